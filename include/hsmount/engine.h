@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hsmount's engine: a bucket of HDF5 domains as a tree of files. The only header that the FUSE
+ * front, the command line and anybody else who embeds the engine may see; it needs no kernel.
+ *
+ * Paths are UTF-8, relative to the mount ("" is the root, no slash at either end): domains carry
+ * the names that they have in a mount (".h5" appended where the last component has no extension).
+ *
+ * Threads: every function may be called from any thread between engine_open() and engine_close().
+ * Results: 0 (or a count) or a negative errno; the reason goes to *err when it is not NULL.
+ */
+#ifndef HSMOUNT_ENGINE_H
+#define HSMOUNT_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <base/err.h>
+#include <base/log.h>
+
+struct engine;
+struct engine_file;
+
+struct engine_options {
+	const char *bucket;	 /* directory path or file://… */
+	struct log *log;	 /* borrowed; NULL: silent */
+	unsigned int workers;	 /* threads for requests and decoding; 0 inline */
+	uint64_t cache_size;	 /* bytes of decoded chunks */
+	double metadata_ttl;	 /* seconds that names, sizes and domain documents are believed
+				    without asking again; an open always asks (0 or not) unless
+				    ttl_open is set */
+	bool no_filters;	 /* render every dataset unfiltered */
+	const char *debug_fault; /* fault injection of the store (tests); NULL none */
+	bool debug_count;	 /* count requests: user.hsds.debug.* of the root, engine_counts */
+};
+/* Sensible values: workers 16, cache_size 256 MiB, metadata_ttl 1. */
+void engine_options_init(struct engine_options *opt);
+
+/* -ENOENT, -ENOTDIR, -EACCES: the bucket; -EINVAL: an option. */
+int engine_open(const struct engine_options *opt, struct engine **out, struct err *err);
+void engine_close(struct engine *e); /* no file is open */
+
+enum engine_kind { ENGINE_DIR, ENGINE_DOMAIN, ENGINE_PLAIN };
+
+struct engine_stat {
+	enum engine_kind kind;
+	uint64_t size;
+	bool size_exact; /* false: a domain that was not opened yet, size is an estimate */
+	uint64_t blocks; /* of 512 bytes */
+	int64_t mtime_ns, ctime_ns;
+	unsigned int mode; /* permission bits from the ACLs: owner, group (= default), others
+			      (= default) */
+	uint64_t version;  /* of the bytes: a new number for each image of a domain, for each
+			      version of a plain object; 0 unknown yet (never opened) */
+};
+
+int engine_lookup(struct engine *e, const char *path, struct engine_stat *st, struct err *err);
+
+/* Called for each entry of a directory, in byte order of the names; non-zero stops. */
+typedef int (*engine_list_fn)(void *arg, const char *name, enum engine_kind kind);
+int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err);
+
+/* Opens a domain's image or a plain object for reading, checking that it is what the bucket holds
+ * now. version 0: whatever is current; else -ESTALE when the bytes are not that version any more
+ * (look the path up again). */
+int engine_file_open(struct engine *e, const char *path, uint64_t version, struct engine_file **out,
+		     struct err *err);
+void engine_file_close(struct engine_file *f);
+void engine_file_stat(struct engine_file *f, struct engine_stat *st);
+/* The kernel may keep its pages of this version over opens (the version covers all data). */
+bool engine_file_cacheable(struct engine_file *f);
+/* As pread(2). */
+ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset, struct err *err);
+int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);
+
+/* Extended attributes (user.hsds.*): value into buf; returns its length, also when size is 0;
+ * -ENODATA, -ERANGE. The list is NUL-separated names. */
+ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, void *buf,
+			size_t size, struct err *err);
+ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
+			 struct err *err);
+
+/* Free and total bytes behind the bucket; -EOPNOTSUPP when it cannot tell. */
+int engine_space(struct engine *e, uint64_t *free_bytes, uint64_t *total_bytes);
+
+/* A domain for a person: one line per fact or object, and what is wrong with it. The image is
+ * planned; with verify every chunk is read too. */
+typedef int (*engine_line_fn)(void *arg, const char *line);
+int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn fn, void *arg,
+		struct err *err);
+
+struct engine_counts {
+	uint64_t gets, range_gets, heads, lists, bytes_in, failures, in_flight_max;
+	uint64_t cache_hits, cache_misses, cache_loads, cache_bytes, prefetches, prefetch_used;
+	uint64_t images; /* live */
+};
+void engine_get_counts(struct engine *e, struct engine_counts *out);
+
+#endif

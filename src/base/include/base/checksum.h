@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checksums of the HDF5 file format. */
+#ifndef BASE_CHECKSUM_H
+#define BASE_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bob Jenkins' lookup3 hashlittle(), as HDF5 uses it: init 0 for metadata checksums and for the
+ * name hashes of links and attributes. */
+uint32_t checksum_lookup3(const void *bytes, size_t n, uint32_t init);
+
+/* HDF5's fletcher32 (filter 3): 16-bit big-endian words; an odd last byte is the high half of a
+ * word. The filter stores the result little-endian behind the data. */
+uint32_t checksum_fletcher32(const void *bytes, size_t n);
+
+#endif

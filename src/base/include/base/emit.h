@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one way to lay bytes down: a bounded emitter. Over a NULL buffer it only counts, so an
+ * encoder run twice tells its size first and fills it second, with one code path. Writing past
+ * the capacity sets bad and writes nothing. Integers are little-endian.
+ */
+#ifndef BASE_EMIT_H
+#define BASE_EMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct emit {
+	uint8_t *buf; /* NULL: counting */
+	size_t pos;
+	size_t cap; /* ignored while counting */
+	bool bad;
+};
+
+struct emit emit_count(void);
+struct emit emit_to(void *buf, size_t cap);
+
+void emit_u8(struct emit *e, uint8_t v);
+void emit_u16(struct emit *e, uint16_t v);
+void emit_u24(struct emit *e, uint32_t v);
+void emit_u32(struct emit *e, uint32_t v);
+void emit_u64(struct emit *e, uint64_t v);
+/* The low n bytes of v, 0 <= n <= 8. */
+void emit_uint(struct emit *e, uint64_t v, unsigned int n);
+void emit_bytes(struct emit *e, const void *bytes, size_t n);
+void emit_zero(struct emit *e, size_t n);
+/* Zeros up to the next multiple of align (a power of two) counted from `from`. */
+void emit_align(struct emit *e, size_t from, size_t align);
+/* lookup3 checksum (HDF5 metadata) of the bytes [from, pos), 4 bytes. */
+void emit_checksum(struct emit *e, size_t from);
+/* Overwrites 4 or 8 bytes at an earlier position. */
+void emit_patch_u32(struct emit *e, size_t at, uint32_t v);
+void emit_patch_u64(struct emit *e, size_t at, uint64_t v);
+
+#endif

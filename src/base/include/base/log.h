@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log: one object, handed in with struct env; libraries write to it only what no caller can
+ * learn from a result (a dangling link that was left out, a retry). The front logs each failure
+ * once. Lines are rate-limited per level (a burst of LOG_BURST, then LOG_RATE a second; what was
+ * held back is counted in the next line). Thread-safe. A NULL log swallows everything.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+struct log;
+
+/* Heap; NULL without memory. ident: program name in front of each line (copied). use_syslog:
+ * syslog(3) instead of stderr. */
+struct log *log_new(const char *ident, enum log_level level, bool use_syslog);
+void log_free(struct log *log);
+
+/* "error", "warning", "info", "debug" -> level; -EINVAL for other words. */
+int log_level_parse(const char *word, enum log_level *level);
+void log_set_level(struct log *log, enum log_level level);
+enum log_level log_get_level(const struct log *log);
+/* After daemonizing stderr is gone: switch over. */
+void log_to_syslog(struct log *log);
+
+void log_error(struct log *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void log_warning(struct log *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void log_info(struct log *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void log_debug(struct log *log, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

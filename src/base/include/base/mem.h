@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory: cleanup attributes, overflow-checked arithmetic, growable bytes, and an arena for
+ * things that live and die together (one domain's model).
+ */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+#define auto_free __attribute__((cleanup(cleanup_free)))
+
+static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+	return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool add_u64(uint64_t a, uint64_t b, uint64_t *out)
+{
+	return !__builtin_add_overflow(a, b, out);
+}
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+static inline uint64_t div_up_u64(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b != 0);
+}
+/* align: a power of two; the caller knows that v + align does not overflow. */
+static inline uint64_t align_u64(uint64_t v, uint64_t align)
+{
+	return (v + align - 1) & ~(align - 1);
+}
+
+/* Growable bytes. Zero-initialised is empty. */
+struct bytes {
+	uint8_t *data;
+	size_t len;
+	size_t cap;
+};
+/* Room for n more bytes behind len; -ENOMEM. */
+int bytes_reserve(struct bytes *b, size_t n);
+int bytes_append(struct bytes *b, const void *data, size_t n);
+int bytes_append_zero(struct bytes *b, size_t n);
+void bytes_release(struct bytes *b);
+#define auto_bytes __attribute__((cleanup(bytes_release)))
+
+/* An arena: allocations are freed together. Not thread-safe; after it is filled it may be read
+ * by many. */
+struct arena;
+/* limit: total bytes that may be allocated from it (a hostile document must not eat the machine).
+ */
+struct arena *arena_new(size_t limit);
+void arena_free(struct arena *a);
+/* Zeroed, 16-aligned; NULL without memory or over the limit. */
+void *arena_alloc(struct arena *a, size_t n);
+/* n * size, overflow-checked. */
+void *arena_array(struct arena *a, size_t n, size_t size);
+/* Copies n bytes and adds a NUL. */
+char *arena_strndup(struct arena *a, const char *s, size_t n);
+size_t arena_used(const struct arena *a);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a domain or folder says of itself: owner, access control list, times. */
+#ifndef DATA_DOMAIN_H
+#define DATA_DOMAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum domain_perm {
+	DOMAIN_PERM_CREATE = 1 << 0,
+	DOMAIN_PERM_READ = 1 << 1,
+	DOMAIN_PERM_UPDATE = 1 << 2,
+	DOMAIN_PERM_DELETE = 1 << 3,
+	DOMAIN_PERM_READ_ACL = 1 << 4,
+	DOMAIN_PERM_UPDATE_ACL = 1 << 5,
+};
+
+struct domain_acl {
+	const char *user;   /* "default" for everybody */
+	unsigned int perms; /* enum domain_perm */
+};
+
+struct domain {
+	bool is_folder;	   /* has no root group */
+	const char *owner; /* "" unknown */
+	uint32_t nacls;
+	struct domain_acl *acls;
+	int64_t created_ns, modified_ns; /* since the epoch; 0 unknown */
+};
+
+#endif

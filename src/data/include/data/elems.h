@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Elements of any datatype in *file form with open ends*: each element has dtype->size bytes, as
+ * in an HDF5 file, but where the file would hold addresses there are neutral slots, because
+ * addresses are known to the image alone:
+ *
+ *   vlen slot, 16 bytes:   +0 u32 LE  count (base elements; strings: bytes)
+ *                          +4 u32     zero
+ *                          +8 u64 LE  offset of the items in the heap, 8-aligned; count 0: zero
+ *   object reference, 8:   +0 u64 LE  model object number + 1; zero is the null reference
+ *   region reference, 12:  +0 u64 LE  offset of the selection in the heap + 1, zero is null
+ *                          +8 u32 LE  its length
+ *
+ * The items of a vlen are again elements in this form (vlens nest). A selection is 8 bytes object
+ * reference followed by the serialized selection of the File Format Specification.
+ */
+#ifndef DATA_ELEMS_H
+#define DATA_ELEMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <base/err.h>
+#include <base/mem.h>
+#include <data/dtype.h>
+
+struct elems {
+	struct bytes fixed; /* nelems * dtype->size */
+	struct bytes heap;  /* items of vlens, selections */
+};
+void elems_release(struct elems *e);
+
+struct elems_vlen {
+	uint32_t count;
+	uint64_t offset;
+};
+struct elems_vlen elems_get_vlen(const uint8_t *slot);
+void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset);
+/* Appends len bytes of items, 8-aligned; *offset is where. -ENOMEM, -E2BIG (heap over 2^32). */
+int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *offset);
+
+struct elems_visitor {
+	/* slot is dtype_is_vlen's slot. Items are visited before the slot that owns them (so a
+	 * visitor may rewrite items, place them, then rewrite the slot). items: borrowed,
+	 * count * base->size bytes, writable; NULL when count is 0. */
+	int (*vlen)(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *items,
+		    size_t items_len, struct err *err);
+	int (*reference)(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err);
+	void *ctx;
+};
+/* Visits every vlen and reference slot of n elements at fixed (n * t->size bytes) in order of
+ * position. Slots are checked against heap (len): -EIO when one points outside. Types without
+ * slots cost nothing. The first non-zero result of a callback stops and is returned. */
+int elems_visit(const struct dtype *t, uint8_t *fixed, uint64_t n, uint8_t *heap, size_t heap_len,
+		const struct elems_visitor *v, struct err *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Constants of the HDF5 File Format Specification 3.0 and the source of bytes that decoders read.
+ * Throughout h5/: sizes of offsets and lengths are 8 in what we encode; decoders refuse others with
+ * -EOPNOTSUPP until an issue asks for them. Encoders write to a struct emit (which may only count)
+ * and cannot fail but for its capacity; decoders return 0 or -EIO (damaged, err says what and
+ * where), -EOPNOTSUPP (a version or class that is not decoded), -ENOMEM.
+ */
+#ifndef H5_FORMAT_H
+#define H5_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <base/cursor.h>
+#include <base/emit.h>
+#include <base/err.h>
+#include <base/mem.h>
+
+#define H5_UNDEF UINT64_MAX /* the undefined address */
+
+enum h5_msg_type {
+	H5_MSG_NIL = 0x00,
+	H5_MSG_DATASPACE = 0x01,
+	H5_MSG_LINK_INFO = 0x02,
+	H5_MSG_DATATYPE = 0x03,
+	H5_MSG_FILL_OLD = 0x04,
+	H5_MSG_FILL = 0x05,
+	H5_MSG_LINK = 0x06,
+	H5_MSG_EXTERNAL_FILES = 0x07,
+	H5_MSG_LAYOUT = 0x08,
+	H5_MSG_GROUP_INFO = 0x0a,
+	H5_MSG_PIPELINE = 0x0b,
+	H5_MSG_ATTRIBUTE = 0x0c,
+	H5_MSG_COMMENT = 0x0d,
+	H5_MSG_MTIME_OLD = 0x0e,
+	H5_MSG_SHARED_TABLE = 0x0f,
+	H5_MSG_CONTINUATION = 0x10,
+	H5_MSG_SYMBOL_TABLE = 0x11,
+	H5_MSG_MTIME = 0x12,
+	H5_MSG_BTREE_K = 0x13,
+	H5_MSG_DRIVER_INFO = 0x14,
+	H5_MSG_ATTRIBUTE_INFO = 0x15,
+	H5_MSG_REFCOUNT = 0x16,
+	H5_MSG_FREE_SPACE_INFO = 0x17,
+};
+
+enum h5_msg_flags {
+	H5_MSG_CONSTANT = 1 << 0,
+	H5_MSG_SHARED = 1 << 1,
+	H5_MSG_DONT_SHARE = 1 << 2,
+};
+
+/* Where a decoder gets bytes: a file, an object in a bucket, an image, fuzz input. */
+struct h5_src {
+	uint64_t size;
+	/* All n bytes at offset or a negative errno. Never asked past size. */
+	int (*read_at)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
+	void *ctx;
+};
+/* Checks offset + n against size first (-EIO). */
+int h5_src_read(const struct h5_src *src, uint64_t offset, void *buf, size_t n, struct err *err);
+
+#endif

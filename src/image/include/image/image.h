@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A domain as the bytes of an HDF5 file (doc/IMAGE.md): plan once, read anywhere. Every address
+ * follows from the model alone, so the same domain gives the same bytes.
+ *
+ * An image is constant after image_new(); any thread may read it.
+ */
+#ifndef IMAGE_IMAGE_H
+#define IMAGE_IMAGE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <base/env.h>
+#include <base/err.h>
+#include <cache/cache.h>
+#include <model/model.h>
+
+enum image_flags {
+	IMAGE_NO_FILTERS = 1 << 0, /* leave all filters out of the headers */
+};
+
+struct image;
+struct image_stream; /* one open file: its read pattern */
+
+struct image_options {
+	unsigned int flags;
+	const char *domain_dir; /* directory of the domain inside the mount, without slashes at its
+				   ends: external links become paths relative to it */
+};
+
+/* Takes a reference to m. -EIO with the object named when the model cannot be rendered; -EFBIG
+ * when the file would be larger than 2^62. */
+int image_new(const struct env *env, struct cache *cache, struct model *m,
+	      const struct image_options *opt, struct image **out, struct err *err);
+void image_free(struct image *img);
+
+uint64_t image_size(const struct image *img);
+/* Bytes of the file that are behind something (metadata, stored chunks as far as known). */
+uint64_t image_allocated(const struct image *img);
+struct model *image_model(const struct image *img);
+/* Memory held by the plan, bytes. */
+uint64_t image_memory(const struct image *img);
+
+struct image_stream *image_stream_new(struct image *img); /* NULL: no memory, still readable */
+void image_stream_free(struct image_stream *s);
+
+/* Bytes read: n, fewer only at the end of the file; negative errno (-EIO: a chunk is damaged or
+ * cannot be fetched) with err set when nothing before the failure could be read. */
+ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
+		   struct err *err);
+/* lseek(2) SEEK_DATA / SEEK_HOLE over what is known to be absent: result or -ENXIO. */
+int64_t image_seek(const struct image *img, uint64_t offset, int whence);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A live domain: its objects in memory, its chunks on demand. The only room that knows both which
+ * key holds an object and what its bytes mean.
+ *
+ * Opening takes three rounds of parallel requests whatever the depth: the domain document; the
+ * listings; all object documents. (Domains with variable-length data may need a fourth and fifth:
+ * listings of those datasets' chunks when the domain was too large for one page, and the first 16
+ * bytes of compressed ones: sizes must be known when an image is planned.)
+ *
+ * A model is a snapshot and constant after model_open(): any thread may read it.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+#include <base/err.h>
+#include <data/domain.h>
+#include <data/object.h>
+
+enum {
+	MODEL_MAX_OBJECTS = 1 << 20,
+	MODEL_LISTING = 1000, /* keys of a domain that are listed whole: one page */
+};
+
+struct model;
+struct schema_ops;
+struct store;
+
+struct model_object {
+	struct object o;
+	uint32_t refcount; /* hard links from reachable groups (root: +1), plus for committed types
+			      each dataset and attribute that shares it */
+	bool broken;	   /* its document could not be read: not in the image */
+};
+
+/* path: without slashes at its ends. Errors: -ENOENT no domain document; -EISDIR a folder; -EIO
+ * with key and cause; -E2BIG. */
+int model_open(const struct env *env, struct store *store, const struct schema_ops *schema,
+	       const char *path, struct model **out, struct err *err);
+struct model *model_ref(struct model *m);
+void model_unref(struct model *m);
+
+/* Compares with the bucket as it is now: 0 same, 1 changed (or gone). One listing where the domain
+ * was listed whole, else a head per metadata object. A negative errno when it cannot tell. */
+int model_changed(struct model *m, struct err *err);
+/* True when model_changed() also sees a change of chunks (the domain was listed whole). */
+bool model_sees_chunks(const struct model *m);
+
+const struct domain *model_domain(const struct model *m);
+const char *model_path(const struct model *m);
+int64_t model_modified_ns(const struct model *m); /* newest of all documents */
+
+/* Reachable objects in breadth-first order of their first link; [0] is the root group. */
+uint32_t model_count(const struct model *m);
+uint32_t model_nth(const struct model *m, uint32_t i);
+/* By number (not by order). */
+const struct model_object *model_object(const struct model *m, uint32_t number);
+const struct object_resolver *model_resolver(const struct model *m);
+/* Upper limit of numbers, for tables indexed by number. */
+uint32_t model_numbers(const struct model *m);
+
+/* Objects and parts that were left out, for `hsimage info`: n-th text, NULL past the end. */
+const char *model_problem(const struct model *m, uint32_t n);
+
+/* What is known of a dataset's stored chunks. */
+struct model_chunks {
+	bool listed; /* the list below is complete */
+	uint64_t n;
+	const uint64_t *numbers; /* ascending chunk numbers that exist */
+	const uint64_t
+		*decoded; /* variable-length datasets only (then listed is true): decoded
+			     sizes in bytes, same order; UINT64_MAX: damaged, reading fails */
+};
+const struct model_chunks *model_chunks(const struct model *m, uint32_t number);
+
+/* A chunk's elements, full chunk shape. absent: nothing is stored (and no initializer): all fill;
+ * elems is empty then. */
+struct model_chunk {
+	int code;
+	bool absent;
+	struct elems elems; /* transferred to the callee */
+	uint64_t fetched;   /* bytes that came from the store */
+	struct err err;	    /* names the key */
+};
+typedef void (*model_chunk_done)(void *arg, struct model_chunk *chunk);
+/* Asynchronous: decoding runs in a worker, done is called there. The model must outlive it. */
+void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_chunk_done done,
+		     void *arg);
+
+#endif
