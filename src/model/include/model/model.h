@@ -24,6 +24,7 @@
 enum {
 	MODEL_MAX_OBJECTS = 1 << 20,
 	MODEL_LISTING = 1000, /* keys of a domain that are listed whole: one page */
+	MODEL_CHUNK_MAX = 1 << 30, /* bytes of a chunk, stored or decoded */
 };
 
 struct model;
@@ -68,7 +69,8 @@ const char *model_problem(const struct model *m, uint32_t n);
 
 /* What is known of a dataset's stored chunks. */
 struct model_chunks {
-	bool listed; /* the list below is complete */
+	bool listed;  /* the list below is complete */
+	bool unknown; /* variable-length, but the list could not be had: reading fails */
 	uint64_t n;
 	const uint64_t *numbers; /* ascending chunk numbers that exist */
 	const uint64_t

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One chunk: name its object, get it, decode it in a worker. A chunk is named in every message by
+ * its key. Nothing here waits; the callers' callback gets the result in a worker thread (or in the
+ * calling thread where the environment has no workers).
+ */
+#include <model/model.h>
+
+#include <errno.h>
+
+#include "model_internal.h"
+
+#include <codec/chunk.h>
+
+struct fetch {
+	struct model *m;
+	uint32_t dataset;
+	uint64_t number;
+	model_chunk_done done;
+	void *arg;
+	char key[SCHEMA_KEY_MAX + 1];
+	struct store_get_result got;
+};
+
+static uint64_t decoded_limit(const struct dataset *ds)
+{
+	uint64_t size = codec_stored_elem_size(ds->type);
+
+	/* the product was checked when the domain was opened */
+	return size == 0 ? MODEL_CHUNK_MAX : size * ds->grid.chunk_elems;
+}
+
+/* A stored chunk is hardly larger than its decoded bytes: compressors fall back to copying. */
+static uint64_t stored_limit(const struct dataset *ds)
+{
+	uint64_t decoded = decoded_limit(ds);
+
+	return decoded + decoded / 8 + (1 << 16);
+}
+
+static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
+{
+	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
+	uint64_t n = ds->grid.chunk_elems;
+	struct bytes *out = &chunk->elems.fixed;
+
+	if (ds->space.rank > 1)
+		return err_set(&chunk->err, -EOPNOTSUPP, "an arange initializer has one dimension");
+	int rc = bytes_reserve(out, (size_t)(n * ds->type->size));
+	if (rc)
+		return err_set(&chunk->err, rc, "no memory for a chunk");
+	rc = codec_arange(ds->type, ds->arange_start, ds->arange_step, f->number * n, n, out->data,
+			  &chunk->err);
+	if (!rc)
+		out->len = (size_t)(n * ds->type->size);
+	return rc;
+}
+
+static int decode(struct fetch *f, struct model_chunk *chunk)
+{
+	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
+	const struct codec_chunk spec = {
+		.type = ds->type,
+		.nelems = ds->grid.chunk_elems,
+		.pipeline = &ds->pipeline,
+		.schema_v1 = f->m->schema->v1,
+		.max_bytes = MODEL_CHUNK_MAX,
+		.resolver = &f->m->resolver,
+	};
+
+	if (f->got.code == -ENOENT && ds->initializer == INITIALIZER_ARANGE)
+		return compute_arange(f, chunk);
+	if (f->got.code == -ENOENT) {
+		chunk->absent = true;
+		return 0;
+	}
+	if (f->got.code) {
+		err_copy(&chunk->err, &f->got.err);
+		return f->got.code;
+	}
+	chunk->fetched = f->got.body.len;
+	return codec_chunk_decode(&spec, &f->got.body, &chunk->elems, &chunk->err);
+}
+
+static void finish(struct fetch *f, struct model_chunk *chunk)
+{
+	if (chunk->code) {
+		elems_release(&chunk->elems);
+		err_wrap(&chunk->err, chunk->code, "domain /%s: chunk %s", f->m->path, f->key);
+	}
+	bytes_release(&f->got.body);
+	f->done(f->arg, chunk);
+	free(f);
+}
+
+static void decode_job(void *arg)
+{
+	struct fetch *f = arg;
+	struct model_chunk chunk = {0};
+
+	chunk.code = decode(f, &chunk);
+	finish(f, &chunk);
+}
+
+static void fail(struct fetch *f, int code, const char *why)
+{
+	struct model_chunk chunk = {.code = code};
+
+	err_set(&chunk.err, code, "%s", why);
+	finish(f, &chunk);
+}
+
+static void got_object(void *arg, struct store_get_result *res)
+{
+	struct fetch *f = arg;
+
+	f->got = *res;
+	res->body = (struct bytes){0};
+	if (pool_submit(f->m->env->pool, decode_job, f))
+		fail(f, -ENOMEM, "no memory for a job");
+}
+
+void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_chunk_done done,
+		     void *arg)
+{
+	const struct object *o = &m->objects[dataset].o;
+	struct fetch *f = calloc(1, sizeof(*f));
+	uint64_t coords[DSPACE_MAX_RANK];
+
+	if (!f) {
+		struct model_chunk chunk = {.code = -ENOMEM};
+
+		err_set(&chunk.err, -ENOMEM, "no memory for a request");
+		done(arg, &chunk);
+		return;
+	}
+	*f = (struct fetch){.m = m, .dataset = dataset, .number = number, .done = done, .arg = arg};
+	grid_coords(&o->dataset.grid, number, coords);
+	int rc = m->schema->chunk_key(o, &m->entries[dataset].id, coords, f->key, sizeof(f->key));
+	if (rc < 0) {
+		fail(f, rc,
+		     rc == -EOPNOTSUPP ? "this storage layout is not read yet"
+				       : "the chunk has no key");
+		return;
+	}
+	store_get_async(m->store, &(struct store_get){.op = STORE_GET,
+						      .key = f->key,
+						      .length = UINT64_MAX,
+						      .max = stored_limit(&o->dataset),
+						      .done = got_object,
+						      .arg = f});
+}

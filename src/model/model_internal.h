@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of model/ share. The struct is filled by open.c and constant afterwards, but for
+ * its reference count. */
+#ifndef MODEL_MODEL_INTERNAL_H
+#define MODEL_MODEL_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include <uthash.h>
+
+#include <base/env.h>
+#include <base/mem.h>
+#include <model/model.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+/* One object id of the domain; its place in the table is its number. */
+struct model_entry {
+	struct schema_id id;
+	uint8_t hash_key[17]; /* kind and bytes */
+	uint32_t number;
+	bool linked; /* in the order */
+	char etag[STORE_ETAG_MAX];
+	UT_hash_handle hh;
+};
+
+struct model_problem_text {
+	char *text;
+	struct model_problem_text *next;
+};
+
+struct model {
+	atomic_uint refs;
+	const struct env *env;
+	struct store *store;
+	const struct schema_ops *schema;
+	char *path;
+	struct arena *arena;
+
+	struct schema_domain domain;
+	char domain_etag[STORE_ETAG_MAX];
+	char storage[SCHEMA_KEY_MAX + 1];
+
+	/* Indexed by number. Number 0 is the root group. */
+	uint32_t numbers, capacity;
+	struct model_entry *entries;
+	struct model_object *objects;
+	struct model_chunks *chunks;
+	struct model_entry *by_id; /* uthash */
+
+	uint32_t *order;
+	uint32_t count;
+
+	bool listed_whole;
+	struct store_page listing; /* while opening */
+	uint64_t listing_digest;
+
+	struct object_resolver resolver;
+	int64_t modified_ns;
+	struct model_problem_text *problems, **problems_end;
+	uint32_t nproblems;
+};
+
+/* Number of an id, OBJECT_NONE when the domain has no such object. */
+uint32_t model_number(const struct model *m, const struct schema_id *id);
+/* Notes something that was left out and logs it once. */
+void model_note(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
+ * writes beside them, like its summary, does not count). */
+uint64_t model_listing_digest(const struct model *m, const struct store_page *page);
+
+/* tree.c: drops links to broken objects, orders what is reachable, counts references. */
+int model_order(struct model *m, struct err *err);
+/* known.c: which chunks exist, and the decoded sizes of variable-length ones. */
+int model_know_chunks(struct model *m, struct err *err);
+
+#endif
