@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts and stops the programs under test. Nothing waits without a limit, and only processes
+that were started here are ever signalled, by their own number."""
+import os
+import signal
+import subprocess
+import time
+
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("HSMOUNT_BUILD", os.path.join(TREE, "build"))
+HSMOUNT = os.path.join(BUILD, "src", "cli", "hsmount")
+HSIMAGE = os.path.join(BUILD, "src", "cli", "hsimage")
+PATIENCE = float(os.environ.get("HSMOUNT_TEST_PATIENCE", "30"))     # seconds
+
+
+def wait_for(condition, seconds=PATIENCE):
+    """Polls until the condition is true; False when time is up."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def is_mounted(path):
+    """From the kernel's list: asking the path itself could block on a dead daemon."""
+    path = os.path.realpath(path)
+    with open("/proc/self/mounts", "rb") as f:
+        return any(line.split(b" ")[1].decode("unicode_escape").encode("latin-1").decode()
+                   == path for line in f)
+
+
+def unmount(path):
+    subprocess.run(["fusermount3", "-u", "-q", path], timeout=PATIENCE, check=False)
+    if is_mounted(path):
+        subprocess.run(["fusermount3", "-u", "-q", "-z", path], timeout=PATIENCE, check=False)
+
+
+def run(*command, timeout=PATIENCE * 4, check=False, **more):
+    """A finished command: returncode, stdout and stderr as text (undecodable bytes escaped)."""
+    done = subprocess.run([os.fspath(c) for c in command], timeout=timeout, check=False,
+                          stdin=subprocess.DEVNULL, capture_output=True, **more)
+    done.stdout = done.stdout.decode("utf-8", "backslashreplace")
+    done.stderr = done.stderr.decode("utf-8", "backslashreplace")
+    if check and done.returncode:
+        raise AssertionError(f"{command} exits {done.returncode}: {done.stderr}{done.stdout}")
+    return done
+
+
+class Mount:
+    """hsmount in the foreground: `with Mount(bucket, directory, "cache_size=1M") as m: m.path`."""
+
+    def __init__(self, bucket, directory, *options):
+        self.bucket, self.options = os.fspath(bucket), options
+        self.path = os.path.join(os.fspath(directory), "mnt")
+        self.log_path = os.path.join(os.fspath(directory), "log")
+        self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        code = self.stop()
+        if kind is None:
+            assert code == 0, f"hsmount exits {code}:\n{self.log()}"
+            assert "Sanitizer" not in self.log(), self.log()
+
+    def start(self):
+        os.makedirs(self.path, exist_ok=True)
+        command = [HSMOUNT, self.bucket, self.path, "-f"]
+        for option in self.options:
+            command += ["-o", option]
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
+                                            stderr=log)
+        up = wait_for(lambda: self.process.poll() is not None or is_mounted(self.path))
+        if not up or not self.alive():
+            self.stop()
+            raise AssertionError(f"{command} did not mount:\n{self.log()}")
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self):
+        """Unmounts and waits; harder means only when that fails. Returns the exit status."""
+        if self.process is None:
+            return None
+        if is_mounted(self.path):
+            unmount(self.path)
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if number is not None:
+                self.process.send_signal(number)
+            try:
+                code = self.process.wait(PATIENCE)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        else:
+            code = None
+        if is_mounted(self.path):
+            unmount(self.path)
+        self.process = None
+        return code
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="backslashreplace") as f:
+            return f.read()
+
+    def file(self, *parts):
+        return os.path.join(self.path, *parts)
+
+    def memory(self):
+        """Resident bytes of the daemon."""
+        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def counts(self):
+        """What the store and the cache have done so far (needs -o debug_count): name -> number."""
+        prefix, out = "user.hsds.debug.", {}
+        for name in os.listxattr(self.path):
+            if name.startswith(prefix):
+                out[name.removeprefix(prefix)] = int(os.getxattr(self.path, name))
+        return out
+
+
+def difference(before, after):
+    return {k: after[k] - before[k] for k in after if k in before}
