@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Errors with a reason. A message is always printable and NUL-terminated, whatever foreign bytes
+ * went into it. A struct err belongs to one thread at a time.
+ */
+#include <base/err.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "printable.h"
+
+/* Room for a formatted text before it is escaped. Escaping never shortens, so what does not fit
+ * here would have been cut from err.msg as well. */
+enum { RAW_MAX = 2 * ERR_MAX };
+
+static void format(char raw[RAW_MAX], const char *fmt, va_list ap)
+{
+	/* Only an argument in an impossible encoding makes this fail. */
+	if (vsnprintf(raw, RAW_MAX, fmt, ap) < 0)
+		raw[0] = '\0';
+}
+
+/* Joins raw and tail as "raw: tail". */
+static void join(char raw[RAW_MAX], const char *tail)
+{
+	size_t n = strlen(raw);
+
+	snprintf(raw + n, RAW_MAX - n, "%s%s", n ? ": " : "", tail);
+}
+
+static void store(struct err *err, int code, const char *raw)
+{
+	err->code = code;
+	printable(err->msg, sizeof(err->msg), raw);
+}
+
+int err_set(struct err *err, int code, const char *fmt, ...)
+{
+	char raw[RAW_MAX];
+	va_list ap;
+
+	if (!err)
+		return code;
+	va_start(ap, fmt);
+	format(raw, fmt, ap);
+	va_end(ap);
+	store(err, code, raw);
+	return code;
+}
+
+int err_wrap(struct err *err, int code, const char *fmt, ...)
+{
+	char raw[RAW_MAX];
+	va_list ap;
+
+	if (!err)
+		return code;
+	va_start(ap, fmt);
+	format(raw, fmt, ap);
+	va_end(ap);
+	if (err->msg[0])
+		join(raw, err->msg);
+	/* A callee that failed without words leaves no code either. */
+	store(err, err->code ? err->code : code, raw);
+	return err->code;
+}
+
+int err_errno(struct err *err, int code, const char *fmt, ...)
+{
+	char raw[RAW_MAX], why[128];
+	va_list ap;
+
+	if (!err)
+		return code;
+	va_start(ap, fmt);
+	format(raw, fmt, ap);
+	va_end(ap);
+	join(raw, strerror_r(-code, why, sizeof(why)));
+	store(err, code, raw);
+	return code;
+}
+
+void err_copy(struct err *to, const struct err *from)
+{
+	if (to && from && to != from)
+		*to = *from;
+}

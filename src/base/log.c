@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log: "ident: level: text", one write(2) a line, so that lines of several threads and
+ * processes do not mix. A token bucket per level keeps a failing bucket from filling the disk.
+ * Text is made printable, as in err.c: no foreign byte ends a line or drives a terminal.
+ *
+ * Threading: buckets under lock; level and the switch to syslog are atomics, read without it. The
+ * line is written outside the lock. errno is kept, so a caller may log before it looks at it.
+ */
+#include <base/log.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "printable.h"
+
+enum {
+	LOG_BURST = 100, /* lines at once */
+	LOG_RATE = 10,	 /* lines a second after that */
+	LOG_LEVELS = LOG_LEVEL_DEBUG + 1,
+	TEXT_MAX = 2048,
+	LINE_MAX_BYTES = 3072, /* text, ident and note; under PIPE_BUF, so a pipe keeps it whole */
+	NS_PER_S = 1000000000,
+};
+
+static const struct {
+	const char *word;
+	int priority; /* syslog(3) */
+} levels[LOG_LEVELS] = {
+	[LOG_LEVEL_ERROR] = {"error", LOG_ERR},
+	[LOG_LEVEL_WARNING] = {"warning", LOG_WARNING},
+	[LOG_LEVEL_INFO] = {"info", LOG_INFO},
+	[LOG_LEVEL_DEBUG] = {"debug", LOG_DEBUG},
+};
+
+struct bucket {
+	unsigned int tokens;
+	uint64_t filled_ns; /* up to when tokens were added */
+	uint64_t held;	    /* lines since the last that was let through */
+};
+
+struct log {
+	char *ident;
+	atomic_int level;
+	atomic_bool use_syslog;
+
+	pthread_mutex_t lock; /* guards buckets */
+	struct bucket buckets[LOG_LEVELS];
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+struct log *log_new(const char *ident, enum log_level level, bool use_syslog)
+{
+	struct log *log = calloc(1, sizeof(*log));
+
+	if (!log)
+		return NULL;
+	log->ident = strdup(ident);
+	if (!log->ident)
+		goto fail;
+	if (pthread_mutex_init(&log->lock, NULL) != 0)
+		goto fail;
+	atomic_init(&log->level, level);
+	atomic_init(&log->use_syslog, false);
+	for (int i = 0; i < LOG_LEVELS; i++)
+		log->buckets[i] = (struct bucket){.tokens = LOG_BURST, .filled_ns = now_ns()};
+	if (use_syslog)
+		log_to_syslog(log);
+	return log;
+fail:
+	free(log->ident);
+	free(log);
+	return NULL;
+}
+
+void log_free(struct log *log)
+{
+	if (!log)
+		return;
+	/* syslog(3) keeps the ident it was opened with. */
+	if (atomic_load(&log->use_syslog))
+		closelog();
+	pthread_mutex_destroy(&log->lock);
+	free(log->ident);
+	free(log);
+}
+
+int log_level_parse(const char *word, enum log_level *level)
+{
+	for (int i = 0; i < LOG_LEVELS; i++) {
+		if (strcmp(word, levels[i].word) == 0) {
+			*level = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+void log_set_level(struct log *log, enum log_level level)
+{
+	if (log)
+		atomic_store(&log->level, level);
+}
+
+enum log_level log_get_level(const struct log *log)
+{
+	return log ? (enum log_level)atomic_load(&log->level) : LOG_LEVEL_ERROR;
+}
+
+void log_to_syslog(struct log *log)
+{
+	if (!log || atomic_exchange(&log->use_syslog, true))
+		return;
+	openlog(log->ident, LOG_PID, LOG_DAEMON);
+}
+
+/* Takes a token. False: hold the line back. *held: how many lines were, before this one. */
+static bool admit(struct log *log, enum log_level level, uint64_t *held)
+{
+	const uint64_t step = NS_PER_S / LOG_RATE;
+	struct bucket *b = &log->buckets[level];
+	uint64_t now = now_ns(), due;
+	bool ok;
+
+	pthread_mutex_lock(&log->lock);
+	due = now > b->filled_ns ? (now - b->filled_ns) / step : 0;
+	if (due > LOG_BURST - b->tokens) {
+		b->tokens = LOG_BURST;
+		b->filled_ns = now;
+	} else {
+		b->tokens += (unsigned int)due;
+		b->filled_ns += due * step;
+	}
+	ok = b->tokens > 0;
+	*held = b->held;
+	if (ok) {
+		b->tokens--;
+		b->held = 0;
+	} else {
+		b->held++;
+	}
+	pthread_mutex_unlock(&log->lock);
+	return ok;
+}
+
+static void write_line(const char *line, size_t n)
+{
+	ssize_t r;
+
+	/* Nobody can be told when stderr is gone; a partial line is not completed, because the
+	 * rest could land inside another one. */
+	do
+		r = write(STDERR_FILENO, line, n);
+	while (r < 0 && errno == EINTR);
+}
+
+static void vlog(struct log *log, enum log_level level, const char *fmt, va_list ap)
+{
+	char raw[TEXT_MAX], text[TEXT_MAX], note[64] = "", line[LINE_MAX_BYTES];
+	int saved = errno, n;
+	uint64_t held;
+
+	if (!log || (int)level > atomic_load(&log->level) || !admit(log, level, &held))
+		goto out;
+	errno = saved; /* for %m */
+	if (vsnprintf(raw, sizeof(raw), fmt, ap) < 0)
+		raw[0] = '\0';
+	printable(text, sizeof(text), raw);
+	if (held > 0)
+		snprintf(note, sizeof(note), " (%llu such lines held back)",
+			 (unsigned long long)held);
+	if (atomic_load(&log->use_syslog)) {
+		syslog(levels[level].priority, "%s: %s%s", levels[level].word, text, note);
+		goto out;
+	}
+	n = snprintf(line, sizeof(line), "%.256s: %s: %s%s\n", log->ident, levels[level].word, text,
+		     note);
+	if (n > 0)
+		write_line(line, (size_t)n);
+out:
+	errno = saved;
+}
+
+#define DEFINE_LOG(name, level)                                                                    \
+	void name(struct log *log, const char *fmt, ...)                                           \
+	{                                                                                          \
+		va_list ap;                                                                        \
+                                                                                                   \
+		va_start(ap, fmt);                                                                 \
+		vlog(log, level, fmt, ap);                                                         \
+		va_end(ap);                                                                        \
+	}
+
+DEFINE_LOG(log_error, LOG_LEVEL_ERROR)
+DEFINE_LOG(log_warning, LOG_LEVEL_WARNING)
+DEFINE_LOG(log_info, LOG_LEVEL_INFO)
+DEFINE_LOG(log_debug, LOG_LEVEL_DEBUG)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growable bytes. Invariant: len <= cap; data is NULL only while cap is 0. Not thread-safe. */
+#include <base/mem.h>
+
+#include <errno.h>
+#include <string.h>
+
+enum { BYTES_MIN = 64 };
+
+int bytes_reserve(struct bytes *b, size_t n)
+{
+	size_t need, cap;
+	uint8_t *data;
+
+	if (__builtin_add_overflow(b->len, n, &need))
+		return -ENOMEM;
+	if (need <= b->cap)
+		return 0;
+	/* Doubling keeps appending linear; a huge request gets what it asked for. */
+	if (__builtin_mul_overflow(b->cap, (size_t)2, &cap) || cap < need)
+		cap = need;
+	if (cap < BYTES_MIN)
+		cap = BYTES_MIN;
+	data = realloc(b->data, cap);
+	if (!data)
+		return -ENOMEM;
+	b->data = data;
+	b->cap = cap;
+	return 0;
+}
+
+int bytes_append(struct bytes *b, const void *data, size_t n)
+{
+	int r = bytes_reserve(b, n);
+
+	if (r < 0)
+		return r;
+	if (n)
+		memcpy(b->data + b->len, data, n);
+	b->len += n;
+	return 0;
+}
+
+int bytes_append_zero(struct bytes *b, size_t n)
+{
+	int r = bytes_reserve(b, n);
+
+	if (r < 0)
+		return r;
+	if (n)
+		memset(b->data + b->len, 0, n);
+	b->len += n;
+	return 0;
+}
+
+void bytes_release(struct bytes *b)
+{
+	free(b->data);
+	*b = (struct bytes){0};
+}
