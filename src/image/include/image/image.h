@@ -23,10 +23,15 @@ enum image_flags {
 struct image;
 struct image_stream; /* one open file: its read pattern */
 
+/* Turns a domain's path (in place, at most cap bytes) into the path of its file in the mount. */
+typedef int (*image_file_name_fn)(char *path, size_t cap);
+
 struct image_options {
 	unsigned int flags;
-	const char *domain_dir; /* directory of the domain inside the mount, without slashes at its
-				   ends: external links become paths relative to it */
+	/* Directory of the domain inside the mount, without slashes at its ends (copied): external
+	 * links become paths relative to it. */
+	const char *domain_dir;
+	image_file_name_fn file_name; /* NULL: files are named as their domains */
 };
 
 /* Takes a reference to m. -EIO with the object named when the model cannot be rendered; -EFBIG

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a dataset is stored in the image. One slot holds one chunk of the bucket, so the geometry is
+ * the stored chunks' own; contiguous layout is used only where the chunks, laid end to end, are
+ * exactly the elements in row-major order.
+ */
+#include "plan.h"
+
+#include <errno.h>
+
+#include <codec/chunk.h>
+
+/* Chunks laid end to end are the dataset itself: one dimension is cut, those before it have chunks
+ * of 1, those behind are whole; a partial last chunk only where nothing follows it. */
+static bool is_linear(const struct grid *g)
+{
+	uint32_t cut = 0;
+	uint64_t before = 1;
+
+	while (cut < g->rank && g->chunk[cut] == 1)
+		before *= g->count[cut++];
+	if (cut == g->rank)
+		return true;
+	for (uint32_t d = cut + 1; d < g->rank; d++)
+		if (g->chunk[d] != g->dims[d])
+			return false;
+	return before == 1 || g->dims[cut] % g->chunk[cut] == 0;
+}
+
+static bool must_be_contiguous(const struct dataset *ds)
+{
+	return ds->space.cls != DSPACE_SIMPLE ||
+	       (ds->space.nelems == 0 && !dspace_extendible(&ds->space));
+}
+
+static bool is_chunked(const struct dataset *ds, const struct pipeline *pipeline)
+{
+	if (must_be_contiguous(ds))
+		return false;
+	return dspace_extendible(&ds->space) || ds->requested == LAYOUT_CHUNKED ||
+	       pipeline->n > 0 || !is_linear(&ds->grid);
+}
+
+/* Room for the heap of one variable-length chunk of `decoded` bytes: 4 bytes of length for each
+ * item, and the items. Items of nested types become slots that are up to four times as large. */
+static uint64_t window_size(const struct image_dataset *d, uint64_t decoded)
+{
+	const struct dtype *t = d->ds->type;
+	uint64_t lengths, items, objects;
+
+	if (decoded == UINT64_MAX)
+		return 0;
+	if (!mul_u64(t->vlen_slots, d->ds->grid.chunk_elems, &objects) ||
+	    !mul_u64(objects, 4, &lengths) || lengths > decoded)
+		return 0; /* too short: it cannot be decoded, reading fails */
+	items = decoded - lengths;
+	if (t->depth > 2) {
+		objects += items / 4;
+		items *= 4;
+	}
+	return align_u64(h5_gheap_bound(min_u64(objects, items), items, H5_GHEAP_TARGET_DATA), 8);
+}
+
+static int plan_windows(struct image_dataset *d, struct err *err)
+{
+	uint64_t at = 0;
+
+	d->windows = calloc(d->nslots + 1, sizeof(*d->windows));
+	if (!d->windows)
+		return err_set(err, -ENOMEM, "no memory for %llu heap windows",
+			       (unsigned long long)d->nslots);
+	for (uint64_t i = 0; i < d->nslots; i++) {
+		d->windows[i] = at;
+		if (!add_u64(at, window_size(d, d->known->decoded[i]), &at) || at > IMAGE_FILE_MAX)
+			return err_set(err, -EFBIG, "the heaps are too large for a file");
+	}
+	d->windows[d->nslots] = at;
+	return 0;
+}
+
+static int plan_chunked(struct image_dataset *d, struct err *err)
+{
+	d->slot_bytes = codec_stored_size(&d->pipeline, d->chunk_bytes);
+	if (d->slot_bytes > UINT32_MAX)
+		return err_set(err, -EFBIG, "a chunk of %llu bytes is too large for HDF5",
+			       (unsigned long long)d->slot_bytes);
+	d->stride = align_u64(d->slot_bytes, 8);
+	d->listed = d->known->listed;
+	d->nslots = d->listed ? d->known->n : d->ds->grid.nchunks;
+	if (!mul_u64(d->nslots, d->stride, &d->raw_bytes) || d->raw_bytes > IMAGE_FILE_MAX)
+		return err_set(err, -EFBIG, "the dataset is too large for a file");
+	return 0;
+}
+
+/* Every chunk has its place, present or not; where none is stored there is nothing at all. */
+static int plan_contiguous(struct image_dataset *d, struct err *err)
+{
+	const struct dataset *ds = d->ds;
+
+	d->slot_bytes = d->stride = d->chunk_bytes;
+	if (!mul_u64(ds->space.nelems, ds->type->size, &d->raw_bytes) ||
+	    d->raw_bytes > IMAGE_FILE_MAX)
+		return err_set(err, -EFBIG, "the dataset is too large for a file");
+	if (d->known->listed && d->known->n == 0)
+		d->raw_bytes = 0;
+	d->nslots = d->raw_bytes ? ds->grid.nchunks : 0;
+	/* one slot a chunk: variable-length windows need the list to be complete and whole */
+	d->listed = false;
+	return 0;
+}
+
+/* A contiguous dataset has a slot for each chunk; its list of known chunks may have gaps. */
+static int plan_contiguous_windows(struct image_dataset *d, struct err *err)
+{
+	uint64_t at = 0, k = 0;
+
+	d->windows = calloc(d->nslots + 1, sizeof(*d->windows));
+	if (!d->windows)
+		return err_set(err, -ENOMEM, "no memory for %llu heap windows",
+			       (unsigned long long)d->nslots);
+	for (uint64_t i = 0; i < d->nslots; i++) {
+		d->windows[i] = at;
+		if (k < d->known->n && d->known->numbers[k] == i) {
+			uint64_t size = window_size(d, d->known->decoded[k++]);
+
+			if (!add_u64(at, size, &at) || at > IMAGE_FILE_MAX)
+				return err_set(err, -EFBIG, "the heaps are too large for a file");
+		}
+	}
+	d->windows[d->nslots] = at;
+	return 0;
+}
+
+int dataset_plan(struct image_dataset *d, struct err *err)
+{
+	const struct dataset *ds = d->ds;
+
+	d->index_addr = d->raw_addr = d->heap_addr = H5_UNDEF;
+	d->unknown = d->known->unknown;
+	if (!(d->image->flags & IMAGE_NO_FILTERS))
+		codec_stored_pipeline(&ds->pipeline, &d->pipeline);
+	d->chunked = is_chunked(ds, &d->pipeline);
+	if (!d->chunked)
+		d->pipeline.n = 0;
+	if (ds->space.cls == DSPACE_NULL || ds->space.nelems == 0)
+		return 0;
+	/* bounded when the domain was opened */
+	d->chunk_bytes = ds->grid.chunk_elems * ds->type->size;
+	int rc = d->chunked ? plan_chunked(d, err) : plan_contiguous(d, err);
+	if (!rc && ds->type->has_vlen && !d->unknown)
+		rc = d->chunked ? plan_windows(d, err) : plan_contiguous_windows(d, err);
+	return rc;
+}
+
+uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot)
+{
+	return d->listed ? d->known->numbers[slot] : slot;
+}
+
+static void index_chunk(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
+{
+	const struct image_dataset *d = ctx;
+	const struct grid *g = &d->ds->grid;
+
+	*out = (struct h5_bt1_chunk){.size = (uint32_t)d->slot_bytes,
+				     .addr = d->raw_addr + i * d->stride};
+	grid_coords(g, dataset_chunk(d, i), out->offset);
+	for (uint32_t k = 0; k < g->rank; k++)
+		out->offset[k] *= g->chunk[k];
+}
+
+/* As libhdf5 leaves it: one chunk past the last in every dimension. */
+static void index_end(void *ctx, struct h5_bt1_chunk *out)
+{
+	const struct image_dataset *d = ctx;
+	const struct grid *g = &d->ds->grid;
+
+	index_chunk(ctx, d->nslots - 1, out);
+	for (uint32_t k = 0; k < g->rank; k++)
+		out->offset[k] += g->chunk[k];
+	out->size = 0;
+	out->addr = H5_UNDEF;
+}
+
+struct h5_bt1 dataset_index(const struct image_dataset *d)
+{
+	return (struct h5_bt1){
+		.rank = d->ds->grid.rank,
+		.elem_size = d->ds->type->size,
+		.n = d->nslots,
+		.addr = d->index_addr,
+		.chunk = index_chunk,
+		.end = index_end,
+		.ctx = (void *)(uintptr_t)d,
+	};
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dense storage: many links or attributes, or large ones, live outside of the header as messages in
+ * a fractal heap, indexed by name hash and by creation order in two B-trees. Laid down as
+ * names tree | creation order tree | heap: the trees' sizes follow from the number of records, so
+ * every address is known before anything is encoded.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <base/checksum.h>
+#include <h5/btree2.h>
+#include <h5/fheap.h>
+#include <h5/message.h>
+
+enum { NODE_SIZE = 512, FILE_NAME_MAX = 4096, HEAP_ID_MAX = 8 };
+
+/* One link or attribute in the heap. */
+struct entry {
+	const char *name;
+	uint32_t hash;
+	uint32_t corder;
+	uint8_t id[HEAP_ID_MAX];
+};
+
+/* What tells links from attributes. */
+struct kind {
+	enum h5_bt2_type names, corders;
+	uint16_t name_size, corder_size, id_len;
+	const struct h5_fheap_params *heap;
+};
+
+static const struct kind link_kind = {
+	.names = H5_BT2_LINK_NAME,
+	.corders = H5_BT2_LINK_CORDER,
+	.name_size = H5_BT2_LINK_NAME_SIZE,
+	.corder_size = H5_BT2_LINK_CORDER_SIZE,
+	.id_len = 7,
+	.heap = &h5_fheap_links,
+};
+
+static const struct kind attr_kind = {
+	.names = H5_BT2_ATTR_NAME,
+	.corders = H5_BT2_ATTR_CORDER,
+	.name_size = H5_BT2_ATTR_NAME_SIZE,
+	.corder_size = H5_BT2_ATTR_CORDER_SIZE,
+	.id_len = 8,
+	.heap = &h5_fheap_attrs,
+};
+
+static uint64_t tree_size(enum h5_bt2_type type, uint16_t record_size, uint64_t n)
+{
+	const struct h5_bt2 t = {
+		.type = type, .node_size = NODE_SIZE, .record_size = record_size, .n = n};
+
+	return h5_bt2_size(&t);
+}
+
+static struct dense_addrs place(const struct kind *k, uint64_t addr, uint64_t n, bool ordered)
+{
+	struct dense_addrs a = {.names = addr, .corders = H5_UNDEF};
+	uint64_t next = align_u64(addr + tree_size(k->names, k->name_size, n), 8);
+
+	if (ordered) {
+		a.corders = next;
+		next = align_u64(next + tree_size(k->corders, k->corder_size, n), 8);
+	}
+	a.heap = next;
+	return a;
+}
+
+struct dense_addrs links_addrs(const struct image *img, const struct image_object *o)
+{
+	return place(&link_kind, o->links_addr, o->mo->o.group.nlinks, true);
+}
+
+struct dense_addrs attrs_addrs(const struct image *img, const struct image_object *o)
+{
+	return place(&attr_kind, o->attrs_addr, o->mo->o.nattrs, o->mo->o.attrs_ordered);
+}
+
+bool links_are_dense(const struct image *img, const struct object *o)
+{
+	if (o->group.nlinks > IMAGE_MAX_COMPACT)
+		return true;
+	for (uint32_t i = 0; i < o->group.nlinks; i++) {
+		const struct link *l = &o->group.links[i];
+		size_t len = strlen(l->name) + (l->path ? strlen(l->path) : 0) + FILE_NAME_MAX + 64;
+
+		if (len > IMAGE_MESSAGE_MAX)
+			return true;
+	}
+	return false;
+}
+
+bool attrs_are_dense(const struct image *img, const struct object *o)
+{
+	if (o->nattrs > IMAGE_ATTRS_COMPACT)
+		return true;
+	for (uint32_t i = 0; i < o->nattrs; i++) {
+		const struct attribute *a = &o->attrs[i];
+		struct emit count = emit_count();
+
+		if (a->value.fixed.len > IMAGE_MESSAGE_MAX)
+			return true;
+		h5_attr_encode(
+			&count,
+			&(struct h5_attr){.name = a->name,
+					  .type = a->type,
+					  .committed = a->committed == OBJECT_NONE ? H5_UNDEF : 0,
+					  .space = a->space,
+					  .data_len = a->value.fixed.len});
+		if (count.pos > IMAGE_MESSAGE_MAX)
+			return true;
+	}
+	return false;
+}
+
+/* Order of the name trees: by hash, equal hashes by name. */
+static int by_hash(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int by_corder(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return (x->corder > y->corder) - (x->corder < y->corder);
+}
+
+/* Record layouts: see h5/btree2.h. */
+static void put_record(struct emit *e, enum h5_bt2_type type, const struct entry *entry)
+{
+	switch (type) {
+	case H5_BT2_LINK_NAME:
+		emit_u32(e, entry->hash);
+		emit_bytes(e, entry->id, link_kind.id_len);
+		break;
+	case H5_BT2_LINK_CORDER:
+		emit_u64(e, entry->corder);
+		emit_bytes(e, entry->id, link_kind.id_len);
+		break;
+	default:
+		emit_bytes(e, entry->id, attr_kind.id_len);
+		emit_u8(e, 0); /* message flags */
+		emit_u32(e, entry->corder);
+		if (type == H5_BT2_ATTR_NAME)
+			emit_u32(e, entry->hash);
+		break;
+	}
+}
+
+static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_size,
+		       struct entry *entries, uint32_t n, uint64_t addr, struct err *err)
+{
+	size_t len = (size_t)n * record_size;
+	auto_free uint8_t *records = malloc(len ? len : 1);
+
+	if (!records)
+		return err_set(err, -ENOMEM, "no memory for %u index records", n);
+	struct emit r = emit_to(records, len);
+
+	for (uint32_t i = 0; i < n; i++)
+		put_record(&r, type, &entries[i]);
+	h5_bt2_encode(e,
+		      &(struct h5_bt2){.type = type,
+				       .node_size = NODE_SIZE,
+				       .record_size = record_size,
+				       .n = n,
+				       .records = records},
+		      addr);
+	return 0;
+}
+
+/* Lays the whole storage down at addr = the emitter's position. */
+static int encode_storage(struct emit *e, const struct kind *k, struct entry *entries, uint32_t n,
+			  bool ordered, const struct h5_fheap *heap, uint64_t addr, struct err *err)
+{
+	const struct dense_addrs at = place(k, addr, n, ordered);
+	size_t from = e->pos;
+
+	qsort(entries, n, sizeof(*entries), by_hash);
+	int rc = encode_tree(e, k->names, k->name_size, entries, n, at.names, err);
+	emit_align(e, from, 8);
+	if (!rc && ordered) {
+		qsort(entries, n, sizeof(*entries), by_corder);
+		rc = encode_tree(e, k->corders, k->corder_size, entries, n, at.corders, err);
+		emit_align(e, from, 8);
+	}
+	if (!rc) {
+		h5_fheap_encode(e, heap, at.heap);
+		emit_align(e, from, 8);
+	}
+	return rc;
+}
+
+/* Message bytes of a heap object; huge ones stay referenced by the heap until it is freed. */
+struct bodies {
+	struct bytes *list;
+	uint32_t n;
+};
+
+static void release_bodies(struct bodies *b)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		bytes_release(&b->list[i]);
+	free(b->list);
+}
+
+typedef void (*encode_fn)(struct emit *e, const void *message);
+
+static int insert(struct h5_fheap *heap, const struct kind *k, struct bytes *body, encode_fn encode,
+		  const void *message, struct entry *entry, struct err *err)
+{
+	struct emit count = emit_count();
+
+	encode(&count, message);
+	int rc = bytes_reserve(body, count.pos);
+	if (rc)
+		return err_set(err, rc, "no memory for a message of %zu bytes", count.pos);
+	struct emit e = emit_to(body->data, count.pos);
+
+	encode(&e, message);
+	body->len = count.pos;
+	entry->hash = checksum_lookup3(entry->name, strlen(entry->name), 0);
+	rc = h5_fheap_insert(heap, body->data, body->len, entry->id, err);
+	if (!rc && body->len <= k->heap->max_managed)
+		bytes_release(body); /* the heap has a copy */
+	return rc;
+}
+
+static void put_link(struct emit *e, const void *message)
+{
+	h5_link_encode(e, message);
+}
+
+static void put_attr(struct emit *e, const void *message)
+{
+	h5_attr_encode(e, message);
+}
+
+static int insert_link(struct h5_fheap *heap, const struct image *img, const struct image_object *o,
+		       uint32_t i, struct bytes *body, struct entry *entry, struct err *err)
+{
+	char file[FILE_NAME_MAX];
+	struct h5_link link;
+	int rc = link_message(img, &o->mo->o, i, &link, file, sizeof(file), err);
+
+	if (rc)
+		return rc;
+	*entry = (struct entry){.name = link.name, .corder = i};
+	return insert(heap, &link_kind, body, put_link, &link, entry, err);
+}
+
+static int insert_attr(struct h5_fheap *heap, const struct image *img, const struct image_object *o,
+		       uint32_t i, struct bytes *body, struct entry *entry, struct err *err)
+{
+	struct h5_attr attr;
+
+	attr_message(img, o, i, &attr);
+	*entry = (struct entry){.name = attr.name, .corder = i};
+	return insert(heap, &attr_kind, body, put_attr, &attr, entry, err);
+}
+
+typedef int (*insert_fn)(struct h5_fheap *heap, const struct image *img,
+			 const struct image_object *o, uint32_t i, struct bytes *body,
+			 struct entry *entry, struct err *err);
+
+static int encode_dense(struct emit *e, const struct image *img, const struct image_object *o,
+			const struct kind *k, uint32_t n, bool ordered, insert_fn insert_one,
+			uint64_t addr, uint64_t *size, struct err *err)
+{
+	auto_free struct entry *entries = calloc(n ? n : 1, sizeof(*entries));
+	struct bodies bodies = {.list = calloc(n ? n : 1, sizeof(*bodies.list)), .n = n};
+	struct h5_fheap *heap = h5_fheap_new(k->heap);
+	size_t from = e->pos;
+	int rc = 0;
+
+	if (!entries || !bodies.list || !heap) {
+		bodies.n = bodies.list ? n : 0;
+		rc = err_set(err, -ENOMEM, "no memory for dense storage of %u", n);
+	}
+	for (uint32_t i = 0; !rc && i < n; i++)
+		rc = insert_one(heap, img, o, i, &bodies.list[i], &entries[i], err);
+	if (!rc)
+		rc = encode_storage(e, k, entries, n, ordered, heap, addr, err);
+	if (!rc)
+		*size = e->pos - from;
+	h5_fheap_free(heap);
+	release_bodies(&bodies);
+	return rc;
+}
+
+int links_encode(struct emit *e, const struct image *img, const struct image_object *o,
+		 uint64_t addr, uint64_t *size, struct err *err)
+{
+	return encode_dense(e, img, o, &link_kind, o->mo->o.group.nlinks, true, insert_link, addr,
+			    size, err);
+}
+
+int attrs_encode(struct emit *e, const struct image *img, const struct image_object *o,
+		 uint64_t addr, uint64_t *size, struct err *err)
+{
+	return encode_dense(e, img, o, &attr_kind, o->mo->o.nattrs, o->mo->o.attrs_ordered,
+			    insert_attr, addr, size, err);
+}

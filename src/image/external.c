@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * External links name a domain; an HDF5 file names a file. libhdf5 resolves a relative name against
+ * the directory of the linking file, whatever the working directory is, so that is what we write:
+ * "hdf5://home/u/b.h5", "/home/u/b.h5" and "b.h5" all become the way from this domain's directory.
+ * A name that climbs out of the bucket is cut at its root and dangles.
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Appends the components of path to full (without slashes at its ends), resolving "." and "..". */
+static int append_components(char *full, size_t cap, const char *path)
+{
+	size_t len = strlen(full);
+
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 2 && path[0] == '.' && path[1] == '.') {
+			char *slash = memrchr(full, '/', len);
+
+			len = slash ? (size_t)(slash - full) : 0;
+		} else if (n > 0 && !(n == 1 && path[0] == '.')) {
+			if (len + n + 2 > cap)
+				return -ENAMETOOLONG;
+			if (len > 0)
+				full[len++] = '/';
+			memcpy(full + len, path, n);
+			len += n;
+		}
+		full[len] = '\0';
+		path += n;
+		path += strspn(path, "/");
+	}
+	return 0;
+}
+
+/* The way from directory dir to the file full, both without slashes at their ends. */
+static int relative_path(const char *dir, const char *full, char *out, size_t cap)
+{
+	size_t common = 0, i = 0, len = 0;
+
+	for (; dir[i] && dir[i] == full[i]; i++)
+		if (dir[i] == '/')
+			common = i + 1;
+	if (!dir[i] && full[i] == '/')
+		common = i + 1;
+	const char *rest = common > i ? dir + i : dir + common;
+
+	while (*rest) {
+		if (len + 4 > cap)
+			return -ENAMETOOLONG;
+		memcpy(out + len, "../", 4);
+		len += 3;
+		rest += strcspn(rest, "/");
+		rest += strspn(rest, "/");
+	}
+	if (snprintf(out + len, cap - len, "%s", full + common) >= (int)(cap - len))
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+int external_file(const struct image *img, const char *domain, char *file, size_t cap)
+{
+	static const char scheme[] = "hdf5://";
+	char full[4096] = "";
+	int rc = 0;
+
+	if (strncmp(domain, scheme, sizeof(scheme) - 1) == 0)
+		domain += sizeof(scheme) - 1;
+	else if (domain[0] != '/')
+		rc = append_components(full, sizeof(full), img->dir);
+	if (!rc)
+		rc = append_components(full, sizeof(full), domain);
+	if (!rc && img->file_name && full[0])
+		rc = img->file_name(full, sizeof(full));
+	if (!rc)
+		rc = relative_path(img->dir, full, file, cap);
+	if (!rc && !file[0])
+		rc = snprintf(file, cap, ".") >= (int)cap ? -ENAMETOOLONG : 0;
+	return rc;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a slot to its bytes: the chunk comes from the model, its values are brought into file form
+ * and the slot is encoded under the dataset's pipeline. Runs in a worker of the environment.
+ */
+#include "plan.h"
+
+#include <errno.h>
+
+#include <codec/chunk.h>
+
+struct load {
+	struct image_dataset *d;
+	uint64_t slot;
+	struct cache_fill *fill;
+};
+
+static int encode_slot(const struct image_dataset *d, struct bytes *plain, struct bytes *slot,
+		       struct err *err)
+{
+	if (d->pipeline.n == 0) {
+		*slot = *plain;
+		*plain = (struct bytes){0};
+		return 0;
+	}
+	int rc = bytes_reserve(slot, d->slot_bytes);
+	if (rc)
+		return err_set(err, rc, "no memory for a chunk of %llu bytes",
+			       (unsigned long long)d->slot_bytes);
+	slot->len = d->slot_bytes;
+	return codec_stored_encode(&d->pipeline, d->ds->type->size, plain->data, plain->len,
+				   slot->data, slot->len, err);
+}
+
+/* Filtered slots of absent chunks need real bytes; unfiltered ones are filled when they are read.
+ */
+static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, struct err *err)
+{
+	auto_bytes struct bytes plain = {0};
+
+	if (d->pipeline.n == 0) {
+		out->absent = true;
+		return 0;
+	}
+	int rc = bytes_reserve(&plain, d->chunk_bytes);
+	if (rc)
+		return err_set(err, rc, "no memory for a chunk of %llu bytes",
+			       (unsigned long long)d->chunk_bytes);
+	plain.len = d->chunk_bytes;
+	fill_bytes(d, 0, plain.data, plain.len);
+	return encode_slot(d, &plain, &out->slot, err);
+}
+
+static int relocate_chunk(const struct load *l, struct elems *elems, struct bytes *heap,
+			  struct err *err)
+{
+	const struct image_dataset *d = l->d;
+	const struct dtype *t = d->ds->type;
+	struct h5_gheap_writer writer;
+
+	if (dtype_is_plain(t))
+		return 0;
+	uint64_t base = d->windows ? d->heap_addr + d->windows[l->slot] : 0;
+	uint64_t window = d->windows ? d->windows[l->slot + 1] - d->windows[l->slot] : 0;
+
+	h5_gheap_init(&writer, base, H5_GHEAP_TARGET_DATA);
+	int rc = relocate_elems(d->image, t, d->ds->grid.chunk_elems, elems, &writer, err);
+	if (!rc)
+		rc = h5_gheap_finish(&writer, err);
+	if (!rc && writer.out.len > window)
+		rc = err_set(err, -EIO,
+			     "the chunk has grown since the file was opened: its values take %zu "
+			     "bytes of %llu",
+			     writer.out.len, (unsigned long long)window);
+	if (rc) {
+		h5_gheap_release(&writer);
+		return rc;
+	}
+	*heap = writer.out;
+	return 0;
+}
+
+static void loaded(void *arg, struct model_chunk *chunk)
+{
+	struct load *l = arg;
+	struct cache_chunk out = {0};
+	int rc = chunk->code;
+
+	if (!rc && chunk->absent) {
+		rc = fill_slot(l->d, &out, &chunk->err);
+	} else if (!rc) {
+		rc = relocate_chunk(l, &chunk->elems, &out.heap, &chunk->err);
+		if (!rc)
+			rc = encode_slot(l->d, &chunk->elems.fixed, &out.slot, &chunk->err);
+		if (rc)
+			err_wrap(&chunk->err, rc, "object %s",
+				 model_object(l->d->image->model, l->d->number)->o.id);
+	}
+	elems_release(&chunk->elems);
+	if (rc) {
+		bytes_release(&out.slot);
+		bytes_release(&out.heap);
+	}
+	cache_complete(l->fill, rc, &out, &chunk->err);
+	free(l);
+}
+
+static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *fill)
+{
+	struct image *img = ctx;
+	struct image_dataset *d = &img->datasets[dataset];
+	struct load *l = malloc(sizeof(*l));
+
+	if (!l) {
+		struct err err = ERR_INIT;
+		struct cache_chunk none = {0};
+
+		err_set(&err, -ENOMEM, "no memory for a request");
+		cache_complete(fill, -ENOMEM, &none, &err);
+		return;
+	}
+	*l = (struct load){.d = d, .slot = slot, .fill = fill};
+	model_get_chunk(img->model, d->number, dataset_chunk(d, slot), loaded, l);
+}
+
+static uint64_t cost(void *ctx, uint32_t dataset)
+{
+	const struct image *img = ctx;
+	const struct image_dataset *d = &img->datasets[dataset];
+	uint64_t heaps = d->windows ? d->windows[d->nslots] : 0;
+
+	return d->slot_bytes + (d->nslots ? heaps / d->nslots : 0);
+}
+
+static uint64_t nslots(void *ctx, uint32_t dataset)
+{
+	const struct image *img = ctx;
+
+	return img->datasets[dataset].nslots;
+}
+
+struct cache_source image_source(struct image *img)
+{
+	return (struct cache_source){.load = load, .cost = cost, .nchunks = nslots, .ctx = img};
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The three steps of plan.h: storage, addresses, bytes. */
+#include "plan.h"
+
+#include <errno.h>
+
+#include <h5/message.h>
+#include <h5/superblock.h>
+
+static int wrap_object(struct err *err, int rc, const struct image_object *o)
+{
+	return rc ? err_wrap(err, rc, "object %s", o->mo->o.id) : 0;
+}
+
+/* Step 1. */
+static int plan_objects(struct image *img, struct err *err)
+{
+	uint32_t numbers = model_numbers(img->model), ndatasets = 0;
+
+	img->nobjects = model_count(img->model);
+	img->objects = calloc(img->nobjects, sizeof(*img->objects));
+	img->header_addr = calloc(numbers, sizeof(*img->header_addr));
+	if (!img->objects || !img->header_addr)
+		return err_set(err, -ENOMEM, "no memory for %u objects", img->nobjects);
+	for (uint32_t i = 0; i < numbers; i++)
+		img->header_addr[i] = H5_UNDEF;
+	for (uint32_t i = 0; i < img->nobjects; i++) {
+		struct image_object *o = &img->objects[i];
+
+		o->mo = model_object(img->model, model_nth(img->model, i));
+		o->dataset = OBJECT_NONE;
+		if (o->mo->o.kind == OBJECT_DATASET)
+			o->dataset = ndatasets++;
+		o->links_dense = o->mo->o.kind == OBJECT_GROUP && links_are_dense(img, &o->mo->o);
+		o->attrs_dense = attrs_are_dense(img, &o->mo->o);
+	}
+	img->ndatasets = ndatasets;
+	img->datasets = calloc(ndatasets ? ndatasets : 1, sizeof(*img->datasets));
+	return img->datasets ? 0 : err_set(err, -ENOMEM, "no memory for %u datasets", ndatasets);
+}
+
+static int plan_storage(struct image *img, struct err *err)
+{
+	int rc = plan_objects(img, err);
+
+	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
+		struct image_object *o = &img->objects[i];
+
+		if (o->dataset == OBJECT_NONE)
+			continue;
+		struct image_dataset *d = &img->datasets[o->dataset];
+
+		d->image = img;
+		d->number = model_nth(img->model, i);
+		d->ds = &o->mo->o.dataset;
+		d->known = model_chunks(img->model, d->number);
+		rc = wrap_object(err, dataset_plan(d, err), o);
+	}
+	return rc;
+}
+
+/* Step 2. */
+static int place_headers(struct image *img, uint64_t *at, struct err *err)
+{
+	for (uint32_t i = 0; i < img->nobjects; i++) {
+		struct image_object *o = &img->objects[i];
+		struct emit count = emit_count();
+		int rc = header_encode(&count, img, o, true, err);
+
+		if (rc)
+			return wrap_object(err, rc, o);
+		o->header_size = count.pos;
+		img->header_addr[model_nth(img->model, i)] = *at;
+		*at = align_u64(*at + o->header_size, 8);
+	}
+	return 0;
+}
+
+static int place_dense(struct image *img, uint64_t *at, struct err *err)
+{
+	for (uint32_t i = 0; i < img->nobjects; i++) {
+		struct image_object *o = &img->objects[i];
+		struct emit count = emit_count();
+		int rc = 0;
+
+		if (o->links_dense) {
+			o->links_addr = *at;
+			rc = links_encode(&count, img, o, *at, &o->links_size, err);
+			*at = align_u64(*at + o->links_size, 8);
+		}
+		if (!rc && o->attrs_dense) {
+			o->attrs_addr = *at;
+			rc = attrs_encode(&count, img, o, *at, &o->attrs_size, err);
+			*at = align_u64(*at + o->attrs_size, 8);
+		}
+		if (rc)
+			return wrap_object(err, rc, o);
+		if (*at > IMAGE_METADATA_MAX)
+			return err_set(err, -EFBIG, "metadata of more than %llu bytes",
+				       (unsigned long long)IMAGE_METADATA_MAX);
+	}
+	return 0;
+}
+
+static void add_extent(struct image *img, enum extent_kind kind, uint32_t dataset, uint64_t start,
+		       uint64_t size)
+{
+	img->extents[img->nextents++] = (struct extent){
+		.start = start, .end = start + size, .kind = kind, .dataset = dataset};
+	img->allocated += size;
+}
+
+static uint64_t place_indexes(struct image *img, uint64_t at)
+{
+	for (uint32_t i = 0; i < img->ndatasets; i++) {
+		struct image_dataset *d = &img->datasets[i];
+
+		if (!d->chunked || d->nslots == 0)
+			continue;
+		uint64_t size = h5_bt1_size(d->ds->grid.rank, d->nslots);
+
+		d->index_addr = at;
+		add_extent(img, EXTENT_INDEX, i, at, size);
+		at = align_u64(at + size, 8);
+	}
+	return at;
+}
+
+static int place_raw(struct image *img, uint64_t *at, struct err *err)
+{
+	for (uint32_t i = 0; i < img->ndatasets; i++) {
+		struct image_dataset *d = &img->datasets[i];
+
+		if (d->raw_bytes == 0)
+			continue;
+		*at = align_u64(*at, d->raw_bytes >= IMAGE_PAGE ? IMAGE_PAGE : 8);
+		d->raw_addr = *at;
+		add_extent(img, EXTENT_RAW, i, *at, d->raw_bytes);
+		*at += d->raw_bytes;
+		if (*at > IMAGE_FILE_MAX)
+			return err_set(err, -EFBIG, "the domain is too large for a file");
+	}
+	*at = align_u64(*at, 8);
+	return 0;
+}
+
+static int place_heaps(struct image *img, uint64_t *at, struct err *err)
+{
+	for (uint32_t i = 0; i < img->ndatasets; i++) {
+		struct image_dataset *d = &img->datasets[i];
+
+		if (!d->windows || d->windows[d->nslots] == 0)
+			continue;
+		d->heap_addr = *at;
+		add_extent(img, EXTENT_HEAP, i, *at, d->windows[d->nslots]);
+		*at += d->windows[d->nslots];
+		if (*at > IMAGE_FILE_MAX)
+			return err_set(err, -EFBIG, "the domain is too large for a file");
+	}
+	return 0;
+}
+
+/* Everything behind the metadata; none of it changes the size of a header. */
+static int place_data(struct image *img, struct err *err)
+{
+	uint64_t at = align_u64(img->meta_size, IMAGE_PAGE);
+
+	img->extents = calloc(3 * (size_t)img->ndatasets + 1, sizeof(*img->extents));
+	if (!img->extents)
+		return err_set(err, -ENOMEM, "no memory for %u datasets", img->ndatasets);
+	img->allocated = img->meta_size;
+	at = align_u64(place_indexes(img, at), IMAGE_PAGE);
+	int rc = place_raw(img, &at, err);
+	if (!rc)
+		rc = place_heaps(img, &at, err);
+	/* A freed last object must not shrink the file into the image: the tail is never allocated.
+	 */
+	img->size = align_u64(at + 1, 8);
+	return rc;
+}
+
+/* Step 3. Values with slots are brought into file form; the others are used as they are. */
+static int relocate_attrs(struct image *img, struct image_object *o, struct h5_gheap_writer *heap,
+			  struct err *err)
+{
+	const struct object *obj = &o->mo->o;
+
+	for (uint32_t i = 0; i < obj->nattrs; i++) {
+		const struct attribute *a = &obj->attrs[i];
+
+		if (dtype_is_plain(a->type) || a->value.fixed.len == 0)
+			continue;
+		if (!o->values)
+			o->values = calloc(obj->nattrs, sizeof(*o->values));
+		if (!o->values)
+			return err_set(err, -ENOMEM, "no memory for %u values", obj->nattrs);
+		int rc = relocate_copy(img, a->type, a->space.nelems, &a->value, heap,
+				       &o->values[i], err);
+		if (rc)
+			return err_wrap(err, rc, "attribute \"%s\"", a->name);
+	}
+	return 0;
+}
+
+static int relocate_values(struct image *img, struct h5_gheap_writer *heap, struct err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
+		struct image_object *o = &img->objects[i];
+
+		rc = relocate_attrs(img, o, heap, err);
+		if (!rc && o->dataset != OBJECT_NONE && o->mo->o.dataset.fill_defined) {
+			struct image_dataset *d = &img->datasets[o->dataset];
+
+			rc = relocate_copy(img, d->ds->type, 1, &d->ds->fill, heap, &d->fill, err);
+		}
+		rc = wrap_object(err, rc, o);
+	}
+	return rc ? rc : h5_gheap_finish(heap, err);
+}
+
+static int encode_all(struct image *img, const struct h5_gheap_writer *heap, struct err *err)
+{
+	struct emit e = emit_to(img->meta, img->meta_size);
+	int rc = 0;
+
+	h5_superblock_encode(&e, &(struct h5_superblock){.leaf_k = 4,
+							 .internal_k = 16,
+							 .chunk_k = H5_BT1_K,
+							 .eof = img->size,
+							 .root = img->header_addr[0]});
+	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
+		rc = wrap_object(err, header_encode(&e, img, &img->objects[i], false, err),
+				 &img->objects[i]);
+		emit_align(&e, 0, 8);
+	}
+	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
+		const struct image_object *o = &img->objects[i];
+		uint64_t size;
+
+		if (o->links_dense)
+			rc = links_encode(&e, img, o, o->links_addr, &size, err);
+		emit_align(&e, 0, 8);
+		if (!rc && o->attrs_dense)
+			rc = attrs_encode(&e, img, o, o->attrs_addr, &size, err);
+		emit_align(&e, 0, 8);
+		rc = wrap_object(err, rc, o);
+	}
+	if (rc)
+		return rc;
+	emit_bytes(&e, heap->out.data, heap->out.len);
+	if (e.bad || e.pos != img->meta_size)
+		return err_set(err, -EIO, "the plan does not add up: %zu bytes of %llu", e.pos,
+			       (unsigned long long)img->meta_size);
+	return 0;
+}
+
+int image_plan(struct image *img, struct err *err)
+{
+	struct h5_gheap_writer heap = {0};
+	uint64_t at = H5_SUPERBLOCK_SIZE;
+	int rc = plan_storage(img, err);
+
+	if (!rc)
+		rc = place_headers(img, &at, err);
+	if (!rc)
+		rc = place_dense(img, &at, err);
+	if (!rc) {
+		h5_gheap_init(&heap, at, H5_GHEAP_TARGET_ATTRS);
+		rc = relocate_values(img, &heap, err);
+	}
+	if (!rc) {
+		img->meta_size = at + heap.out.len;
+		rc = place_data(img, err);
+	}
+	if (!rc) {
+		img->meta = malloc(img->meta_size);
+		rc = img->meta ? encode_all(img, &heap, err)
+			       : err_set(err, -ENOMEM, "no memory for %llu bytes of metadata",
+					 (unsigned long long)img->meta_size);
+	}
+	h5_gheap_release(&heap);
+	return rc;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of image/ share: the plan of one image. It is built in three steps, each a pass
+ * over the model's objects in breadth-first order, and constant afterwards:
+ *
+ *   1. storage (dataset.c): how each dataset is stored, how large its slots and windows are;
+ *   2. sizes and addresses (plan.c): headers and dense storage are encoded against unknown
+ *      addresses, because their sizes do not depend on any; then every region has its place;
+ *   3. bytes (plan.c): attribute values are brought into file form (relocate.c), then headers and
+ *      dense storage are encoded again, for good.
+ *
+ * Regions in file order:
+ *   superblock | headers | dense storage | global heaps of attributes    one block of memory
+ *   indexes                                                              rendered on demand
+ *   raw data, a run of slots for each dataset                            chunks
+ *   heaps, a run of windows for each dataset with variable-length data   chunks
+ *   tail                                                                 never allocated
+ */
+#ifndef IMAGE_PLAN_H
+#define IMAGE_PLAN_H
+
+#include <stdbool.h>
+
+#include <base/mem.h>
+#include <h5/btree1.h>
+#include <h5/gheap.h>
+#include <image/image.h>
+
+enum {
+	IMAGE_PAGE = 4096,	/* alignment of the regions after the metadata */
+	IMAGE_MAX_COMPACT = 64, /* links in an object header before storage is dense */
+	IMAGE_MIN_DENSE = 6,
+	IMAGE_ATTRS_COMPACT = 8,   /* libhdf5's default */
+	IMAGE_MESSAGE_MAX = 65535, /* bytes of a header message */
+};
+#define IMAGE_METADATA_MAX (UINT64_C(4) << 30)
+#define IMAGE_FILE_MAX	   (UINT64_C(1) << 62)
+
+enum extent_kind { EXTENT_INDEX, EXTENT_RAW, EXTENT_HEAP };
+
+/* Region [start, end) of one dataset. Sorted, not overlapping; what lies between reads as zeros. */
+struct extent {
+	uint64_t start, end;
+	enum extent_kind kind;
+	uint32_t dataset; /* place in image->datasets */
+};
+
+/* How one dataset appears. */
+struct image_dataset {
+	struct image *image;
+	uint32_t number; /* of the model */
+	const struct dataset *ds;
+	const struct model_chunks *known;
+
+	bool chunked;		  /* else contiguous */
+	bool listed;		  /* slots hold known->numbers[]; else slot i is chunk i */
+	bool unknown;		  /* every read fails */
+	struct pipeline pipeline; /* as rendered; none when contiguous */
+	uint64_t nslots;
+	uint64_t chunk_bytes; /* of a whole chunk in file form, unfiltered */
+	uint64_t slot_bytes;  /* as stored: under the pipeline */
+	uint64_t stride;
+	uint64_t raw_bytes; /* of the whole run */
+	uint64_t *windows;  /* variable length: offsets of nslots + 1 windows, from heap_addr */
+
+	uint64_t index_addr, raw_addr, heap_addr; /* H5_UNDEF: none */
+	struct bytes fill;			  /* one element in file form; empty: zeros */
+};
+
+/* One object as it is rendered. */
+struct image_object {
+	const struct model_object *mo;
+	uint32_t dataset; /* place in image->datasets, or OBJECT_NONE */
+	uint64_t header_size;
+	bool links_dense, attrs_dense;
+	uint64_t links_addr, attrs_addr; /* of the dense storage */
+	uint64_t links_size, attrs_size;
+	struct bytes *values; /* nattrs: relocated values; empty where the model's own bytes
+				 serve as they are */
+};
+
+struct image {
+	const struct env *env;
+	struct model *model;
+	unsigned int flags;
+	char *dir; /* of the domain in the mount */
+	image_file_name_fn file_name;
+
+	uint32_t nobjects;
+	struct image_object *objects; /* in the model's order */
+	uint64_t *header_addr;	      /* by model number; H5_UNDEF: not in the file */
+	uint32_t ndatasets;
+	struct image_dataset *datasets;
+
+	uint8_t *meta;
+	uint64_t meta_size;
+	struct extent *extents;
+	uint32_t nextents;
+	uint64_t size, allocated;
+
+	struct cache *cache;
+	struct cache_owner *owner;
+};
+
+/* dataset.c */
+int dataset_plan(struct image_dataset *d, struct err *err);
+/* Chunk number of a slot. */
+uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot);
+/* The dataset's chunk index; meaningful when index_addr is defined. */
+struct h5_bt1 dataset_index(const struct image_dataset *d);
+
+/* relocate.c: elements from the model's neutral form to file form. Items of vlens go to `heap`
+ * (NULL: the type has none); references become header addresses. elems is changed in place. */
+int relocate_elems(const struct image *img, const struct dtype *t, uint64_t n, struct elems *e,
+		   struct h5_gheap_writer *heap, struct err *err);
+/* The same for a constant value: a relocated copy of its fixed part. */
+int relocate_copy(const struct image *img, const struct dtype *t, uint64_t n, const struct elems *e,
+		  struct h5_gheap_writer *heap, struct bytes *out, struct err *err);
+
+/* header.c: the object header at the emitter's position. sizing: addresses and values are not
+ * known yet, only the size counts. */
+int header_encode(struct emit *e, const struct image *img, const struct image_object *o,
+		  bool sizing, struct err *err);
+/* dense.c: link and attribute storage outside of the header. */
+bool links_are_dense(const struct image *img, const struct object *o);
+bool attrs_are_dense(const struct image *img, const struct object *o);
+int links_encode(struct emit *e, const struct image *img, const struct image_object *o,
+		 uint64_t addr, uint64_t *size, struct err *err);
+int attrs_encode(struct emit *e, const struct image *img, const struct image_object *o,
+		 uint64_t addr, uint64_t *size, struct err *err);
+/* Where the parts of a dense storage at addr lie. */
+struct dense_addrs {
+	uint64_t heap, names, corders;
+};
+struct dense_addrs links_addrs(const struct image *img, const struct image_object *o);
+struct dense_addrs attrs_addrs(const struct image *img, const struct image_object *o);
+/* Fill the message structs that header.c and dense.c both encode. */
+struct h5_link;
+struct h5_attr;
+int link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
+		 char *file, size_t cap, struct err *err);
+void attr_message(const struct image *img, const struct image_object *o, uint32_t i,
+		  struct h5_attr *out);
+
+/* external.c: file name of an external link: relative to the directory of the linking file, never
+ * out of the mount. -ENAMETOOLONG. */
+int external_file(const struct image *img, const char *domain, char *file, size_t cap);
+
+/* plan.c */
+int image_plan(struct image *img, struct err *err);
+
+/* fill.c: n bytes of a run of fill elements from byte `phase` of the run. */
+void fill_bytes(const struct image_dataset *d, uint64_t phase, uint8_t *out, size_t n);
+/* load.c: the cache's source. */
+struct cache_source image_source(struct image *img);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading an image: each piece of the range comes from the extent that it falls into. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plan.h"
+
+struct image_stream {
+	struct cache_stream *cache;
+};
+
+struct image_stream *image_stream_new(struct image *img)
+{
+	struct image_stream *s = malloc(sizeof(*s));
+
+	if (s)
+		s->cache = cache_stream_new(img->owner);
+	return s;
+}
+
+void image_stream_free(struct image_stream *s)
+{
+	if (s)
+		cache_stream_free(s->cache);
+	free(s);
+}
+
+/* The first extent that ends behind offset; nextents when there is none. */
+static uint32_t find_extent(const struct image *img, uint64_t offset)
+{
+	uint32_t low = 0, high = img->nextents;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (img->extents[middle].end <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int get_slot(struct image *img, struct image_stream *s, uint32_t dataset, uint64_t slot,
+		    const struct cache_chunk **chunk, struct err *err)
+{
+	const struct image_dataset *d = &img->datasets[dataset];
+
+	if (d->unknown)
+		return err_set(err, -EIO, "object %s: its chunks are not known",
+			       model_object(img->model, d->number)->o.id);
+	return cache_get(img->owner, s ? s->cache : NULL, dataset, slot, chunk, err);
+}
+
+/* Copies bytes [at, at + n) of `from`; what lies behind its end is zero. */
+static void copy_padded(uint8_t *buf, const struct bytes *from, uint64_t at, size_t n)
+{
+	size_t have = at < from->len ? min_u64(n, from->len - at) : 0;
+
+	if (have > 0)
+		memcpy(buf, from->data + at, have);
+	memset(buf + have, 0, n - have);
+}
+
+/* One piece inside one slot. Returns its length or a negative errno. */
+static ssize_t read_raw(struct image *img, struct image_stream *s, const struct extent *x,
+			uint8_t *buf, size_t n, uint64_t offset, struct err *err)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+	uint64_t at = offset - x->start, slot = at / d->stride, in = at % d->stride;
+	const struct cache_chunk *chunk;
+
+	n = min_u64(n, min_u64(d->stride - in, x->end - offset));
+	int rc = get_slot(img, s, x->dataset, slot, &chunk, err);
+	if (rc)
+		return rc;
+	if (chunk->absent) {
+		size_t filled = in < d->slot_bytes ? min_u64(n, d->slot_bytes - in) : 0;
+
+		fill_bytes(d, in, buf, filled);
+		memset(buf + filled, 0, n - filled);
+	} else {
+		copy_padded(buf, &chunk->slot, in, n);
+	}
+	cache_put(img->owner, chunk);
+	return (ssize_t)n;
+}
+
+/* The window that holds byte `at` of a dataset's heap run; empty windows are passed over. */
+static uint64_t find_window(const struct image_dataset *d, uint64_t at)
+{
+	uint64_t low = 0, high = d->nslots;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (d->windows[middle + 1] <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static ssize_t read_heap(struct image *img, struct image_stream *s, const struct extent *x,
+			 uint8_t *buf, size_t n, uint64_t offset, struct err *err)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+	uint64_t at = offset - x->start, slot = find_window(d, at);
+	const struct cache_chunk *chunk;
+
+	n = min_u64(n, d->windows[slot + 1] - at);
+	int rc = get_slot(img, s, x->dataset, slot, &chunk, err);
+	if (rc)
+		return rc;
+	copy_padded(buf, &chunk->heap, at - d->windows[slot], n);
+	cache_put(img->owner, chunk);
+	return (ssize_t)n;
+}
+
+static ssize_t read_index(struct image *img, const struct extent *x, uint8_t *buf, size_t n,
+			  uint64_t offset)
+{
+	const struct h5_bt1 index = dataset_index(&img->datasets[x->dataset]);
+
+	n = min_u64(n, x->end - offset);
+	h5_bt1_read(&index, offset - x->start, buf, n);
+	return (ssize_t)n;
+}
+
+/* A read that spans several slots asks for all of them at once. */
+static void advise(struct image *img, const struct extent *x, uint64_t offset, size_t n)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+	uint64_t end = min_u64(offset + n, x->end), first, last;
+
+	if (d->unknown)
+		return;
+	if (x->kind == EXTENT_RAW) {
+		first = (offset - x->start) / d->stride;
+		last = (end - 1 - x->start) / d->stride;
+	} else if (x->kind == EXTENT_HEAP) {
+		first = find_window(d, offset - x->start);
+		last = find_window(d, end - 1 - x->start);
+	} else {
+		return;
+	}
+	if (last > first)
+		cache_advise(img->owner, x->dataset, first, last - first + 1);
+}
+
+static ssize_t read_piece(struct image *img, struct image_stream *s, uint8_t *buf, size_t n,
+			  uint64_t offset, struct err *err)
+{
+	if (offset < img->meta_size) {
+		n = min_u64(n, img->meta_size - offset);
+		memcpy(buf, img->meta + offset, n);
+		return (ssize_t)n;
+	}
+	uint32_t i = find_extent(img, offset);
+
+	if (i == img->nextents || offset < img->extents[i].start) {
+		uint64_t end = i == img->nextents ? img->size : img->extents[i].start;
+
+		n = min_u64(n, end - offset);
+		memset(buf, 0, n);
+		return (ssize_t)n;
+	}
+	const struct extent *x = &img->extents[i];
+
+	switch (x->kind) {
+	case EXTENT_INDEX:
+		return read_index(img, x, buf, n, offset);
+	case EXTENT_RAW:
+		return read_raw(img, s, x, buf, n, offset, err);
+	default:
+		return read_heap(img, s, x, buf, n, offset, err);
+	}
+}
+
+ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
+		   struct err *err)
+{
+	size_t done = 0;
+	uint64_t advised = 0; /* extent end up to which chunks were asked for */
+
+	if (offset >= img->size)
+		return 0;
+	n = min_u64(n, img->size - offset);
+	while (done < n) {
+		uint64_t at = offset + done;
+
+		if (at >= img->meta_size && at >= advised) {
+			uint32_t i = find_extent(img, at);
+
+			if (i < img->nextents && at >= img->extents[i].start) {
+				advise(img, &img->extents[i], at, n - done);
+				advised = img->extents[i].end;
+			}
+		}
+		ssize_t got = read_piece(img, s, (uint8_t *)buf + done, n - done, at, err);
+		if (got < 0)
+			return done > 0 ? (ssize_t)done : got;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+/* Absent chunks have no place in a file whose chunks are known, and of others nothing is known: the
+ * whole image is data. */
+int64_t image_seek(const struct image *img, uint64_t offset, int whence)
+{
+	if (offset >= img->size)
+		return -ENXIO;
+	switch (whence) {
+	case SEEK_DATA:
+		return (int64_t)offset;
+	case SEEK_HOLE:
+		return (int64_t)img->size;
+	default:
+		return -EINVAL;
+	}
+}

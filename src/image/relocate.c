@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From neutral slots (data/elems.h) to what an HDF5 file holds:
+ *   vlen (Spec IV.A.2.d, class 9)  +0 u32 count, +4 u64 collection address, +12 u32 index
+ *   object reference               +0 u64 object header address; zero is null
+ *   region reference               +0 u64 collection address, +8 u32 index; zero is null
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct relocation {
+	const struct image *img;
+	struct h5_gheap_writer *heap;
+};
+
+static void put(uint8_t *slot, uint64_t v, unsigned int n)
+{
+	struct emit e = emit_to(slot, n);
+
+	emit_uint(&e, v, n);
+}
+
+static int place_vlen(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *items,
+		      size_t items_len, struct err *err)
+{
+	struct relocation *r = ctx;
+	uint32_t count = elems_get_vlen(slot).count;
+	uint64_t addr = 0;
+	uint32_t index = 0;
+
+	if (items_len > 0) {
+		int rc = h5_gheap_add(r->heap, items, items_len, &addr, &index, err);
+
+		if (rc)
+			return rc;
+	}
+	put(slot, count, 4);
+	put(slot + 4, addr, 8);
+	put(slot + 12, index, 4);
+	return 0;
+}
+
+static int place_reference(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err)
+{
+	const struct relocation *r = ctx;
+
+	if (t->reference.kind == DTYPE_REF_REGION) {
+		/* no schema that is read holds selections: every one is null */
+		memset(slot, 0, DTYPE_REGREF_SIZE);
+		return 0;
+	}
+	struct cursor c = cursor_of(slot, DTYPE_OBJREF_SIZE);
+	uint64_t number = cur_u64(&c);
+	uint64_t addr = 0;
+
+	if (number > 0 && number <= model_numbers(r->img->model)) {
+		addr = r->img->header_addr[number - 1];
+		if (addr == H5_UNDEF)
+			addr = 0; /* an orphan: not in the file */
+	}
+	put(slot, addr, DTYPE_OBJREF_SIZE);
+	return 0;
+}
+
+int relocate_elems(const struct image *img, const struct dtype *t, uint64_t n, struct elems *e,
+		   struct h5_gheap_writer *heap, struct err *err)
+{
+	struct relocation r = {.img = img, .heap = heap};
+	const struct elems_visitor visitor = {
+		.vlen = place_vlen, .reference = place_reference, .ctx = &r};
+
+	if (e->fixed.len != n * t->size)
+		return err_set(err, -EIO, "%zu bytes where %llu elements of %u belong",
+			       e->fixed.len, (unsigned long long)n, t->size);
+	return elems_visit(t, e->fixed.data, n, e->heap.data, e->heap.len, &visitor, err);
+}
+
+int relocate_copy(const struct image *img, const struct dtype *t, uint64_t n, const struct elems *e,
+		  struct h5_gheap_writer *heap, struct bytes *out, struct err *err)
+{
+	struct elems copy = {0};
+	int rc = bytes_append(&copy.fixed, e->fixed.data, e->fixed.len);
+
+	if (!rc)
+		rc = bytes_append(&copy.heap, e->heap.data, e->heap.len);
+	if (rc)
+		err_set(err, rc, "no memory for a value of %zu bytes", e->fixed.len);
+	else
+		rc = relocate_elems(img, t, n, &copy, heap, err);
+	if (!rc) {
+		*out = copy.fixed;
+		copy.fixed = (struct bytes){0};
+	}
+	elems_release(&copy);
+	return rc;
+}
