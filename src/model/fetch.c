@@ -7,6 +7,7 @@
 #include <model/model.h>
 
 #include <errno.h>
+#include <math.h>
 
 #include "model_internal.h"
 
@@ -38,19 +39,26 @@ static uint64_t stored_limit(const struct dataset *ds)
 	return decoded + decoded / 8 + (1 << 16);
 }
 
+/* As the service computes it, chunk by chunk: integers take a chunk's start and the step without
+ * their fractions. */
 static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
 {
 	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
 	uint64_t n = ds->grid.chunk_elems;
+	double step = ds->arange_step;
+	double start = ds->arange_start + (double)(f->number * n) * step;
 	struct bytes *out = &chunk->elems.fixed;
 
 	if (ds->space.rank > 1)
 		return err_set(&chunk->err, -EOPNOTSUPP, "an arange initializer has one dimension");
+	if (ds->type->cls == DTYPE_INTEGER) {
+		start = trunc(start);
+		step = trunc(step);
+	}
 	int rc = bytes_reserve(out, (size_t)(n * ds->type->size));
 	if (rc)
 		return err_set(&chunk->err, rc, "no memory for a chunk");
-	rc = codec_arange(ds->type, ds->arange_start, ds->arange_step, f->number * n, n, out->data,
-			  &chunk->err);
+	rc = codec_arange(ds->type, start, step, 0, n, out->data, &chunk->err);
 	if (!rc)
 		out->len = (size_t)(n * ds->type->size);
 	return rc;

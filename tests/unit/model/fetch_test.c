@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunks by number: stored, absent, damaged, computed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <model/model.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "small_domain.h"
+
+struct fixture {
+	struct env env;
+	struct store *store;
+	struct model *model;
+	struct model_chunk chunk;
+	unsigned int calls;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->env = env_real(NULL, pool_new(0));
+	f->store = small_domain_new(&f->env);
+	*state = f;
+	return f->store ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	elems_release(&f->chunk.elems);
+	model_unref(f->model);
+	store_free(f->store);
+	pool_free(f->env.pool);
+	free(f);
+	return 0;
+}
+
+static void keep(void *arg, struct model_chunk *chunk)
+{
+	struct fixture *f = arg;
+
+	elems_release(&f->chunk.elems);
+	f->chunk = *chunk;
+	f->calls++;
+}
+
+static void get(struct fixture *f, const char *id, uint64_t number)
+{
+	if (!f->model)
+		assert_int_equal(
+			model_open(&f->env, f->store, schema_hsds2(), "d.h5", &f->model, NULL), 0);
+	for (uint32_t i = 0; i < model_count(f->model); i++) {
+		uint32_t n = model_nth(f->model, i);
+
+		if (strcmp(model_object(f->model, n)->o.id, id) == 0) {
+			unsigned int calls = f->calls;
+
+			model_get_chunk(f->model, n, number, keep, f);
+			assert_int_equal(f->calls, calls + 1);
+			return;
+		}
+	}
+	fail_msg("%s is not in the domain", id);
+}
+
+static void a_stored_chunk_is_decoded(void **state)
+{
+	struct fixture *f = *state;
+
+	get(f, SMALL_INTS, 1);
+	assert_int_equal(f->chunk.code, 0);
+	assert_false(f->chunk.absent);
+	assert_int_equal(f->chunk.elems.fixed.len, sizeof(small_ints_chunk));
+	assert_memory_equal(f->chunk.elems.fixed.data, small_ints_chunk, sizeof(small_ints_chunk));
+}
+
+static void a_missing_chunk_is_absent(void **state)
+{
+	struct fixture *f = *state;
+
+	get(f, SMALL_INTS, 0);
+	assert_int_equal(f->chunk.code, 0);
+	assert_true(f->chunk.absent);
+	assert_int_equal(f->chunk.elems.fixed.len, 0);
+}
+
+static void a_chunk_of_the_wrong_length_names_its_key(void **state)
+{
+	struct fixture *f = *state;
+
+	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/2", "short");
+	get(f, SMALL_INTS, 2);
+	assert_int_equal(f->chunk.code, -EIO);
+	assert_non_null(strstr(f->chunk.err.msg, SMALL_PREFIX "/d/0002-000000-000001/2"));
+}
+
+static void a_huge_chunk_is_not_fetched(void **state)
+{
+	struct fixture *f = *state;
+	char *big = calloc(1, 1 << 20);
+
+	assert_int_equal(store_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/2", big, 1 << 20,
+				   NULL, NULL, NULL),
+			 0);
+	free(big);
+	get(f, SMALL_INTS, 2);
+	assert_true(f->chunk.code < 0);
+	assert_int_equal(f->chunk.fetched, 0);
+}
+
+static void variable_length_items_go_to_the_heap(void **state)
+{
+	struct fixture *f = *state;
+
+	get(f, SMALL_STRINGS, 0);
+	assert_int_equal(f->chunk.code, 0);
+	assert_int_equal(f->chunk.elems.fixed.len, 32);
+	struct elems_vlen first = elems_get_vlen(f->chunk.elems.fixed.data);
+	assert_int_equal(first.count, 2);
+	assert_memory_equal(f->chunk.elems.heap.data + first.offset, "ab", 2);
+	assert_int_equal(elems_get_vlen(f->chunk.elems.fixed.data + 16).count, 0);
+}
+
+static void an_initializer_computes_what_is_not_stored(void **state)
+{
+	static const int32_t expected[4] = {29, 32, 35, 38}; /* 5 + 3 * (8..11) */
+	struct fixture *f = *state;
+
+	small_put(f->store, SMALL_KEY_INTS,
+		  "{" SMALL_HEAD(
+			  SMALL_INTS) ",\"type\":" SMALL_I32 ",\"shape\":{\"class\":\"H5S_SIMPLE\","
+							     "\"dims\":[12]},\"attributes\":{},"
+				      "\"creationProperties\":{\"initializer\":[\"arange\",\"--"
+				      "start=5\",\"--step=3\"]},"
+				      "\"layout\":{\"class\":\"H5D_CHUNKED\",\"dims\":[4]}}");
+	get(f, SMALL_INTS, 2);
+	assert_int_equal(f->chunk.code, 0);
+	assert_int_equal(f->chunk.elems.fixed.len, sizeof(expected));
+	assert_memory_equal(f->chunk.elems.fixed.data, expected, sizeof(expected));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_stored_chunk_is_decoded, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_missing_chunk_is_absent, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_chunk_of_the_wrong_length_names_its_key, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_huge_chunk_is_not_fetched, setup, teardown),
+		cmocka_unit_test_setup_teardown(variable_length_items_go_to_the_heap, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_initializer_computes_what_is_not_stored, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A domain becomes a model: order, reference counts, what is left out, rounds of requests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <model/model.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "small_domain.h"
+
+struct fixture {
+	struct env env;
+	struct store *store;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->env = env_real(NULL, pool_new(0));
+	f->store = store_count_new(small_domain_new(&f->env), NULL);
+	*state = f;
+	return f->store ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	store_free(f->store);
+	pool_free(f->env.pool);
+	free(f);
+	return 0;
+}
+
+static struct model *open_model(struct fixture *f)
+{
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+	int rc = model_open(&f->env, f->store, schema_hsds2(), "d.h5", &m, &err);
+
+	if (rc)
+		print_error("%s\n", err.msg);
+	assert_int_equal(rc, 0);
+	return m;
+}
+
+/* The object with this id, NULL when it is not in the order. */
+static const struct model_object *find(const struct model *m, const char *id)
+{
+	for (uint32_t i = 0; i < model_count(m); i++) {
+		const struct model_object *mo = model_object(m, model_nth(m, i));
+
+		if (strcmp(mo->o.id, id) == 0)
+			return mo;
+	}
+	return NULL;
+}
+
+static void objects_come_breadth_first(void **state)
+{
+	static const char *const expected[] = {SMALL_ROOT, SMALL_GROUP, SMALL_INTS, SMALL_TYPE,
+					       SMALL_STRINGS};
+	struct model *m = open_model(*state);
+
+	assert_int_equal(model_count(m), 5);
+	for (size_t i = 0; i < 3; i++)
+		assert_string_equal(model_object(m, model_nth(m, (uint32_t)i))->o.id, expected[i]);
+	for (size_t i = 3; i < 5; i++)
+		assert_non_null(find(m, expected[i]));
+	model_unref(m);
+}
+
+static void references_are_counted(void **state)
+{
+	struct model *m = open_model(*state);
+
+	assert_int_equal(find(m, SMALL_ROOT)->refcount, 2); /* itself and "up" */
+	assert_int_equal(find(m, SMALL_GROUP)->refcount, 1);
+	assert_int_equal(find(m, SMALL_INTS)->refcount, 2);
+	assert_int_equal(find(m, SMALL_TYPE)->refcount, 2); /* a link and a dataset */
+	model_unref(m);
+}
+
+static void orphans_and_dangling_links_are_left_out(void **state)
+{
+	struct model *m = open_model(*state);
+
+	assert_null(find(m, SMALL_ORPHAN));
+	assert_int_equal(find(m, SMALL_ROOT)->o.group.nlinks, 2);
+	assert_non_null(model_problem(m, 0));
+	assert_non_null(strstr(model_problem(m, 0), "dangling"));
+	assert_null(model_problem(m, 1));
+	model_unref(m);
+}
+
+static void opening_takes_one_get_per_document(void **state)
+{
+	struct fixture *f = *state;
+	struct store_counts before, after;
+
+	store_count_read(f->store, &before);
+	struct model *m = open_model(f);
+	store_count_read(f->store, &after);
+	/* the domain document and six objects; the whole listing and one for g, d, t each */
+	assert_int_equal(after.gets + after.range_gets - before.gets - before.range_gets, 7);
+	assert_int_equal(after.lists - before.lists, 4);
+	assert_int_equal(after.heads - before.heads, 0);
+	model_unref(m);
+}
+
+static void known_chunks_come_from_the_listing(void **state)
+{
+	struct model *m = open_model(*state);
+
+	for (uint32_t i = 0; i < model_count(m); i++) {
+		uint32_t number = model_nth(m, i);
+		const struct model_chunks *chunks = model_chunks(m, number);
+
+		if (strcmp(model_object(m, number)->o.id, SMALL_INTS) == 0) {
+			assert_true(chunks->listed);
+			assert_int_equal(chunks->n, 1);
+			assert_int_equal(chunks->numbers[0], 1);
+		} else if (strcmp(model_object(m, number)->o.id, SMALL_STRINGS) == 0) {
+			assert_int_equal(chunks->n, 1);
+			assert_int_equal(chunks->decoded[0], sizeof(small_strings_chunk));
+		}
+	}
+	model_unref(m);
+}
+
+static void chunks_out_of_range_are_ignored(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/9", "x"), 0);
+	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/1_0", "x"), 0);
+	struct model *m = open_model(f);
+	for (uint32_t i = 0; i < model_count(m); i++)
+		if (strcmp(model_object(m, model_nth(m, i))->o.id, SMALL_INTS) == 0)
+			assert_int_equal(model_chunks(m, model_nth(m, i))->n, 1);
+	model_unref(m);
+}
+
+static void a_broken_object_is_left_out_alone(void **state)
+{
+	static const char *const broken[] = {
+		"{", "[]", "{\"id\":\"" SMALL_STRINGS "\"}",
+		"{" SMALL_HEAD(SMALL_INTS) ",\"type\":{},\"shape\":{\"class\":\"H5S_NULL\"}}"};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		assert_int_equal(small_put(f->store, SMALL_KEY_INTS, broken[i]), 0);
+		struct model *m = open_model(f);
+		assert_null(find(m, SMALL_INTS));
+		assert_non_null(find(m, SMALL_STRINGS));
+		assert_non_null(strstr(model_problem(m, 0), SMALL_KEY_INTS));
+		model_unref(m);
+	}
+}
+
+static void a_broken_root_is_an_error_with_its_key(void **state)
+{
+	struct fixture *f = *state;
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+
+	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{\"id\":"), 0);
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &m, &err), -EIO);
+	assert_null(m);
+	assert_non_null(strstr(err.msg, SMALL_PREFIX "/.group.json"));
+	assert_non_null(strstr(err.msg, "domain /d.h5"));
+}
+
+static void missing_domains_and_folders_are_told_apart(void **state)
+{
+	struct fixture *f = *state;
+	struct model *m = NULL;
+
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "none.h5", &m, NULL),
+			 -ENOENT);
+	small_put(f->store, "folder/.domain.json", "{\"owner\":\"a\",\"acls\":{}}");
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "folder", &m, NULL),
+			 -EISDIR);
+}
+
+static void changes_are_noticed(void **state)
+{
+	static const struct {
+		const char *key, *body;
+		int changed;
+	} cases[] = {
+		{SMALL_PREFIX "/.info.json", "{}", 0}, /* the service's summary is no change */
+		{SMALL_PREFIX "/d/0002-000000-000001/2", "0123456789abcdef", 1},
+		{SMALL_KEY_TYPE, "{}", 1},
+		{"d.h5/.domain.json", "{}", 1},
+	};
+	struct fixture *f = *state;
+	struct model *m = open_model(f);
+
+	assert_true(model_sees_chunks(m));
+	assert_int_equal(model_changed(m, NULL), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(small_put(f->store, cases[i].key, cases[i].body), 0);
+		assert_int_equal(model_changed(m, NULL), cases[i].changed);
+	}
+	model_unref(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(objects_come_breadth_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(references_are_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(orphans_and_dangling_links_are_left_out, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(opening_takes_one_get_per_document, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(known_chunks_come_from_the_listing, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(chunks_out_of_range_are_ignored, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_broken_object_is_left_out_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_broken_root_is_an_error_with_its_key, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(missing_domains_and_folders_are_told_apart, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(changes_are_noticed, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
