@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of the integration tests. Every test drives the real programs; HSMOUNT_BUILD names the
+build directory (default: build/ of the tree)."""
+import os
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+                                "support"))
+
+import collection  # noqa: E402
+import mounts  # noqa: E402
+
+
+def pytest_configure(config):
+    config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
+    config.collections = collection.unpack_all(config.unpacked)
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(config.unpacked, ignore_errors=True)
+
+
+def pytest_report_header(config):
+    return [f"programs: {mounts.BUILD}"] + [f"data: {c}" for c in config.collections]
+
+
+def pytest_generate_tests(metafunc):
+    """A test that asks for `entry` runs for each domain of each collection."""
+    if "entry" in metafunc.fixturenames:
+        entries = [e for c in metafunc.config.collections for e in c.entries()]
+        metafunc.parametrize("entry", entries, ids=str)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs():
+    for program in (mounts.HSMOUNT, mounts.HSIMAGE):
+        assert os.access(program, os.X_OK), f"{program} is not built"
+
+
+@pytest.fixture(scope="module")
+def mounted(request, tmp_path_factory):
+    """Mounts of the collections by name, made when first asked for, kept for the module."""
+    running = {}
+
+    def mounted_collection(which):
+        if which.name not in running:
+            directory = tmp_path_factory.mktemp(which.name)
+            running[which.name] = mounts.Mount(which.bucket.root, directory)
+            running[which.name].start()
+        assert running[which.name].alive(), running[which.name].log()
+        return running[which.name]
+
+    yield mounted_collection
+    for mount in running.values():
+        code = mount.stop()
+        assert code == 0, f"hsmount exits {code}:\n{mount.log()}"
+        assert "Sanitizer" not in mount.log(), mount.log()
+
+
+@pytest.fixture
+def mount(tmp_path):
+    """Mounts a bucket for one test: mount(bucket, option …)."""
+    running = []
+
+    def start(bucket, *options):
+        directory = tmp_path / f"mount{len(running)}"
+        directory.mkdir()
+        running.append(mounts.Mount(bucket, directory, *options))
+        running[-1].start()
+        return running[-1]
+
+    yield start
+    for made in running:
+        if made.process is None:
+            continue
+        code = made.stop()
+        assert code == 0, f"hsmount exits {code}:\n{made.log()}"
+        assert "Sanitizer" not in made.log(), made.log()
+
+
+@pytest.fixture(scope="session")
+def sample(pytestconfig):
+    """The collection that is part of the project."""
+    return pytestconfig.collections[0]

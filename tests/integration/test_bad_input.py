@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A damaged object makes its own file, or its own place in the file, fail: never the mount, never
+a neighbour. The cases are in support/defects.py, each named after its defect."""
+import errno
+import os
+
+import h5py
+import pytest
+
+import defects
+import mkbucket
+from defects import DATA, EITHER, FILE, FINE, PART
+from mounts import HSIMAGE, Mount, run
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory):
+    """The mount of all cases. Each test looks that it is still alive."""
+    directory = tmp_path_factory.mktemp("damaged")
+    root = directory / "bucket"
+    expected = defects.write(root)
+    with Mount(root, directory) as m:
+        m.expected = expected
+        yield m
+
+
+def check_neighbour(m):
+    assert m.alive(), m.log()
+    with h5py.File(m.file("good.h5"), "r") as f:
+        assert f["ok"][()].tolist() == defects.OK.tolist()
+
+
+def has(f, name):
+    """The object or the attribute of "ok" of that name."""
+    return name in f or name in f["ok"].attrs
+
+
+@pytest.mark.parametrize("name", defects.CASES)
+def test_defect(damaged, name):
+    expect, key = damaged.expected[name]
+    path = damaged.file("bad", f"{name}.h5")
+    assert f"{name}.h5" in os.listdir(damaged.file("bad"))
+    if expect == FILE:
+        with pytest.raises(OSError) as e:
+            with open(path, "rb") as f:
+                f.read(8)
+        assert e.value.errno == errno.EIO
+    else:
+        with h5py.File(path, "r") as f:
+            assert f["ok"][()].tolist() == defects.OK.tolist()
+            assert expect == EITHER or has(f, "bad") == (expect in (DATA, FINE))
+            if expect == DATA:
+                with pytest.raises(OSError):
+                    f["bad"][()]
+                assert f["ok"][()].tolist() == defects.OK.tolist()
+        run("h5dump", "-H", path, check=True)
+    check_neighbour(damaged)
+    out = run(HSIMAGE, "info", "--verify", f"{damaged.bucket}/bad/{name}.h5")
+    assert out.returncode in (0, 1), out.stderr
+    if expect in (FILE, PART, DATA) and key:
+        assert key in out.stdout + out.stderr, f"{key} not named in:\n{out.stdout}{out.stderr}"
+
+
+def test_empty_domain_json_is_a_domain_that_is_not_there_yet(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        bucket.domain("good.h5")
+        bucket.put("young.h5/.domain.json", b"")
+    m = mount(tmp_path / "bucket")
+    with pytest.raises(OSError):
+        with open(m.file("young.h5"), "rb") as f:
+            f.read(8)
+    assert os.stat(m.file("good.h5")).st_size > 0
+
+
+def test_100000_links(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        mkbucket.many_links(bucket)
+    m = mount(tmp_path / "bucket")
+    with h5py.File(m.file("manylinks.h5"), "r") as f:
+        assert len(f["many"]) == 100_000
+        for name in ("link000000", "link054321", "link099999"):
+            assert f["many"][name] == f["data"]
+        assert "link100000" not in f["many"]
+        assert h5py.h5o.get_info(f["data"].id).rc == 100_001
+
+
+def test_50_megabytes_in_an_attribute(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        mkbucket.big_attribute(bucket)
+    m = mount(tmp_path / "bucket")
+    with h5py.File(m.file("bigattribute.h5"), "r") as f:
+        value = bytes(f["data"].attrs["big"])
+        assert len(value) == 50_000_000
+        assert value[:10] == b"0123456789" and value[-10:] == b"0123456789"
+
+
+def test_500_groups_deep(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        mkbucket.deep_tree(bucket)
+    m = mount(tmp_path / "bucket")
+    with h5py.File(m.file("deeptree.h5"), "r") as f:
+        assert f["g/" * 500 + "leaf"][()].tobytes() == bytes(range(16))
+
+
+def test_a_store_that_fails_now_and_then(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", mkbucket.INT32, [40], [10])
+        for i in range(4):
+            ds.chunk((i,), defects.OK)
+    m = mount(tmp_path / "bucket", f"debug_fault=fail:1:EIO@*/{ds.id[-6:]}/2")
+    with h5py.File(m.file("x.h5"), "r") as f:
+        assert f["data"][0:10].tolist() == defects.OK.tolist()
+        with pytest.raises(OSError):
+            f["data"][20:30]
+    with h5py.File(m.file("x.h5"), "r") as f:
+        assert f["data"][20:30].tolist() == defects.OK.tolist()      # a failure is not kept

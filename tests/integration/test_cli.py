@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two programs as a person or a script meets them."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+import mkbucket
+from mounts import HSIMAGE, HSMOUNT, PATIENCE, Mount, is_mounted, run, unmount, wait_for
+from oracle import mount_name
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    root = tmp_path / "bucket"
+    with mkbucket.Maker(root) as made:
+        d = made.domain("home/x.h5")
+        d.dataset(d.root, "data", mkbucket.INT32, [4]).chunk((0,), bytes(range(16)))
+        made.put("home/plain.txt", b"plain\n")
+    return root
+
+
+@pytest.fixture
+def directory(tmp_path):
+    path = tmp_path / "mnt"
+    path.mkdir()
+    yield path
+    if is_mounted(path):
+        unmount(path)
+
+
+@pytest.mark.parametrize("program", [HSMOUNT, HSIMAGE])
+def test_help_and_version(program):
+    out = run(program, "--help")
+    assert out.returncode == 0 and out.stdout.lower().startswith("usage") and not out.stderr
+    assert max(map(len, out.stdout.splitlines())) <= 100
+    out = run(program, "--version")
+    assert out.returncode == 0 and "0.1.0" in out.stdout
+
+
+@pytest.mark.parametrize("arguments", [
+    (), ("only-a-bucket",), ("--no-such-option",), ("a", "b", "c"), ("a", "b", "-o", "nonsense")])
+def test_hsmount_refuses_wrong_usage(arguments, tmp_path):
+    out = run(HSMOUNT, *arguments, cwd=tmp_path)
+    assert out.returncode not in (0, None) and out.returncode > 0
+    assert out.stderr.strip() and not out.stdout
+
+
+@pytest.mark.parametrize("arguments", [
+    (), ("explode", "x"), ("ls",), ("info",), ("export",), ("ls", "--no-such-option", "x")])
+def test_hsimage_refuses_wrong_usage(arguments, tmp_path):
+    out = run(HSIMAGE, *arguments, cwd=tmp_path)
+    assert out.returncode > 0 and out.stderr.strip() and not out.stdout
+
+
+def test_a_bucket_that_is_not_there(directory, tmp_path):
+    for name in ("no-such-bucket", "file:///no/such/bucket"):
+        out = run(HSMOUNT, name, directory, cwd=tmp_path)
+        assert out.returncode > 0 and "no" in out.stderr and not is_mounted(directory)
+
+
+def test_a_mount_point_that_is_not_there(bucket, tmp_path):
+    out = run(HSMOUNT, bucket, tmp_path / "nowhere")
+    assert out.returncode > 0 and "nowhere" in out.stderr
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}"])
+def test_daemonizes_and_unmounts(bucket, directory, form):
+    out = run(HSMOUNT, form.format(bucket), directory)
+    assert out.returncode == 0, out.stderr
+    assert is_mounted(directory), "the parent returns once the file system is there"
+    assert os.listdir(directory / "home") and (directory / "home/x.h5").stat().st_size > 0
+    run("fusermount3", "-u", directory, check=True)
+    assert wait_for(lambda: not is_mounted(directory))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_unmount(bucket, tmp_path, number):
+    with Mount(bucket, tmp_path) as m:
+        os.listdir(m.path)
+        process = m.process
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == 0
+        assert not is_mounted(m.path)
+        m.process = None
+        assert "Sanitizer" not in m.log()
+
+
+def test_ls(bucket):
+    out = run(HSIMAGE, "ls", bucket, check=True)
+    assert out.stdout.split() == ["home/"] or "home" in out.stdout
+    out = run(HSIMAGE, "ls", f"{bucket}/home", check=True)
+    assert "x.h5" in out.stdout and "plain.txt" in out.stdout
+    assert run(HSIMAGE, "ls", f"{bucket}/nowhere").returncode > 0
+
+
+def test_info(bucket):
+    out = run(HSIMAGE, "info", f"{bucket}/home/x.h5", check=True)
+    assert "/data" in out.stdout or "data" in out.stdout
+    out = run(HSIMAGE, "info", f"{bucket}/home/nothing.h5")
+    assert out.returncode > 0 and "nothing.h5" in out.stderr
+
+
+def test_export_equals_the_mount(sample, mount, tmp_path):
+    m = mount(sample.bucket.root)
+    for path in sample.bucket.files():
+        name = mount_name(path)
+        with open(m.file(name), "rb") as f:
+            shown = f.read()
+        target = tmp_path / "out.h5"
+        run(HSIMAGE, "export", f"{sample.bucket.root}/{name}", target, check=True)
+        assert target.read_bytes() == shown, path
+        target.unlink()
+
+
+def test_export_to_standard_output(bucket, tmp_path):
+    run(HSIMAGE, "export", f"{bucket}/home/x.h5", tmp_path / "a.h5", check=True)
+    out = subprocess.run([HSIMAGE, "export", f"{bucket}/home/x.h5", "-"], timeout=PATIENCE,
+                         capture_output=True, check=True)
+    assert out.stdout == (tmp_path / "a.h5").read_bytes()
+    assert out.stderr == b"", "no progress bar without a terminal"
+
+
+def test_a_failed_export_leaves_nothing(tmp_path):
+    with mkbucket.Maker(tmp_path / "bucket") as made:
+        d = made.domain("x.h5")
+        d.dataset(d.root, "data", mkbucket.INT32, [4]).chunk((0,), b"short")
+    out = run(HSIMAGE, "export", tmp_path / "bucket/x.h5", tmp_path / "out.h5")
+    assert out.returncode > 0 and out.stderr.strip()
+    assert not (tmp_path / "out.h5").exists()

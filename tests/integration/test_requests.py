@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an open and a read cost the store."""
+import os
+import time
+
+import h5py
+import pytest
+
+import mkbucket
+from mounts import difference
+
+
+def spent(m, action):
+    before = m.counts()
+    result = action()
+    return difference(before, m.counts()), result
+
+
+def open_close(path):
+    os.close(os.open(path, os.O_RDONLY))
+
+
+def test_opening_asks_for_each_document_once(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        mkbucket.thousand(bucket)
+    m = mount(tmp_path / "bucket", "debug_count")
+    cost, _ = spent(m, lambda: open_close(m.file("thousand.h5")))
+    assert 1002 <= cost["gets"] + cost["range_gets"] <= 1010
+    assert cost["lists"] <= 8
+    again, _ = spent(m, lambda: open_close(m.file("thousand.h5")))
+    assert again["gets"] + again["range_gets"] <= 3
+
+
+def test_opening_takes_three_rounds_whatever_the_depth(tmp_path, mount):
+    """With 0.3 s per get, a walk down 12 levels would take 4 s."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        mkbucket.deep_tree(bucket, 12)
+    m = mount(tmp_path / "bucket", "debug_fault=delay:1+:300")
+    start = time.monotonic()
+    open_close(m.file("deeptree.h5"))
+    assert time.monotonic() - start < 2.5
+
+
+def test_a_chunk_is_got_once(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", mkbucket.INT32, [40], [10])
+        for i in range(4):
+            ds.chunk((i,), bytes(40))
+    m = mount(tmp_path / "bucket", "debug_count")
+    with h5py.File(m.file("x.h5"), "r") as f:
+        cost, _ = spent(m, lambda: [f["data"][()] for _ in range(3)])
+        assert cost["gets"] + cost["range_gets"] == 4
+
+
+@pytest.fixture(scope="module")
+def ten_million(tmp_path_factory):
+    root = tmp_path_factory.mktemp("ten") / "bucket"
+    with mkbucket.Maker(root) as bucket:
+        mkbucket.ten_million(bucket)
+    return root
+
+
+def test_ten_million_chunks_cost_nothing_to_open(ten_million, mount):
+    m = mount(ten_million, "debug_count")
+    idle = m.memory()
+    start = time.monotonic()
+    cost, f = spent(m, lambda: h5py.File(m.file("tenmillion.h5"), "r"))
+    with f:
+        assert time.monotonic() - start < 5
+        assert cost["gets"] + cost["range_gets"] <= 6 and cost["lists"] <= 8
+        assert f["data"].shape == (160_000_000,) and f["data"].chunks == (16,)
+        assert m.memory() - idle < 64 << 20
+
+
+def test_a_random_element_costs_one_get(ten_million, mount):
+    m = mount(ten_million, "debug_count")
+    with h5py.File(m.file("tenmillion.h5"), "r") as f:
+        f["data"].shape
+        at = 3 * 9_999_999 // 7 * 16 + 5
+        cost, value = spent(m, lambda: f["data"][at])
+        assert value == at
+        assert cost["gets"] + cost["range_gets"] <= 1 and cost["lists"] == 0
+        cost, value = spent(m, lambda: f["data"][77_777_777])
+        assert value == -1
+        assert cost["gets"] + cost["range_gets"] <= 1 and cost["lists"] == 0

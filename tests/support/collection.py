@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collections of domains that the real service wrote: the archive in tests/data, or the larger ones
+in ../shared/data beside the checkout when they are there."""
+import csv
+import glob
+import os
+import subprocess
+
+import mounts
+import oracle
+
+ARCHIVES = ("hsds-v2", "hsds-v2-public")
+
+# What a loader may change without h5diff seeing a difference.
+HARMLESS = ("filltime", "layout-class", "chunk-dims-stored", "chunk-dims-requested", "filters",
+            "link-creation-order", "compound-padding-dropped", "committed-type-unlinked", "type",
+            "attr-type", "fillvalue-lost")
+
+
+class Entry:
+    """One domain of a collection with its line of the manifest."""
+
+    def __init__(self, collection, path, line):
+        self.collection, self.path = collection, path
+        self.source = None
+        if line and line[2].endswith(".h5"):
+            self.source = os.path.join(collection.sources, line[2])
+        self.changes = line[4] if line else ""
+
+    def __str__(self):
+        return f"{self.collection.name}:{self.path}"
+
+    @property
+    def equals_source(self):
+        """The manifest knows of no change that h5diff sees."""
+        kinds = [part.strip().split(" ")[0] for part in self.changes.split(";") if part.strip()]
+        return all(k == "none" or k in HARMLESS for k in kinds)
+
+
+class Collection:
+    def __init__(self, directory, name, archive):
+        self.name, self.archive = name, archive
+        self.bucket = oracle.Bucket(os.path.join(directory, name))
+        self.sources = os.path.join(directory, f"{name}-sources")
+        with open(os.path.join(directory, f"{name}.manifest.tsv"), encoding="utf-8") as f:
+            rows = [r for r in csv.reader(f, delimiter="\t") if len(r) > 4 and r[0] == name]
+        self.manifest = {r[1].strip("/"): r for r in rows}
+
+    def __str__(self):
+        return f"{self.archive}: {len(self.bucket.files())} domains"
+
+    def entries(self):
+        return [Entry(self, p, self.manifest.get(p)) for p in self.bucket.files()]
+
+
+def archives():
+    shared = os.path.join(os.path.dirname(mounts.TREE), "shared", "data")
+    found = [os.path.join(shared, f"{name}.tar.xz") for name in ARCHIVES]
+    found = [path for path in found if os.path.exists(path)]
+    return found or sorted(glob.glob(os.path.join(mounts.TREE, "tests", "data", "*.tar.xz")))
+
+
+def unpack_all(directory):
+    out = []
+    for archive in archives():
+        subprocess.run(["tar", "-xJf", archive, "-C", directory], check=True, timeout=60)
+        name = os.path.basename(archive).removesuffix(".tar.xz")
+        out.append(Collection(directory, name, archive))
+    return out
