@@ -5,12 +5,15 @@
  *
  * One ops struct per implementation (dir, mem; s3 to come) and per wrapper (count, fault, …);
  * wrappers stack in any order. Callers use the store_*() functions, which check the contract
- * before and after every call; never s->ops.
+ * before and after every call; never s->ops. A key that is not fit (store_key_ok()) is foreign
+ * data like any other: -EINVAL. A request that is malformed otherwise is a bug: an assertion.
  *
  * Threads: every method may be called from any thread at any time between new and free.
  * Completion: `done` is called exactly once for every accepted request, from any thread,
  * possibly before the submitting call has returned (zero workers). A callback must not block on
- * another request of the same store.
+ * another request of the same store. The blocking calls wait for jobs of the environment's pool,
+ * so a job of that pool must not make them, except store_list_page(), store_list_all(),
+ * store_put(), store_delete() and store_space(), which run in the calling thread.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -24,7 +27,8 @@
 #include <base/mem.h>
 
 enum {
-	STORE_KEY_MAX = 1024, /* bytes, as in S3 */
+	STORE_KEY_MAX = 1024,  /* bytes, as in S3 */
+	STORE_PAGE_MAX = 1000, /* items of a page, as in S3 */
 	STORE_ETAG_MAX = 80,
 };
 
@@ -68,7 +72,8 @@ struct store_get {
 
 struct store_item {
 	const char *key; /* whole key; for a prefix with its trailing delimiter */
-	bool is_prefix;	 /* then meta is zero */
+	bool is_prefix;	 /* then meta is zero. A directory store gives every directory as a
+			    prefix, also one that holds no object: it does not descend to see */
 	struct store_meta meta;
 };
 
@@ -76,14 +81,18 @@ struct store_list {
 	const char *prefix;	 /* "" = everything. Need not end with the delimiter */
 	bool delimit;		 /* "/" groups keys: what follows the next "/" is folded */
 	const char *start_after; /* NULL or: only keys (and prefixes) greater than this */
-	uint32_t max;		 /* items in this page, 1..1000; fewer may come */
+	uint32_t max;		 /* items in this page, at least 1; fewer may come: S3 and mem
+				    give at most STORE_PAGE_MAX, dir gives what is asked */
+	uint32_t limit;		 /* 0, or: the caller throws all away when more than this many
+				    items follow start_after. A store that notices more may then
+				    answer -E2BIG at once, without having read the rest */
 };
 
 struct store_page {
 	struct store_item *items; /* in ascending byte order of key */
 	size_t n;
-	bool more; /* call again with start_after = next */
-	const char *next;
+	bool more;	     /* call again with start_after = next */
+	const char *next;    /* greater than start_after; NULL unless more */
 	struct arena *arena; /* holds all of the above */
 };
 void store_page_release(struct store_page *page);
@@ -97,13 +106,18 @@ struct store_ops {
 	 * -ENOENT no such object; -EACCES; -ESTALE, -EALREADY (conditions); -EFBIG; -EIO with the
 	 * reason in err. */
 	void (*get)(struct store *s, const struct store_get *req);
-	/* One page, blocking. An unknown prefix is an empty page, not an error. */
+	/* One page, in the calling thread: it waits for no job of the pool. An unknown prefix is
+	 * an empty page, not an error; a key that store_key_ok() refuses is left out. -E2BIG only
+	 * with req->limit; -EACCES, -EIO. */
 	int (*list)(struct store *s, const struct store_list *req, struct store_page *page,
 		    struct err *err);
-	/* Whole object, replacing; atomic: a reader sees the old or the new. meta may be NULL. */
+	/* Whole object, replacing; atomic: a reader sees the old or the new. Durable when it
+	 * returns. cond and meta may be NULL. -ESTALE, -EEXIST (conditions); -EACCES, -ENOSPC,
+	 * -EIO. */
 	int (*put)(struct store *s, const char *key, const void *body, size_t n,
 		   const struct store_cond *cond, struct store_meta *meta, struct err *err);
-	/* An object that is not there is no error. */
+	/* An object that is not there is no error, whatever the condition. cond may be NULL;
+	 * -ESTALE for another version than if_match. */
 	int (*del)(struct store *s, const char *key, const struct store_cond *cond,
 		   struct err *err);
 	/* Optional: bytes free and total behind the store; -EOPNOTSUPP. */
@@ -128,8 +142,9 @@ int store_head(struct store *s, const char *key, struct store_meta *meta, struct
 int store_list_page(struct store *s, const struct store_list *req, struct store_page *page,
 		    struct err *err);
 /* All items below a prefix, over as many pages as it takes, but at most `limit`: -E2BIG when
- * there are more (then nothing is returned, and no more than limit/1000+1 pages were asked for;
- * a directory store stops reading as soon as it has counted past it). */
+ * there are more (then nothing is returned, and of a store that fills its pages no more than
+ * limit/1000+1 were asked for; a directory store stops reading as soon as it has counted past
+ * it). */
 int store_list_all(struct store *s, const char *prefix, bool delimit, uint32_t limit,
 		   struct store_page *all, struct err *err);
 int store_put(struct store *s, const char *key, const void *body, size_t n,
@@ -162,27 +177,36 @@ bool store_key_ok(const char *key);
 /* ---- implementations and wrappers: constructors are all that they export ---- */
 
 /* A directory is the bucket (HSDS's POSIX layout). path must exist. Never leaves it: keys with
- * "..", links that lead out. An object that is read while HSDS writes it in place may be empty:
- * a zero-byte *.json is retried briefly, then reported as -ENOENT. NULL with err set. */
+ * "..", links that lead out (-EACCES). Objects are regular files; anything else is -ENOENT. An
+ * object that is read while HSDS writes it in place may be empty: a zero-byte *.json is retried
+ * briefly, then reported as -ENOENT. if_match of put and delete is compared, then acted upon:
+ * another writer may come between the two (if_none_match has no such gap). A put where the key is
+ * a directory gives -EISDIR, where a part of it is an object -ENOTDIR. NULL with err set. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
-/* In memory. max bytes in all. */
+/* In memory, for tests. Knows no times (mtime_ns is 0) and, unlike a directory, can hold both "a"
+ * and "a/b". */
 struct store *store_mem_new(const struct env *env, struct err *err);
 
-/* Counts requests and bytes of everything that passes. Owns inner. */
+/* Counts requests and bytes of everything that passes. Owns inner, on success. */
 struct store_counts {
-	uint64_t gets, range_gets, heads, lists, puts, deletes;
+	uint64_t gets, range_gets; /* range_gets: those of the gets that asked for a part */
+	uint64_t heads, lists, puts, deletes;
 	uint64_t bytes_in, bytes_out; /* bodies got, bodies put */
-	uint64_t failures;
-	uint64_t in_flight_max; /* most gets under way at once */
+	uint64_t failures;	      /* negative results of any request, -ENOENT too */
+	uint64_t in_flight_max;	      /* most gets under way at once */
 };
 struct store *store_count_new(struct store *inner, struct err *err);
 void store_count_read(struct store *counting, struct store_counts *out);
 
-/* Injects failures. Owns inner. spec, comma-separated, each "what:when[:value][@glob]":
+/* Injects failures. Owns inner, on success. A get that is delayed sleeps in a worker of the pool
+ * before it is passed on, so at most as many gets are delayed at once as there are workers; other
+ * requests sleep in their caller. What fails does not reach inner. truncate and flip change the
+ * bodies of gets only. spec, comma-separated, each "what:when[:value][@glob]":
  * what = fail (value: errno name, EIO), truncate (value: bytes kept), delay (value: ms),
  * flip (value: byte offset); when = n (the n-th matching request), n+ (from the n-th on),
  * *n (every n-th) or p% (a fraction, pseudo-random from a fixed seed). @glob: fnmatch(3) pattern
- * on the key. "" injects nothing. -EINVAL with the reason. */
+ * on the key (of a list: its prefix). "" injects nothing. NULL with -EINVAL and the reason in err.
+ * The parser: store/fault_spec.h. */
 struct store *store_fault_new(struct store *inner, const char *spec, struct err *err);
 
 #endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts what passes, for tests that promise "three requests" and for statistics. All counters are
+ * atomics of their own: a reader may see one request counted and its bytes not yet.
+ */
+#include <store/store.h>
+
+#include "job.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+typedef atomic_uint_fast64_t counter;
+
+struct count_store {
+	struct store base;
+	struct store *inner;
+	counter gets, range_gets, heads, lists, puts, deletes;
+	counter bytes_in, bytes_out, failures;
+	counter in_flight, in_flight_max;
+};
+
+/* One get between its submission and its completion. */
+struct pass {
+	struct count_store *counting;
+	enum store_op op;
+	store_get_done done;
+	void *arg;
+};
+
+static struct count_store *count_of(struct store *s)
+{
+	return (struct count_store *)s;
+}
+
+static void raise_to(counter *max, uint_fast64_t v)
+{
+	uint_fast64_t seen = atomic_load(max);
+	while (seen < v && !atomic_compare_exchange_weak(max, &seen, v))
+		;
+}
+
+static void passed(void *arg, struct store_get_result *res)
+{
+	struct pass pass = *(struct pass *)arg;
+	struct count_store *c = pass.counting;
+	free(arg);
+	if (pass.op == STORE_GET)
+		atomic_fetch_sub(&c->in_flight, 1);
+	if (res->code)
+		atomic_fetch_add(&c->failures, 1);
+	atomic_fetch_add(&c->bytes_in, res->body.len);
+	pass.done(pass.arg, res);
+}
+
+static void get(struct store *s, const struct store_get *req)
+{
+	struct count_store *c = count_of(s);
+	struct pass *pass = malloc(sizeof(*pass));
+	if (!pass) {
+		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
+		return;
+	}
+	*pass = (struct pass){.counting = c, .op = req->op, .done = req->done, .arg = req->arg};
+	if (req->op == STORE_HEAD) {
+		atomic_fetch_add(&c->heads, 1);
+	} else {
+		atomic_fetch_add(&c->gets, 1);
+		if (req->offset != 0 || req->length != UINT64_MAX)
+			atomic_fetch_add(&c->range_gets, 1);
+		raise_to(&c->in_flight_max, atomic_fetch_add(&c->in_flight, 1) + 1);
+	}
+	struct store_get counted = *req;
+	counted.done = passed;
+	counted.arg = pass;
+	store_get_async(c->inner, &counted);
+}
+
+static int result(struct count_store *c, int rc)
+{
+	if (rc)
+		atomic_fetch_add(&c->failures, 1);
+	return rc;
+}
+
+static int list(struct store *s, const struct store_list *req, struct store_page *page,
+		struct err *err)
+{
+	struct count_store *c = count_of(s);
+	atomic_fetch_add(&c->lists, 1);
+	return result(c, store_list_page(c->inner, req, page, err));
+}
+
+static int put(struct store *s, const char *key, const void *body, size_t n,
+	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct count_store *c = count_of(s);
+	atomic_fetch_add(&c->puts, 1);
+	int rc = store_put(c->inner, key, body, n, cond, meta, err);
+	if (rc == 0)
+		atomic_fetch_add(&c->bytes_out, n);
+	return result(c, rc);
+}
+
+static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
+{
+	struct count_store *c = count_of(s);
+	atomic_fetch_add(&c->deletes, 1);
+	return result(c, store_delete(c->inner, key, cond, err));
+}
+
+static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	return store_space(count_of(s)->inner, free_bytes, total_bytes);
+}
+
+static void free_store(struct store *s)
+{
+	store_free(count_of(s)->inner);
+	free(s);
+}
+
+static const struct store_ops count_ops = {
+	.name = "count",
+	.get = get,
+	.list = list,
+	.put = put,
+	.del = del,
+	.space = space,
+	.free = free_store,
+};
+
+struct store *store_count_new(struct store *inner, struct err *err)
+{
+	struct count_store *c = calloc(1, sizeof(*c));
+	if (!c) {
+		err_set(err, -ENOMEM, "counting store: no memory");
+		return NULL;
+	}
+	c->base.ops = &count_ops;
+	c->base.env = inner->env;
+	c->inner = inner;
+	return &c->base;
+}
+
+void store_count_read(struct store *counting, struct store_counts *out)
+{
+	struct count_store *c = count_of(counting);
+	*out = (struct store_counts){
+		.gets = atomic_load(&c->gets),
+		.range_gets = atomic_load(&c->range_gets),
+		.heads = atomic_load(&c->heads),
+		.lists = atomic_load(&c->lists),
+		.puts = atomic_load(&c->puts),
+		.deletes = atomic_load(&c->deletes),
+		.bytes_in = atomic_load(&c->bytes_in),
+		.bytes_out = atomic_load(&c->bytes_out),
+		.failures = atomic_load(&c->failures),
+		.in_flight_max = atomic_load(&c->in_flight_max),
+	};
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What may be a key. The rules are those of the strictest store, a directory: a key that passes
+ * can be joined to a path, component by component, without ever naming anything above it. Pure.
+ */
+#include <store/store.h>
+
+#include <string.h>
+
+static bool component_ok(const char *s, size_t n)
+{
+	if (n == 0)
+		return false;
+	if (n == 1 && s[0] == '.')
+		return false;
+	return !(n == 2 && s[0] == '.' && s[1] == '.');
+}
+
+bool store_key_ok(const char *key)
+{
+	if (!key || strnlen(key, STORE_KEY_MAX + 1) > STORE_KEY_MAX)
+		return false;
+	for (;;) {
+		size_t n = strcspn(key, "/");
+		if (!component_ok(key, n))
+			return false;
+		if (key[n] == '\0')
+			return true;
+		key += n + 1;
+	}
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pages of a listing. Items and keys live in the page's arena. The item array doubles whenever n
+ * is a power of two from ITEMS_MIN on, so its capacity follows from n and is kept nowhere.
+ */
+#include "page.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { ITEMS_MIN = 64 };
+
+/* Some three million items: what asks for more in one page is answered with -ENOMEM. */
+static const size_t arena_limit = (size_t)1 << 30;
+
+int page_init(struct store_page *page)
+{
+	memset(page, 0, sizeof(*page));
+	page->arena = arena_new(arena_limit);
+	return page->arena ? 0 : -ENOMEM;
+}
+
+static int grow(struct store_page *page)
+{
+	size_t n = page->n;
+	if (n != 0 && (n < ITEMS_MIN || (n & (n - 1)) != 0))
+		return 0;
+	size_t cap = n ? 2 * n : ITEMS_MIN;
+	struct store_item *items = arena_array(page->arena, cap, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	if (n)
+		memcpy(items, page->items, n * sizeof(*items));
+	page->items = items;
+	return 0;
+}
+
+int page_add(struct store_page *page, const char *key, const struct store_meta *meta)
+{
+	char *copy = arena_strndup(page->arena, key, strlen(key));
+	if (!copy || grow(page))
+		return -ENOMEM;
+	struct store_item *item = &page->items[page->n++];
+	item->key = copy;
+	item->is_prefix = !meta;
+	if (meta)
+		item->meta = *meta;
+	return 0;
+}
+
+void page_set_more(struct store_page *page)
+{
+	page->more = true;
+	page->next = page->n ? page->items[page->n - 1].key : NULL;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct store_item *x = a, *y = b;
+	return strcmp(x->key, y->key);
+}
+
+void page_sort(struct store_page *page)
+{
+	if (page->n > 1)
+		qsort(page->items, page->n, sizeof(*page->items), by_key);
+}
+
+void store_page_release(struct store_page *page)
+{
+	if (page->arena)
+		arena_free(page->arena);
+	memset(page, 0, sizeof(*page));
+}
