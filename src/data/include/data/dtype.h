@@ -19,8 +19,10 @@ enum {
 	DTYPE_MAX_DEPTH = 32,	   /* nesting of compound, array, vlen, enum */
 	DTYPE_MAX_MEMBERS = 65535, /* the member count has 16 bits in the file */
 	DTYPE_MAX_RANK = 32,
-	DTYPE_MAX_SIZE = 1 << 30, /* bytes of one element */
-	DTYPE_VLEN_SIZE = 16,	  /* file form: count, collection address, index */
+	DTYPE_MAX_SIZE = 1 << 30,  /* bytes of one element */
+	DTYPE_MAX_NODES = 1 << 20, /* types inside a type: parts may be shared, walks must end */
+	DTYPE_MAX_TAG = 255,	   /* bytes of an opaque tag; its length has 8 bits in the file */
+	DTYPE_VLEN_SIZE = 16,	   /* file form: count, collection address, index */
 	DTYPE_OBJREF_SIZE = 8,
 	DTYPE_REGREF_SIZE = 12, /* collection address, index */
 };
@@ -95,7 +97,7 @@ struct dtype {
 			const uint8_t *values; /* n * base->size bytes, in base's byte order */
 		} enumeration;
 		struct {
-			const struct dtype *base; /* strings: a 1-byte string type */
+			const struct dtype *base; /* strings: 1-byte string or integer type */
 			bool is_string;
 			enum dtype_pad pad;
 			enum dtype_cset cset;
@@ -109,6 +111,7 @@ struct dtype {
 	};
 	/* Derived. */
 	uint8_t depth;	     /* 1 for an atomic type */
+	uint32_t nodes;	     /* this type and all inside, each as often as it occurs */
 	bool has_vlen;	     /* a vlen somewhere inside */
 	bool has_ref;	     /* a reference somewhere inside */
 	bool has_array;	     /* an array somewhere inside (message version 2) */

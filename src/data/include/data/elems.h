@@ -36,21 +36,25 @@ struct elems_vlen {
 };
 struct elems_vlen elems_get_vlen(const uint8_t *slot);
 void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset);
-/* Appends len bytes of items, 8-aligned; *offset is where. -ENOMEM, -E2BIG (heap over 2^32). */
+/* Appends len bytes of items, 8-aligned; *offset is where (0 for no bytes). items must not lie in
+ * e. -ENOMEM, -E2BIG (heap over 2^32); then nothing was added. */
 int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *offset);
 
 struct elems_visitor {
-	/* slot is dtype_is_vlen's slot. Items are visited before the slot that owns them (so a
-	 * visitor may rewrite items, place them, then rewrite the slot). items: borrowed,
-	 * count * base->size bytes, writable; NULL when count is 0. */
+	/* slot: the DTYPE_VLEN_SIZE bytes of an element of type t. Items are visited before the
+	 * slot that owns them (so a visitor may rewrite items, place them, then rewrite the
+	 * slot). items: borrowed, count * base->size bytes, writable; NULL when count is 0. Either
+	 * callback may be NULL. */
 	int (*vlen)(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *items,
 		    size_t items_len, struct err *err);
 	int (*reference)(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err);
 	void *ctx;
 };
 /* Visits every vlen and reference slot of n elements at fixed (n * t->size bytes) in order of
- * position. Slots are checked against heap (len): -EIO when one points outside. Types without
- * slots cost nothing. The first non-zero result of a callback stops and is returned. */
+ * position (members of a compound: in the order in which the type lists them). Slots are checked
+ * against heap (len): -EIO when one points outside. Slots may share items that are plain; items
+ * with slots inside belong to one slot each, -EIO when they add up to more than the heap. Types
+ * without slots cost nothing. The first non-zero result of a callback stops and is returned. */
 int elems_visit(const struct dtype *t, uint8_t *fixed, uint64_t n, uint8_t *heap, size_t heap_len,
 		const struct elems_visitor *v, struct err *err);
 

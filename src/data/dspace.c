@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dataspaces. Invariant of every struct dspace made here: the number of elements is at most 2^63,
+ * so a count of elements never overflows. Pure; any thread. */
+#include <data/dspace.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <base/mem.h>
+
+static const uint64_t max_elems = UINT64_C(1) << 63;
+
+void dspace_scalar(struct dspace *s)
+{
+	*s = (struct dspace){.cls = DSPACE_SCALAR, .nelems = 1};
+}
+
+void dspace_null(struct dspace *s)
+{
+	*s = (struct dspace){.cls = DSPACE_NULL};
+}
+
+/* The product of the dimensions; that of huge ones with a zero among them is zero. */
+static bool count_elems(uint32_t rank, const uint64_t *dims, uint64_t *nelems)
+{
+	bool fits = true;
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < rank; i++) {
+		if (dims[i] == 0) {
+			*nelems = 0;
+			return true;
+		}
+		fits = fits && mul_u64(n, dims[i], &n) && n <= max_elems;
+	}
+	*nelems = n;
+	return fits;
+}
+
+int dspace_simple(struct dspace *s, uint32_t rank, const uint64_t *dims, const uint64_t *max,
+		  struct err *err)
+{
+	if (rank == 0)
+		return err_set(err, -EINVAL, "simple dataspace without dimensions");
+	if (rank > DSPACE_MAX_RANK)
+		return err_set(err, -E2BIG, "dataspace of %u dimensions, the limit is %d", rank,
+			       DSPACE_MAX_RANK);
+	*s = (struct dspace){.cls = DSPACE_SIMPLE, .rank = rank};
+	for (uint32_t i = 0; i < rank; i++) {
+		s->dims[i] = dims[i];
+		s->max[i] = max ? max[i] : dims[i];
+		if (dims[i] > max_elems)
+			return err_set(err, -E2BIG, "dimension %u is %" PRIu64 ", over 2^63", i,
+				       dims[i]);
+		if (s->max[i] < dims[i])
+			return err_set(err, -EINVAL,
+				       "dimension %u is %" PRIu64 ", over its maximum %" PRIu64, i,
+				       dims[i], s->max[i]);
+	}
+	if (!count_elems(rank, dims, &s->nelems))
+		return err_set(err, -E2BIG, "dataspace has over 2^63 elements");
+	return 0;
+}
+
+bool dspace_extendible(const struct dspace *s)
+{
+	for (uint32_t i = 0; i < s->rank; i++)
+		if (s->max[i] > s->dims[i])
+			return true;
+	return false;
+}

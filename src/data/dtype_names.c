@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names inside a datatype: members of compounds, symbols of enumerations. Pure; any thread. */
+#include "dtype.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <base/utf8.h>
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int dtype_check_names(const char **names, uint32_t n, struct err *err)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (!names[i] || !names[i][0])
+			return err_set(err, -EINVAL, "member %u has no name", i);
+		if (!utf8_valid(names[i], strlen(names[i])))
+			return err_set(err, -EINVAL, "name of member %u is not UTF-8: %s", i,
+				       names[i]);
+	}
+	/* 65,535 names from a hostile document must not cost their square. */
+	qsort(names, n, sizeof(*names), compare);
+	for (uint32_t i = 1; i < n; i++)
+		if (strcmp(names[i - 1], names[i]) == 0)
+			return err_set(err, -EINVAL, "two members have the name %s", names[i]);
+	return 0;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Elements with neutral slots: slots, heap and the walk over both.
+ *
+ * The walk trusts the datatype (its constructors bound depth and size) and nothing else: each
+ * slot is checked against the heap before it is followed. Items that hold slots themselves are
+ * charged against the size of the heap, so slots that share items cannot multiply the work: a
+ * walk over n bytes of elements and h bytes of heap is O(n + h), whatever is in them. Pure; data
+ * belongs to one thread at a time.
+ */
+#include <data/elems.h>
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include <base/cursor.h>
+#include <base/emit.h>
+
+enum { HEAP_ALIGN = 8, SELECTION_MIN = 8 /* its object reference */ };
+static const uint64_t max_heap = UINT64_C(1) << 32;
+
+void elems_release(struct elems *e)
+{
+	bytes_release(&e->fixed);
+	bytes_release(&e->heap);
+}
+
+struct elems_vlen elems_get_vlen(const uint8_t *slot)
+{
+	struct cursor c = cursor_of(slot, DTYPE_VLEN_SIZE);
+	struct elems_vlen v;
+
+	v.count = cur_u32(&c);
+	cur_skip(&c, 4);
+	v.offset = cur_u64(&c);
+	return v;
+}
+
+void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset)
+{
+	struct emit e = emit_to(slot, DTYPE_VLEN_SIZE);
+
+	emit_u32(&e, count);
+	emit_u32(&e, 0);
+	emit_u64(&e, count ? offset : 0);
+}
+
+int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *offset)
+{
+	size_t pad = -e->heap.len & (HEAP_ALIGN - 1);
+	int r;
+
+	*offset = 0;
+	if (len == 0)
+		return 0;
+	if (len > max_heap || e->heap.len + pad > max_heap - len)
+		return -E2BIG;
+	r = bytes_reserve(&e->heap, pad + len);
+	if (r < 0)
+		return r;
+	/* With the room reserved these cannot fail. */
+	bytes_append_zero(&e->heap, pad);
+	*offset = e->heap.len;
+	return bytes_append(&e->heap, items, len);
+}
+
+struct walk {
+	uint8_t *heap;
+	size_t heap_len;
+	size_t budget; /* heap bytes with slots that may still be walked */
+	const struct elems_visitor *v;
+	struct err *err;
+};
+
+static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n);
+
+/* The len bytes at offset of the heap, or NULL. */
+static uint8_t *in_heap(const struct walk *w, uint64_t offset, uint64_t len)
+{
+	if (offset % HEAP_ALIGN != 0 || offset > w->heap_len || len > w->heap_len - offset)
+		return NULL;
+	return w->heap + offset;
+}
+
+static int visit_vlen(struct walk *w, const struct dtype *t, uint8_t *slot)
+{
+	const struct dtype *base = t->vlen.base;
+	struct elems_vlen v = elems_get_vlen(slot);
+	uint64_t len = (uint64_t)v.count * base->size; /* 32 bits each */
+	uint8_t *items = NULL;
+	int r;
+
+	if (v.count > 0) {
+		items = in_heap(w, v.offset, len);
+		if (!items)
+			return err_set(w->err, -EIO,
+				       "items of a variable-length element, %" PRIu64
+				       " bytes at %" PRIu64 ", are not in its heap of %zu",
+				       len, v.offset, w->heap_len);
+	}
+	if (items && !dtype_is_plain(base)) {
+		if (len > w->budget)
+			return err_set(w->err, -EIO, "nested variable-length elements share items");
+		w->budget -= len;
+		r = visit(w, base, items, v.count);
+		if (r != 0)
+			return r;
+	}
+	return w->v->vlen ? w->v->vlen(w->v->ctx, t, slot, items, (size_t)len, w->err) : 0;
+}
+
+static int visit_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
+{
+	if (t->reference.kind == DTYPE_REF_REGION) {
+		struct cursor c = cursor_of(slot, DTYPE_REGREF_SIZE);
+		uint64_t offset = cur_u64(&c);
+		uint32_t len = cur_u32(&c);
+
+		if (offset != 0 && (len < SELECTION_MIN || !in_heap(w, offset - 1, len)))
+			return err_set(w->err, -EIO,
+				       "selection of a region reference, %" PRIu32
+				       " bytes at %" PRIu64 ", is not in its heap of %zu",
+				       len, offset - 1, w->heap_len);
+	}
+	return w->v->reference ? w->v->reference(w->v->ctx, t, slot, w->err) : 0;
+}
+
+static int visit_compound(struct walk *w, const struct dtype *t, uint8_t *at)
+{
+	for (uint32_t i = 0; i < t->compound.n; i++) {
+		const struct dtype_member *m = &t->compound.members[i];
+		int r;
+
+		if (dtype_is_plain(m->type))
+			continue;
+		r = visit(w, m->type, at + m->offset, 1);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Recursion ends: each step goes down in the type, whose depth is at most DTYPE_MAX_DEPTH. */
+static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n)
+{
+	int r = 0;
+
+	for (; n > 0 && r == 0; n--, at += t->size) {
+		switch (t->cls) {
+		case DTYPE_VLEN:
+			r = visit_vlen(w, t, at);
+			break;
+		case DTYPE_REFERENCE:
+			r = visit_reference(w, t, at);
+			break;
+		case DTYPE_COMPOUND:
+			r = visit_compound(w, t, at);
+			break;
+		case DTYPE_ARRAY:
+			r = visit(w, t->array.base, at, t->array.nelems);
+			break;
+		default:
+			return 0; /* no slots in it */
+		}
+	}
+	return r;
+}
+
+int elems_visit(const struct dtype *t, uint8_t *fixed, uint64_t n, uint8_t *heap, size_t heap_len,
+		const struct elems_visitor *v, struct err *err)
+{
+	struct walk w = {
+		.heap = heap, .heap_len = heap_len, .budget = heap_len, .v = v, .err = err};
+
+	return dtype_is_plain(t) ? 0 : visit(&w, t, fixed, n);
+}

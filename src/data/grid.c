@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chunk grids: chunk number <-> chunk coordinates by row-major order. Invariants of a grid made
+ * here: no chunk dimension is 0; nchunks <= 2^62; chunk_elems < 2^32. Pure; any thread. */
+#include <data/dspace.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <base/mem.h>
+
+static const uint64_t max_chunks = UINT64_C(1) << 62;
+
+static int set_chunk(struct grid *g, const uint64_t *chunk, struct err *err)
+{
+	g->chunk_elems = 1;
+	for (uint32_t i = 0; i < g->rank; i++) {
+		if (chunk[i] == 0)
+			return err_set(err, -EINVAL, "chunk dimension %u is 0", i);
+		if (!mul_u64(g->chunk_elems, chunk[i], &g->chunk_elems) ||
+		    g->chunk_elems > UINT32_MAX)
+			return err_set(err, -E2BIG, "chunk of 2^32 elements or more");
+		g->chunk[i] = (uint32_t)chunk[i];
+	}
+	return 0;
+}
+
+static int count_chunks(struct grid *g, struct err *err)
+{
+	bool fits = true, empty = false;
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < g->rank; i++) {
+		g->count[i] = div_up_u64(g->dims[i], g->chunk[i]);
+		if (g->count[i] == 0)
+			empty = true;
+		else
+			fits = fits && mul_u64(n, g->count[i], &n) && n <= max_chunks;
+	}
+	if (!empty && !fits)
+		return err_set(err, -E2BIG, "over 2^62 chunks");
+	g->nchunks = empty ? 0 : n;
+	return 0;
+}
+
+int grid_init(struct grid *g, uint32_t rank, const uint64_t *dims, const uint64_t *chunk,
+	      struct err *err)
+{
+	int r;
+
+	if (rank == 0 || rank > DSPACE_MAX_RANK)
+		return err_set(err, -E2BIG, "chunk grid of %u dimensions, the limits are 1 and %d",
+			       rank, DSPACE_MAX_RANK);
+	*g = (struct grid){.rank = rank};
+	memcpy(g->dims, dims, rank * sizeof(*dims));
+	r = set_chunk(g, chunk, err);
+	return r < 0 ? r : count_chunks(g, err);
+}
+
+void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords)
+{
+	assert(number < g->nchunks);
+	for (uint32_t i = g->rank; i-- > 0;) {
+		coords[i] = number % g->count[i];
+		number /= g->count[i];
+	}
+}
+
+uint64_t grid_number(const struct grid *g, const uint64_t *coords)
+{
+	uint64_t number = 0;
+
+	for (uint32_t i = 0; i < g->rank; i++) {
+		assert(coords[i] < g->count[i]);
+		number = number * g->count[i] + coords[i];
+	}
+	return number;
+}
+
+bool grid_is_full(const struct grid *g, uint64_t number)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+
+	grid_coords(g, number, coords);
+	for (uint32_t i = 0; i < g->rank; i++)
+		/* The chunk begins inside the extent, so this does not wrap. */
+		if (g->dims[i] - coords[i] * g->chunk[i] < g->chunk[i])
+			return false;
+	return true;
+}
