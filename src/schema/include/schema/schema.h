@@ -83,9 +83,13 @@ struct schema_ops {
 			    const struct schema_numbers *numbers,
 			    void (*skip)(void *ctx, const char *what, const struct err *why),
 			    void *skip_ctx, struct object *out, struct err *err);
-	/* Key of a chunk. coords: in chunks, o->dataset.grid.rank of them. */
+	/* Key of a chunk. coords: in chunks, o->dataset.grid.rank of them. -EOPNOTSUPP: its bytes
+	 * are a range of another file (layout *_REF). */
 	int (*chunk_key)(const struct object *o, const struct schema_id *id, const uint64_t *coords,
 			 char *key, size_t cap);
+	/* What a chunk that is not stored means: 0 the initializer or fill; -EOPNOTSUPP it is not
+	 * known (the service computes it when it is read first), with the reason. */
+	int (*chunk_absent)(const struct object *o, struct err *err);
 	/* zlib with shuffle recorded is not shuffled (schema v1). */
 	bool v1;
 };

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * "attributes": {name: {type, shape, value, encoding, created}} -> struct attribute. One that
+ * cannot be read is left out and reported; the others are there. Pure.
+ */
+#include "parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attribute *a,
+			   struct err *err)
+{
+	if (!json_is_object(v))
+		return err_set(err, -EIO, "not an object");
+	int rc = schema_type(ctx, json_object_get(v, "type"), &a->type, &a->committed, err);
+	if (rc)
+		return err_wrap(err, rc, "type");
+	rc = schema_space(json_object_get(v, "shape"), &a->space, err);
+	if (rc)
+		return err_wrap(err, rc, "shape");
+	a->created_ns = schema_time_ns(json_object_get(v, "created"));
+	rc = schema_value(ctx, a->type, &a->space, json_object_get(v, "value"),
+			  schema_json_word(v, "encoding"), &a->value, err);
+	return rc ? err_wrap(err, rc, "value") : 0;
+}
+
+/* Creation order; ties by the bytes of the name. */
+static int compare(const void *a, const void *b)
+{
+	const struct attribute *x = a;
+	const struct attribute *y = b;
+	if (x->created_ns != y->created_ns)
+		return x->created_ns < y->created_ns ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
+{
+	json_t *all = json_object_get(doc, "attributes");
+	const char *key;
+	json_t *v;
+	if (!all || json_is_null(all))
+		return 0;
+	if (!json_is_object(all))
+		return err_set(err, -EIO, "attributes: not an object");
+	size_t n = json_object_size(all);
+	o->attrs = arena_array(ctx->arena, n ? n : 1, sizeof(*o->attrs));
+	if (n > UINT32_MAX || !o->attrs)
+		return err_errno(err, -ENOMEM, "attributes");
+	json_object_foreach(all, key, v)
+	{
+		struct attribute *a = &o->attrs[o->nattrs];
+		struct err why = ERR_INIT;
+		*a = (struct attribute){0};
+		int rc = schema_ctx_name(ctx, key, strlen(key), &a->name, NULL, &why);
+		if (!rc && a->name[0] == '\0')
+			rc = err_set(&why, -EIO, "empty name");
+		if (!rc)
+			rc = parse_attribute(ctx, v, a, &why);
+		if (rc == -ENOMEM) {
+			err_copy(err, &why);
+			return err_wrap(err, rc, "attribute \"%.200s\"", key);
+		}
+		if (rc)
+			schema_skip(ctx, "attribute", a->name ? a->name : key, &why);
+		else
+			o->nattrs++;
+	}
+	if (o->nattrs > 1)
+		qsort(o->attrs, o->nattrs, sizeof(*o->attrs), compare);
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Base64 (RFC 4648, section 4), decoding. */
+#ifndef SCHEMA_BASE64_H
+#define SCHEMA_BASE64_H
+
+#include <base/mem.h>
+
+/* Appends what n characters encode. -EINVAL: a character outside the alphabet, wrong padding, bits
+ * set behind the last byte; -ENOMEM. */
+int schema_base64_decode(const char *text, size_t n, struct bytes *out);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A dataset's document: type, shape, layout and creation properties -> struct dataset. The chunk
+ * grid is that of "layout", the stored chunks; "creationProperties" holds what the creator asked
+ * for and may be missing or, from another client, a base64 string that says nothing to us. Pure.
+ */
+#include "parse.h"
+
+#include "hsds2.h"
+#include "number.h"
+
+#include <string.h>
+
+struct layout {
+	const json_t *stored;	 /* "layout" */
+	const json_t *requested; /* "creationProperties.layout" */
+	const char *cls;	 /* of the latter, "" when it has none */
+};
+
+static struct layout layout_of(const json_t *doc, const json_t *props)
+{
+	struct layout l = {json_object_get(doc, "layout"), json_object_get(props, "layout"), ""};
+	const char *requested = schema_json_word(l.requested, "class");
+	if (requested)
+		l.cls = requested;
+	return l;
+}
+
+/* ---- chunk grid ---- */
+
+/* Chunk dims of a simple dataspace. Without any: one chunk (nothing is stored of such a dataset).
+ */
+static int chunk_dims(const struct layout *l, const struct dspace *space, uint64_t *chunk,
+		      struct err *err)
+{
+	const json_t *dims = json_object_get(l->stored, "dims");
+	uint32_t rank = 0;
+	if (!dims)
+		dims = json_object_get(l->requested, "dims");
+	if (!dims) {
+		for (uint32_t d = 0; d < space->rank; d++)
+			chunk[d] = max_u64(space->dims[d], 1);
+		return 0;
+	}
+	int rc = schema_dims(dims, &rank, chunk, err);
+	if (rc)
+		return err_wrap(err, rc, "dims");
+	if (rank != space->rank)
+		return err_set(err, -EIO, "dims: %u dimensions, the shape has %u", rank,
+			       space->rank);
+	for (uint32_t d = 0; d < rank; d++) {
+		if (chunk[d] == 0 && space->dims[d] != 0)
+			return err_set(err, -EIO, "dims: dimension %u is 0", d);
+		chunk[d] = max_u64(chunk[d], 1); /* no chunk is there to have a size */
+	}
+	return 0;
+}
+
+static int parse_grid(const struct layout *l, struct dataset *ds, struct err *err)
+{
+	uint64_t chunk[DSPACE_MAX_RANK] = {1};
+	static const uint64_t one = 1;
+	uint64_t bytes;
+	int rc;
+	if (ds->space.cls == DSPACE_NULL)
+		return 0;
+	if (ds->space.cls == DSPACE_SCALAR) {
+		rc = grid_init(&ds->grid, 1, &one, chunk, err);
+		return rc ? schema_defect(err) : 0;
+	}
+	rc = chunk_dims(l, &ds->space, chunk, err);
+	if (rc)
+		return rc;
+	if (grid_init(&ds->grid, ds->space.rank, ds->space.dims, chunk, err))
+		return schema_defect(err);
+	if (!mul_u64(ds->grid.chunk_elems, ds->type->size, &bytes) || bytes > UINT32_MAX)
+		return err_set(err, -EIO, "chunks of 4 GiB or more");
+	return 0;
+}
+
+static void parse_requested(const struct layout *l, struct dataset *ds)
+{
+	if (strcmp(l->cls, "H5D_COMPACT") == 0)
+		ds->requested = LAYOUT_COMPACT;
+	else if (strncmp(l->cls, "H5D_CONTIGUOUS", 14) == 0)
+		ds->requested = LAYOUT_CONTIGUOUS;
+	else if (strncmp(l->cls, "H5D_CHUNKED", 11) == 0 || ds->grid.nchunks > 1)
+		ds->requested = LAYOUT_CHUNKED;
+	else
+		ds->requested = LAYOUT_CONTIGUOUS;
+}
+
+/* H5D_CONTIGUOUS_REF, H5D_CHUNKED_REF, H5D_CHUNKED_REF_INDIRECT */
+static bool is_ref(const char *cls)
+{
+	return cls && strstr(cls, "_REF");
+}
+
+static int parse_locator(struct schema_ctx *ctx, const struct layout *l, bool on_demand,
+			 struct dataset *ds, struct err *err)
+{
+	struct hsds2_locator *loc = arena_alloc(ctx->arena, sizeof(*loc));
+	const json_t *partitions = json_object_get(l->stored, "partition_count");
+	uint64_t n = 1;
+	if (!loc)
+		return err_errno(err, -ENOMEM, "layout");
+	if (partitions && !json_is_null(partitions) &&
+	    (!schema_count(partitions, &n) || n > INT32_MAX))
+		return err_set(err, -EIO, "partition_count: not a count");
+	loc->partition_count = n > 1 ? (uint32_t)n : 1;
+	loc->is_ref = is_ref(l->cls) || is_ref(schema_json_word(l->stored, "class"));
+	loc->on_demand = on_demand;
+	ds->locator = loc;
+	return 0;
+}
+
+/* ---- creation properties ---- */
+
+static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
+		      struct err *err)
+{
+	const json_t *v = json_object_get(props, "fillValue");
+	const char *word = json_string_value(v);
+	bool is_text = ds->type->cls == DTYPE_STRING || ds->type->cls == DTYPE_OPAQUE ||
+		       (ds->type->cls == DTYPE_VLEN && ds->type->vlen.is_string);
+	if (!v || json_is_null(v) || (word && strcmp(word, "None") == 0))
+		return 0;
+	if (word && word[0] == '\0' && !is_text)
+		return 0;
+	int rc = schema_fill_value(ctx, ds->type, v, schema_json_word(props, "fillValue_encoding"),
+				   &ds->fill, err);
+	ds->fill_defined = rc == 0;
+	return rc;
+}
+
+static void parse_times(const json_t *props, struct dataset *ds)
+{
+	const char *alloc = schema_json_word(props, "allocTime");
+	const char *fill = schema_json_word(props, "fillTime");
+	/* libhdf5's defaults */
+	static const enum alloc_time by_layout[] = {
+		[LAYOUT_COMPACT] = ALLOC_TIME_EARLY,
+		[LAYOUT_CONTIGUOUS] = ALLOC_TIME_LATE,
+		[LAYOUT_CHUNKED] = ALLOC_TIME_INCR,
+	};
+	ds->alloc_time = by_layout[ds->requested];
+	ds->fill_time = FILL_TIME_IFSET;
+	if (alloc && strcmp(alloc, "H5D_ALLOC_TIME_EARLY") == 0)
+		ds->alloc_time = ALLOC_TIME_EARLY;
+	else if (alloc && strcmp(alloc, "H5D_ALLOC_TIME_LATE") == 0)
+		ds->alloc_time = ALLOC_TIME_LATE;
+	else if (alloc && strcmp(alloc, "H5D_ALLOC_TIME_INCR") == 0)
+		ds->alloc_time = ALLOC_TIME_INCR;
+	if (fill && strcmp(fill, "H5D_FILL_TIME_ALLOC") == 0)
+		ds->fill_time = FILL_TIME_ALLOC;
+	else if (fill && strcmp(fill, "H5D_FILL_TIME_NEVER") == 0)
+		ds->fill_time = FILL_TIME_NEVER;
+}
+
+/* "--start=5" and so on. "--stop" bounds nothing: the extent does. */
+static int parse_arange(const json_t *list, struct dataset *ds, struct err *err)
+{
+	ds->initializer = INITIALIZER_ARANGE;
+	ds->arange_start = 0;
+	ds->arange_step = 1;
+	for (size_t i = 1; i < json_array_size(list); i++) {
+		static const char start[] = "--start=";
+		static const char step[] = "--step=";
+		const char *word = json_string_value(json_array_get(list, i));
+		bool is_start = word && strncmp(word, start, sizeof(start) - 1) == 0;
+		bool is_step = word && strncmp(word, step, sizeof(step) - 1) == 0;
+		if (!is_start && !is_step)
+			continue;
+		const char *text = word + (is_start ? sizeof(start) : sizeof(step)) - 1;
+		struct schema_num num;
+		if (!schema_num_text(text, strlen(text), &num))
+			return err_set(err, -EIO, "\"%.64s\": not a number", word);
+		if (is_start)
+			ds->arange_start = num.real;
+		else
+			ds->arange_step = num.real;
+	}
+	return 0;
+}
+
+/* on_demand: the service computes the elements itself, when they are read first. */
+static int parse_initializer(const json_t *props, struct dataset *ds, bool *on_demand,
+			     struct err *err)
+{
+	const json_t *list = json_object_get(props, "initializer");
+	const char *word = json_is_string(list) ? json_string_value(list)
+						: json_string_value(json_array_get(list, 0));
+	*on_demand = false;
+	if (word && strcmp(word, "arange") == 0)
+		return parse_arange(list, ds, err);
+	*on_demand = word != NULL;
+	return 0;
+}
+
+int schema_dataset(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
+{
+	struct dataset *ds = &o->dataset;
+	const json_t *props = json_object_get(doc, "creationProperties");
+	struct layout l = layout_of(doc, props);
+	bool on_demand;
+	int rc = schema_type(ctx, json_object_get(doc, "type"), &ds->type, &ds->committed, err);
+	if (rc)
+		return err_wrap(err, rc, "type");
+	rc = schema_space(json_object_get(doc, "shape"), &ds->space, err);
+	if (rc)
+		return err_wrap(err, rc, "shape");
+	rc = parse_grid(&l, ds, err);
+	if (rc)
+		return err_wrap(err, rc, "layout");
+	parse_requested(&l, ds);
+	parse_times(props, ds);
+	rc = schema_pipeline(ctx, json_object_get(props, "filters"), &ds->pipeline, err);
+	if (rc)
+		return err_wrap(err, rc, "filters");
+	rc = parse_fill(ctx, props, ds, err);
+	if (rc)
+		return err_wrap(err, rc, "fillValue");
+	rc = parse_initializer(props, ds, &on_demand, err);
+	if (rc)
+		return err_wrap(err, rc, "initializer");
+	rc = parse_locator(ctx, &l, on_demand, ds, err);
+	return rc ? err_wrap(err, rc, "layout") : 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* .domain.json: {root, owner, acls, created, lastModified}; without root it is a folder. Pure. */
+#include "object.h"
+
+#include "parse.h"
+
+#include <string.h>
+
+static unsigned int parse_perms(const json_t *acl)
+{
+	static const struct {
+		const char *member;
+		unsigned int perm;
+	} members[] = {
+		{"create", DOMAIN_PERM_CREATE},	   {"read", DOMAIN_PERM_READ},
+		{"update", DOMAIN_PERM_UPDATE},	   {"delete", DOMAIN_PERM_DELETE},
+		{"readACL", DOMAIN_PERM_READ_ACL}, {"updateACL", DOMAIN_PERM_UPDATE_ACL},
+	};
+	unsigned int perms = 0;
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (json_is_true(json_object_get(acl, members[i].member)))
+			perms |= members[i].perm;
+	return perms;
+}
+
+static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain *d, struct err *err)
+{
+	const char *user;
+	json_t *acl;
+	size_t n = json_object_size(acls);
+	if (acls && !json_is_null(acls) && !json_is_object(acls))
+		return err_set(err, -EIO, "acls: not an object");
+	d->acls = arena_array(ctx->arena, n ? n : 1, sizeof(*d->acls));
+	if (n > UINT32_MAX || !d->acls)
+		return err_errno(err, -ENOMEM, "acls");
+	json_object_foreach(acls, user, acl)
+	{
+		struct domain_acl *a = &d->acls[d->nacls];
+		bool utf8;
+		int rc = schema_ctx_name(ctx, user, strlen(user), &a->user, &utf8, err);
+		if (rc)
+			return err_wrap(err, rc, "acls");
+		a->perms = parse_perms(acl);
+		d->nacls++;
+	}
+	return 0;
+}
+
+static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct schema_domain *out,
+			struct err *err)
+{
+	const json_t *root = json_object_get(doc, "root");
+	const json_t *owner = json_object_get(doc, "owner");
+	struct domain *d = &out->info;
+	d->owner = "";
+	d->is_folder = !root || json_is_null(root);
+	if (!d->is_folder &&
+	    (!json_is_string(root) ||
+	     !schema_id_parse(json_string_value(root), json_string_length(root), &out->root) ||
+	     out->root.kind != OBJECT_GROUP))
+		return err_set(err, -EIO, "root: not a group's id");
+	if (json_is_string(owner)) {
+		bool utf8;
+		int rc = schema_ctx_name(ctx, json_string_value(owner), json_string_length(owner),
+					 &d->owner, &utf8, err);
+		if (rc)
+			return err_wrap(err, rc, "owner");
+	}
+	d->created_ns = schema_time_ns(json_object_get(doc, "created"));
+	d->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
+	return parse_acls(ctx, json_object_get(doc, "acls"), d, err);
+}
+
+int schema_domain_parse(struct arena *a, const void *json, size_t n, struct schema_domain *out,
+			struct err *err)
+{
+	auto_json json_t *doc = NULL;
+	struct err why = ERR_INIT;
+	struct schema_ctx ctx = {.arena = a};
+	*out = (struct schema_domain){0};
+	int rc = schema_json_load(json, n, &doc, &why);
+	if (!rc)
+		rc = parse_domain(&ctx, doc, out, &why);
+	bytes_release(&ctx.text);
+	if (rc) {
+		*out = (struct schema_domain){0};
+		if (err)
+			err_copy(err, &why);
+	}
+	return rc;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys of schema v2. Below "db/<8>-<8>/", the first 16 digits of every id of a domain:
+ *
+ *   .group.json                       root group (its other 16 digits: each of the first plus 8)
+ *   .info.json                        summary
+ *   g/<4>-<6>-<6>/.group.json         groups, d/…/.dataset.json datasets, t/…/.datatype.json types
+ *   d/<4>-<6>-<6>/[p<k>/]<i>_<j>_…    chunks; rank 1 and scalar: <i>
+ *
+ * and beside it "<path>/.domain.json". Only what these functions write is recognised: a key that
+ * spells a number or an id in another way is nothing of ours. Pure.
+ */
+#include "hsds2.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DOMAIN_FILE ".domain.json"
+
+/* Places of kind k's objects and the file that describes one. */
+static const struct {
+	char letter;
+	const char *file;
+} places[] = {
+	[OBJECT_GROUP] = {'g', ".group.json"},
+	[OBJECT_DATASET] = {'d', ".dataset.json"},
+	[OBJECT_DATATYPE] = {'t', ".datatype.json"},
+};
+enum { NPLACES = sizeof(places) / sizeof(places[0]) };
+
+/* Weights of the chunk coordinates in the choice of a partition, per dimension modulo 10. */
+static const uint32_t primes[] = {29, 31, 37, 41, 43, 47, 53, 59, 61, 67};
+enum { NPRIMES = sizeof(primes) / sizeof(primes[0]) };
+
+/* ---- writing ---- */
+
+static int __attribute__((format(printf, 4, 5)))
+print_at(char *key, size_t cap, size_t pos, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(key + pos, cap - pos, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= cap - pos || pos + (size_t)n > SCHEMA_KEY_MAX)
+		return -ENAMETOOLONG;
+	return (int)pos + n;
+}
+
+static bool is_root(const struct schema_id *id)
+{
+	if (id->kind != OBJECT_GROUP)
+		return false;
+	for (int i = 0; i < 8; i++)
+		if (id->b[i + 8] != (id->b[i] ^ 0x88)) /* plus 8 modulo 16, two digits at once */
+			return false;
+	return true;
+}
+
+int hsds2_domain_key(const char *path, char *key, size_t cap)
+{
+	if (cap == 0)
+		return -ENAMETOOLONG;
+	return print_at(key, cap, 0, "%s%s" DOMAIN_FILE, path, path[0] ? "/" : "");
+}
+
+int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap)
+{
+	const uint8_t *b = root->b;
+	if (cap == 0)
+		return -ENAMETOOLONG;
+	return print_at(prefix, cap, 0, "db/%02x%02x%02x%02x-%02x%02x%02x%02x/", b[0], b[1], b[2],
+			b[3], b[4], b[5], b[6], b[7]);
+}
+
+int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap)
+{
+	if (i >= NPLACES)
+		return 0;
+	int n = hsds2_storage_prefix(root, prefix, cap);
+	return n < 0 ? n : print_at(prefix, cap, (size_t)n, "%c/", places[i].letter);
+}
+
+/* "db/8-8/d/4-6-6/" */
+static int object_folder(const struct schema_id *id, char *key, size_t cap)
+{
+	const uint8_t *b = id->b + 8;
+	int n = hsds2_storage_prefix(id, key, cap);
+	return n < 0 ? n
+		     : print_at(key, cap, (size_t)n, "%c/%02x%02x-%02x%02x%02x-%02x%02x%02x/",
+				places[id->kind].letter, b[0], b[1], b[2], b[3], b[4], b[5], b[6],
+				b[7]);
+}
+
+int hsds2_object_key(const struct schema_id *id, char *key, size_t cap)
+{
+	int n = is_root(id) ? hsds2_storage_prefix(id, key, cap) : object_folder(id, key, cap);
+	return n < 0 ? n : print_at(key, cap, (size_t)n, "%s", places[id->kind].file);
+}
+
+int hsds2_info_key(const struct schema_id *root, char *key, size_t cap)
+{
+	int n = hsds2_storage_prefix(root, key, cap);
+	return n < 0 ? n : print_at(key, cap, (size_t)n, ".info.json");
+}
+
+static uint32_t partition_of(uint32_t count, uint32_t rank, const uint64_t *coords)
+{
+	uint64_t k = 0;
+	for (uint32_t d = 0; d < rank; d++)
+		k = (k + coords[d] % count * primes[d % NPRIMES]) % count;
+	return (uint32_t)k;
+}
+
+int hsds2_chunk_key(const struct object *o, const struct schema_id *id, const uint64_t *coords,
+		    char *key, size_t cap)
+{
+	const struct hsds2_locator *loc = o->dataset.locator;
+	uint32_t rank = o->dataset.grid.rank;
+	if (loc && loc->is_ref)
+		return -EOPNOTSUPP;
+	int n = object_folder(id, key, cap);
+	if (n >= 0 && loc && loc->partition_count > 1)
+		n = print_at(key, cap, (size_t)n, "p%u/",
+			     partition_of(loc->partition_count, rank, coords));
+	for (uint32_t d = 0; n >= 0 && d < rank; d++)
+		n = print_at(key, cap, (size_t)n, d ? "_%llu" : "%llu",
+			     (unsigned long long)coords[d]);
+	return n;
+}
+
+int hsds2_chunk_absent(const struct object *o, struct err *err)
+{
+	const struct hsds2_locator *loc = o->dataset.locator;
+	if (loc && loc->on_demand)
+		return err_set(err, -EOPNOTSUPP,
+			       "a chunk table that the service has not filled yet");
+	return 0;
+}
+
+/* ---- recognising ---- */
+
+bool hsds2_is_domain_key(const char *key, size_t *path_len)
+{
+	size_t n = strlen(key);
+	size_t file = strlen(DOMAIN_FILE);
+	if (n < file || strcmp(key + n - file, DOMAIN_FILE) != 0)
+		return false;
+	if (n > file && (n == file + 1 || key[n - file - 1] != '/'))
+		return false;
+	*path_len = n > file ? n - file - 1 : 0;
+	return true;
+}
+
+bool hsds2_is_hidden(const char *key)
+{
+	return strncmp(key, "db", 2) == 0 && (key[2] == '/' || key[2] == '\0');
+}
+
+/* All takers move *p only past what they have seen; the NUL at the end matches nothing. */
+static bool take(const char **p, char c)
+{
+	if (**p != c)
+		return false;
+	(*p)++;
+	return true;
+}
+
+/* 2 * n lower-case hex digits. */
+static bool take_hex(const char **p, uint8_t *out, unsigned int n)
+{
+	static const char digits[] = "0123456789abcdef";
+	for (unsigned int i = 0; i < 2 * n; i++, (*p)++) {
+		const char *digit = **p ? strchr(digits, **p) : NULL;
+		if (!digit)
+			return false;
+		out[i / 2] = (uint8_t)(out[i / 2] << 4 | (digit - digits));
+	}
+	return true;
+}
+
+/* A decimal number without leading zeros. */
+static bool take_number(const char **p, uint64_t *out)
+{
+	const char *start = *p;
+	uint64_t v = 0;
+	for (; **p >= '0' && **p <= '9'; (*p)++)
+		if (!mul_u64(v, 10, &v) || !add_u64(v, (uint64_t)(**p - '0'), &v))
+			return false;
+	*out = v;
+	return *p > start && (*start != '0' || *p == start + 1);
+}
+
+static bool take_storage(const char **p, struct schema_id *id)
+{
+	return take(p, 'd') && take(p, 'b') && take(p, '/') && take_hex(p, id->b, 4) &&
+	       take(p, '-') && take_hex(p, id->b + 4, 4) && take(p, '/');
+}
+
+/* "g/4-6-6/" */
+static bool take_object(const char **p, struct schema_id *id)
+{
+	unsigned int kind = 0;
+	while (kind < NPLACES && !take(p, places[kind].letter))
+		kind++;
+	if (kind == NPLACES)
+		return false;
+	id->kind = (enum object_kind)kind;
+	return take(p, '/') && take_hex(p, id->b + 8, 2) && take(p, '-') &&
+	       take_hex(p, id->b + 10, 3) && take(p, '-') && take_hex(p, id->b + 13, 3) &&
+	       take(p, '/') && !is_root(id); /* the root group lies elsewhere */
+}
+
+bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
+{
+	const char *p = prefix;
+	*id = (struct schema_id){0};
+	return take_storage(&p, id) && take_object(&p, id) && *p == '\0';
+}
+
+/* "[p<k>/]<i>_<j>_…" to the end. */
+static bool take_chunk(const char **p, struct schema_key *out)
+{
+	uint64_t partition;
+	if (take(p, 'p') && !(take_number(p, &partition) && take(p, '/')))
+		return false;
+	do {
+		if (out->rank == DSPACE_MAX_RANK || !take_number(p, &out->coords[out->rank++]))
+			return false;
+	} while (take(p, '_'));
+	return **p == '\0';
+}
+
+void hsds2_key_classify(const char *key, struct schema_key *out)
+{
+	const char *p = key;
+	struct schema_id id = {0};
+	*out = (struct schema_key){.cls = SCHEMA_KEY_OTHER};
+	if (!take_storage(&p, &id))
+		return;
+	if (strcmp(p, places[OBJECT_GROUP].file) == 0) {
+		id.kind = OBJECT_GROUP;
+		for (int i = 0; i < 8; i++)
+			id.b[i + 8] = id.b[i] ^ 0x88;
+		out->cls = SCHEMA_KEY_OBJECT;
+	} else if (!take_object(&p, &id)) {
+		return;
+	} else if (strcmp(p, places[id.kind].file) == 0) {
+		out->cls = SCHEMA_KEY_OBJECT;
+	} else if (id.kind == OBJECT_DATASET && take_chunk(&p, out)) {
+		out->cls = SCHEMA_KEY_CHUNK;
+	}
+	if (out->cls == SCHEMA_KEY_OTHER)
+		*out = (struct schema_key){.cls = SCHEMA_KEY_OTHER};
+	else
+		out->id = id;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lexical pass in front of Jansson and its inverse; what and why: json.h. */
+#include "json.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <schema/schema.h>
+
+enum {
+	DLE = 0x10,
+	TAG_NUL = '0',
+	TAG_DLE = '1',
+	TAG_SURROGATE = 's',
+	TAG_LITERAL = 'n',
+	/* What Jansson and malloc take for a value, about. */
+	COST_SCALAR = 40,
+	COST_STRING = 64,
+	COST_CONTAINER = 120,
+	/* Longer literals could be out of the range of int64_t or double; value code takes them
+	 * as text. */
+	SAFE_INT_DIGITS = 18,
+	SAFE_REAL_LEN = 250,
+	SAFE_EXPONENT_DIGITS = 2,
+};
+#define COST_MAX ((uint64_t)2 << 30)
+
+/* The pass: text[pos, n) is to come, text[0, kept) is in out already (nothing is copied before the
+ * first rewrite). */
+struct pass {
+	const char *text;
+	size_t n;
+	size_t pos;
+	size_t kept;
+	struct bytes out;
+	unsigned int depth;
+	uint64_t cost;
+};
+
+/* The byte at an absolute position; NUL, which no token contains, past the end. */
+static inline char at(const struct pass *p, size_t pos)
+{
+	return pos < p->n ? p->text[pos] : '\0';
+}
+
+static int replace(struct pass *p, size_t from, size_t to, const char *with, size_t n)
+{
+	int rc = bytes_append(&p->out, p->text + p->kept, from - p->kept);
+	if (!rc)
+		rc = bytes_append(&p->out, with, n);
+	p->kept = to;
+	return rc;
+}
+
+/* ---- strings ---- */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* The code unit of a \uXXXX at pos, -1 when there is none. */
+static int unit_at(const struct pass *p, size_t pos)
+{
+	if (at(p, pos) != '\\' || at(p, pos + 1) != 'u')
+		return -1;
+	int unit = 0;
+	for (size_t i = 2; i < 6; i++) {
+		int digit = hex_digit(at(p, pos + i));
+		if (digit < 0)
+			return -1;
+		unit = unit << 4 | digit;
+	}
+	return unit;
+}
+
+static bool is_high(int unit)
+{
+	return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+static bool is_low(int unit)
+{
+	return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/* At a backslash inside a string. */
+static int pass_escape(struct pass *p)
+{
+	size_t from = p->pos;
+	int unit = unit_at(p, from);
+	if (unit < 0) {
+		p->pos += 2;
+		return 0;
+	}
+	p->pos += 6;
+	if (unit == 0 || unit == DLE) {
+		static const char nul[] = {'\\', 'u', '0', '0', '1', '0', TAG_NUL};
+		static const char dle[] = {'\\', 'u', '0', '0', '1', '0', TAG_DLE};
+		return replace(p, from, p->pos, unit ? dle : nul, sizeof(nul));
+	}
+	if (is_high(unit) && is_low(unit_at(p, p->pos))) {
+		p->pos += 6;
+		return 0;
+	}
+	if (is_high(unit) || is_low(unit)) {
+		char lone[] = "\\u0010s0000";
+		memcpy(lone + 7, p->text + from + 2, 4);
+		return replace(p, from, p->pos, lone, sizeof(lone) - 1);
+	}
+	return 0;
+}
+
+/* At an opening quote; leaves pos behind the closing one. */
+static int pass_string(struct pass *p)
+{
+	size_t from = p->pos++;
+	while (p->pos < p->n) {
+		char c = p->text[p->pos];
+		if (c == '"') {
+			p->pos++;
+			break;
+		}
+		if (c == '\\') {
+			int rc = pass_escape(p);
+			if (rc)
+				return rc;
+		} else {
+			p->pos++;
+		}
+	}
+	p->cost += COST_STRING + (p->pos - from);
+	return 0;
+}
+
+/* ---- numbers ---- */
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static size_t skip_digits(const struct pass *p, size_t pos)
+{
+	while (is_digit(at(p, pos)))
+		pos++;
+	return pos;
+}
+
+/* [from, to) is a number by the grammar of JSON, but one that Jansson might find out of range. */
+static bool is_unsafe_number(const struct pass *p, size_t from, size_t to)
+{
+	size_t pos = from + (at(p, from) == '-');
+	size_t digits = skip_digits(p, pos) - pos;
+	bool leading_zero = at(p, pos) == '0' && digits > 1;
+	bool real = false;
+	size_t exponent = 0;
+	pos += digits;
+	if (digits == 0 || leading_zero)
+		return false;
+	if (at(p, pos) == '.') {
+		size_t end = skip_digits(p, pos + 1);
+		if (end == pos + 1)
+			return false;
+		pos = end;
+		real = true;
+	}
+	if (at(p, pos) == 'e' || at(p, pos) == 'E') {
+		pos++;
+		pos += at(p, pos) == '+' || at(p, pos) == '-';
+		exponent = skip_digits(p, pos) - pos;
+		if (exponent == 0)
+			return false;
+		pos += exponent;
+		real = true;
+	}
+	if (pos != to)
+		return false;
+	return real ? exponent > SAFE_EXPONENT_DIGITS || to - from > SAFE_REAL_LEN
+		    : digits > SAFE_INT_DIGITS;
+}
+
+static bool is_word(const struct pass *p, size_t from, size_t to, const char *word)
+{
+	return to - from == strlen(word) && memcmp(p->text + from, word, to - from) == 0;
+}
+
+static bool is_key(const struct pass *p, size_t pos)
+{
+	while (at(p, pos) == ' ' || at(p, pos) == '\t' || at(p, pos) == '\n' || at(p, pos) == '\r')
+		pos++;
+	return at(p, pos) == ':';
+}
+
+/* At the first byte of a number or word. What is neither is left for Jansson to refuse. */
+static int pass_literal(struct pass *p)
+{
+	size_t from = p->pos;
+	for (char c = at(p, p->pos); is_digit(c) || (c >= 'a' && c <= 'z') ||
+				     (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.';
+	     c = at(p, p->pos))
+		p->pos++;
+	size_t to = p->pos;
+	if (!is_word(p, from, to, "NaN") && !is_word(p, from, to, "Infinity") &&
+	    !is_word(p, from, to, "-Infinity") && !is_unsafe_number(p, from, to))
+		return 0;
+	if (is_key(p, to))
+		return 0;
+	static const char open[] = {'"', '\\', 'u', '0', '0', '1', '0', TAG_LITERAL};
+	int rc = replace(p, from, from, open, sizeof(open));
+	if (!rc)
+		rc = replace(p, to, to, "\"", 1);
+	p->cost += COST_STRING + (to - from);
+	return rc;
+}
+
+/* ---- the document ---- */
+
+static int pass_document(struct pass *p, struct err *err)
+{
+	int rc = 0;
+	while (!rc && p->pos < p->n) {
+		char c = p->text[p->pos];
+		if (c == '"') {
+			rc = pass_string(p);
+		} else if (c == '-' || is_digit(c) || (c >= 'A' && c <= 'Z') ||
+			   (c >= 'a' && c <= 'z')) {
+			rc = pass_literal(p);
+		} else {
+			p->pos++;
+			if (c == ',') {
+				p->cost += COST_SCALAR;
+			} else if (c == '[' || c == '{') {
+				p->cost += COST_CONTAINER;
+				if (++p->depth > SCHEMA_JSON_DEPTH)
+					return err_set(err, -EIO, "JSON nested over %d levels",
+						       SCHEMA_JSON_DEPTH);
+			} else if ((c == ']' || c == '}') && p->depth > 0) {
+				p->depth--;
+			}
+		}
+		if (p->cost > COST_MAX)
+			return err_set(err, -EIO, "JSON document with too many values");
+	}
+	if (!rc && p->kept > 0)
+		rc = bytes_append(&p->out, p->text + p->kept, p->n - p->kept);
+	return rc ? err_errno(err, rc, "JSON") : 0;
+}
+
+int schema_json_load(const void *text, size_t n, json_t **doc, struct err *err)
+{
+	*doc = NULL;
+	if (n == 0)
+		return err_set(err, -EIO, "empty document");
+	if (n > SCHEMA_JSON_MAX)
+		return err_set(err, -EIO, "document of %zu bytes, limit %d", n, SCHEMA_JSON_MAX);
+	struct pass p = {.text = text, .n = n};
+	int rc = pass_document(&p, err);
+	if (!rc) {
+		bool rewritten = p.kept > 0;
+		json_error_t why;
+		*doc = json_loadb(rewritten ? (const char *)p.out.data : p.text,
+				  rewritten ? p.out.len : n, 0, &why);
+		if (!*doc && json_error_code(&why) == json_error_out_of_memory)
+			rc = err_errno(err, -ENOMEM, "JSON");
+		else if (!*doc)
+			rc = err_set(err, -EIO, "JSON: %s (near byte %d)", why.text, why.position);
+	}
+	bytes_release(&p.out);
+	if (!rc && !json_is_object(*doc)) {
+		json_decref(*doc);
+		*doc = NULL;
+		rc = err_set(err, -EIO, "JSON: the document is not an object");
+	}
+	return rc;
+}
+
+/* ---- the way back ---- */
+
+/* Four hex digits, a surrogate's: the three bytes of its generalized UTF-8. */
+static void decode_surrogate(const char *digits, char out[static 3])
+{
+	unsigned int unit = 0;
+	for (int i = 0; i < 4; i++)
+		unit = unit << 4 | ((unsigned int)hex_digit(digits[i]) & 0xf);
+	out[0] = (char)(0xe0 | unit >> 12);
+	out[1] = (char)(0x80 | (unit >> 6 & 0x3f));
+	out[2] = (char)(0x80 | (unit & 0x3f));
+}
+
+int schema_text_decode(const char *s, size_t n, struct bytes *scratch, struct schema_text *out)
+{
+	*out = (struct schema_text){.s = s, .n = n, .utf8 = true};
+	if (!memchr(s, DLE, n))
+		return 0;
+	if (n >= 2 && s[0] == DLE && s[1] == TAG_LITERAL) {
+		out->literal = true;
+		out->s += 2;
+		out->n -= 2;
+		return 0;
+	}
+	scratch->len = 0;
+	int rc = bytes_reserve(scratch, n + 1); /* decoding only shrinks */
+	for (size_t i = 0; !rc && i < n;) {
+		char plain[3] = {s[i]};
+		size_t len = 1;
+		size_t used = 1;
+		if (s[i] == DLE && n - i >= 6 && s[i + 1] == TAG_SURROGATE) {
+			decode_surrogate(s + i + 2, plain);
+			len = 3;
+			used = 6;
+			out->utf8 = false;
+		} else if (s[i] == DLE && n - i >= 2) {
+			plain[0] = s[i + 1] == TAG_NUL ? '\0' : DLE;
+			out->has_nul |= plain[0] == '\0';
+			used = 2;
+		}
+		rc = bytes_append(scratch, plain, len);
+		i += used;
+	}
+	size_t len = scratch->len;
+	if (!rc)
+		rc = bytes_append(scratch, "", 1);
+	out->s = (const char *)scratch->data;
+	out->n = len;
+	return rc;
+}
+
+const char *schema_json_word(const json_t *object, const char *member)
+{
+	return json_string_value(json_object_get(object, member));
+}

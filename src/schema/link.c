@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * "links": {name: {class, id | h5path, h5domain, created}} -> struct link. A link that cannot be
+ * shown (a name that HDF5 cannot hold, a hard link to no object of the domain) is left out and
+ * reported. Pure.
+ */
+#include "parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int parse_hard(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
+{
+	const json_t *id_text = json_object_get(v, "id");
+	struct schema_id id;
+	l->cls = LINK_HARD;
+	if (!json_is_string(id_text) ||
+	    !schema_id_parse(json_string_value(id_text), json_string_length(id_text), &id))
+		return err_set(err, -EIO, "id: not an object's id");
+	l->target = schema_number(ctx, &id);
+	if (l->target == OBJECT_NONE)
+		return err_set(err, -EIO, "no object %s", json_string_value(id_text));
+	return 0;
+}
+
+static int parse_path(struct schema_ctx *ctx, const json_t *v, const char *member, const char **out,
+		      struct err *err)
+{
+	const json_t *text = json_object_get(v, member);
+	bool utf8;
+	if (!json_is_string(text))
+		return err_set(err, -EIO, "%s: missing", member);
+	int rc = schema_ctx_name(ctx, json_string_value(text), json_string_length(text), out, &utf8,
+				 err);
+	if (!rc && (*out)[0] == '\0')
+		rc = err_set(err, -EIO, "empty");
+	return rc ? err_wrap(err, rc, "%s", member) : 0;
+}
+
+/* The service writes "h5domain"; documents and other writers have other words. */
+static int parse_external(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
+{
+	static const char *const words[] = {"h5domain", "domain", "file"};
+	const char *word = words[0];
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (json_object_get(v, words[i])) {
+			word = words[i];
+			break;
+		}
+	}
+	l->cls = LINK_EXTERNAL;
+	int rc = parse_path(ctx, v, "h5path", &l->path, err);
+	if (!rc)
+		rc = parse_path(ctx, v, word, &l->domain, err);
+	if (!rc && strlen(l->path) + strlen(l->domain) > SCHEMA_NAME_MAX)
+		rc = err_set(err, -EIO, "path and domain over %d bytes", SCHEMA_NAME_MAX);
+	return rc;
+}
+
+static int parse_link(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
+{
+	if (l->name[0] == '\0')
+		return err_set(err, -EIO, "empty name");
+	if (strchr(l->name, '/'))
+		return err_set(err, -EIO, "\"/\" in the name");
+	const char *cls = schema_json_word(v, "class");
+	l->target = OBJECT_NONE;
+	l->created_ns = schema_time_ns(json_object_get(v, "created"));
+	if (!cls)
+		return err_set(err, -EIO, "no class");
+	if (strcmp(cls, "H5L_TYPE_HARD") == 0)
+		return parse_hard(ctx, v, l, err);
+	if (strcmp(cls, "H5L_TYPE_EXTERNAL") == 0)
+		return parse_external(ctx, v, l, err);
+	if (strcmp(cls, "H5L_TYPE_SOFT") != 0)
+		return err_set(err, -EIO, "unknown class \"%.64s\"", cls);
+	l->cls = LINK_SOFT;
+	return parse_path(ctx, v, "h5path", &l->path, err);
+}
+
+/* Creation order; ties by the bytes of the name. */
+static int compare(const void *a, const void *b)
+{
+	const struct link *x = a;
+	const struct link *y = b;
+	if (x->created_ns != y->created_ns)
+		return x->created_ns < y->created_ns ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
+{
+	json_t *all = json_object_get(doc, "links");
+	const char *key;
+	json_t *v;
+	if (!all || json_is_null(all))
+		return 0;
+	if (!json_is_object(all))
+		return err_set(err, -EIO, "links: not an object");
+	size_t n = json_object_size(all);
+	o->group.links = arena_array(ctx->arena, n ? n : 1, sizeof(*o->group.links));
+	if (n > UINT32_MAX || !o->group.links)
+		return err_errno(err, -ENOMEM, "links");
+	json_object_foreach(all, key, v)
+	{
+		struct link *l = &o->group.links[o->group.nlinks];
+		struct err why = ERR_INIT;
+		*l = (struct link){0};
+		int rc = schema_ctx_name(ctx, key, strlen(key), &l->name, &l->utf8, &why);
+		if (!rc)
+			rc = parse_link(ctx, v, l, &why);
+		if (rc == -ENOMEM) {
+			err_copy(err, &why);
+			return err_wrap(err, rc, "link \"%.200s\"", key);
+		}
+		if (rc)
+			schema_skip(ctx, "link", l->name ? l->name : key, &why);
+		else
+			o->group.nlinks++;
+	}
+	if (o->group.nlinks > 1)
+		qsort(o->group.links, o->group.nlinks, sizeof(*o->group.links), compare);
+	return 0;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An object's document -> struct object, part by part (parse.h). Pure. */
+#include "object.h"
+
+#include "parse.h"
+
+#include <string.h>
+
+static const char *kind_name(enum object_kind kind)
+{
+	static const char *const names[] = {
+		[OBJECT_GROUP] = "group",
+		[OBJECT_DATASET] = "dataset",
+		[OBJECT_DATATYPE] = "datatype",
+	};
+	return names[kind];
+}
+
+/* The document must be the one that its key promised, of this domain. */
+static int check_id(const json_t *doc, const char *member, const struct schema_id *want,
+		    struct err *err)
+{
+	const json_t *text = json_object_get(doc, member);
+	struct schema_id id;
+	if (!json_is_string(text) ||
+	    !schema_id_parse(json_string_value(text), json_string_length(text), &id))
+		return err_set(err, -EIO, "%s: %s", member, text ? "not an id" : "missing");
+	if (!schema_id_equal(&id, want))
+		return err_set(err, -EIO, "%s: the document says %s", member,
+			       json_string_value(text));
+	return 0;
+}
+
+static int parse_kind(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
+{
+	uint32_t committed;
+	int rc;
+	switch (o->kind) {
+	case OBJECT_GROUP:
+		return schema_links(ctx, doc, o, err);
+	case OBJECT_DATASET:
+		return schema_dataset(ctx, doc, o, err);
+	case OBJECT_DATATYPE:
+		rc = schema_type(ctx, json_object_get(doc, "type"), &o->datatype, &committed, err);
+		return rc ? err_wrap(err, rc, "type") : 0;
+	}
+	return err_set(err, -EIO, "unknown kind of object");
+}
+
+static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
+			  const struct schema_id *root, const void *json, size_t n,
+			  struct object *o, struct err *err)
+{
+	auto_json json_t *doc = NULL;
+	char text[SCHEMA_ID_MAX];
+	int rc = schema_json_load(json, n, &doc, err);
+	if (!rc)
+		rc = check_id(doc, "id", id, err);
+	if (!rc)
+		rc = check_id(doc, "root", root, err);
+	if (rc)
+		return rc;
+	schema_id_format(id, text);
+	o->id = arena_strndup(ctx->arena, text, strlen(text));
+	if (!o->id)
+		return err_errno(err, -ENOMEM, "id");
+	o->created_ns = schema_time_ns(json_object_get(doc, "created"));
+	o->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
+	o->attrs_ordered = schema_tracks_order(json_object_get(doc, "creationProperties"));
+	rc = parse_kind(ctx, doc, o, err);
+	return rc ? rc : schema_attributes(ctx, doc, o, err);
+}
+
+int schema_object_parse(struct arena *a, const struct schema_id *id, const struct schema_id *root,
+			const void *json, size_t n, const struct schema_numbers *numbers,
+			void (*skip)(void *ctx, const char *what, const struct err *why),
+			void *skip_ctx, struct object *out, struct err *err)
+{
+	struct err why = ERR_INIT;
+	struct schema_ctx ctx = {
+		.arena = a,
+		.numbers = numbers,
+		.skip = skip,
+		.skip_ctx = skip_ctx,
+		.budget = SCHEMA_VALUES_MAX,
+		.compares = SCHEMA_COMPARES_MAX,
+	};
+	*out = (struct object){.kind = id->kind};
+	int rc = parse_document(&ctx, id, root, json, n, out, &why);
+	bytes_release(&ctx.text);
+	bytes_release(&ctx.stack);
+	if (rc) {
+		char text[SCHEMA_ID_MAX];
+		object_release(out);
+		*out = (struct object){.kind = id->kind};
+		schema_id_format(id, text);
+		err_wrap(&why, rc, "%s %s", kind_name(id->kind), text);
+		if (err)
+			err_copy(err, &why);
+	}
+	return rc;
+}

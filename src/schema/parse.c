@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parsers of all parts share: names, times, object numbers, reports. Pure. */
+#include "parse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void schema_skip(struct schema_ctx *ctx, const char *kind, const char *name, const struct err *why)
+{
+	if (!ctx->skip)
+		return;
+	struct err what = ERR_INIT; /* makes the name printable */
+	err_set(&what, -EIO, "%s \"%.200s\"", kind, name);
+	ctx->skip(ctx->skip_ctx, what.msg, why);
+}
+
+uint32_t schema_number(const struct schema_ctx *ctx, const struct schema_id *id)
+{
+	const struct schema_numbers *n = ctx->numbers;
+	return n && n->number ? n->number(n->ctx, id) : OBJECT_NONE;
+}
+
+uint64_t schema_reference(const struct schema_ctx *ctx, const char *text, size_t n)
+{
+	struct schema_id id;
+	if (!schema_id_parse(text, n, &id))
+		return 0;
+	uint32_t number = schema_number(ctx, &id);
+	return number == OBJECT_NONE ? 0 : (uint64_t)number + 1;
+}
+
+int schema_ctx_text(struct schema_ctx *ctx, const json_t *string, struct schema_text *out,
+		    struct err *err)
+{
+	int rc = schema_text_decode(json_string_value(string), json_string_length(string),
+				    &ctx->text, out);
+	return rc ? err_errno(err, rc, "text") : 0;
+}
+
+int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool *utf8,
+		    struct err *err)
+{
+	struct schema_text text;
+	*out = NULL;
+	int rc = schema_text_decode(s, n, &ctx->text, &text);
+	if (rc)
+		return err_errno(err, rc, "text");
+	if (text.literal)
+		return err_set(err, -EIO, "a number where text should be");
+	if (text.has_nul)
+		return err_set(err, -EIO, "a NUL inside");
+	if (text.n > SCHEMA_NAME_MAX)
+		return err_set(err, -EIO, "%zu bytes, limit %d", text.n, SCHEMA_NAME_MAX);
+	if (!text.utf8 && !utf8)
+		return err_set(err, -EIO, "a lone surrogate, which UTF-8 cannot hold");
+	if (utf8)
+		*utf8 = text.utf8;
+	*out = arena_strndup(ctx->arena, text.s, text.n);
+	return *out ? 0 : err_errno(err, -ENOMEM, "text");
+}
+
+int64_t schema_time_ns(const json_t *seconds)
+{
+	/* Within what int64_t can hold in ns: years 1684 to 2255. */
+	const int64_t limit = 9000000000;
+	if (json_is_integer(seconds)) {
+		json_int_t s = json_integer_value(seconds);
+		return s > -limit && s < limit ? s * 1000000000 : 0;
+	}
+	double s = json_real_value(seconds); /* 0 for what is no number */
+	if (!(s > (double)-limit && s < (double)limit))
+		return 0;
+	/* The fraction apart, or the product loses bits. */
+	int64_t whole = (int64_t)s;
+	return whole * 1000000000 + (int64_t)((s - (double)whole) * 1e9);
+}
+
+bool schema_count(const json_t *v, uint64_t *out)
+{
+	if (!json_is_integer(v) || json_integer_value(v) < 0)
+		return false;
+	*out = (uint64_t)json_integer_value(v);
+	return true;
+}
+
+/* True for true, 1, "1" and the names of the tracking flags. */
+static bool is_tracked(const json_t *flag)
+{
+	const char *word = json_string_value(flag);
+	if (word)
+		return strcmp(word, "1") == 0 || strcmp(word, "true") == 0 ||
+		       strcmp(word, "H5P_CRT_ORDER_TRACKED") == 0 ||
+		       strcmp(word, "H5P_CRT_ORDER_INDEXED") == 0;
+	return json_is_true(flag) || json_integer_value(flag) != 0;
+}
+
+bool schema_tracks_order(const json_t *creation_properties)
+{
+	return is_tracked(json_object_get(creation_properties, "attributeCreationOrder")) ||
+	       is_tracked(json_object_get(creation_properties, "CreateOrder"));
+}

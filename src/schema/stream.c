@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Elements from the bytes in which the service stores them (values with "encoding": "base64"):
+ * elements in order without padding, fixed types as in an HDF5 file, and
+ *
+ *   vlen        +0 i32 LE  bytes that follow, 0 for never set
+ *               +4         a string's bytes, or base elements, in this form again
+ *   reference   48 bytes of text, NUL-padded: "datasets/d-…"
+ *
+ * Exactly n elements; only a single string or opaque may be shorter than its type, because its
+ * trailing NULs can have been stripped. Pure.
+ */
+#include "parse.h"
+
+#include <string.h>
+
+#include <base/cursor.h>
+
+#include "number.h"
+
+enum { REF_TEXT = 48, VLEN_MAX = INT32_MAX };
+
+struct stream {
+	struct schema_ctx *ctx;
+	struct elems *out;
+	struct err *err;
+};
+
+static int take(struct stream *s, const struct dtype *t, struct cursor *c, struct bytes *to,
+		size_t off);
+
+static int take_reference(struct stream *s, const struct dtype *t, struct cursor *c,
+			  struct bytes *to, size_t off)
+{
+	const uint8_t *text = cur_bytes(c, REF_TEXT);
+	if (!text)
+		return err_set(s->err, -EIO, "base64 ends inside a reference");
+	if (t->reference.kind == DTYPE_REF_OBJECT)
+		schema_put_int(to->data + off, DTYPE_OBJREF_SIZE, false,
+			       schema_reference(s->ctx, (const char *)text, REF_TEXT));
+	return 0;
+}
+
+static int heap_add(struct stream *s, const void *items, size_t len, uint64_t *off)
+{
+	int rc = schema_spend(s->ctx, align_u64(len, 8), s->err);
+	if (rc)
+		return rc;
+	rc = elems_heap_add(s->out, items, len, off);
+	if (rc == -ENOMEM)
+		return err_errno(s->err, rc, "vlen");
+	return rc ? err_set(s->err, -EIO, "variable-length values over the limit") : 0;
+}
+
+/* Base elements that are not plain: built on the stack, counted as they come. */
+static int take_items(struct stream *s, const struct dtype *base, struct cursor *items,
+		      uint32_t *count, uint64_t *heap_off)
+{
+	struct bytes *stack = &s->ctx->stack;
+	size_t start = stack->len;
+	int rc = 0;
+	while (!rc && cur_left(items) > 0) {
+		size_t off = stack->len;
+		rc = schema_spend(s->ctx, base->size, s->err);
+		if (!rc && bytes_append_zero(stack, base->size))
+			rc = err_errno(s->err, -ENOMEM, "vlen");
+		if (!rc)
+			rc = take(s, base, items, stack, off);
+		(*count)++;
+	}
+	if (!rc && *count > 0)
+		rc = heap_add(s, stack->data + start, stack->len - start, heap_off);
+	stack->len = start;
+	return rc;
+}
+
+static int take_vlen(struct stream *s, const struct dtype *t, struct cursor *c, struct bytes *to,
+		     size_t off)
+{
+	uint32_t len = cur_u32(c);
+	struct cursor items = cur_sub(c, len);
+	uint32_t count = len;
+	uint64_t heap_off = 0;
+	int rc = 0;
+	if (!cur_ok(c) || len > VLEN_MAX)
+		return err_set(s->err, -EIO, "base64: a sequence of %u bytes, too few are left",
+			       len);
+	if (!t->vlen.is_string && !dtype_is_plain(t->vlen.base)) {
+		count = 0;
+		rc = take_items(s, t->vlen.base, &items, &count, &heap_off);
+	} else if (len % t->vlen.base->size) {
+		return err_set(s->err, -EIO, "base64: a sequence of %u bytes, items of %u", len,
+			       t->vlen.base->size);
+	} else if (len > 0) {
+		count = len / t->vlen.base->size;
+		rc = heap_add(s, cur_bytes(&items, len), len, &heap_off);
+	}
+	if (!rc)
+		elems_put_vlen(to->data + off, count, heap_off);
+	return rc;
+}
+
+static int take(struct stream *s, const struct dtype *t, struct cursor *c, struct bytes *to,
+		size_t off)
+{
+	int rc = 0;
+	if (dtype_is_plain(t)) {
+		const uint8_t *bytes = cur_bytes(c, t->size);
+		if (!bytes)
+			return err_set(s->err, -EIO, "base64: too few bytes");
+		memcpy(to->data + off, bytes, t->size);
+		return 0;
+	}
+	switch (t->cls) {
+	case DTYPE_REFERENCE:
+		return take_reference(s, t, c, to, off);
+	case DTYPE_VLEN:
+		return take_vlen(s, t, c, to, off);
+	case DTYPE_COMPOUND:
+		for (uint32_t i = 0; !rc && i < t->compound.n; i++) {
+			const struct dtype_member *m = &t->compound.members[i];
+			rc = take(s, m->type, c, to, off + m->offset);
+			if (rc)
+				err_wrap(s->err, rc, "field \"%.64s\"", m->name);
+		}
+		return rc;
+	case DTYPE_ARRAY:
+		for (uint64_t i = 0; !rc && i < t->array.nelems; i++)
+			rc = take(s, t->array.base, c, to, off + (size_t)i * t->array.base->size);
+		return rc;
+	default:
+		return err_set(s->err, -EIO, "values of this class have no stored form");
+	}
+}
+
+int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, const uint8_t *bytes,
+		  size_t len, struct elems *out, struct err *err)
+{
+	struct stream s = {.ctx = ctx, .out = out, .err = err};
+	struct cursor c = cursor_of(bytes, len);
+	if (n == 1 && len < t->size && (t->cls == DTYPE_STRING || t->cls == DTYPE_OPAQUE)) {
+		if (len > 0)
+			memcpy(out->fixed.data, bytes, len);
+		return 0;
+	}
+	for (uint64_t i = 0; i < n; i++) {
+		int rc = take(&s, t, &c, &out->fixed, (size_t)(i * t->size));
+		if (rc)
+			return err_wrap(err, rc, "element %llu", (unsigned long long)i);
+	}
+	if (cur_left(&c) > 0)
+		return err_set(err, -EIO, "base64: %zu bytes too many", cur_left(&c));
+	return 0;
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values in JSON -> elements. The service keeps what its client sent as long as numpy can convert
+ * it, so this reader converts too (numbers: number.h):
+ *
+ *   nesting     dims as nested lists; also flat, also one pair of brackets too many, and a single
+ *               element without brackets
+ *   null        zero; NaN in a float (as numpy makes of None), no items in a vlen. The whole value
+ *               null or missing: never set, all zero
+ *   numbers     as numbers, booleans or text
+ *   strings     cut at their type's size, padded by its rule; lone surrogates keep their 3 bytes
+ *   enums       value or member name
+ *   references  "groups/<id>", "<id>"; anything else is the null reference, and so is every region
+ *               reference, for which the schema has no spelling
+ *   opaque      text, padded with NULs
+ *
+ * What cannot be converted is an error that names the place. No element is allocated alone: they
+ * are written where they belong, into out->fixed, or into the one stack of vlen items.
+ */
+#include "parse.h"
+
+#include "base64.h"
+#include "number.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Where an element goes. Not a pointer: the buffer moves as it grows. */
+struct place {
+	struct bytes *buf;
+	size_t off;
+};
+
+static uint8_t *slot(struct place p)
+{
+	return p.buf->data + p.off;
+}
+
+struct reader {
+	struct schema_ctx *ctx;
+	struct elems *out;
+	bool broadcast; /* one element stands for a whole array */
+};
+
+static int put(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+	       struct err *err);
+
+int schema_spend(struct schema_ctx *ctx, uint64_t n, struct err *err)
+{
+	if (n > ctx->budget)
+		return err_set(err, -EIO, "values of the object over %d bytes", SCHEMA_VALUES_MAX);
+	ctx->budget -= n;
+	return 0;
+}
+
+/* The type's elements are lists themselves. */
+static bool is_list_type(const struct dtype *t)
+{
+	return t->cls == DTYPE_COMPOUND || t->cls == DTYPE_ARRAY ||
+	       (t->cls == DTYPE_VLEN && !t->vlen.is_string);
+}
+
+/* ---- numbers ---- */
+
+static int number_of(struct reader *r, const json_t *v, struct schema_num *out, struct err *err)
+{
+	if (json_is_integer(v)) {
+		*out = schema_num_int(json_integer_value(v));
+		return 0;
+	}
+	if (json_is_real(v)) {
+		*out = schema_num_real(json_real_value(v));
+		return 0;
+	}
+	if (json_is_boolean(v)) {
+		*out = schema_num_int(json_is_true(v));
+		return 0;
+	}
+	if (!json_is_string(v))
+		return err_set(err, -EIO, "not a number");
+	struct schema_text text;
+	int rc = schema_ctx_text(r->ctx, v, &text, err);
+	if (!rc && !schema_num_text(text.s, text.n, out))
+		rc = err_set(err, -EIO, "\"%.*s\" is not a number", (int)min_u64(text.n, 64),
+			     text.s);
+	return rc;
+}
+
+static int put_integer(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+		       struct err *err)
+{
+	struct schema_num num;
+	int rc = number_of(r, v, &num, err);
+	if (!rc)
+		schema_put_int(slot(at), t->size, t->integer.big_endian, num.bits);
+	return rc;
+}
+
+static int put_float(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+		     struct err *err)
+{
+	struct schema_num num = {.real = (double)NAN};
+	int rc = json_is_null(v) ? 0 : number_of(r, v, &num, err);
+	if (!rc)
+		schema_put_float(slot(at), t->size, t->floating.big_endian, num.real);
+	return rc;
+}
+
+static int put_enum(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+		    struct err *err)
+{
+	const struct dtype *base = t->enumeration.base;
+	struct schema_text text;
+	if (!json_is_string(v))
+		return put_integer(r, base, v, at, err);
+	int rc = schema_ctx_text(r->ctx, v, &text, err);
+	if (rc)
+		return rc;
+	if (t->enumeration.n > r->ctx->compares)
+		return err_set(err, -EIO, "too many enum values by name");
+	r->ctx->compares -= t->enumeration.n;
+	for (uint32_t i = 0; i < t->enumeration.n && !text.literal; i++) {
+		const char *name = t->enumeration.names[i];
+		if (strlen(name) == text.n && memcmp(name, text.s, text.n) == 0) {
+			memcpy(slot(at), t->enumeration.values + (size_t)i * base->size,
+			       base->size);
+			return 0;
+		}
+	}
+	return put_integer(r, base, v, at, err);
+}
+
+/* ---- text ---- */
+
+static int text_of(struct reader *r, const json_t *v, struct schema_text *text, struct err *err)
+{
+	if (!json_is_string(v))
+		return err_set(err, -EIO, "not text");
+	return schema_ctx_text(r->ctx, v, text, err);
+}
+
+/* Fixed strings and opaque: cut or padded to the size. */
+static int put_text(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+		    struct err *err)
+{
+	struct schema_text text = {.s = "", .n = 0};
+	bool spaces = t->cls == DTYPE_STRING && t->string.pad == DTYPE_PAD_SPACEPAD;
+	int rc = json_is_null(v) ? 0 : text_of(r, v, &text, err);
+	if (rc)
+		return rc;
+	size_t n = text.n < t->size ? text.n : t->size;
+	memcpy(slot(at), text.s, n);
+	memset(slot(at) + n, spaces ? ' ' : '\0', t->size - n);
+	return 0;
+}
+
+static int put_reference(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+			 struct err *err)
+{
+	struct schema_text text;
+	int rc = text_of(r, v, &text, err);
+	if (!rc && t->reference.kind == DTYPE_REF_OBJECT)
+		schema_put_int(slot(at), DTYPE_OBJREF_SIZE, false,
+			       schema_reference(r->ctx, text.s, text.n));
+	return rc;
+}
+
+/* ---- variable length ---- */
+
+static int add_items(struct reader *r, const void *items, size_t len, uint32_t count,
+		     struct place at, struct err *err)
+{
+	uint64_t off = 0;
+	if (count == 0) {
+		elems_put_vlen(slot(at), 0, 0);
+		return 0;
+	}
+	int rc = elems_heap_add(r->out, items, len, &off);
+	if (rc == -ENOMEM)
+		return err_errno(err, rc, "vlen");
+	if (rc)
+		return err_set(err, -EIO, "variable-length values over the limit");
+	elems_put_vlen(slot(at), count, off);
+	return 0;
+}
+
+static int put_vlen_text(struct reader *r, const json_t *v, struct place at, struct err *err)
+{
+	struct schema_text text;
+	int rc = text_of(r, v, &text, err);
+	if (!rc)
+		rc = schema_spend(r->ctx, align_u64(text.n, 8), err);
+	return rc ? rc : add_items(r, text.s, text.n, (uint32_t)text.n, at, err);
+}
+
+/* The items are built on top of the stack and then moved to the heap, behind those inside them. */
+static int put_vlen(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+		    struct err *err)
+{
+	const struct dtype *base = t->vlen.base;
+	struct bytes *stack = &r->ctx->stack;
+	size_t start = stack->len;
+	if (!is_list_type(base) && json_array_size(v) == 1 && json_is_array(json_array_get(v, 0)))
+		v = json_array_get(v, 0); /* brackets too many */
+	bool list = json_is_array(v);
+	size_t n = list ? json_array_size(v) : 1;
+	uint64_t len;
+	if (n > UINT32_MAX || !mul_u64(n, base->size, &len))
+		return err_set(err, -EIO, "sequence of %zu items", n);
+	int rc = schema_spend(r->ctx, len, err);
+	if (rc)
+		return rc;
+	rc = bytes_append_zero(stack, len);
+	if (rc)
+		return err_errno(err, rc, "vlen");
+	for (size_t i = 0; !rc && i < n; i++) {
+		struct place item = {stack, start + i * base->size};
+		rc = put(r, base, list ? json_array_get(v, i) : v, item, err);
+		if (rc)
+			err_wrap(err, rc, "item %zu", i);
+	}
+	if (!rc)
+		rc = add_items(r, stack->data + start, len, (uint32_t)n, at, err);
+	stack->len = start;
+	return rc;
+}
+
+/* ---- lists ---- */
+
+struct shape {
+	uint32_t rank;
+	uint64_t dims[DSPACE_MAX_RANK];
+	uint64_t left[DSPACE_MAX_RANK + 1]; /* elements below one index of the dimension before */
+};
+
+static void shape_finish(struct shape *s)
+{
+	s->left[s->rank] = 1;
+	for (uint32_t d = s->rank; d > 0; d--)
+		s->left[d - 1] = s->left[d] * s->dims[d - 1];
+}
+
+static int put_shape(struct reader *r, const struct dtype *t, const struct shape *s, uint32_t d,
+		     const json_t *v, struct place at, struct err *err);
+
+/* One list entry after the other, each `step` elements further, read as dimension d. */
+static int put_entries(struct reader *r, const struct dtype *t, const struct shape *s, uint32_t d,
+		       const json_t *list, struct place at, struct err *err)
+{
+	size_t n = json_array_size(list);
+	size_t step = (size_t)s->left[d] * t->size;
+	for (size_t i = 0; i < n; i++) {
+		struct place entry = {at.buf, at.off + i * step};
+		int rc = put_shape(r, t, s, d, json_array_get(list, i), entry, err);
+		if (rc)
+			return err_wrap(err, rc, "[%zu]", i);
+	}
+	return 0;
+}
+
+static int put_shape(struct reader *r, const struct dtype *t, const struct shape *s, uint32_t d,
+		     const json_t *v, struct place at, struct err *err)
+{
+	uint64_t left = s->left[d];
+	if (d == s->rank)
+		return put(r, t, v, at, err);
+	if (!json_is_array(v)) {
+		if (left == 1 || r->broadcast || json_is_null(v)) {
+			struct place entry = at;
+			for (uint64_t i = 0; i < left; i++, entry.off += t->size) {
+				int rc = put(r, t, v, entry, err);
+				if (rc)
+					return rc;
+			}
+			return 0;
+		}
+		return err_set(err, -EIO, "one value where %llu should be",
+			       (unsigned long long)left);
+	}
+	size_t n = json_array_size(v);
+	if (n == s->dims[d])
+		return put_entries(r, t, s, d + 1, v, at, err);
+	if (n == left)
+		return put_entries(r, t, s, s->rank, v, at, err);
+	if (n == 1 && json_is_array(json_array_get(v, 0)))
+		return put_shape(r, t, s, d, json_array_get(v, 0), at, err);
+	if (left == 1 && is_list_type(t))
+		return put(r, t, v, at, err);
+	return err_set(err, -EIO, "%zu values where %llu should be", n,
+		       (unsigned long long)s->dims[d]);
+}
+
+static int put_array(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+		     struct err *err)
+{
+	struct shape s = {.rank = t->array.rank};
+	for (uint32_t d = 0; d < s.rank; d++)
+		s.dims[d] = t->array.dims[d];
+	shape_finish(&s);
+	return put_shape(r, t->array.base, &s, 0, v, at, err);
+}
+
+static int put_compound(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+			struct err *err)
+{
+	uint32_t n = t->compound.n;
+	size_t have = json_array_size(v);
+	if (have != n && have == 1 && json_is_array(json_array_get(v, 0)))
+		return put_compound(r, t, json_array_get(v, 0), at, err);
+	if (!(json_is_array(v) && have == n) && (json_is_array(v) || n != 1))
+		return err_set(err, -EIO, "%zu values for a compound of %u", have, n);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct dtype_member *m = &t->compound.members[i];
+		struct place field = {at.buf, at.off + m->offset};
+		int rc = put(r, m->type, json_is_array(v) ? json_array_get(v, i) : v, field, err);
+		if (rc)
+			return err_wrap(err, rc, "field \"%.64s\"", m->name);
+	}
+	return 0;
+}
+
+/* The slot is zero. */
+static int put(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
+	       struct err *err)
+{
+	if (!is_list_type(t))
+		while (json_array_size(v) == 1) /* brackets too many */
+			v = json_array_get(v, 0);
+	switch (t->cls) {
+	case DTYPE_FLOAT:
+		return put_float(r, t, v, at, err);
+	case DTYPE_STRING:
+	case DTYPE_OPAQUE:
+		return put_text(r, t, v, at, err);
+	default:
+		break;
+	}
+	if (json_is_null(v))
+		return 0;
+	switch (t->cls) {
+	case DTYPE_INTEGER:
+	case DTYPE_BITFIELD:
+		return put_integer(r, t, v, at, err);
+	case DTYPE_ENUM:
+		return put_enum(r, t, v, at, err);
+	case DTYPE_REFERENCE:
+		return put_reference(r, t, v, at, err);
+	case DTYPE_VLEN:
+		return t->vlen.is_string ? put_vlen_text(r, v, at, err)
+					 : put_vlen(r, t, v, at, err);
+	case DTYPE_ARRAY:
+		return put_array(r, t, v, at, err);
+	case DTYPE_COMPOUND:
+		return put_compound(r, t, v, at, err);
+	default:
+		return err_set(err, -EIO, "values of this class have no JSON form");
+	}
+}
+
+/* ---- whole values ---- */
+
+static int put_base64(struct reader *r, const struct dtype *t, uint64_t n, const json_t *v,
+		      struct err *err)
+{
+	auto_bytes struct bytes raw = {0};
+	struct schema_text text;
+	int rc = text_of(r, v, &text, err);
+	if (rc)
+		return rc;
+	rc = schema_base64_decode(text.s, text.n, &raw);
+	if (rc == -ENOMEM)
+		return err_errno(err, rc, "base64");
+	if (rc)
+		return err_set(err, -EIO, "not base64");
+	return schema_stream(r->ctx, t, n, raw.data, raw.len, r->out, err);
+}
+
+static int read_value(struct reader *r, const struct dtype *t, const struct dspace *space,
+		      const json_t *v, const char *encoding, struct err *err)
+{
+	uint64_t len;
+	if (!mul_u64(space->nelems, t->size, &len))
+		return err_set(err, -EIO, "value size overflows");
+	int rc = schema_spend(r->ctx, len, err);
+	if (rc)
+		return rc;
+	rc = bytes_append_zero(&r->out->fixed, (size_t)len);
+	if (rc)
+		return err_errno(err, rc, "value");
+	if (!v || json_is_null(v) || len == 0)
+		return 0;
+	if (encoding && strcmp(encoding, "base64") == 0)
+		return put_base64(r, t, space->nelems, v, err);
+	if (encoding)
+		return err_set(err, -EIO, "unknown encoding \"%.64s\"", encoding);
+	struct shape s = {.rank = space->rank};
+	memcpy(s.dims, space->dims, sizeof(s.dims));
+	shape_finish(&s);
+	return put_shape(r, t, &s, 0, v, (struct place){&r->out->fixed, 0}, err);
+}
+
+static int read_whole(struct reader *r, const struct dtype *t, const struct dspace *space,
+		      const json_t *v, const char *encoding, struct err *err)
+{
+	*r->out = (struct elems){0};
+	r->ctx->stack.len = 0;
+	int rc = read_value(r, t, space, v, encoding, err);
+	if (rc) {
+		elems_release(r->out);
+		*r->out = (struct elems){0};
+	}
+	return rc;
+}
+
+int schema_value(struct schema_ctx *ctx, const struct dtype *t, const struct dspace *space,
+		 const json_t *value, const char *encoding, struct elems *out, struct err *err)
+{
+	struct reader r = {.ctx = ctx, .out = out};
+	return read_whole(&r, t, space, value, encoding, err);
+}
+
+int schema_fill_value(struct schema_ctx *ctx, const struct dtype *t, const json_t *value,
+		      const char *encoding, struct elems *out, struct err *err)
+{
+	struct reader r = {.ctx = ctx, .out = out, .broadcast = true};
+	struct dspace scalar;
+	dspace_scalar(&scalar);
+	return read_whole(&r, t, &scalar, value, encoding, err);
+}
