@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Link message, 0x06 (Spec IV.A.2.g), version 1. Pure.
+ *
+ *   +0 u8   version, 1
+ *   +1 u8   flags: 0-1 width of the name length (1 << n bytes), 2 creation order present,
+ *           3 link type present, 4 character set present
+ *      u8   link type       (flag bit 3; hard when absent)
+ *      i64  creation order  (flag bit 2)
+ *      u8   character set   (flag bit 4; ASCII when absent)
+ *      ..   length of name
+ *           name, without NUL
+ *   hard:     u64 address of the object header
+ *   soft:     u16 length, path without NUL
+ *   external: u16 length, u8 version and flags (0), file name with NUL, path with NUL
+ */
+#include <string.h>
+
+#include <h5/message.h>
+
+#include "msg.h"
+
+enum {
+	WIDTH_MASK = 3,
+	FLAG_CORDER = 1 << 2,
+	FLAG_TYPE = 1 << 3,
+	FLAG_CSET = 1 << 4,
+	FLAGS_RESERVED = 0xe0,
+	FIRST_USER_TYPE = 64,
+};
+
+/* The narrowest width that holds the length, as the library chooses. */
+static unsigned int width_code(uint64_t len)
+{
+	return len > UINT32_MAX ? 3 : len > UINT16_MAX ? 2 : len > UINT8_MAX ? 1 : 0;
+}
+
+static void encode_external(struct emit *e, const struct h5_link *l)
+{
+	size_t file = strlen(l->file) + 1, path = strlen(l->path) + 1;
+
+	h5_emit_len16(e, 1 + (uint64_t)file + path);
+	emit_u8(e, 0);
+	emit_bytes(e, l->file, file);
+	emit_bytes(e, l->path, path);
+}
+
+void h5_link_encode(struct emit *e, const struct h5_link *l)
+{
+	unsigned int width = width_code(l->name_len);
+
+	emit_u8(e, 1);
+	emit_u8(e, (uint8_t)(width | (l->has_corder ? FLAG_CORDER : 0) |
+			     (l->cls != LINK_HARD ? FLAG_TYPE : 0) | (l->utf8 ? FLAG_CSET : 0)));
+	if (l->cls != LINK_HARD)
+		emit_u8(e, (uint8_t)l->cls);
+	if (l->has_corder)
+		emit_u64(e, (uint64_t)l->corder);
+	if (l->utf8)
+		emit_u8(e, DTYPE_CSET_UTF8);
+	emit_uint(e, l->name_len, 1U << width);
+	emit_bytes(e, l->name, l->name_len);
+	switch (l->cls) {
+	case LINK_HARD:
+		emit_u64(e, l->addr);
+		break;
+	case LINK_SOFT:
+		h5_emit_len16(e, strlen(l->path));
+		emit_bytes(e, l->path, strlen(l->path));
+		break;
+	case LINK_EXTERNAL:
+		encode_external(e, l);
+		break;
+	}
+}
+
+/* Text of n bytes as a string of the arena. It must not be empty or hold a NUL, which would show
+ * another name here than to the library. */
+static int decode_text(struct cursor *c, uint64_t n, struct arena *a, const char **out,
+		       struct err *err)
+{
+	if (n > cur_left(c))
+		return err_set(err, -EIO,
+			       "link: text of %" PRIu64 " bytes is longer than the message", n);
+	const uint8_t *text = cur_bytes(c, (size_t)n);
+	if (!n || memchr(text, 0, (size_t)n))
+		return err_set(err, -EIO, "link: text is empty or has a NUL inside");
+	*out = arena_strndup(a, (const char *)text, (size_t)n);
+	return *out ? 0 : err_set(err, -ENOMEM, "link: no memory");
+}
+
+static int decode_external(struct cursor *c, struct arena *a, struct h5_link *l, struct err *err)
+{
+	struct cursor value = cur_sub(c, cur_u16(c));
+	uint8_t version = cur_u8(&value);
+	size_t file_len = 0, path_len = 0;
+	const char *file = cur_cstr(&value, &file_len);
+	const char *path = cur_cstr(&value, &path_len);
+
+	if (!cur_ok(&value))
+		return err_set(err, -EIO, "link: external link's value is cut off");
+	if (version)
+		return err_set(err, -EOPNOTSUPP, "link: external link's version and flags 0x%02x",
+			       version);
+	l->file = arena_strndup(a, file, file_len);
+	l->path = arena_strndup(a, path, path_len);
+	return l->file && l->path ? 0 : err_set(err, -ENOMEM, "link: no memory");
+}
+
+static int decode_value(struct cursor *c, uint8_t type, struct arena *a, struct h5_link *l,
+			struct err *err)
+{
+	switch (type) {
+	case LINK_HARD:
+		l->cls = LINK_HARD;
+		l->addr = cur_u64(c);
+		return h5_msg_end(c, "link", err);
+	case LINK_SOFT:
+		l->cls = LINK_SOFT;
+		return decode_text(c, cur_u16(c), a, &l->path, err);
+	case LINK_EXTERNAL:
+		l->cls = LINK_EXTERNAL;
+		return decode_external(c, a, l, err);
+	}
+	return err_set(err, type < FIRST_USER_TYPE ? -EIO : -EOPNOTSUPP, "link: type %u", type);
+}
+
+int h5_link_decode(struct cursor *c, struct arena *a, struct h5_link *l, struct err *err)
+{
+	*l = (struct h5_link){.addr = H5_UNDEF};
+	uint8_t version = cur_u8(c), flags = cur_u8(c);
+	if (!cur_ok(c))
+		return h5_msg_end(c, "link", err);
+	if (version != 1)
+		return h5_msg_version(version, "link", err);
+	if (flags & FLAGS_RESERVED)
+		return err_set(err, -EIO, "link: flags 0x%02x", flags);
+
+	uint8_t type = flags & FLAG_TYPE ? cur_u8(c) : LINK_HARD;
+	l->has_corder = flags & FLAG_CORDER;
+	if (l->has_corder)
+		l->corder = (int64_t)cur_u64(c);
+	uint8_t cset = flags & FLAG_CSET ? cur_u8(c) : DTYPE_CSET_ASCII;
+	uint64_t name_len = cur_uint(c, 1U << (flags & WIDTH_MASK));
+	if (!cur_ok(c))
+		return h5_msg_end(c, "link", err);
+	if (cset > DTYPE_CSET_UTF8)
+		return err_set(err, -EIO, "link: character set %u", cset);
+	l->utf8 = cset == DTYPE_CSET_UTF8;
+	int rc = decode_text(c, name_len, a, &l->name, err);
+	if (rc)
+		return rc;
+	l->name_len = (size_t)name_len;
+	return decode_value(c, type, a, l, err);
+}

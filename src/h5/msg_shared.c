@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared message (Spec IV.A.2, "shared message"): the body of a message with flag H5_MSG_SHARED,
+ * and the datatype field of an attribute with a committed type. Pure.
+ *
+ * Version 2 (encoded) and 3:               Version 1:
+ *   +0 u8   version                          +0  u8   version, 1
+ *   +1 u8   type                             +1  u8   unused
+ *   +2 u64  address of the object header     +2  6    reserved
+ *                                            +8  u64  name offset of a symbol table entry
+ *                                            +16 u64  address of the object header
+ */
+#include <h5/message.h>
+
+#include "msg.h"
+
+/* Until 1.6 the library knew no types and wrote 0 into version 2. */
+enum { SHARED_UNTYPED = 0, SHARED_IN_HEAP = 1, SHARED_COMMITTED = 2 };
+
+void h5_shared_encode(struct emit *e, uint64_t addr)
+{
+	emit_u8(e, 2);
+	emit_u8(e, SHARED_COMMITTED);
+	emit_u64(e, addr);
+}
+
+int h5_shared_decode(struct cursor *c, uint64_t *addr, struct err *err)
+{
+	uint8_t version = cur_u8(c), type = cur_u8(c);
+	if (!cur_ok(c))
+		return h5_msg_end(c, "shared message", err);
+	if (version < 1 || version > 3)
+		return h5_msg_version(version, "shared message", err);
+	if (version == 1)
+		cur_skip(c, 6 + 8);
+	else if (version == 3 && type == SHARED_IN_HEAP)
+		return err_set(err, -EOPNOTSUPP, "shared message: stored in the file's heap");
+	else if (type != SHARED_COMMITTED && !(version == 2 && type == SHARED_UNTYPED))
+		return err_set(err, -EIO, "shared message: type %u", type);
+	*addr = cur_u64(c);
+	return h5_msg_end(c, "shared message", err);
+}

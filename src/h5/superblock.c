@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Superblock (Spec II.A). Pure: bytes in, struct out.
+ *
+ * Versions 0 and 1 (1 has four bytes more, from +24 on):
+ *   +0  8   signature                        +16 u16  group leaf node K
+ *   +8  u8  version                          +18 u16  group internal node K
+ *   +9  u8  free space version, 0            +20 u32  consistency flags (low byte: status)
+ *   +10 u8  root symbol table version, 0     [v1: +24 u16 chunk B-tree K, +26 u16 reserved]
+ *   +11 u8  reserved                         +24 u64  base address
+ *   +12 u8  shared header version, 0         +32 u64  free-space info address
+ *   +13 u8  size of offsets, 8               +40 u64  end of file
+ *   +14 u8  size of lengths, 8               +48 u64  driver information address
+ *   +15 u8  reserved                         +56 40   root group symbol table entry (Spec III.C):
+ *                                                     u64 name offset, u64 header address,
+ *                                                     u32 cache type, u32 reserved, 16 scratch
+ *
+ * Versions 2 and 3:
+ *   +0  8   signature                        +20 u64  superblock extension address
+ *   +8  u8  version                          +28 u64  end of file
+ *   +9  u8  size of offsets, 8               +36 u64  root group object header address
+ *   +10 u8  size of lengths, 8               +44 u32  checksum of [0, 44)
+ *   +11 u8  consistency flags
+ *   +12 u64 base address
+ */
+#include <string.h>
+
+#include <base/checksum.h>
+#include <h5/superblock.h>
+
+#include "msg.h"
+
+enum {
+	SIGNATURE_LEN = 8,
+	CHECKED_LEN = 44, /* bytes under the checksum of versions 2 and 3 */
+	SIZE_OF_OFFSETS = 8,
+	SIZE_OF_LENGTHS = 8,
+	SCRATCH_LEN = 16,
+	DEFAULT_LEAF_K = 4,
+	DEFAULT_INTERNAL_K = 16,
+	DEFAULT_CHUNK_K = 32,
+};
+
+static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+
+_Static_assert(SIGNATURE_LEN + 16 + 4 * 8 + 40 == H5_SUPERBLOCK_SIZE, "version 0 has 96 bytes");
+
+void h5_superblock_encode(struct emit *e, const struct h5_superblock *sb)
+{
+	emit_bytes(e, signature, SIGNATURE_LEN);
+	emit_zero(e, 5); /* versions of superblock, free space, symbol table, shared headers */
+	emit_u8(e, SIZE_OF_OFFSETS);
+	emit_u8(e, SIZE_OF_LENGTHS);
+	emit_u8(e, 0);
+	emit_u16(e, sb->leaf_k);
+	emit_u16(e, sb->internal_k);
+	emit_u32(e, sb->status_flags);
+	emit_u64(e, sb->base);
+	emit_u64(e, H5_UNDEF); /* no free-space info */
+	emit_u64(e, sb->eof);
+	emit_u64(e, H5_UNDEF); /* no driver info */
+	emit_u64(e, 0);	       /* the root group has no name */
+	emit_u64(e, sb->root);
+	emit_u32(e, 0); /* nothing cached in the scratch pad */
+	emit_u32(e, 0);
+	emit_zero(e, SCRATCH_LEN);
+}
+
+static int check_sizes(uint8_t offsets, uint8_t lengths, struct err *err)
+{
+	if (offsets == SIZE_OF_OFFSETS && lengths == SIZE_OF_LENGTHS)
+		return 0;
+	return err_set(err, -EOPNOTSUPP, "superblock: sizes of offsets %u and lengths %u", offsets,
+		       lengths);
+}
+
+static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *err)
+{
+	uint8_t free_space = cur_u8(c), symbol_table = cur_u8(c);
+	cur_skip(c, 1);
+	uint8_t shared = cur_u8(c), offsets = cur_u8(c), lengths = cur_u8(c);
+	cur_skip(c, 1);
+	sb->leaf_k = cur_u16(c);
+	sb->internal_k = cur_u16(c);
+	sb->status_flags = (uint8_t)cur_u32(c);
+	if (sb->version == 1) {
+		sb->chunk_k = cur_u16(c);
+		cur_skip(c, 2);
+	}
+	sb->base = cur_u64(c);
+	cur_skip(c, 8); /* free-space info: never written by a released library */
+	sb->eof = cur_u64(c);
+	uint64_t driver = cur_u64(c);
+	cur_skip(c, 8); /* name offset */
+	sb->root = cur_u64(c);
+	cur_skip(c, 4 + 4 + SCRATCH_LEN);
+	int rc = h5_msg_end(c, "superblock", err);
+	if (!rc)
+		rc = check_sizes(offsets, lengths, err);
+	if (rc)
+		return rc;
+	if (free_space || symbol_table || shared)
+		return err_set(err, -EOPNOTSUPP, "superblock: versions %u, %u, %u of its parts",
+			       free_space, symbol_table, shared);
+	if (driver != H5_UNDEF)
+		return err_set(err, -EOPNOTSUPP, "superblock: file of a multi-file driver");
+	return 0;
+}
+
+static int decode_new(struct cursor *c, const uint8_t *checked, struct h5_superblock *sb,
+		      struct err *err)
+{
+	uint8_t offsets = cur_u8(c), lengths = cur_u8(c);
+	sb->status_flags = cur_u8(c);
+	sb->base = cur_u64(c);
+	cur_skip(c, 8); /* extension: nothing in it changes how the rest is read */
+	sb->eof = cur_u64(c);
+	sb->root = cur_u64(c);
+	uint32_t sum = cur_u32(c);
+	int rc = h5_msg_end(c, "superblock", err);
+	if (!rc)
+		rc = check_sizes(offsets, lengths, err);
+	if (rc)
+		return rc;
+	if (checksum_lookup3(checked, CHECKED_LEN, 0) != sum)
+		return err_set(err, -EIO, "superblock: checksum does not match");
+	return 0;
+}
+
+int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err *err)
+{
+	struct cursor peek = *c;
+	const uint8_t *checked = cur_bytes(&peek, CHECKED_LEN);
+	if (!checked)
+		return err_set(err, -EIO, "superblock: file ends too early");
+	if (memcmp(cur_bytes(c, SIGNATURE_LEN), signature, SIGNATURE_LEN) != 0)
+		return err_set(err, -EIO, "superblock: not an HDF5 file");
+
+	*sb = (struct h5_superblock){
+		.version = cur_u8(c),
+		.leaf_k = DEFAULT_LEAF_K,
+		.internal_k = DEFAULT_INTERNAL_K,
+		.chunk_k = DEFAULT_CHUNK_K,
+	};
+	if (sb->version > 3)
+		return h5_msg_version(sb->version, "superblock", err);
+	int rc = sb->version < 2 ? decode_old(c, sb, err) : decode_new(c, checked, sb, err);
+	if (rc)
+		return rc;
+	if (!sb->leaf_k || !sb->internal_k || !sb->chunk_k)
+		return err_set(err, -EIO, "superblock: B-tree K of zero");
+	return 0;
+}
