@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Version 1 B-trees of chunks (Spec III.A.1). A node:
+ *
+ *    +0  "TREE"
+ *    +4  u8   node type, 1
+ *    +5  u8   level, 0 = leaf
+ *    +6  u16  entries used, at most 2K
+ *    +8  u64  address of the left sibling, undefined at the end
+ *   +16  u64  address of the right sibling
+ *   +24  key 0, child 0, key 1, child 1, ... key 2K-1, child 2K-1, key 2K
+ *
+ * A key describes the chunk that its child's sub-tree begins with:
+ *
+ *    +0  u32  stored bytes of the chunk
+ *    +4  u32  filter mask
+ *    +8  u64  offset of the chunk's first element in each dimension
+ *   ...  u64  0: the byte within an element, the dimension that only the format has
+ *
+ * The key behind a node's last child is its right neighbour's first key. Behind the last chunk of
+ * all stands what libhdf5 leaves there when chunks arrive in order: no bytes, no mask, the last
+ * chunk's offset plus one chunk in every dimension, and the element's size in the last one. (It
+ * looks up the chunk whose key is at most the wanted offset, in row-major order, so any key past
+ * the last chunk would do for reading; the divisibility of each offset by the chunk's extent is
+ * asserted.)
+ *
+ * Rendering. With n chunks and F = 2K children a node, level 0 (leaves) has ceil(n / F) nodes,
+ * level l has ceil(n / F^(l+1)), and the first level with one node is the root. Node j of level l
+ * covers chunks [j F^(l+1), min(n, (j+1) F^(l+1))); its i-th child begins with chunk
+ * (j F + i) F^l. Levels are laid down root first, so with c(l) nodes at level l and h levels
+ *
+ *   address(l, j) = addr + node size * (c(h-1) + ... + c(l+1) + j).
+ *
+ * Everything is arithmetic: a window costs the entries that it touches, whatever n is. libhdf5
+ * changes nodes in place, so that what it wrote is read back by walking only.
+ *
+ * No state; every function may run concurrently with itself.
+ */
+#include <h5/btree1.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+	NODE_TYPE_CHUNK = 1,
+	NODE_HEADER_SIZE = 24,
+	KEY_FIXED_SIZE = 8, /* stored bytes, filter mask */
+	KEY_MAX_SIZE = KEY_FIXED_SIZE + (DSPACE_MAX_RANK + 1) * 8,
+	CHILD_SIZE = 8,
+	MAX_LEVELS = 11, /* 64^11 > 2^64 */
+};
+_Static_assert(H5_BT1_FANOUT == 64, "levels are counted with 64 children a node");
+_Static_assert(NODE_HEADER_SIZE < KEY_MAX_SIZE + CHILD_SIZE, "one buffer for each kind of piece");
+
+static size_t key_size(uint32_t rank)
+{
+	return KEY_FIXED_SIZE + ((size_t)rank + 1) * 8;
+}
+
+uint64_t h5_bt1_node_size(uint32_t rank)
+{
+	return NODE_HEADER_SIZE + (H5_BT1_FANOUT + 1) * key_size(rank) + H5_BT1_FANOUT * CHILD_SIZE;
+}
+
+/* Nodes of each level, leaves first; returns the number of levels. n > 0. */
+static unsigned int count_levels(uint64_t n, uint64_t nodes[MAX_LEVELS])
+{
+	unsigned int levels = 0;
+	do {
+		n = div_up_u64(n, H5_BT1_FANOUT);
+		nodes[levels++] = n;
+	} while (n > 1);
+	return levels;
+}
+
+uint64_t h5_bt1_size(uint32_t rank, uint64_t n)
+{
+	if (n == 0)
+		return 0;
+	uint64_t nodes[MAX_LEVELS], total = 0, size;
+	unsigned int levels = count_levels(n, nodes);
+	for (unsigned int l = 0; l < levels; l++)
+		total += nodes[l];
+	return mul_u64(total, h5_bt1_node_size(rank), &size) ? size : UINT64_MAX;
+}
+
+/* One node of the tree that is being rendered. */
+struct node {
+	const struct h5_bt1 *tree;
+	unsigned int level;
+	uint64_t index;	   /* in its level */
+	uint64_t count;	   /* nodes of its level */
+	uint64_t level_at; /* address of the level's first node */
+	uint64_t child_at; /* address of the first node of the level below */
+	uint64_t first;	   /* first chunk */
+	uint64_t span;	   /* chunks of a full child */
+	uint64_t entries;
+};
+
+/* Node number (in file order) -> node. */
+static void find_node(const struct h5_bt1 *t, uint64_t number, struct node *node)
+{
+	uint64_t nodes[MAX_LEVELS], node_size = h5_bt1_node_size(t->rank);
+	unsigned int level = count_levels(t->n, nodes) - 1;
+	uint64_t at = t->addr;
+	while (number >= nodes[level]) {
+		number -= nodes[level];
+		at += nodes[level] * node_size;
+		level--;
+	}
+	*node = (struct node){
+		.tree = t,
+		.level = level,
+		.index = number,
+		.count = nodes[level],
+		.level_at = at,
+		.child_at = at + nodes[level] * node_size,
+	};
+	uint64_t children = level ? nodes[level - 1] : t->n;
+	node->entries = min_u64(children - number * H5_BT1_FANOUT, H5_BT1_FANOUT);
+	node->span = 1ULL << (6 * level);
+	node->first = number * H5_BT1_FANOUT * node->span;
+}
+
+static void emit_header(struct emit *e, const struct node *node)
+{
+	uint64_t node_size = h5_bt1_node_size(node->tree->rank);
+	uint64_t at = node->level_at + node->index * node_size;
+	emit_bytes(e, "TREE", 4);
+	emit_u8(e, NODE_TYPE_CHUNK);
+	emit_u8(e, (uint8_t)node->level);
+	emit_u16(e, (uint16_t)node->entries);
+	emit_u64(e, node->index ? at - node_size : H5_UNDEF);
+	emit_u64(e, node->index + 1 < node->count ? at + node_size : H5_UNDEF);
+}
+
+/* Key i and child i of the node; the last key has no child, what is behind it is zero. */
+static void emit_entry(struct emit *e, const struct node *node, uint64_t i)
+{
+	const struct h5_bt1 *t = node->tree;
+	uint64_t element = 0;
+	struct h5_bt1_chunk chunk;
+	if (i > node->entries)
+		return;
+	uint64_t number = node->first + i * node->span;
+	if (i == node->entries && number >= t->n) {
+		t->end(t->ctx, &chunk);
+		element = t->elem_size;
+	} else {
+		t->chunk(t->ctx, number, &chunk);
+	}
+	emit_u32(e, chunk.size);
+	emit_u32(e, chunk.filter_mask);
+	for (uint32_t d = 0; d < t->rank; d++)
+		emit_u64(e, chunk.offset[d]);
+	emit_u64(e, element);
+	if (i == node->entries)
+		return;
+	if (node->level == 0)
+		emit_u64(e, chunk.addr);
+	else
+		emit_u64(e, node->child_at +
+				    (node->index * H5_BT1_FANOUT + i) * h5_bt1_node_size(t->rank));
+}
+
+/* Bytes [offset, offset + n) of one node. */
+static void render(const struct node *node, uint64_t offset, uint8_t *out, size_t n)
+{
+	uint8_t piece[KEY_MAX_SIZE + CHILD_SIZE];
+	size_t entry_size = key_size(node->tree->rank) + CHILD_SIZE;
+	while (n > 0) {
+		/* The piece (header or entry) that holds the first byte wanted. */
+		bool header = offset < NODE_HEADER_SIZE;
+		uint64_t i = header ? 0 : (offset - NODE_HEADER_SIZE) / entry_size;
+		uint64_t start = header ? 0 : NODE_HEADER_SIZE + i * entry_size;
+		size_t size = header ? NODE_HEADER_SIZE : entry_size;
+		memset(piece, 0, size);
+		struct emit e = emit_to(piece, size);
+		if (header)
+			emit_header(&e, node);
+		else
+			emit_entry(&e, node, i);
+		size_t skip = (size_t)(offset - start);
+		size_t len = size - skip < n ? size - skip : n;
+		memcpy(out, piece + skip, len);
+		out += len;
+		offset += len;
+		n -= len;
+	}
+}
+
+void h5_bt1_read(const struct h5_bt1 *t, uint64_t offset, void *buf, size_t n)
+{
+	uint64_t node_size = h5_bt1_node_size(t->rank);
+	uint8_t *out = buf;
+	while (n > 0) {
+		uint64_t within = offset % node_size;
+		size_t len = node_size - within < n ? (size_t)(node_size - within) : n;
+		struct node node;
+		find_node(t, offset / node_size, &node);
+		render(&node, within, out, len);
+		out += len;
+		offset += len;
+		n -= len;
+	}
+}
+
+struct walk {
+	const struct h5_src *src;
+	uint32_t rank;
+	/* Chunks come in strictly rising order, so a node is never met twice; a file of nodes that
+	 * overlap is bounded by its size. */
+	uint64_t nodes_left;
+	bool any;
+	uint64_t last[DSPACE_MAX_RANK];
+	h5_bt1_fn fn;
+	void *ctx;
+};
+
+static int compare(uint32_t rank, const uint64_t *a, const uint64_t *b)
+{
+	for (uint32_t d = 0; d < rank; d++)
+		if (a[d] != b[d])
+			return a[d] < b[d] ? -1 : 1;
+	return 0;
+}
+
+static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk)
+{
+	chunk->size = cur_u32(c);
+	chunk->filter_mask = cur_u32(c);
+	for (uint32_t d = 0; d < rank; d++)
+		chunk->offset[d] = cur_u64(c);
+	cur_skip(c, 8);
+}
+
+static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node, struct err *err)
+{
+	if (w->any && compare(w->rank, w->last, chunk->offset) >= 0)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": chunks are not in order",
+			       node);
+	w->any = true;
+	memcpy(w->last, chunk->offset, w->rank * sizeof(w->last[0]));
+	return w->fn(w->ctx, chunk, err);
+}
+
+static int read_header(struct walk *w, uint64_t addr, int level, uint8_t *found, uint16_t *entries,
+		       struct err *err)
+{
+	uint8_t raw[NODE_HEADER_SIZE];
+	int rc = h5_src_read(w->src, addr, raw, sizeof(raw), err);
+	if (rc)
+		return err_wrap(err, rc, "B-tree node at %" PRIu64, addr);
+	struct cursor c = cursor_of(raw, sizeof(raw));
+	const uint8_t *magic = cur_bytes(&c, 4);
+	uint8_t type = cur_u8(&c);
+	*found = cur_u8(&c);
+	*entries = cur_u16(&c);
+	if (memcmp(magic, "TREE", 4) != 0 || type != NODE_TYPE_CHUNK)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": no node of a chunk index",
+			       addr);
+	if (level >= 0 && *found != level)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d where %d is due",
+			       addr, *found, level);
+	if (*found >= MAX_LEVELS)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d is too deep", addr,
+			       *found);
+	/* libhdf5 frees empty nodes but the root. */
+	if (*entries == 0 && (level >= 0 || *found > 0))
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 " is empty", addr);
+	return 0;
+}
+
+/* level: what the parent says, -1 for the root. The depth of recursion is its level. */
+static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
+{
+	uint8_t own_level = 0;
+	uint16_t entries = 0;
+	if (w->nodes_left-- == 0)
+		return err_set(err, -EIO, "B-tree has more nodes than the file can hold");
+	int rc = read_header(w, addr, level, &own_level, &entries, err);
+	if (rc)
+		return rc;
+	size_t size = entries * (key_size(w->rank) + CHILD_SIZE);
+	if (size > w->src->size - addr - NODE_HEADER_SIZE)
+		return err_set(err, -EIO,
+			       "B-tree node at %" PRIu64 ": %u entries pass the end of file", addr,
+			       entries);
+	auto_free uint8_t *raw = malloc(size ? size : 1);
+	if (!raw)
+		return err_set(err, -ENOMEM, "out of memory");
+	rc = h5_src_read(w->src, addr + NODE_HEADER_SIZE, raw, size, err);
+	struct cursor c = cursor_of(raw, size);
+	for (uint16_t i = 0; i < entries && !rc; i++) {
+		struct h5_bt1_chunk chunk;
+		read_key(&c, w->rank, &chunk);
+		chunk.addr = cur_u64(&c);
+		rc = own_level ? walk_node(w, chunk.addr, own_level - 1, err)
+			       : visit(w, &chunk, addr, err);
+	}
+	return rc;
+}
+
+int h5_bt1_walk(const struct h5_src *src, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
+		struct err *err)
+{
+	if (rank == 0 || rank > DSPACE_MAX_RANK)
+		return err_set(err, -EIO, "chunk index of rank %u", rank);
+	struct walk w = {.src = src, .rank = rank, .fn = fn, .ctx = ctx};
+	w.nodes_left = src->size / (NODE_HEADER_SIZE + key_size(rank) + CHILD_SIZE) + 1;
+	return walk_node(&w, addr, -1, err);
+}
