@@ -16,6 +16,9 @@
 enum { RAW_MAX = 2 * ERR_MAX };
 
 static void format(char raw[RAW_MAX], const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+
+static void format(char raw[RAW_MAX], const char *fmt, va_list ap)
 {
 	/* Only an argument in an impossible encoding makes this fail. */
 	if (vsnprintf(raw, RAW_MAX, fmt, ap) < 0)

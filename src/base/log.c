@@ -24,8 +24,6 @@
 #include "printable.h"
 
 enum {
-	LOG_BURST = 100, /* lines at once */
-	LOG_RATE = 10,	 /* lines a second after that */
 	LOG_LEVELS = LOG_LEVEL_DEBUG + 1,
 	TEXT_MAX = 2048,
 	LINE_MAX_BYTES = 3072, /* text, ident and note; under PIPE_BUF, so a pipe keeps it whole */
@@ -171,6 +169,9 @@ static void write_line(const char *line, size_t n)
 }
 
 static void vlog(struct log *log, enum log_level level, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
+static void vlog(struct log *log, enum log_level level, const char *fmt, va_list ap)
 {
 	char raw[TEXT_MAX], text[TEXT_MAX], note[64] = "", line[LINE_MAX_BYTES];
 	int saved = errno, n;
@@ -178,7 +179,6 @@ static void vlog(struct log *log, enum log_level level, const char *fmt, va_list
 
 	if (!log || (int)level > atomic_load(&log->level) || !admit(log, level, &held))
 		goto out;
-	errno = saved; /* for %m */
 	if (vsnprintf(raw, sizeof(raw), fmt, ap) < 0)
 		raw[0] = '\0';
 	printable(text, sizeof(text), raw);

@@ -12,6 +12,11 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
+enum {
+	LOG_BURST = 100, /* lines at once */
+	LOG_RATE = 10,	 /* lines a second after that */
+};
+
 struct log;
 
 /* Heap; NULL without memory. ident: program name in front of each line (copied). use_syslog:

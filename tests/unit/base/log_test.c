@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The log: lines on stderr, levels, escapes, the rate limit. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/env.h>
+#include <base/log.h>
+#include <base/pool.h>
+
+/* What goes to stderr between begin and end. */
+struct capture {
+	int saved, fd;
+	char text[64 << 10];
+};
+
+static void begin(struct capture *c)
+{
+	FILE *f = tmpfile();
+
+	assert_non_null(f);
+	c->fd = dup(fileno(f));
+	fclose(f);
+	fcntl(c->fd, F_SETFL, O_APPEND);
+	fflush(stderr);
+	c->saved = dup(STDERR_FILENO);
+	dup2(c->fd, STDERR_FILENO);
+}
+
+static const char *end(struct capture *c)
+{
+	ssize_t n = pread(c->fd, c->text, sizeof(c->text) - 1, 0);
+
+	dup2(c->saved, STDERR_FILENO);
+	close(c->saved);
+	close(c->fd);
+	assert_true(n >= 0);
+	c->text[n] = '\0';
+	return c->text;
+}
+
+static unsigned int count_lines(const char *text)
+{
+	unsigned int n = 0;
+
+	while ((text = strchr(text, '\n'))) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+static void lines_have_a_form(void **state)
+{
+	struct log *log = log_new("hsmount", LOG_LEVEL_DEBUG, false);
+	struct capture c;
+
+	begin(&c);
+	log_error(log, "e %d", 1);
+	log_warning(log, "text");
+	log_info(log, "i");
+	log_debug(log, "d");
+	assert_string_equal(end(&c), "hsmount: error: e 1\n"
+				     "hsmount: warning: text\n"
+				     "hsmount: info: i\n"
+				     "hsmount: debug: d\n");
+	log_free(log);
+}
+
+static void levels_filter(void **state)
+{
+	struct log *log = log_new("x", LOG_LEVEL_WARNING, false);
+	struct capture c;
+
+	assert_int_equal(log_get_level(log), LOG_LEVEL_WARNING);
+	begin(&c);
+	log_warning(log, "1");
+	log_info(log, "2");
+	log_set_level(log, LOG_LEVEL_INFO);
+	log_info(log, "3");
+	log_debug(log, "4");
+	log_set_level(log, LOG_LEVEL_ERROR);
+	log_warning(log, "5");
+	log_error(log, "6");
+	assert_string_equal(end(&c), "x: warning: 1\nx: info: 3\nx: error: 6\n");
+	log_free(log);
+}
+
+static void level_words(void **state)
+{
+	static const char *const words[] = {"error", "warning", "info", "debug"};
+	enum log_level level;
+
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(log_level_parse(words[i], &level), 0);
+		assert_int_equal(level, i);
+	}
+	assert_int_equal(log_level_parse("Error", &level), -EINVAL);
+	assert_int_equal(log_level_parse("", &level), -EINVAL);
+	assert_int_equal(log_level_parse("debugx", &level), -EINVAL);
+}
+
+static void no_line_can_be_forged(void **state)
+{
+	struct log *log = log_new("x", LOG_LEVEL_ERROR, false);
+	struct capture c;
+
+	begin(&c);
+	log_error(log, "key %s", "a\nx: error: forged\x1b[2J");
+	assert_string_equal(end(&c), "x: error: key a\\x0ax: error: forged\\x1b[2J\n");
+	log_free(log);
+}
+
+static void long_lines_are_cut_but_end(void **state)
+{
+	struct log *log = log_new("x", LOG_LEVEL_ERROR, false);
+	static char text[10000];
+	struct capture c;
+	size_t n;
+
+	memset(text, 'a', sizeof(text) - 1);
+	begin(&c);
+	log_error(log, "%s", text);
+	n = strlen(end(&c));
+	assert_in_range(n, 1024, 4096);
+	assert_int_equal(c.text[n - 1], '\n');
+	assert_int_equal(count_lines(c.text), 1);
+	log_free(log);
+}
+
+static void bursts_are_held_back_and_counted(void **state)
+{
+	struct env env = env_real(NULL, NULL);
+	struct log *log = log_new("x", LOG_LEVEL_WARNING, false);
+	struct capture c;
+	unsigned int lines, held = 0;
+	const char *last;
+
+	begin(&c);
+	for (int i = 0; i < 1000; i++)
+		log_warning(log, "again");
+	log_error(log, "of another level");
+	env.sleep(&env, 1000000000 / LOG_RATE * 2);
+	log_warning(log, "later");
+	end(&c);
+	log_free(log);
+
+	/* A slow machine may get some lines more than the burst, never all. */
+	lines = count_lines(c.text);
+	assert_in_range(lines, LOG_BURST + 2, 900);
+	assert_non_null(strstr(c.text, "x: error: of another level\n"));
+	last = strstr(c.text, "x: warning: later (");
+	assert_non_null(last);
+	assert_int_equal(sscanf(last, "x: warning: later (%u such lines held back)", &held), 1);
+	if (!strstr(c.text, "again ("))
+		assert_int_equal(held, 1000 - (lines - 2));
+}
+
+static void errno_is_kept(void **state)
+{
+	struct log *log = log_new("x", LOG_LEVEL_ERROR, false);
+	struct capture c;
+
+	begin(&c);
+	errno = ENOENT;
+	log_error(log, "heard");
+	close(STDERR_FILENO); /* the next write fails */
+	log_error(log, "unheard");
+	assert_int_equal(errno, ENOENT);
+	assert_string_equal(end(&c), "x: error: heard\n");
+	log_free(log);
+}
+
+static void log_some(void *arg)
+{
+	for (int i = 0; i < 10; i++)
+		log_error(arg, "%d from a worker", i);
+}
+
+static void threads_share_it(void **state)
+{
+	struct log *log = log_new("x", LOG_LEVEL_ERROR, false);
+	struct pool *pool = pool_new(4);
+	struct capture c;
+
+	begin(&c);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(pool_submit(pool, log_some, log), 0);
+	pool_free(pool);
+	end(&c);
+	assert_int_equal(count_lines(c.text), 80);
+	for (const char *p = c.text; *p; p = strchr(p, '\n') + 1)
+		assert_memory_equal(p, "x: error: ", 10);
+	log_free(log);
+}
+
+static void null_swallows(void **state)
+{
+	log_error(NULL, "x");
+	log_set_level(NULL, LOG_LEVEL_DEBUG);
+	log_to_syslog(NULL);
+	log_free(NULL);
+	assert_int_equal(log_get_level(NULL), LOG_LEVEL_ERROR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_have_a_form),
+		cmocka_unit_test(levels_filter),
+		cmocka_unit_test(level_words),
+		cmocka_unit_test(no_line_can_be_forged),
+		cmocka_unit_test(long_lines_are_cut_but_end),
+		cmocka_unit_test(bursts_are_held_back_and_counted),
+		cmocka_unit_test(errno_is_kept),
+		cmocka_unit_test(threads_share_it),
+		cmocka_unit_test(null_swallows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
