@@ -148,15 +148,13 @@ def null_element(t):
 # ---- values in JSON ----
 
 def text_bytes(value):
-    """Text -> UTF-8; a lone surrogate of Python's surrogateescape is the byte that it escaped."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = str(value)
-    return value.encode("utf-8", "surrogateescape")
+    """Text -> UTF-8; a lone surrogate keeps its three bytes."""
+    return value.encode("utf-8", "surrogatepass")
 
 
 def number(value, integer):
-    if value is None or value == "" or isinstance(value, list) and not value:
-        return 0
+    if value is None:
+        return 0 if integer else math.nan       # as numpy makes of None
     if isinstance(value, list):
         return number(value[0], integer)
     if isinstance(value, str):
@@ -183,7 +181,7 @@ def encode_value(t, v):
     if kind == "enum":
         return encode_value(t[1], dict(t[2]).get(v, v) if isinstance(v, str) else v)
     if kind == "string":
-        fill = b" " if t[2] == "spacepad" and v else b"\0"
+        fill = b" " if t[2] == "spacepad" else b"\0"
         return text_bytes(v or "")[:t[1]].ljust(t[1], fill)
     if kind == "opaque":
         return text_bytes(v or "")[:t[1]].ljust(t[1], b"\0")
