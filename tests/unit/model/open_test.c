@@ -65,6 +65,14 @@ static const struct model_object *find(const struct model *m, const char *id)
 	return NULL;
 }
 
+static bool has_problem(const struct model *m, const char *what)
+{
+	for (uint32_t i = 0; model_problem(m, i); i++)
+		if (strstr(model_problem(m, i), what))
+			return true;
+	return false;
+}
+
 static void objects_come_breadth_first(void **state)
 {
 	static const char *const expected[] = {SMALL_ROOT, SMALL_GROUP, SMALL_INTS, SMALL_TYPE,
@@ -162,7 +170,8 @@ static void a_broken_object_is_left_out_alone(void **state)
 		struct model *m = open_model(f);
 		assert_null(find(m, SMALL_INTS));
 		assert_non_null(find(m, SMALL_STRINGS));
-		assert_non_null(strstr(model_problem(m, 0), SMALL_KEY_INTS));
+		if (!has_problem(m, SMALL_KEY_INTS))
+			fail_msg("%s: no problem names the key", broken[i]);
 		model_unref(m);
 	}
 }
