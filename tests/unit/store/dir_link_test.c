@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The directory store and symbolic links: inside they are followed, out of the bucket never. */
+#include "fixture.h"
+
+static int setup(void **state)
+{
+	struct fixture *f = fixture_new(0);
+	char path[128];
+	fixture_dir(f);
+	snprintf(path, sizeof(path), "%s/secret", f->dir);
+	write_file(path, "secret");
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+static void make_link(const struct fixture *f, const char *to, const char *key)
+{
+	assert_int_equal(symlink(to, path_of(f, key)), 0);
+}
+
+static void assert_secret_untouched(const struct fixture *f)
+{
+	char path[128], text[16] = "";
+	snprintf(path, sizeof(path), "%s/secret", f->dir);
+	int fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, text, sizeof(text) - 1), 6);
+	close(fd);
+	assert_string_equal(text, "secret");
+}
+
+static void test_links_that_lead_out(void **state)
+{
+	struct fixture *f = *state;
+	struct store_meta meta;
+	char absolute[128];
+	snprintf(absolute, sizeof(absolute), "%s/secret", f->dir);
+	make_link(f, "../secret", "file");
+	make_link(f, absolute, "absolute");
+	make_link(f, "file", "chain");
+	make_link(f, "..", "up");
+	make_link(f, "/proc/self/root/etc", "proc");
+	make_link(f, "/proc/self/cwd", "magic");
+	put_text(f->s, "x", "1");
+	static const char *const keys[] = {"file",	  "absolute",	 "chain",   "up/secret",
+					   "up/bucket/x", "proc/passwd", "magic/x", "proc/../x"};
+	for (size_t i = 0; i < 7; i++) {
+		assert_code(f->s, keys[i], -EACCES);
+		assert_int_equal(store_head(f->s, keys[i], &meta, NULL), -EACCES);
+		assert_int_equal(store_delete(f->s, keys[i], NULL, NULL), -EACCES);
+	}
+	assert_code(f->s, keys[7], -EINVAL);
+	assert_int_equal(store_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -EACCES);
+	assert_int_equal(store_put(f->s, "up/a/b/new", "x", 1, NULL, NULL, NULL), -EACCES);
+	assert_listing(f->s, "", false, "x");
+	assert_listing(f->s, "", true, "x");
+	assert_secret_untouched(f);
+}
+
+static void test_listing_through_a_link_that_leads_out(void **state)
+{
+	struct fixture *f = *state;
+	struct store_page page;
+	struct err err = ERR_INIT;
+	make_link(f, "..", "up");
+	assert_int_equal(store_list_all(f->s, "up/", true, 100, &page, &err), -EACCES);
+	assert_non_null(strstr(err.msg, "up"));
+}
+
+/* A put replaces the link, not what it leads to. */
+static void test_put_over_a_link(void **state)
+{
+	struct fixture *f = *state;
+	struct stat st;
+	make_link(f, "../secret", "file");
+	put_text(f->s, "file", "mine");
+	assert_object(f->s, "file", "mine");
+	assert_int_equal(lstat(path_of(f, "file"), &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_secret_untouched(f);
+}
+
+static void test_links_inside(void **state)
+{
+	struct fixture *f = *state;
+	put_text(f->s, "d/x", "1");
+	put_text(f->s, "e/y", "2");
+	make_link(f, "d/x", "file");
+	make_link(f, "../e", "d/e");
+	make_link(f, "nowhere", "dangling");
+	assert_object(f->s, "file", "1");
+	assert_object(f->s, "d/e/y", "2");
+	assert_code(f->s, "dangling", -ENOENT);
+	assert_listing(f->s, "", true, "d/ e/ file");
+	assert_listing(f->s, "", false, "d/e/y d/x e/y file");
+	assert_listing(f->s, "d/e", true, "d/e/");
+	assert_listing(f->s, "d/e/", true, "d/e/y");
+
+	assert_int_equal(store_delete(f->s, "d/e", NULL, NULL), 0); /* no object */
+	assert_object(f->s, "d/e/y", "2");
+	assert_int_equal(store_delete(f->s, "file", NULL, NULL), 0); /* the link */
+	assert_object(f->s, "d/x", "1");
+	put_text(f->s, "d/e/z", "3");
+	assert_object(f->s, "e/z", "3");
+	assert_int_equal(store_delete(f->s, "d/e/y", NULL, NULL), 0);
+	assert_int_equal(store_delete(f->s, "d/e/z", NULL, NULL), 0);
+	assert_code(f->s, "e/y", -ENOENT);
+}
+
+static void test_circles(void **state)
+{
+	struct fixture *f = *state;
+	put_text(f->s, "d/x", "1");
+	make_link(f, ".", "here");
+	make_link(f, "..", "d/above");
+	make_link(f, "self", "self");
+	assert_listing(f->s, "", false, "d/x");
+	assert_listing(f->s, "", true, "d/ here/");
+	assert_object(f->s, "d/above/here/d/x", "1");
+	assert_code(f->s, "self", -EACCES);
+}
+
+/* d0 has two links to d1, that two to d2 and so on: 2^40 paths, no circle. */
+static void test_bomb(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	struct store_page page;
+	enum { DEPTH = 40 };
+	for (int i = 0; i < DEPTH; i++) {
+		char dir[32], to[32];
+		snprintf(dir, sizeof(dir), "d%d", i);
+		assert_int_equal(mkdir(path_of(f, dir), 0777), 0);
+		snprintf(to, sizeof(to), "../d%d", i + 1);
+		snprintf(dir, sizeof(dir), "d%d/a", i);
+		make_link(f, to, dir);
+		snprintf(dir, sizeof(dir), "d%d/b", i);
+		make_link(f, to, dir);
+	}
+	assert_int_equal(mkdir(path_of(f, "d40"), 0777), 0);
+	assert_int_equal(store_list_all(f->s, "d0/", false, 1000, &page, &err), -ELOOP);
+	const struct store_list req = {.prefix = "d0/", .max = 10};
+	assert_int_equal(store_list_page(f->s, &req, &page, &err), -ELOOP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_links_that_lead_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_listing_through_a_link_that_leads_out, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_put_over_a_link, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_inside, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_circles, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bomb, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

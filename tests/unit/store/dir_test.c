@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The directory store: the contract, and what other programs do to files while we use them. */
+#include "contract.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static int dir_inline(void **state)
+{
+	struct fixture *f = fixture_new(0);
+	fixture_dir(f);
+	*state = f;
+	return 0;
+}
+
+static int dir_workers(void **state)
+{
+	struct fixture *f = fixture_new(4);
+	fixture_dir(f);
+	*state = f;
+	return 0;
+}
+
+static void test_new_refuses(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	write_file(path_of(f, "file"), "");
+	assert_null(store_dir_new(&f->env, path_of(f, "file"), &err));
+	assert_int_equal(err.code, -ENOTDIR);
+	assert_null(store_dir_new(&f->env, path_of(f, "absent"), &err));
+	assert_int_equal(err.code, -ENOENT);
+	assert_non_null(strstr(err.msg, "absent"));
+}
+
+static void test_space(void **state)
+{
+	uint64_t free_bytes = 0, total = 0;
+	assert_int_equal(store_space(((struct fixture *)*state)->s, &free_bytes, &total), 0);
+	assert_true(total > 0 && free_bytes <= total);
+}
+
+/* ---- objects that are written in place ---- */
+
+static void test_empty_json_is_absent(void **state)
+{
+	struct fixture *f = *state;
+	struct store_meta meta;
+	write_file(path_of(f, ".domain.json"), "");
+	write_file(path_of(f, "plain"), "");
+	assert_code(f->s, ".domain.json", -ENOENT);
+	assert_int_equal(f->slept_ns, 2 * 5000000);
+	assert_int_equal(store_head(f->s, ".domain.json", &meta, NULL), -ENOENT);
+	assert_object(f->s, "plain", "");
+	assert_int_equal(f->slept_ns, 4 * 5000000);
+}
+
+static void finish_writing(struct fixture *f)
+{
+	write_file(path_of(f, "x.json"), "{}");
+}
+
+static void test_empty_json_is_retried(void **state)
+{
+	struct fixture *f = *state;
+	write_file(path_of(f, "x.json"), "");
+	f->on_sleep = finish_writing;
+	assert_object(f->s, "x.json", "{}");
+}
+
+/* A file of sysfs says that it has a page of bytes and has a few: as if it had shrunk. */
+static void test_shrinking_file(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	struct store_get_result res;
+	struct stat st;
+	if (stat("/sys/kernel/uevent_seqnum", &st) || st.st_size < 100)
+		skip();
+	struct store *sys = store_dir_new(&f->env, "/sys/kernel", &err);
+	assert_non_null(sys);
+	assert_int_equal(store_get(sys, "uevent_seqnum", 0, UINT64_MAX, 0, NULL, &res, &err), -EIO);
+	assert_non_null(strstr(err.msg, "shrank"));
+	assert_null(res.body.data);
+	assert_int_equal(f->slept_ns, 2 * 5000000);
+	store_free(sys);
+}
+
+static void test_huge_sparse_file(void **state)
+{
+	struct fixture *f = *state;
+	struct store_get_result res;
+	write_file(path_of(f, "sparse"), "x");
+	if (truncate(path_of(f, "sparse"), (off_t)1 << 40))
+		skip();
+	assert_int_equal(store_get(f->s, "sparse", 0, UINT64_MAX, 1 << 20, NULL, &res, NULL),
+			 -EFBIG);
+	assert_int_equal(
+		store_get(f->s, "sparse", (1ull << 40) - 3, UINT64_MAX, 1 << 20, NULL, &res, NULL),
+		0);
+	assert_int_equal(res.body.len, 3);
+	bytes_release(&res.body);
+}
+
+/* ---- what is no object ---- */
+
+static void make_socket(const char *path)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	assert_true(strlen(path) < sizeof(name.sun_path));
+	strcpy(name.sun_path, path);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	close(fd);
+}
+
+static void test_special_files(void **state)
+{
+	struct fixture *f = *state;
+	struct store_meta meta;
+	struct stat st;
+	assert_int_equal(mkfifo(path_of(f, "fifo"), 0666), 0);
+	make_socket(path_of(f, "socket"));
+	assert_int_equal(symlink("fifo", path_of(f, "link")), 0);
+	put_text(f->s, "x", "1");
+	const char *keys[] = {"fifo", "socket", "link"};
+	for (size_t i = 0; i < 3; i++) {
+		assert_code(f->s, keys[i], -ENOENT);
+		assert_int_equal(store_head(f->s, keys[i], &meta, NULL), -ENOENT);
+		assert_int_equal(store_delete(f->s, keys[i], NULL, NULL), 0);
+		assert_int_equal(lstat(path_of(f, keys[i]), &st), 0);
+	}
+	assert_listing(f->s, "", false, "x");
+	assert_listing(f->s, "", true, "x");
+}
+
+static void test_temporary_names(void **state)
+{
+	struct fixture *f = *state;
+	mkdir(path_of(f, ".hsmount-tmp-d"), 0777);
+	write_file(path_of(f, ".hsmount-tmp-d/x"), "1");
+	write_file(path_of(f, ".hsmount-tmp-1"), "1");
+	write_file(path_of(f, ".hsmount-tm"), "1");
+	const char *keys[] = {".hsmount-tmp-1", ".hsmount-tmp-d/x", "a/.hsmount-tmp-2"};
+	for (size_t i = 0; i < 3; i++) {
+		assert_code(f->s, keys[i], -ENOENT);
+		assert_int_equal(store_put(f->s, keys[i], "x", 1, NULL, NULL, NULL), -EINVAL);
+		assert_int_equal(store_delete(f->s, keys[i], NULL, NULL), 0);
+	}
+	assert_listing(f->s, "", false, ".hsmount-tm");
+	assert_listing(f->s, ".hsmount-tmp-d/", false, "");
+	assert_int_equal(access(path_of(f, ".hsmount-tmp-1"), F_OK), 0);
+}
+
+static unsigned int count_entries(const char *path)
+{
+	unsigned int n = 0;
+	DIR *dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+static void test_failed_puts_leave_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_cond absent = {.if_none_match = "*"}, other = {.if_match = "other"};
+	struct err err = ERR_INIT;
+	char name[300];
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	put_text(f->s, "x", "1");
+	put_text(f->s, "d/y", "2");
+	assert_int_equal(store_put(f->s, "x", "3", 1, &absent, NULL, &err), -EEXIST);
+	assert_int_equal(store_put(f->s, "x", "3", 1, &other, NULL, &err), -ESTALE);
+	assert_int_equal(store_put(f->s, "d", "3", 1, NULL, NULL, &err), -EISDIR);
+	assert_int_equal(store_put(f->s, "d", "3", 1, &absent, NULL, &err), -EEXIST);
+	assert_int_equal(store_put(f->s, "x/z", "3", 1, NULL, NULL, &err), -ENOTDIR);
+	assert_int_equal(store_put(f->s, name, "3", 1, NULL, NULL, &err), -ENAMETOOLONG);
+	assert_int_equal(count_entries(path_of(f, "")), 2);
+	assert_object(f->s, "x", "1");
+	assert_object(f->s, "d/y", "2");
+}
+
+static void test_replacing_keeps_readers(void **state)
+{
+	struct fixture *f = *state;
+	char text[8] = "";
+	put_text(f->s, "x", "old");
+	int fd = open(path_of(f, "x"), O_RDONLY);
+	put_text(f->s, "x", "new!");
+	assert_int_equal(read(fd, text, 4), 3);
+	assert_string_equal(text, "old");
+	close(fd);
+	assert_object(f->s, "x", "new!");
+}
+
+/* ---- threads ---- */
+
+struct crowd {
+	struct store *s;
+	int number;
+	int failures;
+	int won;
+};
+
+enum { CROWD = 4 };
+
+static void run_crowd(struct fixture *f, void *(*fn)(void *), struct crowd crowd[CROWD])
+{
+	pthread_t threads[CROWD];
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i] = (struct crowd){.s = f->s, .number = i};
+		assert_int_equal(pthread_create(&threads[i], NULL, fn, &crowd[i]), 0);
+	}
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* Each makes and empties the directories that the others are using. */
+static void *make_and_empty(void *arg)
+{
+	struct crowd *c = arg;
+	char key[32], text[32];
+	snprintf(key, sizeof(key), "a/b/%d", c->number);
+	for (int i = 0; i < 100; i++) {
+		c->failures += store_put(c->s, key, key, strlen(key), NULL, NULL, NULL) != 0;
+		c->failures += get_text(c->s, key, text, sizeof(text)) != 0;
+		c->failures += store_delete(c->s, key, NULL, NULL) != 0;
+	}
+	return NULL;
+}
+
+static void test_make_and_empty(void **state)
+{
+	struct fixture *f = *state;
+	struct crowd crowd[CROWD];
+	run_crowd(f, make_and_empty, crowd);
+	for (int i = 0; i < CROWD; i++)
+		assert_int_equal(crowd[i].failures, 0);
+	assert_int_equal(count_entries(path_of(f, "")), 0);
+}
+
+static void *be_first(void *arg)
+{
+	struct crowd *c = arg;
+	const struct store_cond absent = {.if_none_match = "*"};
+	for (int i = 0; i < 50; i++) {
+		char key[32];
+		snprintf(key, sizeof(key), "race/%d", i);
+		int rc = store_put(c->s, key, "x", 1, &absent, NULL, NULL);
+		c->won += rc == 0;
+		c->failures += rc != 0 && rc != -EEXIST;
+	}
+	return NULL;
+}
+
+static void test_one_is_first(void **state)
+{
+	struct crowd crowd[CROWD];
+	int won = 0;
+	run_crowd(*state, be_first, crowd);
+	for (int i = 0; i < CROWD; i++) {
+		assert_int_equal(crowd[i].failures, 0);
+		won += crowd[i].won;
+	}
+	assert_int_equal(won, 50);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONTRACT_TESTS(dir_inline),
+		CONTRACT_TESTS(dir_workers),
+		CONTRACT_TEST(test_new_refuses, dir_inline),
+		CONTRACT_TEST(test_space, dir_inline),
+		CONTRACT_TEST(test_empty_json_is_absent, dir_inline),
+		CONTRACT_TEST(test_empty_json_is_retried, dir_inline),
+		CONTRACT_TEST(test_shrinking_file, dir_inline),
+		CONTRACT_TEST(test_huge_sparse_file, dir_inline),
+		CONTRACT_TEST(test_special_files, dir_inline),
+		CONTRACT_TEST(test_temporary_names, dir_inline),
+		CONTRACT_TEST(test_failed_puts_leave_nothing, dir_inline),
+		CONTRACT_TEST(test_replacing_keeps_readers, dir_inline),
+		CONTRACT_TEST(test_make_and_empty, dir_workers),
+		CONTRACT_TEST(test_one_is_first, dir_workers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directory store where the kernel has less: a filter takes openat2(2) and the flags of
+ * renameat2(2) away from this process, then the contract is tested again, and that no link is
+ * followed.
+ */
+#include "contract.h"
+
+#include <linux/filter.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+/* openat2(2) is unknown, and renameat2(2) knows no flags (as on a file system without them). */
+static bool take_away(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static int walk_setup(void **state)
+{
+	struct fixture *f = fixture_new(0);
+	fixture_dir(f);
+	*state = f;
+	return 0;
+}
+
+static void test_filter_works(void **state)
+{
+	struct open_how how = {.flags = O_PATH};
+	assert_int_equal(syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof(how)), -1);
+	assert_int_equal(errno, ENOSYS);
+	assert_int_equal(renameat2(AT_FDCWD, "a", AT_FDCWD, "b", RENAME_NOREPLACE), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+static void test_no_link_is_followed(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/secret", f->dir);
+	write_file(path, "secret");
+	put_text(f->s, "d/x", "1");
+	assert_int_equal(symlink("..", path_of(f, "up")), 0);
+	assert_int_equal(symlink("../secret", path_of(f, "out")), 0);
+	assert_int_equal(symlink("d/x", path_of(f, "in")), 0);
+	assert_int_equal(symlink("d", path_of(f, "e")), 0);
+	static const struct {
+		const char *key;
+		int get, head;
+	} cases[] = {
+		{"up/secret", -ENOENT, -ENOENT},
+		{"e/x", -ENOENT, -ENOENT},
+		{"out", -EACCES, -ENOENT},
+		{"in", -EACCES, -ENOENT},
+	};
+	for (size_t i = 0; i < 4; i++) {
+		assert_code(f->s, cases[i].key, cases[i].get);
+		assert_int_equal(store_head(f->s, cases[i].key, NULL, NULL), cases[i].head);
+	}
+	assert_int_equal(store_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -ENOTDIR);
+	assert_listing(f->s, "", false, "d/x");
+	assert_listing(f->s, "up/", true, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONTRACT_TEST(test_filter_works, walk_setup),
+		CONTRACT_TESTS(walk_setup),
+		CONTRACT_TEST(test_no_link_is_followed, walk_setup),
+	};
+	if (!take_away()) {
+		fprintf(stderr, "no seccomp here\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of stores share: an environment whose sleeps are counted and cost no time, a
+ * bucket directory of one's own, and short ways to put and get.
+ */
+#ifndef TEST_STORE_FIXTURE_H
+#define TEST_STORE_FIXTURE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <base/env.h>
+#include <store/store.h>
+
+struct fixture {
+	struct env env;
+	struct store *s;
+	char dir[64];			     /* "" when the store is none */
+	atomic_uint_fast64_t slept_ns;	     /* in all */
+	void (*on_sleep)(struct fixture *f); /* may be NULL */
+};
+
+static inline void fake_sleep(const struct env *env, uint64_t ns)
+{
+	struct fixture *f = env->ctx;
+	atomic_fetch_add(&f->slept_ns, ns);
+	if (f->on_sleep)
+		f->on_sleep(f);
+}
+
+static inline void fixture_env(struct fixture *f, unsigned int workers)
+{
+	f->env = env_real(NULL, pool_new(workers));
+	f->env.sleep = fake_sleep;
+	f->env.ctx = f;
+}
+
+static inline struct fixture *fixture_new(unsigned int workers)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	assert_non_null(f);
+	fixture_env(f, workers);
+	return f;
+}
+
+/* Makes f->dir/bucket, so that there is something outside of the bucket, and a store over it. */
+static inline void fixture_dir(struct fixture *f)
+{
+	struct err err = ERR_INIT;
+	char path[96];
+	strcpy(f->dir, "/tmp/store_test.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	snprintf(path, sizeof(path), "%s/bucket", f->dir);
+	assert_int_equal(mkdir(path, 0777), 0);
+	f->s = store_dir_new(&f->env, path, &err);
+	assert_non_null(f->s);
+}
+
+static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)ftw;
+	if (type == FTW_DNR)
+		chmod(path, 0700);
+	return remove(path);
+}
+
+static inline void fixture_free(struct fixture *f)
+{
+	store_free(f->s);
+	pool_free(f->env.pool);
+	if (f->dir[0])
+		nftw(f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(f);
+}
+
+/* The path of a key in the bucket directory; valid until the next call. */
+static inline const char *path_of(const struct fixture *f, const char *key)
+{
+	static _Thread_local char path[2048];
+	snprintf(path, sizeof(path), "%s/bucket/%s", f->dir, key);
+	return path;
+}
+
+static inline void write_file(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static inline void put_text(struct store *s, const char *key, const char *text)
+{
+	struct err err = ERR_INIT;
+	if (store_put(s, key, text, strlen(text), NULL, NULL, &err))
+		fail_msg("put %s: %s", key, err.msg);
+}
+
+/* The result's code; the body, when it is text of less than n bytes. */
+static inline int get_text(struct store *s, const char *key, char *text, size_t n)
+{
+	struct store_get_result res;
+	int rc = store_get(s, key, 0, UINT64_MAX, 0, NULL, &res, NULL);
+	if (rc == 0) {
+		assert_true(res.body.len < n);
+		if (res.body.len)
+			memcpy(text, res.body.data, res.body.len);
+		text[res.body.len] = '\0';
+	}
+	bytes_release(&res.body);
+	return rc;
+}
+
+#define assert_object(s, key, want)                                                                \
+	do {                                                                                       \
+		char text_[256];                                                                   \
+		assert_int_equal(get_text(s, key, text_, sizeof(text_)), 0);                       \
+		assert_string_equal(text_, want);                                                  \
+	} while (0)
+
+#define assert_code(s, key, code)                                                                  \
+	do {                                                                                       \
+		char text_[256];                                                                   \
+		assert_int_equal(get_text(s, key, text_, sizeof(text_)), code);                    \
+	} while (0)
+
+/* Joins a listing as "a b/ c". */
+static inline void join_page(const struct store_page *page, char *text, size_t n)
+{
+	size_t pos = 0;
+	text[0] = '\0';
+	for (size_t i = 0; i < page->n; i++) {
+		pos += (size_t)snprintf(text + pos, n - pos, "%s%s", i ? " " : "",
+					page->items[i].key);
+		assert_true(pos < n);
+	}
+}
+
+static inline void assert_listing(struct store *s, const char *prefix, bool delimit,
+				  const char *want)
+{
+	struct err err = ERR_INIT;
+	auto_page struct store_page page = {0};
+	char text[4096];
+	if (store_list_all(s, prefix, delimit, 1000, &page, &err))
+		fail_msg("list '%s': %s", prefix, err.msg);
+	join_page(&page, text, sizeof(text));
+	assert_string_equal(text, want);
+}
+
+#endif
