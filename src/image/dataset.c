@@ -10,6 +10,8 @@
 
 #include <codec/chunk.h>
 
+enum { DEFLATE_LEVEL = 6 /* where none is recorded: zlib's default */ };
+
 /* Chunks laid end to end are the dataset itself: one dimension is cut, those before it have chunks
  * of 1, those behind are whole; a partial last chunk only where nothing follows it. */
 static bool is_linear(const struct grid *g)
@@ -131,14 +133,32 @@ static int plan_contiguous_windows(struct image_dataset *d, struct err *err)
 	return 0;
 }
 
+/* Filters as the header names them: client data as libhdf5 completes it for this dataset. */
+static void plan_pipeline(struct image_dataset *d)
+{
+	if (d->image->flags & IMAGE_NO_FILTERS)
+		return;
+	codec_stored_pipeline(&d->ds->pipeline, &d->pipeline);
+	for (uint32_t i = 0; i < d->pipeline.n; i++) {
+		struct filter *f = &d->pipeline.f[i];
+
+		if (f->id == FILTER_SHUFFLE) {
+			f->nparams = 1;
+			f->params[0] = d->ds->type->size;
+		} else if (f->id == FILTER_DEFLATE && f->nparams != 1) {
+			f->nparams = 1;
+			f->params[0] = DEFLATE_LEVEL;
+		}
+	}
+}
+
 int dataset_plan(struct image_dataset *d, struct err *err)
 {
 	const struct dataset *ds = d->ds;
 
 	d->index_addr = d->raw_addr = d->heap_addr = H5_UNDEF;
 	d->unknown = d->known->unknown;
-	if (!(d->image->flags & IMAGE_NO_FILTERS))
-		codec_stored_pipeline(&ds->pipeline, &d->pipeline);
+	plan_pipeline(d);
 	d->chunked = is_chunked(ds, &d->pipeline);
 	if (!d->chunked)
 		d->pipeline.n = 0;
