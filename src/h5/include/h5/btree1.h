@@ -28,8 +28,8 @@ struct h5_bt1 {
 	uint64_t addr;	    /* file address of the root node */
 	/* i-th chunk of the index, in row-major order of offsets. */
 	void (*chunk)(void *ctx, uint64_t i, struct h5_bt1_chunk *out);
-	/* The key right of everything (libhdf5: offset one chunk past the last in the first
-	 * dimension's order; see the implementation's comment). */
+	/* The key right of everything, as libhdf5 leaves it: size and mask 0, the last chunk's
+	 * offset plus one chunk in every dimension. addr is not used. */
 	void (*end)(void *ctx, struct h5_bt1_chunk *out);
 	void *ctx;
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Global heap collections (Spec III.E). A writer fills collections one after the other in a
- * region of the file. A collection is closed when it has reached its target size or 65,535
- * objects, with its exact size; it is never smaller than 4,096 bytes, and what is left over is
- * covered by a filler object, not by free space (libhdf5 would put other objects' data there).
+ * region of the file. A collection is closed, with its exact size, when the next object would
+ * take it over its target or it has 65,535 objects. It is never smaller than 4,096 bytes: small
+ * ones are left open whatever comes next, and what the last one lacks is covered by a filler
+ * object, not by free space (libhdf5 would put other objects' data there).
  */
 #ifndef H5_GHEAP_H
 #define H5_GHEAP_H

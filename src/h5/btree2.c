@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Version 2 B-trees (Spec III.A.2). The header, 38 bytes:
+ *
+ *    +0  "BTHD"                      +16  u64  address of the root, undefined when empty
+ *    +4  u8   version, 0             +24  u16  records in the root node
+ *    +5  u8   type of record         +26  u64  records in the tree
+ *    +6  u32  node size              +34  u32  checksum of the bytes before it
+ *   +10  u16  record size
+ *   +12  u16  depth, 0: the root is a leaf
+ *   +14  u8   split percentage
+ *   +15  u8   merge percentage
+ *
+ * A leaf "BTLF" and an internal node "BTIN", node size bytes with zeros behind the checksum:
+ *
+ *    +0  signature, u8 version 0, u8 type of record
+ *    +6  the node's records
+ *        internal nodes: for each child, one more than records,
+ *          u64 address, records in the child, records in the child's whole sub-tree (not for
+ *          leaves)
+ *        u32 checksum of the bytes before it
+ *
+ * The two counts of a child pointer are as wide as their largest possible value needs, which
+ * follows from the node and record sizes (levels_init; libhdf5 computes the same and refuses
+ * nothing, so an error there is garbage here).
+ *
+ * Encoding. Depth is the least that holds n records; a node with m records below it gets the
+ * least number of children and spreads the records over them evenly. Then every node but the
+ * root is at least half full (c - 1 < (m + 1) / (cap + 1) for c children of capacity cap, so each
+ * gets (m - c + 1) / c >= cap / 2 records for c >= 2), above the 40 % at which libhdf5 merges
+ * nodes. Nodes follow the header in pre-order.
+ *
+ * No state; every function may run concurrently with itself.
+ */
+#include <h5/btree2.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <base/checksum.h>
+
+#include "addrset.h"
+
+enum {
+	HEADER_SIZE = 38,
+	NODE_PREFIX_SIZE = 6,
+	CHECKSUM_SIZE = 4,
+	NODE_OVERHEAD = NODE_PREFIX_SIZE + CHECKSUM_SIZE,
+	SPLIT_PERCENT = 100, /* as libhdf5 creates the trees of links, attributes, huge objects */
+	MERGE_PERCENT = 40,
+	MAX_DEPTH = 63, /* two children a node: 2^64 records */
+	NODE_SIZE_MAX = 1 << 20,
+};
+
+/* What libhdf5 calls node info: a function of node size and record size. */
+struct level {
+	uint64_t max;	       /* records in a node of this level */
+	uint64_t cum;	       /* records in a full sub-tree */
+	unsigned int cum_size; /* bytes that hold cum in the parent's child pointer; leaves 0 */
+};
+
+struct shape {
+	uint32_t node_size;
+	uint16_t record_size;
+	unsigned int nrec_size; /* bytes that hold the records of any node */
+	unsigned int depth;
+	struct level level[MAX_DEPTH + 1]; /* 0: leaves */
+};
+
+/* Bytes that hold every integer up to v. */
+static unsigned int width_of(uint64_t v)
+{
+	unsigned int n = 1;
+	while (v >>= 8)
+		n++;
+	return n;
+}
+
+static unsigned int pointer_size(const struct shape *s, unsigned int level)
+{
+	return 8 + s->nrec_size + s->level[level - 1].cum_size;
+}
+
+static bool add_level(struct shape *s, unsigned int u)
+{
+	struct level *level = &s->level[u];
+	const struct level *below = &s->level[u - 1];
+	uint64_t pointer = pointer_size(s, u);
+	if (s->node_size < NODE_OVERHEAD + 2 * pointer + s->record_size)
+		return false;
+	level->max = (s->node_size - NODE_OVERHEAD - pointer) / (s->record_size + pointer);
+	if (!mul_u64(level->max + 1, below->cum, &level->cum) ||
+	    !add_u64(level->cum, level->max, &level->cum))
+		return false;
+	level->cum_size = width_of(level->cum);
+	return true;
+}
+
+/* false: no such tree (a node without room, more records than 2^64). */
+static bool shape_init(struct shape *s, uint32_t node_size, uint16_t record_size,
+		       unsigned int depth)
+{
+	if (record_size == 0 || node_size < NODE_OVERHEAD + (uint32_t)record_size ||
+	    depth > MAX_DEPTH)
+		return false;
+	memset(s, 0, sizeof(*s));
+	s->node_size = node_size;
+	s->record_size = record_size;
+	s->level[0].max = (node_size - NODE_OVERHEAD) / record_size;
+	s->level[0].cum = s->level[0].max;
+	if (s->level[0].max > UINT16_MAX)
+		return false;
+	s->nrec_size = width_of(s->level[0].max);
+	while (s->depth < depth)
+		if (!add_level(s, ++s->depth))
+			return false;
+	return true;
+}
+
+/* The least deep shape that holds n records. */
+static void shape_fit(struct shape *s, const struct h5_bt2 *t)
+{
+	bool ok = shape_init(s, t->node_size, t->record_size, 0);
+	while (ok && s->level[s->depth].cum < t->n)
+		ok = s->depth < MAX_DEPTH && add_level(s, ++s->depth);
+	assert(ok); /* the caller's sizes are libhdf5's */
+	(void)ok;
+}
+
+/* How m records are spread over a node and its children. */
+struct spread {
+	uint64_t children; /* at level 0: none */
+	uint64_t each;	   /* records below each child, */
+	uint64_t extra;	   /* and one more below this many first ones */
+};
+
+static struct spread spread_of(const struct shape *s, unsigned int u, uint64_t m)
+{
+	struct spread d = {0};
+	if (u == 0)
+		return d;
+	d.children = div_up_u64(m + 1, s->level[u - 1].cum + 1);
+	uint64_t rest = m - (d.children - 1);
+	d.each = rest / d.children;
+	d.extra = rest % d.children;
+	return d;
+}
+
+/* Nodes of a sub-tree of m records whose top is at level u. */
+static uint64_t count_nodes(const struct shape *s, unsigned int u, uint64_t m)
+{
+	if (u == 0)
+		return 1;
+	struct spread d = spread_of(s, u, m);
+	uint64_t n = 1 + (d.children - d.extra) * count_nodes(s, u - 1, d.each);
+	if (d.extra)
+		n += d.extra * count_nodes(s, u - 1, d.each + 1);
+	return n;
+}
+
+uint64_t h5_bt2_size(const struct h5_bt2 *t)
+{
+	if (t->n == 0)
+		return HEADER_SIZE;
+	struct shape s;
+	shape_fit(&s, t);
+	return HEADER_SIZE + count_nodes(&s, s.depth, t->n) * t->node_size;
+}
+
+static void emit_record(struct emit *e, const struct h5_bt2 *t, uint64_t i)
+{
+	/* A counting emitter comes without records. */
+	if (t->records)
+		emit_bytes(e, t->records + i * t->record_size, t->record_size);
+	else
+		emit_zero(e, t->record_size);
+}
+
+static uint16_t own_records(const struct spread *d, unsigned int u, uint64_t m)
+{
+	return (uint16_t)(u ? d->children - 1 : m);
+}
+
+/* Lays down the node at level u that covers records [first, first + m), then its sub-trees. */
+static void emit_node(struct emit *e, const struct h5_bt2 *t, const struct shape *s, unsigned int u,
+		      uint64_t first, uint64_t m, uint64_t addr)
+{
+	size_t from = e->pos;
+	struct spread d = spread_of(s, u, m);
+	emit_bytes(e, u ? "BTIN" : "BTLF", 4);
+	emit_u8(e, 0);
+	emit_u8(e, (uint8_t)t->type);
+	if (u == 0) {
+		for (uint64_t i = 0; i < m; i++)
+			emit_record(e, t, first + i);
+	} else {
+		/* A record of this node stands between the records of two children. */
+		uint64_t next = first;
+		for (uint64_t i = 0; i + 1 < d.children; i++) {
+			next += d.each + (i < d.extra);
+			emit_record(e, t, next++);
+		}
+		uint64_t child = addr + s->node_size;
+		for (uint64_t i = 0; i < d.children; i++) {
+			uint64_t below = d.each + (i < d.extra);
+			struct spread cd = spread_of(s, u - 1, below);
+			emit_u64(e, child);
+			emit_uint(e, own_records(&cd, u - 1, below), s->nrec_size);
+			emit_uint(e, below, s->level[u - 1].cum_size);
+			child += count_nodes(s, u - 1, below) * s->node_size;
+		}
+	}
+	emit_checksum(e, from);
+	emit_zero(e, s->node_size - (e->pos - from));
+
+	uint64_t next = first, child = addr + s->node_size;
+	for (uint64_t i = 0; i < d.children; i++) {
+		uint64_t below = d.each + (i < d.extra);
+		emit_node(e, t, s, u - 1, next, below, child);
+		child += count_nodes(s, u - 1, below) * s->node_size;
+		next += below + 1;
+	}
+}
+
+void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr)
+{
+	struct shape s;
+	shape_fit(&s, t);
+	struct spread d = spread_of(&s, s.depth, t->n);
+	size_t from = e->pos;
+	emit_bytes(e, "BTHD", 4);
+	emit_u8(e, 0);
+	emit_u8(e, (uint8_t)t->type);
+	emit_u32(e, t->node_size);
+	emit_u16(e, t->record_size);
+	emit_u16(e, (uint16_t)s.depth);
+	emit_u8(e, SPLIT_PERCENT);
+	emit_u8(e, MERGE_PERCENT);
+	emit_u64(e, t->n ? addr + HEADER_SIZE : H5_UNDEF);
+	emit_u16(e, own_records(&d, s.depth, t->n));
+	emit_u64(e, t->n);
+	emit_checksum(e, from);
+	if (t->n)
+		emit_node(e, t, &s, s.depth, 0, t->n, addr + HEADER_SIZE);
+}
+
+struct walk {
+	const struct h5_src *src;
+	struct shape shape;
+	enum h5_bt2_type type;
+	struct addrset seen; /* a node may stand in the tree only once */
+	uint64_t nodes_left; /* nodes do not overlap: the file bounds them, and so the set */
+	h5_bt2_fn fn;
+	void *ctx;
+};
+
+/* What is known of a node before it is read: its child pointer. */
+struct pointer {
+	uint64_t addr;
+	uint64_t nrec; /* in the node */
+	uint64_t all;  /* in the sub-tree */
+};
+
+static int damaged(struct err *err, uint64_t addr, const char *what)
+{
+	return err_set(err, -EIO, "v2 B-tree node at %" PRIu64 ": %s", addr, what);
+}
+
+/* Signature, type and checksum; raw: node size bytes. *c: behind the prefix. */
+static int check_node(const struct walk *w, const struct pointer *p, unsigned int u,
+		      const uint8_t *raw, struct cursor *c, struct err *err)
+{
+	uint64_t used = NODE_PREFIX_SIZE + p->nrec * w->shape.record_size;
+	if (u)
+		used += (p->nrec + 1) * pointer_size(&w->shape, u);
+	*c = cursor_of(raw, (size_t)used + CHECKSUM_SIZE);
+	const uint8_t *magic = cur_bytes(c, 4);
+	uint8_t version = cur_u8(c), type = cur_u8(c);
+	struct cursor sum = *c;
+	cur_skip(&sum, (size_t)used - NODE_PREFIX_SIZE);
+	uint32_t stored = cur_u32(&sum);
+	if (!cur_ok(&sum) || memcmp(magic, u ? "BTIN" : "BTLF", 4) != 0)
+		return damaged(err, p->addr, "wrong signature");
+	if (version != 0)
+		return err_set(err, -EOPNOTSUPP, "v2 B-tree node version %d", version);
+	if (type != w->type)
+		return damaged(err, p->addr, "wrong type");
+	if (stored != checksum_lookup3(raw, (size_t)used, 0))
+		return damaged(err, p->addr, "wrong checksum");
+	return 0;
+}
+
+static int read_node(struct walk *w, const struct pointer *p, unsigned int u, uint8_t *raw,
+		     struct cursor *c, struct err *err)
+{
+	if (p->nrec == 0 || p->nrec > w->shape.level[u].max)
+		return damaged(err, p->addr, "impossible number of records");
+	if (w->nodes_left-- == 0)
+		return damaged(err, p->addr, "more nodes than the file can hold");
+	int rc = addrset_add(&w->seen, p->addr);
+	if (rc < 0)
+		return err_set(err, rc, "out of memory");
+	if (rc == 0)
+		return damaged(err, p->addr, "met twice");
+	rc = h5_src_read(w->src, p->addr, raw, w->shape.node_size, err);
+	if (rc)
+		return err_wrap(err, rc, "v2 B-tree node at %" PRIu64, p->addr);
+	return check_node(w, p, u, raw, c, err);
+}
+
+static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, struct err *err);
+
+/* The sub-trees of an internal node with its records between them. records and pointers: the two
+ * arrays of the node. */
+static int walk_children(struct walk *w, const struct pointer *p, unsigned int u,
+			 struct cursor records, struct cursor pointers, struct err *err)
+{
+	const struct shape *s = &w->shape;
+	uint64_t all = p->nrec;
+	for (uint64_t i = 0; i <= p->nrec; i++) {
+		struct pointer child;
+		child.addr = cur_u64(&pointers);
+		child.nrec = cur_uint(&pointers, s->nrec_size);
+		child.all = u > 1 ? cur_uint(&pointers, s->level[u - 1].cum_size) : child.nrec;
+		if (!add_u64(all, child.all, &all) || all > p->all)
+			return damaged(err, p->addr, "counts of records disagree");
+		int rc = walk_node(w, &child, u - 1, err);
+		if (!rc && i < p->nrec)
+			rc = w->fn(w->ctx, cur_bytes(&records, s->record_size), s->record_size,
+				   err);
+		if (rc)
+			return rc;
+	}
+	return all == p->all ? 0 : damaged(err, p->addr, "counts of records disagree");
+}
+
+static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, struct err *err)
+{
+	const struct shape *s = &w->shape;
+	auto_free uint8_t *raw = malloc(s->node_size);
+	if (!raw)
+		return err_set(err, -ENOMEM, "out of memory");
+	struct cursor c;
+	int rc = read_node(w, p, u, raw, &c, err);
+	if (rc)
+		return rc;
+	struct cursor records = cur_sub(&c, (size_t)p->nrec * s->record_size);
+	if (u)
+		return walk_children(w, p, u, records, c, err);
+	if (p->all != p->nrec)
+		return damaged(err, p->addr, "counts of records disagree");
+	for (uint64_t i = 0; i < p->nrec && !rc; i++)
+		rc = w->fn(w->ctx, cur_bytes(&records, s->record_size), s->record_size, err);
+	return rc;
+}
+
+static int read_header(struct walk *w, uint64_t addr, struct pointer *root, struct err *err)
+{
+	uint8_t raw[HEADER_SIZE];
+	int rc = h5_src_read(w->src, addr, raw, sizeof(raw), err);
+	if (rc)
+		return err_wrap(err, rc, "v2 B-tree at %" PRIu64, addr);
+	struct cursor c = cursor_of(raw, sizeof(raw));
+	const uint8_t *magic = cur_bytes(&c, 4);
+	uint8_t version = cur_u8(&c), type = cur_u8(&c);
+	uint32_t node_size = cur_u32(&c);
+	uint16_t record_size = cur_u16(&c), depth = cur_u16(&c);
+	cur_skip(&c, 2);
+	*root = (struct pointer){.addr = cur_u64(&c)};
+	root->nrec = cur_u16(&c);
+	root->all = cur_u64(&c);
+	uint32_t stored = cur_u32(&c);
+	if (memcmp(magic, "BTHD", 4) != 0)
+		return err_set(err, -EIO, "no v2 B-tree at %" PRIu64, addr);
+	if (version != 0)
+		return err_set(err, -EOPNOTSUPP, "v2 B-tree version %d", version);
+	if (stored != checksum_lookup3(raw, sizeof(raw) - CHECKSUM_SIZE, 0))
+		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": wrong checksum", addr);
+	if (type != w->type)
+		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": type %d where %d is due", addr,
+			       type, w->type);
+	if (node_size > NODE_SIZE_MAX || !shape_init(&w->shape, node_size, record_size, depth))
+		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": impossible sizes", addr);
+	return 0;
+}
+
+int h5_bt2_walk(const struct h5_src *src, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
+		void *ctx, struct err *err)
+{
+	struct walk w = {.src = src, .type = type, .fn = fn, .ctx = ctx};
+	struct pointer root;
+	int rc = read_header(&w, addr, &root, err);
+	if (rc)
+		return rc;
+	if (root.addr == H5_UNDEF || root.all == 0)
+		return root.all == 0 ? 0 : damaged(err, addr, "records without a root");
+	w.nodes_left = src->size / w.shape.node_size;
+	rc = walk_node(&w, &root, w.shape.depth, err);
+	addrset_release(&w.seen);
+	return rc;
+}

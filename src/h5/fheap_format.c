@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pure functions of their arguments; offset tables in fheap_format.h. */
+#include "fheap_format.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <base/checksum.h>
+
+enum {
+	CHECKSUM_SIZE = 4,
+	BLOCK_PREFIX_SIZE = 4 + 1 + 8, /* signature, version, heap header */
+	TINY_SHORT_MAX = 16,	       /* largest length in the first byte of an id */
+	START_ROWS = 1,		       /* as libhdf5 creates its heaps */
+	MAX_INDEX = 62,		       /* bits; heap offsets and their ends stay within 2^63 */
+	MAX_DIRECT_BITS = 31,	       /* libhdf5's limit of direct blocks */
+};
+
+static unsigned int log2_floor(uint64_t v)
+{
+	unsigned int n = 0;
+	while (v >>= 1)
+		n++;
+	return n;
+}
+
+static bool is_power_of_2(uint64_t v)
+{
+	return v && !(v & (v - 1));
+}
+
+static unsigned int width_of(uint64_t v)
+{
+	return log2_floor(v) / 8 + 1;
+}
+
+static unsigned int min_uint(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* Where huge and tiny ids begin and how much they hold (H5HF huge_init and tiny_init). */
+static void init_ids(struct fheap_table *t)
+{
+	unsigned int room = t->params.id_len - 1U;
+	t->huge_direct = room >= 16;
+	t->huge_size = min_uint(room, 8);
+	t->tiny_extended = room > TINY_SHORT_MAX + 1;
+	t->tiny_max = t->tiny_extended ? room - 1 : min_uint(room, TINY_SHORT_MAX);
+}
+
+int fheap_table_init(struct fheap_table *t, const struct h5_fheap_params *p, bool checksum,
+		     struct err *err)
+{
+	*t = (struct fheap_table){.params = *p, .checksum = checksum};
+	if (!is_power_of_2(p->table_width) || !is_power_of_2(p->start_block) ||
+	    !is_power_of_2(p->max_direct) || p->start_block > p->max_direct ||
+	    p->max_index > MAX_INDEX || p->max_direct >> MAX_DIRECT_BITS > 1)
+		return err_set(err, -EIO, "fractal heap: impossible doubling table");
+	unsigned int start_bits = log2_floor(p->start_block);
+	unsigned int direct_bits = log2_floor(p->max_direct);
+	t->row_bits = start_bits + log2_floor(p->table_width);
+	if (t->row_bits > p->max_index)
+		return err_set(err, -EIO, "fractal heap: rows larger than the heap");
+	if (t->row_bits > direct_bits + 1)
+		return err_set(err, -EIO, "fractal heap: rows larger than indirect blocks");
+	t->max_rows = p->max_index - t->row_bits + 1;
+	t->direct = direct_bits - start_bits + 2;
+	t->off_size = (p->max_index + 7U) / 8;
+	t->len_size = min_uint((direct_bits + 7) / 8, width_of(p->max_managed));
+	t->prefix = BLOCK_PREFIX_SIZE + t->off_size + (checksum ? CHECKSUM_SIZE : 0);
+	if (p->start_block <= t->prefix || p->max_managed > p->max_direct - t->prefix)
+		return err_set(err, -EIO, "fractal heap: blocks too small for objects");
+	if (p->id_len < 1U + t->off_size + t->len_size)
+		return err_set(err, -EIO, "fractal heap: ids of %d bytes are too short", p->id_len);
+	init_ids(t);
+	return 0;
+}
+
+uint64_t fheap_row_size(const struct fheap_table *t, unsigned int row)
+{
+	return row ? t->params.start_block << (row - 1) : t->params.start_block;
+}
+
+uint64_t fheap_row_offset(const struct fheap_table *t, unsigned int row)
+{
+	return row ? 1ULL << (t->row_bits + row - 1) : 0;
+}
+
+struct fheap_entry fheap_entry_at(const struct fheap_table *t, unsigned int row, unsigned int col)
+{
+	uint64_t size = fheap_row_size(t, row);
+	return (struct fheap_entry){row, col, fheap_row_offset(t, row) + col * size, size};
+}
+
+struct fheap_entry fheap_find(const struct fheap_table *t, uint64_t offset)
+{
+	unsigned int row = offset >> t->row_bits ? log2_floor(offset) - t->row_bits + 1 : 0;
+	uint64_t within = offset - fheap_row_offset(t, row);
+	return fheap_entry_at(t, row, (unsigned int)(within / fheap_row_size(t, row)));
+}
+
+unsigned int fheap_child_rows(const struct fheap_table *t, unsigned int row)
+{
+	return log2_floor(fheap_row_size(t, row)) - t->row_bits + 1;
+}
+
+uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows)
+{
+	/* What one block of each row may hold; an indirect one as many rows as make up its size. */
+	uint64_t room[FHEAP_MAX_ROWS], total = 0;
+	for (unsigned int row = 0; row < rows; row++) {
+		room[row] = 0;
+		if (row < t->direct)
+			room[row] = fheap_row_size(t, row) - t->prefix;
+		else
+			for (unsigned int r = 0; r < fheap_child_rows(t, row); r++)
+				room[row] += room[r] * t->params.table_width;
+		total += room[row] * t->params.table_width;
+	}
+	return total;
+}
+
+uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows)
+{
+	return BLOCK_PREFIX_SIZE + t->off_size + (uint64_t)rows * t->params.table_width * 8 +
+	       CHECKSUM_SIZE;
+}
+
+void fheap_header_encode(struct emit *e, const struct fheap_header *h)
+{
+	const struct h5_fheap_params *p = &h->params;
+	size_t from = e->pos;
+	emit_bytes(e, "FRHP", 4);
+	emit_u8(e, 0);
+	emit_u16(e, p->id_len);
+	emit_u16(e, 0); /* no filters */
+	emit_u8(e, h->flags);
+	emit_u32(e, p->max_managed);
+	emit_u64(e, h->huge_last_id);
+	emit_u64(e, h->huge_tree);
+	emit_u64(e, h->free_bytes);
+	emit_u64(e, H5_UNDEF); /* no free-space manager */
+	emit_u64(e, h->managed_bytes);
+	emit_u64(e, h->block_bytes);
+	emit_u64(e, h->iterator);
+	emit_u64(e, h->managed_n);
+	emit_u64(e, h->huge_bytes);
+	emit_u64(e, h->huge_n);
+	emit_u64(e, h->tiny_bytes);
+	emit_u64(e, h->tiny_n);
+	emit_u16(e, p->table_width);
+	emit_u64(e, p->start_block);
+	emit_u64(e, p->max_direct);
+	emit_u16(e, p->max_index);
+	emit_u16(e, START_ROWS);
+	emit_u64(e, h->root);
+	emit_u16(e, h->root_rows);
+	emit_checksum(e, from);
+}
+
+int fheap_header_decode(struct cursor *c, struct fheap_header *h, struct err *err)
+{
+	const uint8_t *start = c->pos;
+	struct h5_fheap_params *p = &h->params;
+	const uint8_t *magic = cur_bytes(c, 4);
+	uint8_t version = cur_u8(c);
+	p->id_len = cur_u16(c);
+	uint16_t filter_len = cur_u16(c);
+	h->flags = cur_u8(c);
+	p->max_managed = cur_u32(c);
+	h->huge_last_id = cur_u64(c);
+	h->huge_tree = cur_u64(c);
+	h->free_bytes = cur_u64(c);
+	cur_skip(c, 8); /* the free-space manager is a writer's business */
+	h->managed_bytes = cur_u64(c);
+	h->block_bytes = cur_u64(c);
+	h->iterator = cur_u64(c);
+	h->managed_n = cur_u64(c);
+	h->huge_bytes = cur_u64(c);
+	h->huge_n = cur_u64(c);
+	h->tiny_bytes = cur_u64(c);
+	h->tiny_n = cur_u64(c);
+	p->table_width = cur_u16(c);
+	p->start_block = cur_u64(c);
+	p->max_direct = cur_u64(c);
+	p->max_index = cur_u16(c);
+	cur_skip(c, 2); /* starting rows: likewise */
+	h->root = cur_u64(c);
+	h->root_rows = cur_u16(c);
+	uint32_t stored = cur_u32(c);
+	if (!cur_ok(c) || memcmp(magic, "FRHP", 4) != 0)
+		return err_set(err, -EIO, "no fractal heap header");
+	if (version != 0)
+		return err_set(err, -EOPNOTSUPP, "fractal heap version %d", version);
+	if (filter_len)
+		return err_set(err, -EOPNOTSUPP, "fractal heap with filters");
+	if (stored != checksum_lookup3(start, FHEAP_HEADER_SIZE - CHECKSUM_SIZE, 0))
+		return err_set(err, -EIO, "fractal heap header: wrong checksum");
+	return 0;
+}
+
+static void encode_prefix(struct emit *e, const char *magic, const struct fheap_table *t,
+			  uint64_t heap, uint64_t offset)
+{
+	emit_bytes(e, magic, 4);
+	emit_u8(e, 0);
+	emit_u64(e, heap);
+	emit_uint(e, offset, t->off_size);
+}
+
+static int decode_prefix(struct cursor *c, const char *magic, const struct fheap_table *t,
+			 uint64_t heap, uint64_t offset, struct err *err)
+{
+	const uint8_t *found = cur_bytes(c, 4);
+	uint8_t version = cur_u8(c);
+	uint64_t owner = cur_u64(c), at = cur_uint(c, t->off_size);
+	if (!cur_ok(c) || memcmp(found, magic, 4) != 0)
+		return err_set(err, -EIO, "no %s block of a fractal heap", magic);
+	if (version != 0)
+		return err_set(err, -EOPNOTSUPP, "%s block version %d", magic, version);
+	if (owner != heap || at != offset)
+		return err_set(err, -EIO, "%s block belongs elsewhere", magic);
+	return 0;
+}
+
+void fheap_direct_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,
+			 uint64_t offset, uint64_t size, const uint8_t *data, size_t n)
+{
+	size_t from = e->pos;
+	encode_prefix(e, "FHDB", t, heap, offset);
+	size_t sum_at = e->pos;
+	if (t->checksum)
+		emit_u32(e, 0);
+	emit_bytes(e, data, n);
+	emit_zero(e, (size_t)size - t->prefix - n);
+	if (t->checksum && e->buf && !e->bad)
+		emit_patch_u32(e, sum_at, checksum_lookup3(e->buf + from, (size_t)size, 0));
+}
+
+int fheap_direct_check(const struct fheap_table *t, uint64_t heap, uint64_t offset, uint8_t *block,
+		       size_t size, struct err *err)
+{
+	struct cursor c = cursor_of(block, size);
+	int rc = decode_prefix(&c, "FHDB", t, heap, offset, err);
+	if (rc || !t->checksum)
+		return rc;
+	uint8_t *field = block + cur_pos(&c);
+	uint32_t stored = cur_u32(&c);
+	if (!cur_ok(&c))
+		return err_set(err, -EIO, "FHDB block is cut off");
+	memset(field, 0, CHECKSUM_SIZE);
+	if (stored != checksum_lookup3(block, size, 0))
+		return err_set(err, -EIO, "FHDB block: wrong checksum");
+	return 0;
+}
+
+void fheap_indirect_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,
+			   uint64_t offset, unsigned int rows,
+			   uint64_t (*child)(void *ctx, const struct fheap_entry *entry), void *ctx)
+{
+	size_t from = e->pos;
+	encode_prefix(e, "FHIB", t, heap, offset);
+	for (unsigned int row = 0; row < rows; row++) {
+		for (unsigned int col = 0; col < t->params.table_width; col++) {
+			struct fheap_entry entry = fheap_entry_at(t, row, col);
+			emit_u64(e, child(ctx, &entry));
+		}
+	}
+	emit_checksum(e, from);
+}
+
+int fheap_indirect_decode(const struct fheap_table *t, uint64_t heap, uint64_t offset,
+			  const uint8_t *raw, size_t size, struct cursor *children, struct err *err)
+{
+	struct cursor c = cursor_of(raw, size);
+	int rc = decode_prefix(&c, "FHIB", t, heap, offset, err);
+	if (rc)
+		return rc;
+	*children = cur_sub(&c, size - cur_pos(&c) - CHECKSUM_SIZE);
+	uint32_t stored = cur_u32(&c);
+	if (!cur_ok(&c) || stored != checksum_lookup3(raw, size - CHECKSUM_SIZE, 0))
+		return err_set(err, -EIO, "FHIB block: wrong checksum");
+	return 0;
+}
