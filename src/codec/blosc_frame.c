@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Blosc 1 frame (c-blosc, README_CHUNK_FORMAT.rst), which is how HSDS >= 0.6 stores a compressed
+ * chunk:
+ *
+ *   +0  u8      version of the format: 2
+ *   +1  u8      version of the compressor's format: 1 for all of them
+ *   +2  u8      flags: 0x01 byte shuffle, 0x02 stored (data at +16), 0x04 bit shuffle,
+ *               0x10 blocks not split, bits 5-7 compressor
+ *   +3  u8      typesize; HSDS always writes 1
+ *   +4  u32 LE  nbytes, decoded
+ *   +8  u32 LE  blocksize, decoded bytes of a block
+ *   +12 u32 LE  cbytes, the whole frame
+ *   +16         int32 LE offset of each block, then the blocks
+ *
+ * The header is checked here against what the caller expects before libblosc sees a byte, so a
+ * frame that claims too much costs nothing. libblosc checks block offsets and lengths itself, and
+ * undoes both kinds of shuffle: byte shuffle with typesize 1 is the identity, bit shuffle is not.
+ * Decoding is single-threaded; the _ctx call shares no state between threads.
+ */
+#include "blosc_frame.h"
+
+#include <blosc.h>
+#include <errno.h>
+
+#include <base/cursor.h>
+
+enum {
+	FRAME_VERSION = 2,
+	FRAME_VERSION_COMPRESSOR = 1,
+	FRAME_FLAG_STORED = 0x02,
+	FRAME_CODEC_SHIFT = 5,
+};
+
+_Static_assert(BLOSC_FRAME_HEADER == BLOSC_MIN_HEADER_LENGTH, "Blosc 1 header");
+_Static_assert(FRAME_VERSION == BLOSC_VERSION_FORMAT, "Blosc 1 format version");
+
+/* Compressor formats in a frame -> libblosc's compressors. */
+static const int codec_of_format[] = {BLOSC_BLOSCLZ, BLOSC_LZ4, BLOSC_SNAPPY, BLOSC_ZLIB,
+				      BLOSC_ZSTD};
+enum { FORMATS = sizeof(codec_of_format) / sizeof(codec_of_format[0]) };
+
+bool blosc_frame_parse(const uint8_t *head, size_t n, uint64_t object_size, struct blosc_frame *f)
+{
+	struct cursor c = cursor_of(head, n);
+	uint8_t version = cur_u8(&c);
+	uint8_t version_compressor = cur_u8(&c);
+	f->flags = cur_u8(&c);
+	f->typesize = cur_u8(&c);
+	f->nbytes = cur_u32(&c);
+	f->blocksize = cur_u32(&c);
+	uint32_t cbytes = cur_u32(&c);
+	return cur_ok(&c) && version == FRAME_VERSION &&
+	       version_compressor == FRAME_VERSION_COMPRESSOR && f->typesize > 0 &&
+	       cbytes == object_size;
+}
+
+static int check_codec(const struct blosc_frame *f, struct err *err)
+{
+	unsigned int format = f->flags >> FRAME_CODEC_SHIFT;
+	const char *name = NULL;
+	if (f->flags & FRAME_FLAG_STORED)
+		return 0;
+	if (format >= FORMATS || blosc_compcode_to_compname(codec_of_format[format], &name) < 0)
+		return err_set(err, -EOPNOTSUPP, "Blosc frame: compressor %u is not built in",
+			       format);
+	return 0;
+}
+
+static int check(const struct blosc_frame *f, const uint8_t *in, size_t n, uint64_t limit,
+		 struct err *err)
+{
+	if (f->nbytes > limit)
+		return err_set(err, -EIO, "Blosc frame says %u bytes, at most %llu are expected",
+			       f->nbytes, (unsigned long long)limit);
+	if (f->nbytes > 0 && (f->blocksize == 0 || f->blocksize > f->nbytes))
+		return err_set(err, -EIO, "Blosc frame of %u bytes has blocks of %u", f->nbytes,
+			       f->blocksize);
+	size_t nbytes = 0;
+	if (blosc_cbuffer_validate(in, n, &nbytes) < 0 || nbytes != f->nbytes)
+		return err_set(err, -EIO, "Blosc frame has a damaged header");
+	return check_codec(f, err);
+}
+
+int blosc_frame_decode(const struct blosc_frame *f, const uint8_t *in, size_t n, uint64_t limit,
+		       struct bytes *out, struct err *err)
+{
+	int rc = check(f, in, n, limit, err);
+	if (rc)
+		return rc;
+	/* libblosc wants a destination even for nothing. */
+	rc = bytes_reserve(out, f->nbytes ? f->nbytes : 1);
+	if (rc)
+		return err_errno(err, rc, "Blosc frame of %u bytes", f->nbytes);
+	int got = blosc_decompress_ctx(in, out->data, f->nbytes, 1);
+	if (got < 0 || (uint32_t)got != f->nbytes)
+		return err_set(err, -EIO, "Blosc frame is damaged (%zu bytes, says %u decoded)", n,
+			       f->nbytes);
+	out->len = f->nbytes;
+	return 0;
+}

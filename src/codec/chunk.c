@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stored chunk object back into elements. Which filters were really applied depends on the
+ * version of HSDS that wrote the object, not on what the dataset records, so the form is sniffed
+ * (doc/BUCKET.md, "Filters as found in stored chunks"):
+ *
+ *   1. a Blosc 1 frame: byte 0 is 2 and its length is the object's;
+ *   2. else a zlib stream, where any compressor is recorded; with shuffle recorded too, its bytes
+ *      are shuffled, except in schema v1;
+ *   3. else plain bytes; a shuffle recorded alone was never applied.
+ *   Then, where bitshuffle is recorded, HSDS's own bitshuffle form may be inside.
+ *
+ * Where the type has a fixed size, the length decides what is ambiguous: plain bytes of exactly
+ * the right length stay plain unless a compressor is recorded and the form decodes to the right
+ * length too. Pure; any thread.
+ */
+#include <codec/chunk.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "bitshuffle.h"
+#include "blosc_frame.h"
+#include "elements.h"
+#include "recorded.h"
+#include "shuffle.h"
+#include "zstream.h"
+
+/* hsload drops fletcher32 from the list of filters of a file that it links, not from its bytes. */
+enum { DROPPED_CHECKSUM = 4 };
+
+struct decoding {
+	const struct codec_chunk *chunk;
+	struct recorded recorded;
+	size_t elem_size;  /* stored bytes of an element, 0 for variable length */
+	uint64_t expected; /* bytes of the decoded chunk, when elem_size > 0 */
+	uint64_t limit;	   /* no filter may give more */
+	struct err *err;
+};
+
+static int decoding_init(struct decoding *d, const struct codec_chunk *c, struct err *err)
+{
+	*d = (struct decoding){.chunk = c, .recorded = recorded_of(c->pipeline), .err = err};
+	uint64_t size = codec_stored_elem_size(c->type);
+	d->limit = c->max_bytes;
+	if (size == 0)
+		return 0;
+	if (!mul_u64(size, c->nelems, &d->expected) || d->expected > SIZE_MAX / 2)
+		return err_set(err, -EIO, "a chunk of %llu elements of %llu bytes is too large",
+			       (unsigned long long)c->nelems, (unsigned long long)size);
+	d->elem_size = (size_t)size;
+	d->limit = d->recorded.bitshuffle ? bitshuffle_bound(d->expected) : d->expected;
+	return 0;
+}
+
+static bool plain_fits(const struct decoding *d, size_t n)
+{
+	return d->elem_size > 0 && n == d->expected;
+}
+
+static int unshuffle(struct decoding *d, struct bytes *b)
+{
+	struct bytes plain auto_bytes = {0};
+	if (b->len == 0)
+		return 0;
+	int rc = bytes_reserve(&plain, b->len);
+	if (rc)
+		return err_errno(d->err, rc, "shuffle");
+	unshuffle_bytes(plain.data, b->data, b->len, d->elem_size);
+	plain.len = b->len;
+	bytes_release(b);
+	*b = plain;
+	plain = (struct bytes){0};
+	return 0;
+}
+
+static int undo_zlib(struct decoding *d, const struct bytes *stored, struct bytes *out)
+{
+	size_t left = 0;
+	int rc = zstream_inflate(stored->data, stored->len, d->limit, out, &left, d->err);
+	if (rc)
+		return rc;
+	if (left != 0 && left != DROPPED_CHECKSUM)
+		return err_set(d->err, -EIO, "%zu bytes behind the zlib stream", left);
+	bool shuffled = d->recorded.shuffle && !d->chunk->schema_v1;
+	return shuffled && plain_fits(d, out->len) ? unshuffle(d, out) : 0;
+}
+
+/* A frame, and not plain bytes that look like one. */
+static bool is_frame(const struct decoding *d, const struct bytes *stored, struct blosc_frame *f)
+{
+	if (!blosc_frame_parse(stored->data, stored->len, stored->len, f))
+		return false;
+	return !plain_fits(d, stored->len) || (d->recorded.compressor && f->nbytes <= d->limit);
+}
+
+static int undo_bitshuffle(struct decoding *d, struct bytes *b)
+{
+	struct bytes plain auto_bytes = {0};
+	if (!d->recorded.bitshuffle || d->elem_size == 0 ||
+	    !bitshuffle_looks_like(b->data, b->len, d->expected))
+		return 0;
+	int rc = bitshuffle_decode(b->data, b->len, d->elem_size, d->expected, &plain, d->err);
+	if (rc)
+		return rc;
+	bytes_release(b);
+	*b = plain;
+	plain = (struct bytes){0};
+	return 0;
+}
+
+/* From stored to *out, which then owns the decoded bytes: new ones, or those of stored (which is
+ * empty then). */
+static int undo_filters(struct decoding *d, struct bytes *stored, struct bytes *out)
+{
+	struct blosc_frame frame;
+	int rc = 0;
+	if (is_frame(d, stored, &frame)) {
+		rc = blosc_frame_decode(&frame, stored->data, stored->len, d->limit, out, d->err);
+	} else if (d->recorded.compressor && zstream_looks_like(stored->data, stored->len)) {
+		rc = undo_zlib(d, stored, out);
+		if (rc == -EIO && plain_fits(d, stored->len)) { /* plain bytes that look like it */
+			bytes_release(out);
+			rc = 0;
+		}
+	}
+	if (rc == 0 && !out->data) {
+		*out = *stored;
+		*stored = (struct bytes){0};
+	}
+	return rc ? rc : undo_bitshuffle(d, out);
+}
+
+static int wrong_length(const struct decoding *d, size_t n)
+{
+	const struct recorded *r = &d->recorded;
+	if (r->unknown && !r->deflate)
+		return err_set(
+			d->err, -EOPNOTSUPP,
+			"chunk has %zu bytes, its shape needs %llu: filter %u is not built in", n,
+			(unsigned long long)d->expected, r->unknown);
+	return err_set(d->err, -EIO, "chunk has %zu bytes, its shape needs %llu", n,
+		       (unsigned long long)d->expected);
+}
+
+int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
+		       struct err *err)
+{
+	struct bytes plain auto_bytes = {0};
+	struct decoding d;
+	*out = (struct elems){0};
+	int rc = decoding_init(&d, c, err);
+	if (rc)
+		return rc;
+	rc = undo_filters(&d, stored, &plain);
+	if (rc)
+		return rc;
+	if (d.elem_size > 0 && plain.len != d.expected)
+		return wrong_length(&d, plain.len);
+	if (d.elem_size == 0 && plain.len > c->max_bytes)
+		return err_set(err, -EIO, "chunk has %zu bytes, at most %llu are allowed",
+			       plain.len, (unsigned long long)c->max_bytes);
+	if (dtype_is_plain(c->type)) {
+		out->fixed = plain;
+		plain = (struct bytes){0};
+		return 0;
+	}
+	rc = elements_decode(c, plain.data, plain.len, out, err);
+	if (rc)
+		elems_release(out);
+	return rc;
+}
+
+int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
+		       uint64_t object_size, uint64_t max_bytes, uint64_t *decoded, struct err *err)
+{
+	struct recorded r = recorded_of(p);
+	struct blosc_frame frame;
+	uint64_t size = object_size;
+	if (n < min_u64(BLOSC_FRAME_HEADER, object_size))
+		return err_set(err, -EAGAIN, "%zu bytes do not tell the decoded size", n);
+	if (blosc_frame_parse(head, n, object_size, &frame))
+		size = frame.nbytes;
+	else if (r.compressor && zstream_looks_like(head, n))
+		return err_set(err, -EAGAIN, "a zlib stream does not tell its decoded size");
+	if (size > max_bytes)
+		return err_set(err, -EFBIG, "chunk has %llu bytes, at most %llu are allowed",
+			       (unsigned long long)size, (unsigned long long)max_bytes);
+	*decoded = size;
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HDF5's byte shuffle (filter 2): byte k of every element, then byte k + 1 of every element, and
+ * so on; the n % elem_size bytes behind the last whole element stay as they are. */
+#ifndef CODEC_SHUFFLE_H
+#define CODEC_SHUFFLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* to: n bytes that do not overlap from. elem_size 0 and 1: a copy. */
+void shuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
+void unshuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zlib streams (RFC 1950) of deflate data (RFC 1951). The stored form, 3.2.4:
+ *
+ *   +0  u8      0x78: deflate, 32 KiB window
+ *   +1  u8      0x01: no dictionary, fastest, check bits
+ *   then for each block of at most 65,535 bytes
+ *   +0  u8      bit 0: last block; bits 1-2: 0 = stored
+ *   +1  u16 LE  LEN
+ *   +3  u16 LE  ~LEN
+ *   +5          LEN bytes
+ *   then
+ *   +0  u32 BE  adler32 of all bytes
+ *
+ * Its length follows from n alone. No bytes at all still need one (empty) last block.
+ * Pure; no state between calls.
+ */
+#include "zstream.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <base/emit.h>
+
+enum {
+	BLOCK_MAX = 65535,
+	BLOCK_HEADER = 5,
+	STREAM_HEADER = 2,
+	STREAM_TRAILER = 4,
+	INFLATE_RATIO = 1032,	  /* deflate expands no byte to more than that */
+	INFLATE_SLACK = 64,	  /* what a stream's last bits may add */
+	INFLATE_FIRST = 16 << 20, /* room at first; pages that stay untouched cost nothing */
+};
+
+bool zstream_looks_like(const uint8_t *in, size_t n)
+{
+	return n >= STREAM_HEADER && (in[0] & 0x0f) == Z_DEFLATED && in[0] >> 4 <= 7 &&
+	       (in[1] & 0x20) == 0 && (in[0] << 8 | in[1]) % 31 == 0;
+}
+
+static void inflate_cleanup(z_stream **z)
+{
+	inflateEnd(*z);
+}
+
+/* Room for more output, never for more than `most` in all. */
+static int grow(struct bytes *out, uint64_t most)
+{
+	uint64_t want = out->len == 0 ? INFLATE_FIRST : out->len;
+	want = min_u64(max_u64(want, INFLATE_FIRST), most - out->len);
+	if (want > SIZE_MAX)
+		return -ENOMEM;
+	return bytes_reserve(out, (size_t)want);
+}
+
+static int inflate_error(int zrc, const z_stream *z, size_t n, struct err *err)
+{
+	if (zrc == Z_MEM_ERROR)
+		return err_errno(err, -ENOMEM, "zlib");
+	if (zrc == Z_BUF_ERROR)
+		return err_set(err, -EIO, "zlib stream of %zu bytes is cut off", n);
+	return err_set(err, -EIO, "zlib stream is damaged: %s", z->msg ? z->msg : "bad data");
+}
+
+int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
+		    struct err *err)
+{
+	z_stream stream = {0};
+	if (inflateInit(&stream) != Z_OK)
+		return err_errno(err, -ENOMEM, "zlib");
+	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;
+
+	/* One byte more than allowed, to see that a stream goes on; never more than n can hold. */
+	uint64_t possible = 0;
+	if (!mul_u64(n, INFLATE_RATIO, &possible) || !add_u64(possible, INFLATE_SLACK, &possible))
+		possible = UINT64_MAX;
+	uint64_t most = min_u64(limit == UINT64_MAX ? limit : limit + 1, possible);
+
+	size_t used = 0;
+	int zrc = Z_OK;
+	while (zrc != Z_STREAM_END) {
+		if (out->len == out->cap || out->len == 0) {
+			int rc = out->len < most ? grow(out, most) : 0;
+			if (rc)
+				return err_errno(err, rc, "zlib stream of %zu bytes", n);
+		}
+		uInt room = (uInt)min_u64(min_u64(out->cap, most) - out->len, UINT_MAX);
+		uInt feed = (uInt)min_u64(n - used, UINT_MAX);
+		z->next_in = (z_const Bytef *)(uintptr_t)(in + used);
+		z->avail_in = feed;
+		z->next_out = out->data + out->len;
+		z->avail_out = room;
+		zrc = inflate(z, Z_NO_FLUSH);
+		used += feed - z->avail_in;
+		out->len += room - z->avail_out;
+		if (out->len > limit)
+			return err_set(err, -EIO, "zlib stream inflates to more than %llu bytes",
+				       (unsigned long long)limit);
+		if (zrc != Z_OK && zrc != Z_STREAM_END)
+			return inflate_error(zrc, z, n, err);
+	}
+	*left = n - used;
+	return 0;
+}
+
+uint64_t zstream_stored_size(uint64_t n)
+{
+	uint64_t blocks = n ? div_up_u64(n, BLOCK_MAX) : 1;
+	uint64_t size = blocks * BLOCK_HEADER + STREAM_HEADER + STREAM_TRAILER;
+	return add_u64(size, n, &size) ? size : UINT64_MAX;
+}
+
+uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n)
+{
+	size_t size = (size_t)zstream_stored_size(n);
+	uint8_t *out = end - size;
+	struct emit e = emit_to(out, size);
+	emit_u8(&e, 0x78);
+	emit_u8(&e, 0x01);
+	uLong adler = adler32(0, NULL, 0);
+	do {
+		/* When src is the n bytes in front of end, each block moves towards the front by
+		 * at least 4 bytes, so its header never reaches bytes that are still to move. */
+		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
+		adler = adler32(adler, src, (uInt)len);
+		emit_u8(&e, n == len);
+		emit_u16(&e, (uint16_t)len);
+		emit_u16(&e, (uint16_t)~len);
+		memmove(out + e.pos, src, len);
+		e.pos += len;
+		src += len;
+		n -= len;
+	} while (n > 0);
+	for (int shift = 24; shift >= 0; shift -= 8)
+		emit_u8(&e, (uint8_t)(adler >> shift));
+	return out;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Input: +0 choice of pipeline, +1 element size, +2 bytes. The bytes are a chunk to encode: what
+ * comes back must be the chunk, and zlib must take the deflate stream. The bytes are also a
+ * stream to decode: what decodes must survive another round.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <codec/chunk.h>
+
+enum { HEADER = 2, MOST = 1 << 20 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const uint32_t pipelines[8][4] = {
+	{0},
+	{FILTER_SHUFFLE},
+	{FILTER_DEFLATE},
+	{FILTER_FLETCHER32},
+	{FILTER_SHUFFLE, FILTER_DEFLATE},
+	{FILTER_SHUFFLE, FILTER_DEFLATE, FILTER_FLETCHER32},
+	{FILTER_FLETCHER32, FILTER_SHUFFLE, FILTER_DEFLATE},
+	{FILTER_DEFLATE, FILTER_SHUFFLE, FILTER_DEFLATE, FILTER_FLETCHER32},
+};
+
+static void require(int truth)
+{
+	if (!truth)
+		abort();
+}
+
+static void round_trip(const struct pipeline *p, uint32_t elem_size, const uint8_t *x, size_t n)
+{
+	size_t size = (size_t)codec_stored_size(p, n);
+	uint8_t *encoded = malloc(size ? size : 1);
+	struct bytes back = {0};
+	require(encoded != NULL);
+	require(codec_stored_encode(p, elem_size, x, n, encoded, size, NULL) == 0);
+	require(codec_hdf5_decode(p, 0, elem_size, encoded, size, n, &back, NULL) == 0);
+	require(back.len == n && (n == 0 || memcmp(back.data, x, n) == 0));
+	bytes_release(&back);
+	if (p->n == 1 && p->f[0].id == FILTER_DEFLATE) {
+		uint8_t *plain = malloc(n + 1);
+		uLongf got = n + 1;
+		require(plain && uncompress(plain, &got, encoded, size) == Z_OK);
+		require(got == n && memcmp(plain, x, n) == 0);
+		free(plain);
+	}
+	free(encoded);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < HEADER)
+		return 0;
+	const uint32_t *ids = pipelines[data[0] % 8];
+	uint32_t elem_size = data[1];
+	struct pipeline p = {0};
+	while (p.n < 4 && ids[p.n]) {
+		p.f[p.n].id = ids[p.n];
+		p.n++;
+	}
+	round_trip(&p, elem_size, data + HEADER, size - HEADER);
+	struct bytes plain = {0};
+	uint32_t mask = data[0] >> 4;
+	if (codec_hdf5_decode(&p, mask, elem_size, data + HEADER, size - HEADER, MOST, &plain,
+			      NULL) == 0) {
+		require(plain.len <= MOST);
+		round_trip(&p, elem_size, plain.data ? plain.data : data, plain.len);
+	}
+	bytes_release(&plain);
+	return 0;
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sniffing: every form in which HSDS has stored a chunk, and every way to damage one. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <blosc.h>
+#include <errno.h>
+#include <lz4.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <codec/chunk.h>
+
+enum { ELEMS = 1000, SIZE = 4, BYTES = ELEMS * SIZE };
+
+struct fixture {
+	struct arena *arena;
+	const struct dtype *i32;
+	const struct dtype *text; /* vlen string */
+	uint8_t plain[BYTES];
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+	f.arena = arena_new(1 << 20);
+	f.i32 = dtype_integer(f.arena, SIZE, true, false, NULL);
+	f.text = dtype_vlen_string(f.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
+	for (size_t i = 0; i < BYTES; i++)
+		f.plain[i] = (uint8_t)(i % SIZE == 0   ? i / SIZE
+				       : i % SIZE == 1 ? i / SIZE / 256
+						       : 0);
+	*state = &f;
+	return f.arena && f.i32 && f.text ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	arena_free(f->arena);
+	return 0;
+}
+
+static struct pipeline pipeline_of(uint32_t a, uint32_t b, uint32_t c)
+{
+	struct pipeline p = {0};
+	const uint32_t ids[] = {a, b, c};
+	for (size_t i = 0; i < 3; i++)
+		if (ids[i])
+			p.f[p.n++].id = ids[i];
+	return p;
+}
+
+/* ---- encoders, written from the formats, not from the decoder ---- */
+
+static void add(struct bytes *b, const void *data, size_t n)
+{
+	assert_int_equal(bytes_append(b, data, n), 0);
+}
+
+static void add_be(struct bytes *b, uint64_t v, unsigned int n)
+{
+	while (n-- > 0) {
+		uint8_t byte = (uint8_t)(v >> (8 * n));
+		add(b, &byte, 1);
+	}
+}
+
+static struct bytes as_is(const void *data, size_t n)
+{
+	struct bytes b = {0};
+	add(&b, data, n);
+	return b;
+}
+
+static struct bytes as_zlib(const uint8_t *data, size_t n)
+{
+	struct bytes b = {0};
+	uLongf len = compressBound(n);
+	assert_int_equal(bytes_reserve(&b, len), 0);
+	assert_int_equal(compress2(b.data, &len, data, n, 6), Z_OK);
+	b.len = len;
+	return b;
+}
+
+static struct bytes as_blosc(const uint8_t *data, size_t n, int shuffle, const char *codec)
+{
+	struct bytes b = {0};
+	assert_int_equal(bytes_reserve(&b, n + BLOSC_MAX_OVERHEAD), 0);
+	int len = blosc_compress_ctx(5, shuffle, 1, n, data, b.data, n + BLOSC_MAX_OVERHEAD, codec,
+				     0, 1);
+	assert_true(len > 0);
+	b.len = (size_t)len;
+	return b;
+}
+
+static struct bytes as_shuffled(const uint8_t *data, size_t n, size_t size)
+{
+	struct bytes b = {0};
+	assert_int_equal(bytes_append_zero(&b, n), 0);
+	for (size_t i = 0; i < n; i++)
+		b.data[i % size * (n / size) + i / size] = data[i];
+	return b;
+}
+
+/* Bit by bit; block in elements, a multiple of 8. */
+static struct bytes as_bitshuffle(const uint8_t *data, size_t n, size_t size, size_t block)
+{
+	struct bytes b = {0};
+	size_t elems = n / size;
+	add_be(&b, n, 8);
+	add_be(&b, block * size, 4);
+	while (elems >= 8) {
+		size_t count = elems < block ? elems / 8 * 8 : block;
+		uint8_t *bits = test_calloc(count, size);
+		for (size_t e = 0; e < count; e++)
+			for (size_t bit = 0; bit < size * 8; bit++)
+				if (data[e * size + bit / 8] >> (bit % 8) & 1)
+					bits[bit * count / 8 + e / 8] |= (uint8_t)(1 << (e % 8));
+		char packed[65536];
+		int len = LZ4_compress_default((char *)bits, packed, (int)(count * size),
+					       sizeof(packed));
+		assert_true(len > 0);
+		add_be(&b, (uint64_t)len, 4);
+		add(&b, packed, (size_t)len);
+		test_free(bits);
+		data += count * size;
+		elems -= count;
+	}
+	add(&b, data, elems * size);
+	return b;
+}
+
+/* ---- helpers ---- */
+
+static int decode(const struct fixture *f, const struct pipeline *p, bool v1, struct bytes *stored,
+		  struct elems *out, struct err *err)
+{
+	const struct codec_chunk c = {
+		.type = f->i32, .nelems = ELEMS, .pipeline = p, .schema_v1 = v1};
+	return codec_chunk_decode(&c, stored, out, err);
+}
+
+static void expect_plain(const struct fixture *f, const struct pipeline *p, bool v1,
+			 struct bytes stored)
+{
+	struct elems out;
+	struct err err = ERR_INIT;
+	int rc = decode(f, p, v1, &stored, &out, &err);
+	if (rc)
+		fail_msg("%s", err.msg);
+	assert_int_equal(out.fixed.len, BYTES);
+	assert_memory_equal(out.fixed.data, f->plain, BYTES);
+	assert_int_equal(out.heap.len, 0);
+	elems_release(&out);
+	bytes_release(&stored);
+}
+
+static void expect_error(const struct fixture *f, const struct pipeline *p, struct bytes stored,
+			 int code, const char *word)
+{
+	struct elems out;
+	struct err err = ERR_INIT;
+	int rc = decode(f, p, false, &stored, &out, &err);
+	if (rc != code || !strstr(err.msg, word))
+		fail_msg("%d \"%s\" instead of %d \"%s\"", rc, err.msg, code, word);
+	assert_null(out.fixed.data);
+	assert_null(out.heap.data);
+	bytes_release(&stored);
+}
+
+/* ---- tests ---- */
+
+static void plain_bytes_are_moved_not_copied(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline p = {0};
+	struct bytes stored = as_is(f->plain, BYTES);
+	const uint8_t *data = stored.data;
+	struct elems out;
+	assert_int_equal(decode(f, &p, false, &stored, &out, NULL), 0);
+	assert_ptr_equal(out.fixed.data, data);
+	assert_null(stored.data);
+	elems_release(&out);
+}
+
+static void filters_that_are_only_recorded(void **state)
+{
+	struct fixture *f = *state;
+	static const uint32_t ids[] = {FILTER_SHUFFLE,	   FILTER_FLETCHER32, FILTER_NBIT,
+				       FILTER_SCALEOFFSET, FILTER_SZIP,	      FILTER_LZF,
+				       FILTER_DEFLATE,	   FILTER_BITSHUFFLE};
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct pipeline p = pipeline_of(ids[i], 0, 0);
+		expect_plain(f, &p, false, as_is(f->plain, BYTES));
+	}
+}
+
+static void every_blosc_frame(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const codecs[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
+	static const int shuffles[] = {BLOSC_NOSHUFFLE, BLOSC_SHUFFLE, BLOSC_BITSHUFFLE};
+	struct pipeline with[] = {pipeline_of(FILTER_DEFLATE, 0, 0),
+				  pipeline_of(FILTER_SHUFFLE, FILTER_ZSTD, 0),
+				  pipeline_of(FILTER_SHUFFLE, 0, 0), pipeline_of(0, 0, 0)};
+	for (size_t i = 0; i < 6; i++)
+		for (size_t s = 0; s < 3; s++)
+			for (size_t k = 0; k < 4; k++)
+				expect_plain(f, &with[k], k % 2,
+					     as_blosc(f->plain, BYTES, shuffles[s], codecs[i]));
+}
+
+static void zlib_and_shuffle_by_schema(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
+	struct pipeline shuffled_gz = pipeline_of(FILTER_SHUFFLE, FILTER_DEFLATE, 0);
+	expect_plain(f, &gz, false, as_zlib(f->plain, BYTES));
+	expect_plain(f, &gz, true, as_zlib(f->plain, BYTES));
+	expect_plain(f, &shuffled_gz, true, as_zlib(f->plain, BYTES));
+
+	struct bytes shuffled = as_shuffled(f->plain, BYTES, SIZE);
+	expect_plain(f, &shuffled_gz, false, as_zlib(shuffled.data, BYTES));
+	bytes_release(&shuffled);
+}
+
+static void zlib_with_a_dropped_checksum(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
+	struct bytes b = as_zlib(f->plain, BYTES);
+	add(&b, "sum!", 4);
+	expect_plain(f, &gz, false, b);
+	b = as_zlib(f->plain, BYTES);
+	add(&b, "junk!", 5);
+	expect_error(f, &gz, b, -EIO, "behind the zlib stream");
+}
+
+static void plain_that_looks_compressed(void **state)
+{
+	struct fixture *f = *state;
+	struct fixture like = *f;
+	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
+	memcpy(like.plain, "\x78\x9c", 2);
+	expect_plain(&like, &gz, false, as_is(like.plain, BYTES));
+	const uint8_t header[16] = {2, 1, 0x60,		1,	   1, 0, 0, 0, 1, 0,
+				    0, 0, BYTES & 0xff, BYTES >> 8};
+	memcpy(like.plain, header, sizeof(header));
+	struct pipeline none = {0};
+	expect_plain(&like, &none, false, as_is(like.plain, BYTES));
+}
+
+static void bitshuffle_forms(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline alone = pipeline_of(FILTER_BITSHUFFLE, 0, 0);
+	struct pipeline packed = pipeline_of(FILTER_BITSHUFFLE, FILTER_LZ4, 0);
+	struct pipeline by_name = pipeline_of(FILTER_SHUFFLE, FILTER_LZ4, 0);
+	by_name.f[0].name = "bitshuffle";
+	static const size_t blocks[] = {8, 64, 512, 2048};
+	for (size_t i = 0; i < 4; i++) {
+		expect_plain(f, &alone, false, as_bitshuffle(f->plain, BYTES, SIZE, blocks[i]));
+		struct bytes b = as_bitshuffle(f->plain, BYTES, SIZE, blocks[i]);
+		expect_plain(f, &packed, false, as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "lz4"));
+		expect_plain(f, &by_name, false, as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "zstd"));
+		bytes_release(&b);
+	}
+	/* The frame holds plain bytes when HSDS did not apply what it recorded. */
+	expect_plain(f, &packed, false, as_blosc(f->plain, BYTES, BLOSC_BITSHUFFLE, "lz4"));
+}
+
+static void bitshuffle_with_a_rest(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline p = pipeline_of(FILTER_BITSHUFFLE, 0, 0);
+	for (size_t elems = 1; elems < 40; elems++) {
+		for (size_t size = 1; size <= 9; size++) {
+			struct arena *a = arena_new(65536);
+			const struct codec_chunk c = {
+				.type = dtype_opaque(a, (uint32_t)size, "", NULL),
+				.nelems = elems,
+				.pipeline = &p};
+			struct bytes b = as_bitshuffle(f->plain, elems * size, size, 16);
+			struct elems out;
+			assert_int_equal(codec_chunk_decode(&c, &b, &out, NULL), 0);
+			assert_int_equal(out.fixed.len, elems * size);
+			assert_memory_equal(out.fixed.data, f->plain, elems * size);
+			elems_release(&out);
+			bytes_release(&b);
+			arena_free(a);
+		}
+	}
+}
+
+/* Each writes over byte `at` of a good frame of the given form. */
+static void damaged_frames(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline p = pipeline_of(FILTER_DEFLATE, 0, 0);
+	static const struct {
+		const char *name;
+		size_t at;
+		uint8_t value;
+		int code;
+		const char *word;
+	} cases[] = {
+		{"version 3", 0, 3, -EIO, "its shape needs"},
+		{"version of the compressor 2", 1, 2, -EIO, "its shape needs"},
+		{"compressor 7", 2, 0xe0, -EOPNOTSUPP, "compressor 7"},
+		{"typesize 0", 3, 0, -EIO, "its shape needs"},
+		{"more bytes than the chunk", 7, 0x70, -EIO, "at most 4000"},
+		{"fewer bytes than the chunk", 5, 1, -EIO, ""},
+		{"blocksize 0", 8, 0, -EIO, ""},
+		{"blocksize over all bytes", 11, 0x7f, -EIO, "has blocks of"},
+		{"length is not the object's", 12, 0, -EIO, ""},
+		{"offset of the first block", 17, 0xff, -EIO, "damaged"},
+		{"data", 26, 0x55, -EIO, "damaged"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bytes b = as_blosc(f->plain, BYTES, BLOSC_NOSHUFFLE, "zlib");
+		b.data[cases[i].at] = cases[i].value;
+		if (strcmp(cases[i].name, "blocksize 0") == 0)
+			memset(b.data + 8, 0, 4);
+		print_message("%s\n", cases[i].name);
+		expect_error(f, &p, b, cases[i].code, cases[i].word);
+	}
+}
+
+static void damaged_zlib(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline p = pipeline_of(FILTER_DEFLATE, 0, 0);
+	struct bytes b = as_zlib(f->plain, BYTES);
+	b.len -= 10;
+	expect_error(f, &p, b, -EIO, "cut off");
+	b = as_zlib(f->plain, BYTES);
+	b.data[b.len - 1] ^= 1;
+	expect_error(f, &p, b, -EIO, "incorrect data check");
+	b = as_zlib(f->plain, BYTES - SIZE);
+	expect_error(f, &p, b, -EIO, "3996 bytes, its shape needs 4000");
+	uint8_t *bomb = test_calloc(1, 1 << 24);
+	expect_error(f, &p, as_zlib(bomb, 1 << 24), -EIO, "more than 4000");
+	expect_error(f, &p, as_blosc(bomb, 1 << 24, BLOSC_NOSHUFFLE, "zstd"), -EIO, "at most 4000");
+	test_free(bomb);
+}
+
+static void damaged_bitshuffle(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline p = pipeline_of(FILTER_BITSHUFFLE, 0, 0);
+	static const struct {
+		const char *name;
+		size_t at;
+		uint8_t value;
+		int cut;
+		const char *word;
+	} cases[] = {
+		{"total is not the chunk's", 7, 1, 0, "its shape needs"},
+		{"block of 4 elements", 11, 16, 0, "blocks of"},
+		{"block shorter than an element", 11, 3, 0, "blocks of"},
+		{"length of a block", 12, 0x7f, 0, "does not fit"},
+		{"LZ4 data", 16, 0x00, 0, "LZ4"},
+		{"cut off", 0, 0, 1, ""},
+		{"header only", 0, 0, 2, ""},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bytes b = as_bitshuffle(f->plain, BYTES, SIZE, 32);
+		if (cases[i].cut)
+			b.len = cases[i].cut == 1 ? b.len - 3 : 12;
+		else
+			b.data[cases[i].at] = cases[i].value;
+		if (i == 1 || i == 2)
+			b.data[10] = 0;
+		print_message("%s\n", cases[i].name);
+		expect_error(f, &p, b, -EIO, cases[i].word);
+	}
+	struct bytes b = as_bitshuffle(f->plain, BYTES, SIZE, 32);
+	add(&b, "x", 1);
+	expect_error(f, &p, b, -EIO, "behind the last element");
+}
+
+static void wrong_lengths(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline none = {0};
+	struct pipeline lzf = pipeline_of(FILTER_LZF, 0, 0);
+	expect_error(f, &none, as_is(f->plain, BYTES - 1), -EIO,
+		     "3999 bytes, its shape needs 4000");
+	expect_error(f, &none, as_is(f->plain, 0), -EIO, "0 bytes, its shape needs 4000");
+	expect_error(f, &lzf, as_is(f->plain, BYTES - 1), -EOPNOTSUPP, "filter 32000");
+	struct bytes stored = as_is(f->plain, BYTES);
+	const struct codec_chunk c = {.type = f->i32, .nelems = UINT64_MAX / 2, .pipeline = &none};
+	struct elems out;
+	assert_int_equal(codec_chunk_decode(&c, &stored, &out, NULL), -EIO);
+	bytes_release(&stored);
+}
+
+static void decoded_sizes(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline none = {0};
+	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
+	struct bytes frame = as_blosc(f->plain, BYTES, BLOSC_NOSHUFFLE, "zlib");
+	struct bytes zlib = as_zlib(f->plain, BYTES);
+	uint64_t n = 0;
+	assert_int_equal(codec_decoded_size(&gz, frame.data, 16, frame.len, 1 << 20, &n, NULL), 0);
+	assert_int_equal(n, BYTES);
+	assert_int_equal(codec_decoded_size(&gz, frame.data, 16, frame.len, 3999, &n, NULL),
+			 -EFBIG);
+	assert_int_equal(codec_decoded_size(&gz, frame.data, 8, frame.len, 1 << 20, &n, NULL),
+			 -EAGAIN);
+	assert_int_equal(codec_decoded_size(&gz, zlib.data, 16, zlib.len, 1 << 20, &n, NULL),
+			 -EAGAIN);
+	assert_int_equal(codec_decoded_size(&none, zlib.data, 16, zlib.len, 1 << 20, &n, NULL), 0);
+	assert_int_equal(n, zlib.len);
+	assert_int_equal(codec_decoded_size(&none, f->plain, 16, 12345, 12344, &n, NULL), -EFBIG);
+	assert_int_equal(codec_decoded_size(&none, f->plain, 3, 3, 100, &n, NULL), 0);
+	assert_int_equal(n, 3);
+	bytes_release(&frame);
+	bytes_release(&zlib);
+}
+
+static void variable_length_in_a_frame_or_a_stream(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline gz = pipeline_of(FILTER_SHUFFLE, FILTER_DEFLATE, 0);
+	static const uint8_t raw[] = {3, 0, 0, 0, 'a', 'b', 'c', 0, 0, 0, 0, 2, 0, 0, 0, 'd', 'e'};
+	struct codec_chunk c = {.type = f->text, .nelems = 3, .pipeline = &gz, .max_bytes = 17};
+	for (int form = 0; form < 6; form++) {
+		struct bytes b = form % 3 == 0 ? as_is(raw, sizeof(raw))
+				 : form % 3 == 1
+					 ? as_zlib(raw, sizeof(raw))
+					 : as_blosc(raw, sizeof(raw), BLOSC_BITSHUFFLE, "lz4");
+		struct elems out;
+		c.max_bytes = form < 3 ? 17 : 16;
+		int rc = codec_chunk_decode(&c, &b, &out, NULL);
+		assert_int_equal(rc, form < 3 ? 0 : -EIO);
+		if (rc == 0) {
+			assert_int_equal(out.fixed.len, 48);
+			assert_int_equal(elems_get_vlen(out.fixed.data).count, 3);
+			assert_int_equal(elems_get_vlen(out.fixed.data + 16).count, 0);
+			struct elems_vlen last = elems_get_vlen(out.fixed.data + 32);
+			assert_int_equal(last.count, 2);
+			assert_memory_equal(out.heap.data + last.offset, "de", 2);
+		}
+		elems_release(&out);
+		bytes_release(&b);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plain_bytes_are_moved_not_copied),
+		cmocka_unit_test(filters_that_are_only_recorded),
+		cmocka_unit_test(every_blosc_frame),
+		cmocka_unit_test(zlib_and_shuffle_by_schema),
+		cmocka_unit_test(zlib_with_a_dropped_checksum),
+		cmocka_unit_test(plain_that_looks_compressed),
+		cmocka_unit_test(bitshuffle_forms),
+		cmocka_unit_test(bitshuffle_with_a_rest),
+		cmocka_unit_test(damaged_frames),
+		cmocka_unit_test(damaged_zlib),
+		cmocka_unit_test(damaged_bitshuffle),
+		cmocka_unit_test(wrong_lengths),
+		cmocka_unit_test(decoded_sizes),
+		cmocka_unit_test(variable_length_in_a_frame_or_a_stream),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
