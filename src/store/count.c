@@ -7,6 +7,7 @@
 
 #include "job.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -146,6 +147,7 @@ struct store *store_count_new(struct store *inner, struct err *err)
 
 void store_count_read(struct store *counting, struct store_counts *out)
 {
+	assert(counting->ops == &count_ops);
 	struct count_store *c = count_of(counting);
 	*out = (struct store_counts){
 		.gets = atomic_load(&c->gets),
