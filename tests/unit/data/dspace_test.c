@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dataspaces: element counts, limits, growth. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <data/dspace.h>
+
+#define U DSPACE_UNLIMITED
+
+static void scalar_and_null(void **state)
+{
+	struct dspace s;
+
+	dspace_scalar(&s);
+	assert_int_equal(s.cls, DSPACE_SCALAR);
+	assert_int_equal(s.rank, 0);
+	assert_int_equal(s.nelems, 1);
+	assert_false(dspace_extendible(&s));
+	dspace_null(&s);
+	assert_int_equal(s.cls, DSPACE_NULL);
+	assert_int_equal(s.rank, 0);
+	assert_int_equal(s.nelems, 0);
+	assert_false(dspace_extendible(&s));
+}
+
+static void simple(void **state)
+{
+	static const uint64_t two63 = UINT64_C(1) << 63, two62 = UINT64_C(1) << 62;
+	const struct {
+		const char *name;
+		uint32_t rank;
+		uint64_t dims[3], max[3];
+		int result;
+		uint64_t nelems;
+		bool extendible;
+	} rows[] = {
+		{"fixed", 2, {3, 4}, {3, 4}, 0, 12, false},
+		{"can grow", 2, {3, 4}, {3, 5}, 0, 12, true},
+		{"unlimited", 2, {3, 4}, {U, 4}, 0, 12, true},
+		{"empty", 2, {0, 4}, {0, 4}, 0, 0, false},
+		{"empty, unlimited", 1, {0}, {U}, 0, 0, true},
+		{"2^63", 1, {two63}, {two63}, 0, two63, false},
+		{"2^63 in two", 2, {two62, 2}, {two62, 2}, 0, two63, false},
+		{"huge but empty", 3, {two63, 0, two63}, {two63, 0, two63}, 0, 0, false},
+		{"over 2^63", 2, {two62, 3}, {two62, 3}, -E2BIG, 0, false},
+		{"over 2^64", 3, {two62, 2, 2}, {two62, 2, 2}, -E2BIG, 0, false},
+		{"wraps to a small product", 2, {two63, 2}, {two63, 2}, -E2BIG, 0, false},
+		{"unlimited extent", 1, {U}, {U}, -E2BIG, 0, false},
+		{"unlimited extent, empty", 2, {U, 0}, {U, 0}, -E2BIG, 0, false},
+		{"over its maximum", 2, {3, 4}, {3, 3}, -EINVAL, 0, false},
+		{"no dimension", 0, {0}, {0}, -EINVAL, 0, false},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct err err = ERR_INIT;
+		struct dspace s;
+		int r = dspace_simple(&s, rows[i].rank, rows[i].dims, rows[i].max, &err);
+
+		if (r != rows[i].result)
+			fail_msg("%s: %d (%s)", rows[i].name, r, err.msg);
+		assert_int_equal(err.code, r);
+		if (r < 0)
+			continue;
+		assert_int_equal(s.cls, DSPACE_SIMPLE);
+		assert_true(s.nelems == rows[i].nelems);
+		assert_int_equal(dspace_extendible(&s), rows[i].extendible);
+		for (uint32_t d = 0; d < s.rank; d++) {
+			assert_true(s.dims[d] == rows[i].dims[d]);
+			assert_true(s.max[d] == rows[i].max[d]);
+		}
+	}
+}
+
+static void without_maximum_it_is_fixed(void **state)
+{
+	uint64_t dims[DSPACE_MAX_RANK + 1];
+	struct dspace s;
+
+	for (int i = 0; i <= DSPACE_MAX_RANK; i++)
+		dims[i] = 2;
+	assert_int_equal(dspace_simple(&s, DSPACE_MAX_RANK, dims, NULL, NULL), 0);
+	assert_true(s.nelems == UINT64_C(1) << 32);
+	assert_true(s.max[DSPACE_MAX_RANK - 1] == 2);
+	assert_false(dspace_extendible(&s));
+	assert_int_equal(dspace_simple(&s, DSPACE_MAX_RANK + 1, dims, NULL, NULL), -E2BIG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scalar_and_null),
+		cmocka_unit_test(simple),
+		cmocka_unit_test(without_maximum_it_is_fixed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
