@@ -42,6 +42,11 @@ void engine_options_init(struct engine_options *opt);
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err);
 void engine_close(struct engine *e); /* no file is open */
 
+/* From one argument, "BUCKET/PATH" as a person types it, to the two: the bucket is the nearest
+ * directory, from the argument upwards, in which a store of domains is found. Heap, the caller's.
+ * -ENOENT when there is none. */
+int engine_split(const char *arg, char **bucket, char **path, struct err *err);
+
 enum engine_kind { ENGINE_DIR, ENGINE_DOMAIN, ENGINE_PLAIN };
 
 struct engine_stat {

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
+ * HDF5 file. */
+#include "hsimage.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char program[] = "hsimage";
+
+static const char help[] =
+	"usage: hsimage [OPTIONS] COMMAND [ARGUMENTS]\n"
+	"Looks into a bucket of HDF5 domains without mounting it.\n"
+	"\n"
+	"  ls [-l] BUCKET[/PATH]                     list a directory, with -l modes, sizes, "
+	"times\n"
+	"  info [--verify] BUCKET/DOMAIN             what is in a domain and what is wrong with "
+	"it;\n"
+	"                                            --verify reads all of it\n"
+	"  export [-o FILE] BUCKET/DOMAIN [FILE]     write it as an HDF5 file; - is standard "
+	"output,\n"
+	"                                            no FILE: the domain's name, in this "
+	"directory\n"
+	"\n"
+	"BUCKET/PATH: names as in a mount (\".h5\" is appended to domains without extension). The\n"
+	"bucket is the nearest directory, from the argument upwards, that has the service's "
+	"\"db\"\n"
+	"directory in it. With -b BUCKET the argument is a path in that bucket instead.\n"
+	"\n"
+	"  -b, --bucket BUCKET   a directory or file:///DIRECTORY\n"
+	"  -o OPTION[,OPTION…]   see below\n"
+	"      --log-level LEVEL the same as -o log_level=LEVEL\n"
+	"  -h, --help            this text\n"
+	"  -V, --version         the version\n"
+	"\n"
+	"Options, with their defaults:\n";
+
+static const char help_exit[] =
+	"\n"
+	"Exit status: 0 done, 1 failed (with what and why on standard error), 2 wrong usage.\n";
+
+int command_failed(const struct err *err)
+{
+	return complain(program, err);
+}
+
+int command_usage(const char *text)
+{
+	fprintf(stderr, "%s: %s\nTry: %s --help\n", program, text, program);
+	return EXIT_USAGE;
+}
+
+/* Without slashes at its ends. */
+static char *trimmed(const char *path)
+{
+	while (*path == '/')
+		path++;
+	size_t n = strlen(path);
+	while (n && path[n - 1] == '/')
+		n--;
+	return strndup(path, n);
+}
+
+int command_open(struct command *c, const char *arg)
+{
+	struct err err = ERR_INIT;
+	int rc;
+	if (c->bucket) {
+		c->bucket_path = strdup(c->bucket);
+		c->path = trimmed(arg);
+		rc = c->bucket_path && c->path ? 0 : err_set(&err, -ENOMEM, "no memory");
+	} else {
+		rc = engine_split(arg, &c->bucket_path, &c->path, &err);
+		if (rc == -ENOENT)
+			err_wrap(&err, rc, "no bucket found; -b names one");
+	}
+	if (!rc) {
+		c->options.engine.bucket = c->bucket_path;
+		c->options.engine.log = c->log;
+		rc = engine_open(&c->options.engine, &c->engine, &err);
+	}
+	return rc ? command_failed(&err) : 0;
+}
+
+void command_close(struct command *c)
+{
+	engine_close(c->engine);
+	free(c->bucket_path);
+	free(c->path);
+}
+
+static int run(struct command *c, int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct command *c, int argc, char **argv);
+	} commands[] = {{"ls", command_ls}, {"info", command_info}, {"export", command_export}};
+	if (argc < 1)
+		return command_usage("a command is wanted: ls, info or export");
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, argv[0]) == 0) {
+			c->log = log_new(program, c->options.log_level, false);
+			int status = commands[i].run(c, argc, argv);
+			command_close(c);
+			log_free(c->log);
+			return status;
+		}
+	fprintf(stderr, "%s: %s: ", program, argv[0]);
+	return command_usage("no such command");
+}
+
+/* -1: go on; else an exit status. */
+static int parse_one(struct command *c, int opt)
+{
+	struct err err = ERR_INIT;
+	int rc = 0;
+	switch (opt) {
+	case 'b':
+		c->bucket = optarg;
+		return -1;
+	case 'o':
+		rc = options_add(&c->options, optarg, &err);
+		break;
+	case 'l':
+		rc = options_log_level(&c->options, optarg, &err);
+		break;
+	case 'h':
+		printf("%s%s%s", help, options_help, help_exit);
+		return EXIT_OK;
+	case 'V':
+		printf("%s %s\n", program, HSMOUNT_VERSION);
+		return EXIT_OK;
+	default:
+		return command_usage("the command line is not understood");
+	}
+	return rc ? command_usage(err.msg) : -1;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"bucket", required_argument, NULL, 'b'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{"log-level", required_argument, NULL, 'l'},
+		{NULL, 0, NULL, 0},
+	};
+	struct command c = {0};
+	int status = -1, opt;
+	options_init(&c.options, false);
+	/* "+": what follows the command is the command's. */
+	while (status < 0 && (opt = getopt_long(argc, argv, "+b:o:hV", longs, NULL)) != -1)
+		status = parse_one(&c, opt);
+	if (status < 0) {
+		argc -= optind;
+		argv += optind;
+		optind = 0; /* the commands begin anew */
+		status = run(&c, argc, argv);
+	}
+	options_release(&c.options);
+	return status;
+}

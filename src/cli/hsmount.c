@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hsmount: shows a bucket of HDF5 domains as a file system. Everything that can be wrong is looked
+ * at before the program goes into the background, so that it is told where somebody reads it.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <fuse_front/fuse_front.h>
+
+#include "options.h"
+
+static const char program[] = "hsmount";
+
+static const char help[] =
+	"usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
+	"Shows a bucket of HDF5 domains as a tree of HDF5 files, read-only.\n"
+	"\n"
+	"BUCKET is a directory or file:///DIRECTORY. Unmount with: fusermount3 -u MOUNTPOINT\n"
+	"\n"
+	"  -f                    stay in the foreground, log to standard error\n"
+	"  -d                    log every request, too (implies -f)\n"
+	"  -s                    serve one request at a time\n"
+	"  -o OPTION[,OPTION…]   see below\n"
+	"      --log-level LEVEL the same as -o log_level=LEVEL\n"
+	"  -h, --help            this text\n"
+	"  -V, --version         the version\n"
+	"\n"
+	"Options, with their defaults:\n";
+
+static const char help_mount[] =
+	"  uid=N, gid=N          owner of all files (who mounts)\n"
+	"  umask=OCTAL           bits taken off all modes (0)\n"
+	"  allow_other           let other users in; modes are checked then\n"
+	"  default_permissions   let the kernel check modes\n"
+	"  ro                    nothing else is possible\n"
+	"and allow_root, auto_unmount, [no]dev, [no]suid, [no]exec, [no]atime as in fuse(8).\n";
+
+struct settings {
+	struct options options;
+	bool foreground, debug, single_thread;
+	bool shown; /* help or version: nothing else to do */
+	const char *bucket, *mountpoint;
+};
+
+static int usage_error(const struct err *err)
+{
+	complain(program, err);
+	fprintf(stderr, "Try: %s --help\n", program);
+	return EXIT_USAGE;
+}
+
+static int parse_one(struct settings *s, int c, struct err *err)
+{
+	switch (c) {
+	case 'f':
+		s->foreground = true;
+		return 0;
+	case 'd':
+		s->debug = s->foreground = true;
+		s->options.log_level = LOG_LEVEL_DEBUG;
+		return 0;
+	case 's':
+		s->single_thread = true;
+		return 0;
+	case 'o':
+		return options_add(&s->options, optarg, err);
+	case 'l':
+		return options_log_level(&s->options, optarg, err);
+	case 'h':
+		printf("%s%s%s", help, options_help, help_mount);
+		s->shown = true;
+		return 0;
+	case 'V':
+		printf("%s %s\n", program, HSMOUNT_VERSION);
+		s->shown = true;
+		return 0;
+	default:
+		return err_set(err, -EINVAL, "the command line is not understood");
+	}
+}
+
+static int parse(struct settings *s, int argc, char **argv, struct err *err)
+{
+	static const struct option longs[] = {
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{"log-level", required_argument, NULL, 'l'},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+	while ((c = getopt_long(argc, argv, "fdso:hV", longs, NULL)) != -1) {
+		int rc = parse_one(s, c, err);
+		if (rc || s->shown)
+			return rc;
+	}
+	if (argc - optind != 2)
+		return err_set(err, -EINVAL, "a bucket and a mount point are wanted");
+	s->bucket = argv[optind];
+	s->mountpoint = argv[optind + 1];
+	return 0;
+}
+
+/* The daemon leaves its directory. What is no directory is left to the engine to refuse. */
+static char *absolute_bucket(const char *bucket, struct err *err)
+{
+	static const char file[] = "file://";
+	if (strncmp(bucket, file, sizeof(file) - 1) == 0)
+		bucket += sizeof(file) - 1;
+	else if (strstr(bucket, "://"))
+		return strdup(bucket);
+	char *path = realpath(bucket, NULL);
+	if (!path)
+		err_errno(err, -errno, "bucket %s", bucket);
+	return path;
+}
+
+static char *absolute_mountpoint(const char *mountpoint, struct err *err)
+{
+	struct stat st;
+	char *path = realpath(mountpoint, NULL);
+	if (!path || stat(path, &st)) {
+		err_errno(err, -errno, "mount point %s", mountpoint);
+	} else if (!S_ISDIR(st.st_mode)) {
+		err_errno(err, -ENOTDIR, "mount point %s", mountpoint);
+	} else {
+		return path;
+	}
+	free(path);
+	return NULL;
+}
+
+static int serve(struct settings *s, char **argv, struct log *log, struct err *err)
+{
+	auto_free char *bucket = absolute_bucket(s->bucket, err);
+	auto_free char *mountpoint = bucket ? absolute_mountpoint(s->mountpoint, err) : NULL;
+	struct options *o = &s->options;
+	struct engine *engine = NULL;
+	if (!mountpoint)
+		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
+	/* Who lets others in wants them to be kept to what the access control lists say. */
+	int rc = o->allow_other && !o->default_permissions
+			 ? options_add(o, "default_permissions", err)
+			 : 0;
+	if (!rc && bytes_append_zero(&o->mount, 1))
+		rc = err_set(err, -ENOMEM, "no memory");
+	o->engine.bucket = bucket;
+	o->engine.log = log;
+	if (!rc)
+		rc = engine_open(&o->engine, &engine, err);
+	if (rc)
+		return rc;
+	struct fuse_front_options front = {
+		.program = argv[0],
+		.bucket = bucket,
+		.mountpoint = mountpoint,
+		.mount_options = (const char *)o->mount.data,
+		.foreground = s->foreground,
+		.debug = s->debug,
+		.single_thread = s->single_thread,
+		.uid = o->uid,
+		.gid = o->gid,
+		.umask = o->umask,
+		.metadata_ttl = o->engine.metadata_ttl,
+	};
+	rc = fuse_front_run(&front, engine, log, err);
+	engine_close(engine);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct settings s = {0};
+	struct err err = ERR_INIT;
+	int status = EXIT_OK;
+	options_init(&s.options, true);
+	int rc = parse(&s, argc, argv, &err);
+	if (rc) {
+		status = usage_error(&err);
+	} else if (!s.shown) {
+		struct log *log = log_new(program, s.options.log_level, false);
+		rc = serve(&s, argv, log, &err);
+		if (rc) {
+			log_error(log, "%s", err.msg);
+			status = EXIT_FAILED;
+		}
+		log_free(log);
+	}
+	options_release(&s.options);
+	return status;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options after -o: one table for both programs. Values are checked here, so that a wrong one is
+ * told before anything is opened. No state; main thread only.
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char options_help[] =
+	"  metadata_ttl=SECONDS  how long names and sizes are believed (1)\n"
+	"  cache_size=BYTES      memory for decoded chunks, with K, M or G (256M)\n"
+	"  workers=N             requests and decodings at once (16)\n"
+	"  filters=stored|none   show datasets with their filters, in a form that is cheap to\n"
+	"                        make (stored), or without any (none) (stored)\n"
+	"  log_level=LEVEL       error, warning, info or debug (warning)\n";
+
+void options_init(struct options *o, bool mounting)
+{
+	*o = (struct options){
+		.log_level = LOG_LEVEL_WARNING,
+		.mounting = mounting,
+		.uid = getuid(),
+		.gid = getgid(),
+	};
+	engine_options_init(&o->engine);
+}
+
+void options_release(struct options *o)
+{
+	free(o->fault);
+	bytes_release(&o->mount);
+}
+
+int complain(const char *program, const struct err *err)
+{
+	fprintf(stderr, "%s: %s\n", program, err->msg);
+	return EXIT_FAILED;
+}
+
+/* ---- values ---- */
+
+static int bad_value(struct err *err, const char *name, const char *value, const char *want)
+{
+	return err_set(err, -EINVAL, "%s=%s: %s", name, value, want);
+}
+
+/* A whole number up to max, in base 10 or 8. */
+static bool parse_number(const char *s, int base, uint64_t max, uint64_t *out)
+{
+	char *end;
+	if (s[0] < '0' || s[0] > '9')
+		return false;
+	errno = 0;
+	unsigned long long v = strtoull(s, &end, base);
+	*out = v;
+	return !errno && *end == '\0' && v <= max;
+}
+
+static bool parse_size(const char *s, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	if (s[0] < '0' || s[0] > '9')
+		return false;
+	errno = 0;
+	unsigned long long v = strtoull(s, &end, 10);
+	if (errno)
+		return false;
+	unsigned int shift = 0;
+	if (*end) {
+		const char *unit = strchr(units, *end & ~0x20);
+		if (!unit || end[1])
+			return false;
+		shift = 10 * (unsigned int)(unit - units + 1);
+	}
+	*out = (uint64_t)v << shift;
+	return *out >> shift == v;
+}
+
+static int set_ttl(struct options *o, const char *name, const char *value, struct err *err)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+	if (end == value || *end || !(seconds >= 0 && seconds <= 1e9))
+		return bad_value(err, name, value, "seconds are wanted");
+	o->engine.metadata_ttl = seconds;
+	return 0;
+}
+
+static int set_cache_size(struct options *o, const char *name, const char *value, struct err *err)
+{
+	return parse_size(value, &o->engine.cache_size)
+		       ? 0
+		       : bad_value(err, name, value,
+				   "bytes are wanted, or a number with K, M or G");
+}
+
+static int set_workers(struct options *o, const char *name, const char *value, struct err *err)
+{
+	uint64_t n;
+	if (!parse_number(value, 10, 1024, &n))
+		return bad_value(err, name, value, "a number from 0 to 1024 is wanted");
+	o->engine.workers = (unsigned int)n;
+	return 0;
+}
+
+static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
+{
+	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
+		return bad_value(err, name, value, "\"stored\" or \"none\" is wanted");
+	o->engine.no_filters = strcmp(value, "none") == 0;
+	return 0;
+}
+
+int options_log_level(struct options *o, const char *word, struct err *err)
+{
+	if (log_level_parse(word, &o->log_level))
+		return err_set(err, -EINVAL, "%s: a log level is error, warning, info or debug",
+			       word);
+	return 0;
+}
+
+static int set_log_level(struct options *o, const char *name, const char *value, struct err *err)
+{
+	return options_log_level(o, value, err);
+}
+
+static int set_fault(struct options *o, const char *name, const char *value, struct err *err)
+{
+	free(o->fault);
+	o->fault = strdup(value);
+	o->engine.debug_fault = o->fault;
+	return o->fault ? 0 : err_set(err, -ENOMEM, "no memory");
+}
+
+static int set_count(struct options *o, const char *name, const char *value, struct err *err)
+{
+	o->engine.debug_count = true;
+	return 0;
+}
+
+static int set_uid(struct options *o, const char *name, const char *value, struct err *err)
+{
+	uint64_t n;
+	if (!parse_number(value, 10, UINT32_MAX - 1, &n))
+		return bad_value(err, name, value, "a number is wanted");
+	o->uid = (uid_t)n;
+	return 0;
+}
+
+static int set_gid(struct options *o, const char *name, const char *value, struct err *err)
+{
+	uint64_t n;
+	if (!parse_number(value, 10, UINT32_MAX - 1, &n))
+		return bad_value(err, name, value, "a number is wanted");
+	o->gid = (gid_t)n;
+	return 0;
+}
+
+static int set_umask(struct options *o, const char *name, const char *value, struct err *err)
+{
+	uint64_t n;
+	if (!parse_number(value, 8, 0777, &n))
+		return bad_value(err, name, value, "an octal number is wanted");
+	o->umask = (mode_t)n;
+	return 0;
+}
+
+static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
+{
+	int rc = o->mount.len ? bytes_append(&o->mount, ",", 1) : 0;
+	if (!rc)
+		rc = bytes_append(&o->mount, name, strlen(name));
+	return rc ? err_set(err, rc, "no memory") : 0;
+}
+
+static int set_allow_other(struct options *o, const char *name, const char *value, struct err *err)
+{
+	o->allow_other = true;
+	return pass_on(o, name, value, err);
+}
+
+static int set_default_permissions(struct options *o, const char *name, const char *value,
+				   struct err *err)
+{
+	o->default_permissions = true;
+	return pass_on(o, name, value, err);
+}
+
+static int ignore(struct options *o, const char *name, const char *value, struct err *err)
+{
+	return 0;
+}
+
+/* mount(8) says "rw" when nobody has said anything, so it is no reason to fail. */
+static int note_rw(struct options *o, const char *name, const char *value, struct err *err)
+{
+	fprintf(stderr, "hsmount: mounted read-only: writing is not supported\n");
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static const struct option_def {
+	const char *name;
+	bool has_value;
+	bool only_mount;
+	int (*set)(struct options *o, const char *name, const char *value, struct err *err);
+} defs[] = {
+	{"metadata_ttl", true, false, set_ttl},
+	{"cache_size", true, false, set_cache_size},
+	{"workers", true, false, set_workers},
+	{"filters", true, false, set_filters},
+	{"log_level", true, false, set_log_level},
+	{"debug_fault", true, false, set_fault},
+	{"debug_count", false, false, set_count},
+	{"uid", true, true, set_uid},
+	{"gid", true, true, set_gid},
+	{"umask", true, true, set_umask},
+	{"allow_other", false, true, set_allow_other},
+	{"default_permissions", false, true, set_default_permissions},
+	{"allow_root", false, true, pass_on},
+	{"auto_unmount", false, true, pass_on},
+	{"nodev", false, true, pass_on},
+	{"dev", false, true, pass_on},
+	{"nosuid", false, true, pass_on},
+	{"suid", false, true, pass_on},
+	{"noexec", false, true, pass_on},
+	{"exec", false, true, pass_on},
+	{"noatime", false, true, pass_on},
+	{"atime", false, true, pass_on},
+	{"ro", false, true, ignore},
+	{"rw", false, true, note_rw},
+	/* What fstab(5) has for others. */
+	{"defaults", false, true, ignore},
+	{"auto", false, true, ignore},
+	{"noauto", false, true, ignore},
+	{"user", false, true, ignore},
+	{"nouser", false, true, ignore},
+	{"users", false, true, ignore},
+	{"nofail", false, true, ignore},
+	{"_netdev", false, true, ignore},
+};
+
+/* word: "name" or "name=value"; is taken apart. */
+static int add_one(struct options *o, char *word, struct err *err)
+{
+	char *value = strchr(word, '=');
+	if (value)
+		*value++ = '\0';
+	if (o->mounting && strncmp(word, "x-", 2) == 0)
+		return 0; /* systemd's and other readers' of fstab */
+	for (size_t i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
+		const struct option_def *d = &defs[i];
+		if (strcmp(d->name, word) != 0)
+			continue;
+		if (d->only_mount && !o->mounting)
+			return err_set(err, -EINVAL, "-o %s: only hsmount has this option", word);
+		if (d->has_value != (value != NULL))
+			return err_set(err, -EINVAL, "-o %s: %s", word,
+				       value ? "takes no value" : "wants a value");
+		return d->set(o, d->name, value, err);
+	}
+	return err_set(err, -EINVAL, "-o %s: unknown option", word);
+}
+
+int options_add(struct options *o, const char *list, struct err *err)
+{
+	auto_free char *word = malloc(strlen(list) + 1);
+	if (!word)
+		return err_set(err, -ENOMEM, "no memory");
+	for (;;) {
+		size_t n = 0;
+		for (; *list && *list != ','; list++) {
+			if (*list == '\\' && list[1])
+				list++;
+			word[n++] = *list;
+		}
+		word[n] = '\0';
+		int rc = n ? add_one(o, word, err) : 0;
+		if (rc || !*list)
+			return rc;
+		list++;
+	}
+}

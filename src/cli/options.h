@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What both programs understand after -o, and how they speak to people. Main thread only. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <base/err.h>
+#include <base/log.h>
+#include <base/mem.h>
+#include <hsmount/engine.h>
+
+/* Exit statuses of both programs. */
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct options {
+	struct engine_options engine;
+	enum log_level log_level;
+	char *fault; /* owns engine.debug_fault */
+	/* Only where something is mounted. */
+	bool mounting;
+	bool allow_other, default_permissions;
+	uid_t uid;
+	gid_t gid;
+	mode_t umask;
+	struct bytes mount; /* options for the kernel and fusermount3, comma-separated */
+};
+
+void options_init(struct options *o, bool mounting);
+void options_release(struct options *o);
+/* One argument of -o: comma-separated, "\" takes the next character as it is. -EINVAL with the
+ * reason. */
+int options_add(struct options *o, const char *list, struct err *err);
+int options_log_level(struct options *o, const char *word, struct err *err);
+
+/* "hsimage: what: why" on stderr; returns EXIT_FAILED. */
+int complain(const char *program, const struct err *err);
+/* The lines of -o that both programs have, for their --help. */
+extern const char options_help[];
+
+#endif

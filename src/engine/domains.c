@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of live images.
+ *
+ *   slot       one for each domain that was opened: its current snapshot and the last facts
+ *   build      one opening under way; whoever wants the same domain waits for it
+ *   snapshot   references: one for the slot while it is current, one for each opening
+ *
+ * A slot is idle when its current snapshot is held by nobody else; idle slots are in a list, the
+ * longest unused first. The lock guards all of this and is never held while an image or a model
+ * is opened, asked or freed: what a change leaves without reference is collected in a list and
+ * freed after the lock is released.
+ */
+/* A failed insertion must not end the process: the entry's handle then has no table. */
+#define HASH_NONFATAL_OOM 1
+#include "domains.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "internal.h"
+
+enum { STAT_BLOCK = 512 };
+
+struct build {
+	unsigned int refs; /* the builder and those who wait */
+	bool done;
+	int code;
+	struct err err;
+	struct snapshot *snapshot; /* when code is 0; holds a reference */
+};
+
+struct slot {
+	struct snapshot *current;
+	struct build *build;
+	struct engine_stat last; /* version 0: never opened */
+	bool idle;
+	struct slot *prev, *next; /* among the idle ones */
+	UT_hash_handle hh;
+	char path[];
+};
+
+struct domains {
+	pthread_mutex_t lock;
+	pthread_cond_t built;
+	struct slot *slots; /* in order of first use */
+	struct slot *idle;
+	unsigned int nidle;
+	uint64_t idle_bytes, live, last_version;
+};
+
+struct domains *domains_new(void)
+{
+	struct domains *t = calloc(1, sizeof(*t));
+	if (t) {
+		pthread_mutex_init(&t->lock, NULL);
+		pthread_cond_init(&t->built, NULL);
+	}
+	return t;
+}
+
+/* ---- references and idleness ---- */
+
+static void free_snapshots(struct snapshot *list)
+{
+	struct snapshot *s, *next;
+	LL_FOREACH_SAFE(list, s, next)
+	{
+		image_free(s->image);
+		free(s);
+	}
+}
+
+static void set_idle_locked(struct domains *t, struct slot *slot, bool idle)
+{
+	if (slot->idle == idle)
+		return;
+	slot->idle = idle;
+	if (idle) {
+		DL_APPEND(t->idle, slot);
+		t->nidle++;
+		t->idle_bytes += slot->current->memory;
+	} else {
+		DL_DELETE(t->idle, slot);
+		t->nidle--;
+		t->idle_bytes -= slot->current->memory;
+	}
+}
+
+static void ref_locked(struct domains *t, struct snapshot *s)
+{
+	s->refs++;
+	if (s->slot)
+		set_idle_locked(t, s->slot, false);
+}
+
+static void unref_locked(struct domains *t, struct snapshot *s, struct snapshot **garbage)
+{
+	if (--s->refs == 0) {
+		t->live--;
+		LL_PREPEND(*garbage, s);
+	} else if (s->refs == 1 && s->slot) {
+		set_idle_locked(t, s->slot, true);
+	}
+}
+
+static void drop_current_locked(struct domains *t, struct slot *slot, struct snapshot **garbage)
+{
+	struct snapshot *s = slot->current;
+	if (!s)
+		return;
+	set_idle_locked(t, slot, false);
+	slot->current = NULL;
+	s->slot = NULL;
+	unref_locked(t, s, garbage);
+}
+
+static void trim_locked(struct domains *t, struct snapshot **garbage)
+{
+	while (t->idle && (t->nidle > DOMAINS_IDLE || t->idle_bytes > DOMAINS_IDLE_BYTES))
+		drop_current_locked(t, t->idle, garbage);
+	struct slot *slot, *next;
+	HASH_ITER (hh, t->slots, slot, next) {
+		if (HASH_COUNT(t->slots) <= DOMAINS_REMEMBERED)
+			break;
+		if (slot->current || slot->build)
+			continue;
+		HASH_DEL(t->slots, slot);
+		free(slot);
+	}
+}
+
+void snapshot_close(struct snapshot *s)
+{
+	if (!s)
+		return;
+	struct domains *t = s->owner;
+	struct snapshot *garbage = NULL;
+	pthread_mutex_lock(&t->lock);
+	unref_locked(t, s, &garbage);
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free_snapshots(garbage);
+}
+
+void domains_free(struct domains *t)
+{
+	if (!t)
+		return;
+	struct snapshot *garbage = NULL;
+	struct slot *slot, *next;
+	HASH_ITER (hh, t->slots, slot, next) {
+		drop_current_locked(t, slot, &garbage);
+		HASH_DEL(t->slots, slot);
+		free(slot);
+	}
+	free_snapshots(garbage);
+	pthread_cond_destroy(&t->built);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+/* ---- opening ---- */
+
+/* The slot of a domain; NULL without memory. */
+static struct slot *get_slot_locked(struct domains *t, const char *path)
+{
+	struct slot *slot = NULL;
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot)
+		return slot;
+	size_t n = strlen(path) + 1;
+	slot = calloc(1, sizeof(*slot) + n);
+	if (!slot)
+		return NULL;
+	memcpy(slot->path, path, n);
+	HASH_ADD_STR(t->slots, path, slot);
+	if (!slot->hh.tbl) {
+		free(slot);
+		return NULL;
+	}
+	return slot;
+}
+
+/* Renders a model. Its reference is the caller's still. version 0: a new one. */
+static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir, uint64_t version,
+			struct snapshot **out, struct err *err)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(err, -ENOMEM, "no memory");
+	struct image_options opt = {
+		.flags = e->no_filters ? IMAGE_NO_FILTERS : 0,
+		.domain_dir = mount_dir,
+		.file_name = names_of_domain,
+	};
+	int rc = image_new(&e->env, e->cache, m, &opt, &s->image, err);
+	if (rc) {
+		free(s);
+		return rc;
+	}
+	s->refs = 1;
+	s->owner = e->domains;
+	s->version = version;
+	s->sees_chunks = model_sees_chunks(m);
+	s->memory = image_memory(s->image);
+	s->st = (struct engine_stat){
+		.kind = ENGINE_DOMAIN,
+		.size = image_size(s->image),
+		.size_exact = true,
+		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
+		.mtime_ns = model_modified_ns(m),
+		.ctime_ns = model_modified_ns(m),
+		.mode = stat_mode(model_domain(m), false),
+		.version = version,
+	};
+	*out = s;
+	return 0;
+}
+
+/* old: current so far, or NULL; was_idle: nobody has it open. What comes out is old, or a new
+ * snapshot with one reference. */
+static int refresh(struct engine *e, const char *path, const char *mount_dir, uint64_t new_version,
+		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
+{
+	if (old) {
+		int changed = model_changed(image_model(old->image), err);
+		if (changed < 0)
+			return changed;
+		if (!changed && (old->sees_chunks || !was_idle)) {
+			*out = old;
+			return 0;
+		}
+		/* Chunks may have changed where nobody looked: the same version, but no chunk
+		 * that is remembered. The kernel drops its pages too (engine_file_cacheable). */
+		if (!changed)
+			return new_snapshot(e, image_model(old->image), mount_dir, old->version,
+					    out, err);
+	}
+	struct model *m = NULL;
+	int rc = model_open(&e->env, e->store, e->schema, path, &m, err);
+	if (rc)
+		return rc;
+	rc = new_snapshot(e, m, mount_dir, new_version, out, err);
+	model_unref(m);
+	return rc;
+}
+
+/* The result of a build becomes the slot's; the build gets a reference of its own. */
+static void publish_locked(struct domains *t, struct slot *slot, struct build *b,
+			   struct snapshot **garbage)
+{
+	if (b->code == 0 && b->snapshot != slot->current) {
+		drop_current_locked(t, slot, garbage);
+		slot->current = b->snapshot; /* with the reference that it was born with */
+		b->snapshot->slot = slot;
+		slot->last = b->snapshot->st;
+		t->live++;
+	}
+	if (b->code == 0)
+		ref_locked(t, b->snapshot);
+	if (b->code == -ENOENT || b->code == -EISDIR) {
+		drop_current_locked(t, slot, garbage);
+		slot->last = (struct engine_stat){0};
+	}
+	slot->build = NULL;
+	b->done = true;
+	pthread_cond_broadcast(&t->built);
+}
+
+/* The lock is held when it begins and when it returns, not between. */
+static void build_locked(struct engine *e, struct slot *slot, struct build *b,
+			 const char *mount_dir, struct snapshot **garbage)
+{
+	struct domains *t = e->domains;
+	struct snapshot *old = slot->current;
+	bool was_idle = slot->idle;
+	uint64_t version = ++t->last_version;
+	slot->build = b; /* keeps the slot */
+	if (old)
+		ref_locked(t, old);
+	pthread_mutex_unlock(&t->lock);
+
+	b->code = refresh(e, slot->path, mount_dir, version, old, was_idle, &b->snapshot, &b->err);
+
+	pthread_mutex_lock(&t->lock);
+	publish_locked(t, slot, b, garbage);
+	if (old)
+		unref_locked(t, old, garbage);
+}
+
+int domains_open(struct engine *e, const char *path, const char *mount_dir, struct snapshot **out,
+		 struct err *err)
+{
+	struct domains *t = e->domains;
+	struct snapshot *garbage = NULL;
+	struct build *b = calloc(1, sizeof(*b)), *unused = NULL;
+	int rc = -ENOMEM;
+	pthread_mutex_lock(&t->lock);
+	struct slot *slot = b ? get_slot_locked(t, path) : NULL;
+	if (slot && slot->build) {
+		unused = b;
+		b = slot->build;
+		b->refs++;
+		while (!b->done)
+			pthread_cond_wait(&t->built, &t->lock);
+	} else if (slot) {
+		b->refs = 1;
+		build_locked(e, slot, b, mount_dir, &garbage);
+	}
+	if (slot) {
+		rc = b->code;
+		if (rc == 0) {
+			ref_locked(t, b->snapshot);
+			*out = b->snapshot;
+		} else {
+			err_copy(err, &b->err);
+		}
+		if (--b->refs == 0) {
+			if (rc == 0)
+				unref_locked(t, b->snapshot, &garbage);
+		} else {
+			b = NULL; /* somebody else's to free */
+		}
+	}
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free(b);
+	free(unused);
+	free_snapshots(garbage);
+	return slot ? rc : err_set(err, -ENOMEM, "no memory");
+}
+
+bool domains_recall(struct domains *t, const char *path, struct engine_stat *st)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	bool known = slot && slot->last.version;
+	if (known)
+		*st = slot->last;
+	pthread_mutex_unlock(&t->lock);
+	return known;
+}
+
+uint64_t domains_live(struct domains *t)
+{
+	pthread_mutex_lock(&t->lock);
+	uint64_t live = t->live;
+	pthread_mutex_unlock(&t->lock);
+	return live;
+}

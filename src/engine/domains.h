@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The live images of a mount, by domain. A snapshot is one image of one version of a domain; it
+ * lives as long as somebody has it open, whatever becomes of the domain meanwhile. The newest one
+ * of each domain is the current one, and stays for a while after its last close, so that opening
+ * again costs one check and no rebuilding. Any thread.
+ */
+#ifndef ENGINE_DOMAINS_H
+#define ENGINE_DOMAINS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/err.h>
+#include <hsmount/engine.h>
+#include <image/image.h>
+
+enum {
+	DOMAINS_IDLE = 64,		/* snapshots kept that nobody has open */
+	DOMAINS_IDLE_BYTES = 256 << 20, /* and the memory of their plans */
+	DOMAINS_REMEMBERED = 1 << 14,	/* domains whose last size is remembered */
+};
+
+struct domains;
+
+/* Constant, but for what its table owns. */
+struct snapshot {
+	struct image *image;
+	uint64_t version; /* never 0 */
+	bool sees_chunks; /* the version covers all data */
+	uint64_t memory;  /* bytes of the image's plan */
+	struct engine_stat st;
+	/* The table's own, under its lock. */
+	struct domains *owner;
+	unsigned int refs;
+	struct slot *slot;     /* NULL: not the current one of its domain any more */
+	struct snapshot *next; /* among those to be freed */
+};
+
+struct domains *domains_new(void);
+void domains_free(struct domains *t); /* no snapshot is open */
+
+/* The current snapshot of a domain as the bucket has it now. path: in the bucket; mount_dir: of
+ * its file in the mount. Of several callers at once, one asks and builds, the others wait for
+ * it and get what it got. -ENOENT, -EISDIR; -EIO with key and cause. Closed by snapshot_close(). */
+int domains_open(struct engine *e, const char *path, const char *mount_dir, struct snapshot **out,
+		 struct err *err);
+void snapshot_close(struct snapshot *s);
+
+/* What the last image of a domain looked like: size, blocks, times, mode, version. False when
+ * there was none. */
+bool domains_recall(struct domains *t, const char *path, struct engine_stat *st);
+uint64_t domains_live(struct domains *t);
+
+#endif

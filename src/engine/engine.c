@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Puts the layers together: pool, store stack, cache, name space, images. The only place that
+ * chooses an implementation. Any thread between open and close.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_WORKERS = 1024 };
+
+void engine_options_init(struct engine_options *opt)
+{
+	*opt = (struct engine_options){
+		.workers = 16,
+		.cache_size = UINT64_C(256) << 20,
+		.metadata_ttl = 1,
+	};
+}
+
+static int check_options(const struct engine_options *opt, struct err *err)
+{
+	if (!opt->bucket || !opt->bucket[0])
+		return err_set(err, -EINVAL, "no bucket is named");
+	if (opt->workers > MAX_WORKERS)
+		return err_set(err, -EINVAL, "%u workers: at most %d", opt->workers, MAX_WORKERS);
+	if (!(opt->metadata_ttl >= 0 && opt->metadata_ttl <= 1e9))
+		return err_set(err, -EINVAL, "metadata_ttl: not a number of seconds");
+	return 0;
+}
+
+/* "file:///a/b" and "/a/b" are directories; other schemes are not built in. */
+static int bucket_directory(const char *bucket, const char **dir, struct err *err)
+{
+	static const char file[] = "file://";
+	if (strncmp(bucket, file, sizeof(file) - 1) == 0)
+		*dir = bucket + sizeof(file) - 1;
+	else if (strstr(bucket, "://"))
+		return err_set(err, -EINVAL, "%s: only directories and file:// are buckets here",
+			       bucket);
+	else
+		*dir = bucket;
+	return **dir ? 0 : err_set(err, -EINVAL, "%s: no directory is named", bucket);
+}
+
+/* Failures below, counts on top: what a fault stops counts as a request that failed. */
+static int stack_store(struct engine *e, const struct engine_options *opt, struct err *err)
+{
+	struct err why = ERR_INIT;
+	const char *dir = NULL;
+	int rc = bucket_directory(opt->bucket, &dir, err);
+	if (rc)
+		return rc;
+	e->store = store_dir_new(&e->env, dir, &why);
+	if (e->store && opt->debug_fault) {
+		struct store *fault = store_fault_new(e->store, opt->debug_fault, &why);
+		if (!fault)
+			goto fail;
+		e->store = fault;
+	}
+	if (e->store) {
+		struct store *count = store_count_new(e->store, &why);
+		if (!count)
+			goto fail;
+		e->store = count;
+		return 0;
+	}
+fail:
+	err_copy(err, &why);
+	return why.code ? why.code : err_set(err, -ENOMEM, "no memory");
+}
+
+static int64_t wall_clock(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
+{
+	int rc = check_options(opt, err);
+	if (rc)
+		return rc;
+	struct engine *e = calloc(1, sizeof(*e));
+	if (!e)
+		return err_set(err, -ENOMEM, "no memory");
+	e->log = opt->log;
+	e->schema = schema_hsds2();
+	e->no_filters = opt->no_filters;
+	e->debug_count = opt->debug_count;
+	e->ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9);
+	e->started_ns = wall_clock();
+	rc = -ENOMEM;
+	e->pool = pool_new(opt->workers);
+	if (!e->pool)
+		goto fail;
+	e->env = env_real(e->log, e->pool);
+	rc = stack_store(e, opt, err);
+	if (rc)
+		goto fail;
+	rc = -ENOMEM;
+	e->nodes = nodes_new();
+	e->domains = domains_new();
+	e->cache = cache_new(&e->env, opt->cache_size, NULL);
+	if (!e->nodes || !e->domains || !e->cache)
+		goto fail;
+	*out = e;
+	return 0;
+fail:
+	engine_close(e);
+	return rc == -ENOMEM ? err_set(err, rc, "no memory") : rc;
+}
+
+/* Images first: they wait for their loads, which need everything else. */
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	domains_free(e->domains);
+	nodes_free(e->nodes);
+	if (e->cache)
+		cache_free(e->cache);
+	if (e->store)
+		store_free(e->store);
+	pool_free(e->pool);
+	free(e);
+}
+
+int engine_space(struct engine *e, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	return store_space(e->store, free_bytes, total_bytes);
+}
+
+void engine_get_counts(struct engine *e, struct engine_counts *out)
+{
+	struct store_counts s;
+	struct cache_stats c;
+	store_count_read(e->store, &s);
+	cache_get_stats(e->cache, &c);
+	*out = (struct engine_counts){
+		.gets = s.gets,
+		.range_gets = s.range_gets,
+		.heads = s.heads,
+		.lists = s.lists,
+		.bytes_in = s.bytes_in,
+		.failures = s.failures,
+		.in_flight_max = s.in_flight_max,
+		.cache_hits = c.hits,
+		.cache_misses = c.misses,
+		.cache_loads = c.loads,
+		.cache_bytes = c.bytes,
+		.prefetches = c.prefetches,
+		.prefetch_used = c.prefetch_used,
+		.images = domains_live(e->domains),
+	};
+}

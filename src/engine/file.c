@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open files: a domain's image, or a plain object that is read through by ranges. An open file
+ * shows the version that it was opened with until it is closed: an image because it is a snapshot,
+ * a plain object because every range is asked for on the condition of its etag. Constant after
+ * opening; any thread.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct engine_file {
+	struct engine *e;
+	struct engine_stat st;
+	char *path; /* in the bucket */
+	/* a domain */
+	struct snapshot *snapshot;
+	struct image_stream *stream;
+	/* a plain object */
+	struct store_meta meta;
+};
+
+int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **out, struct err *err)
+{
+	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
+	if (!dir)
+		return err_set(err, -ENOMEM, "no memory");
+	int rc = domains_open(e, n->path, dir, out, err);
+	/* What a name is was read before: the bucket has changed since. */
+	if (rc == -EISDIR)
+		rc = -ENOENT;
+	return rc ? err_wrap(err, rc, "domain /%s", n->path) : 0;
+}
+
+static int open_domain(struct engine_file *f, const struct node *n, struct err *err)
+{
+	int rc = domain_snapshot(f->e, n, &f->snapshot, err);
+	if (rc)
+		return rc;
+	f->stream = image_stream_new(f->snapshot->image);
+	f->st = f->snapshot->st;
+	return 0;
+}
+
+static int open_plain(struct engine_file *f, struct err *err)
+{
+	int rc = store_head(f->e->store, f->path, &f->meta, err);
+	if (rc)
+		return err_wrap(err, rc, "object %s", f->path);
+	stat_plain(&f->meta, &f->st);
+	return 0;
+}
+
+int engine_file_open(struct engine *e, const char *path, uint64_t version, struct engine_file **out,
+		     struct err *err)
+{
+	auto_node struct node *n = NULL;
+	int rc = namespace_resolve(e, path, &n, err);
+	if (rc)
+		return rc;
+	if (n->kind == ENGINE_DIR)
+		return err_set(err, -EISDIR, "%s: is a directory", path);
+	struct engine_file *f = calloc(1, sizeof(*f));
+	if (f) {
+		f->e = e;
+		f->path = strdup(n->path);
+	}
+	if (!f || !f->path) {
+		free(f);
+		return err_set(err, -ENOMEM, "no memory");
+	}
+	rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, err);
+	if (rc == 0 && version && f->st.version != version)
+		rc = err_set(err, -ESTALE, "%s: has changed", path);
+	if (rc) {
+		engine_file_close(f);
+		return rc;
+	}
+	*out = f;
+	return 0;
+}
+
+void engine_file_close(struct engine_file *f)
+{
+	if (!f)
+		return;
+	if (f->stream)
+		image_stream_free(f->stream);
+	snapshot_close(f->snapshot);
+	free(f->path);
+	free(f);
+}
+
+void engine_file_stat(struct engine_file *f, struct engine_stat *st)
+{
+	*st = f->st;
+}
+
+bool engine_file_cacheable(struct engine_file *f)
+{
+	return f->snapshot ? f->snapshot->sees_chunks : f->st.version != 0;
+}
+
+static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t offset,
+			  struct err *err)
+{
+	struct store_cond cond = {.if_match = f->meta.etag[0] ? f->meta.etag : NULL};
+	struct store_get_result res;
+	if (offset >= f->meta.size)
+		return 0;
+	n = (size_t)min_u64(n, f->meta.size - offset);
+	int rc = store_get(f->e->store, f->path, offset, n, n, &cond, &res, err);
+	ssize_t done = rc;
+	if (rc == 0) {
+		done = (ssize_t)res.body.len;
+		if (res.body.len > n)
+			done = err_set(err, -EIO, "%zu bytes were asked for, %zu came", n,
+				       res.body.len);
+		else
+			memcpy(buf, res.body.data ? res.body.data : buf, res.body.len);
+	}
+	bytes_release(&res.body);
+	return done < 0 ? err_wrap(err, (int)done, "object %s", f->path) : done;
+}
+
+ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset, struct err *err)
+{
+	if (n > SSIZE_MAX || offset > INT64_MAX)
+		return err_set(err, -EINVAL, "a range that no file has");
+	if (n == 0)
+		return 0;
+	if (!f->snapshot)
+		return read_plain(f, buf, n, offset, err);
+	ssize_t done = image_read(f->snapshot->image, f->stream, buf, n, offset, err);
+	return done < 0 ? err_wrap(err, (int)done, "domain /%s", f->path) : done;
+}
+
+int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence)
+{
+	if (whence != SEEK_DATA && whence != SEEK_HOLE)
+		return -EINVAL;
+	if (f->snapshot)
+		return image_seek(f->snapshot->image, offset, whence);
+	if (offset >= f->meta.size)
+		return -ENXIO;
+	return (int64_t)(whence == SEEK_DATA ? offset : f->meta.size);
+}

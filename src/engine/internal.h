@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The engine's own view of itself. One struct engine wires the layers together and owns the name
+ * space; its parts guard themselves:
+ *
+ *   nodes    what names are (nodes.c)          lock: nodes.lock
+ *   domains  live images by domain (domains.c) lock: domains.lock
+ *
+ * Neither lock is held during I/O, callbacks, or while the other one is taken.
+ */
+#ifndef ENGINE_INTERNAL_H
+#define ENGINE_INTERNAL_H
+
+#include <hsmount/engine.h>
+
+#include <base/env.h>
+#include <cache/cache.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "domains.h"
+#include "names.h"
+#include "nodes.h"
+
+struct engine {
+	struct env env;
+	struct log *log;
+	struct pool *pool;
+	struct store *store; /* the whole stack; its top counts */
+	struct cache *cache;
+	const struct schema_ops *schema;
+	bool no_filters, debug_count;
+	uint64_t ttl_ns;
+	int64_t started_ns; /* since the epoch: the time of directories that have none */
+	struct nodes *nodes;
+	struct domains *domains;
+};
+
+static inline uint64_t engine_now(const struct engine *e)
+{
+	return e->env.now(&e->env);
+}
+
+/* What a name of the mount is, from memory or from the bucket (namespace.c). -ENOENT; what kept
+ * the bucket from answering. The caller unrefs. */
+int namespace_resolve(struct engine *e, const char *path, struct node **out, struct err *err);
+/* For each path: does anything lie below it besides its own domain document? */
+int namespace_have_children(struct engine *e, const char *const *paths, size_t n, bool *found,
+			    struct err *err);
+/* The document or another object under this name is storage, not for a user's eyes. */
+bool namespace_is_hidden(const struct engine *e, const char *path);
+
+/* Permission bits of a file or directory from its access control list (stat.c). */
+unsigned int stat_mode(const struct domain *d, bool is_dir);
+/* The version number of a plain object's bytes. */
+uint64_t stat_plain_version(const struct store_meta *meta);
+void stat_plain(const struct store_meta *meta, struct engine_stat *st);
+/* A node as the kernel would like to see it; asks for a domain's estimated size when nothing is
+ * known of it. */
+void stat_node(struct engine *e, struct node *n, struct engine_stat *st);
+
+/* The live image of a domain node, opened or checked against the bucket; see domains_open(). */
+int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **out, struct err *err);
+
+#endif

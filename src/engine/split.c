@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One argument that names a bucket and something in it, as a person types it: the bucket is the
+ * nearest directory on the way up that has the schema's storage in it. Any thread.
+ */
+#include <hsmount/engine.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* dir holds a directory that the schema keeps its objects in. */
+static bool has_storage(const char *dir)
+{
+	const struct schema_ops *schema = schema_hsds2();
+	DIR *d = opendir(dir);
+	bool found = false;
+	struct dirent *entry;
+	if (!d)
+		return false;
+	while (!found && (entry = readdir(d))) {
+		auto_free char *prefix = names_join(entry->d_name, "");
+		found = (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN ||
+			 entry->d_type == DT_LNK) &&
+			prefix && schema->is_hidden(prefix);
+	}
+	closedir(d);
+	return found;
+}
+
+/* An absolute path whose existing part has no links and no dots; NULL with err set. The names of
+ * files in a mount need not exist in the bucket. */
+static char *absolute(const char *arg, struct err *err)
+{
+	auto_free char *head = strdup(arg);
+	size_t n = head ? strlen(head) : 0;
+	while (n > 1 && head[n - 1] == '/')
+		head[--n] = '\0';
+	while (head) {
+		auto_free char *real = realpath(n ? head : arg[0] == '/' ? "/" : ".", NULL);
+		const char *rest = arg + n;
+		while (*rest == '/')
+			rest++;
+		char *out = NULL;
+		if (real && !*rest)
+			return strdup(real);
+		if (real)
+			return asprintf(&out, "%s/%s", strcmp(real, "/") ? real : "", rest) < 0
+				       ? NULL
+				       : out;
+		if (n == 0)
+			break;
+		n = names_parent_len(head);
+		head[n] = '\0';
+	}
+	err_set(err, head ? -ENOENT : -ENOMEM, "%s: not a path", arg);
+	return NULL;
+}
+
+int engine_split(const char *arg, char **bucket, char **path, struct err *err)
+{
+	static const char file[] = "file://";
+	if (strncmp(arg, file, sizeof(file) - 1) == 0)
+		arg += sizeof(file) - 1;
+	auto_free char *whole = absolute(arg, err);
+	if (!whole)
+		return -ENOENT;
+	auto_free char *dir = strdup(whole);
+	for (size_t n = strlen(whole); dir && n > 0; n = names_parent_len(dir)) {
+		dir[n] = '\0';
+		if (!has_storage(dir))
+			continue;
+		const char *rest = whole + n;
+		while (*rest == '/')
+			rest++;
+		*path = strdup(rest);
+		*bucket = *path ? dir : NULL;
+		if (!*bucket)
+			break;
+		dir = NULL;
+		for (size_t len = strlen(*path); len && (*path)[len - 1] == '/';)
+			(*path)[--len] = '\0';
+		return 0;
+	}
+	return err_set(err, -ENOENT,
+		       "%s: no bucket on the way up (no directory holds a store of "
+		       "domains)",
+		       arg);
+}

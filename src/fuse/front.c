@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The session: mounts, serves with a few threads, unmounts. The engine's own threads start with
+ * its first request, which comes after the fork into the background.
+ */
+#include "front.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/mem.h>
+
+void front_fail(fuse_req_t req, int code, const char *what, const char *path, const struct err *err)
+{
+	switch (code) {
+	case -ENOENT:
+	case -ENODATA:
+	case -ENOTDIR:
+	case -EISDIR:
+	case -ERANGE:
+	case -ESTALE:
+		log_debug(front_of(req)->log, "%s %s: %s", what, path, err->msg);
+		break;
+	default:
+		log_error(front_of(req)->log, "%s %s: %s", what, path[0] ? path : "the bucket",
+			  err->msg[0] ? err->msg : strerror(-code));
+	}
+	fuse_reply_err(req, -code);
+}
+
+static void init(void *arg, struct fuse_conn_info *conn)
+{
+	/* Inodes are versions: what is cached under one never becomes wrong. */
+	conn->want &= ~(unsigned int)FUSE_CAP_AUTO_INVAL_DATA;
+	/* Answers are bytes in memory; a copy is faster than moving pages through a pipe. */
+	conn->want &= ~(unsigned int)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
+				      FUSE_CAP_SPLICE_MOVE);
+	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS);
+	conn->max_background = FRONT_BACKGROUND;
+	conn->congestion_threshold = FRONT_BACKGROUND * 3 / 4;
+}
+
+/* Whatever changes something. The kernel refuses it for a read-only mount before it comes here;
+ * these are for a mount that somebody has remounted. */
+static void refuse_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+			   struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+			 dev_t rdev)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_name(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
+			  const char *newname, unsigned int flags)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+			  struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+			 struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+			    size_t size, int flags)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+/* No flock and no locks: the kernel then locks locally, as the library wants it. */
+const struct fuse_lowlevel_ops front_ops = {
+	.init = init,
+	.lookup = ops_lookup,
+	.forget = ops_forget,
+	.forget_multi = ops_forget_multi,
+	.getattr = ops_getattr,
+	.access = ops_access,
+	.statfs = ops_statfs,
+	.getxattr = ops_getxattr,
+	.listxattr = ops_listxattr,
+	.opendir = ops_opendir,
+	.readdir = ops_readdir,
+	.releasedir = ops_releasedir,
+	.open = ops_open,
+	.read = ops_read,
+	.release = ops_release,
+	.lseek = ops_lseek,
+	.setattr = refuse_setattr,
+	.mknod = refuse_mknod,
+	.mkdir = refuse_mkdir,
+	.unlink = refuse_name,
+	.rmdir = refuse_name,
+	.symlink = refuse_symlink,
+	.rename = refuse_rename,
+	.link = refuse_link,
+	.create = refuse_create,
+	.write = refuse_write,
+	.setxattr = refuse_setxattr,
+	.removexattr = refuse_name,
+};
+
+/* A value in a list of options: "," and "\" must not end it. NULL without memory. */
+static char *escape(const char *s)
+{
+	char *out = malloc(2 * strlen(s) + 1), *p = out;
+	if (!out)
+		return NULL;
+	for (; *s; s++) {
+		if (*s == ',' || *s == '\\')
+			*p++ = '\\';
+		*p++ = *s;
+	}
+	*p = '\0';
+	return out;
+}
+
+static int build_args(const struct fuse_front_options *opt, struct fuse_args *args)
+{
+	auto_free char *source = escape(opt->bucket), *options = NULL;
+	if (!source || asprintf(&options, "ro,subtype=hsmount,fsname=%s%s%s", source,
+				opt->mount_options[0] ? "," : "", opt->mount_options) < 0) {
+		options = NULL;
+		return -ENOMEM;
+	}
+	if (fuse_opt_add_arg(args, opt->program) || fuse_opt_add_arg(args, "-o") ||
+	    fuse_opt_add_arg(args, options) || (opt->debug && fuse_opt_add_arg(args, "-d")))
+		return -ENOMEM;
+	return 0;
+}
+
+static int serve(struct front *f, struct fuse_session *session, struct err *err)
+{
+	int rc;
+	if (f->opt->single_thread) {
+		rc = fuse_session_loop(session);
+	} else {
+		struct fuse_loop_config *config = fuse_loop_cfg_create();
+		if (!config)
+			return err_set(err, -ENOMEM, "no memory");
+		fuse_loop_cfg_set_clone_fd(config, 0);
+		fuse_loop_cfg_set_max_threads(config, FRONT_MAX_THREADS);
+		fuse_loop_cfg_set_idle_threads(config, FRONT_IDLE_THREADS);
+		rc = fuse_session_loop_mt(session, config);
+		fuse_loop_cfg_destroy(config);
+	}
+	/* A positive number is the signal that ended it: that is how one ends. */
+	return rc < 0 ? err_errno(err, rc, "the connection to the kernel") : 0;
+}
+
+static int mount_and_serve(struct front *f, struct fuse_session *session, struct err *err)
+{
+	int rc = 0;
+	if (fuse_set_signal_handlers(session))
+		return err_set(err, -EIO, "signal handlers cannot be set");
+	if (fuse_session_mount(session, f->opt->mountpoint))
+		rc = err_set(err, -EIO, "%s: cannot be mounted on", f->opt->mountpoint);
+	if (!rc) {
+		if (fuse_daemonize(f->opt->foreground))
+			rc = err_set(err, -EIO, "cannot go into the background");
+		if (!rc && !f->opt->foreground)
+			log_to_syslog(f->log);
+		if (!rc)
+			rc = serve(f, session, err);
+		fuse_session_unmount(session);
+	}
+	fuse_remove_signal_handlers(session);
+	return rc;
+}
+
+static void end_front(struct front *f)
+{
+	front_close_handles(f);
+	inodes_free(f->inodes);
+	/* Other threads' buffers went with them. */
+	free(pthread_getspecific(f->buffer));
+	pthread_key_delete(f->buffer);
+	pthread_mutex_destroy(&f->handles_lock);
+}
+
+int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
+		   struct err *err)
+{
+	struct front f = {
+		.engine = engine,
+		.log = log,
+		.opt = opt,
+		.tuned = ATOMIC_FLAG_INIT,
+		.handles_lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	int rc = -pthread_key_create(&f.buffer, free);
+	if (rc)
+		return err_errno(err, rc, "a thread's key");
+	f.inodes = inodes_new();
+	rc = f.inodes ? build_args(opt, &args) : -ENOMEM;
+	if (rc) {
+		err_set(err, rc, "no memory");
+	} else {
+		struct fuse_session *session =
+			fuse_session_new(&args, &front_ops, sizeof(front_ops), &f);
+		rc = session ? mount_and_serve(&f, session, err)
+			     : err_set(err, -EINVAL, "the mount options are not understood");
+		if (session)
+			fuse_session_destroy(session);
+	}
+	fuse_opt_free_args(&args);
+	end_front(&f);
+	return rc;
+}

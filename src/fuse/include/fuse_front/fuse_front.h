@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The FUSE front: shows an engine at a mount point until it is unmounted. */
+#ifndef FUSE_FRONT_FUSE_FRONT_H
+#define FUSE_FRONT_FUSE_FRONT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <base/err.h>
+#include <base/log.h>
+
+struct engine;
+
+struct fuse_front_options {
+	const char *program;	   /* argv[0] */
+	const char *bucket;	   /* shown as the mount's source */
+	const char *mountpoint;	   /* absolute */
+	const char *mount_options; /* for the kernel and fusermount3, comma-separated; "" none */
+	bool foreground, debug, single_thread;
+	uid_t uid; /* owner of all files */
+	gid_t gid;
+	mode_t umask;	     /* bits taken off all modes */
+	double metadata_ttl; /* seconds that the kernel believes names and attributes */
+};
+
+/* Mounts, leaves the terminal unless in the foreground (the parent exits with status 0 when the
+ * mount is there), serves until unmounted or told to stop by SIGINT, SIGTERM or SIGHUP, unmounts.
+ * The engine and the log are borrowed. Returns 0, or a negative errno when it could not be mounted
+ * or the connection broke. */
+int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
+		   struct err *err);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two hashes over the same entries: by number, and by path and version. When two inodes come to
+ * have the same path and version (one of them by adoption), the second hash keeps the first of
+ * them; both serve the same bytes.
+ */
+/* A failed insertion must not end the process: the entry's handle then has no table. */
+#define HASH_NONFATAL_OOM 1
+#include "inodes.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+enum { ROOT_INO = 1 };
+
+struct inode {
+	uint64_t ino;
+	uint64_t nlookup;
+	struct engine_stat st;
+	UT_hash_handle by_ino, by_key;
+	/* The second key: version and path, without padding between them. */
+	uint64_t version;
+	char path[];
+};
+
+struct inodes {
+	pthread_mutex_t lock;
+	struct inode *by_ino, *by_key;
+	uint64_t last;
+};
+
+static unsigned int key_len(const char *path)
+{
+	return (unsigned int)(sizeof(uint64_t) + strlen(path));
+}
+
+static struct inode *new_inode(uint64_t ino, const char *path, const struct engine_stat *st)
+{
+	size_t n = strlen(path) + 1;
+	struct inode *i = calloc(1, sizeof(*i) + n);
+	if (!i)
+		return NULL;
+	i->ino = ino;
+	i->st = *st;
+	i->version = st->version;
+	memcpy(i->path, path, n);
+	return i;
+}
+
+static struct inode *find_ino_locked(struct inodes *t, uint64_t ino)
+{
+	struct inode *i = NULL;
+	HASH_FIND(by_ino, t->by_ino, &ino, sizeof(ino), i);
+	return i;
+}
+
+static struct inode *find_key_locked(struct inodes *t, const struct inode *like)
+{
+	struct inode *i = NULL;
+	HASH_FIND(by_key, t->by_key, &like->version, key_len(like->path), i);
+	return i;
+}
+
+static bool add_key_locked(struct inodes *t, struct inode *i)
+{
+	HASH_ADD_KEYPTR(by_key, t->by_key, &i->version, key_len(i->path), i);
+	return i->by_key.tbl != NULL;
+}
+
+static void remove_key_locked(struct inodes *t, struct inode *i)
+{
+	if (find_key_locked(t, i) == i)
+		HASH_DELETE(by_key, t->by_key, i);
+}
+
+/* False without memory: then i is not in the table. */
+static bool add_locked(struct inodes *t, struct inode *i)
+{
+	HASH_ADD(by_ino, t->by_ino, ino, sizeof(i->ino), i);
+	if (!i->by_ino.tbl)
+		return false;
+	if (add_key_locked(t, i))
+		return true;
+	HASH_DELETE(by_ino, t->by_ino, i);
+	return false;
+}
+
+struct inodes *inodes_new(void)
+{
+	const struct engine_stat root = {.kind = ENGINE_DIR};
+	struct inodes *t = calloc(1, sizeof(*t));
+	struct inode *i = new_inode(ROOT_INO, "", &root);
+	if (!t || !i || !add_locked(t, i)) {
+		free(t);
+		free(i);
+		return NULL;
+	}
+	i->nlookup = 1; /* the mount's own */
+	t->last = ROOT_INO;
+	pthread_mutex_init(&t->lock, NULL);
+	return t;
+}
+
+void inodes_free(struct inodes *t)
+{
+	if (!t)
+		return;
+	struct inode *i, *next;
+	HASH_CLEAR(by_key, t->by_key);
+	HASH_ITER (by_ino, t->by_ino, i, next) {
+		HASH_DELETE(by_ino, t->by_ino, i);
+		free(i);
+	}
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_stat *st)
+{
+	struct inode *fresh = new_inode(0, path, st);
+	uint64_t ino = 0;
+	if (!fresh)
+		return 0;
+	pthread_mutex_lock(&t->lock);
+	struct inode *i = find_key_locked(t, fresh);
+	/* A name that was a file and is a directory now cannot keep its number. */
+	if (i && i->st.kind != st->kind) {
+		remove_key_locked(t, i);
+		i = NULL;
+	}
+	if (!i) {
+		fresh->ino = t->last + 1;
+		if (add_locked(t, fresh)) {
+			t->last++;
+			i = fresh;
+			fresh = NULL;
+		}
+	}
+	if (i) {
+		i->nlookup++;
+		i->st = *st; /* who may read it can change without a new version */
+		ino = i->ino;
+	}
+	pthread_mutex_unlock(&t->lock);
+	free(fresh);
+	return ino;
+}
+
+void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup)
+{
+	struct inode *gone = NULL;
+	pthread_mutex_lock(&t->lock);
+	struct inode *i = find_ino_locked(t, ino);
+	if (i && i->ino != ROOT_INO) {
+		i->nlookup -= nlookup < i->nlookup ? nlookup : i->nlookup;
+		if (i->nlookup == 0) {
+			remove_key_locked(t, i);
+			HASH_DELETE(by_ino, t->by_ino, i);
+			gone = i;
+		}
+	}
+	pthread_mutex_unlock(&t->lock);
+	free(gone);
+}
+
+bool inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
+{
+	pthread_mutex_lock(&t->lock);
+	const struct inode *i = find_ino_locked(t, ino);
+	if (i)
+		*out = (struct inode_view){.ino = ino, .path = i->path, .st = i->st};
+	pthread_mutex_unlock(&t->lock);
+	return i != NULL;
+}
+
+bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st)
+{
+	pthread_mutex_lock(&t->lock);
+	struct inode *i = find_ino_locked(t, ino);
+	bool same = i && i->version == st->version;
+	if (i && i->version == 0) {
+		remove_key_locked(t, i);
+		i->version = st->version;
+		i->st = *st;
+		/* Without memory it is only found by its number, and looked up again as another
+		 * inode. */
+		if (!find_key_locked(t, i))
+			add_key_locked(t, i);
+		same = true;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return same;
+}

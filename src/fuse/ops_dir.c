@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Directories. An open directory is a copy of its listing, taken when reading begins (and again
+ * when a program rewinds); offset i + 1 is behind entry i. Its lock is for programs that read one
+ * directory handle in several threads.
+ */
+#include "front.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/mem.h>
+
+#define NO_INO 0xffffffffU /* libfuse's word for "not known here" */
+
+enum { READDIR_MAX = 1 << 20 /* bytes of one answer */ };
+
+struct dir_entry {
+	char *name;
+	mode_t type;
+};
+
+struct dir {
+	pthread_mutex_t lock;
+	struct dir_entry *entries;
+	size_t n, cap;
+	bool filled;
+};
+
+static struct dir *dir_of(const struct fuse_file_info *fi)
+{
+	return (struct dir *)(uintptr_t)fi->fh;
+}
+
+static void clear_locked(struct dir *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free(d->entries[i].name);
+	d->n = 0;
+	d->filled = false;
+}
+
+static int add_entry(struct dir *d, const char *name, mode_t type)
+{
+	if (d->n == d->cap) {
+		size_t cap = d->cap ? d->cap * 2 : 64;
+		struct dir_entry *entries = reallocarray(d->entries, cap, sizeof(*entries));
+		if (!entries)
+			return -ENOMEM;
+		d->entries = entries;
+		d->cap = cap;
+	}
+	char *copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	d->entries[d->n++] = (struct dir_entry){.name = copy, .type = type};
+	return 0;
+}
+
+static int add_listed(void *arg, const char *name, enum engine_kind kind)
+{
+	return add_entry(arg, name, kind == ENGINE_DIR ? S_IFDIR : S_IFREG);
+}
+
+static int fill_locked(struct front *f, struct dir *d, const char *path, struct err *err)
+{
+	clear_locked(d);
+	int rc = add_entry(d, ".", S_IFDIR);
+	if (!rc)
+		rc = add_entry(d, "..", S_IFDIR);
+	if (rc)
+		return err_set(err, rc, "no memory");
+	rc = engine_list(f->engine, path, add_listed, d, err);
+	d->filled = rc == 0;
+	return rc;
+}
+
+void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct dir *d = calloc(1, sizeof(*d));
+	if (!d) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	pthread_mutex_init(&d->lock, NULL);
+	fi->fh = (uintptr_t)d;
+	if (fuse_reply_open(req, fi) == -ENOENT) { /* the kernel gave up waiting */
+		pthread_mutex_destroy(&d->lock);
+		free(d);
+	}
+}
+
+void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	struct front *f = front_of(req);
+	struct dir *d = dir_of(fi);
+	struct inode_view view;
+	struct err err = ERR_INIT;
+	size_t room = size < READDIR_MAX ? size : READDIR_MAX, used = 0;
+	auto_free char *buf = malloc(room ? room : 1);
+	if (!buf || off < 0 || !inodes_get(f->inodes, ino, &view)) {
+		fuse_reply_err(req, buf ? EINVAL : ENOMEM);
+		return;
+	}
+	pthread_mutex_lock(&d->lock);
+	int rc = off == 0 || !d->filled ? fill_locked(f, d, view.path, &err) : 0;
+	for (size_t i = (size_t)off; !rc && i < d->n; i++) {
+		const struct stat st = {.st_ino = NO_INO, .st_mode = d->entries[i].type};
+		size_t n = fuse_add_direntry(req, buf + used, room - used, d->entries[i].name, &st,
+					     (off_t)i + 1);
+		if (n > room - used)
+			break;
+		used += n;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (rc)
+		front_fail(req, rc, "list", view.path, &err);
+	else
+		fuse_reply_buf(req, buf, used);
+}
+
+void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct dir *d = dir_of(fi);
+	clear_locked(d);
+	free(d->entries);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+	fuse_reply_err(req, 0);
+}

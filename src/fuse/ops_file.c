@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Open files. Opening asks the bucket whether the inode's version is still what it holds; if not,
+ * the answer is ESTALE, and the kernel looks the name up again, gets the new version's inode and
+ * opens that, all within the program's one open(2).
+ */
+#include "front.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include <utlist.h>
+
+struct handle {
+	struct engine_file *file;
+	struct handle *prev, *next;
+};
+
+static struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+static struct handle *new_handle(struct front *f, struct engine_file *file)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	h->file = file;
+	pthread_mutex_lock(&f->handles_lock);
+	DL_APPEND(f->handles, h);
+	pthread_mutex_unlock(&f->handles_lock);
+	return h;
+}
+
+static void free_handle(struct front *f, struct handle *h)
+{
+	pthread_mutex_lock(&f->handles_lock);
+	DL_DELETE(f->handles, h);
+	pthread_mutex_unlock(&f->handles_lock);
+	engine_file_close(h->file);
+	free(h);
+}
+
+void front_close_handles(struct front *f)
+{
+	while (f->handles)
+		free_handle(f, f->handles);
+}
+
+/* The current version of a file, when it is this inode's. */
+static int open_version(struct front *f, const struct inode_view *view, struct engine_file **out,
+			struct err *err)
+{
+	struct engine_stat st;
+	int rc = engine_file_open(f->engine, view->path, view->st.version, out, err);
+	if (rc)
+		return rc;
+	engine_file_stat(*out, &st);
+	if (inodes_adopt(f->inodes, view->ino, &st))
+		return 0;
+	engine_file_close(*out);
+	return err_set(err, -ESTALE, "%s: has changed", view->path);
+}
+
+void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct front *f = front_of(req);
+	struct inode_view view;
+	struct engine_file *file = NULL;
+	struct err err = ERR_INIT;
+	if ((fi->flags & O_ACCMODE) != O_RDONLY) {
+		fuse_reply_err(req, EROFS);
+		return;
+	}
+	if (!inodes_get(f->inodes, ino, &view)) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	if (!atomic_flag_test_and_set(&f->tuned))
+		front_tune_read_ahead(f->opt->mountpoint);
+	int rc = open_version(f, &view, &file, &err);
+	struct handle *h = rc ? NULL : new_handle(f, file);
+	if (!rc && !h) {
+		engine_file_close(file);
+		rc = err_set(&err, -ENOMEM, "no memory");
+	}
+	if (rc) {
+		front_fail(req, rc, "open", view.path, &err);
+		return;
+	}
+	fi->fh = (uintptr_t)h;
+	fi->keep_cache = engine_file_cacheable(file);
+	fi->noflush = 1;
+	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
+		free_handle(f, h);
+}
+
+/* Each thread keeps its buffer: a new one for each MiB would cost as much as the copy. */
+static char *buffer_of_thread(struct front *f, size_t size)
+{
+	struct {
+		size_t size;
+		char bytes[];
+	} *buffer = pthread_getspecific(f->buffer);
+	if (buffer && buffer->size >= size)
+		return buffer->bytes;
+	free(buffer);
+	pthread_setspecific(f->buffer, NULL);
+	buffer = malloc(sizeof(*buffer) + size);
+	if (!buffer)
+		return NULL;
+	buffer->size = size;
+	if (pthread_setspecific(f->buffer, buffer)) {
+		free(buffer);
+		return NULL;
+	}
+	return buffer->bytes;
+}
+
+void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	struct front *f = front_of(req);
+	struct inode_view view;
+	struct err err = ERR_INIT;
+	char *buf = off < 0 ? NULL : buffer_of_thread(f, size);
+	if (!buf) {
+		fuse_reply_err(req, off < 0 ? EINVAL : ENOMEM);
+		return;
+	}
+	ssize_t n = engine_pread(handle_of(fi)->file, buf, size, (uint64_t)off, &err);
+	if (n >= 0)
+		fuse_reply_buf(req, buf, (size_t)n);
+	else
+		front_fail(req, (int)n, "read", inodes_get(f->inodes, ino, &view) ? view.path : "?",
+			   &err);
+}
+
+void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	free_handle(front_of(req), handle_of(fi));
+	fuse_reply_err(req, 0);
+}
+
+void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
+{
+	int64_t at = off < 0 ? -ENXIO : engine_seek(handle_of(fi)->file, (uint64_t)off, whence);
+	if (at < 0)
+		fuse_reply_err(req, (int)-at);
+	else
+		fuse_reply_lseek(req, (off_t)at);
+}
