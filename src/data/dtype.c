@@ -162,7 +162,7 @@ const struct dtype *dtype_compound(struct arena *a, uint32_t n, const struct dty
 				   uint32_t size, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_COMPOUND, .size = size};
-	struct dtype_member *packed auto_free = NULL;
+	auto_free struct dtype_member *packed = NULL;
 
 	t.compound.n = n;
 	t.compound.members = members;

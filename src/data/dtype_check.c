@@ -93,7 +93,7 @@ static int check_reference(const struct dtype *t, struct err *err)
 static int check_enum(const struct dtype *t, struct err *err)
 {
 	const struct dtype *base = t->enumeration.base;
-	const char **names auto_free = NULL;
+	auto_free const char **names = NULL;
 	uint32_t n = t->enumeration.n;
 
 	if (!base || base->cls != DTYPE_INTEGER)
@@ -178,7 +178,7 @@ static int compare_offsets(const void *a, const void *b)
 static int check_places(const struct dtype *t, struct err *err)
 {
 	uint32_t n = t->compound.n;
-	const struct dtype_member **by_offset auto_free = calloc(n, sizeof(*by_offset));
+	auto_free const struct dtype_member **by_offset = calloc(n, sizeof(*by_offset));
 	uint64_t end = 0;
 
 	if (!by_offset)
@@ -203,7 +203,7 @@ static int check_places(const struct dtype *t, struct err *err)
 
 static int check_compound(const struct dtype *t, struct err *err)
 {
-	const char **names auto_free = NULL;
+	auto_free const char **names = NULL;
 	uint32_t n = t->compound.n;
 	int r;
 

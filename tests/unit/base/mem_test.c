@@ -32,7 +32,7 @@ static void arithmetic(void **state)
 
 static void bytes_grow(void **state)
 {
-	struct bytes b auto_bytes = {0};
+	auto_bytes struct bytes b = {0};
 
 	for (unsigned int i = 0; i < 5000; i++) {
 		uint8_t v[3] = {(uint8_t)i, (uint8_t)(i >> 8), 0xaa};
@@ -63,7 +63,7 @@ static void bytes_of_nothing(void **state)
 
 static void bytes_reserved_do_not_move(void **state)
 {
-	struct bytes b auto_bytes = {0};
+	auto_bytes struct bytes b = {0};
 	uint8_t *data;
 
 	assert_int_equal(bytes_reserve(&b, 1000), 0);
@@ -75,7 +75,7 @@ static void bytes_reserved_do_not_move(void **state)
 
 static void bytes_overflow(void **state)
 {
-	struct bytes b auto_bytes = {0};
+	auto_bytes struct bytes b = {0};
 
 	assert_int_equal(bytes_append(&b, "x", 1), 0);
 	assert_int_equal(bytes_reserve(&b, SIZE_MAX), -ENOMEM);

@@ -137,6 +137,29 @@ static void all_workers_work_at_once(void **state)
 	assert_int_equal(arrived, 2 * WORKERS);
 }
 
+/* An idle worker that was woken for one job is not there for the next. */
+static void one_idle_worker_is_not_two(void **state)
+{
+	struct timespec while_it_becomes_idle = {.tv_nsec = 50 * 1000000};
+	struct meeting m;
+	struct pool *pool = pool_new(2);
+	pthread_t who;
+	int arrived = 0;
+
+	sem_init(&m.arrived, 0, 0);
+	sem_init(&m.leave, 0, 0);
+	assert_int_equal(pool_submit(pool, note_thread, &who), 0);
+	nanosleep(&while_it_becomes_idle, NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pool_submit(pool, meet, &m), 0);
+	for (int i = 0; i < 2; i++)
+		arrived += wait_up_to_10s(&m.arrived);
+	for (int i = 0; i < 2; i++)
+		sem_post(&m.leave);
+	pool_free(pool);
+	assert_int_equal(arrived, 2);
+}
+
 struct chain {
 	struct pool *pool;
 	atomic_int left;
@@ -231,6 +254,7 @@ int main(void)
 		cmocka_unit_test(jobs_run_in_order),
 		cmocka_unit_test(threads_start_with_the_first_job),
 		cmocka_unit_test(all_workers_work_at_once),
+		cmocka_unit_test(one_idle_worker_is_not_two),
 		cmocka_unit_test(jobs_may_submit_jobs),
 		cmocka_unit_test(workers_take_no_signals),
 		cmocka_unit_test(nothing_is_lost_under_load),
