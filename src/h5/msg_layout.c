@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data layout message, 0x08 (Spec IV.A.2.i), version 3. Pure.
+ * Data layout message, 0x08 (Spec IV.A.2.i), version 3. Pure. Version 4 differs in chunked and
+ * virtual layouts, which are not read.
  *
- *   +0 u8   version, 3
+ *   +0 u8   version, 3 or 4
  *   +1 u8   class
  *   compact:      +2 u16 size, +4 data[size]
  *   contiguous:   +2 u64 address, +10 u64 size
@@ -12,6 +13,8 @@
 #include <h5/message.h>
 
 #include "msg.h"
+
+enum { CLASS_VIRTUAL = 3 };
 
 _Static_assert(LAYOUT_COMPACT == 0 && LAYOUT_CONTIGUOUS == 1 && LAYOUT_CHUNKED == 2,
 	       "classes are numbered as in the message");
@@ -67,7 +70,7 @@ int h5_layout_decode(struct cursor *c, struct h5_layout *l, struct err *err)
 	uint8_t version = cur_u8(c), cls = cur_u8(c);
 	if (!cur_ok(c))
 		return h5_msg_end(c, "layout", err);
-	if (version != 3)
+	if (version != 3 && (version != 4 || cls == LAYOUT_CHUNKED || cls == CLASS_VIRTUAL))
 		return h5_msg_version(version, "layout", err);
 	if (cls > LAYOUT_CHUNKED)
 		return err_set(err, -EIO, "layout: class %u", cls);

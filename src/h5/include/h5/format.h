@@ -3,7 +3,8 @@
  * Constants of the HDF5 File Format Specification 3.0 and the source of bytes that decoders read.
  * Throughout h5/: sizes of offsets and lengths are 8 in what we encode; decoders refuse others with
  * -EOPNOTSUPP until an issue asks for them. Encoders write to a struct emit (which may only count)
- * and cannot fail but for its capacity; decoders return 0 or -EIO (damaged, err says what and
+ * and cannot fail but for its capacity and for a length that is too large for its field (both spoil
+ * the emitter, also while it counts); decoders return 0 or -EIO (damaged, err says what and
  * where), -EOPNOTSUPP (a version or class that is not decoded), -ENOMEM.
  */
 #ifndef H5_FORMAT_H

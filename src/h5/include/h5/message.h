@@ -15,11 +15,12 @@
 #include <data/object.h>
 #include <h5/format.h>
 
-/* Dataspace, 0x01: encoded as version 2. */
+/* Dataspace, 0x01: encoded as version 2; a simple one always with its maximum, as libhdf5 does. */
 void h5_dspace_encode(struct emit *e, const struct dspace *s);
 int h5_dspace_decode(struct cursor *c, struct dspace *s, struct err *err);
 
-/* Datatype, 0x03: version 1, or 2 for a type with an array inside, as libhdf5 writes by default. */
+/* Datatype, 0x03: version 1, or 2 for a type with an array inside, as libhdf5 writes by default.
+ * Decoded as version 1, 2 and 3; what is decoded points into the arena alone. */
 void h5_dtype_encode(struct emit *e, const struct dtype *t);
 int h5_dtype_decode(struct cursor *c, struct arena *a, const struct dtype **t, struct err *err);
 
@@ -28,7 +29,7 @@ int h5_dtype_decode(struct cursor *c, struct arena *a, const struct dtype **t, s
 void h5_shared_encode(struct emit *e, uint64_t addr);
 int h5_shared_decode(struct cursor *c, uint64_t *addr, struct err *err);
 
-/* Fill value, 0x05: encoded as version 2. */
+/* Fill value, 0x05: encoded as version 2, decoded as 1, 2 and 3. */
 struct h5_fill {
 	enum alloc_time alloc_time;
 	enum fill_time fill_time;
@@ -39,7 +40,8 @@ struct h5_fill {
 void h5_fill_encode(struct emit *e, const struct h5_fill *f);
 int h5_fill_decode(struct cursor *c, struct h5_fill *f, struct err *err);
 
-/* Data layout, 0x08: encoded as version 3 (compact, contiguous, chunked by version 1 B-tree). */
+/* Data layout, 0x08: encoded as version 3 (compact, contiguous, chunked by version 1 B-tree);
+ * decoded as version 3, and as 4 where it is not chunked. */
 struct h5_layout {
 	enum layout_class cls;
 	uint64_t addr;	     /* contiguous data or B-tree; H5_UNDEF: not allocated */
@@ -53,11 +55,12 @@ void h5_layout_encode(struct emit *e, const struct h5_layout *l);
 int h5_layout_decode(struct cursor *c, struct h5_layout *l, struct err *err);
 
 /* Filter pipeline, 0x0b: encoded as version 1 with the names and client data that libhdf5 writes
- * (deflate: level; shuffle: element size). params of each filter must be complete. */
+ * (deflate: level; shuffle: element size), decoded as 1 and 2. params of each filter must be
+ * complete; the names of the library's own filters are always its own. */
 void h5_pipeline_encode(struct emit *e, const struct pipeline *p);
 int h5_pipeline_decode(struct cursor *c, struct arena *a, struct pipeline *p, struct err *err);
 
-/* Attribute, 0x0c: encoded as version 3. */
+/* Attribute, 0x0c: encoded as version 3, decoded as 1, 2 and 3. */
 struct h5_attr {
 	const char *name; /* NUL-terminated; its bytes and NUL are written */
 	bool utf8;
@@ -68,7 +71,7 @@ struct h5_attr {
 	uint64_t data_len;
 };
 void h5_attr_encode(struct emit *e, const struct h5_attr *a);
-/* type stays NULL when it is shared (committed says where). */
+/* type stays NULL when it is shared (committed says where); data are then all that is left. */
 int h5_attr_decode(struct cursor *c, struct arena *a, struct h5_attr *out, struct err *err);
 
 /* Link, 0x06: version 1. */
