@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <h5/message.h>
+
+#include "dtype_vectors.h"
+#include "hex.h"
+
+enum { ARENA_LIMIT = 64 << 20, NVECTORS = sizeof(dtype_vectors) / sizeof(dtype_vectors[0]) };
+
+static void encode(struct emit *e, const void *t)
+{
+	h5_dtype_encode(e, t);
+}
+
+static int decode(const char *hex, struct arena *a, const struct dtype **t, struct err *err)
+{
+	size_t n;
+	uint8_t *bytes = hex_bytes(hex, &n);
+	struct cursor c = cursor_of(bytes, n);
+	int rc = h5_dtype_decode(&c, a, t, err);
+	free(bytes);
+	return rc;
+}
+
+static const struct dtype *decoded(const char *name, const char *hex, struct arena *a)
+{
+	struct err err = ERR_INIT;
+	const struct dtype *t = NULL;
+	if (decode(hex, a, &t, &err))
+		fail_msg("%s: %s", name, err.msg);
+	return t;
+}
+
+static int setup(void **state)
+{
+	*state = arena_new(ARENA_LIMIT);
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	arena_free(*state);
+	return 0;
+}
+
+static void test_library_vectors(void **state)
+{
+	for (size_t i = 0; i < NVECTORS; i++) {
+		const struct dtype_vector *v = &dtype_vectors[i];
+		const struct dtype *t = decoded(v->name, v->hex, *state);
+		assert_encodes(v->name, encode, t, v->hex);
+		if (!v->v3)
+			continue;
+		const struct dtype *t3 = decoded(v->name, v->v3, *state);
+		if (!dtype_equal(t, t3))
+			fail_msg("%s: version 3 decodes to another type", v->name);
+		assert_encodes(v->name, encode, t3, v->hex);
+	}
+}
+
+static void assert_vector_is(const char *name, const struct dtype *expected, struct arena *a)
+{
+	assert_non_null(expected);
+	for (size_t i = 0; i < NVECTORS; i++) {
+		if (strcmp(dtype_vectors[i].name, name) != 0)
+			continue;
+		if (!dtype_equal(decoded(name, dtype_vectors[i].hex, a), expected))
+			fail_msg("%s: decodes to another type", name);
+		assert_encodes(name, encode, expected, dtype_vectors[i].hex);
+		return;
+	}
+	fail_msg("no vector %s", name);
+}
+
+static void test_atomic_meaning(void **state)
+{
+	struct arena *a = *state;
+	struct dtype odd = {
+		.cls = DTYPE_INTEGER,
+		.size = 4,
+		.integer = {.is_signed = true, .bit_offset = 3, .precision = 17},
+	};
+	struct dtype unix_time = {.cls = DTYPE_TIME, .size = 4, .integer = {.precision = 32}};
+
+	assert_vector_is("signed byte", dtype_integer(a, 1, true, false, NULL), a);
+	assert_vector_is("int32 big endian", dtype_integer(a, 4, true, true, NULL), a);
+	assert_vector_is("uint64 big endian", dtype_integer(a, 8, false, true, NULL), a);
+	assert_vector_is("int17", dtype_checked(a, &odd, NULL), a);
+	assert_vector_is("u time", dtype_checked(a, &unix_time, NULL), a);
+	assert_vector_is("half", dtype_ieee(a, 2, false, NULL), a);
+	assert_vector_is("float big endian", dtype_ieee(a, 4, true, NULL), a);
+	assert_vector_is("double", dtype_ieee(a, 8, false, NULL), a);
+	assert_vector_is("STD B16BE", dtype_bitfield(a, 2, true, NULL), a);
+	assert_vector_is("opaque0", dtype_opaque(a, 5, "", NULL), a);
+	assert_vector_is("opaque9", dtype_opaque(a, 5, "012345678", NULL), a);
+	assert_vector_is("ref obj", dtype_reference(a, DTYPE_REF_OBJECT, NULL), a);
+	assert_vector_is("ref reg", dtype_reference(a, DTYPE_REF_REGION, NULL), a);
+	assert_vector_is("str sp u 7",
+			 dtype_string(a, 7, DTYPE_PAD_SPACEPAD, DTYPE_CSET_UTF8, NULL), a);
+	assert_vector_is("str np a v",
+			 dtype_vlen_string(a, DTYPE_PAD_NULLPAD, DTYPE_CSET_ASCII, NULL), a);
+}
+
+static void test_nested_meaning(void **state)
+{
+	struct arena *a = *state;
+	const struct dtype *i32 = dtype_integer(a, 4, true, false, NULL);
+	const struct dtype_member members[] = {
+		{"a", 0, i32},
+		{"longer_name", 4, dtype_ieee(a, 8, false, NULL)},
+	};
+	const char *const names[] = {"RED", "GREEN_7", "BLUE_LONGER"};
+	const uint8_t values[] = {0, 0, 0xff, 0xff, 0x2c, 0x01};
+	const uint32_t three = 3, dims[] = {2, 3, 4};
+	const struct dtype *c1 = dtype_compound(a, 2, members, 12, NULL);
+	const struct dtype *e =
+		dtype_enum(a, dtype_integer(a, 2, true, false, NULL), 3, names, values, NULL);
+	const struct dtype *arr = dtype_array(a, i32, 1, &three, NULL);
+	const struct dtype_member mixed[] = {{"a", 0, arr}, {"e", 12, e}, {"c", 16, c1}};
+
+	assert_vector_is("c1", c1, a);
+	assert_vector_is("enum", e, a);
+	assert_vector_is("arr1", arr, a);
+	assert_vector_is("arr2", dtype_array(a, dtype_ieee(a, 4, true, NULL), 3, dims, NULL), a);
+	assert_vector_is("vlen vlen", dtype_vlen(a, dtype_vlen(a, i32, NULL), NULL), a);
+	assert_vector_is("c arr after", dtype_compound(a, 3, mixed, 64, NULL), a);
+}
+
+/* A version 1 member with dimensions of its own is an array. */
+static void test_member_with_dims(void **state)
+{
+	const struct dtype *t = decoded("dims",
+					"1601000018000000"
+					"6100000000000000"
+					"00000000"
+					"02000000"
+					"0000000000000000"
+					"0200000003000000"
+					"0000000000000000"
+					"100800000400000000002000",
+					*state);
+	assert_int_equal(t->compound.n, 1);
+	const struct dtype *m = t->compound.members[0].type;
+	assert_int_equal(m->cls, DTYPE_ARRAY);
+	assert_int_equal(m->array.rank, 2);
+	assert_int_equal(m->array.dims[1], 3);
+	assert_int_equal(m->size, 24);
+}
+
+/* The padded length of a tag of 249 to 255 bytes does not fit in 8 bits: written unpadded. */
+static void test_longest_tag(void **state)
+{
+	struct arena *a = *state;
+	char tag[256];
+	memset(tag, 't', 255);
+	tag[255] = 0;
+	const struct dtype *t = dtype_opaque(a, 9, tag, NULL);
+	assert_non_null(t);
+	struct emit e = emit_count();
+	h5_dtype_encode(&e, t);
+	assert_int_equal(e.pos, 8 + 255);
+	uint8_t buf[8 + 255];
+	e = emit_to(buf, sizeof(buf));
+	h5_dtype_encode(&e, t);
+	struct cursor c = cursor_of(buf, sizeof(buf));
+	const struct dtype *back;
+	assert_int_equal(h5_dtype_decode(&c, a, &back, NULL), 0);
+	assert_true(dtype_equal(t, back));
+}
+
+static void test_every_truncation(void **state)
+{
+	for (size_t i = 0; i < NVECTORS; i++) {
+		size_t n;
+		uint8_t *bytes = hex_bytes(
+			dtype_vectors[i].v3 ? dtype_vectors[i].v3 : dtype_vectors[i].hex, &n);
+		for (size_t len = 0; len < n; len++) {
+			uint8_t *part = malloc(len ? len : 1);
+			assert_non_null(part);
+			memcpy(part, bytes, len);
+			struct cursor c = cursor_of(part, len);
+			const struct dtype *t = NULL;
+			if (h5_dtype_decode(&c, *state, &t, NULL) != -EIO || t)
+				fail_msg("%s: decodes from %zu of %zu bytes", dtype_vectors[i].name,
+					 len, n);
+			free(part);
+		}
+		free(bytes);
+	}
+}
+
+static void test_nesting_is_bounded(void **state)
+{
+	struct arena *a = *state;
+	uint8_t bytes[8 * 4096];
+	struct emit e = emit_to(bytes, sizeof(bytes));
+	for (int i = 0; i < 4096; i++) {
+		emit_u32(&e, 0x19); /* vlen of ... */
+		emit_u32(&e, 16);
+	}
+	struct cursor c = cursor_of(bytes, sizeof(bytes));
+	const struct dtype *t;
+	assert_int_equal(h5_dtype_decode(&c, a, &t, NULL), -EOPNOTSUPP);
+}
+
+static const struct {
+	const char *name;
+	const char *hex;
+	int rc;
+} malformed[] = {
+	{"version 0", "000800000400000000002000", -EOPNOTSUPP},
+	{"version 4", "400800000400000000002000", -EOPNOTSUPP},
+	{"class 11", "1b0800000400000000002000", -EOPNOTSUPP},
+	{"integer of no bytes", "100800000000000000000000", -EIO},
+	{"integer of no bits", "100800000400000000000000", -EIO},
+	{"more bits than bytes", "100800000400000001002000", -EIO},
+	{"integer padded with ones", "100c00000400000000001100", -EOPNOTSUPP},
+	{"VAX float", "11611f000400000000002000170800177f000000", -EOPNOTSUPP},
+	{"float of reserved normalisation", "11301f000400000000002000170800177f000000", -EIO},
+	{"float with exponent over mantissa", "11201f000400000000002000160800177f000000", -EIO},
+	{"string of no bytes", "1301000000000000", -EIO},
+	{"string of reserved padding", "1303000004000000", -EIO},
+	{"string of reserved character set", "1320000004000000", -EIO},
+	{"reference of a later kind", "1702000010000000", -EOPNOTSUPP},
+	{"object reference of 4 bytes", "1700000004000000", -EIO},
+	{"vlen of 8 bytes", "190000000800000010080000040000000000200000000000", -EIO},
+	{"vlen of reserved kind", "1902000010000000100800000400000000002000", -EIO},
+	{"vlen string of int32", "1901000010000000100800000400000000002000", -EIO},
+	{"array in version 1", "1a0000000c000000010000000300000000000000100800000400000000002000",
+	 -EIO},
+	{"array of rank 33", "3a0000000c00000021", -EIO},
+	{"array of rank 0", "3a0000000400000000100800000400000000002000", -EIO},
+	{"array with a zero dimension", "3a000000000000000100000000100800000400000000002000", -EIO},
+	{"array whose size is not the product",
+	 "3a000000100000000103000000100800000400000000002000", -EIO},
+	{"array of 2^34 bytes", "3a00000000000000020000010000000100100800000400000000002000",
+	 -EOPNOTSUPP},
+	{"compound without members", "3600000004000000", -EIO},
+	{"compound of no bytes", "3601000000000000610000100800000400000000002000", -EIO},
+	{"compound with more members than bytes", "36ffff0004000000610000100800000400000000002000",
+	 -EIO},
+	{"member outside of its compound", "3601000004000000610001100800000400000000002000", -EIO},
+	{"member without a name", "36010000040000000000100800000400000000002000", -EIO},
+	{"members overlap",
+	 "3602000006000000"
+	 "610000100800000400000000002000"
+	 "620002100800000400000000002000",
+	 -EIO},
+	{"members of one name",
+	 "3602000008000000"
+	 "610000100800000400000000002000"
+	 "610004100800000400000000002000",
+	 -EIO},
+	{"member of 5 dimensions",
+	 "160100000400000061000000000000000000000005000000000000000000000001000000010000000100"
+	 "000001000000100800000400000000002000",
+	 -EIO},
+	{"enumeration without members", "3800000004000000100800000400000000002000", -EIO},
+	{"enumeration of floats",
+	 "380100000400000011201f000400000000002000170800177f000000"
+	 "410000000000",
+	 -EIO},
+	{"enumeration of another size", "3801000002000000100800000400000000002000410000000000",
+	 -EIO},
+};
+
+static void test_malformed(void **state)
+{
+	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
+		struct err err = ERR_INIT;
+		const struct dtype *t = NULL;
+		int rc = decode(malformed[i].hex, *state, &t, &err);
+		if (rc != malformed[i].rc || t)
+			fail_msg("%s: %d (%s), expected %d", malformed[i].name, rc, err.msg,
+				 malformed[i].rc);
+		assert_int_equal(err.code, rc);
+		assert_true(err.msg[0]);
+		/* The code travels without an err, too. */
+		assert_int_equal(decode(malformed[i].hex, *state, &t, NULL), rc);
+	}
+}
+
+static void test_no_memory(void **state)
+{
+	struct arena *tiny = arena_new(64);
+	assert_non_null(tiny);
+	struct err err = ERR_INIT;
+	const struct dtype *t = NULL;
+	for (size_t i = 0; i < NVECTORS; i++)
+		if (!strcmp(dtype_vectors[i].name, "c1"))
+			assert_int_equal(decode(dtype_vectors[i].hex, tiny, &t, &err), -ENOMEM);
+	assert_int_equal(err.code, -ENOMEM);
+	arena_free(tiny);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_library_vectors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_atomic_meaning, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nested_meaning, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_member_with_dims, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_longest_tag, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_every_truncation, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nesting_is_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_malformed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
