@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Object header messages. The first byte is the message type (0xff: a shared message), the rest
+ * its body. Property: what decodes can be encoded in the size that was counted, decodes again, and
+ * encodes again to the same bytes; a datatype is equal to what it was.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <h5/message.h>
+
+enum { SHARED = 0xff, ARENA_LIMIT = 64 << 20 };
+
+union message {
+	struct dspace dspace;
+	const struct dtype *dtype;
+	struct h5_fill fill;
+	struct h5_layout layout;
+	struct pipeline pipeline;
+	struct h5_attr attr;
+	struct h5_link link;
+	struct h5_linfo linfo;
+	struct h5_ginfo ginfo;
+	struct h5_ainfo ainfo;
+	uint32_t number;
+	uint64_t addr;
+};
+
+static int decode(uint8_t type, const uint8_t *body, size_t n, struct arena *a, union message *m)
+{
+	struct cursor c = cursor_of(body, n);
+
+	memset(m, 0, sizeof(*m));
+	switch (type) {
+	case H5_MSG_DATASPACE:
+		return h5_dspace_decode(&c, &m->dspace, NULL);
+	case H5_MSG_DATATYPE:
+		return h5_dtype_decode(&c, a, &m->dtype, NULL);
+	case H5_MSG_FILL:
+		return h5_fill_decode(&c, &m->fill, NULL);
+	case H5_MSG_LAYOUT:
+		return h5_layout_decode(&c, &m->layout, NULL);
+	case H5_MSG_PIPELINE:
+		return h5_pipeline_decode(&c, a, &m->pipeline, NULL);
+	case H5_MSG_ATTRIBUTE:
+		return h5_attr_decode(&c, a, &m->attr, NULL);
+	case H5_MSG_LINK:
+		return h5_link_decode(&c, a, &m->link, NULL);
+	case H5_MSG_LINK_INFO:
+		return h5_linfo_decode(&c, &m->linfo, NULL);
+	case H5_MSG_GROUP_INFO:
+		return h5_ginfo_decode(&c, &m->ginfo, NULL);
+	case H5_MSG_ATTRIBUTE_INFO:
+		return h5_ainfo_decode(&c, &m->ainfo, NULL);
+	case H5_MSG_REFCOUNT:
+		return h5_refcount_decode(&c, &m->number, NULL);
+	case H5_MSG_MTIME:
+		return h5_mtime_decode(&c, &m->number, NULL);
+	case SHARED:
+		return h5_shared_decode(&c, &m->addr, NULL);
+	}
+	return -1;
+}
+
+static void encode(uint8_t type, struct emit *e, const union message *m)
+{
+	switch (type) {
+	case H5_MSG_DATASPACE:
+		h5_dspace_encode(e, &m->dspace);
+		break;
+	case H5_MSG_DATATYPE:
+		h5_dtype_encode(e, m->dtype);
+		break;
+	case H5_MSG_FILL:
+		h5_fill_encode(e, &m->fill);
+		break;
+	case H5_MSG_LAYOUT:
+		h5_layout_encode(e, &m->layout);
+		break;
+	case H5_MSG_PIPELINE:
+		h5_pipeline_encode(e, &m->pipeline);
+		break;
+	case H5_MSG_ATTRIBUTE:
+		h5_attr_encode(e, &m->attr);
+		break;
+	case H5_MSG_LINK:
+		h5_link_encode(e, &m->link);
+		break;
+	case H5_MSG_LINK_INFO:
+		h5_linfo_encode(e, &m->linfo);
+		break;
+	case H5_MSG_GROUP_INFO:
+		h5_ginfo_encode(e, &m->ginfo);
+		break;
+	case H5_MSG_ATTRIBUTE_INFO:
+		h5_ainfo_encode(e, &m->ainfo);
+		break;
+	case H5_MSG_REFCOUNT:
+		h5_refcount_encode(e, m->number);
+		break;
+	case H5_MSG_MTIME:
+		h5_mtime_encode(e, m->number);
+		break;
+	case SHARED:
+		h5_shared_encode(e, m->addr);
+		break;
+	}
+}
+
+static void require(bool truth, const char *what)
+{
+	if (truth)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+/* Heap bytes of exactly the counted size; NULL when the message fits in no encoding (a datatype
+ * that grows past the 16-bit length that an attribute has for it). */
+static uint8_t *encode_exact(uint8_t type, const union message *m, size_t *n)
+{
+	struct emit count = emit_count();
+	encode(type, &count, m);
+	if (count.bad)
+		return NULL;
+	uint8_t *buf = malloc(count.pos ? count.pos : 1);
+	require(buf, "no memory");
+	struct emit e = emit_to(buf, count.pos);
+	encode(type, &e, m);
+	require(!e.bad && e.pos == count.pos, "the counted size is not the size");
+	*n = count.pos;
+	return buf;
+}
+
+static void check(uint8_t type, const uint8_t *body, size_t n, struct arena *a)
+{
+	union message first, second;
+	if (decode(type, body, n, a, &first))
+		return;
+	size_t once_len, twice_len;
+	auto_free uint8_t *once = encode_exact(type, &first, &once_len);
+	if (!once)
+		return;
+	require(!decode(type, once, once_len, a, &second), "what was encoded does not decode");
+	auto_free uint8_t *twice = encode_exact(type, &second, &twice_len);
+	require(twice && once_len == twice_len && !memcmp(once, twice, once_len),
+		"encoding is not stable");
+	if (type == H5_MSG_DATATYPE)
+		require(dtype_equal(first.dtype, second.dtype), "datatype has changed");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	struct arena *a = arena_new(ARENA_LIMIT);
+	require(a, "no memory");
+	/* A block of its own, so that an overrun at either end is seen. */
+	auto_free uint8_t *body = malloc(size > 1 ? size - 1 : 1);
+	require(body, "no memory");
+	memcpy(body, data + 1, size - 1);
+	check(data[0], body, size - 1, a);
+	arena_free(a);
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Object headers: the input as a file with a header at address 0, and again with the checksums of
+ * its chunks set right (or no mutation would get past them). Property: what decodes, encodes in one
+ * chunk of the counted size and decodes to the same messages.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <h5/ohdr.h>
+
+enum { ARENA_LIMIT = 64 << 20, CHECKSUM_LEN = 4 };
+
+static void require(bool truth, const char *what)
+{
+	if (truth)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+struct file {
+	uint8_t *bytes;
+	size_t size;
+	bool mend; /* put the right checksum behind every chunk that is read */
+};
+
+static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct file *f = ctx;
+	require(offset <= f->size && n <= f->size - offset, "read past the end of the file");
+	memcpy(buf, f->bytes + offset, n);
+	/* A chunk is read in one piece, after the first few bytes of the header. */
+	if (f->mend && n >= 2 * CHECKSUM_LEN) {
+		struct emit e = emit_to(buf, n);
+		e.pos = n - CHECKSUM_LEN;
+		emit_checksum(&e, 0);
+	}
+	return 0;
+}
+
+/* Leaves the bytes for the prefix as they are: they are read first, and alone. */
+static int read_mended(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct file *f = ctx;
+	f->mend = offset || f->mend;
+	int rc = read_at(ctx, offset, buf, n, err);
+	f->mend = true;
+	return rc;
+}
+
+static void compare(const struct h5_ohdr *a, const struct h5_ohdr *b)
+{
+	require(a->n == b->n && a->attr_order_tracked == b->attr_order_tracked &&
+			a->attr_order_indexed == b->attr_order_indexed &&
+			a->has_times == b->has_times && a->has_phase == b->has_phase &&
+			a->atime == b->atime && a->mtime == b->mtime && a->ctime == b->ctime &&
+			a->btime == b->btime && a->max_compact == b->max_compact &&
+			a->min_dense == b->min_dense,
+		"header has changed");
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct h5_msg *x = &a->msgs[i], *y = &b->msgs[i];
+		require(x->type == y->type && x->flags == y->flags && x->corder == y->corder &&
+				x->len == y->len && !memcmp(x->body, y->body, x->len),
+			"message has changed");
+	}
+}
+
+static void check(const struct h5_src *src)
+{
+	struct arena *a = arena_new(ARENA_LIMIT);
+	require(a, "no memory");
+	struct h5_ohdr first, second;
+	if (!h5_ohdr_decode(src, 0, a, &first, NULL)) {
+		struct emit count = emit_count();
+		h5_ohdr_encode(&count, &first);
+		struct file f = {.bytes = malloc(count.pos), .size = count.pos};
+		require(f.bytes, "no memory");
+		struct emit e = emit_to(f.bytes, f.size);
+		h5_ohdr_encode(&e, &first);
+		require(!e.bad && e.pos == f.size, "the counted size is not the size");
+		const struct h5_src again = {.size = f.size, .read_at = read_at, .ctx = &f};
+		require(!h5_ohdr_decode(&again, 0, a, &second, NULL),
+			"what was encoded does not decode");
+		compare(&first, &second);
+		free(f.bytes);
+	}
+	arena_free(a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct file f = {.bytes = malloc(size ? size : 1), .size = size};
+	require(f.bytes, "no memory");
+	if (size)
+		memcpy(f.bytes, data, size);
+	struct h5_src src = {.size = size, .read_at = read_at, .ctx = &f};
+	check(&src);
+	src.read_at = read_mended;
+	check(&src);
+	free(f.bytes);
+	return 0;
+}
