@@ -11,7 +11,10 @@
 #include <h5/message.h>
 #include <h5/ohdr.h>
 
-enum { FILE_NAME_MAX = 4096 };
+enum {
+	FILE_NAME_MAX = 4096,
+	MIN_CHUNK = 22, /* bytes of messages, with their prefixes */
+};
 
 /* A header under construction. Bodies lie in `scratch` back to back; while sizing only their
  * lengths are kept. */
@@ -162,6 +165,14 @@ static void add_dataset(struct builder *b, const struct image_dataset *d)
 		add(b, H5_MSG_PIPELINE, H5_MSG_CONSTANT, put_pipeline, &d->pipeline);
 }
 
+static bool is_ascii(const char *s)
+{
+	while (*s)
+		if ((unsigned char)*s++ >= 0x80)
+			return false;
+	return true;
+}
+
 int link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
 		 char *file, size_t cap, struct err *err)
 {
@@ -170,7 +181,7 @@ int link_message(const struct image *img, const struct object *o, uint32_t i, st
 	*out = (struct h5_link){
 		.name = link->name,
 		.name_len = strlen(link->name),
-		.utf8 = link->utf8,
+		.utf8 = link->utf8 && !is_ascii(link->name),
 		.has_corder = true,
 		.corder = i,
 		.cls = link->cls,
@@ -269,6 +280,27 @@ static uint32_t seconds(int64_t ns)
 	return ns > 0 ? (uint32_t)min_u64((uint64_t)ns / 1000000000, UINT32_MAX) : 0;
 }
 
+static void put_zeros(struct emit *e, const void *arg)
+{
+	emit_zero(e, *(const size_t *)arg);
+}
+
+/* libhdf5 keeps room for a continuation message in every header: when one grows, its only message
+ * may have to be replaced by the way to another block. */
+static void pad(struct builder *b, const struct object *o)
+{
+	const size_t prefix = o->attrs_ordered ? 6 : 4;
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		size += prefix + b->msgs[i].len;
+	if (size >= MIN_CHUNK)
+		return;
+	const size_t room = size + prefix < MIN_CHUNK ? MIN_CHUNK - size - prefix : 0;
+
+	add(b, H5_MSG_NIL, 0, put_zeros, &room);
+}
+
 static void finish(struct emit *e, struct builder *b, const struct object *o)
 {
 	const struct h5_ohdr header = {
@@ -308,6 +340,7 @@ int header_encode(struct emit *e, const struct image *img, const struct image_ob
 		add_attrs(&b, img, io);
 		if (io->mo->refcount != 1)
 			add(&b, H5_MSG_REFCOUNT, 0, put_refcount, &io->mo->refcount);
+		pad(&b, o);
 	}
 	if (!rc && b.rc)
 		rc = err_set(err, b.rc,

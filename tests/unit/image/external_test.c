@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* External links: from a domain's name to a path that libhdf5 resolves inside the mount. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "rendered.h"
+
+static int add_extension(char *path, size_t cap)
+{
+	size_t len = strlen(path);
+
+	if (strchr(path, '.'))
+		return 0;
+	return snprintf(path + len, cap - len, ".h5") >= (int)(cap - len) ? -ENAMETOOLONG : 0;
+}
+
+static void names_become_relative_paths(void **state)
+{
+	static const struct {
+		const char *dir, *domain, *file;
+	} cases[] = {
+		{"", "x.h5", "x.h5"},
+		{"", "/a/x.h5", "a/x.h5"},
+		{"a", "x.h5", "x.h5"},
+		{"a", "/a/x.h5", "x.h5"},
+		{"a/b", "/a/x.h5", "../x.h5"},
+		{"a/b", "hdf5://a/b/x.h5", "x.h5"},
+		{"a/b", "hdf5://c/x.h5", "../../c/x.h5"},
+		{"a/b", "../x.h5", "../x.h5"},
+		{"ab", "/abc/x.h5", "../abc/x.h5"},
+		{"abc", "/ab/x.h5", "../ab/x.h5"},
+		{"a", "./b//x.h5", "b/x.h5"},
+		{"a/b", "../../../../etc/passwd.h5", "../../etc/passwd.h5"},
+		{"a", "run", "run.h5"},
+	};
+	struct rendered *r = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct image_options opt = {.domain_dir = cases[i].dir,
+						  .file_name = add_extension};
+		char json[1024];
+		struct h5_link link;
+
+		snprintf(json, sizeof(json),
+			 "{" SMALL_HEAD(SMALL_ROOT) ",\"links\":{\"x\":{\"class\":"
+						    "\"H5L_TYPE_EXTERNAL\",\"h5path\":\"/"
+						    "p\",\"h5domain\":\"%s\","
+						    "\"created\":1}},\"attributes\":{}}",
+			 cases[i].domain);
+		assert_int_equal(small_put(r->store, SMALL_PREFIX "/.group.json", json), 0);
+		assert_int_equal(rendered_make(r, &opt, NULL), 0);
+		assert_true(rendered_link(r, rendered_root(r), "x", &link));
+		assert_int_equal(link.cls, LINK_EXTERNAL);
+		assert_string_equal(link.file, cases[i].file);
+		assert_string_equal(link.path, "/p");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(names_become_relative_paths, rendered_setup,
+						rendered_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
