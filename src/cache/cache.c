@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading through the cache. One lock for each cache guards all of its state (entry.h). It is
+ * never held over a call of the source, over freeing chunk bytes, or over a log line: what is
+ * decided under the lock (loads to start, victims to free) is put on a list and done after it.
+ *
+ * A reader whose chunk is not there starts the load and waits for it like everybody else who wants
+ * that chunk; the fill carries the outcome to all of them. A load may complete before it returns
+ * from the source, in the thread that started it.
+ */
+#include <cache/cache.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include <base/log.h>
+
+#include "entry.h"
+#include "pattern.h"
+
+enum {
+	IN_FLIGHT_SHARE = 4, /* part of the budget that loads under way may come to */
+	AHEAD_SHARE = 2,     /* part of the budget that all streams together read ahead */
+	AHEAD_STREAMS = 2,   /* streams that this part is meant for at least */
+};
+
+#define COST_MAX (UINT64_C(1) << 40) /* larger than any chunk; sums stay far from overflow */
+
+struct cache_stream {
+	struct cache_owner *owner;
+	struct pattern pattern; /* guarded by the cache's lock */
+};
+
+/* What a source says of a dataset, asked before the lock is taken. */
+struct dataset_facts {
+	uint32_t dataset;
+	uint64_t cost;
+	uint64_t nchunks;
+};
+
+struct cache *cache_new(const struct env *env, uint64_t budget, struct err *err)
+{
+	struct cache *c = calloc(1, sizeof(*c));
+	if (!c || pthread_mutex_init(&c->lock, NULL)) {
+		free(c);
+		err_errno(err, -ENOMEM, "chunk cache");
+		return NULL;
+	}
+	c->env = env;
+	c->stats.budget = budget;
+	return c;
+}
+
+void cache_free(struct cache *c)
+{
+	if (!c)
+		return;
+	assert(c->owners == 0 && !c->table);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void cache_get_stats(struct cache *c, struct cache_stats *out)
+{
+	pthread_mutex_lock(&c->lock);
+	entry_check_locked(c);
+	*out = c->stats;
+	pthread_mutex_unlock(&c->lock);
+}
+
+struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *src,
+				    struct err *err)
+{
+	struct cache_owner *o = calloc(1, sizeof(*o));
+	if (!o || pthread_cond_init(&o->idle, NULL)) {
+		free(o);
+		err_errno(err, -ENOMEM, "chunk cache");
+		return NULL;
+	}
+	o->cache = c;
+	o->src = *src;
+	pthread_mutex_lock(&c->lock);
+	c->owners++;
+	pthread_mutex_unlock(&c->lock);
+	return o;
+}
+
+void cache_owner_free(struct cache_owner *o)
+{
+	if (!o)
+		return;
+	struct cache *c = o->cache;
+	struct entry *victims = NULL;
+	pthread_mutex_lock(&c->lock);
+	while (o->loading > 0)
+		pthread_cond_wait(&o->idle, &c->lock);
+	entry_check_locked(c);
+	while (o->entries)
+		entry_drop_locked(c, o->entries, &victims);
+	c->owners--;
+	pthread_mutex_unlock(&c->lock);
+	entry_free_all(victims);
+	pthread_cond_destroy(&o->idle);
+	free(o);
+}
+
+struct cache_stream *cache_stream_new(struct cache_owner *o)
+{
+	struct cache_stream *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->owner = o;
+	pthread_mutex_lock(&o->cache->lock);
+	o->cache->streams++;
+	pthread_mutex_unlock(&o->cache->lock);
+	return s;
+}
+
+void cache_stream_free(struct cache_stream *s)
+{
+	if (!s)
+		return;
+	struct cache *c = s->owner->cache;
+	pthread_mutex_lock(&c->lock);
+	c->streams--;
+	pthread_mutex_unlock(&c->lock);
+	free(s);
+}
+
+static struct dataset_facts ask(const struct cache_owner *o, uint32_t dataset)
+{
+	struct dataset_facts facts = {
+		.dataset = dataset,
+		.cost = o->src.cost(o->src.ctx, dataset),
+		.nchunks = o->src.nchunks(o->src.ctx, dataset),
+	};
+	facts.cost = min_u64(facts.cost, COST_MAX) + sizeof(struct entry);
+	return facts;
+}
+
+/* A list of loads to start, in order. */
+struct starts {
+	struct cache_fill *first, **end;
+};
+
+static void starts_add(struct starts *s, struct cache_fill *f)
+{
+	*s->end = f;
+	s->end = &f->next;
+}
+
+/* Without the lock. A fill may be gone as soon as its load was started. */
+static void start_loads(struct cache_owner *o, struct starts *s)
+{
+	struct cache_fill *f = s->first;
+	while (f) {
+		struct cache_fill *next = f->next;
+		const struct entry_key *key = &f->entry->key;
+		o->src.load(o->src.ctx, (uint32_t)key->dataset, key->chunk, f);
+		f = next;
+	}
+}
+
+/* A load ahead of any reader. False when there is no room in flight, or no memory. */
+static bool load_ahead_locked(struct cache_owner *o, const struct dataset_facts *facts,
+			      uint64_t chunk, struct starts *starts)
+{
+	struct cache *c = o->cache;
+	uint64_t loading = c->in_flight + facts->cost;
+	if (entry_find_locked(c, o, facts->dataset, chunk))
+		return true;
+	/* What readers hold leaves less room; without room a chunk would go as soon as it comes. */
+	if (loading > c->stats.budget / IN_FLIGHT_SHARE || c->held + loading > c->stats.budget)
+		return false;
+	struct entry *e = entry_new_locked(o, facts->dataset, chunk, facts->cost);
+	if (!e)
+		return false;
+	e->ahead = true;
+	c->stats.loads++;
+	c->stats.prefetches++;
+	starts_add(starts, e->fill);
+	return true;
+}
+
+/* Chunks of one dataset that a stream may have ahead: what one reads ahead should not push out
+ * what others have. */
+static uint64_t ahead_limit_locked(const struct cache_stream *s, uint64_t cost)
+{
+	const struct cache *c = s->owner->cache;
+	uint64_t share = c->stats.budget / AHEAD_SHARE / max_u64(c->streams, AHEAD_STREAMS);
+	return share / pattern_active(&s->pattern) / cost;
+}
+
+static void read_ahead_locked(struct cache_stream *s, const struct dataset_facts *facts,
+			      uint64_t chunk, struct starts *starts)
+{
+	struct track *t = pattern_touch(&s->pattern, facts->dataset, chunk);
+	if (!t)
+		return;
+	uint64_t limit = ahead_limit_locked(s, facts->cost);
+	uint64_t next = 0;
+	while (pattern_next(t, facts->nchunks, limit, &next) &&
+	       load_ahead_locked(s->owner, facts, next, starts))
+		pattern_asked(t);
+}
+
+/* The entry of a chunk, held for a reader; if it is new, its load is on starts. */
+static struct entry *take_locked(struct cache_owner *o, const struct dataset_facts *facts,
+				 uint64_t chunk, struct starts *starts)
+{
+	struct cache *c = o->cache;
+	struct entry *e = entry_find_locked(c, o, facts->dataset, chunk);
+	if (!e) {
+		e = entry_new_locked(o, facts->dataset, chunk, facts->cost);
+		if (!e)
+			return NULL;
+		c->stats.misses++;
+		c->stats.loads++;
+		starts_add(starts, e->fill);
+	} else if (e->fill) {
+		c->stats.waits++;
+	} else {
+		c->stats.hits++;
+	}
+	entry_hold_locked(c, e);
+	if (e->fill)
+		e->fill->refs++;
+	return e;
+}
+
+static int wait_for(struct cache *c, struct cache_fill *f, struct err *err)
+{
+	pthread_mutex_lock(&c->lock);
+	while (!f->complete)
+		pthread_cond_wait(&f->done, &c->lock);
+	int code = f->err.code;
+	if (code && err)
+		err_copy(err, &f->err);
+	fill_unref_locked(f);
+	pthread_mutex_unlock(&c->lock);
+	return code;
+}
+
+int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t chunk,
+	      const struct cache_chunk **out, struct err *err)
+{
+	struct cache *c = o->cache;
+	const struct dataset_facts facts = ask(o, dataset);
+	struct starts starts = {.first = NULL};
+	starts.end = &starts.first;
+	assert(!s || s->owner == o);
+
+	pthread_mutex_lock(&c->lock);
+	struct entry *e = take_locked(o, &facts, chunk, &starts);
+	struct cache_fill *fill = e ? e->fill : NULL;
+	if (e && s)
+		read_ahead_locked(s, &facts, chunk, &starts);
+	pthread_mutex_unlock(&c->lock);
+	if (!e)
+		return err_errno(err, -ENOMEM, "chunk cache");
+
+	start_loads(o, &starts);
+	int rc = fill ? wait_for(c, fill, err) : 0;
+	if (rc == 0)
+		*out = &e->chunk;
+	return rc;
+}
+
+/* The entry that a reader's chunk is part of; only the cache's own bookkeeping in it changes. */
+static struct entry *entry_of(const struct cache_chunk *chunk)
+{
+	_Static_assert(offsetof(struct entry, chunk) == 0, "a chunk is the start of its entry");
+	return (struct entry *)(uintptr_t)chunk;
+}
+
+void cache_put(struct cache_owner *o, const struct cache_chunk *chunk)
+{
+	struct cache *c = o->cache;
+	struct entry *victims = NULL;
+	struct entry *e = entry_of(chunk);
+	pthread_mutex_lock(&c->lock);
+	assert(e->key.owner == o);
+	entry_unhold_locked(c, e);
+	entry_evict_locked(c, &victims);
+	pthread_mutex_unlock(&c->lock);
+	entry_free_all(victims);
+}
+
+void cache_advise(struct cache_owner *o, uint32_t dataset, uint64_t first, uint64_t n)
+{
+	struct cache *c = o->cache;
+	const struct dataset_facts facts = ask(o, dataset);
+	struct starts starts = {.first = NULL};
+	starts.end = &starts.first;
+	if (first >= facts.nchunks)
+		return;
+	n = min_u64(n, facts.nchunks - first);
+
+	pthread_mutex_lock(&c->lock);
+	for (uint64_t i = 0; i < n; i++)
+		if (!load_ahead_locked(o, &facts, first + i, &starts))
+			break;
+	pthread_mutex_unlock(&c->lock);
+	start_loads(o, &starts);
+}
+
+void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
+		    const struct err *err)
+{
+	struct entry *e = fill->entry;
+	struct cache *c = e->key.owner->cache;
+	struct entry *victims = NULL;
+	const struct env *env = c->env;
+	bool unheard = false;
+
+	pthread_mutex_lock(&c->lock);
+	if (code == 0) {
+		entry_loaded_locked(c, e, chunk);
+		entry_evict_locked(c, &victims);
+	} else {
+		if (err)
+			err_copy(&fill->err, err);
+		fill->err.code = code;
+		unheard = e->holds == 0;
+		c->stats.load_failures++;
+		entry_drop_locked(c, e, &victims);
+	}
+	fill->complete = true;
+	pthread_cond_broadcast(&fill->done);
+	fill_unref_locked(fill);
+	pthread_mutex_unlock(&c->lock);
+
+	entry_free_all(victims);
+	if (code && chunk) {
+		bytes_release(&chunk->slot);
+		bytes_release(&chunk->heap);
+	}
+	/* Whoever reads the chunk will try again and hear of it then. */
+	if (unheard && env)
+		log_debug(env->log, "reading ahead: %s", err ? err->msg : "failed");
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holding, evicting, failing: everything but reading ahead and threads. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+
+#include "fake_source.h"
+
+enum { SIZE = 10000 };
+
+static const struct cache_chunk *get(struct fake_source *f, uint32_t dataset, uint64_t chunk)
+{
+	const struct cache_chunk *c = NULL;
+	struct err err = ERR_INIT;
+	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, &c, &err), 0);
+	assert_int_equal(c->slot.len, f->size);
+	assert_int_equal(c->slot.data[0], fake_value(dataset, chunk));
+	assert_int_equal(c->slot.data[f->size - 1], fake_value(dataset, chunk));
+	return c;
+}
+
+static void touch(struct fake_source *f, uint32_t dataset, uint64_t chunk)
+{
+	cache_put(f->owner, get(f, dataset, chunk));
+}
+
+static void a_chunk_is_loaded_once(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 100, 10);
+	for (int i = 0; i < 5; i++)
+		touch(&f, 1, 7);
+	const struct cache_chunk *a = get(&f, 1, 7), *b = get(&f, 1, 7);
+	assert_ptr_equal(a, b);
+	cache_put(f.owner, a);
+	cache_put(f.owner, b);
+	touch(&f, 2, 7);
+	assert_int_equal(f.nloads, 2);
+	struct cache_stats st = fake_stats(&f);
+	assert_int_equal(st.loads, 2);
+	assert_int_equal(st.misses, 2);
+	assert_int_equal(st.hits, 6);
+	assert_int_equal(st.waits, 0);
+	assert_int_equal(st.prefetches, 0);
+	fake_close(&f);
+}
+
+static void the_least_lately_used_goes(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 100, 3);
+	touch(&f, 0, 0);
+	touch(&f, 0, 10);
+	touch(&f, 0, 20);
+	touch(&f, 0, 0);
+	touch(&f, 0, 30); /* evicts 10 */
+	assert_int_equal(f.nloads, 4);
+	touch(&f, 0, 0);
+	touch(&f, 0, 20);
+	touch(&f, 0, 30);
+	assert_int_equal(f.nloads, 4);
+	touch(&f, 0, 10); /* evicts 0 */
+	assert_int_equal(f.nloads, 5);
+	touch(&f, 0, 20);
+	assert_int_equal(f.nloads, 5);
+	assert_int_equal(fake_stats(&f).evictions, 2);
+	fake_close(&f);
+}
+
+static void only_what_is_held_exceeds_the_budget(void **state)
+{
+	struct fake_source f;
+	const struct cache_chunk *held[20];
+	fake_open(&f, SIZE, 100, 4);
+	for (uint64_t i = 0; i < 20; i++)
+		held[i] = get(&f, 0, i * 5);
+	struct cache_stats st = fake_stats(&f);
+	assert_true(st.bytes > 20 * SIZE);
+	assert_int_equal(st.evictions, 0);
+	for (uint64_t i = 0; i < 20; i++) {
+		assert_int_equal(held[i]->slot.data[5], fake_value(0, i * 5));
+		cache_put(f.owner, held[i]);
+	}
+	st = fake_stats(&f);
+	assert_true(st.bytes <= st.budget);
+	assert_int_equal(st.evictions, 16);
+	for (uint64_t i = 0; i < 100; i++) {
+		touch(&f, 1, i);
+		st = fake_stats(&f);
+		assert_true(st.bytes <= st.budget);
+	}
+	fake_close(&f);
+}
+
+static void a_chunk_larger_than_the_budget_reads(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 100, 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		const struct cache_chunk *a = get(&f, 0, i), *b = get(&f, 0, i);
+		assert_ptr_equal(a, b);
+		cache_put(f.owner, a);
+		cache_put(f.owner, b);
+		assert_int_equal(fake_stats(&f).bytes, 0);
+	}
+	assert_int_equal(f.nloads, 3);
+	fake_close(&f);
+}
+
+static void absent_chunks_take_room_too(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, 0, UINT64_C(1) << 40, 4);
+	for (uint64_t i = 0; i < 100; i++) {
+		const struct cache_chunk *c = NULL;
+		assert_int_equal(cache_get(f.owner, NULL, 0, i * i, &c, NULL), 0);
+		cache_put(f.owner, c);
+	}
+	struct cache_stats st = fake_stats(&f);
+	assert_true(st.bytes > 0 && st.bytes <= st.budget);
+	assert_true(st.evictions > 80);
+	fake_close(&f);
+}
+
+static void a_failure_is_told_and_not_kept(void **state)
+{
+	struct fake_source f;
+	const struct cache_chunk *c = NULL;
+	struct err err = ERR_INIT;
+	fake_open(&f, SIZE, 100, 10);
+	f.fail_chunk = 7;
+	assert_int_equal(cache_get(f.owner, NULL, 3, 7, &c, &err), -EIO);
+	assert_string_equal(err.msg, "chunk 3/7 is damaged");
+	assert_int_equal(cache_get(f.owner, NULL, 3, 7, &c, NULL), -EIO);
+	f.fail_chunk = UINT64_MAX;
+	touch(&f, 3, 7);
+	struct cache_stats st = fake_stats(&f);
+	assert_int_equal(st.loads, 3);
+	assert_int_equal(st.load_failures, 2);
+	fake_close(&f);
+}
+
+static void owners_do_not_see_each_other(void **state)
+{
+	struct fake_source f, g;
+	fake_open(&f, SIZE, 100, 10);
+	g = f;
+	const struct cache_source src = {
+		.load = fake_load, .cost = fake_cost, .nchunks = fake_nchunks, .ctx = &g};
+	g.owner = cache_owner_new(f.cache, &src, NULL);
+	touch(&f, 0, 1);
+	touch(&g, 0, 1);
+	assert_int_equal(f.nloads, 1);
+	assert_int_equal(g.nloads, 1);
+	cache_owner_free(g.owner);
+	touch(&f, 0, 1);
+	assert_int_equal(f.nloads, 1);
+	fake_close(&f);
+}
+
+static void *free_owner(void *arg)
+{
+	struct fake_source *f = arg;
+	cache_owner_free(f->owner);
+	return NULL;
+}
+
+static void freeing_an_owner_waits_for_its_loads(void **state)
+{
+	struct fake_source f;
+	pthread_t thread;
+	fake_open(&f, SIZE, 100, 40);
+	f.deferred = true;
+	cache_advise(f.owner, 0, 0, 3);
+	assert_int_equal(f.nloads, 3);
+	f.fail_chunk = 1;
+	assert_int_equal(pthread_create(&thread, NULL, free_owner, &f), 0);
+	fake_complete_all(&f);
+	pthread_join(thread, NULL);
+	struct cache_stats st = fake_stats(&f);
+	assert_int_equal(st.bytes, 0);
+	assert_int_equal(st.prefetch_wasted, 3);
+	cache_free(f.cache);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_chunk_is_loaded_once),
+		cmocka_unit_test(the_least_lately_used_goes),
+		cmocka_unit_test(only_what_is_held_exceeds_the_budget),
+		cmocka_unit_test(a_chunk_larger_than_the_budget_reads),
+		cmocka_unit_test(absent_chunks_take_room_too),
+		cmocka_unit_test(a_failure_is_told_and_not_kept),
+		cmocka_unit_test(owners_do_not_see_each_other),
+		cmocka_unit_test(freeing_an_owner_waits_for_its_loads),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many readers at once, loads on other threads. Meant for the thread sanitizer too. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/pool.h>
+#include <cache/cache.h>
+
+enum { READERS = 16, SIZE = 4096, NCHUNKS = 200, WORKERS = 4 };
+
+struct source {
+	struct pool *pool;
+	atomic_uint loads[NCHUNKS];
+	atomic_uint running;
+	unsigned int delay_us;
+	atomic_bool failing;
+};
+
+struct job {
+	struct source *source;
+	uint64_t chunk;
+	struct cache_fill *fill;
+};
+
+static void run(void *arg)
+{
+	struct job *job = arg;
+	struct source *s = job->source;
+	struct cache_chunk chunk = {0};
+	struct err err = ERR_INIT;
+	if (s->delay_us)
+		usleep(s->delay_us);
+	if (atomic_load(&s->failing)) {
+		cache_complete(job->fill, err_set(&err, -EIO, "no luck"), NULL, &err);
+	} else if (bytes_append_zero(&chunk.slot, SIZE)) {
+		cache_complete(job->fill, -ENOMEM, NULL, NULL);
+	} else {
+		memset(chunk.slot.data, (int)(job->chunk & 0xff), SIZE);
+		cache_complete(job->fill, 0, &chunk, NULL);
+	}
+	free(job);
+}
+
+static void load(void *ctx, uint32_t dataset, uint64_t chunk, struct cache_fill *fill)
+{
+	struct source *s = ctx;
+	struct job *job = malloc(sizeof(*job));
+	*job = (struct job){.source = s, .chunk = chunk, .fill = fill};
+	atomic_fetch_add(&s->loads[chunk], 1);
+	if (pool_submit(s->pool, run, job))
+		run(job);
+}
+
+static uint64_t cost(void *ctx, uint32_t dataset)
+{
+	return SIZE;
+}
+
+static uint64_t nchunks(void *ctx, uint32_t dataset)
+{
+	return NCHUNKS;
+}
+
+struct world {
+	struct source source;
+	struct cache *cache;
+	struct cache_owner *owner;
+	pthread_barrier_t start;
+	atomic_uint wrong, failed;
+	void (*read)(struct world *w, unsigned int reader);
+};
+
+struct reader {
+	struct world *world;
+	unsigned int number;
+	pthread_t thread;
+};
+
+static void *reader_main(void *arg)
+{
+	struct reader *r = arg;
+	pthread_barrier_wait(&r->world->start);
+	r->world->read(r->world, r->number);
+	return NULL;
+}
+
+static void world_open(struct world *w, uint64_t budget)
+{
+	const struct cache_source src = {
+		.load = load, .cost = cost, .nchunks = nchunks, .ctx = &w->source};
+	memset(w, 0, sizeof(*w));
+	w->source.pool = pool_new(WORKERS);
+	w->cache = cache_new(NULL, budget, NULL);
+	w->owner = cache_owner_new(w->cache, &src, NULL);
+	assert_int_equal(pthread_barrier_init(&w->start, NULL, READERS), 0);
+}
+
+static void world_run(struct world *w, void (*read)(struct world *w, unsigned int reader))
+{
+	struct reader readers[READERS];
+	w->read = read;
+	for (unsigned int i = 0; i < READERS; i++) {
+		readers[i] = (struct reader){.world = w, .number = i};
+		assert_int_equal(pthread_create(&readers[i].thread, NULL, reader_main, &readers[i]),
+				 0);
+	}
+	for (unsigned int i = 0; i < READERS; i++)
+		pthread_join(readers[i].thread, NULL);
+}
+
+static void world_close(struct world *w)
+{
+	cache_owner_free(w->owner);
+	cache_free(w->cache);
+	pool_free(w->source.pool);
+	pthread_barrier_destroy(&w->start);
+}
+
+static void read_chunk(struct world *w, struct cache_stream *s, uint64_t n)
+{
+	const struct cache_chunk *c = NULL;
+	struct err err = ERR_INIT;
+	if (cache_get(w->owner, s, 0, n, &c, &err)) {
+		atomic_fetch_add(&w->failed, 1);
+		atomic_fetch_add(&w->wrong, strcmp(err.msg, "no luck") != 0);
+		return;
+	}
+	for (size_t i = 0; i < SIZE; i += 512)
+		if (c->slot.data[i] != (uint8_t)n)
+			atomic_fetch_add(&w->wrong, 1);
+	cache_put(w->owner, c);
+}
+
+static void same_chunk(struct world *w, unsigned int reader)
+{
+	read_chunk(w, NULL, 42);
+}
+
+static void sixteen_readers_of_a_chunk_are_one_load(void **state)
+{
+	struct world w;
+	world_open(&w, 1 << 20);
+	w.source.delay_us = 20000;
+	world_run(&w, same_chunk);
+	struct cache_stats st;
+	cache_get_stats(w.cache, &st);
+	assert_int_equal(atomic_load(&w.wrong), 0);
+	assert_int_equal(atomic_load(&w.source.loads[42]), 1);
+	assert_int_equal(st.loads, 1);
+	assert_int_equal(st.hits + st.waits, READERS - 1);
+	world_close(&w);
+}
+
+static void a_failure_reaches_all_who_wait(void **state)
+{
+	struct world w;
+	world_open(&w, 1 << 20);
+	w.source.delay_us = 20000;
+	atomic_store(&w.source.failing, true);
+	world_run(&w, same_chunk);
+	assert_int_equal(atomic_load(&w.failed), READERS);
+	assert_int_equal(atomic_load(&w.wrong), 0);
+	atomic_store(&w.source.failing, false);
+	read_chunk(&w, NULL, 42);
+	assert_int_equal(atomic_load(&w.failed), READERS);
+	world_close(&w);
+}
+
+static void whole_dataset(struct world *w, unsigned int reader)
+{
+	struct cache_stream *s = cache_stream_new(w->owner);
+	for (uint64_t i = 0; i < NCHUNKS; i++)
+		read_chunk(w, s, i);
+	cache_stream_free(s);
+}
+
+static void sixteen_readers_of_a_dataset_load_each_chunk_once(void **state)
+{
+	struct world w;
+	world_open(&w, 2 * NCHUNKS * SIZE);
+	world_run(&w, whole_dataset);
+	assert_int_equal(atomic_load(&w.wrong), 0);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	for (size_t i = 0; i < NCHUNKS; i++)
+		assert_int_equal(atomic_load(&w.source.loads[i]), 1);
+	world_close(&w);
+}
+
+static void at_random(struct world *w, unsigned int reader)
+{
+	struct cache_stream *s = cache_stream_new(w->owner);
+	uint32_t x = reader;
+	for (int i = 0; i < 500; i++) {
+		x = x * 1664525u + 1013904223u;
+		if (x >> 29 == 0)
+			cache_advise(w->owner, 0, (x >> 8) % NCHUNKS, 5);
+		read_chunk(w, s, (x >> 8) % NCHUNKS);
+	}
+	cache_stream_free(s);
+}
+
+static void a_small_budget_is_kept_under_load(void **state)
+{
+	struct world w;
+	world_open(&w, 20 * SIZE);
+	world_run(&w, at_random);
+	struct cache_stats st;
+	cache_get_stats(w.cache, &st);
+	assert_int_equal(atomic_load(&w.wrong), 0);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	assert_true(st.evictions > 0);
+	assert_true(st.bytes <= st.budget);
+	world_close(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sixteen_readers_of_a_chunk_are_one_load),
+		cmocka_unit_test(a_failure_reaches_all_who_wait),
+		cmocka_unit_test(sixteen_readers_of_a_dataset_load_each_chunk_once),
+		cmocka_unit_test(a_small_budget_is_kept_under_load),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
