@@ -20,7 +20,7 @@ enum {
 	COST_CONTAINER = 120,
 	/* Longer literals could be out of the range of int64_t or double; value code takes them
 	 * as text. */
-	SAFE_INT_DIGITS = 18,
+	INT_DIGITS = 19, /* of INT64_MAX */
 	SAFE_REAL_LEN = 250,
 	SAFE_EXPONENT_DIGITS = 2,
 };
@@ -183,8 +183,11 @@ static bool is_unsafe_number(const struct pass *p, size_t from, size_t to)
 	}
 	if (pos != to)
 		return false;
-	return real ? exponent > SAFE_EXPONENT_DIGITS || to - from > SAFE_REAL_LEN
-		    : digits > SAFE_INT_DIGITS;
+	if (real)
+		return exponent > SAFE_EXPONENT_DIGITS || to - from > SAFE_REAL_LEN;
+	return digits > INT_DIGITS ||
+	       (digits == INT_DIGITS &&
+		memcmp(p->text + to - INT_DIGITS, "9223372036854775807", INT_DIGITS) > 0);
 }
 
 static bool is_word(const struct pass *p, size_t from, size_t to, const char *word)

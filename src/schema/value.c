@@ -207,6 +207,8 @@ static int put_vlen(struct reader *r, const struct dtype *t, const json_t *v, st
 	uint64_t len;
 	if (n > UINT32_MAX || !mul_u64(n, base->size, &len))
 		return err_set(err, -EIO, "sequence of %zu items", n);
+	if (n == 0)
+		return 0; /* the null slot */
 	int rc = schema_spend(r->ctx, len, err);
 	if (rc)
 		return rc;

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Documents of groups, datasets and types: what is accepted keeps the promises of data/object.h
+ * (sizes, slots, names, order), a second reading agrees to the byte, and a dataset's chunk keys
+ * lead back to the dataset and the chunk.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <schema/schema.h>
+
+static void require(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+/* The id behind the first `"member"`, as the document says it itself; else the fallback. */
+static struct schema_id id_of(const uint8_t *data, size_t size, const char *member,
+			      const char *fallback)
+{
+	struct schema_id id = {0};
+	const uint8_t *at = memmem(data, size, member, strlen(member));
+	const uint8_t *end = data + size;
+	if (at) {
+		at += strlen(member);
+		while (at < end && (*at == ':' || *at == ' ' || *at == '"'))
+			at++;
+		if (end - at >= 38 && schema_id_parse((const char *)at, 38, &id))
+			return id;
+	}
+	require(schema_id_parse(fallback, strlen(fallback), &id));
+	return id;
+}
+
+/* Some domain with few objects. */
+static uint32_t number(void *ctx, const struct schema_id *id)
+{
+	return id->b[15] % 4 == 3 ? OBJECT_NONE : id->b[15] % 4;
+}
+
+static void skip(void *ctx, const char *what, const struct err *why)
+{
+	require(what[0] != '\0' && why->code == -EIO && why->msg[0] != '\0');
+}
+
+static void check_elems(const struct dtype *t, uint64_t n, const struct elems *e)
+{
+	const struct elems_visitor v = {0};
+	require(e->fixed.len == n * t->size);
+	require(elems_visit(t, e->fixed.data, n, e->heap.data, e->heap.len, &v, NULL) == 0);
+}
+
+static void check_attributes(const struct object *o)
+{
+	for (uint32_t i = 0; i < o->nattrs; i++) {
+		const struct attribute *a = &o->attrs[i];
+		require(a->name[0] != '\0');
+		check_elems(a->type, a->space.nelems, &a->value);
+		if (i > 0)
+			require(a[-1].created_ns < a->created_ns ||
+				(a[-1].created_ns == a->created_ns &&
+				 strcmp(a[-1].name, a->name) < 0));
+	}
+}
+
+static void check_links(const struct object *o)
+{
+	for (uint32_t i = 0; i < o->group.nlinks; i++) {
+		const struct link *l = &o->group.links[i];
+		require(l->name[0] != '\0' && !strchr(l->name, '/'));
+		require((l->cls == LINK_HARD) == (l->target != OBJECT_NONE));
+		require((l->cls != LINK_HARD) == (l->path != NULL));
+		require((l->cls == LINK_EXTERNAL) == (l->domain != NULL));
+		if (i > 0)
+			require(l[-1].created_ns < l->created_ns ||
+				(l[-1].created_ns == l->created_ns &&
+				 strcmp(l[-1].name, l->name) < 0));
+	}
+}
+
+static void check_dataset(const struct object *o, const struct schema_id *id)
+{
+	const struct dataset *ds = &o->dataset;
+	const struct schema_ops *ops = schema_hsds2();
+	require(ds->pipeline.n <= FILTER_MAX);
+	if (ds->fill_defined)
+		check_elems(ds->type, 1, &ds->fill);
+	if (ds->grid.nchunks == 0)
+		return;
+	char key[SCHEMA_KEY_MAX + 1];
+	uint64_t coords[DSPACE_MAX_RANK];
+	struct schema_key k;
+	grid_coords(&ds->grid, ds->grid.nchunks - 1, coords);
+	if (ops->chunk_key(o, id, coords, key, sizeof(key)) < 0)
+		return; /* in another file */
+	ops->key_classify(key, &k);
+	require(k.cls == SCHEMA_KEY_CHUNK && schema_id_equal(&k.id, id));
+	require(k.rank == ds->grid.rank);
+	require(memcmp(k.coords, coords, k.rank * sizeof(coords[0])) == 0);
+}
+
+static bool same_bytes(const struct bytes *a, const struct bytes *b)
+{
+	return a->len == b->len && (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
+static void check_same(const struct object *a, const struct object *b)
+{
+	require(a->kind == b->kind && a->nattrs == b->nattrs);
+	for (uint32_t i = 0; i < a->nattrs; i++) {
+		require(strcmp(a->attrs[i].name, b->attrs[i].name) == 0);
+		require(dtype_equal(a->attrs[i].type, b->attrs[i].type));
+		require(same_bytes(&a->attrs[i].value.fixed, &b->attrs[i].value.fixed));
+		require(same_bytes(&a->attrs[i].value.heap, &b->attrs[i].value.heap));
+	}
+	if (a->kind == OBJECT_GROUP) {
+		require(a->group.nlinks == b->group.nlinks);
+		for (uint32_t i = 0; i < a->group.nlinks; i++)
+			require(strcmp(a->group.links[i].name, b->group.links[i].name) == 0);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct schema_id id = id_of(data, size, "\"id\"", "g-00000000-00000000-0000-000000-000000");
+	struct schema_id root =
+		id_of(data, size, "\"root\"", "g-00000000-00000000-8888-888888-888888");
+	const struct schema_numbers numbers = {.number = number};
+	const struct schema_ops *ops = schema_hsds2();
+	struct arena *arena = arena_new(256 << 20);
+	struct object one, two;
+	struct err err = ERR_INIT;
+	if (!arena)
+		return 0;
+	int rc = ops->object_parse(arena, &id, &root, data, size, &numbers, skip, NULL, &one, &err);
+	require(rc == err.code && (rc == 0) == (err.msg[0] == '\0'));
+	require(ops->object_parse(arena, &id, &root, data, size, &numbers, NULL, NULL, &two,
+				  NULL) == rc);
+	if (rc == 0) {
+		check_attributes(&one);
+		if (one.kind == OBJECT_GROUP)
+			check_links(&one);
+		else if (one.kind == OBJECT_DATASET)
+			check_dataset(&one, &id);
+		check_same(&one, &two);
+	}
+	object_release(&one);
+	object_release(&two);
+	arena_free(arena);
+	return 0;
+}

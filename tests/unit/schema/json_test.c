@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lenient loader, seen through documents of groups and domains. */
+#include "schema_test.h"
+
+static void link_names_survive(void **state)
+{
+	static const struct {
+		const char *json, *hex;
+		bool utf8;
+	} rows[] = {
+		{"plain", "706c61696e", true},
+		{"lone\\udce9", "6c6f6e65edb3a9", false},
+		{"\\uD83Dx", "eda0bd78", false},
+		{"\\ud83d\\ud83d\\ude00", "eda0bdf09f9880", false},
+		{"\\ud83d\\ude00", "f09f9880", true},
+		{"\\ud83d\\u0041", "eda0bd41", false},
+		{"\\u0010sdce9", "107364636539", true}, /* the escape itself, as text */
+		{"\\u0010", "10", true},
+		{"\\u0010nNaN", "106e4e614e", true},
+		{"\\u00101", "1031", true},
+		{"\\\\u0000", "5c7530303030", true},
+		{"\\\"\\u00e9", "22c3a9", true},
+		{"é", "c3a9", true},
+		{"NaN", "4e614e", true},
+		{"-Infinity, 18446744073709551615",
+		 "2d496e66696e6974792c203138343436373434303733373039353531363135", true},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[512];
+		snprintf(text, sizeof(text),
+			 "\"links\":{\"%s\":{\"class\":\"H5L_TYPE_HARD\",\"id\":\"" ROOT_ID "\"}}",
+			 rows[i].json);
+		struct parsed p = parse_group(text);
+		assert_int_equal(p.rc, 0);
+		assert_int_equal(p.o.group.nlinks, 1);
+		const struct link *l = &p.o.group.links[0];
+		assert_hex(l->name, strlen(l->name), rows[i].hex);
+		assert_int_equal(l->utf8, rows[i].utf8);
+		parsed_release(&p);
+	}
+}
+
+static void last_member_wins(void **state)
+{
+	struct parsed p = parse_group("\"links\":{},\"links\":{\"a\":{\"class\":\"H5L_TYPE_SOFT\","
+				      "\"h5path\":\"x\",\"h5path\":\"y\"}}");
+	assert_int_equal(p.rc, 0);
+	assert_int_equal(p.o.group.nlinks, 1);
+	assert_string_equal(p.o.group.links[0].path, "y");
+	parsed_release(&p);
+}
+
+/* Everything that Python's reader refuses, we refuse: the pass must not make it legal. */
+static void refuses_malformed(void **state)
+{
+	static const char *const bad[] = {
+		"\"x\":nan",
+		"\"x\":-NaN",
+		"\"x\":+Infinity",
+		"\"x\":NaNx",
+		"\"x\":1NaN",
+		"\"x\":NaN NaN",
+		"NaN:1",
+		"12345678901234567890:1",
+		"\"x\":012345678901234567890",
+		"\"x\":12345678901234567890.",
+		"\"x\":1e",
+		"\"x\":1e1000x",
+		"\"x\":--1",
+		"\"x\":1-2345678901234567890",
+		"\"x\":\"\\u12\"",
+		"\"x\":\"\\ud800\\u12\"",
+		"\"x\":\"\\q\"",
+		"\"x\":\"raw\ncontrol\"",
+		"\"x\":\"raw\x10"
+		"0\"",
+		"\"x\":\"\xff\"",
+		"\"x\":\"\xed\xb3\xa9\"",
+		"\"x\":[1,2",
+		"\"x\":\"open",
+		"\"x\":\"open\\",
+		"\"x\":\"open\\u",
+		"\"x\":tru",
+		"\"x\":1}}",
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct parsed p = parse_group(bad[i]);
+		if (p.rc != -EIO)
+			fail_msg("%d for: %s", p.rc, bad[i]);
+		assert_contains(p.err.msg, "JSON");
+		parsed_release(&p);
+	}
+	static const struct {
+		const char *text;
+		size_t n;
+	} whole[] = {{"", 0}, {"[]", 2}, {"1", 1}, {"NaN", 3}, {"{}\0", 3}, {"{} {}", 5}, {" ", 1}};
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+		struct parsed p = parse_bytes(GROUP_ID, whole[i].text, whole[i].n);
+		assert_int_equal(p.rc, -EIO);
+		parsed_release(&p);
+	}
+}
+
+static struct parsed parse_nested(unsigned int levels)
+{
+	char text[2 * SCHEMA_JSON_DEPTH + 32];
+	int n = snprintf(text, sizeof(text), "\"x\":");
+	memset(text + n, '[', levels);
+	memset(text + n + levels, ']', levels);
+	text[n + 2 * levels] = '\0';
+	return parse_group(text);
+}
+
+static void depth_is_limited(void **state)
+{
+	struct parsed p = parse_nested(SCHEMA_JSON_DEPTH - 1);
+	assert_int_equal(p.rc, 0);
+	parsed_release(&p);
+	p = parse_nested(SCHEMA_JSON_DEPTH);
+	assert_int_equal(p.rc, -EIO);
+	assert_contains(p.err.msg, "nested");
+	parsed_release(&p);
+}
+
+/* The values of a document would take more memory than one may. */
+static void values_are_limited(void **state)
+{
+	size_t n = 40 << 20;
+	char *text = malloc(n);
+	assert_non_null(text);
+	for (size_t i = 0; i < n; i += 2)
+		memcpy(text + i, "[]", 2);
+	struct parsed p = parse_bytes(GROUP_ID, text, n);
+	free(text);
+	assert_int_equal(p.rc, -EIO);
+	assert_contains(p.err.msg, "too many values");
+	parsed_release(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(link_names_survive), cmocka_unit_test(last_member_wins),
+		cmocka_unit_test(refuses_malformed),  cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(values_are_limited),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

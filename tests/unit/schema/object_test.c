@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all objects have in common: identity, times, the list of attributes. */
+#include "schema_test.h"
+
+#define SCALAR_I8                                                                                  \
+	"\"type\":\"H5T_STD_I8LE\",\"shape\":{\"class\":\"H5S_SCALAR\"},\"value\":1,\"created\":"
+
+static void reads_identity_and_times(void **state)
+{
+	struct parsed p = parse_group("\"links\":{},\"attributes\":{}");
+	assert_int_equal(p.rc, 0);
+	assert_int_equal(p.o.kind, OBJECT_GROUP);
+	assert_string_equal(p.o.id, GROUP_ID);
+	assert_int_equal(p.o.created_ns, 1500000000);
+	assert_int_equal(p.o.modified_ns, 2250000000);
+	assert_int_equal(p.o.nattrs, 0);
+	assert_int_equal(p.o.group.nlinks, 0);
+	parsed_release(&p);
+}
+
+static void refuses_other_documents(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} rows[] = {
+		{"{\"root\":\"" ROOT_ID "\"}", "id: missing"},
+		{"{\"id\":7,\"root\":\"" ROOT_ID "\"}", "id: not an id"},
+		{"{\"id\":\"" ROOT_ID "\",\"root\":\"" ROOT_ID "\"}", "id: the document says"},
+		{"{\"id\":\"" DATASET_ID "\",\"root\":\"" ROOT_ID "\"}", "id: the document says"},
+		{"{\"id\":\"" GROUP_ID "\"}", "root: missing"},
+		{"{\"id\":\"" GROUP_ID "\",\"root\":\"" GROUP_ID "\"}", "root: the document says"},
+		{"{" HEAD(GROUP_ID) ",\"links\":[]}", "links: not an object"},
+		{"{" HEAD(GROUP_ID) ",\"attributes\":7}", "attributes: not an object"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct parsed p = parse_bytes(GROUP_ID, rows[i].text, strlen(rows[i].text));
+		assert_int_equal(p.rc, -EIO);
+		assert_contains(p.err.msg, "group " GROUP_ID ": ");
+		assert_contains(p.err.msg, rows[i].why);
+		assert_int_equal(p.o.kind, OBJECT_GROUP);
+		assert_int_equal(p.o.nattrs, 0);
+		parsed_release(&p);
+	}
+}
+
+static void attributes_in_creation_order(void **state)
+{
+	struct parsed p = parse_group("\"attributes\":{\"c\":{" SCALAR_I8 "2.5},\"b\":{" SCALAR_I8
+				      "1.5},\"a\":{" SCALAR_I8 "1.5},\"first\":{" SCALAR_I8
+				      "0.5},\"sl/ash\":{" SCALAR_I8 "9}}");
+	static const char *const want[] = {"first", "a", "b", "c", "sl/ash"};
+	assert_int_equal(p.rc, 0);
+	assert_int_equal(p.o.nattrs, 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_string_equal(p.o.attrs[i].name, want[i]);
+	assert_int_equal(p.o.attrs[0].created_ns, 500000000);
+	assert_true(p.o.attrs[0].committed == OBJECT_NONE);
+	parsed_release(&p);
+}
+
+static void broken_attributes_are_left_out(void **state)
+{
+	static const struct {
+		const char *attr, *what;
+	} rows[] = {
+		{"\"\":{" SCALAR_I8 "1}", "attribute \"\": empty name"},
+		{"\"a\\u0000\":{" SCALAR_I8 "1}", "a NUL inside"},
+		{"\"a\\udce9\":{" SCALAR_I8 "1}", "surrogate"},
+		{"\"a\":null", "attribute \"a\": not an object"},
+		{"\"a\":{}", "attribute \"a\": type: missing"},
+		{"\"a\":{\"type\":\"H5T_STD_I7LE\"}",
+		 "attribute \"a\": type: unknown base \"H5T_STD_I7LE\""},
+		{"\"a\\n\\u001b[0m\":{}", "attribute \"a\\x0a\\x1b[0m\": type"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[512];
+		snprintf(text, sizeof(text), "\"attributes\":{\"z\":{" SCALAR_I8 "1},%s}",
+			 rows[i].attr);
+		struct parsed p = parse_group(text);
+		assert_int_equal(p.rc, 0);
+		assert_int_equal(p.o.nattrs, 1);
+		assert_int_equal(p.skips, 1);
+		assert_contains(p.what, rows[i].what);
+		parsed_release(&p);
+	}
+}
+
+static void attribute_order_tracking(void **state)
+{
+	static const struct {
+		const char *props;
+		bool ordered;
+	} rows[] = {
+		{"{}", false},
+		{"null", false},
+		{"\"BwAAAA==\"", false},
+		{"{\"CreateOrder\":1}", true},
+		{"{\"CreateOrder\":0}", false},
+		{"{\"CreateOrder\":true}", true},
+		{"{\"attributeCreationOrder\":\"H5P_CRT_ORDER_INDEXED\"}", true},
+		{"{\"attributeCreationOrder\":\"H5P_CRT_ORDER_TRACKED\"}", true},
+		{"{\"attributeCreationOrder\":\"H5P_CRT_ORDER_NONE\"}", false},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[256];
+		snprintf(text, sizeof(text), "\"creationProperties\":%s", rows[i].props);
+		struct parsed p = parse_group(text);
+		assert_int_equal(p.rc, 0);
+		assert_int_equal(p.o.attrs_ordered, rows[i].ordered);
+		parsed_release(&p);
+	}
+}
+
+/* Memory that runs out is no defect of the document: nothing is left out in silence. */
+static void out_of_memory_is_told_apart(void **state)
+{
+	static const char text[] = "{" HEAD(GROUP_ID) ",\"attributes\":{\"a\":{" SCALAR_I8
+						      "1},\"b\":{" SCALAR_I8 "1}}}";
+	struct schema_id id = test_id(GROUP_ID);
+	struct schema_id root = test_id(ROOT_ID);
+	unsigned int done = 0;
+	for (size_t limit = 64; limit < 8192; limit += 64) {
+		struct parsed p = {.arena = arena_new(limit), .err = ERR_INIT};
+		assert_non_null(p.arena);
+		p.rc = schema_hsds2()->object_parse(p.arena, &id, &root, text, sizeof(text) - 1,
+						    NULL, test_skip, &p, &p.o, &p.err);
+		assert_true(p.rc == 0 || p.rc == -ENOMEM);
+		assert_int_equal(p.rc, p.err.code);
+		assert_int_equal(p.skips, 0);
+		assert_int_equal(p.o.nattrs, p.rc ? 0 : 2);
+		done += p.rc == 0;
+		parsed_release(&p);
+	}
+	assert_true(done > 0 && done < 127);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_identity_and_times),
+		cmocka_unit_test(refuses_other_documents),
+		cmocka_unit_test(attributes_in_creation_order),
+		cmocka_unit_test(broken_attributes_are_left_out),
+		cmocka_unit_test(attribute_order_tracking),
+		cmocka_unit_test(out_of_memory_is_told_apart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
