@@ -62,10 +62,10 @@ int fheap_table_init(struct fheap_table *t, const struct h5_fheap_params *p, boo
 	t->row_bits = start_bits + log2_floor(p->table_width);
 	if (t->row_bits > p->max_index)
 		return err_set(err, -EIO, "fractal heap: rows larger than the heap");
-	if (t->row_bits > direct_bits + 1)
-		return err_set(err, -EIO, "fractal heap: rows larger than indirect blocks");
 	t->max_rows = p->max_index - t->row_bits + 1;
 	t->direct = direct_bits - start_bits + 2;
+	if (t->max_rows > t->direct && t->row_bits > direct_bits + 1)
+		return err_set(err, -EIO, "fractal heap: rows larger than indirect blocks");
 	t->off_size = (p->max_index + 7U) / 8;
 	t->len_size = min_uint((direct_bits + 7) / 8, width_of(p->max_managed));
 	t->prefix = BLOCK_PREFIX_SIZE + t->off_size + (checksum ? CHECKSUM_SIZE : 0);

@@ -146,7 +146,7 @@ int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t 
  * Padding is worst when each object is one byte over a multiple of 8:
  *   sum ceil(n_i / 8) = N + sum floor((n_i - 1) / 8) <= N + floor((S - N) / 8).
  * A collection is closed because it has H5_GHEAP_MIN bytes or 65,535 objects; only the last one
- * is filled up.
+ * is filled up. While everything fits into the target there is only one.
  */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target)
 {
@@ -159,15 +159,18 @@ uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target)
 		return UINT64_MAX;
 	if (objects <= H5_GHEAP_MIN - COLLECTION_HEADER - OBJECT_HEADER)
 		return H5_GHEAP_MIN;
-	if (objects <= max_u64(target, H5_GHEAP_MIN) - COLLECTION_HEADER &&
-	    nobjects <= H5_GHEAP_MAX_OBJECTS) /* one collection */
-		return max_u64(objects + COLLECTION_HEADER, H5_GHEAP_MIN + ALIGN);
-	uint64_t collections =
-		objects / (H5_GHEAP_MIN - COLLECTION_HEADER) + nobjects / H5_GHEAP_MAX_OBJECTS + 1;
-	if (!add_u64(objects, collections * COLLECTION_HEADER, &bound) ||
-	    !add_u64(bound, H5_GHEAP_MIN, &bound))
+	bool one = nobjects == 1 || (nobjects <= H5_GHEAP_MAX_OBJECTS &&
+				     objects <= max_u64(target, H5_GHEAP_MIN) - COLLECTION_HEADER);
+	uint64_t collections = 1, filled = 0;
+	if (!one) {
+		collections += objects / (H5_GHEAP_MIN - COLLECTION_HEADER) +
+			       nobjects / H5_GHEAP_MAX_OBJECTS;
+		collections = min_u64(collections, nobjects);
+		filled = H5_GHEAP_MIN;
+	}
+	if (!add_u64(objects, collections * COLLECTION_HEADER + filled, &bound))
 		return UINT64_MAX;
-	return bound;
+	return max_u64(bound, H5_GHEAP_MIN + ALIGN);
 }
 
 struct scan {

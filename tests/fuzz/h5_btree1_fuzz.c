@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunk indexes (version 1 B-trees). Input: rank, u32 address of the root, a file. Property: what
+ * is walked, rendered again, walks to the same chunks, whatever windows it is rendered in.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <h5/btree1.h>
+#include <mem_src.h>
+
+enum { PREFIX = 5 };
+
+static void require(bool truth, const char *what)
+{
+	if (truth)
+		return;
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+struct chunks {
+	uint32_t rank;
+	struct bytes list; /* of struct h5_bt1_chunk */
+};
+
+static struct h5_bt1_chunk *at(const struct chunks *c, uint64_t i)
+{
+	return (struct h5_bt1_chunk *)(void *)c->list.data + i;
+}
+
+static uint64_t count(const struct chunks *c)
+{
+	return c->list.len / sizeof(struct h5_bt1_chunk);
+}
+
+static int keep(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err)
+{
+	struct chunks *c = ctx;
+	struct h5_bt1_chunk copy = {
+		.size = chunk->size, .filter_mask = chunk->filter_mask, .addr = chunk->addr};
+	memcpy(copy.offset, chunk->offset, c->rank * sizeof(copy.offset[0]));
+	return bytes_append(&c->list, &copy, sizeof(copy));
+}
+
+static void give(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
+{
+	require(i < count(ctx), "a chunk that is not there is asked for");
+	*out = *at(ctx, i);
+}
+
+static void end(void *ctx, struct h5_bt1_chunk *out)
+{
+	memset(out, 0xff, sizeof(*out));
+}
+
+/* first: not empty. window: bytes rendered at a time. */
+static void check(struct chunks *first, size_t window)
+{
+	struct h5_bt1 tree = {.rank = first->rank,
+			      .elem_size = 1,
+			      .n = count(first),
+			      .chunk = give,
+			      .end = end,
+			      .ctx = first};
+	struct chunks second = {.rank = first->rank};
+	size_t size = (size_t)h5_bt1_size(tree.rank, tree.n);
+	auto_free uint8_t *image = malloc(size);
+	require(image != NULL, "no memory");
+	for (size_t offset = 0; offset < size; offset += window)
+		h5_bt1_read(&tree, offset, image + offset,
+			    window < size - offset ? window : size - offset);
+	struct mem_src m;
+	mem_src_init(&m, image, size);
+	require(!h5_bt1_walk(&m.src, 0, tree.rank, keep, &second, NULL),
+		"what was rendered does not walk");
+	require(second.list.len == first->list.len &&
+			!memcmp(second.list.data, first->list.data, second.list.len),
+		"chunks have changed");
+	bytes_release(&second.list);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cursor c = cursor_of(data, size);
+	uint8_t rank = cur_u8(&c);
+	uint32_t addr = cur_u32(&c);
+	if (!cur_ok(&c) || rank == 0 || rank > DSPACE_MAX_RANK)
+		return 0;
+	struct chunks first = {.rank = rank};
+	struct mem_src m;
+	mem_src_init(&m, data + PREFIX, size - PREFIX);
+	if (!h5_bt1_walk(&m.src, addr, rank, keep, &first, NULL) && first.list.len)
+		check(&first, 1 + size % 3000);
+	bytes_release(&first.list);
+	return 0;
+}

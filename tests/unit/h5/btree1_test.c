@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include <h5/btree1.h>
+#include <mem_src.h>
+
+#include "hex.h"
+
+enum { ELEM_SIZE = 2, ADDR = 4096, HEADER = 24 };
+
+/* A regular grid of chunks, 100 bytes each. */
+struct shape {
+	uint32_t rank;
+	uint64_t count[5], chunk[5];
+};
+
+static uint64_t chunks_of(const struct shape *s)
+{
+	uint64_t n = 1;
+	for (uint32_t d = 0; d < s->rank; d++)
+		n *= s->count[d];
+	return n;
+}
+
+static void chunk_at(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
+{
+	const struct shape *s = ctx;
+	assert_true(i < chunks_of(s));
+	out->size = 100 + (uint32_t)(i % 7);
+	out->filter_mask = (uint32_t)(i % 3);
+	out->addr = 1000000 + i * 200;
+	for (uint32_t d = s->rank; d-- > 0; i /= s->count[d])
+		out->offset[d] = i % s->count[d] * s->chunk[d];
+}
+
+static void chunk_end(void *ctx, struct h5_bt1_chunk *out)
+{
+	const struct shape *s = ctx;
+	chunk_at(ctx, chunks_of(s) - 1, out);
+	out->size = out->filter_mask = 0;
+	for (uint32_t d = 0; d < s->rank; d++)
+		out->offset[d] += s->chunk[d];
+}
+
+static struct h5_bt1 tree_of(struct shape *s)
+{
+	return (struct h5_bt1){
+		.rank = s->rank,
+		.elem_size = ELEM_SIZE,
+		.n = chunks_of(s),
+		.addr = ADDR,
+		.chunk = chunk_at,
+		.end = chunk_end,
+		.ctx = s,
+	};
+}
+
+/* An image that has the tree at ADDR. */
+static uint8_t *image_of(struct shape *s, size_t *size)
+{
+	struct h5_bt1 t = tree_of(s);
+	*size = ADDR + (size_t)h5_bt1_size(s->rank, t.n);
+	uint8_t *image = calloc(1, *size);
+	assert_non_null(image);
+	h5_bt1_read(&t, 0, image + ADDR, *size - ADDR);
+	return image;
+}
+
+struct expect {
+	struct shape *s;
+	uint64_t n;
+};
+
+static int expect_chunk(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err)
+{
+	struct expect *e = ctx;
+	struct h5_bt1_chunk due;
+	chunk_at(e->s, e->n++, &due);
+	assert_int_equal(chunk->size, due.size);
+	assert_int_equal(chunk->filter_mask, due.filter_mask);
+	assert_int_equal(chunk->addr, due.addr);
+	assert_memory_equal(chunk->offset, due.offset, e->s->rank * sizeof(due.offset[0]));
+	return 0;
+}
+
+static const struct shape shapes[] = {
+	{1, {1}, {4}},
+	{1, {2}, {4}},
+	{1, {64}, {4}},
+	{1, {65}, {4}},
+	{1, {4096}, {1}},
+	{1, {4097}, {1}},
+	{2, {3, 3}, {4, 5}},
+	{2, {70, 71}, {2, 3}},
+	{3, {9, 10, 11}, {2, 1, 3}},
+	{5, {3, 4, 5, 6, 7}, {1, 2, 1, 2, 1}},
+	{1, {300000}, {1}},
+};
+
+static void test_walk_gives_what_was_rendered(void **state)
+{
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct shape s = shapes[i];
+		struct expect e = {&s, 0};
+		size_t size;
+		uint8_t *image = image_of(&s, &size);
+		struct mem_src m;
+		struct err err = ERR_INIT;
+		mem_src_init(&m, image, size);
+		if (h5_bt1_walk(&m.src, ADDR, s.rank, expect_chunk, &e, &err))
+			fail_msg("shape %zu: %s", i, err.msg);
+		assert_int_equal(e.n, chunks_of(&s));
+		free(image);
+	}
+}
+
+static void test_size(void **state)
+{
+	static const struct {
+		uint32_t rank;
+		uint64_t n, nodes;
+	} rows[] = {
+		{1, 0, 0},
+		{1, 1, 1},
+		{1, 64, 1},
+		{1, 65, 3},
+		{2, 4096, 65},
+		{2, 4097, 65 + 2 + 1},
+		{32, 10000000, 156250 + 2442 + 39 + 1},
+	};
+	assert_int_equal(h5_bt1_node_size(1), 2096);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(h5_bt1_size(rows[i].rank, rows[i].n),
+				 rows[i].nodes * h5_bt1_node_size(rows[i].rank));
+	assert_true(h5_bt1_size(32, UINT64_MAX) == UINT64_MAX);
+}
+
+/* The root that libhdf5 1.10.8 writes for two chunks (its right bound is that of the chunk that it
+ * happened to insert first). */
+static const char native_root[] = "5452454501000200ffffffffffffffffffffffffffffffff"
+				  "080000000000000000000000000000000000000000000000a80d000000000000"
+				  "080000000000000004000000000000000000000000000000b00d000000000000"
+				  "000000000000000004000000000000000200000000000000";
+
+static void native_chunk(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
+{
+	*out = (struct h5_bt1_chunk){.size = 8, .offset = {4 * i}, .addr = 0xda8 + 8 * i};
+}
+
+static void native_end(void *ctx, struct h5_bt1_chunk *out)
+{
+	*out = (struct h5_bt1_chunk){.offset = {4}};
+}
+
+static void test_bytes_of_libhdf5(void **state)
+{
+	struct h5_bt1 t = {.rank = 1, .elem_size = 2, .n = 2};
+	uint8_t ours[2096];
+	size_t n;
+	uint8_t *native = hex_bytes(native_root, &n);
+	t.chunk = native_chunk;
+	t.end = native_end;
+	h5_bt1_read(&t, 0, ours, sizeof(ours));
+	assert_memory_equal(ours, native, n);
+	for (size_t i = n; i < sizeof(ours); i++)
+		assert_int_equal(ours[i], 0);
+	free(native);
+}
+
+static uint64_t u64_at(const uint8_t *p)
+{
+	struct cursor c = cursor_of(p, 8);
+	return cur_u64(&c);
+}
+
+/* Neighbours point at each other and share a bound; a child begins with its parent's key. */
+static void test_nodes_fit_together(void **state)
+{
+	struct shape s = {2, {70, 71}, {2, 3}};
+	size_t size, node_size = (size_t)h5_bt1_node_size(2), key = 8 + 3 * 8;
+	uint8_t *image = image_of(&s, &size);
+	for (size_t at = ADDR; at < size; at += node_size) {
+		const uint8_t *node = image + at;
+		unsigned int level = node[5], entries = node[6] | node[7] << 8;
+		uint64_t right = u64_at(node + 16);
+		if (right != H5_UNDEF) {
+			assert_int_equal(right, at + node_size);
+			assert_int_equal(image[right + 5], level);
+			assert_int_equal(u64_at(image + right + 8), at);
+			assert_memory_equal(node + HEADER + entries * (key + 8),
+					    image + right + HEADER, key);
+		} else {
+			assert_int_equal(u64_at(node + HEADER + entries * (key + 8) + 8), 140);
+			assert_int_equal(u64_at(node + HEADER + entries * (key + 8) + 16), 213);
+			assert_int_equal(u64_at(node + HEADER + entries * (key + 8) + 24),
+					 ELEM_SIZE);
+		}
+		for (unsigned int i = 0; level && i < entries; i++) {
+			const uint8_t *entry = node + HEADER + i * (key + 8);
+			const uint8_t *child = image + u64_at(entry + key);
+			assert_int_equal(child[5], level - 1);
+			assert_memory_equal(entry, child + HEADER, key);
+		}
+	}
+	free(image);
+}
+
+static void test_any_window(void **state)
+{
+	struct shape s = {2, {70, 71}, {2, 3}};
+	struct h5_bt1 t = tree_of(&s);
+	size_t size;
+	uint8_t *image = image_of(&s, &size), window[6000];
+	uint32_t seed = 1;
+	for (int i = 0; i < 3000; i++) {
+		seed = seed * 1103515245 + 12345;
+		size_t n = seed >> 8 & 1 ? 1 + (seed >> 16) % 40 : 1 + (seed >> 10) % 6000;
+		seed = seed * 1103515245 + 12345;
+		size_t offset = (seed >> 4) % (size - ADDR - n);
+		h5_bt1_read(&t, offset, window, n);
+		assert_memory_equal(window, image + ADDR + offset, n);
+	}
+	free(image);
+}
+
+/* 2^40 chunks: a node costs the same. */
+static void test_index_without_limit(void **state)
+{
+	struct shape s = {2, {1 << 20, 1 << 20}, {1, 1}};
+	struct h5_bt1 t = tree_of(&s);
+	uint64_t size = h5_bt1_size(2, t.n), node_size = h5_bt1_node_size(2);
+	uint8_t node[4096];
+	h5_bt1_read(&t, size - node_size, node, (size_t)node_size);
+	assert_memory_equal(node, "TREE\1\0\100\0", 8);
+	assert_int_equal(u64_at(node + HEADER + 8), (1 << 20) - 1);
+	assert_int_equal(u64_at(node + HEADER + 16), (1 << 20) - 64);
+}
+
+static int count_chunk(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err)
+{
+	return ++*(uint64_t *)ctx == 100 ? -ECANCELED : 0;
+}
+
+static void test_malformed(void **state)
+{
+	enum { NODE = 2096, ENTRY = 32 };
+	static const struct {
+		const char *defect;
+		size_t at; /* from the root */
+		size_t n;
+		uint64_t value;
+	} rows[] = {
+		{"signature", 0, 1, 'X'},
+		{"group node", 4, 1, 0},
+		{"level too deep", 5, 1, 200},
+		{"level skips", 5, 1, 2},
+		{"empty inner node", 6, 2, 0},
+		{"entries past the end of file", 6, 2, 65535},
+		{"cycle to the root", HEADER + 24, 8, ADDR},
+		{"child met twice", HEADER + ENTRY + 24, 8, ADDR + NODE},
+		{"child outside of the file", HEADER + 24, 8, 1 << 30},
+		{"child at the undefined address", HEADER + 24, 8, H5_UNDEF},
+		{"leaf without entries", NODE + 6, 2, 0},
+		{"chunks out of order", NODE + HEADER + ENTRY + 8, 8, 0},
+	};
+	struct shape s = {1, {70}, {4}};
+	size_t size;
+	uint8_t *image = image_of(&s, &size), *bad = malloc(size);
+	assert_non_null(bad);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct mem_src m;
+		struct err err = ERR_INIT;
+		uint64_t seen = 0;
+		memcpy(bad, image, size);
+		struct emit e = emit_to(bad + ADDR + rows[i].at, 8);
+		emit_uint(&e, rows[i].value, (unsigned int)rows[i].n);
+		mem_src_init(&m, bad, size);
+		int rc = h5_bt1_walk(&m.src, ADDR, 1, count_chunk, &seen, &err);
+		if (rc != -EIO || !err.msg[0])
+			fail_msg("%s: %d", rows[i].defect, rc);
+	}
+	free(bad);
+	free(image);
+}
+
+static void test_callback_stops(void **state)
+{
+	struct shape s = {1, {300}, {4}};
+	size_t size;
+	uint8_t *image = image_of(&s, &size);
+	uint64_t seen = 0;
+	struct mem_src m;
+	mem_src_init(&m, image, size);
+	assert_int_equal(h5_bt1_walk(&m.src, ADDR, 1, count_chunk, &seen, NULL), -ECANCELED);
+	assert_int_equal(seen, 100);
+	assert_int_equal(h5_bt1_walk(&m.src, ADDR, 0, count_chunk, &seen, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk(&m.src, ADDR, 33, count_chunk, &seen, NULL), -EIO);
+	free(image);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_walk_gives_what_was_rendered),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_bytes_of_libhdf5),
+		cmocka_unit_test(test_nodes_fit_together),
+		cmocka_unit_test(test_any_window),
+		cmocka_unit_test(test_index_without_limit),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_callback_stops),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
