@@ -67,19 +67,22 @@ static void advance(struct track *t, uint64_t n)
 struct track *pattern_touch(struct pattern *p, uint32_t dataset, uint64_t chunk)
 {
 	struct track *t = find(p, dataset);
-	bool first = t->used == 0, off = false;
-	int64_t n = first ? 0 : steps(t, chunk, &off);
-	if (!first && !off && n <= 0 && n >= -STEPS_BACK)
+	if (t->used == 0) {
+		t->used = ++p->clock;
+		t->last = chunk;
 		return NULL;
-	t->used = ++p->clock;
-	if (first)
-		;
-	else if (!off && n > 0 && (uint64_t)n <= t->ahead + 1)
+	}
+	bool off = false;
+	int64_t n = steps(t, chunk, &off);
+	if (!off && n <= 0 && n >= -STEPS_BACK)
+		return NULL;
+	if (!off && n > 0 && (uint64_t)n <= t->ahead + 1)
 		advance(t, (uint64_t)n);
 	else
 		restart(t, chunk);
+	t->used = ++p->clock;
 	t->last = chunk;
-	if (first || t->run < RUN_NEEDED)
+	if (t->run < RUN_NEEDED)
 		return NULL;
 	t->depth = t->depth ? t->depth * 2 : 1;
 	if (t->depth > DEPTH_MAX)

@@ -59,13 +59,14 @@ int codec_arange(const struct dtype *t, double start, double step, uint64_t firs
 /* The filters of p that every libhdf5 has and that we encode (shuffle, deflate, fletcher32), in
  * order; others are left out. */
 void codec_stored_pipeline(const struct pipeline *p, struct pipeline *out);
-/* Bytes of a chunk of n bytes under a pipeline of the above: n, + 5 per 65,535-byte block + 6 for
- * each deflate, + 4 for each fletcher32. A pure function. */
+/* Bytes of a chunk of n bytes under a pipeline of the above: n, + 5 per 65,535-byte block (one at
+ * least) + 6 for each deflate, + 4 for each fletcher32. A pure function. */
 uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
 /* Encodes n plain bytes into out, exactly codec_stored_size() bytes. elem_size: for shuffle. */
 int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
 			size_t n, uint8_t *out, size_t out_n, struct err *err);
-/* The way back, for any stream of these filters (real deflate too): at most max bytes. */
+/* The way back, for any stream of these filters (real deflate too): at most max bytes. As in
+ * libhdf5, bytes behind a zlib stream are ignored. -EIO damaged, -EOPNOTSUPP another filter. */
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err);
 
