@@ -73,7 +73,9 @@ static bool is_real_text(const char *s, size_t n)
 
 bool schema_num_text(const char *s, size_t n, struct schema_num *out)
 {
-	char text[400]; /* longer reals are no numbers of anybody's */
+	/* Longer reals are no numbers of anybody's. strtod: the programs keep the numeric locale
+	 * "C"; in another one a fraction is no number, never a wrong one. */
+	char text[400];
 	while (n > 0 && is_space(s[0])) {
 		s++;
 		n--;

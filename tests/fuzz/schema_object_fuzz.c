@@ -10,6 +10,8 @@
 
 #include <schema/schema.h>
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 static void require(bool condition)
 {
 	if (!condition)
