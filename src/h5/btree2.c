@@ -21,7 +21,7 @@
  *        u32 checksum of the bytes before it
  *
  * The two counts of a child pointer are as wide as their largest possible value needs, which
- * follows from the node and record sizes (levels_init; libhdf5 computes the same and refuses
+ * follows from the node and record sizes (shape_init; libhdf5 computes the same and refuses
  * nothing, so an error there is garbage here).
  *
  * Encoding. Depth is the least that holds n records; a node with m records below it gets the

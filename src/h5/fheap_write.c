@@ -290,8 +290,8 @@ static uint64_t child_address(void *ctx, const struct fheap_entry *entry)
 	return addr;
 }
 
-/* The indirect block that stands at addr, then its children. The depth is small: a child has at
- * least two rows less than the table behind it. */
+/* The indirect block that stands at addr, then its children. The depth is small: the rows of a
+ * child are fewer than those of the table up to it. */
 static void encode_tree(struct emit *e, const struct h5_fheap *h, uint64_t heap, uint64_t addr,
 			uint64_t offset, unsigned int rows, size_t *i)
 {

@@ -147,6 +147,22 @@ static void test_bound_is_tight(void **state)
 	assert_true(h5_gheap_bound(UINT64_MAX / 24, UINT64_MAX, 1) == UINT64_MAX);
 }
 
+/* Fewer or smaller objects than were planned for fit. */
+static void test_bound_rises(void **state)
+{
+	uint32_t seed = 3;
+	for (int i = 0; i < 200000; i++) {
+		unsigned int scale = next_random(&seed) % 20;
+		uint64_t n = 1 + next_random(&seed) % (1U << scale);
+		uint64_t bytes = n + next_random(&seed) % (1U << scale) * (1 + i % 100);
+		uint64_t bound = h5_gheap_bound(n, bytes, H5_GHEAP_TARGET_DATA);
+		assert_true(bound <= h5_gheap_bound(n, bytes + 1, H5_GHEAP_TARGET_DATA));
+		assert_true(bound <= h5_gheap_bound(n + 1, bytes + 1, H5_GHEAP_TARGET_DATA));
+		assert_true(bytes == n ||
+			    bound <= h5_gheap_bound(n + 1, bytes, H5_GHEAP_TARGET_DATA));
+	}
+}
+
 static void test_indexes_run_out(void **state)
 {
 	enum { N = 140000 };
@@ -230,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_one_object),
 		cmocka_unit_test(test_any_sizes),
 		cmocka_unit_test(test_bound_is_tight),
+		cmocka_unit_test(test_bound_rises),
 		cmocka_unit_test(test_indexes_run_out),
 		cmocka_unit_test(test_small_collections_stay_open),
 		cmocka_unit_test(test_malformed),

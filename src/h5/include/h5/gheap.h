@@ -34,7 +34,8 @@ int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t 
 int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err);
 void h5_gheap_release(struct h5_gheap_writer *w);
 /* Never less than what nobjects of nbytes in all (each at least one byte) can come to, however
- * they are cut and ordered; 0 for none. A pure function of its arguments. UINT64_MAX on overflow.
+ * they are cut and ordered; 0 for none. Never falls when nobjects or nbytes rises. A pure function
+ * of its arguments. UINT64_MAX on overflow.
  */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 
