@@ -79,8 +79,9 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 	if (f->got.code == -ENOENT && ds->initializer == INITIALIZER_ARANGE)
 		return compute_arange(f, chunk);
 	if (f->got.code == -ENOENT) {
+		/* fill, unless the schema knows that the chunk is kept elsewhere */
 		chunk->absent = true;
-		return 0;
+		return f->m->schema->chunk_absent(&f->m->objects[f->dataset].o, &chunk->err);
 	}
 	if (f->got.code) {
 		err_copy(&chunk->err, &f->got.err);
