@@ -140,7 +140,7 @@ static void emit_entry(struct emit *e, const struct node *node, uint64_t i)
 {
 	const struct h5_bt1 *t = node->tree;
 	uint64_t element = 0;
-	struct h5_bt1_chunk chunk;
+	struct h5_bt1_chunk chunk = {0};
 	if (i > node->entries)
 		return;
 	uint64_t number = node->first + i * node->span;
