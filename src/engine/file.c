@@ -31,9 +31,7 @@ int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **ou
 		return err_set(err, -ENOMEM, "no memory");
 	int rc = domains_open(e, n->path, dir, out, err);
 	/* What a name is was read before: the bucket has changed since. */
-	if (rc == -EISDIR)
-		rc = -ENOENT;
-	return rc ? err_wrap(err, rc, "domain /%s", n->path) : 0;
+	return rc == -EISDIR ? -ENOENT : rc;
 }
 
 static int open_domain(struct engine_file *f, const struct node *n, struct err *err)
@@ -77,6 +75,8 @@ int engine_file_open(struct engine *e, const char *path, uint64_t version, struc
 	if (rc == 0 && version && f->st.version != version)
 		rc = err_set(err, -ESTALE, "%s: has changed", path);
 	if (rc) {
+		/* So that the kernel, when it looks the name up again, finds what is there now. */
+		nodes_drop(e->nodes, path);
 		engine_file_close(f);
 		return rc;
 	}
@@ -135,8 +135,7 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 		return 0;
 	if (!f->snapshot)
 		return read_plain(f, buf, n, offset, err);
-	ssize_t done = image_read(f->snapshot->image, f->stream, buf, n, offset, err);
-	return done < 0 ? err_wrap(err, (int)done, "domain /%s", f->path) : done;
+	return image_read(f->snapshot->image, f->stream, buf, n, offset, err);
 }
 
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence)

@@ -117,6 +117,17 @@ void nodes_put(struct nodes *t, struct node *n, uint64_t expires)
 	node_unref(gone[1]);
 }
 
+void nodes_drop(struct nodes *t, const char *mount_path)
+{
+	struct node *n = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->table, mount_path, n);
+	if (n)
+		HASH_DEL(t->table, n);
+	pthread_mutex_unlock(&t->lock);
+	node_unref(n);
+}
+
 static bool is_sibling(const struct node *a, const struct node *b)
 {
 	size_t n = names_parent_len(a->name);

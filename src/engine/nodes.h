@@ -52,6 +52,8 @@ void nodes_free(struct nodes *t);
 struct node *nodes_get(struct nodes *t, const char *mount_path, uint64_t now);
 /* Replaces what was known of this path; the table takes a reference of its own. */
 void nodes_put(struct nodes *t, struct node *n, uint64_t expires);
+/* The bucket is not as this path was remembered. */
+void nodes_drop(struct nodes *t, const char *mount_path);
 /* Domains that were listed next after n and whose size nobody has asked for; n itself is the
  * first. More than one only when it looks as if somebody goes through the directory. The caller
  * unrefs them. */
