@@ -26,15 +26,28 @@ class Entry:
         if line and line[2].endswith(".h5"):
             self.source = os.path.join(collection.sources, line[2])
         self.changes = line[4] if line else ""
+        self.service_differs = bool(line) and "h5diff rc 1" in line[5]
 
     def __str__(self):
         return f"{self.collection.name}:{self.path}"
 
     @property
     def equals_source(self):
-        """The manifest knows of no change that h5diff sees."""
+        """Nobody knows of a change that h5diff sees: not the manifest, and h5diff found none in
+        what the service itself gives of this domain. File names of external links are ours."""
         kinds = [part.strip().split(" ")[0] for part in self.changes.split(";") if part.strip()]
-        return all(k == "none" or k in HARMLESS for k in kinds)
+        links = [link for obj in self.collection.bucket.domain(self.path).objects.values()
+                 for link in obj.links]
+        return not self.service_differs and all(k == "none" or k in HARMLESS for k in kinds) and \
+            not any(link.kind == "external" for link in links)
+
+    @property
+    def has_references(self):
+        """An object reference in any dataset or attribute."""
+        types = []
+        for obj in self.collection.bucket.domain(self.path).objects.values():
+            types += [a.type for a in obj.attributes] + ([obj.type] if obj.kind == "d" else [])
+        return any("'ref'" in repr(t) for t in types)
 
 
 class Collection:
@@ -43,7 +56,7 @@ class Collection:
         self.bucket = oracle.Bucket(os.path.join(directory, name))
         self.sources = os.path.join(directory, f"{name}-sources")
         with open(os.path.join(directory, f"{name}.manifest.tsv"), encoding="utf-8") as f:
-            rows = [r for r in csv.reader(f, delimiter="\t") if len(r) > 4 and r[0] == name]
+            rows = [r for r in csv.reader(f, delimiter="\t") if len(r) > 5 and r[0] == name]
         self.manifest = {r[1].strip("/"): r for r in rows}
 
     def __str__(self):
