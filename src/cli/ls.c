@@ -136,6 +136,9 @@ int command_info(struct command *c, int argc, char **argv)
 	int status = command_open(c, argv[optind]);
 	if (status)
 		return status;
+	/* The description names what was left out itself. */
+	if (c->options.log_level == LOG_LEVEL_WARNING)
+		log_set_level(c->log, LOG_LEVEL_ERROR);
 	int rc = engine_info(c->engine, c->path, verify, print_line, NULL, &err);
 	if (fflush(stdout) && !rc)
 		rc = err_errno(&err, -errno, "standard output");

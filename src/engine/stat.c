@@ -7,7 +7,7 @@
 enum {
 	SIZE_UNKNOWN = 4096, /* of a domain that nobody knows anything about: readers want more
 				than nothing before they open */
-	INFO_MAX = 64 << 20,
+	INFO_MAX = 8 << 20,  /* dozens may be in memory at once */
 	STAT_BLOCK = 512,
 };
 
