@@ -95,23 +95,24 @@ def bench_open(work):
 # ---- 10,000,000 chunks ----
 
 def bench_chunks(work):
-    for chunks in (10_000, 10_000_000):
-        bucket = os.path.join(work, f"chunks{chunks}")
+    for chunks, stored in ((10_000, 8), (10_000_000, 8), (10_000_000, 1500)):
+        bucket = os.path.join(work, f"chunks{chunks}-{stored}")
         with mkbucket.Maker(bucket) as made:
-            mkbucket.ten_million(made, chunks)
+            mkbucket.ten_million(made, chunks, stored)
         with Mount(bucket, work, "debug_count") as m:
             idle, before = m.memory(), m.counts()
             seconds = timed(lambda: open_close(m.file("tenmillion.h5")))
             spent = difference(before, m.counts())
             grown = m.memory() - idle
-            say(f"open of one dataset of {chunks:,} chunks", f"{seconds * 1000:.3g} ms, "
+            say(f"open of one dataset of {chunks:,} chunks, {stored} stored",
+                f"{seconds * 1000:.3g} ms, "
                 f"{spent['gets'] + spent['range_gets']} gets, {spent['lists']} lists, "
                 f"{grown / 2**20:.1f} MiB more memory")
             rng, times = np.random.default_rng(1), []
             with h5py.File(m.file("tenmillion.h5"), "r") as f:
                 f["data"].shape
                 before = m.counts()
-                for at in rng.integers(0, chunks * 16, 200):
+                for at in rng.integers(0, chunks * 1024, 200):
                     times.append(timed(lambda: f["data"][int(at)]))
                 spent = difference(before, m.counts())
             say("  one random element", f"{spread(times, 1000, 'ms')}, "

@@ -205,14 +205,16 @@ def thousand(bucket, datasets=1000):
             ds.chunk((0, 0), bytes(range(256)) * 312 + bytes(128))
 
 
-def ten_million(bucket, chunks=10_000_000):
-    """One dataset of 10,000,000 chunks, eight of them stored."""
+def ten_million(bucket, chunks=10_000_000, stored=8):
+    """One dataset of 10,000,000 chunks, few of them stored: as many as one page of a listing holds,
+    or more than that."""
     d = bucket.domain("tenmillion.h5")
-    ds = d.dataset(d.root, "data", INT32, [chunks * 16], [16], [0], fillValue=-1)
-    for i in range(8):
-        n = i * (chunks - 1) // 7
-        ds.chunk((n,), b"".join((n * 16 + k & 0x7fffffff).to_bytes(4, "little")
-                                for k in range(16)))
+    each = 1024     # elements: 4 KiB, as the kernel reads whole pages
+    ds = d.dataset(d.root, "data", INT32, [chunks * each], [each], [0], fillValue=-1)
+    for i in range(stored):
+        n = i * (chunks - 1) // (stored - 1)
+        ds.chunk((n,), b"".join((n * each + k & 0x7fffffff).to_bytes(4, "little")
+                                for k in range(each)))
 
 
 def gibibyte(bucket, mebibytes=1024, path="gibibyte.h5"):
