@@ -99,7 +99,8 @@ int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn 
 struct engine_counts {
 	uint64_t gets, range_gets, heads, lists, bytes_in, failures, in_flight_max;
 	uint64_t cache_hits, cache_misses, cache_loads, cache_bytes, prefetches, prefetch_used;
-	uint64_t images; /* live */
+	uint64_t images;	    /* live */
+	uint64_t reads, bytes_read; /* engine_pread() calls, and the bytes that they gave */
 };
 void engine_get_counts(struct engine *e, struct engine_counts *out);
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator.h"
+
 static const char program[] = "hsimage";
 
 static const char help[] =
@@ -150,6 +152,7 @@ int main(int argc, char **argv)
 	};
 	struct command c = {0};
 	int status = -1, opt;
+	allocator_setup();
 	options_init(&c.options, false);
 	/* "+": what follows the command is the command's. */
 	while (status < 0 && (opt = getopt_long(argc, argv, "+b:o:hV", longs, NULL)) != -1)

@@ -13,6 +13,7 @@
 
 #include <fuse_front/fuse_front.h>
 
+#include "allocator.h"
 #include "options.h"
 
 static const char program[] = "hsmount";
@@ -178,6 +179,7 @@ int main(int argc, char **argv)
 	struct settings s = {0};
 	struct err err = ERR_INIT;
 	int status = EXIT_OK;
+	allocator_setup();
 	options_init(&s.options, true);
 	int rc = parse(&s, argc, argv, &err);
 	if (rc) {

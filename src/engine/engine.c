@@ -157,5 +157,7 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 		.prefetches = c.prefetches,
 		.prefetch_used = c.prefetch_used,
 		.images = domains_live(e->domains),
+		.reads = atomic_load(&e->reads),
+		.bytes_read = atomic_load(&e->bytes_read),
 	};
 }

@@ -133,9 +133,13 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 		return err_set(err, -EINVAL, "a range that no file has");
 	if (n == 0)
 		return 0;
-	if (!f->snapshot)
-		return read_plain(f, buf, n, offset, err);
-	return image_read(f->snapshot->image, f->stream, buf, n, offset, err);
+	ssize_t got = f->snapshot ? image_read(f->snapshot->image, f->stream, buf, n, offset, err)
+				  : read_plain(f, buf, n, offset, err);
+
+	atomic_fetch_add_explicit(&f->e->reads, 1, memory_order_relaxed);
+	if (got > 0)
+		atomic_fetch_add_explicit(&f->e->bytes_read, (uint64_t)got, memory_order_relaxed);
+	return got;
 }
 
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence)

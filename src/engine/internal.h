@@ -13,6 +13,8 @@
 
 #include <hsmount/engine.h>
 
+#include <stdatomic.h>
+
 #include <base/env.h>
 #include <cache/cache.h>
 #include <schema/schema.h>
@@ -34,6 +36,7 @@ struct engine {
 	int64_t started_ns; /* since the epoch: the time of directories that have none */
 	struct nodes *nodes;
 	struct domains *domains;
+	atomic_uint_fast64_t reads, bytes_read; /* by engine_pread() */
 };
 
 static inline uint64_t engine_now(const struct engine *e)

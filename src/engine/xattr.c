@@ -136,7 +136,7 @@ static const struct {
 	COUNTER(gets),		COUNTER(range_gets),  COUNTER(heads),	      COUNTER(lists),
 	COUNTER(bytes_in),	COUNTER(failures),    COUNTER(in_flight_max), COUNTER(cache_hits),
 	COUNTER(cache_misses),	COUNTER(cache_loads), COUNTER(cache_bytes),   COUNTER(prefetches),
-	COUNTER(prefetch_used), COUNTER(images),
+	COUNTER(prefetch_used), COUNTER(images),      COUNTER(reads),	      COUNTER(bytes_read),
 #undef COUNTER
 };
 enum { NCOUNTERS = sizeof(counters) / sizeof(counters[0]) };

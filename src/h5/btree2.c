@@ -165,7 +165,7 @@ uint64_t h5_bt2_size(const struct h5_bt2 *t)
 {
 	if (t->n == 0)
 		return HEADER_SIZE;
-	struct shape s;
+	struct shape s = {0};
 	shape_fit(&s, t);
 	return HEADER_SIZE + count_nodes(&s, s.depth, t->n) * t->node_size;
 }
@@ -227,7 +227,7 @@ static void emit_node(struct emit *e, const struct h5_bt2 *t, const struct shape
 
 void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr)
 {
-	struct shape s;
+	struct shape s = {0};
 	shape_fit(&s, t);
 	struct spread d = spread_of(&s, s.depth, t->n);
 	size_t from = e->pos;

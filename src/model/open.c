@@ -248,7 +248,11 @@ static int parse_document(struct model *m, uint32_t number, const char *key,
 	object->o = (struct object){0};
 	object->broken = true;
 	if (number == 0) {
-		err_copy(err, &why);
+		/* -ENOENT is for domains that are not there; this one is damaged */
+		if (rc == -ENOENT)
+			rc = err_set(err, -EIO, "the domain names it, but it is not there");
+		else
+			err_copy(err, &why);
 		return err_wrap(err, rc, "root group %s", key);
 	}
 	if (rc == -ENOMEM || rc == -EACCES) {

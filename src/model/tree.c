@@ -31,9 +31,11 @@ static void drop_dangling(struct model *m, struct object *group)
 		struct link *link = &group->group.links[i];
 
 		if (link->cls == LINK_HARD && !usable(m, link->target)) {
-			model_note(m,
-				   "group %s: hard link \"%s\" left out: its object is not there",
-				   group->id, link->name);
+			char id[SCHEMA_ID_MAX];
+
+			schema_id_format(&m->entries[link->target].id, id);
+			model_note(m, "group %s: hard link \"%s\" left out: no usable object %s",
+				   group->id, link->name, id);
 			continue;
 		}
 		group->group.links[kept++] = *link;

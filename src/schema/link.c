@@ -61,6 +61,8 @@ static int parse_link(struct schema_ctx *ctx, const json_t *v, struct link *l, s
 {
 	if (l->name[0] == '\0')
 		return err_set(err, -EIO, "empty name");
+	if (strcmp(l->name, ".") == 0)
+		return err_set(err, -EIO, "\".\" means the group itself");
 	if (strchr(l->name, '/'))
 		return err_set(err, -EIO, "\"/\" in the name");
 	const char *cls = schema_json_word(v, "class");

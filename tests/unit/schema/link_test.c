@@ -72,6 +72,7 @@ static void leaves_out_what_cannot_be_shown(void **state)
 		const char *link, *why;
 	} rows[] = {
 		{"\"\":" HARD(ROOT_ID), "link \"\": empty name"},
+		{"\".\":" HARD(ROOT_ID), "link \".\": \".\" means the group itself"},
 		{"\"a/b\":" HARD(ROOT_ID), "link \"a/b\": \"/\" in the name"},
 		{"\"a\\u0000b\":" HARD(ROOT_ID), "a NUL inside"},
 		{"\"a\":" HARD(OTHER_ID), "link \"a\": no object " OTHER_ID},
