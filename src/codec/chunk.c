@@ -171,6 +171,20 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 	return rc;
 }
 
+/* A zlib stream does not tell how much is in it. */
+static int inflated_size(const uint8_t *stored, size_t n, uint64_t object_size, uint64_t max_bytes,
+			 uint64_t *decoded, struct err *err)
+{
+	struct bytes plain auto_bytes = {0};
+	size_t left = 0;
+	if (n < object_size)
+		return err_set(err, -EAGAIN, "a zlib stream does not tell its decoded size");
+	int rc = zstream_inflate(stored, n, max_bytes, &plain, &left, err);
+	if (!rc)
+		*decoded = plain.len;
+	return rc;
+}
+
 int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
 		       uint64_t object_size, uint64_t max_bytes, uint64_t *decoded, struct err *err)
 {
@@ -182,7 +196,7 @@ int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
 	if (blosc_frame_parse(head, n, object_size, &frame))
 		size = frame.nbytes;
 	else if (r.compressor && zstream_looks_like(head, n))
-		return err_set(err, -EAGAIN, "a zlib stream does not tell its decoded size");
+		return inflated_size(head, n, object_size, max_bytes, decoded, err);
 	if (size > max_bytes)
 		return err_set(err, -EFBIG, "chunk has %llu bytes, at most %llu are allowed",
 			       (unsigned long long)size, (unsigned long long)max_bytes);

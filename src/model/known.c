@@ -19,6 +19,7 @@ enum {
 	VLEN_CHUNKS_MAX = 1 << 20, /* chunks of one variable-length dataset */
 	HEAD_BYTES = 16,	   /* a Blosc header */
 	HEADS_AT_ONCE = 1024,
+	WHOLE_AT_ONCE = 16,
 };
 
 struct known_chunk {
@@ -106,65 +107,82 @@ static int chunk_key_of(const struct model *m, uint32_t number, uint64_t chunk, 
 	return m->schema->chunk_key(o, &m->entries[number].id, coords, key, SCHEMA_KEY_MAX + 1);
 }
 
-/* Decoded size of one chunk of which `head` was read; asks for the whole object when that is not
- * enough. */
-static uint64_t decoded_size(struct model *m, uint32_t number, const char *key,
-			     const struct bytes *head, uint64_t size)
+/* Requests for the first `length` bytes of the chunks known[which[i]]: enters their decoded sizes,
+ * and leaves in which[] (and *left) those of which more is needed. */
+static int measure_some(struct model *m, uint32_t number, const struct known_chunk *known,
+			size_t *which, size_t n, uint64_t length, uint64_t *decoded, size_t *left,
+			struct err *err)
 {
 	const struct pipeline *pipeline = &m->objects[number].o.dataset.pipeline;
-	struct err why = ERR_INIT;
-	uint64_t decoded = UINT64_MAX;
-	int rc = codec_decoded_size(pipeline, head->data, head->len, size, MODEL_CHUNK_MAX,
-				    &decoded, &why);
-
-	if (rc == -EAGAIN) {
-		struct store_get_result res = {0};
-
-		rc = store_get(m->store, key, 0, UINT64_MAX, MODEL_CHUNK_MAX, NULL, &res, &why);
-		if (!rc)
-			rc = codec_decoded_size(pipeline, res.body.data, res.body.len, res.body.len,
-						MODEL_CHUNK_MAX, &decoded, &why);
-		bytes_release(&res.body);
-	}
-	if (!rc)
-		return decoded;
-	model_note(m, "%s: chunk cannot be read: %s", key, why.msg);
-	return UINT64_MAX;
-}
-
-/* Reads the heads of known[first, first + n). */
-static int read_heads(struct model *m, uint32_t number, const struct known_chunk *known,
-		      size_t first, size_t n, uint64_t *decoded, struct err *err)
-{
 	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
 	auto_free struct store_get *reqs = calloc(n, sizeof(*reqs));
 	auto_free struct store_get_result *results = calloc(n, sizeof(*results));
+	size_t again = 0;
 
 	if (!keys || !reqs || !results)
 		return err_set(err, -ENOMEM, "no memory for %zu requests", n);
 	for (size_t i = 0; i < n; i++) {
 		char *key = keys + i * (SCHEMA_KEY_MAX + 1);
 
-		if (chunk_key_of(m, number, known[first + i].number, key) < 0)
+		if (chunk_key_of(m, number, known[which[i]].number, key) < 0)
 			return err_set(err, -EIO, "a chunk of %s has no key",
 				       m->objects[number].o.id);
-		reqs[i] = (struct store_get){.op = STORE_GET, .key = key, .length = HEAD_BYTES};
+		reqs[i] = (struct store_get){
+			.op = STORE_GET, .key = key, .length = length, .max = MODEL_CHUNK_MAX};
 	}
 	int rc = store_get_many(m->store, reqs, n, results);
 	if (rc)
 		return err_set(err, rc, "no memory for %zu requests", n);
 	for (size_t i = 0; i < n; i++) {
-		if (results[i].code) {
-			model_note(m, "%s: chunk cannot be read: %s", reqs[i].key,
-				   results[i].err.msg);
-			decoded[first + i] = UINT64_MAX;
-		} else {
-			decoded[first + i] = decoded_size(m, number, reqs[i].key, &results[i].body,
-							  results[i].meta.size);
+		const struct store_get_result *res = &results[i];
+		struct err why = ERR_INIT;
+		uint64_t *size = &decoded[which[i]];
+
+		if (res->code)
+			err_copy(&why, &res->err);
+		rc = res->code ? res->code
+			       : codec_decoded_size(pipeline, res->body.data, res->body.len,
+						    res->meta.size, MODEL_CHUNK_MAX, size, &why);
+		if (rc == -EAGAIN && length != UINT64_MAX) {
+			which[again++] = which[i];
+		} else if (rc) {
+			model_note(m, "%s: chunk cannot be read: %s", reqs[i].key, why.msg);
+			*size = UINT64_MAX;
 		}
 		bytes_release(&results[i].body);
 	}
+	*left = again;
 	return 0;
+}
+
+/* Sizes of compressed chunks: most tell theirs at their beginning, the others are read whole. */
+static int measure_compressed(struct model *m, uint32_t number, const struct known_chunk *known,
+			      size_t n, uint64_t *decoded, struct err *err)
+{
+	auto_free size_t *which = calloc(n ? n : 1, sizeof(*which));
+	size_t whole = 0;
+	int rc = 0;
+
+	if (!which)
+		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", n);
+	for (size_t first = 0; !rc && first < n; first += HEADS_AT_ONCE) {
+		const size_t some = (size_t)min_u64(HEADS_AT_ONCE, n - first);
+		size_t left = 0;
+
+		for (size_t i = 0; i < some; i++)
+			which[whole + i] = first + i;
+		rc = measure_some(m, number, known, which + whole, some, HEAD_BYTES, decoded, &left,
+				  err);
+		whole += left;
+	}
+	for (size_t first = 0; !rc && first < whole; first += WHOLE_AT_ONCE) {
+		size_t left = 0;
+
+		rc = measure_some(m, number, known, which + first,
+				  (size_t)min_u64(WHOLE_AT_ONCE, whole - first), UINT64_MAX,
+				  decoded, &left, err);
+	}
+	return rc;
 }
 
 /* known is sorted already. */
@@ -173,20 +191,15 @@ static int measure(struct model *m, uint32_t number, const struct known_chunk *k
 {
 	const struct dataset *ds = &m->objects[number].o.dataset;
 	uint64_t *decoded = arena_array(m->arena, n ? n : 1, sizeof(*decoded));
-	int rc = 0;
 
 	if (!decoded)
 		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", n);
-	if (ds->pipeline.n == 0) {
-		for (size_t i = 0; i < n; i++)
-			decoded[i] = known[i].size <= MODEL_CHUNK_MAX ? known[i].size : UINT64_MAX;
-	} else {
-		for (size_t first = 0; !rc && first < n; first += HEADS_AT_ONCE)
-			rc = read_heads(m, number, known, first,
-					(size_t)min_u64(HEADS_AT_ONCE, n - first), decoded, err);
-	}
 	m->chunks[number].decoded = decoded;
-	return rc;
+	if (ds->pipeline.n > 0)
+		return measure_compressed(m, number, known, n, decoded, err);
+	for (size_t i = 0; i < n; i++)
+		decoded[i] = known[i].size <= MODEL_CHUNK_MAX ? known[i].size : UINT64_MAX;
+	return 0;
 }
 
 /* The prefix under which a dataset's chunks lie: that of its document. */

@@ -415,6 +415,11 @@ static void decoded_sizes(void **state)
 			 -EAGAIN);
 	assert_int_equal(codec_decoded_size(&gz, zlib.data, 16, zlib.len, 1 << 20, &n, NULL),
 			 -EAGAIN);
+	assert_int_equal(codec_decoded_size(&gz, zlib.data, zlib.len, zlib.len, 1 << 20, &n, NULL),
+			 0);
+	assert_int_equal(n, BYTES);
+	assert_int_equal(
+		codec_decoded_size(&gz, zlib.data, zlib.len, zlib.len, BYTES - 1, &n, NULL), -EIO);
 	assert_int_equal(codec_decoded_size(&none, zlib.data, 16, zlib.len, 1 << 20, &n, NULL), 0);
 	assert_int_equal(n, zlib.len);
 	assert_int_equal(codec_decoded_size(&none, f->plain, 16, 12345, 12344, &n, NULL), -EFBIG);

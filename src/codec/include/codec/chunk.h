@@ -44,7 +44,8 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 
 /* Decoded size of a stored variable-length chunk from its first bytes (at least 16 when the object
  * has them) and its object size: Blosc1 header -> nbytes, raw -> object_size. -EAGAIN when the
- * whole object is needed (zlib). Claims beyond max_bytes: -EFBIG. */
+ * whole object is needed (zlib); given whole, it is inflated (-EIO when damaged, or beyond
+ * max_bytes). Claims beyond max_bytes: -EFBIG. */
 int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
 		       uint64_t object_size, uint64_t max_bytes, uint64_t *decoded,
 		       struct err *err);
