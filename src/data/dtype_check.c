@@ -271,6 +271,59 @@ static int derive_from(struct dtype *t, const struct dtype *child, uint64_t n, s
 	return 0;
 }
 
+/* Spec IV.A.2.d, version 3: a head of 8 bytes, then what the class has beside its parts. */
+static uint64_t own_description(const struct dtype *t)
+{
+	const uint64_t head = 8, numbers = 4;
+	uint64_t size = head;
+
+	switch (t->cls) {
+	case DTYPE_INTEGER:
+	case DTYPE_BITFIELD:
+		return head + numbers;
+	case DTYPE_TIME:
+		return head + 2;
+	case DTYPE_FLOAT:
+		return head + 12;
+	case DTYPE_OPAQUE:
+		return head + min_u64(align_u64(strlen(t->opaque.tag), 8), DTYPE_MAX_TAG);
+	case DTYPE_COMPOUND:
+		for (uint32_t i = 0; i < t->compound.n; i++)
+			size += strlen(t->compound.members[i].name) + 1 +
+				(t->size > 0xffffff ? 4
+				 : t->size > 0xffff ? 3
+				 : t->size > 0xff   ? 2
+						    : 1);
+		return size;
+	case DTYPE_ENUM:
+		for (uint32_t i = 0; i < t->enumeration.n; i++)
+			size += strlen(t->enumeration.names[i]) + 1 + t->size;
+		return size;
+	case DTYPE_ARRAY:
+		return head + 1 + 4 * (uint64_t)t->array.rank;
+	case DTYPE_VLEN: /* a string's base is always written as an integer */
+		return t->vlen.is_string ? head + head + numbers : head;
+	default:
+		return head;
+	}
+}
+
+static void describe(struct dtype *t)
+{
+	uint64_t size = own_description(t);
+
+	if (t->cls == DTYPE_COMPOUND)
+		for (uint32_t i = 0; i < t->compound.n; i++)
+			size += t->compound.members[i].type->described;
+	else if (t->cls == DTYPE_ENUM)
+		size += t->enumeration.base->described;
+	else if (t->cls == DTYPE_ARRAY)
+		size += t->array.base->described;
+	else if (t->cls == DTYPE_VLEN && !t->vlen.is_string)
+		size += t->vlen.base->described;
+	t->described = (uint32_t)min_u64(size, UINT32_MAX);
+}
+
 static int derive(struct dtype *t, struct err *err)
 {
 	int r = 0;
@@ -375,6 +428,7 @@ const struct dtype *dtype_checked(struct arena *a, const struct dtype *t, struct
 	}
 	if (check(&d, err) < 0 || derive(&d, err) < 0)
 		return NULL;
+	describe(&d);
 	copy = arena_alloc(a, sizeof(*copy));
 	if (!copy || !own(a, &d)) {
 		err_set(err, -ENOMEM, "datatype of %u bytes", d.size);

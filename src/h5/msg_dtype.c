@@ -35,6 +35,8 @@ enum {
 	V1_MEMBER_EXTRA = 28, /* dims of a version 1 member, from its rank on */
 	MEMBER_MIN = 11,      /* bytes of the smallest member: name, offset, header of its type */
 	ENUM_NAME_MIN = 2,
+	/* Versions 1 and 2 take less than 8 times the bytes of version 3: a member of 11 has 52. */
+	SURELY_SHORT = DTYPE_MAX_DESCRIBED / 8,
 };
 
 /* Class bit field. */
@@ -60,16 +62,17 @@ enum {
  * Encoding. An atomic type has version 1 and an array version 2. The library builds a compound
  * member by member: the first one whose version is higher raises the compound and everything
  * that it holds by then; members that come later are not raised. `floor` is the version to which
- * an outer compound has raised this type.
+ * an outer compound has raised this type. A type whose description would be too long for a message
+ * has version 3 throughout, which is the shortest; the library reads all of them.
  */
 
 static unsigned int version_of(const struct dtype *t, unsigned int floor)
 {
 	switch (t->cls) {
 	case DTYPE_ARRAY:
-		return 2;
+		return floor > 2 ? floor : 2;
 	case DTYPE_COMPOUND:
-		return t->has_array ? 2 : floor;
+		return t->has_array && floor < 2 ? 2 : floor;
 	case DTYPE_ENUM:
 		return floor;
 	case DTYPE_VLEN:
@@ -86,11 +89,20 @@ static void emit_head(struct emit *e, unsigned int version, const struct dtype *
 	emit_u32(e, t->size);
 }
 
-static void emit_name(struct emit *e, const char *name)
+static void emit_name(struct emit *e, const char *name, unsigned int version)
 {
 	size_t from = e->pos;
 	emit_bytes(e, name, strlen(name) + 1);
-	emit_align(e, from, NAME_ALIGN);
+	if (version < 3)
+		emit_align(e, from, NAME_ALIGN);
+}
+
+/* Bytes of a member's offset in a compound of `size` bytes. */
+static unsigned int offset_width(unsigned int version, uint32_t size)
+{
+	if (version < 3)
+		return 4;
+	return size > 0xffffff ? 4 : size > 0xffff ? 3 : size > 0xff ? 2 : 1;
 }
 
 static void encode_integer(struct emit *e, const struct dtype *t)
@@ -145,8 +157,8 @@ static void encode_compound(struct emit *e, const struct dtype *t, unsigned int 
 	emit_head(e, version, t, t->compound.n);
 	for (uint32_t i = 0; i < t->compound.n; i++) {
 		const struct dtype_member *m = &t->compound.members[i];
-		emit_name(e, m->name);
-		emit_u32(e, m->offset);
+		emit_name(e, m->name, version);
+		emit_uint(e, m->offset, offset_width(version, t->size));
 		if (version == 1)
 			emit_zero(e, V1_MEMBER_EXTRA);
 		encode_any(e, m->type, raised);
@@ -160,7 +172,7 @@ static void encode_enum(struct emit *e, const struct dtype *t, unsigned int floo
 	emit_head(e, version_of(t, floor), t, t->enumeration.n);
 	encode_any(e, t->enumeration.base, floor);
 	for (uint32_t i = 0; i < t->enumeration.n; i++)
-		emit_name(e, t->enumeration.names[i]);
+		emit_name(e, t->enumeration.names[i], version_of(t, floor));
 	emit_bytes(e, t->enumeration.values, (size_t)t->enumeration.n * t->enumeration.base->size);
 }
 
@@ -190,12 +202,15 @@ static void encode_vlen(struct emit *e, const struct dtype *t, unsigned int floo
 
 static void encode_array(struct emit *e, const struct dtype *t, unsigned int floor)
 {
-	emit_head(e, 2, t, 0);
+	unsigned int version = version_of(t, floor);
+
+	emit_head(e, version, t, 0);
 	emit_u8(e, (uint8_t)t->array.rank);
-	emit_zero(e, 3);
+	if (version < 3)
+		emit_zero(e, 3);
 	for (uint32_t i = 0; i < t->array.rank; i++)
 		emit_u32(e, t->array.dims[i]);
-	for (uint32_t i = 0; i < t->array.rank; i++)
+	for (uint32_t i = 0; i < t->array.rank && version < 3; i++)
 		emit_u32(e, i); /* permutation */
 	encode_any(e, t->array.base, floor);
 }
@@ -237,7 +252,11 @@ static void encode_any(struct emit *e, const struct dtype *t, unsigned int floor
 
 void h5_dtype_encode(struct emit *e, const struct dtype *t)
 {
-	encode_any(e, t, 1);
+	struct emit count = emit_count();
+
+	if (t->described > SURELY_SHORT)
+		encode_any(&count, t, 1);
+	encode_any(e, t, count.pos > DTYPE_MAX_DESCRIBED ? 3 : 1);
 }
 
 /* Decoding. */
@@ -384,12 +403,8 @@ static int decode_member_dims(struct reader *r, const struct dtype **type)
 
 static int decode_member(struct reader *r, const struct head *h, struct dtype_member *m)
 {
-	unsigned int width = 4;
-
-	if (h->version == 3)
-		width = h->size > 0xffffff ? 4 : h->size > 0xffff ? 3 : h->size > 0xff ? 2 : 1;
 	m->name = read_name(r->c, h->version);
-	m->offset = (uint32_t)cur_uint(r->c, width);
+	m->offset = (uint32_t)cur_uint(r->c, offset_width(h->version, h->size));
 	if (!cur_ok(r->c))
 		return ended(r);
 	return h->version == 1 ? decode_member_dims(r, &m->type) : decode_any(r, &m->type);

@@ -356,5 +356,9 @@ int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **ou
 	*committed = OBJECT_NONE;
 	if (text && schema_id_parse(text, strlen(text), &id) && id.kind == OBJECT_DATATYPE)
 		*committed = schema_number(ctx, &id);
-	return parse(ctx, v, 1, out, err);
+	int rc = parse(ctx, v, 1, out, err);
+	if (!rc && (*out)->described > DTYPE_MAX_DESCRIBED)
+		return err_set(err, -E2BIG, "its description has %u bytes, a file's limit is %d",
+			       (*out)->described, DTYPE_MAX_DESCRIBED);
+	return rc;
 }

@@ -62,6 +62,58 @@ static void test_library_vectors(void **state)
 		if (!dtype_equal(t, t3))
 			fail_msg("%s: version 3 decodes to another type", v->name);
 		assert_encodes(v->name, encode, t3, v->hex);
+		/* version 3 is what the library calls its latest: as short as it gets */
+		size_t n;
+		free(hex_bytes(v->v3, &n));
+		if (t3->described != n)
+			fail_msg("%s: described in %u bytes, the library needs %zu", v->name,
+				 t3->described, n);
+	}
+}
+
+/* A compound of n arrays of integers, each behind a short name. */
+static const struct dtype *wide(uint32_t n, struct arena *a)
+{
+	const uint32_t dims[] = {2};
+	const struct dtype *i32 = dtype_integer(a, 4, true, false, NULL);
+	const struct dtype *pair = dtype_array(a, i32, 1, dims, NULL);
+	struct dtype_member *members = arena_array(a, n, sizeof(*members));
+
+	for (uint32_t i = 0; i < n; i++) {
+		char *name = arena_strndup(a, "m0000", 5);
+
+		for (uint32_t k = 4, rest = i; rest; k--, rest /= 10)
+			name[k] = (char)('0' + rest % 10);
+		members[i] = (struct dtype_member){.name = name, .type = i % 2 ? i32 : pair};
+	}
+	return dtype_compound(a, n, members, 0, NULL);
+}
+
+static void long_types_take_the_short_version(void **state)
+{
+	static const struct {
+		uint32_t members;
+		unsigned int version;
+	} cases[] = {{2, 2}, {1000, 2}, {1400, 2}, {1800, 3}, {2500, 3}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct dtype *t = wide(cases[i].members, *state), *again = NULL;
+		struct emit count = emit_count();
+
+		h5_dtype_encode(&count, t);
+		uint8_t *bytes = malloc(count.pos);
+		struct emit e = emit_to(bytes, count.pos);
+		struct cursor c = cursor_of(bytes, count.pos);
+
+		h5_dtype_encode(&e, t);
+		assert_false(e.bad);
+		assert_true(count.pos <= DTYPE_MAX_DESCRIBED);
+		assert_int_equal(bytes[0] >> 4, cases[i].version);
+		if (cases[i].version == 3)
+			assert_int_equal(count.pos, t->described);
+		assert_int_equal(h5_dtype_decode(&c, *state, &again, NULL), 0);
+		assert_true(dtype_equal(t, again));
+		free(bytes);
 	}
 }
 
@@ -304,6 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_library_vectors, setup, teardown),
+		cmocka_unit_test_setup_teardown(long_types_take_the_short_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_atomic_meaning, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nested_meaning, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_member_with_dims, setup, teardown),

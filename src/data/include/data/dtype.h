@@ -19,10 +19,11 @@ enum {
 	DTYPE_MAX_DEPTH = 32,	   /* nesting of compound, array, vlen, enum */
 	DTYPE_MAX_MEMBERS = 65535, /* the member count has 16 bits in the file */
 	DTYPE_MAX_RANK = 32,
-	DTYPE_MAX_SIZE = 1 << 30,  /* bytes of one element */
-	DTYPE_MAX_NODES = 1 << 20, /* types inside a type: parts may be shared, walks must end */
-	DTYPE_MAX_TAG = 255,	   /* bytes of an opaque tag; its length has 8 bits in the file */
-	DTYPE_VLEN_SIZE = 16,	   /* file form: count, collection address, index */
+	DTYPE_MAX_SIZE = 1 << 30,    /* bytes of one element */
+	DTYPE_MAX_NODES = 1 << 20,   /* types inside a type: parts may be shared, walks must end */
+	DTYPE_MAX_DESCRIBED = 65535, /* a message's size has 16 bits in the file */
+	DTYPE_MAX_TAG = 255,	     /* bytes of an opaque tag; its length has 8 bits in the file */
+	DTYPE_VLEN_SIZE = 16,	     /* file form: count, collection address, index */
 	DTYPE_OBJREF_SIZE = 8,
 	DTYPE_REGREF_SIZE = 12, /* collection address, index */
 };
@@ -116,6 +117,8 @@ struct dtype {
 	bool has_ref;	     /* a reference somewhere inside */
 	bool has_array;	     /* an array somewhere inside (message version 2) */
 	uint64_t vlen_slots; /* vlen items per element, those inside vlens not counted */
+	uint32_t described;  /* bytes of its shortest description in a file (version 3), at most
+				UINT32_MAX; messages have DTYPE_MAX_DESCRIBED */
 };
 
 /* All constructors: allocated in a; NULL with err set (-EINVAL what makes no sense, -E2BIG over a
