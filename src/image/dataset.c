@@ -63,21 +63,83 @@ static uint64_t window_size(const struct image_dataset *d, uint64_t decoded)
 	return align_u64(h5_gheap_bound(min_u64(objects, items), items, H5_GHEAP_TARGET_DATA), 8);
 }
 
+/* The same for a chunk of fill values. Each element gets items of its own: a writer that replaces
+ * an element frees what the old one referred to. 0: no items, or more than a chunk should have (its
+ * elements then share those of the header's fill value). */
+static uint64_t fill_window_size(const struct image_dataset *d)
+{
+	const struct dataset *ds = d->ds;
+	uint64_t len = ds->fill_defined ? ds->fill.heap.len : 0;
+	uint64_t per_element = div_up_u64(len, 8); /* items are 8-aligned */
+	uint64_t objects, items;
+
+	if (!ds->type->has_vlen || len == 0 ||
+	    !mul_u64(per_element, ds->grid.chunk_elems, &objects) ||
+	    !mul_u64(len, ds->grid.chunk_elems, &items) || items > MODEL_CHUNK_MAX)
+		return 0;
+	return align_u64(h5_gheap_bound(objects, items, H5_GHEAP_TARGET_DATA), 8);
+}
+
+/* Windows follow from the chunks that are known, not from the slots, which may be many more. */
 static int plan_windows(struct image_dataset *d, struct err *err)
 {
+	const uint64_t n = d->nslots ? d->known->n : 0;
 	uint64_t at = 0;
 
-	d->windows = calloc(d->nslots + 1, sizeof(*d->windows));
+	d->windows = calloc(n + 1, sizeof(*d->windows));
 	if (!d->windows)
 		return err_set(err, -ENOMEM, "no memory for %llu heap windows",
-			       (unsigned long long)d->nslots);
-	for (uint64_t i = 0; i < d->nslots; i++) {
+			       (unsigned long long)n);
+	for (uint64_t i = 0; i < n; i++) {
 		d->windows[i] = at;
 		if (!add_u64(at, window_size(d, d->known->decoded[i]), &at) || at > IMAGE_FILE_MAX)
 			return err_set(err, -EFBIG, "the heaps are too large for a file");
 	}
-	d->windows[d->nslots] = at;
+	d->windows[n] = at;
 	return 0;
+}
+
+/* Known chunks before the one in the slot. */
+static uint64_t known_before(const struct image_dataset *d, uint64_t slot)
+{
+	uint64_t low = 0, high = d->nslots ? d->known->n : 0;
+
+	if (d->listed)
+		return slot;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (d->known->numbers[middle] < slot)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t dataset_window(const struct image_dataset *d, uint64_t slot)
+{
+	uint64_t before = known_before(d, slot);
+
+	return d->windows[before] + (slot - before) * d->fill_window;
+}
+
+uint64_t dataset_heap_bytes(const struct image_dataset *d)
+{
+	return d->windows ? dataset_window(d, d->nslots) : 0;
+}
+
+/* Whether chunks that are not stored must have slots. libhdf5 cannot read a missing chunk whose
+ * fill value has items from a file that it must not write to; it can where there is no chunk at
+ * all. And a fill value that no header holds is to be read from slots. Not when the file would be
+ * too large. */
+static bool fills_slots(const struct image_dataset *d)
+{
+	uint64_t each, all;
+
+	return (d->fill_hidden || (d->fill_window > 0 && d->known->n > 0)) &&
+	       add_u64(d->fill_window, d->stride, &each) &&
+	       mul_u64(each, d->ds->grid.nchunks, &all) && all <= IMAGE_FILE_MAX / 2;
 }
 
 static int plan_chunked(struct image_dataset *d, struct err *err)
@@ -87,8 +149,10 @@ static int plan_chunked(struct image_dataset *d, struct err *err)
 		return err_set(err, -EFBIG, "a chunk of %llu bytes is too large for HDF5",
 			       (unsigned long long)d->slot_bytes);
 	d->stride = align_u64(d->slot_bytes, 8);
-	d->listed = d->known->listed;
+	d->listed = d->known->listed && !fills_slots(d);
 	d->nslots = d->listed ? d->known->n : d->ds->grid.nchunks;
+	if (d->listed)
+		d->fill_window = 0; /* no slot without a chunk */
 	if (!mul_u64(d->nslots, d->stride, &d->raw_bytes) || d->raw_bytes > IMAGE_FILE_MAX)
 		return err_set(err, -EFBIG, "the dataset is too large for a file");
 	return 0;
@@ -103,33 +167,12 @@ static int plan_contiguous(struct image_dataset *d, struct err *err)
 	if (!mul_u64(ds->space.nelems, ds->type->size, &d->raw_bytes) ||
 	    d->raw_bytes > IMAGE_FILE_MAX)
 		return err_set(err, -EFBIG, "the dataset is too large for a file");
-	if (d->known->listed && d->known->n == 0)
+	if (d->known->listed && d->known->n == 0 && !fills_slots(d))
 		d->raw_bytes = 0;
 	d->nslots = d->raw_bytes ? ds->grid.nchunks : 0;
-	/* one slot a chunk: variable-length windows need the list to be complete and whole */
 	d->listed = false;
-	return 0;
-}
-
-/* A contiguous dataset has a slot for each chunk; its list of known chunks may have gaps. */
-static int plan_contiguous_windows(struct image_dataset *d, struct err *err)
-{
-	uint64_t at = 0, k = 0;
-
-	d->windows = calloc(d->nslots + 1, sizeof(*d->windows));
-	if (!d->windows)
-		return err_set(err, -ENOMEM, "no memory for %llu heap windows",
-			       (unsigned long long)d->nslots);
-	for (uint64_t i = 0; i < d->nslots; i++) {
-		d->windows[i] = at;
-		if (k < d->known->n && d->known->numbers[k] == i) {
-			uint64_t size = window_size(d, d->known->decoded[k++]);
-
-			if (!add_u64(at, size, &at) || at > IMAGE_FILE_MAX)
-				return err_set(err, -EFBIG, "the heaps are too large for a file");
-		}
-	}
-	d->windows[d->nslots] = at;
+	if (!fills_slots(d))
+		d->fill_window = 0;
 	return 0;
 }
 
@@ -166,9 +209,11 @@ int dataset_plan(struct image_dataset *d, struct err *err)
 		return 0;
 	/* bounded when the domain was opened */
 	d->chunk_bytes = ds->grid.chunk_elems * ds->type->size;
+	d->fill_window = fill_window_size(d);
+	d->fill_hidden = ds->fill_defined && ds->type->size > IMAGE_FILL_MAX;
 	int rc = d->chunked ? plan_chunked(d, err) : plan_contiguous(d, err);
 	if (!rc && ds->type->has_vlen && !d->unknown)
-		rc = d->chunked ? plan_windows(d, err) : plan_contiguous_windows(d, err);
+		rc = plan_windows(d, err);
 	return rc;
 }
 

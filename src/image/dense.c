@@ -228,6 +228,9 @@ static int insert(struct h5_fheap *heap, const struct kind *k, struct bytes *bod
 	struct emit e = emit_to(body->data, count.pos);
 
 	encode(&e, message);
+	if (e.bad)
+		return err_set(err, -EIO, "a message of %zu bytes does not fit its format",
+			       count.pos);
 	body->len = count.pos;
 	entry->hash = checksum_lookup3(entry->name, strlen(entry->name), 0);
 	rc = h5_fheap_insert(heap, body->data, body->len, entry->id, err);
@@ -251,10 +254,8 @@ static int insert_link(struct h5_fheap *heap, const struct image *img, const str
 {
 	char file[FILE_NAME_MAX];
 	struct h5_link link;
-	int rc = link_message(img, &o->mo->o, i, &link, file, sizeof(file), err);
 
-	if (rc)
-		return rc;
+	link_message(img, &o->mo->o, i, &link, file, sizeof(file));
 	*entry = (struct entry){.name = link.name, .corder = i};
 	return insert(heap, &link_kind, body, put_link, &link, entry, err);
 }

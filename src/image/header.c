@@ -132,17 +132,28 @@ static void add_type(struct builder *b, const struct image *img, const struct dt
 		    &img->header_addr[committed]);
 }
 
+/* What was never written is fill to the service whatever the fill time; to libhdf5 it is whatever
+ * its memory holds where fill values are never written. So "never" stands only where every chunk
+ * has a slot. HDF5 has no never-written vlen: its elements are filled when they are allocated. */
+static enum fill_time shown_fill_time(const struct image_dataset *d)
+{
+	const struct dataset *ds = d->ds;
+
+	if (ds->fill_time != FILL_TIME_NEVER)
+		return ds->fill_time;
+	if (ds->type->has_vlen)
+		return FILL_TIME_ALLOC;
+	return d->nslots == ds->grid.nchunks ? FILL_TIME_NEVER : FILL_TIME_IFSET;
+}
+
 static void add_dataset(struct builder *b, const struct image_dataset *d)
 {
 	const struct dataset *ds = d->ds;
-	/* HDF5 has no never-written vlen: its elements are filled when they are allocated */
 	const struct h5_fill fill = {
 		.alloc_time = d->chunked ? ALLOC_TIME_INCR : ALLOC_TIME_LATE,
-		.fill_time = ds->type->has_vlen && ds->fill_time == FILL_TIME_NEVER
-				     ? FILL_TIME_ALLOC
-				     : ds->fill_time,
+		.fill_time = shown_fill_time(d),
 		.defined = true,
-		.size = ds->fill_defined ? ds->type->size : 0,
+		.size = ds->fill_defined && !d->fill_hidden ? ds->type->size : 0,
 		.value = d->fill.data,
 	};
 	struct h5_layout layout = {
@@ -173,8 +184,8 @@ static bool is_ascii(const char *s)
 	return true;
 }
 
-int link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
-		 char *file, size_t cap, struct err *err)
+void link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
+		  char *file, size_t cap)
 {
 	const struct link *link = &o->group.links[i];
 
@@ -189,16 +200,15 @@ int link_message(const struct image *img, const struct object *o, uint32_t i, st
 	};
 	if (link->cls == LINK_HARD)
 		out->addr = img->header_addr[link->target];
-	if (link->cls != LINK_EXTERNAL)
-		return 0;
-	out->file = file;
-	int rc = external_file(img, link->domain, file, cap);
-	return rc ? err_set(err, rc, "external link \"%s\": its file name is too long", link->name)
-		  : 0;
+	if (link->cls == LINK_EXTERNAL) {
+		/* no system has files with longer names: it dangles */
+		if (external_file(img, link->domain, file, cap))
+			strcpy(file, ".");
+		out->file = file;
+	}
 }
 
-static int add_group(struct builder *b, const struct image *img, const struct image_object *io,
-		     struct err *err)
+static void add_group(struct builder *b, const struct image *img, const struct image_object *io)
 {
 	const struct object *o = &io->mo->o;
 	const struct dense_addrs dense = links_addrs(img, io);
@@ -218,13 +228,10 @@ static int add_group(struct builder *b, const struct image *img, const struct im
 	for (uint32_t i = 0; !io->links_dense && i < o->group.nlinks; i++) {
 		char file[FILE_NAME_MAX];
 		struct h5_link link;
-		int rc = link_message(img, o, i, &link, file, sizeof(file), err);
 
-		if (rc)
-			return rc;
+		link_message(img, o, i, &link, file, sizeof(file));
 		add(b, H5_MSG_LINK, 0, put_link, &link);
 	}
-	return 0;
 }
 
 void attr_message(const struct image *img, const struct image_object *io, uint32_t i,
@@ -328,26 +335,24 @@ int header_encode(struct emit *e, const struct image *img, const struct image_ob
 {
 	const struct object *o = &io->mo->o;
 	struct builder b = {.sizing = sizing};
-	int rc = 0;
 
 	if (o->kind == OBJECT_DATASET)
 		add_dataset(&b, &img->datasets[io->dataset]);
 	else if (o->kind == OBJECT_DATATYPE)
 		add(&b, H5_MSG_DATATYPE, H5_MSG_CONSTANT, put_dtype, o->datatype);
 	else
-		rc = add_group(&b, img, io, err);
-	if (!rc) {
-		add_attrs(&b, img, io);
-		if (io->mo->refcount != 1)
-			add(&b, H5_MSG_REFCOUNT, 0, put_refcount, &io->mo->refcount);
-		pad(&b, o);
-	}
-	if (!rc && b.rc)
+		add_group(&b, img, io);
+	add_attrs(&b, img, io);
+	if (io->mo->refcount != 1)
+		add(&b, H5_MSG_REFCOUNT, 0, put_refcount, &io->mo->refcount);
+	pad(&b, o);
+	int rc = 0;
+	if (b.rc)
 		rc = err_set(err, b.rc,
 			     b.rc == -E2BIG ? "a header message is larger than %d bytes"
 					    : "no memory for a header (messages of %d bytes)",
 			     IMAGE_MESSAGE_MAX);
-	if (!rc)
+	else
 		finish(e, &b, o);
 	free(b.msgs);
 	bytes_release(&b.scratch);

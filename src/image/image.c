@@ -103,6 +103,6 @@ uint64_t image_memory(const struct image *img)
 	sum += (uint64_t)img->ndatasets * (sizeof(*img->datasets) + 3 * sizeof(*img->extents));
 	for (uint32_t i = 0; i < img->ndatasets; i++)
 		if (img->datasets[i].windows)
-			sum += (img->datasets[i].nslots + 1) * sizeof(uint64_t);
+			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);
 	return sum;
 }

@@ -51,20 +51,43 @@ static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, str
 	return encode_slot(d, &plain, &out->slot, err);
 }
 
-static int relocate_chunk(const struct load *l, struct elems *elems, struct bytes *heap,
-			  struct err *err)
+/* Elements of fill, each with items of its own. */
+static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
+			 struct h5_gheap_writer *writer, struct err *err)
+{
+	const struct dataset *ds = d->ds;
+	int rc = 0;
+
+	for (uint64_t i = 0; !rc && i < ds->grid.chunk_elems; i++) {
+		auto_bytes struct bytes one = {0};
+
+		rc = relocate_copy(d->image, ds->type, 1, &ds->fill, writer, &one, err);
+		if (!rc && bytes_append(fixed, one.data, one.len))
+			rc = err_set(err, -ENOMEM, "no memory for a chunk");
+	}
+	return rc;
+}
+
+/* absent: elems is empty and becomes fill values. */
+static int relocate_chunk(const struct load *l, bool absent, struct elems *elems,
+			  struct bytes *heap, struct err *err)
 {
 	const struct image_dataset *d = l->d;
 	const struct dtype *t = d->ds->type;
+	uint64_t base = 0, window = 0;
 	struct h5_gheap_writer writer;
 
 	if (dtype_is_plain(t))
 		return 0;
-	uint64_t base = d->windows ? d->heap_addr + d->windows[l->slot] : 0;
-	uint64_t window = d->windows ? d->windows[l->slot + 1] - d->windows[l->slot] : 0;
+	if (d->windows) {
+		uint64_t start = dataset_window(d, l->slot);
 
+		base = d->heap_addr + start;
+		window = dataset_window(d, l->slot + 1) - start;
+	}
 	h5_gheap_init(&writer, base, H5_GHEAP_TARGET_DATA);
-	int rc = relocate_elems(d->image, t, d->ds->grid.chunk_elems, elems, &writer, err);
+	int rc = absent ? relocate_fill(d, &elems->fixed, &writer, err)
+			: relocate_elems(d->image, t, d->ds->grid.chunk_elems, elems, &writer, err);
 	if (!rc)
 		rc = h5_gheap_finish(&writer, err);
 	if (!rc && writer.out.len > window)
@@ -86,10 +109,10 @@ static void loaded(void *arg, struct model_chunk *chunk)
 	struct cache_chunk out = {0};
 	int rc = chunk->code;
 
-	if (!rc && chunk->absent) {
+	if (!rc && chunk->absent && l->d->fill_window == 0) {
 		rc = fill_slot(l->d, &out, &chunk->err);
 	} else if (!rc) {
-		rc = relocate_chunk(l, &chunk->elems, &out.heap, &chunk->err);
+		rc = relocate_chunk(l, chunk->absent, &chunk->elems, &out.heap, &chunk->err);
 		if (!rc)
 			rc = encode_slot(l->d, &chunk->elems.fixed, &out.slot, &chunk->err);
 		if (rc)
@@ -127,7 +150,7 @@ static uint64_t cost(void *ctx, uint32_t dataset)
 {
 	const struct image *img = ctx;
 	const struct image_dataset *d = &img->datasets[dataset];
-	uint64_t heaps = d->windows ? d->windows[d->nslots] : 0;
+	uint64_t heaps = dataset_heap_bytes(d);
 
 	return d->slot_bytes + (d->nslots ? heaps / d->nslots : 0);
 }

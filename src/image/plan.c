@@ -149,11 +149,13 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		struct image_dataset *d = &img->datasets[i];
 
-		if (!d->windows || d->windows[d->nslots] == 0)
+		const uint64_t bytes = dataset_heap_bytes(d);
+
+		if (bytes == 0)
 			continue;
 		d->heap_addr = *at;
-		add_extent(img, EXTENT_HEAP, i, *at, d->windows[d->nslots]);
-		*at += d->windows[d->nslots];
+		add_extent(img, EXTENT_HEAP, i, *at, bytes);
+		*at += bytes;
 		if (*at > IMAGE_FILE_MAX)
 			return err_set(err, -EFBIG, "the domain is too large for a file");
 	}

@@ -30,8 +30,9 @@ enum {
 	IMAGE_PAGE = 4096,	/* alignment of the regions after the metadata */
 	IMAGE_MAX_COMPACT = 64, /* links in an object header before storage is dense */
 	IMAGE_MIN_DENSE = 6,
-	IMAGE_ATTRS_COMPACT = 8,   /* libhdf5's default */
-	IMAGE_MESSAGE_MAX = 65535, /* bytes of a header message */
+	IMAGE_ATTRS_COMPACT = 8,		/* libhdf5's default */
+	IMAGE_MESSAGE_MAX = 65535,		/* bytes of a header message */
+	IMAGE_FILL_MAX = IMAGE_MESSAGE_MAX - 8, /* of a fill value in one */
 };
 #define IMAGE_METADATA_MAX (UINT64_C(4) << 30)
 #define IMAGE_FILE_MAX	   (UINT64_C(1) << 62)
@@ -55,13 +56,17 @@ struct image_dataset {
 	bool chunked;		  /* else contiguous */
 	bool listed;		  /* slots hold known->numbers[]; else slot i is chunk i */
 	bool unknown;		  /* every read fails */
+	bool fill_hidden;	  /* the fill value is too long for a header: all slots are there */
 	struct pipeline pipeline; /* as rendered; none when contiguous */
 	uint64_t nslots;
 	uint64_t chunk_bytes; /* of a whole chunk in file form, unfiltered */
 	uint64_t slot_bytes;  /* as stored: under the pipeline */
 	uint64_t stride;
 	uint64_t raw_bytes; /* of the whole run */
-	uint64_t *windows;  /* variable length: offsets of nslots + 1 windows, from heap_addr */
+	/* Variable length: offsets of the windows of known->n + 1 chunks, from heap_addr, as if no
+	 * other chunk had one. See dataset_window(). */
+	uint64_t *windows;
+	uint64_t fill_window; /* of a chunk that is not stored: its fill values' own items */
 
 	uint64_t index_addr, raw_addr, heap_addr; /* H5_UNDEF: none */
 	struct bytes fill;			  /* one element in file form; empty: zeros */
@@ -104,6 +109,11 @@ struct image {
 
 /* dataset.c */
 int dataset_plan(struct image_dataset *d, struct err *err);
+/* Where the heap window of a slot begins, from heap_addr; of slot nslots: where the last ends. Only
+ * for datasets that have windows. */
+uint64_t dataset_window(const struct image_dataset *d, uint64_t slot);
+/* Bytes of all windows. */
+uint64_t dataset_heap_bytes(const struct image_dataset *d);
 /* Chunk number of a slot. */
 uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot);
 /* The dataset's chunk index; meaningful when index_addr is defined. */
@@ -137,8 +147,8 @@ struct dense_addrs attrs_addrs(const struct image *img, const struct image_objec
 /* Fill the message structs that header.c and dense.c both encode. */
 struct h5_link;
 struct h5_attr;
-int link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
-		 char *file, size_t cap, struct err *err);
+void link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
+		  char *file, size_t cap);
 void attr_message(const struct image *img, const struct image_object *o, uint32_t i,
 		  struct h5_attr *out);
 

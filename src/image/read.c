@@ -95,7 +95,7 @@ static uint64_t find_window(const struct image_dataset *d, uint64_t at)
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (d->windows[middle + 1] <= at)
+		if (dataset_window(d, middle + 1) <= at)
 			low = middle + 1;
 		else
 			high = middle;
@@ -110,11 +110,11 @@ static ssize_t read_heap(struct image *img, struct image_stream *s, const struct
 	uint64_t at = offset - x->start, slot = find_window(d, at);
 	const struct cache_chunk *chunk;
 
-	n = min_u64(n, d->windows[slot + 1] - at);
+	n = min_u64(n, dataset_window(d, slot + 1) - at);
 	int rc = get_slot(img, s, x->dataset, slot, &chunk, err);
 	if (rc)
 		return rc;
-	copy_padded(buf, &chunk->heap, at - d->windows[slot], n);
+	copy_padded(buf, &chunk->heap, at - dataset_window(d, slot), n);
 	cache_put(img->owner, chunk);
 	return (ssize_t)n;
 }
