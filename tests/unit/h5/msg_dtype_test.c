@@ -94,7 +94,7 @@ static void long_types_take_the_short_version(void **state)
 	static const struct {
 		uint32_t members;
 		unsigned int version;
-	} cases[] = {{2, 2}, {1000, 2}, {1400, 2}, {1800, 3}, {2500, 3}};
+	} cases[] = {{2, 2}, {1000, 2}, {1900, 2}, {2000, 3}, {2400, 3}};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct dtype *t = wide(cases[i].members, *state), *again = NULL;
