@@ -78,7 +78,8 @@ def test_h5repack(entry, shown, tmp_path):
 def test_h5copy(entry, shown, tmp_path):
     def attempt(path):
         with h5py.File(path, "r") as f:
-            names = [name for name in f if isinstance(name, str) and f.get(name) not in (None, f) and
+            names = [name for name in f
+                     if isinstance(name, str) and f.get(name) not in (None, f) and
                      isinstance(f.get(name, getlink=True), h5py.HardLink)]
         copy = tmp_path / "copied.h5"
         copy.unlink(missing_ok=True)

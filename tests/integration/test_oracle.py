@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who judges the judge: where the manifest says that nothing was changed on the way into the bucket,
-the independent reader must find in it exactly what the source file holds."""
+"""Who judges the judge: where the manifest says that nothing was changed on the way into the
+bucket, the independent reader must find in it exactly what the source file holds."""
 import pytest
 
 import compare
