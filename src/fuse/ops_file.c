@@ -119,6 +119,25 @@ static char *buffer_of_thread(struct front *f, size_t size)
 	return buffer->bytes;
 }
 
+/* All that was asked for, or up to the end of the file, or an error: the kernel takes a short
+ * answer for the end of the file and believes from then on that the file is shorter. It asks again
+ * for single pages when a longer read fails, so what is good around a damaged place is still read.
+ */
+static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64_t off,
+			struct err *err)
+{
+	size_t done = 0;
+	while (done < size) {
+		ssize_t n = engine_pread(file, buf + done, size - done, off + done, err);
+		if (n < 0)
+			return n;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct front *f = front_of(req);
@@ -129,7 +148,7 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 		fuse_reply_err(req, off < 0 ? EINVAL : ENOMEM);
 		return;
 	}
-	ssize_t n = engine_pread(handle_of(fi)->file, buf, size, (uint64_t)off, &err);
+	ssize_t n = read_all(handle_of(fi)->file, buf, size, (uint64_t)off, &err);
 	if (n >= 0)
 		fuse_reply_buf(req, buf, (size_t)n);
 	else
