@@ -35,12 +35,20 @@ static bool must_be_contiguous(const struct dataset *ds)
 	       (ds->space.nelems == 0 && !dspace_extendible(&ds->space));
 }
 
+/* Too large for a place in the file for every element; what is stored of it may have one. */
+static bool is_vast(const struct dataset *ds)
+{
+	uint64_t bytes;
+
+	return !mul_u64(ds->space.nelems, ds->type->size, &bytes) || bytes > MODEL_DENSE_MAX;
+}
+
 static bool is_chunked(const struct dataset *ds, const struct pipeline *pipeline)
 {
 	if (must_be_contiguous(ds))
 		return false;
 	return dspace_extendible(&ds->space) || ds->requested == LAYOUT_CHUNKED ||
-	       pipeline->n > 0 || !is_linear(&ds->grid);
+	       pipeline->n > 0 || !is_linear(&ds->grid) || is_vast(ds);
 }
 
 /* Room for the heap of one variable-length chunk of `decoded` bytes: 4 bytes of length for each
@@ -139,7 +147,7 @@ static bool fills_slots(const struct image_dataset *d)
 
 	return (d->fill_hidden || (d->fill_window > 0 && d->known->n > 0)) &&
 	       add_u64(d->fill_window, d->stride, &each) &&
-	       mul_u64(each, d->ds->grid.nchunks, &all) && all <= IMAGE_FILE_MAX / 2;
+	       mul_u64(each, d->ds->grid.nchunks, &all) && all <= MODEL_DENSE_MAX;
 }
 
 static int plan_chunked(struct image_dataset *d, struct err *err)
@@ -153,7 +161,8 @@ static int plan_chunked(struct image_dataset *d, struct err *err)
 	d->nslots = d->listed ? d->known->n : d->ds->grid.nchunks;
 	if (d->listed)
 		d->fill_window = 0; /* no slot without a chunk */
-	if (!mul_u64(d->nslots, d->stride, &d->raw_bytes) || d->raw_bytes > IMAGE_FILE_MAX)
+	if (!mul_u64(d->nslots, d->stride, &d->raw_bytes) || d->raw_bytes > IMAGE_FILE_MAX ||
+	    h5_bt1_size(d->ds->grid.rank, d->nslots) > IMAGE_FILE_MAX)
 		return err_set(err, -EFBIG, "the dataset is too large for a file");
 	return 0;
 }
@@ -176,15 +185,21 @@ static int plan_contiguous(struct image_dataset *d, struct err *err)
 	return 0;
 }
 
-/* Filters as the header names them: client data as libhdf5 completes it for this dataset. */
+/* Filters as the header names them: client data as libhdf5 completes it for this dataset, and none
+ * that it would refuse to create the dataset with (h5repack does): checksums of variable-length
+ * elements. */
 static void plan_pipeline(struct image_dataset *d)
 {
+	struct pipeline stored, *out = &d->pipeline;
+
 	if (d->image->flags & IMAGE_NO_FILTERS)
 		return;
-	codec_stored_pipeline(&d->ds->pipeline, &d->pipeline);
-	for (uint32_t i = 0; i < d->pipeline.n; i++) {
-		struct filter *f = &d->pipeline.f[i];
+	codec_stored_pipeline(&d->ds->pipeline, &stored);
+	for (uint32_t i = 0; i < stored.n; i++) {
+		struct filter *f = &stored.f[i];
 
+		if (f->id == FILTER_FLETCHER32 && d->ds->type->cls == DTYPE_VLEN)
+			continue;
 		if (f->id == FILTER_SHUFFLE) {
 			f->nparams = 1;
 			f->params[0] = d->ds->type->size;
@@ -192,6 +207,7 @@ static void plan_pipeline(struct image_dataset *d)
 			f->nparams = 1;
 			f->params[0] = DEFLATE_LEVEL;
 		}
+		out->f[out->n++] = *f;
 	}
 }
 

@@ -110,7 +110,12 @@ static void add_extent(struct image *img, enum extent_kind kind, uint32_t datase
 	img->allocated += size;
 }
 
-static uint64_t place_indexes(struct image *img, uint64_t at)
+static int too_large(struct err *err)
+{
+	return err_set(err, -EFBIG, "the domain is too large for a file");
+}
+
+static int place_indexes(struct image *img, uint64_t *at, struct err *err)
 {
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		struct image_dataset *d = &img->datasets[i];
@@ -119,11 +124,14 @@ static uint64_t place_indexes(struct image *img, uint64_t at)
 			continue;
 		uint64_t size = h5_bt1_size(d->ds->grid.rank, d->nslots);
 
-		d->index_addr = at;
-		add_extent(img, EXTENT_INDEX, i, at, size);
-		at = align_u64(at + size, 8);
+		d->index_addr = *at;
+		add_extent(img, EXTENT_INDEX, i, *at, size);
+		*at = align_u64(*at + size, 8);
+		if (*at > IMAGE_FILE_MAX)
+			return too_large(err);
 	}
-	return at;
+	*at = align_u64(*at, IMAGE_PAGE);
+	return 0;
 }
 
 static int place_raw(struct image *img, uint64_t *at, struct err *err)
@@ -138,7 +146,7 @@ static int place_raw(struct image *img, uint64_t *at, struct err *err)
 		add_extent(img, EXTENT_RAW, i, *at, d->raw_bytes);
 		*at += d->raw_bytes;
 		if (*at > IMAGE_FILE_MAX)
-			return err_set(err, -EFBIG, "the domain is too large for a file");
+			return too_large(err);
 	}
 	*at = align_u64(*at, 8);
 	return 0;
@@ -157,7 +165,7 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 		add_extent(img, EXTENT_HEAP, i, *at, bytes);
 		*at += bytes;
 		if (*at > IMAGE_FILE_MAX)
-			return err_set(err, -EFBIG, "the domain is too large for a file");
+			return too_large(err);
 	}
 	return 0;
 }
@@ -171,8 +179,9 @@ static int place_data(struct image *img, struct err *err)
 	if (!img->extents)
 		return err_set(err, -ENOMEM, "no memory for %u datasets", img->ndatasets);
 	img->allocated = img->meta_size;
-	at = align_u64(place_indexes(img, at), IMAGE_PAGE);
-	int rc = place_raw(img, &at, err);
+	int rc = place_indexes(img, &at, err);
+	if (!rc)
+		rc = place_raw(img, &at, err);
 	if (!rc)
 		rc = place_heaps(img, &at, err);
 	/* A freed last object must not shrink the file into the image: the tail is never allocated.

@@ -39,6 +39,27 @@ static uint64_t stored_limit(const struct dataset *ds)
 	return decoded + decoded / 8 + (1 << 16);
 }
 
+/* What was known of the chunk when the domain was opened bounds what it may be now: there is room
+ * for no more in the image, and a small object that inflates to very much costs nothing. A chunk
+ * that could not be measured has UINT64_MAX. */
+static uint64_t measured(const struct model *m, uint32_t dataset, uint64_t number)
+{
+	const struct model_chunks *chunks = &m->chunks[dataset];
+	uint64_t low = 0, high = chunks->decoded ? chunks->n : 0;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (chunks->numbers[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < chunks->n && chunks->decoded && chunks->numbers[low] == number
+		       ? chunks->decoded[low]
+		       : MODEL_CHUNK_MAX;
+}
+
 /* As the service computes it, chunk by chunk: integers take a chunk's start and the step without
  * their fractions. */
 static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
@@ -72,7 +93,7 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 		.nelems = ds->grid.chunk_elems,
 		.pipeline = &ds->pipeline,
 		.schema_v1 = f->m->schema->v1,
-		.max_bytes = MODEL_CHUNK_MAX,
+		.max_bytes = measured(f->m, f->dataset, f->number),
 		.resolver = &f->m->resolver,
 	};
 
@@ -150,6 +171,10 @@ void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_c
 		fail(f, rc,
 		     rc == -EOPNOTSUPP ? "this storage layout is not read yet"
 				       : "the chunk has no key");
+		return;
+	}
+	if (measured(m, dataset, number) == UINT64_MAX) {
+		fail(f, -EIO, "it could not be read when the domain was opened");
 		return;
 	}
 	store_get_async(m->store, &(struct store_get){.op = STORE_GET,

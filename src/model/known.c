@@ -265,6 +265,20 @@ static int know_by_asking(struct model *m, uint32_t number, struct err *err)
 	return know_dataset(m, number, &page, 0, page.n, err);
 }
 
+bool model_is_vast(const struct dataset *ds)
+{
+	uint64_t bytes;
+
+	return !mul_u64(ds->grid.nchunks, ds->grid.chunk_elems, &bytes) ||
+	       !mul_u64(bytes, ds->type->size, &bytes) || bytes > MODEL_DENSE_MAX;
+}
+
+/* What must be known of a dataset before a file is laid out. */
+static bool must_know(const struct dataset *ds)
+{
+	return ds->grid.nchunks > 0 && (ds->type->has_vlen || model_is_vast(ds));
+}
+
 int model_know_chunks(struct model *m, struct err *err)
 {
 	int rc = 0;
@@ -279,7 +293,7 @@ int model_know_chunks(struct model *m, struct err *err)
 			continue; /* every chunk has a value, stored or not */
 		if (m->listed_whole)
 			rc = know_from_listing(m, number, err);
-		else if (o->dataset.type->has_vlen && o->dataset.grid.nchunks > 0)
+		else if (must_know(&o->dataset))
 			rc = know_by_asking(m, number, err);
 		if (rc && rc != -ENOMEM) {
 			/* The dataset alone is lost: it stays in the file, its reads fail. */

@@ -59,12 +59,15 @@ struct model {
 	int64_t modified_ns;
 	struct model_problem_text *problems, **problems_end;
 	uint32_t nproblems;
+	uint64_t values; /* bytes of attribute and fill values so far */
 };
 
 /* Number of an id, OBJECT_NONE when the domain has no such object. */
 uint32_t model_number(const struct model *m, const struct schema_id *id);
 /* Notes something that was left out and logs it once. */
 void model_note(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* All chunks of the dataset would take more than MODEL_DENSE_MAX. */
+bool model_is_vast(const struct dataset *ds);
 /* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
  * writes beside them, like its summary, does not count). */
 uint64_t model_listing_digest(const struct model *m, const struct store_page *page);

@@ -19,6 +19,7 @@
 enum {
 	LIST_JOBS = 8,
 	DOCUMENTS_AT_ONCE = 1024, /* bodies held in memory together */
+	DOCUMENT_USUAL = 1 << 18, /* bytes; larger ones are read one at a time */
 };
 #define MODEL_ARENA_LIMIT ((size_t)4 << 30)
 
@@ -150,6 +151,13 @@ static int number_prefixes(struct model *m, const struct store_list_job *jobs, s
 	return rc;
 }
 
+/* Too many keys; or one directory among them, in which nothing of ours need be, is too deep or
+ * closed to us: the objects can still be named. */
+static bool is_listing_optional(int code)
+{
+	return code == -E2BIG || code == -ELOOP || code == -EACCES;
+}
+
 /* Round 2. jobs[0] is the whole listing, all or nothing; the others name the objects. */
 static int read_listings(struct model *m, struct err *err)
 {
@@ -174,7 +182,7 @@ static int read_listings(struct model *m, struct err *err)
 		rc = number_whole(m, &jobs[0].page, err);
 		m->listing = jobs[0].page;
 		jobs[0].page = (struct store_page){0};
-	} else if (!rc && jobs[0].code != -E2BIG) {
+	} else if (!rc && !is_listing_optional(jobs[0].code)) {
 		err_copy(err, &jobs[0].err);
 		rc = err_wrap(err, jobs[0].code, "listing %s", m->storage);
 	} else if (!rc) {
@@ -204,8 +212,9 @@ static void note_skipped(void *arg, const char *what, const struct err *why)
 	model_note(ctx->m, "%s: %s left out: %s", ctx->key, what, why->msg);
 }
 
-/* Chunks are read whole: one that no machine should hold makes its dataset broken. */
-static int check_chunk_size(const struct object *o, struct err *err)
+/* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
+ * elements than a file has room for, when all of them have values. */
+static int check_size(const struct object *o, struct err *err)
 {
 	const struct dataset *ds = &o->dataset;
 	uint64_t stored, shown;
@@ -216,6 +225,43 @@ static int check_chunk_size(const struct object *o, struct err *err)
 	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
 	    max_u64(stored, shown) > MODEL_CHUNK_MAX)
 		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", MODEL_CHUNK_MAX);
+	if (ds->initializer != INITIALIZER_NONE && model_is_vast(ds))
+		return err_set(err, -EFBIG, "computed elements of more than %llu bytes",
+			       (unsigned long long)MODEL_DENSE_MAX);
+	return 0;
+}
+
+static bool take_value(struct model *m, const struct elems *value)
+{
+	const uint64_t size = (uint64_t)value->fixed.len + value->heap.len;
+
+	if (size > MODEL_VALUES_MAX - m->values)
+		return false;
+	m->values += size;
+	return true;
+}
+
+/* Values are held whole, and a few bytes of JSON can ask for very many of them. */
+static int keep_values(struct model *m, const char *key, struct object *o, struct err *err)
+{
+	uint32_t kept = 0;
+
+	if (o->kind == OBJECT_DATASET && !take_value(m, &o->dataset.fill))
+		return err_set(err, -EFBIG, "values of the domain take over %d bytes",
+			       MODEL_VALUES_MAX);
+	for (uint32_t i = 0; i < o->nattrs; i++) {
+		struct attribute *a = &o->attrs[i];
+
+		if (take_value(m, &a->value)) {
+			o->attrs[kept++] = *a;
+			continue;
+		}
+		model_note(m,
+			   "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
+			   key, a->name, MODEL_VALUES_MAX);
+		elems_release(&a->value);
+	}
+	o->nattrs = kept;
 	return 0;
 }
 
@@ -237,7 +283,9 @@ static int parse_document(struct model *m, uint32_t number, const char *key,
 					     res->body.data, res->body.len, &numbers, note_skipped,
 					     &skip, &object->o, &why);
 	if (!rc)
-		rc = check_chunk_size(&object->o, &why);
+		rc = check_size(&object->o, &why);
+	if (!rc)
+		rc = keep_values(m, key, &object->o, &why);
 	if (!rc) {
 		memcpy(m->entries[number].etag, res->meta.etag, sizeof(res->meta.etag));
 		if (object->o.modified_ns > m->modified_ns)
@@ -265,6 +313,13 @@ static int parse_document(struct model *m, uint32_t number, const char *key,
 	return 0;
 }
 
+/* Bodies of 256 MiB are not held side by side. */
+static void read_large(struct model *m, const char *key, struct store_get_result *res)
+{
+	bytes_release(&res->body);
+	store_get(m->store, key, 0, UINT64_MAX, SCHEMA_JSON_MAX, NULL, res, NULL);
+}
+
 static int read_some_documents(struct model *m, uint32_t first, uint32_t n, struct err *err)
 {
 	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
@@ -280,12 +335,14 @@ static int read_some_documents(struct model *m, uint32_t first, uint32_t n, stru
 		if (m->schema->object_key(&m->entries[first + i].id, key, SCHEMA_KEY_MAX + 1) < 0)
 			return err_set(err, -EIO, "an object's id makes no key");
 		reqs[i] = (struct store_get){
-			.op = STORE_GET, .key = key, .length = UINT64_MAX, .max = SCHEMA_JSON_MAX};
+			.op = STORE_GET, .key = key, .length = UINT64_MAX, .max = DOCUMENT_USUAL};
 	}
 	rc = store_get_many(m->store, reqs, n, results);
 	if (rc)
 		return err_set(err, rc, "no memory for %u requests", n);
 	for (uint32_t i = 0; i < n; i++) {
+		if (!rc && results[i].code == -EFBIG)
+			read_large(m, reqs[i].key, &results[i]);
 		if (!rc)
 			rc = parse_document(m, first + i, reqs[i].key, &results[i], err);
 		bytes_release(&results[i].body);

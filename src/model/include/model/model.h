@@ -24,8 +24,13 @@
 enum {
 	MODEL_MAX_OBJECTS = 1 << 20,
 	MODEL_LISTING = 1000, /* keys of a domain that are listed whole: one page */
-	MODEL_CHUNK_MAX = 1 << 30, /* bytes of a chunk, stored or decoded */
+	MODEL_CHUNK_MAX =
+		1 << 28, /* bytes of a chunk, stored or decoded: many are in memory at once */
+	MODEL_VALUES_MAX = 256 << 20, /* bytes of all attribute and fill values of a domain */
 };
+/* Bytes of a dataset that may all have a place in a file. Of a larger one the stored chunks alone
+ * have one. */
+#define MODEL_DENSE_MAX (UINT64_C(1) << 50)
 
 struct model;
 struct schema_ops;
