@@ -11,7 +11,7 @@
 
 #include <base/checksum.h>
 
-enum { MAX_PROBLEMS = 1000 };
+enum { MAX_PROBLEMS = 1000, LOGGED_PROBLEMS = 100 };
 
 struct model *model_ref(struct model *m)
 {
@@ -48,13 +48,21 @@ uint32_t model_number(const struct model *m, const struct schema_id *id)
 
 void model_note(struct model *m, const char *fmt, ...)
 {
-	char text[ERR_MAX];
+	char raw[ERR_MAX];
+	struct err printable = ERR_INIT; /* names are foreign bytes */
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
-	log_warning(m->env->log, "domain /%s: %s", m->path, text);
+	err_set(&printable, -EIO, "%s", raw);
+	const char *text = printable.msg;
+
+	if (m->nproblems < LOGGED_PROBLEMS)
+		log_warning(m->env->log, "domain /%s: %s", m->path, text);
+	else if (m->nproblems == LOGGED_PROBLEMS)
+		log_warning(m->env->log, "domain /%s: more than %d problems, no more are logged",
+			    m->path, LOGGED_PROBLEMS);
 	if (m->nproblems >= MAX_PROBLEMS)
 		return;
 	struct model_problem_text *problem = arena_alloc(m->arena, sizeof(*problem));

@@ -162,6 +162,20 @@ def test_damaged_chunk_neither_ends_nor_empties_the_file(tmp_path, mount):
     assert ds.chunk_key((2,)) in m.log()
 
 
+def test_problems_neither_flood_the_log_nor_reach_the_terminal_raw(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = domain(bucket)
+        gone = d.group(d.root, "gone\x1b[2J\n0")
+        gone.missing = True
+        for i in range(5000):
+            d.root.link(f"gone{i}", gone)
+    m = mount(tmp_path / "bucket")
+    assert is_healthy(m)
+    assert 100 <= m.log().count("left out") <= 110 and m.log().count("\n") < 120
+    out = run(HSIMAGE, "info", tmp_path / "bucket" / "x.h5", check=True)
+    assert "left out" in out.stdout and "\x1b" not in out.stdout + out.stderr
+
+
 # ---- what lies in the bucket's directories ----
 
 def put_deep(place):
