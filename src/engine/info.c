@@ -123,7 +123,11 @@ static int dataset_line(struct bytes *line, struct model *m, const struct object
 		rc = text_add(line, " %" PRIu64, d->grid.nchunks);
 	if (!rc)
 		rc = text_add(line, ", filters ");
-	return rc ? rc : describe_filters(line, &d->pipeline);
+	if (rc)
+		return rc;
+	struct pipeline filters;
+	dataset_pipeline(d, &filters);
+	return describe_filters(line, &filters);
 }
 
 static int say_datasets(const struct report *r, struct model *m)

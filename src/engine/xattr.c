@@ -92,13 +92,15 @@ static int filters(struct model *m, struct bytes *out)
 	for (uint32_t i = 0; !rc && i < model_count(m) && out->len < VALUE_MAX; i++) {
 		uint32_t number = model_nth(m, i);
 		const struct object *o = &model_object(m, number)->o;
-		if (o->kind != OBJECT_DATASET || o->dataset.pipeline.n == 0)
+		if (o->kind != OBJECT_DATASET || o->dataset.nfilters == 0)
 			continue;
 		rc = describe_path(out, paths, number);
 		if (!rc)
 			rc = text_add(out, ": ");
+		struct pipeline filters;
+		dataset_pipeline(&o->dataset, &filters);
 		if (!rc)
-			rc = describe_filters(out, &o->dataset.pipeline);
+			rc = describe_filters(out, &filters);
 		if (!rc)
 			rc = text_add(out, "\n");
 	}

@@ -152,7 +152,10 @@ static bool fills_slots(const struct image_dataset *d)
 
 static int plan_chunked(struct image_dataset *d, struct err *err)
 {
-	d->slot_bytes = codec_stored_size(&d->pipeline, d->chunk_bytes);
+	struct pipeline filters;
+
+	dataset_filters(d, &filters);
+	d->slot_bytes = codec_stored_size(&filters, d->chunk_bytes);
 	if (d->slot_bytes > UINT32_MAX)
 		return err_set(err, -EFBIG, "a chunk of %llu bytes is too large for HDF5",
 			       (unsigned long long)d->slot_bytes);
@@ -188,13 +191,15 @@ static int plan_contiguous(struct image_dataset *d, struct err *err)
 /* Filters as the header names them: client data as libhdf5 completes it for this dataset, and none
  * that it would refuse to create the dataset with (h5repack does): checksums of variable-length
  * elements. */
-static void plan_pipeline(struct image_dataset *d)
+static void shown_filters(const struct image_dataset *d, struct pipeline *out)
 {
-	struct pipeline stored, *out = &d->pipeline;
+	struct pipeline recorded, stored;
 
-	if (d->image->flags & IMAGE_NO_FILTERS)
+	out->n = 0;
+	if (d->image->flags & IMAGE_NO_FILTERS || d->ds->nfilters == 0)
 		return;
-	codec_stored_pipeline(&d->ds->pipeline, &stored);
+	dataset_pipeline(d->ds, &recorded);
+	codec_stored_pipeline(&recorded, &stored);
 	for (uint32_t i = 0; i < stored.n; i++) {
 		struct filter *f = &stored.f[i];
 
@@ -211,16 +216,24 @@ static void plan_pipeline(struct image_dataset *d)
 	}
 }
 
+void dataset_filters(const struct image_dataset *d, struct pipeline *out)
+{
+	out->n = 0;
+	if (d->filtered)
+		shown_filters(d, out);
+}
+
 int dataset_plan(struct image_dataset *d, struct err *err)
 {
 	const struct dataset *ds = d->ds;
 
 	d->index_addr = d->raw_addr = d->heap_addr = H5_UNDEF;
 	d->unknown = d->known->unknown;
-	plan_pipeline(d);
-	d->chunked = is_chunked(ds, &d->pipeline);
-	if (!d->chunked)
-		d->pipeline.n = 0;
+	struct pipeline filters;
+
+	shown_filters(d, &filters);
+	d->chunked = is_chunked(ds, &filters);
+	d->filtered = d->chunked && filters.n > 0;
 	if (ds->space.cls == DSPACE_NULL || ds->space.nelems == 0)
 		return 0;
 	/* bounded when the domain was opened */

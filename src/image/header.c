@@ -172,8 +172,12 @@ static void add_dataset(struct builder *b, const struct image_dataset *d)
 	add_type(b, d->image, ds->type, ds->committed);
 	add(b, H5_MSG_FILL, H5_MSG_CONSTANT, put_fill, &fill);
 	add(b, H5_MSG_LAYOUT, 0, put_layout, &layout);
-	if (d->pipeline.n > 0)
-		add(b, H5_MSG_PIPELINE, H5_MSG_CONSTANT, put_pipeline, &d->pipeline);
+	if (d->filtered) {
+		struct pipeline filters;
+
+		dataset_filters(d, &filters);
+		add(b, H5_MSG_PIPELINE, H5_MSG_CONSTANT, put_pipeline, &filters);
+	}
 }
 
 static bool is_ascii(const char *s)

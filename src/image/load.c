@@ -18,7 +18,9 @@ struct load {
 static int encode_slot(const struct image_dataset *d, struct bytes *plain, struct bytes *slot,
 		       struct err *err)
 {
-	if (d->pipeline.n == 0) {
+	struct pipeline filters;
+
+	if (!d->filtered) {
 		*slot = *plain;
 		*plain = (struct bytes){0};
 		return 0;
@@ -28,8 +30,9 @@ static int encode_slot(const struct image_dataset *d, struct bytes *plain, struc
 		return err_set(err, rc, "no memory for a chunk of %llu bytes",
 			       (unsigned long long)d->slot_bytes);
 	slot->len = d->slot_bytes;
-	return codec_stored_encode(&d->pipeline, d->ds->type->size, plain->data, plain->len,
-				   slot->data, slot->len, err);
+	dataset_filters(d, &filters);
+	return codec_stored_encode(&filters, d->ds->type->size, plain->data, plain->len, slot->data,
+				   slot->len, err);
 }
 
 /* Filtered slots of absent chunks need real bytes; unfiltered ones are filled when they are read.
@@ -38,7 +41,7 @@ static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, str
 {
 	auto_bytes struct bytes plain = {0};
 
-	if (d->pipeline.n == 0) {
+	if (!d->filtered) {
 		out->absent = true;
 		return 0;
 	}

@@ -53,11 +53,11 @@ struct image_dataset {
 	const struct dataset *ds;
 	const struct model_chunks *known;
 
-	bool chunked;		  /* else contiguous */
-	bool listed;		  /* slots hold known->numbers[]; else slot i is chunk i */
-	bool unknown;		  /* every read fails */
-	bool fill_hidden;	  /* the fill value is too long for a header: all slots are there */
-	struct pipeline pipeline; /* as rendered; none when contiguous */
+	bool chunked;	  /* else contiguous */
+	bool listed;	  /* slots hold known->numbers[]; else slot i is chunk i */
+	bool unknown;	  /* every read fails */
+	bool fill_hidden; /* the fill value is too long for a header: all slots are there */
+	bool filtered;	  /* see dataset_filters() */
 	uint64_t nslots;
 	uint64_t chunk_bytes; /* of a whole chunk in file form, unfiltered */
 	uint64_t slot_bytes;  /* as stored: under the pipeline */
@@ -114,6 +114,9 @@ int dataset_plan(struct image_dataset *d, struct err *err);
 uint64_t dataset_window(const struct image_dataset *d, uint64_t slot);
 /* Bytes of all windows. */
 uint64_t dataset_heap_bytes(const struct image_dataset *d);
+/* The pipeline as it is rendered; none when contiguous. Not kept: it is many times as large as all
+ * the rest of a dataset. */
+void dataset_filters(const struct image_dataset *d, struct pipeline *out);
 /* Chunk number of a slot. */
 uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot);
 /* The dataset's chunk index; meaningful when index_addr is defined. */

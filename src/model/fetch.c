@@ -88,15 +88,17 @@ static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
 static int decode(struct fetch *f, struct model_chunk *chunk)
 {
 	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
+	struct pipeline pipeline;
 	const struct codec_chunk spec = {
 		.type = ds->type,
 		.nelems = ds->grid.chunk_elems,
-		.pipeline = &ds->pipeline,
+		.pipeline = &pipeline,
 		.schema_v1 = f->m->schema->v1,
 		.max_bytes = measured(f->m, f->dataset, f->number),
 		.resolver = &f->m->resolver,
 	};
 
+	dataset_pipeline(ds, &pipeline);
 	if (f->got.code == -ENOENT && ds->initializer == INITIALIZER_ARANGE)
 		return compute_arange(f, chunk);
 	if (f->got.code == -ENOENT) {

@@ -113,7 +113,7 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 			size_t *which, size_t n, uint64_t length, uint64_t *decoded, size_t *left,
 			struct err *err)
 {
-	const struct pipeline *pipeline = &m->objects[number].o.dataset.pipeline;
+	struct pipeline pipeline;
 	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
 	auto_free struct store_get *reqs = calloc(n, sizeof(*reqs));
 	auto_free struct store_get_result *results = calloc(n, sizeof(*results));
@@ -121,6 +121,7 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 
 	if (!keys || !reqs || !results)
 		return err_set(err, -ENOMEM, "no memory for %zu requests", n);
+	dataset_pipeline(&m->objects[number].o.dataset, &pipeline);
 	for (size_t i = 0; i < n; i++) {
 		char *key = keys + i * (SCHEMA_KEY_MAX + 1);
 
@@ -141,7 +142,7 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 		if (res->code)
 			err_copy(&why, &res->err);
 		rc = res->code ? res->code
-			       : codec_decoded_size(pipeline, res->body.data, res->body.len,
+			       : codec_decoded_size(&pipeline, res->body.data, res->body.len,
 						    res->meta.size, MODEL_CHUNK_MAX, size, &why);
 		if (rc == -EAGAIN && length != UINT64_MAX) {
 			which[again++] = which[i];
@@ -195,7 +196,7 @@ static int measure(struct model *m, uint32_t number, const struct known_chunk *k
 	if (!decoded)
 		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", n);
 	m->chunks[number].decoded = decoded;
-	if (ds->pipeline.n > 0)
+	if (ds->nfilters > 0)
 		return measure_compressed(m, number, known, n, decoded, err);
 	for (size_t i = 0; i < n; i++)
 		decoded[i] = known[i].size <= MODEL_CHUNK_MAX ? known[i].size : UINT64_MAX;

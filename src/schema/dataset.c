@@ -116,6 +116,22 @@ static int parse_locator(struct schema_ctx *ctx, const struct layout *l, bool on
 
 /* ---- creation properties ---- */
 
+static int parse_filters(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
+			 struct err *err)
+{
+	struct pipeline p;
+	int rc = schema_pipeline(ctx, json_object_get(props, "filters"), &p, err);
+	if (rc || p.n == 0)
+		return rc;
+	struct filter *filters = arena_array(ctx->arena, p.n, sizeof(*filters));
+	if (!filters)
+		return err_set(err, -ENOMEM, "no memory for %u filters", p.n);
+	memcpy(filters, p.f, p.n * sizeof(*filters));
+	ds->filters = filters;
+	ds->nfilters = p.n;
+	return 0;
+}
+
 static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
 		      struct err *err)
 {
@@ -214,7 +230,7 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, struct object *o, 
 		return err_wrap(err, rc, "layout");
 	parse_requested(&l, ds);
 	parse_times(props, ds);
-	rc = schema_pipeline(ctx, json_object_get(props, "filters"), &ds->pipeline, err);
+	rc = parse_filters(ctx, props, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "filters");
 	rc = parse_fill(ctx, props, ds, err);

@@ -86,7 +86,7 @@ static void check_dataset(const struct object *o, const struct schema_id *id)
 {
 	const struct dataset *ds = &o->dataset;
 	const struct schema_ops *ops = schema_hsds2();
-	require(ds->pipeline.n <= FILTER_MAX);
+	require(ds->nfilters <= FILTER_MAX);
 	if (ds->fill_defined)
 		check_elems(ds->type, 1, &ds->fill);
 	if (ds->grid.nchunks == 0)

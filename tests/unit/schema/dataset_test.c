@@ -163,18 +163,20 @@ static void filters(void **state)
 		snprintf(text, sizeof(text), SHAPED PROPS("\"filters\":%s"), rows[i].filters);
 		struct parsed p = parse_dataset(text);
 		assert_int_equal(p.rc, 0);
-		const struct pipeline *pl = &p.o.dataset.pipeline;
-		assert_int_equal(pl->n, rows[i].n);
-		for (uint32_t k = 0; k < pl->n; k++)
-			assert_int_equal(pl->f[k].id, rows[i].id[k]);
-		assert_int_equal(pl->f[0].nparams, rows[i].nparams);
-		assert_int_equal(pl->f[0].params[0], rows[i].param0);
+		const struct dataset *ds = &p.o.dataset;
+		assert_int_equal(ds->nfilters, rows[i].n);
+		for (uint32_t k = 0; k < ds->nfilters; k++)
+			assert_int_equal(ds->filters[k].id, rows[i].id[k]);
+		if (ds->nfilters > 0) {
+			assert_int_equal(ds->filters[0].nparams, rows[i].nparams);
+			assert_int_equal(ds->filters[0].params[0], rows[i].param0);
+		}
 		parsed_release(&p);
 	}
 	struct parsed p = parse_dataset(
 		SHAPED PROPS("\"filters\":[{\"class\":\"H5Z_FILTER_USER\",\"id\":1,\"name\":"
 			     "\"deflate\"}]"));
-	assert_string_equal(p.o.dataset.pipeline.f[0].name, "deflate");
+	assert_string_equal(p.o.dataset.filters[0].name, "deflate");
 	parsed_release(&p);
 }
 

@@ -56,15 +56,24 @@ struct dataset {
 	enum layout_class requested; /* what the creator asked for; a hint */
 	struct grid grid; /* the stored chunks; scalar: rank 1, one chunk of one element; null and
 			     zero-size dataspaces: nchunks 0 */
-	struct pipeline pipeline; /* as recorded */
-	bool fill_defined;	  /* a fill value was given */
-	struct elems fill;	  /* one element, when fill_defined */
+	uint32_t nfilters;
+	const struct filter *filters; /* as recorded; see dataset_pipeline() */
+	bool fill_defined;	      /* a fill value was given */
+	struct elems fill;	      /* one element, when fill_defined */
 	enum alloc_time alloc_time;
 	enum fill_time fill_time;
 	enum initializer initializer;
 	double arange_start, arange_step;
 	const void *locator; /* the schema's own: how chunk keys are made */
 };
+
+/* A dataset holds no more filters than it has; what works on pipelines gets one made for it. */
+static inline void dataset_pipeline(const struct dataset *ds, struct pipeline *out)
+{
+	out->n = ds->nfilters;
+	for (uint32_t i = 0; i < ds->nfilters; i++)
+		out->f[i] = ds->filters[i];
+}
 
 struct object {
 	enum object_kind kind;
