@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures what README.md beside this file explains. Prints lines "name: figure"; a measurement is
 the median of several runs unless it says otherwise.
