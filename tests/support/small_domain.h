@@ -8,6 +8,7 @@
 #define SUPPORT_SMALL_DOMAIN_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/env.h>
@@ -26,92 +27,53 @@
 #define SMALL_KEY_INTS	     SMALL_PREFIX "/d/0002-000000-000001/.dataset.json"
 #define SMALL_KEY_STRINGS    SMALL_PREFIX "/d/0002-000000-000002/.dataset.json"
 #define SMALL_KEY_TYPE	     SMALL_PREFIX "/t/0003-000000-000001/.datatype.json"
+/* Documents are written with ' for ", which small_put() turns back. */
 #define SMALL_HEAD(id)                                                                             \
-	"\"id\":\"" id "\",\"root\":\"" SMALL_ROOT                                                 \
-	"\",\"created\":1700000000.5,\"lastModified\":1700000001.5"
-#define SMALL_HARD(id, at) "{\"class\":\"H5L_TYPE_HARD\",\"id\":\"" id "\",\"created\":" at "}"
-#define SMALL_I32	   "{\"class\":\"H5T_INTEGER\",\"base\":\"H5T_STD_I32LE\"}"
+	"'id':'" id "','root':'" SMALL_ROOT "','created':1700000000.5,'lastModified':1700000001.5"
+#define SMALL_HARD(id, at) "{'class':'H5L_TYPE_HARD','id':'" id "','created':" at "}"
+#define SMALL_I32	   "{'class':'H5T_INTEGER','base':'H5T_STD_I32LE'}"
 
 struct small_key {
 	const char *key, *json;
 };
 
-static const struct small_key small_domain_keys[] =
-	{
-		{"d.h5/.domain.json",
-		 "{\"root\":\"" SMALL_ROOT "\",\"owner\":\"admin\",\"acls\":{},"
-		 "\"created\":1700000000,\"lastModified\":1700000000}"},
-		{SMALL_PREFIX "/.group.json",
-		 "{" SMALL_HEAD(SMALL_ROOT) ",\"links\":{\"sub\":" SMALL_HARD(
-			 SMALL_GROUP,
-			 "1") ",\"ints\":" SMALL_HARD(SMALL_INTS,
-						      "2") ",\"dangling\":" SMALL_HARD(SMALL_MISSING,
-										       "3") "},"
-											    "\"attr"
-											    "ibutes"
-											    "\":{"
-											    "\"ref"
-											    "\":{"
-											    "\"type"
-											    "\":{"
-											    "\"clas"
-											    "s\":"
-											    "\"H5T_"
-											    "REFERE"
-											    "NCE\","
-											    "\"base"
-											    "\":"
-											    "\"H5T_"
-											    "STD_"
-											    "REF_"
-											    "OBJ\"}"
-											    ",\"sha"
-											    "pe\":{"
-											    "\"clas"
-											    "s\":"
-											    "\"H5S_"
-											    "SCALAR"
-											    "\"},"
-											    "\"valu"
-											    "e\":"
-											    "\"data"
-											    "sets"
-											    "/" SMALL_INTS
-											    "\","
-											    "\"crea"
-											    "ted\":"
-											    "1}}}"},
-		{SMALL_KEY_GROUP,
-		 "{" SMALL_HEAD(SMALL_GROUP) ",\"links\":{\"again\":" SMALL_HARD(SMALL_INTS, "1") ",\"up\":" SMALL_HARD(
-			 SMALL_ROOT,
-			 "2") ",\"strings\":" SMALL_HARD(SMALL_STRINGS,
-							 "3") ",\"type\":" SMALL_HARD(SMALL_TYPE,
-										      "4") "},"
-											   "\"attri"
-											   "butes\""
-											   ":{}}"},
-		{SMALL_PREFIX "/g/0001-000000-0000ff/.group.json",
-		 "{" SMALL_HEAD(SMALL_ORPHAN) ",\"links\":{},\"attributes\":{}}"},
-		{SMALL_KEY_INTS,
-		 "{" SMALL_HEAD(SMALL_INTS) ",\"type\":{\"class\":\"H5T_INTEGER\",\"base\":\"H5T_"
-					    "STD_I32LE\","
-					    "\"id\":\"" SMALL_TYPE
-					    "\"},\"shape\":{\"class\":\"H5S_SIMPLE\",\"dims\":[10],"
-					    "\"maxdims\":[0]},"
-					    "\"attributes\":{},\"creationProperties\":{"
-					    "\"fillValue\":7,\"layout\":{\"class\":"
-					    "\"H5D_CHUNKED\",\"dims\":[4]}},\"layout\":{\"class\":"
-					    "\"H5D_CHUNKED\",\"dims\":[4]}}"},
-		{SMALL_KEY_STRINGS,
-		 "{" SMALL_HEAD(SMALL_STRINGS) ",\"type\":{\"class\":\"H5T_STRING\",\"charSet\":"
-					       "\"H5T_CSET_UTF8\",\"strPad\":\"H5T_STR_NULLTERM\","
-					       "\"length\":\"H5T_VARIABLE\"},\"shape\":"
-					       "{\"class\":\"H5S_SIMPLE\",\"dims\":[2]},"
-					       "\"attributes\":{},\"layout\":{\"class\":"
-					       "\"H5D_CHUNKED\",\"dims\":[2]}}"},
-		{SMALL_KEY_TYPE,
-		 "{" SMALL_HEAD(SMALL_TYPE) ",\"type\":" SMALL_I32 ",\"attributes\":{}}"},
+/* clang-format off */
+static const struct small_key small_domain_keys[] = {
+	{"d.h5/.domain.json",
+	 "{'root':'" SMALL_ROOT "','owner':'admin','acls':{},"
+	 "'created':1700000000,'lastModified':1700000000}"},
+	{SMALL_PREFIX "/.group.json",
+	 "{" SMALL_HEAD(SMALL_ROOT) ",'links':{"
+	   "'sub':" SMALL_HARD(SMALL_GROUP, "1") ","
+	   "'ints':" SMALL_HARD(SMALL_INTS, "2") ","
+	   "'dangling':" SMALL_HARD(SMALL_MISSING, "3") "},"
+	 "'attributes':{'ref':{"
+	   "'type':{'class':'H5T_REFERENCE','base':'H5T_STD_REF_OBJ'},"
+	   "'shape':{'class':'H5S_SCALAR'},"
+	   "'value':'datasets/" SMALL_INTS "','created':1}}}"},
+	{SMALL_KEY_GROUP,
+	 "{" SMALL_HEAD(SMALL_GROUP) ",'links':{"
+	   "'again':" SMALL_HARD(SMALL_INTS, "1") ","
+	   "'up':" SMALL_HARD(SMALL_ROOT, "2") ","
+	   "'strings':" SMALL_HARD(SMALL_STRINGS, "3") ","
+	   "'type':" SMALL_HARD(SMALL_TYPE, "4") "},'attributes':{}}"},
+	{SMALL_PREFIX "/g/0001-000000-0000ff/.group.json",
+	 "{" SMALL_HEAD(SMALL_ORPHAN) ",'links':{},'attributes':{}}"},
+	{SMALL_KEY_INTS,
+	 "{" SMALL_HEAD(SMALL_INTS) ","
+	 "'type':{'class':'H5T_INTEGER','base':'H5T_STD_I32LE','id':'" SMALL_TYPE "'},"
+	 "'shape':{'class':'H5S_SIMPLE','dims':[10],'maxdims':[0]},'attributes':{},"
+	 "'creationProperties':{'fillValue':7,'layout':{'class':'H5D_CHUNKED','dims':[4]}},"
+	 "'layout':{'class':'H5D_CHUNKED','dims':[4]}}"},
+	{SMALL_KEY_STRINGS,
+	 "{" SMALL_HEAD(SMALL_STRINGS) ","
+	 "'type':{'class':'H5T_STRING','charSet':'H5T_CSET_UTF8','strPad':'H5T_STR_NULLTERM',"
+	   "'length':'H5T_VARIABLE'},"
+	 "'shape':{'class':'H5S_SIMPLE','dims':[2]},'attributes':{},"
+	 "'layout':{'class':'H5D_CHUNKED','dims':[2]}}"},
+	{SMALL_KEY_TYPE, "{" SMALL_HEAD(SMALL_TYPE) ",'type':" SMALL_I32 ",'attributes':{}}"},
 };
+/* clang-format on */
 
 /* chunk 1 of ints (elements 4..7), and the only chunk of strings: "ab", "" */
 static const int32_t small_ints_chunk[4] = {40, 50, 60, 70};
@@ -119,7 +81,16 @@ static const uint8_t small_strings_chunk[] = {2, 0, 0, 0, 'a', 'b', 0, 0, 0, 0};
 
 static inline int small_put(struct store *store, const char *key, const char *json)
 {
-	return store_put(store, key, json, strlen(json), NULL, NULL, NULL);
+	char *document = strdup(json);
+	int rc = document ? 0 : -1;
+
+	for (char *c = document; !rc && *c; c++)
+		if (*c == '\'')
+			*c = '"';
+	if (!rc)
+		rc = store_put(store, key, document, strlen(document), NULL, NULL, NULL);
+	free(document);
+	return rc;
 }
 
 /* The domain in a store of the environment; NULL on failure. */

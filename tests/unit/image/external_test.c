@@ -48,10 +48,10 @@ static void names_become_relative_paths(void **state)
 		struct h5_link link;
 
 		snprintf(json, sizeof(json),
-			 "{" SMALL_HEAD(SMALL_ROOT) ",\"links\":{\"x\":{\"class\":"
-						    "\"H5L_TYPE_EXTERNAL\",\"h5path\":\"/"
-						    "p\",\"h5domain\":\"%s\","
-						    "\"created\":1}},\"attributes\":{}}",
+			 "{" SMALL_HEAD(SMALL_ROOT) ",'links':{'x':{'class':"
+						    "'H5L_TYPE_EXTERNAL','h5path':'/"
+						    "p','h5domain':'%s',"
+						    "'created':1}},'attributes':{}}",
 			 cases[i].domain);
 		assert_int_equal(small_put(r->store, SMALL_PREFIX "/.group.json", json), 0);
 		assert_int_equal(rendered_make(r, &opt, NULL), 0);

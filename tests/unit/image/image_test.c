@@ -148,13 +148,12 @@ static void contiguous_only_where_it_is_exact(void **state)
 		struct h5_layout layout;
 
 		snprintf(json, sizeof(json),
-			 "{" SMALL_HEAD(
-				 SMALL_INTS) ",\"type\":" SMALL_I32
-					     ",\"shape\":{\"class\":\"H5S_SIMPLE\",\"dims\":%s},"
-					     "\"attributes\":{},"
-					     "\"creationProperties\":{\"layout\":{\"class\":\"H5D_%"
-					     "s\"}},"
-					     "\"layout\":{\"class\":\"H5D_CHUNKED\",\"dims\":%s}}",
+			 "{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32
+						    ",'shape':{'class':'H5S_SIMPLE','dims':%s},"
+						    "'attributes':{},"
+						    "'creationProperties':{'layout':{'class':'H5D_%"
+						    "s'}},"
+						    "'layout':{'class':'H5D_CHUNKED','dims':%s}}",
 			 cases[i].shape, cases[i].asked, cases[i].chunk);
 		assert_int_equal(small_put(r->store, SMALL_KEY_INTS, json), 0);
 		assert_int_equal(rendered_make(r, NULL, NULL), 0);

@@ -138,12 +138,11 @@ static void an_initializer_computes_what_is_not_stored(void **state)
 	struct fixture *f = *state;
 
 	small_put(f->store, SMALL_KEY_INTS,
-		  "{" SMALL_HEAD(
-			  SMALL_INTS) ",\"type\":" SMALL_I32 ",\"shape\":{\"class\":\"H5S_SIMPLE\","
-							     "\"dims\":[12]},\"attributes\":{},"
-				      "\"creationProperties\":{\"initializer\":[\"arange\",\"--"
-				      "start=5\",\"--step=3\"]},"
-				      "\"layout\":{\"class\":\"H5D_CHUNKED\",\"dims\":[4]}}");
+		  "{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32 ",'shape':{'class':'H5S_SIMPLE',"
+					     "'dims':[12]},'attributes':{},"
+					     "'creationProperties':{'initializer':['arange','--"
+					     "start=5','--step=3']},"
+					     "'layout':{'class':'H5D_CHUNKED','dims':[4]}}");
 	get(f, SMALL_INTS, 2);
 	assert_int_equal(f->chunk.code, 0);
 	assert_int_equal(f->chunk.elems.fixed.len, sizeof(expected));

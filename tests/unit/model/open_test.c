@@ -161,8 +161,8 @@ static void chunks_out_of_range_are_ignored(void **state)
 static void a_broken_object_is_left_out_alone(void **state)
 {
 	static const char *const broken[] = {
-		"{", "[]", "{\"id\":\"" SMALL_STRINGS "\"}",
-		"{" SMALL_HEAD(SMALL_INTS) ",\"type\":{},\"shape\":{\"class\":\"H5S_NULL\"}}"};
+		"{", "[]", "{'id':'" SMALL_STRINGS "'}",
+		"{" SMALL_HEAD(SMALL_INTS) ",'type':{},'shape':{'class':'H5S_NULL'}}"};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
@@ -182,7 +182,7 @@ static void a_broken_root_is_an_error_with_its_key(void **state)
 	struct model *m = NULL;
 	struct err err = ERR_INIT;
 
-	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{\"id\":"), 0);
+	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{'id':"), 0);
 	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &m, &err), -EIO);
 	assert_null(m);
 	assert_non_null(strstr(err.msg, SMALL_PREFIX "/.group.json"));
@@ -196,7 +196,7 @@ static void missing_domains_and_folders_are_told_apart(void **state)
 
 	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "none.h5", &m, NULL),
 			 -ENOENT);
-	small_put(f->store, "folder/.domain.json", "{\"owner\":\"a\",\"acls\":{}}");
+	small_put(f->store, "folder/.domain.json", "{'owner':'a','acls':{}}");
 	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "folder", &m, NULL),
 			 -EISDIR);
 }
