@@ -136,22 +136,42 @@ def read_in_order(path):
     return total / (time.monotonic() - start)
 
 
-class Floor:
-    """The memory-backed file system of floor.c over a file."""
+EXAMPLES = "/usr/share/doc/libfuse3-dev/examples"
 
-    def __init__(self, work, file):
-        self.program, self.path = os.path.join(work, "floor"), os.path.join(work, "floor.mnt")
+
+class Comparison:
+    """Another FUSE program over a local file: compiled, mounted, and unmounted by close()."""
+
+    def __init__(self, work, name, source, command):
+        program, self.path = os.path.join(work, name), os.path.join(work, name + ".mnt")
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], check=True,
                                capture_output=True).stdout.decode().split()
-        run("cc", "-O2", "-o", self.program, os.path.join(TREE, "tests/bench/floor.c"), *flags,
+        run("cc", "-O2", "-w", "-D_GNU_SOURCE", "-I", work, "-o", program, source, *flags,
             check=True)
         os.makedirs(self.path, exist_ok=True)
-        self.process = subprocess.Popen([self.program, file, self.path])
+        self.process = subprocess.Popen([program, *command, self.path])
         assert wait_for(lambda: is_mounted(self.path))
 
     def close(self):
         unmount(self.path)
         self.process.wait(30)
+
+
+def floor(work, file):
+    """The memory-backed file system of floor.c."""
+    return Comparison(work, "floor", os.path.join(TREE, "tests/bench/floor.c"), [file])
+
+
+def pass_through(work, file):
+    """libfuse's own passthrough_ll, where its examples are installed; else None."""
+    source = os.path.join(EXAMPLES, "passthrough_ll.c")
+    if not os.path.exists(source):
+        return None
+    for header in ("config.h", "fuse_config.h"):
+        with open(os.path.join(work, header), "w") as f:
+            f.write("#define HAVE_UTIMENSAT 1\n")
+    return Comparison(work, "pass", source,
+                      ["-f", "-o", f"source={os.path.dirname(file)}", "-o", "cache=auto"])
 
 
 def bench_sequential(work, mebibytes=1024):
@@ -166,18 +186,23 @@ def bench_sequential(work, mebibytes=1024):
     os.sync()
     say("1 GiB in chunks of 1 MiB, local file, h5py",
         f"{(base := median_rate(local)) / 2**20:.0f} MiB/s")
-    floor = Floor(work, local)
-    try:
-        ceiling = median_rate(os.path.join(floor.path, "data.h5"))
-    finally:
-        floor.close()
-    say("  memory-backed FUSE floor", f"{ceiling / 2**20:.0f} MiB/s, "
-        f"{ceiling / base:.2f} of the local file")
+    ceiling = 0
+    for label, program, name in (
+            ("memory-backed FUSE floor", floor(work, local), "data.h5"),
+            ("libfuse's passthrough_ll", pass_through(work, local), "local.h5")):
+        if not program:
+            continue
+        try:
+            through = median_rate(os.path.join(program.path, name))
+        finally:
+            program.close()
+        ceiling = ceiling or through
+        say(f"  {label}", f"{through / 2**20:.0f} MiB/s, {through / base:.2f} of the local file")
     with Mount(bucket, work, "debug_count") as m:
         rate = median_rate(m.file("gibibyte.h5"))
         idle = m.counts()
         say("  mount", f"{rate / 2**20:.0f} MiB/s, {rate / ceiling:.2f} of the floor, "
-            f"{rate / base:.2f} of the local file")
+            f"{rate / through:.2f} of the last, {rate / base:.2f} of the local file")
         say("  gets in all runs", f"{idle['gets'] + idle['range_gets']}, "
             f"prefetches {idle.get('prefetches', 0)}, used {idle.get('prefetch_used', 0)}")
     shutil.rmtree(bucket)
