@@ -107,7 +107,7 @@ static void add_extent(struct image *img, enum extent_kind kind, uint32_t datase
 {
 	img->extents[img->nextents++] = (struct extent){
 		.start = start, .end = start + size, .kind = kind, .dataset = dataset};
-	img->allocated += size;
+	img->allocated += kind == EXTENT_RAW ? dataset_stored_bytes(&img->datasets[dataset]) : size;
 }
 
 static int too_large(struct err *err)

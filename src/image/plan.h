@@ -162,6 +162,10 @@ int external_file(const struct image *img, const char *domain, char *file, size_
 /* plan.c */
 int image_plan(struct image *img, struct err *err);
 
+/* read.c: the first extent that ends behind offset; nextents when there is none. */
+uint32_t extent_find(const struct image *img, uint64_t offset);
+/* seek.c: bytes of a dataset's slots that are not holes. */
+uint64_t dataset_stored_bytes(const struct image_dataset *d);
 /* fill.c: n bytes of a run of fill elements from byte `phase` of the run. */
 void fill_bytes(const struct image_dataset *d, uint64_t phase, uint8_t *out, size_t n);
 /* load.c: the cache's source. */

@@ -2,7 +2,6 @@
 /* Reading an image: each piece of the range comes from the extent that it falls into. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "plan.h"
 
@@ -26,8 +25,7 @@ void image_stream_free(struct image_stream *s)
 	free(s);
 }
 
-/* The first extent that ends behind offset; nextents when there is none. */
-static uint32_t find_extent(const struct image *img, uint64_t offset)
+uint32_t extent_find(const struct image *img, uint64_t offset)
 {
 	uint32_t low = 0, high = img->nextents;
 
@@ -158,7 +156,7 @@ static ssize_t read_piece(struct image *img, struct image_stream *s, uint8_t *bu
 		memcpy(buf, img->meta + offset, n);
 		return (ssize_t)n;
 	}
-	uint32_t i = find_extent(img, offset);
+	uint32_t i = extent_find(img, offset);
 
 	if (i == img->nextents || offset < img->extents[i].start) {
 		uint64_t end = i == img->nextents ? img->size : img->extents[i].start;
@@ -192,7 +190,7 @@ ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t 
 		uint64_t at = offset + done;
 
 		if (at >= img->meta_size && at >= advised) {
-			uint32_t i = find_extent(img, at);
+			uint32_t i = extent_find(img, at);
 
 			if (i < img->nextents && at >= img->extents[i].start) {
 				advise(img, &img->extents[i], at, n - done);
@@ -205,20 +203,4 @@ ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t 
 		done += (size_t)got;
 	}
 	return (ssize_t)done;
-}
-
-/* Absent chunks have no place in a file whose chunks are known, and of others nothing is known: the
- * whole image is data. */
-int64_t image_seek(const struct image *img, uint64_t offset, int whence)
-{
-	if (offset >= img->size)
-		return -ENXIO;
-	switch (whence) {
-	case SEEK_DATA:
-		return (int64_t)offset;
-	case SEEK_HOLE:
-		return (int64_t)img->size;
-	default:
-		return -EINVAL;
-	}
 }

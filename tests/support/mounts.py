@@ -48,6 +48,11 @@ def run(*command, timeout=PATIENCE * 4, check=False, **more):
     return done
 
 
+def default_signals():
+    """What a shell starts in the background ignores SIGINT, and so would the daemon."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Mount:
     """hsmount in the foreground: `with Mount(bucket, directory, "cache_size=1M") as m: m.path`."""
 
@@ -74,7 +79,7 @@ class Mount:
             command += ["-o", option]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log)
+                                            stderr=log, preexec_fn=default_signals)
         up = wait_for(lambda: self.process.poll() is not None or is_mounted(self.path))
         if not up or not self.alive():
             self.stop()

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holes: slots of chunks that are known not to be stored and that read as zeros. Only a dataset
+ * whose slots are all there, present or not (contiguous layout), has them; elsewhere absent chunks
+ * have no slot. What is not known, and fill values that are not zero, count as data.
+ */
+#include <image/image.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "plan.h"
+
+static bool reads_as_zeros(const struct image_dataset *d)
+{
+	for (size_t i = 0; i < d->fill.len; i++)
+		if (d->fill.data[i] != 0)
+			return false;
+	return true;
+}
+
+static bool has_holes(const struct image_dataset *d)
+{
+	return !d->listed && d->known->listed && !d->filtered && reads_as_zeros(d);
+}
+
+/* Place in the list of stored chunks of the first one from `chunk` on. */
+static uint64_t find_known(const struct model_chunks *known, uint64_t chunk)
+{
+	uint64_t low = 0, high = known->n;
+
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (known->numbers[middle] < chunk)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t dataset_stored_bytes(const struct image_dataset *d)
+{
+	uint64_t sum = 0;
+
+	if (!has_holes(d))
+		return d->raw_bytes;
+	for (uint64_t k = 0; k < d->known->n; k++) {
+		uint64_t at = d->known->numbers[k] * d->stride;
+
+		sum += at < d->raw_bytes ? min_u64(d->stride, d->raw_bytes - at) : 0;
+	}
+	return sum;
+}
+
+/* The dataset whose holes extent x may have; NULL when it is all data. */
+static const struct image_dataset *holey(const struct image *img, const struct extent *x)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+
+	return x->kind == EXTENT_RAW && has_holes(d) ? d : NULL;
+}
+
+static uint64_t seek_data(const struct image *img, uint64_t at)
+{
+	for (uint32_t i = extent_find(img, at); i < img->nextents; i++) {
+		const struct extent *x = &img->extents[i];
+		const struct image_dataset *d = holey(img, x);
+
+		if (at < x->start || !d)
+			return at;
+		uint64_t k = find_known(d->known, (at - x->start) / d->stride);
+
+		if (k < d->known->n) {
+			uint64_t start = x->start + d->known->numbers[k] * d->stride;
+
+			if (start < x->end)
+				return max_u64(at, start);
+		}
+		at = x->end;
+	}
+	return at;
+}
+
+static uint64_t seek_hole(const struct image *img, uint64_t at)
+{
+	for (uint32_t i = extent_find(img, at); i < img->nextents; i++) {
+		const struct extent *x = &img->extents[i];
+		const struct image_dataset *d = holey(img, x);
+
+		if (!d)
+			continue;
+		at = max_u64(at, x->start);
+		uint64_t slot = (at - x->start) / d->stride;
+
+		for (uint64_t k = find_known(d->known, slot);
+		     k < d->known->n && d->known->numbers[k] == slot; k++)
+			slot++;
+		if (x->start + slot * d->stride < x->end)
+			return max_u64(at, x->start + slot * d->stride);
+	}
+	return img->size;
+}
+
+int64_t image_seek(const struct image *img, uint64_t offset, int whence)
+{
+	if (offset >= img->size)
+		return -ENXIO;
+	switch (whence) {
+	case SEEK_DATA:
+		return (int64_t)seek_data(img, offset);
+	case SEEK_HOLE:
+		return (int64_t)seek_hole(img, offset);
+	default:
+		return -EINVAL;
+	}
+}

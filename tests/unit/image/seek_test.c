@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holes are where nothing is stored and zeros are read, and nowhere else. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "rendered.h"
+
+/* Ten elements in chunks of four, of which the second is stored; contiguous. */
+static uint64_t render_contiguous(struct rendered *r, const char *fill)
+{
+	char json[1024];
+	struct h5_layout layout;
+
+	snprintf(json, sizeof(json),
+		 "{" SMALL_HEAD(
+			 SMALL_INTS) ",'type':" SMALL_I32
+				     ",'shape':{'class':'H5S_SIMPLE','dims':[10]},'attributes':{},"
+				     "'creationProperties':{%s'layout':{'class':'H5D_CONTIGUOUS'}},"
+				     "'layout':{'class':'H5D_CHUNKED','dims':[4]}}",
+		 fill);
+	assert_int_equal(small_put(r->store, SMALL_KEY_INTS, json), 0);
+	assert_int_equal(rendered_make(r, NULL, NULL), 0);
+	assert_true(rendered_layout(r, "ints", &layout));
+	assert_int_equal(layout.cls, LAYOUT_CONTIGUOUS);
+	return layout.addr;
+}
+
+static void chunks_that_are_not_stored_are_holes(void **state)
+{
+	static const struct {
+		uint64_t from;
+		int whence;
+		uint64_t to;
+	} cases[] = {
+		{0, SEEK_HOLE, 0},   {0, SEEK_DATA, 16},  {15, SEEK_DATA, 16},
+		{16, SEEK_DATA, 16}, {17, SEEK_DATA, 17}, {16, SEEK_HOLE, 32},
+		{31, SEEK_HOLE, 32}, {32, SEEK_HOLE, 32}, {32, SEEK_DATA, 40},
+	};
+	struct rendered *r = *state;
+	uint64_t raw = render_contiguous(r, "");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t to = image_seek(r->img, raw + cases[i].from, cases[i].whence);
+
+		assert_int_equal(to, raw + cases[i].to);
+	}
+	assert_int_equal(image_seek(r->img, 0, SEEK_DATA), 0);
+	assert_int_equal(image_seek(r->img, 0, SEEK_HOLE), raw);
+	assert_int_equal(image_seek(r->img, raw + 40, SEEK_HOLE), image_size(r->img));
+	assert_int_equal(image_seek(r->img, image_size(r->img), SEEK_DATA), -ENXIO);
+	assert_int_equal(image_seek(r->img, 0, SEEK_SET), -EINVAL);
+}
+
+static void a_hole_reads_as_zeros(void **state)
+{
+	static const uint8_t zeros[16];
+	struct rendered *r = *state;
+	uint64_t raw = render_contiguous(r, "");
+	uint8_t bytes[16];
+
+	assert_int_equal(image_read(r->img, NULL, bytes, 16, raw, NULL), 16);
+	assert_memory_equal(bytes, zeros, 16);
+}
+
+static void fill_values_are_data(void **state)
+{
+	struct rendered *r = *state;
+	uint64_t raw = render_contiguous(r, "'fillValue':7,");
+
+	assert_int_equal(image_seek(r->img, raw, SEEK_DATA), raw);
+	assert_int_equal(image_seek(r->img, raw, SEEK_HOLE), image_size(r->img));
+}
+
+static void only_what_is_stored_counts_as_allocated(void **state)
+{
+	struct rendered *r = *state;
+
+	render_contiguous(r, "'fillValue':7,");
+	uint64_t filled = image_allocated(r->img);
+	render_contiguous(r, "'fillValue':0,");
+	assert_int_equal(filled - image_allocated(r->img), 24);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(chunks_that_are_not_stored_are_holes,
+						rendered_setup, rendered_teardown),
+		cmocka_unit_test_setup_teardown(a_hole_reads_as_zeros, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(fill_values_are_data, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(only_what_is_stored_counts_as_allocated,
+						rendered_setup, rendered_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
