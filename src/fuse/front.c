@@ -203,6 +203,7 @@ static int mount_and_serve(struct front *f, struct fuse_session *session, struct
 static void end_front(struct front *f)
 {
 	front_close_handles(f);
+	front_close_dirs(f);
 	inodes_free(f->inodes);
 	/* Other threads' buffers went with them. */
 	free(pthread_getspecific(f->buffer));

@@ -36,7 +36,9 @@ struct front {
 	pthread_key_t buffer; /* of each thread, for reads */
 	atomic_flag tuned;    /* somebody has seen to reading ahead */
 	pthread_mutex_t handles_lock;
-	struct handle *handles; /* open files: closed when the mount ends before they do */
+	/* What is open is closed when the mount ends before it is. */
+	struct handle *handles;
+	struct dir *dirs;
 };
 
 static inline struct front *front_of(fuse_req_t req)
@@ -57,6 +59,7 @@ int front_stat(struct front *f, const struct inode_view *view, struct stat *out,
 
 /* Closes files that are still open when nobody can close them any more. */
 void front_close_handles(struct front *f);
+void front_close_dirs(struct front *f);
 /* Makes the kernel read ahead as far as bucket and cache are good for. */
 void front_tune_read_ahead(const char *mountpoint);
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <utlist.h>
+
 #include <base/mem.h>
 
 #define NO_INO 0xffffffffU /* libfuse's word for "not known here" */
@@ -26,6 +28,7 @@ struct dir {
 	struct dir_entry *entries;
 	size_t n, cap;
 	bool filled;
+	struct dir *prev, *next; /* in front->dirs */
 };
 
 static struct dir *dir_of(const struct fuse_file_info *fi)
@@ -76,19 +79,46 @@ static int fill_locked(struct front *f, struct dir *d, const char *path, struct 
 	return rc;
 }
 
-void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static struct dir *new_dir(struct front *f)
 {
 	struct dir *d = calloc(1, sizeof(*d));
+	if (!d)
+		return NULL;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_lock(&f->handles_lock);
+	DL_APPEND(f->dirs, d);
+	pthread_mutex_unlock(&f->handles_lock);
+	return d;
+}
+
+static void free_dir(struct front *f, struct dir *d)
+{
+	pthread_mutex_lock(&f->handles_lock);
+	DL_DELETE(f->dirs, d);
+	pthread_mutex_unlock(&f->handles_lock);
+	clear_locked(d);
+	free(d->entries);
+	pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+void front_close_dirs(struct front *f)
+{
+	while (f->dirs)
+		free_dir(f, f->dirs);
+}
+
+void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct front *f = front_of(req);
+	struct dir *d = new_dir(f);
 	if (!d) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	pthread_mutex_init(&d->lock, NULL);
 	fi->fh = (uintptr_t)d;
-	if (fuse_reply_open(req, fi) == -ENOENT) { /* the kernel gave up waiting */
-		pthread_mutex_destroy(&d->lock);
-		free(d);
-	}
+	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
+		free_dir(f, d);
 }
 
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
@@ -122,10 +152,6 @@ void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 
 void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct dir *d = dir_of(fi);
-	clear_locked(d);
-	free(d->entries);
-	pthread_mutex_destroy(&d->lock);
-	free(d);
+	free_dir(front_of(req), dir_of(fi));
 	fuse_reply_err(req, 0);
 }
