@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values with slots in file form: heap items are where the slots say, chunks and attributes alike.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <h5/gheap.h>
+
+#include "rendered.h"
+
+/* The item that a vlen slot in file form points to, with a NUL behind; count is checked. */
+static char *item_of(struct rendered *r, const uint8_t *slot, uint32_t count)
+{
+	struct cursor c = cursor_of(slot, DTYPE_VLEN_SIZE);
+	struct bytes item = {0};
+
+	assert_int_equal(cur_u32(&c), count);
+	uint64_t addr = cur_u64(&c);
+	uint32_t index = cur_u32(&c);
+
+	if (count == 0) {
+		assert_int_equal(addr, 0);
+		assert_int_equal(index, 0);
+	} else {
+		assert_int_equal(h5_gheap_get(&r->src, addr, index, 4096, &item, NULL), 0);
+	}
+	assert_int_equal(bytes_append(&item, "", 1), 0);
+	return (char *)item.data;
+}
+
+static void chunks_point_into_their_window(void **state)
+{
+	struct rendered *r = *state;
+	struct h5_link sub, strings;
+	struct h5_layout layout;
+	uint8_t slots[2 * DTYPE_VLEN_SIZE];
+
+	assert_int_equal(rendered_make(r, NULL, NULL), 0);
+	assert_true(rendered_link(r, rendered_root(r), "sub", &sub));
+	assert_true(rendered_link(r, sub.addr, "strings", &strings));
+	const struct h5_msg *msg = rendered_message(r, strings.addr, H5_MSG_LAYOUT, 0);
+	struct cursor c = cursor_of(msg->body, msg->len);
+	assert_int_equal(h5_layout_decode(&c, &layout, NULL), 0);
+	assert_int_equal(layout.cls, LAYOUT_CONTIGUOUS);
+	assert_int_equal(h5_src_read(&r->src, layout.addr, slots, sizeof(slots), NULL), 0);
+	auto_free char *first = item_of(r, slots, 2);
+	auto_free char *second = item_of(r, slots + DTYPE_VLEN_SIZE, 0);
+	assert_string_equal(first, "ab");
+	assert_string_equal(second, "");
+}
+
+static void attributes_share_collections(void **state)
+{
+	struct rendered *r = *state;
+	struct h5_attr attr;
+
+	small_put(r->store, SMALL_PREFIX "/.group.json",
+		  "{" SMALL_HEAD(SMALL_ROOT) ",'links':{},'attributes':{'s':{'type':{'class':"
+					     "'H5T_STRING','charSet':'H5T_CSET_UTF8','strPad':'H5T_"
+					     "STR_NULLTERM',"
+					     "'length':'H5T_VARIABLE'},'shape':{'class':'H5S_"
+					     "SIMPLE','dims':[3]},"
+					     "'value':['one','','three'],'created':1}}}");
+	assert_int_equal(rendered_make(r, NULL, NULL), 0);
+	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
+	assert_non_null(msg);
+	struct cursor c = cursor_of(msg->body, msg->len);
+	assert_int_equal(h5_attr_decode(&c, r->arena, &attr, NULL), 0);
+	assert_int_equal(attr.data_len, 3 * DTYPE_VLEN_SIZE);
+	auto_free char *one = item_of(r, attr.data, 3);
+	auto_free char *none = item_of(r, attr.data + DTYPE_VLEN_SIZE, 0);
+	auto_free char *three = item_of(r, attr.data + 2 * DTYPE_VLEN_SIZE, 5);
+	assert_string_equal(one, "one");
+	assert_string_equal(none, "");
+	assert_string_equal(three, "three");
+	assert_memory_equal(attr.data + 4, attr.data + 2 * DTYPE_VLEN_SIZE + 4, 8);
+}
+
+static void references_to_what_is_not_in_the_file_are_null(void **state)
+{
+	static const char *const values[] = {"'groups/" SMALL_ORPHAN "'",
+					     "'groups/" SMALL_MISSING "'", "''", "null",
+					     "'nonsense'"};
+	struct rendered *r = *state;
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		char json[1024];
+		struct h5_attr attr;
+
+		snprintf(json, sizeof(json),
+			 "{" SMALL_HEAD(SMALL_ROOT) ",'links':{},'attributes':{'r':{'type':"
+						    "{'class':'H5T_REFERENCE','base':'H5T_STD_REF_"
+						    "OBJ'},'shape':{'class':"
+						    "'H5S_SCALAR'},'value':%s,'created':1}}}",
+			 values[i]);
+		assert_int_equal(small_put(r->store, SMALL_PREFIX "/.group.json", json), 0);
+		assert_int_equal(rendered_make(r, NULL, NULL), 0);
+		const struct h5_msg *msg =
+			rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
+		assert_non_null(msg);
+		struct cursor c = cursor_of(msg->body, msg->len);
+		assert_int_equal(h5_attr_decode(&c, r->arena, &attr, NULL), 0);
+		c = cursor_of(attr.data, attr.data_len);
+		assert_int_equal(cur_u64(&c), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(chunks_point_into_their_window, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(attributes_share_collections, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(references_to_what_is_not_in_the_file_are_null,
+						rendered_setup, rendered_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which chunks are known to exist: of small domains all, of large ones those of variable-length
+ * datasets, which are asked for one by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include <model/model.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "small_domain.h"
+
+struct fixture {
+	struct env env;
+	struct store *store;
+	struct model *model;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->env = env_real(NULL, pool_new(0));
+	f->store = store_count_new(small_domain_new(&f->env), NULL);
+	*state = f;
+	return f->store ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	model_unref(f->model);
+	store_free(f->store);
+	pool_free(f->env.pool);
+	free(f);
+	return 0;
+}
+
+static const struct model_chunks *open_and_find(struct fixture *f, const char *id)
+{
+	model_unref(f->model);
+	f->model = NULL;
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &f->model, NULL), 0);
+	for (uint32_t i = 0; i < model_count(f->model); i++) {
+		uint32_t number = model_nth(f->model, i);
+
+		if (strcmp(model_object(f->model, number)->o.id, id) == 0)
+			return model_chunks(f->model, number);
+	}
+	fail_msg("%s is not in the domain", id);
+	return NULL;
+}
+
+/* More keys than one page of a listing. */
+static void make_large(struct fixture *f)
+{
+	for (unsigned int i = 0; i < MODEL_LISTING; i++) {
+		char key[128];
+
+		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%u", i);
+		assert_int_equal(store_put(f->store, key, "0123456789abcdef", 16, NULL, NULL, NULL),
+				 0);
+	}
+}
+
+static void a_large_domain_is_not_listed_whole(void **state)
+{
+	struct fixture *f = *state;
+
+	make_large(f);
+	assert_false(open_and_find(f, SMALL_INTS)->listed);
+	assert_false(model_sees_chunks(f->model));
+	const struct model_chunks *strings = open_and_find(f, SMALL_STRINGS);
+	assert_true(strings->listed);
+	assert_int_equal(strings->n, 1);
+	assert_int_equal(strings->decoded[0], sizeof(small_strings_chunk));
+}
+
+static void a_large_domain_costs_one_list_more_for_each_dataset_of_strings(void **state)
+{
+	struct fixture *f = *state;
+	struct store_counts before, after;
+
+	make_large(f);
+	store_count_read(f->store, &before);
+	open_and_find(f, SMALL_INTS);
+	store_count_read(f->store, &after);
+	assert_int_equal(after.gets + after.range_gets - before.gets - before.range_gets, 7);
+	assert_in_range(after.lists - before.lists, 5, 6);
+}
+
+static void chunks_come_in_the_order_of_their_numbers(void **state)
+{
+	struct fixture *f = *state;
+
+	small_put(
+		f->store, SMALL_KEY_INTS,
+		"{" SMALL_HEAD(
+			SMALL_INTS) ",'type':" SMALL_I32
+				    ",'shape':{'class':'H5S_SIMPLE','dims':[100]},'attributes':{},"
+				    "'layout':{'class':'H5D_CHUNKED','dims':[4]}}");
+	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/10", "0123456789abcdef");
+	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/9", "0123456789abcdef");
+	const struct model_chunks *chunks = open_and_find(f, SMALL_INTS);
+	assert_int_equal(chunks->n, 3);
+	assert_int_equal(chunks->numbers[0], 1);
+	assert_int_equal(chunks->numbers[1], 9);
+	assert_int_equal(chunks->numbers[2], 10);
+}
+
+static void a_chunk_in_the_wrong_partition_does_not_exist(void **state)
+{
+	struct fixture *f = *state;
+
+	small_put(
+		f->store, SMALL_KEY_INTS,
+		"{" SMALL_HEAD(
+			SMALL_INTS) ",'type':" SMALL_I32
+				    ",'shape':{'class':'H5S_SIMPLE','dims':[100]},'attributes':{},"
+				    "'layout':{'class':'H5D_CHUNKED','dims':[4],'partition_count':"
+				    "5}}");
+	/* chunk 3 belongs to 3 * 29 mod 5 = 2, chunk 4 to 1 */
+	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/p2/3", "0123456789abcdef");
+	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/p3/4", "0123456789abcdef");
+	const struct model_chunks *chunks = open_and_find(f, SMALL_INTS);
+	assert_int_equal(chunks->n, 1);
+	assert_int_equal(chunks->numbers[0], 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_large_domain_is_not_listed_whole, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_large_domain_costs_one_list_more_for_each_dataset_of_strings, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(chunks_come_in_the_order_of_their_numbers, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_chunk_in_the_wrong_partition_does_not_exist,
+						setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
