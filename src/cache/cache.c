@@ -7,6 +7,8 @@
  * A reader whose chunk is not there starts the load and waits for it like everybody else who wants
  * that chunk; the fill carries the outcome to all of them. A load may complete before it returns
  * from the source, in the thread that started it.
+ *
+ * A kept failure is a load that is complete: its reader "waits" for it like any other.
  */
 #include <cache/cache.h>
 
@@ -139,21 +141,29 @@ static struct dataset_facts ask(const struct cache_owner *o, uint32_t dataset)
 	return facts;
 }
 
-/* A list of loads to start, in order. */
-struct starts {
-	struct cache_fill *first, **end;
+/* A call's time, and what it decides under the lock and does after it. */
+struct todo {
+	uint64_t now;
+	struct cache_fill *first, **end; /* loads to start, in order */
+	struct entry *victims;
 };
 
-static void starts_add(struct starts *s, struct cache_fill *f)
+static void todo_init(struct todo *todo, const struct cache *c)
 {
-	*s->end = f;
-	s->end = &f->next;
+	*todo = (struct todo){.now = c->env->now(c->env), .end = &todo->first};
+}
+
+static void todo_load(struct todo *todo, struct cache_fill *f)
+{
+	*todo->end = f;
+	todo->end = &f->next;
 }
 
 /* Without the lock. A fill may be gone as soon as its load was started. */
-static void start_loads(struct cache_owner *o, struct starts *s)
+static void todo_do(struct todo *todo, struct cache_owner *o)
 {
-	struct cache_fill *f = s->first;
+	struct cache_fill *f = todo->first;
+	entry_free_all(todo->victims);
 	while (f) {
 		struct cache_fill *next = f->next;
 		const struct entry_key *key = &f->entry->key;
@@ -162,13 +172,24 @@ static void start_loads(struct cache_owner *o, struct starts *s)
 	}
 }
 
+/* The entry of a chunk, unless it is a failure whose time is over: that is dropped. */
+static struct entry *find_locked(struct cache_owner *o, uint32_t dataset, uint64_t chunk,
+				 struct todo *todo)
+{
+	struct entry *e = entry_find_locked(o->cache, o, dataset, chunk);
+	if (!e || !entry_is_failed(e) || todo->now < e->failed_until)
+		return e;
+	entry_drop_locked(o->cache, e, &todo->victims);
+	return NULL;
+}
+
 /* A load ahead of any reader. False when there is no room in flight, or no memory. */
 static bool load_ahead_locked(struct cache_owner *o, const struct dataset_facts *facts,
-			      uint64_t chunk, struct starts *starts)
+			      uint64_t chunk, struct todo *todo)
 {
 	struct cache *c = o->cache;
 	uint64_t loading = c->in_flight + facts->cost;
-	if (entry_find_locked(c, o, facts->dataset, chunk))
+	if (find_locked(o, facts->dataset, chunk, todo))
 		return true;
 	/* What readers hold leaves less room; without room a chunk would go as soon as it comes. */
 	if (loading > c->stats.budget / IN_FLIGHT_SHARE || c->held + loading > c->stats.budget)
@@ -179,7 +200,7 @@ static bool load_ahead_locked(struct cache_owner *o, const struct dataset_facts 
 	e->ahead = true;
 	c->stats.loads++;
 	c->stats.prefetches++;
-	starts_add(starts, e->fill);
+	todo_load(todo, e->fill);
 	return true;
 }
 
@@ -193,7 +214,7 @@ static uint64_t ahead_limit_locked(const struct cache_stream *s, uint64_t cost)
 }
 
 static void read_ahead_locked(struct cache_stream *s, const struct dataset_facts *facts,
-			      uint64_t chunk, struct starts *starts)
+			      uint64_t chunk, struct todo *todo)
 {
 	struct track *t = pattern_touch(&s->pattern, facts->dataset, chunk);
 	if (!t)
@@ -201,29 +222,31 @@ static void read_ahead_locked(struct cache_stream *s, const struct dataset_facts
 	uint64_t limit = ahead_limit_locked(s, facts->cost);
 	uint64_t next = 0;
 	while (pattern_next(t, facts->nchunks, limit, &next) &&
-	       load_ahead_locked(s->owner, facts, next, starts))
+	       load_ahead_locked(s->owner, facts, next, todo))
 		pattern_asked(t);
 }
 
-/* The entry of a chunk, held for a reader; if it is new, its load is on starts. */
+/* The entry of a chunk, held for a reader unless it is a failure; its fill, if any, has a reference
+ * for the reader. If the entry is new, its load is on the list. */
 static struct entry *take_locked(struct cache_owner *o, const struct dataset_facts *facts,
-				 uint64_t chunk, struct starts *starts)
+				 uint64_t chunk, struct todo *todo)
 {
 	struct cache *c = o->cache;
-	struct entry *e = entry_find_locked(c, o, facts->dataset, chunk);
+	struct entry *e = find_locked(o, facts->dataset, chunk, todo);
 	if (!e) {
 		e = entry_new_locked(o, facts->dataset, chunk, facts->cost);
 		if (!e)
 			return NULL;
 		c->stats.misses++;
 		c->stats.loads++;
-		starts_add(starts, e->fill);
-	} else if (e->fill) {
+		todo_load(todo, e->fill);
+	} else if (e->fill && !entry_is_failed(e)) {
 		c->stats.waits++;
 	} else {
 		c->stats.hits++;
 	}
-	entry_hold_locked(c, e);
+	if (!entry_is_failed(e))
+		entry_hold_locked(c, e);
 	if (e->fill)
 		e->fill->refs++;
 	return e;
@@ -247,20 +270,20 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 {
 	struct cache *c = o->cache;
 	const struct dataset_facts facts = ask(o, dataset);
-	struct starts starts = {.first = NULL};
-	starts.end = &starts.first;
+	struct todo todo;
 	assert(!s || s->owner == o);
+	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
-	struct entry *e = take_locked(o, &facts, chunk, &starts);
+	struct entry *e = take_locked(o, &facts, chunk, &todo);
 	struct cache_fill *fill = e ? e->fill : NULL;
 	if (e && s)
-		read_ahead_locked(s, &facts, chunk, &starts);
+		read_ahead_locked(s, &facts, chunk, &todo);
 	pthread_mutex_unlock(&c->lock);
 	if (!e)
 		return err_errno(err, -ENOMEM, "chunk cache");
 
-	start_loads(o, &starts);
+	todo_do(&todo, o);
 	int rc = fill ? wait_for(c, fill, err) : 0;
 	if (rc == 0)
 		*out = &e->chunk;
@@ -291,18 +314,24 @@ void cache_advise(struct cache_owner *o, uint32_t dataset, uint64_t first, uint6
 {
 	struct cache *c = o->cache;
 	const struct dataset_facts facts = ask(o, dataset);
-	struct starts starts = {.first = NULL};
-	starts.end = &starts.first;
+	struct todo todo;
 	if (first >= facts.nchunks)
 		return;
 	n = min_u64(n, facts.nchunks - first);
+	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
 	for (uint64_t i = 0; i < n; i++)
-		if (!load_ahead_locked(o, &facts, first + i, &starts))
+		if (!load_ahead_locked(o, &facts, first + i, &todo))
 			break;
 	pthread_mutex_unlock(&c->lock);
-	start_loads(o, &starts);
+	todo_do(&todo, o);
+}
+
+/* Failures of this moment, not of the chunk. */
+static bool passes(int code)
+{
+	return code == -ENOMEM || code == -EINTR;
 }
 
 void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
@@ -312,7 +341,8 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 	struct cache *c = e->key.owner->cache;
 	struct entry *victims = NULL;
 	const struct env *env = c->env;
-	bool unheard = false;
+	const uint64_t now = env->now(env);
+	bool unheard = false, kept = code && !passes(code);
 
 	pthread_mutex_lock(&c->lock);
 	if (code == 0) {
@@ -324,11 +354,15 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 		fill->err.code = code;
 		unheard = e->holds == 0;
 		c->stats.load_failures++;
-		entry_drop_locked(c, e, &victims);
+		if (kept)
+			entry_failed_locked(c, e, now, &victims);
+		else
+			entry_drop_locked(c, e, &victims);
 	}
 	fill->complete = true;
 	pthread_cond_broadcast(&fill->done);
-	fill_unref_locked(fill);
+	if (!kept)
+		fill_unref_locked(fill);
 	pthread_mutex_unlock(&c->lock);
 
 	entry_free_all(victims);
@@ -336,7 +370,7 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 		bytes_release(&chunk->slot);
 		bytes_release(&chunk->heap);
 	}
-	/* Whoever reads the chunk will try again and hear of it then. */
-	if (unheard && env)
+	/* Whoever reads the chunk will hear of it then. */
+	if (unheard)
 		log_debug(env->log, "reading ahead: %s", err ? err->msg : "failed");
 }

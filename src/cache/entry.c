@@ -110,10 +110,36 @@ void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *c
 		DL_PREPEND2(c->lru, e, lru_prev, lru_next);
 }
 
+bool entry_is_failed(const struct entry *e)
+{
+	return e->fill && e->fill->complete;
+}
+
+void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct entry **victims)
+{
+	struct cache_fill *fill = e->fill;
+	end_load_locked(c, e);
+	fill->complete = true;
+	e->fill = fill;
+	e->failed_until = now + FAILURE_KEPT_NS;
+	e->holds = 0; /* who waits has the fill */
+	c->stats.prefetch_wasted += e->ahead;
+	e->ahead = false;
+	DL_APPEND2(c->failed, e, lru_prev, lru_next);
+	c->nfailed++;
+	while (c->nfailed > FAILURES_MAX || c->failed->failed_until <= now)
+		entry_drop_locked(c, c->failed, victims);
+}
+
 void entry_drop_locked(struct cache *c, struct entry *e, struct entry **victims)
 {
 	struct cache_owner *o = e->key.owner;
-	if (e->fill) {
+	if (entry_is_failed(e)) {
+		DL_DELETE2(c->failed, e, lru_prev, lru_next);
+		c->nfailed--;
+		fill_unref_locked(e->fill);
+		e->fill = NULL;
+	} else if (e->fill) {
 		end_load_locked(c, e);
 	} else {
 		assert(e->holds == 0);
@@ -149,19 +175,25 @@ void entry_free_all(struct entry *victims)
 void entry_check_locked(const struct cache *c)
 {
 #ifndef NDEBUG
-	uint64_t bytes = 0, held = 0, in_flight = 0, idle = 0, listed = 0;
+	uint64_t bytes = 0, held = 0, in_flight = 0, idle = 0, failed = 0, listed = 0;
 	for (const struct entry *e = c->table; e; e = e->hh.next) {
+		bool is_failed = entry_is_failed(e);
 		bytes += e->charge;
 		held += e->holds ? e->charge : 0;
-		in_flight += e->fill ? e->fill->cost : 0;
+		in_flight += e->fill && !is_failed ? e->fill->cost : 0;
 		idle += !e->fill && e->holds == 0;
-		assert(!e->fill || (e->charge == 0 && e->fill->entry == e && !e->fill->complete));
+		failed += is_failed;
+		assert(!e->fill || (e->charge == 0 && e->fill->entry == (is_failed ? NULL : e)));
+		assert(!is_failed || (e->holds == 0 && !e->ahead && e->fill->err.code != 0));
 	}
 	for (const struct entry *e = c->lru; e; e = e->lru_next)
 		listed++;
 	assert(bytes == c->stats.bytes && held == c->held);
 	assert(in_flight == c->in_flight && idle == listed);
 	assert(bytes <= c->stats.budget || idle == 0);
+	for (const struct entry *e = c->failed; e; e = e->lru_next)
+		failed -= entry_is_failed(e);
+	assert(failed == 0 && c->nfailed <= FAILURES_MAX);
 #else
 	(void)c;
 #endif

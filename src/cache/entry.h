@@ -6,14 +6,19 @@
  *   loading   yes       no      no        set
  *   ready     yes       no      yes       NULL   a reader holds it
  *   idle      yes       yes     yes       NULL   nobody holds it: may be evicted
+ *   failed    yes       no      no        set    complete, for its reason; nobody holds it
  *   dropped   no        no      no        NULL   on a list of victims, to be freed
  *
  *   (none) -get, ahead-> loading -complete-> ready, idle -get-> ready -put-> idle -evict-> dropped
- *                        loading -failure-> dropped
+ *                        loading -lasting failure-> failed -get, ahead, too many-> dropped
+ *                        loading -passing failure-> dropped
+ *
+ * What is failed is dropped by a get or a load ahead when its time is over, and by newer failures.
  *
  * Invariants, whenever the lock is free: bytes is the sum of the charges of what is ready or idle,
  * held of what is ready; bytes <= budget or nothing is idle; in_flight is the sum of the costs of
- * what is loading, each of which its owner counts in `loading`.
+ * what is loading, each of which its owner counts in `loading`; what is failed is on the list
+ * `failed`, nfailed long and at most FAILURES_MAX.
  */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
@@ -29,6 +34,12 @@
 #define uthash_nonfatal_oom(elt) ((elt)->hash_failed = true)
 #include <uthash.h>
 
+enum { FAILURES_MAX = 256 }; /* kept at once, in all; some 300 KiB */
+
+/* How long a failure answers for a chunk: longer than the kernel takes to ask for each page of a
+ * chunk when a read of many fails, shorter than a person takes to mend it and look again. */
+#define FAILURE_KEPT_NS UINT64_C(1000000000)
+
 struct entry_key {
 	struct cache_owner *owner;
 	uint64_t chunk;
@@ -38,12 +49,14 @@ struct entry_key {
 struct entry {
 	struct cache_chunk chunk; /* first: readers hand it back by its address */
 	struct entry_key key;
-	struct cache_fill *fill; /* the load under way */
+	struct cache_fill *fill; /* the load under way, or the one that failed */
 	uint64_t charge;	 /* bytes it counts for, once loaded */
+	uint64_t failed_until;	 /* by env->now, once failed */
 	unsigned int holds;	 /* readers, those who wait for the load included */
 	bool ahead;		 /* loaded ahead and not read yet */
 	bool hash_failed;
-	struct entry *lru_prev, *lru_next; /* head: used last; also the list of victims */
+	/* Head: used last. Also the list of failures (head: the oldest) and that of victims. */
+	struct entry *lru_prev, *lru_next;
 	struct entry *own_prev, *own_next; /* of the owner */
 	UT_hash_handle hh;
 };
@@ -51,7 +64,7 @@ struct entry {
 struct cache_fill {
 	struct entry *entry; /* until it is complete */
 	uint64_t cost;
-	unsigned int refs; /* the load's own, and one for each reader that waits */
+	unsigned int refs; /* the load's own, then a kept failure's; one for each that waits */
 	bool complete;
 	pthread_cond_t done;
 	struct cache_fill *next; /* of a list of loads to start */
@@ -72,6 +85,8 @@ struct cache {
 	pthread_mutex_t lock; /* guards all below, the owners, entries, fills and streams */
 	struct entry *table;
 	struct entry *lru;
+	struct entry *failed;
+	size_t nfailed;
 	uint64_t in_flight; /* bytes, by the source's estimate */
 	uint64_t held;	    /* bytes that are ready, not idle */
 	uint64_t owners, streams;
@@ -87,6 +102,10 @@ void entry_hold_locked(struct cache *c, struct entry *e);
 void entry_unhold_locked(struct cache *c, struct entry *e);
 /* The load is over and has brought the chunk (whose contents move). */
 void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk);
+/* The load is over and has failed at time now, as the fill's err says. The entry keeps the fill's
+ * own reference for FAILURE_KEPT_NS. */
+void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct entry **victims);
+bool entry_is_failed(const struct entry *e);
 /* Takes an entry that nobody holds, or whose load failed, out of everything and puts it on
  * *victims. */
 void entry_drop_locked(struct cache *c, struct entry *e, struct entry **victims);

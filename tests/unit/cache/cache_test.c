@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "fake_source.h"
 
@@ -126,21 +127,147 @@ static void absent_chunks_take_room_too(void **state)
 	fake_close(&f);
 }
 
-static void a_failure_is_told_and_not_kept(void **state)
+static void expect_failure(struct fake_source *f, uint32_t dataset, uint64_t chunk, int code)
 {
-	struct fake_source f;
 	const struct cache_chunk *c = NULL;
 	struct err err = ERR_INIT;
+	char want[64];
+	snprintf(want, sizeof(want), "chunk %u/%u is damaged", dataset, (unsigned int)chunk);
+	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, &c, &err), code);
+	assert_int_equal(err.code, code);
+	assert_string_equal(err.msg, want);
+	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, &c, NULL), code);
+	assert_null(c);
+}
+
+static void a_failure_answers_for_a_second(void **state)
+{
+	struct fake_source f;
 	fake_open(&f, SIZE, 100, 10);
-	f.fail_chunk = 7;
-	assert_int_equal(cache_get(f.owner, NULL, 3, 7, &c, &err), -EIO);
-	assert_string_equal(err.msg, "chunk 3/7 is damaged");
-	assert_int_equal(cache_get(f.owner, NULL, 3, 7, &c, NULL), -EIO);
-	f.fail_chunk = UINT64_MAX;
+	fake_fail(&f, 7, 1, -EIO);
+	expect_failure(&f, 3, 7, -EIO);
+	assert_int_equal(f.nloads, 1);
+	fake_mend(&f);
+	f.clock += FAKE_SECOND - 1;
+	for (int page = 0; page < 256; page++)
+		expect_failure(&f, 3, 7, -EIO);
+	assert_int_equal(f.nloads, 1);
+	f.clock++;
 	touch(&f, 3, 7);
+	touch(&f, 3, 7);
+	assert_int_equal(f.nloads, 2);
 	struct cache_stats st = fake_stats(&f);
-	assert_int_equal(st.loads, 3);
-	assert_int_equal(st.load_failures, 2);
+	assert_int_equal(st.loads, 2);
+	assert_int_equal(st.load_failures, 1);
+	assert_int_equal(st.misses, 2);
+	fake_close(&f);
+}
+
+static void a_second_failure_answers_for_another_second(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 100, 10);
+	for (int i = 1; i <= 5; i++) {
+		fake_fail(&f, 7, 1, i % 2 ? -EIO : -EACCES);
+		expect_failure(&f, 3, 7, f.fail_code);
+		f.clock += FAKE_SECOND - 1;
+		expect_failure(&f, 3, 7, f.fail_code);
+		assert_int_equal(f.nloads, i);
+		f.clock++;
+	}
+	fake_close(&f);
+}
+
+static void a_failure_is_of_its_chunk_only(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 100, 10);
+	fake_fail(&f, 7, 1, -EIO);
+	expect_failure(&f, 3, 7, -EIO);
+	fake_mend(&f);
+	touch(&f, 3, 6);
+	touch(&f, 3, 8);
+	touch(&f, 2, 7);
+	expect_failure(&f, 3, 7, -EIO);
+	assert_int_equal(f.nloads, 4);
+	fake_close(&f);
+}
+
+static void a_passing_failure_is_not_kept(void **state)
+{
+	static const int codes[] = {-ENOMEM, -EINTR};
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct fake_source f;
+		fake_open(&f, SIZE, 100, 10);
+		fake_fail(&f, 7, 1, codes[i]);
+		expect_failure(&f, 3, 7, codes[i]); /* asks twice */
+		assert_int_equal(f.nloads, 2);
+		fake_mend(&f);
+		touch(&f, 3, 7);
+		assert_int_equal(f.nloads, 3);
+		fake_close(&f);
+	}
+}
+
+static void the_oldest_of_many_failures_goes(void **state)
+{
+	enum { KEPT = 256, MORE = 10 };
+	struct fake_source f;
+	fake_open(&f, SIZE, 1000, 10);
+	fake_fail(&f, 0, 1000, -EIO);
+	for (uint64_t i = 0; i < KEPT + MORE; i++) {
+		expect_failure(&f, 0, i, -EIO);
+		fake_stats(&f); /* checks the invariants */
+	}
+	assert_int_equal(f.nloads, KEPT + MORE);
+	for (uint64_t i = MORE; i < KEPT + MORE; i++)
+		expect_failure(&f, 0, i, -EIO);
+	assert_int_equal(f.nloads, KEPT + MORE);
+	for (uint64_t i = 0; i < MORE; i++)
+		expect_failure(&f, 0, i, -EIO);
+	assert_int_equal(f.nloads, KEPT + 2 * MORE);
+	assert_int_equal(fake_stats(&f).bytes, 0);
+	fake_close(&f);
+}
+
+static void failures_push_no_chunk_out(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 1000, 3);
+	for (uint64_t i = 0; i < 3; i++)
+		touch(&f, 0, i);
+	fake_fail(&f, 100, 900, -EIO);
+	for (uint64_t i = 100; i < 500; i++)
+		expect_failure(&f, 0, i, -EIO);
+	f.nloads = 0;
+	for (uint64_t i = 0; i < 3; i++)
+		touch(&f, 0, i);
+	assert_int_equal(f.nloads, 0);
+	assert_int_equal(fake_stats(&f).evictions, 0);
+	fake_close(&f);
+}
+
+static void advice_leaves_a_failure_for_its_second(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 100, 64);
+	fake_fail(&f, 2, 1, -EIO);
+	cache_advise(f.owner, 0, 0, 4);
+	assert_int_equal(f.nloads, 4);
+	cache_advise(f.owner, 0, 0, 4);
+	assert_int_equal(f.nloads, 4);
+	expect_failure(&f, 0, 2, -EIO);
+	assert_int_equal(f.nloads, 4);
+	fake_mend(&f);
+	f.clock += FAKE_SECOND;
+	cache_advise(f.owner, 0, 0, 4);
+	assert_int_equal(f.nloads, 5);
+	touch(&f, 0, 2);
+	assert_int_equal(f.nloads, 5);
+	struct cache_stats st = fake_stats(&f);
+	assert_int_equal(st.prefetches, 5);
+	assert_int_equal(st.prefetch_used, 1);
+	assert_int_equal(st.prefetch_wasted, 1);
 	fake_close(&f);
 }
 
@@ -156,9 +283,13 @@ static void owners_do_not_see_each_other(void **state)
 	touch(&g, 0, 1);
 	assert_int_equal(f.nloads, 1);
 	assert_int_equal(g.nloads, 1);
-	cache_owner_free(g.owner);
+	fake_fail(&g, 2, 1, -EIO);
+	expect_failure(&g, 0, 2, -EIO);
+	touch(&f, 0, 2);
+	cache_owner_free(g.owner); /* its failure goes with it */
 	touch(&f, 0, 1);
-	assert_int_equal(f.nloads, 1);
+	touch(&f, 0, 2);
+	assert_int_equal(f.nloads, 2);
 	fake_close(&f);
 }
 
@@ -177,7 +308,7 @@ static void freeing_an_owner_waits_for_its_loads(void **state)
 	f.deferred = true;
 	cache_advise(f.owner, 0, 0, 3);
 	assert_int_equal(f.nloads, 3);
-	f.fail_chunk = 1;
+	fake_fail(&f, 1, 1, -EIO);
 	assert_int_equal(pthread_create(&thread, NULL, free_owner, &f), 0);
 	fake_complete_all(&f);
 	pthread_join(thread, NULL);
@@ -195,7 +326,13 @@ int main(void)
 		cmocka_unit_test(only_what_is_held_exceeds_the_budget),
 		cmocka_unit_test(a_chunk_larger_than_the_budget_reads),
 		cmocka_unit_test(absent_chunks_take_room_too),
-		cmocka_unit_test(a_failure_is_told_and_not_kept),
+		cmocka_unit_test(a_failure_answers_for_a_second),
+		cmocka_unit_test(a_second_failure_answers_for_another_second),
+		cmocka_unit_test(a_failure_is_of_its_chunk_only),
+		cmocka_unit_test(a_passing_failure_is_not_kept),
+		cmocka_unit_test(the_oldest_of_many_failures_goes),
+		cmocka_unit_test(failures_push_no_chunk_out),
+		cmocka_unit_test(advice_leaves_a_failure_for_its_second),
 		cmocka_unit_test(owners_do_not_see_each_other),
 		cmocka_unit_test(freeing_an_owner_waits_for_its_loads),
 	};

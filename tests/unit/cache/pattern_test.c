@@ -222,19 +222,22 @@ static void many_streams_do_not_push_each_other_out(void **state)
 	fake_close(&f);
 }
 
-static void a_failure_ahead_is_tried_again(void **state)
+static void a_failure_ahead_is_told_and_tried_again(void **state)
 {
 	struct fake_source f;
 	const struct cache_chunk *c = NULL;
 	fake_open(&f, SIZE, 100, BUDGET);
 	struct cache_stream *s = cache_stream_new(f.owner);
-	f.fail_chunk = 2;
+	fake_fail(&f, 2, 1, -EIO);
 	read_chunk(&f, s, 0, 0);
 	read_chunk(&f, s, 0, 1); /* loads 2 ahead */
 	assert_int_equal(fake_stats(&f).load_failures, 1);
 	assert_int_equal(cache_get(f.owner, s, 0, 2, &c, NULL), -EIO);
-	f.fail_chunk = UINT64_MAX;
+	EXPECT_LOADS(&f, 0, 1, 2, 3, 4);
+	fake_mend(&f);
+	f.clock += FAKE_SECOND;
 	read_chunk(&f, s, 0, 2);
+	EXPECT_LOADS(&f, 0, 1, 2, 3, 4, 2);
 	cache_stream_free(s);
 	fake_close(&f);
 }
@@ -252,7 +255,7 @@ int main(void)
 		cmocka_unit_test(held_chunks_leave_less_room_ahead),
 		cmocka_unit_test(a_chunk_as_large_as_the_budget_is_never_ahead),
 		cmocka_unit_test(many_streams_do_not_push_each_other_out),
-		cmocka_unit_test(a_failure_ahead_is_tried_again),
+		cmocka_unit_test(a_failure_ahead_is_told_and_tried_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

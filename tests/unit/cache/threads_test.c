@@ -17,6 +17,8 @@
 
 enum { READERS = 16, SIZE = 4096, NCHUNKS = 200, WORKERS = 4 };
 
+#define SECOND UINT64_C(1000000000)
+
 struct source {
 	struct pool *pool;
 	atomic_uint loads[NCHUNKS];
@@ -71,6 +73,8 @@ static uint64_t nchunks(void *ctx, uint32_t dataset)
 }
 
 struct world {
+	struct env env; /* ctx: the clock */
+	_Atomic uint64_t clock;
 	struct source source;
 	struct cache *cache;
 	struct cache_owner *owner;
@@ -93,13 +97,19 @@ static void *reader_main(void *arg)
 	return NULL;
 }
 
+static uint64_t clock_of(const struct env *env)
+{
+	return atomic_load((_Atomic uint64_t *)env->ctx);
+}
+
 static void world_open(struct world *w, uint64_t budget)
 {
 	const struct cache_source src = {
 		.load = load, .cost = cost, .nchunks = nchunks, .ctx = &w->source};
 	memset(w, 0, sizeof(*w));
 	w->source.pool = pool_new(WORKERS);
-	w->cache = cache_new(NULL, budget, NULL);
+	w->env = (struct env){.now = clock_of, .ctx = &w->clock};
+	w->cache = cache_new(&w->env, budget, NULL);
 	w->owner = cache_owner_new(w->cache, &src, NULL);
 	assert_int_equal(pthread_barrier_init(&w->start, NULL, READERS), 0);
 }
@@ -169,9 +179,14 @@ static void a_failure_reaches_all_who_wait(void **state)
 	world_run(&w, same_chunk);
 	assert_int_equal(atomic_load(&w.failed), READERS);
 	assert_int_equal(atomic_load(&w.wrong), 0);
+	assert_int_equal(atomic_load(&w.source.loads[42]), 1);
 	atomic_store(&w.source.failing, false);
 	read_chunk(&w, NULL, 42);
-	assert_int_equal(atomic_load(&w.failed), READERS);
+	assert_int_equal(atomic_load(&w.failed), READERS + 1);
+	atomic_fetch_add(&w.clock, SECOND);
+	read_chunk(&w, NULL, 42);
+	assert_int_equal(atomic_load(&w.failed), READERS + 1);
+	assert_int_equal(atomic_load(&w.source.loads[42]), 2);
 	world_close(&w);
 }
 
@@ -222,6 +237,37 @@ static void a_small_budget_is_kept_under_load(void **state)
 	world_close(&w);
 }
 
+static void at_random_while_time_goes_on(struct world *w, unsigned int reader)
+{
+	uint32_t x = reader;
+	for (int i = 0; i < 500; i++) {
+		x = x * 1664525u + 1013904223u;
+		atomic_fetch_add(&w->clock, SECOND / 1000);
+		if (x >> 29 == 0)
+			atomic_store(&w->source.failing, x >> 28 & 1);
+		read_chunk(w, NULL, (x >> 8) % NCHUNKS);
+	}
+}
+
+static void failures_come_and_go_under_load(void **state)
+{
+	struct world w;
+	world_open(&w, 20 * SIZE);
+	world_run(&w, at_random_while_time_goes_on);
+	struct cache_stats st;
+	cache_get_stats(w.cache, &st);
+	assert_int_equal(atomic_load(&w.wrong), 0);
+	assert_true(st.load_failures > 0 && st.load_failures < atomic_load(&w.failed));
+	assert_true(st.bytes <= st.budget);
+	atomic_store(&w.source.failing, false);
+	atomic_fetch_add(&w.clock, SECOND);
+	atomic_store(&w.failed, 0);
+	for (uint64_t i = 0; i < NCHUNKS; i++)
+		read_chunk(&w, NULL, i);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +275,7 @@ int main(void)
 		cmocka_unit_test(a_failure_reaches_all_who_wait),
 		cmocka_unit_test(sixteen_readers_of_a_dataset_load_each_chunk_once),
 		cmocka_unit_test(a_small_budget_is_kept_under_load),
+		cmocka_unit_test(failures_come_and_go_under_load),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

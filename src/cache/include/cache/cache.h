@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chunks in memory, as the bytes that an image shows: LRU under a byte budget, one load per chunk
- * however many readers wait, no I/O and no callback under a lock.
+ * however many readers wait, no I/O and no callback under a lock. A failed load answers for its
+ * chunk for a second: when a long read fails, the kernel asks again for each page of it, and that
+ * should not be a request each.
  *
  * An owner (one image) has a load function; entries are (owner, dataset, chunk). The cache watches
  * which chunks a stream (open file) reads of a dataset and loads the next ones ahead.
@@ -30,12 +32,14 @@ struct cache_chunk {
 };
 
 struct cache_stats {
-	uint64_t hits, misses, loads, load_failures, waits; /* waits: readers that joined a load */
+	/* hits: kept failures too. waits: readers that joined a load. */
+	uint64_t hits, misses, loads, load_failures, waits;
 	uint64_t evictions, prefetches, prefetch_used, prefetch_wasted;
 	uint64_t bytes, budget; /* now */
 };
 
-/* budget: bytes of loaded chunks; chunks that readers hold may exceed it. */
+/* Of env, the clock and the log are used. budget: bytes of loaded chunks; chunks that readers hold
+ * may exceed it. */
 struct cache *cache_new(const struct env *env, uint64_t budget, struct err *err);
 void cache_free(struct cache *c); /* no owner is left */
 void cache_get_stats(struct cache *c, struct cache_stats *out);
@@ -55,7 +59,8 @@ struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *
 void cache_owner_free(struct cache_owner *o);
 
 /* chunk: contents are transferred. On failure code is a negative errno and err says why (copied);
- * a failure is handed to all who wait and is not kept. */
+ * a failure is handed to all who wait, and to all who ask within a second after it; then the chunk
+ * is loaded again. -ENOMEM and -EINTR pass at once: only those who wait get them. */
 void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
 		    const struct err *err);
 
@@ -64,7 +69,7 @@ struct cache_stream *cache_stream_new(struct cache_owner *o);
 void cache_stream_free(struct cache_stream *s);
 
 /* Blocking. Holds the chunk until cache_put(). stream may be NULL (no reading ahead). Errors are
- * the load's. */
+ * the load's, or those of one that failed within the last second, if only ahead of readers. */
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t chunk,
 	      const struct cache_chunk **out, struct err *err);
 void cache_put(struct cache_owner *o, const struct cache_chunk *chunk);
