@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log: "ident: level: text", one write(2) a line, so that lines of several threads and
- * processes do not mix. A token bucket per level keeps a failing bucket from filling the disk.
+ * processes do not mix. A token bucket per level keeps a failing bucket from filling the disk, and
+ * what a level said last is not said again at once: one damaged place is often met many times.
  * Text is made printable, as in err.c: no foreign byte ends a line or drives a terminal.
  *
  * Threading: buckets under lock; level and the switch to syslog are atomics, read without it. The
@@ -26,8 +27,10 @@
 enum {
 	LOG_LEVELS = LOG_LEVEL_DEBUG + 1,
 	TEXT_MAX = 2048,
+	NOTE_MAX = 128,	       /* two numbers of 20 digits in their words */
 	LINE_MAX_BYTES = 3072, /* text, ident and note; under PIPE_BUF, so a pipe keeps it whole */
 	NS_PER_S = 1000000000,
+	NS_PER_MS = 1000000,
 };
 
 static const struct {
@@ -40,10 +43,17 @@ static const struct {
 	[LOG_LEVEL_DEBUG] = {"debug", LOG_DEBUG},
 };
 
+/* Lines that were not let through. */
+struct held {
+	uint64_t others, repeats; /* repeats: the same as the line before them */
+};
+
 struct bucket {
 	unsigned int tokens;
-	uint64_t filled_ns; /* up to when tokens were added */
-	uint64_t held;	    /* lines since the last that was let through */
+	uint64_t filled_ns;  /* up to when tokens were added */
+	char last[TEXT_MAX]; /* the last line that was let through */
+	uint64_t quiet_ns;   /* until when it is not said again */
+	struct held held;    /* since then */
 };
 
 struct log {
@@ -128,16 +138,11 @@ void log_to_syslog(struct log *log)
 	openlog(log->ident, LOG_PID, LOG_DAEMON);
 }
 
-/* Takes a token. False: hold the line back. *held: how many lines were, before this one. */
-static bool admit(struct log *log, enum log_level level, uint64_t *held)
+static void fill_locked(struct bucket *b, uint64_t now)
 {
 	const uint64_t step = NS_PER_S / LOG_RATE;
-	struct bucket *b = &log->buckets[level];
-	uint64_t now = now_ns(), due;
-	bool ok;
+	uint64_t due = now > b->filled_ns ? (now - b->filled_ns) / step : 0;
 
-	pthread_mutex_lock(&log->lock);
-	due = now > b->filled_ns ? (now - b->filled_ns) / step : 0;
 	if (due > LOG_BURST - b->tokens) {
 		b->tokens = LOG_BURST;
 		b->filled_ns = now;
@@ -145,16 +150,46 @@ static bool admit(struct log *log, enum log_level level, uint64_t *held)
 		b->tokens += (unsigned int)due;
 		b->filled_ns += due * step;
 	}
-	ok = b->tokens > 0;
+}
+
+/* Takes a token. False: hold the line back. *held: what was, before this one. */
+static bool admit(struct log *log, enum log_level level, const char text[TEXT_MAX],
+		  struct held *held)
+{
+	struct bucket *b = &log->buckets[level];
+	uint64_t now = now_ns();
+	bool repeats, ok;
+
+	pthread_mutex_lock(&log->lock);
+	fill_locked(b, now);
+	repeats = now < b->quiet_ns && strcmp(text, b->last) == 0;
+	ok = !repeats && b->tokens > 0;
 	*held = b->held;
 	if (ok) {
 		b->tokens--;
-		b->held = 0;
+		b->held = (struct held){0};
+		b->quiet_ns = now + (uint64_t)LOG_QUIET_MS * NS_PER_MS;
+		memcpy(b->last, text, strlen(text) + 1);
+	} else if (repeats) {
+		b->held.repeats++;
 	} else {
-		b->held++;
+		b->held.others++;
 	}
 	pthread_mutex_unlock(&log->lock);
 	return ok;
+}
+
+static void note_held(char note[NOTE_MAX], const struct held *held)
+{
+	size_t n = 0;
+
+	note[0] = '\0';
+	if (held->repeats > 0)
+		n = (size_t)snprintf(note, NOTE_MAX, " (the line before: %llu more times)",
+				     (unsigned long long)held->repeats);
+	if (held->others > 0)
+		snprintf(note + n, NOTE_MAX - n, " (%llu such lines held back)",
+			 (unsigned long long)held->others);
 }
 
 static void write_line(const char *line, size_t n)
@@ -173,18 +208,18 @@ static void vlog(struct log *log, enum log_level level, const char *fmt, va_list
 
 static void vlog(struct log *log, enum log_level level, const char *fmt, va_list ap)
 {
-	char raw[TEXT_MAX], text[TEXT_MAX], note[64] = "", line[LINE_MAX_BYTES];
+	char raw[TEXT_MAX], text[TEXT_MAX], note[NOTE_MAX], line[LINE_MAX_BYTES];
 	int saved = errno, n;
-	uint64_t held;
+	struct held held;
 
-	if (!log || (int)level > atomic_load(&log->level) || !admit(log, level, &held))
+	if (!log || (int)level > atomic_load(&log->level))
 		goto out;
 	if (vsnprintf(raw, sizeof(raw), fmt, ap) < 0)
 		raw[0] = '\0';
 	printable(text, sizeof(text), raw);
-	if (held > 0)
-		snprintf(note, sizeof(note), " (%llu such lines held back)",
-			 (unsigned long long)held);
+	if (!admit(log, level, text, &held))
+		goto out;
+	note_held(note, &held);
 	if (atomic_load(&log->use_syslog)) {
 		syslog(levels[level].priority, "%s: %s%s", levels[level].word, text, note);
 		goto out;

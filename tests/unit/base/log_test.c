@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log: lines on stderr, levels, escapes, the rate limit. */
+/* The log: lines on stderr, levels, escapes, the rate limit, repeats. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -150,7 +150,7 @@ static void bursts_are_held_back_and_counted(void **state)
 	env.sleep(&env, 4 * step); /* a rest does not make the burst larger */
 	start = env.now(&env);
 	for (int i = 0; i < 1000; i++)
-		log_warning(log, "again");
+		log_warning(log, "%d again", i);
 	took = env.now(&env) - start;
 	log_error(log, "of another level");
 	env.sleep(&env, 3 * step);
@@ -168,6 +168,61 @@ static void bursts_are_held_back_and_counted(void **state)
 	if (!strstr(c.text, "again (")) /* on a slow machine some were told before */
 		assert_int_equal(held, 1000 - lines);
 	assert_non_null(strstr(c.text, "x: warning: last\n"));
+}
+
+static void a_line_is_not_repeated_for_a_second(void **state)
+{
+	struct env env = env_real(NULL, NULL);
+	struct log *log = log_new("x", LOG_LEVEL_WARNING, false);
+	struct capture c;
+
+	begin(&c);
+	for (int i = 0; i < 256; i++) {
+		log_error(log, "read %s: damaged", "a.h5");
+		log_warning(log, "of another level");
+	}
+	log_error(log, "read %s: damaged", "b.h5");
+	log_error(log, "read %s: damaged", "a.h5");
+	log_error(log, "read %s: damaged", "a.h5");
+	env.sleep(&env, (LOG_QUIET_MS + 50) * UINT64_C(1000000));
+	log_error(log, "read %s: damaged", "a.h5");
+	log_error(log, "last");
+	assert_string_equal(end(&c),
+			    "x: error: read a.h5: damaged\n"
+			    "x: warning: of another level\n"
+			    "x: error: read b.h5: damaged (the line before: 255 more "
+			    "times)\n"
+			    "x: error: read a.h5: damaged\n"
+			    "x: error: read a.h5: damaged (the line before: 1 more times)\n"
+			    "x: error: last\n");
+	log_free(log);
+}
+
+static void repeats_take_no_tokens(void **state)
+{
+	struct log *log = log_new("x", LOG_LEVEL_ERROR, false);
+	struct capture c;
+
+	begin(&c);
+	for (int i = 0; i < 1000; i++)
+		log_error(log, "same");
+	for (int i = 0; i < LOG_BURST - 1; i++)
+		log_error(log, "%d", i);
+	end(&c);
+	assert_int_equal(count_lines(c.text), LOG_BURST);
+	assert_null(strstr(c.text, "held back"));
+	log_free(log);
+}
+
+static void an_empty_line_is_said(void **state)
+{
+	struct log *log = log_new("x", LOG_LEVEL_ERROR, false);
+	struct capture c;
+
+	begin(&c);
+	log_error(log, "%s", "");
+	assert_string_equal(end(&c), "x: error: \n");
+	log_free(log);
 }
 
 static void errno_is_kept(void **state)
@@ -226,6 +281,9 @@ int main(void)
 		cmocka_unit_test(no_line_can_be_forged),
 		cmocka_unit_test(long_lines_are_cut_but_end),
 		cmocka_unit_test(bursts_are_held_back_and_counted),
+		cmocka_unit_test(a_line_is_not_repeated_for_a_second),
+		cmocka_unit_test(repeats_take_no_tokens),
+		cmocka_unit_test(an_empty_line_is_said),
 		cmocka_unit_test(errno_is_kept),
 		cmocka_unit_test(threads_share_it),
 		cmocka_unit_test(null_swallows),

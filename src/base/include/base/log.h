@@ -2,8 +2,9 @@
 /*
  * The log: one object, handed in with struct env; libraries write to it only what no caller can
  * learn from a result (a dangling link that was left out, a retry). The front logs each failure
- * once. Lines are rate-limited per level (a burst of LOG_BURST, then LOG_RATE a second; what was
- * held back is counted in the next line). Thread-safe. A NULL log swallows everything.
+ * once. Lines are rate-limited per level: a burst of LOG_BURST, then LOG_RATE a second, and the
+ * line that came last not again within LOG_QUIET_MS. What was held back is counted in the next
+ * line. Thread-safe. A NULL log swallows everything.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -13,8 +14,9 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 enum {
-	LOG_BURST = 100, /* lines at once */
-	LOG_RATE = 10,	 /* lines a second after that */
+	LOG_BURST = 100,     /* lines at once */
+	LOG_RATE = 10,	     /* lines a second after that */
+	LOG_QUIET_MS = 1000, /* of the same line */
 };
 
 struct log;
