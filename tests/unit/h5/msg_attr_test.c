@@ -9,18 +9,35 @@
 
 #include <h5/message.h>
 
-#include "hex.h"
-
-enum { ARENA_LIMIT = 1 << 20 };
+#include "message_cases.h"
 
 static void encode(struct emit *e, const void *a)
 {
 	h5_attr_encode(e, a);
 }
 
+static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
+{
+	return h5_attr_decode(c, a, out, err);
+}
+
+/* Without its type, the message does not tell how long the data are. */
+static size_t open_end(const void *decoded)
+{
+	const struct h5_attr *attr = decoded;
+	return attr->type ? 0 : attr->data_len;
+}
+
+static const struct message_codec codec = {
+	.size = sizeof(struct h5_attr),
+	.decode = decode,
+	.encode = encode,
+	.open_end = open_end,
+};
+
 /* The same attributes as HDF5 1.10.8 writes them by default (versions 1 and 2, with version 1
  * dataspaces) and with the version bound 1.8 (version 3). */
-static const struct {
+static const struct vector {
 	const char *name;
 	const char *old, *v3;
 	uint64_t committed;
@@ -48,52 +65,40 @@ static const struct {
 	 4},
 };
 
-static void check(size_t i, const char *hex, struct arena *a)
+static void compare(const char *name, const void *got, const void *expected)
 {
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	struct cursor c = cursor_of(bytes, n);
-	struct h5_attr attr;
-	struct err err = ERR_INIT;
-	if (h5_attr_decode(&c, a, &attr, &err))
-		fail_msg("%s: %s", vectors[i].name, err.msg);
-	assert_string_equal(attr.name, vectors[i].name);
-	assert_int_equal(attr.committed, vectors[i].committed);
-	assert_int_equal(attr.type ? attr.type->size : 0, vectors[i].size);
-	assert_int_equal(attr.space.nelems, vectors[i].nelems);
-	assert_int_equal(attr.data_len, vectors[i].data_len);
-	assert_encodes(vectors[i].name, encode, &attr, vectors[i].v3);
-	free(bytes);
+	const struct h5_attr *attr = got;
+	const struct vector *v = expected;
+	assert_string_equal(attr->name, name);
+	assert_int_equal(attr->committed, v->committed);
+	assert_int_equal(attr->type ? attr->type->size : 0, v->size);
+	assert_int_equal(attr->space.nelems, v->nelems);
+	assert_int_equal(attr->data_len, v->data_len);
 }
 
 static void test_library_vectors(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		check(i, vectors[i].v3, a);
-		check(i, vectors[i].old, a);
+		const struct vector *v = &vectors[i];
+		assert_message(&codec, v->name, v->v3, v->v3, compare, v);
+		assert_message(&codec, v->name, v->old, v->v3, compare, v);
 	}
-	arena_free(a);
+}
+
+static void compare_character_set(const char *name, const void *got, const void *expected)
+{
+	assert_true(((const struct h5_attr *)got)->utf8);
 }
 
 static void test_character_set(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
 	const char *hex = "030004000c0004000163c3b80010080000040000000000200002000002";
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	struct cursor c = cursor_of(bytes, n);
-	struct h5_attr attr;
-	assert_int_equal(h5_attr_decode(&c, a, &attr, NULL), 0);
-	assert_true(attr.utf8);
-	assert_encodes("UTF-8", encode, &attr, hex);
-	free(bytes);
-	arena_free(a);
+	assert_message(&codec, "UTF-8", hex, hex, compare_character_set, NULL);
 }
 
 static void test_count_without_data(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
+	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
 	struct h5_attr attr = {
 		.name = "big",
 		.type = dtype_integer(a, 1, false, false, NULL),
@@ -110,7 +115,7 @@ static void test_count_without_data(void **state)
 
 static void test_name_over_64k(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
+	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
 	char *name = arena_alloc(a, 65536);
 	memset(name, 'n', 65535);
 	struct h5_attr attr = {.name = name, .committed = 8};
@@ -121,11 +126,7 @@ static void test_name_over_64k(void **state)
 	arena_free(a);
 }
 
-static const struct {
-	const char *name;
-	const char *hex;
-	int rc;
-} malformed[] = {
+static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 0", "000007000c000400", -EOPNOTSUPP},
 	{"version 4", "040007000c000400", -EOPNOTSUPP},
@@ -164,19 +165,7 @@ static const struct {
 
 static void test_malformed(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
-	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(malformed[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_attr attr;
-		struct err err = ERR_INIT;
-		int rc = h5_attr_decode(&c, a, &attr, &err);
-		if (rc != malformed[i].rc || err.code != rc)
-			fail_msg("%s: %d (%s)", malformed[i].name, rc, err.msg);
-		free(bytes);
-	}
-	arena_free(a);
+	assert_malformed(&codec, malformed, sizeof(malformed) / sizeof(malformed[0]));
 }
 
 int main(void)

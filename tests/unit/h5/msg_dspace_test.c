@@ -9,25 +9,26 @@
 
 #include <h5/message.h>
 
-#include "hex.h"
+#include "message_cases.h"
 
 static void encode(struct emit *e, const void *s)
 {
 	h5_dspace_encode(e, s);
 }
 
-static int decode(const char *hex, struct dspace *s, struct err *err)
+static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 {
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	struct cursor c = cursor_of(bytes, n);
-	int rc = h5_dspace_decode(&c, s, err);
-	free(bytes);
-	return rc;
+	return h5_dspace_decode(c, out, err);
 }
 
+static const struct message_codec codec = {
+	.size = sizeof(struct dspace),
+	.decode = decode,
+	.encode = encode,
+};
+
 /* As HDF5 1.10.8 writes them with the version bound 1.8, and by default. */
-static const struct {
+static const struct vector {
 	const char *name;
 	const char *v2, *v1;
 	enum dspace_class cls;
@@ -46,43 +47,42 @@ static const struct {
 	 DSPACE_SIMPLE, 2, 0, DSPACE_UNLIMITED},
 };
 
-static void check(size_t i, const char *hex)
+static void compare(const char *name, const void *got, const void *expected)
 {
-	struct dspace s;
-	struct err err = ERR_INIT;
-	if (decode(hex, &s, &err))
-		fail_msg("%s: %s", vectors[i].name, err.msg);
-	assert_int_equal(s.cls, vectors[i].cls);
-	assert_int_equal(s.rank, vectors[i].rank);
-	if (s.rank) {
-		assert_int_equal(s.dims[0], vectors[i].dim0);
-		assert_int_equal(s.max[0], vectors[i].max0);
+	const struct dspace *s = got;
+	const struct vector *v = expected;
+	assert_int_equal(s->cls, v->cls);
+	assert_int_equal(s->rank, v->rank);
+	if (s->rank) {
+		assert_int_equal(s->dims[0], v->dim0);
+		assert_int_equal(s->max[0], v->max0);
 	}
-	assert_encodes(vectors[i].name, encode, &s, vectors[i].v2);
 }
 
 static void test_library_vectors(void **state)
 {
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		check(i, vectors[i].v2);
-		if (vectors[i].v1)
-			check(i, vectors[i].v1);
+		const struct vector *v = &vectors[i];
+		assert_message(&codec, v->name, v->v2, v->v2, compare, v);
+		if (v->v1)
+			assert_message(&codec, v->name, v->v1, v->v2, compare, v);
 	}
+}
+
+static void compare_no_maximum(const char *name, const void *got, const void *expected)
+{
+	const struct dspace *s = got;
+	assert_int_equal(s->max[0], 3);
+	assert_int_equal(s->nelems, 3);
 }
 
 static void test_no_maximum(void **state)
 {
-	struct dspace s;
-	assert_int_equal(decode("020100010300000000000000", &s, NULL), 0);
-	assert_int_equal(s.max[0], 3);
-	assert_int_equal(s.nelems, 3);
+	assert_message(&codec, "no maximum", "020100010300000000000000",
+		       "0201010103000000000000000300000000000000", compare_no_maximum, NULL);
 }
 
-static const struct {
-	const char *name;
-	const char *hex;
-	int rc;
-} malformed[] = {
+static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 0", "0001000000000000", -EOPNOTSUPP},
 	{"version 3", "03000000", -EOPNOTSUPP},
@@ -101,13 +101,7 @@ static const struct {
 
 static void test_malformed(void **state)
 {
-	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-		struct dspace s;
-		struct err err = ERR_INIT;
-		int rc = decode(malformed[i].hex, &s, &err);
-		if (rc != malformed[i].rc || err.code != rc)
-			fail_msg("%s: %d (%s)", malformed[i].name, rc, err.msg);
-	}
+	assert_malformed(&codec, malformed, sizeof(malformed) / sizeof(malformed[0]));
 }
 
 int main(void)

@@ -9,15 +9,26 @@
 
 #include <h5/message.h>
 
-#include "hex.h"
+#include "message_cases.h"
 
 static void encode(struct emit *e, const void *f)
 {
 	h5_fill_encode(e, f);
 }
 
+static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
+{
+	return h5_fill_decode(c, out, err);
+}
+
+static const struct message_codec codec = {
+	.size = sizeof(struct h5_fill),
+	.decode = decode,
+	.encode = encode,
+};
+
 /* As HDF5 1.10.8 writes them by default, and with the version bound 1.8. */
-static const struct {
+static const struct vector {
 	const char *name;
 	const char *v2, *v3;
 	enum alloc_time alloc;
@@ -34,53 +45,41 @@ static const struct {
 	 ALLOC_TIME_INCR, FILL_TIME_ALLOC, 8},
 };
 
-static void check(size_t i, const char *hex)
+static void compare(const char *name, const void *got, const void *expected)
 {
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	struct cursor c = cursor_of(bytes, n);
-	struct h5_fill f;
-	struct err err = ERR_INIT;
-	if (h5_fill_decode(&c, &f, &err))
-		fail_msg("%s: %s", vectors[i].name, err.msg);
-	assert_int_equal(f.alloc_time, vectors[i].alloc);
-	assert_int_equal(f.fill_time, vectors[i].fill);
-	assert_true(f.defined);
-	assert_int_equal(f.size, vectors[i].size);
-	assert_true(!f.size == !f.value);
-	assert_encodes(vectors[i].name, encode, &f, vectors[i].v2);
-	free(bytes);
+	const struct h5_fill *f = got;
+	const struct vector *v = expected;
+	assert_int_equal(f->alloc_time, v->alloc);
+	assert_int_equal(f->fill_time, v->fill);
+	assert_true(f->defined);
+	assert_int_equal(f->size, v->size);
+	assert_true(!f->size == !f->value);
 }
 
 static void test_library_vectors(void **state)
 {
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		check(i, vectors[i].v2);
-		check(i, vectors[i].v3);
+		const struct vector *v = &vectors[i];
+		assert_message(&codec, v->name, v->v2, v->v2, compare, v);
+		assert_message(&codec, v->name, v->v3, v->v2, compare, v);
 	}
+}
+
+static void compare_undefined(const char *name, const void *got, const void *expected)
+{
+	const struct h5_fill *f = got;
+	assert_false(f->defined);
+	assert_int_equal(f->size, 0);
 }
 
 static void test_undefined(void **state)
 {
 	const char *const same[] = {"02020200", "031a", "01020200ffffffff", "0102020000000000"};
-	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(same[i], &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_fill f;
-		assert_int_equal(h5_fill_decode(&c, &f, NULL), 0);
-		assert_false(f.defined);
-		assert_int_equal(f.size, 0);
-		assert_encodes(same[i], encode, &f, same[0]);
-		free(bytes);
-	}
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		assert_message(&codec, same[i], same[i], same[0], compare_undefined, NULL);
 }
 
-static const struct {
-	const char *name;
-	const char *hex;
-	int rc;
-} malformed[] = {
+static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 0", "0001000000000000", -EOPNOTSUPP},
 	{"version 4", "040a", -EOPNOTSUPP},
@@ -102,17 +101,7 @@ static const struct {
 
 static void test_malformed(void **state)
 {
-	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(malformed[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_fill f;
-		struct err err = ERR_INIT;
-		int rc = h5_fill_decode(&c, &f, &err);
-		if (rc != malformed[i].rc || err.code != rc)
-			fail_msg("%s: %d (%s)", malformed[i].name, rc, err.msg);
-		free(bytes);
-	}
+	assert_malformed(&codec, malformed, sizeof(malformed) / sizeof(malformed[0]));
 }
 
 int main(void)

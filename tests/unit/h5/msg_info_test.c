@@ -10,22 +10,46 @@
 
 #include <h5/message.h>
 
-#include "hex.h"
+#include "message_cases.h"
 
-static void encode_linfo(struct emit *e, const void *l)
-{
-	h5_linfo_encode(e, l);
-}
+/* The codec h5_<name>; `what` is encoded as the expression `passed`. */
+#define CODEC(name, type, passed)                                                                  \
+	static int decode_##name(struct cursor *c, struct arena *a, void *out, struct err *err)    \
+	{                                                                                          \
+		return h5_##name##_decode(c, out, err);                                            \
+	}                                                                                          \
+	static void encode_##name(struct emit *e, const void *what)                                \
+	{                                                                                          \
+		h5_##name##_encode(e, passed);                                                     \
+	}                                                                                          \
+	static const struct message_codec name = {                                                 \
+		.size = sizeof(type),                                                              \
+		.decode = decode_##name,                                                           \
+		.encode = encode_##name,                                                           \
+	}
 
-static void encode_ainfo(struct emit *e, const void *a)
-{
-	h5_ainfo_encode(e, a);
-}
+CODEC(linfo, struct h5_linfo, what);
+CODEC(ainfo, struct h5_ainfo, what);
+CODEC(ginfo, struct h5_ginfo, what);
+CODEC(refcount, uint32_t, *(const uint32_t *)what);
+CODEC(mtime, uint32_t, *(const uint32_t *)what);
+CODEC(shared, uint64_t, *(const uint64_t *)what);
 
-static void encode_ginfo(struct emit *e, const void *g)
-{
-	h5_ginfo_encode(e, g);
-}
+/* Two structs with fields of the same names. */
+#define COMPARE_INDEX(name)                                                                        \
+	static void compare_##name(const char *what, const void *got, const void *expected)        \
+	{                                                                                          \
+		const struct h5_##name *g = got, *e = expected;                                    \
+		assert_int_equal(g->tracked, e->tracked);                                          \
+		assert_int_equal(g->indexed, e->indexed);                                          \
+		assert_int_equal(g->max_corder, e->max_corder);                                    \
+		assert_int_equal(g->heap, e->heap);                                                \
+		assert_int_equal(g->names, e->names);                                              \
+		assert_int_equal(g->corders, e->corders);                                          \
+	}
+
+COMPARE_INDEX(linfo)
+COMPARE_INDEX(ainfo)
 
 /* Vectors are as HDF5 1.10.8 writes them. */
 static void test_link_info(void **state)
@@ -46,21 +70,9 @@ static void test_link_info(void **state)
 		  .names = 0x65f0,
 		  .corders = 0x6616}},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_linfo l;
-		assert_int_equal(h5_linfo_decode(&c, &l, NULL), 0);
-		assert_int_equal(l.tracked, rows[i].l.tracked);
-		assert_int_equal(l.indexed, rows[i].l.indexed);
-		assert_int_equal(l.max_corder, rows[i].l.max_corder);
-		assert_int_equal(l.heap, rows[i].l.heap);
-		assert_int_equal(l.names, rows[i].l.names);
-		assert_int_equal(l.corders, rows[i].l.corders);
-		assert_encodes("link info", encode_linfo, &l, rows[i].hex);
-		free(bytes);
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_message(&linfo, "link info", rows[i].hex, rows[i].hex, compare_linfo,
+			       &rows[i].l);
 }
 
 static void test_attribute_info(void **state)
@@ -79,21 +91,20 @@ static void test_attribute_info(void **state)
 		  .names = H5_UNDEF,
 		  .corders = H5_UNDEF}},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_ainfo a;
-		assert_int_equal(h5_ainfo_decode(&c, &a, NULL), 0);
-		assert_int_equal(a.tracked, rows[i].a.tracked);
-		assert_int_equal(a.indexed, rows[i].a.indexed);
-		assert_int_equal(a.max_corder, rows[i].a.max_corder);
-		assert_int_equal(a.heap, rows[i].a.heap);
-		assert_int_equal(a.names, rows[i].a.names);
-		assert_int_equal(a.corders, rows[i].a.corders);
-		assert_encodes("attribute info", encode_ainfo, &a, rows[i].hex);
-		free(bytes);
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_message(&ainfo, "attribute info", rows[i].hex, rows[i].hex, compare_ainfo,
+			       &rows[i].a);
+}
+
+static void compare_ginfo(const char *name, const void *got, const void *expected)
+{
+	const struct h5_ginfo *g = got, *e = expected;
+	assert_int_equal(g->has_phase, e->has_phase);
+	assert_int_equal(g->max_compact, e->max_compact);
+	assert_int_equal(g->min_dense, e->min_dense);
+	assert_int_equal(g->has_estimate, e->has_estimate);
+	assert_int_equal(g->est_links, e->est_links);
+	assert_int_equal(g->est_name_len, e->est_name_len);
 }
 
 static void test_group_info(void **state)
@@ -106,137 +117,79 @@ static void test_group_info(void **state)
 		{"000340000a0009000c00", {true, 64, 10, true, 9, 12}},
 		{"000140000a00", {true, 64, 10, false, 0, 0}},
 	};
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_ginfo g;
-		assert_int_equal(h5_ginfo_decode(&c, &g, NULL), 0);
-		assert_int_equal(g.has_phase, rows[i].g.has_phase);
-		assert_int_equal(g.max_compact, rows[i].g.max_compact);
-		assert_int_equal(g.min_dense, rows[i].g.min_dense);
-		assert_int_equal(g.has_estimate, rows[i].g.has_estimate);
-		assert_int_equal(g.est_links, rows[i].g.est_links);
-		assert_int_equal(g.est_name_len, rows[i].g.est_name_len);
-		assert_encodes("group info", encode_ginfo, &g, rows[i].hex);
-		free(bytes);
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_message(&ginfo, "group info", rows[i].hex, rows[i].hex, compare_ginfo,
+			       &rows[i].g);
 }
 
-/* The rest in one shape: a number in, a number out. */
-static int decode_linfo(struct cursor *c, uint64_t *v, struct err *err)
+static void compare_u32(const char *name, const void *got, const void *expected)
 {
-	struct h5_linfo l;
-	return h5_linfo_decode(c, &l, err);
+	assert_int_equal(*(const uint32_t *)got, *(const uint32_t *)expected);
 }
 
-static int decode_ainfo(struct cursor *c, uint64_t *v, struct err *err)
+static void compare_u64(const char *name, const void *got, const void *expected)
 {
-	struct h5_ainfo a;
-	return h5_ainfo_decode(c, &a, err);
-}
-
-static int decode_ginfo(struct cursor *c, uint64_t *v, struct err *err)
-{
-	struct h5_ginfo g;
-	return h5_ginfo_decode(c, &g, err);
-}
-
-static int decode_refcount(struct cursor *c, uint64_t *v, struct err *err)
-{
-	uint32_t count;
-	int rc = h5_refcount_decode(c, &count, err);
-	*v = count;
-	return rc;
-}
-
-static int decode_mtime(struct cursor *c, uint64_t *v, struct err *err)
-{
-	uint32_t seconds;
-	int rc = h5_mtime_decode(c, &seconds, err);
-	*v = seconds;
-	return rc;
-}
-
-static void encode_refcount(struct emit *e, const void *v)
-{
-	h5_refcount_encode(e, *(const uint32_t *)v);
-}
-
-static void encode_mtime(struct emit *e, const void *v)
-{
-	h5_mtime_encode(e, *(const uint32_t *)v);
-}
-
-static void encode_shared(struct emit *e, const void *v)
-{
-	h5_shared_encode(e, *(const uint64_t *)v);
+	assert_int_equal(*(const uint64_t *)got, *(const uint64_t *)expected);
 }
 
 static void test_numbers(void **state)
 {
 	const uint32_t count = 24, seconds = 0x6b016c1e;
+	assert_message(&refcount, "reference count", "0018000000", "0018000000", compare_u32,
+		       &count);
+	assert_message(&mtime, "modification time", "010000001e6c016b", "010000001e6c016b",
+		       compare_u32, &seconds);
+}
+
+static void test_shared(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *hex;
+	} rows[] = {
+		{"version 1", "01000000000000000800000000000000c835000000000000"},
+		{"version 2", "0202c835000000000000"},
+		{"version 2 of 1.6", "0200c835000000000000"},
+		{"version 3", "0302c835000000000000"},
+	};
 	const uint64_t addr = 0x35c8;
-	assert_encodes("reference count", encode_refcount, &count, "0018000000");
-	assert_encodes("modification time", encode_mtime, &seconds, "010000001e6c016b");
-	assert_encodes("shared message", encode_shared, &addr, "0202c835000000000000");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_message(&shared, rows[i].name, rows[i].hex, "0202c835000000000000",
+			       compare_u64, &addr);
 }
 
 static const struct {
-	const char *name;
-	int (*decode)(struct cursor *c, uint64_t *v, struct err *err);
-	const char *hex;
-	int rc;
-	uint64_t value;
-} rows[] = {
-	{"reference count", decode_refcount, "0018000000", 0, 24},
-	{"reference count version 1", decode_refcount, "0118000000", -EOPNOTSUPP, 0},
-	{"reference count cut off", decode_refcount, "00180000", -EIO, 0},
-	{"modification time", decode_mtime, "010000001e6c016b", 0, 0x6b016c1e},
-	{"modification time version 0", decode_mtime, "000000001e6c016b", -EOPNOTSUPP, 0},
-	{"modification time cut off", decode_mtime, "010000001e6c01", -EIO, 0},
-	{"shared, version 1", h5_shared_decode, "01000000000000000800000000000000c835000000000000",
-	 0, 0x35c8},
-	{"shared, version 2", h5_shared_decode, "0202c835000000000000", 0, 0x35c8},
-	{"shared, version 2 of 1.6", h5_shared_decode, "0200c835000000000000", 0, 0x35c8},
-	{"shared, version 3", h5_shared_decode, "0302c835000000000000", 0, 0x35c8},
-	{"shared, version 0", h5_shared_decode, "0002c835000000000000", -EOPNOTSUPP, 0},
-	{"shared, version 4", h5_shared_decode, "0402c835000000000000", -EOPNOTSUPP, 0},
-	{"shared in the heap", h5_shared_decode, "0301c835000000000000", -EOPNOTSUPP, 0},
-	{"shared, not at all", h5_shared_decode, "0300c835000000000000", -EIO, 0},
-	{"shared, cut off", h5_shared_decode, "0202c8350000000000", -EIO, 0},
-	{"shared, version 1 cut off", h5_shared_decode, "0100000000000000c835000000000000", -EIO,
-	 0},
-	{"link info version 1", decode_linfo, "0100ffffffffffffffffffffffffffffffff", -EOPNOTSUPP,
-	 0},
-	{"link info flags", decode_linfo, "0004ffffffffffffffffffffffffffffffff", -EIO, 0},
-	{"link info cut off", decode_linfo, "0000ffffffffffffffffffffffffffffff", -EIO, 0},
-	{"negative creation order", decode_linfo,
-	 "0001ffffffffffffffffffffffffffffffffffffffffffffffff", -EIO, 0},
-	{"attribute info version 1", decode_ainfo, "0100ffffffffffffffffffffffffffffffff",
-	 -EOPNOTSUPP, 0},
-	{"attribute info flags", decode_ainfo, "0080ffffffffffffffffffffffffffffffff", -EIO, 0},
-	{"attribute info cut off", decode_ainfo, "00030500ffffffffffffffffffffffffffffffff", -EIO,
-	 0},
-	{"group info version 1", decode_ginfo, "0100", -EOPNOTSUPP, 0},
-	{"group info flags", decode_ginfo, "0004", -EIO, 0},
-	{"group info cut off", decode_ginfo, "000340000a0009000c", -EIO, 0},
-	{"group info of nothing", decode_ginfo, "", -EIO, 0},
+	const struct message_codec *codec;
+	struct malformed_message row;
+} malformed[] = {
+	{&refcount, {"reference count version 1", "0118000000", -EOPNOTSUPP}},
+	{&refcount, {"reference count cut off", "00180000", -EIO}},
+	{&mtime, {"modification time version 0", "000000001e6c016b", -EOPNOTSUPP}},
+	{&mtime, {"modification time cut off", "010000001e6c01", -EIO}},
+	{&shared, {"shared, version 0", "0002c835000000000000", -EOPNOTSUPP}},
+	{&shared, {"shared, version 4", "0402c835000000000000", -EOPNOTSUPP}},
+	{&shared, {"shared in the heap", "0301c835000000000000", -EOPNOTSUPP}},
+	{&shared, {"shared, not at all", "0300c835000000000000", -EIO}},
+	{&shared, {"shared, cut off", "0202c8350000000000", -EIO}},
+	{&shared, {"shared, version 1 cut off", "0100000000000000c835000000000000", -EIO}},
+	{&linfo, {"link info version 1", "0100ffffffffffffffffffffffffffffffff", -EOPNOTSUPP}},
+	{&linfo, {"link info flags", "0004ffffffffffffffffffffffffffffffff", -EIO}},
+	{&linfo, {"link info cut off", "0000ffffffffffffffffffffffffffffff", -EIO}},
+	{&linfo,
+	 {"negative creation order", "0001ffffffffffffffffffffffffffffffffffffffffffffffff", -EIO}},
+	{&ainfo, {"attribute info version 1", "0100ffffffffffffffffffffffffffffffff", -EOPNOTSUPP}},
+	{&ainfo, {"attribute info flags", "0080ffffffffffffffffffffffffffffffff", -EIO}},
+	{&ainfo, {"attribute info cut off", "00030500ffffffffffffffffffffffffffffffff", -EIO}},
+	{&ginfo, {"group info version 1", "0100", -EOPNOTSUPP}},
+	{&ginfo, {"group info flags", "0004", -EIO}},
+	{&ginfo, {"group info cut off", "000340000a0009000c", -EIO}},
+	{&ginfo, {"group info of nothing", "", -EIO}},
 };
 
-static void test_rows(void **state)
+static void test_malformed(void **state)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		uint64_t v = 0;
-		struct err err = ERR_INIT;
-		int rc = rows[i].decode(&c, &v, &err);
-		if (rc != rows[i].rc || err.code != rc || (!rc && v != rows[i].value))
-			fail_msg("%s: %d (%s)", rows[i].name, rc, err.msg);
-		free(bytes);
-	}
+	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+		assert_malformed(malformed[i].codec, &malformed[i].row, 1);
 }
 
 int main(void)
@@ -244,7 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_link_info),  cmocka_unit_test(test_attribute_info),
 		cmocka_unit_test(test_group_info), cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_shared),	   cmocka_unit_test(test_malformed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,73 +9,69 @@
 
 #include <h5/message.h>
 
-#include "hex.h"
+#include "message_cases.h"
 
 static void encode(struct emit *e, const void *l)
 {
 	h5_layout_encode(e, l);
 }
 
-static void assert_decodes(const char *hex, struct h5_layout *l)
+static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 {
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	struct cursor c = cursor_of(bytes, n);
-	struct err err = ERR_INIT;
-	if (h5_layout_decode(&c, l, &err))
-		fail_msg("%s: %s", hex, err.msg);
-	assert_encodes(hex, encode, l, hex);
-	free(bytes);
-	l->data = NULL;
+	return h5_layout_decode(c, out, err);
 }
+
+static const struct message_codec codec = {
+	.size = sizeof(struct h5_layout),
+	.decode = decode,
+	.encode = encode,
+};
 
 /* All as HDF5 1.10.8 writes them. */
-static void test_compact(void **state)
-{
+static const struct vector {
+	const char *name;
+	const char *hex;
 	struct h5_layout l;
-	assert_decodes("03000c00000000000000000000000000", &l);
-	assert_int_equal(l.cls, LAYOUT_COMPACT);
-	assert_int_equal(l.size, 12);
+} vectors[] = {
+	{"compact",
+	 "03000c00000000000000000000000000",
+	 {.cls = LAYOUT_COMPACT, .addr = H5_UNDEF, .size = 12}},
+	{"contiguous",
+	 "0301cc2a0000000000003000000000000000",
+	 {.cls = LAYOUT_CONTIGUOUS, .addr = 0x2acc, .size = 48}},
+	{"contiguous, not allocated",
+	 "0301ffffffffffffffff0800000000000000",
+	 {.cls = LAYOUT_CONTIGUOUS, .addr = H5_UNDEF, .size = 8}},
+	{"chunked",
+	 "030203ffffffffffffffff140000001900000002000000",
+	 {.cls = LAYOUT_CHUNKED, .addr = H5_UNDEF, .rank = 2, .chunk = {20, 25}, .elem_size = 2}},
+};
+
+static void compare(const char *name, const void *got, const void *expected)
+{
+	const struct h5_layout *l = got, *e = expected;
+	assert_int_equal(l->cls, e->cls);
+	assert_int_equal(l->addr, e->addr);
+	assert_int_equal(l->size, e->size);
+	assert_int_equal(l->rank, e->rank);
+	assert_memory_equal(l->chunk, e->chunk, sizeof(l->chunk));
+	assert_int_equal(l->elem_size, e->elem_size);
 }
 
-static void test_contiguous(void **state)
+static void test_library_vectors(void **state)
 {
-	struct h5_layout l;
-	assert_decodes("0301cc2a0000000000003000000000000000", &l);
-	assert_int_equal(l.cls, LAYOUT_CONTIGUOUS);
-	assert_int_equal(l.addr, 0x2acc);
-	assert_int_equal(l.size, 48);
-	assert_decodes("0301ffffffffffffffff0800000000000000", &l);
-	assert_int_equal(l.addr, H5_UNDEF);
+	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++)
+		assert_message(&codec, vectors[i].name, vectors[i].hex, vectors[i].hex, compare,
+			       &vectors[i].l);
 }
 
-static void test_chunked(void **state)
-{
-	struct h5_layout l;
-	assert_decodes("030203ffffffffffffffff140000001900000002000000", &l);
-	assert_int_equal(l.cls, LAYOUT_CHUNKED);
-	assert_int_equal(l.addr, H5_UNDEF);
-	assert_int_equal(l.rank, 2);
-	assert_int_equal(l.chunk[0], 20);
-	assert_int_equal(l.chunk[1], 25);
-	assert_int_equal(l.elem_size, 2);
-}
-
-/* Version 4 of these two is the same but for its number. */
+/* Version 4 of the first two is the same but for its number. */
 static void test_version4(void **state)
 {
-	static const char *const rows[] = {"03000c00000000000000000000000000",
-					   "0301cc2a0000000000003000000000000000"};
-	for (size_t i = 0; i < 2; i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(rows[i], &n);
-		bytes[0] = 4;
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_layout l;
-		assert_int_equal(h5_layout_decode(&c, &l, NULL), 0);
-		assert_encodes("version 4", encode, &l, rows[i]);
-		free(bytes);
-	}
+	static const char *const rows[] = {"04000c00000000000000000000000000",
+					   "0401cc2a0000000000003000000000000000"};
+	for (size_t i = 0; i < 2; i++)
+		assert_message(&codec, rows[i], rows[i], vectors[i].hex, compare, &vectors[i].l);
 }
 
 static void test_compact_data_over_64k(void **state)
@@ -86,11 +82,7 @@ static void test_compact_data_over_64k(void **state)
 	assert_true(e.bad);
 }
 
-static const struct {
-	const char *name;
-	const char *hex;
-	int rc;
-} malformed[] = {
+static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 1", "0101010000000000", -EOPNOTSUPP},
 	{"version 2", "0201010000000000", -EOPNOTSUPP},
@@ -108,25 +100,13 @@ static const struct {
 
 static void test_malformed(void **state)
 {
-	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(malformed[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_layout l;
-		struct err err = ERR_INIT;
-		int rc = h5_layout_decode(&c, &l, &err);
-		if (rc != malformed[i].rc || err.code != rc)
-			fail_msg("%s: %d (%s)", malformed[i].name, rc, err.msg);
-		free(bytes);
-	}
+	assert_malformed(&codec, malformed, sizeof(malformed) / sizeof(malformed[0]));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compact),
-		cmocka_unit_test(test_contiguous),
-		cmocka_unit_test(test_chunked),
+		cmocka_unit_test(test_library_vectors),
 		cmocka_unit_test(test_version4),
 		cmocka_unit_test(test_compact_data_over_64k),
 		cmocka_unit_test(test_malformed),

@@ -9,14 +9,23 @@
 
 #include <h5/message.h>
 
-#include "hex.h"
-
-enum { ARENA_LIMIT = 1 << 20 };
+#include "message_cases.h"
 
 static void encode(struct emit *e, const void *l)
 {
 	h5_link_encode(e, l);
 }
+
+static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
+{
+	return h5_link_decode(c, a, out, err);
+}
+
+static const struct message_codec codec = {
+	.size = sizeof(struct h5_link),
+	.decode = decode,
+	.encode = encode,
+};
 
 static void assert_text(const char *name, const char *got, const char *expected)
 {
@@ -60,31 +69,25 @@ static const struct {
 	  .file = "other.h5"}},
 };
 
+static void compare(const char *what, const void *got, const void *expected)
+{
+	const struct h5_link *l = got, *e = expected;
+	assert_text(what, l->name, e->name);
+	assert_int_equal(l->name_len, strlen(e->name));
+	assert_int_equal(l->utf8, e->utf8);
+	assert_int_equal(l->has_corder, e->has_corder);
+	assert_int_equal(l->corder, e->corder);
+	assert_int_equal(l->cls, e->cls);
+	assert_int_equal(l->addr, e->addr);
+	assert_text(what, l->path, e->path);
+	assert_text(what, l->file, e->file);
+}
+
 static void test_library_vectors(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
-	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		const struct h5_link *expected = &vectors[i].l;
-		size_t n;
-		uint8_t *bytes = hex_bytes(vectors[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_link l;
-		struct err err = ERR_INIT;
-		if (h5_link_decode(&c, a, &l, &err))
-			fail_msg("%s: %s", vectors[i].what, err.msg);
-		assert_text(vectors[i].what, l.name, expected->name);
-		assert_int_equal(l.name_len, strlen(expected->name));
-		assert_int_equal(l.utf8, expected->utf8);
-		assert_int_equal(l.has_corder, expected->has_corder);
-		assert_int_equal(l.corder, expected->corder);
-		assert_int_equal(l.cls, expected->cls);
-		assert_int_equal(l.addr, expected->addr);
-		assert_text(vectors[i].what, l.path, expected->path);
-		assert_text(vectors[i].what, l.file, expected->file);
-		assert_encodes(vectors[i].what, encode, &l, vectors[i].hex);
-		free(bytes);
-	}
-	arena_free(a);
+	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++)
+		assert_message(&codec, vectors[i].what, vectors[i].hex, vectors[i].hex, compare,
+			       &vectors[i].l);
 }
 
 /* The length of the name takes 1, 2 or 4 bytes. */
@@ -93,7 +96,7 @@ static void test_name_widths(void **state)
 	static const struct {
 		size_t len, width;
 	} rows[] = {{1, 1}, {255, 1}, {256, 2}, {65535, 2}, {65536, 4}};
-	struct arena *a = arena_new(ARENA_LIMIT);
+	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
 	char *name = malloc(65536);
 	memset(name, 'x', 65536);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -115,11 +118,7 @@ static void test_name_widths(void **state)
 	arena_free(a);
 }
 
-static const struct {
-	const char *name;
-	const char *hex;
-	int rc;
-} malformed[] = {
+static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 0", "00000468617264d033000000000000", -EOPNOTSUPP},
 	{"version 2", "02000468617264d033000000000000", -EOPNOTSUPP},
@@ -144,19 +143,7 @@ static const struct {
 
 static void test_malformed(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
-	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(malformed[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct h5_link l;
-		struct err err = ERR_INIT;
-		int rc = h5_link_decode(&c, a, &l, &err);
-		if (rc != malformed[i].rc || err.code != rc)
-			fail_msg("%s: %d (%s)", malformed[i].name, rc, err.msg);
-		free(bytes);
-	}
-	arena_free(a);
+	assert_malformed(&codec, malformed, sizeof(malformed) / sizeof(malformed[0]));
 }
 
 int main(void)

@@ -9,17 +9,32 @@
 
 #include <h5/message.h>
 
-#include "hex.h"
-
-enum { ARENA_LIMIT = 1 << 20 };
+#include "message_cases.h"
 
 static void encode(struct emit *e, const void *p)
 {
 	h5_pipeline_encode(e, p);
 }
 
+static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
+{
+	return h5_pipeline_decode(c, a, out, err);
+}
+
+static bool is_empty(const void *out)
+{
+	return ((const struct pipeline *)out)->n == 0;
+}
+
+static const struct message_codec codec = {
+	.size = sizeof(struct pipeline),
+	.decode = decode,
+	.encode = encode,
+	.is_empty = is_empty,
+};
+
 /* As HDF5 1.10.8 writes them by default, and with the version bound latest. */
-static const struct {
+static const struct vector {
 	const char *name;
 	const char *v1, *v2;
 	struct pipeline p;
@@ -44,35 +59,26 @@ static const struct {
 	 {.n = 1, .f = {{FILTER_LZF, "lzf", 3, {4, 0x105, 1000}}}}},
 };
 
-static void check(size_t i, const char *hex, struct arena *a)
+static void compare(const char *name, const void *got, const void *expected)
 {
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	struct cursor c = cursor_of(bytes, n);
-	struct pipeline p;
-	struct err err = ERR_INIT;
-	if (h5_pipeline_decode(&c, a, &p, &err))
-		fail_msg("%s: %s", vectors[i].name, err.msg);
-	assert_int_equal(p.n, vectors[i].p.n);
-	for (uint32_t k = 0; k < p.n; k++) {
-		const struct filter *got = &p.f[k], *expected = &vectors[i].p.f[k];
-		assert_int_equal(got->id, expected->id);
-		assert_string_equal(got->name, expected->name);
-		assert_int_equal(got->nparams, expected->nparams);
-		assert_memory_equal(got->params, expected->params, sizeof(got->params));
+	const struct pipeline *p = got, *e = expected;
+	assert_int_equal(p->n, e->n);
+	for (uint32_t k = 0; k < p->n; k++) {
+		const struct filter *f = &p->f[k], *ef = &e->f[k];
+		assert_int_equal(f->id, ef->id);
+		assert_string_equal(f->name, ef->name);
+		assert_int_equal(f->nparams, ef->nparams);
+		assert_memory_equal(f->params, ef->params, sizeof(f->params));
 	}
-	assert_encodes(vectors[i].name, encode, &p, vectors[i].v1);
-	free(bytes);
 }
 
 static void test_library_vectors(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
-		check(i, vectors[i].v1, a);
-		check(i, vectors[i].v2, a);
+		const struct vector *v = &vectors[i];
+		assert_message(&codec, v->name, v->v1, v->v1, compare, &v->p);
+		assert_message(&codec, v->name, v->v2, v->v1, compare, &v->p);
 	}
-	arena_free(a);
 }
 
 /* What another schema calls the library's filters does not reach the file. */
@@ -85,27 +91,20 @@ static void test_builtin_names(void **state)
 	assert_encodes("name", encode, &p, vectors[0].v1);
 }
 
-static void test_nameless_filter(void **state)
+static void compare_nameless(const char *name, const void *got, const void *expected)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
-	const char *hex = "0101000000000000047d000001000000";
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	struct cursor c = cursor_of(bytes, n);
-	struct pipeline p;
-	assert_int_equal(h5_pipeline_decode(&c, a, &p, NULL), 0);
-	assert_int_equal(p.f[0].id, FILTER_LZ4);
-	assert_null(p.f[0].name);
-	assert_encodes("nameless", encode, &p, hex);
-	free(bytes);
-	arena_free(a);
+	const struct pipeline *p = got;
+	assert_int_equal(p->f[0].id, FILTER_LZ4);
+	assert_null(p->f[0].name);
 }
 
-static const struct {
-	const char *name;
-	const char *hex;
-	int rc;
-} malformed[] = {
+static void test_nameless_filter(void **state)
+{
+	const char *hex = "0101000000000000047d000001000000";
+	assert_message(&codec, "nameless", hex, hex, compare_nameless, NULL);
+}
+
+static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 0", "0001000000000000", -EOPNOTSUPP},
 	{"version 3", "0301000000000000", -EOPNOTSUPP},
@@ -124,19 +123,7 @@ static const struct {
 
 static void test_malformed(void **state)
 {
-	struct arena *a = arena_new(ARENA_LIMIT);
-	for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-		size_t n;
-		uint8_t *bytes = hex_bytes(malformed[i].hex, &n);
-		struct cursor c = cursor_of(bytes, n);
-		struct pipeline p;
-		struct err err = ERR_INIT;
-		int rc = h5_pipeline_decode(&c, a, &p, &err);
-		if (rc != malformed[i].rc || err.code != rc || p.n)
-			fail_msg("%s: %d (%s)", malformed[i].name, rc, err.msg);
-		free(bytes);
-	}
-	arena_free(a);
+	assert_malformed(&codec, malformed, sizeof(malformed) / sizeof(malformed[0]));
 }
 
 int main(void)
