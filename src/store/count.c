@@ -6,6 +6,7 @@
 #include <store/store.h>
 
 #include "job.h"
+#include "wrapper.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,8 +16,7 @@
 typedef atomic_uint_fast64_t counter;
 
 struct count_store {
-	struct store base;
-	struct store *inner;
+	struct wrapper w;
 	counter gets, range_gets, heads, lists, puts, deletes;
 	counter bytes_in, bytes_out, failures;
 	counter in_flight, in_flight_max;
@@ -75,7 +75,7 @@ static void get(struct store *s, const struct store_get *req)
 	struct store_get counted = *req;
 	counted.done = passed;
 	counted.arg = pass;
-	store_get_async(c->inner, &counted);
+	store_get_async(c->w.inner, &counted);
 }
 
 static int result(struct count_store *c, int rc)
@@ -90,7 +90,7 @@ static int list(struct store *s, const struct store_list *req, struct store_page
 {
 	struct count_store *c = count_of(s);
 	atomic_fetch_add(&c->lists, 1);
-	return result(c, store_list_page(c->inner, req, page, err));
+	return result(c, store_list_page(c->w.inner, req, page, err));
 }
 
 static int put(struct store *s, const char *key, const void *body, size_t n,
@@ -98,7 +98,7 @@ static int put(struct store *s, const char *key, const void *body, size_t n,
 {
 	struct count_store *c = count_of(s);
 	atomic_fetch_add(&c->puts, 1);
-	int rc = store_put(c->inner, key, body, n, cond, meta, err);
+	int rc = store_put(c->w.inner, key, body, n, cond, meta, err);
 	if (rc == 0)
 		atomic_fetch_add(&c->bytes_out, n);
 	return result(c, rc);
@@ -108,18 +108,7 @@ static int del(struct store *s, const char *key, const struct store_cond *cond, 
 {
 	struct count_store *c = count_of(s);
 	atomic_fetch_add(&c->deletes, 1);
-	return result(c, store_delete(c->inner, key, cond, err));
-}
-
-static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-	return store_space(count_of(s)->inner, free_bytes, total_bytes);
-}
-
-static void free_store(struct store *s)
-{
-	store_free(count_of(s)->inner);
-	free(s);
+	return result(c, store_delete(c->w.inner, key, cond, err));
 }
 
 static const struct store_ops count_ops = {
@@ -128,8 +117,8 @@ static const struct store_ops count_ops = {
 	.list = list,
 	.put = put,
 	.del = del,
-	.space = space,
-	.free = free_store,
+	.space = wrapper_space,
+	.free = wrapper_free,
 };
 
 struct store *store_count_new(struct store *inner, struct err *err)
@@ -139,10 +128,8 @@ struct store *store_count_new(struct store *inner, struct err *err)
 		err_set(err, -ENOMEM, "counting store: no memory");
 		return NULL;
 	}
-	c->base.ops = &count_ops;
-	c->base.env = inner->env;
-	c->inner = inner;
-	return &c->base;
+	wrapper_init(&c->w, &count_ops, inner);
+	return &c->w.base;
 }
 
 void store_count_read(struct store *counting, struct store_counts *out)

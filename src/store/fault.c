@@ -11,6 +11,7 @@
 #include <store/store.h>
 
 #include "job.h"
+#include "wrapper.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -18,8 +19,7 @@
 #include <string.h>
 
 struct fault_store {
-	struct store base;
-	struct store *inner;
+	struct wrapper w;
 	struct fault_spec spec;
 	atomic_uint_fast64_t matched[FAULT_RULES_MAX];
 };
@@ -75,7 +75,7 @@ static struct plan make_plan(struct fault_store *f, const char *key, bool has_bo
 static void pause_for(const struct fault_store *f, uint64_t ms)
 {
 	if (ms)
-		f->base.env->sleep(f->base.env, ms * 1000 * 1000);
+		f->w.base.env->sleep(f->w.base.env, ms * 1000 * 1000);
 }
 
 /* Delays and fails what is not a get. */
@@ -122,7 +122,7 @@ static void forward(struct store *s, const struct store_get *req)
 		job_fail(req, -(int)pass->plan.fail->value, "object %s: injected failure: %s",
 			 req->key, fault_errno_name((int)pass->plan.fail->value));
 	else
-		store_get_async(f->inner, req);
+		store_get_async(f->w.inner, req);
 }
 
 static void get(struct store *s, const struct store_get *req)
@@ -150,31 +150,20 @@ static int list(struct store *s, const struct store_list *req, struct store_page
 		struct err *err)
 {
 	int rc = before(fault_of(s), req->prefix, err);
-	return rc ? rc : store_list_page(fault_of(s)->inner, req, page, err);
+	return rc ? rc : store_list_page(inner_of(s), req, page, err);
 }
 
 static int put(struct store *s, const char *key, const void *body, size_t n,
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
 {
 	int rc = before(fault_of(s), key, err);
-	return rc ? rc : store_put(fault_of(s)->inner, key, body, n, cond, meta, err);
+	return rc ? rc : store_put(inner_of(s), key, body, n, cond, meta, err);
 }
 
 static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
 {
 	int rc = before(fault_of(s), key, err);
-	return rc ? rc : store_delete(fault_of(s)->inner, key, cond, err);
-}
-
-static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-	return store_space(fault_of(s)->inner, free_bytes, total_bytes);
-}
-
-static void free_store(struct store *s)
-{
-	store_free(fault_of(s)->inner);
-	free(s);
+	return rc ? rc : store_delete(inner_of(s), key, cond, err);
 }
 
 static const struct store_ops fault_ops = {
@@ -183,8 +172,8 @@ static const struct store_ops fault_ops = {
 	.list = list,
 	.put = put,
 	.del = del,
-	.space = space,
-	.free = free_store,
+	.space = wrapper_space,
+	.free = wrapper_free,
 };
 
 struct store *store_fault_new(struct store *inner, const char *spec, struct err *err)
@@ -198,8 +187,6 @@ struct store *store_fault_new(struct store *inner, const char *spec, struct err 
 		free(f);
 		return NULL;
 	}
-	f->base.ops = &fault_ops;
-	f->base.env = inner->env;
-	f->inner = inner;
-	return &f->base;
+	wrapper_init(&f->w, &fault_ops, inner);
+	return &f->w.base;
 }
