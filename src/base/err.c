@@ -15,16 +15,6 @@
  * here would have been cut from err.msg as well. */
 enum { RAW_MAX = 2 * ERR_MAX };
 
-static void format(char raw[RAW_MAX], const char *fmt, va_list ap)
-	__attribute__((format(printf, 2, 0)));
-
-static void format(char raw[RAW_MAX], const char *fmt, va_list ap)
-{
-	/* Only an argument in an impossible encoding makes this fail. */
-	if (vsnprintf(raw, RAW_MAX, fmt, ap) < 0)
-		raw[0] = '\0';
-}
-
 /* Joins raw and tail as "raw: tail". */
 static void join(char raw[RAW_MAX], const char *tail)
 {
@@ -33,55 +23,59 @@ static void join(char raw[RAW_MAX], const char *tail)
 	snprintf(raw + n, RAW_MAX - n, "%s%s", n ? ": " : "", tail);
 }
 
-static void store(struct err *err, int code, const char *raw)
+static void record(struct err *err, int code, const char *tail, const char *fmt, va_list ap)
+	__attribute__((format(printf, 4, 0)));
+
+/* Sets err to code and the text, with ": tail" behind it unless tail is empty; tail may be err's
+ * own message. */
+static void record(struct err *err, int code, const char *tail, const char *fmt, va_list ap)
 {
+	char raw[RAW_MAX];
+
+	/* Only an argument in an impossible encoding makes this fail. */
+	if (vsnprintf(raw, sizeof(raw), fmt, ap) < 0)
+		raw[0] = '\0';
+	if (tail[0])
+		join(raw, tail);
 	err->code = code;
 	printable(err->msg, sizeof(err->msg), raw);
 }
 
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
-	char raw[RAW_MAX];
 	va_list ap;
 
 	if (!err)
 		return code;
 	va_start(ap, fmt);
-	format(raw, fmt, ap);
+	record(err, code, "", fmt, ap);
 	va_end(ap);
-	store(err, code, raw);
 	return code;
 }
 
 int err_wrap(struct err *err, int code, const char *fmt, ...)
 {
-	char raw[RAW_MAX];
 	va_list ap;
 
 	if (!err)
 		return code;
 	va_start(ap, fmt);
-	format(raw, fmt, ap);
-	va_end(ap);
-	if (err->msg[0])
-		join(raw, err->msg);
 	/* A callee that failed without words leaves no code either. */
-	store(err, err->code ? err->code : code, raw);
+	record(err, err->code ? err->code : code, err->msg, fmt, ap);
+	va_end(ap);
 	return err->code;
 }
 
 int err_errno(struct err *err, int code, const char *fmt, ...)
 {
-	char raw[RAW_MAX], why[128];
+	char why[128];
 	va_list ap;
 
 	if (!err)
 		return code;
 	va_start(ap, fmt);
-	format(raw, fmt, ap);
+	record(err, code, strerror_r(-code, why, sizeof(why)), fmt, ap);
 	va_end(ap);
-	join(raw, strerror_r(-code, why, sizeof(why)));
-	store(err, code, raw);
 	return code;
 }
 
