@@ -167,13 +167,26 @@ void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 	fuse_reply_statfs(req, &out);
 }
 
-/* ---- extended attributes: one answer for both calls ---- */
+/* ---- extended attributes ---- */
 
-static void reply_xattr(fuse_req_t req, ssize_t n, const char *value, size_t size, const char *what,
-			const char *path, const struct err *err)
+/* The value of one attribute, or the list of all with name NULL. With size 0 the kernel asks how
+ * long the answer is. */
+static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
+	struct front *f = front_of(req);
+	struct inode_view view;
+	struct err err = ERR_INIT;
+	size_t room = size < XATTR_MAX_BYTES ? size : XATTR_MAX_BYTES;
+	auto_free char *value = malloc(room ? room : 1);
+	if (!value || !inodes_get(f->inodes, ino, &view)) {
+		fuse_reply_err(req, value ? ESTALE : ENOMEM);
+		return;
+	}
+	ssize_t n = name ? engine_getxattr(f->engine, view.path, name, value, room, &err)
+			 : engine_listxattr(f->engine, view.path, value, room, &err);
 	if (n < 0)
-		front_fail(req, (int)n, what, path, err);
+		front_fail(req, (int)n, name ? "read an attribute of" : "list the attributes of",
+			   view.path, &err);
 	else if (size == 0)
 		fuse_reply_xattr(req, (size_t)n);
 	else
@@ -182,30 +195,10 @@ static void reply_xattr(fuse_req_t req, ssize_t n, const char *value, size_t siz
 
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct front *f = front_of(req);
-	struct inode_view view;
-	struct err err = ERR_INIT;
-	size_t room = size < XATTR_MAX_BYTES ? size : XATTR_MAX_BYTES;
-	auto_free char *value = malloc(room ? room : 1);
-	if (!value || !inodes_get(f->inodes, ino, &view)) {
-		fuse_reply_err(req, value ? ESTALE : ENOMEM);
-		return;
-	}
-	ssize_t n = engine_getxattr(f->engine, view.path, name, value, room, &err);
-	reply_xattr(req, n, value, size, "read an attribute of", view.path, &err);
+	reply_xattr(req, ino, name, size);
 }
 
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	struct front *f = front_of(req);
-	struct inode_view view;
-	struct err err = ERR_INIT;
-	size_t room = size < XATTR_MAX_BYTES ? size : XATTR_MAX_BYTES;
-	auto_free char *value = malloc(room ? room : 1);
-	if (!value || !inodes_get(f->inodes, ino, &view)) {
-		fuse_reply_err(req, value ? ESTALE : ENOMEM);
-		return;
-	}
-	ssize_t n = engine_listxattr(f->engine, view.path, value, room, &err);
-	reply_xattr(req, n, value, size, "list the attributes of", view.path, &err);
+	reply_xattr(req, ino, NULL, size);
 }
