@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an open and a read cost the store."""
+import errno
 import os
 import time
 
 import h5py
+import numpy as np
 import pytest
 
 import mkbucket
-from mounts import difference
+from mounts import difference, run
 
 
 def spent(m, action):
@@ -93,3 +95,48 @@ def test_a_random_element_costs_one_get(ten_million, mount):
         cost, value = spent(m, lambda: f["data"][7_777_777_777])
         assert value == -1
         assert cost["gets"] + cost["range_gets"] <= most and cost["lists"] == 0
+
+
+def test_a_damaged_chunk_is_got_once_in_a_second(tmp_path, mount):
+    """A read of many pages that fails is tried again by the kernel for each page: 256 times for a
+    chunk of 1 MiB. Neither the store nor the log hears of that."""
+    chunks, size, bad = 6, 1 << 20, 3
+    bodies = [np.full(size // 4, i + 1, dtype="<i4").tobytes() for i in range(chunks)]
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", mkbucket.INT32, [chunks * size // 4], [size // 4])
+        for i, body in enumerate(bodies):
+            ds.chunk((i,), body if i != bad else body[:-1])
+    m = mount(tmp_path / "bucket", "debug_count")
+    path, key = m.file("x.h5"), ds.chunk_key((bad,))
+    with h5py.File(path, "r") as f:
+        at = [f["data"].id.get_chunk_info(i).byte_offset for i in range(chunks)]
+
+    def chunk(fd, i):
+        return os.pread(fd, size, at[i])
+
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        opening, _ = spent(m, lambda: open_close(path))
+        cost, out = spent(m, lambda: run("dd", f"if={path}", "of=/dev/null", "bs=1M",
+                                         "conv=noerror"))
+        assert "Input/output error" in out.stderr
+        assert cost["cache_loads"] <= chunks + 1
+        assert cost["gets"] + cost["range_gets"] <= \
+            chunks + 1 + opening["gets"] + opening["range_gets"]
+        assert 1 <= sum(key in line for line in m.log().splitlines()) <= 2, m.log()
+        for i in range(chunks):
+            if i != bad:
+                assert chunk(fd, i) == bodies[i]
+        with pytest.raises(OSError) as e:
+            chunk(fd, bad)
+        assert e.value.errno == errno.EIO
+    finally:
+        os.close(fd)
+    bucket.put(key, bodies[bad])
+    time.sleep(1.2)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        assert [chunk(fd, i) == bodies[i] for i in range(chunks)] == [True] * chunks
+    finally:
+        os.close(fd)
