@@ -31,6 +31,10 @@ struct fixture {
 	char dir[64];			     /* "" when the store is none */
 	atomic_uint_fast64_t slept_ns;	     /* in all */
 	void (*on_sleep)(struct fixture *f); /* may be NULL */
+	/* What a server over a network does differently, within the contract. */
+	bool version_is_content; /* the same bytes are the same version: the ETag is a digest */
+	bool put_knows_no_time;
+	bool utf8_keys; /* refuses other keys: -EIO */
 };
 
 static inline void fake_sleep(const struct env *env, uint64_t ns)

@@ -3,7 +3,7 @@
  * Objects by key. A store knows neither JSON nor HDF5, nor what a key means. Keys are UTF-8 or
  * any other bytes without NUL, at most STORE_KEY_MAX, no leading slash; "/" separates prefixes.
  *
- * One ops struct per implementation (dir, mem; s3 to come) and per wrapper (count, fault, …);
+ * One ops struct per implementation (dir, mem, s3) and per wrapper (count, fault, retry, prefix);
  * wrappers stack in any order. Callers use the store_*() functions, which check the contract
  * before and after every call; never s->ops. A key that is not fit (store_key_ok()) is foreign
  * data like any other: -EINVAL. A request that is malformed otherwise is a bug: an assertion.
@@ -44,6 +44,9 @@ struct store_cond {
 	const char *if_match;	   /* etag: only this version, else -ESTALE */
 	const char *if_none_match; /* get: -EALREADY when still this version; put: "*" = only when
 				      absent, else -EEXIST */
+	bool again;		   /* put: an earlier attempt of this very put may have been done
+				      without our knowing. Where the store can tell that it was, a
+				      condition that fails for that reason is success */
 };
 
 enum store_op { STORE_GET, STORE_HEAD };
@@ -104,7 +107,8 @@ struct store_ops {
 	const char *name; /* "dir", "mem", "count" … */
 	/* Starts a get or head. Never fails itself: whatever goes wrong comes through done.
 	 * -ENOENT no such object; -EACCES; -ESTALE, -EALREADY (conditions); -EFBIG; -EIO with the
-	 * reason in err. */
+	 * reason in err. Here and below, -EAGAIN: a passing fault of a store across a network;
+	 * above store_retry_new() nobody sees it. */
 	void (*get)(struct store *s, const struct store_get *req);
 	/* One page, in the calling thread: it waits for no job of the pool. An unknown prefix is
 	 * an empty page, not an error; a key that store_key_ok() refuses is left out. -E2BIG only
@@ -186,6 +190,23 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 /* In memory, for tests. Knows no times (mtime_ns is 0) and, unlike a directory, can hold both "a"
  * and "a/b". */
 struct store *store_mem_new(const struct env *env, struct err *err);
+
+/* A bucket of an S3 service: store/s3.h. */
+
+/* Asks again after -EAGAIN, at growing intervals; then -EIO with the number of attempts. Owns
+ * inner, on success. opt NULL: the usual, which outlasts a server that is away for 30 s. */
+struct store_retry_options {
+	unsigned int attempts; /* in all */
+	uint64_t base_ms;      /* the first pause; each further one is twice as long … */
+	uint64_t cap_ms;       /* … but no longer than this; half of each is random */
+	uint64_t budget_ms;    /* no attempt begins later than this after the first */
+};
+struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
+			      struct err *err);
+
+/* What lies below prefix ("a/b", as long as a key may be) as a bucket of its own. Owns inner, on
+ * success. NULL with -EINVAL for what cannot be a prefix. */
+struct store *store_prefix_new(struct store *inner, const char *prefix, struct err *err);
 
 /* Counts requests and bytes of everything that passes. Owns inner, on success. */
 struct store_counts {

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chain and the renewal of credentials.
+ *
+ *   age                       a caller of credentials_get()
+ *   fresh                     takes a copy
+ *   SOON before the end       one caller renews (it waits for the service), the others take a copy;
+ *                             after a failure nobody tries again for RETRY seconds
+ *   over, or said to be over  everybody waits for the one that renews
+ *
+ * Threads: lock guards everything but world and source, which are constant after the constructor;
+ * the service is asked without it, by the thread that set `renewing`.
+ */
+#include "cred_provider.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { SOON_S = 300, RETRY_S = 30 };
+
+typedef int (*provider_fn)(const struct cred_world *w, struct cred *out, struct err *err);
+
+struct credentials {
+	struct cred_world world;
+	char *profile, *region, *ca_bundle;
+	provider_fn source; /* the one that had some */
+
+	pthread_mutex_t lock;
+	pthread_cond_t renewed;
+	struct cred cred;
+	bool renewing, over; /* over: the server said so */
+	int64_t not_before;  /* no renewal before this time, while cred is still valid */
+};
+
+void cred_release(struct cred *cred)
+{
+	str_wipe(&cred->access_key);
+	str_wipe(&cred->secret_key);
+	str_wipe(&cred->token);
+	cred->expires = 0;
+}
+
+const char *cred_env(const struct cred_world *w, const char *name)
+{
+	const char *value = w->getenv(w, name);
+	return value && *value ? value : NULL;
+}
+
+static int copy(struct cred *to, const struct cred *from)
+{
+	*to = (struct cred){.expires = from->expires};
+	str_add(&to->access_key, str_text(&from->access_key));
+	str_add(&to->secret_key, str_text(&from->secret_key));
+	str_add(&to->token, str_text(&from->token));
+	if (str_ok(&to->access_key) && str_ok(&to->secret_key) && str_ok(&to->token))
+		return 0;
+	cred_release(to);
+	return -ENOMEM;
+}
+
+/* ---- the chain ---- */
+
+static int find(struct credentials *c, struct err *err)
+{
+	static const provider_fn chain[] = {cred_from_env, cred_from_web_env, cred_from_profile,
+					    cred_from_container, cred_from_imds};
+	static const provider_fn named[] = {cred_from_profile};
+	const bool by_name = c->world.profile != NULL;
+	const provider_fn *providers = by_name ? named : chain;
+	const size_t n = by_name ? 1 : sizeof(chain) / sizeof(chain[0]);
+	for (size_t i = 0; i < n; i++) {
+		int rc = providers[i](&c->world, &c->cred, err);
+		if (rc == 0)
+			c->source = providers[i];
+		if (rc != -ENOENT)
+			return rc;
+	}
+	if (by_name)
+		return err_set(err, -ENOENT, "profile '%s' has no credentials", c->world.profile);
+	return err_set(err, -ENOENT,
+		       "no AWS credentials: not in the environment, the shared files, a container "
+		       "endpoint or instance metadata");
+}
+
+/* ---- renewal ---- */
+
+static bool valid_locked(const struct credentials *c, int64_t now)
+{
+	return !c->over && (c->cred.expires == 0 || now < c->cred.expires);
+}
+
+static bool due_locked(const struct credentials *c, int64_t now)
+{
+	if (!valid_locked(c, now))
+		return true;
+	return c->cred.expires && now >= c->cred.expires - SOON_S && now >= c->not_before;
+}
+
+static int renew_locked(struct credentials *c, struct err *err)
+{
+	auto_cred struct cred fresh = {0};
+	c->renewing = true;
+	pthread_mutex_unlock(&c->lock);
+	int rc = c->source(&c->world, &fresh, err);
+	const int64_t now = c->world.wall(&c->world);
+	pthread_mutex_lock(&c->lock);
+	c->renewing = false;
+	pthread_cond_broadcast(&c->renewed);
+	if (rc == 0) {
+		const struct cred old = c->cred;
+		c->cred = fresh;
+		fresh = old;
+		c->over = false;
+		c->not_before = 0;
+		return 0;
+	}
+	c->not_before = now + RETRY_S;
+	if (!valid_locked(c, now))
+		return err_wrap(err, rc, "credentials cannot be renewed");
+	log_warning(c->world.env->log, "credentials end in %" PRId64 " s and cannot be renewed: %s",
+		    c->cred.expires - now, err ? err->msg : strerror(-rc));
+	return 0;
+}
+
+int credentials_get(struct credentials *c, struct cred *out, struct err *err)
+{
+	struct err why = ERR_INIT;
+	int rc = 0;
+	pthread_mutex_lock(&c->lock);
+	while (c->renewing && !valid_locked(c, c->world.wall(&c->world)))
+		pthread_cond_wait(&c->renewed, &c->lock);
+	if (!c->renewing && due_locked(c, c->world.wall(&c->world)))
+		rc = renew_locked(c, &why);
+	if (rc)
+		err_copy(err, &why);
+	else if ((rc = copy(out, &c->cred)))
+		err_set(err, rc, "credentials: no memory");
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+bool credentials_expired(struct credentials *c, const char *access_key)
+{
+	pthread_mutex_lock(&c->lock);
+	const bool ours = strcmp(str_text(&c->cred.access_key), access_key) == 0;
+	/* Those that never expire come from a place that will have the same again. */
+	const bool renewable = c->cred.expires != 0;
+	if (ours && renewable)
+		c->over = true;
+	pthread_mutex_unlock(&c->lock);
+	return renewable || !ours;
+}
+
+/* ---- life ---- */
+
+static int keep(char **copy_, const char **field)
+{
+	if (!*field)
+		return 0;
+	*copy_ = strdup(*field);
+	*field = *copy_;
+	return *copy_ ? 0 : -ENOMEM;
+}
+
+struct credentials *credentials_new(const struct cred_world *world, struct err *err)
+{
+	struct credentials *c = calloc(1, sizeof(*c));
+	if (!c) {
+		err_set(err, -ENOMEM, "credentials: no memory");
+		return NULL;
+	}
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->renewed, NULL);
+	c->world = *world;
+	if (keep(&c->profile, &c->world.profile) || keep(&c->region, &c->world.region) ||
+	    keep(&c->ca_bundle, &c->world.ca_bundle)) {
+		err_set(err, -ENOMEM, "credentials: no memory");
+		goto fail;
+	}
+	if (find(c, err) == 0)
+		return c;
+fail:
+	credentials_free(c);
+	return NULL;
+}
+
+void credentials_free(struct credentials *c)
+{
+	if (!c)
+		return;
+	cred_release(&c->cred);
+	pthread_cond_destroy(&c->renewed);
+	pthread_mutex_destroy(&c->lock);
+	free(c->profile);
+	free(c->region);
+	free(c->ca_bundle);
+	free(c);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AWS credentials, found as AWS's tools find them, and renewed before they expire. They are never
+ * logged, and never part of an error text.
+ *
+ * The chain, first hit wins: environment; web identity of the environment; profile of the shared
+ * files (keys, role with source profile, web identity, process); container endpoint; instance
+ * metadata (version 2). A profile that is named by an option goes before the environment.
+ */
+#ifndef STORE_CREDENTIALS_H
+#define STORE_CREDENTIALS_H
+
+#include <base/env.h>
+#include <base/err.h>
+
+#include "str.h"
+
+struct cred {
+	struct str access_key, secret_key;
+	struct str token; /* "" for none */
+	int64_t expires;  /* seconds since the epoch; 0 never */
+};
+void cred_release(struct cred *cred);
+#define auto_cred __attribute__((cleanup(cred_release)))
+
+/* One blocking HTTP request of a provider. */
+struct cred_fetch {
+	const char *method, *url;
+	const char *header[4]; /* "Name: value"; the first NULL ends */
+	const char *body;      /* of a POST; NULL none */
+	unsigned int timeout_ms;
+	bool to_link_local; /* never through a proxy */
+};
+
+/* What providers take from the world, so that tests need none of it. */
+struct cred_world {
+	const struct env *env;
+	const char *profile; /* option; NULL: AWS_PROFILE, "default" */
+	const char *region;  /* of STS; NULL: the environment's, the profile's */
+	const char *ca_bundle;
+	const char *(*getenv)(const struct cred_world *w, const char *name);
+	int64_t (*wall)(const struct cred_world *w); /* seconds since the epoch */
+	/* 0 with status and body; -ECONNREFUSED …: no answer */
+	int (*fetch)(const struct cred_world *w, const struct cred_fetch *req, long *status,
+		     struct str *body, struct err *err);
+	void *ctx;
+};
+/* The real world; fetch over libcurl. */
+struct cred_world cred_world_real(const struct env *env);
+
+struct credentials;
+/* Finds them for the first time. NULL with -ENOENT (nobody has any; err says where they were
+ * looked for), -EACCES, -EINVAL … world is copied, its strings too. */
+struct credentials *credentials_new(const struct cred_world *world, struct err *err);
+void credentials_free(struct credentials *c);
+/* A copy of those that are valid now. Renews them when they are about to expire: then one caller
+ * waits for the service, others only when they have expired already. Any thread but the I/O
+ * thread. */
+int credentials_get(struct credentials *c, struct cred *out, struct err *err);
+/* The server says that this access key has expired: forget it. False when nothing newer could
+ * be had. */
+bool credentials_expired(struct credentials *c, const char *access_key);
+
+#endif

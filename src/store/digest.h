@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Digests as the S3 protocol writes them, over OpenSSL. Pure. */
+#ifndef STORE_DIGEST_H
+#define STORE_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SHA256_SIZE = 32, SHA256_HEX = 2 * SHA256_SIZE + 1, MD5_HEX = 33 };
+
+/* All: 0, or -EIO when OpenSSL refuses (a FIPS build has no MD5). Hexadecimal is lower case. */
+int digest_sha256(const void *bytes, size_t n, char hex[SHA256_HEX]);
+int digest_md5(const void *bytes, size_t n, char hex[MD5_HEX]);
+int digest_hmac(const void *key, size_t key_len, const void *bytes, size_t n,
+		uint8_t mac[SHA256_SIZE]);
+/* 2 n digits and a NUL. */
+void digest_hex(const uint8_t *bytes, size_t n, char *hex);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP calls side by side over libcurl: one I/O thread owns the multi handle, its connections and
+ * every call between http_submit() and the call's `done`. It is started by the first call, so a
+ * transport may be made before a daemon forks. Knows nothing of S3.
+ */
+#ifndef STORE_HTTP_H
+#define STORE_HTTP_H
+
+#include <curl/curl.h>
+
+#include <base/env.h>
+#include <base/err.h>
+#include <base/mem.h>
+
+enum { HTTP_ERROR_BODY_MAX = 64 << 10 };
+
+/* How a call ended, below HTTP's status. */
+enum http_end {
+	HTTP_ANSWERED,	/* status, header and body are complete */
+	HTTP_TRUNCATED, /* the body is shorter than its Content-Length */
+	HTTP_TOO_LONG,	/* the body is longer than body_max */
+	HTTP_TIMED_OUT,
+	HTTP_REFUSED, /* TLS: the server is not who it should be; asking again will not help */
+	HTTP_BROKEN,  /* no connection, reset, … */
+	HTTP_NO_MEMORY,
+};
+
+struct http_call {
+	/* set by the caller, constant until done */
+	const char *method;
+	const char *url;
+	struct curl_slist *header;
+	const void *body; /* of the request */
+	size_t body_len;
+	uint64_t body_max; /* of an answer below 300; above that, what exceeds HTTP_ERROR_BODY_MAX
+			      is dropped */
+	/* When a range was asked for: what to keep of a 200, should the server ignore the range. */
+	bool ranged;
+	uint64_t skip, keep;
+	/* One header line of the answer; may be NULL. value: without spaces at its ends. */
+	void (*on_header)(struct http_call *call, const char *name, const char *value);
+	/* In the I/O thread: short, and never waiting. */
+	void (*done)(struct http_call *call);
+	void *arg;
+
+	/* the result */
+	enum http_end end;
+	char reason[CURL_ERROR_SIZE]; /* of another end than HTTP_ANSWERED */
+	long status;		      /* 0: no answer came */
+	struct bytes answer;	      /* body */
+	int64_t content_length;	      /* -1: not told */
+
+	/* the I/O thread's */
+	struct http_call *next;
+	struct http_io *io;
+	CURL *easy;
+	struct http_sockets *sockets;
+	int fd; /* -1: not known */
+	uint64_t started_ns, skipped;
+	size_t sent;
+	bool answering, too_long, cut, late;
+};
+
+struct http_options {
+	unsigned int connections;     /* at once; more calls wait their turn */
+	unsigned int connect_ms;      /* to connect, with TLS */
+	unsigned int first_byte_ms;   /* from the start of the call to its answer */
+	unsigned int low_speed_s;     /* less than low_speed_bytes/s for that long */
+	unsigned int low_speed_bytes; /* per second */
+	const char *ca_bundle;	      /* path, copied; NULL: the system's */
+};
+
+struct http_io;
+/* NULL with err set. env is borrowed. */
+struct http_io *http_io_new(const struct env *env, const struct http_options *opt, struct err *err);
+/* No call is under way. */
+void http_io_free(struct http_io *io);
+/* call, and what it points to, is the I/O thread's until done is called. */
+void http_submit(struct http_io *io, struct http_call *call);
+/* Submits and waits; done is not to be set. */
+void http_run(struct http_io *io, struct http_call *call);
+/* Ends the I/O thread; connections stay. The next call starts it again. No call is under way and
+ * none is submitted meanwhile. For a constructor that talks to the server before a fork. */
+void http_io_rest(struct http_io *io);
+/* Releases the answer, for a call that is to be used again or thrown away. */
+void http_call_release(struct http_call *call);
+
+#endif

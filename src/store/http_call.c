@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call as libcurl sees it. All of this runs in the I/O thread.
+ */
+#include "http_call.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- the answer's header ---- */
+
+static void start_answer(struct http_call *call)
+{
+	/* An interim answer (100) or another attempt of libcurl's may have come before. */
+	call->answer.len = 0;
+	call->content_length = -1;
+	call->answering = true;
+	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->status);
+}
+
+static void hand_over(struct http_call *call, char *line, size_t n)
+{
+	char *colon = memchr(line, ':', n);
+	if (!colon || !call->on_header)
+		return;
+	char *value = colon + 1;
+	char *end = line + n;
+	while (end > value && strchr(" \t\r\n", end[-1]))
+		end--;
+	while (value < end && (*value == ' ' || *value == '\t'))
+		value++;
+	*colon = '\0';
+	*end = '\0';
+	call->on_header(call, line, value);
+}
+
+static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
+{
+	enum { LINE_MAX_ = 4096 };
+	struct http_call *call = arg;
+	char line[LINE_MAX_];
+	n *= size;
+	if (n >= 5 && strncasecmp(bytes, "HTTP/", 5) == 0)
+		start_answer(call);
+	else if (n < sizeof(line) && !memchr(bytes, '\0', n))
+		hand_over(call, memcpy(line, bytes, n), n);
+	if (n <= 2)
+		http_socket_acknowledge(call->fd);
+	return n;
+}
+
+/* ---- the answer's body ---- */
+
+static uint64_t body_max(const struct http_call *call)
+{
+	if (call->status >= 300)
+		return HTTP_ERROR_BODY_MAX;
+	if (call->ranged && call->status == 200)
+		return min_u64(call->body_max, call->keep);
+	return call->body_max;
+}
+
+/* Room for the whole body at once, as far as the server's word is to be believed. */
+static int reserve(struct http_call *call, size_t n)
+{
+	enum { BELIEVED = 64 << 20 };
+	curl_off_t told = -1;
+	if (call->answer.cap > 0)
+		return bytes_reserve(&call->answer, n);
+	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &told);
+	uint64_t room = told > 0 ? (uint64_t)told : 0;
+	room = min_u64(min_u64(room, body_max(call)), BELIEVED);
+	return bytes_reserve(&call->answer, (size_t)max_u64(room, n));
+}
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+	struct http_call *call = arg;
+	const size_t came = n * size;
+	http_socket_acknowledge(call->fd);
+	n = came;
+	if (call->ranged && call->status == 200 && call->skipped < call->skip) {
+		const uint64_t skip = min_u64(call->skip - call->skipped, n);
+		call->skipped += skip;
+		bytes += skip;
+		n -= (size_t)skip;
+	}
+	const uint64_t room = body_max(call) - call->answer.len;
+	if (n > room) {
+		if (call->status < 300) {
+			call->cut =
+				call->ranged && call->status == 200 && call->keep <= call->body_max;
+			call->too_long = !call->cut;
+		}
+		n = (size_t)room;
+	}
+	if (n && (reserve(call, n) || bytes_append(&call->answer, bytes, n)))
+		return 0;
+	return call->cut || call->too_long ? 0 : came;
+}
+
+/* ---- the request's body ---- */
+
+static size_t on_send(char *to, size_t size, size_t n, void *arg)
+{
+	struct http_call *call = arg;
+	const size_t left = call->body_len - call->sent;
+	n *= size;
+	n = n < left ? n : left;
+	if (n)
+		memcpy(to, (const char *)call->body + call->sent, n);
+	call->sent += n;
+	return n;
+}
+
+/* libcurl sends again on a new connection when a kept one turns out to be dead. */
+static int on_rewind(void *arg, curl_off_t offset, int origin)
+{
+	struct http_call *call = arg;
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > call->body_len)
+		return CURL_SEEKFUNC_FAIL;
+	call->sent = (size_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+/* ---- life ---- */
+
+/* A connection is there, the request is about to be sent. */
+static int on_connection(void *arg, char *remote, char *local, int remote_port, int local_port)
+{
+	struct http_call *call = arg;
+	call->fd = http_socket_of_port(call->sockets, local_port);
+	return CURL_PREREQFUNC_OK;
+}
+
+static void prepare_method(struct http_call *call, CURL *easy)
+{
+	if (strcmp(call->method, "HEAD") == 0) {
+		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+	} else if (strcmp(call->method, "PUT") == 0) {
+		curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->body_len);
+		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
+		curl_easy_setopt(easy, CURLOPT_READDATA, call);
+		curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+		curl_easy_setopt(easy, CURLOPT_SEEKDATA, call);
+		curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+	} else if (strcmp(call->method, "POST") == 0) {
+		curl_easy_setopt(easy, CURLOPT_POST, 1L);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body ? call->body : "");
+	} else if (strcmp(call->method, "GET") != 0) {
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
+	}
+}
+
+static void prepare_limits(CURL *easy, const struct http_options *opt)
+{
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)opt->connect_ms);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)opt->low_speed_bytes);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)opt->low_speed_s);
+	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	if (opt->ca_bundle)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, opt->ca_bundle);
+}
+
+int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *sockets,
+		      const struct http_options *opt)
+{
+	call->easy = easy;
+	call->sockets = sockets;
+	call->fd = -1;
+	call->content_length = -1;
+	call->reason[0] = '\0';
+	prepare_limits(easy, opt);
+	prepare_method(call, easy);
+	http_sockets_attach(sockets, easy);
+	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connection);
+	curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
+	return curl_easy_setopt(easy, CURLOPT_URL, call->url) == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static enum http_end end_of(const struct http_call *call, CURLcode result)
+{
+	if (call->too_long)
+		return HTTP_TOO_LONG;
+	if (call->late)
+		return HTTP_TIMED_OUT;
+	switch (result) {
+	case CURLE_OK:
+		return HTTP_ANSWERED;
+	case CURLE_PARTIAL_FILE:
+		return HTTP_TRUNCATED;
+	case CURLE_OPERATION_TIMEDOUT:
+		return HTTP_TIMED_OUT;
+	case CURLE_OUT_OF_MEMORY:
+		return HTTP_NO_MEMORY;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		return HTTP_REFUSED;
+	case CURLE_WRITE_ERROR:
+		return call->cut ? HTTP_ANSWERED : HTTP_NO_MEMORY;
+	default:
+		return HTTP_BROKEN;
+	}
+}
+
+void http_call_end(struct http_call *call, CURLcode result)
+{
+	curl_off_t told = -1;
+	call->end = end_of(call, result);
+	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &told);
+	call->content_length = told;
+	if (call->end == HTTP_ANSWERED) {
+		call->reason[0] = '\0';
+		return;
+	}
+	if (call->late)
+		strcpy(call->reason, "no answer in time");
+	else if (!call->reason[0])
+		strncat(call->reason, curl_easy_strerror(result), sizeof(call->reason) - 1);
+}
+
+void http_call_release(struct http_call *call)
+{
+	bytes_release(&call->answer);
+	call->status = 0;
+	call->sent = 0;
+	call->skipped = 0;
+	call->answering = call->too_long = call->cut = call->late = false;
+}

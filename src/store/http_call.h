@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One call as libcurl sees it: setting an easy handle up, its callbacks, its end. I/O thread. */
+#ifndef STORE_HTTP_CALL_H
+#define STORE_HTTP_CALL_H
+
+#include "http.h"
+#include "http_socket.h"
+
+/* Prepares easy (fresh or reset) for the call. -ENOMEM. */
+int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *sockets,
+		      const struct http_options *opt);
+/* Turns libcurl's result into the call's. */
+void http_call_end(struct http_call *call, CURLcode result);
+
+#endif

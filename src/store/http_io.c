@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The I/O thread. Calls are queued under the lock, taken over by the thread in one piece, and run
+ * as far as there are connections; libcurl's own queue is not used, because its time-outs run
+ * while a call waits there.
+ *
+ * Invariants: n_active <= connections; every call is in exactly one of: inbox (under the lock),
+ * waiting, active (the thread's), the caller's hands. done is called without the lock.
+ */
+#include "http_call.h"
+
+#include "wait.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TICK_MS = 100,	/* how late a missing first byte may be noticed */
+	IDLE_MS = 60000 /* nothing to do: until somebody wakes us */
+};
+
+struct calls {
+	struct http_call *head, **tail;
+};
+
+struct http_io {
+	const struct env *env;
+	struct http_options opt;
+	char *ca_bundle;
+	CURLM *multi; /* only the thread's, but for curl_multi_wakeup() */
+
+	pthread_mutex_t lock; /* guards the next three */
+	struct calls inbox;
+	bool stopping, running;
+	pthread_t thread; /* valid while running; for those who call http_io_rest() */
+
+	/* the thread's */
+	struct calls waiting;
+	struct http_call **active; /* room for opt.connections */
+	CURL **spare;		   /* easy handles of earlier calls, likewise */
+	unsigned int n_active, n_spare;
+	uint64_t swept_ns;
+	struct http_sockets sockets;
+};
+
+static void push(struct calls *calls, struct http_call *call)
+{
+	call->next = NULL;
+	*calls->tail = call;
+	calls->tail = &call->next;
+}
+
+static struct http_call *pop(struct calls *calls)
+{
+	struct http_call *call = calls->head;
+	if (call) {
+		calls->head = call->next;
+		if (!calls->head)
+			calls->tail = &calls->head;
+	}
+	return call;
+}
+
+/* ---- the thread ---- */
+
+static void fail_early(struct http_call *call)
+{
+	call->end = HTTP_NO_MEMORY;
+	strcpy(call->reason, "no memory");
+	call->done(call);
+}
+
+static void start_call(struct http_io *io, struct http_call *call)
+{
+	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
+	if (!easy) {
+		fail_early(call);
+		return;
+	}
+	if (http_call_prepare(call, easy, &io->sockets, &io->opt) ||
+	    curl_multi_add_handle(io->multi, easy) != CURLM_OK) {
+		curl_easy_cleanup(easy);
+		fail_early(call);
+		return;
+	}
+	call->started_ns = io->env->now(io->env);
+	io->active[io->n_active++] = call;
+}
+
+static void end_call(struct http_io *io, struct http_call *call, CURLcode result)
+{
+	CURL *easy = call->easy;
+	unsigned int i = 0;
+	http_call_end(call, result);
+	curl_multi_remove_handle(io->multi, easy);
+	curl_easy_reset(easy);
+	io->spare[io->n_spare++] = easy;
+	while (io->active[i] != call)
+		i++;
+	io->active[i] = io->active[--io->n_active];
+	call->easy = NULL;
+	call->done(call);
+}
+
+static bool reap(struct http_io *io)
+{
+	bool any = false;
+	int left;
+	CURLMsg *msg;
+	while ((msg = curl_multi_info_read(io->multi, &left))) {
+		char *call = NULL;
+		const CURLcode result = msg->data.result;
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &call);
+		end_call(io, (struct http_call *)(void *)call, result);
+		any = true;
+	}
+	return any;
+}
+
+/* libcurl has no time-out for the first byte of an answer. */
+static void sweep(struct http_io *io)
+{
+	const uint64_t now = io->env->now(io->env);
+	if (now - io->swept_ns < (uint64_t)TICK_MS * 1000000)
+		return;
+	io->swept_ns = now;
+	for (unsigned int i = io->n_active; i-- > 0;) {
+		struct http_call *call = io->active[i];
+		if (call->answering || call->sent < call->body_len ||
+		    now - call->started_ns < (uint64_t)io->opt.first_byte_ms * 1000000)
+			continue;
+		call->late = true;
+		end_call(io, call, CURLE_OPERATION_TIMEDOUT);
+	}
+}
+
+/* Behind requests that were sent: see http_socket.h. */
+static void acknowledge(struct http_io *io)
+{
+	for (unsigned int i = 0; i < io->n_active; i++)
+		if (!io->active[i]->answering)
+			http_socket_acknowledge(io->active[i]->fd);
+}
+
+/* Takes what was submitted. False when the thread is to end. */
+static bool take_inbox(struct http_io *io)
+{
+	pthread_mutex_lock(&io->lock);
+	struct http_call *head = io->inbox.head;
+	if (head) {
+		*io->waiting.tail = head;
+		io->waiting.tail = io->inbox.tail;
+		io->inbox.head = NULL;
+		io->inbox.tail = &io->inbox.head;
+	}
+	const bool stopping = io->stopping;
+	pthread_mutex_unlock(&io->lock);
+	return !stopping || io->waiting.head || io->n_active;
+}
+
+static void *run(void *arg)
+{
+	struct http_io *io = arg;
+	while (take_inbox(io)) {
+		int running = 0;
+		while (io->waiting.head && io->n_active < io->opt.connections)
+			start_call(io, pop(&io->waiting));
+		curl_multi_perform(io->multi, &running);
+		if (reap(io))
+			continue;
+		sweep(io);
+		acknowledge(io);
+		curl_multi_poll(io->multi, NULL, 0, io->n_active ? TICK_MS : IDLE_MS, NULL);
+	}
+	return NULL;
+}
+
+/* ---- everybody's ---- */
+
+static int start_thread_locked(struct http_io *io)
+{
+	sigset_t all, old;
+	if (io->running)
+		return 0;
+	/* Signals are for the front's main loop. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	io->running = pthread_create(&io->thread, NULL, run, io) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return io->running ? 0 : -ENOMEM;
+}
+
+void http_submit(struct http_io *io, struct http_call *call)
+{
+	call->io = io;
+	pthread_mutex_lock(&io->lock);
+	const int rc = start_thread_locked(io);
+	if (rc == 0)
+		push(&io->inbox, call);
+	pthread_mutex_unlock(&io->lock);
+	if (rc)
+		fail_early(call);
+	else
+		curl_multi_wakeup(io->multi);
+}
+
+static void wake_caller(struct http_call *call)
+{
+	wait_done(call->arg);
+}
+
+void http_run(struct http_io *io, struct http_call *call)
+{
+	struct waiter waiter;
+	wait_init(&waiter, 1);
+	call->done = wake_caller;
+	call->arg = &waiter;
+	http_submit(io, call);
+	wait_all(&waiter);
+}
+
+void http_io_rest(struct http_io *io)
+{
+	pthread_mutex_lock(&io->lock);
+	const bool running = io->running;
+	io->stopping = true;
+	pthread_mutex_unlock(&io->lock);
+	if (running) {
+		curl_multi_wakeup(io->multi);
+		pthread_join(io->thread, NULL);
+	}
+	pthread_mutex_lock(&io->lock);
+	io->running = false;
+	io->stopping = false;
+	pthread_mutex_unlock(&io->lock);
+}
+
+static int make(struct http_io *io, const struct http_options *opt)
+{
+	io->opt = *opt;
+	if (opt->ca_bundle) {
+		io->ca_bundle = strdup(opt->ca_bundle);
+		if (!io->ca_bundle)
+			return -ENOMEM;
+	}
+	io->opt.ca_bundle = io->ca_bundle;
+	io->active = calloc(opt->connections, sizeof(*io->active));
+	io->spare = calloc(opt->connections, sizeof(*io->spare));
+	io->multi = curl_multi_init();
+	if (!io->active || !io->spare || !io->multi ||
+	    http_sockets_init(&io->sockets, opt->connections))
+		return -ENOMEM;
+	curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)opt->connections);
+	return 0;
+}
+
+struct http_io *http_io_new(const struct env *env, const struct http_options *opt, struct err *err)
+{
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+		err_set(err, -ENOMEM, "libcurl cannot be initialised");
+		return NULL;
+	}
+	struct http_io *io = calloc(1, sizeof(*io));
+	if (!io) {
+		curl_global_cleanup();
+		err_set(err, -ENOMEM, "HTTP: no memory");
+		return NULL;
+	}
+	io->env = env;
+	io->inbox.tail = &io->inbox.head;
+	io->waiting.tail = &io->waiting.head;
+	pthread_mutex_init(&io->lock, NULL);
+	if (make(io, opt)) {
+		http_io_free(io);
+		err_set(err, -ENOMEM, "HTTP: no memory");
+		return NULL;
+	}
+	return io;
+}
+
+void http_io_free(struct http_io *io)
+{
+	http_io_rest(io);
+	while (io->n_spare)
+		curl_easy_cleanup(io->spare[--io->n_spare]);
+	curl_multi_cleanup(io->multi); /* closes what is open, so the table still has to be there */
+	http_sockets_release(&io->sockets);
+	pthread_mutex_destroy(&io->lock);
+	free(io->active);
+	free(io->spare);
+	free(io->ca_bundle);
+	free(io);
+	curl_global_cleanup();
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sockets of a transport: see http_socket.h. I/O thread. */
+#include "http_socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int http_sockets_init(struct http_sockets *sockets, unsigned int connections)
+{
+	/* Addresses of a host are tried side by side. A socket that finds no place is slower at
+	 * worst. */
+	sockets->cap = 2 * connections + 16;
+	sockets->v = calloc(sockets->cap, sizeof(*sockets->v));
+	return sockets->v ? 0 : -ENOMEM;
+}
+
+void http_sockets_release(struct http_sockets *sockets)
+{
+	free(sockets->v);
+	sockets->v = NULL;
+}
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct http_sockets *sockets = arg;
+	const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	if (fd < 0)
+		return CURL_SOCKET_BAD;
+	if (sockets->n < sockets->cap)
+		sockets->v[sockets->n++] = (struct http_socket){.fd = fd};
+	return fd;
+}
+
+static int close_socket(void *arg, curl_socket_t fd)
+{
+	struct http_sockets *sockets = arg;
+	for (unsigned int i = 0; i < sockets->n; i++)
+		if (sockets->v[i].fd == fd) {
+			sockets->v[i] = sockets->v[--sockets->n];
+			break;
+		}
+	return close(fd);
+}
+
+void http_sockets_attach(struct http_sockets *sockets, CURL *easy)
+{
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, sockets);
+	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets);
+}
+
+static int local_port(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = {0};
+	socklen_t n = sizeof(address);
+	if (getsockname(fd, &address.any, &n))
+		return 0;
+	if (address.any.sa_family == AF_INET)
+		return ntohs(address.v4.sin_port);
+	return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : 0;
+}
+
+int http_socket_of_port(struct http_sockets *sockets, int port)
+{
+	for (unsigned int i = 0; i < sockets->n; i++) {
+		struct http_socket *s = &sockets->v[i];
+		if (!s->port)
+			s->port = local_port(s->fd);
+		if (s->port == port)
+			return s->fd;
+	}
+	return -1;
+}
+
+void http_socket_acknowledge(int fd)
+{
+	const int on = 1;
+	if (fd >= 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+}

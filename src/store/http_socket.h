@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sockets of a transport, so that small answers come without delay. A server that has not set
+ * TCP_NODELAY sends the header, then waits for our acknowledgement before it sends the last short
+ * segment; Linux delays that by 40 ms, unless TCP_QUICKACK is set. The kernel forgets the option
+ * when we send, so it is set again behind each request and each piece of an answer. libcurl does
+ * not tell a callback which socket it is about; it tells the local port, and this is the table.
+ *
+ * Belongs to the I/O thread; whoever makes and frees the transport has no thread then.
+ */
+#ifndef STORE_HTTP_SOCKET_H
+#define STORE_HTTP_SOCKET_H
+
+#include <curl/curl.h>
+
+struct http_sockets {
+	struct http_socket {
+		int fd;
+		int port; /* local; 0 not known yet */
+	} * v;
+	unsigned int n, cap;
+};
+
+/* -ENOMEM. */
+int http_sockets_init(struct http_sockets *sockets, unsigned int connections);
+void http_sockets_release(struct http_sockets *sockets);
+/* Lets libcurl open and close its sockets here. */
+void http_sockets_attach(struct http_sockets *sockets, CURL *easy);
+/* The socket with that local port, -1 when there is none. */
+int http_socket_of_port(struct http_sockets *sockets, int port);
+void http_socket_acknowledge(int fd);
+
+#endif

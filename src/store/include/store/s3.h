@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bucket of an S3 service: Amazon's, or any that speaks its protocol. To be wrapped in
+ * store_retry_new(): a passing fault (429, 500, 502, 503, 504, a connection that breaks, a body
+ * that is cut or damaged, a time-out) is -EAGAIN here.
+ */
+#ifndef STORE_S3_STORE_H
+#define STORE_S3_STORE_H
+
+#include <store/store.h>
+
+enum store_s3_style {
+	STORE_S3_STYLE_AUTO, /* virtual-host where the host is a name with a dot and the bucket
+				has none; else path */
+	STORE_S3_STYLE_PATH,
+	STORE_S3_STYLE_VIRTUAL,
+};
+
+/* A zeroed struct with a bucket is what most want. NULL and 0 mean: as the AWS tools find it in
+ * environment and shared config file, or the default. */
+struct store_s3_options {
+	const char *bucket;
+	const char *endpoint; /* URL. AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url */
+	const char *region;   /* AWS_REGION, AWS_DEFAULT_REGION, region; else the bucket is asked */
+	const char *profile;  /* AWS_PROFILE */
+	const char *ca_bundle;		   /* AWS_CA_BUNDLE, ca_bundle; else the system's */
+	const char *expected_bucket_owner; /* account id that every request names */
+	bool requester_pays;
+	bool no_sign_request; /* a public bucket; no credentials are looked for */
+	bool no_etag_check;   /* the server's ETags look like MD5 and are none */
+	enum store_s3_style style;
+	unsigned int connections;     /* 64 */
+	unsigned int connect_ms;      /* 5000 */
+	unsigned int first_byte_ms;   /* 20000, from the request to the answer */
+	unsigned int low_speed_s;     /* 10 s below */
+	unsigned int low_speed_bytes; /* 1024 bytes a second */
+};
+
+/* Talks to the server once, so that a wrong secret, an expired token, a clock that is off or a
+ * missing bucket is told now: -EACCES, -ENOENT, -EINVAL, -EIO … NULL with err set. env is
+ * borrowed. No thread is left behind: a daemon may fork before its first request. */
+struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
+			   struct err *err);
+
+#endif

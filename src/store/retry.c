@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asks again after a passing fault (-EAGAIN), with jittered exponential back-off.
+ *
+ *   pause before attempt n+1: between half of and the whole min(cap, base * 2^(n-1))
+ *   given up: after `attempts`, or when the next pause would end after `budget`; then -EIO
+ *
+ * Gets wait in a list that one thread counts down: a worker of the pool that slept would be missing
+ * where bytes are decoded. It is started by the first get that waits. Lists, puts and deletes sleep
+ * in their caller.
+ *
+ * Threads: lock guards the list and the thread's state; no request is submitted under it. The
+ * thread sleeps by env->sleep in slices, and pauses are counted down by what was slept rather than
+ * read off a clock, so that with a fake clock no time passes.
+ */
+#include <store/store.h>
+
+#include "job.h"
+#include "str.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000;
+
+/* Attempts at one request so far. */
+struct attempts {
+	unsigned int n;
+	uint64_t started_ns, waited_ns;
+};
+
+struct retry_store {
+	struct store base;
+	struct store *inner;
+	struct store_retry_options opt;
+
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct waiting *list; /* ascending by left_ns */
+	bool running, stopping;
+	pthread_t thread; /* valid while running */
+};
+
+/* One get from its submission to its completion. */
+struct waiting {
+	struct retry_store *r;
+	struct waiting *next;
+	uint64_t left_ns; /* while it is in the list */
+	struct attempts attempts;
+	struct store_get req; /* points to the texts; done and arg are ours */
+	struct str key, if_match, if_none_match;
+	store_get_done done;
+	void *arg;
+};
+
+static struct retry_store *retry_of(struct store *s)
+{
+	return (struct retry_store *)s;
+}
+
+static uint64_t now_ns(const struct retry_store *r)
+{
+	return r->base.env->now(r->base.env);
+}
+
+/* ---- the policy ---- */
+
+static uint64_t jittered(const struct retry_store *r, unsigned int n)
+{
+	uint64_t pause = r->opt.cap_ms * ms, random = 0;
+	if (n <= 20)
+		pause = min_u64(pause, (r->opt.base_ms * ms) << (n - 1));
+	r->base.env->random(r->base.env, &random, sizeof(random));
+	return pause / 2 + random % (pause / 2 + 1);
+}
+
+/* After an attempt that failed with -EAGAIN. False: give up. */
+static bool try_again(const struct retry_store *r, struct attempts *a, uint64_t *pause_ns)
+{
+	a->n++;
+	if (a->n >= r->opt.attempts)
+		return false;
+	*pause_ns = jittered(r, a->n);
+	const uint64_t spent = max_u64(now_ns(r) - a->started_ns, a->waited_ns);
+	if (spent + *pause_ns > r->opt.budget_ms * ms)
+		return false;
+	a->waited_ns += *pause_ns;
+	return true;
+}
+
+static int give_up(const struct retry_store *r, const struct attempts *a, struct err *err)
+{
+	const uint64_t spent = max_u64(now_ns(r) - a->started_ns, a->waited_ns);
+	if (err)
+		err->code = -EIO;
+	return err_wrap(err, -EIO, "%u attempts in %.1f s", a->n, (double)spent / 1e9);
+}
+
+static void tell(const struct retry_store *r, const struct attempts *a, uint64_t pause_ns,
+		 const struct err *err)
+{
+	log_info(r->base.env->log, "attempt %u, again in %u ms: %s", a->n,
+		 (unsigned int)(pause_ns / ms), err ? err->msg : "");
+}
+
+/* ---- gets ---- */
+
+static void insert_locked(struct retry_store *r, struct waiting *w)
+{
+	struct waiting **at = &r->list;
+	while (*at && (*at)->left_ns <= w->left_ns)
+		at = &(*at)->next;
+	w->next = *at;
+	*at = w;
+}
+
+/* Takes one that is due. */
+static struct waiting *due_locked(struct retry_store *r)
+{
+	struct waiting *w = r->list;
+	if (!w || w->left_ns)
+		return NULL;
+	r->list = w->next;
+	return w;
+}
+
+static void count_down_locked(struct retry_store *r, uint64_t slept)
+{
+	for (struct waiting *w = r->list; w; w = w->next)
+		w->left_ns -= min_u64(w->left_ns, slept);
+}
+
+static void *run(void *arg)
+{
+	struct retry_store *r = arg;
+	pthread_mutex_lock(&r->lock);
+	for (;;) {
+		struct waiting *w = due_locked(r);
+		if (w) {
+			pthread_mutex_unlock(&r->lock);
+			store_get_async(r->inner, &w->req);
+			pthread_mutex_lock(&r->lock);
+		} else if (r->list) {
+			const uint64_t slice = min_u64(r->list->left_ns, slice_ns);
+			pthread_mutex_unlock(&r->lock);
+			r->base.env->sleep(r->base.env, slice);
+			pthread_mutex_lock(&r->lock);
+			count_down_locked(r, slice);
+		} else if (r->stopping) {
+			break;
+		} else {
+			pthread_cond_wait(&r->wake, &r->lock);
+		}
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+static bool start_locked(struct retry_store *r)
+{
+	sigset_t all, old;
+	if (r->running)
+		return true;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r->running = pthread_create(&r->thread, NULL, run, r) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r->running;
+}
+
+/* False without a thread: then the get fails as it is. */
+static bool wait_in_list(struct waiting *w, uint64_t pause_ns)
+{
+	struct retry_store *r = w->r;
+	w->left_ns = pause_ns;
+	pthread_mutex_lock(&r->lock);
+	const bool started = start_locked(r);
+	if (started) {
+		insert_locked(r, w);
+		pthread_cond_signal(&r->wake);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return started;
+}
+
+static void free_waiting(struct waiting *w)
+{
+	str_release(&w->key);
+	str_release(&w->if_match);
+	str_release(&w->if_none_match);
+	free(w);
+}
+
+static void passed(void *arg, struct store_get_result *res)
+{
+	struct waiting *w = arg;
+	uint64_t pause_ns = 0;
+	if (res->code == -EAGAIN) {
+		if (try_again(w->r, &w->attempts, &pause_ns)) {
+			tell(w->r, &w->attempts, pause_ns, &res->err);
+			if (wait_in_list(w, pause_ns))
+				return;
+		}
+		res->code = give_up(w->r, &w->attempts, &res->err);
+	}
+	const store_get_done done = w->done;
+	void *const done_arg = w->arg;
+	free_waiting(w);
+	done(done_arg, res);
+}
+
+static bool keep(struct str *copy, const char **text)
+{
+	if (!*text)
+		return true;
+	str_add(copy, *text);
+	*text = str_text(copy);
+	return str_ok(copy);
+}
+
+static void get(struct store *s, const struct store_get *req)
+{
+	struct retry_store *r = retry_of(s);
+	struct waiting *w = calloc(1, sizeof(*w));
+	if (w) {
+		*w = (struct waiting){.r = r, .req = *req, .done = req->done, .arg = req->arg};
+		if (!keep(&w->key, &w->req.key) || !keep(&w->if_match, &w->req.cond.if_match) ||
+		    !keep(&w->if_none_match, &w->req.cond.if_none_match)) {
+			free_waiting(w);
+			w = NULL;
+		}
+	}
+	if (!w) {
+		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
+		return;
+	}
+	w->attempts.started_ns = now_ns(r);
+	w->req.done = passed;
+	w->req.arg = w;
+	store_get_async(r->inner, &w->req);
+}
+
+/* ---- the others ---- */
+
+/* After a call returned rc: true when it is to be made once more. Else rc is the result. */
+static bool once_more(struct retry_store *r, struct attempts *a, int *rc, struct err *err)
+{
+	uint64_t pause_ns = 0;
+	if (*rc != -EAGAIN)
+		return false;
+	if (!try_again(r, a, &pause_ns)) {
+		*rc = give_up(r, a, err);
+		return false;
+	}
+	tell(r, a, pause_ns, err);
+	r->base.env->sleep(r->base.env, pause_ns);
+	return true;
+}
+
+static int list(struct store *s, const struct store_list *req, struct store_page *page,
+		struct err *err)
+{
+	struct retry_store *r = retry_of(s);
+	struct attempts a = {.started_ns = now_ns(r)};
+	int rc;
+	do
+		rc = store_list_page(r->inner, req, page, err);
+	while (once_more(r, &a, &rc, err));
+	return rc;
+}
+
+static int put(struct store *s, const char *key, const void *body, size_t n,
+	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct retry_store *r = retry_of(s);
+	struct attempts a = {.started_ns = now_ns(r)};
+	struct store_cond mine = *cond;
+	int rc;
+	do {
+		rc = store_put(r->inner, key, body, n, &mine, meta, err);
+		mine.again = true;
+	} while (once_more(r, &a, &rc, err));
+	return rc;
+}
+
+static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
+{
+	struct retry_store *r = retry_of(s);
+	struct attempts a = {.started_ns = now_ns(r)};
+	int rc;
+	do
+		rc = store_delete(r->inner, key, cond, err);
+	while (once_more(r, &a, &rc, err));
+	return rc;
+}
+
+static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	return store_space(retry_of(s)->inner, free_bytes, total_bytes);
+}
+
+static void free_store(struct store *s)
+{
+	struct retry_store *r = retry_of(s);
+	pthread_mutex_lock(&r->lock);
+	r->stopping = true;
+	const bool running = r->running;
+	pthread_cond_signal(&r->wake);
+	pthread_mutex_unlock(&r->lock);
+	if (running)
+		pthread_join(r->thread, NULL);
+	pthread_cond_destroy(&r->wake);
+	pthread_mutex_destroy(&r->lock);
+	store_free(r->inner);
+	free(r);
+}
+
+static const struct store_ops retry_ops = {
+	.name = "retry",
+	.get = get,
+	.list = list,
+	.put = put,
+	.del = del,
+	.space = space,
+	.free = free_store,
+};
+
+struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
+			      struct err *err)
+{
+	static const struct store_retry_options usual = {
+		.attempts = 20, .base_ms = 100, .cap_ms = 5000, .budget_ms = 60000};
+	struct retry_store *r = calloc(1, sizeof(*r));
+	if (!r) {
+		err_set(err, -ENOMEM, "retrying store: no memory");
+		return NULL;
+	}
+	r->base.ops = &retry_ops;
+	r->base.env = inner->env;
+	r->inner = inner;
+	r->opt = opt ? *opt : usual;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->wake, NULL);
+	return &r->base;
+}

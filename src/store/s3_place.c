@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a bucket is: endpoint, addressing style, region ("Virtual hosting of buckets", Amazon S3
+ * User Guide). Pure but for the environment and the shared config file, through cred_world.
+ */
+#include "s3.h"
+
+#include "cred_provider.h"
+#include "uri.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+/* Also what keeps a bucket's name from being anything else in a URL. */
+static bool bucket_ok(const char *bucket)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+	const size_t n = strlen(bucket);
+	return n >= 1 && n <= 255 && strspn(bucket, allowed) == n && bucket[0] != '.';
+}
+
+static bool is_address(const char *host)
+{
+	const size_t n = strcspn(host, ":/");
+	return host[0] == '[' || strspn(host, "0123456789.") >= n;
+}
+
+/* The name can be put in front of the host, and a certificate for "*.host" covers it. */
+static bool fits_in_host(const struct s3_place *place, const char *host)
+{
+	const char *bucket = str_text(&place->bucket);
+	const size_t n = strlen(bucket);
+	const size_t host_len = strcspn(host, ":/");
+	if (is_address(host) || !memchr(host, '.', host_len))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!islower((unsigned char)bucket[i]) && !isdigit((unsigned char)bucket[i]) &&
+		    bucket[i] != '-')
+			return false;
+	return n >= 3 && n <= 63;
+}
+
+/* From a URL "scheme://host[:port][/path]". */
+static int set_url(struct s3_place *place, const char *url)
+{
+	place->tls = strncmp(url, "https://", 8) == 0;
+	if (!place->tls && strncmp(url, "http://", 7) != 0)
+		return -EINVAL;
+	const char *host = url + (place->tls ? 8 : 7);
+	const size_t host_len = strcspn(host, "/?#@");
+	size_t path_len = strlen(host + host_len);
+	if (host_len == 0 || strpbrk(host, "?#@ \t\r\n"))
+		return -EINVAL;
+	while (path_len && host[host_len + path_len - 1] == '/')
+		path_len--;
+	place->path_style = place->style == STORE_S3_STYLE_PATH ||
+			    (place->style == STORE_S3_STYLE_AUTO && !fits_in_host(place, host));
+	str_release(&place->host);
+	str_release(&place->root);
+	if (!place->path_style)
+		str_addf(&place->host, "%s.", str_text(&place->bucket));
+	str_addn(&place->host, host, host_len);
+	str_addn(&place->root, host + host_len, path_len);
+	return str_ok(&place->host) && str_ok(&place->root) ? 0 : -ENOMEM;
+}
+
+int s3_place_set_region(struct s3_place *place, const char *region)
+{
+	auto_str struct str url = {0};
+	str_release(&place->region);
+	str_add(&place->region, region);
+	if (!str_ok(&place->region))
+		return -ENOMEM;
+	if (place->own_endpoint)
+		return 0;
+	str_addf(&url, "https://s3.%s.amazonaws.com%s", region,
+		 strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
+	return str_ok(&url) ? set_url(place, str_text(&url)) : -ENOMEM;
+}
+
+static const char *first(const char *a, const char *b, const char *c, const char *d)
+{
+	return a ? a : b ? b : c ? c : d;
+}
+
+static bool region_ok(const char *region)
+{
+	const size_t n = strlen(region);
+	return n > 0 && n < 32 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
+}
+
+static int init(struct s3_place *place, const struct cred_world *w,
+		const struct store_s3_options *opt, const struct profile_files *files,
+		struct err *err)
+{
+	const char *endpoint = first(opt->endpoint, cred_env(w, "AWS_ENDPOINT_URL_S3"),
+				     cred_env(w, "AWS_ENDPOINT_URL"),
+				     profile_get(files, files->profile, "endpoint_url"));
+	const char *region =
+		first(opt->region, cred_env(w, "AWS_REGION"), cred_env(w, "AWS_DEFAULT_REGION"),
+		      profile_get(files, files->profile, "region"));
+	const char *style_word = profile_get(files, files->profile, "s3.addressing_style");
+	const char *ca_bundle = first(opt->ca_bundle, cred_env(w, "AWS_CA_BUNDLE"),
+				      profile_get(files, files->profile, "ca_bundle"), NULL);
+	place->style = opt->style;
+	if (place->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "path") == 0)
+		place->style = STORE_S3_STYLE_PATH;
+	if (place->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "virtual") == 0)
+		place->style = STORE_S3_STYLE_VIRTUAL;
+	if (region && !region_ok(region))
+		return err_set(err, -EINVAL, "'%s' cannot be a region", region);
+	place->region_is_set = region != NULL;
+	place->own_endpoint = endpoint != NULL;
+	str_add(&place->ca_bundle, ca_bundle ? ca_bundle : "");
+	int rc = endpoint ? set_url(place, endpoint) : 0;
+	if (rc)
+		return err_set(err, rc, "endpoint '%s' is no http or https URL", endpoint);
+	rc = s3_place_set_region(place, region ? region : "us-east-1");
+	return rc ? err_set(err, rc, "bucket %s: no memory", opt->bucket) : 0;
+}
+
+int s3_place_init(struct s3_place *place, const struct cred_world *w,
+		  const struct store_s3_options *opt, struct err *err)
+{
+	auto_profiles struct profile_files files = {0};
+	if (!opt->bucket || !bucket_ok(opt->bucket))
+		return err_set(err, -EINVAL, "'%s' cannot be a bucket",
+			       opt->bucket ? opt->bucket : "");
+	str_add(&place->bucket, opt->bucket);
+	int rc = profile_files_load(w, &files, err);
+	return rc ? rc : init(place, w, opt, &files, err);
+}
+
+void s3_place_path(const struct s3_place *place, const char *key, struct str *out)
+{
+	str_add(out, str_text(&place->root));
+	if (place->path_style)
+		str_addf(out, "/%s", str_text(&place->bucket));
+	if (key || !place->path_style)
+		str_add(out, "/");
+	if (key)
+		uri_encode(out, key, strlen(key), true);
+}
+
+void s3_place_release(struct s3_place *place)
+{
+	str_release(&place->bucket);
+	str_release(&place->region);
+	str_release(&place->host);
+	str_release(&place->root);
+	str_release(&place->ca_bundle);
+}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small S3 client over http.client, with its own SigV4: what the tests use to fill buckets, and
+the second opinion on our signatures."""
+import datetime
+import hashlib
+import hmac
+import http.client
+import urllib.parse
+
+
+def quote(text, safe=""):
+    return urllib.parse.quote(text, safe=safe + "-_.~")
+
+
+def sign(key, text):
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+def authorization(method, path, query, headers, payload, access_key, secret_key, region, service):
+    """The Authorization header for headers (lower case, x-amz-date among them)."""
+    date = headers["x-amz-date"]
+    names = ";".join(sorted(headers))
+    lines = "".join(f"{k}:{' '.join(headers[k].split())}\n" for k in sorted(headers))
+    pairs = sorted((quote(k), quote(v)) for k, v in query.items())
+    canonical = "\n".join([method, path, "&".join(f"{k}={v}" for k, v in pairs), lines, names,
+                           payload])
+    scope = f"{date[:8]}/{region}/{service}/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", date, scope,
+                      hashlib.sha256(canonical.encode()).hexdigest()])
+    key = ("AWS4" + secret_key).encode()
+    for part in (date[:8], region, service, "aws4_request"):
+        key = sign(key, part)
+    return (f"AWS4-HMAC-SHA256 Credential={access_key}/{scope}, SignedHeaders={names}, "
+            f"Signature={sign(key, text).hex()}")
+
+
+class S3Error(Exception):
+    def __init__(self, status, body):
+        super().__init__(f"{status}: {body[:300]!r}")
+        self.status = status
+
+
+class Client:
+    """One connection; not for several threads."""
+
+    def __init__(self, endpoint, access_key, secret_key, region="us-east-1"):
+        self.host = urllib.parse.urlsplit(endpoint).netloc
+        self.keys = (access_key, secret_key, region, "s3")
+        self.connection = http.client.HTTPConnection(self.host, timeout=30)
+
+    def request(self, method, path, query=None, headers=None, body=b""):
+        query = query or {}
+        path = quote(path, "/")
+        payload = hashlib.sha256(body).hexdigest()
+        now = datetime.datetime.now(datetime.timezone.utc)
+        signed = {k.lower(): v for k, v in (headers or {}).items()}
+        signed.update({"host": self.host, "x-amz-content-sha256": payload,
+                       "x-amz-date": now.strftime("%Y%m%dT%H%M%SZ")})
+        sent = dict(signed, authorization=authorization(method, path, query, signed, payload,
+                                                        *self.keys))
+        url = path
+        if query:
+            url += "?" + "&".join(f"{quote(k)}={quote(v)}" for k, v in query.items())
+        self.connection.request(method, url, body=body, headers=sent)
+        answer = self.connection.getresponse()
+        data = answer.read()
+        if answer.status >= 300:
+            raise S3Error(answer.status, data)
+        return answer, data
+
+    def make_bucket(self, bucket):
+        self.request("PUT", f"/{bucket}")
+
+    def put(self, bucket, key, body):
+        self.request("PUT", f"/{bucket}/{key}", body=body)
+
+    def get(self, bucket, key):
+        return self.request("GET", f"/{bucket}/{key}")[1]
+
+    def upload(self, bucket, root):
+        """Every file below a directory (a pathlib.Path) as an object."""
+        for path in sorted(p for p in root.rglob("*") if p.is_file()):
+            self.put(bucket, str(path.relative_to(root)), path.read_bytes())
