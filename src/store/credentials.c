@@ -105,6 +105,8 @@ static int renew_locked(struct credentials *c, struct err *err)
 	pthread_mutex_unlock(&c->lock);
 	int rc = c->source(&c->world, &fresh, err);
 	const int64_t now = c->world.wall(&c->world);
+	if (rc == 0 && fresh.expires && now >= fresh.expires)
+		rc = err_set(err, -EACCES, "the service gave credentials that have expired");
 	pthread_mutex_lock(&c->lock);
 	c->renewing = false;
 	pthread_cond_broadcast(&c->renewed);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Error documents: texts are bounded, what is no error document gives none, and two readings of the
+ * same bytes agree to the last byte. The status table takes any code that comes out. */
+#include <assert.h>
+#include <string.h>
+
+#include "s3_error_xml.h"
+#include "s3_status.h"
+
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct s3_error none;
+	struct s3_error first, second;
+	memset(&first, 0x5a, sizeof(first));
+	memset(&second, 0xa5, sizeof(second));
+	const bool is_error = s3_error_parse(data, size, &first);
+	assert(s3_error_parse(data, size, &second) == is_error);
+	assert(memcmp(&first, &second, sizeof(first)) == 0);
+	assert(memchr(first.code, '\0', sizeof(first.code)));
+	assert(memchr(first.message, '\0', sizeof(first.message)));
+	assert(memchr(first.request_id, '\0', sizeof(first.request_id)));
+	assert(memchr(first.region, '\0', sizeof(first.region)));
+	if (!is_error)
+		assert(memcmp(&first, &none, sizeof(first)) == 0);
+	assert(s3_status_errno(403, first.code) < 0);
+	return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The wrapper that asks again, over faults that pass; no time passes here. */
+#include "contract.h"
+
+static const struct store_retry_options quick = {
+	.attempts = 5, .base_ms = 100, .cap_ms = 1000, .budget_ms = 60000};
+
+static int harmless(void **state)
+{
+	struct fixture *f = fixture_new(3);
+	f->s = store_retry_new(store_mem_new(&f->env, NULL), NULL, NULL);
+	*state = f;
+	return f->s ? 0 : -1;
+}
+
+/* Every third request of each kind fails, and passes when it is asked again. */
+static int shaky(void **state)
+{
+	struct fixture *f = fixture_new(3);
+	f->s = store_fault_new(store_mem_new(&f->env, NULL), "fail:*3:EAGAIN", NULL);
+	f->s = store_retry_new(f->s, NULL, NULL);
+	*state = f;
+	return f->s ? 0 : -1;
+}
+
+static int bare(void **state)
+{
+	*state = fixture_new(2);
+	return 0;
+}
+
+static struct store *over(struct fixture *f, const char *faults,
+			  const struct store_retry_options *opt, struct store **counting)
+{
+	struct store *s = store_mem_new(&f->env, NULL);
+	put_text(s, "x", "1");
+	s = store_fault_new(s, faults, NULL);
+	assert_non_null(s);
+	*counting = store_count_new(s, NULL);
+	return store_retry_new(*counting, opt, NULL);
+}
+
+static void test_gives_up(void **state)
+{
+	struct fixture *f = *state;
+	struct store *counting, *s = over(f, "fail:1+:EAGAIN", &quick, &counting);
+	struct store_get_result res;
+	struct store_counts n;
+	struct store_page page;
+	struct err err = ERR_INIT;
+	assert_int_equal(store_get(s, "x", 0, UINT64_MAX, 0, NULL, &res, &err), -EIO);
+	assert_non_null(strstr(err.msg, "5 attempts"));
+	assert_non_null(strstr(err.msg, "x"));
+	store_count_read(counting, &n);
+	assert_int_equal(n.gets, 5);
+	assert_int_equal(store_put(s, "x", "2", 1, NULL, NULL, &err), -EIO);
+	assert_int_equal(store_delete(s, "x", NULL, &err), -EIO);
+	assert_int_equal(store_list_all(s, "", false, 10, &page, &err), -EIO);
+	store_count_read(counting, &n);
+	assert_int_equal(n.puts, 5);
+	assert_int_equal(n.deletes, 5);
+	assert_int_equal(n.lists, 5);
+	store_free(s);
+}
+
+/* Four pauses: between half of and the whole 100, 200, 400 and 800 ms. */
+static void test_pauses_grow(void **state)
+{
+	struct fixture *f = *state;
+	struct store *counting, *s = over(f, "fail:1+:EAGAIN", &quick, &counting);
+	assert_int_equal(store_delete(s, "x", NULL, NULL), -EIO);
+	assert_in_range(f->slept_ns, 750000000, 1500000000);
+	f->slept_ns = 0;
+	assert_code(s, "x", -EIO);
+	assert_in_range(f->slept_ns, 750000000, 1500000000);
+	store_free(s);
+}
+
+static void test_budget(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_retry_options opt = {
+		.attempts = 1000, .base_ms = 100, .cap_ms = 5000, .budget_ms = 30000};
+	struct store *counting, *s = over(f, "fail:1+:EAGAIN", &opt, &counting);
+	assert_code(s, "x", -EIO);
+	assert_in_range(f->slept_ns, UINT64_C(24) * 1000000000, UINT64_C(30) * 1000000000);
+	store_free(s);
+}
+
+/* The usual policy outlasts a server that is away for 30 s, whatever the dice say. */
+static void test_usual_policy(void **state)
+{
+	struct fixture *f = *state;
+	struct store *counting, *s = over(f, "fail:1+:EAGAIN", NULL, &counting);
+	assert_code(s, "x", -EIO);
+	assert_in_range(f->slept_ns, UINT64_C(31) * 1000000000, UINT64_C(60) * 1000000000);
+	store_free(s);
+}
+
+static void test_only_passing_faults(void **state)
+{
+	static const char *const faults[] = {"fail:1:EIO", "fail:1:ENOENT", "fail:1:EACCES",
+					     "fail:1:ESTALE"};
+	static const int codes[] = {-EIO, -ENOENT, -EACCES, -ESTALE};
+	for (size_t i = 0; i < 4; i++) {
+		struct fixture *f = *state;
+		struct store *counting, *s = over(f, faults[i], &quick, &counting);
+		assert_code(s, "x", codes[i]);
+		assert_object(s, "x", "1");
+		store_free(s);
+	}
+	assert_int_equal(((struct fixture *)*state)->slept_ns, 0);
+}
+
+/* ---- what a store learns of earlier attempts ---- */
+
+struct seen {
+	struct store base;
+	unsigned int puts;
+	bool again[8];
+};
+
+static int put_late(struct store *s, const char *key, const void *body, size_t n,
+		    const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	struct seen *seen = (struct seen *)s;
+	seen->again[seen->puts++] = cond->again;
+	return seen->puts < 3 ? err_set(err, -EAGAIN, "late") : 0;
+}
+
+static void free_nothing(struct store *s)
+{
+	(void)s;
+}
+
+static void test_put_says_again(void **state)
+{
+	static const struct store_ops ops = {.name = "seen", .put = put_late, .free = free_nothing};
+	struct fixture *f = *state;
+	struct seen seen = {.base = {.ops = &ops, .env = &f->env}};
+	struct store *s = store_retry_new(&seen.base, &quick, NULL);
+	const struct store_cond absent = {.if_none_match = "*"};
+	assert_int_equal(store_put(s, "x", "1", 1, &absent, NULL, NULL), 0);
+	assert_int_equal(seen.puts, 3);
+	assert_false(seen.again[0]);
+	assert_true(seen.again[1]);
+	assert_true(seen.again[2]);
+	store_free(s);
+}
+
+/* Many at once, more than there are workers: none of these waits in a worker. */
+static void test_many_wait_side_by_side(void **state)
+{
+	enum { N = 200 };
+	struct fixture *f = *state;
+	struct store *counting, *s = over(f, "fail:*2:EAGAIN", NULL, &counting);
+	struct store_get reqs[N];
+	struct store_get_result results[N];
+	for (int i = 0; i < N; i++)
+		reqs[i] = (struct store_get){.key = "x", .length = UINT64_MAX};
+	assert_int_equal(store_get_many(s, reqs, N, results), 0);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(results[i].code, 0);
+		bytes_release(&results[i].body);
+	}
+	store_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONTRACT_TESTS(harmless),
+		CONTRACT_TESTS(shaky),
+		CONTRACT_TEST(test_gives_up, bare),
+		CONTRACT_TEST(test_pauses_grow, bare),
+		CONTRACT_TEST(test_budget, bare),
+		CONTRACT_TEST(test_usual_policy, bare),
+		CONTRACT_TEST(test_only_passing_faults, bare),
+		CONTRACT_TEST(test_put_says_again, bare),
+		CONTRACT_TEST(test_many_wait_side_by_side, bare),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
