@@ -23,8 +23,22 @@
 struct engine;
 struct engine_file;
 
+/* Of buckets "s3://…". NULL, 0 and false: what the environment and the shared files of the AWS
+ * tools say, or the usual. */
+struct engine_s3_options {
+	const char *endpoint;	  /* URL of another service than Amazon's */
+	const char *region;	  /* else the bucket is asked */
+	const char *profile;	  /* of the shared files */
+	const char *ca_bundle;	  /* path */
+	const char *bucket_owner; /* account that must own the bucket */
+	unsigned int connections; /* at most, at once */
+	bool no_sign_request;	  /* a public bucket */
+	bool requester_pays;
+	bool path_style; /* never the bucket in the host's name */
+};
+
 struct engine_options {
-	const char *bucket;	 /* directory path or file://… */
+	const char *bucket;	 /* directory path, file://… or s3://bucket[/prefix] */
 	struct log *log;	 /* borrowed; NULL: silent */
 	unsigned int workers;	 /* threads for requests and decoding; 0 inline */
 	uint64_t cache_size;	 /* bytes of decoded chunks */
@@ -34,6 +48,7 @@ struct engine_options {
 	bool no_filters;	 /* render every dataset unfiltered */
 	const char *debug_fault; /* fault injection of the store (tests); NULL none */
 	bool debug_count;	 /* count requests: user.hsds.debug.* of the root, engine_counts */
+	struct engine_s3_options s3;
 };
 /* Sensible values: workers 16, cache_size 256 MiB, metadata_ttl 1. */
 void engine_options_init(struct engine_options *opt);
@@ -43,7 +58,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 void engine_close(struct engine *e); /* no file is open */
 
 /* From one argument, "BUCKET/PATH" as a person types it, to the two: the bucket is the nearest
- * directory, from the argument upwards, in which a store of domains is found. Heap, the caller's.
+ * directory, from the argument upwards, in which a store of domains is found; of "s3://bucket/path"
+ * it is the whole bucket. Heap, the caller's.
  * -ENOENT when there is none. */
 int engine_split(const char *arg, char **bucket, char **path, struct err *err);
 

@@ -32,7 +32,7 @@ static const char help[] =
 	"\"db\"\n"
 	"directory in it. With -b BUCKET the argument is a path in that bucket instead.\n"
 	"\n"
-	"  -b, --bucket BUCKET   a directory or file:///DIRECTORY\n"
+	"  -b, --bucket BUCKET   a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX]\n"
 	"  -o OPTION[,OPTION…]   see below\n"
 	"      --log-level LEVEL the same as -o log_level=LEVEL\n"
 	"  -h, --help            this text\n"

@@ -17,7 +17,18 @@ const char options_help[] =
 	"  workers=N             requests and decodings at once (16)\n"
 	"  filters=stored|none   show datasets with their filters, in a form that is cheap to\n"
 	"                        make (stored), or without any (none) (stored)\n"
-	"  log_level=LEVEL       error, warning, info or debug (warning)\n";
+	"  log_level=LEVEL       error, warning, info or debug (warning)\n"
+	"Of buckets in S3; what is not said here comes from the environment and the shared\n"
+	"files of the AWS tools:\n"
+	"  endpoint=URL          another service than Amazon's\n"
+	"  region=REGION         of the bucket; else the bucket is asked\n"
+	"  profile=NAME          of the shared files\n"
+	"  ca_bundle=FILE        certificates to trust\n"
+	"  bucket_owner=ACCOUNT  that must own the bucket\n"
+	"  no_sign_request       for a public bucket: no credentials\n"
+	"  requester_pays        for a bucket whose requester pays\n"
+	"  path_style            never put the bucket into the host's name\n"
+	"  connections=N         at once (64)\n";
 
 void options_init(struct options *o, bool mounting)
 {
@@ -33,6 +44,8 @@ void options_init(struct options *o, bool mounting)
 void options_release(struct options *o)
 {
 	free(o->fault);
+	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++)
+		free(o->s3[i]);
 	bytes_release(&o->mount);
 }
 
@@ -144,6 +157,49 @@ static int set_count(struct options *o, const char *name, const char *value, str
 	return 0;
 }
 
+/* ---- S3 ---- */
+
+static int set_s3_text(struct options *o, const char *name, const char *value, struct err *err)
+{
+	struct engine_s3_options *s3 = &o->engine.s3;
+	const struct {
+		const char *name, **to;
+	} texts[OPTIONS_S3_TEXTS] = {
+		{"endpoint", &s3->endpoint},	     {"region", &s3->region},
+		{"profile", &s3->profile},	     {"ca_bundle", &s3->ca_bundle},
+		{"bucket_owner", &s3->bucket_owner},
+	};
+	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++) {
+		if (strcmp(texts[i].name, name) != 0)
+			continue;
+		free(o->s3[i]);
+		o->s3[i] = strdup(value);
+		*texts[i].to = o->s3[i];
+		return o->s3[i] ? 0 : err_set(err, -ENOMEM, "no memory");
+	}
+	return err_set(err, -EINVAL, "-o %s: unknown option", name);
+}
+
+static int set_s3_flag(struct options *o, const char *name, const char *value, struct err *err)
+{
+	struct engine_s3_options *s3 = &o->engine.s3;
+	s3->no_sign_request |= strcmp(name, "no_sign_request") == 0;
+	s3->requester_pays |= strcmp(name, "requester_pays") == 0;
+	s3->path_style |= strcmp(name, "path_style") == 0;
+	return 0;
+}
+
+static int set_connections(struct options *o, const char *name, const char *value, struct err *err)
+{
+	uint64_t n;
+	if (!parse_number(value, 10, 1024, &n) || n == 0)
+		return bad_value(err, name, value, "a number from 1 to 1024 is wanted");
+	o->engine.s3.connections = (unsigned int)n;
+	return 0;
+}
+
+/* ---- mounting ---- */
+
 static int set_uid(struct options *o, const char *name, const char *value, struct err *err)
 {
 	uint64_t n;
@@ -217,6 +273,15 @@ static const struct option_def {
 	{"workers", true, false, set_workers},
 	{"filters", true, false, set_filters},
 	{"log_level", true, false, set_log_level},
+	{"endpoint", true, false, set_s3_text},
+	{"region", true, false, set_s3_text},
+	{"profile", true, false, set_s3_text},
+	{"ca_bundle", true, false, set_s3_text},
+	{"bucket_owner", true, false, set_s3_text},
+	{"no_sign_request", false, false, set_s3_flag},
+	{"requester_pays", false, false, set_s3_flag},
+	{"path_style", false, false, set_s3_flag},
+	{"connections", true, false, set_connections},
 	{"debug_fault", true, false, set_fault},
 	{"debug_count", false, false, set_count},
 	{"uid", true, true, set_uid},

@@ -15,10 +15,13 @@
 /* Exit statuses of both programs. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+enum { OPTIONS_S3_TEXTS = 5 };
+
 struct options {
 	struct engine_options engine;
 	enum log_level log_level;
-	char *fault; /* owns engine.debug_fault */
+	char *fault;		    /* owns engine.debug_fault */
+	char *s3[OPTIONS_S3_TEXTS]; /* own the texts of engine.s3 */
 	/* Only where something is mounted. */
 	bool mounting;
 	bool allow_other, default_permissions;

@@ -5,6 +5,8 @@
  */
 #include "internal.h"
 
+#include "stack.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,47 +35,6 @@ static int check_options(const struct engine_options *opt, struct err *err)
 	return 0;
 }
 
-/* "file:///a/b" and "/a/b" are directories; other schemes are not built in. */
-static int bucket_directory(const char *bucket, const char **dir, struct err *err)
-{
-	static const char file[] = "file://";
-	if (strncmp(bucket, file, sizeof(file) - 1) == 0)
-		*dir = bucket + sizeof(file) - 1;
-	else if (strstr(bucket, "://"))
-		return err_set(err, -EINVAL, "%s: only directories and file:// are buckets here",
-			       bucket);
-	else
-		*dir = bucket;
-	return **dir ? 0 : err_set(err, -EINVAL, "%s: no directory is named", bucket);
-}
-
-/* Failures below, counts on top: what a fault stops counts as a request that failed. */
-static int stack_store(struct engine *e, const struct engine_options *opt, struct err *err)
-{
-	struct err why = ERR_INIT;
-	const char *dir = NULL;
-	int rc = bucket_directory(opt->bucket, &dir, err);
-	if (rc)
-		return rc;
-	e->store = store_dir_new(&e->env, dir, &why);
-	if (e->store && opt->debug_fault) {
-		struct store *fault = store_fault_new(e->store, opt->debug_fault, &why);
-		if (!fault)
-			goto fail;
-		e->store = fault;
-	}
-	if (e->store) {
-		struct store *count = store_count_new(e->store, &why);
-		if (!count)
-			goto fail;
-		e->store = count;
-		return 0;
-	}
-fail:
-	err_copy(err, &why);
-	return why.code ? why.code : err_set(err, -ENOMEM, "no memory");
-}
-
 static int64_t wall_clock(void)
 {
 	struct timespec ts;
@@ -100,9 +61,14 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e->pool)
 		goto fail;
 	e->env = env_real(e->log, e->pool);
-	rc = stack_store(e, opt, err);
-	if (rc)
+	struct err why = ERR_INIT;
+	e->store = stack_new(&e->env, opt, &why);
+	if (!e->store) {
+		rc = why.code ? why.code : -ENOMEM;
+		if (rc != -ENOMEM)
+			err_copy(err, &why);
 		goto fail;
+	}
 	rc = -ENOMEM;
 	e->nodes = nodes_new();
 	e->domains = domains_new();

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "stack.h"
 
 /* dir holds a directory that the schema keeps its objects in. */
 static bool has_storage(const char *dir)
@@ -61,9 +62,26 @@ static char *absolute(const char *arg, struct err *err)
 	return NULL;
 }
 
+/* The bucket's name is known from the text alone. */
+static int split_s3(const char *arg, char **bucket, char **path, struct err *err)
+{
+	auto_free char *name = NULL, *rest = NULL;
+	int rc = stack_split_s3(arg, &name, &rest, err);
+	if (rc)
+		return rc;
+	*path = strdup(rest ? rest : "");
+	*bucket = NULL;
+	if (*path && asprintf(bucket, "s3://%s", name) >= 0)
+		return 0;
+	free(*path);
+	return err_set(err, -ENOMEM, "no memory");
+}
+
 int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 {
 	static const char file[] = "file://";
+	if (stack_is_s3(arg))
+		return split_s3(arg, bucket, path, err);
 	if (strncmp(arg, file, sizeof(file) - 1) == 0)
 		arg += sizeof(file) - 1;
 	auto_free char *whole = absolute(arg, err);

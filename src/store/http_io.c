@@ -240,13 +240,14 @@ void http_io_rest(struct http_io *io)
 	pthread_mutex_unlock(&io->lock);
 }
 
-static int make(struct http_io *io, const struct http_options *opt)
+static int make(struct http_io *io, const struct http_options *opt, struct err *err)
 {
 	io->opt = *opt;
 	if (opt->ca_bundle) {
-		io->ca_bundle = strdup(opt->ca_bundle);
+		/* A daemon changes its directory before the file is read. */
+		io->ca_bundle = realpath(opt->ca_bundle, NULL);
 		if (!io->ca_bundle)
-			return -ENOMEM;
+			return err_errno(err, -errno, "certificates %s", opt->ca_bundle);
 	}
 	io->opt.ca_bundle = io->ca_bundle;
 	io->active = calloc(opt->connections, sizeof(*io->active));
@@ -254,7 +255,7 @@ static int make(struct http_io *io, const struct http_options *opt)
 	io->multi = curl_multi_init();
 	if (!io->active || !io->spare || !io->multi ||
 	    http_sockets_init(&io->sockets, opt->connections))
-		return -ENOMEM;
+		return err_set(err, -ENOMEM, "HTTP: no memory");
 	curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)opt->connections);
 	return 0;
 }
@@ -275,9 +276,8 @@ struct http_io *http_io_new(const struct env *env, const struct http_options *op
 	io->inbox.tail = &io->inbox.head;
 	io->waiting.tail = &io->waiting.head;
 	pthread_mutex_init(&io->lock, NULL);
-	if (make(io, opt)) {
+	if (make(io, opt, err)) {
 		http_io_free(io);
-		err_set(err, -ENOMEM, "HTTP: no memory");
 		return NULL;
 	}
 	return io;
@@ -288,7 +288,9 @@ void http_io_free(struct http_io *io)
 	http_io_rest(io);
 	while (io->n_spare)
 		curl_easy_cleanup(io->spare[--io->n_spare]);
-	curl_multi_cleanup(io->multi); /* closes what is open, so the table still has to be there */
+	if (io->multi)
+		curl_multi_cleanup(
+			io->multi); /* closes what is open, so the table still has to be there */
 	http_sockets_release(&io->sockets);
 	pthread_mutex_destroy(&io->lock);
 	free(io->active);

@@ -265,7 +265,7 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	s->unchecked = opt->no_etag_check;
 	s->io = http_io_new(s->base.env, &http, err);
 	if (!s->io)
-		return -ENOMEM;
+		return -EINVAL;
 	if (opt->no_sign_request)
 		return 0;
 	world.ca_bundle = http.ca_bundle;
