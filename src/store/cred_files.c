@@ -101,8 +101,8 @@ int profile_files_load(const struct cred_world *w, struct profile_files *out, st
 		out->profile = "default";
 	int rc = load(w, "AWS_CONFIG_FILE", "config", false, &out->config, err);
 	if (rc == 0)
-		rc = load(w, "AWS_SHARED_CREDENTIALS_FILE", "credentials", true, &out->credentials,
-			  err);
+		rc = load(w, "AWS_SHARED_CREDENTIALS_FILE", "credentials", w->warn,
+			  &out->credentials, err);
 	if (rc)
 		profile_files_release(out);
 	return rc;

@@ -181,8 +181,11 @@ struct credentials *credentials_new(const struct cred_world *world, struct err *
 		err_set(err, -ENOMEM, "credentials: no memory");
 		goto fail;
 	}
-	if (find(c, err) == 0)
+	c->world.warn = true;
+	if (find(c, err) == 0) {
+		c->world.warn = false; /* once is enough */
 		return c;
+	}
 fail:
 	credentials_free(c);
 	return NULL;

@@ -38,6 +38,7 @@ struct cred_world {
 	const char *profile; /* option; NULL: AWS_PROFILE, "default" */
 	const char *region;  /* of STS; NULL: the environment's, the profile's */
 	const char *ca_bundle;
+	bool warn; /* of a credentials file that others can read */
 	const char *(*getenv)(const struct cred_world *w, const char *name);
 	int64_t (*wall)(const struct cred_world *w); /* seconds since the epoch */
 	/* 0 with status and body; -ECONNREFUSED …: no answer */

@@ -199,7 +199,8 @@ int s3_del(struct store *store, const char *key, const struct store_cond *cond, 
 {
 	struct s3_store *s = s3_store_of(store);
 	auto_s3_call struct s3_call call = {0};
-	const struct s3_request req = {.method = "DELETE", .key = key};
+	const struct s3_request req = {
+		.method = "DELETE", .key = key, .body_max = HTTP_ERROR_BODY_MAX};
 	struct store_meta now;
 	if (cond->if_match) {
 		int rc = s3_head(s, key, &now, err);

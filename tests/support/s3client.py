@@ -5,6 +5,8 @@ import datetime
 import hashlib
 import hmac
 import http.client
+import pathlib
+import socket
 import urllib.parse
 
 
@@ -61,12 +63,22 @@ class Client:
         url = path
         if query:
             url += "?" + "&".join(f"{quote(k)}={quote(v)}" for k, v in query.items())
-        self.connection.request(method, url, body=body, headers=sent)
-        answer = self.connection.getresponse()
-        data = answer.read()
+        answer, data = self.send(method, url, body, sent)
         if answer.status >= 300:
             raise S3Error(answer.status, data)
         return answer, data
+
+    def send(self, method, url, body, headers):
+        try:
+            self.connection.request(method, url, body=body, headers=headers)
+            # The gateway has Nagle's algorithm on: without this each answer takes 40 ms.
+            self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+            answer = self.connection.getresponse()
+            return answer, answer.read()
+        except (http.client.RemoteDisconnected, BrokenPipeError):
+            # It was idle for too long.
+            self.connection.close()
+            return self.send(method, url, body, headers)
 
     def make_bucket(self, bucket):
         self.request("PUT", f"/{bucket}")
@@ -77,7 +89,8 @@ class Client:
     def get(self, bucket, key):
         return self.request("GET", f"/{bucket}/{key}")[1]
 
-    def upload(self, bucket, root):
-        """Every file below a directory (a pathlib.Path) as an object."""
+    def upload(self, bucket, root, prefix=""):
+        """Every file below a directory as an object."""
+        root = pathlib.Path(root)
         for path in sorted(p for p in root.rglob("*") if p.is_file()):
-            self.put(bucket, str(path.relative_to(root)), path.read_bytes())
+            self.put(bucket, prefix + str(path.relative_to(root)), path.read_bytes())

@@ -285,7 +285,9 @@ static void options_are_checked(void **state)
 	struct err err = ERR_INIT;
 	engine_options_init(&opt);
 	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
-	opt.bucket = "s3://bucket";
+	opt.bucket = "gopher://bucket";
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+	opt.bucket = "s3:///prefix";
 	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
 	opt.bucket = "/no/such/bucket";
 	assert_int_equal(engine_open(&opt, &e, &err), -ENOENT);

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The S3 store against a Ceph RADOS Gateway on loopback, straight and through a proxy that injects
+faults: the contract of a store, signatures, TLS, what a user is told, whole domains."""
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import faultproxy
+import mounts
+import s3client
+
+SUPPORT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support")
+CONTRACT = os.path.join(mounts.BUILD, "tests", "support", "s3_contract")
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not shutil.which("radosgw"), reason="radosgw is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("rgw")
+    script = os.path.join(SUPPORT, "rgw")
+    try:
+        started = subprocess.run([script, directory, "start"], check=True, timeout=120,
+                                 stdout=subprocess.PIPE, text=True)
+        yield dict(line.split("=", 1) for line in started.stdout.splitlines())
+    finally:
+        subprocess.run([script, directory, "stop"], check=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def client(gateway):
+    return s3client.Client(gateway["endpoint"], gateway["access_key"], gateway["secret_key"])
+
+
+@pytest.fixture(scope="module")
+def contract_bucket(client):
+    client.make_bucket("contract")
+    return "contract"
+
+
+@pytest.fixture(scope="module")
+def sample_bucket(client, sample):
+    client.make_bucket("sample")
+    client.upload("sample", sample.bucket.root)
+    return "sample"
+
+
+@pytest.fixture
+def environment(gateway, tmp_path):
+    """Of a program that uses the gateway, and nothing of the machine's own AWS settings."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+    env.update(HOME=str(tmp_path), AWS_ACCESS_KEY_ID=gateway["access_key"],
+               AWS_SECRET_ACCESS_KEY=gateway["secret_key"], AWS_EC2_METADATA_DISABLED="true",
+               AWS_ENDPOINT_URL=gateway["endpoint"])
+    return env
+
+
+def run_contract(env, bucket, group, expect=0):
+    done = subprocess.run([CONTRACT], env=dict(env, S3_TEST_BUCKET=bucket, S3_TEST_GROUP=group),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
+    assert done.returncode == expect, "\n".join(
+        line for line in done.stdout.splitlines() if "RUN" not in line and " OK " not in line)
+
+
+def hsimage(env, *arguments, code=0):
+    done = subprocess.run([mounts.HSIMAGE, *arguments], env=env, capture_output=True, timeout=120)
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout if code == 0 else done.stderr.decode()
+
+
+def test_contract(environment, contract_bucket):
+    run_contract(environment, contract_bucket, "bare")
+
+
+def test_contract_over_tls(environment, gateway, contract_bucket):
+    env = dict(environment, AWS_ENDPOINT_URL=gateway["tls_endpoint"],
+               AWS_CA_BUNDLE=gateway["ca_bundle"])
+    run_contract(env, contract_bucket, "bare")
+
+
+def test_contract_in_virtual_hosts(environment, gateway, contract_bucket):
+    port = gateway["endpoint"].rsplit(":", 1)[1]
+    env = dict(environment, AWS_ENDPOINT_URL=f"http://s3.localhost:{port}")
+    run_contract(env, contract_bucket, "virtual-host")
+
+
+def test_untrusted_certificate(environment, gateway):
+    env = dict(environment, AWS_ENDPOINT_URL=gateway["tls_endpoint"])
+    started = time.monotonic()
+    assert "certificate" in hsimage(env, "ls", "s3://contract", code=1)
+    assert time.monotonic() - started < 3
+
+
+FAULTS = {
+    "busy": [{"what": "status", "value": 503, "percent": 20},
+             {"what": "status", "value": 429, "percent": 5}],
+    "broken": [{"what": "status", "value": v, "percent": 4} for v in (500, 502, 504)],
+    # Longer than what the first request of a mount has patience for.
+    "burst": [{"what": "status", "value": 503, "first": 12, "path": "start-after"}],
+    "error200": [{"what": "error200", "percent": 10}],
+    "drop": [{"what": "drop", "percent": 10}],
+    "lose": [{"what": "lose", "percent": 10}],
+    "reset": [{"what": "reset", "percent": 10}],
+    "cut": [{"what": "cut", "percent": 10}],
+    "flip": [{"what": "flip", "percent": 30, "method": "GET", "path": "/a/", "whole": True}],
+    "stall": [{"what": "stall", "value": 3, "every": 300}],
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_contract_with_faults(environment, gateway, contract_bucket, name):
+    """Whatever passes is asked again until it is right; conditions hold all the same."""
+    with faultproxy.Proxy(gateway["endpoint"], FAULTS[name]) as proxy:
+        run_contract(dict(environment, AWS_ENDPOINT_URL=proxy.endpoint), contract_bucket, "stack")
+        assert any(r[2] for r in proxy.requests)
+
+
+def export(env, bucket, entry, path):
+    hsimage(env, "export", f"{bucket}/{entry.path}", str(path))
+    return path.read_bytes()
+
+
+def test_domains(environment, sample, sample_bucket, tmp_path):
+    """The same images, byte for byte, from the bucket and from the directory."""
+    for entry in sample.entries()[::8]:
+        want = export(environment, sample.bucket.root, entry, tmp_path / "d.h5")
+        assert export(environment, f"s3://{sample_bucket}", entry, tmp_path / "s.h5") == want
+
+
+@pytest.mark.parametrize("faults", [
+    [dict(f, percent=3) for name in ("busy", "error200", "drop", "reset", "cut")
+     for f in FAULTS[name]],
+    [{"what": "drop", "path": "/db/", "first": 40}],
+], ids=["mixed", "away"])
+def test_domain_with_faults(environment, gateway, sample, sample_bucket, tmp_path, faults):
+    entry = max(sample.entries(), key=lambda e: len(
+        sample.bucket.domain(e.path).objects))
+    want = export(environment, sample.bucket.root, entry, tmp_path / "d.h5")
+    with faultproxy.Proxy(gateway["endpoint"], faults) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        assert export(env, f"s3://{sample_bucket}", entry, tmp_path / "s.h5") == want
+        assert any(r[2] for r in proxy.requests)
+
+
+def test_connections_are_kept(environment, gateway, sample_bucket):
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        hsimage(env, "-o", "connections=4", "ls", f"s3://{sample_bucket}")
+        assert len(proxy.requests) > 0
+        assert proxy.connections <= 4
+
+
+def test_server_that_is_gone(environment):
+    started = time.monotonic()
+    env = dict(environment, AWS_ENDPOINT_URL="http://127.0.0.1:1")
+    assert "connection failed" in hsimage(env, "ls", "s3://sample", code=1)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("change, bucket, words", [
+    ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "sample", "SignatureDoesNotMatch"),
+    ({"AWS_ACCESS_KEY_ID": "nobody"}, "sample", "InvalidAccessKeyId"),
+    ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "sample", "no AWS credentials"),
+    ({}, "no-such-bucket", "there is no bucket 'no-such-bucket'"),
+    ({}, "..", "cannot be a bucket"),
+    ({"AWS_ENDPOINT_URL": "gopher://x"}, "sample", "no http or https URL"),
+    ({"AWS_REGION": "a b"}, "sample", "cannot be a region"),
+    ({"AWS_PROFILE": "absent", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "sample",
+     "there is no profile 'absent'"),
+])
+def test_what_is_told(environment, sample_bucket, change, bucket, words):
+    """One clear line, at once, and never a secret in it."""
+    env = {**environment, **change}
+    started = time.monotonic()
+    said = hsimage(env, "ls", f"s3://{bucket}", code=1)
+    assert words in said and said.count("\n") == 1
+    assert env["AWS_SECRET_ACCESS_KEY"] == "" or env["AWS_SECRET_ACCESS_KEY"] not in said
+    assert time.monotonic() - started < 5
+
+
+def test_public_bucket(environment, sample_bucket):
+    env = dict(environment, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+    said = hsimage(env, "-o", "no_sign_request", "ls", f"s3://{sample_bucket}", code=1)
+    assert "AccessDenied" in said
+
+
+def test_profile_and_its_warning(environment, gateway, sample_bucket, tmp_path):
+    """Keys from a shared file that others can read: they are used, and the user is warned."""
+    (tmp_path / ".aws").mkdir()
+    credentials = tmp_path / ".aws" / "credentials"
+    credentials.write_text(f"[lab]\naws_access_key_id = {gateway['access_key']}\n"
+                           f"aws_secret_access_key = {gateway['secret_key']}\n")
+    credentials.chmod(0o644)
+    done = subprocess.run([mounts.HSIMAGE, "-o", "profile=lab", "ls", f"s3://{sample_bucket}"],
+                          env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"credentials can be read by others \(mode 644\)", done.stderr)
+    assert done.stderr.count("can be read by others") == 1
+    credentials.chmod(0o600)
+    done = subprocess.run([mounts.HSIMAGE, "-o", "profile=lab", "ls", f"s3://{sample_bucket}"],
+                          env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_prefix(environment, client, sample):
+    client.make_bucket("nested")
+    client.upload("nested", sample.bucket.root, "a/b c/")
+    env = environment
+    whole = hsimage(env, "-b", str(sample.bucket.root), "ls")
+    assert hsimage(env, "-b", "s3://nested/a/b c/", "ls") == whole
