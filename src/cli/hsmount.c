@@ -18,22 +18,21 @@
 
 static const char program[] = "hsmount";
 
-static const char help[] =
-	"usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
-	"Shows a bucket of HDF5 domains as a tree of HDF5 files, read-only.\n"
-	"\n"
-	"BUCKET is a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX].\n"
-	"Unmount with: fusermount3 -u MOUNTPOINT\n"
-	"\n"
-	"  -f                    stay in the foreground, log to standard error\n"
-	"  -d                    log every request, too (implies -f)\n"
-	"  -s                    serve one request at a time\n"
-	"  -o OPTION[,OPTION…]   see below\n"
-	"      --log-level LEVEL the same as -o log_level=LEVEL\n"
-	"  -h, --help            this text\n"
-	"  -V, --version         the version\n"
-	"\n"
-	"Options, with their defaults:\n";
+static const char help[] = "usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
+			   "Shows a bucket of HDF5 domains as a tree of HDF5 files, read-only.\n"
+			   "\n"
+			   "BUCKET is a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX].\n"
+			   "Unmount with: fusermount3 -u MOUNTPOINT\n"
+			   "\n"
+			   "  -f                    stay in the foreground, log to standard error\n"
+			   "  -d                    log every request, too (implies -f)\n"
+			   "  -s                    serve one request at a time\n"
+			   "  -o OPTION[,OPTION…]   see below\n"
+			   "      --log-level LEVEL the same as -o log_level=LEVEL\n"
+			   "  -h, --help            this text\n"
+			   "  -V, --version         the version\n"
+			   "\n"
+			   "Options, with their defaults:\n";
 
 static const char help_mount[] =
 	"  uid=N, gid=N          owner of all files (who mounts)\n"
