@@ -181,6 +181,10 @@ static int check(struct s3_get *g, struct err *err)
 	int rc = s3_call_judge(&g->call, NULL, err);
 	if (rc)
 		return rc;
+	/* Also where a range was asked for and what came was cut to it: an object has an ETag. */
+	if (g->call.http.status == 200 && g->call.answer.is_xml && !g->call.answer.has_etag)
+		return err_set(err, -EAGAIN, "%s %s: an XML document that is no object",
+			       g->call.method, str_text(&g->key));
 	rc = expect(g, &size, &body, err);
 	if (rc)
 		return rc;

@@ -262,6 +262,13 @@ static int say(const struct s3_call *call, const struct s3_error *why, int rc, s
 		       id[0] ? ")" : "");
 }
 
+/* More XML than there is room for, where an object would have an ETag: an error all the same. */
+static bool long_disguise(const struct s3_call *call)
+{
+	return call->http.end == HTTP_TOO_LONG && call->http.status == 200 && call->answer.is_xml &&
+	       !call->answer.has_etag;
+}
+
 int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 {
 	struct s3_error own;
@@ -270,6 +277,9 @@ int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 		why = &own;
 	memset(why, 0, sizeof(*why));
 	int rc = judge_end(call, err);
+	if (rc && long_disguise(call))
+		return err_set(err, -EAGAIN, "%s %s: a long XML document without an ETag",
+			       call->method, call->what);
 	if (rc)
 		return rc;
 	if (call->http.status >= 300)
