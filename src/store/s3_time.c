@@ -10,6 +10,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Callers count nanoseconds in 63 bits, which end in 2262. */
+enum { YEAR_MAX = 2261 };
+
 static int64_t seconds(int year, int month, int day, int hour, int minute, int second)
 {
 	struct tm tm = {.tm_year = year - 1900,
@@ -18,9 +21,9 @@ static int64_t seconds(int year, int month, int day, int hour, int minute, int s
 			.tm_hour = hour,
 			.tm_min = minute,
 			.tm_sec = second};
-	const bool sane = year >= 1970 && year <= 9999 && month >= 1 && month <= 12 && day >= 1 &&
-			  day <= 31 && hour >= 0 && hour <= 23 && minute >= 0 && minute <= 59 &&
-			  second >= 0 && second <= 60;
+	const bool sane = year >= 1970 && year <= YEAR_MAX && month >= 1 && month <= 12 &&
+			  day >= 1 && day <= 31 && hour >= 0 && hour <= 23 && minute >= 0 &&
+			  minute <= 59 && second >= 0 && second <= 60;
 	return sane ? (int64_t)timegm(&tm) : 0;
 }
 

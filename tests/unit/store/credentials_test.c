@@ -341,10 +341,10 @@ static void test_renewal(void **state)
 		const char *key;
 		unsigned int fetches;
 	} steps[] = {
-		{end - 301, NULL, 0, "CA", 1},	    {end - 300, NULL, 0, "CA", 2},
+		{end - 301, NULL, 0, "CA", 1},	       {end - 300, NULL, 0, "CA", 2},
 		{end - 280, NULL, 0, "CA", 2}, /* not again so soon */
-		{end - 100, NULL, 0, "CA", 3},	    {end, NULL, -EIO, NULL, 4},
-		{end + 1, second, 0, "CA2", 5},	    {end + 100, NULL, 0, "CA2", 5},
+		{end - 100, NULL, 0, "CA", 3},	       {end, NULL, -EIO, NULL, 4},
+		{end + 1, second, 0, "CA2", 5},	       {end + 100, NULL, 0, "CA2", 5},
 		{end + 3600, first, -EACCES, NULL, 6}, /* the service is stuck */
 	};
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
