@@ -98,8 +98,8 @@ def test_a_random_element_costs_one_get(ten_million, mount):
 
 
 def test_a_damaged_chunk_is_got_once_in_a_second(tmp_path, mount):
-    """A read of many pages that fails is tried again by the kernel for each page: 256 times for a
-    chunk of 1 MiB. Neither the store nor the log hears of that."""
+    """Who reads on after an error makes the kernel ask for each damaged page: 256 times in a chunk
+    of 1 MiB. Neither the store nor the log hears of that."""
     chunks, size, bad = 6, 1 << 20, 3
     bodies = [np.full(size // 4, i + 1, dtype="<i4").tobytes() for i in range(chunks)]
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
@@ -118,7 +118,7 @@ def test_a_damaged_chunk_is_got_once_in_a_second(tmp_path, mount):
     fd = os.open(path, os.O_RDONLY)
     try:
         opening, _ = spent(m, lambda: open_close(path))
-        cost, out = spent(m, lambda: run("dd", f"if={path}", "of=/dev/null", "bs=1M",
+        cost, out = spent(m, lambda: run("dd", f"if={path}", "of=/dev/null", "bs=4k",
                                          "conv=noerror"))
         assert "Input/output error" in out.stderr
         assert cost["cache_loads"] <= chunks + 1
