@@ -240,24 +240,36 @@ static void errno_is_kept(void **state)
 	log_free(log);
 }
 
+enum { WORKERS = 8, LINES = 10 };
+
+struct worker {
+	struct log *log;
+	int number;
+};
+
+/* No line twice: a repeated one would be held back. */
 static void log_some(void *arg)
 {
-	for (int i = 0; i < 10; i++)
-		log_error(arg, "%d from a worker", i);
+	const struct worker *w = arg;
+	for (int i = 0; i < LINES; i++)
+		log_error(w->log, "line %d from worker %d", i, w->number);
 }
 
 static void threads_share_it(void **state)
 {
 	struct log *log = log_new("x", LOG_LEVEL_ERROR, false);
 	struct pool *pool = pool_new(4);
+	struct worker workers[WORKERS];
 	struct capture c;
 
 	begin(&c);
-	for (int i = 0; i < 8; i++)
-		assert_int_equal(pool_submit(pool, log_some, log), 0);
+	for (int i = 0; i < WORKERS; i++) {
+		workers[i] = (struct worker){.log = log, .number = i};
+		assert_int_equal(pool_submit(pool, log_some, &workers[i]), 0);
+	}
 	pool_free(pool);
 	end(&c);
-	assert_int_equal(count_lines(c.text), 80);
+	assert_int_equal(count_lines(c.text), WORKERS * LINES);
 	for (const char *p = c.text; *p; p = strchr(p, '\n') + 1)
 		assert_memory_equal(p, "x: error: ", 10);
 	log_free(log);
