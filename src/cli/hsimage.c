@@ -110,8 +110,9 @@ static int run(struct command *c, int argc, char **argv)
 			log_free(c->log);
 			return status;
 		}
-	fprintf(stderr, "%s: %s: ", program, argv[0]);
-	return command_usage("no such command");
+	char why[128];
+	snprintf(why, sizeof(why), "%s: no such command", argv[0]);
+	return command_usage(why);
 }
 
 /* -1: go on; else an exit status. */

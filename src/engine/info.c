@@ -169,7 +169,7 @@ static int say_verified(struct report *r, const struct snapshot *s, struct err *
 		return rc;
 	rc = say(r, "verified: %" PRIu64 " bytes read, %" PRIu64 " failures", v.bytes, v.failures);
 	if (!rc && v.failures)
-		rc = err_set(err, -EIO, "%" PRIu64 " parts of the image cannot be read",
+		rc = err_set(err, -EIO, "parts of the image that cannot be read: %" PRIu64,
 			     v.failures);
 	return rc;
 }

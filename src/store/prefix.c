@@ -7,13 +7,13 @@
 
 #include "job.h"
 #include "page.h"
+#include "wrapper.h"
 
 #include <errno.h>
 #include <string.h>
 
 struct prefix_store {
-	struct store base;
-	struct store *inner;
+	struct wrapper wrapper;
 	size_t n;      /* of prefix */
 	char prefix[]; /* with a slash at its end */
 };
@@ -45,7 +45,7 @@ static void get(struct store *s, const struct store_get *req)
 	struct store_get longer = *req;
 	longer.key = extend(prefix_of(s), req->key, &key);
 	if (longer.key)
-		store_get_async(prefix_of(s)->inner, &longer);
+		store_get_async(inner_of(s), &longer);
 	else
 		job_fail(req, -EINVAL, "'%.64s' cannot be a key", req->key);
 }
@@ -77,7 +77,7 @@ static int list(struct store *s, const struct store_list *req, struct store_page
 		longer.start_after = extend(p, req->start_after, &after);
 	if (!longer.prefix || (req->start_after && !longer.start_after))
 		return err_set(err, -EINVAL, "'%.64s' cannot be listed", req->prefix);
-	int rc = store_list_page(p->inner, &longer, &whole, err);
+	int rc = store_list_page(inner_of(s), &longer, &whole, err);
 	if (rc == 0 && shorten(p, &whole, page))
 		rc = err_set(err, -ENOMEM, "listing: no memory");
 	return rc;
@@ -89,7 +89,7 @@ static int put(struct store *s, const char *key, const void *body, size_t n,
 	struct inner_key longer;
 	if (!extend(prefix_of(s), key, &longer))
 		return err_set(err, -EINVAL, "'%.64s' cannot be a key", key);
-	return store_put(prefix_of(s)->inner, longer.text, body, n, cond, meta, err);
+	return store_put(inner_of(s), longer.text, body, n, cond, meta, err);
 }
 
 static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
@@ -97,18 +97,7 @@ static int del(struct store *s, const char *key, const struct store_cond *cond, 
 	struct inner_key longer;
 	if (!extend(prefix_of(s), key, &longer))
 		return err_set(err, -EINVAL, "'%.64s' cannot be a key", key);
-	return store_delete(prefix_of(s)->inner, longer.text, cond, err);
-}
-
-static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-	return store_space(prefix_of(s)->inner, free_bytes, total_bytes);
-}
-
-static void free_store(struct store *s)
-{
-	store_free(prefix_of(s)->inner);
-	free(s);
+	return store_delete(inner_of(s), longer.text, cond, err);
 }
 
 static const struct store_ops prefix_ops = {
@@ -117,8 +106,8 @@ static const struct store_ops prefix_ops = {
 	.list = list,
 	.put = put,
 	.del = del,
-	.space = space,
-	.free = free_store,
+	.space = wrapper_space,
+	.free = wrapper_free,
 };
 
 struct store *store_prefix_new(struct store *inner, const char *prefix, struct err *err)
@@ -139,8 +128,6 @@ struct store *store_prefix_new(struct store *inner, const char *prefix, struct e
 	}
 	p->prefix[n] = '/';
 	p->n = n + 1;
-	p->base.ops = &prefix_ops;
-	p->base.env = inner->env;
-	p->inner = inner;
-	return &p->base;
+	wrapper_init(&p->wrapper, &prefix_ops, inner);
+	return &p->wrapper.base;
 }

@@ -17,6 +17,7 @@
 
 #include "job.h"
 #include "str.h"
+#include "wrapper.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -32,8 +33,7 @@ struct attempts {
 };
 
 struct retry_store {
-	struct store base;
-	struct store *inner;
+	struct wrapper wrapper;
 	struct store_retry_options opt;
 
 	pthread_mutex_t lock;
@@ -62,7 +62,7 @@ static struct retry_store *retry_of(struct store *s)
 
 static uint64_t now_ns(const struct retry_store *r)
 {
-	return r->base.env->now(r->base.env);
+	return r->wrapper.base.env->now(r->wrapper.base.env);
 }
 
 /* ---- the policy ---- */
@@ -72,7 +72,7 @@ static uint64_t jittered(const struct retry_store *r, unsigned int n)
 	uint64_t pause = r->opt.cap_ms * ms, random = 0;
 	if (n <= 20)
 		pause = min_u64(pause, (r->opt.base_ms * ms) << (n - 1));
-	r->base.env->random(r->base.env, &random, sizeof(random));
+	r->wrapper.base.env->random(r->wrapper.base.env, &random, sizeof(random));
 	return pause / 2 + random % (pause / 2 + 1);
 }
 
@@ -101,7 +101,7 @@ static int give_up(const struct retry_store *r, const struct attempts *a, struct
 static void tell(const struct retry_store *r, const struct attempts *a, uint64_t pause_ns,
 		 const struct err *err)
 {
-	log_info(r->base.env->log, "attempt %u, again in %u ms: %s", a->n,
+	log_info(r->wrapper.base.env->log, "attempt %u, again in %u ms: %s", a->n,
 		 (unsigned int)(pause_ns / ms), err ? err->msg : "");
 }
 
@@ -140,12 +140,12 @@ static void *run(void *arg)
 		struct waiting *w = due_locked(r);
 		if (w) {
 			pthread_mutex_unlock(&r->lock);
-			store_get_async(r->inner, &w->req);
+			store_get_async(r->wrapper.inner, &w->req);
 			pthread_mutex_lock(&r->lock);
 		} else if (r->list) {
 			const uint64_t slice = min_u64(r->list->left_ns, slice_ns);
 			pthread_mutex_unlock(&r->lock);
-			r->base.env->sleep(r->base.env, slice);
+			r->wrapper.base.env->sleep(r->wrapper.base.env, slice);
 			pthread_mutex_lock(&r->lock);
 			count_down_locked(r, slice);
 		} else if (r->stopping) {
@@ -239,7 +239,7 @@ static void get(struct store *s, const struct store_get *req)
 	w->attempts.started_ns = now_ns(r);
 	w->req.done = passed;
 	w->req.arg = w;
-	store_get_async(r->inner, &w->req);
+	store_get_async(r->wrapper.inner, &w->req);
 }
 
 /* ---- the others ---- */
@@ -255,7 +255,7 @@ static bool once_more(struct retry_store *r, struct attempts *a, int *rc, struct
 		return false;
 	}
 	tell(r, a, pause_ns, err);
-	r->base.env->sleep(r->base.env, pause_ns);
+	r->wrapper.base.env->sleep(r->wrapper.base.env, pause_ns);
 	return true;
 }
 
@@ -266,7 +266,7 @@ static int list(struct store *s, const struct store_list *req, struct store_page
 	struct attempts a = {.started_ns = now_ns(r)};
 	int rc;
 	do
-		rc = store_list_page(r->inner, req, page, err);
+		rc = store_list_page(r->wrapper.inner, req, page, err);
 	while (once_more(r, &a, &rc, err));
 	return rc;
 }
@@ -279,7 +279,7 @@ static int put(struct store *s, const char *key, const void *body, size_t n,
 	struct store_cond mine = *cond;
 	int rc;
 	do {
-		rc = store_put(r->inner, key, body, n, &mine, meta, err);
+		rc = store_put(r->wrapper.inner, key, body, n, &mine, meta, err);
 		mine.again = true;
 	} while (once_more(r, &a, &rc, err));
 	return rc;
@@ -291,14 +291,9 @@ static int del(struct store *s, const char *key, const struct store_cond *cond, 
 	struct attempts a = {.started_ns = now_ns(r)};
 	int rc;
 	do
-		rc = store_delete(r->inner, key, cond, err);
+		rc = store_delete(r->wrapper.inner, key, cond, err);
 	while (once_more(r, &a, &rc, err));
 	return rc;
-}
-
-static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-	return store_space(retry_of(s)->inner, free_bytes, total_bytes);
 }
 
 static void free_store(struct store *s)
@@ -313,8 +308,7 @@ static void free_store(struct store *s)
 		pthread_join(r->thread, NULL);
 	pthread_cond_destroy(&r->wake);
 	pthread_mutex_destroy(&r->lock);
-	store_free(r->inner);
-	free(r);
+	wrapper_free(s);
 }
 
 static const struct store_ops retry_ops = {
@@ -323,7 +317,7 @@ static const struct store_ops retry_ops = {
 	.list = list,
 	.put = put,
 	.del = del,
-	.space = space,
+	.space = wrapper_space,
 	.free = free_store,
 };
 
@@ -337,11 +331,9 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
 		err_set(err, -ENOMEM, "retrying store: no memory");
 		return NULL;
 	}
-	r->base.ops = &retry_ops;
-	r->base.env = inner->env;
-	r->inner = inner;
+	wrapper_init(&r->wrapper, &retry_ops, inner);
 	r->opt = opt ? *opt : usual;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
-	return &r->base;
+	return &r->wrapper.base;
 }
