@@ -55,7 +55,7 @@ static int copy_range(struct engine_file *f, struct target *t, uint64_t offset, 
 {
 	while (offset < end) {
 		size_t n = (size_t)(end - offset < PIECE ? end - offset : PIECE);
-		ssize_t done = engine_pread(f, buf, n, offset, err);
+		ssize_t done = engine_pread(f, buf, n, offset, NULL, err);
 		if (done <= 0)
 			return done < 0 ? (int)done
 					: err_set(err, -EIO, "the file ends at %" PRIu64, offset);

@@ -34,7 +34,7 @@ static const char help[] =
 	"\n"
 	"  -b, --bucket BUCKET   a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX]\n"
 	"  -o OPTION[,OPTION…]   see below\n"
-	"      --log-level LEVEL the same as -o log_level=LEVEL\n"
+	"      --NAME[=VALUE]    the same as -o NAME[=VALUE], with - for _\n"
 	"  -h, --help            this text\n"
 	"  -V, --version         the version\n"
 	"\n"
@@ -127,9 +127,6 @@ static int parse_one(struct command *c, int opt)
 	case 'o':
 		rc = options_add(&c->options, optarg, &err);
 		break;
-	case 'l':
-		rc = options_log_level(&c->options, optarg, &err);
-		break;
 	case 'h':
 		printf("%s%s%s", help, options_help, help_exit);
 		return EXIT_OK;
@@ -137,24 +134,28 @@ static int parse_one(struct command *c, int opt)
 		printf("%s %s\n", program, HSMOUNT_VERSION);
 		return EXIT_OK;
 	default:
-		return command_usage("the command line is not understood");
+		if (opt < OPTIONS_LONG)
+			return command_usage("the command line is not understood");
+		rc = options_add_long(&c->options, opt, optarg, &err);
 	}
 	return rc ? command_usage(err.msg) : -1;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
+	static const struct option own[] = {
 		{"bucket", required_argument, NULL, 'b'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
-		{"log-level", required_argument, NULL, 'l'},
 		{NULL, 0, NULL, 0},
 	};
 	struct command c = {0};
 	int status = -1, opt;
 	allocator_setup();
 	options_init(&c.options, false);
+	const struct option *longs = options_longs(&c.options, own);
+	if (!longs)
+		status = command_usage("no memory");
 	/* "+": what follows the command is the command's. */
 	while (status < 0 && (opt = getopt_long(argc, argv, "+b:o:hV", longs, NULL)) != -1)
 		status = parse_one(&c, opt);

@@ -28,7 +28,7 @@ static const char help[] = "usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
 			   "  -d                    log every request, too (implies -f)\n"
 			   "  -s                    serve one request at a time\n"
 			   "  -o OPTION[,OPTION…]   see below\n"
-			   "      --log-level LEVEL the same as -o log_level=LEVEL\n"
+			   "      --NAME[=VALUE]    the same as -o NAME[=VALUE], with - for _\n"
 			   "  -h, --help            this text\n"
 			   "  -V, --version         the version\n"
 			   "\n"
@@ -71,8 +71,6 @@ static int parse_one(struct settings *s, int c, struct err *err)
 		return 0;
 	case 'o':
 		return options_add(&s->options, optarg, err);
-	case 'l':
-		return options_log_level(&s->options, optarg, err);
 	case 'h':
 		printf("%s%s%s", help, options_help, help_mount);
 		s->shown = true;
@@ -82,19 +80,23 @@ static int parse_one(struct settings *s, int c, struct err *err)
 		s->shown = true;
 		return 0;
 	default:
-		return err_set(err, -EINVAL, "the command line is not understood");
+		return c >= OPTIONS_LONG
+			       ? options_add_long(&s->options, c, optarg, err)
+			       : err_set(err, -EINVAL, "the command line is not understood");
 	}
 }
 
 static int parse(struct settings *s, int argc, char **argv, struct err *err)
 {
-	static const struct option longs[] = {
+	static const struct option own[] = {
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
-		{"log-level", required_argument, NULL, 'l'},
 		{NULL, 0, NULL, 0},
 	};
+	const struct option *longs = options_longs(&s->options, own);
 	int c;
+	if (!longs)
+		return err_set(err, -ENOMEM, "no memory");
 	while ((c = getopt_long(argc, argv, "fdso:hV", longs, NULL)) != -1) {
 		int rc = parse_one(s, c, err);
 		if (rc || s->shown)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options after -o: one table for both programs. Values are checked here, so that a wrong one is
- * told before anything is opened. No state; main thread only.
+ * Options after -o, each also understood as --name: one table for both programs. Values are checked
+ * here, so that a wrong one is told before anything is opened. No state; main thread only.
  */
 #include "options.h"
 
@@ -47,6 +47,10 @@ void options_release(struct options *o)
 	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++)
 		free(o->s3[i]);
 	bytes_release(&o->mount);
+	for (size_t i = 0; o->longs && o->longs[i].name; i++)
+		if (o->longs[i].val >= OPTIONS_LONG)
+			free((char *)(uintptr_t)o->longs[i].name);
+	free(o->longs);
 }
 
 int complain(const char *program, const struct err *err)
@@ -312,6 +316,48 @@ static const struct option_def {
 	{"_netdev", false, true, ignore},
 };
 
+enum { NDEFS = sizeof(defs) / sizeof(defs[0]) };
+
+/* "metadata_ttl" -> "metadata-ttl" */
+static char *dashed(const char *name)
+{
+	char *out = strdup(name);
+	for (char *c = out; c && *c; c++)
+		if (*c == '_')
+			*c = '-';
+	return out;
+}
+
+const struct option *options_longs(struct options *o, const struct option *own)
+{
+	size_t n = 0;
+	while (own[n].name)
+		n++;
+	o->longs = calloc(n + NDEFS + 1, sizeof(*o->longs));
+	if (!o->longs)
+		return NULL;
+	memcpy(o->longs, own, n * sizeof(*own));
+	for (size_t i = 0; i < NDEFS; i++) {
+		const struct option_def *d = &defs[i];
+		if (d->set == ignore || (d->only_mount && !o->mounting))
+			continue;
+		o->longs[n] = (struct option){
+			.name = dashed(d->name),
+			.has_arg = d->has_value ? required_argument : no_argument,
+			.val = OPTIONS_LONG + (int)i,
+		};
+		if (!o->longs[n++].name)
+			return NULL;
+	}
+	return o->longs;
+}
+
+int options_add_long(struct options *o, int c, const char *value, struct err *err)
+{
+	const struct option_def *d = &defs[c - OPTIONS_LONG];
+	return d->set(o, d->name, value, err);
+}
+
 /* word: "name" or "name=value"; is taken apart. */
 static int add_one(struct options *o, char *word, struct err *err)
 {
@@ -320,7 +366,7 @@ static int add_one(struct options *o, char *word, struct err *err)
 		*value++ = '\0';
 	if (o->mounting && strncmp(word, "x-", 2) == 0)
 		return 0; /* systemd's and other readers' of fstab */
-	for (size_t i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
+	for (size_t i = 0; i < NDEFS; i++) {
 		const struct option_def *d = &defs[i];
 		if (strcmp(d->name, word) != 0)
 			continue;

@@ -3,6 +3,7 @@
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -28,14 +29,22 @@ struct options {
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
-	struct bytes mount; /* options for the kernel and fusermount3, comma-separated */
+	struct bytes mount;   /* options for the kernel and fusermount3, comma-separated */
+	struct option *longs; /* options_longs() */
 };
+
+enum { OPTIONS_LONG = 1000 /* what getopt_long() gives for the first of the table */ };
 
 void options_init(struct options *o, bool mounting);
 void options_release(struct options *o);
 /* One argument of -o: comma-separated, "\" takes the next character as it is. -EINVAL with the
  * reason. */
 int options_add(struct options *o, const char *list, struct err *err);
+/* For getopt_long(): own, which ends with a name of NULL, and behind it every option of -o that the
+ * program has, as --name with "-" for "_". NULL without memory; o's until options_release(). */
+const struct option *options_longs(struct options *o, const struct option *own);
+/* One of these, by what getopt_long() gave. */
+int options_add_long(struct options *o, int c, const char *value, struct err *err);
 int options_log_level(struct options *o, const char *word, struct err *err);
 
 /* "hsimage: what: why" on stderr; returns EXIT_FAILED. */

@@ -54,6 +54,19 @@ def test_hsimage_refuses_wrong_usage(arguments, tmp_path):
     assert out.returncode > 0 and out.stderr.strip() and not out.stdout
 
 
+def test_long_options(bucket, directory):
+    """Every option of -o is also an option of its own."""
+    out = run(HSMOUNT, "--metadata-ttl=0", "--no-sign-request", "--cache-size", "1M", bucket,
+              directory)
+    assert out.returncode == 0, out.stderr
+    out = run(HSIMAGE, "--cache-size=lots", "ls", bucket)
+    assert out.returncode == 2 and "cache_size=lots" in out.stderr
+    out = run(HSIMAGE, "--ca-bundle", "/no/such/file", "--no-sign-request",
+              "--endpoint=https://127.0.0.1:1", "--region=us-east-1", "ls", "s3://bucket")
+    assert out.returncode == 1 and "/no/such/file" in out.stderr
+    assert run(HSIMAGE, "--umask=0", "ls", bucket).returncode == 2, "only hsmount has it"
+
+
 def test_a_bucket_that_is_not_there(directory, tmp_path):
     for name in ("no-such-bucket", "file:///no/such/bucket"):
         out = run(HSMOUNT, name, directory, cwd=tmp_path)
