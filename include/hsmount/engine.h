@@ -20,6 +20,7 @@
 #include <base/err.h>
 #include <base/log.h>
 
+struct cancel; /* base/cancel.h */
 struct engine;
 struct engine_file;
 
@@ -92,8 +93,9 @@ void engine_file_close(struct engine_file *f);
 void engine_file_stat(struct engine_file *f, struct engine_stat *st);
 /* The kernel may keep its pages of this version over opens (the version covers all data). */
 bool engine_file_cacheable(struct engine_file *f);
-/* As pread(2). */
-ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset, struct err *err);
+/* As pread(2). cancel: NULL, or who may call it off: -EINTR then. */
+ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset,
+		     struct cancel *cancel, struct err *err);
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);
 
 /* Extended attributes (user.hsds.*): value into buf; returns its length, also when size is 0;

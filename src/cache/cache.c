@@ -252,21 +252,48 @@ static struct entry *take_locked(struct cache_owner *o, const struct dataset_fac
 	return e;
 }
 
-static int wait_for(struct cache *c, struct cache_fill *f, struct err *err)
+/* A reader waits for a load, with the reference that it has to the fill. */
+struct wait {
+	struct cache *cache;
+	struct cache_fill *fill;
+};
+
+static void wake(void *arg)
 {
+	const struct wait *w = arg;
+	pthread_mutex_lock(&w->cache->lock);
+	pthread_cond_broadcast(&w->fill->done);
+	pthread_mutex_unlock(&w->cache->lock);
+}
+
+/* e: the reader's hold on it ends when the load has failed or cancel said so. */
+static int wait_for(struct cache *c, struct entry *e, struct cache_fill *f, struct cancel *cancel,
+		    struct err *err)
+{
+	struct wait w = {.cache = c, .fill = f};
+	int code;
+	cancel_begin(cancel, wake, &w);
 	pthread_mutex_lock(&c->lock);
-	while (!f->complete)
+	while (!f->complete && !cancel_is_fired(cancel))
 		pthread_cond_wait(&f->done, &c->lock);
-	int code = f->err.code;
-	if (code && err)
-		err_copy(err, &f->err);
+	if (f->complete) {
+		code = f->err.code;
+		if (code && err)
+			err_copy(err, &f->err);
+	} else {
+		code = err_set(err, -EINTR, "nobody waits for it any more");
+		entry_leave_locked(e);
+	}
+	pthread_mutex_unlock(&c->lock);
+	cancel_end(cancel);
+	pthread_mutex_lock(&c->lock);
 	fill_unref_locked(f);
 	pthread_mutex_unlock(&c->lock);
 	return code;
 }
 
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t chunk,
-	      const struct cache_chunk **out, struct err *err)
+	      struct cancel *cancel, const struct cache_chunk **out, struct err *err)
 {
 	struct cache *c = o->cache;
 	const struct dataset_facts facts = ask(o, dataset);
@@ -284,7 +311,7 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 		return err_errno(err, -ENOMEM, "chunk cache");
 
 	todo_do(&todo, o);
-	int rc = fill ? wait_for(c, fill, err) : 0;
+	int rc = fill ? wait_for(c, e, fill, cancel, err) : 0;
 	if (rc == 0)
 		*out = &e->chunk;
 	return rc;

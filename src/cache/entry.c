@@ -85,6 +85,12 @@ void entry_unhold_locked(struct cache *c, struct entry *e)
 	c->held -= e->charge;
 }
 
+void entry_leave_locked(struct entry *e)
+{
+	assert(e->holds > 0 && e->fill && !e->fill->complete);
+	e->holds--;
+}
+
 /* The load of e is over, one way or the other. */
 static void end_load_locked(struct cache *c, struct entry *e)
 {

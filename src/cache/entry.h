@@ -100,6 +100,8 @@ struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t
 			       uint64_t cost);
 void entry_hold_locked(struct cache *c, struct entry *e);
 void entry_unhold_locked(struct cache *c, struct entry *e);
+/* A reader gives up on a load that is under way. */
+void entry_leave_locked(struct entry *e);
 /* The load is over and has brought the chunk (whose contents move). */
 void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk);
 /* The load is over and has failed at time now, as the fill's err says. The entry keeps the fill's

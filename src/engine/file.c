@@ -127,14 +127,16 @@ static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t o
 	return done < 0 ? err_wrap(err, (int)done, "object %s", f->path) : done;
 }
 
-ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset, struct err *err)
+ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset,
+		     struct cancel *cancel, struct err *err)
 {
 	if (n > SSIZE_MAX || offset > INT64_MAX)
 		return err_set(err, -EINVAL, "a range that no file has");
 	if (n == 0)
 		return 0;
-	ssize_t got = f->snapshot ? image_read(f->snapshot->image, f->stream, buf, n, offset, err)
-				  : read_plain(f, buf, n, offset, err);
+	ssize_t got =
+		f->snapshot ? image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err)
+			    : read_plain(f, buf, n, offset, err);
 
 	atomic_fetch_add_explicit(&f->e->reads, 1, memory_order_relaxed);
 	if (got > 0)

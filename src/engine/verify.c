@@ -26,8 +26,8 @@ static bool same_failure(struct verify *v, uint64_t offset, const struct err *wh
 {
 	struct err err = ERR_INIT;
 	uint8_t byte;
-	return image_read(v->img, NULL, &byte, 1, offset, &err) < 0 && err.code == why->code &&
-	       strcmp(err.msg, why->msg) == 0;
+	return image_read(v->img, NULL, &byte, 1, offset, NULL, &err) < 0 &&
+	       err.code == why->code && strcmp(err.msg, why->msg) == 0;
 }
 
 /* First offset behind `at` and up to `end` that does not fail for the same reason. */
@@ -59,7 +59,7 @@ static int verify_range(struct verify *v, uint64_t offset, uint64_t end,
 	while (offset < end) {
 		struct err why = ERR_INIT;
 		size_t n = (size_t)min_u64(PIECE, end - offset);
-		ssize_t done = image_read(v->img, v->stream, v->buf, n, offset, &why);
+		ssize_t done = image_read(v->img, v->stream, v->buf, n, offset, NULL, &why);
 		if (done > 0) {
 			v->result.bytes += (uint64_t)done;
 			offset += (uint64_t)done;

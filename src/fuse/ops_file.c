@@ -128,7 +128,7 @@ static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64
 {
 	size_t done = 0;
 	while (done < size) {
-		ssize_t n = engine_pread(file, buf + done, size - done, off + done, err);
+		ssize_t n = engine_pread(file, buf + done, size - done, off + done, NULL, err);
 		if (n < 0)
 			return n;
 		if (n == 0)

@@ -40,7 +40,13 @@ uint32_t extent_find(const struct image *img, uint64_t offset)
 	return low;
 }
 
-static int get_slot(struct image *img, struct image_stream *s, uint32_t dataset, uint64_t slot,
+/* Who reads: the open file, and who may call the read off. Both may be NULL. */
+struct reader {
+	struct image_stream *stream;
+	struct cancel *cancel;
+};
+
+static int get_slot(struct image *img, const struct reader *r, uint32_t dataset, uint64_t slot,
 		    const struct cache_chunk **chunk, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[dataset];
@@ -48,7 +54,8 @@ static int get_slot(struct image *img, struct image_stream *s, uint32_t dataset,
 	if (d->unknown)
 		return err_set(err, -EIO, "object %s: its chunks are not known",
 			       model_object(img->model, d->number)->o.id);
-	return cache_get(img->owner, s ? s->cache : NULL, dataset, slot, chunk, err);
+	return cache_get(img->owner, r->stream ? r->stream->cache : NULL, dataset, slot, r->cancel,
+			 chunk, err);
 }
 
 /* Copies bytes [at, at + n) of `from`; what lies behind its end is zero. */
@@ -62,7 +69,7 @@ static void copy_padded(uint8_t *buf, const struct bytes *from, uint64_t at, siz
 }
 
 /* One piece inside one slot. Returns its length or a negative errno. */
-static ssize_t read_raw(struct image *img, struct image_stream *s, const struct extent *x,
+static ssize_t read_raw(struct image *img, const struct reader *r, const struct extent *x,
 			uint8_t *buf, size_t n, uint64_t offset, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
@@ -70,7 +77,7 @@ static ssize_t read_raw(struct image *img, struct image_stream *s, const struct 
 	const struct cache_chunk *chunk;
 
 	n = min_u64(n, min_u64(d->stride - in, x->end - offset));
-	int rc = get_slot(img, s, x->dataset, slot, &chunk, err);
+	int rc = get_slot(img, r, x->dataset, slot, &chunk, err);
 	if (rc)
 		return rc;
 	if (chunk->absent) {
@@ -101,7 +108,7 @@ static uint64_t find_window(const struct image_dataset *d, uint64_t at)
 	return low;
 }
 
-static ssize_t read_heap(struct image *img, struct image_stream *s, const struct extent *x,
+static ssize_t read_heap(struct image *img, const struct reader *r, const struct extent *x,
 			 uint8_t *buf, size_t n, uint64_t offset, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
@@ -109,7 +116,7 @@ static ssize_t read_heap(struct image *img, struct image_stream *s, const struct
 	const struct cache_chunk *chunk;
 
 	n = min_u64(n, dataset_window(d, slot + 1) - at);
-	int rc = get_slot(img, s, x->dataset, slot, &chunk, err);
+	int rc = get_slot(img, r, x->dataset, slot, &chunk, err);
 	if (rc)
 		return rc;
 	copy_padded(buf, &chunk->heap, at - dataset_window(d, slot), n);
@@ -148,7 +155,7 @@ static void advise(struct image *img, const struct extent *x, uint64_t offset, s
 		cache_advise(img->owner, x->dataset, first, last - first + 1);
 }
 
-static ssize_t read_piece(struct image *img, struct image_stream *s, uint8_t *buf, size_t n,
+static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *buf, size_t n,
 			  uint64_t offset, struct err *err)
 {
 	if (offset < img->meta_size) {
@@ -171,15 +178,16 @@ static ssize_t read_piece(struct image *img, struct image_stream *s, uint8_t *bu
 	case EXTENT_INDEX:
 		return read_index(img, x, buf, n, offset);
 	case EXTENT_RAW:
-		return read_raw(img, s, x, buf, n, offset, err);
+		return read_raw(img, r, x, buf, n, offset, err);
 	default:
-		return read_heap(img, s, x, buf, n, offset, err);
+		return read_heap(img, r, x, buf, n, offset, err);
 	}
 }
 
 ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
-		   struct err *err)
+		   struct cancel *cancel, struct err *err)
 {
+	const struct reader reader = {.stream = s, .cancel = cancel};
 	size_t done = 0;
 	uint64_t advised = 0; /* extent end up to which chunks were asked for */
 
@@ -197,7 +205,7 @@ ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t 
 				advised = img->extents[i].end;
 			}
 		}
-		ssize_t got = read_piece(img, s, (uint8_t *)buf + done, n - done, at, err);
+		ssize_t got = read_piece(img, &reader, (uint8_t *)buf + done, n - done, at, err);
 		if (got < 0)
 			return done > 0 ? (ssize_t)done : got;
 		done += (size_t)got;

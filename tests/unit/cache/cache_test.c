@@ -17,7 +17,7 @@ static const struct cache_chunk *get(struct fake_source *f, uint32_t dataset, ui
 {
 	const struct cache_chunk *c = NULL;
 	struct err err = ERR_INIT;
-	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, &c, &err), 0);
+	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, NULL, &c, &err), 0);
 	assert_int_equal(c->slot.len, f->size);
 	assert_int_equal(c->slot.data[0], fake_value(dataset, chunk));
 	assert_int_equal(c->slot.data[f->size - 1], fake_value(dataset, chunk));
@@ -118,7 +118,7 @@ static void absent_chunks_take_room_too(void **state)
 	fake_open(&f, 0, UINT64_C(1) << 40, 4);
 	for (uint64_t i = 0; i < 100; i++) {
 		const struct cache_chunk *c = NULL;
-		assert_int_equal(cache_get(f.owner, NULL, 0, i * i, &c, NULL), 0);
+		assert_int_equal(cache_get(f.owner, NULL, 0, i * i, NULL, &c, NULL), 0);
 		cache_put(f.owner, c);
 	}
 	struct cache_stats st = fake_stats(&f);
@@ -133,10 +133,10 @@ static void expect_failure(struct fake_source *f, uint32_t dataset, uint64_t chu
 	struct err err = ERR_INIT;
 	char want[64];
 	snprintf(want, sizeof(want), "chunk %u/%u is damaged", dataset, (unsigned int)chunk);
-	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, &c, &err), code);
+	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, NULL, &c, &err), code);
 	assert_int_equal(err.code, code);
 	assert_string_equal(err.msg, want);
-	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, &c, NULL), code);
+	assert_int_equal(cache_get(f->owner, NULL, dataset, chunk, NULL, &c, NULL), code);
 	assert_null(c);
 }
 
@@ -271,6 +271,35 @@ static void advice_leaves_a_failure_for_its_second(void **state)
 	fake_close(&f);
 }
 
+static void a_reader_may_give_up(void **state)
+{
+	struct fake_source f;
+	struct cancel cancel;
+	const struct cache_chunk *c;
+	fake_open(&f, SIZE, 100, 64);
+	cancel_init(&cancel);
+	cancel_fire(&cancel);
+	touch(&f, 0, 1);
+	/* What is there is given all the same. */
+	assert_int_equal(cache_get(f.owner, NULL, 0, 1, &cancel, &c, NULL), 0);
+	cache_put(f.owner, c);
+	f.deferred = true;
+	assert_int_equal(cache_get(f.owner, NULL, 0, 2, &cancel, &c, NULL), -EINTR);
+	assert_int_equal(cache_get(f.owner, NULL, 0, 2, &cancel, &c, NULL), -EINTR);
+	assert_int_equal(f.nloads, 2);
+	/* The load goes on, and others have it. */
+	fake_complete(&f, 1);
+	touch(&f, 0, 2);
+	assert_int_equal(f.nloads, 2);
+	/* Whether it fails or not. */
+	fake_fail(&f, 3, 1, -EIO);
+	assert_int_equal(cache_get(f.owner, NULL, 0, 3, &cancel, &c, NULL), -EINTR);
+	fake_complete(&f, 2);
+	expect_failure(&f, 0, 3, -EIO);
+	fake_close(&f);
+	cancel_release(&cancel);
+}
+
 static void owners_do_not_see_each_other(void **state)
 {
 	struct fake_source f, g;
@@ -333,6 +362,7 @@ int main(void)
 		cmocka_unit_test(the_oldest_of_many_failures_goes),
 		cmocka_unit_test(failures_push_no_chunk_out),
 		cmocka_unit_test(advice_leaves_a_failure_for_its_second),
+		cmocka_unit_test(a_reader_may_give_up),
 		cmocka_unit_test(owners_do_not_see_each_other),
 		cmocka_unit_test(freeing_an_owner_waits_for_its_loads),
 	};

@@ -14,7 +14,7 @@ static void read_chunk(struct fake_source *f, struct cache_stream *s, uint32_t d
 		       uint64_t chunk)
 {
 	const struct cache_chunk *c = NULL;
-	assert_int_equal(cache_get(f->owner, s, dataset, chunk, &c, NULL), 0);
+	assert_int_equal(cache_get(f->owner, s, dataset, chunk, NULL, &c, NULL), 0);
 	assert_int_equal(c->slot.data[0], fake_value(dataset, chunk));
 	cache_put(f->owner, c);
 }
@@ -180,7 +180,7 @@ static void held_chunks_leave_less_room_ahead(void **state)
 	const struct cache_chunk *held[8];
 	fake_open(&f, SIZE, 100, 8);
 	for (uint64_t i = 0; i < 8; i++)
-		assert_int_equal(cache_get(f.owner, NULL, 1, i, &held[i], NULL), 0);
+		assert_int_equal(cache_get(f.owner, NULL, 1, i, NULL, &held[i], NULL), 0);
 	cache_advise(f.owner, 0, 0, 10);
 	assert_int_equal(f.nloads, 8);
 	for (uint64_t i = 0; i < 8; i++)
@@ -232,7 +232,7 @@ static void a_failure_ahead_is_told_and_tried_again(void **state)
 	read_chunk(&f, s, 0, 0);
 	read_chunk(&f, s, 0, 1); /* loads 2 ahead */
 	assert_int_equal(fake_stats(&f).load_failures, 1);
-	assert_int_equal(cache_get(f.owner, s, 0, 2, &c, NULL), -EIO);
+	assert_int_equal(cache_get(f.owner, s, 0, 2, NULL, &c, NULL), -EIO);
 	EXPECT_LOADS(&f, 0, 1, 2, 3, 4);
 	fake_mend(&f);
 	f.clock += FAKE_SECOND;

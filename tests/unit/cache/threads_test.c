@@ -139,7 +139,7 @@ static void read_chunk(struct world *w, struct cache_stream *s, uint64_t n)
 {
 	const struct cache_chunk *c = NULL;
 	struct err err = ERR_INIT;
-	if (cache_get(w->owner, s, 0, n, &c, &err)) {
+	if (cache_get(w->owner, s, 0, n, NULL, &c, &err)) {
 		atomic_fetch_add(&w->failed, 1);
 		atomic_fetch_add(&w->wrong, strcmp(err.msg, "no luck") != 0);
 		return;

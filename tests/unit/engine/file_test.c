@@ -49,10 +49,10 @@ static void sizes_are_exact_once_opened(void **state)
 	st = stat_of(f);
 	assert_true(st.size_exact && st.version && st.size > 96);
 	uint8_t *body = malloc(st.size + 1);
-	assert_int_equal(engine_pread(f, body, st.size + 1, 0, NULL), st.size);
+	assert_int_equal(engine_pread(f, body, st.size + 1, 0, NULL, NULL), st.size);
 	assert_memory_equal(body, "\x89HDF\r\n\x1a\n", 8);
-	assert_int_equal(engine_pread(f, body, 8, st.size, NULL), 0);
-	assert_int_equal(engine_pread(f, body, 8, UINT64_MAX, NULL), -EINVAL);
+	assert_int_equal(engine_pread(f, body, 8, st.size, NULL, NULL), 0);
+	assert_int_equal(engine_pread(f, body, 8, UINT64_MAX, NULL, NULL), -EINVAL);
 	free(body);
 	engine_file_close(f);
 	assert_int_equal(engine_lookup(b->engine, "x.h5", &after, NULL), 0);
@@ -84,7 +84,7 @@ static uint8_t *body_of(struct engine_file *f)
 	size_t n = stat_of(f).size;
 	uint8_t *body = malloc(n);
 	assert_non_null(body);
-	assert_int_equal(engine_pread(f, body, n, 0, NULL), n);
+	assert_int_equal(engine_pread(f, body, n, 0, NULL, NULL), n);
 	return body;
 }
 
@@ -126,7 +126,7 @@ static void a_deleted_domain_cannot_be_opened_again(void **state)
 	struct engine_file *f = open_ok(b, "x.h5", 0);
 	bucket_remove(b, "x.h5/.domain.json");
 	assert_int_equal(open_code(b, "x.h5", 0), -ENOENT);
-	assert_int_equal(engine_pread(f, head, 8, 0, NULL), 8);
+	assert_int_equal(engine_pread(f, head, 8, 0, NULL, NULL), 8);
 	engine_file_close(f);
 	assert_int_equal(images(b), 0);
 	struct engine_stat st;
@@ -214,18 +214,18 @@ static void plain_objects_are_read_through(void **state)
 	bucket_open(b, 1, 0);
 	struct engine_file *f = open_ok(b, "dir/plain", 0);
 	assert_int_equal(stat_of(f).size, 10);
-	assert_int_equal(engine_pread(f, buf, 16, 0, NULL), 10);
+	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), 10);
 	assert_memory_equal(buf, "0123456789", 10);
-	assert_int_equal(engine_pread(f, buf, 3, 4, NULL), 3);
+	assert_int_equal(engine_pread(f, buf, 3, 4, NULL, NULL), 3);
 	assert_memory_equal(buf, "456", 3);
-	assert_int_equal(engine_pread(f, buf, 3, 10, NULL), 0);
+	assert_int_equal(engine_pread(f, buf, 3, 10, NULL, NULL), 0);
 	assert_int_equal(engine_seek(f, 4, SEEK_DATA), 4);
 	assert_int_equal(engine_seek(f, 4, SEEK_HOLE), 10);
 	assert_int_equal(engine_seek(f, 10, SEEK_DATA), -ENXIO);
 	assert_int_equal(engine_seek(f, 0, SEEK_SET), -EINVAL);
 	engine_file_close(f);
 	f = open_ok(b, "empty", 0);
-	assert_int_equal(engine_pread(f, buf, 3, 0, NULL), 0);
+	assert_int_equal(engine_pread(f, buf, 3, 0, NULL, NULL), 0);
 	engine_file_close(f);
 }
 
@@ -241,7 +241,7 @@ static void a_replaced_plain_object_is_another_version(void **state)
 	assert_true(version && engine_file_cacheable(f));
 	bucket_put(b, "plain", "twotwo");
 	/* Never a mixture of both. */
-	assert_int_equal(engine_pread(f, buf, 16, 0, NULL), -ESTALE);
+	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), -ESTALE);
 	engine_file_close(f);
 	assert_int_equal(open_code(b, "plain", version), -ESTALE);
 	assert_int_equal(engine_lookup(b->engine, "plain", &st, NULL), 0);

@@ -17,7 +17,7 @@ static uint8_t *whole(struct rendered *r, size_t *n)
 	uint8_t *bytes = malloc(image_size(r->img));
 
 	*n = image_size(r->img);
-	assert_int_equal(image_read(r->img, NULL, bytes, *n, 0, NULL), *n);
+	assert_int_equal(image_read(r->img, NULL, bytes, *n, 0, NULL, NULL), *n);
 	return bytes;
 }
 
@@ -34,7 +34,7 @@ static void the_superblock_tells_the_file_size(void **state)
 	assert_int_equal(sb.eof, image_size(r->img));
 	assert_int_equal(sb.version, 0);
 	assert_int_equal(sb.status_flags, 0);
-	assert_int_equal(image_read(r->img, NULL, bytes, 1, sb.eof, NULL), 0);
+	assert_int_equal(image_read(r->img, NULL, bytes, 1, sb.eof, NULL, NULL), 0);
 }
 
 static void the_same_domain_gives_the_same_bytes(void **state)
@@ -61,7 +61,7 @@ static void any_window_equals_the_whole(void **state)
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	uint8_t *bytes = whole(r, &n);
 	for (size_t at = 0; at < n; at += 613) {
-		ssize_t got = image_read(r->img, NULL, piece, sizeof(piece), at, NULL);
+		ssize_t got = image_read(r->img, NULL, piece, sizeof(piece), at, NULL, NULL);
 
 		assert_int_equal(got, min_u64(sizeof(piece), n - at));
 		assert_memory_equal(piece, bytes + at, got);
@@ -176,9 +176,9 @@ static void a_damaged_chunk_fails_alone(void **state)
 	assert_true(rendered_layout(r, "ints", &layout));
 	/* raw data begins on the page behind the indexes */
 	uint64_t raw = align_u64(layout.addr + 1, 4096);
-	assert_int_equal(image_read(r->img, NULL, &byte, 1, raw, &err), -EIO);
+	assert_int_equal(image_read(r->img, NULL, &byte, 1, raw, NULL, &err), -EIO);
 	assert_non_null(strstr(err.msg, SMALL_PREFIX "/d/0002-000000-000001/1"));
-	assert_int_equal(image_read(r->img, NULL, &byte, 1, 0, NULL), 1);
+	assert_int_equal(image_read(r->img, NULL, &byte, 1, 0, NULL, NULL), 1);
 }
 
 int main(void)

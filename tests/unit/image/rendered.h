@@ -27,7 +27,7 @@ struct rendered {
 static inline int rendered_read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	struct rendered *r = ctx;
-	ssize_t got = image_read(r->img, NULL, buf, n, offset, err);
+	ssize_t got = image_read(r->img, NULL, buf, n, offset, NULL, err);
 
 	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : -EIO;
 }

@@ -65,7 +65,7 @@ static void a_hole_reads_as_zeros(void **state)
 	uint64_t raw = render_contiguous(r, "");
 	uint8_t bytes[16];
 
-	assert_int_equal(image_read(r->img, NULL, bytes, 16, raw, NULL), 16);
+	assert_int_equal(image_read(r->img, NULL, bytes, 16, raw, NULL, NULL), 16);
 	assert_memory_equal(bytes, zeros, 16);
 }
 

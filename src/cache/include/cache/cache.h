@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <base/cancel.h>
 #include <base/env.h>
 #include <base/err.h>
 #include <base/mem.h>
@@ -68,10 +69,11 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 struct cache_stream *cache_stream_new(struct cache_owner *o);
 void cache_stream_free(struct cache_stream *s);
 
-/* Blocking. Holds the chunk until cache_put(). stream may be NULL (no reading ahead). Errors are
- * the load's, or those of one that failed within the last second, if only ahead of readers. */
+/* Blocking. Holds the chunk until cache_put(). stream may be NULL (no reading ahead), cancel too.
+ * Errors are the load's, or those of one that failed within the last second, if only ahead of
+ * readers; -EINTR when cancel said so (the load goes on, for others). */
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t chunk,
-	      const struct cache_chunk **out, struct err *err);
+	      struct cancel *cancel, const struct cache_chunk **out, struct err *err);
 void cache_put(struct cache_owner *o, const struct cache_chunk *chunk);
 /* Starts loads of chunks [first, first + n) that are not there, as far as the budget of what is in
  * flight goes; for a large read over several chunks. Never blocks. */

@@ -51,9 +51,10 @@ struct image_stream *image_stream_new(struct image *img); /* NULL: no memory, st
 void image_stream_free(struct image_stream *s);
 
 /* Bytes read: n, fewer only at the end of the file; negative errno (-EIO: a chunk is damaged or
- * cannot be fetched) with err set when nothing before the failure could be read. */
+ * cannot be fetched; -EINTR: cancel said so) with err set when nothing before the failure could be
+ * read. cancel may be NULL. */
 ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t n, uint64_t offset,
-		   struct err *err);
+		   struct cancel *cancel, struct err *err);
 /* lseek(2) SEEK_DATA / SEEK_HOLE over what is known to be absent: result or -ENXIO. */
 int64_t image_seek(const struct image *img, uint64_t offset, int whence);
 
