@@ -13,6 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 import collection  # noqa: E402
 import mounts  # noqa: E402
+from gateway import (client, environment, gateway, sample_bucket,  # noqa: E402,F401
+                     uploaded)
 
 
 def pytest_configure(config):
@@ -63,13 +65,13 @@ def mounted(request, tmp_path_factory):
 
 @pytest.fixture
 def mount(tmp_path):
-    """Mounts a bucket for one test: mount(bucket, option …)."""
+    """Mounts a bucket for one test: mount(bucket, option …, env=…)."""
     running = []
 
-    def start(bucket, *options):
+    def start(bucket, *options, env=None):
         directory = tmp_path / f"mount{len(running)}"
         directory.mkdir()
-        running.append(mounts.Mount(bucket, directory, *options))
+        running.append(mounts.Mount(bucket, directory, *options, env=env))
         running[-1].start()
         return running[-1]
 

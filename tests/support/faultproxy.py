@@ -3,18 +3,22 @@
 
     {"what": "status", "value": 503, "every": 10}
 
-what     status (value: the status; with an S3 error document), error200 (an error document with
-         status 200), drop (the connection is reset before the request reaches the server), lose
-         (after it: the answer is lost), reset (within the body), cut (within the body, cleanly),
-         stall (no answer for value seconds), slow (value seconds within the body), flip (one byte
-         of the body), delay (value seconds, nothing else)
-when     every: n-th, first: n, percent: of the requests that match
-match    method, path (a substring of the target), whole (no range is asked for), all optional;
-         there is no error200 to a HEAD, whose answer has no body
+what     status (value: the status; with an S3 error document; code: its code; header: more headers,
+         in which {target} is the request's), error200 (an error document with status 200), drop
+         (the connection is reset before the request reaches the server), lose (after it: the
+         answer is lost), reset (within the body), cut (within the body, cleanly), stall (no answer
+         for value seconds), slow (value seconds within the body), flip (one byte of the body),
+         delay (value seconds, nothing else)
+when     every: n-th, first: n, percent: of the requests that match, burst: (n, of): the last n of
+         each `of`
+match    method, path (a substring of the target), whole (no range is asked for), object (no
+         listing), unless (a text that is nowhere in the request's header), all optional; there is
+         no error200 to a HEAD, whose answer has no body
 
 The proxy runs in a thread of its own: Proxy(endpoint, faults) as a context manager. `requests` is
-what came: (method, target, fault or None)."""
+what came; leave() and come_back() are a server that is not there for a while."""
 import asyncio
+import collections
 import random
 import socket
 import struct
@@ -23,8 +27,8 @@ import urllib.parse
 
 ERROR = ('<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>injected</Message>'
          "<RequestId>fault-1</RequestId></Error>")
-CODES = {429: "SlowDown", 500: "InternalError", 502: "BadGateway", 503: "SlowDown",
-         504: "GatewayTimeout"}
+CODES = {301: "PermanentRedirect", 307: "TemporaryRedirect", 429: "SlowDown", 500: "InternalError",
+         502: "BadGateway", 503: "SlowDown", 504: "GatewayTimeout"}
 
 
 class Message:
@@ -39,6 +43,15 @@ class Message:
             if line.lower().startswith(name + b":"):
                 return line.split(b":", 1)[1].strip()
         return None
+
+
+class Request(collections.namedtuple("Request", "method target fault head")):
+    """fault: what was done to it, or None; head: as it came, first line and headers."""
+
+    @property
+    def headers(self):
+        lines = (line.split(":", 1) for line in self.head.split("\r\n")[1:] if ":" in line)
+        return {name.lower(): value.strip() for name, value in lines}
 
 
 async def read_message(reader, bodyless=False):
@@ -57,6 +70,14 @@ async def read_message(reader, bodyless=False):
     return message
 
 
+def matches(fault, request, method, target):
+    return (fault.get("method", method) == method and fault.get("path", "") in target and
+            not (fault.get("whole") and request.header(b"range")) and
+            not (fault.get("object") and "list-type=" in target) and
+            (fault["what"], method) != ("error200", "HEAD") and
+            ("unless" not in fault or fault["unless"].encode() not in request.head))
+
+
 class Proxy:
     def __init__(self, endpoint, faults=()):
         parts = urllib.parse.urlsplit(endpoint)
@@ -65,6 +86,8 @@ class Proxy:
         self.seen = [0] * len(self.faults)
         self.requests = []
         self.connections = 0
+        self.clients = {}               # of each connection that is open: its reader and writer
+        self.port = 0
         self.random = random.Random(1)
         self.started = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self.run()), daemon=True)
@@ -82,64 +105,91 @@ class Proxy:
     def endpoint(self):
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def open_connections(self):
+        """That the client has not closed."""
+        return sum(1 for reader, _ in list(self.clients.values()) if not reader.at_eof())
+
     def set(self, *faults):
         """From now on these."""
         self.faults, self.seen = list(faults), [0] * len(faults)
 
     def count(self, fault):
-        return sum(1 for r in self.requests if r[2] == fault)
+        return sum(1 for r in self.requests if r.fault == fault)
+
+    def leave(self):
+        """Nobody listens any more, and every connection is reset."""
+        asyncio.run_coroutine_threadsafe(self.close(), self.loop).result(10)
+
+    def come_back(self):
+        asyncio.run_coroutine_threadsafe(self.listen(), self.loop).result(10)
+
+    async def listen(self):
+        self.listener = await asyncio.start_server(self.serve, "127.0.0.1", self.port,
+                                                   limit=1 << 20)
+        self.port = self.listener.sockets[0].getsockname()[1]
+
+    async def close(self):
+        self.listener.close()
+        for _, writer in list(self.clients.values()):
+            self.reset(writer)
 
     async def run(self):
         self.loop = asyncio.get_running_loop()
         self.stopped = asyncio.Event()
-        listener = await asyncio.start_server(self.serve, "127.0.0.1", 0, limit=1 << 20)
-        self.port = listener.sockets[0].getsockname()[1]
+        await self.listen()
         self.started.set()
         await self.stopped.wait()
-        listener.close()
+        self.listener.close()
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
             task.cancel()
 
-    def choose(self, method, target, ranged):
+    def chance(self, i, fault):
+        self.seen[i] += 1
+        seen = self.seen[i]
+        n, of = fault.get("burst", (0, 1))
+        return (seen <= fault.get("first", 0) or
+                ("every" in fault and seen % fault["every"] == 0) or
+                (seen - 1) % of >= of - n or
+                self.random.random() * 100 < fault.get("percent", 0))
+
+    def choose(self, request, method, target):
         for i, fault in enumerate(self.faults):
-            if fault.get("method", method) != method or fault.get("path", "") not in target:
-                continue
-            if (fault.get("whole") and ranged) or (fault["what"], method) == ("error200", "HEAD"):
-                continue
-            self.seen[i] += 1
-            if self.seen[i] <= fault.get("first", 0) or (
-                    "every" in fault and self.seen[i] % fault["every"] == 0) or (
-                    self.random.random() * 100 < fault.get("percent", 0)):
+            if matches(fault, request, method, target) and self.chance(i, fault):
                 return fault
         return None
 
     async def serve(self, reader, writer):
         self.connections += 1
+        self.clients[id(writer)] = reader, writer
         upstream = None
         try:
             while True:
                 request = await read_message(reader)
                 method, target, _ = request.first.split(" ", 2)
-                fault = self.choose(method, target, request.header(b"range"))
-                self.requests.append((method, target, fault and fault["what"]))
+                fault = self.choose(request, method, target)
+                self.requests.append(Request(method, target, fault and fault["what"],
+                                             request.head.decode("latin-1")))
                 if upstream is None:
                     upstream = await asyncio.open_connection(*self.server, limit=1 << 20)
-                if not await self.answer(request, method, fault, upstream, writer):
+                if not await self.answer(request, method, target, fault, upstream, writer):
                     break
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
+            del self.clients[id(writer)]
             for w in (writer, upstream and upstream[1]):
                 if w:
                     w.close()
 
-    async def answer(self, request, method, fault, upstream, writer):
+    async def answer(self, request, method, target, fault, upstream, writer):
         """True when the connection goes on."""
         what, value = (fault["what"], fault.get("value")) if fault else (None, None)
         if what == "drop":
             return self.reset(writer)
         if what in ("status", "error200"):
-            return await self.refuse(200 if what == "error200" else value, method, writer)
+            return await self.refuse(200 if what == "error200" else value, fault, method, target,
+                                     writer)
         if what in ("delay", "stall"):
             await asyncio.sleep(value)
         upstream[1].write(request.head + request.body)
@@ -173,9 +223,11 @@ class Proxy:
         writer.transport.abort()
         return False
 
-    async def refuse(self, status, method, writer):
-        body = (ERROR % CODES.get(status, "InternalError")).encode()
+    async def refuse(self, status, fault, method, target, writer):
+        body = (ERROR % fault.get("code", CODES.get(status, "InternalError"))).encode()
+        more = "".join(f"{name}: {value}\r\n" for name, value in fault.get("header", {}).items())
         head = (f"HTTP/1.1 {status} Injected\r\nContent-Type: application/xml\r\n"
+                f"{more.replace('{target}', target)}"
                 f"x-amz-request-id: fault-1\r\nContent-Length: {len(body)}\r\n\r\n").encode()
         writer.write(head + (b"" if method == "HEAD" else body))
         await writer.drain()

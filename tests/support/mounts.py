@@ -54,10 +54,11 @@ def default_signals():
 
 
 class Mount:
-    """hsmount in the foreground: `with Mount(bucket, directory, "cache_size=1M") as m: m.path`."""
+    """hsmount in the foreground: `with Mount(bucket, directory, "cache_size=1M") as m: m.path`.
+    env: its environment, where that is not ours."""
 
-    def __init__(self, bucket, directory, *options):
-        self.bucket, self.options = os.fspath(bucket), options
+    def __init__(self, bucket, directory, *options, env=None):
+        self.bucket, self.options, self.env = os.fspath(bucket), options, env
         self.path = os.path.join(os.fspath(directory), "mnt")
         self.log_path = os.path.join(os.fspath(directory), "log")
         self.process = None
@@ -79,7 +80,8 @@ class Mount:
             command += ["-o", option]
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                            stderr=log, preexec_fn=default_signals)
+                                            stderr=log, env=self.env,
+                                            preexec_fn=default_signals)
         up = wait_for(lambda: self.process.poll() is not None or is_mounted(self.path))
         if not up or not self.alive():
             self.stop()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small S3 client over http.client, with its own SigV4: what the tests use to fill buckets, and
 the second opinion on our signatures."""
+import concurrent.futures
 import datetime
 import hashlib
 import hmac
@@ -8,6 +9,8 @@ import http.client
 import pathlib
 import socket
 import urllib.parse
+
+UPLOADERS = 4
 
 
 def quote(text, safe=""):
@@ -89,8 +92,18 @@ class Client:
     def get(self, bucket, key):
         return self.request("GET", f"/{bucket}/{key}")[1]
 
-    def upload(self, bucket, root, prefix=""):
-        """Every file below a directory as an object."""
+    def delete(self, bucket, key):
+        self.request("DELETE", f"/{bucket}/{key}")
+
+    def upload(self, bucket, root, prefix="", names="*"):
+        """Every file below a directory as an object, over some connections."""
         root = pathlib.Path(root)
-        for path in sorted(p for p in root.rglob("*") if p.is_file()):
-            self.put(bucket, prefix + str(path.relative_to(root)), path.read_bytes())
+        paths = [p for p in root.rglob(names) if p.is_file()]
+
+        def some(first):
+            client = Client(f"http://{self.host}", *self.keys[:3])
+            for path in paths[first::UPLOADERS]:
+                client.put(bucket, prefix + str(path.relative_to(root)), path.read_bytes())
+
+        with concurrent.futures.ThreadPoolExecutor(UPLOADERS) as pool:
+            list(pool.map(some, range(UPLOADERS)))
