@@ -32,11 +32,29 @@ def authorization(method, path, query, headers, payload, access_key, secret_key,
     scope = f"{date[:8]}/{region}/{service}/aws4_request"
     text = "\n".join(["AWS4-HMAC-SHA256", date, scope,
                       hashlib.sha256(canonical.encode()).hexdigest()])
-    key = ("AWS4" + secret_key).encode()
-    for part in (date[:8], region, service, "aws4_request"):
-        key = sign(key, part)
     return (f"AWS4-HMAC-SHA256 Credential={access_key}/{scope}, SignedHeaders={names}, "
-            f"Signature={sign(key, text).hex()}")
+            f"Signature={sign(derived_key(secret_key, scope), text).hex()}")
+
+
+def derived_key(secret_key, scope):
+    key = ("AWS4" + secret_key).encode()
+    for part in scope.split("/"):
+        key = sign(key, part)
+    return key
+
+
+def presigned(host, path, access_key, secret_key, region="us-east-1", seconds=3600):
+    """Path and query of a GET that needs no headers but Host."""
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    scope = f"{now[:8]}/{region}/s3/aws4_request"
+    path = quote(path, "/")
+    query = "&".join(f"{k}={quote(v)}" for k, v in (
+        ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"), ("X-Amz-Credential", f"{access_key}/{scope}"),
+        ("X-Amz-Date", now), ("X-Amz-Expires", str(seconds)), ("X-Amz-SignedHeaders", "host")))
+    canonical = "\n".join(["GET", path, query, f"host:{host}\n", "host", "UNSIGNED-PAYLOAD"])
+    text = "\n".join(["AWS4-HMAC-SHA256", now, scope,
+                      hashlib.sha256(canonical.encode()).hexdigest()])
+    return f"{path}?{query}&X-Amz-Signature={sign(derived_key(secret_key, scope), text).hex()}"
 
 
 class S3Error(Exception):

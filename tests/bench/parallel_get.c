@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parallel_get PORT CONNECTIONS < TARGETS: the floor that nothing which fetches the same objects
+ * can be under. Gets each line of standard input (path and query, signed in advance) from
+ * 127.0.0.1:PORT over so many kept connections, each with one request under way, and throws the
+ * bytes away. Prints seconds (opening the connections included), requests and bytes.
+ *
+ * A thread has a connection and takes the next target that nobody has taken.
+ */
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "http_peer.h"
+
+enum { CONNECTIONS_MAX = 512, BUFFER = 256 << 10 };
+
+struct work {
+	unsigned int port;
+	char **targets;
+	size_t n;
+	atomic_size_t next;
+	atomic_ullong bytes;
+	atomic_bool failed;
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int get(struct work *w, struct http_peer *p, const char *target, char *buffer)
+{
+	char text[8192];
+	const int text_n =
+		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+			 target, w->port);
+
+	if (text_n >= (int)sizeof(text) || http_write(p->fd, text, (size_t)text_n))
+		return -1;
+	ssize_t n = http_head(p);
+	if (n <= 0 || http_status(p->buf + p->at, (size_t)n) != 200)
+		return -1;
+	struct http_framing body = http_framing(p->buf + p->at, (size_t)n);
+	http_take(p, (size_t)n);
+	if (body.kind != HTTP_BODY_SIZED || p->have > body.length)
+		return -1;
+	uint64_t left = body.length - p->have;
+	http_take(p, p->have);
+	while (left > 0) {
+		ssize_t got = recv(p->fd, buffer, left < BUFFER ? left : BUFFER, 0);
+
+		if (got <= 0)
+			return -1;
+		left -= (uint64_t)got;
+	}
+	atomic_fetch_add(&w->bytes, body.length);
+	return 0;
+}
+
+static void *run(void *arg)
+{
+	struct work *w = arg;
+	struct http_peer *p = calloc(1, sizeof(*p));
+	char *buffer = malloc(BUFFER);
+	bool ok = p && buffer && (p->fd = http_connect(w->port)) >= 0;
+
+	while (ok) {
+		size_t i = atomic_fetch_add(&w->next, 1);
+
+		if (i >= w->n)
+			break;
+		ok = get(w, p, w->targets[i], buffer) == 0;
+	}
+	if (!ok)
+		atomic_store(&w->failed, true);
+	if (p && p->fd >= 0)
+		close(p->fd);
+	free(buffer);
+	free(p);
+	return NULL;
+}
+
+/* The lines of standard input; they are kept until the program ends. */
+static int read_targets(struct work *w)
+{
+	char *line = NULL;
+	size_t size = 0, room = 0;
+	ssize_t n;
+
+	while ((n = getline(&line, &size, stdin)) > 0) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		if (w->n == room) {
+			room = room ? room * 2 : 1024;
+			w->targets = realloc(w->targets, room * sizeof(*w->targets));
+			if (!w->targets)
+				return -1;
+		}
+		w->targets[w->n++] = line;
+		line = NULL;
+		size = 0;
+	}
+	free(line);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct work w = {0};
+	pthread_t threads[CONNECTIONS_MAX];
+	size_t wanted, n = 0;
+
+	if (argc != 3 || (wanted = strtoul(argv[2], NULL, 10)) == 0 || wanted > CONNECTIONS_MAX) {
+		fprintf(stderr, "usage: parallel_get PORT CONNECTIONS < TARGETS\n");
+		return 2;
+	}
+	w.port = (unsigned int)strtoul(argv[1], NULL, 10);
+	if (read_targets(&w))
+		return 1;
+	const double start = now();
+	while (n < wanted && pthread_create(&threads[n], NULL, run, &w) == 0)
+		n++;
+	for (size_t i = 0; i < n; i++)
+		pthread_join(threads[i], NULL);
+	printf("%.6f %zu %llu\n", now() - start, w.n, atomic_load(&w.bytes));
+	return n < wanted || atomic_load(&w.failed);
+}

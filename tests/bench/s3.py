@@ -1,0 +1,331 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a mount of a bucket that is far away: README.md beside this file says what and how.
+
+    s3.py [--delays 0,20,50] [--runs 3] [floor] [mount] [peers] [random] [memory]    (default: all)
+
+HSMOUNT_BUILD names the build directory. --log shows the requests of each measurement's middle run.
+"""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import example
+import s3_tasks
+import s3_world
+from s3_world import Hsmount, PEERS
+from s3_tasks import TASKS, in_child, wanted
+
+import mkbucket  # found through s3_world
+import mounts
+
+FLOOR_CONNECTIONS = 64
+PARTS = ("floor", "mount", "peers", "random", "memory")
+HEADERS = "h5dump -H, 1,000 datasets"
+TTL = "metadata_ttl=60"
+MIB = 1 << 20
+
+
+def say(line=""):
+    print(line, flush=True)
+
+
+class Figure:
+    """One measurement: what the middle run gave and spent, and the seconds of all runs."""
+
+    def __init__(self, runs):
+        runs = sorted(runs, key=lambda r: r[0]["seconds"])
+        self.result, self.spent = runs[len(runs) // 2]
+        self.seconds = self.result["seconds"]
+        self.all = [r[0]["seconds"] for r in runs]
+
+    def __str__(self):
+        return f"{self.seconds:.3f} s ({self.all[0]:.3f} … {self.all[-1]:.3f}), {self.spent}"
+
+
+class Bench:
+    """The world and what was measured in it: figures[(who, measure, delay)]."""
+
+    def __init__(self, args, gateway, proxy, work):
+        self.args, self.gateway, self.proxy, self.work = args, gateway, proxy, work
+        self.figures, self.checks, self.complaints = {}, {}, []
+
+    # ---- data ----
+
+    def fill(self):
+        client = self.gateway.client()
+        self.domain = s3_world.Bucket(client, "domain")
+        made = example.make_domain(self.domain)
+        self.domain.write()
+        self.temperature = next(o for o in made.objects if o.id == self.chunked_id(made))
+        self.chunk_keys = [k for k in self.domain.sizes if not k.endswith(".json")]
+        self.thousand = s3_world.Bucket(client, "thousand")
+        mkbucket.thousand(self.thousand)
+        self.thousand.write()
+        local = os.path.join(self.work, "example.h5")
+        example.write_file(local)
+        client.make_bucket("file")
+        with open(local, "rb") as f:
+            client.put("file", "example.h5", f.read())
+        self.expected = {name: TASKS[name](local, {})["check"] for name in TASKS}
+        if "memory" in self.args.parts:
+            self.large = s3_world.Bucket(client, "large")
+            mkbucket.gibibyte(self.large)
+            self.large.write()
+
+    @staticmethod
+    def chunked_id(made):
+        return made.root.doc["links"]["temperature"]["id"]
+
+    # ---- one measurement ----
+
+    def measure(self, reader, measure, task, again=False):
+        """Cold runs of a task; `again`: the second time in one mount is what counts."""
+        runs = []
+        for _ in range(self.args.runs):
+            with reader.cold() as path:
+                if again:
+                    in_child(task, path, reader.h5py)
+                self.proxy.reset()
+                result = in_child(task, path, reader.h5py)
+                runs.append((result, self.proxy.spent()))
+            want = self.expected.get(measure, result["check"])
+            if result["check"] != want:
+                self.complaints.append(f"{reader.name}: {measure}: wrong data")
+        figure = Figure(runs)
+        self.keep(reader.name, measure, figure)
+        return figure
+
+    def keep(self, who, measure, figure):
+        delay = self.delay
+        self.figures[who, measure, delay] = figure
+        say(f"{delay:3} ms  {who:12} {measure:28} {figure}")
+        if self.args.log:
+            for r in figure.spent.rows:
+                say(f"    {r.arrived:9} {r.sent:9} {r.answered:9} {r.done:9} #{r.connection:<4}"
+                    f" {r.method} {r.target[:110]} {r.range} {r.status} {r.bytes}")
+
+    def at_delays(self):
+        for delay in self.args.delays:
+            self.delay = delay
+            self.proxy.delay(delay)
+            yield
+
+    # ---- parts ----
+
+    def floor(self):
+        """The chunk objects by parallel GETs."""
+        strided = [self.temperature.chunk_key((i, 0, 0))
+                   for i in range(0, example.CHUNKS, s3_tasks.STRIDE)]
+        for _ in self.at_delays():
+            for measure, keys in (("one chunk", strided[:1]), ("64 chunks", strided),
+                                  ("all", self.chunk_keys)):
+                targets = [s3_world.s3client.presigned(self.proxy.host, f"/domain/{key}",
+                                                       *self.gateway.keys) for key in keys]
+                runs = []
+                for _ in range(self.args.runs):
+                    self.proxy.reset()
+                    done = subprocess.run(
+                        [os.path.join(s3_world.PROGRAMS, "parallel_get"), str(self.proxy.port),
+                         str(FLOOR_CONNECTIONS)], input="\n".join(targets) + "\n", text=True,
+                        stdout=subprocess.PIPE, check=True, timeout=120)
+                    runs.append(({"seconds": float(done.stdout.split()[0])}, self.proxy.spent()))
+                self.keep("floor", measure, Figure(runs))
+
+    def mount(self):
+        for _ in self.at_delays():
+            reader = Hsmount(self.proxy, self.gateway, "domain", "example.h5")
+            for measure, task in TASKS.items():
+                self.measure(reader, measure, task)
+            self.measure(reader, "list again", s3_tasks.list_objects, again=True)
+            patient = Hsmount(self.proxy, self.gateway, "domain", "example.h5", TTL)
+            self.measure(patient, f"list again, {TTL}", s3_tasks.list_objects, again=True)
+            thousand = Hsmount(self.proxy, self.gateway, "thousand", "thousand.h5")
+            self.measure(thousand, HEADERS, s3_tasks.dump_headers)
+
+    def peers(self):
+        for peer in PEERS:
+            why = peer.missing()
+            if why:
+                say(f"{peer.name}: left out, {why}")
+                continue
+            for _ in self.at_delays():
+                reader = peer(self.proxy, self.gateway, "file", "example.h5")
+                for measure, task in TASKS.items():
+                    if measure != "cp" or peer.can_copy:
+                        self.measure(reader, measure, task)
+
+    def random(self):
+        """4 KiB reads of what the daemon has in its cache, then of what the kernel has."""
+        self.proxy.delay(0)
+        reader = Hsmount(self.proxy, self.gateway, "domain", "example.h5", "debug_count")
+        with reader as path:
+            with open(path, "rb") as f:
+                while f.read(MIB):
+                    pass
+                for name in ("from the daemon", "from the kernel"):
+                    if name == "from the daemon":
+                        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                    before, pages = reader.mount.counts(), os.fstat(f.fileno()).st_size // 4096
+                    rate = self.random_rate(path)
+                    spent = mounts.difference(before, reader.mount.counts())
+                    line = (f"4 KiB random reads, 4 threads, {name}: {rate:,.0f} a second; "
+                            f"{spent['reads']} FUSE reads, {spent['range_gets'] + spent['gets']} "
+                            f"gets for {pages} pages")
+                    say(line)
+                    self.extra.append(line)
+
+    def random_rate(self, path):
+        done = subprocess.run([os.path.join(s3_world.PROGRAMS, "random_read"), path, "4"],
+                              check=True, timeout=120, stdout=subprocess.PIPE, text=True)
+        return float(done.stdout)
+
+    def memory(self):
+        """The most memory that a daemon had after all kinds of reading, more than 1 GiB of it."""
+        self.proxy.delay(self.args.delays[-1])
+        for mib in (256, 64):
+            reader = Hsmount(self.proxy, self.gateway, "large", "gibibyte.h5", f"cache_size={mib}M")
+            with reader as path:
+                self.stroll(path)
+                peak = reader.peak()
+            example_reader = Hsmount(self.proxy, self.gateway, "domain", "example.h5",
+                                     f"cache_size={mib}M")
+            with example_reader as path:
+                for task in TASKS.values():
+                    in_child(task, path, {})
+                self.random_rate(path)
+                peak = max(peak, example_reader.peak())
+            line = (f"peak memory with a cache of {mib} MiB: {peak / MIB:.0f} MiB "
+                    f"(goal {mib + 64})")
+            say(line)
+            self.extra.append(line)
+
+    @staticmethod
+    def stroll(path):
+        """1 GiB in order, then some of it by four at once."""
+        subprocess.run(["cp", path, "/dev/null"], check=True, timeout=300)
+        quarters = [subprocess.Popen(["dd", f"if={path}", "of=/dev/null", "bs=1M", "count=64",
+                                      f"skip={i * 256}", "status=none"]) for i in range(4)]
+        for q in quarters:
+            assert q.wait(120) == 0
+
+    # ---- report ----
+
+    extra = ()
+
+    def run(self):
+        self.extra = []
+        self.fill()
+        for part in PARTS:
+            if part in self.args.parts:
+                getattr(self, part)()
+        self.report()
+        for complaint in self.complaints:
+            say(complaint)
+        return 1 if self.complaints else 0
+
+    def seconds(self, who, measure, delay):
+        figure = self.figures.get((who, measure, delay))
+        return figure.seconds if figure else None
+
+    def best_peer(self, measure, delay):
+        times = [(self.seconds(p.name, measure, delay), p.name) for p in PEERS
+                 if self.seconds(p.name, measure, delay)]
+        return min(times) if times else None
+
+    def report(self):
+        delays = self.args.delays
+        say("\n| measure | reader | " + " | ".join(f"{d} ms" for d in delays) + " |")
+        say("|---|---|" + "---|" * len(delays))
+        measures = list(dict.fromkeys(m for _, m, _ in self.figures))
+        for measure in measures:
+            for who in dict.fromkeys(w for w, m, _ in self.figures if m == measure):
+                cells = [f"{s:.3f}" if (s := self.seconds(who, measure, d)) is not None else ""
+                         for d in delays]
+                say(f"| {measure} | {who} | " + " | ".join(cells) + " |")
+        say()
+        for delay in delays:
+            for line in self.verdicts(delay):
+                say(f"at {delay} ms: {line}")
+        for line in self.extra:
+            say(line)
+
+    def verdicts(self, delay):
+        """A line for each goal."""
+        def get(measure, who="hsmount"):
+            return self.figures.get((who, measure, delay))
+
+        def peer(measure):
+            best = self.best_peer(measure, delay)
+            return f"; best peer {best[0]:.2f} s, {best[1]}" if best else ""
+        if f := get("list"):
+            yield (f"open and list: {f.seconds:.2f} s, {f.spent.rounds} rounds, "
+                   f"{f.spent.requests} requests (goal 0.35 s, 3 rounds){peer('list')}")
+        for name in ("list again", f"list again, {TTL}"):
+            if f := get(name):
+                yield f"{name}: {f.seconds:.2f} s, {f.spent.requests} requests (goal 0)"
+        if f := get("one chunk"):
+            yield (f"one chunk: {f.seconds:.2f} s, {f.spent.rounds} rounds, {f.spent.chunks} "
+                   f"chunks (goal 0.3 s, 4 rounds, 1 chunk){peer('one chunk')}")
+        for name, base in (("64 chunks", "64 chunks"), ("64 chunks, one slab", "64 chunks"),
+                           ("all", "all"), ("cp", "all")):
+            f, floor = get(name), get(base, "floor")
+            if f and floor:
+                goal = 3 if "64" in name else 1.3
+                yield (f"{name}: {f.seconds:.2f} s, {f.seconds / floor.seconds:.2f} of the floor "
+                       f"{floor.seconds:.3f} s (goal {goal}){peer(name)}")
+                if "marks" in f.result:
+                    rest = f.result["marks"][-1] - f.result["marks"][3]
+                    yield (f"  {name} after the fourth: {rest:.2f} s, "
+                           f"{rest / floor.seconds:.2f} of the floor (goal 1.5)")
+        if f := get(HEADERS):
+            json = self.thousand.documents()
+            kinds = f.spent.bytes_by_kind
+            yield (f"{HEADERS}: {f.seconds:.2f} s (goal 1.2), {f.spent.requests} requests, "
+                   f"documents {kinds['document'] / json:.3f} of the JSON, with "
+                   f"{kinds['list']:,} bytes of listings {f.spent.bytes / json:.3f} (goal 1.05)")
+        yield from self.amplification(get)
+
+    def amplification(self, get):
+        taken = asked = 0
+        for name in TASKS:
+            if f := get(name):
+                taken += f.spent.bytes
+                asked += wanted(name) + self.domain.documents()
+        if asked:
+            yield f"read amplification: {taken / asked:.3f} (goal 1.1)"
+
+
+def arguments():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--delays", default="0,20,50",
+                        type=lambda text: [int(part) for part in text.split(",")])
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--log", action="store_true")
+    parser.add_argument("parts", nargs="*", metavar="part")
+    args = parser.parse_args()
+    if set(args.parts) - set(PARTS):
+        parser.error(f"a part is one of {' '.join(PARTS)}")
+    args.parts = args.parts or list(PARTS)
+    return args
+
+
+def main():
+    args = arguments()
+    for name in [n for n in os.environ if n.startswith("AWS_")]:
+        del os.environ[name]        # settings of the machine for other servers
+    work = tempfile.mkdtemp(prefix="hsmount-s3-")
+    try:
+        with s3_world.Gateway(os.path.join(work, "rgw")) as gateway, \
+                s3_world.Proxy(gateway, work) as proxy:
+            sys.exit(Bench(args, gateway, proxy, work).run())
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
