@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many requests at once, and listings of many pages. All is submitted, then waited for: the pool
- * (or the store's own connections) bounds what really runs side by side.
+ * (or the store's own connections) bounds what really runs side by side. A long row of gets is
+ * in each.c.
  */
 #include <store/store.h>
 
@@ -23,27 +24,6 @@ static void fill_slot(void *arg, struct store_get_result *res)
 	struct slot *slot = arg;
 	*slot->res = *res;
 	wait_done(slot->waiter);
-}
-
-int store_get_many(struct store *s, const struct store_get *reqs, size_t n,
-		   struct store_get_result *results)
-{
-	if (n == 0)
-		return 0;
-	auto_free struct slot *slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	struct waiter waiter;
-	wait_init(&waiter, n);
-	for (size_t i = 0; i < n; i++) {
-		struct store_get req = reqs[i];
-		slots[i] = (struct slot){.waiter = &waiter, .res = &results[i]};
-		req.done = fill_slot;
-		req.arg = &slots[i];
-		store_get_async(s, &req);
-	}
-	wait_all(&waiter);
-	return 0;
 }
 
 /* ---- lists ---- */
@@ -99,7 +79,8 @@ int store_list_all(struct store *s, const char *prefix, bool delimit, uint32_t l
 		}
 		if (take_page(&sum, &page))
 			return err_set(err, -ENOMEM, "listing of '%s': no memory", prefix);
-		if (sum.n > limit)
+		/* What follows would be too much: no need to see it. */
+		if (sum.n > limit || (more && sum.n == limit))
 			return too_many(err, prefix, limit);
 		if (!more)
 			break;
@@ -124,23 +105,57 @@ static void run_list(void *arg)
 	wait_done(task->waiter);
 }
 
-int store_list_many(struct store *s, struct store_list_job *jobs, size_t n)
+/* ---- rounds ---- */
+
+static void submit_list(struct list_task *task)
 {
-	if (n == 0)
+	struct store_list_job *job = task->job;
+	memset(&job->page, 0, sizeof(job->page));
+	job->code = 0;
+	job->err = (struct err)ERR_INIT;
+	if (pool_submit(task->s->env->pool, run_list, task))
+		run_list(task);
+}
+
+static void submit_get(struct store *s, const struct store_get *req, struct slot *slot)
+{
+	struct store_get submitted = *req;
+	submitted.done = fill_slot;
+	submitted.arg = slot;
+	store_get_async(s, &submitted);
+}
+
+int store_round(struct store *s, const struct store_get *reqs, size_t nreqs,
+		struct store_get_result *results, struct store_list_job *jobs, size_t njobs)
+{
+	if (nreqs + njobs == 0)
 		return 0;
-	auto_free struct list_task *tasks = calloc(n, sizeof(*tasks));
-	if (!tasks)
+	auto_free struct slot *slots = calloc(nreqs ? nreqs : 1, sizeof(*slots));
+	auto_free struct list_task *tasks = calloc(njobs ? njobs : 1, sizeof(*tasks));
+	if (!slots || !tasks)
 		return -ENOMEM;
 	struct waiter waiter;
-	wait_init(&waiter, n);
-	for (size_t i = 0; i < n; i++) {
-		memset(&jobs[i].page, 0, sizeof(jobs[i].page));
-		jobs[i].code = 0;
-		jobs[i].err = (struct err)ERR_INIT;
+	wait_init(&waiter, nreqs + njobs);
+	/* Gets wait for nobody in their caller, lists may. */
+	for (size_t i = 0; i < nreqs; i++) {
+		slots[i] = (struct slot){.waiter = &waiter, .res = &results[i]};
+		submit_get(s, &reqs[i], &slots[i]);
+	}
+	for (size_t i = 0; i < njobs; i++) {
 		tasks[i] = (struct list_task){.s = s, .job = &jobs[i], .waiter = &waiter};
-		if (pool_submit(s->env->pool, run_list, &tasks[i]))
-			run_list(&tasks[i]);
+		submit_list(&tasks[i]);
 	}
 	wait_all(&waiter);
 	return 0;
+}
+
+int store_get_many(struct store *s, const struct store_get *reqs, size_t n,
+		   struct store_get_result *results)
+{
+	return store_round(s, reqs, n, results, NULL, 0);
+}
+
+int store_list_many(struct store *s, struct store_list_job *jobs, size_t n)
+{
+	return store_round(s, NULL, 0, NULL, jobs, n);
 }

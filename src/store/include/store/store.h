@@ -147,8 +147,8 @@ int store_list_page(struct store *s, const struct store_list *req, struct store_
 		    struct err *err);
 /* All items below a prefix, over as many pages as it takes, but at most `limit`: -E2BIG when
  * there are more (then nothing is returned, and of a store that fills its pages no more than
- * limit/1000+1 were asked for; a directory store stops reading as soon as it has counted past
- * it). */
+ * limit/1000 (rounded up) were asked for; a directory store stops reading as soon as it has counted
+ * past it). */
 int store_list_all(struct store *s, const char *prefix, bool delimit, uint32_t limit,
 		   struct store_page *all, struct err *err);
 int store_put(struct store *s, const char *key, const void *body, size_t n,
@@ -173,6 +173,25 @@ struct store_list_job {
 	struct err err;
 };
 int store_list_many(struct store *s, struct store_list_job *jobs, size_t n);
+/* Gets and lists side by side: one round. Results as of the two above. */
+int store_round(struct store *s, const struct store_get *reqs, size_t nreqs,
+		struct store_get_result *results, struct store_list_job *jobs, size_t njobs);
+
+/* A long row of gets, each consumed while later ones are under way. Blocking. */
+struct store_each {
+	size_t n;
+	size_t at_once; /* results that may be under way, or wait for those before them */
+	/* Describes the i-th request; its strings are borrowed until the next call. done and arg
+	 * are ignored. False: nothing is to be asked, take gets a zeroed result. */
+	bool (*request)(void *arg, size_t i, struct store_get *req);
+	/* The i-th result, in the calling thread, in order, as soon as it is there and all before
+	 * it were taken. The body is released afterwards; who takes it over leaves an empty one.
+	 * What is not zero ends the row. */
+	int (*take)(void *arg, size_t i, struct store_get_result *res);
+	void *arg;
+};
+/* 0, what take returned, or -ENOMEM. */
+int store_get_each(struct store *s, const struct store_each *each);
 
 /* True when key is fit to be sent to any store: length, no NUL, no leading slash, no component
  * that is empty, "." or "..". */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A row of gets: order, window, what is skipped, how it ends. */
+#include "fixture.h"
+
+enum { N = 200 };
+
+struct row {
+	char key[32];
+	size_t requested, taken;
+	size_t skip_every; /* 0: none */
+	size_t fail_at;	   /* SIZE_MAX: never */
+	bool keep;	   /* takes bodies over */
+};
+
+static bool request(void *arg, size_t i, struct store_get *req)
+{
+	struct row *row = arg;
+	assert_int_equal(i, row->requested++);
+	if (row->skip_every && i % row->skip_every == 0)
+		return false;
+	snprintf(row->key, sizeof(row->key), "k/%zu", i);
+	*req = (struct store_get){.key = row->key, .length = UINT64_MAX};
+	return true;
+}
+
+static int take(void *arg, size_t i, struct store_get_result *res)
+{
+	struct row *row = arg;
+	char want[32];
+	assert_int_equal(i, row->taken++);
+	if (i == row->fail_at)
+		return -EIO;
+	if (row->skip_every && i % row->skip_every == 0) {
+		assert_int_equal(res->code, 0);
+		assert_int_equal(res->body.len, 0);
+	} else if (i % 3 == 0) {
+		assert_int_equal(res->code, -ENOENT);
+	} else {
+		assert_int_equal(res->code, 0);
+		snprintf(want, sizeof(want), "k/%zu", i);
+		assert_int_equal(res->body.len, strlen(want));
+		assert_memory_equal(res->body.data, want, res->body.len);
+	}
+	if (row->keep) {
+		struct bytes mine = res->body;
+		res->body = (struct bytes){0};
+		bytes_release(&mine);
+	}
+	return 0;
+}
+
+/* Every third object is missing. */
+static struct fixture *filled(unsigned int workers)
+{
+	struct fixture *f = fixture_new(workers);
+	char key[32];
+	f->s = store_count_new(store_mem_new(&f->env, NULL), NULL);
+	assert_non_null(f->s);
+	for (size_t i = 0; i < N; i++) {
+		snprintf(key, sizeof(key), "k/%zu", i);
+		if (i % 3)
+			assert_int_equal(store_put(f->s, key, key, strlen(key), NULL, NULL, NULL),
+					 0);
+	}
+	return f;
+}
+
+static void results_come_in_order(void **state)
+{
+	static const unsigned int workers[] = {0, 1, 8};
+	static const size_t windows[] = {1, 2, 7, N, N + 1};
+	for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]); w++) {
+		struct fixture *f = filled(workers[w]);
+		for (size_t k = 0; k < sizeof(windows) / sizeof(windows[0]); k++) {
+			struct row row = {.fail_at = SIZE_MAX, .skip_every = k, .keep = k & 1};
+			const struct store_each each = {N, windows[k], request, take, &row};
+			assert_int_equal(store_get_each(f->s, &each), 0);
+			assert_int_equal(row.taken, N);
+		}
+		fixture_free(f);
+	}
+}
+
+static void no_more_than_the_window_is_under_way(void **state)
+{
+	enum { WINDOW = 4 };
+	struct fixture *f = filled(16);
+	struct store_counts counts;
+	struct row row = {.fail_at = SIZE_MAX};
+	const struct store_each each = {N, WINDOW, request, take, &row};
+	assert_int_equal(store_get_each(f->s, &each), 0);
+	store_count_read(f->s, &counts);
+	assert_int_equal(counts.gets, N);
+	assert_in_range(counts.in_flight_max, 1, WINDOW);
+	fixture_free(f);
+}
+
+static void a_refused_result_ends_the_row(void **state)
+{
+	enum { WINDOW = 8, BAD = 20 };
+	struct fixture *f = filled(4);
+	struct store_counts counts;
+	struct row row = {.fail_at = BAD};
+	const struct store_each each = {N, WINDOW, request, take, &row};
+	assert_int_equal(store_get_each(f->s, &each), -EIO);
+	store_count_read(f->s, &counts);
+	assert_int_equal(row.taken, BAD + 1);
+	assert_int_equal(counts.gets, BAD + WINDOW);
+	fixture_free(f);
+}
+
+static void nothing_is_a_row(void **state)
+{
+	struct fixture *f = filled(0);
+	struct row row = {.fail_at = SIZE_MAX};
+	const struct store_each each = {0, 8, request, take, &row};
+	assert_int_equal(store_get_each(f->s, &each), 0);
+	assert_int_equal(row.taken, 0);
+	fixture_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results_come_in_order),
+		cmocka_unit_test(no_more_than_the_window_is_under_way),
+		cmocka_unit_test(a_refused_result_ends_the_row),
+		cmocka_unit_test(nothing_is_a_row),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
