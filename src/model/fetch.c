@@ -183,6 +183,7 @@ void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_c
 						      .key = f->key,
 						      .length = UINT64_MAX,
 						      .max = stored_limit(&o->dataset),
+						      .known_etag = model_listed_etag(m, f->key),
 						      .done = got_object,
 						      .arg = f});
 }

@@ -128,8 +128,11 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 		if (chunk_key_of(m, number, known[which[i]].number, key) < 0)
 			return err_set(err, -EIO, "a chunk of %s has no key",
 				       m->objects[number].o.id);
-		reqs[i] = (struct store_get){
-			.op = STORE_GET, .key = key, .length = length, .max = MODEL_CHUNK_MAX};
+		reqs[i] = (struct store_get){.op = STORE_GET,
+					     .key = key,
+					     .length = length,
+					     .max = MODEL_CHUNK_MAX,
+					     .known_etag = model_listed_etag(m, key)};
 	}
 	int rc = store_get_many(m->store, reqs, n, results);
 	if (rc)

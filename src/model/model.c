@@ -102,6 +102,26 @@ uint64_t model_listing_digest(const struct model *m, const struct store_page *pa
 	return digest;
 }
 
+const char *model_listed_etag(const struct model *m, const char *key)
+{
+	size_t low = 0, high = m->listing.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(m->listing.items[middle].key, key);
+
+		if (order == 0) {
+			const char *etag = m->listing.items[middle].meta.etag;
+			return etag[0] ? etag : NULL;
+		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
 const struct domain *model_domain(const struct model *m)
 {
 	return &m->domain.info;

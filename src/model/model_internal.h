@@ -52,7 +52,7 @@ struct model {
 	uint32_t count;
 
 	bool listed_whole;
-	struct store_page listing; /* while opening */
+	struct store_page listing; /* of a domain that was listed whole, else empty */
 	uint64_t listing_digest;
 
 	struct object_resolver resolver;
@@ -71,6 +71,9 @@ bool model_is_vast(const struct dataset *ds);
 /* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
  * writes beside them, like its summary, does not count). */
 uint64_t model_listing_digest(const struct model *m, const struct store_page *page);
+
+/* The version of a key in the listing; NULL: not known. Borrowed from the model. */
+const char *model_listed_etag(const struct model *m, const char *key);
 
 /* tree.c: drops links to broken objects, orders what is reachable, counts references. */
 int model_order(struct model *m, struct err *err);

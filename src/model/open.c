@@ -334,8 +334,11 @@ static int read_some_documents(struct model *m, uint32_t first, uint32_t n, stru
 
 		if (m->schema->object_key(&m->entries[first + i].id, key, SCHEMA_KEY_MAX + 1) < 0)
 			return err_set(err, -EIO, "an object's id makes no key");
-		reqs[i] = (struct store_get){
-			.op = STORE_GET, .key = key, .length = UINT64_MAX, .max = DOCUMENT_USUAL};
+		reqs[i] = (struct store_get){.op = STORE_GET,
+					     .key = key,
+					     .length = UINT64_MAX,
+					     .max = DOCUMENT_USUAL,
+					     .known_etag = model_listed_etag(m, key)};
 	}
 	rc = store_get_many(m->store, reqs, n, results);
 	if (rc)
@@ -378,8 +381,6 @@ int model_open(const struct env *env, struct store *store, const struct schema_o
 		rc = model_order(m, err);
 	if (!rc)
 		rc = model_know_chunks(m, err);
-	store_page_release(&m->listing);
-	m->listing = (struct store_page){0};
 	if (rc) {
 		model_unref(m);
 		return err_wrap(err, rc, "domain /%s", path);

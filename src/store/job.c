@@ -39,7 +39,7 @@ static const char *keep(char **at, const char *s)
 int job_submit(struct store *s, const struct store_get *req, job_fn fn)
 {
 	struct job *job = malloc(sizeof(*job) + room(req->key) + room(req->cond.if_match) +
-				 room(req->cond.if_none_match));
+				 room(req->cond.if_none_match) + room(req->known_etag));
 	if (!job)
 		return -ENOMEM;
 	char *at = job->strings;
@@ -49,6 +49,7 @@ int job_submit(struct store *s, const struct store_get *req, job_fn fn)
 	job->req.key = keep(&at, req->key);
 	job->req.cond.if_match = keep(&at, req->cond.if_match);
 	job->req.cond.if_none_match = keep(&at, req->cond.if_none_match);
+	job->req.known_etag = keep(&at, req->known_etag);
 	int rc = pool_submit(s->env->pool, run, job);
 	if (rc)
 		free(job);

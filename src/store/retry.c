@@ -50,7 +50,7 @@ struct waiting {
 	uint64_t left_ns; /* while it is in the list */
 	struct attempts attempts;
 	struct store_get req; /* points to the texts; done and arg are ours */
-	struct str key, if_match, if_none_match;
+	struct str key, if_match, if_none_match, known_etag;
 	store_get_done done;
 	void *arg;
 };
@@ -190,6 +190,7 @@ static void free_waiting(struct waiting *w)
 	str_release(&w->key);
 	str_release(&w->if_match);
 	str_release(&w->if_none_match);
+	str_release(&w->known_etag);
 	free(w);
 }
 
@@ -227,7 +228,8 @@ static void get(struct store *s, const struct store_get *req)
 	if (w) {
 		*w = (struct waiting){.r = r, .req = *req, .done = req->done, .arg = req->arg};
 		if (!keep(&w->key, &w->req.key) || !keep(&w->if_match, &w->req.cond.if_match) ||
-		    !keep(&w->if_none_match, &w->req.cond.if_none_match)) {
+		    !keep(&w->if_none_match, &w->req.cond.if_none_match) ||
+		    !keep(&w->known_etag, &w->req.known_etag)) {
 			free_waiting(w);
 			w = NULL;
 		}

@@ -149,6 +149,47 @@ static void an_initializer_computes_what_is_not_stored(void **state)
 	assert_memory_equal(f->chunk.elems.fixed.data, expected, sizeof(expected));
 }
 
+/* A store that looks at the hints of the gets that pass. */
+struct spy {
+	struct store base;
+	struct store *inner; /* borrowed */
+	unsigned int hinted, unhinted;
+};
+
+static void spy_get(struct store *s, const struct store_get *req)
+{
+	struct spy *spy = (struct spy *)s;
+	struct store_meta meta;
+
+	assert_int_equal(store_head(spy->inner, req->key, &meta, NULL), 0);
+	if (req->known_etag)
+		assert_string_equal(req->known_etag, meta.etag);
+	spy->hinted += req->known_etag != NULL;
+	spy->unhinted += req->known_etag == NULL;
+	store_get_async(spy->inner, req);
+}
+
+static int spy_list(struct store *s, const struct store_list *req, struct store_page *page,
+		    struct err *err)
+{
+	return store_list_page(((struct spy *)s)->inner, req, page, err);
+}
+
+/* All but the domain document, which is asked for before anything is listed. */
+static void gets_name_the_listed_version(void **state)
+{
+	static const struct store_ops ops = {.name = "spy", .get = spy_get, .list = spy_list};
+	struct fixture *f = *state;
+	struct store *inner = f->store;
+	struct spy spy = {.base = {.ops = &ops, .env = &f->env}, .inner = inner};
+
+	f->store = &spy.base;
+	get(f, SMALL_INTS, 1);
+	f->store = inner;
+	assert_int_equal(spy.unhinted, 1);
+	assert_int_equal(spy.hinted, 6 + 1); /* documents, a chunk */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +200,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_huge_chunk_is_not_fetched, setup, teardown),
 		cmocka_unit_test_setup_teardown(variable_length_items_go_to_the_heap, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(gets_name_the_listed_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_initializer_computes_what_is_not_stored, setup,
 						teardown),
 	};

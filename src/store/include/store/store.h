@@ -69,6 +69,10 @@ struct store_get {
 				   empty body, not an error */
 	uint64_t max;		/* -EFBIG when the answer's body would be longer; 0: no limit */
 	struct store_cond cond; /* borrowed likewise */
+	/* NULL, or the version that the caller has reason to believe current (a listing named it).
+	 * Borrowed likewise. No condition: a cache on the way may answer with that version without
+	 * asking, everybody else ignores it. */
+	const char *known_etag;
 	store_get_done done;
 	void *arg;
 };
