@@ -2,7 +2,8 @@
 /*
  * HTTP calls side by side over libcurl: one I/O thread owns the multi handle, its connections and
  * every call between http_submit() and the call's `done`. It is started by the first call, so a
- * transport may be made before a daemon forks. Knows nothing of S3.
+ * transport may be made before a daemon forks. A server that offers HTTP/2 gets all calls over one
+ * connection, as far as it allows. Knows nothing of S3.
  */
 #ifndef STORE_HTTP_H
 #define STORE_HTTP_H
@@ -12,6 +13,8 @@
 #include <base/env.h>
 #include <base/err.h>
 #include <base/mem.h>
+
+#include "http_patience.h"
 
 enum { HTTP_ERROR_BODY_MAX = 64 << 10 };
 
@@ -35,6 +38,7 @@ struct http_call {
 	size_t body_len;
 	uint64_t body_max; /* of an answer below 300; above that, what exceeds HTTP_ERROR_BODY_MAX
 			      is dropped */
+	unsigned int first_byte_ms; /* 0: the transport's */
 	/* When a range was asked for: what to keep of a 200, should the server ignore the range. */
 	bool ranged;
 	uint64_t skip, keep;
@@ -57,18 +61,18 @@ struct http_call {
 	CURL *easy;
 	struct http_sockets *sockets;
 	int fd; /* -1: not known */
-	uint64_t started_ns, skipped;
+	struct http_patience patience;
+	uint64_t started_ns, skipped, came; /* came: bytes of the body, also those not kept */
 	size_t sent;
 	bool answering, too_long, cut, late;
 };
 
 struct http_options {
-	unsigned int connections;     /* at once; more calls wait their turn */
-	unsigned int connect_ms;      /* to connect, with TLS */
-	unsigned int first_byte_ms;   /* from the start of the call to its answer */
-	unsigned int low_speed_s;     /* less than low_speed_bytes/s for that long */
-	unsigned int low_speed_bytes; /* per second */
-	const char *ca_bundle;	      /* path, copied; NULL: the system's */
+	unsigned int connections; /* calls at once, each with a connection where there is no
+				     HTTP/2; more wait their turn */
+	unsigned int connect_ms;  /* to connect, with TLS */
+	struct http_limits limits;
+	const char *ca_bundle; /* path, copied; NULL: the system's */
 };
 
 struct http_io;

@@ -46,7 +46,7 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 	else if (n < sizeof(line) && !memchr(bytes, '\0', n))
 		hand_over(call, memcpy(line, bytes, n), n);
 	if (n <= 2)
-		http_socket_acknowledge(call->fd);
+		http_socket_hear(call->sockets, call->fd);
 	return n;
 }
 
@@ -78,7 +78,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct http_call *call = arg;
 	const size_t came = n * size;
-	http_socket_acknowledge(call->fd);
+	http_socket_hear(call->sockets, call->fd);
+	call->came += came;
 	n = came;
 	if (call->ranged && call->status == 200 && call->skipped < call->skip) {
 		const uint64_t skip = min_u64(call->skip - call->skipped, n);
@@ -158,8 +159,6 @@ static void prepare_method(struct http_call *call, CURL *easy)
 static void prepare_limits(CURL *easy, const struct http_options *opt)
 {
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)opt->connect_ms);
-	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)opt->low_speed_bytes);
-	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)opt->low_speed_s);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
@@ -170,7 +169,7 @@ static void prepare_limits(CURL *easy, const struct http_options *opt)
 }
 
 int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *sockets,
-		      const struct http_options *opt)
+		      const struct http_options *opt, bool multiplexes)
 {
 	call->easy = easy;
 	call->sockets = sockets;
@@ -183,6 +182,9 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connection);
 	curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header);
+	/* Rather than open one of its own, a call waits for the connection that all will share.
+	 * With a server that has no HTTP/2 that would cost a handshake. */
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes ? 1L : 0L);
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
@@ -212,7 +214,6 @@ static enum http_end end_of(const struct http_call *call, CURLcode result)
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_URL_MALFORMAT:
-	case CURLE_UNSUPPORTED_PROTOCOL:
 		return HTTP_REFUSED;
 	case CURLE_WRITE_ERROR:
 		return call->cut ? HTTP_ANSWERED : HTTP_NO_MEMORY;
@@ -232,9 +233,18 @@ void http_call_end(struct http_call *call, CURLcode result)
 		return;
 	}
 	if (call->late)
-		strcpy(call->reason, "no answer in time");
+		strcpy(call->reason, call->answering		   ? "the body comes too slowly"
+				     : call->sent < call->body_len ? "the body is taken too slowly"
+								   : "no answer in time");
 	else if (!call->reason[0])
 		strncat(call->reason, curl_easy_strerror(result), sizeof(call->reason) - 1);
+}
+
+bool http_call_was_multiplexed(const struct http_call *call)
+{
+	long version = 0;
+	curl_easy_getinfo(call->easy, CURLINFO_HTTP_VERSION, &version);
+	return version == CURL_HTTP_VERSION_2_0;
 }
 
 void http_call_release(struct http_call *call)
@@ -242,6 +252,6 @@ void http_call_release(struct http_call *call)
 	bytes_release(&call->answer);
 	call->status = 0;
 	call->sent = 0;
-	call->skipped = 0;
+	call->skipped = call->came = 0;
 	call->answering = call->too_long = call->cut = call->late = false;
 }

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-	TICK_MS = 100,	/* how late a missing first byte may be noticed */
+	TICK_MS = 100,	/* how late a time-out may be noticed */
 	IDLE_MS = 60000 /* nothing to do: until somebody wakes us */
 };
 
@@ -43,6 +43,7 @@ struct http_io {
 	CURL **spare;		   /* easy handles of earlier calls, likewise */
 	unsigned int n_active, n_spare;
 	uint64_t swept_ns;
+	bool multiplexes; /* the last answer was HTTP/2 */
 	struct http_sockets sockets;
 };
 
@@ -73,6 +74,13 @@ static void fail_early(struct http_call *call)
 	call->done(call);
 }
 
+static enum http_phase phase_of(const struct http_call *call)
+{
+	if (call->answering)
+		return HTTP_RECEIVING;
+	return call->sent < call->body_len ? HTTP_SENDING : HTTP_AWAITING;
+}
+
 static void start_call(struct http_io *io, struct http_call *call)
 {
 	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
@@ -80,13 +88,14 @@ static void start_call(struct http_io *io, struct http_call *call)
 		fail_early(call);
 		return;
 	}
-	if (http_call_prepare(call, easy, &io->sockets, &io->opt) ||
+	if (http_call_prepare(call, easy, &io->sockets, &io->opt, io->multiplexes) ||
 	    curl_multi_add_handle(io->multi, easy) != CURLM_OK) {
 		curl_easy_cleanup(easy);
 		fail_early(call);
 		return;
 	}
 	call->started_ns = io->env->now(io->env);
+	http_patience_begin(&call->patience, phase_of(call), call->started_ns);
 	io->active[io->n_active++] = call;
 }
 
@@ -95,6 +104,8 @@ static void end_call(struct http_io *io, struct http_call *call, CURLcode result
 	CURL *easy = call->easy;
 	unsigned int i = 0;
 	http_call_end(call, result);
+	if (call->end == HTTP_ANSWERED)
+		io->multiplexes = http_call_was_multiplexed(call);
 	curl_multi_remove_handle(io->multi, easy);
 	curl_easy_reset(easy);
 	io->spare[io->n_spare++] = easy;
@@ -122,7 +133,14 @@ static bool reap(struct http_io *io)
 	return any;
 }
 
-/* libcurl has no time-out for the first byte of an answer. */
+/* A connection of many calls that is dead would swallow their next attempts, too. One on which
+ * nothing at all has come since this call began is closed for all of them. */
+static void give_up_connection(struct http_io *io, const struct http_call *call)
+{
+	if (!http_socket_heard_since(&io->sockets, call->fd, call->started_ns))
+		http_socket_shut(call->fd);
+}
+
 static void sweep(struct http_io *io)
 {
 	const uint64_t now = io->env->now(io->env);
@@ -131,10 +149,14 @@ static void sweep(struct http_io *io)
 	io->swept_ns = now;
 	for (unsigned int i = io->n_active; i-- > 0;) {
 		struct http_call *call = io->active[i];
-		if (call->answering || call->sent < call->body_len ||
-		    now - call->started_ns < (uint64_t)io->opt.first_byte_ms * 1000000)
+		struct http_limits limits = io->opt.limits;
+		if (call->first_byte_ms)
+			limits.first_byte_ms = call->first_byte_ms;
+		if (!http_patience_ends(&call->patience, phase_of(call), call->sent + call->came,
+					now, &limits))
 			continue;
 		call->late = true;
+		give_up_connection(io, call);
 		end_call(io, call, CURLE_OPERATION_TIMEDOUT);
 	}
 }
@@ -142,9 +164,13 @@ static void sweep(struct http_io *io)
 /* Behind requests that were sent: see http_socket.h. */
 static void acknowledge(struct http_io *io)
 {
-	for (unsigned int i = 0; i < io->n_active; i++)
-		if (!io->active[i]->answering)
-			http_socket_acknowledge(io->active[i]->fd);
+	int last = -1;
+	for (unsigned int i = 0; i < io->n_active; i++) {
+		const int fd = io->active[i]->fd;
+		if (!io->active[i]->answering && fd != last)
+			http_socket_acknowledge(fd);
+		last = fd;
+	}
 }
 
 /* Takes what was submitted. False when the thread is to end. */
@@ -254,9 +280,10 @@ static int make(struct http_io *io, const struct http_options *opt, struct err *
 	io->spare = calloc(opt->connections, sizeof(*io->spare));
 	io->multi = curl_multi_init();
 	if (!io->active || !io->spare || !io->multi ||
-	    http_sockets_init(&io->sockets, opt->connections))
+	    http_sockets_init(&io->sockets, io->env, opt->connections))
 		return err_set(err, -ENOMEM, "HTTP: no memory");
 	curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)opt->connections);
+	curl_multi_setopt(io->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)opt->connections);
 	return 0;
 }
 

@@ -9,11 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int http_sockets_init(struct http_sockets *sockets, unsigned int connections)
+int http_sockets_init(struct http_sockets *sockets, const struct env *env, unsigned int connections)
 {
 	/* Addresses of a host are tried side by side. A socket that finds no place is slower at
 	 * worst. */
 	sockets->cap = 2 * connections + 16;
+	sockets->env = env;
 	sockets->v = calloc(sockets->cap, sizeof(*sockets->v));
 	return sockets->v ? 0 : -ENOMEM;
 }
@@ -79,6 +80,35 @@ int http_socket_of_port(struct http_sockets *sockets, int port)
 			return s->fd;
 	}
 	return -1;
+}
+
+static struct http_socket *find(const struct http_sockets *sockets, int fd)
+{
+	for (unsigned int i = 0; fd >= 0 && i < sockets->n; i++)
+		if (sockets->v[i].fd == fd)
+			return &sockets->v[i];
+	return NULL;
+}
+
+void http_socket_hear(struct http_sockets *sockets, int fd)
+{
+	struct http_socket *s = find(sockets, fd);
+	if (!s)
+		return;
+	s->heard_ns = sockets->env->now(sockets->env);
+	http_socket_acknowledge(fd);
+}
+
+bool http_socket_heard_since(const struct http_sockets *sockets, int fd, uint64_t then_ns)
+{
+	const struct http_socket *s = find(sockets, fd);
+	return !s || s->heard_ns >= then_ns;
+}
+
+void http_socket_shut(int fd)
+{
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
 }
 
 void http_socket_acknowledge(int fd)

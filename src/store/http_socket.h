@@ -13,21 +13,36 @@
 
 #include <curl/curl.h>
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+
 struct http_sockets {
+	const struct env *env;
 	struct http_socket {
 		int fd;
-		int port; /* local; 0 not known yet */
+		int port;	   /* local; 0 not known yet */
+		uint64_t heard_ns; /* when something came last; 0 never */
 	} * v;
 	unsigned int n, cap;
 };
 
-/* -ENOMEM. */
-int http_sockets_init(struct http_sockets *sockets, unsigned int connections);
+/* env: its clock; borrowed. -ENOMEM. */
+int http_sockets_init(struct http_sockets *sockets, const struct env *env,
+		      unsigned int connections);
 void http_sockets_release(struct http_sockets *sockets);
 /* Lets libcurl open and close its sockets here. */
 void http_sockets_attach(struct http_sockets *sockets, CURL *easy);
 /* The socket with that local port, -1 when there is none. */
 int http_socket_of_port(struct http_sockets *sockets, int port);
 void http_socket_acknowledge(int fd);
+/* Something came: acknowledges, and notes when. A socket that has no place in the table is let
+ * alone. */
+void http_socket_hear(struct http_sockets *sockets, int fd);
+/* True also when nobody knows. */
+bool http_socket_heard_since(const struct http_sockets *sockets, int fd, uint64_t then_ns);
+/* Ends all that goes over it; libcurl closes it then. */
+void http_socket_shut(int fd);
 
 #endif

@@ -255,9 +255,9 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	const struct http_options http = {
 		.connections = or_default(opt->connections, 64),
 		.connect_ms = or_default(opt->connect_ms, 5000),
-		.first_byte_ms = or_default(opt->first_byte_ms, 20000),
-		.low_speed_s = or_default(opt->low_speed_s, 10),
-		.low_speed_bytes = or_default(opt->low_speed_bytes, 1024),
+		.limits = {.first_byte_ms = or_default(opt->first_byte_ms, 20000),
+			   .low_speed_s = or_default(opt->low_speed_s, 10),
+			   .low_speed_bytes = or_default(opt->low_speed_bytes, 1024)},
 		.ca_bundle = s->place.ca_bundle.b.len ? str_text(&s->place.ca_bundle) : NULL,
 	};
 	if (opt->expected_bucket_owner) {

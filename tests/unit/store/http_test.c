@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The transport, against a server on loopback that misbehaves as the path of the request says. */
+#include "fixture.h"
+
+#include "http.h"
+#include "wait.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { CLIENTS_MAX = 64, UPLOAD = 32 << 20, MS = 1000000 };
+
+/* ---- the server: a thread for each connection, which serves one request ---- */
+
+struct server {
+	int fd;
+	unsigned int n;
+	pthread_t acceptor, thread[CLIENTS_MAX];
+	atomic_bool stopping;
+	char url[64];
+};
+
+struct client {
+	struct server *server;
+	int fd;
+};
+
+/* False when the test is over. */
+static bool pause_ms(const struct server *s, int ms)
+{
+	for (; ms > 0 && !atomic_load(&s->stopping); ms -= 10)
+		nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
+	return !atomic_load(&s->stopping);
+}
+
+static void say(int fd, const char *text)
+{
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
+		assert_true(errno == EPIPE || errno == ECONNRESET);
+}
+
+static size_t read_head(int fd, char *head, size_t size)
+{
+	size_t n = 0;
+	while (n + 1 < size) {
+		ssize_t got = recv(fd, head + n, size - n - 1, 0);
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+		head[n] = '\0';
+		char *end = strstr(head, "\r\n\r\n");
+		if (end)
+			return n - (size_t)(end + 4 - head);
+	}
+	head[n] = '\0';
+	return 0;
+}
+
+/* rest: of the body, that is still to come. */
+static void read_slowly(const struct server *s, int fd, size_t rest)
+{
+	static _Thread_local char part[UPLOAD / 30];
+	while (rest && pause_ms(s, 100)) {
+		size_t want = min_u64(rest, sizeof(part));
+		ssize_t got = recv(fd, part, want, MSG_WAITALL);
+		if (got <= 0)
+			return;
+		rest -= (size_t)got;
+	}
+}
+
+static void serve(const struct server *s, int fd)
+{
+	char head[4096], path[64] = "";
+	const size_t body = read_head(fd, head, sizeof(head));
+	sscanf(head, "%*s /%63s", path);
+	if (strcmp(path, "silent") == 0 || strcmp(path, "greedy") == 0) {
+		pause_ms(s, 60000);
+	} else if (strcmp(path, "thinks") == 0) {
+		if (pause_ms(s, 1500))
+			say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+	} else if (strcmp(path, "loris") == 0) {
+		say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
+		while (pause_ms(s, 50))
+			say(fd, "x");
+	} else if (strcmp(path, "patient") == 0) {
+		read_slowly(s, fd, UPLOAD - body);
+		say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+	} else if (strcmp(path, "cut") == 0) {
+		say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+	} else if (strcmp(path, "garbage") == 0) {
+		say(fd, "\1\2\3\4\r\n\r\n");
+	} else if (strcmp(path, "hangs-up") != 0) {
+		say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+	}
+}
+
+static void *serve_client(void *arg)
+{
+	const struct client c = *(struct client *)arg;
+	free(arg);
+	serve(c.server, c.fd);
+	close(c.fd);
+	return NULL;
+}
+
+static void *accept_all(void *arg)
+{
+	struct server *s = arg;
+	while (!atomic_load(&s->stopping)) {
+		struct pollfd ready = {.fd = s->fd, .events = POLLIN};
+		if (poll(&ready, 1, 20) != 1 || s->n == CLIENTS_MAX)
+			continue;
+		struct client *c = malloc(sizeof(*c));
+		*c = (struct client){.server = s, .fd = accept(s->fd, NULL, NULL)};
+		pthread_create(&s->thread[s->n++], NULL, serve_client, c);
+	}
+	return NULL;
+}
+
+static int listen_on_loopback(int backlog, char *url, size_t size)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(at);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, backlog), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	snprintf(url, size, "http://127.0.0.1:%d/", ntohs(at.sin_port));
+	return fd;
+}
+
+/* ---- the client ---- */
+
+struct scene {
+	struct fixture *f;
+	struct http_io *io;
+	struct server server;
+};
+
+static int setup(void **state)
+{
+	static const struct http_options opt = {
+		.connections = 32,
+		.connect_ms = 300,
+		.limits = {.first_byte_ms = 400, .low_speed_s = 1, .low_speed_bytes = 1024}};
+	struct scene *scene = calloc(1, sizeof(*scene));
+	struct err err = ERR_INIT;
+	scene->f = fixture_new(0);
+	scene->io = http_io_new(&scene->f->env, &opt, &err);
+	if (!scene->io)
+		fail_msg("%s", err.msg);
+	scene->server.fd = listen_on_loopback(32, scene->server.url, sizeof(scene->server.url));
+	pthread_create(&scene->server.acceptor, NULL, accept_all, &scene->server);
+	*state = scene;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *scene = *state;
+	http_io_free(scene->io);
+	atomic_store(&scene->server.stopping, true);
+	pthread_join(scene->server.acceptor, NULL);
+	for (unsigned int i = 0; i < scene->server.n; i++)
+		pthread_join(scene->server.thread[i], NULL);
+	close(scene->server.fd);
+	fixture_free(scene->f);
+	free(scene);
+	return 0;
+}
+
+struct timed {
+	struct http_call call;
+	const struct env *env;
+	struct waiter *waiter;
+	char url[128];
+	uint64_t ended_ns;
+};
+
+static void ended(struct http_call *call)
+{
+	struct timed *t = call->arg;
+	t->ended_ns = t->env->now(t->env);
+	wait_done(t->waiter);
+}
+
+static const struct expectation {
+	const char *path, *method;
+	unsigned int first_byte_ms;
+	enum http_end end;
+	const char *reason;
+	unsigned int from_ms, to_ms; /* generous at the end: machines are busy */
+} expectations[] = {
+	{"ok", "GET", 0, HTTP_ANSWERED, "", 0, 3000},
+	{"ok", "HEAD", 0, HTTP_ANSWERED, "", 0, 3000},
+	{"silent", "GET", 0, HTTP_TIMED_OUT, "no answer in time", 400, 4000},
+	{"silent", "GET", 1200, HTTP_TIMED_OUT, "no answer in time", 1200, 5000},
+	/* Thinking is not slowness. */
+	{"thinks", "GET", 9000, HTTP_ANSWERED, "", 1500, 5000},
+	{"loris", "GET", 0, HTTP_TIMED_OUT, "the body comes too slowly", 1000, 6000},
+	{"greedy", "PUT", 0, HTTP_TIMED_OUT, "the body is taken too slowly", 1000, 6000},
+	/* Longer than the time for an answer, which begins when all is sent. */
+	{"patient", "PUT", 1200, HTTP_ANSWERED, "", 2000, 12000},
+	{"cut", "GET", 0, HTTP_TRUNCATED, "", 0, 3000},
+	{"garbage", "GET", 0, HTTP_BROKEN, "", 0, 3000},
+	{"hangs-up", "GET", 0, HTTP_BROKEN, "", 0, 3000},
+};
+enum { EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]) };
+
+static void start(struct scene *scene, const struct expectation *e, const char *server,
+		  const char *body, struct waiter *waiter, struct timed *t)
+{
+	const bool uploads = strcmp(e->method, "PUT") == 0;
+	snprintf(t->url, sizeof(t->url), "%s%s", server, e->path);
+	t->env = &scene->f->env;
+	t->waiter = waiter;
+	t->call = (struct http_call){.method = e->method,
+				     .url = t->url,
+				     .body = uploads ? body : NULL,
+				     .body_len = uploads ? UPLOAD : 0,
+				     .body_max = 1 << 20,
+				     .first_byte_ms = e->first_byte_ms,
+				     .done = ended,
+				     .arg = t};
+	http_submit(scene->io, &t->call);
+}
+
+static void check(const struct expectation *e, struct timed *t, uint64_t started)
+{
+	/* libcurl's clock and ours are not read at the same moment. */
+	const uint64_t took_ms = (t->ended_ns - started) / MS;
+	if (t->call.end != e->end || !strstr(t->call.reason, e->reason) ||
+	    took_ms + 10 < e->from_ms || took_ms > e->to_ms)
+		fail_msg("%s %s: end %d '%s' after %u ms", e->method, e->path, (int)t->call.end,
+			 t->call.reason, (unsigned int)took_ms);
+	http_call_release(&t->call);
+}
+
+/* Side by side, so that they take no longer than the slowest; and none disturbs another. */
+static void test_ends(void **state)
+{
+	struct scene *scene = *state;
+	struct timed *t = calloc(EXPECTATIONS, sizeof(*t));
+	auto_free char *body = calloc(1, UPLOAD);
+	struct waiter waiter;
+	wait_init(&waiter, EXPECTATIONS);
+	const uint64_t started = scene->f->env.now(&scene->f->env);
+	for (size_t i = 0; i < EXPECTATIONS; i++)
+		start(scene, &expectations[i], scene->server.url, body, &waiter, &t[i]);
+	wait_all(&waiter);
+	for (size_t i = 0; i < EXPECTATIONS; i++)
+		check(&expectations[i], &t[i], started);
+	free(t);
+}
+
+/* A host that drops what comes: here, a queue of connections that is full. */
+static void test_nobody_takes_the_connection(void **state)
+{
+	enum { FILLERS = 4 };
+	static const struct expectation e = {"x", "GET", 0, HTTP_TIMED_OUT, "", 300, 4000};
+	struct scene *scene = *state;
+	struct timed t;
+	struct waiter waiter;
+	char url[64];
+	int filler[FILLERS], port;
+	const int fd = listen_on_loopback(0, url, sizeof(url));
+	assert_int_equal(sscanf(url, "http://127.0.0.1:%d", &port), 1);
+	const struct sockaddr_in at = {.sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	for (int i = 0; i < FILLERS; i++) {
+		filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		connect(filler[i], (const struct sockaddr *)&at, sizeof(at));
+	}
+	wait_init(&waiter, 1);
+	const uint64_t started = scene->f->env.now(&scene->f->env);
+	start(scene, &e, url, NULL, &waiter, &t);
+	wait_all(&waiter);
+	check(&e, &t, started);
+	for (int i = 0; i < FILLERS; i++)
+		close(filler[i]);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nobody_takes_the_connection, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
