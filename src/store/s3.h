@@ -37,6 +37,10 @@ int s3_place_init(struct s3_place *place, const struct cred_world *world,
 		  const struct store_s3_options *opt, struct err *err);
 /* For AWS's own endpoints: the region decides the host. -ENOMEM. */
 int s3_place_set_region(struct s3_place *place, const char *region);
+/* To where a redirect of a request for the bucket itself leads: "scheme://host[:port]/path", with
+ * the bucket in front of the host or at the end of the path. -EINVAL: that is no such place, or
+ * one without TLS where we had it. */
+int s3_place_redirect(struct s3_place *place, const char *location);
 /* Path of the URL and of the signature; key NULL: the bucket itself. */
 void s3_place_path(const struct s3_place *place, const char *key, struct str *out);
 void s3_place_release(struct s3_place *place);
@@ -75,8 +79,11 @@ struct s3_request {
 	size_t n_query, n_header;
 	const void *body;
 	size_t body_len;
-	uint64_t body_max; /* of the answer */
+	uint64_t body_max;	    /* of the answer */
+	unsigned int first_byte_ms; /* 0: the usual */
 };
+
+enum { S3_LOCATION_MAX = 512 };
 
 /* Headers of an answer that S3 gives a meaning. */
 struct s3_answer {
@@ -85,7 +92,8 @@ struct s3_answer {
 	bool has_range, has_etag, is_xml;
 	bool etag_is_opaque; /* encrypted with a key: the ETag is no MD5 */
 	char request_id[64];
-	char bucket_region[32];
+	char bucket_region[32], location[S3_LOCATION_MAX];
+	int64_t date; /* the server's clock, seconds since the epoch; 0: not told */
 };
 
 struct s3_call {
@@ -113,8 +121,8 @@ int s3_call_run(struct s3_call *call, struct s3_store *s, const struct s3_reques
 /* Blocking head, for the parts. */
 int s3_head(struct s3_store *s, const char *key, struct store_meta *meta, struct err *err);
 
-/* Asks the bucket for one key: finds its region when nobody named it, and says in words what would
- * fail later. -ENOENT: no such bucket. */
+/* Asks the bucket for one key: finds its region and endpoint where others were named, and says in
+ * words what would fail later. -ENOENT: no such bucket. */
 int s3_probe(struct s3_store *s, struct err *err);
 
 /* store_ops */

@@ -56,6 +56,12 @@ static void on_header(struct http_call *http, const char *name, const char *valu
 		read_text(a->request_id, sizeof(a->request_id), value);
 	} else if (strcasecmp(name, "x-amz-bucket-region") == 0) {
 		read_text(a->bucket_region, sizeof(a->bucket_region), value);
+	} else if (strcasecmp(name, "location") == 0) {
+		/* What does not fit is nowhere to go. */
+		if (strlen(value) < sizeof(a->location))
+			strcpy(a->location, value);
+	} else if (strcasecmp(name, "date") == 0) {
+		a->date = s3_time_http(value);
 	} else if (strcasecmp(name, "x-amz-server-side-encryption") == 0) {
 		/* AES256, with the service's own key, leaves the MD5. */
 		a->etag_is_opaque |= strncmp(value, "aws:kms", 7) == 0;
@@ -202,6 +208,7 @@ int s3_call_init(struct s3_call *call, struct s3_store *s, const struct s3_reque
 					.body = req->body,
 					.body_len = req->body_len,
 					.body_max = req->body_max,
+					.first_byte_ms = req->first_byte_ms,
 					.on_header = on_header};
 	int rc = s->creds ? credentials_get(s->creds, &d.cred, err) : 0;
 	if (rc)

@@ -80,6 +80,45 @@ int s3_place_set_region(struct s3_place *place, const char *region)
 	return str_ok(&url) ? set_url(place, str_text(&url)) : -ENOMEM;
 }
 
+/* The path without what comes before the bucket at its end, NULL when that is not at its end. */
+static const char *find_at_end(const char *path, size_t n, const char *bucket)
+{
+	const size_t len = strlen(bucket);
+	while (n && path[n - 1] == '/')
+		n--;
+	if (n <= len || path[n - len - 1] != '/' || strncmp(path + n - len, bucket, len) != 0)
+		return NULL;
+	return path + n - len - 1;
+}
+
+int s3_place_redirect(struct s3_place *place, const char *location)
+{
+	auto_str struct str url = {0};
+	const char *bucket = str_text(&place->bucket);
+	const char *host = strstr(location, "://");
+	if (!host || (place->tls && strncmp(location, "https://", 8) != 0))
+		return -EINVAL;
+	host += 3;
+	const size_t n = strlen(bucket), scheme_len = (size_t)(host - location);
+	const char *path = host + strcspn(host, "/?#");
+	const char *end = find_at_end(path, strcspn(path, "?#"), bucket);
+	enum store_s3_style style = STORE_S3_STYLE_PATH;
+	str_addn(&url, location, scheme_len);
+	if (strncmp(host, bucket, n) == 0 && host[n] == '.') {
+		style = STORE_S3_STYLE_VIRTUAL;
+		host += n + 1;
+		end = path;
+	} else if (!end) {
+		return -EINVAL;
+	}
+	str_addn(&url, host, (size_t)(end - host));
+	if (!str_ok(&url))
+		return -ENOMEM;
+	place->style = style;
+	place->own_endpoint = true;
+	return set_url(place, str_text(&url));
+}
+
 static const char *first(const char *a, const char *b, const char *c, const char *d)
 {
 	return a ? a : b ? b : c ? c : d;

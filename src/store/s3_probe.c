@@ -1,55 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first request: one key of the bucket. Its answer tells whether the bucket is there, whether
- * we may list it, and in which region it is; a server that names another region is followed once.
+ * we may list it, and where it is; a server that names another region or another endpoint is
+ * followed once. Whoever mounts is waiting: patience is short here.
  */
 #include "s3.h"
 
+#include "s3_advice.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-enum { ROUNDS = 4, BODY_MAX = 1 << 20 };
+enum { ROUNDS = 4, PATIENCE_MS = 8000, FIRST_BYTE_MS = 5000, BODY_MAX = 1 << 20 };
 
-static int ask(struct s3_store *s, char *region, size_t region_size, struct err *err)
+/* What an answer says of the bucket's place; "" for nothing. */
+struct elsewhere {
+	char region[32], location[S3_LOCATION_MAX];
+};
+
+static void advise(const struct s3_call *call, const struct s3_error *why, int rc, struct err *err)
+{
+	auto_str struct str words = {0};
+	const struct s3_refusal refusal = {.status = call->http.status,
+					   .code = why->code,
+					   .is_signed = call->s->creds != NULL,
+					   .owner = call->s->owner,
+					   .ours = (int64_t)time(NULL),
+					   .its = call->answer.date};
+	s3_advice(&refusal, &words);
+	if (words.b.len)
+		err_wrap(err, rc, "%s", str_text(&words));
+}
+
+static void read_elsewhere(const struct s3_store *s, const struct s3_call *call,
+			   const struct s3_error *why, struct elsewhere *to)
+{
+	const struct s3_answer *a = &call->answer;
+	const char *region = a->bucket_region[0] ? a->bucket_region : why->region;
+	const long status = call->http.status;
+	*to = (struct elsewhere){0};
+	if (strcmp(region, str_text(&s->place.region)) != 0)
+		snprintf(to->region, sizeof(to->region), "%s", region);
+	/* Amazon's own hosts follow from the region. */
+	if (status >= 300 && status < 400 && (s->place.own_endpoint || !to->region[0]))
+		strcpy(to->location, a->location);
+}
+
+static int ask(struct s3_store *s, struct elsewhere *to, struct err *err)
 {
 	static const struct sigv4_pair query[] = {{"list-type", "2"}, {"max-keys", "1"}};
 	auto_s3_call struct s3_call call = {0};
 	struct s3_error why;
-	const struct s3_request req = {
-		.method = "GET", .query = query, .n_query = 2, .body_max = BODY_MAX};
+	const struct s3_request req = {.method = "GET",
+				       .query = query,
+				       .n_query = 2,
+				       .body_max = BODY_MAX,
+				       .first_byte_ms = FIRST_BYTE_MS};
 	int rc = s3_call_run(&call, s, &req, &why, err);
-	const char *named = call.answer.bucket_region[0] ? call.answer.bucket_region : why.region;
-	region[0] = '\0';
-	if (rc && strlen(named) < region_size)
-		strcpy(region, named);
+	if (rc == 0)
+		return 0;
+	read_elsewhere(s, &call, &why, to);
 	if (rc == -ENOENT || strcmp(why.code, "NoSuchBucket") == 0)
 		return err_set(err, -ENOENT, "there is no bucket '%s' at %s",
 			       str_text(&s->place.bucket), str_text(&s->place.host));
+	advise(&call, &why, rc, err);
 	return rc;
 }
 
-static int ask_patiently(struct s3_store *s, char *region, size_t size, struct err *err)
+static int ask_patiently(struct s3_store *s, struct elsewhere *to, struct err *err)
 {
 	const struct env *env = s->base.env;
-	uint64_t pause_ns = 200000000;
-	int rc = ask(s, region, size, err);
-	for (int i = 1; rc == -EAGAIN && i < ROUNDS; i++, pause_ns *= 2) {
+	const uint64_t ms = 1000000, started = env->now(env);
+	uint64_t pause_ns = 200 * ms;
+	int rc = ask(s, to, err), asked = 1;
+	while (rc == -EAGAIN && !to->location[0] && !to->region[0] && asked < ROUNDS &&
+	       env->now(env) - started < PATIENCE_MS * ms) {
 		env->sleep(env, pause_ns);
-		rc = ask(s, region, size, err);
+		rc = ask(s, to, err);
+		asked++;
+		pause_ns *= 2;
 	}
-	return rc == -EAGAIN ? err_wrap(err, -EIO, "%d attempts", ROUNDS) : rc;
+	if (rc != -EAGAIN)
+		return rc;
+	if (err)
+		err->code = -EIO;
+	return asked == 1 ? -EIO : err_wrap(err, -EIO, "%d attempts", asked);
+}
+
+/* Where the answer pointed. Positive: nowhere else; then the answer stands. */
+static int move(struct s3_store *s, const struct elsewhere *to, struct err *err)
+{
+	int rc = 1;
+	if (to->region[0]) {
+		log_info(s->base.env->log, "bucket %s is in region %s", str_text(&s->place.bucket),
+			 to->region);
+		rc = s3_place_set_region(&s->place, to->region);
+	}
+	if (rc >= 0 && to->location[0]) {
+		rc = s3_place_redirect(&s->place, to->location);
+		if (rc == -EINVAL)
+			return err_wrap(err, -EIO, "'%s' is not followed", to->location);
+		log_info(s->base.env->log, "bucket %s is at %s", str_text(&s->place.bucket),
+			 str_text(&s->place.host));
+	}
+	return rc < 0 ? err_set(err, rc, "no memory") : rc;
 }
 
 int s3_probe(struct s3_store *s, struct err *err)
 {
-	char region[32];
-	int rc = ask_patiently(s, region, sizeof(region), err);
-	if (rc && region[0] && strcmp(region, str_text(&s->place.region)) != 0) {
-		log_info(s->base.env->log, "bucket %s is in region %s", str_text(&s->place.bucket),
-			 region);
-		if (s3_place_set_region(&s->place, region))
-			return err_set(err, -ENOMEM, "no memory");
-		rc = ask_patiently(s, region, sizeof(region), err);
-	}
-	return rc;
+	struct elsewhere to = {0};
+	int rc = ask_patiently(s, &to, err);
+	if (rc == 0)
+		return 0;
+	const int moved = move(s, &to, err);
+	if (moved < 0)
+		return moved;
+	return moved == 0 ? ask_patiently(s, &to, err) : rc;
 }

@@ -78,6 +78,28 @@ def matches(fault, request, method, target):
             ("unless" not in fault or fault["unless"].encode() not in request.head))
 
 
+class Silent:
+    """A server that says nothing: it takes requests, or (accepts=False) not even connections."""
+
+    def __init__(self, accepts=True):
+        self.accepts = accepts
+
+    def __enter__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64 if self.accepts else 0)
+        self.endpoint = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.fillers = []
+        for _ in range(0 if self.accepts else 4):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(self.listener.getsockname())
+            self.fillers.append(filler)
+        return self
+
+    def __exit__(self, *_):
+        for s in [self.listener, *self.fillers]:
+            s.close()
+
+
 class Proxy:
     def __init__(self, endpoint, faults=()):
         parts = urllib.parse.urlsplit(endpoint)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What whoever mounts can do about the service's answer. Pure. */
+#ifndef STORE_S3_ADVICE_H
+#define STORE_S3_ADVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "str.h"
+
+struct s3_refusal {
+	long status;
+	const char *code;  /* of the error document, "" for none */
+	bool is_signed;	   /* the request was */
+	const char *owner; /* that was expected, or NULL */
+	int64_t ours, its; /* wall clocks when it answered, seconds since the epoch; 0 unknown */
+};
+
+/* One clause in words; "" where the service's own words are all there is to say. */
+void s3_advice(const struct s3_refusal *r, struct str *out);
+
+#endif

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user is told when a bucket in S3 cannot be mounted: at once, before the program goes into
+the background, in one line that says what to do, and never a secret in it."""
+import concurrent.futures
+import datetime
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import faultproxy
+import mounts
+from gateway import hsimage, needs_gateway
+
+pytestmark = needs_gateway
+
+
+def refused(env, bucket, directory, *options, seconds=5, before=()):
+    """What hsmount says, which must not mount."""
+    mnt = directory / "mnt"
+    mnt.mkdir()
+    started = time.monotonic()
+    done = subprocess.run([*before, mounts.HSMOUNT, f"s3://{bucket}", mnt, *options], env=env,
+                          capture_output=True, text=True, timeout=60)
+    assert time.monotonic() - started < seconds
+    assert not mounts.is_mounted(mnt)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    secret = env["AWS_SECRET_ACCESS_KEY"]
+    assert not secret or secret not in done.stderr
+    return done.stderr
+
+
+WRONG = {"AWS_SECRET_ACCESS_KEY": "n0t-this-one"}
+NOBODY = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+
+
+@pytest.mark.parametrize("change, bucket, words", [
+    (WRONG, None, "the secret access key is wrong"),
+    ({"AWS_ACCESS_KEY_ID": "nobody"}, None, "the service does not know the access key"),
+    (NOBODY, None, "no AWS credentials"),
+    ({}, "no-such-bucket", "there is no bucket 'no-such-bucket'"),
+    ({}, "..", "cannot be a bucket"),
+    ({"AWS_ENDPOINT_URL": "gopher://x"}, None, "no http or https URL"),
+    ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, None, "connection failed"),
+    ({"AWS_ENDPOINT_URL": "http://no-such-host.invalid"}, None, "connection failed"),
+    ({"AWS_REGION": "a b"}, None, "cannot be a region"),
+    ({"AWS_PROFILE": "absent", **NOBODY}, None, "there is no profile 'absent'"),
+    ({"AWS_CA_BUNDLE": "/absent.pem"}, None, "/absent.pem"),
+])
+def test_wrong_settings(environment, sample_bucket, tmp_path, change, bucket, words):
+    assert words in refused({**environment, **change}, bucket or sample_bucket, tmp_path)
+
+
+def test_in_the_foreground(environment, sample_bucket, tmp_path):
+    env = dict(environment, **WRONG)
+    assert "secret access key is wrong" in refused(env, sample_bucket, tmp_path, "-f")
+
+
+def test_hsimage_says_the_same(environment, sample_bucket):
+    env = dict(environment, **WRONG)
+    assert "secret access key is wrong" in hsimage(env, "ls", f"s3://{sample_bucket}", code=1)
+
+
+def test_bucket_that_is_not_public(environment, sample_bucket, tmp_path):
+    env = dict(environment, **NOBODY)
+    said = refused(env, sample_bucket, tmp_path, "-o", "no_sign_request")
+    assert "the bucket is not public" in said and "AccessDenied" in said
+
+
+def test_untrusted_certificate(environment, gateway, sample_bucket, tmp_path):
+    env = dict(environment, AWS_ENDPOINT_URL=gateway["tls_endpoint"])
+    assert "certificate" in refused(env, sample_bucket, tmp_path)
+
+
+def http_time(seconds):
+    when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+    return when.strftime("%a, %d %b %Y %H:%M:%S GMT")
+
+
+@pytest.mark.parametrize("status, code, header, words", [
+    (400, "ExpiredToken", {}, "the credentials have expired"),
+    (403, "ExpiredToken", {}, "the credentials have expired"),
+    (400, "InvalidToken", {}, "the session token is wrong"),
+    (403, "RequestTimeTooSkewed", {"Date": -1200},
+     "the clock of this machine is 20 minutes ahead: set it"),
+    (403, "RequestTimeTooSkewed", {"Date": 1200},
+     "the clock of this machine is 20 minutes behind: set it"),
+    (403, "RequestTimeTooSkewed", {}, "the clock of this machine is off: set it"),
+    (403, "AccessDenied", {}, "these credentials may not list the bucket"),
+    (301, "PermanentRedirect", {}, "the bucket is at another endpoint"),
+    (503, "SlowDown", {}, "4 attempts"),
+])
+def test_answers(environment, gateway, sample_bucket, tmp_path, status, code, header, words):
+    """Of services that the gateway is not."""
+    header = {k: http_time(v) if isinstance(v, int) else v for k, v in header.items()}
+    fault = {"what": "status", "value": status, "code": code, "header": header, "percent": 100}
+    with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
+        said = refused(dict(environment, AWS_ENDPOINT_URL=proxy.endpoint), sample_bucket, tmp_path)
+        assert words in said and code in said
+        assert len(proxy.requests) == (4 if status == 503 else 1)
+
+
+@pytest.mark.parametrize("offset, words", [
+    ("+20m", "20 minutes ahead"),
+    ("-20m", "20 minutes behind"),
+])
+def test_clock_that_is_off(environment, sample_bucket, tmp_path, offset, words):
+    """The real program with another clock, and what the gateway thinks of its signature."""
+    if not shutil.which("faketime"):
+        pytest.skip("faketime is not installed")
+    env = dict(environment, FAKETIME_DONT_FAKE_MONOTONIC="1")
+    if subprocess.run(["faketime", "-f", offset, mounts.HSMOUNT, "-V"], env=env, check=False,
+                      capture_output=True, timeout=30).returncode:
+        pytest.skip("a library that is loaded first is not for this build")
+    said = refused(env, sample_bucket, tmp_path, before=["faketime", "-f", offset])
+    assert f"the clock of this machine is {words}: set it" in said
+
+
+def test_server_that_says_nothing(environment, sample_bucket, tmp_path):
+    """Neither a connection that nobody accepts nor a request that nobody answers holds up a mount
+    for long."""
+    def attempt(accepts):
+        directory = tmp_path / str(accepts)
+        directory.mkdir()
+        with faultproxy.Silent(accepts) as server:
+            env = dict(environment, AWS_ENDPOINT_URL=server.endpoint)
+            return refused(env, sample_bucket, directory, seconds=14)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for said in pool.map(attempt, (True, False)):
+            assert "2 attempts" in said and "timed out" in said
+
+
+def test_nothing_is_left_behind(environment, gateway, sample_bucket, tmp_path):
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint, **WRONG)
+        refused(env, sample_bucket, tmp_path)
+        assert mounts.wait_for(lambda: proxy.open_connections == 0, 5)
+    assert os.listdir(tmp_path / "mnt") == []

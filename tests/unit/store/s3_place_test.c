@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Endpoint, region and addressing style: where a request for a bucket goes. */
+#include "fixture.h"
+
+#include "s3.h"
+
+static const char *no_variables(const struct cred_world *w, const char *name)
+{
+	(void)w;
+	(void)name;
+	return NULL;
+}
+
+static int place(struct s3_place *p, const struct store_s3_options *opt)
+{
+	const struct cred_world world = {.getenv = no_variables};
+	memset(p, 0, sizeof(*p));
+	return s3_place_init(p, &world, opt, NULL);
+}
+
+/* "scheme host path" of the object "k y", or of the bucket. */
+static void assert_place(const struct s3_place *p, const char *key, const char *want)
+{
+	char got[512];
+	auto_str struct str path = {0};
+	s3_place_path(p, key, &path);
+	snprintf(got, sizeof(got), "%s %s %s", p->tls ? "https" : "http", str_text(&p->host),
+		 str_text(&path));
+	assert_string_equal(got, want);
+}
+
+static void test_addresses(void **state)
+{
+	static const struct {
+		struct store_s3_options opt;
+		const char *object, *bucket;
+	} cases[] = {
+		{{.bucket = "data"},
+		 "https data.s3.us-east-1.amazonaws.com /k%20y",
+		 "https data.s3.us-east-1.amazonaws.com /"},
+		{{.bucket = "data", .region = "cn-north-1"},
+		 "https data.s3.cn-north-1.amazonaws.com.cn /k%20y",
+		 "https data.s3.cn-north-1.amazonaws.com.cn /"},
+		/* Amazon's certificate covers one label. */
+		{{.bucket = "my.data"},
+		 "https s3.us-east-1.amazonaws.com /my.data/k%20y",
+		 "https s3.us-east-1.amazonaws.com /my.data"},
+		{{.bucket = "Data"},
+		 "https s3.us-east-1.amazonaws.com /Data/k%20y",
+		 "https s3.us-east-1.amazonaws.com /Data"},
+		{{.bucket = "data", .style = STORE_S3_STYLE_PATH},
+		 "https s3.us-east-1.amazonaws.com /data/k%20y",
+		 "https s3.us-east-1.amazonaws.com /data"},
+		{{.bucket = "data", .endpoint = "http://127.0.0.1:7480/"},
+		 "http 127.0.0.1:7480 /data/k%20y",
+		 "http 127.0.0.1:7480 /data"},
+		{{.bucket = "data", .endpoint = "http://[::1]:7480"},
+		 "http [::1]:7480 /data/k%20y",
+		 "http [::1]:7480 /data"},
+		{{.bucket = "data", .endpoint = "http://localhost:7480"},
+		 "http localhost:7480 /data/k%20y",
+		 "http localhost:7480 /data"},
+		{{.bucket = "data", .endpoint = "https://s3.example.org/a/b"},
+		 "https data.s3.example.org /a/b/k%20y",
+		 "https data.s3.example.org /a/b/"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_place p;
+		assert_int_equal(place(&p, &cases[i].opt), 0);
+		assert_place(&p, "k y", cases[i].object);
+		assert_place(&p, NULL, cases[i].bucket);
+		s3_place_release(&p);
+	}
+}
+
+static void test_what_cannot_be(void **state)
+{
+	static const struct store_s3_options cases[] = {
+		{.bucket = NULL},
+		{.bucket = ""},
+		{.bucket = ".."},
+		{.bucket = "a/b"},
+		{.bucket = "a b"},
+		{.bucket = "a?b"},
+		{.bucket = "data", .region = ""},
+		{.bucket = "data", .region = "evil.example/"},
+		{.bucket = "data", .endpoint = "gopher://x"},
+		{.bucket = "data", .endpoint = "http://"},
+		{.bucket = "data", .endpoint = "http://user@host"},
+		{.bucket = "data", .endpoint = "http://host/?a"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_place p;
+		assert_int_equal(place(&p, &cases[i]), -EINVAL);
+		s3_place_release(&p);
+	}
+}
+
+static void test_another_region(void **state)
+{
+	struct s3_place p;
+	assert_int_equal(place(&p, &(struct store_s3_options){.bucket = "data"}), 0);
+	assert_int_equal(s3_place_set_region(&p, "eu-west-1"), 0);
+	assert_place(&p, NULL, "https data.s3.eu-west-1.amazonaws.com /");
+	s3_place_release(&p);
+	assert_int_equal(place(&p, &(struct store_s3_options){.bucket = "data",
+							      .endpoint = "http://127.0.0.1"}),
+			 0);
+	assert_int_equal(s3_place_set_region(&p, "eu-west-1"), 0);
+	assert_place(&p, NULL, "http 127.0.0.1 /data");
+	assert_string_equal(str_text(&p.region), "eu-west-1");
+	s3_place_release(&p);
+}
+
+static void test_redirects(void **state)
+{
+	static const struct {
+		const char *endpoint, *location, *want; /* NULL: not followed */
+	} cases[] = {
+		{"http://127.0.0.1", "http://127.0.0.2:8/data?list-type=2",
+		 "http 127.0.0.2:8 /data"},
+		{"http://127.0.0.1", "http://127.0.0.2/data/", "http 127.0.0.2 /data"},
+		{"http://127.0.0.1", "http://other/a/b/data?x#y", "http other /a/b/data"},
+		{"http://127.0.0.1", "https://127.0.0.2/data", "https 127.0.0.2 /data"},
+		{"http://127.0.0.1", "http://data.s3.example.org/", "http data.s3.example.org /"},
+		{"http://127.0.0.1", "http://data.s3.example.org", "http data.s3.example.org /"},
+		{"https://127.0.0.1", "https://data.s3.example.org?list-type=2",
+		 "https data.s3.example.org /"},
+		/* TLS is not given up. */
+		{"https://127.0.0.1", "http://127.0.0.2/data", NULL},
+		/* The bucket is somewhere else, or nowhere. */
+		{"http://127.0.0.1", "http://127.0.0.2/", NULL},
+		{"http://127.0.0.1", "http://127.0.0.2", NULL},
+		{"http://127.0.0.1", "http://127.0.0.2/metadata", NULL},
+		{"http://127.0.0.1", "http://127.0.0.2/data/object", NULL},
+		{"http://127.0.0.1", "/data", NULL},
+		{"http://127.0.0.1", "", NULL},
+		{"http://127.0.0.1", "ftp://127.0.0.2/data", NULL},
+		{"http://127.0.0.1", "http:///data", NULL},
+		{"http://127.0.0.1", "http://data./", NULL},
+		{"http://127.0.0.1", "http://user@127.0.0.2/data", NULL},
+		{"http://127.0.0.1", "http://a b/data", NULL},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_place p;
+		const struct store_s3_options opt = {.bucket = "data",
+						     .endpoint = cases[i].endpoint};
+		assert_int_equal(place(&p, &opt), 0);
+		const int rc = s3_place_redirect(&p, cases[i].location);
+		if (rc != (cases[i].want ? 0 : -EINVAL))
+			fail_msg("%s: %d", cases[i].location, rc);
+		if (rc == 0)
+			assert_place(&p, NULL, cases[i].want);
+		s3_place_release(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_what_cannot_be),
+		cmocka_unit_test(test_another_region),
+		cmocka_unit_test(test_redirects),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
