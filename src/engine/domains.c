@@ -207,7 +207,7 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 	s->owner = e->domains;
 	s->version = version;
 	s->sees_chunks = model_sees_chunks(m);
-	s->memory = image_memory(s->image);
+	s->memory = image_memory(s->image) + model_kept(m);
 	s->st = (struct engine_stat){
 		.kind = ENGINE_DOMAIN,
 		.size = image_size(s->image),
@@ -224,28 +224,21 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 
 /* old: current so far, or NULL; was_idle: nobody has it open. What comes out is old, or a new
  * snapshot with one reference. */
-static int refresh(struct engine *e, const char *path, const char *mount_dir, uint64_t new_version,
+static int refresh(struct engine *e, const struct domain_place *place, uint64_t new_version,
 		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
 {
-	if (old) {
-		int changed = model_changed(image_model(old->image), err);
-		if (changed < 0)
-			return changed;
-		if (!changed && (old->sees_chunks || !was_idle)) {
-			*out = old;
-			return 0;
-		}
-		/* Chunks may have changed where nobody looked: the same version, but no chunk
-		 * that is remembered. The kernel drops its pages too (engine_file_cacheable). */
-		if (!changed)
-			return new_snapshot(e, image_model(old->image), mount_dir, old->version,
-					    out, err);
-	}
-	struct model *m = NULL;
-	int rc = model_open(&e->env, e->store, e->schema, path, &m, err);
+	struct model *m = NULL, *previous = old ? image_model(old->image) : NULL;
+	const struct model_hint hint = {.root = place->root, .previous = previous};
+	int rc = model_open(&e->env, e->store, e->schema, place->path, &hint, &m, err);
 	if (rc)
 		return rc;
-	rc = new_snapshot(e, m, mount_dir, new_version, out, err);
+	if (m == previous && (old->sees_chunks || !was_idle))
+		*out = old;
+	else
+		/* Chunks may have changed where nobody looked: the same version, but no chunk
+		 * that is remembered. The kernel drops its pages too (engine_file_cacheable). */
+		rc = new_snapshot(e, m, place->mount_dir,
+				  m == previous ? old->version : new_version, out, err);
 	model_unref(m);
 	return rc;
 }
@@ -274,7 +267,7 @@ static void publish_locked(struct domains *t, struct slot *slot, struct build *b
 
 /* The lock is held when it begins and when it returns, not between. */
 static void build_locked(struct engine *e, struct slot *slot, struct build *b,
-			 const char *mount_dir, struct snapshot **garbage)
+			 const struct domain_place *place, struct snapshot **garbage)
 {
 	struct domains *t = e->domains;
 	struct snapshot *old = slot->current;
@@ -285,7 +278,7 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
-	b->code = refresh(e, slot->path, mount_dir, version, old, was_idle, &b->snapshot, &b->err);
+	b->code = refresh(e, place, version, old, was_idle, &b->snapshot, &b->err);
 
 	pthread_mutex_lock(&t->lock);
 	publish_locked(t, slot, b, garbage);
@@ -293,7 +286,7 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 		unref_locked(t, old, garbage);
 }
 
-int domains_open(struct engine *e, const char *path, const char *mount_dir, struct snapshot **out,
+int domains_open(struct engine *e, const struct domain_place *place, struct snapshot **out,
 		 struct err *err)
 {
 	struct domains *t = e->domains;
@@ -301,7 +294,7 @@ int domains_open(struct engine *e, const char *path, const char *mount_dir, stru
 	struct build *b = calloc(1, sizeof(*b)), *unused = NULL;
 	int rc = -ENOMEM;
 	pthread_mutex_lock(&t->lock);
-	struct slot *slot = b ? get_slot_locked(t, path) : NULL;
+	struct slot *slot = b ? get_slot_locked(t, place->path) : NULL;
 	if (slot && slot->build) {
 		unused = b;
 		b = slot->build;
@@ -310,7 +303,7 @@ int domains_open(struct engine *e, const char *path, const char *mount_dir, stru
 			pthread_cond_wait(&t->built, &t->lock);
 	} else if (slot) {
 		b->refs = 1;
-		build_locked(e, slot, b, mount_dir, &garbage);
+		build_locked(e, slot, b, place, &garbage);
 	}
 	if (slot) {
 		rc = b->code;

@@ -14,6 +14,7 @@
 #include <base/err.h>
 #include <hsmount/engine.h>
 #include <image/image.h>
+#include <schema/schema.h>
 
 enum {
 	DOMAINS_IDLE = 64,		/* snapshots kept that nobody has open */
@@ -40,10 +41,17 @@ struct snapshot {
 struct domains *domains_new(void);
 void domains_free(struct domains *t); /* no snapshot is open */
 
-/* The current snapshot of a domain as the bucket has it now. path: in the bucket; mount_dir: of
- * its file in the mount. Of several callers at once, one asks and builds, the others wait for
- * it and get what it got. -ENOENT, -EISDIR; -EIO with key and cause. Closed by snapshot_close(). */
-int domains_open(struct engine *e, const char *path, const char *mount_dir, struct snapshot **out,
+/* Which domain, and what its looking up told. */
+struct domain_place {
+	const char *path;	      /* in the bucket */
+	const char *mount_dir;	      /* of its file, in the mount */
+	const struct schema_id *root; /* its root group of a moment ago, NULL unknown */
+};
+
+/* The current snapshot of a domain as the bucket has it now. Of several callers at once, one asks
+ * and builds, the others wait for it and get what it got. -ENOENT, -EISDIR; -EIO with key and
+ * cause. Closed by snapshot_close(). */
+int domains_open(struct engine *e, const struct domain_place *place, struct snapshot **out,
 		 struct err *err);
 void snapshot_close(struct snapshot *s);
 

@@ -29,7 +29,12 @@ int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **ou
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
 		return err_set(err, -ENOMEM, "no memory");
-	int rc = domains_open(e, n->path, dir, out, err);
+	const struct domain_place place = {
+		.path = n->path,
+		.mount_dir = dir,
+		.root = n->doc.kind == DOC_ROOT ? &n->doc.root : NULL,
+	};
+	int rc = domains_open(e, &place, out, err);
 	/* What a name is was read before: the bucket has changed since. */
 	return rc == -EISDIR ? -ENOENT : rc;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is a model still what the bucket holds? Answered by versions (ETags), without reading bodies. */
+/*
+ * Are the documents of a domain still those that a model was made of? Answered by versions (ETags),
+ * without reading bodies. For domains of which not every key is known.
+ */
 #include <model/model.h>
 
 #include <errno.h>
@@ -9,76 +12,106 @@
 
 enum { HEADS_AT_ONCE = 1024 };
 
-static int changed_domain(struct model *m, struct err *err)
-{
+struct heads {
+	struct model *m;
+	const struct store_get *first; /* asked for before all heads, and its result; or NULL */
+	struct store_get_result *first_result;
+	const uint32_t *numbers; /* objects to look at */
 	char key[SCHEMA_KEY_MAX + 1];
-	struct store_meta meta = {0};
+	struct err *err;
+};
 
-	if (m->schema->domain_key(m->path, key, sizeof(key)) < 0)
-		return err_set(err, -ENAMETOOLONG, "the path is too long for a key");
-	int rc = store_head(m->store, key, &meta, err);
-	if (rc == -ENOENT)
-		return 1;
-	if (rc)
-		return err_wrap(err, rc, "%s", key);
-	return strcmp(meta.etag, m->domain_etag) != 0;
+/* The i-th of the row is which object? */
+static uint32_t number_at(const struct heads *h, size_t i)
+{
+	return h->numbers[h->first ? i - 1 : i];
 }
 
-static int changed_listing(struct model *m, struct err *err)
+static bool ask(void *arg, size_t i, struct store_get *req)
 {
-	auto_page struct store_page page = {0};
-	int rc = store_list_all(m->store, m->storage, false, MODEL_LISTING, &page, err);
+	struct heads *h = arg;
 
-	if (rc == -E2BIG)
-		return 1;
-	if (rc)
-		return err_wrap(err, rc, "listing %s", m->storage);
-	return model_listing_digest(m, &page) != m->listing_digest;
-}
-
-static int changed_some(struct model *m, uint32_t first, uint32_t n, struct err *err)
-{
-	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
-	auto_free struct store_get *reqs = calloc(n, sizeof(*reqs));
-	auto_free struct store_get_result *results = calloc(n, sizeof(*results));
-	int changed = 0;
-
-	if (!keys || !reqs || !results)
-		return err_set(err, -ENOMEM, "no memory for %u requests", n);
-	for (uint32_t i = 0; i < n; i++) {
-		char *key = keys + (size_t)i * (SCHEMA_KEY_MAX + 1);
-
-		if (m->schema->object_key(&m->entries[m->order[first + i]].id, key,
-					  SCHEMA_KEY_MAX + 1) < 0)
-			return err_set(err, -EIO, "an object's id makes no key");
-		reqs[i] = (struct store_get){.op = STORE_HEAD, .key = key};
+	if (h->first && i == 0) {
+		*req = *h->first;
+		return true;
 	}
-	int rc = store_get_many(m->store, reqs, n, results);
-	if (rc)
-		return err_set(err, rc, "no memory for %u requests", n);
-	for (uint32_t i = 0; i < n; i++) {
-		const char *etag = m->entries[m->order[first + i]].etag;
-
-		if (results[i].code == -ENOENT) {
-			changed = 1;
-		} else if (results[i].code && !changed) {
-			err_copy(err, &results[i].err);
-			changed = err_wrap(err, results[i].code, "%s", reqs[i].key);
-		} else if (!results[i].code && strcmp(results[i].meta.etag, etag) != 0) {
-			changed = 1;
-		}
-		bytes_release(&results[i].body);
-	}
-	return changed;
+	const struct schema_id *id = &h->m->entries[number_at(h, i)].id;
+	if (h->m->schema->object_key(id, h->key, sizeof(h->key)) < 0)
+		return false; /* it was read once, so it has one */
+	*req = (struct store_get){.op = STORE_HEAD, .key = h->key};
+	return true;
 }
 
-int model_changed(struct model *m, struct err *err)
+static int compare(void *arg, size_t i, struct store_get_result *res)
 {
-	int changed = changed_domain(m, err);
+	struct heads *h = arg;
 
-	if (!changed && m->listed_whole)
-		changed = changed_listing(m, err);
-	for (uint32_t i = 0; !changed && !m->listed_whole && i < m->count; i += HEADS_AT_ONCE)
-		changed = changed_some(m, i, (uint32_t)min_u64(HEADS_AT_ONCE, m->count - i), err);
-	return changed < 0 ? err_wrap(err, changed, "domain /%s", m->path) : changed;
+	if (h->first && i == 0) {
+		*h->first_result = *res;
+		res->body = (struct bytes){0};
+		return 0;
+	}
+	const struct model_entry *entry = &h->m->entries[number_at(h, i)];
+	if (res->code == -ENOENT)
+		return 1;
+	if (res->code) {
+		err_copy(h->err, &res->err);
+		return err_wrap(h->err, res->code, "object %s", h->m->objects[entry->number].o.id);
+	}
+	return strcmp(res->meta.etag, entry->etag) != 0;
+}
+
+static int ask_heads(struct heads *h, uint32_t n)
+{
+	const struct store_each each = {
+		.n = (size_t)n + (h->first ? 1 : 0),
+		.at_once = HEADS_AT_ONCE,
+		.request = ask,
+		.take = compare,
+		.arg = h,
+	};
+	int changed = store_get_each(h->m->store, &each);
+
+	return changed == -ENOMEM ? err_set(h->err, changed, "no memory for requests") : changed;
+}
+
+int model_documents_changed(struct model *m, const struct store_get *first,
+			    struct store_get_result *first_result, struct err *err)
+{
+	struct heads h = {.m = m,
+			  .first = first,
+			  .first_result = first_result,
+			  .numbers = m->order,
+			  .err = err};
+
+	return ask_heads(&h, m->count);
+}
+
+/* A service may write versions in listings otherwise than in answers: those that look different are
+ * asked for one by one before they count as changed. */
+int model_differs_from(struct model *m, const struct store_page *page, struct err *err)
+{
+	auto_free bool *seen = calloc(m->numbers, sizeof(*seen));
+	auto_free uint32_t *doubtful = calloc(m->count, sizeof(*doubtful));
+	uint32_t n = 0;
+
+	if (!seen || !doubtful)
+		return err_set(err, -ENOMEM, "no memory for %u objects", m->count);
+	for (size_t i = 0; i < page->n; i++) {
+		const struct store_item *item = &page->items[i];
+		struct schema_key key;
+		uint32_t number;
+
+		m->schema->key_classify(item->key, &key);
+		if (key.cls != SCHEMA_KEY_OBJECT)
+			continue;
+		number = model_number(m, &key.id);
+		if (number != OBJECT_NONE && strcmp(item->meta.etag, m->entries[number].etag) == 0)
+			seen[number] = true;
+	}
+	for (uint32_t i = 0; i < m->count; i++)
+		if (!seen[m->order[i]])
+			doubtful[n++] = m->order[i];
+	struct heads h = {.m = m, .numbers = doubtful, .err = err};
+	return n ? ask_heads(&h, n) : 0;
 }

@@ -180,3 +180,8 @@ bool model_sees_chunks(const struct model *m)
 {
 	return m->listed_whole;
 }
+
+uint64_t model_kept(const struct model *m)
+{
+	return m->kept;
+}

@@ -14,13 +14,20 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
+/* A document's text as it was read, in the model's arena; empty when it is not kept. */
+struct model_text {
+	const void *data;
+	size_t len;
+};
+
 /* One object id of the domain; its place in the table is its number. */
 struct model_entry {
 	struct schema_id id;
 	uint8_t hash_key[17]; /* kind and bytes */
 	uint32_t number;
-	bool linked; /* in the order */
-	char etag[STORE_ETAG_MAX];
+	bool linked;		   /* in the order */
+	char etag[STORE_ETAG_MAX]; /* of its document: as it was read, before that as listed, "" */
+	struct model_text document;
 	UT_hash_handle hh;
 };
 
@@ -39,7 +46,8 @@ struct model {
 
 	struct schema_domain domain;
 	char domain_etag[STORE_ETAG_MAX];
-	char storage[SCHEMA_KEY_MAX + 1];
+	struct model_text document; /* of the domain */
+	uint64_t kept;		    /* bytes of all texts that are kept */
 
 	/* Indexed by number. Number 0 is the root group. */
 	uint32_t numbers, capacity;
@@ -75,6 +83,22 @@ uint64_t model_listing_digest(const struct model *m, const struct store_page *pa
 /* The version of a key in the listing; NULL: not known. Borrowed from the model. */
 const char *model_listed_etag(const struct model *m, const char *key);
 
+/* Keeps a document's text, if there is room and memory. */
+void model_keep(struct model *m, struct model_text *kept, const void *text, size_t n);
+
+/* names.c: the domain's document, its listings, and from them a number for each object. same: the
+ * hint's earlier snapshot is still the domain, and m is not filled. */
+int model_read_names(struct model *m, const struct model_hint *hint, bool *same, struct err *err);
+/* changed.c: 0 when all reachable documents are those that m was made of, 1 when not (or gone), or
+ * a negative errno. One head for each, side by side with `first`, whose result goes into
+ * *first_result (both may be NULL). */
+int model_documents_changed(struct model *m, const struct store_get *first,
+			    struct store_get_result *first_result, struct err *err);
+/* The same from a whole listing; heads for those only that look different there. */
+int model_differs_from(struct model *m, const struct store_page *page, struct err *err);
+/* documents.c: reads and parses the documents of all numbers. previous: NULL or an earlier
+ * snapshot, whose texts are taken where they are still current. */
+int model_read_documents(struct model *m, const struct model *previous, struct err *err);
 /* tree.c: drops links to broken objects, orders what is reachable, counts references. */
 int model_order(struct model *m, struct err *err);
 /* known.c: which chunks exist, and the decoded sizes of variable-length ones. */

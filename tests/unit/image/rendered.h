@@ -63,7 +63,7 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 {
 	static const struct image_options none = {.domain_dir = ""};
 	struct model *m = NULL;
-	int rc = model_open(&r->env, r->store, schema_hsds2(), "d.h5", &m, err);
+	int rc = model_open(&r->env, r->store, schema_hsds2(), "d.h5", NULL, &m, err);
 
 	if (rc)
 		return rc;

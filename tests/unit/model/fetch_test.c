@@ -58,8 +58,9 @@ static void keep(void *arg, struct model_chunk *chunk)
 static void get(struct fixture *f, const char *id, uint64_t number)
 {
 	if (!f->model)
-		assert_int_equal(
-			model_open(&f->env, f->store, schema_hsds2(), "d.h5", &f->model, NULL), 0);
+		assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL,
+					    &f->model, NULL),
+				 0);
 	for (uint32_t i = 0; i < model_count(f->model); i++) {
 		uint32_t n = model_nth(f->model, i);
 

@@ -47,7 +47,8 @@ static const struct model_chunks *open_and_find(struct fixture *f, const char *i
 {
 	model_unref(f->model);
 	f->model = NULL;
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &f->model, NULL), 0);
+	assert_int_equal(
+		model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &f->model, NULL), 0);
 	for (uint32_t i = 0; i < model_count(f->model); i++) {
 		uint32_t number = model_nth(f->model, i);
 

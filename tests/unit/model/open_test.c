@@ -45,7 +45,7 @@ static struct model *open_model(struct fixture *f)
 {
 	struct model *m = NULL;
 	struct err err = ERR_INIT;
-	int rc = model_open(&f->env, f->store, schema_hsds2(), "d.h5", &m, &err);
+	int rc = model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &m, &err);
 
 	if (rc)
 		print_error("%s\n", err.msg);
@@ -183,7 +183,8 @@ static void a_broken_root_is_an_error_with_its_key(void **state)
 	struct err err = ERR_INIT;
 
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{'id':"), 0);
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &m, &err), -EIO);
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &m, &err),
+			 -EIO);
 	assert_null(m);
 	assert_non_null(strstr(err.msg, SMALL_PREFIX "/.group.json"));
 	assert_non_null(strstr(err.msg, "domain /d.h5"));
@@ -194,34 +195,11 @@ static void missing_domains_and_folders_are_told_apart(void **state)
 	struct fixture *f = *state;
 	struct model *m = NULL;
 
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "none.h5", &m, NULL),
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "none.h5", NULL, &m, NULL),
 			 -ENOENT);
 	small_put(f->store, "folder/.domain.json", "{'owner':'a','acls':{}}");
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "folder", &m, NULL),
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "folder", NULL, &m, NULL),
 			 -EISDIR);
-}
-
-static void changes_are_noticed(void **state)
-{
-	static const struct {
-		const char *key, *body;
-		int changed;
-	} cases[] = {
-		{SMALL_PREFIX "/.info.json", "{}", 0}, /* the service's summary is no change */
-		{SMALL_PREFIX "/d/0002-000000-000001/2", "0123456789abcdef", 1},
-		{SMALL_KEY_TYPE, "{}", 1},
-		{"d.h5/.domain.json", "{}", 1},
-	};
-	struct fixture *f = *state;
-	struct model *m = open_model(f);
-
-	assert_true(model_sees_chunks(m));
-	assert_int_equal(model_changed(m, NULL), 0);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(small_put(f->store, cases[i].key, cases[i].body), 0);
-		assert_int_equal(model_changed(m, NULL), cases[i].changed);
-	}
-	model_unref(m);
 }
 
 int main(void)
@@ -241,7 +219,6 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(missing_domains_and_folders_are_told_apart, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(changes_are_noticed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,9 +4,10 @@
  * key holds an object and what its bytes mean.
  *
  * Opening takes three rounds of parallel requests whatever the depth: the domain document; the
- * listings; all object documents. (Domains with variable-length data may need a fourth and fifth:
- * listings of those datasets' chunks when the domain was too large for one page, and the first 16
- * bytes of compressed ones: sizes must be known when an image is planned.)
+ * listings; all object documents. The first two are one where the root group is known. (Domains
+ * with variable-length data may need a fourth and fifth: listings of those datasets' chunks when
+ * the domain was too large for one page, and the first 16 bytes of compressed ones: sizes must be
+ * known when an image is planned.)
  *
  * A model is a snapshot and constant after model_open(): any thread may read it.
  */
@@ -26,6 +27,7 @@ enum {
 	MODEL_LISTING = 1000, /* keys of a domain that are listed whole: one page */
 	MODEL_CHUNK_MAX =
 		1 << 28, /* bytes of a chunk, stored or decoded: many are in memory at once */
+	MODEL_KEPT_MAX = 4 << 20, /* bytes of documents that a model keeps for the next opening */
 	MODEL_VALUES_MAX = 256 << 20, /* bytes of all attribute and fill values of a domain */
 };
 /* Bytes of a dataset that may all have a place in a file. Of a larger one the stored chunks alone
@@ -33,6 +35,7 @@ enum {
 #define MODEL_DENSE_MAX (UINT64_C(1) << 50)
 
 struct model;
+struct schema_id;
 struct schema_ops;
 struct store;
 
@@ -43,18 +46,28 @@ struct model_object {
 	bool broken;	   /* its document could not be read: not in the image */
 };
 
-/* path: without slashes at its ends. Errors: -ENOENT no domain document; -EISDIR a folder; -EIO
- * with key and cause; -E2BIG. */
+/* What is known of a domain before it is opened. A zeroed struct is nothing. */
+struct model_hint {
+	const struct schema_id *root; /* its document named this root group a moment ago: saves a
+					 round when that is still so */
+	struct model *previous;	      /* an earlier snapshot: what did not change is taken from it.
+					 When nothing did, it is the result itself */
+};
+
+/* The domain as it is now. path: without slashes at its ends. hint: may be NULL. *out is the
+ * caller's reference. Of an unchanged domain with an earlier snapshot this costs one round: the
+ * document on condition, and one listing or (large domains of few objects) a head per document.
+ * Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG. */
 int model_open(const struct env *env, struct store *store, const struct schema_ops *schema,
-	       const char *path, struct model **out, struct err *err);
+	       const char *path, const struct model_hint *hint, struct model **out,
+	       struct err *err);
 struct model *model_ref(struct model *m);
 void model_unref(struct model *m);
 
-/* Compares with the bucket as it is now: 0 same, 1 changed (or gone). One listing where the domain
- * was listed whole, else a head per metadata object. A negative errno when it cannot tell. */
-int model_changed(struct model *m, struct err *err);
-/* True when model_changed() also sees a change of chunks (the domain was listed whole). */
+/* An opening sees changes of chunks too (the domain was listed whole). */
 bool model_sees_chunks(const struct model *m);
+/* Bytes that the model keeps for the next opening. */
+uint64_t model_kept(const struct model *m);
 
 const struct domain *model_domain(const struct model *m);
 const char *model_path(const struct model *m);

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening a domain of which something is known: what is asked for, and what comes out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <model/model.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "small_domain.h"
+
+struct fixture {
+	struct env env;
+	struct store *store;
+};
+
+struct cost {
+	uint64_t gets, heads, lists, bytes;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->env = env_real(NULL, pool_new(0));
+	f->store = store_count_new(small_domain_new(&f->env), NULL);
+	*state = f;
+	return f->store ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	store_free(f->store);
+	pool_free(f->env.pool);
+	free(f);
+	return 0;
+}
+
+static struct cost spent(struct fixture *f)
+{
+	struct store_counts c;
+
+	store_count_read(f->store, &c);
+	return (struct cost){c.gets, c.heads, c.lists, c.bytes_in};
+}
+
+/* Opens with a hint; *cost is what that took. */
+static struct model *open_with(struct fixture *f, const struct model_hint *hint, struct cost *cost)
+{
+	const struct cost before = spent(f);
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+
+	if (model_open(&f->env, f->store, schema_hsds2(), "d.h5", hint, &m, &err))
+		fail_msg("%s", err.msg);
+	const struct cost after = spent(f);
+	*cost = (struct cost){after.gets - before.gets, after.heads - before.heads,
+			      after.lists - before.lists, after.bytes - before.bytes};
+	return m;
+}
+
+static struct model *open_again(struct fixture *f, struct model *previous, struct cost *cost)
+{
+	const struct model_hint hint = {.previous = previous};
+
+	return open_with(f, &hint, cost);
+}
+
+static const struct object *find(const struct model *m, const char *id)
+{
+	for (uint32_t i = 0; i < model_count(m); i++)
+		if (strcmp(model_object(m, model_nth(m, i))->o.id, id) == 0)
+			return &model_object(m, model_nth(m, i))->o;
+	return NULL;
+}
+
+/* More keys than a page of a listing has: chunks of one dataset. */
+static void put_many_chunks(struct fixture *f)
+{
+	char key[128];
+
+	for (int i = 0; i <= MODEL_LISTING; i++) {
+		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%d_0", i);
+		assert_int_equal(store_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
+	}
+}
+
+/* Enough groups for a listing to be cheaper than heads, beside the domain's own objects. */
+enum { MANY = 1200 };
+
+static void put_many_groups(struct fixture *f)
+{
+	char *root = malloc(MANY * 128), key[128], text[512];
+	int len = sprintf(root, "{" SMALL_HEAD(SMALL_ROOT) ",'links':{");
+
+	assert_non_null(root);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(key, sizeof(key), SMALL_PREFIX "/g/0005-000000-%06x/.group.json", i);
+		snprintf(text, sizeof(text),
+			 "{'id':'g-11111111-22222222-0005-000000-%06x','root':'" SMALL_ROOT
+			 "','created':1,'lastModified':1,'links':{},'attributes':{}}",
+			 i);
+		assert_int_equal(small_put(f->store, key, text), 0);
+		len += sprintf(root + len,
+			       "%s'n%d':{'class':'H5L_TYPE_HARD','created':1,"
+			       "'id':'g-11111111-22222222-0005-000000-%06x'}",
+			       i ? "," : "", i, i);
+	}
+	sprintf(root + len, "},'attributes':{}}");
+	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", root), 0);
+	free(root);
+}
+
+static void a_root_that_is_right_costs_nothing_more(void **state)
+{
+	struct cost cold, hinted;
+	struct schema_id root;
+
+	assert_true(schema_id_parse(SMALL_ROOT, strlen(SMALL_ROOT), &root));
+	const struct model_hint hint = {.root = &root};
+	struct model *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
+	assert_int_equal(model_count(a), model_count(b));
+	assert_int_equal(hinted.gets, cold.gets);
+	assert_int_equal(hinted.lists, cold.lists);
+	model_unref(a);
+	model_unref(b);
+}
+
+static void a_root_that_is_wrong_is_not_believed(void **state)
+{
+	static const char other[] = "g-33333333-44444444-9999-9999aa-aaaaaa";
+	struct cost cold, hinted;
+	struct schema_id root;
+
+	assert_true(schema_id_parse(other, strlen(other), &root));
+	const struct model_hint hint = {.root = &root};
+	struct model *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
+	assert_int_equal(model_count(a), model_count(b));
+	assert_string_equal(model_object(b, model_nth(b, 0))->o.id, SMALL_ROOT);
+	assert_int_equal(hinted.gets, cold.gets);
+	assert_int_equal(hinted.lists, 2 * cold.lists);
+	/* Nor is what an earlier snapshot has of another root. */
+	const struct model_hint both = {.root = &root, .previous = a};
+	struct model *c = open_with(*state, &both, &hinted);
+	assert_ptr_not_equal(c, a);
+	assert_int_equal(model_count(c), model_count(a));
+	model_unref(a);
+	model_unref(b);
+	model_unref(c);
+}
+
+static void an_unchanged_domain_is_the_same_model(void **state)
+{
+	struct cost cost;
+	struct model *a = open_with(*state, NULL, &cost), *b = open_again(*state, a, &cost);
+
+	assert_true(model_sees_chunks(a));
+	assert_ptr_equal(a, b);
+	/* the document, on condition; the listing */
+	assert_int_equal(cost.gets, 1);
+	assert_int_equal(cost.bytes, 0);
+	assert_int_equal(cost.heads, 0);
+	assert_int_equal(cost.lists, 1);
+	model_unref(a);
+	model_unref(b);
+}
+
+static void only_what_changed_is_read_again(void **state)
+{
+	static const struct {
+		const char *key, *body;
+		bool changed;
+		uint64_t gets; /* besides the domain's document */
+	} cases[] = {
+		/* the service's summary is no change */
+		{SMALL_PREFIX "/.info.json", "{}", false, 0},
+		{SMALL_PREFIX "/d/0002-000000-000001/2", "0123456789abcdef", true, 0},
+		{SMALL_KEY_TYPE,
+		 "{" SMALL_HEAD(SMALL_TYPE) ",'type':" SMALL_I32 ",'attributes':{}}", true, 1},
+		{"d.h5/.domain.json", "{'root':'" SMALL_ROOT "','owner':'other','acls':{}}", true,
+		 0},
+		/* damaged ones are asked for each time that something else has changed */
+		{SMALL_KEY_STRINGS, "{}", true, 1},
+		{SMALL_KEY_GROUP, "{" SMALL_HEAD(SMALL_GROUP) ",'links':{},'attributes':{}}", true,
+		 2},
+	};
+	struct fixture *f = *state;
+	struct cost cost;
+	struct model *m = open_with(f, NULL, &cost);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(small_put(f->store, cases[i].key, cases[i].body), 0);
+		struct model *now = open_again(f, m, &cost);
+		assert_int_equal(now != m, cases[i].changed);
+		assert_int_equal(cost.gets, 1 + cases[i].gets);
+		assert_int_equal(cost.lists, 1);
+		model_unref(m);
+		m = now;
+	}
+	assert_string_equal(model_domain(m)->owner, "other");
+	assert_null(find(m, SMALL_STRINGS));
+	assert_int_equal(find(m, SMALL_GROUP)->group.nlinks, 0);
+	/* The same as from nothing. */
+	struct model *cold = open_with(f, NULL, &cost);
+	assert_int_equal(model_count(cold), model_count(m));
+	assert_int_equal(model_modified_ns(cold), model_modified_ns(m));
+	model_unref(cold);
+	model_unref(m);
+}
+
+static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cost;
+
+	put_many_chunks(f);
+	struct model *a = open_with(f, NULL, &cost), *b = open_again(f, a, &cost);
+	assert_false(model_sees_chunks(a));
+	assert_ptr_equal(a, b);
+	assert_int_equal(cost.gets, 1);
+	assert_int_equal(cost.heads, model_count(a));
+	assert_int_equal(cost.lists, 0);
+	assert_int_equal(cost.bytes, 0);
+	model_unref(b);
+	assert_int_equal(small_put(f->store, SMALL_KEY_TYPE,
+				   "{" SMALL_HEAD(SMALL_TYPE) ",'type':" SMALL_I32
+							      ",'attributes':{}} "),
+			 0);
+	struct cost cold;
+	b = open_again(f, a, &cost);
+	assert_ptr_not_equal(a, b);
+	model_unref(a);
+	a = open_with(f, NULL, &cold);
+	/* Each document is asked for, but one is sent. */
+	assert_int_equal(cost.lists, cold.lists);
+	assert_true(cost.bytes < cold.bytes / 2);
+	assert_int_equal(model_count(a), model_count(b));
+	model_unref(a);
+	model_unref(b);
+}
+
+static void many_objects_are_compared_by_a_listing(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cold, cost;
+
+	put_many_groups(f);
+	struct model *a = open_with(f, NULL, &cold), *b = open_again(f, a, &cost);
+	assert_false(model_sees_chunks(a));
+	assert_int_equal(model_count(a), MANY + 1);
+	assert_ptr_equal(a, b);
+	assert_int_equal(cost.gets, 1);
+	assert_int_equal(cost.heads, 0);
+	assert_int_equal(cost.lists, 2);
+	model_unref(b);
+	assert_int_equal(
+		small_put(f->store, SMALL_PREFIX "/g/0005-000000-000007/.group.json",
+			  "{'id':'g-11111111-22222222-0005-000000-000007','root':'" SMALL_ROOT
+			  "','created':1,'lastModified':99,'links':{},'attributes':{}}"),
+		0);
+	b = open_again(f, a, &cost);
+	assert_ptr_not_equal(a, b);
+	assert_false(model_sees_chunks(b));
+	assert_int_equal(model_count(b), MANY + 1);
+	assert_int_equal(cost.heads, 1); /* the one that looks different */
+	assert_int_equal(cost.gets, 2);
+	assert_int_equal(cost.lists, 2);
+	model_unref(a);
+	model_unref(b);
+}
+
+static void a_domain_that_is_gone_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cost;
+	struct model *a = open_with(f, NULL, &cost), *b = NULL;
+	const struct model_hint hint = {.previous = a};
+
+	assert_int_equal(store_delete(f->store, "d.h5/.domain.json", NULL, NULL), 0);
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
+			 -ENOENT);
+	assert_int_equal(small_put(f->store, "d.h5/.domain.json", "{'owner':'a','acls':{}}"), 0);
+	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
+			 -EISDIR);
+	assert_null(b);
+	model_unref(a);
+}
+
+/* What cannot be read for the moment must not be missing from a file until something changes. */
+static void a_failing_store_fails_the_opening(void **state)
+{
+	static const char *const faults[] = {
+		"fail:1+:EIO@*/0002-000000-000002/.dataset.json",
+		"fail:1+:EIO@" SMALL_PREFIX "/",
+		"fail:1+:EIO@d.h5/.domain.json",
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct store *inner = small_domain_new(&f->env);
+		struct store *faulty = store_fault_new(inner, faults[i], NULL);
+		struct model *m = NULL;
+
+		assert_non_null(faulty);
+		assert_int_equal(
+			model_open(&f->env, faulty, schema_hsds2(), "d.h5", NULL, &m, NULL), -EIO);
+		assert_null(m);
+		store_free(faulty);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_root_that_is_right_costs_nothing_more),
+		TEST(a_root_that_is_wrong_is_not_believed),
+		TEST(an_unchanged_domain_is_the_same_model),
+		TEST(only_what_changed_is_read_again),
+		TEST(few_objects_among_many_chunks_are_asked_one_by_one),
+		TEST(many_objects_are_compared_by_a_listing),
+		TEST(a_domain_that_is_gone_is_gone),
+		TEST(a_failing_store_fails_the_opening),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
