@@ -122,4 +122,11 @@ struct engine_counts {
 };
 void engine_get_counts(struct engine *e, struct engine_counts *out);
 
+/* Everything that the engine counts, as text for machines (doc/METRICS.md): one JSON object, or
+ * Prometheus' text exposition format 0.0.4. Asks nothing of the bucket. *text: heap, the caller's,
+ * NUL-terminated; *n: its length without the NUL. -ENOMEM. */
+enum engine_report { ENGINE_REPORT_JSON, ENGINE_REPORT_PROMETHEUS };
+int engine_report(struct engine *e, enum engine_report kind, char **text, size_t *n,
+		  struct err *err);
+
 #endif

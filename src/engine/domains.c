@@ -7,9 +7,10 @@
  *   snapshot   references: one for the slot while it is current, one for each opening
  *
  * A slot is idle when its current snapshot is held by nobody else; idle slots are in a list, the
- * longest unused first. The lock guards all of this and is never held while an image or a model
- * is opened, asked or freed: what a change leaves without reference is collected in a list and
- * freed after the lock is released.
+ * longest unused first. Whoever only looks at a snapshot (domains_each()) leaves it where it is.
+ * The lock guards all of this and is never held while an image or a model is opened, asked or
+ * freed: what a change leaves without reference is collected in a list and freed after the lock is
+ * released.
  */
 /* A failed insertion must not end the process: the entry's handle then has no table. */
 #define HASH_NONFATAL_OOM 1
@@ -49,6 +50,7 @@ struct domains {
 	pthread_cond_t built;
 	struct slot *slots; /* in order of first use */
 	struct slot *idle;
+	struct snapshot *all; /* live ones */
 	unsigned int nidle;
 	uint64_t idle_bytes, live, last_version;
 };
@@ -102,6 +104,7 @@ static void unref_locked(struct domains *t, struct snapshot *s, struct snapshot 
 {
 	if (--s->refs == 0) {
 		t->live--;
+		DL_DELETE2(t->all, s, live_prev, live_next);
 		LL_PREPEND(*garbage, s);
 	} else if (s->refs == 1 && s->slot) {
 		set_idle_locked(t, s->slot, true);
@@ -253,6 +256,7 @@ static void publish_locked(struct domains *t, struct slot *slot, struct build *b
 		b->snapshot->slot = slot;
 		slot->last = b->snapshot->st;
 		t->live++;
+		DL_APPEND2(t->all, b->snapshot, live_prev, live_next);
 	}
 	if (b->code == 0)
 		ref_locked(t, b->snapshot);
@@ -346,4 +350,40 @@ uint64_t domains_live(struct domains *t)
 	uint64_t live = t->live;
 	pthread_mutex_unlock(&t->lock);
 	return live;
+}
+
+/* References to all live snapshots; *v NULL when there are none. */
+static int hold_all(struct domains *t, struct snapshot ***v, size_t *n)
+{
+	struct snapshot *s;
+	*v = NULL;
+	*n = 0;
+	pthread_mutex_lock(&t->lock);
+	if (t->live)
+		*v = calloc(t->live, sizeof(struct snapshot *));
+	DL_FOREACH2(*v ? t->all : NULL, s, live_next)
+	{
+		s->refs++; /* not ref_locked(): to be looked at is not to be used */
+		(*v)[(*n)++] = s;
+	}
+	const bool failed = t->live && !*v;
+	pthread_mutex_unlock(&t->lock);
+	return failed ? -ENOMEM : 0;
+}
+
+int domains_each(struct domains *t, domains_fn fn, void *arg)
+{
+	struct snapshot **v, *garbage = NULL;
+	size_t n;
+	int rc = hold_all(t, &v, &n);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = fn(arg, v[i]);
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < n; i++)
+		unref_locked(t, v[i], &garbage);
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free_snapshots(garbage);
+	free(v);
+	return rc;
 }

@@ -8,6 +8,7 @@
 #ifndef ENGINE_DOMAINS_H
 #define ENGINE_DOMAINS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,18 +25,25 @@ enum {
 
 struct domains;
 
-/* Constant, but for what its table owns. */
+/* How a snapshot is used by open files: counted by them, read by reports. */
+struct snapshot_use {
+	atomic_uint_fast64_t open, opens, reads, bytes_read;
+};
+
+/* Constant, but for its counters and what its table owns. */
 struct snapshot {
 	struct image *image;
 	uint64_t version; /* never 0 */
 	bool sees_chunks; /* the version covers all data */
 	uint64_t memory;  /* bytes of the image's plan */
 	struct engine_stat st;
+	struct snapshot_use use;
 	/* The table's own, under its lock. */
 	struct domains *owner;
 	unsigned int refs;
 	struct slot *slot;     /* NULL: not the current one of its domain any more */
 	struct snapshot *next; /* among those to be freed */
+	struct snapshot *live_prev, *live_next;
 };
 
 struct domains *domains_new(void);
@@ -59,5 +67,9 @@ void snapshot_close(struct snapshot *s);
  * there was none. */
 bool domains_recall(struct domains *t, const char *path, struct engine_stat *st);
 uint64_t domains_live(struct domains *t);
+
+/* Calls fn for each live snapshot, without a lock; non-zero ends it and is returned. -ENOMEM. */
+typedef int (*domains_fn)(void *arg, struct snapshot *s);
+int domains_each(struct domains *t, domains_fn fn, void *arg);
 
 #endif

@@ -61,6 +61,10 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e->pool)
 		goto fail;
 	e->env = env_real(e->log, e->pool);
+	e->opened_ns = engine_now(e);
+	e->bucket = strdup(opt->bucket);
+	if (!e->bucket)
+		goto fail;
 	struct err why = ERR_INIT;
 	e->store = stack_new(&e->env, opt, &why);
 	if (!e->store) {
@@ -94,6 +98,7 @@ void engine_close(struct engine *e)
 	if (e->store)
 		store_free(e->store);
 	pool_free(e->pool);
+	free(e->bucket);
 	free(e);
 }
 

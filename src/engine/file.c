@@ -44,6 +44,8 @@ static int open_domain(struct engine_file *f, const struct node *n, struct err *
 	int rc = domain_snapshot(f->e, n, &f->snapshot, err);
 	if (rc)
 		return rc;
+	atomic_fetch_add(&f->snapshot->use.opens, 1);
+	atomic_fetch_add(&f->snapshot->use.open, 1);
 	f->stream = image_stream_new(f->snapshot->image);
 	f->st = f->snapshot->st;
 	return 0;
@@ -95,6 +97,8 @@ void engine_file_close(struct engine_file *f)
 		return;
 	if (f->stream)
 		image_stream_free(f->stream);
+	if (f->snapshot)
+		atomic_fetch_sub(&f->snapshot->use.open, 1);
 	snapshot_close(f->snapshot);
 	free(f->path);
 	free(f);
@@ -132,6 +136,11 @@ static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t o
 	return done < 0 ? err_wrap(err, (int)done, "object %s", f->path) : done;
 }
 
+static void count(atomic_uint_fast64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
 ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 		     struct cancel *cancel, struct err *err)
 {
@@ -142,10 +151,13 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 	ssize_t got =
 		f->snapshot ? image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err)
 			    : read_plain(f, buf, n, offset, err);
-
-	atomic_fetch_add_explicit(&f->e->reads, 1, memory_order_relaxed);
-	if (got > 0)
-		atomic_fetch_add_explicit(&f->e->bytes_read, (uint64_t)got, memory_order_relaxed);
+	const uint64_t bytes = got > 0 ? (uint64_t)got : 0;
+	count(&f->e->reads, 1);
+	count(&f->e->bytes_read, bytes);
+	if (f->snapshot) {
+		count(&f->snapshot->use.reads, 1);
+		count(&f->snapshot->use.bytes_read, bytes);
+	}
 	return got;
 }
 

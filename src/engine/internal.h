@@ -27,12 +27,14 @@
 struct engine {
 	struct env env;
 	struct log *log;
+	char *bucket; /* as it was named */
 	struct pool *pool;
 	struct store *store; /* the whole stack; its top counts */
 	struct cache *cache;
 	const struct schema_ops *schema;
 	bool no_filters, debug_count;
 	uint64_t ttl_ns;
+	uint64_t opened_ns; /* by env's clock */
 	int64_t started_ns; /* since the epoch: the time of directories that have none */
 	struct nodes *nodes;
 	struct domains *domains;

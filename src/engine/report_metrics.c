@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of metrics. Constant. */
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- metrics with more than one sample ---- */
+
+static int each_info(const struct report_metric *m, const struct report *r, report_sample_fn fn,
+		     void *arg)
+{
+	const struct report_sample s = {.labels = {r->version, r->bucket}, .n = 1};
+	return fn(arg, m, &s);
+}
+
+/* ---- the tables ---- */
+
+#define VALUE(type_, form_, section_, name_, of, member, help_)                                    \
+	{                                                                                          \
+		.section = section_, .name = name_, .help = help_, .type = type_, .form = form_,   \
+		.offset = offsetof(struct of, member)                                              \
+	}
+#define COUNTER(section, name, member, help)                                                       \
+	VALUE(REPORT_COUNTER, REPORT_UINT, section, name, report, member, help)
+#define GAUGE(section, name, member, help)                                                         \
+	VALUE(REPORT_GAUGE, REPORT_UINT, section, name, report, member, help)
+
+const struct report_metric report_metrics[] = {
+	{.section = "mount",
+	 .name = "info",
+	 .help = "Version of the program and the bucket that it shows.",
+	 .type = REPORT_INFO,
+	 .labels = {"version", "bucket"},
+	 .form = REPORT_EACH,
+	 .each = each_info},
+	VALUE(REPORT_GAUGE, REPORT_SECONDS, "mount", "uptime_seconds", report, uptime_ns,
+	      "Time since the bucket was opened."),
+	COUNTER("store", "range_gets", store.range_gets,
+		"Gets that asked for a part of an object."),
+	COUNTER("store", "read_bytes", store.bytes_in, "Bytes of objects that gets returned."),
+	COUNTER("store", "written_bytes", store.bytes_out, "Bytes of objects that were put."),
+	GAUGE("store", "gets_in_flight_max", store.in_flight_max,
+	      "Most gets that were under way at once."),
+	COUNTER("read", "calls", reads, "Reads of open files."),
+	COUNTER("read", "bytes", bytes_read, "Bytes that readers asked for and got."),
+	COUNTER("read", "fetched_bytes", bytes_fetched,
+		"Bytes that came from the bucket, whatever for."),
+	VALUE(REPORT_GAUGE, REPORT_REAL, "read", "amplification_ratio", report, amplification,
+	      "Bytes fetched for each byte that readers got; 0 before the first."),
+	COUNTER("cache", "hits", cache.hits, "Chunks that were in memory when a reader came."),
+	COUNTER("cache", "misses", cache.misses, "Chunks that a reader had to have loaded."),
+	COUNTER("cache", "waits", cache.waits, "Readers that joined a load under way."),
+	COUNTER("cache", "loads", cache.loads, "Loads of chunks, for readers and ahead of them."),
+	COUNTER("cache", "load_failures", cache.load_failures, "Loads that failed."),
+	COUNTER("cache", "evictions", cache.evictions, "Chunks that were dropped for others."),
+	GAUGE("cache", "bytes", cache.bytes, "Memory of the chunks that are held."),
+	GAUGE("cache", "budget_bytes", cache.budget, "Memory that chunks may take."),
+	COUNTER("prefetch", "started", cache.prefetches, "Loads ahead of readers."),
+	COUNTER("prefetch", "useful", cache.prefetch_used,
+		"Chunks loaded ahead that a reader came for."),
+	COUNTER("prefetch", "wasted", cache.prefetch_wasted,
+		"Chunks loaded ahead that were dropped unread."),
+	GAUGE("domains", "images", images, "Images of domains in memory, open or kept."),
+};
+const size_t report_nmetrics = sizeof(report_metrics) / sizeof(report_metrics[0]);
+
+#define DOMAIN(type_, name_, member, help_)                                                        \
+	{                                                                                          \
+		.section = "domain", .name = name_, .help = help_, .type = type_,                  \
+		.labels = {"domain", "version"}, .form = REPORT_UINT,                              \
+		.offset = offsetof(struct report_domain, member)                                   \
+	}
+
+const struct report_metric report_domain_metrics[] = {
+	DOMAIN(REPORT_GAUGE, "open", open, "Times that this image is open now."),
+	DOMAIN(REPORT_COUNTER, "opens", opens, "Times that it was opened."),
+	DOMAIN(REPORT_COUNTER, "reads", reads, "Reads of it."),
+	DOMAIN(REPORT_COUNTER, "read_bytes", bytes_read,
+	       "Bytes that its readers asked for and got."),
+};
+const size_t report_ndomain_metrics =
+	sizeof(report_domain_metrics) / sizeof(report_domain_metrics[0]);
+
+/* ---- samples ---- */
+
+static struct report_sample sample_at(const struct report_metric *m, const void *of)
+{
+	struct report_sample s = {.form = m->form};
+	const char *at = (const char *)of + m->offset;
+	if (m->form == REPORT_REAL)
+		memcpy(&s.real, at, sizeof(s.real));
+	else
+		memcpy(&s.n, at, sizeof(s.n));
+	return s;
+}
+
+int report_samples(const struct report_metric *m, const struct report *r, report_sample_fn fn,
+		   void *arg)
+{
+	if (m->form == REPORT_EACH)
+		return m->each(m, r, fn, arg);
+	const struct report_sample s = sample_at(m, r);
+	return fn(arg, m, &s);
+}
+
+struct report_sample report_domain_sample(const struct report_metric *m,
+					  const struct report_domain *d)
+{
+	struct report_sample s = sample_at(m, d);
+	s.labels[0] = d->path;
+	s.labels[1] = d->version;
+	return s;
+}
+
+const char *report_bound(unsigned int bucket, char text[REPORT_BOUND_MAX])
+{
+	enum { US = 1000000 };
+	if (bucket >= HISTOGRAM_BOUNDS)
+		return "+Inf";
+	const unsigned int us = (unsigned int)histogram_bound_us(bucket);
+	int n = snprintf(text, REPORT_BOUND_MAX, "%u.%06u", us / US, us % US);
+	while (n > 0 && text[n - 1] == '0')
+		n--;
+	if (n > 0 && text[n - 1] == '.')
+		n--;
+	text[n] = '\0';
+	return text;
+}
