@@ -25,6 +25,7 @@ enum {
 	IN_FLIGHT_SHARE = 4, /* part of the budget that loads under way may come to */
 	AHEAD_SHARE = 2,     /* part of the budget that all streams together read ahead */
 	AHEAD_STREAMS = 2,   /* streams that this part is meant for at least */
+	AHEAD_MAX = 64,	     /* chunks ahead of one progression */
 };
 
 #define COST_MAX (UINT64_C(1) << 40) /* larger than any chunk; sums stay far from overflow */
@@ -216,14 +217,27 @@ static uint64_t ahead_limit_locked(const struct cache_stream *s, uint64_t cost)
 static void read_ahead_locked(struct cache_stream *s, const struct dataset_facts *facts,
 			      uint64_t chunk, struct todo *todo)
 {
-	struct track *t = pattern_touch(&s->pattern, facts->dataset, chunk);
-	if (!t)
+	const struct pattern_grid grid = {.rank = 1, .counts = &facts->nchunks};
+	struct track *t = NULL;
+	uint64_t limit = 0, next = 0;
+	switch (pattern_touch(&s->pattern, facts->dataset, &grid, chunk, &t)) {
+	case PATTERN_AGAIN:
+	case PATTERN_RANDOM:
 		return;
-	uint64_t limit = ahead_limit_locked(s, facts->cost);
-	uint64_t next = 0;
-	while (pattern_next(t, facts->nchunks, limit, &next) &&
-	       load_ahead_locked(s->owner, facts, next, todo))
-		pattern_asked(t);
+	case PATTERN_BREAKS:
+		t->depth /= 2;
+		return;
+	case PATTERN_GUESS:
+		t->depth = 1;
+		break;
+	case PATTERN_FOLLOWS:
+		t->depth = t->depth ? (uint32_t)min_u64(2 * (uint64_t)t->depth, AHEAD_MAX) : 1;
+		break;
+	}
+	limit = min_u64(t->depth, ahead_limit_locked(s, facts->cost));
+	for (uint64_t n = 0; n < limit && pattern_expect(t, &grid, n, &next); n++)
+		if (!load_ahead_locked(s->owner, facts, next, todo))
+			return;
 }
 
 /* The entry of a chunk, held for a reader unless it is a failure; its fill, if any, has a reference

@@ -1,116 +1,475 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recognising progressions: next in row order (stride 1), next plane, a time series at one point,
- * backwards. A stride has to be kept once before anything is loaded ahead (three chunks in
- * progression), so random access loads nothing in vain; only a reader that starts with chunks 0
- * and 1 is taken at its word. The depth then doubles with every step.
+ * Recognising progressions, several at a time, in what looks like noise.
  *
- * Several threads read for one stream, so chunks arrive a little out of order, and rows of a
- * chunk grid are read many times over: going back a few steps of the progression changes nothing,
- * and skipping forward into what was already asked for is progress.
+ * A touch is held against what the tracks of its dataset expect. One that nobody expects is kept
+ * among the loose ones, and with those it may make something new, by decreasing evidence:
+ *  - the next run of a track: a loose chunk and this one are one stride of it apart, and the track
+ *    has missed its turn. The track learns its next level from the two starts of runs;
+ *  - three chunks in progression, with whatever lies between them;
+ *  - after the end of a track, a simple way to the start of its next run: a guess;
+ *  - two chunks that differ by a simple step: a guess.
+ *
+ * What a reader of random chunks would be seen to do by chance is not believed. Each of these has
+ * a chance: the number of differences that are as simple as its own or simpler, times the
+ * combinations of loose chunks that are as recent, in proportion to the chunks of the dataset for
+ * each touch that fits. Thus a walk from one chunk to the next is believed early, three chunks that
+ * are far apart in a small dataset are not. Every expected touch makes the chance smaller, the more
+ * so the sooner it comes. Guesses are bought: two that were in vain are the last, until one of
+ * those was right or a progression is confirmed.
+ *
+ * A reader that begins with chunks 0 and 1 is taken at its word.
  */
 #include "pattern.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include <base/mem.h>
 
 enum {
-	STEPS_BACK = 4, /* late arrivals, rows read again */
-	DEPTH_MAX = 64,
-	RUN_NEEDED = 2,
-	RECENT = 4 * PATTERN_TRACKS, /* a track without a step for so long has ended */
+	LOOSE_OF_DATASET = 24, /* loose chunks that a touch is combined with */
+	LOOSE_GUESS = 3,       /* and for a guess */
+	LOOSE_START = 8,       /* and as start of a run */
+	IDLE_MAX = 64,	       /* a track without a step for so long has ended */
+	RECENT = 4 * PATTERN_TRACKS,
+	GUESSES_LOST = 2,
 };
 
-static struct track *find(struct pattern *p, uint32_t dataset)
+static const double CHANCE_MIN = 1e-4; /* what is lost by that many surprises */
+static const double CHANCE_BELIEVED = 1.0 / 450;
+static const double CHANCE_GUESS = 1.0 / 100;
+static const double CHANCE_WATCHED = 1.0 / 16;
+
+/* A touch and what is near it. */
+struct touch {
+	struct pattern *p;
+	const struct pattern_grid *g;
+	uint64_t number;
+	double chunks; /* of the grid */
+	uint32_t dataset;
+	unsigned int ntracks; /* of the dataset */
+	unsigned int n;
+	uint64_t loose[LOOSE_OF_DATASET]; /* of the dataset, newest first */
+};
+
+void pattern_init(struct pattern *p)
 {
-	struct track *oldest = &p->tracks[0];
+	*p = (struct pattern){0};
+}
+
+static bool is_of(const struct track *t, uint32_t dataset)
+{
+	return t->used && t->dataset == dataset;
+}
+
+static bool believed(const struct track *t)
+{
+	return t->guess || t->chance < CHANCE_BELIEVED;
+}
+
+static void loose_remove(struct pattern *p, uint32_t dataset, uint64_t number)
+{
+	for (uint32_t i = 0; i < p->nloose; i++) {
+		if (p->loose[i].dataset != dataset || p->loose[i].number != number)
+			continue;
+		p->nloose--;
+		memmove(&p->loose[i], &p->loose[i + 1], (p->nloose - i) * sizeof(p->loose[0]));
+		return;
+	}
+}
+
+static void loose_add(struct pattern *p, uint32_t dataset, uint64_t number)
+{
+	p->nloose += p->nloose < PATTERN_LOOSE;
+	memmove(&p->loose[1], &p->loose[0], (p->nloose - 1) * sizeof(p->loose[0]));
+	p->loose[0] = (struct loose){number, dataset};
+}
+
+static void look_around(struct touch *x)
+{
+	const struct pattern *p = x->p;
+	for (uint32_t i = 0; i < p->nloose && x->n < LOOSE_OF_DATASET; i++)
+		if (p->loose[i].dataset == x->dataset)
+			x->loose[x->n++] = p->loose[i].number;
+	for (size_t i = 0; i < PATTERN_TRACKS; i++)
+		x->ntracks += is_of(&p->tracks[i], x->dataset);
+}
+
+static bool is_loose(const struct touch *x)
+{
+	for (unsigned int i = 0; i < x->n; i++)
+		if (x->loose[i] == x->number)
+			return true;
+	return false;
+}
+
+/* What a new track replaces: nothing, what was not believed, or what is not used for longest. */
+static struct track *victim(struct touch *x)
+{
+	const bool full = x->ntracks >= PATTERN_TRACKS_OF_DATASET;
+	struct track *best = NULL;
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
-		struct track *t = &p->tracks[i];
-		if (t->used && t->dataset == dataset)
+		struct track *t = &x->p->tracks[i];
+		if (full && !is_of(t, x->dataset))
+			continue;
+		if (!t->used)
 			return t;
-		if (t->used < oldest->used)
-			oldest = t;
+		if (!best ||
+		    (believed(best) != believed(t) ? believed(best) : t->used < best->used))
+			best = t;
 	}
-	*oldest = (struct track){.dataset = dataset};
-	return oldest;
+	return best;
 }
 
-/* Chunk numbers are below 2^62, so their differences fit. */
-static int64_t distance(uint64_t from, uint64_t to)
+/* The other tracks of the dataset have missed one; those that miss all end. */
+static void count_miss(struct touch *x, const struct track *but)
 {
-	return (int64_t)(to - from);
-}
-
-/* Steps of the progression from t->last to chunk, or 0 with *off when it does not lie on it. */
-static int64_t steps(const struct track *t, uint64_t chunk, bool *off)
-{
-	int64_t d = distance(t->last, chunk);
-	*off = d != 0 && (t->stride == 0 || d % t->stride != 0);
-	return *off || d == 0 ? 0 : d / t->stride;
-}
-
-static void restart(struct track *t, uint64_t chunk)
-{
-	t->stride = distance(t->last, chunk);
-	t->run = 1;
-	t->depth = 0;
-	t->ahead = 0;
-	if (t->stride == 1 && t->last == 0)
-		t->run = RUN_NEEDED;
-}
-
-static void advance(struct track *t, uint64_t n)
-{
-	t->run += t->run < RUN_NEEDED;
-	t->ahead -= t->ahead < n ? t->ahead : n;
-}
-
-struct track *pattern_touch(struct pattern *p, uint32_t dataset, uint64_t chunk)
-{
-	struct track *t = find(p, dataset);
-	if (t->used == 0) {
-		t->used = ++p->clock;
-		t->last = chunk;
-		return NULL;
+	x->p->clock++;
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		if (t != but && is_of(t, x->dataset) && ++t->misses > IDLE_MAX)
+			t->used = 0;
 	}
-	bool off = false;
-	int64_t n = steps(t, chunk, &off);
-	if (!off && n <= 0 && n >= -STEPS_BACK)
-		return NULL;
-	if (!off && n > 0 && (uint64_t)n <= t->ahead + 1)
-		advance(t, (uint64_t)n);
-	else
-		restart(t, chunk);
-	t->used = ++p->clock;
-	t->last = chunk;
-	if (t->run < RUN_NEEDED)
-		return NULL;
-	t->depth = t->depth ? t->depth * 2 : 1;
-	if (t->depth > DEPTH_MAX)
-		t->depth = DEPTH_MAX;
+}
+
+/* Takes from the loose chunks those that are the track's: touched before it was known. */
+static void absorb(struct touch *x, struct track *t)
+{
+	for (unsigned int i = 0; i < x->n; i++) {
+		const int at = nest_find(&t->nest, x->g, x->loose[i]);
+		if (at == 0 && t->nest.newest != x->loose[i])
+			continue;
+		if (at > 0)
+			nest_step(&t->nest, x->g, (unsigned int)at);
+		loose_remove(x->p, x->dataset, x->loose[i]);
+	}
+}
+
+static void has_moved(struct touch *x, struct track *t)
+{
+	count_miss(x, t);
+	if (t->guess)
+		x->p->guesses_lost -= (uint32_t)min_u64(x->p->guesses_lost, GUESSES_LOST);
+	t->rhythm = t->misses > t->rhythm / 2 ? t->misses : t->rhythm / 2;
+	t->misses = 0;
+	t->used = x->p->clock;
+	t->broken = false;
+	t->guess = false;
+}
+
+static enum pattern_event event_of(struct track *t, struct track **track)
+{
+	if (!believed(t))
+		return PATTERN_RANDOM;
+	*track = t;
+	return t->guess ? PATTERN_GUESS : PATTERN_FOLLOWS;
+}
+
+static void set_chance(struct track *t, double chance)
+{
+	t->chance = chance < CHANCE_MIN ? CHANCE_MIN : chance > 1 ? 1 : chance;
+}
+
+static void advance(struct touch *x, struct track *t, unsigned int steps)
+{
+	const bool young = t->nest.levels[0].seen < 2;
+	double chance = (t->misses + 1.0) * steps / x->chunks;
+	/* In turn it is at least no evidence against the track, in however small a dataset. */
+	if (t->misses <= 1 + 2 * t->rhythm && chance > 1)
+		chance = 1;
+	set_chance(t, t->chance * chance);
+	nest_step(&t->nest, x->g, steps);
+	has_moved(x, t);
+	if (young)
+		absorb(x, t);
+}
+
+/* The better of two places that a touch may have: expected soon, else passed lately; and rather in
+ * a track that is believed. */
+static bool better(const struct track *a, int at_a, const struct track *b, int at_b)
+{
+	if (!b || believed(a) != believed(b))
+		return !b || believed(a);
+	if ((at_a > 0) != (at_b > 0))
+		return at_a > 0;
+	return at_a > 0 ? at_a < at_b : at_a > at_b;
+}
+
+/* A touch that a track expects, or has passed. */
+static bool is_expected(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	struct track *best = NULL;
+	int best_at = 0;
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		const int at = is_of(t, x->dataset) ? nest_find(&t->nest, x->g, x->number) : 0;
+		if (at != 0 && better(t, at, best, best_at)) {
+			best = t;
+			best_at = at;
+		}
+	}
+	if (!best)
+		return false;
+	if (best_at > 0) {
+		advance(x, best, (unsigned int)best_at);
+		*event = event_of(best, track);
+	} else {
+		nest_late(&best->nest, best_at);
+		*track = believed(best) ? best : NULL;
+		*event = PATTERN_AGAIN;
+	}
+	return true;
+}
+
+static bool is_bend(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		if (!is_of(t, x->dataset) || !believed(t) || !nest_bend(&t->nest, x->g, x->number))
+			continue;
+		set_chance(t, t->chance * (t->misses + 1.0) * NEST_LEVELS / x->chunks);
+		has_moved(x, t);
+		*event = event_of(t, track);
+		return true;
+	}
+	return false;
+}
+
+static bool has_ended(const struct touch *x, const struct track *t)
+{
+	uint64_t next = 0;
+	return !nest_expect(&t->nest, x->g, 0, &next);
+}
+
+static void restart(struct touch *x, struct track *t, uint64_t start)
+{
+	nest_restart(&t->nest, x->g, start);
+	const int at = nest_find(&t->nest, x->g, x->number);
+	if (at > 0)
+		nest_step(&t->nest, x->g, (unsigned int)at);
+	else if (!nest_bend(&t->nest, x->g, x->number))
+		nest_init(&t->nest, x->g, start, x->number);
+	has_moved(x, t);
+	loose_remove(x->p, x->dataset, start);
+	absorb(x, t);
+}
+
+/* The second chunk of a track's next run: the first is loose. Of several tracks it is the one for
+ * which the run's start is the simplest. */
+static bool is_run(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	struct track *best = NULL;
+	double least = 0, chance = 0;
+	uint64_t start = 0;
+	for (unsigned int n = 0; n < x->n && n < LOOSE_START; n++) {
+		for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+			struct track *t = &x->p->tracks[i];
+			if (!is_of(t, x->dataset) ||
+			    !nest_is_step(&t->nest, x->g, x->loose[n], x->number) ||
+			    (t->misses <= t->rhythm && !has_ended(x, t)))
+				continue;
+			double way = lattice_simpler(x->g, nest_run_start(&t->nest), x->loose[n]);
+			if (best && way * (n + 1) >= least)
+				continue;
+			best = t;
+			least = way * (n + 1);
+			start = x->loose[n];
+			/* That a loop goes on is what one would expect: four to one. */
+			chance = (n + 1.0) * x->ntracks / 4 / x->chunks;
+		}
+	}
+	if (!best)
+		return false;
+	if (chance > best->chance)
+		set_chance(best, chance);
+	restart(x, best, start);
+	*event = event_of(best, track);
+	return true;
+}
+
+static struct track *birth(struct touch *x, uint64_t a, uint64_t b, double chance)
+{
+	struct track *t = victim(x);
+	*t = (struct track){.dataset = x->dataset, .used = 1};
+	set_chance(t, chance);
+	nest_init(&t->nest, x->g, a, b);
 	return t;
 }
 
-uint64_t pattern_active(const struct pattern *p)
+/* How likely a reader of random chunks begins here: not at an end of the dataset. */
+static double begins(const struct touch *x, uint64_t number)
 {
-	uint64_t n = 0;
+	return number == 0 || (double)number + 1 >= x->chunks ? 2 / x->chunks : 1;
+}
+
+/* Three chunks in progression; the simplest and most recent ones. */
+static bool is_progression(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	double least = CHANCE_WATCHED;
+	uint64_t first = 0, second = 0, found = 0;
+	uint32_t since = 0;
+	for (unsigned int i = 1; i < x->n; i++) {
+		const double combinations = (i + 1.0) * i / 2 / x->chunks / x->chunks;
+		for (unsigned int k = 0; k < i; k++) {
+			const struct lattice_step s = {x->loose[i], x->loose[k], 2};
+			if (x->number - x->loose[k] != x->loose[k] - x->loose[i] ||
+			    !lattice_sum(x->g, x->loose[i], &s, 1, &found) || found != x->number)
+				continue;
+			double chance = combinations * begins(x, x->loose[i]) *
+					lattice_simpler(x->g, x->loose[k], x->number);
+			if (chance >= least)
+				continue;
+			least = chance;
+			first = x->loose[i];
+			second = x->loose[k];
+			since = k;
+		}
+	}
+	if (least >= CHANCE_WATCHED)
+		return false;
+	struct track *t = birth(x, first, second, least);
+	nest_step(&t->nest, x->g, 1);
+	t->misses = since;
+	has_moved(x, t);
+	loose_remove(x->p, x->dataset, first);
+	loose_remove(x->p, x->dataset, second);
+	absorb(x, t);
+	*event = event_of(t, track);
+	return true;
+}
+
+static bool is_beginning(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	for (unsigned int i = 0; i < x->n && x->number == 1; i++) {
+		if (x->loose[i] != 0)
+			continue;
+		struct track *t = birth(x, 0, 1, 0);
+		t->nest.levels[0].seen = 2;
+		has_moved(x, t);
+		loose_remove(x->p, x->dataset, 0);
+		absorb(x, t);
+		*event = event_of(t, track);
+		return true;
+	}
+	return false;
+}
+
+static enum pattern_event guess(struct touch *x, struct track *t, struct track **track)
+{
+	has_moved(x, t);
+	t->guess = true;
+	x->p->guesses_lost++;
+	return event_of(t, track);
+}
+
+/* The first chunk of a run, after the last one of the run before. */
+static bool is_start(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	struct track *best = NULL;
+	double least = CHANCE_GUESS;
+	if (x->p->guesses_lost >= GUESSES_LOST)
+		return false;
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		if (!is_of(t, x->dataset) || !believed(t) || t->guess || !has_ended(x, t))
+			continue;
+		double way = lattice_simpler(x->g, nest_run_start(&t->nest), x->number);
+		double chance = way * x->ntracks / x->chunks;
+		if (chance >= least)
+			continue;
+		best = t;
+		least = chance;
+	}
+	if (!best)
+		return false;
+	nest_restart(&best->nest, x->g, x->number);
+	*event = guess(x, best, track);
+	return true;
+}
+
+/* Both chunks stay loose: the guess may be wrong. */
+static bool is_simple_step(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	double least = CHANCE_GUESS;
+	uint64_t from = 0;
+	if (x->p->guesses_lost >= GUESSES_LOST)
+		return false;
+	for (unsigned int i = 0; i < x->n && i < LOOSE_GUESS; i++) {
+		double chance = lattice_simpler(x->g, x->loose[i], x->number) * (i + 1) / x->chunks;
+		if (chance < least) {
+			least = chance;
+			from = x->loose[i];
+		}
+	}
+	if (least >= CHANCE_GUESS)
+		return false;
+	*event = guess(x, birth(x, from, x->number, least), track);
+	loose_add(x->p, x->dataset, x->number);
+	return true;
+}
+
+/* The track that was followed last breaks when more was missed than its rhythm explains. That a
+ * chunk comes in between, once, is usual: the kernel reads ahead. */
+static enum pattern_event breaks(struct touch *x, struct track **track)
+{
+	struct track *last = NULL;
+	count_miss(x, NULL);
+	loose_add(x->p, x->dataset, x->number);
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		if (is_of(t, x->dataset) && believed(t) && (!last || t->used > last->used))
+			last = t;
+	}
+	if (!last || last->broken || last->misses <= 1 + 2 * last->rhythm)
+		return PATTERN_RANDOM;
+	last->broken = true;
+	if (has_ended(x, last))
+		return PATTERN_RANDOM;
+	*track = last;
+	return PATTERN_BREAKS;
+}
+
+enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const struct pattern_grid *g,
+				 uint64_t number, struct track **track)
+{
+	struct touch x = {.p = p, .g = g, .number = number, .dataset = dataset};
+	enum pattern_event event = PATTERN_AGAIN;
+	const uint64_t chunks = lattice_chunks(g);
+	*track = NULL;
+	if (number >= chunks)
+		return PATTERN_RANDOM;
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		if (is_of(&p->tracks[i], dataset) && p->tracks[i].nest.newest == number) {
+			*track = believed(&p->tracks[i]) ? &p->tracks[i] : NULL;
+			return PATTERN_AGAIN;
+		}
+	}
+	x.chunks = (double)chunks;
+	look_around(&x);
+	if (is_expected(&x, track, &event))
+		return event;
+	if (is_loose(&x))
+		return PATTERN_AGAIN;
+	if (is_bend(&x, track, &event) || is_run(&x, track, &event) ||
+	    is_beginning(&x, track, &event) || is_progression(&x, track, &event) ||
+	    is_start(&x, track, &event) || is_simple_step(&x, track, &event))
+		return event;
+	return breaks(&x, track);
+}
+
+bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_t n,
+		    uint64_t *number)
+{
+	return nest_expect(&t->nest, g, n, number);
+}
+
+unsigned int pattern_active(const struct pattern *p)
+{
+	unsigned int n = 0;
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 		const struct track *t = &p->tracks[i];
-		n += t->used && t->run >= RUN_NEEDED && p->clock - t->used < RECENT;
+		n += t->used && !t->broken && believed(t) && p->clock - t->used < RECENT;
 	}
 	return n ? n : 1;
-}
-
-bool pattern_next(const struct track *t, uint64_t nchunks, uint64_t limit, uint64_t *chunk)
-{
-	int64_t offset = 0;
-	if (t->ahead >= t->depth || t->ahead >= limit ||
-	    __builtin_mul_overflow(t->stride, (int64_t)t->ahead + 1, &offset))
-		return false;
-	*chunk = t->last + (uint64_t)offset;
-	return offset < 0 ? *chunk < t->last : *chunk > t->last && *chunk < nchunks;
-}
-
-void pattern_asked(struct track *t)
-{
-	t->ahead++;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which chunks a reader will want next. A track follows one dataset of one stream: the stride
- * between the last chunks, how often it was kept, and how far ahead loads were already asked for.
+ * Which chunks a reader will want next. A pattern watches the chunks that one stream touches and
+ * finds the progressions in them: nests of loops over the chunk grids of its datasets (nest.h),
+ * several of them side by side.
+ *
  * Pure; the caller's lock guards it.
  */
 #ifndef CACHE_PATTERN_H
@@ -10,30 +12,73 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PATTERN_TRACKS = 32 /* datasets that one stream interleaves */ };
+#include "lattice.h"
+#include "nest.h"
 
-struct track {
-	uint64_t used; /* the pattern's clock at its last step; 0: free */
-	uint32_t dataset;
-	uint64_t last;	/* newest chunk of the progression */
-	int64_t stride; /* chunks from one to the next; 0 unknown yet */
-	uint32_t run;	/* how often the stride was kept */
-	uint64_t depth; /* chunks to have asked for, ahead of last */
-	uint64_t ahead; /* chunks that were asked for, ahead of last */
+enum {
+	PATTERN_TRACKS = 32,
+	PATTERN_TRACKS_OF_DATASET = 16,
+	PATTERN_LOOSE = 64, /* touches that belong to no track, of all datasets */
 };
 
+enum pattern_event {
+	/* A chunk that was touched lately: nothing new is learned. Rows of a chunk are read many
+	 * times, and several threads read for one stream, so neighbours come a little out of
+	 * order. */
+	PATTERN_AGAIN,
+	PATTERN_RANDOM, /* no progression */
+	/* Two chunks, or the end of a loop, suggest a stride that nothing has confirmed: one or two
+	 * chunks ahead are worth asking for. */
+	PATTERN_GUESS,
+	PATTERN_FOLLOWS, /* the chunk was expected, or makes a progression: goes on */
+	PATTERN_BREAKS,	 /* others were expected: what was asked for ahead may be in vain */
+};
+
+/* One progression in one dataset. */
+struct track {
+	uint32_t depth;	      /* the caller's own; 0 when a track is born */
+	uint64_t asked_until; /* the same */
+	uint64_t used;	      /* the pattern's clock at its last step; 0: free */
+	uint32_t dataset;
+	uint32_t misses; /* other chunks of the dataset that were touched since its last step */
+	uint32_t rhythm; /* misses that are usual between two steps */
+	bool broken;	 /* it was said that the track breaks */
+	bool guess;	 /* two chunks, or the end of a loop, and nothing since */
+	double chance;	 /* that random touches look like this */
+	struct nest nest;
+};
+
+/* A touch that belongs to no track. */
+struct loose {
+	uint64_t number;
+	uint32_t dataset;
+};
+
+/* Zeroed memory is a pattern that has seen nothing. */
 struct pattern {
-	uint64_t clock; /* steps of all tracks */
+	uint64_t clock; /* touches that were not PATTERN_AGAIN */
+	uint32_t guesses_lost;
+	uint32_t nloose;
+	struct loose loose[PATTERN_LOOSE]; /* newest first */
 	struct track tracks[PATTERN_TRACKS];
 };
 
-/* The reader touches a chunk. Returns the track when there is reason to load ahead, else NULL. */
-struct track *pattern_touch(struct pattern *p, uint32_t dataset, uint64_t chunk);
-/* Tracks that load ahead at the moment, 1 at least: they share what the stream may load ahead. */
-uint64_t pattern_active(const struct pattern *p);
-/* The next chunk to ask for: false when depth (or limit, if less) is reached or the dataset of
- * nchunks ends. pattern_asked() then counts it. */
-bool pattern_next(const struct track *t, uint64_t nchunks, uint64_t limit, uint64_t *chunk);
-void pattern_asked(struct track *t);
+void pattern_init(struct pattern *p);
+/*
+ * The reader touches chunk `number` (row-major) of a dataset, whose grid is always the same.
+ * *track: the progression that the chunk belongs to, or which it breaks; NULL with PATTERN_RANDOM,
+ * and with PATTERN_AGAIN when there is none. Valid until the next touch.
+ */
+enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const struct pattern_grid *g,
+				 uint64_t number, struct track **track);
+/*
+ * The n-th chunk (0: the next) expected after the newest of the track; false when the progression,
+ * as far as it is known, ends before: at the edge of the dataset, or at the end of a loop whose
+ * continuation is not known. Never outside the grid.
+ */
+bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_t n,
+		    uint64_t *number);
+/* Progressions that go on at the moment, 1 at least: they share what a stream may load ahead. */
+unsigned int pattern_active(const struct pattern *p);
 
 #endif

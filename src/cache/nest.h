@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A nest of loops over a grid, as far as it is known from what was touched: like the odometer of
+ * a car, level 0 moves with every chunk, level 1 when level 0 has come to its count, and so on.
+ * Each level has a stride, which is a difference of coordinates in any dimensions, forth or back;
+ * the chunk that is current is the nest's origin plus k strides of each level.
+ *
+ * The topmost level has no count until its loop was seen to end: it goes on to the edge of the
+ * grid. All levels below have one. A level is sure of its stride when it was taken twice; a stride
+ * that was taken once is trusted for one step more (two on level 0, where a step is one chunk).
+ *
+ * A nest of one level may run on from row to row as if the grid had one dimension. That is
+ * presumed of a walk by single chunks that starts at the near end of a row, and believed of any
+ * stride that was seen to do it.
+ *
+ * Pure.
+ */
+#ifndef CACHE_NEST_H
+#define CACHE_NEST_H
+
+#include "lattice.h"
+
+enum {
+	NEST_LEVELS = LATTICE_STEPS,
+	NEST_AHEAD = 8, /* chunks that may be left out, or come late, in a progression */
+	NEST_BACK = 16, /* chunks that were passed and are remembered as such */
+};
+
+enum nest_rows { NEST_ROW_ENDS, NEST_ROW_PRESUMED, NEST_ROW_GOES_ON };
+
+struct nest_level {
+	uint64_t from;	/* where the stride was seen: from this chunk... */
+	int64_t stride; /* ...to the one whose number is larger by this; 0 only above level 0 */
+	uint64_t count; /* 0: not known */
+	uint64_t k;	/* below count */
+	uint32_t seen;	/* steps that were taken as expected; 0: do not expect any */
+};
+
+struct nest {
+	uint64_t origin, newest;
+	unsigned int n; /* levels */
+	enum nest_rows rows;
+	uint64_t reach; /* greatest k of level 0 in this run */
+	/* The last time that chunks were left out of a run: how many, where it went on, and how
+	 * long the run is since then. */
+	uint64_t skipped, skipped_to, since_skip;
+	struct nest_level levels[NEST_LEVELS];
+};
+
+/* A run from chunk a to chunk b, which differ. */
+void nest_init(struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b);
+/* The n-th chunk (0: the next) after the newest; false where the nest ends, as far as known. */
+bool nest_expect(const struct nest *t, const struct pattern_grid *g, uint64_t n, uint64_t *number);
+/* Where a chunk lies: that many steps after the newest (negative: before), no farther than
+ * NEST_AHEAD and NEST_BACK; 0 when it lies nowhere (or is the newest). */
+int nest_find(const struct nest *t, const struct pattern_grid *g, uint64_t number);
+/* Takes 1 to NEST_AHEAD steps, as nest_find() says. */
+void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps);
+/* A chunk that was left out has come late, as nest_find() says (negative). */
+void nest_late(struct nest *t, int at);
+/* A chunk that continues the nest although it was not expected: a run that is longer or shorter
+ * than the others, or that goes on from row to row. Takes it. */
+bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number);
+/* Whether the chunk after the given one, in a run of this nest, is the other. */
+bool nest_is_step(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b);
+/* First chunk of the current run. */
+uint64_t nest_run_start(const struct nest *t);
+/* The current run has ended and the next begins at a chunk: learns the level above, or begins the
+ * run again when the chunk lies in it, or takes the shape elsewhere. */
+void nest_restart(struct nest *t, const struct pattern_grid *g, uint64_t start);
+
+#endif
