@@ -107,7 +107,9 @@ static void add_extent(struct image *img, enum extent_kind kind, uint32_t datase
 {
 	img->extents[img->nextents++] = (struct extent){
 		.start = start, .end = start + size, .kind = kind, .dataset = dataset};
-	img->allocated += kind == EXTENT_RAW ? dataset_stored_bytes(&img->datasets[dataset]) : size;
+	if (kind != EXTENT_GAP)
+		img->allocated +=
+			kind == EXTENT_RAW ? dataset_stored_bytes(&img->datasets[dataset]) : size;
 }
 
 static int too_large(struct err *err)
@@ -132,6 +134,19 @@ static int place_indexes(struct image *img, uint64_t *at, struct err *err)
 	}
 	*at = align_u64(*at, IMAGE_PAGE);
 	return 0;
+}
+
+static void place_gap(struct image *img, uint64_t *at)
+{
+	uint64_t raw = 0;
+
+	for (uint32_t i = 0; i < img->ndatasets && raw < IMAGE_GAP_FROM; i++)
+		if (!add_u64(raw, img->datasets[i].raw_bytes, &raw))
+			raw = UINT64_MAX;
+	if (raw < IMAGE_GAP_FROM)
+		return;
+	add_extent(img, EXTENT_GAP, 0, *at, IMAGE_GAP);
+	*at += IMAGE_GAP;
 }
 
 static int place_raw(struct image *img, uint64_t *at, struct err *err)
@@ -175,13 +190,15 @@ static int place_data(struct image *img, struct err *err)
 {
 	uint64_t at = align_u64(img->meta_size, IMAGE_PAGE);
 
-	img->extents = calloc(3 * (size_t)img->ndatasets + 1, sizeof(*img->extents));
+	img->extents = calloc(3 * (size_t)img->ndatasets + 2, sizeof(*img->extents));
 	if (!img->extents)
 		return err_set(err, -ENOMEM, "no memory for %u datasets", img->ndatasets);
 	img->allocated = img->meta_size;
 	int rc = place_indexes(img, &at, err);
-	if (!rc)
+	if (!rc) {
+		place_gap(img, &at);
 		rc = place_raw(img, &at, err);
+	}
 	if (!rc)
 		rc = place_heaps(img, &at, err);
 	/* A freed last object must not shrink the file into the image: the tail is never allocated.

@@ -12,6 +12,7 @@
  * Regions in file order:
  *   superblock | headers | dense storage | global heaps of attributes    one block of memory
  *   indexes                                                              rendered on demand
+ *   gap, where there is much raw data                                    a hole
  *   raw data, a run of slots for each dataset                            chunks
  *   heaps, a run of windows for each dataset with variable-length data   chunks
  *   tail                                                                 never allocated
@@ -27,8 +28,13 @@
 #include <image/image.h>
 
 enum {
-	IMAGE_PAGE = 4096,	/* alignment of the regions after the metadata */
-	IMAGE_MAX_COMPACT = 64, /* links in an object header before storage is dense */
+	IMAGE_PAGE = 4096, /* alignment of the regions after the metadata */
+	/* The kernel reads ahead of a program that walks the metadata, and what it reads ahead has
+	 * to be there before it hands on anything. Between metadata and raw data there is room for
+	 * that, or else a program would wait for chunks that nobody wants. */
+	IMAGE_GAP = 2 << 20,
+	IMAGE_GAP_FROM = 16 << 20, /* bytes of raw data from which the gap is worth its place */
+	IMAGE_MAX_COMPACT = 64,	   /* links in an object header before storage is dense */
 	IMAGE_MIN_DENSE = 6,
 	IMAGE_ATTRS_COMPACT = 8,		/* libhdf5's default */
 	IMAGE_MESSAGE_MAX = 65535,		/* bytes of a header message */
@@ -37,13 +43,14 @@ enum {
 #define IMAGE_METADATA_MAX (UINT64_C(4) << 30)
 #define IMAGE_FILE_MAX	   (UINT64_C(1) << 62)
 
-enum extent_kind { EXTENT_INDEX, EXTENT_RAW, EXTENT_HEAP };
+enum extent_kind { EXTENT_INDEX, EXTENT_RAW, EXTENT_HEAP, EXTENT_GAP };
 
-/* Region [start, end) of one dataset. Sorted, not overlapping; what lies between reads as zeros. */
+/* Region [start, end) of one dataset, or the gap, which reads as zeros. Sorted, not overlapping;
+ * what lies between reads as zeros, too. */
 struct extent {
 	uint64_t start, end;
 	enum extent_kind kind;
-	uint32_t dataset; /* place in image->datasets */
+	uint32_t dataset; /* place in image->datasets; of the gap: 0 */
 };
 
 /* How one dataset appears. */

@@ -179,8 +179,12 @@ static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *bu
 		return read_index(img, x, buf, n, offset);
 	case EXTENT_RAW:
 		return read_raw(img, r, x, buf, n, offset, err);
-	default:
+	case EXTENT_HEAP:
 		return read_heap(img, r, x, buf, n, offset, err);
+	default:
+		n = min_u64(n, x->end - offset);
+		memset(buf, 0, n);
+		return (ssize_t)n;
 	}
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holes: slots of chunks that are known not to be stored and that read as zeros. Only a dataset
- * whose slots are all there, present or not (contiguous layout), has them; elsewhere absent chunks
- * have no slot. What is not known, and fill values that are not zero, count as data.
+ * Holes: the gap before the raw data, and slots of chunks that are known not to be stored and that
+ * read as zeros. Only a dataset whose slots are all there, present or not (contiguous layout), has
+ * such slots; elsewhere absent chunks have none. What is not known, and fill values that are not
+ * zero, count as data.
  */
 #include <image/image.h>
 
@@ -68,6 +69,10 @@ static uint64_t seek_data(const struct image *img, uint64_t at)
 		const struct extent *x = &img->extents[i];
 		const struct image_dataset *d = holey(img, x);
 
+		if (at >= x->start && x->kind == EXTENT_GAP) {
+			at = x->end;
+			continue;
+		}
 		if (at < x->start || !d)
 			return at;
 		uint64_t k = find_known(d->known, (at - x->start) / d->stride);
@@ -89,6 +94,8 @@ static uint64_t seek_hole(const struct image *img, uint64_t at)
 		const struct extent *x = &img->extents[i];
 		const struct image_dataset *d = holey(img, x);
 
+		if (x->kind == EXTENT_GAP)
+			return max_u64(at, x->start);
 		if (!d)
 			continue;
 		at = max_u64(at, x->start);

@@ -12,8 +12,9 @@
 
 #include "rendered.h"
 
-/* Ten elements in chunks of four, of which the second is stored; contiguous. */
-static uint64_t render_contiguous(struct rendered *r, const char *fill)
+/* Elements in chunks, of which the second is stored; contiguous. */
+static uint64_t render_sized(struct rendered *r, unsigned int elements, unsigned int chunk,
+			     const char *fill)
 {
 	char json[1024];
 	struct h5_layout layout;
@@ -21,15 +22,21 @@ static uint64_t render_contiguous(struct rendered *r, const char *fill)
 	snprintf(json, sizeof(json),
 		 "{" SMALL_HEAD(
 			 SMALL_INTS) ",'type':" SMALL_I32
-				     ",'shape':{'class':'H5S_SIMPLE','dims':[10]},'attributes':{},"
+				     ",'shape':{'class':'H5S_SIMPLE','dims':[%u]},'attributes':{},"
 				     "'creationProperties':{%s'layout':{'class':'H5D_CONTIGUOUS'}},"
-				     "'layout':{'class':'H5D_CHUNKED','dims':[4]}}",
-		 fill);
+				     "'layout':{'class':'H5D_CHUNKED','dims':[%u]}}",
+		 elements, fill, chunk);
 	assert_int_equal(small_put(r->store, SMALL_KEY_INTS, json), 0);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	assert_true(rendered_layout(r, "ints", &layout));
 	assert_int_equal(layout.cls, LAYOUT_CONTIGUOUS);
 	return layout.addr;
+}
+
+/* Ten elements in chunks of four. */
+static uint64_t render_contiguous(struct rendered *r, const char *fill)
+{
+	return render_sized(r, 10, 4, fill);
 }
 
 static void chunks_that_are_not_stored_are_holes(void **state)
@@ -69,6 +76,33 @@ static void a_hole_reads_as_zeros(void **state)
 	assert_memory_equal(bytes, zeros, 16);
 }
 
+/* The kernel's read-ahead of the metadata is not to reach a chunk. */
+static void much_raw_data_lies_behind_a_hole(void **state)
+{
+	static uint8_t bytes[1 << 20];
+	enum { GAP = 2 << 20, SMALL = 4 << 20 };
+	struct rendered *r = *state;
+	uint64_t raw = render_sized(r, SMALL, 1024, "");
+	int64_t hole = image_seek(r->img, 0, SEEK_HOLE);
+
+	assert_int_equal(hole, raw - GAP);
+	assert_int_equal(image_seek(r->img, (uint64_t)hole, SEEK_DATA), raw + 4096);
+	assert_int_equal(
+		image_read(r->img, NULL, bytes, sizeof(bytes), raw - sizeof(bytes), NULL, NULL),
+		sizeof(bytes));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		assert_int_equal(bytes[i], 0);
+}
+
+static void little_raw_data_follows_at_once(void **state)
+{
+	struct rendered *r = *state;
+	uint64_t raw = render_sized(r, (4 << 20) - 1024, 1024, "");
+
+	assert_int_equal(image_seek(r->img, 0, SEEK_HOLE), raw);
+	assert_true(raw < 2 << 20);
+}
+
 static void fill_values_are_data(void **state)
 {
 	struct rendered *r = *state;
@@ -94,6 +128,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(chunks_that_are_not_stored_are_holes,
 						rendered_setup, rendered_teardown),
 		cmocka_unit_test_setup_teardown(a_hole_reads_as_zeros, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(much_raw_data_lies_behind_a_hole, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(little_raw_data_follows_at_once, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(fill_values_are_data, rendered_setup,
 						rendered_teardown),
