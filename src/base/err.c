@@ -38,6 +38,8 @@ static void record(struct err *err, int code, const char *tail, const char *fmt,
 	if (tail[0])
 		join(raw, tail);
 	err->code = code;
+	if (!tail[0])
+		err->again_ms = 0;
 	printable(err->msg, sizeof(err->msg), raw);
 }
 

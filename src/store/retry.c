@@ -2,7 +2,8 @@
 /*
  * Asks again after a passing fault (-EAGAIN), with jittered exponential back-off.
  *
- *   pause before attempt n+1: between half of and the whole min(cap, base * 2^(n-1))
+ *   pause before attempt n+1: between half of and the whole min(cap, base * 2^(n-1)); that much
+ *              later than the server has asked for, where it has (err->again_ms)
  *   given up: after `attempts`, or when the next pause would end after `budget`; then -EIO
  *
  * Gets wait in a list that one thread counts down: a worker of the pool that slept would be missing
@@ -77,12 +78,13 @@ static uint64_t jittered(const struct retry_store *r, unsigned int n)
 }
 
 /* After an attempt that failed with -EAGAIN. False: give up. */
-static bool try_again(const struct retry_store *r, struct attempts *a, uint64_t *pause_ns)
+static bool try_again(const struct retry_store *r, struct attempts *a, const struct err *err,
+		      uint64_t *pause_ns)
 {
 	a->n++;
 	if (a->n >= r->opt.attempts)
 		return false;
-	*pause_ns = jittered(r, a->n);
+	*pause_ns = jittered(r, a->n) + err->again_ms * ms;
 	const uint64_t spent = max_u64(now_ns(r) - a->started_ns, a->waited_ns);
 	if (spent + *pause_ns > r->opt.budget_ms * ms)
 		return false;
@@ -93,8 +95,7 @@ static bool try_again(const struct retry_store *r, struct attempts *a, uint64_t 
 static int give_up(const struct retry_store *r, const struct attempts *a, struct err *err)
 {
 	const uint64_t spent = max_u64(now_ns(r) - a->started_ns, a->waited_ns);
-	if (err)
-		err->code = -EIO;
+	err->code = -EIO;
 	return err_wrap(err, -EIO, "%u attempts in %.1f s", a->n, (double)spent / 1e9);
 }
 
@@ -102,7 +103,7 @@ static void tell(const struct retry_store *r, const struct attempts *a, uint64_t
 		 const struct err *err)
 {
 	log_info(r->wrapper.base.env->log, "attempt %u, again in %u ms: %s", a->n,
-		 (unsigned int)(pause_ns / ms), err ? err->msg : "");
+		 (unsigned int)(pause_ns / ms), err->msg);
 }
 
 /* ---- gets ---- */
@@ -199,7 +200,7 @@ static void passed(void *arg, struct store_get_result *res)
 	struct waiting *w = arg;
 	uint64_t pause_ns = 0;
 	if (res->code == -EAGAIN) {
-		if (try_again(w->r, &w->attempts, &pause_ns)) {
+		if (try_again(w->r, &w->attempts, &res->err, &pause_ns)) {
 			tell(w->r, &w->attempts, pause_ns, &res->err);
 			if (wait_in_list(w, pause_ns))
 				return;
@@ -252,7 +253,7 @@ static bool once_more(struct retry_store *r, struct attempts *a, int *rc, struct
 	uint64_t pause_ns = 0;
 	if (*rc != -EAGAIN)
 		return false;
-	if (!try_again(r, a, &pause_ns)) {
+	if (!try_again(r, a, err, &pause_ns)) {
 		*rc = give_up(r, a, err);
 		return false;
 	}
@@ -266,7 +267,9 @@ static int list(struct store *s, const struct store_list *req, struct store_page
 {
 	struct retry_store *r = retry_of(s);
 	struct attempts a = {.started_ns = now_ns(r)};
+	struct err own = ERR_INIT;
 	int rc;
+	err = err ? err : &own;
 	do
 		rc = store_list_page(r->wrapper.inner, req, page, err);
 	while (once_more(r, &a, &rc, err));
@@ -279,7 +282,9 @@ static int put(struct store *s, const char *key, const void *body, size_t n,
 	struct retry_store *r = retry_of(s);
 	struct attempts a = {.started_ns = now_ns(r)};
 	struct store_cond mine = *cond;
+	struct err own = ERR_INIT;
 	int rc;
+	err = err ? err : &own;
 	do {
 		rc = store_put(r->wrapper.inner, key, body, n, &mine, meta, err);
 		mine.again = true;
@@ -291,7 +296,9 @@ static int del(struct store *s, const char *key, const struct store_cond *cond, 
 {
 	struct retry_store *r = retry_of(s);
 	struct attempts a = {.started_ns = now_ns(r)};
+	struct err own = ERR_INIT;
 	int rc;
+	err = err ? err : &own;
 	do
 		rc = store_delete(r->wrapper.inner, key, cond, err);
 	while (once_more(r, &a, &rc, err));

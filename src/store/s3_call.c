@@ -16,6 +16,9 @@
 #include <strings.h>
 #include <time.h>
 
+/* A server that wants to be left alone for longer is asked nevertheless: readers are waiting. */
+enum { AGAIN_MAX_MS = 20000 };
+
 /* ---- the answer's headers ---- */
 
 /* "bytes 0-9/10"; the total may be an asterisk. What a 416 has instead of a range is no answer to
@@ -60,6 +63,8 @@ static void on_header(struct http_call *http, const char *name, const char *valu
 		/* What does not fit is nowhere to go. */
 		if (strlen(value) < sizeof(a->location))
 			strcpy(a->location, value);
+	} else if (strcasecmp(name, "retry-after") == 0) {
+		a->again_ms = s3_time_after(value, (int64_t)time(NULL), AGAIN_MAX_MS);
 	} else if (strcasecmp(name, "date") == 0) {
 		a->date = s3_time_http(value);
 	} else if (strcasecmp(name, "x-amz-server-side-encryption") == 0) {
@@ -299,7 +304,12 @@ int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 	if (strcmp(why->code, "ExpiredToken") == 0 && call->s->creds &&
 	    credentials_expired(call->s->creds, str_text(&call->access_key)))
 		rc = -EAGAIN;
-	return rc ? say(call, why, rc, err) : 0;
+	if (rc == 0)
+		return 0;
+	say(call, why, rc, err);
+	if (err && rc == -EAGAIN)
+		err->again_ms = call->answer.again_ms;
+	return rc;
 }
 
 int s3_call_run(struct s3_call *call, struct s3_store *s, const struct s3_request *req,

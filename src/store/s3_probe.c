@@ -13,7 +13,13 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUNDS = 4, PATIENCE_MS = 8000, FIRST_BYTE_MS = 5000, BODY_MAX = 1 << 20 };
+enum {
+	ROUNDS = 4,
+	PATIENCE_MS = 8000,   /* no attempt begins later */
+	FIRST_BYTE_MS = 5000, /* of each answer */
+	AGAIN_MAX_MS = 3000,  /* of what a server asks for */
+	BODY_MAX = 1 << 20,
+};
 
 /* What an answer says of the bucket's place; "" for nothing. */
 struct elsewhere {
@@ -77,15 +83,14 @@ static int ask_patiently(struct s3_store *s, struct elsewhere *to, struct err *e
 	int rc = ask(s, to, err), asked = 1;
 	while (rc == -EAGAIN && !to->location[0] && !to->region[0] && asked < ROUNDS &&
 	       env->now(env) - started < PATIENCE_MS * ms) {
-		env->sleep(env, pause_ns);
+		env->sleep(env, pause_ns + min_u64(err->again_ms, AGAIN_MAX_MS) * ms);
 		rc = ask(s, to, err);
 		asked++;
 		pause_ns *= 2;
 	}
 	if (rc != -EAGAIN)
 		return rc;
-	if (err)
-		err->code = -EIO;
+	err->code = -EIO;
 	return asked == 1 ? -EIO : err_wrap(err, -EIO, "%d attempts", asked);
 }
 

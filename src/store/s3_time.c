@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -48,4 +49,17 @@ int64_t s3_time_http(const char *text)
 	if (!at || (at - months) % 3 != 0)
 		return 0;
 	return seconds(year, (int)(at - months) / 3 + 1, day, hour, minute, second);
+}
+
+unsigned int s3_time_after(const char *text, int64_t now, unsigned int max_ms)
+{
+	const size_t digits = strspn(text, "0123456789");
+	int64_t seconds_left = 0;
+	if (digits && !text[digits])
+		seconds_left = digits < 10 ? atol(text) : INT32_MAX;
+	else if (!digits)
+		seconds_left = s3_time_http(text) - now;
+	if (seconds_left <= 0)
+		return 0;
+	return seconds_left < max_ms / 1000 ? (unsigned int)seconds_left * 1000 : max_ms;
 }

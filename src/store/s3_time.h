@@ -10,4 +10,8 @@ int64_t s3_time_iso(const char *text);
 /* "Mon, 12 Oct 2009 17:50:30 GMT" (RFC 9110): likewise. */
 int64_t s3_time_http(const char *text);
 
+/* Retry-After (RFC 9110), a number of seconds or such a time: milliseconds from now on, at most
+ * max_ms; 0 for what has passed or is neither. */
+unsigned int s3_time_after(const char *text, int64_t now, unsigned int max_ms);
+
 #endif

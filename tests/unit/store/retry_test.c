@@ -148,6 +148,70 @@ static void test_put_says_again(void **state)
 	store_free(s);
 }
 
+/* ---- what a server asks for ---- */
+
+struct busy {
+	struct store base;
+	unsigned int left, again_ms;
+};
+
+static int busy(struct store *s, struct err *err)
+{
+	struct busy *b = (struct busy *)s;
+	if (b->left == 0)
+		return 0;
+	b->left--;
+	err_set(err, -EAGAIN, "busy");
+	if (err)
+		err->again_ms = b->again_ms;
+	return -EAGAIN;
+}
+
+static int busy_del(struct store *s, const char *key, const struct store_cond *cond,
+		    struct err *err)
+{
+	return busy(s, err);
+}
+
+static void busy_get(struct store *s, const struct store_get *req)
+{
+	struct store_get_result res = {0};
+	res.code = busy(s, &res.err);
+	req->done(req->arg, &res);
+}
+
+/* Its time, and our pause on top; until the budget is spent. */
+static void test_servers_wish(void **state)
+{
+	static const struct store_ops ops = {
+		.name = "busy", .get = busy_get, .del = busy_del, .free = free_nothing};
+	static const struct {
+		unsigned int times, again_ms;
+		int code;
+		uint64_t from_ms, to_ms;
+	} cases[] = {
+		{1, 0, 0, 50, 100},
+		{1, 5000, 0, 5050, 5100},
+		{2, 20000, 0, 40150, 40300},
+		{3, 20000, -EIO, 40150, 40300},
+	};
+	struct fixture *f = *state;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		struct busy b = {.base = {.ops = &ops, .env = &f->env},
+				 .left = cases[i / 2].times,
+				 .again_ms = cases[i / 2].again_ms};
+		struct store *s = store_retry_new(&b.base, NULL, NULL);
+		f->slept_ns = 0;
+		if (i % 2)
+			assert_code(s, "x", cases[i / 2].code);
+		else
+			assert_int_equal(store_delete(s, "x", NULL, NULL), cases[i / 2].code);
+		assert_in_range(f->slept_ns, cases[i / 2].from_ms * 1000000,
+				cases[i / 2].to_ms * 1000000 + 20000000);
+		store_free(s);
+	}
+}
+
 /* Many at once, more than there are workers: none of these waits in a worker. */
 static void test_many_wait_side_by_side(void **state)
 {
@@ -177,6 +241,7 @@ int main(void)
 		CONTRACT_TEST(test_usual_policy, bare),
 		CONTRACT_TEST(test_only_passing_faults, bare),
 		CONTRACT_TEST(test_put_says_again, bare),
+		CONTRACT_TEST(test_servers_wish, bare),
 		CONTRACT_TEST(test_many_wait_side_by_side, bare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,12 +119,40 @@ static void test_etags(void **state)
 	assert_string_equal(etag, "");
 }
 
+static void test_retry_after(void **state)
+{
+	static const int64_t now = 1255369830; /* Mon, 12 Oct 2009 17:50:30 GMT */
+	static const struct {
+		const char *text;
+		unsigned int ms;
+	} cases[] = {
+		{"0", 0},
+		{"1", 1000},
+		{"19", 19000},
+		{"20", 20000},
+		{"3600", 20000},
+		{"99999999999999999999", 20000},
+		{"Mon, 12 Oct 2009 17:50:33 GMT", 3000},
+		{"Mon, 12 Oct 2009 18:50:30 GMT", 20000},
+		{"Mon, 12 Oct 2009 17:50:30 GMT", 0},
+		{"Sun, 11 Oct 2009 17:50:30 GMT", 0},
+		{"", 0},
+		{"-1", 0},
+		{"5 s", 0},
+		{"soon", 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (s3_time_after(cases[i].text, now, 20000) != cases[i].ms)
+			fail_msg("'%s'", cases[i].text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_etags),
+		cmocka_unit_test(test_retry_after),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

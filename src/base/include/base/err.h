@@ -13,7 +13,8 @@
 enum { ERR_MAX = 1024 };
 
 struct err {
-	int code; /* negative errno of the first failure, 0 when there was none */
+	int code;	       /* negative errno of the first failure, 0 when there was none */
+	unsigned int again_ms; /* with -EAGAIN: how long the other side wants to be left alone */
 	char msg[ERR_MAX];
 };
 
