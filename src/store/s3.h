@@ -94,7 +94,7 @@ struct s3_answer {
 	char request_id[64];
 	char bucket_region[32], location[S3_LOCATION_MAX];
 	unsigned int again_ms; /* Retry-After; 0: not told */
-	int64_t date; /* the server's clock, seconds since the epoch; 0: not told */
+	int64_t date;	       /* the server's clock, seconds since the epoch; 0: not told */
 };
 
 struct s3_call {
@@ -113,7 +113,8 @@ int s3_call_init(struct s3_call *call, struct s3_store *s, const struct s3_reque
 void s3_call_release(struct s3_call *call);
 #define auto_s3_call __attribute__((cleanup(s3_call_release)))
 /* What the answer means: 0, or a negative errno with "GET key: 503 SlowDown: words (request id)".
- * -EAGAIN: a passing fault, with err->again_ms. -ERANGE: status 416. why may be NULL, else what the body said. */
+ * -EAGAIN: a passing fault, with err->again_ms. -ERANGE: status 416. why may be NULL, else what the
+ * body said. */
 int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err);
 /* Both, and the waiting in between. */
 int s3_call_run(struct s3_call *call, struct s3_store *s, const struct s3_request *req,

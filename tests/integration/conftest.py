@@ -13,8 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 import collection  # noqa: E402
 import mounts  # noqa: E402
-from gateway import (client, environment, gateway, sample_bucket,  # noqa: E402,F401
-                     uploaded)
+from gateway import (client, contract_bucket, environment, gateway,  # noqa: E402,F401
+                     sample_bucket, uploaded)
 
 
 def pytest_configure(config):

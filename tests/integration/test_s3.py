@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The S3 store against a Ceph RADOS Gateway on loopback, straight and through a proxy that injects
 faults: the contract of a store, signatures, TLS, whole domains."""
-import os
 import re
 import subprocess
 
@@ -9,25 +8,9 @@ import pytest
 
 import faultproxy
 import mounts
-from gateway import hsimage, needs_gateway
-
-SUPPORT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support")
-CONTRACT = os.path.join(mounts.BUILD, "tests", "support", "s3_contract")
+from gateway import hsimage, needs_gateway, run_contract
 
 pytestmark = needs_gateway
-
-
-@pytest.fixture(scope="module")
-def contract_bucket(client):
-    client.make_bucket("contract")
-    return "contract"
-
-
-def run_contract(env, bucket, group, expect=0):
-    done = subprocess.run([CONTRACT], env=dict(env, S3_TEST_BUCKET=bucket, S3_TEST_GROUP=group),
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
-    assert done.returncode == expect, "\n".join(
-        line for line in done.stdout.splitlines() if "RUN" not in line and " OK " not in line)
 
 
 def test_contract(environment, contract_bucket):

@@ -11,6 +11,7 @@ import mounts
 import s3client
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rgw")
+CONTRACT = os.path.join(mounts.BUILD, "tests", "support", "s3_contract")
 
 needs_gateway = [
     pytest.mark.timeout(300),
@@ -55,6 +56,12 @@ def sample_bucket(uploaded, sample):
     return uploaded(sample)
 
 
+@pytest.fixture(scope="session")
+def contract_bucket(client):
+    client.make_bucket("contract")
+    return "contract"
+
+
 @pytest.fixture
 def environment(gateway, tmp_path):
     """Of a program that uses the gateway, and nothing of the machine's own AWS settings."""
@@ -70,3 +77,11 @@ def hsimage(env, *arguments, code=0):
     done = subprocess.run([mounts.HSIMAGE, *arguments], env=env, capture_output=True, timeout=120)
     assert done.returncode == code, done.stderr.decode()
     return done.stdout if code == 0 else done.stderr.decode()
+
+
+def run_contract(env, bucket, group):
+    """tests/support/s3_contract.c, which must pass."""
+    done = subprocess.run([CONTRACT], env=dict(env, S3_TEST_BUCKET=bucket, S3_TEST_GROUP=group),
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
+    assert done.returncode == 0, "\n".join(
+        line for line in done.stdout.splitlines() if "RUN" not in line and " OK " not in line)

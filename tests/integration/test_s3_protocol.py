@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said on the wire: regions and redirects, headers of all requests, HTTP/2, when a busy
+server is asked again, and which version a range belongs to."""
+import errno
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import faultproxy
+import h2proxy
+import mounts
+from gateway import hsimage, needs_gateway, run_contract
+
+pytestmark = needs_gateway
+
+
+def listing(env, bucket, *options):
+    return hsimage(env, *options, "ls", f"s3://{bucket}")
+
+
+# ---- where the bucket is ----
+
+@pytest.mark.parametrize("status, code", [
+    (301, "PermanentRedirect"),
+    (400, "AuthorizationHeaderMalformed"),
+    (307, "TemporaryRedirect"),
+])
+@pytest.mark.parametrize("named", [None, "us-west-2"])
+def test_region_is_found(environment, gateway, sample_bucket, status, code, named):
+    """A service that refuses what is not signed for the bucket's region, and names it."""
+    fault = {"what": "status", "value": status, "code": code, "percent": 100,
+             "header": {"x-amz-bucket-region": "eu-test-1"}, "unless": "/eu-test-1/s3/"}
+    with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        if named:
+            env["AWS_REGION"] = named
+        assert listing(env, sample_bucket) == listing(environment, sample_bucket)
+        assert [r.fault for r in proxy.requests[:2]] == ["status", None]
+        assert proxy.count("status") == 1
+
+
+def test_region_that_is_wrong_again(environment, gateway, sample_bucket):
+    """Followed once, not round in circles."""
+    fault = {"what": "status", "value": 400, "code": "AuthorizationHeaderMalformed",
+             "header": {"x-amz-bucket-region": "eu-test-1"}, "percent": 100}
+    with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        said = hsimage(env, "ls", f"s3://{sample_bucket}", code=1)
+        assert "the bucket is in another region" in said
+        assert len(proxy.requests) == 2
+
+
+@pytest.mark.parametrize("status", [301, 307])
+def test_redirect_is_followed_once(environment, gateway, sample_bucket, status):
+    """To where the bucket is, at the first request; all others go there."""
+    with faultproxy.Proxy(gateway["endpoint"]) as there:
+        fault = {"what": "status", "value": status, "percent": 100,
+                 "header": {"Location": there.endpoint + "{target}"}}
+        with faultproxy.Proxy(gateway["endpoint"], [fault]) as here:
+            env = dict(environment, AWS_ENDPOINT_URL=here.endpoint)
+            assert listing(env, sample_bucket) == listing(environment, sample_bucket)
+            assert len(here.requests) == 1 and len(there.requests) > 3
+
+
+def test_redirects_in_a_circle(environment, gateway, sample_bucket):
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        proxy.set({"what": "status", "value": 307, "percent": 100,
+                   "header": {"Location": proxy.endpoint + "{target}"}})
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        started = time.monotonic()
+        said = hsimage(env, "ls", f"s3://{sample_bucket}", code=1)
+        assert "the bucket is at another endpoint" in said
+        assert len(proxy.requests) == 2 and time.monotonic() - started < 5
+
+
+# ---- what every request carries ----
+
+def test_payer_and_owner(environment, gateway, sample, sample_bucket, tmp_path):
+    """On every request, and covered by the signature that the gateway has checked."""
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        options = ("-o", "requester_pays,bucket_owner=123456789012")
+        path = sample.entries()[0].path
+        hsimage(env, *options, "export", f"s3://{sample_bucket}/{path}", str(tmp_path / "x.h5"))
+        assert len(proxy.requests) > 3
+        for request in proxy.requests:
+            assert request.headers["x-amz-request-payer"] == "requester"
+            assert request.headers["x-amz-expected-bucket-owner"] == "123456789012"
+            signed = request.headers["authorization"].split("SignedHeaders=")[1].split(",")[0]
+            assert {"x-amz-request-payer", "x-amz-expected-bucket-owner", "host"} <= \
+                set(signed.split(";"))
+
+
+def test_plain_requests_carry_neither(environment, gateway, sample_bucket):
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        listing(dict(environment, AWS_ENDPOINT_URL=proxy.endpoint), sample_bucket)
+        for request in proxy.requests:
+            assert not any("payer" in name or "owner" in name for name in request.headers)
+
+
+def test_unsigned_requests(environment, gateway, client, sample):
+    """A public bucket: no credentials are looked for, and none are sent."""
+    policy = b'''{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*",
+        "Action": ["s3:ListBucket", "s3:GetObject"],
+        "Resource": ["arn:aws:s3:::public", "arn:aws:s3:::public/*"]}]}'''
+    client.make_bucket("public")
+    client.upload("public", sample.bucket.root, names=".domain.json")
+    client.request("PUT", "/public", query={"policy": ""}, body=policy)
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        whole = hsimage(env, "-b", str(sample.bucket.root), "ls")
+        assert hsimage(env, "-o", "no_sign_request", "-b", "s3://public", "ls") == whole
+        assert len(proxy.requests) > 3
+        assert not any("authorization" in r.headers for r in proxy.requests)
+
+
+@pytest.mark.parametrize("how", ["variable", "option"])
+def test_certificates_to_trust(environment, gateway, sample_bucket, how):
+    env = dict(environment, AWS_ENDPOINT_URL=gateway["tls_endpoint"])
+    want = listing(environment, sample_bucket)
+    if how == "variable":
+        env["AWS_CA_BUNDLE"] = gateway["ca_bundle"]
+        assert listing(env, sample_bucket) == want
+    else:
+        assert listing(env, sample_bucket, "--ca-bundle", gateway["ca_bundle"]) == want
+
+
+# ---- HTTP/2 ----
+
+@pytest.fixture
+def h2(gateway, tmp_path):
+    if not h2proxy.NGHTTPX:
+        pytest.skip("nghttpx is not installed")
+    certificates = os.path.dirname(gateway["ca_bundle"])
+
+    def start(server=gateway["endpoint"], *options):
+        return h2proxy.H2Proxy(server, certificates, tmp_path, *options)
+
+    return start
+
+
+def over(environment, gateway, proxy):
+    return dict(environment, AWS_ENDPOINT_URL=proxy.endpoint, AWS_CA_BUNDLE=gateway["ca_bundle"])
+
+
+def test_contract_over_http2(environment, gateway, contract_bucket, h2):
+    # Between the two, a client that knows how to do without Nagle's delays.
+    with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
+        run_contract(over(environment, gateway, proxy), contract_bucket, "bare")
+        assert {e.protocol for e in proxy.log()} == {"h2"}
+
+
+def test_one_connection_for_all(environment, gateway, sample, sample_bucket, tmp_path, h2):
+    entry = max(sample.entries(), key=lambda e: len(sample.bucket.domain(e.path).objects))
+    want, got = tmp_path / "d.h5", tmp_path / "s.h5"
+    hsimage(environment, "export", f"{sample.bucket.root}/{entry.path}", str(want))
+    with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
+        env = over(environment, gateway, proxy)
+        hsimage(env, "export", f"s3://{sample_bucket}/{entry.path}", str(got))
+        log = proxy.log()
+    assert got.read_bytes() == want.read_bytes()
+    assert {e.protocol for e in log} == {"h2"} and len(log) > 50
+    assert len({e.port for e in log}) == 1
+
+
+@pytest.mark.parametrize("faults", [
+    [{"what": "status", "value": 503, "percent": 10}, {"what": "drop", "percent": 3},
+     {"what": "cut", "percent": 3}],
+    [{"what": "stall", "value": 3, "every": 300}],
+], ids=["mixed", "stall"])
+def test_contract_over_http2_with_faults(environment, gateway, contract_bucket, h2, faults):
+    """A stream that is late is given up; its connection only where nothing else came over it."""
+    with faultproxy.Proxy(gateway["endpoint"], faults) as faulty, h2(faulty.endpoint) as proxy:
+        run_contract(over(environment, gateway, proxy), contract_bucket, "stack")
+        assert any(r.fault for r in faulty.requests)
+        if faults[0]["what"] == "stall":
+            first = "?list-type=2&max-keys=1"       # of each store
+            stores = sum(r.target.endswith(first) for r in faulty.requests)
+            assert len({e.port for e in proxy.log()}) <= stores + faulty.count("stall")
+
+
+def test_http2_connection_that_is_dead(environment, gateway, contract_bucket, h2):
+    """One connection carries everything; when nothing comes over it any more, all go to another."""
+    with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
+        def away():
+            time.sleep(0.7)
+            proxy.signal(signal.SIGSTOP)
+            time.sleep(2.5)
+            proxy.signal(signal.SIGCONT)
+        thread = threading.Thread(target=away)
+        thread.start()
+        try:
+            run_contract(over(environment, gateway, proxy), contract_bucket, "stack")
+        finally:
+            thread.join()
+
+
+# ---- when, and which ----
+
+def test_busy_server_says_when(environment, gateway, sample_bucket):
+    fault = {"what": "status", "value": 503, "header": {"Retry-After": "2"}, "first": 1,
+             "path": "encoding-type"}
+    with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        started = time.monotonic()
+        listing(env, sample_bucket)
+        assert proxy.count("status") == 1
+        assert 2 < time.monotonic() - started < 6
+
+
+def test_plain_object_is_one_version(environment, client, mount):
+    """An open file shows the old bytes or ESTALE, never a mix; the next open the new ones."""
+    size = 16 << 20
+    client.make_bucket("plain")
+    client.put("plain", "file", b"a" * size)
+    path = mount("s3://plain", env=environment).file("file")
+    with open(path, "rb", buffering=0) as f:
+        assert os.pread(f.fileno(), 65536, 0) == b"a" * 65536
+        client.put("plain", "file", b"b" * size)
+        seen, stale = set(), 0
+        for offset in range(0, size, 1 << 20):
+            try:
+                seen.update(os.pread(f.fileno(), 1 << 20, offset))
+            except OSError as e:
+                assert e.errno == errno.ESTALE
+                stale += 1
+        assert seen == set(b"a") and stale >= 8
+    assert mounts.wait_for(lambda: open(path, "rb").read() == b"b" * size, 10)
