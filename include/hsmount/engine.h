@@ -78,7 +78,12 @@ struct engine_stat {
 			      version of a plain object; 0 unknown yet (never opened) */
 };
 
+/* What a name is. Costs at most one round of requests; the size of a domain that was never opened
+ * is a constant, unless somebody has asked for it. */
 int engine_lookup(struct engine *e, const char *path, struct engine_stat *st, struct err *err);
+/* The same with an estimate of such a size, which may cost another round: for those who want to
+ * know the size, not for those who are about to open. */
+int engine_getattr(struct engine *e, const char *path, struct engine_stat *st, struct err *err);
 
 /* Called for each entry of a directory, in byte order of the names; non-zero stops. */
 typedef int (*engine_list_fn)(void *arg, const char *name, enum engine_kind kind);

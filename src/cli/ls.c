@@ -53,7 +53,7 @@ static void print_entry(struct listing *l, const char *path, const char *name,
 	struct engine_stat st = {.kind = kind};
 	struct err err = ERR_INIT;
 	if (l->details) {
-		int rc = engine_lookup(l->c->engine, path, &st, &err);
+		int rc = engine_getattr(l->c->engine, path, &st, &err);
 		if (rc && !l->err.code)
 			err_copy(&l->err, &err);
 		print_stat(&st);
@@ -78,7 +78,7 @@ static int list(struct listing *l)
 	struct command *c = l->c;
 	struct engine_stat st;
 	struct err err = ERR_INIT;
-	int rc = engine_lookup(c->engine, c->path, &st, &err);
+	int rc = engine_getattr(c->engine, c->path, &st, &err);
 	if (!rc && st.kind == ENGINE_DIR)
 		rc = engine_list(c->engine, c->path, list_entry, l, &err);
 	else if (!rc)

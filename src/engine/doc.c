@@ -27,8 +27,27 @@ void doc_release(struct doc *d)
 {
 	free(d->owner);
 	free(d->acls);
+	free(d->etag);
 	free(d->why);
 	*d = (struct doc){0};
+}
+
+/* False without memory. */
+static bool copy_text(const char *text, char **out)
+{
+	*out = text ? strdup(text) : NULL;
+	return *out || !text;
+}
+
+int doc_copy(const struct doc *d, struct doc *out)
+{
+	*out = *d;
+	out->owner = out->acls = out->etag = out->why = NULL;
+	if (copy_text(d->owner, &out->owner) && copy_text(d->acls, &out->acls) &&
+	    copy_text(d->etag, &out->etag) && copy_text(d->why, &out->why))
+		return 0;
+	doc_release(out);
+	return -ENOMEM;
 }
 
 /* {"user":{"create":true,…},…}, as the document has it; NULL without memory. */
@@ -86,50 +105,84 @@ static int parse_doc(struct engine *e, const char *key, const struct store_get_r
 	out->modified_ns = parsed.info.modified_ns;
 	out->owner = strdup(parsed.info.owner ? parsed.info.owner : "");
 	out->acls = acls_json(&parsed.info);
+	out->etag = strdup(res->meta.etag);
 	arena_free(arena);
-	return out->owner && out->acls ? 0 : -ENOMEM;
+	return out->owner && out->acls && out->etag ? 0 : -ENOMEM;
 }
 
-static int take_result(struct engine *e, const char *key, const struct store_get_result *res,
-		       struct doc *out)
+/* A node that remembers a document of this path; the caller unrefs. */
+static struct node *recall(struct engine *e, const char *path)
 {
+	struct node *n = nodes_recall(e->nodes, path);
+	if (!n && !names_has_extension(names_last(path))) {
+		auto_free char *file = names_with_suffix(path, 1);
+		n = file ? nodes_recall(e->nodes, file) : NULL;
+	}
+	if (n && n->doc.etag && n->doc.etag[0] && strcmp(n->path, path) == 0)
+		return n;
+	node_unref(n);
+	return NULL;
+}
+
+bool doc_ask(struct engine *e, const char *path, struct doc_ask *ask, struct store_get *req)
+{
+	ask->known = NULL;
+	if (e->schema->domain_key(path, ask->key, sizeof(ask->key)) < 0)
+		return false;
+	ask->known = recall(e, path);
+	*req = (struct store_get){
+		.op = STORE_GET,
+		.key = ask->key,
+		.length = UINT64_MAX,
+		.max = DOC_MAX,
+		.cond.if_none_match = ask->known ? ask->known->doc.etag : NULL,
+	};
+	return true;
+}
+
+int doc_take(struct engine *e, struct doc_ask *ask, const struct store_get_result *res,
+	     struct doc *out)
+{
+	auto_node struct node *known = ask->known;
+	int rc = 0;
+	ask->known = NULL;
+	*out = (struct doc){0};
+	if (res->code == -EALREADY && known)
+		return doc_copy(&known->doc, out);
 	switch (res->code) {
 	case 0:
-		return parse_doc(e, key, res, out);
+		rc = parse_doc(e, ask->key, res, out);
+		break;
 	case -ENOENT:
 	case -ENOTDIR:
 	case -EINVAL: /* a key that no store can hold */
-		return 0;
+		break;
 	default:
-		return break_doc(out, res->code, key, &res->err);
+		rc = break_doc(out, res->code, ask->key, &res->err);
 	}
+	if (rc)
+		doc_release(out);
+	return rc;
 }
 
 /* At most GETS_AT_ONCE. */
 static int get_some(struct engine *e, const char *const *paths, size_t n, struct doc *out)
 {
-	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
+	auto_free struct doc_ask *asks = calloc(n, sizeof(*asks));
 	auto_free struct store_get *reqs = calloc(n, sizeof(*reqs));
 	auto_free struct store_get_result *results = calloc(n, sizeof(*results));
 	auto_free size_t *index = calloc(n, sizeof(*index));
 	size_t nreqs = 0;
-	if (!keys || !reqs || !results || !index)
+	if (!asks || !reqs || !results || !index)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		char *key = keys + nreqs * (SCHEMA_KEY_MAX + 1);
-		/* A path too long for a document has none. */
-		if (e->schema->domain_key(paths[i], key, SCHEMA_KEY_MAX + 1) < 0)
-			continue;
-		index[nreqs] = i;
-		reqs[nreqs++] = (struct store_get){
-			.op = STORE_GET, .key = key, .length = UINT64_MAX, .max = DOC_MAX};
-	}
-	int rc = nreqs ? store_get_many(e->store, reqs, nreqs, results) : 0;
-	if (rc)
-		return rc;
+	for (size_t i = 0; i < n; i++)
+		if (doc_ask(e, paths[i], &asks[nreqs], &reqs[nreqs]))
+			index[nreqs++] = i;
+	int rc = store_get_many(e->store, reqs, nreqs, results);
 	for (size_t i = 0; i < nreqs; i++) {
-		if (!rc)
-			rc = take_result(e, reqs[i].key, &results[i], &out[index[i]]);
+		/* Without results they are zeroed: an empty document is a broken one. */
+		int taken = doc_take(e, &asks[i], &results[i], &out[index[i]]);
+		rc = rc ? rc : taken;
 		bytes_release(&results[i].body);
 	}
 	return rc;

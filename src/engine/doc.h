@@ -10,8 +10,10 @@
 
 #include <base/err.h>
 #include <schema/schema.h>
+#include <store/store.h>
 
 struct engine;
+struct node;
 
 enum doc_kind {
 	DOC_NONE,   /* there is no document */
@@ -28,13 +30,27 @@ struct doc {
 	int64_t created_ns, modified_ns;
 	struct schema_id root; /* DOC_ROOT */
 	char *owner, *acls;    /* heap; acls as JSON; NULL without a document */
+	char *etag;	       /* heap; its version, to ask again; NULL not known */
 	int code;	       /* DOC_BROKEN */
 	char *why;
 };
 void doc_release(struct doc *d);
+/* -ENOMEM: then out is empty. */
+int doc_copy(const struct doc *d, struct doc *out);
 
-/* Gets the documents of n paths side by side. A document that cannot be had is a DOC_BROKEN of
- * its own; -ENOMEM is the only failure, and then nothing is returned. */
+/* One document as a part of a round: what is remembered of it is asked for on condition. */
+struct doc_ask {
+	char key[SCHEMA_KEY_MAX + 1];
+	struct node *known; /* or NULL */
+};
+/* False: the path is too long for a document. ask must stay where it is until it is taken. */
+bool doc_ask(struct engine *e, const char *path, struct doc_ask *ask, struct store_get *req);
+/* What came. A document that cannot be had is a DOC_BROKEN; -ENOMEM is the only failure. Releases
+ * what ask holds, always, but not res->body. */
+int doc_take(struct engine *e, struct doc_ask *ask, const struct store_get_result *res,
+	     struct doc *out);
+
+/* Gets the documents of n paths side by side. Fails as doc_take(), and then nothing is returned. */
 int docs_get(struct engine *e, const char *const *paths, size_t n, struct doc *out);
 
 #endif

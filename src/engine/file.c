@@ -60,15 +60,27 @@ static int open_plain(struct engine_file *f, struct err *err)
 	return 0;
 }
 
-int engine_file_open(struct engine *e, const char *path, uint64_t version, struct engine_file **out,
+/* A domain of that very name wins over everything else, and opening asks for its document: what it
+ * was a while ago need not be asked before. *sure: asked now, or believed. */
+static int find_file(struct engine *e, const char *path, struct node **out, bool *sure,
 		     struct err *err)
 {
-	auto_node struct node *n = NULL;
-	int rc = namespace_resolve(e, path, &n, err);
-	if (rc)
-		return rc;
-	if (n->kind == ENGINE_DIR)
-		return err_set(err, -EISDIR, "%s: is a directory", path);
+	*sure = false;
+	*out = nodes_recall(e->nodes, path);
+	if (*out && (*out)->kind == ENGINE_DOMAIN && (*out)->doc.kind == DOC_ROOT &&
+	    strcmp((*out)->path, path) == 0)
+		return 0;
+	node_unref(*out);
+	*sure = true;
+	int rc = namespace_resolve(e, path, out, err);
+	if (!rc && (*out)->kind == ENGINE_DIR)
+		rc = err_set(err, -EISDIR, "%s: is a directory", path);
+	return rc;
+}
+
+static int open_node(struct engine *e, const struct node *n, uint64_t version,
+		     struct engine_file **out, struct err *err)
+{
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (f) {
 		f->e = e;
@@ -78,17 +90,32 @@ int engine_file_open(struct engine *e, const char *path, uint64_t version, struc
 		free(f);
 		return err_set(err, -ENOMEM, "no memory");
 	}
-	rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, err);
+	int rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, err);
 	if (rc == 0 && version && f->st.version != version)
-		rc = err_set(err, -ESTALE, "%s: has changed", path);
-	if (rc) {
-		/* So that the kernel, when it looks the name up again, finds what is there now. */
-		nodes_drop(e->nodes, path);
+		rc = err_set(err, -ESTALE, "%s: has changed", n->name);
+	if (rc)
 		engine_file_close(f);
-		return rc;
+	else
+		*out = f;
+	return rc;
+}
+
+int engine_file_open(struct engine *e, const char *path, uint64_t version, struct engine_file **out,
+		     struct err *err)
+{
+	bool sure = false;
+	int rc = -ENOENT;
+	while (rc == -ENOENT && !sure) {
+		auto_node struct node *n = NULL;
+		rc = find_file(e, path, &n, &sure, err);
+		if (rc)
+			return rc;
+		rc = open_node(e, n, version, out, err);
+		/* So that the kernel, when it looks the name up again, finds what is there now. */
+		if (rc)
+			nodes_drop(e->nodes, path);
 	}
-	*out = f;
-	return 0;
+	return rc;
 }
 
 void engine_file_close(struct engine_file *f)

@@ -60,9 +60,9 @@ unsigned int stat_mode(const struct domain *d, bool is_dir);
 /* The version number of a plain object's bytes. */
 uint64_t stat_plain_version(const struct store_meta *meta);
 void stat_plain(const struct store_meta *meta, struct engine_stat *st);
-/* A node as the kernel would like to see it; asks for a domain's estimated size when nothing is
+/* A node as the kernel would like to see it. ask: for a domain's estimated size when nothing is
  * known of it. */
-void stat_node(struct engine *e, struct node *n, struct engine_stat *st);
+void stat_node(struct engine *e, struct node *n, bool ask, struct engine_stat *st);
 
 /* The live image of a domain node, opened or checked against the bucket; see domains_open(). */
 int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **out, struct err *err);

@@ -177,15 +177,9 @@ static int look_beneath(struct listing *l, struct prefix *prefixes, size_t n, st
 
 static int add_copy_as_dir(struct listing *l, const struct prefix *p)
 {
-	struct doc doc = {
-		.kind = p->doc.kind,
-		.dir_mode = p->doc.dir_mode,
-		.root = p->doc.root,
-		.created_ns = p->doc.created_ns,
-		.modified_ns = p->doc.modified_ns,
-		.owner = p->doc.owner ? strdup(p->doc.owner) : NULL,
-		.acls = p->doc.acls ? strdup(p->doc.acls) : NULL,
-	};
+	struct doc doc;
+	if (doc_copy(&p->doc, &doc))
+		return -ENOMEM;
 	return add_entry(l, node_new(p->path, ENGINE_DIR, p->path, &doc), false);
 }
 
@@ -344,7 +338,7 @@ static int tell(struct listing *l, engine_list_fn fn, void *arg)
 			    "%s: %u keys cannot be file names and are left out, the first is %s",
 			    l->dir[0] ? l->dir : "the bucket", l->unfit,
 			    l->first_unfit ? l->first_unfit : "?");
-	for (size_t i = 0; l->e->ttl_ns && i < l->n; i++)
+	for (size_t i = 0; i < l->n; i++)
 		if (!l->entries[i].known && l->entries[i].node->doc.kind != DOC_BROKEN)
 			nodes_put(l->e->nodes, l->entries[i].node, expires);
 	for (size_t i = 0; !rc && i < l->n; i++)
@@ -352,16 +346,34 @@ static int tell(struct listing *l, engine_list_fn fn, void *arg)
 	return rc;
 }
 
+/* What was a directory a while ago is one still if there is anything in it: no need to ask what it
+ * is before asking for what it holds. */
+static int find_dir(struct listing *l, bool *sure, struct err *err)
+{
+	auto_node struct node *dir = nodes_recall(l->e->nodes, l->dir);
+	*sure = false;
+	if (dir && dir->kind == ENGINE_DIR)
+		return 0;
+	node_unref(dir);
+	dir = NULL;
+	int rc = namespace_resolve(l->e, l->dir, &dir, err);
+	if (!rc && dir->kind != ENGINE_DIR)
+		rc = err_set(err, -ENOTDIR, "%s: not a directory", l->dir);
+	*sure = true;
+	return rc;
+}
+
 int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err)
 {
-	auto_node struct node *dir = NULL;
-	int rc = namespace_resolve(e, path, &dir, err);
-	if (rc)
-		return rc;
-	if (dir->kind != ENGINE_DIR)
-		return err_set(err, -ENOTDIR, "%s: not a directory", path);
 	struct listing l = {.e = e, .dir = path};
-	rc = build(&l, err);
+	bool sure;
+	int rc = find_dir(&l, &sure, err);
+	if (!rc)
+		rc = build(&l, err);
+	if (!rc && !sure && l.n == 0) {
+		nodes_drop(e->nodes, path);
+		rc = find_dir(&l, &sure, err);
+	}
 	if (!rc)
 		rc = tell(&l, fn, arg);
 	release_listing(&l);

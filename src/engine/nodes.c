@@ -77,14 +77,25 @@ void nodes_free(struct nodes *t)
 	free(t);
 }
 
-struct node *nodes_get(struct nodes *t, const char *mount_path, uint64_t now)
+/* believed: one that has not expired by now; otherwise any. */
+static struct node *find(struct nodes *t, const char *mount_path, bool believed, uint64_t now)
 {
 	struct node *n = NULL;
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->table, mount_path, n);
-	n = n && n->expires > now ? node_ref(n) : NULL;
+	n = n && (!believed || n->expires > now) ? node_ref(n) : NULL;
 	pthread_mutex_unlock(&t->lock);
 	return n;
+}
+
+struct node *nodes_get(struct nodes *t, const char *mount_path, uint64_t now)
+{
+	return find(t, mount_path, true, now);
+}
+
+struct node *nodes_recall(struct nodes *t, const char *mount_path)
+{
+	return find(t, mount_path, false, 0);
 }
 
 /* An estimate does not age: it saves a request, and an open replaces it by the truth. */

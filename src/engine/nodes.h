@@ -50,6 +50,8 @@ struct nodes *nodes_new(void);
 void nodes_free(struct nodes *t);
 /* NULL when there is none that is still believed at time now. The caller unrefs. */
 struct node *nodes_get(struct nodes *t, const char *mount_path, uint64_t now);
+/* The same, whether it is still believed or not: what to ask for first. */
+struct node *nodes_recall(struct nodes *t, const char *mount_path);
 /* Replaces what was known of this path; the table takes a reference of its own. */
 void nodes_put(struct nodes *t, struct node *n, uint64_t expires);
 /* The bucket is not as this path was remembered. */

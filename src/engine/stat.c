@@ -101,19 +101,19 @@ static void estimate(struct engine *e, struct node *first)
 		node_unref(nodes[i]);
 }
 
-static void stat_domain(struct engine *e, struct node *n, struct engine_stat *st)
+static void stat_domain(struct engine *e, struct node *n, bool ask, struct engine_stat *st)
 {
 	bool known = domains_recall(e->domains, n->path, st);
 	st->mode = n->doc.file_mode; /* may be newer than the image */
 	if (known)
 		return;
-	if (atomic_load(&n->estimate) == 0)
+	if (ask && atomic_load(&n->estimate) == 0)
 		estimate(e, n);
-	st->size = atomic_load(&n->estimate);
+	st->size = max_u64(atomic_load(&n->estimate), SIZE_UNKNOWN);
 	st->blocks = div_up_u64(st->size, STAT_BLOCK);
 }
 
-void stat_node(struct engine *e, struct node *n, struct engine_stat *st)
+void stat_node(struct engine *e, struct node *n, bool ask, struct engine_stat *st)
 {
 	if (n->kind == ENGINE_PLAIN) {
 		stat_plain(&n->meta, st);
@@ -125,7 +125,7 @@ void stat_node(struct engine *e, struct node *n, struct engine_stat *st)
 		.ctime_ns = n->doc.modified_ns,
 	};
 	if (n->kind == ENGINE_DOMAIN) {
-		stat_domain(e, n, st);
+		stat_domain(e, n, ask, st);
 		return;
 	}
 	st->size_exact = true;

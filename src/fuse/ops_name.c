@@ -51,7 +51,7 @@ int front_stat(struct front *f, const struct inode_view *view, struct stat *out,
 {
 	struct engine_stat st = view->st;
 	if (st.version == 0) {
-		int rc = engine_lookup(f->engine, view->path, &st, err);
+		int rc = engine_getattr(f->engine, view->path, &st, err);
 		if (rc)
 			return rc;
 		if (st.kind != view->st.kind)

@@ -199,7 +199,7 @@ static void names_that_are_believed_cost_nothing(void **state)
 	bucket_open(b, 1000, 0);
 	bucket_list(b, "d");
 	struct bucket_counts first = bucket_counts(b);
-	/* Root is not asked for; "d": its document and what is beneath; each domain's document. */
+	/* Root is not asked for; "d": all that it can be; each domain's document. */
 	assert_int_equal(first.gets, 1 + 20);
 	assert_int_equal(first.lists, 2);
 	bucket_list(b, "d");
@@ -214,9 +214,15 @@ static void names_that_are_believed_cost_nothing(void **state)
 		assert_false(st.size_exact);
 		assert_true(st.size > 0);
 	}
+	assert_int_equal(bucket_counts(b).gets, again.gets);
+	for (unsigned int i = 1; i <= 20; i++) {
+		char path[32];
+		snprintf(path, sizeof(path), "d/%02u.h5", i);
+		assert_int_equal(engine_getattr(b->engine, path, &st, NULL), 0);
+	}
 	/* Only the summaries, for the sizes. */
 	assert_int_equal(bucket_counts(b).gets, again.gets + 20);
-	assert_int_equal(bucket_counts(b).heads, 0);
+	assert_int_equal(bucket_counts(b).heads, first.heads);
 	assert_int_equal(bucket_counts(b).lists, again.lists);
 }
 
@@ -229,6 +235,69 @@ static void nothing_is_believed_without_a_ttl(void **state)
 	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), 0);
 	bucket_remove(b, "x.h5/.domain.json");
 	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), -ENOENT);
+}
+
+/* Whatever a name turns out to be: one get or head or list for each chance, once. */
+static void a_name_costs_the_same_whatever_it_is(void **state)
+{
+	static const struct {
+		const char *path;
+		unsigned int gets;
+		int code;
+	} rows[] = {
+		{"x.h5", 2, 0},	      {"run.h5", 2, 0},	  {"folder", 1, 0},	 {"prefix", 1, 0},
+		{"prefix/obj", 1, 0}, {"no", 1, -ENOENT}, {"no.h5", 2, -ENOENT},
+	};
+	struct bucket *b = *state;
+	struct engine_stat st;
+	bucket_domain(b, 1, "x.h5");
+	bucket_domain(b, 2, "run");
+	bucket_folder(b, "folder");
+	bucket_put(b, "prefix/obj", "bytes");
+	bucket_open(b, 1000, 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct bucket_counts before = bucket_counts(b);
+		assert_int_equal(engine_lookup(b->engine, rows[i].path, &st, NULL), rows[i].code);
+		const struct bucket_counts after = bucket_counts(b);
+		assert_int_equal(after.gets - before.gets, rows[i].gets);
+		assert_int_equal(after.heads - before.heads, 1);
+		assert_int_equal(after.lists - before.lists, 1);
+	}
+}
+
+/* What its document decided once is asked by that document, and it is not sent again. */
+static void a_name_that_is_known_is_asked_with_one_get(void **state)
+{
+	static const char *const paths[] = {"x.h5", "folder", "folder/y.nc"};
+	struct bucket *b = *state;
+	struct engine_stat st;
+	bucket_domain(b, 1, "x.h5");
+	bucket_folder(b, "folder");
+	bucket_domain(b, 2, "folder/y.nc");
+	bucket_open(b, 0, 0);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		assert_int_equal(engine_lookup(b->engine, paths[i], &st, NULL), 0);
+		const struct bucket_counts before = bucket_counts(b);
+		struct engine_counts c;
+		engine_get_counts(b->engine, &c);
+		const uint64_t bytes = c.bytes_in;
+		assert_int_equal(engine_lookup(b->engine, paths[i], &st, NULL), 0);
+		const struct bucket_counts after = bucket_counts(b);
+		engine_get_counts(b->engine, &c);
+		assert_int_equal(after.gets - before.gets, 1);
+		assert_int_equal(after.heads, before.heads);
+		assert_int_equal(after.lists, before.lists);
+		assert_int_equal(c.bytes_in, bytes);
+	}
+	/* It becomes something else. */
+	bucket_folder(b, "x.h5");
+	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), 0);
+	assert_int_equal(st.kind, ENGINE_DIR);
+	bucket_remove(b, "x.h5/.domain.json");
+	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), -ENOENT);
+	bucket_remove(b, "folder/.domain.json");
+	assert_int_equal(engine_lookup(b->engine, "folder", &st, NULL), 0);
+	assert_int_equal(st.kind, ENGINE_DIR);
 }
 
 static void estimates_come_from_the_summary(void **state)
@@ -245,8 +314,12 @@ static void estimates_come_from_the_summary(void **state)
 	bucket_put(b, "db/00000002-00000000/.info.json", "damaged");
 	bucket_open(b, 1, 0);
 	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), 0);
+	assert_int_equal(st.size, 4096);
+	assert_int_equal(engine_getattr(b->engine, "x.h5", &st, NULL), 0);
 	assert_int_equal(st.size, 1001000);
-	assert_int_equal(engine_lookup(b->engine, "y.h5", &st, NULL), 0);
+	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), 0);
+	assert_int_equal(st.size, 1001000);
+	assert_int_equal(engine_getattr(b->engine, "y.h5", &st, NULL), 0);
 	assert_true(st.size > 0 && st.size < 100000);
 }
 
@@ -315,6 +388,8 @@ int main(void)
 		TEST(modes_follow_the_acls),
 		TEST(names_that_are_believed_cost_nothing),
 		TEST(nothing_is_believed_without_a_ttl),
+		TEST(a_name_costs_the_same_whatever_it_is),
+		TEST(a_name_that_is_known_is_asked_with_one_get),
 		TEST(estimates_come_from_the_summary),
 		TEST(an_argument_is_split_at_the_bucket),
 		TEST(options_are_checked),
