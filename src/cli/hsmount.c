@@ -6,15 +6,20 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <fuse_front/fuse_front.h>
 
 #include "allocator.h"
 #include "options.h"
+
+enum { CLOSE_SECONDS = 5 };
 
 static const char program[] = "hsmount";
 
@@ -138,6 +143,31 @@ static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 	return NULL;
 }
 
+static void *close_engine(void *engine)
+{
+	engine_close(engine);
+	return NULL;
+}
+
+/* The mount is gone and nobody waits for anything any more, but requests that are under way do
+ * not end before the bucket answers, which it need not do. False when the engine still waits for
+ * them: then the process must end without what belongs to it. */
+static bool close_in_time(struct engine *engine, struct log *log)
+{
+	pthread_t thread;
+	struct timespec deadline;
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += CLOSE_SECONDS;
+	if (pthread_create(&thread, NULL, close_engine, engine)) {
+		engine_close(engine);
+		return true;
+	}
+	if (pthread_timedjoin_np(thread, NULL, &deadline) == 0)
+		return true;
+	log_warning(log, "requests to the bucket do not end: leaving without them");
+	return false;
+}
+
 static int serve(struct settings *s, char **argv, struct log *log, struct err *err)
 {
 	auto_free char *bucket = absolute_bucket(s->bucket, err);
@@ -172,7 +202,11 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		.metadata_ttl = o->engine.metadata_ttl,
 	};
 	rc = fuse_front_run(&front, engine, log, err);
-	engine_close(engine);
+	if (!close_in_time(engine, log)) {
+		if (rc)
+			log_error(log, "%s", err->msg);
+		_exit(rc ? EXIT_FAILED : EXIT_OK);
+	}
 	return rc;
 }
 

@@ -9,8 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <base/mem.h>
+
+uint64_t front_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
 
 void front_fail(fuse_req_t req, int code, const char *what, const char *path, const struct err *err)
 {
@@ -19,6 +27,7 @@ void front_fail(fuse_req_t req, int code, const char *what, const char *path, co
 	case -ENODATA:
 	case -ENOTDIR:
 	case -EISDIR:
+	case -EINTR:
 	case -ERANGE:
 	case -ESTALE:
 		log_debug(front_of(req)->log, "%s %s: %s", what, path, err->msg);
@@ -192,8 +201,11 @@ static int mount_and_serve(struct front *f, struct fuse_session *session, struct
 			rc = err_set(err, -EIO, "cannot go into the background");
 		if (!rc && !f->opt->foreground)
 			log_to_syslog(f->log);
-		if (!rc)
-			rc = serve(f, session, err);
+		if (!rc) {
+			f->watch = watch_start(f, session, err);
+			rc = f->watch ? serve(f, session, err) : err->code;
+			watch_stop(f->watch);
+		}
 		fuse_session_unmount(session);
 	}
 	fuse_remove_signal_handlers(session);
@@ -205,6 +217,7 @@ static void end_front(struct front *f)
 	front_close_handles(f);
 	front_close_dirs(f);
 	inodes_free(f->inodes);
+	waits_free(f->waits);
 	/* Other threads' buffers went with them. */
 	free(pthread_getspecific(f->buffer));
 	pthread_key_delete(f->buffer);
@@ -226,7 +239,8 @@ int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, 
 	if (rc)
 		return err_errno(err, rc, "a thread's key");
 	f.inodes = inodes_new();
-	rc = f.inodes ? build_args(opt, &args) : -ENOMEM;
+	f.waits = waits_new();
+	rc = f.inodes && f.waits ? build_args(opt, &args) : -ENOMEM;
 	if (rc) {
 		err_set(err, rc, "no memory");
 	} else {

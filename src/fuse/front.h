@@ -17,11 +17,16 @@
 #include <hsmount/engine.h>
 
 #include "inodes.h"
+#include "waits.h"
+#include "watch.h"
 
+/* A request that waits holds a thread. Reads ahead, of which the kernel has at most
+ * FRONT_BACKGROUND under way, can never hold them all: some are left for what programs wait for
+ * themselves, and for the word that one of these was interrupted. */
 enum {
-	FRONT_MAX_THREADS = 32,	 /* requests that may wait for the bucket at once */
+	FRONT_BACKGROUND = 128,	 /* reads ahead that the kernel may have under way */
+	FRONT_MAX_THREADS = 320, /* requests that may wait for the bucket at once */
 	FRONT_IDLE_THREADS = 8,	 /* kept; more would fight over few processors */
-	FRONT_BACKGROUND = 64,	 /* reads ahead that the kernel may have under way */
 	FRONT_BLKSIZE = 1 << 17, /* st_blksize: what cp reads at once, and not so much that a
 				    program with a buffered reader fetches chunks for a few bytes */
 };
@@ -33,6 +38,8 @@ struct front {
 	struct log *log;
 	const struct fuse_front_options *opt;
 	struct inodes *inodes;
+	struct waits *waits;
+	struct watch *watch;
 	pthread_key_t buffer; /* of each thread, for reads */
 	atomic_flag tuned;    /* somebody has seen to reading ahead */
 	pthread_mutex_t handles_lock;
@@ -46,8 +53,12 @@ static inline struct front *front_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
+/* Nanoseconds of a monotonic clock. */
+uint64_t front_now(void);
+
 /* Answers with an error, once all that is known of it has been logged. code: negative errno.
- * Names that are not there and versions that are gone are answers like any other. */
+ * Names that are not there, versions that are gone and reads that
+ * nobody waits for any more are answers like any other. */
 void front_fail(fuse_req_t req, int code, const char *what, const char *path,
 		const struct err *err);
 /* Attributes as the kernel sees them. */

@@ -12,8 +12,12 @@
 
 #include <utlist.h>
 
+enum { PAGE_BYTES = 4096 };
+
 struct handle {
 	struct engine_file *file;
+	/* Where a read was last called off by time, plus 1: there the next one is patient. */
+	atomic_uint_fast64_t called_off;
 	struct handle *prev, *next;
 };
 
@@ -124,11 +128,11 @@ static char *buffer_of_thread(struct front *f, size_t size)
  * for single pages when a longer read fails, so what is good around a damaged place is still read.
  */
 static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64_t off,
-			struct err *err)
+			struct cancel *cancel, struct err *err)
 {
 	size_t done = 0;
 	while (done < size) {
-		ssize_t n = engine_pread(file, buf + done, size - done, off + done, NULL, err);
+		ssize_t n = engine_pread(file, buf + done, size - done, off + done, cancel, err);
 		if (n < 0)
 			return n;
 		if (n == 0)
@@ -136,6 +140,37 @@ static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64
 		done += (size_t)n;
 	}
 	return (ssize_t)done;
+}
+
+/* Does a program wait for this very request? Then only the program, or its end, calls it off.
+ * Several pages at once are read ahead by the kernel, unless they are read past its page cache. */
+static bool is_patient(const struct handle *h, size_t size, uint64_t off, int flags)
+{
+	return size <= PAGE_BYTES || flags & O_DIRECT || atomic_load(&h->called_off) == off + 1;
+}
+
+/* Runs under the request's lock, as does setting the function: after fuse_req_interrupt_func()
+ * has taken it away it does not run and will not. */
+static void interrupt(fuse_req_t req, void *arg)
+{
+	cancel_fire(arg);
+}
+
+/* read_all() until somebody calls it off. */
+static ssize_t read_until(fuse_req_t req, struct handle *h, char *buf, size_t size, uint64_t off,
+			  int flags, struct err *err)
+{
+	struct front *f = front_of(req);
+	struct wait wait;
+	if (waits_begin(f->waits, &wait, is_patient(h, size, off, flags), front_now()))
+		watch_look(f->watch);
+	fuse_req_interrupt_func(req, interrupt, &wait.cancel);
+	ssize_t n = read_all(h->file, buf, size, off, &wait.cancel, err);
+	fuse_req_interrupt_func(req, NULL, NULL);
+	waits_end(f->waits, &wait);
+	if (n == -EINTR && wait.expired)
+		atomic_store(&h->called_off, off + 1);
+	return n;
 }
 
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
@@ -148,7 +183,7 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 		fuse_reply_err(req, off < 0 ? EINVAL : ENOMEM);
 		return;
 	}
-	ssize_t n = read_all(handle_of(fi)->file, buf, size, (uint64_t)off, &err);
+	ssize_t n = read_until(req, handle_of(fi), buf, size, (uint64_t)off, fi->flags, &err);
 	if (n >= 0)
 		fuse_reply_buf(req, buf, (size_t)n);
 	else

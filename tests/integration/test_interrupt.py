@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that reads what does not come: it can be interrupted, and stands in nobody's way."""
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import mkbucket
+from mounts import Mount, is_mounted, run, wait_for
+
+CHUNK = 1 << 20
+SLOW_MS = 6000
+STALLED_MS = 30000
+
+# Says that it is about to read, and what the read came to, and when, after the signal.
+READER = """
+import os, signal, sys, time
+class Interrupted(Exception): pass
+def handler(number, frame): raise Interrupted
+signal.signal(signal.SIGINT, handler)
+fd = os.open(sys.argv[1], os.O_RDONLY)
+try:
+    print("reading", flush=True)
+    print("read", len(os.pread(fd, int(sys.argv[3]), int(sys.argv[2]))), flush=True)
+except Interrupted:
+    print("interrupted", flush=True)
+"""
+
+
+def make(root, files, chunks=4):
+    """Files x0.h5 …, each with a dataset of some MiB. Returns the key of chunk 0 of each, and the
+    bytes of the chunks."""
+    keys, body = [], [np.full(CHUNK // 4, i + 1, dtype="<i4").tobytes() for i in range(chunks)]
+    with mkbucket.Maker(root) as bucket:
+        for n in range(files):
+            d = bucket.domain(f"x{n}.h5")
+            ds = d.dataset(d.root, "data", mkbucket.INT32, [chunks * CHUNK // 4], [CHUNK // 4])
+            for i in range(chunks):
+                ds.chunk((i,), body[i])
+            keys.append(ds.chunk_key((0,)))
+    return keys, body
+
+
+@contextlib.contextmanager
+def reader(path, offset=0, size=CHUNK):
+    """A process that has begun to read."""
+    child = subprocess.Popen([sys.executable, "-c", READER, path, str(offset), str(size)],
+                             stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout.readline() == "reading\n"
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def interrupt(*children):
+    """Seconds until all have noticed."""
+    start = time.monotonic()
+    for child in children:
+        child.send_signal(signal.SIGINT)
+    for child in children:
+        assert child.stdout.readline() == "interrupted\n"
+        child.wait(5)
+    return time.monotonic() - start
+
+
+def threads(m):
+    return len(os.listdir(f"/proc/{m.process.pid}/task"))
+
+
+def places(path):
+    """Offsets of the chunks. All files here have one layout."""
+    with h5py.File(path, "r") as f:
+        ds = f["data"]
+        return [ds.id.get_chunk_info(i).byte_offset for i in range(ds.id.get_num_chunks())]
+
+
+@pytest.fixture
+def stalled(tmp_path, mount):
+    """Chunk 0 of x0.h5 comes after SLOW_MS; all else at once."""
+    keys, body = make(tmp_path / "bucket", 2)
+    m = mount(tmp_path / "bucket", "debug_count", f"debug_fault=delay:1:{SLOW_MS}@{keys[0]}")
+    return m, places(m.file("x1.h5")), body
+
+
+@pytest.mark.parametrize("wait", [0.1, 1.0], ids=["at-once", "later"])
+@pytest.mark.parametrize("size", [CHUNK, 8192], ids=["chunk", "pages"])
+def test_an_interrupted_read_comes_back(stalled, wait, size):
+    m, at, body = stalled
+    path = m.file("x0.h5")
+    with reader(path, at[0], size) as child:
+        time.sleep(wait)
+        assert interrupt(child) < 1.0
+        # Others are served meanwhile, and the chunk is right once it comes.
+        start = time.monotonic()
+        with open(m.file("x1.h5"), "rb") as f:
+            assert os.pread(f.fileno(), CHUNK, at[1]) == body[1]
+        assert time.monotonic() - start < 1.0
+    with open(path, "rb") as f:
+        assert os.pread(f.fileno(), CHUNK, at[0]) == body[0]
+    assert "error" not in m.log()
+
+
+def test_a_reader_can_be_killed(stalled):
+    """Also while it waits for a single page, of which the kernel tells us nothing."""
+    m, at, _ = stalled
+    with reader(m.file("x0.h5"), at[0], 100) as child:
+        time.sleep(0.2)
+        start = time.monotonic()
+        child.kill()
+        child.wait(5)
+        assert time.monotonic() - start < 0.5
+
+
+def test_a_read_that_takes_long_is_right(stalled):
+    """Reading ahead is called off; the pages come all the same, and the chunk is got once."""
+    m, at, body = stalled
+    path = m.file("x0.h5")
+    before = m.counts()
+    with open(path, "rb") as f:
+        got = os.pread(f.fileno(), at[3] + CHUNK - at[0], at[0])
+    for i in range(4):
+        assert got[at[i] - at[0]:][:CHUNK] == body[i]
+    assert m.counts()["cache_loads"] - before["cache_loads"] == 4
+    assert "error" not in m.log()
+
+
+def test_interrupts_leave_nothing_behind(stalled):
+    m, at, body = stalled
+    path = m.file("x0.h5")
+    with open(m.file("x1.h5"), "rb") as f:
+        assert os.pread(f.fileno(), CHUNK, at[0]) == body[0]
+    memory, most = m.memory(), 0
+    for _ in range(5):
+        with contextlib.ExitStack() as stack:
+            # All read the same pages: the kernel lets one after the other ask for them.
+            children = [stack.enter_context(reader(path, at[0])) for _ in range(10)]
+            assert interrupt(*children) < 2
+            most = max(most, threads(m))
+    assert most < 64
+    assert wait_for(lambda: threads(m) < 40, 5)
+    assert m.memory() - memory < 64 << 20
+
+
+def test_stuck_readers_starve_nobody(tmp_path, mount):
+    """Forty files whose data do not come, then all that other programs do."""
+    files, (_, body) = 40, make(tmp_path / "bucket", 41, chunks=3)
+    m = mount(tmp_path / "bucket", "workers=64", f"debug_fault=delay:1+:{SLOW_MS}@db/*/d/*/0")
+    other = m.file(f"x{files}.h5")
+    at = places(other)
+    with contextlib.ExitStack() as stack:
+        for n in range(files):
+            stack.enter_context(reader(m.file(f"x{n}.h5"), at[0]))
+        time.sleep(0.3)
+        for pause in (0, 1):
+            time.sleep(pause)
+            start = time.monotonic()
+            assert len(os.listdir(m.path)) == files + 1
+            os.stat(m.file("x0.h5"))
+            with open(other, "rb") as f:
+                assert os.pread(f.fileno(), CHUNK, at[1 + pause]) == body[1 + pause]
+            assert time.monotonic() - start < 1.5
+
+
+@pytest.mark.parametrize("how", ["TERM", "unmount"])
+def test_a_mount_ends_while_a_read_hangs(tmp_path, how):
+    keys, _ = make(tmp_path / "bucket", 2)
+    with Mount(tmp_path / "bucket", tmp_path,
+               f"debug_fault=delay:1:{STALLED_MS}@{keys[0]}") as m:
+        at = places(m.file("x1.h5"))
+        with reader(m.file("x0.h5"), at[0]):
+            time.sleep(0.2)
+            start = time.monotonic()
+            if how == "TERM":
+                m.process.send_signal(signal.SIGTERM)
+            else:
+                busy = run("fusermount3", "-u", m.path)
+                assert busy.returncode != 0 and is_mounted(m.path), "as of any file system"
+                run("fusermount3", "-u", "-z", m.path, check=True)
+                m.process.send_signal(signal.SIGTERM)
+            assert m.process.wait(20) == 0
+            assert time.monotonic() - start < 15
+            assert not is_mounted(m.path)
+
+
+def test_a_mount_ends_while_an_open_hangs(tmp_path):
+    make(tmp_path / "bucket", 1)
+    with Mount(tmp_path / "bucket", tmp_path, f"debug_fault=delay:1+:{STALLED_MS}@db/*") as m:
+        child = subprocess.Popen(["cat", m.file("x0.h5")], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(0.5)
+            m.process.send_signal(signal.SIGTERM)
+            assert m.process.wait(20) == 0
+            assert not is_mounted(m.path) and "leaving" in m.log()
+        finally:
+            child.kill()
+            child.wait()

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, versions, and what the kernel forgets. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "inodes.h"
+
+enum { ROOT = 1 };
+
+static int setup(void **state)
+{
+	*state = inodes_new();
+	return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	inodes_free(*state);
+	return 0;
+}
+
+static uint64_t look_up(struct inodes *t, const char *path, uint64_t version)
+{
+	const struct engine_stat st = {.kind = ENGINE_DOMAIN, .version = version, .size = version};
+	return inodes_look_up(t, path, &st);
+}
+
+static bool adopt(struct inodes *t, uint64_t ino, uint64_t version)
+{
+	const struct engine_stat st = {.kind = ENGINE_DOMAIN, .version = version, .size = 7};
+	return inodes_adopt(t, ino, &st);
+}
+
+static bool known(struct inodes *t, uint64_t ino)
+{
+	struct inode_view view;
+	return inodes_get(t, ino, &view);
+}
+
+static void the_root_is_always_there(void **state)
+{
+	struct inode_view view;
+	inodes_forget(*state, ROOT, UINT64_MAX);
+	assert_true(inodes_get(*state, ROOT, &view));
+	assert_string_equal(view.path, "");
+	assert_int_equal(view.st.kind, ENGINE_DIR);
+}
+
+static void a_path_and_version_is_one_inode(void **state)
+{
+	struct inode_view view;
+	uint64_t a = look_up(*state, "a", 1);
+	assert_true(a > ROOT);
+	assert_int_equal(look_up(*state, "a", 1), a);
+	assert_int_not_equal(look_up(*state, "a", 2), a);
+	assert_int_not_equal(look_up(*state, "ab", 1), a);
+	assert_true(inodes_get(*state, a, &view));
+	assert_string_equal(view.path, "a");
+	assert_int_equal(view.st.version, 1);
+}
+
+static void it_is_forgotten_after_as_many_lookups(void **state)
+{
+	uint64_t a = look_up(*state, "a", 1);
+	look_up(*state, "a", 1);
+	inodes_forget(*state, a, 1);
+	assert_true(known(*state, a));
+	inodes_forget(*state, a, 1);
+	assert_false(known(*state, a));
+	inodes_forget(*state, a, 1);
+	assert_int_not_equal(look_up(*state, "a", 1), a); /* numbers are never used twice */
+}
+
+static void more_is_forgotten_than_was_looked_up(void **state)
+{
+	uint64_t a = look_up(*state, "a", 1);
+	inodes_forget(*state, a, UINT64_MAX);
+	assert_false(known(*state, a));
+}
+
+static void an_unopened_file_takes_its_first_version(void **state)
+{
+	struct inode_view view;
+	uint64_t a = look_up(*state, "a", 0);
+	assert_true(adopt(*state, a, 5));
+	assert_true(adopt(*state, a, 5));
+	assert_false(adopt(*state, a, 6));
+	assert_true(inodes_get(*state, a, &view));
+	assert_int_equal(view.st.size, 7);
+	assert_int_equal(look_up(*state, "a", 5), a);
+	assert_int_not_equal(look_up(*state, "a", 0), a);
+	assert_false(adopt(*state, 12345, 5));
+}
+
+static void two_inodes_may_come_to_one_version(void **state)
+{
+	uint64_t first = look_up(*state, "a", 5), second = look_up(*state, "a", 0);
+	assert_int_not_equal(first, second);
+	assert_true(adopt(*state, second, 5));
+	assert_int_equal(look_up(*state, "a", 5), first);
+	/* The one that goes must not take the other's key along. */
+	inodes_forget(*state, second, 1);
+	assert_int_equal(look_up(*state, "a", 5), first);
+	assert_true(known(*state, first));
+}
+
+static void a_file_that_becomes_a_directory_is_another_inode(void **state)
+{
+	const struct engine_stat dir = {.kind = ENGINE_DIR};
+	uint64_t a = look_up(*state, "a", 0);
+	uint64_t d = inodes_look_up(*state, "a", &dir);
+	assert_int_not_equal(a, d);
+	assert_true(known(*state, a));
+	assert_int_equal(inodes_look_up(*state, "a", &dir), d);
+	inodes_forget(*state, a, 1);
+	assert_int_equal(inodes_look_up(*state, "a", &dir), d);
+}
+
+static void many_are_kept_apart(void **state)
+{
+	enum { MANY = 5000 };
+	uint64_t inos[MANY];
+	char path[16];
+	for (int i = 0; i < MANY; i++) {
+		snprintf(path, sizeof(path), "f%d", i);
+		inos[i] = look_up(*state, path, 1);
+	}
+	for (int i = 0; i < MANY; i += 2)
+		inodes_forget(*state, inos[i], 1);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(known(*state, inos[i]), i % 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_root_is_always_there),
+		TEST(a_path_and_version_is_one_inode),
+		TEST(it_is_forgotten_after_as_many_lookups),
+		TEST(more_is_forgotten_than_was_looked_up),
+		TEST(an_unopened_file_takes_its_first_version),
+		TEST(two_inodes_may_come_to_one_version),
+		TEST(a_file_that_becomes_a_directory_is_another_inode),
+		TEST(many_are_kept_apart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
