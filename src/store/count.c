@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -20,12 +21,42 @@ struct count_store {
 	counter gets, range_gets, heads, lists, puts, deletes;
 	counter bytes_in, bytes_out, failures;
 	counter in_flight, in_flight_max;
+	counter results[STORE_CALLS][STORE_RESULTS];
+	struct histogram seconds[STORE_CALLS];
+};
+
+/* The results that ops promise, and what else a system call may give. */
+static const struct {
+	int code;
+	const char *name;
+} results[STORE_RESULTS] = {
+	{0, "ok"},
+	{-ENOENT, "ENOENT"},
+	{-EACCES, "EACCES"},
+	{-ESTALE, "ESTALE"},
+	{-EALREADY, "EALREADY"},
+	{-EEXIST, "EEXIST"},
+	{-EFBIG, "EFBIG"},
+	{-E2BIG, "E2BIG"},
+	{-EIO, "EIO"},
+	{-EAGAIN, "EAGAIN"},
+	{-EINTR, "EINTR"},
+	{-EINVAL, "EINVAL"},
+	{-ENOMEM, "ENOMEM"},
+	{-ENOSPC, "ENOSPC"},
+	{-EISDIR, "EISDIR"},
+	{-ENOTDIR, "ENOTDIR"},
+	{-EOPNOTSUPP, "EOPNOTSUPP"},
+	{-ETIMEDOUT, "ETIMEDOUT"},
+	{-ECANCELED, "ECANCELED"},
+	{INT_MIN, "other"}, /* last: whatever is not above */
 };
 
 /* One get between its submission and its completion. */
 struct pass {
 	struct count_store *counting;
 	enum store_op op;
+	uint64_t started_ns;
 	store_get_done done;
 	void *arg;
 };
@@ -42,6 +73,24 @@ static void raise_to(counter *max, uint_fast64_t v)
 		;
 }
 
+static uint64_t now(const struct count_store *c)
+{
+	return c->w.base.env->now(c->w.base.env);
+}
+
+/* A call has ended. Returns rc. */
+static int ended(struct count_store *c, enum store_call call, uint64_t started_ns, int rc)
+{
+	unsigned int i = 0;
+	while (i < STORE_RESULTS - 1 && results[i].code != rc)
+		i++;
+	atomic_fetch_add(&c->results[call][i], 1);
+	histogram_record(&c->seconds[call], now(c) - started_ns);
+	if (rc)
+		atomic_fetch_add(&c->failures, 1);
+	return rc;
+}
+
 static void passed(void *arg, struct store_get_result *res)
 {
 	struct pass pass = *(struct pass *)arg;
@@ -49,8 +98,8 @@ static void passed(void *arg, struct store_get_result *res)
 	free(arg);
 	if (pass.op == STORE_GET)
 		atomic_fetch_sub(&c->in_flight, 1);
-	if (res->code)
-		atomic_fetch_add(&c->failures, 1);
+	ended(c, pass.op == STORE_GET ? STORE_CALL_GET : STORE_CALL_HEAD, pass.started_ns,
+	      res->code);
 	atomic_fetch_add(&c->bytes_in, res->body.len);
 	pass.done(pass.arg, res);
 }
@@ -63,7 +112,11 @@ static void get(struct store *s, const struct store_get *req)
 		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
 		return;
 	}
-	*pass = (struct pass){.counting = c, .op = req->op, .done = req->done, .arg = req->arg};
+	*pass = (struct pass){.counting = c,
+			      .op = req->op,
+			      .started_ns = now(c),
+			      .done = req->done,
+			      .arg = req->arg};
 	if (req->op == STORE_HEAD) {
 		atomic_fetch_add(&c->heads, 1);
 	} else {
@@ -78,37 +131,33 @@ static void get(struct store *s, const struct store_get *req)
 	store_get_async(c->w.inner, &counted);
 }
 
-static int result(struct count_store *c, int rc)
-{
-	if (rc)
-		atomic_fetch_add(&c->failures, 1);
-	return rc;
-}
-
 static int list(struct store *s, const struct store_list *req, struct store_page *page,
 		struct err *err)
 {
 	struct count_store *c = count_of(s);
+	const uint64_t started = now(c);
 	atomic_fetch_add(&c->lists, 1);
-	return result(c, store_list_page(c->w.inner, req, page, err));
+	return ended(c, STORE_CALL_LIST, started, store_list_page(c->w.inner, req, page, err));
 }
 
 static int put(struct store *s, const char *key, const void *body, size_t n,
 	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
 {
 	struct count_store *c = count_of(s);
+	const uint64_t started = now(c);
 	atomic_fetch_add(&c->puts, 1);
 	int rc = store_put(c->w.inner, key, body, n, cond, meta, err);
 	if (rc == 0)
 		atomic_fetch_add(&c->bytes_out, n);
-	return result(c, rc);
+	return ended(c, STORE_CALL_PUT, started, rc);
 }
 
 static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
 {
 	struct count_store *c = count_of(s);
+	const uint64_t started = now(c);
 	atomic_fetch_add(&c->deletes, 1);
-	return result(c, store_delete(c->w.inner, key, cond, err));
+	return ended(c, STORE_CALL_DELETE, started, store_delete(c->w.inner, key, cond, err));
 }
 
 static const struct store_ops count_ops = {
@@ -148,4 +197,24 @@ void store_count_read(struct store *counting, struct store_counts *out)
 		.failures = atomic_load(&c->failures),
 		.in_flight_max = atomic_load(&c->in_flight_max),
 	};
+	for (int call = 0; call < STORE_CALLS; call++) {
+		for (int i = 0; i < STORE_RESULTS; i++)
+			out->results[call][i] = atomic_load(&c->results[call][i]);
+		histogram_read(&c->seconds[call], &out->seconds[call]);
+	}
+}
+
+const char *store_call_name(enum store_call call)
+{
+	static const char *const names[STORE_CALLS] = {
+		[STORE_CALL_GET] = "get",	[STORE_CALL_HEAD] = "head",
+		[STORE_CALL_LIST] = "list",	[STORE_CALL_PUT] = "put",
+		[STORE_CALL_DELETE] = "delete",
+	};
+	return names[call];
+}
+
+const char *store_result_name(unsigned int result)
+{
+	return results[result].name;
 }

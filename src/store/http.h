@@ -13,6 +13,7 @@
 #include <base/env.h>
 #include <base/err.h>
 #include <base/mem.h>
+#include <store/meter.h>
 
 #include "http_patience.h"
 
@@ -39,6 +40,7 @@ struct http_call {
 	uint64_t body_max; /* of an answer below 300; above that, what exceeds HTTP_ERROR_BODY_MAX
 			      is dropped */
 	unsigned int first_byte_ms; /* 0: the transport's */
+	enum meter_method metered;  /* as what the transport's meter counts it */
 	/* When a range was asked for: what to keep of a 200, should the server ignore the range. */
 	bool ranged;
 	uint64_t skip, keep;
@@ -73,6 +75,7 @@ struct http_options {
 	unsigned int connect_ms;  /* to connect, with TLS */
 	struct http_limits limits;
 	const char *ca_bundle; /* path, copied; NULL: the system's */
+	struct meter *meter;   /* borrowed; may be NULL */
 };
 
 struct http_io;

@@ -106,6 +106,8 @@ static void end_call(struct http_io *io, struct http_call *call, CURLcode result
 	http_call_end(call, result);
 	if (call->end == HTTP_ANSWERED)
 		io->multiplexes = http_call_was_multiplexed(call);
+	meter_request(io->opt.meter, call->metered, call->end == HTTP_ANSWERED ? call->status : 0,
+		      io->env->now(io->env) - call->started_ns, call->came, call->sent);
 	curl_multi_remove_handle(io->multi, easy);
 	curl_easy_reset(easy);
 	io->spare[io->n_spare++] = easy;
@@ -280,7 +282,7 @@ static int make(struct http_io *io, const struct http_options *opt, struct err *
 	io->spare = calloc(opt->connections, sizeof(*io->spare));
 	io->multi = curl_multi_init();
 	if (!io->active || !io->spare || !io->multi ||
-	    http_sockets_init(&io->sockets, io->env, opt->connections))
+	    http_sockets_init(&io->sockets, io->env, opt->meter, opt->connections))
 		return err_set(err, -ENOMEM, "HTTP: no memory");
 	curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)opt->connections);
 	curl_multi_setopt(io->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)opt->connections);

@@ -9,12 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int http_sockets_init(struct http_sockets *sockets, const struct env *env, unsigned int connections)
+int http_sockets_init(struct http_sockets *sockets, const struct env *env, struct meter *meter,
+		      unsigned int connections)
 {
 	/* Addresses of a host are tried side by side. A socket that finds no place is slower at
 	 * worst. */
 	sockets->cap = 2 * connections + 16;
 	sockets->env = env;
+	sockets->meter = meter;
 	sockets->v = calloc(sockets->cap, sizeof(*sockets->v));
 	return sockets->v ? 0 : -ENOMEM;
 }
@@ -25,12 +27,27 @@ void http_sockets_release(struct http_sockets *sockets)
 	sockets->v = NULL;
 }
 
+static void forget(struct http_sockets *sockets, int fd)
+{
+	for (unsigned int i = 0; i < sockets->n; i++) {
+		if (sockets->v[i].fd != fd)
+			continue;
+		if (sockets->v[i].used)
+			meter_disconnected(sockets->meter);
+		sockets->v[i] = sockets->v[--sockets->n];
+		return;
+	}
+}
+
+/* libcurl closes a socket that never came to be a connection without telling us: what the table has
+ * under its number is that one's. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct http_sockets *sockets = arg;
 	const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
+	forget(sockets, fd);
 	if (sockets->n < sockets->cap)
 		sockets->v[sockets->n++] = (struct http_socket){.fd = fd};
 	return fd;
@@ -39,11 +56,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 static int close_socket(void *arg, curl_socket_t fd)
 {
 	struct http_sockets *sockets = arg;
-	for (unsigned int i = 0; i < sockets->n; i++)
-		if (sockets->v[i].fd == fd) {
-			sockets->v[i] = sockets->v[--sockets->n];
-			break;
-		}
+	forget(sockets, fd);
 	return close(fd);
 }
 
@@ -76,8 +89,12 @@ int http_socket_of_port(struct http_sockets *sockets, int port)
 		struct http_socket *s = &sockets->v[i];
 		if (!s->port)
 			s->port = local_port(s->fd);
-		if (s->port == port)
-			return s->fd;
+		if (s->port != port)
+			continue;
+		if (!s->used)
+			meter_connected(sockets->meter);
+		s->used = true;
+		return s->fd;
 	}
 	return -1;
 }

@@ -17,19 +17,22 @@
 #include <stdint.h>
 
 #include <base/env.h>
+#include <store/meter.h>
 
 struct http_sockets {
 	const struct env *env;
+	struct meter *meter;
 	struct http_socket {
 		int fd;
 		int port;	   /* local; 0 not known yet */
 		uint64_t heard_ns; /* when something came last; 0 never */
+		bool used;	   /* a request went over it */
 	} * v;
 	unsigned int n, cap;
 };
 
-/* env: its clock; borrowed. -ENOMEM. */
-int http_sockets_init(struct http_sockets *sockets, const struct env *env,
+/* env: its clock. meter may be NULL. Both are borrowed. -ENOMEM. */
+int http_sockets_init(struct http_sockets *sockets, const struct env *env, struct meter *meter,
 		      unsigned int connections);
 void http_sockets_release(struct http_sockets *sockets);
 /* Lets libcurl open and close its sockets here. */

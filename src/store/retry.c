@@ -89,6 +89,7 @@ static bool try_again(const struct retry_store *r, struct attempts *a, const str
 	if (spent + *pause_ns > r->opt.budget_ms * ms)
 		return false;
 	a->waited_ns += *pause_ns;
+	meter_retry(r->opt.meter);
 	return true;
 }
 
@@ -341,7 +342,15 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
 		return NULL;
 	}
 	wrapper_init(&r->wrapper, &retry_ops, inner);
-	r->opt = opt ? *opt : usual;
+	r->opt = opt ? *opt : (struct store_retry_options){0};
+	if (!r->opt.attempts)
+		r->opt.attempts = usual.attempts;
+	if (!r->opt.base_ms)
+		r->opt.base_ms = usual.base_ms;
+	if (!r->opt.cap_ms)
+		r->opt.cap_ms = usual.cap_ms;
+	if (!r->opt.budget_ms)
+		r->opt.budget_ms = usual.budget_ms;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
 	return &r->wrapper.base;

@@ -259,6 +259,7 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 			   .low_speed_s = or_default(opt->low_speed_s, 10),
 			   .low_speed_bytes = or_default(opt->low_speed_bytes, 1024)},
 		.ca_bundle = s->place.ca_bundle.b.len ? str_text(&s->place.ca_bundle) : NULL,
+		.meter = opt->meter,
 	};
 	if (opt->expected_bucket_owner) {
 		s->owner = strdup(opt->expected_bucket_owner);

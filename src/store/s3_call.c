@@ -200,6 +200,22 @@ static int build(struct s3_call *call, const struct s3_request *req, struct draf
 	return rc ? rc : set_url(call, req, d);
 }
 
+static enum meter_method metered(const struct s3_request *req)
+{
+	static const struct {
+		const char *method;
+		enum meter_method metered;
+	} methods[] = {
+		{"HEAD", METER_HEAD},
+		{"PUT", METER_PUT},
+		{"DELETE", METER_DELETE},
+	};
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (strcmp(methods[i].method, req->method) == 0)
+			return methods[i].metered;
+	return req->key ? METER_GET : METER_LIST;
+}
+
 int s3_call_init(struct s3_call *call, struct s3_store *s, const struct s3_request *req,
 		 struct err *err)
 {
@@ -213,6 +229,7 @@ int s3_call_init(struct s3_call *call, struct s3_store *s, const struct s3_reque
 					.body = req->body,
 					.body_len = req->body_len,
 					.body_max = req->body_max,
+					.metered = metered(req),
 					.first_byte_ms = req->first_byte_ms,
 					.on_header = on_header};
 	int rc = s->creds ? credentials_get(s->creds, &d.cred, err) : 0;

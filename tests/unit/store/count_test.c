@@ -20,6 +20,56 @@ static int counted_dir_workers(void **state)
 	return f->s ? 0 : -1;
 }
 
+static uint64_t result_of(const struct store_counts *n, enum store_call call, const char *name)
+{
+	for (unsigned int i = 0; i < STORE_RESULTS; i++)
+		if (strcmp(store_result_name(i), name) == 0)
+			return n->results[call][i];
+	fail_msg("no result is called %s", name);
+	return 0;
+}
+
+/* Each call in one place, by what came of it, and in the histogram of its kind. */
+static void test_results(void **state)
+{
+	static const struct {
+		enum store_call call;
+		const char *result;
+		uint64_t n;
+	} cases[] = {
+		{STORE_CALL_GET, "ok", 1},    {STORE_CALL_GET, "ENOENT", 2},
+		{STORE_CALL_GET, "EFBIG", 1}, {STORE_CALL_HEAD, "ok", 1},
+		{STORE_CALL_HEAD, "EIO", 0},  {STORE_CALL_LIST, "ok", 1},
+		{STORE_CALL_PUT, "ok", 1},    {STORE_CALL_PUT, "EEXIST", 1},
+		{STORE_CALL_DELETE, "ok", 2}, {STORE_CALL_DELETE, "other", 0},
+	};
+	struct store *s = ((struct fixture *)*state)->s;
+	const struct store_cond absent = {.if_none_match = "*"};
+	struct store_get_result res;
+	struct store_counts n;
+	uint64_t sum = 0, timed = 0;
+	put_text(s, "x", "0123456789");
+	assert_int_equal(store_put(s, "x", "", 0, &absent, NULL, NULL), -EEXIST);
+	assert_object(s, "x", "0123456789");
+	assert_code(s, "y", -ENOENT);
+	assert_code(s, "z", -ENOENT);
+	assert_int_equal(store_get(s, "x", 0, UINT64_MAX, 9, NULL, &res, NULL), -EFBIG);
+	assert_int_equal(store_head(s, "x", NULL, NULL), 0);
+	assert_listing(s, "", false, "x");
+	assert_int_equal(store_delete(s, "x", NULL, NULL), 0);
+	assert_int_equal(store_delete(s, "x", NULL, NULL), 0);
+	store_count_read(s, &n);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(result_of(&n, cases[i].call, cases[i].result), cases[i].n);
+		sum += cases[i].n;
+	}
+	for (int call = 0; call < STORE_CALLS; call++)
+		timed += n.seconds[call].count;
+	assert_int_equal(timed, sum);
+	assert_int_equal(n.seconds[STORE_CALL_GET].count, 4);
+	assert_int_equal(n.seconds[STORE_CALL_DELETE].count, 2);
+}
+
 static void test_counts(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
@@ -149,6 +199,7 @@ int main(void)
 		CONTRACT_TESTS(counted_mem),
 		CONTRACT_TESTS(counted_dir_workers),
 		CONTRACT_TEST(test_counts, counted_mem),
+		CONTRACT_TEST(test_results, counted_mem),
 		CONTRACT_TEST(test_pages_asked_for, counted_mem),
 		CONTRACT_TEST(test_in_flight, counted_mem),
 	};

@@ -138,17 +138,20 @@ static int listen_on_loopback(int backlog, char *url, size_t size)
 struct scene {
 	struct fixture *f;
 	struct http_io *io;
+	struct meter *meter;
 	struct server server;
 };
 
 static int setup(void **state)
 {
-	static const struct http_options opt = {
-		.connections = 32,
-		.connect_ms = 300,
-		.limits = {.first_byte_ms = 400, .low_speed_s = 1, .low_speed_bytes = 1024}};
 	struct scene *scene = calloc(1, sizeof(*scene));
 	struct err err = ERR_INIT;
+	scene->meter = meter_new();
+	const struct http_options opt = {
+		.connections = 32,
+		.connect_ms = 300,
+		.limits = {.first_byte_ms = 400, .low_speed_s = 1, .low_speed_bytes = 1024},
+		.meter = scene->meter};
 	scene->f = fixture_new(0);
 	scene->io = http_io_new(&scene->f->env, &opt, &err);
 	if (!scene->io)
@@ -162,7 +165,11 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct scene *scene = *state;
+	static struct meter_counts metered;
 	http_io_free(scene->io);
+	meter_read(scene->meter, &metered);
+	assert_int_equal(metered.connections, 0);
+	meter_free(scene->meter);
 	atomic_store(&scene->server.stopping, true);
 	pthread_join(scene->server.acceptor, NULL);
 	for (unsigned int i = 0; i < scene->server.n; i++)
@@ -240,6 +247,21 @@ static void check(const struct expectation *e, struct timed *t, uint64_t started
 	http_call_release(&t->call);
 }
 
+/* Each call once, and only those whose answer was complete have a status. */
+static void check_meter(const struct meter *meter)
+{
+	static struct meter_counts n;
+	uint64_t answered = 0;
+	for (size_t i = 0; i < EXPECTATIONS; i++)
+		answered += expectations[i].end == HTTP_ANSWERED;
+	meter_read(meter, &n);
+	assert_in_range(n.connections_opened, 1, EXPECTATIONS); /* they may be shared */
+	assert_int_equal(n.requests[METER_GET][200], answered);
+	assert_int_equal(n.requests[METER_GET][0], EXPECTATIONS - answered);
+	assert_int_equal(n.seconds[METER_GET].count, EXPECTATIONS);
+	assert_in_range(n.bytes_out, UPLOAD, 2 * UPLOAD); /* one was taken whole */
+}
+
 /* Side by side, so that they take no longer than the slowest; and none disturbs another. */
 static void test_ends(void **state)
 {
@@ -255,6 +277,7 @@ static void test_ends(void **state)
 	for (size_t i = 0; i < EXPECTATIONS; i++)
 		check(&expectations[i], &t[i], started);
 	free(t);
+	check_meter(scene->meter);
 }
 
 /* A host that drops what comes: here, a queue of connections that is full. */

@@ -40,6 +40,33 @@ static struct store *over(struct fixture *f, const char *faults,
 	return store_retry_new(*counting, opt, NULL);
 }
 
+/* What is made once more is counted; what is given up is not made. */
+static void test_meter(void **state)
+{
+	static const struct {
+		const char *faults;
+		int code;
+		uint64_t retries;
+	} cases[] = {
+		{"", 0, 0},
+		{"fail:1:EAGAIN", 0, 1},
+		{"fail:1+:EAGAIN", -EIO, 4},
+		{"fail:1+:ENOENT", -ENOENT, 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static struct meter_counts n;
+		struct store_retry_options opt = quick;
+		struct store *counting;
+		opt.meter = meter_new();
+		struct store *s = over(*state, cases[i].faults, &opt, &counting);
+		assert_int_equal(store_head(s, "x", NULL, NULL), cases[i].code);
+		meter_read(opt.meter, &n);
+		assert_int_equal(n.retries, cases[i].retries);
+		store_free(s);
+		meter_free(opt.meter);
+	}
+}
+
 static void test_gives_up(void **state)
 {
 	struct fixture *f = *state;
@@ -235,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CONTRACT_TESTS(harmless),
 		CONTRACT_TESTS(shaky),
+		CONTRACT_TEST(test_meter, bare),
 		CONTRACT_TEST(test_gives_up, bare),
 		CONTRACT_TEST(test_pauses_grow, bare),
 		CONTRACT_TEST(test_budget, bare),

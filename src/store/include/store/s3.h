@@ -7,6 +7,7 @@
 #ifndef STORE_S3_STORE_H
 #define STORE_S3_STORE_H
 
+#include <store/meter.h>
 #include <store/store.h>
 
 enum store_s3_style {
@@ -29,6 +30,7 @@ struct store_s3_options {
 	bool no_sign_request; /* a public bucket; no credentials are looked for */
 	bool no_etag_check;   /* the server's ETags look like MD5 and are none */
 	enum store_s3_style style;
+	struct meter *meter;	      /* borrowed; NULL: nobody counts */
 	unsigned int connections;     /* 64 */
 	unsigned int connect_ms;      /* 5000 */
 	unsigned int first_byte_ms;   /* 20000, from the request to the answer */

@@ -24,7 +24,9 @@
 
 #include <base/env.h>
 #include <base/err.h>
+#include <base/histogram.h>
 #include <base/mem.h>
+#include <store/meter.h>
 
 enum {
 	STORE_KEY_MAX = 1024,  /* bytes, as in S3 */
@@ -217,12 +219,14 @@ struct store *store_mem_new(const struct env *env, struct err *err);
 /* A bucket of an S3 service: store/s3.h. */
 
 /* Asks again after -EAGAIN, at growing intervals; then -EIO with the number of attempts. Owns
- * inner, on success. opt NULL: the usual, which outlasts a server that is away for 30 s. */
+ * inner, on success. opt NULL, or 0 in it: the usual, which outlasts a server that is away for
+ * 30 s. */
 struct store_retry_options {
 	unsigned int attempts; /* in all */
 	uint64_t base_ms;      /* the first pause; each further one is twice as long … */
 	uint64_t cap_ms;       /* … but no longer than this; half of each is random */
 	uint64_t budget_ms;    /* no attempt begins later than this after the first */
+	struct meter *meter;   /* counts the further attempts; borrowed, may be NULL */
 };
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
 			      struct err *err);
@@ -231,16 +235,32 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
  * success. NULL with -EINVAL for what cannot be a prefix. */
 struct store *store_prefix_new(struct store *inner, const char *prefix, struct err *err);
 
-/* Counts requests and bytes of everything that passes. Owns inner, on success. */
+/* Counts requests and bytes of everything that passes, what came of each, and how long its caller
+ * waited. Owns inner, on success. */
+enum store_call {
+	STORE_CALL_GET,
+	STORE_CALL_HEAD,
+	STORE_CALL_LIST,
+	STORE_CALL_PUT,
+	STORE_CALL_DELETE,
+	STORE_CALLS
+};
+enum { STORE_RESULTS = 20 };
 struct store_counts {
 	uint64_t gets, range_gets; /* range_gets: those of the gets that asked for a part */
 	uint64_t heads, lists, puts, deletes;
 	uint64_t bytes_in, bytes_out; /* bodies got, bodies put */
 	uint64_t failures;	      /* negative results of any request, -ENOENT too */
 	uint64_t in_flight_max;	      /* most gets under way at once */
+	uint64_t results[STORE_CALLS][STORE_RESULTS]; /* calls that ended so: store_result_name() */
+	struct histogram_counts seconds[STORE_CALLS];
 };
 struct store *store_count_new(struct store *inner, struct err *err);
 void store_count_read(struct store *counting, struct store_counts *out);
+/* "get" … */
+const char *store_call_name(enum store_call call);
+/* "ok", "ENOENT" …, "other"; result < STORE_RESULTS. */
+const char *store_result_name(unsigned int result);
 
 /* Injects failures. Owns inner, on success. A get that is delayed sleeps in a worker of the pool
  * before it is passed on, so at most as many gets are delayed at once as there are workers; other
