@@ -63,10 +63,11 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->env = env_real(e->log, e->pool);
 	e->opened_ns = engine_now(e);
 	e->bucket = strdup(opt->bucket);
-	if (!e->bucket)
+	e->meter = meter_new();
+	if (!e->bucket || !e->meter)
 		goto fail;
 	struct err why = ERR_INIT;
-	e->store = stack_new(&e->env, opt, &why);
+	e->store = stack_new(&e->env, opt, e->meter, &why);
 	if (!e->store) {
 		rc = why.code ? why.code : -ENOMEM;
 		if (rc != -ENOMEM)
@@ -98,6 +99,7 @@ void engine_close(struct engine *e)
 	if (e->store)
 		store_free(e->store);
 	pool_free(e->pool);
+	meter_free(e->meter);
 	free(e->bucket);
 	free(e);
 }

@@ -18,6 +18,7 @@
 #include <base/env.h>
 #include <cache/cache.h>
 #include <schema/schema.h>
+#include <store/meter.h>
 #include <store/store.h>
 
 #include "domains.h"
@@ -29,6 +30,7 @@ struct engine {
 	struct log *log;
 	char *bucket; /* as it was named */
 	struct pool *pool;
+	struct meter *meter; /* of what goes over a wire */
 	struct store *store; /* the whole stack; its top counts */
 	struct cache *cache;
 	const struct schema_ops *schema;

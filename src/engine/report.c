@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "internal.h"
+#include "stack.h"
 #include "text.h"
 
 /* ---- domains ---- */
@@ -75,19 +76,20 @@ static int gather_domains(struct engine *e, struct report *r)
 
 /* ---- the whole ---- */
 
+/* r is zeroed. */
 static int gather(struct engine *e, struct report *r)
 {
-	*r = (struct report){
-		.version = HSMOUNT_VERSION,
-		.bucket = e->bucket,
-		.uptime_ns = engine_now(e) - e->opened_ns,
-		.reads = atomic_load(&e->reads),
-		.bytes_read = atomic_load(&e->bytes_read),
-		.images = domains_live(e->domains),
-	};
+	r->version = HSMOUNT_VERSION;
+	r->bucket = e->bucket;
+	r->uptime_ns = engine_now(e) - e->opened_ns;
+	r->reads = atomic_load(&e->reads);
+	r->bytes_read = atomic_load(&e->bytes_read);
+	r->images = domains_live(e->domains);
 	store_count_read(e->store, &r->store);
 	cache_get_stats(e->cache, &r->cache);
-	r->bytes_fetched = r->store.bytes_in;
+	meter_read(e->meter, &r->wire);
+	/* What was asked for twice was fetched twice; a directory has no wire. */
+	r->bytes_fetched = stack_is_s3(e->bucket) ? r->wire.bytes_in : r->store.bytes_in;
 	if (r->bytes_read)
 		r->amplification = (double)r->bytes_fetched / (double)r->bytes_read;
 	return gather_domains(e, r);
@@ -97,13 +99,16 @@ int engine_report(struct engine *e, enum engine_report kind, char **text, size_t
 		  struct err *err)
 {
 	auto_bytes struct bytes out = {0};
-	struct report r;
-	int rc = gather(e, &r);
+	/* Not on the stack: a thread of the front may have a small one. */
+	struct report *r = calloc(1, sizeof(*r));
+	int rc = r ? gather(e, r) : -ENOMEM;
 	if (!rc)
-		rc = kind == ENGINE_REPORT_JSON ? report_json(&r, &out)
-						: report_prometheus(&r, &out);
-	free_domains(r.domains, 0, r.ndomains);
-	free(r.domains);
+		rc = kind == ENGINE_REPORT_JSON ? report_json(r, &out) : report_prometheus(r, &out);
+	if (r) {
+		free_domains(r->domains, 0, r->ndomains);
+		free(r->domains);
+	}
+	free(r);
 	*n = out.len;
 	*text = rc ? NULL : text_take(&out);
 	return *text ? 0 : err_set(err, -ENOMEM, "no memory for a report");

@@ -17,6 +17,7 @@
 #include <base/histogram.h>
 #include <base/mem.h>
 #include <cache/cache.h>
+#include <store/meter.h>
 #include <store/store.h>
 
 enum {
@@ -36,6 +37,7 @@ struct report {
 	const char *version, *bucket;
 	uint64_t uptime_ns;
 	struct store_counts store;
+	struct meter_counts wire;
 	struct cache_stats cache;
 	uint64_t reads, bytes_read, bytes_fetched;
 	double amplification; /* bytes fetched for each byte read */

@@ -14,6 +14,73 @@ static int each_info(const struct report_metric *m, const struct report *r, repo
 	return fn(arg, m, &s);
 }
 
+/* Those that came are shown: of six hundred that may. */
+static int each_status(const struct report_metric *m, const struct report *r, report_sample_fn fn,
+		       void *arg)
+{
+	int rc = 0;
+	for (int method = 0; method < METER_METHODS; method++)
+		for (int status = 0; !rc && status < METER_STATUSES; status++) {
+			char text[16] = "none";
+			if (!r->wire.requests[method][status])
+				continue;
+			if (status)
+				snprintf(text, sizeof(text), "%d", status);
+			const struct report_sample s = {
+				.labels = {meter_method_name((enum meter_method)method), text},
+				.n = r->wire.requests[method][status],
+			};
+			rc = fn(arg, m, &s);
+		}
+	return rc;
+}
+
+static int each_request_time(const struct report_metric *m, const struct report *r,
+			     report_sample_fn fn, void *arg)
+{
+	int rc = 0;
+	for (int method = 0; !rc && method < METER_METHODS; method++) {
+		const struct report_sample s = {
+			.labels = {meter_method_name((enum meter_method)method)},
+			.histogram = r->wire.seconds[method],
+		};
+		rc = fn(arg, m, &s);
+	}
+	return rc;
+}
+
+static int each_result(const struct report_metric *m, const struct report *r, report_sample_fn fn,
+		       void *arg)
+{
+	int rc = 0;
+	for (int call = 0; call < STORE_CALLS; call++)
+		for (unsigned int i = 0; !rc && i < STORE_RESULTS; i++) {
+			const struct report_sample s = {
+				.labels = {store_call_name((enum store_call)call),
+					   store_result_name(i)},
+				.n = r->store.results[call][i],
+			};
+			/* "ok" always: a rate needs its zero. */
+			if (s.n || i == 0)
+				rc = fn(arg, m, &s);
+		}
+	return rc;
+}
+
+static int each_call_time(const struct report_metric *m, const struct report *r,
+			  report_sample_fn fn, void *arg)
+{
+	int rc = 0;
+	for (int call = 0; !rc && call < STORE_CALLS; call++) {
+		const struct report_sample s = {
+			.labels = {store_call_name((enum store_call)call)},
+			.histogram = r->store.seconds[call],
+		};
+		rc = fn(arg, m, &s);
+	}
+	return rc;
+}
+
 /* ---- the tables ---- */
 
 #define VALUE(type_, form_, section_, name_, of, member, help_)                                    \
@@ -21,21 +88,35 @@ static int each_info(const struct report_metric *m, const struct report *r, repo
 		.section = section_, .name = name_, .help = help_, .type = type_, .form = form_,   \
 		.offset = offsetof(struct of, member)                                              \
 	}
+#define EACH(type_, section_, name_, each_, label1, label2, help_)                                 \
+	{                                                                                          \
+		.section = section_, .name = name_, .help = help_, .type = type_,                  \
+		.labels = {label1, label2}, .form = REPORT_EACH, .each = each_                     \
+	}
 #define COUNTER(section, name, member, help)                                                       \
 	VALUE(REPORT_COUNTER, REPORT_UINT, section, name, report, member, help)
 #define GAUGE(section, name, member, help)                                                         \
 	VALUE(REPORT_GAUGE, REPORT_UINT, section, name, report, member, help)
 
 const struct report_metric report_metrics[] = {
-	{.section = "mount",
-	 .name = "info",
-	 .help = "Version of the program and the bucket that it shows.",
-	 .type = REPORT_INFO,
-	 .labels = {"version", "bucket"},
-	 .form = REPORT_EACH,
-	 .each = each_info},
+	EACH(REPORT_INFO, "mount", "info", each_info, "version", "bucket",
+	     "Version of the program and the bucket that it shows."),
 	VALUE(REPORT_GAUGE, REPORT_SECONDS, "mount", "uptime_seconds", report, uptime_ns,
 	      "Time since the bucket was opened."),
+	EACH(REPORT_COUNTER, "http", "requests", each_status, "method", "status",
+	     "Requests to the server by the status of the answer; none: no complete one came."),
+	EACH(REPORT_HISTOGRAM, "http", "request_seconds", each_request_time, "method", NULL,
+	     "How long requests to the server took, from the start to the end of the answer."),
+	COUNTER("http", "retries", wire.retries, "Requests that were made once more."),
+	COUNTER("http", "received_bytes", wire.bytes_in, "Bytes of answers' bodies."),
+	COUNTER("http", "sent_bytes", wire.bytes_out, "Bytes of requests' bodies."),
+	COUNTER("http", "connections_opened", wire.connections_opened,
+		"Connections that were made."),
+	GAUGE("http", "connections", wire.connections, "Connections that are open now."),
+	EACH(REPORT_COUNTER, "store", "calls", each_result, "call", "result",
+	     "Calls of the engine to its bucket, retries within them, by what came of them."),
+	EACH(REPORT_HISTOGRAM, "store", "call_seconds", each_call_time, "call", NULL,
+	     "How long these calls took, waiting and retries included."),
 	COUNTER("store", "range_gets", store.range_gets,
 		"Gets that asked for a part of an object."),
 	COUNTER("store", "read_bytes", store.bytes_in, "Bytes of objects that gets returned."),

@@ -67,7 +67,7 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 }
 
 static struct store *new_s3(const struct env *env, const struct engine_s3_options *opt,
-			    const char *bucket, struct err *err)
+			    const char *bucket, struct meter *meter, struct err *err)
 {
 	const struct store_s3_options s3 = {
 		.bucket = bucket,
@@ -80,6 +80,7 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 		.no_sign_request = opt->no_sign_request,
 		.style = opt->path_style ? STORE_S3_STYLE_PATH : STORE_S3_STYLE_AUTO,
 		.connections = opt->connections,
+		.meter = meter,
 	};
 	return store_s3_new(env, &s3, err);
 }
@@ -92,18 +93,20 @@ static void wrap(struct store **s, struct store *wrapped)
 	*s = wrapped;
 }
 
-struct store *stack_new(const struct env *env, const struct engine_options *opt, struct err *err)
+struct store *stack_new(const struct env *env, const struct engine_options *opt,
+			struct meter *meter, struct err *err)
 {
+	const struct store_retry_options retry = {.meter = meter};
 	auto_free char *bucket = NULL, *prefix = NULL;
 	struct store *s;
 	const bool s3 = stack_is_s3(opt->bucket);
 	if (s3 && stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
-	s = s3 ? new_s3(env, &opt->s3, bucket, err) : new_dir(env, opt->bucket, err);
+	s = s3 ? new_s3(env, &opt->s3, bucket, meter, err) : new_dir(env, opt->bucket, err);
 	if (s && opt->debug_fault)
 		wrap(&s, store_fault_new(s, opt->debug_fault, err));
 	if (s && s3)
-		wrap(&s, store_retry_new(s, NULL, err));
+		wrap(&s, store_retry_new(s, &retry, err));
 	if (s && prefix)
 		wrap(&s, store_prefix_new(s, prefix, err));
 	if (s)
