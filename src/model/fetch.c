@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One chunk: name its object, get it, decode it in a worker. A chunk is named in every message by
- * its key. Nothing here waits; the callers' callback gets the result in a worker thread (or in the
- * calling thread where the environment has no workers).
+ * One chunk: name its object, get it, decode it in a worker. Where the listing of the opening named
+ * the object's version, it is that version or -ESTALE: an open file never mixes two. A chunk is
+ * named in every message by its key. Nothing here waits; the callers' callback gets the result in a
+ * worker thread (or in the calling thread where the environment has no workers).
  */
 #include <model/model.h>
 
@@ -20,6 +21,7 @@ struct fetch {
 	model_chunk_done done;
 	void *arg;
 	char key[SCHEMA_KEY_MAX + 1];
+	bool listed; /* its version is known, and no other will do */
 	struct store_get_result got;
 };
 
@@ -99,6 +101,8 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 	};
 
 	dataset_pipeline(ds, &pipeline);
+	if (f->got.code == -ENOENT && f->listed)
+		return err_set(&chunk->err, -ESTALE, "it was there when the domain was opened");
 	if (f->got.code == -ENOENT && ds->initializer == INITIALIZER_ARANGE)
 		return compute_arange(f, chunk);
 	if (f->got.code == -ENOENT) {
@@ -179,11 +183,14 @@ void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_c
 		fail(f, -EIO, "it could not be read when the domain was opened");
 		return;
 	}
+	const char *etag = model_listed_etag(m, f->key);
+	f->listed = etag != NULL;
 	store_get_async(m->store, &(struct store_get){.op = STORE_GET,
 						      .key = f->key,
 						      .length = UINT64_MAX,
 						      .max = stored_limit(&o->dataset),
-						      .known_etag = model_listed_etag(m, f->key),
+						      .cond = {.if_match = etag},
+						      .known_etag = etag,
 						      .done = got_object,
 						      .arg = f});
 }

@@ -191,6 +191,22 @@ static void gets_name_the_listed_version(void **state)
 	assert_int_equal(spy.hinted, 6 + 1); /* documents, a chunk */
 }
 
+/* The file is open, its chunk is another one by now, or gone. */
+static void a_chunk_of_another_version_is_stale(void **state)
+{
+	static const char key[] = SMALL_PREFIX "/d/0002-000000-000001/1";
+	struct fixture *f = *state;
+
+	get(f, SMALL_INTS, 1);
+	assert_int_equal(f->chunk.code, 0);
+	assert_int_equal(store_put(f->store, key, "another, of 16 b", 16, NULL, NULL, NULL), 0);
+	get(f, SMALL_INTS, 1);
+	assert_int_equal(f->chunk.code, -ESTALE);
+	assert_int_equal(store_delete(f->store, key, NULL, NULL), 0);
+	get(f, SMALL_INTS, 1);
+	assert_int_equal(f->chunk.code, -ESTALE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +218,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(variable_length_items_go_to_the_heap, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(gets_name_the_listed_version, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_chunk_of_another_version_is_stale, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(an_initializer_computes_what_is_not_stored, setup,
 						teardown),
 	};
