@@ -43,15 +43,15 @@ struct engine_options {
 	struct log *log;	 /* borrowed; NULL: silent */
 	unsigned int workers;	 /* threads for requests and decoding; 0 inline */
 	uint64_t cache_size;	 /* bytes of decoded chunks */
-	double metadata_ttl;	 /* seconds that names, sizes and domain documents are believed
-				    without asking again; an open always asks (0 or not) unless
-				    ttl_open is set */
+	double metadata_ttl;	 /* seconds that names and sizes are believed without asking */
+	double open_ttl;	 /* seconds that opens and listings believe what they last found;
+				    0: they always ask */
 	bool no_filters;	 /* render every dataset unfiltered */
 	const char *debug_fault; /* fault injection of the store (tests); NULL none */
 	bool debug_count;	 /* count requests: user.hsds.debug.* of the root, engine_counts */
 	struct engine_s3_options s3;
 };
-/* Sensible values: workers 16, cache_size 256 MiB, metadata_ttl 1. */
+/* Sensible values: workers 16, cache_size 256 MiB, metadata_ttl 1, open_ttl 0. */
 void engine_options_init(struct engine_options *opt);
 
 /* -ENOENT, -ENOTDIR, -EACCES: the bucket; -EINVAL: an option. */

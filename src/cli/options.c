@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 const char options_help[] =
-	"  metadata_ttl=SECONDS  how long names and sizes are believed (1)\n"
+	"  metadata_ttl=SECONDS  how long names, sizes and what opens found are believed (names\n"
+	"                        and sizes 1, opens 0)\n"
 	"  cache_size=BYTES      memory for decoded chunks, with K, M or G (256M)\n"
 	"  workers=N             requests and decodings at once (16)\n"
 	"  filters=stored|none   show datasets with their filters, in a form that is cheap to\n"
@@ -105,7 +106,8 @@ static int set_ttl(struct options *o, const char *name, const char *value, struc
 	double seconds = strtod(value, &end);
 	if (end == value || *end || !(seconds >= 0 && seconds <= 1e9))
 		return bad_value(err, name, value, "seconds are wanted");
-	o->engine.metadata_ttl = seconds;
+	/* Who names a time wants fewer requests; without one, every open asks. */
+	o->engine.metadata_ttl = o->engine.open_ttl = seconds;
 	return 0;
 }
 

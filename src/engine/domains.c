@@ -3,7 +3,8 @@
  * The table of live images.
  *
  *   slot       one for each domain that was opened: its current snapshot and the last facts
- *   build      one opening under way; whoever wants the same domain waits for it
+ *   build      one opening under way; whoever wants the same domain waits for it. What it came
+ *              to is for those who came before it began: others begin another one, together
  *   snapshot   references: one for the slot while it is current, one for each opening
  *
  * A slot is idle when its current snapshot is held by nobody else; idle slots are in a list, the
@@ -29,6 +30,8 @@ enum { STAT_BLOCK = 512 };
 
 struct build {
 	unsigned int refs; /* the builder and those who wait */
+	uint64_t serial;   /* builds that had begun before, and this one */
+	uint64_t began;	   /* when */
 	bool done;
 	int code;
 	struct err err;
@@ -38,6 +41,7 @@ struct build {
 struct slot {
 	struct snapshot *current;
 	struct build *build;
+	uint64_t checked;	 /* when the asking began that found it current */
 	struct engine_stat last; /* version 0: never opened */
 	bool idle;
 	struct slot *prev, *next; /* among the idle ones */
@@ -52,7 +56,7 @@ struct domains {
 	struct slot *idle;
 	struct snapshot *all; /* live ones */
 	unsigned int nidle;
-	uint64_t idle_bytes, live, last_version;
+	uint64_t idle_bytes, live, last_version, builds;
 };
 
 struct domains *domains_new(void)
@@ -258,8 +262,10 @@ static void publish_locked(struct domains *t, struct slot *slot, struct build *b
 		t->live++;
 		DL_APPEND2(t->all, b->snapshot, live_prev, live_next);
 	}
-	if (b->code == 0)
+	if (b->code == 0) {
 		ref_locked(t, b->snapshot);
+		slot->checked = b->began;
+	}
 	if (b->code == -ENOENT || b->code == -EISDIR) {
 		drop_current_locked(t, slot, garbage);
 		slot->last = (struct engine_stat){0};
@@ -277,6 +283,9 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 	struct snapshot *old = slot->current;
 	bool was_idle = slot->idle;
 	uint64_t version = ++t->last_version;
+	b->refs = 1;
+	b->serial = ++t->builds;
+	b->began = engine_now(e);
 	slot->build = b; /* keeps the slot */
 	if (old)
 		ref_locked(t, old);
@@ -290,44 +299,73 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 		unref_locked(t, old, garbage);
 }
 
+/* Waits until nothing is under way that began before the caller came: what that saw may be older
+ * than the opening that is asked for. NULL without memory. */
+static struct slot *await_slot_locked(struct domains *t, const char *path)
+{
+	const uint64_t arrival = t->builds;
+	struct slot *slot = get_slot_locked(t, path);
+	while (slot && slot->build && slot->build->serial <= arrival) {
+		pthread_cond_wait(&t->built, &t->lock);
+		slot = get_slot_locked(t, path);
+	}
+	return slot;
+}
+
+/* Without asking, for those who said that they may be believed for so long. */
+static bool is_believed_locked(const struct engine *e, const struct slot *slot)
+{
+	return slot->current && engine_now(e) - slot->checked < e->open_ttl_ns;
+}
+
+/* What a build came to, for one of those who hold it. Returns true when it is the last of them. */
+static bool take_result_locked(struct domains *t, struct build *b, struct snapshot **out,
+			       struct snapshot **garbage)
+{
+	if (b->code == 0) {
+		ref_locked(t, b->snapshot);
+		*out = b->snapshot;
+	}
+	if (--b->refs)
+		return false;
+	if (b->code == 0)
+		unref_locked(t, b->snapshot, garbage);
+	return true;
+}
+
 int domains_open(struct engine *e, const struct domain_place *place, struct snapshot **out,
 		 struct err *err)
 {
 	struct domains *t = e->domains;
 	struct snapshot *garbage = NULL;
-	struct build *b = calloc(1, sizeof(*b)), *unused = NULL;
+	struct build *mine = calloc(1, sizeof(*mine)), *last = NULL;
 	int rc = -ENOMEM;
 	pthread_mutex_lock(&t->lock);
-	struct slot *slot = b ? get_slot_locked(t, place->path) : NULL;
-	if (slot && slot->build) {
-		unused = b;
-		b = slot->build;
-		b->refs++;
-		while (!b->done)
-			pthread_cond_wait(&t->built, &t->lock);
+	struct slot *slot = mine ? await_slot_locked(t, place->path) : NULL;
+	if (slot && !slot->build && is_believed_locked(e, slot)) {
+		ref_locked(t, slot->current);
+		*out = slot->current;
+		rc = 0;
 	} else if (slot) {
-		b->refs = 1;
-		build_locked(e, slot, b, place, &garbage);
-	}
-	if (slot) {
+		struct build *b = slot->build;
+		if (b) {
+			b->refs++;
+			while (!b->done)
+				pthread_cond_wait(&t->built, &t->lock);
+		} else {
+			b = mine;
+			mine = NULL;
+			build_locked(e, slot, b, place, &garbage);
+		}
 		rc = b->code;
-		if (rc == 0) {
-			ref_locked(t, b->snapshot);
-			*out = b->snapshot;
-		} else {
+		if (rc)
 			err_copy(err, &b->err);
-		}
-		if (--b->refs == 0) {
-			if (rc == 0)
-				unref_locked(t, b->snapshot, &garbage);
-		} else {
-			b = NULL; /* somebody else's to free */
-		}
+		last = take_result_locked(t, b, out, &garbage) ? b : NULL;
 	}
 	trim_locked(t, &garbage);
 	pthread_mutex_unlock(&t->lock);
-	free(b);
-	free(unused);
+	free(last);
+	free(mine);
 	free_snapshots(garbage);
 	return slot ? rc : err_set(err, -ENOMEM, "no memory");
 }

@@ -56,8 +56,9 @@ struct domain_place {
 	const struct schema_id *root; /* its root group of a moment ago, NULL unknown */
 };
 
-/* The current snapshot of a domain as the bucket has it now. Of several callers at once, one asks
- * and builds, the others wait for it and get what it got. -ENOENT, -EISDIR; -EIO with key and
+/* The current snapshot of a domain as the bucket has it now, that is: asked for after the call, or
+ * within the time that an open is believed. Of several callers at once, one asks and builds, the
+ * others wait for it and get what it got. -ENOENT, -EISDIR; -EIO with key and
  * cause. Closed by snapshot_close(). */
 int domains_open(struct engine *e, const struct domain_place *place, struct snapshot **out,
 		 struct err *err);

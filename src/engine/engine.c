@@ -30,7 +30,8 @@ static int check_options(const struct engine_options *opt, struct err *err)
 		return err_set(err, -EINVAL, "no bucket is named");
 	if (opt->workers > MAX_WORKERS)
 		return err_set(err, -EINVAL, "%u workers: at most %d", opt->workers, MAX_WORKERS);
-	if (!(opt->metadata_ttl >= 0 && opt->metadata_ttl <= 1e9))
+	if (!(opt->metadata_ttl >= 0 && opt->metadata_ttl <= 1e9) ||
+	    !(opt->open_ttl >= 0 && opt->open_ttl <= 1e9))
 		return err_set(err, -EINVAL, "metadata_ttl: not a number of seconds");
 	return 0;
 }
@@ -55,6 +56,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->no_filters = opt->no_filters;
 	e->debug_count = opt->debug_count;
 	e->ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9);
+	e->open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
 	e->started_ns = wall_clock();
 	rc = -ENOMEM;
 	e->pool = pool_new(opt->workers);

@@ -51,9 +51,10 @@ static int open_domain(struct engine_file *f, const struct node *n, struct err *
 	return 0;
 }
 
-static int open_plain(struct engine_file *f, struct err *err)
+static int open_plain(struct engine_file *f, const struct node *n, struct err *err)
 {
-	int rc = store_head(f->e->store, f->path, &f->meta, err);
+	f->meta = n->meta;
+	int rc = f->e->open_ttl_ns ? 0 : store_head(f->e->store, f->path, &f->meta, err);
 	if (rc)
 		return err_wrap(err, rc, "object %s", f->path);
 	stat_plain(&f->meta, &f->st);
@@ -90,7 +91,7 @@ static int open_node(struct engine *e, const struct node *n, uint64_t version,
 		free(f);
 		return err_set(err, -ENOMEM, "no memory");
 	}
-	int rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, err);
+	int rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, n, err);
 	if (rc == 0 && version && f->st.version != version)
 		rc = err_set(err, -ESTALE, "%s: has changed", n->name);
 	if (rc)
@@ -160,6 +161,9 @@ static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t o
 			memcpy(buf, res.body.data ? res.body.data : buf, res.body.len);
 	}
 	bytes_release(&res.body);
+	/* The next open must not believe what this one did. */
+	if (done == -ESTALE || done == -ENOENT)
+		nodes_drop(f->e->nodes, f->path);
 	return done < 0 ? err_wrap(err, (int)done, "object %s", f->path) : done;
 }
 

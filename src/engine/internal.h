@@ -35,9 +35,10 @@ struct engine {
 	struct cache *cache;
 	const struct schema_ops *schema;
 	bool no_filters, debug_count;
-	uint64_t ttl_ns;
-	uint64_t opened_ns; /* by env's clock */
-	int64_t started_ns; /* since the epoch: the time of directories that have none */
+	uint64_t ttl_ns;      /* names */
+	uint64_t open_ttl_ns; /* what an open or a listing found; 0: they always ask */
+	uint64_t opened_ns;   /* by env's clock */
+	int64_t started_ns;   /* since the epoch: the time of directories that have none */
 	struct nodes *nodes;
 	struct domains *domains;
 	atomic_uint_fast64_t reads, bytes_read; /* by engine_pread() */

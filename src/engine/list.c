@@ -329,6 +329,42 @@ static int build(struct listing *l, struct err *err)
 	return 0;
 }
 
+/* ---- listings that are believed ---- */
+
+/* As they are kept: a byte for the kind, the name, a NUL; and a NUL at the end, so that an empty
+ * directory is known too. */
+static void keep(struct listing *l)
+{
+	struct bytes names = {0};
+	int rc = 0;
+	if (l->e->open_ttl_ns == 0)
+		return;
+	for (size_t i = 0; !rc && i < l->n; i++) {
+		const struct node *n = l->entries[i].node;
+		const char kind = (char)('0' + n->kind), *name = names_last(n->name);
+		rc = bytes_append(&names, &kind, 1);
+		if (!rc)
+			rc = bytes_append(&names, name, strlen(name) + 1);
+		/* What could not be read may be readable in a moment. */
+		if (n->doc.kind == DOC_BROKEN)
+			rc = -EAGAIN;
+	}
+	if (!rc)
+		rc = bytes_append_zero(&names, 1);
+	if (rc)
+		bytes_release(&names);
+	else
+		nodes_put_names(l->e->nodes, l->dir, &names, engine_now(l->e) + l->e->open_ttl_ns);
+}
+
+static int tell_kept(const struct bytes *names, engine_list_fn fn, void *arg)
+{
+	int rc = 0;
+	for (const char *p = (const char *)names->data; !rc && *p; p += strlen(p) + 1)
+		rc = fn(arg, p + 1, (enum engine_kind)(*p - '0'));
+	return rc;
+}
+
 static int tell(struct listing *l, engine_list_fn fn, void *arg)
 {
 	uint64_t expires = engine_now(l->e) + l->e->ttl_ns;
@@ -341,6 +377,7 @@ static int tell(struct listing *l, engine_list_fn fn, void *arg)
 	for (size_t i = 0; i < l->n; i++)
 		if (!l->entries[i].known && l->entries[i].node->doc.kind != DOC_BROKEN)
 			nodes_put(l->e->nodes, l->entries[i].node, expires);
+	keep(l);
 	for (size_t i = 0; !rc && i < l->n; i++)
 		rc = fn(arg, names_last(l->entries[i].node->name), l->entries[i].node->kind);
 	return rc;
@@ -366,7 +403,10 @@ static int find_dir(struct listing *l, bool *sure, struct err *err)
 int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err)
 {
 	struct listing l = {.e = e, .dir = path};
+	auto_bytes struct bytes kept = {0};
 	bool sure;
+	if (e->open_ttl_ns && nodes_get_names(e->nodes, path, engine_now(e), &kept))
+		return tell_kept(&kept, fn, arg);
 	int rc = find_dir(&l, &sure, err);
 	if (!rc)
 		rc = build(&l, err);

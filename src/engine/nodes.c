@@ -17,6 +17,7 @@
 struct nodes {
 	pthread_mutex_t lock;
 	struct node *table;
+	size_t names; /* bytes of all names */
 };
 
 struct node *node_new(const char *mount_path, enum engine_kind kind, const char *path,
@@ -56,6 +57,19 @@ void node_unref(struct node *n)
 	free(n);
 }
 
+static void forget_names_locked(struct nodes *t, struct node *n)
+{
+	t->names -= n->names.len;
+	bytes_release(&n->names);
+}
+
+/* The table's reference becomes the caller's. */
+static void remove_locked(struct nodes *t, struct node *n)
+{
+	forget_names_locked(t, n);
+	HASH_DEL(t->table, n);
+}
+
 struct nodes *nodes_new(void)
 {
 	struct nodes *t = calloc(1, sizeof(*t));
@@ -70,7 +84,7 @@ void nodes_free(struct nodes *t)
 		return;
 	struct node *n, *next;
 	HASH_ITER (hh, t->table, n, next) {
-		HASH_DEL(t->table, n);
+		remove_locked(t, n);
 		node_unref(n);
 	}
 	pthread_mutex_destroy(&t->lock);
@@ -113,7 +127,7 @@ void nodes_put(struct nodes *t, struct node *n, uint64_t expires)
 	HASH_FIND_STR(t->table, n->name, gone[0]);
 	if (gone[0]) {
 		inherit_estimate(n, gone[0]);
-		HASH_DEL(t->table, gone[0]);
+		remove_locked(t, gone[0]);
 	}
 	n->expires = expires;
 	HASH_ADD_STR(t->table, name, n);
@@ -121,7 +135,7 @@ void nodes_put(struct nodes *t, struct node *n, uint64_t expires)
 		node_ref(n);
 	if (HASH_COUNT(t->table) > NODES_MAX) {
 		gone[1] = t->table;
-		HASH_DEL(t->table, gone[1]);
+		remove_locked(t, gone[1]);
 	}
 	pthread_mutex_unlock(&t->lock);
 	node_unref(gone[0]);
@@ -134,9 +148,39 @@ void nodes_drop(struct nodes *t, const char *mount_path)
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->table, mount_path, n);
 	if (n)
-		HASH_DEL(t->table, n);
+		remove_locked(t, n);
 	pthread_mutex_unlock(&t->lock);
 	node_unref(n);
+}
+
+void nodes_put_names(struct nodes *t, const char *mount_path, struct bytes *names, uint64_t expires)
+{
+	struct node *n = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->table, mount_path, n);
+	if (n)
+		forget_names_locked(t, n);
+	if (n && names->len <= NODES_NAMES_MAX - t->names) {
+		n->names = *names;
+		n->names_expire = expires;
+		t->names += names->len;
+		*names = (struct bytes){0};
+	}
+	pthread_mutex_unlock(&t->lock);
+	bytes_release(names);
+}
+
+bool nodes_get_names(struct nodes *t, const char *mount_path, uint64_t now, struct bytes *names)
+{
+	struct node *n = NULL;
+	bool known = false;
+	*names = (struct bytes){0};
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->table, mount_path, n);
+	if (n && n->names.len && n->names_expire > now)
+		known = bytes_append(names, n->names.data, n->names.len) == 0;
+	pthread_mutex_unlock(&t->lock);
+	return known;
 }
 
 static bool is_sibling(const struct node *a, const struct node *b)

@@ -11,14 +11,16 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include <base/mem.h>
 #include <hsmount/engine.h>
 #include <store/store.h>
 
 #include "doc.h"
 
 enum {
-	NODES_MAX = 1 << 16, /* remembered; the oldest go first */
-	NODES_AHEAD = 32     /* siblings whose sizes are asked for together */
+	NODES_MAX = 1 << 16,	   /* remembered; the oldest go first */
+	NODES_AHEAD = 32,	   /* siblings whose sizes are asked for together */
+	NODES_NAMES_MAX = 16 << 20 /* bytes of names of directories that are remembered */
 };
 
 struct node {
@@ -29,7 +31,8 @@ struct node {
 	struct store_meta meta;	   /* of a plain object */
 	_Atomic uint64_t estimate; /* of a domain's size in bytes; 0: nobody asked yet */
 	/* The table's own, under its lock. */
-	uint64_t expires;
+	uint64_t expires, names_expire;
+	struct bytes names; /* of what a directory holds; empty: not known */
 	UT_hash_handle hh;
 	char name[]; /* path in the mount */
 };
@@ -56,6 +59,12 @@ struct node *nodes_recall(struct nodes *t, const char *mount_path);
 void nodes_put(struct nodes *t, struct node *n, uint64_t expires);
 /* The bucket is not as this path was remembered. */
 void nodes_drop(struct nodes *t, const char *mount_path);
+/* What a directory holds, for a while; the bytes mean something to the caller only. Names are taken
+ * over, and not kept when the directory is not remembered or there are too many of them. */
+void nodes_put_names(struct nodes *t, const char *mount_path, struct bytes *names,
+		     uint64_t expires);
+/* A copy; false when they are not known, not believed, or without memory. */
+bool nodes_get_names(struct nodes *t, const char *mount_path, uint64_t now, struct bytes *names);
 /* Domains that were listed next after n and whose size nobody has asked for; n itself is the
  * first. More than one only when it looks as if somebody goes through the directory. The caller
  * unrefs them. */

@@ -128,19 +128,34 @@ static inline int bucket_teardown(void **state)
 	return 0;
 }
 
-/* After the bucket was filled. */
-static inline struct engine *bucket_open(struct bucket *b, double ttl, unsigned int workers)
+static inline struct engine *bucket_open_as(struct bucket *b, struct engine_options opt)
 {
-	struct engine_options opt;
 	struct err err = ERR_INIT;
-	engine_options_init(&opt);
 	opt.bucket = b->dir;
-	opt.workers = workers;
-	opt.metadata_ttl = ttl;
 	opt.debug_count = true;
 	if (engine_open(&opt, &b->engine, &err))
 		fail_msg("%s", err.msg);
 	return b->engine;
+}
+
+/* After the bucket was filled. */
+static inline struct engine *bucket_open(struct bucket *b, double ttl, unsigned int workers)
+{
+	struct engine_options opt;
+	engine_options_init(&opt);
+	opt.workers = workers;
+	opt.metadata_ttl = ttl;
+	return bucket_open_as(b, opt);
+}
+
+/* The same, opens and listings too believe what they found. */
+static inline struct engine *bucket_open_believing(struct bucket *b, double ttl)
+{
+	struct engine_options opt;
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.metadata_ttl = opt.open_ttl = ttl;
+	return bucket_open_as(b, opt);
 }
 
 struct bucket_counts {
@@ -151,6 +166,12 @@ static inline struct bucket_counts bucket_counts(struct bucket *b)
 	struct engine_counts c;
 	engine_get_counts(b->engine, &c);
 	return (struct bucket_counts){.gets = c.gets, .heads = c.heads, .lists = c.lists};
+}
+
+static inline uint64_t bucket_requests(struct bucket *b)
+{
+	const struct bucket_counts c = bucket_counts(b);
+	return c.gets + c.heads + c.lists;
 }
 
 /* The names of a directory with "/" behind directories, separated by blanks. */

@@ -208,6 +208,88 @@ static void many_openers_share_one_image(void **state)
 		engine_file_close(openers[i].file);
 }
 
+/* Who comes while another opening is under way gets what the bucket holds after he came, not what
+ * the other one saw before. */
+static void an_opening_under_way_is_not_believed(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_options opt;
+	pthread_t thread;
+	struct opener first = {.b = b};
+	bucket_domain(b, 1, "x.h5");
+	engine_options_init(&opt);
+	opt.workers = 4;
+	/* The first opening has listed, and waits for its document. */
+	opt.debug_fault = "delay:1:400@*/.group.json";
+	bucket_open_as(b, opt);
+	assert_int_equal(pthread_create(&thread, NULL, open_once, &first), 0);
+	usleep(200 * 1000);
+	bucket_put_root(b, 1, 3);
+	struct engine_file *second = open_ok(b, "x.h5", 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(first.code, 0);
+	assert_int_not_equal(stat_of(first.file).version, stat_of(second).version);
+	engine_file_close(first.file);
+	engine_file_close(second);
+}
+
+static void what_is_believed_costs_nothing(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_stat st;
+	bucket_domain(b, 1, "d/x.h5");
+	bucket_domain(b, 2, "d/bare");
+	bucket_put(b, "d/plain", "one");
+	bucket_open_believing(b, 1000);
+	static const char *const paths[] = {"d/x.h5", "d/bare.h5", "d/plain"};
+	assert_string_equal(bucket_list(b, "d").text, "bare.h5 plain= x.h5");
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(open_code(b, paths[i], 0), 0);
+	const uint64_t before = bucket_requests(b);
+	bucket_put_root(b, 1, 3);
+	bucket_put(b, "d/new", "");
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(engine_lookup(b->engine, paths[i], &st, NULL), 0);
+		assert_int_equal(open_code(b, paths[i], st.version), 0);
+	}
+	assert_string_equal(bucket_list(b, "d").text, "bare.h5 plain= x.h5");
+	assert_int_equal(bucket_requests(b), before);
+}
+
+static void what_was_believed_is_asked_again_in_time(void **state)
+{
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "x.h5");
+	bucket_open_believing(b, 0.05);
+	struct engine_file *f = open_ok(b, "x.h5", 0);
+	const uint64_t version = stat_of(f).version;
+	engine_file_close(f);
+	bucket_list(b, "");
+	bucket_put_root(b, 1, 3);
+	bucket_put(b, "new", "");
+	usleep(60 * 1000);
+	f = open_ok(b, "x.h5", 0);
+	assert_int_not_equal(stat_of(f).version, version);
+	engine_file_close(f);
+	assert_string_equal(bucket_list(b, "").text, "new= x.h5");
+}
+
+/* An object that was replaced is noticed by whoever reads it; the next open asks. */
+static void what_proved_wrong_is_not_believed(void **state)
+{
+	struct bucket *b = *state;
+	char buf[16];
+	bucket_put(b, "plain", "one");
+	bucket_open_believing(b, 1000);
+	struct engine_file *f = open_ok(b, "plain", 0);
+	bucket_put(b, "plain", "twotwo");
+	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), -ESTALE);
+	engine_file_close(f);
+	f = open_ok(b, "plain", 0);
+	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), 6);
+	engine_file_close(f);
+}
+
 static void plain_objects_are_read_through(void **state)
 {
 	struct bucket *b = *state;
@@ -275,6 +357,10 @@ int main(void)
 		TEST(a_domain_that_was_damaged_opens_when_it_is_whole),
 		TEST(only_so_many_idle_images_are_kept),
 		TEST(many_openers_share_one_image),
+		TEST(an_opening_under_way_is_not_believed),
+		TEST(what_is_believed_costs_nothing),
+		TEST(what_was_believed_is_asked_again_in_time),
+		TEST(what_proved_wrong_is_not_believed),
 		TEST(plain_objects_are_read_through),
 		TEST(a_replaced_plain_object_is_another_version),
 		TEST(a_directory_is_no_file),
