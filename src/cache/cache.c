@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading through the cache. One lock for each cache guards all of its state (entry.h). It is
- * never held over a call of the source, over freeing chunk bytes, or over a log line: what is
- * decided under the lock (loads to start, victims to free) is put on a list and done after it.
+ * never held over a load, over freeing chunk bytes, or over a log line: what is decided under the
+ * lock (loads to start, victims to free) is put on a list and done after it.
  *
- * A reader whose chunk is not there starts the load and waits for it like everybody else who wants
- * that chunk; the fill carries the outcome to all of them. A load may complete before it returns
- * from the source, in the thread that started it.
+ * A reader whose chunk is not there asks for the load and waits for it like everybody else who
+ * wants that chunk; the fill carries the outcome to all of them.
  *
  * A kept failure is a load that is complete: its reader "waits" for it like any other.
  */
@@ -18,39 +17,25 @@
 
 #include <base/log.h>
 
+#include "ahead.h"
 #include "entry.h"
-#include "pattern.h"
+#include "turn.h"
 
-enum {
-	IN_FLIGHT_SHARE = 4, /* part of the budget that loads under way may come to */
-	AHEAD_SHARE = 2,     /* part of the budget that all streams together read ahead */
-	AHEAD_STREAMS = 2,   /* streams that this part is meant for at least */
-	AHEAD_MAX = 64,	     /* chunks ahead of one progression */
-};
+/* ---- life ---- */
 
-#define COST_MAX (UINT64_C(1) << 40) /* larger than any chunk; sums stay far from overflow */
-
-struct cache_stream {
-	struct cache_owner *owner;
-	struct pattern pattern; /* guarded by the cache's lock */
-};
-
-/* What a source says of a dataset, asked before the lock is taken. */
-struct dataset_facts {
-	uint32_t dataset;
-	uint64_t cost;
-	uint64_t nchunks;
-};
-
-struct cache *cache_new(const struct env *env, uint64_t budget, struct err *err)
+struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_ahead,
+			struct err *err)
 {
 	struct cache *c = calloc(1, sizeof(*c));
-	if (!c || pthread_mutex_init(&c->lock, NULL)) {
+	if (!c || !admit_init(&c->admit, budget) || pthread_mutex_init(&c->lock, NULL)) {
+		if (c)
+			admit_release(&c->admit);
 		free(c);
 		err_errno(err, -ENOMEM, "chunk cache");
 		return NULL;
 	}
 	c->env = env;
+	c->max_ahead = max_ahead;
 	c->stats.budget = budget;
 	return c;
 }
@@ -60,6 +45,7 @@ void cache_free(struct cache *c)
 	if (!c)
 		return;
 	assert(c->owners == 0 && !c->table);
+	admit_release(&c->admit);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -69,7 +55,22 @@ void cache_get_stats(struct cache *c, struct cache_stats *out)
 	pthread_mutex_lock(&c->lock);
 	entry_check_locked(c);
 	*out = c->stats;
+	out->loading = c->lists[LIST_LOADING].n;
+	out->queued = c->lists[LIST_DEMAND].n + c->lists[LIST_AHEAD].n;
 	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_charge(struct cache *c, int64_t bytes)
+{
+	struct todo todo;
+	todo_init(&todo, c);
+	pthread_mutex_lock(&c->lock);
+	assert(bytes >= 0 || c->stats.charged >= (uint64_t)-bytes);
+	c->stats.charged += (uint64_t)bytes;
+	turn_trim_locked(c, &todo);
+	turn_locked(c, &todo);
+	pthread_mutex_unlock(&c->lock);
+	todo_do(&todo, c);
 }
 
 struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *src,
@@ -85,8 +86,19 @@ struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *
 	o->src = *src;
 	pthread_mutex_lock(&c->lock);
 	c->owners++;
+	o->serial = ++c->last_serial;
 	pthread_mutex_unlock(&c->lock);
 	return o;
+}
+
+static void drop_queued_locked(struct cache_owner *o, struct todo *todo)
+{
+	struct entry *next;
+	for (struct entry *e = o->entries; e; e = next) {
+		next = e->own_next;
+		if (e->list == LIST_AHEAD)
+			entry_drop_locked(o->cache, e, &todo->victims);
+	}
 }
 
 void cache_owner_free(struct cache_owner *o)
@@ -94,29 +106,35 @@ void cache_owner_free(struct cache_owner *o)
 	if (!o)
 		return;
 	struct cache *c = o->cache;
-	struct entry *victims = NULL;
+	struct todo todo;
+	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
-	while (o->loading > 0)
+	drop_queued_locked(o, &todo);
+	while (o->busy > 0)
 		pthread_cond_wait(&o->idle, &c->lock);
 	entry_check_locked(c);
 	while (o->entries)
-		entry_drop_locked(c, o->entries, &victims);
+		entry_drop_locked(c, o->entries, &todo.victims);
 	c->owners--;
+	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
-	entry_free_all(victims);
+	todo_do(&todo, c);
 	pthread_cond_destroy(&o->idle);
 	free(o);
+}
+
+void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out)
+{
+	pthread_mutex_lock(&o->cache->lock);
+	*out = o->stats;
+	pthread_mutex_unlock(&o->cache->lock);
 }
 
 struct cache_stream *cache_stream_new(struct cache_owner *o)
 {
 	struct cache_stream *s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	s->owner = o;
-	pthread_mutex_lock(&o->cache->lock);
-	o->cache->streams++;
-	pthread_mutex_unlock(&o->cache->lock);
+	if (s)
+		s->owner = o;
 	return s;
 }
 
@@ -125,141 +143,49 @@ void cache_stream_free(struct cache_stream *s)
 	if (!s)
 		return;
 	struct cache *c = s->owner->cache;
+	struct todo todo;
+	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
-	c->streams--;
+	ahead_close_locked(s, &todo);
+	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
+	todo_do(&todo, c);
 	free(s);
 }
 
-static struct dataset_facts ask(const struct cache_owner *o, uint32_t dataset)
-{
-	struct dataset_facts facts = {
-		.dataset = dataset,
-		.cost = o->src.cost(o->src.ctx, dataset),
-		.nchunks = o->src.nchunks(o->src.ctx, dataset),
-	};
-	facts.cost = min_u64(facts.cost, COST_MAX) + sizeof(struct entry);
-	return facts;
-}
+/* ---- reading ---- */
 
-/* A call's time, and what it decides under the lock and does after it. */
-struct todo {
-	uint64_t now;
-	struct cache_fill *first, **end; /* loads to start, in order */
-	struct entry *victims;
-};
-
-static void todo_init(struct todo *todo, const struct cache *c)
+/* Asks for a chunk that is not there, for a reader. */
+static struct entry *demand_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot)
 {
-	*todo = (struct todo){.now = c->env->now(c->env), .end = &todo->first};
-}
-
-static void todo_load(struct todo *todo, struct cache_fill *f)
-{
-	*todo->end = f;
-	todo->end = &f->next;
-}
-
-/* Without the lock. A fill may be gone as soon as its load was started. */
-static void todo_do(struct todo *todo, struct cache_owner *o)
-{
-	struct cache_fill *f = todo->first;
-	entry_free_all(todo->victims);
-	while (f) {
-		struct cache_fill *next = f->next;
-		const struct entry_key *key = &f->entry->key;
-		o->src.load(o->src.ctx, (uint32_t)key->dataset, key->chunk, f);
-		f = next;
-	}
-}
-
-/* The entry of a chunk, unless it is a failure whose time is over: that is dropped. */
-static struct entry *find_locked(struct cache_owner *o, uint32_t dataset, uint64_t chunk,
-				 struct todo *todo)
-{
-	struct entry *e = entry_find_locked(o->cache, o, dataset, chunk);
-	if (!e || !entry_is_failed(e) || todo->now < e->failed_until)
-		return e;
-	entry_drop_locked(o->cache, e, &todo->victims);
-	return NULL;
-}
-
-/* A load ahead of any reader. False when there is no room in flight, or no memory. */
-static bool load_ahead_locked(struct cache_owner *o, const struct dataset_facts *facts,
-			      uint64_t chunk, struct todo *todo)
-{
-	struct cache *c = o->cache;
-	uint64_t loading = c->in_flight + facts->cost;
-	if (find_locked(o, facts->dataset, chunk, todo))
-		return true;
-	/* What readers hold leaves less room; without room a chunk would go as soon as it comes. */
-	if (loading > c->stats.budget / IN_FLIGHT_SHARE || c->held + loading > c->stats.budget)
-		return false;
-	struct entry *e = entry_new_locked(o, facts->dataset, chunk, facts->cost);
-	if (!e)
-		return false;
-	e->ahead = true;
-	c->stats.loads++;
-	c->stats.prefetches++;
-	todo_load(todo, e->fill);
-	return true;
-}
-
-/* Chunks of one dataset that a stream may have ahead: what one reads ahead should not push out
- * what others have. */
-static uint64_t ahead_limit_locked(const struct cache_stream *s, uint64_t cost)
-{
-	const struct cache *c = s->owner->cache;
-	uint64_t share = c->stats.budget / AHEAD_SHARE / max_u64(c->streams, AHEAD_STREAMS);
-	return share / pattern_active(&s->pattern) / cost;
-}
-
-static void read_ahead_locked(struct cache_stream *s, const struct dataset_facts *facts,
-			      uint64_t chunk, struct todo *todo)
-{
-	const struct pattern_grid grid = {.rank = 1, .counts = &facts->nchunks};
-	struct track *t = NULL;
-	uint64_t limit = 0, next = 0;
-	switch (pattern_touch(&s->pattern, facts->dataset, &grid, chunk, &t)) {
-	case PATTERN_AGAIN:
-	case PATTERN_RANDOM:
-		return;
-	case PATTERN_BREAKS:
-		t->depth /= 2;
-		return;
-	case PATTERN_GUESS:
-		t->depth = 1;
-		break;
-	case PATTERN_FOLLOWS:
-		t->depth = t->depth ? (uint32_t)min_u64(2 * (uint64_t)t->depth, AHEAD_MAX) : 1;
-		break;
-	}
-	limit = min_u64(t->depth, ahead_limit_locked(s, facts->cost));
-	for (uint64_t n = 0; n < limit && pattern_expect(t, &grid, n, &next); n++)
-		if (!load_ahead_locked(s->owner, facts, next, todo))
-			return;
+	struct cache_dataset d;
+	ahead_describe(o, dataset, &d);
+	return entry_new_locked(o, dataset, slot, d.load_cost, LIST_DEMAND);
 }
 
 /* The entry of a chunk, held for a reader unless it is a failure; its fill, if any, has a reference
- * for the reader. If the entry is new, its load is on the list. */
-static struct entry *take_locked(struct cache_owner *o, const struct dataset_facts *facts,
-				 uint64_t chunk, struct todo *todo)
+ * for the reader. late: the reader has to wait. */
+static struct entry *take_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot,
+				 struct todo *todo, bool *late)
 {
 	struct cache *c = o->cache;
-	struct entry *e = find_locked(o, facts->dataset, chunk, todo);
-	if (!e) {
-		e = entry_new_locked(o, facts->dataset, chunk, facts->cost);
-		if (!e)
-			return NULL;
-		c->stats.misses++;
-		c->stats.loads++;
-		todo_load(todo, e->fill);
-	} else if (e->fill && !entry_is_failed(e)) {
-		c->stats.waits++;
-	} else {
+	struct entry *e = ahead_find_locked(o, dataset, slot, todo);
+	if (!e)
+		e = demand_locked(o, dataset, slot);
+	if (!e)
+		return NULL;
+	*late = e->fill && e->list != LIST_FAILED;
+	if (!*late) {
 		c->stats.hits++;
+		o->stats.hits++;
+	} else if (e->holds == 0 && e->list != LIST_LOADING) {
+		c->stats.misses++;
+		o->stats.misses++;
+	} else {
+		c->stats.waits++;
+		o->stats.waits++;
 	}
-	if (!entry_is_failed(e))
+	if (e->list != LIST_FAILED)
 		entry_hold_locked(c, e);
 	if (e->fill)
 		e->fill->refs++;
@@ -280,12 +206,24 @@ static void wake(void *arg)
 	pthread_mutex_unlock(&w->cache->lock);
 }
 
-/* e: the reader's hold on it ends when the load has failed or cancel said so. */
-static int wait_for(struct cache *c, struct entry *e, struct cache_fill *f, struct cancel *cancel,
-		    struct err *err)
+/* What a reader waited counts, whatever came of it. */
+static void waited_locked(struct cache_owner *o, struct cache_stream *s, uint64_t ns)
 {
+	o->cache->stats.wait_ns += ns;
+	o->stats.wait_ns += ns;
+	if (s)
+		s->waited_ns += ns;
+}
+
+/* e: the reader's hold on it ends when the load has failed or cancel said so. */
+static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry *e,
+		    struct cache_fill *f, struct cancel *cancel, struct err *err)
+{
+	struct cache *c = o->cache;
 	struct wait w = {.cache = c, .fill = f};
+	struct todo todo;
 	int code;
+	todo_init(&todo, c);
 	cancel_begin(cancel, wake, &w);
 	pthread_mutex_lock(&c->lock);
 	while (!f->complete && !cancel_is_fired(cancel))
@@ -296,36 +234,40 @@ static int wait_for(struct cache *c, struct entry *e, struct cache_fill *f, stru
 			err_copy(err, &f->err);
 	} else {
 		code = err_set(err, -EINTR, "nobody waits for it any more");
-		entry_leave_locked(e);
+		entry_leave_locked(c, e, &todo.victims);
 	}
+	waited_locked(o, s, c->env->now(c->env) - todo.now);
+	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	cancel_end(cancel);
 	pthread_mutex_lock(&c->lock);
 	fill_unref_locked(f);
 	pthread_mutex_unlock(&c->lock);
+	todo_do(&todo, c);
 	return code;
 }
 
-int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t chunk,
+int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t slot,
 	      struct cancel *cancel, const struct cache_chunk **out, struct err *err)
 {
 	struct cache *c = o->cache;
-	const struct dataset_facts facts = ask(o, dataset);
 	struct todo todo;
+	bool late = false;
 	assert(!s || s->owner == o);
 	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
-	struct entry *e = take_locked(o, &facts, chunk, &todo);
+	struct entry *e = take_locked(o, dataset, slot, &todo, &late);
 	struct cache_fill *fill = e ? e->fill : NULL;
 	if (e && s)
-		read_ahead_locked(s, &facts, chunk, &todo);
+		ahead_touch_locked(s, dataset, slot, late, &todo);
+	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
+	todo_do(&todo, c);
 	if (!e)
 		return err_errno(err, -ENOMEM, "chunk cache");
 
-	todo_do(&todo, o);
-	int rc = fill ? wait_for(c, e, fill, cancel, err) : 0;
+	int rc = fill ? wait_for(o, s, e, fill, cancel, err) : 0;
 	if (rc == 0)
 		*out = &e->chunk;
 	return rc;
@@ -341,33 +283,66 @@ static struct entry *entry_of(const struct cache_chunk *chunk)
 void cache_put(struct cache_owner *o, const struct cache_chunk *chunk)
 {
 	struct cache *c = o->cache;
-	struct entry *victims = NULL;
 	struct entry *e = entry_of(chunk);
+	struct todo todo;
+	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
 	assert(e->key.owner == o);
 	entry_unhold_locked(c, e);
-	entry_evict_locked(c, &victims);
+	turn_unheld_locked(c);
+	turn_trim_locked(c, &todo);
+	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
-	entry_free_all(victims);
+	todo_do(&todo, c);
 }
 
-void cache_advise(struct cache_owner *o, uint32_t dataset, uint64_t first, uint64_t n)
+uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
+		      uint64_t first, uint64_t n)
 {
 	struct cache *c = o->cache;
-	const struct dataset_facts facts = ask(o, dataset);
+	struct cache_dataset d;
 	struct todo todo;
-	if (first >= facts.nchunks)
-		return;
-	n = min_u64(n, facts.nchunks - first);
+	uint64_t i = 0;
+	ahead_describe(o, dataset, &d);
+	if (first >= d.nslots)
+		return n;
 	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
-	for (uint64_t i = 0; i < n; i++)
-		if (!load_ahead_locked(o, &facts, first + i, &todo))
+	for (uint64_t last = min_u64(n, d.nslots - first); i < last; i++)
+		if (!ahead_ask_locked(o, s, AHEAD_IN_ORDER, dataset, &d, first + i, &todo))
 			break;
+	if (i >= d.nslots - first)
+		i = n;
+	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
-	todo_do(&todo, o);
+	todo_do(&todo, c);
+	return i;
 }
+
+uint32_t cache_stream_pace(struct cache_stream *s, uint64_t slots, uint64_t cost)
+{
+	struct cache *c = s->owner->cache;
+	struct pace *p = &s->paces[AHEAD_IN_ORDER];
+	pthread_mutex_lock(&c->lock);
+	const struct pace_step step = {
+		.now_ns = c->env->now(c->env),
+		.waited_ns = s->waited_ns,
+		.steps = slots,
+		.latency_ns = ahead_latency(s->owner),
+		.cost = cost,
+		.late = s->waited_ns > p->waited_ns,
+	};
+	if (p->stepped_ns == 0)
+		pace_guess(p, &step);
+	else
+		pace_follow(p, &step);
+	uint32_t depth = p->depth;
+	pthread_mutex_unlock(&c->lock);
+	return depth;
+}
+
+/* ---- loads ---- */
 
 /* Failures of this moment, not of the chunk. */
 static bool passes(int code)
@@ -375,38 +350,56 @@ static bool passes(int code)
 	return code == -ENOMEM || code == -EINTR;
 }
 
+/* Whether the failure is kept. */
+static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, const struct err *err,
+			struct todo *todo)
+{
+	struct cache *c = e->key.owner->cache;
+	if (err)
+		err_copy(&fill->err, err);
+	fill->err.code = code;
+	c->stats.load_failures++;
+	e->key.owner->stats.failures++;
+	if (!passes(code)) {
+		entry_failed_locked(c, e, todo->now, &todo->victims);
+		return true;
+	}
+	e->holds = 0; /* who waits has the fill */
+	entry_drop_locked(c, e, &todo->victims);
+	return false;
+}
+
 void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
 		    const struct err *err)
 {
 	struct entry *e = fill->entry;
-	struct cache *c = e->key.owner->cache;
-	struct entry *victims = NULL;
+	struct cache_owner *o = e->key.owner;
+	struct cache *c = o->cache;
 	const struct env *env = c->env;
-	const uint64_t now = env->now(env);
-	bool unheard = false, kept = code && !passes(code);
+	struct todo todo;
+	bool unheard = false, kept = false;
+	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
 	if (code == 0) {
+		ahead_measure_locked(o, todo.now - fill->started);
 		entry_loaded_locked(c, e, chunk);
-		entry_evict_locked(c, &victims);
+		turn_trim_locked(c, &todo);
 	} else {
-		if (err)
-			err_copy(&fill->err, err);
-		fill->err.code = code;
 		unheard = e->holds == 0;
-		c->stats.load_failures++;
-		if (kept)
-			entry_failed_locked(c, e, now, &victims);
-		else
-			entry_drop_locked(c, e, &victims);
+		kept = fail_locked(e, fill, code, err, &todo);
 	}
 	fill->complete = true;
 	pthread_cond_broadcast(&fill->done);
+	/* Within load() the thread that called it goes on with what room there is now. */
+	if (!fill->starting)
+		turn_locked(c, &todo);
 	if (!kept)
 		fill_unref_locked(fill);
+	turn_rest_locked(o);
 	pthread_mutex_unlock(&c->lock);
 
-	entry_free_all(victims);
+	todo_do(&todo, c);
 	if (code && chunk) {
 		bytes_release(&chunk->slot);
 		bytes_release(&chunk->heap);

@@ -6,16 +6,108 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "ahead.h"
+
 _Static_assert(sizeof(struct entry_key) == sizeof(void *) + 16, "no padding is hashed");
 
 struct entry *entry_find_locked(struct cache *c, struct cache_owner *o, uint64_t dataset,
-				uint64_t chunk)
+				uint64_t slot)
 {
-	const struct entry_key key = {.owner = o, .chunk = chunk, .dataset = dataset};
+	const struct entry_key key = {.owner = o, .slot = slot, .dataset = dataset};
 	struct entry *e = NULL;
 	HASH_FIND(hh, c->table, &key, sizeof(key), e);
 	return e;
 }
+
+/* ---- lists ---- */
+
+static void unlist(struct cache *c, struct entry *e)
+{
+	struct list *list = &c->lists[e->list];
+	DL_DELETE(list->head, e);
+	list->n--;
+	list->bytes -= e->charge;
+}
+
+static void enlist(struct cache *c, struct entry *e, enum entry_list which)
+{
+	struct list *list = &c->lists[which];
+	e->list = which;
+	DL_PREPEND(list->head, e);
+	list->n++;
+	list->bytes += e->charge;
+}
+
+/* At the end where the next to go are. */
+static void enlist_oldest(struct cache *c, struct entry *e, enum entry_list which)
+{
+	struct list *list = &c->lists[which];
+	e->list = which;
+	DL_APPEND(list->head, e);
+	list->n++;
+	list->bytes += e->charge;
+}
+
+static void move(struct cache *c, struct entry *e, enum entry_list which)
+{
+	unlist(c, e);
+	enlist(c, e, which);
+}
+
+/* ---- what is ahead ---- */
+
+static void count_ahead(struct cache *c, struct entry *e, uint64_t cost)
+{
+	struct cache_stream *s = e->stream;
+	c->ahead_bytes = c->ahead_bytes - e->ahead_cost + cost;
+	if (s) {
+		c->ahead_streams -= s->ahead_bytes > 0;
+		s->ahead_bytes = s->ahead_bytes - e->ahead_cost + cost;
+		c->ahead_streams += s->ahead_bytes > 0;
+	}
+	e->ahead_cost = cost;
+}
+
+void entry_expect_locked(struct cache *c, struct entry *e, struct cache_stream *s, uint8_t pace,
+			 uint64_t cost)
+{
+	assert(e->list == LIST_AHEAD && !e->stream && e->ahead_cost == 0);
+	e->ahead = true;
+	e->stream = s;
+	e->pace = pace;
+	count_ahead(c, e, cost);
+}
+
+/* Its stream has no part in it any more. */
+static void unexpect(struct cache *c, struct entry *e)
+{
+	count_ahead(c, e, 0);
+	e->stream = NULL;
+}
+
+void entry_forget_locked(struct cache *c, struct entry *e, struct entry **victims)
+{
+	if (e->list == LIST_AHEAD) {
+		entry_drop_locked(c, e, victims);
+		return;
+	}
+	unexpect(c, e);
+	if (e->list == LIST_UNREAD) {
+		unlist(c, e);
+		enlist_oldest(c, e, e->use.main ? LIST_MAIN : LIST_NEW);
+	}
+}
+
+static void waste(struct cache *c, struct entry *e)
+{
+	if (!e->ahead)
+		return;
+	e->ahead = false;
+	c->stats.prefetch_wasted++;
+	e->key.owner->stats.prefetch_wasted++;
+}
+
+/* ---- a load's way ---- */
 
 static struct cache_fill *fill_new(struct entry *e, uint64_t cost)
 {
@@ -41,15 +133,15 @@ void fill_unref_locked(struct cache_fill *f)
 	free(f);
 }
 
-struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t chunk,
-			       uint64_t cost)
+struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t slot,
+			       uint64_t load_cost, enum entry_list list)
 {
 	struct cache *c = o->cache;
 	struct entry *e = calloc(1, sizeof(*e));
 	if (!e)
 		return NULL;
-	e->key = (struct entry_key){.owner = o, .chunk = chunk, .dataset = dataset};
-	e->fill = fill_new(e, cost);
+	e->key = (struct entry_key){.owner = o, .slot = slot, .dataset = dataset};
+	e->fill = fill_new(e, load_cost);
 	if (e->fill)
 		HASH_ADD(hh, c->table, key, sizeof(e->key), e);
 	if (!e->fill || e->hash_failed) {
@@ -59,118 +151,156 @@ struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t
 		return NULL;
 	}
 	DL_APPEND2(o->entries, e, own_prev, own_next);
-	o->loading++;
-	c->in_flight += cost;
+	enlist(c, e, list);
 	return e;
+}
+
+void entry_start_locked(struct cache *c, struct entry *e, uint64_t now)
+{
+	struct cache_fill *f = e->fill;
+	struct cache_owner *o = e->key.owner;
+	assert(e->list == LIST_DEMAND || e->list == LIST_AHEAD);
+	c->stats.loads++;
+	o->stats.loads++;
+	c->stats.prefetches += e->ahead;
+	o->stats.prefetches += e->ahead;
+	move(c, e, LIST_LOADING);
+	c->stats.in_flight += f->cost;
+	if (c->stats.in_flight > c->stats.in_flight_max)
+		c->stats.in_flight_max = c->stats.in_flight;
+	f->started = now;
+	f->starting = true;
+	f->refs++;
+	o->busy += 2; /* the load, and the thread that starts it */
+}
+
+/* The first reader of what was, or was to be, loaded ahead. */
+static void first_read(struct cache *c, struct entry *e)
+{
+	unexpect(c, e);
+	if (e->ahead && e->list != LIST_AHEAD) {
+		c->stats.prefetch_used++;
+		e->key.owner->stats.prefetch_used++;
+	}
+	e->ahead = false;
+	admit_first_used(&c->admit, &e->use);
+}
+
+static void use_again(struct cache *c, struct entry *e)
+{
+	const bool main = e->use.main;
+	admit_used(&c->admit, &e->use);
+	if (e->use.main && !main)
+		c->main_bytes += e->charge;
 }
 
 void entry_hold_locked(struct cache *c, struct entry *e)
 {
-	if (e->holds++ == 0 && !e->fill) {
-		DL_DELETE2(c->lru, e, lru_prev, lru_next);
-		c->held += e->charge;
-	}
-	if (e->ahead) {
-		e->ahead = false;
-		c->stats.prefetch_used++;
-	}
+	if (e->ahead)
+		first_read(c, e);
+	else if (!e->fill)
+		use_again(c, e);
+	if (e->holds++ > 0)
+		return;
+	if (e->list == LIST_AHEAD)
+		move(c, e, LIST_DEMAND);
+	else if (!e->fill)
+		move(c, e, LIST_HELD);
 }
 
 void entry_unhold_locked(struct cache *c, struct entry *e)
 {
-	assert(e->holds > 0 && !e->fill);
-	if (--e->holds > 0)
-		return;
-	DL_PREPEND2(c->lru, e, lru_prev, lru_next);
-	c->held -= e->charge;
+	assert(e->holds > 0 && e->list == LIST_HELD);
+	if (--e->holds == 0)
+		move(c, e, e->use.main ? LIST_MAIN : LIST_NEW);
 }
 
-void entry_leave_locked(struct entry *e)
+void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims)
 {
 	assert(e->holds > 0 && e->fill && !e->fill->complete);
-	e->holds--;
+	if (--e->holds == 0 && e->list == LIST_DEMAND)
+		entry_drop_locked(c, e, victims);
 }
 
 /* The load of e is over, one way or the other. */
-static void end_load_locked(struct cache *c, struct entry *e)
+static void end_load(struct cache *c, struct entry *e)
 {
-	struct cache_owner *o = e->key.owner;
-	assert(e->fill && c->in_flight >= e->fill->cost && o->loading > 0);
-	c->in_flight -= e->fill->cost;
+	assert(e->list == LIST_LOADING && c->stats.in_flight >= e->fill->cost);
+	c->stats.in_flight -= e->fill->cost;
 	e->fill->entry = NULL;
 	e->fill = NULL;
-	if (--o->loading == 0)
-		pthread_cond_broadcast(&o->idle);
 }
 
 void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk)
 {
-	end_load_locked(c, e);
+	const struct entry_key *k = &e->key;
+	end_load(c, e);
+	unlist(c, e);
 	e->chunk = *chunk;
 	*chunk = (struct cache_chunk){0};
-	e->charge = e->chunk.slot.len + e->chunk.heap.len + sizeof(*e);
+	e->charge = e->chunk.slot.cap + e->chunk.heap.cap + sizeof(*e);
+	e->use = admit_loaded(&c->admit, admit_hash(k->owner->serial, k->dataset, k->slot),
+			      e->charge);
 	c->stats.bytes += e->charge;
+	c->main_bytes += e->use.main ? e->charge : 0;
+	k->owner->stats.load_bytes += e->chunk.slot.len + e->chunk.heap.len;
+	if (e->ahead_cost)
+		count_ahead(c, e, e->charge);
 	if (e->holds > 0)
-		c->held += e->charge;
+		enlist(c, e, LIST_HELD);
+	else if (e->ahead_cost)
+		enlist(c, e, LIST_UNREAD);
 	else
-		DL_PREPEND2(c->lru, e, lru_prev, lru_next);
-}
-
-bool entry_is_failed(const struct entry *e)
-{
-	return e->fill && e->fill->complete;
+		enlist(c, e, e->use.main ? LIST_MAIN : LIST_NEW);
 }
 
 void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct entry **victims)
 {
 	struct cache_fill *fill = e->fill;
-	end_load_locked(c, e);
+	end_load(c, e);
 	fill->complete = true;
 	e->fill = fill;
 	e->failed_until = now + FAILURE_KEPT_NS;
 	e->holds = 0; /* who waits has the fill */
-	c->stats.prefetch_wasted += e->ahead;
-	e->ahead = false;
-	DL_APPEND2(c->failed, e, lru_prev, lru_next);
-	c->nfailed++;
-	while (c->nfailed > FAILURES_MAX || c->failed->failed_until <= now)
-		entry_drop_locked(c, c->failed, victims);
+	unexpect(c, e);
+	waste(c, e);
+	move(c, e, LIST_FAILED);
+	while (c->lists[LIST_FAILED].n > FAILURES_MAX ||
+	       list_oldest(c, LIST_FAILED)->failed_until <= now)
+		entry_drop_locked(c, list_oldest(c, LIST_FAILED), victims);
 }
 
 void entry_drop_locked(struct cache *c, struct entry *e, struct entry **victims)
 {
-	struct cache_owner *o = e->key.owner;
-	if (entry_is_failed(e)) {
-		DL_DELETE2(c->failed, e, lru_prev, lru_next);
-		c->nfailed--;
-		fill_unref_locked(e->fill);
-		e->fill = NULL;
-	} else if (e->fill) {
-		end_load_locked(c, e);
+	const struct entry_key *k = &e->key;
+	if (e->list == LIST_LOADING) {
+		end_load(c, e);
 	} else {
 		assert(e->holds == 0);
-		DL_DELETE2(c->lru, e, lru_prev, lru_next);
+		if (e->fill)
+			fill_unref_locked(e->fill);
+		e->fill = NULL;
 	}
+	unexpect(c, e);
+	if (e->charge && !e->ahead)
+		admit_gone(&c->admit, admit_hash(k->owner->serial, k->dataset, k->slot), &e->use);
+	if (e->list == LIST_AHEAD)
+		c->stats.cancelled++;
+	else
+		waste(c, e);
+	unlist(c, e);
 	HASH_DELETE(hh, c->table, e);
-	DL_DELETE2(o->entries, e, own_prev, own_next);
+	DL_DELETE2(k->owner->entries, e, own_prev, own_next);
 	c->stats.bytes -= e->charge;
-	c->stats.prefetch_wasted += e->ahead;
-	e->lru_next = *victims;
+	c->main_bytes -= e->use.main ? e->charge : 0;
+	e->next = *victims;
 	*victims = e;
-}
-
-void entry_evict_locked(struct cache *c, struct entry **victims)
-{
-	while (c->stats.bytes > c->stats.budget && c->lru) {
-		entry_drop_locked(c, c->lru->lru_prev, victims); /* the head's prev is the tail */
-		c->stats.evictions++;
-	}
 }
 
 void entry_free_all(struct entry *victims)
 {
 	while (victims) {
-		struct entry *next = victims->lru_next;
+		struct entry *next = victims->next;
 		bytes_release(&victims->chunk.slot);
 		bytes_release(&victims->chunk.heap);
 		free(victims);
@@ -178,28 +308,56 @@ void entry_free_all(struct entry *victims)
 	}
 }
 
+/* ---- invariants ---- */
+
+#ifndef NDEBUG
+static void check_entry(const struct entry *e)
+{
+	const bool waits = e->list == LIST_DEMAND || e->list == LIST_AHEAD;
+	const bool failed = e->list == LIST_FAILED;
+	assert(!e->fill == (e->list > LIST_LOADING && !failed));
+	assert(!e->fill || (e->charge == 0 && e->fill->complete == failed));
+	assert(!e->fill || e->fill->entry == (failed ? NULL : e));
+	assert(!failed || e->fill->err.code != 0);
+	assert(e->list == LIST_LOADING ||
+	       (e->holds > 0) == (e->list == LIST_DEMAND || e->list == LIST_HELD));
+	assert(!e->ahead || e->holds == 0);
+	assert(!e->stream || e->ahead_cost);
+	assert(!e->ahead_cost ||
+	       (e->ahead && (waits || e->list == LIST_LOADING || e->list == LIST_UNREAD)));
+	assert(e->list != LIST_MAIN || e->use.main);
+}
+
+static void check_list(const struct list *list, enum entry_list which)
+{
+	uint64_t n = 0, bytes = 0;
+	for (const struct entry *e = list->head; e; e = e->next) {
+		assert(e->list == which);
+		n++;
+		bytes += e->charge;
+	}
+	assert(n == list->n && bytes == list->bytes);
+}
+#endif
+
 void entry_check_locked(const struct cache *c)
 {
 #ifndef NDEBUG
-	uint64_t bytes = 0, held = 0, in_flight = 0, idle = 0, failed = 0, listed = 0;
-	for (const struct entry *e = c->table; e; e = e->hh.next) {
-		bool is_failed = entry_is_failed(e);
+	uint64_t bytes = 0, main_bytes = 0, in_flight = 0, ahead = 0, n = 0, listed = 0;
+	for (const struct entry *e = c->table; e; e = e->hh.next, n++) {
+		check_entry(e);
 		bytes += e->charge;
-		held += e->holds ? e->charge : 0;
-		in_flight += e->fill && !is_failed ? e->fill->cost : 0;
-		idle += !e->fill && e->holds == 0;
-		failed += is_failed;
-		assert(!e->fill || (e->charge == 0 && e->fill->entry == (is_failed ? NULL : e)));
-		assert(!is_failed || (e->holds == 0 && !e->ahead && e->fill->err.code != 0));
+		main_bytes += e->use.main ? e->charge : 0;
+		in_flight += e->list == LIST_LOADING ? e->fill->cost : 0;
+		ahead += e->ahead_cost;
 	}
-	for (const struct entry *e = c->lru; e; e = e->lru_next)
-		listed++;
-	assert(bytes == c->stats.bytes && held == c->held);
-	assert(in_flight == c->in_flight && idle == listed);
-	assert(bytes <= c->stats.budget || idle == 0);
-	for (const struct entry *e = c->failed; e; e = e->lru_next)
-		failed -= entry_is_failed(e);
-	assert(failed == 0 && c->nfailed <= FAILURES_MAX);
+	for (size_t i = 0; i < LISTS; i++) {
+		check_list(&c->lists[i], (enum entry_list)i);
+		listed += c->lists[i].n;
+	}
+	assert(n == listed && bytes == c->stats.bytes && main_bytes == c->main_bytes);
+	assert(in_flight == c->stats.in_flight && ahead == c->ahead_bytes);
+	assert(c->lists[LIST_FAILED].n <= FAILURES_MAX);
 #else
 	(void)c;
 #endif

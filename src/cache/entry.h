@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache's state, grouped under its one lock, and the table of entries.
+ * The cache's state, grouped under its one lock, and the table of entries. An entry's state is the
+ * list that it is on:
  *
- *   state     in table  in lru  in bytes  fill
- *   loading   yes       no      no        set
- *   ready     yes       no      yes       NULL   a reader holds it
- *   idle      yes       yes     yes       NULL   nobody holds it: may be evicted
- *   failed    yes       no      no        set    complete, for its reason; nobody holds it
- *   dropped   no        no      no        NULL   on a list of victims, to be freed
+ *   list     fill  holds  counts in  meaning
+ *   DEMAND   set   1..    -          waits its turn: readers want it
+ *   AHEAD    set   0      -          waits its turn, ahead of readers
+ *   LOADING  set   0..    in_flight  its source is at it
+ *   HELD     NULL  1..    bytes      readers hold it
+ *   UNREAD   NULL  0      bytes      loaded ahead, and its stream is expected to read it
+ *   NEW      NULL  0      bytes      came lately
+ *   MAIN     NULL  0      bytes      was used again after a while
+ *   FAILED   set   0      -          complete, for its reason
+ *   dropped  NULL  0      -          on a list of victims, to be freed
  *
- *   (none) -get, ahead-> loading -complete-> ready, idle -get-> ready -put-> idle -evict-> dropped
- *                        loading -lasting failure-> failed -get, ahead, too many-> dropped
- *                        loading -passing failure-> dropped
+ *   (none) -get-> DEMAND -turn-> LOADING -complete-> HELD -put-> NEW or MAIN -get-> HELD
+ *   (none) -ahead-> AHEAD -turn-> LOADING -complete-> UNREAD -get-> HELD
+ *                   AHEAD -get-> DEMAND              UNREAD -stream closed, pattern over-> NEW
+ *   DEMAND -readers give up, AHEAD -stream closed, pattern over-> dropped
+ *   NEW, MAIN, UNREAD -room is needed-> dropped
+ *   LOADING -lasting failure-> FAILED -get, ahead, too many-> dropped
+ *   LOADING -passing failure-> dropped
  *
- * What is failed is dropped by a get or a load ahead when its time is over, and by newer failures.
- *
- * Invariants, whenever the lock is free: bytes is the sum of the charges of what is ready or idle,
- * held of what is ready; bytes <= budget or nothing is idle; in_flight is the sum of the costs of
- * what is loading, each of which its owner counts in `loading`; what is failed is on the list
- * `failed`, nfailed long and at most FAILURES_MAX.
+ * Invariants, whenever the lock is free: bytes is the sum of the charges of what is loaded (HELD,
+ * UNREAD, NEW, MAIN), main_bytes of those marked main; in_flight is the sum of the costs of what
+ * is LOADING; bytes + in_flight + the charge from outside <= budget, or nothing idle (UNREAD, NEW,
+ * MAIN) is left; ahead_bytes, in all and of each stream, is the sum of ahead_cost over what is
+ * expected: AHEAD, UNREAD, and LOADING without a reader so far; at most FAILURES_MAX are FAILED.
  */
 #ifndef CACHE_ENTRY_H
 #define CACHE_ENTRY_H
@@ -28,6 +36,8 @@
 #include <stdint.h>
 
 #include <cache/cache.h>
+
+#include "admit.h"
 
 /* Without memory an insertion fails instead of ending the process. */
 #define HASH_NONFATAL_OOM	 1
@@ -40,23 +50,40 @@ enum { FAILURES_MAX = 256 }; /* kept at once, in all; some 300 KiB */
  * chunk when a read of many fails, shorter than a person takes to mend it and look again. */
 #define FAILURE_KEPT_NS UINT64_C(1000000000)
 
+enum entry_list {
+	LIST_DEMAND,
+	LIST_AHEAD,
+	LIST_LOADING,
+	LIST_HELD,
+	LIST_UNREAD,
+	LIST_NEW,
+	LIST_MAIN,
+	LIST_FAILED,
+	LISTS,
+};
+
 struct entry_key {
 	struct cache_owner *owner;
-	uint64_t chunk;
+	uint64_t slot;
 	uint64_t dataset; /* as wide as the rest: no padding in a key */
 };
 
 struct entry {
 	struct cache_chunk chunk; /* first: readers hand it back by its address */
 	struct entry_key key;
-	struct cache_fill *fill; /* the load under way, or the one that failed */
-	uint64_t charge;	 /* bytes it counts for, once loaded */
-	uint64_t failed_until;	 /* by env->now, once failed */
-	unsigned int holds;	 /* readers, those who wait for the load included */
-	bool ahead;		 /* loaded ahead and not read yet */
+	enum entry_list list;
+	struct entry *prev, *next; /* on its list, head: the latest; of victims: next only */
+	struct cache_fill *fill;
+	uint64_t charge;       /* bytes it counts for, once loaded */
+	uint64_t failed_until; /* by env->now, once failed */
+	unsigned int holds;    /* readers, those who wait for the load included */
 	bool hash_failed;
-	/* Head: used last. Also the list of failures (head: the oldest) and that of victims. */
-	struct entry *lru_prev, *lru_next;
+	/* Loaded ahead, or to be, and not read yet. */
+	bool ahead;
+	uint8_t pace;		     /* of the stream that it was asked for by */
+	struct cache_stream *stream; /* that is expected to read it; NULL: none any more */
+	uint64_t ahead_cost;	     /* counted in ahead_bytes; 0: not */
+	struct admit_use use;
 	struct entry *own_prev, *own_next; /* of the owner */
 	UT_hash_handle hh;
 };
@@ -64,7 +91,10 @@ struct entry {
 struct cache_fill {
 	struct entry *entry; /* until it is complete */
 	uint64_t cost;
-	unsigned int refs; /* the load's own, then a kept failure's; one for each that waits */
+	uint64_t started;  /* by env->now */
+	unsigned int refs; /* the load's own, then a kept failure's; the thread that starts it; one
+			      for each reader that waits */
+	bool starting;	   /* its source's load() has not returned yet */
 	bool complete;
 	pthread_cond_t done;
 	struct cache_fill *next; /* of a list of loads to start */
@@ -74,45 +104,72 @@ struct cache_fill {
 struct cache_owner {
 	struct cache *cache;
 	struct cache_source src;
+	uint64_t serial;
 	/* Guarded by the cache's lock. */
-	uint64_t loading;
-	pthread_cond_t idle; /* loading became 0 */
+	uint64_t busy;	     /* loads under way, and threads that are starting one */
+	pthread_cond_t idle; /* busy became 0 */
 	struct entry *entries;
+	struct latency {
+		uint64_t now, before; /* least time of a load, of the last ones and of those before;
+					 0: none */
+		unsigned int n;
+	} latency;
+	struct cache_owner_stats stats;
+};
+
+struct list {
+	struct entry *head;
+	uint64_t n, bytes; /* bytes: charges */
 };
 
 struct cache {
 	const struct env *env;
+	unsigned int max_ahead;
 	pthread_mutex_t lock; /* guards all below, the owners, entries, fills and streams */
 	struct entry *table;
-	struct entry *lru;
-	struct entry *failed;
-	size_t nfailed;
-	uint64_t in_flight; /* bytes, by the source's estimate */
-	uint64_t held;	    /* bytes that are ready, not idle */
-	uint64_t owners, streams;
-	struct cache_stats stats;
+	struct list lists[LISTS];
+	uint64_t main_bytes;
+	uint64_t ahead_bytes, ahead_streams; /* streams: with anything ahead */
+	unsigned int passed; /* chunks put back while a reader's load waits for its turn */
+	uint64_t owners, last_serial;
+	struct admit admit;
+	struct cache_stats stats; /* loading and queued are made when asked for */
 };
 
+static inline struct entry *list_oldest(const struct cache *c, enum entry_list which)
+{
+	struct entry *head = c->lists[which].head;
+	return head ? head->prev : NULL;
+}
+
 struct entry *entry_find_locked(struct cache *c, struct cache_owner *o, uint64_t dataset,
-				uint64_t chunk);
-/* A new entry that is loading: its fill has one reference. NULL without memory. */
-struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t chunk,
-			       uint64_t cost);
+				uint64_t slot);
+/* A new entry that waits its turn in LIST_DEMAND or LIST_AHEAD: its fill has one reference. NULL
+ * without memory. */
+struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t slot,
+			       uint64_t load_cost, enum entry_list list);
+/* Its turn has come. */
+void entry_start_locked(struct cache *c, struct entry *e, uint64_t now);
+/* A reader takes what is loaded, or waits for the load. */
 void entry_hold_locked(struct cache *c, struct entry *e);
 void entry_unhold_locked(struct cache *c, struct entry *e);
-/* A reader gives up on a load that is under way. */
-void entry_leave_locked(struct entry *e);
+/* A reader gives up on a load that is not complete; if nobody else wants it and it has not begun,
+ * it is dropped. */
+void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims);
 /* The load is over and has brought the chunk (whose contents move). */
 void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk);
 /* The load is over and has failed at time now, as the fill's err says. The entry keeps the fill's
  * own reference for FAILURE_KEPT_NS. */
 void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct entry **victims);
-bool entry_is_failed(const struct entry *e);
+/* A stream expects to read what is asked for ahead; pace: which of its own. */
+void entry_expect_locked(struct cache *c, struct entry *e, struct cache_stream *s, uint8_t pace,
+			 uint64_t cost);
+/* Nobody is expected to read it any more: what has not begun is dropped, what is loaded is the
+ * first to go. */
+void entry_forget_locked(struct cache *c, struct entry *e, struct entry **victims);
 /* Takes an entry that nobody holds, or whose load failed, out of everything and puts it on
  * *victims. */
 void entry_drop_locked(struct cache *c, struct entry *e, struct entry **victims);
-/* Drops what was used least lately until the budget is kept. */
-void entry_evict_locked(struct cache *c, struct entry **victims);
 /* Frees a list of victims. The lock need not be held, and should not. */
 void entry_free_all(struct entry *victims);
 

@@ -57,12 +57,14 @@ struct domains {
 	struct snapshot *all; /* live ones */
 	unsigned int nidle;
 	uint64_t idle_bytes, live, last_version, builds;
+	uint64_t idle_limit; /* bytes */
 };
 
-struct domains *domains_new(void)
+struct domains *domains_new(uint64_t idle_limit)
 {
 	struct domains *t = calloc(1, sizeof(*t));
 	if (t) {
+		t->idle_limit = idle_limit;
 		pthread_mutex_init(&t->lock, NULL);
 		pthread_cond_init(&t->built, NULL);
 	}
@@ -128,7 +130,7 @@ static void drop_current_locked(struct domains *t, struct slot *slot, struct sna
 
 static void trim_locked(struct domains *t, struct snapshot **garbage)
 {
-	while (t->idle && (t->nidle > DOMAINS_IDLE || t->idle_bytes > DOMAINS_IDLE_BYTES))
+	while (t->idle && (t->nidle > DOMAINS_IDLE || t->idle_bytes > t->idle_limit))
 		drop_current_locked(t, t->idle, garbage);
 	struct slot *slot, *next;
 	HASH_ITER (hh, t->slots, slot, next) {

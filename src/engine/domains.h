@@ -19,7 +19,6 @@
 
 enum {
 	DOMAINS_IDLE = 64,		/* snapshots kept that nobody has open */
-	DOMAINS_IDLE_BYTES = 256 << 20, /* and the memory of their plans */
 	DOMAINS_REMEMBERED = 1 << 14,	/* domains whose last size is remembered */
 };
 
@@ -35,7 +34,7 @@ struct snapshot {
 	struct image *image;
 	uint64_t version; /* never 0 */
 	bool sees_chunks; /* the version covers all data */
-	uint64_t memory;  /* bytes of the image's plan */
+	uint64_t memory;  /* bytes of the image and its model */
 	struct engine_stat st;
 	struct snapshot_use use;
 	/* The table's own, under its lock. */
@@ -46,7 +45,8 @@ struct snapshot {
 	struct snapshot *live_prev, *live_next;
 };
 
-struct domains *domains_new(void);
+/* idle_limit: bytes of images and models that nobody has open. */
+struct domains *domains_new(uint64_t idle_limit);
 void domains_free(struct domains *t); /* no snapshot is open */
 
 /* Which domain, and what its looking up told. */

@@ -13,7 +13,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_WORKERS = 1024 };
+enum {
+	MAX_WORKERS = 1024,
+	IDLE_SHARE = 4, /* part of the cache's budget for images that nobody has open */
+	IDLE_MIN = 16 << 20,
+	KEPT_FREE = 16, /* one connection of so many is left to readers who wait */
+};
 
 void engine_options_init(struct engine_options *opt)
 {
@@ -41,6 +46,15 @@ static int64_t wall_clock(void)
 	struct timespec ts;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* What the store does side by side, but for a few places: a reader who waits must not queue behind
+ * loads that nobody waits for. */
+static unsigned int loads_ahead(const struct engine_options *opt)
+{
+	const unsigned int connections = opt->s3.connections ? opt->s3.connections : 64;
+	const unsigned int n = stack_is_s3(opt->bucket) ? connections : opt->workers;
+	return n > KEPT_FREE ? n - n / KEPT_FREE : n > 1 ? n - 1 : 1;
 }
 
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
@@ -78,8 +92,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	}
 	rc = -ENOMEM;
 	e->nodes = nodes_new();
-	e->domains = domains_new();
-	e->cache = cache_new(&e->env, opt->cache_size, NULL);
+	e->domains = domains_new(max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
+	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
 	if (!e->nodes || !e->domains || !e->cache)
 		goto fail;
 	*out = e;

@@ -27,6 +27,8 @@ void image_free(struct image *img)
 		return;
 	if (img->owner)
 		cache_owner_free(img->owner);
+	if (img->charged)
+		cache_charge(img->cache, -(int64_t)img->charged);
 	for (uint32_t i = 0; img->datasets && i < img->ndatasets; i++)
 		free_dataset(&img->datasets[i]);
 	for (uint32_t i = 0; img->objects && i < img->nobjects; i++)
@@ -67,6 +69,8 @@ int image_new(const struct env *env, struct cache *cache, struct model *m,
 		const struct cache_source source = image_source(img);
 
 		forget_values(img);
+		for (uint32_t i = 0; i < img->ndatasets; i++)
+			dataset_costs(&img->datasets[i]);
 		img->owner = cache_owner_new(cache, &source, err);
 		rc = img->owner ? 0 : -ENOMEM;
 	}
@@ -75,6 +79,8 @@ int image_new(const struct env *env, struct cache *cache, struct model *m,
 		image_free(img);
 		return rc;
 	}
+	img->charged = image_memory(img);
+	cache_charge(cache, (int64_t)img->charged);
 	*out = img;
 	return 0;
 }
@@ -104,5 +110,10 @@ uint64_t image_memory(const struct image *img)
 	for (uint32_t i = 0; i < img->ndatasets; i++)
 		if (img->datasets[i].windows)
 			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);
-	return sum;
+	return sum + model_memory(img->model);
+}
+
+void image_get_stats(const struct image *img, struct cache_owner_stats *out)
+{
+	cache_owner_get_stats(img->owner, out);
 }

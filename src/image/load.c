@@ -149,23 +149,63 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	model_get_chunk(img->model, d->number, dataset_chunk(d, slot), loaded, l);
 }
 
-static uint64_t cost(void *ctx, uint32_t dataset)
+void dataset_costs(struct image_dataset *d)
+{
+	const bool moves = d->ds->nfilters == 0 && !d->filtered && dtype_is_plain(d->ds->type);
+	const uint64_t heaps = dataset_heap_bytes(d);
+
+	d->cost = d->slot_bytes + (d->nslots ? heaps / d->nslots : 0);
+	/* What is stored as it is shown becomes the slot without a copy. Else there are two forms
+	 * of it at any moment: stored and decoded, then decoded and shown. */
+	d->load_cost = moves ? d->cost : d->cost + d->chunk_bytes;
+}
+
+static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 {
 	const struct image *img = ctx;
 	const struct image_dataset *d = &img->datasets[dataset];
-	uint64_t heaps = dataset_heap_bytes(d);
 
-	return d->slot_bytes + (d->nslots ? heaps / d->nslots : 0);
+	*out = (struct cache_dataset){.cost = d->cost,
+				      .load_cost = d->load_cost,
+				      .nslots = d->nslots,
+				      .rank = d->ds->grid.rank,
+				      .counts = d->ds->grid.count};
 }
 
-static uint64_t nslots(void *ctx, uint32_t dataset)
+static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
 {
 	const struct image *img = ctx;
 
-	return img->datasets[dataset].nslots;
+	return dataset_chunk(&img->datasets[dataset], slot);
+}
+
+static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
+{
+	const struct image *img = ctx;
+	const struct image_dataset *d = &img->datasets[dataset];
+	uint64_t low = 0, high = d->nslots;
+
+	if (!d->listed) {
+		*slot = number;
+		return number < d->nslots;
+	}
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (d->known->numbers[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*slot = low;
+	return low < d->nslots && d->known->numbers[low] == number;
 }
 
 struct cache_source image_source(struct image *img)
 {
-	return (struct cache_source){.load = load, .cost = cost, .nchunks = nslots, .ctx = img};
+	return (struct cache_source){.load = load,
+				     .describe = describe,
+				     .number = number_of,
+				     .slot = slot_of,
+				     .ctx = img};
 }

@@ -105,8 +105,18 @@ static int place_dense(struct image *img, uint64_t *at, struct err *err)
 static void add_extent(struct image *img, enum extent_kind kind, uint32_t dataset, uint64_t start,
 		       uint64_t size)
 {
-	img->extents[img->nextents++] = (struct extent){
-		.start = start, .end = start + size, .kind = kind, .dataset = dataset};
+	img->extents[img->nextents++] = (struct extent){.start = start,
+							.end = start + size,
+							.kind = kind,
+							.dataset = dataset,
+							.first_slot = img->nslots};
+	if (extent_has_slots(kind)) {
+		if (img->nslots == 0) {
+			img->data_start = start;
+			img->data_end = start + size;
+		}
+		img->nslots += img->datasets[dataset].nslots;
+	}
 	if (kind != EXTENT_GAP)
 		img->allocated +=
 			kind == EXTENT_RAW ? dataset_stored_bytes(&img->datasets[dataset]) : size;

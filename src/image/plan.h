@@ -50,8 +50,14 @@ enum extent_kind { EXTENT_INDEX, EXTENT_RAW, EXTENT_HEAP, EXTENT_GAP };
 struct extent {
 	uint64_t start, end;
 	enum extent_kind kind;
-	uint32_t dataset; /* place in image->datasets; of the gap: 0 */
+	uint32_t dataset;    /* place in image->datasets; of the gap: 0 */
+	uint64_t first_slot; /* slots of all extents before it */
 };
+
+static inline bool extent_has_slots(enum extent_kind kind)
+{
+	return kind == EXTENT_RAW || kind == EXTENT_HEAP;
+}
 
 /* How one dataset appears. */
 struct image_dataset {
@@ -77,6 +83,7 @@ struct image_dataset {
 
 	uint64_t index_addr, raw_addr, heap_addr; /* H5_UNDEF: none */
 	struct bytes fill;			  /* one element in file form; empty: zeros */
+	uint64_t cost, load_cost; /* memory of a loaded chunk, and of its load (load.c) */
 };
 
 /* One object as it is rendered. */
@@ -108,10 +115,13 @@ struct image {
 	uint64_t meta_size;
 	struct extent *extents;
 	uint32_t nextents;
+	uint64_t nslots;	       /* of all extents */
+	uint64_t data_start, data_end; /* of the first extent that has slots */
 	uint64_t size, allocated;
 
 	struct cache *cache;
 	struct cache_owner *owner;
+	uint64_t charged; /* to the cache */
 };
 
 /* dataset.c */
@@ -171,11 +181,14 @@ int image_plan(struct image *img, struct err *err);
 
 /* read.c: the first extent that ends behind offset; nextents when there is none. */
 uint32_t extent_find(const struct image *img, uint64_t offset);
+/* The slot of a raw or heap extent that holds offset. */
+uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t offset);
 /* seek.c: bytes of a dataset's slots that are not holes. */
 uint64_t dataset_stored_bytes(const struct image_dataset *d);
 /* fill.c: n bytes of a run of fill elements from byte `phase` of the run. */
 void fill_bytes(const struct image_dataset *d, uint64_t phase, uint8_t *out, size_t n);
-/* load.c: the cache's source. */
+/* load.c: the cache's source, and what a dataset's chunks take. */
 struct cache_source image_source(struct image *img);
+void dataset_costs(struct image_dataset *d);
 
 #endif

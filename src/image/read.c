@@ -4,26 +4,7 @@
 #include <string.h>
 
 #include "plan.h"
-
-struct image_stream {
-	struct cache_stream *cache;
-};
-
-struct image_stream *image_stream_new(struct image *img)
-{
-	struct image_stream *s = malloc(sizeof(*s));
-
-	if (s)
-		s->cache = cache_stream_new(img->owner);
-	return s;
-}
-
-void image_stream_free(struct image_stream *s)
-{
-	if (s)
-		cache_stream_free(s->cache);
-	free(s);
-}
+#include "stream.h"
 
 uint32_t extent_find(const struct image *img, uint64_t offset)
 {
@@ -134,25 +115,12 @@ static ssize_t read_index(struct image *img, const struct extent *x, uint8_t *bu
 	return (ssize_t)n;
 }
 
-/* A read that spans several slots asks for all of them at once. */
-static void advise(struct image *img, const struct extent *x, uint64_t offset, size_t n)
+uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t offset)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
-	uint64_t end = min_u64(offset + n, x->end), first, last;
+	const uint64_t at = offset - x->start;
 
-	if (d->unknown)
-		return;
-	if (x->kind == EXTENT_RAW) {
-		first = (offset - x->start) / d->stride;
-		last = (end - 1 - x->start) / d->stride;
-	} else if (x->kind == EXTENT_HEAP) {
-		first = find_window(d, offset - x->start);
-		last = find_window(d, end - 1 - x->start);
-	} else {
-		return;
-	}
-	if (last > first)
-		cache_advise(img->owner, x->dataset, first, last - first + 1);
+	return x->kind == EXTENT_RAW ? at / d->stride : find_window(d, at);
 }
 
 static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *buf, size_t n,
@@ -192,24 +160,17 @@ ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t 
 		   struct cancel *cancel, struct err *err)
 {
 	const struct reader reader = {.stream = s, .cancel = cancel};
+	struct stream_plan plan = {0};
 	size_t done = 0;
-	uint64_t advised = 0; /* extent end up to which chunks were asked for */
 
-	if (offset >= img->size)
+	if (offset >= img->size || n == 0)
 		return 0;
 	n = min_u64(n, img->size - offset);
+	stream_read(s, offset, n);
 	while (done < n) {
-		uint64_t at = offset + done;
-
-		if (at >= img->meta_size && at >= advised) {
-			uint32_t i = extent_find(img, at);
-
-			if (i < img->nextents && at >= img->extents[i].start) {
-				advise(img, &img->extents[i], at, n - done);
-				advised = img->extents[i].end;
-			}
-		}
-		ssize_t got = read_piece(img, &reader, (uint8_t *)buf + done, n - done, at, err);
+		stream_plan_read(img, s, &plan, offset + done, offset + n);
+		ssize_t got = read_piece(img, &reader, (uint8_t *)buf + done, n - done,
+					 offset + done, err);
 		if (got < 0)
 			return done > 0 ? (ssize_t)done : got;
 		done += (size_t)got;

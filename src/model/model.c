@@ -122,6 +122,15 @@ const char *model_listed_etag(const struct model *m, const char *key)
 	return NULL;
 }
 
+/* Values of attributes have memory of their own, all else is in the arena and the tables. */
+uint64_t model_memory(const struct model *m)
+{
+	const uint64_t each = sizeof(*m->entries) + sizeof(*m->objects) + sizeof(*m->chunks);
+
+	return sizeof(*m) + arena_used(m->arena) + m->capacity * each +
+	       m->count * sizeof(*m->order) + m->values;
+}
+
 const struct domain *model_domain(const struct model *m)
 {
 	return &m->domain.info;

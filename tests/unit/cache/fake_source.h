@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A source under the test's control. Chunk n of dataset d holds `size` bytes of value d * 31 + n.
- * Inline: a load completes before it returns. Deferred: it waits until the test completes it.
- * The clock stands still unless the test moves it. Single-threaded; tests with threads bring their
- * own.
+ * Inline: a load completes before it returns. Deferred: it waits until the test completes it, or,
+ * with fake_read(), until its reader has waited for the latency; one reader at a time. Of every
+ * `sparse` chunks only the first is stored.
+ * The clock stands still unless somebody waits or the test moves it. Single-threaded; tests with
+ * threads bring their own.
  */
 #ifndef TESTS_CACHE_FAKE_SOURCE_H
 #define TESTS_CACHE_FAKE_SOURCE_H
@@ -14,7 +16,9 @@
 
 #include <cache/cache.h>
 
-enum { FAKE_LOADS = 4096 };
+#include "ahead.h"
+
+enum { FAKE_LOADS = 4096, FAKE_AHEAD = 60 };
 
 #define FAKE_SECOND UINT64_C(1000000000)
 
@@ -24,14 +28,20 @@ struct fake_source {
 	struct cache *cache;
 	struct cache_owner *owner;
 	size_t size;
-	uint64_t nchunks;
+	size_t load_size; /* at the peak of a load; 0: size */
+	uint64_t nchunks; /* numbers in the grid */
+	uint32_t rank;
+	uint64_t counts[3];
+	uint64_t sparse; /* 0: all are stored */
 	bool deferred;
+	uint64_t latency;	      /* ns */
 	uint64_t fail_from, fail_end; /* chunks that fail, with fail_code */
 	int fail_code;
 	size_t nloads;
 	uint64_t loads[FAKE_LOADS]; /* chunk numbers in order of their loads */
 	uint32_t datasets[FAKE_LOADS];
 	struct cache_fill *fills[FAKE_LOADS]; /* deferred: NULL when completed */
+	uint64_t due[FAKE_LOADS];
 };
 
 static inline uint8_t fake_value(uint32_t dataset, uint64_t chunk)
@@ -58,12 +68,18 @@ static inline void fake_finish(struct fake_source *f, uint32_t dataset, uint64_t
 	assert(!loaded.slot.data);
 }
 
+static inline uint64_t fake_step(const struct fake_source *f)
+{
+	return f->sparse ? f->sparse : 1;
+}
+
 static inline void fake_load(void *ctx, uint32_t dataset, uint64_t chunk, struct cache_fill *fill)
 {
 	struct fake_source *f = ctx;
-	assert(chunk < f->nchunks && f->nloads < FAKE_LOADS);
+	assert(chunk * fake_step(f) < f->nchunks && f->nloads < FAKE_LOADS);
 	f->loads[f->nloads] = chunk;
 	f->datasets[f->nloads] = dataset;
+	f->due[f->nloads] = f->clock + f->latency;
 	f->fills[f->nloads++] = f->deferred ? fill : NULL;
 	if (!f->deferred)
 		fake_finish(f, dataset, chunk, fill);
@@ -85,16 +101,38 @@ static inline void fake_complete_all(struct fake_source *f)
 			fake_complete(f, i);
 }
 
-static inline uint64_t fake_cost(void *ctx, uint32_t dataset)
+static inline void fake_describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 {
+	struct fake_source *f = ctx;
 	(void)dataset;
-	return ((struct fake_source *)ctx)->size;
+	*out = (struct cache_dataset){.cost = f->size,
+				      .load_cost = f->load_size ? f->load_size : f->size,
+				      .nslots = div_up_u64(f->nchunks, fake_step(f)),
+				      .rank = f->rank,
+				      .counts = f->counts};
 }
 
-static inline uint64_t fake_nchunks(void *ctx, uint32_t dataset)
+static inline uint64_t fake_number(void *ctx, uint32_t dataset, uint64_t slot)
 {
 	(void)dataset;
-	return ((struct fake_source *)ctx)->nchunks;
+	return slot * fake_step(ctx);
+}
+
+static inline bool fake_slot(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
+{
+	struct fake_source *f = ctx;
+	(void)dataset;
+	*slot = number / fake_step(f);
+	return number < f->nchunks && number % fake_step(f) == 0;
+}
+
+static inline struct cache_source fake_source(struct fake_source *f)
+{
+	return (struct cache_source){.load = fake_load,
+				     .describe = fake_describe,
+				     .number = fake_number,
+				     .slot = fake_slot,
+				     .ctx = f};
 }
 
 static inline uint64_t fake_now(const struct env *env)
@@ -118,11 +156,14 @@ static inline void fake_mend(struct fake_source *f)
 /* budget in chunks of size; each entry costs a little more than its bytes. */
 static inline void fake_open(struct fake_source *f, size_t size, uint64_t nchunks, uint64_t budget)
 {
-	*f = (struct fake_source){.size = size, .nchunks = nchunks, .clock = 7 * FAKE_SECOND};
+	*f = (struct fake_source){.size = size,
+				  .nchunks = nchunks,
+				  .rank = 1,
+				  .counts = {nchunks},
+				  .clock = 7 * FAKE_SECOND};
 	f->env = (struct env){.now = fake_now, .ctx = f};
-	const struct cache_source src = {
-		.load = fake_load, .cost = fake_cost, .nchunks = fake_nchunks, .ctx = f};
-	f->cache = cache_new(&f->env, budget * (size + 512), NULL);
+	const struct cache_source src = fake_source(f);
+	f->cache = cache_new(&f->env, budget * (size + 512), FAKE_AHEAD, NULL);
 	f->owner = cache_owner_new(f->cache, &src, NULL);
 }
 
@@ -130,6 +171,51 @@ static inline void fake_close(struct fake_source *f)
 {
 	cache_owner_free(f->owner);
 	cache_free(f->cache);
+}
+
+/* The load that is due first completes; time goes on to then. False when none is under way. */
+static inline bool fake_complete_next(struct fake_source *f)
+{
+	size_t first = FAKE_LOADS;
+	for (size_t i = 0; i < f->nloads; i++)
+		if (f->fills[i] && (first == FAKE_LOADS || f->due[i] < f->due[first]))
+			first = i;
+	if (first == FAKE_LOADS)
+		return false;
+	f->clock = max_u64(f->clock, f->due[first]);
+	fake_complete(f, first);
+	return true;
+}
+
+/* A reader who is patient, where nobody else could complete a load: a reader who has given up asks
+ * again. What it waits for is put on the stream's account as cache_get() would do it. */
+static inline const struct cache_chunk *fake_take(struct fake_source *f, struct cache_stream *s,
+						  uint32_t dataset, uint64_t slot)
+{
+	const struct cache_chunk *c = NULL;
+	const uint64_t since = f->clock;
+	struct cancel now;
+	cancel_init(&now);
+	cancel_fire(&now);
+	int rc;
+	while ((rc = cache_get(f->owner, s, dataset, slot, &now, &c, NULL)) == -EINTR)
+		if (!fake_complete_next(f))
+			break;
+	cancel_release(&now);
+	if (s)
+		s->waited_ns += f->clock - since;
+	return rc ? NULL : c;
+}
+
+static inline bool fake_read(struct fake_source *f, struct cache_stream *s, uint32_t dataset,
+			     uint64_t slot)
+{
+	const struct cache_chunk *c = fake_take(f, s, dataset, slot);
+	if (!c)
+		return false;
+	bool right = c->slot.len == f->size && c->slot.data[0] == fake_value(dataset, slot);
+	cache_put(f->owner, c);
+	return right;
 }
 
 static inline struct cache_stats fake_stats(struct fake_source *f)

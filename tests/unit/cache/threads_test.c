@@ -62,14 +62,22 @@ static void load(void *ctx, uint32_t dataset, uint64_t chunk, struct cache_fill 
 		run(job);
 }
 
-static uint64_t cost(void *ctx, uint32_t dataset)
+static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 {
-	return SIZE;
+	static const uint64_t counts[] = {NCHUNKS};
+	*out = (struct cache_dataset){
+		.cost = SIZE, .load_cost = SIZE, .nslots = NCHUNKS, .rank = 1, .counts = counts};
 }
 
-static uint64_t nchunks(void *ctx, uint32_t dataset)
+static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
 {
-	return NCHUNKS;
+	return slot;
+}
+
+static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
+{
+	*slot = number;
+	return number < NCHUNKS;
 }
 
 struct world {
@@ -104,12 +112,15 @@ static uint64_t clock_of(const struct env *env)
 
 static void world_open(struct world *w, uint64_t budget)
 {
-	const struct cache_source src = {
-		.load = load, .cost = cost, .nchunks = nchunks, .ctx = &w->source};
+	const struct cache_source src = {.load = load,
+					 .describe = describe,
+					 .number = number_of,
+					 .slot = slot_of,
+					 .ctx = &w->source};
 	memset(w, 0, sizeof(*w));
 	w->source.pool = pool_new(WORKERS);
 	w->env = (struct env){.now = clock_of, .ctx = &w->clock};
-	w->cache = cache_new(&w->env, budget, NULL);
+	w->cache = cache_new(&w->env, budget, 60, NULL);
 	w->owner = cache_owner_new(w->cache, &src, NULL);
 	assert_int_equal(pthread_barrier_init(&w->start, NULL, READERS), 0);
 }
@@ -217,7 +228,7 @@ static void at_random(struct world *w, unsigned int reader)
 	for (int i = 0; i < 500; i++) {
 		x = x * 1664525u + 1013904223u;
 		if (x >> 29 == 0)
-			cache_advise(w->owner, 0, (x >> 8) % NCHUNKS, 5);
+			cache_advise(w->owner, s, 0, (x >> 8) % NCHUNKS, 5);
 		read_chunk(w, s, (x >> 8) % NCHUNKS);
 	}
 	cache_stream_free(s);

@@ -38,7 +38,7 @@ static inline int rendered_setup(void **state)
 
 	r->env = env_real(NULL, pool_new(0));
 	r->store = small_domain_new(&r->env);
-	r->cache = cache_new(&r->env, 1 << 20, NULL);
+	r->cache = cache_new(&r->env, 1 << 20, 8, NULL);
 	r->arena = arena_new(64 << 20);
 	*state = r;
 	return r->store && r->cache && r->arena ? 0 : -1;

@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks in memory, as the bytes that an image shows: LRU under a byte budget, one load per chunk
- * however many readers wait, no I/O and no callback under a lock. A failed load answers for its
- * chunk for a second: when a long read fails, the kernel asks again for each page of it, and that
- * should not be a request each.
+ * Chunks in memory, as the bytes that an image shows, under a byte budget: one load per chunk
+ * however many readers wait, no I/O under a lock. A failed load answers for its chunk for a
+ * second: when a long read fails, the kernel asks again for each page of it, and that should not
+ * be a request each.
  *
- * An owner (one image) has a load function; entries are (owner, dataset, chunk). The cache watches
- * which chunks a stream (open file) reads of a dataset and loads the next ones ahead.
+ * An owner (one image) has a source; entries are (owner, dataset, slot). The cache watches which
+ * chunks a stream (open file) reads of a dataset and loads the next ones of the same progression
+ * ahead (pattern.h), as many as hide the store's latency (pace.h).
+ *
+ * The budget counts what is loaded, what loads under way take at their peak, and what owners have
+ * charged: images and models. A load that does not fit waits its turn, readers' loads before loads
+ * ahead; one may always run, however large. So a reader must not hold a chunk while it waits for
+ * another one.
+ *
+ * What stays is chosen as 2Q does (Johnson and Shasha, VLDB 1994; admit.h says why): a chunk that
+ * came lately is new, and all reads within its first quarter of a budget count as one use; only a
+ * chunk that is used again after that is kept before others. A scan passes through what is new.
  */
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
@@ -23,7 +33,7 @@
 struct cache;
 struct cache_owner;
 struct cache_stream;
-struct cache_fill; /* one load under way */
+struct cache_fill; /* one load that is asked for */
 
 /* One loaded chunk; constant while it is held. */
 struct cache_chunk {
@@ -32,32 +42,64 @@ struct cache_chunk {
 	struct bytes heap; /* bytes of its heap region (variable length) */
 };
 
+/* hits: chunks that were there, kept failures too; misses: loads that readers began (or found
+ * waiting their turn); waits: readers that joined a load; wait_ns: what readers waited for either.
+ * prefetches: loads begun ahead of readers; used: of those, read later; wasted: evicted, failed or
+ * freed without having been read. */
 struct cache_stats {
-	/* hits: kept failures too. waits: readers that joined a load. */
-	uint64_t hits, misses, loads, load_failures, waits;
-	uint64_t evictions, prefetches, prefetch_used, prefetch_wasted;
-	uint64_t bytes, budget; /* now */
+	uint64_t hits, misses, waits, wait_ns;
+	uint64_t loads, load_failures, evictions;
+	uint64_t prefetches, prefetch_used, prefetch_wasted;
+	uint64_t cancelled; /* loads ahead that never began */
+	/* now */
+	uint64_t bytes, budget, charged;
+	uint64_t in_flight, in_flight_max; /* bytes, at the peak of each load */
+	uint64_t loading, queued;	   /* loads */
 };
 
-/* Of env, the clock and the log are used. budget: bytes of loaded chunks; chunks that readers hold
- * may exceed it. */
-struct cache *cache_new(const struct env *env, uint64_t budget, struct err *err);
+struct cache_owner_stats {
+	uint64_t hits, misses, waits, wait_ns;
+	uint64_t loads, load_bytes, failures; /* load_bytes: as loaded, decoded */
+	uint64_t prefetches, prefetch_used, prefetch_wasted;
+};
+
+/* Of env, the clock and the log are used. budget: bytes. max_ahead: loads ahead of readers that may
+ * be under way at once: what the store does side by side. */
+struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_ahead,
+			struct err *err);
 void cache_free(struct cache *c); /* no owner is left */
 void cache_get_stats(struct cache *c, struct cache_stats *out);
+/* Bytes outside of the cache that come (or, negative, go) under its budget; they never take more
+ * than half of it. */
+void cache_charge(struct cache *c, int64_t bytes);
 
-/* load: starts loading and later calls cache_complete() exactly once, from any thread, possibly
- * before it returns. cost: bytes that a chunk of this dataset will take (for the budget of what is
- * in flight). nchunks: number of chunks of a dataset (limit for reading ahead). */
+/* What a source says of a dataset; constant. */
+struct cache_dataset {
+	uint64_t cost;	    /* bytes of memory that a loaded chunk takes */
+	uint64_t load_cost; /* and a load at its peak: encoded and decoded */
+	uint64_t nslots;
+	uint32_t rank;
+	const uint64_t *counts; /* chunks in each dimension; borrowed from the source */
+};
+
+/* A dataset's chunks have a slot each, 0 .. nslots-1, in the order of their numbers; a number is
+ * the chunk's place in the grid, row-major. Some numbers may have no slot: nothing is stored. */
 struct cache_source {
-	void (*load)(void *ctx, uint32_t dataset, uint64_t chunk, struct cache_fill *fill);
-	uint64_t (*cost)(void *ctx, uint32_t dataset);
-	uint64_t (*nchunks)(void *ctx, uint32_t dataset);
+	/* Starts loading and later calls cache_complete() exactly once, from any thread, possibly
+	 * before it returns. */
+	void (*load)(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *fill);
+	/* Pure and quick: called with the cache's lock held. */
+	void (*describe)(void *ctx, uint32_t dataset, struct cache_dataset *out);
+	uint64_t (*number)(void *ctx, uint32_t dataset, uint64_t slot);
+	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
 	void *ctx;
 };
 struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *src,
 				    struct err *err);
-/* Waits for loads under way, drops the owner's chunks. No chunk is held, no stream is open. */
+/* Begins no load any more, waits for those under way, drops the owner's chunks. No chunk is held,
+ * no stream is open. */
 void cache_owner_free(struct cache_owner *o);
+void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out);
 
 /* chunk: contents are transferred. On failure code is a negative errno and err says why (copied);
  * a failure is handed to all who wait, and to all who ask within a second after it; then the chunk
@@ -67,16 +109,23 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 
 /* A stream tells one reader's pattern from another's. NULL without memory: reads work without. */
 struct cache_stream *cache_stream_new(struct cache_owner *o);
+/* Loads ahead that have not begun are called off. */
 void cache_stream_free(struct cache_stream *s);
 
 /* Blocking. Holds the chunk until cache_put(). stream may be NULL (no reading ahead), cancel too.
  * Errors are the load's, or those of one that failed within the last second, if only ahead of
- * readers; -EINTR when cancel said so (the load goes on, for others). */
-int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t chunk,
+ * readers; -EINTR when cancel said so (a load that has begun goes on, for others). */
+int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t slot,
 	      struct cancel *cancel, const struct cache_chunk **out, struct err *err);
 void cache_put(struct cache_owner *o, const struct cache_chunk *chunk);
-/* Starts loads of chunks [first, first + n) that are not there, as far as the budget of what is in
- * flight goes; for a large read over several chunks. Never blocks. */
-void cache_advise(struct cache_owner *o, uint32_t dataset, uint64_t first, uint64_t n);
+
+/* Asks for slots [first, first + n) that are not there, ahead of a reader that will want them; for
+ * a large read over several chunks. stream may be NULL. Never blocks. Returns how many of the n
+ * are there or asked for: fewer when loads ahead have taken up their share of the budget. */
+uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
+		      uint64_t first, uint64_t n);
+/* For a reader that goes through the file in its order, from dataset to dataset: it has moved on
+ * by so many slots. Returns how many slots should be asked for ahead of it. */
+uint32_t cache_stream_pace(struct cache_stream *s, uint64_t slots, uint64_t cost);
 
 #endif

@@ -44,8 +44,10 @@ uint64_t image_size(const struct image *img);
 /* Bytes of the file that are behind something (metadata, stored chunks as far as known). */
 uint64_t image_allocated(const struct image *img);
 struct model *image_model(const struct image *img);
-/* Memory held by the plan, bytes. */
+/* Memory held by the plan and the model, bytes: what the image is charged for to the cache. */
 uint64_t image_memory(const struct image *img);
+/* What became of its chunks' reads and loads. */
+void image_get_stats(const struct image *img, struct cache_owner_stats *out);
 
 struct image_stream *image_stream_new(struct image *img); /* NULL: no memory, still readable */
 void image_stream_free(struct image_stream *s);

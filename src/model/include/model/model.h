@@ -69,6 +69,9 @@ bool model_sees_chunks(const struct model *m);
 /* Bytes that the model keeps for the next opening. */
 uint64_t model_kept(const struct model *m);
 
+/* Memory that it holds, bytes. */
+uint64_t model_memory(const struct model *m);
+
 const struct domain *model_domain(const struct model *m);
 const char *model_path(const struct model *m);
 int64_t model_modified_ns(const struct model *m); /* newest of all documents */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See pace.h. */
+#include "pace.h"
+
+#include <base/mem.h>
+
+enum {
+	BYTES_PER_US = 2048, /* no reader takes chunks faster than 2 GiB/s */
+	STEP_NS_MIN = 20000,
+	FAR_NS = 5000000,
+	SHRINK = 16,
+};
+
+/* Least time that a reader needs for a chunk. What is measured may be less, because several
+ * threads read for one stream and wait side by side. */
+static uint64_t least_time(uint64_t cost)
+{
+	return max_u64(cost / BYTES_PER_US * 1000, STEP_NS_MIN);
+}
+
+static void measure(struct pace *p, const struct pace_step *s)
+{
+	uint64_t elapsed = s->now_ns - p->stepped_ns, waited = s->waited_ns - p->waited_ns;
+	uint64_t own = elapsed > waited ? elapsed - waited : 0;
+	own = max_u64(own / max_u64(s->steps, 1), least_time(s->cost));
+	p->think_ns = p->think_ns ? (p->think_ns + own) / 2 : own;
+}
+
+static void mark(struct pace *p, const struct pace_step *s)
+{
+	p->stepped_ns = s->now_ns;
+	p->waited_ns = s->waited_ns;
+}
+
+void pace_guess(struct pace *p, const struct pace_step *s)
+{
+	*p = (struct pace){.depth = PACE_GUESS};
+	mark(p, s);
+}
+
+/* Nothing is known of the reader's time yet; that it takes no longer than a load is a fair guess
+ * where loads take long. */
+void pace_begin(struct pace *p, const struct pace_step *s)
+{
+	pace_guess(p, s);
+	if (s->latency_ns > FAR_NS)
+		p->depth = PACE_BEGIN;
+}
+
+void pace_follow(struct pace *p, const struct pace_step *s)
+{
+	measure(p, s);
+	mark(p, s);
+	uint64_t want = min_u64(PACE_MIN + 2 * s->latency_ns / p->think_ns, PACE_MAX);
+	uint64_t most = min_u64(max_u64(2 * want, PACE_SLACK), PACE_MAX);
+	uint64_t depth = max_u64(p->depth, PACE_MIN);
+	if (s->late)
+		depth = max_u64(want, min_u64(2 * depth, most));
+	else if (depth < want)
+		depth = want;
+	else
+		depth -= (depth - want + SHRINK - 1) / SHRINK;
+	p->depth = (uint32_t)depth;
+}
+
+void pace_break(struct pace *p)
+{
+	p->depth /= 2;
+	p->think_ns = 0;
+}
+
+void pace_wasted(struct pace *p)
+{
+	p->depth -= p->depth / 2;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See stream.h. All slots of a file have numbers in the file's order: those of one extent follow
+ * those of the extents before it. (A chunk with a heap has two: its raw and its heap region.)
+ */
+#include "stream.h"
+
+#include <assert.h>
+
+enum { BATCH = 128 }; /* slots that one read asks for at once; half of them later, the next */
+
+struct image_stream *image_stream_new(struct image *img)
+{
+	struct image_stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	if (pthread_mutex_init(&s->lock, NULL)) {
+		free(s);
+		return NULL;
+	}
+	s->image = img;
+	s->cache = cache_stream_new(img->owner);
+	return s;
+}
+
+void image_stream_free(struct image_stream *s)
+{
+	if (!s)
+		return;
+	cache_stream_free(s->cache);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* Number of the first slot that ends behind offset. */
+static uint64_t slot_at(const struct image *img, uint64_t offset)
+{
+	const uint32_t i = extent_find(img, offset);
+
+	if (i == img->nextents)
+		return img->nslots;
+	const struct extent *x = &img->extents[i];
+
+	if (!extent_has_slots(x->kind) || offset <= x->start)
+		return x->first_slot;
+	return x->first_slot + extent_slot(img, x, offset);
+}
+
+/* Where the slot begins. */
+static uint64_t offset_of(const struct image *img, const struct extent *x, uint64_t slot)
+{
+	const struct image_dataset *d = &img->datasets[x->dataset];
+
+	return x->start + (x->kind == EXTENT_RAW ? slot * d->stride : dataset_window(d, slot));
+}
+
+/* The extent with slot number `slot`; nextents when there is none. */
+static uint32_t find_slot(const struct image *img, uint64_t slot)
+{
+	uint32_t low = 0, high = img->nextents;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		const struct extent *x = &img->extents[middle];
+		const uint64_t n = extent_has_slots(x->kind) ? img->datasets[x->dataset].nslots : 0;
+
+		if (x->first_slot + n <= slot)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Asks for slots [first, last); returns the first one that was not. */
+static uint64_t ask(struct image *img, struct image_stream *s, uint64_t first, uint64_t last)
+{
+	while (first < last) {
+		const uint32_t i = find_slot(img, first);
+
+		if (i == img->nextents)
+			return last;
+		const struct extent *x = &img->extents[i];
+		const struct image_dataset *d = &img->datasets[x->dataset];
+		const uint64_t n = min_u64(last, x->first_slot + d->nslots) - first;
+		const uint64_t got = d->unknown
+					     ? n
+					     : cache_advise(img->owner, s ? s->cache : NULL,
+							    x->dataset, first - x->first_slot, n);
+
+		first += got;
+		if (got < n)
+			break;
+	}
+	return first;
+}
+
+void stream_plan_read(struct image *img, struct image_stream *s, struct stream_plan *plan,
+		      uint64_t at, uint64_t end)
+{
+	if (at < plan->again)
+		return;
+	plan->again = end;
+	const uint64_t first = slot_at(img, at), last = slot_at(img, end - 1) + 1;
+
+	if (last <= first + 1)
+		return;
+	const uint64_t asked = ask(img, s, first, min_u64(last, first + BATCH));
+
+	if (asked == last)
+		return;
+	/* Half of what was asked for is still on its way when the next ones are. */
+	const uint64_t next = first + max_u64((asked - first) / 2, 1);
+	const uint32_t i = find_slot(img, next);
+
+	if (i < img->nextents)
+		plan->again =
+			max_u64(offset_of(img, &img->extents[i], next - img->extents[i].first_slot),
+				at + 1);
+}
+
+/* ---- file order ---- */
+
+/* Memory of a chunk there, for the reader's pace. */
+static uint64_t cost_at(const struct image *img, uint64_t slot)
+{
+	const uint32_t i = find_slot(img, slot);
+
+	return i < img->nextents ? img->datasets[img->extents[i].dataset].cost : 0;
+}
+
+/* The reader has read on to a slot: asks for those behind it. */
+static void ask_ahead(struct image_stream *s, uint64_t read, uint64_t steps)
+{
+	struct image *img = s->image;
+	const uint32_t depth = cache_stream_pace(s->cache, steps, cost_at(img, read));
+
+	pthread_mutex_lock(&s->lock);
+	const uint64_t first = max_u64(s->asked, read);
+	const uint64_t last = max_u64(min_u64(read + depth, img->nslots), first);
+
+	s->asked = last;
+	pthread_mutex_unlock(&s->lock);
+	const uint64_t asked = ask(img, s, first, last);
+
+	if (asked == last)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->asked = min_u64(s->asked, asked);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
+{
+	if (!s || !s->cache || s->image->nslots == 0)
+		return;
+	struct image *img = s->image;
+	const struct in_order_file file = {.data = img->data_start, .second = img->data_end};
+
+	pthread_mutex_lock(&s->lock);
+	const bool in_order = in_order_read(&s->order, &file, offset, offset + n);
+	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
+	const uint64_t steps = read > s->read ? read - s->read : 0;
+
+	if (!in_order)
+		s->asked = 0;
+	s->read = read;
+	pthread_mutex_unlock(&s->lock);
+	if (in_order && steps > 0)
+		ask_ahead(s, read, steps);
+}
