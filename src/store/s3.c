@@ -20,6 +20,7 @@ struct s3_get {
 	struct store_get req; /* key and conditions are copies, in strings */
 	bool head;	      /* as it is asked now: also a get of nothing */
 	struct str key, if_match, if_none_match;
+	struct s3_digest digest; /* of the body, where wants_digest() */
 };
 
 static void finish_get(void *arg);
@@ -49,10 +50,24 @@ static void complete(struct s3_get *g, int code, const struct err *err)
 	req.done(req.arg, &res);
 }
 
+/* Whether the ETag is the body's MD5. */
+static bool wants_digest(const struct s3_get *g)
+{
+	const struct s3_answer *a = &g->call.answer;
+	return !g->head && !g->call.http.ranged && !g->call.s->unchecked && !a->etag_is_opaque &&
+	       g->call.http.status == 200 && s3_etag_is_md5(a->meta.etag);
+}
+
 /* In the I/O thread. */
 static void answered(struct http_call *http)
 {
 	struct s3_get *g = http->arg;
+	if (wants_digest(g)) {
+		g->digest = (struct s3_digest){
+			.body = &g->call.http.answer, .done = finish_get, .arg = g};
+		s3_digests_add(&g->call.s->digests, &g->digest);
+		return;
+	}
 	if (pool_submit(g->call.s->base.env->pool, finish_get, g))
 		finish_get(g);
 }
@@ -161,18 +176,12 @@ static int expect(const struct s3_get *g, uint64_t *size, uint64_t *body, struct
 
 static int check_digest(const struct s3_get *g, struct err *err)
 {
-	const struct s3_answer *a = &g->call.answer;
-	const struct bytes *body = &g->call.http.answer;
-	char md5[MD5_HEX];
-	if (g->head || g->call.http.ranged || g->call.s->unchecked || a->etag_is_opaque ||
-	    !s3_etag_is_md5(a->meta.etag))
-		return 0;
-	/* Where OpenSSL has no MD5 there is nothing to compare. */
-	if (digest_md5(body->len ? (const void *)body->data : "", body->len, md5) ||
-	    strcmp(md5, a->meta.etag) == 0)
+	const char *etag = g->call.answer.meta.etag;
+	/* Where there is no MD5 there is nothing to compare. */
+	if (!wants_digest(g) || !g->digest.md5[0] || strcmp(g->digest.md5, etag) == 0)
 		return 0;
 	return err_set(err, -EAGAIN, "GET %s: the body is damaged (MD5 %s, ETag %s)",
-		       str_text(&g->key), md5, a->meta.etag);
+		       str_text(&g->key), g->digest.md5, etag);
 }
 
 static int check(struct s3_get *g, struct err *err)
@@ -224,6 +233,7 @@ static void free_store(struct store *store)
 	struct s3_store *s = s3_store_of(store);
 	if (s->io)
 		http_io_free(s->io);
+	s3_digests_release(&s->digests);
 	credentials_free(s->creds);
 	s3_place_release(&s->place);
 	free(s->owner);
@@ -289,6 +299,11 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 	}
 	s->base.ops = &s3_ops;
 	s->base.env = env;
+	if (s3_digests_init(&s->digests, env)) {
+		free(s);
+		err_set(err, -ENOMEM, "S3: no memory");
+		return NULL;
+	}
 	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
 		rc = s3_probe(s, &why);

@@ -4,7 +4,8 @@
  * means (s3_call.c), gets (s3.c), lists (s3_list.c), puts and deletes (s3_put.c), finding region
  * and rights at the start (s3_probe.c).
  *
- * Threads: nothing changes after the constructor but `if_match`, which is atomic.
+ * Threads: nothing changes after the constructor but `if_match`, which is atomic, and `digests`,
+ * which have a lock.
  */
 #ifndef STORE_S3_H
 #define STORE_S3_H
@@ -15,6 +16,7 @@
 
 #include "credentials.h"
 #include "http.h"
+#include "s3_digests.h"
 #include "s3_error_xml.h"
 #include "sigv4.h"
 #include "str.h"
@@ -63,6 +65,7 @@ struct s3_store {
 	char *owner; /* expected bucket owner, NULL */
 	bool requester_pays, unchecked;
 	atomic_int if_match; /* enum s3_if_match */
+	struct s3_digests digests;
 };
 
 static inline struct s3_store *s3_store_of(struct store *s)
