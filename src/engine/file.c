@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files: a domain's image, or a plain object that is read through by ranges. An open file
- * shows the version that it was opened with until it is closed: an image because it is a snapshot,
- * a plain object because every range is asked for on the condition of its etag. Constant after
+ * Open files: a domain's image, or a plain object (plain.h). An open file shows the version that it
+ * was opened with until it is closed: an image because it is a snapshot, a plain object because
+ * every block is asked for on the condition of its etag. Constant after
  * opening; any thread.
  */
 #include "internal.h"
+#include "plain.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,12 +17,9 @@
 struct engine_file {
 	struct engine *e;
 	struct engine_stat st;
-	char *path; /* in the bucket */
-	/* a domain */
-	struct snapshot *snapshot;
+	struct snapshot *snapshot; /* of a domain */
 	struct image_stream *stream;
-	/* a plain object */
-	struct store_meta meta;
+	struct plain *plain; /* or a plain object */
 };
 
 int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **out, struct err *err)
@@ -53,11 +51,14 @@ static int open_domain(struct engine_file *f, const struct node *n, struct err *
 
 static int open_plain(struct engine_file *f, const struct node *n, struct err *err)
 {
-	f->meta = n->meta;
-	int rc = f->e->open_ttl_ns ? 0 : store_head(f->e->store, f->path, &f->meta, err);
+	struct store_meta meta = n->meta;
+	int rc = f->e->open_ttl_ns ? 0 : store_head(f->e->store, n->path, &meta, err);
 	if (rc)
-		return err_wrap(err, rc, "object %s", f->path);
-	stat_plain(&f->meta, &f->st);
+		return err_wrap(err, rc, "object %s", n->path);
+	rc = plain_open(f->e->store, f->e->cache, n->path, &meta, &f->plain, err);
+	if (rc)
+		return rc;
+	stat_plain(&meta, &f->st);
 	return 0;
 }
 
@@ -83,14 +84,9 @@ static int open_node(struct engine *e, const struct node *n, uint64_t version,
 		     struct engine_file **out, struct err *err)
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
-	if (f) {
-		f->e = e;
-		f->path = strdup(n->path);
-	}
-	if (!f || !f->path) {
-		free(f);
+	if (!f)
 		return err_set(err, -ENOMEM, "no memory");
-	}
+	f->e = e;
 	int rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, n, err);
 	if (rc == 0 && version && f->st.version != version)
 		rc = err_set(err, -ESTALE, "%s: has changed", n->name);
@@ -128,7 +124,7 @@ void engine_file_close(struct engine_file *f)
 	if (f->snapshot)
 		atomic_fetch_sub(&f->snapshot->use.open, 1);
 	snapshot_close(f->snapshot);
-	free(f->path);
+	plain_close(f->plain);
 	free(f);
 }
 
@@ -143,28 +139,13 @@ bool engine_file_cacheable(struct engine_file *f)
 }
 
 static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t offset,
-			  struct err *err)
+			  struct cancel *cancel, struct err *err)
 {
-	struct store_cond cond = {.if_match = f->meta.etag[0] ? f->meta.etag : NULL};
-	struct store_get_result res;
-	if (offset >= f->meta.size)
-		return 0;
-	n = (size_t)min_u64(n, f->meta.size - offset);
-	int rc = store_get(f->e->store, f->path, offset, n, n, &cond, &res, err);
-	ssize_t done = rc;
-	if (rc == 0) {
-		done = (ssize_t)res.body.len;
-		if (res.body.len > n)
-			done = err_set(err, -EIO, "%zu bytes were asked for, %zu came", n,
-				       res.body.len);
-		else
-			memcpy(buf, res.body.data ? res.body.data : buf, res.body.len);
-	}
-	bytes_release(&res.body);
+	ssize_t got = plain_read(f->plain, buf, n, offset, cancel, err);
 	/* The next open must not believe what this one did. */
-	if (done == -ESTALE || done == -ENOENT)
-		nodes_drop(f->e->nodes, f->path);
-	return done < 0 ? err_wrap(err, (int)done, "object %s", f->path) : done;
+	if (got == -ESTALE || got == -ENOENT)
+		nodes_drop(f->e->nodes, plain_path(f->plain));
+	return got;
 }
 
 static void count(atomic_uint_fast64_t *counter, uint64_t n)
@@ -181,7 +162,7 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 		return 0;
 	ssize_t got =
 		f->snapshot ? image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err)
-			    : read_plain(f, buf, n, offset, err);
+			    : read_plain(f, buf, n, offset, cancel, err);
 	const uint64_t bytes = got > 0 ? (uint64_t)got : 0;
 	count(&f->e->reads, 1);
 	count(&f->e->bytes_read, bytes);
@@ -198,7 +179,7 @@ int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence)
 		return -EINVAL;
 	if (f->snapshot)
 		return image_seek(f->snapshot->image, offset, whence);
-	if (offset >= f->meta.size)
+	if (offset >= f->st.size)
 		return -ENXIO;
-	return (int64_t)(whence == SEEK_DATA ? offset : f->meta.size);
+	return (int64_t)(whence == SEEK_DATA ? offset : f->st.size);
 }
