@@ -89,11 +89,9 @@ int engine_getattr(struct engine *e, const char *path, struct engine_stat *st, s
 typedef int (*engine_list_fn)(void *arg, const char *name, enum engine_kind kind);
 int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err);
 
-/* Opens a domain's image or a plain object for reading, checking that it is what the bucket holds
- * now. version 0: whatever is current; else -ESTALE when the bytes are not that version any more
- * (look the path up again). */
-int engine_file_open(struct engine *e, const char *path, uint64_t version, struct engine_file **out,
-		     struct err *err);
+/* Opens a domain's image or a plain object for reading, as the bucket holds it now: which version
+ * that is, engine_file_stat() tells. */
+int engine_file_open(struct engine *e, const char *path, struct engine_file **out, struct err *err);
 void engine_file_close(struct engine_file *f);
 void engine_file_stat(struct engine_file *f, struct engine_stat *st);
 /* The kernel may keep its pages of this version over opens (the version covers all data). */

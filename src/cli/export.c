@@ -101,7 +101,7 @@ static int export_to(struct command *c, const char *file, struct err *err)
 {
 	struct engine_file *f = NULL;
 	struct target t;
-	int rc = engine_file_open(c->engine, c->path, 0, &f, err);
+	int rc = engine_file_open(c->engine, c->path, &f, err);
 	if (rc)
 		return rc;
 	rc = target_open(&t, file, err);

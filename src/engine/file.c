@@ -55,6 +55,9 @@ static int open_plain(struct engine_file *f, const struct node *n, struct err *e
 	int rc = f->e->open_ttl_ns ? 0 : store_head(f->e->store, n->path, &meta, err);
 	if (rc)
 		return err_wrap(err, rc, "object %s", n->path);
+	/* So that who looks the name up again finds what is there now. */
+	if (strcmp(meta.etag, n->meta.etag) != 0)
+		nodes_drop(f->e->nodes, n->name);
 	rc = plain_open(f->e->store, f->e->cache, n->path, &meta, &f->plain, err);
 	if (rc)
 		return rc;
@@ -80,16 +83,14 @@ static int find_file(struct engine *e, const char *path, struct node **out, bool
 	return rc;
 }
 
-static int open_node(struct engine *e, const struct node *n, uint64_t version,
-		     struct engine_file **out, struct err *err)
+static int open_node(struct engine *e, const struct node *n, struct engine_file **out,
+		     struct err *err)
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_set(err, -ENOMEM, "no memory");
 	f->e = e;
 	int rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, n, err);
-	if (rc == 0 && version && f->st.version != version)
-		rc = err_set(err, -ESTALE, "%s: has changed", n->name);
 	if (rc)
 		engine_file_close(f);
 	else
@@ -97,8 +98,7 @@ static int open_node(struct engine *e, const struct node *n, uint64_t version,
 	return rc;
 }
 
-int engine_file_open(struct engine *e, const char *path, uint64_t version, struct engine_file **out,
-		     struct err *err)
+int engine_file_open(struct engine *e, const char *path, struct engine_file **out, struct err *err)
 {
 	bool sure = false;
 	int rc = -ENOENT;
@@ -107,8 +107,8 @@ int engine_file_open(struct engine *e, const char *path, uint64_t version, struc
 		rc = find_file(e, path, &n, &sure, err);
 		if (rc)
 			return rc;
-		rc = open_node(e, n, version, out, err);
-		/* So that the kernel, when it looks the name up again, finds what is there now. */
+		rc = open_node(e, n, out, err);
+		/* What it is must be asked before it is tried again. */
 		if (rc)
 			nodes_drop(e->nodes, path);
 	}

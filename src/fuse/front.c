@@ -218,6 +218,7 @@ static void end_front(struct front *f)
 	front_close_dirs(f);
 	inodes_free(f->inodes);
 	waits_free(f->waits);
+	parked_free(f->parked);
 	/* Other threads' buffers went with them. */
 	free(pthread_getspecific(f->buffer));
 	pthread_key_delete(f->buffer);
@@ -240,7 +241,8 @@ int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, 
 		return err_errno(err, rc, "a thread's key");
 	f.inodes = inodes_new();
 	f.waits = waits_new();
-	rc = f.inodes && f.waits ? build_args(opt, &args) : -ENOMEM;
+	f.parked = parked_new();
+	rc = f.inodes && f.waits && f.parked ? build_args(opt, &args) : -ENOMEM;
 	if (rc) {
 		err_set(err, rc, "no memory");
 	} else {

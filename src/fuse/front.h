@@ -17,6 +17,7 @@
 #include <hsmount/engine.h>
 
 #include "inodes.h"
+#include "parked.h"
 #include "waits.h"
 #include "watch.h"
 
@@ -39,6 +40,7 @@ struct front {
 	const struct fuse_front_options *opt;
 	struct inodes *inodes;
 	struct waits *waits;
+	struct parked *parked;
 	struct watch *watch;
 	pthread_key_t buffer; /* of each thread, for reads */
 	atomic_flag tuned;    /* somebody has seen to reading ahead */

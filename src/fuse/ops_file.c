@@ -2,7 +2,7 @@
 /*
  * Open files. Opening asks the bucket whether the inode's version is still what it holds; if not,
  * the answer is ESTALE, and the kernel looks the name up again, gets the new version's inode and
- * opens that, all within the program's one open(2).
+ * opens that, all within the program's one open(2) (see parked.h).
  */
 #include "front.h"
 
@@ -53,18 +53,20 @@ void front_close_handles(struct front *f)
 		free_handle(f, f->handles);
 }
 
-/* The current version of a file, when it is this inode's. */
-static int open_version(struct front *f, const struct inode_view *view, struct engine_file **out,
-			struct err *err)
+/* The current version of a file, when it is this inode's; another one waits for the kernel to look
+ * the name up again. */
+static int open_version(struct front *f, pid_t thread, const struct inode_view *view,
+			struct engine_file **out, struct err *err)
 {
 	struct engine_stat st;
-	int rc = engine_file_open(f->engine, view->path, view->st.version, out, err);
+	*out = parked_take(f->parked, thread, view->path, view->st.version, front_now());
+	int rc = *out ? 0 : engine_file_open(f->engine, view->path, out, err);
 	if (rc)
 		return rc;
 	engine_file_stat(*out, &st);
 	if (inodes_adopt(f->inodes, view->ino, &st))
 		return 0;
-	engine_file_close(*out);
+	parked_put(f->parked, thread, view->path, *out, front_now());
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
 }
 
@@ -84,7 +86,7 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	if (!atomic_flag_test_and_set(&f->tuned))
 		front_tune_read_ahead(f->opt->mountpoint);
-	int rc = open_version(f, &view, &file, &err);
+	int rc = open_version(f, fuse_req_ctx(req)->pid, &view, &file, &err);
 	struct handle *h = rc ? NULL : new_handle(f, file);
 	if (!rc && !h) {
 		engine_file_close(file);

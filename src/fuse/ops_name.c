@@ -93,7 +93,9 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (len)
 		path[len++] = '/';
 	memcpy(path + len, name, n + 1);
-	int rc = engine_lookup(f->engine, path, &st, &err);
+	int rc = 0;
+	if (!parked_stat(f->parked, fuse_req_ctx(req)->pid, path, front_now(), &st))
+		rc = engine_lookup(f->engine, path, &st, &err);
 	if (rc == -ENOENT) {
 		reply_negative(req);
 		return;

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What changes in the bucket is seen by the next open; an open file stays as it was."""
+import io
+import multiprocessing
 import os
+import threading
+import time
 
 import h5py
 import numpy as np
@@ -8,7 +12,7 @@ import pytest
 
 import mkbucket
 from mkbucket import INT32
-from mounts import wait_for
+from mounts import difference, wait_for
 
 OLD, NEW = np.arange(8, dtype="<i4"), np.arange(8, dtype="<i4") * 100
 
@@ -105,3 +109,104 @@ def test_a_replaced_plain_object_is_seen(scene):
         with open(path, "rb") as f:
             return f.read() == b"twotwo"
     assert wait_for(seen, 15)
+
+
+def test_an_unchanged_domain_keeps_its_pages(tmp_path, mount):
+    """The kernel gives what it has: an open of what did not change makes nobody read again."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", INT32, [1 << 18], [1 << 18])
+        ds.chunk((0,), np.arange(1 << 18, dtype="<i4"))
+    m = mount(tmp_path / "bucket", "debug_count")
+    path = m.file("x.h5")
+
+    def read():
+        with open(path, "rb") as f:
+            return os.fstat(f.fileno()).st_ino, f.read()
+    inode, first = read()
+    before = m.counts()
+    for _ in range(3):
+        assert read() == (inode, first)
+    cost = difference(before, m.counts())
+    assert cost["reads"] == 0 and cost["images"] == 0
+    assert cost["bytes_in"] == 0, "answers without bodies"
+    ds.doc["lastModified"] += 1
+    ds.write()
+    other, second = read()
+    assert other != inode and second[:8] == first[:8]
+
+
+def test_a_changed_domain_is_read_where_it_changed(tmp_path, mount):
+    """Of 300 objects one has changed: one list, and that document."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        for i in range(300):
+            d.dataset(d.root, f"ds{i:03}", INT32, [8], [8]).attribute("a", INT32, [], i)
+    m = mount(tmp_path / "bucket", "debug_count")
+    path = m.file("x.h5")
+    with h5py.File(path, "r") as f:
+        assert f["ds007"].attrs["a"] == 7
+    changed = d.objects[8]
+    changed.doc["attributes"]["a"]["value"] = 1000
+    changed.write()
+    before = m.counts()
+    fd = os.open(path, os.O_RDONLY)
+    cost = difference(before, m.counts())
+    os.close(fd)
+    # The domain's document, when it is looked up and when it is opened; the one that changed.
+    assert cost["gets"] <= 3 and cost["lists"] == 1 and cost["heads"] == 0
+    with h5py.File(path, "r") as f:
+        assert f["ds007"].attrs["a"] == 1000
+
+
+def open_often(path, seconds, failures):
+    """In a process of its own: counts the opens that fail."""
+    end, failed = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+        except OSError:
+            failed += 1
+    failures.put(failed)
+
+
+@pytest.mark.parametrize("options", [(), ("metadata_ttl=0",)], ids=["default", "no-ttl"])
+def test_rewriting_fails_no_open(tmp_path, mount, options):
+    """Hundreds of versions a second: each open shows one of them whole, and none that is older than
+    what was there when it began."""
+    values, seconds, openers = 3000, 3, 3       # values of four bytes: several pages
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        d.root.attribute("v", INT32, [values], [0] * values)
+    path = mount(tmp_path / "bucket", *options).file("x.h5")
+    now, wrong, opens, end = [0], [], [0], time.monotonic() + seconds
+
+    def look():
+        while time.monotonic() < end:
+            least = now[0]
+            with open(path, "rb") as f:
+                data = f.read()
+            with h5py.File(io.BytesIO(data), "r") as f:
+                seen = f.attrs["v"][()]
+            opens[0] += 1
+            if (seen != seen[0]).any() or seen[0] < least:
+                wrong.append(f"{set(seen.tolist())} instead of {least} or later")
+    failures = multiprocessing.Queue()
+    processes = [multiprocessing.Process(target=open_often, args=(path, seconds, failures))
+                 for _ in range(openers)]
+    for process in processes:
+        process.start()
+    reader = threading.Thread(target=look)
+    reader.start()
+    while time.monotonic() < end:
+        d.root.doc["attributes"]["v"]["value"] = [now[0] + 1] * values
+        d.root.write()
+        now[0] += 1
+        time.sleep(0.001)
+    reader.join()
+    failed = [failures.get(timeout=30) for _ in processes]
+    for process in processes:
+        process.join()
+    assert not wrong, f"{len(wrong)} of {opens[0]} opens: {wrong[:3]}"
+    assert not any(failed), failed
+    assert opens[0] > 5 and now[0] > 50

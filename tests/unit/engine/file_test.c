@@ -5,22 +5,26 @@
 #include <errno.h>
 #include <pthread.h>
 
-static struct engine_file *open_ok(struct bucket *b, const char *path, uint64_t version)
+static struct engine_file *open_ok(struct bucket *b, const char *path)
 {
 	struct engine_file *f = NULL;
 	struct err err = ERR_INIT;
-	if (engine_file_open(b->engine, path, version, &f, &err))
+	if (engine_file_open(b->engine, path, &f, &err))
 		fail_msg("%s: %s", path, err.msg);
 	return f;
 }
 
+/* version: -ESTALE when what is opened is another one; 0: any will do. */
 static int open_code(struct bucket *b, const char *path, uint64_t version)
 {
 	struct engine_file *f = NULL;
-	int rc = engine_file_open(b->engine, path, version, &f, NULL);
-	if (rc == 0)
-		engine_file_close(f);
-	return rc;
+	struct engine_stat st;
+	int rc = engine_file_open(b->engine, path, &f, NULL);
+	if (rc)
+		return rc;
+	engine_file_stat(f, &st);
+	engine_file_close(f);
+	return version && st.version != version ? -ESTALE : 0;
 }
 
 static struct engine_stat stat_of(struct engine_file *f)
@@ -45,7 +49,7 @@ static void sizes_are_exact_once_opened(void **state)
 	bucket_open(b, 1, 0);
 	assert_int_equal(engine_lookup(b->engine, "x.h5", &before, NULL), 0);
 	assert_int_equal(before.version, 0);
-	struct engine_file *f = open_ok(b, "x.h5", 0);
+	struct engine_file *f = open_ok(b, "x.h5");
 	st = stat_of(f);
 	assert_true(st.size_exact && st.version && st.size > 96);
 	uint8_t *body = malloc(st.size + 1);
@@ -67,11 +71,11 @@ static void an_unchanged_domain_keeps_its_image(void **state)
 	struct bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 1000, 0);
-	struct engine_file *f = open_ok(b, "x.h5", 0);
+	struct engine_file *f = open_ok(b, "x.h5");
 	uint64_t version = stat_of(f).version;
 	engine_file_close(f);
 	struct bucket_counts before = bucket_counts(b);
-	f = open_ok(b, "x.h5", version);
+	f = open_ok(b, "x.h5");
 	assert_int_equal(stat_of(f).version, version);
 	engine_file_close(f);
 	/* The document, on condition; the listing. */
@@ -97,12 +101,12 @@ static void a_changed_domain_is_another_version(void **state)
 	struct engine_stat st;
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 1, 0);
-	struct engine_file *old = open_ok(b, "x.h5", 0);
+	struct engine_file *old = open_ok(b, "x.h5");
 	uint64_t old_version = stat_of(old).version;
 	uint8_t *before = body_of(old);
 	bucket_put_root(b, 1, 5);
 	assert_int_equal(open_code(b, "x.h5", old_version), -ESTALE);
-	struct engine_file *new = open_ok(b, "x.h5", 0);
+	struct engine_file *new = open_ok(b, "x.h5");
 	assert_int_not_equal(stat_of(new).version, old_version);
 	assert_int_equal(images(b), 2);
 	/* The old one lives on as it was. */
@@ -126,7 +130,7 @@ static void a_deleted_domain_cannot_be_opened_again(void **state)
 	char head[8];
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 1000, 0);
-	struct engine_file *f = open_ok(b, "x.h5", 0);
+	struct engine_file *f = open_ok(b, "x.h5");
 	bucket_remove(b, "x.h5/.domain.json");
 	assert_int_equal(open_code(b, "x.h5", 0), -ENOENT);
 	assert_int_equal(engine_pread(f, head, 8, 0, NULL, NULL), 8);
@@ -144,7 +148,7 @@ static void a_domain_that_was_damaged_opens_when_it_is_whole(void **state)
 	bucket_domain(b, 1, "x.h5");
 	bucket_put(b, "db/00000001-00000000/.group.json", "{\"id\": ");
 	bucket_open(b, 1000, 0);
-	assert_int_equal(engine_file_open(b->engine, "x.h5", 0, &f, &err), -EIO);
+	assert_int_equal(engine_file_open(b->engine, "x.h5", &f, &err), -EIO);
 	assert_non_null(strstr(err.msg, "00000001-00000000"));
 	bucket_put_root(b, 1, 0);
 	assert_int_equal(open_code(b, "x.h5", 0), 0);
@@ -180,7 +184,7 @@ struct opener {
 static void *open_once(void *arg)
 {
 	struct opener *o = arg;
-	o->code = engine_file_open(o->b->engine, "x.h5", 0, &o->file, NULL);
+	o->code = engine_file_open(o->b->engine, "x.h5", &o->file, NULL);
 	return NULL;
 }
 
@@ -225,7 +229,7 @@ static void an_opening_under_way_is_not_believed(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, open_once, &first), 0);
 	usleep(200 * 1000);
 	bucket_put_root(b, 1, 3);
-	struct engine_file *second = open_ok(b, "x.h5", 0);
+	struct engine_file *second = open_ok(b, "x.h5");
 	pthread_join(thread, NULL);
 	assert_int_equal(first.code, 0);
 	assert_int_not_equal(stat_of(first.file).version, stat_of(second).version);
@@ -261,14 +265,14 @@ static void what_was_believed_is_asked_again_in_time(void **state)
 	struct bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
 	bucket_open_believing(b, 0.05);
-	struct engine_file *f = open_ok(b, "x.h5", 0);
+	struct engine_file *f = open_ok(b, "x.h5");
 	const uint64_t version = stat_of(f).version;
 	engine_file_close(f);
 	bucket_list(b, "");
 	bucket_put_root(b, 1, 3);
 	bucket_put(b, "new", "");
 	usleep(60 * 1000);
-	f = open_ok(b, "x.h5", 0);
+	f = open_ok(b, "x.h5");
 	assert_int_not_equal(stat_of(f).version, version);
 	engine_file_close(f);
 	assert_string_equal(bucket_list(b, "").text, "new= x.h5");
@@ -281,11 +285,11 @@ static void what_proved_wrong_is_not_believed(void **state)
 	char buf[16];
 	bucket_put(b, "plain", "one");
 	bucket_open_believing(b, 1000);
-	struct engine_file *f = open_ok(b, "plain", 0);
+	struct engine_file *f = open_ok(b, "plain");
 	bucket_put(b, "plain", "twotwo");
 	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), -ESTALE);
 	engine_file_close(f);
-	f = open_ok(b, "plain", 0);
+	f = open_ok(b, "plain");
 	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), 6);
 	engine_file_close(f);
 }
@@ -297,7 +301,7 @@ static void plain_objects_are_read_through(void **state)
 	bucket_put(b, "dir/plain", "0123456789");
 	bucket_put(b, "empty", "");
 	bucket_open(b, 1, 0);
-	struct engine_file *f = open_ok(b, "dir/plain", 0);
+	struct engine_file *f = open_ok(b, "dir/plain");
 	assert_int_equal(stat_of(f).size, 10);
 	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), 10);
 	assert_memory_equal(buf, "0123456789", 10);
@@ -309,7 +313,7 @@ static void plain_objects_are_read_through(void **state)
 	assert_int_equal(engine_seek(f, 10, SEEK_DATA), -ENXIO);
 	assert_int_equal(engine_seek(f, 0, SEEK_SET), -EINVAL);
 	engine_file_close(f);
-	f = open_ok(b, "empty", 0);
+	f = open_ok(b, "empty");
 	assert_int_equal(engine_pread(f, buf, 3, 0, NULL, NULL), 0);
 	engine_file_close(f);
 }
@@ -321,7 +325,7 @@ static void a_replaced_plain_object_is_another_version(void **state)
 	struct engine_stat st;
 	bucket_put(b, "plain", "one");
 	bucket_open(b, 1000, 0);
-	struct engine_file *f = open_ok(b, "plain", 0);
+	struct engine_file *f = open_ok(b, "plain");
 	uint64_t version = stat_of(f).version;
 	assert_true(version && engine_file_cacheable(f));
 	bucket_put(b, "plain", "twotwo");

@@ -132,7 +132,7 @@ static void a_broken_document_hides_nobody(void **state)
 	assert_kind(b, "bare.h5", ENGINE_DOMAIN);
 	assert_kind(b, "folder.d", ENGINE_DIR);
 	assert_string_equal(bucket_list(b, "folder.d").text, "x.h5");
-	assert_int_equal(engine_file_open(b->engine, "bad.h5", 0, &f, &err), -EIO);
+	assert_int_equal(engine_file_open(b->engine, "bad.h5", &f, &err), -EIO);
 	assert_non_null(strstr(err.msg, "bad.h5/.domain.json"));
 }
 

@@ -52,7 +52,7 @@ static void read_domain(struct engine *e, const char *path, unsigned int times, 
 {
 	struct engine_file *f = NULL;
 	char buf[256];
-	assert_int_equal(engine_file_open(e, path, 0, &f, NULL), 0);
+	assert_int_equal(engine_file_open(e, path, &f, NULL), 0);
 	for (unsigned int i = 0; i < times; i++)
 		assert_int_equal(engine_pread(f, buf, n, 0, NULL, NULL), n);
 	engine_file_close(f);
@@ -98,8 +98,8 @@ static void what_is_open_is_told(void **state)
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "home/a.h5");
 	struct engine *e = bucket_open(b, 10, 0);
-	assert_int_equal(engine_file_open(e, "home/a.h5", 0, &f, NULL), 0);
-	assert_int_equal(engine_file_open(e, "home/a.h5", 0, &again, NULL), 0);
+	assert_int_equal(engine_file_open(e, "home/a.h5", &f, NULL), 0);
+	assert_int_equal(engine_file_open(e, "home/a.h5", &again, NULL), 0);
 	json_t *j = json_of(e);
 	assert_int_equal(of_domain(j, 0, "open"), 2);
 	assert_int_equal(of_domain(j, 0, "opens"), 2);
