@@ -186,11 +186,15 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 		return;
 	}
 	ssize_t n = read_until(req, handle_of(fi), buf, size, (uint64_t)off, fi->flags, &err);
-	if (n >= 0)
+	if (n >= 0) {
 		fuse_reply_buf(req, buf, (size_t)n);
-	else
-		front_fail(req, (int)n, "read", inodes_get(f->inodes, ino, &view) ? view.path : "?",
-			   &err);
+		return;
+	}
+	const char *path = inodes_get(f->inodes, ino, &view) ? view.path : "?";
+	/* Who opens is sent on to the new version; who reads is not, and should know why. */
+	if (n == -ESTALE)
+		log_warning(f->log, "read %s: %s", path, err.msg);
+	front_fail(req, (int)n, "read", path, &err);
 }
 
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
