@@ -17,6 +17,8 @@
 #include <fuse_front/fuse_front.h>
 
 #include "allocator.h"
+#include "log_signal.h"
+#include "metrics_listener.h"
 #include "options.h"
 
 enum { CLOSE_SECONDS = 5 };
@@ -44,6 +46,8 @@ static const char help_mount[] =
 	"  umask=OCTAL           bits taken off all modes (0)\n"
 	"  allow_other           let other users in; modes are checked then\n"
 	"  default_permissions   let the kernel check modes\n"
+	"  metrics_listen=[ADDRESS:]PORT\n"
+	"                        serve metrics to Prometheus, to this machine only\n"
 	"  ro                    nothing else is possible\n"
 	"and allow_root, auto_unmount, [no]dev, [no]suid, [no]exec, [no]atime as in fuse(8).\n";
 
@@ -143,6 +147,36 @@ static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 	return NULL;
 }
 
+/* What runs beside the mount. */
+struct company {
+	struct log *log;
+	struct log_signal log_signal;
+	struct metrics_listener *metrics; /* NULL: nobody wants any */
+};
+
+/* Everything that can be refused is refused before the program goes into the background. */
+static int company_open(struct company *c, const struct options *o, struct engine *engine,
+			struct err *err)
+{
+	if (o->metrics.n == 0)
+		return 0;
+	c->metrics = metrics_listener_new(&o->metrics, engine, err);
+	return c->metrics ? 0 : err->code;
+}
+
+static int company_start(void *arg, struct err *err)
+{
+	struct company *c = arg;
+	int rc = log_signal_start(&c->log_signal, c->log, err);
+	return rc || !c->metrics ? rc : metrics_listener_start(c->metrics, err);
+}
+
+static void company_close(struct company *c)
+{
+	metrics_listener_free(c->metrics);
+	log_signal_stop(&c->log_signal);
+}
+
 static void *close_engine(void *engine)
 {
 	engine_close(engine);
@@ -184,10 +218,12 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		rc = err_set(err, -ENOMEM, "no memory");
 	o->engine.bucket = bucket;
 	o->engine.log = log;
+	log_signal_block();
 	if (!rc)
 		rc = engine_open(&o->engine, &engine, err);
 	if (rc)
 		return rc;
+	struct company company = {.log = log};
 	struct fuse_front_options front = {
 		.program = argv[0],
 		.bucket = bucket,
@@ -200,8 +236,13 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		.gid = o->gid,
 		.umask = o->umask,
 		.metadata_ttl = o->engine.metadata_ttl,
+		.started = company_start,
+		.started_arg = &company,
 	};
-	rc = fuse_front_run(&front, engine, log, err);
+	rc = company_open(&company, o, engine, err);
+	if (!rc)
+		rc = fuse_front_run(&front, engine, log, err);
+	company_close(&company);
 	if (!close_in_time(engine, log)) {
 		if (rc)
 			log_error(log, "%s", err->msg);

@@ -233,6 +233,11 @@ static int set_umask(struct options *o, const char *name, const char *value, str
 	return 0;
 }
 
+static int set_metrics(struct options *o, const char *name, const char *value, struct err *err)
+{
+	return metrics_address_parse(value, &o->metrics, err);
+}
+
 static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
 {
 	int rc = o->mount.len ? bytes_append(&o->mount, ",", 1) : 0;
@@ -293,6 +298,7 @@ static const struct option_def {
 	{"uid", true, true, set_uid},
 	{"gid", true, true, set_gid},
 	{"umask", true, true, set_umask},
+	{"metrics_listen", true, true, set_metrics},
 	{"allow_other", false, true, set_allow_other},
 	{"default_permissions", false, true, set_default_permissions},
 	{"allow_root", false, true, pass_on},

@@ -13,6 +13,8 @@
 #include <base/mem.h>
 #include <hsmount/engine.h>
 
+#include "metrics_address.h"
+
 /* Exit statuses of both programs. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -29,6 +31,7 @@ struct options {
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
+	struct metrics_address metrics; /* where they are served; n 0: nowhere */
 	struct bytes mount;   /* options for the kernel and fusermount3, comma-separated */
 	struct option *longs; /* options_longs() */
 };

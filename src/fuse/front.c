@@ -203,7 +203,11 @@ static int mount_and_serve(struct front *f, struct fuse_session *session, struct
 			log_to_syslog(f->log);
 		if (!rc) {
 			f->watch = watch_start(f, session, err);
-			rc = f->watch ? serve(f, session, err) : err->code;
+			rc = f->watch ? 0 : err->code;
+			if (!rc && f->opt->started)
+				rc = f->opt->started(f->opt->started_arg, err);
+			if (!rc)
+				rc = serve(f, session, err);
 			watch_stop(f->watch);
 		}
 		fuse_session_unmount(session);

@@ -21,6 +21,10 @@ struct fuse_front_options {
 	gid_t gid;
 	mode_t umask;	     /* bits taken off all modes */
 	double metadata_ttl; /* seconds that the kernel believes names and attributes */
+	/* Called after the last fork, before anything is served: for threads of the caller's. When
+	 * it fails, so does fuse_front_run(). May be NULL. */
+	int (*started)(void *arg, struct err *err);
+	void *started_arg;
 };
 
 /* Mounts, leaves the terminal unless in the foreground (the parent exits with status 0 when the
