@@ -54,6 +54,15 @@ class Request(collections.namedtuple("Request", "method target fault head")):
         return {name.lower(): value.strip() for name, value in lines}
 
 
+class Exchange:
+    """One request while it is served."""
+
+    def __init__(self, request, method, target, fault, number):
+        self.request, self.method, self.target = request, method, target
+        self.fault, self.number = fault or {}, number
+        self.what, self.value = self.fault.get("what"), self.fault.get("value")
+
+
 async def read_message(reader, bodyless=False):
     head = await reader.readuntil(b"\r\n\r\n")
     message = Message(head, b"")
@@ -108,6 +117,7 @@ class Proxy:
         self.seen = [0] * len(self.faults)
         self.requests = []
         self.connections = 0
+        self.serving = 0                # requests that are not answered yet
         self.clients = {}               # of each connection that is open: its reader and writer
         self.port = 0
         self.random = random.Random(1)
@@ -192,10 +202,15 @@ class Proxy:
                 fault = self.choose(request, method, target)
                 self.requests.append(Request(method, target, fault and fault["what"],
                                              request.head.decode("latin-1")))
+                exchange = Exchange(request, method, target, fault, len(self.requests) - 1)
                 if upstream is None:
                     upstream = await asyncio.open_connection(*self.server, limit=1 << 20)
-                if not await self.answer(request, method, target, fault, upstream, writer):
-                    break
+                self.serving += 1
+                try:
+                    if not await self.answer(exchange, upstream, writer):
+                        break
+                finally:
+                    self.serving -= 1
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
         finally:
@@ -204,40 +219,49 @@ class Proxy:
                 if w:
                     w.close()
 
-    async def answer(self, request, method, target, fault, upstream, writer):
+    async def answer(self, exchange, upstream, writer):
         """True when the connection goes on."""
-        what, value = (fault["what"], fault.get("value")) if fault else (None, None)
+        what = exchange.what
         if what == "drop":
             return self.reset(writer)
         if what in ("status", "error200"):
-            return await self.refuse(200 if what == "error200" else value, fault, method, target,
-                                     writer)
+            return await self.refuse(exchange, writer)
         if what in ("delay", "stall"):
-            await asyncio.sleep(value)
-        upstream[1].write(request.head + request.body)
+            await asyncio.sleep(exchange.value)
+        upstream[1].write(exchange.request.head + exchange.request.body)
         # The gateway has Nagle's algorithm on; its delays are not ours to add.
         upstream[1].get_extra_info("socket").setsockopt(
             socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        answer = await read_message(upstream[0], method == "HEAD")
+        answer = await read_message(upstream[0], exchange.method == "HEAD")
         if what == "lose":
             return self.reset(writer)
-        body, half = answer.body, len(answer.body) // 2
-        if what == "flip" and body and answer.header(b"transfer-encoding") is None:
-            body = body[:half] + bytes([body[half] ^ 0x40]) + body[half + 1:]
-        if what in ("reset", "cut", "slow") and body:
-            writer.write(answer.head + body[:half])
-            await writer.drain()
-            if what == "slow":
-                await asyncio.sleep(value)
-                body = body[half:]
-            else:
-                await asyncio.sleep(0.01)
-                return self.reset(writer) if what == "reset" else False
-            writer.write(body)
+        if what in ("reset", "cut", "slow", "flip"):
+            if not await self.spoil(exchange, answer, writer):
+                return False
         else:
-            writer.write(answer.head + body)
+            writer.write(answer.head + answer.body)
         await writer.drain()
         return answer.header(b"connection") != b"close"
+
+    async def spoil(self, exchange, answer, writer):
+        """Writes an answer with what is done to its body, when it has one."""
+        what, body, half = exchange.what, answer.body, len(answer.body) // 2
+        if not body or (what == "flip" and (b" 20" not in answer.head[:12] or
+                                            answer.header(b"transfer-encoding"))):
+            done = self.requests[exchange.number]
+            self.requests[exchange.number] = done._replace(fault=None)
+            writer.write(answer.head + body)
+            return True
+        if what == "flip":
+            body = body[:half] + bytes([body[half] ^ 0x40]) + body[half + 1:]
+        writer.write(answer.head + body[:half])
+        await writer.drain()
+        if what in ("reset", "cut"):
+            await asyncio.sleep(0.01)
+            return self.reset(writer) if what == "reset" else False
+        await asyncio.sleep(exchange.value if what == "slow" else 0)
+        writer.write(body[half:])
+        return True
 
     def reset(self, writer):
         writer.get_extra_info("socket").setsockopt(
@@ -245,12 +269,14 @@ class Proxy:
         writer.transport.abort()
         return False
 
-    async def refuse(self, status, fault, method, target, writer):
+    async def refuse(self, exchange, writer):
+        status = 200 if exchange.what == "error200" else exchange.value
+        fault = exchange.fault
         body = (ERROR % fault.get("code", CODES.get(status, "InternalError"))).encode()
         more = "".join(f"{name}: {value}\r\n" for name, value in fault.get("header", {}).items())
         head = (f"HTTP/1.1 {status} Injected\r\nContent-Type: application/xml\r\n"
-                f"{more.replace('{target}', target)}"
+                f"{more.replace('{target}', exchange.target)}"
                 f"x-amz-request-id: fault-1\r\nContent-Length: {len(body)}\r\n\r\n").encode()
-        writer.write(head + (b"" if method == "HEAD" else body))
+        writer.write(head + (b"" if exchange.method == "HEAD" else body))
         await writer.drain()
         return True

@@ -2,6 +2,7 @@
 """Starts and stops the programs under test. Nothing waits without a limit, and only processes
 that were started here are ever signalled, by their own number."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -122,6 +123,14 @@ class Mount:
         """Resident bytes of the daemon."""
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def memory_peak(self):
+        """The most that it was; None where a sanitizer's own memory is part of it."""
+        with open(f"/proc/{self.process.pid}/maps", encoding="utf-8") as f:
+            if re.search(r"lib[at]san", f.read()):
+                return None
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", f.read())[1]) << 10
 
     def counts(self):
         """What the store and the cache have done so far (needs -o debug_count): name -> number."""
