@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
@@ -44,4 +45,15 @@ int digest_hmac(const void *key, size_t key_len, const void *bytes, size_t n,
 	if (key_len > INT_MAX)
 		return -EIO;
 	return HMAC(EVP_sha256(), key, (int)key_len, bytes, n, mac, &len) ? 0 : -EIO;
+}
+
+int digest_sha256_parts(const struct digest_part *parts, size_t n, uint8_t out[SHA256_SIZE])
+{
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	bool ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+	for (size_t i = 0; ok && i < n; i++)
+		ok = EVP_DigestUpdate(ctx, parts[i].bytes, parts[i].n);
+	ok = ok && EVP_DigestFinal_ex(ctx, out, NULL);
+	EVP_MD_CTX_free(ctx);
+	return ok ? 0 : -EIO;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests as the S3 protocol writes them, over OpenSSL. Pure. */
+/* Digests over OpenSSL: as the S3 protocol writes them, and of what is kept on disk. Pure. */
 #ifndef STORE_DIGEST_H
 #define STORE_DIGEST_H
 
@@ -13,6 +13,12 @@ int digest_sha256(const void *bytes, size_t n, char hex[SHA256_HEX]);
 int digest_md5(const void *bytes, size_t n, char hex[MD5_HEX]);
 int digest_hmac(const void *key, size_t key_len, const void *bytes, size_t n,
 		uint8_t mac[SHA256_SIZE]);
+/* Of several blocks as if they were one. */
+struct digest_part {
+	const void *bytes;
+	size_t n;
+};
+int digest_sha256_parts(const struct digest_part *parts, size_t n, uint8_t out[SHA256_SIZE]);
 /* 2 n digits and a NUL. */
 void digest_hex(const uint8_t *bytes, size_t n, char *hex);
 

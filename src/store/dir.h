@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fd.h"
+
 struct dir_store {
 	struct store base;
 	int root;		     /* O_PATH | O_DIRECTORY */
@@ -26,13 +28,6 @@ static inline struct dir_store *dir_store_of(struct store *s)
 {
 	return (struct dir_store *)s;
 }
-
-static inline void cleanup_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-#define auto_close __attribute__((cleanup(cleanup_close)))
 
 /* Names of files that are being written begin so. They are no objects, under any operation. */
 #define DIR_TEMP_PREFIX ".hsmount-tmp-"

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries of the disk cache: what is accepted lies within the file, and is, byte for byte, what the
+ * encoder makes of the same object; the check agrees with the encoder's digest. */
+#include <assert.h>
+#include <string.h>
+
+#include "disk_entry.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct disk_id id = {"s", "k"};
+	const size_t digest_at = DISK_HEAD_MIN - SHA256_SIZE;
+	struct disk_entry entry;
+	auto_bytes struct bytes again = {0};
+	if (disk_entry_decode(data, size, size, &id, &entry))
+		return 0;
+	assert(entry.head <= size && entry.head >= DISK_HEAD_MIN);
+	assert(entry.meta.size == size - entry.head);
+	assert(disk_entry_encode(&id, &entry.meta, data + entry.head, &again) == 0);
+	assert(again.len == entry.head);
+	assert(memcmp(again.data, data, digest_at) == 0);
+	assert(memcmp(again.data + DISK_HEAD_MIN, data + DISK_HEAD_MIN,
+		      entry.head - DISK_HEAD_MIN) == 0);
+	const bool same = memcmp(again.data + digest_at, entry.digest, SHA256_SIZE) == 0;
+	assert((disk_entry_check(&entry, data, data + entry.head) == 0) == same);
+	return 0;
+}
