@@ -39,19 +39,22 @@ struct engine_s3_options {
 };
 
 struct engine_options {
-	const char *bucket;	 /* directory path, file://… or s3://bucket[/prefix] */
-	struct log *log;	 /* borrowed; NULL: silent */
-	unsigned int workers;	 /* threads for requests and decoding; 0 inline */
-	uint64_t cache_size;	 /* bytes of decoded chunks */
-	double metadata_ttl;	 /* seconds that names and sizes are believed without asking */
-	double open_ttl;	 /* seconds that opens and listings believe what they last found;
-				    0: they always ask */
-	bool no_filters;	 /* render every dataset unfiltered */
-	const char *debug_fault; /* fault injection of the store (tests); NULL none */
-	bool debug_count;	 /* count requests: user.hsds.debug.* of the root, engine_counts */
+	const char *bucket;    /* directory path, file://… or s3://bucket[/prefix] */
+	struct log *log;       /* borrowed; NULL: silent */
+	unsigned int workers;  /* threads for requests and decoding; 0 inline */
+	uint64_t cache_size;   /* bytes of decoded chunks */
+	const char *cache_dir; /* objects are kept there for the next mount; NULL: they are not */
+	uint64_t cache_disk_size; /* bytes that they may take, at least 1 MiB */
+	double metadata_ttl;	  /* seconds that names and sizes are believed without asking */
+	double open_ttl;	  /* seconds that opens and listings believe what they last found;
+				     0: they always ask */
+	bool no_filters;	  /* render every dataset unfiltered */
+	const char *debug_fault;  /* fault injection of the store (tests); NULL none */
+	bool debug_count;	  /* count requests: user.hsds.debug.* of the root, engine_counts */
 	struct engine_s3_options s3;
 };
-/* Sensible values: workers 16, cache_size 256 MiB, metadata_ttl 1, open_ttl 0. */
+/* Sensible values: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,
+ * open_ttl 0. */
 void engine_options_init(struct engine_options *opt);
 
 /* -ENOENT, -ENOTDIR, -EACCES: the bucket; -EINVAL: an option. */
@@ -120,6 +123,9 @@ int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn 
 struct engine_counts {
 	uint64_t gets, range_gets, heads, lists, bytes_in, failures, in_flight_max;
 	uint64_t cache_hits, cache_misses, cache_loads, cache_bytes, prefetches, prefetch_used;
+	/* Zero without a cache_dir; see store/diskcache.h. */
+	uint64_t disk_hits, disk_hit_bytes, disk_revalidated, disk_misses, disk_stored;
+	uint64_t disk_skipped, disk_dropped, disk_evicted, disk_errors, disk_bytes;
 	uint64_t images;	    /* live */
 	uint64_t reads, bytes_read; /* engine_pread() calls, and the bytes that they gave */
 };

@@ -15,6 +15,8 @@ const char options_help[] =
 	"  metadata_ttl=SECONDS  how long names, sizes and what opens found are believed (names\n"
 	"                        and sizes 1, opens 0)\n"
 	"  cache_size=BYTES      memory for decoded chunks, with K, M or G (256M)\n"
+	"  cache_dir=DIR         keep what was read there, for the next mount (none)\n"
+	"  cache_disk_size=BYTES how much is kept there (10G)\n"
 	"  workers=N             requests and decodings at once (16)\n"
 	"  filters=stored|none   show datasets with their filters, in a form that is cheap to\n"
 	"                        make (stored), or without any (none) (stored)\n"
@@ -45,6 +47,7 @@ void options_init(struct options *o, bool mounting)
 void options_release(struct options *o)
 {
 	free(o->fault);
+	free(o->cache_dir);
 	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++)
 		free(o->s3[i]);
 	bytes_release(&o->mount);
@@ -117,6 +120,25 @@ static int set_cache_size(struct options *o, const char *name, const char *value
 		       ? 0
 		       : bad_value(err, name, value,
 				   "bytes are wanted, or a number with K, M or G");
+}
+
+static int set_cache_dir(struct options *o, const char *name, const char *value, struct err *err)
+{
+	if (!value[0])
+		return bad_value(err, name, value, "a directory is wanted");
+	free(o->cache_dir);
+	o->cache_dir = strdup(value);
+	o->engine.cache_dir = o->cache_dir;
+	return o->cache_dir ? 0 : err_set(err, -ENOMEM, "no memory");
+}
+
+static int set_cache_disk_size(struct options *o, const char *name, const char *value,
+			       struct err *err)
+{
+	return parse_size(value, &o->engine.cache_disk_size)
+		       ? 0
+		       : bad_value(err, name, value,
+				   "bytes are wanted, or a number with K, M, G or T");
 }
 
 static int set_workers(struct options *o, const char *name, const char *value, struct err *err)
@@ -281,6 +303,8 @@ static const struct option_def {
 } defs[] = {
 	{"metadata_ttl", true, false, set_ttl},
 	{"cache_size", true, false, set_cache_size},
+	{"cache_dir", true, false, set_cache_dir},
+	{"cache_disk_size", true, false, set_cache_disk_size},
 	{"workers", true, false, set_workers},
 	{"filters", true, false, set_filters},
 	{"log_level", true, false, set_log_level},

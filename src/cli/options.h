@@ -24,6 +24,7 @@ struct options {
 	struct engine_options engine;
 	enum log_level log_level;
 	char *fault;		    /* owns engine.debug_fault */
+	char *cache_dir;	    /* owns engine.cache_dir */
 	char *s3[OPTIONS_S3_TEXTS]; /* own the texts of engine.s3 */
 	/* Only where something is mounted. */
 	bool mounting;

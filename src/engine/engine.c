@@ -5,16 +5,17 @@
  */
 #include "internal.h"
 
-#include "stack.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include <store/diskcache.h>
+
 enum {
 	MAX_WORKERS = 1024,
+	CACHE_DISK_MIN = 1 << 20,
 	IDLE_SHARE = 4, /* part of the cache's budget for images that nobody has open */
 	IDLE_MIN = 16 << 20,
 	KEPT_FREE = 16, /* one connection of so many is left to readers who wait */
@@ -25,6 +26,7 @@ void engine_options_init(struct engine_options *opt)
 	*opt = (struct engine_options){
 		.workers = 16,
 		.cache_size = UINT64_C(256) << 20,
+		.cache_disk_size = UINT64_C(10) << 30,
 		.metadata_ttl = 1,
 	};
 }
@@ -38,6 +40,8 @@ static int check_options(const struct engine_options *opt, struct err *err)
 	if (!(opt->metadata_ttl >= 0 && opt->metadata_ttl <= 1e9) ||
 	    !(opt->open_ttl >= 0 && opt->open_ttl <= 1e9))
 		return err_set(err, -EINVAL, "metadata_ttl: not a number of seconds");
+	if (opt->cache_dir && opt->cache_disk_size < CACHE_DISK_MIN)
+		return err_set(err, -EINVAL, "cache_disk_size: at least 1M");
 	return 0;
 }
 
@@ -83,7 +87,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e->bucket || !e->meter)
 		goto fail;
 	struct err why = ERR_INIT;
-	e->store = stack_new(&e->env, opt, e->meter, &why);
+	e->store = stack_new(&e->env, opt, e->meter, &e->stack, &why);
 	if (!e->store) {
 		rc = why.code ? why.code : -ENOMEM;
 		if (rc != -ENOMEM)
@@ -129,8 +133,11 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 {
 	struct store_counts s;
 	struct cache_stats c;
-	store_count_read(e->store, &s);
+	struct store_diskcache_stats d = {0};
+	store_count_read(e->stack.count, &s);
 	cache_get_stats(e->cache, &c);
+	if (e->stack.disk)
+		store_diskcache_read(e->stack.disk, &d);
 	*out = (struct engine_counts){
 		.gets = s.gets,
 		.range_gets = s.range_gets,
@@ -145,6 +152,16 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 		.cache_bytes = c.bytes,
 		.prefetches = c.prefetches,
 		.prefetch_used = c.prefetch_used,
+		.disk_hits = d.hits,
+		.disk_hit_bytes = d.hit_bytes,
+		.disk_revalidated = d.revalidated,
+		.disk_misses = d.misses,
+		.disk_stored = d.stored,
+		.disk_skipped = d.skipped,
+		.disk_dropped = d.dropped,
+		.disk_evicted = d.evicted,
+		.disk_errors = d.errors,
+		.disk_bytes = d.bytes,
 		.images = domains_live(e->domains),
 		.reads = atomic_load(&e->reads),
 		.bytes_read = atomic_load(&e->bytes_read),

@@ -24,14 +24,16 @@
 #include "domains.h"
 #include "names.h"
 #include "nodes.h"
+#include "stack.h"
 
 struct engine {
 	struct env env;
 	struct log *log;
 	char *bucket; /* as it was named */
 	struct pool *pool;
-	struct meter *meter; /* of what goes over a wire */
-	struct store *store; /* the whole stack; its top counts */
+	struct meter *meter;	  /* of what goes over a wire */
+	struct store *store;	  /* the whole stack */
+	struct stack_parts stack; /* of it, those that count */
 	struct cache *cache;
 	const struct schema_ops *schema;
 	bool no_filters, debug_count;

@@ -85,7 +85,7 @@ static int gather(struct engine *e, struct report *r)
 	r->reads = atomic_load(&e->reads);
 	r->bytes_read = atomic_load(&e->bytes_read);
 	r->images = domains_live(e->domains);
-	store_count_read(e->store, &r->store);
+	store_count_read(e->stack.count, &r->store);
 	cache_get_stats(e->cache, &r->cache);
 	meter_read(e->meter, &r->wire);
 	/* What was asked for twice was fetched twice; a directory has no wire. */

@@ -6,7 +6,9 @@
  *   fault          debug_fault; below the wrapper that asks again, so that it can be seen to do so
  *   retry          s3 only
  *   prefix         s3://bucket/prefix only
- *   count          on top: what a fault stops counts as a request that failed
+ *   count          what goes to the bucket; what a fault stops counts as a request that failed
+ *   diskcache      cache_dir only. On top, so that what it answers from disk does not count: the
+ *                  counters promise how often the bucket was asked
  *
  * No state.
  */
@@ -17,6 +19,7 @@
 #include <string.h>
 
 #include <base/mem.h>
+#include <store/diskcache.h>
 #include <store/s3.h>
 
 static const char s3_scheme[] = "s3://", file_scheme[] = "file://";
@@ -50,12 +53,16 @@ int stack_split_s3(const char *url, char **bucket, char **prefix, struct err *er
 }
 
 /* "file:///a/b" and "/a/b" are directories. */
+static const char *bucket_dir(const char *bucket)
+{
+	const size_t n = sizeof(file_scheme) - 1;
+	return strncmp(bucket, file_scheme, n) == 0 ? bucket + n : bucket;
+}
+
 static struct store *new_dir(const struct env *env, const char *bucket, struct err *err)
 {
-	const char *dir = bucket;
-	if (strncmp(bucket, file_scheme, sizeof(file_scheme) - 1) == 0)
-		dir = bucket + sizeof(file_scheme) - 1;
-	else if (strstr(bucket, "://")) {
+	const char *dir = bucket_dir(bucket);
+	if (dir == bucket && strstr(bucket, "://")) {
 		err_set(err, -EINVAL, "%s: a bucket is a directory, file://… or s3://…", bucket);
 		return NULL;
 	}
@@ -85,6 +92,46 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 	return store_s3_new(env, &s3, err);
 }
 
+/* Objects that are larger are read in parts, which are not kept. */
+static const uint64_t max_object = (uint64_t)64 << 20;
+/* A file system may give two writes within a tick of its clock one time, and it may be coarse. */
+static const uint64_t dir_settle_ns = UINT64_C(2) * 1000000000;
+
+/* What the bucket is called among all buckets: the server's URL or the directory's real path, and
+ * the part of the bucket that is shown. s: the store at the bottom. */
+static int name_bucket(struct store *s, bool s3, const char *bucket, const char *prefix,
+		       struct bytes *out, struct err *err)
+{
+	auto_free char *path = NULL;
+	int rc = 0;
+	if (s3) {
+		rc = store_s3_identity(s, out);
+	} else {
+		path = realpath(bucket_dir(bucket), NULL);
+		rc = path ? bytes_append(out, path, strlen(path)) : -errno;
+	}
+	if (!rc && prefix)
+		rc = bytes_append(out, "\n", 1);
+	if (!rc && prefix)
+		rc = bytes_append(out, prefix, strlen(prefix));
+	if (!rc)
+		rc = bytes_append_zero(out, 1);
+	return rc ? err_errno(err, rc, "bucket %s", bucket) : 0;
+}
+
+static struct store *new_diskcache(struct store *inner, const struct engine_options *opt, bool s3,
+				   const char *scope, struct err *err)
+{
+	const struct store_diskcache_options disk = {
+		.dir = opt->cache_dir,
+		.scope = scope,
+		.max_bytes = opt->cache_disk_size,
+		.max_object = max_object,
+		.settle_ns = s3 ? 0 : dir_settle_ns,
+	};
+	return store_diskcache_new(inner, &disk, err);
+}
+
 /* Puts a wrapper on top of the stack. When it could not be made, the stack is gone. */
 static void wrap(struct store **s, struct store *wrapped)
 {
@@ -94,15 +141,19 @@ static void wrap(struct store **s, struct store *wrapped)
 }
 
 struct store *stack_new(const struct env *env, const struct engine_options *opt,
-			struct meter *meter, struct err *err)
+			struct meter *meter, struct stack_parts *parts, struct err *err)
 {
 	const struct store_retry_options retry = {.meter = meter};
 	auto_free char *bucket = NULL, *prefix = NULL;
+	auto_bytes struct bytes scope = {0};
 	struct store *s;
 	const bool s3 = stack_is_s3(opt->bucket);
+	*parts = (struct stack_parts){0};
 	if (s3 && stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
 	s = s3 ? new_s3(env, &opt->s3, bucket, meter, err) : new_dir(env, opt->bucket, err);
+	if (s && opt->cache_dir && name_bucket(s, s3, opt->bucket, prefix, &scope, err))
+		wrap(&s, NULL);
 	if (s && opt->debug_fault)
 		wrap(&s, store_fault_new(s, opt->debug_fault, err));
 	if (s && s3)
@@ -111,5 +162,10 @@ struct store *stack_new(const struct env *env, const struct engine_options *opt,
 		wrap(&s, store_prefix_new(s, prefix, err));
 	if (s)
 		wrap(&s, store_count_new(s, err));
+	parts->count = s;
+	if (s && opt->cache_dir) {
+		wrap(&s, new_diskcache(s, opt, s3, (const char *)scope.data, err));
+		parts->disk = s;
+	}
 	return s;
 }

@@ -14,8 +14,14 @@ int stack_split_s3(const char *url, char **bucket, char **prefix, struct err *er
 /* It is a bucket of S3, by its name. */
 bool stack_is_s3(const char *bucket);
 
+/* Parts that can be asked what they have done; they are the stack's. */
+struct stack_parts {
+	struct store *count; /* store_count_read() */
+	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
+};
+
 /* NULL with err set. env and meter are borrowed. */
 struct store *stack_new(const struct env *env, const struct engine_options *opt,
-			struct meter *meter, struct err *err);
+			struct meter *meter, struct stack_parts *parts, struct err *err);
 
 #endif

@@ -135,10 +135,19 @@ static const struct {
 	{                                                                                          \
 		DEBUG_PREFIX #field, offsetof(struct engine_counts, field)                         \
 	}
-	COUNTER(gets),		COUNTER(range_gets),  COUNTER(heads),	      COUNTER(lists),
-	COUNTER(bytes_in),	COUNTER(failures),    COUNTER(in_flight_max), COUNTER(cache_hits),
-	COUNTER(cache_misses),	COUNTER(cache_loads), COUNTER(cache_bytes),   COUNTER(prefetches),
-	COUNTER(prefetch_used), COUNTER(images),      COUNTER(reads),	      COUNTER(bytes_read),
+	COUNTER(gets),		 COUNTER(range_gets),
+	COUNTER(heads),		 COUNTER(lists),
+	COUNTER(bytes_in),	 COUNTER(failures),
+	COUNTER(in_flight_max),	 COUNTER(cache_hits),
+	COUNTER(cache_misses),	 COUNTER(cache_loads),
+	COUNTER(cache_bytes),	 COUNTER(prefetches),
+	COUNTER(prefetch_used),	 COUNTER(disk_hits),
+	COUNTER(disk_hit_bytes), COUNTER(disk_revalidated),
+	COUNTER(disk_misses),	 COUNTER(disk_stored),
+	COUNTER(disk_skipped),	 COUNTER(disk_dropped),
+	COUNTER(disk_evicted),	 COUNTER(disk_errors),
+	COUNTER(disk_bytes),	 COUNTER(images),
+	COUNTER(reads),		 COUNTER(bytes_read),
 #undef COUNTER
 };
 enum { NCOUNTERS = sizeof(counters) / sizeof(counters[0]) };

@@ -183,6 +183,15 @@ void s3_place_path(const struct s3_place *place, const char *key, struct str *ou
 		uri_encode(out, key, strlen(key), true);
 }
 
+int store_s3_identity(struct store *s, struct bytes *out)
+{
+	const struct s3_place *place = &s3_store_of(s)->place;
+	auto_str struct str text = {0};
+	str_addf(&text, "%s://%s%s/%s", place->tls ? "https" : "http", str_text(&place->host),
+		 str_text(&place->root), str_text(&place->bucket));
+	return str_ok(&text) ? bytes_append(out, text.b.data, text.b.len) : -ENOMEM;
+}
+
 void s3_place_release(struct s3_place *place)
 {
 	str_release(&place->bucket);

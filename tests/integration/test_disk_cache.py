@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that are kept on disk from one mount to the next."""
+import io
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import threading
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import faultproxy
+import mkbucket
+from gateway import needs_gateway
+from mounts import HSIMAGE, HSMOUNT, difference, is_mounted, run, unmount, wait_for
+
+CHUNKS, ELEMENTS = 24, 16384                        # of 64 KiB
+
+
+def body(i, salt=0):
+    return np.random.default_rng(1000 * salt + i).integers(
+        -2**31, 2**31, ELEMENTS, dtype="<i4").tobytes()
+
+
+def settle(path):
+    """What was written a moment ago is not kept: two writes may share a time."""
+    past = time.time() - 3600
+    os.utime(path, (past, past))
+
+
+class Bucket:
+    def __init__(self, root):
+        self.root = root
+        with mkbucket.Maker(root) as self.maker:
+            d = self.maker.domain("x.h5")
+            self.data = d.dataset(d.root, "data", mkbucket.INT32, [CHUNKS * ELEMENTS], [ELEMENTS])
+            for i in range(CHUNKS):
+                self.data.chunk((i,), body(i))
+        for directory, _, names in os.walk(root):
+            for name in names:
+                settle(os.path.join(directory, name))
+        self.want = [body(i) for i in range(CHUNKS)]
+
+    def replace(self, i, salt):
+        self.want[i] = body(i, salt)
+        self.maker.put(self.data.chunk_key((i,)), self.want[i])
+        settle(os.path.join(self.root, self.data.chunk_key((i,))))
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    return Bucket(tmp_path / "bucket")
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+def check(m, bucket):
+    with open(m.file("x.h5"), "rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)   # the kernel's pages
+        image = io.BytesIO(file.read())
+    # Not h5py on the mount: it would keep a proxy of ours from running while it waits.
+    with h5py.File(image, "r") as f:
+        got = f["data"][()].tobytes()
+    assert got == b"".join(bucket.want)
+
+
+def spent(m, action):
+    before = m.counts()
+    action()
+    return difference(before, m.counts())
+
+
+def kept(m, number):
+    """Writing goes on behind the reader."""
+    assert wait_for(lambda: m.counts()["disk_stored"] >= number), m.counts()
+
+
+def size_of(cache):
+    return sum(os.stat(cache / n).st_blocks * 512 for n in os.listdir(cache))
+
+
+def test_the_next_mount_asks_for_no_chunk(bucket, cache, mount):
+    m = mount(bucket.root, "debug_count", f"cache_dir={cache}")
+    check(m, bucket)
+    assert m.counts()["disk_hits"] == 0
+    m.stop()                                        # what is to be written is written
+    assert stat.S_IMODE(os.stat(cache).st_mode) == 0o700
+    m = mount(bucket.root, "debug_count", f"cache_dir={cache}")
+    check(m, bucket)
+    counts = m.counts()
+    assert counts["disk_hits"] >= CHUNKS and counts["disk_errors"] == 0
+    # Documents that no listing has named are asked for on condition.
+    assert counts["gets"] <= 8 and counts["bytes_in"] < 4096
+    assert counts["disk_hit_bytes"] >= CHUNKS * ELEMENTS * 4
+
+
+def test_a_changed_chunk_is_got_again(bucket, cache, mount):
+    m = mount(bucket.root, "debug_count", f"cache_dir={cache}")
+    check(m, bucket)
+    kept(m, CHUNKS)
+    bucket.replace(7, salt=1)
+    assert spent(m, lambda: check(m, bucket))["bytes_in"] < 2 * ELEMENTS * 4
+    m.stop()
+    bucket.replace(9, salt=2)
+    m = mount(bucket.root, "debug_count", f"cache_dir={cache}")
+    check(m, bucket)
+    assert ELEMENTS * 4 <= m.counts()["bytes_in"] < 2 * ELEMENTS * 4
+
+
+def test_other_options_know_it_too(bucket, cache, tmp_path):
+    """hsimage, by a path that is not absolute."""
+    for _ in range(2):
+        run(HSIMAGE, "--cache-dir=cache", "export", f"{bucket.root}/x.h5", tmp_path / "x.h5",
+            cwd=tmp_path, check=True)
+        with h5py.File(tmp_path / "x.h5", "r") as f:
+            assert f["data"][()].tobytes() == b"".join(bucket.want)
+    assert len(os.listdir(cache)) > CHUNKS
+
+
+def test_a_daemon_in_the_background(bucket, cache, tmp_path):
+    """It leaves its directory; the cache stays where it was named."""
+    (tmp_path / "mnt").mkdir()
+    run(HSMOUNT, bucket.root, "mnt", "-o", "cache_dir=cache", cwd=tmp_path, check=True)
+    try:
+        with h5py.File(tmp_path / "mnt" / "x.h5", "r") as f:
+            assert f["data"][()].tobytes() == b"".join(bucket.want)
+        assert wait_for(lambda: len(os.listdir(cache)) > CHUNKS)
+    finally:
+        unmount(tmp_path / "mnt")
+
+
+def test_damage_while_mounted(bucket, cache, mount):
+    """Each round damages all files in another way, under two mounts that read them."""
+    ways = [lambda n, b: b[:n // 2] + bytes([b[n // 2] ^ 1]) + b[n // 2 + 1:],
+            lambda n, b: b[:n // 3], lambda n, b: b"", lambda n, b: bytes(n),
+            lambda n, b: b + b"x", lambda n, b: os.urandom(n)]
+    for number, way in enumerate(ways):
+        # A cache of one chunk: reads go to the disk.
+        m = mount(bucket.root, "debug_count", f"cache_dir={cache}", "cache_size=64K")
+        check(m, bucket)
+        kept(m, 1 if number else CHUNKS)
+        for name in os.listdir(cache):
+            if name != "hsmount-cache.lock" or number % 2:
+                old = (cache / name).read_bytes()
+                (cache / name).write_bytes(way(len(old), old))
+        check(m, bucket)
+        check(m, bucket)
+        if number:
+            assert m.counts()["disk_dropped"] > 0
+        assert m.stop() == 0
+        assert "warning" not in m.log() and "error" not in m.log(), m.log()
+
+
+def test_two_mounts_share(bucket, cache, mount):
+    options = ["debug_count", f"cache_dir={cache}"]
+    a, b = mount(bucket.root, *options), mount(bucket.root, *options)
+    check(a, bucket)
+    kept(a, CHUNKS)
+    check(b, bucket)
+    assert b.counts()["disk_hits"] >= CHUNKS and b.counts()["bytes_in"] < 4096
+    bucket.replace(3, salt=3)
+    readers = [threading.Thread(target=check, args=(m, bucket)) for m in (a, b, a, b)]
+    for t in readers:
+        t.start()
+    for t in readers:
+        t.join()
+    for m in (a, b):
+        check(m, bucket)
+
+
+def test_killed(bucket, cache, mount):
+    for _ in range(4):
+        m = mount(bucket.root, "debug_count", f"cache_dir={cache}",
+                  f"cache_disk_size={2 << 20}")
+        reader = subprocess.Popen(["cat", m.file("x.h5")], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        wait_for(lambda: m.counts()["disk_stored"] > 2, 2)
+        m.process.send_signal(signal.SIGKILL)
+        m.process.wait(10)
+        m.process = None
+        unmount(m.path)
+        reader.wait(30)
+        assert not is_mounted(m.path)
+    (cache / "tmp-0123456789abcdef").write_bytes(bytes(1 << 20))    # as if it had been writing
+    m = mount(bucket.root, "debug_count", f"cache_dir={cache}", f"cache_disk_size={2 << 20}")
+    check(m, bucket)
+    check(m, bucket)
+    assert m.stop() == 0
+    assert size_of(cache) <= (2 << 20) + 8192
+    assert not [n for n in os.listdir(cache) if n.startswith("tmp-")]
+
+
+def test_limit(bucket, cache, mount):
+    """Two mounts that write, and a limit that neither may pass at any moment."""
+    limit = 1 << 20
+    options = ["debug_count", f"cache_dir={cache}", "cache_disk_size=1M", "cache_size=64K"]
+    mounts = [mount(bucket.root, *options) for _ in range(2)]
+    most, done = [0], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            try:
+                most[0] = max(most[0], size_of(cache))
+            except FileNotFoundError:
+                pass
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    readers = [threading.Thread(target=check, args=(m, bucket)) for m in mounts * 2]
+    for t in readers:
+        t.start()
+    for t in readers:
+        t.join()
+    done.set()
+    watcher.join()
+    assert all(m.counts()["disk_evicted"] + m.counts()["disk_stored"] > 0 for m in mounts)
+    assert sum(m.counts()["disk_evicted"] for m in mounts) > 0
+    assert limit // 4 < most[0] <= limit + 8192     # the lock file, and a look takes its time
+
+
+def test_what_is_refused(bucket, tmp_path):
+    (tmp_path / "mnt").mkdir()
+    (tmp_path / "open").mkdir()
+    os.chmod(tmp_path / "open", 0o777)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "own").mkdir(mode=0o700)
+    os.symlink(tmp_path / "own", tmp_path / "link")
+    for option, why in [(f"cache_dir={tmp_path}/open", "others can write"),
+                        (f"cache_dir={tmp_path}/file", "Not a directory"),
+                        (f"cache_dir={tmp_path}/link", "symbolic link"),
+                        (f"cache_dir={tmp_path}/no/such", "No such file"),
+                        ("cache_dir=", "a directory is wanted"),
+                        (f"cache_dir={tmp_path}/own,cache_disk_size=9", "at least 1M"),
+                        ("cache_disk_size=lots", "bytes are wanted")]:
+        out = run(HSMOUNT, bucket.root, tmp_path / "mnt", "-o", option)
+        assert out.returncode > 0 and why in out.stderr, (option, out.stderr)
+        assert len(out.stderr.strip().splitlines()) <= 2
+    assert not is_mounted(tmp_path / "mnt")
+
+
+def test_the_disk_goes_away(bucket, cache, mount):
+    m = mount(bucket.root, "debug_count", f"cache_dir={cache}", "cache_size=64K")
+    check(m, bucket)
+    kept(m, CHUNKS)
+    shutil.rmtree(cache)
+    check(m, bucket)
+    bucket.replace(1, salt=1)
+    bucket.replace(2, salt=1)
+    check(m, bucket)
+    assert wait_for(lambda: m.counts()["disk_errors"] > 1)
+    assert sum("cache directory" in line for line in m.log().splitlines()) == 1
+
+
+# ---- over S3 ----
+
+@needs_gateway[0]
+@needs_gateway[1]
+def test_s3(environment, gateway, client, bucket, cache, mount):
+    remote = "disk-cache"
+    client.make_bucket(remote)
+    client.upload(remote, bucket.root)
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        name = f"s3://{remote}"
+        keys = tuple("/" + bucket.data.chunk_key((i,)) for i in range(CHUNKS))
+
+        def fetched(action):
+            before = len(proxy.requests)
+            action()
+            return sum(r.target.endswith(keys) for r in proxy.requests[before:])
+
+        m = mount(name, f"cache_dir={cache}", env=env)
+        assert fetched(lambda: check(m, bucket)) == CHUNKS
+        m.stop()
+        m = mount(name, f"cache_dir={cache}", "debug_count", env=env)
+        assert fetched(lambda: check(m, bucket)) == 0
+        assert m.counts()["bytes_in"] == 0          # answers of 304 only
+        bucket.replace(5, salt=1)
+        client.put(remote, bucket.data.chunk_key((5,)), bucket.want[5])
+        assert fetched(lambda: check(m, bucket)) == 1
+        for entry in os.listdir(cache):
+            (cache / entry).write_bytes(b"no longer")
+        m.stop()
+        m = mount(name, f"cache_dir={cache}", "debug_count", env=env)
+        assert fetched(lambda: check(m, bucket)) == CHUNKS
+        assert m.counts()["disk_dropped"] >= CHUNKS
