@@ -70,6 +70,9 @@ void front_attr(const struct front *f, uint64_t ino, const struct engine_stat *s
 int front_stat(struct front *f, const struct inode_view *view, struct stat *out, double *timeout,
 	       struct err *err);
 
+/* Attributes of an open file of the control directory. */
+void front_control_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi);
+
 /* Closes files that are still open when nobody can close them any more. */
 void front_close_handles(struct front *f);
 void front_close_dirs(struct front *f);
@@ -87,6 +90,10 @@ void ops_access(fuse_req_t req, fuse_ino_t ino, int mask);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+/* ops_control.c: for what control.h says is its own */
+void ops_control_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
+/* len: of the open file's text, or NULL. */
+void ops_control_getattr(fuse_req_t req, fuse_ino_t ino, const size_t *len);
 /* ops_dir.c */
 void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);

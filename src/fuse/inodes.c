@@ -14,8 +14,6 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { ROOT_INO = 1 };
-
 struct inode {
 	uint64_t ino;
 	uint64_t nlookup;
@@ -92,14 +90,14 @@ struct inodes *inodes_new(void)
 {
 	const struct engine_stat root = {.kind = ENGINE_DIR};
 	struct inodes *t = calloc(1, sizeof(*t));
-	struct inode *i = new_inode(ROOT_INO, "", &root);
+	struct inode *i = new_inode(INODES_ROOT, "", &root);
 	if (!t || !i || !add_locked(t, i)) {
 		free(t);
 		free(i);
 		return NULL;
 	}
 	i->nlookup = 1; /* the mount's own */
-	t->last = ROOT_INO;
+	t->last = INODES_ROOT;
 	pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
@@ -154,7 +152,7 @@ void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup)
 	struct inode *gone = NULL;
 	pthread_mutex_lock(&t->lock);
 	struct inode *i = find_ino_locked(t, ino);
-	if (i && i->ino != ROOT_INO) {
+	if (i && i->ino != INODES_ROOT) {
 		i->nlookup -= nlookup < i->nlookup ? nlookup : i->nlookup;
 		if (i->nlookup == 0) {
 			remove_key_locked(t, i);

@@ -15,6 +15,8 @@
 
 #include <hsmount/engine.h>
 
+enum { INODES_ROOT = 1 };
+
 struct inodes;
 
 /* A copy, but for the path, which is borrowed: the kernel forgets no inode that a request is

@@ -14,6 +14,8 @@
 
 #include <base/mem.h>
 
+#include "control.h"
+
 #define NO_INO 0xffffffffU /* libfuse's word for "not known here" */
 
 enum { READDIR_MAX = 1 << 20 /* bytes of one answer */ };
@@ -27,6 +29,7 @@ struct dir {
 	pthread_mutex_t lock;
 	struct dir_entry *entries;
 	size_t n, cap;
+	bool is_root; /* of the mount */
 	bool filled;
 	struct dir *prev, *next; /* in front->dirs */
 };
@@ -63,18 +66,34 @@ static int add_entry(struct dir *d, const char *name, mode_t type)
 
 static int add_listed(void *arg, const char *name, enum engine_kind kind)
 {
+	const struct dir *d = arg;
+	/* What a bucket has under this name cannot be reached. */
+	if (d->is_root && strcmp(name, CONTROL_NAME) == 0)
+		return 0;
 	return add_entry(arg, name, kind == ENGINE_DIR ? S_IFDIR : S_IFREG);
 }
 
-static int fill_locked(struct front *f, struct dir *d, const char *path, struct err *err)
+static int add_control_files(struct dir *d, struct err *err)
+{
+	const char *name;
+	for (size_t i = 0; (name = control_name(i)); i++)
+		if (add_entry(d, name, S_IFREG))
+			return err_set(err, -ENOMEM, "no memory");
+	return 0;
+}
+
+static int fill_locked(struct front *f, struct dir *d, fuse_ino_t ino, const char *path,
+		       struct err *err)
 {
 	clear_locked(d);
+	d->is_root = ino == INODES_ROOT;
 	int rc = add_entry(d, ".", S_IFDIR);
 	if (!rc)
 		rc = add_entry(d, "..", S_IFDIR);
 	if (rc)
 		return err_set(err, rc, "no memory");
-	rc = engine_list(f->engine, path, add_listed, d, err);
+	rc = control_has(ino) ? add_control_files(d, err)
+			      : engine_list(f->engine, path, add_listed, d, err);
 	d->filled = rc == 0;
 	return rc;
 }
@@ -125,16 +144,16 @@ void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 {
 	struct front *f = front_of(req);
 	struct dir *d = dir_of(fi);
-	struct inode_view view;
+	struct inode_view view = {.path = CONTROL_NAME};
 	struct err err = ERR_INIT;
 	size_t room = size < READDIR_MAX ? size : READDIR_MAX, used = 0;
 	auto_free char *buf = malloc(room ? room : 1);
-	if (!buf || off < 0 || !inodes_get(f->inodes, ino, &view)) {
+	if (!buf || off < 0 || (!control_has(ino) && !inodes_get(f->inodes, ino, &view))) {
 		fuse_reply_err(req, buf ? EINVAL : ENOMEM);
 		return;
 	}
 	pthread_mutex_lock(&d->lock);
-	int rc = off == 0 || !d->filled ? fill_locked(f, d, view.path, &err) : 0;
+	int rc = off == 0 || !d->filled ? fill_locked(f, d, ino, view.path, &err) : 0;
 	for (size_t i = (size_t)off; !rc && i < d->n; i++) {
 		const struct stat st = {.st_ino = NO_INO, .st_mode = d->entries[i].type};
 		size_t n = fuse_add_direntry(req, buf + used, room - used, d->entries[i].name, &st,

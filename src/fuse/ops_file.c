@@ -10,12 +10,19 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include <unistd.h>
 #include <utlist.h>
+
+#include <base/mem.h>
+
+#include "control.h"
 
 enum { PAGE_BYTES = 4096 };
 
 struct handle {
-	struct engine_file *file;
+	struct engine_file *file; /* NULL: of the control directory */
+	char *text;		  /* and what it said when it was opened */
+	size_t len;
 	/* Where a read was last called off by time, plus 1: there the next one is patient. */
 	atomic_uint_fast64_t called_off;
 	struct handle *prev, *next;
@@ -44,6 +51,7 @@ static void free_handle(struct front *f, struct handle *h)
 	DL_DELETE(f->handles, h);
 	pthread_mutex_unlock(&f->handles_lock);
 	engine_file_close(h->file);
+	free(h->text);
 	free(h);
 }
 
@@ -70,6 +78,37 @@ static int open_version(struct front *f, pid_t thread, const struct inode_view *
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
 }
 
+/* One text for all reads of this open file, past the page cache: the file's size is no promise. */
+static void open_control(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct front *f = front_of(req);
+	struct err err = ERR_INIT;
+	char *text = NULL;
+	size_t len = 0;
+	int rc = control_text(f->engine, ino, &text, &len, &err);
+	struct handle *h = rc ? NULL : new_handle(f, NULL);
+	if (!rc && !h)
+		rc = err_set(&err, -ENOMEM, "no memory");
+	if (rc) {
+		free(text);
+		front_fail(req, rc, "open", CONTROL_NAME, &err);
+		return;
+	}
+	h->text = text;
+	h->len = len;
+	fi->fh = (uintptr_t)h;
+	fi->direct_io = 1;
+	fi->noflush = 1;
+	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
+		free_handle(f, h);
+}
+
+void front_control_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi)
+{
+	const struct handle *h = fi && ino != CONTROL_INO ? handle_of(fi) : NULL;
+	ops_control_getattr(req, ino, h ? &h->len : NULL);
+}
+
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct front *f = front_of(req);
@@ -78,6 +117,10 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct err err = ERR_INIT;
 	if ((fi->flags & O_ACCMODE) != O_RDONLY) {
 		fuse_reply_err(req, EROFS);
+		return;
+	}
+	if (control_has(ino)) {
+		open_control(req, ino, fi);
 		return;
 	}
 	if (!inodes_get(f->inodes, ino, &view)) {
@@ -175,11 +218,21 @@ static ssize_t read_until(fuse_req_t req, struct handle *h, char *buf, size_t si
 	return n;
 }
 
+static void read_text(fuse_req_t req, const struct handle *h, size_t size, uint64_t off)
+{
+	off = min_u64(off, h->len);
+	fuse_reply_buf(req, h->text + off, min_u64(size, h->len - off));
+}
+
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct front *f = front_of(req);
 	struct inode_view view;
 	struct err err = ERR_INIT;
+	if (off >= 0 && handle_of(fi)->text) {
+		read_text(req, handle_of(fi), size, (uint64_t)off);
+		return;
+	}
 	char *buf = off < 0 ? NULL : buffer_of_thread(f, size);
 	if (!buf) {
 		fuse_reply_err(req, off < 0 ? EINVAL : ENOMEM);
@@ -205,7 +258,12 @@ void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)
 {
-	int64_t at = off < 0 ? -ENXIO : engine_seek(handle_of(fi)->file, (uint64_t)off, whence);
+	const struct handle *h = handle_of(fi);
+	int64_t at = -ENXIO;
+	if (off >= 0 && h->file)
+		at = engine_seek(h->file, (uint64_t)off, whence);
+	else if (off >= 0 && (uint64_t)off < h->len)
+		at = whence == SEEK_DATA ? off : (int64_t)h->len;
 	if (at < 0)
 		fuse_reply_err(req, (int)-at);
 	else

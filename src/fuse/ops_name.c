@@ -9,6 +9,8 @@
 
 #include <base/mem.h>
 
+#include "control.h"
+
 enum {
 	PATH_MAX_BYTES = 4096,
 	NAME_MAX_BYTES = 255,
@@ -80,6 +82,10 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct engine_stat st;
 	struct err err = ERR_INIT;
 	char path[PATH_MAX_BYTES];
+	if (control_rules(parent, name)) {
+		ops_control_lookup(req, parent, name);
+		return;
+	}
 	if (!inodes_get(f->inodes, parent, &dir)) {
 		fuse_reply_err(req, ESTALE);
 		return;
@@ -136,6 +142,10 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct stat st;
 	struct err err = ERR_INIT;
 	double timeout = 0;
+	if (control_has(ino)) {
+		front_control_attr(req, ino, fi);
+		return;
+	}
 	if (!inodes_get(f->inodes, ino, &view)) {
 		fuse_reply_err(req, ESTALE);
 		return;
@@ -180,6 +190,15 @@ static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 	struct err err = ERR_INIT;
 	size_t room = size < XATTR_MAX_BYTES ? size : XATTR_MAX_BYTES;
 	auto_free char *value = malloc(room ? room : 1);
+	if (control_has(ino)) {
+		if (name)
+			fuse_reply_err(req, ENODATA);
+		else if (size)
+			fuse_reply_buf(req, NULL, 0);
+		else
+			fuse_reply_xattr(req, 0);
+		return;
+	}
 	if (!value || !inodes_get(f->inodes, ino, &view)) {
 		fuse_reply_err(req, value ? ESTALE : ENOMEM);
 		return;
