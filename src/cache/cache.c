@@ -57,6 +57,7 @@ void cache_get_stats(struct cache *c, struct cache_stats *out)
 	*out = c->stats;
 	out->loading = c->lists[LIST_LOADING].n;
 	out->queued = c->lists[LIST_DEMAND].n + c->lists[LIST_AHEAD].n;
+	histogram_read(&c->waited, &out->waited);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -209,6 +210,7 @@ static void wake(void *arg)
 /* What a reader waited counts, whatever came of it. */
 static void waited_locked(struct cache_owner *o, struct cache_stream *s, uint64_t ns)
 {
+	histogram_record(&o->cache->waited, ns);
 	o->cache->stats.wait_ns += ns;
 	o->stats.wait_ns += ns;
 	if (s)

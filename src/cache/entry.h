@@ -133,7 +133,8 @@ struct cache {
 	unsigned int passed; /* chunks put back while a reader's load waits for its turn */
 	uint64_t owners, last_serial;
 	struct admit admit;
-	struct cache_stats stats; /* loading and queued are made when asked for */
+	struct histogram waited;
+	struct cache_stats stats; /* loading, queued and waited are made when asked for */
 };
 
 static inline struct entry *list_oldest(const struct cache *c, enum entry_list which)

@@ -38,7 +38,9 @@ static int collect(void *arg, struct snapshot *s)
 		.opens = atomic_load(&s->use.opens),
 		.reads = atomic_load(&s->use.reads),
 		.bytes_read = atomic_load(&s->use.bytes_read),
+		.bytes_fetched = image_fetched(s->image),
 	};
+	image_get_stats(s->image, &d->chunks);
 	snprintf(d->version, sizeof(d->version), "%" PRIu64, s->version);
 	if (asprintf(&d->path, "/%s", model_path(image_model(s->image))) < 0)
 		return -ENOMEM;

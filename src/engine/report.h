@@ -30,7 +30,8 @@ enum {
 struct report_domain {
 	char *path; /* "/home/u/run", heap */
 	char version[24];
-	uint64_t open, opens, reads, bytes_read;
+	uint64_t open, opens, reads, bytes_read, bytes_fetched;
+	struct cache_owner_stats chunks;
 };
 
 struct report {

@@ -81,6 +81,13 @@ static int each_call_time(const struct report_metric *m, const struct report *r,
 	return rc;
 }
 
+static int each_wait(const struct report_metric *m, const struct report *r, report_sample_fn fn,
+		     void *arg)
+{
+	const struct report_sample s = {.histogram = r->cache.waited};
+	return fn(arg, m, &s);
+}
+
 /* ---- the tables ---- */
 
 #define VALUE(type_, form_, section_, name_, of, member, help_)                                    \
@@ -132,33 +139,56 @@ const struct report_metric report_metrics[] = {
 	COUNTER("cache", "hits", cache.hits, "Chunks that were in memory when a reader came."),
 	COUNTER("cache", "misses", cache.misses, "Chunks that a reader had to have loaded."),
 	COUNTER("cache", "waits", cache.waits, "Readers that joined a load under way."),
+	EACH(REPORT_HISTOGRAM, "cache", "wait_seconds", each_wait, NULL, NULL,
+	     "How long readers waited for chunks that were not in memory."),
 	COUNTER("cache", "loads", cache.loads, "Loads of chunks, for readers and ahead of them."),
 	COUNTER("cache", "load_failures", cache.load_failures, "Loads that failed."),
 	COUNTER("cache", "evictions", cache.evictions, "Chunks that were dropped for others."),
 	GAUGE("cache", "bytes", cache.bytes, "Memory of the chunks that are held."),
-	GAUGE("cache", "budget_bytes", cache.budget, "Memory that chunks may take."),
+	GAUGE("cache", "charged_bytes", cache.charged, "Memory of images and models."),
+	GAUGE("cache", "in_flight_bytes", cache.in_flight, "Memory of the loads under way."),
+	GAUGE("cache", "in_flight_max_bytes", cache.in_flight_max,
+	      "Most memory that loads took at once."),
+	GAUGE("cache", "budget_bytes", cache.budget, "Memory that all of these may take."),
+	GAUGE("cache", "loading", cache.loading, "Loads under way."),
+	GAUGE("cache", "queued", cache.queued, "Loads that wait for their turn."),
 	COUNTER("prefetch", "started", cache.prefetches, "Loads ahead of readers."),
 	COUNTER("prefetch", "useful", cache.prefetch_used,
 		"Chunks loaded ahead that a reader came for."),
 	COUNTER("prefetch", "wasted", cache.prefetch_wasted,
 		"Chunks loaded ahead that were dropped unread."),
+	COUNTER("prefetch", "cancelled", cache.cancelled, "Loads ahead that were called off."),
 	GAUGE("domains", "images", images, "Images of domains in memory, open or kept."),
 };
 const size_t report_nmetrics = sizeof(report_metrics) / sizeof(report_metrics[0]);
 
-#define DOMAIN(type_, name_, member, help_)                                                        \
+#define DOMAIN(type_, form_, name_, member, help_)                                                 \
 	{                                                                                          \
 		.section = "domain", .name = name_, .help = help_, .type = type_,                  \
-		.labels = {"domain", "version"}, .form = REPORT_UINT,                              \
+		.labels = {"domain", "version"}, .form = form_,                                    \
 		.offset = offsetof(struct report_domain, member)                                   \
 	}
+#define DOMAIN_COUNTER(name, member, help) DOMAIN(REPORT_COUNTER, REPORT_UINT, name, member, help)
 
 const struct report_metric report_domain_metrics[] = {
-	DOMAIN(REPORT_GAUGE, "open", open, "Times that this image is open now."),
-	DOMAIN(REPORT_COUNTER, "opens", opens, "Times that it was opened."),
-	DOMAIN(REPORT_COUNTER, "reads", reads, "Reads of it."),
-	DOMAIN(REPORT_COUNTER, "read_bytes", bytes_read,
-	       "Bytes that its readers asked for and got."),
+	DOMAIN(REPORT_GAUGE, REPORT_UINT, "open", open, "Times that this image is open now."),
+	DOMAIN_COUNTER("opens", opens, "Times that it was opened."),
+	DOMAIN_COUNTER("reads", reads, "Reads of it."),
+	DOMAIN_COUNTER("read_bytes", bytes_read, "Bytes that its readers asked for and got."),
+	DOMAIN_COUNTER("fetched_bytes", bytes_fetched, "Bytes of its chunks, as they are stored."),
+	DOMAIN_COUNTER("hits", chunks.hits, "Its chunks that were in memory when a reader came."),
+	DOMAIN_COUNTER("misses", chunks.misses, "Its chunks that a reader had to have loaded."),
+	DOMAIN_COUNTER("waits", chunks.waits, "Readers that joined a load of it."),
+	DOMAIN(REPORT_COUNTER, REPORT_SECONDS, "wait_seconds", chunks.wait_ns,
+	       "Time that its readers waited for chunks."),
+	DOMAIN_COUNTER("loads", chunks.loads, "Loads of its chunks, one get each."),
+	DOMAIN_COUNTER("load_failures", chunks.failures, "Loads of its chunks that failed."),
+	DOMAIN_COUNTER("prefetch_started", chunks.prefetches,
+		       "Of its loads, those ahead of readers."),
+	DOMAIN_COUNTER("prefetch_useful", chunks.prefetch_used,
+		       "Its chunks loaded ahead that a reader came for."),
+	DOMAIN_COUNTER("prefetch_wasted", chunks.prefetch_wasted,
+		       "Its chunks loaded ahead that were dropped unread."),
 };
 const size_t report_ndomain_metrics =
 	sizeof(report_domain_metrics) / sizeof(report_domain_metrics[0]);

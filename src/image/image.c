@@ -117,3 +117,8 @@ void image_get_stats(const struct image *img, struct cache_owner_stats *out)
 {
 	cache_owner_get_stats(img->owner, out);
 }
+
+uint64_t image_fetched(const struct image *img)
+{
+	return atomic_load_explicit(&img->fetched, memory_order_relaxed);
+}

@@ -112,6 +112,7 @@ static void loaded(void *arg, struct model_chunk *chunk)
 	struct cache_chunk out = {0};
 	int rc = chunk->code;
 
+	atomic_fetch_add_explicit(&l->d->image->fetched, chunk->fetched, memory_order_relaxed);
 	if (!rc && chunk->absent && l->d->fill_window == 0) {
 		rc = fill_slot(l->d, &out, &chunk->err);
 	} else if (!rc) {

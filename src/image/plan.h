@@ -20,6 +20,7 @@
 #ifndef IMAGE_PLAN_H
 #define IMAGE_PLAN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <base/mem.h>
@@ -121,7 +122,8 @@ struct image {
 
 	struct cache *cache;
 	struct cache_owner *owner;
-	uint64_t charged; /* to the cache */
+	uint64_t charged;	      /* to the cache */
+	atomic_uint_fast64_t fetched; /* bytes of chunks, as they are stored */
 };
 
 /* dataset.c */

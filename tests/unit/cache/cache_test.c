@@ -46,6 +46,8 @@ static void a_chunk_is_loaded_once(void **state)
 	assert_int_equal(st.misses, 2);
 	assert_int_equal(st.hits, 6);
 	assert_int_equal(st.waits, 0);
+	assert_int_equal(st.waited.count, 2);
+	assert_int_equal(st.waited.sum_ns, st.wait_ns);
 	assert_int_equal(st.prefetches, 0);
 	fake_close(&f);
 }

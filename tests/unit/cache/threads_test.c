@@ -178,6 +178,7 @@ static void sixteen_readers_of_a_chunk_are_one_load(void **state)
 	assert_int_equal(atomic_load(&w.source.loads[42]), 1);
 	assert_int_equal(st.loads, 1);
 	assert_int_equal(st.hits + st.waits, READERS - 1);
+	assert_int_equal(st.waited.count, 1 + st.waits);
 	world_close(&w);
 }
 

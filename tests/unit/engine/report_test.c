@@ -136,8 +136,13 @@ static struct report *full(void)
 {
 	static char first[] = "/a\"b\\c\nd\re\x7f", second[] = "/\xff\xc0\x80 \xe2\x82\xac";
 	static struct report_domain domains[] = {
-		{first, "1", 1, 2, 3, 4},
-		{second, "2", 5, 6, 7, UINT64_MAX},
+		{.path = first, .version = "1", .open = 1, .opens = 2, .reads = 3, .bytes_read = 4},
+		{.path = second,
+		 .version = "2",
+		 .opens = 6,
+		 .bytes_read = UINT64_MAX,
+		 .bytes_fetched = 7,
+		 .chunks = {.hits = 8, .wait_ns = 1500000000, .prefetch_wasted = 9}},
 	};
 	struct report *r = calloc(1, sizeof(*r));
 	r->version = "1.2.3";
@@ -152,6 +157,8 @@ static struct report *full(void)
 	r->wire.seconds[METER_GET] = (struct histogram_counts){
 		.buckets = {1, 0, 2, [HISTOGRAM_BOUNDS] = 40}, .count = 43, .sum_ns = 1234567891};
 	r->store.results[STORE_CALL_LIST][1] = 9;
+	r->cache = (struct cache_stats){.hits = 11, .in_flight = 12, .queued = 13};
+	r->cache.waited = r->wire.seconds[METER_GET];
 	r->store.seconds[STORE_CALL_LIST] = r->wire.seconds[METER_GET];
 	r->domains = domains;
 	r->ndomains = 2;
@@ -377,6 +384,9 @@ static void numbers_are_exact(void **state)
 		"hsmount_http_request_seconds_sum{method=\"GET\"} 1.234567891\n",
 		"hsmount_store_calls_total{call=\"list\",result=\"ENOENT\"} 9\n",
 		"} 18446744073709551615\n",
+		"hsmount_cache_wait_seconds_bucket{le=\"0.0005\"} 3\n",
+		"hsmount_cache_wait_seconds_count 43\n",
+		"version=\"2\"} 1.500000000\n",
 	};
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (!strstr(text, lines[i]))

@@ -28,6 +28,7 @@
 #include <base/cancel.h>
 #include <base/env.h>
 #include <base/err.h>
+#include <base/histogram.h>
 #include <base/mem.h>
 
 struct cache;
@@ -55,6 +56,7 @@ struct cache_stats {
 	uint64_t bytes, budget, charged;
 	uint64_t in_flight, in_flight_max; /* bytes, at the peak of each load */
 	uint64_t loading, queued;	   /* loads */
+	struct histogram_counts waited;	   /* by each reader whose chunk was not there */
 };
 
 struct cache_owner_stats {

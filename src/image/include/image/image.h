@@ -48,6 +48,8 @@ struct model *image_model(const struct image *img);
 uint64_t image_memory(const struct image *img);
 /* What became of its chunks' reads and loads. */
 void image_get_stats(const struct image *img, struct cache_owner_stats *out);
+/* Bytes of chunks, as they are stored, that came from the store. */
+uint64_t image_fetched(const struct image *img);
 
 struct image_stream *image_stream_new(struct image *img); /* NULL: no memory, still readable */
 void image_stream_free(struct image_stream *s);
