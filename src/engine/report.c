@@ -89,6 +89,8 @@ static int gather(struct engine *e, struct report *r)
 	r->images = domains_live(e->domains);
 	store_count_read(e->stack.count, &r->store);
 	cache_get_stats(e->cache, &r->cache);
+	if (e->stack.disk)
+		store_diskcache_read(e->stack.disk, &r->disk);
 	meter_read(e->meter, &r->wire);
 	/* What was asked for twice was fetched twice; a directory has no wire. */
 	r->bytes_fetched = stack_is_s3(e->bucket) ? r->wire.bytes_in : r->store.bytes_in;

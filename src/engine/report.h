@@ -17,6 +17,7 @@
 #include <base/histogram.h>
 #include <base/mem.h>
 #include <cache/cache.h>
+#include <store/diskcache.h>
 #include <store/meter.h>
 #include <store/store.h>
 
@@ -40,6 +41,7 @@ struct report {
 	struct store_counts store;
 	struct meter_counts wire;
 	struct cache_stats cache;
+	struct store_diskcache_stats disk; /* zero without one */
 	uint64_t reads, bytes_read, bytes_fetched;
 	double amplification; /* bytes fetched for each byte read */
 	uint64_t images;

@@ -158,6 +158,18 @@ const struct report_metric report_metrics[] = {
 	COUNTER("prefetch", "wasted", cache.prefetch_wasted,
 		"Chunks loaded ahead that were dropped unread."),
 	COUNTER("prefetch", "cancelled", cache.cancelled, "Loads ahead that were called off."),
+	COUNTER("disk", "hits", disk.hits, "Objects that came from disk, nothing being asked."),
+	COUNTER("disk", "hit_bytes", disk.hit_bytes, "Bytes of these."),
+	COUNTER("disk", "revalidated", disk.revalidated,
+		"Objects that came from disk when the bucket had said that they are current."),
+	COUNTER("disk", "misses", disk.misses, "Objects that were not there to be used."),
+	COUNTER("disk", "stored", disk.stored, "Objects that were written."),
+	COUNTER("disk", "skipped", disk.skipped,
+		"Objects that were not: too large, too young, or the disk was behind."),
+	COUNTER("disk", "dropped", disk.dropped, "Entries that were damaged."),
+	COUNTER("disk", "evicted", disk.evicted, "Entries that were dropped for others."),
+	COUNTER("disk", "errors", disk.errors, "Failures of the disk."),
+	GAUGE("disk", "bytes", disk.bytes, "Disk space that entries took when last looked at."),
 	GAUGE("domains", "images", images, "Images of domains in memory, open or kept."),
 };
 const size_t report_nmetrics = sizeof(report_metrics) / sizeof(report_metrics[0]);
