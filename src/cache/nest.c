@@ -10,6 +10,13 @@
 
 #include <base/mem.h>
 
+enum {
+	NEAR = 3,	  /* strides by which readers side by side change the order */
+	YOUNG = 8,	  /* steps after which a run is known */
+	SKIPS_NEEDED = 2, /* after the first; chunks that are late will have come until then */
+	STRETCH_MAX = 2,  /* runs that are longer than those before, in sequence */
+};
+
 /* Indices of all levels, lowest first. */
 struct place {
 	uint64_t k[NEST_LEVELS];
@@ -163,23 +170,25 @@ int nest_find(const struct nest *t, const struct pattern_grid *g, uint64_t numbe
 }
 
 /*
- * A run has left out chunks where it did before, after as many chunks and as many at a time: it is
- * a loop of two levels along one line (blocks of a hyperslab), or, with runs of one chunk, a
- * longer stride.
+ * A run leaves out as many chunks at a time, after as many, again and again: it is a loop of two
+ * levels along one line (blocks of a hyperslab), or, with runs of one chunk, a longer stride.
  */
 static void reshape(struct nest *t)
 {
-	const uint64_t start = t->skipped_to, stride = t->newest - start;
-	const struct nest_level above = {
-		.from = start, .stride = (int64_t)stride, .k = 1, .seen = 2};
-	t->levels[0].count = t->since_skip;
+	const int64_t stride = (int64_t)(t->newest - t->skipped_to);
+	const int64_t before = (int64_t)(t->skipped_to - t->origin);
+	struct nest_level above = {.from = t->skipped_to, .stride = stride, .k = 1, .seen = 2};
+	if (before % stride == 0 && before / stride > 0)
+		above.k += (uint64_t)(before / stride);
+	else
+		t->origin = t->skipped_to;
+	t->levels[0].count = t->before_skip;
 	t->levels[0].k = 0;
-	t->n = t->since_skip > 1 ? 2 : 1;
+	t->n = t->before_skip > 1 ? 2 : 1;
 	t->levels[t->n - 1] = above;
 	if (t->rows == NEST_ROW_PRESUMED)
 		t->rows = NEST_ROW_ENDS;
-	t->origin = start;
-	t->reach = t->n == 1;
+	t->reach = t->n == 1 ? above.k : 0;
 	t->skipped = 0;
 }
 
@@ -187,13 +196,19 @@ static void skip(struct nest *t, uint64_t skipped)
 {
 	if (skipped == 0) {
 		t->since_skip++;
-	} else if (skipped == t->skipped) {
-		reshape(t);
-	} else {
-		t->skipped = skipped;
-		t->skipped_to = t->newest;
-		t->since_skip = 1;
+		return;
 	}
+	t->skips = skipped == t->skipped && (t->skips == 0 || t->since_skip == t->before_skip)
+			   ? t->skips + 1
+			   : 0;
+	t->before_skip = t->since_skip;
+	if (t->skips == SKIPS_NEEDED) {
+		reshape(t);
+		return;
+	}
+	t->skipped = skipped;
+	t->skipped_to = t->newest;
+	t->since_skip = 1;
 }
 
 void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps)
@@ -209,6 +224,9 @@ void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps)
 			t->levels[l].seen++;
 	if (t->rows == NEST_ROW_PRESUMED && !in_row(t, g, t->newest, steps))
 		t->rows = NEST_ROW_GOES_ON;
+	if (p.k[0] < t->levels[0].k)
+		t->stretched = 0;
+	t->early = 0;
 	go(t, &p, number);
 	t->reach = t->n > 1 || p.k[0] > t->reach ? p.k[0] : t->reach;
 	if (t->n == 1)
@@ -217,8 +235,7 @@ void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps)
 
 void nest_late(struct nest *t, int at)
 {
-	const uint64_t back = (uint64_t)-at;
-	if (back >= t->since_skip && back < t->since_skip + t->skipped)
+	if ((uint64_t)-at >= t->since_skip)
 		t->skipped = 0;
 }
 
@@ -227,6 +244,11 @@ uint64_t nest_run_start(const struct nest *t)
 	struct place p = current(t);
 	p.k[0] = 0;
 	return sum(t, &p);
+}
+
+bool nest_wanders(const struct nest *t)
+{
+	return t->n > 1 && t->levels[t->n - 1].seen == 0;
 }
 
 /* Forgets what lies above a level, whose current run becomes the first. */
@@ -254,6 +276,16 @@ static bool bend_row(struct nest *t, const struct pattern_grid *g, uint64_t numb
 	return true;
 }
 
+/* A run of level l has gone on where it should have ended. Once or twice that is a first run of
+ * which something was left out; then the loop has no count. */
+static void stretch(struct nest *t, unsigned int l)
+{
+	if (++t->stretched > STRETCH_MAX)
+		forget_above(t, l);
+	else
+		t->levels[l].count++;
+}
+
 bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number)
 {
 	if (bend_row(t, g, number))
@@ -266,7 +298,7 @@ bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number)
 			if (l > 0)
 				t->levels[l - 1].count = t->levels[l - 1].k + 1;
 			if (v->count && v->k + 1 == v->count)
-				forget_above(t, l);
+				stretch(t, l);
 			go(t, &p, number);
 			v->seen++;
 			t->reach = p.k[0];
@@ -277,10 +309,95 @@ bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number)
 	return false;
 }
 
-bool nest_is_step(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b)
+/* How many strides of level 0 a chunk lies before another, in a row; 0: none, or too many. */
+static uint64_t strides_before(const struct nest *t, const struct pattern_grid *g, uint64_t number,
+			       uint64_t start)
 {
-	return b - a == (uint64_t)t->levels[0].stride &&
-	       (t->rows == NEST_ROW_GOES_ON || in_row(t, g, a, 1));
+	const int64_t stride = t->levels[0].stride, d = (int64_t)(start - number);
+	uint64_t found = 0;
+	if (d % stride || d / stride < 1 || d / stride > NEST_AHEAD)
+		return 0;
+	const struct lattice_step s = step_of(&t->levels[0], (uint64_t)(d / stride));
+	if (!lattice_sum(g, number, &s, 1, &found) || found != start)
+		return 0;
+	return (uint64_t)(d / stride);
+}
+
+/* The run goes the other way, from the farthest chunk to the one that is now before its first. */
+static void turn_round(struct nest *t, const struct pattern_grid *g, uint64_t number,
+		       uint64_t before)
+{
+	struct nest_level *v = &t->levels[0];
+	t->origin += t->reach * (uint64_t)v->stride;
+	v->from += (uint64_t)v->stride;
+	v->stride = -v->stride;
+	v->k = t->reach = t->reach + before;
+	t->newest = number;
+	t->skipped = 0;
+	t->early = 0;
+	if (t->rows != NEST_ROW_GOES_ON)
+		t->rows = (v->stride == 1 || v->stride == -1) &&
+					  lattice_starts_row(g, t->origin, v->stride > 0)
+				  ? NEST_ROW_PRESUMED
+				  : NEST_ROW_ENDS;
+}
+
+/* The end of the first run, which comes when the second has begun. */
+static bool is_tail(struct nest *t, const struct pattern_grid *g, uint64_t number)
+{
+	struct nest_level *v = &t->levels[0];
+	if (t->n != 2)
+		return false;
+	const uint64_t last = t->origin + (v->count - 1) * (uint64_t)v->stride;
+	const uint64_t more = last < lattice_chunks(g) ? strides_before(t, g, last, number) : 0;
+	if (more == 0 || more > NEAR)
+		return false;
+	v->count += more;
+	return true;
+}
+
+bool nest_widen(struct nest *t, const struct pattern_grid *g, uint64_t number)
+{
+	struct nest_level *v = &t->levels[0], *top = &t->levels[t->n - 1];
+	if (t->n > 1 ? top->seen != 1 || top->k != 1 : v->seen > YOUNG)
+		return false;
+	if (is_tail(t, g, number))
+		return true;
+	const uint64_t before = strides_before(t, g, number, nest_run_start(t));
+	if (before == 0)
+		return false;
+	if (t->n == 1 && t->early++ > 0) {
+		turn_round(t, g, number, before);
+		return true;
+	}
+	v->k += before;
+	t->reach += before;
+	if (t->n == 1) {
+		t->origin = number;
+		return true;
+	}
+	if (v->count && v->count <= v->k)
+		v->count = v->k + 1;
+	top->stride -= (int64_t)before * v->stride;
+	return true;
+}
+
+bool nest_before(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t *number)
+{
+	*number = a - (uint64_t)t->levels[0].stride;
+	return *number < lattice_chunks(g) && strides_before(t, g, *number, a) == 1;
+}
+
+int nest_strides(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b)
+{
+	const int64_t stride = t->levels[0].stride, d = (int64_t)(b - a);
+	if (d % stride || d / stride > NEAR || d / stride < -NEAR)
+		return 0;
+	const bool forth = d / stride >= 0;
+	const uint64_t n = (uint64_t)(forth ? d / stride : -(d / stride));
+	const bool flat = n == 1 && t->rows == NEST_ROW_GOES_ON;
+	return flat || strides_before(t, g, forth ? a : b, forth ? b : a) == n ? (int)(d / stride)
+									       : 0;
 }
 
 /* Begins the current run again, from a chunk that it has passed. */

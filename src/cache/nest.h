@@ -41,9 +41,12 @@ struct nest {
 	unsigned int n; /* levels */
 	enum nest_rows rows;
 	uint64_t reach; /* greatest k of level 0 in this run */
-	/* The last time that chunks were left out of a run: how many, where it went on, and how
-	 * long the run is since then. */
-	uint64_t skipped, skipped_to, since_skip;
+	/* The last time that chunks were left out of a run: how many, where it went on, how long
+	 * the run is since then; and how often the same was seen before, after so many chunks. */
+	uint64_t skipped, skipped_to, since_skip, before_skip;
+	uint32_t skips;
+	uint32_t early;	    /* chunks before the first of the run, since the last step */
+	uint32_t stretched; /* runs that became longer, since one ended as expected */
 	struct nest_level levels[NEST_LEVELS];
 };
 
@@ -61,8 +64,16 @@ void nest_late(struct nest *t, int at);
 /* A chunk that continues the nest although it was not expected: a run that is longer or shorter
  * than the others, or that goes on from row to row. Takes it. */
 bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number);
-/* Whether the chunk after the given one, in a run of this nest, is the other. */
-bool nest_is_step(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b);
+/* A chunk that lies before the first one of a run of which little is known yet, or behind the last
+ * one of the first run: readers side by side have brought others earlier, or the run goes the other
+ * way. False: not that. Moves the newest only if the run turns round. */
+bool nest_widen(struct nest *t, const struct pattern_grid *g, uint64_t number);
+/* How many strides of level 0 it is from chunk a to chunk b: -3 to 3, and 0 for any other way. */
+int nest_strides(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b);
+/* The chunk before the given one in a run of this nest; false when that is no chunk. */
+bool nest_before(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t *number);
+/* Whether its runs begin at chunks that have no progression. */
+bool nest_wanders(const struct nest *t);
 /* First chunk of the current run. */
 uint64_t nest_run_start(const struct nest *t);
 /* The current run has ended and the next begins at a chunk: learns the level above, or begins the

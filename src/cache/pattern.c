@@ -2,23 +2,25 @@
 /*
  * Recognising progressions, several at a time, in what looks like noise.
  *
- * A touch is held against what the tracks of its dataset expect. One that nobody expects is kept
- * among the loose ones, and with those it may make something new, by decreasing evidence:
+ * A touch is held against what the tracks of its dataset expect, and what they have just passed.
+ * One that nobody expects is kept among the loose ones, and with those it may make something new.
+ * In this order:
+ *  - a run of a track that is longer or shorter than those before, or began earlier (nest.h);
  *  - the next run of a track: a loose chunk and this one are one stride of it apart, and the track
  *    has missed its turn. The track learns its next level from the two starts of runs;
- *  - three chunks in progression, with whatever lies between them;
+ *  - chunks 0 and 1: a reader that begins so is taken at its word;
+ *  - three chunks in progression, with whatever else of it is loose;
  *  - after the end of a track, a simple way to the start of its next run: a guess;
- *  - two chunks that differ by a simple step: a guess.
+ *  - where nothing is known yet, two chunks that differ by a simple step: a guess.
+ * A single chunk in between (the kernel reads ahead, a thread looks something up) changes nothing:
+ * a track breaks when it has missed more turns than is usual for it.
  *
- * What a reader of random chunks would be seen to do by chance is not believed. Each of these has
- * a chance: the number of differences that are as simple as its own or simpler, times the
- * combinations of loose chunks that are as recent, in proportion to the chunks of the dataset for
- * each touch that fits. Thus a walk from one chunk to the next is believed early, three chunks that
- * are far apart in a small dataset are not. Every expected touch makes the chance smaller, the more
- * so the sooner it comes. Guesses are bought: two that were in vain are the last, until one of
- * those was right or a progression is confirmed.
- *
- * A reader that begins with chunks 0 and 1 is taken at its word.
+ * What a reader of random chunks would be seen to do by chance is not believed. Three chunks have a
+ * chance: the differences that are as simple as theirs or simpler, times the combinations of loose
+ * chunks that are as recent, over the square of the chunks in the dataset. So a walk from one chunk
+ * to the next is believed early, and three chunks that are far apart in a small dataset are not.
+ * What happens to a track afterwards makes its chance smaller or greater (worth()). Guesses are
+ * bought: after two in vain there are none until one is right.
  */
 #include "pattern.h"
 
@@ -34,10 +36,12 @@ enum {
 	IDLE_MAX = 64,	       /* a track without a step for so long has ended */
 	RECENT = 4 * PATTERN_TRACKS,
 	GUESSES_LOST = 2,
+	TURNS_COST = 8,	  /* in chance: a run that turns round was not understood */
+	OUT_OF_ORDER = 6, /* as many ways to come out of order are possible, and not as likely */
 };
 
-static const double CHANCE_MIN = 1e-4; /* what is lost by that many surprises */
-static const double CHANCE_BELIEVED = 1.0 / 450;
+static const double CHANCE_MIN = 2e-5; /* what is lost by that many surprises */
+static const double CHANCE_BELIEVED = 1.0 / 1000;
 static const double CHANCE_GUESS = 1.0 / 100;
 static const double CHANCE_WATCHED = 1.0 / 16;
 
@@ -89,6 +93,7 @@ static void loose_add(struct pattern *p, uint32_t dataset, uint64_t number)
 static void look_around(struct touch *x)
 {
 	const struct pattern *p = x->p;
+	x->n = x->ntracks = 0;
 	for (uint32_t i = 0; i < p->nloose && x->n < LOOSE_OF_DATASET; i++)
 		if (p->loose[i].dataset == x->dataset)
 			x->loose[x->n++] = p->loose[i].number;
@@ -96,10 +101,10 @@ static void look_around(struct touch *x)
 		x->ntracks += is_of(&p->tracks[i], x->dataset);
 }
 
-static bool is_loose(const struct touch *x)
+static bool is_loose(const struct touch *x, uint64_t number)
 {
 	for (unsigned int i = 0; i < x->n; i++)
-		if (x->loose[i] == x->number)
+		if (x->loose[i] == number)
 			return true;
 	return false;
 }
@@ -133,6 +138,19 @@ static void count_miss(struct touch *x, const struct track *but)
 	}
 }
 
+/* Guesses at what the track explains. */
+static void drop_guesses(struct touch *x, const struct track *by)
+{
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		if (t == by || !is_of(t, x->dataset) || !t->guess)
+			continue;
+		if (t->nest.newest == by->nest.newest ||
+		    nest_find(&by->nest, x->g, t->nest.newest) != 0)
+			t->used = 0;
+	}
+}
+
 /* Takes from the loose chunks those that are the track's: touched before it was known. */
 static void absorb(struct touch *x, struct track *t)
 {
@@ -144,13 +162,14 @@ static void absorb(struct touch *x, struct track *t)
 			nest_step(&t->nest, x->g, (unsigned int)at);
 		loose_remove(x->p, x->dataset, x->loose[i]);
 	}
+	drop_guesses(x, t);
 }
 
 static void has_moved(struct touch *x, struct track *t)
 {
 	count_miss(x, t);
 	if (t->guess)
-		x->p->guesses_lost -= (uint32_t)min_u64(x->p->guesses_lost, GUESSES_LOST);
+		x->p->guesses_lost = 0;
 	t->rhythm = t->misses > t->rhythm / 2 ? t->misses : t->rhythm / 2;
 	t->misses = 0;
 	t->used = x->p->clock;
@@ -171,14 +190,32 @@ static void set_chance(struct track *t, double chance)
 	t->chance = chance < CHANCE_MIN ? CHANCE_MIN : chance > 1 ? 1 : chance;
 }
 
+/*
+ * What an event is worth whose probability is p under chance. The factors' inverses have a mean of
+ * less than one under chance, so that a sequence of lucky events does not make a belief: the worth
+ * of common ones is negative.
+ */
+static double worth(double p)
+{
+	return p < 1.0 / 512 ? 1.0 / 64 : p < 1.0 / 16 ? 1.0 / 6 : 2;
+}
+
+/* The touches at which something may have happened since a track's last step, if that is in its
+ * rhythm. */
+static double occasions(const struct track *t)
+{
+	return 1 + 2.0 * (t->misses > t->rhythm ? t->misses - t->rhythm : t->rhythm - t->misses);
+}
+
 static void advance(struct touch *x, struct track *t, unsigned int steps)
 {
 	const bool young = t->nest.levels[0].seen < 2;
-	double chance = (t->misses + 1.0) * steps / x->chunks;
+	const double p = occasions(t) * steps / x->chunks;
+	double by = t->guess ? p : worth(p); /* a guess is the track's first two of three chunks */
 	/* In turn it is at least no evidence against the track, in however small a dataset. */
-	if (t->misses <= 1 + 2 * t->rhythm && chance > 1)
-		chance = 1;
-	set_chance(t, t->chance * chance);
+	if (steps == 1 && t->misses <= t->rhythm && by > 1)
+		by = 1;
+	set_chance(t, t->chance * by);
 	nest_step(&t->nest, x->g, steps);
 	has_moved(x, t);
 	if (young)
@@ -194,6 +231,146 @@ static bool better(const struct track *a, int at_a, const struct track *b, int a
 	if ((at_a > 0) != (at_b > 0))
 		return at_a > 0;
 	return at_a > 0 ? at_a < at_b : at_a > at_b;
+}
+
+static bool is_bend(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		if (!is_of(t, x->dataset) || !believed(t) || !nest_bend(&t->nest, x->g, x->number))
+			continue;
+		set_chance(t, t->chance * worth(occasions(t) * NEST_LEVELS / x->chunks));
+		has_moved(x, t);
+		*event = event_of(t, track);
+		return true;
+	}
+	return false;
+}
+
+static bool is_early(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		struct track *t = &x->p->tracks[i];
+		if (!is_of(t, x->dataset) || !nest_widen(&t->nest, x->g, x->number))
+			continue;
+		*event = PATTERN_AGAIN;
+		if (t->nest.newest == x->number) {
+			set_chance(t, t->chance * TURNS_COST);
+			has_moved(x, t);
+			*event = event_of(t, track);
+		} else if (believed(t)) {
+			*track = t;
+		}
+		return true;
+	}
+	return false;
+}
+
+static bool has_ended(const struct touch *x, const struct track *t)
+{
+	uint64_t next = 0;
+	return !nest_expect(&t->nest, x->g, 0, &next);
+}
+
+/* A run from chunk `start`, of which `other` is a later one. */
+static void restart(struct touch *x, struct track *t, uint64_t start, uint64_t other)
+{
+	nest_restart(&t->nest, x->g, start);
+	const int at = nest_find(&t->nest, x->g, other);
+	if (at > 0)
+		nest_step(&t->nest, x->g, (unsigned int)at);
+	else if (!nest_bend(&t->nest, x->g, other))
+		nest_init(&t->nest, x->g, start, other);
+	const uint32_t rhythm = t->rhythm; /* the way to the next run is none */
+	has_moved(x, t);
+	t->rhythm = rhythm;
+	absorb(x, t);
+}
+
+static struct track *birth(struct touch *x, uint64_t a, uint64_t b, double chance)
+{
+	struct track *t = victim(x);
+	*t = (struct track){.dataset = x->dataset, .used = 1};
+	set_chance(t, chance);
+	nest_init(&t->nest, x->g, a, b);
+	return t;
+}
+
+/* How likely a reader of random chunks begins here: not at an end of the dataset. */
+static double begins(const struct touch *x, uint64_t number)
+{
+	return number == 0 || (double)number + 1 >= x->chunks ? 2 / x->chunks : 1;
+}
+
+/* Three chunks in progression. */
+struct three {
+	uint64_t first, middle, last;
+	double chance;
+	uint32_t since; /* touches since the one before the last */
+};
+
+static void consider(const struct touch *x, struct three *best, uint64_t first, uint64_t middle,
+		     uint64_t last, double combinations)
+{
+	const struct lattice_step s = {first, middle, 2};
+	uint64_t found = 0;
+	if (first == middle || last - middle != middle - first ||
+	    !lattice_sum(x->g, first, &s, 1, &found) || found != last)
+		return;
+	const double chance =
+		combinations * begins(x, first) * lattice_simpler(x->g, first, middle);
+	if (chance < best->chance)
+		*best = (struct three){first, middle, last, chance, 0};
+}
+
+/* The simplest and most recent ones. The order in which they came is the direction; readers side
+ * by side may bring them in another order, but that has to be the more remarkable. */
+static struct three find_three(const struct touch *x)
+{
+	struct three best = {.chance = CHANCE_WATCHED};
+	for (unsigned int i = 1; i < x->n; i++) {
+		const uint64_t older = x->loose[i];
+		const double combinations = (i + 1.0) * i / 2 / x->chunks / x->chunks;
+		for (unsigned int k = 0; k < i; k++) {
+			const uint64_t newer = x->loose[k];
+			const double chance = best.chance;
+			consider(x, &best, older, newer, x->number, combinations);
+			consider(x, &best, newer, older, x->number, combinations * OUT_OF_ORDER);
+			consider(x, &best, older, x->number, newer, combinations * OUT_OF_ORDER);
+			if (best.chance < chance)
+				best.since = k;
+		}
+	}
+	return best;
+}
+
+static bool is_progression(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	const struct three found = find_three(x);
+	if (found.chance >= CHANCE_WATCHED)
+		return false;
+	struct track *t = birth(x, found.first, found.middle, found.chance);
+	nest_step(&t->nest, x->g, 1);
+	t->misses = found.since;
+	has_moved(x, t);
+	absorb(x, t);
+	*event = event_of(t, track);
+	return true;
+}
+
+/* A track whose runs begin here and there explains its chunks badly: they are kept as if they were
+ * loose, and may make another progression, which is believed at once. */
+static void reconsider(struct touch *x, struct track **track, enum pattern_event *event)
+{
+	struct track *t = NULL;
+	enum pattern_event other = PATTERN_RANDOM;
+	look_around(x);
+	if (find_three(x).chance < CHANCE_BELIEVED && is_progression(x, &t, &other)) {
+		*track = t;
+		*event = other;
+	} else if (!is_loose(x, x->number)) {
+		loose_add(x->p, x->dataset, x->number);
+	}
 }
 
 /* A touch that a track expects, or has passed. */
@@ -214,6 +391,8 @@ static bool is_expected(struct touch *x, struct track **track, enum pattern_even
 	if (best_at > 0) {
 		advance(x, best, (unsigned int)best_at);
 		*event = event_of(best, track);
+		if (nest_wanders(&best->nest))
+			reconsider(x, track, event);
 	} else {
 		nest_late(&best->nest, best_at);
 		*track = believed(best) ? best : NULL;
@@ -222,37 +401,15 @@ static bool is_expected(struct touch *x, struct track **track, enum pattern_even
 	return true;
 }
 
-static bool is_bend(struct touch *x, struct track **track, enum pattern_event *event)
+/* What it is worth that two chunks are so many strides of a track apart, the older of which is the
+ * n-th loose one: in sequence, or brought out of order by readers side by side. */
+static double worth_of_run(const struct touch *x, const struct track *t, unsigned int n,
+			   int strides)
 {
-	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
-		struct track *t = &x->p->tracks[i];
-		if (!is_of(t, x->dataset) || !believed(t) || !nest_bend(&t->nest, x->g, x->number))
-			continue;
-		set_chance(t, t->chance * (t->misses + 1.0) * NEST_LEVELS / x->chunks);
-		has_moved(x, t);
-		*event = event_of(t, track);
-		return true;
-	}
-	return false;
-}
-
-static bool has_ended(const struct touch *x, const struct track *t)
-{
-	uint64_t next = 0;
-	return !nest_expect(&t->nest, x->g, 0, &next);
-}
-
-static void restart(struct touch *x, struct track *t, uint64_t start)
-{
-	nest_restart(&t->nest, x->g, start);
-	const int at = nest_find(&t->nest, x->g, x->number);
-	if (at > 0)
-		nest_step(&t->nest, x->g, (unsigned int)at);
-	else if (!nest_bend(&t->nest, x->g, x->number))
-		nest_init(&t->nest, x->g, start, x->number);
-	has_moved(x, t);
-	loose_remove(x->p, x->dataset, start);
-	absorb(x, t);
+	const double p = occasions(t) * (n + 1) * x->ntracks / x->chunks;
+	if (strides == 1)
+		return worth(p);
+	return worth(p * OUT_OF_ORDER) < 1 ? worth(p * OUT_OF_ORDER) : 0;
 }
 
 /* The second chunk of a track's next run: the first is loose. Of several tracks it is the one for
@@ -260,106 +417,59 @@ static void restart(struct touch *x, struct track *t, uint64_t start)
 static bool is_run(struct touch *x, struct track **track, enum pattern_event *event)
 {
 	struct track *best = NULL;
-	double least = 0, chance = 0;
-	uint64_t start = 0;
+	double least = 0, by = 0;
+	uint64_t start = 0, other = 0;
 	for (unsigned int n = 0; n < x->n && n < LOOSE_START; n++) {
+		const uint64_t loose = x->loose[n];
 		for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 			struct track *t = &x->p->tracks[i];
-			if (!is_of(t, x->dataset) ||
-			    !nest_is_step(&t->nest, x->g, x->loose[n], x->number) ||
-			    (t->misses <= t->rhythm && !has_ended(x, t)))
+			const int strides = is_of(t, x->dataset)
+						    ? nest_strides(&t->nest, x->g, loose, x->number)
+						    : 0;
+			const double w = strides ? worth_of_run(x, t, n, strides) : 0;
+			if (w == 0 || (t->misses <= t->rhythm && !has_ended(x, t)))
 				continue;
-			double way = lattice_simpler(x->g, nest_run_start(&t->nest), x->loose[n]);
-			if (best && way * (n + 1) >= least)
+			const uint64_t first = strides > 0 ? loose : x->number;
+			const double way =
+				lattice_simpler(x->g, nest_run_start(&t->nest), first) * (n + 1);
+			if (best && way >= least)
 				continue;
 			best = t;
-			least = way * (n + 1);
-			start = x->loose[n];
-			/* That a loop goes on is what one would expect: four to one. */
-			chance = (n + 1.0) * x->ntracks / 4 / x->chunks;
+			least = way;
+			by = w;
+			start = first;
+			other = strides > 0 ? x->number : loose;
 		}
 	}
 	if (!best)
 		return false;
-	if (chance > best->chance)
-		set_chance(best, chance);
-	restart(x, best, start);
+	set_chance(best, best->chance * by);
+	for (uint64_t before = 0;
+	     nest_before(&best->nest, x->g, start, &before) && is_loose(x, before);)
+		start = before;
+	restart(x, best, start, other);
 	*event = event_of(best, track);
-	return true;
-}
-
-static struct track *birth(struct touch *x, uint64_t a, uint64_t b, double chance)
-{
-	struct track *t = victim(x);
-	*t = (struct track){.dataset = x->dataset, .used = 1};
-	set_chance(t, chance);
-	nest_init(&t->nest, x->g, a, b);
-	return t;
-}
-
-/* How likely a reader of random chunks begins here: not at an end of the dataset. */
-static double begins(const struct touch *x, uint64_t number)
-{
-	return number == 0 || (double)number + 1 >= x->chunks ? 2 / x->chunks : 1;
-}
-
-/* Three chunks in progression; the simplest and most recent ones. */
-static bool is_progression(struct touch *x, struct track **track, enum pattern_event *event)
-{
-	double least = CHANCE_WATCHED;
-	uint64_t first = 0, second = 0, found = 0;
-	uint32_t since = 0;
-	for (unsigned int i = 1; i < x->n; i++) {
-		const double combinations = (i + 1.0) * i / 2 / x->chunks / x->chunks;
-		for (unsigned int k = 0; k < i; k++) {
-			const struct lattice_step s = {x->loose[i], x->loose[k], 2};
-			if (x->number - x->loose[k] != x->loose[k] - x->loose[i] ||
-			    !lattice_sum(x->g, x->loose[i], &s, 1, &found) || found != x->number)
-				continue;
-			double chance = combinations * begins(x, x->loose[i]) *
-					lattice_simpler(x->g, x->loose[k], x->number);
-			if (chance >= least)
-				continue;
-			least = chance;
-			first = x->loose[i];
-			second = x->loose[k];
-			since = k;
-		}
-	}
-	if (least >= CHANCE_WATCHED)
-		return false;
-	struct track *t = birth(x, first, second, least);
-	nest_step(&t->nest, x->g, 1);
-	t->misses = since;
-	has_moved(x, t);
-	loose_remove(x->p, x->dataset, first);
-	loose_remove(x->p, x->dataset, second);
-	absorb(x, t);
-	*event = event_of(t, track);
+	if (nest_wanders(&best->nest))
+		reconsider(x, track, event);
 	return true;
 }
 
 static bool is_beginning(struct touch *x, struct track **track, enum pattern_event *event)
 {
-	for (unsigned int i = 0; i < x->n && x->number == 1; i++) {
-		if (x->loose[i] != 0)
-			continue;
-		struct track *t = birth(x, 0, 1, 0);
-		t->nest.levels[0].seen = 2;
-		has_moved(x, t);
-		loose_remove(x->p, x->dataset, 0);
-		absorb(x, t);
-		*event = event_of(t, track);
-		return true;
-	}
-	return false;
+	if (x->number > 1 || !is_loose(x, 1 - x->number) || (x->number == 0 && is_loose(x, 2)))
+		return false;
+	struct track *t = birth(x, 0, 1, 0);
+	t->nest.levels[0].seen = 2;
+	has_moved(x, t);
+	absorb(x, t);
+	*event = event_of(t, track);
+	return true;
 }
 
 static enum pattern_event guess(struct touch *x, struct track *t, struct track **track)
 {
 	has_moved(x, t);
 	t->guess = true;
-	x->p->guesses_lost++;
 	return event_of(t, track);
 }
 
@@ -368,8 +478,6 @@ static bool is_start(struct touch *x, struct track **track, enum pattern_event *
 {
 	struct track *best = NULL;
 	double least = CHANCE_GUESS;
-	if (x->p->guesses_lost >= GUESSES_LOST)
-		return false;
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 		struct track *t = &x->p->tracks[i];
 		if (!is_of(t, x->dataset) || !believed(t) || t->guess || !has_ended(x, t))
@@ -388,12 +496,22 @@ static bool is_start(struct touch *x, struct track **track, enum pattern_event *
 	return true;
 }
 
-/* Both chunks stay loose: the guess may be wrong. */
+static bool is_followed(const struct touch *x)
+{
+	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
+		const struct track *t = &x->p->tracks[i];
+		if (is_of(t, x->dataset) && believed(t) && !t->guess && !t->broken)
+			return true;
+	}
+	return false;
+}
+
+/* Where nothing is known yet. Both chunks stay loose: the guess may be wrong. */
 static bool is_simple_step(struct touch *x, struct track **track, enum pattern_event *event)
 {
 	double least = CHANCE_GUESS;
 	uint64_t from = 0;
-	if (x->p->guesses_lost >= GUESSES_LOST)
+	if (x->p->guesses_lost >= GUESSES_LOST || is_followed(x))
 		return false;
 	for (unsigned int i = 0; i < x->n && i < LOOSE_GUESS; i++) {
 		double chance = lattice_simpler(x->g, x->loose[i], x->number) * (i + 1) / x->chunks;
@@ -405,6 +523,7 @@ static bool is_simple_step(struct touch *x, struct track **track, enum pattern_e
 	if (least >= CHANCE_GUESS)
 		return false;
 	*event = guess(x, birth(x, from, x->number, least), track);
+	x->p->guesses_lost++;
 	loose_add(x->p, x->dataset, x->number);
 	return true;
 }
@@ -449,11 +568,12 @@ enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const stru
 	look_around(&x);
 	if (is_expected(&x, track, &event))
 		return event;
-	if (is_loose(&x))
+	if (is_loose(&x, number))
 		return PATTERN_AGAIN;
-	if (is_bend(&x, track, &event) || is_run(&x, track, &event) ||
-	    is_beginning(&x, track, &event) || is_progression(&x, track, &event) ||
-	    is_start(&x, track, &event) || is_simple_step(&x, track, &event))
+	if (is_bend(&x, track, &event) || is_early(&x, track, &event) ||
+	    is_run(&x, track, &event) || is_beginning(&x, track, &event) ||
+	    is_progression(&x, track, &event) || is_start(&x, track, &event) ||
+	    is_simple_step(&x, track, &event))
 		return event;
 	return breaks(&x, track);
 }

@@ -56,8 +56,8 @@ struct loose {
 
 /* Zeroed memory is a pattern that has seen nothing. */
 struct pattern {
-	uint64_t clock; /* touches that were not PATTERN_AGAIN */
-	uint32_t guesses_lost;
+	uint64_t clock;	       /* touches that were not PATTERN_AGAIN */
+	uint32_t guesses_lost; /* in sequence */
 	uint32_t nloose;
 	struct loose loose[PATTERN_LOOSE]; /* newest first */
 	struct track tracks[PATTERN_TRACKS];
