@@ -153,6 +153,17 @@ static void ask(struct cache_stream *s, const struct track *t, uint32_t dataset,
 	}
 }
 
+/* Chunks that follow each other are slots that do, and bytes of the file. */
+static bool is_sequential(const struct cache_stream *s, const struct track *t,
+			  const struct cache_dataset *d)
+{
+	const struct pattern_grid grid = {.rank = d->rank, .counts = d->counts};
+	const struct cache_owner *o = s->owner;
+	uint64_t number = 0, slot = 0;
+	return pattern_expect(t, &grid, 0, &number) &&
+	       o->src.slot(o->src.ctx, s->dataset, number, &slot) && slot == s->slot + 1;
+}
+
 static void step(struct cache_stream *s, struct track *t, enum pattern_event event,
 		 const struct cache_dataset *d, bool late, const struct todo *todo)
 {
@@ -164,6 +175,7 @@ static void step(struct cache_stream *s, struct track *t, enum pattern_event eve
 		.latency_ns = ahead_latency(s->owner),
 		.cost = d->cost,
 		.late = late,
+		.sequential = is_sequential(s, t, d),
 	};
 	if (event == PATTERN_GUESS)
 		pace_guess(p, &now);

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <base/log.h>
 
@@ -217,6 +218,28 @@ static void waited_locked(struct cache_owner *o, struct cache_stream *s, uint64_
 		s->waited_ns += ns;
 }
 
+/* A load that waits its turn may have waited for time to pass. */
+static void look_again_locked(struct cache *c, struct cache_fill *f, struct todo *todo)
+{
+	struct timespec until;
+	if (!f->entry || f->entry->list != LIST_DEMAND) {
+		pthread_cond_wait(&f->done, &c->lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += TURN_LOOK_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&f->done, &c->lock, &until);
+	todo->now = c->env->now(c->env);
+	turn_locked(c, todo);
+	if (!todo->first && !todo->victims)
+		return;
+	pthread_mutex_unlock(&c->lock);
+	todo_do(todo, c);
+	pthread_mutex_lock(&c->lock);
+}
+
 /* e: the reader's hold on it ends when the load has failed or cancel said so. */
 static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry *e,
 		    struct cache_fill *f, struct cancel *cancel, struct err *err)
@@ -226,10 +249,11 @@ static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry 
 	struct todo todo;
 	int code;
 	todo_init(&todo, c);
+	const uint64_t since = todo.now;
 	cancel_begin(cancel, wake, &w);
 	pthread_mutex_lock(&c->lock);
 	while (!f->complete && !cancel_is_fired(cancel))
-		pthread_cond_wait(&f->done, &c->lock);
+		look_again_locked(c, f, &todo);
 	if (f->complete) {
 		code = f->err.code;
 		if (code && err)
@@ -238,7 +262,7 @@ static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry 
 		code = err_set(err, -EINTR, "nobody waits for it any more");
 		entry_leave_locked(c, e, &todo.victims);
 	}
-	waited_locked(o, s, c->env->now(c->env) - todo.now);
+	waited_locked(o, s, c->env->now(c->env) - since);
 	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	cancel_end(cancel);
@@ -282,7 +306,7 @@ static struct entry *entry_of(const struct cache_chunk *chunk)
 	return (struct entry *)(uintptr_t)chunk;
 }
 
-void cache_put(struct cache_owner *o, const struct cache_chunk *chunk)
+void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done)
 {
 	struct cache *c = o->cache;
 	struct entry *e = entry_of(chunk);
@@ -290,8 +314,8 @@ void cache_put(struct cache_owner *o, const struct cache_chunk *chunk)
 	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
 	assert(e->key.owner == o);
+	turn_unheld_locked(c, e, done, todo.now);
 	entry_unhold_locked(c, e);
-	turn_unheld_locked(c);
 	turn_trim_locked(c, &todo);
 	turn_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
@@ -385,7 +409,7 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 	pthread_mutex_lock(&c->lock);
 	if (code == 0) {
 		ahead_measure_locked(o, todo.now - fill->started);
-		entry_loaded_locked(c, e, chunk);
+		entry_loaded_locked(c, e, chunk, todo.now);
 		turn_trim_locked(c, &todo);
 	} else {
 		unheard = e->holds == 0;

@@ -114,7 +114,12 @@ static struct cache_fill *fill_new(struct entry *e, uint64_t cost)
 	struct cache_fill *f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
-	if (pthread_cond_init(&f->done, NULL)) {
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	const int rc = pthread_cond_init(&f->done, &clock);
+	pthread_condattr_destroy(&clock);
+	if (rc) {
 		free(f);
 		return NULL;
 	}
@@ -231,13 +236,14 @@ static void end_load(struct cache *c, struct entry *e)
 	e->fill = NULL;
 }
 
-void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk)
+void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk, uint64_t now)
 {
 	const struct entry_key *k = &e->key;
 	end_load(c, e);
 	unlist(c, e);
 	e->chunk = *chunk;
 	*chunk = (struct cache_chunk){0};
+	e->loaded_ns = now;
 	e->charge = e->chunk.slot.cap + e->chunk.heap.cap + sizeof(*e);
 	e->use = admit_loaded(&c->admit, admit_hash(k->owner->serial, k->dataset, k->slot),
 			      e->charge);

@@ -74,9 +74,10 @@ struct entry {
 	enum entry_list list;
 	struct entry *prev, *next; /* on its list, head: the latest; of victims: next only */
 	struct cache_fill *fill;
-	uint64_t charge;       /* bytes it counts for, once loaded */
-	uint64_t failed_until; /* by env->now, once failed */
-	unsigned int holds;    /* readers, those who wait for the load included */
+	uint64_t charge;		/* bytes it counts for, once loaded */
+	uint64_t failed_until;		/* by env->now, once failed */
+	uint64_t loaded_ns, kept_until; /* the same, once loaded; see turn.h */
+	unsigned int holds;		/* readers, those who wait for the load included */
 	bool hash_failed;
 	/* Loaded ahead, or to be, and not read yet. */
 	bool ahead;
@@ -158,7 +159,7 @@ void entry_unhold_locked(struct cache *c, struct entry *e);
  * it is dropped. */
 void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims);
 /* The load is over and has brought the chunk (whose contents move). */
-void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk);
+void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *chunk, uint64_t now);
 /* The load is over and has failed at time now, as the fill's err says. The entry keeps the fill's
  * own reference for FAILURE_KEPT_NS. */
 void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct entry **victims);

@@ -60,6 +60,9 @@ void pace_follow(struct pace *p, const struct pace_step *s)
 		depth = want;
 	else
 		depth -= (depth - want + SHRINK - 1) / SHRINK;
+	p->taken += s->steps * s->cost;
+	if (s->sequential && p->taken < PACE_SURE)
+		depth = min_u64(depth, max_u64(PACE_UNSURE / s->cost, PACE_BEGIN));
 	p->depth = (uint32_t)depth;
 }
 

@@ -22,12 +22,16 @@ enum {
 	PACE_MIN = 2,
 	PACE_SLACK = 8, /* what waiting may bring, at least */
 	PACE_MAX = 64,
+	PACE_SURE = 4 << 20, /* bytes in the file's order that are more than the kernel reads ahead
+				of a program: less may not be what the program reads */
+	PACE_UNSURE = 1 << 20, /* bytes ahead until then, or four chunks */
 };
 
 struct pace {
 	uint32_t depth; /* chunks to have ahead; 0: none */
 	uint64_t stepped_ns;
 	uint64_t waited_ns; /* by the stream's count, at that time */
+	uint64_t taken;	    /* bytes of the chunks that it went through */
 	uint64_t think_ns;  /* the reader's own time for a step, smoothed; 0: not known */
 };
 
@@ -38,6 +42,7 @@ struct pace_step {
 	uint64_t latency_ns;	    /* of loads; 0: not known */
 	uint64_t cost;		    /* bytes of a chunk */
 	bool late;		    /* the reader has to wait, or had to */
+	bool sequential;	    /* it goes through the file in its order */
 };
 
 /* On a hunch: two chunks. */

@@ -108,9 +108,13 @@ static void drop(struct cache *c, struct entry *e, struct todo *todo)
 static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct todo *todo)
 {
 	uint64_t room = c->stats.budget > cost ? c->stats.budget - cost : 0;
+	const bool large = cost > c->stats.budget / TURN_LARGE;
 	struct entry *victim;
-	while (taken(c) > room && (victim = choose_victim(c, for_reader)))
+	while (taken(c) > room && (victim = choose_victim(c, for_reader))) {
+		if (large && victim->kept_until > todo->now)
+			return false;
 		drop(c, victim, todo);
+	}
 	return taken(c) + cost <= c->stats.budget;
 }
 
@@ -130,7 +134,9 @@ static void start(struct cache *c, struct entry *e, struct todo *todo)
 /* Larger than the room that there will ever be while others run. */
 static bool may_run_alone(const struct cache *c)
 {
-	return c->lists[LIST_LOADING].n == 0 &&
+	const uint64_t idle =
+		c->lists[LIST_UNREAD].n + c->lists[LIST_NEW].n + c->lists[LIST_MAIN].n;
+	return idle == 0 && c->lists[LIST_LOADING].n == 0 &&
 	       (c->lists[LIST_HELD].n == 0 || c->passed >= TURN_PATIENCE);
 }
 
@@ -162,8 +168,9 @@ void turn_locked(struct cache *c, struct todo *todo)
 		;
 }
 
-void turn_unheld_locked(struct cache *c)
+void turn_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now)
 {
+	e->kept_until = done ? 0 : min_u64(now + TURN_KEPT_NS, e->loaded_ns + TURN_KEPT_MAX_NS);
 	c->passed += c->lists[LIST_DEMAND].n > 0;
 }
 

@@ -8,13 +8,24 @@
  * than all the room there is begins when nothing else is under way and no chunk is held. (Where
  * others hold chunks without a break, it waits for TURN_PATIENCE of them and then begins.) Loads
  * ahead begin when no reader's load waits, as many side by side as the store takes.
+ *
+ * A chunk arrives in its reader's hands piece by piece. Where chunks are large, readers of several
+ * would drive out each other's before the next piece is read, and load them again for each. So a
+ * large load does not take the place of a chunk that was read a moment ago and not to its end; for
+ * some time at most, after which it is the next one's turn. Who waits looks again by and by.
  */
 #ifndef CACHE_TURN_H
 #define CACHE_TURN_H
 
 #include "entry.h"
 
-enum { TURN_PATIENCE = 64 };
+enum {
+	TURN_PATIENCE = 64,
+	TURN_LARGE = 32,	  /* parts of the budget: a load of one is large */
+	TURN_LOOK_NS = 25000000,  /* a reader whose load waits its turn */
+	TURN_KEPT_NS = 100000000, /* after a read that did not come to the chunk's end */
+};
+#define TURN_KEPT_MAX_NS UINT64_C(2000000000) /* after it was loaded */
 
 /* A call's time, and what it decides under the lock and does after it. */
 struct todo {
@@ -32,8 +43,8 @@ void todo_do(struct todo *todo, struct cache *c);
 void turn_locked(struct cache *c, struct todo *todo);
 /* One thing less that an owner has to wait for; the owner may be gone once the lock is free. */
 void turn_rest_locked(struct cache_owner *o);
-/* A reader has put a chunk back. */
-void turn_unheld_locked(struct cache *c);
+/* A reader puts a chunk back, and has or has not come to its end. */
+void turn_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now);
 /* Makes what is idle give way until the budget is kept. */
 void turn_trim_locked(struct cache *c, struct todo *todo);
 /* Bytes that loads ahead may take in all, read or not yet: half of what chunks have. */

@@ -10,8 +10,8 @@
 
 enum {
 	ARENAS = 2,		    /* more would each keep chunks of their own */
-	MAP_ABOVE = 32 << 20,	    /* bytes; larger ones are rare and go back at once */
-	KEEP_AT_THE_TOP = 64 << 20, /* bytes of free memory that an arena may keep */
+	MAP_ABOVE = 4 << 20,	    /* bytes; larger ones would leave larger gaps: they go back */
+	KEEP_AT_THE_TOP = 16 << 20, /* bytes of free memory that an arena may keep */
 };
 
 void allocator_setup(void)

@@ -146,7 +146,7 @@ static ssize_t read_block(struct plain *p, uint8_t *buf, size_t n, uint64_t offs
 		return rc;
 	n = (size_t)min_u64(n, chunk->slot.len - in);
 	memcpy(buf, chunk->slot.data + in, n);
-	cache_put(p->owner, chunk);
+	cache_put(p->owner, chunk, in + n == chunk->slot.len);
 	return (ssize_t)n;
 }
 

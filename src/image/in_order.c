@@ -25,6 +25,14 @@ static void begin(struct in_order *o, const struct in_order_file *f, uint64_t st
 	*o = (struct in_order){.running = start < f->data, .end = end};
 }
 
+void in_order_skip(struct in_order *o, uint64_t to)
+{
+	if (!o->running || to <= o->end)
+		return;
+	o->end = to;
+	join(o);
+}
+
 bool in_order_read(struct in_order *o, const struct in_order_file *f, uint64_t start, uint64_t end)
 {
 	if (!o->running || start > o->end + IN_ORDER_GAP ||

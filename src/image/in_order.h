@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 enum {
-	IN_ORDER_PIECES = 16,	     /* that wait for the gap before them to close */
-	IN_ORDER_GAP = 8 << 20,	     /* bytes; of what is read out of order */
-	IN_ORDER_MARGIN = 4 << 20,   /* into another dataset: more than the kernel reads ahead */
+	IN_ORDER_PIECES = 16,	   /* that wait for the gap before them to close */
+	IN_ORDER_GAP = 8 << 20,	   /* bytes; of what is read out of order */
+	IN_ORDER_MARGIN = 4 << 20, /* into another dataset: more than the kernel reads ahead */
 };
 
 /* Where the run must begin, and where it must lead to. */
@@ -35,6 +35,8 @@ struct in_order {
 	} pieces[IN_ORDER_PIECES];
 };
 
+/* There is nothing to read before `to`: who reads on begins there. */
+void in_order_skip(struct in_order *o, uint64_t to);
 /* Bytes [start, end) are read. True when this reader goes through the file in its order; what it
  * will want next begins at o->end. */
 bool in_order_read(struct in_order *o, const struct in_order_file *f, uint64_t start, uint64_t end);

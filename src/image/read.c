@@ -69,7 +69,7 @@ static ssize_t read_raw(struct image *img, const struct reader *r, const struct 
 	} else {
 		copy_padded(buf, &chunk->slot, in, n);
 	}
-	cache_put(img->owner, chunk);
+	cache_put(img->owner, chunk, in + n >= d->slot_bytes || offset + n == x->end);
 	return (ssize_t)n;
 }
 
@@ -101,7 +101,7 @@ static ssize_t read_heap(struct image *img, const struct reader *r, const struct
 	if (rc)
 		return rc;
 	copy_padded(buf, &chunk->heap, at - dataset_window(d, slot), n);
-	cache_put(img->owner, chunk);
+	cache_put(img->owner, chunk, at + n == dataset_window(d, slot + 1));
 	return (ssize_t)n;
 }
 

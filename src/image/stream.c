@@ -5,7 +5,7 @@
  */
 #include "stream.h"
 
-#include <assert.h>
+#include <unistd.h>
 
 enum { BATCH = 128 }; /* slots that one read asks for at once; half of them later, the next */
 
@@ -151,6 +151,16 @@ static void ask_ahead(struct image_stream *s, uint64_t read, uint64_t steps)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Who copies a file leaves out its holes. */
+static void skip_hole_locked(struct image_stream *s, uint64_t offset)
+{
+	struct in_order *o = &s->order;
+
+	if (o->running && offset > o->end &&
+	    image_seek(s->image, o->end, SEEK_DATA) >= (int64_t)offset)
+		in_order_skip(o, offset);
+}
+
 void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 {
 	if (!s || !s->cache || s->image->nslots == 0)
@@ -159,6 +169,7 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	const struct in_order_file file = {.data = img->data_start, .second = img->data_end};
 
 	pthread_mutex_lock(&s->lock);
+	skip_hole_locked(s, offset);
 	const bool in_order = in_order_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;

@@ -20,6 +20,7 @@ import sys
 import oracle
 
 INT8 = {"class": "H5T_INTEGER", "base": "H5T_STD_I8LE"}
+INT16 = {"class": "H5T_INTEGER", "base": "H5T_STD_I16LE"}
 INT32 = {"class": "H5T_INTEGER", "base": "H5T_STD_I32LE"}
 INT64 = {"class": "H5T_INTEGER", "base": "H5T_STD_I64LE"}
 FLOAT64 = {"class": "H5T_FLOAT", "base": "H5T_IEEE_F64LE"}

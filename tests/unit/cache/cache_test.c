@@ -26,7 +26,7 @@ static const struct cache_chunk *get(struct fake_source *f, uint32_t dataset, ui
 
 static void touch(struct fake_source *f, uint32_t dataset, uint64_t chunk)
 {
-	cache_put(f->owner, get(f, dataset, chunk));
+	cache_put(f->owner, get(f, dataset, chunk), true);
 }
 
 static void a_chunk_is_loaded_once(void **state)
@@ -37,8 +37,8 @@ static void a_chunk_is_loaded_once(void **state)
 		touch(&f, 1, 7);
 	const struct cache_chunk *a = get(&f, 1, 7), *b = get(&f, 1, 7);
 	assert_ptr_equal(a, b);
-	cache_put(f.owner, a);
-	cache_put(f.owner, b);
+	cache_put(f.owner, a, true);
+	cache_put(f.owner, b, true);
 	touch(&f, 2, 7);
 	assert_int_equal(f.nloads, 2);
 	struct cache_stats st = fake_stats(&f);
@@ -95,8 +95,8 @@ static void a_chunk_larger_than_the_budget_reads(void **state)
 	for (uint64_t i = 0; i < 3; i++) {
 		const struct cache_chunk *a = get(&f, 0, i), *b = get(&f, 0, i);
 		assert_ptr_equal(a, b);
-		cache_put(f.owner, a);
-		cache_put(f.owner, b);
+		cache_put(f.owner, a, true);
+		cache_put(f.owner, b, true);
 		assert_int_equal(fake_stats(&f).bytes, 0);
 	}
 	assert_int_equal(f.nloads, 3);
@@ -110,7 +110,7 @@ static void absent_chunks_take_room_too(void **state)
 	for (uint64_t i = 0; i < 100; i++) {
 		const struct cache_chunk *c = NULL;
 		assert_int_equal(cache_get(f.owner, NULL, 0, i * i, NULL, &c, NULL), 0);
-		cache_put(f.owner, c);
+		cache_put(f.owner, c, true);
 	}
 	struct cache_stats st = fake_stats(&f);
 	assert_true(st.bytes > 0 && st.bytes <= st.budget);
@@ -274,7 +274,7 @@ static void a_reader_may_give_up(void **state)
 	touch(&f, 0, 1);
 	/* What is there is given all the same. */
 	assert_int_equal(cache_get(f.owner, NULL, 0, 1, &cancel, &c, NULL), 0);
-	cache_put(f.owner, c);
+	cache_put(f.owner, c, true);
 	f.deferred = true;
 	assert_int_equal(cache_get(f.owner, NULL, 0, 2, &cancel, &c, NULL), -EINTR);
 	assert_int_equal(cache_get(f.owner, NULL, 0, 2, &cancel, &c, NULL), -EINTR);

@@ -214,7 +214,7 @@ static inline bool fake_read(struct fake_source *f, struct cache_stream *s, uint
 	if (!c)
 		return false;
 	bool right = c->slot.len == f->size && c->slot.data[0] == fake_value(dataset, slot);
-	cache_put(f->owner, c);
+	cache_put(f->owner, c, true);
 	return right;
 }
 

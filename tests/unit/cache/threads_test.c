@@ -158,7 +158,7 @@ static void read_chunk(struct world *w, struct cache_stream *s, uint64_t n)
 	for (size_t i = 0; i < SIZE; i += 512)
 		if (c->slot.data[i] != (uint8_t)n)
 			atomic_fetch_add(&w->wrong, 1);
-	cache_put(w->owner, c);
+	cache_put(w->owner, c, true);
 }
 
 static void same_chunk(struct world *w, unsigned int reader)
@@ -219,6 +219,53 @@ static void sixteen_readers_of_a_dataset_load_each_chunk_once(void **state)
 	assert_int_equal(atomic_load(&w.failed), 0);
 	for (size_t i = 0; i < NCHUNKS; i++)
 		assert_int_equal(atomic_load(&w.source.loads[i]), 1);
+	world_close(&w);
+}
+
+enum { PIECES = 8 };
+
+/* A chunk in pieces, as a large one is read. */
+static void in_pieces(struct world *w, unsigned int reader)
+{
+	for (uint64_t n = reader * 4; n < reader * 4 + 4; n++) {
+		for (int piece = 0; piece < PIECES; piece++) {
+			const struct cache_chunk *c = NULL;
+			if (cache_get(w->owner, NULL, 0, n, NULL, &c, NULL)) {
+				atomic_fetch_add(&w->failed, 1);
+				return;
+			}
+			usleep(100);
+			cache_put(w->owner, c, piece == PIECES - 1);
+		}
+	}
+}
+
+static void large_chunks_stay_until_they_are_read(void **state)
+{
+	struct world w;
+	world_open(&w, 4 * SIZE);
+	world_run(&w, in_pieces);
+	unsigned int loads = 0;
+	for (size_t i = 0; i < NCHUNKS; i++)
+		loads += atomic_load(&w.source.loads[i]);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	assert_in_range(loads, READERS * 4, READERS * 4 * 5 / 4);
+	struct cache_stats st;
+	cache_get_stats(w.cache, &st);
+	assert_true(st.in_flight_max <= st.budget && st.bytes <= st.budget);
+	world_close(&w);
+}
+
+/* Each is larger than the budget: one after the other, and nobody waits for ever. */
+static void chunks_larger_than_the_budget_take_turns(void **state)
+{
+	struct world w;
+	world_open(&w, SIZE / 2);
+	world_run(&w, in_pieces);
+	struct cache_stats st;
+	cache_get_stats(w.cache, &st);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	assert_true(st.in_flight_max < 2 * SIZE);
 	world_close(&w);
 }
 
@@ -286,6 +333,8 @@ int main(void)
 		cmocka_unit_test(sixteen_readers_of_a_chunk_are_one_load),
 		cmocka_unit_test(a_failure_reaches_all_who_wait),
 		cmocka_unit_test(sixteen_readers_of_a_dataset_load_each_chunk_once),
+		cmocka_unit_test(large_chunks_stay_until_they_are_read),
+		cmocka_unit_test(chunks_larger_than_the_budget_take_turns),
 		cmocka_unit_test(a_small_budget_is_kept_under_load),
 		cmocka_unit_test(failures_come_and_go_under_load),
 	};

@@ -119,7 +119,9 @@ void cache_stream_free(struct cache_stream *s);
  * readers; -EINTR when cancel said so (a load that has begun goes on, for others). */
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t slot,
 	      struct cancel *cancel, const struct cache_chunk **out, struct err *err);
-void cache_put(struct cache_owner *o, const struct cache_chunk *chunk);
+/* done: the reader has come to the chunk's end. A large chunk that is not done stays for a moment,
+ * because the reader will be back for the next piece of it. */
+void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done);
 
 /* Asks for slots [first, first + n) that are not there, ahead of a reader that will want them; for
  * a large read over several chunks. stream may be NULL. Never blocks. Returns how many of the n

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading ahead from a bucket that takes its time, and what it may cost in loads and memory. The
+delay is a worker's, so there are as many workers as loads at once."""
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import mkbucket
+from mounts import difference
+
+MIB = 1 << 20
+DELAY = 0.08
+FAR = (f"debug_fault=delay:1+:{int(DELAY * 1000)}@*/d/*", "workers=64", "debug_count")
+
+
+def pattern(number, n):
+    return bytes((number * 7 + i) & 0xFF for i in range(256)) * (n // 256)
+
+
+def cube(bucket, side, chunk_elements, path="cube.h5"):
+    """side**3 chunks in a three-dimensional grid, two bytes an element."""
+    d = bucket.domain(path)
+    ds = d.dataset(d.root, "data", mkbucket.INT16, [side, side, side * chunk_elements],
+                   [1, 1, chunk_elements])
+    for i in range(side ** 3):
+        where = (i // side // side, i // side % side, i % side)
+        ds.chunk(where, pattern(i, 2 * chunk_elements))
+
+
+@pytest.fixture(scope="module")
+def cubes(tmp_path_factory):
+    root = tmp_path_factory.mktemp("cubes")
+    with mkbucket.Maker(root / "bucket") as bucket:
+        cube(bucket, 8, 32768)
+    return root / "bucket"
+
+
+def timed(m, action):
+    before, start = m.counts(), time.monotonic()
+    action()
+    seconds = time.monotonic() - start
+    time.sleep(0.3)     # what is still under way
+    return seconds, difference(before, m.counts())
+
+
+def read_each(path, slices):
+    """Opens first: only the reads are of interest."""
+    with h5py.File(path, "r", rdcc_nbytes=0) as f:
+        data = f["data"]
+        for where in slices:
+            data[where]
+
+
+def test_one_element_is_one_chunk(cubes, mount):
+    m = mount(cubes, *FAR)
+    path = m.file("cube.h5")
+    with h5py.File(path, "r") as f:
+        f["data"].shape
+        before = m.counts()
+        assert f["data"][3, 4, 70000] is not None
+        time.sleep(0.3)
+        assert difference(before, m.counts())["cache_loads"] == 1
+
+
+@pytest.mark.parametrize("name, slices, chunks", [
+    ("down a column", [np.s_[i, j, 5] for i in range(8) for j in range(8)], 64),
+    ("a corner of each plane", [np.s_[i, j, k * 32768:k * 32768 + 9] for i in range(0, 8, 2)
+                                for j in range(4) for k in range(4)], 64),
+    ("backwards", [np.s_[i, 7 - j, (7 - k) * 32768] for i in (1,) for j in range(8)
+                   for k in range(8)], 64),
+])
+def test_regular_walks_wait_a_few_times(cubes, mount, name, slices, chunks):
+    m = mount(cubes, *FAR)
+    seconds, spent = timed(m, lambda: read_each(m.file("cube.h5"), slices))
+    print(f"{name}: {seconds:.2f} s, {spent['cache_loads']} loads")
+    assert seconds < chunks * DELAY / 3
+    assert chunks <= spent["cache_loads"] <= chunks + 64
+
+
+def test_a_whole_dataset_is_loaded_once(cubes, mount):
+    m = mount(cubes, *FAR)
+
+    def everything():
+        with h5py.File(m.file("cube.h5"), "r") as f:
+            assert f["data"][()].size == 8 * 8 * 8 * 32768
+
+    seconds, spent = timed(m, everything)
+    assert spent["cache_loads"] == 512
+    assert seconds < 512 * DELAY / 8
+
+
+def test_a_copy_runs_across_datasets(tmp_path, mount):
+    """400 datasets of 64 KiB: dataset by dataset it would be 400 delays."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("many.h5")
+        for i in range(400):
+            ds = d.dataset(d.root, f"ds{i:03}", mkbucket.INT16, [32768], [32768])
+            ds.chunk((0,), pattern(i, 65536))
+    m = mount(tmp_path / "bucket", *FAR)
+    os.stat(m.file("many.h5"))
+    out = tmp_path / "copy.h5"
+
+    def copy():
+        with open(m.file("many.h5"), "rb") as source, open(out, "wb") as target:
+            shutil.copyfileobj(source, target, 128 * 1024)
+
+    seconds, spent = timed(m, copy)
+    print(f"{seconds:.2f} s")
+    assert spent["cache_loads"] == 400
+    assert seconds < 400 * DELAY / 8
+    with h5py.File(out, "r") as f:
+        for i in range(400):
+            assert f[f"ds{i:03}"][()].tobytes() == pattern(i, 65536)
+
+
+def test_a_reader_of_one_dataset_leaves_the_others(tmp_path, mount):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("two.h5")
+        for name in ("a", "b"):
+            ds = d.dataset(d.root, name, mkbucket.INT16, [64, 65536], [1, 65536])
+            for i in range(64):
+                ds.chunk((i, 0), pattern(i, 2 * 65536))
+    m = mount(tmp_path / "bucket", *FAR)
+
+    def one():
+        with h5py.File(m.file("two.h5"), "r") as f:
+            for i in range(64):
+                f["a"][i]
+
+    _, spent = timed(m, one)
+    # The kernel may read on past the end of the first.
+    # The kernel may read on: two windows of 2 MiB.
+    assert 64 <= spent["cache_loads"] <= 64 + 48
+
+
+READ_CHUNKS = """
+import sys, h5py
+with h5py.File(sys.argv[1], "r", rdcc_nbytes=0) as f:
+    for i in map(int, sys.argv[2:]):
+        assert f["data"][i, 12345] is not None
+        assert f["data"][i].any()
+"""
+
+
+@pytest.mark.parametrize("filters", [[], [{"class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 1,
+                                           "name": "deflate"}]])
+def test_large_chunks_stay_within_the_budget(tmp_path, mount, filters):
+    """Eight readers of sixteen chunks of 24 MiB: at once they would be 200 MB and more."""
+    import zlib
+
+    budget, side, chunks = 96 * MIB, 24 * MIB, 16
+    more = {"filters": filters} if filters else {}
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("large.h5")
+        ds = d.dataset(d.root, "data", mkbucket.INT16, [chunks, side // 2], [1, side // 2], **more)
+        for i in range(chunks):
+            body = pattern(i, side)
+            ds.chunk((i, 0), zlib.compress(body, 1) if filters else body)
+    m = mount(tmp_path / "bucket", f"cache_size={budget}", "debug_count")
+    readers = [subprocess.Popen([sys.executable, "-c", READ_CHUNKS, m.file("large.h5")] +
+                                [str((k * 2 + i) % chunks) for i in range(chunks)])
+               for k in range(8)]
+    for reader in readers:
+        assert reader.wait(timeout=120) == 0
+    with open(f"/proc/{m.process.pid}/status", encoding="ascii") as f:
+        peak = next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
+    print(f"VmHWM {peak / MIB:.0f} MiB")
+    assert peak <= budget + 64 * MIB
