@@ -5,8 +5,13 @@
  *   age                       a caller of credentials_get()
  *   fresh                     takes a copy
  *   SOON before the end       one caller renews (it waits for the service), the others take a copy;
- *                             after a failure nobody tries again for RETRY seconds
- *   over, or said to be over  everybody waits for the one that renews
+ *                             whatever came of it, nobody tries again for RETRY seconds: a service
+ *                             may have nothing newer yet
+ *   over, or said to be over  everybody waits for the one that renews; when it fails, they and all
+ *                             who come within that second fail with it
+ *
+ * A server that says of credentials not RETRY seconds old that they are over says it in vain: one
+ * of the two has a wrong clock, and asking for more would not help.
  *
  * Threads: lock guards everything but world and source, which are constant after the constructor;
  * the service is asked without it, by the thread that set `renewing`.
@@ -32,6 +37,9 @@ struct credentials {
 	struct cred cred;
 	bool renewing, over; /* over: the server said so */
 	int64_t not_before;  /* no renewal before this time, while cred is still valid */
+	int64_t renewed_at;  /* 0: never */
+	int64_t failed_at;   /* likewise */
+	struct err failure;  /* of that time */
 };
 
 void cred_release(struct cred *cred)
@@ -110,17 +118,21 @@ static int renew_locked(struct credentials *c, struct err *err)
 	pthread_mutex_lock(&c->lock);
 	c->renewing = false;
 	pthread_cond_broadcast(&c->renewed);
+	c->not_before = now + RETRY_S;
 	if (rc == 0) {
 		const struct cred old = c->cred;
 		c->cred = fresh;
 		fresh = old;
 		c->over = false;
-		c->not_before = 0;
+		c->renewed_at = now;
 		return 0;
 	}
-	c->not_before = now + RETRY_S;
-	if (!valid_locked(c, now))
-		return err_wrap(err, rc, "credentials cannot be renewed");
+	if (!valid_locked(c, now)) {
+		err_wrap(err, rc, "credentials cannot be renewed");
+		c->failed_at = now;
+		err_copy(&c->failure, err);
+		return rc;
+	}
 	log_warning(c->world.env->log, "credentials end in %" PRId64 " s and cannot be renewed: %s",
 		    c->cred.expires - now, err ? err->msg : strerror(-rc));
 	return 0;
@@ -133,8 +145,13 @@ int credentials_get(struct credentials *c, struct cred *out, struct err *err)
 	pthread_mutex_lock(&c->lock);
 	while (c->renewing && !valid_locked(c, c->world.wall(&c->world)))
 		pthread_cond_wait(&c->renewed, &c->lock);
-	if (!c->renewing && due_locked(c, c->world.wall(&c->world)))
+	const int64_t now = c->world.wall(&c->world);
+	if (!valid_locked(c, now) && c->failed_at == now) {
+		why = c->failure;
+		rc = why.code;
+	} else if (!c->renewing && due_locked(c, now)) {
 		rc = renew_locked(c, &why);
+	}
 	if (rc)
 		err_copy(err, &why);
 	else if ((rc = copy(out, &c->cred)))
@@ -148,7 +165,9 @@ bool credentials_expired(struct credentials *c, const char *access_key)
 	pthread_mutex_lock(&c->lock);
 	const bool ours = strcmp(str_text(&c->cred.access_key), access_key) == 0;
 	/* Those that never expire come from a place that will have the same again. */
-	const bool renewable = c->cred.expires != 0;
+	const bool renewable =
+		c->cred.expires != 0 && (!ours || c->renewed_at == 0 ||
+					 c->world.wall(&c->world) >= c->renewed_at + RETRY_S);
 	if (ours && renewable)
 		c->over = true;
 	pthread_mutex_unlock(&c->lock);

@@ -298,6 +298,13 @@ static bool long_disguise(const struct s3_call *call)
 	       !call->answer.has_etag;
 }
 
+/* Nobody says why a HEAD was refused; that is one of the reasons. */
+static bool may_have_expired(const struct s3_call *call, const struct s3_error *why)
+{
+	return strcmp(why->code, "ExpiredToken") == 0 ||
+	       (call->http.status == 400 && strcmp(call->method, "HEAD") == 0);
+}
+
 int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 {
 	struct s3_error own;
@@ -318,7 +325,7 @@ int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 	if (disguised && rc == 0)
 		rc = -EIO;
 	/* A token may expire while the request is on its way: the next attempt has a new one. */
-	if (strcmp(why->code, "ExpiredToken") == 0 && call->s->creds &&
+	if (may_have_expired(call, why) && call->s->creds &&
 	    credentials_expired(call->s->creds, str_text(&call->access_key)))
 		rc = -EAGAIN;
 	if (rc == 0)

@@ -344,6 +344,7 @@ static void test_renewal(void **state)
 		{end - 301, NULL, 0, "CA", 1},	       {end - 300, NULL, 0, "CA", 2},
 		{end - 280, NULL, 0, "CA", 2}, /* not again so soon */
 		{end - 100, NULL, 0, "CA", 3},	       {end, NULL, -EIO, NULL, 4},
+		{end, second, -EIO, NULL, 4}, /* that was known already */
 		{end + 1, second, 0, "CA2", 5},	       {end + 100, NULL, 0, "CA2", 5},
 		{end + 3600, first, -EACCES, NULL, 6}, /* the service is stuck */
 	};
@@ -370,6 +371,88 @@ static void test_renewal(void **state)
 	credentials_free(c);
 }
 
+/* A service that has nothing newer is not asked for each request, and a server that calls what is
+ * new over is not believed twice. */
+static void test_nothing_newer(void **state)
+{
+	static const struct answer same[] = {
+		{"http://169.254.170.2/c", 200, SERVICE_BODY("2001-09-09T02:46:40Z")}};
+	static const int64_t end = 1000003600;
+	struct world *world = *state;
+	set(world, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/c");
+	world->answers = same;
+	world->n_answers = 1;
+	struct credentials *c = credentials_new(&world->w, NULL);
+	assert_non_null(c);
+	for (world->now = end - 200; world->now < end - 110; world->now++) {
+		struct cred cred;
+		assert_int_equal(credentials_get(c, &cred, NULL), 0);
+		cred_release(&cred);
+	}
+	assert_int_equal(world->fetches, 1 + 3); /* at -200, -170 and -140 */
+	world->now = end - 130;
+	assert_false(credentials_expired(c, "CA"));
+	world->now = end - 110;
+	assert_true(credentials_expired(c, "CA"));
+	assert_true(credentials_expired(c, "older"));
+	credentials_free(c);
+}
+
+/* Each source gives newer ones when it is asked again: with the token, the file, the session that
+ * it has by then. */
+static void test_every_source_renews(void **state)
+{
+	static const char imds[] =
+		"http://169.254.169.254/latest/meta-data/iam/security-credentials/";
+	static const struct answer first[] = {
+		{"http://169.254.169.254/latest/api/token", 200, "SESSION-1"},
+		{"http://169.254.169.254/latest/meta-data/iam/security-credentials/role", 200,
+		 SERVICE_BODY("2001-09-09T02:46:40Z")},
+		{imds, 200, "role"},
+		{"https://sts.", 200, STS_BODY("AssumeRoleWithWebIdentity")},
+	};
+	static const struct answer second[] = {
+		{"http://169.254.169.254/latest/api/token", 200, "SESSION-2"},
+		{"http://169.254.169.254/latest/meta-data/iam/security-credentials/other", 200,
+		 SERVICE_BODY("2011-09-09T02:46:40Z")},
+		{imds, 200, "other"},
+		{"https://sts.", 200, STS_BODY("AssumeRoleWithWebIdentity")},
+	};
+	static const struct {
+		const char *name;
+		int64_t later;	  /* when the first ones are over */
+		const char *seen; /* in the last request */
+	} sources[] = {
+		{"instance", 1000003600, "SESSION-2"},
+		{"web identity", 1255369830, "WebIdentityToken=second"},
+	};
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		struct world *world = *state;
+		struct cred cred;
+		world->now = 1000000000;
+		world->answers = first;
+		world->n_answers = 4;
+		if (i == 1) {
+			set(world, "AWS_WEB_IDENTITY_TOKEN_FILE", file(world, "first"));
+			set(world, "AWS_ROLE_ARN", "arn");
+		}
+		struct credentials *c = credentials_new(&world->w, NULL);
+		assert_non_null(c);
+		world->answers = second;
+		world->now = sources[i].later;
+		if (i == 1)
+			file(world, "second");
+		const int rc = credentials_get(c, &cred, NULL);
+		/* STS gives the same end here: that is over. */
+		assert_int_equal(rc, i == 1 ? -EACCES : 0);
+		if (!strstr(world->last, sources[i].seen))
+			fail_msg("%s: %s", sources[i].name, world->last);
+		if (rc == 0)
+			cred_release(&cred);
+		credentials_free(c);
+	}
+}
+
 static void test_lasting_keys_do_not_expire(void **state)
 {
 	struct world *world = *state;
@@ -392,6 +475,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_container, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_instance, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_renewal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_newer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_every_source_renews, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lasting_keys_do_not_expire, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

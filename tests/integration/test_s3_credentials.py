@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where credentials come from, and what becomes of a mount that outlives them. The services are
+ours (tests/support/awsfake.py) but for STS, which is the gateway's own."""
+import errno
+import json
+import os
+import re
+import time
+
+import pytest
+
+import awsfake
+import faultproxy
+from gateway import hsimage, needs_gateway
+from mounts import wait_for
+
+pytestmark = needs_gateway
+
+NAMES = [f"file{i}" for i in range(4)]
+
+
+@pytest.fixture(scope="module")
+def bucket(client):
+    client.make_bucket("credentials")
+    for name in NAMES:
+        client.put("credentials", name, name.encode())
+    return "credentials"
+
+
+@pytest.fixture
+def aws(gateway):
+    with awsfake.Services(gateway["access_key"], gateway["secret_key"]) as services:
+        yield services
+
+
+def without_keys(environment, **more):
+    env = {k: v for k, v in environment.items()
+           if k not in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    return {**env, **more}
+
+
+def config(directory, text):
+    path = directory / "config"
+    path.write_text(text)
+    path.chmod(0o600)
+    return str(path)
+
+
+def metadata(environment, aws, directory):
+    return without_keys(environment, AWS_EC2_METADATA_DISABLED="",
+                        AWS_EC2_METADATA_SERVICE_ENDPOINT=aws.endpoint)
+
+
+def container(environment, aws, directory):
+    token = directory / "token"
+    token.write_text(aws.token)
+    return without_keys(environment, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(token),
+                        AWS_CONTAINER_CREDENTIALS_FULL_URI=aws.endpoint + awsfake.CONTAINER)
+
+
+def process(environment, aws, directory):
+    answer = json.dumps({"Version": 1, **aws.keys()})
+    command = f"echo x >>{directory}/runs; echo '{answer}'"
+    return without_keys(environment, AWS_CONFIG_FILE=config(
+        directory, f"[default]\ncredential_process = {command}\n"))
+
+
+def role(environment, aws, directory):
+    return without_keys(
+        environment, AWS_PROFILE="reader", AWS_ENDPOINT_URL_STS=environment["AWS_ENDPOINT_URL"],
+        AWS_CONFIG_FILE=config(directory, f"""
+[profile base]
+aws_access_key_id = {aws.access_key}
+aws_secret_access_key = {aws.secret_key}
+[profile reader]
+role_arn = arn:aws:iam:::role/reader
+source_profile = base
+"""))
+
+
+@pytest.mark.parametrize("source", [metadata, container, process, role])
+def test_sources(environment, aws, bucket, tmp_path, source):
+    """Real requests with what each source gives, and nothing of it in what is said."""
+    env = source(environment, aws, tmp_path)
+    out = hsimage(env, "-o", "log_level=debug", "-b", f"s3://{bucket}", "ls").decode()
+    assert out.split() == NAMES
+    assert aws.served == (1 if source in (metadata, container) else 0)
+    if source is process:
+        assert (tmp_path / "runs").read_text() == "x\n"
+
+
+def test_role_that_may_not_be_assumed(environment, aws, bucket, tmp_path):
+    env = role(environment, aws, tmp_path)
+    path = tmp_path / "config"
+    path.write_text(path.read_text().replace("role/reader", "role/nobody"))
+    said = hsimage(env, "-b", f"s3://{bucket}", "ls", code=1)
+    assert "STS: status 4" in said and said.count("\n") == 1
+    assert aws.secret_key not in said
+
+
+def content(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def read(mount):
+    """From the bucket, whatever is remembered."""
+    for name in NAMES:
+        assert content(mount.file(name)) == name.encode()
+
+
+@pytest.mark.parametrize("source", [metadata, container])
+def test_mount_outlives_its_credentials(environment, aws, bucket, tmp_path, mount, source):
+    """New ones are had when the old ones end. Those that are about to end are not asked for with
+    every request; a service that is out of order is waited for, and forgiven."""
+    aws.lifetime = 4
+    m = mount(f"s3://{bucket}", "metadata_ttl=0", env=source(environment, aws, tmp_path))
+    read(m)
+    read(m)
+    assert aws.served == 2          # the first ones, and a try for some that last longer
+    time.sleep(4.2)
+    read(m)
+    assert aws.served == 3
+    # They are renewed before they end; where that fails, they serve as long as they are valid.
+    aws.broken = True
+    time.sleep(0.5)
+    read(m)
+    time.sleep(4.2)
+    with pytest.raises(OSError) as caught:
+        read(m)
+    assert caught.value.errno in (errno.EACCES, errno.EIO)
+    assert "credentials cannot be renewed" in m.log()
+    aws.broken = False
+    assert wait_for(lambda: readable(m), 10)
+
+
+def readable(mount):
+    try:
+        read(mount)
+        return True
+    except OSError:
+        return False
+
+
+def test_server_says_that_they_are_over(environment, gateway, aws, bucket, tmp_path, mount):
+    """Before their time: they are renewed, and nobody notices."""
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(metadata(environment, aws, tmp_path), AWS_ENDPOINT_URL=proxy.endpoint)
+        m = mount(f"s3://{bucket}", "metadata_ttl=0", env=env)
+        assert aws.served == 1
+        proxy.set({"what": "status", "value": 400, "code": "ExpiredToken", "first": 1})
+        read(m)
+        assert proxy.count("status") == 1 and aws.served == 2
+        m.stop()
+
+
+def test_keys_that_last_are_over(environment, gateway, bucket, mount):
+    """Keys of the environment cannot be renewed: one clear failure at once, no attempt more."""
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        m = mount(f"s3://{bucket}", "metadata_ttl=60", env=env)
+        assert sorted(os.listdir(m.path)) == NAMES
+        proxy.set({"what": "status", "value": 400, "code": "ExpiredToken", "percent": 100})
+        with pytest.raises(OSError) as caught:
+            content(m.file(NAMES[0]))
+        assert caught.value.errno == errno.EACCES
+        assert proxy.count("status") == 1
+        assert len(re.findall("400 ExpiredToken", m.log())) == 1
+        m.stop()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The services that give AWS's tools their credentials, on one port of loopback: instance metadata
+(version 2 only) and the container endpoint. What they give are the keys of a real S3 server.
+
+    with Services(access_key, secret_key) as aws:
+        aws.lifetime, aws.broken = 5, True      # from now on
+
+`served` counts the credentials that were given."""
+import datetime
+import http.server
+import json
+import threading
+
+ROLES = "/latest/meta-data/iam/security-credentials/"
+CONTAINER = "/container/credentials"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def give(self):
+        aws = self.server.aws
+        if aws.broken:
+            return self.answer(500, "not now")
+        aws.served += 1
+        return self.answer(200, json.dumps(aws.keys()))
+
+    def do_PUT(self):
+        ttl = self.headers["X-aws-ec2-metadata-token-ttl-seconds"]
+        if self.path != "/latest/api/token" or not ttl:
+            return self.answer(400, "")
+        self.server.aws.session += 1
+        return self.answer(200, f"session-{self.server.aws.session}")
+
+    def do_GET(self):
+        aws = self.server.aws
+        if self.path == CONTAINER:
+            if self.headers["Authorization"] != aws.token:
+                return self.answer(401, "")
+            return self.give()
+        if self.headers["X-aws-ec2-metadata-token"] != f"session-{aws.session}":
+            return self.answer(401, "")
+        if self.path == ROLES:
+            return self.answer(200, "the-role")
+        if self.path == ROLES + "the-role":
+            return self.give()
+        return self.answer(404, "")
+
+
+class Services:
+    def __init__(self, access_key, secret_key):
+        self.access_key, self.secret_key = access_key, secret_key
+        self.lifetime, self.broken, self.served, self.session = 3600, False, 0, 0
+        self.token = "proof of who we are"
+
+    def keys(self):
+        end = datetime.datetime.now(datetime.timezone.utc)
+        end += datetime.timedelta(seconds=self.lifetime)
+        # The gateway's keys are for ever: it would ask its own STS about a token.
+        return {"Code": "Success", "AccessKeyId": self.access_key,
+                "SecretAccessKey": self.secret_key, "Token": "",
+                "Expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+    def __enter__(self):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.aws = self
+        self.endpoint = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.thread.join(10)
+        self.server.server_close()
