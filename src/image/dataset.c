@@ -159,7 +159,7 @@ static int plan_chunked(struct image_dataset *d, struct err *err)
 	if (d->slot_bytes > UINT32_MAX)
 		return err_set(err, -EFBIG, "a chunk of %llu bytes is too large for HDF5",
 			       (unsigned long long)d->slot_bytes);
-	d->stride = align_u64(d->slot_bytes, 8);
+	d->stride = align_u64(d->slot_bytes, d->slot_bytes >= IMAGE_PAGED_SLOT ? IMAGE_PAGE : 8);
 	d->listed = d->known->listed && !fills_slots(d);
 	d->nslots = d->listed ? d->known->n : d->ds->grid.nchunks;
 	if (d->listed)

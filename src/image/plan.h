@@ -30,6 +30,9 @@
 
 enum {
 	IMAGE_PAGE = 4096, /* alignment of the regions after the metadata */
+	/* Slots of this size or more begin on a page: the kernel reads whole pages, and who reads
+	 * one chunk would fetch both of its neighbours. At most a sixteenth of a file is lost. */
+	IMAGE_PAGED_SLOT = 16 * IMAGE_PAGE,
 	/* The kernel reads ahead of a program that walks the metadata, and what it reads ahead has
 	 * to be there before it hands on anything. Between metadata and raw data there is room for
 	 * that, or else a program would wait for chunks that nobody wants. */
@@ -75,8 +78,8 @@ struct image_dataset {
 	uint64_t nslots;
 	uint64_t chunk_bytes; /* of a whole chunk in file form, unfiltered */
 	uint64_t slot_bytes;  /* as stored: under the pipeline */
-	uint64_t stride;
-	uint64_t raw_bytes; /* of the whole run */
+	uint64_t stride;      /* from slot to slot; what is behind a slot reads as zeros */
+	uint64_t raw_bytes;   /* of the whole run */
 	/* Variable length: offsets of the windows of known->n + 1 chunks, from heap_addr, as if no
 	 * other chunk had one. See dataset_window(). */
 	uint64_t *windows;

@@ -3,6 +3,7 @@
 import errno
 import os
 import time
+import zlib
 
 import h5py
 import numpy as np
@@ -223,3 +224,21 @@ def test_a_damaged_chunk_is_got_once_in_a_second(tmp_path, mount):
         assert [chunk(fd, i) == bodies[i] for i in range(chunks)] == [True] * chunks
     finally:
         os.close(fd)
+
+
+@pytest.mark.parametrize("filters", [[], [mkbucket.GZIP]], ids=["plain", "gzip"])
+@pytest.mark.parametrize("size", [100_000, 1 << 20, 2_000_000])
+def test_one_chunk_is_one_get(tmp_path, mount, size, filters):
+    """Not a byte of another chunk: the kernel reads whole pages, and ahead."""
+    chunks, n = 16, size // 4
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", mkbucket.INT32, [chunks * n], [n], filters=filters)
+        for i in range(chunks):
+            body = np.full(n, i, dtype="<i4").tobytes()
+            ds.chunk((i,), zlib.compress(body, 1) if filters else body)
+    m = mount(tmp_path / "bucket", "debug_count")
+    with h5py.File(m.file("x.h5"), "r") as f:
+        cost, value = spent(m, lambda: f["data"][9 * n:10 * n])
+    assert (value == 9).all()
+    assert cost["cache_loads"] == 1
