@@ -237,6 +237,28 @@ static void an_opening_under_way_is_not_believed(void **state)
 	engine_file_close(second);
 }
 
+/* Opening asks for the document of what was a domain; nobody asks before what it is. */
+static void a_domain_is_not_looked_up_to_be_opened(void **state)
+{
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "x.h5");
+	bucket_open(b, 0, 0);
+	assert_int_equal(open_code(b, "x.h5", 0), 0);
+	const struct bucket_counts before = bucket_counts(b);
+	assert_int_equal(open_code(b, "x.h5", 0), 0);
+	const struct bucket_counts after = bucket_counts(b);
+	assert_int_equal(after.gets - before.gets, 1);
+	assert_int_equal(after.lists - before.lists, 1);
+	assert_int_equal(after.heads, before.heads);
+	/* It is something else meanwhile. */
+	bucket_folder(b, "x.h5");
+	assert_int_equal(open_code(b, "x.h5", 0), -EISDIR);
+	bucket_remove(b, "x.h5/.domain.json");
+	assert_int_equal(open_code(b, "x.h5", 0), -ENOENT);
+	bucket_domain(b, 2, "x.h5");
+	assert_int_equal(open_code(b, "x.h5", 0), 0);
+}
+
 static void what_is_believed_costs_nothing(void **state)
 {
 	struct bucket *b = *state;
@@ -362,6 +384,7 @@ int main(void)
 		TEST(only_so_many_idle_images_are_kept),
 		TEST(many_openers_share_one_image),
 		TEST(an_opening_under_way_is_not_believed),
+		TEST(a_domain_is_not_looked_up_to_be_opened),
 		TEST(what_is_believed_costs_nothing),
 		TEST(what_was_believed_is_asked_again_in_time),
 		TEST(what_proved_wrong_is_not_believed),

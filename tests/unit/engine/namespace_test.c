@@ -300,6 +300,25 @@ static void a_name_that_is_known_is_asked_with_one_get(void **state)
 	assert_int_equal(st.kind, ENGINE_DIR);
 }
 
+/* What was a directory is listed without asking what it is; an empty one is asked for again. */
+static void a_known_directory_is_listed_at_once(void **state)
+{
+	struct bucket *b = *state;
+	bucket_put(b, "d/plain", "");
+	bucket_open(b, 0, 0);
+	assert_string_equal(bucket_list(b, "d").text, "plain=");
+	const uint64_t before = bucket_requests(b);
+	assert_string_equal(bucket_list(b, "d").text, "plain=");
+	assert_int_equal(bucket_requests(b), before + 1);
+	bucket_remove(b, "d/plain");
+	assert_int_equal(bucket_list(b, "d").code, -ENOENT);
+	bucket_folder(b, "d");
+	assert_int_equal(bucket_list(b, "d").code, 0);
+	assert_int_equal(bucket_list(b, "d").code, 0);
+	bucket_domain(b, 1, "x.h5");
+	assert_int_equal(bucket_list(b, "x.h5").code, -ENOTDIR);
+}
+
 static void estimates_come_from_the_summary(void **state)
 {
 	struct bucket *b = *state;
@@ -390,6 +409,7 @@ int main(void)
 		TEST(nothing_is_believed_without_a_ttl),
 		TEST(a_name_costs_the_same_whatever_it_is),
 		TEST(a_name_that_is_known_is_asked_with_one_get),
+		TEST(a_known_directory_is_listed_at_once),
 		TEST(estimates_come_from_the_summary),
 		TEST(an_argument_is_split_at_the_bucket),
 		TEST(options_are_checked),
