@@ -31,7 +31,7 @@ const char options_help[] =
 	"  no_sign_request       for a public bucket: no credentials\n"
 	"  requester_pays        for a bucket whose requester pays\n"
 	"  path_style            never put the bucket into the host's name\n"
-	"  connections=N         at once (64)\n";
+	"  connections=N         at once (128)\n";
 
 void options_init(struct options *o, bool mounting)
 {

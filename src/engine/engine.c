@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include <store/diskcache.h>
+#include <store/s3.h>
 
 enum {
 	MAX_WORKERS = 1024,
@@ -56,7 +57,8 @@ static int64_t wall_clock(void)
  * loads that nobody waits for. */
 static unsigned int loads_ahead(const struct engine_options *opt)
 {
-	const unsigned int connections = opt->s3.connections ? opt->s3.connections : 64;
+	const unsigned int connections =
+		opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
 	const unsigned int n = stack_is_s3(opt->bucket) ? connections : opt->workers;
 	return n > KEPT_FREE ? n - n / KEPT_FREE : n > 1 ? n - 1 : 1;
 }

@@ -156,10 +156,17 @@ static void prepare_method(struct http_call *call, CURL *easy)
 	}
 }
 
+/* What is received at once, in a buffer that each connection has: few system calls for large
+ * bodies, little memory for many small ones. */
+static long receive_size(const struct http_call *call)
+{
+	enum { SMALL_BODY = 256 << 10, SMALL = 32 << 10, LARGE = 256 << 10 };
+	return call->body_max > SMALL_BODY ? LARGE : SMALL;
+}
+
 static void prepare_limits(CURL *easy, const struct http_options *opt)
 {
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)opt->connect_ms);
-	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -177,6 +184,7 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 	call->content_length = -1;
 	call->reason[0] = '\0';
 	prepare_limits(easy, opt);
+	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, receive_size(call));
 	prepare_method(call, easy);
 	http_sockets_attach(sockets, easy);
 	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connection);

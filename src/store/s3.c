@@ -263,7 +263,7 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	if (rc)
 		return rc;
 	const struct http_options http = {
-		.connections = or_default(opt->connections, 64),
+		.connections = or_default(opt->connections, STORE_S3_CONNECTIONS),
 		.connect_ms = or_default(opt->connect_ms, 5000),
 		.limits = {.first_byte_ms = or_default(opt->first_byte_ms, 20000),
 			   .low_speed_s = or_default(opt->low_speed_s, 10),

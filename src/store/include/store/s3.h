@@ -17,6 +17,9 @@ enum store_s3_style {
 	STORE_S3_STYLE_VIRTUAL,
 };
 
+/* Connections at once, by default: the documents of most domains in one round. */
+enum { STORE_S3_CONNECTIONS = 128 };
+
 /* A zeroed struct with a bucket is what most want. NULL and 0 mean: as the AWS tools find it in
  * environment and shared config file, or the default. */
 struct store_s3_options {
@@ -31,7 +34,7 @@ struct store_s3_options {
 	bool no_etag_check;   /* the server's ETags look like MD5 and are none */
 	enum store_s3_style style;
 	struct meter *meter;	      /* borrowed; NULL: nobody counts */
-	unsigned int connections;     /* 64 */
+	unsigned int connections;     /* STORE_S3_CONNECTIONS */
 	unsigned int connect_ms;      /* 5000 */
 	unsigned int first_byte_ms;   /* 20000, from the request to the answer */
 	unsigned int low_speed_s;     /* 10 s below */
