@@ -106,7 +106,9 @@ static void end_call(struct http_io *io, struct http_call *call, CURLcode result
 	http_call_end(call, result);
 	if (call->end == HTTP_ANSWERED)
 		io->multiplexes = http_call_was_multiplexed(call);
-	meter_request(io->opt.meter, call->metered, call->end == HTTP_ANSWERED ? call->status : 0,
+	/* One that is longer than we want was cut by us. */
+	const bool answered = call->end == HTTP_ANSWERED || call->end == HTTP_TOO_LONG;
+	meter_request(io->opt.meter, call->metered, answered ? call->status : 0,
 		      io->env->now(io->env) - call->started_ns, call->came, call->sent);
 	curl_multi_remove_handle(io->multi, easy);
 	curl_easy_reset(easy);

@@ -41,7 +41,7 @@ struct meter *meter_new(void); /* NULL without memory */
 void meter_free(struct meter *m);
 
 /* An attempt has ended after ns nanoseconds on its connection, connecting included. status: 0
- * unless the answer is complete. */
+ * unless the answer is complete, or as complete as it was wanted. */
 void meter_request(struct meter *m, enum meter_method method, long status, uint64_t ns,
 		   uint64_t bytes_in, uint64_t bytes_out);
 void meter_retry(struct meter *m);
