@@ -58,7 +58,7 @@ static int compare(void *arg, size_t i, struct store_get_result *res)
 		err_copy(h->err, &res->err);
 		return err_wrap(h->err, res->code, "object %s", h->m->objects[entry->number].o.id);
 	}
-	return strcmp(res->meta.etag, entry->etag) != 0;
+	return !model_same_version(res->meta.etag, entry->etag);
 }
 
 static int ask_heads(struct heads *h, uint32_t n)
@@ -106,7 +106,8 @@ int model_differs_from(struct model *m, const struct store_page *page, struct er
 		if (key.cls != SCHEMA_KEY_OBJECT)
 			continue;
 		number = model_number(m, &key.id);
-		if (number != OBJECT_NONE && strcmp(item->meta.etag, m->entries[number].etag) == 0)
+		if (number != OBJECT_NONE &&
+		    model_same_version(item->meta.etag, m->entries[number].etag))
 			seen[number] = true;
 	}
 	for (uint32_t i = 0; i < m->count; i++)

@@ -186,7 +186,8 @@ static const struct model_entry *earlier(const struct reading *r, size_t i)
 	const struct model *old = r->previous;
 	uint32_t number = old ? model_number(old, &r->m->entries[i].id) : OBJECT_NONE;
 
-	if (number == OBJECT_NONE || !old->entries[number].document.data)
+	if (number == OBJECT_NONE || !old->entries[number].document.data ||
+	    !old->entries[number].etag[0])
 		return NULL;
 	return &old->entries[number];
 }
@@ -194,7 +195,7 @@ static const struct model_entry *earlier(const struct reading *r, size_t i)
 /* The listing says that the earlier text is the current one. */
 static bool is_known(const struct reading *r, size_t i, const struct model_entry *old)
 {
-	return old && r->m->entries[i].etag[0] && strcmp(old->etag, r->m->entries[i].etag) == 0;
+	return old && model_same_version(old->etag, r->m->entries[i].etag);
 }
 
 static bool request(void *arg, size_t i, struct store_get *req)

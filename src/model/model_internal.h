@@ -5,6 +5,7 @@
 #define MODEL_MODEL_INTERNAL_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include <uthash.h>
 
@@ -69,6 +70,12 @@ struct model {
 	uint32_t nproblems;
 	uint64_t values; /* bytes of attribute and fill values so far */
 };
+
+/* Two versions are known, and one and the same. */
+static inline bool model_same_version(const char *a, const char *b)
+{
+	return a[0] && strcmp(a, b) == 0;
+}
 
 /* Number of an id, OBJECT_NONE when the domain has no such object. */
 uint32_t model_number(const struct model *m, const struct schema_id *id);

@@ -99,7 +99,8 @@ static struct store_get document_request(const struct names *n)
 		.key = n->key,
 		.length = UINT64_MAX,
 		.max = SCHEMA_JSON_MAX,
-		.cond.if_none_match = old && old->document.data ? old->domain_etag : NULL,
+		.cond.if_none_match =
+			old && old->document.data && old->domain_etag[0] ? old->domain_etag : NULL,
 	};
 }
 
@@ -119,7 +120,7 @@ static bool is_same_document(const struct names *n)
 {
 	return n->document.code == -EALREADY ||
 	       (n->document.code == 0 && n->previous &&
-		strcmp(n->document.meta.etag, n->previous->domain_etag) == 0);
+		model_same_version(n->document.meta.etag, n->previous->domain_etag));
 }
 
 static int take_document(struct names *n, struct err *err)
