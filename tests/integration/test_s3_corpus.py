@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every domain of the collections through a mount of a bucket in S3: the same bytes as from a
-directory, of which test_fidelity.py judges. And two mounts of one bucket in which somebody else
+directory, of which test_fidelity.py judges. And mounts of a bucket in which somebody else
 writes."""
 import errno
 import os
@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
+import faultproxy
 import mkbucket
 import mounts
 from gateway import needs_gateway
@@ -194,3 +195,33 @@ def test_an_open_file_is_one_version(shared):
         os.close(fd)
     for m in s.mounts:
         assert s.look(m) == (1, {2})
+
+
+def test_what_did_not_change_is_not_sent_again(client, environment, gateway, tmp_path, mount):
+    """It keeps its inode and the kernel's pages; asking is a condition and a listing."""
+    outside = Outside(client, "unchanged", tmp_path / "outside")
+    domain = outside.domain("x.h5")
+    data = domain.dataset(domain.root, "data", INT32, [EACH], [EACH])
+    data.chunk((0,), np.arange(EACH, dtype="<i4"))
+    outside.write()
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        m = mount("s3://unchanged", "debug_count",
+                  env=dict(environment, AWS_ENDPOINT_URL=proxy.endpoint))
+
+        def read():
+            with open(m.file("x.h5"), "rb") as f:
+                return os.fstat(f.fileno()).st_ino, f.read()
+        first, start, before = read(), len(proxy.requests), m.counts()
+        assert read() == first
+        asked = proxy.requests[start:]
+        cost = mounts.difference(before, m.counts())
+        assert cost["reads"] == 0 and cost["images"] == 0
+        # The document's body does not come; the listing counts its own bytes.
+        assert cost["gets"] <= 2 and cost["lists"] == 1 and cost["bytes_in"] == 0
+        assert all("if-none-match" in r.headers or "list-type" in r.target for r in asked), asked
+        data.attribute("a", INT32, [], 1)
+        data.write()
+        start = len(proxy.requests)
+        assert read()[0] != first[0]
+        assert sum(".dataset.json" in r.target for r in proxy.requests[start:]) == 1
+        assert not any(".group.json" in r.target for r in proxy.requests[start:])
