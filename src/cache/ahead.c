@@ -174,6 +174,7 @@ static void step(struct cache_stream *s, struct track *t, enum pattern_event eve
 		.steps = 1,
 		.latency_ns = ahead_latency(s->owner),
 		.cost = d->cost,
+		.worth = pattern_worth(t),
 		.late = late,
 		.sequential = is_sequential(s, t, d),
 	};

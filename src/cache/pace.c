@@ -39,12 +39,17 @@ void pace_guess(struct pace *p, const struct pace_step *s)
 }
 
 /* Nothing is known of the reader's time yet; that it takes no longer than a load is a fair guess
- * where loads take long. */
+ * where loads take long. The more certain the pattern is, the less is lost by taking a fast reader
+ * for granted; to learn its time takes another load. What goes through the file in its order may be
+ * the kernel's doing, whatever it looks like. */
 void pace_begin(struct pace *p, const struct pace_step *s)
 {
 	pace_guess(p, s);
-	if (s->latency_ns > FAR_NS)
-		p->depth = PACE_BEGIN;
+	if (s->latency_ns <= FAR_NS)
+		return;
+	uint64_t most = PACE_MIN + 2 * s->latency_ns / least_time(s->cost);
+	uint64_t depth = s->sequential ? 0 : min_u64(s->worth, min_u64(most, PACE_MAX));
+	p->depth = (uint32_t)max_u64(depth, PACE_BEGIN);
 }
 
 void pace_follow(struct pace *p, const struct pace_step *s)

@@ -41,6 +41,7 @@ struct pace_step {
 	uint64_t steps;		    /* chunks that the reader has moved on by */
 	uint64_t latency_ns;	    /* of loads; 0: not known */
 	uint64_t cost;		    /* bytes of a chunk */
+	uint64_t worth;		    /* chunks that a pattern is worth at once; 0: not known */
 	bool late;		    /* the reader has to wait, or had to */
 	bool sequential;	    /* it goes through the file in its order */
 };

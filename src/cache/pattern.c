@@ -44,6 +44,7 @@ static const double CHANCE_MIN = 2e-5; /* what is lost by that many surprises */
 static const double CHANCE_BELIEVED = 1.0 / 1000;
 static const double CHANCE_GUESS = 1.0 / 100;
 static const double CHANCE_WATCHED = 1.0 / 16;
+static const double CHANCE_WASTED = 1.0 / 100;
 
 /* A touch and what is near it. */
 struct touch {
@@ -582,6 +583,11 @@ bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_
 		    uint64_t *number)
 {
 	return nest_expect(&t->nest, g, n, number);
+}
+
+uint32_t pattern_worth(const struct track *t)
+{
+	return (uint32_t)(CHANCE_WASTED / (t->chance > CHANCE_MIN ? t->chance : CHANCE_MIN));
 }
 
 unsigned int pattern_active(const struct pattern *p)

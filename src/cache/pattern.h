@@ -78,6 +78,9 @@ enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const stru
  */
 bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_t n,
 		    uint64_t *number);
+/* Chunks that a progression is worth before more is known of it: with so many, a reader of random
+ * chunks, who would be taken for it by chance, loads one in a hundred in vain. */
+uint32_t pattern_worth(const struct track *t);
 /* Progressions that go on at the moment, 1 at least: they share what a stream may load ahead. */
 unsigned int pattern_active(const struct pattern *p);
 

@@ -95,6 +95,25 @@ static void walks_take_few_rounds(void **state)
 	}
 }
 
+/* Three chunks of a stride that is no accident: all the rest is asked for at the third. The same
+ * three chunks in the file's order may be the kernel's doing. */
+static void a_certain_pattern_is_followed_at_once(void **state)
+{
+	static const struct {
+		uint64_t from, step, least, most;
+	} cases[] = {{0, 3, 60, PACE_MAX}, {50, 1, 0, PACE_BEGIN}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fake_source f;
+		far_away(&f, 200, BUDGET);
+		struct cache_stream *s = cache_stream_new(f.owner);
+		for (uint64_t k = 0; k < 3; k++)
+			assert_true(fake_read(&f, s, 0, cases[i].from + k * cases[i].step));
+		const struct cache_stats st = fake_stats(&f);
+		assert_in_range(st.loads + st.queued - 3, cases[i].least, cases[i].most);
+		finish(&f, s);
+	}
+}
+
 /* Each read of a chunk is made of many; the reader's own time for a chunk is as long as a load. */
 static void a_slow_reader_has_little_ahead(void **state)
 {
@@ -397,6 +416,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(walks_take_few_rounds),
+		cmocka_unit_test(a_certain_pattern_is_followed_at_once),
 		cmocka_unit_test(a_slow_reader_has_little_ahead),
 		cmocka_unit_test(next_door_little_is_ahead),
 		cmocka_unit_test(never_past_the_end),
