@@ -231,6 +231,8 @@ static bool better(const struct track *a, int at_a, const struct track *b, int a
 		return !b || believed(a);
 	if ((at_a > 0) != (at_b > 0))
 		return at_a > 0;
+	if (at_a == at_b)
+		return occasions(a) < occasions(b);
 	return at_a > 0 ? at_a < at_b : at_a > at_b;
 }
 

@@ -290,7 +290,7 @@ static void strays_do_not_break_a_track(void **state)
 		make(&t->a, &orders[i]);
 		trace_stray(&t->a, &t->b, 10, 3);
 		const struct outcome o = trace_run(&t->b, t->b.n / 4, 2 * TRACE_DEPTH, TRACE_DEPTH);
-		at_most(orders[i].name, "missed later", o.missed, o.firsts / 50);
+		at_most(orders[i].name, "missed later", o.missed, o.firsts / 25);
 		precise(orders[i].name, &o, 70);
 	}
 }
