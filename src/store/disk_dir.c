@@ -37,7 +37,8 @@ static int check_private(int fd, const char *path, struct err *err)
 int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, struct err *err)
 {
 	struct stat st;
-	*d = (struct disk_dir){.fd = -1, .lock = -1, .max_bytes = max_bytes};
+	d->fd = d->lock = -1;
+	d->max_bytes = max_bytes;
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return err_errno(err, -errno, "cache directory %s", path);
 	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
@@ -54,16 +55,23 @@ int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, stru
 		else if (fstat(d->lock, &st) || !S_ISREG(st.st_mode))
 			rc = refuse(err, path, "hsmount-cache.lock is no regular file");
 	}
-	if (rc)
-		disk_dir_close(d);
-	return rc;
+	if (rc) {
+		cleanup_close(&d->lock);
+		cleanup_close(&d->fd);
+		return rc;
+	}
+	pthread_mutex_init(&d->turn, NULL);
+	d->used = 0;
+	atomic_init(&d->bytes, 0);
+	atomic_init(&d->evicted, 0);
+	return 0;
 }
 
 void disk_dir_close(struct disk_dir *d)
 {
+	pthread_mutex_destroy(&d->turn);
 	cleanup_close(&d->lock);
 	cleanup_close(&d->fd);
-	d->lock = d->fd = -1;
 }
 
 /* ---- reading ---- */

@@ -16,11 +16,15 @@
  * until the next look at the directory. That look is taken once by each mount, and whenever room
  * is wanting: then the entries that were used least recently go. Readers take no lock.
  *
- * Threads: reading, dropping: any. Writing and tidying: one thread at a time for one struct
- * disk_dir, since its lock is one descriptor's.
+ * Threads: any. A flock(2) is a descriptor's, so it keeps other processes away but not other
+ * threads: `turn` does that. It is held for as long as the flock, the one lock of the store under
+ * which there is I/O.
  */
 #ifndef STORE_DISK_DIR_H
 #define STORE_DISK_DIR_H
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include <store/store.h>
 
@@ -29,8 +33,9 @@
 struct disk_dir {
 	int fd, lock;
 	uint64_t max_bytes;
-	/* What the last look at the room has told; the writing thread's. */
-	uint64_t used, evicted; /* bytes, and entries in all */
+	pthread_mutex_t turn;		     /* guards used */
+	uint64_t used;			     /* what the count said when it was last looked at */
+	atomic_uint_fast64_t bytes, evicted; /* the same, and entries in all: for everybody */
 };
 
 /* Makes the directory (not its parents) with mode 0700 when it is not there. Refused when it is a

@@ -40,9 +40,9 @@ static const char temp_prefix[] = "tmp-";
 
 /* ---- the lock and the count ---- */
 
-static int lock_room(const struct disk_dir *d, const struct env *env)
+static int flock_patiently(int fd, const struct env *env)
 {
-	for (unsigned int waited = 0; flock(d->lock, LOCK_EX | LOCK_NB); waited++) {
+	for (unsigned int waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited++) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
 		if (waited == PATIENCE)
@@ -52,9 +52,20 @@ static int lock_room(const struct disk_dir *d, const struct env *env)
 	return 0;
 }
 
-static void unlock_room(const struct disk_dir *d)
+static int lock_room(struct disk_dir *d, const struct env *env)
 {
+	pthread_mutex_lock(&d->turn);
+	int rc = flock_patiently(d->lock, env);
+	if (rc)
+		pthread_mutex_unlock(&d->turn);
+	return rc;
+}
+
+static void unlock_room(struct disk_dir *d)
+{
+	atomic_store(&d->bytes, d->used);
 	flock(d->lock, LOCK_UN);
+	pthread_mutex_unlock(&d->turn);
 }
 
 static bool read_count_locked(struct disk_dir *d)
@@ -208,7 +219,7 @@ static int evict_locked(struct disk_dir *d, struct look *look, uint64_t goal)
 		if (item.is_temp || item.bin < oldest || unlinkat(d->fd, item.name, 0))
 			continue;
 		look->used -= min_u64(look->used, item.bytes);
-		d->evicted++;
+		atomic_fetch_add(&d->evicted, 1);
 	}
 	return 0;
 }

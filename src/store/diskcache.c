@@ -4,11 +4,12 @@
  * be written.
  *
  * An answer goes to its caller first and to the disk later, as a copy: a slow disk costs no reader
- * anything. The queue holds at most QUEUE_BYTES; what comes when it is full is not kept. One job
- * writes at a time, one object in each job, so that it takes turns with the decoding of chunks.
+ * anything. The queue holds at most max_behind; what comes when it is full is not kept. As it
+ * fills, up to WRITERS jobs of the pool write it out: more would take too many workers away from
+ * readers when the disk is slow. A job ends after TURN_BYTES, so that it takes turns with the
+ * decoding of chunks where there are few workers.
  *
- * Threads: lock guards the queue; `dir` is used by whoever is `draining` (but for reads, which any
- * thread may make). No I/O under the lock. Counters are atomics of their own.
+ * Threads: lock guards the queue. No I/O under it. Counters are atomics of their own.
  */
 #include <store/diskcache.h>
 
@@ -24,7 +25,9 @@
 #include <string.h>
 #include <time.h>
 
-static const size_t QUEUE_BYTES = (size_t)32 << 20;
+static const size_t TURN_BYTES = (size_t)4 << 20;
+
+enum { WRITERS = 8, USUAL_BEHIND = 32 << 20 };
 
 typedef atomic_uint_fast64_t counter;
 
@@ -43,13 +46,13 @@ struct diskcache {
 	struct disk_dir dir;
 	atomic_bool used, complained;
 	counter hits, hit_bytes, revalidated, misses, stored, skipped, dropped, errors;
-	counter evicted, bytes; /* copies of what dir has */
 
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	struct writing *head, **tail;
-	size_t queued; /* bytes */
-	bool draining, tidied;
+	size_t queued;	      /* bytes, those being written too */
+	unsigned int writers; /* jobs */
+	bool tidied;
 };
 
 /* A get that was passed on, between its submission and its completion. */
@@ -110,38 +113,47 @@ static struct writing *take_next(struct diskcache *d)
 		d->head = w->next;
 		if (!d->head)
 			d->tail = &d->head;
-		d->queued -= w->body.len;
 	} else {
-		d->draining = false;
+		d->writers--;
 		pthread_cond_broadcast(&d->idle);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return w;
 }
 
-static void tidy(struct diskcache *d)
+static void has_written(struct diskcache *d, struct writing *w)
 {
-	int rc = disk_room_tidy(&d->dir, d->w.base.env);
-	d->tidied = true;
-	if (rc && rc != -EBUSY)
-		disk_failed(d, rc, "looking at it");
-	atomic_store(&d->bytes, d->dir.used);
+	pthread_mutex_lock(&d->lock);
+	d->queued -= w->body.len;
+	pthread_mutex_unlock(&d->lock);
+	free_writing(w);
 }
 
-/* After the last of the queue, d may be gone. */
+/* The first writer looks at the directory. */
+static void tidy(struct diskcache *d)
+{
+	pthread_mutex_lock(&d->lock);
+	const bool mine = !d->tidied;
+	d->tidied = true;
+	pthread_mutex_unlock(&d->lock);
+	int rc = mine ? disk_room_tidy(&d->dir, d->w.base.env) : 0;
+	if (rc && rc != -EBUSY)
+		disk_failed(d, rc, "looking at it");
+}
+
+/* When nothing is left, d may be gone. */
 static void drain(void *arg)
 {
 	struct diskcache *d = arg;
 	struct pool *pool = d->w.base.env->pool;
 	struct writing *w;
-	if (!d->tidied)
-		tidy(d);
+	size_t written = 0;
+	tidy(d);
 	while ((w = take_next(d))) {
 		write_one(d, w);
-		free_writing(w);
-		atomic_store(&d->evicted, d->dir.evicted);
-		atomic_store(&d->bytes, d->dir.used);
-		if (pool_submit(pool, drain, d) == 0)
+		written += w->body.len + DISK_HEAD_MAX;
+		has_written(d, w);
+		if (written >= TURN_BYTES && pool_submit(pool, drain, d) == 0)
 			return;
 	}
 }
@@ -150,15 +162,18 @@ static void drain(void *arg)
 static void enqueue(struct diskcache *d, struct writing *w)
 {
 	pthread_mutex_lock(&d->lock);
-	const bool full = w && d->queued + w->body.len > QUEUE_BYTES;
-	const bool start = !full && !d->draining;
+	/* One that is larger than the whole queue has it for itself. */
+	const bool full = w && d->queued && d->queued + w->body.len > d->opt.max_behind;
+	/* A writer for each part of the queue that is filled. */
+	const bool start = !full && d->writers < WRITERS &&
+			   d->queued >= d->writers * (d->opt.max_behind / WRITERS);
 	if (w && !full) {
 		w->next = NULL;
 		*d->tail = w;
 		d->tail = &w->next;
 		d->queued += w->body.len;
 	}
-	d->draining |= start;
+	d->writers += start;
 	pthread_mutex_unlock(&d->lock);
 	if (full) {
 		atomic_fetch_add(&d->skipped, 1);
@@ -362,7 +377,7 @@ static void free_store(struct store *s)
 {
 	struct diskcache *d = diskcache_of(s);
 	pthread_mutex_lock(&d->lock);
-	while (d->draining)
+	while (d->writers)
 		pthread_cond_wait(&d->idle, &d->lock);
 	pthread_mutex_unlock(&d->lock);
 	pthread_cond_destroy(&d->idle);
@@ -404,6 +419,8 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 	wrapper_init(&d->w, &diskcache_ops, inner);
 	d->opt = *opt;
 	d->opt.dir = dir;
+	if (d->opt.max_behind == 0)
+		d->opt.max_behind = USUAL_BEHIND;
 	d->opt.scope = d->scope = scope;
 	d->tail = &d->head;
 	pthread_mutex_init(&d->lock, NULL);
@@ -423,8 +440,8 @@ void store_diskcache_read(struct store *s, struct store_diskcache_stats *out)
 		.stored = atomic_load(&d->stored),
 		.skipped = atomic_load(&d->skipped),
 		.dropped = atomic_load(&d->dropped),
-		.evicted = atomic_load(&d->evicted),
+		.evicted = atomic_load(&d->dir.evicted),
 		.errors = atomic_load(&d->errors),
-		.bytes = atomic_load(&d->bytes),
+		.bytes = atomic_load(&d->dir.bytes),
 	};
 }

@@ -26,6 +26,14 @@ static int setup_workers(void **state)
 	return 0;
 }
 
+static int setup_many_workers(void **state)
+{
+	struct fixture *f = fixture_new(16);
+	fixture_dir(f);
+	*state = f;
+	return 0;
+}
+
 static int teardown(void **state)
 {
 	fixture_free(*state);
@@ -304,6 +312,42 @@ static void test_lock_is_held(void **state)
 	side_free(&a);
 }
 
+/* ---- a disk that is slow ---- */
+
+static void stall(struct fixture *f)
+{
+	atomic_bool *stalled = f->ctx;
+	while (atomic_load(stalled))
+		usleep(1000);
+}
+
+/* While nothing can be written, everything is answered; what waits is written later, the rest is
+ * not kept. */
+static void test_disk_is_behind(void **state)
+{
+	struct fixture *f = *state;
+	enum { N = 12, WAITING = 5 };
+	atomic_bool stalled = true;
+	struct store_diskcache_options opt = roomy;
+	struct store_diskcache_stats stats;
+	opt.max_behind = WAITING * LARGE + LARGE / 2;
+	struct side a = side_new(f, opt);
+	put_large(f, N);
+	f->ctx = &stalled;
+	f->on_sleep = stall;
+	int fd = open(in_cache(f, "hsmount-cache.lock"), O_RDWR);
+	assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+	for (int i = 0; i < N; i++)
+		assert_large(a.top, i, NULL);
+	store_diskcache_read(a.top, &stats);
+	assert_int_equal(stats.stored, 0);
+	assert_int_equal(stats.skipped, N - WAITING);
+	close(fd);
+	atomic_store(&stalled, false);
+	side_free(&a); /* waits for the rest */
+	assert_int_equal(entries(f), WAITING);
+}
+
 /* ---- several at once ---- */
 
 enum { OBJECTS = 24, READERS = 2, ROUNDS = 60 };
@@ -385,6 +429,7 @@ int main(void)
 		TEST(test_what_dead_writers_left, setup),
 		TEST(test_count_is_damaged, setup),
 		TEST(test_lock_is_held, setup),
+		TEST(test_disk_is_behind, setup_many_workers),
 		TEST(test_several_mounts, setup_workers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

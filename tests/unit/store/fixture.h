@@ -31,6 +31,7 @@ struct fixture {
 	char dir[64];			     /* "" when the store is none */
 	atomic_uint_fast64_t slept_ns;	     /* in all */
 	void (*on_sleep)(struct fixture *f); /* may be NULL */
+	void *ctx;			     /* of on_sleep */
 	/* What a server over a network does differently, within the contract. */
 	bool version_is_content; /* the same bytes are the same version: the ETag is a digest */
 	bool put_knows_no_time;

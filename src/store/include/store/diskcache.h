@@ -15,8 +15,8 @@
  * is used, and a damaged one is dropped and asked for again. The disk never makes a get fail: where
  * it does, is full, or cannot keep up, the bucket answers.
  *
- * Threads: reading is a job of the pool; so is writing, one object at a time, behind the answer.
- * Only the last of them is waited for, when the store is freed.
+ * Threads: reading is a job of the pool; so is writing, behind the answer. What is to be written is
+ * written when the store is freed.
  */
 #ifndef STORE_DISKCACHE_H
 #define STORE_DISKCACHE_H
@@ -37,6 +37,9 @@ struct store_diskcache_options {
 	/* Objects that were modified less than this before they were got are not kept: for stores
 	 * whose version of an object is a time, which two writes may share. 0: all are. */
 	uint64_t settle_ns;
+	/* Bytes of memory for objects that wait to be written; when it is full, they are not kept.
+	 * 0: 32 MiB. */
+	uint64_t max_behind;
 };
 
 /* Owns inner, on success; strings are copied. NULL with err set. No thread is left behind and the
