@@ -193,7 +193,7 @@ const struct report_metric report_domain_metrics[] = {
 	DOMAIN_COUNTER("waits", chunks.waits, "Readers that joined a load of it."),
 	DOMAIN(REPORT_COUNTER, REPORT_SECONDS, "wait_seconds", chunks.wait_ns,
 	       "Time that its readers waited for chunks."),
-	DOMAIN_COUNTER("loads", chunks.loads, "Loads of its chunks, one get each."),
+	DOMAIN_COUNTER("loads", chunks.loads, "Loads of its chunks."),
 	DOMAIN_COUNTER("load_failures", chunks.failures, "Loads of its chunks that failed."),
 	DOMAIN_COUNTER("prefetch_started", chunks.prefetches,
 		       "Of its loads, those ahead of readers."),
