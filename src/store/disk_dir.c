@@ -118,7 +118,7 @@ static void touch(int fd, const struct stat *st)
 }
 
 static int read_entry(int fd, const struct stat *st, const struct disk_id *id, const char *etag,
-		      struct store_meta *meta, struct bytes *body)
+		      uint64_t max, struct store_meta *meta, struct bytes *body)
 {
 	uint8_t head[DISK_HEAD_MAX];
 	struct disk_entry entry;
@@ -129,7 +129,7 @@ static int read_entry(int fd, const struct stat *st, const struct disk_id *id, c
 	if (rc == 0 && etag && strcmp(etag, entry.meta.etag) != 0)
 		return -ESTALE;
 	if (rc == 0)
-		rc = read_body(fd, &entry, head, n, body);
+		rc = entry.meta.size > max ? -EBADMSG : read_body(fd, &entry, head, n, body);
 	if (rc == 0)
 		*meta = entry.meta;
 	else
@@ -138,7 +138,7 @@ static int read_entry(int fd, const struct stat *st, const struct disk_id *id, c
 }
 
 int disk_dir_read(const struct disk_dir *d, const struct disk_id *id, const char *etag,
-		  struct store_meta *meta, struct bytes *body)
+		  uint64_t max, struct store_meta *meta, struct bytes *body)
 {
 	char name[DISK_NAME];
 	struct stat st;
@@ -152,7 +152,7 @@ int disk_dir_read(const struct disk_dir *d, const struct disk_id *id, const char
 		return errno == ELOOP ? -EBADMSG : -errno;
 	if (fstat(fd, &st))
 		return -errno;
-	rc = read_entry(fd, &st, id, etag, meta, body);
+	rc = read_entry(fd, &st, id, etag, max, meta, body);
 	if (rc == 0)
 		touch(fd, &st);
 	return rc;

@@ -44,9 +44,10 @@ int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, stru
 void disk_dir_close(struct disk_dir *d);
 
 /* The entry, when it is of the version etag (NULL: any). -ENOENT none; -ESTALE another version;
- * -EBADMSG damaged: to be dropped; others: the disk. body is empty, and the caller's on success. */
+ * -EBADMSG damaged, or a body of more than max bytes, which nobody has written: to be dropped;
+ * others: the disk. body is empty, and the caller's on success. */
 int disk_dir_read(const struct disk_dir *d, const struct disk_id *id, const char *etag,
-		  struct store_meta *meta, struct bytes *body);
+		  uint64_t max, struct store_meta *meta, struct bytes *body);
 void disk_dir_drop(const struct disk_dir *d, const struct disk_id *id);
 /* Writes an entry, replacing that of another version. -ENOSPC: no room could be made for it, or the
  * disk is full; -EBUSY: the lock is held for too long; -EINVAL: what no entry can hold. */

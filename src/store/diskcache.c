@@ -307,7 +307,7 @@ static void look_up(struct store *s, const struct store_get *req)
 	const struct disk_id id = {d->scope, req->key};
 	const char *version = wanted(req);
 	struct store_get_result res = {0};
-	int rc = disk_dir_read(&d->dir, &id, version, &res.meta, &res.body);
+	int rc = disk_dir_read(&d->dir, &id, version, d->opt.max_object, &res.meta, &res.body);
 	if (rc == -EBADMSG) {
 		log_debug(s->env->log, "cache directory %s: entry of %s is damaged", d->opt.dir,
 			  req->key);

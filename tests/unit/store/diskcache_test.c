@@ -314,6 +314,26 @@ static void test_swapped_entries(void **state)
 	side_free(&a);
 }
 
+/* Says that it is huge, and is: no memory is spent on it. */
+static void test_huge_entry(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX], path[PATH_MAX];
+	const uint64_t huge = UINT64_C(1) << 36;
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "0123456789", 1);
+	only_entry(f, path);
+	auto_bytes struct bytes good = {0};
+	read_whole(path, &good);
+	memcpy(good.data + 8, &huge, sizeof(huge));
+	write_whole(path, good.data, good.len);
+	assert_int_equal(truncate(path, (off_t)(good.len - 10 + huge)), 0);
+	assert_heals(f, &a, etag);
+	side_free(&a);
+}
+
 static void test_things_in_the_way(void **state)
 {
 	struct fixture *f = *state;
@@ -373,6 +393,7 @@ int main(void)
 		CONTRACT_TEST(test_what_is_not_kept, setup),
 		CONTRACT_TEST(test_every_byte_damaged, setup),
 		CONTRACT_TEST(test_swapped_entries, setup),
+		CONTRACT_TEST(test_huge_entry, setup),
 		CONTRACT_TEST(test_things_in_the_way, setup),
 		CONTRACT_TEST(test_disk_fails, setup),
 	};
