@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <pthread.h>
 
 #include <jansson.h>
 
@@ -127,6 +128,45 @@ static void a_report_costs_nothing(void **state)
 	json_t *j = json_of(e);
 	assert_int_equal(json_array_size(json_object_get(j, "domain")), 1);
 	assert_int_equal(number(j, "domains", "images"), 1);
+	json_decref(j);
+}
+
+/* ---- beside everything else ---- */
+
+enum { ROUNDS = 50 };
+
+static void *open_and_close(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		struct engine_file *f = NULL;
+		char buf[64];
+		if (engine_file_open(arg, "home/a.h5", &f, NULL))
+			continue; /* it was being written */
+		engine_pread(f, buf, sizeof(buf), 0, NULL, NULL);
+		engine_file_close(f);
+	}
+	return NULL;
+}
+
+/* Images come, are replaced and go while reports look at them. */
+static void reports_disturb_nobody(void **state)
+{
+	struct bucket *b = *state;
+	pthread_t readers[3];
+	bucket_folder(b, "home");
+	bucket_domain(b, 1, "home/a.h5");
+	struct engine *e = bucket_open(b, 0, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&readers[i], NULL, open_and_close, e), 0);
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		bucket_put_root(b, 1, i % 9);
+		json_decref(json_of(e));
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(readers[i], NULL);
+	json_t *j = json_of(e);
+	assert_in_range(number(j, "read", "calls"), 1, 3 * ROUNDS);
+	assert_in_range(number(j, "domains", "images"), 0, 1);
 	json_decref(j);
 }
 
@@ -440,6 +480,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_open_is_told, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(a_report_costs_nothing, bucket_setup,
+						bucket_teardown),
+		cmocka_unit_test_setup_teardown(reports_disturb_nobody, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test(both_forms_say_the_same),
 		cmocka_unit_test(names_cannot_break_the_text),
