@@ -4,7 +4,7 @@
  * when a program rewinds); offset i + 1 is behind entry i. Its lock is for programs that read one
  * directory handle in several threads.
  */
-#include "front.h"
+#include "answer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,6 +26,7 @@ struct dir_entry {
 };
 
 struct dir {
+	atomic_uint refs; /* the kernel's, and one for each listing under way */
 	pthread_mutex_t lock;
 	struct dir_entry *entries;
 	size_t n, cap;
@@ -103,6 +104,7 @@ static struct dir *new_dir(struct front *f)
 	struct dir *d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;
+	atomic_init(&d->refs, 1);
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_mutex_lock(&f->handles_lock);
 	DL_APPEND(f->dirs, d);
@@ -110,8 +112,10 @@ static struct dir *new_dir(struct front *f)
 	return d;
 }
 
-static void free_dir(struct front *f, struct dir *d)
+static void unref_dir(struct front *f, struct dir *d)
 {
+	if (atomic_fetch_sub(&d->refs, 1) > 1)
+		return;
 	pthread_mutex_lock(&f->handles_lock);
 	DL_DELETE(f->dirs, d);
 	pthread_mutex_unlock(&f->handles_lock);
@@ -124,7 +128,7 @@ static void free_dir(struct front *f, struct dir *d)
 void front_close_dirs(struct front *f)
 {
 	while (f->dirs)
-		free_dir(f, f->dirs);
+		unref_dir(f, f->dirs);
 }
 
 void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -137,7 +141,30 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	fi->fh = (uintptr_t)d;
 	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
-		free_dir(f, d);
+		unref_dir(f, d);
+}
+
+/* The listing, when reading begins. False when the request is answered: nobody waits for it. */
+static bool fill(fuse_req_t req, struct dir *d, fuse_ino_t ino, off_t off, const char *dir_path,
+		 int *rc, struct err *err)
+{
+	struct front *f = front_of(req);
+	struct answer answer;
+	/* The kernel may close the directory before the answer comes. */
+	auto_free char *path = strdup(dir_path);
+	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
+	if (!path)
+		return true;
+	if (!answer_begin(&answer, req))
+		return false;
+	atomic_fetch_add(&d->refs, 1);
+	pthread_mutex_lock(&d->lock);
+	if (off == 0 || !d->filled)
+		*rc = fill_locked(f, d, ino, path, err);
+	pthread_mutex_unlock(&d->lock);
+	const bool ours = answer_claim(&answer);
+	unref_dir(f, d);
+	return ours;
 }
 
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
@@ -148,13 +175,19 @@ void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 	struct err err = ERR_INIT;
 	size_t room = size < READDIR_MAX ? size : READDIR_MAX, used = 0;
 	auto_free char *buf = malloc(room ? room : 1);
+	int rc;
 	if (!buf || off < 0 || (!control_has(ino) && !inodes_get(f->inodes, ino, &view))) {
 		fuse_reply_err(req, buf ? EINVAL : ENOMEM);
 		return;
 	}
+	if (!fill(req, d, ino, off, view.path, &rc, &err))
+		return;
+	if (rc) {
+		front_fail(req, rc, "list", view.path, &err);
+		return;
+	}
 	pthread_mutex_lock(&d->lock);
-	int rc = off == 0 || !d->filled ? fill_locked(f, d, ino, view.path, &err) : 0;
-	for (size_t i = (size_t)off; !rc && i < d->n; i++) {
+	for (size_t i = (size_t)off; i < d->n; i++) {
 		const struct stat st = {.st_ino = NO_INO, .st_mode = d->entries[i].type};
 		size_t n = fuse_add_direntry(req, buf + used, room - used, d->entries[i].name, &st,
 					     (off_t)i + 1);
@@ -163,14 +196,11 @@ void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 		used += n;
 	}
 	pthread_mutex_unlock(&d->lock);
-	if (rc)
-		front_fail(req, rc, "list", view.path, &err);
-	else
-		fuse_reply_buf(req, buf, used);
+	fuse_reply_buf(req, buf, used);
 }
 
 void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	free_dir(front_of(req), dir_of(fi));
+	unref_dir(front_of(req), dir_of(fi));
 	fuse_reply_err(req, 0);
 }

@@ -4,11 +4,12 @@
  * the answer is ESTALE, and the kernel looks the name up again, gets the new version's inode and
  * opens that, all within the program's one open(2) (see parked.h).
  */
-#include "front.h"
+#include "answer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <unistd.h>
 #include <utlist.h>
@@ -61,20 +62,40 @@ void front_close_handles(struct front *f)
 		free_handle(f, f->handles);
 }
 
-/* The current version of a file, when it is this inode's; another one waits for the kernel to look
- * the name up again. */
-static int open_version(struct front *f, pid_t thread, const struct inode_view *view,
-			struct engine_file **out, struct err *err)
+/* The current version of a file. False when the request is answered: nobody waits for it any more.
+ */
+static bool open_current(fuse_req_t req, const struct inode_view *view, struct engine_file **out,
+			 int *rc, struct err *err)
+{
+	struct front *f = front_of(req);
+	struct answer answer;
+	/* The inode may go before the answer comes. */
+	auto_free char *path = strdup(view->path);
+	*out = parked_take(f->parked, fuse_req_ctx(req)->pid, view->path, view->st.version,
+			   front_now());
+	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
+	if (*out || !path)
+		return true;
+	if (!answer_begin(&answer, req))
+		return false;
+	*rc = engine_file_open(f->engine, path, out, err);
+	if (answer_claim(&answer))
+		return true;
+	if (*rc == 0)
+		engine_file_close(*out);
+	return false;
+}
+
+/* The inode takes the file when it is its version; another one waits for the kernel to look the
+ * name up again. */
+static int adopt(struct front *f, pid_t thread, const struct inode_view *view,
+		 struct engine_file *file, struct err *err)
 {
 	struct engine_stat st;
-	*out = parked_take(f->parked, thread, view->path, view->st.version, front_now());
-	int rc = *out ? 0 : engine_file_open(f->engine, view->path, out, err);
-	if (rc)
-		return rc;
-	engine_file_stat(*out, &st);
+	engine_file_stat(file, &st);
 	if (inodes_adopt(f->inodes, view->ino, &st))
 		return 0;
-	parked_put(f->parked, thread, view->path, *out, front_now());
+	parked_put(f->parked, thread, view->path, file, front_now());
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
 }
 
@@ -129,7 +150,11 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	if (!atomic_flag_test_and_set(&f->tuned))
 		front_tune_read_ahead(f->opt->mountpoint);
-	int rc = open_version(f, fuse_req_ctx(req)->pid, &view, &file, &err);
+	int rc;
+	if (!open_current(req, &view, &file, &rc, &err))
+		return;
+	if (!rc)
+		rc = adopt(f, fuse_req_ctx(req)->pid, &view, file, &err);
 	struct handle *h = rc ? NULL : new_handle(f, file);
 	if (!rc && !h) {
 		engine_file_close(file);
@@ -198,7 +223,8 @@ static bool is_patient(const struct handle *h, size_t size, uint64_t off, int fl
  * has taken it away it does not run and will not. */
 static void interrupt(fuse_req_t req, void *arg)
 {
-	cancel_fire(arg);
+	if (answer_is_unwanted(req))
+		cancel_fire(arg);
 }
 
 /* read_all() until somebody calls it off. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names and inodes: lookup, attributes, extended attributes, space. */
-#include "front.h"
+#include "answer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -99,9 +99,15 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (len)
 		path[len++] = '/';
 	memcpy(path + len, name, n + 1);
+	struct answer answer;
 	int rc = 0;
-	if (!parked_stat(f->parked, fuse_req_ctx(req)->pid, path, front_now(), &st))
+	if (!parked_stat(f->parked, fuse_req_ctx(req)->pid, path, front_now(), &st)) {
+		if (!answer_begin(&answer, req))
+			return;
 		rc = engine_lookup(f->engine, path, &st, &err);
+		if (!answer_claim(&answer))
+			return;
+	}
 	if (rc == -ENOENT) {
 		reply_negative(req);
 		return;
@@ -150,7 +156,18 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
+	struct answer answer;
+	auto_free char *path = strdup(view.path); /* the inode may go before the answer comes */
+	if (!path) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	view.path = path;
+	if (!answer_begin(&answer, req))
+		return;
 	int rc = front_stat(f, &view, &st, &timeout, &err);
+	if (!answer_claim(&answer))
+		return;
 	if (rc)
 		front_fail(req, rc, "stat", view.path, &err);
 	else

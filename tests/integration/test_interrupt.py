@@ -15,7 +15,7 @@ import mkbucket
 from mounts import Mount, is_mounted, run, wait_for
 
 CHUNK = 1 << 20
-SLOW_MS = 4000
+SLOW_MS = 3000
 STALLED_MS = 30000
 SOON = 2.0          # half a second, and what a busy machine makes of it
 
@@ -190,6 +190,52 @@ def test_a_mount_ends_while_a_read_hangs(tmp_path, how):
             assert m.process.wait(20) == 0
             assert time.monotonic() - start < 15
             assert not is_mounted(m.path)
+
+
+# Waits for its listing or its open, which the bucket does not answer.
+@pytest.mark.parametrize("command, name, keys",
+                         [("ls", "", "*"), ("stat", "x0.h5", "*"), ("cat", "x0.h5", "db/*")],
+                         ids=["listing", "lookup", "open"])
+def test_an_interrupted_command_comes_back(tmp_path, command, name, keys):
+    """What cannot be called off is answered all the same, and the mount goes on."""
+    make(tmp_path / "bucket", 1)
+    with Mount(tmp_path / "bucket", tmp_path, f"debug_fault=delay:1+:{SLOW_MS}@{keys}") as m:
+        child = subprocess.Popen([command, os.path.join(m.path, name)],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(0.5)
+            assert child.poll() is None, "it waits"
+            start = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            child.wait(10)
+            assert time.monotonic() - start < SOON
+        finally:
+            child.kill()
+        assert sorted(os.listdir(m.file(".hsmount"))) == ["metrics", "stats"]
+
+
+# A timer every 20 ms, as profilers and progress bars have; read without Python's own trying again.
+TICKING = """
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
+fd = os.open(sys.argv[1], os.O_RDONLY)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+size, buf = int(sys.argv[3]), ctypes.create_string_buffer(int(sys.argv[3]))
+n = libc.pread(fd, buf, size, int(sys.argv[2]))
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(n, ctypes.get_errno() if n < 0 else 0, flush=True)
+"""
+
+
+@pytest.mark.parametrize("size", [CHUNK, 8192], ids=["chunk", "pages"])
+def test_a_timer_is_no_interrupt(stalled, size):
+    """Programs do not expect EINTR of a file: signals that nobody ends a program with give none."""
+    m, at, _ = stalled
+    done = subprocess.run([sys.executable, "-c", TICKING, m.file("x0.h5"), str(at[0]), str(size)],
+                          capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"{size} 0\n", done.stderr
 
 
 def test_a_mount_ends_while_an_open_hangs(tmp_path):
