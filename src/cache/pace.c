@@ -67,7 +67,7 @@ void pace_follow(struct pace *p, const struct pace_step *s)
 		depth -= (depth - want + SHRINK - 1) / SHRINK;
 	p->taken += s->steps * s->cost;
 	if (s->sequential && p->taken < PACE_SURE)
-		depth = min_u64(depth, max_u64(PACE_UNSURE / s->cost, PACE_BEGIN));
+		depth = min_u64(depth, max_u64(PACE_UNSURE / max_u64(s->cost, 1), PACE_BEGIN));
 	p->depth = (uint32_t)depth;
 }
 

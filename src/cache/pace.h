@@ -22,7 +22,7 @@ enum {
 	PACE_MIN = 2,
 	PACE_SLACK = 8, /* what waiting may bring, at least */
 	PACE_MAX = 64,
-	PACE_SURE = 4 << 20, /* bytes in the file's order that are more than the kernel reads ahead
+	PACE_SURE = 6 << 20, /* bytes in the file's order that are more than the kernel reads ahead
 				of a program: less may not be what the program reads */
 	PACE_UNSURE = 1 << 20, /* bytes ahead until then, or four chunks */
 };

@@ -17,7 +17,7 @@
 enum {
 	IN_ORDER_PIECES = 16,	   /* that wait for the gap before them to close */
 	IN_ORDER_GAP = 8 << 20,	   /* bytes; of what is read out of order */
-	IN_ORDER_MARGIN = 4 << 20, /* into another dataset: more than the kernel reads ahead */
+	IN_ORDER_MARGIN = 6 << 20, /* into another dataset: more than the kernel reads ahead */
 };
 
 /* Where the run must begin, and where it must lead to. */

@@ -23,9 +23,9 @@ static const struct {
 	struct read reads[12];
 	bool in_order;
 } cases[] = {
-	{"in large pieces", {{0, 10 * MIB}, {10 * MIB, 10 * MIB}, {20 * MIB, 14 * MIB}}, true},
+	{"in large pieces", {{0, 10 * MIB}, {10 * MIB, 10 * MIB}, {20 * MIB, 16 * MIB}}, true},
 	{"not far enough into the second dataset", {{0, 33 * MIB}}, false},
-	{"far enough", {{0, 34 * MIB}}, true},
+	{"far enough", {{0, 36 * MIB}}, true},
 	{"pieces out of order",
 	 {{0, MIB},
 	  {2 * MIB, MIB},
@@ -44,7 +44,7 @@ static const struct {
 	 true},
 	{"the metadata and then a dataset", {{0, 9 * MIB}, {30 * MIB, 20 * MIB}}, false},
 	{"from within the data", {{15 * MIB, 40 * MIB}}, false},
-	{"read again", {{0, 34 * MIB}, {5 * MIB, MIB}}, true},
+	{"read again", {{0, 36 * MIB}, {5 * MIB, MIB}}, true},
 	{"what comes after the beginning was known",
 	 {{9 * MIB, 11 * MIB}, {20 * MIB, 20 * MIB}},
 	 true},
