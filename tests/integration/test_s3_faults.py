@@ -178,6 +178,6 @@ def test_server_that_is_away(environment, gateway, away_bucket, tmp_path):
         for how, seconds, seen, told in pool.map(attempt, ("gone", "reset", "silent")):
             print(f"{how}: {seconds:.1f} s, {seen} attempts seen, {told} told")
             assert AWAY <= seconds < AWAY + 15, how
-            # Ten or so for each object; libcurl adds one where a kept connection is dead.
-            assert told <= 18 and seen <= told + 3, how
+            # Ten or so for each object; libcurl adds some where kept connections are dead.
+            assert told <= 18 and seen <= told + 6, how
             assert told >= (2 if how == "silent" else 7), how
