@@ -3,6 +3,7 @@
 often, and in bursts. Every byte is right, nothing hangs, nothing is left over."""
 import concurrent.futures
 import itertools
+import json
 import os
 import re
 import threading
@@ -77,6 +78,7 @@ def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rat
             proxy.set()
             assert mounts.wait_for(lambda: proxy.serving == 0, 5)
             counts, peak = mount.counts(), mount.memory_peak()
+            stats = json.loads(content(mount.file(".hsmount/stats")))
         assert mounts.wait_for(lambda: proxy.open_connections == 0, 5)
     injected = sum(1 for r in proxy.requests if r.fault)
     assert injected > 0
@@ -84,6 +86,17 @@ def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rat
     answered = len(proxy.requests) - (0 if name in HARMLESS else injected)
     assert answered == 1 + counts["gets"] + counts["heads"] + counts["lists"]
     assert peak is None or peak < CACHE + (64 << 20)
+    assert (stats["cache"]["loading"], stats["cache"]["queued"]) == (0, 0)
+    # Whatever was wrong was asked for once more, and is counted; where a kept connection is dead,
+    # libcurl does it without a word.
+    retries = stats["http"]["retries"]
+    if name in ("drop", "lose"):
+        assert retries <= injected
+    else:
+        assert retries == (0 if name in HARMLESS else injected)
+    if fault["what"] == "status":
+        by_status = [by.get(name, 0) for by in stats["http"]["requests"].values()]
+        assert sum(by_status) == injected
 
 
 # ---- a server that is away ----
