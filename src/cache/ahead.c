@@ -4,6 +4,7 @@
 
 enum {
 	LATENCY_WINDOW = 32, /* loads */
+	REQUEST = 5 << 18,   /* bytes of the kernel's at once, and a quarter */
 	HOLES = 16,	     /* chunks without a slot that are passed over for each that has one */
 };
 
@@ -153,15 +154,20 @@ static void ask(struct cache_stream *s, const struct track *t, uint32_t dataset,
 	}
 }
 
-/* Chunks that follow each other are slots that do, and bytes of the file. */
+/* Chunks that follow each other are slots that do, and bytes of the file; two threads that read a
+ * request of the kernel each take turns, and leave none out. */
 static bool is_sequential(const struct cache_stream *s, const struct track *t,
 			  const struct cache_dataset *d)
 {
 	const struct pattern_grid grid = {.rank = d->rank, .counts = d->counts};
 	const struct cache_owner *o = s->owner;
 	uint64_t number = 0, slot = 0;
-	return pattern_expect(t, &grid, 0, &number) &&
-	       o->src.slot(o->src.ctx, s->dataset, number, &slot) && slot == s->slot + 1;
+	if (!pattern_expect(t, &grid, 0, &number) ||
+	    !o->src.slot(o->src.ctx, s->dataset, number, &slot))
+		return false;
+	const uint64_t way = max_u64(slot, s->slot) - min_u64(slot, s->slot);
+	return slot == s->slot + 1 || (slot > 0 && way * d->cost <= REQUEST &&
+				       entry_find_locked(o->cache, s->owner, s->dataset, slot - 1));
 }
 
 static void step(struct cache_stream *s, struct track *t, enum pattern_event event,
