@@ -189,6 +189,16 @@ static int serve(struct front *f, struct fuse_session *session, struct err *err)
 	return rc < 0 ? err_errno(err, rc, "the connection to the kernel") : 0;
 }
 
+/* In the process that serves: whoever asks a bucket may start threads. */
+static void know_root(struct front *f)
+{
+	struct err err = ERR_INIT;
+	if (engine_getattr(f->engine, "", &f->root, &err) == 0)
+		return;
+	f->root = (struct engine_stat){.kind = ENGINE_DIR, .mode = 0555};
+	log_warning(f->log, "the mount's root: %s", err.msg);
+}
+
 static int mount_and_serve(struct front *f, struct fuse_session *session, struct err *err)
 {
 	int rc = 0;
@@ -206,8 +216,10 @@ static int mount_and_serve(struct front *f, struct fuse_session *session, struct
 			rc = f->watch ? 0 : err->code;
 			if (!rc && f->opt->started)
 				rc = f->opt->started(f->opt->started_arg, err);
-			if (!rc)
+			if (!rc) {
+				know_root(f);
 				rc = serve(f, session, err);
+			}
 			watch_stop(f->watch);
 		}
 		fuse_session_unmount(session);

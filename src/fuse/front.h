@@ -42,8 +42,9 @@ struct front {
 	struct waits *waits;
 	struct parked *parked;
 	struct watch *watch;
-	pthread_key_t buffer; /* of each thread, for reads */
-	atomic_flag tuned;    /* somebody has seen to reading ahead */
+	struct engine_stat root; /* of the moment of mounting: see front_stat() */
+	pthread_key_t buffer;	 /* of each thread, for reads */
+	atomic_flag tuned;	 /* somebody has seen to reading ahead */
 	pthread_mutex_t handles_lock;
 	/* What is open is closed when the mount ends before it is. */
 	struct handle *handles;

@@ -48,11 +48,17 @@ static double attr_timeout(const struct front *f, const struct engine_stat *st)
 	return st->kind == ENGINE_DIR || st->version ? f->opt->metadata_ttl : 0;
 }
 
+/* The root is not asked for again: a mount whose server is away could not be unmounted, because
+ * fusermount3 looks at the mount point first. */
 int front_stat(struct front *f, const struct inode_view *view, struct stat *out, double *timeout,
 	       struct err *err)
 {
+	enum { FOR_GOOD_S = 86400 };
 	struct engine_stat st = view->st;
-	if (st.version == 0) {
+	if (view->ino == INODES_ROOT) {
+		st = f->root;
+		*timeout = FOR_GOOD_S;
+	} else if (st.version == 0) {
 		int rc = engine_getattr(f->engine, view->path, &st, err);
 		if (rc)
 			return rc;

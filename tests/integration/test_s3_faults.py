@@ -194,3 +194,14 @@ def test_server_that_is_away(environment, gateway, away_bucket, tmp_path):
             # Ten or so for each object; libcurl adds some where kept connections are dead.
             assert told <= 18 and seen <= told + 6, how
             assert told >= (2 if how == "silent" else 7), how
+
+
+def test_unmounting_asks_nobody(environment, gateway, sample_bucket, tmp_path):
+    """A server that is away keeps no mount from being unmounted."""
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        with mounts.Mount(f"s3://{sample_bucket}", tmp_path, "metadata_ttl=0", env=env) as mount:
+            content(mount.file("home/test_user1/h5/big.h5"))
+            proxy.leave()
+            started = time.monotonic()
+        assert time.monotonic() - started < 10
