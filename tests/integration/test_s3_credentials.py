@@ -30,6 +30,7 @@ def bucket(client):
 @pytest.fixture
 def aws(gateway):
     with awsfake.Services(gateway["access_key"], gateway["secret_key"]) as services:
+        services.sts = gateway["sts_endpoint"]
         yield services
 
 
@@ -67,7 +68,7 @@ def process(environment, aws, directory):
 
 def role(environment, aws, directory):
     return without_keys(
-        environment, AWS_PROFILE="reader", AWS_ENDPOINT_URL_STS=environment["AWS_ENDPOINT_URL"],
+        environment, AWS_PROFILE="reader", AWS_ENDPOINT_URL_STS=aws.sts, AWS_ENDPOINT_URL=aws.sts,
         AWS_CONFIG_FILE=config(directory, f"""
 [profile base]
 aws_access_key_id = {aws.access_key}
