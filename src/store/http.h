@@ -17,7 +17,12 @@
 
 #include "http_patience.h"
 
-enum { HTTP_ERROR_BODY_MAX = 64 << 10 };
+enum {
+	HTTP_ERROR_BODY_MAX = 64 << 10,
+	/* So much of an error is read, to use its connection again. One that goes on is cut: it may
+	 * never end. */
+	HTTP_ERROR_DRAIN_MAX = 1 << 20,
+};
 
 /* How a call ended, below HTTP's status. */
 enum http_end {

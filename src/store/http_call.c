@@ -89,7 +89,9 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 	}
 	const uint64_t room = body_max(call) - call->answer.len;
 	if (n > room) {
-		if (call->status < 300) {
+		if (call->status >= 300) {
+			call->cut = call->came > HTTP_ERROR_DRAIN_MAX;
+		} else {
 			call->cut =
 				call->ranged && call->status == 200 && call->keep <= call->body_max;
 			call->too_long = !call->cut;

@@ -36,10 +36,23 @@ static bool pause_ms(const struct server *s, int ms)
 	return !atomic_load(&s->stopping);
 }
 
-static void say(int fd, const char *text)
+static bool say(int fd, const char *text)
 {
-	if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
-		assert_true(errno == EPIPE || errno == ECONNRESET);
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL) >= 0)
+		return true;
+	assert_true(errno == EPIPE || errno == ECONNRESET);
+	return false;
+}
+
+/* An error that never ends. */
+static void lament(const struct server *s, int fd)
+{
+	char words[4096];
+	memset(words, 'x', sizeof(words) - 1);
+	words[sizeof(words) - 1] = '\0';
+	say(fd, "HTTP/1.1 500 No\r\n\r\n");
+	while (pause_ms(s, 0) && say(fd, words))
+		;
 }
 
 static size_t read_head(int fd, char *head, size_t size)
@@ -91,6 +104,8 @@ static void serve(const struct server *s, int fd)
 		say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	} else if (strcmp(path, "cut") == 0) {
 		say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+	} else if (strcmp(path, "laments") == 0) {
+		lament(s, fd);
 	} else if (strcmp(path, "garbage") == 0) {
 		say(fd, "\1\2\3\4\r\n\r\n");
 	} else if (strcmp(path, "hangs-up") != 0) {
@@ -212,6 +227,7 @@ static const struct expectation {
 	{"greedy", "PUT", 0, HTTP_TIMED_OUT, "the body is taken too slowly", 2000, 9000},
 	{"patient", "PUT", 20000, HTTP_ANSWERED, "", 1000, 20000},
 	{"cut", "GET", 0, HTTP_TRUNCATED, "", 0, 9000},
+	{"laments", "GET", 0, HTTP_ANSWERED, "", 0, 9000},
 	{"garbage", "GET", 0, HTTP_BROKEN, "", 0, 9000},
 	{"hangs-up", "GET", 0, HTTP_BROKEN, "", 0, 9000},
 };
@@ -255,7 +271,7 @@ static void check_meter(const struct meter *meter)
 		answered += expectations[i].end == HTTP_ANSWERED;
 	meter_read(meter, &n);
 	assert_in_range(n.connections_opened, 1, EXPECTATIONS); /* they may be shared */
-	assert_int_equal(n.requests[METER_GET][200], answered);
+	assert_int_equal(n.requests[METER_GET][200] + n.requests[METER_GET][500], answered);
 	assert_int_equal(n.requests[METER_GET][0], EXPECTATIONS - answered);
 	assert_int_equal(n.seconds[METER_GET].count, EXPECTATIONS);
 	assert_in_range(n.bytes_out, UPLOAD, 2 * UPLOAD); /* one was taken whole */
