@@ -184,10 +184,34 @@ static int check_digest(const struct s3_get *g, struct err *err)
 		       str_text(&g->key), g->digest.md5, etag);
 }
 
+/* quoted: the ETag that was asked for. */
+static bool is_version(const struct s3_answer *a, const struct str *quoted)
+{
+	const size_t n = strlen(a->meta.etag);
+	return quoted->b.len == n + 2 && memcmp(str_text(quoted) + 1, a->meta.etag, n) == 0;
+}
+
+/* Whether the answer is one to the question. Not every server, and not every cache on the way,
+ * knows conditions: what they say is compared with what was asked. rc: what they say. */
+static int check_version(const struct s3_get *g, int rc, struct err *err)
+{
+	const struct s3_answer *a = &g->call.answer;
+	const char *key = str_text(&g->key);
+	if (rc == -EALREADY && !g->if_none_match.b.len)
+		return err_set(err, -EIO, "%s %s: 304, which was not asked for", g->call.method,
+			       key);
+	if (rc == -EALREADY && a->has_etag && !is_version(a, &g->if_none_match))
+		return err_set(err, -EIO, "%s %s: 304 for another version", g->call.method, key);
+	if (rc == 0 && g->if_match.b.len && a->has_etag && !is_version(a, &g->if_match))
+		return err_set(err, -ESTALE, "%s %s: another version (ETag %s, not %s)",
+			       g->call.method, key, a->meta.etag, str_text(&g->if_match));
+	return rc;
+}
+
 static int check(struct s3_get *g, struct err *err)
 {
 	uint64_t size = 0, body = 0;
-	int rc = s3_call_judge(&g->call, NULL, err);
+	int rc = check_version(g, s3_call_judge(&g->call, NULL, err), err);
 	if (rc)
 		return rc;
 	/* Also where a range was asked for and what came was cut to it: an object has an ETag. */

@@ -63,9 +63,11 @@ static int ask(struct s3_store *s, const struct store_list *req, const char *tok
 		rc = s3_list_parse(call.http.answer.data, call.http.answer.len, req, result, err);
 	/* A document that is cut or damaged, although its length was right. */
 	if (rc == -EBADMSG)
-		rc = err_wrap(err, -EAGAIN, "GET %s", str_text(&s->place.bucket));
+		rc = -EAGAIN;
 	if (rc == -ENOENT) /* NoSuchBucket, from a server that has no such code */
 		rc = -EIO;
+	if (rc && err)
+		err->code = rc;
 	if (rc)
 		return err_wrap(err, rc, "listing of '%s'", req->prefix);
 	return result->page.n <= req->max
