@@ -37,12 +37,15 @@ struct s3_place {
 /* -EINVAL: a bucket or endpoint that cannot be one. */
 int s3_place_init(struct s3_place *place, const struct cred_world *world,
 		  const struct store_s3_options *opt, struct err *err);
+/* What a server calls a region goes into hosts and headers. */
+bool s3_region_ok(const char *region);
 /* For AWS's own endpoints: the region decides the host. -ENOMEM. */
 int s3_place_set_region(struct s3_place *place, const char *region);
 /* To where a redirect of a request for the bucket itself leads: "scheme://host[:port]/path", with
- * the bucket in front of the host or at the end of the path. -EINVAL: that is no such place, or
- * one without TLS where we had it. */
-int s3_place_redirect(struct s3_place *place, const char *location);
+ * the bucket in front of the host or at the end of the path. -EINVAL: that is no such place,
+ * one without TLS where we had it, or, when requests are signed, one of another service: it would
+ * get our session token. The same service is the same host, one below it, or Amazon's. */
+int s3_place_redirect(struct s3_place *place, const char *location, bool is_signed);
 /* Path of the URL and of the signature; key NULL: the bucket itself. */
 void s3_place_path(const struct s3_place *place, const char *key, struct str *out);
 void s3_place_release(struct s3_place *place);

@@ -18,6 +18,10 @@ void s3_etag_read(const char *text, char etag[STORE_ETAG_MAX])
 	}
 	if (n >= STORE_ETAG_MAX)
 		return;
+	/* It goes into headers, and one from a listing may hold the end of a line. */
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return;
 	memcpy(etag, text, n);
 	etag[n] = '\0';
 }

@@ -16,6 +16,10 @@
 #include <errno.h>
 #include <string.h>
 
+/* Far more than any server gives at once. An item that is empty in the document, of ten bytes,
+ * takes ten times as many here. */
+enum { ITEMS_MAX = 10 * STORE_PAGE_MAX };
+
 struct reading {
 	const struct store_list *req;
 	struct s3_list_result *out;
@@ -75,6 +79,11 @@ static int end_of_member(struct reading *r, const struct xml_place *at, const ch
 	return 0;
 }
 
+static int add_item(struct reading *r, const struct store_meta *meta)
+{
+	return r->raw.n < ITEMS_MAX ? page_add(&r->raw, str_text(&r->key), meta) : -EIO;
+}
+
 static int end(void *arg, const struct xml_place *at, const char *text, size_t n)
 {
 	struct reading *r = arg;
@@ -83,9 +92,9 @@ static int end(void *arg, const struct xml_place *at, const char *text, size_t n
 	if (at->depth != 2)
 		return 0;
 	if (named(at, 2, "Contents"))
-		return page_add(&r->raw, str_text(&r->key), &r->meta);
+		return add_item(r, &r->meta);
 	if (named(at, 2, "CommonPrefixes"))
-		return page_add(&r->raw, str_text(&r->key), NULL);
+		return add_item(r, NULL);
 	if (named(at, 2, "IsTruncated"))
 		r->truncated = strcmp(text, "true") == 0;
 	if (named(at, 2, "EncodingType"))

@@ -17,7 +17,8 @@ void s3_list_release(struct s3_list_result *result);
 /* Keys are form-encoded in the document (encoding-type=url) when it says so. Keys that
  * store_key_ok() refuses, that do not begin with prefix, or that are not greater than start_after
  * (may be NULL) are left out; common prefixes only when delimit. The result is to be released
- * whatever is returned. -EBADMSG: no such document; -ENOMEM. */
+ * whatever is returned. -EBADMSG: no such document; -EIO: one with more
+ * items than a page has; -ENOMEM. */
 int s3_list_parse(const void *bytes, size_t n, const struct store_list *req,
 		  struct s3_list_result *out, struct err *err);
 

@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 /* Also what keeps a bucket's name from being anything else in a URL. */
 static bool bucket_ok(const char *bucket)
@@ -66,6 +67,12 @@ static int set_url(struct s3_place *place, const char *url)
 	return str_ok(&place->host) && str_ok(&place->root) ? 0 : -ENOMEM;
 }
 
+bool s3_region_ok(const char *region)
+{
+	const size_t n = strlen(region);
+	return n > 0 && n < 32 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
+}
+
 int s3_place_set_region(struct s3_place *place, const char *region)
 {
 	auto_str struct str url = {0};
@@ -91,7 +98,36 @@ static const char *find_at_end(const char *path, size_t n, const char *bucket)
 	return path + n - len - 1;
 }
 
-int s3_place_redirect(struct s3_place *place, const char *location)
+/* Of a host with its port, perhaps. */
+static size_t name_len(const char *host, size_t n)
+{
+	const char *end = n ? memchr(host, host[0] == '[' ? ']' : ':', n) : NULL;
+	return end ? (size_t)(end - host) : n;
+}
+
+static bool is_below(const char *host, size_t n, const char *domain, size_t domain_n)
+{
+	return n >= domain_n && strncasecmp(host + n - domain_n, domain, domain_n) == 0 &&
+	       (n == domain_n || host[n - domain_n - 1] == '.');
+}
+
+/* Whether that host, without the bucket, belongs to whom we were told to trust. */
+static bool is_same_service(const struct s3_place *place, const char *host, size_t n)
+{
+	static const char *const amazon[] = {"amazonaws.com", "amazonaws.com.cn"};
+	const char *ours = str_text(&place->host);
+	if (!place->path_style)
+		ours += place->bucket.b.len + 1;
+	const size_t ours_n = name_len(ours, strlen(ours));
+	n = name_len(host, n);
+	for (size_t i = 0; i < sizeof(amazon) / sizeof(amazon[0]); i++)
+		if (is_below(ours, ours_n, amazon[i], strlen(amazon[i])) &&
+		    is_below(host, n, amazon[i], strlen(amazon[i])))
+			return true;
+	return is_below(host, n, ours, ours_n);
+}
+
+int s3_place_redirect(struct s3_place *place, const char *location, bool is_signed)
 {
 	auto_str struct str url = {0};
 	const char *bucket = str_text(&place->bucket);
@@ -111,6 +147,8 @@ int s3_place_redirect(struct s3_place *place, const char *location)
 	} else if (!end) {
 		return -EINVAL;
 	}
+	if (is_signed && !is_same_service(place, host, strcspn(host, "/?#")))
+		return -EINVAL;
 	str_addn(&url, host, (size_t)(end - host));
 	if (!str_ok(&url))
 		return -ENOMEM;
@@ -122,12 +160,6 @@ int s3_place_redirect(struct s3_place *place, const char *location)
 static const char *first(const char *a, const char *b, const char *c, const char *d)
 {
 	return a ? a : b ? b : c ? c : d;
-}
-
-static bool region_ok(const char *region)
-{
-	const size_t n = strlen(region);
-	return n > 0 && n < 32 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
 }
 
 static int init(struct s3_place *place, const struct cred_world *w,
@@ -148,7 +180,7 @@ static int init(struct s3_place *place, const struct cred_world *w,
 		place->style = STORE_S3_STYLE_PATH;
 	if (place->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "virtual") == 0)
 		place->style = STORE_S3_STYLE_VIRTUAL;
-	if (region && !region_ok(region))
+	if (region && !s3_region_ok(region))
 		return err_set(err, -EINVAL, "'%s' cannot be a region", region);
 	place->region_is_set = region != NULL;
 	place->own_endpoint = endpoint != NULL;

@@ -47,7 +47,7 @@ static void read_elsewhere(const struct s3_store *s, const struct s3_call *call,
 	const char *region = a->bucket_region[0] ? a->bucket_region : why->region;
 	const long status = call->http.status;
 	*to = (struct elsewhere){0};
-	if (strcmp(region, str_text(&s->place.region)) != 0)
+	if (s3_region_ok(region) && strcmp(region, str_text(&s->place.region)) != 0)
 		snprintf(to->region, sizeof(to->region), "%s", region);
 	/* Amazon's own hosts follow from the region. */
 	if (status >= 300 && status < 400 && (s->place.own_endpoint || !to->region[0]))
@@ -104,7 +104,7 @@ static int move(struct s3_store *s, const struct elsewhere *to, struct err *err)
 		rc = s3_place_set_region(&s->place, to->region);
 	}
 	if (rc >= 0 && to->location[0]) {
-		rc = s3_place_redirect(&s->place, to->location);
+		rc = s3_place_redirect(&s->place, to->location, s->creds != NULL);
 		if (rc == -EINVAL)
 			return err_wrap(err, -EIO, "'%s' is not followed", to->location);
 		log_info(s->base.env->log, "bucket %s is at %s", str_text(&s->place.bucket),

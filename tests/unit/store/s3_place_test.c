@@ -146,7 +146,7 @@ static void test_redirects(void **state)
 		const struct store_s3_options opt = {.bucket = "data",
 						     .endpoint = cases[i].endpoint};
 		assert_int_equal(place(&p, &opt), 0);
-		const int rc = s3_place_redirect(&p, cases[i].location);
+		const int rc = s3_place_redirect(&p, cases[i].location, false);
 		if (rc != (cases[i].want ? 0 : -EINVAL))
 			fail_msg("%s: %d", cases[i].location, rc);
 		if (rc == 0)
@@ -155,13 +155,62 @@ static void test_redirects(void **state)
 	}
 }
 
+static void test_signed_redirects(void **state)
+{
+	static const struct {
+		const char *endpoint, *location;
+		bool followed;
+	} cases[] = {
+		{"http://store", "http://store/data", true},
+		{"http://store:80", "http://STORE:81/data", true},
+		{"http://store", "https://store/data", true},
+		{"http://[::1]:80", "http://[::1]:81/data", true},
+		{"http://store.example.org", "http://eu.store.example.org/data", true},
+		{"http://store.example.org", "http://data.store.example.org", true},
+		{"http://store.example.org", "http://data.eu.store.example.org", true},
+		{"http://s3.amazonaws.com", "http://s3-eu-west-1.amazonaws.com/data", true},
+		{"http://s3.amazonaws.com", "http://data.s3.eu-west-1.amazonaws.com/", true},
+		{NULL, "https://data.s3.eu-west-1.amazonaws.com/", true},
+		{"http://store", "http://other/data", false},
+		{"http://store", "http://notstore/data", false},
+		{"http://store", "http://store.evil.org/data", false},
+		{"http://store.example.org", "http://evil.org/data", false},
+		{"http://store.example.org", "http://evil.org/store.example.org/data", false},
+		{"http://store.example.org", "http://evil.org#.store.example.org/data", false},
+		{"http://store.example.org", "http://data.evil.org/", false},
+		{"http://[::1]", "http://[::2]/data", false},
+		{"http://127.0.0.1", "http://127.0.0.2/data", false},
+		{"http://s3.amazonaws.com", "http://s3.notamazonaws.com/data", false},
+		{"http://store", "http://s3.amazonaws.com/data", false},
+		{NULL, "https://evil.org/data", false},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_place p;
+		const struct store_s3_options opt = {.bucket = "data",
+						     .endpoint = cases[i].endpoint};
+		assert_int_equal(place(&p, &opt), 0);
+		const int rc = s3_place_redirect(&p, cases[i].location, true);
+		if (rc != (cases[i].followed ? 0 : -EINVAL))
+			fail_msg("%s: %d", cases[i].location, rc);
+		s3_place_release(&p);
+	}
+}
+
+static void test_region_names(void **state)
+{
+	assert_true(s3_region_ok("eu-west-1"));
+	assert_false(s3_region_ok(""));
+	assert_false(s3_region_ok("eu\r\nX: y"));
+	assert_false(s3_region_ok("evil.org/"));
+	assert_false(s3_region_ok("abcdefghijklmnopqrstuvwxyz-abcdefghijklmnopqrstuvwxyz"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_what_cannot_be),
-		cmocka_unit_test(test_another_region),
-		cmocka_unit_test(test_redirects),
+		cmocka_unit_test(test_addresses),	 cmocka_unit_test(test_what_cannot_be),
+		cmocka_unit_test(test_another_region),	 cmocka_unit_test(test_redirects),
+		cmocka_unit_test(test_signed_redirects), cmocka_unit_test(test_region_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,8 @@ static void test_etags(void **state)
 		 false},
 		{"\"D41D8CD98F00B204E9800998ECF8427E\"", "D41D8CD98F00B204E9800998ECF8427E", false},
 		{"\"\"", "", false},
+		{"\"a\r\nX: y\"", "", false},
+		{"\"a\x7f\"", "", false},
 		{"\"", "\"", false},
 		{"", "", false},
 	};

@@ -129,6 +129,21 @@ static void test_text_too_long(void **state)
 	s3_list_release(&out);
 }
 
+/* Ten bytes each in the document: they must not become a gigabyte. */
+static void test_too_many_items(void **state)
+{
+	static const char item[] = "<Contents/>";
+	const struct store_list req = {.prefix = ""};
+	struct s3_list_result out;
+	auto_bytes struct bytes xml = {0};
+	bytes_append(&xml, "<ListBucketResult>", 18);
+	for (unsigned int i = 0; i <= 10 * STORE_PAGE_MAX; i++)
+		bytes_append(&xml, item, sizeof(item) - 1);
+	bytes_append(&xml, "</ListBucketResult>", 19);
+	assert_int_equal(s3_list_parse(xml.data, xml.len, &req, &out, NULL), -EIO);
+	s3_list_release(&out);
+}
+
 static void test_errors(void **state)
 {
 	static const struct {
@@ -166,9 +181,9 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),	     cmocka_unit_test(test_what_is_taken),
-		cmocka_unit_test(test_bad_listings), cmocka_unit_test(test_text_too_long),
-		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_fields),	       cmocka_unit_test(test_what_is_taken),
+		cmocka_unit_test(test_bad_listings),   cmocka_unit_test(test_text_too_long),
+		cmocka_unit_test(test_too_many_items), cmocka_unit_test(test_errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

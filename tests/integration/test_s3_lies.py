@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that lies. Whatever it says, what is read is right or an error comes in time; and nobody
+but the server that was named is told anything."""
+import errno
+import re
+import time
+
+import pytest
+
+import mkbucket
+import mounts
+from s3liar import Answer, Liar, etag_of, listing
+
+ELEMENTS, CHUNK = 4096, 1024
+
+
+@pytest.fixture
+def liar(tmp_path):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        domain = bucket.domain("a/x.h5")
+        dataset = domain.dataset(domain.root, "data", mkbucket.INT32, [ELEMENTS], [CHUNK])
+        for i in range(ELEMENTS // CHUNK):
+            dataset.chunk((i,), b"".join(n.to_bytes(4, "little")
+                                         for n in range(i * CHUNK, (i + 1) * CHUNK)))
+    with Liar(tmp_path / "bucket") as server:
+        yield server
+        assert not server.failures
+
+
+def is_chunk(request):
+    return request.method == "GET" and re.search(r"/d/[^/]*/\d$", request.key)
+
+
+def is_listing(request):
+    return request.is_list and request.query.get("max-keys") != "1"
+
+
+def forever(head, piece):
+    def speak(connection):
+        connection.sendall(head)
+        while True:
+            connection.sendall(piece)
+    return speak
+
+
+def export(liar, tmp_path, code=0):
+    """The exported file, or what was said when that failed. It is soon either way."""
+    out = tmp_path / "out.h5"
+    done = mounts.run(mounts.HSIMAGE, "export", "-o", out, "s3://bucket/a/x.h5",
+                      env=liar.environment())
+    assert done.returncode == code, done.stderr
+    assert "Sanitizer" not in done.stderr
+    return done.stderr if code else out.read_bytes()
+
+
+def with_body(answer, body, **headers):
+    return Answer(answer.status, {**answer.headers, **headers}, body)
+
+
+# ---- another version ----
+
+OTHER = b"\1" * (4 * CHUNK)
+
+
+@pytest.mark.parametrize("etag", ["other-1", etag_of(OTHER)])
+def test_server_without_conditions(liar, tmp_path, etag):
+    """It gives what it has, whatever was asked for."""
+    liar.lie = lambda request, honest: is_chunk(request) and with_body(
+        honest, OTHER, ETag=f'"{etag}"') or None
+    assert f"another version (ETag {etag}," in export(liar, tmp_path, code=1)
+
+
+@pytest.mark.parametrize("etag", ["anything", None])
+def test_304_out_of_the_blue(liar, mount, etag):
+    liar.lie = lambda request, honest: is_chunk(request) and Answer(
+        304, {"Content-Length": None, **({"ETag": f'"{etag}"'} if etag else {})}) or None
+    m = mount("s3://bucket", env=liar.environment())
+    with pytest.raises(OSError) as caught:
+        with open(m.file("a/x.h5"), "rb") as f:
+            f.read()
+    assert caught.value.errno == errno.EIO
+    liar.lie = None
+
+
+# ---- what never ends ----
+
+@pytest.mark.parametrize("which, status", [(is_chunk, 403), (is_listing, 403), (is_chunk, 404)])
+def test_error_that_never_ends(liar, tmp_path, which, status):
+    liar.lie = lambda request, honest: which(request) and forever(
+        f"HTTP/1.1 {status} No\r\n\r\n".encode(), b"x" * 65536) or None
+    started = time.monotonic()
+    export(liar, tmp_path, code=1)
+    assert time.monotonic() - started < mounts.PATIENCE
+
+
+def test_body_that_never_ends(liar, tmp_path):
+    liar.lie = lambda request, honest: is_chunk(request) and forever(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"10000\r\n" + b"x" * 65536 + b"\r\n") or None
+    assert "too long" in export(liar, tmp_path, code=1)
+
+
+# ---- listings ----
+
+def test_listing_that_is_damaged_once(liar, tmp_path):
+    """Its length was right: nobody but the parser notices. It is asked for again."""
+    good = export(liar, tmp_path)
+    damaged = []
+
+    def lie(request, honest):
+        if not is_listing(request) or damaged:
+            return None
+        damaged.append(request)
+        return with_body(honest, honest.body.replace(b"</Key>", b"</Kex>"))
+
+    liar.lie = lie
+    assert export(liar, tmp_path) == good
+    assert damaged
+
+
+def test_listing_of_too_many(liar, tmp_path):
+    liar.lie = lambda request, honest: is_listing(request) and listing(
+        [(f"{request.query.get('prefix', '')}{i:08}", "e", 1) for i in range(20000)]) or None
+    assert "a malformed listing" in export(liar, tmp_path, code=1)
+
+
+# ---- what the server says goes into the next request ----
+
+def test_etag_with_the_end_of_a_line(liar, tmp_path):
+    good = export(liar, tmp_path)
+    liar.lie = lambda request, honest: is_listing(request) and with_body(
+        honest, honest.body.replace(b"<ETag>&quot;", b"<ETag>&quot;&#13;&#10;X-Evil: yes&#13;&#10;"
+                                    )) or None
+    assert export(liar, tmp_path) == good
+    assert not any("x-evil" in r.headers for r in liar.requests)
+
+
+@pytest.mark.parametrize("region", ["eu&#13;&#10;X-Evil: yes", "evil.org/", "a" * 31])
+def test_region_that_is_none(liar, tmp_path, region):
+    said = f"<Error><Code>AuthorizationHeaderMalformed</Code><Region>{region}</Region></Error>"
+    liar.lie = lambda request, honest: request.is_list and Answer(
+        400, {"Content-Type": "application/xml"}, said.encode()) or None
+    export(liar, tmp_path, code=1)
+    assert not any("x-evil" in r.headers for r in liar.requests)
+    for request in liar.requests:
+        assert re.search(r"/(us-east-1|a{31})/s3/", request.headers["authorization"])
+
+
+def test_redirect_to_another_host(liar, tmp_path):
+    """It would get the session token."""
+    with Liar(liar.root, "127.0.0.2") as other:
+        liar.lie = lambda request, _: Answer(
+            307, {"Location": f"http://127.0.0.2:{other.port}/bucket"})
+        assert "is not followed" in export(liar, tmp_path, code=1)
+        assert not other.requests
