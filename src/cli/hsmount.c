@@ -122,10 +122,11 @@ static int parse(struct settings *s, int argc, char **argv, struct err *err)
 static char *absolute_bucket(const char *bucket, struct err *err)
 {
 	static const char file[] = "file://";
+	const char *whole = bucket;
 	if (strncmp(bucket, file, sizeof(file) - 1) == 0)
 		bucket += sizeof(file) - 1;
-	else if (strstr(bucket, "://"))
-		return strdup(bucket);
+	if (!*bucket || strstr(bucket, "://"))
+		return strdup(whole);
 	char *path = realpath(bucket, NULL);
 	if (!path)
 		err_errno(err, -errno, "bucket %s", bucket);
@@ -177,26 +178,34 @@ static void company_close(struct company *c)
 	log_signal_stop(&c->log_signal);
 }
 
-static void *close_engine(void *engine)
+/* What is to be closed behind the mount. */
+struct remains {
+	struct front *front;
+	struct engine *engine;
+};
+
+static void *close_remains(void *arg)
 {
-	engine_close(engine);
+	struct remains *r = arg;
+	fuse_front_free(r->front);
+	engine_close(r->engine);
 	return NULL;
 }
 
 /* The mount is gone and nobody waits for anything any more, but requests that are under way do
- * not end before the bucket answers, which it need not do. False when the engine still waits for
- * them: then the process must end without what belongs to it. */
-static bool close_in_time(struct engine *engine, struct log *log)
+ * not end before the bucket answers, which it need not do. False when they are still waited for:
+ * then r is in use, and the process must end without what belongs to it. */
+static bool close_in_time(struct remains *r, struct log *log)
 {
 	pthread_t thread;
 	struct timespec deadline;
-	clock_gettime(CLOCK_REALTIME, &deadline);
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += CLOSE_SECONDS;
-	if (pthread_create(&thread, NULL, close_engine, engine)) {
-		engine_close(engine);
+	if (pthread_create(&thread, NULL, close_remains, r)) {
+		close_remains(r);
 		return true;
 	}
-	if (pthread_timedjoin_np(thread, NULL, &deadline) == 0)
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0)
 		return true;
 	log_warning(log, "requests to the bucket do not end: leaving without them");
 	return false;
@@ -207,7 +216,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	auto_free char *bucket = absolute_bucket(s->bucket, err);
 	auto_free char *mountpoint = bucket ? absolute_mountpoint(s->mountpoint, err) : NULL;
 	struct options *o = &s->options;
-	struct engine *engine = NULL;
+	struct remains remains = {0};
 	if (!mountpoint)
 		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
 	/* Who lets others in wants them to be kept to what the access control lists say. */
@@ -220,7 +229,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	o->engine.log = log;
 	log_signal_block();
 	if (!rc)
-		rc = engine_open(&o->engine, &engine, err);
+		rc = engine_open(&o->engine, &remains.engine, err);
 	if (rc)
 		return rc;
 	struct company company = {.log = log};
@@ -239,11 +248,11 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		.started = company_start,
 		.started_arg = &company,
 	};
-	rc = company_open(&company, o, engine, err);
+	rc = company_open(&company, o, remains.engine, err);
 	if (!rc)
-		rc = fuse_front_run(&front, engine, log, err);
+		rc = fuse_front_run(&front, remains.engine, log, &remains.front, err);
 	company_close(&company);
-	if (!close_in_time(engine, log)) {
+	if (!close_in_time(&remains, log)) {
 		if (rc)
 			log_error(log, "%s", err->msg);
 		_exit(rc ? EXIT_FAILED : EXIT_OK);

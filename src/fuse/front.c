@@ -228,48 +228,69 @@ static int mount_and_serve(struct front *f, struct fuse_session *session, struct
 	return rc;
 }
 
-static void end_front(struct front *f)
+void fuse_front_free(struct front *f)
 {
+	if (!f)
+		return;
 	front_close_handles(f);
 	front_close_dirs(f);
 	inodes_free(f->inodes);
 	waits_free(f->waits);
 	parked_free(f->parked);
-	/* Other threads' buffers went with them. */
-	free(pthread_getspecific(f->buffer));
-	pthread_key_delete(f->buffer);
 	pthread_mutex_destroy(&f->handles_lock);
+	free(f);
 }
 
-int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
-		   struct err *err)
+static struct front *new_front(const struct fuse_front_options *opt, struct engine *engine,
+			       struct log *log)
 {
-	struct front f = {
-		.engine = engine,
-		.log = log,
-		.opt = opt,
-		.tuned = ATOMIC_FLAG_INIT,
-		.handles_lock = PTHREAD_MUTEX_INITIALIZER,
-	};
+	struct front *f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->engine = engine;
+	f->log = log;
+	f->opt = opt;
+	atomic_flag_clear(&f->tuned);
+	pthread_mutex_init(&f->handles_lock, NULL);
+	f->inodes = inodes_new();
+	f->waits = waits_new();
+	f->parked = parked_new();
+	if (f->inodes && f->waits && f->parked)
+		return f;
+	fuse_front_free(f);
+	return NULL;
+}
+
+static int run(struct front *f, struct err *err)
+{
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	int rc = -pthread_key_create(&f.buffer, free);
-	if (rc)
-		return err_errno(err, rc, "a thread's key");
-	f.inodes = inodes_new();
-	f.waits = waits_new();
-	f.parked = parked_new();
-	rc = f.inodes && f.waits && f.parked ? build_args(opt, &args) : -ENOMEM;
+	int rc = build_args(f->opt, &args);
 	if (rc) {
 		err_set(err, rc, "no memory");
 	} else {
 		struct fuse_session *session =
-			fuse_session_new(&args, &front_ops, sizeof(front_ops), &f);
-		rc = session ? mount_and_serve(&f, session, err)
+			fuse_session_new(&args, &front_ops, sizeof(front_ops), f);
+		rc = session ? mount_and_serve(f, session, err)
 			     : err_set(err, -EINVAL, "the mount options are not understood");
 		if (session)
 			fuse_session_destroy(session);
 	}
 	fuse_opt_free_args(&args);
-	end_front(&f);
+	return rc;
+}
+
+int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
+		   struct front **left, struct err *err)
+{
+	struct front *f = *left = new_front(opt, engine, log);
+	if (!f)
+		return err_set(err, -ENOMEM, "no memory");
+	int rc = -pthread_key_create(&f->buffer, free);
+	if (rc)
+		return err_errno(err, rc, "a thread's key");
+	rc = run(f, err);
+	/* Other threads' buffers went with them. */
+	free(pthread_getspecific(f->buffer));
+	pthread_key_delete(f->buffer);
 	return rc;
 }

@@ -71,6 +71,7 @@ def test_a_bucket_that_is_not_there(directory, tmp_path):
     for name in ("no-such-bucket", "file:///no/such/bucket"):
         out = run(HSMOUNT, name, directory, cwd=tmp_path)
         assert out.returncode > 0 and "no" in out.stderr and not is_mounted(directory)
+    assert "file://: no directory is named" in run(HSMOUNT, "file://", directory).stderr
 
 
 def test_a_mount_point_that_is_not_there(bucket, tmp_path):

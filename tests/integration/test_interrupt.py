@@ -192,6 +192,22 @@ def test_a_mount_ends_while_a_read_hangs(tmp_path, how):
             assert not is_mounted(m.path)
 
 
+def test_a_mount_ends_while_a_plain_file_hangs(tmp_path):
+    """To close the file is to wait for what is loaded ahead of its reader."""
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket" / "plain").write_bytes(bytes(4 * CHUNK))
+    with Mount(tmp_path / "bucket", tmp_path, "metadata_ttl=60",
+               f"debug_fault=delay:2+:{STALLED_MS}@plain") as m:
+        with reader(m.file("plain")) as child:
+            time.sleep(0.5)
+            assert child.poll() is None, "it waits"
+            start = time.monotonic()
+            m.process.send_signal(signal.SIGTERM)
+            assert m.process.wait(20) == 0
+            assert time.monotonic() - start < 15
+            assert not is_mounted(m.path) and "leaving" in m.log()
+
+
 # Waits for its listing or its open, which the bucket does not answer.
 @pytest.mark.parametrize("command, name, keys",
                          [("ls", "", "*"), ("stat", "x0.h5", "*"), ("cat", "x0.h5", "db/*")],

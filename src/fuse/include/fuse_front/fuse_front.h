@@ -10,6 +10,7 @@
 #include <base/log.h>
 
 struct engine;
+struct front;
 
 struct fuse_front_options {
 	const char *program;	   /* argv[0] */
@@ -29,9 +30,12 @@ struct fuse_front_options {
 
 /* Mounts, leaves the terminal unless in the foreground (the parent exits with status 0 when the
  * mount is there), serves until unmounted or told to stop by SIGINT, SIGTERM or SIGHUP, unmounts.
- * The engine and the log are borrowed. Returns 0, or a negative errno when it could not be mounted
- * or the connection broke. */
+ * The engine and the log are borrowed, until *left is freed. Returns 0, or a negative errno when it
+ * could not be mounted or the connection broke.
+ * left: the files that were open when the mount ended; NULL when there is nothing to free. */
 int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
-		   struct err *err);
+		   struct front **left, struct err *err);
+/* Closes them, which waits for the loads that are under way for them. Any thread. NULL is fine. */
+void fuse_front_free(struct front *left);
 
 #endif
