@@ -230,13 +230,15 @@ void http_submit(struct http_io *io, struct http_call *call)
 	call->io = io;
 	pthread_mutex_lock(&io->lock);
 	const int rc = start_thread_locked(io);
-	if (rc == 0)
+	if (rc == 0) {
 		push(&io->inbox, call);
+		/* Under the lock: once the thread has taken the call, it may be done, and io gone.
+		 */
+		curl_multi_wakeup(io->multi);
+	}
 	pthread_mutex_unlock(&io->lock);
 	if (rc)
 		fail_early(call);
-	else
-		curl_multi_wakeup(io->multi);
 }
 
 static void wake_caller(struct http_call *call)
