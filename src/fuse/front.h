@@ -59,9 +59,9 @@ static inline struct front *front_of(fuse_req_t req)
 /* Nanoseconds of a monotonic clock. */
 uint64_t front_now(void);
 
-/* Answers with an error, once all that is known of it has been logged. code: negative errno.
- * Names that are not there, versions that are gone and reads that
- * nobody waits for any more are answers like any other. */
+/* Answers with an error, once all that is known of it has been logged. code: negative errno. Names
+ * that are not there, versions that are gone and reads that nobody waits for any more are answers
+ * like any other. */
 void front_fail(fuse_req_t req, int code, const char *what, const char *path,
 		const struct err *err);
 /* Attributes as the kernel sees them. */

@@ -155,9 +155,11 @@ static bool fill(fuse_req_t req, struct dir *d, fuse_ino_t ino, off_t off, const
 	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
 	if (!path)
 		return true;
-	if (!answer_begin(&answer, req))
-		return false;
 	atomic_fetch_add(&d->refs, 1);
+	if (!answer_begin(&answer, req)) {
+		unref_dir(f, d);
+		return false;
+	}
 	pthread_mutex_lock(&d->lock);
 	if (off == 0 || !d->filled)
 		*rc = fill_locked(f, d, ino, path, err);

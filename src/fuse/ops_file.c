@@ -71,10 +71,11 @@ static bool open_current(fuse_req_t req, const struct inode_view *view, struct e
 	struct answer answer;
 	/* The inode may go before the answer comes. */
 	auto_free char *path = strdup(view->path);
-	*out = parked_take(f->parked, fuse_req_ctx(req)->pid, view->path, view->st.version,
-			   front_now());
 	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
-	if (*out || !path)
+	if (!path)
+		return true;
+	*out = parked_take(f->parked, fuse_req_ctx(req)->pid, path, view->st.version, front_now());
+	if (*out)
 		return true;
 	if (!answer_begin(&answer, req))
 		return false;
