@@ -34,12 +34,14 @@ def test_opening_asks_for_each_document_once(tmp_path, mount):
     assert again["gets"] + again["range_gets"] <= 3
 
 
-DELAY = 0.15    # seconds that each request takes
+# Seconds that each request takes, at each attempt. What a busy machine adds is the less of a round
+# the longer a round is; but names are believed for one second only.
+DELAYS = [0.15, 0.15, 0.2, 0.25, 0.3]
 
 
 @pytest.fixture(scope="module")
 def far(tmp_path_factory):
-    """A bucket for mounts that are DELAY away from it."""
+    """A bucket for mounts that are one of DELAYS away from it."""
     root = tmp_path_factory.mktemp("far") / "bucket"
     with mkbucket.Maker(root) as bucket:
         for path in ("x.h5", "y.h5", "run", "a/b/z.h5"):
@@ -50,12 +52,12 @@ def far(tmp_path_factory):
     return bucket
 
 
-def rounds_of(m, action):
+def rounds_of(m, action, delay):
     """How many requests followed each other, and how many of which kind there were."""
     before, start = m.counts(), time.monotonic()
     action()
     elapsed = time.monotonic() - start
-    return elapsed / DELAY, difference(before, m.counts())
+    return elapsed / delay, difference(before, m.counts())
 
 
 def list_long(path):
@@ -83,10 +85,10 @@ ROUNDS = [
 
 def assert_rounds(far, mount, options, *steps):
     """Steps: what is done on a mount, and in how many rounds (None: any). A busy machine takes
-    longer, never shorter: the best of three counts. Returns what the last step cost."""
-    for attempt in range(3):
-        m = mount(far.root, "debug_count", f"debug_fault=delay:1+:{int(DELAY * 1000)}", *options)
-        took = [rounds_of(m, lambda step=step: step[0](m)) for step in steps]
+    longer, never shorter: the best attempt counts. Returns what the last step cost."""
+    for delay in DELAYS:
+        m = mount(far.root, "debug_count", f"debug_fault=delay:1+:{int(delay * 1000)}", *options)
+        took = [rounds_of(m, lambda step=step: step[0](m), delay) for step in steps]
         if all(most is None or rounds < most + 0.8
                for (_, most), (rounds, _) in zip(steps, took)):
             return took[-1][1]
