@@ -245,10 +245,14 @@ static ssize_t read_until(fuse_req_t req, struct handle *h, char *buf, size_t si
 	return n;
 }
 
-static void read_text(fuse_req_t req, const struct handle *h, size_t size, uint64_t off)
+/* From a copy: who has the answer may close the file, which frees its text, before this thread is
+ * back from the system call that gave it. */
+static void read_text(fuse_req_t req, const struct handle *h, char *buf, size_t size, uint64_t off)
 {
 	off = min_u64(off, h->len);
-	fuse_reply_buf(req, h->text + off, min_u64(size, h->len - off));
+	size = min_u64(size, h->len - off);
+	memcpy(buf, h->text + off, size);
+	fuse_reply_buf(req, buf, size);
 }
 
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
@@ -256,13 +260,13 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 	struct front *f = front_of(req);
 	struct inode_view view;
 	struct err err = ERR_INIT;
-	if (off >= 0 && handle_of(fi)->text) {
-		read_text(req, handle_of(fi), size, (uint64_t)off);
-		return;
-	}
 	char *buf = off < 0 ? NULL : buffer_of_thread(f, size);
 	if (!buf) {
 		fuse_reply_err(req, off < 0 ? EINVAL : ENOMEM);
+		return;
+	}
+	if (handle_of(fi)->text) {
+		read_text(req, handle_of(fi), buf, size, (uint64_t)off);
 		return;
 	}
 	ssize_t n = read_until(req, handle_of(fi), buf, size, (uint64_t)off, fi->flags, &err);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MOUNT/.hsmount: what the program tells about itself, read by everybody's tools."""
+import concurrent.futures
 import errno
 import json
 import os
@@ -126,3 +127,17 @@ def test_many_read_it_at_once(small, mount):
     for child in children:
         json.loads(child.communicate(timeout=PATIENCE)[0])
         assert child.returncode == 0
+
+
+def test_who_has_read_closes(small, mount):
+    """While other threads of the mount are still about the answers."""
+    m = mount(small)
+
+    def read_and_close():
+        for _ in range(100):
+            with open(m.file(".hsmount", "metrics"), "rb") as f:
+                assert f.read(1 << 20)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as readers:
+        for reader in [readers.submit(read_and_close) for _ in range(8)]:
+            reader.result(PATIENCE)
