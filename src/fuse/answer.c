@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See answer.h. libfuse calls the function of an interrupt under the request's own lock, either in
- * the thread that received the kernel's word, which holds a reference to the request, or within
- * fuse_req_interrupt_func(), which does not: an answer given there would free the lock under its
- * holder's feet. Hence `begun`.
+ * See answer.h. libfuse calls the function of an interrupt, once, under the request's own lock,
+ * either in the thread that received the kernel's word, which holds a reference to the request, or
+ * within fuse_req_interrupt_func(), which does not: an answer given there would free the lock under
+ * its holder's feet. Hence `begun`.
+ *
+ * Whoever gives the answer elsewhere than in the serving thread has not left the answer's storage
+ * before its claim returns: it holds the answer's lock when it touches it for the last time, or
+ * that of the table of doubts, which doubts_remove() waits for.
  */
 #include "answer.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
 
-static void interrupted(fuse_req_t req, void *arg)
+#include "signals.h"
+
+static void end_early(void *arg)
 {
 	struct answer *a = arg;
-	if (!answer_is_unwanted(req))
-		return;
+	const fuse_req_t req = a->req;
 	pthread_mutex_lock(&a->lock);
 	const bool ours = !a->given, begun = a->begun;
 	a->given = true;
@@ -26,9 +28,21 @@ static void interrupted(fuse_req_t req, void *arg)
 		fuse_reply_err(req, EINTR);
 }
 
+static void interrupted(fuse_req_t req, void *arg)
+{
+	struct answer *a = arg;
+	if (answer_is_unwanted(req, &a->doubt))
+		end_early(a);
+}
+
 bool answer_begin(struct answer *a, fuse_req_t req)
 {
-	*a = (struct answer){.req = req, .lock = PTHREAD_MUTEX_INITIALIZER};
+	*a = (struct answer){
+		.front = front_of(req),
+		.req = req,
+		.doubt = {.unwanted = end_early, .arg = a},
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
 	fuse_req_interrupt_func(req, interrupted, a);
 	pthread_mutex_lock(&a->lock);
 	a->begun = true;
@@ -37,6 +51,7 @@ bool answer_begin(struct answer *a, fuse_req_t req)
 	if (!early)
 		return true;
 	fuse_req_interrupt_func(req, NULL, NULL);
+	doubts_remove(a->front->doubts, &a->doubt);
 	pthread_mutex_destroy(&a->lock);
 	fuse_reply_err(req, EINTR);
 	return false;
@@ -51,32 +66,19 @@ bool answer_claim(struct answer *a)
 	/* An interrupt that comes now finds the answer given; behind this call none runs. */
 	if (ours)
 		fuse_req_interrupt_func(a->req, NULL, NULL);
+	doubts_remove(a->front->doubts, &a->doubt);
 	pthread_mutex_destroy(&a->lock);
 	return ours;
 }
 
-/* The masks of proc(5), /proc/PID/status: signal n is bit n - 1. */
-static uint64_t bit(int number)
+bool answer_is_unwanted(fuse_req_t req, struct doubt *d)
 {
-	return UINT64_C(1) << (number - 1);
-}
-
-bool answer_is_unwanted(fuse_req_t req)
-{
-	const uint64_t ends = bit(SIGHUP) | bit(SIGINT) | bit(SIGQUIT) | bit(SIGTERM) |
-			      bit(SIGKILL) | bit(SIGXCPU);
-	uint64_t thread = 0, process = 0, blocked = 0;
-	unsigned int found = 0;
-	char path[64], line[256];
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)fuse_req_ctx(req)->pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
+	struct front *f = front_of(req);
+	d->thread = fuse_req_ctx(req)->pid;
+	if (signals_end(d->thread))
 		return true;
-	while (fgets(line, sizeof(line), f)) {
-		found += sscanf(line, "SigPnd: %" SCNx64, &thread) == 1;
-		found += sscanf(line, "ShdPnd: %" SCNx64, &process) == 1;
-		found += sscanf(line, "SigBlk: %" SCNx64, &blocked) == 1;
-	}
-	fclose(f);
-	return found != 3 || ((thread | process) & ~blocked & ends) != 0;
+	/* From here on d may be gone, once its request is answered. */
+	doubts_add(f->doubts, d);
+	watch_look(f->watch);
+	return false;
 }

@@ -14,8 +14,10 @@
 
 /* In the serving thread's storage from begin to claim. */
 struct answer {
+	struct front *front;
 	fuse_req_t req;
-	pthread_mutex_t lock; /* guards what follows */
+	struct doubt doubt;
+	pthread_mutex_t lock; /* guards what follows; taken after the table of doubts' */
 	bool begun;	      /* the request may be answered from now on */
 	bool given;
 };
@@ -25,9 +27,8 @@ bool answer_begin(struct answer *a, fuse_req_t req);
 /* True: the caller is to answer. False: that was done; the request is gone. */
 bool answer_claim(struct answer *a);
 
-/* Is somebody about to end the thread that waits for a request: does a signal wait for it that
- * people end programs with? A timer's or a child's signal is no reason for a read to fail. True
- * when it cannot be told. */
-bool answer_is_unwanted(fuse_req_t req);
+/* For the function of an interrupt: is the program being ended? If not, d is in doubt from now on;
+ * its owner removes it. */
+bool answer_is_unwanted(fuse_req_t req, struct doubt *d);
 
 #endif

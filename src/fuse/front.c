@@ -236,6 +236,7 @@ void fuse_front_free(struct front *f)
 	front_close_dirs(f);
 	inodes_free(f->inodes);
 	waits_free(f->waits);
+	doubts_free(f->doubts);
 	parked_free(f->parked);
 	pthread_mutex_destroy(&f->handles_lock);
 	free(f);
@@ -254,8 +255,9 @@ static struct front *new_front(const struct fuse_front_options *opt, struct engi
 	pthread_mutex_init(&f->handles_lock, NULL);
 	f->inodes = inodes_new();
 	f->waits = waits_new();
+	f->doubts = doubts_new();
 	f->parked = parked_new();
-	if (f->inodes && f->waits && f->parked)
+	if (f->inodes && f->waits && f->doubts && f->parked)
 		return f;
 	fuse_front_free(f);
 	return NULL;

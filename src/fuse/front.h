@@ -16,6 +16,7 @@
 #include <fuse_front/fuse_front.h>
 #include <hsmount/engine.h>
 
+#include "doubts.h"
 #include "inodes.h"
 #include "parked.h"
 #include "waits.h"
@@ -40,6 +41,7 @@ struct front {
 	const struct fuse_front_options *opt;
 	struct inodes *inodes;
 	struct waits *waits;
+	struct doubts *doubts;
 	struct parked *parked;
 	struct watch *watch;
 	struct engine_stat root; /* of the moment of mounting: see front_stat() */

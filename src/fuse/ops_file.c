@@ -220,12 +220,18 @@ static bool is_patient(const struct handle *h, size_t size, uint64_t off, int fl
 	return size <= PAGE_BYTES || flags & O_DIRECT || atomic_load(&h->called_off) == off + 1;
 }
 
+static void call_off(void *arg)
+{
+	cancel_fire(arg);
+}
+
 /* Runs under the request's lock, as does setting the function: after fuse_req_interrupt_func()
  * has taken it away it does not run and will not. */
 static void interrupt(fuse_req_t req, void *arg)
 {
-	if (answer_is_unwanted(req))
-		cancel_fire(arg);
+	struct doubt *doubt = arg;
+	if (answer_is_unwanted(req, doubt))
+		doubt->unwanted(doubt->arg);
 }
 
 /* read_all() until somebody calls it off. */
@@ -234,11 +240,13 @@ static ssize_t read_until(fuse_req_t req, struct handle *h, char *buf, size_t si
 {
 	struct front *f = front_of(req);
 	struct wait wait;
+	struct doubt doubt = {.unwanted = call_off, .arg = &wait.cancel};
 	if (waits_begin(f->waits, &wait, is_patient(h, size, off, flags), front_now()))
 		watch_look(f->watch);
-	fuse_req_interrupt_func(req, interrupt, &wait.cancel);
+	fuse_req_interrupt_func(req, interrupt, &doubt);
 	ssize_t n = read_all(h->file, buf, size, off, &wait.cancel, err);
 	fuse_req_interrupt_func(req, NULL, NULL);
+	doubts_remove(f->doubts, &doubt);
 	waits_end(f->waits, &wait);
 	if (n == -EINTR && wait.expired)
 		atomic_store(&h->called_off, off + 1);

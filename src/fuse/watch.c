@@ -19,9 +19,10 @@
 #include <unistd.h>
 
 #include "front.h"
+#include "signals.h"
 
 enum {
-	TICK_MS = 100,	/* while reads are under way */
+	TICK_MS = 100,	/* while reads are under way, or requests in doubt */
 	NUDGE_MS = 50,	/* while the session ends */
 	NUDGE = SIGUSR2 /* to the serving thread */
 };
@@ -91,6 +92,7 @@ static void *watch(void *arg)
 		if (fds[1].revents)
 			drain(w->event);
 		looking = waits_expire(w->front->waits, front_now());
+		looking |= doubts_look(w->front->doubts, signals_end);
 		if (ends && !atomic_load(&w->stop)) {
 			if (front_now() > ends)
 				leave(w);

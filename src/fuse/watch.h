@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread beside those that serve: it looks at the clock for reads that wait (waits.h), takes the
- * signals that end the program, and sees to it that a mount which ends, ends, whatever the bucket
- * does: reads are called off at once; what cannot be called off (an open, a listing) has
- * WATCH_GRACE_MS, then the process leaves without it.
+ * A thread beside those that serve: it looks at the clock for reads that wait (waits.h) and at
+ * programs whose requests are in doubt (doubts.h), takes the signals that end the program, and sees
+ * to it that a mount which ends, ends, whatever the bucket does: reads are called off at once; what
+ * cannot be called off (an open, a listing) has WATCH_GRACE_MS, then the process leaves without it.
  */
 #ifndef FUSE_WATCH_H
 #define FUSE_WATCH_H
@@ -22,7 +22,7 @@ struct watch;
 struct watch *watch_start(struct front *f, struct fuse_session *session, struct err *err);
 /* The session has ended. NULL is fine. */
 void watch_stop(struct watch *w);
-/* A read has begun that the clock must be looked at for. */
+/* A read has begun that the clock must be looked at for, or a request has come in doubt. */
 void watch_look(struct watch *w);
 
 #endif

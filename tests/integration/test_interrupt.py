@@ -254,6 +254,43 @@ def test_a_timer_is_no_interrupt(stalled, size):
     assert done.stdout == f"{size} 0\n", done.stderr
 
 
+# The same timer in a program that waits for a name, an open, a listing or a page.
+WAITING = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+print("ready", flush=True)
+{"list": os.listdir, "stat": os.stat,
+ "read": lambda path: os.pread(os.open(path, os.O_RDONLY), 100, 0)}[sys.argv[1]](sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("what, name, fault", [
+    ("list", "", "1+:{}@*"), ("stat", "plain", "1+:{}@*"), ("read", "plain", "1+:{}@plain"),
+], ids=["listing", "lookup", "open"])
+def test_a_program_with_a_timer_can_be_ended(tmp_path, number, what, name, fault):
+    """The kernel tells of the timer only."""
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket" / "plain").write_bytes(bytes(CHUNK))
+    with Mount(tmp_path / "bucket", tmp_path, "debug_fault=delay:" + fault.format(SLOW_MS)) as m:
+        child = subprocess.Popen([sys.executable, "-c", WAITING, what, os.path.join(m.path, name)],
+                                 stdout=subprocess.PIPE, text=True)
+        try:
+            assert child.stdout.readline() == "ready\n"
+            time.sleep(0.5)
+            assert child.poll() is None, "it waits"
+            start = time.monotonic()
+            child.send_signal(number)
+            assert child.wait(10) == -number
+            assert time.monotonic() - start < SOON
+        finally:
+            child.kill()
+            child.wait()
+            child.stdout.close()
+
+
 def test_a_mount_ends_while_an_open_hangs(tmp_path):
     make(tmp_path / "bucket", 1)
     with Mount(tmp_path / "bucket", tmp_path, f"debug_fault=delay:1+:{STALLED_MS}@db/*") as m:
