@@ -18,8 +18,8 @@
 #include <schema/schema.h>
 
 enum {
-	DOMAINS_IDLE = 64,		/* snapshots kept that nobody has open */
-	DOMAINS_REMEMBERED = 1 << 14,	/* domains whose last size is remembered */
+	DOMAINS_IDLE = 64,	      /* snapshots kept that nobody has open */
+	DOMAINS_REMEMBERED = 1 << 14, /* domains whose last size is remembered */
 };
 
 struct domains;
