@@ -158,17 +158,11 @@ static int set_filters(struct options *o, const char *name, const char *value, s
 	return 0;
 }
 
-int options_log_level(struct options *o, const char *word, struct err *err)
-{
-	if (log_level_parse(word, &o->log_level))
-		return err_set(err, -EINVAL, "%s: a log level is error, warning, info or debug",
-			       word);
-	return 0;
-}
-
 static int set_log_level(struct options *o, const char *name, const char *value, struct err *err)
 {
-	return options_log_level(o, value, err);
+	if (log_level_parse(value, &o->log_level))
+		return bad_value(err, name, value, "error, warning, info or debug is wanted");
+	return 0;
 }
 
 static int set_fault(struct options *o, const char *name, const char *value, struct err *err)

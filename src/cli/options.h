@@ -49,7 +49,6 @@ int options_add(struct options *o, const char *list, struct err *err);
 const struct option *options_longs(struct options *o, const struct option *own);
 /* One of these, by what getopt_long() gave. */
 int options_add_long(struct options *o, int c, const char *value, struct err *err);
-int options_log_level(struct options *o, const char *word, struct err *err);
 
 /* "hsimage: what: why" on stderr; returns EXIT_FAILED. */
 int complain(const char *program, const struct err *err);

@@ -59,6 +59,10 @@ static void add_denied(const struct s3_refusal *r, struct str *out)
 
 void s3_advice(const struct s3_refusal *r, struct str *out)
 {
+	if (r->untrusted) {
+		str_add(out, "the server cannot be trusted: check endpoint and ca_bundle");
+		return;
+	}
 	for (size_t i = 0; i < sizeof(advice) / sizeof(advice[0]); i++)
 		if (strcmp(r->code, advice[i].code) == 0) {
 			str_add(out, advice[i].words);

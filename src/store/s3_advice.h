@@ -14,6 +14,7 @@ struct s3_refusal {
 	bool is_signed;	   /* the request was */
 	const char *owner; /* that was expected, or NULL */
 	int64_t ours, its; /* wall clocks when it answered, seconds since the epoch; 0 unknown */
+	bool untrusted;	   /* no answer, because the server is not who it should be */
 };
 
 /* One clause in words; "" where the service's own words are all there is to say. */

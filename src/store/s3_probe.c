@@ -29,7 +29,8 @@ struct elsewhere {
 static void advise(const struct s3_call *call, const struct s3_error *why, int rc, struct err *err)
 {
 	auto_str struct str words = {0};
-	const struct s3_refusal refusal = {.status = call->http.status,
+	const struct s3_refusal refusal = {.untrusted = call->http.end == HTTP_REFUSED,
+					   .status = call->http.status,
 					   .code = why->code,
 					   .is_signed = call->s->creds != NULL,
 					   .owner = call->s->owner,
@@ -69,8 +70,9 @@ static int ask(struct s3_store *s, struct elsewhere *to, struct err *err)
 		return 0;
 	read_elsewhere(s, &call, &why, to);
 	if (rc == -ENOENT || strcmp(why.code, "NoSuchBucket") == 0)
-		return err_set(err, -ENOENT, "there is no bucket '%s' at %s",
-			       str_text(&s->place.bucket), str_text(&s->place.host));
+		return err_set(err, -ENOENT, "there is no bucket '%s' at %s%s",
+			       str_text(&s->place.bucket), str_text(&s->place.host),
+			       why.code[0] ? "" : ", which may be no S3 service");
 	advise(&call, &why, rc, err);
 	return rc;
 }

@@ -3,9 +3,11 @@
 the background, in one line that says what to do, and never a secret in it."""
 import concurrent.futures
 import datetime
+import http.server
 import os
 import shutil
 import subprocess
+import threading
 import time
 
 import pytest
@@ -72,7 +74,26 @@ def test_bucket_that_is_not_public(environment, sample_bucket, tmp_path):
 
 def test_untrusted_certificate(environment, gateway, sample_bucket, tmp_path):
     env = dict(environment, AWS_ENDPOINT_URL=gateway["tls_endpoint"])
-    assert "certificate" in refused(env, sample_bucket, tmp_path)
+    said = refused(env, sample_bucket, tmp_path)
+    assert "certificate" in said and "check endpoint and ca_bundle" in said
+
+
+class Website(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_error(404)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_server_that_is_no_s3_service(environment, tmp_path):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Website) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            env = dict(environment, AWS_ENDPOINT_URL=f"http://127.0.0.1:{server.server_port}")
+            assert "may be no S3 service" in refused(env, "bucket", tmp_path)
+        finally:
+            server.shutdown()
 
 
 def http_time(seconds):

@@ -47,6 +47,12 @@ static void test_codes(void **state)
 	}
 }
 
+static void test_trust(void **state)
+{
+	const struct s3_refusal r = {.untrusted = true, .code = "", .is_signed = true};
+	assert_advice(&r, "the server cannot be trusted: check endpoint and ca_bundle");
+}
+
 static void test_clocks(void **state)
 {
 	enum { NOW = 1000000000 };
@@ -65,8 +71,11 @@ static void test_clocks(void **state)
 		{0, NOW, "the clock of this machine is off: set it"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct s3_refusal r = {403,  "RequestTimeTooSkewed", true,
-					     NULL, cases[i].ours,	   cases[i].its};
+		const struct s3_refusal r = {.status = 403,
+					     .code = "RequestTimeTooSkewed",
+					     .is_signed = true,
+					     .ours = cases[i].ours,
+					     .its = cases[i].its};
 		assert_advice(&r, cases[i].want);
 	}
 }
@@ -75,6 +84,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_trust),
 		cmocka_unit_test(test_clocks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
