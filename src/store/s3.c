@@ -157,6 +157,9 @@ static int expect(const struct s3_get *g, uint64_t *size, uint64_t *body, struct
 	const struct s3_answer *a = &g->call.answer;
 	const struct http_call *http = &g->call.http;
 	const char *key = str_text(&g->key);
+	if (http->status != 200 && (http->status != 206 || !http->ranged))
+		return err_set(err, -EAGAIN, "%s %s: %ld, which is no answer to it", g->call.method,
+			       key, http->status);
 	if (http->status == 206) {
 		if (!a->has_range || a->range_first != g->req.offset || a->total == UINT64_MAX ||
 		    a->total <= g->req.offset)

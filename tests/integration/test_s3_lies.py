@@ -82,6 +82,34 @@ def test_304_out_of_the_blue(liar, mount, etag):
     liar.lie = None
 
 
+@pytest.mark.parametrize("status, body", [(206, OTHER[:10]), (204, b"")],
+                         ids=["part", "nothing"])
+def test_answers_that_stay_nowhere(liar, mount, tmp_path, status, body):
+    """A part, or nothing, with the ETag of the whole. Neither read nor kept on disk."""
+    told = []
+
+    def lie(request, honest):
+        if not is_chunk(request) or request.key in told:
+            return None
+        told.append(request.key)
+        length = {"Content-Length": None} if not body else {
+            "Content-Range": f"bytes 0-{len(body) - 1}/{len(body)}"}
+        return Answer(status, {**honest.headers, **length}, body)
+
+    good = export(liar, tmp_path)
+    options = [f"cache_dir={tmp_path}/cache", "cache_size=0"]
+    liar.lie = lie
+    m = mount("s3://bucket", *options, env=liar.environment())
+    with open(m.file("a/x.h5"), "rb") as f:
+        assert f.read() == good
+    assert told
+    m.stop()
+    liar.lie = None
+    m = mount("s3://bucket", *options, env=liar.environment())
+    with open(m.file("a/x.h5"), "rb") as f:
+        assert f.read() == good
+
+
 # ---- what never ends ----
 
 @pytest.mark.parametrize("which, status", [(is_chunk, 403), (is_listing, 403), (is_chunk, 404)])
