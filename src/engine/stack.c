@@ -22,6 +22,8 @@
 #include <store/diskcache.h>
 #include <store/s3.h>
 
+#include "names.h"
+
 static const char s3_scheme[] = "s3://", file_scheme[] = "file://";
 
 bool stack_is_s3(const char *bucket)
@@ -74,10 +76,17 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 }
 
 static struct store *new_s3(const struct env *env, const struct engine_s3_options *opt,
-			    const char *bucket, struct meter *meter, struct err *err)
+			    const char *bucket, const char *prefix, struct meter *meter,
+			    struct err *err)
 {
+	auto_free char *below = prefix ? names_join(prefix, "") : NULL;
+	if (prefix && !below) {
+		err_set(err, -ENOMEM, "no memory");
+		return NULL;
+	}
 	const struct store_s3_options s3 = {
 		.bucket = bucket,
+		.prefix = below,
 		.endpoint = opt->endpoint,
 		.region = opt->region,
 		.profile = opt->profile,
@@ -151,7 +160,7 @@ struct store *stack_new(const struct env *env, const struct engine_options *opt,
 	*parts = (struct stack_parts){0};
 	if (s3 && stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
-	s = s3 ? new_s3(env, &opt->s3, bucket, meter, err) : new_dir(env, opt->bucket, err);
+	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, meter, err) : new_dir(env, opt->bucket, err);
 	if (s && opt->cache_dir && name_bucket(s, s3, opt->bucket, prefix, &scope, err))
 		wrap(&s, NULL);
 	if (s && opt->debug_fault)

@@ -333,7 +333,7 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 	}
 	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
-		rc = s3_probe(s, &why);
+		rc = s3_probe(s, opt->prefix ? opt->prefix : "", &why);
 		http_io_rest(s->io);
 	}
 	if (rc == 0)

@@ -131,7 +131,7 @@ int s3_head(struct s3_store *s, const char *key, struct store_meta *meta, struct
 
 /* Asks the bucket for one key: finds its region and endpoint where others were named, and says in
  * words what would fail later. -ENOENT: no such bucket. */
-int s3_probe(struct s3_store *s, struct err *err);
+int s3_probe(struct s3_store *s, const char *prefix, struct err *err);
 
 /* store_ops */
 int s3_list(struct store *store, const struct store_list *req, struct store_page *page,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first request: one key of the bucket. Its answer tells whether the bucket is there, whether
- * we may list it, and where it is; a server that names another region or another endpoint is
- * followed once. Whoever mounts is waiting: patience is short here.
+ * The first request: one key of the bucket, or below the prefix of it that is shown. Its answer
+ * tells whether the bucket is there, whether we may list it, and where it is; a server that names
+ * another region or another endpoint is followed once. Whoever mounts is waiting: patience is short
+ * here.
  */
 #include "s3.h"
 
 #include "s3_advice.h"
+#include "s3_list_xml.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,17 +57,31 @@ static void read_elsewhere(const struct s3_store *s, const struct s3_call *call,
 		strcpy(to->location, a->location);
 }
 
-static int ask(struct s3_store *s, struct elsewhere *to, struct err *err)
+/* Not an error: what will be there one day may be mounted today. */
+static void tell_empty(const struct s3_store *s, const struct bytes *answer, const char *prefix)
 {
-	static const struct sigv4_pair query[] = {{"list-type", "2"}, {"max-keys", "1"}};
+	const struct store_list list = {.prefix = prefix, .max = 1};
+	struct s3_list_result found = {0};
+	if (s3_list_parse(answer->data, answer->len, &list, &found, NULL) == 0 && !found.last.b.len)
+		log_warning(s->base.env->log, "s3://%s/%s: nothing is there",
+			    str_text(&s->place.bucket), prefix);
+	s3_list_release(&found);
+}
+
+static int ask(struct s3_store *s, const char *prefix, struct elsewhere *to, struct err *err)
+{
+	const struct sigv4_pair query[] = {
+		{"list-type", "2"}, {"max-keys", "1"}, {"prefix", prefix}};
 	auto_s3_call struct s3_call call = {0};
 	struct s3_error why;
 	const struct s3_request req = {.method = "GET",
 				       .query = query,
-				       .n_query = 2,
+				       .n_query = prefix[0] ? 3 : 2,
 				       .body_max = BODY_MAX,
 				       .first_byte_ms = FIRST_BYTE_MS};
 	int rc = s3_call_run(&call, s, &req, &why, err);
+	if (rc == 0 && prefix[0])
+		tell_empty(s, &call.http.answer, prefix);
 	if (rc == 0)
 		return 0;
 	read_elsewhere(s, &call, &why, to);
@@ -77,16 +93,17 @@ static int ask(struct s3_store *s, struct elsewhere *to, struct err *err)
 	return rc;
 }
 
-static int ask_patiently(struct s3_store *s, struct elsewhere *to, struct err *err)
+static int ask_patiently(struct s3_store *s, const char *prefix, struct elsewhere *to,
+			 struct err *err)
 {
 	const struct env *env = s->base.env;
 	const uint64_t ms = 1000000, started = env->now(env);
 	uint64_t pause_ns = 200 * ms;
-	int rc = ask(s, to, err), asked = 1;
+	int rc = ask(s, prefix, to, err), asked = 1;
 	while (rc == -EAGAIN && !to->location[0] && !to->region[0] && asked < ROUNDS &&
 	       env->now(env) - started < PATIENCE_MS * ms) {
 		env->sleep(env, pause_ns + min_u64(err->again_ms, AGAIN_MAX_MS) * ms);
-		rc = ask(s, to, err);
+		rc = ask(s, prefix, to, err);
 		asked++;
 		pause_ns *= 2;
 	}
@@ -115,14 +132,14 @@ static int move(struct s3_store *s, const struct elsewhere *to, struct err *err)
 	return rc < 0 ? err_set(err, rc, "no memory") : rc;
 }
 
-int s3_probe(struct s3_store *s, struct err *err)
+int s3_probe(struct s3_store *s, const char *prefix, struct err *err)
 {
 	struct elsewhere to = {0};
-	int rc = ask_patiently(s, &to, err);
+	int rc = ask_patiently(s, prefix, &to, err);
 	if (rc == 0)
 		return 0;
 	const int moved = move(s, &to, err);
 	if (moved < 0)
 		return moved;
-	return moved == 0 ? ask_patiently(s, &to, err) : rc;
+	return moved == 0 ? ask_patiently(s, prefix, &to, err) : rc;
 }

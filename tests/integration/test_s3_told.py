@@ -96,6 +96,24 @@ def test_server_that_is_no_s3_service(environment, tmp_path):
             server.shutdown()
 
 
+def test_rights_that_end_at_a_prefix(environment, gateway, sample_bucket, tmp_path):
+    """Nothing that the prefix does not cover is asked for."""
+    fault = {"what": "status", "value": 403, "code": "AccessDenied", "path": "list-type=",
+             "unless": "prefix=home", "percent": 100}
+    with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        with mounts.Mount(f"s3://{sample_bucket}/home", tmp_path, env=env) as m:
+            assert "test_user1" in os.listdir(m.path) and "warning" not in m.log()
+        (tmp_path / "all").mkdir()
+        assert "may not list the bucket" in refused(env, sample_bucket, tmp_path / "all")
+
+
+def test_prefix_with_nothing_below(environment, sample_bucket, tmp_path):
+    with mounts.Mount(f"s3://{sample_bucket}/hmoe", tmp_path, env=environment) as m:
+        assert f"s3://{sample_bucket}/hmoe/: nothing is there" in m.log()
+        assert os.listdir(m.path) == []
+
+
 def http_time(seconds):
     when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
     return when.strftime("%a, %d %b %Y %H:%M:%S GMT")

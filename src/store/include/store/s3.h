@@ -24,6 +24,9 @@ enum { STORE_S3_CONNECTIONS = 128 };
  * environment and shared config file, or the default. */
 struct store_s3_options {
 	const char *bucket;
+	/* What keys will begin with, NULL: with anything. The first request asks for no more, since
+	 * rights may end there. Keys are whole nevertheless. */
+	const char *prefix;
 	const char *endpoint; /* URL. AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url */
 	const char *region;   /* AWS_REGION, AWS_DEFAULT_REGION, region; else the bucket is asked */
 	const char *profile;  /* AWS_PROFILE */
