@@ -211,8 +211,9 @@ static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 	struct front *f = front_of(req);
 	struct inode_view view;
 	struct err err = ERR_INIT;
+	struct answer answer;
 	size_t room = size < XATTR_MAX_BYTES ? size : XATTR_MAX_BYTES;
-	auto_free char *value = malloc(room ? room : 1);
+	auto_free char *value = malloc(room ? room : 1), *path = NULL;
 	if (control_has(ino)) {
 		if (name)
 			fuse_reply_err(req, ENODATA);
@@ -222,15 +223,24 @@ static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 			fuse_reply_xattr(req, 0);
 		return;
 	}
-	if (!value || !inodes_get(f->inodes, ino, &view)) {
-		fuse_reply_err(req, value ? ESTALE : ENOMEM);
+	if (!inodes_get(f->inodes, ino, &view)) {
+		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	ssize_t n = name ? engine_getxattr(f->engine, view.path, name, value, room, &err)
-			 : engine_listxattr(f->engine, view.path, value, room, &err);
+	path = strdup(view.path); /* the inode may go before the answer comes */
+	if (!value || !path) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	if (!answer_begin(&answer, req))
+		return;
+	ssize_t n = name ? engine_getxattr(f->engine, path, name, value, room, &err)
+			 : engine_listxattr(f->engine, path, value, room, &err);
+	if (!answer_claim(&answer))
+		return;
 	if (n < 0)
 		front_fail(req, (int)n, name ? "read an attribute of" : "list the attributes of",
-			   view.path, &err);
+			   path, &err);
 	else if (size == 0)
 		fuse_reply_xattr(req, (size_t)n);
 	else

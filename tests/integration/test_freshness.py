@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What changes in the bucket is seen by the next open; an open file stays as it was."""
+import errno
 import io
 import multiprocessing
 import os
@@ -157,6 +158,26 @@ def test_a_changed_domain_is_read_where_it_changed(tmp_path, mount):
     assert cost["gets"] <= 3 and cost["lists"] == 1 and cost["heads"] == 0
     with h5py.File(path, "r") as f:
         assert f["ds007"].attrs["a"] == 1000
+
+
+def test_what_proved_wrong_is_not_believed(tmp_path, mount):
+    """However long opens are: a reader has found that a chunk is another one."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", INT32, [8192], [4096])
+        ds.chunk((0,), np.zeros(4096, "<i4"))
+        ds.chunk((1,), np.zeros(4096, "<i4"))
+    path = mount(tmp_path / "bucket", "metadata_ttl=1000", "cache_size=0").file("x.h5")
+    with open(path, "rb") as f:
+        before = f.read()
+        ds.chunk((1,), np.ones(4096, "<i4"))
+        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        with pytest.raises(OSError) as caught:
+            os.pread(f.fileno(), len(before), 0)
+            os.pread(f.fileno(), 4096, len(before) - 4096)
+        assert caught.value.errno == errno.ESTALE
+    with h5py.File(path, "r") as f:
+        assert f["data"][()].sum() == 4096
 
 
 def open_often(path, seconds, failures):
