@@ -42,6 +42,7 @@ struct slot {
 	struct snapshot *current;
 	struct build *build;
 	uint64_t checked;	 /* when the asking began that found it current */
+	bool doubted;		 /* a reader has found since that it is not */
 	struct engine_stat last; /* version 0: never opened */
 	bool idle;
 	struct slot *prev, *next; /* among the idle ones */
@@ -288,7 +289,8 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 	b->refs = 1;
 	b->serial = ++t->builds;
 	b->began = engine_now(e);
-	slot->build = b; /* keeps the slot */
+	slot->doubted = false; /* what comes from here on, this build may not have seen */
+	slot->build = b;       /* keeps the slot */
 	if (old)
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
@@ -317,7 +319,7 @@ static struct slot *await_slot_locked(struct domains *t, const char *path)
 /* Without asking, for those who said that they may be believed for so long. */
 static bool is_believed_locked(const struct engine *e, const struct slot *slot)
 {
-	return slot->current && engine_now(e) - slot->checked < e->open_ttl_ns;
+	return slot->current && !slot->doubted && engine_now(e) - slot->checked < e->open_ttl_ns;
 }
 
 /* What a build came to, for one of those who hold it. Returns true when it is the last of them. */
@@ -370,6 +372,15 @@ int domains_open(struct engine *e, const struct domain_place *place, struct snap
 	free(mine);
 	free_snapshots(garbage);
 	return slot ? rc : err_set(err, -ENOMEM, "no memory");
+}
+
+void snapshot_doubt(struct snapshot *s)
+{
+	struct domains *t = s->owner;
+	pthread_mutex_lock(&t->lock);
+	if (s->slot)
+		s->slot->doubted = true;
+	pthread_mutex_unlock(&t->lock);
 }
 
 bool domains_recall(struct domains *t, const char *path, struct engine_stat *st)

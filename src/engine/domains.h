@@ -63,6 +63,9 @@ struct domain_place {
 int domains_open(struct engine *e, const struct domain_place *place, struct snapshot **out,
 		 struct err *err);
 void snapshot_close(struct snapshot *s);
+/* A reader has found that the bucket has something else: where s is current, the next open asks,
+ * however long opens are believed. */
+void snapshot_doubt(struct snapshot *s);
 
 /* What the last image of a domain looked like: size, blocks, times, mode, version. False when
  * there was none. */

@@ -148,6 +148,15 @@ static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t o
 	return got;
 }
 
+static ssize_t read_domain(struct engine_file *f, void *buf, size_t n, uint64_t offset,
+			   struct cancel *cancel, struct err *err)
+{
+	ssize_t got = image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err);
+	if (got == -ESTALE)
+		snapshot_doubt(f->snapshot);
+	return got;
+}
+
 static void count(atomic_uint_fast64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
@@ -160,9 +169,8 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 		return err_set(err, -EINVAL, "a range that no file has");
 	if (n == 0)
 		return 0;
-	ssize_t got =
-		f->snapshot ? image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err)
-			    : read_plain(f, buf, n, offset, cancel, err);
+	ssize_t got = f->snapshot ? read_domain(f, buf, n, offset, cancel, err)
+				  : read_plain(f, buf, n, offset, cancel, err);
 	const uint64_t bytes = got > 0 ? (uint64_t)got : 0;
 	count(&f->e->reads, 1);
 	count(&f->e->bytes_read, bytes);
