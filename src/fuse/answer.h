@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request whose work cannot be called off: an open, a lookup, a listing. When somebody interrupts
- * the program that waits for it, EINTR is the answer at once, while the work goes on in the thread
- * that serves it; that thread then undoes what nobody wants any more.
+ * A request whose work cannot be called off: an open, a lookup, a listing, an attribute. When
+ * somebody interrupts the program that waits for it, EINTR is the answer at once, while the work
+ * goes on in the thread that serves it; that thread then undoes what nobody wants any more.
  *
  * After such an answer the kernel may forget the inodes that the request is about, and close the
  * directory that it reads: the thread works on copies and references of its own.

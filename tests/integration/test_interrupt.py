@@ -208,26 +208,39 @@ def test_a_mount_ends_while_a_plain_file_hangs(tmp_path):
             assert not is_mounted(m.path) and "leaving" in m.log()
 
 
+def assert_comes_back(m, *command):
+    """When it is interrupted while it waits; and the mount goes on."""
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(0.5)
+        assert child.poll() is None, "it waits"
+        start = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        child.wait(10)
+        assert time.monotonic() - start < SOON
+    finally:
+        child.kill()
+        child.wait()
+    assert sorted(os.listdir(m.file(".hsmount"))) == ["metrics", "stats"]
+
+
 # Waits for its listing or its open, which the bucket does not answer.
 @pytest.mark.parametrize("command, name, keys",
                          [("ls", "", "*"), ("stat", "x0.h5", "*"), ("cat", "x0.h5", "db/*")],
                          ids=["listing", "lookup", "open"])
 def test_an_interrupted_command_comes_back(tmp_path, command, name, keys):
-    """What cannot be called off is answered all the same, and the mount goes on."""
+    """What cannot be called off is answered all the same."""
     make(tmp_path / "bucket", 1)
     with Mount(tmp_path / "bucket", tmp_path, f"debug_fault=delay:1+:{SLOW_MS}@{keys}") as m:
-        child = subprocess.Popen([command, os.path.join(m.path, name)],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            time.sleep(0.5)
-            assert child.poll() is None, "it waits"
-            start = time.monotonic()
-            child.send_signal(signal.SIGINT)
-            child.wait(10)
-            assert time.monotonic() - start < SOON
-        finally:
-            child.kill()
-        assert sorted(os.listdir(m.file(".hsmount"))) == ["metrics", "stats"]
+        assert_comes_back(m, command, os.path.join(m.path, name))
+
+
+def test_an_attribute_that_is_interrupted_comes_back(tmp_path):
+    make(tmp_path / "bucket", 1)
+    with Mount(tmp_path / "bucket", tmp_path, "metadata_ttl=600",
+               f"debug_fault=delay:1+:{SLOW_MS}@db/*") as m:
+        os.stat(m.file("x0.h5"))    # the name is believed from here on
+        assert_comes_back(m, "getfattr", "-n", "user.hsds.chunks", m.file("x0.h5"))
 
 
 # A timer every 20 ms, as profilers and progress bars have; read without Python's own trying again.
