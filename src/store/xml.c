@@ -6,9 +6,13 @@
 
 #include <errno.h>
 #include <expat.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+	PART = 16 << 10,
+	TOKEN_MAX = 64 << 10, /* a tag, a comment …, begun and not ended; texts come in pieces */
+};
 
 struct walk {
 	XML_Parser parser;
@@ -84,13 +88,32 @@ static void on_doctype(void *arg, const XML_Char *name, const XML_Char *system,
 	stop(arg, -EBADMSG, "a document type declaration");
 }
 
+/* In parts, so that a token without an end is noticed: expat keeps the whole of one, and of an
+ * element with a million attributes many times as much. */
+static enum XML_Status parse(struct walk *w, const char *bytes, size_t n)
+{
+	enum XML_Status status = XML_STATUS_OK;
+	for (size_t at = 0; at < n && status == XML_STATUS_OK && !w->code;) {
+		const size_t part = min_u64(n - at, PART);
+		status = XML_Parse(w->parser, bytes + at, (int)part, at + part == n);
+		at += part;
+		const XML_Index begun = XML_GetCurrentByteIndex(w->parser);
+		if (status == XML_STATUS_OK && !w->code &&
+		    at - (size_t)(begun < 0 ? 0 : begun) > TOKEN_MAX) {
+			w->code = -EBADMSG;
+			w->why = "a token is too long";
+		}
+	}
+	return status;
+}
+
 static int run(struct walk *w, const void *bytes, size_t n, struct err *err)
 {
 	XML_SetUserData(w->parser, w);
 	XML_SetElementHandler(w->parser, on_start, on_end);
 	XML_SetCharacterDataHandler(w->parser, on_text);
 	XML_SetStartDoctypeDeclHandler(w->parser, on_doctype);
-	const enum XML_Status status = XML_Parse(w->parser, bytes, (int)n, 1);
+	const enum XML_Status status = parse(w, bytes, n);
 	if (w->code)
 		return w->why ? err_set(err, w->code, "XML: %s", w->why) : w->code;
 	if (status != XML_STATUS_OK)
@@ -102,7 +125,7 @@ static int run(struct walk *w, const void *bytes, size_t n, struct err *err)
 
 int xml_walk(const void *bytes, size_t n, const struct xml_handler *handler, struct err *err)
 {
-	if (n == 0 || n > INT_MAX)
+	if (n == 0)
 		return err_set(err, -EBADMSG, "XML: %zu bytes", n);
 	auto_free struct walk *w = calloc(1, sizeof(*w));
 	if (!w)

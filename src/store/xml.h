@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The small XML of S3 and STS answers, over expat: elements that hold elements or a text. Bounded
- * in depth and in the length of a text; a document type declaration (entities) is refused. Pure.
+ * in depth and in the lengths of tags and texts; a document type declaration (entities) is refused.
+ * Pure.
  */
 #ifndef STORE_XML_H
 #define STORE_XML_H

@@ -129,6 +129,29 @@ static void test_text_too_long(void **state)
 	s3_list_release(&out);
 }
 
+/* Not kept to its end. */
+static void test_token_too_long(void **state)
+{
+	static const char *const begins[] = {"<ListBucketResult", "<!--", "<?x ",
+					     "<ListBucketResult a=\"", "<ListBucketResult></a"};
+	const struct store_list req = {.prefix = ""};
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		struct s3_list_result out;
+		struct err err = ERR_INIT;
+		auto_bytes struct bytes xml = {0};
+		bytes_append(&xml, begins[i], strlen(begins[i]));
+		for (unsigned int n = 0; n < 100000; n++) {
+			char attribute[32];
+			snprintf(attribute, sizeof(attribute), i == 0 ? " a%u='b'" : " %u", n);
+			bytes_append(&xml, attribute, strlen(attribute));
+		}
+		assert_int_equal(s3_list_parse(xml.data, xml.len, &req, &out, &err), -EBADMSG);
+		s3_list_release(&out);
+		if (i != 4 && !strstr(err.msg, "a token is too long"))
+			fail_msg("%s: %s", begins[i], err.msg);
+	}
+}
+
 /* Ten bytes each in the document: they must not become a gigabyte. */
 static void test_too_many_items(void **state)
 {
@@ -183,7 +206,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),	       cmocka_unit_test(test_what_is_taken),
 		cmocka_unit_test(test_bad_listings),   cmocka_unit_test(test_text_too_long),
-		cmocka_unit_test(test_too_many_items), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_too_many_items), cmocka_unit_test(test_token_too_long),
+		cmocka_unit_test(test_errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
