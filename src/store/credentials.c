@@ -106,6 +106,7 @@ static bool due_locked(const struct credentials *c, int64_t now)
 	return c->cred.expires && now >= c->cred.expires - SOON_S && now >= c->not_before;
 }
 
+/* 0 with err set: it failed, but those at hand are good for a while. */
 static int renew_locked(struct credentials *c, struct err *err)
 {
 	auto_cred struct cred fresh = {0};
@@ -127,15 +128,15 @@ static int renew_locked(struct credentials *c, struct err *err)
 		c->renewed_at = now;
 		return 0;
 	}
-	if (!valid_locked(c, now)) {
-		err_wrap(err, rc, "credentials cannot be renewed");
-		c->failed_at = now;
-		err_copy(&c->failure, err);
-		return rc;
+	if (valid_locked(c, now)) {
+		err_wrap(err, rc, "credentials end in %" PRId64 " s and cannot be renewed",
+			 c->cred.expires - now);
+		return 0;
 	}
-	log_warning(c->world.env->log, "credentials end in %" PRId64 " s and cannot be renewed: %s",
-		    c->cred.expires - now, err ? err->msg : strerror(-rc));
-	return 0;
+	err_wrap(err, rc, "credentials cannot be renewed");
+	c->failed_at = now;
+	err_copy(&c->failure, err);
+	return rc;
 }
 
 int credentials_get(struct credentials *c, struct cred *out, struct err *err)
@@ -157,6 +158,8 @@ int credentials_get(struct credentials *c, struct cred *out, struct err *err)
 	else if ((rc = copy(out, &c->cred)))
 		err_set(err, rc, "credentials: no memory");
 	pthread_mutex_unlock(&c->lock);
+	if (rc == 0 && why.code)
+		log_warning(c->world.env->log, "%s", why.msg);
 	return rc;
 }
 
