@@ -106,9 +106,11 @@ int s3_list(struct store *store, const struct store_list *req, struct store_page
 			str_release(&token);
 			token = result.token;
 			result.token = (struct str){0};
+		} else if (rc == 0 && result.page.more && result.page.n == 0) {
+			/* To take it for the end would lose what there is more. */
+			rc = err_set(err, -EIO, "listing of '%s': more is promised, but not where",
+				     req->prefix);
 		} else if (rc == 0) {
-			/* "More", but neither an item nor a token: that was all. */
-			result.page.more = result.page.more && result.page.n;
 			rc = give(&result, page);
 		}
 		s3_list_release(&result);

@@ -181,3 +181,10 @@ def test_redirect_to_another_host(liar, tmp_path):
             307, {"Location": f"http://127.0.0.2:{other.port}/bucket"})
         assert "is not followed" in export(liar, tmp_path, code=1)
         assert not other.requests
+
+
+def test_listing_that_is_cut_short(liar, tmp_path):
+    """More is promised, but there is no way to it: what is missing is not taken for what is not
+    there."""
+    liar.lie = lambda request, honest: is_listing(request) and listing([], truncated=True) or None
+    assert "more is promised" in export(liar, tmp_path, code=1)
