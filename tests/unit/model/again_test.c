@@ -1,49 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opening a domain of which something is known: what is asked for, and what comes out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "fixture.h"
 
 #include <errno.h>
-#include <stdlib.h>
-
-#include <model/model.h>
-#include <schema/schema.h>
-#include <store/store.h>
-
-#include "small_domain.h"
-
-struct fixture {
-	struct env env;
-	struct store *store;
-};
 
 struct cost {
 	uint64_t gets, heads, lists, bytes;
 };
-
-static int setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	f->env = env_real(NULL, pool_new(0));
-	f->store = store_count_new(small_domain_new(&f->env), NULL);
-	*state = f;
-	return f->store ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	store_free(f->store);
-	pool_free(f->env.pool);
-	free(f);
-	return 0;
-}
 
 static struct cost spent(struct fixture *f)
 {

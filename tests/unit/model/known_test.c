@@ -1,47 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which chunks are known to exist: of small domains all, of large ones those of variable-length
  * datasets, which are asked for one by one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdlib.h>
-
-#include <model/model.h>
-#include <schema/schema.h>
-#include <store/store.h>
-
-#include "small_domain.h"
-
-struct fixture {
-	struct env env;
-	struct store *store;
-	struct model *model;
-};
-
-static int setup(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	f->env = env_real(NULL, pool_new(0));
-	f->store = store_count_new(small_domain_new(&f->env), NULL);
-	*state = f;
-	return f->store ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	model_unref(f->model);
-	store_free(f->store);
-	pool_free(f->env.pool);
-	free(f);
-	return 0;
-}
+#include "fixture.h"
 
 static const struct model_chunks *open_and_find(struct fixture *f, const char *id)
 {

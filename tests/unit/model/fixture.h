@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small domain in a store that counts, for each test anew. */
+#ifndef TESTS_MODEL_FIXTURE_H
+#define TESTS_MODEL_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include <model/model.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "small_domain.h"
+
+struct fixture {
+	struct env env;
+	struct store *store;
+	struct model *model; /* a test's own, released behind it; NULL none */
+};
+
+static inline int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->env = env_real(NULL, pool_new(0));
+	f->store = store_count_new(small_domain_new(&f->env), NULL);
+	*state = f;
+	return f->store ? 0 : -1;
+}
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	model_unref(f->model);
+	store_free(f->store);
+	pool_free(f->env.pool);
+	free(f);
+	return 0;
+}
+
+#endif
