@@ -181,15 +181,14 @@ def test_what_proved_wrong_is_not_believed(tmp_path, mount):
 
 
 def open_often(path, seconds, failures):
-    """In a process of its own: how many opens there were, and how some failed."""
-    end, failed, n = time.monotonic() + seconds, [], 0
+    """In a process of its own: how opens fail."""
+    end, failed = time.monotonic() + seconds, []
     while time.monotonic() < end:
-        n += 1
         try:
             os.close(os.open(path, os.O_RDONLY))
         except OSError as e:
             failed.append(str(e))
-    failures.put((n, failed[:100]))
+    failures.put(failed[:100])
 
 
 @pytest.mark.parametrize("options", [(), ("metadata_ttl=0",)], ids=["default", "no-ttl"])
@@ -227,10 +226,9 @@ def test_rewriting_fails_no_open(tmp_path, mount, options):
         now[0] += 1
         time.sleep(0.001)
     reader.join()
-    often, failed = zip(*(failures.get(timeout=30) for _ in processes))
+    failed = [failures.get(timeout=30) for _ in processes]
     for process in processes:
         process.join()
     assert not wrong, f"{len(wrong)} of {opens[0]} opens: {wrong[:3]}"
-    # A slow build has as many collisions in fewer opens.
-    assert len(sum(failed, [])) <= 2 + sum(often) // 1000, (often, failed)
+    assert len(sum(failed, [])) <= 2, failed
     assert opens[0] > 5 and now[0] > 50
