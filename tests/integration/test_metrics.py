@@ -160,7 +160,6 @@ def metered(request):
     return "LIST" if request.method == "GET" and is_bucket else request.method
 
 
-@pytest.mark.patient
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not shutil.which("radosgw"), reason="radosgw is not installed")
 def test_every_attempt_is_counted(environment, gateway, sample, sample_bucket, tmp_path):

@@ -164,7 +164,6 @@ def attempts_of(requests, log):
     return seen, told
 
 
-@pytest.mark.patient
 def test_server_that_is_away(environment, gateway, away_bucket, tmp_path):
     """For 30 s nobody listens, or every connection is reset, or nobody answers: an open file
     survives, readers wait, and nobody storms a server that has trouble enough."""

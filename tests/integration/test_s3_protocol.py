@@ -166,7 +166,6 @@ def test_one_connection_for_all(environment, gateway, sample, sample_bucket, tmp
     assert len({e.port for e in log}) == 1
 
 
-@pytest.mark.patient
 @pytest.mark.parametrize("faults", [
     [{"what": "status", "value": 503, "percent": 10}, {"what": "drop", "percent": 3},
      {"what": "cut", "percent": 3}],

@@ -158,7 +158,6 @@ def test_clock_that_is_off(environment, sample_bucket, tmp_path, offset, words):
     assert f"the clock of this machine is {words}: set it" in said
 
 
-@pytest.mark.patient
 def test_server_that_says_nothing(environment, sample_bucket, tmp_path):
     """Neither a connection that nobody accepts nor a request that nobody answers holds up a mount
     for long."""
