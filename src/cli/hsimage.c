@@ -150,6 +150,7 @@ int main(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	struct command c = {0};
+	struct err err = ERR_INIT;
 	int status = -1, opt;
 	allocator_setup();
 	options_init(&c.options, false);
@@ -159,6 +160,8 @@ int main(int argc, char **argv)
 	/* "+": what follows the command is the command's. */
 	while (status < 0 && (opt = getopt_long(argc, argv, "+b:o:hV", longs, NULL)) != -1)
 		status = parse_one(&c, opt);
+	if (status < 0 && options_check(&c.options, &err))
+		status = command_usage(err.msg);
 	if (status < 0) {
 		argc -= optind;
 		argv += optind;

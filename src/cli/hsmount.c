@@ -115,7 +115,7 @@ static int parse(struct settings *s, int argc, char **argv, struct err *err)
 		return err_set(err, -EINVAL, "a bucket and a mount point are wanted");
 	s->bucket = argv[optind];
 	s->mountpoint = argv[optind + 1];
-	return 0;
+	return options_check(&s->options, err);
 }
 
 /* The daemon leaves its directory. What is no directory is left to the engine to refuse. */

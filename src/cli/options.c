@@ -135,6 +135,7 @@ static int set_cache_dir(struct options *o, const char *name, const char *value,
 static int set_cache_disk_size(struct options *o, const char *name, const char *value,
 			       struct err *err)
 {
+	o->has_cache_disk_size = true;
 	return parse_size(value, &o->engine.cache_disk_size)
 		       ? 0
 		       : bad_value(err, name, value,
@@ -424,4 +425,12 @@ int options_add(struct options *o, const char *list, struct err *err)
 			return rc;
 		list++;
 	}
+}
+
+int options_check(const struct options *o, struct err *err)
+{
+	if (o->has_cache_disk_size && !o->cache_dir)
+		return err_set(err, -EINVAL,
+			       "cache_disk_size: nothing is kept on disk without cache_dir");
+	return 0;
 }

@@ -25,6 +25,7 @@ struct options {
 	enum log_level log_level;
 	char *fault;		    /* owns engine.debug_fault */
 	char *cache_dir;	    /* owns engine.cache_dir */
+	bool has_cache_disk_size;   /* somebody has said how large it may get */
 	char *s3[OPTIONS_S3_TEXTS]; /* own the texts of engine.s3 */
 	/* Only where something is mounted. */
 	bool mounting;
@@ -49,6 +50,9 @@ int options_add(struct options *o, const char *list, struct err *err);
 const struct option *options_longs(struct options *o, const struct option *own);
 /* One of these, by what getopt_long() gave. */
 int options_add_long(struct options *o, int c, const char *value, struct err *err);
+
+/* When all were added: what goes together. -EINVAL with the reason. */
+int options_check(const struct options *o, struct err *err);
 
 /* "hsimage: what: why" on stderr; returns EXIT_FAILED. */
 int complain(const char *program, const struct err *err);

@@ -67,6 +67,18 @@ def test_long_options(bucket, directory):
     assert run(HSIMAGE, "--umask=0", "ls", bucket).returncode == 2, "only hsmount has it"
 
 
+def test_options_that_do_not_go_together(bucket, directory, tmp_path):
+    """A size for what there is not is told, not ignored. Their order does not matter."""
+    for arguments in [(HSMOUNT, "-o", "cache_disk_size=2M", bucket, directory),
+                      (HSMOUNT, "--cache-disk-size=2M", bucket, directory),
+                      (HSIMAGE, "-o", "cache_disk_size=2M", "ls", bucket)]:
+        out = run(*arguments)
+        assert out.returncode == 2 and not out.stdout and not is_mounted(directory)
+        assert "cache_disk_size: nothing is kept on disk without cache_dir" in out.stderr
+    out = run(HSIMAGE, "-o", f"cache_disk_size=2M,cache_dir={tmp_path}/cache", "ls", bucket)
+    assert out.returncode == 0, out.stderr
+
+
 def test_a_bucket_that_is_not_there(directory, tmp_path):
     for name in ("no-such-bucket", "file:///no/such/bucket"):
         out = run(HSMOUNT, name, directory, cwd=tmp_path)
