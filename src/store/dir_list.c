@@ -67,6 +67,7 @@ struct lister {
 	bool all;	  /* see above */
 	uint32_t counted; /* while `all`: items seen, not all of them on the page yet */
 	unsigned int links;
+	unsigned int too_long; /* names that make no keys */
 	unsigned int depth;
 	struct {
 		dev_t dev;
@@ -238,9 +239,12 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 {
 	const size_t n = strlen(e->d_name);
 	bool is_link = false;
-	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-	    dir_reserved(e->d_name) || l->len + n > STORE_KEY_MAX)
+	if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || dir_reserved(e->d_name))
 		return 0;
+	if (l->len + n > STORE_KEY_MAX) {
+		l->too_long++;
+		return 0;
+	}
 	memcpy(l->key + l->len, e->d_name, n + 1);
 	const size_t known = strlen(l->req->prefix);
 	if (strncmp(l->key, l->req->prefix, l->len + n < known ? l->len + n : known) != 0)
@@ -250,8 +254,10 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 		return 0;
 	if (kind == KIND_DIR) {
 		/* A key below has at least one byte more than its prefix. */
-		if (l->len + n + 1 >= STORE_KEY_MAX)
+		if (l->len + n + 1 >= STORE_KEY_MAX) {
+			l->too_long++;
 			return 0;
+		}
 		strcpy(l->key + l->len + n, "/");
 	}
 	if (!wanted(l, kind == KIND_DIR))
@@ -355,6 +361,11 @@ int dir_list(struct store *s, const struct store_list *req, struct store_page *p
 	if (l->len)
 		l->key[l->len++] = '/';
 	int rc = walk(l, fd);
+	if (l->too_long)
+		log_warning(
+			l->d->base.env->log,
+			"listing of '%s': %u names are left out, the keys would be longer than %d",
+			req->prefix, l->too_long, STORE_KEY_MAX);
 	if (l->all)
 		page_sort(page);
 	return rc < 0 ? rc : 0;

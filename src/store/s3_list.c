@@ -76,6 +76,16 @@ static int ask(struct s3_store *s, const struct store_list *req, const char *tok
 				 req->prefix, result->page.n, wanted);
 }
 
+static void tell_unfit(const struct s3_store *s, const struct store_list *req,
+		       const struct s3_list_result *result)
+{
+	if (result->unfit)
+		log_warning(s->base.env->log,
+			    "s3://%s/%s: %u items of the listing are left out, the first is %s",
+			    str_text(&s->place.bucket), req->prefix, result->unfit,
+			    str_text(&result->first_unfit));
+}
+
 /* Takes the page over, with the place to go on. */
 static int give(struct s3_list_result *result, struct store_page *page)
 {
@@ -84,9 +94,8 @@ static int give(struct s3_list_result *result, struct store_page *page)
 	result->page = (struct store_page){0};
 	if (!page->more)
 		return 0;
-	/* Also past what was left out; but it is a key for store_list_all(). */
-	page->next = strlen(last) <= STORE_KEY_MAX ? arena_strndup(page->arena, last, strlen(last))
-						   : page->items[page->n - 1].key;
+	/* Also past what was left out. */
+	page->next = arena_strndup(page->arena, last, strlen(last));
 	return page->next ? 0 : -ENOMEM;
 }
 
@@ -100,6 +109,8 @@ int s3_list(struct store *store, const struct store_list *req, struct store_page
 	for (unsigned int empty = 0; empty < EMPTY_PAGES_MAX; empty++) {
 		struct s3_list_result result;
 		int rc = ask(s, req, token.b.len ? str_text(&token) : NULL, &result, err);
+		if (rc == 0)
+			tell_unfit(s, req, &result);
 		const bool go_on =
 			rc == 0 && result.page.n == 0 && result.page.more && result.token.b.len;
 		if (go_on) {

@@ -62,7 +62,8 @@ static void tell_empty(const struct s3_store *s, const struct bytes *answer, con
 {
 	const struct store_list list = {.prefix = prefix, .max = 1};
 	struct s3_list_result found = {0};
-	if (s3_list_parse(answer->data, answer->len, &list, &found, NULL) == 0 && !found.last.b.len)
+	if (s3_list_parse(answer->data, answer->len, &list, &found, NULL) == 0 &&
+	    !found.last.b.len && !found.unfit)
 		log_warning(s->base.env->log, "s3://%s/%s: nothing is there",
 			    str_text(&s->place.bucket), prefix);
 	s3_list_release(&found);

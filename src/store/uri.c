@@ -52,7 +52,7 @@ int uri_decode(const char *text, size_t n, char *out)
 			i += 2;
 		}
 		if (c == '\0')
-			return -EINVAL;
+			return -EILSEQ;
 		out[len++] = c;
 	}
 	out[len] = '\0';

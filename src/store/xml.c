@@ -50,6 +50,7 @@ static void on_start(void *arg, const XML_Char *name, const XML_Char **attribute
 	}
 	strcpy(w->at.name[++w->at.depth], local);
 	w->n = 0;
+	w->at.cut = false;
 	int rc = w->handler->start ? w->handler->start(w->handler->arg, &w->at) : 0;
 	if (rc)
 		stop(w, rc, NULL);
@@ -63,6 +64,7 @@ static void on_end(void *arg, const XML_Char *name)
 	w->text[w->n] = '\0';
 	int rc = w->handler->end ? w->handler->end(w->handler->arg, &w->at, w->text, w->n) : 0;
 	w->n = 0;
+	w->at.cut = false;
 	w->at.depth--;
 	if (rc)
 		stop(w, rc, NULL);
@@ -71,13 +73,14 @@ static void on_end(void *arg, const XML_Char *name)
 static void on_text(void *arg, const XML_Char *text, int len)
 {
 	struct walk *w = arg;
-	const size_t n = (size_t)len;
+	const size_t room = XML_TEXT_MAX - w->n, n = min_u64((size_t)len, room);
 	if (w->code)
 		return;
-	if (n > XML_TEXT_MAX - w->n) {
+	if ((size_t)len > room && !w->handler->cuts_texts) {
 		stop(w, -EBADMSG, "a text is too long");
 		return;
 	}
+	w->at.cut |= (size_t)len > room;
 	memcpy(w->text + w->n, text, n);
 	w->n += n;
 }

@@ -17,6 +17,7 @@ enum { XML_DEPTH_MAX = 8, XML_NAME_MAX = 48, XML_TEXT_MAX = 8192 };
 struct xml_place {
 	unsigned int depth;			    /* of the element that ends; the root has 1 */
 	char name[XML_DEPTH_MAX + 1][XML_NAME_MAX]; /* [1] is the root's; without a namespace */
+	bool cut; /* at an end: its text was longer than XML_TEXT_MAX */
 };
 
 struct xml_handler {
@@ -25,6 +26,7 @@ struct xml_handler {
 	int (*start)(void *arg, const struct xml_place *at);
 	int (*end)(void *arg, const struct xml_place *at, const char *text, size_t n);
 	void *arg;
+	bool cuts_texts; /* that are too long, and goes on; else they are an error */
 };
 
 /* 0; -EBADMSG with the reason: not such a document; -ENOMEM; or what a handler returned. */

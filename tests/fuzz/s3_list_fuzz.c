@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listings: what is accepted keeps the store's contract, and written out and read again it is the
- * same page. */
+/* Listings: what is accepted keeps the store's contract, and written out with a bad item among the
+ * others, and read again, it is the same page. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 /* Whole seconds come from a date that is not written here: times are not compared. */
 static void write_page(const struct store_page *page, struct str *xml)
 {
-	str_add(xml, "<ListBucketResult><EncodingType>url</EncodingType>");
+	str_add(xml, "<ListBucketResult><EncodingType>url</EncodingType>"
+		     "<Contents><Key>a%00</Key><Size>1</Size></Contents>");
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
 		str_add(xml, item->is_prefix ? "<CommonPrefixes><Prefix>" : "<Contents><Key>");
@@ -23,6 +24,16 @@ static void write_page(const struct store_page *page, struct str *xml)
 	}
 	str_addf(xml, "<IsTruncated>%s</IsTruncated></ListBucketResult>",
 		 page->more ? "true" : "false");
+}
+
+/* Goes into the log. */
+static void check_unfit(const struct s3_list_result *result)
+{
+	const char *text = str_text(&result->first_unfit);
+	assert((result->unfit > 0) == (text[0] != '\0'));
+	assert(strlen(text) < 700);
+	for (; *text; text++)
+		assert(*text >= ' ' && *text < 0x7f);
 }
 
 static void check(const struct store_list *req, const struct store_page *page)
@@ -51,9 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct str xml = {0};
 		if (s3_list_parse(data, size, &reqs[i], &first, NULL) == 0) {
 			check(&reqs[i], &first.page);
+			check_unfit(&first);
 			write_page(&first.page, &xml);
 			assert(str_ok(&xml));
 			assert(s3_list_parse(xml.b.data, xml.b.len, &reqs[i], &second, NULL) == 0);
+			assert(second.unfit == 1);
 			assert(second.page.n == first.page.n);
 			assert(second.page.more == first.page.more);
 			for (size_t k = 0; k < first.page.n; k++) {

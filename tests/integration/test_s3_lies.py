@@ -188,3 +188,35 @@ def test_listing_that_is_cut_short(liar, tmp_path):
     there."""
     liar.lie = lambda request, honest: is_listing(request) and listing([], truncated=True) or None
     assert "more is promised" in export(liar, tmp_path, code=1)
+
+
+def is_folder(request):
+    return is_listing(request) and request.query.get("delimiter") == "/"
+
+
+@pytest.mark.parametrize("item, told", [
+    (b"<Key>a/bad%00key</Key><Size>1</Size>", r"a/bad%00key \(the key holds a NUL"),
+    (b"<Key>a/bad%2</Key><Size>1</Size>", r"a/bad%2 \(the key is badly encoded"),
+    (b"<Key>a/" + b"k" * 9000 + b"</Key><Size>1</Size>", r"a/k+\.\.\. \(the key is too long"),
+    (b"<Key>a/bad</Key><Size>-1</Size>", r"a/bad \(the size is none"),
+], ids=["NUL", "escape", "length", "size"])
+def test_bad_item_hides_no_other(liar, tmp_path, item, told):
+    """It is left out, and told once."""
+    good = export(liar, tmp_path)
+    liar.lie = lambda request, honest: (
+        is_folder(request) and request.query.get("prefix") == "a/" and
+        with_body(honest, honest.body.replace(
+            b"<IsTruncated>", b"<Contents>" + item + b"</Contents><IsTruncated>"))) or None
+    done = mounts.run(mounts.HSIMAGE, "ls", "s3://bucket/a", env=liar.environment())
+    assert done.returncode == 0 and done.stdout.split() == ["x.h5"]
+    assert len(re.findall("left out", done.stderr)) == 1
+    assert re.search(f"s3://bucket/a/: 1 items of the listing are left out, the first is {told}",
+                     done.stderr)
+    assert export(liar, tmp_path) == good
+
+
+def test_chunk_without_a_size(liar, tmp_path):
+    """It is there: it must not be taken for one that is not, which would read as zeros."""
+    liar.lie = lambda request, honest: is_listing(request) and not is_folder(request) and with_body(
+        honest, re.sub(rb"(/0</Key>.*?<Size>)\d+", rb"\1-4", honest.body)) or None
+    assert "/0 (the size is none)" in export(liar, tmp_path, code=1)

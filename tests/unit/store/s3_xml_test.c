@@ -7,13 +7,15 @@
 #include "xml.h"
 
 #define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
-#define LIST(members)                                                                              \
+#define FRAME(members)                                                                             \
 	HEAD "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" members        \
 	     "</ListBucketResult>"
-#define OBJECT(key)                                                                                \
+#define LIST(members) FRAME("<IsTruncated>false</IsTruncated>" members)
+#define SIZED(key, size)                                                                           \
 	"<Contents><Key>" key "</Key><LastModified>2009-10-12T17:50:30.123Z</LastModified>"        \
-	"<ETag>&quot;abc&quot;</ETag><Size>434234</Size><StorageClass>STANDARD</StorageClass>"     \
+	"<ETag>&quot;abc&quot;</ETag><Size>" size "</Size><StorageClass>STANDARD</StorageClass>"   \
 	"<Owner><ID>1</ID></Owner></Contents>"
+#define OBJECT(key) SIZED(key, "434234")
 #define PREFIX(key) "<CommonPrefixes><Prefix>" key "</Prefix></CommonPrefixes>"
 #define URL	    "<EncodingType>url</EncodingType>"
 
@@ -92,12 +94,8 @@ static void test_bad_listings(void **state)
 		{"no XML", "Internal Server Error"},
 		{"another root", HEAD "<Error><Code>SlowDown</Code></Error>"},
 		{"cut", HEAD "<ListBucketResult><Contents><Key>a</Key>"},
-		{"size no number", LIST("<Contents><Key>a</Key><Size>1x</Size></Contents>")},
-		{"size too large",
-		 LIST("<Contents><Key>a</Key><Size>18446744073709551616</Size></Contents>")},
-		{"size empty", LIST("<Contents><Key>a</Key><Size/></Contents>")},
-		{"bad escape", LIST(OBJECT("a%2") URL)},
-		{"encoded NUL", LIST(OBJECT("a%00b") URL)},
+		{"not said whether there is more", FRAME(OBJECT("a"))},
+		{"said without a meaning", FRAME(OBJECT("a") "<IsTruncated>yes</IsTruncated>")},
 		{"entity", "<!DOCTYPE x [<!ENTITY e \"aaaa\">]><ListBucketResult>&e;"
 			   "</ListBucketResult>"},
 		{"too deep", LIST("<a><a><a><a><a><a><a><a/></a></a></a></a></a></a></a>")},
@@ -115,16 +113,132 @@ static void test_bad_listings(void **state)
 	}
 }
 
+/* Whatever is wrong with one item, the others are listed. */
+static void test_bad_items(void **state)
+{
+	static const struct {
+		const char *item, *told;
+	} cases[] = {
+		{OBJECT("b%00b"), "b%00b (the key holds a NUL)"},
+		{OBJECT("b%2"), "b%2 (the key is badly encoded)"},
+		{OBJECT("b%zz%0A\n\x7f"), "b%zz%0A%0A%7F (the key is badly encoded)"},
+		{PREFIX("b%00/"), "b%00/ (the key holds a NUL)"},
+		{OBJECT("b//x"), "b//x (the key cannot be a path)"},
+		{OBJECT("..%2Fb"), "..%2Fb (the key cannot be a path)"},
+		{PREFIX("b//"), "b// (the key cannot be a path)"},
+		{"<Contents><Size>1</Size></Contents>", " (there is no key)"},
+		{"<CommonPrefixes/>", " (there is no key)"},
+		{SIZED("b", "1x"), "b (the size is none)"},
+		{SIZED("b", "-1"), "b (the size is none)"},
+		{SIZED("b", ""), "b (the size is none)"},
+		{SIZED("b", "9223372036854775808"), "b (the size is none)"},
+		{SIZED("b", "18446744073709551616"), "b (the size is none)"},
+		{"<Contents><Key>b</Key></Contents>", "b (the size is none)"},
+	};
+	const struct store_list req = {.prefix = "", .delimit = true};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_str struct str xml = {0};
+		struct s3_list_result out;
+		char keys[64];
+		str_add(&xml, "<ListBucketResult>" URL OBJECT("a"));
+		str_add(&xml, cases[i].item);
+		str_add(&xml, OBJECT("c") PREFIX("d/") "<IsTruncated>false</IsTruncated>"
+						       "</ListBucketResult>");
+		assert_int_equal(parse(str_text(&xml), &req, &out, keys, sizeof(keys)), 0);
+		assert_string_equal(keys, "a c d/");
+		assert_int_equal(out.unfit, 1);
+		assert_string_equal(str_text(&out.first_unfit), cases[i].told);
+		s3_list_release(&out);
+	}
+}
+
+/* Who wants all there is below a prefix (the chunks of a dataset) must not miss one: what may be
+ * an object of his is not left out. What cannot be is. */
+static void test_bad_items_below_a_prefix(void **state)
+{
+	static const struct {
+		const char *item, *why; /* NULL: the others are listed */
+	} cases[] = {
+		{SIZED("p/b", "1x"), "p/b (the size is none)"},
+		{SIZED("p/b", "-1"), "p/b (the size is none)"},
+		{SIZED("p/b", ""), "p/b (the size is none)"},
+		{SIZED("p/b", "9223372036854775808"), "p/b (the size is none)"},
+		{SIZED("p/b", "18446744073709551616"), "p/b (the size is none)"},
+		{OBJECT("p/b%2"), "p/b%2 (the key is badly encoded)"},
+		{"<Contents><Size>1</Size></Contents>", " (there is no key)"},
+		{SIZED("other", "1x"), NULL},
+		{OBJECT("p/b%00"), NULL},
+		{OBJECT("p//b"), NULL},
+	};
+	const struct store_list req = {.prefix = "p/"};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_str struct str xml = {0};
+		struct s3_list_result out;
+		struct err err = ERR_INIT;
+		str_add(&xml, "<ListBucketResult><IsTruncated>false</IsTruncated>" URL);
+		str_add(&xml, OBJECT("p/a"));
+		str_add(&xml, cases[i].item);
+		str_add(&xml, "</ListBucketResult>");
+		assert_int_equal(s3_list_parse(xml.b.data, xml.b.len, &req, &out, &err),
+				 cases[i].why ? -EIO : 0);
+		if (cases[i].why && !strstr(err.msg, cases[i].why))
+			fail_msg("%s: %s", cases[i].item, err.msg);
+		s3_list_release(&out);
+	}
+}
+
+/* A key that no object can have, told in part; and how many there are. */
+static void test_key_too_long(void **state)
+{
+	static const size_t lengths[] = {STORE_KEY_MAX + 1, XML_TEXT_MAX, XML_TEXT_MAX + 100};
+	const struct store_list req = {.prefix = ""};
+	auto_str struct str xml = {0};
+	struct s3_list_result out;
+	char keys[64];
+	str_add(&xml, "<ListBucketResult><IsTruncated>true</IsTruncated>" OBJECT("a"));
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		str_add(&xml, "<Contents><Key>");
+		for (size_t n = 0; n < lengths[i]; n++)
+			str_add(&xml, "b");
+		str_add(&xml, "</Key><Size>1</Size></Contents>");
+	}
+	str_add(&xml, "</ListBucketResult>");
+	assert_int_equal(parse(str_text(&xml), &req, &out, keys, sizeof(keys)), 0);
+	assert_string_equal(keys, "a");
+	assert_string_equal(str_text(&out.last), "a"); /* where the next page may begin */
+	assert_int_equal(out.unfit, 3);
+	assert_in_range(out.first_unfit.b.len, 200, 250);
+	assert_non_null(strstr(str_text(&out.first_unfit), "bbb... (the key is too long)"));
+	s3_list_release(&out);
+}
+
+/* Not to be told: what is nobody's object, or was not asked for. A time that is none is unknown. */
+static void test_what_is_left_out_silently(void **state)
+{
+	static const char xml[] =
+		LIST(OBJECT("p/a/") OBJECT("other//x") OBJECT("p/") PREFIX("p/d//")
+			     OBJECT("p/b") "<Contents><Key>p/c</Key><Size>1</Size>"
+					   "<LastModified>yesterday</LastModified></Contents>");
+	const struct store_list req = {.prefix = "p/"};
+	struct s3_list_result out;
+	char keys[64];
+	assert_int_equal(parse(xml, &req, &out, keys, sizeof(keys)), 0);
+	assert_string_equal(keys, "p/b p/c");
+	assert_int_equal(out.page.items[1].meta.mtime_ns, 0);
+	assert_int_equal(out.unfit, 0);
+	s3_list_release(&out);
+}
+
+/* Of what is no item: cut, it would be another token. */
 static void test_text_too_long(void **state)
 {
-	enum { N = XML_TEXT_MAX + 100 };
 	auto_str struct str xml = {0};
 	struct s3_list_result out;
 	const struct store_list req = {.prefix = ""};
-	str_add(&xml, "<ListBucketResult><Contents><Key>");
-	for (int i = 0; i < N; i++)
+	str_add(&xml, "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>");
+	for (int i = 0; i < XML_TEXT_MAX + 100; i++)
 		str_add(&xml, "a");
-	str_add(&xml, "</Key></Contents></ListBucketResult>");
+	str_add(&xml, "</NextContinuationToken></ListBucketResult>");
 	assert_int_equal(s3_list_parse(xml.b.data, xml.b.len, &req, &out, NULL), -EBADMSG);
 	s3_list_release(&out);
 }
@@ -204,10 +318,17 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),	       cmocka_unit_test(test_what_is_taken),
-		cmocka_unit_test(test_bad_listings),   cmocka_unit_test(test_text_too_long),
-		cmocka_unit_test(test_too_many_items), cmocka_unit_test(test_token_too_long),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_what_is_taken),
+		cmocka_unit_test(test_bad_listings),
+		cmocka_unit_test(test_text_too_long),
+		cmocka_unit_test(test_too_many_items),
+		cmocka_unit_test(test_token_too_long),
+		cmocka_unit_test(test_bad_items),
+		cmocka_unit_test(test_bad_items_below_a_prefix),
+		cmocka_unit_test(test_key_too_long),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_what_is_left_out_silently),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
