@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * latency_proxy UPSTREAM_PORT LOG: an HTTP/1.1 reverse proxy on loopback that is far away. Each
- * request waits for a delay before it is handed on; what flows is not slowed down. Heads pass byte
- * for byte (signatures cover the Host field), bodies by splice(2). Prints "port=N" and serves until
- * SIGTERM, or until its parent ends.
+ * request waits for a delay before it is handed on; the bodies of all answers together pass at a
+ * rate, by default at any. Heads pass byte for byte (signatures cover the Host field), bodies by
+ * splice(2). Prints "port=N" and serves until SIGTERM, or until its parent ends.
  *
  * Paths of its own, neither delayed nor counted:
  *   /.proxy/delay?ms=N   the delay from now on
+ *   /.proxy/rate?mbit=N  the rate from now on, in 10^6 bits a second; 0 is any
  *   /.proxy/reset        counters are 0, the log is empty, its clock starts
  *   /.proxy/stats        counters as JSON; the log is complete up to here
  *
  * The log has a line for each finished request, fields separated by tabs: microseconds at which it
  * arrived, was handed on, had the head of its answer, was done; number of the connection; method;
  * target; range (or -); status; bytes of the answer's body.
+ *
+ * The rate is a token bucket whose tokens are time on the link: who has bytes books the time that
+ * they take behind what others have booked, waits for its end, and passes them. A booking is
+ * TURN_US of the link, and a connection has one at a time, so those that have data take turns.
+ * Nobody keeps the link for others: one alone has all of it. Of the time in which the link was
+ * idle, or late, CREDIT_US can be made up for, which is the largest burst.
  *
  * A thread serves a client's connection with one connection of its own to the upstream, so requests
  * of several connections wait side by side. `shared` is guarded by its lock.
@@ -40,6 +47,8 @@ enum {
 	STACK = 256 << 10,
 	PIPE = 1 << 20,
 	TARGET_MAX = 4096,
+	TURN_US = 500,
+	CREDIT_US = 10000,
 };
 
 static const char own_prefix[] = "/.proxy/";
@@ -50,8 +59,9 @@ struct shared {
 	unsigned int upstream; /* port; constant */
 	sem_t room;	       /* connections that may still be accepted */
 	pthread_mutex_t lock;
-	unsigned int delay_ms;
-	uint64_t start_us; /* of the log's clock */
+	unsigned int delay_ms, rate_mbit;
+	uint64_t booked_ns; /* the link is taken until then */
+	uint64_t start_us;  /* of the log's clock */
 	FILE *log;
 	uint64_t connections, requests[METHODS], bytes_up, bytes_down;
 	unsigned int active, active_max; /* requests under way */
@@ -73,20 +83,55 @@ struct request {
 	uint64_t bytes_up;
 };
 
-static uint64_t now_us(void)
+static uint64_t now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static void wait_ms(unsigned int ms)
+static uint64_t now_us(void)
 {
-	struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+	return now_ns() / 1000;
+}
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t) == EINTR)
+static void wait_until(uint64_t ns)
+{
+	const struct timespec t = {.tv_sec = (time_t)(ns / 1000000000),
+				   .tv_nsec = (long)(ns % 1000000000)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
 		;
+}
+
+/* ---- the rate ---- */
+
+/* The most bytes of a body that are passed in one step. */
+static size_t turn(struct shared *s)
+{
+	pthread_mutex_lock(&s->lock);
+	const size_t n = (size_t)s->rate_mbit * TURN_US / 8;
+	pthread_mutex_unlock(&s->lock);
+	return n > 0 && n < PIPE ? n : PIPE;
+}
+
+/* Waits until n bytes, at most a turn, have passed the link. */
+static void pass_link(struct shared *s, size_t n)
+{
+	const uint64_t now = now_ns(), credit = (uint64_t)CREDIT_US * 1000;
+	uint64_t until = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->rate_mbit > 0) {
+		if (s->booked_ns + credit < now)
+			s->booked_ns = now - credit;
+		s->booked_ns += n * 8000 / s->rate_mbit;
+		until = s->booked_ns;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (until > now)
+		wait_until(until);
 }
 
 /* ---- bytes from one side to the other ---- */
@@ -104,27 +149,46 @@ static int drain(int pipe, int to, size_t n)
 	return 0;
 }
 
+/* Some bytes of a body, at most `want`: what is buffered, or what arrives. Returns how many, 0 at
+ * the end of the stream, or -1. */
+static ssize_t relay_some(struct conn *c, struct http_peer *from, struct http_peer *to, size_t want)
+{
+	const bool answer = from == &c->server;
+	const int one = 1;
+	ssize_t got;
+
+	if (from->have > 0) {
+		const size_t n = from->have < want ? from->have : want;
+
+		if (answer)
+			pass_link(c->shared, n);
+		if (http_write(to->fd, from->buf + from->at, n))
+			return -1;
+		http_take(from, n);
+		return (ssize_t)n;
+	}
+	do {
+		if (from->hurry)
+			setsockopt(from->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
+		got = splice(from->fd, NULL, c->pipe[1], NULL, want, SPLICE_F_MOVE);
+	} while (got < 0 && errno == EINTR);
+	if (got > 0 && answer)
+		pass_link(c->shared, (size_t)got);
+	return got > 0 && drain(c->pipe[0], to->fd, (size_t)got) ? -1 : got;
+}
+
 /* n bytes of a body, or all up to the end of the stream. Returns how many, or -1. */
 static int64_t relay(struct conn *c, struct http_peer *from, struct http_peer *to, uint64_t n)
 {
-	const bool to_end = n == UINT64_MAX;
-	const int one = 1;
-	uint64_t done = from->have < n ? from->have : n;
+	const size_t step = from == &c->server ? turn(c->shared) : PIPE;
+	uint64_t done = 0;
 
-	if (http_write(to->fd, from->buf + from->at, done))
-		return -1;
-	http_take(from, done);
 	while (done < n) {
-		uint64_t want = n - done < PIPE ? n - done : PIPE;
+		const ssize_t got = relay_some(c, from, to, n - done < step ? n - done : step);
 
-		if (from->hurry)
-			setsockopt(from->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof(one));
-		ssize_t got = splice(from->fd, NULL, c->pipe[1], NULL, want, SPLICE_F_MOVE);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got == 0 && to_end)
+		if (got == 0 && n == UINT64_MAX)
 			break;
-		if (got <= 0 || drain(c->pipe[0], to->fd, (size_t)got))
+		if (got <= 0)
 			return -1;
 		done += (uint64_t)got;
 	}
@@ -200,9 +264,9 @@ static void reset_locked(struct shared *s)
 static void print_stats_locked(const struct shared *s, FILE *out)
 {
 	fprintf(out,
-		"{\"delay_ms\": %u, \"connections\": %" PRIu64
+		"{\"delay_ms\": %u, \"rate_mbit\": %u, \"connections\": %" PRIu64
 		", \"active\": %u, \"active_max\": %u, ",
-		s->delay_ms, s->connections, s->active, s->active_max);
+		s->delay_ms, s->rate_mbit, s->connections, s->active, s->active_max);
 	fprintf(out, "\"bytes_up\": %" PRIu64 ", \"bytes_down\": %" PRIu64 ", \"requests\": {",
 		s->bytes_up, s->bytes_down);
 	for (size_t i = 0; i < METHODS; i++)
@@ -222,6 +286,8 @@ static int serve_own(struct conn *c, const char *what)
 	pthread_mutex_lock(&s->lock);
 	if (strncmp(what, "delay?ms=", 9) == 0)
 		s->delay_ms = (unsigned int)strtoul(what + 9, NULL, 10);
+	else if (strncmp(what, "rate?mbit=", 10) == 0)
+		s->rate_mbit = (unsigned int)strtoul(what + 10, NULL, 10);
 	else if (strcmp(what, "reset") == 0)
 		reset_locked(s);
 	else if (strcmp(what, "stats") != 0)
@@ -306,16 +372,16 @@ static int64_t pass_answer(struct conn *c, struct request *r, int *status)
 	return relay_body(c, &c->server, &c->client, &body);
 }
 
-/* Counts a request as under way; returns the delay that it has to wait for. */
-static unsigned int begin(struct shared *s)
+/* Counts a request as under way; returns when it may be handed on. */
+static uint64_t begin(struct shared *s, uint64_t arrived_us)
 {
 	pthread_mutex_lock(&s->lock);
 	s->active++;
 	if (s->active_max < s->active)
 		s->active_max = s->active;
-	unsigned int delay = s->delay_ms;
+	const uint64_t delay_ms = s->delay_ms;
 	pthread_mutex_unlock(&s->lock);
-	return delay;
+	return (arrived_us + delay_ms * 1000) * 1000;
 }
 
 static void finish(const struct conn *c, const struct request *r, int status, int64_t bytes)
@@ -357,7 +423,7 @@ static int serve_request(struct conn *c)
 		http_take(&c->client, (size_t)n);
 		return serve_own(c, r.target + sizeof(own_prefix) - 1);
 	}
-	wait_ms(begin(c->shared));
+	wait_until(begin(c->shared, r.arrived));
 	if (send_request(c, &r, (size_t)n) == 0)
 		bytes = pass_answer(c, &r, &status);
 	finish(c, &r, status, bytes);
