@@ -2,28 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a mount of a bucket that is far away: README.md beside this file says what and how.
 
-    s3.py [--delays 0,20,50] [--runs 3] [floor] [mount] [peers] [random] [memory]    (default: all)
+    s3.py [--delays 0,20,50] [--runs 3] [floor] [mount] [peers] [network] [random] [memory]
+    (default: all)
 
 HSMOUNT_BUILD names the build directory. --log shows the requests of each measurement's middle run.
 """
 import argparse
+import concurrent.futures
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import example
 import s3_tasks
 import s3_world
-from s3_world import Hsmount, PEERS
+from s3_world import Hsmount, Network, PEERS, S3fs
 from s3_tasks import TASKS, in_child, wanted
 
 import mkbucket  # found through s3_world
 import mounts
 
 FLOOR_CONNECTIONS = 64
-PARTS = ("floor", "mount", "peers", "random", "memory")
+PARTS = ("floor", "mount", "peers", "network", "random", "memory")
+NETWORKS = Network(50, 1000), Network(50, 2500)     # of the part network
+QUEUE = Network(0, 1000)     # 64 connections that have data each wait 32 ms for their next turn
 HEADERS = "h5dump -H, 1,000 datasets"
 TTL = "metadata_ttl=60"
 MIB = 1 << 20
@@ -47,7 +52,7 @@ class Figure:
 
 
 class Bench:
-    """The world and what was measured in it: figures[(who, measure, delay)]."""
+    """The world and what was measured in it: figures[(who, measure, network)]."""
 
     def __init__(self, args, gateway, proxy, memory_directory):
         self.args, self.gateway, self.proxy = args, gateway, proxy
@@ -101,19 +106,40 @@ class Bench:
         return figure
 
     def keep(self, who, measure, figure):
-        delay = self.delay
-        self.figures[who, measure, delay] = figure
-        say(f"{delay:3} ms  {who:12} {measure:28} {figure}")
+        self.figures[who, measure, self.network_now] = figure
+        say(f"{self.network_now!s:>6}  {who:12} {measure:28} {figure}")
         if self.args.log:
             for r in figure.spent.rows:
                 say(f"    {r.arrived:9} {r.sent:9} {r.answered:9} {r.done:9} #{r.connection:<4}"
                     f" {r.method} {r.target[:110]} {r.range} {r.status} {r.bytes}")
 
-    def at_delays(self):
-        for delay in self.args.delays:
-            self.delay = delay
-            self.proxy.delay(delay)
+    def at_each(self, networks):
+        for self.network_now in networks:
+            self.proxy.set(self.network_now)
             yield
+
+    def at_delays(self):
+        return self.at_each(map(Network, self.args.delays))
+
+    def parallel_get(self, bucket, keys, connections=FLOOR_CONNECTIONS):
+        """Seconds of parallel GETs that do nothing else."""
+        targets = [s3_world.s3client.presigned(self.proxy.host, f"/{bucket}/{key}",
+                                               *self.gateway.keys) for key in keys]
+        done = subprocess.run(
+            [os.path.join(s3_world.PROGRAMS, "parallel_get"), str(self.proxy.port),
+             str(connections)], input="\n".join(targets) + "\n", text=True,
+            stdout=subprocess.PIPE, check=True, timeout=120)
+        return float(done.stdout.split()[0])
+
+    def fetch(self, measure, *what):
+        """Runs of parallel_get()."""
+        runs = []
+        for _ in range(self.args.runs):
+            self.proxy.reset()
+            runs.append(({"seconds": self.parallel_get(*what)}, self.proxy.spent()))
+        figure = Figure(runs)
+        self.keep("floor", measure, figure)
+        return figure
 
     # ---- parts ----
 
@@ -129,17 +155,7 @@ class Bench:
                     for _ in range(self.args.runs)]))
             for measure, keys in (("one chunk", strided[:1]), ("64 chunks", strided),
                                   ("all", self.chunk_keys)):
-                targets = [s3_world.s3client.presigned(self.proxy.host, f"/domain/{key}",
-                                                       *self.gateway.keys) for key in keys]
-                runs = []
-                for _ in range(self.args.runs):
-                    self.proxy.reset()
-                    done = subprocess.run(
-                        [os.path.join(s3_world.PROGRAMS, "parallel_get"), str(self.proxy.port),
-                         str(FLOOR_CONNECTIONS)], input="\n".join(targets) + "\n", text=True,
-                        stdout=subprocess.PIPE, check=True, timeout=120)
-                    runs.append(({"seconds": float(done.stdout.split()[0])}, self.proxy.spent()))
-                self.keep("floor", measure, Figure(runs))
+                self.fetch(measure, "domain", keys)
 
     def mount(self):
         for _ in self.at_delays():
@@ -164,9 +180,59 @@ class Bench:
                     if measure != "cp" or peer.can_copy:
                         self.measure(reader, measure, task)
 
+    def network(self):
+        """Whole files through a link of a rate, and what shows that it is one."""
+        readers = [Hsmount(self.proxy, self.gateway, "domain", "example.h5")]
+        why = S3fs.missing()
+        if why:
+            say(f"{S3fs.name}: left out, {why}")
+        else:
+            readers.append(S3fs(self.proxy, self.gateway, "file", "example.h5"))
+        for _ in self.at_each(NETWORKS):
+            self.check_rate(self.fetch("all", "domain", self.chunk_keys))
+            self.check_rate(self.fetch("one object, one connection", "file", ["example.h5"], 1))
+            for reader in readers:
+                for measure in ("all", "cp"):
+                    self.measure(reader, measure, TASKS[measure])
+        for _ in self.at_each([QUEUE]):
+            self.check_heads()
+
+    def check_rate(self, figure):
+        """The bodies flow at the rate from the first that begins to the last that ends."""
+        rows = figure.spent.rows
+        seconds = (max(r.done for r in rows) - min(r.answered for r in rows)) / 1e6
+        rate = figure.spent.bytes / seconds / 1e6
+        share = rate * 8 / self.network_now.mbit
+        connections = len({r.connection for r in rows})
+        self.extra.append(f"at {self.network_now}: {figure.spent.bytes / 1e6:.0f} MB over "
+                          f"{connections} connections flow at {rate:.1f} MB/s, {share:.3f} of the "
+                          "rate")
+        say(self.extra[-1])
+        if share > 1.03:
+            self.complaints.append(f"{self.network_now}: the proxy lets too much through")
+
+    def check_heads(self):
+        """Who has no body does not wait for the turns of those who have one."""
+        client = s3_world.s3client.Client(self.proxy.endpoint, *self.gateway.keys)
+        small = min(self.chunk_keys, key=self.domain.sizes.get)
+        times = {"HEAD": [], "GET": []}
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            bodies = pool.submit(self.parallel_get, "domain", self.chunk_keys)
+            while not bodies.done():
+                for method, seconds in times.items():
+                    start = time.monotonic()
+                    client.request(method, f"/domain/{small}")
+                    seconds.append(time.monotonic() - start)
+        head, get = (statistics.median(seconds) for seconds in times.values())
+        self.extra.append(f"at {self.network_now}, beside {FLOOR_CONNECTIONS} connections: HEAD "
+                          f"{head:.3f} s, GET of {self.domain.sizes[small]:,} bytes {get:.3f} s")
+        say(self.extra[-1])
+        if head > 0.016:
+            self.complaints.append("the proxy lets a request without a body wait for a turn")
+
     def random(self):
         """4 KiB reads of what the daemon has in its cache, then of what the kernel has."""
-        self.proxy.delay(0)
+        self.proxy.set(Network(0))
         reader = Hsmount(self.proxy, self.gateway, "domain", "example.h5", "debug_count")
         with reader as path:
             with open(path, "rb") as f:
@@ -191,7 +257,7 @@ class Bench:
 
     def memory(self):
         """The most memory that a daemon had after all kinds of reading, more than 1 GiB of it."""
-        self.proxy.delay(self.args.delays[-1])
+        self.proxy.set(Network(self.args.delays[-1]))
         for mib in (256, 64):
             reader = Hsmount(self.proxy, self.gateway, "large", "gibibyte.h5", f"cache_size={mib}M")
             with reader as path:
@@ -233,39 +299,39 @@ class Bench:
             say(complaint)
         return 1 if self.complaints else 0
 
-    def seconds(self, who, measure, delay):
-        figure = self.figures.get((who, measure, delay))
+    def seconds(self, who, measure, network):
+        figure = self.figures.get((who, measure, network))
         return figure.seconds if figure else None
 
-    def best_peer(self, measure, delay):
-        times = [(self.seconds(p.name, measure, delay), p.name) for p in PEERS
-                 if self.seconds(p.name, measure, delay)]
+    def best_peer(self, measure, network):
+        times = [(self.seconds(p.name, measure, network), p.name) for p in PEERS
+                 if self.seconds(p.name, measure, network)]
         return min(times) if times else None
 
     def report(self):
-        delays = self.args.delays
-        say("\n| measure | reader | " + " | ".join(f"{d} ms" for d in delays) + " |")
-        say("|---|---|" + "---|" * len(delays))
+        networks = sorted({n for _, _, n in self.figures}, key=lambda n: (n.mbit, n.delay))
+        say("\n| measure | reader | " + " | ".join(map(str, networks)) + " |")
+        say("|---|---|" + "---|" * len(networks))
         measures = list(dict.fromkeys(m for _, m, _ in self.figures))
         for measure in measures:
             for who in dict.fromkeys(w for w, m, _ in self.figures if m == measure):
-                cells = [f"{s:.3f}" if (s := self.seconds(who, measure, d)) is not None else ""
-                         for d in delays]
+                cells = [f"{s:.3f}" if (s := self.seconds(who, measure, n)) is not None else ""
+                         for n in networks]
                 say(f"| {measure} | {who} | " + " | ".join(cells) + " |")
         say()
-        for delay in delays:
-            for line in self.verdicts(delay):
-                say(f"at {delay} ms: {line}")
+        for network in networks:
+            for line in self.verdicts(network):
+                say(f"at {network}: {line}")
         for line in self.extra:
             say(line)
 
-    def verdicts(self, delay):
+    def verdicts(self, network):
         """A line for each goal."""
         def get(measure, who="hsmount"):
-            return self.figures.get((who, measure, delay))
+            return self.figures.get((who, measure, network))
 
         def peer(measure):
-            best = self.best_peer(measure, delay)
+            best = self.best_peer(measure, network)
             return f"; best peer {best[0]:.2f} s, {best[1]}" if best else ""
         if f := get("list"):
             yield (f"open and list: {f.seconds:.2f} s, {f.spent.rounds} rounds, "

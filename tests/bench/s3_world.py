@@ -104,6 +104,14 @@ class Spent:
                 f"{self.in_flight} at once, {self.bytes:,} bytes")
 
 
+class Network(collections.namedtuple("Network", "delay mbit", defaults=(0,))):
+    """What lies between the readers and the gateway: milliseconds for each request; 10^6 bits a
+    second for all answers' bodies together, 0 for any number."""
+
+    def __str__(self):
+        return f"{self.delay} ms" + (f", {self.mbit / 1000:g} Gbit/s" if self.mbit else "")
+
+
 class Proxy:
     """latency_proxy in front of a gateway."""
 
@@ -128,8 +136,9 @@ class Proxy:
         with urllib.request.urlopen(f"{self.endpoint}/.proxy/{what}", timeout=10) as answer:
             return json.load(answer)
 
-    def delay(self, ms):
-        self.ask(f"delay?ms={ms}")
+    def set(self, network):
+        self.ask(f"delay?ms={network.delay}")
+        self.ask(f"rate?mbit={network.mbit}")
 
     def reset(self):
         self.ask("reset")
