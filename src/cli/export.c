@@ -99,16 +99,14 @@ static int copy_all(struct engine_file *f, struct target *t, struct err *err)
 
 static int export_to(struct command *c, const char *file, struct err *err)
 {
-	struct engine_file *f = NULL;
 	struct target t;
-	int rc = engine_file_open(c->engine, c->path, &f, err);
+	int rc = engine_file_open(c->engine, c->path, &c->file, err);
 	if (rc)
 		return rc;
 	rc = target_open(&t, file, err);
 	if (!rc)
-		rc = copy_all(f, &t, err);
+		rc = copy_all(c->file, &t, err);
 	target_close(&t);
-	engine_file_close(f);
 	return rc;
 }
 

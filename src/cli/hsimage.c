@@ -8,8 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "allocator.h"
+#include "leave.h"
+
+enum { CLOSE_MS = 200 };
 
 static const char program[] = "hsimage";
 
@@ -87,11 +91,25 @@ int command_open(struct command *c, const char *arg)
 	return rc ? command_failed(&err) : 0;
 }
 
-void command_close(struct command *c)
+static void close_bucket(void *arg)
 {
+	struct command *c = arg;
+	engine_file_close(c->file);
 	engine_close(c->engine);
 	free(c->bucket_path);
 	free(c->path);
+}
+
+/* A command that has failed wants nothing more: loads ahead that have begun would take as long as
+ * the bucket lets them. */
+static void end_command(struct command *c, int status)
+{
+	if (status == EXIT_OK) {
+		close_bucket(c);
+	} else if (!leave_in_time(close_bucket, c, CLOSE_MS)) {
+		fflush(NULL);
+		_exit(status);
+	}
 }
 
 static int run(struct command *c, int argc, char **argv)
@@ -106,7 +124,7 @@ static int run(struct command *c, int argc, char **argv)
 		if (strcmp(commands[i].name, argv[0]) == 0) {
 			c->log = log_new(program, c->options.log_level, false);
 			int status = commands[i].run(c, argc, argv);
-			command_close(c);
+			end_command(c, status);
 			log_free(c->log);
 			return status;
 		}

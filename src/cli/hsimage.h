@@ -11,6 +11,7 @@ struct command {
 	struct log *log;
 	/* Of the engine that is open. */
 	struct engine *engine;
+	struct engine_file *file; /* or NULL */
 	char *bucket_path;
 	char *path; /* in the mount */
 };
@@ -18,7 +19,6 @@ struct command {
 /* Splits the argument (or takes it as a path in -b's bucket) and opens the bucket. Returns 0 or an
  * exit status. */
 int command_open(struct command *c, const char *arg);
-void command_close(struct command *c);
 int command_failed(const struct err *err);
 int command_usage(const char *text);
 

@@ -6,22 +6,21 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <fuse_front/fuse_front.h>
 
 #include "allocator.h"
+#include "leave.h"
 #include "log_signal.h"
 #include "metrics_listener.h"
 #include "options.h"
 
-enum { CLOSE_SECONDS = 5 };
+enum { CLOSE_MS = 5000 };
 
 static const char program[] = "hsmount";
 
@@ -178,63 +177,17 @@ static void company_close(struct company *c)
 	log_signal_stop(&c->log_signal);
 }
 
-/* What is to be closed behind the mount, and whether it is. */
+/* What is to be closed behind the mount. */
 struct remains {
 	struct front *front;
 	struct engine *engine;
-	pthread_mutex_t lock; /* guards closed */
-	pthread_cond_t ended;
-	bool closed;
 };
 
-static void *close_remains(void *arg)
+static void close_remains(void *arg)
 {
 	struct remains *r = arg;
 	fuse_front_free(r->front);
 	engine_close(r->engine);
-	pthread_mutex_lock(&r->lock);
-	r->closed = true;
-	pthread_cond_signal(&r->ended);
-	pthread_mutex_unlock(&r->lock);
-	return NULL;
-}
-
-/* Not by a join with a deadline: the thread sanitizer does not know that of the monotonic clock. */
-static bool is_closed_by(struct remains *r, const struct timespec *deadline)
-{
-	int rc = 0;
-	pthread_mutex_lock(&r->lock);
-	while (!r->closed && rc != ETIMEDOUT)
-		rc = pthread_cond_timedwait(&r->ended, &r->lock, deadline);
-	const bool closed = r->closed;
-	pthread_mutex_unlock(&r->lock);
-	return closed;
-}
-
-/* The mount is gone and nobody waits for anything any more, but requests that are under way do
- * not end before the bucket answers, which it need not do. False when they are still waited for:
- * then r is in use, and the process must end without what belongs to it. */
-static bool close_in_time(struct remains *r, struct log *log)
-{
-	pthread_t thread;
-	pthread_condattr_t by_monotonic;
-	struct timespec deadline;
-	pthread_condattr_init(&by_monotonic);
-	pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&r->ended, &by_monotonic);
-	pthread_condattr_destroy(&by_monotonic);
-	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec += CLOSE_SECONDS;
-	if (pthread_create(&thread, NULL, close_remains, r)) {
-		close_remains(r);
-		return true;
-	}
-	if (is_closed_by(r, &deadline)) {
-		pthread_join(thread, NULL);
-		return true;
-	}
-	log_warning(log, "requests to the bucket do not end: leaving without them");
-	return false;
 }
 
 static int serve(struct settings *s, char **argv, struct log *log, struct err *err)
@@ -242,7 +195,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	auto_free char *bucket = absolute_bucket(s->bucket, err);
 	auto_free char *mountpoint = bucket ? absolute_mountpoint(s->mountpoint, err) : NULL;
 	struct options *o = &s->options;
-	struct remains remains = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct remains remains = {0};
 	if (!mountpoint)
 		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
 	/* Who lets others in wants them to be kept to what the access control lists say. */
@@ -278,7 +231,8 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	if (!rc)
 		rc = fuse_front_run(&front, remains.engine, log, &remains.front, err);
 	company_close(&company);
-	if (!close_in_time(&remains, log)) {
+	if (!leave_in_time(close_remains, &remains, CLOSE_MS)) {
+		log_warning(log, "requests to the bucket do not end: leaving without them");
 		if (rc)
 			log_error(log, "%s", err->msg);
 		_exit(rc ? EXIT_FAILED : EXIT_OK);

@@ -3,6 +3,7 @@
 but the server that was named is told anything."""
 import errno
 import re
+import threading
 import time
 
 import pytest
@@ -126,6 +127,24 @@ def test_body_that_never_ends(liar, tmp_path):
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"10000\r\n" + b"x" * 65536 + b"\r\n") or None
     assert "too long" in export(liar, tmp_path, code=1)
+
+
+def test_failed_export_waits_for_nothing(liar, tmp_path):
+    """One chunk is refused, the others, which are loaded ahead, never come."""
+    over = threading.Event()
+
+    def silent(_):
+        over.wait(mounts.PATIENCE)
+
+    liar.lie = lambda request, honest: is_chunk(request) and (
+        Answer(403, {}) if request.key.endswith("/0") else silent) or None
+    started = time.monotonic()
+    try:
+        assert "403" in export(liar, tmp_path, code=1)
+        assert time.monotonic() - started < 10
+        assert len(list(filter(is_chunk, liar.requests))) > 1, "nothing was loaded ahead"
+    finally:
+        over.set()
 
 
 # ---- listings ----
