@@ -227,7 +227,7 @@ class Bench:
         self.extra.append(f"at {self.network_now}, beside {FLOOR_CONNECTIONS} connections: HEAD "
                           f"{head:.3f} s, GET of {self.domain.sizes[small]:,} bytes {get:.3f} s")
         say(self.extra[-1])
-        if head > 0.016:
+        if head > get / 2:
             self.complaints.append("the proxy lets a request without a body wait for a turn")
 
     def random(self):
