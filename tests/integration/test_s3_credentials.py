@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where credentials come from, and what becomes of a mount that outlives them. The services are
-ours (tests/support/awsfake.py) but for STS, which is the gateway's own."""
+ours (tests/support/awsfake.py) but for STS, which is the gateway's own where requests to it are
+signed."""
 import errno
 import json
 import os
@@ -79,13 +80,23 @@ source_profile = base
 """))
 
 
-@pytest.mark.parametrize("source", [metadata, container, process, role])
+def web_identity(environment, aws, directory):
+    """As in a pod of Kubernetes."""
+    token = directory / "token"
+    token.write_text(aws.web_token)
+    aws.secrets.append(aws.web_token)
+    return without_keys(environment, AWS_WEB_IDENTITY_TOKEN_FILE=str(token),
+                        AWS_ROLE_ARN=awsfake.ROLE, AWS_ROLE_SESSION_NAME="a-pod",
+                        AWS_ENDPOINT_URL_STS=aws.endpoint, AWS_ENDPOINT_URL=aws.sts)
+
+
+@pytest.mark.parametrize("source", [metadata, container, process, role, web_identity])
 def test_sources(environment, aws, bucket, tmp_path, source):
     """Real requests with what each source gives, and nothing of it in what is said."""
     env = source(environment, aws, tmp_path)
     out = hsimage(env, "-o", "log_level=debug", "-b", f"s3://{bucket}", "ls").decode()
     assert out.split() == NAMES
-    assert aws.served == (1 if source in (metadata, container) else 0)
+    assert aws.served == (1 if source in (metadata, container, web_identity) else 0)
     if source is process:
         assert (tmp_path / "runs").read_text() == "x\n"
 
@@ -133,6 +144,42 @@ def test_mount_outlives_its_credentials(environment, aws, bucket, tmp_path, moun
     assert "credentials cannot be renewed" in m.log()
     aws.broken = False
     assert wait_for(lambda: readable(m), 10)
+
+
+def what_others_see(mount):
+    """The log, and what ps(1) shows."""
+    with open(f"/proc/{mount.process.pid}/cmdline", encoding="utf-8") as f:
+        return mount.log() + f.read()
+
+
+def test_mount_with_a_web_identity(environment, aws, bucket, tmp_path, mount):
+    """Its credentials are renewed before they end, each time with the token that the file has then.
+    A token that is refused is told. Nothing secret is."""
+    aws.lifetime = 4
+    m = mount(f"s3://{bucket}", "metadata_ttl=0", "log_level=debug",
+              env=web_identity(environment, aws, tmp_path))
+    read(m)
+    served = aws.served
+    assert served >= 2              # the first ones, and a try for some that last longer
+    aws.web_token = "header.payload.signature-2"
+    web_identity(environment, aws, tmp_path)
+    time.sleep(4.2)
+    read(m)
+    assert aws.served > served
+    served = aws.served
+    aws.web_token = "header.payload.signature-3"
+    aws.secrets.append(aws.web_token)
+    time.sleep(4.2)
+    with pytest.raises(OSError) as caught:
+        read(m)
+    assert caught.value.errno == errno.EACCES and aws.served == served
+    seen = what_others_see(m)
+    assert "STS: status 400 InvalidIdentityToken" in seen
+    web_identity(environment, aws, tmp_path)
+    assert wait_for(lambda: readable(m), 10) and aws.served > served
+    assert len(aws.secrets) == 4 + 2 * aws.served
+    for secret in (*aws.secrets, aws.secret_key):
+        assert secret not in what_others_see(m)
 
 
 def readable(mount):

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services that give AWS's tools their credentials, on one port of loopback: instance metadata
-(version 2 only) and the container endpoint. What they give are the keys of a real S3 server.
+(version 2 only), the container endpoint, and the part of STS that takes the tokens of another
+identity provider. What they give are the keys of a real S3 server, or a session of its own STS.
 
     with Services(access_key, secret_key) as aws:
         aws.lifetime, aws.broken = 5, True      # from now on
 
-`served` counts the credentials that were given."""
+`served` counts the credentials that were given; `secrets` has what nobody else may see of them."""
 import datetime
 import http.server
 import json
+import re
 import threading
+import urllib.parse
+
+import s3client
 
 ROLES = "/latest/meta-data/iam/security-credentials/"
 CONTAINER = "/container/credentials"
+ROLE = "arn:aws:iam:::role/reader"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -41,6 +47,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.aws.session += 1
         return self.answer(200, f"session-{self.server.aws.session}")
 
+    def do_POST(self):
+        """AssumeRoleWithWebIdentity: the token is the proof, so nothing is signed."""
+        aws = self.server.aws
+        form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"]))
+                                           .decode()))
+        wanted = {"Action": "AssumeRoleWithWebIdentity", "Version": "2011-06-15",
+                  "RoleArn": ROLE, "RoleSessionName": "a-pod"}
+        if self.path != "/" or self.headers["Authorization"] or \
+                {k: v for k, v in form.items() if k != "WebIdentityToken"} != wanted:
+            return self.answer(400, "")
+        if form["WebIdentityToken"] != aws.web_token:
+            return self.answer(400, "<ErrorResponse><Error><Code>InvalidIdentityToken</Code>"
+                                    "<Message>no</Message></Error></ErrorResponse>")
+        if aws.broken:
+            return self.answer(500, "not now")
+        aws.served += 1
+        return self.answer(200, aws.session_of(form["RoleArn"]))
+
     def do_GET(self):
         aws = self.server.aws
         if self.path == CONTAINER:
@@ -61,14 +85,32 @@ class Services:
         self.access_key, self.secret_key = access_key, secret_key
         self.lifetime, self.broken, self.served, self.session = 3600, False, 0, 0
         self.token = "proof of who we are"
+        self.sts, self.web_token, self.secrets = None, "header.payload.signature-1", []
 
-    def keys(self):
+    def end(self):
         end = datetime.datetime.now(datetime.timezone.utc)
         end += datetime.timedelta(seconds=self.lifetime)
+        return end.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def session_of(self, role):
+        """A real session of the gateway's, which lasts longer than we say."""
+        client = s3client.Client(self.sts, self.access_key, self.secret_key)
+        client.keys = (*client.keys[:3], "sts")
+        form = {"Action": "AssumeRole", "Version": "2011-06-15", "RoleArn": role,
+                "RoleSessionName": "a-pod", "DurationSeconds": "900"}
+        _, body = client.request("POST", "/", body=urllib.parse.urlencode(form).encode(), headers={
+            "Content-Type": "application/x-www-form-urlencoded"})
+        client.connection.close()
+        text = body.decode().replace("AssumeRole", "AssumeRoleWithWebIdentity")
+        for name in ("SecretAccessKey", "SessionToken"):
+            self.secrets += re.findall(f"<{name}>(.+)</{name}>", text)
+        return re.sub("<Expiration>.*</Expiration>", f"<Expiration>{self.end()}</Expiration>", text)
+
+    def keys(self):
         # The gateway's keys are for ever: it would ask its own STS about a token.
         return {"Code": "Success", "AccessKeyId": self.access_key,
                 "SecretAccessKey": self.secret_key, "Token": "",
-                "Expiration": end.strftime("%Y-%m-%dT%H:%M:%SZ")}
+                "Expiration": self.end()}
 
     def __enter__(self):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
