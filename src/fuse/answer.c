@@ -24,6 +24,8 @@ static void end_early(void *arg)
 	a->given = true;
 	pthread_mutex_unlock(&a->lock);
 	/* From here on `a` may be gone. */
+	if (ours)
+		parked_end(front_of(req)->parked, fuse_req_ctx(req)->pid);
 	if (ours && begun)
 		fuse_reply_err(req, EINTR);
 }

@@ -114,6 +114,8 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		if (!answer_claim(&answer))
 			return;
 	}
+	if (rc) /* the way to a file ends here */
+		parked_end(f->parked, fuse_req_ctx(req)->pid);
 	if (rc == -ENOENT) {
 		reply_negative(req);
 		return;

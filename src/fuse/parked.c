@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few places, searched one after the other; the first `n` are taken, the oldest first. Files are
- * closed after the lock is released.
+ * A list of places, the oldest first. Every search closes what nobody came for; files are closed
+ * after the lock is released. Callers read the clock before they have the lock, so a place may be
+ * later than the time of whoever looks at it.
  */
 #include "parked.h"
 
@@ -9,22 +10,22 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 struct place {
 	pid_t thread;
+	bool over; /* its call has ended */
 	uint64_t since;
 	struct engine_file *file;
-	char *path;
+	struct place *prev, *next;
+	char path[];
 };
 
 struct parked {
-	atomic_size_t count; /* n, to see without the lock that nothing waits */
+	atomic_size_t count; /* to see without the lock that nothing waits */
 	pthread_mutex_t lock;
-	size_t n;
-	struct place places[PARKED_MAX];
+	struct place *places;
 };
-
-static const uint64_t patience = (uint64_t)PARKED_SECONDS * 1000 * 1000 * 1000;
 
 struct parked *parked_new(void)
 {
@@ -34,98 +35,137 @@ struct parked *parked_new(void)
 	return t;
 }
 
-/* A place that nobody can see any more. */
-static void release(struct place *p)
+/* Places that nobody can see any more, or one that nobody has seen yet. */
+static void release(struct place *list)
 {
-	if (p->file)
-		engine_file_close(p->file);
-	free(p->path);
+	struct place *p, *next;
+	LL_FOREACH_SAFE(list, p, next)
+	{
+		if (p->file)
+			engine_file_close(p->file);
+		free(p);
+	}
 }
 
 void parked_free(struct parked *t)
 {
 	if (!t)
 		return;
-	for (size_t i = 0; i < t->n; i++)
-		release(&t->places[i]);
+	release(t->places);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
-static struct place remove_locked(struct parked *t, size_t i)
+static void remove_locked(struct parked *t, struct place *p, struct place **gone)
 {
-	const struct place p = t->places[i];
-	t->n--;
-	memmove(&t->places[i], &t->places[i + 1], (t->n - i) * sizeof(t->places[0]));
-	atomic_store(&t->count, t->n);
-	return p;
+	DL_DELETE(t->places, p);
+	atomic_fetch_sub(&t->count, 1);
+	LL_PREPEND(*gone, p);
 }
 
-/* n when there is none. */
-static size_t find_locked(const struct parked *t, pid_t thread, const char *path, uint64_t now)
+static bool is_over(const struct place *p, uint64_t now)
 {
-	size_t i = 0;
-	while (i < t->n && (t->places[i].thread != thread || now - t->places[i].since > patience ||
-			    strcmp(t->places[i].path, path) != 0))
-		i++;
-	return i;
+	const uint64_t patience = (uint64_t)PARKED_SECONDS * 1000 * 1000 * 1000;
+	return p->over || (now > p->since && now - p->since > patience);
+}
+
+/* NULL when there is none. What is over goes on the way. */
+static struct place *find_locked(struct parked *t, pid_t thread, const char *path, uint64_t now,
+				 struct place **gone)
+{
+	struct place *p, *next, *found = NULL;
+	DL_FOREACH_SAFE(t->places, p, next)
+	{
+		if (is_over(p, now))
+			remove_locked(t, p, gone);
+		else if (p->thread == thread && strcmp(p->path, path) == 0)
+			found = p;
+	}
+	return found;
+}
+
+static struct place *new_place(pid_t thread, const char *path, struct engine_file *file,
+			       uint64_t now)
+{
+	const size_t n = strlen(path) + 1;
+	struct place *p = calloc(1, sizeof(*p) + n);
+	if (!p)
+		return NULL;
+	p->thread = thread;
+	p->since = now;
+	p->file = file;
+	memcpy(p->path, path, n);
+	return p;
 }
 
 void parked_put(struct parked *t, pid_t thread, const char *path, struct engine_file *file,
 		uint64_t now)
 {
-	struct place gone[2] = {0}, fresh = {thread, now, file, thread ? strdup(path) : NULL};
-	size_t ngone = 0;
-	if (!fresh.path) {
-		release(&fresh);
+	struct place *gone = NULL, *fresh = thread ? new_place(thread, path, file, now) : NULL;
+	if (!fresh) {
+		engine_file_close(file);
 		return;
 	}
 	pthread_mutex_lock(&t->lock);
-	const size_t i = find_locked(t, thread, path, now);
-	if (i < t->n)
-		gone[ngone++] = remove_locked(t, i);
-	if (t->n == PARKED_MAX || (t->n && now - t->places[0].since > patience))
-		gone[ngone++] = remove_locked(t, 0);
-	t->places[t->n++] = fresh;
-	atomic_store(&t->count, t->n);
+	struct place *before = find_locked(t, thread, path, now, &gone);
+	if (before)
+		remove_locked(t, before, &gone);
+	if (atomic_load(&t->count) == PARKED_MAX)
+		remove_locked(t, t->places, &gone);
+	DL_APPEND(t->places, fresh);
+	atomic_fetch_add(&t->count, 1);
 	pthread_mutex_unlock(&t->lock);
-	for (size_t k = 0; k < ngone; k++)
-		release(&gone[k]);
+	release(gone);
+}
+
+void parked_end(struct parked *t, pid_t thread)
+{
+	struct place *p;
+	if (atomic_load(&t->count) == 0)
+		return;
+	pthread_mutex_lock(&t->lock);
+	DL_FOREACH(t->places, p)
+	{
+		if (p->thread == thread)
+			p->over = true;
+	}
+	pthread_mutex_unlock(&t->lock);
 }
 
 bool parked_stat(struct parked *t, pid_t thread, const char *path, uint64_t now,
 		 struct engine_stat *st)
 {
+	struct place *gone = NULL;
 	if (atomic_load(&t->count) == 0)
 		return false;
 	pthread_mutex_lock(&t->lock);
-	const size_t i = find_locked(t, thread, path, now);
-	const bool found = i < t->n;
-	if (found)
-		engine_file_stat(t->places[i].file, st);
+	const struct place *p = find_locked(t, thread, path, now, &gone);
+	if (p)
+		engine_file_stat(p->file, st);
 	pthread_mutex_unlock(&t->lock);
-	return found;
+	release(gone);
+	return p != NULL;
 }
 
 struct engine_file *parked_take(struct parked *t, pid_t thread, const char *path, uint64_t version,
 				uint64_t now)
 {
-	struct place p = {0};
+	struct place *gone = NULL;
+	struct engine_file *file = NULL;
+	struct engine_stat st;
 	if (atomic_load(&t->count) == 0)
 		return NULL;
 	pthread_mutex_lock(&t->lock);
-	const size_t i = find_locked(t, thread, path, now);
-	if (i < t->n)
-		p = remove_locked(t, i);
+	struct place *p = find_locked(t, thread, path, now, &gone);
+	if (p) {
+		remove_locked(t, p, &gone);
+		engine_file_stat(p->file, &st);
+		if (st.version == version) {
+			file = p->file;
+			p->file = NULL;
+		}
+	}
 	pthread_mutex_unlock(&t->lock);
-	struct engine_file *file = p.file;
-	struct engine_stat st;
-	if (file)
-		engine_file_stat(file, &st);
-	if (file && st.version == version)
-		p.file = NULL;
-	else
-		file = NULL;
-	release(&p);
+	release(gone);
 	return file;
 }
