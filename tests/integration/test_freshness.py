@@ -194,9 +194,8 @@ def open_often(path, seconds, failures):
 @pytest.mark.parametrize("options", [(), ("metadata_ttl=0",)], ids=["default", "no-ttl"])
 def test_rewriting_fails_no_open(tmp_path, mount, options):
     """Hundreds of versions a second: each open shows one of them whole, and none that is older than
-    what was there when it began. Two opens that share one looking up in the kernel may still trip
-    over each other: one in tens of thousands."""
-    values, seconds, openers = 3000, 3, 3       # values of four bytes: several pages
+    what was there when it began."""
+    values, seconds, openers = 3000, 3, 8       # values of four bytes: several pages
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
         d.root.attribute("v", INT32, [values], [0] * values)
@@ -230,5 +229,5 @@ def test_rewriting_fails_no_open(tmp_path, mount, options):
     for process in processes:
         process.join()
     assert not wrong, f"{len(wrong)} of {opens[0]} opens: {wrong[:3]}"
-    assert len(sum(failed, [])) <= 2, failed
+    assert not sum(failed, []), failed
     assert opens[0] > 5 and now[0] > 50
