@@ -35,17 +35,21 @@ static int each_status(const struct report_metric *m, const struct report *r, re
 	return rc;
 }
 
+/* label: NULL for a metric without. */
+static int give_times(const struct report_metric *m, const char *label,
+		      const struct histogram_counts *times, report_sample_fn fn, void *arg)
+{
+	const struct report_sample s = {.labels = {label}, .histogram = *times};
+	return fn(arg, m, &s);
+}
+
 static int each_request_time(const struct report_metric *m, const struct report *r,
 			     report_sample_fn fn, void *arg)
 {
 	int rc = 0;
-	for (int method = 0; !rc && method < METER_METHODS; method++) {
-		const struct report_sample s = {
-			.labels = {meter_method_name((enum meter_method)method)},
-			.histogram = r->wire.seconds[method],
-		};
-		rc = fn(arg, m, &s);
-	}
+	for (int method = 0; !rc && method < METER_METHODS; method++)
+		rc = give_times(m, meter_method_name((enum meter_method)method),
+				&r->wire.seconds[method], fn, arg);
 	return rc;
 }
 
@@ -71,21 +75,16 @@ static int each_call_time(const struct report_metric *m, const struct report *r,
 			  report_sample_fn fn, void *arg)
 {
 	int rc = 0;
-	for (int call = 0; !rc && call < STORE_CALLS; call++) {
-		const struct report_sample s = {
-			.labels = {store_call_name((enum store_call)call)},
-			.histogram = r->store.seconds[call],
-		};
-		rc = fn(arg, m, &s);
-	}
+	for (int call = 0; !rc && call < STORE_CALLS; call++)
+		rc = give_times(m, store_call_name((enum store_call)call), &r->store.seconds[call],
+				fn, arg);
 	return rc;
 }
 
 static int each_wait(const struct report_metric *m, const struct report *r, report_sample_fn fn,
 		     void *arg)
 {
-	const struct report_sample s = {.histogram = r->cache.waited};
-	return fn(arg, m, &s);
+	return give_times(m, NULL, &r->cache.waited, fn, arg);
 }
 
 /* ---- the tables ---- */

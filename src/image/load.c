@@ -180,28 +180,12 @@ static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
 	return dataset_chunk(&img->datasets[dataset], slot);
 }
 
-/* Place in the list of stored chunks; known->n when it is not there. */
-static uint64_t find_known(const struct model_chunks *known, uint64_t number)
-{
-	uint64_t low = 0, high = known->n;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (known->numbers[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < known->n && known->numbers[low] == number ? low : known->n;
-}
-
 /* What is known not to be stored is not worth a load ahead, slot or not. */
 static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
 {
 	const struct image *img = ctx;
 	const struct image_dataset *d = &img->datasets[dataset];
-	const uint64_t place = d->known->listed ? find_known(d->known, number) : 0;
+	const uint64_t place = d->known->listed ? model_chunks_find(d->known, number) : 0;
 
 	*slot = d->listed ? place : number;
 	return *slot < d->nslots && (!d->known->listed || place < d->known->n);

@@ -25,22 +25,6 @@ static bool has_holes(const struct image_dataset *d)
 	return !d->listed && d->known->listed && !d->filtered && reads_as_zeros(d);
 }
 
-/* Place in the list of stored chunks of the first one from `chunk` on. */
-static uint64_t find_known(const struct model_chunks *known, uint64_t chunk)
-{
-	uint64_t low = 0, high = known->n;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (known->numbers[middle] < chunk)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 uint64_t dataset_stored_bytes(const struct image_dataset *d)
 {
 	uint64_t sum = 0;
@@ -75,7 +59,7 @@ static uint64_t seek_data(const struct image *img, uint64_t at)
 		}
 		if (at < x->start || !d)
 			return at;
-		uint64_t k = find_known(d->known, (at - x->start) / d->stride);
+		uint64_t k = model_chunks_from(d->known, (at - x->start) / d->stride);
 
 		if (k < d->known->n) {
 			uint64_t start = x->start + d->known->numbers[k] * d->stride;
@@ -101,7 +85,7 @@ static uint64_t seek_hole(const struct image *img, uint64_t at)
 		at = max_u64(at, x->start);
 		uint64_t slot = (at - x->start) / d->stride;
 
-		for (uint64_t k = find_known(d->known, slot);
+		for (uint64_t k = model_chunks_from(d->known, slot);
 		     k < d->known->n && d->known->numbers[k] == slot; k++)
 			slot++;
 		if (x->start + slot * d->stride < x->end)

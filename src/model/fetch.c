@@ -47,19 +47,9 @@ static uint64_t stored_limit(const struct dataset *ds)
 static uint64_t measured(const struct model *m, uint32_t dataset, uint64_t number)
 {
 	const struct model_chunks *chunks = &m->chunks[dataset];
-	uint64_t low = 0, high = chunks->decoded ? chunks->n : 0;
+	const uint64_t place = chunks->decoded ? model_chunks_find(chunks, number) : chunks->n;
 
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (chunks->numbers[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < chunks->n && chunks->decoded && chunks->numbers[low] == number
-		       ? chunks->decoded[low]
-		       : MODEL_CHUNK_MAX;
+	return place < chunks->n ? chunks->decoded[place] : MODEL_CHUNK_MAX;
 }
 
 /* As the service computes it, chunk by chunk: integers take a chunk's start and the step without

@@ -185,6 +185,28 @@ const struct model_chunks *model_chunks(const struct model *m, uint32_t number)
 	return &m->chunks[number];
 }
 
+uint64_t model_chunks_from(const struct model_chunks *chunks, uint64_t number)
+{
+	uint64_t low = 0, high = chunks->n;
+
+	while (low < high) {
+		const uint64_t middle = low + (high - low) / 2;
+
+		if (chunks->numbers[middle] < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint64_t model_chunks_find(const struct model_chunks *chunks, uint64_t number)
+{
+	const uint64_t place = model_chunks_from(chunks, number);
+
+	return place < chunks->n && chunks->numbers[place] == number ? place : chunks->n;
+}
+
 bool model_sees_chunks(const struct model *m)
 {
 	return m->listed_whole;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <base/hex.h>
 #include <schema/schema.h>
 
 enum {
@@ -54,17 +55,6 @@ static int replace(struct pass *p, size_t from, size_t to, const char *with, siz
 }
 
 /* ---- strings ---- */
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 /* The code unit of a \uXXXX at pos, -1 when there is none. */
 static int unit_at(const struct pass *p, size_t pos)

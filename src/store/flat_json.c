@@ -3,6 +3,7 @@
 #include "flat_json.h"
 
 #include <base/cursor.h>
+#include <base/hex.h>
 
 #include <errno.h>
 #include <string.h>
@@ -47,24 +48,17 @@ static void expect(struct reading *r, char c)
 
 /* ---- strings ---- */
 
-static uint32_t hex_digit(struct reading *r)
-{
-	const uint8_t c = cur_u8(&r->in);
-	if (c >= '0' && c <= '9')
-		return (uint32_t)c - '0';
-	if (c >= 'a' && c <= 'f')
-		return (uint32_t)c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return (uint32_t)c - 'A' + 10;
-	fail(r);
-	return 0;
-}
-
 static uint32_t hex4(struct reading *r)
 {
 	uint32_t v = 0;
-	for (int i = 0; i < 4; i++)
-		v = v << 4 | hex_digit(r);
+	for (int i = 0; i < 4; i++) {
+		const int digit = hex_digit(cur_u8(&r->in));
+		if (digit < 0) {
+			fail(r);
+			return 0;
+		}
+		v = v << 4 | (uint32_t)digit;
+	}
 	return v;
 }
 

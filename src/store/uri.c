@@ -2,6 +2,8 @@
 /* Percent-encoding: see uri.h. Pure. */
 #include "uri.h"
 
+#include <base/hex.h>
+
 #include <errno.h>
 #include <string.h>
 
@@ -23,17 +25,6 @@ void uri_encode(struct str *out, const char *bytes, size_t n, bool keep_slash)
 			str_addn(out, code, sizeof(code));
 		}
 	}
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 int uri_decode(const char *text, size_t n, char *out)

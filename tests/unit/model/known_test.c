@@ -76,6 +76,23 @@ static void chunks_come_in_the_order_of_their_numbers(void **state)
 	assert_int_equal(chunks->numbers[2], 10);
 }
 
+static void chunks_are_found_by_their_numbers(void **state)
+{
+	static const uint64_t numbers[] = {1, 9, 10};
+	static const struct {
+		uint64_t number, from, find;
+	} cases[] = {{0, 0, 3},	 {1, 0, 0},  {2, 1, 3},		{9, 1, 1},
+		     {10, 2, 2}, {11, 3, 3}, {UINT64_MAX, 3, 3}};
+	const struct model_chunks some = {.n = 3, .numbers = numbers}, none = {0};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(model_chunks_from(&some, cases[i].number), cases[i].from);
+		assert_int_equal(model_chunks_find(&some, cases[i].number), cases[i].find);
+	}
+	assert_int_equal(model_chunks_from(&none, 0), 0);
+	assert_int_equal(model_chunks_find(&none, 0), 0);
+}
+
 static void a_chunk_in_the_wrong_partition_does_not_exist(void **state)
 {
 	struct fixture *f = *state;
@@ -105,6 +122,7 @@ int main(void)
 			teardown),
 		cmocka_unit_test_setup_teardown(chunks_come_in_the_order_of_their_numbers, setup,
 						teardown),
+		cmocka_unit_test(chunks_are_found_by_their_numbers),
 		cmocka_unit_test_setup_teardown(a_chunk_in_the_wrong_partition_does_not_exist,
 						setup, teardown),
 	};

@@ -99,6 +99,10 @@ struct model_chunks {
 			     sizes in bytes, same order; UINT64_MAX: damaged, reading fails */
 };
 const struct model_chunks *model_chunks(const struct model *m, uint32_t number);
+/* Place in the list of the first stored chunk from `number` on, n when there is none. */
+uint64_t model_chunks_from(const struct model_chunks *chunks, uint64_t number);
+/* Place in the list of the very chunk, n when it is not there. */
+uint64_t model_chunks_find(const struct model_chunks *chunks, uint64_t number);
 
 /* A chunk's elements, full chunk shape. absent: nothing is stored (and no initializer): all fill;
  * elems is empty then. */
