@@ -69,9 +69,10 @@ struct http_call {
 	struct http_sockets *sockets;
 	int fd; /* -1: not known */
 	struct http_patience patience;
+	uint64_t serial;		    /* the older, the lower */
 	uint64_t started_ns, skipped, came; /* came: bytes of the body, also those not kept */
 	size_t sent;
-	bool answering, too_long, cut, late;
+	bool answering, acknowledged, too_long, cut, late;
 };
 
 struct http_options {

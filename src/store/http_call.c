@@ -133,7 +133,8 @@ static int on_rewind(void *arg, curl_off_t offset, int origin)
 static int on_connection(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
 	struct http_call *call = arg;
-	call->fd = http_socket_of_port(call->sockets, local_port);
+	call->fd = http_socket_of_port(call->sockets, local_port, call->serial);
+	call->acknowledged = false;
 	return CURL_PREREQFUNC_OK;
 }
 
@@ -263,5 +264,5 @@ void http_call_release(struct http_call *call)
 	call->status = 0;
 	call->sent = 0;
 	call->skipped = call->came = 0;
-	call->answering = call->too_long = call->cut = call->late = false;
+	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
 }

@@ -9,6 +9,7 @@
  */
 #include "http_call.h"
 
+#include "http_poll.h"
 #include "wait.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ struct http_io {
 	const struct env *env;
 	struct http_options opt;
 	char *ca_bundle;
-	CURLM *multi; /* only the thread's, but for curl_multi_wakeup() */
+	CURLM *multi;
+	struct http_poll poll;
 
 	pthread_mutex_t lock; /* guards the next three */
 	struct calls inbox;
@@ -43,6 +45,7 @@ struct http_io {
 	CURL **spare;		   /* easy handles of earlier calls, likewise */
 	unsigned int n_active, n_spare;
 	uint64_t swept_ns;
+	uint64_t started; /* calls so far */
 	bool multiplexes; /* the last answer was HTTP/2 */
 	struct http_sockets sockets;
 };
@@ -94,6 +97,7 @@ static void start_call(struct http_io *io, struct http_call *call)
 		fail_early(call);
 		return;
 	}
+	call->serial = ++io->started;
 	call->started_ns = io->env->now(io->env);
 	http_patience_begin(&call->patience, phase_of(call), call->started_ns);
 	io->active[io->n_active++] = call;
@@ -120,9 +124,8 @@ static void end_call(struct http_io *io, struct http_call *call, CURLcode result
 	call->done(call);
 }
 
-static bool reap(struct http_io *io)
+static void reap(struct http_io *io)
 {
-	bool any = false;
 	int left;
 	CURLMsg *msg;
 	while ((msg = curl_multi_info_read(io->multi, &left))) {
@@ -132,9 +135,7 @@ static bool reap(struct http_io *io)
 			continue;
 		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &call);
 		end_call(io, (struct http_call *)(void *)call, result);
-		any = true;
 	}
-	return any;
 }
 
 /* A connection of many calls that is dead would swallow their next attempts, too. One on which
@@ -168,12 +169,12 @@ static void sweep(struct http_io *io)
 /* Behind requests that were sent: see http_socket.h. */
 static void acknowledge(struct http_io *io)
 {
-	int last = -1;
 	for (unsigned int i = 0; i < io->n_active; i++) {
-		const int fd = io->active[i]->fd;
-		if (!io->active[i]->answering && fd != last)
-			http_socket_acknowledge(fd);
-		last = fd;
+		struct http_call *call = io->active[i];
+		if (call->acknowledged || call->fd < 0 || call->sent < call->body_len)
+			continue;
+		http_socket_acknowledge(call->fd);
+		call->acknowledged = true;
 	}
 }
 
@@ -197,15 +198,12 @@ static void *run(void *arg)
 {
 	struct http_io *io = arg;
 	while (take_inbox(io)) {
-		int running = 0;
 		while (io->waiting.head && io->n_active < io->opt.connections)
 			start_call(io, pop(&io->waiting));
-		curl_multi_perform(io->multi, &running);
-		if (reap(io))
-			continue;
+		http_poll_serve(&io->poll, io->n_active ? TICK_MS : IDLE_MS);
+		reap(io);
 		sweep(io);
 		acknowledge(io);
-		curl_multi_poll(io->multi, NULL, 0, io->n_active ? TICK_MS : IDLE_MS, NULL);
 	}
 	return NULL;
 }
@@ -234,7 +232,7 @@ void http_submit(struct http_io *io, struct http_call *call)
 		push(&io->inbox, call);
 		/* Under the lock: once the thread has taken the call, it may be done, and io gone.
 		 */
-		curl_multi_wakeup(io->multi);
+		http_poll_wake(&io->poll);
 	}
 	pthread_mutex_unlock(&io->lock);
 	if (rc)
@@ -263,7 +261,7 @@ void http_io_rest(struct http_io *io)
 	io->stopping = true;
 	pthread_mutex_unlock(&io->lock);
 	if (running) {
-		curl_multi_wakeup(io->multi);
+		http_poll_wake(&io->poll);
 		pthread_join(io->thread, NULL);
 	}
 	pthread_mutex_lock(&io->lock);
@@ -288,6 +286,9 @@ static int make(struct http_io *io, const struct http_options *opt, struct err *
 	if (!io->active || !io->spare || !io->multi ||
 	    http_sockets_init(&io->sockets, io->env, opt->meter, opt->connections))
 		return err_set(err, -ENOMEM, "HTTP: no memory");
+	const int rc = http_poll_init(&io->poll, io->env, io->multi, &io->sockets);
+	if (rc)
+		return err_errno(err, rc, "HTTP: no means to wait for sockets");
 	curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)opt->connections);
 	curl_multi_setopt(io->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)opt->connections);
 	return 0;
@@ -325,6 +326,7 @@ void http_io_free(struct http_io *io)
 		curl_multi_cleanup(
 			io->multi); /* closes what is open, so the table still has to be there */
 	http_sockets_release(&io->sockets);
+	http_poll_release(&io->poll);
 	pthread_mutex_destroy(&io->lock);
 	free(io->active);
 	free(io->spare);

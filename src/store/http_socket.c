@@ -83,7 +83,7 @@ static int local_port(int fd)
 	return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : 0;
 }
 
-int http_socket_of_port(struct http_sockets *sockets, int port)
+int http_socket_of_port(struct http_sockets *sockets, int port, uint64_t age)
 {
 	for (unsigned int i = 0; i < sockets->n; i++) {
 		struct http_socket *s = &sockets->v[i];
@@ -94,6 +94,7 @@ int http_socket_of_port(struct http_sockets *sockets, int port)
 		if (!s->used)
 			meter_connected(sockets->meter);
 		s->used = true;
+		s->age = age;
 		return s->fd;
 	}
 	return -1;
@@ -107,13 +108,17 @@ static struct http_socket *find(const struct http_sockets *sockets, int fd)
 	return NULL;
 }
 
+uint64_t http_socket_age(const struct http_sockets *sockets, int fd)
+{
+	const struct http_socket *s = find(sockets, fd);
+	return s ? s->age : 0;
+}
+
 void http_socket_hear(struct http_sockets *sockets, int fd)
 {
 	struct http_socket *s = find(sockets, fd);
-	if (!s)
-		return;
-	s->heard_ns = sockets->env->now(sockets->env);
-	http_socket_acknowledge(fd);
+	if (s)
+		s->heard_ns = sockets->env->now(sockets->env);
 }
 
 bool http_socket_heard_since(const struct http_sockets *sockets, int fd, uint64_t then_ns)

@@ -26,6 +26,7 @@ struct http_sockets {
 		int fd;
 		int port;	   /* local; 0 not known yet */
 		uint64_t heard_ns; /* when something came last; 0 never */
+		uint64_t age;	   /* serial of the latest call that it was given to */
 		bool used;	   /* a request went over it */
 	} * v;
 	unsigned int n, cap;
@@ -37,11 +38,13 @@ int http_sockets_init(struct http_sockets *sockets, const struct env *env, struc
 void http_sockets_release(struct http_sockets *sockets);
 /* Lets libcurl open and close its sockets here. */
 void http_sockets_attach(struct http_sockets *sockets, CURL *easy);
-/* The socket with that local port, -1 when there is none. */
-int http_socket_of_port(struct http_sockets *sockets, int port);
+/* The socket with that local port, -1 when there is none. age: the serial of the call that goes
+ * over it from now on. */
+int http_socket_of_port(struct http_sockets *sockets, int port, uint64_t age);
+/* 0 of one that no call was given to: it is being connected. */
+uint64_t http_socket_age(const struct http_sockets *sockets, int fd);
 void http_socket_acknowledge(int fd);
-/* Something came: acknowledges, and notes when. A socket that has no place in the table is let
- * alone. */
+/* Something came: notes when. A socket that has no place in the table is let alone. */
 void http_socket_hear(struct http_sockets *sockets, int fd);
 /* True also when nobody knows. */
 bool http_socket_heard_since(const struct http_sockets *sockets, int fd, uint64_t then_ns);

@@ -38,7 +38,8 @@ struct server {
 	int fd;
 	unsigned int n;
 	pthread_t acceptor, thread[CLIENTS_MAX];
-	atomic_bool stopping;
+	atomic_bool stopping, released;
+	atomic_uint held, let_go;
 	char url[64];
 };
 
@@ -104,7 +105,17 @@ static void read_slowly(const struct server *s, int fd, size_t rest)
 	}
 }
 
-static void serve(const struct server *s, int fd)
+/* An answer that waits for the others. */
+static void hold(struct server *s, int fd)
+{
+	atomic_fetch_add(&s->held, 1);
+	while (!atomic_load(&s->released) && pause_ms(s, 1))
+		;
+	say(fd, GREETING);
+	atomic_fetch_add(&s->let_go, 1);
+}
+
+static void serve(struct server *s, int fd)
 {
 	char head[4096], path[64] = "";
 	const size_t body = read_head(fd, head, sizeof(head));
@@ -118,6 +129,8 @@ static void serve(const struct server *s, int fd)
 		say(fd, HEAD("1000000"));
 		while (pause_ms(s, 50))
 			say(fd, "x");
+	} else if (strcmp(path, "held") == 0) {
+		hold(s, fd);
 	} else if (strcmp(path, "patient") == 0) {
 		read_slowly(s, fd, UPLOAD - body);
 		say(fd, HEAD("0"));
@@ -228,7 +241,7 @@ static int teardown(void **state)
 struct timed {
 	struct http_call call;
 	const struct env *env;
-	struct waiter *waiter;
+	void *of; /* what `done` needs besides */
 	char url[128];
 	uint64_t ended_ns;
 };
@@ -237,7 +250,7 @@ static void ended(struct http_call *call)
 {
 	struct timed *t = call->arg;
 	t->ended_ns = t->env->now(t->env);
-	wait_done(t->waiter);
+	wait_done(t->of);
 }
 
 static const struct expectation {
@@ -266,19 +279,19 @@ static const struct expectation {
 enum { EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]) };
 
 static void start(struct scene *scene, const struct expectation *e, const char *server,
-		  const char *body, struct waiter *waiter, struct timed *t)
+		  const char *body, void (*done)(struct http_call *call), void *of, struct timed *t)
 {
 	const bool uploads = strcmp(e->method, "PUT") == 0;
 	snprintf(t->url, sizeof(t->url), "%s%s", server, e->path);
 	t->env = &scene->f->env;
-	t->waiter = waiter;
+	t->of = of;
 	t->call = (struct http_call){.method = e->method,
 				     .url = t->url,
 				     .body = uploads ? body : NULL,
 				     .body_len = uploads ? UPLOAD : 0,
 				     .body_max = 1 << 20,
 				     .first_byte_ms = e->first_byte_ms,
-				     .done = ended,
+				     .done = done,
 				     .arg = t};
 	http_submit(scene->io, &t->call);
 }
@@ -319,12 +332,79 @@ static void test_ends(void **state)
 	wait_init(&waiter, EXPECTATIONS);
 	const uint64_t started = scene->f->env.now(&scene->f->env);
 	for (size_t i = 0; i < EXPECTATIONS; i++)
-		start(scene, &expectations[i], scene->server.url, body, &waiter, &t[i]);
+		start(scene, &expectations[i], scene->server.url, body, ended, &waiter, &t[i]);
 	wait_all(&waiter);
 	for (size_t i = 0; i < EXPECTATIONS; i++)
 		check(&expectations[i], &t[i], started);
 	free(t);
 	check_meter(scene->meter);
+}
+
+/* Keeps the I/O thread until the test lets it go. */
+struct stop {
+	struct waiter reached, leave;
+};
+
+static void stop_here(struct http_call *call)
+{
+	struct timed *t = call->arg;
+	struct stop *stop = t->of;
+	wait_done(&stop->reached);
+	wait_all(&stop->leave);
+}
+
+enum { HELD = 24 };
+struct order {
+	struct waiter waiter;
+	unsigned int n;
+	struct timed *calls[HELD];
+};
+
+static void ended_in_turn(struct http_call *call)
+{
+	struct timed *t = call->arg;
+	struct order *order = t->of;
+	order->calls[order->n++] = t;
+	wait_done(&order->waiter);
+}
+
+static void await_count(const atomic_uint *count, unsigned int n)
+{
+	for (int i = 0; atomic_load(count) < n; i++) {
+		assert_true(i < LONG_MS);
+		nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+	}
+}
+
+/* All answers are there when the thread looks: the oldest call has its own first, whatever the
+ * order in which they came. */
+static void test_the_oldest_call_first(void **state)
+{
+	static const struct expectation held = {"held", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
+					ok = {"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0};
+	struct scene *scene = *state;
+	struct timed t[HELD], last;
+	struct order order = {0};
+	struct stop stop;
+	wait_init(&order.waiter, HELD);
+	wait_init(&stop.reached, 1);
+	wait_init(&stop.leave, 1);
+	for (unsigned int i = 0; i < HELD; i++) {
+		start(scene, &held, scene->server.url, NULL, ended_in_turn, &order, &t[i]);
+		await_count(&scene->server.held, i + 1);
+	}
+	start(scene, &ok, scene->server.url, NULL, stop_here, &stop, &last);
+	wait_all(&stop.reached);
+	atomic_store(&scene->server.released, true);
+	await_count(&scene->server.let_go, HELD);
+	wait_done(&stop.leave);
+	wait_all(&order.waiter);
+	for (unsigned int i = 0; i < HELD; i++) {
+		assert_int_equal(t[i].call.end, HTTP_ANSWERED);
+		assert_ptr_equal(order.calls[i], &t[i]);
+		http_call_release(&t[i].call);
+	}
+	http_call_release(&last.call);
 }
 
 /* A host that drops what comes: here, a queue of connections that is full. */
@@ -348,7 +428,7 @@ static void test_nobody_takes_the_connection(void **state)
 	}
 	wait_init(&waiter, 1);
 	const uint64_t started = scene->f->env.now(&scene->f->env);
-	start(scene, &e, url, NULL, &waiter, &t);
+	start(scene, &e, url, NULL, ended, &waiter, &t);
 	wait_all(&waiter);
 	check(&e, &t, started);
 	for (int i = 0; i < FILLERS; i++)
@@ -360,6 +440,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_oldest_call_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nobody_takes_the_connection,
 						setup_to_connect_soon, teardown),
 	};
