@@ -72,6 +72,7 @@ struct http_call {
 	uint64_t serial;		    /* the older, the lower */
 	uint64_t started_ns, skipped, came; /* came: bytes of the body, also those not kept */
 	size_t sent;
+	size_t populated; /* of the answer's memory */
 	bool answering, acknowledged, too_long, cut, late;
 };
 
