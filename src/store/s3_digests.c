@@ -6,8 +6,12 @@
 
 #include "md5_many.h"
 
-/* Shorter ones are done alone: they differ in length, and OpenSSL is as fast with them. */
-enum { TOGETHER_FROM = 16 << 10 };
+enum {
+	/* Shorter ones are done alone: they differ in length, and OpenSSL is as fast with them. */
+	TOGETHER_FROM = 16 << 10,
+	/* All lanes take as long as two bodies of OpenSSL's, however many are used. */
+	TOGETHER = 3,
+};
 
 int s3_digests_init(struct s3_digests *row, const struct env *env)
 {
@@ -66,8 +70,9 @@ static void compute(const struct md5_kernel *kernel, struct s3_digest *const *ta
 {
 	const void *bodies[MD5_LANES_MAX];
 	uint8_t out[MD5_LANES_MAX][MD5_SIZE];
-	if (n == 1) {
-		compute_one(taken[0]);
+	if (n < TOGETHER) {
+		for (unsigned int i = 0; i < n; i++)
+			compute_one(taken[i]);
 		return;
 	}
 	for (unsigned int i = 0; i < n; i++)
