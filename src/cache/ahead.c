@@ -49,9 +49,10 @@ static uint64_t stream_share(const struct cache_stream *s)
 	return turn_ahead_share(c) / (others + 1);
 }
 
+/* Another thread may have touched the stream after this one read the clock. */
 static bool has_stopped(const struct cache_stream *s, uint64_t now)
 {
-	return !s || now - s->touched_ns > STOPPED_NS;
+	return !s || (now > s->touched_ns && now - s->touched_ns > STOPPED_NS);
 }
 
 /* A reader that stopped in the middle does not keep others from loading ahead. */

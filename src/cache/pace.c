@@ -20,7 +20,9 @@ static uint64_t least_time(uint64_t cost)
 
 static void measure(struct pace *p, const struct pace_step *s)
 {
-	uint64_t elapsed = s->now_ns - p->stepped_ns, waited = s->waited_ns - p->waited_ns;
+	/* Another thread may have stepped after this one read the clock. */
+	uint64_t elapsed = s->now_ns > p->stepped_ns ? s->now_ns - p->stepped_ns : 0;
+	uint64_t waited = s->waited_ns - p->waited_ns;
 	uint64_t own = elapsed > waited ? elapsed - waited : 0;
 	own = max_u64(own / max_u64(s->steps, 1), least_time(s->cost));
 	p->think_ns = p->think_ns ? (p->think_ns + own) / 2 : own;
