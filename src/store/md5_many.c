@@ -46,6 +46,40 @@ static const uint32_t sine[64] = {
 	FOUR(f, (i) + 8, (word) + 8 * (by), by, r0, r1, r2, r3);                                   \
 	FOUR(f, (i) + 12, (word) + 12 * (by), by, r0, r1, r2, r3)
 
+/* Turning a square of words about: in the stage of h, rows i and i + h (i without h) exchange what
+ * is h apart in them. */
+#define LOW(p, h, n)	    (((p) & (h)) ? (n) + (p) - (h) : (p))
+#define HIGH(p, h, n)	    (((p) & (h)) ? (n) + (p) : (p) + (h))
+#define EACH4(of, p, h, n)  of(p, h, n), of((p) + 1, h, n), of((p) + 2, h, n), of((p) + 3, h, n)
+#define EACH8(of, p, h, n)  EACH4(of, p, h, n), EACH4(of, (p) + 4, h, n)
+#define EACH16(of, p, h, n) EACH8(of, p, h, n), EACH8(of, (p) + 8, h, n)
+#define STAGE(rows, h, n)                                                                          \
+	for (unsigned int i = 0; i < (n); i++) {                                                   \
+		const vector##n x = (rows)[i], y = (rows)[(i + (h)) % (n)];                        \
+		if (i & (h))                                                                       \
+			continue;                                                                  \
+		(rows)[i] = __builtin_shufflevector(x, y, EACH##n(LOW, 0, h, n));                  \
+		(rows)[i + (h)] = __builtin_shufflevector(x, y, EACH##n(HIGH, 0, h, n));           \
+	}
+#define TURN4(rows)                                                                                \
+	STAGE(rows, 1, 4)                                                                          \
+	STAGE(rows, 2, 4)
+#define TURN8(rows)                                                                                \
+	STAGE(rows, 1, 8)                                                                          \
+	STAGE(rows, 2, 8)                                                                          \
+	STAGE(rows, 4, 8)
+#define TURN16(rows)                                                                               \
+	STAGE(rows, 1, 16)                                                                         \
+	STAGE(rows, 2, 16)                                                                         \
+	STAGE(rows, 4, 16)                                                                         \
+	STAGE(rows, 8, 16)
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LITTLE_ENDIAN_WORDS(v) (v)
+#else
+#define LITTLE_ENDIAN_WORDS(v) ((v) << 24 | ((v)&0xff00) << 8 | ((v) >> 8 & 0xff00) | (v) >> 24)
+#endif
+
 /* The block function for vectors of so many lanes. Lane l of m[w] is word w of body l's block. */
 #define DEFINE_BLOCKS(lanes, attributes)                                                           \
 	typedef uint32_t vector##lanes __attribute__((vector_size(4 * (lanes))));                  \
@@ -56,13 +90,13 @@ static const uint32_t sine[64] = {
 		for (unsigned int w = 0; w < WORDS; w++)                                           \
 			memcpy(&s[w], state->word[w], sizeof(s[w]));                               \
 		for (size_t n = 0; n < nblocks; n++) {                                             \
-			uint32_t turned[BLOCK_WORDS][lanes], block[BLOCK_WORDS];                   \
-			for (unsigned int l = 0; l < (lanes); l++) {                               \
-				memcpy(block, at[l] + n * BLOCK, BLOCK);                           \
-				for (unsigned int w = 0; w < BLOCK_WORDS; w++)                     \
-					turned[w][l] = le32toh(block[w]);                          \
+			for (unsigned int w = 0; w < BLOCK_WORDS; w += (lanes)) {                  \
+				for (unsigned int l = 0; l < (lanes); l++) {                       \
+					memcpy(&a, at[l] + n * BLOCK + w * 4, sizeof(a));          \
+					m[w + l] = LITTLE_ENDIAN_WORDS(a);                         \
+				}                                                                  \
+				TURN##lanes(m + w)                                                 \
 			}                                                                          \
-			memcpy(m, turned, sizeof(m));                                              \
 			a = s[0], b = s[1], c = s[2], d = s[3];                                    \
 			ROUND(F, 0, 0, 1, 7, 12, 17, 22);                                          \
 			ROUND(G, 16, 1, 5, 5, 9, 14, 20);                                          \
@@ -98,10 +132,10 @@ static bool has_avx512(void)
 
 const struct md5_kernel md5_kernels[] = {
 #ifdef __x86_64__
-	{.lanes = 16, .usable = has_avx512, .blocks = blocks16},
-	{.lanes = 8, .usable = has_avx2, .blocks = blocks8},
+	{.lanes = 16, .least = 2, .usable = has_avx512, .blocks = blocks16},
+	{.lanes = 8, .least = 3, .usable = has_avx2, .blocks = blocks8},
 #endif
-	{.lanes = 4, .usable = anywhere, .blocks = blocks4},
+	{.lanes = 4, .least = 2, .usable = anywhere, .blocks = blocks4},
 };
 const size_t md5_nkernels = sizeof(md5_kernels) / sizeof(md5_kernels[0]);
 

@@ -21,6 +21,7 @@ struct md5_state;
 /* One width of registers. */
 struct md5_kernel {
 	unsigned int lanes;
+	unsigned int least;   /* bodies; fewer are done sooner one by one, by OpenSSL */
 	bool (*usable)(void); /* on this processor */
 	void (*blocks)(struct md5_state *state, const uint8_t *const *at, size_t nblocks);
 };

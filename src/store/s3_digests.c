@@ -6,12 +6,8 @@
 
 #include "md5_many.h"
 
-enum {
-	/* Shorter ones are done alone: they differ in length, and OpenSSL is as fast with them. */
-	TOGETHER_FROM = 16 << 10,
-	/* All lanes take as long as two bodies of OpenSSL's, however many are used. */
-	TOGETHER = 3,
-};
+/* Shorter ones are done alone: they differ in length, and OpenSSL is as fast with them. */
+enum { TOGETHER_FROM = 16 << 10 };
 
 int s3_digests_init(struct s3_digests *row, const struct env *env)
 {
@@ -70,7 +66,7 @@ static void compute(const struct md5_kernel *kernel, struct s3_digest *const *ta
 {
 	const void *bodies[MD5_LANES_MAX];
 	uint8_t out[MD5_LANES_MAX][MD5_SIZE];
-	if (n < TOGETHER) {
+	if (n < kernel->least) {
 		for (unsigned int i = 0; i < n; i++)
 			compute_one(taken[i]);
 		return;
