@@ -7,14 +7,21 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Heap, for who closes outlives who waits: freed where both are done, else never. */
+/* Heap, for who closes may outlive who waits: the last one frees it. */
 struct leaving {
 	void (*close)(void *arg);
 	void *arg;
-	pthread_mutex_t lock; /* guards closed */
+	pthread_mutex_t lock; /* guards closed, left */
 	pthread_cond_t ended;
-	bool closed;
+	bool closed, left;
 };
+
+static void leaving_free(struct leaving *l)
+{
+	pthread_cond_destroy(&l->ended);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
 
 static void *run_close(void *arg)
 {
@@ -22,8 +29,11 @@ static void *run_close(void *arg)
 	l->close(l->arg);
 	pthread_mutex_lock(&l->lock);
 	l->closed = true;
+	const bool left = l->left;
 	pthread_cond_signal(&l->ended);
 	pthread_mutex_unlock(&l->lock);
+	if (left)
+		leaving_free(l);
 	return NULL;
 }
 
@@ -43,13 +53,6 @@ static struct leaving *leaving_new(void (*close)(void *arg), void *arg)
 	return l;
 }
 
-static void leaving_free(struct leaving *l)
-{
-	pthread_cond_destroy(&l->ended);
-	pthread_mutex_destroy(&l->lock);
-	free(l);
-}
-
 /* Not by a join with a deadline: the thread sanitizer does not know that of the monotonic clock. */
 static bool is_closed_by(struct leaving *l, const struct timespec *deadline)
 {
@@ -58,6 +61,7 @@ static bool is_closed_by(struct leaving *l, const struct timespec *deadline)
 	while (!l->closed && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&l->ended, &l->lock, deadline);
 	const bool closed = l->closed;
+	l->left = !closed;
 	pthread_mutex_unlock(&l->lock);
 	return closed;
 }
@@ -77,7 +81,7 @@ bool leave_in_time(void (*close)(void *arg), void *arg, unsigned int ms)
 	} else if (is_closed_by(l, &deadline)) {
 		pthread_join(thread, NULL);
 	} else {
-		pthread_detach(thread);
+		pthread_detach(thread); /* l is the thread's now */
 		return false;
 	}
 	if (l)
