@@ -12,6 +12,11 @@
  *    and visited in batches, and the page is sorted in the end. A directory of millions is left
  *    after limit + 1 entries, with not one of them looked at.
  *
+ * An entry that is there but cannot be looked at (a disk error, no right to search the directory)
+ * hides no other from who reads names, that is with the delimiter: it is left out and told of.
+ * Where whole trees are listed it makes the listing fail, since an object that is missing would be
+ * taken for one that does not exist.
+ *
  * Hostile trees: depth is bounded, a directory is not entered below itself, and links to
  * directories, by which a small tree can look like a vast one, are entered LINKS_MAX times in one
  * call.
@@ -68,6 +73,9 @@ struct lister {
 	uint32_t counted; /* while `all`: items seen, not all of them on the page yet */
 	unsigned int links;
 	unsigned int too_long; /* names that make no keys */
+	unsigned int unseen;   /* entries that cannot be looked at, left out */
+	int unseen_code;       /* of the first of them, and its key */
+	char first_unseen[STORE_KEY_MAX + 1];
 	unsigned int depth;
 	struct {
 		dev_t dev;
@@ -111,13 +119,30 @@ static enum kind kind_of_link(struct lister *l)
 	return KIND_NONE;
 }
 
-static enum kind kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_link)
+/* l->key could not be looked at. */
+static int leave_out(struct lister *l, int code)
+{
+	if (code == -ENOENT || code == -ENOTDIR)
+		return 0; /* gone meanwhile */
+	if (!l->req->delimit)
+		return dir_fail(l->err, code, l->key);
+	if (l->unseen++ == 0) {
+		l->unseen_code = code;
+		snprintf(l->first_unseen, sizeof(l->first_unseen), "%.*s", STORE_KEY_MAX, l->key);
+	}
+	return 0;
+}
+
+/* An enum kind, or why the listing fails. */
+static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_link)
 {
 	unsigned char type = e->d_type;
 	if (type == DT_UNKNOWN) {
 		struct stat st;
-		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			return KIND_NONE;
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
+			int rc = leave_out(l, -errno);
+			return rc ? rc : KIND_NONE;
+		}
 		type = IFTODT(st.st_mode);
 	}
 	*is_link = type == DT_LNK;
@@ -157,10 +182,10 @@ static int visit_file(struct lister *l, int fd, bool is_link)
 		rc = dir_stat(l->d, l->key, &st);
 	else if (fstatat(fd, l->key + l->len, &st, AT_SYMLINK_NOFOLLOW))
 		rc = -errno;
-	if (rc == -ENOENT || (rc == 0 && !S_ISREG(st.st_mode)))
-		return 0; /* gone meanwhile */
 	if (rc)
-		return dir_fail(l->err, rc, l->key);
+		return leave_out(l, rc);
+	if (!S_ISREG(st.st_mode))
+		return 0; /* another thing meanwhile */
 	dir_meta(&st, &meta);
 	return add(l, &meta);
 }
@@ -249,9 +274,9 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 	const size_t known = strlen(l->req->prefix);
 	if (strncmp(l->key, l->req->prefix, l->len + n < known ? l->len + n : known) != 0)
 		return 0; /* before the cost of looking at a link */
-	enum kind kind = kind_of(l, fd, e, &is_link);
-	if (kind == KIND_NONE)
-		return 0;
+	const int kind = kind_of(l, fd, e, &is_link);
+	if (kind == KIND_NONE || kind < 0)
+		return kind;
 	if (kind == KIND_DIR) {
 		/* A key below has at least one byte more than its prefix. */
 		if (l->len + n + 1 >= STORE_KEY_MAX) {
@@ -361,6 +386,13 @@ int dir_list(struct store *s, const struct store_list *req, struct store_page *p
 	if (l->len)
 		l->key[l->len++] = '/';
 	int rc = walk(l, fd);
+	/* Where not one entry can be looked at, the directory cannot. */
+	if (rc == 0 && l->unseen && page->n == 0 && !req->start_after)
+		rc = dir_fail(err, l->unseen_code, l->first_unseen);
+	else if (l->unseen)
+		log_warning(l->d->base.env->log,
+			    "listing of '%s': %u entries are left out, the first is %s: %s",
+			    req->prefix, l->unseen, l->first_unseen, strerror(-l->unseen_code));
 	if (l->too_long)
 		log_warning(
 			l->d->base.env->log,

@@ -231,6 +231,36 @@ static void test_unreadable_directory(void **state)
 	assert_int_equal(chmod(path_of(f, "shut"), 0777), 0);
 }
 
+/* Names can be read, what they are cannot be looked at. */
+static void test_unsearchable_directory(void **state)
+{
+	struct fixture *f = *state;
+	const bool root = geteuid() == 0;
+	struct store_page page = {0}, files = {0};
+	struct err err = ERR_INIT;
+	put_text(f->s, "half/x", "1");
+	put_text(f->s, "half/sub/y", "1");
+	put_text(f->s, "files/x", "1");
+	assert_int_equal(chmod(path_of(f, "half"), 0444), 0);
+	assert_int_equal(chmod(path_of(f, "files"), 0444), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	int names = store_list_all(f->s, "half/", true, 10, &page, NULL);
+	int whole = store_list_all(f->s, "half/", false, 10, &files, NULL);
+	int none = store_list_all(f->s, "files/", true, 10, &files, &err);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(names, 0);
+	assert_int_equal(page.n, 1);
+	assert_string_equal(page.items[0].key, "half/sub/");
+	store_page_release(&page);
+	assert_int_equal(whole, -EACCES);
+	assert_int_equal(none, -EACCES);
+	assert_non_null(strstr(err.msg, "files/x"));
+	assert_int_equal(chmod(path_of(f, "half"), 0777), 0);
+	assert_int_equal(chmod(path_of(f, "files"), 0777), 0);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -243,6 +273,7 @@ int main(void)
 		TEST(test_too_deep),
 		TEST(test_keys_too_long),
 		TEST(test_unreadable_directory),
+		TEST(test_unsearchable_directory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
