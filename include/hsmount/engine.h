@@ -91,6 +91,8 @@ int engine_getattr(struct engine *e, const char *path, struct engine_stat *st, s
 /* Called for each entry of a directory, in byte order of the names; non-zero stops. */
 typedef int (*engine_list_fn)(void *arg, const char *name, enum engine_kind kind);
 int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err);
+/* Whether a directory can be listed now. Asks only where the last answer was that it cannot. */
+int engine_check_dir(struct engine *e, const char *path, struct err *err);
 
 /* Opens a domain's image or a plain object for reading, as the bucket holds it now: which version
  * that is, engine_file_stat() tells. */

@@ -70,18 +70,32 @@ static char *acls_json(const struct domain *d)
 	return rc ? NULL : text_take(&out);
 }
 
+static int fail_doc(struct doc *out, enum doc_kind kind, int code, const char *why)
+{
+	out->kind = kind;
+	out->code = code;
+	/* A file that says why when it is opened, rather than one that may not be opened. */
+	out->file_mode = 0444;
+	out->dir_mode = 0555;
+	out->why = strdup(why);
+	return out->why ? 0 : -ENOMEM;
+}
+
 static int break_doc(struct doc *out, int code, const char *key, const struct err *why)
 {
 	struct err err = ERR_INIT;
 	err_copy(&err, why);
 	err_wrap(&err, code, "%s", key);
-	out->kind = DOC_BROKEN;
-	out->code = code;
-	/* A file that says why when it is opened, rather than one that may not be opened. */
-	out->file_mode = 0444;
-	out->dir_mode = 0555;
-	out->why = strdup(err.msg);
-	return out->why ? 0 : -ENOMEM;
+	return fail_doc(out, DOC_BROKEN, code, err.msg);
+}
+
+int doc_close(int code, const char *why, struct doc *out)
+{
+	*out = (struct doc){0};
+	int rc = fail_doc(out, DOC_CLOSED, code, why);
+	if (rc)
+		doc_release(out);
+	return rc;
 }
 
 static int parse_doc(struct engine *e, const char *key, const struct store_get_result *res,

@@ -20,6 +20,7 @@ enum doc_kind {
 	DOC_FOLDER, /* one without a root group */
 	DOC_ROOT,   /* a domain */
 	DOC_BROKEN, /* one that cannot be read or understood: why says so */
+	DOC_CLOSED, /* of a node: what lies beneath cannot be listed, why says so (beneath.h) */
 };
 
 enum { DOC_MAX = 1 << 20 /* bytes of a document; hundreds may be in memory at once */ };
@@ -31,12 +32,14 @@ struct doc {
 	struct schema_id root; /* DOC_ROOT */
 	char *owner, *acls;    /* heap; acls as JSON; NULL without a document */
 	char *etag;	       /* heap; its version, to ask again; NULL not known */
-	int code;	       /* DOC_BROKEN */
+	int code;	       /* DOC_BROKEN, DOC_CLOSED */
 	char *why;
 };
 void doc_release(struct doc *d);
 /* -ENOMEM: then out is empty. */
 int doc_copy(const struct doc *d, struct doc *out);
+/* A DOC_CLOSED. -ENOMEM: then out is empty. */
+int doc_close(int code, const char *why, struct doc *out);
 
 /* One document as a part of a round: what is remembered of it is asked for on condition. */
 struct doc_ask {

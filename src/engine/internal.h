@@ -51,12 +51,11 @@ static inline uint64_t engine_now(const struct engine *e)
 	return e->env.now(&e->env);
 }
 
+/* Until when a node is believed that is known from now on. */
+uint64_t namespace_expiry(const struct engine *e, const struct node *n);
 /* What a name of the mount is, from memory or from the bucket (namespace.c). -ENOENT; what kept
  * the bucket from answering. The caller unrefs. */
 int namespace_resolve(struct engine *e, const char *path, struct node **out, struct err *err);
-/* For each path: does anything lie below it besides its own domain document? */
-int namespace_have_children(struct engine *e, const char *const *paths, size_t n, bool *found,
-			    struct err *err);
 /* The document or another object under this name is storage, not for a user's eyes. */
 bool namespace_is_hidden(const struct engine *e, const char *path);
 

@@ -2,14 +2,17 @@
 /*
  * Directories: one delimited listing, the documents of all its prefixes side by side, and for the
  * few prefixes of which that is not enough (domains without an extension, broken documents, no
- * document) whether anything lies beneath. The rules for names are namespace.c's. Any thread.
+ * document) whether anything lies beneath. A prefix that nobody may look into hides no other. The
+ * rules for names are namespace.c's. Any thread.
  */
 #include "internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "beneath.h"
 #include "names.h"
 
 enum { LIST_MAX = 1 << 20 /* entries of a directory */ };
@@ -28,13 +31,16 @@ struct listing {
 	size_t n, cap;
 	uint32_t unfit; /* keys that cannot be names */
 	char *first_unfit;
+	uint32_t closed; /* prefixes that cannot be looked into */
+	char *first_closed;
 };
 
 /* A folded prefix that is not known yet. */
 struct prefix {
 	char *path;
 	struct doc doc;
-	bool children;
+	int beneath; /* as of beneath_of_page(), where it was asked for */
+	char *why;   /* heap; when that is an error */
 };
 
 static int add_entry(struct listing *l, struct node *node, bool bare)
@@ -61,6 +67,7 @@ static void release_listing(struct listing *l)
 		node_unref(l->entries[i].node);
 	free(l->entries);
 	free(l->first_unfit);
+	free(l->first_closed);
 }
 
 static void note_unfit(struct listing *l, const char *key)
@@ -80,12 +87,12 @@ static int add_plain(struct listing *l, const struct store_item *item)
 }
 
 /* What a prefix is, from a node that is still believed. A bare domain is not taken from memory:
- * its name depends on its neighbours. */
+ * its name depends on its neighbours. Nor is what was closed: it is told of. */
 static struct node *recall(struct listing *l, const char *path)
 {
 	struct node *n = nodes_get(l->e->nodes, path, engine_now(l->e));
 	bool named = names_has_extension(names_last(path));
-	if (n && strcmp(n->path, path) == 0 &&
+	if (n && strcmp(n->path, path) == 0 && n->doc.kind != DOC_CLOSED &&
 	    ((n->kind == ENGINE_DOMAIN && named) ||
 	     (n->kind == ENGINE_DIR && n->doc.kind != DOC_ROOT)))
 		return n;
@@ -157,22 +164,69 @@ static bool needs_children(const struct prefix *p)
 	       (p->doc.kind == DOC_ROOT && !named);
 }
 
+static void release_asks(struct beneath_ask *asks, size_t n)
+{
+	for (size_t i = 0; asks && i < n; i++)
+		free(asks[i].why);
+	free(asks);
+}
+
+/* Prefixes are closed when their own directory can be listed; else the failure is the whole
+ * listing's, rather than half of it be shown. */
+static int judge_closed(struct listing *l, const struct beneath_ask *asks, size_t n,
+			struct err *err)
+{
+	size_t i = 0;
+	while (i < n && asks[i].found >= 0)
+		i++;
+	if (i == n || beneath_dir_answers(l->e, l->dir, NULL) == 0)
+		return 0;
+	err_set(err, asks[i].found, "%s", asks[i].why);
+	return err_wrap(err, asks[i].found, "listing %s/", asks[i].path);
+}
+
 /* Looks beneath the prefixes that need it, side by side. */
 static int look_beneath(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
 {
-	auto_free const char **paths = calloc(n ? n : 1, sizeof(*paths));
-	auto_free bool *found = calloc(n ? n : 1, sizeof(*found));
+	struct beneath_ask *asks = calloc(n ? n : 1, sizeof(*asks));
 	size_t count = 0;
-	if (!paths || !found)
+	if (!asks)
 		return err_set(err, -ENOMEM, "no memory");
 	for (size_t i = 0; i < n; i++)
 		if (needs_children(&prefixes[i]))
-			paths[count++] = prefixes[i].path;
-	int rc = namespace_have_children(l->e, paths, count, found, err);
-	for (size_t i = 0, k = 0; !rc && i < n; i++)
-		if (needs_children(&prefixes[i]))
-			prefixes[i].children = found[k++];
+			asks[count++].path = prefixes[i].path;
+	int rc = beneath_look(l->e, asks, count);
+	rc = rc ? err_set(err, rc, "no memory") : judge_closed(l, asks, count, err);
+	for (size_t i = 0, k = 0; !rc && i < n; i++) {
+		if (!needs_children(&prefixes[i]))
+			continue;
+		prefixes[i].beneath = asks[k].found;
+		prefixes[i].why = asks[k].why;
+		asks[k++].why = NULL;
+	}
+	release_asks(asks, count);
 	return rc;
+}
+
+/* Told in one line, however many there are. */
+static void note_closed(struct listing *l, const struct prefix *p)
+{
+	if (l->closed++ == 0 && asprintf(&l->first_closed, "%s: %s", p->path, p->why) < 0)
+		l->first_closed = NULL;
+}
+
+/* What cannot be looked into, but is there. A bare domain's document can be read nevertheless. */
+static int add_closed(struct listing *l, struct prefix *p)
+{
+	struct doc closed;
+	note_closed(l, p);
+	if (doc_close(p->beneath, p->why, &closed))
+		return -ENOMEM;
+	const enum engine_kind kind = beneath_closed_kind(p->path, &p->doc);
+	int rc = add_entry(l, node_new(p->path, kind, p->path, &closed), false);
+	if (rc || p->doc.kind != DOC_ROOT)
+		return rc;
+	return add_entry(l, node_new(p->path, ENGINE_DOMAIN, p->path, &p->doc), true);
 }
 
 static int add_copy_as_dir(struct listing *l, const struct prefix *p)
@@ -187,11 +241,14 @@ static int add_prefix(struct listing *l, struct prefix *p)
 {
 	bool named = names_has_extension(names_last(p->path));
 	bool is_file = p->doc.kind == DOC_ROOT || p->doc.kind == DOC_BROKEN;
-	if (p->doc.kind == DOC_NONE && !p->children)
+	const bool children = p->beneath == BENEATH_MORE;
+	if (p->beneath < 0)
+		return add_closed(l, p);
+	if (p->doc.kind == DOC_NONE && !children)
 		return 0;
-	if (!is_file || (p->doc.kind == DOC_BROKEN && named && p->children))
+	if (!is_file || (p->doc.kind == DOC_BROKEN && named && children))
 		return add_entry(l, node_new(p->path, ENGINE_DIR, p->path, &p->doc), false);
-	if (!named && p->children) {
+	if (!named && children) {
 		int rc = add_copy_as_dir(l, p);
 		if (rc)
 			return rc;
@@ -211,6 +268,7 @@ static int add_prefixes(struct listing *l, const struct store_page *page, struct
 		rc = add_prefix(l, &prefixes[i]);
 	for (size_t i = 0; i < n; i++) {
 		free(prefixes[i].path);
+		free(prefixes[i].why);
 		doc_release(&prefixes[i].doc);
 	}
 	free(prefixes);
@@ -346,7 +404,7 @@ static void keep(struct listing *l)
 		if (!rc)
 			rc = bytes_append(&names, name, strlen(name) + 1);
 		/* What could not be read may be readable in a moment. */
-		if (n->doc.kind == DOC_BROKEN)
+		if (n->doc.kind == DOC_BROKEN || n->doc.kind == DOC_CLOSED)
 			rc = -EAGAIN;
 	}
 	if (!rc)
@@ -367,16 +425,20 @@ static int tell_kept(const struct bytes *names, engine_list_fn fn, void *arg)
 
 static int tell(struct listing *l, engine_list_fn fn, void *arg)
 {
-	uint64_t expires = engine_now(l->e) + l->e->ttl_ns;
 	int rc = 0;
 	if (l->unfit)
 		log_warning(l->e->log,
 			    "%s: %u keys cannot be file names and are left out, the first is %s",
 			    l->dir[0] ? l->dir : "the bucket", l->unfit,
 			    l->first_unfit ? l->first_unfit : "?");
+	if (l->closed)
+		log_warning(l->e->log, "%s: %u entries cannot be looked into, the first is %s",
+			    l->dir[0] ? l->dir : "the bucket", l->closed,
+			    l->first_closed ? l->first_closed : "?");
 	for (size_t i = 0; i < l->n; i++)
 		if (!l->entries[i].known && l->entries[i].node->doc.kind != DOC_BROKEN)
-			nodes_put(l->e->nodes, l->entries[i].node, expires);
+			nodes_put(l->e->nodes, l->entries[i].node,
+				  namespace_expiry(l->e, l->entries[i].node));
 	keep(l);
 	for (size_t i = 0; !rc && i < l->n; i++)
 		rc = fn(arg, names_last(l->entries[i].node->name), l->entries[i].node->kind);
@@ -397,6 +459,17 @@ static int find_dir(struct listing *l, bool *sure, struct err *err)
 	if (!rc && dir->kind != ENGINE_DIR)
 		rc = err_set(err, -ENOTDIR, "%s: not a directory", l->dir);
 	*sure = true;
+	return rc;
+}
+
+int engine_check_dir(struct engine *e, const char *path, struct err *err)
+{
+	auto_node struct node *dir = nodes_recall(e->nodes, path);
+	if (!dir || dir->kind != ENGINE_DIR || dir->doc.kind != DOC_CLOSED)
+		return 0;
+	int rc = beneath_dir_answers(e, dir->path, err);
+	if (!rc)
+		nodes_drop(e->nodes, path);
 	return rc;
 }
 

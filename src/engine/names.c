@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { SUFFIX_LEN = sizeof(NAMES_SUFFIX) - 1 };
 
@@ -30,6 +31,16 @@ bool names_has_suffix(const char *name)
 {
 	size_t n = strlen(name);
 	return n > SUFFIX_LEN && strcmp(name + n - SUFFIX_LEN, NAMES_SUFFIX) == 0;
+}
+
+bool names_is_hdf5(const char *name)
+{
+	static const char *const endings[] = {".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4"};
+	const char *dot = name[0] ? strrchr(name + 1, '.') : NULL;
+	for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (strcasecmp(dot, endings[i]) == 0)
+			return true;
+	return false;
 }
 
 bool names_ok(const char *name, size_t n)

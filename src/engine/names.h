@@ -25,6 +25,8 @@ size_t names_parent_len(const char *path);
 bool names_has_extension(const char *name);
 /* Ends with ".h5" and has something in front of it. */
 bool names_has_suffix(const char *name);
+/* Ends as files that programs write with libhdf5 or netCDF are called. */
+bool names_is_hdf5(const char *name);
 /* n bytes can be a name in a directory: no "/" or NUL, not "." or "..", not too long. */
 bool names_ok(const char *name, size_t n);
 

@@ -6,7 +6,9 @@
  * are left out: a domain of that very name; a directory; a plain object. A bare domain (no
  * extension) never takes a name from anything else: ".h5" is appended until the name is free, at
  * most NAMES_SUFFIXES times. A document that cannot be read counts as a domain's, so that opening
- * the file tells what is wrong, unless something lies beneath: then the directory is shown.
+ * the file tells what is wrong, unless something lies beneath: then the directory is shown. What
+ * cannot even be looked into is a directory, or a file if it is called like one, when the listing
+ * of its directory shows it; so a store that refuses everything does not make every name exist.
  *
  * list.c applies the same rules to whole directories. Any thread.
  */
@@ -16,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "beneath.h"
 #include "names.h"
 #include "probe.h"
 
@@ -26,45 +29,6 @@ bool namespace_is_hidden(const struct engine *e, const char *path)
 		return true;
 	auto_free char *prefix = names_join(path, "");
 	return prefix && e->schema->is_hidden(prefix);
-}
-
-static int look_beneath(struct engine *e, const char *const *paths, size_t n, bool *found,
-			struct err *err)
-{
-	auto_free struct store_list_job *jobs = calloc(n, sizeof(*jobs));
-	auto_free char **prefixes = calloc(n, sizeof(char *));
-	bool ready = jobs && prefixes;
-	for (size_t i = 0; ready && i < n; i++) {
-		prefixes[i] = names_join(paths[i], "");
-		ready = prefixes[i] != NULL;
-		jobs[i] =
-			(struct store_list_job){.prefix = prefixes[i], .delimit = true, .limit = 1};
-	}
-	int rc = ready ? store_list_many(e->store, jobs, n) : -ENOMEM;
-	if (rc)
-		err_set(err, rc, "no memory");
-	for (size_t i = 0; ready && i < n; i++) {
-		int yes = rc ? 0 : probe_has_children(e, jobs[i].code, &jobs[i].page);
-		found[i] = yes > 0;
-		if (yes < 0) {
-			err_copy(err, &jobs[i].err);
-			rc = err_wrap(err, yes, "listing %s", prefixes[i]);
-		}
-		store_page_release(&jobs[i].page);
-	}
-	for (size_t i = 0; prefixes && i < n; i++)
-		free(prefixes[i]);
-	return rc;
-}
-
-int namespace_have_children(struct engine *e, const char *const *paths, size_t n, bool *found,
-			    struct err *err)
-{
-	enum { AT_ONCE = 64 };
-	int rc = 0;
-	for (size_t i = 0; !rc && i < n; i += AT_ONCE)
-		rc = look_beneath(e, paths + i, n - i < AT_ONCE ? n - i : AT_ONCE, found + i, err);
-	return rc;
 }
 
 /* doc: taken over. */
@@ -94,20 +58,57 @@ static int decide_by_doc(const char *path, struct doc *doc, struct node **out, s
 	return rc ? rc : 1;
 }
 
+static int give_closed(const char *path, const struct probe *p, struct node **out, struct err *err)
+{
+	struct doc closed;
+	if (doc_close(p->beneath, p->beneath_err.msg, &closed))
+		return err_set(err, -ENOMEM, "no memory");
+	return give(path, beneath_closed_kind(path, &p->doc), path, &closed, out, err);
+}
+
+/* Neither the document nor what lies beneath can be seen: anything may be there, or nothing. */
+static bool is_doubtful(const struct probe *p)
+{
+	return p->beneath < 0 || (p->doc.kind == DOC_BROKEN && p->beneath == BENEATH_NOTHING);
+}
+
+/* 1 when that is decided, 0 when only an object can have the name. */
+static int decide_doubtful(struct engine *e, const char *path, struct probe *p, struct node **out,
+			   struct err *err)
+{
+	struct err own = ERR_INIT;
+	int rc = 0, listed = p->beneath == -ENOMEM ? -ENOMEM : beneath_is_listed(e, path, &own);
+	if (listed < 0) {
+		err_copy(err, p->beneath < 0 ? &p->beneath_err : &own);
+		return err_wrap(err, p->beneath < 0 ? p->beneath : listed, "listing %s/", path);
+	}
+	if (listed == LISTED_NOT)
+		return no_such(path, err);
+	if (listed == LISTED_OBJECT)
+		return 0;
+	if (p->beneath < 0)
+		rc = give_closed(path, p, out, err);
+	else if (names_has_extension(names_last(path)))
+		rc = give(path, ENGINE_DOMAIN, path, &p->doc, out, err);
+	else
+		return 0;
+	return rc ? rc : 1;
+}
+
 /* What has this very name in the bucket. */
-static int decide(const char *path, struct probe *p, struct node **out, struct err *err)
+static int decide(struct engine *e, const char *path, struct probe *p, struct node **out,
+		  struct err *err)
 {
 	struct doc none = {0};
 	int rc = decide_by_doc(path, &p->doc, out, err);
+	if (!rc && is_doubtful(p))
+		rc = decide_doubtful(e, path, p, out, err);
 	if (rc)
 		return rc < 0 ? rc : 0;
-	if (p->beneath < 0) {
-		err_copy(err, &p->beneath_err);
-		return err_wrap(err, p->beneath, "listing %s/", path);
-	}
-	if (p->beneath)
+	if (p->beneath == BENEATH_MORE)
 		return give(path, ENGINE_DIR, path, &p->doc, out, err);
-	if (p->doc.kind == DOC_BROKEN && names_has_extension(names_last(path)))
+	if (p->beneath == BENEATH_DOC && p->doc.kind == DOC_BROKEN &&
+	    names_has_extension(names_last(path)))
 		return give(path, ENGINE_DOMAIN, path, &p->doc, out, err);
 	if (p->plain == -ENOENT || p->plain == -EINVAL || p->plain == -ENOTDIR)
 		return no_such(path, err);
@@ -119,6 +120,32 @@ static int decide(const char *path, struct probe *p, struct node **out, struct e
 	if (!rc)
 		(*out)->meta = p->meta;
 	return rc;
+}
+
+/* 1 when a bare domain's file is shown although its document cannot be read. beneath: of its
+ * path. Where nobody may look, the directory is shown and no file beside it. */
+static int shows_broken(struct engine *e, const char *path, int beneath, struct err *err)
+{
+	if (beneath == BENEATH_DOC || beneath == BENEATH_MORE)
+		return 1;
+	int listed = beneath == -ENOMEM ? err_set(err, -ENOMEM, "no memory")
+					: beneath_is_listed(e, path, err);
+	if (listed < 0)
+		return err_wrap(err, listed, "listing %s", path);
+	return listed == LISTED_PREFIX && beneath == BENEATH_NOTHING;
+}
+
+/* A bare domain under a name that nothing else has. -ENOENT; doc is taken over on success. */
+static int give_bare(struct engine *e, const char *mount_path, const char *path, int beneath,
+		     struct doc *doc, struct node **out, struct err *err)
+{
+	int shown = doc->kind == DOC_ROOT ? 1 : 0;
+	if (doc->kind == DOC_BROKEN)
+		shown = shows_broken(e, path, beneath, err);
+	if (shown < 0)
+		return shown;
+	return shown ? give(mount_path, ENGINE_DOMAIN, path, doc, out, err)
+		     : no_such(mount_path, err);
 }
 
 /* The bare domain that is shown under a name with several suffixes: "run.h5.h5" is domain "run"
@@ -138,11 +165,9 @@ static int resolve_grown(struct engine *e, const char *mount_path, struct node *
 		int rc = 0;
 		bool found = !names_has_extension(names_last(path));
 		if (!found)
-			rc = decide(path, &p, &other, err);
-		else if (p.doc.kind == DOC_ROOT || p.doc.kind == DOC_BROKEN)
-			rc = give(mount_path, ENGINE_DOMAIN, path, &p.doc, out, err);
+			rc = decide(e, path, &p, &other, err);
 		else
-			rc = no_such(mount_path, err);
+			rc = give_bare(e, mount_path, path, p.beneath, &p.doc, out, err);
 		probe_release(&p);
 		if (rc || found)
 			return rc;
@@ -167,9 +192,16 @@ static int resolve_name(struct engine *e, const char *path, struct node **out, s
 	struct probe p;
 	if (!copy || probe_name(e, path, bare, &p))
 		return err_set(err, -ENOMEM, "no memory");
-	int rc = decide(path, &p, out, err);
-	if (rc == -ENOENT && (p.bare.kind == DOC_ROOT || p.bare.kind == DOC_BROKEN))
-		rc = give(path, ENGINE_DOMAIN, bare, &p.bare, out, err);
+	int rc = decide(e, path, &p, out, err);
+	if (rc == -ENOENT && bare) {
+		struct beneath_ask ask = {.path = bare};
+		/* Seldom asked. */
+		if (p.bare.kind == DOC_BROKEN && beneath_look(e, &ask, 1))
+			rc = err_set(err, -ENOMEM, "no memory");
+		else
+			rc = give_bare(e, path, bare, ask.found, &p.bare, out, err);
+		free(ask.why);
+	}
 	probe_release(&p);
 	if (rc == -ENOENT && !bare && names_has_suffix(names_last(path)))
 		rc = resolve_grown(e, path, out, err);
@@ -214,6 +246,13 @@ static int resolve(struct engine *e, const char *path, struct node **out, struct
 	return resolve_name(e, path, out, err);
 }
 
+/* Who opens a closed directory need not wait until what is believed for long is forgotten. */
+uint64_t namespace_expiry(const struct engine *e, const struct node *n)
+{
+	const uint64_t second = UINT64_C(1000000000);
+	return engine_now(e) + (n->doc.kind == DOC_CLOSED ? min_u64(e->ttl_ns, second) : e->ttl_ns);
+}
+
 int namespace_resolve(struct engine *e, const char *path, struct node **out, struct err *err)
 {
 	*out = nodes_get(e->nodes, path, engine_now(e));
@@ -222,7 +261,7 @@ int namespace_resolve(struct engine *e, const char *path, struct node **out, str
 	int rc = resolve(e, path, out, err);
 	/* What went wrong may be right again in a moment. */
 	if (rc == 0 && (*out)->doc.kind != DOC_BROKEN)
-		nodes_put(e->nodes, *out, engine_now(e) + e->ttl_ns);
+		nodes_put(e->nodes, *out, namespace_expiry(e, *out));
 	if (rc == -ENOENT)
 		nodes_drop(e->nodes, path);
 	return rc;

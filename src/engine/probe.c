@@ -9,26 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "beneath.h"
 #include "internal.h"
 
 enum { DOCS = 2 };
-
-int probe_has_children(const struct engine *e, int code, const struct store_page *page)
-{
-	size_t len;
-	switch (code) {
-	case 0:
-		return page->n == 1 && !e->schema->is_domain_key(page->items[0].key, &len);
-	case -E2BIG:
-		return 1; /* two, so one of them is not the document */
-	case -EINVAL:
-	case -ENOTDIR:
-	case -ENAMETOOLONG:
-		return 0; /* no key can begin like this */
-	default:
-		return code;
-	}
-}
 
 void probe_release(struct probe *p)
 {
@@ -61,7 +45,7 @@ int probe_name(struct engine *e, const char *path, const char *bare, struct prob
 	p->plain = results[0].code;
 	p->meta = results[0].meta;
 	err_copy(&p->plain_err, &results[0].err);
-	p->beneath = probe_has_children(e, job.code, &job.page);
+	p->beneath = beneath_of_page(e, job.code, &job.page);
 	err_copy(&p->beneath_err, &job.err);
 	store_page_release(&job.page);
 	if (rc)

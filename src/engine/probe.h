@@ -13,7 +13,7 @@ struct engine;
 /* What came. A failure counts only if nothing better decides, so each is kept in its place. */
 struct probe {
 	struct doc doc; /* of the domain or folder of that very name */
-	int beneath;	/* 1 something lies below the name, 0 nothing, or a negative errno */
+	int beneath;	/* as of beneath_of_page() */
 	struct err beneath_err;
 	int plain; /* the object of that very name: 0, or a negative errno */
 	struct err plain_err;
@@ -24,9 +24,5 @@ struct probe {
 /* bare: path of that domain, or NULL. -ENOMEM; then p is empty. Released by probe_release(). */
 int probe_name(struct engine *e, const char *path, const char *bare, struct probe *p);
 void probe_release(struct probe *p);
-
-/* From the listing beneath a prefix that was limited to one item: 1 when anything but the prefix's
- * own document is there. code: of the listing. */
-int probe_has_children(const struct engine *e, int code, const struct store_page *page);
 
 #endif

@@ -131,9 +131,36 @@ void front_close_dirs(struct front *f)
 		unref_dir(f, f->dirs);
 }
 
+/* A directory that nobody may look into says so when it is opened. False when the request is
+ * answered. */
+static bool may_open(fuse_req_t req, fuse_ino_t ino)
+{
+	struct front *f = front_of(req);
+	struct inode_view view;
+	struct answer answer;
+	struct err err = ERR_INIT;
+	if (control_has(ino) || !inodes_get(f->inodes, ino, &view))
+		return true;
+	auto_free char *path = strdup(view.path); /* the kernel may forget the inode */
+	if (!path) {
+		fuse_reply_err(req, ENOMEM);
+		return false;
+	}
+	if (!answer_begin(&answer, req))
+		return false;
+	int rc = engine_check_dir(f->engine, path, &err);
+	if (!answer_claim(&answer))
+		return false;
+	if (rc)
+		front_fail(req, rc, "open", path, &err);
+	return rc == 0;
+}
+
 void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct front *f = front_of(req);
+	if (!may_open(req, ino))
+		return;
 	struct dir *d = new_dir(f);
 	if (!d) {
 		fuse_reply_err(req, ENOMEM);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What nobody may look into: it hides nobody, and a store that refuses everything shows nothing. */
+#include "bucket.h"
+
+#include <errno.h>
+
+static void open_faulty(struct bucket *b, const char *fault, double ttl)
+{
+	struct engine_options opt;
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.metadata_ttl = ttl;
+	opt.debug_fault = fault;
+	engine_close(b->engine);
+	bucket_open_as(b, opt);
+}
+
+static int lookup(struct bucket *b, const char *path)
+{
+	struct engine_stat st;
+	const int rc = engine_lookup(b->engine, path, &st, NULL);
+	return rc ? rc : (int)st.kind;
+}
+
+static int open_file(struct bucket *b, const char *path, struct err *err)
+{
+	struct engine_file *f = NULL;
+	const int rc = engine_file_open(b->engine, path, &f, err);
+	engine_file_close(f);
+	return rc;
+}
+
+static void fill(struct bucket *b)
+{
+	bucket_folder(b, "home");
+	bucket_domain(b, 1, "home/good.h5");
+	bucket_domain(b, 2, "home/run");
+	bucket_domain(b, 3, "home/run/part.h5");
+	bucket_domain(b, 4, "home/shut.h5");
+	bucket_domain(b, 5, "home/secret/x.h5");
+	bucket_folder(b, "home/john.doe");
+	bucket_put(b, "home/secrets.txt", "plain");
+}
+
+static void a_closed_prefix_hides_no_other(void **state)
+{
+	static const struct {
+		const char *name;
+		int code;
+	} rows[] = {{"EACCES", -EACCES}, {"EIO", -EIO}, {"EPERM", -EPERM}};
+	static const char *const absent[] = {"home/secret.h5", "home/secre", "home/other",
+					     "home/other.h5", "home/john.doe.h5"};
+	struct bucket *b = *state;
+	fill(b);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *name = rows[i].name;
+		struct err err = ERR_INIT;
+		char fault[256];
+		snprintf(fault, sizeof(fault),
+			 "fail:1+:%s@home/secret/*,fail:1+:%s@home/shut.h5/*,"
+			 "fail:1+:%s@home/john.doe/*,fail:1+:%s@home/run/",
+			 name, name, name, name);
+		open_faulty(b, fault, 0);
+		assert_string_equal(bucket_list(b, "home").text,
+				    "good.h5 john.doe/ run/ run.h5 secret/ secrets.txt= shut.h5");
+		assert_int_equal(lookup(b, "home/secret"), ENGINE_DIR);
+		assert_int_equal(lookup(b, "home/john.doe"), ENGINE_DIR);
+		assert_int_equal(lookup(b, "home/run"), ENGINE_DIR);
+		assert_int_equal(lookup(b, "home/run.h5"), ENGINE_DOMAIN);
+		assert_int_equal(lookup(b, "home/shut.h5"), ENGINE_DOMAIN);
+		for (size_t k = 0; k < sizeof(absent) / sizeof(absent[0]); k++)
+			if (lookup(b, absent[k]) != -ENOENT)
+				fail_msg("%s: %s is there", name, absent[k]);
+		assert_int_equal(bucket_list(b, "home/secret").code, rows[i].code);
+		assert_int_equal(engine_check_dir(b->engine, "home/secret", &err), rows[i].code);
+		assert_int_equal(engine_check_dir(b->engine, "home", &err), 0);
+		assert_true(lookup(b, "home/secret/x.h5") < 0);
+		assert_int_equal(open_file(b, "home/shut.h5", &err), rows[i].code);
+		assert_non_null(strstr(err.msg, "home/shut.h5/.domain.json"));
+		assert_int_equal(open_file(b, "home/run.h5", NULL), 0);
+		assert_int_equal(open_file(b, "home/good.h5", NULL), 0);
+	}
+}
+
+static void a_closed_document_is_a_file_that_cannot_be_opened(void **state)
+{
+	struct bucket *b = *state;
+	struct err err = ERR_INIT;
+	fill(b);
+	bucket_domain(b, 6, "home/bare");
+	bucket_domain(b, 7, "home/john.doe/y.h5");
+	open_faulty(b,
+		    "fail:1+:EACCES@home/shut.h5/.domain.json,"
+		    "fail:1+:EACCES@home/bare/.domain.json,"
+		    "fail:1+:EACCES@home/john.doe/.domain.json",
+		    0);
+	assert_string_equal(bucket_list(b, "home").text, "bare.h5 good.h5 john.doe/ run/ run.h5 "
+							 "secret/ secrets.txt= shut.h5");
+	assert_int_equal(lookup(b, "home/shut.h5"), ENGINE_DOMAIN);
+	assert_int_equal(lookup(b, "home/bare.h5"), ENGINE_DOMAIN);
+	assert_int_equal(lookup(b, "home/bare"), -ENOENT);
+	assert_int_equal(lookup(b, "home/john.doe"), ENGINE_DIR);
+	assert_string_equal(bucket_list(b, "home/john.doe").text, "y.h5");
+	assert_int_equal(open_file(b, "home/shut.h5", &err), -EACCES);
+	assert_int_equal(open_file(b, "home/bare.h5", &err), -EACCES);
+}
+
+/* As a policy does that denies all documents, whether they exist or not. */
+static void refused_documents_make_no_names(void **state)
+{
+	static const char *const absent[] = {"home/none.h5", "home/none", "home/none.h5.h5",
+					     "none.h5",	     "none.d",	  "home/good"};
+	struct bucket *b = *state;
+	fill(b);
+	open_faulty(b, "fail:1+:EACCES@*.domain.json", 0);
+	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+		if (lookup(b, absent[i]) != -ENOENT)
+			fail_msg("%s is there", absent[i]);
+	assert_int_equal(lookup(b, "home/good.h5"), ENGINE_DOMAIN);
+	assert_int_equal(lookup(b, "home/secrets.txt"), ENGINE_PLAIN);
+}
+
+static void a_store_that_refuses_everything_shows_nothing(void **state)
+{
+	static const char *const names[] = {"home", "home/good.h5", "home/none", "home/none.h5",
+					    "none.h5"};
+	struct bucket *b = *state;
+	fill(b);
+	open_faulty(b, "fail:1+:EACCES", 0);
+	assert_int_equal(bucket_list(b, "").code, -EACCES);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(lookup(b, names[i]), -EACCES);
+}
+
+/* The directory's own listing came, what followed did not: no half of it is shown. */
+static void a_store_that_goes_away_fails_the_listing(void **state)
+{
+	static const struct {
+		const char *fault;
+		int code;
+	} rows[] = {{"fail:2+:EIO", -EIO}, {"fail:2+:EACCES", -EACCES}};
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "good.h5");
+	bucket_domain(b, 2, "run");
+	bucket_put(b, "prefix/plain", "");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		open_faulty(b, rows[i].fault, 0);
+		const struct bucket_listing l = bucket_list(b, "");
+		assert_int_equal(l.code, rows[i].code);
+		assert_string_equal(l.text, "");
+	}
+}
+
+/* Rights to list may be bound to whole prefixes: "home/" may be listed, "home/secret" not. */
+static void the_whole_directory_tells_what_a_part_may_not(void **state)
+{
+	struct bucket *b = *state;
+	fill(b);
+	open_faulty(b, "fail:1+:EACCES@home/secret*,fail:1+:EACCES@home/none*", 0);
+	assert_int_equal(lookup(b, "home/secret"), ENGINE_DIR);
+	assert_int_equal(lookup(b, "home/none"), -ENOENT);
+	assert_int_equal(lookup(b, "home/none.h5"), -ENOENT);
+}
+
+/* A request for all closed ones together; and one who looks at what was listed asks for nothing. */
+static void closed_prefixes_cost_little(void **state)
+{
+	struct bucket *b = *state;
+	char path[64];
+	for (unsigned int i = 0; i < 20; i++) {
+		snprintf(path, sizeof(path), "%02u/x", i);
+		bucket_put(b, path, "");
+	}
+	bucket_put(b, "open/x", "");
+	open_faulty(b, "fail:1+:EACCES@[01][0-9]/*", 1000);
+	bucket_list(b, "");
+	const struct bucket_counts listed = bucket_counts(b);
+	assert_int_equal(listed.lists, 1 + 21 + 1);
+	assert_int_equal(listed.gets, 1 + 21);
+	assert_int_equal(lookup(b, "00"), ENGINE_DIR);
+	assert_int_equal(lookup(b, "19"), ENGINE_DIR);
+	assert_int_equal(bucket_requests(b), listed.lists + listed.gets + listed.heads);
+	/* They are not taken for known when the directory is listed again. */
+	bucket_list(b, "");
+	assert_int_equal(bucket_counts(b).lists, listed.lists + 1 + 20 + 1);
+}
+
+/* Open again: the next listing knows. */
+static void what_was_closed_may_be_opened(void **state)
+{
+	struct bucket *b = *state;
+	bucket_put(b, "secret/x", "");
+	open_faulty(b, "fail:1:EACCES@secret/.domain.json,fail:1:EACCES@secret/", 1000);
+	assert_string_equal(bucket_list(b, "").text, "secret/");
+	assert_int_equal(engine_check_dir(b->engine, "secret", NULL), 0);
+	assert_string_equal(bucket_list(b, "secret").text, "x=");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_closed_prefix_hides_no_other),
+		TEST(a_closed_document_is_a_file_that_cannot_be_opened),
+		TEST(refused_documents_make_no_names),
+		TEST(a_store_that_refuses_everything_shows_nothing),
+		TEST(a_store_that_goes_away_fails_the_listing),
+		TEST(the_whole_directory_tells_what_a_part_may_not),
+		TEST(closed_prefixes_cost_little),
+		TEST(what_was_closed_may_be_opened),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
