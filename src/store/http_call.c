@@ -296,7 +296,7 @@ void http_call_release(struct http_call *call)
 {
 	bytes_release(&call->answer);
 	call->status = 0;
-	call->sent = 0;
+	call->sent = call->populated = 0;
 	call->skipped = call->came = 0;
 	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
 }

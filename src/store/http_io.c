@@ -173,7 +173,7 @@ static void acknowledge(struct http_io *io)
 		struct http_call *call = io->active[i];
 		if (call->acknowledged || call->fd < 0 || call->sent < call->body_len)
 			continue;
-		http_socket_acknowledge(call->fd);
+		http_socket_acknowledge(&io->sockets, call->fd);
 		call->acknowledged = true;
 	}
 }

@@ -19,6 +19,7 @@ enum {
 
 struct ready {
 	int fd, events;
+	uint64_t id;
 	uint64_t age; /* the lower, the older */
 };
 
@@ -118,6 +119,7 @@ static size_t wait_ready(struct http_poll *p, struct ready *ready, int timeout_m
 		ready[n++] = (struct ready){
 			.fd = fd,
 			.events = select_bits(events[i].events),
+			.id = http_socket_id(p->sockets, fd),
 			.age = http_socket_age(p->sockets, fd),
 		};
 	}
@@ -145,7 +147,10 @@ void http_poll_serve(struct http_poll *p, unsigned int most_ms)
 	if (++p->passes % ALL_EVERY)
 		n = min_u64(n, AT_ONCE);
 	for (size_t i = 0; i < n; i++) {
+		/* Its number may be another one's by now. */
+		if (http_socket_id(p->sockets, ready[i].fd) != ready[i].id)
+			continue;
 		curl_multi_socket_action(p->multi, ready[i].fd, ready[i].events, &running);
-		http_socket_acknowledge(ready[i].fd);
+		http_socket_acknowledge(p->sockets, ready[i].fd);
 	}
 }

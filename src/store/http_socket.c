@@ -49,7 +49,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 		return CURL_SOCKET_BAD;
 	forget(sockets, fd);
 	if (sockets->n < sockets->cap)
-		sockets->v[sockets->n++] = (struct http_socket){.fd = fd};
+		sockets->v[sockets->n++] = (struct http_socket){.fd = fd, .id = ++sockets->opened};
 	return fd;
 }
 
@@ -114,6 +114,12 @@ uint64_t http_socket_age(const struct http_sockets *sockets, int fd)
 	return s ? s->age : 0;
 }
 
+uint64_t http_socket_id(const struct http_sockets *sockets, int fd)
+{
+	const struct http_socket *s = find(sockets, fd);
+	return s ? s->id : 0;
+}
+
 void http_socket_hear(struct http_sockets *sockets, int fd)
 {
 	struct http_socket *s = find(sockets, fd);
@@ -133,9 +139,9 @@ void http_socket_shut(int fd)
 		shutdown(fd, SHUT_RDWR);
 }
 
-void http_socket_acknowledge(int fd)
+void http_socket_acknowledge(const struct http_sockets *sockets, int fd)
 {
 	const int on = 1;
-	if (fd >= 0)
+	if (find(sockets, fd))
 		setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 }

@@ -27,9 +27,11 @@ struct http_sockets {
 		int port;	   /* local; 0 not known yet */
 		uint64_t heard_ns; /* when something came last; 0 never */
 		uint64_t age;	   /* serial of the latest call that it was given to */
+		uint64_t id;	   /* no other socket has had it, unlike fd */
 		bool used;	   /* a request went over it */
 	} * v;
 	unsigned int n, cap;
+	uint64_t opened; /* so far */
 };
 
 /* env: its clock. meter may be NULL. Both are borrowed. -ENOMEM. */
@@ -43,7 +45,10 @@ void http_sockets_attach(struct http_sockets *sockets, CURL *easy);
 int http_socket_of_port(struct http_sockets *sockets, int port, uint64_t age);
 /* 0 of one that no call was given to: it is being connected. */
 uint64_t http_socket_age(const struct http_sockets *sockets, int fd);
-void http_socket_acknowledge(int fd);
+/* 0 of one that has no place in the table: one of libcurl's own, or somebody else's. */
+uint64_t http_socket_id(const struct http_sockets *sockets, int fd);
+/* Likewise lets alone what has no place. */
+void http_socket_acknowledge(const struct http_sockets *sockets, int fd);
 /* Something came: notes when. A socket that has no place in the table is let alone. */
 void http_socket_hear(struct http_sockets *sockets, int fd);
 /* True also when nobody knows. */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop and its sockets. */
+#include "fixture.h"
+
+#include "http_poll.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { TURN_MS = 10, TURNS = 3000 };
+
+struct scene {
+	struct fixture *f;
+	struct meter *meter;
+	struct http_sockets sockets;
+	struct http_poll poll;
+	CURLM *multi;
+	CURL *easy;
+	int listener, peer;
+	char url[64];
+};
+
+static int setup(void **state)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(at);
+	s->f = fixture_new(0);
+	s->meter = meter_new();
+	s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(s->listener, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(s->listener, 1), 0);
+	assert_int_equal(getsockname(s->listener, (struct sockaddr *)&at, &n), 0);
+	snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%d/", ntohs(at.sin_port));
+	assert_int_equal(http_sockets_init(&s->sockets, &s->f->env, s->meter, 4), 0);
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	s->multi = curl_multi_init();
+	s->easy = curl_easy_init();
+	assert_int_equal(http_poll_init(&s->poll, &s->f->env, s->multi, &s->sockets), 0);
+	curl_easy_setopt(s->easy, CURLOPT_URL, s->url);
+	curl_easy_setopt(s->easy, CURLOPT_NOBODY, 1L);
+	http_sockets_attach(&s->sockets, s->easy);
+	*state = s;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct scene *s = *state;
+	curl_easy_cleanup(s->easy);
+	curl_multi_cleanup(s->multi);
+	curl_global_cleanup();
+	http_poll_release(&s->poll);
+	http_sockets_release(&s->sockets);
+	close(s->peer);
+	close(s->listener);
+	meter_free(s->meter);
+	fixture_free(s->f);
+	free(s);
+	return 0;
+}
+
+static void submit_and_accept(struct scene *s)
+{
+	char head[4096];
+	struct timeval soon = {.tv_usec = TURN_MS * 1000};
+	curl_multi_add_handle(s->multi, s->easy);
+	/* The kernel connects without the server's doing. */
+	for (int i = 0; i < 3; i++)
+		http_poll_serve(&s->poll, TURN_MS);
+	s->peer = accept(s->listener, NULL, NULL);
+	setsockopt(s->peer, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+	for (int i = 0; recv(s->peer, head, sizeof(head), 0) <= 0; i++) {
+		assert_true(i < TURNS);
+		http_poll_serve(&s->poll, TURN_MS);
+	}
+}
+
+static void answer(struct scene *s)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+	assert_int_equal(send(s->peer, text, sizeof(text) - 1, MSG_NOSIGNAL), sizeof(text) - 1);
+}
+
+/* What libcurl closes on the way leaves its number to others. */
+static void test_a_number_is_no_identity(void **state)
+{
+	struct scene *s = *state;
+	submit_and_accept(s);
+	const int fd = s->sockets.v[0].fd;
+	const uint64_t id = http_socket_id(&s->sockets, fd);
+	assert_int_not_equal(id, 0);
+	assert_int_equal(http_socket_id(&s->sockets, s->peer), 0);
+	curl_multi_remove_handle(s->multi, s->easy);
+	assert_int_equal(http_socket_id(&s->sockets, fd), 0);
+	close(s->peer);
+	submit_and_accept(s);
+	assert_int_not_equal(http_socket_id(&s->sockets, s->sockets.v[0].fd), id);
+	answer(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_number_is_no_identity, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
