@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-	TICK_MS = 100,	/* how late a time-out may be noticed */
+	TICK_MS = 100,	/* a time-out is noticed two of these late at most */
 	IDLE_MS = 60000 /* nothing to do: until somebody wakes us */
 };
 
@@ -146,11 +146,10 @@ static void give_up_connection(struct http_io *io, const struct http_call *call)
 		http_socket_shut(call->fd);
 }
 
-static void sweep(struct http_io *io)
+/* Ends the calls that were late at a time until which all that has come is taken notice of. What
+ * waits to be received is no fault of the server's, and a process may have been stopped. */
+static void sweep(struct http_io *io, uint64_t now)
 {
-	const uint64_t now = io->env->now(io->env);
-	if (now - io->swept_ns < (uint64_t)TICK_MS * 1000000)
-		return;
 	io->swept_ns = now;
 	for (unsigned int i = io->n_active; i-- > 0;) {
 		struct http_call *call = io->active[i];
@@ -200,9 +199,14 @@ static void *run(void *arg)
 	while (take_inbox(io)) {
 		while (io->waiting.head && io->n_active < io->opt.connections)
 			start_call(io, pop(&io->waiting));
-		http_poll_serve(&io->poll, io->n_active ? TICK_MS : IDLE_MS);
+		const uint64_t now = io->env->now(io->env);
+		const bool all = http_poll_serve(&io->poll, io->n_active ? TICK_MS : IDLE_MS);
+		const bool due = all && now - io->swept_ns >= (uint64_t)TICK_MS * 1000000;
+		if (due)
+			http_poll_nudge(&io->poll, io->swept_ns);
 		reap(io);
-		sweep(io);
+		if (due)
+			sweep(io, now);
 		acknowledge(io);
 	}
 	return NULL;

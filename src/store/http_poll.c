@@ -37,7 +37,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket
 		event.events |= EPOLLIN;
 	if (what & CURL_POLL_OUT)
 		event.events |= EPOLLOUT;
-	/* A socket that cannot be watched is one that nothing comes from: its call times out. */
+	/* One that cannot be watched is looked at when it has been silent for a while. */
 	if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &event) && errno == ENOENT)
 		epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event);
 	return 0;
@@ -135,11 +135,12 @@ static int time_left_ms(const struct http_poll *p, unsigned int most_ms)
 	return (int)min_u64(div_up_u64(p->due_ns - now, 1000000), most_ms);
 }
 
-void http_poll_serve(struct http_poll *p, unsigned int most_ms)
+bool http_poll_serve(struct http_poll *p, unsigned int most_ms)
 {
 	struct ready ready[READY_MAX];
 	int running = 0;
-	size_t n = wait_ready(p, ready, time_left_ms(p, most_ms));
+	const size_t all = wait_ready(p, ready, time_left_ms(p, most_ms));
+	size_t n = all;
 	if (p->due_ns <= p->env->now(p->env)) {
 		p->due_ns = UINT64_MAX;
 		curl_multi_socket_action(p->multi, CURL_SOCKET_TIMEOUT, 0, &running);
@@ -152,5 +153,17 @@ void http_poll_serve(struct http_poll *p, unsigned int most_ms)
 			continue;
 		curl_multi_socket_action(p->multi, ready[i].fd, ready[i].events, &running);
 		http_socket_acknowledge(p->sockets, ready[i].fd);
+	}
+	return n == all;
+}
+
+/* From the end: a socket that is closed on the way makes room for the last one. */
+void http_poll_nudge(struct http_poll *p, uint64_t since_ns)
+{
+	int running = 0;
+	for (unsigned int i = p->sockets->n; i-- > 0;) {
+		if (i < p->sockets->n && p->sockets->v[i].heard_ns < since_ns)
+			curl_multi_socket_action(p->multi, p->sockets->v[i].fd, CURL_CSELECT_IN,
+						 &running);
 	}
 }

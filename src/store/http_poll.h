@@ -32,8 +32,12 @@ struct http_poll {
 int http_poll_init(struct http_poll *p, const struct env *env, CURLM *multi,
 		   const struct http_sockets *sockets);
 void http_poll_release(struct http_poll *p); /* after the multi handle is gone; also of zeroes */
-/* Waits until something is ready or due, at most so long, and lets libcurl do it. */
-void http_poll_serve(struct http_poll *p, unsigned int most_ms);
+/* Waits until something is ready or due, at most so long, and lets libcurl do it. True when nothing
+ * that was there when it was called is left for the next time. */
+bool http_poll_serve(struct http_poll *p, unsigned int most_ms);
+/* Lets libcurl look at all sockets on which nothing has come since then: it may have received what
+ * it has not given to the call that it is for (HTTP/2 does that), and no socket tells of it. */
+void http_poll_nudge(struct http_poll *p, uint64_t since_ns);
 /* Ends the waiting. Any thread. */
 void http_poll_wake(struct http_poll *p);
 

@@ -5,6 +5,7 @@
 #include "http_poll.h"
 
 #include <arpa/inet.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -77,10 +78,52 @@ static void submit_and_accept(struct scene *s)
 	}
 }
 
+/* libcurl looks at a socket, too, when it wants to be called. */
+static void await_timers(struct scene *s)
+{
+	const struct env *env = &s->f->env;
+	for (int i = 0; s->poll.due_ns < env->now(env) + 10ull * 1000000000; i++) {
+		assert_true(i < TURNS);
+		http_poll_serve(&s->poll, TURN_MS);
+	}
+}
+
 static void answer(struct scene *s)
 {
 	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 	assert_int_equal(send(s->peer, text, sizeof(text) - 1, MSG_NOSIGNAL), sizeof(text) - 1);
+}
+
+static bool is_done(struct scene *s)
+{
+	int left;
+	const CURLMsg *msg = curl_multi_info_read(s->multi, &left);
+	return msg && msg->msg == CURLMSG_DONE && msg->data.result == CURLE_OK;
+}
+
+/* Such as one that the kernel has no memory to watch, or a stream of HTTP/2 whose bytes libcurl has
+ * received with those of another. */
+static void test_a_silent_socket_is_looked_at(void **state)
+{
+	struct scene *s = *state;
+	submit_and_accept(s);
+	await_timers(s);
+	assert_int_equal(s->sockets.n, 1);
+	assert_int_equal(epoll_ctl(s->poll.epoll, EPOLL_CTL_DEL, s->sockets.v[0].fd, NULL), 0);
+	answer(s);
+	for (int i = 0; i < 20; i++)
+		http_poll_serve(&s->poll, TURN_MS);
+	assert_false(is_done(s));
+	/* Not silent. */
+	http_socket_hear(&s->sockets, s->sockets.v[0].fd);
+	http_poll_nudge(&s->poll, s->sockets.v[0].heard_ns);
+	assert_false(is_done(s));
+	int turns = 0;
+	do {
+		assert_true(turns++ < TURNS);
+		http_poll_nudge(&s->poll, s->sockets.v[0].heard_ns + 1);
+		http_poll_serve(&s->poll, TURN_MS);
+	} while (!is_done(s));
 }
 
 /* What libcurl closes on the way leaves its number to others. */
@@ -103,6 +146,7 @@ static void test_a_number_is_no_identity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_silent_socket_is_looked_at, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_number_is_no_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
