@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 enum {
-	READY_MAX = 256, /* sockets that are looked at together; the others' turn comes */
-	AT_ONCE = 16,	 /* sockets that are served before it is asked again who is ready */
-	ALL_EVERY = 16,	 /* passes in which all are served, so that none starves */
+	READY_MAX = 1280, /* sockets that are looked at together: all of them */
+	AT_ONCE = 16,	  /* sockets that are served before it is asked again who is ready */
+	ALL_EVERY = 16,	  /* passes in which all are served, so that none starves */
 };
 
 struct ready {

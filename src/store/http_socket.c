@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,19 +25,51 @@ int http_sockets_init(struct http_sockets *sockets, const struct env *env, struc
 void http_sockets_release(struct http_sockets *sockets)
 {
 	free(sockets->v);
+	free(sockets->places);
 	sockets->v = NULL;
+	sockets->places = NULL;
+	sockets->n_places = 0;
+}
+
+static struct http_socket *find(const struct http_sockets *sockets, int fd)
+{
+	const bool known = fd >= 0 && (size_t)fd < sockets->n_places && sockets->places[fd];
+	return known ? &sockets->v[sockets->places[fd] - 1] : NULL;
+}
+
+/* False without memory: then it has no place. */
+static bool reach(struct http_sockets *sockets, int fd)
+{
+	const size_t n = 2 * (size_t)fd + 64;
+	if ((size_t)fd < sockets->n_places)
+		return true;
+	unsigned int *places = realloc(sockets->places, n * sizeof(*places));
+	if (!places)
+		return false;
+	memset(places + sockets->n_places, 0, (n - sockets->n_places) * sizeof(*places));
+	sockets->places = places;
+	sockets->n_places = n;
+	return true;
+}
+
+static void remember(struct http_sockets *sockets, int fd)
+{
+	if (sockets->n == sockets->cap || !reach(sockets, fd))
+		return;
+	sockets->v[sockets->n++] = (struct http_socket){.fd = fd, .id = ++sockets->opened};
+	sockets->places[fd] = sockets->n;
 }
 
 static void forget(struct http_sockets *sockets, int fd)
 {
-	for (unsigned int i = 0; i < sockets->n; i++) {
-		if (sockets->v[i].fd != fd)
-			continue;
-		if (sockets->v[i].used)
-			meter_disconnected(sockets->meter);
-		sockets->v[i] = sockets->v[--sockets->n];
+	struct http_socket *s = find(sockets, fd);
+	if (!s)
 		return;
-	}
+	if (s->used)
+		meter_disconnected(sockets->meter);
+	*s = sockets->v[--sockets->n];
+	sockets->places[s->fd] = sockets->places[fd];
+	sockets->places[fd] = 0;
 }
 
 /* libcurl closes a socket that never came to be a connection without telling us: what the table has
@@ -48,8 +81,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
 	forget(sockets, fd);
-	if (sockets->n < sockets->cap)
-		sockets->v[sockets->n++] = (struct http_socket){.fd = fd, .id = ++sockets->opened};
+	remember(sockets, fd);
 	return fd;
 }
 
@@ -98,14 +130,6 @@ int http_socket_of_port(struct http_sockets *sockets, int port, uint64_t age)
 		return s->fd;
 	}
 	return -1;
-}
-
-static struct http_socket *find(const struct http_sockets *sockets, int fd)
-{
-	for (unsigned int i = 0; fd >= 0 && i < sockets->n; i++)
-		if (sockets->v[i].fd == fd)
-			return &sockets->v[i];
-	return NULL;
 }
 
 uint64_t http_socket_age(const struct http_sockets *sockets, int fd)

@@ -31,6 +31,10 @@ struct http_sockets {
 		bool used;	   /* a request went over it */
 	} * v;
 	unsigned int n, cap;
+	/* Of each descriptor below n_places: its place in v and one, 0 without one. It is asked for
+	 * with each piece that comes. */
+	unsigned int *places;
+	size_t n_places;
 	uint64_t opened; /* so far */
 };
 
