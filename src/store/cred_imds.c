@@ -47,12 +47,12 @@ int cred_from_imds(const struct cred_world *w, struct cred *out, struct err *err
 	auto_secret struct str token = {0}, header = {0}, json = {0};
 	auto_str struct str role = {0}, path = {0};
 	const char *off = cred_env(w, "AWS_EC2_METADATA_DISABLED");
-	struct err why = ERR_INIT;
 	if (off && strcasecmp(off, "true") == 0)
 		return -ENOENT;
-	/* Whoever does not answer here is no instance metadata service. */
+	/* Whoever does not answer here is no instance metadata service; or, when it is asked again,
+	 * one that is out of order. */
 	if (ask(w, "PUT", "/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 21600",
-		&token, &why))
+		&token, err))
 		return -ENOENT;
 	str_addf(&header, "X-aws-ec2-metadata-token: %s", str_text(&token));
 	int rc = ask(w, "GET", roles, str_text(&header), &role, err);

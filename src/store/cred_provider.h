@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The providers of the chain, one per file. Each fills cred, or returns -ENOENT when it is not
- * configured here (err then says nothing), or another code with the reason: then the chain stops.
+ * configured here (err need not say why), or another code with the reason: then the chain stops.
  */
 #ifndef STORE_CRED_PROVIDER_H
 #define STORE_CRED_PROVIDER_H

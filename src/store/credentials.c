@@ -106,6 +106,13 @@ static bool due_locked(const struct credentials *c, int64_t now)
 	return c->cred.expires && now >= c->cred.expires - SOON_S && now >= c->not_before;
 }
 
+/* A failure as those see it who ask for an object. Other codes say something of the object, which
+ * would be believed: that it is not there (-ENOENT), or has a name that none can have (-EINVAL). */
+static int as_refusal(int code)
+{
+	return code == -EIO || code == -ENOMEM ? code : -EACCES;
+}
+
 /* 0 with err set: it failed, but those at hand are good for a while. */
 static int renew_locked(struct credentials *c, struct err *err)
 {
@@ -126,6 +133,7 @@ static int renew_locked(struct credentials *c, struct err *err)
 		fresh = old;
 		c->over = false;
 		c->renewed_at = now;
+		*err = (struct err)ERR_INIT; /* of an attempt before the one that succeeded */
 		return 0;
 	}
 	if (valid_locked(c, now)) {
@@ -133,7 +141,10 @@ static int renew_locked(struct credentials *c, struct err *err)
 			 c->cred.expires - now);
 		return 0;
 	}
+	if (!err->code)
+		err_set(err, rc, "where they came from there are none any more");
 	err_wrap(err, rc, "credentials cannot be renewed");
+	rc = err->code = as_refusal(err->code);
 	c->failed_at = now;
 	err_copy(&c->failure, err);
 	return rc;

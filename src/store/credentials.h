@@ -55,8 +55,8 @@ struct credentials;
 struct credentials *credentials_new(const struct cred_world *world, struct err *err);
 void credentials_free(struct credentials *c);
 /* A copy of those that are valid now. Renews them when they are about to expire: then one caller
- * waits for the service, others only when they have expired already. Any thread but the I/O
- * thread. */
+ * waits for the service, others only when they have expired already. -EACCES, -EIO, -ENOMEM: none
+ * that an object could be the reason of. Any thread but the I/O thread. */
 int credentials_get(struct credentials *c, struct cred *out, struct err *err);
 /* The server says that this access key has expired: forget it. False when nothing newer could
  * be had. */

@@ -453,6 +453,60 @@ static void test_every_source_renews(void **state)
 	}
 }
 
+/* Whoever asks for an object must not be told that the object is not there, or has no name, when it
+ * is the credentials that are not. */
+static void test_failures_are_not_the_objects(void **state)
+{
+#define ENDS "2001-09-09T02:46:40Z"
+	static const struct answer services[] = {
+		{"http://169.254.169.254/latest/api/token", 200, "SESSION"},
+		{"http://169.254.169.254/latest/meta-data/iam/security-credentials/r", 200,
+		 SERVICE_BODY(ENDS)},
+		{"http://169.254.169.254/latest/meta-data/iam/security-credentials/", 200, "r"},
+	};
+	static const struct answer broken[] = {
+		{"http://169.254.169.254/latest/api/token", 500, ""}};
+	static const char keys[] = "[default]\ncredential_process = echo '{\"AccessKeyId\":\"A\","
+				   "\"SecretAccessKey\":\"S\",\"Expiration\":\"" ENDS "\"}'\n";
+	static const struct {
+		const char *variable, *text, *later;
+		const struct answer *answers; /* later */
+		int code;
+		const char *words;
+	} cases[] = {
+		{NULL, NULL, NULL, NULL, -EIO, "nobody answers"},
+		{NULL, NULL, NULL, broken, -EACCES, "status 500"},
+		{"AWS_CONFIG_FILE", keys, "", NULL, -EACCES, "none any more"},
+		{"AWS_CONFIG_FILE", keys, "[default]\ncredential_process = echo\n", NULL, -EACCES,
+		 "no credentials"},
+	};
+#undef ENDS
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world *world = *state;
+		struct cred cred;
+		struct err err = ERR_INIT;
+		world->now = 1000000000;
+		world->answers = services;
+		world->n_answers = 3;
+		if (cases[i].variable)
+			set(world, cases[i].variable, file(world, cases[i].text));
+		struct credentials *c = credentials_new(&world->w, NULL);
+		assert_non_null(c);
+		if (cases[i].later)
+			file(world, cases[i].later);
+		world->answers = cases[i].answers;
+		world->n_answers = cases[i].answers ? 1 : 0;
+		world->now = 1000003600;
+		assert_int_equal(credentials_get(c, &cred, &err), cases[i].code);
+		assert_int_equal(err.code, cases[i].code);
+		if (!strstr(err.msg, cases[i].words))
+			fail_msg("%zu: %s", i, err.msg);
+		/* Who comes within that second is told the same. */
+		assert_int_equal(credentials_get(c, &cred, NULL), cases[i].code);
+		credentials_free(c);
+	}
+}
+
 static void test_lasting_keys_do_not_expire(void **state)
 {
 	struct world *world = *state;
@@ -477,6 +531,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_renewal, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_newer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_source_renews, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failures_are_not_the_objects, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lasting_keys_do_not_expire, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
