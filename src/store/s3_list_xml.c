@@ -167,10 +167,14 @@ static bool key_ok(const char *key, bool is_prefix)
 	return store_key_ok(component);
 }
 
+static bool begins_right(const struct store_list *req, const char *key)
+{
+	return strncmp(key, req->prefix, strlen(req->prefix)) == 0;
+}
+
 static bool asked_for(const struct store_list *req, const char *key, bool is_prefix)
 {
-	return strncmp(key, req->prefix, strlen(req->prefix)) == 0 &&
-	       (!req->start_after || strcmp(key, req->start_after) > 0) &&
+	return (!req->start_after || strcmp(key, req->start_after) > 0) &&
 	       (!is_prefix || req->delimit);
 }
 
@@ -186,6 +190,8 @@ static void note_last(struct s3_list_result *out, const char *key)
 static int take(struct reading *r, const char *raw, const char *key, const struct store_item *item)
 {
 	struct s3_list_result *out = r->out;
+	if (!begins_right(r->req, key))
+		return 0;
 	note_last(out, key);
 	if (!asked_for(r->req, key, item->is_prefix))
 		return 0;

@@ -10,8 +10,8 @@
 struct s3_list_result {
 	struct store_page page; /* ascending; more is set, next is not */
 	struct str token;	/* of the next page, "" when there is none */
-	struct str last;	/* greatest key or prefix that was listed, also one left out; no
-				   longer than a key may be */
+	struct str last;	/* greatest key or prefix that was listed below the prefix, also one
+				   left out; no longer than a key may be */
 	/* Of the server's items: those that no store may give, although they were asked for. */
 	unsigned int unfit;
 	struct str first_unfit; /* its key, printable, and what is wrong with it */

@@ -139,6 +139,7 @@ static void check_page(const struct store_list *req, const struct store_page *pa
 		last = key;
 	}
 	assert(!page->more || page->next);
+	assert(!page->more || strncmp(page->next, req->prefix, strlen(req->prefix)) == 0);
 }
 #endif
 

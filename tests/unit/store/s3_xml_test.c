@@ -51,6 +51,27 @@ static void test_fields(void **state)
 	s3_list_release(&out);
 }
 
+/* A key that was not asked for is no place to go on from: callers take the prefix off it. */
+static void test_place_to_go_on(void **state)
+{
+	static const struct {
+		const char *xml, *last;
+	} cases[] = {
+		{FRAME("<IsTruncated>true</IsTruncated>" OBJECT("a/b") OBJECT("z")), "a/b"},
+		{FRAME("<IsTruncated>true</IsTruncated>" OBJECT("a/b") OBJECT("a/b/../c")),
+		 "a/b/../c"},
+		{FRAME("<IsTruncated>true</IsTruncated>" OBJECT("b")), ""},
+	};
+	const struct store_list req = {.prefix = "a/", .max = 10};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_list_result out;
+		char keys[256];
+		assert_int_equal(parse(cases[i].xml, &req, &out, keys, sizeof(keys)), 0);
+		assert_string_equal(str_text(&out.last), cases[i].last);
+		s3_list_release(&out);
+	}
+}
+
 static void test_what_is_taken(void **state)
 {
 	static const struct {
@@ -319,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_place_to_go_on),
 		cmocka_unit_test(test_what_is_taken),
 		cmocka_unit_test(test_bad_listings),
 		cmocka_unit_test(test_text_too_long),

@@ -101,7 +101,7 @@ struct store_page {
 	struct store_item *items; /* in ascending byte order of key */
 	size_t n;
 	bool more;	     /* call again with start_after = next */
-	const char *next;    /* greater than start_after; NULL unless more */
+	const char *next;    /* begins with prefix, greater than start_after; NULL unless more */
 	struct arena *arena; /* holds all of the above */
 };
 void store_page_release(struct store_page *page);
