@@ -252,6 +252,8 @@ static void get(struct store *s, const struct store_get *req)
 static bool once_more(struct retry_store *r, struct attempts *a, int *rc, struct err *err)
 {
 	uint64_t pause_ns = 0;
+	if (*rc == 0 && a->n)
+		*err = (struct err)ERR_INIT; /* the failures before are nobody's */
 	if (*rc != -EAGAIN)
 		return false;
 	if (!try_again(r, a, err, &pause_ns)) {

@@ -67,6 +67,25 @@ static void test_meter(void **state)
 	}
 }
 
+/* What was said of attempts before the one that succeeded is not left for the next failure. */
+static void test_success_says_nothing(void **state)
+{
+	struct store *counting,
+		*s = over(*state, "fail:1:EAGAIN,fail:3:EAGAIN,fail:5:EAGAIN", &quick, &counting);
+	struct store_counts n;
+	struct store_page page;
+	struct err err = ERR_INIT;
+	assert_int_equal(store_list_all(s, "", false, 10, &page, &err), 0);
+	store_page_release(&page);
+	assert_int_equal(store_put(s, "x", "2", 1, NULL, NULL, &err), 0);
+	assert_int_equal(store_delete(s, "x", NULL, &err), 0);
+	store_count_read(counting, &n);
+	assert_int_equal(n.failures, 3);
+	assert_int_equal(err.code, 0);
+	assert_string_equal(err.msg, "");
+	store_free(s);
+}
+
 static void test_gives_up(void **state)
 {
 	struct fixture *f = *state;
@@ -263,6 +282,7 @@ int main(void)
 		CONTRACT_TESTS(harmless),
 		CONTRACT_TESTS(shaky),
 		CONTRACT_TEST(test_meter, bare),
+		CONTRACT_TEST(test_success_says_nothing, bare),
 		CONTRACT_TEST(test_gives_up, bare),
 		CONTRACT_TEST(test_pauses_grow, bare),
 		CONTRACT_TEST(test_budget, bare),
