@@ -52,9 +52,8 @@ static int start(const char *command, pid_t *pid, int *out)
 	return rc;
 }
 
-static int collect(const struct env *env, int fd, struct str *out)
+static int collect(const struct env *env, int fd, uint64_t end, struct str *out)
 {
-	const uint64_t end = env->now(env) + timeout_ns;
 	char part[4096];
 	for (;;) {
 		const uint64_t now = env->now(env);
@@ -79,23 +78,41 @@ static int collect(const struct env *env, int fd, struct str *out)
 	return str_ok(out) ? 0 : -ENOMEM;
 }
 
+/* A command may close its output and go on. Where our own parent had us ignore SIGCHLD nobody is
+ * told how it ended. */
+static int await_exit(const struct env *env, pid_t pid, uint64_t end, int *status)
+{
+	const uint64_t ms = 1000000;
+	for (;;) {
+		const pid_t ended = waitpid(pid, status, WNOHANG);
+		if (ended == pid || (ended < 0 && errno != EINTR))
+			return 0;
+		if (env->now(env) >= end)
+			return -ETIMEDOUT;
+		env->sleep(env, ms);
+	}
+}
+
 int cred_run_process(const struct cred_world *w, const char *command, struct cred *out,
 		     struct err *err)
 {
+	const uint64_t end = w->env->now(w->env) + timeout_ns;
 	auto_secret struct str json = {0};
 	pid_t pid = -1;
 	int fd = -1, status = 0;
 	int rc = start(command, &pid, &fd);
 	if (rc)
 		return err_errno(err, rc, "credential_process");
-	rc = collect(w->env, fd, &json);
+	rc = collect(w->env, fd, end, &json);
 	close(fd);
-	if (rc)
+	if (!rc)
+		rc = await_exit(w->env, pid, end, &status);
+	if (rc) {
 		kill(-pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (rc)
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
 		return err_errno(err, rc, "credential_process");
+	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return err_set(err, -EACCES, "credential_process failed (%s %d)",
 			       WIFEXITED(status) ? "status" : "signal",

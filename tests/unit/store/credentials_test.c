@@ -185,6 +185,23 @@ static void test_process(void **state)
 	}
 }
 
+static uint64_t time_slept(const struct env *env)
+{
+	const struct fixture *f = env->ctx;
+	return atomic_load(&f->slept_ns);
+}
+
+/* Its output is at its end, but it is not. */
+static void test_process_without_end(void **state)
+{
+	struct world *world = *state;
+	world->f->env.now = time_slept;
+	set(world, "AWS_CONFIG_FILE",
+	    file(world, "[default]\ncredential_process = echo '{\"AccessKeyId\":\"A\","
+			"\"SecretAccessKey\":\"S\"}'; exec >&-; exec sleep 5\n"));
+	assert_none(world, -ETIMEDOUT, "credential_process");
+}
+
 #define STS_BODY(action)                                                                           \
 	"<" action "Response><" action "Result><AssumedRoleUser><Arn>x</Arn></AssumedRoleUser>"    \
 	"<Credentials><AccessKeyId>RA</AccessKeyId><SecretAccessKey>RS</SecretAccessKey>"          \
@@ -523,6 +540,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_environment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_profiles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_process_without_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_role, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_roles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_web_identity, setup, teardown),
