@@ -41,7 +41,7 @@ static int authorization(const struct cred_world *w, struct str *header, struct 
 	const char *file = cred_env(w, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
 	const char *value = cred_env(w, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
 	if (file) {
-		int rc = cred_read_file(file, TOKEN_MAX, &token, err);
+		int rc = cred_read_file(w, file, TOKEN_MAX, &token, err);
 		if (rc)
 			return err_wrap(err, rc == -ENOENT ? -EINVAL : rc, "container token");
 		value = str_text(&token);

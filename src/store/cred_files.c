@@ -3,18 +3,12 @@
  * again. No state. */
 #include "cred_provider.h"
 
+#include "fd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-static inline void cleanup_close(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-#define auto_close __attribute__((cleanup(cleanup_close)))
 
 static int read_all(int fd, size_t max, struct str *out)
 {
@@ -37,11 +31,24 @@ static int read_all(int fd, size_t max, struct str *out)
 	return 0;
 }
 
-int cred_read_file(const char *path, size_t max, struct str *out, struct err *err)
+static int open_file(const struct cred_world *w, const char *path)
 {
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	auto_str struct str whole = {0};
+	if (path[0] != '/' && w->directory)
+		str_addf(&whole, "%s/", w->directory);
+	str_add(&whole, path);
+	if (!str_ok(&whole))
+		return -ENOMEM;
+	const int fd = open(str_text(&whole), O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int cred_read_file(const struct cred_world *w, const char *path, size_t max, struct str *out,
+		   struct err *err)
+{
+	auto_close int fd = open_file(w, path);
 	if (fd < 0)
-		return err_errno(err, -errno, "%s", path);
+		return err_errno(err, fd, "%s", path);
 	int rc = read_all(fd, max, out);
 	return rc ? err_errno(err, rc, "%s", path) : 0;
 }
@@ -75,7 +82,7 @@ static int load(const struct cred_world *w, const char *variable, const char *na
 	if (!path.b.len)
 		return 0;
 	struct err why = ERR_INIT;
-	int rc = cred_read_file(str_text(&path), INI_SIZE_MAX, &text, &why);
+	int rc = cred_read_file(w, str_text(&path), INI_SIZE_MAX, &text, &why);
 	if (rc == -ENOENT || rc == -ENOTDIR)
 		return 0;
 	if (rc) {

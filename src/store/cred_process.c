@@ -19,8 +19,8 @@ enum { OUTPUT_MAX = 64 << 10 };
 
 static const uint64_t timeout_ns = UINT64_C(60) * 1000000000;
 
-/* A shell of its own group, its standard output in a pipe. */
-static int start(const char *command, pid_t *pid, int *out)
+/* A shell of its own group, its standard output in a pipe. directory may be NULL. */
+static int start(const char *command, const char *directory, pid_t *pid, int *out)
 {
 	int fds[2];
 	char shell[] = "/bin/sh", flag[] = "-c";
@@ -37,6 +37,8 @@ static int start(const char *command, pid_t *pid, int *out)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	if (directory)
+		posix_spawn_file_actions_addchdir_np(&actions, directory);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setsigmask(&attributes, &none);
@@ -100,7 +102,7 @@ int cred_run_process(const struct cred_world *w, const char *command, struct cre
 	auto_secret struct str json = {0};
 	pid_t pid = -1;
 	int fd = -1, status = 0;
-	int rc = start(command, &pid, &fd);
+	int rc = start(command, w->directory, &pid, &fd);
 	if (rc)
 		return err_errno(err, rc, "credential_process");
 	rc = collect(w->env, fd, end, &json);

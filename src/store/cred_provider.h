@@ -33,7 +33,8 @@ const char *profile_get(const struct profile_files *files, const char *profile, 
 bool profile_exists(const struct profile_files *files, const char *profile);
 
 /* Up to max bytes of a file. -ENOENT, -EACCES …, -EFBIG. */
-int cred_read_file(const char *path, size_t max, struct str *out, struct err *err);
+int cred_read_file(const struct cred_world *w, const char *path, size_t max, struct str *out,
+		   struct err *err);
 
 /* {"AccessKeyId": …, "SecretAccessKey": …, Token: …, "Expiration": …}; token: the name of its
  * member. -EINVAL. what: for the error text. */

@@ -197,7 +197,7 @@ int sts_web_identity(const struct cred_world *w, const struct sts_role *role,
 {
 	auto_secret struct str token = {0};
 	struct call call = {0};
-	int rc = cred_read_file(token_file, TOKEN_MAX, &token, err);
+	int rc = cred_read_file(w, token_file, TOKEN_MAX, &token, err);
 	if (rc)
 		return err_wrap(err, rc == -ENOENT ? -EINVAL : rc, "web identity token");
 	rc = prepare(w, role, "AssumeRoleWithWebIdentity", &call, err);

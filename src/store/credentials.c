@@ -29,7 +29,7 @@ typedef int (*provider_fn)(const struct cred_world *w, struct cred *out, struct 
 
 struct credentials {
 	struct cred_world world;
-	char *profile, *region, *ca_bundle;
+	char *profile, *region, *ca_bundle, *directory;
 	provider_fn source; /* the one that had some */
 
 	pthread_mutex_t lock;
@@ -210,7 +210,7 @@ struct credentials *credentials_new(const struct cred_world *world, struct err *
 	pthread_cond_init(&c->renewed, NULL);
 	c->world = *world;
 	if (keep(&c->profile, &c->world.profile) || keep(&c->region, &c->world.region) ||
-	    keep(&c->ca_bundle, &c->world.ca_bundle)) {
+	    keep(&c->ca_bundle, &c->world.ca_bundle) || keep(&c->directory, &c->world.directory)) {
 		err_set(err, -ENOMEM, "credentials: no memory");
 		goto fail;
 	}
@@ -234,5 +234,6 @@ void credentials_free(struct credentials *c)
 	free(c->profile);
 	free(c->region);
 	free(c->ca_bundle);
+	free(c->directory);
 	free(c);
 }

@@ -38,6 +38,9 @@ struct cred_world {
 	const char *profile; /* option; NULL: AWS_PROFILE, "default" */
 	const char *region;  /* of STS; NULL: the environment's, the profile's */
 	const char *ca_bundle;
+	/* Relative paths are below it, and commands run in it: credentials are renewed by a daemon
+	 * that has left the directory of whoever started it. NULL: the process's own. */
+	const char *directory;
 	bool warn; /* of a credentials file that others can read */
 	const char *(*getenv)(const struct cred_world *w, const char *name);
 	int64_t (*wall)(const struct cred_world *w); /* seconds since the epoch */

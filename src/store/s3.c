@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One get between its submission and its completion. It owns its copy of the key. */
 struct s3_get {
@@ -310,7 +311,9 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 		return -EINVAL;
 	if (opt->no_sign_request)
 		return 0;
+	auto_free char *here = getcwd(NULL, 0);
 	world.ca_bundle = http.ca_bundle;
+	world.directory = here;
 	s->creds = credentials_new(&world, err);
 	return s->creds ? 0 : -EACCES;
 }

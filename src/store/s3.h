@@ -27,14 +27,14 @@ struct s3_place {
 	struct str bucket, region;
 	struct str host;      /* value of Host; with the bucket in front unless path_style */
 	struct str root;      /* path of the endpoint, "" or "/a/b" */
-	struct str ca_bundle; /* path, "" for the system's */
+	struct str ca_bundle; /* absolute path, "" for the system's */
 	enum store_s3_style style;
 	bool path_style, tls;
 	bool own_endpoint;  /* not AWS's: a region found later does not change it */
 	bool region_is_set; /* by option, environment or profile */
 };
 
-/* -EINVAL: a bucket or endpoint that cannot be one. */
+/* -EINVAL: a bucket or endpoint that cannot be one; -ENOENT …: certificates. */
 int s3_place_init(struct s3_place *place, const struct cred_world *world,
 		  const struct store_s3_options *opt, struct err *err);
 /* What a server calls a region goes into hosts and headers. */

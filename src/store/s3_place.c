@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a bucket is: endpoint, addressing style, region ("Virtual hosting of buckets", Amazon S3
- * User Guide). Pure but for the environment and the shared config file, through cred_world.
+ * User Guide). Pure but for the environment and the shared config file, through cred_world, and for
+ * the path of certificates.
  */
 #include "s3.h"
 
@@ -10,6 +11,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -162,6 +164,18 @@ static const char *first(const char *a, const char *b, const char *c, const char
 	return a ? a : b ? b : c ? c : d;
 }
 
+/* A daemon leaves the directory that a path is relative to, and renews credentials later. */
+static int set_ca_bundle(struct s3_place *place, const char *path, struct err *err)
+{
+	if (!path)
+		return 0;
+	auto_free char *whole = realpath(path, NULL);
+	if (!whole)
+		return err_errno(err, -errno, "certificates %s", path);
+	str_add(&place->ca_bundle, whole);
+	return str_ok(&place->ca_bundle) ? 0 : err_set(err, -ENOMEM, "no memory");
+}
+
 static int init(struct s3_place *place, const struct cred_world *w,
 		const struct store_s3_options *opt, const struct profile_files *files,
 		struct err *err)
@@ -184,8 +198,10 @@ static int init(struct s3_place *place, const struct cred_world *w,
 		return err_set(err, -EINVAL, "'%s' cannot be a region", region);
 	place->region_is_set = region != NULL;
 	place->own_endpoint = endpoint != NULL;
-	str_add(&place->ca_bundle, ca_bundle ? ca_bundle : "");
-	int rc = endpoint ? set_url(place, endpoint) : 0;
+	int rc = set_ca_bundle(place, ca_bundle, err);
+	if (rc)
+		return rc;
+	rc = endpoint ? set_url(place, endpoint) : 0;
 	if (rc)
 		return err_set(err, rc, "endpoint '%s' is no http or https URL", endpoint);
 	rc = s3_place_set_region(place, region ? region : "us-east-1");

@@ -185,6 +185,19 @@ static void test_process(void **state)
 	}
 }
 
+/* Whoever renews them has left the directory of whoever named the files. */
+static void test_relative_paths(void **state)
+{
+	struct world *world = *state;
+	file(world,
+	     "# {\"AccessKeyId\":\"PA\",\"SecretAccessKey\":\"PS\",\"SessionToken\":\"PT\"}\n"
+	     "[default]\ncredential_process = sed -n 's/^# //p' file\n");
+	set(world, "AWS_CONFIG_FILE", "file");
+	assert_none(world, -ENOENT, "no AWS credentials");
+	world->w.directory = world->f->dir;
+	assert_keys(world, "PA", "PS", "PT");
+}
+
 static uint64_t time_slept(const struct env *env)
 {
 	const struct fixture *f = env->ctx;
@@ -541,6 +554,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_profiles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process_without_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_relative_paths, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_role, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_roles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_web_identity, setup, teardown),

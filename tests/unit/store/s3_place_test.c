@@ -205,12 +205,28 @@ static void test_region_names(void **state)
 	assert_false(s3_region_ok("abcdefghijklmnopqrstuvwxyz-abcdefghijklmnopqrstuvwxyz"));
 }
 
+/* Who renews credentials has left the directory that the path was relative to. */
+static void test_certificates(void **state)
+{
+	struct s3_place p;
+	struct store_s3_options opt = {.bucket = "data", .ca_bundle = "."};
+	char *here = getcwd(NULL, 0);
+	assert_int_equal(place(&p, &opt), 0);
+	assert_string_equal(str_text(&p.ca_bundle), here);
+	s3_place_release(&p);
+	opt.ca_bundle = "/no/such/file";
+	assert_int_equal(place(&p, &opt), -ENOENT);
+	s3_place_release(&p);
+	free(here);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_addresses),	 cmocka_unit_test(test_what_cannot_be),
 		cmocka_unit_test(test_another_region),	 cmocka_unit_test(test_redirects),
 		cmocka_unit_test(test_signed_redirects), cmocka_unit_test(test_region_names),
+		cmocka_unit_test(test_certificates),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
