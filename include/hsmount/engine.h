@@ -101,7 +101,8 @@ void engine_file_close(struct engine_file *f);
 void engine_file_stat(struct engine_file *f, struct engine_stat *st);
 /* The kernel may keep its pages of this version over opens (the version covers all data). */
 bool engine_file_cacheable(struct engine_file *f);
-/* As pread(2). cancel: NULL, or who may call it off: -EINTR then. */
+/* As pread(2). cancel: NULL, or who may call it off: -EINTR then. What is wrong with a domain's
+ * chunk is -EIO, but for -EACCES and -ESTALE. */
 ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 		     struct cancel *cancel, struct err *err);
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);

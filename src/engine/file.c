@@ -2,8 +2,7 @@
 /*
  * Open files: a domain's image, or a plain object (plain.h). An open file shows the version that it
  * was opened with until it is closed: an image because it is a snapshot, a plain object because
- * every block is asked for on the condition of its etag. Constant after
- * opening; any thread.
+ * every block is asked for on the condition of its etag. Constant after opening; any thread.
  */
 #include "internal.h"
 #include "plain.h"
@@ -148,13 +147,29 @@ static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t o
 	return got;
 }
 
+/* What a read of the file fails with. The store and the codecs speak of an object: that it is too
+ * large (-EFBIG), or in a layout that is not read yet (-EOPNOTSUPP), is not true of the file. Their
+ * words stay. */
+static int read_failure(int code)
+{
+	switch (code) {
+	case -ESTALE:
+	case -EINTR:
+	case -EACCES:
+	case -ENOMEM:
+		return code;
+	default:
+		return -EIO;
+	}
+}
+
 static ssize_t read_domain(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 			   struct cancel *cancel, struct err *err)
 {
 	ssize_t got = image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err);
 	if (got == -ESTALE)
 		snapshot_doubt(f->snapshot);
-	return got;
+	return got < 0 ? read_failure((int)got) : got;
 }
 
 static void count(atomic_uint_fast64_t *counter, uint64_t n)

@@ -104,6 +104,22 @@ def test_500_groups_deep(tmp_path, mount):
         assert f["g/" * 500 + "leaf"][()].tobytes() == bytes(range(16))
 
 
+@pytest.mark.parametrize("fault, seen", [("EFBIG", "EIO"), ("ETIMEDOUT", "EIO"),
+                                         ("EACCES", "EACCES")])
+def test_errno_of_a_chunk_that_fails(tmp_path, mount, fault, seen):
+    """Of the file that is read, whatever the store says of an object."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        ds = d.dataset(d.root, "data", mkbucket.INT32, [1024], [1024])
+        ds.chunk((0,), np.arange(1024, dtype="<i4"))
+    m = mount(tmp_path / "bucket", f"debug_fault=fail:1+:{fault}@*/d/*/[0-9]*")
+    with h5py.File(m.file("x.h5"), "r") as f:
+        at = f["data"].id.get_chunk_info(0).byte_offset
+    with open(m.file("x.h5"), "rb") as f, pytest.raises(OSError) as e:
+        os.pread(f.fileno(), 4096, at)
+    assert e.value.errno == getattr(errno, seen)
+
+
 def test_a_store_that_fails_now_and_then(tmp_path, mount):
     """A third of the chunk gets fail: the reader sees an error or the right data, and a failure is
     kept for a second only, so that whoever goes on asking has it all in the end."""
