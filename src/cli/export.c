@@ -90,9 +90,10 @@ static int copy_all(struct engine_file *f, struct target *t, struct err *err)
 		rc = copy_range(f, t, (uint64_t)data, end, buf, &p, err);
 		offset = end;
 	}
-	p.done = p.size;
-	if (!rc)
+	if (!rc) {
+		p.done = p.size;
 		rc = target_commit(t, st.size, err);
+	}
 	show_progress(&p, true);
 	return rc;
 }

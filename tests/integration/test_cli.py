@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two programs as a person or a script meets them."""
 import os
+import pty
 import signal
 import subprocess
 
@@ -144,6 +145,22 @@ def test_export_to_standard_output(bucket, tmp_path):
                          capture_output=True, check=True)
     assert out.stdout == (tmp_path / "a.h5").read_bytes()
     assert out.stderr == b"", "no progress bar without a terminal"
+
+
+def test_a_bar_that_does_not_come_to_its_end(tmp_path):
+    with mkbucket.Maker(tmp_path / "bucket") as made:
+        d = made.domain("x.h5")
+        d.dataset(d.root, "data", mkbucket.INT32, [4096]).chunk((0,), bytes(16384))
+    terminal, theirs = pty.openpty()
+    try:
+        done = subprocess.run([HSIMAGE, "-o", "debug_fault=fail:1+@*/d/*/[0-9]*", "export",
+                               tmp_path / "bucket" / "x.h5", tmp_path / "out.h5"],
+                              stderr=theirs, timeout=PATIENCE, check=False)
+        said = os.read(terminal, 1 << 16)
+    finally:
+        os.close(theirs)
+        os.close(terminal)
+    assert done.returncode == 1 and b"%" in said and b"100%" not in said
 
 
 def test_a_failed_export_leaves_nothing(tmp_path):
