@@ -281,6 +281,12 @@ static int ignore(struct options *o, const char *name, const char *value, struct
 	return 0;
 }
 
+/* Nothing else is possible. */
+static int note_ro(struct options *o, const char *name, const char *value, struct err *err)
+{
+	return 0;
+}
+
 /* mount(8) says "rw" when nobody has said anything, so it is no reason to fail. */
 static int note_rw(struct options *o, const char *name, const char *value, struct err *err)
 {
@@ -330,7 +336,7 @@ static const struct option_def {
 	{"exec", false, true, pass_on},
 	{"noatime", false, true, pass_on},
 	{"atime", false, true, pass_on},
-	{"ro", false, true, ignore},
+	{"ro", false, true, note_ro},
 	{"rw", false, true, note_rw},
 	/* What fstab(5) has for others. */
 	{"defaults", false, true, ignore},

@@ -57,8 +57,8 @@ def test_hsimage_refuses_wrong_usage(arguments, tmp_path):
 
 def test_long_options(bucket, directory):
     """Every option of -o is also an option of its own."""
-    out = run(HSMOUNT, "--metadata-ttl=0", "--no-sign-request", "--cache-size", "1M", bucket,
-              directory)
+    out = run(HSMOUNT, "--metadata-ttl=0", "--no-sign-request", "--cache-size", "1M", "--ro",
+              bucket, directory)
     assert out.returncode == 0, out.stderr
     out = run(HSIMAGE, "--cache-size=lots", "ls", bucket)
     assert out.returncode == 2 and "cache_size=lots" in out.stderr
