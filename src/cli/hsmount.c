@@ -177,8 +177,10 @@ static void company_close(struct company *c)
 	log_signal_stop(&c->log_signal);
 }
 
-/* What is to be closed behind the mount. */
+/* What is to be closed behind the mount. All of it may wait for the bucket: a report that is being
+ * made may be the last to hold an image that has loads under way. */
 struct remains {
+	struct company company;
 	struct front *front;
 	struct engine *engine;
 };
@@ -186,6 +188,7 @@ struct remains {
 static void close_remains(void *arg)
 {
 	struct remains *r = arg;
+	company_close(&r->company);
 	fuse_front_free(r->front);
 	engine_close(r->engine);
 }
@@ -195,7 +198,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	auto_free char *bucket = absolute_bucket(s->bucket, err);
 	auto_free char *mountpoint = bucket ? absolute_mountpoint(s->mountpoint, err) : NULL;
 	struct options *o = &s->options;
-	struct remains remains = {0};
+	struct remains remains = {.company = {.log = log}};
 	if (!mountpoint)
 		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
 	/* Who lets others in wants them to be kept to what the access control lists say. */
@@ -211,7 +214,6 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		rc = engine_open(&o->engine, &remains.engine, err);
 	if (rc)
 		return rc;
-	struct company company = {.log = log};
 	struct fuse_front_options front = {
 		.program = argv[0],
 		.bucket = bucket,
@@ -225,12 +227,11 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		.umask = o->umask,
 		.metadata_ttl = o->engine.metadata_ttl,
 		.started = company_start,
-		.started_arg = &company,
+		.started_arg = &remains.company,
 	};
-	rc = company_open(&company, o, remains.engine, err);
+	rc = company_open(&remains.company, o, remains.engine, err);
 	if (!rc)
 		rc = fuse_front_run(&front, remains.engine, log, &remains.front, err);
-	company_close(&company);
 	if (!leave_in_time(close_remains, &remains, CLOSE_MS)) {
 		log_warning(log, "requests to the bucket do not end: leaving without them");
 		if (rc)
