@@ -8,8 +8,6 @@
 
 #include "internal.h"
 
-enum { LISTED_MAX = 1 << 20 /* entries of a directory */ };
-
 int beneath_of_page(const struct engine *e, int code, const struct store_page *page)
 {
 	size_t len;
@@ -89,7 +87,7 @@ static int find_in(struct engine *e, const char *prefix, const char *path, struc
 	auto_page struct store_page page = {0};
 	const size_t n = strlen(path);
 	int found = LISTED_NOT;
-	int rc = store_list_all(e->store, prefix, true, LISTED_MAX, &page, err);
+	int rc = store_list_all(e->store, prefix, true, BENEATH_LISTED_MAX, &page, err);
 	for (size_t i = 0; !rc && i < page.n; i++) {
 		const struct store_item *item = &page.items[i];
 		if (strncmp(item->key, path, n) != 0)

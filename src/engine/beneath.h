@@ -17,6 +17,8 @@
 
 struct engine;
 
+enum { BENEATH_LISTED_MAX = 1 << 20 /* entries of a directory; one with more cannot be listed */ };
+
 enum beneath {
 	BENEATH_NOTHING, /* also: no key can begin like this */
 	BENEATH_DOC,	 /* the prefix's own document */
