@@ -97,10 +97,10 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		goto fail;
 	}
 	rc = -ENOMEM;
+	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
 	e->nodes = nodes_new();
 	e->domains = domains_new(max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
-	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
-	if (!e->nodes || !e->domains || !e->cache)
+	if (!e->cache || !e->nodes || !e->domains)
 		goto fail;
 	*out = e;
 	return 0;
@@ -120,8 +120,8 @@ void engine_close(struct engine *e)
 		cache_free(e->cache);
 	if (e->store)
 		store_free(e->store);
-	pool_free(e->pool);
 	meter_free(e->meter);
+	pool_free(e->pool);
 	free(e->bucket);
 	free(e);
 }
