@@ -28,9 +28,8 @@ int plain_open(struct store *store, struct cache *cache, const char *path,
 void plain_close(struct plain *p); /* NULL is fine; waits for requests under way */
 const char *plain_path(const struct plain *p);
 
-/* As pread(2). -ESTALE when the object is not that version any more, -ENOENT when it
- * is gone; -EINTR when cancel (which may
- * be NULL) said so. */
+/* As pread(2). -ESTALE when the object is not that version any more, -ENOENT when it is gone;
+ * -EINTR when cancel (which may be NULL) said so. */
 ssize_t plain_read(struct plain *p, void *buf, size_t n, uint64_t offset, struct cancel *cancel,
 		   struct err *err);
 

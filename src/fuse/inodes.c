@@ -139,7 +139,7 @@ uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_
 	}
 	if (i) {
 		i->nlookup++;
-		i->st = *st; /* who may read it can change without a new version */
+		i->st = *st; /* of the same version: the mode may be another one */
 		ino = i->ino;
 	}
 	pthread_mutex_unlock(&t->lock);

@@ -5,7 +5,8 @@
  * used twice, so no generation is needed. Any thread.
  *
  * A file that was never opened has version 0 and takes the version of its first opening. From
- * then on its attributes are constant: they are the version's.
+ * then on its attributes are the version's, constant but for the mode: who may read it can change
+ * without a new version.
  */
 #ifndef FUSE_INODES_H
 #define FUSE_INODES_H

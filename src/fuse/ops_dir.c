@@ -2,7 +2,8 @@
 /*
  * Directories. An open directory is a copy of its listing, taken when reading begins (and again
  * when a program rewinds); offset i + 1 is behind entry i. Its lock is for programs that read one
- * directory handle in several threads.
+ * directory handle in several threads; it is held while the bucket is asked, and nobody else takes
+ * it.
  */
 #include "answer.h"
 

@@ -18,9 +18,9 @@
 /* One get between its submission and its completion. It owns its copy of the key. */
 struct s3_get {
 	struct s3_call call;
-	struct store_get req; /* key and conditions are copies, in strings */
-	bool head;	      /* as it is asked now: also a get of nothing */
+	struct store_get req; /* but for its strings, of which the copies follow; ETags in quotes */
 	struct str key, if_match, if_none_match;
+	bool head;		 /* as it is asked now: also a get of nothing */
 	struct s3_digest digest; /* of the body, where wants_digest() */
 };
 
@@ -80,10 +80,9 @@ static bool is_ranged(const struct store_get *req)
 	return req->offset != 0 || req->length != UINT64_MAX;
 }
 
-/* An ETag on the wire is quoted, unless it is so odd that quotes would end early. */
 static void quote(struct str *out, const char *etag)
 {
-	if (etag && !out->b.len)
+	if (etag)
 		str_addf(out, "\"%s\"", etag);
 }
 

@@ -2,11 +2,12 @@
 /*
  * Objects that were got, kept in a directory on disk for the next mount: a wrapper.
  *
- *   get of a whole object          what the directory has of it         what happens
- *   of a version that is known     that version                         answered, nothing is asked
- *   of none in particular          any version                          asked for with
- *                                                                       if_none_match; 304:
- * answered otherwise                      nothing, another version, damage     passed on, and kept
+ *   a whole object is got         the directory has        what happens
+ *   of a version that is known    that version             it is answered, nothing is asked
+ *   of no version in particular   any version              it is asked for with if_none_match, and
+ *                                                          answered when that says 304
+ *   either                        nothing, another         the get is passed on, and what comes is
+ *                                 version, damage          kept
  *
  * A version is known by cond.if_match or known_etag; so are ranges of it answered where the whole
  * object is there. All else passes by. Puts and deletes drop what there is of their object.

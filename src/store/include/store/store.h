@@ -3,10 +3,11 @@
  * Objects by key. A store knows neither JSON nor HDF5, nor what a key means. Keys are UTF-8 or
  * any other bytes without NUL, at most STORE_KEY_MAX, no leading slash; "/" separates prefixes.
  *
- * One ops struct per implementation (dir, mem, s3) and per wrapper (count, fault, retry, prefix);
- * wrappers stack in any order. Callers use the store_*() functions, which check the contract
- * before and after every call; never s->ops. A key that is not fit (store_key_ok()) is foreign
- * data like any other: -EINVAL. A request that is malformed otherwise is a bug: an assertion.
+ * One ops struct per implementation (dir, mem, s3) and per wrapper (count, diskcache, fault,
+ * prefix, retry); wrappers stack in any order. Callers use the store_*() functions, which check the
+ * contract before and after every call; never s->ops. A key that is not fit (store_key_ok()) is
+ * foreign data like any other: -EINVAL. A request that is malformed otherwise is a bug: an
+ * assertion.
  *
  * Threads: every method may be called from any thread at any time between new and free.
  * Completion: `done` is called exactly once for every accepted request, from any thread,
