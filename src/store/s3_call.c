@@ -305,6 +305,15 @@ static bool may_have_expired(const struct s3_call *call, const struct s3_error *
 	       (call->http.status == 400 && strcmp(call->method, "HEAD") == 0);
 }
 
+/* The service says that an object is not there in a document of its own, or in nothing. A page of
+ * somebody in between (a load balancer whose gateways are being replaced) says nothing of it; to
+ * believe it would be to show a chunk that is there as fill values. */
+static bool is_foreign_page(const struct s3_call *call, const struct s3_error *why)
+{
+	return call->http.status == 404 && call->http.metered == METER_GET &&
+	       call->http.answer.len > 0 && !why->code[0];
+}
+
 int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 {
 	struct s3_error own;
@@ -320,6 +329,9 @@ int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 		return rc;
 	if (call->http.status >= 300)
 		s3_error_parse(body->data, body->len, why);
+	if (is_foreign_page(call, why))
+		return err_set(err, -EIO, "%s %s: 404, which is not the service's own answer",
+			       call->method, call->what);
 	const bool disguised = error_in_disguise(call, why);
 	rc = s3_status_errno(call->http.status, why->code);
 	if (disguised && rc == 0)

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an answer means to whoever asked. */
+#include "fixture.h"
+
+#include "s3.h"
+
+#define ERROR_OF(code) "<Error><Code>" code "</Code><Message>no</Message></Error>"
+
+static void test_not_there(void **state)
+{
+	static const struct {
+		const char *method;
+		enum meter_method metered;
+		long status;
+		const char *body;
+		int code;
+	} cases[] = {
+		{"GET", METER_GET, 404, ERROR_OF("NoSuchKey"), -ENOENT},
+		{"GET", METER_GET, 404, ERROR_OF("SomethingNew"), -ENOENT},
+		{"GET", METER_GET, 404, ERROR_OF("NoSuchBucket"), -EIO},
+		{"GET", METER_GET, 404, "", -ENOENT},
+		{"HEAD", METER_HEAD, 404, "", -ENOENT},
+		/* a page of somebody in between */
+		{"GET", METER_GET, 404, "default backend - 404", -EIO},
+		{"GET", METER_GET, 404, "<html><body>Not Found</body></html>", -EIO},
+		/* not about an object: a website, perhaps */
+		{"GET", METER_LIST, 404, "<html><body>Not Found</body></html>", -ENOENT},
+		{"GET", METER_GET, 403, "<html><body>Forbidden</body></html>", -EACCES},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_store s = {0};
+		struct err err = ERR_INIT;
+		struct s3_call call = {
+			.http = {.end = HTTP_ANSWERED,
+				 .status = cases[i].status,
+				 .metered = cases[i].metered},
+			.s = &s,
+			.method = cases[i].method,
+			.what = "key",
+		};
+		assert_int_equal(
+			bytes_append(&call.http.answer, cases[i].body, strlen(cases[i].body)), 0);
+		const int code = s3_call_judge(&call, NULL, &err);
+		if (code != cases[i].code || err.code != code || !strstr(err.msg, " key: 40"))
+			fail_msg("%zu: %d %s", i, code, err.msg);
+		s3_call_release(&call);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_not_there),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
