@@ -99,14 +99,15 @@ static int ask_patiently(struct s3_store *s, const char *prefix, struct elsewher
 {
 	const struct env *env = s->base.env;
 	const uint64_t ms = 1000000, started = env->now(env);
-	uint64_t pause_ns = 200 * ms;
+	uint64_t backoff_ns = 200 * ms;
 	int rc = ask(s, prefix, to, err), asked = 1;
-	while (rc == -EAGAIN && !to->location[0] && !to->region[0] && asked < ROUNDS &&
-	       env->now(env) - started < PATIENCE_MS * ms) {
-		env->sleep(env, pause_ns + min_u64(err->again_ms, AGAIN_MAX_MS) * ms);
+	for (; rc == -EAGAIN && !to->location[0] && !to->region[0] && asked < ROUNDS; asked++) {
+		const uint64_t pause_ns = backoff_ns + min_u64(err->again_ms, AGAIN_MAX_MS) * ms;
+		if (env->now(env) - started + pause_ns > PATIENCE_MS * ms)
+			break;
+		env->sleep(env, pause_ns);
 		rc = ask(s, prefix, to, err);
-		asked++;
-		pause_ns *= 2;
+		backoff_ns *= 2;
 	}
 	if (rc != -EAGAIN)
 		return rc;

@@ -173,6 +173,14 @@ def test_server_that_says_nothing(environment, sample_bucket, tmp_path):
             assert "2 attempts" in said and "timed out" in said
 
 
+def test_server_that_is_busy_for_long(environment, gateway, sample_bucket, tmp_path):
+    """Its wish is heeded, but no attempt begins when whoever mounts has waited for 8 seconds."""
+    fault = {"what": "status", "value": 503, "header": {"Retry-After": "3"}, "percent": 100}
+    with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        assert "3 attempts" in refused(env, sample_bucket, tmp_path, seconds=9)
+
+
 def test_nothing_is_left_behind(environment, gateway, sample_bucket, tmp_path):
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint, **WRONG)
