@@ -61,7 +61,7 @@ int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, stru
 		return rc;
 	}
 	pthread_mutex_init(&d->turn, NULL);
-	d->used = 0;
+	d->used = d->busy_until = 0;
 	atomic_init(&d->bytes, 0);
 	atomic_init(&d->evicted, 0);
 	return 0;

@@ -33,8 +33,9 @@
 struct disk_dir {
 	int fd, lock;
 	uint64_t max_bytes;
-	pthread_mutex_t turn;		     /* guards used */
+	pthread_mutex_t turn;		     /* guards the next two */
 	uint64_t used;			     /* what the count said when it was last looked at */
+	uint64_t busy_until;		     /* by env->now: nobody asks for the lock before */
 	atomic_uint_fast64_t bytes, evicted; /* the same, and entries in all: for everybody */
 };
 
@@ -50,7 +51,8 @@ int disk_dir_read(const struct disk_dir *d, const struct disk_id *id, const char
 		  uint64_t max, struct store_meta *meta, struct bytes *body);
 void disk_dir_drop(const struct disk_dir *d, const struct disk_id *id);
 /* Writes an entry, replacing that of another version. -ENOSPC: no room could be made for it, or the
- * disk is full; -EBUSY: the lock is held for too long; -EINVAL: what no entry can hold. */
+ * disk is full; -EBUSY: the lock is held for too long, or was a moment ago; -EINVAL: what no entry
+ * can hold. */
 int disk_dir_write(struct disk_dir *d, const struct env *env, const struct disk_id *id,
 		   const struct store_meta *meta, const void *body);
 

@@ -29,6 +29,7 @@
 enum {
 	BLOCK = 4096,	 /* files take whole blocks */
 	PATIENCE = 2000, /* ms that the lock may be held by others */
+	LEAVE = 5000,	 /* ms in which it is not asked for again, when it was held for longer */
 	BINS = 272,	 /* ages up to 2^35 s */
 	RECORD = 16,
 };
@@ -52,10 +53,17 @@ static int flock_patiently(int fd, const struct env *env)
 	return 0;
 }
 
+/* Who holds it may be stopped, or look at a directory of millions on a slow disk. A queue of
+ * objects of which each waits for it in vain would keep workers for hours. */
 static int lock_room(struct disk_dir *d, const struct env *env)
 {
+	int rc = -EBUSY;
 	pthread_mutex_lock(&d->turn);
-	int rc = flock_patiently(d->lock, env);
+	if (env->now(env) >= d->busy_until) {
+		rc = flock_patiently(d->lock, env);
+		if (rc == -EBUSY)
+			d->busy_until = env->now(env) + LEAVE * ms;
+	}
 	if (rc)
 		pthread_mutex_unlock(&d->turn);
 	return rc;
