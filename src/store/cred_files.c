@@ -53,14 +53,24 @@ int cred_read_file(const struct cred_world *w, const char *path, size_t max, str
 	return rc ? err_errno(err, rc, "%s", path) : 0;
 }
 
+/* Also of a service of systemd, which starts without HOME. -ENOENT: nobody's. */
+static int home_of(const struct cred_world *w, struct str *out)
+{
+	const char *home = cred_env(w, "HOME");
+	if (!home)
+		return w->home ? w->home(w, out) : -ENOENT;
+	str_add(out, home);
+	return 0;
+}
+
 static int path_of(const struct cred_world *w, const char *variable, const char *name,
 		   struct str *out)
 {
-	const char *given = cred_env(w, variable), *home = cred_env(w, "HOME");
+	const char *given = cred_env(w, variable);
 	if (given)
 		str_add(out, given);
-	else if (home)
-		str_addf(out, "%s/.aws/%s", home, name);
+	else if (home_of(w, out) == 0)
+		str_addf(out, "/.aws/%s", name);
 	return str_ok(out) ? 0 : -ENOMEM;
 }
 

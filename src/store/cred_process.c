@@ -37,7 +37,7 @@ static int start(const char *command, const char *directory, pid_t *pid, int *ou
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (directory)
+	if (directory && access(directory, X_OK) == 0) /* else an absolute command can still run */
 		posix_spawn_file_actions_addchdir_np(&actions, directory);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setpgroup(&attributes, 0);

@@ -83,6 +83,21 @@ static int from_role(const struct cred_world *w, const struct profile_files *fil
 	return rc ? rc : sts_assume_role(w, &role, &base, out, err);
 }
 
+/* What "aws sso login" and "aws login" have got lies where only the AWS CLI finds it. */
+static int from_login(const struct profile_files *files, const char *profile, struct err *err)
+{
+	static const char *const keys[] = {"sso_session", "sso_start_url", "login_session"};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (profile_get(files, profile, keys[i]))
+			return err_set(
+				err, -EINVAL,
+				"profile '%s' has %s, whose credentials only the AWS CLI has: "
+				"name a profile that has \"credential_process = aws configure "
+				"export-credentials --profile %s\"",
+				profile, keys[i], profile);
+	return -ENOENT;
+}
+
 static int resolve(const struct cred_world *w, const struct profile_files *files,
 		   const char *profile, unsigned int depth, struct cred *out, struct err *err)
 {
@@ -95,6 +110,8 @@ static int resolve(const struct cred_world *w, const struct profile_files *files
 		rc = from_keys(files, profile, out, err);
 	if (rc == -ENOENT && process)
 		rc = cred_run_process(w, process, out, err);
+	if (rc == -ENOENT)
+		rc = from_login(files, profile, err);
 	return rc;
 }
 

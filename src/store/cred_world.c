@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real world of the providers: getenv(3), the wall clock, one blocking HTTP request. Not the
- * object transport: this happens once an hour, before there is a transport, and has other limits.
+ * The real world of the providers: getenv(3), passwd(5), the wall clock, one blocking HTTP request.
+ * Not the object transport: this happens once an hour, before there is a transport, and has other
+ * limits.
  */
 #include "credentials.h"
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { BODY_MAX = 256 << 10 };
 
@@ -21,6 +24,19 @@ static const char *real_getenv(const struct cred_world *w, const char *name)
 static int64_t real_wall(const struct cred_world *w)
 {
 	return (int64_t)time(NULL);
+}
+
+/* As "~" is understood by a shell that knows no HOME. */
+static int real_home(const struct cred_world *w, struct str *out)
+{
+	enum { ENTRY_MAX = 64 << 10 };
+	struct passwd entry, *found = NULL;
+	auto_free char *buf = malloc(ENTRY_MAX);
+	if (!buf || getpwuid_r(geteuid(), &entry, buf, ENTRY_MAX, &found) || !found ||
+	    !found->pw_dir || !found->pw_dir[0])
+		return -ENOENT;
+	str_add(out, found->pw_dir);
+	return 0;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
@@ -92,6 +108,9 @@ static int real_fetch(const struct cred_world *w, const struct cred_fetch *req, 
 
 struct cred_world cred_world_real(const struct env *env)
 {
-	return (struct cred_world){
-		.env = env, .getenv = real_getenv, .wall = real_wall, .fetch = real_fetch};
+	return (struct cred_world){.env = env,
+				   .getenv = real_getenv,
+				   .wall = real_wall,
+				   .fetch = real_fetch,
+				   .home = real_home};
 }

@@ -174,13 +174,20 @@ int credentials_get(struct credentials *c, struct cred *out, struct err *err)
 	return rc;
 }
 
+/* Keys that last are the same wherever they are read again, and so is the environment. Those of a
+ * session end, also where a shared file does not say when; somebody may have logged in again. */
+static bool may_change_locked(const struct credentials *c)
+{
+	const bool of_session = str_text(&c->cred.token)[0] && c->source != cred_from_env;
+	return c->cred.expires != 0 || of_session;
+}
+
 bool credentials_expired(struct credentials *c, const char *access_key)
 {
 	pthread_mutex_lock(&c->lock);
 	const bool ours = strcmp(str_text(&c->cred.access_key), access_key) == 0;
-	/* Those that never expire come from a place that will have the same again. */
 	const bool renewable =
-		c->cred.expires != 0 && (!ours || c->renewed_at == 0 ||
+		may_change_locked(c) && (!ours || c->renewed_at == 0 ||
 					 c->world.wall(&c->world) >= c->renewed_at + RETRY_S);
 	if (ours && renewable)
 		c->over = true;

@@ -47,6 +47,8 @@ struct cred_world {
 	/* 0 with status and body; -ECONNREFUSED …: no answer */
 	int (*fetch)(const struct cred_world *w, const struct cred_fetch *req, long *status,
 		     struct str *body, struct err *err);
+	/* The user's home directory, where no variable says; -ENOENT. NULL: there is none. */
+	int (*home)(const struct cred_world *w, struct str *out);
 	void *ctx;
 };
 /* The real world; fetch over libcurl. */

@@ -202,6 +202,35 @@ def test_server_says_that_they_are_over(environment, gateway, aws, bucket, tmp_p
         m.stop()
 
 
+def log_in(aws, path):
+    """As the tools of universities do: a session, and nowhere when it ends. Its access key."""
+    session = aws.session_of(awsfake.ROLE)
+    key, secret, token = (re.search(f"<{name}>(.+)</{name}>", session)[1]
+                          for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
+    path.write_text(f"[default]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n"
+                    f"aws_session_token = {token}\n")
+    path.chmod(0o600)
+    return key
+
+
+def test_somebody_logs_in_again(environment, aws, bucket, tmp_path, mount):
+    """While it is mounted, when the session is over: the mount goes on with the new one."""
+    path = tmp_path / "credentials"
+    log_in(aws, path)
+    with faultproxy.Proxy(aws.sts) as proxy:
+        env = without_keys(environment, AWS_SHARED_CREDENTIALS_FILE=str(path),
+                           AWS_ENDPOINT_URL=proxy.endpoint)
+        m = mount(f"s3://{bucket}", "metadata_ttl=0", env=env)
+        read(m)
+        proxy.set({"what": "status", "value": 400, "code": "ExpiredToken", "percent": 100,
+                   "unless": log_in(aws, path)})
+        read(m)
+        assert proxy.count("status") >= 1
+        for secret in aws.secrets:
+            assert secret not in what_others_see(m)
+        m.stop()
+
+
 def test_keys_that_last_are_over(environment, gateway, bucket, mount):
     """Keys of the environment cannot be renewed: one clear failure at once, no attempt more."""
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:

@@ -160,6 +160,59 @@ static void test_profiles(void **state)
 	assert_keys(world, "AK2", "SK2", "T2");
 }
 
+/* What only the AWS CLI can get is named, with the way to it. */
+static void test_logins(void **state)
+{
+	static const char *const keys[] = {"sso_session = s", "sso_start_url = https://x/start",
+					   "login_session = arn:aws:iam::1:user/u"};
+	struct world *world = *state;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		char text[256];
+		snprintf(text, sizeof(text),
+			 "[profile lab]\n%s\n[profile b]\nrole_arn=r\n"
+			 "source_profile=lab\n",
+			 keys[i]);
+		set(world, "AWS_CONFIG_FILE", file(world, text));
+		set(world, "AWS_PROFILE", "lab");
+		assert_none(world, -EINVAL, "aws configure export-credentials --profile lab");
+		set(world, "AWS_PROFILE", "b");
+		assert_none(world, -EINVAL, "aws configure export-credentials --profile lab");
+	}
+}
+
+/* systemd starts services without HOME. */
+static int fake_home(const struct cred_world *w, struct str *out)
+{
+	const struct world *world = w->ctx;
+	str_add(out, world->f->dir);
+	return 0;
+}
+
+static void test_home(void **state)
+{
+	static const char keys[] = "[default]\naws_access_key_id=AK\naws_secret_access_key=SK\n";
+	struct world *world = *state;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/.aws", world->f->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/credentials");
+	write_file(path, keys);
+	assert_none(world, -ENOENT, "no AWS credentials");
+	world->w.home = fake_home;
+	assert_keys(world, "AK", "SK", "");
+	set(world, "HOME", "/nowhere");
+	assert_none(world, -ENOENT, "no AWS credentials");
+}
+
+/* A command that does not need the directory runs also when that is gone. */
+static void test_directory_that_is_gone(void **state)
+{
+	struct world *world = *state;
+	world->w.directory = "/nowhere";
+	set(world, "AWS_CONFIG_FILE", file(world, "[default]\ncredential_process = echo '{}'\n"));
+	assert_none(world, -EINVAL, "the answer holds no credentials");
+}
+
 static void test_process(void **state)
 {
 	struct world *world = *state;
@@ -547,11 +600,51 @@ static void test_lasting_keys_do_not_expire(void **state)
 	credentials_free(c);
 }
 
+static void assert_access_key(struct credentials *c, const char *want)
+{
+	auto_cred struct cred cred = {0};
+	assert_int_equal(credentials_get(c, &cred, NULL), 0);
+	assert_string_equal(str_text(&cred.access_key), want);
+}
+
+#define SESSION_FILE(n)                                                                            \
+	"[default]\naws_access_key_id=AK" n "\naws_secret_access_key=SK" n                         \
+	"\naws_session_token=T" n "\n"
+
+/* Keys of a session whose end no file tells: who logs in again writes others there. */
+static void test_session_without_an_end(void **state)
+{
+	struct world *world = *state;
+	set(world, "AWS_SHARED_CREDENTIALS_FILE", file(world, SESSION_FILE("1")));
+	struct credentials *c = credentials_new(&world->w, NULL);
+	assert_true(credentials_expired(c, "AK1"));
+	assert_access_key(c, "AK1");
+	/* Those were the same: for a while they are not read again. */
+	assert_false(credentials_expired(c, "AK1"));
+	file(world, SESSION_FILE("2"));
+	world->now += 30;
+	assert_true(credentials_expired(c, "AK1"));
+	assert_access_key(c, "AK2");
+	assert_true(credentials_expired(c, "AK1")); /* a request that was on its way */
+	assert_access_key(c, "AK2");
+	credentials_free(c);
+	/* Nobody can log in to our environment. */
+	set(world, "AWS_ACCESS_KEY_ID", "AK");
+	set(world, "AWS_SECRET_ACCESS_KEY", "SK");
+	set(world, "AWS_SESSION_TOKEN", "T");
+	c = credentials_new(&world->w, NULL);
+	assert_false(credentials_expired(c, "AK"));
+	credentials_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_environment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_profiles, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_logins, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_home, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_directory_that_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process_without_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_relative_paths, setup, teardown),
@@ -565,6 +658,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_every_source_renews, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failures_are_not_the_objects, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lasting_keys_do_not_expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_session_without_an_end, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
