@@ -32,6 +32,7 @@ enum http_end {
 	HTTP_TIMED_OUT,
 	HTTP_REFUSED, /* TLS: the server is not who it should be; asking again will not help */
 	HTTP_BROKEN,  /* no connection, reset, … */
+	HTTP_UNKNOWN, /* the host's name has no address */
 	HTTP_NO_MEMORY,
 };
 

@@ -231,6 +231,8 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 	 * With a server that has no HTTP/2 that would cost a handshake. */
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes ? 1L : 0L);
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	/* What a proxy says of its tunnel is no answer. */
+	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
 	curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
@@ -260,6 +262,8 @@ static enum http_end end_of(const struct http_call *call, CURLcode result)
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_URL_MALFORMAT:
 		return HTTP_REFUSED;
+	case CURLE_COULDNT_RESOLVE_HOST:
+		return HTTP_UNKNOWN;
 	case CURLE_WRITE_ERROR:
 		return call->cut ? HTTP_ANSWERED : HTTP_NO_MEMORY;
 	default:

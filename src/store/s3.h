@@ -46,6 +46,11 @@ int s3_place_set_region(struct s3_place *place, const char *region);
  * one without TLS where we had it, or, when requests are signed, one of another service: it would
  * get our session token. The same service is the same host, one below it, or Amazon's. */
 int s3_place_redirect(struct s3_place *place, const char *location, bool is_signed);
+/* Whether the bucket was put in front of a host that is not Amazon's, and nobody has asked for it:
+ * such a host may know it in the path only. */
+bool s3_place_is_guess(const struct s3_place *place);
+/* Puts it into the path. -ENOMEM. */
+int s3_place_use_path(struct s3_place *place);
 /* Path of the URL and of the signature; key NULL: the bucket itself. */
 void s3_place_path(const struct s3_place *place, const char *key, struct str *out);
 void s3_place_release(struct s3_place *place);

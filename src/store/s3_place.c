@@ -159,6 +159,22 @@ int s3_place_redirect(struct s3_place *place, const char *location, bool is_sign
 	return set_url(place, str_text(&url));
 }
 
+bool s3_place_is_guess(const struct s3_place *place)
+{
+	return place->style == STORE_S3_STYLE_AUTO && place->own_endpoint && !place->path_style;
+}
+
+int s3_place_use_path(struct s3_place *place)
+{
+	auto_str struct str url = {0};
+	const size_t bucket_n = place->bucket.b.len + 1;
+	str_addf(&url, "%s://%s%s", place->tls ? "https" : "http",
+		 str_text(&place->host) + (place->path_style ? 0 : bucket_n),
+		 str_text(&place->root));
+	place->style = STORE_S3_STYLE_PATH;
+	return str_ok(&url) ? set_url(place, str_text(&url)) : -ENOMEM;
+}
+
 static const char *first(const char *a, const char *b, const char *c, const char *d)
 {
 	return a ? a : b ? b : c ? c : d;

@@ -79,21 +79,54 @@ def test_untrusted_certificate(environment, gateway, sample_bucket, tmp_path):
 
 
 class Website(http.server.BaseHTTPRequestHandler):
+    status = 404
+
     def do_GET(self):
-        self.send_error(404)
+        self.send_error(self.status)
 
     def log_message(self, *_):
         pass
 
 
-def test_server_that_is_no_s3_service(environment, tmp_path):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Website) as server:
+class Portal(Website):
+    """Shows its page whatever is asked for."""
+    status = 200
+
+
+@pytest.mark.parametrize("kind", [Website, Portal])
+def test_server_that_is_no_s3_service(environment, tmp_path, kind):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             env = dict(environment, AWS_ENDPOINT_URL=f"http://127.0.0.1:{server.server_port}")
             assert "may be no S3 service" in refused(env, "bucket", tmp_path)
         finally:
             server.shutdown()
+
+
+def test_gateway_that_knows_buckets_in_the_path_only(environment, gateway, sample_bucket):
+    """Its name has a dot, but it does not look for a bucket in front of it."""
+    fault = {"what": "status", "value": 404, "code": "NoSuchBucket", "percent": 100}
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        host = f"s3.localhost:{proxy.port}"
+        proxy.set({**fault, "unless": f"Host: {host}\r\n"})
+        env = dict(environment, AWS_ENDPOINT_URL=f"http://{host}")
+        names = hsimage(env, "ls", f"s3://{sample_bucket}")
+        assert names == hsimage(environment, "ls", f"s3://{sample_bucket}") and names
+        assert proxy.count("status") == 1
+        # Who says which one it is gets that one.
+        assert "s3.localhost" in hsimage(dict(env, AWS_CONFIG_FILE=virtual(environment)), "ls",
+                                         f"s3://{sample_bucket}", code=1)
+        assert proxy.count("status") == 2
+        assert f"no bucket 'absent' at {host}" in hsimage(env, "ls", "s3://absent", code=1)
+
+
+def virtual(environment):
+    """A configuration that puts buckets into hosts."""
+    path = os.path.join(environment["HOME"], "virtual")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("[default]\ns3 =\n  addressing_style = virtual\n")
+    return path
 
 
 def test_rights_that_end_at_a_prefix(environment, gateway, sample_bucket, tmp_path):

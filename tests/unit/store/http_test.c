@@ -451,6 +451,24 @@ static void test_nobody_takes_the_connection(void **state)
 	close(fd);
 }
 
+/* A proxy opens a tunnel, in which nobody speaks TLS: what it says itself is no answer. */
+static void test_proxy_is_not_who_answers(void **state)
+{
+	static const struct expectation e = {"x", "GET", LONG_MS, HTTP_BROKEN, "", 0};
+	struct scene *scene = *state;
+	struct timed t;
+	struct waiter waiter;
+	setenv("https_proxy", scene->server.url, 1);
+	wait_init(&waiter, 1);
+	const uint64_t started = scene->f->env.now(&scene->f->env);
+	start(scene, &e, "https://no-such-host.invalid/", NULL, ended, &waiter, &t);
+	wait_all(&waiter);
+	unsetenv("https_proxy");
+	assert_false(t.call.answering);
+	assert_int_equal(t.call.status, 0);
+	check(&e, &t, started);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -460,6 +478,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_nobody_takes_the_connection,
 						setup_to_connect_soon, teardown),
+		cmocka_unit_test_setup_teardown(test_proxy_is_not_who_answers, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

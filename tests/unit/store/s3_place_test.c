@@ -196,6 +196,38 @@ static void test_signed_redirects(void **state)
 	}
 }
 
+/* The bucket in the path, where the host does not know it in front of itself. */
+static void test_path_instead(void **state)
+{
+	static const struct {
+		struct store_s3_options opt;
+		bool is_guess;
+		const char *want;
+	} cases[] = {
+		{{.bucket = "data", .endpoint = "https://s3.example.org:8/a/"},
+		 true,
+		 "https s3.example.org:8 /a/data/k%20y"},
+		{{.bucket = "my.data", .endpoint = "https://s3.example.org"},
+		 false,
+		 "https s3.example.org /my.data/k%20y"},
+		{{.bucket = "data",
+		  .endpoint = "https://s3.example.org",
+		  .style = STORE_S3_STYLE_VIRTUAL},
+		 false,
+		 "https s3.example.org /data/k%20y"},
+		{{.bucket = "data"}, false, "https s3.us-east-1.amazonaws.com /data/k%20y"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_place p;
+		assert_int_equal(place(&p, &cases[i].opt), 0);
+		assert_int_equal(s3_place_is_guess(&p), cases[i].is_guess);
+		assert_int_equal(s3_place_use_path(&p), 0);
+		assert_false(s3_place_is_guess(&p));
+		assert_place(&p, "k y", cases[i].want);
+		s3_place_release(&p);
+	}
+}
+
 static void test_region_names(void **state)
 {
 	assert_true(s3_region_ok("eu-west-1"));
@@ -226,7 +258,7 @@ int main(void)
 		cmocka_unit_test(test_addresses),	 cmocka_unit_test(test_what_cannot_be),
 		cmocka_unit_test(test_another_region),	 cmocka_unit_test(test_redirects),
 		cmocka_unit_test(test_signed_redirects), cmocka_unit_test(test_region_names),
-		cmocka_unit_test(test_certificates),
+		cmocka_unit_test(test_certificates),	 cmocka_unit_test(test_path_instead),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
