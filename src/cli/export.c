@@ -98,13 +98,13 @@ static int copy_all(struct engine_file *f, struct target *t, struct err *err)
 	return rc;
 }
 
-static int export_to(struct command *c, const char *file, struct err *err)
+static int export_to(struct command *c, const char *file, struct undo *undo, struct err *err)
 {
 	struct target t;
 	int rc = engine_file_open(c->engine, c->path, &c->file, err);
 	if (rc)
 		return rc;
-	rc = target_open(&t, file, err);
+	rc = target_open(&t, file, undo, err);
 	if (!rc)
 		rc = copy_all(c->file, &t, err);
 	target_close(&t);
@@ -119,6 +119,7 @@ int command_export(struct command *c, int argc, char **argv)
 	};
 	static const char usage[] = "export [-o FILE] BUCKET/DOMAIN [FILE]";
 	const char *file = NULL;
+	struct undo undo = {0};
 	struct err err = ERR_INIT;
 	int opt;
 	while ((opt = getopt_long(argc, argv, "o:", longs, NULL)) != -1) {
@@ -131,12 +132,14 @@ int command_export(struct command *c, int argc, char **argv)
 		return command_usage(usage);
 	if (left == 2)
 		file = argv[optind + 1];
+	undo_start(&undo);
 	int status = command_open(c, argv[optind]);
-	if (status)
-		return status;
-	if (!file) {
+	if (!file && !status) {
 		const char *slash = strrchr(c->path, '/');
 		file = slash ? slash + 1 : c->path;
 	}
-	return export_to(c, file, &err) ? command_failed(&err) : EXIT_OK;
+	if (!status)
+		status = export_to(c, file, &undo, &err) ? command_failed(&err) : EXIT_OK;
+	undo_stop(&undo);
+	return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Safe writing: into a file without a name (O_TMPFILE), which nothing has to remove whatever
- * happens, or where the file system has no such thing, into one with a temporary name.
+ * happens, or where the file system has no such thing (NFS), into one with a temporary name.
  */
 #include "target.h"
 
@@ -50,7 +50,9 @@ static int open_file(struct target *t, struct err *err)
 	char *name = temporary_name(t);
 	if (!name)
 		return no_memory(err);
+	undo_lock(t->undo);
 	t->fd = mkostemp(name, O_CLOEXEC);
+	undo_unlock(t->undo, t->fd < 0 ? NULL : name);
 	if (t->fd < 0) {
 		int rc = err_errno(err, -errno, "%s", name);
 		free(name);
@@ -62,10 +64,10 @@ static int open_file(struct target *t, struct err *err)
 	return 0;
 }
 
-int target_open(struct target *t, const char *file, struct err *err)
+int target_open(struct target *t, const char *file, struct undo *undo, struct err *err)
 {
 	struct stat st;
-	*t = (struct target){.fd = -1, .name = file};
+	*t = (struct target){.fd = -1, .name = file, .undo = undo};
 	if (strcmp(file, "-") == 0) {
 		t->name = "standard output";
 		t->stream = true;
@@ -113,11 +115,13 @@ static int give_name(struct target *t, struct err *err)
 		uint64_t seed = ((uint64_t)ts.tv_nsec << 20) ^ (uint64_t)getpid() ^ (uint64_t)i;
 		for (char *x = name + strlen(name) - 6; *x; x++, seed /= 32)
 			*x = letters[seed % 32];
-		if (linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0) {
+		undo_lock(t->undo);
+		int rc = linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+		undo_unlock(t->undo, rc ? NULL : name);
+		if (rc == 0) {
 			t->temporary = name;
 			return 0;
 		}
-		int rc = -errno;
 		free(name);
 		if (rc != -EEXIST)
 			return err_errno(err, rc, "%s", t->name);
@@ -136,8 +140,11 @@ int target_commit(struct target *t, uint64_t size, struct err *err)
 		if (rc)
 			return rc;
 	}
-	if (rename(t->temporary, t->path))
-		return err_errno(err, -errno, "%s", t->name);
+	undo_lock(t->undo);
+	const int rc = rename(t->temporary, t->path) ? -errno : 0;
+	undo_unlock(t->undo, rc ? t->temporary : NULL);
+	if (rc)
+		return err_errno(err, rc, "%s", t->name);
 	free(t->temporary);
 	t->temporary = NULL;
 	return 0;
@@ -147,8 +154,11 @@ void target_close(struct target *t)
 {
 	if (t->fd >= 0)
 		close(t->fd);
-	if (t->temporary)
+	if (t->temporary) {
+		undo_lock(t->undo);
 		unlink(t->temporary);
+		undo_unlock(t->undo, NULL);
+	}
 	free(t->temporary);
 	free(t->path);
 	free(t->dir);

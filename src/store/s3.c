@@ -311,8 +311,7 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	if (opt->no_sign_request)
 		return 0;
 	auto_free char *here = getcwd(NULL, 0);
-	auto_free char *ca_bundle = http.ca_bundle ? realpath(http.ca_bundle, NULL) : NULL;
-	world.ca_bundle = ca_bundle;
+	world.ca_bundle = http.ca_bundle;
 	world.directory = here;
 	s->creds = credentials_new(&world, err);
 	return s->creds ? 0 : -EACCES;
