@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <fuse_front/fuse_front.h>
@@ -135,8 +136,17 @@ static char *absolute_bucket(const char *bucket, struct err *err)
 static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 {
 	struct stat st;
+	struct statfs fs;
 	char *path = realpath(mountpoint, NULL);
-	if (!path || stat(path, &st)) {
+	/* The kernel remembers the attributes of a mount whose daemon has died, and a mount on top
+	 * of it would leave it there for good. Space is what it never remembers. */
+	const bool there = path && stat(path, &st) == 0 && statfs(path, &fs) == 0;
+	if (!there && errno == ENOTCONN) {
+		err_set(err, -ENOTCONN,
+			"mount point %s: a mount whose daemon has died is still there; "
+			"fusermount3 -u removes it",
+			mountpoint);
+	} else if (!there) {
 		err_errno(err, -errno, "mount point %s", mountpoint);
 	} else if (!S_ISDIR(st.st_mode)) {
 		err_errno(err, -ENOTDIR, "mount point %s", mountpoint);
@@ -145,6 +155,17 @@ static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 	}
 	free(path);
 	return NULL;
+}
+
+/* A mount that shows itself would wait for itself. On the bucket's own directory one may lie: the
+ * bucket is what is beneath. Both paths are real ones. */
+static int check_apart(const char *bucket, const char *mountpoint, struct err *err)
+{
+	const size_t n = strcmp(bucket, "/") == 0 ? 0 : strlen(bucket);
+	if (bucket[0] != '/' || strncmp(mountpoint, bucket, n) != 0 || mountpoint[n] != '/')
+		return 0;
+	return err_set(err, -EINVAL, "mount point %s: lies within the bucket %s", mountpoint,
+		       bucket);
 }
 
 /* What runs beside the mount. */
@@ -201,6 +222,8 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	struct remains remains = {.company = {.log = log}};
 	if (!mountpoint)
 		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
+	if (check_apart(bucket, mountpoint, err))
+		return err->code;
 	/* Who lets others in wants them to be kept to what the access control lists say. */
 	int rc = o->allow_other && !o->default_permissions
 			 ? options_add(o, "default_permissions", err)

@@ -92,6 +92,42 @@ def test_a_mount_point_that_is_not_there(bucket, tmp_path):
     assert out.returncode > 0 and "nowhere" in out.stderr
 
 
+def test_a_mount_point_within_the_bucket(bucket, tmp_path):
+    """It would show itself. On the bucket's own directory a mount may lie."""
+    within = bucket / "home" / "mnt"
+    within.mkdir()
+    os.symlink(bucket, tmp_path / "link")
+    out = run(HSMOUNT, tmp_path / "link", within)
+    unmount(within)
+    assert out.returncode == 1 and "lies within the bucket" in out.stderr
+    (tmp_path / "bucket2").mkdir()
+    for place in (bucket, tmp_path / "bucket2"):
+        out = run(HSMOUNT, bucket, place)
+        assert out.returncode == 0, out.stderr
+        try:
+            assert (place / "home" / "plain.txt").read_bytes() == b"plain\n"
+        finally:
+            unmount(place)
+
+
+def test_a_mount_whose_daemon_has_died(bucket, tmp_path):
+    """Who mounts again is told what is in the way, and what to do."""
+    m = Mount(bucket, tmp_path)
+    m.start()
+    try:
+        m.process.kill()
+        m.process.wait(PATIENCE)
+        out = run(HSMOUNT, bucket, m.path)
+        assert out.returncode == 1 and "fusermount3 -u" in out.stderr and m.path in out.stderr
+        run("fusermount3", "-u", m.path, check=True)
+        assert not is_mounted(m.path)
+        out = run(HSMOUNT, bucket, m.path)
+        assert out.returncode == 0, out.stderr
+    finally:
+        while is_mounted(m.path):
+            unmount(m.path)
+
+
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
 def test_daemonizes_and_unmounts(bucket, directory, form):
     out = run(HSMOUNT, form.format(bucket), directory)
