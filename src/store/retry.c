@@ -100,6 +100,14 @@ static int give_up(const struct retry_store *r, const struct attempts *a, struct
 	return err_wrap(err, -EIO, "%u attempts in %.1f s", a->n, (double)spent / 1e9);
 }
 
+/* After an attempt that ended otherwise than with -EAGAIN: a failure names it, unless it is the
+ * only one. */
+static void name_attempt(const struct attempts *a, int code, struct err *err)
+{
+	if (code && a->n)
+		err_wrap(err, code, "attempt %u", a->n + 1);
+}
+
 static void tell(const struct retry_store *r, const struct attempts *a, uint64_t pause_ns,
 		 const struct err *err)
 {
@@ -207,6 +215,8 @@ static void passed(void *arg, struct store_get_result *res)
 				return;
 		}
 		res->code = give_up(w->r, &w->attempts, &res->err);
+	} else {
+		name_attempt(&w->attempts, res->code, &res->err);
 	}
 	const store_get_done done = w->done;
 	void *const done_arg = w->arg;
@@ -254,8 +264,10 @@ static bool once_more(struct retry_store *r, struct attempts *a, int *rc, struct
 	uint64_t pause_ns = 0;
 	if (*rc == 0 && a->n)
 		*err = (struct err)ERR_INIT; /* the failures before are nobody's */
-	if (*rc != -EAGAIN)
+	if (*rc != -EAGAIN) {
+		name_attempt(a, *rc, err);
 		return false;
+	}
 	if (!try_again(r, a, err, &pause_ns)) {
 		*rc = give_up(r, a, err);
 		return false;

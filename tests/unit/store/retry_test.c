@@ -109,6 +109,37 @@ static void test_gives_up(void **state)
 	store_free(s);
 }
 
+/* A failure that is not to be tried again, and what came before it. */
+static void test_a_failure_names_its_attempt(void **state)
+{
+	static const struct {
+		const char *faults, *words;
+	} cases[] = {
+		{"fail:1+:EACCES", ""},
+		{"fail:1:EAGAIN,fail:2+:EACCES", "attempt 2: "},
+		{"fail:1:EAGAIN,fail:2:EAGAIN,fail:3+:EACCES", "attempt 3: "},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err[3] = {ERR_INIT, ERR_INIT, ERR_INIT};
+		struct store_page page;
+		for (size_t call = 0; call < 3; call++) {
+			struct store *counting,
+				*s = over(*state, cases[i].faults, &quick, &counting);
+			struct store_meta meta;
+			assert_int_equal(call == 0 ? store_head(s, "x", &meta, &err[0])
+					 : call == 1
+						 ? store_delete(s, "x", NULL, &err[1])
+						 : store_list_all(s, "", false, 10, &page, &err[2]),
+					 -EACCES);
+			store_free(s);
+			assert_int_equal(
+				strncmp(err[call].msg, cases[i].words, strlen(cases[i].words)), 0);
+			assert_int_equal(strstr(err[call].msg, "attempt") != NULL,
+					 cases[i].words[0] != '\0');
+		}
+	}
+}
+
 /* Four pauses: between half of and the whole 100, 200, 400 and 800 ms. */
 static void test_pauses_grow(void **state)
 {
@@ -284,6 +315,7 @@ int main(void)
 		CONTRACT_TEST(test_meter, bare),
 		CONTRACT_TEST(test_success_says_nothing, bare),
 		CONTRACT_TEST(test_gives_up, bare),
+		CONTRACT_TEST(test_a_failure_names_its_attempt, bare),
 		CONTRACT_TEST(test_pauses_grow, bare),
 		CONTRACT_TEST(test_budget, bare),
 		CONTRACT_TEST(test_usual_policy, bare),
