@@ -82,7 +82,16 @@ static void warn_when_open(const struct cred_world *w, const char *path)
 			    (unsigned int)st.st_mode & 0777);
 }
 
-static int load(const struct cred_world *w, const char *variable, const char *name, bool warn,
+/* The config file is for everybody, unless somebody has put keys into it. */
+static bool holds_keys(const struct ini *ini)
+{
+	for (const struct ini_entry *e = ini->entries; e; e = e->next)
+		if (strcmp(e->key, "aws_secret_access_key") == 0)
+			return true;
+	return false;
+}
+
+static int load(const struct cred_world *w, const char *variable, const char *name, bool is_secret,
 		struct ini *out, struct err *err)
 {
 	auto_str struct str path = {0};
@@ -102,7 +111,7 @@ static int load(const struct cred_world *w, const char *variable, const char *na
 	rc = ini_parse(str_text(&text), text.b.len, out, err);
 	if (rc)
 		return err_wrap(err, rc, "%s", str_text(&path));
-	if (warn)
+	if (w->warn && (is_secret || holds_keys(out)))
 		warn_when_open(w, str_text(&path));
 	return 0;
 }
@@ -118,8 +127,8 @@ int profile_files_load(const struct cred_world *w, struct profile_files *out, st
 		out->profile = "default";
 	int rc = load(w, "AWS_CONFIG_FILE", "config", false, &out->config, err);
 	if (rc == 0)
-		rc = load(w, "AWS_SHARED_CREDENTIALS_FILE", "credentials", w->warn,
-			  &out->credentials, err);
+		rc = load(w, "AWS_SHARED_CREDENTIALS_FILE", "credentials", true, &out->credentials,
+			  err);
 	if (rc)
 		profile_files_release(out);
 	return rc;

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The S3 store against a Ceph RADOS Gateway on loopback, straight and through a proxy that injects
 faults: the contract of a store, signatures, TLS, whole domains."""
-import re
-import subprocess
-
 import pytest
 
 import faultproxy
@@ -83,26 +80,45 @@ def test_domain_with_faults(environment, gateway, sample, sample_bucket, tmp_pat
 def test_connections_are_kept(environment, gateway, sample_bucket):
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
-        hsimage(env, "-o", "connections=4", "ls", f"s3://{sample_bucket}")
-        assert len(proxy.requests) > 0
+        hsimage(env, "-o", "connections=4", "ls", f"s3://{sample_bucket}/home/test_user1")
+        assert len(proxy.requests) > 12
         assert proxy.connections <= 4
 
 
-def test_profile_and_its_warning(environment, gateway, sample_bucket, tmp_path):
-    """Keys from a shared file that others can read: they are used, and the user is warned."""
+@pytest.mark.parametrize("name, section", [("credentials", "lab"), ("config", "profile lab")])
+def test_profile_and_its_warning(environment, gateway, sample_bucket, tmp_path, name, section):
+    """Keys from a shared file that others can read: they are used, and the user is warned once,
+    before a daemon goes into the background, too."""
     (tmp_path / ".aws").mkdir()
-    credentials = tmp_path / ".aws" / "credentials"
-    credentials.write_text(f"[lab]\naws_access_key_id = {gateway['access_key']}\n"
-                           f"aws_secret_access_key = {gateway['secret_key']}\n")
-    credentials.chmod(0o644)
-    done = subprocess.run([mounts.HSIMAGE, "-o", "profile=lab", "ls", f"s3://{sample_bucket}"],
-                          env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"credentials can be read by others \(mode 644\)", done.stderr)
-    assert done.stderr.count("can be read by others") == 1
-    credentials.chmod(0o600)
-    done = subprocess.run([mounts.HSIMAGE, "-o", "profile=lab", "ls", f"s3://{sample_bucket}"],
-                          env=environment, capture_output=True, text=True, timeout=60)
+    (tmp_path / "mnt").mkdir()
+    path = tmp_path / ".aws" / name
+    path.write_text(f"[{section}]\naws_access_key_id = {gateway['access_key']}\n"
+                    f"aws_secret_access_key = {gateway['secret_key']}\n")
+    list_it = (mounts.HSIMAGE, "-o", "profile=lab", "ls", f"s3://{sample_bucket}")
+    mount_it = (mounts.HSMOUNT, "-o", "profile=lab", f"s3://{sample_bucket}", tmp_path / "mnt")
+    for mode in (0o644, 0o640, 0o604, 0o600):
+        path.chmod(mode)
+        for command in (list_it, mount_it) if mode in (0o644, 0o600) else (list_it,):
+            try:
+                done = mounts.run(*command, env=environment)
+            finally:
+                if mounts.is_mounted(tmp_path / "mnt"):
+                    mounts.unmount(tmp_path / "mnt")
+            assert done.returncode == 0, done.stderr
+            if mode == 0o600:
+                assert done.stderr == ""
+            else:
+                assert f"{name} can be read by others (mode {mode:o})" in done.stderr
+                assert done.stderr.count("\n") == 1
+
+
+def test_config_without_keys(environment, sample_bucket, tmp_path):
+    """It is for everybody."""
+    (tmp_path / ".aws").mkdir()
+    path = tmp_path / ".aws" / "config"
+    path.write_text("[default]\nregion = us-east-1\n")
+    path.chmod(0o644)
+    done = mounts.run(mounts.HSIMAGE, "ls", f"s3://{sample_bucket}", env=environment)
     assert (done.returncode, done.stderr) == (0, "")
 
 
