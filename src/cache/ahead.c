@@ -100,11 +100,14 @@ bool ahead_ask_locked(struct cache_owner *o, struct cache_stream *s, uint8_t pac
 		      const struct cache_dataset *d, uint64_t slot, struct todo *todo)
 {
 	struct cache *c = o->cache;
-	if (ahead_find_locked(o, dataset, slot, todo))
+	struct entry *e = ahead_find_locked(o, dataset, slot, todo);
+	if (e && e->list == LIST_LOADING)
+		atomic_store(&e->fill->unwanted, false);
+	if (e)
 		return true;
 	if (!has_share(c, s, d->load_cost, todo))
 		return false;
-	struct entry *e = entry_new_locked(o, dataset, slot, d->load_cost, LIST_AHEAD);
+	e = entry_new_locked(o, dataset, slot, d->load_cost, LIST_AHEAD);
 	if (!e)
 		return false;
 	entry_expect_locked(c, e, s, pace, d->load_cost);
@@ -234,5 +237,8 @@ void ahead_wasted_locked(struct cache_stream *s, uint8_t pace)
 
 void ahead_close_locked(struct cache_stream *s, struct todo *todo)
 {
+	for (struct entry *e = s->owner->cache->lists[LIST_LOADING].head; e; e = e->next)
+		if (e->stream == s)
+			entry_unwanted_locked(e);
 	forget(s, -1, todo);
 }

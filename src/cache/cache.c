@@ -93,12 +93,15 @@ struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *
 	return o;
 }
 
-static void drop_queued_locked(struct cache_owner *o, struct todo *todo)
+/* What has not begun is dropped, what has may be given up. */
+static void call_off_locked(struct cache_owner *o, struct todo *todo)
 {
 	struct entry *next;
 	for (struct entry *e = o->entries; e; e = next) {
 		next = e->own_next;
-		if (e->list == LIST_AHEAD)
+		if (e->list == LIST_LOADING)
+			entry_unwanted_locked(e);
+		else if (e->list == LIST_AHEAD)
 			entry_drop_locked(o->cache, e, &todo->victims);
 	}
 }
@@ -111,7 +114,7 @@ void cache_owner_free(struct cache_owner *o)
 	struct todo todo;
 	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
-	drop_queued_locked(o, &todo);
+	call_off_locked(o, &todo);
 	while (o->busy > 0)
 		pthread_cond_wait(&o->idle, &c->lock);
 	entry_check_locked(c);
@@ -376,23 +379,39 @@ static bool passes(int code)
 	return code == -ENOMEM || code == -EINTR;
 }
 
+static bool was_given_up(const struct cache_fill *fill, int code)
+{
+	return code == -ECANCELED && fill->may_be_given_up;
+}
+
 /* Whether the failure is kept. */
 static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, const struct err *err,
 			struct todo *todo)
 {
 	struct cache *c = e->key.owner->cache;
+	const bool given_up = was_given_up(fill, code);
 	if (err)
 		err_copy(&fill->err, err);
 	fill->err.code = code;
-	c->stats.load_failures++;
-	e->key.owner->stats.failures++;
-	if (!passes(code)) {
+	if (!given_up) {
+		c->stats.load_failures++;
+		e->key.owner->stats.failures++;
+	}
+	if (!passes(code) && !given_up) {
 		entry_failed_locked(c, e, todo->now, &todo->victims);
 		return true;
 	}
 	e->holds = 0; /* who waits has the fill */
 	entry_drop_locked(c, e, &todo->victims);
 	return false;
+}
+
+static void release_chunk(struct cache_chunk *chunk)
+{
+	if (!chunk)
+		return;
+	bytes_release(&chunk->slot);
+	bytes_release(&chunk->heap);
 }
 
 void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
@@ -407,12 +426,20 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
+	if (was_given_up(fill, code) && !atomic_load(&fill->unwanted)) {
+		/* Somebody has come for it meanwhile. */
+		turn_again_locked(c, e, &todo);
+		pthread_mutex_unlock(&c->lock);
+		release_chunk(chunk);
+		todo_do(&todo, c);
+		return;
+	}
 	if (code == 0) {
 		ahead_measure_locked(o, todo.now - fill->started);
 		entry_loaded_locked(c, e, chunk, todo.now);
 		turn_trim_locked(c, &todo);
 	} else {
-		unheard = e->holds == 0;
+		unheard = e->holds == 0 && !was_given_up(fill, code);
 		kept = fail_locked(e, fill, code, err, &todo);
 	}
 	fill->complete = true;
@@ -426,10 +453,8 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 	pthread_mutex_unlock(&c->lock);
 
 	todo_do(&todo, c);
-	if (code && chunk) {
-		bytes_release(&chunk->slot);
-		bytes_release(&chunk->heap);
-	}
+	if (code)
+		release_chunk(chunk);
 	/* Whoever reads the chunk will hear of it then. */
 	if (unheard)
 		log_debug(env->log, "reading ahead: %s", err ? err->msg : "failed");

@@ -179,6 +179,33 @@ void entry_start_locked(struct cache *c, struct entry *e, uint64_t now)
 	o->busy += 2; /* the load, and the thread that starts it */
 }
 
+void entry_restart_locked(struct cache *c, struct entry *e, uint64_t now)
+{
+	struct cache_fill *f = e->fill;
+	assert(e->list == LIST_LOADING);
+	c->stats.loads++;
+	e->key.owner->stats.loads++;
+	f->started = now;
+	f->starting = true;
+	f->may_be_given_up = false;
+	f->refs++;
+	e->key.owner->busy++; /* the thread that starts it */
+}
+
+void entry_unwanted_locked(struct entry *e)
+{
+	assert(e->list == LIST_LOADING);
+	if (e->holds > 0)
+		return;
+	e->fill->may_be_given_up = true;
+	atomic_store(&e->fill->unwanted, true);
+}
+
+const atomic_bool *cache_fill_unwanted(const struct cache_fill *fill)
+{
+	return &fill->unwanted;
+}
+
 /* The first reader of what was, or was to be, loaded ahead. */
 static void first_read(struct cache *c, struct entry *e)
 {
@@ -205,6 +232,8 @@ void entry_hold_locked(struct cache *c, struct entry *e)
 		first_read(c, e);
 	else if (!e->fill)
 		use_again(c, e);
+	if (e->fill)
+		atomic_store(&e->fill->unwanted, false);
 	if (e->holds++ > 0)
 		return;
 	if (e->list == LIST_AHEAD)

@@ -20,7 +20,8 @@
  *   DEMAND -readers give up, AHEAD -stream closed, pattern over-> dropped
  *   NEW, MAIN, UNREAD -room is needed-> dropped
  *   LOADING -lasting failure-> FAILED -get, ahead, too many-> dropped
- *   LOADING -passing failure-> dropped
+ *   LOADING -passing failure, given up as unwanted-> dropped
+ *   LOADING -given up as unwanted, but a reader has come-> LOADING
  *
  * Invariants, whenever the lock is free: bytes is the sum of the charges of what is loaded (HELD,
  * UNREAD, NEW, MAIN), main_bytes of those marked main; in_flight is the sum of the costs of what
@@ -97,6 +98,8 @@ struct cache_fill {
 			      for each reader that waits */
 	bool starting;	   /* its source's load() has not returned yet */
 	bool complete;
+	atomic_bool unwanted; /* the source reads it without the lock */
+	bool may_be_given_up; /* it was unwanted since it began */
 	pthread_cond_t done;
 	struct cache_fill *next; /* of a list of loads to start */
 	struct err err;		 /* of a failure */
@@ -152,6 +155,10 @@ struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t
 			       uint64_t load_cost, enum entry_list list);
 /* Its turn has come. */
 void entry_start_locked(struct cache *c, struct entry *e, uint64_t now);
+/* A load that was given up by its source is made again. */
+void entry_restart_locked(struct cache *c, struct entry *e, uint64_t now);
+/* Nobody wants what is loading; it may be given up, unless somebody comes. */
+void entry_unwanted_locked(struct entry *e);
 /* A reader takes what is loaded, or waits for the load. */
 void entry_hold_locked(struct cache *c, struct entry *e);
 void entry_unhold_locked(struct cache *c, struct entry *e);

@@ -168,6 +168,12 @@ void turn_locked(struct cache *c, struct todo *todo)
 		;
 }
 
+void turn_again_locked(struct cache *c, struct entry *e, struct todo *todo)
+{
+	entry_restart_locked(c, e, todo->now);
+	todo_load(todo, e->fill);
+}
+
 void turn_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now)
 {
 	e->kept_until = done ? 0 : min_u64(now + TURN_KEPT_NS, e->loaded_ns + TURN_KEPT_MAX_NS);

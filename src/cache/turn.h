@@ -41,6 +41,8 @@ void todo_do(struct todo *todo, struct cache *c);
 
 /* Begins what may begin. To be called when something was asked for, and when room came. */
 void turn_locked(struct cache *c, struct todo *todo);
+/* A load that its source gave up begins anew; it keeps its room. */
+void turn_again_locked(struct cache *c, struct entry *e, struct todo *todo);
 /* One thing less that an owner has to wait for; the owner may be gone once the lock is free. */
 void turn_rest_locked(struct cache_owner *o);
 /* A reader puts a chunk back, and has or has not come to its end. */

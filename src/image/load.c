@@ -147,7 +147,8 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 		return;
 	}
 	*l = (struct load){.d = d, .slot = slot, .fill = fill};
-	model_get_chunk(img->model, d->number, dataset_chunk(d, slot), loaded, l);
+	model_get_chunk(img->model, d->number, dataset_chunk(d, slot), cache_fill_unwanted(fill),
+			loaded, l);
 }
 
 void dataset_costs(struct image_dataset *d)

@@ -146,8 +146,8 @@ static void got_object(void *arg, struct store_get_result *res)
 		fail(f, -ENOMEM, "no memory for a job");
 }
 
-void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_chunk_done done,
-		     void *arg)
+void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number,
+		     const atomic_bool *unwanted, model_chunk_done done, void *arg)
 {
 	const struct object *o = &m->objects[dataset].o;
 	struct fetch *f = calloc(1, sizeof(*f));
@@ -181,6 +181,7 @@ void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_c
 						      .max = stored_limit(&o->dataset),
 						      .cond = {.if_match = etag},
 						      .known_etag = etag,
+						      .unwanted = unwanted,
 						      .done = got_object,
 						      .arg = f});
 }

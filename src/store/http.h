@@ -8,6 +8,8 @@
 #ifndef STORE_HTTP_H
 #define STORE_HTTP_H
 
+#include <stdatomic.h>
+
 #include <curl/curl.h>
 
 #include <base/env.h>
@@ -30,9 +32,10 @@ enum http_end {
 	HTTP_TRUNCATED, /* the body is shorter than its Content-Length */
 	HTTP_TOO_LONG,	/* the body is longer than body_max */
 	HTTP_TIMED_OUT,
-	HTTP_REFUSED, /* TLS: the server is not who it should be; asking again will not help */
-	HTTP_BROKEN,  /* no connection, reset, … */
-	HTTP_UNKNOWN, /* the host's name has no address */
+	HTTP_REFUSED,	 /* TLS: the server is not who it should be; asking again will not help */
+	HTTP_BROKEN,	 /* no connection, reset, … */
+	HTTP_UNKNOWN,	 /* the host's name has no address */
+	HTTP_CALLED_OFF, /* nobody wanted the answer */
 	HTTP_NO_MEMORY,
 };
 
@@ -45,8 +48,9 @@ struct http_call {
 	size_t body_len;
 	uint64_t body_max; /* of an answer below 300; above that, what exceeds HTTP_ERROR_BODY_MAX
 			      is dropped */
-	unsigned int first_byte_ms; /* 0: the transport's */
-	enum meter_method metered;  /* as what the transport's meter counts it */
+	const atomic_bool *unwanted; /* NULL, or: while it is true nobody wants the answer */
+	unsigned int first_byte_ms;  /* 0: the transport's */
+	enum meter_method metered;   /* as what the transport's meter counts it */
 	/* When a range was asked for: what to keep of a 200, should the server ignore the range. */
 	bool ranged;
 	uint64_t skip, keep;
@@ -70,11 +74,12 @@ struct http_call {
 	struct http_sockets *sockets;
 	int fd; /* -1: not known */
 	struct http_patience patience;
+	uint64_t unwanted_ns;		    /* since when, 0: it is wanted */
 	uint64_t serial;		    /* the older, the lower */
 	uint64_t started_ns, skipped, came; /* came: bytes of the body, also those not kept */
 	size_t sent;
 	size_t populated; /* of the answer's memory */
-	bool answering, acknowledged, too_long, cut, late;
+	bool answering, acknowledged, too_long, cut, late, off;
 };
 
 struct http_options {

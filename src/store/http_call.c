@@ -247,6 +247,8 @@ static enum http_end end_of(const struct http_call *call, CURLcode result)
 {
 	if (call->too_long)
 		return HTTP_TOO_LONG;
+	if (call->off)
+		return HTTP_CALLED_OFF;
 	if (call->late)
 		return HTTP_TIMED_OUT;
 	switch (result) {
@@ -281,7 +283,9 @@ void http_call_end(struct http_call *call, CURLcode result)
 		call->reason[0] = '\0';
 		return;
 	}
-	if (call->late)
+	if (call->off)
+		strcpy(call->reason, "nobody wants it any more");
+	else if (call->late)
 		strcpy(call->reason, call->answering		   ? "the body comes too slowly"
 				     : call->sent < call->body_len ? "the body is taken too slowly"
 								   : "no answer in time");
@@ -303,4 +307,6 @@ void http_call_release(struct http_call *call)
 	call->sent = call->populated = 0;
 	call->skipped = call->came = 0;
 	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
+	call->off = false;
+	call->unwanted_ns = 0;
 }

@@ -19,8 +19,9 @@
 #include <string.h>
 
 enum {
-	TICK_MS = 100,	/* a time-out is noticed two of these late at most */
-	IDLE_MS = 60000 /* nothing to do: until somebody wakes us */
+	TICK_MS = 100,	   /* a time-out is noticed two of these late at most */
+	UNWANTED_MS = 500, /* what comes within it is let come */
+	IDLE_MS = 60000	   /* nothing to do: until somebody wakes us */
 };
 
 struct calls {
@@ -70,11 +71,21 @@ static struct http_call *pop(struct calls *calls)
 
 /* ---- the thread ---- */
 
+static void end_early(struct http_call *call, enum http_end end, const char *reason)
+{
+	call->end = end;
+	strcpy(call->reason, reason);
+	call->done(call);
+}
+
 static void fail_early(struct http_call *call)
 {
-	call->end = HTTP_NO_MEMORY;
-	strcpy(call->reason, "no memory");
-	call->done(call);
+	end_early(call, HTTP_NO_MEMORY, "no memory");
+}
+
+static bool is_unwanted(const struct http_call *call)
+{
+	return call->unwanted && atomic_load(call->unwanted);
 }
 
 static enum http_phase phase_of(const struct http_call *call)
@@ -86,6 +97,10 @@ static enum http_phase phase_of(const struct http_call *call)
 
 static void start_call(struct http_io *io, struct http_call *call)
 {
+	if (is_unwanted(call)) {
+		end_early(call, HTTP_CALLED_OFF, "nobody wants it any more");
+		return;
+	}
 	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
 	if (!easy) {
 		fail_early(call);
@@ -146,6 +161,19 @@ static void give_up_connection(struct http_io *io, const struct http_call *call)
 		http_socket_shut(call->fd);
 }
 
+/* A connection ends with a call that is called off, and costs a round or two to replace: what is
+ * about to come anyway, and what somebody may come back for, is worth waiting for. */
+static bool is_called_off(struct http_call *call, uint64_t now)
+{
+	if (!is_unwanted(call)) {
+		call->unwanted_ns = 0;
+		return false;
+	}
+	if (!call->unwanted_ns)
+		call->unwanted_ns = now;
+	return now - call->unwanted_ns >= (uint64_t)UNWANTED_MS * 1000000;
+}
+
 /* Ends the calls that were late at a time until which all that has come is taken notice of. What
  * waits to be received is no fault of the server's, and a process may have been stopped. */
 static void sweep(struct http_io *io, uint64_t now)
@@ -154,6 +182,11 @@ static void sweep(struct http_io *io, uint64_t now)
 	for (unsigned int i = io->n_active; i-- > 0;) {
 		struct http_call *call = io->active[i];
 		struct http_limits limits = io->opt.limits;
+		if (is_called_off(call, now)) {
+			call->off = true;
+			end_call(io, call, CURLE_ABORTED_BY_CALLBACK);
+			continue;
+		}
 		if (call->first_byte_ms)
 			limits.first_byte_ms = call->first_byte_ms;
 		if (!http_patience_ends(&call->patience, phase_of(call), call->sent + call->came,

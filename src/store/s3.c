@@ -121,6 +121,7 @@ static int submit(struct s3_store *s, struct s3_get *g, struct err *err)
 		g->call.http.skip = first;
 		g->call.http.keep = length;
 	}
+	g->call.http.unwanted = g->req.unwanted;
 	g->call.http.done = answered;
 	g->call.http.arg = g;
 	http_submit(s->io, &g->call.http);

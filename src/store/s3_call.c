@@ -267,6 +267,7 @@ static int judge_end(const struct s3_call *call, struct err *err)
 		{HTTP_REFUSED, -EIO, "no trusted connection"},
 		{HTTP_BROKEN, -EAGAIN, "connection failed"},
 		{HTTP_UNKNOWN, -EAGAIN, "connection failed"},
+		{HTTP_CALLED_OFF, -ECANCELED, "called off"},
 		{HTTP_NO_MEMORY, -ENOMEM, "no memory"},
 	};
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)

@@ -323,6 +323,82 @@ static void closing_a_stream_calls_off_what_has_not_begun(void **state)
 	fake_close(&f);
 }
 
+static void what_is_under_way_for_a_closed_stream_may_be_given_up(void **state)
+{
+	struct fake_source f;
+	far_away(&f, 1000, BUDGET);
+	struct cache_stream *a = cache_stream_new(f.owner), *b = cache_stream_new(f.owner);
+	cache_advise(f.owner, a, 0, 0, 20);
+	cache_advise(f.owner, b, 0, 100, 10);
+	assert_int_equal(fake_give_up(&f), 0);
+	cache_stream_free(a);
+	assert_int_equal(fake_give_up(&f), 20);
+	struct cache_stats st = fake_stats(&f);
+	assert_int_equal(st.loading, 10);
+	assert_int_equal(st.prefetch_wasted, 20);
+	assert_int_equal(st.load_failures, 0);
+	/* It is as if nobody had asked. */
+	assert_true(fake_read(&f, b, 0, 7));
+	assert_int_equal(fake_stats(&f).misses, 1);
+	cache_stream_free(b);
+	fake_give_up(&f);
+	fake_close(&f);
+}
+
+/* The source gives up at the very moment when somebody comes: a reader, who waits a little longer,
+ * or one who will. */
+static void what_is_given_up_too_late_begins_anew(void **state)
+{
+	for (int ahead = 0; ahead < 2; ahead++) {
+		struct fake_source f;
+		struct err err = ERR_INIT;
+		far_away(&f, 1000, BUDGET);
+		struct cache_stream *s = cache_stream_new(f.owner);
+		cache_advise(f.owner, s, 0, 0, 3);
+		cache_stream_free(s);
+		struct cache_fill *fill = f.fills[1];
+		assert_true(atomic_load(cache_fill_unwanted(fill)));
+		const struct cache_chunk *c = NULL;
+		struct cancel now;
+		cancel_init(&now);
+		cancel_fire(&now);
+		s = cache_stream_new(f.owner);
+		if (ahead)
+			cache_advise(f.owner, s, 0, 1, 1);
+		else
+			assert_int_equal(cache_get(f.owner, s, 0, 1, &now, &c, NULL), -EINTR);
+		cancel_release(&now);
+		assert_false(atomic_load(cache_fill_unwanted(fill)));
+		f.fills[1] = NULL;
+		cache_complete(fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+		assert_int_equal(f.nloads, 4);
+		assert_int_equal(f.loads[3], 1);
+		assert_int_equal(fake_stats(&f).loading, 3);
+		fake_complete(&f, 3);
+		assert_true(fake_read(&f, s, 0, 1));
+		assert_int_equal(f.nloads, 4);
+		assert_int_equal(fake_stats(&f).load_failures, 0);
+		cache_stream_free(s);
+		fake_complete_all(&f);
+		fake_close(&f);
+	}
+}
+
+/* A source that gives up what is wanted has failed. */
+static void giving_up_is_no_excuse(void **state)
+{
+	struct fake_source f;
+	struct err err = ERR_INIT;
+	far_away(&f, 1000, BUDGET);
+	cache_advise(f.owner, NULL, 0, 0, 1);
+	struct cache_fill *fill = f.fills[0];
+	f.fills[0] = NULL;
+	cache_complete(fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+	assert_int_equal(f.nloads, 1);
+	assert_int_equal(fake_stats(&f).load_failures, 1);
+	fake_close(&f);
+}
+
 static void an_owner_that_goes_begins_nothing(void **state)
 {
 	struct fake_source f;
@@ -429,6 +505,9 @@ int main(void)
 		cmocka_unit_test(who_stopped_gives_way),
 		cmocka_unit_test(a_reader_goes_before_what_is_ahead),
 		cmocka_unit_test(closing_a_stream_calls_off_what_has_not_begun),
+		cmocka_unit_test(what_is_under_way_for_a_closed_stream_may_be_given_up),
+		cmocka_unit_test(what_is_given_up_too_late_begins_anew),
+		cmocka_unit_test(giving_up_is_no_excuse),
 		cmocka_unit_test(an_owner_that_goes_begins_nothing),
 		cmocka_unit_test(without_a_stream_nothing_is_ahead),
 		cmocka_unit_test(what_is_ahead_is_bounded),

@@ -101,6 +101,22 @@ static inline void fake_complete_all(struct fake_source *f)
 			fake_complete(f, i);
 }
 
+/* Gives up what nobody wants, as a store may. */
+static inline size_t fake_give_up(struct fake_source *f)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < f->nloads; i++) {
+		struct cache_fill *fill = f->fills[i];
+		struct err err = ERR_INIT;
+		if (!fill || !atomic_load(cache_fill_unwanted(fill)))
+			continue;
+		f->fills[i] = NULL;
+		n++;
+		cache_complete(fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+	}
+	return n;
+}
+
 static inline void fake_describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 {
 	struct fake_source *f = ctx;

@@ -67,7 +67,7 @@ static void get(struct fixture *f, const char *id, uint64_t number)
 		if (strcmp(model_object(f->model, n)->o.id, id) == 0) {
 			unsigned int calls = f->calls;
 
-			model_get_chunk(f->model, n, number, keep, f);
+			model_get_chunk(f->model, n, number, NULL, keep, f);
 			assert_int_equal(f->calls, calls + 1);
 			return;
 		}

@@ -279,7 +279,8 @@ static const struct expectation {
 enum { EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]) };
 
 static void start(struct scene *scene, const struct expectation *e, const char *server,
-		  const char *body, void (*done)(struct http_call *call), void *of, struct timed *t)
+		  const char *body, void (*done)(struct http_call *call), void *of,
+		  const atomic_bool *unwanted, struct timed *t)
 {
 	const bool uploads = strcmp(e->method, "PUT") == 0;
 	snprintf(t->url, sizeof(t->url), "%s%s", server, e->path);
@@ -290,6 +291,7 @@ static void start(struct scene *scene, const struct expectation *e, const char *
 				     .body = uploads ? body : NULL,
 				     .body_len = uploads ? UPLOAD : 0,
 				     .body_max = 1 << 20,
+				     .unwanted = unwanted,
 				     .first_byte_ms = e->first_byte_ms,
 				     .done = done,
 				     .arg = t};
@@ -332,7 +334,8 @@ static void test_ends(void **state)
 	wait_init(&waiter, EXPECTATIONS);
 	const uint64_t started = scene->f->env.now(&scene->f->env);
 	for (size_t i = 0; i < EXPECTATIONS; i++)
-		start(scene, &expectations[i], scene->server.url, body, ended, &waiter, &t[i]);
+		start(scene, &expectations[i], scene->server.url, body, ended, &waiter, NULL,
+		      &t[i]);
 	wait_all(&waiter);
 	for (size_t i = 0; i < EXPECTATIONS; i++)
 		check(&expectations[i], &t[i], started);
@@ -388,12 +391,12 @@ static void look_away(struct scene *scene, unsigned int first_byte_ms, int ms, b
 	wait_init(&stop.reached, 1);
 	wait_init(&stop.leave, 1);
 	for (unsigned int i = 0; i < HELD; i++) {
-		start(scene, &held, scene->server.url, NULL, ended_in_turn, &order, &t[i]);
+		start(scene, &held, scene->server.url, NULL, ended_in_turn, &order, NULL, &t[i]);
 		await_count(&scene->server.held, i + 1);
 	}
 	/* libcurl looks at a call 200 ms behind its start, ready or not. */
 	pause_ms(&scene->server, 500);
-	start(scene, &ok, scene->server.url, NULL, stop_here, &stop, &last);
+	start(scene, &ok, scene->server.url, NULL, stop_here, &stop, NULL, &last);
 	wait_all(&stop.reached);
 	atomic_store(&scene->server.released, true);
 	await_count(&scene->server.let_go, HELD);
@@ -443,7 +446,7 @@ static void test_nobody_takes_the_connection(void **state)
 	}
 	wait_init(&waiter, 1);
 	const uint64_t started = scene->f->env.now(&scene->f->env);
-	start(scene, &e, url, NULL, ended, &waiter, &t);
+	start(scene, &e, url, NULL, ended, &waiter, NULL, &t);
 	wait_all(&waiter);
 	check(&e, &t, started);
 	for (int i = 0; i < FILLERS; i++)
@@ -461,12 +464,52 @@ static void test_proxy_is_not_who_answers(void **state)
 	setenv("https_proxy", scene->server.url, 1);
 	wait_init(&waiter, 1);
 	const uint64_t started = scene->f->env.now(&scene->f->env);
-	start(scene, &e, "https://no-such-host.invalid/", NULL, ended, &waiter, &t);
+	start(scene, &e, "https://no-such-host.invalid/", NULL, ended, &waiter, NULL, &t);
 	wait_all(&waiter);
 	unsetenv("https_proxy");
 	assert_false(t.call.answering);
 	assert_int_equal(t.call.status, 0);
 	check(&e, &t, started);
+}
+
+/* Half a second later, unless somebody comes back within it; and what has not begun, at once. */
+static void test_what_nobody_wants_is_called_off(void **state)
+{
+	static const struct expectation
+		off = {"silent", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 500},
+		body = {"loris", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 500},
+		held = {"held", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
+		late = {"ok", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 0};
+	struct scene *scene = *state;
+	struct timed t[4];
+	atomic_bool unwanted[4] = {false, false, false, true};
+	struct waiter waiter, last;
+	wait_init(&waiter, 2);
+	wait_init(&last, 2);
+	start(scene, &off, scene->server.url, NULL, ended, &waiter, unwanted, &t[0]);
+	start(scene, &body, scene->server.url, NULL, ended, &waiter, unwanted + 1, &t[1]);
+	start(scene, &held, scene->server.url, NULL, ended, &last, unwanted + 2, &t[2]);
+	await_count(&scene->server.held, 1);
+	pause_ms(&scene->server, 300);
+	const uint64_t since = scene->f->env.now(&scene->f->env);
+	for (int i = 0; i < 3; i++)
+		atomic_store(&unwanted[i], true);
+	pause_ms(&scene->server, 150);
+	atomic_store(&unwanted[2], false);
+	/* On a machine that stands still nobody comes back within it. */
+	const bool came_back = scene->f->env.now(&scene->f->env) - since < 400 * (uint64_t)MS;
+	wait_all(&waiter);
+	check(&off, &t[0], since);
+	check(&body, &t[1], since);
+	pause_ms(&scene->server, 700);
+	start(scene, &late, scene->server.url, NULL, ended, &last, unwanted + 3, &t[3]);
+	atomic_store(&scene->server.released, true);
+	wait_all(&last);
+	if (came_back)
+		check(&held, &t[2], since);
+	http_call_release(&t[2].call);
+	check(&late, &t[3], since);
+	assert_int_equal(scene->server.n, 3);
 }
 
 int main(void)
@@ -479,6 +522,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nobody_takes_the_connection,
 						setup_to_connect_soon, teardown),
 		cmocka_unit_test_setup_teardown(test_proxy_is_not_who_answers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_nobody_wants_is_called_off, setup,
+						teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

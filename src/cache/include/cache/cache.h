@@ -21,6 +21,7 @@
 #ifndef CACHE_CACHE_H
 #define CACHE_CACHE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,8 +46,8 @@ struct cache_chunk {
 
 /* hits: chunks that were there, kept failures too; misses: loads that readers began (or found
  * waiting their turn); waits: readers that joined a load; wait_ns: what readers waited for either.
- * prefetches: loads begun ahead of readers; used: of those, read later; wasted: evicted, failed or
- * freed without having been read. */
+ * prefetches: loads begun ahead of readers; used: of those, read later; wasted: evicted, failed,
+ * given up or freed without having been read. */
 struct cache_stats {
 	uint64_t hits, misses, waits, wait_ns;
 	uint64_t loads, load_failures, evictions;
@@ -105,13 +106,18 @@ void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out)
 
 /* chunk: contents are transferred. On failure code is a negative errno and err says why (copied);
  * a failure is handed to all who wait, and to all who ask within a second after it; then the chunk
- * is loaded again. -ENOMEM and -EINTR pass at once: only those who wait get them. */
+ * is loaded again. -ENOMEM and -EINTR pass at once: only those who wait get them. -ECANCELED: the
+ * load was unwanted; who has come for it meanwhile is not told, it begins anew. */
 void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
 		    const struct err *err);
 
+/* True while nobody wants the load any more: a source may give it up then, with -ECANCELED.
+ * Borrowed until cache_complete(). */
+const atomic_bool *cache_fill_unwanted(const struct cache_fill *fill);
+
 /* A stream tells one reader's pattern from another's. NULL without memory: reads work without. */
 struct cache_stream *cache_stream_new(struct cache_owner *o);
-/* Loads ahead that have not begun are called off. */
+/* Loads ahead that have not begun are called off; those under way are unwanted. */
 void cache_stream_free(struct cache_stream *s);
 
 /* Blocking. Holds the chunk until cache_put(). stream may be NULL (no reading ahead), cancel too.

@@ -14,6 +14,7 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -114,8 +115,9 @@ struct model_chunk {
 	struct err err;	    /* names the key */
 };
 typedef void (*model_chunk_done)(void *arg, struct model_chunk *chunk);
-/* Asynchronous: decoding runs in a worker, done is called there. The model must outlive it. */
-void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number, model_chunk_done done,
-		     void *arg);
+/* Asynchronous: decoding runs in a worker, done is called there. The model must outlive it.
+ * unwanted: as in struct store_get. */
+void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number,
+		     const atomic_bool *unwanted, model_chunk_done done, void *arg);
 
 #endif

@@ -19,6 +19,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -76,6 +77,10 @@ struct store_get {
 	 * Borrowed likewise. No condition: a cache on the way may answer with that version without
 	 * asking, everybody else ignores it. */
 	const char *known_etag;
+	/* NULL, or borrowed until done is called: while it is true nobody wants the answer, and a
+	 * store may give the request up, with -ECANCELED. S3 does so once it has been true for half
+	 * a second: what comes by then is worth more than a connection. */
+	const atomic_bool *unwanted;
 	store_get_done done;
 	void *arg;
 };
