@@ -15,6 +15,7 @@ import pytest
 
 import faultproxy
 import mkbucket
+import s3liar
 from gateway import needs_gateway
 from mounts import HSIMAGE, HSMOUNT, difference, is_mounted, run, unmount, wait_for
 
@@ -258,6 +259,22 @@ def test_the_disk_goes_away(bucket, cache, mount):
 
 
 # ---- over S3 ----
+
+def test_other_objects_of_the_same_names(bucket, cache, tmp_path, mount, monkeypatch):
+    """And of the same sizes and versions, in another bucket."""
+    monkeypatch.setattr(s3liar, "etag_of", lambda body: "version-1")
+    other = Bucket(tmp_path / "other")
+    for i in range(CHUNKS):
+        other.replace(i, salt=4)
+    for made in (bucket, other):
+        with s3liar.Liar(made.root) as server:
+            m = mount("s3://bucket", "debug_count", f"cache_dir={cache}", env=server.environment())
+            check(m, made)
+            kept(m, CHUNKS)
+            assert m.counts()["disk_hits"] == 0
+            check(m, made)
+            m.stop()
+
 
 @needs_gateway[0]
 @needs_gateway[1]

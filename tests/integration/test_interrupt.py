@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import h5py
@@ -13,6 +14,7 @@ import pytest
 
 import mkbucket
 from mounts import Mount, is_mounted, run, wait_for
+from s3liar import Liar, error
 
 CHUNK = 1 << 20
 SLOW_MS = 3000
@@ -108,6 +110,39 @@ def test_an_interrupted_read_comes_back(stalled, wait, size):
     with open(path, "rb") as f:
         assert os.pread(f.fileno(), CHUNK, at[0]) == body[0]
     assert "error" not in m.log()
+
+
+@pytest.mark.parametrize("how", ["silent", "half", "busy"])
+def test_a_read_from_s3_can_be_interrupted(tmp_path, mount, how):
+    """While the server says nothing, stops within the body, or has refused and is to be asked again
+    later. Who comes after it gets the bytes as soon as the server has come to itself."""
+    keys, body = make(tmp_path / "bucket", 1)
+    over = threading.Event()
+
+    def stop(connection):
+        if how == "half":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % CHUNK +
+                               body[0][:CHUNK // 2])
+        over.wait(30)
+
+    # h5py keeps other threads from running while it waits, and so the server.
+    at = places(mount(tmp_path / "bucket").file("x0.h5"))
+    with Liar(tmp_path / "bucket") as liar:
+        m = mount("s3://bucket", env=liar.environment())
+        wrong = error(503, "SlowDown") if how == "busy" else stop
+        liar.lie = lambda request, _: wrong if request.key == keys[0] else None
+        try:
+            with reader(m.file("x0.h5"), at[0]) as child:
+                assert wait_for(lambda: any(r.key == keys[0] for r in liar.requests))
+                time.sleep(0.3)
+                assert interrupt(child) < SOON
+        finally:
+            liar.lie = None
+            over.set()
+        with open(m.file("x0.h5"), "rb") as f:
+            assert os.pread(f.fileno(), CHUNK, at[0]) == body[0]
+        assert not liar.failures
+        m.stop()
 
 
 def test_a_reader_can_be_killed(stalled):

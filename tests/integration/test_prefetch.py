@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading ahead from a bucket that takes its time, and what it may cost in loads and memory. The
 delay is a worker's, so there are as many workers as loads at once."""
+import json
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import mkbucket
-from mounts import difference
+from mounts import difference, wait_for
 
 MIB = 1 << 20
 DELAY = 0.08
@@ -81,6 +82,178 @@ def test_regular_walks_wait_a_few_times(cubes, mount, name, slices, chunks):
     print(f"{name}: {seconds:.2f} s, {spent['cache_loads']} loads")
     assert seconds < chunks * DELAY / 3
     assert chunks <= spent["cache_loads"] <= chunks + 64
+
+
+def test_walks_side_by_side(cubes, mount):
+    """One program that goes down a column, backwards and through a plane in turns."""
+    m = mount(cubes, *FAR)
+    walks = zip([np.s_[i, j, 5] for i in range(8) for j in range(4)],
+                [np.s_[7 - i, 7 - j, 3 * 32768] for i in range(8) for j in range(4)],
+                [np.s_[3, 4 + j, k * 32768] for j in range(4) for k in range(8)])
+    slices = [where for each in walks for where in each]
+    seconds, spent = timed(m, lambda: read_each(m.file("cube.h5"), slices))
+    print(f"{seconds:.2f} s, {spent['cache_loads']} loads")
+    assert seconds < len(slices) * DELAY / 3
+    assert spent["cache_loads"] <= 2 * len(slices)
+
+
+class Raw:
+    """A file by its chunks' places, and without the kernel's reading ahead and its pages."""
+
+    def __init__(self, path, *names):
+        with h5py.File(path, "r") as f:
+            self.chunks = {}
+            for name in names:
+                ds = f[name].id
+                infos = [ds.get_chunk_info(i) for i in range(ds.get_num_chunks())]
+                self.chunks[name] = [(i.size, i.byte_offset) for i in infos]
+        self.path = path
+
+    def __enter__(self):
+        self.fd = os.open(self.path, os.O_RDONLY)
+        os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(self.fd, 0, 0, os.POSIX_FADV_RANDOM)
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+    def read(self, name, i):
+        return os.pread(self.fd, *self.chunks[name][i])
+
+
+def stats(m):
+    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def two_datasets(bucket, chunks, size, path="two.h5"):
+    d = bucket.domain(path)
+    for k, name in enumerate("ab"):
+        ds = d.dataset(d.root, name, mkbucket.INT16, [chunks, size // 2], [1, size // 2])
+        for i in range(chunks):
+            ds.chunk((i, 0), pattern(k * chunks + i, size))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    root = tmp_path_factory.mktemp("two")
+    with mkbucket.Maker(root / "bucket") as bucket:
+        two_datasets(bucket, 64, 128 << 10)
+        two_datasets(bucket, 64, 128 << 10, "other.h5")
+    return root / "bucket"
+
+
+@pytest.mark.parametrize("name, chunks", [
+    ("a", range(0, 64, 2)), ("a", range(63, -1, -1)), ("b", range(63, 0, -2)),
+    ("b", range(1, 64, 3)),
+], ids=["forwards", "all backwards", "backwards", "to the end of the file"])
+def test_never_past_a_dataset(two, mount, name, chunks):
+    """Neither before its first chunk nor behind its last one is anything loaded, although another
+    dataset is there; nor between."""
+    m = mount(two, *FAR)
+    with Raw(m.file("two.h5"), "a", "b") as raw:
+        def walk():
+            for i in chunks:
+                assert raw.read(name, i) == pattern(i + 64 * (name == "b"), 128 << 10)
+        seconds, spent = timed(m, walk)
+        print(f"{seconds:.2f} s")
+        assert seconds < len(chunks) * DELAY / 2, "nothing was ahead"
+        assert spent["cache_loads"] == len(chunks)
+
+
+def test_closing_a_file_calls_off_what_is_ahead(two, mount):
+    """What has not begun does not begin, and is told as called off; what comes in vain is told as
+    wasted."""
+    delay = 0.25
+    m = mount(two, f"debug_fault=delay:1+:{int(delay * 1000)}@*/d/*", "workers=8",
+              "debug_count", "cache_size=4M")
+    path = m.file("two.h5")
+    with Raw(path, "a") as raw:
+        before, read = m.counts(), 0
+        while stats(m)["cache"]["queued"] == 0:
+            raw.read("a", read * 2)
+            read += 1
+            assert read < 20, "nothing waits its turn"
+    closed = time.monotonic()
+    assert wait_for(lambda: stats(m)["cache"]["queued"] == 0, delay / 2)
+    assert time.monotonic() - closed < delay
+    assert wait_for(lambda: stats(m)["cache"]["loading"] == 0)
+    seen, loads = stats(m), difference(before, m.counts())["cache_loads"]
+    assert seen["prefetch"]["cancelled"] > 0
+    assert loads <= read + 3 * 8
+    vain = loads - read
+    # Others push out what came in vain.
+    with Raw(m.file("other.h5"), "a", "b") as raw:
+        for i in range(40):
+            raw.read("a", i)
+    seen = stats(m)["prefetch"]
+    assert seen["wasted"] >= vain and seen["useful"] > 20
+    assert seen["started"] >= seen["useful"] + seen["wasted"]
+
+
+def test_the_further_away_the_further_ahead(two, mount):
+    """A reader that stops after twelve steps has as much ahead as the bucket's distance asks for;
+    one that goes here and there has nothing."""
+    def ahead(delay, chunks):
+        m = mount(two, f"debug_fault=delay:1+:{delay}@*/d/*", "workers=64", "debug_count")
+        with Raw(m.file("two.h5"), "a") as raw:
+            before = m.counts()
+            for i in chunks:
+                time.sleep(0.02)
+                raw.read("a", i)
+            time.sleep(0.3)
+            return difference(before, m.counts())["cache_loads"] - len(chunks)
+
+    row, anywhere = range(0, 24, 2), (7, 40, 3, 55, 21, 62, 0, 33, 12, 49, 27, 5)
+    near, far = ahead(1, row), ahead(100, row)
+    print(f"{near} and {far} ahead")
+    assert 1 <= near <= 6 and far >= near + 4
+    assert ahead(100, anywhere) <= 4
+
+
+def test_one_large_read(two, mount):
+    """As many of its chunks at once as come within a request of the kernel's, and then more."""
+    m = mount(two, *FAR)
+    with Raw(m.file("two.h5"), "a") as raw:
+        chunks = raw.chunks["a"]
+        size, at = chunks[0]
+        assert [offset for _, offset in chunks] == [at + size * i for i in range(64)]
+        seconds, spent = timed(m, lambda: os.pread(raw.fd, 64 * size, at))
+        print(f"{seconds:.2f} s")
+        assert seconds < 64 * DELAY / 8
+        assert 64 <= spent["cache_loads"] <= 64 + 16
+
+
+def test_a_scan_ruins_nothing(tmp_path, mount):
+    """What is used again and again stays, when ten times the cache goes by."""
+    size = 256 << 10
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        two_datasets(bucket, 16, size, "hot.h5")
+        two_datasets(bucket, 160, size, "scan.h5")
+    m = mount(tmp_path / "bucket", "debug_count", "cache_size=16M")
+    hot = Raw(m.file("hot.h5"), "a")
+
+    def use():
+        with hot:
+            for i in range(16):
+                assert hot.read("a", i) == pattern(i, size)
+
+    def scan(name, n):
+        with Raw(m.file("scan.h5"), "a", "b") as raw:
+            for i in range(n):
+                raw.read(name, i)
+
+    use()
+    scan("a", 40)
+    use()
+    before = m.counts()
+    for name in "ab":
+        scan(name, 160)
+    assert difference(before, m.counts())["cache_loads"] >= 240
+    before = m.counts()
+    use()
+    assert difference(before, m.counts())["cache_loads"] == 0
 
 
 def test_a_whole_dataset_is_loaded_once(cubes, mount):

@@ -13,7 +13,7 @@ import pytest
 import awsfake
 import faultproxy
 from gateway import hsimage, needs_gateway
-from mounts import wait_for
+from mounts import HSIMAGE, run, wait_for
 
 pytestmark = needs_gateway
 
@@ -94,11 +94,39 @@ def web_identity(environment, aws, directory):
 def test_sources(environment, aws, bucket, tmp_path, source):
     """Real requests with what each source gives, and nothing of it in what is said."""
     env = source(environment, aws, tmp_path)
-    out = hsimage(env, "-o", "log_level=debug", "-b", f"s3://{bucket}", "ls").decode()
-    assert out.split() == NAMES
+    done = run(HSIMAGE, "-o", "log_level=debug", "-b", f"s3://{bucket}", "ls", env=env, check=True)
+    assert done.stdout.split() == NAMES
+    for secret in secrets_of(aws):
+        assert secret not in done.stderr
     assert aws.served == (1 if source in (metadata, container, web_identity) else 0)
     if source is process:
         assert (tmp_path / "runs").read_text() == "x\n"
+
+
+def secrets_of(aws):
+    """What was given to us, and what it was given for."""
+    return [aws.secret_key, aws.token, "session-1", *aws.secrets]
+
+
+@pytest.mark.parametrize("source", [metadata, container, process, role, web_identity])
+def test_nobody_sees_what_a_mount_has(environment, gateway, aws, bucket, tmp_path, mount, source):
+    """Neither in what it logs, also of failures, nor in its arguments, extended attributes and
+    metrics."""
+    server = aws.sts if source in (role, web_identity) else gateway["endpoint"]
+    with faultproxy.Proxy(server) as proxy:
+        env = dict(source(environment, aws, tmp_path), AWS_ENDPOINT_URL=proxy.endpoint)
+        m = mount(f"s3://{bucket}", "metadata_ttl=0", "log_level=debug", "debug_count", env=env)
+        read(m)
+        tokens = {r.headers.get("x-amz-security-token", "") for r in proxy.requests} - {""}
+        assert bool(tokens) == (source in (role, web_identity))
+        proxy.set({"what": "status", "value": 403, "code": "SignatureDoesNotMatch", "percent": 100})
+        with pytest.raises(OSError):
+            read(m)
+        seen = what_others_see(m)
+        assert "SignatureDoesNotMatch" in seen and "user.hsds.debug.gets" in seen
+        for secret in (*secrets_of(aws), *tokens):
+            assert secret not in seen
+        m.stop()
 
 
 def test_role_that_may_not_be_assumed(environment, aws, bucket, tmp_path):
@@ -147,9 +175,14 @@ def test_mount_outlives_its_credentials(environment, aws, bucket, tmp_path, moun
 
 
 def what_others_see(mount):
-    """The log, and what ps(1) shows."""
+    """The log, what ps(1) shows, extended attributes and metrics."""
+    seen = [mount.log()]
     with open(f"/proc/{mount.process.pid}/cmdline", encoding="utf-8") as f:
-        return mount.log() + f.read()
+        seen.append(f.read())
+    for name in os.listxattr(mount.path):
+        seen += [name, os.getxattr(mount.path, name).decode()]
+    seen += [content(mount.file(".hsmount", name)).decode() for name in ("stats", "metrics")]
+    return "\n".join(seen)
 
 
 def test_mount_with_a_web_identity(environment, aws, bucket, tmp_path, mount):

@@ -2,6 +2,7 @@
 """A mount of a bucket in S3 through a server that fails, in every way that the proxy knows: seldom,
 often, and in bursts. Every byte is right, nothing hangs, nothing is left over."""
 import concurrent.futures
+import errno
 import itertools
 import json
 import os
@@ -164,36 +165,67 @@ def attempts_of(requests, log):
     return seen, told
 
 
-def test_server_that_is_away(environment, gateway, away_bucket, tmp_path):
-    """For 30 s nobody listens, or every connection is reset, or nobody answers: an open file
-    survives, readers wait, and nobody storms a server that has trouble enough."""
+def outlast(environment, gateway, away_bucket, directory, how):
+    """A server that is away in some way: how, seconds, attempts seen and told."""
     bucket, places = away_bucket
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        def all_of(**fault):
+            return lambda: proxy.set({"percent": 100, **fault})
 
-    def attempt(how):
-        directory = tmp_path / how
-        directory.mkdir()
-        with faultproxy.Proxy(gateway["endpoint"]) as proxy:
-            ways = {
-                "gone": (proxy.leave, proxy.come_back),
-                "reset": (lambda: proxy.set({"what": "drop", "percent": 100}), proxy.set),
-                "silent": (lambda: proxy.set({"what": "stall", "value": 90, "percent": 100}),
-                           proxy.set),
-            }
-            env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
-            with mounts.Mount(f"s3://{bucket}", directory, "log_level=info",
-                              env=env) as mount:
-                seconds, requests = Outage(places, proxy, *ways[how]).watch(mount)
-                seen, told = attempts_of(requests, mount.log())
-            assert mounts.wait_for(lambda: proxy.open_connections == 0, 5)
-            return how, seconds, seen, told
+        ways = {
+            "gone": (proxy.leave, proxy.come_back),
+            "reset": (all_of(what="drop"), proxy.set),
+            "silent": (all_of(what="stall", value=90), proxy.set),
+            "half": (all_of(what="slow", value=90), proxy.set),     # of each body, then nothing
+        }
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        with mounts.Mount(f"s3://{bucket}", directory, "log_level=info", env=env) as mount:
+            seconds, requests = Outage(places, proxy, *ways[how]).watch(mount)
+            seen, told = attempts_of(requests, mount.log())
+        assert mounts.wait_for(lambda: proxy.open_connections == 0, 5)
+        return how, seconds, seen, told
 
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        for how, seconds, seen, told in pool.map(attempt, ("gone", "reset", "silent")):
+
+def give_up(environment, gateway, away_bucket, directory):
+    """A server that is busy for good: the read fails within a minute, with one line that tells
+    everything, and the file is as good as before when the server is."""
+    bucket, places = away_bucket
+    fault = {"what": "status", "value": 503, "percent": 100, "header": {"Retry-After": "20"}}
+    with faultproxy.Proxy(gateway["endpoint"]) as proxy:
+        env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
+        with mounts.Mount(f"s3://{bucket}", directory, env=env) as mount, \
+                open(mount.file("x.h5"), "rb", buffering=0) as f:
+            proxy.set(fault)
+            started = time.monotonic()
+            with pytest.raises(OSError) as caught:
+                os.pread(f.fileno(), 4096, places[20])
+            seconds = time.monotonic() - started
+            assert caught.value.errno == errno.EIO and 30 < seconds < 62, seconds
+            proxy.set()
+            time.sleep(1.2)         # the failure is remembered for a second
+            assert set(os.pread(f.fileno(), 4096, places[20])) == {0, 20}
+            assert re.search(r"error: .*: 3 attempts in \d\d\.\d s: GET db/\S+/20: 503 SlowDown: "
+                             r"injected \(request fault-1\)\n", mount.log()), mount.log()
+
+
+def test_server_that_is_away(environment, gateway, away_bucket, tmp_path):
+    """For 30 s nobody listens, or every connection is reset, or nobody answers, or bodies stop
+    half-way: an open file survives, readers wait, and nobody storms a server that has trouble
+    enough. One that is away for good is given up."""
+    ways = ("gone", "reset", "silent", "half", "for good")
+    for how in ways:
+        (tmp_path / how).mkdir()
+    world = environment, gateway, away_bucket
+    with concurrent.futures.ThreadPoolExecutor(len(ways)) as pool:
+        given_up = pool.submit(give_up, *world, tmp_path / ways[-1])
+        for how, seconds, seen, told in pool.map(
+                lambda how: outlast(*world, tmp_path / how, how), ways[:-1]):
             print(f"{how}: {seconds:.1f} s, {seen} attempts seen, {told} told")
             assert AWAY <= seconds < AWAY + 15, how
             # Ten or so for each object; libcurl adds some where kept connections are dead.
             assert told <= 18 and seen <= told + 6, how
-            assert told >= (2 if how == "silent" else 7), how
+            assert told >= (2 if how in ("silent", "half") else 7), how
+        given_up.result()
 
 
 def test_unmounting_asks_nobody(environment, gateway, sample_bucket, tmp_path):
