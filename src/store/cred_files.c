@@ -156,6 +156,19 @@ const char *profile_get(const struct profile_files *files, const char *profile, 
 	return value && *value ? value : NULL;
 }
 
+const char *profile_endpoint(const struct profile_files *files, const char *profile,
+			     const char *service)
+{
+	auto_str struct str section = {0}, key = {0};
+	const char *services = profile_get(files, profile, "services");
+	if (!services)
+		return NULL;
+	str_addf(&section, "services %s", services);
+	str_addf(&key, "%s.endpoint_url", service);
+	const char *value = ini_get(&files->config, str_text(&section), str_text(&key));
+	return value && *value ? value : NULL;
+}
+
 bool profile_exists(const struct profile_files *files, const char *profile)
 {
 	auto_str struct str section = {0};

@@ -60,6 +60,7 @@ static int from_role(const struct cred_world *w, const struct profile_files *fil
 		.external_id = profile_get(files, profile, "external_id"),
 		.region = profile_get(files, profile, "region"),
 		.duration = profile_get(files, profile, "duration_seconds"),
+		.endpoint = profile_endpoint(files, profile, "sts"),
 	};
 	int rc;
 	if (!role.arn)

@@ -30,6 +30,9 @@ void profile_files_release(struct profile_files *files);
 #define auto_profiles __attribute__((cleanup(profile_files_release)))
 /* A setting of a profile, NULL when it has none. */
 const char *profile_get(const struct profile_files *files, const char *profile, const char *key);
+/* The endpoint of a service ("s3", "sts") that the profile has in a section of its own, or NULL. */
+const char *profile_endpoint(const struct profile_files *files, const char *profile,
+			     const char *service);
 bool profile_exists(const struct profile_files *files, const char *profile);
 
 /* Up to max bytes of a file. -ENOENT, -EACCES …, -EFBIG. */
@@ -50,6 +53,7 @@ struct sts_role {
 	const char *arn, *session, *external_id; /* the last two may be NULL */
 	const char *region;			 /* may be NULL */
 	const char *duration;			 /* seconds, or NULL */
+	const char *endpoint;			 /* may be NULL */
 };
 int sts_assume_role(const struct cred_world *w, const struct sts_role *role,
 		    const struct cred *base, struct cred *out, struct err *err);

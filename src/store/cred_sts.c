@@ -89,6 +89,8 @@ static int prepare(const struct cred_world *w, const struct sts_role *role, cons
 	if (!region)
 		region = cred_env(w, "AWS_DEFAULT_REGION");
 	call->region = region ? region : "us-east-1";
+	if (!endpoint)
+		endpoint = role->endpoint;
 	if (endpoint)
 		str_add(&call->url, endpoint);
 	else

@@ -198,7 +198,9 @@ static int init(struct s3_place *place, const struct cred_world *w,
 {
 	const char *endpoint = first(opt->endpoint, cred_env(w, "AWS_ENDPOINT_URL_S3"),
 				     cred_env(w, "AWS_ENDPOINT_URL"),
-				     profile_get(files, files->profile, "endpoint_url"));
+				     profile_endpoint(files, files->profile, "s3"));
+	if (!endpoint)
+		endpoint = profile_get(files, files->profile, "endpoint_url");
 	const char *region =
 		first(opt->region, cred_env(w, "AWS_REGION"), cred_env(w, "AWS_DEFAULT_REGION"),
 		      profile_get(files, files->profile, "region"));

@@ -292,6 +292,15 @@ static void test_role(void **state)
 	assert_non_null(strstr(world->last, "RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fa%20b&"));
 	assert_non_null(strstr(world->last, "ExternalId=e%2Bx"));
 	assert_null(strstr(world->last, "BS"));
+	/* At a service that is not Amazon's. */
+	static const struct answer other[] = {
+		{"https://sts.example.org/", 200, STS_BODY("AssumeRole")}};
+	world->answers = other;
+	set(world, "AWS_CONFIG_FILE",
+	    file(world, "[profile base]\naws_access_key_id=BA\naws_secret_access_key=BS\n"
+			"[profile role]\nrole_arn=r\nsource_profile=base\nservices=uni\n"
+			"[services uni]\nsts =\n  endpoint_url = https://sts.example.org\n"));
+	assert_keys(world, "RA", "RS", "RT");
 }
 
 static void test_bad_roles(void **state)

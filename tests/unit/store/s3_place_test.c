@@ -11,6 +11,12 @@ static const char *no_variables(const struct cred_world *w, const char *name)
 	return NULL;
 }
 
+/* ctx: the config file's path. */
+static const char *config_file(const struct cred_world *w, const char *name)
+{
+	return strcmp(name, "AWS_CONFIG_FILE") == 0 ? w->ctx : NULL;
+}
+
 static int place(struct s3_place *p, const struct store_s3_options *opt)
 {
 	const struct cred_world world = {.getenv = no_variables};
@@ -228,6 +234,41 @@ static void test_path_instead(void **state)
 	}
 }
 
+/* The endpoint of the service goes before that of all services; of another service it is none. */
+static void test_endpoints_of_a_profile(void **state)
+{
+	static const struct {
+		const char *config, *want;
+	} cases[] = {
+		{"[default]\nendpoint_url = http://10.0.0.1\n", "http 10.0.0.1 /data"},
+		{"[services uni]\ns3 =\n  endpoint_url = http://10.0.0.2\nsts =\n"
+		 "  endpoint_url = http://10.0.0.3\n"
+		 "[default]\nservices = uni\nendpoint_url = http://10.0.0.1\n",
+		 "http 10.0.0.2 /data"},
+		{"[services uni]\nsts =\n  endpoint_url = http://10.0.0.3\n"
+		 "[default]\nservices = uni\nendpoint_url = http://10.0.0.1\n",
+		 "http 10.0.0.1 /data"},
+		{"[services uni]\ns3 =\n  endpoint_url = http://10.0.0.2\n"
+		 "[default]\nservices = other\nendpoint_url = http://10.0.0.1\n",
+		 "http 10.0.0.1 /data"},
+	};
+	char path[] = "/tmp/s3_place_test.XXXXXX";
+	const int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	const struct cred_world world = {.getenv = config_file, .ctx = path};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_place p = {0};
+		write_file(path, cases[i].config);
+		assert_int_equal(s3_place_init(&p, &world,
+					       &(struct store_s3_options){.bucket = "data"}, NULL),
+				 0);
+		assert_place(&p, NULL, cases[i].want);
+		s3_place_release(&p);
+	}
+	unlink(path);
+}
+
 static void test_region_names(void **state)
 {
 	assert_true(s3_region_ok("eu-west-1"));
@@ -255,10 +296,15 @@ static void test_certificates(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),	 cmocka_unit_test(test_what_cannot_be),
-		cmocka_unit_test(test_another_region),	 cmocka_unit_test(test_redirects),
-		cmocka_unit_test(test_signed_redirects), cmocka_unit_test(test_region_names),
-		cmocka_unit_test(test_certificates),	 cmocka_unit_test(test_path_instead),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_what_cannot_be),
+		cmocka_unit_test(test_another_region),
+		cmocka_unit_test(test_redirects),
+		cmocka_unit_test(test_signed_redirects),
+		cmocka_unit_test(test_region_names),
+		cmocka_unit_test(test_certificates),
+		cmocka_unit_test(test_path_instead),
+		cmocka_unit_test(test_endpoints_of_a_profile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
