@@ -72,7 +72,7 @@ def spread(config, step):
 
 
 def test_same_bytes_over_tls(pytestconfig, mounted, remote):
-    for entry in spread(pytestconfig, 6):
+    for entry in spread(pytestconfig, 1):
         name = mount_name(entry.path)
         far = remote(entry.collection, tls=True).file(name)
         assert content(far) == content(mounted(entry.collection).file(name)), entry

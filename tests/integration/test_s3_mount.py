@@ -243,7 +243,7 @@ def test_bytes_that_came(liar, image, mount):
     [domain] = seen["domain"]
     assert domain["fetched_bytes"] == CHUNKS * CHUNK == domain["loads"] * CHUNK
     assert domain["prefetch_started"] == seen["prefetch"]["started"] > CHUNKS / 2
-    assert domain["prefetch_useful"] == domain["prefetch_started"]
+    assert domain["prefetch_useful"] == seen["prefetch"]["useful"] == domain["prefetch_started"]
 
 
 def test_how_long_requests_took(liar, mount):

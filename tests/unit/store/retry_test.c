@@ -153,6 +153,29 @@ static void test_pauses_grow(void **state)
 	store_free(s);
 }
 
+/* Clients that failed together do not come back together: of 64 pauses there are few alike, some in
+ * each half of what is allowed. */
+static void test_pauses_differ(void **state)
+{
+	enum { N = 64 };
+	struct fixture *f = *state;
+	unsigned int early = 0, alike = 0;
+	uint64_t last = 0;
+	for (int i = 0; i < N; i++) {
+		struct store *counting, *s = over(f, "fail:1:EAGAIN", &quick, &counting);
+		f->slept_ns = 0;
+		assert_int_equal(store_delete(s, "x", NULL, NULL), 0);
+		const uint64_t slept = f->slept_ns;
+		assert_in_range(slept, 50000000, 100000000);
+		early += slept < 75000000;
+		alike += slept == last;
+		last = slept;
+		store_free(s);
+	}
+	assert_in_range(early, 8, N - 8);
+	assert_true(alike < N / 8);
+}
+
 static void test_budget(void **state)
 {
 	struct fixture *f = *state;
@@ -317,6 +340,7 @@ int main(void)
 		CONTRACT_TEST(test_gives_up, bare),
 		CONTRACT_TEST(test_a_failure_names_its_attempt, bare),
 		CONTRACT_TEST(test_pauses_grow, bare),
+		CONTRACT_TEST(test_pauses_differ, bare),
 		CONTRACT_TEST(test_budget, bare),
 		CONTRACT_TEST(test_usual_policy, bare),
 		CONTRACT_TEST(test_only_passing_faults, bare),
