@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "printable.h"
+#include <base/printable.h>
 
 /* Room for a formatted text before it is escaped. Escaping never shortens, so what does not fit
  * here would have been cut from err.msg as well. */

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "printable.h"
+#include <base/printable.h>
 
 enum {
 	LOG_LEVELS = LOG_LEVEL_DEBUG + 1,

@@ -4,7 +4,7 @@
  * end up in messages; a newline in one of them would forge a line, an escape sequence would
  * drive the terminal. Pure; any thread.
  */
-#include "printable.h"
+#include <base/printable.h>
 
 #include <stdbool.h>
 #include <stdint.h>

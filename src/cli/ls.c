@@ -7,20 +7,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#include <base/mem.h>
+#include <base/printable.h>
 
 static const struct option no_longs[] = {{NULL, 0, NULL, 0}};
 
 /* Names are foreign: what a terminal would obey is shown as \xNN. */
 static void print_name(const char *name)
 {
-	for (; *name; name++) {
-		unsigned char ch = (unsigned char)*name;
-		if (ch < 0x20 || ch == 0x7f)
-			printf("\\x%02x", ch);
-		else
-			putchar(ch);
-	}
+	const size_t cap = 4 * strlen(name) + 1;
+	auto_free char *shown = malloc(cap);
+	if (shown)
+		printable(shown, cap, name);
+	fputs(shown ? shown : "(no memory)", stdout);
 }
 
 static void print_stat(const struct engine_stat *st)

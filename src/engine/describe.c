@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <base/printable.h>
 
 #include "text.h"
 
@@ -178,12 +181,12 @@ void object_paths_free(struct object_paths *p)
 
 static int add_name(struct bytes *out, const char *name)
 {
+	const size_t cap = 4 * strlen(name) + 1;
 	int rc = text_add(out, "/");
-	for (; !rc && *name; name++) {
-		unsigned char c = (unsigned char)*name;
-		rc = c < 0x20 || c == 0x7f ? text_add(out, "\\x%02x", c)
-					   : bytes_append(out, name, 1);
-	}
+	if (!rc)
+		rc = bytes_reserve(out, cap);
+	if (!rc)
+		out->len += printable((char *)out->data + out->len, cap, name);
 	return rc;
 }
 

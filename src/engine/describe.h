@@ -20,7 +20,7 @@ int describe_filters(struct bytes *out, const struct pipeline *p);
 struct object_paths;
 struct object_paths *object_paths_new(const struct model *m); /* NULL without memory */
 void object_paths_free(struct object_paths *p);
-/* "/a/b" of an object by number; control bytes of names are escaped. */
+/* "/a/b" of an object by number; control characters of names are escaped. */
 int describe_path(struct bytes *out, const struct object_paths *p, uint32_t number);
 
 #endif

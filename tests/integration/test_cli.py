@@ -199,6 +199,17 @@ def test_a_bar_that_does_not_come_to_its_end(tmp_path):
     assert done.returncode == 1 and b"%" in said and b"100%" not in said
 
 
+def test_names_do_not_drive_the_terminal(bucket):
+    """Not by control characters of one byte nor of two, nor by what is no character."""
+    for name in (b"a\x1b[2J", b"b\xc2\x9b2J", b"c\x9b2J", "dü".encode()):
+        with open(os.path.join(os.fsencode(bucket), b"home", name), "wb"):
+            pass
+    out = subprocess.run([HSIMAGE, "ls", f"{bucket}/home"], timeout=PATIENCE, capture_output=True,
+                         check=True)
+    assert out.stdout.decode().split() == [
+        r"a\x1b[2J", r"b\xc2\x9b2J", r"c\x9b2J", "dü", "plain.txt", "x.h5"]
+
+
 def test_a_failed_export_leaves_nothing(tmp_path):
     with mkbucket.Maker(tmp_path / "bucket") as made:
         d = made.domain("x.h5")

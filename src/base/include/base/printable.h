@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Foreign text in messages: what may reach a terminal or a log, and what is escaped. */
+/* Foreign text in messages and listings: what reaches a terminal or a log, and what is escaped. */
 #ifndef BASE_PRINTABLE_H
 #define BASE_PRINTABLE_H
 
