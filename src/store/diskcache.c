@@ -42,7 +42,7 @@ struct writing {
 struct diskcache {
 	struct wrapper w;
 	struct store_diskcache_options opt;
-	char *scope;
+	char *path, *scope; /* own opt.dir and opt.scope */
 	struct disk_dir dir;
 	atomic_bool used, complained;
 	counter hits, hit_bytes, revalidated, misses, stored, skipped, dropped, errors;
@@ -383,7 +383,7 @@ static void free_store(struct store *s)
 	pthread_cond_destroy(&d->idle);
 	pthread_mutex_destroy(&d->lock);
 	disk_dir_close(&d->dir);
-	free((char *)(uintptr_t)d->opt.dir);
+	free(d->path);
 	free(d->scope);
 	wrapper_free(s);
 }
@@ -418,7 +418,7 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 	}
 	wrapper_init(&d->w, &diskcache_ops, inner);
 	d->opt = *opt;
-	d->opt.dir = dir;
+	d->opt.dir = d->path = dir;
 	if (d->opt.max_behind == 0)
 		d->opt.max_behind = USUAL_BEHIND;
 	d->opt.scope = d->scope = scope;

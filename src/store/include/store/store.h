@@ -268,15 +268,10 @@ const char *store_call_name(enum store_call call);
 /* "ok", "ENOENT" …, "other"; result < STORE_RESULTS. */
 const char *store_result_name(unsigned int result);
 
-/* Injects failures. Owns inner, on success. A get that is delayed sleeps in a worker of the pool
- * before it is passed on, so at most as many gets are delayed at once as there are workers; other
- * requests sleep in their caller. What fails does not reach inner. truncate and flip change the
- * bodies of gets only. spec, comma-separated, each "what:when[:value][@glob]":
- * what = fail (value: errno name, EIO), truncate (value: bytes kept), delay (value: ms),
- * flip (value: byte offset); when = n (the n-th matching request), n+ (from the n-th on),
- * *n (every n-th) or p% (a fraction, pseudo-random from a fixed seed). @glob: fnmatch(3) pattern
- * on the key (of a list: its prefix). "" injects nothing. NULL with -EINVAL and the reason in err.
- * The parser: store/fault_spec.h. */
+/* Injects failures, as spec orders them (store/fault_spec.h). Owns inner, on success. A get that is
+ * delayed sleeps in a worker of the pool before it is passed on, so at most as many gets are
+ * delayed at once as there are workers; other requests sleep in their caller. What fails does not
+ * reach inner. NULL with -EINVAL and the reason in err. */
 struct store *store_fault_new(struct store *inner, const char *spec, struct err *err);
 
 #endif
