@@ -3,6 +3,7 @@
 build directory (default: build/ of the tree)."""
 import os
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -18,6 +19,9 @@ from gateway import (client, contract_bucket, environment, gateway,  # noqa: E40
 
 
 def pytest_configure(config):
+    # A shell that runs the tests in the background has SIGINT ignored, and every program that is
+    # started here would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
     config.collections = collection.unpack_all(config.unpacked)
 

@@ -18,6 +18,7 @@ from s3liar import Liar, error
 
 CHUNK = 1 << 20
 SLOW_MS = 3000
+SLOWER_MS = 8000    # outlasts the start of thirty programs
 STALLED_MS = 30000
 SOON = 2.0          # half a second, and what a busy machine makes of it
 
@@ -86,12 +87,16 @@ def places(path):
         return [ds.id.get_chunk_info(i).byte_offset for i in range(ds.id.get_num_chunks())]
 
 
+def stall(tmp_path, mount, ms):
+    """Chunk 0 of x0.h5 comes after so long; all else at once."""
+    keys, body = make(tmp_path / "bucket", 2)
+    m = mount(tmp_path / "bucket", "debug_count", f"debug_fault=delay:1:{ms}@{keys[0]}")
+    return m, places(m.file("x1.h5")), body
+
+
 @pytest.fixture
 def stalled(tmp_path, mount):
-    """Chunk 0 of x0.h5 comes after SLOW_MS; all else at once."""
-    keys, body = make(tmp_path / "bucket", 2)
-    m = mount(tmp_path / "bucket", "debug_count", f"debug_fault=delay:1:{SLOW_MS}@{keys[0]}")
-    return m, places(m.file("x1.h5")), body
+    return stall(tmp_path, mount, SLOW_MS)
 
 
 @pytest.mark.parametrize("wait", [0.1, 1.0], ids=["at-once", "later"])
@@ -169,8 +174,8 @@ def test_a_read_that_takes_long_is_right(stalled):
     assert "error" not in m.log()
 
 
-def test_interrupts_leave_nothing_behind(stalled):
-    m, at, body = stalled
+def test_interrupts_leave_nothing_behind(tmp_path, mount):
+    m, at, body = stall(tmp_path, mount, SLOWER_MS)
     path = m.file("x0.h5")
     with open(m.file("x1.h5"), "rb") as f:
         assert os.pread(f.fileno(), CHUNK, at[0]) == body[0]
