@@ -99,8 +99,9 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	rc = -ENOMEM;
 	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
 	e->nodes = nodes_new();
+	e->failed = failed_new();
 	e->domains = domains_new(max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
-	if (!e->cache || !e->nodes || !e->domains)
+	if (!e->cache || !e->nodes || !e->failed || !e->domains)
 		goto fail;
 	*out = e;
 	return 0;
@@ -115,6 +116,7 @@ void engine_close(struct engine *e)
 	if (!e)
 		return;
 	domains_free(e->domains);
+	failed_free(e->failed);
 	nodes_free(e->nodes);
 	if (e->cache)
 		cache_free(e->cache);

@@ -4,9 +4,10 @@
  * space; its parts guard themselves:
  *
  *   nodes    what names are (nodes.c)          lock: nodes.lock
+ *   failed   names that just failed (failed.c) lock: failed.lock
  *   domains  live images by domain (domains.c) lock: domains.lock
  *
- * Neither lock is held during I/O, callbacks, or while the other one is taken.
+ * No lock is held during I/O, callbacks, or while another one is taken.
  */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
@@ -23,6 +24,7 @@
 
 #include "domains.h"
 #include "names.h"
+#include "failed.h"
 #include "nodes.h"
 #include "stack.h"
 
@@ -42,6 +44,7 @@ struct engine {
 	uint64_t opened_ns;   /* by env's clock */
 	int64_t started_ns;   /* since the epoch: the time of directories that have none */
 	struct nodes *nodes;
+	struct failed *failed;
 	struct domains *domains;
 	atomic_uint_fast64_t reads, bytes_read; /* by engine_pread() */
 };

@@ -72,12 +72,22 @@ static bool is_doubtful(const struct probe *p)
 	return p->beneath < 0 || (p->doc.kind == DOC_BROKEN && p->beneath == BENEATH_NOTHING);
 }
 
+/* What failed after so long is as far as anybody knows the whole store's fault: another question
+ * would take as long again. */
+static bool took_long(const struct engine *e, uint64_t since_ns)
+{
+	const uint64_t long_ns = UINT64_C(10) * 1000000000;
+	return engine_now(e) - since_ns >= long_ns;
+}
+
 /* 1 when that is decided, 0 when only an object can have the name. */
 static int decide_doubtful(struct engine *e, const char *path, struct probe *p, struct node **out,
 			   struct err *err)
 {
 	struct err own = ERR_INIT;
-	int rc = 0, listed = p->beneath == -ENOMEM ? -ENOMEM : beneath_is_listed(e, path, &own);
+	const bool given_up =
+		p->beneath == -ENOMEM || (p->beneath < 0 && took_long(e, p->asked_ns));
+	int rc = 0, listed = given_up ? p->beneath : beneath_is_listed(e, path, &own);
 	if (listed < 0) {
 		err_copy(err, p->beneath < 0 ? &p->beneath_err : &own);
 		return err_wrap(err, p->beneath < 0 ? p->beneath : listed, "listing %s/", path);
@@ -226,11 +236,15 @@ static int resolve_again(struct engine *e, const char *path, struct node **out, 
 	if (!known || strcmp(known->path, path) != 0 ||
 	    (known->doc.kind != DOC_FOLDER && known->kind != ENGINE_DOMAIN))
 		return 0;
+	const uint64_t asked_ns = engine_now(e);
 	if (docs_get(e, &path, 1, &doc))
 		return err_set(err, -ENOMEM, "no memory");
 	int rc = decide_by_doc(path, &doc, out, err);
-	if (rc == 0)
-		doc_release(&doc);
+	if (rc)
+		return rc;
+	if (doc.kind == DOC_BROKEN && took_long(e, asked_ns))
+		rc = err_set(err, doc.code, "%s", doc.why);
+	doc_release(&doc);
 	return rc;
 }
 
@@ -255,15 +269,23 @@ uint64_t namespace_expiry(const struct engine *e, const struct node *n)
 
 int namespace_resolve(struct engine *e, const char *path, struct node **out, struct err *err)
 {
-	*out = nodes_get(e->nodes, path, engine_now(e));
+	const uint64_t started = engine_now(e), remembered_ns = UINT64_C(1000000000);
+	struct err own = ERR_INIT;
+	err = err ? err : &own;
+	*out = nodes_get(e->nodes, path, started);
 	if (*out)
 		return 0;
-	int rc = resolve(e, path, out, err);
+	int rc = failed_get(e->failed, path, started, err);
+	if (rc)
+		return rc;
+	rc = resolve(e, path, out, err);
 	/* What went wrong may be right again in a moment. */
 	if (rc == 0 && (*out)->doc.kind != DOC_BROKEN)
 		nodes_put(e->nodes, *out, namespace_expiry(e, *out));
 	if (rc == -ENOENT)
 		nodes_drop(e->nodes, path);
+	else if (rc && took_long(e, started))
+		failed_put(e->failed, path, err, engine_now(e) + remembered_ns);
 	return rc;
 }
 

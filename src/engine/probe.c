@@ -27,7 +27,7 @@ int probe_name(struct engine *e, const char *path, const char *bare, struct prob
 	struct store_get reqs[1 + DOCS] = {{.op = STORE_HEAD, .key = path}};
 	struct store_get_result results[1 + DOCS] = {0};
 	size_t n = 0;
-	*p = (struct probe){0};
+	*p = (struct probe){.asked_ns = engine_now(e)};
 	auto_free char *prefix = names_join(path, "");
 	if (!prefix)
 		return -ENOMEM;

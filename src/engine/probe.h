@@ -12,8 +12,9 @@ struct engine;
 
 /* What came. A failure counts only if nothing better decides, so each is kept in its place. */
 struct probe {
-	struct doc doc; /* of the domain or folder of that very name */
-	int beneath;	/* as of beneath_of_page() */
+	uint64_t asked_ns; /* when, by the engine's clock */
+	struct doc doc;	   /* of the domain or folder of that very name */
+	int beneath;	   /* as of beneath_of_page() */
 	struct err beneath_err;
 	int plain; /* the object of that very name: 0, or a negative errno */
 	struct err plain_err;

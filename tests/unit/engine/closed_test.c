@@ -2,6 +2,8 @@
 /* What nobody may look into: it hides nobody, and a store that refuses everything shows nothing. */
 #include "bucket.h"
 
+#include "internal.h"
+
 #include <errno.h>
 
 static void open_faulty(struct bucket *b, const char *fault, double ttl)
@@ -198,6 +200,57 @@ static void what_was_closed_may_be_opened(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
+struct clock {
+	uint64_t ns, step; /* it goes on by a step each time that somebody looks */
+};
+
+static uint64_t look_at(const struct env *env)
+{
+	struct clock *clock = env->ctx;
+	return clock->ns += clock->step;
+}
+
+static void look_at_clock(struct bucket *b, struct clock *clock)
+{
+	b->engine->env.now = look_at;
+	b->engine->env.ctx = clock;
+}
+
+static uint64_t requests_of_lookup(struct bucket *b, const char *path, int code)
+{
+	const uint64_t before = bucket_requests(b);
+	assert_int_equal(lookup(b, path), code);
+	return bucket_requests(b) - before;
+}
+
+/* Who waits for a store that is away waits once, though the kernel asks twice. */
+static void a_store_that_is_away_is_not_asked_more(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct clock clock = {.ns = second};
+	struct bucket *b = *state;
+	fill(b);
+	open_faulty(b, "fail:1+:EIO@*", 0);
+	look_at_clock(b, &clock);
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 4);
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 4);
+	clock.step = 20 * second;
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 3);
+	clock.step = 0;
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 0);
+	assert_int_equal(requests_of_lookup(b, "top", -EIO), 4);
+	clock.ns += second;
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 4);
+	/* A folder that is known. */
+	open_faulty(b, "fail:4+:EIO@*", 0);
+	look_at_clock(b, &clock);
+	assert_int_equal(requests_of_lookup(b, "home", ENGINE_DIR), 3);
+	clock.step = 20 * second;
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 1);
+	clock.step = 0;
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +262,7 @@ int main(void)
 		TEST(the_whole_directory_tells_what_a_part_may_not),
 		TEST(closed_prefixes_cost_little),
 		TEST(what_was_closed_may_be_opened),
+		TEST(a_store_that_is_away_is_not_asked_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
