@@ -2,6 +2,7 @@
 """Where credentials come from, and what becomes of a mount that outlives them. The services are
 ours (tests/support/awsfake.py) but for STS, which is the gateway's own where requests to it are
 signed."""
+import contextlib
 import errno
 import json
 import os
@@ -172,6 +173,35 @@ def test_mount_outlives_its_credentials(environment, aws, bucket, tmp_path, moun
     assert "credentials cannot be renewed" in m.log()
     aws.broken = False
     assert wait_for(lambda: readable(m), 10)
+
+
+def asked_process(environment, aws, directory):
+    return without_keys(environment, AWS_CONFIG_FILE=config(
+        directory, f"[default]\ncredential_process = curl -sf {aws.endpoint}{awsfake.PROCESS}\n"))
+
+
+def assumed_role(environment, aws, directory):
+    return dict(role(environment, aws, directory), AWS_ENDPOINT_URL_STS=aws.endpoint)
+
+
+def test_processes_and_roles_renew(environment, gateway, bucket, tmp_path, mount):
+    """Before the end of the first ones: when that has come, the second ones serve."""
+    renewed = []
+    with contextlib.ExitStack() as stack:
+        for source in (asked_process, assumed_role):
+            aws = stack.enter_context(
+                awsfake.Services(gateway["access_key"], gateway["secret_key"]))
+            aws.sts, aws.lifetimes = gateway["sts_endpoint"], [4]
+            (tmp_path / source.__name__).mkdir()
+            env = source(environment, aws, tmp_path / source.__name__)
+            renewed.append(mount(f"s3://{bucket}", "metadata_ttl=0", env=env))
+            read(renewed[-1])
+            assert aws.served == 2
+            aws.broken = True
+        time.sleep(4.2)
+        for m in renewed:
+            read(m)
+            assert m.log() == ""
 
 
 def what_others_see(mount):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services that give AWS's tools their credentials, on one port of loopback: instance metadata
-(version 2 only), the container endpoint, and the part of STS that takes the tokens of another
-identity provider. What they give are the keys of a real S3 server, or a session of its own STS.
+(version 2 only), the container endpoint, what a credential_process may ask, and the part of STS
+that gives sessions of a role. What they give are the keys of a real S3 server, or a session of its
+own STS.
 
     with Services(access_key, secret_key) as aws:
         aws.lifetime, aws.broken = 5, True      # from now on
 
 `served` counts the credentials that were given; `secrets` has what nobody else may see of them."""
 import datetime
+import hashlib
 import http.server
 import json
 import re
@@ -18,6 +20,7 @@ import s3client
 
 ROLES = "/latest/meta-data/iam/security-credentials/"
 CONTAINER = "/container/credentials"
+PROCESS = "/process"        # for a credential_process to ask
 ROLE = "arn:aws:iam:::role/reader"
 
 
@@ -48,25 +51,45 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.answer(200, f"session-{self.server.aws.session}")
 
     def do_POST(self):
-        """AssumeRoleWithWebIdentity: the token is the proof, so nothing is signed."""
         aws = self.server.aws
-        form = dict(urllib.parse.parse_qsl(self.rfile.read(int(self.headers["Content-Length"]))
-                                           .decode()))
-        wanted = {"Action": "AssumeRoleWithWebIdentity", "Version": "2011-06-15",
-                  "RoleArn": ROLE, "RoleSessionName": "a-pod"}
-        if self.path != "/" or self.headers["Authorization"] or \
-                {k: v for k, v in form.items() if k != "WebIdentityToken"} != wanted:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        form = dict(urllib.parse.parse_qsl(body.decode()))
+        assume = {"AssumeRole": self.is_signed, "AssumeRoleWithWebIdentity": self.has_proof}
+        asked = assume.get(form.get("Action"))
+        if not asked or self.path != "/" or form["Version"] != "2011-06-15" or \
+                form["RoleArn"] != ROLE:
             return self.answer(400, "")
-        if form["WebIdentityToken"] != aws.web_token:
-            return self.answer(400, "<ErrorResponse><Error><Code>InvalidIdentityToken</Code>"
-                                    "<Message>no</Message></Error></ErrorResponse>")
+        wrong = asked(body, form)
+        if wrong:
+            return self.answer(400, f"<ErrorResponse><Error><Code>{wrong}</Code><Message>no"
+                                    "</Message></Error></ErrorResponse>")
         if aws.broken:
             return self.answer(500, "not now")
         aws.served += 1
-        return self.answer(200, aws.session_of(form["RoleArn"]))
+        return self.answer(200, aws.session_of(form["RoleArn"], form["Action"]))
+
+    def is_signed(self, body, _):
+        """What is wrong with who asks for a role."""
+        aws, said = self.server.aws, self.headers["Authorization"] or ""
+        names = re.search("SignedHeaders=([^,]*)", said)
+        signed = {name: self.headers[name] for name in (names[1].split(";") if names else [])}
+        if not {"host", "x-amz-date"} <= signed.keys():
+            return "MissingAuthenticationToken"
+        wanted = s3client.authorization("POST", "/", {}, signed, hashlib.sha256(body).hexdigest(),
+                                        aws.access_key, aws.secret_key, "us-east-1", "sts")
+        return None if said == wanted else "SignatureDoesNotMatch"
+
+    def has_proof(self, _, form):
+        """The same, where the token is the proof: nothing is signed."""
+        if self.headers["Authorization"] or form["RoleSessionName"] != "a-pod":
+            return "ValidationError"
+        return None if form["WebIdentityToken"] == self.server.aws.web_token else \
+            "InvalidIdentityToken"
 
     def do_GET(self):
         aws = self.server.aws
+        if self.path == PROCESS:
+            return self.give()
         if self.path == CONTAINER:
             if self.headers["Authorization"] != aws.token:
                 return self.answer(401, "")
@@ -84,15 +107,17 @@ class Services:
     def __init__(self, access_key, secret_key):
         self.access_key, self.secret_key = access_key, secret_key
         self.lifetime, self.broken, self.served, self.session = 3600, False, 0, 0
+        self.lifetimes = []         # of the next ones, before `lifetime` holds
         self.token = "proof of who we are"
         self.sts, self.web_token, self.secrets = None, "header.payload.signature-1", []
 
     def end(self):
         end = datetime.datetime.now(datetime.timezone.utc)
-        end += datetime.timedelta(seconds=self.lifetime)
+        lifetime = self.lifetimes.pop(0) if self.lifetimes else self.lifetime
+        end += datetime.timedelta(seconds=lifetime)
         return end.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def session_of(self, role):
+    def session_of(self, role, action="AssumeRole"):
         """A real session of the gateway's, which lasts longer than we say."""
         client = s3client.Client(self.sts, self.access_key, self.secret_key)
         client.keys = (*client.keys[:3], "sts")
@@ -101,7 +126,7 @@ class Services:
         _, body = client.request("POST", "/", body=urllib.parse.urlencode(form).encode(), headers={
             "Content-Type": "application/x-www-form-urlencoded"})
         client.connection.close()
-        text = body.decode().replace("AssumeRole", "AssumeRoleWithWebIdentity")
+        text = body.decode().replace("AssumeRole", action)
         for name in ("SecretAccessKey", "SessionToken"):
             self.secrets += re.findall(f"<{name}>(.+)</{name}>", text)
         return re.sub("<Expiration>.*</Expiration>", f"<Expiration>{self.end()}</Expiration>", text)
