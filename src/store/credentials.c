@@ -89,7 +89,7 @@ static int find(struct credentials *c, struct err *err)
 		return err_set(err, -ENOENT, "profile '%s' has no credentials", c->world.profile);
 	return err_set(err, -ENOENT,
 		       "no AWS credentials: not in the environment, the shared files, a container "
-		       "endpoint or instance metadata");
+		       "endpoint or instance metadata (no_sign_request, if the bucket is public)");
 }
 
 /* ---- renewal ---- */

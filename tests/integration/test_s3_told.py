@@ -42,7 +42,7 @@ NOBODY = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
 @pytest.mark.parametrize("change, bucket, words", [
     (WRONG, None, "the secret access key is wrong"),
     ({"AWS_ACCESS_KEY_ID": "nobody"}, None, "the service does not know the access key"),
-    (NOBODY, None, "no AWS credentials"),
+    (NOBODY, None, "no_sign_request, if the bucket is public"),
     ({}, "no-such-bucket", "there is no bucket 'no-such-bucket'"),
     ({}, "..", "cannot be a bucket"),
     ({"AWS_ENDPOINT_URL": "gopher://x"}, None, "no http or https URL"),
