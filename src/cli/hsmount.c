@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,27 @@ static int check_apart(const char *bucket, const char *mountpoint, struct err *e
 		       bucket);
 }
 
+/* As mount(8) has it. Two mounts on top of each other would have to be unmounted twice. */
+static int check_not_there(const char *bucket, const char *mountpoint, struct err *err)
+{
+	enum { LINE = 4 * PATH_MAX };
+	struct mntent entry;
+	bool there = false;
+	auto_free char *line = malloc(LINE);
+	FILE *mounts = line ? setmntent("/proc/self/mounts", "re") : NULL;
+	if (!mounts)
+		return 0;
+	while (getmntent_r(mounts, &entry, line, LINE)) {
+		if (strcmp(entry.mnt_dir, mountpoint) == 0)
+			there = strcmp(entry.mnt_type, "fuse.hsmount") == 0 &&
+				strcmp(entry.mnt_fsname, bucket) == 0;
+	}
+	endmntent(mounts);
+	return there ? err_set(err, -EBUSY, "mount point %s: %s is mounted there already",
+			       mountpoint, bucket)
+		     : 0;
+}
+
 /* What runs beside the mount. */
 struct company {
 	struct log *log;
@@ -222,7 +244,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	struct remains remains = {.company = {.log = log}};
 	if (!mountpoint)
 		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
-	if (check_apart(bucket, mountpoint, err))
+	if (check_apart(bucket, mountpoint, err) || check_not_there(bucket, mountpoint, err))
 		return err->code;
 	/* Who lets others in wants them to be kept to what the access control lists say. */
 	int rc = o->allow_other && !o->default_permissions

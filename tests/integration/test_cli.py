@@ -110,6 +110,23 @@ def test_a_mount_point_within_the_bucket(bucket, tmp_path):
             unmount(place)
 
 
+def test_the_same_mount_twice(bucket, tmp_path):
+    """Is refused; another bucket may lie on top. Names that are escaped in lists of mounts are."""
+    place = tmp_path / "a b"
+    place.mkdir()
+    bucket = bucket.rename(tmp_path / "buck et,x")
+    (tmp_path / "other").mkdir()
+    try:
+        for what, code in ((bucket, 0), (bucket, 1), (tmp_path / "other", 0), (bucket, 0)):
+            out = run(HSMOUNT, what, place)
+            assert out.returncode == code, out.stderr
+            assert ("is mounted there already" in out.stderr) == bool(code)
+    finally:
+        for _ in range(4):
+            unmount(place)
+    assert not is_mounted(place)
+
+
 def test_a_mount_whose_daemon_has_died(bucket, tmp_path):
     """Who mounts again is told what is in the way, and what to do."""
     m = Mount(bucket, tmp_path)
