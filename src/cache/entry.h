@@ -184,7 +184,8 @@ void entry_free_all(struct entry *victims);
 
 void fill_unref_locked(struct cache_fill *f);
 
-/* Debug builds: asserts the invariants by walking all entries. */
+/* Where assertions are compiled in, as they are by default: asserts the invariants by walking all
+ * entries, unless there are so many that readers, who need the lock, would wait for it. */
 void entry_check_locked(const struct cache *c);
 
 #endif
