@@ -14,11 +14,11 @@
  *	delay		ms, <= 3600000		(must be there)
  *	flip		byte offset		0
  *
- * n is a number from 1 on: the n-th matching request, all from the n-th on, each n-th; p is 0 to
- *100 with at most four digits behind the point: that part of them, pseudo-random from a fixed seed.
- *A glob (fnmatch(3), of the key; of a listing's prefix) is not empty and has no comma; without one
- *all requests match. truncate and flip change the bodies of gets, and match nothing else. An empty
- *spec injects nothing.
+ * n is a number from 1 on: the n-th matching request, all from the n-th on, each n-th. p is that
+ * part of them, pseudo-random from a fixed seed: 0 to 100, at most four digits behind the point. A
+ * glob (fnmatch(3), of the key; of a listing's prefix) is not empty and has no comma; without one
+ * all requests match. truncate and flip change the bodies of gets, and match nothing else. An empty
+ * spec injects nothing.
  */
 #ifndef STORE_FAULT_SPEC_H
 #define STORE_FAULT_SPEC_H
