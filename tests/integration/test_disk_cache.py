@@ -93,6 +93,8 @@ def test_the_next_mount_asks_for_no_chunk(bucket, cache, mount):
     assert m.counts()["disk_hits"] == 0
     m.stop()                                        # what is to be written is written
     assert stat.S_IMODE(os.stat(cache).st_mode) == 0o700
+    # Also in a directory that others may look into.
+    assert {stat.S_IMODE(os.stat(cache / n).st_mode) for n in os.listdir(cache)} == {0o600}
     m = mount(bucket.root, "debug_count", f"cache_dir={cache}")
     check(m, bucket)
     counts = m.counts()
