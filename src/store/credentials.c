@@ -36,6 +36,8 @@ struct credentials {
 	pthread_cond_t renewed;
 	struct cred cred;
 	bool renewing, over; /* over: the server said so */
+	bool doubted;	     /* it may be: looked at with the next renewal */
+	int64_t doubted_at;  /* 0: never */
 	int64_t not_before;  /* no renewal before this time, while cred is still valid */
 	int64_t renewed_at;  /* 0: never */
 	int64_t failed_at;   /* likewise */
@@ -101,7 +103,7 @@ static bool valid_locked(const struct credentials *c, int64_t now)
 
 static bool due_locked(const struct credentials *c, int64_t now)
 {
-	if (!valid_locked(c, now))
+	if (c->doubted || !valid_locked(c, now))
 		return true;
 	return c->cred.expires && now >= c->cred.expires - SOON_S && now >= c->not_before;
 }
@@ -124,7 +126,7 @@ static int renew_locked(struct credentials *c, struct err *err)
 	if (rc == 0 && fresh.expires && now >= fresh.expires)
 		rc = err_set(err, -EACCES, "the service gave credentials that have expired");
 	pthread_mutex_lock(&c->lock);
-	c->renewing = false;
+	c->renewing = c->doubted = false;
 	pthread_cond_broadcast(&c->renewed);
 	c->not_before = now + RETRY_S;
 	if (rc == 0) {
@@ -136,9 +138,13 @@ static int renew_locked(struct credentials *c, struct err *err)
 		*err = (struct err)ERR_INIT; /* of an attempt before the one that succeeded */
 		return 0;
 	}
-	if (valid_locked(c, now)) {
+	if (valid_locked(c, now) && c->cred.expires) {
 		err_wrap(err, rc, "credentials end in %" PRId64 " s and cannot be renewed",
 			 c->cred.expires - now);
+		return 0;
+	}
+	if (valid_locked(c, now)) {
+		err_wrap(err, rc, "credentials cannot be read again");
 		return 0;
 	}
 	if (!err->code)
@@ -155,7 +161,7 @@ int credentials_get(struct credentials *c, struct cred *out, struct err *err)
 	struct err why = ERR_INIT;
 	int rc = 0;
 	pthread_mutex_lock(&c->lock);
-	while (c->renewing && !valid_locked(c, c->world.wall(&c->world)))
+	while (c->renewing && (c->doubted || !valid_locked(c, c->world.wall(&c->world))))
 		pthread_cond_wait(&c->renewed, &c->lock);
 	const int64_t now = c->world.wall(&c->world);
 	if (!valid_locked(c, now) && c->failed_at == now) {
@@ -193,6 +199,21 @@ bool credentials_expired(struct credentials *c, const char *access_key)
 		c->over = true;
 	pthread_mutex_unlock(&c->lock);
 	return renewable || !ours;
+}
+
+bool credentials_doubted(struct credentials *c, const char *access_key)
+{
+	pthread_mutex_lock(&c->lock);
+	const bool ours = strcmp(str_text(&c->cred.access_key), access_key) == 0;
+	const bool unsure = c->cred.expires == 0 && may_change_locked(c);
+	const int64_t now = c->world.wall(&c->world);
+	if (ours && unsure && (c->doubted_at == 0 || now >= c->doubted_at + RETRY_S)) {
+		c->doubted = true;
+		c->doubted_at = now;
+	}
+	const bool again = unsure && (c->doubted || !ours);
+	pthread_mutex_unlock(&c->lock);
+	return again;
 }
 
 /* ---- life ---- */

@@ -66,5 +66,9 @@ int credentials_get(struct credentials *c, struct cred *out, struct err *err);
 /* The server says that this access key has expired: forget it. False when nothing newer could
  * be had. */
 bool credentials_expired(struct credentials *c, const char *access_key);
+/* The server has denied something to this access key, and some (Ceph) say no more than that when a
+ * session is over. True when it is worth another attempt: the next credentials_get() looks whether
+ * there is a newer session. Only of those whose end nobody knows, and seldom. */
+bool credentials_doubted(struct credentials *c, const char *access_key);
 
 #endif

@@ -114,6 +114,7 @@ struct s3_call {
 	struct s3_store *s;
 	const char *method, *what; /* for errors: GET, the key; borrowed from the request */
 	struct str url, access_key;
+	bool of_session; /* the key is */
 };
 
 /* Builds and signs. May wait for a service that renews credentials. The call keeps the method and

@@ -54,7 +54,8 @@ static void add_denied(const struct s3_refusal *r, struct str *out)
 			 "these credentials may not list the bucket, or account %s does not own it",
 			 r->owner);
 	else
-		str_add(out, "these credentials may not list the bucket");
+		str_addf(out, "these credentials may not list the bucket%s",
+			 r->of_session ? ", or their session is over" : "");
 }
 
 void s3_advice(const struct s3_refusal *r, struct str *out)

@@ -12,6 +12,7 @@ struct s3_refusal {
 	long status;
 	const char *code;  /* of the error document, "" for none */
 	bool is_signed;	   /* the request was */
+	bool of_session;   /* with the keys of a session */
 	const char *owner; /* that was expected, or NULL */
 	int64_t ours, its; /* wall clocks when it answered, seconds since the epoch; 0 unknown */
 	bool untrusted;	   /* no answer, because the server is not who it should be */

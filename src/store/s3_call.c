@@ -184,6 +184,7 @@ static int sign(struct s3_call *call, const struct s3_request *req, const struct
 	if (!s->creds)
 		return 0;
 	str_add(&call->access_key, key.access_key);
+	call->of_session = str_text(&d->cred.token)[0] != '\0';
 	return sigv4_authorization(&canonical, &key, now, authorization);
 }
 
@@ -341,6 +342,9 @@ int s3_call_judge(struct s3_call *call, struct s3_error *why, struct err *err)
 	/* A token may expire while the request is on its way: the next attempt has a new one. */
 	if (may_have_expired(call, why) && call->s->creds &&
 	    credentials_expired(call->s->creds, str_text(&call->access_key)))
+		rc = -EAGAIN;
+	if (rc == -EACCES && call->s->creds &&
+	    credentials_doubted(call->s->creds, str_text(&call->access_key)))
 		rc = -EAGAIN;
 	if (rc == 0)
 		return 0;

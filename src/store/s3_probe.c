@@ -37,6 +37,7 @@ static void advise(const struct s3_call *call, const struct s3_error *why, int r
 					   .status = call->http.status,
 					   .code = why->code,
 					   .is_signed = call->s->creds != NULL,
+					   .of_session = call->of_session,
 					   .owner = call->s->owner,
 					   .ours = (int64_t)time(NULL),
 					   .its = call->answer.date};

@@ -276,8 +276,10 @@ def log_in(aws, path):
     return key
 
 
-def test_somebody_logs_in_again(environment, aws, bucket, tmp_path, mount):
-    """While it is mounted, when the session is over: the mount goes on with the new one."""
+@pytest.mark.parametrize("status, code", [(400, "ExpiredToken"), (403, "AccessDenied")])
+def test_somebody_logs_in_again(environment, aws, bucket, tmp_path, mount, status, code):
+    """While it is mounted, when the session is over, as Amazon and as Ceph say it: the mount goes
+    on with the new one."""
     path = tmp_path / "credentials"
     log_in(aws, path)
     with faultproxy.Proxy(aws.sts) as proxy:
@@ -285,7 +287,7 @@ def test_somebody_logs_in_again(environment, aws, bucket, tmp_path, mount):
                            AWS_ENDPOINT_URL=proxy.endpoint)
         m = mount(f"s3://{bucket}", "metadata_ttl=0", env=env)
         read(m)
-        proxy.set({"what": "status", "value": 400, "code": "ExpiredToken", "percent": 100,
+        proxy.set({"what": "status", "value": status, "code": code, "percent": 100,
                    "unless": log_in(aws, path)})
         read(m)
         assert proxy.count("status") >= 1

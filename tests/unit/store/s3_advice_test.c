@@ -47,6 +47,14 @@ static void test_codes(void **state)
 	}
 }
 
+/* Ceph says no more of a session that is over. */
+static void test_sessions(void **state)
+{
+	const struct s3_refusal r = {
+		.status = 403, .code = "AccessDenied", .is_signed = true, .of_session = true};
+	assert_advice(&r, "these credentials may not list the bucket, or their session is over");
+}
+
 static void test_trust(void **state)
 {
 	const struct s3_refusal r = {.untrusted = true, .code = "", .is_signed = true};
@@ -84,6 +92,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_sessions),
 		cmocka_unit_test(test_trust),
 		cmocka_unit_test(test_clocks),
 	};
