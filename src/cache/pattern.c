@@ -34,7 +34,6 @@ enum {
 	LOOSE_GUESS = 3,       /* and for a guess */
 	LOOSE_START = 8,       /* and as start of a run */
 	IDLE_MAX = 64,	       /* a track without a step for so long has ended */
-	RECENT = 4 * PATTERN_TRACKS,
 	GUESSES_LOST = 2,
 	TURNS_COST = 8,	  /* in chance: a run that turns round was not understood */
 	OUT_OF_ORDER = 6, /* as many ways to come out of order are possible, and not as likely */
@@ -590,14 +589,4 @@ bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_
 uint32_t pattern_worth(const struct track *t)
 {
 	return (uint32_t)(CHANCE_WASTED / (t->chance > CHANCE_MIN ? t->chance : CHANCE_MIN));
-}
-
-unsigned int pattern_active(const struct pattern *p)
-{
-	unsigned int n = 0;
-	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
-		const struct track *t = &p->tracks[i];
-		n += t->used && !t->broken && believed(t) && p->clock - t->used < RECENT;
-	}
-	return n ? n : 1;
 }

@@ -36,9 +36,8 @@ enum pattern_event {
 
 /* One progression in one dataset. */
 struct track {
-	uint32_t depth;	      /* the caller's own; 0 when a track is born */
-	uint64_t asked_until; /* the same */
-	uint64_t used;	      /* the pattern's clock at its last step; 0: free */
+	uint32_t depth; /* the caller's own; 0 when a track is born */
+	uint64_t used;	/* the pattern's clock at its last step; 0: free */
 	uint32_t dataset;
 	uint32_t misses; /* other chunks of the dataset that were touched since its last step */
 	uint32_t rhythm; /* misses that are usual between two steps */
@@ -81,7 +80,5 @@ bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_
 /* Chunks that a progression is worth before more is known of it: with so many, a reader of random
  * chunks, who would be taken for it by chance, loads one in a hundred in vain. */
 uint32_t pattern_worth(const struct track *t);
-/* Progressions that go on at the moment, 1 at least: they share what a stream may load ahead. */
-unsigned int pattern_active(const struct pattern *p);
 
 #endif

@@ -50,7 +50,7 @@ struct diskcache {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	struct writing *head, **tail;
-	size_t queued;	      /* bytes, those being written too */
+	size_t queued;	      /* bytes, those being copied and written too */
 	unsigned int writers; /* jobs */
 	bool tidied;
 };
@@ -105,6 +105,25 @@ static void write_one(struct diskcache *d, const struct writing *w)
 		disk_failed(d, rc, "writing");
 }
 
+/* Makes room for n bytes in the queue. False: it is full. */
+static bool reserve(struct diskcache *d, size_t n)
+{
+	pthread_mutex_lock(&d->lock);
+	/* One that is larger than the whole queue has it for itself. */
+	const bool fits = d->queued == 0 || d->queued + n <= d->opt.max_behind;
+	if (fits)
+		d->queued += n;
+	pthread_mutex_unlock(&d->lock);
+	return fits;
+}
+
+static void give_back(struct diskcache *d, size_t n)
+{
+	pthread_mutex_lock(&d->lock);
+	d->queued -= n;
+	pthread_mutex_unlock(&d->lock);
+}
+
 static struct writing *take_next(struct diskcache *d)
 {
 	pthread_mutex_lock(&d->lock);
@@ -119,14 +138,6 @@ static struct writing *take_next(struct diskcache *d)
 	}
 	pthread_mutex_unlock(&d->lock);
 	return w;
-}
-
-static void has_written(struct diskcache *d, struct writing *w)
-{
-	pthread_mutex_lock(&d->lock);
-	d->queued -= w->body.len;
-	pthread_mutex_unlock(&d->lock);
-	free_writing(w);
 }
 
 /* The first writer looks at the directory. */
@@ -152,33 +163,27 @@ static void drain(void *arg)
 	while ((w = take_next(d))) {
 		write_one(d, w);
 		written += w->body.len + DISK_HEAD_MAX;
-		has_written(d, w);
+		give_back(d, w->body.len);
+		free_writing(w);
 		if (written >= TURN_BYTES && pool_submit(pool, drain, d) == 0)
 			return;
 	}
 }
 
-/* w: NULL to start the writer only, for its look at the directory. */
+/* w, which has its room; NULL to start the writer only, for its look at the directory. */
 static void enqueue(struct diskcache *d, struct writing *w)
 {
 	pthread_mutex_lock(&d->lock);
-	/* One that is larger than the whole queue has it for itself. */
-	const bool full = w && d->queued && d->queued + w->body.len > d->opt.max_behind;
 	/* A writer for each part of the queue that is filled. */
-	const bool start = !full && d->writers < WRITERS &&
-			   d->queued >= d->writers * (d->opt.max_behind / WRITERS);
-	if (w && !full) {
+	const bool start =
+		d->writers < WRITERS && d->queued >= d->writers * (d->opt.max_behind / WRITERS);
+	if (w) {
 		w->next = NULL;
 		*d->tail = w;
 		d->tail = &w->next;
-		d->queued += w->body.len;
 	}
 	d->writers += start;
 	pthread_mutex_unlock(&d->lock);
-	if (full) {
-		atomic_fetch_add(&d->skipped, 1);
-		free_writing(w);
-	}
 	/* Without memory for a job it is done here: slower, but so is everything then. */
 	if (start && pool_submit(d->w.base.env->pool, drain, d))
 		drain(d);
@@ -202,21 +207,33 @@ static bool is_worth_it(const struct diskcache *d, const struct store_get_result
 	       is_settled(d, &res->meta);
 }
 
+static struct writing *copy_of(const char *key, const struct store_get_result *res)
+{
+	struct writing *w = calloc(1, sizeof(*w) + strlen(key) + 1);
+	if (!w)
+		return NULL;
+	strcpy(w->key, key);
+	w->meta = res->meta;
+	if (bytes_append(&w->body, res->body.data, res->body.len) == 0)
+		return w;
+	free_writing(w);
+	return NULL;
+}
+
+/* Room comes before the copy: as many answers as there are threads come at the same time. */
 static void keep(struct diskcache *d, const char *key, const struct store_get_result *res)
 {
+	const size_t n = res->body.len;
 	struct writing *w = NULL;
-	if (is_worth_it(d, res))
-		w = calloc(1, sizeof(*w) + strlen(key) + 1);
-	if (w) {
-		strcpy(w->key, key);
-		w->meta = res->meta;
+	if (is_worth_it(d, res) && reserve(d, n)) {
+		w = copy_of(key, res);
+		if (!w)
+			give_back(d, n);
 	}
-	if (w && bytes_append(&w->body, res->body.data, res->body.len) == 0) {
+	if (w)
 		enqueue(d, w);
-	} else {
-		free(w);
+	else
 		atomic_fetch_add(&d->skipped, 1);
-	}
 }
 
 /* ---- answering ---- */

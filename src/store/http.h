@@ -87,7 +87,7 @@ struct http_options {
 				     HTTP/2; more wait their turn */
 	unsigned int connect_ms;  /* to connect, with TLS */
 	struct http_limits limits;
-	const char *ca_bundle; /* path, copied; NULL: the system's */
+	const char *ca_bundle; /* absolute path, borrowed; NULL: the system's */
 	struct meter *meter;   /* borrowed; may be NULL */
 };
 

@@ -167,7 +167,8 @@ static int on_rewind(void *arg, curl_off_t offset, int origin)
 static int on_connection(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
 	struct http_call *call = arg;
-	call->fd = http_socket_of_port(call->sockets, local_port, call->serial);
+	call->fd =
+		http_socket_between(call->sockets, local_port, remote, remote_port, call->serial);
 	call->acknowledged = false;
 	return CURL_PREREQFUNC_OK;
 }

@@ -31,7 +31,6 @@ struct calls {
 struct http_io {
 	const struct env *env;
 	struct http_options opt;
-	char *ca_bundle;
 	CURLM *multi;
 	struct http_poll poll;
 
@@ -310,13 +309,6 @@ void http_io_rest(struct http_io *io)
 static int make(struct http_io *io, const struct http_options *opt, struct err *err)
 {
 	io->opt = *opt;
-	if (opt->ca_bundle) {
-		/* A daemon changes its directory before the file is read. */
-		io->ca_bundle = realpath(opt->ca_bundle, NULL);
-		if (!io->ca_bundle)
-			return err_errno(err, -errno, "certificates %s", opt->ca_bundle);
-	}
-	io->opt.ca_bundle = io->ca_bundle;
 	io->active = calloc(opt->connections, sizeof(*io->active));
 	io->spare = calloc(opt->connections, sizeof(*io->spare));
 	io->multi = curl_multi_init();
@@ -367,7 +359,6 @@ void http_io_free(struct http_io *io)
 	pthread_mutex_destroy(&io->lock);
 	free(io->active);
 	free(io->spare);
-	free(io->ca_bundle);
 	free(io);
 	curl_global_cleanup();
 }

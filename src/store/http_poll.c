@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-	READY_MAX = 1280, /* sockets that are looked at together: all of them */
+	READY_MAX = 1280, /* sockets that are looked at together, and one that wakes us */
 	AT_ONCE = 16,	  /* sockets that are served before it is asked again who is ready */
 	ALL_EVERY = 16,	  /* passes in which all are served, so that none starves */
 };
@@ -154,7 +154,7 @@ bool http_poll_serve(struct http_poll *p, unsigned int most_ms)
 		curl_multi_socket_action(p->multi, ready[i].fd, ready[i].events, &running);
 		http_socket_acknowledge(p->sockets, ready[i].fd);
 	}
-	return n == all;
+	return n == all && all < READY_MAX - 1;
 }
 
 /* From the end: a socket that is closed on the way makes room for the last one. */

@@ -2,8 +2,8 @@
 /* The sockets of a transport: see http_socket.h. I/O thread. */
 #include "http_socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,28 +100,43 @@ void http_sockets_attach(struct http_sockets *sockets, CURL *easy)
 	curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets);
 }
 
-static int local_port(int fd)
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* The port; text, unless it is NULL, gets the address. 0: neither IPv4 nor IPv6. */
+static int port_of(const union address *a, char text[INET6_ADDRSTRLEN])
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = {0};
-	socklen_t n = sizeof(address);
-	if (getsockname(fd, &address.any, &n))
+	const bool v4 = a->any.sa_family == AF_INET;
+	const void *bytes = v4 ? (const void *)&a->v4.sin_addr : &a->v6.sin6_addr;
+	if (!v4 && a->any.sa_family != AF_INET6)
 		return 0;
-	if (address.any.sa_family == AF_INET)
-		return ntohs(address.v4.sin_port);
-	return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : 0;
+	if (text)
+		inet_ntop(a->any.sa_family, bytes, text, INET6_ADDRSTRLEN);
+	return ntohs(v4 ? a->v4.sin_port : a->v6.sin6_port);
 }
 
-int http_socket_of_port(struct http_sockets *sockets, int port, uint64_t age)
+/* A socket that is not connected yet has no ends. */
+static void find_ends(struct http_socket *s)
+{
+	union address local = {0}, peer = {0};
+	socklen_t n = sizeof(local), peer_n = sizeof(peer);
+	if (getpeername(s->fd, &peer.any, &peer_n) || getsockname(s->fd, &local.any, &n))
+		return;
+	s->peer_port = port_of(&peer, s->peer);
+	s->port = port_of(&local, NULL);
+}
+
+int http_socket_between(struct http_sockets *sockets, int port, const char *peer, int peer_port,
+			uint64_t age)
 {
 	for (unsigned int i = 0; i < sockets->n; i++) {
 		struct http_socket *s = &sockets->v[i];
 		if (!s->port)
-			s->port = local_port(s->fd);
-		if (s->port != port)
+			find_ends(s);
+		if (s->port != port || s->peer_port != peer_port || strcmp(s->peer, peer) != 0)
 			continue;
 		if (!s->used)
 			meter_connected(sockets->meter);

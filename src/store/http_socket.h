@@ -4,7 +4,8 @@
  * TCP_NODELAY sends the header, then waits for our acknowledgement before it sends the last short
  * segment; Linux delays that by 40 ms, unless TCP_QUICKACK is set. The kernel forgets the option
  * when we send, so it is set again behind each request and each piece of an answer. libcurl does
- * not tell a callback which socket it is about; it tells the local port, and this is the table.
+ * not tell a callback which socket it is about; it tells the connection's ends, and this is the
+ * table.
  *
  * Belongs to the I/O thread; whoever makes and frees the transport has no thread then.
  */
@@ -12,6 +13,7 @@
 #define STORE_HTTP_SOCKET_H
 
 #include <curl/curl.h>
+#include <netinet/in.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +26,9 @@ struct http_sockets {
 	struct meter *meter;
 	struct http_socket {
 		int fd;
-		int port;	   /* local; 0 not known yet */
+		int port; /* local; 0 not known yet. Those of several peers may have the same */
+		int peer_port;
+		char peer[INET6_ADDRSTRLEN];
 		uint64_t heard_ns; /* when something came last; 0 never */
 		uint64_t age;	   /* serial of the latest call that it was given to */
 		uint64_t id;	   /* no other socket has had it, unlike fd */
@@ -44,9 +48,10 @@ int http_sockets_init(struct http_sockets *sockets, const struct env *env, struc
 void http_sockets_release(struct http_sockets *sockets);
 /* Lets libcurl open and close its sockets here. */
 void http_sockets_attach(struct http_sockets *sockets, CURL *easy);
-/* The socket with that local port, -1 when there is none. age: the serial of the call that goes
- * over it from now on. */
-int http_socket_of_port(struct http_sockets *sockets, int port, uint64_t age);
+/* The socket between that local port and that peer (an address as text, and a port), -1 when there
+ * is none. age: the serial of the call that goes over it from now on. */
+int http_socket_between(struct http_sockets *sockets, int port, const char *peer, int peer_port,
+			uint64_t age);
 /* 0 of one that no call was given to: it is being connected. */
 uint64_t http_socket_age(const struct http_sockets *sockets, int fd);
 /* 0 of one that has no place in the table: one of libcurl's own, or somebody else's. */

@@ -82,7 +82,6 @@ static void touch(struct pattern *p, uint32_t dataset, struct dataset *d, uint64
 	struct outlook now = {0};
 	require(e == PATTERN_AGAIN || (t != NULL) == (e != PATTERN_RANDOM));
 	require(!t || (t->dataset == dataset && t >= p->tracks && t < p->tracks + PATTERN_TRACKS));
-	require(pattern_active(p) >= 1 && pattern_active(p) <= PATTERN_TRACKS);
 	if (t)
 		now = look(t, d);
 	if (o->track && o->n && number == o->next[0]) {

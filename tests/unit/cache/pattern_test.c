@@ -455,32 +455,27 @@ static void random_touches_are_no_progression(void **state)
 	}
 }
 
-/* Datasets have tracks of their own; those that go on are counted. */
-static void tracks_that_go_on(void **state)
+/* Datasets have tracks of their own, and a track keeps what is the caller's. */
+static void datasets_side_by_side(void **state)
 {
 	static const uint64_t counts[] = {10000};
 	const struct pattern_grid g = {1, counts};
 	struct pattern *p = calloc(1, sizeof(*p));
 	struct track *t = NULL;
 	assert_non_null(p);
-	assert_int_equal(pattern_active(p), 1);
 	for (uint64_t i = 0; i < 4; i++)
 		for (uint32_t d = 0; d < PATTERN_TRACKS; d++)
 			pattern_touch(p, d, &g, i, &t);
-	assert_int_equal(pattern_active(p), PATTERN_TRACKS);
-	/* The caller's own fields stay as long as the track does. */
-	assert_int_equal(pattern_touch(p, 5, &g, 4, &t), PATTERN_FOLLOWS);
-	assert_int_equal(t->depth + t->asked_until, 0);
-	t->depth = 7;
-	t->asked_until = 9;
-	pattern_touch(p, 6, &g, 4, &t);
-	assert_int_equal(pattern_touch(p, 5, &g, 5, &t), PATTERN_FOLLOWS);
-	assert_int_equal(t->depth, 7);
-	assert_int_equal(t->asked_until, 9);
-	/* What is not touched any more does not go on. */
-	for (uint64_t i = 6; i < 200; i++)
-		pattern_touch(p, 5, &g, i, &t);
-	assert_int_equal(pattern_active(p), 1);
+	for (uint32_t d = 0; d < PATTERN_TRACKS; d++) {
+		assert_int_equal(pattern_touch(p, d, &g, 4, &t), PATTERN_FOLLOWS);
+		assert_int_equal(t->dataset, d);
+		assert_int_equal(t->depth, 0);
+		t->depth = d + 1;
+	}
+	for (uint32_t d = 0; d < PATTERN_TRACKS; d++) {
+		assert_int_equal(pattern_touch(p, d, &g, 5, &t), PATTERN_FOLLOWS);
+		assert_int_equal(t->depth, d + 1);
+	}
 	free(p);
 }
 
@@ -550,7 +545,7 @@ int main(void)
 		TRACES(diagonals),
 		cmocka_unit_test(a_few_touches),
 		TRACES(random_touches_are_no_progression),
-		cmocka_unit_test(tracks_that_go_on),
+		cmocka_unit_test(datasets_side_by_side),
 		cmocka_unit_test(counts_near_the_end_of_the_numbers),
 		cmocka_unit_test(what_is_outside_the_grid_is_ignored),
 	};

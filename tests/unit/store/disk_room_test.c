@@ -335,14 +335,13 @@ static void stall(struct fixture *f)
 
 /* While nothing can be written, everything is answered; what waits is written later, the rest is
  * not kept. */
-static void test_disk_is_behind(void **state)
+static void check_behind(struct fixture *f, size_t max_behind, unsigned int waiting)
 {
-	struct fixture *f = *state;
-	enum { N = 12, WAITING = 5 };
+	enum { N = 12 };
 	atomic_bool stalled = true;
 	struct store_diskcache_options opt = roomy;
 	struct store_diskcache_stats stats;
-	opt.max_behind = WAITING * LARGE + LARGE / 2;
+	opt.max_behind = max_behind;
 	struct side a = side_new(f, opt);
 	put_large(f, N);
 	f->ctx = &stalled;
@@ -353,11 +352,22 @@ static void test_disk_is_behind(void **state)
 		assert_large(a.top, i, NULL);
 	store_diskcache_read(a.top, &stats);
 	assert_int_equal(stats.stored, 0);
-	assert_int_equal(stats.skipped, N - WAITING);
+	assert_int_equal(stats.skipped, N - waiting);
 	close(fd);
 	atomic_store(&stalled, false);
 	side_free(&a); /* waits for the rest */
-	assert_int_equal(entries(f), WAITING);
+	assert_int_equal(entries(f), waiting);
+}
+
+static void test_disk_is_behind(void **state)
+{
+	check_behind(*state, 5 * LARGE + LARGE / 2, 5);
+}
+
+/* One that is larger than all that may wait does, alone. */
+static void test_disk_is_behind_with_a_large_one(void **state)
+{
+	check_behind(*state, LARGE / 2, 1);
 }
 
 /* ---- several at once ---- */
@@ -442,6 +452,7 @@ int main(void)
 		TEST(test_count_is_damaged, setup),
 		TEST(test_lock_is_held, setup),
 		TEST(test_disk_is_behind, setup_many_workers),
+		TEST(test_disk_is_behind_with_a_large_one, setup_many_workers),
 		TEST(test_several_mounts, setup_workers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,11 +143,69 @@ static void test_a_number_is_no_identity(void **state)
 	answer(s);
 }
 
+static int listen_at(uint32_t host, uint16_t port)
+{
+	const struct sockaddr_in at = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(host), .sin_port = htons(port)};
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+static struct sockaddr_in name_of(int fd)
+{
+	struct sockaddr_in at = {0};
+	socklen_t n = sizeof(at);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	return at;
+}
+
+static int connect_from(const struct sockaddr_in *from, const struct sockaddr_in *to)
+{
+	const int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)from, sizeof(*from)), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)to, sizeof(*to)), 0);
+	return fd;
+}
+
+/* A service has many addresses, and the kernel gives a local port to connections with several. */
+static void test_a_port_is_no_identity(void **state)
+{
+	struct scene *s = *state;
+	struct http_sockets *sockets = &s->sockets;
+	struct sockaddr_in from = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const int here = listen_at(INADDR_LOOPBACK, 0);
+	const struct sockaddr_in here_at = name_of(here);
+	const int port = ntohs(here_at.sin_port);
+	const int there = listen_at(INADDR_LOOPBACK + 1, (uint16_t)port);
+	const struct sockaddr_in there_at = name_of(there);
+	const int a = connect_from(&from, &here_at);
+	from = name_of(a);
+	const int b = connect_from(&from, &there_at), local = ntohs(from.sin_port);
+	sockets->v[sockets->n++] = (struct http_socket){.fd = a};
+	sockets->v[sockets->n++] = (struct http_socket){.fd = b};
+	assert_int_equal(http_socket_between(sockets, local, "127.0.0.1", port, 1), a);
+	assert_int_equal(http_socket_between(sockets, local, "127.0.0.2", port, 2), b);
+	assert_int_equal(http_socket_between(sockets, local, "127.0.0.3", port, 3), -1);
+	assert_int_equal(http_socket_between(sockets, local, "127.0.0.1", port ^ 1, 4), -1);
+	assert_int_equal(sockets->v[0].age, 1);
+	assert_int_equal(sockets->v[1].age, 2);
+	sockets->n = 0;
+	close(a);
+	close(b);
+	close(here);
+	close(there);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_a_silent_socket_is_looked_at, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_number_is_no_identity, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_port_is_no_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
