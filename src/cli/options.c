@@ -192,6 +192,9 @@ static int set_s3_text(struct options *o, const char *name, const char *value, s
 		{"profile", &s3->profile},	     {"ca_bundle", &s3->ca_bundle},
 		{"bucket_owner", &s3->bucket_owner},
 	};
+	/* A variable that is not set, as a rule. */
+	if (!value[0])
+		return bad_value(err, name, value, "a value is wanted");
 	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++) {
 		if (strcmp(texts[i].name, name) != 0)
 			continue;

@@ -68,6 +68,13 @@ def test_long_options(bucket, directory):
     assert run(HSIMAGE, "--umask=0", "ls", bucket).returncode == 2, "only hsmount has it"
 
 
+@pytest.mark.parametrize("name", ["endpoint", "region", "profile", "ca_bundle", "bucket_owner"])
+def test_values_that_are_empty(name):
+    """Of a shell's variable that is not set: told as that, not as what it leads to."""
+    out = run(HSIMAGE, "-o", f"{name}=", "ls", "s3://bucket")
+    assert out.returncode == 2 and f"{name}=: a value is wanted" in out.stderr
+
+
 def test_options_that_do_not_go_together(bucket, directory, tmp_path):
     """A size for what there is not is told, not ignored. Their order does not matter."""
     for arguments in [(HSMOUNT, "-o", "cache_disk_size=2M", bucket, directory),
