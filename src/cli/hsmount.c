@@ -4,6 +4,7 @@
  * at before the program goes into the background, so that it is told where somebody reads it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <mntent.h>
@@ -134,14 +135,27 @@ static char *absolute_bucket(const char *bucket, struct err *err)
 	return path;
 }
 
+/* The kernel remembers the attributes of a mount whose daemon has died, and a mount on top of it
+ * would leave it there for good. Space is what it never remembers. By its path it would be asked of
+ * what an automounter has to mount there first: of us, perhaps. */
+static bool look_at(const char *path, struct stat *st)
+{
+	struct statfs fs;
+	const int fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	const bool there = fstat(fd, st) == 0 && fstatfs(fd, &fs) == 0;
+	const int why = errno;
+	close(fd);
+	errno = why;
+	return there;
+}
+
 static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 {
 	struct stat st;
-	struct statfs fs;
 	char *path = realpath(mountpoint, NULL);
-	/* The kernel remembers the attributes of a mount whose daemon has died, and a mount on top
-	 * of it would leave it there for good. Space is what it never remembers. */
-	const bool there = path && stat(path, &st) == 0 && statfs(path, &fs) == 0;
+	const bool there = path && look_at(path, &st);
 	if (!there && errno == ENOTCONN) {
 		err_set(err, -ENOTCONN,
 			"mount point %s: a mount whose daemon has died is still there; "

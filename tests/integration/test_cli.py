@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two programs as a person or a script meets them."""
+import ctypes
 import os
 import pty
+import select
 import signal
 import subprocess
 
@@ -150,6 +152,32 @@ def test_a_mount_whose_daemon_has_died(bucket, tmp_path):
     finally:
         while is_mounted(m.path):
             unmount(m.path)
+
+
+def test_a_mount_that_an_automounter_waits_for(bucket, directory):
+    """systemd's, say: to look into the place before the mount is there is to wait for oneself."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    asked, ask = os.pipe()
+    options = f"fd={ask},pgrp={os.getpgrp()},minproto=5,maxproto=5,direct"
+    try:
+        if libc.mount(b"automount", os.fsencode(directory), b"autofs", 0, options.encode()):
+            pytest.skip(f"no autofs: {os.strerror(ctypes.get_errno())}")
+        try:
+            # In a session, and so a process group, of its own.
+            out = run(HSMOUNT, bucket, directory, timeout=PATIENCE, start_new_session=True)
+            assert out.returncode == 0, out.stderr
+            assert not select.select([asked], [], [], 0)[0]
+            assert os.listdir(directory / "home")
+            run("fusermount3", "-u", directory, check=True)
+        finally:
+            os.close(asked)     # who waits is let go
+            asked = -1
+            for _ in range(2):
+                libc.umount2(os.fsencode(directory), 2)
+    finally:
+        for fd in (asked, ask):
+            if fd >= 0:
+                os.close(fd)
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
