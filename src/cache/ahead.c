@@ -103,6 +103,8 @@ bool ahead_ask_locked(struct cache_owner *o, struct cache_stream *s, uint8_t pac
 	struct entry *e = ahead_find_locked(o, dataset, slot, todo);
 	if (e && e->list == LIST_LOADING)
 		atomic_store(&e->fill->unwanted, false);
+	if (e && e->stream != s)
+		e->shared = true;
 	if (e)
 		return true;
 	if (!has_share(c, s, d->load_cost, todo))
@@ -238,7 +240,7 @@ void ahead_wasted_locked(struct cache_stream *s, uint8_t pace)
 void ahead_close_locked(struct cache_stream *s, struct todo *todo)
 {
 	for (struct entry *e = s->owner->cache->lists[LIST_LOADING].head; e; e = e->next)
-		if (e->stream == s)
+		if (e->stream == s && !e->shared)
 			entry_unwanted_locked(e);
 	forget(s, -1, todo);
 }

@@ -83,6 +83,7 @@ struct entry {
 	/* Loaded ahead, or to be, and not read yet. */
 	bool ahead;
 	uint8_t pace;		     /* of the stream that it was asked for by */
+	bool shared;		     /* others asked for it, too */
 	struct cache_stream *stream; /* that is expected to read it; NULL: none any more */
 	uint64_t ahead_cost;	     /* counted in ahead_bytes; 0: not */
 	struct admit_use use;

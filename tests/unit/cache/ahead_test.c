@@ -345,6 +345,26 @@ static void what_is_under_way_for_a_closed_stream_may_be_given_up(void **state)
 	fake_close(&f);
 }
 
+/* Whoever reads along asks once, and is not told that the first to ask has gone. */
+static void what_another_stream_asked_for_is_not_given_up(void **state)
+{
+	struct fake_source f;
+	far_away(&f, 1000, BUDGET);
+	struct cache_stream *a = cache_stream_new(f.owner), *b = cache_stream_new(f.owner);
+	cache_advise(f.owner, a, 0, 0, 20);
+	cache_advise(f.owner, b, 0, 10, 20);
+	cache_stream_free(a);
+	assert_int_equal(fake_give_up(&f), 10);
+	assert_int_equal(fake_stats(&f).loading, 20);
+	fake_complete_all(&f);
+	for (uint64_t i = 10; i < 30; i++)
+		assert_true(fake_read(&f, b, 0, i));
+	assert_int_equal(fake_stats(&f).misses, 0);
+	fake_complete_all(&f);
+	cache_stream_free(b);
+	fake_close(&f);
+}
+
 /* The source gives up at the very moment when somebody comes: a reader, who waits a little longer,
  * or one who will. */
 static void what_is_given_up_too_late_begins_anew(void **state)
@@ -506,6 +526,7 @@ int main(void)
 		cmocka_unit_test(a_reader_goes_before_what_is_ahead),
 		cmocka_unit_test(closing_a_stream_calls_off_what_has_not_begun),
 		cmocka_unit_test(what_is_under_way_for_a_closed_stream_may_be_given_up),
+		cmocka_unit_test(what_another_stream_asked_for_is_not_given_up),
 		cmocka_unit_test(what_is_given_up_too_late_begins_anew),
 		cmocka_unit_test(giving_up_is_no_excuse),
 		cmocka_unit_test(an_owner_that_goes_begins_nothing),

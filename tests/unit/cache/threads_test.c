@@ -25,6 +25,8 @@ struct source {
 	atomic_uint running;
 	unsigned int delay_us;
 	atomic_bool failing;
+	bool gives_up; /* what nobody wants when it is there, and at times too late */
+	atomic_uint given_up;
 };
 
 struct job {
@@ -39,9 +41,13 @@ static void run(void *arg)
 	struct source *s = job->source;
 	struct cache_chunk chunk = {0};
 	struct err err = ERR_INIT;
+	const bool unwanted = s->gives_up && atomic_load(cache_fill_unwanted(job->fill));
 	if (s->delay_us)
 		usleep(s->delay_us);
-	if (atomic_load(&s->failing)) {
+	if (unwanted || (s->gives_up && atomic_load(cache_fill_unwanted(job->fill)))) {
+		atomic_fetch_add(&s->given_up, 1);
+		cache_complete(job->fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+	} else if (atomic_load(&s->failing)) {
 		cache_complete(job->fill, err_set(&err, -EIO, "no luck"), NULL, &err);
 	} else if (bytes_append_zero(&chunk.slot, SIZE)) {
 		cache_complete(job->fill, -ENOMEM, NULL, NULL);
@@ -327,6 +333,44 @@ static void failures_come_and_go_under_load(void **state)
 	world_close(&w);
 }
 
+/* Opened, read a little ahead of which much is asked for, closed, over and over. */
+static void open_and_close(struct world *w, unsigned int reader)
+{
+	uint32_t x = reader;
+	for (int i = 0; i < 60; i++) {
+		struct cache_stream *s = cache_stream_new(w->owner);
+		x = x * 1664525u + 1013904223u;
+		const uint64_t first = (x >> 8) % (NCHUNKS - 20);
+		cache_advise(w->owner, s, 0, first, 20);
+		for (uint64_t n = first; n < first + x % 4; n++)
+			read_chunk(w, s, n);
+		cache_stream_free(s);
+	}
+}
+
+static void who_closes_takes_nothing_from_others(void **state)
+{
+	struct world w;
+	world_open(&w, 60 * SIZE);
+	w.source.delay_us = 200;
+	w.source.gives_up = true;
+	world_run(&w, open_and_close);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	assert_int_equal(atomic_load(&w.wrong), 0);
+	assert_true(atomic_load(&w.source.given_up) > 0);
+	struct cache_stats st;
+	cache_get_stats(w.cache, &st);
+	assert_int_equal(st.load_failures, 0);
+	for (int i = 0; i < 5000 && (st.loading > 0 || st.queued > 0); i++) {
+		usleep(1000);
+		cache_get_stats(w.cache, &st);
+	}
+	assert_int_equal(st.in_flight, 0);
+	assert_int_equal(st.queued, 0);
+	assert_true(st.bytes <= st.budget);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +381,7 @@ int main(void)
 		cmocka_unit_test(chunks_larger_than_the_budget_take_turns),
 		cmocka_unit_test(a_small_budget_is_kept_under_load),
 		cmocka_unit_test(failures_come_and_go_under_load),
+		cmocka_unit_test(who_closes_takes_nothing_from_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
