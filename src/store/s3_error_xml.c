@@ -7,6 +7,9 @@
 
 #include "xml.h"
 
+#include <base/mem.h>
+
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,13 +47,39 @@ static int end(void *arg, const struct xml_place *at, const char *text, size_t n
 	return 0;
 }
 
-bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out)
+static int walk(const void *bytes, size_t n, struct s3_error *out)
 {
 	struct reading reading = {.out = out};
 	const struct xml_handler handler = {.start = start, .end = end, .arg = &reading};
 	memset(out, 0, sizeof(*out));
-	if (xml_walk(bytes, n, &handler, NULL) == 0 && reading.is_error)
-		return true;
-	memset(out, 0, sizeof(*out));
-	return false;
+	int rc = xml_walk(bytes, n, &handler, NULL);
+	if (rc == 0 && !reading.is_error)
+		rc = -ENOENT;
+	if (rc)
+		memset(out, 0, sizeof(*out));
+	return rc;
+}
+
+/* Services put the key that was asked for into the document, and XML cannot hold every key. */
+static bool make_fit(const char *from, size_t n, struct bytes *out)
+{
+	if (bytes_append(out, from, n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		uint8_t *c = &out->data[i];
+		const bool is_space = *c == '\t' || *c == '\n' || *c == '\r';
+		const bool is_reference = *c == '&' && i + 1 < n && from[i + 1] == '#';
+		if ((*c < ' ' && !is_space) || *c > '~' || is_reference)
+			*c = '?';
+	}
+	return true;
+}
+
+bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out)
+{
+	auto_bytes struct bytes fit = {0};
+	const int rc = walk(bytes, n, out);
+	if (rc != -EBADMSG || n == 0)
+		return rc == 0;
+	return make_fit(bytes, n, &fit) && walk(fit.data, fit.len, out) == 0;
 }

@@ -6,6 +6,8 @@
 
 #define ERROR_OF(code) "<Error><Code>" code "</Code><Message>no</Message></Error>"
 
+#define KEY_OF(key) "<Error><Code>NoSuchKey</Code><Key>" key "</Key></Error>"
+
 static void test_not_there(void **state)
 {
 	static const struct {
@@ -19,6 +21,10 @@ static void test_not_there(void **state)
 		{"GET", METER_GET, 404, ERROR_OF("SomethingNew"), -ENOENT},
 		{"GET", METER_GET, 404, ERROR_OF("NoSuchBucket"), -EIO},
 		{"GET", METER_GET, 404, "", -ENOENT},
+		/* keys that XML cannot hold */
+		{"GET", METER_GET, 404, KEY_OF("a\x01"), -ENOENT},
+		{"GET", METER_GET, 404, KEY_OF("a&#x1;"), -ENOENT},
+		{"GET", METER_GET, 404, KEY_OF("a\xff"), -ENOENT},
 		{"HEAD", METER_HEAD, 404, "", -ENOENT},
 		/* a page of somebody in between */
 		{"GET", METER_GET, 404, "default backend - 404", -EIO},

@@ -319,6 +319,13 @@ static void test_errors(void **state)
 		 "<Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error>"
 		 "<RequestId>1</RequestId></ErrorResponse>",
 		 true, "AccessDenied", "no", "1", ""},
+		/* keys that XML cannot hold */
+		{"<Error><Code>NoSuchKey</Code><Key>\x01\xff&#x1;&amp;</Key><RequestId>1</"
+		 "RequestId>"
+		 "</Error>",
+		 true, "NoSuchKey", "", "1", ""},
+		{"<Error><Code>NoSuchKey</Code><Key>\x01", false, "", "", "", ""},
+		{"<html>\x01<body>502</body></html>", false, "", "", "", ""},
 		{"<Error/>", true, "", "", "", ""},
 		{"<ListBucketResult><Code>x</Code></ListBucketResult>", false, "", "", "", ""},
 		{"<Error><Code>NoSuchKey</Code>", false, "", "", "", ""},
