@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <mntent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,13 +139,12 @@ static char *absolute_bucket(const char *bucket, struct err *err)
 /* The kernel remembers the attributes of a mount whose daemon has died, and a mount on top of it
  * would leave it there for good. Space is what it never remembers. By its path it would be asked of
  * what an automounter has to mount there first: of us, perhaps. */
-static bool look_at(const char *path, struct stat *st)
+static bool look_at(const char *path, struct stat *st, struct statfs *fs)
 {
-	struct statfs fs;
 	const int fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	const bool there = fstat(fd, st) == 0 && fstatfs(fd, &fs) == 0;
+	const bool there = fstat(fd, st) == 0 && fstatfs(fd, fs) == 0;
 	const int why = errno;
 	close(fd);
 	errno = why;
@@ -154,8 +154,9 @@ static bool look_at(const char *path, struct stat *st)
 static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 {
 	struct stat st;
+	struct statfs fs;
 	char *path = realpath(mountpoint, NULL);
-	const bool there = path && look_at(path, &st);
+	const bool there = path && look_at(path, &st, &fs);
 	if (!there && errno == ENOTCONN) {
 		err_set(err, -ENOTCONN,
 			"mount point %s: a mount whose daemon has died is still there; "
@@ -188,7 +189,12 @@ static int check_not_there(const char *bucket, const char *mountpoint, struct er
 {
 	enum { LINE = 4 * PATH_MAX };
 	struct mntent entry;
+	struct stat st;
+	struct statfs fs;
 	bool there = false;
+	/* Another mount may hide the one that the kernel lists. */
+	if (!look_at(mountpoint, &st, &fs) || fs.f_type != FUSE_SUPER_MAGIC)
+		return 0;
 	auto_free char *line = malloc(LINE);
 	FILE *mounts = line ? setmntent("/proc/self/mounts", "re") : NULL;
 	if (!mounts)

@@ -136,6 +136,28 @@ def test_the_same_mount_twice(bucket, tmp_path):
     assert not is_mounted(place)
 
 
+def test_a_mount_that_is_hidden(bucket, directory):
+    """By another one above it: it is not in the way."""
+    place = directory / "place"
+    place.mkdir()
+    libc = ctypes.CDLL(None, use_errno=True)
+    hidden = False
+    try:
+        assert run(HSMOUNT, bucket, place).returncode == 0
+        if libc.mount(b"none", os.fsencode(directory), b"tmpfs", 0, None):
+            pytest.skip(f"no tmpfs: {os.strerror(ctypes.get_errno())}")
+        hidden = True
+        place.mkdir()
+        out = run(HSMOUNT, bucket, place)
+        assert out.returncode == 0, out.stderr
+        assert "is mounted there already" in run(HSMOUNT, bucket, place).stderr
+        unmount(place)
+    finally:
+        if hidden:
+            libc.umount2(os.fsencode(directory), 2)
+        unmount(place)
+
+
 def test_a_mount_whose_daemon_has_died(bucket, tmp_path):
     """Who mounts again is told what is in the way, and what to do."""
     m = Mount(bucket, tmp_path)
