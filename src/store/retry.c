@@ -6,6 +6,8 @@
  *              later than the server has asked for, where it has (err->again_ms)
  *   given up: after `attempts`, or when the next pause would end after `budget`; then -EIO
  *
+ * A get that nobody wants any more, for half a second of a pause, ends with -ECANCELED.
+ *
  * Gets wait in a list that one thread counts down: a worker of the pool that slept would be missing
  * where bytes are decoded. It is started by the first get that waits. Lists, puts and deletes sleep
  * in their caller.
@@ -25,7 +27,8 @@
 #include <signal.h>
 #include <string.h>
 
-static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000;
+static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
+		      unwanted_ns = UINT64_C(500) * 1000000; /* as of a request under way */
 
 /* Attempts at one request so far. */
 struct attempts {
@@ -48,7 +51,8 @@ struct retry_store {
 struct waiting {
 	struct retry_store *r;
 	struct waiting *next;
-	uint64_t left_ns; /* while it is in the list */
+	uint64_t left_ns;     /* while it is in the list */
+	uint64_t unwanted_ns; /* for how long nobody has wanted it, there */
 	struct attempts attempts;
 	struct store_get req; /* points to the texts; done and arg are ours */
 	struct str key, if_match, if_none_match, known_etag;
@@ -126,20 +130,43 @@ static void insert_locked(struct retry_store *r, struct waiting *w)
 	*at = w;
 }
 
-/* Takes one that is due. */
-static struct waiting *due_locked(struct retry_store *r)
+static bool is_called_off(const struct waiting *w)
 {
-	struct waiting *w = r->list;
-	if (!w || w->left_ns)
-		return NULL;
-	r->list = w->next;
+	return w->unwanted_ns >= unwanted_ns;
+}
+
+/* Takes one that is due, or called off. */
+static struct waiting *take_locked(struct retry_store *r)
+{
+	struct waiting **at = &r->list;
+	while (*at && (*at)->left_ns && !is_called_off(*at))
+		at = &(*at)->next;
+	struct waiting *w = *at;
+	if (w)
+		*at = w->next;
 	return w;
 }
 
 static void count_down_locked(struct retry_store *r, uint64_t slept)
 {
-	for (struct waiting *w = r->list; w; w = w->next)
+	for (struct waiting *w = r->list; w; w = w->next) {
+		const bool unwanted = w->req.unwanted && atomic_load(w->req.unwanted);
 		w->left_ns -= min_u64(w->left_ns, slept);
+		w->unwanted_ns = unwanted ? w->unwanted_ns + slept : 0;
+	}
+}
+
+static void passed(void *arg, struct store_get_result *res);
+
+static void ask_or_call_off(struct waiting *w)
+{
+	struct store_get_result res = {0};
+	if (!is_called_off(w)) {
+		store_get_async(w->r->wrapper.inner, &w->req);
+		return;
+	}
+	res.code = err_set(&res.err, -ECANCELED, "object %s: nobody wants it any more", w->req.key);
+	passed(w, &res);
 }
 
 static void *run(void *arg)
@@ -147,10 +174,10 @@ static void *run(void *arg)
 	struct retry_store *r = arg;
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
-		struct waiting *w = due_locked(r);
+		struct waiting *w = take_locked(r);
 		if (w) {
 			pthread_mutex_unlock(&r->lock);
-			store_get_async(r->wrapper.inner, &w->req);
+			ask_or_call_off(w);
 			pthread_mutex_lock(&r->lock);
 		} else if (r->list) {
 			const uint64_t slice = min_u64(r->list->left_ns, slice_ns);
@@ -185,6 +212,7 @@ static bool wait_in_list(struct waiting *w, uint64_t pause_ns)
 {
 	struct retry_store *r = w->r;
 	w->left_ns = pause_ns;
+	w->unwanted_ns = 0;
 	pthread_mutex_lock(&r->lock);
 	const bool started = start_locked(r);
 	if (started) {

@@ -312,6 +312,49 @@ static void test_servers_wish(void **state)
 	}
 }
 
+struct reader {
+	atomic_bool gone;
+	uint64_t leaves_ns, returns_ns; /* by what was slept */
+};
+
+static void leave_and_return(struct fixture *f)
+{
+	struct reader *r = f->ctx;
+	atomic_store(&r->gone, f->slept_ns >= r->leaves_ns && f->slept_ns < r->returns_ns);
+}
+
+/* While a busy server is given its time the reader leaves, for good or for a moment. */
+static void test_nobody_waits_for_nobody(void **state)
+{
+	static const struct store_ops ops = {.name = "busy", .get = busy_get, .free = free_nothing};
+	static const struct {
+		uint64_t leaves_ms, returns_ms;
+		int code;
+		uint64_t from_ms, to_ms;
+	} cases[] = {
+		{1000, UINT32_MAX, -ECANCELED, 1400, 1600},
+		{1000, 1300, 0, 20050, 20120},
+	};
+	struct fixture *f = *state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct reader reader = {.leaves_ns = cases[i].leaves_ms * 1000000,
+					.returns_ns = cases[i].returns_ms * 1000000};
+		struct busy b = {
+			.base = {.ops = &ops, .env = &f->env}, .left = 1, .again_ms = 20000};
+		struct store *s = store_retry_new(&b.base, NULL, NULL);
+		struct store_get req = {.key = "x", .length = UINT64_MAX, .unwanted = &reader.gone};
+		struct store_get_result res;
+		f->slept_ns = 0;
+		f->ctx = &reader;
+		f->on_sleep = leave_and_return;
+		assert_int_equal(store_get_many(s, &req, 1, &res), 0);
+		assert_int_equal(res.code, cases[i].code);
+		assert_in_range(f->slept_ns, cases[i].from_ms * 1000000, cases[i].to_ms * 1000000);
+		f->on_sleep = NULL;
+		store_free(s);
+	}
+}
+
 /* Many at once, more than there are workers: none of these waits in a worker. */
 static void test_many_wait_side_by_side(void **state)
 {
@@ -346,6 +389,7 @@ int main(void)
 		CONTRACT_TEST(test_only_passing_faults, bare),
 		CONTRACT_TEST(test_put_says_again, bare),
 		CONTRACT_TEST(test_servers_wish, bare),
+		CONTRACT_TEST(test_nobody_waits_for_nobody, bare),
 		CONTRACT_TEST(test_many_wait_side_by_side, bare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,8 @@ struct store_get {
 	const char *known_etag;
 	/* NULL, or borrowed until done is called: while it is true nobody wants the answer, and a
 	 * store may give the request up, with -ECANCELED. S3 does so once it has been true for half
-	 * a second: what comes by then is worth more than a connection. */
+	 * a second: what comes by then is worth more than a connection. So does who waits to ask
+	 * again. */
 	const atomic_bool *unwanted;
 	store_get_done done;
 	void *arg;
