@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <store/diskcache.h>
-#include <store/s3.h>
+#include <diskcache/diskcache.h>
+#include <s3/s3.h>
 
 enum {
 	MAX_WORKERS = 1024,
@@ -85,7 +85,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->env = env_real(e->log, e->pool);
 	e->opened_ns = engine_now(e);
 	e->bucket = strdup(opt->bucket);
-	e->meter = meter_new();
+	e->meter = http_stats_new();
 	if (!e->bucket || !e->meter)
 		goto fail;
 	struct err why = ERR_INIT;
@@ -122,7 +122,7 @@ void engine_close(struct engine *e)
 		cache_free(e->cache);
 	if (e->store)
 		store_free(e->store);
-	meter_free(e->meter);
+	http_stats_free(e->meter);
 	pool_free(e->pool);
 	free(e->bucket);
 	free(e);

@@ -19,7 +19,7 @@
 #include <base/env.h>
 #include <cache/cache.h>
 #include <schema/schema.h>
-#include <store/meter.h>
+#include <http/stats.h>
 #include <store/store.h>
 
 #include "domains.h"
@@ -33,7 +33,7 @@ struct engine {
 	struct log *log;
 	char *bucket; /* as it was named */
 	struct pool *pool;
-	struct meter *meter;	  /* of what goes over a wire */
+	struct http_stats *meter; /* of what goes over a wire */
 	struct store *store;	  /* the whole stack */
 	struct stack_parts stack; /* of it, those that count */
 	struct cache *cache;

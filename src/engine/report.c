@@ -91,7 +91,8 @@ static int gather(struct engine *e, struct report *r)
 	cache_get_stats(e->cache, &r->cache);
 	if (e->stack.disk)
 		store_diskcache_read(e->stack.disk, &r->disk);
-	meter_read(e->meter, &r->wire);
+	http_stats_read(e->meter, &r->wire);
+	r->retries = e->stack.retry ? store_retry_count(e->stack.retry) : 0;
 	/* What was asked for twice was fetched twice; a directory has no wire. */
 	r->bytes_fetched = stack_is_s3(e->bucket) ? r->wire.bytes_in : r->store.bytes_in;
 	if (r->bytes_read)

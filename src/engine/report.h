@@ -17,8 +17,8 @@
 #include <base/histogram.h>
 #include <base/mem.h>
 #include <cache/cache.h>
-#include <store/diskcache.h>
-#include <store/meter.h>
+#include <diskcache/diskcache.h>
+#include <http/stats.h>
 #include <store/store.h>
 
 enum {
@@ -39,7 +39,8 @@ struct report {
 	const char *version, *bucket;
 	uint64_t uptime_ns;
 	struct store_counts store;
-	struct meter_counts wire;
+	struct http_stats_counts wire;
+	uint64_t retries;
 	struct cache_stats cache;
 	struct store_diskcache_stats disk; /* zero without one */
 	uint64_t reads, bytes_read, bytes_fetched;

@@ -19,15 +19,15 @@ static int each_status(const struct report_metric *m, const struct report *r, re
 		       void *arg)
 {
 	int rc = 0;
-	for (int method = 0; method < METER_METHODS; method++)
-		for (int status = 0; !rc && status < METER_STATUSES; status++) {
+	for (int method = 0; method < HTTP_METHODS; method++)
+		for (int status = 0; !rc && status < HTTP_STATUSES; status++) {
 			char text[16] = "none";
 			if (!r->wire.requests[method][status])
 				continue;
 			if (status)
 				snprintf(text, sizeof(text), "%d", status);
 			const struct report_sample s = {
-				.labels = {meter_method_name((enum meter_method)method), text},
+				.labels = {http_method_name((enum http_method)method), text},
 				.n = r->wire.requests[method][status],
 			};
 			rc = fn(arg, m, &s);
@@ -47,8 +47,8 @@ static int each_request_time(const struct report_metric *m, const struct report 
 			     report_sample_fn fn, void *arg)
 {
 	int rc = 0;
-	for (int method = 0; !rc && method < METER_METHODS; method++)
-		rc = give_times(m, meter_method_name((enum meter_method)method),
+	for (int method = 0; !rc && method < HTTP_METHODS; method++)
+		rc = give_times(m, http_method_name((enum http_method)method),
 				&r->wire.seconds[method], fn, arg);
 	return rc;
 }
@@ -113,7 +113,7 @@ const struct report_metric report_metrics[] = {
 	     "Requests to the server by the status of the answer; none: no complete one came."),
 	EACH(REPORT_HISTOGRAM, "http", "request_seconds", each_request_time, "method", NULL,
 	     "How long requests to the server took, from the start to the end of the answer."),
-	COUNTER("http", "retries", wire.retries, "Requests that were made once more."),
+	COUNTER("http", "retries", retries, "Requests that were made once more."),
 	COUNTER("http", "received_bytes", wire.bytes_in, "Bytes of answers' bodies."),
 	COUNTER("http", "sent_bytes", wire.bytes_out, "Bytes of requests' bodies."),
 	COUNTER("http", "connections_opened", wire.connections_opened,

@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include <base/mem.h>
-#include <store/diskcache.h>
-#include <store/s3.h>
+#include <diskcache/diskcache.h>
+#include <s3/s3.h>
 
 #include "names.h"
 
@@ -76,7 +76,7 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 }
 
 static struct store *new_s3(const struct env *env, const struct engine_s3_options *opt,
-			    const char *bucket, const char *prefix, struct meter *meter,
+			    const char *bucket, const char *prefix, struct http_stats *meter,
 			    struct err *err)
 {
 	auto_free char *below = prefix ? names_join(prefix, "") : NULL;
@@ -150,9 +150,8 @@ static void wrap(struct store **s, struct store *wrapped)
 }
 
 struct store *stack_new(const struct env *env, const struct engine_options *opt,
-			struct meter *meter, struct stack_parts *parts, struct err *err)
+			struct http_stats *meter, struct stack_parts *parts, struct err *err)
 {
-	const struct store_retry_options retry = {.meter = meter};
 	auto_free char *bucket = NULL, *prefix = NULL;
 	auto_bytes struct bytes scope = {0};
 	struct store *s;
@@ -165,8 +164,10 @@ struct store *stack_new(const struct env *env, const struct engine_options *opt,
 		wrap(&s, NULL);
 	if (s && opt->debug_fault)
 		wrap(&s, store_fault_new(s, opt->debug_fault, err));
-	if (s && s3)
-		wrap(&s, store_retry_new(s, &retry, err));
+	if (s && s3) {
+		wrap(&s, store_retry_new(s, NULL, err));
+		parts->retry = s;
+	}
 	if (s && prefix)
 		wrap(&s, store_prefix_new(s, prefix, err));
 	if (s)

@@ -5,7 +5,7 @@
 
 #include <hsmount/engine.h>
 
-#include <store/meter.h>
+#include <http/stats.h>
 #include <store/store.h>
 
 /* "s3://bucket[/prefix]" -> the two, heap, the caller's; prefix is NULL when there is none.
@@ -17,11 +17,12 @@ bool stack_is_s3(const char *bucket);
 /* Parts that can be asked what they have done; they are the stack's. */
 struct stack_parts {
 	struct store *count; /* store_count_read() */
+	struct store *retry; /* store_retry_count(); NULL where nothing is repeated */
 	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
 };
 
 /* NULL with err set. env and meter are borrowed. */
 struct store *stack_new(const struct env *env, const struct engine_options *opt,
-			struct meter *meter, struct stack_parts *parts, struct err *err);
+			struct http_stats *meter, struct stack_parts *parts, struct err *err);
 
 #endif

@@ -5,8 +5,8 @@
  */
 #include <store/store.h>
 
-#include "job.h"
-#include "wrapper.h"
+#include <store/job.h>
+#include <store/wrapper.h>
 
 #include <assert.h>
 #include <errno.h>

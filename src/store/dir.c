@@ -8,7 +8,7 @@
  */
 #include "dir.h"
 
-#include "job.h"
+#include <store/job.h>
 
 #include <errno.h>
 #include <inttypes.h>

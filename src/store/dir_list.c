@@ -23,7 +23,7 @@
  */
 #include "dir.h"
 
-#include "page.h"
+#include <store/page.h>
 
 #include <dirent.h>
 #include <errno.h>

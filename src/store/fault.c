@@ -10,8 +10,8 @@
 #include <store/fault_spec.h>
 #include <store/store.h>
 
-#include "job.h"
-#include "wrapper.h"
+#include <store/job.h>
+#include <store/wrapper.h>
 
 #include <errno.h>
 #include <fnmatch.h>

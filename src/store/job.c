@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A get as a job of the pool. A job belongs to one thread at a time. */
-#include "job.h"
+#include <store/job.h>
 
 #include <errno.h>
 #include <stdarg.h>

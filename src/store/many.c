@@ -6,8 +6,8 @@
  */
 #include <store/store.h>
 
-#include "page.h"
-#include "wait.h"
+#include <store/page.h>
+#include <base/wait.h>
 
 #include <errno.h>
 #include <string.h>

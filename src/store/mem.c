@@ -8,8 +8,8 @@
  */
 #include <store/store.h>
 
-#include "job.h"
-#include "page.h"
+#include <store/job.h>
+#include <store/page.h>
 
 #include <errno.h>
 #include <inttypes.h>

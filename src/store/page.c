@@ -3,7 +3,7 @@
  * Pages of a listing. Items and keys live in the page's arena. The item array doubles whenever n
  * is a power of two from ITEMS_MIN on, so its capacity follows from n and is kept nowhere.
  */
-#include "page.h"
+#include <store/page.h>
 
 #include <errno.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  */
 #include <store/store.h>
 
-#include "job.h"
-#include "page.h"
-#include "wrapper.h"
+#include <store/job.h>
+#include <store/page.h>
+#include <store/wrapper.h>
 
 #include <errno.h>
 #include <string.h>

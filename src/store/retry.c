@@ -18,10 +18,11 @@
  */
 #include <store/store.h>
 
-#include "job.h"
-#include "str.h"
-#include "wrapper.h"
+#include <store/job.h>
+#include <base/str.h>
+#include <store/wrapper.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,6 +40,7 @@ struct attempts {
 struct retry_store {
 	struct wrapper wrapper;
 	struct store_retry_options opt;
+	atomic_uint_fast64_t repeated;
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -82,7 +84,7 @@ static uint64_t jittered(const struct retry_store *r, unsigned int n)
 }
 
 /* After an attempt that failed with -EAGAIN. False: give up. */
-static bool try_again(const struct retry_store *r, struct attempts *a, const struct err *err,
+static bool try_again(struct retry_store *r, struct attempts *a, const struct err *err,
 		      uint64_t *pause_ns)
 {
 	a->n++;
@@ -93,7 +95,7 @@ static bool try_again(const struct retry_store *r, struct attempts *a, const str
 	if (spent + *pause_ns > r->opt.budget_ms * ms)
 		return false;
 	a->waited_ns += *pause_ns;
-	meter_retry(r->opt.meter);
+	atomic_fetch_add_explicit(&r->repeated, 1, memory_order_relaxed);
 	return true;
 }
 
@@ -372,6 +374,12 @@ static const struct store_ops retry_ops = {
 	.space = wrapper_space,
 	.free = free_store,
 };
+
+uint64_t store_retry_count(struct store *retrying)
+{
+	assert(retrying->ops == &retry_ops);
+	return atomic_load_explicit(&retry_of(retrying)->repeated, memory_order_relaxed);
+}
 
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
 			      struct err *err)

@@ -7,8 +7,8 @@
  */
 #include <store/store.h>
 
-#include "job.h"
-#include "wait.h"
+#include <store/job.h>
+#include <base/wait.h>
 
 #include <assert.h>
 #include <errno.h>

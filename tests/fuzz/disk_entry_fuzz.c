@@ -4,13 +4,13 @@
 #include <assert.h>
 #include <string.h>
 
-#include "disk_entry.h"
+#include "diskcache/entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct disk_id id = {"s", "k"};
-	const size_t digest_at = DISK_HEAD_MIN - SHA256_SIZE;
+	const size_t digest_at = DISK_HEAD_MIN - DISK_DIGEST;
 	struct disk_entry entry;
 	auto_bytes struct bytes again = {0};
 	if (disk_entry_decode(data, size, size, &id, &entry))
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(memcmp(again.data, data, digest_at) == 0);
 	assert(memcmp(again.data + DISK_HEAD_MIN, data + DISK_HEAD_MIN,
 		      entry.head - DISK_HEAD_MIN) == 0);
-	const bool same = memcmp(again.data + digest_at, entry.digest, SHA256_SIZE) == 0;
+	const bool same = memcmp(again.data + digest_at, entry.digest, DISK_DIGEST) == 0;
 	assert((disk_entry_check(&entry, data, data + entry.head) == 0) == same);
 	return 0;
 }

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "flat_json.h"
-#include "ini.h"
+#include "aws/flat_json.h"
+#include <aws/ini.h>
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "s3_error_xml.h"
-#include "s3_status.h"
+#include <aws/error_xml.h>
+#include "s3/status.h"
 
 #include <stdint.h>
 

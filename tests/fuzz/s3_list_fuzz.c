@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "s3_list_xml.h"
-#include "uri.h"
+#include "s3/list_xml.h"
+#include <aws/uri.h>
 
 /* Whole seconds come from a date that is not written here: times are not compared. */
 static void write_page(const struct store_page *page, struct str *xml)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract of a store, as tests/unit/store/contract.h has it, over a bucket of a real S3
+ * The contract of a store, as tests/support/store_contract.h has it, over a bucket of a real S3
  * server. The bucket is named by S3_TEST_BUCKET and emptied before each test; endpoint and
  * credentials come from the environment as for any AWS tool. S3_TEST_GROUP: bare (the default),
  * stack (what the engine makes of it, for a server with faults) or virtual-host.
  */
-#include "contract.h"
+#include "store_contract.h"
 
-#include <store/s3.h>
+#include <s3/s3.h>
 
 static void empty(struct store *s)
 {

@@ -190,16 +190,16 @@ static struct report *full(void)
 	r->uptime_ns = UINT64_C(1500000000);
 	r->amplification = 1.25;
 	r->reads = 17;
-	r->wire.requests[METER_GET][0] = 1;
-	r->wire.requests[METER_GET][206] = 40;
-	r->wire.requests[METER_GET][503] = 2;
-	r->wire.requests[METER_PUT][599] = 3;
-	r->wire.seconds[METER_GET] = (struct histogram_counts){
+	r->wire.requests[HTTP_GET][0] = 1;
+	r->wire.requests[HTTP_GET][206] = 40;
+	r->wire.requests[HTTP_GET][503] = 2;
+	r->wire.requests[HTTP_PUT][599] = 3;
+	r->wire.seconds[HTTP_GET] = (struct histogram_counts){
 		.buckets = {1, 0, 2, [HISTOGRAM_BOUNDS] = 40}, .count = 43, .sum_ns = 1234567891};
 	r->store.results[STORE_CALL_LIST][1] = 9;
 	r->cache = (struct cache_stats){.hits = 11, .in_flight = 12, .queued = 13};
-	r->cache.waited = r->wire.seconds[METER_GET];
-	r->store.seconds[STORE_CALL_LIST] = r->wire.seconds[METER_GET];
+	r->cache.waited = r->wire.seconds[HTTP_GET];
+	r->store.seconds[STORE_CALL_LIST] = r->wire.seconds[HTTP_GET];
 	r->domains = domains;
 	r->ndomains = 2;
 	return r;

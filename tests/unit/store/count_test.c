@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counting wrapper: it changes nothing, and its numbers are right. */
-#include "contract.h"
+#include "store_contract.h"
 
 static int counted_mem(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory store and symbolic links: inside they are followed, out of the bucket never. */
-#include "fixture.h"
+#include "store_fixture.h"
 
 static int setup(void **state)
 {

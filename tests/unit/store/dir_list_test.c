@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory store: listings of directories that are large, deep, closed or empty. */
-#include "fixture.h"
+#include "store_fixture.h"
 
 #include <sys/ptrace.h>
 #include <sys/syscall.h>

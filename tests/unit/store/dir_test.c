@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory store: the contract, and what other programs do to files while we use them. */
-#include "contract.h"
+#include "store_contract.h"
 
 #include <dirent.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  * renameat2(2) away from this process, then the contract is tested again, and that no link is
  * followed.
  */
-#include "contract.h"
+#include "store_contract.h"
 
 #include <linux/filter.h>
 #include <linux/openat2.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row of gets: order, window, what is skipped, how it ends. */
-#include "fixture.h"
+#include "store_fixture.h"
 
 enum { N = 200 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fault language: what is accepted, as what, and what is refused. */
-#include "fixture.h"
+#include "store_fixture.h"
 
 #include <store/fault_spec.h>
 

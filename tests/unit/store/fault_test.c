@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The failing wrapper: what it does to which request. */
-#include "contract.h"
+#include "store_contract.h"
 
 static int harmless_mem(void **state)
 {

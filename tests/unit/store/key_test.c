@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is a key and what is not. */
-#include "fixture.h"
+#include "store_fixture.h"
 
 static void test_table(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A part of a bucket as a bucket. */
-#include "contract.h"
+#include "store_contract.h"
 
 static int below_mem(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checked calls over stores that behave badly. */
-#include "fixture.h"
+#include "store_fixture.h"
 
 struct bad_store {
 	struct store base;

@@ -28,7 +28,6 @@
 #include <base/err.h>
 #include <base/histogram.h>
 #include <base/mem.h>
-#include <store/meter.h>
 
 enum {
 	STORE_KEY_MAX = 1024,  /* bytes, as in S3 */
@@ -233,10 +232,11 @@ struct store_retry_options {
 	uint64_t base_ms;      /* the first pause; each further one is twice as long … */
 	uint64_t cap_ms;       /* … but no longer than this; half of each is random */
 	uint64_t budget_ms;    /* no attempt begins later than this after the first */
-	struct meter *meter;   /* counts the further attempts; borrowed, may be NULL */
 };
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
 			      struct err *err);
+/* Attempts so far that repeated a request. */
+uint64_t store_retry_count(struct store *retrying);
 
 /* What lies below prefix ("a/b", as long as a key may be) as a bucket of its own. Owns inner, on
  * success. NULL with -EINVAL for what cannot be a prefix. */

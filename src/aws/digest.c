@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Digests over OpenSSL's EVP: see digest.h. Pure. */
+#include <aws/digest.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <base/hex.h>
+
+static int digest(const EVP_MD *md, const void *bytes, size_t n, char *hex)
+{
+	uint8_t out[EVP_MAX_MD_SIZE];
+	unsigned int len = 0;
+	if (!EVP_Digest(bytes, n, out, &len, md, NULL))
+		return -EIO;
+	hex_encode(out, len, hex);
+	return 0;
+}
+
+int digest_sha256(const void *bytes, size_t n, char hex[SHA256_HEX])
+{
+	return digest(EVP_sha256(), bytes, n, hex);
+}
+
+int digest_md5(const void *bytes, size_t n, char hex[MD5_HEX])
+{
+	return digest(EVP_md5(), bytes, n, hex);
+}
+
+int digest_hmac(const void *key, size_t key_len, const void *bytes, size_t n,
+		uint8_t mac[SHA256_SIZE])
+{
+	unsigned int len = 0;
+	if (key_len > INT_MAX)
+		return -EIO;
+	return HMAC(EVP_sha256(), key, (int)key_len, bytes, n, mac, &len) ? 0 : -EIO;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shared config and credentials files of AWS's tools ("Configuration and credential file
+ * settings", AWS CLI User Guide). Pure.
+ */
+#ifndef AWS_INI_H
+#define AWS_INI_H
+
+#include <stddef.h>
+
+#include <base/err.h>
+#include <base/mem.h>
+
+enum { INI_SIZE_MAX = 1 << 20 };
+
+struct ini_entry {
+	const char *section, *key, *value; /* a key of a nested block is "outer.inner" */
+	struct ini_entry *next;
+};
+
+struct ini {
+	struct arena *arena;
+	struct ini_entry *entries; /* the last one first: it wins */
+};
+void ini_release(struct ini *ini);
+#define auto_ini __attribute__((cleanup(ini_release)))
+
+/* Lines that are none of "[section]", "key = value", indented "key = value", comment (# or ;) or
+ * blank are passed over, as AWS's tools do. -EINVAL: too large, or a NUL; -ENOMEM. */
+int ini_parse(const char *text, size_t n, struct ini *out, struct err *err);
+/* NULL when there is none. */
+const char *ini_get(const struct ini *ini, const char *section, const char *key);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AWS Signature Version 4 in the Authorization header ("Authenticating Requests", Amazon S3 API
+ * Reference). Pure: request, key and time in, header value out.
+ */
+#ifndef AWS_SIGV4_H
+#define AWS_SIGV4_H
+
+#include <aws/digest.h>
+#include <base/str.h>
+
+struct sigv4_pair {
+	const char *name, *value;
+};
+
+enum { SIGV4_DATE_SIZE = 17, SIGV4_PAIRS_MAX = 24 };
+
+struct sigv4_request {
+	const char *method;
+	const char *path;		 /* as it is sent: each segment encoded once */
+	const struct sigv4_pair *query;	 /* not encoded, any order */
+	const struct sigv4_pair *header; /* all of these are signed; names in any case and order,
+					    host among them */
+	size_t n_query, n_header;	 /* at most SIGV4_PAIRS_MAX each */
+	const char *payload;		 /* SHA-256 of the body in hexadecimal */
+};
+
+struct sigv4_key {
+	const char *access_key, *secret_key;
+	const char *region, *service;
+};
+
+/* "20130524T000000Z" for seconds since the epoch. */
+void sigv4_date(int64_t when, char date[SIGV4_DATE_SIZE]);
+/* "a=1&b=" in canonical order, for the URL too. -EINVAL: too many pairs. */
+int sigv4_query(const struct sigv4_pair *query, size_t n, struct str *out);
+/* The value of Authorization. -EINVAL: too many pairs; -ENOMEM; -EIO: OpenSSL. */
+int sigv4_authorization(const struct sigv4_request *req, const struct sigv4_key *key, int64_t when,
+			struct str *out);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The providers of the chain, one per file. Each fills cred, or returns -ENOENT when it is not
+ * configured here (err need not say why), or another code with the reason: then the chain stops.
+ */
+#ifndef AWS_PROVIDER_H
+#define AWS_PROVIDER_H
+
+#include <aws/credentials.h>
+#include <aws/profile.h>
+
+int cred_from_env(const struct aws_environment *w, struct cred *out, struct err *err);
+int cred_from_web_env(const struct aws_environment *w, struct cred *out, struct err *err);
+int cred_from_profile(const struct aws_environment *w, struct cred *out, struct err *err);
+int cred_from_container(const struct aws_environment *w, struct cred *out, struct err *err);
+int cred_from_imds(const struct aws_environment *w, struct cred *out, struct err *err);
+
+/* ---- shared ---- */
+
+/* Up to max bytes of a file. -ENOENT, -EACCES …, -EFBIG. */
+int cred_read_file(const struct aws_environment *w, const char *path, size_t max, struct str *out,
+		   struct err *err);
+
+/* {"AccessKeyId": …, "SecretAccessKey": …, Token: …, "Expiration": …}; token: the name of its
+ * member. -EINVAL. what: for the error text. */
+int cred_from_json(const struct str *json, const char *token, const char *what, struct cred *out,
+		   struct err *err);
+
+/* Standard output of a command, for credential_process. */
+int cred_run_process(const struct aws_environment *w, const char *command, struct cred *out,
+		     struct err *err);
+
+/* STS. base signs AssumeRole; it is not used for the web identity. */
+struct sts_role {
+	const char *arn, *session, *external_id; /* the last two may be NULL */
+	const char *region;			 /* may be NULL */
+	const char *duration;			 /* seconds, or NULL */
+	const char *endpoint;			 /* may be NULL */
+};
+int sts_assume_role(const struct aws_environment *w, const struct sts_role *role,
+		    const struct cred *base, struct cred *out, struct err *err);
+int sts_web_identity(const struct aws_environment *w, const struct sts_role *role,
+		     const char *token_file, struct cred *out, struct err *err);
+
+#endif

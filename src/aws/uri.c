@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Percent-encoding: see uri.h. Pure. */
+#include <aws/uri.h>
+
+#include <base/hex.h>
+
+#include <errno.h>
+#include <string.h>
+
+static bool unreserved(char c)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+	       (c && strchr("-_.~", c));
+}
+
+void uri_encode(struct str *out, const char *bytes, size_t n, bool keep_slash)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	for (size_t i = 0; i < n; i++) {
+		const unsigned char c = (unsigned char)bytes[i];
+		if (unreserved(bytes[i]) || (keep_slash && c == '/')) {
+			str_addn(out, &bytes[i], 1);
+		} else {
+			const char code[3] = {'%', hex[c >> 4], hex[c & 15]};
+			str_addn(out, code, sizeof(code));
+		}
+	}
+}
+
+int uri_decode(const char *text, size_t n, char *out)
+{
+	size_t len = 0;
+	for (size_t i = 0; i < n; i++) {
+		char c = text[i];
+		if (c == '+') {
+			c = ' ';
+		} else if (c == '%') {
+			const int high = n - i > 2 ? hex_digit(text[i + 1]) : -1;
+			const int low = n - i > 2 ? hex_digit(text[i + 2]) : -1;
+			if (high < 0 || low < 0)
+				return -EINVAL;
+			c = (char)(high << 4 | low);
+			i += 2;
+		}
+		if (c == '\0')
+			return -EILSEQ;
+		out[len++] = c;
+	}
+	out[len] = '\0';
+	return 0;
+}

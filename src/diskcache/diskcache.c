@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The disk cache as a store: which gets it answers (store/diskcache.h), and a queue of what is to
+ * be written.
+ *
+ * An answer goes to its caller first and to the disk later, as a copy: a slow disk costs no reader
+ * anything. The queue holds at most max_behind; what comes when it is full is not kept. As it
+ * fills, up to WRITERS jobs of the pool write it out: more would take too many workers away from
+ * readers when the disk is slow. A job ends after TURN_BYTES, so that it takes turns with the
+ * decoding of chunks where there are few workers.
+ *
+ * Threads: lock guards the queue. No I/O under it. Counters are atomics of their own.
+ */
+#include <diskcache/diskcache.h>
+
+#include "directory.h"
+#include <store/job.h>
+#include <store/wrapper.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+static const size_t TURN_BYTES = (size_t)4 << 20;
+
+enum { WRITERS = 8, USUAL_BEHIND = 32 << 20 };
+
+typedef atomic_uint_fast64_t counter;
+
+/* An object that is to be written. */
+struct writing {
+	struct writing *next;
+	struct store_meta meta;
+	struct bytes body;
+	char key[];
+};
+
+struct diskcache {
+	struct wrapper w;
+	struct store_diskcache_options opt;
+	char *path, *scope; /* own opt.dir and opt.scope */
+	struct disk_dir dir;
+	atomic_bool used, complained;
+	counter hits, hit_bytes, revalidated, misses, stored, skipped, dropped, errors;
+
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	struct writing *head, **tail;
+	size_t queued;	      /* bytes, those being copied and written too */
+	unsigned int writers; /* jobs */
+	bool tidied;
+};
+
+/* A get that was passed on, between its submission and its completion. */
+struct pass {
+	struct diskcache *d;
+	store_get_done done;
+	void *arg;
+	uint64_t max;
+	/* What the disk has, and the bucket is asked whether it is current. */
+	bool has_entry;
+	struct store_get_result entry;
+	char key[];
+};
+
+static struct diskcache *diskcache_of(struct store *s)
+{
+	return (struct diskcache *)s;
+}
+
+/* The disk has failed: told once, then only to whoever wants to hear everything. */
+static void disk_failed(struct diskcache *d, int code, const char *what)
+{
+	struct err err = ERR_INIT;
+	struct log *log = d->w.base.env->log;
+	atomic_fetch_add(&d->errors, 1);
+	err_errno(&err, code, "cache directory %s: %s", d->opt.dir, what);
+	if (atomic_exchange(&d->complained, true))
+		log_debug(log, "%s", err.msg);
+	else
+		log_warning(log, "%s; the bucket is read instead", err.msg);
+}
+
+/* ---- writing ---- */
+
+static void free_writing(struct writing *w)
+{
+	bytes_release(&w->body);
+	free(w);
+}
+
+static void write_one(struct diskcache *d, const struct writing *w)
+{
+	const struct disk_id id = {d->scope, w->key};
+	int rc = disk_dir_write(&d->dir, d->w.base.env, &id, &w->meta, w->body.data);
+	if (rc == 0)
+		atomic_fetch_add(&d->stored, 1);
+	else if (rc == -EBUSY || rc == -EINVAL)
+		atomic_fetch_add(&d->skipped, 1);
+	else
+		disk_failed(d, rc, "writing");
+}
+
+/* Makes room for n bytes in the queue. False: it is full. */
+static bool reserve(struct diskcache *d, size_t n)
+{
+	pthread_mutex_lock(&d->lock);
+	/* One that is larger than the whole queue has it for itself. */
+	const bool fits = d->queued == 0 || d->queued + n <= d->opt.max_behind;
+	if (fits)
+		d->queued += n;
+	pthread_mutex_unlock(&d->lock);
+	return fits;
+}
+
+static void give_back(struct diskcache *d, size_t n)
+{
+	pthread_mutex_lock(&d->lock);
+	d->queued -= n;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static struct writing *take_next(struct diskcache *d)
+{
+	pthread_mutex_lock(&d->lock);
+	struct writing *w = d->head;
+	if (w) {
+		d->head = w->next;
+		if (!d->head)
+			d->tail = &d->head;
+	} else {
+		d->writers--;
+		pthread_cond_broadcast(&d->idle);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return w;
+}
+
+/* The first writer looks at the directory. */
+static void tidy(struct diskcache *d)
+{
+	pthread_mutex_lock(&d->lock);
+	const bool mine = !d->tidied;
+	d->tidied = true;
+	pthread_mutex_unlock(&d->lock);
+	int rc = mine ? disk_eviction_tidy(&d->dir, d->w.base.env) : 0;
+	if (rc && rc != -EBUSY)
+		disk_failed(d, rc, "looking at it");
+}
+
+/* When nothing is left, d may be gone. */
+static void drain(void *arg)
+{
+	struct diskcache *d = arg;
+	struct pool *pool = d->w.base.env->pool;
+	struct writing *w;
+	size_t written = 0;
+	tidy(d);
+	while ((w = take_next(d))) {
+		write_one(d, w);
+		written += w->body.len + DISK_HEAD_MAX;
+		give_back(d, w->body.len);
+		free_writing(w);
+		if (written >= TURN_BYTES && pool_submit(pool, drain, d) == 0)
+			return;
+	}
+}
+
+/* w, which has its room; NULL to start the writer only, for its look at the directory. */
+static void enqueue(struct diskcache *d, struct writing *w)
+{
+	pthread_mutex_lock(&d->lock);
+	/* A writer for each part of the queue that is filled. */
+	const bool start =
+		d->writers < WRITERS && d->queued >= d->writers * (d->opt.max_behind / WRITERS);
+	if (w) {
+		w->next = NULL;
+		*d->tail = w;
+		d->tail = &w->next;
+	}
+	d->writers += start;
+	pthread_mutex_unlock(&d->lock);
+	/* Without memory for a job it is done here: slower, but so is everything then. */
+	if (start && pool_submit(d->w.base.env->pool, drain, d))
+		drain(d);
+}
+
+static bool is_settled(const struct diskcache *d, const struct store_meta *meta)
+{
+	struct timespec now;
+	if (d->opt.settle_ns == 0)
+		return true;
+	clock_gettime(CLOCK_REALTIME, &now);
+	const int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return meta->mtime_ns <= now_ns && (uint64_t)(now_ns - meta->mtime_ns) >= d->opt.settle_ns;
+}
+
+/* Half of all room for one object would be no cache. */
+static bool is_worth_it(const struct diskcache *d, const struct store_get_result *res)
+{
+	return res->meta.etag[0] && res->body.len == res->meta.size &&
+	       res->meta.size <= min_u64(d->opt.max_object, d->opt.max_bytes / 2) &&
+	       is_settled(d, &res->meta);
+}
+
+static struct writing *copy_of(const char *key, const struct store_get_result *res)
+{
+	struct writing *w = calloc(1, sizeof(*w) + strlen(key) + 1);
+	if (!w)
+		return NULL;
+	strcpy(w->key, key);
+	w->meta = res->meta;
+	if (bytes_append(&w->body, res->body.data, res->body.len) == 0)
+		return w;
+	free_writing(w);
+	return NULL;
+}
+
+/* Room comes before the copy: as many answers as there are threads come at the same time. */
+static void keep(struct diskcache *d, const char *key, const struct store_get_result *res)
+{
+	const size_t n = res->body.len;
+	struct writing *w = NULL;
+	if (is_worth_it(d, res) && reserve(d, n)) {
+		w = copy_of(key, res);
+		if (!w)
+			give_back(d, n);
+	}
+	if (w)
+		enqueue(d, w);
+	else
+		atomic_fetch_add(&d->skipped, 1);
+}
+
+/* ---- answering ---- */
+
+static void too_large(struct store_get_result *res, const char *key, uint64_t n, uint64_t max)
+{
+	bytes_release(&res->body);
+	res->code = err_set(&res->err, -EFBIG, "object %s: %" PRIu64 " bytes, at most %" PRIu64,
+			    key, n, max);
+}
+
+/* Cuts a whole object down to the range. */
+static void cut(struct store_get_result *res, const struct store_get *req)
+{
+	struct bytes *body = &res->body;
+	const uint64_t offset = min_u64(req->offset, body->len);
+	const uint64_t n = min_u64(req->length, body->len - offset);
+	if (req->max && n > req->max) {
+		too_large(res, req->key, n, req->max);
+		return;
+	}
+	if (offset && n)
+		memmove(body->data, body->data + offset, (size_t)n);
+	body->len = (size_t)n;
+}
+
+/* The version that the caller wants, NULL: whichever is current. */
+static const char *wanted(const struct store_get *req)
+{
+	return req->cond.if_match ? req->cond.if_match : req->known_etag;
+}
+
+static bool is_whole(const struct store_get *req)
+{
+	return req->op == STORE_GET && req->offset == 0 && req->length == UINT64_MAX;
+}
+
+static void passed(void *arg, struct store_get_result *res)
+{
+	struct pass *p = arg;
+	struct diskcache *d = p->d;
+	if (p->has_entry && res->code == -EALREADY) {
+		atomic_fetch_add(&d->revalidated, 1);
+		*res = p->entry;
+		p->entry.body = (struct bytes){0};
+		if (p->max && res->body.len > p->max)
+			too_large(res, p->key, res->body.len, p->max);
+	} else if (res->code == 0) {
+		keep(d, p->key, res);
+	}
+	bytes_release(&p->entry.body);
+	const store_get_done done = p->done;
+	void *const done_arg = p->arg;
+	free(p);
+	done(done_arg, res);
+}
+
+/* Asks the bucket. entry: NULL, or what the disk has of another version, perhaps: taken over. */
+static void pass_on(struct diskcache *d, const struct store_get *req,
+		    struct store_get_result *entry)
+{
+	struct store_get passing = *req;
+	struct pass *p = is_whole(req) ? calloc(1, sizeof(*p) + strlen(req->key) + 1) : NULL;
+	if (!p) {
+		if (entry)
+			bytes_release(&entry->body);
+		store_get_async(d->w.inner, req);
+		return;
+	}
+	*p = (struct pass){.d = d, .done = req->done, .arg = req->arg, .max = req->max};
+	strcpy(p->key, req->key);
+	passing.done = passed;
+	passing.arg = p;
+	if (entry) {
+		p->has_entry = true;
+		p->entry = *entry;
+		/* p may be gone before the submitting call returns, the result that holds its
+		 * version with it. */
+		passing.cond.if_none_match = entry->meta.etag;
+	}
+	store_get_async(d->w.inner, &passing);
+}
+
+/* In a worker. */
+static void look_up(struct store *s, const struct store_get *req)
+{
+	struct diskcache *d = diskcache_of(s);
+	const struct disk_id id = {d->scope, req->key};
+	const char *version = wanted(req);
+	struct store_get_result res = {0};
+	int rc = disk_dir_read(&d->dir, &id, version, d->opt.max_object, &res.meta, &res.body);
+	if (rc == -EBADMSG) {
+		log_debug(s->env->log, "cache directory %s: entry of %s is damaged", d->opt.dir,
+			  req->key);
+		atomic_fetch_add(&d->dropped, 1);
+		disk_dir_drop(&d->dir, &id);
+	} else if (rc && rc != -ENOENT && rc != -ESTALE) {
+		disk_failed(d, rc, "reading");
+	}
+	if (rc)
+		atomic_fetch_add(&d->misses, 1);
+	if (rc || !version) {
+		pass_on(d, req, rc ? NULL : &res);
+		return;
+	}
+	cut(&res, req);
+	atomic_fetch_add(&d->hits, 1);
+	atomic_fetch_add(&d->hit_bytes, res.body.len);
+	job_finish(req, &res);
+}
+
+static bool may_answer(const struct store_get *req)
+{
+	return req->op == STORE_GET && !req->cond.if_none_match && (wanted(req) || is_whole(req));
+}
+
+static void get(struct store *s, const struct store_get *req)
+{
+	struct diskcache *d = diskcache_of(s);
+	if (!atomic_exchange(&d->used, true))
+		enqueue(d, NULL);
+	if (!may_answer(req) || job_submit(s, req, look_up))
+		pass_on(d, req, NULL);
+}
+
+/* ---- the others ---- */
+
+static int list(struct store *s, const struct store_list *req, struct store_page *page,
+		struct err *err)
+{
+	return store_list_page(inner_of(s), req, page, err);
+}
+
+/* Old versions would do no harm, but nobody asks for them any more. */
+static void drop(struct store *s, const char *key)
+{
+	struct diskcache *d = diskcache_of(s);
+	const struct disk_id id = {d->scope, key};
+	disk_dir_drop(&d->dir, &id);
+}
+
+static int put(struct store *s, const char *key, const void *body, size_t n,
+	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	int rc = store_put(inner_of(s), key, body, n, cond, meta, err);
+	drop(s, key);
+	return rc;
+}
+
+static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
+{
+	int rc = store_delete(inner_of(s), key, cond, err);
+	drop(s, key);
+	return rc;
+}
+
+static void free_store(struct store *s)
+{
+	struct diskcache *d = diskcache_of(s);
+	pthread_mutex_lock(&d->lock);
+	while (d->writers)
+		pthread_cond_wait(&d->idle, &d->lock);
+	pthread_mutex_unlock(&d->lock);
+	pthread_cond_destroy(&d->idle);
+	pthread_mutex_destroy(&d->lock);
+	disk_dir_close(&d->dir);
+	free(d->path);
+	free(d->scope);
+	wrapper_free(s);
+}
+
+static const struct store_ops diskcache_ops = {
+	.name = "diskcache",
+	.get = get,
+	.list = list,
+	.put = put,
+	.del = del,
+	.space = wrapper_space,
+	.free = free_store,
+};
+
+struct store *store_diskcache_new(struct store *inner, const struct store_diskcache_options *opt,
+				  struct err *err)
+{
+	if (strlen(opt->scope) > DISK_SCOPE_MAX) {
+		err_set(err, -ENAMETOOLONG, "cache directory %s: the bucket's name is too long",
+			opt->dir);
+		return NULL;
+	}
+	struct diskcache *d = calloc(1, sizeof(*d));
+	char *dir = strdup(opt->dir), *scope = strdup(opt->scope);
+	if (!d || !dir || !scope)
+		err_set(err, -ENOMEM, "cache directory: no memory");
+	if (!d || !dir || !scope || disk_dir_open(&d->dir, dir, opt->max_bytes, err)) {
+		free(d);
+		free(dir);
+		free(scope);
+		return NULL;
+	}
+	wrapper_init(&d->w, &diskcache_ops, inner);
+	d->opt = *opt;
+	d->opt.dir = d->path = dir;
+	if (d->opt.max_behind == 0)
+		d->opt.max_behind = USUAL_BEHIND;
+	d->opt.scope = d->scope = scope;
+	d->tail = &d->head;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->idle, NULL);
+	return &d->w.base;
+}
+
+void store_diskcache_read(struct store *s, struct store_diskcache_stats *out)
+{
+	struct diskcache *d = diskcache_of(s);
+	assert(s->ops == &diskcache_ops);
+	*out = (struct store_diskcache_stats){
+		.hits = atomic_load(&d->hits),
+		.hit_bytes = atomic_load(&d->hit_bytes),
+		.revalidated = atomic_load(&d->revalidated),
+		.misses = atomic_load(&d->misses),
+		.stored = atomic_load(&d->stored),
+		.skipped = atomic_load(&d->skipped),
+		.dropped = atomic_load(&d->dropped),
+		.evicted = atomic_load(&d->dir.evicted),
+		.errors = atomic_load(&d->errors),
+		.bytes = atomic_load(&d->dir.bytes),
+	};
+}

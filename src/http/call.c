@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call as libcurl sees it. All of this runs in the I/O thread.
+ */
+#include "call.h"
+
+#include <curl/curl.h>
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+
+_Static_assert(HTTP_REASON_MAX == CURL_ERROR_SIZE, "libcurl writes its reason into a call");
+
+/* ---- the answer's header ---- */
+
+static void start_answer(struct http_call *call)
+{
+	/* An interim answer (100) or another attempt of libcurl's may have come before. */
+	call->answer.len = 0;
+	call->populated = 0;
+	call->content_length = -1;
+	call->answering = true;
+	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->status);
+}
+
+static void hand_over(struct http_call *call, char *line, size_t n)
+{
+	char *colon = memchr(line, ':', n);
+	if (!colon || !call->on_header)
+		return;
+	char *value = colon + 1;
+	char *end = line + n;
+	while (end > value && strchr(" \t\r\n", end[-1]))
+		end--;
+	while (value < end && (*value == ' ' || *value == '\t'))
+		value++;
+	*colon = '\0';
+	*end = '\0';
+	call->on_header(call, line, value);
+}
+
+static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
+{
+	enum { LINE_MAX_ = 4096 };
+	struct http_call *call = arg;
+	char line[LINE_MAX_];
+	n *= size;
+	if (n >= 5 && strncasecmp(bytes, "HTTP/", 5) == 0)
+		start_answer(call);
+	else if (n < sizeof(line) && !memchr(bytes, '\0', n))
+		hand_over(call, memcpy(line, bytes, n), n);
+	if (n <= 2)
+		http_socket_hear(call->sockets, call->fd);
+	return n;
+}
+
+/* ---- the answer's body ---- */
+
+static uint64_t body_max(const struct http_call *call)
+{
+	if (call->status >= 300)
+		return HTTP_ERROR_BODY_MAX;
+	if (call->ranged && call->status == 200)
+		return min_u64(call->body_max, call->keep);
+	return call->body_max;
+}
+
+/* Room for the whole body at once, as far as the server's word is to be believed. */
+static int reserve(struct http_call *call, size_t n)
+{
+	enum { BELIEVED = 64 << 20 };
+	curl_off_t told = -1;
+	if (call->answer.cap > 0)
+		return bytes_reserve(&call->answer, n);
+	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &told);
+	uint64_t room = told > 0 ? (uint64_t)told : 0;
+	room = min_u64(min_u64(room, body_max(call)), BELIEVED);
+	return bytes_reserve(&call->answer, (size_t)max_u64(room, n));
+}
+
+/* New memory comes page by page, at the cost of a fault each, which is half the work of this
+ * thread; asked for in larger pieces it costs a fraction. Little ahead of what has come: a length
+ * is soon said. */
+static void populate(struct http_call *call, size_t n)
+{
+#ifdef MADV_POPULATE_WRITE
+	enum { PIECE = 256 << 10, PAGE = 4096 };
+	const struct bytes *b = &call->answer;
+	if (b->cap < PIECE || b->len + n <= call->populated)
+		return;
+	const size_t end = min_u64(b->len + max_u64(n, PIECE), b->cap);
+	const uintptr_t from = (uintptr_t)(b->data + b->len) & ~(uintptr_t)(PAGE - 1);
+	const uintptr_t to = align_u64((uintptr_t)(b->data + end), PAGE);
+	/* An older kernel does not know it; then pages come as ever. */
+	if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
+		call->populated = end;
+	else
+		call->populated = b->cap;
+#endif
+}
+
+/* What is kept of a piece. */
+static int keep(struct http_call *call, const char *bytes, size_t n)
+{
+	if (n == 0)
+		return 0;
+	if (reserve(call, n))
+		return -ENOMEM;
+	populate(call, n);
+	return bytes_append(&call->answer, bytes, n);
+}
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+	struct http_call *call = arg;
+	const size_t came = n * size;
+	http_socket_hear(call->sockets, call->fd);
+	call->came += came;
+	n = came;
+	if (call->ranged && call->status == 200 && call->skipped < call->skip) {
+		const uint64_t skip = min_u64(call->skip - call->skipped, n);
+		call->skipped += skip;
+		bytes += skip;
+		n -= (size_t)skip;
+	}
+	const uint64_t room = body_max(call) - call->answer.len;
+	if (n > room) {
+		if (call->status >= 300) {
+			call->cut = call->came > HTTP_ERROR_DRAIN_MAX;
+		} else {
+			call->cut =
+				call->ranged && call->status == 200 && call->keep <= call->body_max;
+			call->too_long = !call->cut;
+		}
+		n = (size_t)room;
+	}
+	if (keep(call, bytes, n))
+		return 0;
+	return call->cut || call->too_long ? 0 : came;
+}
+
+/* ---- the request's body ---- */
+
+static size_t on_send(char *to, size_t size, size_t n, void *arg)
+{
+	struct http_call *call = arg;
+	const size_t left = call->body_len - call->sent;
+	n *= size;
+	n = n < left ? n : left;
+	if (n)
+		memcpy(to, (const char *)call->body + call->sent, n);
+	call->sent += n;
+	return n;
+}
+
+/* libcurl sends again on a new connection when a kept one turns out to be dead. */
+static int on_rewind(void *arg, curl_off_t offset, int origin)
+{
+	struct http_call *call = arg;
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > call->body_len)
+		return CURL_SEEKFUNC_FAIL;
+	call->sent = (size_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+/* ---- life ---- */
+
+/* A connection is there, the request is about to be sent. */
+static int on_connection(void *arg, char *remote, char *local, int remote_port, int local_port)
+{
+	struct http_call *call = arg;
+	call->fd =
+		http_socket_between(call->sockets, local_port, remote, remote_port, call->serial);
+	call->acknowledged = false;
+	return CURL_PREREQFUNC_OK;
+}
+
+static void prepare_method(struct http_call *call, CURL *easy)
+{
+	if (strcmp(call->method, "HEAD") == 0) {
+		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+	} else if (strcmp(call->method, "PUT") == 0) {
+		curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->body_len);
+		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
+		curl_easy_setopt(easy, CURLOPT_READDATA, call);
+		curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+		curl_easy_setopt(easy, CURLOPT_SEEKDATA, call);
+		curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+	} else if (strcmp(call->method, "POST") == 0) {
+		curl_easy_setopt(easy, CURLOPT_POST, 1L);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body ? call->body : "");
+	} else if (strcmp(call->method, "GET") != 0) {
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
+	}
+}
+
+/* What is received at once, in a buffer that each connection has: few system calls for large
+ * bodies, little memory for many small ones. */
+static long receive_size(const struct http_call *call)
+{
+	enum { SMALL_BODY = 256 << 10, SMALL = 32 << 10, LARGE = 256 << 10 };
+	return call->body_max > SMALL_BODY ? LARGE : SMALL;
+}
+
+static void prepare_limits(CURL *easy, const struct http_options *opt)
+{
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)opt->connect_ms);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	if (opt->ca_bundle)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, opt->ca_bundle);
+}
+
+int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *sockets,
+		      const struct http_options *opt, bool multiplexes)
+{
+	call->easy = easy;
+	call->sockets = sockets;
+	call->fd = -1;
+	call->content_length = -1;
+	call->reason[0] = '\0';
+	prepare_limits(easy, opt);
+	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, receive_size(call));
+	prepare_method(call, easy);
+	http_sockets_attach(sockets, easy);
+	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connection);
+	curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
+	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header);
+	/* Rather than open one of its own, a call waits for the connection that all will share.
+	 * With a server that has no HTTP/2 that would cost a handshake. */
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes ? 1L : 0L);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	/* What a proxy says of its tunnel is no answer. */
+	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, call);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
+	return curl_easy_setopt(easy, CURLOPT_URL, call->url) == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static enum http_end end_of(const struct http_call *call, CURLcode result)
+{
+	if (call->too_long)
+		return HTTP_TOO_LONG;
+	if (call->off)
+		return HTTP_CALLED_OFF;
+	if (call->late)
+		return HTTP_TIMED_OUT;
+	switch (result) {
+	case CURLE_OK:
+		return HTTP_ANSWERED;
+	case CURLE_PARTIAL_FILE:
+		return HTTP_TRUNCATED;
+	case CURLE_OPERATION_TIMEDOUT:
+		return HTTP_TIMED_OUT;
+	case CURLE_OUT_OF_MEMORY:
+		return HTTP_NO_MEMORY;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_URL_MALFORMAT:
+		return HTTP_REFUSED;
+	case CURLE_COULDNT_RESOLVE_HOST:
+		return HTTP_UNKNOWN;
+	case CURLE_WRITE_ERROR:
+		return call->cut ? HTTP_ANSWERED : HTTP_NO_MEMORY;
+	default:
+		return HTTP_BROKEN;
+	}
+}
+
+void http_call_end(struct http_call *call, CURLcode result)
+{
+	curl_off_t told = -1;
+	call->end = end_of(call, result);
+	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &told);
+	call->content_length = told;
+	if (call->end == HTTP_ANSWERED) {
+		call->reason[0] = '\0';
+		return;
+	}
+	if (call->off)
+		strcpy(call->reason, "nobody wants it any more");
+	else if (call->late)
+		strcpy(call->reason, call->answering		   ? "the body comes too slowly"
+				     : call->sent < call->body_len ? "the body is taken too slowly"
+								   : "no answer in time");
+	else if (!call->reason[0])
+		strncat(call->reason, curl_easy_strerror(result), sizeof(call->reason) - 1);
+}
+
+bool http_call_was_multiplexed(const struct http_call *call)
+{
+	long version = 0;
+	curl_easy_getinfo(call->easy, CURLINFO_HTTP_VERSION, &version);
+	return version == CURL_HTTP_VERSION_2_0;
+}
+
+int http_call_add_header(struct http_call *call, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(call->header, line);
+	if (!longer)
+		return -ENOMEM;
+	call->header = longer;
+	return 0;
+}
+
+void http_call_release(struct http_call *call)
+{
+	for (struct curl_slist *line = call->header; line; line = line->next)
+		explicit_bzero(line->data, strlen(line->data));
+	curl_slist_free_all(call->header);
+	call->header = NULL;
+	bytes_release(&call->answer);
+	call->status = 0;
+	call->sent = call->populated = 0;
+	call->skipped = call->came = 0;
+	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
+	call->off = false;
+	call->unwanted_ns = 0;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The I/O thread. Calls are queued under the lock, taken over by the thread in one piece, and run
+ * as far as there are connections; libcurl's own queue is not used, because its time-outs run
+ * while a call waits there.
+ *
+ * Invariants: n_active <= connections; every call is in exactly one of: inbox (under the lock),
+ * waiting, active (the thread's), the caller's hands. done is called without the lock.
+ */
+#include "call.h"
+
+#include "poll.h"
+#include <base/wait.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	TICK_MS = 100,	   /* a time-out is noticed two of these late at most */
+	UNWANTED_MS = 500, /* what comes within it is let come */
+	IDLE_MS = 60000	   /* nothing to do: until somebody wakes us */
+};
+
+struct calls {
+	struct http_call *head, **tail;
+};
+
+struct http_io {
+	const struct env *env;
+	struct http_options opt;
+	CURLM *multi;
+	struct http_poll poll;
+
+	pthread_mutex_t lock; /* guards the next three */
+	struct calls inbox;
+	bool stopping, running;
+	pthread_t thread; /* valid while running; for those who call http_io_rest() */
+
+	/* the thread's */
+	struct calls waiting;
+	struct http_call **active; /* room for opt.connections */
+	CURL **spare;		   /* easy handles of earlier calls, likewise */
+	unsigned int n_active, n_spare;
+	uint64_t swept_ns;
+	uint64_t started; /* calls so far */
+	bool multiplexes; /* the last answer was HTTP/2 */
+	struct http_sockets sockets;
+};
+
+static void push(struct calls *calls, struct http_call *call)
+{
+	call->next = NULL;
+	*calls->tail = call;
+	calls->tail = &call->next;
+}
+
+static struct http_call *pop(struct calls *calls)
+{
+	struct http_call *call = calls->head;
+	if (call) {
+		calls->head = call->next;
+		if (!calls->head)
+			calls->tail = &calls->head;
+	}
+	return call;
+}
+
+/* ---- the thread ---- */
+
+static void end_early(struct http_call *call, enum http_end end, const char *reason)
+{
+	call->end = end;
+	strcpy(call->reason, reason);
+	call->done(call);
+}
+
+static void fail_early(struct http_call *call)
+{
+	end_early(call, HTTP_NO_MEMORY, "no memory");
+}
+
+static bool is_unwanted(const struct http_call *call)
+{
+	return call->unwanted && atomic_load(call->unwanted);
+}
+
+static enum http_phase phase_of(const struct http_call *call)
+{
+	if (call->answering)
+		return HTTP_RECEIVING;
+	return call->sent < call->body_len ? HTTP_SENDING : HTTP_AWAITING;
+}
+
+static void start_call(struct http_io *io, struct http_call *call)
+{
+	if (is_unwanted(call)) {
+		end_early(call, HTTP_CALLED_OFF, "nobody wants it any more");
+		return;
+	}
+	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
+	if (!easy) {
+		fail_early(call);
+		return;
+	}
+	if (http_call_prepare(call, easy, &io->sockets, &io->opt, io->multiplexes) ||
+	    curl_multi_add_handle(io->multi, easy) != CURLM_OK) {
+		curl_easy_cleanup(easy);
+		fail_early(call);
+		return;
+	}
+	call->serial = ++io->started;
+	call->started_ns = io->env->now(io->env);
+	http_timeouts_begin(&call->timeouts, phase_of(call), call->started_ns);
+	io->active[io->n_active++] = call;
+}
+
+static void end_call(struct http_io *io, struct http_call *call, CURLcode result)
+{
+	CURL *easy = call->easy;
+	unsigned int i = 0;
+	http_call_end(call, result);
+	if (call->end == HTTP_ANSWERED)
+		io->multiplexes = http_call_was_multiplexed(call);
+	/* One that is longer than we want was cut by us. */
+	const bool answered = call->end == HTTP_ANSWERED || call->end == HTTP_TOO_LONG;
+	http_stats_request(io->opt.meter, call->metered, answered ? call->status : 0,
+			   io->env->now(io->env) - call->started_ns, call->came, call->sent);
+	curl_multi_remove_handle(io->multi, easy);
+	curl_easy_reset(easy);
+	io->spare[io->n_spare++] = easy;
+	while (io->active[i] != call)
+		i++;
+	io->active[i] = io->active[--io->n_active];
+	call->easy = NULL;
+	call->done(call);
+}
+
+static void reap(struct http_io *io)
+{
+	int left;
+	CURLMsg *msg;
+	while ((msg = curl_multi_info_read(io->multi, &left))) {
+		char *call = NULL;
+		const CURLcode result = msg->data.result;
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &call);
+		end_call(io, (struct http_call *)(void *)call, result);
+	}
+}
+
+/* A connection of many calls that is dead would swallow their next attempts, too. One on which
+ * nothing at all has come since this call began is closed for all of them. */
+static void give_up_connection(struct http_io *io, const struct http_call *call)
+{
+	if (!http_socket_heard_since(&io->sockets, call->fd, call->started_ns))
+		http_socket_shut(call->fd);
+}
+
+/* A connection ends with a call that is called off, and costs a round or two to replace: what is
+ * about to come anyway, and what somebody may come back for, is worth waiting for. */
+static bool is_called_off(struct http_call *call, uint64_t now)
+{
+	if (!is_unwanted(call)) {
+		call->unwanted_ns = 0;
+		return false;
+	}
+	if (!call->unwanted_ns)
+		call->unwanted_ns = now;
+	return now - call->unwanted_ns >= (uint64_t)UNWANTED_MS * 1000000;
+}
+
+/* Ends the calls that were late at a time until which all that has come is taken notice of. What
+ * waits to be received is no fault of the server's, and a process may have been stopped. */
+static void sweep(struct http_io *io, uint64_t now)
+{
+	io->swept_ns = now;
+	for (unsigned int i = io->n_active; i-- > 0;) {
+		struct http_call *call = io->active[i];
+		struct http_limits limits = io->opt.limits;
+		if (is_called_off(call, now)) {
+			call->off = true;
+			end_call(io, call, CURLE_ABORTED_BY_CALLBACK);
+			continue;
+		}
+		if (call->first_byte_ms)
+			limits.first_byte_ms = call->first_byte_ms;
+		if (!http_timeouts_ends(&call->timeouts, phase_of(call), call->sent + call->came,
+					now, &limits))
+			continue;
+		call->late = true;
+		give_up_connection(io, call);
+		end_call(io, call, CURLE_OPERATION_TIMEDOUT);
+	}
+}
+
+/* Behind requests that were sent: see http_socket.h. */
+static void acknowledge(struct http_io *io)
+{
+	for (unsigned int i = 0; i < io->n_active; i++) {
+		struct http_call *call = io->active[i];
+		if (call->acknowledged || call->fd < 0 || call->sent < call->body_len)
+			continue;
+		http_socket_acknowledge(&io->sockets, call->fd);
+		call->acknowledged = true;
+	}
+}
+
+/* Takes what was submitted. False when the thread is to end. */
+static bool take_inbox(struct http_io *io)
+{
+	pthread_mutex_lock(&io->lock);
+	struct http_call *head = io->inbox.head;
+	if (head) {
+		*io->waiting.tail = head;
+		io->waiting.tail = io->inbox.tail;
+		io->inbox.head = NULL;
+		io->inbox.tail = &io->inbox.head;
+	}
+	const bool stopping = io->stopping;
+	pthread_mutex_unlock(&io->lock);
+	return !stopping || io->waiting.head || io->n_active;
+}
+
+static void *run(void *arg)
+{
+	struct http_io *io = arg;
+	while (take_inbox(io)) {
+		while (io->waiting.head && io->n_active < io->opt.connections)
+			start_call(io, pop(&io->waiting));
+		const uint64_t now = io->env->now(io->env);
+		const bool all = http_poll_serve(&io->poll, io->n_active ? TICK_MS : IDLE_MS);
+		const bool due = all && now - io->swept_ns >= (uint64_t)TICK_MS * 1000000;
+		if (due)
+			http_poll_nudge(&io->poll, io->swept_ns);
+		reap(io);
+		if (due)
+			sweep(io, now);
+		acknowledge(io);
+	}
+	return NULL;
+}
+
+/* ---- everybody's ---- */
+
+static int start_thread_locked(struct http_io *io)
+{
+	sigset_t all, old;
+	if (io->running)
+		return 0;
+	/* Signals are for the front's main loop. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	io->running = pthread_create(&io->thread, NULL, run, io) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return io->running ? 0 : -ENOMEM;
+}
+
+void http_submit(struct http_io *io, struct http_call *call)
+{
+	call->io = io;
+	pthread_mutex_lock(&io->lock);
+	const int rc = start_thread_locked(io);
+	if (rc == 0) {
+		push(&io->inbox, call);
+		/* Under the lock: once the thread has taken the call, it may be done, and io gone.
+		 */
+		http_poll_wake(&io->poll);
+	}
+	pthread_mutex_unlock(&io->lock);
+	if (rc)
+		fail_early(call);
+}
+
+static void wake_caller(struct http_call *call)
+{
+	wait_done(call->arg);
+}
+
+void http_run(struct http_io *io, struct http_call *call)
+{
+	struct waiter waiter;
+	wait_init(&waiter, 1);
+	call->done = wake_caller;
+	call->arg = &waiter;
+	http_submit(io, call);
+	wait_all(&waiter);
+}
+
+void http_io_rest(struct http_io *io)
+{
+	pthread_mutex_lock(&io->lock);
+	const bool running = io->running;
+	io->stopping = true;
+	pthread_mutex_unlock(&io->lock);
+	if (running) {
+		http_poll_wake(&io->poll);
+		pthread_join(io->thread, NULL);
+	}
+	pthread_mutex_lock(&io->lock);
+	io->running = false;
+	io->stopping = false;
+	pthread_mutex_unlock(&io->lock);
+}
+
+static int make(struct http_io *io, const struct http_options *opt, struct err *err)
+{
+	io->opt = *opt;
+	io->active = calloc(opt->connections, sizeof(*io->active));
+	io->spare = calloc(opt->connections, sizeof(*io->spare));
+	io->multi = curl_multi_init();
+	if (!io->active || !io->spare || !io->multi ||
+	    http_sockets_init(&io->sockets, io->env, opt->meter, opt->connections))
+		return err_set(err, -ENOMEM, "HTTP: no memory");
+	const int rc = http_poll_init(&io->poll, io->env, io->multi, &io->sockets);
+	if (rc)
+		return err_errno(err, rc, "HTTP: no means to wait for sockets");
+	curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)opt->connections);
+	curl_multi_setopt(io->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)opt->connections);
+	return 0;
+}
+
+struct http_io *http_io_new(const struct env *env, const struct http_options *opt, struct err *err)
+{
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+		err_set(err, -ENOMEM, "libcurl cannot be initialised");
+		return NULL;
+	}
+	struct http_io *io = calloc(1, sizeof(*io));
+	if (!io) {
+		curl_global_cleanup();
+		err_set(err, -ENOMEM, "HTTP: no memory");
+		return NULL;
+	}
+	io->env = env;
+	io->inbox.tail = &io->inbox.head;
+	io->waiting.tail = &io->waiting.head;
+	pthread_mutex_init(&io->lock, NULL);
+	if (make(io, opt, err)) {
+		http_io_free(io);
+		return NULL;
+	}
+	return io;
+}
+
+void http_io_free(struct http_io *io)
+{
+	http_io_rest(io);
+	while (io->n_spare)
+		curl_easy_cleanup(io->spare[--io->n_spare]);
+	if (io->multi)
+		curl_multi_cleanup(
+			io->multi); /* closes what is open, so the table still has to be there */
+	http_sockets_release(&io->sockets);
+	http_poll_release(&io->poll);
+	pthread_mutex_destroy(&io->lock);
+	free(io->active);
+	free(io->spare);
+	free(io);
+	curl_global_cleanup();
+}

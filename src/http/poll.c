@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See http_poll.h. epoll reports a socket again for as long as it is ready, so one that is passed
+ * over is not lost. */
+#include "poll.h"
+
+#include <base/mem.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	READY_MAX = 1280, /* sockets that are looked at together, and one that wakes us */
+	AT_ONCE = 16,	  /* sockets that are served before it is asked again who is ready */
+	ALL_EVERY = 16,	  /* passes in which all are served, so that none starves */
+};
+
+struct ready {
+	int fd, events;
+	uint64_t id;
+	uint64_t age; /* the lower, the older */
+};
+
+/* ---- what libcurl wants ---- */
+
+static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+	const struct http_poll *p = arg;
+	struct epoll_event event = {.data.fd = fd};
+	if (what == CURL_POLL_REMOVE) {
+		epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
+		return 0;
+	}
+	if (what & CURL_POLL_IN)
+		event.events |= EPOLLIN;
+	if (what & CURL_POLL_OUT)
+		event.events |= EPOLLOUT;
+	/* One that cannot be watched is looked at when it has been silent for a while. */
+	if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &event) && errno == ENOENT)
+		epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event);
+	return 0;
+}
+
+static int set_timer(CURLM *multi, long ms, void *arg)
+{
+	struct http_poll *p = arg;
+	p->due_ns = ms < 0 ? UINT64_MAX : p->env->now(p->env) + (uint64_t)ms * 1000000;
+	return 0;
+}
+
+/* ---- life ---- */
+
+int http_poll_init(struct http_poll *p, const struct env *env, CURLM *multi,
+		   const struct http_sockets *sockets)
+{
+	*p = (struct http_poll){
+		.env = env,
+		.multi = multi,
+		.sockets = sockets,
+		.epoll = epoll_create1(EPOLL_CLOEXEC),
+		.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.due_ns = UINT64_MAX,
+	};
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = p->event};
+	if (p->epoll < 0 || p->event < 0 || epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->event, &event))
+		return -errno;
+	curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch);
+	curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, p);
+	curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
+	curl_multi_setopt(multi, CURLMOPT_TIMERDATA, p);
+	return 0;
+}
+
+void http_poll_release(struct http_poll *p)
+{
+	if (!p->env)
+		return;
+	if (p->epoll >= 0)
+		close(p->epoll);
+	if (p->event >= 0)
+		close(p->event);
+}
+
+void http_poll_wake(struct http_poll *p)
+{
+	eventfd_write(p->event, 1);
+}
+
+/* ---- serving ---- */
+
+static int by_age(const void *a, const void *b)
+{
+	const struct ready *x = a, *y = b;
+	return (x->age > y->age) - (x->age < y->age);
+}
+
+static int select_bits(uint32_t events)
+{
+	return (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP) ? CURL_CSELECT_IN : 0) |
+	       (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+	       (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
+}
+
+/* The sockets that are ready, the oldest first. Returns how many. */
+static size_t wait_ready(struct http_poll *p, struct ready *ready, int timeout_ms)
+{
+	struct epoll_event events[READY_MAX];
+	size_t n = 0;
+	const int got = epoll_wait(p->epoll, events, READY_MAX, timeout_ms);
+	for (int i = 0; i < got; i++) {
+		const int fd = events[i].data.fd;
+		eventfd_t ignored;
+		if (fd == p->event) {
+			eventfd_read(fd, &ignored);
+			continue;
+		}
+		ready[n++] = (struct ready){
+			.fd = fd,
+			.events = select_bits(events[i].events),
+			.id = http_socket_id(p->sockets, fd),
+			.age = http_socket_age(p->sockets, fd),
+		};
+	}
+	qsort(ready, n, sizeof(*ready), by_age);
+	return n;
+}
+
+static int time_left_ms(const struct http_poll *p, unsigned int most_ms)
+{
+	const uint64_t now = p->env->now(p->env);
+	if (p->due_ns <= now)
+		return 0;
+	return (int)min_u64(div_up_u64(p->due_ns - now, 1000000), most_ms);
+}
+
+bool http_poll_serve(struct http_poll *p, unsigned int most_ms)
+{
+	struct ready ready[READY_MAX];
+	int running = 0;
+	const size_t all = wait_ready(p, ready, time_left_ms(p, most_ms));
+	size_t n = all;
+	if (p->due_ns <= p->env->now(p->env)) {
+		p->due_ns = UINT64_MAX;
+		curl_multi_socket_action(p->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	}
+	if (++p->passes % ALL_EVERY)
+		n = min_u64(n, AT_ONCE);
+	for (size_t i = 0; i < n; i++) {
+		/* Its number may be another one's by now. */
+		if (http_socket_id(p->sockets, ready[i].fd) != ready[i].id)
+			continue;
+		curl_multi_socket_action(p->multi, ready[i].fd, ready[i].events, &running);
+		http_socket_acknowledge(p->sockets, ready[i].fd);
+	}
+	return n == all && all < READY_MAX - 1;
+}
+
+/* From the end: a socket that is closed on the way makes room for the last one. */
+void http_poll_nudge(struct http_poll *p, uint64_t since_ns)
+{
+	int running = 0;
+	for (unsigned int i = p->sockets->n; i-- > 0;) {
+		if (i < p->sockets->n && p->sockets->v[i].heard_ns < since_ns)
+			curl_multi_socket_action(p->multi, p->sockets->v[i].fd, CURL_CSELECT_IN,
+						 &running);
+	}
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a bucket is: endpoint, addressing style, region ("Virtual hosting of buckets", Amazon S3
+ * User Guide). Pure but for the environment and the shared config file, through aws_environment,
+ * and for the path of certificates.
+ */
+#include "internal.h"
+
+#include <aws/profile.h>
+#include <aws/uri.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Also what keeps a bucket's name from being anything else in a URL. */
+static bool bucket_ok(const char *bucket)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+	const size_t n = strlen(bucket);
+	return n >= 1 && n <= 255 && strspn(bucket, allowed) == n && bucket[0] != '.';
+}
+
+static bool is_address(const char *host)
+{
+	const size_t n = strcspn(host, ":/");
+	return host[0] == '[' || strspn(host, "0123456789.") >= n;
+}
+
+/* The name can be put in front of the host, and a certificate for "*.host" covers it. */
+static bool fits_in_host(const struct s3_endpoint *place, const char *host)
+{
+	const char *bucket = str_text(&place->bucket);
+	const size_t n = strlen(bucket);
+	const size_t host_len = strcspn(host, ":/");
+	if (is_address(host) || !memchr(host, '.', host_len))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!islower((unsigned char)bucket[i]) && !isdigit((unsigned char)bucket[i]) &&
+		    bucket[i] != '-')
+			return false;
+	return n >= 3 && n <= 63;
+}
+
+/* From a URL "scheme://host[:port][/path]". */
+static int set_url(struct s3_endpoint *place, const char *url)
+{
+	place->tls = strncmp(url, "https://", 8) == 0;
+	if (!place->tls && strncmp(url, "http://", 7) != 0)
+		return -EINVAL;
+	const char *host = url + (place->tls ? 8 : 7);
+	const size_t host_len = strcspn(host, "/?#@");
+	size_t path_len = strlen(host + host_len);
+	if (host_len == 0 || strpbrk(host, "?#@ \t\r\n"))
+		return -EINVAL;
+	while (path_len && host[host_len + path_len - 1] == '/')
+		path_len--;
+	place->path_style = place->style == STORE_S3_STYLE_PATH ||
+			    (place->style == STORE_S3_STYLE_AUTO && !fits_in_host(place, host));
+	str_release(&place->host);
+	str_release(&place->root);
+	if (!place->path_style)
+		str_addf(&place->host, "%s.", str_text(&place->bucket));
+	str_addn(&place->host, host, host_len);
+	str_addn(&place->root, host + host_len, path_len);
+	return str_ok(&place->host) && str_ok(&place->root) ? 0 : -ENOMEM;
+}
+
+bool s3_region_ok(const char *region)
+{
+	const size_t n = strlen(region);
+	return n > 0 && n < 32 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
+}
+
+int s3_endpoint_set_region(struct s3_endpoint *place, const char *region)
+{
+	auto_str struct str url = {0};
+	str_release(&place->region);
+	str_add(&place->region, region);
+	if (!str_ok(&place->region))
+		return -ENOMEM;
+	if (place->own_endpoint)
+		return 0;
+	str_addf(&url, "https://s3.%s.amazonaws.com%s", region,
+		 strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
+	return str_ok(&url) ? set_url(place, str_text(&url)) : -ENOMEM;
+}
+
+/* The path without what comes before the bucket at its end, NULL when that is not at its end. */
+static const char *find_at_end(const char *path, size_t n, const char *bucket)
+{
+	const size_t len = strlen(bucket);
+	while (n && path[n - 1] == '/')
+		n--;
+	if (n <= len || path[n - len - 1] != '/' || strncmp(path + n - len, bucket, len) != 0)
+		return NULL;
+	return path + n - len - 1;
+}
+
+/* Of a host with its port, perhaps. */
+static size_t name_len(const char *host, size_t n)
+{
+	const char *end = n ? memchr(host, host[0] == '[' ? ']' : ':', n) : NULL;
+	return end ? (size_t)(end - host) : n;
+}
+
+static bool is_below(const char *host, size_t n, const char *domain, size_t domain_n)
+{
+	return n >= domain_n && strncasecmp(host + n - domain_n, domain, domain_n) == 0 &&
+	       (n == domain_n || host[n - domain_n - 1] == '.');
+}
+
+/* Whether that host, without the bucket, belongs to whom we were told to trust. */
+static bool is_same_service(const struct s3_endpoint *place, const char *host, size_t n)
+{
+	static const char *const amazon[] = {"amazonaws.com", "amazonaws.com.cn"};
+	const char *ours = str_text(&place->host);
+	if (!place->path_style)
+		ours += place->bucket.b.len + 1;
+	const size_t ours_n = name_len(ours, strlen(ours));
+	n = name_len(host, n);
+	for (size_t i = 0; i < sizeof(amazon) / sizeof(amazon[0]); i++)
+		if (is_below(ours, ours_n, amazon[i], strlen(amazon[i])) &&
+		    is_below(host, n, amazon[i], strlen(amazon[i])))
+			return true;
+	return is_below(host, n, ours, ours_n);
+}
+
+int s3_endpoint_redirect(struct s3_endpoint *place, const char *location, bool is_signed)
+{
+	auto_str struct str url = {0};
+	const char *bucket = str_text(&place->bucket);
+	const char *host = strstr(location, "://");
+	if (!host || (place->tls && strncmp(location, "https://", 8) != 0))
+		return -EINVAL;
+	host += 3;
+	const size_t n = strlen(bucket), scheme_len = (size_t)(host - location);
+	const char *path = host + strcspn(host, "/?#");
+	const char *end = find_at_end(path, strcspn(path, "?#"), bucket);
+	enum store_s3_style style = STORE_S3_STYLE_PATH;
+	str_addn(&url, location, scheme_len);
+	if (strncmp(host, bucket, n) == 0 && host[n] == '.') {
+		style = STORE_S3_STYLE_VIRTUAL;
+		host += n + 1;
+		end = path;
+	} else if (!end) {
+		return -EINVAL;
+	}
+	if (is_signed && !is_same_service(place, host, strcspn(host, "/?#")))
+		return -EINVAL;
+	str_addn(&url, host, (size_t)(end - host));
+	if (!str_ok(&url))
+		return -ENOMEM;
+	place->style = style;
+	place->own_endpoint = true;
+	return set_url(place, str_text(&url));
+}
+
+bool s3_endpoint_is_guess(const struct s3_endpoint *place)
+{
+	return place->style == STORE_S3_STYLE_AUTO && place->own_endpoint && !place->path_style;
+}
+
+int s3_endpoint_use_path(struct s3_endpoint *place)
+{
+	auto_str struct str url = {0};
+	const size_t bucket_n = place->bucket.b.len + 1;
+	str_addf(&url, "%s://%s%s", place->tls ? "https" : "http",
+		 str_text(&place->host) + (place->path_style ? 0 : bucket_n),
+		 str_text(&place->root));
+	place->style = STORE_S3_STYLE_PATH;
+	return str_ok(&url) ? set_url(place, str_text(&url)) : -ENOMEM;
+}
+
+static const char *first(const char *a, const char *b, const char *c, const char *d)
+{
+	return a ? a : b ? b : c ? c : d;
+}
+
+/* A daemon leaves the directory that a path is relative to, and renews credentials later. */
+static int set_ca_bundle(struct s3_endpoint *place, const char *path, struct err *err)
+{
+	if (!path)
+		return 0;
+	auto_free char *whole = realpath(path, NULL);
+	if (!whole)
+		return err_errno(err, -errno, "certificates %s", path);
+	str_add(&place->ca_bundle, whole);
+	return str_ok(&place->ca_bundle) ? 0 : err_set(err, -ENOMEM, "no memory");
+}
+
+static int init(struct s3_endpoint *place, const struct aws_environment *w,
+		const struct store_s3_options *opt, const struct profile_files *files,
+		struct err *err)
+{
+	const char *endpoint = first(opt->endpoint, cred_env(w, "AWS_ENDPOINT_URL_S3"),
+				     cred_env(w, "AWS_ENDPOINT_URL"),
+				     profile_endpoint(files, files->profile, "s3"));
+	if (!endpoint)
+		endpoint = profile_get(files, files->profile, "endpoint_url");
+	const char *region =
+		first(opt->region, cred_env(w, "AWS_REGION"), cred_env(w, "AWS_DEFAULT_REGION"),
+		      profile_get(files, files->profile, "region"));
+	const char *style_word = profile_get(files, files->profile, "s3.addressing_style");
+	const char *ca_bundle = first(opt->ca_bundle, cred_env(w, "AWS_CA_BUNDLE"),
+				      profile_get(files, files->profile, "ca_bundle"), NULL);
+	place->style = opt->style;
+	if (place->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "path") == 0)
+		place->style = STORE_S3_STYLE_PATH;
+	if (place->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "virtual") == 0)
+		place->style = STORE_S3_STYLE_VIRTUAL;
+	if (region && !s3_region_ok(region))
+		return err_set(err, -EINVAL, "'%s' cannot be a region", region);
+	place->region_is_set = region != NULL;
+	place->own_endpoint = endpoint != NULL;
+	int rc = set_ca_bundle(place, ca_bundle, err);
+	if (rc)
+		return rc;
+	rc = endpoint ? set_url(place, endpoint) : 0;
+	if (rc)
+		return err_set(err, rc, "endpoint '%s' is no http or https URL", endpoint);
+	rc = s3_endpoint_set_region(place, region ? region : "us-east-1");
+	return rc ? err_set(err, rc, "bucket %s: no memory", opt->bucket) : 0;
+}
+
+int s3_endpoint_init(struct s3_endpoint *place, const struct aws_environment *w,
+		     const struct store_s3_options *opt, struct err *err)
+{
+	auto_profiles struct profile_files files = {0};
+	if (!opt->bucket || !bucket_ok(opt->bucket))
+		return err_set(err, -EINVAL, "'%s' cannot be a bucket",
+			       opt->bucket ? opt->bucket : "");
+	str_add(&place->bucket, opt->bucket);
+	int rc = profile_files_load(w, &files, err);
+	return rc ? rc : init(place, w, opt, &files, err);
+}
+
+void s3_endpoint_path(const struct s3_endpoint *place, const char *key, struct str *out)
+{
+	str_add(out, str_text(&place->root));
+	if (place->path_style)
+		str_addf(out, "/%s", str_text(&place->bucket));
+	if (key || !place->path_style)
+		str_add(out, "/");
+	if (key)
+		uri_encode(out, key, strlen(key), true);
+}
+
+int store_s3_identity(struct store *s, struct bytes *out)
+{
+	const struct s3_endpoint *place = &s3_store_of(s)->place;
+	auto_str struct str text = {0};
+	str_addf(&text, "%s://%s%s/%s", place->tls ? "https" : "http", str_text(&place->host),
+		 str_text(&place->root), str_text(&place->bucket));
+	return str_ok(&text) ? bytes_append(out, text.b.data, text.b.len) : -ENOMEM;
+}
+
+void s3_endpoint_release(struct s3_endpoint *place)
+{
+	str_release(&place->bucket);
+	str_release(&place->region);
+	str_release(&place->host);
+	str_release(&place->root);
+	str_release(&place->ca_bundle);
+}

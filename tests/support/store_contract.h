@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contract of a store as tests, run over every implementation and wrapper. The state is a
+ * struct fixture with an empty store.
+ */
+#ifndef TEST_STORE_CONTRACT_H
+#define TEST_STORE_CONTRACT_H
+
+#include "store_fixture.h"
+
+static void test_versions_agree(void **state)
+{
+	const struct fixture *f = *state;
+	struct store *s = f->s;
+	static const uint8_t body[] = {0, 1, 0xff, '\n', 0};
+	struct store_meta put, head;
+	struct store_get_result res;
+	struct err err = ERR_INIT;
+	auto_page struct store_page page = {0};
+	assert_int_equal(store_put(s, "d/x", body, sizeof(body), NULL, &put, &err), 0);
+	assert_int_equal(put.size, sizeof(body));
+	assert_true(put.etag[0]);
+	assert_int_equal(store_head(s, "d/x", &head, &err), 0);
+	assert_int_equal(store_get(s, "d/x", 0, UINT64_MAX, 0, NULL, &res, &err), 0);
+	assert_int_equal(store_list_all(s, "", false, 10, &page, &err), 0);
+	assert_int_equal(page.n, 1);
+	const struct store_meta *seen[] = {&head, &res.meta, &page.items[0].meta};
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(seen[i]->size, put.size);
+		assert_int_equal(seen[i]->mtime_ns,
+				 f->put_knows_no_time ? head.mtime_ns : put.mtime_ns);
+		assert_string_equal(seen[i]->etag, put.etag);
+	}
+	assert_int_equal(res.body.len, sizeof(body));
+	assert_memory_equal(res.body.data, body, sizeof(body));
+	bytes_release(&res.body);
+
+	struct store_meta again;
+	assert_int_equal(store_put(s, "d/x", body, sizeof(body), NULL, &again, &err), 0);
+	assert_int_equal(strcmp(again.etag, put.etag) == 0, f->version_is_content);
+	assert_int_equal(store_put(s, "d/x", body, 3, NULL, &again, &err), 0);
+	assert_string_not_equal(again.etag, put.etag);
+}
+
+static void test_empty_object(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct store_meta meta = {.size = 1};
+	assert_int_equal(store_put(s, "empty", NULL, 0, NULL, &meta, NULL), 0);
+	assert_int_equal(meta.size, 0);
+	assert_object(s, "empty", "");
+}
+
+static void test_absent(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct store_meta meta;
+	struct err err = ERR_INIT;
+	char component[400];
+	memset(component, 'x', sizeof(component) - 1);
+	component[sizeof(component) - 1] = '\0';
+	put_text(s, "there", "1");
+	put_text(s, "dir/below", "1");
+	const char *keys[] = {"absent", "dir", "dir/absent", "there/below", component};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		assert_code(s, keys[i], -ENOENT);
+		assert_int_equal(store_head(s, keys[i], &meta, &err), -ENOENT);
+		assert_non_null(strstr(err.msg, keys[i]));
+		assert_int_equal(store_delete(s, keys[i], NULL, NULL), 0);
+	}
+	assert_object(s, "there", "1");
+	assert_object(s, "dir/below", "1");
+	assert_listing(s, "nowhere/", false, "");
+	assert_listing(s, "there/", false, "");
+	assert_listing(s, "there/", true, "");
+}
+
+static void test_ranges(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	static const struct {
+		uint64_t offset, length, max;
+		int code;
+		const char *want;
+	} cases[] = {
+		{0, UINT64_MAX, 0, 0, "0123456789"},
+		{0, 10, 10, 0, "0123456789"},
+		{0, 1, 0, 0, "0"},
+		{3, 4, 4, 0, "3456"},
+		{9, 1, 0, 0, "9"},
+		{8, 100, 2, 0, "89"},
+		{8, UINT64_MAX, 0, 0, "89"},
+		{10, 1, 0, 0, ""},
+		{10, UINT64_MAX, 1, 0, ""},
+		{11, 5, 0, 0, ""},
+		{UINT64_MAX, UINT64_MAX, 0, 0, ""},
+		{UINT64_MAX - 1, 5, 0, 0, ""},
+		{4, 0, 0, 0, ""},
+		{0, UINT64_MAX, 9, -EFBIG, ""},
+		{0, 5, 4, -EFBIG, ""},
+		{5, UINT64_MAX, 4, -EFBIG, ""},
+	};
+	put_text(s, "digits", "0123456789");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store_get_result res;
+		assert_int_equal(store_get(s, "digits", cases[i].offset, cases[i].length,
+					   cases[i].max, NULL, &res, NULL),
+				 cases[i].code);
+		assert_int_equal(res.body.len, strlen(cases[i].want));
+		if (res.body.len)
+			assert_memory_equal(res.body.data, cases[i].want, res.body.len);
+		if (res.code == 0)
+			assert_int_equal(res.meta.size, 10);
+		bytes_release(&res.body);
+	}
+}
+
+static void test_bad_keys(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	char large[STORE_KEY_MAX + 2];
+	memset(large, 'x', sizeof(large) - 1);
+	large[sizeof(large) - 1] = '\0';
+	const char *keys[] = {"",
+			      "/",
+			      "/x",
+			      "x/",
+			      "x//y",
+			      ".",
+			      "..",
+			      "../x",
+			      "x/..",
+			      "x/../y",
+			      "x/./y",
+			      "./x",
+			      "../../etc/passwd",
+			      large};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct store_meta meta;
+		assert_false(store_key_ok(keys[i]));
+		assert_code(s, keys[i], -EINVAL);
+		assert_int_equal(store_head(s, keys[i], &meta, NULL), -EINVAL);
+		assert_int_equal(store_put(s, keys[i], "x", 1, NULL, NULL, NULL), -EINVAL);
+		assert_int_equal(store_delete(s, keys[i], NULL, NULL), -EINVAL);
+	}
+	assert_listing(s, "", false, "");
+}
+
+static void test_odd_keys(void **state)
+{
+	const struct fixture *f = *state;
+	struct store *s = f->s;
+	const char *keys[] = {"...",	       "..x/y..",
+			      ".hidden",       "\x01\x1f\x7f",
+			      "a b?*%#+&=\"<", f->utf8_keys ? "caf\xc3\xa9 " : "caf\xc3\xa9 \xff"};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		put_text(s, keys[i], keys[i]);
+		assert_object(s, keys[i], keys[i]);
+	}
+	auto_page struct store_page page = {0};
+	assert_int_equal(store_list_all(s, "", false, 100, &page, NULL), 0);
+	assert_int_equal(page.n, sizeof(keys) / sizeof(keys[0]));
+}
+
+static void test_put_conditions(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	const struct store_cond absent = {.if_none_match = "*"};
+	struct store_meta first, second;
+	struct err err = ERR_INIT;
+	assert_int_equal(store_put(s, "d/x", "1", 1, &absent, &first, &err), 0);
+	assert_int_equal(store_put(s, "d/x", "2", 1, &absent, NULL, &err), -EEXIST);
+	assert_object(s, "d/x", "1");
+
+	const struct store_cond same = {.if_match = first.etag};
+	assert_int_equal(store_put(s, "d/x", "3", 1, &same, &second, &err), 0);
+	assert_int_equal(store_put(s, "d/x", "4", 1, &same, NULL, &err), -ESTALE);
+	assert_object(s, "d/x", "3");
+	assert_int_equal(store_put(s, "d/absent", "5", 1, &same, NULL, &err), -ESTALE);
+	assert_int_equal(store_put(s, "nowhere/absent", "5", 1, &same, NULL, &err), -ESTALE);
+	assert_code(s, "d/absent", -ENOENT);
+	assert_listing(s, "d/", false, "d/x");
+}
+
+static void test_get_conditions(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct store_meta old, now;
+	struct store_get_result res;
+	assert_int_equal(store_put(s, "x", "1", 1, NULL, &old, NULL), 0);
+	assert_int_equal(store_put(s, "x", "2", 1, NULL, &now, NULL), 0);
+	const struct {
+		struct store_cond cond;
+		int code;
+	} cases[] = {
+		{{.if_match = now.etag}, 0},
+		{{.if_match = old.etag}, -ESTALE},
+		{{.if_none_match = old.etag}, 0},
+		{{.if_none_match = now.etag}, -EALREADY},
+		{{.if_match = now.etag, .if_none_match = now.etag}, -EALREADY},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(store_get(s, "x", 0, UINT64_MAX, 0, &cases[i].cond, &res, NULL),
+				 cases[i].code);
+		assert_int_equal(res.body.len, cases[i].code ? 0 : 1);
+		bytes_release(&res.body);
+	}
+}
+
+static void test_delete(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct store_meta meta;
+	assert_int_equal(store_put(s, "a/b/c/x", "1", 1, NULL, &meta, NULL), 0);
+	put_text(s, "a/y", "2");
+	const struct store_cond other = {.if_match = "no such version"};
+	const struct store_cond same = {.if_match = meta.etag};
+	assert_int_equal(store_delete(s, "a/b/c/x", &other, NULL), -ESTALE);
+	assert_object(s, "a/b/c/x", "1");
+	assert_int_equal(store_delete(s, "a/b/c/x", &same, NULL), 0);
+	assert_int_equal(store_delete(s, "a/b/c/x", &same, NULL), 0);
+	assert_code(s, "a/b/c/x", -ENOENT);
+	assert_listing(s, "a/", true, "a/y"); /* what it emptied is gone too */
+	assert_int_equal(store_delete(s, "a/y", NULL, NULL), 0);
+	assert_listing(s, "", true, "");
+	put_text(s, "a/b/c/x", "3"); /* and can be made again */
+	assert_object(s, "a/b/c/x", "3");
+}
+
+/* Their order is not the order of names, level by level. */
+static const char *const tree[] = {
+	"a!",	   "a-b", "a-c/x",   "a.b/c/d", "a.b/c.d", "a/b", "a/b-c",
+	"a/b.c/d", "a0",  "b/a/a/a", "b/a/a/b", "b/b",	   "c",	  "\xc3\xa9/x",
+};
+enum { TREE_SIZE = sizeof(tree) / sizeof(tree[0]) };
+
+static void make_tree(struct store *s)
+{
+	for (size_t i = TREE_SIZE; i-- > 0;)
+		put_text(s, tree[i], "x");
+}
+
+static void test_listing(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	static const struct {
+		const char *prefix;
+		bool delimit;
+		const char *want;
+	} cases[] = {
+		{"", false,
+		 "a! a-b a-c/x a.b/c.d a.b/c/d a/b a/b-c a/b.c/d a0 b/a/a/a b/a/a/b b/b c "
+		 "\xc3\xa9/x"},
+		{"", true, "a! a-b a-c/ a.b/ a/ a0 b/ c \xc3\xa9/"},
+		{"a", false, "a! a-b a-c/x a.b/c.d a.b/c/d a/b a/b-c a/b.c/d a0"},
+		{"a", true, "a! a-b a-c/ a.b/ a/ a0"},
+		{"a/", false, "a/b a/b-c a/b.c/d"},
+		{"a/", true, "a/b a/b-c a/b.c/"},
+		{"a/b", true, "a/b a/b-c a/b.c/"},
+		{"a/b.", true, "a/b.c/"},
+		{"a/b.c", false, "a/b.c/d"},
+		{"a/b.c/", true, "a/b.c/d"},
+		{"a.", true, "a.b/"},
+		{"a.b/c", true, "a.b/c.d a.b/c/"},
+		{"b/a/", false, "b/a/a/a b/a/a/b"},
+		{"b/a/", true, "b/a/a/"},
+		{"c", false, "c"},
+		{"c/", false, ""},
+		{"a//", false, ""},
+		{"/", false, ""},
+		{"./", false, ""},
+		{"../", false, ""},
+		{"b/../", true, ""},
+		{"zz", false, ""},
+	};
+	make_tree(s);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_listing(s, cases[i].prefix, cases[i].delimit, cases[i].want);
+}
+
+static void assert_pages_equal_whole(struct store *s, const char *prefix, bool delimit,
+				     uint32_t max)
+{
+	auto_page struct store_page whole = {0};
+	char after[STORE_KEY_MAX + 1];
+	struct store_list req = {.prefix = prefix, .delimit = delimit, .max = max};
+	assert_int_equal(store_list_all(s, prefix, delimit, 1000, &whole, NULL), 0);
+	for (size_t seen = 0;;) {
+		auto_page struct store_page page = {0};
+		assert_int_equal(store_list_page(s, &req, &page, NULL), 0);
+		assert_true(seen + page.n <= whole.n);
+		for (size_t i = 0; i < page.n; i++, seen++) {
+			assert_string_equal(page.items[i].key, whole.items[seen].key);
+			assert_int_equal(page.items[i].is_prefix, whole.items[seen].is_prefix);
+			assert_string_equal(page.items[i].meta.etag, whole.items[seen].meta.etag);
+		}
+		assert_int_equal(page.more, seen < whole.n);
+		if (!page.more)
+			return;
+		assert_int_equal(page.n, max);
+		strcpy(after, page.next);
+		req.start_after = after;
+	}
+}
+
+static void test_pages(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	const char *prefixes[] = {"", "a", "a/", "b/a/", "zz"};
+	make_tree(s);
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		for (uint32_t max = 1; max <= TREE_SIZE + 1; max++)
+			for (int delimit = 0; delimit < 2; delimit++)
+				assert_pages_equal_whole(s, prefixes[i], delimit, max);
+}
+
+/* From every place, also such as are no key: what is greater, and nothing else. */
+static void test_start_after(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	const char *starts[] = {"",    "a",	 "a!",	    "a-",     "a-b",	 "a-c",
+				"a.b", "a.b/",	 "a.b/c",   "a.b/c/", "a.b/c/d", "a/",
+				"a/b", "a/b.c/", "a/b.c/z", "a0",     "b/a",	 "b/a/a/a",
+				"c",   "c/",	 "zz",	    "\xff"};
+	make_tree(s);
+	for (int delimit = 0; delimit < 2; delimit++) {
+		auto_page struct store_page whole = {0};
+		assert_int_equal(store_list_all(s, "", delimit, 1000, &whole, NULL), 0);
+		for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+			auto_page struct store_page page = {0};
+			const struct store_list req = {.prefix = "",
+						       .delimit = delimit,
+						       .max = 100,
+						       .start_after = starts[i]};
+			assert_int_equal(store_list_page(s, &req, &page, NULL), 0);
+			size_t first = 0;
+			while (first < whole.n && strcmp(whole.items[first].key, starts[i]) <= 0)
+				first++;
+			assert_int_equal(page.n, whole.n - first);
+			for (size_t k = 0; k < page.n; k++)
+				assert_string_equal(page.items[k].key, whole.items[first + k].key);
+		}
+	}
+}
+
+static void test_list_limit(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	make_tree(s);
+	for (int delimit = 0; delimit < 2; delimit++) {
+		const uint32_t n = delimit ? 9 : 14;
+		for (uint32_t limit = 0; limit <= n + 1; limit++) {
+			struct store_page page;
+			struct err err = ERR_INIT;
+			int rc = store_list_all(s, "", delimit, limit, &page, &err);
+			assert_int_equal(rc, limit < n ? -E2BIG : 0);
+			assert_int_equal(page.n, rc ? 0 : n);
+			assert_true(!rc || err.code == -E2BIG);
+			store_page_release(&page);
+		}
+	}
+}
+
+static void test_many(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	enum { N = 100 };
+	char keys[N][16];
+	struct store_get reqs[N];
+	struct store_get_result results[N];
+	for (int i = 0; i < N; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "k/%d", i);
+		if (i % 3)
+			put_text(s, keys[i], keys[i]);
+		reqs[i] = (struct store_get){.key = keys[i], .length = UINT64_MAX};
+	}
+	reqs[1].key = "../x";
+	assert_int_equal(store_get_many(s, reqs, N, results), 0);
+	assert_int_equal(store_get_many(s, NULL, 0, NULL), 0);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(results[i].code, i == 1 ? -EINVAL : i % 3 ? 0 : -ENOENT);
+		if (results[i].code == 0) {
+			assert_int_equal(results[i].body.len, strlen(keys[i]));
+			assert_memory_equal(results[i].body.data, keys[i], results[i].body.len);
+		}
+		bytes_release(&results[i].body);
+	}
+}
+
+static void test_round(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	struct store_get reqs[] = {
+		{.op = STORE_GET, .key = "b/b", .length = UINT64_MAX},
+		{.op = STORE_HEAD, .key = "nowhere"},
+	};
+	struct store_get_result results[2];
+	struct store_list_job jobs[] = {
+		{.prefix = "a/", .delimit = true, .limit = 10},
+		{.prefix = "b/", .limit = 2},
+		{.prefix = "nowhere/", .limit = 10},
+		{.prefix = "b/", .limit = 3},
+	};
+	const char *want[] = {"a/b a/b-c a/b.c/", "", "", "b/a/a/a b/a/a/b b/b"};
+	make_tree(s);
+	assert_int_equal(store_round(s, reqs, 2, results, jobs, 4), 0);
+	assert_int_equal(results[0].code, 0);
+	assert_int_equal(results[1].code, -ENOENT);
+	bytes_release(&results[0].body);
+	for (size_t i = 0; i < 4; i++) {
+		char text[256];
+		assert_int_equal(jobs[i].code, i == 1 ? -E2BIG : 0);
+		join_page(&jobs[i].page, text, sizeof(text));
+		assert_string_equal(text, want[i]);
+		store_page_release(&jobs[i].page);
+	}
+}
+
+/* setup makes the fixture with an empty store; its teardown is fixture_teardown. */
+static int fixture_teardown(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+#define CONTRACT_TEST(test, setup)                                                                 \
+	{                                                                                          \
+#setup ": " #test, test, setup, fixture_teardown, NULL                             \
+	}
+#define CONTRACT_TESTS(setup)                                                                      \
+	CONTRACT_TEST(test_versions_agree, setup), CONTRACT_TEST(test_empty_object, setup),        \
+		CONTRACT_TEST(test_absent, setup), CONTRACT_TEST(test_ranges, setup),              \
+		CONTRACT_TEST(test_bad_keys, setup), CONTRACT_TEST(test_odd_keys, setup),          \
+		CONTRACT_TEST(test_put_conditions, setup),                                         \
+		CONTRACT_TEST(test_get_conditions, setup), CONTRACT_TEST(test_delete, setup),      \
+		CONTRACT_TEST(test_listing, setup), CONTRACT_TEST(test_pages, setup),              \
+		CONTRACT_TEST(test_start_after, setup), CONTRACT_TEST(test_list_limit, setup),     \
+		CONTRACT_TEST(test_many, setup), CONTRACT_TEST(test_round, setup)
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The disk cache: what it answers, what it asks, what it keeps. The directory:
+ * disk_eviction_test.c. */
+#include "store_contract.h"
+#include "diskcache_fixture.h"
+
+static int over_mem(void **state)
+{
+	struct fixture *f = fixture_new(0);
+	make_place(f);
+	f->s = cached(f, store_mem_new(&f->env, NULL), roomy);
+	*state = f;
+	return 0;
+}
+
+static int over_dir_workers(void **state)
+{
+	struct fixture *f = fixture_new(4);
+	fixture_dir(f);
+	f->s = cached(f, f->s, roomy);
+	*state = f;
+	return 0;
+}
+
+/* A directory is the bucket; its own store is f->s, for writing past the cache. */
+static int setup(void **state)
+{
+	struct fixture *f = fixture_new(0);
+	fixture_dir(f);
+	*state = f;
+	return 0;
+}
+
+static void test_second_time(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX];
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "0123456789", 1);
+	assert_got(&a, "x", etag, "0123456789", 0);
+	struct store_counts n;
+	store_count_read(a.count, &n);
+	assert_int_equal(n.bytes_in, 10);
+	/* Nobody knows the version: the bucket says that it is the same, and sends no bytes. */
+	assert_got(&a, "x", NULL, "0123456789", 1);
+	store_count_read(a.count, &n);
+	assert_int_equal(n.bytes_in, 10);
+	assert_stats(&a, .hits = 1, .hit_bytes = 10, .revalidated = 1, .misses = 1, .stored = 1,
+		     .bytes = 4096);
+	side_free(&a);
+
+	struct side b = side_new(f, roomy); /* the next mount */
+	assert_got(&b, "x", etag, "0123456789", 0);
+	side_free(&b);
+}
+
+static void test_changed(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char old[STORE_ETAG_MAX], now[STORE_ETAG_MAX];
+	put_text(f->s, "x", "old");
+	version_of(f->s, "x", old);
+	assert_got(&a, "x", NULL, "old", 1);
+	put_text(f->s, "x", "new");
+	version_of(f->s, "x", now);
+	assert_got(&a, "x", now, "new", 1); /* who knows better does not get the old one */
+	assert_got(&a, "x", now, "new", 0);
+	put_text(f->s, "x", "newer");
+	assert_got(&a, "x", NULL, "newer", 1);
+	assert_got(&a, "x", old, "newer", 1); /* a hint is no condition */
+	assert_int_equal(store_delete(f->s, "x", NULL, NULL), 0);
+	assert_code(a.top, "x", -ENOENT);
+	side_free(&a);
+}
+
+static void test_conditions(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	struct store_get_result res;
+	char old[STORE_ETAG_MAX];
+	put_text(f->s, "x", "old");
+	version_of(f->s, "x", old);
+	assert_got(&a, "x", NULL, "old", 1);
+	put_text(f->s, "x", "new");
+	const struct store_cond only_old = {.if_match = old}, not_old = {.if_none_match = old};
+	/* That version is here, whatever the bucket has by now. */
+	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &only_old, &res, NULL), 0);
+	assert_memory_equal(res.body.data, "old", 3);
+	assert_string_equal(res.meta.etag, old);
+	bytes_release(&res.body);
+	assert_int_equal(gets_of(&a), 1);
+	/* Whoever asks about a version wants the bucket's answer, and it is kept. */
+	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &not_old, &res, NULL), 0);
+	char now[STORE_ETAG_MAX];
+	strcpy(now, res.meta.etag);
+	bytes_release(&res.body);
+	const struct store_cond not_now = {.if_none_match = now};
+	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &not_now, &res, NULL), -EALREADY);
+	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &only_old, &res, NULL), -ESTALE);
+	assert_int_equal(gets_of(&a), 4);
+	assert_got(&a, "x", now, "new", 0);
+	side_free(&a);
+}
+
+static void test_ranges_of_what_is_there(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX];
+	static const struct {
+		uint64_t offset, length, max;
+		int code;
+		const char *want;
+	} cases[] = {
+		{0, 3, 0, 0, "012"},
+		{3, 4, 4, 0, "3456"},
+		{8, 100, 0, 0, "89"},
+		{8, UINT64_MAX, 0, 0, "89"},
+		{10, 1, 0, 0, ""},
+		{11, UINT64_MAX, 0, 0, ""},
+		{0, UINT64_MAX, 10, 0, "0123456789"},
+		{2, 0, 0, 0, ""},
+		{0, 5, 4, -EFBIG, ""},
+		{0, UINT64_MAX, 9, -EFBIG, ""},
+	};
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", NULL, "0123456789", 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store_get_result res;
+		get_one(a.top,
+			(struct store_get){.key = "x",
+					   .offset = cases[i].offset,
+					   .length = cases[i].length,
+					   .max = cases[i].max,
+					   .known_etag = etag},
+			&res);
+		assert_int_equal(res.code, cases[i].code);
+		assert_int_equal(res.body.len, strlen(cases[i].want));
+		if (res.body.len)
+			assert_memory_equal(res.body.data, cases[i].want, res.body.len);
+		assert_true(res.code || res.meta.size == 10);
+		bytes_release(&res.body);
+	}
+	assert_int_equal(gets_of(&a), 1);
+	/* Also when the bucket is asked first. */
+	struct store_get_result res;
+	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 9, NULL, &res, NULL), -EFBIG);
+	/* Nobody knows the version: passes by. */
+	assert_int_equal(store_get(a.top, "x", 0, 5, 0, NULL, &res, NULL), 0);
+	bytes_release(&res.body);
+	assert_int_equal(gets_of(&a), 3);
+	side_free(&a);
+}
+
+static void test_ranges_are_not_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	struct store_get_result res;
+	char etag[STORE_ETAG_MAX];
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	for (int i = 0; i < 2; i++) {
+		get_one(a.top, (struct store_get){.key = "x", .length = 5, .known_etag = etag},
+			&res);
+		assert_int_equal(res.body.len, 5);
+		bytes_release(&res.body);
+	}
+	assert_int_equal(gets_of(&a), 2);
+	assert_stats(&a, .misses = 2);
+	side_free(&a);
+}
+
+static void test_empty_objects_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX];
+	put_text(f->s, "x", "");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "", 1);
+	assert_got(&a, "x", etag, "", 0);
+	side_free(&a);
+}
+
+static void test_put_and_delete_drop(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	put_text(a.top, "x", "1");
+	assert_got(&a, "x", NULL, "1", 1);
+	assert_int_equal(entries(f), 1);
+	put_text(a.top, "x", "2");
+	assert_int_equal(entries(f), 0);
+	assert_got(&a, "x", NULL, "2", 1);
+	assert_int_equal(entries(f), 1);
+	assert_int_equal(store_delete(a.top, "x", NULL, NULL), 0);
+	assert_int_equal(entries(f), 0);
+	side_free(&a);
+}
+
+/* Same keys in two buckets. */
+static void test_scopes(void **state)
+{
+	struct fixture *f = *state;
+	struct store_diskcache_options other = roomy;
+	other.scope = "another";
+	struct side a = side_new(f, roomy), b = side_new(f, other);
+	char etag[STORE_ETAG_MAX];
+	put_text(f->s, "x", "1");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "1", 1);
+	assert_got(&b, "x", etag, "1", 1);
+	assert_got(&b, "x", etag, "1", 0);
+	assert_int_equal(entries(f), 2);
+	side_free(&a);
+	side_free(&b);
+}
+
+static void test_what_is_not_kept(void **state)
+{
+	static const struct {
+		uint64_t max_bytes, max_object, settle_ns;
+	} cases[] = {
+		{1 << 20, 9, 0},		   /* larger than an object may be */
+		{19, 1 << 20, 0},		   /* more than half of all */
+		{1 << 20, 1 << 20, 3600000000000}, /* modified within the hour */
+		{20, 1 << 20, 0},		   /* with its head it does not fit */
+	};
+	struct fixture *f = *state;
+	put_text(f->s, "x", "0123456789");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct store_diskcache_options opt = roomy;
+		opt.max_bytes = cases[i].max_bytes;
+		opt.max_object = cases[i].max_object;
+		opt.settle_ns = cases[i].settle_ns;
+		struct side a = side_new(f, opt);
+		assert_got(&a, "x", NULL, "0123456789", 1);
+		assert_got(&a, "x", NULL, "0123456789", 1);
+		assert_int_equal(entries(f), 0);
+		struct store_diskcache_stats stats;
+		store_diskcache_read(a.top, &stats);
+		assert_int_equal(stats.stored, 0);
+		side_free(&a);
+	}
+	struct store_diskcache_options opt = roomy;
+	opt.settle_ns = 1; /* long ago */
+	struct side a = side_new(f, opt);
+	assert_got(&a, "x", NULL, "0123456789", 1);
+	assert_int_equal(entries(f), 1);
+	side_free(&a);
+}
+
+/* ---- damage ---- */
+
+/* Right bytes, whatever the file has become; and the file is right again. */
+static void assert_heals(struct fixture *f, struct side *a, const char *etag)
+{
+	const uint64_t before = gets_of(a);
+	assert_got(a, "x", etag, "0123456789", 1);
+	assert_got(a, "x", etag, "0123456789", 0);
+	assert_int_equal(gets_of(a), before + 1);
+	assert_int_equal(entries(f), 1);
+}
+
+static void test_every_byte_damaged(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX], path[PATH_MAX];
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "0123456789", 1);
+	only_entry(f, path);
+	auto_bytes struct bytes good = {0};
+	read_whole(path, &good);
+	for (size_t i = 0; i < good.len; i++) {
+		good.data[i] ^= 0x10;
+		write_whole(path, good.data, good.len);
+		good.data[i] ^= 0x10;
+		assert_heals(f, &a, etag);
+	}
+	for (size_t n = 0; n < good.len; n++) {
+		write_whole(path, good.data, n);
+		assert_heals(f, &a, etag);
+	}
+	struct store_diskcache_stats stats;
+	store_diskcache_read(a.top, &stats);
+	/* An ETag that is damaged is that of another version. */
+	assert_int_equal(stats.dropped, 2 * good.len - strlen(etag));
+	assert_int_equal(stats.errors, 0);
+	side_free(&a);
+}
+
+static void test_swapped_entries(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX], of_x[PATH_MAX], of_y[PATH_MAX];
+	put_text(f->s, "x", "0123456789");
+	put_text(f->s, "y", "abcdefghij");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "0123456789", 1);
+	only_entry(f, of_x);
+	assert_int_equal(rename(of_x, path_of(f, "../kept")), 0);
+	assert_got(&a, "y", NULL, "abcdefghij", 1);
+	only_entry(f, of_y);
+	assert_int_equal(rename(of_y, of_x), 0);
+	assert_heals(f, &a, etag);
+	side_free(&a);
+}
+
+/* Says that it is huge, and is: no memory is spent on it. */
+static void test_huge_entry(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX], path[PATH_MAX];
+	const uint64_t huge = UINT64_C(1) << 36;
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "0123456789", 1);
+	only_entry(f, path);
+	auto_bytes struct bytes good = {0};
+	read_whole(path, &good);
+	memcpy(good.data + 8, &huge, sizeof(huge));
+	write_whole(path, good.data, good.len);
+	assert_int_equal(truncate(path, (off_t)(good.len - 10 + huge)), 0);
+	assert_heals(f, &a, etag);
+	side_free(&a);
+}
+
+static void test_things_in_the_way(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX], path[PATH_MAX], victim[PATH_MAX];
+	put_text(f->s, "x", "0123456789");
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, "0123456789", 1);
+	only_entry(f, path);
+	snprintf(victim, sizeof(victim), "%s/victim", f->dir);
+	write_file(victim, "mine");
+
+	unlink(path);
+	assert_int_equal(symlink(victim, path), 0);
+	assert_heals(f, &a, etag);
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_heals(f, &a, etag);
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_got(&a, "x", etag, "0123456789", 1); /* it stays in the way */
+	assert_got(&a, "x", etag, "0123456789", 1);
+	auto_bytes struct bytes mine = {0};
+	read_whole(victim, &mine);
+	assert_int_equal(mine.len, 4);
+	side_free(&a);
+}
+
+/* The disk goes away: the bucket answers. */
+static void test_disk_fails(void **state)
+{
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	put_text(f->s, "x", "1");
+	put_text(f->s, "y", "2");
+	assert_got(&a, "x", NULL, "1", 1);
+	nftw(cache_path(f), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	assert_got(&a, "x", NULL, "1", 1);
+	assert_got(&a, "y", NULL, "2", 1);
+	assert_stats(&a, .misses = 3, .stored = 1, .errors = 2, .bytes = 4096);
+	side_free(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CONTRACT_TESTS(over_mem),
+		CONTRACT_TESTS(over_dir_workers),
+		CONTRACT_TEST(test_second_time, setup),
+		CONTRACT_TEST(test_changed, setup),
+		CONTRACT_TEST(test_conditions, setup),
+		CONTRACT_TEST(test_ranges_of_what_is_there, setup),
+		CONTRACT_TEST(test_ranges_are_not_kept, setup),
+		CONTRACT_TEST(test_empty_objects_are_kept, setup),
+		CONTRACT_TEST(test_put_and_delete_drop, setup),
+		CONTRACT_TEST(test_scopes, setup),
+		CONTRACT_TEST(test_what_is_not_kept, setup),
+		CONTRACT_TEST(test_every_byte_damaged, setup),
+		CONTRACT_TEST(test_swapped_entries, setup),
+		CONTRACT_TEST(test_huge_entry, setup),
+		CONTRACT_TEST(test_things_in_the_way, setup),
+		CONTRACT_TEST(test_disk_fails, setup),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

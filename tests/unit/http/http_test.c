@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The transport, against a server on loopback that misbehaves as the path of the request says.
+ *
+ * Time here is the machine's, which others may be using: the patience that ends a call is far
+ * longer than a thread waits for its turn, and that a call took too long is said only when nothing
+ * can have ended it but the server. What patience is to a tick is tested on a clock of our own
+ * (http_patience_test.c).
+ */
+#include "store_fixture.h"
+
+#include <http/http.h>
+#include <base/wait.h>
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum {
+	CLIENTS_MAX = 64,
+	UPLOAD = 16 << 20,
+	MS = 1000000,
+	LOW_SPEED_S = 5,
+	LONG_MS = 30000,	   /* no call that ends takes so long */
+	SILENCE_MS = 20 * LONG_MS, /* of the server */
+};
+
+/* One connection serves one request, and says so: a request that finds the one before it on a
+ * connection that is just being closed ends otherwise than by what it asked for. */
+#define HEAD(length) "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " length "\r\n\r\n"
+#define GREETING     HEAD("2") "hi"
+
+/* ---- the server: a thread for each connection, which serves one request ---- */
+
+struct server {
+	int fd;
+	unsigned int n;
+	pthread_t acceptor, thread[CLIENTS_MAX];
+	atomic_bool stopping, released;
+	atomic_uint held, let_go;
+	char url[64];
+};
+
+struct client {
+	struct server *server;
+	int fd;
+};
+
+/* False when the test is over. */
+static bool pause_ms(const struct server *s, int ms)
+{
+	for (; ms > 0 && !atomic_load(&s->stopping); ms -= 10)
+		nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
+	return !atomic_load(&s->stopping);
+}
+
+static bool say(int fd, const char *text)
+{
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL) >= 0)
+		return true;
+	assert_true(errno == EPIPE || errno == ECONNRESET);
+	return false;
+}
+
+/* An error that never ends. */
+static void lament(const struct server *s, int fd)
+{
+	char words[4096];
+	memset(words, 'x', sizeof(words) - 1);
+	words[sizeof(words) - 1] = '\0';
+	say(fd, "HTTP/1.1 500 No\r\nConnection: close\r\n\r\n");
+	while (pause_ms(s, 0) && say(fd, words))
+		;
+}
+
+static size_t read_head(int fd, char *head, size_t size)
+{
+	size_t n = 0;
+	while (n + 1 < size) {
+		ssize_t got = recv(fd, head + n, size - n - 1, 0);
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+		head[n] = '\0';
+		char *end = strstr(head, "\r\n\r\n");
+		if (end)
+			return n - (size_t)(end + 4 - head);
+	}
+	head[n] = '\0';
+	return 0;
+}
+
+/* rest: of the body, that is still to come. */
+static void read_slowly(const struct server *s, int fd, size_t rest)
+{
+	static _Thread_local char part[UPLOAD / 20];
+	while (rest && pause_ms(s, 100)) {
+		size_t want = min_u64(rest, sizeof(part));
+		ssize_t got = recv(fd, part, want, MSG_WAITALL);
+		if (got <= 0)
+			return;
+		rest -= (size_t)got;
+	}
+}
+
+/* An answer that waits for the others. */
+static void hold(struct server *s, int fd)
+{
+	atomic_fetch_add(&s->held, 1);
+	while (!atomic_load(&s->released) && pause_ms(s, 1))
+		;
+	say(fd, GREETING);
+	atomic_fetch_add(&s->let_go, 1);
+}
+
+static void serve(struct server *s, int fd)
+{
+	char head[4096], path[64] = "";
+	const size_t body = read_head(fd, head, sizeof(head));
+	sscanf(head, "%*s /%63s", path);
+	if (strcmp(path, "silent") == 0 || strcmp(path, "greedy") == 0) {
+		pause_ms(s, SILENCE_MS);
+	} else if (strcmp(path, "thinks") == 0) {
+		if (pause_ms(s, (LOW_SPEED_S + 1) * 1000))
+			say(fd, GREETING);
+	} else if (strcmp(path, "loris") == 0) {
+		say(fd, HEAD("1000000"));
+		while (pause_ms(s, 50))
+			say(fd, "x");
+	} else if (strcmp(path, "held") == 0) {
+		hold(s, fd);
+	} else if (strcmp(path, "patient") == 0) {
+		read_slowly(s, fd, UPLOAD - body);
+		say(fd, HEAD("0"));
+	} else if (strcmp(path, "cut") == 0) {
+		say(fd, HEAD("10") "half");
+	} else if (strcmp(path, "laments") == 0) {
+		lament(s, fd);
+	} else if (strcmp(path, "garbage") == 0) {
+		say(fd, "\1\2\3\4\r\n\r\n");
+	} else if (strcmp(path, "hangs-up") != 0) {
+		say(fd, GREETING);
+	}
+}
+
+static void *serve_client(void *arg)
+{
+	const struct client c = *(struct client *)arg;
+	free(arg);
+	serve(c.server, c.fd);
+	close(c.fd);
+	return NULL;
+}
+
+static void *accept_all(void *arg)
+{
+	struct server *s = arg;
+	while (!atomic_load(&s->stopping)) {
+		struct pollfd ready = {.fd = s->fd, .events = POLLIN};
+		if (poll(&ready, 1, 20) != 1 || s->n == CLIENTS_MAX)
+			continue;
+		struct client *c = malloc(sizeof(*c));
+		*c = (struct client){.server = s, .fd = accept(s->fd, NULL, NULL)};
+		pthread_create(&s->thread[s->n++], NULL, serve_client, c);
+	}
+	return NULL;
+}
+
+static int listen_on_loopback(int backlog, char *url, size_t size)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(at);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(fd, backlog), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	snprintf(url, size, "http://127.0.0.1:%d/", ntohs(at.sin_port));
+	return fd;
+}
+
+/* ---- the client ---- */
+
+struct scene {
+	struct fixture *f;
+	struct http_io *io;
+	struct http_stats *meter;
+	struct server server;
+};
+
+static int set_scene(void **state, unsigned int connect_ms)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+	struct err err = ERR_INIT;
+	scene->meter = http_stats_new();
+	const struct http_options opt = {.connections = 32,
+					 .connect_ms = connect_ms,
+					 .limits = {.first_byte_ms = 400,
+						    .low_speed_s = LOW_SPEED_S,
+						    .low_speed_bytes = 1024},
+					 .meter = scene->meter};
+	scene->f = fixture_new(0);
+	scene->io = http_io_new(&scene->f->env, &opt, &err);
+	if (!scene->io)
+		fail_msg("%s", err.msg);
+	scene->server.fd = listen_on_loopback(32, scene->server.url, sizeof(scene->server.url));
+	pthread_create(&scene->server.acceptor, NULL, accept_all, &scene->server);
+	*state = scene;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return set_scene(state, LONG_MS);
+}
+
+static int setup_to_connect_soon(void **state)
+{
+	return set_scene(state, 300);
+}
+
+static int teardown(void **state)
+{
+	struct scene *scene = *state;
+	static struct http_stats_counts metered;
+	http_io_free(scene->io);
+	http_stats_read(scene->meter, &metered);
+	assert_int_equal(metered.connections, 0);
+	http_stats_free(scene->meter);
+	atomic_store(&scene->server.stopping, true);
+	pthread_join(scene->server.acceptor, NULL);
+	for (unsigned int i = 0; i < scene->server.n; i++)
+		pthread_join(scene->server.thread[i], NULL);
+	close(scene->server.fd);
+	fixture_free(scene->f);
+	free(scene);
+	return 0;
+}
+
+struct timed {
+	struct http_call call;
+	const struct env *env;
+	void *of; /* what `done` needs besides */
+	char url[128];
+	uint64_t ended_ns;
+};
+
+static void ended(struct http_call *call)
+{
+	struct timed *t = call->arg;
+	t->ended_ns = t->env->now(t->env);
+	wait_done(t->of);
+}
+
+static const struct expectation {
+	const char *path, *method;
+	unsigned int first_byte_ms;
+	enum http_end end;
+	const char *reason;
+	unsigned int from_ms;
+} expectations[] = {
+	/* Machines are busy: patience is short only where it is to end. */
+	{"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
+	{"ok", "HEAD", LONG_MS, HTTP_ANSWERED, "", 0},
+	{"silent", "GET", 0, HTTP_TIMED_OUT, "no answer in time", 400},
+	{"silent", "GET", 1200, HTTP_TIMED_OUT, "no answer in time", 1200},
+	/* Thinking is not slowness. */
+	{"thinks", "GET", LONG_MS, HTTP_ANSWERED, "", (LOW_SPEED_S + 1) * 1000},
+	{"loris", "GET", LONG_MS, HTTP_TIMED_OUT, "the body comes too slowly", LOW_SPEED_S * 1000},
+	{"greedy", "PUT", LONG_MS, HTTP_TIMED_OUT, "the body is taken too slowly",
+	 LOW_SPEED_S * 1000},
+	{"patient", "PUT", LONG_MS, HTTP_ANSWERED, "", 1000},
+	{"cut", "GET", LONG_MS, HTTP_TRUNCATED, "", 0},
+	{"laments", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
+	{"garbage", "GET", LONG_MS, HTTP_BROKEN, "", 0},
+	{"hangs-up", "GET", LONG_MS, HTTP_BROKEN, "", 0},
+};
+enum { EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]) };
+
+static void start(struct scene *scene, const struct expectation *e, const char *server,
+		  const char *body, void (*done)(struct http_call *call), void *of,
+		  const atomic_bool *unwanted, struct timed *t)
+{
+	const bool uploads = strcmp(e->method, "PUT") == 0;
+	snprintf(t->url, sizeof(t->url), "%s%s", server, e->path);
+	t->env = &scene->f->env;
+	t->of = of;
+	t->call = (struct http_call){.method = e->method,
+				     .url = t->url,
+				     .body = uploads ? body : NULL,
+				     .body_len = uploads ? UPLOAD : 0,
+				     .body_max = 1 << 20,
+				     .unwanted = unwanted,
+				     .first_byte_ms = e->first_byte_ms,
+				     .done = done,
+				     .arg = t};
+	http_submit(scene->io, &t->call);
+}
+
+static void check(const struct expectation *e, struct timed *t, uint64_t started)
+{
+	/* libcurl's clock and ours are not read at the same moment. */
+	const uint64_t took_ms = (t->ended_ns - started) / MS;
+	if (t->call.end != e->end || !strstr(t->call.reason, e->reason) ||
+	    took_ms + 10 < e->from_ms || took_ms > LONG_MS)
+		fail_msg("%s %s: end %d '%s' after %u ms", e->method, e->path, (int)t->call.end,
+			 t->call.reason, (unsigned int)took_ms);
+	http_call_release(&t->call);
+}
+
+/* Each call once, and only those whose answer was complete have a status. */
+static void check_meter(const struct http_stats *meter)
+{
+	static struct http_stats_counts n;
+	uint64_t answered = 0;
+	for (size_t i = 0; i < EXPECTATIONS; i++)
+		answered += expectations[i].end == HTTP_ANSWERED;
+	http_stats_read(meter, &n);
+	assert_int_equal(n.connections_opened, EXPECTATIONS);
+	assert_int_equal(n.requests[HTTP_GET][200] + n.requests[HTTP_GET][500], answered);
+	assert_int_equal(n.requests[HTTP_GET][0], EXPECTATIONS - answered);
+	assert_int_equal(n.seconds[HTTP_GET].count, EXPECTATIONS);
+	assert_in_range(n.bytes_out, UPLOAD, 2 * UPLOAD); /* one was taken whole */
+}
+
+/* Side by side, so that they take no longer than the slowest; and none disturbs another. */
+static void test_ends(void **state)
+{
+	struct scene *scene = *state;
+	struct timed *t = calloc(EXPECTATIONS, sizeof(*t));
+	auto_free char *body = calloc(1, UPLOAD);
+	struct waiter waiter;
+	wait_init(&waiter, EXPECTATIONS);
+	const uint64_t started = scene->f->env.now(&scene->f->env);
+	for (size_t i = 0; i < EXPECTATIONS; i++)
+		start(scene, &expectations[i], scene->server.url, body, ended, &waiter, NULL,
+		      &t[i]);
+	wait_all(&waiter);
+	for (size_t i = 0; i < EXPECTATIONS; i++)
+		check(&expectations[i], &t[i], started);
+	free(t);
+	check_meter(scene->meter);
+}
+
+/* Keeps the I/O thread until the test lets it go. */
+struct stop {
+	struct waiter reached, leave;
+};
+
+static void stop_here(struct http_call *call)
+{
+	struct timed *t = call->arg;
+	struct stop *stop = t->of;
+	wait_done(&stop->reached);
+	wait_all(&stop->leave);
+}
+
+enum { HELD = 24 };
+struct order {
+	struct waiter waiter;
+	unsigned int n;
+	struct timed *calls[HELD];
+};
+
+static void ended_in_turn(struct http_call *call)
+{
+	struct timed *t = call->arg;
+	struct order *order = t->of;
+	order->calls[order->n++] = t;
+	wait_done(&order->waiter);
+}
+
+static void await_count(const atomic_uint *count, unsigned int n)
+{
+	for (int i = 0; atomic_load(count) < n; i++) {
+		assert_true(i < LONG_MS);
+		nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+	}
+}
+
+/* The I/O thread does not look for so long; meanwhile all answers come. */
+static void look_away(struct scene *scene, unsigned int first_byte_ms, int ms, bool in_order)
+{
+	const struct expectation held = {"held", "GET", first_byte_ms, HTTP_ANSWERED, "", 0},
+				 ok = {"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0};
+	struct timed t[HELD], last;
+	struct order order = {0};
+	struct stop stop;
+	wait_init(&order.waiter, HELD);
+	wait_init(&stop.reached, 1);
+	wait_init(&stop.leave, 1);
+	for (unsigned int i = 0; i < HELD; i++) {
+		start(scene, &held, scene->server.url, NULL, ended_in_turn, &order, NULL, &t[i]);
+		await_count(&scene->server.held, i + 1);
+	}
+	/* libcurl looks at a call 200 ms behind its start, ready or not. */
+	pause_ms(&scene->server, 500);
+	start(scene, &ok, scene->server.url, NULL, stop_here, &stop, NULL, &last);
+	wait_all(&stop.reached);
+	atomic_store(&scene->server.released, true);
+	await_count(&scene->server.let_go, HELD);
+	pause_ms(&scene->server, ms);
+	wait_done(&stop.leave);
+	wait_all(&order.waiter);
+	for (unsigned int i = 0; i < HELD; i++) {
+		assert_int_equal(t[i].call.end, HTTP_ANSWERED);
+		if (in_order)
+			assert_ptr_equal(order.calls[i], &t[i]);
+		http_call_release(&t[i].call);
+	}
+	http_call_release(&last.call);
+}
+
+/* The oldest call has its answer first, whatever the order in which they came. */
+static void test_the_oldest_call_first(void **state)
+{
+	look_away(*state, LONG_MS, 0, true);
+}
+
+/* As when the process was stopped: an answer that waits to be received is none that is late. */
+static void test_answers_that_wait_are_not_late(void **state)
+{
+	enum { PATIENCE_MS = 4000 };
+	look_away(*state, PATIENCE_MS, PATIENCE_MS + 500, false);
+}
+
+/* A host that drops what comes: here, a queue of connections that is full. */
+static void test_nobody_takes_the_connection(void **state)
+{
+	enum { FILLERS = 4 };
+	static const struct expectation e = {"x", "GET", 0, HTTP_TIMED_OUT, "", 300};
+	struct scene *scene = *state;
+	struct timed t;
+	struct waiter waiter;
+	char url[64];
+	int filler[FILLERS], port;
+	const int fd = listen_on_loopback(0, url, sizeof(url));
+	assert_int_equal(sscanf(url, "http://127.0.0.1:%d", &port), 1);
+	const struct sockaddr_in at = {.sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	for (int i = 0; i < FILLERS; i++) {
+		filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		connect(filler[i], (const struct sockaddr *)&at, sizeof(at));
+	}
+	wait_init(&waiter, 1);
+	const uint64_t started = scene->f->env.now(&scene->f->env);
+	start(scene, &e, url, NULL, ended, &waiter, NULL, &t);
+	wait_all(&waiter);
+	check(&e, &t, started);
+	for (int i = 0; i < FILLERS; i++)
+		close(filler[i]);
+	close(fd);
+}
+
+/* A proxy opens a tunnel, in which nobody speaks TLS: what it says itself is no answer. */
+static void test_proxy_is_not_who_answers(void **state)
+{
+	static const struct expectation e = {"x", "GET", LONG_MS, HTTP_BROKEN, "", 0};
+	struct scene *scene = *state;
+	struct timed t;
+	struct waiter waiter;
+	setenv("https_proxy", scene->server.url, 1);
+	wait_init(&waiter, 1);
+	const uint64_t started = scene->f->env.now(&scene->f->env);
+	start(scene, &e, "https://no-such-host.invalid/", NULL, ended, &waiter, NULL, &t);
+	wait_all(&waiter);
+	unsetenv("https_proxy");
+	assert_false(t.call.answering);
+	assert_int_equal(t.call.status, 0);
+	check(&e, &t, started);
+}
+
+/* Half a second later, unless somebody comes back within it; and what has not begun, at once. */
+static void test_what_nobody_wants_is_called_off(void **state)
+{
+	static const struct expectation
+		off = {"silent", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 500},
+		body = {"loris", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 500},
+		held = {"held", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
+		late = {"ok", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 0};
+	struct scene *scene = *state;
+	struct timed t[4];
+	atomic_bool unwanted[4] = {false, false, false, true};
+	struct waiter waiter, last;
+	wait_init(&waiter, 2);
+	wait_init(&last, 2);
+	start(scene, &off, scene->server.url, NULL, ended, &waiter, unwanted, &t[0]);
+	start(scene, &body, scene->server.url, NULL, ended, &waiter, unwanted + 1, &t[1]);
+	start(scene, &held, scene->server.url, NULL, ended, &last, unwanted + 2, &t[2]);
+	await_count(&scene->server.held, 1);
+	pause_ms(&scene->server, 300);
+	const uint64_t since = scene->f->env.now(&scene->f->env);
+	for (int i = 0; i < 3; i++)
+		atomic_store(&unwanted[i], true);
+	pause_ms(&scene->server, 150);
+	atomic_store(&unwanted[2], false);
+	/* On a machine that stands still nobody comes back within it. */
+	const bool came_back = scene->f->env.now(&scene->f->env) - since < 400 * (uint64_t)MS;
+	wait_all(&waiter);
+	check(&off, &t[0], since);
+	check(&body, &t[1], since);
+	pause_ms(&scene->server, 700);
+	start(scene, &late, scene->server.url, NULL, ended, &last, unwanted + 3, &t[3]);
+	atomic_store(&scene->server.released, true);
+	wait_all(&last);
+	if (came_back)
+		check(&held, &t[2], since);
+	http_call_release(&t[2].call);
+	check(&late, &t[3], since);
+	assert_int_equal(scene->server.n, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_oldest_call_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_answers_that_wait_are_not_late, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_nobody_takes_the_connection,
+						setup_to_connect_soon, teardown),
+		cmocka_unit_test_setup_teardown(test_proxy_is_not_who_answers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_nobody_wants_is_called_off, setup,
+						teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

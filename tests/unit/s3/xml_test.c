@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listings and error documents, good and bad. */
+#include "store_fixture.h"
+
+#include <aws/error_xml.h>
+#include "s3/list_xml.h"
+#include <aws/xml.h>
+
+#define HEAD "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
+#define FRAME(members)                                                                             \
+	HEAD "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" members        \
+	     "</ListBucketResult>"
+#define LIST(members) FRAME("<IsTruncated>false</IsTruncated>" members)
+#define SIZED(key, size)                                                                           \
+	"<Contents><Key>" key "</Key><LastModified>2009-10-12T17:50:30.123Z</LastModified>"        \
+	"<ETag>&quot;abc&quot;</ETag><Size>" size "</Size><StorageClass>STANDARD</StorageClass>"   \
+	"<Owner><ID>1</ID></Owner></Contents>"
+#define OBJECT(key) SIZED(key, "434234")
+#define PREFIX(key) "<CommonPrefixes><Prefix>" key "</Prefix></CommonPrefixes>"
+#define URL	    "<EncodingType>url</EncodingType>"
+
+static int parse(const char *xml, const struct store_list *req, struct s3_list_result *out,
+		 char *keys, size_t n)
+{
+	int rc = s3_list_parse(xml, strlen(xml), req, out, NULL);
+	keys[0] = '\0';
+	if (rc == 0)
+		join_page(&out->page, keys, n);
+	return rc;
+}
+
+static void test_fields(void **state)
+{
+	const struct store_list req = {.prefix = "", .delimit = true, .max = 10};
+	struct s3_list_result out;
+	char keys[256];
+	assert_int_equal(
+		parse(LIST("<Name>b</Name><Prefix/><KeyCount>2</KeyCount>" OBJECT("z/y") //
+			   PREFIX("a/") "<IsTruncated>true</IsTruncated>"
+					"<NextContinuationToken>1ueG=</NextContinuationToken>"),
+		      &req, &out, keys, sizeof(keys)),
+		0);
+	assert_string_equal(keys, "a/ z/y");
+	assert_true(out.page.items[0].is_prefix);
+	assert_int_equal(out.page.items[1].meta.size, 434234);
+	assert_int_equal(out.page.items[1].meta.mtime_ns, INT64_C(1255369830000000000));
+	assert_string_equal(out.page.items[1].meta.etag, "abc");
+	assert_true(out.page.more);
+	assert_string_equal(str_text(&out.token), "1ueG=");
+	assert_string_equal(str_text(&out.last), "z/y");
+	s3_list_release(&out);
+}
+
+/* A key that was not asked for is no place to go on from: callers take the prefix off it. */
+static void test_place_to_go_on(void **state)
+{
+	static const struct {
+		const char *xml, *last;
+	} cases[] = {
+		{FRAME("<IsTruncated>true</IsTruncated>" OBJECT("a/b") OBJECT("z")), "a/b"},
+		{FRAME("<IsTruncated>true</IsTruncated>" OBJECT("a/b") OBJECT("a/b/../c")),
+		 "a/b/../c"},
+		{FRAME("<IsTruncated>true</IsTruncated>" OBJECT("b")), ""},
+	};
+	const struct store_list req = {.prefix = "a/", .max = 10};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_list_result out;
+		char keys[256];
+		assert_int_equal(parse(cases[i].xml, &req, &out, keys, sizeof(keys)), 0);
+		assert_string_equal(str_text(&out.last), cases[i].last);
+		s3_list_release(&out);
+	}
+}
+
+static void test_what_is_taken(void **state)
+{
+	static const struct {
+		const char *xml;
+		struct store_list req;
+		const char *keys;
+	} cases[] = {
+		{LIST(""), {.prefix = ""}, ""},
+		{LIST(OBJECT("a%2Fb+c%2B%C3%A9") URL), {.prefix = ""}, "a/b c+\xc3\xa9"},
+		{LIST(OBJECT("a%2Fb+c")), {.prefix = ""}, "a%2Fb+c"},
+		{LIST(OBJECT("a&amp;b&#60;")), {.prefix = ""}, "a&b<"},
+		{LIST(OBJECT("b") OBJECT("a") OBJECT("b")), {.prefix = ""}, "a b"},
+		{LIST(OBJECT("other") OBJECT("pre/x")), {.prefix = "pre/"}, "pre/x"},
+		{LIST(OBJECT("a") OBJECT("b") OBJECT("c")),
+		 {.prefix = "", .start_after = "b"},
+		 "c"},
+		{LIST(PREFIX("a/") OBJECT("a/x")), {.prefix = ""}, "a/x"},
+		/* what no store may give */
+		{LIST(OBJECT("/lead") OBJECT("a//b") OBJECT("../x") OBJECT("dir/") OBJECT("ok")),
+		 {.prefix = ""},
+		 "ok"},
+		{LIST(PREFIX("/") PREFIX("../") PREFIX("a//") PREFIX("no-slash") PREFIX("ok/")),
+		 {.prefix = "", .delimit = true},
+		 "ok/"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_list_result out;
+		char keys[256];
+		assert_int_equal(parse(cases[i].xml, &cases[i].req, &out, keys, sizeof(keys)), 0);
+		assert_string_equal(keys, cases[i].keys);
+		s3_list_release(&out);
+	}
+}
+
+static void test_bad_listings(void **state)
+{
+	static const struct {
+		const char *defect, *xml;
+	} cases[] = {
+		{"empty", ""},
+		{"no XML", "Internal Server Error"},
+		{"another root", HEAD "<Error><Code>SlowDown</Code></Error>"},
+		{"cut", HEAD "<ListBucketResult><Contents><Key>a</Key>"},
+		{"not said whether there is more", FRAME(OBJECT("a"))},
+		{"said without a meaning", FRAME(OBJECT("a") "<IsTruncated>yes</IsTruncated>")},
+		{"entity", "<!DOCTYPE x [<!ENTITY e \"aaaa\">]><ListBucketResult>&e;"
+			   "</ListBucketResult>"},
+		{"too deep", LIST("<a><a><a><a><a><a><a><a/></a></a></a></a></a></a></a>")},
+		{"a name too long",
+		 LIST("<aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/>")},
+	};
+	const struct store_list req = {.prefix = ""};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_list_result out;
+		struct err err = ERR_INIT;
+		int rc = s3_list_parse(cases[i].xml, strlen(cases[i].xml), &req, &out, &err);
+		s3_list_release(&out);
+		if (rc != -EBADMSG || err.code != rc)
+			fail_msg("%s: %d %s", cases[i].defect, rc, err.msg);
+	}
+}
+
+/* Whatever is wrong with one item, the others are listed. */
+static void test_bad_items(void **state)
+{
+	static const struct {
+		const char *item, *told;
+	} cases[] = {
+		{OBJECT("b%00b"), "b%00b (the key holds a NUL)"},
+		{OBJECT("b%2"), "b%2 (the key is badly encoded)"},
+		{OBJECT("b%zz%0A\n\x7f"), "b%zz%0A%0A%7F (the key is badly encoded)"},
+		{PREFIX("b%00/"), "b%00/ (the key holds a NUL)"},
+		{OBJECT("b//x"), "b//x (the key cannot be a path)"},
+		{OBJECT("..%2Fb"), "..%2Fb (the key cannot be a path)"},
+		{PREFIX("b//"), "b// (the key cannot be a path)"},
+		{"<Contents><Size>1</Size></Contents>", " (there is no key)"},
+		{"<CommonPrefixes/>", " (there is no key)"},
+		{SIZED("b", "1x"), "b (the size is none)"},
+		{SIZED("b", "-1"), "b (the size is none)"},
+		{SIZED("b", ""), "b (the size is none)"},
+		{SIZED("b", "9223372036854775808"), "b (the size is none)"},
+		{SIZED("b", "18446744073709551616"), "b (the size is none)"},
+		{"<Contents><Key>b</Key></Contents>", "b (the size is none)"},
+	};
+	const struct store_list req = {.prefix = "", .delimit = true};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_str struct str xml = {0};
+		struct s3_list_result out;
+		char keys[64];
+		str_add(&xml, "<ListBucketResult>" URL OBJECT("a"));
+		str_add(&xml, cases[i].item);
+		str_add(&xml, OBJECT("c") PREFIX("d/") "<IsTruncated>false</IsTruncated>"
+						       "</ListBucketResult>");
+		assert_int_equal(parse(str_text(&xml), &req, &out, keys, sizeof(keys)), 0);
+		assert_string_equal(keys, "a c d/");
+		assert_int_equal(out.unfit, 1);
+		assert_string_equal(str_text(&out.first_unfit), cases[i].told);
+		s3_list_release(&out);
+	}
+}
+
+/* Who wants all there is below a prefix (the chunks of a dataset) must not miss one: what may be
+ * an object of his is not left out. What cannot be is. */
+static void test_bad_items_below_a_prefix(void **state)
+{
+	static const struct {
+		const char *item, *why; /* NULL: the others are listed */
+	} cases[] = {
+		{SIZED("p/b", "1x"), "p/b (the size is none)"},
+		{SIZED("p/b", "-1"), "p/b (the size is none)"},
+		{SIZED("p/b", ""), "p/b (the size is none)"},
+		{SIZED("p/b", "9223372036854775808"), "p/b (the size is none)"},
+		{SIZED("p/b", "18446744073709551616"), "p/b (the size is none)"},
+		{OBJECT("p/b%2"), "p/b%2 (the key is badly encoded)"},
+		{"<Contents><Size>1</Size></Contents>", " (there is no key)"},
+		{SIZED("other", "1x"), NULL},
+		{OBJECT("p/b%00"), NULL},
+		{OBJECT("p//b"), NULL},
+	};
+	const struct store_list req = {.prefix = "p/"};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_str struct str xml = {0};
+		struct s3_list_result out;
+		struct err err = ERR_INIT;
+		str_add(&xml, "<ListBucketResult><IsTruncated>false</IsTruncated>" URL);
+		str_add(&xml, OBJECT("p/a"));
+		str_add(&xml, cases[i].item);
+		str_add(&xml, "</ListBucketResult>");
+		assert_int_equal(s3_list_parse(xml.b.data, xml.b.len, &req, &out, &err),
+				 cases[i].why ? -EIO : 0);
+		if (cases[i].why && !strstr(err.msg, cases[i].why))
+			fail_msg("%s: %s", cases[i].item, err.msg);
+		s3_list_release(&out);
+	}
+}
+
+/* A key that no object can have, told in part; and how many there are. */
+static void test_key_too_long(void **state)
+{
+	static const size_t lengths[] = {STORE_KEY_MAX + 1, XML_TEXT_MAX, XML_TEXT_MAX + 100};
+	const struct store_list req = {.prefix = ""};
+	auto_str struct str xml = {0};
+	struct s3_list_result out;
+	char keys[64];
+	str_add(&xml, "<ListBucketResult><IsTruncated>true</IsTruncated>" OBJECT("a"));
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		str_add(&xml, "<Contents><Key>");
+		for (size_t n = 0; n < lengths[i]; n++)
+			str_add(&xml, "b");
+		str_add(&xml, "</Key><Size>1</Size></Contents>");
+	}
+	str_add(&xml, "</ListBucketResult>");
+	assert_int_equal(parse(str_text(&xml), &req, &out, keys, sizeof(keys)), 0);
+	assert_string_equal(keys, "a");
+	assert_string_equal(str_text(&out.last), "a"); /* where the next page may begin */
+	assert_int_equal(out.unfit, 3);
+	assert_in_range(out.first_unfit.b.len, 200, 250);
+	assert_non_null(strstr(str_text(&out.first_unfit), "bbb... (the key is too long)"));
+	s3_list_release(&out);
+}
+
+/* Not to be told: what is nobody's object, or was not asked for. A time that is none is unknown. */
+static void test_what_is_left_out_silently(void **state)
+{
+	static const char xml[] =
+		LIST(OBJECT("p/a/") OBJECT("other//x") OBJECT("p/") PREFIX("p/d//")
+			     OBJECT("p/b") "<Contents><Key>p/c</Key><Size>1</Size>"
+					   "<LastModified>yesterday</LastModified></Contents>");
+	const struct store_list req = {.prefix = "p/"};
+	struct s3_list_result out;
+	char keys[64];
+	assert_int_equal(parse(xml, &req, &out, keys, sizeof(keys)), 0);
+	assert_string_equal(keys, "p/b p/c");
+	assert_int_equal(out.page.items[1].meta.mtime_ns, 0);
+	assert_int_equal(out.unfit, 0);
+	s3_list_release(&out);
+}
+
+/* Of what is no item: cut, it would be another token. */
+static void test_text_too_long(void **state)
+{
+	auto_str struct str xml = {0};
+	struct s3_list_result out;
+	const struct store_list req = {.prefix = ""};
+	str_add(&xml, "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>");
+	for (int i = 0; i < XML_TEXT_MAX + 100; i++)
+		str_add(&xml, "a");
+	str_add(&xml, "</NextContinuationToken></ListBucketResult>");
+	assert_int_equal(s3_list_parse(xml.b.data, xml.b.len, &req, &out, NULL), -EBADMSG);
+	s3_list_release(&out);
+}
+
+/* Not kept to its end. */
+static void test_token_too_long(void **state)
+{
+	static const char *const begins[] = {"<ListBucketResult", "<!--", "<?x ",
+					     "<ListBucketResult a=\"", "<ListBucketResult></a"};
+	const struct store_list req = {.prefix = ""};
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		struct s3_list_result out;
+		struct err err = ERR_INIT;
+		auto_bytes struct bytes xml = {0};
+		bytes_append(&xml, begins[i], strlen(begins[i]));
+		for (unsigned int n = 0; n < 100000; n++) {
+			char attribute[32];
+			snprintf(attribute, sizeof(attribute), i == 0 ? " a%u='b'" : " %u", n);
+			bytes_append(&xml, attribute, strlen(attribute));
+		}
+		assert_int_equal(s3_list_parse(xml.data, xml.len, &req, &out, &err), -EBADMSG);
+		s3_list_release(&out);
+		if (i != 4 && !strstr(err.msg, "a token is too long"))
+			fail_msg("%s: %s", begins[i], err.msg);
+	}
+}
+
+/* Ten bytes each in the document: they must not become a gigabyte. */
+static void test_too_many_items(void **state)
+{
+	static const char item[] = "<Contents/>";
+	const struct store_list req = {.prefix = ""};
+	struct s3_list_result out;
+	auto_bytes struct bytes xml = {0};
+	bytes_append(&xml, "<ListBucketResult>", 18);
+	for (unsigned int i = 0; i <= 10 * STORE_PAGE_MAX; i++)
+		bytes_append(&xml, item, sizeof(item) - 1);
+	bytes_append(&xml, "</ListBucketResult>", 19);
+	assert_int_equal(s3_list_parse(xml.data, xml.len, &req, &out, NULL), -EIO);
+	s3_list_release(&out);
+}
+
+static void test_errors(void **state)
+{
+	static const struct {
+		const char *xml;
+		bool is_error;
+		const char *code, *message, *request_id, *region;
+	} cases[] = {
+		{HEAD "<Error><Code>NoSuchKey</Code><Message>Not &lt;here&gt;</Message><Key>a</Key>"
+		      "<RequestId>4442587FB7D0A2F9</RequestId><HostId>x</HostId></Error>",
+		 true, "NoSuchKey", "Not <here>", "4442587FB7D0A2F9", ""},
+		{"<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></"
+		 "Error>",
+		 true, "AuthorizationHeaderMalformed", "", "", "eu-west-1"},
+		{"<ErrorResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><Error>"
+		 "<Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error>"
+		 "<RequestId>1</RequestId></ErrorResponse>",
+		 true, "AccessDenied", "no", "1", ""},
+		/* keys that XML cannot hold */
+		{"<Error><Code>NoSuchKey</Code><Key>\x01\xff&#x1;&amp;</Key><RequestId>1</"
+		 "RequestId>"
+		 "</Error>",
+		 true, "NoSuchKey", "", "1", ""},
+		{"<Error><Code>NoSuchKey</Code><Key>\x01", false, "", "", "", ""},
+		{"<html>\x01<body>502</body></html>", false, "", "", "", ""},
+		{"<Error/>", true, "", "", "", ""},
+		{"<ListBucketResult><Code>x</Code></ListBucketResult>", false, "", "", "", ""},
+		{"<Error><Code>NoSuchKey</Code>", false, "", "", "", ""},
+		{"<html><body>502</body></html>", false, "", "", "", ""},
+		{"", false, "", "", "", ""},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_error e;
+		assert_int_equal(s3_error_parse(cases[i].xml, strlen(cases[i].xml), &e),
+				 cases[i].is_error);
+		assert_string_equal(e.code, cases[i].code);
+		assert_string_equal(e.message, cases[i].message);
+		assert_string_equal(e.request_id, cases[i].request_id);
+		assert_string_equal(e.region, cases[i].region);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_place_to_go_on),
+		cmocka_unit_test(test_what_is_taken),
+		cmocka_unit_test(test_bad_listings),
+		cmocka_unit_test(test_text_too_long),
+		cmocka_unit_test(test_too_many_items),
+		cmocka_unit_test(test_token_too_long),
+		cmocka_unit_test(test_bad_items),
+		cmocka_unit_test(test_bad_items_below_a_prefix),
+		cmocka_unit_test(test_key_too_long),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_what_is_left_out_silently),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
