@@ -3,12 +3,12 @@
  * again. No state. */
 #include "cred_provider.h"
 
-#include "fd.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include <base/fd.h>
 
 static int read_all(int fd, size_t max, struct str *out)
 {

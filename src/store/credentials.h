@@ -12,8 +12,7 @@
 
 #include <base/env.h>
 #include <base/err.h>
-
-#include "str.h"
+#include <base/str.h>
 
 struct cred {
 	struct str access_key, secret_key;

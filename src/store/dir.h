@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fd.h"
+#include <base/fd.h>
 
 struct dir_store {
 	struct store base;

@@ -2,14 +2,14 @@
 /* The disk cache's directory: opening it, reading and writing entries. See disk_dir.h. */
 #include "disk_dir.h"
 
-#include "fd.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
+
+#include <base/fd.h>
 
 enum { TOUCH_S = 60 /* how exactly it is known when an entry was last used */ };
 

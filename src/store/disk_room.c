@@ -12,8 +12,6 @@
  */
 #include "disk_dir.h"
 
-#include "fd.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +23,7 @@
 
 #include <base/cursor.h>
 #include <base/emit.h>
+#include <base/fd.h>
 
 enum {
 	BLOCK = 4096,	 /* files take whole blocks */

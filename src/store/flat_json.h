@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "str.h"
+#include <base/str.h>
 
 enum { FLAT_JSON_DEPTH_MAX = 16 };
 

@@ -19,13 +19,14 @@
 #include <store/store.h>
 
 #include "job.h"
-#include "str.h"
 #include "wrapper.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+
+#include <base/str.h>
 
 static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
 		      unwanted_ns = UINT64_C(500) * 1000000; /* as of a request under way */

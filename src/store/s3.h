@@ -14,12 +14,13 @@
 
 #include <stdatomic.h>
 
+#include <base/str.h>
+
 #include "credentials.h"
 #include "http.h"
 #include "s3_digests.h"
 #include "s3_error_xml.h"
 #include "sigv4.h"
-#include "str.h"
 
 /* ---- place ---- */
 

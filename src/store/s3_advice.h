@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "str.h"
+#include <base/str.h>
 
 struct s3_refusal {
 	long status;

@@ -3,9 +3,8 @@
 #ifndef STORE_S3_LIST_XML_H
 #define STORE_S3_LIST_XML_H
 
+#include <base/str.h>
 #include <store/store.h>
-
-#include "str.h"
 
 struct s3_list_result {
 	struct store_page page; /* ascending; more is set, next is not */

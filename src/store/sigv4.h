@@ -6,8 +6,9 @@
 #ifndef STORE_SIGV4_H
 #define STORE_SIGV4_H
 
+#include <base/str.h>
+
 #include "digest.h"
-#include "str.h"
 
 struct sigv4_pair {
 	const char *name, *value;

@@ -3,7 +3,7 @@
 #ifndef STORE_URI_H
 #define STORE_URI_H
 
-#include "str.h"
+#include <base/str.h>
 
 /* Appends n bytes, encoded; a slash stays when keep_slash. */
 void uri_encode(struct str *out, const char *bytes, size_t n, bool keep_slash);

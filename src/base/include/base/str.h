@@ -3,8 +3,8 @@
  * Text that grows. Sticky: after an allocation failed the text is "" and stays so, and str_ok()
  * says it; a builder asks once, at the end. Zero-initialised is empty. One thread.
  */
-#ifndef STORE_STR_H
-#define STORE_STR_H
+#ifndef BASE_STR_H
+#define BASE_STR_H
 
 #include <base/mem.h>
 

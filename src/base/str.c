@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text that grows: see str.h. A text is for one thread. */
-#include "str.h"
+#include <base/str.h>
 
 #include <stdarg.h>
 #include <stdio.h>

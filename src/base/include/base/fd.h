@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file descriptor that is closed where its variable ends. */
-#ifndef STORE_FD_H
-#define STORE_FD_H
+#ifndef BASE_FD_H
+#define BASE_FD_H
 
 #include <unistd.h>
 
