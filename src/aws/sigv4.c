@@ -156,7 +156,7 @@ int sigv4_authorization(const struct sigv4_request *req, const struct sigv4_key 
 	str_addf(&canonical, "\n%s\n%s\n%s", str_text(&lines), str_text(&names), req->payload);
 	if (!str_ok(&canonical) || !str_ok(&lines) || !str_ok(&names))
 		return -ENOMEM;
-	rc = digest_sha256(canonical.b.data, canonical.b.len, hash);
+	rc = digest_sha256(&(struct piece){canonical.b.data, canonical.b.len}, 1, hash);
 	if (rc)
 		return rc;
 	sigv4_date(when, date);

@@ -124,7 +124,7 @@ static int sign(const struct aws_environment *w, const struct cred *base, struct
 		{"x-amz-date", date},
 		{"x-amz-security-token", token},
 	};
-	int rc = digest_sha256(call->form.b.data, call->form.b.len, hash);
+	int rc = digest_sha256(&(struct piece){call->form.b.data, call->form.b.len}, 1, hash);
 	if (rc)
 		return rc;
 	const struct sigv4_request req = {.method = "POST",

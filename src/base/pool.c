@@ -17,19 +17,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-struct job {
-	struct job *next;
-	pool_fn fn;
-	void *arg;
-};
-
 struct pool {
 	unsigned int workers;
 	pthread_t *threads; /* the first started ones are valid */
 
 	pthread_mutex_t lock; /* guards all below, and threads */
 	pthread_cond_t wake;
-	struct job *head, **tail;
+	struct pool_job *head, **tail;
 	unsigned int queued, idle, started;
 	bool stopping;
 };
@@ -61,9 +55,9 @@ fail:
 }
 
 /* The next job, or NULL when the pool stops and nothing is left. */
-static struct job *next_locked(struct pool *pool)
+static struct pool_job *next_locked(struct pool *pool)
 {
-	struct job *job;
+	struct pool_job *job;
 
 	while (!pool->head && !pool->stopping) {
 		pool->idle++;
@@ -83,13 +77,16 @@ static struct job *next_locked(struct pool *pool)
 static void *work(void *arg)
 {
 	struct pool *pool = arg;
-	struct job *job;
+	struct pool_job *job;
 
 	pthread_mutex_lock(&pool->lock);
 	while ((job = next_locked(pool))) {
 		pthread_mutex_unlock(&pool->lock);
-		job->fn(job->arg);
-		free(job);
+		const pool_fn fn = job->fn;
+		void *const job_arg = job->arg;
+		if (job->heap)
+			free(job);
+		fn(job_arg);
 		pthread_mutex_lock(&pool->lock);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -109,33 +106,41 @@ static void start_locked(struct pool *pool)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+int pool_run(struct pool *pool, struct pool_job *job)
+{
+	if (pool->workers == 0) {
+		job->fn(job->arg);
+		return 0;
+	}
+	job->next = NULL;
+	pthread_mutex_lock(&pool->lock);
+	if (pool->queued >= pool->idle && pool->started < pool->workers && !pool->stopping)
+		start_locked(pool);
+	const bool started = pool->started > 0;
+	if (started) {
+		*pool->tail = job;
+		pool->tail = &job->next;
+		pool->queued++;
+		pthread_cond_signal(&pool->wake);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return started ? 0 : -ENOMEM;
+}
+
 int pool_submit(struct pool *pool, pool_fn fn, void *arg)
 {
-	struct job *job;
-
 	if (pool->workers == 0) {
 		fn(arg);
 		return 0;
 	}
-	job = malloc(sizeof(*job));
+	struct pool_job *job = malloc(sizeof(*job));
 	if (!job)
 		return -ENOMEM;
-	*job = (struct job){.fn = fn, .arg = arg};
-
-	pthread_mutex_lock(&pool->lock);
-	if (pool->queued >= pool->idle && pool->started < pool->workers && !pool->stopping)
-		start_locked(pool);
-	if (pool->started == 0) {
-		pthread_mutex_unlock(&pool->lock);
+	*job = (struct pool_job){.fn = fn, .arg = arg, .heap = true};
+	int rc = pool_run(pool, job);
+	if (rc)
 		free(job);
-		return -ENOMEM;
-	}
-	*pool->tail = job;
-	pool->tail = &job->next;
-	pool->queued++;
-	pthread_cond_signal(&pool->wake);
-	pthread_mutex_unlock(&pool->lock);
-	return 0;
+	return rc;
 }
 
 void pool_free(struct pool *pool)

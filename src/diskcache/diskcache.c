@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk cache as a store: which gets it answers (store/diskcache.h), and a queue of what is to
+ * The disk cache as a store: which gets it answers (diskcache/diskcache.h), and a queue of what is to
  * be written.
  *
  * An answer goes to its caller first and to the disk later, as a copy: a slow disk costs no reader
@@ -12,10 +12,9 @@
  * Threads: lock guards the queue. No I/O under it. Counters are atomics of their own.
  */
 #include <diskcache/diskcache.h>
+#include <store/implement.h>
 
 #include "directory.h"
-#include <store/job.h>
-#include <store/wrapper.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +39,7 @@ struct writing {
 };
 
 struct diskcache {
-	struct wrapper w;
+	struct store base;
 	struct store_diskcache_options opt;
 	char *path, *scope; /* own opt.dir and opt.scope */
 	struct disk_dir dir;
@@ -55,16 +54,13 @@ struct diskcache {
 	bool tidied;
 };
 
-/* A get that was passed on, between its submission and its completion. */
+/* A get of a whole object that is passed on, in its slot. */
 struct pass {
-	struct diskcache *d;
-	store_get_done done;
-	void *arg;
-	uint64_t max;
+	bool whole;
 	/* What the disk has, and the bucket is asked whether it is current. */
 	bool has_entry;
-	struct store_get_result entry;
-	char key[];
+	struct store_meta meta;
+	struct bytes body;
 };
 
 static struct diskcache *diskcache_of(struct store *s)
@@ -76,7 +72,7 @@ static struct diskcache *diskcache_of(struct store *s)
 static void disk_failed(struct diskcache *d, int code, const char *what)
 {
 	struct err err = ERR_INIT;
-	struct log *log = d->w.base.env->log;
+	struct log *log = d->base.env->log;
 	atomic_fetch_add(&d->errors, 1);
 	err_errno(&err, code, "cache directory %s: %s", d->opt.dir, what);
 	if (atomic_exchange(&d->complained, true))
@@ -96,7 +92,7 @@ static void free_writing(struct writing *w)
 static void write_one(struct diskcache *d, const struct writing *w)
 {
 	const struct disk_id id = {d->scope, w->key};
-	int rc = disk_dir_write(&d->dir, d->w.base.env, &id, &w->meta, w->body.data);
+	int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
 	if (rc == 0)
 		atomic_fetch_add(&d->stored, 1);
 	else if (rc == -EBUSY || rc == -EINVAL)
@@ -147,7 +143,7 @@ static void tidy(struct diskcache *d)
 	const bool mine = !d->tidied;
 	d->tidied = true;
 	pthread_mutex_unlock(&d->lock);
-	int rc = mine ? disk_eviction_tidy(&d->dir, d->w.base.env) : 0;
+	int rc = mine ? disk_eviction_tidy(&d->dir, d->base.env) : 0;
 	if (rc && rc != -EBUSY)
 		disk_failed(d, rc, "looking at it");
 }
@@ -156,7 +152,7 @@ static void tidy(struct diskcache *d)
 static void drain(void *arg)
 {
 	struct diskcache *d = arg;
-	struct pool *pool = d->w.base.env->pool;
+	struct pool *pool = d->base.env->pool;
 	struct writing *w;
 	size_t written = 0;
 	tidy(d);
@@ -185,7 +181,7 @@ static void enqueue(struct diskcache *d, struct writing *w)
 	d->writers += start;
 	pthread_mutex_unlock(&d->lock);
 	/* Without memory for a job it is done here: slower, but so is everything then. */
-	if (start && pool_submit(d->w.base.env->pool, drain, d))
+	if (start && pool_submit(d->base.env->pool, drain, d))
 		drain(d);
 }
 
@@ -200,14 +196,14 @@ static bool is_settled(const struct diskcache *d, const struct store_meta *meta)
 }
 
 /* Half of all room for one object would be no cache. */
-static bool is_worth_it(const struct diskcache *d, const struct store_get_result *res)
+static bool is_worth_it(const struct diskcache *d, const struct store_answer *res)
 {
 	return res->meta.etag[0] && res->body.len == res->meta.size &&
 	       res->meta.size <= min_u64(d->opt.max_object, d->opt.max_bytes / 2) &&
 	       is_settled(d, &res->meta);
 }
 
-static struct writing *copy_of(const char *key, const struct store_get_result *res)
+static struct writing *copy_of(const char *key, const struct store_answer *res)
 {
 	struct writing *w = calloc(1, sizeof(*w) + strlen(key) + 1);
 	if (!w)
@@ -221,7 +217,7 @@ static struct writing *copy_of(const char *key, const struct store_get_result *r
 }
 
 /* Room comes before the copy: as many answers as there are threads come at the same time. */
-static void keep(struct diskcache *d, const char *key, const struct store_get_result *res)
+static void keep(struct diskcache *d, const char *key, const struct store_answer *res)
 {
 	const size_t n = res->body.len;
 	struct writing *w = NULL;
@@ -238,156 +234,136 @@ static void keep(struct diskcache *d, const char *key, const struct store_get_re
 
 /* ---- answering ---- */
 
-static void too_large(struct store_get_result *res, const char *key, uint64_t n, uint64_t max)
+static void too_large(struct store *s, struct store_request *req, uint64_t n)
 {
-	bytes_release(&res->body);
-	res->code = err_set(&res->err, -EFBIG, "object %s: %" PRIu64 " bytes, at most %" PRIu64,
-			    key, n, max);
+	store_fail(s, req, -EFBIG, "object %s: %" PRIu64 " bytes, at most %" PRIu64, req->key, n,
+		   req->max);
 }
 
-/* Cuts a whole object down to the range. */
-static void cut(struct store_get_result *res, const struct store_get *req)
+/* Answers with a whole object, cut down to the range. */
+static void answer(struct store *s, struct store_request *req)
 {
-	struct bytes *body = &res->body;
-	const uint64_t offset = min_u64(req->offset, body->len);
-	const uint64_t n = min_u64(req->length, body->len - offset);
+	struct bytes *body = &req->answer.body;
+	const struct store_range *range = &req->range;
+	const uint64_t first = range->from_end ? body->len - min_u64(range->length, body->len)
+					       : min_u64(range->first, body->len);
+	const uint64_t n = min_u64(range->length, body->len - first);
 	if (req->max && n > req->max) {
-		too_large(res, req->key, n, req->max);
+		too_large(s, req, n);
 		return;
 	}
-	if (offset && n)
-		memmove(body->data, body->data + offset, (size_t)n);
+	if (first && n)
+		memmove(body->data, body->data + first, (size_t)n);
 	body->len = (size_t)n;
+	store_present(s, req);
 }
 
-/* The version that the caller wants, NULL: whichever is current. */
-static const char *wanted(const struct store_get *req)
+/* The version that the caller needs, NULL: whichever is current. */
+static const char *version_of(const struct store_request *req)
 {
 	return req->cond.if_match ? req->cond.if_match : req->known_etag;
 }
 
-static bool is_whole(const struct store_get *req)
+static bool is_whole(const struct store_request *req)
 {
-	return req->op == STORE_GET && req->offset == 0 && req->length == UINT64_MAX;
+	return req->op == STORE_GET && req->range.first == 0 &&
+	       req->range.length == STORE_TO_END;
 }
 
-static void passed(void *arg, struct store_get_result *res)
+static void drop(struct diskcache *d, const char *key)
 {
-	struct pass *p = arg;
-	struct diskcache *d = p->d;
-	if (p->has_entry && res->code == -EALREADY) {
-		atomic_fetch_add(&d->revalidated, 1);
-		*res = p->entry;
-		p->entry.body = (struct bytes){0};
-		if (p->max && res->body.len > p->max)
-			too_large(res, p->key, res->body.len, p->max);
-	} else if (res->code == 0) {
-		keep(d, p->key, res);
-	}
-	bytes_release(&p->entry.body);
-	const store_get_done done = p->done;
-	void *const done_arg = p->arg;
-	free(p);
-	done(done_arg, res);
-}
-
-/* Asks the bucket. entry: NULL, or what the disk has of another version, perhaps: taken over. */
-static void pass_on(struct diskcache *d, const struct store_get *req,
-		    struct store_get_result *entry)
-{
-	struct store_get passing = *req;
-	struct pass *p = is_whole(req) ? calloc(1, sizeof(*p) + strlen(req->key) + 1) : NULL;
-	if (!p) {
-		if (entry)
-			bytes_release(&entry->body);
-		store_get_async(d->w.inner, req);
-		return;
-	}
-	*p = (struct pass){.d = d, .done = req->done, .arg = req->arg, .max = req->max};
-	strcpy(p->key, req->key);
-	passing.done = passed;
-	passing.arg = p;
-	if (entry) {
-		p->has_entry = true;
-		p->entry = *entry;
-		/* p may be gone before the submitting call returns, the result that holds its
-		 * version with it. */
-		passing.cond.if_none_match = entry->meta.etag;
-	}
-	store_get_async(d->w.inner, &passing);
+	const struct disk_id id = {d->scope, key};
+	disk_dir_drop(&d->dir, &id);
 }
 
 /* In a worker. */
-static void look_up(struct store *s, const struct store_get *req)
+static void look_up(void *arg)
 {
+	struct store_request *req = arg;
+	struct store *s = store_working(req);
 	struct diskcache *d = diskcache_of(s);
+	struct pass *pass = store_slot(s, req);
 	const struct disk_id id = {d->scope, req->key};
-	const char *version = wanted(req);
-	struct store_get_result res = {0};
-	int rc = disk_dir_read(&d->dir, &id, version, d->opt.max_object, &res.meta, &res.body);
+	const char *version = version_of(req);
+	struct store_answer *a = &req->answer;
+	int rc = disk_dir_read(&d->dir, &id, version, d->opt.max_object, &a->meta, &a->body);
 	if (rc == -EBADMSG) {
 		log_debug(s->env->log, "cache directory %s: entry of %s is damaged", d->opt.dir,
 			  req->key);
 		atomic_fetch_add(&d->dropped, 1);
-		disk_dir_drop(&d->dir, &id);
+		drop(d, req->key);
 	} else if (rc && rc != -ENOENT && rc != -ESTALE) {
 		disk_failed(d, rc, "reading");
 	}
 	if (rc)
 		atomic_fetch_add(&d->misses, 1);
-	if (rc || !version) {
-		pass_on(d, req, rc ? NULL : &res);
+	if (rc == 0 && version) {
+		atomic_fetch_add(&d->hits, 1);
+		atomic_fetch_add(&d->hit_bytes, min_u64(req->range.length, a->body.len));
+		answer(s, req);
 		return;
 	}
-	cut(&res, req);
-	atomic_fetch_add(&d->hits, 1);
-	atomic_fetch_add(&d->hit_bytes, res.body.len);
-	job_finish(req, &res);
+	if (rc == 0) {
+		pass->has_entry = true;
+		pass->meta = a->meta;
+		pass->body = a->body;
+		a->body = (struct bytes){0};
+		req->cond.if_none_match = pass->meta.etag;
+	}
+	store_answer_clear(req);
+	store_pass(s, req);
 }
 
-static bool may_answer(const struct store_get *req)
+static bool may_answer(const struct store_request *req)
 {
-	return req->op == STORE_GET && !req->cond.if_none_match && (wanted(req) || is_whole(req));
+	return req->op == STORE_GET && !req->cond.if_none_match &&
+	       (version_of(req) || is_whole(req));
 }
 
-static void get(struct store *s, const struct store_get *req)
+static void submit(struct store *s, struct store_request *req)
 {
 	struct diskcache *d = diskcache_of(s);
+	struct pass *pass = store_slot(s, req);
+	*pass = (struct pass){.whole = is_whole(req)};
 	if (!atomic_exchange(&d->used, true))
 		enqueue(d, NULL);
-	if (!may_answer(req) || job_submit(s, req, look_up))
-		pass_on(d, req, NULL);
+	if (may_answer(req))
+		store_work(s, req, look_up);
+	else
+		store_pass(s, req);
 }
 
-/* ---- the others ---- */
-
-static int list(struct store *s, const struct store_list *req, struct store_page *page,
-		struct err *err)
+/* The bucket says that what the disk has is current. */
+static void take_entry(struct diskcache *d, struct store_request *req, struct pass *pass)
 {
-	return store_list_page(inner_of(s), req, page, err);
+	struct store_answer *a = &req->answer;
+	atomic_fetch_add(&d->revalidated, 1);
+	a->unchanged = false;
+	a->meta = pass->meta;
+	a->body = pass->body;
+	pass->body = (struct bytes){0};
 }
 
-/* Old versions would do no harm, but nobody asks for them any more. */
-static void drop(struct store *s, const char *key)
+static void completed(struct store *s, struct store_request *req)
 {
 	struct diskcache *d = diskcache_of(s);
-	const struct disk_id id = {d->scope, key};
-	disk_dir_drop(&d->dir, &id);
-}
-
-static int put(struct store *s, const char *key, const void *body, size_t n,
-	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
-{
-	int rc = store_put(inner_of(s), key, body, n, cond, meta, err);
-	drop(s, key);
-	return rc;
-}
-
-static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
-{
-	int rc = store_delete(inner_of(s), key, cond, err);
-	drop(s, key);
-	return rc;
+	struct pass *pass = store_slot(s, req);
+	struct store_answer *a = &req->answer;
+	const bool present = a->state == STORE_PRESENT;
+	/* Old versions would do no harm, but nothing asks for them any more. */
+	if (req->op == STORE_PUT || req->op == STORE_DELETE)
+		drop(d, req->key);
+	if (pass->has_entry)
+		req->cond.if_none_match = NULL;
+	if (pass->has_entry && present && a->unchanged)
+		take_entry(d, req, pass);
+	else if (pass->whole && present && !a->unchanged)
+		keep(d, req->key, a);
+	bytes_release(&pass->body);
+	if (present && req->max && a->body.len > req->max)
+		too_large(s, req, a->body.len);
+	else
+		store_complete(s, req);
 }
 
 static void free_store(struct store *s)
@@ -402,16 +378,14 @@ static void free_store(struct store *s)
 	disk_dir_close(&d->dir);
 	free(d->path);
 	free(d->scope);
-	wrapper_free(s);
+	store_wrapper_free(s);
 }
 
 static const struct store_ops diskcache_ops = {
 	.name = "diskcache",
-	.get = get,
-	.list = list,
-	.put = put,
-	.del = del,
-	.space = wrapper_space,
+	.submit = submit,
+	.completed = completed,
+	.space = store_wrapper_space,
 	.free = free_store,
 };
 
@@ -426,14 +400,14 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 	struct diskcache *d = calloc(1, sizeof(*d));
 	char *dir = strdup(opt->dir), *scope = strdup(opt->scope);
 	if (!d || !dir || !scope)
-		err_set(err, -ENOMEM, "cache directory: no memory");
+		err_set(err, -ENOMEM, "cache directory: out of memory");
 	if (!d || !dir || !scope || disk_dir_open(&d->dir, dir, opt->max_bytes, err)) {
 		free(d);
 		free(dir);
 		free(scope);
 		return NULL;
 	}
-	wrapper_init(&d->w, &diskcache_ops, inner);
+	store_wrap(&d->base, &diskcache_ops, inner, sizeof(struct pass), 0);
 	d->opt = *opt;
 	d->opt.dir = d->path = dir;
 	if (d->opt.max_behind == 0)
@@ -442,7 +416,7 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 	d->tail = &d->head;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->idle, NULL);
-	return &d->w.base;
+	return &d->base;
 }
 
 void store_diskcache_read(struct store *s, struct store_diskcache_stats *out)

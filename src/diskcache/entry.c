@@ -31,18 +31,13 @@ enum { DIGEST_AT = 32 };
 
 _Static_assert(DIGEST_AT + DISK_DIGEST == DISK_HEAD_MIN, "the fixed part ends with the digest");
 
-struct part {
-	const void *bytes;
-	size_t n;
-};
-
 /* The digest of several parts as if they were one. -EIO when OpenSSL refuses. */
-static int sha256(const struct part *parts, size_t n, uint8_t out[DISK_DIGEST])
+static int sha256(const struct piece *parts, size_t n, uint8_t out[DISK_DIGEST])
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	bool ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
 	for (size_t i = 0; ok && i < n; i++)
-		ok = EVP_DigestUpdate(ctx, parts[i].bytes, parts[i].n);
+		ok = EVP_DigestUpdate(ctx, parts[i].data, parts[i].n);
 	ok = ok && EVP_DigestFinal_ex(ctx, out, NULL);
 	EVP_MD_CTX_free(ctx);
 	return ok ? 0 : -EIO;
@@ -51,7 +46,7 @@ static int sha256(const struct part *parts, size_t n, uint8_t out[DISK_DIGEST])
 int disk_entry_name(const struct disk_id *id, char name[DISK_NAME])
 {
 	uint8_t digest[DISK_DIGEST];
-	const struct part parts[] = {
+	const struct piece parts[] = {
 		{id->scope, strlen(id->scope) + 1}, /* with its NUL: "a" "bc" is not "ab" "c" */
 		{id->key, strlen(id->key)},
 	};
@@ -64,7 +59,7 @@ int disk_entry_name(const struct disk_id *id, char name[DISK_NAME])
 static int digest_entry(const uint8_t *head, size_t n, const void *body, size_t body_n,
 			uint8_t digest[DISK_DIGEST])
 {
-	const struct part parts[] = {
+	const struct piece parts[] = {
 		{head, DIGEST_AT},
 		{head + DISK_HEAD_MIN, n - DISK_HEAD_MIN},
 		{body, body_n},

@@ -146,13 +146,22 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 static size_t on_send(char *to, size_t size, size_t n, void *arg)
 {
 	struct http_call *call = arg;
-	const size_t left = call->body_len - call->sent;
+	uint64_t at = call->sent;
+	size_t copied = 0;
 	n *= size;
-	n = n < left ? n : left;
-	if (n)
-		memcpy(to, (const char *)call->body + call->sent, n);
-	call->sent += n;
-	return n;
+	for (size_t i = 0; i < call->n_pieces && copied < n; i++) {
+		const struct piece *piece = &call->pieces[i];
+		if (at < piece->n) {
+			const size_t some = (size_t)min_u64(piece->n - at, n - copied);
+			memcpy(to + copied, (const char *)piece->data + at, some);
+			copied += some;
+			at = 0;
+		} else {
+			at -= piece->n;
+		}
+	}
+	call->sent += copied;
+	return copied;
 }
 
 /* libcurl sends again on a new connection when a kept one turns out to be dead. */
@@ -161,7 +170,7 @@ static int on_rewind(void *arg, curl_off_t offset, int origin)
 	struct http_call *call = arg;
 	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > call->body_len)
 		return CURL_SEEKFUNC_FAIL;
-	call->sent = (size_t)offset;
+	call->sent = (uint64_t)offset;
 	return CURL_SEEKFUNC_OK;
 }
 
@@ -189,10 +198,6 @@ static void prepare_method(struct http_call *call, CURL *easy)
 		curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
 		curl_easy_setopt(easy, CURLOPT_SEEKDATA, call);
 		curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
-	} else if (strcmp(call->method, "POST") == 0) {
-		curl_easy_setopt(easy, CURLOPT_POST, 1L);
-		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
-		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body ? call->body : "");
 	} else if (strcmp(call->method, "GET") != 0) {
 		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
 	}
@@ -253,7 +258,7 @@ static enum http_end end_of(const struct http_call *call, CURLcode result)
 	if (call->too_long)
 		return HTTP_TOO_LONG;
 	if (call->off)
-		return HTTP_CALLED_OFF;
+		return HTTP_CANCELLED;
 	if (call->late)
 		return HTTP_TIMED_OUT;
 	switch (result) {
@@ -289,7 +294,7 @@ void http_call_end(struct http_call *call, CURLcode result)
 		return;
 	}
 	if (call->off)
-		strcpy(call->reason, "nobody wants it any more");
+		strcpy(call->reason, "the caller does not need it any more");
 	else if (call->late)
 		strcpy(call->reason, call->answering		   ? "the body comes too slowly"
 				     : call->sent < call->body_len ? "the body is taken too slowly"
@@ -326,5 +331,5 @@ void http_call_release(struct http_call *call)
 	call->skipped = call->came = 0;
 	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
 	call->off = false;
-	call->unwanted_ns = 0;
+	call->cancelled_ns = 0;
 }

@@ -20,7 +20,7 @@
 
 enum {
 	TICK_MS = 100,	   /* a time-out is noticed two of these late at most */
-	UNWANTED_MS = 500, /* what comes within it is let come */
+	CANCEL_MS = 500, /* what comes within it is let come */
 	IDLE_MS = 60000	   /* nothing to do: until somebody wakes us */
 };
 
@@ -40,7 +40,7 @@ struct http_io {
 	pthread_t thread; /* valid while running; for those who call http_io_rest() */
 
 	/* the thread's */
-	struct calls waiting;
+	struct calls waiting[HTTP_PRIORITIES];
 	struct http_call **active; /* room for opt.connections */
 	CURL **spare;		   /* easy handles of earlier calls, likewise */
 	unsigned int n_active, n_spare;
@@ -82,9 +82,9 @@ static void fail_early(struct http_call *call)
 	end_early(call, HTTP_NO_MEMORY, "no memory");
 }
 
-static bool is_unwanted(const struct http_call *call)
+static bool is_cancelled(const struct http_call *call)
 {
-	return call->unwanted && atomic_load(call->unwanted);
+	return call->cancelled && atomic_load(call->cancelled);
 }
 
 static enum http_phase phase_of(const struct http_call *call)
@@ -96,8 +96,8 @@ static enum http_phase phase_of(const struct http_call *call)
 
 static void start_call(struct http_io *io, struct http_call *call)
 {
-	if (is_unwanted(call)) {
-		end_early(call, HTTP_CALLED_OFF, "nobody wants it any more");
+	if (is_cancelled(call)) {
+		end_early(call, HTTP_CANCELLED, "the caller does not need it any more");
 		return;
 	}
 	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
@@ -160,17 +160,17 @@ static void give_up_connection(struct http_io *io, const struct http_call *call)
 		http_socket_shut(call->fd);
 }
 
-/* A connection ends with a call that is called off, and costs a round or two to replace: what is
- * about to come anyway, and what somebody may come back for, is worth waiting for. */
-static bool is_called_off(struct http_call *call, uint64_t now)
+/* A connection ends with a call that is cancelled, and costs a round or two to replace: what is about
+ * to come anyway, or may be asked for again, is worth waiting for. */
+static bool ends_cancelled(struct http_call *call, uint64_t now)
 {
-	if (!is_unwanted(call)) {
-		call->unwanted_ns = 0;
+	if (!is_cancelled(call)) {
+		call->cancelled_ns = 0;
 		return false;
 	}
-	if (!call->unwanted_ns)
-		call->unwanted_ns = now;
-	return now - call->unwanted_ns >= (uint64_t)UNWANTED_MS * 1000000;
+	if (!call->cancelled_ns)
+		call->cancelled_ns = now;
+	return now - call->cancelled_ns >= (uint64_t)CANCEL_MS * 1000000;
 }
 
 /* Ends the calls that were late at a time until which all that has come is taken notice of. What
@@ -181,7 +181,7 @@ static void sweep(struct http_io *io, uint64_t now)
 	for (unsigned int i = io->n_active; i-- > 0;) {
 		struct http_call *call = io->active[i];
 		struct http_limits limits = io->opt.limits;
-		if (is_called_off(call, now)) {
+		if (ends_cancelled(call, now)) {
 			call->off = true;
 			end_call(io, call, CURLE_ABORTED_BY_CALLBACK);
 			continue;
@@ -209,28 +209,38 @@ static void acknowledge(struct http_io *io)
 	}
 }
 
-/* Takes what was submitted. False when the thread is to end. */
+static struct http_call *next_waiting(struct http_io *io)
+{
+	struct http_call *call = NULL;
+	for (int i = 0; i < HTTP_PRIORITIES && !call; i++)
+		call = pop(&io->waiting[i]);
+	return call;
+}
+
+/* Starts what was submitted, as far as there are connections. False when the thread is to end. */
 static bool take_inbox(struct http_io *io)
 {
+	struct http_call *call;
+	struct calls came;
 	pthread_mutex_lock(&io->lock);
-	struct http_call *head = io->inbox.head;
-	if (head) {
-		*io->waiting.tail = head;
-		io->waiting.tail = io->inbox.tail;
-		io->inbox.head = NULL;
-		io->inbox.tail = &io->inbox.head;
-	}
+	came.head = io->inbox.head;
+	io->inbox.head = NULL;
+	io->inbox.tail = &io->inbox.head;
 	const bool stopping = io->stopping;
 	pthread_mutex_unlock(&io->lock);
-	return !stopping || io->waiting.head || io->n_active;
+	while ((call = came.head)) {
+		came.head = call->next;
+		push(&io->waiting[call->priority], call);
+	}
+	while (io->n_active < io->opt.connections && (call = next_waiting(io)))
+		start_call(io, call);
+	return !stopping || io->n_active;
 }
 
 static void *run(void *arg)
 {
 	struct http_io *io = arg;
 	while (take_inbox(io)) {
-		while (io->waiting.head && io->n_active < io->opt.connections)
-			start_call(io, pop(&io->waiting));
 		const uint64_t now = io->env->now(io->env);
 		const bool all = http_poll_serve(&io->poll, io->n_active ? TICK_MS : IDLE_MS);
 		const bool due = all && now - io->swept_ns >= (uint64_t)TICK_MS * 1000000;
@@ -337,7 +347,8 @@ struct http_io *http_io_new(const struct env *env, const struct http_options *op
 	}
 	io->env = env;
 	io->inbox.tail = &io->inbox.head;
-	io->waiting.tail = &io->waiting.head;
+	for (int i = 0; i < HTTP_PRIORITIES; i++)
+		io->waiting[i].tail = &io->waiting[i].head;
 	pthread_mutex_init(&io->lock, NULL);
 	if (make(io, opt, err)) {
 		http_io_free(io);

@@ -53,10 +53,10 @@ static void read_elsewhere(const struct s3_store *s, const struct s3_request *ca
 	const struct s3_answer *a = &call->answer;
 	const char *region = a->bucket_region[0] ? a->bucket_region : why->region;
 	const long status = call->http.status;
-	if (s3_region_ok(region) && strcmp(region, str_text(&s->place.region)) != 0)
+	if (s3_region_ok(region) && strcmp(region, str_text(&s->endpoint.region)) != 0)
 		snprintf(to->region, sizeof(to->region), "%s", region);
 	/* Amazon's own hosts follow from the region. */
-	if (status >= 300 && status < 400 && (s->place.own_endpoint || !to->region[0]))
+	if (status >= 300 && status < 400 && (s->endpoint.own_endpoint || !to->region[0]))
 		strcpy(to->location, a->location);
 }
 
@@ -67,15 +67,15 @@ static int check_listing(const struct s3_store *s, const struct bytes *answer, c
 			 struct err *err)
 {
 	static const char root[] = "<ListBucketResult";
-	const struct store_list list = {.prefix = prefix, .max = 1};
+	const struct s3_list_query list = {.prefix = prefix, .max = 1};
 	struct s3_list_result found = {0};
 	if (!answer->len || !memmem(answer->data, answer->len, root, sizeof(root) - 1))
 		return err_set(err, -EIO, "GET %s: no listing came: %s may be no S3 service",
-			       str_text(&s->place.bucket), str_text(&s->place.host));
+			       str_text(&s->endpoint.bucket), str_text(&s->endpoint.host));
 	if (prefix[0] && s3_list_parse(answer->data, answer->len, &list, &found, NULL) == 0 &&
 	    !found.last.b.len && !found.unfit)
 		log_warning(s->base.env->log, "s3://%s/%s: nothing is there",
-			    str_text(&s->place.bucket), prefix);
+			    str_text(&s->endpoint.bucket), prefix);
 	s3_list_release(&found);
 	return 0;
 }
@@ -106,13 +106,13 @@ static int ask(struct s3_store *s, const char *prefix, struct elsewhere *to, str
 	if (rc == 0)
 		return 0;
 	to->in_path =
-		s3_endpoint_is_guess(&s->place) && (answered || knows_no_bucket(&call, &why, rc));
+		s3_endpoint_is_guess(&s->endpoint) && (answered || knows_no_bucket(&call, &why, rc));
 	if (answered)
 		return rc;
 	read_elsewhere(s, &call, &why, to);
 	if (rc == -ENOENT || strcmp(why.code, "NoSuchBucket") == 0)
 		return err_set(err, -ENOENT, "there is no bucket '%s' at %s%s",
-			       str_text(&s->place.bucket), str_text(&s->place.host),
+			       str_text(&s->endpoint.bucket), str_text(&s->endpoint.host),
 			       why.code[0] ? "" : ", which may be no S3 service");
 	advise(&call, &why, rc, err);
 	return rc;
@@ -150,19 +150,19 @@ static int move(struct s3_store *s, const struct elsewhere *to, struct err *err)
 	int rc = 1;
 	if (to->in_path) {
 		log_info(s->base.env->log, "bucket %s is not at %s: it is asked for in the path",
-			 str_text(&s->place.bucket), str_text(&s->place.host));
-		rc = s3_endpoint_use_path(&s->place);
+			 str_text(&s->endpoint.bucket), str_text(&s->endpoint.host));
+		rc = s3_endpoint_use_path(&s->endpoint);
 	} else if (to->region[0]) {
-		log_info(s->base.env->log, "bucket %s is in region %s", str_text(&s->place.bucket),
+		log_info(s->base.env->log, "bucket %s is in region %s", str_text(&s->endpoint.bucket),
 			 to->region);
-		rc = s3_endpoint_set_region(&s->place, to->region);
+		rc = s3_endpoint_set_region(&s->endpoint, to->region);
 	}
 	if (rc >= 0 && !to->in_path && to->location[0]) {
-		rc = s3_endpoint_redirect(&s->place, to->location, s->creds != NULL);
+		rc = s3_endpoint_redirect(&s->endpoint, to->location, s->creds != NULL);
 		if (rc == -EINVAL)
 			return err_wrap(err, -EIO, "'%s' is not followed", to->location);
-		log_info(s->base.env->log, "bucket %s is at %s", str_text(&s->place.bucket),
-			 str_text(&s->place.host));
+		log_info(s->base.env->log, "bucket %s is at %s", str_text(&s->endpoint.bucket),
+			 str_text(&s->endpoint.host));
 	}
 	return rc < 0 ? err_set(err, rc, "no memory") : rc;
 }

@@ -31,9 +31,9 @@ static bool is_address(const char *host)
 }
 
 /* The name can be put in front of the host, and a certificate for "*.host" covers it. */
-static bool fits_in_host(const struct s3_endpoint *place, const char *host)
+static bool fits_in_host(const struct s3_endpoint *endpoint, const char *host)
 {
-	const char *bucket = str_text(&place->bucket);
+	const char *bucket = str_text(&endpoint->bucket);
 	const size_t n = strlen(bucket);
 	const size_t host_len = strcspn(host, ":/");
 	if (is_address(host) || !memchr(host, '.', host_len))
@@ -46,27 +46,27 @@ static bool fits_in_host(const struct s3_endpoint *place, const char *host)
 }
 
 /* From a URL "scheme://host[:port][/path]". */
-static int set_url(struct s3_endpoint *place, const char *url)
+static int set_url(struct s3_endpoint *endpoint, const char *url)
 {
-	place->tls = strncmp(url, "https://", 8) == 0;
-	if (!place->tls && strncmp(url, "http://", 7) != 0)
+	endpoint->tls = strncmp(url, "https://", 8) == 0;
+	if (!endpoint->tls && strncmp(url, "http://", 7) != 0)
 		return -EINVAL;
-	const char *host = url + (place->tls ? 8 : 7);
+	const char *host = url + (endpoint->tls ? 8 : 7);
 	const size_t host_len = strcspn(host, "/?#@");
 	size_t path_len = strlen(host + host_len);
 	if (host_len == 0 || strpbrk(host, "?#@ \t\r\n"))
 		return -EINVAL;
 	while (path_len && host[host_len + path_len - 1] == '/')
 		path_len--;
-	place->path_style = place->style == STORE_S3_STYLE_PATH ||
-			    (place->style == STORE_S3_STYLE_AUTO && !fits_in_host(place, host));
-	str_release(&place->host);
-	str_release(&place->root);
-	if (!place->path_style)
-		str_addf(&place->host, "%s.", str_text(&place->bucket));
-	str_addn(&place->host, host, host_len);
-	str_addn(&place->root, host + host_len, path_len);
-	return str_ok(&place->host) && str_ok(&place->root) ? 0 : -ENOMEM;
+	endpoint->path_style = endpoint->style == STORE_S3_STYLE_PATH ||
+			    (endpoint->style == STORE_S3_STYLE_AUTO && !fits_in_host(endpoint, host));
+	str_release(&endpoint->host);
+	str_release(&endpoint->root);
+	if (!endpoint->path_style)
+		str_addf(&endpoint->host, "%s.", str_text(&endpoint->bucket));
+	str_addn(&endpoint->host, host, host_len);
+	str_addn(&endpoint->root, host + host_len, path_len);
+	return str_ok(&endpoint->host) && str_ok(&endpoint->root) ? 0 : -ENOMEM;
 }
 
 bool s3_region_ok(const char *region)
@@ -75,18 +75,18 @@ bool s3_region_ok(const char *region)
 	return n > 0 && n < 32 && strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
 }
 
-int s3_endpoint_set_region(struct s3_endpoint *place, const char *region)
+int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region)
 {
 	auto_str struct str url = {0};
-	str_release(&place->region);
-	str_add(&place->region, region);
-	if (!str_ok(&place->region))
+	str_release(&endpoint->region);
+	str_add(&endpoint->region, region);
+	if (!str_ok(&endpoint->region))
 		return -ENOMEM;
-	if (place->own_endpoint)
+	if (endpoint->own_endpoint)
 		return 0;
 	str_addf(&url, "https://s3.%s.amazonaws.com%s", region,
 		 strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
-	return str_ok(&url) ? set_url(place, str_text(&url)) : -ENOMEM;
+	return str_ok(&url) ? set_url(endpoint, str_text(&url)) : -ENOMEM;
 }
 
 /* The path without what comes before the bucket at its end, NULL when that is not at its end. */
@@ -114,12 +114,12 @@ static bool is_below(const char *host, size_t n, const char *domain, size_t doma
 }
 
 /* Whether that host, without the bucket, belongs to whom we were told to trust. */
-static bool is_same_service(const struct s3_endpoint *place, const char *host, size_t n)
+static bool is_same_service(const struct s3_endpoint *endpoint, const char *host, size_t n)
 {
 	static const char *const amazon[] = {"amazonaws.com", "amazonaws.com.cn"};
-	const char *ours = str_text(&place->host);
-	if (!place->path_style)
-		ours += place->bucket.b.len + 1;
+	const char *ours = str_text(&endpoint->host);
+	if (!endpoint->path_style)
+		ours += endpoint->bucket.b.len + 1;
 	const size_t ours_n = name_len(ours, strlen(ours));
 	n = name_len(host, n);
 	for (size_t i = 0; i < sizeof(amazon) / sizeof(amazon[0]); i++)
@@ -129,12 +129,12 @@ static bool is_same_service(const struct s3_endpoint *place, const char *host, s
 	return is_below(host, n, ours, ours_n);
 }
 
-int s3_endpoint_redirect(struct s3_endpoint *place, const char *location, bool is_signed)
+int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, bool is_signed)
 {
 	auto_str struct str url = {0};
-	const char *bucket = str_text(&place->bucket);
+	const char *bucket = str_text(&endpoint->bucket);
 	const char *host = strstr(location, "://");
-	if (!host || (place->tls && strncmp(location, "https://", 8) != 0))
+	if (!host || (endpoint->tls && strncmp(location, "https://", 8) != 0))
 		return -EINVAL;
 	host += 3;
 	const size_t n = strlen(bucket), scheme_len = (size_t)(host - location);
@@ -149,30 +149,30 @@ int s3_endpoint_redirect(struct s3_endpoint *place, const char *location, bool i
 	} else if (!end) {
 		return -EINVAL;
 	}
-	if (is_signed && !is_same_service(place, host, strcspn(host, "/?#")))
+	if (is_signed && !is_same_service(endpoint, host, strcspn(host, "/?#")))
 		return -EINVAL;
 	str_addn(&url, host, (size_t)(end - host));
 	if (!str_ok(&url))
 		return -ENOMEM;
-	place->style = style;
-	place->own_endpoint = true;
-	return set_url(place, str_text(&url));
+	endpoint->style = style;
+	endpoint->own_endpoint = true;
+	return set_url(endpoint, str_text(&url));
 }
 
-bool s3_endpoint_is_guess(const struct s3_endpoint *place)
+bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint)
 {
-	return place->style == STORE_S3_STYLE_AUTO && place->own_endpoint && !place->path_style;
+	return endpoint->style == STORE_S3_STYLE_AUTO && endpoint->own_endpoint && !endpoint->path_style;
 }
 
-int s3_endpoint_use_path(struct s3_endpoint *place)
+int s3_endpoint_use_path(struct s3_endpoint *endpoint)
 {
 	auto_str struct str url = {0};
-	const size_t bucket_n = place->bucket.b.len + 1;
-	str_addf(&url, "%s://%s%s", place->tls ? "https" : "http",
-		 str_text(&place->host) + (place->path_style ? 0 : bucket_n),
-		 str_text(&place->root));
-	place->style = STORE_S3_STYLE_PATH;
-	return str_ok(&url) ? set_url(place, str_text(&url)) : -ENOMEM;
+	const size_t bucket_n = endpoint->bucket.b.len + 1;
+	str_addf(&url, "%s://%s%s", endpoint->tls ? "https" : "http",
+		 str_text(&endpoint->host) + (endpoint->path_style ? 0 : bucket_n),
+		 str_text(&endpoint->root));
+	endpoint->style = STORE_S3_STYLE_PATH;
+	return str_ok(&url) ? set_url(endpoint, str_text(&url)) : -ENOMEM;
 }
 
 static const char *first(const char *a, const char *b, const char *c, const char *d)
@@ -181,69 +181,69 @@ static const char *first(const char *a, const char *b, const char *c, const char
 }
 
 /* A daemon leaves the directory that a path is relative to, and renews credentials later. */
-static int set_ca_bundle(struct s3_endpoint *place, const char *path, struct err *err)
+static int set_ca_bundle(struct s3_endpoint *endpoint, const char *path, struct err *err)
 {
 	if (!path)
 		return 0;
 	auto_free char *whole = realpath(path, NULL);
 	if (!whole)
 		return err_errno(err, -errno, "certificates %s", path);
-	str_add(&place->ca_bundle, whole);
-	return str_ok(&place->ca_bundle) ? 0 : err_set(err, -ENOMEM, "no memory");
+	str_add(&endpoint->ca_bundle, whole);
+	return str_ok(&endpoint->ca_bundle) ? 0 : err_set(err, -ENOMEM, "no memory");
 }
 
-static int init(struct s3_endpoint *place, const struct aws_environment *w,
+static int init(struct s3_endpoint *endpoint, const struct aws_environment *w,
 		const struct store_s3_options *opt, const struct profile_files *files,
 		struct err *err)
 {
-	const char *endpoint = first(opt->endpoint, cred_env(w, "AWS_ENDPOINT_URL_S3"),
+	const char *url = first(opt->endpoint, cred_env(w, "AWS_ENDPOINT_URL_S3"),
 				     cred_env(w, "AWS_ENDPOINT_URL"),
 				     profile_endpoint(files, files->profile, "s3"));
-	if (!endpoint)
-		endpoint = profile_get(files, files->profile, "endpoint_url");
+	if (!url)
+		url = profile_get(files, files->profile, "endpoint_url");
 	const char *region =
 		first(opt->region, cred_env(w, "AWS_REGION"), cred_env(w, "AWS_DEFAULT_REGION"),
 		      profile_get(files, files->profile, "region"));
 	const char *style_word = profile_get(files, files->profile, "s3.addressing_style");
 	const char *ca_bundle = first(opt->ca_bundle, cred_env(w, "AWS_CA_BUNDLE"),
 				      profile_get(files, files->profile, "ca_bundle"), NULL);
-	place->style = opt->style;
-	if (place->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "path") == 0)
-		place->style = STORE_S3_STYLE_PATH;
-	if (place->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "virtual") == 0)
-		place->style = STORE_S3_STYLE_VIRTUAL;
+	endpoint->style = opt->style;
+	if (endpoint->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "path") == 0)
+		endpoint->style = STORE_S3_STYLE_PATH;
+	if (endpoint->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "virtual") == 0)
+		endpoint->style = STORE_S3_STYLE_VIRTUAL;
 	if (region && !s3_region_ok(region))
 		return err_set(err, -EINVAL, "'%s' cannot be a region", region);
-	place->region_is_set = region != NULL;
-	place->own_endpoint = endpoint != NULL;
-	int rc = set_ca_bundle(place, ca_bundle, err);
+	endpoint->region_is_set = region != NULL;
+	endpoint->own_endpoint = url != NULL;
+	int rc = set_ca_bundle(endpoint, ca_bundle, err);
 	if (rc)
 		return rc;
-	rc = endpoint ? set_url(place, endpoint) : 0;
+	rc = url ? set_url(endpoint, url) : 0;
 	if (rc)
-		return err_set(err, rc, "endpoint '%s' is no http or https URL", endpoint);
-	rc = s3_endpoint_set_region(place, region ? region : "us-east-1");
+		return err_set(err, rc, "endpoint '%s' is no http or https URL", url);
+	rc = s3_endpoint_set_region(endpoint, region ? region : "us-east-1");
 	return rc ? err_set(err, rc, "bucket %s: no memory", opt->bucket) : 0;
 }
 
-int s3_endpoint_init(struct s3_endpoint *place, const struct aws_environment *w,
+int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *w,
 		     const struct store_s3_options *opt, struct err *err)
 {
 	auto_profiles struct profile_files files = {0};
 	if (!opt->bucket || !bucket_ok(opt->bucket))
 		return err_set(err, -EINVAL, "'%s' cannot be a bucket",
 			       opt->bucket ? opt->bucket : "");
-	str_add(&place->bucket, opt->bucket);
+	str_add(&endpoint->bucket, opt->bucket);
 	int rc = profile_files_load(w, &files, err);
-	return rc ? rc : init(place, w, opt, &files, err);
+	return rc ? rc : init(endpoint, w, opt, &files, err);
 }
 
-void s3_endpoint_path(const struct s3_endpoint *place, const char *key, struct str *out)
+void s3_endpoint_path(const struct s3_endpoint *endpoint, const char *key, struct str *out)
 {
-	str_add(out, str_text(&place->root));
-	if (place->path_style)
-		str_addf(out, "/%s", str_text(&place->bucket));
-	if (key || !place->path_style)
+	str_add(out, str_text(&endpoint->root));
+	if (endpoint->path_style)
+		str_addf(out, "/%s", str_text(&endpoint->bucket));
+	if (key || !endpoint->path_style)
 		str_add(out, "/");
 	if (key)
 		uri_encode(out, key, strlen(key), true);
@@ -251,18 +251,18 @@ void s3_endpoint_path(const struct s3_endpoint *place, const char *key, struct s
 
 int store_s3_identity(struct store *s, struct bytes *out)
 {
-	const struct s3_endpoint *place = &s3_store_of(s)->place;
+	const struct s3_endpoint *endpoint = &s3_store_of(s)->endpoint;
 	auto_str struct str text = {0};
-	str_addf(&text, "%s://%s%s/%s", place->tls ? "https" : "http", str_text(&place->host),
-		 str_text(&place->root), str_text(&place->bucket));
+	str_addf(&text, "%s://%s%s/%s", endpoint->tls ? "https" : "http", str_text(&endpoint->host),
+		 str_text(&endpoint->root), str_text(&endpoint->bucket));
 	return str_ok(&text) ? bytes_append(out, text.b.data, text.b.len) : -ENOMEM;
 }
 
-void s3_endpoint_release(struct s3_endpoint *place)
+void s3_endpoint_release(struct s3_endpoint *endpoint)
 {
-	str_release(&place->bucket);
-	str_release(&place->region);
-	str_release(&place->host);
-	str_release(&place->root);
-	str_release(&place->ca_bundle);
+	str_release(&endpoint->bucket);
+	str_release(&endpoint->region);
+	str_release(&endpoint->host);
+	str_release(&endpoint->root);
+	str_release(&endpoint->ca_bundle);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The S3 store's parts: where the bucket is (s3_endpoint.c), one signed request and what its answer
- * means (s3_request.c), gets (s3.c), lists (s3_list.c), puts and deletes (s3_put.c), finding region
- * and rights at the start (s3_discover.c).
+ * The S3 store's parts: where the bucket is (endpoint.c), one signed HTTP request and what its answer
+ * means (request.c), how a store request becomes a row of those (s3.c), gets (get.c), lists (list.c),
+ * puts and deletes (put.c), absence that has to be proved in another way (doubt.c), finding region and
+ * rights at the start (discover.c).
  *
- * Threads: nothing changes after the constructor but `if_match`, which is atomic, and `digests`,
- * which have a lock.
+ * Threads: nothing changes after the constructor but `if_match`, which is atomic, and `doubts`, which
+ * have a lock.
  */
 #ifndef S3_INTERNAL_H
 #define S3_INTERNAL_H
@@ -16,7 +17,7 @@
 
 #include <aws/credentials.h>
 #include <http/http.h>
-#include "digests.h"
+#include <store/implement.h>
 #include <aws/error_xml.h>
 #include <aws/sigv4.h>
 #include <base/str.h>
@@ -35,25 +36,25 @@ struct s3_endpoint {
 };
 
 /* -EINVAL: a bucket or endpoint that cannot be one; -ENOENT …: certificates. */
-int s3_endpoint_init(struct s3_endpoint *place, const struct aws_environment *world,
+int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *world,
 		     const struct store_s3_options *opt, struct err *err);
 /* What a server calls a region goes into hosts and headers. */
 bool s3_region_ok(const char *region);
 /* For AWS's own endpoints: the region decides the host. -ENOMEM. */
-int s3_endpoint_set_region(struct s3_endpoint *place, const char *region);
+int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region);
 /* To where a redirect of a request for the bucket itself leads: "scheme://host[:port]/path", with
  * the bucket in front of the host or at the end of the path. -EINVAL: that is no such place,
  * one without TLS where we had it, or, when requests are signed, one of another service: it would
  * get our session token. The same service is the same host, one below it, or Amazon's. */
-int s3_endpoint_redirect(struct s3_endpoint *place, const char *location, bool is_signed);
+int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, bool is_signed);
 /* Whether the bucket was put in front of a host that is not Amazon's, and nobody has asked for it:
  * such a host may know it in the path only. */
-bool s3_endpoint_is_guess(const struct s3_endpoint *place);
+bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint);
 /* Puts it into the path. -ENOMEM. */
-int s3_endpoint_use_path(struct s3_endpoint *place);
+int s3_endpoint_use_path(struct s3_endpoint *endpoint);
 /* Path of the URL and of the signature; key NULL: the bucket itself. */
-void s3_endpoint_path(const struct s3_endpoint *place, const char *key, struct str *out);
-void s3_endpoint_release(struct s3_endpoint *place);
+void s3_endpoint_path(const struct s3_endpoint *endpoint, const char *key, struct str *out);
+void s3_endpoint_release(struct s3_endpoint *endpoint);
 
 /* ---- store ---- */
 
@@ -65,15 +66,17 @@ enum s3_if_match {
 	S3_IF_MATCH_NONE,    /* ignores it: compare with a HEAD first */
 };
 
+struct s3_doubts;
+
 struct s3_store {
 	struct store base;
 	struct http_io *io;
 	struct credentials *creds; /* NULL: requests are not signed */
-	struct s3_endpoint place;
+	struct s3_endpoint endpoint;
 	char *owner; /* expected bucket owner, NULL */
 	bool requester_pays, unchecked;
 	atomic_int if_match; /* enum s3_if_match */
-	struct s3_digests digests;
+	struct s3_doubts *doubts;
 };
 
 static inline struct s3_store *s3_store_of(struct store *s)
@@ -81,24 +84,26 @@ static inline struct s3_store *s3_store_of(struct store *s)
 	return (struct s3_store *)s;
 }
 
-/* ---- one request ---- */
+/* ---- one HTTP request ---- */
 
 struct s3_spec {
 	const char *method;
 	const char *key; /* NULL: the bucket */
 	const struct sigv4_pair *query, *header;
 	size_t n_query, n_header;
-	const void *body;
-	size_t body_len;
+	const struct piece *pieces; /* the body */
+	size_t n_pieces;
 	uint64_t body_max;	    /* of the answer */
 	unsigned int first_byte_ms; /* 0: the usual */
+	bool ranged;		    /* and then what to keep of the answer, should the server ignore it */
+	uint64_t skip, keep;
 };
 
 enum { S3_LOCATION_MAX = 512 };
 
 /* Headers of an answer that S3 gives a meaning. */
 struct s3_answer {
-	struct store_meta meta;	     /* etag and time; size is 0 until s3_request_meta() */
+	struct store_meta meta;	     /* etag and time; size is 0 */
 	uint64_t range_first, total; /* Content-Range; total UINT64_MAX: not told */
 	bool has_range, has_etag, is_xml;
 	bool etag_is_opaque; /* encrypted with a key: the ETag is no MD5 */
@@ -112,38 +117,94 @@ struct s3_request {
 	struct http_call http; /* its arg and done are the caller's to set */
 	struct s3_answer answer;
 	struct s3_store *s;
-	const char *method, *what; /* for errors: GET, the key; borrowed from the request */
+	const char *method, *what; /* for errors: GET, the key; borrowed from the spec */
 	struct str url, access_key;
 	bool of_session; /* the key is */
+	int failed;	 /* it was not sent: a negative errno, the reason is in the answer's err */
 };
 
-/* Builds and signs. May wait for a service that renews credentials. The call keeps the method and
- * the key as they are: they must live as long as it. call is to be released whatever is
- * returned. */
-int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3_spec *req,
+/* What s3_request_judge() returns besides 0 and a negative errno. */
+enum { S3_DOUBTFUL = 1 /* 404, but not in the service's own words */ };
+
+/* Builds and signs. May wait for a service that renews credentials. The request keeps the method and
+ * the key as they are: they must live as long as it. It is to be released whatever is returned. */
+int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		    struct err *err);
 void s3_request_release(struct s3_request *call);
 #define auto_s3_request __attribute__((cleanup(s3_request_release)))
 /* What the answer means: 0, or a negative errno with "GET key: 503 SlowDown: words (request id)".
- * -EAGAIN: a passing fault, with err->again_ms. -ERANGE: status 416. why may be NULL, else what the
- * body said. */
+ * -ENOENT: the service's error document says that there is no such key. S3_DOUBTFUL: the status says
+ * so, but there is no such document, because the request was a HEAD, or because somebody else
+ * answered; err is set likewise. -EAGAIN: a passing fault, with err->again_ms. -ERANGE: status 416. why
+ * may be NULL, else what the body said. Of a request that was not sent err must be where the reason
+ * was put, and is left as it is. */
 int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err);
-/* Both, and the waiting in between. */
-int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_spec *req,
+/* Both, and the waiting in between; for the constructor. */
+int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		   struct s3_error *why, struct err *err);
 
-/* Blocking head, for the parts. */
-int s3_head(struct s3_store *s, const char *key, struct store_meta *meta, struct err *err);
+/* ---- one store request ---- */
+
+enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
+
+/* A store request while the S3 store has it, in its slot: a row of HTTP requests, each begun by
+ * s3_send() and continued in a worker by its `next`. */
+struct listed;
+struct s3_flight {
+	struct s3_store *s;
+	struct store_request *req;
+	struct s3_request call; /* the one under way, or the last */
+	bool has_call;
+	void (*next)(struct s3_flight *f);
+
+	bool head;		    /* get.c: asked by a HEAD now, also a get of nothing */
+	struct str token;	    /* list.c: of the next page of the server's */
+	unsigned int empty_pages;   /* list.c: so far, in a row */
+	bool quoted;		    /* put.c: the ETag that was sent */
+	struct s3_flight *doubting; /* doubt.c: the next that waits for the same listing */
+	struct listed *listing;	    /* doubt.c: where the listing is remembered */
+};
+
+/* Signs and sends; `next` goes on in a worker when the answer is there, or here when the request could
+ * not be sent. The flight may be gone when this returns. */
+void s3_send(struct s3_flight *f, const struct s3_spec *spec, void (*next)(struct s3_flight *f));
+/* Completes the store request: the flight is gone. code < 0: as in the answer's err, -ENOENT is not
+ * to be given here. */
+void s3_present(struct s3_flight *f);
+void s3_absent(struct s3_flight *f, enum store_evidence evidence);
+void s3_fail(struct s3_flight *f, int code);
+
+void s3_get(struct s3_flight *f);
+void s3_list(struct s3_flight *f);
+void s3_put(struct s3_flight *f);
+void s3_delete(struct s3_flight *f);
+
+/* Asks for an object by a HEAD. Then s3_head_taken(): what came of it, 0 with its meta, -ENOENT (also
+ * where the 404 of a HEAD has to be enough, because nothing is concluded from it but that a condition
+ * fails), or another errno. */
+void s3_ask_head(struct s3_flight *f, void (*next)(struct s3_flight *f));
+int s3_head_taken(struct s3_flight *f, struct store_meta *meta);
+
+/* ---- doubt.c ---- */
+
+struct s3_doubts *s3_doubts_new(const struct env *env); /* NULL without memory */
+void s3_doubts_free(struct s3_doubts *doubts);
+/* The service answered 404 without its own document: completes the request by what a listing says. */
+void s3_doubt(struct s3_flight *f);
+
+/* ---- listings for others ---- */
+
+struct s3_list_query;
+/* Asks for a page. token: NULL, or the server's own word for where to go on. */
+void s3_send_list(struct s3_flight *f, const struct s3_list_query *query, const char *token,
+		  void (*next)(struct s3_flight *f));
+/* What came: fills result, which is to be released in any case. 0 or a negative errno as err says. */
+struct s3_list_result;
+int s3_take_list(struct s3_flight *f, const struct s3_list_query *query,
+		 struct s3_list_result *result, struct err *err);
 
 /* Asks the bucket for one key: finds its region and endpoint where others were named, and says in
  * words what would fail later. -ENOENT: no such bucket. */
 int s3_discover(struct s3_store *s, const char *prefix, struct err *err);
-
-/* store_ops */
-int s3_list(struct store *store, const struct store_list *req, struct store_page *page,
-	    struct err *err);
-int s3_put(struct store *store, const char *key, const void *body, size_t n,
-	   const struct store_cond *cond, struct store_meta *meta, struct err *err);
-int s3_del(struct store *store, const char *key, const struct store_cond *cond, struct err *err);
 
 #endif

@@ -32,61 +32,78 @@ static size_t utf8_part(const char *text)
 	return at;
 }
 
-static int ask(struct s3_store *s, const struct store_list *req, const char *token,
-	       struct s3_list_result *result, struct err *err)
+static void take(struct s3_flight *f);
+
+void s3_send_list(struct s3_flight *f, const struct s3_list_query *query, const char *token,
+		  void (*next)(struct s3_flight *f))
 {
-	auto_s3_request struct s3_request call = {0};
 	char max[16];
 	auto_str struct str after = {0};
-	struct sigv4_pair query[8];
+	struct sigv4_pair pairs[7];
 	size_t n = 0;
-	const uint32_t wanted = req->max < STORE_PAGE_MAX ? req->max : STORE_PAGE_MAX;
-	snprintf(max, sizeof(max), "%u", wanted);
-	if (req->start_after)
-		str_addn(&after, req->start_after, utf8_part(req->start_after));
-	query[n++] = (struct sigv4_pair){"list-type", "2"};
-	query[n++] = (struct sigv4_pair){"encoding-type", "url"};
-	query[n++] = (struct sigv4_pair){"max-keys", max};
-	if (req->prefix[0])
-		query[n++] = (struct sigv4_pair){"prefix", req->prefix};
-	if (req->delimit)
-		query[n++] = (struct sigv4_pair){"delimiter", "/"};
+	snprintf(max, sizeof(max), "%u", query->max < STORE_PAGE_MAX ? query->max : STORE_PAGE_MAX);
+	if (query->start_after)
+		str_addn(&after, query->start_after, utf8_part(query->start_after));
+	pairs[n++] = (struct sigv4_pair){"list-type", "2"};
+	pairs[n++] = (struct sigv4_pair){"encoding-type", "url"};
+	pairs[n++] = (struct sigv4_pair){"max-keys", max};
+	if (query->prefix[0])
+		pairs[n++] = (struct sigv4_pair){"prefix", query->prefix};
+	if (query->delimit)
+		pairs[n++] = (struct sigv4_pair){"delimiter", "/"};
 	if (token)
-		query[n++] = (struct sigv4_pair){"continuation-token", token};
+		pairs[n++] = (struct sigv4_pair){"continuation-token", token};
 	else if (after.b.len)
-		query[n++] = (struct sigv4_pair){"start-after", str_text(&after)};
-	const struct s3_spec request = {
-		.method = "GET", .query = query, .n_query = n, .body_max = ANSWER_MAX};
+		pairs[n++] = (struct sigv4_pair){"start-after", str_text(&after)};
+	const struct s3_spec spec = {
+		.method = "GET", .query = pairs, .n_query = n, .body_max = ANSWER_MAX};
+	s3_send(f, &spec, next);
+}
+
+int s3_take_list(struct s3_flight *f, const struct s3_list_query *query,
+		 struct s3_list_result *result, struct err *err)
+{
 	memset(result, 0, sizeof(*result));
-	int rc = s3_request_run(&call, s, &request, NULL, err);
+	int rc = s3_request_judge(&f->call, NULL, err);
 	if (rc == 0)
-		rc = s3_list_parse(call.http.answer.data, call.http.answer.len, req, result, err);
+		rc = s3_list_parse(f->call.http.answer.data, f->call.http.answer.len, query, result,
+				   err);
 	/* A document that is cut or damaged, although its length was right. */
 	if (rc == -EBADMSG)
 		rc = -EAGAIN;
 	if (rc == -ENOENT) /* NoSuchBucket, from a server that has no such code */
 		rc = -EIO;
-	if (rc && err)
+	if (rc) {
 		err->code = rc;
-	if (rc)
-		return err_wrap(err, rc, "listing of '%s'", req->prefix);
-	return result->page.n <= req->max
-		       ? 0
-		       : err_set(err, -EIO, "listing of '%s': %zu items, %u were asked for",
-				 req->prefix, result->page.n, wanted);
+		return err_wrap(err, rc, "listing of '%s'", query->prefix);
+	}
+	if (result->page.n > query->max)
+		return err_set(err, -EIO, "listing of '%s': %zu items, %u were asked for",
+			       query->prefix, result->page.n, query->max);
+	return 0;
 }
 
-static void tell_unfit(const struct s3_store *s, const struct store_list *req,
-		       const struct s3_list_result *result)
+static struct s3_list_query query_of(const struct store_request *req)
+{
+	return (struct s3_list_query){
+		.prefix = req->key,
+		.start_after = req->list.start_after,
+		.delimit = req->list.delimit,
+		.complete = req->list.complete,
+		.max = req->list.max,
+	};
+}
+
+static void log_unfit(const struct s3_flight *f, const struct s3_list_result *result)
 {
 	if (result->unfit)
-		log_warning(s->base.env->log,
+		log_warning(f->s->base.env->log,
 			    "s3://%s/%s: %u items of the listing are left out, the first is %s",
-			    str_text(&s->place.bucket), req->prefix, result->unfit,
+			    str_text(&f->s->endpoint.bucket), f->req->key, result->unfit,
 			    str_text(&result->first_unfit));
 }
 
-/* Takes the page over, with the place to go on. */
+/* Takes the page over, with the key from which the next one goes on. */
 static int give(struct s3_list_result *result, struct store_page *page)
 {
 	const char *last = str_text(&result->last);
@@ -99,34 +116,59 @@ static int give(struct s3_list_result *result, struct store_page *page)
 	return page->next ? 0 : -ENOMEM;
 }
 
-int s3_list(struct store *store, const struct store_list *req, struct store_page *page,
-	    struct err *err)
+/* True when the server's next page has been asked for. */
+static bool skip_empty_page(struct s3_flight *f, struct s3_list_result *result)
 {
-	struct s3_store *s = s3_store_of(store);
-	auto_str struct str token = {0};
-	if (utf8_part(req->prefix) != strlen(req->prefix))
-		return page_init(page); /* no key begins so */
-	for (unsigned int empty = 0; empty < EMPTY_PAGES_MAX; empty++) {
-		struct s3_list_result result;
-		int rc = ask(s, req, token.b.len ? str_text(&token) : NULL, &result, err);
-		if (rc == 0)
-			tell_unfit(s, req, &result);
-		const bool go_on =
-			rc == 0 && result.page.n == 0 && result.page.more && result.token.b.len;
-		if (go_on) {
-			str_release(&token);
-			token = result.token;
-			result.token = (struct str){0};
-		} else if (rc == 0 && result.page.more && result.page.n == 0) {
-			/* To take it for the end would lose what there is more. */
-			rc = err_set(err, -EIO, "listing of '%s': more is promised, but not where",
-				     req->prefix);
-		} else if (rc == 0) {
-			rc = give(&result, page);
-		}
-		s3_list_release(&result);
-		if (!go_on)
-			return rc == -ENOMEM ? err_set(err, rc, "listing: no memory") : rc;
+	const struct s3_list_query query = query_of(f->req);
+	if (result->page.n || !result->page.more || !result->token.b.len ||
+	    ++f->empty_pages == EMPTY_PAGES_MAX)
+		return false;
+	str_release(&f->token);
+	f->token = result->token;
+	result->token = (struct str){0};
+	s3_list_release(result);
+	s3_send_list(f, &query, str_text(&f->token), take);
+	return true;
+}
+
+static void take(struct s3_flight *f)
+{
+	const struct s3_list_query query = query_of(f->req);
+	struct err *err = &f->req->answer.err;
+	struct s3_list_result result;
+	int rc = s3_take_list(f, &query, &result, err);
+	if (rc == 0) {
+		log_unfit(f, &result);
+		if (skip_empty_page(f, &result))
+			return;
 	}
-	return err_set(err, -EIO, "listing of '%s' does not advance", req->prefix);
+	if (rc == 0 && f->empty_pages == EMPTY_PAGES_MAX)
+		rc = err_set(err, -EIO, "listing of '%s' does not advance", query.prefix);
+	else if (rc == 0 && result.page.more && result.page.n == 0)
+		/* To take it for the end would lose what there is more. */
+		rc = err_set(err, -EIO, "listing of '%s': more is promised, but not where",
+			     query.prefix);
+	else if (rc == 0 && give(&result, &f->req->answer.page))
+		rc = err_set(err, -ENOMEM, "listing of '%s': out of memory", query.prefix);
+	s3_list_release(&result);
+	if (rc)
+		s3_fail(f, rc);
+	else
+		s3_present(f);
+}
+
+void s3_list(struct s3_flight *f)
+{
+	const struct s3_list_query query = query_of(f->req);
+	if (utf8_part(query.prefix) == strlen(query.prefix)) {
+		s3_send_list(f, &query, NULL, take);
+		return;
+	}
+	/* No key begins so. */
+	if (page_init(&f->req->answer.page)) {
+		err_set(&f->req->answer.err, -ENOMEM, "listing: out of memory");
+		s3_fail(f, -ENOMEM);
+	} else {
+		s3_present(f);
+	}
 }

@@ -27,7 +27,7 @@ enum { TOLD_MAX = 200 }; /* of a bad key */
 static const uint64_t size_unfit = UINT64_MAX;
 
 struct reading {
-	const struct store_list *req;
+	const struct s3_list_query *req;
 	struct s3_list_result *out;
 	struct store_page raw; /* as they come, keys as they are written */
 	/* Of the item that is being read. */
@@ -60,7 +60,7 @@ static int leave_out(struct s3_list_result *out, const char *key, const char *wh
 static int leave_out_of_directory(struct reading *r, const char *key, const char *why)
 {
 	const int rc = leave_out(r->out, key, why);
-	return rc || r->req->delimit ? rc : -EIO;
+	return rc || (r->req->delimit && !r->req->complete) ? rc : -EIO;
 }
 
 static bool named(const struct xml_place *at, unsigned int depth, const char *name)
@@ -167,12 +167,12 @@ static bool key_ok(const char *key, bool is_prefix)
 	return store_key_ok(component);
 }
 
-static bool begins_right(const struct store_list *req, const char *key)
+static bool begins_right(const struct s3_list_query *req, const char *key)
 {
 	return strncmp(key, req->prefix, strlen(req->prefix)) == 0;
 }
 
-static bool asked_for(const struct store_list *req, const char *key, bool is_prefix)
+static bool asked_for(const struct s3_list_query *req, const char *key, bool is_prefix)
 {
 	return (!req->start_after || strcmp(key, req->start_after) > 0) &&
 	       (!is_prefix || req->delimit);
@@ -259,7 +259,7 @@ static int finish(struct reading *r, struct err *err)
 	return 0;
 }
 
-int s3_list_parse(const void *bytes, size_t n, const struct store_list *req,
+int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 		  struct s3_list_result *out, struct err *err)
 {
 	struct reading r = {.req = req, .out = out};

@@ -7,6 +7,15 @@
 
 #include <base/str.h>
 
+/* What was asked for: as in struct store_request. */
+struct s3_list_query {
+	const char *prefix;
+	const char *start_after; /* NULL: from the beginning */
+	bool delimit;
+	bool complete; /* an item that cannot be read makes the listing fail, also with delimit */
+	uint32_t max;  /* items, at least 1 */
+};
+
 struct s3_list_result {
 	struct store_page page; /* ascending; more is set, next is not */
 	struct str token;	/* of the next page, "" when there is none */
@@ -26,7 +35,7 @@ void s3_list_release(struct s3_list_result *result);
  * below a prefix must not take one that is there for one that is not. The result is to be released
  * whatever is returned. -EBADMSG: no such document, or one that does not say whether it is the
  * last; -EIO: one with more items than a page has, or with an item of this kind; -ENOMEM. */
-int s3_list_parse(const void *bytes, size_t n, const struct store_list *req,
+int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 		  struct s3_list_result *out, struct err *err);
 
 #endif

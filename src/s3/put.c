@@ -25,53 +25,142 @@
 
 #include "etag.h"
 
+#include <aws/digest.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { QUOTED_MAX = STORE_ETAG_MAX + 3 };
-
-struct put {
-	struct s3_store *s;
-	const char *key;
-	const void *body;
-	size_t n;
-	const struct store_cond *cond;
-	struct store_meta *meta; /* of the new version */
-};
-
-static int put_once(const struct put *p, const char *name, const char *value, struct err *err)
+static void send_put(struct s3_flight *f, const char *name, const char *value,
+		     void (*next)(struct s3_flight *f))
 {
-	auto_s3_request struct s3_request call = {0};
-	char md5[MD5_HEX];
+	const struct store_request *req = f->req;
 	const struct sigv4_pair header = {name, value};
-	const struct s3_spec req = {
+	const struct s3_spec spec = {
 		.method = "PUT",
-		.key = p->key,
+		.key = req->key,
 		.header = &header,
 		.n_header = name ? 1 : 0,
-		.body = p->body,
-		.body_len = p->n,
+		.pieces = req->pieces,
+		.n_pieces = req->n_pieces,
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
-	int rc = s3_request_run(&call, p->s, &req, NULL, err);
+	s3_send(f, &spec, next);
+}
+
+static void send_matching(struct s3_flight *f, const char *etag, bool quoted,
+			  void (*next)(struct s3_flight *f))
+{
+	char value[S3_QUOTED_MAX];
+	f->quoted = quoted;
+	snprintf(value, sizeof(value), quoted ? "\"%.*s\"" : "%.*s", STORE_ETAG_MAX, etag);
+	send_put(f, "if-match", value, next);
+}
+
+static struct err *err_of(struct s3_flight *f)
+{
+	return &f->req->answer.err;
+}
+
+/* ---- the end ---- */
+
+static void finish(struct s3_flight *f, int rc)
+{
+	if (rc == 0) {
+		s3_present(f);
+		return;
+	}
+	/* 404 to a PUT is about the bucket. */
+	if (rc == -ENOENT || rc == -ENOSYS)
+		rc = err_wrap(err_of(f), -EIO, "put");
+	s3_fail(f, rc);
+}
+
+/* When the object's ETag is the MD5 of our bytes, an earlier attempt of this very put succeeded. */
+static void after_look_back(struct s3_flight *f)
+{
+	char md5[MD5_HEX];
+	const struct store_request *req = f->req;
+	struct err stale = *err_of(f);
+	struct store_meta now;
+	const uint64_t size = pieces_size(req->pieces, req->n_pieces);
+	const int rc = s3_head_taken(f, &now);
+	if (rc == 0 && digest_md5(req->pieces, req->n_pieces, md5) == 0 &&
+	    strcmp(now.etag, md5) == 0 && now.size == size) {
+		f->req->answer.meta = now;
+		finish(f, 0);
+		return;
+	}
+	*err_of(f) = stale;
+	finish(f, stale.code);
+}
+
+/* The condition failed: because an earlier attempt of ours was done after all? */
+static void refuse(struct s3_flight *f, int rc)
+{
+	err_of(f)->code = rc;
+	if (f->req->cond.again)
+		s3_ask_head(f, after_look_back);
+	else
+		finish(f, rc);
+}
+
+/* What came of a PUT: 0 with the meta of the new version, or a negative errno. */
+static int put_taken(struct s3_flight *f)
+{
+	const struct store_request *req = f->req;
+	const struct s3_answer *a = &f->call.answer;
+	struct store_meta *meta = &f->req->answer.meta;
+	char md5[MD5_HEX];
+	int rc = s3_request_judge(&f->call, NULL, err_of(f));
 	if (rc)
-		return rc;
-	*p->meta = call.answer.meta;
-	p->meta->size = p->n;
-	if (!p->s->unchecked && !call.answer.etag_is_opaque && s3_etag_is_md5(p->meta->etag) &&
-	    digest_md5(p->body ? p->body : "", p->n, md5) == 0 && strcmp(md5, p->meta->etag) != 0)
-		return err_set(err, -EAGAIN, "PUT %s: the server has other bytes (ETag %s)", p->key,
-			       p->meta->etag);
+		return rc == S3_DOUBTFUL ? -ENOENT : rc;
+	*meta = a->meta;
+	meta->size = pieces_size(req->pieces, req->n_pieces);
+	if (!f->s->unchecked && !a->etag_is_opaque && s3_etag_is_md5(meta->etag) &&
+	    digest_md5(req->pieces, req->n_pieces, md5) == 0 && strcmp(md5, meta->etag) != 0)
+		return err_set(err_of(f), -EAGAIN, "PUT %s: the server has other bytes (ETag %s)",
+			       req->key, meta->etag);
 	return 0;
 }
 
-static int put_if_match(const struct put *p, const char *etag, bool quoted, struct err *err)
+static void after_plain(struct s3_flight *f)
 {
-	char value[QUOTED_MAX];
-	snprintf(value, sizeof(value), quoted ? "\"%.*s\"" : "%.*s", STORE_ETAG_MAX, etag);
-	return put_once(p, "if-match", value, err);
+	finish(f, put_taken(f));
 }
+
+/* ---- only where nothing is ---- */
+
+static void exists(struct s3_flight *f)
+{
+	err_set(err_of(f), -EEXIST, "PUT %s: the object exists", f->req->key);
+	refuse(f, -EEXIST);
+}
+
+static void after_absent_head(struct s3_flight *f)
+{
+	struct store_meta now;
+	const int rc = s3_head_taken(f, &now);
+	if (rc == 0)
+		exists(f);
+	else if (rc == -ENOENT)
+		send_put(f, NULL, NULL, after_plain);
+	else
+		finish(f, rc);
+}
+
+static void after_absent(struct s3_flight *f)
+{
+	const int rc = put_taken(f);
+	if (rc == -ESTALE)
+		exists(f);
+	else if (rc == -ENOSYS)
+		s3_ask_head(f, after_absent_head);
+	else
+		finish(f, rc);
+}
+
+/* ---- only over one version ---- */
 
 static void remember(struct s3_store *s, enum s3_if_match habit)
 {
@@ -80,136 +169,160 @@ static void remember(struct s3_store *s, enum s3_if_match habit)
 		log_warning(s->base.env->log,
 			    "%s does not check If-Match: versions are compared before a write, and "
 			    "another writer may come between",
-			    str_text(&s->place.host));
+			    str_text(&s->endpoint.host));
 }
 
-/* -ESTALE unless the object is the version that cond->if_match names. */
-static int compare(const struct put *p, struct err *err)
+/* After a head: 0 when the object is the version that the caller named, else -ESTALE or why it could
+ * not be told. */
+static int compare(struct s3_flight *f, const char *method)
 {
+	const struct store_request *req = f->req;
 	struct store_meta now;
-	int rc = s3_head(p->s, p->key, &now, err);
+	const int rc = s3_head_taken(f, &now);
 	if (rc == -ENOENT)
-		return err_set(err, -ESTALE, "PUT %s: the object is gone", p->key);
+		return err_set(err_of(f), -ESTALE, "%s %s: the object is gone", method, req->key);
 	if (rc)
 		return rc;
-	if (strcmp(now.etag, p->cond->if_match) == 0)
+	if (strcmp(now.etag, req->cond.if_match) == 0)
 		return 0;
-	return err_set(err, -ESTALE, "PUT %s: version %s, expected %s", p->key, now.etag,
-		       p->cond->if_match);
+	return err_set(err_of(f), -ESTALE, "%s %s: version %s, expected %s", method, req->key,
+		       now.etag, req->cond.if_match);
 }
 
-static int put_unknown(const struct put *p, struct err *err)
+static void refuse_or_finish(struct s3_flight *f, int rc)
+{
+	if (rc == -ESTALE)
+		refuse(f, rc);
+	else
+		finish(f, rc);
+}
+
+/* NONE: the version was compared, now the put. */
+static void after_compared(struct s3_flight *f)
+{
+	const int rc = compare(f, "PUT");
+	if (rc)
+		refuse_or_finish(f, rc);
+	else
+		send_put(f, NULL, NULL, after_plain);
+}
+
+/* QUOTED or BARE: the other way was tried, too. */
+static void after_other_way(struct s3_flight *f)
+{
+	const int rc = put_taken(f);
+	if (rc == 0)
+		remember(f->s, f->quoted ? S3_IF_MATCH_QUOTED : S3_IF_MATCH_BARE);
+	refuse_or_finish(f, rc == -ENOENT ? -ESTALE : rc);
+}
+
+static void after_mismatch_head(struct s3_flight *f)
+{
+	const int rc = compare(f, "PUT");
+	if (rc)
+		refuse_or_finish(f, rc);
+	else
+		send_matching(f, f->req->cond.if_match, !f->quoted, after_other_way);
+}
+
+static void after_matching(struct s3_flight *f)
+{
+	const int rc = put_taken(f);
+	if (rc == -ESTALE || rc == -ENOENT)
+		s3_ask_head(f, after_mismatch_head);
+	else
+		finish(f, rc);
+}
+
+static void put_matching(struct s3_flight *f)
+{
+	const enum s3_if_match habit = (enum s3_if_match)atomic_load(&f->s->if_match);
+	if (habit == S3_IF_MATCH_NONE)
+		s3_ask_head(f, after_compared);
+	else
+		send_matching(f, f->req->cond.if_match, habit == S3_IF_MATCH_QUOTED,
+			      after_matching);
+}
+
+/* UNKNOWN: the put with an ETag that nothing has was refused, as it should be, or was done. */
+static void after_trial(struct s3_flight *f)
+{
+	const int rc = put_taken(f);
+	if (rc == -ESTALE || rc == -ENOENT) {
+		remember(f->s, S3_IF_MATCH_QUOTED);
+		put_matching(f);
+	} else if (rc == -ENOSYS) {
+		remember(f->s, S3_IF_MATCH_NONE);
+		put_matching(f);
+	} else {
+		if (rc == 0)
+			remember(f->s, S3_IF_MATCH_NONE);
+		finish(f, rc);
+	}
+}
+
+static void after_first_head(struct s3_flight *f)
 {
 	static const char impossible[] = "00000000000000000000000000000000";
-	int rc = compare(p, err);
+	const int rc = compare(f, "PUT");
 	if (rc)
-		return rc;
-	rc = put_if_match(p, impossible, true, err);
-	if (rc == -ESTALE || rc == -ENOENT) {
-		remember(p->s, S3_IF_MATCH_QUOTED);
-		return -ESTALE;
-	}
-	if (rc == 0 || rc == -ENOSYS)
-		remember(p->s, S3_IF_MATCH_NONE);
-	return rc;
+		refuse_or_finish(f, rc);
+	else
+		send_matching(f, impossible, true, after_trial);
 }
 
-static int put_compared(const struct put *p, struct err *err)
+void s3_put(struct s3_flight *f)
 {
-	int rc = compare(p, err);
-	return rc ? rc : put_once(p, NULL, NULL, err);
+	const struct store_cond *cond = &f->req->cond;
+	if (cond->if_none_match)
+		send_put(f, "if-none-match", "*", after_absent);
+	else if (!cond->if_match)
+		send_put(f, NULL, NULL, after_plain);
+	else if (atomic_load(&f->s->if_match) == S3_IF_MATCH_UNKNOWN)
+		s3_ask_head(f, after_first_head);
+	else
+		put_matching(f);
 }
 
-static int put_matching(const struct put *p, struct err *err)
+/* ---- deletes ---- */
+
+static void after_delete(struct s3_flight *f)
 {
-	enum s3_if_match habit = (enum s3_if_match)atomic_load(&p->s->if_match);
-	if (habit == S3_IF_MATCH_UNKNOWN) {
-		int rc = put_unknown(p, err);
-		habit = (enum s3_if_match)atomic_load(&p->s->if_match);
-		/* The trial was refused, as it should: now in earnest. */
-		if (rc != -ESTALE || habit == S3_IF_MATCH_UNKNOWN)
-			return rc == -ENOSYS ? put_compared(p, err) : rc;
-	}
-	if (habit == S3_IF_MATCH_NONE)
-		return put_compared(p, err);
-	const bool quoted = habit == S3_IF_MATCH_QUOTED;
-	int rc = put_if_match(p, p->cond->if_match, quoted, err);
-	if (rc != -ESTALE && rc != -ENOENT)
-		return rc;
-	struct err stale = ERR_INIT;
-	rc = compare(p, &stale);
-	if (rc == 0) {
-		rc = put_if_match(p, p->cond->if_match, !quoted, &stale);
-		if (rc == 0)
-			remember(p->s, quoted ? S3_IF_MATCH_BARE : S3_IF_MATCH_QUOTED);
-		if (rc == -ENOENT)
-			rc = -ESTALE;
-	}
-	if (rc)
-		err_copy(err, &stale);
-	return rc;
+	const int rc = s3_request_judge(&f->call, NULL, err_of(f));
+	if (rc == 0 || rc == -ENOENT)
+		s3_absent(f, STORE_SAID);
+	else
+		s3_fail(f, rc);
 }
 
-static int put_absent(const struct put *p, struct err *err)
+static void send_delete(struct s3_flight *f)
+{
+	const struct s3_spec spec = {
+		.method = "DELETE", .key = f->req->key, .body_max = HTTP_ERROR_BODY_MAX};
+	s3_send(f, &spec, after_delete);
+}
+
+static void after_delete_head(struct s3_flight *f)
 {
 	struct store_meta now;
-	int rc = put_once(p, "if-none-match", "*", err);
-	if (rc == -ESTALE)
-		return err_set(err, -EEXIST, "PUT %s: the object exists", p->key);
-	if (rc != -ENOSYS)
-		return rc;
-	rc = s3_head(p->s, p->key, &now, err);
-	if (rc == 0)
-		return err_set(err, -EEXIST, "PUT %s: the object exists", p->key);
-	return rc == -ENOENT ? put_once(p, NULL, NULL, err) : rc;
-}
-
-/* The condition failed: because an earlier attempt of ours was done after all? */
-static bool done_before(const struct put *p)
-{
-	char md5[MD5_HEX];
-	struct store_meta now;
-	if (!p->cond->again || digest_md5(p->n ? p->body : "", p->n, md5) ||
-	    s3_head(p->s, p->key, &now, NULL) || strcmp(now.etag, md5) != 0 || now.size != p->n)
-		return false;
-	*p->meta = now;
-	return true;
-}
-
-int s3_put(struct store *store, const char *key, const void *body, size_t n,
-	   const struct store_cond *cond, struct store_meta *meta, struct err *err)
-{
-	struct store_meta own;
-	const struct put p = {.s = s3_store_of(store),
-			      .key = key,
-			      .body = body,
-			      .n = n,
-			      .cond = cond,
-			      .meta = meta ? meta : &own};
-	int rc = cond->if_match	       ? put_matching(&p, err)
-		 : cond->if_none_match ? put_absent(&p, err)
-				       : put_once(&p, NULL, NULL, err);
-	if ((rc == -ESTALE || rc == -EEXIST) && done_before(&p))
-		return 0;
-	/* 404 to a PUT is about the bucket. */
-	return rc == -ENOENT || rc == -ENOSYS ? err_wrap(err, -EIO, "put") : rc;
-}
-
-int s3_del(struct store *store, const char *key, const struct store_cond *cond, struct err *err)
-{
-	struct s3_store *s = s3_store_of(store);
-	auto_s3_request struct s3_request call = {0};
-	const struct s3_spec req = {
-		.method = "DELETE", .key = key, .body_max = HTTP_ERROR_BODY_MAX};
-	struct store_meta now;
-	if (cond->if_match) {
-		int rc = s3_head(s, key, &now, err);
-		if (rc)
-			return rc == -ENOENT ? 0 : rc;
-		if (strcmp(now.etag, cond->if_match) != 0)
-			return err_set(err, -ESTALE, "DELETE %s: version %s, expected %s", key,
-				       now.etag, cond->if_match);
+	const char *if_match = f->req->cond.if_match;
+	const int rc = s3_head_taken(f, &now);
+	/* What is not there has no version; the delete itself proves that it is not. */
+	if (rc == 0 && strcmp(now.etag, if_match) != 0) {
+		err_set(err_of(f), -ESTALE, "DELETE %s: version %s, expected %s", f->req->key,
+			now.etag, if_match);
+		s3_fail(f, -ESTALE);
+	} else if (rc && rc != -ENOENT) {
+		s3_fail(f, rc);
+	} else {
+		send_delete(f);
 	}
-	int rc = s3_request_run(&call, s, &req, NULL, err);
-	return rc == -ENOENT ? 0 : rc;
+}
+
+void s3_delete(struct s3_flight *f)
+{
+	if (f->req->cond.if_match)
+		s3_ask_head(f, after_delete_head);
+	else
+		send_delete(f);
 }

@@ -93,10 +93,10 @@ static void add(struct draft *d, const char *name, const char *value)
 
 static int draft_header(struct draft *d, struct s3_store *s, const struct s3_spec *req, int64_t now)
 {
-	int rc = digest_sha256(req->body_len ? req->body : "", req->body_len, d->hash);
+	int rc = digest_sha256(req->pieces, req->n_pieces, d->hash);
 	if (rc)
 		return rc;
-	add(d, "host", str_text(&s->place.host));
+	add(d, "host", str_text(&s->endpoint.host));
 	for (size_t i = 0; i < req->n_header; i++)
 		add(d, req->header[i].name, req->header[i].value);
 	if (s->requester_pays)
@@ -140,8 +140,8 @@ static int set_lines(struct s3_request *call, const struct draft *d,
 
 static int set_url(struct s3_request *call, const struct s3_spec *req, const struct draft *d)
 {
-	const struct s3_endpoint *place = &call->s->place;
-	str_addf(&call->url, "%s://%s%s", place->tls ? "https" : "http", str_text(&place->host),
+	const struct s3_endpoint *endpoint = &call->s->endpoint;
+	str_addf(&call->url, "%s://%s%s", endpoint->tls ? "https" : "http", str_text(&endpoint->host),
 		 str_text(&d->path));
 	if (req->n_query) {
 		str_add(&call->url, "?");
@@ -169,7 +169,7 @@ static int sign(struct s3_request *call, const struct s3_spec *req, const struct
 	const struct sigv4_key key = {
 		.access_key = str_text(&d->cred.access_key),
 		.secret_key = str_text(&d->cred.secret_key),
-		.region = str_text(&s->place.region),
+		.region = str_text(&s->endpoint.region),
 		.service = "s3",
 	};
 	if (!s->creds)
@@ -183,7 +183,7 @@ static int build(struct s3_request *call, const struct s3_spec *req, struct draf
 {
 	auto_secret struct str authorization = {0};
 	const int64_t now = (int64_t)time(NULL);
-	s3_endpoint_path(&call->s->place, req->key, &d->path);
+	s3_endpoint_path(&call->s->endpoint, req->key, &d->path);
 	int rc = draft_header(d, call->s, req, now);
 	if (rc == 0)
 		rc = sign(call, req, d, now, &authorization);
@@ -215,14 +215,18 @@ int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3
 	memset(call, 0, sizeof(*call));
 	call->s = s;
 	call->method = req->method;
-	call->what = req->key ? req->key : str_text(&s->place.bucket);
+	call->what = req->key ? req->key : str_text(&s->endpoint.bucket);
 	call->answer.total = UINT64_MAX;
 	call->http = (struct http_call){.method = req->method,
-					.body = req->body,
-					.body_len = req->body_len,
+					.pieces = req->pieces,
+					.n_pieces = req->n_pieces,
+					.body_len = pieces_size(req->pieces, req->n_pieces),
 					.body_max = req->body_max,
 					.metered = metered(req),
 					.first_byte_ms = req->first_byte_ms,
+					.ranged = req->ranged,
+					.skip = req->skip,
+					.keep = req->keep,
 					.on_header = on_header};
 	int rc = s->creds ? credentials_get(s->creds, &d.cred, err) : 0;
 	if (rc)
@@ -255,8 +259,8 @@ static int judge_end(const struct s3_request *call, struct err *err)
 		{HTTP_REFUSED, -EIO, "no trusted connection"},
 		{HTTP_BROKEN, -EAGAIN, "connection failed"},
 		{HTTP_UNKNOWN, -EAGAIN, "connection failed"},
-		{HTTP_CALLED_OFF, -ECANCELED, "called off"},
-		{HTTP_NO_MEMORY, -ENOMEM, "no memory"},
+		{HTTP_CANCELLED, -ECANCELED, "cancelled"},
+		{HTTP_NO_MEMORY, -ENOMEM, "out of memory"},
 	};
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (ends[i].end == call->http.end)
@@ -295,13 +299,13 @@ static bool may_have_expired(const struct s3_request *call, const struct s3_erro
 	       (call->http.status == 400 && strcmp(call->method, "HEAD") == 0);
 }
 
-/* The service says that an object is not there in a document of its own, or in nothing. A page of
- * somebody in between (a load balancer whose gateways are being replaced) says nothing of it; to
- * believe it would be to show a chunk that is there as fill values. */
-static bool is_foreign_page(const struct s3_request *call, const struct s3_error *why)
+/* Only the service's own document proves that an object is not there. A HEAD has none, and a page of
+ * somebody in between (a load balancer whose gateways are being replaced) says nothing of it: to take
+ * that for an answer would be to show a chunk that is there as fill values. */
+static bool is_doubtful(const struct s3_request *call, const struct s3_error *why)
 {
-	return call->http.status == 404 && call->http.metered == HTTP_GET &&
-	       call->http.answer.len > 0 && !why->code[0];
+	return call->http.status == 404 && strcmp(why->code, "NoSuchKey") != 0 &&
+	       (call->http.metered == HTTP_GET || call->http.metered == HTTP_HEAD);
 }
 
 int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err)
@@ -311,6 +315,8 @@ int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *
 	if (!why)
 		why = &own;
 	memset(why, 0, sizeof(*why));
+	if (call->failed)
+		return call->failed;
 	int rc = judge_end(call, err);
 	if (rc && long_disguise(call))
 		return err_set(err, -EAGAIN, "%s %s: a long XML document without an ETag",
@@ -319,9 +325,6 @@ int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *
 		return rc;
 	if (call->http.status >= 300)
 		s3_error_parse(body->data, body->len, why);
-	if (is_foreign_page(call, why))
-		return err_set(err, -EIO, "%s %s: 404, which is not the service's own answer",
-			       call->method, call->what);
 	const bool disguised = error_in_disguise(call, why);
 	rc = s3_status_errno(call->http.status, why->code);
 	if (disguised && rc == 0)
@@ -336,6 +339,8 @@ int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *
 	if (rc == 0)
 		return 0;
 	say(call, why, rc, err);
+	if (rc == -ENOENT && is_doubtful(call, why))
+		return S3_DOUBTFUL;
 	if (err && rc == -EAGAIN)
 		err->again_ms = call->answer.again_ms;
 	return rc;
@@ -351,18 +356,4 @@ int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_
 		return rc;
 	http_run(s->io, &call->http);
 	return s3_request_judge(call, why, err);
-}
-
-int s3_head(struct s3_store *s, const char *key, struct store_meta *meta, struct err *err)
-{
-	auto_s3_request struct s3_request call = {0};
-	const struct s3_spec req = {.method = "HEAD", .key = key};
-	int rc = s3_request_run(&call, s, &req, NULL, err);
-	if (rc)
-		return rc;
-	if (call.http.content_length < 0)
-		return err_set(err, -EIO, "HEAD %s: no Content-Length", key);
-	*meta = call.answer.meta;
-	meta->size = (uint64_t)call.http.content_length;
-	return 0;
 }

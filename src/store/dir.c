@@ -8,8 +8,6 @@
  */
 #include "dir.h"
 
-#include <store/job.h>
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,9 +15,9 @@
 #include <sys/statvfs.h>
 
 /* What an attempt to read may come to, besides 0 and a negative errno. */
-enum { MET_EMPTY = 1, MET_SHRUNK, MET_CHANGED };
+enum { IS_ABSENT = 1, MET_EMPTY, MET_SHRUNK, MET_CHANGED, MET_NEW };
 
-enum { TRIES = 3 }; /* of a read that meets a writer */
+enum { TRIES = 5 }; /* of a read that meets a writer */
 static const uint64_t pause_ns = 5 * 1000 * 1000;
 
 static int64_t stamp(const struct timespec *t)
@@ -49,108 +47,145 @@ static bool is_json(const char *key)
 	return n >= 5 && strcmp(key + n - 5, ".json") == 0;
 }
 
-static int check_version(const struct store_get *req, const struct stat *st, struct err *err)
+static int check_version(struct store_request *req, const struct stat *st)
 {
 	const struct store_cond *cond = &req->cond;
+	struct store_answer *a = &req->answer;
 	if (cond->if_match && !dir_same_version(st, cond->if_match))
-		return err_set(err, -ESTALE, "object %s: another version", req->key);
-	if (cond->if_none_match && dir_same_version(st, cond->if_none_match))
-		return err_set(err, -EALREADY, "object %s: still the same version", req->key);
+		return err_set(&a->err, -ESTALE, "object %s: another version", req->key);
+	a->unchanged = cond->if_none_match && dir_same_version(st, cond->if_none_match);
 	return 0;
 }
 
-/* Reads the asked range of a file that was found as meta says. */
-static int read_range(int fd, const struct store_get *req, const struct store_meta *meta,
-		      struct bytes *body, struct err *err)
+/* Of an object of `size` bytes: where the range begins, and how long it is. */
+static uint64_t cut(const struct store_range *range, uint64_t size, uint64_t *first)
 {
-	const uint64_t left = req->offset < meta->size ? meta->size - req->offset : 0;
-	const uint64_t n = min_u64(req->length, left);
+	if (range->from_end)
+		*first = size - min_u64(range->length, size);
+	else
+		*first = min_u64(range->first, size);
+	return min_u64(range->length, size - *first);
+}
+
+/* Reads the range of a file that was found as the answer's meta says. */
+static int read_range(int fd, struct store_request *req)
+{
+	struct store_answer *a = &req->answer;
+	struct bytes *body = &a->body;
+	uint64_t first;
+	const uint64_t n = cut(&req->range, a->meta.size, &first);
 	if (req->max && n > req->max)
-		return err_set(err, -EFBIG, "object %s: %" PRIu64 " bytes, at most %" PRIu64,
+		return err_set(&a->err, -EFBIG, "object %s: %" PRIu64 " bytes, at most %" PRIu64,
 			       req->key, n, req->max);
 	if (n == 0)
 		return 0;
 	if (n > SIZE_MAX || bytes_reserve(body, (size_t)n))
-		return err_set(err, -ENOMEM, "object %s: no memory for %" PRIu64 " bytes", req->key,
-			       n);
+		return err_set(&a->err, -ENOMEM, "object %s: out of memory for %" PRIu64 " bytes",
+			       req->key, n);
 	while (body->len < n) {
 		ssize_t got = pread(fd, body->data + body->len, (size_t)n - body->len,
-				    (off_t)(req->offset + body->len));
+				    (off_t)(first + body->len));
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return dir_fail(err, -errno, req->key);
+			return dir_fail(&a->err, -errno, req->key);
 		if (got == 0)
 			return MET_SHRUNK;
 		body->len += (size_t)got;
 	}
 	struct stat now;
-	return fstat(fd, &now) == 0 && dir_same_version(&now, meta->etag) ? 0 : MET_CHANGED;
+	return fstat(fd, &now) == 0 && dir_same_version(&now, a->meta.etag) ? 0 : MET_CHANGED;
 }
 
-static int attempt(const struct dir_store *d, const struct store_get *req,
-		   struct store_get_result *res)
+static int attempt(const struct dir_store *d, struct store_request *req)
 {
 	/* O_NONBLOCK: the open of a fifo must not wait for its writer. */
 	const int flags = req->op == STORE_HEAD ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	struct store_answer *a = &req->answer;
 	auto_close int fd = dir_open(d, req->key, flags);
-	if (fd < 0)
-		return dir_fail(&res->err, fd, req->key);
+	if (fd == -ENXIO || fd == -ENODEV)
+		return IS_ABSENT; /* a socket, or a device without its driver */
+	if (fd < 0) {
+		const int rc = dir_absent(d, req->key, fd, &a->err);
+		return rc == 0 ? MET_NEW : rc < 0 ? rc : IS_ABSENT;
+	}
 	struct stat st;
 	if (fstat(fd, &st))
-		return dir_fail(&res->err, -errno, req->key);
+		return dir_fail(&a->err, -errno, req->key);
 	if (!S_ISREG(st.st_mode))
-		return err_set(&res->err, -ENOENT, "object %s: not a regular file", req->key);
+		return IS_ABSENT;
 	if (st.st_size == 0 && is_json(req->key))
 		return MET_EMPTY;
-	dir_meta(&st, &res->meta);
-	int rc = check_version(req, &st, &res->err);
-	if (rc || req->op == STORE_HEAD)
+	dir_meta(&st, &a->meta);
+	int rc = check_version(req, &st);
+	if (rc || a->unchanged || req->op == STORE_HEAD)
 		return rc;
-	return read_range(fd, req, &res->meta, &res->body, &res->err);
+	return read_range(fd, req);
 }
 
 /* The last attempt still met a writer. */
-static int settle(const struct store_get *req, int met, struct err *err)
+static int give_up(const struct store_request *req, int met, struct err *err)
 {
 	switch (met) {
 	case MET_EMPTY:
-		return err_set(err, -ENOENT, "object %s: empty", req->key);
+		return err_set(err, -EIO, "object %s: empty, as if it were being written", req->key);
 	case MET_SHRUNK:
 		return err_set(err, -EIO, "object %s: shrank while it was read", req->key);
+	case MET_NEW:
+		return err_set(err, -EIO, "object %s: a link that leads nowhere", req->key);
 	default:
-		/* Written to all the time (a log): what was read, under the version it had at
-		 * first, so that no later condition takes it for the new one. */
-		return 0;
+		return err_set(err, -EIO, "object %s: changed each of %d times that it was read",
+			       req->key, TRIES);
 	}
 }
 
-static void answer(struct store *s, const struct store_get *req)
+static int get(struct dir_store *d, struct store_request *req)
 {
-	const struct dir_store *d = dir_store_of(s);
-	struct store_get_result res = {0};
-	if (dir_reserved(req->key)) {
-		job_fail(req, -ENOENT, "object %s: a temporary file", req->key);
-		return;
-	}
+	const struct env *env = d->base.env;
+	if (dir_reserved(req->key))
+		return IS_ABSENT;
 	for (int tries = 1;; tries++) {
-		res.code = attempt(d, req, &res);
-		if (res.code <= 0)
-			break;
-		if (tries == TRIES) {
-			res.code = settle(req, res.code, &res.err);
-			break;
-		}
-		bytes_release(&res.body);
-		s->env->sleep(s->env, pause_ns);
+		const int rc = attempt(d, req);
+		if (rc <= IS_ABSENT)
+			return rc;
+		if (tries == TRIES)
+			return give_up(req, rc, &req->answer.err);
+		store_answer_clear(req);
+		env->sleep(env, pause_ns);
 	}
-	job_finish(req, &res);
 }
 
-static void get(struct store *s, const struct store_get *req)
+static void answer(void *arg)
 {
-	if (job_submit(s, req, answer))
-		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
+	struct store_request *req = arg;
+	struct store *s = store_working(req);
+	struct dir_store *d = dir_store_of(s);
+	int rc;
+	switch (req->op) {
+	case STORE_LIST:
+		rc = dir_list(d, req);
+		break;
+	case STORE_PUT:
+		rc = dir_put(d, req);
+		break;
+	case STORE_DELETE:
+		rc = dir_delete(d, req, &req->answer.err);
+		rc = rc == 0 ? IS_ABSENT : rc;
+		break;
+	default:
+		rc = get(d, req);
+	}
+	if (rc == IS_ABSENT)
+		store_absent(s, req, STORE_LOOKED);
+	else if (rc)
+		store_fail(s, req, rc, NULL);
+	else
+		store_present(s, req);
+}
+
+static void submit(struct store *s, struct store_request *req)
+{
+	store_work(s, req, answer);
 }
 
 static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -173,10 +208,7 @@ static void free_store(struct store *s)
 
 static const struct store_ops dir_ops = {
 	.name = "dir",
-	.get = get,
-	.list = dir_list,
-	.put = dir_put,
-	.del = dir_del,
+	.submit = submit,
 	.space = space,
 	.free = free_store,
 };
@@ -190,11 +222,10 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 	}
 	struct dir_store *d = calloc(1, sizeof(*d));
 	if (!d) {
-		err_set(err, -ENOMEM, "directory %s: no memory", path);
+		err_set(err, -ENOMEM, "directory %s: out of memory", path);
 		return NULL;
 	}
-	d->base.ops = &dir_ops;
-	d->base.env = env;
+	store_init(&d->base, &dir_ops, env, 0);
 	d->beneath = dir_can_stay_beneath(root);
 	d->root = root;
 	root = -1;

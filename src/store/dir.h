@@ -8,7 +8,7 @@
 #ifndef STORE_DIR_H
 #define STORE_DIR_H
 
-#include <store/store.h>
+#include <store/implement.h>
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -45,17 +45,21 @@ int dir_stat(const struct dir_store *d, const char *path, struct stat *st);
 /* Tells whether the kernel lets us use openat2(2); for the constructor. */
 bool dir_can_stay_beneath(int root);
 
-/* Turns a negative errno of dir_open() into the contract's and names the object. */
+/* After dir_open() failed with code: 1 when it is proved that there is no such object, because the
+ * directory that would hold the key, or one above it, was opened and has no such entry, or one that is
+ * a file where a directory would have to be. A link is there, wherever it leads. 0: something
+ * is there by now, open it again. Else a negative errno of the contract with the reason. */
+int dir_absent(const struct dir_store *d, const char *key, int code, struct err *err);
+/* Turns a negative errno of a system call into the contract's and names the object. */
 int dir_fail(struct err *err, int code, const char *key);
 
 void dir_meta(const struct stat *st, struct store_meta *meta);
 bool dir_same_version(const struct stat *st, const char *etag);
 
-/* store_ops.put, .del and .list */
-int dir_put(struct store *s, const char *key, const void *body, size_t n,
-	    const struct store_cond *cond, struct store_meta *meta, struct err *err);
-int dir_del(struct store *s, const char *key, const struct store_cond *cond, struct err *err);
-int dir_list(struct store *s, const struct store_list *req, struct store_page *page,
-	     struct err *err);
+/* The operations, in a worker. They fill the answer in but for its state; 0, or a negative errno that
+ * is in the answer's err. */
+int dir_put(struct dir_store *d, struct store_request *req);
+int dir_delete(struct dir_store *d, const struct store_request *req, struct err *err);
+int dir_list(struct dir_store *d, struct store_request *req);
 
 #endif

@@ -12,10 +12,10 @@
  *    and visited in batches, and the page is sorted in the end. A directory of millions is left
  *    after limit + 1 entries, with not one of them looked at.
  *
- * An entry that is there but cannot be looked at (a disk error, no right to search the directory)
- * hides no other from who reads names, that is with the delimiter: it is left out and told of.
- * Where whole trees are listed it makes the listing fail, since an object that is missing would be
- * taken for one that does not exist.
+ * An entry that is there but cannot be examined (a link that leads nowhere or out of the bucket, a disk
+ * error, no right to search a directory) hides no other from who reads names: it is left out, and the
+ * log says so. Where absence is concluded from the listing it fails, since an object that is missing
+ * in it would be taken for one that does not exist.
  *
  * Hostile trees: depth is bounded, a directory is not entered below itself, and links to
  * directories, by which a small tree can look like a vast one, are entered LINKS_MAX times in one
@@ -35,7 +35,8 @@ enum {
 	DEPTH_MAX = 64,
 	LINKS_MAX = 10000,
 	BATCH = 1024,
-	FULL = 1, /* result of a visit: the page is, stop */
+	FULL = 1,		/* result of a visit: the page is, stop */
+	IS_ABSENT = INT_MIN,	/* result of open_dir(): no descriptor and no errno */
 };
 
 struct name {
@@ -66,14 +67,14 @@ static void cleanup_closedir(DIR **dir)
 
 struct lister {
 	const struct dir_store *d;
-	const struct store_list *req;
+	const struct store_request *req;
 	struct store_page *page;
 	struct err *err;
 	bool all;	  /* see above */
 	uint32_t counted; /* while `all`: items seen, not all of them on the page yet */
 	unsigned int links;
 	unsigned int too_long; /* names that make no keys */
-	unsigned int unseen;   /* entries that cannot be looked at, left out */
+	unsigned int unseen;   /* entries that cannot be examined, left out */
 	int unseen_code;       /* of the first of them, and its key */
 	char first_unseen[STORE_KEY_MAX + 1];
 	unsigned int depth;
@@ -89,7 +90,7 @@ static int walk(struct lister *l, int fd);
 
 static int no_memory(struct lister *l)
 {
-	return err_set(l->err, -ENOMEM, "listing of '%s': no memory", l->req->prefix);
+	return err_set(l->err, -ENOMEM, "listing of '%s': out of memory", l->req->key);
 }
 
 static int bad_dir(struct lister *l, int code)
@@ -108,24 +109,12 @@ static enum kind kind_of_mode(mode_t mode)
 	return S_ISREG(mode) ? KIND_FILE : S_ISDIR(mode) ? KIND_DIR : KIND_NONE;
 }
 
-/* Follows the link that l->key names. What leads nowhere, or out of the bucket, is left out. */
-static enum kind kind_of_link(struct lister *l)
-{
-	struct stat st;
-	int rc = dir_stat(l->d, l->key, &st);
-	if (rc == 0)
-		return kind_of_mode(st.st_mode);
-	log_debug(l->d->base.env->log, "link %s is not listed: %s", l->key, strerror(-rc));
-	return KIND_NONE;
-}
-
-/* l->key could not be looked at. */
+/* l->key is there, but what it is cannot be examined. 0: it is left out. */
 static int leave_out(struct lister *l, int code)
 {
-	if (code == -ENOENT || code == -ENOTDIR)
-		return 0; /* gone meanwhile */
-	if (!l->req->delimit)
-		return dir_fail(l->err, code, l->key);
+	if (!l->req->list.delimit || l->req->list.complete)
+		return code == -ENOENT ? err_set(l->err, -EACCES, "link %s leads nowhere", l->key)
+				       : dir_fail(l->err, code, l->key);
 	if (l->unseen++ == 0) {
 		l->unseen_code = code;
 		snprintf(l->first_unseen, sizeof(l->first_unseen), "%.*s", STORE_KEY_MAX, l->key);
@@ -133,40 +122,44 @@ static int leave_out(struct lister *l, int code)
 	return 0;
 }
 
-/* An enum kind, or why the listing fails. */
+/* An enum kind, or why the listing fails. fd: the directory. */
 static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_link)
 {
 	unsigned char type = e->d_type;
+	struct stat st;
+	*is_link = false;
 	if (type == DT_UNKNOWN) {
-		struct stat st;
-		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
-			int rc = leave_out(l, -errno);
-			return rc ? rc : KIND_NONE;
-		}
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			return errno == ENOENT ? KIND_NONE : leave_out(l, -errno);
 		type = IFTODT(st.st_mode);
 	}
-	*is_link = type == DT_LNK;
-	if (*is_link)
-		return kind_of_link(l);
-	return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
+	if (type != DT_LNK)
+		return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
+	*is_link = true;
+	int rc = dir_stat(l->d, l->key, &st);
+	if (rc == 0)
+		return kind_of_mode(st.st_mode);
+	if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+		return KIND_NONE; /* the link itself is gone meanwhile */
+	return leave_out(l, rc);
 }
 
 /* True when something at or below l->key may be an item. */
 static bool wanted(const struct lister *l, bool is_dir)
 {
-	const char *after = l->req->start_after;
-	if (strncmp(l->key, l->req->prefix, strlen(l->req->prefix)) != 0)
+	const char *after = l->req->list.start_after;
+	if (strncmp(l->key, l->req->key, strlen(l->req->key)) != 0)
 		return false;
 	if (!after || strcmp(l->key, after) > 0)
 		return true;
-	return is_dir && !l->req->delimit && strncmp(l->key, after, strlen(l->key)) == 0;
+	return is_dir && !l->req->list.delimit && strncmp(l->key, after, strlen(l->key)) == 0;
 }
 
 /* ---- visiting ---- */
 
 static int add(struct lister *l, const struct store_meta *meta)
 {
-	if (l->page->n == l->req->max) {
+	if (l->page->n == l->req->list.max) {
 		page_set_more(l->page);
 		return FULL;
 	}
@@ -182,6 +175,8 @@ static int visit_file(struct lister *l, int fd, bool is_link)
 		rc = dir_stat(l->d, l->key, &st);
 	else if (fstatat(fd, l->key + l->len, &st, AT_SYMLINK_NOFOLLOW))
 		rc = -errno;
+	if (rc == -ENOENT && !is_link)
+		return 0; /* gone meanwhile */
 	if (rc)
 		return leave_out(l, rc);
 	if (!S_ISREG(st.st_mode))
@@ -212,7 +207,7 @@ static int visit_dir(struct lister *l, int fd, bool is_link)
 		return err_set(l->err, -ELOOP, "directory %s: too many links to directories",
 			       l->key);
 	int below = open_below(l, fd, is_link);
-	if (below == -ENOENT || below == -ENOTDIR)
+	if (!is_link && (below == -ENOENT || below == -ENOTDIR))
 		return 0; /* gone meanwhile */
 	if (below < 0)
 		return bad_dir(l, below);
@@ -228,7 +223,7 @@ static int visit(struct lister *l, int fd, const struct names *names, const stru
 	strcpy(l->key + l->len, (const char *)names->text.data + name->at);
 	if (!name->is_dir)
 		return visit_file(l, fd, name->is_link);
-	return l->req->delimit ? add(l, NULL) : visit_dir(l, fd, name->is_link);
+	return l->req->list.delimit ? add(l, NULL) : visit_dir(l, fd, name->is_link);
 }
 
 static int visit_all(struct lister *l, int fd, struct names *names)
@@ -271,8 +266,8 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 		return 0;
 	}
 	memcpy(l->key + l->len, e->d_name, n + 1);
-	const size_t known = strlen(l->req->prefix);
-	if (strncmp(l->key, l->req->prefix, l->len + n < known ? l->len + n : known) != 0)
+	const size_t known = strlen(l->req->key);
+	if (strncmp(l->key, l->req->key, l->len + n < known ? l->len + n : known) != 0)
 		return 0; /* before the cost of looking at a link */
 	const int kind = kind_of(l, fd, e, &is_link);
 	if (kind == KIND_NONE || kind < 0)
@@ -287,9 +282,9 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 	}
 	if (!wanted(l, kind == KIND_DIR))
 		return 0;
-	if (l->all && (kind == KIND_FILE || l->req->delimit) && ++l->counted > l->req->limit)
-		return err_set(l->err, -E2BIG, "more than %u objects below '%s'", l->req->limit,
-			       l->req->prefix);
+	if (l->all && (kind == KIND_FILE || l->req->list.delimit) && ++l->counted > l->req->list.limit)
+		return err_set(l->err, -E2BIG, "more than %u objects below '%s'", l->req->list.limit,
+			       l->req->key);
 	return keep(l, names, kind == KIND_DIR, is_link);
 }
 
@@ -352,7 +347,7 @@ static int walk(struct lister *l, int fd)
 /* Sets l->key to the directory part of the prefix. False when no key can begin like that. */
 static bool start_dir(struct lister *l)
 {
-	const char *prefix = l->req->prefix;
+	const char *prefix = l->req->key;
 	const char *slash = strrchr(prefix, '/');
 	if (!slash)
 		return true;
@@ -364,40 +359,56 @@ static bool start_dir(struct lister *l)
 	return store_key_ok(l->key) && !dir_reserved(l->key);
 }
 
-int dir_list(struct store *s, const struct store_list *req, struct store_page *page,
-	     struct err *err)
+/* Opens the directory l->key. IS_ABSENT when it is proved that there is none; or a negative errno. */
+static int open_dir(struct lister *l)
 {
+	char below[STORE_KEY_MAX + 3];
+	int fd = 0, rc = 0;
+	snprintf(below, sizeof(below), "%.*s/-", STORE_KEY_MAX, l->key);
+	/* Twice: it may be made between a failure and the look at what there is. */
+	for (int tries = 0; rc == 0 && tries < 2; tries++) {
+		fd = dir_open(l->d, l->key, O_RDONLY | O_DIRECTORY);
+		if (fd >= 0)
+			return fd;
+		rc = l->key[0] ? dir_absent(l->d, below, fd, l->err) : bad_dir(l, fd);
+	}
+	return rc == 0 ? bad_dir(l, fd) : rc < 0 ? rc : IS_ABSENT;
+}
+
+int dir_list(struct dir_store *d, struct store_request *req)
+{
+	struct store_page *page = &req->answer.page;
+	struct err *err = &req->answer.err;
 	auto_free struct lister *l = calloc(1, sizeof(*l));
 	if (!l || page_init(page))
-		return err_set(err, -ENOMEM, "listing of '%s': no memory", req->prefix);
-	l->d = dir_store_of(s);
+		return err_set(err, -ENOMEM, "listing of '%s': out of memory", req->key);
+	l->d = d;
 	l->req = req;
 	l->page = page;
 	l->err = err;
-	l->all = req->limit && req->max > req->limit;
+	l->all = req->list.limit && req->list.max > req->list.limit;
 	if (!start_dir(l))
 		return 0;
-	int fd = dir_open(l->d, l->key, O_RDONLY | O_DIRECTORY);
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENAMETOOLONG)
+	int fd = open_dir(l);
+	if (fd == IS_ABSENT)
 		return 0;
 	if (fd < 0)
-		return bad_dir(l, fd);
+		return fd;
 	l->len = strlen(l->key);
 	if (l->len)
 		l->key[l->len++] = '/';
 	int rc = walk(l, fd);
-	/* Where not one entry can be looked at, the directory cannot. */
-	if (rc == 0 && l->unseen && page->n == 0 && !req->start_after)
+	/* Where not one entry can be examined, the directory cannot. */
+	if (rc == 0 && l->unseen && page->n == 0 && !req->list.start_after)
 		rc = dir_fail(err, l->unseen_code, l->first_unseen);
 	else if (l->unseen)
-		log_warning(l->d->base.env->log,
+		log_warning(d->base.env->log,
 			    "listing of '%s': %u entries are left out, the first is %s: %s",
-			    req->prefix, l->unseen, l->first_unseen, strerror(-l->unseen_code));
+			    req->key, l->unseen, l->first_unseen, strerror(-l->unseen_code));
 	if (l->too_long)
-		log_warning(
-			l->d->base.env->log,
-			"listing of '%s': %u names are left out, the keys would be longer than %d",
-			req->prefix, l->too_long, STORE_KEY_MAX);
+		log_warning(d->base.env->log,
+			    "listing of '%s': %u names are left out, the keys would be longer than %d",
+			    req->key, l->too_long, STORE_KEY_MAX);
 	if (l->all)
 		page_sort(page);
 	return rc < 0 ? rc : 0;

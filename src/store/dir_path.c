@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -94,18 +95,57 @@ bool dir_reserved(const char *key)
 	return false;
 }
 
+/* What a directory has under a name that could not be opened: 1 nothing, or a file where a directory
+ * would have to be; 0 something that was not there before; or a negative errno, -ENOENT for a link,
+ * which leads nowhere. */
+static int look(int parent, const char *name, bool is_last)
+{
+	struct stat st;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT || errno == ENAMETOOLONG ? 1 : -errno;
+	if (S_ISLNK(st.st_mode))
+		return -ENOENT;
+	return !is_last && !S_ISDIR(st.st_mode);
+}
+
+/* Goes up from the key to the lowest directory that can be opened, and looks what it has. */
+static int find_gap(const struct dir_store *d, const char *key)
+{
+	char path[STORE_KEY_MAX + 3];
+	snprintf(path, sizeof(path), "%s", key);
+	for (bool is_last = true;; is_last = false) {
+		char *slash = strrchr(path, '/');
+		const char *name = slash ? slash + 1 : path;
+		char empty[] = "";
+		if (slash)
+			*slash = '\0';
+		auto_close int parent = dir_open(d, slash ? path : empty, O_PATH | O_DIRECTORY);
+		if (parent >= 0)
+			return look(parent, name, is_last);
+		if (!slash || (parent != -ENOENT && parent != -ENOTDIR && parent != -ENAMETOOLONG))
+			return parent;
+	}
+}
+
+int dir_absent(const struct dir_store *d, const char *key, int code, struct err *err)
+{
+	if (code != -ENOENT && code != -ENOTDIR && code != -ENAMETOOLONG)
+		return dir_fail(err, code, key);
+	const int rc = find_gap(d, key);
+	if (rc < 0)
+		return dir_fail(err, rc, key);
+	return rc;
+}
+
 int dir_fail(struct err *err, int code, const char *key)
 {
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
-	case -ENAMETOOLONG:
-		return err_set(err, -ENOENT, "object %s: not there", key);
-	case -ENXIO: /* a socket, or a device without its driver */
-	case -ENODEV:
-		return err_set(err, -ENOENT, "object %s: not a regular file", key);
+		return err_set(err, -EIO, "object %s: a link on the way to it leads nowhere", key);
 	case -EXDEV:
-		return err_set(err, -EACCES, "object %s: a link leads out of the bucket", key);
+		return err_set(err, -EACCES, "object %s: a link leads out of the bucket, or is absolute",
+			       key);
 	case -ELOOP:
 		return err_set(err, -EACCES, "object %s: a link that is not followed", key);
 	case -EPERM:

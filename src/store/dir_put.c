@@ -63,7 +63,7 @@ static int open_parent(const struct dir_store *d, char *dir)
 	return rc ? rc : dir_open(d, dir, O_RDONLY | O_DIRECTORY);
 }
 
-static int write_all(int fd, const uint8_t *p, size_t n)
+static int write_piece(int fd, const uint8_t *p, size_t n)
 {
 	while (n) {
 		ssize_t put = write(fd, p, n);
@@ -74,7 +74,17 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 		p += put;
 		n -= (size_t)put;
 	}
-	return fsync(fd) ? -errno : 0;
+	return 0;
+}
+
+static int write_all(int fd, const struct store_request *req)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < req->n_pieces; i++)
+		rc = write_piece(fd, req->pieces[i].data, req->pieces[i].n);
+	if (rc == 0 && fsync(fd))
+		rc = -errno;
+	return rc;
 }
 
 /* Creates a file under a name that nobody else uses: chance between programs and after a crash,
@@ -126,21 +136,20 @@ static int rename_checked(const struct dir_store *d, int parent, const char *tem
 	return renameat(parent, temp, parent, name) ? -errno : 0;
 }
 
-static int put_once(struct dir_store *d, const char *key, const void *body, size_t n,
-		    const struct store_cond *cond, struct store_meta *meta)
+static int put_once(struct dir_store *d, struct store_request *req)
 {
 	char dir[STORE_KEY_MAX + 1];
 	char temp[TEMP_NAME_MAX];
-	const char *name = split(key, dir);
+	const char *name = split(req->key, dir);
 	auto_close int parent = open_parent(d, dir);
 	if (parent < 0)
 		return parent;
 	auto_close int fd = open_temp(d, parent, temp);
 	if (fd < 0)
 		return fd;
-	int rc = write_all(fd, body, n);
+	int rc = write_all(fd, req);
 	if (rc == 0)
-		rc = rename_checked(d, parent, temp, key, name, cond);
+		rc = rename_checked(d, parent, temp, req->key, name, &req->cond);
 	if (rc) {
 		unlinkat(parent, temp, 0);
 		return rc;
@@ -151,34 +160,33 @@ static int put_once(struct dir_store *d, const char *key, const void *body, size
 	struct stat st;
 	if (fstat(fd, &st))
 		return -errno;
-	if (meta)
-		dir_meta(&st, meta);
+	dir_meta(&st, &req->answer.meta);
 	return 0;
 }
 
-int dir_put(struct store *s, const char *key, const void *body, size_t n,
-	    const struct store_cond *cond, struct store_meta *meta, struct err *err)
+int dir_put(struct dir_store *d, struct store_request *req)
 {
 	enum { TRIES = 8 };
+	struct err *err = &req->answer.err;
 	int rc = -ENOENT;
-	if (dir_reserved(key))
-		return err_set(err, -EINVAL, "object %s: a name for temporary files", key);
+	if (dir_reserved(req->key))
+		return err_set(err, -EINVAL, "object %s: a name for temporary files", req->key);
 	for (int tries = 0; rc == -ENOENT && tries < TRIES; tries++)
-		rc = put_once(dir_store_of(s), key, body, n, cond, meta);
+		rc = put_once(d, req);
 	switch (rc) {
 	case 0:
 		return 0;
 	case -ESTALE:
-		return err_set(err, rc, "object %s: another version is there", key);
+		return err_set(err, rc, "object %s: another version is there", req->key);
 	case -EEXIST:
-		return err_set(err, rc, "object %s: already there", key);
+		return err_set(err, rc, "object %s: already there", req->key);
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ENAMETOOLONG:
 		/* A bucket could hold this key, a directory cannot. */
-		return err_errno(err, rc, "object %s", key);
+		return err_errno(err, rc, "object %s", req->key);
 	default:
-		return dir_fail(err, rc, key);
+		return dir_fail(err, rc, req->key);
 	}
 }
 
@@ -196,22 +204,24 @@ static void prune(const struct dir_store *d, const char *key)
 	}
 }
 
-int dir_del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
+int dir_delete(struct dir_store *d, const struct store_request *req, struct err *err)
 {
-	const struct dir_store *d = dir_store_of(s);
+	const char *key = req->key;
 	char dir[STORE_KEY_MAX + 1];
 	struct stat st;
 	if (dir_reserved(key))
 		return 0;
 	int rc = dir_stat(d, key, &st);
-	if (rc == -ENOENT || rc == -ENOTDIR || rc == -ENAMETOOLONG)
+	if (rc) {
+		/* A link that leads nowhere is there, and is removed as any other link. */
+		rc = dir_absent(d, key, rc, err);
+		if (rc)
+			return rc < 0 ? rc : 0;
+	} else if (!S_ISREG(st.st_mode)) {
 		return 0;
-	if (rc)
-		return dir_fail(err, rc, key);
-	if (!S_ISREG(st.st_mode))
-		return 0;
-	if (cond->if_match && !dir_same_version(&st, cond->if_match))
+	} else if (req->cond.if_match && !dir_same_version(&st, req->cond.if_match)) {
 		return err_set(err, -ESTALE, "object %s: another version is there", key);
+	}
 	const char *name = split(key, dir);
 	auto_close int parent = dir_open(d, dir, O_PATH | O_DIRECTORY);
 	if (parent < 0)

@@ -4,14 +4,11 @@
  * order in which matching requests arrive, so a test that submits in a fixed order is repeatable.
  *
  * Threads: the rules never change; each has an atomic count of the requests that matched it. A
- * delay never holds up a thread that completes requests: gets are delayed before they are passed
- * on, in a worker, everything else in the caller.
+ * delay never holds up a thread that completes requests: they are delayed before they are passed on,
+ * in a worker.
  */
 #include <store/fault_spec.h>
-#include <store/store.h>
-
-#include <store/job.h>
-#include <store/wrapper.h>
+#include <store/implement.h>
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -19,26 +16,18 @@
 #include <string.h>
 
 struct fault_store {
-	struct wrapper w;
+	struct store base;
 	struct fault_spec spec;
 	atomic_uint_fast64_t matched[FAULT_RULES_MAX];
 };
 
 _Static_assert(FAULT_RULES_MAX <= 32, "struct plan has a bit for each rule");
 
-/* What happens to one request. */
+/* What happens to one request, in its slot. */
 struct plan {
 	uint32_t hits;		       /* a bit for each rule */
 	const struct fault_rule *fail; /* NULL: it is passed on */
 	uint64_t delay_ms;
-};
-
-/* One get between its submission and its completion. */
-struct pass {
-	struct fault_store *faulty;
-	struct plan plan;
-	store_get_done done;
-	void *arg;
 };
 
 static struct fault_store *fault_of(struct store *s)
@@ -46,52 +35,72 @@ static struct fault_store *fault_of(struct store *s)
 	return (struct fault_store *)s;
 }
 
-static bool matches(const struct fault_rule *rule, const char *key, bool has_body)
+static bool matches(const struct fault_rule *rule, const struct store_request *req)
 {
-	if (!has_body && (rule->what == FAULT_TRUNCATE || rule->what == FAULT_FLIP))
+	const bool of_bodies = rule->what == FAULT_TRUNCATE || rule->what == FAULT_FLIP;
+	if (of_bodies && req->op != STORE_GET)
 		return false;
-	return !rule->glob[0] || fnmatch(rule->glob, key, 0) == 0;
+	return !rule->glob[0] || fnmatch(rule->glob, req->key, 0) == 0;
 }
 
-static struct plan make_plan(struct fault_store *f, const char *key, bool has_body)
+static void make_plan(struct fault_store *f, const struct store_request *req, struct plan *plan)
 {
-	struct plan plan = {0};
+	*plan = (struct plan){0};
 	for (unsigned int i = 0; i < f->spec.n; i++) {
 		const struct fault_rule *rule = &f->spec.rules[i];
-		if (!matches(rule, key, has_body))
+		if (!matches(rule, req))
 			continue;
 		uint64_t nth = atomic_fetch_add(&f->matched[i], 1) + 1;
 		if (!fault_rule_hits(rule, i, nth))
 			continue;
-		plan.hits |= UINT32_C(1) << i;
-		if (rule->what == FAULT_FAIL && !plan.fail)
-			plan.fail = rule;
+		plan->hits |= UINT32_C(1) << i;
+		if (rule->what == FAULT_FAIL && !plan->fail)
+			plan->fail = rule;
 		if (rule->what == FAULT_DELAY)
-			plan.delay_ms += rule->value;
+			plan->delay_ms += rule->value;
 	}
-	return plan;
 }
 
-static void pause_for(const struct fault_store *f, uint64_t ms)
+/* The language says ENOENT for an object that is not there, as a service would say it. */
+static void forward(struct store *s, struct store_request *req)
 {
-	if (ms)
-		f->w.base.env->sleep(f->w.base.env, ms * 1000 * 1000);
+	const struct plan *plan = store_slot(s, req);
+	const int code = plan->fail ? -(int)plan->fail->value : 0;
+	if (code == 0)
+		store_pass(s, req);
+	else if (code != -ENOENT)
+		store_fail(s, req, code, "object %s: injected failure: %s", req->key,
+			   fault_errno_name(-code));
+	else if (req->op == STORE_LIST || req->op == STORE_PUT)
+		store_fail(s, req, -EIO, "object %s: injected failure: not there", req->key);
+	else
+		store_absent(s, req, STORE_SAID);
 }
 
-/* Delays and fails what is not a get. */
-static int before(struct fault_store *f, const char *key, struct err *err)
+static void delay(void *arg)
 {
-	struct plan plan = make_plan(f, key, false);
-	pause_for(f, plan.delay_ms);
-	if (!plan.fail)
-		return 0;
-	return err_errno(err, -(int)plan.fail->value, "object %s: injected failure", key);
+	struct store_request *req = arg;
+	struct store *s = store_working(req);
+	const struct plan *plan = store_slot(s, req);
+	s->env->sleep(s->env, plan->delay_ms * 1000 * 1000);
+	forward(s, req);
 }
 
-/* ---- get ---- */
-
-static void spoil(const struct fault_store *f, const struct plan *plan, struct bytes *body)
+static void submit(struct store *s, struct store_request *req)
 {
+	struct plan *plan = store_slot(s, req);
+	make_plan(fault_of(s), req, plan);
+	if (plan->delay_ms)
+		store_work(s, req, delay);
+	else
+		forward(s, req);
+}
+
+static void completed(struct store *s, struct store_request *req)
+{
+	const struct fault_store *f = fault_of(s);
+	const struct plan *plan = store_slot(s, req);
+	struct bytes *body = &req->answer.body;
 	for (unsigned int i = 0; i < f->spec.n; i++) {
 		const struct fault_rule *rule = &f->spec.rules[i];
 		if (!(plan->hits & UINT32_C(1) << i))
@@ -101,92 +110,28 @@ static void spoil(const struct fault_store *f, const struct plan *plan, struct b
 		if (rule->what == FAULT_FLIP && rule->value < body->len)
 			body->data[rule->value] ^= 0xff;
 	}
-}
-
-static void passed(void *arg, struct store_get_result *res)
-{
-	struct pass pass = *(struct pass *)arg;
-	free(arg);
-	if (res->code == 0)
-		spoil(pass.faulty, &pass.plan, &res->body);
-	pass.done(pass.arg, res);
-}
-
-/* req->done and arg are the pass's here. */
-static void forward(struct store *s, const struct store_get *req)
-{
-	struct fault_store *f = fault_of(s);
-	struct pass *pass = req->arg;
-	pause_for(f, pass->plan.delay_ms);
-	if (pass->plan.fail)
-		job_fail(req, -(int)pass->plan.fail->value, "object %s: injected failure: %s",
-			 req->key, fault_errno_name((int)pass->plan.fail->value));
-	else
-		store_get_async(f->w.inner, req);
-}
-
-static void get(struct store *s, const struct store_get *req)
-{
-	struct fault_store *f = fault_of(s);
-	struct plan plan = make_plan(f, req->key, req->op == STORE_GET);
-	struct pass *pass = malloc(sizeof(*pass));
-	if (!pass) {
-		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
-		return;
-	}
-	*pass = (struct pass){.faulty = f, .plan = plan, .done = req->done, .arg = req->arg};
-	struct store_get spoilt = *req;
-	spoilt.done = passed;
-	spoilt.arg = pass;
-	if (!plan.delay_ms)
-		forward(s, &spoilt);
-	else if (job_submit(s, &spoilt, forward))
-		job_fail(&spoilt, -ENOMEM, "object %s: no memory", req->key);
-}
-
-/* ---- the others ---- */
-
-static int list(struct store *s, const struct store_list *req, struct store_page *page,
-		struct err *err)
-{
-	int rc = before(fault_of(s), req->prefix, err);
-	return rc ? rc : store_list_page(inner_of(s), req, page, err);
-}
-
-static int put(struct store *s, const char *key, const void *body, size_t n,
-	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
-{
-	int rc = before(fault_of(s), key, err);
-	return rc ? rc : store_put(inner_of(s), key, body, n, cond, meta, err);
-}
-
-static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
-{
-	int rc = before(fault_of(s), key, err);
-	return rc ? rc : store_delete(inner_of(s), key, cond, err);
+	store_complete(s, req);
 }
 
 static const struct store_ops fault_ops = {
 	.name = "fault",
-	.get = get,
-	.list = list,
-	.put = put,
-	.del = del,
-	.space = wrapper_space,
-	.free = wrapper_free,
+	.submit = submit,
+	.completed = completed,
+	.space = store_wrapper_space,
+	.free = store_wrapper_free,
 };
 
 struct store *store_fault_new(struct store *inner, const char *spec, struct err *err)
 {
 	struct fault_store *f = calloc(1, sizeof(*f));
 	if (!f) {
-		err_set(err, -ENOMEM, "faulty store: no memory");
+		err_set(err, -ENOMEM, "faulty store: out of memory");
 		return NULL;
 	}
 	if (fault_spec_parse(spec, &f->spec, err)) {
 		free(f);
 		return NULL;
 	}
-	wrapper_init(&f->w, &fault_ops, inner);
-	return &f->w.base;
+	store_wrap(&f->base, &fault_ops, inner, sizeof(struct plan), 0);
+	return &f->base;
 }

@@ -4,11 +4,9 @@
  * a directory cannot: "a" and "a/b" live side by side, a prefix without keys does not exist, a page
  * has at most STORE_PAGE_MAX items.
  *
- * Threads: one lock for everything; bodies are copied under it. Gets are answered in workers.
+ * Threads: one lock for everything; bodies are copied under it. Requests are answered in workers.
  */
-#include <store/store.h>
-
-#include <store/job.h>
+#include <store/implement.h>
 #include <store/page.h>
 
 #include <errno.h>
@@ -70,64 +68,61 @@ static struct object *lookup_locked(const struct mem_store *m, const char *key)
 
 /* ---- get ---- */
 
-static int read_locked(const struct mem_store *m, const struct store_get *req,
-		       struct store_get_result *res)
+/* Of a body of `size` bytes: where the range begins, and how long it is. */
+static size_t cut(const struct store_range *range, uint64_t size, uint64_t *first)
+{
+	if (range->from_end)
+		*first = size - min_u64(range->length, size);
+	else
+		*first = min_u64(range->first, size);
+	return (size_t)min_u64(range->length, size - *first);
+}
+
+/* 0 or a negative errno; the state is set when it is 0. */
+static int get_locked(const struct mem_store *m, struct store_request *req)
 {
 	const struct object *o = lookup_locked(m, req->key);
 	const struct store_cond *cond = &req->cond;
+	struct store_answer *a = &req->answer;
+	uint64_t first;
+	a->state = o ? STORE_PRESENT : STORE_ABSENT;
 	if (!o)
-		return err_set(&res->err, -ENOENT, "object %s: not there", req->key);
-	if (cond->if_match && strcmp(cond->if_match, o->meta.etag) != 0)
-		return err_set(&res->err, -ESTALE, "object %s: another version", req->key);
-	if (cond->if_none_match && strcmp(cond->if_none_match, o->meta.etag) == 0)
-		return err_set(&res->err, -EALREADY, "object %s: still the same version", req->key);
-	res->meta = o->meta;
-	if (req->op == STORE_HEAD || req->offset >= o->body.len)
 		return 0;
-	const uint64_t n = min_u64(req->length, o->body.len - req->offset);
+	if (cond->if_match && strcmp(cond->if_match, o->meta.etag) != 0)
+		return err_set(&a->err, -ESTALE, "object %s: another version", req->key);
+	a->meta = o->meta;
+	a->unchanged = cond->if_none_match && strcmp(cond->if_none_match, o->meta.etag) == 0;
+	if (a->unchanged || req->op == STORE_HEAD)
+		return 0;
+	const size_t n = cut(&req->range, o->body.len, &first);
 	if (req->max && n > req->max)
-		return err_set(&res->err, -EFBIG, "object %s: %" PRIu64 " bytes, at most %" PRIu64,
-			       req->key, n, req->max);
-	if (bytes_append(&res->body, o->body.data + req->offset, (size_t)n))
-		return err_set(&res->err, -ENOMEM, "object %s: no memory", req->key);
-	return 0;
-}
-
-static void answer(struct store *s, const struct store_get *req)
-{
-	struct store_get_result res = {0};
-	{
-		auto_unlock struct mem_store *m = lock(s);
-		res.code = read_locked(m, req, &res);
-	}
-	job_finish(req, &res);
-}
-
-static void get(struct store *s, const struct store_get *req)
-{
-	if (job_submit(s, req, answer))
-		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
+		return err_set(&a->err, -EFBIG, "object %s: %zu bytes, at most %" PRIu64, req->key,
+			       n, req->max);
+	return n ? bytes_append(&a->body, o->body.data + first, n) : 0;
 }
 
 /* ---- list ---- */
 
 /* Length of what key is folded to: with its delimiter; 0 when it is an item of its own. */
-static size_t folded(const struct store_list *req, const char *key)
+static size_t folded(const struct store_request *req, const char *key)
 {
-	const char *slash = req->delimit ? strchr(key + strlen(req->prefix), '/') : NULL;
+	const char *slash = req->list.delimit ? strchr(key + strlen(req->key), '/') : NULL;
 	return slash ? (size_t)(slash - key) + 1 : 0;
 }
 
-static int list_locked(const struct mem_store *m, const struct store_list *req,
-		       struct store_page *page)
+static int list_locked(const struct mem_store *m, struct store_request *req)
 {
-	const size_t prefix_len = strlen(req->prefix);
-	const size_t max = min_u64(req->max, STORE_PAGE_MAX);
-	const char *last = req->start_after; /* items are greater */
+	struct store_page *page = &req->answer.page;
+	const size_t prefix_len = strlen(req->key);
+	const size_t max = min_u64(req->list.max, STORE_PAGE_MAX);
+	const char *last = req->list.start_after; /* items are greater */
 	char fold[STORE_KEY_MAX + 1];
-	for (size_t i = find_locked(m, req->prefix); i < m->n; i++) {
+	if (page_init(page))
+		return -ENOMEM;
+	req->answer.state = STORE_PRESENT;
+	for (size_t i = find_locked(m, req->key); i < m->n; i++) {
 		const struct object *o = &m->v[i];
-		if (strncmp(o->key, req->prefix, prefix_len) != 0)
+		if (strncmp(o->key, req->key, prefix_len) != 0)
 			break;
 		const size_t n = folded(req, o->key);
 		memcpy(fold, o->key, n);
@@ -144,17 +139,6 @@ static int list_locked(const struct mem_store *m, const struct store_list *req,
 		last = page->items[page->n - 1].key;
 	}
 	return 0;
-}
-
-static int list(struct store *s, const struct store_list *req, struct store_page *page,
-		struct err *err)
-{
-	int rc = page_init(page);
-	if (rc == 0) {
-		auto_unlock struct mem_store *m = lock(s);
-		rc = list_locked(m, req, page);
-	}
-	return rc ? err_set(err, rc, "listing of '%s': no memory", req->prefix) : 0;
 }
 
 /* ---- put, delete ---- */
@@ -178,19 +162,20 @@ static int grow_locked(struct mem_store *m)
 	return 0;
 }
 
-static int check_put_locked(const struct mem_store *m, const char *key,
-			    const struct store_cond *cond, struct err *err)
+static int check_put_locked(const struct mem_store *m, const struct store_request *req,
+			    struct err *err)
 {
-	const struct object *o = lookup_locked(m, key);
+	const struct object *o = lookup_locked(m, req->key);
+	const struct store_cond *cond = &req->cond;
 	if (cond->if_none_match && o)
-		return err_set(err, -EEXIST, "object %s: already there", key);
+		return err_set(err, -EEXIST, "object %s: already there", req->key);
 	if (cond->if_match && (!o || strcmp(cond->if_match, o->meta.etag) != 0))
-		return err_set(err, -ESTALE, "object %s: another version is there", key);
+		return err_set(err, -ESTALE, "object %s: another version is there", req->key);
 	return 0;
 }
 
 /* Takes what is in *fresh, on success. */
-static int put_locked(struct mem_store *m, struct object *fresh)
+static int insert_locked(struct mem_store *m, struct object *fresh)
 {
 	fresh->meta.size = fresh->body.len;
 	snprintf(fresh->meta.etag, sizeof(fresh->meta.etag), "mem-%" PRIx64, ++m->serial);
@@ -209,36 +194,80 @@ static int put_locked(struct mem_store *m, struct object *fresh)
 	return 0;
 }
 
-static int put(struct store *s, const char *key, const void *body, size_t n,
-	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
+static int put_locked(struct mem_store *m, struct store_request *req)
 {
-	struct object fresh = {.key = strdup(key)};
-	int rc = fresh.key && (n == 0 || bytes_append(&fresh.body, body, n) == 0) ? 0 : -ENOMEM;
-	if (rc == 0) {
-		auto_unlock struct mem_store *m = lock(s);
-		rc = check_put_locked(m, key, cond, err);
-		if (rc == 0)
-			rc = put_locked(m, &fresh);
-	}
-	if (rc == 0 && meta)
-		*meta = fresh.meta;
-	if (rc)
+	struct object fresh = {.key = strdup(req->key)};
+	int rc = fresh.key ? 0 : -ENOMEM;
+	for (size_t i = 0; rc == 0 && i < req->n_pieces; i++)
+		if (req->pieces[i].n)
+			rc = bytes_append(&fresh.body, req->pieces[i].data, req->pieces[i].n);
+	if (rc == 0)
+		rc = check_put_locked(m, req, &req->answer.err);
+	if (rc == 0)
+		rc = insert_locked(m, &fresh);
+	if (rc) {
 		release(&fresh);
-	return rc == -ENOMEM ? err_set(err, rc, "object %s: no memory", key) : rc;
+		return rc;
+	}
+	req->answer.state = STORE_PRESENT;
+	req->answer.meta = fresh.meta;
+	return 0;
 }
 
-static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
+static int delete_locked(struct mem_store *m, struct store_request *req)
 {
-	auto_unlock struct mem_store *m = lock(s);
-	struct object *o = lookup_locked(m, key);
+	const char *if_match = req->cond.if_match;
+	struct object *o = lookup_locked(m, req->key);
+	if (o && if_match && strcmp(if_match, o->meta.etag) != 0)
+		return err_set(&req->answer.err, -ESTALE, "object %s: another version is there",
+			       req->key);
+	req->answer.state = STORE_ABSENT;
 	if (!o)
 		return 0;
-	if (cond->if_match && strcmp(cond->if_match, o->meta.etag) != 0)
-		return err_set(err, -ESTALE, "object %s: another version is there", key);
 	release(o);
 	m->n--;
 	memmove(o, o + 1, (size_t)(m->v + m->n - o) * sizeof(*o));
 	return 0;
+}
+
+/* ---- the store ---- */
+
+static int answer_locked(struct mem_store *m, struct store_request *req)
+{
+	switch (req->op) {
+	case STORE_LIST:
+		return list_locked(m, req);
+	case STORE_PUT:
+		return put_locked(m, req);
+	case STORE_DELETE:
+		return delete_locked(m, req);
+	default:
+		return get_locked(m, req);
+	}
+}
+
+static void answer(void *arg)
+{
+	struct store_request *req = arg;
+	struct store *s = store_working(req);
+	int rc;
+	{
+		auto_unlock struct mem_store *m = lock(s);
+		rc = answer_locked(m, req);
+	}
+	if (rc == -ENOMEM)
+		store_fail(s, req, rc, "%s of %s: out of memory", store_op_name(req->op), req->key);
+	else if (rc)
+		store_fail(s, req, rc, NULL);
+	else if (req->answer.state == STORE_ABSENT)
+		store_absent(s, req, STORE_LOOKED);
+	else
+		store_complete(s, req);
+}
+
+static void submit(struct store *s, struct store_request *req)
+{
+	store_work(s, req, answer);
 }
 
 static void free_store(struct store *s)
@@ -253,10 +282,7 @@ static void free_store(struct store *s)
 
 static const struct store_ops mem_ops = {
 	.name = "mem",
-	.get = get,
-	.list = list,
-	.put = put,
-	.del = del,
+	.submit = submit,
 	.free = free_store,
 };
 
@@ -264,11 +290,10 @@ struct store *store_mem_new(const struct env *env, struct err *err)
 {
 	struct mem_store *m = calloc(1, sizeof(*m));
 	if (!m) {
-		err_set(err, -ENOMEM, "store in memory: no memory");
+		err_set(err, -ENOMEM, "store in memory: out of memory");
 		return NULL;
 	}
-	m->base.ops = &mem_ops;
-	m->base.env = env;
+	store_init(&m->base, &mem_ops, env, 0);
 	pthread_mutex_init(&m->lock, NULL);
 	return &m->base;
 }

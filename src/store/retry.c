@@ -1,65 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks again after a passing fault (-EAGAIN), with jittered exponential back-off.
+ * Repeats a request after a passing fault (-EAGAIN), with jittered exponential back-off.
  *
  *   pause before attempt n+1: between half of and the whole min(cap, base * 2^(n-1)); that much
  *              later than the server has asked for, where it has (err->again_ms)
- *   given up: after `attempts`, or when the next pause would end after `budget`; then -EIO
+ *   gives up:  after `attempts`, or when the next pause would end after `budget`; then -EIO
  *
- * A get that nobody wants any more, for half a second of a pause, ends with -ECANCELED.
+ * A request that is cancelled for half a second of a pause ends with -ECANCELED.
  *
- * Gets wait in a list that one thread counts down: a worker of the pool that slept would be missing
- * where bytes are decoded. It is started by the first get that waits. Lists, puts and deletes sleep
- * in their caller.
+ * Requests wait in a list that one thread counts down: a worker of the pool that slept would be missing
+ * where bytes are decoded. The thread is started by the first request that waits.
  *
  * Threads: lock guards the list and the thread's state; no request is submitted under it. The
  * thread sleeps by env->sleep in slices, and pauses are counted down by what was slept rather than
  * read off a clock, so that with a fake clock no time passes.
  */
-#include <store/store.h>
-
-#include <store/job.h>
-#include <base/str.h>
-#include <store/wrapper.h>
+#include <store/implement.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
+#include <stdatomic.h>
 
 static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
-		      unwanted_ns = UINT64_C(500) * 1000000; /* as of a request under way */
+		      cancel_ns = UINT64_C(500) * 1000000; /* as of a request under way */
 
-/* Attempts at one request so far. */
+/* Attempts at one request so far, in its slot. */
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
+	/* In the list. */
+	struct store_request *req, *next;
+	uint64_t left_ns;
+	uint64_t cancelled_ns; /* for how long it has been cancelled there */
 };
 
 struct retry_store {
-	struct wrapper wrapper;
+	struct store base;
 	struct store_retry_options opt;
 	atomic_uint_fast64_t repeated;
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct waiting *list; /* ascending by left_ns */
+	struct store_request *list; /* ascending by left_ns */
 	bool running, stopping;
 	pthread_t thread; /* valid while running */
-};
-
-/* One get from its submission to its completion. */
-struct waiting {
-	struct retry_store *r;
-	struct waiting *next;
-	uint64_t left_ns;     /* while it is in the list */
-	uint64_t unwanted_ns; /* for how long nobody has wanted it, there */
-	struct attempts attempts;
-	struct store_get req; /* points to the texts; done and arg are ours */
-	struct str key, if_match, if_none_match, known_etag;
-	store_get_done done;
-	void *arg;
 };
 
 static struct retry_store *retry_of(struct store *s)
@@ -67,9 +53,14 @@ static struct retry_store *retry_of(struct store *s)
 	return (struct retry_store *)s;
 }
 
+static struct attempts *attempts_of(const struct retry_store *r, struct store_request *req)
+{
+	return store_slot(&r->base, req);
+}
+
 static uint64_t now_ns(const struct retry_store *r)
 {
-	return r->wrapper.base.env->now(r->wrapper.base.env);
+	return r->base.env->now(r->base.env);
 }
 
 /* ---- the policy ---- */
@@ -79,8 +70,13 @@ static uint64_t jittered(const struct retry_store *r, unsigned int n)
 	uint64_t pause = r->opt.cap_ms * ms, random = 0;
 	if (n <= 20)
 		pause = min_u64(pause, (r->opt.base_ms * ms) << (n - 1));
-	r->wrapper.base.env->random(r->wrapper.base.env, &random, sizeof(random));
+	r->base.env->random(r->base.env, &random, sizeof(random));
 	return pause / 2 + random % (pause / 2 + 1);
+}
+
+static uint64_t spent_ns(const struct retry_store *r, const struct attempts *a)
+{
+	return max_u64(now_ns(r) - a->started_ns, a->waited_ns);
 }
 
 /* After an attempt that failed with -EAGAIN. False: give up. */
@@ -91,84 +87,75 @@ static bool try_again(struct retry_store *r, struct attempts *a, const struct er
 	if (a->n >= r->opt.attempts)
 		return false;
 	*pause_ns = jittered(r, a->n) + err->again_ms * ms;
-	const uint64_t spent = max_u64(now_ns(r) - a->started_ns, a->waited_ns);
-	if (spent + *pause_ns > r->opt.budget_ms * ms)
+	if (spent_ns(r, a) + *pause_ns > r->opt.budget_ms * ms)
 		return false;
 	a->waited_ns += *pause_ns;
 	atomic_fetch_add_explicit(&r->repeated, 1, memory_order_relaxed);
 	return true;
 }
 
-static int give_up(const struct retry_store *r, const struct attempts *a, struct err *err)
+static void log_attempt(const struct retry_store *r, const struct attempts *a, uint64_t pause_ns,
+			const struct err *err)
 {
-	const uint64_t spent = max_u64(now_ns(r) - a->started_ns, a->waited_ns);
-	err->code = -EIO;
-	return err_wrap(err, -EIO, "%u attempts in %.1f s", a->n, (double)spent / 1e9);
-}
-
-/* After an attempt that ended otherwise than with -EAGAIN: a failure names it, unless it is the
- * only one. */
-static void name_attempt(const struct attempts *a, int code, struct err *err)
-{
-	if (code && a->n)
-		err_wrap(err, code, "attempt %u", a->n + 1);
-}
-
-static void tell(const struct retry_store *r, const struct attempts *a, uint64_t pause_ns,
-		 const struct err *err)
-{
-	log_info(r->wrapper.base.env->log, "attempt %u, again in %u ms: %s", a->n,
+	log_info(r->base.env->log, "attempt %u failed, next in %u ms: %s", a->n,
 		 (unsigned int)(pause_ns / ms), err->msg);
 }
 
-/* ---- gets ---- */
+/* ---- waiting ---- */
 
-static void insert_locked(struct retry_store *r, struct waiting *w)
+static void insert_locked(struct retry_store *r, struct attempts *a)
 {
-	struct waiting **at = &r->list;
-	while (*at && (*at)->left_ns <= w->left_ns)
-		at = &(*at)->next;
-	w->next = *at;
-	*at = w;
+	struct store_request **at = &r->list;
+	while (*at && attempts_of(r, *at)->left_ns <= a->left_ns)
+		at = &attempts_of(r, *at)->next;
+	a->next = *at;
+	*at = a->req;
 }
 
-static bool is_called_off(const struct waiting *w)
+static bool is_cancelled(const struct attempts *a)
 {
-	return w->unwanted_ns >= unwanted_ns;
+	return a->cancelled_ns >= cancel_ns;
 }
 
-/* Takes one that is due, or called off. */
-static struct waiting *take_locked(struct retry_store *r)
+/* Takes one that is due, or cancelled. */
+static struct attempts *take_locked(struct retry_store *r)
 {
-	struct waiting **at = &r->list;
-	while (*at && (*at)->left_ns && !is_called_off(*at))
-		at = &(*at)->next;
-	struct waiting *w = *at;
-	if (w)
-		*at = w->next;
-	return w;
+	for (struct store_request **at = &r->list; *at; at = &attempts_of(r, *at)->next) {
+		struct attempts *a = attempts_of(r, *at);
+		if (a->left_ns && !is_cancelled(a))
+			continue;
+		*at = a->next;
+		return a;
+	}
+	return NULL;
 }
 
 static void count_down_locked(struct retry_store *r, uint64_t slept)
 {
-	for (struct waiting *w = r->list; w; w = w->next) {
-		const bool unwanted = w->req.unwanted && atomic_load(w->req.unwanted);
-		w->left_ns -= min_u64(w->left_ns, slept);
-		w->unwanted_ns = unwanted ? w->unwanted_ns + slept : 0;
+	for (struct store_request *req = r->list; req; req = attempts_of(r, req)->next) {
+		struct attempts *a = attempts_of(r, req);
+		const bool cancelled = req->cancelled && atomic_load(req->cancelled);
+		a->left_ns -= min_u64(a->left_ns, slept);
+		a->cancelled_ns = cancelled ? a->cancelled_ns + slept : 0;
 	}
 }
 
-static void passed(void *arg, struct store_get_result *res);
-
-static void ask_or_call_off(struct waiting *w)
+/* In the list's thread, which is no place for the caller's done. */
+static void cancel(void *arg)
 {
-	struct store_get_result res = {0};
-	if (!is_called_off(w)) {
-		store_get_async(w->r->wrapper.inner, &w->req);
-		return;
-	}
-	res.code = err_set(&res.err, -ECANCELED, "object %s: nobody wants it any more", w->req.key);
-	passed(w, &res);
+	struct store_request *req = arg;
+	store_fail(store_working(req), req, -ECANCELED, "%s of %s: cancelled",
+		   store_op_name(req->op), req->key);
+}
+
+static void end_wait(struct retry_store *r, struct attempts *a)
+{
+	struct store_request *req = a->req;
+	store_answer_clear(req);
+	if (is_cancelled(a))
+		store_work(&r->base, req, cancel);
+	else
+		store_pass(&r->base, req);
 }
 
 static void *run(void *arg)
@@ -176,15 +163,16 @@ static void *run(void *arg)
 	struct retry_store *r = arg;
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
-		struct waiting *w = take_locked(r);
-		if (w) {
+		struct attempts *a = take_locked(r);
+		if (a) {
 			pthread_mutex_unlock(&r->lock);
-			ask_or_call_off(w);
+			end_wait(r, a);
 			pthread_mutex_lock(&r->lock);
 		} else if (r->list) {
-			const uint64_t slice = min_u64(r->list->left_ns, slice_ns);
+			const uint64_t slice =
+				min_u64(attempts_of(r, r->list)->left_ns, slice_ns);
 			pthread_mutex_unlock(&r->lock);
-			r->wrapper.base.env->sleep(r->wrapper.base.env, slice);
+			r->base.env->sleep(r->base.env, slice);
 			pthread_mutex_lock(&r->lock);
 			count_down_locked(r, slice);
 		} else if (r->stopping) {
@@ -209,145 +197,56 @@ static bool start_locked(struct retry_store *r)
 	return r->running;
 }
 
-/* False without a thread: then the get fails as it is. */
-static bool wait_in_list(struct waiting *w, uint64_t pause_ns)
+/* False without a thread: then the request fails as it is. */
+static bool wait_in_list(struct retry_store *r, struct attempts *a, struct store_request *req,
+			 uint64_t pause_ns)
 {
-	struct retry_store *r = w->r;
-	w->left_ns = pause_ns;
-	w->unwanted_ns = 0;
+	a->req = req;
+	a->left_ns = pause_ns;
+	a->cancelled_ns = 0;
 	pthread_mutex_lock(&r->lock);
 	const bool started = start_locked(r);
 	if (started) {
-		insert_locked(r, w);
+		insert_locked(r, a);
 		pthread_cond_signal(&r->wake);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return started;
 }
 
-static void free_waiting(struct waiting *w)
+/* ---- the store ---- */
+
+static void submit(struct store *s, struct store_request *req)
 {
-	str_release(&w->key);
-	str_release(&w->if_match);
-	str_release(&w->if_none_match);
-	str_release(&w->known_etag);
-	free(w);
+	struct retry_store *r = retry_of(s);
+	attempts_of(r, req)->started_ns = now_ns(r);
+	store_pass(s, req);
 }
 
-static void passed(void *arg, struct store_get_result *res)
+static void completed(struct store *s, struct store_request *req)
 {
-	struct waiting *w = arg;
+	struct retry_store *r = retry_of(s);
+	struct attempts *a = attempts_of(r, req);
+	struct store_answer *answer = &req->answer;
 	uint64_t pause_ns = 0;
-	if (res->code == -EAGAIN) {
-		if (try_again(w->r, &w->attempts, &res->err, &pause_ns)) {
-			tell(w->r, &w->attempts, pause_ns, &res->err);
-			if (wait_in_list(w, pause_ns))
+	if (answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN) {
+		if (try_again(r, a, &answer->err, &pause_ns)) {
+			log_attempt(r, a, pause_ns, &answer->err);
+			req->cond.again = true;
+			if (wait_in_list(r, a, req, pause_ns))
 				return;
 		}
-		res->code = give_up(w->r, &w->attempts, &res->err);
-	} else {
-		name_attempt(&w->attempts, res->code, &res->err);
+		answer->err.code = -EIO;
+		err_wrap(&answer->err, -EIO, "%u attempts in %.1f s", a->n,
+			 (double)spent_ns(r, a) / 1e9);
+	} else if (answer->state == STORE_UNKNOWN && a->n) {
+		/* A failure names its attempt, unless it is the only one. */
+		err_wrap(&answer->err, answer->err.code, "attempt %u", a->n + 1);
 	}
-	const store_get_done done = w->done;
-	void *const done_arg = w->arg;
-	free_waiting(w);
-	done(done_arg, res);
-}
-
-static bool keep(struct str *copy, const char **text)
-{
-	if (!*text)
-		return true;
-	str_add(copy, *text);
-	*text = str_text(copy);
-	return str_ok(copy);
-}
-
-static void get(struct store *s, const struct store_get *req)
-{
-	struct retry_store *r = retry_of(s);
-	struct waiting *w = calloc(1, sizeof(*w));
-	if (w) {
-		*w = (struct waiting){.r = r, .req = *req, .done = req->done, .arg = req->arg};
-		if (!keep(&w->key, &w->req.key) || !keep(&w->if_match, &w->req.cond.if_match) ||
-		    !keep(&w->if_none_match, &w->req.cond.if_none_match) ||
-		    !keep(&w->known_etag, &w->req.known_etag)) {
-			free_waiting(w);
-			w = NULL;
-		}
-	}
-	if (!w) {
-		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
-		return;
-	}
-	w->attempts.started_ns = now_ns(r);
-	w->req.done = passed;
-	w->req.arg = w;
-	store_get_async(r->wrapper.inner, &w->req);
-}
-
-/* ---- the others ---- */
-
-/* After a call returned rc: true when it is to be made once more. Else rc is the result. */
-static bool once_more(struct retry_store *r, struct attempts *a, int *rc, struct err *err)
-{
-	uint64_t pause_ns = 0;
-	if (*rc == 0 && a->n)
-		*err = (struct err)ERR_INIT; /* the failures before are nobody's */
-	if (*rc != -EAGAIN) {
-		name_attempt(a, *rc, err);
-		return false;
-	}
-	if (!try_again(r, a, err, &pause_ns)) {
-		*rc = give_up(r, a, err);
-		return false;
-	}
-	tell(r, a, pause_ns, err);
-	r->wrapper.base.env->sleep(r->wrapper.base.env, pause_ns);
-	return true;
-}
-
-static int list(struct store *s, const struct store_list *req, struct store_page *page,
-		struct err *err)
-{
-	struct retry_store *r = retry_of(s);
-	struct attempts a = {.started_ns = now_ns(r)};
-	struct err own = ERR_INIT;
-	int rc;
-	err = err ? err : &own;
-	do
-		rc = store_list_page(r->wrapper.inner, req, page, err);
-	while (once_more(r, &a, &rc, err));
-	return rc;
-}
-
-static int put(struct store *s, const char *key, const void *body, size_t n,
-	       const struct store_cond *cond, struct store_meta *meta, struct err *err)
-{
-	struct retry_store *r = retry_of(s);
-	struct attempts a = {.started_ns = now_ns(r)};
-	struct store_cond mine = *cond;
-	struct err own = ERR_INIT;
-	int rc;
-	err = err ? err : &own;
-	do {
-		rc = store_put(r->wrapper.inner, key, body, n, &mine, meta, err);
-		mine.again = true;
-	} while (once_more(r, &a, &rc, err));
-	return rc;
-}
-
-static int del(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
-{
-	struct retry_store *r = retry_of(s);
-	struct attempts a = {.started_ns = now_ns(r)};
-	struct err own = ERR_INIT;
-	int rc;
-	err = err ? err : &own;
-	do
-		rc = store_delete(r->wrapper.inner, key, cond, err);
-	while (once_more(r, &a, &rc, err));
-	return rc;
+	/* The next page of a whole listing has attempts of its own. */
+	*a = (struct attempts){0};
+	req->cond.again = false;
+	store_complete(s, req);
 }
 
 static void free_store(struct store *s)
@@ -362,16 +261,14 @@ static void free_store(struct store *s)
 		pthread_join(r->thread, NULL);
 	pthread_cond_destroy(&r->wake);
 	pthread_mutex_destroy(&r->lock);
-	wrapper_free(s);
+	store_wrapper_free(s);
 }
 
 static const struct store_ops retry_ops = {
 	.name = "retry",
-	.get = get,
-	.list = list,
-	.put = put,
-	.del = del,
-	.space = wrapper_space,
+	.submit = submit,
+	.completed = completed,
+	.space = store_wrapper_space,
 	.free = free_store,
 };
 
@@ -388,10 +285,10 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
 		.attempts = 20, .base_ms = 100, .cap_ms = 5000, .budget_ms = 60000};
 	struct retry_store *r = calloc(1, sizeof(*r));
 	if (!r) {
-		err_set(err, -ENOMEM, "retrying store: no memory");
+		err_set(err, -ENOMEM, "retrying store: out of memory");
 		return NULL;
 	}
-	wrapper_init(&r->wrapper, &retry_ops, inner);
+	store_wrap(&r->base, &retry_ops, inner, sizeof(struct attempts), 0);
 	r->opt = opt ? *opt : (struct store_retry_options){0};
 	if (!r->opt.attempts)
 		r->opt.attempts = usual.attempts;
@@ -403,5 +300,5 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
 		r->opt.budget_ms = usual.budget_ms;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
-	return &r->wrapper.base;
+	return &r->base;
 }

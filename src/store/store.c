@@ -1,193 +1,233 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The checked calls: what every request and every answer must satisfy is asserted here, once, for
- * all stores and at every level of a stack. A key may come from foreign data, so a bad key is
- * -EINVAL; everything else that is wrong with a request is a bug of the caller. No state, so no
- * locks.
+ * How a request travels through a stack of stores, and what every request and every answer must
+ * satisfy: asserted here, once, for all stores and at every level. A key may come from foreign data, so
+ * a bad key is an answer; everything else that is wrong with a request is a bug of the caller.
+ *
+ * A whole listing is made of pages here, at the top of the stack, so that each page is repeated,
+ * counted or delayed by itself. No state but the request's own, so no locks.
  */
-#include <store/store.h>
-
-#include <store/job.h>
-#include <base/wait.h>
+#include <store/implement.h>
+#include <store/page.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#ifdef NDEBUG
-static void submit(struct store *s, const struct store_get *req)
+const char *store_op_name(enum store_op op)
 {
-	s->ops->get(s, req);
-}
-#else
-/* One get between its submission and its completion: stands in for the caller's callback. */
-struct check {
-	struct store_get req; /* its strings are not to be read after the submission */
-};
-
-static void check_result(void *arg, struct store_get_result *res)
-{
-	struct check *check = arg;
-	struct store_get req = check->req;
-	free(check);
-	assert(res->code <= 0);
-	if (res->code) {
-		assert(res->err.code == 0 || res->err.code == res->code);
-		assert(res->body.len == 0 && !res->body.data);
-	} else {
-		assert(res->body.len <= (req.op == STORE_HEAD ? 0 : req.length));
-		assert(!req.max || res->body.len <= req.max);
-		assert(memchr(res->meta.etag, '\0', STORE_ETAG_MAX));
-	}
-	req.done(req.arg, res);
-}
-
-static void submit(struct store *s, const struct store_get *req)
-{
-	struct check *check = malloc(sizeof(*check));
-	if (!check) {
-		job_fail(req, -ENOMEM, "object %s: no memory", req->key);
-		return;
-	}
-	check->req = *req;
-	struct store_get checked = *req;
-	checked.done = check_result;
-	checked.arg = check;
-	s->ops->get(s, &checked);
-}
-#endif
-
-static int bad_key(struct err *err, const char *key)
-{
-	return err_set(err, -EINVAL, "'%.64s' cannot be a key", key ? key : "");
-}
-
-void store_get_async(struct store *s, const struct store_get *req)
-{
-	assert(req->op == STORE_GET || req->op == STORE_HEAD);
-	assert(req->done);
-	if (store_key_ok(req->key))
-		submit(s, req);
-	else
-		job_fail(req, -EINVAL, "'%.64s' cannot be a key", req->key ? req->key : "");
-}
-
-struct one_get {
-	struct waiter waiter;
-	struct store_get_result *res;
-};
-
-static void got_one(void *arg, struct store_get_result *res)
-{
-	struct one_get *one = arg;
-	*one->res = *res;
-	wait_done(&one->waiter);
-}
-
-static int get_blocking(struct store *s, struct store_get *req, struct store_get_result *res,
-			struct err *err)
-{
-	struct one_get one = {.res = res};
-	wait_init(&one.waiter, 1);
-	req->done = got_one;
-	req->arg = &one;
-	store_get_async(s, req);
-	wait_all(&one.waiter);
-	if (res->err.code)
-		err_copy(err, &res->err);
-	else if (res->code)
-		err_errno(err, res->code, "object %s", req->key);
-	return res->code;
-}
-
-int store_get(struct store *s, const char *key, uint64_t offset, uint64_t length, uint64_t max,
-	      const struct store_cond *cond, struct store_get_result *res, struct err *err)
-{
-	struct store_get req = {
-		.op = STORE_GET,
-		.key = key,
-		.offset = offset,
-		.length = length,
-		.max = max,
+	static const char *const names[STORE_OPS] = {
+		[STORE_GET] = "get",		 [STORE_HEAD] = "head",
+		[STORE_LIST] = "list",		 [STORE_PUT] = "put",
+		[STORE_DELETE] = "delete",	 [STORE_DELETE_MANY] = "delete many",
+		[STORE_COPY] = "copy",
 	};
-	if (cond)
-		req.cond = *cond;
-	return get_blocking(s, &req, res, err);
+	return names[op];
 }
 
-int store_head(struct store *s, const char *key, struct store_meta *meta, struct err *err)
-{
-	struct store_get req = {.op = STORE_HEAD, .key = key};
-	struct store_get_result res;
-	int rc = get_blocking(s, &req, &res, err);
-	if (rc == 0 && meta)
-		*meta = res.meta;
-	return rc;
-}
+/* ---- the contract ---- */
 
 #ifndef NDEBUG
-static void check_page(const struct store_list *req, const struct store_page *page)
+static void check_request(const struct store_request *req)
 {
-	assert(page->n <= req->max);
-	const char *last = req->start_after;
+	const struct store_cond *cond = &req->cond;
+	assert(req->op < STORE_OPS && req->priority < STORE_PRIORITIES);
+	assert(req->key);
+	if (req->op == STORE_LIST)
+		assert(req->list.max >= 1);
+	if (req->op == STORE_PUT) {
+		assert(!cond->if_match || !cond->if_none_match);
+		assert(!cond->if_none_match || strcmp(cond->if_none_match, "*") == 0);
+		assert(req->pieces || !req->n_pieces);
+	}
+	assert(req->op != STORE_DELETE || !cond->if_none_match);
+	assert(!req->range.from_end || req->range.first == 0);
+}
+
+static void check_page(const struct store_request *req)
+{
+	const struct store_page *page = &req->answer.page;
+	const char *last = req->list.start_after;
+	assert(page->n <= req->list.max);
 	for (size_t i = 0; i < page->n; i++) {
 		const char *key = page->items[i].key;
 		assert(!last || strcmp(last, key) < 0);
-		assert(strncmp(key, req->prefix, strlen(req->prefix)) == 0);
+		assert(strncmp(key, req->key, strlen(req->key)) == 0);
 		assert(page->items[i].is_prefix == (key[strlen(key) - 1] == '/'));
-		assert(!page->items[i].is_prefix || req->delimit);
+		assert(!page->items[i].is_prefix || req->list.delimit);
 		last = key;
 	}
 	assert(!page->more || page->next);
-	assert(!page->more || strncmp(page->next, req->prefix, strlen(req->prefix)) == 0);
+	assert(!page->more || strncmp(page->next, req->key, strlen(req->key)) == 0);
 }
+
+static void check_answer(const struct store_request *req)
+{
+	const struct store_answer *a = &req->answer;
+	switch (a->state) {
+	case STORE_UNKNOWN:
+		assert(a->err.code < 0 && a->err.code != -ENOENT);
+		break;
+	case STORE_ABSENT:
+		assert(a->absence.evidence && req->op != STORE_LIST && req->op != STORE_PUT);
+		break;
+	case STORE_PRESENT:
+		assert(a->err.code == 0);
+		assert(memchr(a->meta.etag, '\0', STORE_ETAG_MAX));
+		assert(a->body.len <= (req->op == STORE_GET ? req->range.length : 0));
+		assert(!req->max || a->body.len <= req->max);
+		assert(!a->unchanged || (req->cond.if_none_match && a->body.len == 0));
+		if (req->op == STORE_LIST)
+			check_page(req);
+	}
+	assert(a->state == STORE_PRESENT || (!a->body.data && !a->page.arena));
+}
+#else
+#define check_request(req) ((void)0)
+#define check_answer(req)  ((void)0)
 #endif
 
-int store_list_page(struct store *s, const struct store_list *req, struct store_page *page,
-		    struct err *err)
+/* ---- the way down and up ---- */
+
+static void begin(struct store *s, struct store_request *req)
 {
-	assert(req->prefix && req->max >= 1);
-	memset(page, 0, sizeof(*page));
-	int rc = s->ops->list(s, req, page, err);
-	assert(rc <= 0);
-	if (rc) {
-		store_page_release(page);
-		return rc;
+	check_request(req);
+	if (req->op >= STORE_DELETE_MANY)
+		store_unsupported(s, req);
+	else if (req->op != STORE_LIST && !store_key_ok(req->key))
+		store_fail(s, req, -EINVAL, "'%.64s' cannot be a key", req->key);
+	else
+		s->ops->submit(s, req);
+}
+
+/* One item more than fits tells that there are too many. */
+static void set_page_limits(struct store_list *list)
+{
+	list->max = list->limit == UINT32_MAX ? list->limit : list->limit + 1;
+}
+
+void store_submit(struct store *s, struct store_request *req)
+{
+	assert(req->done);
+	store_request_release(req);
+	req->top = s;
+	if (req->op == STORE_LIST && req->list.whole)
+		set_page_limits(&req->list);
+	memset(req->memory, 0, s->slots);
+	begin(s, req);
+}
+
+void store_pass(struct store *s, struct store_request *req)
+{
+	begin(s->inner, req);
+}
+
+/* ---- whole listings ---- */
+
+/* Puts the items of a page behind those that are there. An only page is taken as it is. */
+static int take_page(struct store_page *sum, struct store_page *page)
+{
+	if (!sum->arena) {
+		*sum = *page;
+		*page = (struct store_page){0};
+		return 0;
 	}
-#ifndef NDEBUG
-	check_page(req, page);
-#endif
+	for (size_t i = 0; i < page->n; i++) {
+		const struct store_item *item = &page->items[i];
+		if (page_add(sum, item->key, item->is_prefix ? NULL : &item->meta))
+			return -ENOMEM;
+	}
 	return 0;
 }
 
-int store_put(struct store *s, const char *key, const void *body, size_t n,
-	      const struct store_cond *cond, struct store_meta *meta, struct err *err)
+/* After a page. 1: the next one is to be asked for; 0: this was the last; or why the listing fails. */
+static int next_page(struct store_request *req)
 {
-	static const struct store_cond none = {0};
-	assert(body || n == 0);
-	if (!cond)
-		cond = &none;
-	assert(!cond->if_match || !cond->if_none_match);
-	assert(!cond->if_none_match || strcmp(cond->if_none_match, "*") == 0);
-	if (!store_key_ok(key))
-		return bad_key(err, key);
-	int rc = s->ops->put(s, key, body, n, cond, meta, err);
-	assert(rc <= 0);
-	assert(rc || !meta || meta->size == n);
-	return rc;
+	struct store_page *page = &req->answer.page;
+	struct store_list *list = &req->list;
+	const bool more = page->more;
+	struct err *err = &req->answer.err;
+	if (page->n > list->limit || (more && page->n == list->limit))
+		return -E2BIG;
+	if (more && (strlen(page->next) > STORE_KEY_MAX ||
+		     strcmp(page->next, list->start_after ? list->start_after : "") <= 0))
+		return err_set(err, -EIO, "listing of '%s' does not advance", req->key);
+	list->limit -= (uint32_t)page->n;
+	if (more)
+		store_request_start_after(req, page->next);
+	if (take_page(&req->sum, page))
+		return -ENOMEM;
+	return more;
 }
 
-int store_delete(struct store *s, const char *key, const struct store_cond *cond, struct err *err)
+/* True when the request is on its way again. */
+static bool list_on(struct store *s, struct store_request *req)
 {
-	static const struct store_cond none = {0};
-	if (!cond)
-		cond = &none;
-	assert(!cond->if_none_match);
-	if (!store_key_ok(key))
-		return bad_key(err, key);
-	int rc = s->ops->del(s, key, cond, err);
-	assert(rc <= 0);
-	return rc;
+	struct store_answer *a = &req->answer;
+	const uint32_t limit = req->list.limit + (uint32_t)req->sum.n;
+	int rc = a->state == STORE_PRESENT ? next_page(req) : a->err.code;
+	if (rc == 1) {
+		set_page_limits(&req->list);
+		store_answer_clear(req);
+		begin(s, req);
+		return true;
+	}
+	req->list.limit = limit;
+	if (rc == 0) {
+		store_page_release(&a->page);
+		a->page = req->sum;
+		a->page.more = false;
+		a->page.next = NULL;
+		req->sum = (struct store_page){0};
+		return false;
+	}
+	store_page_release(&a->page);
+	a->state = STORE_UNKNOWN;
+	if (rc == -E2BIG)
+		err_set(&a->err, rc, "more than %u objects below '%s'", limit, req->key);
+	if (rc == -ENOMEM)
+		err_set(&a->err, rc, "listing of '%s': out of memory", req->key);
+	return false;
+}
+
+void store_complete(struct store *s, struct store_request *req)
+{
+	check_answer(req);
+	if (s != req->top)
+		s->outer->ops->completed(s->outer, req);
+	else if (req->op != STORE_LIST || !req->list.whole || !list_on(s, req))
+		req->done(req);
+}
+
+/* ---- life ---- */
+
+void store_init(struct store *s, const struct store_ops *ops, const struct env *env, size_t slot)
+{
+	s->ops = ops;
+	s->env = env;
+	s->slots = align_u64(slot, alignof(max_align_t));
+}
+
+void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner, size_t slot,
+		size_t headroom)
+{
+	store_init(s, ops, inner->env, slot);
+	s->slot = inner->slots;
+	s->slots += inner->slots;
+	s->headroom = inner->headroom + headroom;
+	s->inner = inner;
+	inner->outer = s;
+}
+
+int store_wrapper_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	return store_space(s->inner, free_bytes, total_bytes);
+}
+
+void store_wrapper_free(struct store *s)
+{
+	store_free(s->inner);
+	free(s);
 }
 
 int store_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -203,4 +243,20 @@ void store_free(struct store *s)
 {
 	if (s)
 		s->ops->free(s);
+}
+
+/* ---- workers ---- */
+
+void store_work(struct store *s, struct store_request *req, pool_fn fn)
+{
+	req->at = s;
+	req->job = (struct pool_job){.fn = fn, .arg = req};
+	if (pool_run(s->env->pool, &req->job))
+		store_fail(s, req, -ENOMEM, "%s of %s: out of memory", store_op_name(req->op),
+			   req->key);
+}
+
+struct store *store_working(const struct store_request *req)
+{
+	return req->at;
 }

@@ -36,7 +36,7 @@ static void check_unfit(const struct s3_list_result *result)
 		assert(*text >= ' ' && *text < 0x7f);
 }
 
-static void check(const struct store_list *req, const struct store_page *page)
+static void check(const struct s3_list_query *req, const struct store_page *page)
 {
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
@@ -52,7 +52,7 @@ static void check(const struct store_list *req, const struct store_page *page)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct store_list reqs[] = {
+	static const struct s3_list_query reqs[] = {
 		{.prefix = "", .delimit = true},
 		{.prefix = "a"},
 		{.prefix = "", .start_after = "b", .delimit = true},

@@ -13,10 +13,10 @@ static void empty(struct store *s)
 {
 	struct err err = ERR_INIT;
 	auto_page struct store_page all = {0};
-	if (store_list_all(s, "", false, 10000, &all, &err))
+	if (call_list_all(s, "", false, 10000, &all, &err))
 		fail_msg("%s", err.msg);
 	for (size_t i = 0; i < all.n; i++)
-		assert_int_equal(store_delete(s, all.items[i].key, NULL, NULL), 0);
+		assert_int_equal(call_delete(s, all.items[i].key, NULL, NULL), 0);
 }
 
 static struct fixture *bucket(unsigned int workers, enum store_s3_style style, bool asks_again)
@@ -74,11 +74,11 @@ static void test_small_answers_come_at_once(void **state)
 	enum { N = 20 };
 	const struct fixture *f = *state;
 	static const char body[1000];
-	struct store_get_result res;
-	assert_int_equal(store_put(f->s, "small", body, sizeof(body), NULL, NULL, NULL), 0);
+	struct call_result res;
+	assert_int_equal(call_put(f->s, "small", body, sizeof(body), NULL, NULL, NULL), 0);
 	const uint64_t started = f->env.now(&f->env);
 	for (int i = 0; i < N; i++) {
-		assert_int_equal(store_get(f->s, "small", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
+		assert_int_equal(call_get(f->s, "small", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
 		bytes_release(&res.body);
 	}
 	assert_true(f->env.now(&f->env) - started < UINT64_C(25000000) * N);

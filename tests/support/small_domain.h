@@ -88,7 +88,7 @@ static inline int small_put(struct store *store, const char *key, const char *js
 		if (*c == '\'')
 			*c = '"';
 	if (!rc)
-		rc = store_put(store, key, document, strlen(document), NULL, NULL, NULL);
+		rc = call_put(store, key, document, strlen(document), NULL, NULL, NULL);
 	free(document);
 	return rc;
 }
@@ -102,10 +102,10 @@ static inline struct store *small_domain_new(const struct env *env)
 	for (size_t i = 0; !rc && i < sizeof(small_domain_keys) / sizeof(small_domain_keys[0]); i++)
 		rc = small_put(store, small_domain_keys[i].key, small_domain_keys[i].json);
 	if (!rc)
-		rc = store_put(store, SMALL_PREFIX "/d/0002-000000-000001/1", small_ints_chunk,
+		rc = call_put(store, SMALL_PREFIX "/d/0002-000000-000001/1", small_ints_chunk,
 			       sizeof(small_ints_chunk), NULL, NULL, NULL);
 	if (!rc)
-		rc = store_put(store, SMALL_PREFIX "/d/0002-000000-000002/0", small_strings_chunk,
+		rc = call_put(store, SMALL_PREFIX "/d/0002-000000-000002/0", small_strings_chunk,
 			       sizeof(small_strings_chunk), NULL, NULL, NULL);
 	if (rc && store) {
 		store_free(store);

@@ -14,15 +14,15 @@ static void test_versions_agree(void **state)
 	struct store *s = f->s;
 	static const uint8_t body[] = {0, 1, 0xff, '\n', 0};
 	struct store_meta put, head;
-	struct store_get_result res;
+	struct call_result res;
 	struct err err = ERR_INIT;
 	auto_page struct store_page page = {0};
-	assert_int_equal(store_put(s, "d/x", body, sizeof(body), NULL, &put, &err), 0);
+	assert_int_equal(call_put(s, "d/x", body, sizeof(body), NULL, &put, &err), 0);
 	assert_int_equal(put.size, sizeof(body));
 	assert_true(put.etag[0]);
-	assert_int_equal(store_head(s, "d/x", &head, &err), 0);
-	assert_int_equal(store_get(s, "d/x", 0, UINT64_MAX, 0, NULL, &res, &err), 0);
-	assert_int_equal(store_list_all(s, "", false, 10, &page, &err), 0);
+	assert_int_equal(call_head(s, "d/x", &head, &err), 0);
+	assert_int_equal(call_get(s, "d/x", 0, UINT64_MAX, 0, NULL, &res, &err), 0);
+	assert_int_equal(call_list_all(s, "", false, 10, &page, &err), 0);
 	assert_int_equal(page.n, 1);
 	const struct store_meta *seen[] = {&head, &res.meta, &page.items[0].meta};
 	for (size_t i = 0; i < 3; i++) {
@@ -36,9 +36,9 @@ static void test_versions_agree(void **state)
 	bytes_release(&res.body);
 
 	struct store_meta again;
-	assert_int_equal(store_put(s, "d/x", body, sizeof(body), NULL, &again, &err), 0);
+	assert_int_equal(call_put(s, "d/x", body, sizeof(body), NULL, &again, &err), 0);
 	assert_int_equal(strcmp(again.etag, put.etag) == 0, f->version_is_content);
-	assert_int_equal(store_put(s, "d/x", body, 3, NULL, &again, &err), 0);
+	assert_int_equal(call_put(s, "d/x", body, 3, NULL, &again, &err), 0);
 	assert_string_not_equal(again.etag, put.etag);
 }
 
@@ -46,7 +46,7 @@ static void test_empty_object(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
 	struct store_meta meta = {.size = 1};
-	assert_int_equal(store_put(s, "empty", NULL, 0, NULL, &meta, NULL), 0);
+	assert_int_equal(call_put(s, "empty", NULL, 0, NULL, &meta, NULL), 0);
 	assert_int_equal(meta.size, 0);
 	assert_object(s, "empty", "");
 }
@@ -64,9 +64,9 @@ static void test_absent(void **state)
 	const char *keys[] = {"absent", "dir", "dir/absent", "there/below", component};
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		assert_code(s, keys[i], -ENOENT);
-		assert_int_equal(store_head(s, keys[i], &meta, &err), -ENOENT);
+		assert_int_equal(call_head(s, keys[i], &meta, &err), -ENOENT);
 		assert_non_null(strstr(err.msg, keys[i]));
-		assert_int_equal(store_delete(s, keys[i], NULL, NULL), 0);
+		assert_int_equal(call_delete(s, keys[i], NULL, NULL), 0);
 	}
 	assert_object(s, "there", "1");
 	assert_object(s, "dir/below", "1");
@@ -102,8 +102,8 @@ static void test_ranges(void **state)
 	};
 	put_text(s, "digits", "0123456789");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct store_get_result res;
-		assert_int_equal(store_get(s, "digits", cases[i].offset, cases[i].length,
+		struct call_result res;
+		assert_int_equal(call_get(s, "digits", cases[i].offset, cases[i].length,
 					   cases[i].max, NULL, &res, NULL),
 				 cases[i].code);
 		assert_int_equal(res.body.len, strlen(cases[i].want));
@@ -112,6 +112,78 @@ static void test_ranges(void **state)
 		if (res.code == 0)
 			assert_int_equal(res.meta.size, 10);
 		bytes_release(&res.body);
+	}
+}
+
+static void test_ranges_from_the_end(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	static const struct {
+		uint64_t length, max;
+		int code;
+		const char *want;
+	} cases[] = {
+		{1, 0, 0, "9"},		   {4, 4, 0, "6789"},
+		{10, 0, 0, "0123456789"},  {11, 0, 0, "0123456789"},
+		{INT64_MAX, 0, 0, "0123456789"}, {0, 0, 0, ""},
+		{4, 3, -EFBIG, ""},
+	};
+	put_text(s, "digits", "0123456789");
+	put_text(s, "empty", "");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_request struct store_request *req = store_request_new(s, STORE_GET);
+		struct store_answer *a = &req->answer;
+		store_request_key(req, "digits");
+		req->range = (struct store_range){.length = cases[i].length, .from_end = true};
+		req->max = cases[i].max;
+		store_run(s, req);
+		assert_int_equal(store_failure(a, NULL), cases[i].code);
+		assert_int_equal(a->body.len, strlen(cases[i].want));
+		if (a->body.len)
+			assert_memory_equal(a->body.data, cases[i].want, a->body.len);
+		if (!cases[i].code)
+			assert_int_equal(a->meta.size, 10);
+		store_request_reset(req, STORE_GET);
+		store_request_key(req, "empty");
+		req->range = (struct store_range){.length = 5, .from_end = true};
+		store_run(s, req);
+		assert_int_equal(a->state, STORE_PRESENT);
+		assert_int_equal(a->body.len + a->meta.size, 0);
+	}
+}
+
+/* What nothing needs yet is refused by every store, and does nothing. */
+static void test_unsupported(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	put_text(s, "x", "1");
+	for (enum store_op op = STORE_DELETE_MANY; op < STORE_OPS; op++) {
+		auto_request struct store_request *req = store_request_new(s, op);
+		struct err err = ERR_INIT;
+		store_request_key(req, "x");
+		store_run(s, req);
+		assert_int_equal(store_failure(&req->answer, &err), -EOPNOTSUPP);
+		assert_non_null(strstr(err.msg, store_op_name(op)));
+	}
+	assert_object(s, "x", "1");
+}
+
+/* Only what is proved to be absent has a proof, and it says how. */
+static void test_proof_of_absence(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	static const struct {
+		const char *key;
+		bool absent;
+	} cases[] = {{"there", false}, {"absent", true}, {"", false}, {"no/such/place", true}};
+	put_text(s, "there", "1");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_request struct store_request *req = store_request_new(s, STORE_GET);
+		store_request_key(req, cases[i].key);
+		store_run(s, req);
+		const struct store_absence *proof = store_absence(&req->answer);
+		assert_int_equal(proof != NULL, cases[i].absent);
+		assert_true(!proof || proof->evidence >= STORE_LISTED);
 	}
 }
 
@@ -139,9 +211,9 @@ static void test_bad_keys(void **state)
 		struct store_meta meta;
 		assert_false(store_key_ok(keys[i]));
 		assert_code(s, keys[i], -EINVAL);
-		assert_int_equal(store_head(s, keys[i], &meta, NULL), -EINVAL);
-		assert_int_equal(store_put(s, keys[i], "x", 1, NULL, NULL, NULL), -EINVAL);
-		assert_int_equal(store_delete(s, keys[i], NULL, NULL), -EINVAL);
+		assert_int_equal(call_head(s, keys[i], &meta, NULL), -EINVAL);
+		assert_int_equal(call_put(s, keys[i], "x", 1, NULL, NULL, NULL), -EINVAL);
+		assert_int_equal(call_delete(s, keys[i], NULL, NULL), -EINVAL);
 	}
 	assert_listing(s, "", false, "");
 }
@@ -158,7 +230,7 @@ static void test_odd_keys(void **state)
 		assert_object(s, keys[i], keys[i]);
 	}
 	auto_page struct store_page page = {0};
-	assert_int_equal(store_list_all(s, "", false, 100, &page, NULL), 0);
+	assert_int_equal(call_list_all(s, "", false, 100, &page, NULL), 0);
 	assert_int_equal(page.n, sizeof(keys) / sizeof(keys[0]));
 }
 
@@ -168,16 +240,16 @@ static void test_put_conditions(void **state)
 	const struct store_cond absent = {.if_none_match = "*"};
 	struct store_meta first, second;
 	struct err err = ERR_INIT;
-	assert_int_equal(store_put(s, "d/x", "1", 1, &absent, &first, &err), 0);
-	assert_int_equal(store_put(s, "d/x", "2", 1, &absent, NULL, &err), -EEXIST);
+	assert_int_equal(call_put(s, "d/x", "1", 1, &absent, &first, &err), 0);
+	assert_int_equal(call_put(s, "d/x", "2", 1, &absent, NULL, &err), -EEXIST);
 	assert_object(s, "d/x", "1");
 
 	const struct store_cond same = {.if_match = first.etag};
-	assert_int_equal(store_put(s, "d/x", "3", 1, &same, &second, &err), 0);
-	assert_int_equal(store_put(s, "d/x", "4", 1, &same, NULL, &err), -ESTALE);
+	assert_int_equal(call_put(s, "d/x", "3", 1, &same, &second, &err), 0);
+	assert_int_equal(call_put(s, "d/x", "4", 1, &same, NULL, &err), -ESTALE);
 	assert_object(s, "d/x", "3");
-	assert_int_equal(store_put(s, "d/absent", "5", 1, &same, NULL, &err), -ESTALE);
-	assert_int_equal(store_put(s, "nowhere/absent", "5", 1, &same, NULL, &err), -ESTALE);
+	assert_int_equal(call_put(s, "d/absent", "5", 1, &same, NULL, &err), -ESTALE);
+	assert_int_equal(call_put(s, "nowhere/absent", "5", 1, &same, NULL, &err), -ESTALE);
 	assert_code(s, "d/absent", -ENOENT);
 	assert_listing(s, "d/", false, "d/x");
 }
@@ -186,9 +258,9 @@ static void test_get_conditions(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
 	struct store_meta old, now;
-	struct store_get_result res;
-	assert_int_equal(store_put(s, "x", "1", 1, NULL, &old, NULL), 0);
-	assert_int_equal(store_put(s, "x", "2", 1, NULL, &now, NULL), 0);
+	struct call_result res;
+	assert_int_equal(call_put(s, "x", "1", 1, NULL, &old, NULL), 0);
+	assert_int_equal(call_put(s, "x", "2", 1, NULL, &now, NULL), 0);
 	const struct {
 		struct store_cond cond;
 		int code;
@@ -200,7 +272,7 @@ static void test_get_conditions(void **state)
 		{{.if_match = now.etag, .if_none_match = now.etag}, -EALREADY},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(store_get(s, "x", 0, UINT64_MAX, 0, &cases[i].cond, &res, NULL),
+		assert_int_equal(call_get(s, "x", 0, UINT64_MAX, 0, &cases[i].cond, &res, NULL),
 				 cases[i].code);
 		assert_int_equal(res.body.len, cases[i].code ? 0 : 1);
 		bytes_release(&res.body);
@@ -211,17 +283,17 @@ static void test_delete(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
 	struct store_meta meta;
-	assert_int_equal(store_put(s, "a/b/c/x", "1", 1, NULL, &meta, NULL), 0);
+	assert_int_equal(call_put(s, "a/b/c/x", "1", 1, NULL, &meta, NULL), 0);
 	put_text(s, "a/y", "2");
 	const struct store_cond other = {.if_match = "no such version"};
 	const struct store_cond same = {.if_match = meta.etag};
-	assert_int_equal(store_delete(s, "a/b/c/x", &other, NULL), -ESTALE);
+	assert_int_equal(call_delete(s, "a/b/c/x", &other, NULL), -ESTALE);
 	assert_object(s, "a/b/c/x", "1");
-	assert_int_equal(store_delete(s, "a/b/c/x", &same, NULL), 0);
-	assert_int_equal(store_delete(s, "a/b/c/x", &same, NULL), 0);
+	assert_int_equal(call_delete(s, "a/b/c/x", &same, NULL), 0);
+	assert_int_equal(call_delete(s, "a/b/c/x", &same, NULL), 0);
 	assert_code(s, "a/b/c/x", -ENOENT);
 	assert_listing(s, "a/", true, "a/y"); /* what it emptied is gone too */
-	assert_int_equal(store_delete(s, "a/y", NULL, NULL), 0);
+	assert_int_equal(call_delete(s, "a/y", NULL, NULL), 0);
 	assert_listing(s, "", true, "");
 	put_text(s, "a/b/c/x", "3"); /* and can be made again */
 	assert_object(s, "a/b/c/x", "3");
@@ -283,11 +355,11 @@ static void assert_pages_equal_whole(struct store *s, const char *prefix, bool d
 {
 	auto_page struct store_page whole = {0};
 	char after[STORE_KEY_MAX + 1];
-	struct store_list req = {.prefix = prefix, .delimit = delimit, .max = max};
-	assert_int_equal(store_list_all(s, prefix, delimit, 1000, &whole, NULL), 0);
+	struct call_list req = {.prefix = prefix, .delimit = delimit, .max = max};
+	assert_int_equal(call_list_all(s, prefix, delimit, 1000, &whole, NULL), 0);
 	for (size_t seen = 0;;) {
 		auto_page struct store_page page = {0};
-		assert_int_equal(store_list_page(s, &req, &page, NULL), 0);
+		assert_int_equal(call_list_page(s, &req, &page, NULL), 0);
 		assert_true(seen + page.n <= whole.n);
 		for (size_t i = 0; i < page.n; i++, seen++) {
 			assert_string_equal(page.items[i].key, whole.items[seen].key);
@@ -325,14 +397,14 @@ static void test_start_after(void **state)
 	make_tree(s);
 	for (int delimit = 0; delimit < 2; delimit++) {
 		auto_page struct store_page whole = {0};
-		assert_int_equal(store_list_all(s, "", delimit, 1000, &whole, NULL), 0);
+		assert_int_equal(call_list_all(s, "", delimit, 1000, &whole, NULL), 0);
 		for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 			auto_page struct store_page page = {0};
-			const struct store_list req = {.prefix = "",
+			const struct call_list req = {.prefix = "",
 						       .delimit = delimit,
 						       .max = 100,
 						       .start_after = starts[i]};
-			assert_int_equal(store_list_page(s, &req, &page, NULL), 0);
+			assert_int_equal(call_list_page(s, &req, &page, NULL), 0);
 			size_t first = 0;
 			while (first < whole.n && strcmp(whole.items[first].key, starts[i]) <= 0)
 				first++;
@@ -352,7 +424,7 @@ static void test_list_limit(void **state)
 		for (uint32_t limit = 0; limit <= n + 1; limit++) {
 			struct store_page page;
 			struct err err = ERR_INIT;
-			int rc = store_list_all(s, "", delimit, limit, &page, &err);
+			int rc = call_list_all(s, "", delimit, limit, &page, &err);
 			assert_int_equal(rc, limit < n ? -E2BIG : 0);
 			assert_int_equal(page.n, rc ? 0 : n);
 			assert_true(!rc || err.code == -E2BIG);
@@ -366,17 +438,17 @@ static void test_many(void **state)
 	struct store *s = ((struct fixture *)*state)->s;
 	enum { N = 100 };
 	char keys[N][16];
-	struct store_get reqs[N];
-	struct store_get_result results[N];
+	struct call_get reqs[N];
+	struct call_result results[N];
 	for (int i = 0; i < N; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "k/%d", i);
 		if (i % 3)
 			put_text(s, keys[i], keys[i]);
-		reqs[i] = (struct store_get){.key = keys[i], .length = UINT64_MAX};
+		reqs[i] = (struct call_get){.key = keys[i], .length = UINT64_MAX};
 	}
 	reqs[1].key = "../x";
-	assert_int_equal(store_get_many(s, reqs, N, results), 0);
-	assert_int_equal(store_get_many(s, NULL, 0, NULL), 0);
+	assert_int_equal(call_get_many(s, reqs, N, results), 0);
+	assert_int_equal(call_get_many(s, NULL, 0, NULL), 0);
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(results[i].code, i == 1 ? -EINVAL : i % 3 ? 0 : -ENOENT);
 		if (results[i].code == 0) {
@@ -390,12 +462,12 @@ static void test_many(void **state)
 static void test_round(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
-	struct store_get reqs[] = {
+	struct call_get reqs[] = {
 		{.op = STORE_GET, .key = "b/b", .length = UINT64_MAX},
 		{.op = STORE_HEAD, .key = "nowhere"},
 	};
-	struct store_get_result results[2];
-	struct store_list_job jobs[] = {
+	struct call_result results[2];
+	struct call_list_job jobs[] = {
 		{.prefix = "a/", .delimit = true, .limit = 10},
 		{.prefix = "b/", .limit = 2},
 		{.prefix = "nowhere/", .limit = 10},
@@ -403,7 +475,7 @@ static void test_round(void **state)
 	};
 	const char *want[] = {"a/b a/b-c a/b.c/", "", "", "b/a/a/a b/a/a/b b/b"};
 	make_tree(s);
-	assert_int_equal(store_round(s, reqs, 2, results, jobs, 4), 0);
+	assert_int_equal(call_round(s, reqs, 2, results, jobs, 4), 0);
 	assert_int_equal(results[0].code, 0);
 	assert_int_equal(results[1].code, -ENOENT);
 	bytes_release(&results[0].body);
@@ -430,7 +502,7 @@ static int fixture_teardown(void **state)
 #define CONTRACT_TESTS(setup)                                                                      \
 	CONTRACT_TEST(test_versions_agree, setup), CONTRACT_TEST(test_empty_object, setup),        \
 		CONTRACT_TEST(test_absent, setup), CONTRACT_TEST(test_ranges, setup),              \
-		CONTRACT_TEST(test_bad_keys, setup), CONTRACT_TEST(test_odd_keys, setup),          \
+		CONTRACT_TEST(test_ranges_from_the_end, setup), CONTRACT_TEST(test_unsupported, setup), CONTRACT_TEST(test_proof_of_absence, setup), CONTRACT_TEST(test_bad_keys, setup), CONTRACT_TEST(test_odd_keys, setup),          \
 		CONTRACT_TEST(test_put_conditions, setup),                                         \
 		CONTRACT_TEST(test_get_conditions, setup), CONTRACT_TEST(test_delete, setup),      \
 		CONTRACT_TEST(test_listing, setup), CONTRACT_TEST(test_pages, setup),              \

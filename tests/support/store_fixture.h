@@ -25,6 +25,8 @@
 #include <base/env.h>
 #include <store/store.h>
 
+#include "store_calls.h"
+
 struct fixture {
 	struct env env;
 	struct store *s;
@@ -111,15 +113,15 @@ static inline void write_file(const char *path, const char *text)
 static inline void put_text(struct store *s, const char *key, const char *text)
 {
 	struct err err = ERR_INIT;
-	if (store_put(s, key, text, strlen(text), NULL, NULL, &err))
+	if (call_put(s, key, text, strlen(text), NULL, NULL, &err))
 		fail_msg("put %s: %s", key, err.msg);
 }
 
 /* The result's code; the body, when it is text of less than n bytes. */
 static inline int get_text(struct store *s, const char *key, char *text, size_t n)
 {
-	struct store_get_result res;
-	int rc = store_get(s, key, 0, UINT64_MAX, 0, NULL, &res, NULL);
+	struct call_result res;
+	int rc = call_get(s, key, 0, UINT64_MAX, 0, NULL, &res, NULL);
 	if (rc == 0) {
 		assert_true(res.body.len < n);
 		if (res.body.len)
@@ -161,7 +163,7 @@ static inline void assert_listing(struct store *s, const char *prefix, bool deli
 	struct err err = ERR_INIT;
 	auto_page struct store_page page = {0};
 	char text[4096];
-	if (store_list_all(s, prefix, delimit, 1000, &page, &err))
+	if (call_list_all(s, prefix, delimit, 1000, &page, &err))
 		fail_msg("list '%s': %s", prefix, err.msg);
 	join_page(&page, text, sizeof(text));
 	assert_string_equal(text, want);

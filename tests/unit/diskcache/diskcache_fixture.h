@@ -63,32 +63,32 @@ static inline void side_free(struct side *side)
 	store_free(side->top);
 }
 
-static inline void get_one(struct store *s, struct store_get req, struct store_get_result *res)
+static inline void get_one(struct store *s, struct call_get req, struct call_result *res)
 {
-	assert_int_equal(store_get_many(s, &req, 1, res), 0);
+	assert_int_equal(call_get_many(s, &req, 1, res), 0);
 }
 
 static inline uint64_t gets_of(const struct side *side)
 {
 	struct store_counts n;
 	store_count_read(side->count, &n);
-	return n.gets;
+	return n.calls[STORE_GET];
 }
 
 static inline void version_of(struct store *s, const char *key, char etag[STORE_ETAG_MAX])
 {
 	struct store_meta meta;
-	assert_int_equal(store_head(s, key, &meta, NULL), 0);
+	assert_int_equal(call_head(s, key, &meta, NULL), 0);
 	strcpy(etag, meta.etag);
 }
 
 /* The whole object, and how many gets reached the bucket for it. */
 #define assert_got(side, k, etag, want, asked)                                                     \
 	do {                                                                                       \
-		struct store_get_result res_;                                                      \
+		struct call_result res_;                                                      \
 		const uint64_t before_ = gets_of(side);                                            \
 		get_one((side)->top,                                                               \
-			(struct store_get){                                                        \
+			(struct call_get){                                                        \
 				.key = (k), .length = UINT64_MAX, .known_etag = (etag)},           \
 			&res_);                                                                    \
 		assert_int_equal(res_.code, 0);                                                    \

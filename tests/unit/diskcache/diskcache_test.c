@@ -71,7 +71,7 @@ static void test_changed(void **state)
 	put_text(f->s, "x", "newer");
 	assert_got(&a, "x", NULL, "newer", 1);
 	assert_got(&a, "x", old, "newer", 1); /* a hint is no condition */
-	assert_int_equal(store_delete(f->s, "x", NULL, NULL), 0);
+	assert_int_equal(call_delete(f->s, "x", NULL, NULL), 0);
 	assert_code(a.top, "x", -ENOENT);
 	side_free(&a);
 }
@@ -80,7 +80,7 @@ static void test_conditions(void **state)
 {
 	struct fixture *f = *state;
 	struct side a = side_new(f, roomy);
-	struct store_get_result res;
+	struct call_result res;
 	char old[STORE_ETAG_MAX];
 	put_text(f->s, "x", "old");
 	version_of(f->s, "x", old);
@@ -88,19 +88,19 @@ static void test_conditions(void **state)
 	put_text(f->s, "x", "new");
 	const struct store_cond only_old = {.if_match = old}, not_old = {.if_none_match = old};
 	/* That version is here, whatever the bucket has by now. */
-	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &only_old, &res, NULL), 0);
+	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 0, &only_old, &res, NULL), 0);
 	assert_memory_equal(res.body.data, "old", 3);
 	assert_string_equal(res.meta.etag, old);
 	bytes_release(&res.body);
 	assert_int_equal(gets_of(&a), 1);
 	/* Whoever asks about a version wants the bucket's answer, and it is kept. */
-	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &not_old, &res, NULL), 0);
+	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 0, &not_old, &res, NULL), 0);
 	char now[STORE_ETAG_MAX];
 	strcpy(now, res.meta.etag);
 	bytes_release(&res.body);
 	const struct store_cond not_now = {.if_none_match = now};
-	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &not_now, &res, NULL), -EALREADY);
-	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 0, &only_old, &res, NULL), -ESTALE);
+	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 0, &not_now, &res, NULL), -EALREADY);
+	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 0, &only_old, &res, NULL), -ESTALE);
 	assert_int_equal(gets_of(&a), 4);
 	assert_got(&a, "x", now, "new", 0);
 	side_free(&a);
@@ -131,9 +131,9 @@ static void test_ranges_of_what_is_there(void **state)
 	version_of(f->s, "x", etag);
 	assert_got(&a, "x", NULL, "0123456789", 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct store_get_result res;
+		struct call_result res;
 		get_one(a.top,
-			(struct store_get){.key = "x",
+			(struct call_get){.key = "x",
 					   .offset = cases[i].offset,
 					   .length = cases[i].length,
 					   .max = cases[i].max,
@@ -148,10 +148,10 @@ static void test_ranges_of_what_is_there(void **state)
 	}
 	assert_int_equal(gets_of(&a), 1);
 	/* Also when the bucket is asked first. */
-	struct store_get_result res;
-	assert_int_equal(store_get(a.top, "x", 0, UINT64_MAX, 9, NULL, &res, NULL), -EFBIG);
+	struct call_result res;
+	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 9, NULL, &res, NULL), -EFBIG);
 	/* Nobody knows the version: passes by. */
-	assert_int_equal(store_get(a.top, "x", 0, 5, 0, NULL, &res, NULL), 0);
+	assert_int_equal(call_get(a.top, "x", 0, 5, 0, NULL, &res, NULL), 0);
 	bytes_release(&res.body);
 	assert_int_equal(gets_of(&a), 3);
 	side_free(&a);
@@ -161,12 +161,12 @@ static void test_ranges_are_not_kept(void **state)
 {
 	struct fixture *f = *state;
 	struct side a = side_new(f, roomy);
-	struct store_get_result res;
+	struct call_result res;
 	char etag[STORE_ETAG_MAX];
 	put_text(f->s, "x", "0123456789");
 	version_of(f->s, "x", etag);
 	for (int i = 0; i < 2; i++) {
-		get_one(a.top, (struct store_get){.key = "x", .length = 5, .known_etag = etag},
+		get_one(a.top, (struct call_get){.key = "x", .length = 5, .known_etag = etag},
 			&res);
 		assert_int_equal(res.body.len, 5);
 		bytes_release(&res.body);
@@ -199,7 +199,7 @@ static void test_put_and_delete_drop(void **state)
 	assert_int_equal(entries(f), 0);
 	assert_got(&a, "x", NULL, "2", 1);
 	assert_int_equal(entries(f), 1);
-	assert_int_equal(store_delete(a.top, "x", NULL, NULL), 0);
+	assert_int_equal(call_delete(a.top, "x", NULL, NULL), 0);
 	assert_int_equal(entries(f), 0);
 	side_free(&a);
 }

@@ -83,9 +83,9 @@ static void put_large(struct fixture *f, int n)
 static void assert_large(struct store *s, int i, const char *etag)
 {
 	char key[16];
-	struct store_get_result res;
+	struct call_result res;
 	snprintf(key, sizeof(key), "k%d", i);
-	get_one(s, (struct store_get){.key = key, .length = UINT64_MAX, .known_etag = etag}, &res);
+	get_one(s, (struct call_get){.key = key, .length = UINT64_MAX, .known_etag = etag}, &res);
 	assert_int_equal(res.code, 0);
 	assert_int_equal(res.body.len, LARGE);
 	for (size_t k = 0; k < LARGE; k++)
@@ -183,7 +183,7 @@ static void test_limit(void **state)
 
 	/* A mount with less room looks at the directory when it is first used. */
 	struct side b = side_new(f, limited(3 * LARGE_BLOCKS));
-	assert_int_equal(store_head(b.top, "k0", NULL, NULL), 0);
+	assert_int_equal(call_head(b.top, "k0", NULL, NULL), 0);
 	assert_true(bytes_there(f) <= 3 * LARGE_BLOCKS);
 	side_free(&b);
 }

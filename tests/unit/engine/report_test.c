@@ -196,10 +196,10 @@ static struct report *full(void)
 	r->wire.requests[HTTP_PUT][599] = 3;
 	r->wire.seconds[HTTP_GET] = (struct histogram_counts){
 		.buckets = {1, 0, 2, [HISTOGRAM_BOUNDS] = 40}, .count = 43, .sum_ns = 1234567891};
-	r->store.results[STORE_CALL_LIST][1] = 9;
+	r->store.results[STORE_LIST][1] = 9;
 	r->cache = (struct cache_stats){.hits = 11, .in_flight = 12, .queued = 13};
 	r->cache.waited = r->wire.seconds[HTTP_GET];
-	r->store.seconds[STORE_CALL_LIST] = r->wire.seconds[HTTP_GET];
+	r->store.seconds[STORE_LIST] = r->wire.seconds[HTTP_GET];
 	r->domains = domains;
 	r->ndomains = 2;
 	return r;

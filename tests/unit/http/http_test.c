@@ -239,6 +239,7 @@ static int teardown(void **state)
 }
 
 struct timed {
+	struct piece piece;
 	struct http_call call;
 	const struct env *env;
 	void *of; /* what `done` needs besides */
@@ -280,18 +281,20 @@ enum { EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]) };
 
 static void start(struct scene *scene, const struct expectation *e, const char *server,
 		  const char *body, void (*done)(struct http_call *call), void *of,
-		  const atomic_bool *unwanted, struct timed *t)
+		  const atomic_bool *cancelled, struct timed *t)
 {
 	const bool uploads = strcmp(e->method, "PUT") == 0;
 	snprintf(t->url, sizeof(t->url), "%s%s", server, e->path);
 	t->env = &scene->f->env;
 	t->of = of;
+	t->piece = (struct piece){body, UPLOAD};
 	t->call = (struct http_call){.method = e->method,
 				     .url = t->url,
-				     .body = uploads ? body : NULL,
+				     .pieces = &t->piece,
+				     .n_pieces = uploads ? 1 : 0,
 				     .body_len = uploads ? UPLOAD : 0,
 				     .body_max = 1 << 20,
-				     .unwanted = unwanted,
+				     .cancelled = cancelled,
 				     .first_byte_ms = e->first_byte_ms,
 				     .done = done,
 				     .arg = t};
@@ -476,33 +479,33 @@ static void test_proxy_is_not_who_answers(void **state)
 static void test_what_nobody_wants_is_called_off(void **state)
 {
 	static const struct expectation
-		off = {"silent", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 500},
-		body = {"loris", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 500},
+		off = {"silent", "GET", LONG_MS, HTTP_CANCELLED, "does not need it", 500},
+		body = {"loris", "GET", LONG_MS, HTTP_CANCELLED, "does not need it", 500},
 		held = {"held", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
-		late = {"ok", "GET", LONG_MS, HTTP_CALLED_OFF, "nobody wants it", 0};
+		late = {"ok", "GET", LONG_MS, HTTP_CANCELLED, "does not need it", 0};
 	struct scene *scene = *state;
 	struct timed t[4];
-	atomic_bool unwanted[4] = {false, false, false, true};
+	atomic_bool cancelled[4] = {false, false, false, true};
 	struct waiter waiter, last;
 	wait_init(&waiter, 2);
 	wait_init(&last, 2);
-	start(scene, &off, scene->server.url, NULL, ended, &waiter, unwanted, &t[0]);
-	start(scene, &body, scene->server.url, NULL, ended, &waiter, unwanted + 1, &t[1]);
-	start(scene, &held, scene->server.url, NULL, ended, &last, unwanted + 2, &t[2]);
+	start(scene, &off, scene->server.url, NULL, ended, &waiter, cancelled, &t[0]);
+	start(scene, &body, scene->server.url, NULL, ended, &waiter, cancelled + 1, &t[1]);
+	start(scene, &held, scene->server.url, NULL, ended, &last, cancelled + 2, &t[2]);
 	await_count(&scene->server.held, 1);
 	pause_ms(&scene->server, 300);
 	const uint64_t since = scene->f->env.now(&scene->f->env);
 	for (int i = 0; i < 3; i++)
-		atomic_store(&unwanted[i], true);
+		atomic_store(&cancelled[i], true);
 	pause_ms(&scene->server, 150);
-	atomic_store(&unwanted[2], false);
+	atomic_store(&cancelled[2], false);
 	/* On a machine that stands still nobody comes back within it. */
 	const bool came_back = scene->f->env.now(&scene->f->env) - since < 400 * (uint64_t)MS;
 	wait_all(&waiter);
 	check(&off, &t[0], since);
 	check(&body, &t[1], since);
 	pause_ms(&scene->server, 700);
-	start(scene, &late, scene->server.url, NULL, ended, &last, unwanted + 3, &t[3]);
+	start(scene, &late, scene->server.url, NULL, ended, &last, cancelled + 3, &t[3]);
 	atomic_store(&scene->server.released, true);
 	wait_all(&last);
 	if (came_back)

@@ -13,7 +13,7 @@ static struct cost spent(struct fixture *f)
 	struct store_counts c;
 
 	store_count_read(f->store, &c);
-	return (struct cost){c.gets, c.heads, c.lists, c.bytes_in};
+	return (struct cost){c.calls[STORE_GET], c.calls[STORE_HEAD], c.calls[STORE_LIST], c.bytes_in};
 }
 
 /* Opens with a hint; *cost is what that took. */
@@ -26,8 +26,8 @@ static struct model *open_with(struct fixture *f, const struct model_hint *hint,
 	if (model_open(&f->env, f->store, schema_hsds2(), "d.h5", hint, &m, &err))
 		fail_msg("%s", err.msg);
 	const struct cost after = spent(f);
-	*cost = (struct cost){after.gets - before.gets, after.heads - before.heads,
-			      after.lists - before.lists, after.bytes - before.bytes};
+	*cost = (struct cost){after.calls[STORE_GET] - before.calls[STORE_GET], after.calls[STORE_HEAD] - before.calls[STORE_HEAD],
+			      after.calls[STORE_LIST] - before.calls[STORE_LIST], after.bytes - before.bytes};
 	return m;
 }
 

@@ -19,7 +19,7 @@
 #define PREFIX(key) "<CommonPrefixes><Prefix>" key "</Prefix></CommonPrefixes>"
 #define URL	    "<EncodingType>url</EncodingType>"
 
-static int parse(const char *xml, const struct store_list *req, struct s3_list_result *out,
+static int parse(const char *xml, const struct s3_list_query *req, struct s3_list_result *out,
 		 char *keys, size_t n)
 {
 	int rc = s3_list_parse(xml, strlen(xml), req, out, NULL);
@@ -31,7 +31,7 @@ static int parse(const char *xml, const struct store_list *req, struct s3_list_r
 
 static void test_fields(void **state)
 {
-	const struct store_list req = {.prefix = "", .delimit = true, .max = 10};
+	const struct s3_list_query req = {.prefix = "", .delimit = true, .max = 10};
 	struct s3_list_result out;
 	char keys[256];
 	assert_int_equal(
@@ -62,7 +62,7 @@ static void test_place_to_go_on(void **state)
 		 "a/b/../c"},
 		{FRAME("<IsTruncated>true</IsTruncated>" OBJECT("b")), ""},
 	};
-	const struct store_list req = {.prefix = "a/", .max = 10};
+	const struct s3_list_query req = {.prefix = "a/", .max = 10};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct s3_list_result out;
 		char keys[256];
@@ -76,7 +76,7 @@ static void test_what_is_taken(void **state)
 {
 	static const struct {
 		const char *xml;
-		struct store_list req;
+		struct s3_list_query req;
 		const char *keys;
 	} cases[] = {
 		{LIST(""), {.prefix = ""}, ""},
@@ -123,7 +123,7 @@ static void test_bad_listings(void **state)
 		{"a name too long",
 		 LIST("<aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/>")},
 	};
-	const struct store_list req = {.prefix = ""};
+	const struct s3_list_query req = {.prefix = ""};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct s3_list_result out;
 		struct err err = ERR_INIT;
@@ -156,7 +156,7 @@ static void test_bad_items(void **state)
 		{SIZED("b", "18446744073709551616"), "b (the size is none)"},
 		{"<Contents><Key>b</Key></Contents>", "b (the size is none)"},
 	};
-	const struct store_list req = {.prefix = "", .delimit = true};
+	const struct s3_list_query req = {.prefix = "", .delimit = true};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		auto_str struct str xml = {0};
 		struct s3_list_result out;
@@ -191,7 +191,7 @@ static void test_bad_items_below_a_prefix(void **state)
 		{OBJECT("p/b%00"), NULL},
 		{OBJECT("p//b"), NULL},
 	};
-	const struct store_list req = {.prefix = "p/"};
+	const struct s3_list_query req = {.prefix = "p/"};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		auto_str struct str xml = {0};
 		struct s3_list_result out;
@@ -212,7 +212,7 @@ static void test_bad_items_below_a_prefix(void **state)
 static void test_key_too_long(void **state)
 {
 	static const size_t lengths[] = {STORE_KEY_MAX + 1, XML_TEXT_MAX, XML_TEXT_MAX + 100};
-	const struct store_list req = {.prefix = ""};
+	const struct s3_list_query req = {.prefix = ""};
 	auto_str struct str xml = {0};
 	struct s3_list_result out;
 	char keys[64];
@@ -240,7 +240,7 @@ static void test_what_is_left_out_silently(void **state)
 		LIST(OBJECT("p/a/") OBJECT("other//x") OBJECT("p/") PREFIX("p/d//")
 			     OBJECT("p/b") "<Contents><Key>p/c</Key><Size>1</Size>"
 					   "<LastModified>yesterday</LastModified></Contents>");
-	const struct store_list req = {.prefix = "p/"};
+	const struct s3_list_query req = {.prefix = "p/"};
 	struct s3_list_result out;
 	char keys[64];
 	assert_int_equal(parse(xml, &req, &out, keys, sizeof(keys)), 0);
@@ -255,7 +255,7 @@ static void test_text_too_long(void **state)
 {
 	auto_str struct str xml = {0};
 	struct s3_list_result out;
-	const struct store_list req = {.prefix = ""};
+	const struct s3_list_query req = {.prefix = ""};
 	str_add(&xml, "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>");
 	for (int i = 0; i < XML_TEXT_MAX + 100; i++)
 		str_add(&xml, "a");
@@ -269,7 +269,7 @@ static void test_token_too_long(void **state)
 {
 	static const char *const begins[] = {"<ListBucketResult", "<!--", "<?x ",
 					     "<ListBucketResult a=\"", "<ListBucketResult></a"};
-	const struct store_list req = {.prefix = ""};
+	const struct s3_list_query req = {.prefix = ""};
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
 		struct s3_list_result out;
 		struct err err = ERR_INIT;
@@ -291,7 +291,7 @@ static void test_token_too_long(void **state)
 static void test_too_many_items(void **state)
 {
 	static const char item[] = "<Contents/>";
-	const struct store_list req = {.prefix = ""};
+	const struct s3_list_query req = {.prefix = ""};
 	struct s3_list_result out;
 	auto_bytes struct bytes xml = {0};
 	bytes_append(&xml, "<ListBucketResult>", 18);

@@ -2,6 +2,8 @@
 /* The counting wrapper: it changes nothing, and its numbers are right. */
 #include "store_contract.h"
 
+#include <store/implement.h>
+
 static int counted_mem(void **state)
 {
 	struct fixture *f = fixture_new(0);
@@ -20,7 +22,7 @@ static int counted_dir_workers(void **state)
 	return f->s ? 0 : -1;
 }
 
-static uint64_t result_of(const struct store_counts *n, enum store_call call, const char *name)
+static uint64_t result_of(const struct store_counts *n, enum store_op call, const char *name)
 {
 	for (unsigned int i = 0; i < STORE_RESULTS; i++)
 		if (strcmp(store_result_name(i), name) == 0)
@@ -33,66 +35,66 @@ static uint64_t result_of(const struct store_counts *n, enum store_call call, co
 static void test_results(void **state)
 {
 	static const struct {
-		enum store_call call;
+		enum store_op call;
 		const char *result;
 		uint64_t n;
 	} cases[] = {
-		{STORE_CALL_GET, "ok", 1},    {STORE_CALL_GET, "ENOENT", 2},
-		{STORE_CALL_GET, "EFBIG", 1}, {STORE_CALL_HEAD, "ok", 1},
-		{STORE_CALL_HEAD, "EIO", 0},  {STORE_CALL_LIST, "ok", 1},
-		{STORE_CALL_PUT, "ok", 1},    {STORE_CALL_PUT, "EEXIST", 1},
-		{STORE_CALL_DELETE, "ok", 2}, {STORE_CALL_DELETE, "other", 0},
+		{STORE_GET, "ok", 1},    {STORE_GET, "absent", 2},
+		{STORE_GET, "EFBIG", 1}, {STORE_HEAD, "ok", 1},
+		{STORE_HEAD, "EIO", 0},  {STORE_LIST, "ok", 1},
+		{STORE_PUT, "ok", 1},    {STORE_PUT, "EEXIST", 1},
+		{STORE_DELETE, "ok", 2}, {STORE_DELETE, "other", 0},
 	};
 	struct store *s = ((struct fixture *)*state)->s;
 	const struct store_cond absent = {.if_none_match = "*"};
-	struct store_get_result res;
+	struct call_result res;
 	struct store_counts n;
 	uint64_t sum = 0, timed = 0;
 	put_text(s, "x", "0123456789");
-	assert_int_equal(store_put(s, "x", "", 0, &absent, NULL, NULL), -EEXIST);
+	assert_int_equal(call_put(s, "x", "", 0, &absent, NULL, NULL), -EEXIST);
 	assert_object(s, "x", "0123456789");
 	assert_code(s, "y", -ENOENT);
 	assert_code(s, "z", -ENOENT);
-	assert_int_equal(store_get(s, "x", 0, UINT64_MAX, 9, NULL, &res, NULL), -EFBIG);
-	assert_int_equal(store_head(s, "x", NULL, NULL), 0);
+	assert_int_equal(call_get(s, "x", 0, UINT64_MAX, 9, NULL, &res, NULL), -EFBIG);
+	assert_int_equal(call_head(s, "x", NULL, NULL), 0);
 	assert_listing(s, "", false, "x");
-	assert_int_equal(store_delete(s, "x", NULL, NULL), 0);
-	assert_int_equal(store_delete(s, "x", NULL, NULL), 0);
+	assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
+	assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
 	store_count_read(s, &n);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(result_of(&n, cases[i].call, cases[i].result), cases[i].n);
 		sum += cases[i].n;
 	}
-	for (int call = 0; call < STORE_CALLS; call++)
+	for (int call = 0; call < STORE_OPS; call++)
 		timed += n.seconds[call].count;
 	assert_int_equal(timed, sum);
-	assert_int_equal(n.seconds[STORE_CALL_GET].count, 4);
-	assert_int_equal(n.seconds[STORE_CALL_DELETE].count, 2);
+	assert_int_equal(n.seconds[STORE_GET].count, 4);
+	assert_int_equal(n.seconds[STORE_DELETE].count, 2);
 }
 
 static void test_counts(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
-	struct store_get_result res;
+	struct call_result res;
 	struct store_counts n;
 	put_text(s, "x", "0123456789");
 	assert_object(s, "x", "0123456789");
-	assert_int_equal(store_get(s, "x", 2, UINT64_MAX, 0, NULL, &res, NULL), 0);
+	assert_int_equal(call_get(s, "x", 2, UINT64_MAX, 0, NULL, &res, NULL), 0);
 	bytes_release(&res.body);
-	assert_int_equal(store_get(s, "x", 0, 3, 0, NULL, &res, NULL), 0);
+	assert_int_equal(call_get(s, "x", 0, 3, 0, NULL, &res, NULL), 0);
 	bytes_release(&res.body);
-	assert_int_equal(store_head(s, "x", NULL, NULL), 0);
+	assert_int_equal(call_head(s, "x", NULL, NULL), 0);
 	assert_code(s, "y", -ENOENT);
 	assert_listing(s, "", false, "x");
-	assert_int_equal(store_delete(s, "x", NULL, NULL), 0);
-	assert_int_equal(store_put(s, "/", "", 0, NULL, NULL, NULL), -EINVAL); /* never passes */
+	assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
+	assert_int_equal(call_put(s, "/", "", 0, NULL, NULL, NULL), -EINVAL); /* never passes */
 	store_count_read(s, &n);
-	assert_int_equal(n.gets, 4);
+	assert_int_equal(n.calls[STORE_GET], 4);
 	assert_int_equal(n.range_gets, 2);
-	assert_int_equal(n.heads, 1);
-	assert_int_equal(n.lists, 1);
-	assert_int_equal(n.puts, 1);
-	assert_int_equal(n.deletes, 1);
+	assert_int_equal(n.calls[STORE_HEAD], 1);
+	assert_int_equal(n.calls[STORE_LIST], 1);
+	assert_int_equal(n.calls[STORE_PUT], 1);
+	assert_int_equal(n.calls[STORE_DELETE], 1);
 	assert_int_equal(n.bytes_in, 10 + 8 + 3);
 	assert_int_equal(n.bytes_out, 10);
 	assert_int_equal(n.failures, 1);
@@ -120,10 +122,10 @@ static void test_pages_asked_for(void **state)
 		struct store_counts before, after;
 		auto_page struct store_page page = {0};
 		store_count_read(s, &before);
-		assert_int_equal(store_list_all(s, "d/", true, cases[i].limit, &page, NULL),
+		assert_int_equal(call_list_all(s, "d/", true, cases[i].limit, &page, NULL),
 				 cases[i].code);
 		store_count_read(s, &after);
-		assert_int_equal(after.lists - before.lists, cases[i].pages);
+		assert_int_equal(after.calls[STORE_LIST] - before.calls[STORE_LIST], cases[i].pages);
 		assert_int_equal(page.n, cases[i].code ? 0 : 2500);
 		assert_false(page.more);
 	}
@@ -133,22 +135,19 @@ static void test_pages_asked_for(void **state)
 
 struct held {
 	struct store base;
-	struct store_get reqs[4];
+	struct store_request *reqs[4];
 	size_t n;
 };
 
-static void hold(struct store *s, const struct store_get *req)
+static void hold(struct store *s, struct store_request *req)
 {
 	struct held *h = (struct held *)s;
-	h->reqs[h->n++] = *req;
+	h->reqs[h->n++] = req;
 }
 
 static void let_go(struct held *h)
 {
-	struct store_get_result res = {.code = -EIO};
-	err_set(&res.err, -EIO, "let go");
-	h->n--;
-	h->reqs[h->n].done(h->reqs[h->n].arg, &res);
+	store_fail(&h->base, h->reqs[--h->n], -EIO, "let go");
 }
 
 static void free_held(struct store *s)
@@ -156,34 +155,39 @@ static void free_held(struct store *s)
 	free(s);
 }
 
-static const struct store_ops held_ops = {.name = "held", .get = hold, .free = free_held};
+static const struct store_ops held_ops = {.name = "held", .submit = hold, .free = free_held};
 
-static void count_done(void *arg, struct store_get_result *res)
+static void count_done(struct store_request *req)
 {
-	assert_int_equal(res->code, -EIO);
-	*(int *)arg += 1;
+	assert_int_equal(store_failure(&req->answer, NULL), -EIO);
+	*(int *)req->arg += 1;
+	store_request_free(req);
+}
+
+static void start(struct store *s, enum store_op op, int *done)
+{
+	struct store_request *req = store_request_new(s, op);
+	store_request_key(req, "x");
+	req->done = count_done;
+	req->arg = done;
+	store_submit(s, req);
 }
 
 static void test_in_flight(void **state)
 {
 	struct fixture *f = *state;
 	struct held *h = calloc(1, sizeof(*h));
-	h->base.ops = &held_ops;
-	h->base.env = &f->env;
+	store_init(&h->base, &held_ops, &f->env, 0);
 	struct store *s = store_count_new(&h->base, NULL);
 	struct store_counts n;
 	int done = 0;
-	const struct store_get get = {
-		.key = "x", .length = UINT64_MAX, .done = count_done, .arg = &done};
-	const struct store_get head = {
-		.op = STORE_HEAD, .key = "x", .done = count_done, .arg = &done};
-	store_get_async(s, &get);
-	store_get_async(s, &get);
-	store_get_async(s, &head);
+	start(s, STORE_GET, &done);
+	start(s, STORE_GET, &done);
+	start(s, STORE_HEAD, &done);
 	let_go(h);
 	let_go(h);
-	store_get_async(s, &get);
-	store_get_async(s, &get);
+	start(s, STORE_GET, &done);
+	start(s, STORE_GET, &done);
 	while (h->n)
 		let_go(h);
 	store_count_read(s, &n);

@@ -51,12 +51,12 @@ static void test_links_that_lead_out(void **state)
 					   "up/bucket/x", "proc/passwd", "magic/x", "proc/../x"};
 	for (size_t i = 0; i < 7; i++) {
 		assert_code(f->s, keys[i], -EACCES);
-		assert_int_equal(store_head(f->s, keys[i], &meta, NULL), -EACCES);
-		assert_int_equal(store_delete(f->s, keys[i], NULL, NULL), -EACCES);
+		assert_int_equal(call_head(f->s, keys[i], &meta, NULL), -EACCES);
+		assert_int_equal(call_delete(f->s, keys[i], NULL, NULL), -EACCES);
 	}
 	assert_code(f->s, keys[7], -EINVAL);
-	assert_int_equal(store_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -EACCES);
-	assert_int_equal(store_put(f->s, "up/a/b/new", "x", 1, NULL, NULL, NULL), -EACCES);
+	assert_int_equal(call_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -EACCES);
+	assert_int_equal(call_put(f->s, "up/a/b/new", "x", 1, NULL, NULL, NULL), -EACCES);
 	assert_listing(f->s, "", false, "x");
 	assert_listing(f->s, "", true, "x");
 	assert_secret_untouched(f);
@@ -68,7 +68,7 @@ static void test_listing_through_a_link_that_leads_out(void **state)
 	struct store_page page;
 	struct err err = ERR_INIT;
 	make_link(f, "..", "up");
-	assert_int_equal(store_list_all(f->s, "up/", true, 100, &page, &err), -EACCES);
+	assert_int_equal(call_list_all(f->s, "up/", true, 100, &page, &err), -EACCES);
 	assert_non_null(strstr(err.msg, "up"));
 }
 
@@ -101,14 +101,14 @@ static void test_links_inside(void **state)
 	assert_listing(f->s, "d/e", true, "d/e/");
 	assert_listing(f->s, "d/e/", true, "d/e/y");
 
-	assert_int_equal(store_delete(f->s, "d/e", NULL, NULL), 0); /* no object */
+	assert_int_equal(call_delete(f->s, "d/e", NULL, NULL), 0); /* no object */
 	assert_object(f->s, "d/e/y", "2");
-	assert_int_equal(store_delete(f->s, "file", NULL, NULL), 0); /* the link */
+	assert_int_equal(call_delete(f->s, "file", NULL, NULL), 0); /* the link */
 	assert_object(f->s, "d/x", "1");
 	put_text(f->s, "d/e/z", "3");
 	assert_object(f->s, "e/z", "3");
-	assert_int_equal(store_delete(f->s, "d/e/y", NULL, NULL), 0);
-	assert_int_equal(store_delete(f->s, "d/e/z", NULL, NULL), 0);
+	assert_int_equal(call_delete(f->s, "d/e/y", NULL, NULL), 0);
+	assert_int_equal(call_delete(f->s, "d/e/z", NULL, NULL), 0);
 	assert_code(f->s, "e/y", -ENOENT);
 }
 
@@ -143,9 +143,9 @@ static void test_bomb(void **state)
 		make_link(f, to, dir);
 	}
 	assert_int_equal(mkdir(path_of(f, "d40"), 0777), 0);
-	assert_int_equal(store_list_all(f->s, "d0/", false, 1000, &page, &err), -ELOOP);
-	const struct store_list req = {.prefix = "d0/", .max = 10};
-	assert_int_equal(store_list_page(f->s, &req, &page, &err), -ELOOP);
+	assert_int_equal(call_list_all(f->s, "d0/", false, 1000, &page, &err), -ELOOP);
+	const struct call_list req = {.prefix = "d0/", .max = 10};
+	assert_int_equal(call_list_page(f->s, &req, &page, &err), -ELOOP);
 }
 
 int main(void)

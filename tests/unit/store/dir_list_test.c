@@ -70,7 +70,7 @@ static bool count_calls(void (*fn)(struct fixture *f), struct fixture *f, unsign
 static void list_too_many(struct fixture *f)
 {
 	struct store_page page;
-	if (store_list_all(f->s, "d/", false, 100, &page, NULL) != -E2BIG)
+	if (call_list_all(f->s, "d/", false, 100, &page, NULL) != -E2BIG)
 		_exit(1);
 }
 
@@ -98,9 +98,9 @@ static void test_limit_among_directories(void **state)
 	put_text(f->s, "700/x", "1");
 	put_text(f->s, "1400/x", "1");
 	assert_listing(f->s, "", false, "1400/x 700/x");
-	assert_int_equal(store_list_all(f->s, "", false, 1, &page, NULL), -E2BIG);
-	assert_int_equal(store_list_all(f->s, "", true, 1499, &page, NULL), -E2BIG);
-	assert_int_equal(store_list_all(f->s, "", true, 1500, &page, NULL), 0);
+	assert_int_equal(call_list_all(f->s, "", false, 1, &page, NULL), -E2BIG);
+	assert_int_equal(call_list_all(f->s, "", true, 1499, &page, NULL), -E2BIG);
+	assert_int_equal(call_list_all(f->s, "", true, 1500, &page, NULL), 0);
 	assert_int_equal(page.n, 1500);
 	for (size_t i = 1; i < page.n; i++)
 		assert_true(strcmp(page.items[i - 1].key, page.items[i].key) < 0);
@@ -110,10 +110,10 @@ static void test_limit_among_directories(void **state)
 static void test_large_pages(void **state)
 {
 	struct fixture *f = *state;
-	const struct store_list req = {.prefix = "d/", .max = 100000};
+	const struct call_list req = {.prefix = "d/", .max = 100000};
 	auto_page struct store_page page = {0};
 	make_files(f, "d", 2500);
-	assert_int_equal(store_list_page(f->s, &req, &page, NULL), 0);
+	assert_int_equal(call_list_page(f->s, &req, &page, NULL), 0);
 	assert_int_equal(page.n, 2500);
 	assert_false(page.more);
 }
@@ -130,9 +130,9 @@ static void test_empty_directories(void **state)
 	assert_listing(f->s, "a/", false, "");
 	/* What follows the page is no object. */
 	mkdir(path_of(f, "d"), 0777);
-	const struct store_list req = {.prefix = "", .max = 1};
+	const struct call_list req = {.prefix = "", .max = 1};
 	auto_page struct store_page page = {0};
-	assert_int_equal(store_list_page(f->s, &req, &page, NULL), 0);
+	assert_int_equal(call_list_page(f->s, &req, &page, NULL), 0);
 	assert_int_equal(page.n, 1);
 	assert_false(page.more);
 }
@@ -147,7 +147,7 @@ static void test_too_deep(void **state)
 		strcat(key, i ? "/d" : "d");
 		assert_int_equal(mkdir(path_of(f, key), 0777), 0);
 	}
-	assert_int_equal(store_list_all(f->s, "", false, 10, &page, &err), -ELOOP);
+	assert_int_equal(call_list_all(f->s, "", false, 10, &page, &err), -ELOOP);
 	assert_listing(f->s, "", true, "d/");
 	assert_listing(f->s, "d/", false, "");
 	strcat(key, "/x");
@@ -165,7 +165,7 @@ static void list_and_log(struct fixture *f, struct store_page *page, char *said,
 	assert_true(to && saved >= 0 && log);
 	dup2(fileno(to), STDERR_FILENO);
 	f->env.log = log;
-	const int rc = store_list_all(f->s, "", false, 100, page, NULL);
+	const int rc = call_list_all(f->s, "", false, 100, page, NULL);
 	f->env.log = NULL;
 	dup2(saved, STDERR_FILENO);
 	close(saved);
@@ -218,9 +218,9 @@ static void test_unreadable_directory(void **state)
 	assert_int_equal(chmod(path_of(f, "shut"), 0), 0);
 	if (root)
 		assert_int_equal(seteuid(65534), 0);
-	int whole = store_list_all(f->s, "", false, 10, &page, &err);
-	int inside = store_list_all(f->s, "shut/", true, 10, &page, NULL);
-	int object = store_head(f->s, "shut/x", NULL, NULL);
+	int whole = call_list_all(f->s, "", false, 10, &page, &err);
+	int inside = call_list_all(f->s, "shut/", true, 10, &page, NULL);
+	int object = call_head(f->s, "shut/x", NULL, NULL);
 	if (root)
 		assert_int_equal(seteuid(0), 0);
 	assert_int_equal(whole, -EACCES);
@@ -245,9 +245,9 @@ static void test_unsearchable_directory(void **state)
 	assert_int_equal(chmod(path_of(f, "files"), 0444), 0);
 	if (root)
 		assert_int_equal(seteuid(65534), 0);
-	int names = store_list_all(f->s, "half/", true, 10, &page, NULL);
-	int whole = store_list_all(f->s, "half/", false, 10, &files, NULL);
-	int none = store_list_all(f->s, "files/", true, 10, &files, &err);
+	int names = call_list_all(f->s, "half/", true, 10, &page, NULL);
+	int whole = call_list_all(f->s, "half/", false, 10, &files, NULL);
+	int none = call_list_all(f->s, "files/", true, 10, &files, &err);
 	if (root)
 		assert_int_equal(seteuid(0), 0);
 	assert_int_equal(names, 0);

@@ -52,7 +52,7 @@ static void test_empty_json_is_absent(void **state)
 	write_file(path_of(f, "plain"), "");
 	assert_code(f->s, ".domain.json", -ENOENT);
 	assert_int_equal(f->slept_ns, 2 * 5000000);
-	assert_int_equal(store_head(f->s, ".domain.json", &meta, NULL), -ENOENT);
+	assert_int_equal(call_head(f->s, ".domain.json", &meta, NULL), -ENOENT);
 	assert_object(f->s, "plain", "");
 	assert_int_equal(f->slept_ns, 4 * 5000000);
 }
@@ -75,13 +75,13 @@ static void test_shrinking_file(void **state)
 {
 	struct fixture *f = *state;
 	struct err err = ERR_INIT;
-	struct store_get_result res;
+	struct call_result res;
 	struct stat st;
 	if (stat("/sys/kernel/uevent_seqnum", &st) || st.st_size < 100)
 		skip();
 	struct store *sys = store_dir_new(&f->env, "/sys/kernel", &err);
 	assert_non_null(sys);
-	assert_int_equal(store_get(sys, "uevent_seqnum", 0, UINT64_MAX, 0, NULL, &res, &err), -EIO);
+	assert_int_equal(call_get(sys, "uevent_seqnum", 0, UINT64_MAX, 0, NULL, &res, &err), -EIO);
 	assert_non_null(strstr(err.msg, "shrank"));
 	assert_null(res.body.data);
 	assert_int_equal(f->slept_ns, 2 * 5000000);
@@ -91,14 +91,14 @@ static void test_shrinking_file(void **state)
 static void test_huge_sparse_file(void **state)
 {
 	struct fixture *f = *state;
-	struct store_get_result res;
+	struct call_result res;
 	write_file(path_of(f, "sparse"), "x");
 	if (truncate(path_of(f, "sparse"), (off_t)1 << 40))
 		skip();
-	assert_int_equal(store_get(f->s, "sparse", 0, UINT64_MAX, 1 << 20, NULL, &res, NULL),
+	assert_int_equal(call_get(f->s, "sparse", 0, UINT64_MAX, 1 << 20, NULL, &res, NULL),
 			 -EFBIG);
 	assert_int_equal(
-		store_get(f->s, "sparse", (1ull << 40) - 3, UINT64_MAX, 1 << 20, NULL, &res, NULL),
+		call_get(f->s, "sparse", (1ull << 40) - 3, UINT64_MAX, 1 << 20, NULL, &res, NULL),
 		0);
 	assert_int_equal(res.body.len, 3);
 	bytes_release(&res.body);
@@ -128,8 +128,8 @@ static void test_special_files(void **state)
 	const char *keys[] = {"fifo", "socket", "link"};
 	for (size_t i = 0; i < 3; i++) {
 		assert_code(f->s, keys[i], -ENOENT);
-		assert_int_equal(store_head(f->s, keys[i], &meta, NULL), -ENOENT);
-		assert_int_equal(store_delete(f->s, keys[i], NULL, NULL), 0);
+		assert_int_equal(call_head(f->s, keys[i], &meta, NULL), -ENOENT);
+		assert_int_equal(call_delete(f->s, keys[i], NULL, NULL), 0);
 		assert_int_equal(lstat(path_of(f, keys[i]), &st), 0);
 	}
 	assert_listing(f->s, "", false, "x");
@@ -146,8 +146,8 @@ static void test_temporary_names(void **state)
 	const char *keys[] = {".hsmount-tmp-1", ".hsmount-tmp-d/x", "a/.hsmount-tmp-2"};
 	for (size_t i = 0; i < 3; i++) {
 		assert_code(f->s, keys[i], -ENOENT);
-		assert_int_equal(store_put(f->s, keys[i], "x", 1, NULL, NULL, NULL), -EINVAL);
-		assert_int_equal(store_delete(f->s, keys[i], NULL, NULL), 0);
+		assert_int_equal(call_put(f->s, keys[i], "x", 1, NULL, NULL, NULL), -EINVAL);
+		assert_int_equal(call_delete(f->s, keys[i], NULL, NULL), 0);
 	}
 	assert_listing(f->s, "", false, ".hsmount-tm");
 	assert_listing(f->s, ".hsmount-tmp-d/", false, "");
@@ -175,12 +175,12 @@ static void test_failed_puts_leave_nothing(void **state)
 	name[sizeof(name) - 1] = '\0';
 	put_text(f->s, "x", "1");
 	put_text(f->s, "d/y", "2");
-	assert_int_equal(store_put(f->s, "x", "3", 1, &absent, NULL, &err), -EEXIST);
-	assert_int_equal(store_put(f->s, "x", "3", 1, &other, NULL, &err), -ESTALE);
-	assert_int_equal(store_put(f->s, "d", "3", 1, NULL, NULL, &err), -EISDIR);
-	assert_int_equal(store_put(f->s, "d", "3", 1, &absent, NULL, &err), -EEXIST);
-	assert_int_equal(store_put(f->s, "x/z", "3", 1, NULL, NULL, &err), -ENOTDIR);
-	assert_int_equal(store_put(f->s, name, "3", 1, NULL, NULL, &err), -ENAMETOOLONG);
+	assert_int_equal(call_put(f->s, "x", "3", 1, &absent, NULL, &err), -EEXIST);
+	assert_int_equal(call_put(f->s, "x", "3", 1, &other, NULL, &err), -ESTALE);
+	assert_int_equal(call_put(f->s, "d", "3", 1, NULL, NULL, &err), -EISDIR);
+	assert_int_equal(call_put(f->s, "d", "3", 1, &absent, NULL, &err), -EEXIST);
+	assert_int_equal(call_put(f->s, "x/z", "3", 1, NULL, NULL, &err), -ENOTDIR);
+	assert_int_equal(call_put(f->s, name, "3", 1, NULL, NULL, &err), -ENAMETOOLONG);
 	assert_int_equal(count_entries(path_of(f, "")), 2);
 	assert_object(f->s, "x", "1");
 	assert_object(f->s, "d/y", "2");
@@ -228,9 +228,9 @@ static void *make_and_empty(void *arg)
 	char key[32], text[32];
 	snprintf(key, sizeof(key), "a/b/%d", c->number);
 	for (int i = 0; i < 100; i++) {
-		c->failures += store_put(c->s, key, key, strlen(key), NULL, NULL, NULL) != 0;
+		c->failures += call_put(c->s, key, key, strlen(key), NULL, NULL, NULL) != 0;
 		c->failures += get_text(c->s, key, text, sizeof(text)) != 0;
-		c->failures += store_delete(c->s, key, NULL, NULL) != 0;
+		c->failures += call_delete(c->s, key, NULL, NULL) != 0;
 	}
 	return NULL;
 }
@@ -252,7 +252,7 @@ static void *be_first(void *arg)
 	for (int i = 0; i < 50; i++) {
 		char key[32];
 		snprintf(key, sizeof(key), "race/%d", i);
-		int rc = store_put(c->s, key, "x", 1, &absent, NULL, NULL);
+		int rc = call_put(c->s, key, "x", 1, &absent, NULL, NULL);
 		c->won += rc == 0;
 		c->failures += rc != 0 && rc != -EEXIST;
 	}

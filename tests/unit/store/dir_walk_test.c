@@ -69,9 +69,9 @@ static void test_no_link_is_followed(void **state)
 	};
 	for (size_t i = 0; i < 4; i++) {
 		assert_code(f->s, cases[i].key, cases[i].get);
-		assert_int_equal(store_head(f->s, cases[i].key, NULL, NULL), cases[i].head);
+		assert_int_equal(call_head(f->s, cases[i].key, NULL, NULL), cases[i].head);
 	}
-	assert_int_equal(store_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -ENOTDIR);
+	assert_int_equal(call_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -ENOTDIR);
 	assert_listing(f->s, "", false, "d/x");
 	assert_listing(f->s, "up/", true, "");
 }

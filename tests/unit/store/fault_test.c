@@ -41,14 +41,14 @@ static void test_failing_requests_stay_outside(void **state)
 	struct store_page page;
 	struct err err = ERR_INIT;
 	assert_code(s, "x", -ESTALE);
-	assert_int_equal(store_head(s, "x", NULL, &err), -ESTALE);
+	assert_int_equal(call_head(s, "x", NULL, &err), -ESTALE);
 	assert_non_null(strstr(err.msg, "injected"));
-	assert_int_equal(store_put(s, "x", "1", 1, NULL, NULL, &err), -ESTALE);
-	assert_int_equal(store_delete(s, "x", NULL, &err), -ESTALE);
-	assert_int_equal(store_list_all(s, "", false, 10, &page, &err), -ESTALE);
+	assert_int_equal(call_put(s, "x", "1", 1, NULL, NULL, &err), -ESTALE);
+	assert_int_equal(call_delete(s, "x", NULL, &err), -ESTALE);
+	assert_int_equal(call_list_all(s, "", false, 10, &page, &err), -ESTALE);
 	store_count_read(counting, &n);
-	assert_int_equal(n.gets + n.heads + n.lists + n.deletes, 0);
-	assert_int_equal(n.puts, 2); /* those of the test itself */
+	assert_int_equal(n.calls[STORE_GET] + n.calls[STORE_HEAD] + n.calls[STORE_LIST] + n.calls[STORE_DELETE], 0);
+	assert_int_equal(n.calls[STORE_PUT], 2); /* those of the test itself */
 	store_free(s);
 }
 
@@ -114,7 +114,7 @@ static void test_bodies(void **state)
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct store *counting, *s = faulty(*state, cases[i].spec, &counting);
-		assert_int_equal(store_head(s, "x", NULL, NULL), 0); /* no body: not counted */
+		assert_int_equal(call_head(s, "x", NULL, NULL), 0); /* no body: not counted */
 		assert_object(s, "x", cases[i].want);
 		assert_object(counting, "x", "0123456789");
 		store_free(s);

@@ -28,7 +28,7 @@ static void test_object_and_prefix(void **state)
 	assert_object(s, "a/b", "2");
 	assert_listing(s, "", false, "a a-b a/b");
 	assert_listing(s, "", true, "a a-b a/");
-	assert_int_equal(store_delete(s, "a", NULL, NULL), 0);
+	assert_int_equal(call_delete(s, "a", NULL, NULL), 0);
 	assert_listing(s, "", true, "a-b a/");
 }
 

@@ -36,7 +36,7 @@ static void test_too_long(void **state)
 	memset(key, 'k', STORE_KEY_MAX);
 	key[STORE_KEY_MAX] = '\0';
 	assert_code(s, key, -EINVAL);
-	assert_int_equal(store_put(s, key, "1", 1, NULL, NULL, NULL), -EINVAL);
+	assert_int_equal(call_put(s, key, "1", 1, NULL, NULL, NULL), -EINVAL);
 	key[STORE_KEY_MAX - 4] = '\0';
 	put_text(s, key, "1");
 	assert_object(s, key, "1");

@@ -2,6 +2,8 @@
 /* The wrapper that asks again, over faults that pass; no time passes here. */
 #include "store_contract.h"
 
+#include <store/implement.h>
+
 static const struct store_retry_options quick = {
 	.attempts = 5, .base_ms = 100, .cap_ms = 1000, .budget_ms = 60000};
 
@@ -56,7 +58,7 @@ static void test_repeated_requests_are_counted(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct store *counting;
 		struct store *s = over(*state, cases[i].faults, &quick, &counting);
-		assert_int_equal(store_head(s, "x", NULL, NULL), cases[i].code);
+		assert_int_equal(call_head(s, "x", NULL, NULL), cases[i].code);
 		assert_int_equal(store_retry_count(s), cases[i].retries);
 		store_free(s);
 	}
@@ -70,10 +72,10 @@ static void test_success_says_nothing(void **state)
 	struct store_counts n;
 	struct store_page page;
 	struct err err = ERR_INIT;
-	assert_int_equal(store_list_all(s, "", false, 10, &page, &err), 0);
+	assert_int_equal(call_list_all(s, "", false, 10, &page, &err), 0);
 	store_page_release(&page);
-	assert_int_equal(store_put(s, "x", "2", 1, NULL, NULL, &err), 0);
-	assert_int_equal(store_delete(s, "x", NULL, &err), 0);
+	assert_int_equal(call_put(s, "x", "2", 1, NULL, NULL, &err), 0);
+	assert_int_equal(call_delete(s, "x", NULL, &err), 0);
 	store_count_read(counting, &n);
 	assert_int_equal(n.failures, 3);
 	assert_int_equal(err.code, 0);
@@ -85,22 +87,22 @@ static void test_gives_up(void **state)
 {
 	struct fixture *f = *state;
 	struct store *counting, *s = over(f, "fail:1+:EAGAIN", &quick, &counting);
-	struct store_get_result res;
+	struct call_result res;
 	struct store_counts n;
 	struct store_page page;
 	struct err err = ERR_INIT;
-	assert_int_equal(store_get(s, "x", 0, UINT64_MAX, 0, NULL, &res, &err), -EIO);
+	assert_int_equal(call_get(s, "x", 0, UINT64_MAX, 0, NULL, &res, &err), -EIO);
 	assert_non_null(strstr(err.msg, "5 attempts"));
 	assert_non_null(strstr(err.msg, "x"));
 	store_count_read(counting, &n);
-	assert_int_equal(n.gets, 5);
-	assert_int_equal(store_put(s, "x", "2", 1, NULL, NULL, &err), -EIO);
-	assert_int_equal(store_delete(s, "x", NULL, &err), -EIO);
-	assert_int_equal(store_list_all(s, "", false, 10, &page, &err), -EIO);
+	assert_int_equal(n.calls[STORE_GET], 5);
+	assert_int_equal(call_put(s, "x", "2", 1, NULL, NULL, &err), -EIO);
+	assert_int_equal(call_delete(s, "x", NULL, &err), -EIO);
+	assert_int_equal(call_list_all(s, "", false, 10, &page, &err), -EIO);
 	store_count_read(counting, &n);
-	assert_int_equal(n.puts, 5);
-	assert_int_equal(n.deletes, 5);
-	assert_int_equal(n.lists, 5);
+	assert_int_equal(n.calls[STORE_PUT], 5);
+	assert_int_equal(n.calls[STORE_DELETE], 5);
+	assert_int_equal(n.calls[STORE_LIST], 5);
 	store_free(s);
 }
 
@@ -121,10 +123,10 @@ static void test_a_failure_names_its_attempt(void **state)
 			struct store *counting,
 				*s = over(*state, cases[i].faults, &quick, &counting);
 			struct store_meta meta;
-			assert_int_equal(call == 0 ? store_head(s, "x", &meta, &err[0])
+			assert_int_equal(call == 0 ? call_head(s, "x", &meta, &err[0])
 					 : call == 1
-						 ? store_delete(s, "x", NULL, &err[1])
-						 : store_list_all(s, "", false, 10, &page, &err[2]),
+						 ? call_delete(s, "x", NULL, &err[1])
+						 : call_list_all(s, "", false, 10, &page, &err[2]),
 					 -EACCES);
 			store_free(s);
 			assert_int_equal(
@@ -140,7 +142,7 @@ static void test_pauses_grow(void **state)
 {
 	struct fixture *f = *state;
 	struct store *counting, *s = over(f, "fail:1+:EAGAIN", &quick, &counting);
-	assert_int_equal(store_delete(s, "x", NULL, NULL), -EIO);
+	assert_int_equal(call_delete(s, "x", NULL, NULL), -EIO);
 	assert_in_range(f->slept_ns, 750000000, 1500000000);
 	f->slept_ns = 0;
 	assert_code(s, "x", -EIO);
@@ -159,7 +161,7 @@ static void test_pauses_differ(void **state)
 	for (int i = 0; i < N; i++) {
 		struct store *counting, *s = over(f, "fail:1:EAGAIN", &quick, &counting);
 		f->slept_ns = 0;
-		assert_int_equal(store_delete(s, "x", NULL, NULL), 0);
+		assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
 		const uint64_t slept = f->slept_ns;
 		assert_in_range(slept, 50000000, 100000000);
 		early += slept < 75000000;
@@ -215,12 +217,14 @@ struct seen {
 	bool again[8];
 };
 
-static int put_late(struct store *s, const char *key, const void *body, size_t n,
-		    const struct store_cond *cond, struct store_meta *meta, struct err *err)
+static void put_late(struct store *s, struct store_request *req)
 {
 	struct seen *seen = (struct seen *)s;
-	seen->again[seen->puts++] = cond->again;
-	return seen->puts < 3 ? err_set(err, -EAGAIN, "late") : 0;
+	seen->again[seen->puts++] = req->cond.again;
+	if (seen->puts < 3)
+		store_fail(s, req, -EAGAIN, "late");
+	else
+		store_present(s, req);
 }
 
 static void free_nothing(struct store *s)
@@ -230,12 +234,14 @@ static void free_nothing(struct store *s)
 
 static void test_put_says_again(void **state)
 {
-	static const struct store_ops ops = {.name = "seen", .put = put_late, .free = free_nothing};
+	static const struct store_ops ops = {
+		.name = "seen", .submit = put_late, .free = free_nothing};
 	struct fixture *f = *state;
-	struct seen seen = {.base = {.ops = &ops, .env = &f->env}};
+	struct seen seen = {0};
+	store_init(&seen.base, &ops, &f->env, 0);
 	struct store *s = store_retry_new(&seen.base, &quick, NULL);
 	const struct store_cond absent = {.if_none_match = "*"};
-	assert_int_equal(store_put(s, "x", "1", 1, &absent, NULL, NULL), 0);
+	assert_int_equal(call_put(s, "x", "1", 1, &absent, NULL, NULL), 0);
 	assert_int_equal(seen.puts, 3);
 	assert_false(seen.again[0]);
 	assert_true(seen.again[1]);
@@ -250,36 +256,27 @@ struct busy {
 	unsigned int left, again_ms;
 };
 
-static int busy(struct store *s, struct err *err)
+static void busy(struct store *s, struct store_request *req)
 {
 	struct busy *b = (struct busy *)s;
-	if (b->left == 0)
-		return 0;
+	if (b->left == 0) {
+		if (req->op == STORE_DELETE)
+			store_absent(s, req, STORE_SAID);
+		else
+			store_present(s, req);
+		return;
+	}
 	b->left--;
-	err_set(err, -EAGAIN, "busy");
-	if (err)
-		err->again_ms = b->again_ms;
-	return -EAGAIN;
+	err_set(&req->answer.err, -EAGAIN, "busy");
+	req->answer.err.again_ms = b->again_ms;
+	store_fail(s, req, -EAGAIN, NULL);
 }
 
-static int busy_del(struct store *s, const char *key, const struct store_cond *cond,
-		    struct err *err)
-{
-	return busy(s, err);
-}
-
-static void busy_get(struct store *s, const struct store_get *req)
-{
-	struct store_get_result res = {0};
-	res.code = busy(s, &res.err);
-	req->done(req->arg, &res);
-}
+static const struct store_ops busy_ops = {.name = "busy", .submit = busy, .free = free_nothing};
 
 /* Its time, and our pause on top; until the budget is spent. */
 static void test_servers_wish(void **state)
 {
-	static const struct store_ops ops = {
-		.name = "busy", .get = busy_get, .del = busy_del, .free = free_nothing};
 	static const struct {
 		unsigned int times, again_ms;
 		int code;
@@ -292,15 +289,14 @@ static void test_servers_wish(void **state)
 	};
 	struct fixture *f = *state;
 	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-		struct busy b = {.base = {.ops = &ops, .env = &f->env},
-				 .left = cases[i / 2].times,
-				 .again_ms = cases[i / 2].again_ms};
+		struct busy b = {.left = cases[i / 2].times, .again_ms = cases[i / 2].again_ms};
+		store_init(&b.base, &busy_ops, &f->env, 0);
 		struct store *s = store_retry_new(&b.base, NULL, NULL);
 		f->slept_ns = 0;
 		if (i % 2)
 			assert_code(s, "x", cases[i / 2].code);
 		else
-			assert_int_equal(store_delete(s, "x", NULL, NULL), cases[i / 2].code);
+			assert_int_equal(call_delete(s, "x", NULL, NULL), cases[i / 2].code);
 		assert_in_range(f->slept_ns, cases[i / 2].from_ms * 1000000,
 				cases[i / 2].to_ms * 1000000 + 20000000);
 		store_free(s);
@@ -321,7 +317,6 @@ static void leave_and_return(struct fixture *f)
 /* While a busy server is given its time the reader leaves, for good or for a moment. */
 static void test_nobody_waits_for_nobody(void **state)
 {
-	static const struct store_ops ops = {.name = "busy", .get = busy_get, .free = free_nothing};
 	static const struct {
 		uint64_t leaves_ms, returns_ms;
 		int code;
@@ -334,15 +329,15 @@ static void test_nobody_waits_for_nobody(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct reader reader = {.leaves_ns = cases[i].leaves_ms * 1000000,
 					.returns_ns = cases[i].returns_ms * 1000000};
-		struct busy b = {
-			.base = {.ops = &ops, .env = &f->env}, .left = 1, .again_ms = 20000};
+		struct busy b = {.left = 1, .again_ms = 20000};
+		store_init(&b.base, &busy_ops, &f->env, 0);
 		struct store *s = store_retry_new(&b.base, NULL, NULL);
-		struct store_get req = {.key = "x", .length = UINT64_MAX, .unwanted = &reader.gone};
-		struct store_get_result res;
+		struct call_get req = {.key = "x", .length = UINT64_MAX, .cancelled = &reader.gone};
+		struct call_result res;
 		f->slept_ns = 0;
 		f->ctx = &reader;
 		f->on_sleep = leave_and_return;
-		assert_int_equal(store_get_many(s, &req, 1, &res), 0);
+		assert_int_equal(call_get_many(s, &req, 1, &res), 0);
 		assert_int_equal(res.code, cases[i].code);
 		assert_in_range(f->slept_ns, cases[i].from_ms * 1000000, cases[i].to_ms * 1000000);
 		f->on_sleep = NULL;
@@ -356,11 +351,11 @@ static void test_many_wait_side_by_side(void **state)
 	enum { N = 200 };
 	struct fixture *f = *state;
 	struct store *counting, *s = over(f, "fail:*2:EAGAIN", NULL, &counting);
-	struct store_get reqs[N];
-	struct store_get_result results[N];
+	struct call_get reqs[N];
+	struct call_result results[N];
 	for (int i = 0; i < N; i++)
-		reqs[i] = (struct store_get){.key = "x", .length = UINT64_MAX};
-	assert_int_equal(store_get_many(s, reqs, N, results), 0);
+		reqs[i] = (struct call_get){.key = "x", .length = UINT64_MAX};
+	assert_int_equal(call_get_many(s, reqs, N, results), 0);
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(results[i].code, 0);
 		bytes_release(&results[i].body);

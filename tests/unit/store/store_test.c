@@ -1,52 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checked calls over stores that behave badly. */
+/* The checked calls over stores that behave badly, and the way of a request through a stack. */
 #include "store_fixture.h"
+
+#include <store/implement.h>
 
 struct bad_store {
 	struct store base;
-	int code;	    /* of gets */
 	unsigned int lists; /* pages asked for */
+	const struct store_request *seen;
+	char key[64];
 };
 
-static void get_bare(struct store *s, const struct store_get *req)
-{
-	struct store_get_result res = {.code = ((struct bad_store *)s)->code};
-	req->done(req->arg, &res);
-}
-
 /* A server that says "more" for ever, with the same page. */
-static int list_again(struct store *s, const struct store_list *req, struct store_page *page,
-		      struct err *err)
+static void submit(struct store *s, struct store_request *req)
 {
-	((struct bad_store *)s)->lists++;
+	struct bad_store *bad = (struct bad_store *)s;
+	struct store_page *page = &req->answer.page;
+	bad->seen = req;
+	snprintf(bad->key, sizeof(bad->key), "%s", req->key);
+	if (req->op != STORE_LIST) {
+		store_fail(s, req, -EIO, "object %s: bad", req->key);
+		return;
+	}
+	bad->lists++;
 	page->arena = arena_new(4096);
 	page->more = true;
 	page->next = "same";
-	return page->arena ? 0 : -ENOMEM;
+	store_present(s, req);
 }
 
-static const struct store_ops bad_ops = {.name = "bad", .get = get_bare, .list = list_again};
-
-static void test_failure_without_words(void **state)
+static void free_nothing(struct store *s)
 {
-	const struct env env = env_real(NULL, NULL);
-	struct bad_store bad = {.base = {.ops = &bad_ops, .env = &env}, .code = -EIO};
-	struct store_get_result res;
-	struct err err = ERR_INIT;
-	assert_int_equal(store_get(&bad.base, "k/x", 0, 1, 0, NULL, &res, &err), -EIO);
-	assert_int_equal(err.code, -EIO);
-	assert_non_null(strstr(err.msg, "k/x"));
-	bad.code = 0;
-	assert_int_equal(store_head(&bad.base, "k/x", NULL, NULL), 0);
+}
+
+static const struct store_ops bad_ops = {.name = "bad", .submit = submit, .free = free_nothing};
+
+static void bad_init(struct bad_store *bad, const struct env *env)
+{
+	*bad = (struct bad_store){0};
+	store_init(&bad->base, &bad_ops, env, 0);
 }
 
 static void test_listing_that_does_not_advance(void **state)
 {
 	const struct env env = env_real(NULL, NULL);
-	struct bad_store bad = {.base = {.ops = &bad_ops, .env = &env}};
+	struct bad_store bad;
 	struct store_page page;
 	struct err err = ERR_INIT;
-	assert_int_equal(store_list_all(&bad.base, "", false, 10, &page, &err), -EIO);
+	bad_init(&bad, &env);
+	assert_int_equal(call_list_all(&bad.base, "", false, 10, &page, &err), -EIO);
 	assert_int_equal(bad.lists, 2);
 	assert_non_null(strstr(err.msg, "advance"));
 }
@@ -62,18 +64,66 @@ static void test_nothing_is_fine(void **state)
 {
 	struct store_page page = {0};
 	store_free(NULL);
+	store_request_free(NULL);
 	store_page_release(&page);
 	store_page_release(&page);
-	assert_int_equal(store_list_many(NULL, NULL, 0), 0);
+	store_run_all(NULL, NULL, 0);
+}
+
+/* The caller's own request comes to the bottom of a deep stack and back, as it was. */
+static void test_one_request_goes_all_the_way(void **state)
+{
+	const struct env env = env_real(NULL, NULL);
+	struct bad_store bad;
+	bad_init(&bad, &env);
+	struct store *s = store_prefix_new(&bad.base, "low", NULL);
+	s = store_retry_new(store_fault_new(s, "", NULL), NULL, NULL);
+	s = store_count_new(store_prefix_new(s, "high/er", NULL), NULL);
+	assert_non_null(s);
+	struct store_request *req = store_request_new(s, STORE_GET);
+	char *const key = req->key;
+	store_request_key(req, "x/y");
+	store_run(s, req);
+	assert_ptr_equal(bad.seen, req);
+	assert_string_equal(bad.key, "low/high/er/x/y");
+	assert_ptr_equal(req->key, key);
+	assert_string_equal(req->key, "x/y");
+	assert_int_equal(store_failure(&req->answer, NULL), -EIO);
+	/* And again, for something else. */
+	store_request_reset(req, STORE_HEAD);
+	store_request_key(req, "z");
+	store_run(s, req);
+	assert_string_equal(bad.key, "low/high/er/z");
+	store_request_free(req);
+	store_free(s);
+}
+
+/* A key that is too long is an answer, not an overflow: alone, and with what is put in front. */
+static void test_keys_that_are_too_long(void **state)
+{
+	const struct env env = env_real(NULL, NULL);
+	struct bad_store bad;
+	char key[2 * STORE_KEY_MAX];
+	bad_init(&bad, &env);
+	struct store *s = store_prefix_new(&bad.base, "in/front", NULL);
+	for (size_t n = STORE_KEY_MAX - 10; n < sizeof(key); n += 9) {
+		memset(key, 'k', n);
+		key[n] = '\0';
+		struct call_result res;
+		const int want = n + strlen("in/front/") <= STORE_KEY_MAX ? -EIO : -EINVAL;
+		assert_int_equal(call_get(s, key, 0, STORE_TO_END, 0, NULL, &res, NULL), want);
+	}
+	store_free(s);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_failure_without_words),
 		cmocka_unit_test(test_listing_that_does_not_advance),
 		cmocka_unit_test(test_space_is_optional),
 		cmocka_unit_test(test_nothing_is_fine),
+		cmocka_unit_test(test_one_request_goes_all_the_way),
+		cmocka_unit_test(test_keys_that_are_too_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,14 @@ int err_wrap(struct err *err, int code, const char *fmt, ...) __attribute__((for
 int err_errno(struct err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* No failure any more, without the cost of writing all of it. */
+static inline void err_clear(struct err *err)
+{
+	err->code = 0;
+	err->again_ms = 0;
+	err->msg[0] = '\0';
+}
+
 void err_copy(struct err *to, const struct err *from);
 
 #endif

@@ -43,6 +43,19 @@ static inline uint64_t align_u64(uint64_t v, uint64_t align)
 	return (v + align - 1) & ~(align - 1);
 }
 
+/* Bytes of somebody else's; several make one body. */
+struct piece {
+	const void *data;
+	size_t n;
+};
+static inline uint64_t pieces_size(const struct piece *pieces, size_t n)
+{
+	uint64_t size = 0;
+	for (size_t i = 0; i < n; i++)
+		size += pieces[i].n;
+	return size;
+}
+
 /* Growable bytes. Zero-initialised is empty. */
 struct bytes {
 	uint8_t *data;

@@ -6,9 +6,20 @@
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
 
+#include <stdbool.h>
+
 struct pool;
 
 typedef void (*pool_fn)(void *arg);
+
+/* A job in memory of the caller's, who fills fn and arg in. The pool's from pool_run() until fn
+ * starts; fn may free it or use it again. */
+struct pool_job {
+	pool_fn fn;
+	void *arg;
+	struct pool_job *next;
+	bool heap; /* made by pool_submit() */
+};
 
 /* workers: threads, 0 = inline. They are started lazily, at the first submit, so that a pool may
  * be made before a daemon forks. NULL without memory. */
@@ -18,5 +29,7 @@ void pool_free(struct pool *pool);
 /* Jobs start in the order of submission. Returns 0 or -ENOMEM (then fn was not and will not be
  * called). */
 int pool_submit(struct pool *pool, pool_fn fn, void *arg);
+/* The same without an allocation: fails only when no thread at all can be started. */
+int pool_run(struct pool *pool, struct pool_job *job);
 
 #endif

@@ -20,6 +20,7 @@
 struct curl_slist;
 
 enum {
+	HTTP_PRIORITIES = 3,
 	HTTP_REASON_MAX = 256, /* as libcurl's CURL_ERROR_SIZE */
 	HTTP_ERROR_BODY_MAX = 64 << 10,
 	/* So much of an error is read, to use its connection again. One that goes on is cut: it may
@@ -36,7 +37,7 @@ enum http_end {
 	HTTP_REFUSED,	 /* TLS: the server is not who it should be; asking again will not help */
 	HTTP_BROKEN,	 /* no connection, reset, … */
 	HTTP_UNKNOWN,	 /* the host's name has no address */
-	HTTP_CALLED_OFF, /* nobody wanted the answer */
+	HTTP_CANCELLED,
 	HTTP_NO_MEMORY,
 };
 
@@ -45,11 +46,13 @@ struct http_call {
 	const char *method;
 	const char *url;
 	struct curl_slist *header; /* http_call_add_header() */
-	const void *body;	   /* of the request */
-	size_t body_len;
+	const struct piece *pieces; /* the body of the request */
+	size_t n_pieces;
+	uint64_t body_len; /* of all pieces */
 	uint64_t body_max; /* of an answer below 300; above that, what exceeds HTTP_ERROR_BODY_MAX
 			      is dropped */
-	const atomic_bool *unwanted; /* NULL, or: while it is true nobody wants the answer */
+	const atomic_bool *cancelled; /* NULL, or: while it is true the call is cancelled */
+	unsigned int priority;	      /* below HTTP_PRIORITIES; the lower is served first */
 	unsigned int first_byte_ms;  /* 0: the transport's */
 	enum http_method metered;    /* as what the transport's meter counts it */
 	/* When a range was asked for: what to keep of a 200, should the server ignore the range. */
@@ -75,10 +78,10 @@ struct http_call {
 	struct http_sockets *sockets;
 	int fd; /* -1: not known */
 	struct http_timeouts timeouts;
-	uint64_t unwanted_ns;		    /* since when, 0: it is wanted */
+	uint64_t cancelled_ns;		    /* since when; 0: it is not */
 	uint64_t serial;		    /* the older, the lower */
 	uint64_t started_ns, skipped, came; /* came: bytes of the body, also those not kept */
-	size_t sent;
+	uint64_t sent;
 	size_t populated; /* of the answer's memory */
 	bool answering, acknowledged, too_long, cut, late, off;
 };

@@ -7,7 +7,7 @@
 
 /* Makes the page empty, with an arena. -ENOMEM. */
 int page_init(struct store_page *page);
-/* Appends; key is copied, meta may be NULL (a prefix). -ENOMEM. */
+/* Appends; key is copied; meta is NULL of a prefix. -ENOMEM. */
 int page_add(struct store_page *page, const char *key, const struct store_meta *meta);
 /* Says that more follows the last item. */
 void page_set_more(struct store_page *page);

@@ -3,22 +3,36 @@
  * Objects by key. A store knows neither JSON nor HDF5, nor what a key means. Keys are UTF-8 or
  * any other bytes without NUL, at most STORE_KEY_MAX, no leading slash; "/" separates prefixes.
  *
- * One ops struct per implementation (dir, mem, s3) and per wrapper (count, diskcache, fault,
- * prefix, retry); wrappers stack in any order. Callers use the store_*() functions, which check the
- * contract before and after every call; never s->ops. A key that is not fit (store_key_ok()) is
- * foreign data like any other: -EINVAL. A request that is malformed otherwise is a bug: an
- * assertion.
+ * Everything that is asked of a store is one struct store_request. The caller owns it, fills it in,
+ * submits it, and must not touch it until its `done` is called. The answer is in the request then,
+ * and is one of three kinds:
  *
- * Threads: every method may be called from any thread at any time between new and free.
- * Completion: `done` is called exactly once for every accepted request, from any thread,
- * possibly before the submitting call has returned (zero workers). A callback must not block on
- * another request of the same store. The blocking calls wait for jobs of the environment's pool,
- * so a job of that pool must not make them, except store_list_page(), store_list_all(),
- * store_put(), store_delete() and store_space(), which run in the calling thread.
+ *   PRESENT   the object is there, as meta and body say (a listing: as page says)
+ *   ABSENT    the store has proved that there is no such object; `absence` holds the evidence
+ *   UNKNOWN   the store could not tell; err says why. Its code is never -ENOENT
+ *
+ * Absence is data in this project: an absent chunk reads as fill values. So nothing may be taken for
+ * absent unless store_absence() says that it is.
+ *
+ * One ops struct per implementation (dir, mem, s3/) and per wrapper (count, fault, prefix, retry,
+ * diskcache/); wrappers stack in any order. Each hands the caller's own request down and sees it again
+ * on the way up. What a wrapper has to remember of a request is in its slot of the request, whose size
+ * is known when the stack is built, so nothing is allocated or copied on the way.
+ *
+ * Callers use the functions below, which check the contract before and after every call; never s->ops.
+ * A key that is not fit (store_key_ok()) is foreign data like any other: UNKNOWN with -EINVAL. A request
+ * that is malformed otherwise is a bug: an assertion.
+ *
+ * Threads: every function may be called from any thread at any time between new and free. `done` is
+ * called exactly once for every submitted request, in a worker of the environment's pool or, where
+ * nothing had to be waited for (no workers, a bad key), in the submitting thread before
+ * store_submit() returns. It must not block on another request. The functions that block say so, and
+ * must not be called by a job of that pool.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +48,7 @@ enum {
 	STORE_PAGE_MAX = 1000, /* items of a page, as in S3 */
 	STORE_ETAG_MAX = 80,
 };
+#define STORE_TO_END UINT64_MAX
 
 /* What is known of one version of an object. */
 struct store_meta {
@@ -42,48 +57,7 @@ struct store_meta {
 	char etag[STORE_ETAG_MAX]; /* opaque, equal for equal versions, "" unknown */
 };
 
-/* Preconditions; a zeroed struct is none. A store that cannot check one answers -EOPNOTSUPP. */
-struct store_cond {
-	const char *if_match;	   /* etag: only this version, else -ESTALE */
-	const char *if_none_match; /* get: -EALREADY when still this version; put: "*" = only when
-				      absent, else -EEXIST */
-	bool again;		   /* put: an earlier attempt of this very put may have been done
-				      without our knowing. Where the store can tell that it was, a
-				      condition that fails for that reason is success */
-};
-
-enum store_op { STORE_GET, STORE_HEAD };
-
-struct store_get_result {
-	int code;		/* 0 or negative errno */
-	struct bytes body;	/* transferred to the callee; exactly the range (cut at the
-				   object's end), empty for head */
-	struct store_meta meta; /* of the whole object */
-	struct err err;
-};
-
-typedef void (*store_get_done)(void *arg, struct store_get_result *res);
-
-struct store_get {
-	enum store_op op;
-	const char *key;	/* borrowed until the submitting call returns */
-	uint64_t offset;	/* first byte */
-	uint64_t length;	/* UINT64_MAX: to the end. An offset at or past the end gives an
-				   empty body, not an error */
-	uint64_t max;		/* -EFBIG when the answer's body would be longer; 0: no limit */
-	struct store_cond cond; /* borrowed likewise */
-	/* NULL, or the version that the caller has reason to believe current (a listing named it).
-	 * Borrowed likewise. No condition: a cache on the way may answer with that version without
-	 * asking, everybody else ignores it. */
-	const char *known_etag;
-	/* NULL, or borrowed until done is called: while it is true nobody wants the answer, and a
-	 * store may give the request up, with -ECANCELED. S3 does so once it has been true for half
-	 * a second: what comes by then is worth more than a connection. So does who waits to ask
-	 * again. */
-	const atomic_bool *unwanted;
-	store_get_done done;
-	void *arg;
-};
+/* ---- listings ---- */
 
 struct store_item {
 	const char *key; /* whole key; for a prefix with its trailing delimiter */
@@ -92,118 +66,194 @@ struct store_item {
 	struct store_meta meta;
 };
 
-struct store_list {
-	const char *prefix;	 /* "" = everything. Need not end with the delimiter */
-	bool delimit;		 /* "/" groups keys: what follows the next "/" is folded */
-	const char *start_after; /* NULL or: only keys (and prefixes) greater than this */
-	uint32_t max;		 /* items in this page, at least 1; fewer may come: S3 and mem
-				    give at most STORE_PAGE_MAX, dir gives what is asked */
-	uint32_t limit;		 /* 0, or: the caller throws all away when more than this many
-				    items follow start_after. A store that notices more may then
-				    answer -E2BIG at once, without having read the rest */
-};
-
 struct store_page {
 	struct store_item *items; /* in ascending byte order of key */
 	size_t n;
 	bool more;	     /* call again with start_after = next */
-	const char *next;    /* begins with prefix, greater than start_after; NULL unless more */
+	const char *next;    /* begins with the prefix, greater than start_after; NULL unless more */
 	struct arena *arena; /* holds all of the above */
 };
 void store_page_release(struct store_page *page);
 #define auto_page __attribute__((cleanup(store_page_release)))
 
+/* ---- requests ---- */
+
+/* What nothing needs yet, STORE_DELETE_MANY and STORE_COPY, is answered with -EOPNOTSUPP. */
+enum store_op {
+	STORE_GET,
+	STORE_HEAD,
+	STORE_LIST,
+	STORE_PUT,
+	STORE_DELETE,
+	STORE_DELETE_MANY,
+	STORE_COPY,
+	STORE_OPS
+};
+/* "get", "head" … */
+const char *store_op_name(enum store_op op);
+
+/* Where requests wait for each other (connections), the lower number is served first. */
+enum store_priority { STORE_READER, STORE_PREFETCH, STORE_COMMIT, STORE_PRIORITIES };
+
+/* Bytes of an object. A range that begins at or past the end gives an empty body, not an error; one
+ * that ends past the end is cut there. */
+struct store_range {
+	uint64_t first;
+	uint64_t length; /* STORE_TO_END: all from first on */
+	bool from_end;	 /* the last `length` bytes, or the whole object when it has fewer; first is 0 */
+};
+
+/* Preconditions; a zeroed struct is none. The strings are borrowed until done. A store that cannot
+ * check one answers -EOPNOTSUPP. */
+struct store_cond {
+	const char *if_match;	   /* etag: only this version, else -ESTALE */
+	const char *if_none_match; /* get, head: `unchanged` when still this version; put: "*" = only
+				      when absent, else -EEXIST */
+	bool again;		   /* put: an earlier attempt of this very put may have succeeded
+				      without our knowing. Where the store can tell that it did, a
+				      condition that fails for that reason is success. Set by
+				      store_retry_new() */
+};
+
+enum store_state { STORE_UNKNOWN, STORE_PRESENT, STORE_ABSENT };
+
+/* How it was proved that an object is not there. */
+enum store_evidence {
+	STORE_LISTED = 1, /* a complete listing does not name it */
+	STORE_SAID,	  /* the service's own error document says NoSuchKey, or it did the delete */
+	STORE_LOOKED,	  /* the directory that would hold it has no such entry */
+};
+struct store_absence {
+	enum store_evidence evidence;
+};
+
+struct store_answer {
+	enum store_state state;
+	bool unchanged;	   /* PRESENT: still the version that if_none_match names; no body */
+	struct store_absence absence;
+	struct store_meta meta; /* of the whole object */
+	struct bytes body;	/* exactly the range; empty for all but a get. The request's: whoever
+				   takes it over leaves an empty one */
+	struct store_page page; /* of a listing; likewise */
+	struct err err;		/* UNKNOWN: the code and the reason. Else code is 0 */
+};
+
 struct store;
+struct store_request;
+typedef void (*store_done)(struct store_request *req);
 
-struct store_ops {
-	const char *name; /* "dir", "mem", "count" … */
-	/* Starts a get or head. Never fails itself: whatever goes wrong comes through done.
-	 * -ENOENT no such object; -EACCES; -ESTALE, -EALREADY (conditions); -EFBIG; -EIO with the
-	 * reason in err. Here and below, -EAGAIN: a passing fault of a store across a network;
-	 * above store_retry_new() nobody sees it. */
-	void (*get)(struct store *s, const struct store_get *req);
-	/* One page, in the calling thread: it waits for no job of the pool. An unknown prefix is
-	 * an empty page, not an error; a key that store_key_ok() refuses is left out. -E2BIG only
-	 * with req->limit; -EACCES, -EIO. */
-	int (*list)(struct store *s, const struct store_list *req, struct store_page *page,
-		    struct err *err);
-	/* Whole object, replacing; atomic: a reader sees the old or the new. Durable when it
-	 * returns. cond and meta may be NULL. -ESTALE, -EEXIST (conditions); -EACCES, -ENOSPC,
-	 * -EIO. */
-	int (*put)(struct store *s, const char *key, const void *body, size_t n,
-		   const struct store_cond *cond, struct store_meta *meta, struct err *err);
-	/* An object that is not there is no error, whatever the condition. cond may be NULL;
-	 * -ESTALE for another version than if_match. */
-	int (*del)(struct store *s, const char *key, const struct store_cond *cond,
-		   struct err *err);
-	/* Optional: bytes free and total behind the store; -EOPNOTSUPP. */
-	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
-	/* No request is under way any more. */
-	void (*free)(struct store *s);
+struct store_list {
+	bool delimit; /* "/" groups keys: what follows the next "/" is folded */
+	/* What is not named is concluded to be absent: an entry that is there but cannot be examined
+	 * makes the listing fail. It always does without delimit; with it, and without this, it is left
+	 * out and the log says so. */
+	bool complete;
+	/* The complete listing, over as many pages as it takes; the page that comes has more = false.
+	 * -E2BIG when there are more than `limit` items: then no page that cannot be needed is asked for,
+	 * and a directory store stops as soon as it has counted past the limit. */
+	bool whole;
+	uint32_t limit;	   /* of a whole listing; of a page: see store_ops.submit */
+	uint32_t max;	   /* items of a page, at least 1; fewer may come: S3 and mem give at most
+			      STORE_PAGE_MAX, dir gives what is asked for */
+	char *start_after; /* NULL or: only keys (and prefixes) greater than this. In the request's own
+			      buffer: store_request_start_after() */
 };
 
-/* Every implementation embeds this first. */
-struct store {
-	const struct store_ops *ops;
-	const struct env *env;
+struct store_request {
+	/* What is asked for: the caller's, constant from submit to done. */
+	enum store_op op;
+	enum store_priority priority;
+	char *key; /* in the request's own buffer of STORE_KEY_MAX + 1 bytes; of a listing: the
+		      prefix, "" = everything, which need not end with the delimiter */
+	struct store_range range; /* get */
+	uint64_t max;		  /* get: -EFBIG when the answer's body would be longer; 0: no limit */
+	struct store_cond cond;
+	/* get: NULL, or the version that the caller has reason to believe current (a listing named it).
+	 * Borrowed until done. No condition: a cache on the way may answer with that version without
+	 * asking, everybody else ignores it. */
+	const char *known_etag;
+	struct store_list list;
+	const struct piece *pieces; /* put: the body; borrowed until done */
+	size_t n_pieces;
+	/* NULL, or borrowed until done: while it is true the request is cancelled, and a store may end it
+	 * with -ECANCELED. S3 does so once it has been true for half a second, because what comes by
+	 * then is worth more than a connection; so does a request that waits to be repeated. */
+	const atomic_bool *cancelled;
+	store_done done;
+	void *arg;
+
+	struct store_answer answer;
+
+	/* The stores' own. */
+	struct store *top;	 /* where it was submitted */
+	struct store *at;	 /* whose job it is */
+	size_t slots;		 /* bytes of memory that are slots */
+	struct store_page sum;	 /* of a whole listing, so far */
+	struct pool_job job;	 /* of the store that has the request now */
+	char *after;		 /* buffer for list.start_after */
+	size_t room;		 /* of key and of after, bytes */
+	alignas(16) char memory[]; /* slots, then the two buffers with headroom in front */
 };
 
-/* ---- checked calls ---- */
-void store_get_async(struct store *s, const struct store_get *req);
-/* Blocking: waits for the completion. res is filled always; the caller releases res->body.
- * Returns res->code, copies the reason to err. */
-int store_get(struct store *s, const char *key, uint64_t offset, uint64_t length, uint64_t max,
-	      const struct store_cond *cond, struct store_get_result *res, struct err *err);
-int store_head(struct store *s, const char *key, struct store_meta *meta, struct err *err);
-int store_list_page(struct store *s, const struct store_list *req, struct store_page *page,
-		    struct err *err);
-/* All items below a prefix, over as many pages as it takes, but at most `limit`: -E2BIG when
- * there are more (then nothing is returned, and of a store that fills its pages no more than
- * limit/1000 (rounded up) were asked for; a directory store stops reading as soon as it has counted
- * past it). */
-int store_list_all(struct store *s, const char *prefix, bool delimit, uint32_t limit,
-		   struct store_page *all, struct err *err);
-int store_put(struct store *s, const char *key, const void *body, size_t n,
-	      const struct store_cond *cond, struct store_meta *meta, struct err *err);
-int store_delete(struct store *s, const char *key, const struct store_cond *cond, struct err *err);
+/* A request for this store (or stack), zeroed but for: the whole object, all items up to
+ * STORE_PAGE_MAX. NULL without memory. */
+struct store_request *store_request_new(const struct store *s, enum store_op op);
+/* The same in memory of the caller's, of store_request_size() bytes, aligned as malloc() does. */
+size_t store_request_size(const struct store *s);
+struct store_request *store_request_init(void *memory, const struct store *s, enum store_op op);
+/* Back to what store_request_init() makes, for another use with the same store. */
+void store_request_reset(struct store_request *req, enum store_op op);
+/* Releases what the answer holds; for a request in the caller's memory. */
+void store_request_release(struct store_request *req);
+/* NULL is fine. */
+void store_request_free(struct store_request *req);
+static inline void cleanup_store_request(struct store_request **req)
+{
+	store_request_free(*req);
+}
+#define auto_request __attribute__((cleanup(cleanup_store_request)))
+
+/* Copies text; what is too long makes the request fail with -EINVAL. */
+void store_request_key(struct store_request *req, const char *key);
+void store_request_start_after(struct store_request *req, const char *key);
+
+/* The proof that the object is not there; NULL unless the store has one. */
+static inline const struct store_absence *store_absence(const struct store_answer *a)
+{
+	return a->state == STORE_ABSENT ? &a->absence : NULL;
+}
+/* 0 unless UNKNOWN; then its code, with the reason copied to err. */
+int store_failure(const struct store_answer *a, struct err *err);
+
+/* ---- calls ---- */
+
+void store_submit(struct store *s, struct store_request *req);
+/* Submits and waits. Blocks: not for jobs of the pool. done and arg are the functions'. */
+void store_run(struct store *s, struct store_request *req);
+void store_run_all(struct store *s, struct store_request *const *reqs, size_t n);
+/* Bytes behind the store; -EOPNOTSUPP when it cannot tell. */
 int store_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
+/* No request is under way any more. NULL is fine. */
 void store_free(struct store *s);
 
-/* Many at once, blocking until all are done: results in the order of the keys. For the rounds of
- * opening a domain. Results are the caller's; a failure is in its own result. Returns 0 or
- * -ENOMEM. reqs[i].done and arg are ignored. */
-int store_get_many(struct store *s, const struct store_get *reqs, size_t n,
-		   struct store_get_result *results);
-/* Likewise for lists, in workers of the environment: each of n store_list_all() with its own
- * result and code. */
-struct store_list_job {
-	const char *prefix;
-	bool delimit;
-	uint32_t limit;
-	struct store_page page;
-	int code;
-	struct err err;
-};
-int store_list_many(struct store *s, struct store_list_job *jobs, size_t n);
-/* Gets and lists side by side: one round. Results as of the two above. */
-int store_round(struct store *s, const struct store_get *reqs, size_t nreqs,
-		struct store_get_result *results, struct store_list_job *jobs, size_t njobs);
+/* n requests in one array, for a round. NULL without memory. */
+struct store_request **store_requests_new(const struct store *s, size_t n);
+void store_requests_free(struct store_request **reqs, size_t n);
 
-/* A long row of gets, each consumed while later ones are under way. Blocking. */
-struct store_each {
+/* A long row of requests, each consumed while later ones are under way. Blocks. */
+struct store_row {
 	size_t n;
-	size_t at_once; /* results that may be under way, or wait for those before them */
-	/* Describes the i-th request; its strings are borrowed until the next call. done and arg
-	 * are ignored. False: nothing is to be asked, take gets a zeroed result. */
-	bool (*request)(void *arg, size_t i, struct store_get *req);
-	/* The i-th result, in the calling thread, in order, as soon as it is there and all before
-	 * it were taken. The body is released afterwards; who takes it over leaves an empty one.
-	 * What is not zero ends the row. */
-	int (*take)(void *arg, size_t i, struct store_get_result *res);
+	size_t at_once; /* requests that may be under way, or wait for those before them */
+	/* Describes the i-th request, which is a get of a whole object until it is changed. False:
+	 * nothing is to be asked, take gets the request without an answer. */
+	bool (*request)(void *arg, size_t i, struct store_request *req);
+	/* The i-th answer, in the calling thread, in order, as soon as it is there and all before it
+	 * were taken. What is not zero ends the row. */
+	int (*take)(void *arg, size_t i, struct store_request *req);
 	void *arg;
 };
 /* 0, what take returned, or -ENOMEM. */
-int store_get_each(struct store *s, const struct store_each *each);
+int store_run_row(struct store *s, const struct store_row *row);
 
 /* True when key is fit to be sent to any store: length, no NUL, no leading slash, no component
  * that is empty, "." or "..". */
@@ -212,20 +262,20 @@ bool store_key_ok(const char *key);
 /* ---- implementations and wrappers: constructors are all that they export ---- */
 
 /* A directory is the bucket (HSDS's POSIX layout). path must exist. Never leaves it: keys with
- * "..", links that lead out (-EACCES). Objects are regular files; anything else is -ENOENT. An
- * object that is read while HSDS writes it in place may be empty: a zero-byte *.json is retried
- * briefly, then reported as -ENOENT. if_match of put and delete is compared, then acted upon:
- * another writer may come between the two (if_none_match has no such gap). A put where the key is
- * a directory gives -EISDIR, where a part of it is an object -ENOTDIR. NULL with err set. */
+ * "..", links that lead out (-EACCES). Objects are regular files. An object that is read while HSDS
+ * writes it in place may be empty: a zero-byte *.json is read again briefly, then reported as -EAGAIN
+ * turned into -EIO. if_match of put and delete is compared, then acted upon: another writer may come
+ * between the two (if_none_match has no such gap). A put where the key is a directory gives -EISDIR,
+ * where a part of it is an object -ENOTDIR. NULL with err set. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
 /* In memory, for tests. Knows no times (mtime_ns is 0) and, unlike a directory, can hold both "a"
  * and "a/b". */
 struct store *store_mem_new(const struct env *env, struct err *err);
 
-/* A bucket of an S3 service: store/s3.h. */
+/* A bucket of an S3 service: s3/s3.h. A cache on disk: diskcache/diskcache.h. */
 
-/* Asks again after -EAGAIN, at growing intervals; then -EIO with the number of attempts. Owns
- * inner, on success. opt NULL, or 0 in it: the usual, which outlasts a server that is away for
+/* Repeats a request after -EAGAIN, at growing intervals; then -EIO with the number of attempts. Owns
+ * inner, on success. opt NULL, or 0 in it: the defaults, which outlast a server that is away for
  * 30 s. */
 struct store_retry_options {
 	unsigned int attempts; /* in all */
@@ -244,35 +294,25 @@ struct store *store_prefix_new(struct store *inner, const char *prefix, struct e
 
 /* Counts requests and bytes of everything that passes, what came of each, and how long its caller
  * waited. Owns inner, on success. */
-enum store_call {
-	STORE_CALL_GET,
-	STORE_CALL_HEAD,
-	STORE_CALL_LIST,
-	STORE_CALL_PUT,
-	STORE_CALL_DELETE,
-	STORE_CALLS
-};
-enum { STORE_RESULTS = 20 };
+enum { STORE_RESULTS = 21 };
 struct store_counts {
-	uint64_t gets, range_gets; /* range_gets: those of the gets that asked for a part */
-	uint64_t heads, lists, puts, deletes;
+	uint64_t calls[STORE_OPS];
+	uint64_t range_gets;	      /* those of the gets that asked for a part */
 	uint64_t bytes_in, bytes_out; /* bodies got, bodies put */
-	uint64_t failures;	      /* negative results of any request, -ENOENT too */
+	uint64_t failures;	      /* UNKNOWN, and ABSENT where an object was asked for */
 	uint64_t in_flight_max;	      /* most gets under way at once */
-	uint64_t results[STORE_CALLS][STORE_RESULTS]; /* calls that ended so: store_result_name() */
-	struct histogram_counts seconds[STORE_CALLS];
+	uint64_t results[STORE_OPS][STORE_RESULTS]; /* calls that ended so: store_result_name() */
+	struct histogram_counts seconds[STORE_OPS];
 };
 struct store *store_count_new(struct store *inner, struct err *err);
 void store_count_read(struct store *counting, struct store_counts *out);
-/* "get" … */
-const char *store_call_name(enum store_call call);
-/* "ok", "ENOENT" …, "other"; result < STORE_RESULTS. */
+/* "ok", "absent", "EIO" …, "other"; result < STORE_RESULTS. */
 const char *store_result_name(unsigned int result);
 
-/* Injects failures, as spec orders them (store/fault_spec.h). Owns inner, on success. A get that is
- * delayed sleeps in a worker of the pool before it is passed on, so at most as many gets are
- * delayed at once as there are workers; other requests sleep in their caller. What fails does not
- * reach inner. NULL with -EINVAL and the reason in err. */
+/* Injects failures, as spec orders them (store/fault_spec.h). Owns inner, on success. A request that
+ * is delayed sleeps in a worker of the pool before it is passed on, so at most as many are delayed at
+ * once as there are workers. What fails does not reach inner. NULL with -EINVAL and the reason in
+ * err. */
 struct store *store_fault_new(struct store *inner, const char *spec, struct err *err);
 
 #endif

@@ -1,49 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row of gets: order, window, what is skipped, how it ends. */
+/* A row of requests: order, window, what is skipped, how it ends. */
 #include "store_fixture.h"
 
 enum { N = 200 };
 
 struct row {
-	char key[32];
 	size_t requested, taken;
 	size_t skip_every; /* 0: none */
 	size_t fail_at;	   /* SIZE_MAX: never */
 	bool keep;	   /* takes bodies over */
 };
 
-static bool request(void *arg, size_t i, struct store_get *req)
+static bool request(void *arg, size_t i, struct store_request *req)
 {
 	struct row *row = arg;
 	assert_int_equal(i, row->requested++);
 	if (row->skip_every && i % row->skip_every == 0)
 		return false;
-	snprintf(row->key, sizeof(row->key), "k/%zu", i);
-	*req = (struct store_get){.key = row->key, .length = UINT64_MAX};
+	snprintf(req->key, STORE_KEY_MAX, "k/%zu", i);
 	return true;
 }
 
-static int take(void *arg, size_t i, struct store_get_result *res)
+static int take(void *arg, size_t i, struct store_request *req)
 {
 	struct row *row = arg;
+	struct store_answer *a = &req->answer;
 	char want[32];
 	assert_int_equal(i, row->taken++);
 	if (i == row->fail_at)
 		return -EIO;
 	if (row->skip_every && i % row->skip_every == 0) {
-		assert_int_equal(res->code, 0);
-		assert_int_equal(res->body.len, 0);
+		assert_int_equal(a->state, STORE_UNKNOWN);
+		assert_int_equal(a->body.len, 0);
 	} else if (i % 3 == 0) {
-		assert_int_equal(res->code, -ENOENT);
+		assert_non_null(store_absence(a));
 	} else {
-		assert_int_equal(res->code, 0);
+		assert_int_equal(a->state, STORE_PRESENT);
 		snprintf(want, sizeof(want), "k/%zu", i);
-		assert_int_equal(res->body.len, strlen(want));
-		assert_memory_equal(res->body.data, want, res->body.len);
+		assert_int_equal(a->body.len, strlen(want));
+		assert_memory_equal(a->body.data, want, a->body.len);
 	}
 	if (row->keep) {
-		struct bytes mine = res->body;
-		res->body = (struct bytes){0};
+		struct bytes mine = a->body;
+		a->body = (struct bytes){0};
 		bytes_release(&mine);
 	}
 	return 0;
@@ -59,7 +58,7 @@ static struct fixture *filled(unsigned int workers)
 	for (size_t i = 0; i < N; i++) {
 		snprintf(key, sizeof(key), "k/%zu", i);
 		if (i % 3)
-			assert_int_equal(store_put(f->s, key, key, strlen(key), NULL, NULL, NULL),
+			assert_int_equal(call_put(f->s, key, key, strlen(key), NULL, NULL, NULL),
 					 0);
 	}
 	return f;
@@ -73,8 +72,8 @@ static void results_come_in_order(void **state)
 		struct fixture *f = filled(workers[w]);
 		for (size_t k = 0; k < sizeof(windows) / sizeof(windows[0]); k++) {
 			struct row row = {.fail_at = SIZE_MAX, .skip_every = k, .keep = k & 1};
-			const struct store_each each = {N, windows[k], request, take, &row};
-			assert_int_equal(store_get_each(f->s, &each), 0);
+			const struct store_row each = {N, windows[k], request, take, &row};
+			assert_int_equal(store_run_row(f->s, &each), 0);
 			assert_int_equal(row.taken, N);
 		}
 		fixture_free(f);
@@ -87,10 +86,10 @@ static void no_more_than_the_window_is_under_way(void **state)
 	struct fixture *f = filled(16);
 	struct store_counts counts;
 	struct row row = {.fail_at = SIZE_MAX};
-	const struct store_each each = {N, WINDOW, request, take, &row};
-	assert_int_equal(store_get_each(f->s, &each), 0);
+	const struct store_row each = {N, WINDOW, request, take, &row};
+	assert_int_equal(store_run_row(f->s, &each), 0);
 	store_count_read(f->s, &counts);
-	assert_int_equal(counts.gets, N);
+	assert_int_equal(counts.calls[STORE_GET], N);
 	assert_in_range(counts.in_flight_max, 1, WINDOW);
 	fixture_free(f);
 }
@@ -101,11 +100,11 @@ static void a_refused_result_ends_the_row(void **state)
 	struct fixture *f = filled(4);
 	struct store_counts counts;
 	struct row row = {.fail_at = BAD};
-	const struct store_each each = {N, WINDOW, request, take, &row};
-	assert_int_equal(store_get_each(f->s, &each), -EIO);
+	const struct store_row each = {N, WINDOW, request, take, &row};
+	assert_int_equal(store_run_row(f->s, &each), -EIO);
 	store_count_read(f->s, &counts);
 	assert_int_equal(row.taken, BAD + 1);
-	assert_int_equal(counts.gets, BAD + WINDOW);
+	assert_int_equal(counts.calls[STORE_GET], BAD + WINDOW);
 	fixture_free(f);
 }
 
@@ -113,8 +112,8 @@ static void nothing_is_a_row(void **state)
 {
 	struct fixture *f = filled(0);
 	struct row row = {.fail_at = SIZE_MAX};
-	const struct store_each each = {0, 8, request, take, &row};
-	assert_int_equal(store_get_each(f->s, &each), 0);
+	const struct store_row each = {0, 8, request, take, &row};
+	assert_int_equal(store_run_row(f->s, &each), 0);
 	assert_int_equal(row.taken, 0);
 	fixture_free(f);
 }

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A request's memory:
+ *
+ *   struct store_request | slots of the stack | headroom, key, NUL | headroom, start_after, NUL
+ *
+ * The headroom lets a prefix be put in front of a text without moving it. No state, so no locks.
+ */
+#include <store/implement.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT = STORE_KEY_MAX + 2 }; /* one more than fits a key: a longer one is noticed */
+
+static size_t slots_of(const struct store *s)
+{
+	return align_u64(s->slots, alignof(max_align_t));
+}
+
+size_t store_request_size(const struct store *s)
+{
+	return sizeof(struct store_request) + slots_of(s) + 2 * (s->headroom + TEXT);
+}
+
+struct store_request *store_request_init(void *memory, const struct store *s, enum store_op op)
+{
+	struct store_request *req = memory;
+	char *texts = req->memory + slots_of(s);
+	memset(req, 0, sizeof(*req));
+	req->slots = s->slots;
+	req->room = TEXT;
+	req->key = texts + s->headroom;
+	req->after = req->key + TEXT + s->headroom;
+	store_request_reset(req, op);
+	return req;
+}
+
+void store_request_reset(struct store_request *req, enum store_op op)
+{
+	store_request_release(req);
+	*req = (struct store_request){
+		.op = op,
+		.key = req->key,
+		.after = req->after,
+		.room = req->room,
+		.slots = req->slots,
+		.range.length = STORE_TO_END,
+		.list = {.max = STORE_PAGE_MAX, .limit = UINT32_MAX},
+	};
+	req->key[0] = '\0';
+}
+
+struct store_request *store_request_new(const struct store *s, enum store_op op)
+{
+	void *memory = malloc(store_request_size(s));
+	return memory ? store_request_init(memory, s, op) : NULL;
+}
+
+void store_request_release(struct store_request *req)
+{
+	store_answer_clear(req);
+	store_page_release(&req->sum);
+}
+
+void store_request_free(struct store_request *req)
+{
+	if (!req)
+		return;
+	store_request_release(req);
+	free(req);
+}
+
+static void set_text(struct store_request *req, char *to, const char *text)
+{
+	const size_t n = strnlen(text, req->room - 1);
+	memcpy(to, text, n);
+	to[n] = '\0';
+}
+
+void store_request_key(struct store_request *req, const char *key)
+{
+	set_text(req, req->key, key);
+}
+
+void store_request_start_after(struct store_request *req, const char *key)
+{
+	set_text(req, req->after, key);
+	req->list.start_after = req->after;
+}
+
+/* ---- answers ---- */
+
+static void drop_result(struct store_request *req)
+{
+	bytes_release(&req->answer.body);
+	store_page_release(&req->answer.page);
+	req->answer.state = STORE_UNKNOWN;
+	req->answer.unchanged = false;
+	req->answer.meta = (struct store_meta){0};
+}
+
+void store_answer_clear(struct store_request *req)
+{
+	drop_result(req);
+	err_clear(&req->answer.err);
+}
+
+int store_failure(const struct store_answer *a, struct err *err)
+{
+	if (a->state != STORE_UNKNOWN)
+		return 0;
+	err_copy(err, &a->err);
+	return a->err.code;
+}
+
+void store_present(struct store *s, struct store_request *req)
+{
+	req->answer.state = STORE_PRESENT;
+	err_clear(&req->answer.err);
+	store_complete(s, req);
+}
+
+void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence)
+{
+	store_answer_clear(req);
+	req->answer.state = STORE_ABSENT;
+	req->answer.absence.evidence = evidence;
+	store_complete(s, req);
+}
+
+void store_fail(struct store *s, struct store_request *req, int code, const char *fmt, ...)
+{
+	char why[ERR_MAX];
+	struct err *err = &req->answer.err;
+	if (fmt) {
+		va_list ap;
+		va_start(ap, fmt);
+		vsnprintf(why, sizeof(why), fmt, ap);
+		va_end(ap);
+		err_set(err, code, "%s", why);
+	}
+	drop_result(req);
+	err->code = code;
+	store_complete(s, req);
+}
+
+void store_unsupported(struct store *s, struct store_request *req)
+{
+	store_fail(s, req, -EOPNOTSUPP, "%s of %s: this store does not support it",
+		   store_op_name(req->op), req->key);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Store requests as blocking calls with plain arguments and one result code, for tests: 0, a negative
+ * errno of an UNKNOWN answer, -ENOENT for ABSENT, -EALREADY for a version that is unchanged.
+ */
+#ifndef TEST_STORE_OPS_H
+#define TEST_STORE_OPS_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <store/store.h>
+
+struct call_result {
+	int code;
+	struct bytes body; /* the caller's */
+	struct store_meta meta;
+	struct err err;
+};
+
+struct call_get {
+	enum store_op op;
+	const char *key;
+	uint64_t offset, length, max;
+	struct store_cond cond;
+	const char *known_etag;
+	const atomic_bool *cancelled;
+};
+
+struct call_list {
+	const char *prefix;
+	bool delimit;
+	const char *start_after;
+	uint32_t max, limit;
+};
+
+struct call_list_job {
+	const char *prefix;
+	bool delimit;
+	uint32_t limit;
+	struct store_page page;
+	int code;
+	struct err err;
+};
+
+static inline int call_code(const struct store_request *req, struct err *err)
+{
+	const struct store_answer *a = &req->answer;
+	if (store_absence(a)) {
+		if (req->op == STORE_DELETE)
+			return 0;
+		return err_set(err, -ENOENT, "object %s: absent", req->key);
+	}
+	if (a->state == STORE_PRESENT && a->unchanged)
+		return err_set(err, -EALREADY, "object %s: unchanged", req->key);
+	return store_failure(a, err);
+}
+
+static inline void call_fill(struct store_request *req, const struct call_get *get)
+{
+	req->op = get->op;
+	store_request_key(req, get->key);
+	req->range.first = get->offset;
+	req->range.length = get->length;
+	req->max = get->max;
+	req->cond = get->cond;
+	req->known_etag = get->known_etag;
+	req->cancelled = get->cancelled;
+}
+
+static inline void call_take(struct store_request *req, struct call_result *res)
+{
+	*res = (struct call_result){0};
+	res->code = call_code(req, &res->err);
+	res->meta = req->answer.meta;
+	res->body = req->answer.body;
+	req->answer.body = (struct bytes){0};
+}
+
+/* Requests side by side. */
+static inline int call_round(struct store *s, const struct call_get *gets, size_t ngets,
+			     struct call_result *results, struct call_list_job *jobs, size_t njobs)
+{
+	struct store_request **reqs = store_requests_new(s, ngets + njobs);
+	if (!reqs)
+		return -ENOMEM;
+	for (size_t i = 0; i < ngets; i++)
+		call_fill(reqs[i], &gets[i]);
+	for (size_t i = 0; i < njobs; i++) {
+		struct store_request *req = reqs[ngets + i];
+		req->op = STORE_LIST;
+		store_request_key(req, jobs[i].prefix);
+		req->list.delimit = jobs[i].delimit;
+		req->list.limit = jobs[i].limit;
+		req->list.whole = true;
+	}
+	store_run_all(s, reqs, ngets + njobs);
+	for (size_t i = 0; i < ngets; i++)
+		call_take(reqs[i], &results[i]);
+	for (size_t i = 0; i < njobs; i++) {
+		struct store_answer *a = &reqs[ngets + i]->answer;
+		jobs[i].err = (struct err)ERR_INIT;
+		jobs[i].code = store_failure(a, &jobs[i].err);
+		jobs[i].page = a->page;
+		a->page = (struct store_page){0};
+	}
+	store_requests_free(reqs, ngets + njobs);
+	return 0;
+}
+
+static inline int call_get_many(struct store *s, const struct call_get *gets, size_t n,
+				struct call_result *results)
+{
+	return call_round(s, gets, n, results, NULL, 0);
+}
+
+static inline int call_get(struct store *s, const char *key, uint64_t offset, uint64_t length,
+			   uint64_t max, const struct store_cond *cond, struct call_result *res,
+			   struct err *err)
+{
+	struct call_get get = {.key = key, .offset = offset, .length = length, .max = max};
+	if (cond)
+		get.cond = *cond;
+	if (call_get_many(s, &get, 1, res))
+		return -ENOMEM;
+	if (res->code)
+		err_copy(err, &res->err);
+	return res->code;
+}
+
+static inline int call_head(struct store *s, const char *key, struct store_meta *meta,
+			    struct err *err)
+{
+	const struct call_get get = {.op = STORE_HEAD, .key = key, .length = STORE_TO_END};
+	struct call_result res;
+	if (call_get_many(s, &get, 1, &res))
+		return -ENOMEM;
+	if (res.code)
+		err_copy(err, &res.err);
+	else if (meta)
+		*meta = res.meta;
+	return res.code;
+}
+
+static inline int call_list(struct store *s, const struct call_list *list, bool whole,
+			    struct store_page *page, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	*page = (struct store_page){0};
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, list->prefix);
+	req->list.delimit = list->delimit;
+	req->list.whole = whole;
+	req->list.limit = list->limit;
+	req->list.max = list->max ? list->max : STORE_PAGE_MAX;
+	if (list->start_after)
+		store_request_start_after(req, list->start_after);
+	store_run(s, req);
+	*page = req->answer.page;
+	req->answer.page = (struct store_page){0};
+	return store_failure(&req->answer, err);
+}
+
+static inline int call_list_page(struct store *s, const struct call_list *list,
+				 struct store_page *page, struct err *err)
+{
+	return call_list(s, list, false, page, err);
+}
+
+static inline int call_list_all(struct store *s, const char *prefix, bool delimit, uint32_t limit,
+				struct store_page *page, struct err *err)
+{
+	const struct call_list list = {.prefix = prefix, .delimit = delimit, .limit = limit};
+	return call_list(s, &list, true, page, err);
+}
+
+static inline int call_put(struct store *s, const char *key, const void *body, size_t n,
+			   const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	/* In two pieces, as a body may come. */
+	const struct piece pieces[2] = {{body, n / 2},
+					{body ? (const char *)body + n / 2 : NULL, n - n / 2}};
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	req->pieces = pieces;
+	req->n_pieces = n ? 2 : 0;
+	if (cond)
+		req->cond = *cond;
+	store_run(s, req);
+	if (meta && req->answer.state == STORE_PRESENT)
+		*meta = req->answer.meta;
+	return store_failure(&req->answer, err);
+}
+
+static inline int call_delete(struct store *s, const char *key, const struct store_cond *cond,
+			      struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_DELETE);
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	if (cond)
+		req->cond = *cond;
+	store_run(s, req);
+	return store_failure(&req->answer, err);
+}
+
+#endif
