@@ -21,7 +21,8 @@ struct rendered {
 	struct cache *cache;
 	struct image *img;
 	struct arena *arena;
-	struct h5_src src;
+	struct source source;
+	struct h5_file file;
 };
 
 static inline int rendered_read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
@@ -72,21 +73,14 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 	rc = image_new(&r->env, r->cache, m, opt ? opt : &none, &r->img, err);
 	model_unref(m);
 	if (!rc)
-		r->src = (struct h5_src){
+		r->source = (struct source){
 			.size = image_size(r->img), .read_at = rendered_read_at, .ctx = r};
-	return rc;
+	return rc ? rc : h5_file_open(&r->file, &r->source, err);
 }
 
 static inline uint64_t rendered_root(struct rendered *r)
 {
-	uint8_t bytes[H5_SUPERBLOCK_SIZE];
-	struct h5_superblock sb = {0};
-
-	if (h5_src_read(&r->src, 0, bytes, sizeof(bytes), NULL))
-		return H5_UNDEF;
-	struct cursor c = cursor_of(bytes, sizeof(bytes));
-
-	return h5_superblock_decode(&c, &sb, NULL) ? H5_UNDEF : sb.root;
+	return r->file.root;
 }
 
 /* The nth message of a type in the header at addr; NULL when there is none. */
@@ -95,7 +89,7 @@ static inline const struct h5_msg *rendered_message(struct rendered *r, uint64_t
 {
 	struct h5_ohdr header;
 
-	if (h5_ohdr_decode(&r->src, addr, r->arena, &header, NULL))
+	if (h5_ohdr_decode(&r->file, addr, r->arena, &header, NULL))
 		return NULL;
 	for (uint32_t i = 0; i < header.n; i++)
 		if (header.msgs[i].type == type && nth-- == 0)
@@ -114,8 +108,8 @@ static inline bool rendered_link(struct rendered *r, uint64_t group, const char 
 			return false;
 		struct cursor c = cursor_of(msg->body, msg->len);
 
-		if (!h5_link_decode(&c, r->arena, out, NULL) && strlen(name) == out->name_len &&
-		    memcmp(out->name, name, out->name_len) == 0)
+		if (!h5_link_decode(&r->file, &c, r->arena, out, NULL) &&
+		    strlen(name) == out->name_len && memcmp(out->name, name, out->name_len) == 0)
 			return true;
 	}
 }
@@ -131,7 +125,7 @@ static inline bool rendered_layout(struct rendered *r, const char *name, struct 
 		return false;
 	struct cursor c = cursor_of(msg->body, msg->len);
 
-	return h5_layout_decode(&c, out, NULL) == 0;
+	return h5_layout_decode(&r->file, &c, out, NULL) == 0;
 }
 
 #endif
