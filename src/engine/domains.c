@@ -80,6 +80,7 @@ static void free_snapshots(struct snapshot *list)
 	LL_FOREACH_SAFE(list, s, next)
 	{
 		image_free(s->image);
+		model_unref(s->model);
 		free(s);
 	}
 }
@@ -196,7 +197,7 @@ static struct slot *get_slot_locked(struct domains *t, const char *path)
 	return slot;
 }
 
-/* Renders a model. Its reference is the caller's still. version 0: a new one. */
+/* Renders a model, and takes a reference to it. version 0: a new one. */
 static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir, uint64_t version,
 			struct snapshot **out, struct err *err)
 {
@@ -207,12 +208,15 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 		.flags = e->no_filters ? IMAGE_NO_FILTERS : 0,
 		.domain_dir = mount_dir,
 		.file_name = names_of_domain,
+		.source_memory = model_memory(m),
 	};
-	int rc = image_new(&e->env, e->cache, m, &opt, &s->image, err);
+	const struct chunk_source chunks = model_chunk_source(m);
+	int rc = image_new(&e->env, e->cache, model_tree(m), &chunks, &opt, &s->image, err);
 	if (rc) {
 		free(s);
-		return rc;
+		return err_wrap(err, rc, "domain /%s", model_path(m));
 	}
+	s->model = model_ref(m);
 	s->refs = 1;
 	s->owner = e->domains;
 	s->version = version;
@@ -237,7 +241,7 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 static int refresh(struct engine *e, const struct domain_place *place, uint64_t new_version,
 		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
 {
-	struct model *m = NULL, *previous = old ? image_model(old->image) : NULL;
+	struct model *m = NULL, *previous = old ? old->model : NULL;
 	const struct model_hint hint = {.root = place->root, .previous = previous};
 	int rc = model_open(&e->env, e->store, e->schema, place->path, &hint, &m, err);
 	if (rc)

@@ -15,6 +15,7 @@
 #include <base/err.h>
 #include <hsmount/engine.h>
 #include <image/image.h>
+#include <model/model.h>
 #include <schema/schema.h>
 
 enum {
@@ -31,10 +32,11 @@ struct snapshot_use {
 
 /* Constant, but for its counters and what its table owns. */
 struct snapshot {
-	struct image *image;
-	uint64_t version; /* never 0 */
-	bool sees_chunks; /* the version covers all data */
-	uint64_t memory;  /* bytes of the image and its model */
+	struct model *model;
+	struct image *image; /* of the model */
+	uint64_t version;    /* never 0 */
+	bool sees_chunks;    /* the version covers all data */
+	uint64_t memory;     /* bytes of the image and its model */
 	struct engine_stat st;
 	struct snapshot_use use;
 	/* The table's own, under its lock. */

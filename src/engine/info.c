@@ -57,7 +57,8 @@ static int say_domain(const struct report *r, const struct node *n, struct model
 	const struct domain *d = model_domain(m);
 	int rc = say(r, "domain: /%s", n->path);
 	if (!rc)
-		rc = say(r, "root: %s", model_object(m, model_nth(m, 0))->o.id);
+		rc = say(r, "root: %s",
+			 tree_object(model_tree(m), tree_nth(model_tree(m), 0))->o.id);
 	if (!rc && d->owner && d->owner[0])
 		rc = say(r, "owner: %s", d->owner);
 	if (!rc && n->doc.acls)
@@ -82,8 +83,8 @@ static int say_counts(const struct report *r, struct model *m)
 {
 	uint32_t kinds[3] = {0};
 	uint64_t links = 0, attrs = 0;
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		const struct object *o = &model_object(m, model_nth(m, i))->o;
+	for (uint32_t i = 0; i < tree_count(model_tree(m)); i++) {
+		const struct object *o = &tree_object(model_tree(m), tree_nth(model_tree(m), i))->o;
 		kinds[o->kind]++;
 		attrs += o->nattrs;
 		links += o->kind == OBJECT_GROUP ? o->group.nlinks : 0;
@@ -99,8 +100,8 @@ static int say_counts(const struct report *r, struct model *m)
 static int dataset_line(struct bytes *line, struct model *m, const struct object_paths *paths,
 			uint32_t number)
 {
-	const struct dataset *d = &model_object(m, number)->o.dataset;
-	const struct model_chunks *c = model_chunks(m, number);
+	const struct dataset *d = &tree_object(model_tree(m), number)->o.dataset;
+	const struct chunk_list *c = model_chunks(m, number);
 	int rc = text_add(line, "dataset ");
 	if (!rc)
 		rc = describe_path(line, paths, number);
@@ -132,12 +133,12 @@ static int dataset_line(struct bytes *line, struct model *m, const struct object
 
 static int say_datasets(const struct report *r, struct model *m)
 {
-	struct object_paths *paths = object_paths_new(m);
+	struct object_paths *paths = object_paths_new(model_tree(m));
 	int rc = paths ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !rc && i < model_count(m); i++) {
+	for (uint32_t i = 0; !rc && i < tree_count(model_tree(m)); i++) {
 		auto_bytes struct bytes line = {0};
-		uint32_t number = model_nth(m, i);
-		if (model_object(m, number)->o.kind != OBJECT_DATASET)
+		uint32_t number = tree_nth(model_tree(m), i);
+		if (tree_object(model_tree(m), number)->o.kind != OBJECT_DATASET)
 			continue;
 		rc = dataset_line(&line, m, paths, number);
 		if (!rc)
@@ -151,7 +152,7 @@ static int say_problems(const struct report *r, struct model *m)
 {
 	int rc = 0;
 	const char *text;
-	for (uint32_t i = 0; !rc && (text = model_problem(m, i)); i++)
+	for (uint32_t i = 0; !rc && (text = tree_problem(model_tree(m), i)); i++)
 		rc = say(r, "problem: %s", text);
 	return rc;
 }
@@ -190,7 +191,7 @@ int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn 
 	rc = domain_snapshot(e, n, &s, err);
 	if (rc)
 		return rc;
-	struct model *m = image_model(s->image);
+	struct model *m = s->model;
 	rc = say_domain(&r, n, m);
 	if (!rc)
 		rc = say_image(&r, s);

@@ -68,11 +68,11 @@ static int chunks(struct model *m, struct bytes *out)
 {
 	uint32_t kinds[3] = {0}, listed = 0;
 	uint64_t known = 0;
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		uint32_t number = model_nth(m, i);
-		const struct object *o = &model_object(m, number)->o;
+	for (uint32_t i = 0; i < tree_count(model_tree(m)); i++) {
+		uint32_t number = tree_nth(model_tree(m), i);
+		const struct object *o = &tree_object(model_tree(m), number)->o;
 		kinds[o->kind]++;
-		const struct model_chunks *c =
+		const struct chunk_list *c =
 			o->kind == OBJECT_DATASET ? model_chunks(m, number) : NULL;
 		if (c && c->listed) {
 			listed++;
@@ -87,11 +87,11 @@ static int chunks(struct model *m, struct bytes *out)
 /* One line for each dataset that has filters in the bucket: "path: filters". */
 static int filters(struct model *m, struct bytes *out)
 {
-	struct object_paths *paths = object_paths_new(m);
+	struct object_paths *paths = object_paths_new(model_tree(m));
 	int rc = paths ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !rc && i < model_count(m) && out->len < VALUE_MAX; i++) {
-		uint32_t number = model_nth(m, i);
-		const struct object *o = &model_object(m, number)->o;
+	for (uint32_t i = 0; !rc && i < tree_count(model_tree(m)) && out->len < VALUE_MAX; i++) {
+		uint32_t number = tree_nth(model_tree(m), i);
+		const struct object *o = &tree_object(model_tree(m), number)->o;
 		if (o->kind != OBJECT_DATASET || o->dataset.nfilters == 0)
 			continue;
 		rc = describe_path(out, paths, number);
@@ -189,7 +189,7 @@ static int of_model(struct engine *e, const struct node *n, const struct xattr *
 	int rc = domain_snapshot(e, n, &s, err);
 	if (rc)
 		return rc;
-	rc = x->of_model(image_model(s->image), out);
+	rc = x->of_model(s->model, out);
 	snapshot_close(s);
 	return rc;
 }

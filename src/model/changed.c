@@ -56,7 +56,8 @@ static int compare(void *arg, size_t i, struct store_get_result *res)
 		return 1;
 	if (res->code) {
 		err_copy(h->err, &res->err);
-		return err_wrap(h->err, res->code, "object %s", h->m->objects[entry->number].o.id);
+		return err_wrap(h->err, res->code, "object %s",
+				tree_object(h->m->tree, entry->number)->o.id);
 	}
 	return !model_same_version(res->meta.etag, entry->etag);
 }
@@ -81,22 +82,22 @@ int model_documents_changed(struct model *m, const struct store_get *first,
 	struct heads h = {.m = m,
 			  .first = first,
 			  .first_result = first_result,
-			  .numbers = m->order,
+			  .numbers = tree_order(m->tree),
 			  .err = err};
 
-	return ask_heads(&h, m->count);
+	return ask_heads(&h, tree_count(m->tree));
 }
 
 /* A service may write versions in listings otherwise than in answers: those that look different are
  * asked for one by one before they count as changed. */
 int model_differs_from(struct model *m, const struct store_page *page, struct err *err)
 {
-	auto_free bool *seen = calloc(m->numbers, sizeof(*seen));
-	auto_free uint32_t *doubtful = calloc(m->count, sizeof(*doubtful));
+	auto_free bool *seen = calloc(tree_numbers(m->tree), sizeof(*seen));
+	auto_free uint32_t *doubtful = calloc(tree_count(m->tree), sizeof(*doubtful));
 	uint32_t n = 0;
 
 	if (!seen || !doubtful)
-		return err_set(err, -ENOMEM, "no memory for %u objects", m->count);
+		return err_set(err, -ENOMEM, "no memory for %u objects", tree_count(m->tree));
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
 		struct schema_key key;
@@ -110,9 +111,9 @@ int model_differs_from(struct model *m, const struct store_page *page, struct er
 		    model_same_version(item->meta.etag, m->entries[number].etag))
 			seen[number] = true;
 	}
-	for (uint32_t i = 0; i < m->count; i++)
-		if (!seen[m->order[i]])
-			doubtful[n++] = m->order[i];
+	for (uint32_t i = 0; i < tree_count(m->tree); i++)
+		if (!seen[tree_nth(m->tree, i)])
+			doubtful[n++] = tree_nth(m->tree, i);
 	struct heads h = {.m = m, .numbers = doubtful, .err = err};
 	return n ? ask_heads(&h, n) : 0;
 }

@@ -55,7 +55,7 @@ static void note_skipped(void *arg, const char *what, const struct err *why)
 {
 	struct skip_ctx *ctx = arg;
 
-	model_note(ctx->m, "%s: %s left out: %s", ctx->key, what, why->msg);
+	tree_note(ctx->m->tree, "%s: %s left out: %s", ctx->key, what, why->msg);
 }
 
 /* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
@@ -69,11 +69,11 @@ static int check_size(const struct object *o, struct err *err)
 		return 0;
 	if (!mul_u64(codec_stored_elem_size(ds->type), ds->grid.chunk_elems, &stored) ||
 	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
-	    max_u64(stored, shown) > MODEL_CHUNK_MAX)
-		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", MODEL_CHUNK_MAX);
+	    max_u64(stored, shown) > CHUNK_BYTES_MAX)
+		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", CHUNK_BYTES_MAX);
 	if (ds->initializer != INITIALIZER_NONE && model_is_vast(ds))
 		return err_set(err, -EFBIG, "computed elements of more than %llu bytes",
-			       (unsigned long long)MODEL_DENSE_MAX);
+			       (unsigned long long)DATASET_DENSE_MAX);
 	return 0;
 }
 
@@ -102,9 +102,9 @@ static int keep_values(struct model *m, const char *key, struct object *o, struc
 			o->attrs[kept++] = *a;
 			continue;
 		}
-		model_note(m,
-			   "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
-			   key, a->name, MODEL_VALUES_MAX);
+		tree_note(m->tree,
+			  "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
+			  key, a->name, MODEL_VALUES_MAX);
 		elems_release(&a->value);
 	}
 	o->nattrs = kept;
@@ -122,7 +122,7 @@ struct document {
 static int parse_document(struct model *m, uint32_t number, const char *key,
 			  const struct document *document, struct err *why)
 {
-	struct object *o = &m->objects[number].o;
+	struct object *o = tree_edit(m->tree, number);
 	struct skip_ctx skip = {.m = m, .key = key};
 	const struct schema_numbers numbers = {.number = number_of, .ctx = m};
 	int rc = m->schema->object_parse(m->arena, &m->entries[number].id, &m->domain.root,
@@ -144,10 +144,17 @@ static bool is_fatal(uint32_t number, const struct document *document, int rc)
 	       (document->code && document->code != -ENOENT && document->code != -EFBIG);
 }
 
+static void mark_broken(struct model *m, uint32_t number)
+{
+	char id[SCHEMA_ID_MAX];
+
+	schema_id_format(&m->entries[number].id, id);
+	tree_break(m->tree, number, arena_strndup(m->arena, id, strlen(id)));
+}
+
 static int take_document(struct model *m, uint32_t number, const char *key,
 			 const struct document *document, struct err *err)
 {
-	struct model_object *object = &m->objects[number];
 	struct model_entry *entry = &m->entries[number];
 	struct err why = ERR_INIT;
 	int rc = document->code;
@@ -159,13 +166,11 @@ static int take_document(struct model *m, uint32_t number, const char *key,
 	if (!rc) {
 		memmove(entry->etag, document->etag, sizeof(entry->etag));
 		model_keep(m, &entry->document, document->text.data, document->text.len);
-		if (object->o.modified_ns > m->modified_ns)
-			m->modified_ns = object->o.modified_ns;
+		if (tree_object(m->tree, number)->o.modified_ns > m->modified_ns)
+			m->modified_ns = tree_object(m->tree, number)->o.modified_ns;
 		return 0;
 	}
-	object_release(&object->o);
-	object->o = (struct object){0};
-	object->broken = true;
+	mark_broken(m, number);
 	if (is_fatal(number, document, rc)) {
 		/* -ENOENT is for domains that are not there; this one is damaged */
 		if (rc == -ENOENT)
@@ -176,7 +181,7 @@ static int take_document(struct model *m, uint32_t number, const char *key,
 	}
 	/* Prefixes without a document are leftovers of deleted objects. */
 	if (rc != -ENOENT)
-		model_note(m, "%s: object left out: %s", key, why.msg);
+		tree_note(m->tree, "%s: object left out: %s", key, why.msg);
 	return 0;
 }
 
@@ -249,7 +254,7 @@ int model_read_documents(struct model *m, const struct model *previous, struct e
 {
 	struct reading r = {.m = m, .previous = previous, .err = err};
 	const struct store_each each = {
-		.n = m->numbers,
+		.n = tree_numbers(m->tree),
 		.at_once = DOCUMENTS_AT_ONCE,
 		.request = request,
 		.take = take,
@@ -257,5 +262,6 @@ int model_read_documents(struct model *m, const struct model *previous, struct e
 	};
 	int rc = store_get_each(m->store, &each);
 
-	return rc == -ENOMEM ? err_set(err, rc, "no memory for %u documents", m->numbers) : rc;
+	return rc == -ENOMEM ? err_set(err, rc, "no memory for %u documents", tree_numbers(m->tree))
+			     : rc;
 }

@@ -18,7 +18,7 @@ struct fetch {
 	struct model *m;
 	uint32_t dataset;
 	uint64_t number;
-	model_chunk_done done;
+	chunk_done done;
 	void *arg;
 	char key[SCHEMA_KEY_MAX + 1];
 	bool listed; /* its version is known, and no other will do */
@@ -30,7 +30,7 @@ static uint64_t decoded_limit(const struct dataset *ds)
 	uint64_t size = codec_stored_elem_size(ds->type);
 
 	/* the product was checked when the domain was opened */
-	return size == 0 ? MODEL_CHUNK_MAX : size * ds->grid.chunk_elems;
+	return size == 0 ? CHUNK_BYTES_MAX : size * ds->grid.chunk_elems;
 }
 
 /* A stored chunk is hardly larger than its decoded bytes: compressors fall back to copying. */
@@ -46,17 +46,17 @@ static uint64_t stored_limit(const struct dataset *ds)
  * that could not be measured has UINT64_MAX. */
 static uint64_t measured(const struct model *m, uint32_t dataset, uint64_t number)
 {
-	const struct model_chunks *chunks = &m->chunks[dataset];
-	const uint64_t place = chunks->decoded ? model_chunks_find(chunks, number) : chunks->n;
+	const struct chunk_list *chunks = &m->chunks[dataset];
+	const uint64_t place = chunks->decoded ? chunk_list_find(chunks, number) : chunks->n;
 
-	return place < chunks->n ? chunks->decoded[place] : MODEL_CHUNK_MAX;
+	return place < chunks->n ? chunks->decoded[place] : CHUNK_BYTES_MAX;
 }
 
 /* As the service computes it, chunk by chunk: integers take a chunk's start and the step without
  * their fractions. */
-static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
+static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 {
-	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
+	const struct dataset *ds = &tree_object(f->m->tree, f->dataset)->o.dataset;
 	uint64_t n = ds->grid.chunk_elems;
 	double step = ds->arange_step;
 	double start = ds->arange_start + (double)(f->number * n) * step;
@@ -77,9 +77,9 @@ static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
 	return rc;
 }
 
-static int decode(struct fetch *f, struct model_chunk *chunk)
+static int decode(struct fetch *f, struct chunk_result *chunk)
 {
-	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
+	const struct dataset *ds = &tree_object(f->m->tree, f->dataset)->o.dataset;
 	struct pipeline pipeline;
 	const struct codec_chunk spec = {
 		.type = ds->type,
@@ -98,7 +98,8 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 	if (f->got.code == -ENOENT) {
 		/* fill, unless the schema knows that the chunk is kept elsewhere */
 		chunk->absent = true;
-		return f->m->schema->chunk_absent(&f->m->objects[f->dataset].o, &chunk->err);
+		return f->m->schema->chunk_absent(&tree_object(f->m->tree, f->dataset)->o,
+						  &chunk->err);
 	}
 	if (f->got.code) {
 		err_copy(&chunk->err, &f->got.err);
@@ -108,7 +109,7 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 	return codec_chunk_decode(&spec, &f->got.body, &chunk->elems, &chunk->err);
 }
 
-static void finish(struct fetch *f, struct model_chunk *chunk)
+static void finish(struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code) {
 		elems_release(&chunk->elems);
@@ -122,7 +123,7 @@ static void finish(struct fetch *f, struct model_chunk *chunk)
 static void decode_job(void *arg)
 {
 	struct fetch *f = arg;
-	struct model_chunk chunk = {0};
+	struct chunk_result chunk = {0};
 
 	chunk.code = decode(f, &chunk);
 	finish(f, &chunk);
@@ -130,7 +131,7 @@ static void decode_job(void *arg)
 
 static void fail(struct fetch *f, int code, const char *why)
 {
-	struct model_chunk chunk = {.code = code};
+	struct chunk_result chunk = {.code = code};
 
 	err_set(&chunk.err, code, "%s", why);
 	finish(f, &chunk);
@@ -146,15 +147,16 @@ static void got_object(void *arg, struct store_get_result *res)
 		fail(f, -ENOMEM, "no memory for a job");
 }
 
-void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number,
-		     const atomic_bool *unwanted, model_chunk_done done, void *arg)
+void model_get_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *unwanted,
+		     chunk_done done, void *arg)
 {
-	const struct object *o = &m->objects[dataset].o;
+	struct model *m = ctx;
+	const struct object *o = &tree_object(m->tree, dataset)->o;
 	struct fetch *f = calloc(1, sizeof(*f));
 	uint64_t coords[DSPACE_MAX_RANK];
 
 	if (!f) {
-		struct model_chunk chunk = {.code = -ENOMEM};
+		struct chunk_result chunk = {.code = -ENOMEM};
 
 		err_set(&chunk.err, -ENOMEM, "no memory for a request");
 		done(arg, &chunk);

@@ -39,7 +39,7 @@ static int by_number(const void *a, const void *b)
 static bool chunk_of_key(const struct model *m, uint32_t number, const struct schema_key *parsed,
 			 const char *key, uint64_t *chunk)
 {
-	const struct object *o = &m->objects[number].o;
+	const struct object *o = &tree_object(m->tree, number)->o;
 	const struct grid *grid = &o->dataset.grid;
 	char expected[SCHEMA_KEY_MAX + 1];
 
@@ -60,7 +60,7 @@ static bool chunk_of_key(const struct model *m, uint32_t number, const struct sc
 static int keep_known(struct model *m, uint32_t number, struct known_chunk *known, size_t n,
 		      struct err *err)
 {
-	struct model_chunks *chunks = &m->chunks[number];
+	struct chunk_list *chunks = &m->chunks[number];
 	uint64_t *numbers = arena_array(m->arena, n ? n : 1, sizeof(*numbers));
 
 	if (!numbers)
@@ -101,7 +101,7 @@ static int collect(struct model *m, uint32_t number, const struct store_page *pa
 static int chunk_key_of(const struct model *m, uint32_t number, uint64_t chunk, char *key)
 {
 	uint64_t coords[DSPACE_MAX_RANK];
-	const struct object *o = &m->objects[number].o;
+	const struct object *o = &tree_object(m->tree, number)->o;
 
 	grid_coords(&o->dataset.grid, chunk, coords);
 	return m->schema->chunk_key(o, &m->entries[number].id, coords, key, SCHEMA_KEY_MAX + 1);
@@ -121,17 +121,17 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 
 	if (!keys || !reqs || !results)
 		return err_set(err, -ENOMEM, "no memory for %zu requests", n);
-	dataset_pipeline(&m->objects[number].o.dataset, &pipeline);
+	dataset_pipeline(&tree_object(m->tree, number)->o.dataset, &pipeline);
 	for (size_t i = 0; i < n; i++) {
 		char *key = keys + i * (SCHEMA_KEY_MAX + 1);
 
 		if (chunk_key_of(m, number, known[which[i]].number, key) < 0)
 			return err_set(err, -EIO, "a chunk of %s has no key",
-				       m->objects[number].o.id);
+				       tree_object(m->tree, number)->o.id);
 		reqs[i] = (struct store_get){.op = STORE_GET,
 					     .key = key,
 					     .length = length,
-					     .max = MODEL_CHUNK_MAX,
+					     .max = CHUNK_BYTES_MAX,
 					     .known_etag = model_listed_etag(m, key)};
 	}
 	int rc = store_get_many(m->store, reqs, n, results);
@@ -146,11 +146,11 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 			err_copy(&why, &res->err);
 		rc = res->code ? res->code
 			       : codec_decoded_size(&pipeline, res->body.data, res->body.len,
-						    res->meta.size, MODEL_CHUNK_MAX, size, &why);
+						    res->meta.size, CHUNK_BYTES_MAX, size, &why);
 		if (rc == -EAGAIN && length != UINT64_MAX) {
 			which[again++] = which[i];
 		} else if (rc) {
-			model_note(m, "%s: chunk cannot be read: %s", reqs[i].key, why.msg);
+			tree_note(m->tree, "%s: chunk cannot be read: %s", reqs[i].key, why.msg);
 			*size = UINT64_MAX;
 		}
 		bytes_release(&results[i].body);
@@ -193,7 +193,7 @@ static int measure_compressed(struct model *m, uint32_t number, const struct kno
 static int measure(struct model *m, uint32_t number, const struct known_chunk *known, size_t n,
 		   struct err *err)
 {
-	const struct dataset *ds = &m->objects[number].o.dataset;
+	const struct dataset *ds = &tree_object(m->tree, number)->o.dataset;
 	uint64_t *decoded = arena_array(m->arena, n ? n : 1, sizeof(*decoded));
 
 	if (!decoded)
@@ -202,7 +202,7 @@ static int measure(struct model *m, uint32_t number, const struct known_chunk *k
 	if (ds->nfilters > 0)
 		return measure_compressed(m, number, known, n, decoded, err);
 	for (size_t i = 0; i < n; i++)
-		decoded[i] = known[i].size <= MODEL_CHUNK_MAX ? known[i].size : UINT64_MAX;
+		decoded[i] = known[i].size <= CHUNK_BYTES_MAX ? known[i].size : UINT64_MAX;
 	return 0;
 }
 
@@ -221,7 +221,7 @@ static int dataset_prefix(const struct model *m, uint32_t number, char *prefix)
 static int know_dataset(struct model *m, uint32_t number, const struct store_page *page,
 			size_t from, size_t to, struct err *err)
 {
-	const struct dataset *ds = &m->objects[number].o.dataset;
+	const struct dataset *ds = &tree_object(m->tree, number)->o.dataset;
 	auto_free struct known_chunk *known = NULL;
 	size_t n = 0;
 	int rc = collect(m, number, page, from, to, &known, &n, err);
@@ -240,7 +240,8 @@ static int know_from_listing(struct model *m, uint32_t number, struct err *err)
 	size_t low = 0, high = m->listing.n;
 
 	if (dataset_prefix(m, number, prefix))
-		return err_set(err, -EIO, "object %s has no key", m->objects[number].o.id);
+		return err_set(err, -EIO, "object %s has no key",
+			       tree_object(m->tree, number)->o.id);
 	size_t len = strlen(prefix);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -262,7 +263,8 @@ static int know_by_asking(struct model *m, uint32_t number, struct err *err)
 	auto_page struct store_page page = {0};
 
 	if (dataset_prefix(m, number, prefix))
-		return err_set(err, -EIO, "object %s has no key", m->objects[number].o.id);
+		return err_set(err, -EIO, "object %s has no key",
+			       tree_object(m->tree, number)->o.id);
 	int rc = store_list_all(m->store, prefix, false, VLEN_CHUNKS_MAX, &page, err);
 	if (rc)
 		return err_wrap(err, rc, "listing %s", prefix);
@@ -274,7 +276,7 @@ bool model_is_vast(const struct dataset *ds)
 	uint64_t bytes;
 
 	return !mul_u64(ds->grid.nchunks, ds->grid.chunk_elems, &bytes) ||
-	       !mul_u64(bytes, ds->type->size, &bytes) || bytes > MODEL_DENSE_MAX;
+	       !mul_u64(bytes, ds->type->size, &bytes) || bytes > DATASET_DENSE_MAX;
 }
 
 /* What must be known of a dataset before a file is laid out. */
@@ -287,9 +289,9 @@ int model_know_chunks(struct model *m, struct err *err)
 {
 	int rc = 0;
 
-	for (uint32_t i = 0; !rc && i < m->count; i++) {
-		uint32_t number = m->order[i];
-		const struct object *o = &m->objects[number].o;
+	for (uint32_t i = 0; !rc && i < tree_count(m->tree); i++) {
+		uint32_t number = tree_nth(m->tree, i);
+		const struct object *o = &tree_object(m->tree, number)->o;
 
 		if (o->kind != OBJECT_DATASET)
 			continue;
@@ -301,9 +303,9 @@ int model_know_chunks(struct model *m, struct err *err)
 			rc = know_by_asking(m, number, err);
 		if (rc && rc != -ENOMEM) {
 			/* The dataset alone is lost: it stays in the file, its reads fail. */
-			model_note(m, "dataset %s: its chunks are not known: %s", o->id,
-				   err ? err->msg : "");
-			m->chunks[number] = (struct model_chunks){.unknown = true};
+			tree_note(m->tree, "dataset %s: its chunks are not known: %s", o->id,
+				  err ? err->msg : "");
+			m->chunks[number] = (struct chunk_list){.unknown = true};
 			rc = 0;
 		}
 	}

@@ -3,15 +3,11 @@
 #include <model/model.h>
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "model_internal.h"
 
 #include <base/checksum.h>
-
-enum { MAX_PROBLEMS = 1000, LOGGED_PROBLEMS = 100 };
 
 struct model *model_ref(struct model *m)
 {
@@ -23,16 +19,12 @@ void model_unref(struct model *m)
 {
 	if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	for (uint32_t i = 0; i < m->numbers; i++)
-		object_release(&m->objects[i].o);
 	HASH_CLEAR(hh, m->by_id);
 	store_page_release(&m->listing);
 	free(m->entries);
-	free(m->objects);
 	free(m->chunks);
-	free(m->order);
 	free(m->path);
-	arena_free(m->arena);
+	tree_free(m->tree);
 	free(m);
 }
 
@@ -44,36 +36,6 @@ uint32_t model_number(const struct model *m, const struct schema_id *id)
 	memcpy(key + 1, id->b, sizeof(id->b));
 	HASH_FIND(hh, m->by_id, key, sizeof(key), entry);
 	return entry ? entry->number : OBJECT_NONE;
-}
-
-void model_note(struct model *m, const char *fmt, ...)
-{
-	char raw[ERR_MAX];
-	struct err printable = ERR_INIT; /* names are foreign bytes */
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(raw, sizeof(raw), fmt, ap);
-	va_end(ap);
-	err_set(&printable, -EIO, "%s", raw);
-	const char *text = printable.msg;
-
-	if (m->nproblems < LOGGED_PROBLEMS)
-		log_warning(m->env->log, "domain /%s: %s", m->path, text);
-	else if (m->nproblems == LOGGED_PROBLEMS)
-		log_warning(m->env->log, "domain /%s: more than %d problems, no more are logged",
-			    m->path, LOGGED_PROBLEMS);
-	if (m->nproblems >= MAX_PROBLEMS)
-		return;
-	struct model_problem_text *problem = arena_alloc(m->arena, sizeof(*problem));
-	if (!problem)
-		return;
-	problem->text = arena_strndup(m->arena, text, strlen(text));
-	if (!problem->text)
-		return;
-	*m->problems_end = problem;
-	m->problems_end = &problem->next;
-	m->nproblems++;
 }
 
 static uint64_t digest_string(uint64_t digest, const char *s)
@@ -125,10 +87,9 @@ const char *model_listed_etag(const struct model *m, const char *key)
 /* Values of attributes have memory of their own, all else is in the arena and the tables. */
 uint64_t model_memory(const struct model *m)
 {
-	const uint64_t each = sizeof(*m->entries) + sizeof(*m->objects) + sizeof(*m->chunks);
+	const uint64_t each = sizeof(*m->entries) + sizeof(*m->chunks);
 
-	return sizeof(*m) + arena_used(m->arena) + m->capacity * each +
-	       m->count * sizeof(*m->order) + m->values;
+	return sizeof(*m) + tree_memory(m->tree) + m->capacity * each + m->values;
 }
 
 const struct domain *model_domain(const struct model *m)
@@ -146,65 +107,24 @@ int64_t model_modified_ns(const struct model *m)
 	return m->modified_ns;
 }
 
-uint32_t model_count(const struct model *m)
+const struct tree *model_tree(const struct model *m)
 {
-	return m->count;
+	return m->tree;
 }
 
-uint32_t model_nth(const struct model *m, uint32_t i)
+static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 {
-	return m->order[i];
+	return model_chunks(ctx, dataset);
 }
 
-uint32_t model_numbers(const struct model *m)
+struct chunk_source model_chunk_source(struct model *m)
 {
-	return m->numbers;
+	return (struct chunk_source){.list = list_chunks, .get = model_get_chunk, .ctx = m};
 }
 
-const struct model_object *model_object(const struct model *m, uint32_t number)
-{
-	return &m->objects[number];
-}
-
-const struct object_resolver *model_resolver(const struct model *m)
-{
-	return &m->resolver;
-}
-
-const char *model_problem(const struct model *m, uint32_t n)
-{
-	const struct model_problem_text *problem = m->problems;
-
-	while (problem && n--)
-		problem = problem->next;
-	return problem ? problem->text : NULL;
-}
-
-const struct model_chunks *model_chunks(const struct model *m, uint32_t number)
+const struct chunk_list *model_chunks(const struct model *m, uint32_t number)
 {
 	return &m->chunks[number];
-}
-
-uint64_t model_chunks_from(const struct model_chunks *chunks, uint64_t number)
-{
-	uint64_t low = 0, high = chunks->n;
-
-	while (low < high) {
-		const uint64_t middle = low + (high - low) / 2;
-
-		if (chunks->numbers[middle] < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-uint64_t model_chunks_find(const struct model_chunks *chunks, uint64_t number)
-{
-	const uint64_t place = model_chunks_from(chunks, number);
-
-	return place < chunks->n && chunks->numbers[place] == number ? place : chunks->n;
 }
 
 bool model_sees_chunks(const struct model *m)

@@ -26,15 +26,9 @@ struct model_entry {
 	struct schema_id id;
 	uint8_t hash_key[17]; /* kind and bytes */
 	uint32_t number;
-	bool linked;		   /* in the order */
 	char etag[STORE_ETAG_MAX]; /* of its document: as it was read, before that as listed, "" */
 	struct model_text document;
 	UT_hash_handle hh;
-};
-
-struct model_problem_text {
-	char *text;
-	struct model_problem_text *next;
 };
 
 struct model {
@@ -43,22 +37,19 @@ struct model {
 	struct store *store;
 	const struct schema_ops *schema;
 	char *path;
-	struct arena *arena;
+	struct tree *tree;
+	struct arena *arena; /* the tree's */
 
 	struct schema_domain domain;
 	char domain_etag[STORE_ETAG_MAX];
 	struct model_text document; /* of the domain */
 	uint64_t kept;		    /* bytes of all texts that are kept */
 
-	/* Indexed by number. Number 0 is the root group. */
-	uint32_t numbers, capacity;
+	/* Indexed by the tree's numbers. */
+	uint32_t capacity;
 	struct model_entry *entries;
-	struct model_object *objects;
-	struct model_chunks *chunks;
+	struct chunk_list *chunks;
 	struct model_entry *by_id; /* uthash */
-
-	uint32_t *order;
-	uint32_t count;
 
 	bool listed_whole;
 	struct store_page listing; /* of a domain that was listed whole, else empty */
@@ -66,8 +57,6 @@ struct model {
 
 	struct object_resolver resolver;
 	int64_t modified_ns;
-	struct model_problem_text *problems, **problems_end;
-	uint32_t nproblems;
 	uint64_t values; /* bytes of attribute and fill values so far */
 };
 
@@ -79,9 +68,7 @@ static inline bool model_same_version(const char *a, const char *b)
 
 /* Number of an id, OBJECT_NONE when the domain has no such object. */
 uint32_t model_number(const struct model *m, const struct schema_id *id);
-/* Notes something that was left out and logs it once. */
-void model_note(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* All chunks of the dataset would take more than MODEL_DENSE_MAX. */
+/* All chunks of the dataset would take more than DATASET_DENSE_MAX. */
 bool model_is_vast(const struct dataset *ds);
 /* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
  * writes beside them, like its summary, does not count). */
@@ -106,8 +93,9 @@ int model_differs_from(struct model *m, const struct store_page *page, struct er
 /* documents.c: reads and parses the documents of all numbers. previous: NULL or an earlier
  * snapshot, whose texts are taken where they are still current. */
 int model_read_documents(struct model *m, const struct model *previous, struct err *err);
-/* tree.c: drops links to broken objects, orders what is reachable, counts references. */
-int model_order(struct model *m, struct err *err);
+/* fetch.c: see struct chunk_source. ctx: the model. */
+void model_get_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *unwanted,
+		     chunk_done done, void *arg);
 /* known.c: which chunks exist, and the decoded sizes of variable-length ones. */
 int model_know_chunks(struct model *m, struct err *err);
 

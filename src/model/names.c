@@ -77,7 +77,7 @@ static void plan_objects(struct names *n, const struct schema_id *root)
 						       sizeof(n->prefixes[at])) > 0;
 	     at++)
 		n->jobs[at] = (struct store_list_job){
-			.prefix = n->prefixes[at], .delimit = true, .limit = MODEL_MAX_OBJECTS};
+			.prefix = n->prefixes[at], .delimit = true, .limit = TREE_MAX_OBJECTS};
 	n->njobs = at;
 }
 
@@ -158,11 +158,13 @@ static int add_id(struct model *m, const struct schema_id *id, const char *etag,
 	uint32_t number = model_number(m, id);
 
 	if (number == OBJECT_NONE) {
-		if (m->numbers == m->capacity)
+		if (tree_numbers(m->tree) == m->capacity)
 			return err_set(err, -E2BIG, "more than %u objects", m->capacity);
-		struct model_entry *entry = &m->entries[m->numbers];
+		struct model_entry *entry = &m->entries[tree_numbers(m->tree)];
 
-		number = m->numbers++;
+		int rc = tree_add(m->tree, &number, err);
+		if (rc)
+			return rc;
 		entry->id = *id;
 		entry->number = number;
 		entry->hash_key[0] = (uint8_t)id->kind;
@@ -177,13 +179,12 @@ static int add_id(struct model *m, const struct schema_id *id, const char *etag,
 /* Tables for at most n objects; entries must not move once they are in the hash. */
 static int make_tables(struct model *m, size_t n, struct err *err)
 {
-	if (n > MODEL_MAX_OBJECTS)
-		return err_set(err, -E2BIG, "more than %u objects", MODEL_MAX_OBJECTS);
+	if (n > TREE_MAX_OBJECTS)
+		return err_set(err, -E2BIG, "more than %u objects", TREE_MAX_OBJECTS);
 	m->capacity = (uint32_t)n;
 	m->entries = calloc(n, sizeof(*m->entries));
-	m->objects = calloc(n, sizeof(*m->objects));
 	m->chunks = calloc(n, sizeof(*m->chunks));
-	if (!m->entries || !m->objects || !m->chunks)
+	if (!m->entries || !m->chunks)
 		return err_set(err, -ENOMEM, "no memory for %zu objects", n);
 	return 0;
 }
@@ -290,8 +291,9 @@ static int compare_listing(struct names *n, struct err *err)
 static int look_again(struct names *n, bool *same, struct err *err)
 {
 	struct model *old = n->previous;
-	const bool few = !old->listed_whole && old->count < FEW_OBJECTS;
-	const uint32_t limit = old->listed_whole ? MODEL_LISTING : KEYS_PER_OBJECT * old->count;
+	const bool few = !old->listed_whole && tree_count(old->tree) < FEW_OBJECTS;
+	const uint32_t limit =
+		old->listed_whole ? MODEL_LISTING : KEYS_PER_OBJECT * tree_count(old->tree);
 	int changed = 0;
 
 	if (few) {

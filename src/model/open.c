@@ -17,6 +17,8 @@
 
 #define MODEL_ARENA_LIMIT ((size_t)4 << 30)
 
+enum { LOGGED_PROBLEMS = 100 };
+
 static uint64_t resolve(void *ctx, const char *text, size_t n)
 {
 	struct schema_id id;
@@ -38,15 +40,31 @@ static struct model *new_model(const struct env *env, struct store *store,
 	m->env = env;
 	m->store = store;
 	m->schema = schema;
-	m->problems_end = &m->problems;
 	m->resolver = (struct object_resolver){.resolve = resolve, .ctx = m};
 	m->path = strdup(path);
-	m->arena = arena_new(MODEL_ARENA_LIMIT);
-	if (!m->path || !m->arena) {
+	m->tree = tree_new(MODEL_ARENA_LIMIT);
+	if (!m->path || !m->tree) {
 		model_unref(m);
 		return NULL;
 	}
+	m->arena = tree_arena(m->tree);
 	return m;
+}
+
+/* Each problem once, but not very many of them. */
+static void log_problems(const struct model *m)
+{
+	const uint32_t n = tree_problems(m->tree);
+
+	for (uint32_t i = 0; i < n && i < LOGGED_PROBLEMS; i++) {
+		const char *text = tree_problem(m->tree, i);
+
+		if (text)
+			log_warning(m->env->log, "domain /%s: %s", m->path, text);
+	}
+	if (n > LOGGED_PROBLEMS)
+		log_warning(m->env->log, "domain /%s: more than %d problems, no more are logged",
+			    m->path, LOGGED_PROBLEMS);
 }
 
 static int read_all(struct model *m, const struct model_hint *hint, bool *same, struct err *err)
@@ -57,7 +75,7 @@ static int read_all(struct model *m, const struct model_hint *hint, bool *same, 
 		return rc;
 	rc = model_read_documents(m, hint->previous, err);
 	if (!rc)
-		rc = model_order(m, err);
+		rc = tree_finish(m->tree, err);
 	if (!rc)
 		rc = model_know_chunks(m, err);
 	return rc;
@@ -76,6 +94,7 @@ int model_open(const struct env *env, struct store *store, const struct schema_o
 	if (!hint)
 		hint = &none;
 	int rc = read_all(m, hint, &same, err);
+	log_problems(m);
 	if (rc || same) {
 		model_unref(m);
 		m = NULL;

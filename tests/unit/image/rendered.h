@@ -19,6 +19,7 @@ struct rendered {
 	struct env env;
 	struct store *store;
 	struct cache *cache;
+	struct model *model;
 	struct image *img;
 	struct arena *arena;
 	struct source source;
@@ -50,6 +51,7 @@ static inline int rendered_teardown(void **state)
 	struct rendered *r = *state;
 
 	image_free(r->img);
+	model_unref(r->model);
 	cache_free(r->cache);
 	store_free(r->store);
 	pool_free(r->env.pool);
@@ -70,8 +72,11 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 		return rc;
 	image_free(r->img);
 	r->img = NULL;
-	rc = image_new(&r->env, r->cache, m, opt ? opt : &none, &r->img, err);
-	model_unref(m);
+	model_unref(r->model);
+	r->model = m;
+	const struct chunk_source chunks = model_chunk_source(m);
+
+	rc = image_new(&r->env, r->cache, model_tree(m), &chunks, opt ? opt : &none, &r->img, err);
 	if (!rc)
 		r->source = (struct source){
 			.size = image_size(r->img), .read_at = rendered_read_at, .ctx = r};

@@ -40,9 +40,9 @@ static struct model *open_again(struct fixture *f, struct model *previous, struc
 
 static const struct object *find(const struct model *m, const char *id)
 {
-	for (uint32_t i = 0; i < model_count(m); i++)
-		if (strcmp(model_object(m, model_nth(m, i))->o.id, id) == 0)
-			return &model_object(m, model_nth(m, i))->o;
+	for (uint32_t i = 0; i < tree_count(model_tree(m)); i++)
+		if (strcmp(tree_object(model_tree(m), tree_nth(model_tree(m), i))->o.id, id) == 0)
+			return &tree_object(model_tree(m), tree_nth(model_tree(m), i))->o;
 	return NULL;
 }
 
@@ -91,7 +91,7 @@ static void a_root_that_is_right_costs_nothing_more(void **state)
 	assert_true(schema_id_parse(SMALL_ROOT, strlen(SMALL_ROOT), &root));
 	const struct model_hint hint = {.root = &root};
 	struct model *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
-	assert_int_equal(model_count(a), model_count(b));
+	assert_int_equal(tree_count(model_tree(a)), tree_count(model_tree(b)));
 	assert_int_equal(hinted.gets, cold.gets);
 	assert_int_equal(hinted.lists, cold.lists);
 	model_unref(a);
@@ -107,15 +107,16 @@ static void a_root_that_is_wrong_is_not_believed(void **state)
 	assert_true(schema_id_parse(other, strlen(other), &root));
 	const struct model_hint hint = {.root = &root};
 	struct model *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
-	assert_int_equal(model_count(a), model_count(b));
-	assert_string_equal(model_object(b, model_nth(b, 0))->o.id, SMALL_ROOT);
+	assert_int_equal(tree_count(model_tree(a)), tree_count(model_tree(b)));
+	assert_string_equal(tree_object(model_tree(b), tree_nth(model_tree(b), 0))->o.id,
+			    SMALL_ROOT);
 	assert_int_equal(hinted.gets, cold.gets);
 	assert_int_equal(hinted.lists, 2 * cold.lists);
 	/* Nor is what an earlier snapshot has of another root. */
 	const struct model_hint both = {.root = &root, .previous = a};
 	struct model *c = open_with(*state, &both, &hinted);
 	assert_ptr_not_equal(c, a);
-	assert_int_equal(model_count(c), model_count(a));
+	assert_int_equal(tree_count(model_tree(c)), tree_count(model_tree(a)));
 	model_unref(a);
 	model_unref(b);
 	model_unref(c);
@@ -174,7 +175,7 @@ static void only_what_changed_is_read_again(void **state)
 	assert_int_equal(find(m, SMALL_GROUP)->group.nlinks, 0);
 	/* The same as from nothing. */
 	struct model *cold = open_with(f, NULL, &cost);
-	assert_int_equal(model_count(cold), model_count(m));
+	assert_int_equal(tree_count(model_tree(cold)), tree_count(model_tree(m)));
 	assert_int_equal(model_modified_ns(cold), model_modified_ns(m));
 	model_unref(cold);
 	model_unref(m);
@@ -190,7 +191,7 @@ static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
 	assert_false(model_sees_chunks(a));
 	assert_ptr_equal(a, b);
 	assert_int_equal(cost.gets, 1);
-	assert_int_equal(cost.heads, model_count(a));
+	assert_int_equal(cost.heads, tree_count(model_tree(a)));
 	assert_int_equal(cost.lists, 0);
 	assert_int_equal(cost.bytes, 0);
 	model_unref(b);
@@ -206,7 +207,7 @@ static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
 	/* Each document is asked for, but one is sent. */
 	assert_int_equal(cost.lists, cold.lists);
 	assert_true(cost.bytes < cold.bytes / 2);
-	assert_int_equal(model_count(a), model_count(b));
+	assert_int_equal(tree_count(model_tree(a)), tree_count(model_tree(b)));
 	model_unref(a);
 	model_unref(b);
 }
@@ -219,7 +220,7 @@ static void many_objects_are_compared_by_a_listing(void **state)
 	put_many_groups(f);
 	struct model *a = open_with(f, NULL, &cold), *b = open_again(f, a, &cost);
 	assert_false(model_sees_chunks(a));
-	assert_int_equal(model_count(a), MANY + 1);
+	assert_int_equal(tree_count(model_tree(a)), MANY + 1);
 	assert_ptr_equal(a, b);
 	assert_int_equal(cost.gets, 1);
 	assert_int_equal(cost.heads, 0);
@@ -233,7 +234,7 @@ static void many_objects_are_compared_by_a_listing(void **state)
 	b = open_again(f, a, &cost);
 	assert_ptr_not_equal(a, b);
 	assert_false(model_sees_chunks(b));
-	assert_int_equal(model_count(b), MANY + 1);
+	assert_int_equal(tree_count(model_tree(b)), MANY + 1);
 	assert_int_equal(cost.heads, 1); /* the one that looks different */
 	assert_int_equal(cost.gets, 2);
 	assert_int_equal(cost.lists, 2);

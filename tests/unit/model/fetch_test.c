@@ -20,7 +20,7 @@ struct fixture {
 	struct env env;
 	struct store *store;
 	struct model *model;
-	struct model_chunk chunk;
+	struct chunk_result chunk;
 	unsigned int calls;
 };
 
@@ -46,7 +46,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void keep(void *arg, struct model_chunk *chunk)
+static void keep(void *arg, struct chunk_result *chunk)
 {
 	struct fixture *f = arg;
 
@@ -61,13 +61,15 @@ static void get(struct fixture *f, const char *id, uint64_t number)
 		assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL,
 					    &f->model, NULL),
 				 0);
-	for (uint32_t i = 0; i < model_count(f->model); i++) {
-		uint32_t n = model_nth(f->model, i);
+	for (uint32_t i = 0; i < tree_count(model_tree(f->model)); i++) {
+		uint32_t n = tree_nth(model_tree(f->model), i);
 
-		if (strcmp(model_object(f->model, n)->o.id, id) == 0) {
+		if (strcmp(tree_object(model_tree(f->model), n)->o.id, id) == 0) {
 			unsigned int calls = f->calls;
 
-			model_get_chunk(f->model, n, number, NULL, keep, f);
+			const struct chunk_source chunks = model_chunk_source(f->model);
+
+			chunks.get(chunks.ctx, n, number, NULL, keep, f);
 			assert_int_equal(f->calls, calls + 1);
 			return;
 		}

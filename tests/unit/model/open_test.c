@@ -17,10 +17,11 @@ static struct model *open_model(struct fixture *f)
 }
 
 /* The object with this id, NULL when it is not in the order. */
-static const struct model_object *find(const struct model *m, const char *id)
+static const struct tree_object *find(const struct model *m, const char *id)
 {
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		const struct model_object *mo = model_object(m, model_nth(m, i));
+	for (uint32_t i = 0; i < tree_count(model_tree(m)); i++) {
+		const struct tree_object *mo =
+			tree_object(model_tree(m), tree_nth(model_tree(m), i));
 
 		if (strcmp(mo->o.id, id) == 0)
 			return mo;
@@ -30,8 +31,8 @@ static const struct model_object *find(const struct model *m, const char *id)
 
 static bool has_problem(const struct model *m, const char *what)
 {
-	for (uint32_t i = 0; model_problem(m, i); i++)
-		if (strstr(model_problem(m, i), what))
+	for (uint32_t i = 0; tree_problem(model_tree(m), i); i++)
+		if (strstr(tree_problem(model_tree(m), i), what))
 			return true;
 	return false;
 }
@@ -42,9 +43,11 @@ static void objects_come_breadth_first(void **state)
 					       SMALL_STRINGS};
 	struct model *m = open_model(*state);
 
-	assert_int_equal(model_count(m), 5);
+	assert_int_equal(tree_count(model_tree(m)), 5);
 	for (size_t i = 0; i < 3; i++)
-		assert_string_equal(model_object(m, model_nth(m, (uint32_t)i))->o.id, expected[i]);
+		assert_string_equal(
+			tree_object(model_tree(m), tree_nth(model_tree(m), (uint32_t)i))->o.id,
+			expected[i]);
 	for (size_t i = 3; i < 5; i++)
 		assert_non_null(find(m, expected[i]));
 	model_unref(m);
@@ -67,9 +70,9 @@ static void orphans_and_dangling_links_are_left_out(void **state)
 
 	assert_null(find(m, SMALL_ORPHAN));
 	assert_int_equal(find(m, SMALL_ROOT)->o.group.nlinks, 2);
-	assert_non_null(model_problem(m, 0));
-	assert_non_null(strstr(model_problem(m, 0), "dangling"));
-	assert_null(model_problem(m, 1));
+	assert_non_null(tree_problem(model_tree(m), 0));
+	assert_non_null(strstr(tree_problem(model_tree(m), 0), "dangling"));
+	assert_null(tree_problem(model_tree(m), 1));
 	model_unref(m);
 }
 
@@ -92,15 +95,15 @@ static void known_chunks_come_from_the_listing(void **state)
 {
 	struct model *m = open_model(*state);
 
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		uint32_t number = model_nth(m, i);
-		const struct model_chunks *chunks = model_chunks(m, number);
+	for (uint32_t i = 0; i < tree_count(model_tree(m)); i++) {
+		uint32_t number = tree_nth(model_tree(m), i);
+		const struct chunk_list *chunks = model_chunks(m, number);
 
-		if (strcmp(model_object(m, number)->o.id, SMALL_INTS) == 0) {
+		if (strcmp(tree_object(model_tree(m), number)->o.id, SMALL_INTS) == 0) {
 			assert_true(chunks->listed);
 			assert_int_equal(chunks->n, 1);
 			assert_int_equal(chunks->numbers[0], 1);
-		} else if (strcmp(model_object(m, number)->o.id, SMALL_STRINGS) == 0) {
+		} else if (strcmp(tree_object(model_tree(m), number)->o.id, SMALL_STRINGS) == 0) {
 			assert_int_equal(chunks->n, 1);
 			assert_int_equal(chunks->decoded[0], sizeof(small_strings_chunk));
 		}
@@ -115,9 +118,10 @@ static void chunks_out_of_range_are_ignored(void **state)
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/9", "x"), 0);
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/1_0", "x"), 0);
 	struct model *m = open_model(f);
-	for (uint32_t i = 0; i < model_count(m); i++)
-		if (strcmp(model_object(m, model_nth(m, i))->o.id, SMALL_INTS) == 0)
-			assert_int_equal(model_chunks(m, model_nth(m, i))->n, 1);
+	for (uint32_t i = 0; i < tree_count(model_tree(m)); i++)
+		if (strcmp(tree_object(model_tree(m), tree_nth(model_tree(m), i))->o.id,
+			   SMALL_INTS) == 0)
+			assert_int_equal(model_chunks(m, tree_nth(model_tree(m), i))->n, 1);
 	model_unref(m);
 }
 

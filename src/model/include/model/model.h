@@ -14,38 +14,24 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <base/env.h>
 #include <base/err.h>
+#include <data/chunk_source.h>
 #include <data/domain.h>
-#include <data/object.h>
+#include <data/tree.h>
 
 enum {
-	MODEL_MAX_OBJECTS = 1 << 20,
-	MODEL_LISTING = 1000, /* keys of a domain that are listed whole: one page */
-	MODEL_CHUNK_MAX =
-		1 << 28, /* bytes of a chunk, stored or decoded: many are in memory at once */
+	MODEL_LISTING = 1000,	  /* keys of a domain that are listed whole: one page */
 	MODEL_KEPT_MAX = 4 << 20, /* bytes of documents that a model keeps for the next opening */
 	MODEL_VALUES_MAX = 256 << 20, /* bytes of all attribute and fill values of a domain */
 };
-/* Bytes of a dataset that may all have a place in a file. Of a larger one the stored chunks alone
- * have one. */
-#define MODEL_DENSE_MAX (UINT64_C(1) << 50)
-
 struct model;
 struct schema_id;
 struct schema_ops;
 struct store;
-
-struct model_object {
-	struct object o;
-	uint32_t refcount; /* hard links from reachable groups (root: +1), plus for committed types
-			      each dataset and attribute that shares it */
-	bool broken;	   /* its document could not be read: not in the image */
-};
 
 /* What is known of a domain before it is opened. A zeroed struct is nothing. */
 struct model_hint {
@@ -77,47 +63,13 @@ const struct domain *model_domain(const struct model *m);
 const char *model_path(const struct model *m);
 int64_t model_modified_ns(const struct model *m); /* newest of all documents */
 
-/* Reachable objects in breadth-first order of their first link; [0] is the root group. */
-uint32_t model_count(const struct model *m);
-uint32_t model_nth(const struct model *m, uint32_t i);
-/* By number (not by order). */
-const struct model_object *model_object(const struct model *m, uint32_t number);
-const struct object_resolver *model_resolver(const struct model *m);
-/* Upper limit of numbers, for tables indexed by number. */
-uint32_t model_numbers(const struct model *m);
+/* Its objects, constant. Problems: objects and parts that were left out, for `hsimage info`. */
+const struct tree *model_tree(const struct model *m);
 
-/* Objects and parts that were left out, for `hsimage info`: n-th text, NULL past the end. */
-const char *model_problem(const struct model *m, uint32_t n);
-
+/* Its chunks. A chunk is fetched, and decoded in a worker, where chunk_source's done is called. The
+ * model must outlive the requests. unwanted: as in struct store_get. */
+struct chunk_source model_chunk_source(struct model *m);
 /* What is known of a dataset's stored chunks. */
-struct model_chunks {
-	bool listed;  /* the list below is complete */
-	bool unknown; /* variable-length, but the list could not be had: reading fails */
-	uint64_t n;
-	const uint64_t *numbers; /* ascending chunk numbers that exist */
-	const uint64_t
-		*decoded; /* variable-length datasets only (then listed is true): decoded
-			     sizes in bytes, same order; UINT64_MAX: damaged, reading fails */
-};
-const struct model_chunks *model_chunks(const struct model *m, uint32_t number);
-/* Place in the list of the first stored chunk from `number` on, n when there is none. */
-uint64_t model_chunks_from(const struct model_chunks *chunks, uint64_t number);
-/* Place in the list of the very chunk, n when it is not there. */
-uint64_t model_chunks_find(const struct model_chunks *chunks, uint64_t number);
-
-/* A chunk's elements, full chunk shape. absent: nothing is stored (and no initializer): all fill;
- * elems is empty then. */
-struct model_chunk {
-	int code;
-	bool absent;
-	struct elems elems; /* transferred to the callee */
-	uint64_t fetched;   /* bytes that came from the store */
-	struct err err;	    /* names the key */
-};
-typedef void (*model_chunk_done)(void *arg, struct model_chunk *chunk);
-/* Asynchronous: decoding runs in a worker, done is called there. The model must outlive it.
- * unwanted: as in struct store_get. */
-void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number,
-		     const atomic_bool *unwanted, model_chunk_done done, void *arg);
+const struct chunk_list *model_chunks(const struct model *m, uint32_t number);
 
 #endif
