@@ -15,7 +15,7 @@
 #include <base/err.h>
 #include <hsmount/engine.h>
 #include <image/image.h>
-#include <model/model.h>
+#include <domain/domain.h>
 #include <schema/schema.h>
 
 enum {
@@ -32,11 +32,11 @@ struct snapshot_use {
 
 /* Constant, but for its counters and what its table owns. */
 struct snapshot {
-	struct model *model;
-	struct image *image; /* of the model */
+	struct domain *domain;
+	struct image *image; /* of the domain */
 	uint64_t version;    /* never 0 */
 	bool sees_chunks;    /* the version covers all data */
-	uint64_t memory;     /* bytes of the image and its model */
+	uint64_t memory;     /* bytes of the image and its domain */
 	struct engine_stat st;
 	struct snapshot_use use;
 	/* The table's own, under its lock. */
@@ -47,7 +47,7 @@ struct snapshot {
 	struct snapshot *live_prev, *live_next;
 };
 
-/* idle_limit: bytes of images and models that nobody has open. */
+/* idle_limit: bytes of images and domains that nobody has open. */
 struct domains *domains_new(uint64_t idle_limit);
 void domains_free(struct domains *t); /* no snapshot is open */
 

@@ -10,7 +10,7 @@
 #include <h5/ohdr.h>
 #include <h5/superblock.h>
 #include <image/image.h>
-#include <model/model.h>
+#include <domain/domain.h>
 #include <schema/schema.h>
 
 #include "small_domain.h"
@@ -19,7 +19,7 @@ struct rendered {
 	struct env env;
 	struct store *store;
 	struct cache *cache;
-	struct model *model;
+	struct domain *domain;
 	struct image *img;
 	struct arena *arena;
 	struct source source;
@@ -51,7 +51,7 @@ static inline int rendered_teardown(void **state)
 	struct rendered *r = *state;
 
 	image_free(r->img);
-	model_unref(r->model);
+	domain_unref(r->domain);
 	cache_free(r->cache);
 	store_free(r->store);
 	pool_free(r->env.pool);
@@ -65,18 +65,19 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 				struct err *err)
 {
 	static const struct image_options none = {.domain_dir = ""};
-	struct model *m = NULL;
-	int rc = model_open(&r->env, r->store, schema_hsds2(), "d.h5", NULL, &m, err);
+	struct domain *domain = NULL;
+	int rc = domain_open(&r->env, r->store, schema_hsds2(), "d.h5", NULL, &domain, err);
 
 	if (rc)
 		return rc;
 	image_free(r->img);
 	r->img = NULL;
-	model_unref(r->model);
-	r->model = m;
-	const struct chunk_source chunks = model_chunk_source(m);
+	domain_unref(r->domain);
+	r->domain = domain;
+	const struct chunk_source chunks = domain_chunk_source(domain);
 
-	rc = image_new(&r->env, r->cache, model_tree(m), &chunks, opt ? opt : &none, &r->img, err);
+	rc = image_new(&r->env, r->cache, domain_tree(domain), &chunks, opt ? opt : &none, &r->img,
+		       err);
 	if (!rc)
 		r->source = (struct source){
 			.size = image_size(r->img), .read_at = rendered_read_at, .ctx = r};

@@ -5,15 +5,15 @@
 
 static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
 {
-	model_unref(f->model);
-	f->model = NULL;
+	domain_unref(f->domain);
+	f->domain = NULL;
 	assert_int_equal(
-		model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &f->model, NULL), 0);
-	for (uint32_t i = 0; i < tree_count(model_tree(f->model)); i++) {
-		uint32_t number = tree_nth(model_tree(f->model), i);
+		domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &f->domain, NULL), 0);
+	for (uint32_t i = 0; i < tree_count(domain_tree(f->domain)); i++) {
+		uint32_t number = tree_nth(domain_tree(f->domain), i);
 
-		if (strcmp(tree_object(model_tree(f->model), number)->o.id, id) == 0)
-			return model_chunks(f->model, number);
+		if (strcmp(tree_object(domain_tree(f->domain), number)->o.id, id) == 0)
+			return domain_chunks(f->domain, number);
 	}
 	fail_msg("%s is not in the domain", id);
 	return NULL;
@@ -22,7 +22,7 @@ static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
 /* More keys than one page of a listing. */
 static void make_large(struct fixture *f)
 {
-	for (unsigned int i = 0; i < MODEL_LISTING; i++) {
+	for (unsigned int i = 0; i < DOMAIN_LISTING; i++) {
 		char key[128];
 
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%u", i);
@@ -37,7 +37,7 @@ static void a_large_domain_is_not_listed_whole(void **state)
 
 	make_large(f);
 	assert_false(open_and_find(f, SMALL_INTS)->listed);
-	assert_false(model_sees_chunks(f->model));
+	assert_false(domain_sees_chunks(f->domain));
 	const struct chunk_list *strings = open_and_find(f, SMALL_STRINGS);
 	assert_true(strings->listed);
 	assert_int_equal(strings->n, 1);
