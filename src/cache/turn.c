@@ -67,7 +67,7 @@ void todo_do(struct todo *todo, struct cache *c)
 
 /* ---- room ---- */
 
-/* What images and models take of the budget. */
+/* What images and domains take of the budget. */
 static uint64_t outside(const struct cache *c)
 {
 	return min_u64(c->stats.charged, c->stats.budget / CHARGED_SHARE);

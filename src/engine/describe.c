@@ -147,20 +147,20 @@ struct object_paths {
 	struct step steps[]; /* by object number */
 };
 
-struct object_paths *object_paths_new(const struct model *m)
+struct object_paths *object_paths_new(const struct tree *t)
 {
-	uint32_t n = model_numbers(m);
+	uint32_t n = tree_numbers(t);
 	struct object_paths *p = calloc(1, sizeof(*p) + (size_t)n * sizeof(p->steps[0]));
 	if (!p)
 		return NULL;
 	p->n = n;
-	p->root = model_nth(m, 0);
+	p->root = tree_nth(t, 0);
 	for (uint32_t i = 0; i < n; i++)
 		p->steps[i].parent = OBJECT_NONE;
 	/* Groups come in breadth-first order, so a parent's path is known before its children's. */
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		uint32_t number = model_nth(m, i);
-		const struct object *o = &model_object(m, number)->o;
+	for (uint32_t i = 0; i < tree_count(t); i++) {
+		uint32_t number = tree_nth(t, i);
+		const struct object *o = &tree_object(t, number)->o;
 		if (o->kind != OBJECT_GROUP)
 			continue;
 		for (uint32_t k = 0; k < o->group.nlinks; k++) {

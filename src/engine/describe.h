@@ -8,7 +8,7 @@
 
 #include <base/mem.h>
 #include <data/object.h>
-#include <model/model.h>
+#include <data/tree.h>
 
 int describe_type(struct bytes *out, const struct dtype *t);
 int describe_space(struct bytes *out, const struct dspace *s);
@@ -18,7 +18,7 @@ int describe_filters(struct bytes *out, const struct pipeline *p);
 
 /* By which link each object is reached first. */
 struct object_paths;
-struct object_paths *object_paths_new(const struct model *m); /* NULL without memory */
+struct object_paths *object_paths_new(const struct tree *t); /* NULL without memory */
 void object_paths_free(struct object_paths *p);
 /* "/a/b" of an object by number; control characters of names are escaped. */
 int describe_path(struct bytes *out, const struct object_paths *p, uint32_t number);

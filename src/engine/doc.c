@@ -51,7 +51,7 @@ int doc_copy(const struct doc *d, struct doc *out)
 }
 
 /* {"user":{"create":true,…},…}, as the document has it; NULL without memory. */
-static char *acls_json(const struct domain *d)
+static char *acls_json(const struct domain_info *d)
 {
 	auto_bytes struct bytes out = {0};
 	int rc = text_add(&out, "{");

@@ -9,7 +9,7 @@
  *
  * A slot is idle when its current snapshot is held by nobody else; idle slots are in a list, the
  * longest unused first. Whoever only looks at a snapshot (domains_each()) leaves it where it is.
- * The lock guards all of this and is never held while an image or a model is opened, asked or
+ * The lock guards all of this and is never held while an image or a domain is opened, asked or
  * freed: what a change leaves without reference is collected in a list and freed after the lock is
  * released.
  */
@@ -80,6 +80,7 @@ static void free_snapshots(struct snapshot *list)
 	LL_FOREACH_SAFE(list, s, next)
 	{
 		image_free(s->image);
+		domain_unref(s->domain);
 		free(s);
 	}
 }
@@ -196,9 +197,9 @@ static struct slot *get_slot_locked(struct domains *t, const char *path)
 	return slot;
 }
 
-/* Renders a model. Its reference is the caller's still. version 0: a new one. */
-static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir, uint64_t version,
-			struct snapshot **out, struct err *err)
+/* Renders a domain, and takes a reference to it. version 0: a new one. */
+static int new_snapshot(struct engine *e, struct domain *domain, const char *mount_dir,
+			uint64_t version, struct snapshot **out, struct err *err)
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
 	if (!s)
@@ -207,25 +208,28 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 		.flags = e->no_filters ? IMAGE_NO_FILTERS : 0,
 		.domain_dir = mount_dir,
 		.file_name = names_of_domain,
+		.source_memory = domain_memory(domain),
 	};
-	int rc = image_new(&e->env, e->cache, m, &opt, &s->image, err);
+	const struct chunk_source chunks = domain_chunk_source(domain);
+	int rc = image_new(&e->env, e->cache, domain_tree(domain), &chunks, &opt, &s->image, err);
 	if (rc) {
 		free(s);
-		return rc;
+		return err_wrap(err, rc, "domain /%s", domain_path(domain));
 	}
+	s->domain = domain_ref(domain);
 	s->refs = 1;
 	s->owner = e->domains;
 	s->version = version;
-	s->sees_chunks = model_sees_chunks(m);
-	s->memory = image_memory(s->image) + model_kept(m);
+	s->sees_chunks = domain_sees_chunks(domain);
+	s->memory = image_memory(s->image) + domain_kept(domain);
 	s->st = (struct engine_stat){
 		.kind = ENGINE_DOMAIN,
 		.size = image_size(s->image),
 		.size_exact = true,
 		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
-		.mtime_ns = model_modified_ns(m),
-		.ctime_ns = model_modified_ns(m),
-		.mode = stat_mode(model_domain(m), false),
+		.mtime_ns = domain_modified_ns(domain),
+		.ctime_ns = domain_modified_ns(domain),
+		.mode = stat_mode(domain_info(domain), false),
 		.version = version,
 	};
 	*out = s;
@@ -237,19 +241,19 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 static int refresh(struct engine *e, const struct domain_place *place, uint64_t new_version,
 		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
 {
-	struct model *m = NULL, *previous = old ? image_model(old->image) : NULL;
-	const struct model_hint hint = {.root = place->root, .previous = previous};
-	int rc = model_open(&e->env, e->store, e->schema, place->path, &hint, &m, err);
+	struct domain *domain = NULL, *previous = old ? old->domain : NULL;
+	const struct domain_hint hint = {.root = place->root, .previous = previous};
+	int rc = domain_open(&e->env, e->store, e->schema, place->path, &hint, &domain, err);
 	if (rc)
 		return rc;
-	if (m == previous && (old->sees_chunks || !was_idle))
+	if (domain == previous && (old->sees_chunks || !was_idle))
 		*out = old;
 	else
 		/* Chunks may have changed where nobody looked: the same version, but no chunk
 		 * that is remembered. The kernel drops its pages too (engine_file_cacheable). */
-		rc = new_snapshot(e, m, place->mount_dir,
-				  m == previous ? old->version : new_version, out, err);
-	model_unref(m);
+		rc = new_snapshot(e, domain, place->mount_dir,
+				  domain == previous ? old->version : new_version, out, err);
+	domain_unref(domain);
 	return rc;
 }
 

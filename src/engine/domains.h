@@ -15,6 +15,7 @@
 #include <base/err.h>
 #include <hsmount/engine.h>
 #include <image/image.h>
+#include <domain/domain.h>
 #include <schema/schema.h>
 
 enum {
@@ -31,10 +32,11 @@ struct snapshot_use {
 
 /* Constant, but for its counters and what its table owns. */
 struct snapshot {
-	struct image *image;
-	uint64_t version; /* never 0 */
-	bool sees_chunks; /* the version covers all data */
-	uint64_t memory;  /* bytes of the image and its model */
+	struct domain *domain;
+	struct image *image; /* of the domain */
+	uint64_t version;    /* never 0 */
+	bool sees_chunks;    /* the version covers all data */
+	uint64_t memory;     /* bytes of the image and its domain */
 	struct engine_stat st;
 	struct snapshot_use use;
 	/* The table's own, under its lock. */
@@ -45,7 +47,7 @@ struct snapshot {
 	struct snapshot *live_prev, *live_next;
 };
 
-/* idle_limit: bytes of images and models that nobody has open. */
+/* idle_limit: bytes of images and domains that nobody has open. */
 struct domains *domains_new(uint64_t idle_limit);
 void domains_free(struct domains *t); /* no snapshot is open */
 

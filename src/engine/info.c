@@ -52,20 +52,21 @@ static int say_time(const struct report *r, const char *what, int64_t ns)
 	return rc ? rc : say_bytes(r, &line);
 }
 
-static int say_domain(const struct report *r, const struct node *n, struct model *m)
+static int say_domain(const struct report *r, const struct node *n, struct domain *domain)
 {
-	const struct domain *d = model_domain(m);
+	const struct domain_info *info = domain_info(domain);
 	int rc = say(r, "domain: /%s", n->path);
 	if (!rc)
-		rc = say(r, "root: %s", model_object(m, model_nth(m, 0))->o.id);
-	if (!rc && d->owner && d->owner[0])
-		rc = say(r, "owner: %s", d->owner);
+		rc = say(r, "root: %s",
+			 tree_object(domain_tree(domain), tree_nth(domain_tree(domain), 0))->o.id);
+	if (!rc && info->owner && info->owner[0])
+		rc = say(r, "owner: %s", info->owner);
 	if (!rc && n->doc.acls)
 		rc = say(r, "acls: %s", n->doc.acls);
 	if (!rc)
-		rc = say_time(r, "created", d->created_ns);
+		rc = say_time(r, "created", info->created_ns);
 	if (!rc)
-		rc = say_time(r, "last modified", model_modified_ns(m));
+		rc = say_time(r, "last modified", domain_modified_ns(domain));
 	return rc;
 }
 
@@ -78,12 +79,13 @@ static int say_image(const struct report *r, const struct snapshot *s)
 	return rc;
 }
 
-static int say_counts(const struct report *r, struct model *m)
+static int say_counts(const struct report *r, struct domain *domain)
 {
+	const struct tree *tree = domain_tree(domain);
 	uint32_t kinds[3] = {0};
 	uint64_t links = 0, attrs = 0;
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		const struct object *o = &model_object(m, model_nth(m, i))->o;
+	for (uint32_t i = 0; i < tree_count(tree); i++) {
+		const struct object *o = &tree_object(tree, tree_nth(tree, i))->o;
 		kinds[o->kind]++;
 		attrs += o->nattrs;
 		links += o->kind == OBJECT_GROUP ? o->group.nlinks : 0;
@@ -96,11 +98,11 @@ static int say_counts(const struct report *r, struct model *m)
 }
 
 /* "dataset /a/b: int32 [10,20], chunks [5,20] 2 of 4, filters deflate(6)" */
-static int dataset_line(struct bytes *line, struct model *m, const struct object_paths *paths,
+static int dataset_line(struct bytes *line, struct domain *domain, const struct object_paths *paths,
 			uint32_t number)
 {
-	const struct dataset *d = &model_object(m, number)->o.dataset;
-	const struct model_chunks *c = model_chunks(m, number);
+	const struct dataset *d = &tree_object(domain_tree(domain), number)->o.dataset;
+	const struct chunk_list *c = domain_chunks(domain, number);
 	int rc = text_add(line, "dataset ");
 	if (!rc)
 		rc = describe_path(line, paths, number);
@@ -130,16 +132,17 @@ static int dataset_line(struct bytes *line, struct model *m, const struct object
 	return describe_filters(line, &filters);
 }
 
-static int say_datasets(const struct report *r, struct model *m)
+static int say_datasets(const struct report *r, struct domain *domain)
 {
-	struct object_paths *paths = object_paths_new(m);
+	const struct tree *tree = domain_tree(domain);
+	struct object_paths *paths = object_paths_new(tree);
 	int rc = paths ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !rc && i < model_count(m); i++) {
+	for (uint32_t i = 0; !rc && i < tree_count(tree); i++) {
 		auto_bytes struct bytes line = {0};
-		uint32_t number = model_nth(m, i);
-		if (model_object(m, number)->o.kind != OBJECT_DATASET)
+		uint32_t number = tree_nth(tree, i);
+		if (tree_object(tree, number)->o.kind != OBJECT_DATASET)
 			continue;
-		rc = dataset_line(&line, m, paths, number);
+		rc = dataset_line(&line, domain, paths, number);
 		if (!rc)
 			rc = say_bytes(r, &line);
 	}
@@ -147,11 +150,12 @@ static int say_datasets(const struct report *r, struct model *m)
 	return rc;
 }
 
-static int say_problems(const struct report *r, struct model *m)
+static int say_problems(const struct report *r, struct domain *domain)
 {
+	const struct tree *tree = domain_tree(domain);
 	int rc = 0;
 	const char *text;
-	for (uint32_t i = 0; !rc && (text = model_problem(m, i)); i++)
+	for (uint32_t i = 0; !rc && (text = tree_problem(tree, i)); i++)
 		rc = say(r, "problem: %s", text);
 	return rc;
 }
@@ -190,16 +194,16 @@ int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn 
 	rc = domain_snapshot(e, n, &s, err);
 	if (rc)
 		return rc;
-	struct model *m = image_model(s->image);
-	rc = say_domain(&r, n, m);
+	struct domain *domain = s->domain;
+	rc = say_domain(&r, n, domain);
 	if (!rc)
 		rc = say_image(&r, s);
 	if (!rc)
-		rc = say_counts(&r, m);
+		rc = say_counts(&r, domain);
 	if (!rc)
-		rc = say_datasets(&r, m);
+		rc = say_datasets(&r, domain);
 	if (!rc)
-		rc = say_problems(&r, m);
+		rc = say_problems(&r, domain);
 	if (!rc && verify)
 		rc = say_verified(&r, s, &why);
 	snapshot_close(s);

@@ -63,7 +63,7 @@ int namespace_resolve(struct engine *e, const char *path, struct node **out, str
 bool namespace_is_hidden(const struct engine *e, const char *path);
 
 /* Permission bits of a file or directory from its access control list (stat.c). */
-unsigned int stat_mode(const struct domain *d, bool is_dir);
+unsigned int stat_mode(const struct domain_info *d, bool is_dir);
 /* The version number of a plain object's bytes. */
 uint64_t stat_plain_version(const struct store_meta *meta);
 void stat_plain(const struct store_meta *meta, struct engine_stat *st);

@@ -42,7 +42,7 @@ static int collect(void *arg, struct snapshot *s)
 	};
 	image_get_stats(s->image, &d->chunks);
 	snprintf(d->version, sizeof(d->version), "%" PRIu64, s->version);
-	if (asprintf(&d->path, "/%s", model_path(image_model(s->image))) < 0)
+	if (asprintf(&d->path, "/%s", domain_path(s->domain)) < 0)
 		return -ENOMEM;
 	c->n++;
 	return 0;

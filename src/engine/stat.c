@@ -11,7 +11,7 @@ enum {
 	STAT_BLOCK = 512,
 };
 
-static const struct domain_acl *find_acl(const struct domain *d, const char *user)
+static const struct domain_acl *find_acl(const struct domain_info *d, const char *user)
 {
 	for (uint32_t i = 0; i < d->nacls; i++)
 		if (strcmp(d->acls[i].user, user) == 0)
@@ -19,7 +19,7 @@ static const struct domain_acl *find_acl(const struct domain *d, const char *use
 	return NULL;
 }
 
-unsigned int stat_mode(const struct domain *d, bool is_dir)
+unsigned int stat_mode(const struct domain_info *d, bool is_dir)
 {
 	if (d->nacls == 0)
 		return is_dir ? 0555 : 0444;

@@ -21,12 +21,12 @@ struct xattr {
 	const char *name;
 	/* Only one of the two. text: 0, -ENODATA when this node has none. */
 	int (*of_node)(const struct node *n, struct bytes *out);
-	int (*of_model)(struct model *m, struct bytes *out);
+	int (*of_domain)(struct domain *domain, struct bytes *out);
 };
 
 /* ---- from the document ---- */
 
-static int domain_path(const struct node *n, struct bytes *out)
+static int path_of(const struct node *n, struct bytes *out)
 {
 	return text_add(out, "/%s", n->path);
 }
@@ -64,16 +64,17 @@ static int last_modified(const struct node *n, struct bytes *out)
 
 /* "groups=1 datasets=2 datatypes=0 chunks=12 listed=2": known chunks, of so many datasets whose
  * chunks are all known. */
-static int chunks(struct model *m, struct bytes *out)
+static int chunks(struct domain *domain, struct bytes *out)
 {
+	const struct tree *tree = domain_tree(domain);
 	uint32_t kinds[3] = {0}, listed = 0;
 	uint64_t known = 0;
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		uint32_t number = model_nth(m, i);
-		const struct object *o = &model_object(m, number)->o;
+	for (uint32_t i = 0; i < tree_count(tree); i++) {
+		uint32_t number = tree_nth(tree, i);
+		const struct object *o = &tree_object(tree, number)->o;
 		kinds[o->kind]++;
-		const struct model_chunks *c =
-			o->kind == OBJECT_DATASET ? model_chunks(m, number) : NULL;
+		const struct chunk_list *c =
+			o->kind == OBJECT_DATASET ? domain_chunks(domain, number) : NULL;
 		if (c && c->listed) {
 			listed++;
 			known += c->n;
@@ -85,13 +86,14 @@ static int chunks(struct model *m, struct bytes *out)
 }
 
 /* One line for each dataset that has filters in the bucket: "path: filters". */
-static int filters(struct model *m, struct bytes *out)
+static int filters(struct domain *domain, struct bytes *out)
 {
-	struct object_paths *paths = object_paths_new(m);
+	const struct tree *tree = domain_tree(domain);
+	struct object_paths *paths = object_paths_new(tree);
 	int rc = paths ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !rc && i < model_count(m) && out->len < VALUE_MAX; i++) {
-		uint32_t number = model_nth(m, i);
-		const struct object *o = &model_object(m, number)->o;
+	for (uint32_t i = 0; !rc && i < tree_count(tree) && out->len < VALUE_MAX; i++) {
+		uint32_t number = tree_nth(tree, i);
+		const struct object *o = &tree_object(tree, number)->o;
 		if (o->kind != OBJECT_DATASET || o->dataset.nfilters == 0)
 			continue;
 		rc = describe_path(out, paths, number);
@@ -112,14 +114,14 @@ static int filters(struct model *m, struct bytes *out)
 }
 
 static const struct xattr xattrs[] = {
-	{.name = "user.hsds.domain", .of_node = domain_path},
+	{.name = "user.hsds.domain", .of_node = path_of},
 	{.name = "user.hsds.root", .of_node = root_id},
 	{.name = "user.hsds.owner", .of_node = owner},
 	{.name = "user.hsds.acls", .of_node = acls},
 	{.name = "user.hsds.created", .of_node = created},
 	{.name = "user.hsds.lastModified", .of_node = last_modified},
-	{.name = "user.hsds.chunks", .of_model = chunks},
-	{.name = "user.hsds.filters", .of_model = filters},
+	{.name = "user.hsds.chunks", .of_domain = chunks},
+	{.name = "user.hsds.filters", .of_domain = filters},
 };
 enum { NXATTRS = sizeof(xattrs) / sizeof(xattrs[0]) };
 
@@ -179,17 +181,17 @@ static bool has_xattr(const struct node *n, const struct xattr *x)
 	auto_bytes struct bytes value = {0};
 	if (n->doc.kind != DOC_ROOT && n->doc.kind != DOC_FOLDER)
 		return false;
-	return x->of_model ? n->kind == ENGINE_DOMAIN : x->of_node(n, &value) == 0;
+	return x->of_domain ? n->kind == ENGINE_DOMAIN : x->of_node(n, &value) == 0;
 }
 
-static int of_model(struct engine *e, const struct node *n, const struct xattr *x,
-		    struct bytes *out, struct err *err)
+static int of_domain(struct engine *e, const struct node *n, const struct xattr *x,
+		     struct bytes *out, struct err *err)
 {
 	struct snapshot *s = NULL;
 	int rc = domain_snapshot(e, n, &s, err);
 	if (rc)
 		return rc;
-	rc = x->of_model(image_model(s->image), out);
+	rc = x->of_domain(s->domain, out);
 	snapshot_close(s);
 	return rc;
 }
@@ -211,7 +213,7 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 		return rc;
 	if (!has_xattr(n, x))
 		return -ENODATA;
-	return x->of_model ? of_model(e, n, x, out, err) : x->of_node(n, out);
+	return x->of_domain ? of_domain(e, n, x, out, err) : x->of_node(n, out);
 }
 
 /* As getxattr(2) answers. */

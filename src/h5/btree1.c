@@ -207,8 +207,9 @@ void h5_bt1_read(const struct h5_bt1 *t, uint64_t offset, void *buf, size_t n)
 }
 
 struct walk {
-	const struct h5_src *src;
+	const struct h5_file *f;
 	uint32_t rank;
+	size_t header_size, entry_size; /* bytes; addresses may be smaller than what we encode */
 	/* Chunks come in strictly rising order, so a node is never met twice; a file of nodes that
 	 * overlap is bounded by its size. */
 	uint64_t nodes_left;
@@ -249,10 +250,10 @@ static int read_header(struct walk *w, uint64_t addr, int level, uint8_t *found,
 		       struct err *err)
 {
 	uint8_t raw[NODE_HEADER_SIZE];
-	int rc = h5_src_read(w->src, addr, raw, sizeof(raw), err);
+	int rc = h5_file_read(w->f, addr, raw, w->header_size, err);
 	if (rc)
 		return err_wrap(err, rc, "B-tree node at %" PRIu64, addr);
-	struct cursor c = cursor_of(raw, sizeof(raw));
+	struct cursor c = cursor_of(raw, w->header_size);
 	const uint8_t *magic = cur_bytes(&c, 4);
 	uint8_t type = cur_u8(&c);
 	*found = cur_u8(&c);
@@ -282,32 +283,37 @@ static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 	int rc = read_header(w, addr, level, &own_level, &entries, err);
 	if (rc)
 		return rc;
-	size_t size = entries * (key_size(w->rank) + CHILD_SIZE);
-	if (size > w->src->size - addr - NODE_HEADER_SIZE)
+	size_t size = entries * w->entry_size;
+	if (size > h5_file_size(w->f) - addr - w->header_size)
 		return err_set(err, -EIO,
 			       "B-tree node at %" PRIu64 ": %u entries pass the end of file", addr,
 			       entries);
 	auto_free uint8_t *raw = malloc(size ? size : 1);
 	if (!raw)
 		return err_set(err, -ENOMEM, "out of memory");
-	rc = h5_src_read(w->src, addr + NODE_HEADER_SIZE, raw, size, err);
+	rc = h5_file_read(w->f, addr + w->header_size, raw, size, err);
 	struct cursor c = cursor_of(raw, size);
 	for (uint16_t i = 0; i < entries && !rc; i++) {
 		struct h5_bt1_chunk chunk;
 		read_key(&c, w->rank, &chunk);
-		chunk.addr = cur_u64(&c);
+		chunk.addr = h5_cur_addr(w->f, &c);
 		rc = own_level ? walk_node(w, chunk.addr, own_level - 1, err)
 			       : visit(w, &chunk, addr, err);
 	}
 	return rc;
 }
 
-int h5_bt1_walk(const struct h5_src *src, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
+int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
 		struct err *err)
 {
 	if (rank == 0 || rank > DSPACE_MAX_RANK)
 		return err_set(err, -EIO, "chunk index of rank %u", rank);
-	struct walk w = {.src = src, .rank = rank, .fn = fn, .ctx = ctx};
-	w.nodes_left = src->size / (NODE_HEADER_SIZE + key_size(rank) + CHILD_SIZE) + 1;
+	struct walk w = {.f = f,
+			 .rank = rank,
+			 .header_size = NODE_HEADER_SIZE - 2 * (CHILD_SIZE - (size_t)f->addr_size),
+			 .entry_size = key_size(rank) + f->addr_size,
+			 .fn = fn,
+			 .ctx = ctx};
+	w.nodes_left = h5_file_size(f) / (w.header_size + w.entry_size) + 1;
 	return walk_node(&w, addr, -1, err);
 }

@@ -45,7 +45,8 @@
 #include "addrset.h"
 
 enum {
-	HEADER_SIZE = 38,
+	HEADER_SIZE = 38, /* with addresses and lengths of 8 bytes */
+	ADDR_SIZE = 8,	  /* of what is encoded */
 	NODE_PREFIX_SIZE = 6,
 	CHECKSUM_SIZE = 4,
 	NODE_OVERHEAD = NODE_PREFIX_SIZE + CHECKSUM_SIZE,
@@ -65,6 +66,7 @@ struct level {
 struct shape {
 	uint32_t node_size;
 	uint16_t record_size;
+	unsigned int addr_size; /* of an address */
 	unsigned int nrec_size; /* bytes that hold the records of any node */
 	unsigned int depth;
 	struct level level[MAX_DEPTH + 1]; /* 0: leaves */
@@ -81,7 +83,7 @@ static unsigned int width_of(uint64_t v)
 
 static unsigned int pointer_size(const struct shape *s, unsigned int level)
 {
-	return 8 + s->nrec_size + s->level[level - 1].cum_size;
+	return s->addr_size + s->nrec_size + s->level[level - 1].cum_size;
 }
 
 static bool add_level(struct shape *s, unsigned int u)
@@ -100,13 +102,14 @@ static bool add_level(struct shape *s, unsigned int u)
 }
 
 /* false: no such tree (a node without room, more records than 2^64). */
-static bool shape_init(struct shape *s, uint32_t node_size, uint16_t record_size,
-		       unsigned int depth)
+static bool shape_init(struct shape *s, unsigned int addr_size, uint32_t node_size,
+		       uint16_t record_size, unsigned int depth)
 {
 	if (record_size == 0 || node_size < NODE_OVERHEAD + (uint32_t)record_size ||
 	    depth > MAX_DEPTH)
 		return false;
 	memset(s, 0, sizeof(*s));
+	s->addr_size = addr_size;
 	s->node_size = node_size;
 	s->record_size = record_size;
 	s->level[0].max = (node_size - NODE_OVERHEAD) / record_size;
@@ -123,7 +126,7 @@ static bool shape_init(struct shape *s, uint32_t node_size, uint16_t record_size
 /* The least deep shape that holds n records. */
 static void shape_fit(struct shape *s, const struct h5_bt2 *t)
 {
-	bool ok = shape_init(s, t->node_size, t->record_size, 0);
+	bool ok = shape_init(s, ADDR_SIZE, t->node_size, t->record_size, 0);
 	while (ok && s->level[s->depth].cum < t->n)
 		ok = s->depth < MAX_DEPTH && add_level(s, ++s->depth);
 	assert(ok); /* the caller's sizes are libhdf5's */
@@ -248,7 +251,7 @@ void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr)
 }
 
 struct walk {
-	const struct h5_src *src;
+	const struct h5_file *f;
 	struct shape shape;
 	enum h5_bt2_type type;
 	struct addrset seen; /* a node may stand in the tree only once */
@@ -305,7 +308,7 @@ static int read_node(struct walk *w, const struct pointer *p, unsigned int u, ui
 		return err_set(err, rc, "out of memory");
 	if (rc == 0)
 		return damaged(err, p->addr, "met twice");
-	rc = h5_src_read(w->src, p->addr, raw, w->shape.node_size, err);
+	rc = h5_file_read(w->f, p->addr, raw, w->shape.node_size, err);
 	if (rc)
 		return err_wrap(err, rc, "v2 B-tree node at %" PRIu64, p->addr);
 	return check_node(w, p, u, raw, c, err);
@@ -322,7 +325,7 @@ static int walk_children(struct walk *w, const struct pointer *p, unsigned int u
 	uint64_t all = p->nrec;
 	for (uint64_t i = 0; i <= p->nrec; i++) {
 		struct pointer child;
-		child.addr = cur_u64(&pointers);
+		child.addr = h5_cur_addr(w->f, &pointers);
 		child.nrec = cur_uint(&pointers, s->nrec_size);
 		child.all = u > 1 ? cur_uint(&pointers, s->level[u - 1].cum_size) : child.nrec;
 		if (!add_u64(all, child.all, &all) || all > p->all)
@@ -360,44 +363,46 @@ static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, st
 static int read_header(struct walk *w, uint64_t addr, struct pointer *root, struct err *err)
 {
 	uint8_t raw[HEADER_SIZE];
-	int rc = h5_src_read(w->src, addr, raw, sizeof(raw), err);
+	const size_t size = HEADER_SIZE - 2 * ADDR_SIZE + w->f->addr_size + w->f->len_size;
+	int rc = h5_file_read(w->f, addr, raw, size, err);
 	if (rc)
 		return err_wrap(err, rc, "v2 B-tree at %" PRIu64, addr);
-	struct cursor c = cursor_of(raw, sizeof(raw));
+	struct cursor c = cursor_of(raw, size);
 	const uint8_t *magic = cur_bytes(&c, 4);
 	uint8_t version = cur_u8(&c), type = cur_u8(&c);
 	uint32_t node_size = cur_u32(&c);
 	uint16_t record_size = cur_u16(&c), depth = cur_u16(&c);
 	cur_skip(&c, 2);
-	*root = (struct pointer){.addr = cur_u64(&c)};
+	*root = (struct pointer){.addr = h5_cur_addr(w->f, &c)};
 	root->nrec = cur_u16(&c);
-	root->all = cur_u64(&c);
+	root->all = h5_cur_len(w->f, &c);
 	uint32_t stored = cur_u32(&c);
 	if (memcmp(magic, "BTHD", 4) != 0)
 		return err_set(err, -EIO, "no v2 B-tree at %" PRIu64, addr);
 	if (version != 0)
 		return err_set(err, -EOPNOTSUPP, "v2 B-tree version %d", version);
-	if (stored != checksum_lookup3(raw, sizeof(raw) - CHECKSUM_SIZE, 0))
+	if (stored != checksum_lookup3(raw, size - CHECKSUM_SIZE, 0))
 		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": wrong checksum", addr);
 	if (type != w->type)
 		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": type %d where %d is due", addr,
 			       type, w->type);
-	if (node_size > NODE_SIZE_MAX || !shape_init(&w->shape, node_size, record_size, depth))
+	if (node_size > NODE_SIZE_MAX ||
+	    !shape_init(&w->shape, w->f->addr_size, node_size, record_size, depth))
 		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": impossible sizes", addr);
 	return 0;
 }
 
-int h5_bt2_walk(const struct h5_src *src, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
+int h5_bt2_walk(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
 		void *ctx, struct err *err)
 {
-	struct walk w = {.src = src, .type = type, .fn = fn, .ctx = ctx};
+	struct walk w = {.f = f, .type = type, .fn = fn, .ctx = ctx};
 	struct pointer root;
 	int rc = read_header(&w, addr, &root, err);
 	if (rc)
 		return rc;
 	if (root.addr == H5_UNDEF || root.all == 0)
 		return root.all == 0 ? 0 : damaged(err, addr, "records without a root");
-	w.nodes_left = src->size / w.shape.node_size;
+	w.nodes_left = h5_file_size(f) / w.shape.node_size;
 	rc = walk_node(&w, &root, w.shape.depth, err);
 	addrset_release(&w.seen);
 	return rc;

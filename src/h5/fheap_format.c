@@ -9,11 +9,13 @@
 
 enum {
 	CHECKSUM_SIZE = 4,
-	BLOCK_PREFIX_SIZE = 4 + 1 + 8, /* signature, version, heap header */
-	TINY_SHORT_MAX = 16,	       /* largest length in the first byte of an id */
-	START_ROWS = 1,		       /* as libhdf5 creates its heaps */
-	MAX_INDEX = 62,		       /* bits; heap offsets and their ends stay within 2^63 */
-	MAX_DIRECT_BITS = 31,	       /* libhdf5's limit of direct blocks */
+	BLOCK_PREFIX_SIZE = 4 + 1, /* signature, version; then the address of the heap header */
+	ADDRS_IN_HEADER = 3,
+	LENS_IN_HEADER = 12,
+	TINY_SHORT_MAX = 16,  /* largest length in the first byte of an id */
+	START_ROWS = 1,	      /* as libhdf5 creates its heaps */
+	MAX_INDEX = 62,	      /* bits; heap offsets and their ends stay within 2^63 */
+	MAX_DIRECT_BITS = 31, /* libhdf5's limit of direct blocks */
 };
 
 static unsigned int log2_floor(uint64_t v)
@@ -43,16 +45,16 @@ static unsigned int min_uint(unsigned int a, unsigned int b)
 static void init_ids(struct fheap_table *t)
 {
 	unsigned int room = t->params.id_len - 1U;
-	t->huge_direct = room >= 16;
+	t->huge_direct = room >= (unsigned int)t->file.addr_size + t->file.len_size;
 	t->huge_size = min_uint(room, 8);
 	t->tiny_extended = room > TINY_SHORT_MAX + 1;
 	t->tiny_max = t->tiny_extended ? room - 1 : min_uint(room, TINY_SHORT_MAX);
 }
 
-int fheap_table_init(struct fheap_table *t, const struct h5_fheap_params *p, bool checksum,
-		     struct err *err)
+int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
+		     const struct h5_fheap_params *p, bool checksum, struct err *err)
 {
-	*t = (struct fheap_table){.params = *p, .checksum = checksum};
+	*t = (struct fheap_table){.params = *p, .file = *f, .checksum = checksum};
 	if (!is_power_of_2(p->table_width) || !is_power_of_2(p->start_block) ||
 	    !is_power_of_2(p->max_direct) || p->start_block > p->max_direct ||
 	    p->max_index > MAX_INDEX || p->max_direct >> MAX_DIRECT_BITS > 1)
@@ -68,7 +70,7 @@ int fheap_table_init(struct fheap_table *t, const struct h5_fheap_params *p, boo
 		return err_set(err, -EIO, "fractal heap: rows larger than indirect blocks");
 	t->off_size = (p->max_index + 7U) / 8;
 	t->len_size = min_uint((direct_bits + 7) / 8, width_of(p->max_managed));
-	t->prefix = BLOCK_PREFIX_SIZE + t->off_size + (checksum ? CHECKSUM_SIZE : 0);
+	t->prefix = BLOCK_PREFIX_SIZE + f->addr_size + t->off_size + (checksum ? CHECKSUM_SIZE : 0);
 	if (p->start_block <= t->prefix || p->max_managed > p->max_direct - t->prefix)
 		return err_set(err, -EIO, "fractal heap: blocks too small for objects");
 	if (p->id_len < 1U + t->off_size + t->len_size)
@@ -123,7 +125,9 @@ uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows)
 
 uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows)
 {
-	return BLOCK_PREFIX_SIZE + t->off_size + (uint64_t)rows * t->params.table_width * 8 +
+	const uint64_t entries = (uint64_t)rows * t->params.table_width;
+
+	return BLOCK_PREFIX_SIZE + t->file.addr_size + t->off_size + entries * t->file.addr_size +
 	       CHECKSUM_SIZE;
 }
 
@@ -159,7 +163,14 @@ void fheap_header_encode(struct emit *e, const struct fheap_header *h)
 	emit_checksum(e, from);
 }
 
-int fheap_header_decode(struct cursor *c, struct fheap_header *h, struct err *err)
+size_t fheap_header_size(const struct h5_file *f)
+{
+	return FHEAP_HEADER_SIZE - ADDRS_IN_HEADER * (8 - (size_t)f->addr_size) -
+	       LENS_IN_HEADER * (8 - (size_t)f->len_size);
+}
+
+int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_header *h,
+			struct err *err)
 {
 	const uint8_t *start = c->pos;
 	struct h5_fheap_params *p = &h->params;
@@ -169,24 +180,24 @@ int fheap_header_decode(struct cursor *c, struct fheap_header *h, struct err *er
 	uint16_t filter_len = cur_u16(c);
 	h->flags = cur_u8(c);
 	p->max_managed = cur_u32(c);
-	h->huge_last_id = cur_u64(c);
-	h->huge_tree = cur_u64(c);
-	h->free_bytes = cur_u64(c);
-	cur_skip(c, 8); /* the free-space manager is a writer's business */
-	h->managed_bytes = cur_u64(c);
-	h->block_bytes = cur_u64(c);
-	h->iterator = cur_u64(c);
-	h->managed_n = cur_u64(c);
-	h->huge_bytes = cur_u64(c);
-	h->huge_n = cur_u64(c);
-	h->tiny_bytes = cur_u64(c);
-	h->tiny_n = cur_u64(c);
+	h->huge_last_id = h5_cur_len(f, c);
+	h->huge_tree = h5_cur_addr(f, c);
+	h->free_bytes = h5_cur_len(f, c);
+	cur_skip(c, f->addr_size); /* the free-space manager is a writer's business */
+	h->managed_bytes = h5_cur_len(f, c);
+	h->block_bytes = h5_cur_len(f, c);
+	h->iterator = h5_cur_len(f, c);
+	h->managed_n = h5_cur_len(f, c);
+	h->huge_bytes = h5_cur_len(f, c);
+	h->huge_n = h5_cur_len(f, c);
+	h->tiny_bytes = h5_cur_len(f, c);
+	h->tiny_n = h5_cur_len(f, c);
 	p->table_width = cur_u16(c);
-	p->start_block = cur_u64(c);
-	p->max_direct = cur_u64(c);
+	p->start_block = h5_cur_len(f, c);
+	p->max_direct = h5_cur_len(f, c);
 	p->max_index = cur_u16(c);
 	cur_skip(c, 2); /* starting rows: likewise */
-	h->root = cur_u64(c);
+	h->root = h5_cur_addr(f, c);
 	h->root_rows = cur_u16(c);
 	uint32_t stored = cur_u32(c);
 	if (!cur_ok(c) || memcmp(magic, "FRHP", 4) != 0)
@@ -195,7 +206,7 @@ int fheap_header_decode(struct cursor *c, struct fheap_header *h, struct err *er
 		return err_set(err, -EOPNOTSUPP, "fractal heap version %d", version);
 	if (filter_len)
 		return err_set(err, -EOPNOTSUPP, "fractal heap with filters");
-	if (stored != checksum_lookup3(start, FHEAP_HEADER_SIZE - CHECKSUM_SIZE, 0))
+	if (stored != checksum_lookup3(start, fheap_header_size(f) - CHECKSUM_SIZE, 0))
 		return err_set(err, -EIO, "fractal heap header: wrong checksum");
 	return 0;
 }
@@ -214,7 +225,7 @@ static int decode_prefix(struct cursor *c, const char *magic, const struct fheap
 {
 	const uint8_t *found = cur_bytes(c, 4);
 	uint8_t version = cur_u8(c);
-	uint64_t owner = cur_u64(c), at = cur_uint(c, t->off_size);
+	uint64_t owner = h5_cur_addr(&t->file, c), at = cur_uint(c, t->off_size);
 	if (!cur_ok(c) || memcmp(found, magic, 4) != 0)
 		return err_set(err, -EIO, "no %s block of a fractal heap", magic);
 	if (version != 0)

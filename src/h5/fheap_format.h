@@ -3,7 +3,7 @@
  * The blocks of a fractal heap (Spec III.G) and the arithmetic of its doubling table, shared by
  * the writer and the reader. Encode and decode of each block stand together in fheap_format.c.
  *
- * Header "FRHP", 146 bytes without filters:
+ * Header "FRHP", 146 bytes without filters (all tables here are for addresses and lengths of 8):
  *
  *    +0  signature, u8 version 0       +70  u64  managed objects
  *    +5  u16  heap id length           +78  u64  bytes of huge objects
@@ -82,6 +82,7 @@ struct fheap_header {
 /* What follows from the parameters. */
 struct fheap_table {
 	struct h5_fheap_params params;
+	struct h5_file file;	/* for its sizes */
 	bool checksum;		/* of direct blocks */
 	unsigned int row_bits;	/* log2 of the bytes of row 0 */
 	unsigned int max_rows;	/* of the root indirect block */
@@ -96,8 +97,8 @@ struct fheap_table {
 };
 
 /* -EIO: impossible parameters. */
-int fheap_table_init(struct fheap_table *t, const struct h5_fheap_params *params, bool checksum,
-		     struct err *err);
+int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
+		     const struct h5_fheap_params *params, bool checksum, struct err *err);
 
 /* An entry of an indirect block. */
 struct fheap_entry {
@@ -118,8 +119,11 @@ uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows);
 uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows);
 
 void fheap_header_encode(struct emit *e, const struct fheap_header *h);
-/* c: FHEAP_HEADER_SIZE bytes. */
-int fheap_header_decode(struct cursor *c, struct fheap_header *h, struct err *err);
+/* Bytes of a header in the file. */
+size_t fheap_header_size(const struct h5_file *f);
+/* c: that many bytes. */
+int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_header *h,
+			struct err *err);
 
 /* size: of the block; data: its n bytes of objects, n <= size - t->prefix. */
 void fheap_direct_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,

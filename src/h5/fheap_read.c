@@ -31,7 +31,7 @@ struct huge {
 };
 
 struct h5_fheap_reader {
-	struct h5_src src;
+	struct h5_file file;
 	uint64_t addr;
 	struct fheap_header header;
 	struct fheap_table table;
@@ -79,13 +79,13 @@ static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offs
 	if (!raw)
 		return no_memory(err);
 	struct cursor children;
-	rc = h5_src_read(&r->src, addr, raw, (size_t)size, err);
+	rc = h5_file_read(&r->file, addr, raw, (size_t)size, err);
 	if (!rc)
 		rc = fheap_indirect_decode(t, r->addr, offset, raw, (size_t)size, &children, err);
 	for (unsigned int row = 0; row < rows && !rc; row++) {
 		for (unsigned int col = 0; col < t->params.table_width && !rc; col++) {
 			struct fheap_entry entry = fheap_entry_at(t, row, col);
-			uint64_t child = cur_u64(&children);
+			uint64_t child = h5_cur_addr(&r->file, &children);
 			if (child == H5_UNDEF)
 				continue;
 			if (row < t->direct)
@@ -101,15 +101,16 @@ static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offs
 static int read_header(struct h5_fheap_reader *r, struct err *err)
 {
 	uint8_t raw[FHEAP_HEADER_SIZE];
-	int rc = h5_src_read(&r->src, r->addr, raw, sizeof(raw), err);
+	const size_t size = fheap_header_size(&r->file);
+	int rc = h5_file_read(&r->file, r->addr, raw, size, err);
 	if (rc)
 		return rc;
-	struct cursor c = cursor_of(raw, sizeof(raw));
-	rc = fheap_header_decode(&c, &r->header, err);
+	struct cursor c = cursor_of(raw, size);
+	rc = fheap_header_decode(&r->file, &c, &r->header, err);
 	if (rc)
 		return rc;
-	rc = fheap_table_init(&r->table, &r->header.params, r->header.flags & FHEAP_CHECKSUM_BLOCKS,
-			      err);
+	rc = fheap_table_init(&r->table, &r->file, &r->header.params,
+			      r->header.flags & FHEAP_CHECKSUM_BLOCKS, err);
 	if (!rc && r->header.root_rows > r->table.max_rows)
 		rc = err_set(err, -EIO, "fractal heap: %d rows, at most %u are possible",
 			     r->header.root_rows, r->table.max_rows);
@@ -126,15 +127,15 @@ static int read_heap(struct h5_fheap_reader *r, struct err *err)
 	return read_indirect(r, r->header.root, 0, r->header.root_rows, err);
 }
 
-int h5_fheap_open(const struct h5_src *src, uint64_t addr, struct h5_fheap_reader **out,
+int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader **out,
 		  struct err *err)
 {
 	struct h5_fheap_reader *r = calloc(1, sizeof(*r));
 	if (!r)
 		return no_memory(err);
-	r->src = *src;
+	r->file = *f;
 	r->addr = addr;
-	r->bytes_left = src->size;
+	r->bytes_left = h5_file_size(f);
 	int rc = read_heap(r, err);
 	if (rc) {
 		h5_fheap_close(r);
@@ -160,11 +161,11 @@ static int append_from(const struct h5_fheap_reader *r, uint64_t addr, uint64_t 
 	if (n > max)
 		return err_set(err, -EIO, "object of %" PRIu64 " bytes where at most %zu are due",
 			       n, max);
-	if (n > r->src.size)
+	if (n > h5_file_size(&r->file))
 		return err_set(err, -EIO, "object is larger than the file");
 	if (bytes_reserve(out, (size_t)n))
 		return no_memory(err);
-	int rc = h5_src_read(&r->src, addr, out->data + out->len, (size_t)n, err);
+	int rc = h5_file_read(&r->file, addr, out->data + out->len, (size_t)n, err);
 	if (!rc)
 		out->len += (size_t)n;
 	return rc;
@@ -178,7 +179,7 @@ static int check_block(struct h5_fheap_reader *r, struct block *b, struct err *e
 	auto_free uint8_t *raw = malloc((size_t)b->size);
 	if (!raw)
 		return no_memory(err);
-	int rc = h5_src_read(&r->src, b->addr, raw, (size_t)b->size, err);
+	int rc = h5_file_read(&r->file, b->addr, raw, (size_t)b->size, err);
 	if (!rc)
 		rc = fheap_direct_check(&r->table, r->addr, b->offset, raw, (size_t)b->size, err);
 	b->checked = rc == 0;
@@ -220,9 +221,9 @@ static int add_huge(void *ctx, const uint8_t *record, uint16_t record_size, stru
 	struct h5_fheap_reader *r = ctx;
 	struct cursor c = cursor_of(record, record_size);
 	struct huge h;
-	h.addr = cur_u64(&c);
-	h.len = cur_u64(&c);
-	h.id = cur_u64(&c);
+	h.addr = h5_cur_addr(&r->file, &c);
+	h.len = h5_cur_len(&r->file, &c);
+	h.id = h5_cur_len(&r->file, &c);
 	const struct huge *all = (const void *)r->huge.data;
 	size_t n = r->huge.len / sizeof(h);
 	if (!cur_ok(&c))
@@ -239,7 +240,7 @@ static int read_huge_tree(struct h5_fheap_reader *r, struct err *err)
 	if (r->header.huge_tree == H5_UNDEF)
 		return err_set(err, -EIO, "heap has no huge objects");
 	r->huge.len = 0; /* of an attempt that failed */
-	int rc = h5_bt2_walk(&r->src, r->header.huge_tree, H5_BT2_HUGE, add_huge, r, err);
+	int rc = h5_bt2_walk(&r->file, r->header.huge_tree, H5_BT2_HUGE, add_huge, r, err);
 	r->huge_read = rc == 0;
 	return rc;
 }
@@ -248,7 +249,7 @@ static int get_huge(struct h5_fheap_reader *r, struct cursor *id, size_t max, st
 		    struct err *err)
 {
 	if (r->table.huge_direct) {
-		uint64_t addr = cur_u64(id), len = cur_u64(id);
+		uint64_t addr = h5_cur_addr(&r->file, id), len = h5_cur_len(&r->file, id);
 		return append_from(r, addr, len, max, out, err);
 	}
 	uint64_t number = cur_uint(id, r->table.huge_size);

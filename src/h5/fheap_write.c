@@ -69,7 +69,8 @@ struct h5_fheap *h5_fheap_new(const struct h5_fheap_params *params)
 	struct h5_fheap *h = calloc(1, sizeof(*h));
 	if (!h)
 		return NULL;
-	int rc = fheap_table_init(&h->table, params, true, NULL);
+	const struct h5_file file = h5_file_of(NULL);
+	int rc = fheap_table_init(&h->table, &file, params, true, NULL);
 	/* Ids that hold addresses cannot be given before addresses are known. */
 	assert(rc == 0 && !h->table.huge_direct);
 	(void)rc;

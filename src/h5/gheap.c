@@ -174,7 +174,7 @@ uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target)
 }
 
 struct scan {
-	const struct h5_src *src;
+	const struct h5_file *f;
 	uint64_t end; /* of the collection */
 	uint64_t at;  /* file address of the window */
 	size_t len;
@@ -186,7 +186,7 @@ static int look(struct scan *s, uint64_t pos, size_t n, struct cursor *c, struct
 {
 	if (pos < s->at || pos + n > s->at + s->len) {
 		size_t len = (size_t)min_u64(WINDOW, s->end - pos);
-		int rc = h5_src_read(s->src, pos, s->window, len, err);
+		int rc = h5_file_read(s->f, pos, s->window, len, err);
 		if (rc)
 			return rc;
 		s->at = pos;
@@ -199,21 +199,23 @@ static int look(struct scan *s, uint64_t pos, size_t n, struct cursor *c, struct
 static int read_header(struct scan *s, uint64_t addr, struct err *err)
 {
 	struct cursor c;
-	if (addr > s->src->size || s->src->size - addr < COLLECTION_HEADER)
+	const uint64_t size_of_file = h5_file_size(s->f);
+
+	if (addr > size_of_file || size_of_file - addr < COLLECTION_HEADER)
 		return err_set(err, -EIO, "outside of the file");
-	s->end = s->src->size;
+	s->end = size_of_file;
 	int rc = look(s, addr, COLLECTION_HEADER, &c, err);
 	if (rc)
 		return rc;
 	const uint8_t *magic = cur_bytes(&c, 4);
 	uint8_t version = cur_u8(&c);
 	cur_skip(&c, 3);
-	uint64_t size = cur_u64(&c);
+	uint64_t size = h5_cur_len(s->f, &c);
 	if (memcmp(magic, "GCOL", 4) != 0)
 		return err_set(err, -EIO, "wrong signature");
 	if (version != VERSION)
 		return err_set(err, -EOPNOTSUPP, "version %d", version);
-	if (size < COLLECTION_HEADER || size > s->src->size - addr)
+	if (size < COLLECTION_HEADER || size > size_of_file - addr)
 		return err_set(err, -EIO, "%" PRIu64 " bytes are not in the file", size);
 	s->end = addr + size;
 	return 0;
@@ -231,7 +233,7 @@ static int find(struct scan *s, uint64_t addr, uint32_t index, uint64_t *pos, ui
 			return rc;
 		uint16_t found = cur_u16(&c);
 		cur_skip(&c, 6);
-		uint64_t size = cur_u64(&c), rest = s->end - at - OBJECT_HEADER;
+		uint64_t size = h5_cur_len(s->f, &c), rest = s->end - at - OBJECT_HEADER;
 		if (found == 0) {
 			/* Free space counts its own header. */
 			if (size < OBJECT_HEADER || size - OBJECT_HEADER > rest)
@@ -251,10 +253,10 @@ static int find(struct scan *s, uint64_t addr, uint32_t index, uint64_t *pos, ui
 	return err_set(err, -EIO, "no object %u", index);
 }
 
-int h5_gheap_get(const struct h5_src *src, uint64_t addr, uint32_t index, size_t max,
+int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
 		 struct bytes *out, struct err *err)
 {
-	struct scan s = {.src = src};
+	struct scan s = {.f = f};
 	uint64_t pos = 0, n = 0;
 	int rc = index ? read_header(&s, addr, err) : err_set(err, -EIO, "object 0 is free space");
 	if (!rc)
@@ -265,7 +267,7 @@ int h5_gheap_get(const struct h5_src *src, uint64_t addr, uint32_t index, size_t
 	if (!rc && bytes_reserve(out, (size_t)n))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc)
-		rc = h5_src_read(src, pos, out->data + out->len, (size_t)n, err);
+		rc = h5_file_read(f, pos, out->data + out->len, (size_t)n, err);
 	if (rc)
 		return err_wrap(err, rc, "global heap at %" PRIu64, addr);
 	out->len += (size_t)n;

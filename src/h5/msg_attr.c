@@ -80,19 +80,21 @@ static int decode_data(struct cursor *c, struct h5_attr *out, struct err *err)
 	return 0;
 }
 
-static int decode_parts(struct cursor *c, struct cursor *type, struct cursor *space, uint8_t flags,
-			struct arena *a, struct h5_attr *out, struct err *err)
+static int decode_parts(const struct h5_file *f, struct cursor *c, struct cursor *type,
+			struct cursor *space, uint8_t flags, struct arena *a, struct h5_attr *out,
+			struct err *err)
 {
-	int rc = flags & FLAG_SHARED_TYPE ? h5_shared_decode(type, &out->committed, err)
+	int rc = flags & FLAG_SHARED_TYPE ? h5_shared_decode(f, type, &out->committed, err)
 					  : h5_dtype_decode(type, a, &out->type, err);
 	if (!rc)
-		rc = h5_dspace_decode(space, &out->space, err);
+		rc = h5_dspace_decode(f, space, &out->space, err);
 	if (rc)
 		return err_wrap(err, rc, "attribute %s", out->name);
 	return decode_data(c, out, err);
 }
 
-int h5_attr_decode(struct cursor *c, struct arena *a, struct h5_attr *out, struct err *err)
+int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_attr *out,
+		   struct err *err)
 {
 	*out = (struct h5_attr){.committed = H5_UNDEF};
 	uint8_t version = cur_u8(c), flags = cur_u8(c);
@@ -116,5 +118,5 @@ int h5_attr_decode(struct cursor *c, struct arena *a, struct h5_attr *out, struc
 		return err_set(err, -EOPNOTSUPP, "attribute: shared dataspace");
 	out->utf8 = cset == DTYPE_CSET_UTF8;
 	rc = decode_name(&name, a, out, err);
-	return rc ? rc : decode_parts(c, &type, &space, flags, a, out, err);
+	return rc ? rc : decode_parts(f, c, &type, &space, flags, a, out, err);
 }

@@ -32,8 +32,8 @@ void h5_dspace_encode(struct emit *e, const struct dspace *s)
 		emit_u64(e, s->max[i]);
 }
 
-static int decode_simple(struct cursor *c, uint8_t rank, uint8_t flags, struct dspace *s,
-			 struct err *err)
+static int decode_simple(const struct h5_file *f, struct cursor *c, uint8_t rank, uint8_t flags,
+			 struct dspace *s, struct err *err)
 {
 	uint64_t dims[DSPACE_MAX_RANK], max[DSPACE_MAX_RANK];
 
@@ -42,9 +42,9 @@ static int decode_simple(struct cursor *c, uint8_t rank, uint8_t flags, struct d
 	if (flags & FLAG_PERMUTATION)
 		return err_set(err, -EOPNOTSUPP, "dataspace: permuted dimensions");
 	for (uint8_t i = 0; i < rank; i++)
-		dims[i] = cur_u64(c);
+		dims[i] = h5_cur_len(f, c);
 	for (uint8_t i = 0; i < rank && flags & FLAG_MAX; i++)
-		max[i] = cur_u64(c);
+		max[i] = h5_cur_undef(c, f->len_size);
 	int rc = h5_msg_end(c, "dataspace", err);
 	if (rc)
 		return rc;
@@ -52,7 +52,7 @@ static int decode_simple(struct cursor *c, uint8_t rank, uint8_t flags, struct d
 	return rc ? h5_msg_refused(rc, "dataspace", err) : 0;
 }
 
-int h5_dspace_decode(struct cursor *c, struct dspace *s, struct err *err)
+int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s, struct err *err)
 {
 	uint8_t version = cur_u8(c), rank = cur_u8(c), flags = cur_u8(c), cls = cur_u8(c);
 
@@ -66,7 +66,7 @@ int h5_dspace_decode(struct cursor *c, struct dspace *s, struct err *err)
 	if (version != 1 && version != 2)
 		return h5_msg_version(version, "dataspace", err);
 	if (cls == DSPACE_SIMPLE)
-		return decode_simple(c, rank, flags, s, err);
+		return decode_simple(f, c, rank, flags, s, err);
 	if (rank || cls > DSPACE_NULL)
 		return err_set(err, -EIO, "dataspace: type %u with rank %u", cls, rank);
 	if (cls == DSPACE_SCALAR)

@@ -57,7 +57,7 @@ void h5_linfo_encode(struct emit *e, const struct h5_linfo *l)
 		emit_u64(e, l->corders);
 }
 
-int h5_linfo_decode(struct cursor *c, struct h5_linfo *l, struct err *err)
+int h5_linfo_decode(const struct h5_file *f, struct cursor *c, struct h5_linfo *l, struct err *err)
 {
 	uint8_t flags;
 	*l = (struct h5_linfo){.corders = H5_UNDEF};
@@ -68,10 +68,10 @@ int h5_linfo_decode(struct cursor *c, struct h5_linfo *l, struct err *err)
 	l->indexed = flags & FLAG_INDEXED;
 	if (l->tracked)
 		l->max_corder = (int64_t)cur_u64(c);
-	l->heap = cur_u64(c);
-	l->names = cur_u64(c);
+	l->heap = h5_cur_addr(f, c);
+	l->names = h5_cur_addr(f, c);
 	if (l->indexed)
-		l->corders = cur_u64(c);
+		l->corders = h5_cur_addr(f, c);
 	rc = h5_msg_end(c, "link info", err);
 	if (!rc && l->max_corder < 0)
 		rc = err_set(err, -EIO, "link info: creation order %" PRId64, l->max_corder);
@@ -90,7 +90,7 @@ void h5_ainfo_encode(struct emit *e, const struct h5_ainfo *a)
 		emit_u64(e, a->corders);
 }
 
-int h5_ainfo_decode(struct cursor *c, struct h5_ainfo *a, struct err *err)
+int h5_ainfo_decode(const struct h5_file *f, struct cursor *c, struct h5_ainfo *a, struct err *err)
 {
 	uint8_t flags;
 	*a = (struct h5_ainfo){.corders = H5_UNDEF};
@@ -101,10 +101,10 @@ int h5_ainfo_decode(struct cursor *c, struct h5_ainfo *a, struct err *err)
 	a->indexed = flags & FLAG_INDEXED;
 	if (a->tracked)
 		a->max_corder = cur_u16(c);
-	a->heap = cur_u64(c);
-	a->names = cur_u64(c);
+	a->heap = h5_cur_addr(f, c);
+	a->names = h5_cur_addr(f, c);
 	if (a->indexed)
-		a->corders = cur_u64(c);
+		a->corders = h5_cur_addr(f, c);
 	return h5_msg_end(c, "attribute info", err);
 }
 

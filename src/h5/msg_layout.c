@@ -42,11 +42,12 @@ void h5_layout_encode(struct emit *e, const struct h5_layout *l)
 	}
 }
 
-static int decode_chunked(struct cursor *c, struct h5_layout *l, struct err *err)
+static int decode_chunked(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
+			  struct err *err)
 {
 	uint8_t ndims = cur_u8(c);
 
-	l->addr = cur_u64(c);
+	l->addr = h5_cur_addr(f, c);
 	if (cur_ok(c) && (ndims < 2 || ndims > DSPACE_MAX_RANK + 1))
 		return err_set(err, -EIO, "layout: dimensionality %u", ndims);
 	if (!cur_ok(c))
@@ -64,7 +65,8 @@ static int decode_chunked(struct cursor *c, struct h5_layout *l, struct err *err
 	return rc;
 }
 
-int h5_layout_decode(struct cursor *c, struct h5_layout *l, struct err *err)
+int h5_layout_decode(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
+		     struct err *err)
 {
 	*l = (struct h5_layout){.addr = H5_UNDEF};
 	uint8_t version = cur_u8(c), cls = cur_u8(c);
@@ -76,13 +78,13 @@ int h5_layout_decode(struct cursor *c, struct h5_layout *l, struct err *err)
 		return err_set(err, -EIO, "layout: class %u", cls);
 	l->cls = (enum layout_class)cls;
 	if (l->cls == LAYOUT_CHUNKED)
-		return decode_chunked(c, l, err);
+		return decode_chunked(f, c, l, err);
 	if (l->cls == LAYOUT_COMPACT) {
 		l->size = cur_u16(c);
 		l->data = cur_bytes(c, (size_t)l->size);
 	} else {
-		l->addr = cur_u64(c);
-		l->size = cur_u64(c);
+		l->addr = h5_cur_addr(f, c);
+		l->size = h5_cur_len(f, c);
 	}
 	return h5_msg_end(c, "layout", err);
 }

@@ -107,13 +107,13 @@ static int decode_external(struct cursor *c, struct arena *a, struct h5_link *l,
 	return l->file && l->path ? 0 : err_set(err, -ENOMEM, "link: no memory");
 }
 
-static int decode_value(struct cursor *c, uint8_t type, struct arena *a, struct h5_link *l,
-			struct err *err)
+static int decode_value(const struct h5_file *f, struct cursor *c, uint8_t type, struct arena *a,
+			struct h5_link *l, struct err *err)
 {
 	switch (type) {
 	case LINK_HARD:
 		l->cls = LINK_HARD;
-		l->addr = cur_u64(c);
+		l->addr = h5_cur_addr(f, c);
 		return h5_msg_end(c, "link", err);
 	case LINK_SOFT:
 		l->cls = LINK_SOFT;
@@ -125,7 +125,8 @@ static int decode_value(struct cursor *c, uint8_t type, struct arena *a, struct 
 	return err_set(err, type < FIRST_USER_TYPE ? -EIO : -EOPNOTSUPP, "link: type %u", type);
 }
 
-int h5_link_decode(struct cursor *c, struct arena *a, struct h5_link *l, struct err *err)
+int h5_link_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_link *l,
+		   struct err *err)
 {
 	*l = (struct h5_link){.addr = H5_UNDEF};
 	uint8_t version = cur_u8(c), flags = cur_u8(c);
@@ -151,5 +152,5 @@ int h5_link_decode(struct cursor *c, struct arena *a, struct h5_link *l, struct 
 	if (rc)
 		return rc;
 	l->name_len = (size_t)name_len;
-	return decode_value(c, type, a, l, err);
+	return decode_value(f, c, type, a, l, err);
 }

@@ -24,7 +24,7 @@ void h5_shared_encode(struct emit *e, uint64_t addr)
 	emit_u64(e, addr);
 }
 
-int h5_shared_decode(struct cursor *c, uint64_t *addr, struct err *err)
+int h5_shared_decode(const struct h5_file *f, struct cursor *c, uint64_t *addr, struct err *err)
 {
 	uint8_t version = cur_u8(c), type = cur_u8(c);
 	if (!cur_ok(c))
@@ -32,11 +32,11 @@ int h5_shared_decode(struct cursor *c, uint64_t *addr, struct err *err)
 	if (version < 1 || version > 3)
 		return h5_msg_version(version, "shared message", err);
 	if (version == 1)
-		cur_skip(c, 6 + 8);
+		cur_skip(c, 6U + f->len_size);
 	else if (version == 3 && type == SHARED_IN_HEAP)
 		return err_set(err, -EOPNOTSUPP, "shared message: stored in the file's heap");
 	else if (type != SHARED_COMMITTED && !(version == 2 && type == SHARED_UNTYPED))
 		return err_set(err, -EIO, "shared message: type %u", type);
-	*addr = cur_u64(c);
+	*addr = h5_cur_addr(f, c);
 	return h5_msg_end(c, "shared message", err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object headers (Spec IV.A.1.b), version 2. Reads through struct h5_src, otherwise pure.
+ * Object headers (Spec IV.A.1.b), version 2. Reads through struct h5_file, otherwise pure.
  *
  *   +0 4    "OHDR"
  *   +4 u8   version, 2
@@ -108,7 +108,7 @@ struct extent {
 };
 
 struct reader {
-	const struct h5_src *src;
+	const struct h5_file *f;
 	struct arena *a;
 	struct h5_ohdr *h;
 	struct bytes msgs;   /* of struct h5_msg */
@@ -143,14 +143,14 @@ static int read_chunk(struct reader *r, struct extent x, struct cursor *c)
 		return err_set(r->err, -EIO, "object header: continuations run in a circle");
 
 	uint64_t end;
-	if (!add_u64(x.addr, x.len, &end) || end > r->src->size)
+	if (!add_u64(x.addr, x.len, &end) || end > h5_file_size(r->f))
 		return err_set(r->err, -EIO,
 			       "object header: chunk at %" PRIu64 " is outside of the file",
 			       x.addr);
 	void *buf = arena_alloc(r->a, (size_t)x.len);
 	if (!buf)
 		return no_memory(r);
-	rc = h5_src_read(r->src, x.addr, buf, (size_t)x.len, r->err);
+	rc = h5_file_read(r->f, x.addr, buf, (size_t)x.len, r->err);
 	if (rc)
 		return rc;
 	struct cursor all = cursor_of(buf, (size_t)x.len);
@@ -164,8 +164,8 @@ static int read_chunk(struct reader *r, struct extent x, struct cursor *c)
 
 static int add_continuation(struct reader *r, struct cursor *body)
 {
-	struct extent x = {.addr = cur_u64(body)};
-	x.len = cur_u64(body);
+	struct extent x = {.addr = h5_cur_addr(r->f, body)};
+	x.len = h5_cur_len(r->f, body);
 	int rc = h5_msg_end(body, "object header continuation", r->err);
 	if (!rc && bytes_append(&r->chunks, &x, sizeof(x)))
 		rc = no_memory(r);
@@ -241,9 +241,9 @@ static int parse_prefix(struct cursor *c, struct h5_ohdr *h, uint64_t *chunk_siz
 static int read_first(struct reader *r, uint64_t addr)
 {
 	uint8_t buf[PREFIX_MAX];
-	uint64_t left = addr < r->src->size ? r->src->size - addr : 0;
+	uint64_t left = addr < h5_file_size(r->f) ? h5_file_size(r->f) - addr : 0;
 	size_t n = (size_t)min_u64(left, sizeof(buf));
-	int rc = h5_src_read(r->src, addr, buf, n, r->err);
+	int rc = h5_file_read(r->f, addr, buf, n, r->err);
 	if (rc)
 		return rc;
 	struct cursor c = cursor_of(buf, n);
@@ -291,10 +291,10 @@ static int read_all(struct reader *r, uint64_t addr)
 	return 0;
 }
 
-int h5_ohdr_decode(const struct h5_src *src, uint64_t addr, struct arena *a, struct h5_ohdr *h,
+int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_ohdr *h,
 		   struct err *err)
 {
-	struct reader r = {.src = src, .a = a, .h = h, .err = err};
+	struct reader r = {.f = f, .a = a, .h = h, .err = err};
 
 	*h = (struct h5_ohdr){.n = 0};
 	int rc = read_all(&r, addr);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Superblock (Spec II.A). Pure: bytes in, struct out.
+ * Superblock (Spec II.A). Pure: bytes in, struct out. The tables are for sizes of offsets and
+ * lengths of 8; every address has the size of offsets, and the name offset that of lengths.
  *
  * Versions 0 and 1 (1 has four bytes more, from +24 on):
  *   +0  8   signature                        +16 u16  group leaf node K
@@ -9,8 +10,8 @@
  *   +10 u8  root symbol table version, 0     [v1: +24 u16 chunk B-tree K, +26 u16 reserved]
  *   +11 u8  reserved                         +24 u64  base address
  *   +12 u8  shared header version, 0         +32 u64  free-space info address
- *   +13 u8  size of offsets, 8               +40 u64  end of file
- *   +14 u8  size of lengths, 8               +48 u64  driver information address
+ *   +13 u8  size of offsets                  +40 u64  end of file
+ *   +14 u8  size of lengths                  +48 u64  driver information address
  *   +15 u8  reserved                         +56 40   root group symbol table entry (Spec III.C):
  *                                                     u64 name offset, u64 header address,
  *                                                     u32 cache type, u32 reserved, 16 scratch
@@ -18,8 +19,8 @@
  * Versions 2 and 3:
  *   +0  8   signature                        +20 u64  superblock extension address
  *   +8  u8  version                          +28 u64  end of file
- *   +9  u8  size of offsets, 8               +36 u64  root group object header address
- *   +10 u8  size of lengths, 8               +44 u32  checksum of [0, 44)
+ *   +9  u8  size of offsets                  +36 u64  root group object header address
+ *   +10 u8  size of lengths                  +44 u32  checksum of [0, 44)
  *   +11 u8  consistency flags
  *   +12 u64 base address
  */
@@ -31,8 +32,10 @@
 #include "msg.h"
 
 enum {
-	SIGNATURE_LEN = 8,
-	CHECKED_LEN = 44, /* bytes under the checksum of versions 2 and 3 */
+	SIGNATURE_LEN = H5_SIGNATURE_LEN,
+	CHECKED_FIXED =
+		12,    /* of the bytes under the checksum of versions 2 and 3; and 4 addresses */
+	SMALLEST = 24, /* of any version with addresses of 2 bytes */
 	SIZE_OF_OFFSETS = 8,
 	SIZE_OF_LENGTHS = 8,
 	SCRATCH_LEN = 16,
@@ -44,6 +47,8 @@ enum {
 static const uint8_t signature[SIGNATURE_LEN] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
 _Static_assert(SIGNATURE_LEN + 16 + 4 * 8 + 40 == H5_SUPERBLOCK_SIZE, "version 0 has 96 bytes");
+_Static_assert(H5_SUPERBLOCK_SIZE + 4 == H5_SUPERBLOCK_MAX, "version 1 has 4 bytes more");
+_Static_assert(CHECKED_FIXED + 4 * 2 + 4 == SMALLEST, "version 2 with addresses of 2 bytes");
 
 void h5_superblock_encode(struct emit *e, const struct h5_superblock *sb)
 {
@@ -66,19 +71,39 @@ void h5_superblock_encode(struct emit *e, const struct h5_superblock *sb)
 	emit_zero(e, SCRATCH_LEN);
 }
 
-static int check_sizes(uint8_t offsets, uint8_t lengths, struct err *err)
+static bool is_size(uint8_t n)
 {
-	if (offsets == SIZE_OF_OFFSETS && lengths == SIZE_OF_LENGTHS)
+	return n == 2 || n == 4 || n == 8;
+}
+
+static int decode_sizes(struct cursor *c, struct h5_superblock *sb, struct err *err)
+{
+	sb->addr_size = cur_u8(c);
+	sb->len_size = cur_u8(c);
+	if (is_size(sb->addr_size) && is_size(sb->len_size))
 		return 0;
-	return err_set(err, -EOPNOTSUPP, "superblock: sizes of offsets %u and lengths %u", offsets,
-		       lengths);
+	return err_set(err, -EOPNOTSUPP, "superblock: sizes of offsets %u and lengths %u",
+		       sb->addr_size, sb->len_size);
+}
+
+static uint64_t cur_addr(struct cursor *c, const struct h5_superblock *sb)
+{
+	return h5_cur_undef(c, sb->addr_size);
+}
+
+bool h5_is_signature(const uint8_t *bytes)
+{
+	return memcmp(bytes, signature, SIGNATURE_LEN) == 0;
 }
 
 static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *err)
 {
 	uint8_t free_space = cur_u8(c), symbol_table = cur_u8(c);
 	cur_skip(c, 1);
-	uint8_t shared = cur_u8(c), offsets = cur_u8(c), lengths = cur_u8(c);
+	uint8_t shared = cur_u8(c);
+	int rc = decode_sizes(c, sb, err);
+	if (rc)
+		return rc;
 	cur_skip(c, 1);
 	sb->leaf_k = cur_u16(c);
 	sb->internal_k = cur_u16(c);
@@ -87,16 +112,14 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 		sb->chunk_k = cur_u16(c);
 		cur_skip(c, 2);
 	}
-	sb->base = cur_u64(c);
-	cur_skip(c, 8); /* free-space info: never written by a released library */
-	sb->eof = cur_u64(c);
-	uint64_t driver = cur_u64(c);
-	cur_skip(c, 8); /* name offset */
-	sb->root = cur_u64(c);
+	sb->base = cur_addr(c, sb);
+	cur_skip(c, sb->addr_size); /* free-space info: never written by a released library */
+	sb->eof = cur_addr(c, sb);
+	uint64_t driver = cur_addr(c, sb);
+	cur_skip(c, sb->len_size); /* name offset */
+	sb->root = cur_addr(c, sb);
 	cur_skip(c, 4 + 4 + SCRATCH_LEN);
-	int rc = h5_msg_end(c, "superblock", err);
-	if (!rc)
-		rc = check_sizes(offsets, lengths, err);
+	rc = h5_msg_end(c, "superblock", err);
 	if (rc)
 		return rc;
 	if (free_space || symbol_table || shared)
@@ -110,19 +133,19 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 static int decode_new(struct cursor *c, const uint8_t *checked, struct h5_superblock *sb,
 		      struct err *err)
 {
-	uint8_t offsets = cur_u8(c), lengths = cur_u8(c);
-	sb->status_flags = cur_u8(c);
-	sb->base = cur_u64(c);
-	cur_skip(c, 8); /* extension: nothing in it changes how the rest is read */
-	sb->eof = cur_u64(c);
-	sb->root = cur_u64(c);
-	uint32_t sum = cur_u32(c);
-	int rc = h5_msg_end(c, "superblock", err);
-	if (!rc)
-		rc = check_sizes(offsets, lengths, err);
+	int rc = decode_sizes(c, sb, err);
 	if (rc)
 		return rc;
-	if (checksum_lookup3(checked, CHECKED_LEN, 0) != sum)
+	sb->status_flags = cur_u8(c);
+	sb->base = cur_addr(c, sb);
+	sb->extension = cur_addr(c, sb);
+	sb->eof = cur_addr(c, sb);
+	sb->root = cur_addr(c, sb);
+	uint32_t sum = cur_u32(c);
+	rc = h5_msg_end(c, "superblock", err);
+	if (rc)
+		return rc;
+	if (checksum_lookup3(checked, CHECKED_FIXED + 4U * sb->addr_size, 0) != sum)
 		return err_set(err, -EIO, "superblock: checksum does not match");
 	return 0;
 }
@@ -130,10 +153,10 @@ static int decode_new(struct cursor *c, const uint8_t *checked, struct h5_superb
 int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err *err)
 {
 	struct cursor peek = *c;
-	const uint8_t *checked = cur_bytes(&peek, CHECKED_LEN);
+	const uint8_t *checked = cur_bytes(&peek, SMALLEST);
 	if (!checked)
 		return err_set(err, -EIO, "superblock: file ends too early");
-	if (memcmp(cur_bytes(c, SIGNATURE_LEN), signature, SIGNATURE_LEN) != 0)
+	if (!h5_is_signature(cur_bytes(c, SIGNATURE_LEN)))
 		return err_set(err, -EIO, "superblock: not an HDF5 file");
 
 	*sb = (struct h5_superblock){
@@ -141,6 +164,7 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 		.leaf_k = DEFAULT_LEAF_K,
 		.internal_k = DEFAULT_INTERNAL_K,
 		.chunk_k = DEFAULT_CHUNK_K,
+		.extension = H5_UNDEF,
 	};
 	if (sb->version > 3)
 		return h5_msg_version(sb->version, "superblock", err);

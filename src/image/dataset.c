@@ -40,7 +40,7 @@ static bool is_vast(const struct dataset *ds)
 {
 	uint64_t bytes;
 
-	return !mul_u64(ds->space.nelems, ds->type->size, &bytes) || bytes > MODEL_DENSE_MAX;
+	return !mul_u64(ds->space.nelems, ds->type->size, &bytes) || bytes > DATASET_DENSE_MAX;
 }
 
 static bool is_chunked(const struct dataset *ds, const struct pipeline *pipeline)
@@ -83,7 +83,7 @@ static uint64_t fill_window_size(const struct image_dataset *d)
 
 	if (!ds->type->has_vlen || len == 0 ||
 	    !mul_u64(per_element, ds->grid.chunk_elems, &objects) ||
-	    !mul_u64(len, ds->grid.chunk_elems, &items) || items > MODEL_CHUNK_MAX)
+	    !mul_u64(len, ds->grid.chunk_elems, &items) || items > CHUNK_BYTES_MAX)
 		return 0;
 	return align_u64(h5_gheap_bound(objects, items, H5_GHEAP_TARGET_DATA), 8);
 }
@@ -147,7 +147,7 @@ static bool fills_slots(const struct image_dataset *d)
 
 	return (d->fill_hidden || (d->fill_window > 0 && d->known->n > 0)) &&
 	       add_u64(d->fill_window, d->stride, &each) &&
-	       mul_u64(each, d->ds->grid.nchunks, &all) && all <= MODEL_DENSE_MAX;
+	       mul_u64(each, d->ds->grid.nchunks, &all) && all <= DATASET_DENSE_MAX;
 }
 
 static int plan_chunked(struct image_dataset *d, struct err *err)

@@ -39,7 +39,6 @@ void image_free(struct image *img)
 	free(img->extents);
 	free(img->meta);
 	free(img->dir);
-	model_unref(img->model);
 	free(img);
 }
 
@@ -50,16 +49,19 @@ static void forget_values(struct image *img)
 		free_object(&img->objects[i]);
 }
 
-int image_new(const struct env *env, struct cache *cache, struct model *m,
-	      const struct image_options *opt, struct image **out, struct err *err)
+int image_new(const struct env *env, struct cache *cache, const struct tree *tree,
+	      const struct chunk_source *chunks, const struct image_options *opt,
+	      struct image **out, struct err *err)
 {
 	struct image *img = calloc(1, sizeof(*img));
 
 	*out = NULL;
 	if (!img)
-		return err_set(err, -ENOMEM, "domain /%s: no memory", model_path(m));
+		return err_set(err, -ENOMEM, "no memory");
 	img->env = env;
-	img->model = model_ref(m);
+	img->tree = tree;
+	img->chunks = *chunks;
+	img->source_memory = opt->source_memory;
 	img->cache = cache;
 	img->flags = opt->flags;
 	img->file_name = opt->file_name;
@@ -75,7 +77,6 @@ int image_new(const struct env *env, struct cache *cache, struct model *m,
 		rc = img->owner ? 0 : -ENOMEM;
 	}
 	if (rc) {
-		err_wrap(err, rc, "domain /%s", model_path(m));
 		image_free(img);
 		return rc;
 	}
@@ -95,22 +96,17 @@ uint64_t image_allocated(const struct image *img)
 	return img->allocated;
 }
 
-struct model *image_model(const struct image *img)
-{
-	return img->model;
-}
-
 uint64_t image_memory(const struct image *img)
 {
 	uint64_t sum = sizeof(*img) + img->meta_size;
 
 	sum += (uint64_t)img->nobjects * sizeof(*img->objects);
-	sum += (uint64_t)model_numbers(img->model) * sizeof(*img->header_addr);
+	sum += (uint64_t)tree_numbers(img->tree) * sizeof(*img->header_addr);
 	sum += (uint64_t)img->ndatasets * (sizeof(*img->datasets) + 3 * sizeof(*img->extents));
 	for (uint32_t i = 0; i < img->ndatasets; i++)
 		if (img->datasets[i].windows)
 			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);
-	return sum + model_memory(img->model);
+	return sum + img->source_memory;
 }
 
 void image_get_stats(const struct image *img, struct cache_owner_stats *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a slot to its bytes: the chunk comes from the model, its values are brought into file form
+ * From a slot to its bytes: the chunk comes from its source, its values are brought into file form
  * and the slot is encoded under the dataset's pipeline. Runs in a worker of the environment.
  */
 #include "plan.h"
@@ -106,7 +106,7 @@ static int relocate_chunk(const struct load *l, bool absent, struct elems *elems
 	return 0;
 }
 
-static void loaded(void *arg, struct model_chunk *chunk)
+static void loaded(void *arg, struct chunk_result *chunk)
 {
 	struct load *l = arg;
 	struct cache_chunk out = {0};
@@ -121,7 +121,7 @@ static void loaded(void *arg, struct model_chunk *chunk)
 			rc = encode_slot(l->d, &chunk->elems.fixed, &out.slot, &chunk->err);
 		if (rc)
 			err_wrap(&chunk->err, rc, "object %s",
-				 model_object(l->d->image->model, l->d->number)->o.id);
+				 tree_object(l->d->image->tree, l->d->number)->o.id);
 	}
 	elems_release(&chunk->elems);
 	if (rc) {
@@ -147,8 +147,8 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 		return;
 	}
 	*l = (struct load){.d = d, .slot = slot, .fill = fill};
-	model_get_chunk(img->model, d->number, dataset_chunk(d, slot), cache_fill_unwanted(fill),
-			loaded, l);
+	img->chunks.get(img->chunks.ctx, d->number, dataset_chunk(d, slot),
+			cache_fill_unwanted(fill), loaded, l);
 }
 
 void dataset_costs(struct image_dataset *d)
@@ -186,7 +186,7 @@ static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot
 {
 	const struct image *img = ctx;
 	const struct image_dataset *d = &img->datasets[dataset];
-	const uint64_t place = d->known->listed ? model_chunks_find(d->known, number) : 0;
+	const uint64_t place = d->known->listed ? chunk_list_find(d->known, number) : 0;
 
 	*slot = d->listed ? place : number;
 	return *slot < d->nslots && (!d->known->listed || place < d->known->n);

@@ -15,9 +15,9 @@ static int wrap_object(struct err *err, int rc, const struct image_object *o)
 /* Step 1. */
 static int plan_objects(struct image *img, struct err *err)
 {
-	uint32_t numbers = model_numbers(img->model), ndatasets = 0;
+	uint32_t numbers = tree_numbers(img->tree), ndatasets = 0;
 
-	img->nobjects = model_count(img->model);
+	img->nobjects = tree_count(img->tree);
 	img->objects = calloc(img->nobjects, sizeof(*img->objects));
 	img->header_addr = calloc(numbers, sizeof(*img->header_addr));
 	if (!img->objects || !img->header_addr)
@@ -27,7 +27,7 @@ static int plan_objects(struct image *img, struct err *err)
 	for (uint32_t i = 0; i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
 
-		o->mo = model_object(img->model, model_nth(img->model, i));
+		o->mo = tree_object(img->tree, tree_nth(img->tree, i));
 		o->dataset = OBJECT_NONE;
 		if (o->mo->o.kind == OBJECT_DATASET)
 			o->dataset = ndatasets++;
@@ -51,9 +51,9 @@ static int plan_storage(struct image *img, struct err *err)
 		struct image_dataset *d = &img->datasets[o->dataset];
 
 		d->image = img;
-		d->number = model_nth(img->model, i);
+		d->number = tree_nth(img->tree, i);
 		d->ds = &o->mo->o.dataset;
-		d->known = model_chunks(img->model, d->number);
+		d->known = img->chunks.list(img->chunks.ctx, d->number);
 		rc = wrap_object(err, dataset_plan(d, err), o);
 	}
 	return rc;
@@ -70,7 +70,7 @@ static int place_headers(struct image *img, uint64_t *at, struct err *err)
 		if (rc)
 			return wrap_object(err, rc, o);
 		o->header_size = count.pos;
-		img->header_addr[model_nth(img->model, i)] = *at;
+		img->header_addr[tree_nth(img->tree, i)] = *at;
 		*at = align_u64(*at + o->header_size, 8);
 	}
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of image/ share: the plan of one image. It is built in three steps, each a pass
- * over the model's objects in breadth-first order, and constant afterwards:
+ * over the tree's objects in breadth-first order, and constant afterwards:
  *
  *   1. storage (dataset.c): how each dataset is stored, how large its slots and windows are;
  *   2. sizes and addresses (plan.c): headers and dense storage are encoded against unknown
@@ -66,9 +66,9 @@ static inline bool extent_has_slots(enum extent_kind kind)
 /* How one dataset appears. */
 struct image_dataset {
 	struct image *image;
-	uint32_t number; /* of the model */
+	uint32_t number; /* of the tree */
 	const struct dataset *ds;
-	const struct model_chunks *known;
+	const struct chunk_list *known;
 
 	bool chunked;	  /* else contiguous */
 	bool listed;	  /* slots hold known->numbers[]; else slot i is chunk i */
@@ -92,26 +92,28 @@ struct image_dataset {
 
 /* One object as it is rendered. */
 struct image_object {
-	const struct model_object *mo;
+	const struct tree_object *mo;
 	uint32_t dataset; /* place in image->datasets, or OBJECT_NONE */
 	uint64_t header_size;
 	bool links_dense, attrs_dense;
 	uint64_t links_addr, attrs_addr; /* of the dense storage */
 	uint64_t links_size, attrs_size;
-	struct bytes *values; /* nattrs: relocated values; empty where the model's own bytes
+	struct bytes *values; /* nattrs: relocated values; empty where the tree's own bytes
 				 serve as they are */
 };
 
 struct image {
 	const struct env *env;
-	struct model *model;
+	const struct tree *tree; /* borrowed */
+	struct chunk_source chunks;
+	uint64_t source_memory;
 	unsigned int flags;
 	char *dir; /* of the domain in the mount */
 	image_file_name_fn file_name;
 
 	uint32_t nobjects;
-	struct image_object *objects; /* in the model's order */
-	uint64_t *header_addr;	      /* by model number; H5_UNDEF: not in the file */
+	struct image_object *objects; /* in the tree's order */
+	uint64_t *header_addr;	      /* by number; H5_UNDEF: not in the file */
 	uint32_t ndatasets;
 	struct image_dataset *datasets;
 
@@ -144,7 +146,7 @@ uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot);
 /* The dataset's chunk index; meaningful when index_addr is defined. */
 struct h5_bt1 dataset_index(const struct image_dataset *d);
 
-/* relocate.c: elements from the model's neutral form to file form. Items of vlens go to `heap`
+/* relocate.c: elements from the tree's neutral form to file form. Items of vlens go to `heap`
  * (NULL: the type has none); references become header addresses. elems is changed in place. */
 int relocate_elems(const struct image *img, const struct dtype *t, uint64_t n, struct elems *e,
 		   struct h5_gheap_writer *heap, struct err *err);

@@ -34,7 +34,7 @@ static int get_slot(struct image *img, const struct reader *r, uint32_t dataset,
 
 	if (d->unknown)
 		return err_set(err, -EIO, "object %s: its chunks are not known",
-			       model_object(img->model, d->number)->o.id);
+			       tree_object(img->tree, d->number)->o.id);
 	return cache_get(img->owner, r->stream ? r->stream->cache : NULL, dataset, slot, r->cancel,
 			 chunk, err);
 }

@@ -55,7 +55,7 @@ static int place_reference(void *ctx, const struct dtype *t, uint8_t *slot, stru
 	uint64_t number = cur_u64(&c);
 	uint64_t addr = 0;
 
-	if (number > 0 && number <= model_numbers(r->img->model)) {
+	if (number > 0 && number <= tree_numbers(r->img->tree)) {
 		addr = r->img->header_addr[number - 1];
 		if (addr == H5_UNDEF)
 			addr = 0; /* an orphan: not in the file */

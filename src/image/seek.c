@@ -59,7 +59,7 @@ static uint64_t seek_data(const struct image *img, uint64_t at)
 		}
 		if (at < x->start || !d)
 			return at;
-		uint64_t k = model_chunks_from(d->known, (at - x->start) / d->stride);
+		uint64_t k = chunk_list_from(d->known, (at - x->start) / d->stride);
 
 		if (k < d->known->n) {
 			uint64_t start = x->start + d->known->numbers[k] * d->stride;
@@ -85,7 +85,7 @@ static uint64_t seek_hole(const struct image *img, uint64_t at)
 		at = max_u64(at, x->start);
 		uint64_t slot = (at - x->start) / d->stride;
 
-		for (uint64_t k = model_chunks_from(d->known, slot);
+		for (uint64_t k = chunk_list_from(d->known, slot);
 		     k < d->known->n && d->known->numbers[k] == slot; k++)
 			slot++;
 		if (x->start + slot * d->stride < x->end)

@@ -23,7 +23,7 @@ static unsigned int parse_perms(const json_t *acl)
 	return perms;
 }
 
-static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain *d, struct err *err)
+static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain_info *d, struct err *err)
 {
 	const char *user;
 	json_t *acl;
@@ -51,7 +51,7 @@ static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct schema
 {
 	const json_t *root = json_object_get(doc, "root");
 	const json_t *owner = json_object_get(doc, "owner");
-	struct domain *d = &out->info;
+	struct domain_info *d = &out->info;
 	d->owner = "";
 	d->is_folder = !root || json_is_null(root);
 	if (!d->is_folder &&

@@ -73,7 +73,7 @@ static void check(struct chunks *first, size_t window)
 			    window < size - offset ? window : size - offset);
 	struct mem_src m;
 	mem_src_init(&m, image, size);
-	require(!h5_bt1_walk(&m.src, 0, tree.rank, keep, &second, NULL),
+	require(!h5_bt1_walk(&m.file, 0, tree.rank, keep, &second, NULL),
 		"what was rendered does not walk");
 	require(second.list.len == first->list.len &&
 			!memcmp(second.list.data, first->list.data, second.list.len),
@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct chunks first = {.rank = rank};
 	struct mem_src m;
 	mem_src_init(&m, data + PREFIX, size - PREFIX);
-	if (!h5_bt1_walk(&m.src, addr, rank, keep, &first, NULL) && first.list.len)
+	if (!h5_bt1_walk(&m.file, addr, rank, keep, &first, NULL) && first.list.len)
 		check(&first, 1 + size % 3000);
 	bytes_release(&first.list);
 	return 0;

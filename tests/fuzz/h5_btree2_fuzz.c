@@ -58,7 +58,7 @@ static void check(const struct records *first, size_t flip)
 		image[flip % size] ^= 0x10;
 	struct mem_src m;
 	mem_src_init(&m, image, size);
-	int rc = h5_bt2_walk(&m.src, 0, t.type, keep, &second, NULL);
+	int rc = h5_bt2_walk(&m.file, 0, t.type, keep, &second, NULL);
 	require(!rc || flip != SIZE_MAX, "what was encoded does not walk");
 	require(rc || same(first, &second), "records have changed");
 	bytes_release(&second.list);
@@ -70,7 +70,7 @@ static void walk(const uint8_t *file, size_t size, uint32_t addr)
 	struct mem_src m;
 	mem_src_init(&m, file, size);
 	enum h5_bt2_type type = size > TYPE_AT && addr < size - TYPE_AT ? file[addr + TYPE_AT] : 0;
-	if (!h5_bt2_walk(&m.src, addr, type, keep, &first, NULL) && first.size &&
+	if (!h5_bt2_walk(&m.file, addr, type, keep, &first, NULL) && first.size &&
 	    first.size <= RECORD_MAX)
 		check(&first, SIZE_MAX);
 	bytes_release(&first.list);

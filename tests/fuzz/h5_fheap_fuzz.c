@@ -29,7 +29,7 @@ static void read_one(const uint8_t *file, size_t size, uint32_t addr, const uint
 	struct h5_fheap_reader *r;
 	struct bytes out = {0};
 	mem_src_init(&m, file, size);
-	if (h5_fheap_open(&m.src, addr, &r, NULL))
+	if (h5_fheap_open(&m.file, addr, &r, NULL))
 		return;
 	for (int i = 0; i < 2; i++)
 		if (!h5_fheap_get(r, id, id_len, MAX_OBJECT, &out, NULL))
@@ -65,7 +65,7 @@ static void build_and_read(const struct h5_fheap_params *params, const uint8_t *
 	struct mem_src m;
 	struct h5_fheap_reader *r;
 	mem_src_init(&m, image, size);
-	require(!h5_fheap_open(&m.src, 0, &r, NULL), "what was encoded does not open");
+	require(!h5_fheap_open(&m.file, 0, &r, NULL), "what was encoded does not open");
 	for (size_t i = 0; i < objects; i++) {
 		struct bytes out = {0};
 		size_t len = object_size(data, n, i);

@@ -42,7 +42,7 @@ static void write_and_read(const uint8_t *data, size_t n, size_t target)
 	mem_src_init(&m, w.out.data, w.out.len);
 	for (size_t i = 0; i < objects; i++) {
 		struct bytes out = {0};
-		require(!h5_gheap_get(&m.src, addr[i], index[i], len[i], &out, NULL) &&
+		require(!h5_gheap_get(&m.file, addr[i], index[i], len[i], &out, NULL) &&
 				out.len == len[i] && !memcmp(out.data, data + i, len[i]),
 			"an object has changed");
 		bytes_release(&out);
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mem_src m;
 	struct bytes out = {0};
 	mem_src_init(&m, data + PREFIX, size - PREFIX);
-	if (!h5_gheap_get(&m.src, addr, index, size, &out, NULL))
+	if (!h5_gheap_get(&m.file, addr, index, size, &out, NULL))
 		require(out.len <= size, "an object from nowhere");
 	bytes_release(&out);
 	write_and_read(data + PREFIX, size - PREFIX, index);

@@ -12,6 +12,8 @@
 
 enum { SHARED = 0xff, ARENA_LIMIT = 64 << 20 };
 
+static const struct h5_file plain = {.addr_size = 8, .len_size = 8};
+
 union message {
 	struct dspace dspace;
 	const struct dtype *dtype;
@@ -34,31 +36,31 @@ static int decode(uint8_t type, const uint8_t *body, size_t n, struct arena *a, 
 	memset(m, 0, sizeof(*m));
 	switch (type) {
 	case H5_MSG_DATASPACE:
-		return h5_dspace_decode(&c, &m->dspace, NULL);
+		return h5_dspace_decode(&plain, &c, &m->dspace, NULL);
 	case H5_MSG_DATATYPE:
 		return h5_dtype_decode(&c, a, &m->dtype, NULL);
 	case H5_MSG_FILL:
 		return h5_fill_decode(&c, &m->fill, NULL);
 	case H5_MSG_LAYOUT:
-		return h5_layout_decode(&c, &m->layout, NULL);
+		return h5_layout_decode(&plain, &c, &m->layout, NULL);
 	case H5_MSG_PIPELINE:
 		return h5_pipeline_decode(&c, a, &m->pipeline, NULL);
 	case H5_MSG_ATTRIBUTE:
-		return h5_attr_decode(&c, a, &m->attr, NULL);
+		return h5_attr_decode(&plain, &c, a, &m->attr, NULL);
 	case H5_MSG_LINK:
-		return h5_link_decode(&c, a, &m->link, NULL);
+		return h5_link_decode(&plain, &c, a, &m->link, NULL);
 	case H5_MSG_LINK_INFO:
-		return h5_linfo_decode(&c, &m->linfo, NULL);
+		return h5_linfo_decode(&plain, &c, &m->linfo, NULL);
 	case H5_MSG_GROUP_INFO:
 		return h5_ginfo_decode(&c, &m->ginfo, NULL);
 	case H5_MSG_ATTRIBUTE_INFO:
-		return h5_ainfo_decode(&c, &m->ainfo, NULL);
+		return h5_ainfo_decode(&plain, &c, &m->ainfo, NULL);
 	case H5_MSG_REFCOUNT:
 		return h5_refcount_decode(&c, &m->number, NULL);
 	case H5_MSG_MTIME:
 		return h5_mtime_decode(&c, &m->number, NULL);
 	case SHARED:
-		return h5_shared_decode(&c, &m->addr, NULL);
+		return h5_shared_decode(&plain, &c, &m->addr, NULL);
 	}
 	return -1;
 }

@@ -68,12 +68,13 @@ static void compare(const struct h5_ohdr *a, const struct h5_ohdr *b)
 	}
 }
 
-static void check(const struct h5_src *src)
+static void check(struct source *source)
 {
 	struct arena *a = arena_new(ARENA_LIMIT);
 	require(a, "no memory");
 	struct h5_ohdr first, second;
-	if (!h5_ohdr_decode(src, 0, a, &first, NULL)) {
+	const struct h5_file file = h5_file_of(source);
+	if (!h5_ohdr_decode(&file, 0, a, &first, NULL)) {
 		struct emit count = emit_count();
 		h5_ohdr_encode(&count, &first);
 		struct file f = {.bytes = malloc(count.pos), .size = count.pos};
@@ -81,7 +82,8 @@ static void check(const struct h5_src *src)
 		struct emit e = emit_to(f.bytes, f.size);
 		h5_ohdr_encode(&e, &first);
 		require(!e.bad && e.pos == f.size, "the counted size is not the size");
-		const struct h5_src again = {.size = f.size, .read_at = read_at, .ctx = &f};
+		struct source bytes = {.size = f.size, .read_at = read_at, .ctx = &f};
+		const struct h5_file again = h5_file_of(&bytes);
 		require(!h5_ohdr_decode(&again, 0, a, &second, NULL),
 			"what was encoded does not decode");
 		compare(&first, &second);
@@ -97,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(f.bytes, "no memory");
 	if (size)
 		memcpy(f.bytes, data, size);
-	struct h5_src src = {.size = size, .read_at = read_at, .ctx = &f};
+	struct source src = {.size = size, .read_at = read_at, .ctx = &f};
 	check(&src);
 	src.read_at = read_mended;
 	check(&src);

@@ -1,34 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A source of bytes over a memory block, which counts reads and refuses any past its end. */
+/*
+ * A file in a memory block, which counts reads and refuses any past its end. With mem_src_hide(),
+ * its pages are there only when they have been asked for, as those of an object in a bucket.
+ */
 #ifndef SUPPORT_MEM_SRC_H
 #define SUPPORT_MEM_SRC_H
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <h5/format.h>
+#include <h5/file.h>
 
 struct mem_src {
-	struct h5_src src; /* ctx points here: do not copy */
+	struct source source; /* ctx points here: do not copy */
+	struct h5_file file;
 	const uint8_t *bytes;
 	size_t reads;
+	size_t page;   /* bytes; 0: all are there */
+	bool *present; /* which pages are */
+	size_t fetched;
 };
 
 static inline int mem_src_read(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	struct mem_src *m = ctx;
-	if (offset > m->src.size || n > m->src.size - offset)
-		abort(); /* a caller went around h5_src_read() */
+	if (offset > m->source.size || n > m->source.size - offset)
+		abort(); /* a caller went around source_read() */
 	m->reads++;
+	for (uint64_t at = offset; m->page && at < offset + n; at += m->page - at % m->page)
+		if (!m->present[at / m->page])
+			return -EAGAIN;
 	memcpy(buf, m->bytes + offset, n);
 	return 0;
 }
 
 static inline void mem_src_init(struct mem_src *m, const void *bytes, size_t n)
 {
-	m->src = (struct h5_src){.size = n, .read_at = mem_src_read, .ctx = m};
-	m->bytes = bytes;
-	m->reads = 0;
+	*m = (struct mem_src){.source = {.size = n, .read_at = mem_src_read, .ctx = m},
+			      .bytes = bytes};
+	m->file = h5_file_of(&m->source);
+}
+
+/* No page is there. */
+static inline void mem_src_hide(struct mem_src *m, size_t page)
+{
+	m->page = page;
+	m->present = calloc((size_t)m->source.size / page + 1, sizeof(*m->present));
+}
+
+/* The range that the last read wanted is there from now on. */
+static inline void mem_src_fetch(struct mem_src *m)
+{
+	const struct source *s = &m->source;
+
+	for (uint64_t at = s->wanted; at < s->wanted + s->wanted_len; at += m->page - at % m->page)
+		if (!m->present[at / m->page]) {
+			m->present[at / m->page] = true;
+			m->fetched++;
+		}
+}
+
+static inline void mem_src_release(struct mem_src *m)
+{
+	free(m->present);
+	m->present = NULL;
 }
 
 #endif

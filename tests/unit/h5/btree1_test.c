@@ -114,7 +114,7 @@ static void test_walk_gives_what_was_rendered(void **state)
 		struct mem_src m;
 		struct err err = ERR_INIT;
 		mem_src_init(&m, image, size);
-		if (h5_bt1_walk(&m.src, ADDR, s.rank, expect_chunk, &e, &err))
+		if (h5_bt1_walk(&m.file, ADDR, s.rank, expect_chunk, &e, &err))
 			fail_msg("shape %zu: %s", i, err.msg);
 		assert_int_equal(e.n, chunks_of(&s));
 		free(image);
@@ -282,7 +282,7 @@ static void test_malformed(void **state)
 		struct emit e = emit_to(bad + ADDR + rows[i].at, 8);
 		emit_uint(&e, rows[i].value, (unsigned int)rows[i].n);
 		mem_src_init(&m, bad, size);
-		int rc = h5_bt1_walk(&m.src, ADDR, 1, count_chunk, &seen, &err);
+		int rc = h5_bt1_walk(&m.file, ADDR, 1, count_chunk, &seen, &err);
 		if (rc != -EIO || !err.msg[0])
 			fail_msg("%s: %d", rows[i].defect, rc);
 	}
@@ -298,10 +298,10 @@ static void test_callback_stops(void **state)
 	uint64_t seen = 0;
 	struct mem_src m;
 	mem_src_init(&m, image, size);
-	assert_int_equal(h5_bt1_walk(&m.src, ADDR, 1, count_chunk, &seen, NULL), -ECANCELED);
+	assert_int_equal(h5_bt1_walk(&m.file, ADDR, 1, count_chunk, &seen, NULL), -ECANCELED);
 	assert_int_equal(seen, 100);
-	assert_int_equal(h5_bt1_walk(&m.src, ADDR, 0, count_chunk, &seen, NULL), -EIO);
-	assert_int_equal(h5_bt1_walk(&m.src, ADDR, 33, count_chunk, &seen, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk(&m.file, ADDR, 0, count_chunk, &seen, NULL), -EIO);
+	assert_int_equal(h5_bt1_walk(&m.file, ADDR, 33, count_chunk, &seen, NULL), -EIO);
 	free(image);
 }
 

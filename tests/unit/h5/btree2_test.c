@@ -86,7 +86,7 @@ static void test_walk_gives_what_was_encoded(void **state)
 			struct mem_src m;
 			struct err err = ERR_INIT;
 			mem_src_init(&m, image, size);
-			if (h5_bt2_walk(&m.src, ADDR, t.type, expect_record, &e, &err))
+			if (h5_bt2_walk(&m.file, ADDR, t.type, expect_record, &e, &err))
 				fail_msg("%llu records: %s", (unsigned long long)t.n, err.msg);
 			assert_int_equal(e.n, t.n);
 			assert_int_equal(m.reads, 1 + (size - ADDR - HEADER) / NODE);
@@ -237,15 +237,16 @@ static void test_malformed(void **state)
 		if (defects[i].mend)
 			mend(bad + ADDR);
 		mem_src_init(&m, bad, size);
-		int rc = h5_bt2_walk(&m.src, ADDR, t.type, ignore, NULL, &err);
+		int rc = h5_bt2_walk(&m.file, ADDR, t.type, ignore, NULL, &err);
 		if (rc != defects[i].rc || !err.msg[0])
 			fail_msg("%s: %d %s", defects[i].defect, rc, err.msg);
 	}
 	struct mem_src m;
 	int seen = 0;
 	mem_src_init(&m, image, size);
-	assert_int_equal(h5_bt2_walk(&m.src, ADDR, t.type, stop_at_three, &seen, NULL), -ECANCELED);
-	assert_int_equal(h5_bt2_walk(&m.src, size, t.type, ignore, NULL, NULL), -EIO);
+	assert_int_equal(h5_bt2_walk(&m.file, ADDR, t.type, stop_at_three, &seen, NULL),
+			 -ECANCELED);
+	assert_int_equal(h5_bt2_walk(&m.file, size, t.type, ignore, NULL, NULL), -EIO);
 	free(bad);
 	free(image);
 	free(records);

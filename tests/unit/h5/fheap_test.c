@@ -79,7 +79,7 @@ static void read_back(const struct built *b)
 	struct h5_fheap_reader *r;
 	struct err err = ERR_INIT;
 	mem_src_init(&m, b->image, b->image_size);
-	if (h5_fheap_open(&m.src, ADDR, &r, &err))
+	if (h5_fheap_open(&m.file, ADDR, &r, &err))
 		fail_msg("%s", err.msg);
 	/* Backwards: the order of reading is not that of writing. */
 	for (size_t i = b->n; i-- > 0;) {
@@ -216,7 +216,7 @@ static void test_bytes_of_libhdf5(void **state)
 	memcpy(file + ADDR, header, header_n);
 	memcpy(file + BLOCK_AT, block, block_n);
 	mem_src_init(&m, file, sizeof(file));
-	assert_int_equal(h5_fheap_open(&m.src, ADDR, &r, NULL), 0);
+	assert_int_equal(h5_fheap_open(&m.file, ADDR, &r, NULL), 0);
 	auto_bytes struct bytes out = {0};
 	assert_int_equal(h5_fheap_get(r, id, sizeof(id), LINK, &out, NULL), 0);
 	assert_memory_equal(out.data, block + PREFIX + 9 * LINK, LINK);
@@ -349,7 +349,7 @@ static void test_malformed_heaps(void **state)
 		if (defects[i].mend)
 			mend(bad + ADDR);
 		mem_src_init(&m, bad, b.image_size);
-		int rc = h5_fheap_open(&m.src, ADDR, &r, &err);
+		int rc = h5_fheap_open(&m.file, ADDR, &r, &err);
 		if (rc != defects[i].open)
 			fail_msg("%s: open says %d %s", defects[i].defect, rc, err.msg);
 		if (rc)
@@ -390,7 +390,7 @@ static void test_malformed_ids(void **state)
 	struct h5_fheap_reader *r;
 	build(&b, &h5_fheap_links, sizes, 4);
 	mem_src_init(&m, b.image, b.image_size);
-	assert_int_equal(h5_fheap_open(&m.src, ADDR, &r, NULL), 0);
+	assert_int_equal(h5_fheap_open(&m.file, ADDR, &r, NULL), 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		auto_bytes struct bytes out = {0};
 		struct err err = ERR_INIT;

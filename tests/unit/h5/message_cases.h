@@ -15,8 +15,12 @@
 
 #include <base/cursor.h>
 #include <base/mem.h>
+#include <h5/file.h>
 
 #include "hex.h"
+
+/* Sizes of addresses and lengths as they are encoded. */
+static const struct h5_file plain __attribute__((unused)) = {.addr_size = 8, .len_size = 8};
 
 enum { MESSAGE_ARENA_LIMIT = 64 << 20, MESSAGE_PATTERN = 0xa5 };
 

@@ -18,7 +18,7 @@ static void encode(struct emit *e, const void *a)
 
 static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 {
-	return h5_attr_decode(c, a, out, err);
+	return h5_attr_decode(&plain, c, a, out, err);
 }
 
 /* Without its type, the message does not tell how long the data are. */

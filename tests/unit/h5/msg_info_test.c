@@ -12,11 +12,11 @@
 
 #include "message_cases.h"
 
-/* The codec h5_<name>; `what` is encoded as the expression `passed`. */
-#define CODEC(name, type, passed)                                                                  \
+/* The codec h5_<name>; `what` is encoded as the expression `passed`, and decoded by the call. */
+#define CODEC(name, type, passed, decoded)                                                         \
 	static int decode_##name(struct cursor *c, struct arena *a, void *out, struct err *err)    \
 	{                                                                                          \
-		return h5_##name##_decode(c, out, err);                                            \
+		return decoded;                                                                    \
 	}                                                                                          \
 	static void encode_##name(struct emit *e, const void *what)                                \
 	{                                                                                          \
@@ -28,12 +28,12 @@
 		.encode = encode_##name,                                                           \
 	}
 
-CODEC(linfo, struct h5_linfo, what);
-CODEC(ainfo, struct h5_ainfo, what);
-CODEC(ginfo, struct h5_ginfo, what);
-CODEC(refcount, uint32_t, *(const uint32_t *)what);
-CODEC(mtime, uint32_t, *(const uint32_t *)what);
-CODEC(shared, uint64_t, *(const uint64_t *)what);
+CODEC(linfo, struct h5_linfo, what, h5_linfo_decode(&plain, c, out, err));
+CODEC(ainfo, struct h5_ainfo, what, h5_ainfo_decode(&plain, c, out, err));
+CODEC(ginfo, struct h5_ginfo, what, h5_ginfo_decode(c, out, err));
+CODEC(refcount, uint32_t, *(const uint32_t *)what, h5_refcount_decode(c, out, err));
+CODEC(mtime, uint32_t, *(const uint32_t *)what, h5_mtime_decode(c, out, err));
+CODEC(shared, uint64_t, *(const uint64_t *)what, h5_shared_decode(&plain, c, out, err));
 
 /* Two structs with fields of the same names. */
 #define COMPARE_INDEX(name)                                                                        \

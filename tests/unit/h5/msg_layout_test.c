@@ -18,7 +18,7 @@ static void encode(struct emit *e, const void *l)
 
 static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 {
-	return h5_layout_decode(c, out, err);
+	return h5_layout_decode(&plain, c, out, err);
 }
 
 static const struct message_codec codec = {

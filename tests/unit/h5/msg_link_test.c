@@ -18,7 +18,7 @@ static void encode(struct emit *e, const void *l)
 
 static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 {
-	return h5_link_decode(c, a, out, err);
+	return h5_link_decode(&plain, c, a, out, err);
 }
 
 static const struct message_codec codec = {
@@ -108,7 +108,7 @@ static void test_name_widths(void **state)
 		e = emit_to(buf, e.pos);
 		h5_link_encode(&e, &l);
 		struct cursor c = cursor_of(buf, e.pos);
-		assert_int_equal(h5_link_decode(&c, a, &back, NULL), 0);
+		assert_int_equal(h5_link_decode(&plain, &c, a, &back, NULL), 0);
 		assert_int_equal(back.name_len, rows[i].len);
 		assert_memory_equal(back.name, name, rows[i].len);
 		assert_int_equal(back.addr, 8);

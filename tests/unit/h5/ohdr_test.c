@@ -27,7 +27,8 @@ static int read_memory(void *ctx, uint64_t offset, void *buf, size_t n, struct e
 /* A small file, zeroed. */
 struct file {
 	uint8_t bytes[FILE_SIZE];
-	struct h5_src src;
+	struct source source;
+	struct h5_file file;
 	struct arena *a;
 };
 
@@ -36,7 +37,8 @@ static int setup(void **state)
 	struct file *f = calloc(1, sizeof(*f));
 	if (!f)
 		return -1;
-	f->src = (struct h5_src){.size = FILE_SIZE, .read_at = read_memory, .ctx = f->bytes};
+	f->source = (struct source){.size = FILE_SIZE, .read_at = read_memory, .ctx = f->bytes};
+	f->file = h5_file_of(&f->source);
 	f->a = arena_new(ARENA_LIMIT);
 	*state = f;
 	return f->a ? 0 : -1;
@@ -73,7 +75,7 @@ static void assert_fails(struct file *f, uint64_t addr, int expected)
 {
 	struct h5_ohdr h;
 	struct err err = ERR_INIT;
-	int rc = h5_ohdr_decode(&f->src, addr, f->a, &h, &err);
+	int rc = h5_ohdr_decode(&f->file, addr, f->a, &h, &err);
 	if (rc != expected || err.code != rc)
 		fail_msg("%d (%s), expected %d", rc, err.msg, expected);
 	assert_int_equal(h.n, 0);
@@ -92,7 +94,7 @@ static void test_library_header(void **state)
 	struct file *f = *state;
 	put(f, 8, committed_half);
 	struct h5_ohdr h;
-	assert_int_equal(h5_ohdr_decode(&f->src, 8, f->a, &h, NULL), 0);
+	assert_int_equal(h5_ohdr_decode(&f->file, 8, f->a, &h, NULL), 0);
 	assert_true(h.has_times);
 	assert_int_equal(h.atime, 0x6b016c1e);
 	assert_false(h.attr_order_tracked || h.attr_order_indexed || h.has_phase);
@@ -109,7 +111,7 @@ static void test_nil_is_left_out(void **state)
 	struct file *f = *state;
 	put(f, 0, with_nil);
 	struct h5_ohdr h;
-	assert_int_equal(h5_ohdr_decode(&f->src, 0, f->a, &h, NULL), 0);
+	assert_int_equal(h5_ohdr_decode(&f->file, 0, f->a, &h, NULL), 0);
 	assert_int_equal(h.n, 1);
 	assert_int_equal(h.msgs[0].len, 12);
 }
@@ -161,9 +163,10 @@ static void test_round_trip(void **state)
 		assert_false(e.bad);
 		assert_int_equal(e.pos, size);
 
-		const struct h5_src src = {.size = size, .read_at = read_memory, .ctx = buf};
+		struct source source = {.size = size, .read_at = read_memory, .ctx = buf};
+		const struct h5_file file = h5_file_of(&source);
 		struct h5_ohdr back;
-		assert_int_equal(h5_ohdr_decode(&src, 0, f->a, &back, NULL), 0);
+		assert_int_equal(h5_ohdr_decode(&file, 0, f->a, &back, NULL), 0);
 		assert_true(back.attr_order_tracked && back.attr_order_indexed);
 		assert_true(back.has_times && back.has_phase);
 		assert_int_equal(back.atime, 1);
@@ -215,7 +218,7 @@ static void test_continuations(void **state)
 	put_chain(f);
 	struct h5_ohdr h;
 	struct err err = ERR_INIT;
-	if (h5_ohdr_decode(&f->src, 0, f->a, &h, &err))
+	if (h5_ohdr_decode(&f->file, 0, f->a, &h, &err))
 		fail_msg("%s", err.msg);
 	assert_int_equal(h.n, 3);
 	assert_int_equal(h.msgs[0].type, 0x41);
@@ -288,7 +291,7 @@ static void test_wrong_checksum(void **state)
 		put(f, 0, committed_half);
 		f->bytes[i] ^= 0x10;
 		struct h5_ohdr h;
-		assert_int_equal(h5_ohdr_decode(&f->src, 0, f->a, &h, NULL), -EIO);
+		assert_int_equal(h5_ohdr_decode(&f->file, 0, f->a, &h, NULL), -EIO);
 	}
 }
 
@@ -297,10 +300,10 @@ static void test_file_ends(void **state)
 	struct file *f = *state;
 	put(f, 0, committed_half);
 	size_t n = strlen(committed_half) / 2;
-	for (f->src.size = 0; f->src.size < n; f->src.size++)
+	for (f->source.size = 0; f->source.size < n; f->source.size++)
 		assert_fails(f, 0, -EIO);
 	struct h5_ohdr h;
-	assert_int_equal(h5_ohdr_decode(&f->src, 0, f->a, &h, NULL), 0);
+	assert_int_equal(h5_ohdr_decode(&f->file, 0, f->a, &h, NULL), 0);
 	assert_fails(f, n + 1, -EIO);
 	assert_fails(f, H5_UNDEF, -EIO);
 }
@@ -314,7 +317,7 @@ static int read_nothing(void *ctx, uint64_t offset, void *buf, size_t n, struct 
 static void test_source_error(void **state)
 {
 	struct file *f = *state;
-	f->src.read_at = read_nothing;
+	f->source.read_at = read_nothing;
 	assert_fails(f, 0, -ETIMEDOUT);
 }
 

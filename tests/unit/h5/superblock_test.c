@@ -108,14 +108,15 @@ static const struct {
 	{"free space version 1", version0, 9, 1, -EOPNOTSUPP},
 	{"symbol table version 1", version0, 10, 1, -EOPNOTSUPP},
 	{"shared header version 1", version0, 12, 1, -EOPNOTSUPP},
-	{"offsets of 4 bytes", version0, 13, 4, -EOPNOTSUPP},
-	{"lengths of 4 bytes", version0, 14, 4, -EOPNOTSUPP},
+	{"offsets of 16 bytes", version0, 13, 16, -EOPNOTSUPP},
+	{"lengths of 3 bytes", version0, 14, 3, -EOPNOTSUPP},
 	{"leaf K of zero", version0, 16, 0, -EIO},
 	{"internal K of zero", version0, 18, 0, -EIO},
 	{"driver information", version0, 48, 0, -EOPNOTSUPP},
 	{"wrong checksum", version2, 36, 0x31, -EIO},
 	{"version 3 with the checksum of version 2", version2, 8, 3, -EIO},
-	{"offsets of 2 bytes", version3, 9, 2, -EOPNOTSUPP},
+	{"offsets of 0 bytes", version3, 9, 0, -EOPNOTSUPP},
+	{"offsets of 2 bytes under the checksum of 8", version3, 9, 2, -EIO},
 };
 
 static void test_defects(void **state)

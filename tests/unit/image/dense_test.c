@@ -86,7 +86,7 @@ static struct h5_linfo root_linfo(struct rendered *r)
 
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_linfo_decode(&c, &info, NULL), 0);
+	assert_int_equal(h5_linfo_decode(&r->file, &c, &info, NULL), 0);
 	return info;
 }
 
@@ -97,7 +97,7 @@ static struct h5_ainfo root_ainfo(struct rendered *r)
 
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_ainfo_decode(&c, &info, NULL), 0);
+	assert_int_equal(h5_ainfo_decode(&r->file, &c, &info, NULL), 0);
 	return info;
 }
 
@@ -116,7 +116,7 @@ static struct h5_link link_of(struct walk *w, const uint8_t *id)
 
 	assert_int_equal(h5_fheap_get(w->heap, id, LINK_ID, 65536, &body, NULL), 0);
 	struct cursor c = cursor_of(body.data, body.len);
-	assert_int_equal(h5_link_decode(&c, w->r->arena, &link, NULL), 0);
+	assert_int_equal(h5_link_decode(&w->r->file, &c, w->r->arena, &link, NULL), 0);
 	bytes_release(&body);
 	return link;
 }
@@ -172,13 +172,13 @@ static void more_links_are_in_both_indexes(void **state)
 
 		assert_null(rendered_message(r, rendered_root(r), H5_MSG_LINK, 0));
 		assert_int_equal(info.max_corder, counts[i]);
-		assert_int_equal(h5_fheap_open(&r->src, info.heap, &w.heap, NULL), 0);
+		assert_int_equal(h5_fheap_open(&r->file, info.heap, &w.heap, NULL), 0);
 		assert_int_equal(
-			h5_bt2_walk(&r->src, info.names, H5_BT2_LINK_NAME, by_name, &w, NULL), 0);
+			h5_bt2_walk(&r->file, info.names, H5_BT2_LINK_NAME, by_name, &w, NULL), 0);
 		assert_int_equal(w.n, counts[i]);
 		w.n = 0;
 		assert_int_equal(
-			h5_bt2_walk(&r->src, info.corders, H5_BT2_LINK_CORDER, by_order, &w, NULL),
+			h5_bt2_walk(&r->file, info.corders, H5_BT2_LINK_CORDER, by_order, &w, NULL),
 			0);
 		assert_int_equal(w.n, counts[i]);
 		h5_fheap_close(w.heap);
@@ -193,7 +193,7 @@ static int count_attr(void *ctx, const uint8_t *record, uint16_t size, struct er
 
 	assert_int_equal(h5_fheap_get(w->heap, record, ATTR_ID, 1 << 20, &body, NULL), 0);
 	struct cursor c = cursor_of(body.data, body.len);
-	assert_int_equal(h5_attr_decode(&c, w->r->arena, &attr, NULL), 0);
+	assert_int_equal(h5_attr_decode(&w->r->file, &c, w->r->arena, &attr, NULL), 0);
 	w->bytes += attr.data_len;
 	for (uint64_t i = 0; strcmp(attr.name, "big") == 0 && i < attr.data_len; i++)
 		assert_int_equal(attr.data[i], 'a' + i % 26);
@@ -229,14 +229,14 @@ static void attributes_are_dense_when_many_or_large(void **state)
 				rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, n - 1));
 			continue;
 		}
-		assert_int_equal(h5_fheap_open(&r->src, info.heap, &w.heap, NULL), 0);
+		assert_int_equal(h5_fheap_open(&r->file, info.heap, &w.heap, NULL), 0);
 		assert_int_equal(
-			h5_bt2_walk(&r->src, info.names, H5_BT2_ATTR_NAME, count_attr, &w, NULL),
+			h5_bt2_walk(&r->file, info.names, H5_BT2_ATTR_NAME, count_attr, &w, NULL),
 			0);
 		assert_int_equal(w.n, n);
 		assert_int_equal(w.bytes, 4 * cases[i].small + cases[i].len);
 		if (cases[i].ordered)
-			assert_int_equal(h5_bt2_walk(&r->src, info.corders, H5_BT2_ATTR_CORDER,
+			assert_int_equal(h5_bt2_walk(&r->file, info.corders, H5_BT2_ATTR_CORDER,
 						     count_attr, &w, NULL),
 					 0);
 		assert_int_equal(w.n, cases[i].ordered ? 2 * n : n);

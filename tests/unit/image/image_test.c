@@ -28,7 +28,7 @@ static void the_superblock_tells_the_file_size(void **state)
 	uint8_t bytes[H5_SUPERBLOCK_SIZE];
 
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
-	assert_int_equal(h5_src_read(&r->src, 0, bytes, sizeof(bytes), NULL), 0);
+	assert_int_equal(h5_file_read(&r->file, 0, bytes, sizeof(bytes), NULL), 0);
 	struct cursor c = cursor_of(bytes, sizeof(bytes));
 	assert_int_equal(h5_superblock_decode(&c, &sb, NULL), 0);
 	assert_int_equal(sb.eof, image_size(r->img));
@@ -81,7 +81,7 @@ static void references_point_to_object_headers(void **state)
 	const struct h5_msg *msg = rendered_message(r, root, H5_MSG_ATTRIBUTE, 0);
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_attr_decode(&c, r->arena, &ref, NULL), 0);
+	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &ref, NULL), 0);
 	assert_int_equal(ref.data_len, 8);
 	c = cursor_of(ref.data, 8);
 	assert_int_equal(cur_u64(&c), ints.addr);
@@ -100,7 +100,7 @@ static void committed_types_are_shared(void **state)
 	const struct h5_msg *msg = rendered_message(r, ints.addr, H5_MSG_DATATYPE, 0);
 	assert_true(msg->flags & H5_MSG_SHARED);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_shared_decode(&c, &shared, NULL), 0);
+	assert_int_equal(h5_shared_decode(&r->file, &c, &shared, NULL), 0);
 	assert_int_equal(shared, type.addr);
 	assert_non_null(rendered_message(r, type.addr, H5_MSG_REFCOUNT, 0));
 }
@@ -115,7 +115,7 @@ static void missing_chunks_are_not_in_the_index(void **state)
 	assert_true(rendered_layout(r, "ints", &layout));
 	assert_int_equal(layout.cls, LAYOUT_CHUNKED);
 	assert_int_equal(layout.chunk[0], 4);
-	assert_int_equal(h5_src_read(&r->src, layout.addr, node, sizeof(node), NULL), 0);
+	assert_int_equal(h5_file_read(&r->file, layout.addr, node, sizeof(node), NULL), 0);
 	struct cursor c = cursor_of(node, sizeof(node));
 	assert_memory_equal(cur_bytes(&c, 4), "TREE", 4);
 	cur_skip(&c, 2);

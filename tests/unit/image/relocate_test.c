@@ -28,7 +28,7 @@ static char *item_of(struct rendered *r, const uint8_t *slot, uint32_t count)
 		assert_int_equal(addr, 0);
 		assert_int_equal(index, 0);
 	} else {
-		assert_int_equal(h5_gheap_get(&r->src, addr, index, 4096, &item, NULL), 0);
+		assert_int_equal(h5_gheap_get(&r->file, addr, index, 4096, &item, NULL), 0);
 	}
 	assert_int_equal(bytes_append(&item, "", 1), 0);
 	return (char *)item.data;
@@ -46,9 +46,9 @@ static void chunks_point_into_their_window(void **state)
 	assert_true(rendered_link(r, sub.addr, "strings", &strings));
 	const struct h5_msg *msg = rendered_message(r, strings.addr, H5_MSG_LAYOUT, 0);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_layout_decode(&c, &layout, NULL), 0);
+	assert_int_equal(h5_layout_decode(&r->file, &c, &layout, NULL), 0);
 	assert_int_equal(layout.cls, LAYOUT_CONTIGUOUS);
-	assert_int_equal(h5_src_read(&r->src, layout.addr, slots, sizeof(slots), NULL), 0);
+	assert_int_equal(h5_file_read(&r->file, layout.addr, slots, sizeof(slots), NULL), 0);
 	auto_free char *first = item_of(r, slots, 2);
 	auto_free char *second = item_of(r, slots + DTYPE_VLEN_SIZE, 0);
 	assert_string_equal(first, "ab");
@@ -71,7 +71,7 @@ static void attributes_share_collections(void **state)
 	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_attr_decode(&c, r->arena, &attr, NULL), 0);
+	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &attr, NULL), 0);
 	assert_int_equal(attr.data_len, 3 * DTYPE_VLEN_SIZE);
 	auto_free char *one = item_of(r, attr.data, 3);
 	auto_free char *none = item_of(r, attr.data + DTYPE_VLEN_SIZE, 0);
@@ -105,7 +105,7 @@ static void references_to_what_is_not_in_the_file_are_null(void **state)
 			rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
 		assert_non_null(msg);
 		struct cursor c = cursor_of(msg->body, msg->len);
-		assert_int_equal(h5_attr_decode(&c, r->arena, &attr, NULL), 0);
+		assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &attr, NULL), 0);
 		c = cursor_of(attr.data, attr.data_len);
 		assert_int_equal(cur_u64(&c), 0);
 	}

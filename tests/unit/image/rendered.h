@@ -10,7 +10,7 @@
 #include <h5/ohdr.h>
 #include <h5/superblock.h>
 #include <image/image.h>
-#include <model/model.h>
+#include <domain/domain.h>
 #include <schema/schema.h>
 
 #include "small_domain.h"
@@ -19,9 +19,11 @@ struct rendered {
 	struct env env;
 	struct store *store;
 	struct cache *cache;
+	struct domain *domain;
 	struct image *img;
 	struct arena *arena;
-	struct h5_src src;
+	struct source source;
+	struct h5_file file;
 };
 
 static inline int rendered_read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
@@ -49,6 +51,7 @@ static inline int rendered_teardown(void **state)
 	struct rendered *r = *state;
 
 	image_free(r->img);
+	domain_unref(r->domain);
 	cache_free(r->cache);
 	store_free(r->store);
 	pool_free(r->env.pool);
@@ -62,31 +65,28 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 				struct err *err)
 {
 	static const struct image_options none = {.domain_dir = ""};
-	struct model *m = NULL;
-	int rc = model_open(&r->env, r->store, schema_hsds2(), "d.h5", NULL, &m, err);
+	struct domain *domain = NULL;
+	int rc = domain_open(&r->env, r->store, schema_hsds2(), "d.h5", NULL, &domain, err);
 
 	if (rc)
 		return rc;
 	image_free(r->img);
 	r->img = NULL;
-	rc = image_new(&r->env, r->cache, m, opt ? opt : &none, &r->img, err);
-	model_unref(m);
+	domain_unref(r->domain);
+	r->domain = domain;
+	const struct chunk_source chunks = domain_chunk_source(domain);
+
+	rc = image_new(&r->env, r->cache, domain_tree(domain), &chunks, opt ? opt : &none, &r->img,
+		       err);
 	if (!rc)
-		r->src = (struct h5_src){
+		r->source = (struct source){
 			.size = image_size(r->img), .read_at = rendered_read_at, .ctx = r};
-	return rc;
+	return rc ? rc : h5_file_open(&r->file, &r->source, err);
 }
 
 static inline uint64_t rendered_root(struct rendered *r)
 {
-	uint8_t bytes[H5_SUPERBLOCK_SIZE];
-	struct h5_superblock sb = {0};
-
-	if (h5_src_read(&r->src, 0, bytes, sizeof(bytes), NULL))
-		return H5_UNDEF;
-	struct cursor c = cursor_of(bytes, sizeof(bytes));
-
-	return h5_superblock_decode(&c, &sb, NULL) ? H5_UNDEF : sb.root;
+	return r->file.root;
 }
 
 /* The nth message of a type in the header at addr; NULL when there is none. */
@@ -95,7 +95,7 @@ static inline const struct h5_msg *rendered_message(struct rendered *r, uint64_t
 {
 	struct h5_ohdr header;
 
-	if (h5_ohdr_decode(&r->src, addr, r->arena, &header, NULL))
+	if (h5_ohdr_decode(&r->file, addr, r->arena, &header, NULL))
 		return NULL;
 	for (uint32_t i = 0; i < header.n; i++)
 		if (header.msgs[i].type == type && nth-- == 0)
@@ -114,8 +114,8 @@ static inline bool rendered_link(struct rendered *r, uint64_t group, const char 
 			return false;
 		struct cursor c = cursor_of(msg->body, msg->len);
 
-		if (!h5_link_decode(&c, r->arena, out, NULL) && strlen(name) == out->name_len &&
-		    memcmp(out->name, name, out->name_len) == 0)
+		if (!h5_link_decode(&r->file, &c, r->arena, out, NULL) &&
+		    strlen(name) == out->name_len && memcmp(out->name, name, out->name_len) == 0)
 			return true;
 	}
 }
@@ -131,7 +131,7 @@ static inline bool rendered_layout(struct rendered *r, const char *name, struct 
 		return false;
 	struct cursor c = cursor_of(msg->body, msg->len);
 
-	return h5_layout_decode(&c, out, NULL) == 0;
+	return h5_layout_decode(&r->file, &c, out, NULL) == 0;
 }
 
 #endif

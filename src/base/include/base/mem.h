@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory: cleanup attributes, overflow-checked arithmetic, growable bytes, and an arena for
- * things that live and die together (one domain's model).
+ * things that live and die together (the objects of one domain).
  */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H

@@ -10,7 +10,7 @@
  * ahead (pattern.h), as many as hide the store's latency (pace.h).
  *
  * The budget counts what is loaded, what loads under way take at their peak, and what owners have
- * charged: images and models. A load that does not fit waits its turn, readers' loads before loads
+ * charged: images and domains. A load that does not fit waits its turn, readers' loads before loads
  * ahead; one may always run, however large. So a reader must not hold a chunk while it waits for
  * another one.
  *

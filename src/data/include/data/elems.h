@@ -7,7 +7,7 @@
  *   vlen slot, 16 bytes:   +0 u32 LE  count (base elements; strings: bytes)
  *                          +4 u32     zero
  *                          +8 u64 LE  offset of the items in the heap, 8-aligned; count 0: zero
- *   object reference, 8:   +0 u64 LE  model object number + 1; zero is the null reference
+ *   object reference, 8:   +0 u64 LE  object number + 1; zero is the null reference
  *   region reference, 12:  +0 u64 LE  offset of the selection in the heap + 1, zero is null
  *                          +8 u32 LE  its length
  *

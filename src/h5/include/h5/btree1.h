@@ -44,7 +44,7 @@ void h5_bt1_read(const struct h5_bt1 *t, uint64_t offset, void *buf, size_t n);
 /* Walks the tree at addr in order. Checks signatures, levels, counts, that every node is visited
  * once (cycles), and the order of keys. */
 typedef int (*h5_bt1_fn)(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err);
-int h5_bt1_walk(const struct h5_src *src, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
+int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
 		struct err *err);
 
 #endif

@@ -34,7 +34,7 @@ void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr);
 /* Calls fn for each record in order. Depth, counts and node sizes are checked; every node is read
  * once. A non-zero result of fn stops and is returned. */
 typedef int (*h5_bt2_fn)(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err);
-int h5_bt2_walk(const struct h5_src *src, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
+int h5_bt2_walk(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
 		void *ctx, struct err *err);
 
 /* Records (all little-endian), as encoders above lay them down. heap ids: 7 bytes for links, 8 for

@@ -34,7 +34,7 @@ void h5_fheap_encode(struct emit *e, const struct h5_fheap *h, uint64_t addr);
 /* Reading: opens a heap at addr. Objects by id: managed (in direct blocks), huge (by B-tree) and
  * tiny. Filtered heaps: -EOPNOTSUPP. */
 struct h5_fheap_reader;
-int h5_fheap_open(const struct h5_src *src, uint64_t addr, struct h5_fheap_reader **out,
+int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader **out,
 		  struct err *err);
 /* Appends the object's bytes to out; at most max. */
 int h5_fheap_get(struct h5_fheap_reader *r, const uint8_t *id, size_t id_len, size_t max,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants of the HDF5 File Format Specification 3.0 and the source of bytes that decoders read.
- * Throughout h5/: sizes of offsets and lengths are 8 in what we encode; decoders refuse others with
- * -EOPNOTSUPP until an issue asks for them. Encoders write to a struct emit (which may only count)
- * and cannot fail but for its capacity and for a length that is too large for its field (both spoil
- * the emitter, also while it counts); decoders return 0 or -EIO (damaged, err says what and
- * where), -EOPNOTSUPP (a version or class that is not decoded), -ENOMEM.
+ * Constants of the HDF5 File Format Specification 3.0. Throughout h5/: encoders write to a struct
+ * emit (which may only count) and cannot fail but for its capacity and for a length that is too
+ * large for its field (both spoil the emitter, also while it counts); decoders take a struct
+ * h5_file and return 0 or -EIO (damaged, err says what and where), -EOPNOTSUPP (a version or class
+ * that is not decoded), -ENOMEM, or what the file's source answers.
  */
 #ifndef H5_FORMAT_H
 #define H5_FORMAT_H
@@ -17,8 +16,7 @@
 #include <base/emit.h>
 #include <base/err.h>
 #include <base/mem.h>
-
-#define H5_UNDEF UINT64_MAX /* the undefined address */
+#include <h5/file.h>
 
 enum h5_msg_type {
 	H5_MSG_NIL = 0x00,
@@ -51,15 +49,5 @@ enum h5_msg_flags {
 	H5_MSG_SHARED = 1 << 1,
 	H5_MSG_DONT_SHARE = 1 << 2,
 };
-
-/* Where a decoder gets bytes: a file, an object in a bucket, an image, fuzz input. */
-struct h5_src {
-	uint64_t size;
-	/* All n bytes at offset or a negative errno. Never asked past size. */
-	int (*read_at)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
-	void *ctx;
-};
-/* Checks offset + n against size first (-EIO). */
-int h5_src_read(const struct h5_src *src, uint64_t offset, void *buf, size_t n, struct err *err);
 
 #endif

@@ -40,7 +40,7 @@ void h5_gheap_release(struct h5_gheap_writer *w);
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 
 /* Reads object `index` of the collection at addr; appends to out, at most max bytes. */
-int h5_gheap_get(const struct h5_src *src, uint64_t addr, uint32_t index, size_t max,
+int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
 		 struct bytes *out, struct err *err);
 
 #endif

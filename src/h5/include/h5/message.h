@@ -2,7 +2,7 @@
 /*
  * Object header messages (Spec IV.A.2): one encode/decode pair each. Encoders write the body of
  * the message alone; h5_ohdr_encode() frames it. Decoders get a cursor over exactly the body and
- * allocate in an arena.
+ * allocate in an arena; of the file they need the sizes of addresses and lengths alone.
  */
 #ifndef H5_MESSAGE_H
 #define H5_MESSAGE_H
@@ -17,7 +17,7 @@
 
 /* Dataspace, 0x01: encoded as version 2; a simple one always with its maximum, as libhdf5 does. */
 void h5_dspace_encode(struct emit *e, const struct dspace *s);
-int h5_dspace_decode(struct cursor *c, struct dspace *s, struct err *err);
+int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s, struct err *err);
 
 /* Datatype, 0x03: version 1, or 2 for a type with an array inside, as libhdf5 writes by default.
  * Decoded as version 1, 2 and 3; what is decoded points into the arena alone. */
@@ -27,7 +27,7 @@ int h5_dtype_decode(struct cursor *c, struct arena *a, const struct dtype **t, s
 /* A message shared with a committed object (flag H5_MSG_SHARED; Spec IV.A.2 "shared message"),
  * version 2 (type 2): address of its object header. */
 void h5_shared_encode(struct emit *e, uint64_t addr);
-int h5_shared_decode(struct cursor *c, uint64_t *addr, struct err *err);
+int h5_shared_decode(const struct h5_file *f, struct cursor *c, uint64_t *addr, struct err *err);
 
 /* Fill value, 0x05: encoded as version 2, decoded as 1, 2 and 3. */
 struct h5_fill {
@@ -52,7 +52,8 @@ struct h5_layout {
 	uint32_t elem_size; /* chunked */
 };
 void h5_layout_encode(struct emit *e, const struct h5_layout *l);
-int h5_layout_decode(struct cursor *c, struct h5_layout *l, struct err *err);
+int h5_layout_decode(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
+		     struct err *err);
 
 /* Filter pipeline, 0x0b: encoded as version 1 with the names and client data that libhdf5 writes
  * (deflate: level; shuffle: element size), decoded as 1 and 2. params of each filter must be
@@ -72,7 +73,8 @@ struct h5_attr {
 };
 void h5_attr_encode(struct emit *e, const struct h5_attr *a);
 /* type stays NULL when it is shared (committed says where); data are then all that is left. */
-int h5_attr_decode(struct cursor *c, struct arena *a, struct h5_attr *out, struct err *err);
+int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_attr *out,
+		   struct err *err);
 
 /* Link, 0x06: version 1. */
 struct h5_link {
@@ -87,7 +89,8 @@ struct h5_link {
 	const char *file; /* external */
 };
 void h5_link_encode(struct emit *e, const struct h5_link *l);
-int h5_link_decode(struct cursor *c, struct arena *a, struct h5_link *l, struct err *err);
+int h5_link_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_link *l,
+		   struct err *err);
 
 /* Link info 0x02, group info 0x0a, attribute info 0x15, reference count 0x16, modification time
  * 0x12. */
@@ -97,7 +100,7 @@ struct h5_linfo {
 	uint64_t heap, names, corders; /* corders only when indexed; H5_UNDEF: compact */
 };
 void h5_linfo_encode(struct emit *e, const struct h5_linfo *l);
-int h5_linfo_decode(struct cursor *c, struct h5_linfo *l, struct err *err);
+int h5_linfo_decode(const struct h5_file *f, struct cursor *c, struct h5_linfo *l, struct err *err);
 
 struct h5_ginfo {
 	bool has_phase;
@@ -114,7 +117,7 @@ struct h5_ainfo {
 	uint64_t heap, names, corders;
 };
 void h5_ainfo_encode(struct emit *e, const struct h5_ainfo *a);
-int h5_ainfo_decode(struct cursor *c, struct h5_ainfo *a, struct err *err);
+int h5_ainfo_decode(const struct h5_file *f, struct cursor *c, struct h5_ainfo *a, struct err *err);
 
 void h5_refcount_encode(struct emit *e, uint32_t count);
 int h5_refcount_decode(struct cursor *c, uint32_t *count, struct err *err);

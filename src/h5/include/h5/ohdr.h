@@ -34,7 +34,7 @@ void h5_ohdr_encode(struct emit *e, const struct h5_ohdr *h);
 /* Reads the header at addr with its continuations into the arena; NIL and continuation messages
  * are left out, unknown ones are kept. Checks signatures and checksums; at most 2^20 messages and
  * 64 MiB. */
-int h5_ohdr_decode(const struct h5_src *src, uint64_t addr, struct arena *a, struct h5_ohdr *h,
+int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_ohdr *h,
 		   struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A domain as the bytes of an HDF5 file (doc/IMAGE.md): plan once, read anywhere. Every address
- * follows from the model alone, so the same domain gives the same bytes.
+ * A tree as the bytes of an HDF5 file (doc/IMAGE.md): plan once, read anywhere. Every address
+ * follows from the tree and the lists of its chunks alone, so the same domain gives the same bytes.
  *
  * An image is constant after image_new(); any thread may read it.
  */
@@ -14,7 +14,8 @@
 #include <base/env.h>
 #include <base/err.h>
 #include <cache/cache.h>
-#include <model/model.h>
+#include <data/chunk_source.h>
+#include <data/tree.h>
 
 enum image_flags {
 	IMAGE_NO_FILTERS = 1 << 0, /* leave all filters out of the headers */
@@ -32,19 +33,20 @@ struct image_options {
 	 * links become paths relative to it. */
 	const char *domain_dir;
 	image_file_name_fn file_name; /* NULL: files are named as their domains */
+	uint64_t source_memory; /* bytes of what the image is rendered from: charged with it */
 };
 
-/* Takes a reference to m. -EIO with the object named when the model cannot be rendered; -EFBIG
- * when the file would be larger than 2^62. */
-int image_new(const struct env *env, struct cache *cache, struct model *m,
-	      const struct image_options *opt, struct image **out, struct err *err);
+/* tree, and what chunks stands for, are borrowed until image_free(). -EIO with the object named
+ * when the tree cannot be rendered; -EFBIG when the file would be larger than 2^62. */
+int image_new(const struct env *env, struct cache *cache, const struct tree *tree,
+	      const struct chunk_source *chunks, const struct image_options *opt,
+	      struct image **out, struct err *err);
 void image_free(struct image *img);
 
 uint64_t image_size(const struct image *img);
 /* Bytes of the file that are behind something (metadata, stored chunks as far as known). */
 uint64_t image_allocated(const struct image *img);
-struct model *image_model(const struct image *img);
-/* Memory held by the plan and the model, bytes: what the image is charged for to the cache. */
+/* Memory of the plan and source_memory, bytes: what the image is charged for to the cache. */
 uint64_t image_memory(const struct image *img);
 /* What became of its chunks' reads and loads. */
 void image_get_stats(const struct image *img, struct cache_owner_stats *out);

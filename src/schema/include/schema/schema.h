@@ -13,7 +13,7 @@
 
 #include <base/err.h>
 #include <base/mem.h>
-#include <data/domain.h>
+#include <data/domain_info.h>
 #include <data/object.h>
 
 enum {
@@ -31,7 +31,7 @@ struct schema_id {
 
 /* A .domain.json. In an arena. */
 struct schema_domain {
-	struct domain info;
+	struct domain_info info;
 	struct schema_id root; /* unless info.is_folder */
 };
 

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One chunk: name its object, get it, decode it in a worker. Where the listing of the opening named
- * the object's version, it is that version or -ESTALE: an open file never mixes two. A chunk is
- * named in every message by its key. Nothing here waits; the callers' callback gets the result in a
- * worker thread (or in the calling thread where the environment has no workers).
+ * One chunk: its place in the store, a request for it, and the codec in a worker. Where the listing
+ * of the opening named the object's version, it is that version or -ESTALE: an open file never
+ * mixes two. A chunk is named in every message by its key. Nothing here waits; the callers'
+ * callback gets the result in a worker thread (or in the calling thread where the environment has
+ * no workers).
  */
-#include <model/model.h>
+#include <domain/domain.h>
 
 #include <errno.h>
 #include <math.h>
 
-#include "model_internal.h"
+#include "domain_internal.h"
 
 #include <codec/chunk.h>
 
 struct fetch {
-	struct model *m;
+	struct domain *d;
 	uint32_t dataset;
 	uint64_t number;
-	model_chunk_done done;
+	chunk_done done;
 	void *arg;
 	char key[SCHEMA_KEY_MAX + 1];
 	bool listed; /* its version is known, and no other will do */
@@ -30,7 +31,7 @@ static uint64_t decoded_limit(const struct dataset *ds)
 	uint64_t size = codec_stored_elem_size(ds->type);
 
 	/* the product was checked when the domain was opened */
-	return size == 0 ? MODEL_CHUNK_MAX : size * ds->grid.chunk_elems;
+	return size == 0 ? CHUNK_BYTES_MAX : size * ds->grid.chunk_elems;
 }
 
 /* A stored chunk is hardly larger than its decoded bytes: compressors fall back to copying. */
@@ -44,19 +45,19 @@ static uint64_t stored_limit(const struct dataset *ds)
 /* What was known of the chunk when the domain was opened bounds what it may be now: there is room
  * for no more in the image, and a small object that inflates to very much costs nothing. A chunk
  * that could not be measured has UINT64_MAX. */
-static uint64_t measured(const struct model *m, uint32_t dataset, uint64_t number)
+static uint64_t measured(const struct domain *d, uint32_t dataset, uint64_t number)
 {
-	const struct model_chunks *chunks = &m->chunks[dataset];
-	const uint64_t place = chunks->decoded ? model_chunks_find(chunks, number) : chunks->n;
+	const struct chunk_list *chunks = &d->chunks[dataset];
+	const uint64_t place = chunks->decoded ? chunk_list_find(chunks, number) : chunks->n;
 
-	return place < chunks->n ? chunks->decoded[place] : MODEL_CHUNK_MAX;
+	return place < chunks->n ? chunks->decoded[place] : CHUNK_BYTES_MAX;
 }
 
 /* As the service computes it, chunk by chunk: integers take a chunk's start and the step without
  * their fractions. */
-static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
+static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 {
-	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
+	const struct dataset *ds = &tree_object(f->d->tree, f->dataset)->o.dataset;
 	uint64_t n = ds->grid.chunk_elems;
 	double step = ds->arange_step;
 	double start = ds->arange_start + (double)(f->number * n) * step;
@@ -77,17 +78,17 @@ static int compute_arange(const struct fetch *f, struct model_chunk *chunk)
 	return rc;
 }
 
-static int decode(struct fetch *f, struct model_chunk *chunk)
+static int decode(struct fetch *f, struct chunk_result *chunk)
 {
-	const struct dataset *ds = &f->m->objects[f->dataset].o.dataset;
+	const struct dataset *ds = &tree_object(f->d->tree, f->dataset)->o.dataset;
 	struct pipeline pipeline;
 	const struct codec_chunk spec = {
 		.type = ds->type,
 		.nelems = ds->grid.chunk_elems,
 		.pipeline = &pipeline,
-		.schema_v1 = f->m->schema->v1,
-		.max_bytes = measured(f->m, f->dataset, f->number),
-		.resolver = &f->m->resolver,
+		.schema_v1 = f->d->schema->v1,
+		.max_bytes = measured(f->d, f->dataset, f->number),
+		.resolver = &f->d->resolver,
 	};
 
 	dataset_pipeline(ds, &pipeline);
@@ -98,7 +99,8 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 	if (f->got.code == -ENOENT) {
 		/* fill, unless the schema knows that the chunk is kept elsewhere */
 		chunk->absent = true;
-		return f->m->schema->chunk_absent(&f->m->objects[f->dataset].o, &chunk->err);
+		return f->d->schema->chunk_absent(&tree_object(f->d->tree, f->dataset)->o,
+						  &chunk->err);
 	}
 	if (f->got.code) {
 		err_copy(&chunk->err, &f->got.err);
@@ -108,11 +110,11 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 	return codec_chunk_decode(&spec, &f->got.body, &chunk->elems, &chunk->err);
 }
 
-static void finish(struct fetch *f, struct model_chunk *chunk)
+static void finish(struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code) {
 		elems_release(&chunk->elems);
-		err_wrap(&chunk->err, chunk->code, "domain /%s: chunk %s", f->m->path, f->key);
+		err_wrap(&chunk->err, chunk->code, "domain /%s: chunk %s", f->d->path, f->key);
 	}
 	bytes_release(&f->got.body);
 	f->done(f->arg, chunk);
@@ -122,7 +124,7 @@ static void finish(struct fetch *f, struct model_chunk *chunk)
 static void decode_job(void *arg)
 {
 	struct fetch *f = arg;
-	struct model_chunk chunk = {0};
+	struct chunk_result chunk = {0};
 
 	chunk.code = decode(f, &chunk);
 	finish(f, &chunk);
@@ -130,7 +132,7 @@ static void decode_job(void *arg)
 
 static void fail(struct fetch *f, int code, const char *why)
 {
-	struct model_chunk chunk = {.code = code};
+	struct chunk_result chunk = {.code = code};
 
 	err_set(&chunk.err, code, "%s", why);
 	finish(f, &chunk);
@@ -142,40 +144,41 @@ static void got_object(void *arg, struct store_get_result *res)
 
 	f->got = *res;
 	res->body = (struct bytes){0};
-	if (pool_submit(f->m->env->pool, decode_job, f))
+	if (pool_submit(f->d->env->pool, decode_job, f))
 		fail(f, -ENOMEM, "no memory for a job");
 }
 
-void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number,
-		     const atomic_bool *unwanted, model_chunk_done done, void *arg)
+void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *unwanted,
+			chunk_done done, void *arg)
 {
-	const struct object *o = &m->objects[dataset].o;
+	struct domain *d = ctx;
+	const struct object *o = &tree_object(d->tree, dataset)->o;
 	struct fetch *f = calloc(1, sizeof(*f));
 	uint64_t coords[DSPACE_MAX_RANK];
 
 	if (!f) {
-		struct model_chunk chunk = {.code = -ENOMEM};
+		struct chunk_result chunk = {.code = -ENOMEM};
 
 		err_set(&chunk.err, -ENOMEM, "no memory for a request");
 		done(arg, &chunk);
 		return;
 	}
-	*f = (struct fetch){.m = m, .dataset = dataset, .number = number, .done = done, .arg = arg};
+	*f = (struct fetch){.d = d, .dataset = dataset, .number = number, .done = done, .arg = arg};
 	grid_coords(&o->dataset.grid, number, coords);
-	int rc = m->schema->chunk_key(o, &m->entries[dataset].id, coords, f->key, sizeof(f->key));
+	int rc = d->schema->chunk_key(o, &d->entries[dataset].id, coords, f->key, sizeof(f->key));
 	if (rc < 0) {
 		fail(f, rc,
 		     rc == -EOPNOTSUPP ? "this storage layout is not read yet"
 				       : "the chunk has no key");
 		return;
 	}
-	if (measured(m, dataset, number) == UINT64_MAX) {
+	if (measured(d, dataset, number) == UINT64_MAX) {
 		fail(f, -EIO, "it could not be read when the domain was opened");
 		return;
 	}
-	const char *etag = model_listed_etag(m, f->key);
+	const char *etag = domain_listed_etag(d, f->key);
 	f->listed = etag != NULL;
-	store_get_async(m->store, &(struct store_get){.op = STORE_GET,
+	store_get_async(d->store, &(struct store_get){.op = STORE_GET,
 						      .key = f->key,
 						      .length = UINT64_MAX,
 						      .max = stored_limit(&o->dataset),

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A domain becomes a model: order, reference counts, what is left out, rounds of requests. */
+/* A domain is opened: order, reference counts, what is left out, rounds of requests. */
 #include "fixture.h"
 
 #include <errno.h>
 
-static struct model *open_model(struct fixture *f)
+static struct domain *open_model(struct fixture *f)
 {
-	struct model *m = NULL;
+	struct domain *d = NULL;
 	struct err err = ERR_INIT;
-	int rc = model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &m, &err);
+	int rc = domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &d, &err);
 
 	if (rc)
 		print_error("%s\n", err.msg);
 	assert_int_equal(rc, 0);
-	return m;
+	return d;
 }
 
 /* The object with this id, NULL when it is not in the order. */
-static const struct model_object *find(const struct model *m, const char *id)
+static const struct tree_object *find(const struct domain *d, const char *id)
 {
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		const struct model_object *mo = model_object(m, model_nth(m, i));
+	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++) {
+		const struct tree_object *mo =
+			tree_object(domain_tree(d), tree_nth(domain_tree(d), i));
 
 		if (strcmp(mo->o.id, id) == 0)
 			return mo;
@@ -28,10 +29,10 @@ static const struct model_object *find(const struct model *m, const char *id)
 	return NULL;
 }
 
-static bool has_problem(const struct model *m, const char *what)
+static bool has_problem(const struct domain *d, const char *what)
 {
-	for (uint32_t i = 0; model_problem(m, i); i++)
-		if (strstr(model_problem(m, i), what))
+	for (uint32_t i = 0; tree_problem(domain_tree(d), i); i++)
+		if (strstr(tree_problem(domain_tree(d), i), what))
 			return true;
 	return false;
 }
@@ -40,37 +41,39 @@ static void objects_come_breadth_first(void **state)
 {
 	static const char *const expected[] = {SMALL_ROOT, SMALL_GROUP, SMALL_INTS, SMALL_TYPE,
 					       SMALL_STRINGS};
-	struct model *m = open_model(*state);
+	struct domain *d = open_model(*state);
 
-	assert_int_equal(model_count(m), 5);
+	assert_int_equal(tree_count(domain_tree(d)), 5);
 	for (size_t i = 0; i < 3; i++)
-		assert_string_equal(model_object(m, model_nth(m, (uint32_t)i))->o.id, expected[i]);
+		assert_string_equal(
+			tree_object(domain_tree(d), tree_nth(domain_tree(d), (uint32_t)i))->o.id,
+			expected[i]);
 	for (size_t i = 3; i < 5; i++)
-		assert_non_null(find(m, expected[i]));
-	model_unref(m);
+		assert_non_null(find(d, expected[i]));
+	domain_unref(d);
 }
 
 static void references_are_counted(void **state)
 {
-	struct model *m = open_model(*state);
+	struct domain *d = open_model(*state);
 
-	assert_int_equal(find(m, SMALL_ROOT)->refcount, 2); /* itself and "up" */
-	assert_int_equal(find(m, SMALL_GROUP)->refcount, 1);
-	assert_int_equal(find(m, SMALL_INTS)->refcount, 2);
-	assert_int_equal(find(m, SMALL_TYPE)->refcount, 2); /* a link and a dataset */
-	model_unref(m);
+	assert_int_equal(find(d, SMALL_ROOT)->refcount, 2); /* itself and "up" */
+	assert_int_equal(find(d, SMALL_GROUP)->refcount, 1);
+	assert_int_equal(find(d, SMALL_INTS)->refcount, 2);
+	assert_int_equal(find(d, SMALL_TYPE)->refcount, 2); /* a link and a dataset */
+	domain_unref(d);
 }
 
 static void orphans_and_dangling_links_are_left_out(void **state)
 {
-	struct model *m = open_model(*state);
+	struct domain *d = open_model(*state);
 
-	assert_null(find(m, SMALL_ORPHAN));
-	assert_int_equal(find(m, SMALL_ROOT)->o.group.nlinks, 2);
-	assert_non_null(model_problem(m, 0));
-	assert_non_null(strstr(model_problem(m, 0), "dangling"));
-	assert_null(model_problem(m, 1));
-	model_unref(m);
+	assert_null(find(d, SMALL_ORPHAN));
+	assert_int_equal(find(d, SMALL_ROOT)->o.group.nlinks, 2);
+	assert_non_null(tree_problem(domain_tree(d), 0));
+	assert_non_null(strstr(tree_problem(domain_tree(d), 0), "dangling"));
+	assert_null(tree_problem(domain_tree(d), 1));
+	domain_unref(d);
 }
 
 static void opening_takes_one_get_per_document(void **state)
@@ -79,33 +82,33 @@ static void opening_takes_one_get_per_document(void **state)
 	struct store_counts before, after;
 
 	store_count_read(f->store, &before);
-	struct model *m = open_model(f);
+	struct domain *d = open_model(f);
 	store_count_read(f->store, &after);
 	/* the domain document and six objects; the whole listing and one for g, d, t each */
 	assert_int_equal(after.calls[STORE_GET] + after.range_gets - before.calls[STORE_GET] - before.range_gets, 7);
 	assert_int_equal(after.calls[STORE_LIST] - before.calls[STORE_LIST], 4);
 	assert_int_equal(after.calls[STORE_HEAD] - before.calls[STORE_HEAD], 0);
-	model_unref(m);
+	domain_unref(d);
 }
 
 static void known_chunks_come_from_the_listing(void **state)
 {
-	struct model *m = open_model(*state);
+	struct domain *d = open_model(*state);
 
-	for (uint32_t i = 0; i < model_count(m); i++) {
-		uint32_t number = model_nth(m, i);
-		const struct model_chunks *chunks = model_chunks(m, number);
+	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++) {
+		uint32_t number = tree_nth(domain_tree(d), i);
+		const struct chunk_list *chunks = domain_chunks(d, number);
 
-		if (strcmp(model_object(m, number)->o.id, SMALL_INTS) == 0) {
+		if (strcmp(tree_object(domain_tree(d), number)->o.id, SMALL_INTS) == 0) {
 			assert_true(chunks->listed);
 			assert_int_equal(chunks->n, 1);
 			assert_int_equal(chunks->numbers[0], 1);
-		} else if (strcmp(model_object(m, number)->o.id, SMALL_STRINGS) == 0) {
+		} else if (strcmp(tree_object(domain_tree(d), number)->o.id, SMALL_STRINGS) == 0) {
 			assert_int_equal(chunks->n, 1);
 			assert_int_equal(chunks->decoded[0], sizeof(small_strings_chunk));
 		}
 	}
-	model_unref(m);
+	domain_unref(d);
 }
 
 static void chunks_out_of_range_are_ignored(void **state)
@@ -114,11 +117,12 @@ static void chunks_out_of_range_are_ignored(void **state)
 
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/9", "x"), 0);
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/1_0", "x"), 0);
-	struct model *m = open_model(f);
-	for (uint32_t i = 0; i < model_count(m); i++)
-		if (strcmp(model_object(m, model_nth(m, i))->o.id, SMALL_INTS) == 0)
-			assert_int_equal(model_chunks(m, model_nth(m, i))->n, 1);
-	model_unref(m);
+	struct domain *d = open_model(f);
+	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++)
+		if (strcmp(tree_object(domain_tree(d), tree_nth(domain_tree(d), i))->o.id,
+			   SMALL_INTS) == 0)
+			assert_int_equal(domain_chunks(d, tree_nth(domain_tree(d), i))->n, 1);
+	domain_unref(d);
 }
 
 static void a_broken_object_is_left_out_alone(void **state)
@@ -130,25 +134,25 @@ static void a_broken_object_is_left_out_alone(void **state)
 
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		assert_int_equal(small_put(f->store, SMALL_KEY_INTS, broken[i]), 0);
-		struct model *m = open_model(f);
-		assert_null(find(m, SMALL_INTS));
-		assert_non_null(find(m, SMALL_STRINGS));
-		if (!has_problem(m, SMALL_KEY_INTS))
+		struct domain *d = open_model(f);
+		assert_null(find(d, SMALL_INTS));
+		assert_non_null(find(d, SMALL_STRINGS));
+		if (!has_problem(d, SMALL_KEY_INTS))
 			fail_msg("%s: no problem names the key", broken[i]);
-		model_unref(m);
+		domain_unref(d);
 	}
 }
 
 static void a_broken_root_is_an_error_with_its_key(void **state)
 {
 	struct fixture *f = *state;
-	struct model *m = NULL;
+	struct domain *d = NULL;
 	struct err err = ERR_INIT;
 
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{'id':"), 0);
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &m, &err),
+	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &d, &err),
 			 -EIO);
-	assert_null(m);
+	assert_null(d);
 	assert_non_null(strstr(err.msg, SMALL_PREFIX "/.group.json"));
 	assert_non_null(strstr(err.msg, "domain /d.h5"));
 }
@@ -156,12 +160,12 @@ static void a_broken_root_is_an_error_with_its_key(void **state)
 static void missing_domains_and_folders_are_told_apart(void **state)
 {
 	struct fixture *f = *state;
-	struct model *m = NULL;
+	struct domain *d = NULL;
 
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "none.h5", NULL, &m, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "none.h5", NULL, &d, NULL),
 			 -ENOENT);
 	small_put(f->store, "folder/.domain.json", "{'owner':'a','acls':{}}");
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "folder", NULL, &m, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "folder", NULL, &d, NULL),
 			 -EISDIR);
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Are the documents of a domain still those that a model was made of? Answered by versions (ETags),
- * without reading bodies. For domains of which not every key is known.
+ * Are the documents of a domain still those that a snapshot was made of? Answered by versions
+ * (ETags), without reading bodies. For domains of which not every key is known.
  */
-#include <model/model.h>
+#include <domain/domain.h>
 
 #include <errno.h>
 #include <string.h>
 
-#include "model_internal.h"
+#include "domain_internal.h"
 
 enum { HEADS_AT_ONCE = 1024 };
 
 struct heads {
-	struct model *m;
+	struct domain *d;
 	const struct store_get *first; /* asked for before all heads, and its result; or NULL */
 	struct store_get_result *first_result;
 	const uint32_t *numbers; /* objects to look at */
@@ -35,8 +35,8 @@ static bool ask(void *arg, size_t i, struct store_get *req)
 		*req = *h->first;
 		return true;
 	}
-	const struct schema_id *id = &h->m->entries[number_at(h, i)].id;
-	if (h->m->schema->object_key(id, h->key, sizeof(h->key)) < 0)
+	const struct schema_id *id = &h->d->entries[number_at(h, i)].id;
+	if (h->d->schema->object_key(id, h->key, sizeof(h->key)) < 0)
 		return false; /* it was read once, so it has one */
 	*req = (struct store_get){.op = STORE_HEAD, .key = h->key};
 	return true;
@@ -51,14 +51,15 @@ static int compare(void *arg, size_t i, struct store_get_result *res)
 		res->body = (struct bytes){0};
 		return 0;
 	}
-	const struct model_entry *entry = &h->m->entries[number_at(h, i)];
+	const struct domain_entry *entry = &h->d->entries[number_at(h, i)];
 	if (res->code == -ENOENT)
 		return 1;
 	if (res->code) {
 		err_copy(h->err, &res->err);
-		return err_wrap(h->err, res->code, "object %s", h->m->objects[entry->number].o.id);
+		return err_wrap(h->err, res->code, "object %s",
+				tree_object(h->d->tree, entry->number)->o.id);
 	}
-	return !model_same_version(res->meta.etag, entry->etag);
+	return !domain_same_version(res->meta.etag, entry->etag);
 }
 
 static int ask_heads(struct heads *h, uint32_t n)
@@ -70,49 +71,49 @@ static int ask_heads(struct heads *h, uint32_t n)
 		.take = compare,
 		.arg = h,
 	};
-	int changed = store_get_each(h->m->store, &each);
+	int changed = store_get_each(h->d->store, &each);
 
 	return changed == -ENOMEM ? err_set(h->err, changed, "no memory for requests") : changed;
 }
 
-int model_documents_changed(struct model *m, const struct store_get *first,
-			    struct store_get_result *first_result, struct err *err)
+int domain_docs_changed(struct domain *d, const struct store_get *first,
+			struct store_get_result *first_result, struct err *err)
 {
-	struct heads h = {.m = m,
+	struct heads h = {.d = d,
 			  .first = first,
 			  .first_result = first_result,
-			  .numbers = m->order,
+			  .numbers = tree_order(d->tree),
 			  .err = err};
 
-	return ask_heads(&h, m->count);
+	return ask_heads(&h, tree_count(d->tree));
 }
 
 /* A service may write versions in listings otherwise than in answers: those that look different are
  * asked for one by one before they count as changed. */
-int model_differs_from(struct model *m, const struct store_page *page, struct err *err)
+int domain_differs_from(struct domain *d, const struct store_page *page, struct err *err)
 {
-	auto_free bool *seen = calloc(m->numbers, sizeof(*seen));
-	auto_free uint32_t *doubtful = calloc(m->count, sizeof(*doubtful));
+	auto_free bool *seen = calloc(tree_numbers(d->tree), sizeof(*seen));
+	auto_free uint32_t *doubtful = calloc(tree_count(d->tree), sizeof(*doubtful));
 	uint32_t n = 0;
 
 	if (!seen || !doubtful)
-		return err_set(err, -ENOMEM, "no memory for %u objects", m->count);
+		return err_set(err, -ENOMEM, "no memory for %u objects", tree_count(d->tree));
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
 		struct schema_key key;
 		uint32_t number;
 
-		m->schema->key_classify(item->key, &key);
+		d->schema->key_classify(item->key, &key);
 		if (key.cls != SCHEMA_KEY_OBJECT)
 			continue;
-		number = model_number(m, &key.id);
+		number = domain_number(d, &key.id);
 		if (number != OBJECT_NONE &&
-		    model_same_version(item->meta.etag, m->entries[number].etag))
+		    domain_same_version(item->meta.etag, d->entries[number].etag))
 			seen[number] = true;
 	}
-	for (uint32_t i = 0; i < m->count; i++)
-		if (!seen[m->order[i]])
-			doubtful[n++] = m->order[i];
-	struct heads h = {.m = m, .numbers = doubtful, .err = err};
+	for (uint32_t i = 0; i < tree_count(d->tree); i++)
+		if (!seen[tree_nth(d->tree, i)])
+			doubtful[n++] = tree_nth(d->tree, i);
+	struct heads h = {.d = d, .numbers = doubtful, .err = err};
 	return n ? ask_heads(&h, n) : 0;
 }

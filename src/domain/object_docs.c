@@ -4,16 +4,16 @@
  * later ones are on their way. A document that cannot be read makes its own object broken, not the
  * domain, unless it is the root group's.
  *
- * Their texts are kept, as far as MODEL_KEPT_MAX reaches. The next opening of the domain takes
+ * Their texts are kept, as far as DOMAIN_KEPT_MAX reaches. The next opening of the domain takes
  * those that are still the same from here: by the listing's version where there is one, else by
  * asking on condition.
  */
-#include <model/model.h>
+#include <domain/domain.h>
 
 #include <errno.h>
 #include <string.h>
 
-#include "model_internal.h"
+#include "domain_internal.h"
 
 #include <codec/chunk.h>
 
@@ -23,39 +23,39 @@ enum {
 };
 
 struct reading {
-	struct model *m;
-	const struct model *previous; /* or NULL */
+	struct domain *d;
+	const struct domain *previous; /* or NULL */
 	char key[SCHEMA_KEY_MAX + 1];
 	struct err *err;
 };
 
 struct skip_ctx {
-	struct model *m;
+	struct domain *d;
 	const char *key;
 };
 
-void model_keep(struct model *m, struct model_text *kept, const void *text, size_t n)
+void domain_keep(struct domain *d, struct domain_text *kept, const void *text, size_t n)
 {
-	*kept = (struct model_text){0};
-	if (n == 0 || n > MODEL_KEPT_MAX - m->kept)
+	*kept = (struct domain_text){0};
+	if (n == 0 || n > DOMAIN_KEPT_MAX - d->kept)
 		return;
-	kept->data = arena_strndup(m->arena, text, n);
+	kept->data = arena_strndup(d->arena, text, n);
 	if (!kept->data)
 		return; /* nothing but a request is lost */
 	kept->len = n;
-	m->kept += n;
+	d->kept += n;
 }
 
 static uint32_t number_of(void *ctx, const struct schema_id *id)
 {
-	return model_number(ctx, id);
+	return domain_number(ctx, id);
 }
 
 static void note_skipped(void *arg, const char *what, const struct err *why)
 {
 	struct skip_ctx *ctx = arg;
 
-	model_note(ctx->m, "%s: %s left out: %s", ctx->key, what, why->msg);
+	tree_note(ctx->d->tree, "%s: %s left out: %s", ctx->key, what, why->msg);
 }
 
 /* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
@@ -69,42 +69,42 @@ static int check_size(const struct object *o, struct err *err)
 		return 0;
 	if (!mul_u64(codec_stored_elem_size(ds->type), ds->grid.chunk_elems, &stored) ||
 	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
-	    max_u64(stored, shown) > MODEL_CHUNK_MAX)
-		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", MODEL_CHUNK_MAX);
-	if (ds->initializer != INITIALIZER_NONE && model_is_vast(ds))
+	    max_u64(stored, shown) > CHUNK_BYTES_MAX)
+		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", CHUNK_BYTES_MAX);
+	if (ds->initializer != INITIALIZER_NONE && domain_is_vast(ds))
 		return err_set(err, -EFBIG, "computed elements of more than %llu bytes",
-			       (unsigned long long)MODEL_DENSE_MAX);
+			       (unsigned long long)DATASET_DENSE_MAX);
 	return 0;
 }
 
-static bool take_value(struct model *m, const struct elems *value)
+static bool take_value(struct domain *d, const struct elems *value)
 {
 	const uint64_t size = (uint64_t)value->fixed.len + value->heap.len;
 
-	if (size > MODEL_VALUES_MAX - m->values)
+	if (size > DOMAIN_VALUES_MAX - d->values)
 		return false;
-	m->values += size;
+	d->values += size;
 	return true;
 }
 
 /* Values are held whole, and a few bytes of JSON can ask for very many of them. */
-static int keep_values(struct model *m, const char *key, struct object *o, struct err *err)
+static int keep_values(struct domain *d, const char *key, struct object *o, struct err *err)
 {
 	uint32_t kept = 0;
 
-	if (o->kind == OBJECT_DATASET && !take_value(m, &o->dataset.fill))
+	if (o->kind == OBJECT_DATASET && !take_value(d, &o->dataset.fill))
 		return err_set(err, -EFBIG, "values of the domain take over %d bytes",
-			       MODEL_VALUES_MAX);
+			       DOMAIN_VALUES_MAX);
 	for (uint32_t i = 0; i < o->nattrs; i++) {
 		struct attribute *a = &o->attrs[i];
 
-		if (take_value(m, &a->value)) {
+		if (take_value(d, &a->value)) {
 			o->attrs[kept++] = *a;
 			continue;
 		}
-		model_note(m,
-			   "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
-			   key, a->name, MODEL_VALUES_MAX);
+		tree_note(d->tree,
+			  "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
+			  key, a->name, DOMAIN_VALUES_MAX);
 		elems_release(&a->value);
 	}
 	o->nattrs = kept;
@@ -115,24 +115,24 @@ static int keep_values(struct model *m, const char *key, struct object *o, struc
 struct document {
 	int code; /* of the store */
 	const struct err *err;
-	struct model_text text;
+	struct domain_text text;
 	const char *etag;
 };
 
-static int parse_document(struct model *m, uint32_t number, const char *key,
+static int parse_document(struct domain *d, uint32_t number, const char *key,
 			  const struct document *document, struct err *why)
 {
-	struct object *o = &m->objects[number].o;
-	struct skip_ctx skip = {.m = m, .key = key};
-	const struct schema_numbers numbers = {.number = number_of, .ctx = m};
-	int rc = m->schema->object_parse(m->arena, &m->entries[number].id, &m->domain.root,
+	struct object *o = tree_edit(d->tree, number);
+	struct skip_ctx skip = {.d = d, .key = key};
+	const struct schema_numbers numbers = {.number = number_of, .ctx = d};
+	int rc = d->schema->object_parse(d->arena, &d->entries[number].id, &d->doc.root,
 					 document->text.data, document->text.len, &numbers,
 					 note_skipped, &skip, o, why);
 
 	if (!rc)
 		rc = check_size(o, why);
 	if (!rc)
-		rc = keep_values(m, key, o, why);
+		rc = keep_values(d, key, o, why);
 	return rc;
 }
 
@@ -144,28 +144,33 @@ static bool is_fatal(uint32_t number, const struct document *document, int rc)
 	       (document->code && document->code != -ENOENT && document->code != -EFBIG);
 }
 
-static int take_document(struct model *m, uint32_t number, const char *key,
+static void mark_broken(struct domain *d, uint32_t number)
+{
+	char id[SCHEMA_ID_MAX];
+
+	schema_id_format(&d->entries[number].id, id);
+	tree_break(d->tree, number, arena_strndup(d->arena, id, strlen(id)));
+}
+
+static int take_document(struct domain *d, uint32_t number, const char *key,
 			 const struct document *document, struct err *err)
 {
-	struct model_object *object = &m->objects[number];
-	struct model_entry *entry = &m->entries[number];
+	struct domain_entry *entry = &d->entries[number];
 	struct err why = ERR_INIT;
 	int rc = document->code;
 
 	if (rc)
 		err_copy(&why, document->err);
 	else
-		rc = parse_document(m, number, key, document, &why);
+		rc = parse_document(d, number, key, document, &why);
 	if (!rc) {
 		memmove(entry->etag, document->etag, sizeof(entry->etag));
-		model_keep(m, &entry->document, document->text.data, document->text.len);
-		if (object->o.modified_ns > m->modified_ns)
-			m->modified_ns = object->o.modified_ns;
+		domain_keep(d, &entry->document, document->text.data, document->text.len);
+		if (tree_object(d->tree, number)->o.modified_ns > d->modified_ns)
+			d->modified_ns = tree_object(d->tree, number)->o.modified_ns;
 		return 0;
 	}
-	object_release(&object->o);
-	object->o = (struct object){0};
-	object->broken = true;
+	mark_broken(d, number);
 	if (is_fatal(number, document, rc)) {
 		/* -ENOENT is for domains that are not there; this one is damaged */
 		if (rc == -ENOENT)
@@ -176,15 +181,15 @@ static int take_document(struct model *m, uint32_t number, const char *key,
 	}
 	/* Prefixes without a document are leftovers of deleted objects. */
 	if (rc != -ENOENT)
-		model_note(m, "%s: object left out: %s", key, why.msg);
+		tree_note(d->tree, "%s: object left out: %s", key, why.msg);
 	return 0;
 }
 
 /* What the earlier snapshot has of an object, NULL when it has no text. */
-static const struct model_entry *earlier(const struct reading *r, size_t i)
+static const struct domain_entry *earlier(const struct reading *r, size_t i)
 {
-	const struct model *old = r->previous;
-	uint32_t number = old ? model_number(old, &r->m->entries[i].id) : OBJECT_NONE;
+	const struct domain *old = r->previous;
+	uint32_t number = old ? domain_number(old, &r->d->entries[i].id) : OBJECT_NONE;
 
 	if (number == OBJECT_NONE || !old->entries[number].document.data ||
 	    !old->entries[number].etag[0])
@@ -193,20 +198,20 @@ static const struct model_entry *earlier(const struct reading *r, size_t i)
 }
 
 /* The listing says that the earlier text is the current one. */
-static bool is_known(const struct reading *r, size_t i, const struct model_entry *old)
+static bool is_known(const struct reading *r, size_t i, const struct domain_entry *old)
 {
-	return old && model_same_version(old->etag, r->m->entries[i].etag);
+	return old && domain_same_version(old->etag, r->d->entries[i].etag);
 }
 
 static bool request(void *arg, size_t i, struct store_get *req)
 {
 	struct reading *r = arg;
-	const struct model_entry *old = earlier(r, i);
+	const struct domain_entry *old = earlier(r, i);
 
 	if (is_known(r, i, old) ||
-	    r->m->schema->object_key(&r->m->entries[i].id, r->key, sizeof(r->key)) < 0)
+	    r->d->schema->object_key(&r->d->entries[i].id, r->key, sizeof(r->key)) < 0)
 		return false;
-	const char *listed = r->m->entries[i].etag[0] ? r->m->entries[i].etag : NULL;
+	const char *listed = r->d->entries[i].etag[0] ? r->d->entries[i].etag : NULL;
 	*req = (struct store_get){
 		.op = STORE_GET,
 		.key = r->key,
@@ -219,43 +224,44 @@ static bool request(void *arg, size_t i, struct store_get *req)
 }
 
 /* Bodies of 256 MiB are not held side by side. */
-static void read_large(struct model *m, const char *key, struct store_get_result *res)
+static void read_large(struct domain *d, const char *key, struct store_get_result *res)
 {
 	bytes_release(&res->body);
-	store_get(m->store, key, 0, UINT64_MAX, SCHEMA_JSON_MAX, NULL, res, NULL);
+	store_get(d->store, key, 0, UINT64_MAX, SCHEMA_JSON_MAX, NULL, res, NULL);
 }
 
 static int take(void *arg, size_t i, struct store_get_result *res)
 {
 	struct reading *r = arg;
-	const struct model_entry *old = earlier(r, i);
+	const struct domain_entry *old = earlier(r, i);
 	const bool known = is_known(r, i, old) || (old && res->code == -EALREADY);
 
-	if (r->m->schema->object_key(&r->m->entries[i].id, r->key, sizeof(r->key)) < 0)
+	if (r->d->schema->object_key(&r->d->entries[i].id, r->key, sizeof(r->key)) < 0)
 		return err_set(r->err, -EIO, "an object's id makes no key");
 	if (res->code == -EFBIG)
-		read_large(r->m, r->key, res);
+		read_large(r->d, r->key, res);
 	const struct document document = {
 		.code = known ? 0 : res->code,
 		.err = &res->err,
 		.text = known ? old->document
-			      : (struct model_text){.data = res->body.data, .len = res->body.len},
+			      : (struct domain_text){.data = res->body.data, .len = res->body.len},
 		.etag = known ? old->etag : res->meta.etag,
 	};
-	return take_document(r->m, (uint32_t)i, r->key, &document, r->err);
+	return take_document(r->d, (uint32_t)i, r->key, &document, r->err);
 }
 
-int model_read_documents(struct model *m, const struct model *previous, struct err *err)
+int domain_read_docs(struct domain *d, const struct domain *previous, struct err *err)
 {
-	struct reading r = {.m = m, .previous = previous, .err = err};
+	struct reading r = {.d = d, .previous = previous, .err = err};
 	const struct store_each each = {
-		.n = m->numbers,
+		.n = tree_numbers(d->tree),
 		.at_once = DOCUMENTS_AT_ONCE,
 		.request = request,
 		.take = take,
 		.arg = &r,
 	};
-	int rc = store_get_each(m->store, &each);
+	int rc = store_get_each(d->store, &each);
 
-	return rc == -ENOMEM ? err_set(err, rc, "no memory for %u documents", m->numbers) : rc;
+	return rc == -ENOMEM ? err_set(err, rc, "no memory for %u documents", tree_numbers(d->tree))
+			     : rc;
 }

@@ -13,36 +13,37 @@ static struct cost spent(struct fixture *f)
 	struct store_counts c;
 
 	store_count_read(f->store, &c);
-	return (struct cost){c.calls[STORE_GET], c.calls[STORE_HEAD], c.calls[STORE_LIST], c.bytes_in};
+	return (struct cost){c.gets, c.heads, c.lists, c.bytes_in};
 }
 
 /* Opens with a hint; *cost is what that took. */
-static struct model *open_with(struct fixture *f, const struct model_hint *hint, struct cost *cost)
+static struct domain *open_with(struct fixture *f, const struct domain_hint *hint,
+				struct cost *cost)
 {
 	const struct cost before = spent(f);
-	struct model *m = NULL;
+	struct domain *d = NULL;
 	struct err err = ERR_INIT;
 
-	if (model_open(&f->env, f->store, schema_hsds2(), "d.h5", hint, &m, &err))
+	if (domain_open(&f->env, f->store, schema_hsds2(), "d.h5", hint, &d, &err))
 		fail_msg("%s", err.msg);
 	const struct cost after = spent(f);
 	*cost = (struct cost){after.calls[STORE_GET] - before.calls[STORE_GET], after.calls[STORE_HEAD] - before.calls[STORE_HEAD],
 			      after.calls[STORE_LIST] - before.calls[STORE_LIST], after.bytes - before.bytes};
-	return m;
+	return d;
 }
 
-static struct model *open_again(struct fixture *f, struct model *previous, struct cost *cost)
+static struct domain *open_again(struct fixture *f, struct domain *previous, struct cost *cost)
 {
-	const struct model_hint hint = {.previous = previous};
+	const struct domain_hint hint = {.previous = previous};
 
 	return open_with(f, &hint, cost);
 }
 
-static const struct object *find(const struct model *m, const char *id)
+static const struct object *find(const struct domain *d, const char *id)
 {
-	for (uint32_t i = 0; i < model_count(m); i++)
-		if (strcmp(model_object(m, model_nth(m, i))->o.id, id) == 0)
-			return &model_object(m, model_nth(m, i))->o;
+	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++)
+		if (strcmp(tree_object(domain_tree(d), tree_nth(domain_tree(d), i))->o.id, id) == 0)
+			return &tree_object(domain_tree(d), tree_nth(domain_tree(d), i))->o;
 	return NULL;
 }
 
@@ -51,7 +52,7 @@ static void put_many_chunks(struct fixture *f)
 {
 	char key[128];
 
-	for (int i = 0; i <= MODEL_LISTING; i++) {
+	for (int i = 0; i <= DOMAIN_LISTING; i++) {
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%d_0", i);
 		assert_int_equal(store_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
 	}
@@ -89,13 +90,13 @@ static void a_root_that_is_right_costs_nothing_more(void **state)
 	struct schema_id root;
 
 	assert_true(schema_id_parse(SMALL_ROOT, strlen(SMALL_ROOT), &root));
-	const struct model_hint hint = {.root = &root};
-	struct model *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
-	assert_int_equal(model_count(a), model_count(b));
+	const struct domain_hint hint = {.root = &root};
+	struct domain *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
+	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
 	assert_int_equal(hinted.gets, cold.gets);
 	assert_int_equal(hinted.lists, cold.lists);
-	model_unref(a);
-	model_unref(b);
+	domain_unref(a);
+	domain_unref(b);
 }
 
 static void a_root_that_is_wrong_is_not_believed(void **state)
@@ -105,36 +106,37 @@ static void a_root_that_is_wrong_is_not_believed(void **state)
 	struct schema_id root;
 
 	assert_true(schema_id_parse(other, strlen(other), &root));
-	const struct model_hint hint = {.root = &root};
-	struct model *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
-	assert_int_equal(model_count(a), model_count(b));
-	assert_string_equal(model_object(b, model_nth(b, 0))->o.id, SMALL_ROOT);
+	const struct domain_hint hint = {.root = &root};
+	struct domain *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
+	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
+	assert_string_equal(tree_object(domain_tree(b), tree_nth(domain_tree(b), 0))->o.id,
+			    SMALL_ROOT);
 	assert_int_equal(hinted.gets, cold.gets);
 	assert_int_equal(hinted.lists, 2 * cold.lists);
 	/* Nor is what an earlier snapshot has of another root. */
-	const struct model_hint both = {.root = &root, .previous = a};
-	struct model *c = open_with(*state, &both, &hinted);
+	const struct domain_hint both = {.root = &root, .previous = a};
+	struct domain *c = open_with(*state, &both, &hinted);
 	assert_ptr_not_equal(c, a);
-	assert_int_equal(model_count(c), model_count(a));
-	model_unref(a);
-	model_unref(b);
-	model_unref(c);
+	assert_int_equal(tree_count(domain_tree(c)), tree_count(domain_tree(a)));
+	domain_unref(a);
+	domain_unref(b);
+	domain_unref(c);
 }
 
 static void an_unchanged_domain_is_the_same_model(void **state)
 {
 	struct cost cost;
-	struct model *a = open_with(*state, NULL, &cost), *b = open_again(*state, a, &cost);
+	struct domain *a = open_with(*state, NULL, &cost), *b = open_again(*state, a, &cost);
 
-	assert_true(model_sees_chunks(a));
+	assert_true(domain_sees_chunks(a));
 	assert_ptr_equal(a, b);
 	/* the document, on condition; the listing */
 	assert_int_equal(cost.gets, 1);
 	assert_int_equal(cost.bytes, 0);
 	assert_int_equal(cost.heads, 0);
 	assert_int_equal(cost.lists, 1);
-	model_unref(a);
-	model_unref(b);
+	domain_unref(a);
+	domain_unref(b);
 }
 
 static void only_what_changed_is_read_again(void **state)
@@ -158,26 +160,26 @@ static void only_what_changed_is_read_again(void **state)
 	};
 	struct fixture *f = *state;
 	struct cost cost;
-	struct model *m = open_with(f, NULL, &cost);
+	struct domain *d = open_with(f, NULL, &cost);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(small_put(f->store, cases[i].key, cases[i].body), 0);
-		struct model *now = open_again(f, m, &cost);
-		assert_int_equal(now != m, cases[i].changed);
+		struct domain *now = open_again(f, d, &cost);
+		assert_int_equal(now != d, cases[i].changed);
 		assert_int_equal(cost.gets, 1 + cases[i].gets);
 		assert_int_equal(cost.lists, 1);
-		model_unref(m);
-		m = now;
+		domain_unref(d);
+		d = now;
 	}
-	assert_string_equal(model_domain(m)->owner, "other");
-	assert_null(find(m, SMALL_STRINGS));
-	assert_int_equal(find(m, SMALL_GROUP)->group.nlinks, 0);
+	assert_string_equal(domain_info(d)->owner, "other");
+	assert_null(find(d, SMALL_STRINGS));
+	assert_int_equal(find(d, SMALL_GROUP)->group.nlinks, 0);
 	/* The same as from nothing. */
-	struct model *cold = open_with(f, NULL, &cost);
-	assert_int_equal(model_count(cold), model_count(m));
-	assert_int_equal(model_modified_ns(cold), model_modified_ns(m));
-	model_unref(cold);
-	model_unref(m);
+	struct domain *cold = open_with(f, NULL, &cost);
+	assert_int_equal(tree_count(domain_tree(cold)), tree_count(domain_tree(d)));
+	assert_int_equal(domain_modified_ns(cold), domain_modified_ns(d));
+	domain_unref(cold);
+	domain_unref(d);
 }
 
 static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
@@ -186,14 +188,14 @@ static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
 	struct cost cost;
 
 	put_many_chunks(f);
-	struct model *a = open_with(f, NULL, &cost), *b = open_again(f, a, &cost);
-	assert_false(model_sees_chunks(a));
+	struct domain *a = open_with(f, NULL, &cost), *b = open_again(f, a, &cost);
+	assert_false(domain_sees_chunks(a));
 	assert_ptr_equal(a, b);
 	assert_int_equal(cost.gets, 1);
-	assert_int_equal(cost.heads, model_count(a));
+	assert_int_equal(cost.heads, tree_count(domain_tree(a)));
 	assert_int_equal(cost.lists, 0);
 	assert_int_equal(cost.bytes, 0);
-	model_unref(b);
+	domain_unref(b);
 	assert_int_equal(small_put(f->store, SMALL_KEY_TYPE,
 				   "{" SMALL_HEAD(SMALL_TYPE) ",'type':" SMALL_I32
 							      ",'attributes':{}} "),
@@ -201,14 +203,14 @@ static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
 	struct cost cold;
 	b = open_again(f, a, &cost);
 	assert_ptr_not_equal(a, b);
-	model_unref(a);
+	domain_unref(a);
 	a = open_with(f, NULL, &cold);
 	/* Each document is asked for, but one is sent. */
 	assert_int_equal(cost.lists, cold.lists);
 	assert_true(cost.bytes < cold.bytes / 2);
-	assert_int_equal(model_count(a), model_count(b));
-	model_unref(a);
-	model_unref(b);
+	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
+	domain_unref(a);
+	domain_unref(b);
 }
 
 static void many_objects_are_compared_by_a_listing(void **state)
@@ -217,14 +219,14 @@ static void many_objects_are_compared_by_a_listing(void **state)
 	struct cost cold, cost;
 
 	put_many_groups(f);
-	struct model *a = open_with(f, NULL, &cold), *b = open_again(f, a, &cost);
-	assert_false(model_sees_chunks(a));
-	assert_int_equal(model_count(a), MANY + 1);
+	struct domain *a = open_with(f, NULL, &cold), *b = open_again(f, a, &cost);
+	assert_false(domain_sees_chunks(a));
+	assert_int_equal(tree_count(domain_tree(a)), MANY + 1);
 	assert_ptr_equal(a, b);
 	assert_int_equal(cost.gets, 1);
 	assert_int_equal(cost.heads, 0);
 	assert_int_equal(cost.lists, 2);
-	model_unref(b);
+	domain_unref(b);
 	assert_int_equal(
 		small_put(f->store, SMALL_PREFIX "/g/0005-000000-000007/.group.json",
 			  "{'id':'g-11111111-22222222-0005-000000-000007','root':'" SMALL_ROOT
@@ -232,30 +234,30 @@ static void many_objects_are_compared_by_a_listing(void **state)
 		0);
 	b = open_again(f, a, &cost);
 	assert_ptr_not_equal(a, b);
-	assert_false(model_sees_chunks(b));
-	assert_int_equal(model_count(b), MANY + 1);
+	assert_false(domain_sees_chunks(b));
+	assert_int_equal(tree_count(domain_tree(b)), MANY + 1);
 	assert_int_equal(cost.heads, 1); /* the one that looks different */
 	assert_int_equal(cost.gets, 2);
 	assert_int_equal(cost.lists, 2);
-	model_unref(a);
-	model_unref(b);
+	domain_unref(a);
+	domain_unref(b);
 }
 
 static void a_domain_that_is_gone_is_gone(void **state)
 {
 	struct fixture *f = *state;
 	struct cost cost;
-	struct model *a = open_with(f, NULL, &cost), *b = NULL;
-	const struct model_hint hint = {.previous = a};
+	struct domain *a = open_with(f, NULL, &cost), *b = NULL;
+	const struct domain_hint hint = {.previous = a};
 
 	assert_int_equal(store_delete(f->store, "d.h5/.domain.json", NULL, NULL), 0);
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
 			 -ENOENT);
 	assert_int_equal(small_put(f->store, "d.h5/.domain.json", "{'owner':'a','acls':{}}"), 0);
-	assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
 			 -EISDIR);
 	assert_null(b);
-	model_unref(a);
+	domain_unref(a);
 }
 
 /* What cannot be read for the moment must not be missing from a file until something changes. */
@@ -271,12 +273,12 @@ static void a_failing_store_fails_the_opening(void **state)
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		struct store *inner = small_domain_new(&f->env);
 		struct store *faulty = store_fault_new(inner, faults[i], NULL);
-		struct model *m = NULL;
+		struct domain *d = NULL;
 
 		assert_non_null(faulty);
 		assert_int_equal(
-			model_open(&f->env, faulty, schema_hsds2(), "d.h5", NULL, &m, NULL), -EIO);
-		assert_null(m);
+			domain_open(&f->env, faulty, schema_hsds2(), "d.h5", NULL, &d, NULL), -EIO);
+		assert_null(d);
 		store_free(faulty);
 	}
 }

@@ -3,17 +3,17 @@
  * datasets, which are asked for one by one. */
 #include "fixture.h"
 
-static const struct model_chunks *open_and_find(struct fixture *f, const char *id)
+static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
 {
-	model_unref(f->model);
-	f->model = NULL;
+	domain_unref(f->domain);
+	f->domain = NULL;
 	assert_int_equal(
-		model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &f->model, NULL), 0);
-	for (uint32_t i = 0; i < model_count(f->model); i++) {
-		uint32_t number = model_nth(f->model, i);
+		domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &f->domain, NULL), 0);
+	for (uint32_t i = 0; i < tree_count(domain_tree(f->domain)); i++) {
+		uint32_t number = tree_nth(domain_tree(f->domain), i);
 
-		if (strcmp(model_object(f->model, number)->o.id, id) == 0)
-			return model_chunks(f->model, number);
+		if (strcmp(tree_object(domain_tree(f->domain), number)->o.id, id) == 0)
+			return domain_chunks(f->domain, number);
 	}
 	fail_msg("%s is not in the domain", id);
 	return NULL;
@@ -22,7 +22,7 @@ static const struct model_chunks *open_and_find(struct fixture *f, const char *i
 /* More keys than one page of a listing. */
 static void make_large(struct fixture *f)
 {
-	for (unsigned int i = 0; i < MODEL_LISTING; i++) {
+	for (unsigned int i = 0; i < DOMAIN_LISTING; i++) {
 		char key[128];
 
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%u", i);
@@ -37,8 +37,8 @@ static void a_large_domain_is_not_listed_whole(void **state)
 
 	make_large(f);
 	assert_false(open_and_find(f, SMALL_INTS)->listed);
-	assert_false(model_sees_chunks(f->model));
-	const struct model_chunks *strings = open_and_find(f, SMALL_STRINGS);
+	assert_false(domain_sees_chunks(f->domain));
+	const struct chunk_list *strings = open_and_find(f, SMALL_STRINGS);
 	assert_true(strings->listed);
 	assert_int_equal(strings->n, 1);
 	assert_int_equal(strings->decoded[0], sizeof(small_strings_chunk));
@@ -69,7 +69,7 @@ static void chunks_come_in_the_order_of_their_numbers(void **state)
 				    "'layout':{'class':'H5D_CHUNKED','dims':[4]}}");
 	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/10", "0123456789abcdef");
 	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/9", "0123456789abcdef");
-	const struct model_chunks *chunks = open_and_find(f, SMALL_INTS);
+	const struct chunk_list *chunks = open_and_find(f, SMALL_INTS);
 	assert_int_equal(chunks->n, 3);
 	assert_int_equal(chunks->numbers[0], 1);
 	assert_int_equal(chunks->numbers[1], 9);
@@ -83,14 +83,14 @@ static void chunks_are_found_by_their_numbers(void **state)
 		uint64_t number, from, find;
 	} cases[] = {{0, 0, 3},	 {1, 0, 0},  {2, 1, 3},		{9, 1, 1},
 		     {10, 2, 2}, {11, 3, 3}, {UINT64_MAX, 3, 3}};
-	const struct model_chunks some = {.n = 3, .numbers = numbers}, none = {0};
+	const struct chunk_list some = {.n = 3, .numbers = numbers}, none = {0};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(model_chunks_from(&some, cases[i].number), cases[i].from);
-		assert_int_equal(model_chunks_find(&some, cases[i].number), cases[i].find);
+		assert_int_equal(chunk_list_from(&some, cases[i].number), cases[i].from);
+		assert_int_equal(chunk_list_find(&some, cases[i].number), cases[i].find);
 	}
-	assert_int_equal(model_chunks_from(&none, 0), 0);
-	assert_int_equal(model_chunks_find(&none, 0), 0);
+	assert_int_equal(chunk_list_from(&none, 0), 0);
+	assert_int_equal(chunk_list_find(&none, 0), 0);
 }
 
 static void a_chunk_in_the_wrong_partition_does_not_exist(void **state)
@@ -107,7 +107,7 @@ static void a_chunk_in_the_wrong_partition_does_not_exist(void **state)
 	/* chunk 3 belongs to 3 * 29 mod 5 = 2, chunk 4 to 1 */
 	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/p2/3", "0123456789abcdef");
 	small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/p3/4", "0123456789abcdef");
-	const struct model_chunks *chunks = open_and_find(f, SMALL_INTS);
+	const struct chunk_list *chunks = open_and_find(f, SMALL_INTS);
 	assert_int_equal(chunks->n, 1);
 	assert_int_equal(chunks->numbers[0], 3);
 }

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <model/model.h>
+#include <domain/domain.h>
 #include <schema/schema.h>
 #include <store/store.h>
 
@@ -19,8 +19,8 @@
 struct fixture {
 	struct env env;
 	struct store *store;
-	struct model *model;
-	struct model_chunk chunk;
+	struct domain *domain;
+	struct chunk_result chunk;
 	unsigned int calls;
 };
 
@@ -39,14 +39,14 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	elems_release(&f->chunk.elems);
-	model_unref(f->model);
+	domain_unref(f->domain);
 	store_free(f->store);
 	pool_free(f->env.pool);
 	free(f);
 	return 0;
 }
 
-static void keep(void *arg, struct model_chunk *chunk)
+static void keep(void *arg, struct chunk_result *chunk)
 {
 	struct fixture *f = arg;
 
@@ -57,17 +57,19 @@ static void keep(void *arg, struct model_chunk *chunk)
 
 static void get(struct fixture *f, const char *id, uint64_t number)
 {
-	if (!f->model)
-		assert_int_equal(model_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL,
-					    &f->model, NULL),
+	if (!f->domain)
+		assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL,
+					     &f->domain, NULL),
 				 0);
-	for (uint32_t i = 0; i < model_count(f->model); i++) {
-		uint32_t n = model_nth(f->model, i);
+	for (uint32_t i = 0; i < tree_count(domain_tree(f->domain)); i++) {
+		uint32_t n = tree_nth(domain_tree(f->domain), i);
 
-		if (strcmp(model_object(f->model, n)->o.id, id) == 0) {
+		if (strcmp(tree_object(domain_tree(f->domain), n)->o.id, id) == 0) {
 			unsigned int calls = f->calls;
 
-			model_get_chunk(f->model, n, number, NULL, keep, f);
+			const struct chunk_source chunks = domain_chunk_source(f->domain);
+
+			chunks.get(chunks.ctx, n, number, NULL, keep, f);
 			assert_int_equal(f->calls, calls + 1);
 			return;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a domain or folder says of itself: owner, access control list, times. */
-#ifndef DATA_DOMAIN_H
-#define DATA_DOMAIN_H
+#ifndef DATA_DOMAIN_INFO_H
+#define DATA_DOMAIN_INFO_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ struct domain_acl {
 	unsigned int perms; /* enum domain_perm */
 };
 
-struct domain {
+struct domain_info {
 	bool is_folder;	   /* has no root group */
 	const char *owner; /* "" unknown */
 	uint32_t nacls;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small domain in a store that counts, for each test anew. */
-#ifndef TESTS_MODEL_FIXTURE_H
-#define TESTS_MODEL_FIXTURE_H
+#ifndef TESTS_DOMAIN_FIXTURE_H
+#define TESTS_DOMAIN_FIXTURE_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include <model/model.h>
+#include <domain/domain.h>
 #include <schema/schema.h>
 #include <store/store.h>
 
@@ -21,7 +21,7 @@
 struct fixture {
 	struct env env;
 	struct store *store;
-	struct model *model; /* a test's own, released behind it; NULL none */
+	struct domain *domain; /* a test's own, released behind it; NULL none */
 };
 
 static inline int setup(void **state)
@@ -38,7 +38,7 @@ static inline int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	model_unref(f->model);
+	domain_unref(f->domain);
 	store_free(f->store);
 	pool_free(f->env.pool);
 	free(f);

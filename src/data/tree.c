@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the objects that a loader found to the ones that are shown: hard links to nothing are
+ * dropped, orphans are left aside, and what is reachable is put in breadth-first order with its
+ * reference counts. Cycles among groups are legal in HDF5; each object is entered once.
+ */
+#include <data/tree.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_OBJECTS = 16 };
+
+struct problem {
+	const char *text;
+	struct problem *next;
+};
+
+struct tree {
+	struct arena *arena;
+	uint32_t numbers, capacity;
+	struct tree_object *objects; /* by number */
+	uint32_t *order;
+	uint32_t count;
+	struct problem *problems, **problems_end;
+	uint32_t nproblems;
+};
+
+struct tree *tree_new(size_t limit)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->problems_end = &t->problems;
+	t->arena = arena_new(limit);
+	if (!t->arena) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void tree_free(struct tree *t)
+{
+	if (!t)
+		return;
+	for (uint32_t i = 0; i < t->numbers; i++)
+		object_release(&t->objects[i].o);
+	free(t->objects);
+	free(t->order);
+	arena_free(t->arena);
+	free(t);
+}
+
+struct arena *tree_arena(struct tree *t)
+{
+	return t->arena;
+}
+
+int tree_add(struct tree *t, uint32_t *number, struct err *err)
+{
+	if (t->numbers == TREE_MAX_OBJECTS)
+		return err_set(err, -E2BIG, "more than %u objects", TREE_MAX_OBJECTS);
+	if (t->numbers == t->capacity) {
+		uint32_t capacity = t->capacity ? 2 * t->capacity : FIRST_OBJECTS;
+		struct tree_object *objects =
+			reallocarray(t->objects, capacity, sizeof(*t->objects));
+
+		if (!objects)
+			return err_set(err, -ENOMEM, "no memory for %u objects", capacity);
+		t->objects = objects;
+		t->capacity = capacity;
+	}
+	memset(&t->objects[t->numbers], 0, sizeof(*t->objects));
+	*number = t->numbers++;
+	return 0;
+}
+
+struct object *tree_edit(struct tree *t, uint32_t number)
+{
+	return &t->objects[number].o;
+}
+
+void tree_break(struct tree *t, uint32_t number, const char *id)
+{
+	struct tree_object *object = &t->objects[number];
+
+	object_release(&object->o);
+	*object = (struct tree_object){.o = {.id = id}, .broken = true};
+}
+
+void tree_note(struct tree *t, const char *fmt, ...)
+{
+	char raw[ERR_MAX];
+	struct err printable = ERR_INIT; /* names are foreign bytes */
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(raw, sizeof(raw), fmt, ap);
+	va_end(ap);
+	if (t->nproblems < UINT32_MAX)
+		t->nproblems++;
+	if (t->nproblems > TREE_MAX_PROBLEMS)
+		return;
+	err_set(&printable, -EIO, "%s", raw);
+	struct problem *problem = arena_alloc(t->arena, sizeof(*problem));
+	if (!problem)
+		return;
+	problem->text = arena_strndup(t->arena, printable.msg, strlen(printable.msg));
+	if (!problem->text)
+		return;
+	*t->problems_end = problem;
+	t->problems_end = &problem->next;
+}
+
+static bool usable(const struct tree *t, uint32_t number)
+{
+	return number < t->numbers && !t->objects[number].broken;
+}
+
+static void enqueue(struct tree *t, uint32_t number)
+{
+	if (t->objects[number].linked)
+		return;
+	t->objects[number].linked = true;
+	t->order[t->count++] = number;
+}
+
+static void drop_dangling(struct tree *t, struct object *group)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < group->group.nlinks; i++) {
+		struct link *link = &group->group.links[i];
+
+		if (link->cls == LINK_HARD && !usable(t, link->target)) {
+			const char *id =
+				link->target < t->numbers ? t->objects[link->target].o.id : NULL;
+
+			tree_note(t, "group %s: hard link \"%s\" left out: no usable object %s",
+				  group->id, link->name, id ? id : "");
+			continue;
+		}
+		group->group.links[kept++] = *link;
+	}
+	group->group.nlinks = kept;
+}
+
+/* A committed type is shared only where it is really there and really the same. */
+static void share_committed(struct tree *t, uint32_t *committed, const struct dtype *type,
+			    const char *id, const char *what)
+{
+	if (*committed == OBJECT_NONE)
+		return;
+	const struct tree_object *target = usable(t, *committed) ? &t->objects[*committed] : NULL;
+
+	if (!target || target->o.kind != OBJECT_DATATYPE ||
+	    !dtype_equal(target->o.datatype, type)) {
+		tree_note(t, "object %s: %s: committed type %s, its own copy is used", id, what,
+			  target ? "differs" : "is not there");
+		*committed = OBJECT_NONE;
+		return;
+	}
+	t->objects[*committed].refcount++;
+	enqueue(t, *committed);
+}
+
+static void visit_object(struct tree *t, uint32_t number)
+{
+	struct object *o = &t->objects[number].o;
+
+	for (uint32_t i = 0; i < o->nattrs; i++)
+		share_committed(t, &o->attrs[i].committed, o->attrs[i].type, o->id,
+				o->attrs[i].name);
+	if (o->kind == OBJECT_DATASET) {
+		share_committed(t, &o->dataset.committed, o->dataset.type, o->id, "dataset");
+	} else if (o->kind == OBJECT_GROUP) {
+		drop_dangling(t, o);
+		for (uint32_t i = 0; i < o->group.nlinks; i++) {
+			const struct link *link = &o->group.links[i];
+
+			if (link->cls != LINK_HARD)
+				continue;
+			t->objects[link->target].refcount++;
+			enqueue(t, link->target);
+		}
+	}
+}
+
+/* Room for objects that never came. */
+static void shrink(struct tree *t)
+{
+	struct tree_object *objects = reallocarray(t->objects, t->numbers, sizeof(*t->objects));
+
+	if (!objects)
+		return;
+	t->objects = objects;
+	t->capacity = t->numbers;
+}
+
+int tree_finish(struct tree *t, struct err *err)
+{
+	if (t->numbers == 0 || t->objects[0].o.kind != OBJECT_GROUP || t->objects[0].broken)
+		return err_set(err, -EIO, "the root object is not a group");
+	t->order = calloc(t->numbers, sizeof(*t->order));
+	if (!t->order)
+		return err_set(err, -ENOMEM, "no memory for %u objects", t->numbers);
+	shrink(t);
+	t->objects[0].refcount = 1;
+	enqueue(t, 0);
+	for (uint32_t i = 0; i < t->count; i++)
+		visit_object(t, t->order[i]);
+	return 0;
+}
+
+uint32_t tree_numbers(const struct tree *t)
+{
+	return t->numbers;
+}
+
+const struct tree_object *tree_object(const struct tree *t, uint32_t number)
+{
+	return &t->objects[number];
+}
+
+uint32_t tree_count(const struct tree *t)
+{
+	return t->count;
+}
+
+uint32_t tree_nth(const struct tree *t, uint32_t i)
+{
+	return t->order[i];
+}
+
+const uint32_t *tree_order(const struct tree *t)
+{
+	return t->order;
+}
+
+const char *tree_problem(const struct tree *t, uint32_t n)
+{
+	const struct problem *problem = t->problems;
+
+	while (problem && n--)
+		problem = problem->next;
+	return problem ? problem->text : NULL;
+}
+
+uint32_t tree_problems(const struct tree *t)
+{
+	return t->nproblems;
+}
+
+uint64_t tree_memory(const struct tree *t)
+{
+	return sizeof(*t) + arena_used(t->arena) + (uint64_t)t->capacity * sizeof(*t->objects) +
+	       t->count * sizeof(*t->order);
+}

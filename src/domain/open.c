@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a domain in rounds of parallel requests:
+ *   1. the domain document: which root group (object_list.c);
+ *   2. the listings: everything below the storage prefix when it fits one page (then the existing
+ *      chunks are known too), and side by side the delimited listings that name the objects;
+ *   3. all object documents (object_docs.c).
+ * Rounds 1 and 2 are one where the root group is known beforehand. Numbers are given out after
+ * round 2, so that documents can name each other while they are parsed.
+ */
+#include <domain/domain.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "domain_internal.h"
+
+#define DOMAIN_ARENA_LIMIT ((size_t)4 << 30)
+
+enum { LOGGED_PROBLEMS = 100 };
+
+static uint64_t resolve(void *ctx, const char *text, size_t n)
+{
+	struct schema_id id;
+
+	if (!schema_id_parse(text, n, &id))
+		return 0;
+	uint32_t number = domain_number(ctx, &id);
+	return number == OBJECT_NONE ? 0 : (uint64_t)number + 1;
+}
+
+static struct domain *new_domain(const struct env *env, struct store *store,
+				 const struct schema_ops *schema, const char *path)
+{
+	struct domain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	atomic_init(&d->refs, 1);
+	d->env = env;
+	d->store = store;
+	d->schema = schema;
+	d->resolver = (struct object_resolver){.resolve = resolve, .ctx = d};
+	d->path = strdup(path);
+	d->tree = tree_new(DOMAIN_ARENA_LIMIT);
+	if (!d->path || !d->tree) {
+		domain_unref(d);
+		return NULL;
+	}
+	d->arena = tree_arena(d->tree);
+	return d;
+}
+
+/* Each problem once, but not very many of them. */
+static void log_problems(const struct domain *d)
+{
+	const uint32_t n = tree_problems(d->tree);
+
+	for (uint32_t i = 0; i < n && i < LOGGED_PROBLEMS; i++) {
+		const char *text = tree_problem(d->tree, i);
+
+		if (text)
+			log_warning(d->env->log, "domain /%s: %s", d->path, text);
+	}
+	if (n > LOGGED_PROBLEMS)
+		log_warning(d->env->log, "domain /%s: more than %d problems, no more are logged",
+			    d->path, LOGGED_PROBLEMS);
+}
+
+static int read_all(struct domain *d, const struct domain_hint *hint, bool *same, struct err *err)
+{
+	int rc = domain_list_objects(d, hint, same, err);
+
+	if (rc || *same)
+		return rc;
+	rc = domain_read_docs(d, hint->previous, err);
+	if (!rc)
+		rc = tree_finish(d->tree, err);
+	if (!rc)
+		rc = domain_list_chunks(d, err);
+	return rc;
+}
+
+int domain_open(const struct env *env, struct store *store, const struct schema_ops *schema,
+		const char *path, const struct domain_hint *hint, struct domain **out,
+		struct err *err)
+{
+	static const struct domain_hint none;
+	struct domain *d = new_domain(env, store, schema, path);
+	bool same = false;
+
+	*out = NULL;
+	if (!d)
+		return err_set(err, -ENOMEM, "domain /%s: no memory", path);
+	if (!hint)
+		hint = &none;
+	int rc = read_all(d, hint, &same, err);
+	log_problems(d);
+	if (rc || same) {
+		domain_unref(d);
+		d = NULL;
+	}
+	if (rc)
+		return err_wrap(err, rc, "domain /%s", path);
+	*out = same ? domain_ref(hint->previous) : d;
+	return 0;
+}
