@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <base/err.h>
-#include <base/log.h>
-#include <base/mem.h>
 #include <hsmount/engine.h>
+#include <hsmount/err.h>
+#include <hsmount/log.h>
+#include <base/mem.h>
 
 #include "metrics_address.h"
 

@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#include <base/err.h>
 #include <hsmount/engine.h>
+#include <hsmount/err.h>
 #include <store/store.h>
 
 #include "doc.h"

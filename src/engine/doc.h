@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <schema/schema.h>
 #include <store/store.h>
 

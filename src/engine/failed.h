@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 struct failed;
 /* NULL without memory. */

@@ -3,7 +3,7 @@
 #ifndef ENGINE_PROBE_H
 #define ENGINE_PROBE_H
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <store/store.h>
 
 #include "doc.h"

@@ -10,8 +10,8 @@
 #ifndef STORE_CREDENTIALS_H
 #define STORE_CREDENTIALS_H
 
+#include <hsmount/err.h>
 #include <base/env.h>
-#include <base/err.h>
 #include <base/str.h>
 
 struct cred {

@@ -12,8 +12,8 @@
 
 #include <curl/curl.h>
 
+#include <hsmount/err.h>
 #include <base/env.h>
-#include <base/err.h>
 #include <base/mem.h>
 #include <store/meter.h>
 

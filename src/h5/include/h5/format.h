@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <hsmount/err.h>
 #include <base/cursor.h>
 #include <base/emit.h>
-#include <base/err.h>
 #include <base/mem.h>
 
 #define H5_UNDEF UINT64_MAX /* the undefined address */

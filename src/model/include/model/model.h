@@ -18,8 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <hsmount/err.h>
 #include <base/env.h>
-#include <base/err.h>
 #include <data/domain.h>
 #include <data/object.h>
 

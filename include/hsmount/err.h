@@ -5,8 +5,8 @@
  * "domain /home/a.h5: dataset d-…: chunk 3_4: Blosc frame says 9999999 bytes, chunk has 4096".
  * Every function here accepts a NULL err: then only the code travels.
  */
-#ifndef BASE_ERR_H
-#define BASE_ERR_H
+#ifndef HSMOUNT_ERR_H
+#define HSMOUNT_ERR_H
 
 #include <stddef.h>
 

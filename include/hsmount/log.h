@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: one object, handed in with struct env; libraries write to it only what no caller can
- * learn from a result (a dangling link that was left out, a retry). The front logs each failure
- * once. Lines are rate-limited per level: a burst of LOG_BURST, then LOG_RATE a second, and the
- * line that came last not again within LOG_QUIET_MS. What was held back is counted in the next
- * line. Thread-safe. A NULL log swallows everything.
+ * The log: one object, handed in. Libraries write to it only what no caller can learn from a result
+ * (a dangling link that was left out, a retry). The front logs each failure once. Lines are
+ * rate-limited per level: a burst of LOG_BURST, then LOG_RATE a second, and the line that came last
+ * not again within LOG_QUIET_MS. What was held back is counted in the next line. Thread-safe. A
+ * NULL log swallows everything.
  */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
+#ifndef HSMOUNT_LOG_H
+#define HSMOUNT_LOG_H
 
 #include <stdbool.h>
 
