@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/str.h>
+
 #include "internal.h"
-#include "text.h"
 
 enum {
 	GETS_AT_ONCE = 256,
@@ -53,21 +54,18 @@ int doc_copy(const struct doc *d, struct doc *out)
 /* {"user":{"create":true,…},…}, as the document has it; NULL without memory. */
 static char *acls_json(const struct domain *d)
 {
-	auto_bytes struct bytes out = {0};
-	int rc = text_add(&out, "{");
-	for (uint32_t i = 0; !rc && i < d->nacls; i++) {
-		rc = text_add(&out, i ? "," : "");
-		if (!rc)
-			rc = text_json_string(&out, d->acls[i].user);
-		for (size_t p = 0; !rc && p < sizeof(perm_names) / sizeof(perm_names[0]); p++)
-			rc = text_add(&out, "%s\"%s\":%s", p ? "," : ":{", perm_names[p].name,
-				      d->acls[i].perms & perm_names[p].perm ? "true" : "false");
-		if (!rc)
-			rc = text_add(&out, "}");
+	struct str out = {0};
+	str_add(&out, "{");
+	for (uint32_t i = 0; i < d->nacls; i++) {
+		str_add(&out, i ? "," : "");
+		str_add_json(&out, d->acls[i].user);
+		for (size_t p = 0; p < sizeof(perm_names) / sizeof(perm_names[0]); p++)
+			str_addf(&out, "%s\"%s\":%s", p ? "," : ":{", perm_names[p].name,
+				 d->acls[i].perms & perm_names[p].perm ? "true" : "false");
+		str_add(&out, "}");
 	}
-	if (!rc)
-		rc = text_add(&out, "}");
-	return rc ? NULL : text_take(&out);
+	str_add(&out, "}");
+	return str_take(&out);
 }
 
 static int fail_doc(struct doc *out, enum doc_kind kind, int code, const char *why)
