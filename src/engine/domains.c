@@ -225,7 +225,7 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
 		.mtime_ns = model_modified_ns(m),
 		.ctime_ns = model_modified_ns(m),
-		.mode = stat_mode(model_domain(m), false),
+		.mode = names_mode(model_domain(m), false),
 		.version = version,
 	};
 	*out = s;

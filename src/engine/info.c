@@ -46,7 +46,7 @@ static int say_time(const struct report *r, const char *what, int64_t ns)
 	return say_text(r, &line);
 }
 
-static int say_domain(const struct report *r, const struct node *n, struct model *m)
+static int say_domain(const struct report *r, const struct names_node *n, struct model *m)
 {
 	const struct domain *d = model_domain(m);
 	int rc = say(r, "domain: /%s", n->path);
@@ -161,15 +161,15 @@ static int say_verified(struct report *r, const struct snapshot *s, struct err *
 int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn fn, void *arg,
 		struct err *err)
 {
-	auto_node struct node *n = NULL;
+	auto_names_node struct names_node *n = NULL;
 	struct snapshot *s = NULL;
 	struct report r = {.fn = fn, .arg = arg};
 	struct err why = ERR_INIT;
-	int rc = namespace_resolve(e, path, &n, err);
+	int rc = names_resolve(e->names, path, &n, err);
 	if (rc)
 		return rc;
-	if (n->kind != ENGINE_DOMAIN)
-		return err_set(err, n->kind == ENGINE_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
+	if (n->kind != NAMES_DOMAIN)
+		return err_set(err, n->kind == NAMES_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
 			       path);
 	rc = domain_snapshot(e, n, &s, err);
 	if (rc)

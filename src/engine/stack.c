@@ -19,10 +19,9 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <names/names.h>
 #include <store/diskcache.h>
 #include <store/s3.h>
-
-#include "names.h"
 
 static const char s3_scheme[] = "s3://", file_scheme[] = "file://";
 

@@ -21,22 +21,22 @@ enum { VALUE_MAX = 65536 /* XATTR_SIZE_MAX: the kernel takes no more */ };
 struct xattr {
 	const char *name;
 	/* Only one of the two. 0; -ENODATA when this node has none, -ENOMEM. */
-	int (*of_node)(const struct node *n, struct str *out);
+	int (*of_node)(const struct names_node *n, struct str *out);
 	int (*of_model)(struct model *m, struct str *out);
 };
 
 /* ---- from the document ---- */
 
-static int domain_path(const struct node *n, struct str *out)
+static int domain_path(const struct names_node *n, struct str *out)
 {
 	str_addf(out, "/%s", n->path);
 	return 0;
 }
 
-static int root_id(const struct node *n, struct str *out)
+static int root_id(const struct names_node *n, struct str *out)
 {
 	char id[SCHEMA_ID_MAX];
-	if (n->doc.kind != DOC_ROOT)
+	if (n->doc.kind != NAMES_DOC_ROOT)
 		return -ENODATA;
 	schema_id_format(&n->doc.root, id);
 	str_add(out, id);
@@ -59,22 +59,22 @@ static int add_time(int64_t ns, struct str *out)
 	return 0;
 }
 
-static int owner(const struct node *n, struct str *out)
+static int owner(const struct names_node *n, struct str *out)
 {
 	return add_text(n->doc.owner, out);
 }
 
-static int acls(const struct node *n, struct str *out)
+static int acls(const struct names_node *n, struct str *out)
 {
 	return add_text(n->doc.acls, out);
 }
 
-static int created(const struct node *n, struct str *out)
+static int created(const struct names_node *n, struct str *out)
 {
 	return add_time(n->doc.created_ns, out);
 }
 
-static int last_modified(const struct node *n, struct str *out)
+static int last_modified(const struct names_node *n, struct str *out)
 {
 	return add_time(n->doc.modified_ns, out);
 }
@@ -194,16 +194,16 @@ static int get_counter(struct engine *e, const char *name, struct str *out)
 /* ---- the two calls ---- */
 
 /* Only what comes from the bucket's documents has attributes. */
-static bool has_xattr(const struct node *n, const struct xattr *x)
+static bool has_xattr(const struct names_node *n, const struct xattr *x)
 {
 	auto_str struct str value = {0};
-	if (n->doc.kind != DOC_ROOT && n->doc.kind != DOC_FOLDER)
+	if (n->doc.kind != NAMES_DOC_ROOT && n->doc.kind != NAMES_DOC_FOLDER)
 		return false;
-	return x->of_model ? n->kind == ENGINE_DOMAIN : x->of_node(n, &value) == 0;
+	return x->of_model ? n->kind == NAMES_DOMAIN : x->of_node(n, &value) == 0;
 }
 
-static int of_model(struct engine *e, const struct node *n, const struct xattr *x, struct str *out,
-		    struct err *err)
+static int of_model(struct engine *e, const struct names_node *n, const struct xattr *x,
+		    struct str *out, struct err *err)
 {
 	struct snapshot *s = NULL;
 	int rc = domain_snapshot(e, n, &s, err);
@@ -225,8 +225,8 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 			x = &xattrs[i];
 	if (!x)
 		return -ENODATA; /* security.capability and the like: without asking anybody */
-	auto_node struct node *n = NULL;
-	int rc = namespace_resolve(e, path, &n, err);
+	auto_names_node struct names_node *n = NULL;
+	int rc = names_resolve(e->names, path, &n, err);
 	if (rc)
 		return rc;
 	if (!has_xattr(n, x))
@@ -266,10 +266,10 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 			 struct err *err)
 {
 	auto_bytes struct bytes names = {0};
-	auto_node struct node *n = NULL;
+	auto_names_node struct names_node *n = NULL;
 	/* To ask how much was asked must not ask: counters are all that the root shows then. */
 	bool counting = has_counters(e, path);
-	int rc = counting ? 0 : namespace_resolve(e, path, &n, err);
+	int rc = counting ? 0 : names_resolve(e->names, path, &n, err);
 	if (rc)
 		return rc;
 	for (int i = 0; !rc && i < NXATTRS && !counting; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bucket in a temporary directory, and an engine over it: zero workers, every request counted. */
-#ifndef TESTS_ENGINE_BUCKET_H
-#define TESTS_ENGINE_BUCKET_H
+#ifndef TESTS_SUPPORT_BUCKET_H
+#define TESTS_SUPPORT_BUCKET_H
 
 #include <stdarg.h>
 #include <stddef.h>

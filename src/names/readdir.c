@@ -3,27 +3,29 @@
  * Directories: one delimited listing, the documents of all its prefixes side by side, and for the
  * few prefixes of which that is not enough (domains without an extension, broken documents, no
  * document) whether anything lies beneath. A prefix that nobody may look into hides no other. The
- * rules for names are namespace.c's. Any thread.
+ * rules for names are rules.c's. Any thread.
  */
-#include "internal.h"
+#include "names_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "beneath.h"
-#include "names.h"
+#include "children.h"
+#include "domain_doc.h"
+#include "name_cache.h"
+#include "rules.h"
 
 /* One candidate for a name. */
 struct entry {
-	struct node *node;
+	struct names_node *node;
 	bool bare;  /* the name is the domain's own and must still grow a suffix */
-	bool known; /* remembered: believed as long as before, not longer */
+	bool known; /* remembered: valid for as long as before, not longer */
 };
 
 struct listing {
-	struct engine *e;
+	struct names *ns;
 	const char *dir;
 	struct entry *entries;
 	size_t n, cap;
@@ -36,12 +38,12 @@ struct listing {
 /* A folded prefix that is not known yet. */
 struct prefix {
 	char *path;
-	struct doc doc;
-	int beneath; /* as of beneath_of_page(), where it was asked for */
-	char *why;   /* heap; when that is an error */
+	struct names_doc doc;
+	int children; /* as of names_children_of_page(), where it was asked for */
+	char *why;    /* heap; when that is an error */
 };
 
-static int add_entry(struct listing *l, struct node *node, bool bare)
+static int add_entry(struct listing *l, struct names_node *node, bool bare)
 {
 	if (!node)
 		return -ENOMEM;
@@ -49,7 +51,7 @@ static int add_entry(struct listing *l, struct node *node, bool bare)
 		size_t cap = l->cap ? l->cap * 2 : 64;
 		struct entry *entries = reallocarray(l->entries, cap, sizeof(*entries));
 		if (!entries) {
-			node_unref(node);
+			names_node_unref(node);
 			return -ENOMEM;
 		}
 		l->entries = entries;
@@ -62,7 +64,7 @@ static int add_entry(struct listing *l, struct node *node, bool bare)
 static void release_listing(struct listing *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		node_unref(l->entries[i].node);
+		names_node_unref(l->entries[i].node);
 	free(l->entries);
 	free(l->first_unfit);
 	free(l->first_closed);
@@ -77,24 +79,24 @@ static void note_unfit(struct listing *l, const char *key)
 
 static int add_plain(struct listing *l, const struct store_item *item)
 {
-	struct doc none = {0};
-	struct node *node = node_new(item->key, ENGINE_PLAIN, item->key, &none);
+	struct names_doc none = {0};
+	struct names_node *node = names_node_new(item->key, NAMES_OBJECT, item->key, &none);
 	if (node)
 		node->meta = item->meta;
 	return add_entry(l, node, false);
 }
 
-/* What a prefix is, from a node that is still believed. A bare domain is not taken from memory:
- * its name depends on its neighbours. Nor is what was closed: it is told of. */
-static struct node *recall(struct listing *l, const char *path)
+/* What a prefix is, from a node that is still valid. A bare domain is not taken from memory:
+ * its name depends on its neighbours. Nor is what was closed: it is logged. */
+static struct names_node *recall(struct listing *l, const char *path)
 {
-	struct node *n = nodes_get(l->e->nodes, path, engine_now(l->e));
+	struct names_node *n = names_cache_get(l->ns->cache, path, names_now(l->ns));
 	bool named = names_has_extension(names_last(path));
-	if (n && strcmp(n->path, path) == 0 && n->doc.kind != DOC_CLOSED &&
-	    ((n->kind == ENGINE_DOMAIN && named) ||
-	     (n->kind == ENGINE_DIR && n->doc.kind != DOC_ROOT)))
+	if (n && strcmp(n->path, path) == 0 && n->doc.kind != NAMES_DOC_CLOSED &&
+	    ((n->kind == NAMES_DOMAIN && named) ||
+	     (n->kind == NAMES_DIR && n->doc.kind != NAMES_DOC_ROOT)))
 		return n;
-	node_unref(n);
+	names_node_unref(n);
 	return NULL;
 }
 
@@ -120,13 +122,13 @@ static int sort_out(struct listing *l, const struct store_page *page, struct pre
 			note_unfit(l, item->key);
 			continue;
 		}
-		if (namespace_is_hidden(l->e, path))
+		if (names_is_hidden(l->ns->schema, path))
 			continue;
 		if (!item->is_prefix) {
 			rc = add_plain(l, item);
 			continue;
 		}
-		struct node *known = recall(l, path);
+		struct names_node *known = recall(l, path);
 		if (known) {
 			rc = add_entry(l, known, false);
 			if (!rc)
@@ -142,27 +144,23 @@ static int sort_out(struct listing *l, const struct store_page *page, struct pre
 static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
 {
 	auto_free const char **paths = calloc(n ? n : 1, sizeof(*paths));
-	auto_free struct doc *docs = calloc(n ? n : 1, sizeof(*docs));
+	auto_free struct names_doc *docs = calloc(n ? n : 1, sizeof(*docs));
 	if (!paths || !docs)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		paths[i] = prefixes[i].path;
-	int rc = docs_get(l->e, paths, n, docs);
+	int rc = names_docs_get(l->ns, paths, n, docs);
 	for (size_t i = 0; !rc && i < n; i++)
 		prefixes[i].doc = docs[i];
 	return rc;
 }
 
-/* A directory store also lists directories that hold nothing, which deleted domains leave behind.
- */
 static bool needs_children(const struct prefix *p)
 {
-	bool named = names_has_extension(names_last(p->path));
-	return p->doc.kind == DOC_NONE || p->doc.kind == DOC_BROKEN ||
-	       (p->doc.kind == DOC_ROOT && !named);
+	return names_needs_children(p->doc.kind, p->path);
 }
 
-static void release_asks(struct beneath_ask *asks, size_t n)
+static void release_asks(struct names_children_ask *asks, size_t n)
 {
 	for (size_t i = 0; asks && i < n; i++)
 		free(asks[i].why);
@@ -171,13 +169,13 @@ static void release_asks(struct beneath_ask *asks, size_t n)
 
 /* Prefixes are closed when their own directory can be listed; else the failure is the whole
  * listing's, rather than half of it be shown. */
-static int judge_closed(struct listing *l, const struct beneath_ask *asks, size_t n,
+static int judge_closed(struct listing *l, const struct names_children_ask *asks, size_t n,
 			struct err *err)
 {
 	size_t i = 0;
 	while (i < n && asks[i].found >= 0)
 		i++;
-	if (i == n || beneath_dir_answers(l->e, l->dir, NULL) == 0)
+	if (i == n || names_dir_answers(l->ns, l->dir, NULL) == 0)
 		return 0;
 	err_set(err, asks[i].found, "%s", asks[i].why);
 	return err_wrap(err, asks[i].found, "listing %s/", asks[i].path);
@@ -186,19 +184,19 @@ static int judge_closed(struct listing *l, const struct beneath_ask *asks, size_
 /* Looks beneath the prefixes that need it, side by side. */
 static int look_beneath(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
 {
-	struct beneath_ask *asks = calloc(n ? n : 1, sizeof(*asks));
+	struct names_children_ask *asks = calloc(n ? n : 1, sizeof(*asks));
 	size_t count = 0;
 	if (!asks)
 		return err_set(err, -ENOMEM, "no memory");
 	for (size_t i = 0; i < n; i++)
 		if (needs_children(&prefixes[i]))
 			asks[count++].path = prefixes[i].path;
-	int rc = beneath_look(l->e, asks, count);
+	int rc = names_children_look(l->ns, asks, count);
 	rc = rc ? err_set(err, rc, "no memory") : judge_closed(l, asks, count, err);
 	for (size_t i = 0, k = 0; !rc && i < n; i++) {
 		if (!needs_children(&prefixes[i]))
 			continue;
-		prefixes[i].beneath = asks[k].found;
+		prefixes[i].children = asks[k].found;
 		prefixes[i].why = asks[k].why;
 		asks[k++].why = NULL;
 	}
@@ -213,45 +211,45 @@ static void note_closed(struct listing *l, const struct prefix *p)
 		l->first_closed = NULL;
 }
 
-/* What cannot be looked into, but is there. A bare domain's document can be read nevertheless. */
-static int add_closed(struct listing *l, struct prefix *p)
+/* What cannot be looked into, but is there. */
+static int add_closed(struct listing *l, const struct prefix *p)
 {
-	struct doc closed;
+	struct names_doc closed;
 	note_closed(l, p);
-	if (doc_close(p->beneath, p->why, &closed))
+	if (names_doc_fail(&closed, NAMES_DOC_CLOSED, p->children, p->why))
 		return -ENOMEM;
-	const enum engine_kind kind = beneath_closed_kind(p->path, &p->doc);
-	int rc = add_entry(l, node_new(p->path, kind, p->path, &closed), false);
-	if (rc || p->doc.kind != DOC_ROOT)
-		return rc;
-	return add_entry(l, node_new(p->path, ENGINE_DOMAIN, p->path, &p->doc), true);
+	const enum names_kind kind = names_closed_kind(p->doc.kind, p->path);
+	return add_entry(l, names_node_new(p->path, kind, p->path, &closed), false);
 }
 
-static int add_copy_as_dir(struct listing *l, const struct prefix *p)
+static int add_own(struct listing *l, const struct prefix *p, enum names_kind kind)
 {
-	struct doc doc;
-	if (doc_copy(&p->doc, &doc))
+	struct names_doc doc;
+	if (names_doc_copy(&p->doc, &doc))
 		return -ENOMEM;
-	return add_entry(l, node_new(p->path, ENGINE_DIR, p->path, &doc), false);
+	return add_entry(l, names_node_new(p->path, kind, p->path, &doc), false);
 }
 
 static int add_prefix(struct listing *l, struct prefix *p)
 {
-	bool named = names_has_extension(names_last(p->path));
-	bool is_file = p->doc.kind == DOC_ROOT || p->doc.kind == DOC_BROKEN;
-	const bool children = p->beneath == BENEATH_MORE;
-	if (p->beneath < 0)
-		return add_closed(l, p);
-	if (p->doc.kind == DOC_NONE && !children)
-		return 0;
-	if (!is_file || (p->doc.kind == DOC_BROKEN && named && children))
-		return add_entry(l, node_new(p->path, ENGINE_DIR, p->path, &p->doc), false);
-	if (!named && children) {
-		int rc = add_copy_as_dir(l, p);
-		if (rc)
-			return rc;
+	const struct names_rule rule = names_rule(p->doc.kind, p->path, p->children);
+	int rc = 0;
+	switch (rule.own) {
+	case SHOWN_NOTHING:
+		break;
+	case SHOWN_DIR:
+		rc = add_own(l, p, NAMES_DIR);
+		break;
+	case SHOWN_DOMAIN:
+		rc = add_own(l, p, NAMES_DOMAIN);
+		break;
+	case SHOWN_CLOSED:
+		rc = add_closed(l, p);
+		break;
 	}
-	return add_entry(l, node_new(p->path, ENGINE_DOMAIN, p->path, &p->doc), !named);
+	if (rc || !rule.bare)
+		return rc;
+	return add_entry(l, names_node_new(p->path, NAMES_DOMAIN, p->path, &p->doc), true);
 }
 
 static int add_prefixes(struct listing *l, const struct store_page *page, struct err *err)
@@ -267,15 +265,10 @@ static int add_prefixes(struct listing *l, const struct store_page *page, struct
 	for (size_t i = 0; i < n; i++) {
 		free(prefixes[i].path);
 		free(prefixes[i].why);
-		doc_release(&prefixes[i].doc);
+		names_doc_release(&prefixes[i].doc);
 	}
 	free(prefixes);
 	return reason ? reason : rc ? err_set(err, rc, "no memory") : 0;
-}
-
-static int rank(const struct node *n)
-{
-	return n->kind == ENGINE_DOMAIN ? 0 : n->kind == ENGINE_DIR ? 1 : 2;
 }
 
 /* By name; bare ones, whose names are not final, last. */
@@ -285,7 +278,7 @@ static int compare(const void *a, const void *b)
 	if (x->bare != y->bare)
 		return x->bare ? 1 : -1;
 	int d = strcmp(x->node->name, y->node->name);
-	return d ? d : rank(x->node) - rank(y->node);
+	return d ? d : (int)x->node->kind - (int)y->node->kind;
 }
 
 /* Leaves the first of each name. Returns how many names are final. */
@@ -296,10 +289,10 @@ static size_t drop_doubles(struct listing *l)
 		struct entry *en = &l->entries[i];
 		if (out && !en->bare && !l->entries[out - 1].bare &&
 		    strcmp(l->entries[out - 1].node->name, en->node->name) == 0) {
-			log_warning(l->e->log,
+			log_warning(l->ns->env->log,
 				    "%s: another object of this name is left out of the directory",
 				    en->node->name);
-			node_unref(en->node);
+			names_node_unref(en->node);
 			continue;
 		}
 		if (!en->bare)
@@ -337,10 +330,11 @@ static int rename_bare(struct listing *l, struct entry *en, size_t final)
 			break;
 		if (is_taken(l->entries, final, name))
 			continue;
-		struct node *n = node_new(name, ENGINE_DOMAIN, en->node->path, &en->node->doc);
+		struct names_node *n =
+			names_node_new(name, NAMES_DOMAIN, en->node->path, &en->node->doc);
 		if (!n)
 			return -ENOMEM;
-		node_unref(en->node);
+		names_node_unref(en->node);
 		*en = (struct entry){.node = n};
 		return 0;
 	}
@@ -356,7 +350,7 @@ static int name_bare(struct listing *l)
 		rc = rename_bare(l, &l->entries[i], final);
 	for (size_t i = final; i < l->n; i++) {
 		if (l->entries[i].bare)
-			node_unref(l->entries[i].node);
+			names_node_unref(l->entries[i].node);
 		else
 			l->entries[out++] = l->entries[i];
 	}
@@ -370,7 +364,7 @@ static int build(struct listing *l, struct err *err)
 	auto_free char *prefix = l->dir[0] ? names_join(l->dir, "") : strdup("");
 	if (!prefix)
 		return err_set(err, -ENOMEM, "no memory");
-	int rc = store_list_all(l->e->store, prefix, true, BENEATH_LISTED_MAX, &page, err);
+	int rc = store_list_all(l->ns->store, prefix, true, CHILDREN_LISTED_MAX, &page, err);
 	if (!rc)
 		rc = add_prefixes(l, &page, err);
 	if (rc)
@@ -385,7 +379,7 @@ static int build(struct listing *l, struct err *err)
 	return 0;
 }
 
-/* ---- listings that are believed ---- */
+/* ---- listings that are remembered ---- */
 
 /* As they are kept: a byte for the kind, the name, a NUL; and a NUL at the end, so that an empty
  * directory is known too. */
@@ -393,16 +387,16 @@ static void keep(struct listing *l)
 {
 	struct bytes names = {0};
 	int rc = 0;
-	if (l->e->open_ttl_ns == 0)
+	if (l->ns->list_ttl_ns == 0)
 		return;
 	for (size_t i = 0; !rc && i < l->n; i++) {
-		const struct node *n = l->entries[i].node;
+		const struct names_node *n = l->entries[i].node;
 		const char kind = (char)('0' + n->kind), *name = names_last(n->name);
 		rc = bytes_append(&names, &kind, 1);
 		if (!rc)
 			rc = bytes_append(&names, name, strlen(name) + 1);
 		/* What could not be read may be readable in a moment. */
-		if (n->doc.kind == DOC_BROKEN || n->doc.kind == DOC_CLOSED)
+		if (n->doc.kind == NAMES_DOC_BROKEN || n->doc.kind == NAMES_DOC_CLOSED)
 			rc = -EAGAIN;
 	}
 	if (!rc)
@@ -410,33 +404,35 @@ static void keep(struct listing *l)
 	if (rc)
 		bytes_release(&names);
 	else
-		nodes_put_names(l->e->nodes, l->dir, &names, engine_now(l->e) + l->e->open_ttl_ns);
+		names_cache_put_list(l->ns->cache, l->dir, &names,
+				     names_now(l->ns) + l->ns->list_ttl_ns);
 }
 
-static int tell_kept(const struct bytes *names, engine_list_fn fn, void *arg)
+static int tell_kept(const struct bytes *names, names_list_fn fn, void *arg)
 {
 	int rc = 0;
 	for (const char *p = (const char *)names->data; !rc && *p; p += strlen(p) + 1)
-		rc = fn(arg, p + 1, (enum engine_kind)(*p - '0'));
+		rc = fn(arg, p + 1, (enum names_kind)(*p - '0'));
 	return rc;
 }
 
-static int tell(struct listing *l, engine_list_fn fn, void *arg)
+static int tell(struct listing *l, names_list_fn fn, void *arg)
 {
 	int rc = 0;
 	if (l->unfit)
-		log_warning(l->e->log,
+		log_warning(l->ns->env->log,
 			    "%s: %u keys cannot be file names and are left out, the first is %s",
 			    l->dir[0] ? l->dir : "the bucket", l->unfit,
 			    l->first_unfit ? l->first_unfit : "?");
 	if (l->closed)
-		log_warning(l->e->log, "%s: %u entries cannot be looked into, the first is %s",
+		log_warning(l->ns->env->log,
+			    "%s: %u entries cannot be looked into, the first is %s",
 			    l->dir[0] ? l->dir : "the bucket", l->closed,
 			    l->first_closed ? l->first_closed : "?");
 	for (size_t i = 0; i < l->n; i++)
-		if (!l->entries[i].known && l->entries[i].node->doc.kind != DOC_BROKEN)
-			nodes_put(l->e->nodes, l->entries[i].node,
-				  namespace_expiry(l->e, l->entries[i].node));
+		if (!l->entries[i].known && l->entries[i].node->doc.kind != NAMES_DOC_BROKEN)
+			names_cache_put(l->ns->cache, l->entries[i].node,
+					names_valid_until(l->ns, l->entries[i].node));
 	keep(l);
 	for (size_t i = 0; !rc && i < l->n; i++)
 		rc = fn(arg, names_last(l->entries[i].node->name), l->entries[i].node->kind);
@@ -447,42 +443,42 @@ static int tell(struct listing *l, engine_list_fn fn, void *arg)
  * is before asking for what it holds. */
 static int find_dir(struct listing *l, bool *sure, struct err *err)
 {
-	auto_node struct node *dir = nodes_recall(l->e->nodes, l->dir);
+	auto_names_node struct names_node *dir = names_cache_recall(l->ns->cache, l->dir);
 	*sure = false;
-	if (dir && dir->kind == ENGINE_DIR)
+	if (dir && dir->kind == NAMES_DIR)
 		return 0;
-	node_unref(dir);
+	names_node_unref(dir);
 	dir = NULL;
-	int rc = namespace_resolve(l->e, l->dir, &dir, err);
-	if (!rc && dir->kind != ENGINE_DIR)
+	int rc = names_resolve(l->ns, l->dir, &dir, err);
+	if (!rc && dir->kind != NAMES_DIR)
 		rc = err_set(err, -ENOTDIR, "%s: not a directory", l->dir);
 	*sure = true;
 	return rc;
 }
 
-int engine_check_dir(struct engine *e, const char *path, struct err *err)
+int names_check_dir(struct names *ns, const char *path, struct err *err)
 {
-	auto_node struct node *dir = nodes_recall(e->nodes, path);
-	if (!dir || dir->kind != ENGINE_DIR || dir->doc.kind != DOC_CLOSED)
+	auto_names_node struct names_node *dir = names_cache_recall(ns->cache, path);
+	if (!dir || dir->kind != NAMES_DIR || dir->doc.kind != NAMES_DOC_CLOSED)
 		return 0;
-	int rc = beneath_dir_answers(e, dir->path, err);
+	int rc = names_dir_answers(ns, dir->path, err);
 	if (!rc)
-		nodes_drop(e->nodes, path);
+		names_cache_drop(ns->cache, path);
 	return rc;
 }
 
-int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err)
+int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err)
 {
-	struct listing l = {.e = e, .dir = path};
+	struct listing l = {.ns = ns, .dir = path};
 	auto_bytes struct bytes kept = {0};
 	bool sure;
-	if (e->open_ttl_ns && nodes_get_names(e->nodes, path, engine_now(e), &kept))
+	if (ns->list_ttl_ns && names_cache_get_list(ns->cache, path, names_now(ns), &kept))
 		return tell_kept(&kept, fn, arg);
 	int rc = find_dir(&l, &sure, err);
 	if (!rc)
 		rc = build(&l, err);
 	if (!rc && !sure && l.n == 0) {
-		nodes_drop(e->nodes, path);
+		names_cache_drop(ns->cache, path);
 		rc = find_dir(&l, &sure, err);
 	}
 	if (!rc)
