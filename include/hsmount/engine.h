@@ -17,10 +17,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <base/err.h>
-#include <base/log.h>
+#include <hsmount/err.h>
+#include <hsmount/log.h>
 
-struct cancel; /* base/cancel.h */
+struct cancel; /* opaque: base/cancel.h, for the FUSE front; others hand in NULL */
 struct engine;
 struct engine_file;
 
@@ -126,7 +126,7 @@ int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn 
 struct engine_counts {
 	uint64_t gets, range_gets, heads, lists, bytes_in, failures, in_flight_max;
 	uint64_t cache_hits, cache_misses, cache_loads, cache_bytes, prefetches, prefetch_used;
-	/* Zero without a cache_dir; see store/diskcache.h. */
+	/* Zero without a cache_dir; doc/METRICS.md, "Objects on disk". */
 	uint64_t disk_hits, disk_hit_bytes, disk_revalidated, disk_misses, disk_stored;
 	uint64_t disk_skipped, disk_dropped, disk_evicted, disk_errors, disk_bytes;
 	uint64_t images;	    /* live */

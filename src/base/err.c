@@ -3,7 +3,7 @@
  * Errors with a reason. A message is always printable and NUL-terminated, whatever foreign bytes
  * went into it. A struct err belongs to one thread at a time.
  */
-#include <base/err.h>
+#include <hsmount/err.h>
 
 #include <stdarg.h>
 #include <stdio.h>

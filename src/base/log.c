@@ -8,7 +8,7 @@
  * Threading: buckets under lock; level and the switch to syslog are atomics, read without it. The
  * line is written outside the lock. errno is kept, so a caller may log before it looks at it.
  */
-#include <base/log.h>
+#include <hsmount/log.h>
 
 #include <errno.h>
 #include <pthread.h>

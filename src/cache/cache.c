@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <base/log.h>
+#include <hsmount/log.h>
 
 #include "ahead.h"
 #include "entry.h"

@@ -270,8 +270,6 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	int rc = o->allow_other && !o->default_permissions
 			 ? options_add(o, "default_permissions", err)
 			 : 0;
-	if (!rc && bytes_append_zero(&o->mount, 1))
-		rc = err_set(err, -ENOMEM, "no memory");
 	o->engine.bucket = bucket;
 	o->engine.log = log;
 	log_signal_block();
@@ -283,7 +281,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		.program = argv[0],
 		.bucket = bucket,
 		.mountpoint = mountpoint,
-		.mount_options = (const char *)o->mount.data,
+		.mount_options = str_text(&o->mount),
 		.foreground = s->foreground,
 		.debug = s->debug,
 		.single_thread = s->single_thread,

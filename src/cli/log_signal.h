@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include <base/err.h>
-#include <base/log.h>
+#include <hsmount/err.h>
+#include <hsmount/log.h>
 
 /* Zeroed is not started. */
 struct log_signal {

@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 struct metrics_address {
 	struct sockaddr_storage address;

@@ -7,8 +7,8 @@
 #ifndef CLI_METRICS_LISTENER_H
 #define CLI_METRICS_LISTENER_H
 
-#include <base/err.h>
 #include <hsmount/engine.h>
+#include <hsmount/err.h>
 
 #include "metrics_address.h"
 

@@ -50,7 +50,7 @@ void options_release(struct options *o)
 	free(o->cache_dir);
 	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++)
 		free(o->s3[i]);
-	bytes_release(&o->mount);
+	str_release(&o->mount);
 	for (size_t i = 0; o->longs && o->longs[i].name; i++)
 		if (o->longs[i].val >= OPTIONS_LONG)
 			free((char *)(uintptr_t)o->longs[i].name);
@@ -260,10 +260,8 @@ static int set_metrics(struct options *o, const char *name, const char *value, s
 
 static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
 {
-	int rc = o->mount.len ? bytes_append(&o->mount, ",", 1) : 0;
-	if (!rc)
-		rc = bytes_append(&o->mount, name, strlen(name));
-	return rc ? err_set(err, rc, "no memory") : 0;
+	str_addf(&o->mount, "%s%s", str_text(&o->mount)[0] ? "," : "", name);
+	return str_ok(&o->mount) ? 0 : err_set(err, -ENOMEM, "no memory");
 }
 
 static int set_allow_other(struct options *o, const char *name, const char *value, struct err *err)

@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <base/err.h>
-#include <base/log.h>
-#include <base/mem.h>
 #include <hsmount/engine.h>
+#include <hsmount/err.h>
+#include <hsmount/log.h>
+#include <base/str.h>
 
 #include "metrics_address.h"
 
@@ -34,7 +34,7 @@ struct options {
 	gid_t gid;
 	mode_t umask;
 	struct metrics_address metrics; /* where they are served; n 0: nowhere */
-	struct bytes mount;   /* options for the kernel and fusermount3, comma-separated */
+	struct str mount;     /* options for the kernel and fusermount3, comma-separated */
 	struct option *longs; /* options_longs() */
 };
 

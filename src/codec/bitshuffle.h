@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/mem.h>
 
 /* in begins with a header that announces total bytes. */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/mem.h>
 
 /* The first two bytes are a zlib header without a preset dictionary (RFC 1950, 2.2). */

@@ -2,101 +2,112 @@
 /* HDF5 objects in words: see describe.h. Any thread. */
 #include "describe.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <base/printable.h>
-
-#include "text.h"
-
-static int describe_array(struct bytes *out, const struct dtype *t)
+static void describe_array(struct str *out, const struct dtype *t)
 {
-	int rc = text_add(out, "array[");
-	for (uint32_t i = 0; !rc && i < t->array.rank; i++)
-		rc = text_add(out, "%s%u", i ? "," : "", t->array.dims[i]);
-	if (!rc)
-		rc = text_add(out, "] of ");
-	return rc ? rc : describe_type(out, t->array.base);
+	str_add(out, "array[");
+	for (uint32_t i = 0; i < t->array.rank; i++)
+		str_addf(out, "%s%u", i ? "," : "", t->array.dims[i]);
+	str_add(out, "] of ");
+	describe_type(out, t->array.base);
 }
 
-static int describe_compound(struct bytes *out, const struct dtype *t)
+static void describe_compound(struct str *out, const struct dtype *t)
 {
 	enum { SHOWN = 16 };
-	int rc = text_add(out, "compound{");
-	for (uint32_t i = 0; !rc && i < t->compound.n && i < SHOWN; i++) {
-		rc = text_add(out, "%s%s: ", i ? ", " : "", t->compound.members[i].name);
-		if (!rc)
-			rc = describe_type(out, t->compound.members[i].type);
+	str_add(out, "compound{");
+	for (uint32_t i = 0; i < t->compound.n && i < SHOWN; i++) {
+		str_addf(out, "%s%s: ", i ? ", " : "", t->compound.members[i].name);
+		describe_type(out, t->compound.members[i].type);
 	}
-	if (!rc && t->compound.n > SHOWN)
-		rc = text_add(out, ", … %u more", t->compound.n - SHOWN);
-	return rc ? rc : text_add(out, "}");
+	if (t->compound.n > SHOWN)
+		str_addf(out, ", … %u more", t->compound.n - SHOWN);
+	str_add(out, "}");
+}
+
+static void describe_vlen(struct str *out, const struct dtype *t)
+{
+	str_add(out, "variable-length ");
+	if (t->vlen.is_string)
+		str_add(out, "string");
+	else
+		describe_type(out, t->vlen.base);
 }
 
 /* The depth of a type is limited by its constructors. */
-int describe_type(struct bytes *out, const struct dtype *t)
+void describe_type(struct str *out, const struct dtype *t)
 {
-	unsigned int bits = t->size * 8;
-	int rc;
+	const unsigned int bits = t->size * 8;
 	switch (t->cls) {
 	case DTYPE_INTEGER:
-		return text_add(out, "%sint%u%s", t->integer.is_signed ? "" : "u", bits,
-				t->integer.big_endian ? " (big-endian)" : "");
+		str_addf(out, "%sint%u%s", t->integer.is_signed ? "" : "u", bits,
+			 t->integer.big_endian ? " (big-endian)" : "");
+		return;
 	case DTYPE_FLOAT:
-		return text_add(out, "float%u%s", bits,
-				t->floating.big_endian ? " (big-endian)" : "");
+		str_addf(out, "float%u%s", bits, t->floating.big_endian ? " (big-endian)" : "");
+		return;
 	case DTYPE_TIME:
-		return text_add(out, "time%u", bits);
+		str_addf(out, "time%u", bits);
+		return;
 	case DTYPE_STRING:
-		return text_add(out, "string[%u]", t->size);
+		str_addf(out, "string[%u]", t->size);
+		return;
 	case DTYPE_BITFIELD:
-		return text_add(out, "bitfield%u", bits);
+		str_addf(out, "bitfield%u", bits);
+		return;
 	case DTYPE_OPAQUE:
-		return text_add(out, "opaque[%u]", t->size);
+		str_addf(out, "opaque[%u]", t->size);
+		return;
 	case DTYPE_COMPOUND:
-		return describe_compound(out, t);
+		describe_compound(out, t);
+		return;
 	case DTYPE_REFERENCE:
-		return text_add(out, t->reference.kind == DTYPE_REF_OBJECT ? "object reference"
-									   : "region reference");
+		str_addf(out, "%s reference",
+			 t->reference.kind == DTYPE_REF_OBJECT ? "object" : "region");
+		return;
 	case DTYPE_ENUM:
-		rc = text_add(out, "enum(%u names) of ", t->enumeration.n);
-		return rc ? rc : describe_type(out, t->enumeration.base);
+		str_addf(out, "enum(%u names) of ", t->enumeration.n);
+		describe_type(out, t->enumeration.base);
+		return;
 	case DTYPE_VLEN:
-		if (t->vlen.is_string)
-			return text_add(out, "variable-length string");
-		rc = text_add(out, "variable-length ");
-		return rc ? rc : describe_type(out, t->vlen.base);
+		describe_vlen(out, t);
+		return;
 	case DTYPE_ARRAY:
-		return describe_array(out, t);
+		describe_array(out, t);
+		return;
 	}
-	return text_add(out, "unknown");
+	str_add(out, "unknown");
 }
 
-int describe_space(struct bytes *out, const struct dspace *s)
+void describe_space(struct str *out, const struct dspace *s)
 {
-	if (s->cls == DSPACE_NULL)
-		return text_add(out, "null");
-	if (s->cls == DSPACE_SCALAR)
-		return text_add(out, "scalar");
-	int rc = text_add(out, "[");
-	for (uint32_t i = 0; !rc && i < s->rank; i++) {
-		rc = text_add(out, "%s%" PRIu64, i ? "," : "", s->dims[i]);
-		if (rc || s->max[i] == s->dims[i])
-			continue;
-		rc = s->max[i] == DSPACE_UNLIMITED ? text_add(out, "/inf")
-						   : text_add(out, "/%" PRIu64, s->max[i]);
+	if (s->cls == DSPACE_NULL) {
+		str_add(out, "null");
+		return;
 	}
-	return rc ? rc : text_add(out, "]");
+	if (s->cls == DSPACE_SCALAR) {
+		str_add(out, "scalar");
+		return;
+	}
+	str_add(out, "[");
+	for (uint32_t i = 0; i < s->rank; i++) {
+		str_addf(out, "%s%" PRIu64, i ? "," : "", s->dims[i]);
+		if (s->max[i] == DSPACE_UNLIMITED)
+			str_add(out, "/inf");
+		else if (s->max[i] != s->dims[i])
+			str_addf(out, "/%" PRIu64, s->max[i]);
+	}
+	str_add(out, "]");
 }
 
-int describe_chunk(struct bytes *out, const struct grid *g)
+void describe_chunk(struct str *out, const struct grid *g)
 {
-	int rc = text_add(out, "[");
-	for (uint32_t i = 0; !rc && i < g->rank; i++)
-		rc = text_add(out, "%s%u", i ? "," : "", g->chunk[i]);
-	return rc ? rc : text_add(out, "]");
+	str_add(out, "[");
+	for (uint32_t i = 0; i < g->rank; i++)
+		str_addf(out, "%s%u", i ? "," : "", g->chunk[i]);
+	str_add(out, "]");
 }
 
 static const char *filter_name(const struct filter *f)
@@ -123,16 +134,16 @@ static const char *filter_name(const struct filter *f)
 	return f->name ? f->name : "unnamed";
 }
 
-int describe_filters(struct bytes *out, const struct pipeline *p)
+void describe_filters(struct str *out, const struct pipeline *p)
 {
-	int rc = p->n ? 0 : text_add(out, "none");
-	for (uint32_t i = 0; !rc && i < p->n; i++) {
+	if (p->n == 0)
+		str_add(out, "none");
+	for (uint32_t i = 0; i < p->n; i++) {
 		const struct filter *f = &p->f[i];
-		rc = text_add(out, "%s%s", i ? ", " : "", filter_name(f));
-		if (!rc && f->id == FILTER_DEFLATE && f->nparams)
-			rc = text_add(out, "(%u)", f->params[0]);
+		str_addf(out, "%s%s", i ? ", " : "", filter_name(f));
+		if (f->id == FILTER_DEFLATE && f->nparams)
+			str_addf(out, "(%u)", f->params[0]);
 	}
-	return rc;
 }
 
 /* ---- paths ---- */
@@ -179,30 +190,25 @@ void object_paths_free(struct object_paths *p)
 	free(p);
 }
 
-static int add_name(struct bytes *out, const char *name)
-{
-	const size_t cap = 4 * strlen(name) + 1;
-	int rc = text_add(out, "/");
-	if (!rc)
-		rc = bytes_reserve(out, cap);
-	if (!rc)
-		out->len += printable((char *)out->data + out->len, cap, name);
-	return rc;
-}
-
-int describe_path(struct bytes *out, const struct object_paths *p, uint32_t number)
+void describe_path(struct str *out, const struct object_paths *p, uint32_t number)
 {
 	enum { SHOWN = 1024 }; /* components */
 	const char *names[SHOWN];
 	uint32_t n = 0, at = number;
-	if (number == p->root)
-		return text_add(out, "/");
+	if (number == p->root) {
+		str_add(out, "/");
+		return;
+	}
 	for (; at < p->n && p->steps[at].name && n < SHOWN; at = p->steps[at].parent)
 		names[n++] = p->steps[at].name;
-	if (n == 0)
-		return text_add(out, "(object %u)", number);
-	int rc = at == p->root ? 0 : text_add(out, "/…");
-	while (!rc && n > 0)
-		rc = add_name(out, names[--n]);
-	return rc;
+	if (n == 0) {
+		str_addf(out, "(object %u)", number);
+		return;
+	}
+	if (at != p->root)
+		str_add(out, "/…");
+	while (n > 0) {
+		str_add(out, "/");
+		str_add_printable(out, names[--n]);
+	}
 }

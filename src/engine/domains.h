@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <base/err.h>
 #include <hsmount/engine.h>
+#include <hsmount/err.h>
 #include <image/image.h>
 #include <domain/domain.h>
 #include <schema/schema.h>

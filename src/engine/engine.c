@@ -63,6 +63,18 @@ static unsigned int loads_ahead(const struct engine_options *opt)
 	return n > KEPT_FREE ? n - n / KEPT_FREE : n > 1 ? n - 1 : 1;
 }
 
+static struct names *new_names(const struct engine *e, const struct engine_options *opt)
+{
+	const struct names_options names = {
+		.env = &e->env,
+		.store = e->store,
+		.schema = e->schema,
+		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
+		.list_ttl_ns = e->open_ttl_ns,
+	};
+	return names_new(&names);
+}
+
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
 {
 	int rc = check_options(opt, err);
@@ -75,7 +87,6 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->schema = schema_hsds2();
 	e->no_filters = opt->no_filters;
 	e->debug_count = opt->debug_count;
-	e->ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9);
 	e->open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
 	e->started_ns = wall_clock();
 	rc = -ENOMEM;
@@ -98,10 +109,9 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	}
 	rc = -ENOMEM;
 	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
-	e->nodes = nodes_new();
-	e->failed = failed_new();
+	e->names = new_names(e, opt);
 	e->domains = domains_new(max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
-	if (!e->cache || !e->nodes || !e->failed || !e->domains)
+	if (!e->cache || !e->names || !e->domains)
 		goto fail;
 	*out = e;
 	return 0;
@@ -116,8 +126,7 @@ void engine_close(struct engine *e)
 	if (!e)
 		return;
 	domains_free(e->domains);
-	failed_free(e->failed);
-	nodes_free(e->nodes);
+	names_free(e->names);
 	if (e->cache)
 		cache_free(e->cache);
 	if (e->store)

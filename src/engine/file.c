@@ -21,7 +21,8 @@ struct engine_file {
 	struct plain *plain; /* or a plain object */
 };
 
-int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **out, struct err *err)
+int domain_snapshot(struct engine *e, const struct names_node *n, struct snapshot **out,
+		    struct err *err)
 {
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
@@ -29,14 +30,14 @@ int domain_snapshot(struct engine *e, const struct node *n, struct snapshot **ou
 	const struct domain_place place = {
 		.path = n->path,
 		.mount_dir = dir,
-		.root = n->doc.kind == DOC_ROOT ? &n->doc.root : NULL,
+		.root = n->doc.kind == NAMES_DOC_ROOT ? &n->doc.root : NULL,
 	};
 	int rc = domains_open(e, &place, out, err);
 	/* What a name is was read before: the bucket has changed since. */
 	return rc == -EISDIR ? -ENOENT : rc;
 }
 
-static int open_domain(struct engine_file *f, const struct node *n, struct err *err)
+static int open_domain(struct engine_file *f, const struct names_node *n, struct err *err)
 {
 	int rc = domain_snapshot(f->e, n, &f->snapshot, err);
 	if (rc)
@@ -48,7 +49,7 @@ static int open_domain(struct engine_file *f, const struct node *n, struct err *
 	return 0;
 }
 
-static int open_plain(struct engine_file *f, const struct node *n, struct err *err)
+static int open_plain(struct engine_file *f, const struct names_node *n, struct err *err)
 {
 	struct store_meta meta = n->meta;
 	int rc = f->e->open_ttl_ns ? 0 : store_head(f->e->store, n->path, &meta, err);
@@ -56,40 +57,40 @@ static int open_plain(struct engine_file *f, const struct node *n, struct err *e
 		return err_wrap(err, rc, "object %s", n->path);
 	/* So that who looks the name up again finds what is there now. */
 	if (strcmp(meta.etag, n->meta.etag) != 0)
-		nodes_drop(f->e->nodes, n->name);
+		names_forget(f->e->names, n->name);
 	rc = plain_open(f->e->store, f->e->cache, n->path, &meta, &f->plain, err);
 	if (rc)
 		return rc;
-	stat_plain(&meta, &f->st);
+	stat_object(&meta, &f->st);
 	return 0;
 }
 
 /* A domain of that very name wins over everything else, and opening asks for its document: what it
  * was a while ago need not be asked before. *sure: asked now, or believed. */
-static int find_file(struct engine *e, const char *path, struct node **out, bool *sure,
+static int find_file(struct engine *e, const char *path, struct names_node **out, bool *sure,
 		     struct err *err)
 {
 	*sure = false;
-	*out = nodes_recall(e->nodes, path);
-	if (*out && (*out)->kind == ENGINE_DOMAIN && (*out)->doc.kind == DOC_ROOT &&
+	*out = names_recall(e->names, path);
+	if (*out && (*out)->kind == NAMES_DOMAIN && (*out)->doc.kind == NAMES_DOC_ROOT &&
 	    strcmp((*out)->path, path) == 0)
 		return 0;
-	node_unref(*out);
+	names_node_unref(*out);
 	*sure = true;
-	int rc = namespace_resolve(e, path, out, err);
-	if (!rc && (*out)->kind == ENGINE_DIR)
+	int rc = names_resolve(e->names, path, out, err);
+	if (!rc && (*out)->kind == NAMES_DIR)
 		rc = err_set(err, -EISDIR, "%s: is a directory", path);
 	return rc;
 }
 
-static int open_node(struct engine *e, const struct node *n, struct engine_file **out,
+static int open_node(struct engine *e, const struct names_node *n, struct engine_file **out,
 		     struct err *err)
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_set(err, -ENOMEM, "no memory");
 	f->e = e;
-	int rc = n->kind == ENGINE_DOMAIN ? open_domain(f, n, err) : open_plain(f, n, err);
+	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, err) : open_plain(f, n, err);
 	if (rc)
 		engine_file_close(f);
 	else
@@ -102,14 +103,14 @@ int engine_file_open(struct engine *e, const char *path, struct engine_file **ou
 	bool sure = false;
 	int rc = -ENOENT;
 	while (rc == -ENOENT && !sure) {
-		auto_node struct node *n = NULL;
+		auto_names_node struct names_node *n = NULL;
 		rc = find_file(e, path, &n, &sure, err);
 		if (rc)
 			return rc;
 		rc = open_node(e, n, out, err);
 		/* What it is must be asked before it is tried again. */
 		if (rc)
-			nodes_drop(e->nodes, path);
+			names_forget(e->names, path);
 	}
 	return rc;
 }
@@ -143,7 +144,7 @@ static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t o
 	ssize_t got = plain_read(f->plain, buf, n, offset, cancel, err);
 	/* The next open must not believe what this one did. */
 	if (got == -ESTALE || got == -ENOENT)
-		nodes_drop(f->e->nodes, plain_path(f->plain));
+		names_forget(f->e->names, plain_path(f->plain));
 	return got;
 }
 

@@ -8,11 +8,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
+#include <base/str.h>
+
 #include "describe.h"
-#include "text.h"
 #include "verify.h"
 
 /* Where lines go. A line that cannot be made or taken ends the description. */
@@ -21,38 +21,32 @@ struct report {
 	void *arg;
 };
 
-static int __attribute__((format(printf, 2, 3))) say(const struct report *r, const char *fmt, ...)
+static int say_text(const struct report *r, const struct str *line)
 {
-	va_list ap;
-	va_start(ap, fmt);
-	auto_free char *line = NULL;
-	int n = vasprintf(&line, fmt, ap);
-	va_end(ap);
-	if (n < 0) {
-		line = NULL;
-		return -ENOMEM;
-	}
-	return r->fn(r->arg, line);
+	return str_ok(line) ? r->fn(r->arg, str_text(line)) : -ENOMEM;
 }
 
-static int say_bytes(const struct report *r, struct bytes *text)
+static int __attribute__((format(printf, 2, 3))) say(const struct report *r, const char *fmt, ...)
 {
-	auto_free char *line = text_take(text);
-	return line ? r->fn(r->arg, line) : -ENOMEM;
+	auto_str struct str line = {0};
+	va_list ap;
+	va_start(ap, fmt);
+	str_addv(&line, fmt, ap);
+	va_end(ap);
+	return say_text(r, &line);
 }
 
 static int say_time(const struct report *r, const char *what, int64_t ns)
 {
-	auto_bytes struct bytes line = {0};
+	auto_str struct str line = {0};
 	if (ns == 0)
 		return 0;
-	int rc = text_add(&line, "%s: ", what);
-	if (!rc)
-		rc = text_time(&line, ns);
-	return rc ? rc : say_bytes(r, &line);
+	str_addf(&line, "%s: ", what);
+	str_add_time(&line, ns);
+	return say_text(r, &line);
 }
 
-static int say_domain(const struct report *r, const struct node *n, struct domain *domain)
+static int say_domain(const struct report *r, const struct names_node *n, struct domain *domain)
 {
 	const struct domain_info *info = domain_info(domain);
 	int rc = say(r, "domain: /%s", n->path);
@@ -98,38 +92,29 @@ static int say_counts(const struct report *r, struct domain *domain)
 }
 
 /* "dataset /a/b: int32 [10,20], chunks [5,20] 2 of 4, filters deflate(6)" */
-static int dataset_line(struct bytes *line, struct domain *domain, const struct object_paths *paths,
-			uint32_t number)
+static void dataset_line(struct str *line, struct domain *domain, const struct object_paths *paths,
+			 uint32_t number)
 {
 	const struct dataset *d = &tree_object(domain_tree(domain), number)->o.dataset;
 	const struct chunk_list *c = domain_chunks(domain, number);
-	int rc = text_add(line, "dataset ");
-	if (!rc)
-		rc = describe_path(line, paths, number);
-	if (!rc)
-		rc = text_add(line, ": ");
-	if (!rc)
-		rc = describe_type(line, d->type);
-	if (!rc)
-		rc = text_add(line, " ");
-	if (!rc)
-		rc = describe_space(line, &d->space);
-	if (rc || d->space.cls == DSPACE_NULL)
-		return rc;
-	rc = text_add(line, ", chunks ");
-	if (!rc)
-		rc = describe_chunk(line, &d->grid);
-	if (!rc && c && c->listed)
-		rc = text_add(line, " %" PRIu64 " of %" PRIu64, c->n, d->grid.nchunks);
-	else if (!rc)
-		rc = text_add(line, " %" PRIu64, d->grid.nchunks);
-	if (!rc)
-		rc = text_add(line, ", filters ");
-	if (rc)
-		return rc;
 	struct pipeline filters;
+	str_add(line, "dataset ");
+	describe_path(line, paths, number);
+	str_add(line, ": ");
+	describe_type(line, d->type);
+	str_add(line, " ");
+	describe_space(line, &d->space);
+	if (d->space.cls == DSPACE_NULL)
+		return;
+	str_add(line, ", chunks ");
+	describe_chunk(line, &d->grid);
+	if (c && c->listed)
+		str_addf(line, " %" PRIu64 " of %" PRIu64, c->n, d->grid.nchunks);
+	else
+		str_addf(line, " %" PRIu64, d->grid.nchunks);
+	str_add(line, ", filters ");
 	dataset_pipeline(d, &filters);
-	return describe_filters(line, &filters);
+	describe_filters(line, &filters);
 }
 
 static int say_datasets(const struct report *r, struct domain *domain)
@@ -138,13 +123,12 @@ static int say_datasets(const struct report *r, struct domain *domain)
 	struct object_paths *paths = object_paths_new(tree);
 	int rc = paths ? 0 : -ENOMEM;
 	for (uint32_t i = 0; !rc && i < tree_count(tree); i++) {
-		auto_bytes struct bytes line = {0};
+		auto_str struct str line = {0};
 		uint32_t number = tree_nth(tree, i);
-		if (tree_object(tree, number)->o.kind != OBJECT_DATASET)
+		if (tree_object(domain_tree(domain), number)->o.kind != OBJECT_DATASET)
 			continue;
-		rc = dataset_line(&line, domain, paths, number);
-		if (!rc)
-			rc = say_bytes(r, &line);
+		dataset_line(&line, domain, paths, number);
+		rc = say_text(r, &line);
 	}
 	object_paths_free(paths);
 	return rc;
@@ -181,15 +165,15 @@ static int say_verified(struct report *r, const struct snapshot *s, struct err *
 int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn fn, void *arg,
 		struct err *err)
 {
-	auto_node struct node *n = NULL;
+	auto_names_node struct names_node *n = NULL;
 	struct snapshot *s = NULL;
 	struct report r = {.fn = fn, .arg = arg};
 	struct err why = ERR_INIT;
-	int rc = namespace_resolve(e, path, &n, err);
+	int rc = names_resolve(e->names, path, &n, err);
 	if (rc)
 		return rc;
-	if (n->kind != ENGINE_DOMAIN)
-		return err_set(err, n->kind == ENGINE_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
+	if (n->kind != NAMES_DOMAIN)
+		return err_set(err, n->kind == NAMES_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
 			       path);
 	rc = domain_snapshot(e, n, &s, err);
 	if (rc)

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <hsmount/err.h>
 #include <base/cancel.h>
-#include <base/err.h>
 #include <cache/cache.h>
 #include <store/store.h>
 

@@ -1,46 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathers what the engine's parts have counted. Each part is asked on its own, so a report is no
- * cut through one moment: a read may be in one number and not yet in the next. Any thread.
+ * Gathers what the engine's parts have counted, for metrics/ to write down. Each part is asked on
+ * its own, so a report is no cut through one moment: a read may be in one number and not yet in the
+ * next. Any thread.
  */
-#include "report.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <metrics/metrics.h>
+#include <store/diskcache.h>
 
 #include "internal.h"
-#include "stack.h"
-#include "text.h"
+
+enum { DOMAINS_MAX = 1000 /* of more, those with the most reads */ };
 
 /* ---- domains ---- */
 
 struct collected {
-	struct report_domain *v;
+	struct metrics_domain *v;
 	size_t n, cap;
 };
+
+static struct metrics_domain domain_of(struct snapshot *s)
+{
+	struct cache_owner_stats c;
+	image_get_stats(s->image, &c);
+	return (struct metrics_domain){
+		.open = atomic_load(&s->use.open),
+		.opens = atomic_load(&s->use.opens),
+		.reads = atomic_load(&s->use.reads),
+		.bytes_read = atomic_load(&s->use.bytes_read),
+		.bytes_fetched = image_fetched(s->image),
+		.hits = c.hits,
+		.misses = c.misses,
+		.waits = c.waits,
+		.wait_ns = c.wait_ns,
+		.loads = c.loads,
+		.load_failures = c.failures,
+		.prefetch = {.started = c.prefetches,
+			     .useful = c.prefetch_used,
+			     .wasted = c.prefetch_wasted},
+	};
+}
 
 static int collect(void *arg, struct snapshot *s)
 {
 	struct collected *c = arg;
 	if (c->n == c->cap) {
 		const size_t cap = c->cap ? 2 * c->cap : 16;
-		struct report_domain *v = reallocarray(c->v, cap, sizeof(*v));
+		struct metrics_domain *v = reallocarray(c->v, cap, sizeof(*v));
 		if (!v)
 			return -ENOMEM;
 		c->v = v;
 		c->cap = cap;
 	}
-	struct report_domain *d = &c->v[c->n];
-	*d = (struct report_domain){
-		.open = atomic_load(&s->use.open),
-		.opens = atomic_load(&s->use.opens),
-		.reads = atomic_load(&s->use.reads),
-		.bytes_read = atomic_load(&s->use.bytes_read),
-		.bytes_fetched = image_fetched(s->image),
-	};
-	image_get_stats(s->image, &d->chunks);
+	struct metrics_domain *d = &c->v[c->n];
+	*d = domain_of(s);
 	snprintf(d->version, sizeof(d->version), "%" PRIu64, s->version);
 	if (asprintf(&d->path, "/%s", domain_path(s->domain)) < 0)
 		return -ENOMEM;
@@ -50,71 +68,164 @@ static int collect(void *arg, struct snapshot *s)
 
 static int most_reads_first(const void *a, const void *b)
 {
-	const struct report_domain *x = a, *y = b;
+	const struct metrics_domain *x = a, *y = b;
 	return (x->reads < y->reads) - (x->reads > y->reads);
 }
 
-static void free_domains(struct report_domain *v, size_t from, size_t to)
+static void free_domains(struct metrics_domain *v, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++)
 		free(v[i].path);
 }
 
-static int gather_domains(struct engine *e, struct report *r)
+static int gather_domains(struct engine *e, struct metrics *m)
 {
 	struct collected c = {0};
 	int rc = domains_each(e->domains, collect, &c);
-	r->domains = c.v;
-	r->ndomains = c.n;
+	m->domains = c.v;
+	m->ndomains = c.n;
 	if (rc || c.n == 0)
 		return rc;
 	qsort(c.v, c.n, sizeof(*c.v), most_reads_first);
-	if (c.n > REPORT_DOMAINS_MAX) {
-		free_domains(c.v, REPORT_DOMAINS_MAX, c.n);
-		r->ndomains = REPORT_DOMAINS_MAX;
+	if (c.n > DOMAINS_MAX) {
+		free_domains(c.v, DOMAINS_MAX, c.n);
+		m->ndomains = DOMAINS_MAX;
 	}
 	return 0;
 }
 
+/* ---- stores and the cache ---- */
+
+_Static_assert((int)METRICS_METHODS == HTTP_METHODS && (int)METRICS_STATUSES == HTTP_STATUSES &&
+		       (int)METRICS_CALLS == STORE_OPS && (int)METRICS_RESULTS == STORE_RESULTS,
+	       "the tables below are copied whole");
+
+static int gather_http(const struct http_stats *meter, struct metrics_http *out)
+{
+	/* Not on the stack: a thread of the front may have a small one. */
+	auto_free struct http_stats_counts *c = malloc(sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	http_stats_read(meter, c);
+	*out = (struct metrics_http){
+		.bytes_in = c->bytes_in,
+		.bytes_out = c->bytes_out,
+		.connections_opened = c->connections_opened,
+		.connections = c->connections,
+	};
+	for (int i = 0; i < METRICS_METHODS; i++)
+		out->method[i] = http_method_name((enum http_method)i);
+	memcpy(out->requests, c->requests, sizeof(out->requests));
+	memcpy(out->seconds, c->seconds, sizeof(out->seconds));
+	return 0;
+}
+
+static void gather_store(struct store *counting, struct metrics_store *out)
+{
+	struct store_counts c;
+	store_count_read(counting, &c);
+	*out = (struct metrics_store){
+		.range_gets = c.range_gets,
+		.bytes_in = c.bytes_in,
+		.bytes_out = c.bytes_out,
+		.gets_in_flight_max = c.in_flight_max,
+	};
+	for (int i = 0; i < METRICS_CALLS; i++)
+		out->call[i] = store_op_name((enum store_op)i);
+	for (unsigned int i = 0; i < METRICS_RESULTS; i++)
+		out->result[i] = store_result_name(i);
+	memcpy(out->results, c.results, sizeof(out->results));
+	memcpy(out->seconds, c.seconds, sizeof(out->seconds));
+}
+
+static void gather_disk(struct store *disk, struct metrics_disk *out)
+{
+	struct store_diskcache_stats d;
+	store_diskcache_read(disk, &d);
+	*out = (struct metrics_disk){
+		.hits = d.hits,
+		.hit_bytes = d.hit_bytes,
+		.revalidated = d.revalidated,
+		.misses = d.misses,
+		.stored = d.stored,
+		.skipped = d.skipped,
+		.dropped = d.dropped,
+		.evicted = d.evicted,
+		.errors = d.errors,
+		.bytes = d.bytes,
+	};
+}
+
+static void gather_cache(struct cache *cache, struct metrics *m)
+{
+	struct cache_stats c;
+	cache_get_stats(cache, &c);
+	m->cache = (struct metrics_cache){
+		.hits = c.hits,
+		.misses = c.misses,
+		.waits = c.waits,
+		.loads = c.loads,
+		.load_failures = c.load_failures,
+		.evictions = c.evictions,
+		.waited = c.waited,
+		.bytes = c.bytes,
+		.charged = c.charged,
+		.in_flight = c.in_flight,
+		.in_flight_max = c.in_flight_max,
+		.budget = c.budget,
+		.loading = c.loading,
+		.queued = c.queued,
+	};
+	m->prefetch = (struct metrics_prefetch){
+		.started = c.prefetches,
+		.useful = c.prefetch_used,
+		.wasted = c.prefetch_wasted,
+		.cancelled = c.cancelled,
+	};
+}
+
 /* ---- the whole ---- */
 
-/* r is zeroed. */
-static int gather(struct engine *e, struct report *r)
+/* m is zeroed. */
+static int gather(struct engine *e, struct metrics *m)
 {
-	r->version = HSMOUNT_VERSION;
-	r->bucket = e->bucket;
-	r->uptime_ns = engine_now(e) - e->opened_ns;
-	r->reads = atomic_load(&e->reads);
-	r->bytes_read = atomic_load(&e->bytes_read);
-	r->images = domains_live(e->domains);
-	store_count_read(e->stack.count, &r->store);
-	cache_get_stats(e->cache, &r->cache);
+	int rc = gather_http(e->meter, &m->http);
+	if (rc)
+		return rc;
+	m->version = HSMOUNT_VERSION;
+	m->bucket = e->bucket;
+	m->uptime_ns = engine_now(e) - e->opened_ns;
+	m->reads = atomic_load(&e->reads);
+	m->bytes_read = atomic_load(&e->bytes_read);
+	m->images = domains_live(e->domains);
+	gather_store(e->stack.count, &m->store);
+	gather_cache(e->cache, m);
 	if (e->stack.disk)
-		store_diskcache_read(e->stack.disk, &r->disk);
-	http_stats_read(e->meter, &r->wire);
-	r->retries = e->stack.retry ? store_retry_count(e->stack.retry) : 0;
+		gather_disk(e->stack.disk, &m->disk);
+	m->http.retries = e->stack.retry ? store_retry_count(e->stack.retry) : 0;
 	/* What was asked for twice was fetched twice; a directory has no wire. */
-	r->bytes_fetched = stack_is_s3(e->bucket) ? r->wire.bytes_in : r->store.bytes_in;
-	if (r->bytes_read)
-		r->amplification = (double)r->bytes_fetched / (double)r->bytes_read;
-	return gather_domains(e, r);
+	m->bytes_fetched = stack_is_s3(e->bucket) ? m->http.bytes_in : m->store.bytes_in;
+	if (m->bytes_read)
+		m->amplification = (double)m->bytes_fetched / (double)m->bytes_read;
+	return gather_domains(e, m);
 }
 
 int engine_report(struct engine *e, enum engine_report kind, char **text, size_t *n,
 		  struct err *err)
 {
-	auto_bytes struct bytes out = {0};
-	/* Not on the stack: a thread of the front may have a small one. */
-	struct report *r = calloc(1, sizeof(*r));
-	int rc = r ? gather(e, r) : -ENOMEM;
-	if (!rc)
-		rc = kind == ENGINE_REPORT_JSON ? report_json(r, &out) : report_prometheus(r, &out);
-	if (r) {
-		free_domains(r->domains, 0, r->ndomains);
-		free(r->domains);
+	auto_str struct str out = {0};
+	struct metrics *m = calloc(1, sizeof(*m));
+	int rc = m ? gather(e, m) : -ENOMEM;
+	if (!rc && kind == ENGINE_REPORT_JSON)
+		metrics_json(m, &out);
+	else if (!rc)
+		metrics_prometheus(m, &out);
+	if (m) {
+		free_domains(m->domains, 0, m->ndomains);
+		free(m->domains);
 	}
-	free(r);
-	*n = out.len;
-	*text = rc ? NULL : text_take(&out);
+	free(m);
+	*n = out.b.len;
+	*text = rc ? NULL : str_take(&out);
 	return *text ? 0 : err_set(err, -ENOMEM, "no memory for a report");
 }

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include <base/mem.h>
+#include <names/names.h>
+#include <schema/schema.h>
+
 #include "stack.h"
 
 /* dir holds a directory that the schema keeps its objects in. */

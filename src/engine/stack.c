@@ -18,11 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/mem.h>
+#include <base/str.h>
 #include <diskcache/diskcache.h>
+#include <names/names.h>
 #include <s3/s3.h>
-
-#include "names.h"
 
 static const char s3_scheme[] = "s3://", file_scheme[] = "file://";
 
@@ -109,22 +108,15 @@ static const uint64_t dir_settle_ns = UINT64_C(2) * 1000000000;
 /* What the bucket is called among all buckets: the server's URL or the directory's real path, and
  * the part of the bucket that is shown. s: the store at the bottom. */
 static int name_bucket(struct store *s, bool s3, const char *bucket, const char *prefix,
-		       struct bytes *out, struct err *err)
+		       struct str *out, struct err *err)
 {
-	auto_free char *path = NULL;
-	int rc = 0;
-	if (s3) {
-		rc = store_s3_identity(s, out);
-	} else {
-		path = realpath(bucket_dir(bucket), NULL);
-		rc = path ? bytes_append(out, path, strlen(path)) : -errno;
-	}
-	if (!rc && prefix)
-		rc = bytes_append(out, "\n", 1);
-	if (!rc && prefix)
-		rc = bytes_append(out, prefix, strlen(prefix));
-	if (!rc)
-		rc = bytes_append_zero(out, 1);
+	auto_bytes struct bytes server = {0};
+	auto_free char *path = s3 ? NULL : realpath(bucket_dir(bucket), NULL);
+	int rc = s3 ? store_s3_identity(s, &server) : path ? 0 : -errno;
+	str_addn(out, (const char *)server.data, server.len);
+	str_addf(out, "%s%s%s", path ? path : "", prefix ? "\n" : "", prefix ? prefix : "");
+	if (!rc && !str_ok(out))
+		rc = -ENOMEM;
 	return rc ? err_errno(err, rc, "bucket %s", bucket) : 0;
 }
 
@@ -153,7 +145,7 @@ struct store *stack_new(const struct env *env, const struct engine_options *opt,
 			struct http_stats *meter, struct stack_parts *parts, struct err *err)
 {
 	auto_free char *bucket = NULL, *prefix = NULL;
-	auto_bytes struct bytes scope = {0};
+	auto_str struct str scope = {0};
 	struct store *s;
 	const bool s3 = stack_is_s3(opt->bucket);
 	*parts = (struct stack_parts){0};
@@ -174,7 +166,7 @@ struct store *stack_new(const struct env *env, const struct engine_options *opt,
 		wrap(&s, store_count_new(s, err));
 	parts->count = s;
 	if (s && opt->cache_dir) {
-		wrap(&s, new_diskcache(s, opt, s3, (const char *)scope.data, err));
+		wrap(&s, new_diskcache(s, opt, s3, str_text(&scope), err));
 		parts->disk = s;
 	}
 	return s;

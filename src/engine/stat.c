@@ -1,42 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a name looks like from outside: permission bits, sizes, versions. Any thread. */
+/*
+ * What names of the mount look like from outside: kinds, sizes, versions. names/ says what a name
+ * is; where a domain was opened, its snapshot knows the size. Any thread.
+ */
 #include "internal.h"
 
-#include <string.h>
+enum { STAT_BLOCK = 512 };
 
-enum {
-	SIZE_UNKNOWN = 4096, /* of a domain that nobody knows anything about: readers want more
-				than nothing before they open */
-	INFO_MAX = 8 << 20,  /* dozens may be in memory at once */
-	STAT_BLOCK = 512,
+static const enum engine_kind kinds[] = {
+	[NAMES_DIR] = ENGINE_DIR,
+	[NAMES_DOMAIN] = ENGINE_DOMAIN,
+	[NAMES_OBJECT] = ENGINE_PLAIN,
 };
 
-static const struct domain_acl *find_acl(const struct domain_info *d, const char *user)
-{
-	for (uint32_t i = 0; i < d->nacls; i++)
-		if (strcmp(d->acls[i].user, user) == 0)
-			return &d->acls[i];
-	return NULL;
-}
-
-unsigned int stat_mode(const struct domain_info *d, bool is_dir)
-{
-	if (d->nacls == 0)
-		return is_dir ? 0555 : 0444;
-	const struct domain_acl *others = find_acl(d, "default");
-	const struct domain_acl *owner = d->owner && d->owner[0] ? find_acl(d, d->owner) : NULL;
-	unsigned int mode = 0;
-	/* As the service has it: an owner without an entry is anybody. */
-	if (!owner)
-		owner = others;
-	if (owner && owner->perms & DOMAIN_PERM_READ)
-		mode |= is_dir ? 0500 : 0400;
-	if (others && others->perms & DOMAIN_PERM_READ)
-		mode |= is_dir ? 0055 : 0044;
-	return mode;
-}
-
-uint64_t stat_plain_version(const struct store_meta *meta)
+/* The version number of a plain object's bytes. */
+static uint64_t version_of(const struct store_meta *meta)
 {
 	const uint64_t offset = 0xcbf29ce484222325u, prime = 0x100000001b3u; /* FNV-1a, 64 bit */
 	if (!meta->etag[0])
@@ -47,7 +25,7 @@ uint64_t stat_plain_version(const struct store_meta *meta)
 	return h ? h : 1;
 }
 
-void stat_plain(const struct store_meta *meta, struct engine_stat *st)
+void stat_object(const struct store_meta *meta, struct engine_stat *st)
 {
 	*st = (struct engine_stat){
 		.kind = ENGINE_PLAIN,
@@ -57,79 +35,80 @@ void stat_plain(const struct store_meta *meta, struct engine_stat *st)
 		.mtime_ns = meta->mtime_ns,
 		.ctime_ns = meta->mtime_ns,
 		.mode = 0444,
-		.version = stat_plain_version(meta),
+		.version = version_of(meta),
 	};
 }
 
-static uint64_t estimate_from(struct engine *e, struct store_get_result *res)
-{
-	struct schema_info info;
-	if (res->code || schema_info_parse(res->body.data, res->body.len, &info, NULL))
-		return SIZE_UNKNOWN;
-	uint64_t size = max_u64(info.logical_bytes, info.allocated_bytes);
-	if (!add_u64(size, info.metadata_bytes, &size) || size > INT64_MAX / 2)
-		return SIZE_UNKNOWN;
-	return max_u64(size, SIZE_UNKNOWN);
-}
-
-/* Reads the service's summaries, of this domain and of those that will be asked for next. */
-static void estimate(struct engine *e, struct node *first)
-{
-	struct node *nodes[NODES_AHEAD];
-	struct store_get reqs[NODES_AHEAD];
-	struct store_get_result results[NODES_AHEAD] = {0};
-	size_t n = nodes_unsized(e->nodes, first, nodes), nreqs = 0;
-	size_t index[NODES_AHEAD];
-	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
-	for (size_t i = 0; keys && i < n; i++) {
-		char *key = keys + nreqs * (SCHEMA_KEY_MAX + 1);
-		if (nodes[i]->doc.kind != DOC_ROOT ||
-		    e->schema->info_key(&nodes[i]->doc.root, key, SCHEMA_KEY_MAX + 1) <= 0)
-			continue;
-		index[nreqs] = i;
-		reqs[nreqs++] = (struct store_get){
-			.op = STORE_GET, .key = key, .length = UINT64_MAX, .max = INFO_MAX};
-	}
-	if (nreqs && store_get_many(e->store, reqs, nreqs, results) == 0)
-		for (size_t i = 0; i < nreqs; i++) {
-			atomic_store(&nodes[index[i]]->estimate, estimate_from(e, &results[i]));
-			bytes_release(&results[i].body);
-		}
-	if (atomic_load(&first->estimate) == 0)
-		atomic_store(&first->estimate, SIZE_UNKNOWN);
-	for (size_t i = 0; i < n; i++)
-		node_unref(nodes[i]);
-}
-
-static void stat_domain(struct engine *e, struct node *n, bool ask, struct engine_stat *st)
+static void stat_domain(struct engine *e, struct names_node *n, bool ask, struct engine_stat *st)
 {
 	bool known = domains_recall(e->domains, n->path, st);
 	st->mode = n->doc.file_mode; /* may be newer than the image */
 	if (known)
 		return;
-	if (ask && atomic_load(&n->estimate) == 0)
-		estimate(e, n);
-	st->size = max_u64(atomic_load(&n->estimate), SIZE_UNKNOWN);
+	st->size = names_size(e->names, n, ask);
 	st->blocks = div_up_u64(st->size, STAT_BLOCK);
 }
 
-void stat_node(struct engine *e, struct node *n, bool ask, struct engine_stat *st)
+/* ask: for a domain's estimated size when nothing is known of it. */
+static void stat_node(struct engine *e, struct names_node *n, bool ask, struct engine_stat *st)
 {
-	if (n->kind == ENGINE_PLAIN) {
-		stat_plain(&n->meta, st);
+	if (n->kind == NAMES_OBJECT) {
+		stat_object(&n->meta, st);
 		return;
 	}
 	*st = (struct engine_stat){
-		.kind = n->kind,
+		.kind = kinds[n->kind],
 		.mtime_ns = n->doc.modified_ns,
 		.ctime_ns = n->doc.modified_ns,
 	};
-	if (n->kind == ENGINE_DOMAIN) {
+	if (n->kind == NAMES_DOMAIN) {
 		stat_domain(e, n, ask, st);
 		return;
 	}
 	st->size_exact = true;
-	st->mode = n->doc.kind == DOC_NONE ? 0555 : n->doc.dir_mode;
+	st->mode = n->doc.kind == NAMES_DOC_NONE ? 0555 : n->doc.dir_mode;
 	if (st->mtime_ns == 0)
 		st->mtime_ns = st->ctime_ns = e->started_ns;
+}
+
+static int stat_path(struct engine *e, const char *path, bool ask, struct engine_stat *st,
+		     struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	int rc = names_resolve(e->names, path, &n, err);
+	if (rc == 0)
+		stat_node(e, n, ask, st);
+	return rc;
+}
+
+int engine_lookup(struct engine *e, const char *path, struct engine_stat *st, struct err *err)
+{
+	return stat_path(e, path, false, st, err);
+}
+
+int engine_getattr(struct engine *e, const char *path, struct engine_stat *st, struct err *err)
+{
+	return stat_path(e, path, true, st, err);
+}
+
+struct lister {
+	engine_list_fn fn;
+	void *arg;
+};
+
+static int list_one(void *arg, const char *name, enum names_kind kind)
+{
+	const struct lister *l = arg;
+	return l->fn(l->arg, name, kinds[kind]);
+}
+
+int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err)
+{
+	struct lister l = {.fn = fn, .arg = arg};
+	return names_list(e->names, path, list_one, &l, err);
+}
+
+int engine_check_dir(struct engine *e, const char *path, struct err *err)
+{
+	return names_check_dir(e->names, path, err);
 }

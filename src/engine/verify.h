@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <image/image.h>
 
 struct verify_result {

@@ -12,59 +12,78 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/str.h>
+
 #include "describe.h"
-#include "text.h"
 
 enum { VALUE_MAX = 65536 /* XATTR_SIZE_MAX: the kernel takes no more */ };
 
 struct xattr {
 	const char *name;
-	/* Only one of the two. text: 0, -ENODATA when this node has none. */
-	int (*of_node)(const struct node *n, struct bytes *out);
-	int (*of_domain)(struct domain *domain, struct bytes *out);
+	/* Only one of the two. 0; -ENODATA when this node has none, -ENOMEM. */
+	int (*of_node)(const struct names_node *n, struct str *out);
+	int (*of_domain)(struct domain *domain, struct str *out);
 };
 
 /* ---- from the document ---- */
 
-static int path_of(const struct node *n, struct bytes *out)
+static int path_of(const struct names_node *n, struct str *out)
 {
-	return text_add(out, "/%s", n->path);
+	str_addf(out, "/%s", n->path);
+	return 0;
 }
 
-static int root_id(const struct node *n, struct bytes *out)
+static int root_id(const struct names_node *n, struct str *out)
 {
 	char id[SCHEMA_ID_MAX];
-	if (n->doc.kind != DOC_ROOT)
+	if (n->doc.kind != NAMES_DOC_ROOT)
 		return -ENODATA;
 	schema_id_format(&n->doc.root, id);
-	return text_add(out, "%s", id);
+	str_add(out, id);
+	return 0;
 }
 
-static int owner(const struct node *n, struct bytes *out)
+static int add_text(const char *text, struct str *out)
 {
-	return n->doc.owner && n->doc.owner[0] ? text_add(out, "%s", n->doc.owner) : -ENODATA;
+	if (!text || !text[0])
+		return -ENODATA;
+	str_add(out, text);
+	return 0;
 }
 
-static int acls(const struct node *n, struct bytes *out)
+static int add_time(int64_t ns, struct str *out)
 {
-	return n->doc.acls ? text_add(out, "%s", n->doc.acls) : -ENODATA;
+	if (ns == 0)
+		return -ENODATA;
+	str_add_time(out, ns);
+	return 0;
 }
 
-static int created(const struct node *n, struct bytes *out)
+static int owner(const struct names_node *n, struct str *out)
 {
-	return n->doc.created_ns ? text_time(out, n->doc.created_ns) : -ENODATA;
+	return add_text(n->doc.owner, out);
 }
 
-static int last_modified(const struct node *n, struct bytes *out)
+static int acls(const struct names_node *n, struct str *out)
 {
-	return n->doc.modified_ns ? text_time(out, n->doc.modified_ns) : -ENODATA;
+	return add_text(n->doc.acls, out);
+}
+
+static int created(const struct names_node *n, struct str *out)
+{
+	return add_time(n->doc.created_ns, out);
+}
+
+static int last_modified(const struct names_node *n, struct str *out)
+{
+	return add_time(n->doc.modified_ns, out);
 }
 
 /* ---- from the objects ---- */
 
 /* "groups=1 datasets=2 datatypes=0 chunks=12 listed=2": known chunks, of so many datasets whose
  * chunks are all known. */
-static int chunks(struct domain *domain, struct bytes *out)
+static int chunks(struct domain *domain, struct str *out)
 {
 	const struct tree *tree = domain_tree(domain);
 	uint32_t kinds[3] = {0}, listed = 0;
@@ -80,37 +99,37 @@ static int chunks(struct domain *domain, struct bytes *out)
 			known += c->n;
 		}
 	}
-	return text_add(out, "groups=%u datasets=%u datatypes=%u chunks=%" PRIu64 " listed=%u",
-			kinds[OBJECT_GROUP], kinds[OBJECT_DATASET], kinds[OBJECT_DATATYPE], known,
-			listed);
+	str_addf(out, "groups=%u datasets=%u datatypes=%u chunks=%" PRIu64 " listed=%u",
+		 kinds[OBJECT_GROUP], kinds[OBJECT_DATASET], kinds[OBJECT_DATATYPE], known, listed);
+	return 0;
 }
 
 /* One line for each dataset that has filters in the bucket: "path: filters". */
-static int filters(struct domain *domain, struct bytes *out)
+static int filters(struct domain *domain, struct str *out)
 {
 	const struct tree *tree = domain_tree(domain);
 	struct object_paths *paths = object_paths_new(tree);
-	int rc = paths ? 0 : -ENOMEM;
-	for (uint32_t i = 0; !rc && i < tree_count(tree) && out->len < VALUE_MAX; i++) {
+	if (!paths)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < tree_count(tree) && out->b.len < VALUE_MAX; i++) {
 		uint32_t number = tree_nth(tree, i);
 		const struct object *o = &tree_object(tree, number)->o;
+		struct pipeline pipeline;
 		if (o->kind != OBJECT_DATASET || o->dataset.nfilters == 0)
 			continue;
-		rc = describe_path(out, paths, number);
-		if (!rc)
-			rc = text_add(out, ": ");
-		struct pipeline filters;
-		dataset_pipeline(&o->dataset, &filters);
-		if (!rc)
-			rc = describe_filters(out, &filters);
-		if (!rc)
-			rc = text_add(out, "\n");
+		describe_path(out, paths, number);
+		str_add(out, ": ");
+		dataset_pipeline(&o->dataset, &pipeline);
+		describe_filters(out, &pipeline);
+		str_add(out, "\n");
 	}
 	object_paths_free(paths);
 	/* Too much for the kernel: as many lines as fit. */
-	while (out->len > VALUE_MAX || (out->len == VALUE_MAX && out->data[out->len - 1] != '\n'))
-		out->len--;
-	return rc;
+	size_t n = out->b.len;
+	while (n > VALUE_MAX || (n == VALUE_MAX && str_text(out)[n - 1] != '\n'))
+		n--;
+	str_cut(out, n);
+	return 0;
 }
 
 static const struct xattr xattrs[] = {
@@ -159,7 +178,7 @@ static bool has_counters(const struct engine *e, const char *path)
 	return e->debug_count && path[0] == '\0';
 }
 
-static int get_counter(struct engine *e, const char *name, struct bytes *out)
+static int get_counter(struct engine *e, const char *name, struct str *out)
 {
 	struct engine_counts counts;
 	engine_get_counts(e, &counts);
@@ -168,7 +187,8 @@ static int get_counter(struct engine *e, const char *name, struct bytes *out)
 		if (strcmp(counters[i].name, name) != 0)
 			continue;
 		memcpy(&value, (const char *)&counts + counters[i].offset, sizeof(value));
-		return text_add(out, "%" PRIu64, value);
+		str_addf(out, "%" PRIu64, value);
+		return 0;
 	}
 	return -ENODATA;
 }
@@ -176,16 +196,16 @@ static int get_counter(struct engine *e, const char *name, struct bytes *out)
 /* ---- the two calls ---- */
 
 /* Only what comes from the bucket's documents has attributes. */
-static bool has_xattr(const struct node *n, const struct xattr *x)
+static bool has_xattr(const struct names_node *n, const struct xattr *x)
 {
-	auto_bytes struct bytes value = {0};
-	if (n->doc.kind != DOC_ROOT && n->doc.kind != DOC_FOLDER)
+	auto_str struct str value = {0};
+	if (n->doc.kind != NAMES_DOC_ROOT && n->doc.kind != NAMES_DOC_FOLDER)
 		return false;
-	return x->of_domain ? n->kind == ENGINE_DOMAIN : x->of_node(n, &value) == 0;
+	return x->of_domain ? n->kind == NAMES_DOMAIN : x->of_node(n, &value) == 0;
 }
 
-static int of_domain(struct engine *e, const struct node *n, const struct xattr *x,
-		     struct bytes *out, struct err *err)
+static int of_domain(struct engine *e, const struct names_node *n, const struct xattr *x,
+		    struct str *out, struct err *err)
 {
 	struct snapshot *s = NULL;
 	int rc = domain_snapshot(e, n, &s, err);
@@ -196,7 +216,7 @@ static int of_domain(struct engine *e, const struct node *n, const struct xattr 
 	return rc;
 }
 
-static int get_value(struct engine *e, const char *path, const char *name, struct bytes *out,
+static int get_value(struct engine *e, const char *path, const char *name, struct str *out,
 		     struct err *err)
 {
 	if (has_counters(e, path) && strncmp(name, DEBUG_PREFIX, strlen(DEBUG_PREFIX)) == 0)
@@ -207,8 +227,8 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 			x = &xattrs[i];
 	if (!x)
 		return -ENODATA; /* security.capability and the like: without asking anybody */
-	auto_node struct node *n = NULL;
-	int rc = namespace_resolve(e, path, &n, err);
+	auto_names_node struct names_node *n = NULL;
+	int rc = names_resolve(e->names, path, &n, err);
 	if (rc)
 		return rc;
 	if (!has_xattr(n, x))
@@ -217,8 +237,8 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 }
 
 /* As getxattr(2) answers. */
-static ssize_t answer(const struct bytes *value, void *buf, size_t size, const char *what,
-		      struct err *err)
+static ssize_t give(const struct bytes *value, void *buf, size_t size, const char *what,
+		    struct err *err)
 {
 	if (value->len > VALUE_MAX)
 		return err_set(err, -E2BIG, "%s: %zu bytes are more than the kernel takes", what,
@@ -235,21 +255,23 @@ static ssize_t answer(const struct bytes *value, void *buf, size_t size, const c
 ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, void *buf,
 			size_t size, struct err *err)
 {
-	auto_bytes struct bytes value = {0};
+	auto_str struct str value = {0};
 	int rc = get_value(e, path, name, &value, err);
 	if (rc == -ENODATA)
 		return err_set(err, rc, "%s: no attribute %s", path, name);
-	return rc ? rc : answer(&value, buf, size, name, err);
+	if (!rc && !str_ok(&value))
+		rc = err_set(err, -ENOMEM, "no memory");
+	return rc ? rc : give(&value.b, buf, size, name, err);
 }
 
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
 			 struct err *err)
 {
 	auto_bytes struct bytes names = {0};
-	auto_node struct node *n = NULL;
+	auto_names_node struct names_node *n = NULL;
 	/* To ask how much was asked must not ask: counters are all that the root shows then. */
 	bool counting = has_counters(e, path);
-	int rc = counting ? 0 : namespace_resolve(e, path, &n, err);
+	int rc = counting ? 0 : names_resolve(e->names, path, &n, err);
 	if (rc)
 		return rc;
 	for (int i = 0; !rc && i < NXATTRS && !counting; i++)
@@ -257,5 +279,5 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 			rc = bytes_append(&names, xattrs[i].name, strlen(xattrs[i].name) + 1);
 	for (int i = 0; !rc && i < NCOUNTERS && counting; i++)
 		rc = bytes_append(&names, counters[i].name, strlen(counters[i].name) + 1);
-	return rc ? err_set(err, rc, "no memory") : answer(&names, buf, size, "names", err);
+	return rc ? err_set(err, rc, "no memory") : give(&names, buf, size, "names", err);
 }

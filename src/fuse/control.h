@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/err.h>
 #include <hsmount/engine.h>
+#include <hsmount/err.h>
 
 #define CONTROL_NAME ".hsmount"
 #define CONTROL_INO  (UINT64_C(1) << 62) /* of the directory; its files follow */

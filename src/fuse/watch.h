@@ -8,7 +8,7 @@
 #ifndef FUSE_WATCH_H
 #define FUSE_WATCH_H
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 enum { WATCH_GRACE_MS = 10000 };
 

@@ -28,7 +28,7 @@
 
 #include <jansson.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/mem.h>
 
 static inline void cleanup_json(json_t **j)

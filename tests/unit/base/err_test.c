@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 static void set_replaces(void **state)
 {

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <hsmount/log.h>
 #include <base/env.h>
-#include <base/log.h>
 #include <base/pool.h>
 
 /* What goes to stderr between begin and end. */

@@ -48,6 +48,63 @@ static void what_is_taken_is_gone(void **state)
 	assert_string_equal(str_text(&s), "second");
 }
 
+static void json_strings_are_escaped(void **state)
+{
+	static const struct {
+		const char *text, *json;
+	} rows[] = {
+		{"", "\"\""},
+		{"plain \xe2\x82\xac", "\"plain \xe2\x82\xac\""},
+		{"a\"b\\c\n\x01", "\"a\\\"b\\\\c\\u000a\\u0001\""},
+		{"\xff"
+		 "a\xc0",
+		 "\"\xef\xbf\xbd"
+		 "a\xef\xbf\xbd\""},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		auto_str struct str s = {0};
+		str_add_json(&s, rows[i].text);
+		assert_string_equal(str_text(&s), rows[i].json);
+	}
+}
+
+static void foreign_text_is_made_printable(void **state)
+{
+	auto_str struct str s = {0};
+	str_add(&s, "name: ");
+	str_add_printable(&s, "a\x1b[\xff");
+	str_add(&s, ".");
+	assert_string_equal(str_text(&s), "name: a\\x1b[\\xff.");
+}
+
+static void times_have_six_digits(void **state)
+{
+	static const struct {
+		int64_t ns;
+		const char *text;
+	} rows[] = {
+		{0, "1970-01-01T00:00:00.000000Z"},
+		{INT64_C(1700000000500000000), "2023-11-14T22:13:20.500000Z"},
+		{-1, "1969-12-31T23:59:59.999999Z"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		auto_str struct str s = {0};
+		str_add_time(&s, rows[i].ns);
+		assert_string_equal(str_text(&s), rows[i].text);
+	}
+}
+
+static void a_text_is_cut(void **state)
+{
+	auto_str struct str s = {0};
+	str_add(&s, "abcdef");
+	str_cut(&s, 6);
+	assert_string_equal(str_text(&s), "abcdef");
+	str_cut(&s, 2);
+	str_add(&s, "z");
+	assert_string_equal(str_text(&s), "abz");
+}
+
 /* More than an address space; what follows does not help. */
 static void a_failure_sticks(void **state)
 {
@@ -68,6 +125,10 @@ int main(void)
 		cmocka_unit_test(an_empty_text_is_a_string),
 		cmocka_unit_test(text_is_appended),
 		cmocka_unit_test(what_is_taken_is_gone),
+		cmocka_unit_test(json_strings_are_escaped),
+		cmocka_unit_test(foreign_text_is_made_printable),
+		cmocka_unit_test(times_have_six_digits),
+		cmocka_unit_test(a_text_is_cut),
 		cmocka_unit_test(a_failure_sticks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

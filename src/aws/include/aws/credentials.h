@@ -10,9 +10,8 @@
 #ifndef AWS_CREDENTIALS_H
 #define AWS_CREDENTIALS_H
 
+#include <hsmount/err.h>
 #include <base/env.h>
-#include <base/err.h>
-
 #include <base/str.h>
 
 struct cred {

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/mem.h>
 
 enum { INI_SIZE_MAX = 1 << 20 };

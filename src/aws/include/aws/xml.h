@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 enum { XML_DEPTH_MAX = 8, XML_NAME_MAX = 48, XML_TEXT_MAX = 8192 };
 

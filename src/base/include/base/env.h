@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/log.h>
+#include <hsmount/log.h>
 #include <base/pool.h>
 
 struct env {

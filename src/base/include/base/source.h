@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 struct source {
 	uint64_t size; /* bytes */

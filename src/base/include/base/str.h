@@ -6,6 +6,8 @@
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
+#include <stdarg.h>
+
 #include <base/mem.h>
 
 struct str {
@@ -16,6 +18,18 @@ struct str {
 void str_add(struct str *s, const char *text);
 void str_addn(struct str *s, const char *text, size_t n);
 void str_addf(struct str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void str_addv(struct str *s, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+/* One character of UTF-8 at text, of which n > 0 bytes may be read; what is none becomes U+FFFD.
+ * Returns how many bytes of text it was. */
+size_t str_add_character(struct str *s, const char *text, size_t n);
+/* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+void str_add_json(struct str *s, const char *text);
+/* Foreign text for a person, as printable() has it. */
+void str_add_printable(struct str *s, const char *text);
+/* Nanoseconds since the epoch as 2024-05-06T07:08:09.123456Z. */
+void str_add_time(struct str *s, int64_t ns);
+/* Leaves the first n bytes, n <= s->b.len. */
+void str_cut(struct str *s, size_t n);
 /* Never NULL; borrowed until the next change. */
 const char *str_text(const struct str *s);
 static inline bool str_ok(const struct str *s)

@@ -26,9 +26,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <hsmount/err.h>
 #include <base/cancel.h>
 #include <base/env.h>
-#include <base/err.h>
 #include <base/histogram.h>
 #include <base/mem.h>
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/mem.h>
 #include <data/dtype.h>
 #include <data/elems.h>

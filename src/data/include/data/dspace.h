@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 enum { DSPACE_MAX_RANK = 32 };
 #define DSPACE_UNLIMITED UINT64_MAX

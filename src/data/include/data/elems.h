@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/mem.h>
 #include <data/dtype.h>
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/mem.h>
 #include <data/object.h>
 

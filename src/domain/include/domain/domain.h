@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include <base/env.h>
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <data/chunk_source.h>
 #include <data/domain_info.h>
 #include <data/tree.h>

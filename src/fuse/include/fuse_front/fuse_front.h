@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include <base/err.h>
-#include <base/log.h>
+#include <hsmount/err.h>
+#include <hsmount/log.h>
 
 struct engine;
 struct front;

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <hsmount/err.h>
 #include <base/cursor.h>
 #include <base/emit.h>
-#include <base/err.h>
 #include <base/mem.h>
 #include <h5/file.h>
 

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 #include <base/str.h>
 
 enum { HTTP_FETCH_BODY_MAX = 256 << 10 };

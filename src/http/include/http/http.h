@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
+#include <hsmount/err.h>
 #include <base/env.h>
-#include <base/err.h>
 #include <base/mem.h>
 #include <http/stats.h>
 

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <hsmount/err.h>
 #include <base/env.h>
-#include <base/err.h>
 #include <cache/cache.h>
 #include <data/chunk_source.h>
 #include <data/tree.h>

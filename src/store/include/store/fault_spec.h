@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <base/err.h>
+#include <hsmount/err.h>
 
 enum {
 	FAULT_RULES_MAX = 32,

@@ -38,8 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <hsmount/err.h>
 #include <base/env.h>
-#include <base/err.h>
 #include <base/histogram.h>
 #include <base/mem.h>
 

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of metrics. Constant. */
+#include "table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- metrics with more than one sample ---- */
+
+static void each_info(const struct metrics_row *row, const struct metrics *m, metrics_sample_fn fn,
+		      void *arg)
+{
+	const struct metrics_sample s = {.labels = {m->version, m->bucket}, .n = 1};
+	fn(arg, row, &s);
+}
+
+/* Those that came are shown: of six hundred that may. */
+static void each_status(const struct metrics_row *row, const struct metrics *m,
+			metrics_sample_fn fn, void *arg)
+{
+	for (int method = 0; method < METRICS_METHODS; method++)
+		for (int status = 0; status < METRICS_STATUSES; status++) {
+			char text[16] = "none";
+			const struct metrics_sample s = {
+				.labels = {m->http.method[method], text},
+				.n = m->http.requests[method][status],
+			};
+			if (s.n == 0)
+				continue;
+			if (status)
+				snprintf(text, sizeof(text), "%d", status);
+			fn(arg, row, &s);
+		}
+}
+
+/* label: NULL for a metric without. */
+static void give_times(const struct metrics_row *row, const char *label,
+		       const struct histogram_counts *times, metrics_sample_fn fn, void *arg)
+{
+	const struct metrics_sample s = {.labels = {label}, .histogram = *times};
+	fn(arg, row, &s);
+}
+
+static void each_request_time(const struct metrics_row *row, const struct metrics *m,
+			      metrics_sample_fn fn, void *arg)
+{
+	for (int method = 0; method < METRICS_METHODS; method++)
+		give_times(row, m->http.method[method], &m->http.seconds[method], fn, arg);
+}
+
+static void each_result(const struct metrics_row *row, const struct metrics *m,
+			metrics_sample_fn fn, void *arg)
+{
+	for (int call = 0; call < METRICS_CALLS; call++)
+		for (int i = 0; i < METRICS_RESULTS; i++) {
+			const struct metrics_sample s = {
+				.labels = {m->store.call[call], m->store.result[i]},
+				.n = m->store.results[call][i],
+			};
+			/* "ok" always: a rate needs its zero. */
+			if (s.n || i == 0)
+				fn(arg, row, &s);
+		}
+}
+
+static void each_call_time(const struct metrics_row *row, const struct metrics *m,
+			   metrics_sample_fn fn, void *arg)
+{
+	for (int call = 0; call < METRICS_CALLS; call++)
+		give_times(row, m->store.call[call], &m->store.seconds[call], fn, arg);
+}
+
+static void each_wait(const struct metrics_row *row, const struct metrics *m, metrics_sample_fn fn,
+		      void *arg)
+{
+	give_times(row, NULL, &m->cache.waited, fn, arg);
+}
+
+/* ---- the tables ---- */
+
+#define VALUE(type_, form_, section_, name_, of, member, help_)                                    \
+	{                                                                                          \
+		.section = section_, .name = name_, .help = help_, .type = type_, .form = form_,   \
+		.offset = offsetof(struct of, member)                                              \
+	}
+#define EACH(type_, section_, name_, each_, label1, label2, help_)                                 \
+	{                                                                                          \
+		.section = section_, .name = name_, .help = help_, .type = type_,                  \
+		.labels = {label1, label2}, .form = METRICS_EACH, .each = each_                    \
+	}
+#define COUNTER(section, name, member, help)                                                       \
+	VALUE(METRICS_COUNTER, METRICS_UINT, section, name, metrics, member, help)
+#define GAUGE(section, name, member, help)                                                         \
+	VALUE(METRICS_GAUGE, METRICS_UINT, section, name, metrics, member, help)
+
+const struct metrics_row metrics_rows[] = {
+	EACH(METRICS_INFO, "mount", "info", each_info, "version", "bucket",
+	     "Version of the program and the bucket that it shows."),
+	VALUE(METRICS_GAUGE, METRICS_SECONDS, "mount", "uptime_seconds", metrics, uptime_ns,
+	      "Time since the bucket was opened."),
+	EACH(METRICS_COUNTER, "http", "requests", each_status, "method", "status",
+	     "Requests to the server by the status of the answer; none: no complete one came."),
+	EACH(METRICS_HISTOGRAM, "http", "request_seconds", each_request_time, "method", NULL,
+	     "How long requests to the server took, from the start to the end of the answer."),
+	COUNTER("http", "retries", http.retries, "Requests that were made once more."),
+	COUNTER("http", "received_bytes", http.bytes_in, "Bytes of answers' bodies."),
+	COUNTER("http", "sent_bytes", http.bytes_out, "Bytes of requests' bodies."),
+	COUNTER("http", "connections_opened", http.connections_opened,
+		"Connections that were made."),
+	GAUGE("http", "connections", http.connections, "Connections that are open now."),
+	EACH(METRICS_COUNTER, "store", "calls", each_result, "call", "result",
+	     "Calls of the engine to its bucket, retries within them, by what came of them."),
+	EACH(METRICS_HISTOGRAM, "store", "call_seconds", each_call_time, "call", NULL,
+	     "How long these calls took, waiting and retries included."),
+	COUNTER("store", "range_gets", store.range_gets,
+		"Gets that asked for a part of an object."),
+	COUNTER("store", "read_bytes", store.bytes_in, "Bytes of objects that gets returned."),
+	COUNTER("store", "written_bytes", store.bytes_out, "Bytes of objects that were put."),
+	GAUGE("store", "gets_in_flight_max", store.gets_in_flight_max,
+	      "Most gets that were under way at once."),
+	COUNTER("read", "calls", reads, "Reads of open files."),
+	COUNTER("read", "bytes", bytes_read, "Bytes that readers asked for and got."),
+	COUNTER("read", "fetched_bytes", bytes_fetched,
+		"Bytes that came from the bucket, whatever for."),
+	VALUE(METRICS_GAUGE, METRICS_REAL, "read", "amplification_ratio", metrics, amplification,
+	      "Bytes fetched for each byte that readers got; 0 before the first."),
+	COUNTER("cache", "hits", cache.hits, "Chunks that were in memory when a reader came."),
+	COUNTER("cache", "misses", cache.misses, "Chunks that a reader had to have loaded."),
+	COUNTER("cache", "waits", cache.waits, "Readers that joined a load under way."),
+	EACH(METRICS_HISTOGRAM, "cache", "wait_seconds", each_wait, NULL, NULL,
+	     "How long readers waited for chunks that were not in memory."),
+	COUNTER("cache", "loads", cache.loads, "Loads of chunks, for readers and ahead of them."),
+	COUNTER("cache", "load_failures", cache.load_failures, "Loads that failed."),
+	COUNTER("cache", "evictions", cache.evictions, "Chunks that were dropped for others."),
+	GAUGE("cache", "bytes", cache.bytes, "Memory of the chunks that are held."),
+	GAUGE("cache", "charged_bytes", cache.charged, "Memory of images and domains."),
+	GAUGE("cache", "in_flight_bytes", cache.in_flight, "Memory of the loads under way."),
+	GAUGE("cache", "in_flight_max_bytes", cache.in_flight_max,
+	      "Most memory that loads took at once."),
+	GAUGE("cache", "budget_bytes", cache.budget, "Memory that all of these may take."),
+	GAUGE("cache", "loading", cache.loading, "Loads under way."),
+	GAUGE("cache", "queued", cache.queued, "Loads that wait for their turn."),
+	COUNTER("prefetch", "started", prefetch.started, "Loads ahead of readers."),
+	COUNTER("prefetch", "useful", prefetch.useful,
+		"Chunks loaded ahead that a reader came for."),
+	COUNTER("prefetch", "wasted", prefetch.wasted,
+		"Chunks loaded ahead that were dropped unread."),
+	COUNTER("prefetch", "cancelled", prefetch.cancelled, "Loads ahead that were called off."),
+	COUNTER("disk", "hits", disk.hits, "Objects that came from disk, nothing being asked."),
+	COUNTER("disk", "hit_bytes", disk.hit_bytes, "Bytes of these."),
+	COUNTER("disk", "revalidated", disk.revalidated,
+		"Objects that came from disk when the bucket had said that they are current."),
+	COUNTER("disk", "misses", disk.misses, "Objects that were not there to be used."),
+	COUNTER("disk", "stored", disk.stored, "Objects that were written."),
+	COUNTER("disk", "skipped", disk.skipped,
+		"Objects that were not: too large, too young, or the disk was behind."),
+	COUNTER("disk", "dropped", disk.dropped, "Entries that were damaged."),
+	COUNTER("disk", "evicted", disk.evicted, "Entries that were dropped for others."),
+	COUNTER("disk", "errors", disk.errors, "Failures of the disk."),
+	GAUGE("disk", "bytes", disk.bytes, "Disk space that entries took when last looked at."),
+	GAUGE("domains", "images", images, "Images of domains in memory, open or kept."),
+};
+const size_t metrics_nrows = sizeof(metrics_rows) / sizeof(metrics_rows[0]);
+
+#define DOMAIN(type_, form_, name_, member, help_)                                                 \
+	{                                                                                          \
+		.section = "domain", .name = name_, .help = help_, .type = type_,                  \
+		.labels = {"domain", "version"}, .form = form_,                                    \
+		.offset = offsetof(struct metrics_domain, member)                                  \
+	}
+#define DOMAIN_COUNTER(name, member, help) DOMAIN(METRICS_COUNTER, METRICS_UINT, name, member, help)
+
+const struct metrics_row metrics_domain_rows[] = {
+	DOMAIN(METRICS_GAUGE, METRICS_UINT, "open", open, "Times that this image is open now."),
+	DOMAIN_COUNTER("opens", opens, "Times that it was opened."),
+	DOMAIN_COUNTER("reads", reads, "Reads of it."),
+	DOMAIN_COUNTER("read_bytes", bytes_read, "Bytes that its readers asked for and got."),
+	DOMAIN_COUNTER("fetched_bytes", bytes_fetched, "Bytes of its chunks, as they are stored."),
+	DOMAIN_COUNTER("hits", hits, "Its chunks that were in memory when a reader came."),
+	DOMAIN_COUNTER("misses", misses, "Its chunks that a reader had to have loaded."),
+	DOMAIN_COUNTER("waits", waits, "Readers that joined a load of it."),
+	DOMAIN(METRICS_COUNTER, METRICS_SECONDS, "wait_seconds", wait_ns,
+	       "Time that its readers waited for "),
+	DOMAIN_COUNTER("loads", loads, "Loads of its "),
+	DOMAIN_COUNTER("load_failures", load_failures, "Loads of its chunks that failed."),
+	DOMAIN_COUNTER("prefetch_started", prefetch.started,
+		       "Of its loads, those ahead of readers."),
+	DOMAIN_COUNTER("prefetch_useful", prefetch.useful,
+		       "Its chunks loaded ahead that a reader came for."),
+	DOMAIN_COUNTER("prefetch_wasted", prefetch.wasted,
+		       "Its chunks loaded ahead that were dropped unread."),
+};
+const size_t metrics_ndomain_rows = sizeof(metrics_domain_rows) / sizeof(metrics_domain_rows[0]);
+
+/* ---- samples ---- */
+
+static struct metrics_sample sample_at(const struct metrics_row *row, const void *of)
+{
+	struct metrics_sample s = {.form = row->form};
+	const char *at = (const char *)of + row->offset;
+	if (row->form == METRICS_REAL)
+		memcpy(&s.real, at, sizeof(s.real));
+	else
+		memcpy(&s.n, at, sizeof(s.n));
+	return s;
+}
+
+void metrics_samples(const struct metrics_row *row, const struct metrics *m, metrics_sample_fn fn,
+		     void *arg)
+{
+	if (row->form == METRICS_EACH) {
+		row->each(row, m, fn, arg);
+		return;
+	}
+	const struct metrics_sample s = sample_at(row, m);
+	fn(arg, row, &s);
+}
+
+struct metrics_sample metrics_domain_sample(const struct metrics_row *row,
+					    const struct metrics_domain *d)
+{
+	struct metrics_sample s = sample_at(row, d);
+	s.labels[0] = d->path;
+	s.labels[1] = d->version;
+	return s;
+}
+
+/* ---- as text ---- */
+
+void metrics_add_seconds(struct str *out, uint64_t ns)
+{
+	enum { NS = 1000000000 };
+	str_addf(out, "%" PRIu64 ".%09" PRIu64, ns / NS, ns % NS);
+}
+
+/* From 0 to 2^43, with six digits behind the point. Not by printf's %f: its point depends on the
+ * locale. */
+static void add_real(struct str *out, double value)
+{
+	enum { PARTS = 1000000 };
+	const uint64_t parts = (uint64_t)(value * PARTS + 0.5);
+	str_addf(out, "%" PRIu64 ".%06" PRIu64, parts / PARTS, parts % PARTS);
+}
+
+void metrics_add_number(struct str *out, const struct metrics_sample *s)
+{
+	if (s->form == METRICS_SECONDS)
+		metrics_add_seconds(out, s->n);
+	else if (s->form == METRICS_REAL)
+		add_real(out, s->real);
+	else
+		str_addf(out, "%" PRIu64, s->n);
+}
+
+const char *metrics_bound(unsigned int bucket, char text[METRICS_BOUND_MAX])
+{
+	enum { US = 1000000 };
+	if (bucket >= HISTOGRAM_BOUNDS)
+		return "+Inf";
+	const unsigned int us = (unsigned int)histogram_bound_us(bucket);
+	int n = snprintf(text, METRICS_BOUND_MAX, "%u.%06u", us / US, us % US);
+	while (n > 0 && text[n - 1] == '0')
+		n--;
+	if (n > 0 && text[n - 1] == '.')
+		n--;
+	text[n] = '\0';
+	return text;
+}

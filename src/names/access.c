@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Access control lists as permission bits and as JSON. Pure, any thread. */
+#include "access.h"
+
+#include <string.h>
+
+#include <base/str.h>
+
+static const struct {
+	unsigned int perm;
+	const char *name;
+} perm_names[] = {
+	{DOMAIN_PERM_CREATE, "create"},	   {DOMAIN_PERM_READ, "read"},
+	{DOMAIN_PERM_UPDATE, "update"},	   {DOMAIN_PERM_DELETE, "delete"},
+	{DOMAIN_PERM_READ_ACL, "readACL"}, {DOMAIN_PERM_UPDATE_ACL, "updateACL"},
+};
+
+char *names_acls_json(const struct domain *d)
+{
+	struct str out = {0};
+	str_add(&out, "{");
+	for (uint32_t i = 0; i < d->nacls; i++) {
+		str_add(&out, i ? "," : "");
+		str_add_json(&out, d->acls[i].user);
+		for (size_t p = 0; p < sizeof(perm_names) / sizeof(perm_names[0]); p++)
+			str_addf(&out, "%s\"%s\":%s", p ? "," : ":{", perm_names[p].name,
+				 d->acls[i].perms & perm_names[p].perm ? "true" : "false");
+		str_add(&out, "}");
+	}
+	str_add(&out, "}");
+	return str_take(&out);
+}
+
+static const struct domain_acl *find_acl(const struct domain *d, const char *user)
+{
+	for (uint32_t i = 0; i < d->nacls; i++)
+		if (strcmp(d->acls[i].user, user) == 0)
+			return &d->acls[i];
+	return NULL;
+}
+
+unsigned int names_mode(const struct domain *d, bool is_dir)
+{
+	if (d->nacls == 0)
+		return is_dir ? 0555 : 0444;
+	const struct domain_acl *others = find_acl(d, "default");
+	const struct domain_acl *owner = d->owner && d->owner[0] ? find_acl(d, d->owner) : NULL;
+	unsigned int mode = 0;
+	/* As the service has it: an owner without an entry is anybody. */
+	if (!owner)
+		owner = others;
+	if (owner && owner->perms & DOMAIN_PERM_READ)
+		mode |= is_dir ? 0500 : 0400;
+	if (others && others->perms & DOMAIN_PERM_READ)
+		mode |= is_dir ? 0055 : 0044;
+	return mode;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes and the documents in them. Any thread: who shares a node holds a reference. */
+#include "node.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void names_doc_release(struct names_doc *d)
+{
+	free(d->owner);
+	free(d->acls);
+	free(d->etag);
+	free(d->why);
+	*d = (struct names_doc){0};
+}
+
+/* False without memory. */
+static bool copy_text(const char *text, char **out)
+{
+	*out = text ? strdup(text) : NULL;
+	return *out || !text;
+}
+
+int names_doc_copy(const struct names_doc *d, struct names_doc *out)
+{
+	*out = *d;
+	out->owner = out->acls = out->etag = out->why = NULL;
+	if (copy_text(d->owner, &out->owner) && copy_text(d->acls, &out->acls) &&
+	    copy_text(d->etag, &out->etag) && copy_text(d->why, &out->why))
+		return 0;
+	names_doc_release(out);
+	return -ENOMEM;
+}
+
+int names_doc_fail(struct names_doc *out, enum names_doc_kind kind, int code, const char *why)
+{
+	*out = (struct names_doc){
+		.kind = kind,
+		.code = code,
+		/* A file that says why when it is opened, rather than one that may not be opened.
+		 */
+		.file_mode = 0444,
+		.dir_mode = 0555,
+		.why = strdup(why),
+	};
+	if (out->why)
+		return 0;
+	names_doc_release(out);
+	return -ENOMEM;
+}
+
+struct names_node *names_node_new(const char *mount_path, enum names_kind kind, const char *path,
+				  struct names_doc *doc)
+{
+	size_t n = strlen(mount_path) + 1;
+	struct names_node *node = calloc(1, sizeof(*node) + n);
+	char *copy = strdup(path);
+	if (!node || !copy) {
+		free(node);
+		free(copy);
+		names_doc_release(doc);
+		return NULL;
+	}
+	atomic_init(&node->refs, 1);
+	node->kind = kind;
+	node->path = copy;
+	node->doc = *doc;
+	*doc = (struct names_doc){0};
+	memcpy(node->name, mount_path, n);
+	return node;
+}
+
+struct names_node *names_node_ref(struct names_node *node)
+{
+	atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+	return node;
+}
+
+void names_node_unref(struct names_node *node)
+{
+	/* Acquire and release: whoever frees sees all that others did before they let go. */
+	if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	names_doc_release(&node->doc);
+	free(node->path);
+	free(node);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules for names: see rules.h. Pure, any thread. */
+#include "rules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { SUFFIX_LEN = sizeof(NAMES_SUFFIX) - 1 };
+
+/* ---- what a path of the bucket is shown as ---- */
+
+enum { ANY = -1 };
+enum { BARE = 0, NAMED = 1 }; /* without and with an extension */
+enum { CLOSED = CHILDREN_MORE + 1 };
+
+/* The first row that fits counts. A document that cannot be read counts as a domain's, so that
+ * opening the file tells what is wrong, unless something lies beneath: then the directory is shown.
+ * A directory store also lists directories that hold nothing, which deleted domains leave behind:
+ * they are not shown. */
+static const struct {
+	enum names_doc_kind doc;
+	int named, children;
+	struct names_rule rule;
+} rules[] = {
+	{NAMES_DOC_FOLDER, ANY, ANY, {.own = SHOWN_DIR}},
+
+	{NAMES_DOC_ROOT, NAMED, ANY, {.own = SHOWN_DOMAIN}},
+	{NAMES_DOC_ROOT, BARE, CLOSED, {.own = SHOWN_CLOSED, .bare = true, .doubtful = true}},
+	{NAMES_DOC_ROOT, BARE, CHILDREN_MORE, {.own = SHOWN_DIR, .bare = true}},
+	{NAMES_DOC_ROOT, BARE, ANY, {.bare = true}},
+
+	{NAMES_DOC_BROKEN, ANY, CLOSED, {.own = SHOWN_CLOSED, .doubtful = true}},
+	{NAMES_DOC_BROKEN, NAMED, CHILDREN_MORE, {.own = SHOWN_DIR}},
+	{NAMES_DOC_BROKEN, NAMED, CHILDREN_DOC, {.own = SHOWN_DOMAIN}},
+	{NAMES_DOC_BROKEN, NAMED, CHILDREN_NONE, {.own = SHOWN_DOMAIN, .doubtful = true}},
+	{NAMES_DOC_BROKEN, BARE, CHILDREN_MORE, {.own = SHOWN_DIR, .bare = true}},
+	{NAMES_DOC_BROKEN, BARE, CHILDREN_DOC, {.bare = true}},
+	{NAMES_DOC_BROKEN, BARE, CHILDREN_NONE, {.bare = true, .doubtful = true}},
+
+	{NAMES_DOC_NONE, ANY, CLOSED, {.own = SHOWN_CLOSED, .doubtful = true}},
+	{NAMES_DOC_NONE, ANY, CHILDREN_MORE, {.own = SHOWN_DIR}},
+	{NAMES_DOC_NONE, ANY, ANY, {.own = SHOWN_NOTHING}},
+};
+enum { NRULES = sizeof(rules) / sizeof(rules[0]) };
+
+static bool fits(size_t i, enum names_doc_kind doc, const char *path)
+{
+	const int named = names_has_extension(names_last(path)) ? NAMED : BARE;
+	return rules[i].doc == doc && (rules[i].named == ANY || rules[i].named == named);
+}
+
+struct names_rule names_rule(enum names_doc_kind doc, const char *path, int children)
+{
+	const int beneath = children < 0 ? CLOSED : children;
+	for (size_t i = 0; i < NRULES; i++)
+		if (fits(i, doc, path) &&
+		    (rules[i].children == ANY || rules[i].children == beneath))
+			return rules[i].rule;
+	return (struct names_rule){.own = SHOWN_NOTHING};
+}
+
+bool names_needs_children(enum names_doc_kind doc, const char *path)
+{
+	size_t i = 0;
+	while (i < NRULES && !fits(i, doc, path))
+		i++;
+	return i < NRULES && rules[i].children != ANY;
+}
+
+/* Ends as files that programs write with libhdf5 or netCDF are called. */
+static bool is_hdf5(const char *name)
+{
+	static const char *const endings[] = {".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4"};
+	const char *dot = name[0] ? strrchr(name + 1, '.') : NULL;
+	for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (strcasecmp(dot, endings[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A document that can be read is not a file's: that would have been shown by now, or is shown
+ * beside the directory. Where there is none, there is no file. */
+enum names_kind names_closed_kind(enum names_doc_kind doc, const char *path)
+{
+	return doc == NAMES_DOC_BROKEN && is_hdf5(names_last(path)) ? NAMES_DOMAIN : NAMES_DIR;
+}
+
+bool names_is_hidden(const struct schema_ops *schema, const char *path)
+{
+	size_t len;
+	if (schema->is_domain_key(path, &len) || schema->is_hidden(path))
+		return true;
+	auto_free char *prefix = names_join(path, "");
+	return prefix && schema->is_hidden(prefix);
+}
+
+/* ---- names and paths ---- */
+
+const char *names_last(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+size_t names_parent_len(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+bool names_has_extension(const char *name)
+{
+	return name[0] != '\0' && strchr(name + 1, '.') != NULL;
+}
+
+bool names_has_suffix(const char *name)
+{
+	size_t n = strlen(name);
+	return n > SUFFIX_LEN && strcmp(name + n - SUFFIX_LEN, NAMES_SUFFIX) == 0;
+}
+
+bool names_ok(const char *name, size_t n)
+{
+	if (n == 0 || n > NAMES_MAX || memchr(name, '/', n) || memchr(name, '\0', n))
+		return false;
+	return !(n == 1 && name[0] == '.') && !(n == 2 && name[0] == '.' && name[1] == '.');
+}
+
+char *names_join(const char *dir, const char *name)
+{
+	char *path = NULL;
+	return asprintf(&path, "%s%s%s", dir, dir[0] ? "/" : "", name) < 0 ? NULL : path;
+}
+
+char *names_with_suffix(const char *path, unsigned int times)
+{
+	size_t n = strlen(path);
+	char *out = malloc(n + (size_t)times * SUFFIX_LEN + 1);
+	if (!out)
+		return NULL;
+	memcpy(out, path, n + 1);
+	for (unsigned int i = 0; i < times; i++)
+		memcpy(out + n + (size_t)i * SUFFIX_LEN, NAMES_SUFFIX, SUFFIX_LEN + 1);
+	return out;
+}
+
+int names_of_domain(char *path, size_t cap)
+{
+	size_t n = strlen(path);
+	if (names_has_extension(names_last(path)))
+		return 0;
+	if (cap < SUFFIX_LEN + 1 || n > cap - SUFFIX_LEN - 1)
+		return -ENAMETOOLONG;
+	memcpy(path + n, NAMES_SUFFIX, SUFFIX_LEN + 1);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an engine is opened with: a bucket and options. */
+#include "bucket.h"
+
+#include <errno.h>
+
+static void an_argument_is_split_at_the_bucket(void **state)
+{
+	static const struct {
+		const char *before, *after, *path;
+	} rows[] = {
+		{"", "", ""},
+		{"", "/", ""},
+		{"", "/home", "home"},
+		{"", "/home/x.h5", "home/x.h5"},
+		{"file://", "/home/x.h5", "home/x.h5"},
+		{"/.", "/./home//x.h5/", "home/x.h5"},
+		{"", "/home/not/there.h5", "home/not/there.h5"},
+	};
+	struct bucket *b = *state;
+	char arg[256], *bucket, *path;
+	bucket_domain(b, 1, "home/x.h5");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(arg, sizeof(arg), "%s%s%s", rows[i].before, b->dir, rows[i].after);
+		assert_int_equal(engine_split(arg, &bucket, &path, NULL), 0);
+		assert_string_equal(bucket, b->dir);
+		assert_string_equal(path, rows[i].path);
+		free(bucket);
+		free(path);
+	}
+	assert_int_equal(engine_split("/nowhere/x.h5", &bucket, &path, NULL), -ENOENT);
+}
+
+static void options_are_checked(void **state)
+{
+	struct bucket *b = *state;
+	struct engine *e;
+	struct engine_options opt;
+	struct err err = ERR_INIT;
+	engine_options_init(&opt);
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+	opt.bucket = "gopher://bucket";
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+	opt.bucket = "s3:///prefix";
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+	opt.bucket = "/no/such/bucket";
+	assert_int_equal(engine_open(&opt, &e, &err), -ENOENT);
+	opt.bucket = b->dir;
+	opt.debug_fault = "nonsense";
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+	opt.debug_fault = NULL;
+	opt.metadata_ttl = -1;
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_argument_is_split_at_the_bucket),
+		TEST(options_are_checked),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
