@@ -59,7 +59,7 @@ static unsigned int loads_ahead(const struct engine_options *opt)
 {
 	const unsigned int connections =
 		opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
-	const unsigned int n = stack_is_s3(opt->bucket) ? connections : opt->workers;
+	const unsigned int n = store_stack_is_s3(opt->bucket) ? connections : opt->workers;
 	return n > KEPT_FREE ? n - n / KEPT_FREE : n > 1 ? n - 1 : 1;
 }
 
@@ -100,7 +100,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e->bucket || !e->meter)
 		goto fail;
 	struct err why = ERR_INIT;
-	e->store = stack_new(&e->env, opt, e->meter, &e->stack, &why);
+	e->store = store_stack_new(&e->env, opt, e->meter, &e->stack, &why);
 	if (!e->store) {
 		rc = why.code ? why.code : -ENOMEM;
 		if (rc != -ENOMEM)
@@ -110,8 +110,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	rc = -ENOMEM;
 	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
 	e->names = new_names(e, opt);
-	e->domains = domains_new(max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
-	if (!e->cache || !e->names || !e->domains)
+	e->snapshots = snapshots_new(max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
+	if (!e->cache || !e->names || !e->snapshots)
 		goto fail;
 	*out = e;
 	return 0;
@@ -125,7 +125,7 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
-	domains_free(e->domains);
+	snapshots_free(e->snapshots);
 	names_free(e->names);
 	if (e->cache)
 		cache_free(e->cache);
@@ -152,10 +152,10 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 	if (e->stack.disk)
 		store_diskcache_read(e->stack.disk, &d);
 	*out = (struct engine_counts){
-		.gets = s.gets,
+		.gets = s.calls[STORE_GET],
 		.range_gets = s.range_gets,
-		.heads = s.heads,
-		.lists = s.lists,
+		.heads = s.calls[STORE_HEAD],
+		.lists = s.calls[STORE_LIST],
 		.bytes_in = s.bytes_in,
 		.failures = s.failures,
 		.in_flight_max = s.in_flight_max,
@@ -175,7 +175,7 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 		.disk_evicted = d.evicted,
 		.disk_errors = d.errors,
 		.disk_bytes = d.bytes,
-		.images = domains_live(e->domains),
+		.images = snapshots_live(e->snapshots),
 		.reads = atomic_load(&e->reads),
 		.bytes_read = atomic_load(&e->bytes_read),
 	};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files: a domain's image, or a plain object (plain.h). An open file shows the version that it
- * was opened with until it is closed: an image because it is a snapshot, a plain object because
- * every block is asked for on the condition of its etag. Constant after opening; any thread.
+ * Open files: a domain's image, or a plain object (raw_object.h). An open file shows the version
+ * that it was opened with until it is closed: an image because it is a snapshot, a plain object
+ * because every block is asked for on the condition of its etag. Constant after opening; any
+ * thread.
  */
 #include "internal.h"
-#include "plain.h"
+#include "raw_object.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +19,7 @@ struct engine_file {
 	struct engine_stat st;
 	struct snapshot *snapshot; /* of a domain */
 	struct image_stream *stream;
-	struct plain *plain; /* or a plain object */
+	struct raw_object *object; /* or a plain object */
 };
 
 int domain_snapshot(struct engine *e, const struct names_node *n, struct snapshot **out,
@@ -27,12 +28,12 @@ int domain_snapshot(struct engine *e, const struct names_node *n, struct snapsho
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
 		return err_set(err, -ENOMEM, "no memory");
-	const struct domain_place place = {
+	const struct snapshot_domain domain = {
 		.path = n->path,
 		.mount_dir = dir,
 		.root = n->doc.kind == NAMES_DOC_ROOT ? &n->doc.root : NULL,
 	};
-	int rc = domains_open(e, &place, out, err);
+	int rc = snapshots_open(e, &domain, out, err);
 	/* What a name is was read before: the bucket has changed since. */
 	return rc == -EISDIR ? -ENOENT : rc;
 }
@@ -49,16 +50,30 @@ static int open_domain(struct engine_file *f, const struct names_node *n, struct
 	return 0;
 }
 
-static int open_plain(struct engine_file *f, const struct names_node *n, struct err *err)
+static int ask_head(struct store *store, const char *path, struct store_meta *meta,
+		    struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, path);
+	store_run(store, req);
+	if (store_absence(&req->answer))
+		return err_set(err, -ENOENT, "it is not there any more");
+	*meta = req->answer.meta;
+	return store_failure(&req->answer, err);
+}
+
+static int open_object(struct engine_file *f, const struct names_node *n, struct err *err)
 {
 	struct store_meta meta = n->meta;
-	int rc = f->e->open_ttl_ns ? 0 : store_head(f->e->store, n->path, &meta, err);
+	int rc = f->e->open_ttl_ns ? 0 : ask_head(f->e->store, n->path, &meta, err);
 	if (rc)
 		return err_wrap(err, rc, "object %s", n->path);
 	/* So that who looks the name up again finds what is there now. */
 	if (strcmp(meta.etag, n->meta.etag) != 0)
 		names_forget(f->e->names, n->name);
-	rc = plain_open(f->e->store, f->e->cache, n->path, &meta, &f->plain, err);
+	rc = raw_object_open(f->e->store, f->e->cache, n->path, &meta, &f->object, err);
 	if (rc)
 		return rc;
 	stat_object(&meta, &f->st);
@@ -66,7 +81,7 @@ static int open_plain(struct engine_file *f, const struct names_node *n, struct 
 }
 
 /* A domain of that very name wins over everything else, and opening asks for its document: what it
- * was a while ago need not be asked before. *sure: asked now, or believed. */
+ * was a while ago need not be asked before. *sure: asked now, or still valid. */
 static int find_file(struct engine *e, const char *path, struct names_node **out, bool *sure,
 		     struct err *err)
 {
@@ -90,7 +105,7 @@ static int open_node(struct engine *e, const struct names_node *n, struct engine
 	if (!f)
 		return err_set(err, -ENOMEM, "no memory");
 	f->e = e;
-	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, err) : open_plain(f, n, err);
+	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, err) : open_object(f, n, err);
 	if (rc)
 		engine_file_close(f);
 	else
@@ -124,7 +139,7 @@ void engine_file_close(struct engine_file *f)
 	if (f->snapshot)
 		atomic_fetch_sub(&f->snapshot->use.open, 1);
 	snapshot_close(f->snapshot);
-	plain_close(f->plain);
+	raw_object_close(f->object);
 	free(f);
 }
 
@@ -138,13 +153,13 @@ bool engine_file_cacheable(struct engine_file *f)
 	return f->snapshot ? f->snapshot->sees_chunks : f->st.version != 0;
 }
 
-static ssize_t read_plain(struct engine_file *f, void *buf, size_t n, uint64_t offset,
-			  struct cancel *cancel, struct err *err)
+static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t offset,
+			   struct cancel *cancel, struct err *err)
 {
-	ssize_t got = plain_read(f->plain, buf, n, offset, cancel, err);
-	/* The next open must not believe what this one did. */
+	ssize_t got = raw_object_read(f->object, buf, n, offset, cancel, err);
+	/* The next open asks anew. */
 	if (got == -ESTALE || got == -ENOENT)
-		names_forget(f->e->names, plain_path(f->plain));
+		names_forget(f->e->names, raw_object_path(f->object));
 	return got;
 }
 
@@ -169,7 +184,7 @@ static ssize_t read_domain(struct engine_file *f, void *buf, size_t n, uint64_t 
 {
 	ssize_t got = image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err);
 	if (got == -ESTALE)
-		snapshot_doubt(f->snapshot);
+		snapshot_mark_stale(f->snapshot);
 	return got < 0 ? read_failure((int)got) : got;
 }
 
@@ -186,7 +201,7 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 	if (n == 0)
 		return 0;
 	ssize_t got = f->snapshot ? read_domain(f, buf, n, offset, cancel, err)
-				  : read_plain(f, buf, n, offset, cancel, err);
+				  : read_object(f, buf, n, offset, cancel, err);
 	const uint64_t bytes = got > 0 ? (uint64_t)got : 0;
 	count(&f->e->reads, 1);
 	count(&f->e->bytes_read, bytes);

@@ -17,17 +17,17 @@
 #include <http/stats.h>
 #include <store/store.h>
 
-#include "domains.h"
-#include "stack.h"
+#include "snapshots.h"
+#include "store_stack.h"
 
 struct engine {
 	struct env env;
 	struct log *log;
 	char *bucket; /* as it was named */
 	struct pool *pool;
-	struct http_stats *meter; /* of what goes over a wire */
-	struct store *store;	  /* the whole stack */
-	struct stack_parts stack; /* of it, those that count */
+	struct http_stats *meter;	/* of what goes over a wire */
+	struct store *store;		/* the whole stack */
+	struct store_stack_parts stack; /* of it, those that count */
 	struct cache *cache;
 	const struct schema_ops *schema;
 	bool no_filters, debug_count;
@@ -35,7 +35,7 @@ struct engine {
 	uint64_t opened_ns;   /* by env's clock */
 	int64_t started_ns;   /* since the epoch: the time of directories that have none */
 	struct names *names;  /* what paths of the mount are */
-	struct domains *domains;
+	struct snapshots *snapshots;
 	atomic_uint_fast64_t reads, bytes_read; /* by engine_pread() */
 };
 
@@ -47,7 +47,7 @@ static inline uint64_t engine_now(const struct engine *e)
 /* A version of a plain object as the kernel would like to see it (stat.c). */
 void stat_object(const struct store_meta *meta, struct engine_stat *st);
 
-/* The live image of a domain node, opened or checked against the bucket; see domains_open(). */
+/* The live image of a domain node, opened or checked against the bucket; see snapshots_open(). */
 int domain_snapshot(struct engine *e, const struct names_node *n, struct snapshot **out,
 		    struct err *err);
 

@@ -81,7 +81,7 @@ static void free_domains(struct metrics_domain *v, size_t from, size_t to)
 static int gather_domains(struct engine *e, struct metrics *m)
 {
 	struct collected c = {0};
-	int rc = domains_each(e->domains, collect, &c);
+	int rc = snapshots_each(e->snapshots, collect, &c);
 	m->domains = c.v;
 	m->ndomains = c.n;
 	if (rc || c.n == 0)
@@ -197,14 +197,14 @@ static int gather(struct engine *e, struct metrics *m)
 	m->uptime_ns = engine_now(e) - e->opened_ns;
 	m->reads = atomic_load(&e->reads);
 	m->bytes_read = atomic_load(&e->bytes_read);
-	m->images = domains_live(e->domains);
+	m->images = snapshots_live(e->snapshots);
 	gather_store(e->stack.count, &m->store);
 	gather_cache(e->cache, m);
 	if (e->stack.disk)
 		gather_disk(e->stack.disk, &m->disk);
 	m->http.retries = e->stack.retry ? store_retry_count(e->stack.retry) : 0;
 	/* What was asked for twice was fetched twice; a directory has no wire. */
-	m->bytes_fetched = stack_is_s3(e->bucket) ? m->http.bytes_in : m->store.bytes_in;
+	m->bytes_fetched = store_stack_is_s3(e->bucket) ? m->http.bytes_in : m->store.bytes_in;
 	if (m->bytes_read)
 		m->amplification = (double)m->bytes_fetched / (double)m->bytes_read;
 	return gather_domains(e, m);

@@ -41,7 +41,7 @@ void stat_object(const struct store_meta *meta, struct engine_stat *st)
 
 static void stat_domain(struct engine *e, struct names_node *n, bool ask, struct engine_stat *st)
 {
-	bool known = domains_recall(e->domains, n->path, st);
+	bool known = snapshots_recall(e->snapshots, n->path, st);
 	st->mode = n->doc.file_mode; /* may be newer than the image */
 	if (known)
 		return;

@@ -3,14 +3,26 @@
 #include "children.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rules.h"
 
-int names_children_of_page(const struct names *ns, int code, const struct store_page *page)
+void names_children_ask(const char *path, struct store_request *req)
 {
+	req->op = STORE_LIST;
+	snprintf(req->key, req->room, "%s/", path);
+	req->list.delimit = true;
+	req->list.whole = true;
+	req->list.limit = 1;
+}
+
+int names_children_found(const struct names *ns, const struct store_request *req)
+{
+	const struct store_page *page = &req->answer.page;
 	size_t len;
+	const int code = store_failure(&req->answer, NULL);
 	switch (code) {
 	case 0:
 		if (page->n == 0)
@@ -21,49 +33,39 @@ int names_children_of_page(const struct names *ns, int code, const struct store_
 	case -E2BIG:
 		return CHILDREN_MORE; /* two, so one of them is not the document */
 	case -EINVAL:
-	case -ENOTDIR:
-	case -ENAMETOOLONG:
 		return CHILDREN_NONE; /* no key can begin like this */
 	default:
 		return code;
 	}
 }
 
-static int take(struct names *ns, struct store_list_job *job, struct names_children_ask *ask)
+static int take(struct names *ns, const struct store_request *req, struct names_children_of *ask)
 {
-	ask->found = names_children_of_page(ns, job->code, &job->page);
-	store_page_release(&job->page);
+	ask->found = names_children_found(ns, req);
 	if (ask->found >= 0)
 		return 0;
 	if (ask->found == -ENOMEM)
 		return -ENOMEM;
-	ask->why = strdup(job->err.msg);
+	ask->why = strdup(req->answer.err.msg);
 	return ask->why ? 0 : -ENOMEM;
 }
 
-static int look(struct names *ns, struct names_children_ask *asks, size_t n)
+static int look(struct names *ns, struct names_children_of *asks, size_t n)
 {
-	auto_free struct store_list_job *jobs = calloc(n, sizeof(*jobs));
-	auto_free char **prefixes = calloc(n, sizeof(char *));
-	bool ready = jobs && prefixes;
-	for (size_t i = 0; ready && i < n; i++) {
-		prefixes[i] = names_join(asks[i].path, "");
-		ready = prefixes[i] != NULL;
-		jobs[i] =
-			(struct store_list_job){.prefix = prefixes[i], .delimit = true, .limit = 1};
-	}
-	int rc = ready ? store_list_many(ns->store, jobs, n) : -ENOMEM;
-	for (size_t i = 0; ready && i < n; i++) {
-		int taken = rc ? 0 : take(ns, &jobs[i], &asks[i]);
-		rc = rc ? rc : taken;
-		store_page_release(&jobs[i].page);
-	}
-	for (size_t i = 0; prefixes && i < n; i++)
-		free(prefixes[i]);
+	struct store_request **reqs = store_requests_new(ns->store, n);
+	int rc = 0;
+	if (!reqs)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		names_children_ask(asks[i].path, reqs[i]);
+	store_run_all(ns->store, reqs, n);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = take(ns, reqs[i], &asks[i]);
+	store_requests_free(reqs, n);
 	return rc;
 }
 
-int names_children_look(struct names *ns, struct names_children_ask *asks, size_t n)
+int names_children_look(struct names *ns, struct names_children_of *asks, size_t n)
 {
 	enum { AT_ONCE = 64 };
 	int rc = 0;
@@ -74,22 +76,34 @@ int names_children_look(struct names *ns, struct names_children_ask *asks, size_
 
 int names_dir_answers(struct names *ns, const char *dir, struct err *err)
 {
-	auto_page struct store_page page = {0};
-	auto_free char *prefix = dir[0] ? names_join(dir, "") : strdup("");
-	if (!prefix)
-		return err_set(err, -ENOMEM, "no memory");
-	int rc = store_list_all(ns->store, prefix, true, 1, &page, err);
+	auto_request struct store_request *req = store_request_new(ns->store, STORE_LIST);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	names_children_ask(dir, req);
+	if (!dir[0])
+		store_request_key(req, "");
+	store_run(ns->store, req);
+	int rc = store_failure(&req->answer, err);
 	return rc == -E2BIG ? 0 : rc;
 }
 
 static int find_in(struct names *ns, const char *prefix, const char *path, struct err *err)
 {
-	auto_page struct store_page page = {0};
+	auto_request struct store_request *req = store_request_new(ns->store, STORE_LIST);
 	const size_t n = strlen(path);
 	int found = LISTED_NOT;
-	int rc = store_list_all(ns->store, prefix, true, CHILDREN_LISTED_MAX, &page, err);
-	for (size_t i = 0; !rc && i < page.n; i++) {
-		const struct store_item *item = &page.items[i];
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, prefix);
+	req->list.delimit = true;
+	req->list.complete = true;
+	req->list.whole = true;
+	req->list.limit = CHILDREN_LISTED_MAX;
+	store_run(ns->store, req);
+	const struct store_page *page = &req->answer.page;
+	int rc = store_failure(&req->answer, err);
+	for (size_t i = 0; !rc && i < page->n; i++) {
+		const struct store_item *item = &page->items[i];
 		if (strncmp(item->key, path, n) != 0)
 			continue;
 		if (item->is_prefix && strcmp(item->key + n, "/") == 0)

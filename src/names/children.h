@@ -11,18 +11,19 @@
 
 enum { CHILDREN_LISTED_MAX = 1 << 20 /* entries of a directory; one with more cannot be listed */ };
 
-/* From the listing beneath a prefix that was limited to one item. code: of the listing. An enum
- * names_children, or what kept the store from answering. */
-int names_children_of_page(const struct names *ns, int code, const struct store_page *page);
+/* Makes req the listing beneath a prefix that tells what names_children_found() returns. */
+void names_children_ask(const char *path, struct store_request *req);
+/* An enum names_children, or what kept the store from answering. */
+int names_children_found(const struct names *ns, const struct store_request *req);
 
-struct names_children_ask {
+struct names_children_of {
 	const char *path; /* borrowed */
-	int found;	  /* as of names_children_of_page() */
+	int found;	  /* as of names_children_found() */
 	char *why;	  /* heap; when found is an error */
 };
 /* Looks beneath n paths side by side. -ENOMEM; all else is in the asks, whose texts are the
  * caller's either way. */
-int names_children_look(struct names *ns, struct names_children_ask *asks, size_t n);
+int names_children_look(struct names *ns, struct names_children_of *asks, size_t n);
 
 /* 0 when the store lists this directory now: what failed within is not the whole store's fault. */
 int names_dir_answers(struct names *ns, const char *dir, struct err *err);

@@ -23,18 +23,18 @@ static int break_doc(struct names_doc *out, int code, const char *key, const str
 	return names_doc_fail(out, NAMES_DOC_BROKEN, code, err.msg);
 }
 
-static int parse_doc(struct names *ns, const char *key, const struct store_get_result *res,
-		     struct names_doc *out)
+static int parse_doc(struct names *ns, const struct store_request *req, struct names_doc *out)
 {
+	const struct bytes *body = &req->answer.body;
 	struct err err = ERR_INIT;
 	struct schema_domain parsed = {0};
 	struct arena *arena = arena_new(DOC_ARENA);
 	if (!arena)
 		return -ENOMEM;
-	int rc = ns->schema->domain_parse(arena, res->body.data, res->body.len, &parsed, &err);
+	int rc = ns->schema->domain_parse(arena, body->data, body->len, &parsed, &err);
 	if (rc) {
 		arena_free(arena);
-		return rc == -ENOMEM ? rc : break_doc(out, rc, key, &err);
+		return rc == -ENOMEM ? rc : break_doc(out, rc, req->key, &err);
 	}
 	out->kind = parsed.info.is_folder ? NAMES_DOC_FOLDER : NAMES_DOC_ROOT;
 	out->root = parsed.root;
@@ -44,7 +44,7 @@ static int parse_doc(struct names *ns, const char *key, const struct store_get_r
 	out->modified_ns = parsed.info.modified_ns;
 	out->owner = strdup(parsed.info.owner ? parsed.info.owner : "");
 	out->acls = names_acls_json(&parsed.info);
-	out->etag = strdup(res->meta.etag);
+	out->etag = strdup(req->answer.meta.etag);
 	arena_free(arena);
 	return out->owner && out->acls && out->etag ? 0 : -ENOMEM;
 }
@@ -64,42 +64,33 @@ static struct names_node *recall(struct names *ns, const char *path)
 }
 
 bool names_doc_ask(struct names *ns, const char *path, struct names_doc_ask *ask,
-		   struct store_get *req)
+		   struct store_request *req)
 {
 	ask->known = NULL;
-	if (ns->schema->domain_key(path, ask->key, sizeof(ask->key)) < 0)
+	if (ns->schema->domain_key(path, req->key, req->room) < 0)
 		return false;
 	ask->known = recall(ns, path);
-	*req = (struct store_get){
-		.op = STORE_GET,
-		.key = ask->key,
-		.length = UINT64_MAX,
-		.max = NAMES_DOC_MAX,
-		.cond.if_none_match = ask->known ? ask->known->doc.etag : NULL,
-	};
+	req->max = NAMES_DOC_MAX;
+	req->cond.if_none_match = ask->known ? ask->known->doc.etag : NULL;
 	return true;
 }
 
-int names_doc_take(struct names *ns, struct names_doc_ask *ask, const struct store_get_result *res,
+int names_doc_take(struct names *ns, struct names_doc_ask *ask, const struct store_request *req,
 		   struct names_doc *out)
 {
 	auto_names_node struct names_node *known = ask->known;
+	const struct store_answer *a = &req->answer;
 	int rc = 0;
 	ask->known = NULL;
 	*out = (struct names_doc){0};
-	if (res->code == -EALREADY && known)
+	if (a->state == STORE_PRESENT && a->unchanged)
 		return names_doc_copy(&known->doc, out);
-	switch (res->code) {
-	case 0:
-		rc = parse_doc(ns, ask->key, res, out);
-		break;
-	case -ENOENT:
-	case -ENOTDIR:
-	case -EINVAL: /* a key that no store can hold */
-		break;
-	default:
-		rc = break_doc(out, res->code, ask->key, &res->err);
-	}
+	/* A key that no store can hold is as good as absent. */
+	const int failure = store_failure(a, NULL);
+	if (a->state == STORE_PRESENT)
+		rc = parse_doc(ns, req, out);
+	else if (!store_absence(a) && failure != -EINVAL)
+		rc = break_doc(out, failure, req->key, &a->err);
 	if (rc)
 		names_doc_release(out);
 	return rc;
@@ -109,22 +100,20 @@ int names_doc_take(struct names *ns, struct names_doc_ask *ask, const struct sto
 static int get_some(struct names *ns, const char *const *paths, size_t n, struct names_doc *out)
 {
 	auto_free struct names_doc_ask *asks = calloc(n, sizeof(*asks));
-	auto_free struct store_get *reqs = calloc(n, sizeof(*reqs));
-	auto_free struct store_get_result *results = calloc(n, sizeof(*results));
 	auto_free size_t *index = calloc(n, sizeof(*index));
+	struct store_request **reqs = store_requests_new(ns->store, n);
 	size_t nreqs = 0;
-	if (!asks || !reqs || !results || !index)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		if (names_doc_ask(ns, paths[i], &asks[nreqs], &reqs[nreqs]))
+	int rc = asks && index && reqs ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < n; i++)
+		if (names_doc_ask(ns, paths[i], &asks[nreqs], reqs[nreqs]))
 			index[nreqs++] = i;
-	int rc = store_get_many(ns->store, reqs, nreqs, results);
+	if (!rc)
+		store_run_all(ns->store, reqs, nreqs);
 	for (size_t i = 0; i < nreqs; i++) {
-		/* Without results they are zeroed: an empty document is a broken one. */
-		int taken = names_doc_take(ns, &asks[i], &results[i], &out[index[i]]);
+		int taken = names_doc_take(ns, &asks[i], reqs[i], &out[index[i]]);
 		rc = rc ? rc : taken;
-		bytes_release(&results[i].body);
 	}
+	store_requests_free(reqs, n);
 	return rc;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a name in the mount to what is behind it. A name may be a domain, a folder, a prefix, an
- * object, or a bare domain's file: a get, a list, a head and a get. One after the other they would
+ * object, or a bare domain's file: a get, a list, a get of its first byte and a get. One after the other they would
  * take as many rounds as the name has chances, so all are asked for in one; rules.c chooses. What
  * cannot even be looked into is shown when the listing of its directory shows it; so a store that
  * refuses everything does not make every name exist. Any thread.
@@ -19,19 +19,19 @@
 
 /* ---- all that a name can be, asked for in one round ---- */
 
+enum { OBJECT_ABSENT = 1 };
+
 /* What came. A failure counts only if nothing better decides, so each is kept in its place. */
 struct probe {
 	uint64_t asked_ns;    /* when, by the environment's clock */
 	struct names_doc doc; /* of the domain or folder of that very name */
-	int children;	      /* as of names_children_of_page() */
+	int children;	      /* as of names_children_found() */
 	struct err children_err;
-	int object; /* the object of that very name: 0, or a negative errno */
+	int object; /* the object of that very name: 0, OBJECT_ABSENT, or a negative errno */
 	struct err object_err;
 	struct store_meta meta;
 	struct names_doc bare; /* of the domain whose file would be called so: "run" for "run.h5" */
 };
-
-enum { DOCS = 2 };
 
 static void release_probe(struct probe *p)
 {
@@ -39,35 +39,58 @@ static void release_probe(struct probe *p)
 	names_doc_release(&p->bare);
 }
 
+/* The requests of a round. */
+enum { ASK_OBJECT, ASK_CHILDREN, ASK_DOC, ASK_BARE, ASK_MAX };
+
+/* Of an object its first byte is asked for and not its head: what a service says when it is not
+ * there proves it, and the answer to a head has no room for a proof. */
+static void ask_object(const char *path, struct store_request *req)
+{
+	store_request_key(req, path);
+	req->range.length = 1;
+}
+
+static void take_object(const struct store_request *req, struct probe *p)
+{
+	p->object = store_absence(&req->answer) ? OBJECT_ABSENT : 0;
+	if (!p->object)
+		p->object = store_failure(&req->answer, &p->object_err);
+	p->meta = req->answer.meta;
+}
+
+static int ask_round(struct names *ns, const char *path, const char *bare,
+		     struct store_request *const reqs[ASK_MAX], struct probe *p)
+{
+	struct names_doc_ask doc = {0}, bare_doc = {0};
+	struct store_request *asked[ASK_MAX] = {reqs[ASK_OBJECT], reqs[ASK_CHILDREN]};
+	size_t n = 2;
+	ask_object(path, reqs[ASK_OBJECT]);
+	names_children_ask(path, reqs[ASK_CHILDREN]);
+	const bool has_doc = names_doc_ask(ns, path, &doc, reqs[ASK_DOC]);
+	const bool has_bare = bare && names_doc_ask(ns, bare, &bare_doc, reqs[ASK_BARE]);
+	if (has_doc)
+		asked[n++] = reqs[ASK_DOC];
+	if (has_bare)
+		asked[n++] = reqs[ASK_BARE];
+	store_run_all(ns->store, asked, n);
+	take_object(reqs[ASK_OBJECT], p);
+	p->children = names_children_found(ns, reqs[ASK_CHILDREN]);
+	if (p->children < 0)
+		err_copy(&p->children_err, &reqs[ASK_CHILDREN]->answer.err);
+	int rc = has_doc ? names_doc_take(ns, &doc, reqs[ASK_DOC], &p->doc) : 0;
+	int taken = has_bare ? names_doc_take(ns, &bare_doc, reqs[ASK_BARE], &p->bare) : 0;
+	return rc ? rc : taken;
+}
+
 /* bare: path of that domain, or NULL. -ENOMEM; then p is empty. Released by release_probe(). */
 static int ask_all(struct names *ns, const char *path, const char *bare, struct probe *p)
 {
-	struct names_doc_ask asks[DOCS];
-	struct names_doc *docs[DOCS];
-	struct store_get reqs[1 + DOCS] = {{.op = STORE_HEAD, .key = path}};
-	struct store_get_result results[1 + DOCS] = {0};
-	size_t n = 0;
+	struct store_request **reqs = store_requests_new(ns->store, ASK_MAX);
 	*p = (struct probe){.asked_ns = names_now(ns)};
-	auto_free char *prefix = names_join(path, "");
-	if (!prefix)
+	if (!reqs)
 		return -ENOMEM;
-	struct store_list_job job = {.prefix = prefix, .delimit = true, .limit = 1};
-	if (names_doc_ask(ns, path, &asks[n], &reqs[1 + n]))
-		docs[n++] = &p->doc;
-	if (bare && names_doc_ask(ns, bare, &asks[n], &reqs[1 + n]))
-		docs[n++] = &p->bare;
-	int rc = store_round(ns->store, reqs, 1 + n, results, &job, 1);
-	for (size_t i = 0; i < n; i++) {
-		int taken = names_doc_take(ns, &asks[i], &results[1 + i], docs[i]);
-		rc = rc ? rc : taken;
-		bytes_release(&results[1 + i].body);
-	}
-	p->object = results[0].code;
-	p->meta = results[0].meta;
-	err_copy(&p->object_err, &results[0].err);
-	p->children = names_children_of_page(ns, job.code, &job.page);
-	err_copy(&p->children_err, &job.err);
-	store_page_release(&job.page);
+	int rc = ask_round(ns, path, bare, reqs, p);
+	store_requests_free(reqs, ASK_MAX);
 	if (rc)
 		release_probe(p);
 	return rc;
@@ -124,7 +147,7 @@ static int give_object(const char *path, const struct probe *p, struct names_nod
 		       struct err *err)
 {
 	struct names_doc none = {0};
-	if (p->object == -ENOENT || p->object == -EINVAL || p->object == -ENOTDIR)
+	if (p->object == OBJECT_ABSENT || p->object == -EINVAL)
 		return no_such(path, err);
 	if (p->object) {
 		err_copy(err, &p->object_err);
@@ -240,7 +263,7 @@ static int resolve_name(struct names *ns, const char *path, struct names_node **
 		return err_set(err, -ENOMEM, "no memory");
 	int rc = decide(ns, path, &p, out, err);
 	if (rc == -ENOENT && bare) {
-		struct names_children_ask ask = {.path = bare};
+		struct names_children_of ask = {.path = bare};
 		/* Seldom asked. */
 		if (p.bare.kind == NAMES_DOC_BROKEN && names_children_look(ns, &ask, 1))
 			rc = err_set(err, -ENOMEM, "no memory");

@@ -39,7 +39,7 @@ struct listing {
 struct prefix {
 	char *path;
 	struct names_doc doc;
-	int children; /* as of names_children_of_page(), where it was asked for */
+	int children; /* as of names_children_found(), where it was asked for */
 	char *why;    /* heap; when that is an error */
 };
 
@@ -160,7 +160,7 @@ static bool needs_children(const struct prefix *p)
 	return names_needs_children(p->doc.kind, p->path);
 }
 
-static void release_asks(struct names_children_ask *asks, size_t n)
+static void release_asks(struct names_children_of *asks, size_t n)
 {
 	for (size_t i = 0; asks && i < n; i++)
 		free(asks[i].why);
@@ -169,7 +169,7 @@ static void release_asks(struct names_children_ask *asks, size_t n)
 
 /* Prefixes are closed when their own directory can be listed; else the failure is the whole
  * listing's, rather than half of it be shown. */
-static int judge_closed(struct listing *l, const struct names_children_ask *asks, size_t n,
+static int judge_closed(struct listing *l, const struct names_children_of *asks, size_t n,
 			struct err *err)
 {
 	size_t i = 0;
@@ -184,7 +184,7 @@ static int judge_closed(struct listing *l, const struct names_children_ask *asks
 /* Looks beneath the prefixes that need it, side by side. */
 static int look_beneath(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
 {
-	struct names_children_ask *asks = calloc(n ? n : 1, sizeof(*asks));
+	struct names_children_of *asks = calloc(n ? n : 1, sizeof(*asks));
 	size_t count = 0;
 	if (!asks)
 		return err_set(err, -ENOMEM, "no memory");
@@ -360,15 +360,20 @@ static int name_bare(struct listing *l)
 
 static int build(struct listing *l, struct err *err)
 {
-	auto_page struct store_page page = {0};
-	auto_free char *prefix = l->dir[0] ? names_join(l->dir, "") : strdup("");
-	if (!prefix)
-		return err_set(err, -ENOMEM, "no memory");
-	int rc = store_list_all(l->ns->store, prefix, true, CHILDREN_LISTED_MAX, &page, err);
+	auto_request struct store_request *req = store_request_new(l->ns->store, STORE_LIST);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (l->dir[0])
+		snprintf(req->key, req->room, "%s/", l->dir);
+	req->list.delimit = true;
+	req->list.whole = true;
+	req->list.limit = CHILDREN_LISTED_MAX;
+	store_run(l->ns->store, req);
+	int rc = store_failure(&req->answer, err);
 	if (!rc)
-		rc = add_prefixes(l, &page, err);
+		rc = add_prefixes(l, &req->answer.page, err);
 	if (rc)
-		return err_wrap(err, rc, "listing %s", l->dir[0] ? prefix : "the bucket");
+		return err_wrap(err, rc, "listing %s", l->dir[0] ? req->key : "the bucket");
 	if (l->n)
 		qsort(l->entries, l->n, sizeof(*l->entries), compare);
 	rc = name_bare(l);

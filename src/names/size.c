@@ -9,13 +9,13 @@
 enum {
 	SIZE_UNKNOWN = 4096, /* readers want more than nothing before they open */
 	INFO_MAX = 8 << 20,  /* dozens may be in memory at once */
-	INFO_KEY = SCHEMA_KEY_MAX + 1,
 };
 
-static uint64_t size_in(struct store_get_result *res)
+static uint64_t size_in(const struct store_answer *a)
 {
 	struct schema_info info;
-	if (res->code || schema_info_parse(res->body.data, res->body.len, &info, NULL))
+	if (a->state != STORE_PRESENT ||
+	    schema_info_parse(a->body.data, a->body.len, &info, NULL))
 		return SIZE_UNKNOWN;
 	uint64_t size = max_u64(info.logical_bytes, info.allocated_bytes);
 	if (!add_u64(size, info.metadata_bytes, &size) || size > INT64_MAX / 2)
@@ -27,25 +27,23 @@ static uint64_t size_in(struct store_get_result *res)
 static void estimate(struct names *ns, struct names_node *first)
 {
 	struct names_node *nodes[NAMES_CACHE_SIBLINGS];
-	struct store_get reqs[NAMES_CACHE_SIBLINGS];
-	struct store_get_result results[NAMES_CACHE_SIBLINGS] = {0};
 	size_t index[NAMES_CACHE_SIBLINGS];
-	size_t n = names_cache_unsized(ns->cache, first, nodes), nreqs = 0;
-	auto_free char *keys = calloc(n, INFO_KEY);
-	for (size_t i = 0; keys && i < n; i++) {
-		char *key = keys + nreqs * INFO_KEY;
+	const size_t n = names_cache_unsized(ns->cache, first, nodes);
+	struct store_request **reqs = store_requests_new(ns->store, n);
+	size_t nreqs = 0;
+	for (size_t i = 0; reqs && i < n; i++) {
+		struct store_request *req = reqs[nreqs];
 		if (nodes[i]->doc.kind != NAMES_DOC_ROOT ||
-		    ns->schema->info_key(&nodes[i]->doc.root, key, INFO_KEY) <= 0)
+		    ns->schema->info_key(&nodes[i]->doc.root, req->key, req->room) <= 0)
 			continue;
-		index[nreqs] = i;
-		reqs[nreqs++] = (struct store_get){
-			.op = STORE_GET, .key = key, .length = UINT64_MAX, .max = INFO_MAX};
+		req->max = INFO_MAX;
+		index[nreqs++] = i;
 	}
-	if (nreqs && store_get_many(ns->store, reqs, nreqs, results) == 0)
-		for (size_t i = 0; i < nreqs; i++) {
-			atomic_store(&nodes[index[i]]->estimate, size_in(&results[i]));
-			bytes_release(&results[i].body);
-		}
+	if (reqs)
+		store_run_all(ns->store, reqs, nreqs);
+	for (size_t i = 0; i < nreqs; i++)
+		atomic_store(&nodes[index[i]]->estimate, size_in(&reqs[i]->answer));
+	store_requests_free(reqs, n);
 	if (atomic_load(&first->estimate) == 0)
 		atomic_store(&first->estimate, SIZE_UNKNOWN);
 	for (size_t i = 0; i < n; i++)

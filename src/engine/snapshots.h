@@ -5,8 +5,8 @@
  * of each domain is the current one, and stays for a while after its last close, so that opening
  * again costs one check and no rebuilding. Any thread.
  */
-#ifndef ENGINE_DOMAINS_H
-#define ENGINE_DOMAINS_H
+#ifndef ENGINE_SNAPSHOTS_H
+#define ENGINE_SNAPSHOTS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,11 +19,11 @@
 #include <schema/schema.h>
 
 enum {
-	DOMAINS_IDLE = 64,	      /* snapshots kept that nobody has open */
-	DOMAINS_REMEMBERED = 1 << 14, /* domains whose last size is remembered */
+	SNAPSHOTS_IDLE = 64,		/* snapshots kept that nobody has open */
+	SNAPSHOTS_REMEMBERED = 1 << 14, /* domains whose last size is remembered */
 };
 
-struct domains;
+struct snapshots;
 
 /* How a snapshot is used by open files: counted by them, read by reports. */
 struct snapshot_use {
@@ -40,7 +40,7 @@ struct snapshot {
 	struct engine_stat st;
 	struct snapshot_use use;
 	/* The table's own, under its lock. */
-	struct domains *owner;
+	struct snapshots *owner;
 	unsigned int refs;
 	struct slot *slot;     /* NULL: not the current one of its domain any more */
 	struct snapshot *next; /* among those to be freed */
@@ -48,34 +48,34 @@ struct snapshot {
 };
 
 /* idle_limit: bytes of images and domains that nobody has open. */
-struct domains *domains_new(uint64_t idle_limit);
-void domains_free(struct domains *t); /* no snapshot is open */
+struct snapshots *snapshots_new(uint64_t idle_limit);
+void snapshots_free(struct snapshots *t); /* no snapshot is open */
 
 /* Which domain, and what its looking up told. */
-struct domain_place {
+struct snapshot_domain {
 	const char *path;	      /* in the bucket */
 	const char *mount_dir;	      /* of its file, in the mount */
 	const struct schema_id *root; /* its root group of a moment ago, NULL unknown */
 };
 
 /* The current snapshot of a domain as the bucket has it now, that is: asked for after the call, or
- * within the time that an open is believed. Of several callers at once, one asks and builds, the
+ * within the time for which an open is valid. Of several callers at once, one asks and builds, the
  * others wait for it and get what it got. -ENOENT, -EISDIR; -EIO with key and
  * cause. Closed by snapshot_close(). */
-int domains_open(struct engine *e, const struct domain_place *place, struct snapshot **out,
-		 struct err *err);
+int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struct snapshot **out,
+		   struct err *err);
 void snapshot_close(struct snapshot *s);
 /* A reader has found that the bucket has something else: where s is current, the next open asks,
- * however long opens are believed. */
-void snapshot_doubt(struct snapshot *s);
+ * however long opens are valid. */
+void snapshot_mark_stale(struct snapshot *s);
 
 /* What the last image of a domain looked like: size, blocks, times, mode, version. False when
  * there was none. */
-bool domains_recall(struct domains *t, const char *path, struct engine_stat *st);
-uint64_t domains_live(struct domains *t);
+bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st);
+uint64_t snapshots_live(struct snapshots *t);
 
 /* Calls fn for each live snapshot, without a lock; non-zero ends it and is returned. -ENOMEM. */
-typedef int (*domains_fn)(void *arg, struct snapshot *s);
-int domains_each(struct domains *t, domains_fn fn, void *arg);
+typedef int (*snapshots_fn)(void *arg, struct snapshot *s);
+int snapshots_each(struct snapshots *t, snapshots_fn fn, void *arg);
 
 #endif

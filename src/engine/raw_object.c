@@ -3,13 +3,13 @@
  * Every block is asked for on the condition of the version that was opened, where the store knows
  * versions: blocks of two versions never meet. Constant after opening, but for what is the cache's.
  */
-#include "plain.h"
+#include "raw_object.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct plain {
+struct raw_object {
 	struct store *store;
 	struct store_meta meta;
 	uint64_t nblocks;
@@ -18,62 +18,65 @@ struct plain {
 	char path[];
 };
 
-/* A request under way. */
+/* A block under way, with its request. */
 struct block {
-	const struct plain *plain;
+	const struct raw_object *object;
 	struct cache_fill *fill;
 	size_t n; /* bytes that were asked for */
+	alignas(max_align_t) char request[];
 };
 
-static void block_done(void *arg, struct store_get_result *res)
+static void block_done(struct store_request *req)
 {
-	struct block *b = arg;
-	struct cache_chunk chunk = {.slot = res->body};
-	int rc = res->code;
-	if (rc == 0 && res->body.len != b->n)
-		rc = err_set(&res->err, -EIO, "%zu bytes were asked for, %zu came", b->n,
-			     res->body.len);
+	struct block *b = req->arg;
+	struct store_answer *a = &req->answer;
+	struct cache_chunk chunk = {.slot = a->body};
+	int rc = store_failure(a, NULL);
+	a->body = (struct bytes){0};
+	if (store_absence(a))
+		rc = err_set(&a->err, -ENOENT, "it is not there any more");
+	else if (rc == 0 && chunk.slot.len != b->n)
+		rc = err_set(&a->err, -EIO, "%zu bytes were asked for, %zu came", b->n,
+			     chunk.slot.len);
 	if (rc)
-		err_wrap(&res->err, rc, "object %s", b->plain->path);
-	cache_complete(b->fill, rc, &chunk, &res->err);
+		err_wrap(&a->err, rc, "object %s", b->object->path);
+	cache_complete(b->fill, rc, &chunk, &a->err);
+	store_request_release(req);
 	free(b);
 }
 
 static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *fill)
 {
-	const struct plain *p = ctx;
-	const uint64_t start = slot * PLAIN_BLOCK;
-	struct block *b = malloc(sizeof(*b));
+	const struct raw_object *p = ctx;
+	const uint64_t start = slot * RAW_OBJECT_BLOCK;
+	struct block *b = malloc(sizeof(*b) + store_request_size(p->store));
 	if (!b) {
 		struct err err = ERR_INIT;
-		cache_complete(fill, err_set(&err, -ENOMEM, "no memory"), NULL, &err);
+		cache_complete(fill, err_set(&err, -ENOMEM, "out of memory"), NULL, &err);
 		return;
 	}
 	*b = (struct block){
-		.plain = p,
+		.object = p,
 		.fill = fill,
-		.n = (size_t)min_u64(PLAIN_BLOCK, p->meta.size - start),
+		.n = (size_t)min_u64(RAW_OBJECT_BLOCK, p->meta.size - start),
 	};
 	const char *etag = p->meta.etag[0] ? p->meta.etag : NULL;
-	const struct store_get req = {
-		.op = STORE_GET,
-		.key = p->path,
-		.offset = start,
-		.length = b->n,
-		.max = b->n,
-		.cond = {.if_match = etag},
-		.known_etag = etag,
-		.unwanted = cache_fill_unwanted(fill),
-		.done = block_done,
-		.arg = b,
-	};
-	store_get_async(p->store, &req);
+	struct store_request *req = store_request_init(b->request, p->store, STORE_GET);
+	store_request_key(req, p->path);
+	req->range = (struct store_range){.first = start, .length = b->n};
+	req->max = b->n;
+	req->cond.if_match = etag;
+	req->known_etag = etag;
+	req->cancelled = cache_fill_unwanted(fill);
+	req->done = block_done;
+	req->arg = b;
+	store_submit(p->store, req);
 }
 
 static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 {
-	const struct plain *p = ctx;
-	const uint64_t bytes = min_u64(PLAIN_BLOCK, p->meta.size);
+	const struct raw_object *p = ctx;
+	const uint64_t bytes = min_u64(RAW_OBJECT_BLOCK, p->meta.size);
 	*out = (struct cache_dataset){
 		.cost = bytes,
 		.load_cost = bytes,
@@ -90,21 +93,21 @@ static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
 
 static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
 {
-	const struct plain *p = ctx;
+	const struct raw_object *p = ctx;
 	*slot = number;
 	return number < p->nblocks;
 }
 
-int plain_open(struct store *store, struct cache *cache, const char *path,
-	       const struct store_meta *meta, struct plain **out, struct err *err)
+int raw_object_open(struct store *store, struct cache *cache, const char *path,
+		    const struct store_meta *meta, struct raw_object **out, struct err *err)
 {
-	struct plain *p = calloc(1, sizeof(*p) + strlen(path) + 1);
+	struct raw_object *p = calloc(1, sizeof(*p) + strlen(path) + 1);
 	if (!p)
 		return err_set(err, -ENOMEM, "no memory");
 	strcpy(p->path, path);
 	p->store = store;
 	p->meta = *meta;
-	p->nblocks = div_up_u64(meta->size, PLAIN_BLOCK);
+	p->nblocks = div_up_u64(meta->size, RAW_OBJECT_BLOCK);
 	const struct cache_source source = {
 		.load = load,
 		.describe = describe,
@@ -122,7 +125,7 @@ int plain_open(struct store *store, struct cache *cache, const char *path,
 	return 0;
 }
 
-void plain_close(struct plain *p)
+void raw_object_close(struct raw_object *p)
 {
 	if (!p)
 		return;
@@ -131,18 +134,18 @@ void plain_close(struct plain *p)
 	free(p);
 }
 
-const char *plain_path(const struct plain *p)
+const char *raw_object_path(const struct raw_object *p)
 {
 	return p->path;
 }
 
 /* Up to the end of one block. Returns the bytes copied. */
-static ssize_t read_block(struct plain *p, uint8_t *buf, size_t n, uint64_t offset,
+static ssize_t read_block(struct raw_object *p, uint8_t *buf, size_t n, uint64_t offset,
 			  struct cancel *cancel, struct err *err)
 {
-	const uint64_t in = offset % PLAIN_BLOCK;
+	const uint64_t in = offset % RAW_OBJECT_BLOCK;
 	const struct cache_chunk *chunk;
-	int rc = cache_get(p->owner, p->stream, 0, offset / PLAIN_BLOCK, cancel, &chunk, err);
+	int rc = cache_get(p->owner, p->stream, 0, offset / RAW_OBJECT_BLOCK, cancel, &chunk, err);
 	if (rc)
 		return rc;
 	n = (size_t)min_u64(n, chunk->slot.len - in);
@@ -151,14 +154,15 @@ static ssize_t read_block(struct plain *p, uint8_t *buf, size_t n, uint64_t offs
 	return (ssize_t)n;
 }
 
-ssize_t plain_read(struct plain *p, void *buf, size_t n, uint64_t offset, struct cancel *cancel,
-		   struct err *err)
+ssize_t raw_object_read(struct raw_object *p, void *buf, size_t n, uint64_t offset,
+			struct cancel *cancel, struct err *err)
 {
 	size_t done = 0;
 	if (n == 0 || offset >= p->meta.size)
 		return 0;
 	n = (size_t)min_u64(n, p->meta.size - offset);
-	const uint64_t first = offset / PLAIN_BLOCK, last = (offset + n - 1) / PLAIN_BLOCK;
+	const uint64_t first = offset / RAW_OBJECT_BLOCK,
+		       last = (offset + n - 1) / RAW_OBJECT_BLOCK;
 	if (last > first)
 		cache_advise(p->owner, p->stream, 0, first, last - first + 1);
 	while (done < n) {

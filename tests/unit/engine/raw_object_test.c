@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plain.h"
+#include "raw_object.h"
 
 enum { KB = 1 << 10, MB = 1 << 20, BUDGET = 64 * MB };
 
-_Static_assert((int)PLAIN_BLOCK == (int)MB, "the counts below");
+_Static_assert((int)RAW_OBJECT_BLOCK == (int)MB, "the counts below");
 
 struct rig {
 	struct env env;
 	struct store *store;
 	struct cache *cache;
-	struct plain *plain;
+	struct raw_object *plain;
 	uint8_t *body;
 	size_t size;
 };
@@ -43,7 +43,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct rig *r = *state;
-	plain_close(r->plain);
+	raw_object_close(r->plain);
 	cache_free(r->cache);
 	store_free(r->store);
 	pool_free(r->env.pool);
@@ -69,8 +69,8 @@ static void open_with(struct rig *r, const char *faults)
 	assert_non_null(r->store);
 	struct store_meta meta;
 	assert_int_equal(store_head(r->store, "o", &meta, &err), 0);
-	assert_int_equal(plain_open(r->store, r->cache, "o", &meta, &r->plain, &err), 0);
-	assert_string_equal(plain_path(r->plain), "o");
+	assert_int_equal(raw_object_open(r->store, r->cache, "o", &meta, &r->plain, &err), 0);
+	assert_string_equal(raw_object_path(r->plain), "o");
 }
 
 static struct store_counts counts(struct rig *r)
@@ -84,7 +84,7 @@ static void check_read(struct rig *r, size_t n, uint64_t offset)
 {
 	uint8_t *buf = malloc(n);
 	size_t want = offset < r->size ? (size_t)min_u64(n, r->size - offset) : 0;
-	assert_int_equal(plain_read(r->plain, buf, n, offset, NULL, NULL), want);
+	assert_int_equal(raw_object_read(r->plain, buf, n, offset, NULL, NULL), want);
 	if (want)
 		assert_memory_equal(buf, r->body + offset, want);
 	free(buf);
@@ -159,7 +159,7 @@ static void a_replaced_object_is_stale(void **state)
 	open_with(r, "");
 	check_read(r, 16, 0);
 	put(r, 2 * MB, 7);
-	assert_int_equal(plain_read(r->plain, buf, 16, MB, NULL, NULL), -ESTALE);
+	assert_int_equal(raw_object_read(r->plain, buf, 16, MB, NULL, NULL), -ESTALE);
 }
 
 static void a_body_of_another_length_is_an_error(void **state)
@@ -169,7 +169,7 @@ static void a_body_of_another_length_is_an_error(void **state)
 	uint8_t buf[16];
 	put(r, 2 * MB, 8);
 	open_with(r, "truncate:1:1000@o");
-	assert_int_equal(plain_read(r->plain, buf, 16, 0, NULL, &err), -EIO);
+	assert_int_equal(raw_object_read(r->plain, buf, 16, 0, NULL, &err), -EIO);
 	assert_non_null(strstr(err.msg, "object o"));
 	assert_non_null(strstr(err.msg, "1000"));
 	check_read(r, MB, MB); /* the rest is good */
@@ -182,8 +182,8 @@ static void a_failure_in_the_middle_gives_what_is_before(void **state)
 	uint8_t *buf = malloc(3 * MB);
 	put(r, 3 * MB, 9);
 	open_with(r, "fail:3:EACCES@o");
-	assert_int_equal(plain_read(r->plain, buf, 3 * MB, 0, NULL, NULL), MB);
-	assert_int_equal(plain_read(r->plain, buf, 2 * MB, MB, NULL, NULL), -EACCES);
+	assert_int_equal(raw_object_read(r->plain, buf, 3 * MB, 0, NULL, NULL), MB);
+	assert_int_equal(raw_object_read(r->plain, buf, 2 * MB, MB, NULL, NULL), -EACCES);
 	free(buf);
 }
 

@@ -8,14 +8,14 @@
  *   snapshot   references: one for the slot while it is current, one for each opening
  *
  * A slot is idle when its current snapshot is held by nobody else; idle slots are in a list, the
- * longest unused first. Whoever only looks at a snapshot (domains_each()) leaves it where it is.
+ * longest unused first. Whoever only looks at a snapshot (snapshots_each()) leaves it where it is.
  * The lock guards all of this and is never held while an image or a domain is opened, asked or
  * freed: what a change leaves without reference is collected in a list and freed after the lock is
  * released.
  */
 /* A failed insertion must not end the process: the entry's handle then has no table. */
 #define HASH_NONFATAL_OOM 1
-#include "domains.h"
+#include "snapshots.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -42,7 +42,7 @@ struct slot {
 	struct snapshot *current;
 	struct build *build;
 	uint64_t checked;	 /* when the asking began that found it current */
-	bool doubted;		 /* a reader has found since that it is not */
+	bool stale;		 /* a reader has found since that it is not */
 	struct engine_stat last; /* version 0: never opened */
 	bool idle;
 	struct slot *prev, *next; /* among the idle ones */
@@ -50,7 +50,7 @@ struct slot {
 	char path[];
 };
 
-struct domains {
+struct snapshots {
 	pthread_mutex_t lock;
 	pthread_cond_t built;
 	struct slot *slots; /* in order of first use */
@@ -61,9 +61,9 @@ struct domains {
 	uint64_t idle_limit; /* bytes */
 };
 
-struct domains *domains_new(uint64_t idle_limit)
+struct snapshots *snapshots_new(uint64_t idle_limit)
 {
-	struct domains *t = calloc(1, sizeof(*t));
+	struct snapshots *t = calloc(1, sizeof(*t));
 	if (t) {
 		t->idle_limit = idle_limit;
 		pthread_mutex_init(&t->lock, NULL);
@@ -85,7 +85,7 @@ static void free_snapshots(struct snapshot *list)
 	}
 }
 
-static void set_idle_locked(struct domains *t, struct slot *slot, bool idle)
+static void set_idle_locked(struct snapshots *t, struct slot *slot, bool idle)
 {
 	if (slot->idle == idle)
 		return;
@@ -101,14 +101,14 @@ static void set_idle_locked(struct domains *t, struct slot *slot, bool idle)
 	}
 }
 
-static void ref_locked(struct domains *t, struct snapshot *s)
+static void ref_locked(struct snapshots *t, struct snapshot *s)
 {
 	s->refs++;
 	if (s->slot)
 		set_idle_locked(t, s->slot, false);
 }
 
-static void unref_locked(struct domains *t, struct snapshot *s, struct snapshot **garbage)
+static void unref_locked(struct snapshots *t, struct snapshot *s, struct snapshot **garbage)
 {
 	if (--s->refs == 0) {
 		t->live--;
@@ -119,7 +119,7 @@ static void unref_locked(struct domains *t, struct snapshot *s, struct snapshot 
 	}
 }
 
-static void drop_current_locked(struct domains *t, struct slot *slot, struct snapshot **garbage)
+static void drop_current_locked(struct snapshots *t, struct slot *slot, struct snapshot **garbage)
 {
 	struct snapshot *s = slot->current;
 	if (!s)
@@ -130,13 +130,13 @@ static void drop_current_locked(struct domains *t, struct slot *slot, struct sna
 	unref_locked(t, s, garbage);
 }
 
-static void trim_locked(struct domains *t, struct snapshot **garbage)
+static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 {
-	while (t->idle && (t->nidle > DOMAINS_IDLE || t->idle_bytes > t->idle_limit))
+	while (t->idle && (t->nidle > SNAPSHOTS_IDLE || t->idle_bytes > t->idle_limit))
 		drop_current_locked(t, t->idle, garbage);
 	struct slot *slot, *next;
 	HASH_ITER (hh, t->slots, slot, next) {
-		if (HASH_COUNT(t->slots) <= DOMAINS_REMEMBERED)
+		if (HASH_COUNT(t->slots) <= SNAPSHOTS_REMEMBERED)
 			break;
 		if (slot->current || slot->build)
 			continue;
@@ -149,7 +149,7 @@ void snapshot_close(struct snapshot *s)
 {
 	if (!s)
 		return;
-	struct domains *t = s->owner;
+	struct snapshots *t = s->owner;
 	struct snapshot *garbage = NULL;
 	pthread_mutex_lock(&t->lock);
 	unref_locked(t, s, &garbage);
@@ -158,7 +158,7 @@ void snapshot_close(struct snapshot *s)
 	free_snapshots(garbage);
 }
 
-void domains_free(struct domains *t)
+void snapshots_free(struct snapshots *t)
 {
 	if (!t)
 		return;
@@ -178,7 +178,7 @@ void domains_free(struct domains *t)
 /* ---- opening ---- */
 
 /* The slot of a domain; NULL without memory. */
-static struct slot *get_slot_locked(struct domains *t, const char *path)
+static struct slot *get_slot_locked(struct snapshots *t, const char *path)
 {
 	struct slot *slot = NULL;
 	HASH_FIND_STR(t->slots, path, slot);
@@ -218,7 +218,7 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 	}
 	s->domain = domain_ref(domain);
 	s->refs = 1;
-	s->owner = e->domains;
+	s->owner = e->snapshots;
 	s->version = version;
 	s->sees_chunks = domain_sees_chunks(domain);
 	s->memory = image_memory(s->image) + domain_kept(domain);
@@ -238,12 +238,12 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 
 /* old: current so far, or NULL; was_idle: nobody has it open. What comes out is old, or a new
  * snapshot with one reference. */
-static int refresh(struct engine *e, const struct domain_place *place, uint64_t new_version,
+static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t new_version,
 		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
 {
 	struct domain *domain = NULL, *previous = old ? old->domain : NULL;
-	const struct domain_hint hint = {.root = place->root, .previous = previous};
-	int rc = domain_open(&e->env, e->store, e->schema, place->path, &hint, &domain, err);
+	const struct domain_hint hint = {.root = of->root, .previous = previous};
+	int rc = domain_open(&e->env, e->store, e->schema, of->path, &hint, &domain, err);
 	if (rc)
 		return rc;
 	if (domain == previous && (old->sees_chunks || !was_idle))
@@ -251,14 +251,14 @@ static int refresh(struct engine *e, const struct domain_place *place, uint64_t 
 	else
 		/* Chunks may have changed where nobody looked: the same version, but no chunk
 		 * that is remembered. The kernel drops its pages too (engine_file_cacheable). */
-		rc = new_snapshot(e, domain, place->mount_dir,
+		rc = new_snapshot(e, domain, of->mount_dir,
 				  domain == previous ? old->version : new_version, out, err);
 	domain_unref(domain);
 	return rc;
 }
 
 /* The result of a build becomes the slot's; the build gets a reference of its own. */
-static void publish_locked(struct domains *t, struct slot *slot, struct build *b,
+static void publish_locked(struct snapshots *t, struct slot *slot, struct build *b,
 			   struct snapshot **garbage)
 {
 	if (b->code == 0 && b->snapshot != slot->current) {
@@ -284,22 +284,22 @@ static void publish_locked(struct domains *t, struct slot *slot, struct build *b
 
 /* The lock is held when it begins and when it returns, not between. */
 static void build_locked(struct engine *e, struct slot *slot, struct build *b,
-			 const struct domain_place *place, struct snapshot **garbage)
+			 const struct snapshot_domain *domain, struct snapshot **garbage)
 {
-	struct domains *t = e->domains;
+	struct snapshots *t = e->snapshots;
 	struct snapshot *old = slot->current;
 	bool was_idle = slot->idle;
 	uint64_t version = ++t->last_version;
 	b->refs = 1;
 	b->serial = ++t->builds;
 	b->began = engine_now(e);
-	slot->doubted = false; /* what comes from here on, this build may not have seen */
-	slot->build = b;       /* keeps the slot */
+	slot->stale = false; /* what comes from here on, this build may not have seen */
+	slot->build = b;     /* keeps the slot */
 	if (old)
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
-	b->code = refresh(e, place, version, old, was_idle, &b->snapshot, &b->err);
+	b->code = refresh(e, domain, version, old, was_idle, &b->snapshot, &b->err);
 
 	pthread_mutex_lock(&t->lock);
 	publish_locked(t, slot, b, garbage);
@@ -309,7 +309,7 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 
 /* Waits until nothing is under way that began before the caller came: what that saw may be older
  * than the opening that is asked for. NULL without memory. */
-static struct slot *await_slot_locked(struct domains *t, const char *path)
+static struct slot *await_slot_locked(struct snapshots *t, const char *path)
 {
 	const uint64_t arrival = t->builds;
 	struct slot *slot = get_slot_locked(t, path);
@@ -320,14 +320,14 @@ static struct slot *await_slot_locked(struct domains *t, const char *path)
 	return slot;
 }
 
-/* Without asking, for those who said that they may be believed for so long. */
-static bool is_believed_locked(const struct engine *e, const struct slot *slot)
+/* Without asking, for as long as what an open found is said to be valid. */
+static bool is_valid_locked(const struct engine *e, const struct slot *slot)
 {
-	return slot->current && !slot->doubted && engine_now(e) - slot->checked < e->open_ttl_ns;
+	return slot->current && !slot->stale && engine_now(e) - slot->checked < e->open_ttl_ns;
 }
 
 /* What a build came to, for one of those who hold it. Returns true when it is the last of them. */
-static bool take_result_locked(struct domains *t, struct build *b, struct snapshot **out,
+static bool take_result_locked(struct snapshots *t, struct build *b, struct snapshot **out,
 			       struct snapshot **garbage)
 {
 	if (b->code == 0) {
@@ -341,16 +341,16 @@ static bool take_result_locked(struct domains *t, struct build *b, struct snapsh
 	return true;
 }
 
-int domains_open(struct engine *e, const struct domain_place *place, struct snapshot **out,
-		 struct err *err)
+int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struct snapshot **out,
+		   struct err *err)
 {
-	struct domains *t = e->domains;
+	struct snapshots *t = e->snapshots;
 	struct snapshot *garbage = NULL;
 	struct build *mine = calloc(1, sizeof(*mine)), *last = NULL;
 	int rc = -ENOMEM;
 	pthread_mutex_lock(&t->lock);
-	struct slot *slot = mine ? await_slot_locked(t, place->path) : NULL;
-	if (slot && !slot->build && is_believed_locked(e, slot)) {
+	struct slot *slot = mine ? await_slot_locked(t, domain->path) : NULL;
+	if (slot && !slot->build && is_valid_locked(e, slot)) {
 		ref_locked(t, slot->current);
 		*out = slot->current;
 		rc = 0;
@@ -363,7 +363,7 @@ int domains_open(struct engine *e, const struct domain_place *place, struct snap
 		} else {
 			b = mine;
 			mine = NULL;
-			build_locked(e, slot, b, place, &garbage);
+			build_locked(e, slot, b, domain, &garbage);
 		}
 		rc = b->code;
 		if (rc)
@@ -378,16 +378,16 @@ int domains_open(struct engine *e, const struct domain_place *place, struct snap
 	return slot ? rc : err_set(err, -ENOMEM, "no memory");
 }
 
-void snapshot_doubt(struct snapshot *s)
+void snapshot_mark_stale(struct snapshot *s)
 {
-	struct domains *t = s->owner;
+	struct snapshots *t = s->owner;
 	pthread_mutex_lock(&t->lock);
 	if (s->slot)
-		s->slot->doubted = true;
+		s->slot->stale = true;
 	pthread_mutex_unlock(&t->lock);
 }
 
-bool domains_recall(struct domains *t, const char *path, struct engine_stat *st)
+bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st)
 {
 	struct slot *slot = NULL;
 	pthread_mutex_lock(&t->lock);
@@ -399,7 +399,7 @@ bool domains_recall(struct domains *t, const char *path, struct engine_stat *st)
 	return known;
 }
 
-uint64_t domains_live(struct domains *t)
+uint64_t snapshots_live(struct snapshots *t)
 {
 	pthread_mutex_lock(&t->lock);
 	uint64_t live = t->live;
@@ -408,7 +408,7 @@ uint64_t domains_live(struct domains *t)
 }
 
 /* References to all live snapshots; *v NULL when there are none. */
-static int hold_all(struct domains *t, struct snapshot ***v, size_t *n)
+static int hold_all(struct snapshots *t, struct snapshot ***v, size_t *n)
 {
 	struct snapshot *s;
 	*v = NULL;
@@ -426,7 +426,7 @@ static int hold_all(struct domains *t, struct snapshot ***v, size_t *n)
 	return failed ? -ENOMEM : 0;
 }
 
-int domains_each(struct domains *t, domains_fn fn, void *arg)
+int snapshots_each(struct snapshots *t, snapshots_fn fn, void *arg)
 {
 	struct snapshot **v, *garbage = NULL;
 	size_t n;

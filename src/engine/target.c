@@ -15,7 +15,7 @@
 #include <names/names.h>
 #include <schema/schema.h>
 
-#include "stack.h"
+#include "store_stack.h"
 
 /* dir holds a directory that the schema keeps its objects in. */
 static bool has_storage(const char *dir)
@@ -69,7 +69,7 @@ static char *absolute(const char *arg, struct err *err)
 static int split_s3(const char *arg, char **bucket, char **path, struct err *err)
 {
 	auto_free char *name = NULL, *rest = NULL;
-	int rc = stack_split_s3(arg, &name, &rest, err);
+	int rc = store_stack_split_s3(arg, &name, &rest, err);
 	if (rc)
 		return rc;
 	*path = strdup(rest ? rest : "");
@@ -83,7 +83,7 @@ static int split_s3(const char *arg, char **bucket, char **path, struct err *err
 int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 {
 	static const char file[] = "file://";
-	if (stack_is_s3(arg))
+	if (store_stack_is_s3(arg))
 		return split_s3(arg, bucket, path, err);
 	if (strncmp(arg, file, sizeof(file) - 1) == 0)
 		arg += sizeof(file) - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stack of stores under the engine: which implementation, which wrappers, in which order. */
-#ifndef ENGINE_STACK_H
-#define ENGINE_STACK_H
+#ifndef ENGINE_STORE_STACK_H
+#define ENGINE_STORE_STACK_H
 
 #include <hsmount/engine.h>
 
@@ -10,19 +10,21 @@
 
 /* "s3://bucket[/prefix]" -> the two, heap, the caller's; prefix is NULL when there is none.
  * -EINVAL, -ENOMEM. */
-int stack_split_s3(const char *url, char **bucket, char **prefix, struct err *err);
+int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct err *err);
 /* It is a bucket of S3, by its name. */
-bool stack_is_s3(const char *bucket);
+bool store_stack_is_s3(const char *bucket);
 
 /* Parts that can be asked what they have done; they are the stack's. */
-struct stack_parts {
+struct store_stack_parts {
 	struct store *count; /* store_count_read() */
+	struct store *retry; /* store_retry_count(); NULL where nothing is repeated */
 	struct store *retry; /* store_retry_count(); NULL where nothing is repeated */
 	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
 };
 
 /* NULL with err set. env and meter are borrowed. */
-struct store *stack_new(const struct env *env, const struct engine_options *opt,
-			struct http_stats *meter, struct stack_parts *parts, struct err *err);
+struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
+			      struct http_stats *meter, struct store_stack_parts *parts,
+			      struct err *err);
 
 #endif

@@ -12,7 +12,7 @@
  *
  * No state.
  */
-#include "stack.h"
+#include "store_stack.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,12 +25,12 @@
 
 static const char s3_scheme[] = "s3://", file_scheme[] = "file://";
 
-bool stack_is_s3(const char *bucket)
+bool store_stack_is_s3(const char *bucket)
 {
 	return strncmp(bucket, s3_scheme, sizeof(s3_scheme) - 1) == 0;
 }
 
-int stack_split_s3(const char *url, char **bucket, char **prefix, struct err *err)
+int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct err *err)
 {
 	const char *name = url + sizeof(s3_scheme) - 1;
 	const size_t n = strcspn(name, "/");
@@ -141,15 +141,15 @@ static void wrap(struct store **s, struct store *wrapped)
 	*s = wrapped;
 }
 
-struct store *stack_new(const struct env *env, const struct engine_options *opt,
-			struct http_stats *meter, struct stack_parts *parts, struct err *err)
+struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
+			      struct http_stats *meter, struct store_stack_parts *parts, struct err *err)
 {
 	auto_free char *bucket = NULL, *prefix = NULL;
 	auto_str struct str scope = {0};
 	struct store *s;
-	const bool s3 = stack_is_s3(opt->bucket);
-	*parts = (struct stack_parts){0};
-	if (s3 && stack_split_s3(opt->bucket, &bucket, &prefix, err))
+	const bool s3 = store_stack_is_s3(opt->bucket);
+	*parts = (struct store_stack_parts){0};
+	if (s3 && store_stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, meter, err) : new_dir(env, opt->bucket, err);
 	if (s && opt->cache_dir && name_bucket(s, s3, opt->bucket, prefix, &scope, err))
