@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static struct domain *open_model(struct fixture *f)
+static struct domain *open_domain(struct fixture *f)
 {
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
@@ -41,7 +41,7 @@ static void objects_come_breadth_first(void **state)
 {
 	static const char *const expected[] = {SMALL_ROOT, SMALL_GROUP, SMALL_INTS, SMALL_TYPE,
 					       SMALL_STRINGS};
-	struct domain *d = open_model(*state);
+	struct domain *d = open_domain(*state);
 
 	assert_int_equal(tree_count(domain_tree(d)), 5);
 	for (size_t i = 0; i < 3; i++)
@@ -55,7 +55,7 @@ static void objects_come_breadth_first(void **state)
 
 static void references_are_counted(void **state)
 {
-	struct domain *d = open_model(*state);
+	struct domain *d = open_domain(*state);
 
 	assert_int_equal(find(d, SMALL_ROOT)->refcount, 2); /* itself and "up" */
 	assert_int_equal(find(d, SMALL_GROUP)->refcount, 1);
@@ -66,7 +66,7 @@ static void references_are_counted(void **state)
 
 static void orphans_and_dangling_links_are_left_out(void **state)
 {
-	struct domain *d = open_model(*state);
+	struct domain *d = open_domain(*state);
 
 	assert_null(find(d, SMALL_ORPHAN));
 	assert_int_equal(find(d, SMALL_ROOT)->o.group.nlinks, 2);
@@ -82,7 +82,7 @@ static void opening_takes_one_get_per_document(void **state)
 	struct store_counts before, after;
 
 	store_count_read(f->store, &before);
-	struct domain *d = open_model(f);
+	struct domain *d = open_domain(f);
 	store_count_read(f->store, &after);
 	/* the domain document and six objects; the whole listing and one for g, d, t each */
 	assert_int_equal(after.calls[STORE_GET] + after.range_gets - before.calls[STORE_GET] - before.range_gets, 7);
@@ -93,7 +93,7 @@ static void opening_takes_one_get_per_document(void **state)
 
 static void known_chunks_come_from_the_listing(void **state)
 {
-	struct domain *d = open_model(*state);
+	struct domain *d = open_domain(*state);
 
 	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++) {
 		uint32_t number = tree_nth(domain_tree(d), i);
@@ -117,7 +117,7 @@ static void chunks_out_of_range_are_ignored(void **state)
 
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/9", "x"), 0);
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/1_0", "x"), 0);
-	struct domain *d = open_model(f);
+	struct domain *d = open_domain(f);
 	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++)
 		if (strcmp(tree_object(domain_tree(d), tree_nth(domain_tree(d), i))->o.id,
 			   SMALL_INTS) == 0)
@@ -134,11 +134,13 @@ static void a_broken_object_is_left_out_alone(void **state)
 
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		assert_int_equal(small_put(f->store, SMALL_KEY_INTS, broken[i]), 0);
-		struct domain *d = open_model(f);
+		struct domain *d = open_domain(f);
 		assert_null(find(d, SMALL_INTS));
 		assert_non_null(find(d, SMALL_STRINGS));
 		if (!has_problem(d, SMALL_KEY_INTS))
 			fail_msg("%s: no problem names the key", broken[i]);
+		if (!has_problem(d, "no usable object " SMALL_INTS))
+			fail_msg("%s: no problem names the link's target", broken[i]);
 		domain_unref(d);
 	}
 }

@@ -123,7 +123,7 @@ static void a_root_that_is_wrong_is_not_believed(void **state)
 	domain_unref(c);
 }
 
-static void an_unchanged_domain_is_the_same_model(void **state)
+static void an_unchanged_domain_is_the_same_snapshot(void **state)
 {
 	struct cost cost;
 	struct domain *a = open_with(*state, NULL, &cost), *b = open_again(*state, a, &cost);
@@ -290,7 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_root_that_is_right_costs_nothing_more),
 		TEST(a_root_that_is_wrong_is_not_believed),
-		TEST(an_unchanged_domain_is_the_same_model),
+		TEST(an_unchanged_domain_is_the_same_snapshot),
 		TEST(only_what_changed_is_read_again),
 		TEST(few_objects_among_many_chunks_are_asked_one_by_one),
 		TEST(many_objects_are_compared_by_a_listing),

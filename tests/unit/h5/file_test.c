@@ -302,6 +302,29 @@ static void test_no_file(void **state)
 	}
 }
 
+static int check_chunk(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err)
+{
+	return *(uint64_t *)ctx == chunk->addr ? 0 : err_set(err, -EBADMSG, "another chunk");
+}
+
+/* A node ends where its entries do, and the file may end there, too. */
+static void test_file_ends_behind_a_node(void **state)
+{
+	static const uint8_t node[] = {
+		'T', 'R', 'E', 'E', 1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+		/* bytes, mask, offset of the chunk and in the element, address */
+		8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0};
+	uint64_t addr = 0x201;
+	struct mem_src m;
+
+	mem_src_init(&m, node, sizeof(node));
+	m.file.addr_size = 4;
+	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, check_chunk, &addr, NULL), 0);
+	mem_src_init(&m, node, sizeof(node) - 1);
+	m.file.addr_size = 4;
+	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, check_chunk, &addr, NULL), -EIO);
+}
+
 /* Addresses that overflow with the base, and files that end inside of the user block. */
 static void test_outside(void **state)
 {
@@ -334,7 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_file),   cmocka_unit_test(test_pages_on_demand),
 		cmocka_unit_test(test_wanted_range), cmocka_unit_test(test_no_file),
-		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_outside),	     cmocka_unit_test(test_file_ends_behind_a_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@ struct hand {
 	struct chunk_list lists[OBJECTS];
 	struct image *img;
 	atomic_uint gets;
+	atomic_bool no_cancel; /* a get came that cannot be cancelled */
 };
 
 /* ---- chunks ---- */
@@ -96,6 +97,8 @@ static void get_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic
 	struct job *j = malloc(sizeof(*j));
 
 	atomic_fetch_add(&h->gets, 1);
+	if (!unwanted)
+		atomic_store(&h->no_cancel, true);
 	*j = (struct job){.dataset = dataset, .number = number, .done = done, .arg = arg};
 	pool_submit(h->env.pool, answer, j);
 }
@@ -337,6 +340,7 @@ static void h5dump_reads_it(void **state)
 	unlink(path);
 	assert_string_equal((const char *)out.data, (const char *)expected.data);
 	assert_int_equal(atomic_load(&h->gets), 4);
+	assert_false(atomic_load(&h->no_cancel));
 }
 
 /* A list that says that nothing is stored: no chunk is asked for, and all is fill. */
