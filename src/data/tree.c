@@ -23,7 +23,7 @@ struct tree {
 	uint32_t numbers, capacity;
 	struct tree_object *objects; /* by number */
 	uint32_t *order;
-	uint32_t count;
+	uint32_t count, missed;
 	struct problem *problems, **problems_end;
 	uint32_t nproblems;
 };
@@ -137,8 +137,12 @@ static void drop_dangling(struct tree *t, struct object *group)
 		struct link *link = &group->group.links[i];
 
 		if (link->cls == LINK_HARD && !usable(t, link->target)) {
-			const char *id =
-				link->target < t->numbers ? t->objects[link->target].o.id : NULL;
+			const char *id = NULL;
+
+			if (link->target < t->numbers) {
+				t->objects[link->target].missed = true;
+				id = t->objects[link->target].o.id;
+			}
 
 			tree_note(t, "group %s: hard link \"%s\" left out: no usable object %s",
 				  group->id, link->name, id ? id : "");
@@ -213,6 +217,9 @@ int tree_finish(struct tree *t, struct err *err)
 	enqueue(t, 0);
 	for (uint32_t i = 0; i < t->count; i++)
 		visit_object(t, t->order[i]);
+	for (uint32_t number = 0; number < t->numbers; number++)
+		if (t->objects[number].missed)
+			t->order[t->count + t->missed++] = number;
 	return 0;
 }
 
@@ -229,6 +236,11 @@ const struct tree_object *tree_object(const struct tree *t, uint32_t number)
 uint32_t tree_count(const struct tree *t)
 {
 	return t->count;
+}
+
+uint32_t tree_missed(const struct tree *t)
+{
+	return t->missed;
 }
 
 uint32_t tree_nth(const struct tree *t, uint32_t i)

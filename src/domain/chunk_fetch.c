@@ -1,30 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One chunk: its place in the store, a request for it, and the codec in a worker. Where the listing
- * of the opening named the object's version, it is that version or -ESTALE: an open file never
- * mixes two. A chunk is named in every message by its key. Nothing here waits; the callers'
- * callback gets the result in a worker thread (or in the calling thread where the environment has
- * no workers).
+ * One chunk: its place in the store, a request for it, and the codec in the worker in which the request
+ * is done. Where the listing of the opening named the object's version, it is that version or -ESTALE: an
+ * open file never mixes two. A chunk is named in every message by its key. Nothing here waits.
+ *
+ * A chunk is absent, and has the fill value or a computed one, in two cases:
+ *   - a complete listing of the opening does not name it. Then no request is made;
+ *   - nothing was listed, the store proves that the object is not there, and the dataset's document
+ *     is still the one that was opened (recheck.c).
  */
 #include <domain/domain.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "domain_internal.h"
 
 #include <codec/chunk.h>
 
+enum presence {
+	NEVER_LISTED, /* not known */
+	LISTED,	      /* it was there */
+	NOT_LISTED,   /* it was not there */
+};
+
+/* A fetch with its request. */
 struct fetch {
 	struct domain *d;
 	uint32_t dataset;
 	uint64_t number;
 	chunk_done done;
 	void *arg;
-	char key[SCHEMA_KEY_MAX + 1];
-	bool listed; /* its version is known, and no other will do */
-	struct store_get_result got;
+	enum presence presence;
+	struct domain_recheck recheck;
+	struct pool_job job;
+	struct store_request *req; /* in `memory` */
+	alignas(max_align_t) char memory[];
 };
+
+static const struct object *object_of(const struct fetch *f)
+{
+	return &tree_object(f->d->tree, f->dataset)->o;
+}
+
+/* What the opening knows of a chunk. */
+static enum presence presence_of(const struct domain *d, uint32_t dataset, uint64_t number,
+				 const char *key)
+{
+	const struct chunk_list *chunks = &d->chunks[dataset];
+
+	if (chunks->listed)
+		return chunk_list_find(chunks, number) < chunks->n ? LISTED : NOT_LISTED;
+	if (d->listed_whole)
+		return domain_listed(d, key) ? LISTED : NOT_LISTED;
+	return NEVER_LISTED;
+}
 
 static uint64_t decoded_limit(const struct dataset *ds)
 {
@@ -71,16 +103,54 @@ static int compute_arange(const struct fetch *f, struct chunk_result *chunk)
 	}
 	int rc = bytes_reserve(out, (size_t)(n * ds->type->size));
 	if (rc)
-		return err_set(&chunk->err, rc, "no memory for a chunk");
+		return err_set(&chunk->err, rc, "out of memory for a chunk");
 	rc = codec_arange(ds->type, start, step, 0, n, out->data, &chunk->err);
 	if (!rc)
 		out->len = (size_t)(n * ds->type->size);
 	return rc;
 }
 
-static int decode(struct fetch *f, struct chunk_result *chunk)
+/* ---- the end ---- */
+
+static void finish(struct fetch *f, struct chunk_result *chunk)
 {
-	const struct dataset *ds = &tree_object(f->d->tree, f->dataset)->o.dataset;
+	if (chunk->code) {
+		elems_release(&chunk->elems);
+		err_wrap(&chunk->err, chunk->code, "domain /%s: chunk %s", f->d->path, f->req->key);
+	}
+	store_request_release(f->req);
+	f->done(f->arg, chunk);
+	free(f);
+}
+
+static void fail(struct fetch *f, int code, const struct err *err)
+{
+	struct chunk_result chunk = {.code = code};
+
+	err_copy(&chunk.err, err);
+	finish(f, &chunk);
+}
+
+/* proof: what proves that there is no chunk. */
+static void give_absent(struct fetch *f, const struct store_absence *proof)
+{
+	struct chunk_result chunk = {0};
+
+	if (object_of(f)->dataset.initializer == INITIALIZER_ARANGE) {
+		chunk.code = compute_arange(f, &chunk);
+	} else {
+		/* The fill value, unless the schema knows that the chunk is kept elsewhere. */
+		chunk.absent = proof != NULL;
+		chunk.code = f->d->schema->chunk_absent(object_of(f), &chunk.err);
+	}
+	finish(f, &chunk);
+}
+
+static void give_stored(struct fetch *f)
+{
+	const struct dataset *ds = &object_of(f)->dataset;
+	struct store_answer *a = &f->req->answer;
+	struct chunk_result chunk = {.fetched = a->body.len};
 	struct pipeline pipeline;
 	const struct codec_chunk spec = {
 		.type = ds->type,
@@ -92,99 +162,121 @@ static int decode(struct fetch *f, struct chunk_result *chunk)
 	};
 
 	dataset_pipeline(ds, &pipeline);
-	if (f->got.code == -ENOENT && f->listed)
-		return err_set(&chunk->err, -ESTALE, "it was there when the domain was opened");
-	if (f->got.code == -ENOENT && ds->initializer == INITIALIZER_ARANGE)
-		return compute_arange(f, chunk);
-	if (f->got.code == -ENOENT) {
-		/* fill, unless the schema knows that the chunk is kept elsewhere */
-		chunk->absent = true;
-		return f->d->schema->chunk_absent(&tree_object(f->d->tree, f->dataset)->o,
-						  &chunk->err);
-	}
-	if (f->got.code) {
-		err_copy(&chunk->err, &f->got.err);
-		return f->got.code;
-	}
-	chunk->fetched = f->got.body.len;
-	return codec_chunk_decode(&spec, &f->got.body, &chunk->elems, &chunk->err);
-}
-
-static void finish(struct fetch *f, struct chunk_result *chunk)
-{
-	if (chunk->code) {
-		elems_release(&chunk->elems);
-		err_wrap(&chunk->err, chunk->code, "domain /%s: chunk %s", f->d->path, f->key);
-	}
-	bytes_release(&f->got.body);
-	f->done(f->arg, chunk);
-	free(f);
-}
-
-static void decode_job(void *arg)
-{
-	struct fetch *f = arg;
-	struct chunk_result chunk = {0};
-
-	chunk.code = decode(f, &chunk);
+	chunk.code = codec_chunk_decode(&spec, &a->body, &chunk.elems, &chunk.err);
 	finish(f, &chunk);
 }
 
-static void fail(struct fetch *f, int code, const char *why)
-{
-	struct chunk_result chunk = {.code = code};
-
-	err_set(&chunk.err, code, "%s", why);
-	finish(f, &chunk);
-}
-
-static void got_object(void *arg, struct store_get_result *res)
+static void rechecked(void *arg, int code, const struct err *err)
 {
 	struct fetch *f = arg;
 
-	f->got = *res;
-	res->body = (struct bytes){0};
-	if (pool_submit(f->d->env->pool, decode_job, f))
-		fail(f, -ENOMEM, "no memory for a job");
+	if (code)
+		fail(f, code, err);
+	else
+		give_absent(f, store_absence(&f->req->answer));
 }
 
-void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *unwanted,
+static void came(struct store_request *req)
+{
+	struct fetch *f = req->arg;
+	const struct store_absence *proof = store_absence(&req->answer);
+	struct err err = ERR_INIT;
+	const int rc = store_failure(&req->answer, &err);
+
+	if (rc)
+		fail(f, rc, &err);
+	else if (!proof)
+		give_stored(f);
+	else if (f->presence == LISTED)
+		fail(f, err_set(&err, -ESTALE, "it was there when the domain was opened"), &err);
+	else if (f->presence == NEVER_LISTED)
+		domain_recheck(f->d, f->dataset, &f->recheck);
+	else
+		give_absent(f, proof);
+}
+
+/* ---- the beginning ---- */
+
+/* Nothing to ask: the listing of the opening has proved it. */
+static void not_listed(void *arg)
+{
+	static const struct store_absence proof = {.evidence = STORE_LISTED};
+
+	give_absent(arg, &proof);
+}
+
+static bool is_known_absent(const struct fetch *f)
+{
+	return f->presence == NOT_LISTED && f->d->schema->chunk_absent(object_of(f), NULL) == 0;
+}
+
+/* Which object, and what is known of it. A negative errno with the reason in err. */
+static int name_chunk(struct fetch *f, struct err *err)
+{
+	struct domain *d = f->d;
+	struct store_request *req = f->req;
+	const struct object *o = object_of(f);
+	uint64_t coords[DSPACE_MAX_RANK];
+
+	grid_coords(&o->dataset.grid, f->number, coords);
+	int rc = d->schema->chunk_key(o, &d->entries[f->dataset].id, coords, req->key, req->room);
+	if (rc < 0) {
+		snprintf(req->key, req->room, "%" PRIu64 " of %s", f->number, o->id);
+		if (rc == -EOPNOTSUPP && d->schema->chunk_absent(o, err))
+			return rc;
+		return err_set(err, rc, "the chunk has no key");
+	}
+	if (measured(d, f->dataset, f->number) == UINT64_MAX)
+		return err_set(err, -EIO, "it could not be read when the domain was opened");
+	if (!d->listed_whole && domain_is_stale(d, f->dataset))
+		return err_set(err, -ESTALE, "the dataset has changed since the file was opened");
+	f->presence = presence_of(d, f->dataset, f->number, req->key);
+	return 0;
+}
+
+static void ask(struct fetch *f, const atomic_bool *cancelled)
+{
+	struct store_request *req = f->req;
+	const char *etag = domain_listed_etag(f->d, req->key);
+
+	req->max = stored_limit(&object_of(f)->dataset);
+	req->cond.if_match = etag;
+	req->known_etag = etag;
+	req->cancelled = cancelled;
+	req->done = came;
+	req->arg = f;
+	store_submit(f->d->store, req);
+}
+
+void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *cancelled,
 			chunk_done done, void *arg)
 {
 	struct domain *d = ctx;
-	const struct object *o = &tree_object(d->tree, dataset)->o;
-	struct fetch *f = calloc(1, sizeof(*f));
-	uint64_t coords[DSPACE_MAX_RANK];
+	struct err err = ERR_INIT;
+	struct fetch *f = malloc(sizeof(*f) + store_request_size(d->store));
 
 	if (!f) {
 		struct chunk_result chunk = {.code = -ENOMEM};
 
-		err_set(&chunk.err, -ENOMEM, "no memory for a request");
+		err_set(&chunk.err, -ENOMEM, "out of memory for a request");
 		done(arg, &chunk);
 		return;
 	}
 	*f = (struct fetch){.d = d, .dataset = dataset, .number = number, .done = done, .arg = arg};
-	grid_coords(&o->dataset.grid, number, coords);
-	int rc = d->schema->chunk_key(o, &d->entries[dataset].id, coords, f->key, sizeof(f->key));
-	if (rc < 0) {
-		fail(f, rc,
-		     rc == -EOPNOTSUPP ? "this storage layout is not read yet"
-				       : "the chunk has no key");
+	f->req = store_request_init(f->memory, d->store, STORE_GET);
+	f->recheck =
+		(struct domain_recheck){.cancelled = cancelled, .done = rechecked, .arg = f};
+	const int rc = name_chunk(f, &err);
+	if (rc) {
+		fail(f, rc, &err);
 		return;
 	}
-	if (measured(d, dataset, number) == UINT64_MAX) {
-		fail(f, -EIO, "it could not be read when the domain was opened");
+	if (!is_known_absent(f)) {
+		ask(f, cancelled);
 		return;
 	}
-	const char *etag = domain_listed_etag(d, f->key);
-	f->listed = etag != NULL;
-	store_get_async(d->store, &(struct store_get){.op = STORE_GET,
-						      .key = f->key,
-						      .length = UINT64_MAX,
-						      .max = stored_limit(&o->dataset),
-						      .cond = {.if_match = etag},
-						      .known_etag = etag,
-						      .unwanted = unwanted,
-						      .done = got_object,
-						      .arg = f});
+	/* In a worker, as all answers are: fill values take time to make. */
+	f->job = (struct pool_job){.fn = not_listed, .arg = f};
+	if (pool_run(d->env->pool, &f->job))
+		fail(f, err_set(&err, -ENOMEM, "out of memory for a job"), &err);
 }

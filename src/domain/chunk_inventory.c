@@ -107,56 +107,86 @@ static int chunk_key_of(const struct domain *d, uint32_t number, uint64_t chunk,
 	return d->schema->chunk_key(o, &d->entries[number].id, coords, key, SCHEMA_KEY_MAX + 1);
 }
 
-/* Requests for the first `length` bytes of the chunks known[which[i]]: enters their decoded sizes,
- * and leaves in which[] (and *left) those of which more is needed. */
+/* The store did not give the chunk, and may give it the next time: what is laid out without it would
+ * be another file. Too large is a fact of the chunk itself. */
+static int passing_failure(const struct store_request *req, struct err *err)
+{
+	int rc = store_failure(&req->answer, NULL);
+
+	if (store_absence(&req->answer))
+		return err_set(err, -ESTALE, "chunk %s: it was there when it was listed", req->key);
+	if (rc == 0 || rc == -EFBIG)
+		return 0;
+	store_failure(&req->answer, err);
+	return err_wrap(err, rc, "chunk %s", req->key);
+}
+
+/* What a chunk is decoded, from what came of it. 0; -EAGAIN: more of it is needed; or what is wrong
+ * with it. */
+static int size_of(const struct domain *d, uint32_t number, const struct store_request *req,
+		   uint64_t *size, struct err *why)
+{
+	const struct store_answer *a = &req->answer;
+	struct pipeline pipeline;
+	int rc = store_failure(a, why);
+
+	if (rc)
+		return rc;
+	dataset_pipeline(&tree_object(d->tree, number)->o.dataset, &pipeline);
+	return codec_decoded_size(&pipeline, a->body.data, a->body.len, a->meta.size,
+				  CHUNK_BYTES_MAX, size, why);
+}
+
+/* Enters the decoded sizes of chunks that came, and leaves in which[] (and *left) those of which more is
+ * needed. */
+static int take_sizes(struct domain *d, uint32_t number, struct store_request *const *reqs,
+		      size_t *which, size_t n, uint64_t *decoded, size_t *left, struct err *err)
+{
+	size_t again = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct err why = ERR_INIT;
+		uint64_t *size = &decoded[which[i]];
+		int rc = passing_failure(reqs[i], err);
+
+		if (rc)
+			return rc;
+		rc = size_of(d, number, reqs[i], size, &why);
+		if (rc == -EAGAIN && reqs[i]->range.length != STORE_TO_END) {
+			which[again++] = which[i];
+		} else if (rc) {
+			tree_note(d->tree, "%s: chunk cannot be read: %s", reqs[i]->key, why.msg);
+			*size = UINT64_MAX;
+		}
+	}
+	*left = again;
+	return 0;
+}
+
+/* Asks for the first `length` bytes of the chunks known[which[i]], then take_sizes(). */
 static int measure_some(struct domain *d, uint32_t number, const struct stored_chunk *known,
 			size_t *which, size_t n, uint64_t length, uint64_t *decoded, size_t *left,
 			struct err *err)
 {
-	struct pipeline pipeline;
-	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
-	auto_free struct store_get *reqs = calloc(n, sizeof(*reqs));
-	auto_free struct store_get_result *results = calloc(n, sizeof(*results));
-	size_t again = 0;
+	struct store_request **reqs = store_requests_new(d->store, n);
+	int rc = reqs ? 0 : err_set(err, -ENOMEM, "out of memory for %zu requests", n);
 
-	if (!keys || !reqs || !results)
-		return err_set(err, -ENOMEM, "no memory for %zu requests", n);
-	dataset_pipeline(&tree_object(d->tree, number)->o.dataset, &pipeline);
-	for (size_t i = 0; i < n; i++) {
-		char *key = keys + i * (SCHEMA_KEY_MAX + 1);
+	for (size_t i = 0; !rc && i < n; i++) {
+		struct store_request *req = reqs[i];
 
-		if (chunk_key_of(d, number, known[which[i]].number, key) < 0)
-			return err_set(err, -EIO, "a chunk of %s has no key",
-				       tree_object(d->tree, number)->o.id);
-		reqs[i] = (struct store_get){.op = STORE_GET,
-					     .key = key,
-					     .length = length,
-					     .max = CHUNK_BYTES_MAX,
-					     .known_etag = domain_listed_etag(d, key)};
+		if (chunk_key_of(d, number, known[which[i]].number, req->key) < 0)
+			rc = err_set(err, -EIO, "a chunk of %s has no key",
+				     tree_object(d->tree, number)->o.id);
+		req->range.length = length;
+		req->max = CHUNK_BYTES_MAX;
+		req->known_etag = domain_listed_etag(d, req->key);
 	}
-	int rc = store_get_many(d->store, reqs, n, results);
-	if (rc)
-		return err_set(err, rc, "no memory for %zu requests", n);
-	for (size_t i = 0; i < n; i++) {
-		const struct store_get_result *res = &results[i];
-		struct err why = ERR_INIT;
-		uint64_t *size = &decoded[which[i]];
-
-		if (res->code)
-			err_copy(&why, &res->err);
-		rc = res->code ? res->code
-			       : codec_decoded_size(&pipeline, res->body.data, res->body.len,
-						    res->meta.size, CHUNK_BYTES_MAX, size, &why);
-		if (rc == -EAGAIN && length != UINT64_MAX) {
-			which[again++] = which[i];
-		} else if (rc) {
-			tree_note(d->tree, "%s: chunk cannot be read: %s", reqs[i].key, why.msg);
-			*size = UINT64_MAX;
-		}
-		bytes_release(&results[i].body);
-	}
-	*left = again;
-	return 0;
+	if (!rc)
+		store_run_all(d->store, reqs, n);
+	if (!rc)
+		rc = take_sizes(d, number, reqs, which, n, decoded, left, err);
+	store_requests_free(reqs, n);
+	return rc;
 }
 
 /* Sizes of compressed chunks: most tell theirs at their beginning, the others are read whole. */
@@ -259,16 +289,21 @@ static int list_from_page(struct domain *d, uint32_t number, struct err *err)
 
 static int list_by_asking(struct domain *d, uint32_t number, struct err *err)
 {
-	char prefix[SCHEMA_KEY_MAX + 1];
-	auto_page struct store_page page = {0};
+	auto_request struct store_request *req = store_request_new(d->store, STORE_LIST);
 
-	if (dataset_prefix(d, number, prefix))
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (dataset_prefix(d, number, req->key))
 		return err_set(err, -EIO, "object %s has no key",
 			       tree_object(d->tree, number)->o.id);
-	int rc = store_list_all(d->store, prefix, false, VLEN_CHUNKS_MAX, &page, err);
+	req->list.complete = true;
+	req->list.whole = true;
+	req->list.limit = VLEN_CHUNKS_MAX;
+	store_run(d->store, req);
+	int rc = store_failure(&req->answer, err);
 	if (rc)
-		return err_wrap(err, rc, "listing %s", prefix);
-	return list_dataset(d, number, &page, 0, page.n, err);
+		return err_wrap(err, rc, "listing %s", req->key);
+	return list_dataset(d, number, &req->answer.page, 0, req->answer.page.n, err);
 }
 
 bool domain_is_vast(const struct dataset *ds)
@@ -297,12 +332,18 @@ int domain_list_chunks(struct domain *d, struct err *err)
 			continue;
 		if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)
 			continue; /* every chunk has a value, stored or not */
+		if (d->schema->chunk_absent(o, NULL)) {
+			/* Chunks have values that no listing shows. Sizes cannot be known. */
+			d->chunks[number].unknown = o->dataset.type->has_vlen;
+			continue;
+		}
 		if (d->listed_whole)
 			rc = list_from_page(d, number, err);
 		else if (must_list(&o->dataset))
 			rc = list_by_asking(d, number, err);
-		if (rc && rc != -ENOMEM) {
-			/* The dataset alone is lost: it stays in the file, its reads fail. */
+		if (rc == -E2BIG) {
+			/* The dataset alone is lost: it stays in the file, its reads fail. Any
+			 * other failure may pass, and must not stay in a snapshot. */
 			tree_note(d->tree, "dataset %s: its chunks are not known: %s", o->id,
 				  err ? err->msg : "");
 			d->chunks[number] = (struct chunk_list){.unknown = true};

@@ -20,6 +20,7 @@ void domain_unref(struct domain *d)
 	if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	HASH_CLEAR(hh, d->by_id);
+	domain_rechecks_release(d);
 	store_page_release(&d->listing);
 	free(d->entries);
 	free(d->chunks);
@@ -64,7 +65,7 @@ uint64_t domain_listing_digest(const struct domain *d, const struct store_page *
 	return digest;
 }
 
-const char *domain_listed_etag(const struct domain *d, const char *key)
+const struct store_item *domain_listed(const struct domain *d, const char *key)
 {
 	size_t low = 0, high = d->listing.n;
 
@@ -72,16 +73,21 @@ const char *domain_listed_etag(const struct domain *d, const char *key)
 		size_t middle = low + (high - low) / 2;
 		int order = strcmp(d->listing.items[middle].key, key);
 
-		if (order == 0) {
-			const char *etag = d->listing.items[middle].meta.etag;
-			return etag[0] ? etag : NULL;
-		}
+		if (order == 0)
+			return &d->listing.items[middle];
 		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	return NULL;
+}
+
+const char *domain_listed_etag(const struct domain *d, const char *key)
+{
+	const struct store_item *item = domain_listed(d, key);
+
+	return item && item->meta.etag[0] ? item->meta.etag : NULL;
 }
 
 /* Values of attributes have memory of their own, all else is in the arena and the tables. */

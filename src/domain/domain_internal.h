@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of domain/ share. The struct is filled by open.c and constant afterwards, but for
- * its reference count. */
+ * its reference count and the rechecks, which have a lock. */
 #ifndef DOMAIN_DOMAIN_INTERNAL_H
 #define DOMAIN_DOMAIN_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -26,9 +27,16 @@ struct domain_entry {
 	struct schema_id id;
 	uint8_t hash_key[17]; /* kind and bytes */
 	uint32_t number;
+	bool absent;		   /* the store has proved that it has no document */
 	char etag[STORE_ETAG_MAX]; /* of its document: as it was read, before that as listed, "" */
 	struct domain_text document;
 	UT_hash_handle hh;
+};
+
+/* Datasets whose documents were looked at again while the snapshot is in use (recheck.c). */
+struct domain_rechecks {
+	pthread_mutex_t lock;	    /* guards all below, and what the entries hold */
+	struct rechecked *datasets; /* uthash, by number */
 };
 
 struct domain {
@@ -52,12 +60,15 @@ struct domain {
 	struct domain_entry *by_id; /* uthash */
 
 	bool listed_whole;
+	int listing_code;	   /* of the whole listing: why the domain was not listed whole */
 	struct store_page listing; /* of a domain that was listed whole, else empty */
 	uint64_t listing_digest;
 
 	struct object_resolver resolver;
 	int64_t modified_ns;
 	uint64_t values; /* bytes of attribute and fill values so far */
+
+	struct domain_rechecks rechecks;
 };
 
 /* Two versions are known, and one and the same. */
@@ -74,6 +85,8 @@ bool domain_is_vast(const struct dataset *ds);
  * writes beside them, like its summary, does not count). */
 uint64_t domain_listing_digest(const struct domain *d, const struct store_page *page);
 
+/* A key's item in the listing, NULL when the listing does not have it or is empty. */
+const struct store_item *domain_listed(const struct domain *d, const char *key);
 /* The version of a key in the listing; NULL: not known. Borrowed from the domain. */
 const char *domain_listed_etag(const struct domain *d, const char *key);
 
@@ -84,11 +97,10 @@ void domain_keep(struct domain *d, struct domain_text *kept, const void *text, s
  * the hint's earlier snapshot is still the domain, and d is not filled. */
 int domain_list_objects(struct domain *d, const struct domain_hint *hint, bool *same,
 			struct err *err);
-/* revalidate.c: 0 when all reachable documents are those that d was made of, 1 when not (or gone),
- * or a negative errno. One head for each, side by side with `first`, whose result goes into
- * *first_result (both may be NULL). */
-int domain_docs_changed(struct domain *d, const struct store_get *first,
-			struct store_get_result *first_result, struct err *err);
+/* revalidate.c: 0 when all reachable documents are those that d was made of, also the damaged and the
+ * missing ones; 1 when not (or gone), or a negative errno. One head for each, side by side with
+ * `first`, which may be NULL. */
+int domain_docs_changed(struct domain *d, struct store_request *first, struct err *err);
 /* The same from a whole listing; heads for those only that look different there. */
 int domain_differs_from(struct domain *d, const struct store_page *page, struct err *err);
 /* object_docs.c: reads and parses the documents of all numbers. previous: NULL or an earlier
@@ -99,5 +111,21 @@ void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atom
 			chunk_done done, void *arg);
 /* chunk_inventory.c: which chunks exist, and the decoded sizes of variable-length ones. */
 int domain_list_chunks(struct domain *d, struct err *err);
+
+/* recheck.c: is a dataset's document still the one that the snapshot was made of? */
+struct domain_recheck {
+	const atomic_bool *cancelled; /* as in struct store_request */
+	/* In any thread, possibly before the call returns. 0: it was, less than a second ago;
+	 * -ESTALE: it has changed or is gone; else it could not be asked. */
+	void (*done)(void *arg, int code, const struct err *err);
+	void *arg;
+	struct domain_recheck *next;
+};
+/* Asks at most once a second for each dataset. r is the caller's until done. */
+void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r);
+/* An earlier call found that the document has changed. That never ends for this snapshot. */
+bool domain_is_stale(struct domain *d, uint32_t dataset);
+void domain_rechecks_init(struct domain *d);
+void domain_rechecks_release(struct domain *d);
 
 #endif

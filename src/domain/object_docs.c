@@ -60,7 +60,7 @@ static void note_skipped(void *arg, const char *what, const struct err *why)
 
 /* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
  * elements than a file has room for, when all of them have values. */
-static int check_size(const struct object *o, struct err *err)
+static int check_size(const struct domain *d, const struct object *o, struct err *err)
 {
 	const struct dataset *ds = &o->dataset;
 	uint64_t stored, shown;
@@ -71,8 +71,10 @@ static int check_size(const struct object *o, struct err *err)
 	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
 	    max_u64(stored, shown) > CHUNK_BYTES_MAX)
 		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", CHUNK_BYTES_MAX);
-	if (ds->initializer != INITIALIZER_NONE && domain_is_vast(ds))
-		return err_set(err, -EFBIG, "computed elements of more than %llu bytes",
+	const bool computed = ds->initializer != INITIALIZER_NONE;
+	if ((computed || d->schema->chunk_absent(o, NULL)) && domain_is_vast(ds))
+		return err_set(err, -EFBIG, "%s of more than %llu bytes",
+			       computed ? "computed elements" : "elements kept elsewhere",
 			       (unsigned long long)DATASET_DENSE_MAX);
 	return 0;
 }
@@ -113,7 +115,8 @@ static int keep_values(struct domain *d, const char *key, struct object *o, stru
 
 /* A document, wherever it came from. */
 struct document {
-	int code; /* of the store */
+	const struct store_absence *absence; /* NULL unless the store has proved that there is none */
+	int code;			     /* why it could not be read; 0: it was, or is absent */
 	const struct err *err;
 	struct domain_text text;
 	const char *etag;
@@ -130,7 +133,7 @@ static int parse_document(struct domain *d, uint32_t number, const char *key,
 					 note_skipped, &skip, o, why);
 
 	if (!rc)
-		rc = check_size(o, why);
+		rc = check_size(d, o, why);
 	if (!rc)
 		rc = keep_values(d, key, o, why);
 	return rc;
@@ -140,8 +143,7 @@ static int parse_document(struct domain *d, uint32_t number, const char *key,
  * bucket, since what was left out is not asked for again until something changes. */
 static bool is_fatal(uint32_t number, const struct document *document, int rc)
 {
-	return number == 0 || rc == -ENOMEM ||
-	       (document->code && document->code != -ENOENT && document->code != -EFBIG);
+	return number == 0 || rc == -ENOMEM || (document->code && document->code != -EFBIG);
 }
 
 static void mark_broken(struct domain *d, uint32_t number)
@@ -152,6 +154,18 @@ static void mark_broken(struct domain *d, uint32_t number)
 	tree_break(d->tree, number, arena_strndup(d->arena, id, strlen(id)));
 }
 
+/* Prefixes without a document are leftovers of deleted objects. */
+static int leave_absent(struct domain *d, uint32_t number, const char *key,
+			const struct store_absence *proof, struct err *err)
+{
+	d->entries[number].absent = proof != NULL;
+	mark_broken(d, number);
+	if (number == 0)
+		return err_set(err, -EIO,
+			       "root group %s: the domain names it, but it is not there", key);
+	return 0;
+}
+
 static int take_document(struct domain *d, uint32_t number, const char *key,
 			 const struct document *document, struct err *err)
 {
@@ -159,12 +173,16 @@ static int take_document(struct domain *d, uint32_t number, const char *key,
 	struct err why = ERR_INIT;
 	int rc = document->code;
 
+	if (document->absence)
+		return leave_absent(d, number, key, document->absence, err);
 	if (rc)
 		err_copy(&why, document->err);
 	else
 		rc = parse_document(d, number, key, document, &why);
-	if (!rc) {
+	/* Also of one that is damaged: the next opening sees when it has become another one. */
+	if (document->code == 0)
 		memmove(entry->etag, document->etag, sizeof(entry->etag));
+	if (!rc) {
 		domain_keep(d, &entry->document, document->text.data, document->text.len);
 		if (tree_object(d->tree, number)->o.modified_ns > d->modified_ns)
 			d->modified_ns = tree_object(d->tree, number)->o.modified_ns;
@@ -172,16 +190,10 @@ static int take_document(struct domain *d, uint32_t number, const char *key,
 	}
 	mark_broken(d, number);
 	if (is_fatal(number, document, rc)) {
-		/* -ENOENT is for domains that are not there; this one is damaged */
-		if (rc == -ENOENT)
-			rc = err_set(err, -EIO, "the domain names it, but it is not there");
-		else
-			err_copy(err, &why);
+		err_copy(err, &why);
 		return err_wrap(err, rc, "%s%s", number == 0 ? "root group " : "", key);
 	}
-	/* Prefixes without a document are leftovers of deleted objects. */
-	if (rc != -ENOENT)
-		tree_note(d->tree, "%s: object left out: %s", key, why.msg);
+	tree_note(d->tree, "%s: object left out: %s", key, why.msg);
 	return 0;
 }
 
@@ -203,49 +215,49 @@ static bool is_known(const struct reading *r, size_t i, const struct domain_entr
 	return old && domain_same_version(old->etag, r->d->entries[i].etag);
 }
 
-static bool request(void *arg, size_t i, struct store_get *req)
+static bool request(void *arg, size_t i, struct store_request *req)
 {
 	struct reading *r = arg;
 	const struct domain_entry *old = earlier(r, i);
+	const struct domain_entry *entry = &r->d->entries[i];
 
 	if (is_known(r, i, old) ||
-	    r->d->schema->object_key(&r->d->entries[i].id, r->key, sizeof(r->key)) < 0)
+	    r->d->schema->object_key(&entry->id, req->key, req->room) < 0)
 		return false;
-	const char *listed = r->d->entries[i].etag[0] ? r->d->entries[i].etag : NULL;
-	*req = (struct store_get){
-		.op = STORE_GET,
-		.key = r->key,
-		.length = UINT64_MAX,
-		.max = DOCUMENT_USUAL,
-		.cond.if_none_match = old && !listed ? old->etag : NULL,
-		.known_etag = listed,
-	};
+	const char *listed = entry->etag[0] ? entry->etag : NULL;
+	req->max = DOCUMENT_USUAL;
+	req->cond.if_none_match = old && !listed ? old->etag : NULL;
+	req->known_etag = listed;
 	return true;
 }
 
 /* Bodies of 256 MiB are not held side by side. */
-static void read_large(struct domain *d, const char *key, struct store_get_result *res)
+static void read_large(struct domain *d, struct store_request *req, const char *key)
 {
-	bytes_release(&res->body);
-	store_get(d->store, key, 0, UINT64_MAX, SCHEMA_JSON_MAX, NULL, res, NULL);
+	store_request_reset(req, STORE_GET);
+	store_request_key(req, key);
+	req->max = SCHEMA_JSON_MAX;
+	store_run(d->store, req);
 }
 
-static int take(void *arg, size_t i, struct store_get_result *res)
+static int take(void *arg, size_t i, struct store_request *req)
 {
 	struct reading *r = arg;
 	const struct domain_entry *old = earlier(r, i);
-	const bool known = is_known(r, i, old) || (old && res->code == -EALREADY);
+	const struct store_answer *a = &req->answer;
+	const bool known = is_known(r, i, old) || a->unchanged;
 
 	if (r->d->schema->object_key(&r->d->entries[i].id, r->key, sizeof(r->key)) < 0)
 		return err_set(r->err, -EIO, "an object's id makes no key");
-	if (res->code == -EFBIG)
-		read_large(r->d, r->key, res);
+	if (!known && store_failure(a, NULL) == -EFBIG)
+		read_large(r->d, req, r->key);
 	const struct document document = {
-		.code = known ? 0 : res->code,
-		.err = &res->err,
+		.absence = known ? NULL : store_absence(a),
+		.code = known ? 0 : store_failure(a, NULL),
+		.err = &a->err,
 		.text = known ? old->document
-			      : (struct domain_text){.data = res->body.data, .len = res->body.len},
-		.etag = known ? old->etag : res->meta.etag,
+			      : (struct domain_text){.data = a->body.data, .len = a->body.len},
+		.etag = known ? old->etag : a->meta.etag,
 	};
 	return take_document(r->d, (uint32_t)i, r->key, &document, r->err);
 }
@@ -253,15 +265,16 @@ static int take(void *arg, size_t i, struct store_get_result *res)
 int domain_read_docs(struct domain *d, const struct domain *previous, struct err *err)
 {
 	struct reading r = {.d = d, .previous = previous, .err = err};
-	const struct store_each each = {
+	const struct store_row row = {
 		.n = tree_numbers(d->tree),
 		.at_once = DOCUMENTS_AT_ONCE,
 		.request = request,
 		.take = take,
 		.arg = &r,
 	};
-	int rc = store_get_each(d->store, &each);
+	int rc = store_run_row(d->store, &row);
 
-	return rc == -ENOMEM ? err_set(err, rc, "no memory for %u documents", tree_numbers(d->tree))
+	return rc == -ENOMEM ? err_set(err, rc, "out of memory for %u documents",
+				       tree_numbers(d->tree))
 			     : rc;
 }

@@ -18,7 +18,8 @@
  * which documents are still those of the snapshot (object_docs.c).
  *
  * Whether a domain counts as listed whole follows from the number of its keys alone, not from what
- * was asked: the same domain makes the same image.
+ * was asked: the same domain makes the same image. An exception is a domain with an entry that cannot
+ * be examined: it is not listed whole, and each opening tries again.
  */
 #include <domain/domain.h>
 
@@ -34,117 +35,107 @@ enum {
 };
 _Static_assert(FEW_OBJECTS *KEYS_PER_OBJECT >= DOMAIN_LISTING, "a page is a page");
 
-/* What was asked for, and came. */
+/* What was asked for, and came: reqs[DOCUMENT] is the domain's document, reqs[WHOLE] the whole listing,
+ * all or nothing; those behind it name the objects. */
+enum { DOCUMENT, WHOLE, PREFIXES };
+
 struct object_list {
 	struct domain *d;
 	struct domain *previous; /* or NULL */
-	char key[SCHEMA_KEY_MAX + 1];
-	struct store_get_result document;
-	/* jobs[0] is the whole listing, all or nothing; the others name the objects. */
-	char prefixes[LIST_JOBS][SCHEMA_KEY_MAX + 1];
-	struct store_list_job jobs[LIST_JOBS];
-	size_t njobs;
+	struct store_request **reqs; /* LIST_JOBS + WHOLE */
+	size_t n;		     /* used; at least DOCUMENT + 1 */
 };
-
-static void release(struct object_list *n)
-{
-	bytes_release(&n->document.body);
-	for (size_t j = 0; j < n->njobs; j++)
-		store_page_release(&n->jobs[j].page);
-	n->njobs = 0;
-}
 
 /* ---- what is asked for ---- */
 
-static int plan_whole(struct object_list *n, const struct schema_id *root, uint32_t limit,
+static const struct store_answer *answer_of(const struct object_list *l, size_t which)
+{
+	return &l->reqs[which]->answer;
+}
+
+/* The i-th request becomes a whole listing. */
+static struct store_request *list(struct object_list *l, size_t i, bool delimit, uint32_t limit)
+{
+	struct store_request *req = l->reqs[i];
+
+	store_request_reset(req, STORE_LIST);
+	req->list.delimit = delimit;
+	req->list.complete = true;
+	req->list.whole = true;
+	req->list.limit = limit;
+	return req;
+}
+
+static int plan_whole(struct object_list *l, const struct schema_id *root, uint32_t limit,
 		      struct err *err)
 {
-	const struct schema_ops *schema = n->d->schema;
+	struct store_request *req = list(l, WHOLE, false, limit);
 
-	if (schema->storage_prefix(root, n->prefixes[0], sizeof(n->prefixes[0])) < 0)
+	if (l->d->schema->storage_prefix(root, req->key, req->room) < 0)
 		return err_set(err, -EIO, "the root group's id makes no key");
-	n->jobs[0] = (struct store_list_job){.prefix = n->prefixes[0], .limit = limit};
-	n->njobs = 1;
+	l->n = PREFIXES;
 	return 0;
 }
 
-static void plan_objects(struct object_list *n, const struct schema_id *root)
+static int plan_all(struct object_list *l, const struct schema_id *root, struct err *err)
 {
-	const struct schema_ops *schema = n->d->schema;
-	size_t at = 1;
+	int rc = plan_whole(l, root, DOMAIN_LISTING, err);
 
-	for (; at < LIST_JOBS && schema->object_prefix(root, (unsigned int)at - 1, n->prefixes[at],
-						       sizeof(n->prefixes[at])) > 0;
-	     at++)
-		n->jobs[at] = (struct store_list_job){
-			.prefix = n->prefixes[at], .delimit = true, .limit = TREE_MAX_OBJECTS};
-	n->njobs = at;
-}
+	while (!rc && l->n < WHOLE + LIST_JOBS) {
+		struct store_request *req = list(l, l->n, true, TREE_MAX_OBJECTS);
 
-static int plan_all(struct object_list *n, const struct schema_id *root, struct err *err)
-{
-	int rc = plan_whole(n, root, DOMAIN_LISTING, err);
-
-	if (!rc)
-		plan_objects(n, root);
+		if (l->d->schema->object_prefix(root, (unsigned int)(l->n - PREFIXES), req->key,
+						req->room) <= 0)
+			break;
+		l->n++;
+	}
 	return rc;
 }
 
-static struct store_get document_request(const struct object_list *n)
+static int plan_document(struct object_list *l, struct err *err)
 {
-	const struct domain *old = n->previous;
+	struct store_request *req = l->reqs[DOCUMENT];
+	const struct domain *old = l->previous;
 
-	return (struct store_get){
-		.op = STORE_GET,
-		.key = n->key,
-		.length = UINT64_MAX,
-		.max = SCHEMA_JSON_MAX,
-		.cond.if_none_match = old && old->document.data && old->document_etag[0]
-					      ? old->document_etag
-					      : NULL,
-	};
-}
-
-/* The document, and what was planned. */
-static int ask(struct object_list *n, struct err *err)
-{
-	const struct store_get req = document_request(n);
-
-	if (store_round(n->d->store, &req, 1, &n->document, n->jobs, n->njobs))
-		return err_set(err, -ENOMEM, "no memory for a few requests");
+	if (l->d->schema->domain_key(l->d->path, req->key, req->room) < 0)
+		return err_set(err, -ENAMETOOLONG, "the path is too long for a key");
+	req->max = SCHEMA_JSON_MAX;
+	if (old && old->document.data && old->document_etag[0])
+		req->cond.if_none_match = old->document_etag;
 	return 0;
 }
 
 /* ---- the document ---- */
 
-static bool is_same_document(const struct object_list *n)
+static bool is_same_document(const struct object_list *l)
 {
-	return n->document.code == -EALREADY ||
-	       (n->document.code == 0 && n->previous &&
-		domain_same_version(n->document.meta.etag, n->previous->document_etag));
+	const struct store_answer *a = answer_of(l, DOCUMENT);
+
+	return a->state == STORE_PRESENT &&
+	       (a->unchanged ||
+		(l->previous && domain_same_version(a->meta.etag, l->previous->document_etag)));
 }
 
-static int take_document(struct object_list *n, struct err *err)
+static int take_document(struct object_list *l, struct err *err)
 {
-	struct domain *d = n->d;
-	const struct store_get_result *res = &n->document;
-	struct domain_text text = {.data = res->body.data, .len = res->body.len};
-	const char *etag = res->meta.etag;
-	int rc = res->code;
+	struct domain *d = l->d;
+	const struct store_answer *a = answer_of(l, DOCUMENT);
+	struct domain_text text = {.data = a->body.data, .len = a->body.len};
+	const char *etag = a->meta.etag;
+	int rc = store_failure(a, err);
 
-	if (rc == -EALREADY && n->previous) {
-		text = n->previous->document;
-		etag = n->previous->document_etag;
-		rc = 0;
-	} else if (rc) {
-		err_copy(err, &res->err);
+	if (store_absence(a))
+		rc = err_set(err, -ENOENT, "it is not there");
+	if (a->unchanged) {
+		text = l->previous->document;
+		etag = l->previous->document_etag;
 	}
 	if (!rc)
 		rc = d->schema->domain_parse(d->arena, text.data, text.len, &d->doc, err);
 	if (!rc && d->doc.info.is_folder)
 		rc = err_set(err, -EISDIR, "is a folder: it has no root group");
 	if (rc)
-		return err_wrap(err, rc, "%s", n->key);
+		return err_wrap(err, rc, "%s", l->reqs[DOCUMENT]->key);
 	memcpy(d->document_etag, etag, sizeof(d->document_etag));
 	d->modified_ns = d->doc.info.modified_ns;
 	domain_keep(d, &d->document, text.data, text.len);
@@ -215,58 +206,66 @@ static int number_whole(struct domain *d, const struct store_page *page, struct 
 	return rc;
 }
 
-static int number_prefixes(struct object_list *n, struct err *err)
+static int number_prefixes(struct object_list *l, struct err *err)
 {
-	struct domain *d = n->d;
+	struct domain *d = l->d;
 	size_t total = 1;
 
-	for (size_t j = 1; j < n->njobs; j++) {
-		if (n->jobs[j].code) {
-			err_copy(err, &n->jobs[j].err);
-			return err_wrap(err, n->jobs[j].code, "listing %s", n->jobs[j].prefix);
-		}
-		total += n->jobs[j].page.n;
+	for (size_t j = PREFIXES; j < l->n; j++) {
+		int rc = store_failure(answer_of(l, j), err);
+
+		if (rc)
+			return err_wrap(err, rc, "listing %s", l->reqs[j]->key);
+		total += answer_of(l, j)->page.n;
 	}
 	int rc = make_tables(d, total, err);
 	if (!rc)
 		rc = add_id(d, &d->doc.root, "", err);
-	for (size_t j = 1; j < n->njobs; j++) {
-		for (size_t i = 0; !rc && i < n->jobs[j].page.n; i++) {
-			const struct store_item *item = &n->jobs[j].page.items[i];
+	for (size_t j = PREFIXES; j < l->n; j++) {
+		const struct store_page *page = &answer_of(l, j)->page;
+
+		for (size_t i = 0; !rc && i < page->n; i++) {
 			struct schema_id id;
 
-			if (item->is_prefix && d->schema->object_of_prefix(item->key, &id))
+			if (page->items[i].is_prefix &&
+			    d->schema->object_of_prefix(page->items[i].key, &id))
 				rc = add_id(d, &id, "", err);
 		}
 	}
 	return rc;
 }
 
-/* Too many keys; or one directory among them, in which nothing of ours need be, is too deep or
- * closed to us: the objects can still be named. */
+/* Too many keys; or something among them, which need not be ours, cannot be examined: the objects can
+ * still be named, and the chunks asked for one by one. */
 static bool is_listing_optional(int code)
 {
-	return code == -E2BIG || code == -ELOOP || code == -EACCES;
+	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
 }
 
-static int take_listings(struct object_list *n, struct err *err)
+/* What could not be listed for a reason that may pass. The next opening lists again: whether a domain
+ * counts as listed whole must not depend on how an earlier listing failed. */
+static bool may_be_listed_now(const struct domain *old)
 {
-	struct domain *d = n->d;
-	struct store_list_job *whole = &n->jobs[0];
+	return old->listing_code && old->listing_code != -E2BIG;
+}
 
-	if (whole->code && !is_listing_optional(whole->code)) {
-		err_copy(err, &whole->err);
-		return err_wrap(err, whole->code, "listing %s", whole->prefix);
-	}
-	if (whole->code)
-		return number_prefixes(n, err);
-	d->listed_whole = whole->page.n <= DOMAIN_LISTING;
+static int take_listings(struct object_list *l, struct err *err)
+{
+	struct domain *d = l->d;
+	struct store_page *page = &l->reqs[WHOLE]->answer.page;
+
+	d->listing_code = store_failure(answer_of(l, WHOLE), err);
+	if (d->listing_code && !is_listing_optional(d->listing_code))
+		return err_wrap(err, d->listing_code, "listing %s", l->reqs[WHOLE]->key);
+	if (d->listing_code)
+		return number_prefixes(l, err);
+	d->listed_whole = page->n <= DOMAIN_LISTING;
 	if (d->listed_whole)
-		d->listing_digest = domain_listing_digest(d, &whole->page);
-	int rc = number_whole(d, &whole->page, err);
+		d->listing_digest = domain_listing_digest(d, page);
+	int rc = number_whole(d, page, err);
 	if (d->listed_whole) {
-		d->listing = whole->page;
-		whole->page = (struct store_page){0};
+		d->listing = *page;
+		*page = (struct store_page){0};
 	}
 	return rc;
 }
@@ -274,43 +273,41 @@ static int take_listings(struct object_list *n, struct err *err)
 /* ---- an earlier snapshot ---- */
 
 /* 0 same, 1 changed, 2 the listing does not tell, or a negative errno. */
-static int compare_listing(struct object_list *n, struct err *err)
+static int compare_listing(struct object_list *l, struct err *err)
 {
-	const struct store_list_job *whole = &n->jobs[0];
-	const struct domain *old = n->previous;
+	const struct store_page *page = &answer_of(l, WHOLE)->page;
+	const struct domain *old = l->previous;
 
-	if (whole->code)
+	if (store_failure(answer_of(l, WHOLE), NULL))
 		return old->listed_whole ? 1 : 2;
-	if ((whole->page.n <= DOMAIN_LISTING) != old->listed_whole)
+	if ((page->n <= DOMAIN_LISTING) != old->listed_whole)
 		return 1;
 	if (old->listed_whole)
-		return domain_listing_digest(old, &whole->page) != old->listing_digest;
-	return domain_differs_from(n->previous, &whole->page, err);
+		return domain_listing_digest(old, page) != old->listing_digest;
+	return domain_differs_from(l->previous, page, err);
 }
 
 /* Asks as little as tells whether the earlier snapshot is still the domain. */
-static int look_again(struct object_list *n, bool *same, struct err *err)
+static int look_again(struct object_list *l, bool *same, struct err *err)
 {
-	struct domain *old = n->previous;
-	const bool few = !old->listed_whole && tree_count(old->tree) < FEW_OBJECTS;
-	const uint32_t limit =
-		old->listed_whole ? DOMAIN_LISTING : KEYS_PER_OBJECT * tree_count(old->tree);
+	struct domain *old = l->previous;
+	const bool whole = old->listed_whole || may_be_listed_now(old);
+	const bool few = !whole && tree_count(old->tree) < FEW_OBJECTS;
+	const uint32_t limit = whole ? DOMAIN_LISTING : KEYS_PER_OBJECT * tree_count(old->tree);
 	int changed = 0;
 
 	if (few) {
-		const struct store_get req = document_request(n);
-
-		changed = domain_docs_changed(old, &req, &n->document, err);
+		changed = domain_docs_changed(old, l->reqs[DOCUMENT], err);
 	} else {
-		changed = plan_whole(n, &old->doc.root, limit, err);
+		changed = plan_whole(l, &old->doc.root, limit, err);
 		if (!changed)
-			changed = ask(n, err);
-		if (!changed && is_same_document(n))
-			changed = compare_listing(n, err);
+			store_run_all(l->d->store, l->reqs, l->n);
+		if (!changed && is_same_document(l))
+			changed = compare_listing(l, err);
 		if (changed == 2)
-			changed = domain_docs_changed(old, NULL, NULL, err);
+			changed = domain_docs_changed(old, NULL, err);
 	}
-	*same = changed == 0 && is_same_document(n);
+	*same = changed == 0 && is_same_document(l);
 	return changed < 0 ? changed : 0;
 }
 
@@ -318,62 +315,57 @@ static int look_again(struct object_list *n, bool *same, struct err *err)
 
 /* Document and listings of a domain of which at most the root group is known: what was listed for
  * another one, or not all, is listed now. */
-static int complete(struct object_list *n, const struct schema_id *guess, struct err *err)
+static int complete(struct object_list *l, const struct schema_id *guess, struct err *err)
 {
-	struct domain *d = n->d;
-	int rc = take_document(n, err);
+	struct domain *d = l->d;
+	int rc = take_document(l, err);
 
 	if (rc)
 		return rc;
 	const bool right = guess && schema_id_equal(guess, &d->doc.root);
-	if (right && (n->njobs > 1 || (n->njobs == 1 && n->jobs[0].code == 0)))
+	if (right && (l->n > PREFIXES ||
+		      (l->n == PREFIXES && !store_failure(answer_of(l, WHOLE), NULL))))
 		return 0;
-	release(n);
-	rc = plan_all(n, &d->doc.root, err);
-	if (!rc && store_list_many(d->store, n->jobs, n->njobs))
-		rc = err_set(err, -ENOMEM, "no memory for a few requests");
+	rc = plan_all(l, &d->doc.root, err);
+	if (!rc)
+		store_run_all(d->store, l->reqs + WHOLE, l->n - WHOLE);
 	return rc;
 }
 
-static int read_list(struct object_list *n, const struct schema_id *guess, bool *same,
+static int read_list(struct object_list *l, const struct schema_id *guess, bool *same,
 		     struct err *err)
 {
-	int rc = 0;
+	int rc = plan_document(l, err);
 
-	if (n->previous) {
-		guess = &n->previous->doc.root;
-		rc = look_again(n, same, err);
-	} else {
+	if (!rc && l->previous) {
+		guess = &l->previous->doc.root;
+		rc = look_again(l, same, err);
+	} else if (!rc) {
 		if (guess)
-			rc = plan_all(n, guess, err);
+			rc = plan_all(l, guess, err);
 		if (!rc)
-			rc = ask(n, err);
+			store_run_all(l->d->store, l->reqs, l->n);
 	}
 	if (rc || *same)
 		return rc;
-	rc = complete(n, guess, err);
-	return rc ? rc : take_listings(n, err);
+	rc = complete(l, guess, err);
+	return rc ? rc : take_listings(l, err);
 }
 
 int domain_list_objects(struct domain *d, const struct domain_hint *hint, bool *same,
 			struct err *err)
 {
-	struct object_list *n = calloc(1, sizeof(*n));
+	struct object_list l = {.d = d, .n = DOCUMENT + 1};
 
 	*same = false;
-	if (!n)
-		return err_set(err, -ENOMEM, "no memory");
-	n->d = d;
+	l.reqs = store_requests_new(d->store, WHOLE + LIST_JOBS);
+	if (!l.reqs)
+		return err_set(err, -ENOMEM, "out of memory for a few requests");
 	/* Of another root's objects nothing can be known. */
 	if (hint->previous &&
 	    (!hint->root || schema_id_equal(hint->root, &hint->previous->doc.root)))
-		n->previous = hint->previous;
-	int rc = 0;
-	if (d->schema->domain_key(d->path, n->key, sizeof(n->key)) < 0)
-		rc = err_set(err, -ENAMETOOLONG, "the path is too long for a key");
-	if (!rc)
-		rc = read_list(n, hint->root, same, err);
-	release(n);
-	free(n);
+		l.previous = hint->previous;
+	int rc = read_list(&l, hint->root, same, err);
+	store_requests_free(l.reqs, WHOLE + LIST_JOBS);
 	return rc;
 }

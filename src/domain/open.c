@@ -40,6 +40,7 @@ static struct domain *new_domain(const struct env *env, struct store *store,
 	d->env = env;
 	d->store = store;
 	d->schema = schema;
+	domain_rechecks_init(d);
 	d->resolver = (struct object_resolver){.resolve = resolve, .ctx = d};
 	d->path = strdup(path);
 	d->tree = tree_new(DOMAIN_ARENA_LIMIT);

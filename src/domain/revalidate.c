@@ -10,82 +10,80 @@
 
 #include "domain_internal.h"
 
+#include <base/wait.h>
+
 enum { HEADS_AT_ONCE = 1024 };
 
 struct heads {
 	struct domain *d;
-	const struct store_get *first; /* asked for before all heads, and its result; or NULL */
-	struct store_get_result *first_result;
 	const uint32_t *numbers; /* objects to look at */
-	char key[SCHEMA_KEY_MAX + 1];
 	struct err *err;
 };
 
-/* The i-th of the row is which object? */
-static uint32_t number_at(const struct heads *h, size_t i)
-{
-	return h->numbers[h->first ? i - 1 : i];
-}
-
-static bool ask(void *arg, size_t i, struct store_get *req)
+static bool ask(void *arg, size_t i, struct store_request *req)
 {
 	struct heads *h = arg;
+	const struct schema_id *id = &h->d->entries[h->numbers[i]].id;
 
-	if (h->first && i == 0) {
-		*req = *h->first;
-		return true;
-	}
-	const struct schema_id *id = &h->d->entries[number_at(h, i)].id;
-	if (h->d->schema->object_key(id, h->key, sizeof(h->key)) < 0)
-		return false; /* it was read once, so it has one */
-	*req = (struct store_get){.op = STORE_HEAD, .key = h->key};
-	return true;
+	req->op = STORE_HEAD;
+	/* It was read once, so it has a key. */
+	return h->d->schema->object_key(id, req->key, req->room) >= 0;
 }
 
-static int compare(void *arg, size_t i, struct store_get_result *res)
+/* 1: the document is not the one that the snapshot was made of. */
+static int compare(void *arg, size_t i, struct store_request *req)
 {
 	struct heads *h = arg;
+	const struct domain_entry *entry = &h->d->entries[h->numbers[i]];
+	const struct store_answer *a = &req->answer;
+	const int rc = store_failure(a, h->err);
 
-	if (h->first && i == 0) {
-		*h->first_result = *res;
-		res->body = (struct bytes){0};
-		return 0;
+	if (store_absence(a))
+		return !entry->absent;
+	if (rc) {
+		char id[SCHEMA_ID_MAX];
+
+		schema_id_format(&entry->id, id);
+		return err_wrap(h->err, rc, "object %s", id);
 	}
-	const struct domain_entry *entry = &h->d->entries[number_at(h, i)];
-	if (res->code == -ENOENT)
-		return 1;
-	if (res->code) {
-		err_copy(h->err, &res->err);
-		return err_wrap(h->err, res->code, "object %s",
-				tree_object(h->d->tree, entry->number)->o.id);
-	}
-	return !domain_same_version(res->meta.etag, entry->etag);
+	return entry->absent || !domain_same_version(a->meta.etag, entry->etag);
 }
 
 static int ask_heads(struct heads *h, uint32_t n)
 {
-	const struct store_each each = {
-		.n = (size_t)n + (h->first ? 1 : 0),
+	const struct store_row row = {
+		.n = n,
 		.at_once = HEADS_AT_ONCE,
 		.request = ask,
 		.take = compare,
 		.arg = h,
 	};
-	int changed = store_get_each(h->d->store, &each);
+	int changed = store_run_row(h->d->store, &row);
 
-	return changed == -ENOMEM ? err_set(h->err, changed, "no memory for requests") : changed;
+	return changed == -ENOMEM ? err_set(h->err, changed, "out of memory for requests")
+				  : changed;
 }
 
-int domain_docs_changed(struct domain *d, const struct store_get *first,
-			struct store_get_result *first_result, struct err *err)
+static void wake(struct store_request *req)
 {
-	struct heads h = {.d = d,
-			  .first = first,
-			  .first_result = first_result,
-			  .numbers = tree_order(d->tree),
-			  .err = err};
+	wait_done(req->arg);
+}
 
-	return ask_heads(&h, tree_count(d->tree));
+int domain_docs_changed(struct domain *d, struct store_request *first, struct err *err)
+{
+	struct heads h = {.d = d, .numbers = tree_order(d->tree), .err = err};
+	const uint32_t n = tree_count(d->tree) + tree_missed(d->tree);
+	struct waiter waiter;
+
+	if (!first)
+		return ask_heads(&h, n);
+	wait_init(&waiter, 1);
+	first->done = wake;
+	first->arg = &waiter;
+	store_submit(d->store, first);
+	int changed = ask_heads(&h, n);
+	wait_all(&waiter);
+	return changed;
 }
 
 /* A service may write versions in listings otherwise than in answers: those that look different are
@@ -93,11 +91,12 @@ int domain_docs_changed(struct domain *d, const struct store_get *first,
 int domain_differs_from(struct domain *d, const struct store_page *page, struct err *err)
 {
 	auto_free bool *seen = calloc(tree_numbers(d->tree), sizeof(*seen));
-	auto_free uint32_t *doubtful = calloc(tree_count(d->tree), sizeof(*doubtful));
+	const uint32_t all = tree_count(d->tree) + tree_missed(d->tree);
+	auto_free uint32_t *doubtful = calloc(all, sizeof(*doubtful));
 	uint32_t n = 0;
 
 	if (!seen || !doubtful)
-		return err_set(err, -ENOMEM, "no memory for %u objects", tree_count(d->tree));
+		return err_set(err, -ENOMEM, "out of memory for %u objects", all);
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
 		struct schema_key key;
@@ -111,9 +110,9 @@ int domain_differs_from(struct domain *d, const struct store_page *page, struct 
 		    domain_same_version(item->meta.etag, d->entries[number].etag))
 			seen[number] = true;
 	}
-	for (uint32_t i = 0; i < tree_count(d->tree); i++)
-		if (!seen[tree_nth(d->tree, i)])
-			doubtful[n++] = tree_nth(d->tree, i);
+	for (uint32_t i = 0; i < all; i++)
+		if (!seen[tree_order(d->tree)[i]])
+			doubtful[n++] = tree_order(d->tree)[i];
 	struct heads h = {.d = d, .numbers = doubtful, .err = err};
 	return n ? ask_heads(&h, n) : 0;
 }

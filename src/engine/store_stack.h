@@ -18,7 +18,6 @@ bool store_stack_is_s3(const char *bucket);
 struct store_stack_parts {
 	struct store *count; /* store_count_read() */
 	struct store *retry; /* store_retry_count(); NULL where nothing is repeated */
-	struct store *retry; /* store_retry_count(); NULL where nothing is repeated */
 	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
 };
 

@@ -15,7 +15,7 @@ static const struct {
 	{DOMAIN_PERM_READ_ACL, "readACL"}, {DOMAIN_PERM_UPDATE_ACL, "updateACL"},
 };
 
-char *names_acls_json(const struct domain *d)
+char *names_acls_json(const struct domain_info *d)
 {
 	struct str out = {0};
 	str_add(&out, "{");
@@ -31,7 +31,7 @@ char *names_acls_json(const struct domain *d)
 	return str_take(&out);
 }
 
-static const struct domain_acl *find_acl(const struct domain *d, const char *user)
+static const struct domain_acl *find_acl(const struct domain_info *d, const char *user)
 {
 	for (uint32_t i = 0; i < d->nacls; i++)
 		if (strcmp(d->acls[i].user, user) == 0)
@@ -39,7 +39,7 @@ static const struct domain_acl *find_acl(const struct domain *d, const char *use
 	return NULL;
 }
 
-unsigned int names_mode(const struct domain *d, bool is_dir)
+unsigned int names_mode(const struct domain_info *d, bool is_dir)
 {
 	if (d->nacls == 0)
 		return is_dir ? 0555 : 0444;

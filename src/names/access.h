@@ -6,6 +6,6 @@
 #include <names/names.h>
 
 /* {"user":{"create":true,…},…}, as the document has it. Heap; NULL without memory. */
-char *names_acls_json(const struct domain *d);
+char *names_acls_json(const struct domain_info *d);
 
 #endif

@@ -25,6 +25,7 @@ struct tree_object {
 			      each dataset and attribute that shares it */
 	bool broken;	   /* it could not be read: not reachable */
 	bool linked;	   /* it is in the order */
+	bool missed;	   /* a hard link leads to it, but it is broken */
 };
 
 struct tree;
@@ -61,7 +62,10 @@ const struct tree_object *tree_object(const struct tree *t, uint32_t number);
 /* Reachable objects in breadth-first order of their first link; [0] is the root group. */
 uint32_t tree_count(const struct tree *t);
 uint32_t tree_nth(const struct tree *t, uint32_t i);
-const uint32_t *tree_order(const struct tree *t); /* all of them; borrowed */
+/* Objects that would be reachable if they could be read. */
+uint32_t tree_missed(const struct tree *t);
+/* All that are reachable, and behind them all that are missed; borrowed. */
+const uint32_t *tree_order(const struct tree *t);
 /* The n-th problem, NULL past the end. At most TREE_MAX_PROBLEMS are kept. */
 enum { TREE_MAX_PROBLEMS = 1000 };
 const char *tree_problem(const struct tree *t, uint32_t n);

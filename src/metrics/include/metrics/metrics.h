@@ -13,7 +13,7 @@
 #include <base/histogram.h>
 #include <base/str.h>
 
-enum { METRICS_METHODS = 5, METRICS_STATUSES = 600, METRICS_CALLS = 5, METRICS_RESULTS = 20 };
+enum { METRICS_METHODS = 5, METRICS_STATUSES = 600, METRICS_CALLS = 5, METRICS_RESULTS = 21 };
 
 /* Requests to a server. */
 struct metrics_http {

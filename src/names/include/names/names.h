@@ -102,7 +102,7 @@ int names_check_dir(struct names *ns, const char *path, struct err *err);
 uint64_t names_size(struct names *ns, struct names_node *node, bool ask);
 
 /* Permission bits of a file or directory from its access control list. */
-unsigned int names_mode(const struct domain *d, bool is_dir);
+unsigned int names_mode(const struct domain_info *d, bool is_dir);
 
 /* ---- paths; pure ---- */
 

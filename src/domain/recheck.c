@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a dataset's document is still the one that the snapshot was made of. In a domain whose
+ * chunks were not listed, a chunk that the store proves absent may have been deleted together with
+ * its dataset, or by a program that changed its shape. Its value in this snapshot is unknown then,
+ * and must not be shown as the fill value.
+ *
+ * One HEAD for each dataset and second. Chunks that need it while it is under way wait for it. That the document has changed is remembered for the snapshot's life; a failure is not
+ * remembered.
+ *
+ * Threads: the lock guards all entries. No request is made and no callback is called under it.
+ */
+/* A failed insertion must not end the process: the entry's handle then has no table. */
+#define HASH_NONFATAL_OOM 1
+#include <domain/domain.h>
+
+#include <errno.h>
+
+#include "domain_internal.h"
+
+static const uint64_t valid_ns = UINT64_C(1000000000);
+
+struct rechecked {
+	struct domain *d;
+	uint32_t number;
+	bool asking, valid, stale;
+	uint64_t asked_ns;	       /* when the last HEAD began that found no change */
+	uint64_t began_ns;	       /* when the HEAD under way began */
+	struct domain_recheck *waiting; /* the first one's `cancelled` is that of the HEAD */
+	UT_hash_handle hh;
+};
+
+void domain_rechecks_init(struct domain *d)
+{
+	pthread_mutex_init(&d->rechecks.lock, NULL);
+}
+
+void domain_rechecks_release(struct domain *d)
+{
+	struct rechecked *e, *next;
+
+	HASH_ITER (hh, d->rechecks.datasets, e, next) {
+		HASH_DEL(d->rechecks.datasets, e);
+		free(e);
+	}
+	pthread_mutex_destroy(&d->rechecks.lock);
+}
+
+static struct rechecked *find_locked(struct domain *d, uint32_t dataset)
+{
+	struct rechecked *e = NULL;
+
+	HASH_FIND(hh, d->rechecks.datasets, &dataset, sizeof(dataset), e);
+	return e;
+}
+
+static struct rechecked *find_or_add_locked(struct domain *d, uint32_t dataset)
+{
+	struct rechecked *e = find_locked(d, dataset);
+
+	if (e)
+		return e;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->d = d;
+	e->number = dataset;
+	HASH_ADD(hh, d->rechecks.datasets, number, sizeof(e->number), e);
+	if (e->hh.tbl)
+		return e;
+	free(e);
+	return NULL;
+}
+
+bool domain_is_stale(struct domain *d, uint32_t dataset)
+{
+	pthread_mutex_lock(&d->rechecks.lock);
+	const struct rechecked *e = find_locked(d, dataset);
+	const bool stale = e && e->stale;
+	pthread_mutex_unlock(&d->rechecks.lock);
+	return stale;
+}
+
+static int say_stale(struct err *err)
+{
+	return err_set(err, -ESTALE, "the dataset has changed since the file was opened");
+}
+
+static void ask(struct rechecked *e, const atomic_bool *cancelled);
+
+static void finish(struct domain_recheck *r, int code, const struct err *err)
+{
+	while (r) {
+		struct domain_recheck *next = r->next;
+
+		r->done(r->arg, code, err);
+		r = next;
+	}
+}
+
+static void give_up(struct rechecked *e)
+{
+	struct err err = ERR_INIT;
+	const int code = err_set(&err, -ENOMEM, "out of memory for a request");
+
+	pthread_mutex_lock(&e->d->rechecks.lock);
+	struct domain_recheck *r = e->waiting;
+	e->waiting = NULL;
+	e->asking = false;
+	pthread_mutex_unlock(&e->d->rechecks.lock);
+	finish(r, code, &err);
+}
+
+/* 0, -ESTALE, or why the document could not be looked at. */
+static int compare_locked(struct rechecked *e, const struct store_answer *a, struct err *err)
+{
+	const char *etag = e->d->entries[e->number].etag;
+	const int rc = store_failure(a, err);
+
+	if (rc)
+		return err_wrap(err, rc, "the document of its dataset");
+	/* Where the store knows no versions, it is enough that the document is there. */
+	e->stale = store_absence(a) ||
+		   (etag[0] && a->meta.etag[0] && strcmp(etag, a->meta.etag) != 0);
+	e->valid = true;
+	e->asked_ns = e->began_ns;
+	return e->stale ? say_stale(err) : 0;
+}
+
+/* Takes the requests that are answered: all, or, after a HEAD that was cancelled, those that
+ * nobody wants. *again: one that still waits. */
+static struct domain_recheck *take_locked(struct rechecked *e, int code,
+					 struct domain_recheck **again)
+{
+	struct domain_recheck *taken = NULL, **kept = &e->waiting;
+
+	while (*kept) {
+		struct domain_recheck *r = *kept;
+
+		if (code == -ECANCELED && !(r->cancelled && atomic_load(r->cancelled))) {
+			kept = &r->next;
+			continue;
+		}
+		*kept = r->next;
+		r->next = taken;
+		taken = r;
+	}
+	*again = e->waiting;
+	return taken;
+}
+
+static void answered(struct store_request *req)
+{
+	struct rechecked *e = req->arg;
+	struct domain_rechecks *all = &e->d->rechecks;
+	struct err err = ERR_INIT;
+	struct domain_recheck *again;
+
+	pthread_mutex_lock(&all->lock);
+	const int code = compare_locked(e, &req->answer, &err);
+	struct domain_recheck *r = take_locked(e, code, &again);
+	const atomic_bool *cancelled = again ? again->cancelled : NULL;
+	e->asking = again != NULL;
+	e->began_ns = e->d->env->now(e->d->env);
+	pthread_mutex_unlock(&all->lock);
+	store_request_free(req);
+	if (again)
+		ask(e, cancelled);
+	finish(r, code, &err);
+}
+
+static void ask(struct rechecked *e, const atomic_bool *cancelled)
+{
+	const struct domain *d = e->d;
+	struct store_request *req = store_request_new(d->store, STORE_HEAD);
+
+	if (!req) {
+		give_up(e);
+		return;
+	}
+	/* It was read once, so it has a key; without one the store refuses it. */
+	if (d->schema->object_key(&d->entries[e->number].id, req->key, req->room) < 0)
+		req->key[0] = '\0';
+	req->cancelled = cancelled;
+	req->done = answered;
+	req->arg = e;
+	store_submit(d->store, req);
+}
+
+void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r)
+{
+	const uint64_t now = d->env->now(d->env);
+	struct err err = ERR_INIT;
+	bool first = false, waits = false;
+	int code = 0;
+
+	pthread_mutex_lock(&d->rechecks.lock);
+	struct rechecked *e = find_or_add_locked(d, dataset);
+	if (!e) {
+		code = err_set(&err, -ENOMEM, "out of memory");
+	} else if (e->stale) {
+		code = say_stale(&err);
+	} else if (!e->valid || now - e->asked_ns >= valid_ns) {
+		struct domain_recheck **end = &e->waiting;
+
+		while (*end)
+			end = &(*end)->next;
+		r->next = NULL;
+		*end = r;
+		waits = true;
+		first = !e->asking;
+		e->asking = true;
+		if (first)
+			e->began_ns = now;
+	}
+	pthread_mutex_unlock(&d->rechecks.lock);
+	if (first)
+		ask(e, r->cancelled);
+	else if (!waits)
+		r->done(r->arg, code, &err);
+}
