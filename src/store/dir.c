@@ -15,7 +15,7 @@
 #include <sys/statvfs.h>
 
 /* What an attempt to read may come to, besides 0 and a negative errno. */
-enum { IS_ABSENT = 1, MET_EMPTY, MET_SHRUNK, MET_CHANGED, MET_NEW };
+enum { IS_ABSENT = 1, MET_EMPTY, MET_SHRUNK, MET_CHANGED };
 
 enum { TRIES = 5 }; /* of a read that meets a writer */
 static const uint64_t pause_ns = 5 * 1000 * 1000;
@@ -97,21 +97,29 @@ static int read_range(int fd, struct store_request *req)
 	return fstat(fd, &now) == 0 && dir_same_version(&now, a->meta.etag) ? 0 : MET_CHANGED;
 }
 
+/* Opening a socket, or a device without its driver. */
+static bool is_special(int code)
+{
+	return code == -ENXIO || code == -ENODEV;
+}
+
 static int attempt(const struct dir_store *d, struct store_request *req)
 {
 	/* O_NONBLOCK: the open of a fifo must not wait for its writer. */
 	const int flags = req->op == STORE_HEAD ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
 	struct store_answer *a = &req->answer;
-	auto_close int fd = dir_open(d, req->key, flags);
-	if (fd == -ENXIO || fd == -ENODEV)
-		return IS_ABSENT; /* a socket, or a device without its driver */
-	if (fd < 0) {
-		const int rc = dir_absent(d, req->key, fd, &a->err);
-		return rc == 0 ? MET_NEW : rc < 0 ? rc : IS_ABSENT;
-	}
 	struct stat st;
-	if (fstat(fd, &st))
+	auto_close int fd = dir_open_proved(d, req->key, flags);
+	if (fd == -ENOENT)
+		return IS_ABSENT;
+	if (fd < 0 && !(is_special(fd) && dir_stat(d, req->key, &st) == 0))
+		return dir_fail(&a->err, fd, req->key);
+	if (fd >= 0 && fstat(fd, &st))
 		return dir_fail(&a->err, -errno, req->key);
+	if (S_ISLNK(st.st_mode))
+		return dir_fail(&a->err, -ELOOP, req->key);
+	if (fd < 0 && S_ISREG(st.st_mode))
+		return dir_fail(&a->err, -EIO, req->key);
 	if (!S_ISREG(st.st_mode))
 		return IS_ABSENT;
 	if (st.st_size == 0 && is_json(req->key))
@@ -128,11 +136,10 @@ static int give_up(const struct store_request *req, int met, struct err *err)
 {
 	switch (met) {
 	case MET_EMPTY:
-		return err_set(err, -EIO, "object %s: empty, as if it were being written", req->key);
+		return err_set(err, -EIO, "object %s: empty, as if it were being written",
+			       req->key);
 	case MET_SHRUNK:
 		return err_set(err, -EIO, "object %s: shrank while it was read", req->key);
-	case MET_NEW:
-		return err_set(err, -EIO, "object %s: a link that leads nowhere", req->key);
 	default:
 		return err_set(err, -EIO, "object %s: changed each of %d times that it was read",
 			       req->key, TRIES);

@@ -12,12 +12,14 @@
  *    and visited in batches, and the page is sorted in the end. A directory of millions is left
  *    after limit + 1 entries, with not one of them looked at.
  *
- * An entry that is there but cannot be examined (a link that leads nowhere or out of the bucket, a disk
- * error, no right to search a directory) hides no other from who reads names: it is left out, and the
- * log says so. Where absence is concluded from the listing it fails, since an object that is missing
- * in it would be taken for one that does not exist.
+ * An entry that is there but cannot be looked at (a disk error, no right to search the directory, a
+ * link that leads nowhere) hides no other from a caller that reads names: with the delimiter it is
+ * left out, and the log says so. Where whole trees are listed, or the caller asks for a complete
+ * listing, it makes the listing fail: an object that is left out would be taken for one that does
+ * not exist. That the program has no more descriptors or memory is not the entry's fault, and fails
+ * either.
  *
- * Hostile trees: depth is bounded, a directory is not entered below itself, and links to
+ * Hostile trees: depth is bounded, a directory below itself ends the listing, and links to
  * directories, by which a small tree can look like a vast one, are entered LINKS_MAX times in one
  * call.
  */
@@ -35,8 +37,7 @@ enum {
 	DEPTH_MAX = 64,
 	LINKS_MAX = 10000,
 	BATCH = 1024,
-	FULL = 1,		/* result of a visit: the page is, stop */
-	IS_ABSENT = INT_MIN,	/* result of open_dir(): no descriptor and no errno */
+	FULL = 1, /* result of a visit: the page is, stop */
 };
 
 struct name {
@@ -74,7 +75,7 @@ struct lister {
 	uint32_t counted; /* while `all`: items seen, not all of them on the page yet */
 	unsigned int links;
 	unsigned int too_long; /* names that make no keys */
-	unsigned int unseen;   /* entries that cannot be examined, left out */
+	unsigned int unseen;   /* entries that cannot be looked at, left out */
 	int unseen_code;       /* of the first of them, and its key */
 	char first_unseen[STORE_KEY_MAX + 1];
 	unsigned int depth;
@@ -109,12 +110,36 @@ static enum kind kind_of_mode(mode_t mode)
 	return S_ISREG(mode) ? KIND_FILE : S_ISDIR(mode) ? KIND_DIR : KIND_NONE;
 }
 
-/* l->key is there, but what it is cannot be examined. 0: it is left out. */
-static int leave_out(struct lister *l, int code)
+/* What `code` means of an entry of the directory fd, of which l->key is the path: 0 it has gone
+ * meanwhile. */
+static int why_unseen(const struct lister *l, int fd, int code)
 {
-	if (!l->req->list.delimit || l->req->list.complete)
-		return code == -ENOENT ? err_set(l->err, -EACCES, "link %s leads nowhere", l->key)
-				       : dir_fail(l->err, code, l->key);
+	const char *name = l->key + l->len;
+	const size_t n = strcspn(name, "/");
+	char copy[NAME_MAX + 1];
+	struct stat st;
+	if (code != -ENOENT && code != -ENOTDIR && code != -ENAMETOOLONG)
+		return code;
+	memcpy(copy, name, n);
+	copy[n] = '\0';
+	if (fstatat(fd, copy, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : -errno;
+	return S_ISLNK(st.st_mode) ? -ENOLINK : -EIO;
+}
+
+static bool is_own_fault(int code)
+{
+	return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+}
+
+/* l->key, an entry of the directory fd, could not be looked at. */
+static int leave_out(struct lister *l, int fd, int code)
+{
+	code = why_unseen(l, fd, code);
+	if (code == 0)
+		return 0;
+	if (!l->req->list.delimit || l->req->list.complete || is_own_fault(code))
+		return dir_fail(l->err, code, l->key);
 	if (l->unseen++ == 0) {
 		l->unseen_code = code;
 		snprintf(l->first_unseen, sizeof(l->first_unseen), "%.*s", STORE_KEY_MAX, l->key);
@@ -122,26 +147,28 @@ static int leave_out(struct lister *l, int code)
 	return 0;
 }
 
-/* An enum kind, or why the listing fails. fd: the directory. */
+/* An enum kind, or why the listing fails. */
 static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_link)
 {
 	unsigned char type = e->d_type;
 	struct stat st;
-	*is_link = false;
 	if (type == DT_UNKNOWN) {
-		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW))
-			return errno == ENOENT ? KIND_NONE : leave_out(l, -errno);
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
+			int rc = leave_out(l, fd, -errno);
+			return rc ? rc : KIND_NONE;
+		}
 		type = IFTODT(st.st_mode);
 	}
-	if (type != DT_LNK)
-		return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
-	*is_link = true;
-	int rc = dir_stat(l->d, l->key, &st);
-	if (rc == 0)
-		return kind_of_mode(st.st_mode);
-	if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
-		return KIND_NONE; /* the link itself is gone meanwhile */
-	return leave_out(l, rc);
+	*is_link = type == DT_LNK;
+	if (*is_link) {
+		int rc = dir_stat(l->d, l->key, &st);
+		if (rc)
+			rc = leave_out(l, fd, rc);
+		else
+			return kind_of_mode(st.st_mode);
+		return rc ? rc : KIND_NONE;
+	}
+	return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
 }
 
 /* True when something at or below l->key may be an item. */
@@ -175,10 +202,8 @@ static int visit_file(struct lister *l, int fd, bool is_link)
 		rc = dir_stat(l->d, l->key, &st);
 	else if (fstatat(fd, l->key + l->len, &st, AT_SYMLINK_NOFOLLOW))
 		rc = -errno;
-	if (rc == -ENOENT && !is_link)
-		return 0; /* gone meanwhile */
 	if (rc)
-		return leave_out(l, rc);
+		return leave_out(l, fd, rc);
 	if (!S_ISREG(st.st_mode))
 		return 0; /* another thing meanwhile */
 	dir_meta(&st, &meta);
@@ -207,10 +232,10 @@ static int visit_dir(struct lister *l, int fd, bool is_link)
 		return err_set(l->err, -ELOOP, "directory %s: too many links to directories",
 			       l->key);
 	int below = open_below(l, fd, is_link);
-	if (!is_link && (below == -ENOENT || below == -ENOTDIR))
-		return 0; /* gone meanwhile */
-	if (below < 0)
-		return bad_dir(l, below);
+	if (below < 0) {
+		const int why = why_unseen(l, fd, below);
+		return why ? bad_dir(l, why) : 0;
+	}
 	const size_t len = l->len;
 	l->len = strlen(l->key);
 	int rc = walk(l, below);
@@ -282,9 +307,10 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 	}
 	if (!wanted(l, kind == KIND_DIR))
 		return 0;
-	if (l->all && (kind == KIND_FILE || l->req->list.delimit) && ++l->counted > l->req->list.limit)
-		return err_set(l->err, -E2BIG, "more than %u objects below '%s'", l->req->list.limit,
-			       l->req->key);
+	if (l->all && (kind == KIND_FILE || l->req->list.delimit) &&
+	    ++l->counted > l->req->list.limit)
+		return err_set(l->err, -E2BIG, "more than %u objects below '%s'",
+			       l->req->list.limit, l->req->key);
 	return keep(l, names, kind == KIND_DIR, is_link);
 }
 
@@ -328,7 +354,7 @@ static int walk(struct lister *l, int fd)
 		return bad_dir(l, -errno);
 	for (unsigned int i = 0; i < l->depth; i++)
 		if (l->above[i].dev == st.st_dev && l->above[i].ino == st.st_ino)
-			return 0;
+			return err_set(l->err, -ELOOP, "directory %s: it is below itself", l->key);
 	if (l->depth == DEPTH_MAX)
 		return err_set(l->err, -ELOOP, "directory %s: more than %d deep", l->key,
 			       DEPTH_MAX);
@@ -359,22 +385,6 @@ static bool start_dir(struct lister *l)
 	return store_key_ok(l->key) && !dir_reserved(l->key);
 }
 
-/* Opens the directory l->key. IS_ABSENT when it is proved that there is none; or a negative errno. */
-static int open_dir(struct lister *l)
-{
-	char below[STORE_KEY_MAX + 3];
-	int fd = 0, rc = 0;
-	snprintf(below, sizeof(below), "%.*s/-", STORE_KEY_MAX, l->key);
-	/* Twice: it may be made between a failure and the look at what there is. */
-	for (int tries = 0; rc == 0 && tries < 2; tries++) {
-		fd = dir_open(l->d, l->key, O_RDONLY | O_DIRECTORY);
-		if (fd >= 0)
-			return fd;
-		rc = l->key[0] ? dir_absent(l->d, below, fd, l->err) : bad_dir(l, fd);
-	}
-	return rc == 0 ? bad_dir(l, fd) : rc < 0 ? rc : IS_ABSENT;
-}
-
 int dir_list(struct dir_store *d, struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
@@ -389,16 +399,16 @@ int dir_list(struct dir_store *d, struct store_request *req)
 	l->all = req->list.limit && req->list.max > req->list.limit;
 	if (!start_dir(l))
 		return 0;
-	int fd = open_dir(l);
-	if (fd == IS_ABSENT)
+	int fd = dir_open_proved(l->d, l->key, O_RDONLY | O_DIRECTORY);
+	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
-		return fd;
+		return bad_dir(l, fd);
 	l->len = strlen(l->key);
 	if (l->len)
 		l->key[l->len++] = '/';
 	int rc = walk(l, fd);
-	/* Where not one entry can be examined, the directory cannot. */
+	/* Where not one entry can be looked at, the directory cannot. */
 	if (rc == 0 && l->unseen && page->n == 0 && !req->list.start_after)
 		rc = dir_fail(err, l->unseen_code, l->first_unseen);
 	else if (l->unseen)
@@ -406,9 +416,10 @@ int dir_list(struct dir_store *d, struct store_request *req)
 			    "listing of '%s': %u entries are left out, the first is %s: %s",
 			    req->key, l->unseen, l->first_unseen, strerror(-l->unseen_code));
 	if (l->too_long)
-		log_warning(d->base.env->log,
-			    "listing of '%s': %u names are left out, the keys would be longer than %d",
-			    req->key, l->too_long, STORE_KEY_MAX);
+		log_warning(
+			d->base.env->log,
+			"listing of '%s': %u names are left out, the keys would be longer than %d",
+			req->key, l->too_long, STORE_KEY_MAX);
 	if (l->all)
 		page_sort(page);
 	return rc < 0 ? rc : 0;

@@ -165,13 +165,13 @@ static inline struct bucket_counts bucket_counts(struct bucket *b)
 {
 	struct engine_counts c;
 	engine_get_counts(b->engine, &c);
-	return (struct bucket_counts){.gets = c.calls[STORE_GET], .heads = c.calls[STORE_HEAD], .lists = c.calls[STORE_LIST]};
+	return (struct bucket_counts){.gets = c.gets, .heads = c.heads, .lists = c.lists};
 }
 
 static inline uint64_t bucket_requests(struct bucket *b)
 {
 	const struct bucket_counts c = bucket_counts(b);
-	return c.calls[STORE_GET] + c.calls[STORE_HEAD] + c.calls[STORE_LIST];
+	return c.gets + c.heads + c.lists;
 }
 
 /* The names of a directory with "/" behind directories, separated by blanks. */

@@ -14,6 +14,8 @@
 #include <base/env.h>
 #include <store/store.h>
 
+#include "store_calls.h"
+
 #define SMALL_PREFIX	     "db/11111111-22222222"
 #define SMALL_ID(kind, tail) kind "-11111111-22222222-" tail
 #define SMALL_ROOT	     SMALL_ID("g", "9999-9999aa-aaaaaa")
@@ -103,10 +105,10 @@ static inline struct store *small_domain_new(const struct env *env)
 		rc = small_put(store, small_domain_keys[i].key, small_domain_keys[i].json);
 	if (!rc)
 		rc = call_put(store, SMALL_PREFIX "/d/0002-000000-000001/1", small_ints_chunk,
-			       sizeof(small_ints_chunk), NULL, NULL, NULL);
+			      sizeof(small_ints_chunk), NULL, NULL, NULL);
 	if (!rc)
 		rc = call_put(store, SMALL_PREFIX "/d/0002-000000-000002/0", small_strings_chunk,
-			       sizeof(small_strings_chunk), NULL, NULL, NULL);
+			      sizeof(small_strings_chunk), NULL, NULL, NULL);
 	if (rc && store) {
 		store_free(store);
 		return NULL;

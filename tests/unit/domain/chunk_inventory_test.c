@@ -26,7 +26,7 @@ static void make_large(struct fixture *f)
 		char key[128];
 
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%u", i);
-		assert_int_equal(store_put(f->store, key, "0123456789abcdef", 16, NULL, NULL, NULL),
+		assert_int_equal(call_put(f->store, key, "0123456789abcdef", 16, NULL, NULL, NULL),
 				 0);
 	}
 }
@@ -53,7 +53,9 @@ static void a_large_domain_costs_one_list_more_for_each_dataset_of_strings(void 
 	store_count_read(f->store, &before);
 	open_and_find(f, SMALL_INTS);
 	store_count_read(f->store, &after);
-	assert_int_equal(after.calls[STORE_GET] + after.range_gets - before.calls[STORE_GET] - before.range_gets, 7);
+	assert_int_equal(after.calls[STORE_GET] + after.range_gets - before.calls[STORE_GET] -
+				 before.range_gets,
+			 7);
 	assert_in_range(after.calls[STORE_LIST] - before.calls[STORE_LIST], 5, 6);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "raw_object.h"
+#include "store_calls.h"
 
 enum { KB = 1 << 10, MB = 1 << 20, BUDGET = 64 * MB };
 
@@ -58,7 +59,7 @@ static void put(struct rig *r, size_t size, uint8_t seed)
 	r->size = size;
 	for (size_t i = 0; i < size; i++)
 		r->body[i] = (uint8_t)(seed + i + (i >> 12) * 7);
-	assert_int_equal(store_put(r->store, "o", r->body, size, NULL, NULL, NULL), 0);
+	assert_int_equal(call_put(r->store, "o", r->body, size, NULL, NULL, NULL), 0);
 }
 
 /* The object is opened over a store that injects faults and counts. */
@@ -68,7 +69,7 @@ static void open_with(struct rig *r, const char *faults)
 	r->store = store_count_new(store_fault_new(r->store, faults, &err), &err);
 	assert_non_null(r->store);
 	struct store_meta meta;
-	assert_int_equal(store_head(r->store, "o", &meta, &err), 0);
+	assert_int_equal(call_head(r->store, "o", &meta, &err), 0);
 	assert_int_equal(raw_object_open(r->store, r->cache, "o", &meta, &r->plain, &err), 0);
 	assert_string_equal(raw_object_path(r->plain), "o");
 }
@@ -97,7 +98,7 @@ static void a_small_object_is_one_request(void **state)
 	open_with(r, "");
 	for (uint64_t offset = 0; offset < 6000; offset += 500)
 		check_read(r, 700, offset);
-	assert_int_equal(counts(r).gets, 1);
+	assert_int_equal(counts(r).calls[STORE_GET], 1);
 	assert_int_equal(counts(r).bytes_in, 5000);
 }
 
@@ -108,7 +109,7 @@ static void an_empty_object_is_none(void **state)
 	open_with(r, "");
 	check_read(r, 10, 0);
 	check_read(r, 10, UINT64_C(1) << 40);
-	assert_int_equal(counts(r).gets, 0);
+	assert_int_equal(counts(r).calls[STORE_GET], 0);
 }
 
 static void any_range_is_right(void **state)
@@ -125,7 +126,7 @@ static void any_range_is_right(void **state)
 	open_with(r, "");
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
 		check_read(r, ranges[i].n, ranges[i].offset);
-	assert_int_equal(counts(r).gets, 4);
+	assert_int_equal(counts(r).calls[STORE_GET], 4);
 	assert_int_equal(counts(r).bytes_in, r->size);
 }
 
@@ -135,7 +136,7 @@ static void one_block_fetches_one_block(void **state)
 	put(r, 16 * MB, 4);
 	open_with(r, "");
 	check_read(r, 4 * KB, 7 * MB + 100);
-	assert_int_equal(counts(r).gets, 1);
+	assert_int_equal(counts(r).calls[STORE_GET], 1);
 }
 
 static void a_sequential_reader_is_read_ahead_of(void **state)
@@ -148,7 +149,7 @@ static void a_sequential_reader_is_read_ahead_of(void **state)
 		check_read(r, 128 * KB, offset);
 	cache_get_stats(r->cache, &stats);
 	assert_true(stats.prefetches > 8);
-	assert_true(counts(r).gets <= 16);
+	assert_true(counts(r).calls[STORE_GET] <= 16);
 }
 
 static void a_replaced_object_is_stale(void **state)
