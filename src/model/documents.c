@@ -60,7 +60,7 @@ static void note_skipped(void *arg, const char *what, const struct err *why)
 
 /* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
  * elements than a file has room for, when all of them have values. */
-static int check_size(const struct object *o, struct err *err)
+static int check_size(const struct model *m, const struct object *o, struct err *err)
 {
 	const struct dataset *ds = &o->dataset;
 	uint64_t stored, shown;
@@ -71,8 +71,10 @@ static int check_size(const struct object *o, struct err *err)
 	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
 	    max_u64(stored, shown) > MODEL_CHUNK_MAX)
 		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", MODEL_CHUNK_MAX);
-	if (ds->initializer != INITIALIZER_NONE && model_is_vast(ds))
-		return err_set(err, -EFBIG, "computed elements of more than %llu bytes",
+	const bool computed = ds->initializer != INITIALIZER_NONE;
+	if ((computed || m->schema->chunk_absent(o, NULL)) && model_is_vast(ds))
+		return err_set(err, -EFBIG, "%s of more than %llu bytes",
+			       computed ? "computed elements" : "elements kept elsewhere",
 			       (unsigned long long)MODEL_DENSE_MAX);
 	return 0;
 }
@@ -130,7 +132,7 @@ static int parse_document(struct model *m, uint32_t number, const char *key,
 					 note_skipped, &skip, o, why);
 
 	if (!rc)
-		rc = check_size(o, why);
+		rc = check_size(m, o, why);
 	if (!rc)
 		rc = keep_values(m, key, o, why);
 	return rc;

@@ -4,15 +4,28 @@
  * the object's version, it is that version or -ESTALE: an open file never mixes two. A chunk is
  * named in every message by its key. Nothing here waits; the callers' callback gets the result in a
  * worker thread (or in the calling thread where the environment has no workers).
+ *
+ * A chunk is absent, and has the fill value or a computed one, in two cases:
+ *   - a complete listing of the opening does not name it. Then no request is made;
+ *   - nothing was listed, the store proves that the object is not there, and the dataset's document
+ *     is still the one that was opened (recheck.c).
  */
 #include <model/model.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "model_internal.h"
 
 #include <codec/chunk.h>
+
+enum presence {
+	NEVER_LISTED, /* not known */
+	LISTED,	      /* it was there */
+	NOT_LISTED,   /* it was not there */
+};
 
 struct fetch {
 	struct model *m;
@@ -21,9 +34,23 @@ struct fetch {
 	model_chunk_done done;
 	void *arg;
 	char key[SCHEMA_KEY_MAX + 1];
-	bool listed; /* its version is known, and no other will do */
+	enum presence presence;
 	struct store_get_result got;
+	struct model_recheck recheck;
 };
+
+/* What the opening knows of a chunk. */
+static enum presence presence_of(const struct model *m, uint32_t dataset, uint64_t number,
+				 const char *key)
+{
+	const struct model_chunks *chunks = &m->chunks[dataset];
+
+	if (chunks->listed)
+		return model_chunks_find(chunks, number) < chunks->n ? LISTED : NOT_LISTED;
+	if (m->listed_whole)
+		return model_listed(m, key) ? LISTED : NOT_LISTED;
+	return NEVER_LISTED;
+}
 
 static uint64_t decoded_limit(const struct dataset *ds)
 {
@@ -91,7 +118,7 @@ static int decode(struct fetch *f, struct model_chunk *chunk)
 	};
 
 	dataset_pipeline(ds, &pipeline);
-	if (f->got.code == -ENOENT && f->listed)
+	if (f->got.code == -ENOENT && f->presence == LISTED)
 		return err_set(&chunk->err, -ESTALE, "it was there when the domain was opened");
 	if (f->got.code == -ENOENT && ds->initializer == INITIALIZER_ARANGE)
 		return compute_arange(f, chunk);
@@ -128,12 +155,25 @@ static void decode_job(void *arg)
 	finish(f, &chunk);
 }
 
-static void fail(struct fetch *f, int code, const char *why)
+static void submit_decode(struct fetch *f)
 {
-	struct model_chunk chunk = {.code = code};
+	struct model_chunk chunk = {0};
 
-	err_set(&chunk.err, code, "%s", why);
+	if (pool_submit(f->m->env->pool, decode_job, f) == 0)
+		return;
+	chunk.code = err_set(&chunk.err, -ENOMEM, "no memory for a job");
 	finish(f, &chunk);
+}
+
+static void rechecked(void *arg, int code, const struct err *err)
+{
+	struct fetch *f = arg;
+
+	if (code) {
+		f->got.code = code;
+		err_copy(&f->got.err, err);
+	}
+	submit_decode(f);
 }
 
 static void got_object(void *arg, struct store_get_result *res)
@@ -142,46 +182,75 @@ static void got_object(void *arg, struct store_get_result *res)
 
 	f->got = *res;
 	res->body = (struct bytes){0};
-	if (pool_submit(f->m->env->pool, decode_job, f))
-		fail(f, -ENOMEM, "no memory for a job");
+	if (f->got.code == -ENOENT && f->presence == NEVER_LISTED)
+		model_recheck(f->m, f->dataset, &f->recheck);
+	else
+		submit_decode(f);
+}
+
+/* Nothing to ask: the listing has proved it. */
+static bool is_known_absent(const struct fetch *f)
+{
+	return f->presence == NOT_LISTED &&
+	       f->m->schema->chunk_absent(&f->m->objects[f->dataset].o, NULL) == 0;
+}
+
+/* Which object, and what is known of it. A negative errno with the reason in err. */
+static int name_chunk(struct fetch *f, struct err *err)
+{
+	struct model *m = f->m;
+	const struct object *o = &m->objects[f->dataset].o;
+	uint64_t coords[DSPACE_MAX_RANK];
+
+	grid_coords(&o->dataset.grid, f->number, coords);
+	int rc =
+		m->schema->chunk_key(o, &m->entries[f->dataset].id, coords, f->key, sizeof(f->key));
+	if (rc < 0) {
+		snprintf(f->key, sizeof(f->key), "%" PRIu64 " of %s", f->number, o->id);
+		if (rc == -EOPNOTSUPP && m->schema->chunk_absent(o, err))
+			return rc;
+		return err_set(err, rc, "the chunk has no key");
+	}
+	if (measured(m, f->dataset, f->number) == UINT64_MAX)
+		return err_set(err, -EIO, "it could not be read when the domain was opened");
+	if (!m->listed_whole && model_is_stale(m, f->dataset))
+		return err_set(err, -ESTALE, "the dataset has changed since the file was opened");
+	f->presence = presence_of(m, f->dataset, f->number, f->key);
+	return 0;
 }
 
 void model_get_chunk(struct model *m, uint32_t dataset, uint64_t number,
 		     const atomic_bool *unwanted, model_chunk_done done, void *arg)
 {
-	const struct object *o = &m->objects[dataset].o;
+	struct model_chunk chunk = {0};
 	struct fetch *f = calloc(1, sizeof(*f));
-	uint64_t coords[DSPACE_MAX_RANK];
 
 	if (!f) {
-		struct model_chunk chunk = {.code = -ENOMEM};
-
-		err_set(&chunk.err, -ENOMEM, "no memory for a request");
+		chunk.code = err_set(&chunk.err, -ENOMEM, "no memory for a request");
 		done(arg, &chunk);
 		return;
 	}
 	*f = (struct fetch){.m = m, .dataset = dataset, .number = number, .done = done, .arg = arg};
-	grid_coords(&o->dataset.grid, number, coords);
-	int rc = m->schema->chunk_key(o, &m->entries[dataset].id, coords, f->key, sizeof(f->key));
-	if (rc < 0) {
-		fail(f, rc,
-		     rc == -EOPNOTSUPP ? "this storage layout is not read yet"
-				       : "the chunk has no key");
+	f->recheck = (struct model_recheck){.unwanted = unwanted, .done = rechecked, .arg = f};
+	chunk.code = name_chunk(f, &chunk.err);
+	if (chunk.code) {
+		finish(f, &chunk);
 		return;
 	}
-	if (measured(m, dataset, number) == UINT64_MAX) {
-		fail(f, -EIO, "it could not be read when the domain was opened");
+	if (is_known_absent(f)) {
+		f->got.code = -ENOENT;
+		submit_decode(f);
 		return;
 	}
 	const char *etag = model_listed_etag(m, f->key);
-	f->listed = etag != NULL;
-	store_get_async(m->store, &(struct store_get){.op = STORE_GET,
-						      .key = f->key,
-						      .length = UINT64_MAX,
-						      .max = stored_limit(&o->dataset),
-						      .cond = {.if_match = etag},
-						      .known_etag = etag,
-						      .unwanted = unwanted,
-						      .done = got_object,
-						      .arg = f});
+	store_get_async(m->store,
+			&(struct store_get){.op = STORE_GET,
+					    .key = f->key,
+					    .length = UINT64_MAX,
+					    .max = stored_limit(&m->objects[dataset].o.dataset),
+					    .cond = {.if_match = etag},
+					    .known_etag = etag,
+					    .unwanted = unwanted,
+					    .done = got_object,
+					    .arg = f});
 }

@@ -107,6 +107,21 @@ static int chunk_key_of(const struct model *m, uint32_t number, uint64_t chunk, 
 	return m->schema->chunk_key(o, &m->entries[number].id, coords, key, SCHEMA_KEY_MAX + 1);
 }
 
+/* The store did not give the chunk, and may give it the next time: what is laid out without it
+ * would be another file. Too large is a fact of the chunk itself. */
+static bool is_failure(int code)
+{
+	return code && code != -EFBIG;
+}
+
+static int tell_failure(const char *key, const struct store_get_result *res, struct err *err)
+{
+	if (res->code == -ENOENT)
+		return err_set(err, -ESTALE, "chunk %s: it was there when it was listed", key);
+	err_copy(err, &res->err);
+	return err_wrap(err, res->code, "chunk %s", key);
+}
+
 /* Requests for the first `length` bytes of the chunks known[which[i]]: enters their decoded sizes,
  * and leaves in which[] (and *left) those of which more is needed. */
 static int measure_some(struct model *m, uint32_t number, const struct known_chunk *known,
@@ -118,6 +133,7 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 	auto_free struct store_get *reqs = calloc(n, sizeof(*reqs));
 	auto_free struct store_get_result *results = calloc(n, sizeof(*results));
 	size_t again = 0;
+	int failed = 0;
 
 	if (!keys || !reqs || !results)
 		return err_set(err, -ENOMEM, "no memory for %zu requests", n);
@@ -142,6 +158,8 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 		struct err why = ERR_INIT;
 		uint64_t *size = &decoded[which[i]];
 
+		if (!failed && is_failure(res->code))
+			failed = tell_failure(reqs[i].key, res, err);
 		if (res->code)
 			err_copy(&why, &res->err);
 		rc = res->code ? res->code
@@ -149,14 +167,14 @@ static int measure_some(struct model *m, uint32_t number, const struct known_chu
 						    res->meta.size, MODEL_CHUNK_MAX, size, &why);
 		if (rc == -EAGAIN && length != UINT64_MAX) {
 			which[again++] = which[i];
-		} else if (rc) {
+		} else if (rc && !failed) {
 			model_note(m, "%s: chunk cannot be read: %s", reqs[i].key, why.msg);
 			*size = UINT64_MAX;
 		}
 		bytes_release(&results[i].body);
 	}
 	*left = again;
-	return 0;
+	return failed;
 }
 
 /* Sizes of compressed chunks: most tell theirs at their beginning, the others are read whole. */
@@ -295,12 +313,18 @@ int model_know_chunks(struct model *m, struct err *err)
 			continue;
 		if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)
 			continue; /* every chunk has a value, stored or not */
+		if (m->schema->chunk_absent(o, NULL)) {
+			/* Chunks have values that no listing shows. Sizes cannot be known. */
+			m->chunks[number].unknown = o->dataset.type->has_vlen;
+			continue;
+		}
 		if (m->listed_whole)
 			rc = know_from_listing(m, number, err);
 		else if (must_know(&o->dataset))
 			rc = know_by_asking(m, number, err);
-		if (rc && rc != -ENOMEM) {
-			/* The dataset alone is lost: it stays in the file, its reads fail. */
+		if (rc == -E2BIG) {
+			/* The dataset alone is lost: it stays in the file, its reads fail. Any
+			 * other failure may pass, and must not stay in a snapshot. */
 			model_note(m, "dataset %s: its chunks are not known: %s", o->id,
 				   err ? err->msg : "");
 			m->chunks[number] = (struct model_chunks){.unknown = true};

@@ -26,6 +26,7 @@ void model_unref(struct model *m)
 	for (uint32_t i = 0; i < m->numbers; i++)
 		object_release(&m->objects[i].o);
 	HASH_CLEAR(hh, m->by_id);
+	model_rechecks_release(m);
 	store_page_release(&m->listing);
 	free(m->entries);
 	free(m->objects);
@@ -102,7 +103,7 @@ uint64_t model_listing_digest(const struct model *m, const struct store_page *pa
 	return digest;
 }
 
-const char *model_listed_etag(const struct model *m, const char *key)
+const struct store_item *model_listed(const struct model *m, const char *key)
 {
 	size_t low = 0, high = m->listing.n;
 
@@ -110,16 +111,21 @@ const char *model_listed_etag(const struct model *m, const char *key)
 		size_t middle = low + (high - low) / 2;
 		int order = strcmp(m->listing.items[middle].key, key);
 
-		if (order == 0) {
-			const char *etag = m->listing.items[middle].meta.etag;
-			return etag[0] ? etag : NULL;
-		}
+		if (order == 0)
+			return &m->listing.items[middle];
 		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	return NULL;
+}
+
+const char *model_listed_etag(const struct model *m, const char *key)
+{
+	const struct store_item *item = model_listed(m, key);
+
+	return item && item->meta.etag[0] ? item->meta.etag : NULL;
 }
 
 /* Values of attributes have memory of their own, all else is in the arena and the tables. */

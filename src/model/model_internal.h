@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of model/ share. The struct is filled by open.c and constant afterwards, but for
- * its reference count. */
+ * its reference count and the rechecks, which have a lock. */
 #ifndef MODEL_MODEL_INTERNAL_H
 #define MODEL_MODEL_INTERNAL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -35,6 +36,12 @@ struct model_entry {
 struct model_problem_text {
 	char *text;
 	struct model_problem_text *next;
+};
+
+/* Datasets whose documents were looked at again while the snapshot is in use (recheck.c). */
+struct model_rechecks {
+	pthread_mutex_t lock;	    /* guards all below, and what the entries hold */
+	struct rechecked *datasets; /* uthash, by number */
 };
 
 struct model {
@@ -69,6 +76,8 @@ struct model {
 	struct model_problem_text *problems, **problems_end;
 	uint32_t nproblems;
 	uint64_t values; /* bytes of attribute and fill values so far */
+
+	struct model_rechecks rechecks;
 };
 
 /* Two versions are known, and one and the same. */
@@ -87,6 +96,8 @@ bool model_is_vast(const struct dataset *ds);
  * writes beside them, like its summary, does not count). */
 uint64_t model_listing_digest(const struct model *m, const struct store_page *page);
 
+/* A key's item in the listing, NULL when the listing does not have it or is empty. */
+const struct store_item *model_listed(const struct model *m, const char *key);
 /* The version of a key in the listing; NULL: not known. Borrowed from the model. */
 const char *model_listed_etag(const struct model *m, const char *key);
 
@@ -110,5 +121,21 @@ int model_read_documents(struct model *m, const struct model *previous, struct e
 int model_order(struct model *m, struct err *err);
 /* known.c: which chunks exist, and the decoded sizes of variable-length ones. */
 int model_know_chunks(struct model *m, struct err *err);
+
+/* recheck.c: is a dataset's document still the one that the snapshot was made of? */
+struct model_recheck {
+	const atomic_bool *unwanted; /* as in struct store_get */
+	/* In any thread, possibly before the call returns. 0: it was, less than a second ago;
+	 * -ESTALE: it has changed or is gone; else it could not be asked. */
+	void (*done)(void *arg, int code, const struct err *err);
+	void *arg;
+	struct model_recheck *next;
+};
+/* Asks at most once a second for each dataset. r is the caller's until done. */
+void model_recheck(struct model *m, uint32_t dataset, struct model_recheck *r);
+/* An earlier call found that the document has changed. That never ends for this snapshot. */
+bool model_is_stale(struct model *m, uint32_t dataset);
+void model_rechecks_init(struct model *m);
+void model_rechecks_release(struct model *m);
 
 #endif

@@ -39,6 +39,7 @@ static struct model *new_model(const struct env *env, struct store *store,
 	m->store = store;
 	m->schema = schema;
 	m->problems_end = &m->problems;
+	model_rechecks_init(m);
 	m->resolver = (struct object_resolver){.resolve = resolve, .ctx = m};
 	m->path = strdup(path);
 	m->arena = arena_new(MODEL_ARENA_LIMIT);

@@ -133,6 +133,9 @@ int hsds2_chunk_key(const struct object *o, const struct schema_id *id, const ui
 int hsds2_chunk_absent(const struct object *o, struct err *err)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
+	if (loc && loc->is_ref)
+		return err_set(err, -EOPNOTSUPP,
+			       "the layout refers to another file, which is not read yet");
 	if (loc && loc->on_demand)
 		return err_set(err, -EOPNOTSUPP,
 			       "a chunk table that the service has not filled yet");

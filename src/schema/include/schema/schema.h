@@ -87,8 +87,9 @@ struct schema_ops {
 	 * are a range of another file (layout *_REF). */
 	int (*chunk_key)(const struct object *o, const struct schema_id *id, const uint64_t *coords,
 			 char *key, size_t cap);
-	/* What a chunk that is not stored means: 0 the initializer or fill; -EOPNOTSUPP it is not
-	 * known (the service computes it when it is read first), with the reason. */
+	/* What a chunk without an object of its own means: 0 the initializer or the fill value;
+	 * -EOPNOTSUPP with the reason: its value is somewhere else (another file, or the service
+	 * computes it when it is first read). Then no listing proves that a chunk is absent. */
 	int (*chunk_absent)(const struct object *o, struct err *err);
 	/* zlib with shuffle recorded is not shuffled (schema v1). */
 	bool v1;
