@@ -49,8 +49,8 @@ static int look(struct engine *e, struct beneath_ask *asks, size_t n)
 	for (size_t i = 0; ready && i < n; i++) {
 		prefixes[i] = names_join(asks[i].path, "");
 		ready = prefixes[i] != NULL;
-		jobs[i] =
-			(struct store_list_job){.prefix = prefixes[i], .delimit = true, .limit = 1};
+		jobs[i] = (struct store_list_job){
+			.prefix = prefixes[i], .how = STORE_DELIMIT, .limit = 1};
 	}
 	int rc = ready ? store_list_many(e->store, jobs, n) : -ENOMEM;
 	for (size_t i = 0; ready && i < n; i++) {
@@ -78,7 +78,7 @@ int beneath_dir_answers(struct engine *e, const char *dir, struct err *err)
 	auto_free char *prefix = dir[0] ? names_join(dir, "") : strdup("");
 	if (!prefix)
 		return err_set(err, -ENOMEM, "no memory");
-	int rc = store_list_all(e->store, prefix, true, 1, &page, err);
+	int rc = store_list_all(e->store, prefix, STORE_DELIMIT, 1, &page, err);
 	return rc == -E2BIG ? 0 : rc;
 }
 
@@ -87,7 +87,8 @@ static int find_in(struct engine *e, const char *prefix, const char *path, struc
 	auto_page struct store_page page = {0};
 	const size_t n = strlen(path);
 	int found = LISTED_NOT;
-	int rc = store_list_all(e->store, prefix, true, BENEATH_LISTED_MAX, &page, err);
+	int rc = store_list_all(e->store, prefix, STORE_DELIMIT | STORE_COMPLETE,
+				BENEATH_LISTED_MAX, &page, err);
 	for (size_t i = 0; !rc && i < page.n; i++) {
 		const struct store_item *item = &page.items[i];
 		if (strncmp(item->key, path, n) != 0)

@@ -370,7 +370,7 @@ static int build(struct listing *l, struct err *err)
 	auto_free char *prefix = l->dir[0] ? names_join(l->dir, "") : strdup("");
 	if (!prefix)
 		return err_set(err, -ENOMEM, "no memory");
-	int rc = store_list_all(l->e->store, prefix, true, BENEATH_LISTED_MAX, &page, err);
+	int rc = store_list_all(l->e->store, prefix, STORE_DELIMIT, BENEATH_LISTED_MAX, &page, err);
 	if (!rc)
 		rc = add_prefixes(l, &page, err);
 	if (rc)

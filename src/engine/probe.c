@@ -31,7 +31,7 @@ int probe_name(struct engine *e, const char *path, const char *bare, struct prob
 	auto_free char *prefix = names_join(path, "");
 	if (!prefix)
 		return -ENOMEM;
-	struct store_list_job job = {.prefix = prefix, .delimit = true, .limit = 1};
+	struct store_list_job job = {.prefix = prefix, .how = STORE_DELIMIT, .limit = 1};
 	if (doc_ask(e, path, &asks[n], &reqs[1 + n]))
 		docs[n++] = &p->doc;
 	if (bare && doc_ask(e, bare, &asks[n], &reqs[1 + n]))

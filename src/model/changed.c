@@ -53,12 +53,15 @@ static int compare(void *arg, size_t i, struct store_get_result *res)
 	}
 	const struct model_entry *entry = &h->m->entries[number_at(h, i)];
 	if (res->code == -ENOENT)
-		return 1;
+		return !entry->absent;
 	if (res->code) {
+		char id[SCHEMA_ID_MAX];
+
+		schema_id_format(&entry->id, id);
 		err_copy(h->err, &res->err);
-		return err_wrap(h->err, res->code, "object %s", h->m->objects[entry->number].o.id);
+		return err_wrap(h->err, res->code, "object %s", id);
 	}
-	return !model_same_version(res->meta.etag, entry->etag);
+	return entry->absent || !model_same_version(res->meta.etag, entry->etag);
 }
 
 static int ask_heads(struct heads *h, uint32_t n)
@@ -84,7 +87,7 @@ int model_documents_changed(struct model *m, const struct store_get *first,
 			  .numbers = m->order,
 			  .err = err};
 
-	return ask_heads(&h, m->count);
+	return ask_heads(&h, m->count + m->missed);
 }
 
 /* A service may write versions in listings otherwise than in answers: those that look different are
@@ -92,11 +95,12 @@ int model_documents_changed(struct model *m, const struct store_get *first,
 int model_differs_from(struct model *m, const struct store_page *page, struct err *err)
 {
 	auto_free bool *seen = calloc(m->numbers, sizeof(*seen));
-	auto_free uint32_t *doubtful = calloc(m->count, sizeof(*doubtful));
+	const uint32_t all = m->count + m->missed;
+	auto_free uint32_t *doubtful = calloc(all, sizeof(*doubtful));
 	uint32_t n = 0;
 
 	if (!seen || !doubtful)
-		return err_set(err, -ENOMEM, "no memory for %u objects", m->count);
+		return err_set(err, -ENOMEM, "no memory for %u objects", all);
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
 		struct schema_key key;
@@ -110,7 +114,7 @@ int model_differs_from(struct model *m, const struct store_page *page, struct er
 		    model_same_version(item->meta.etag, m->entries[number].etag))
 			seen[number] = true;
 	}
-	for (uint32_t i = 0; i < m->count; i++)
+	for (uint32_t i = 0; i < all; i++)
 		if (!seen[m->order[i]])
 			doubtful[n++] = m->order[i];
 	struct heads h = {.m = m, .numbers = doubtful, .err = err};

@@ -165,6 +165,10 @@ static int take_document(struct model *m, uint32_t number, const char *key,
 			m->modified_ns = object->o.modified_ns;
 		return 0;
 	}
+	/* So that the next opening sees when it has become another one. */
+	if (document->code == 0)
+		memmove(entry->etag, document->etag, sizeof(entry->etag));
+	entry->absent = document->code == -ENOENT;
 	object_release(&object->o);
 	object->o = (struct object){0};
 	object->broken = true;

@@ -281,7 +281,7 @@ static int know_by_asking(struct model *m, uint32_t number, struct err *err)
 
 	if (dataset_prefix(m, number, prefix))
 		return err_set(err, -EIO, "object %s has no key", m->objects[number].o.id);
-	int rc = store_list_all(m->store, prefix, false, VLEN_CHUNKS_MAX, &page, err);
+	int rc = store_list_all(m->store, prefix, STORE_COMPLETE, VLEN_CHUNKS_MAX, &page, err);
 	if (rc)
 		return err_wrap(err, rc, "listing %s", prefix);
 	return know_dataset(m, number, &page, 0, page.n, err);

@@ -28,6 +28,8 @@ struct model_entry {
 	uint8_t hash_key[17]; /* kind and bytes */
 	uint32_t number;
 	bool linked;		   /* in the order */
+	bool missed;		   /* a hard link leads to it, but it is broken */
+	bool absent;		   /* the store has proved that it has no document */
 	char etag[STORE_ETAG_MAX]; /* of its document: as it was read, before that as listed, "" */
 	struct model_text document;
 	UT_hash_handle hh;
@@ -64,10 +66,12 @@ struct model {
 	struct model_chunks *chunks;
 	struct model_entry *by_id; /* uthash */
 
+	/* The first `count` are in the image; the next `missed` would be if they could be read. */
 	uint32_t *order;
-	uint32_t count;
+	uint32_t count, missed;
 
 	bool listed_whole;
+	int listing_code;	   /* of the whole listing: why the domain was not listed whole */
 	struct store_page listing; /* of a domain that was listed whole, else empty */
 	uint64_t listing_digest;
 
@@ -107,9 +111,9 @@ void model_keep(struct model *m, struct model_text *kept, const void *text, size
 /* names.c: the domain's document, its listings, and from them a number for each object. same: the
  * hint's earlier snapshot is still the domain, and m is not filled. */
 int model_read_names(struct model *m, const struct model_hint *hint, bool *same, struct err *err);
-/* changed.c: 0 when all reachable documents are those that m was made of, 1 when not (or gone), or
- * a negative errno. One head for each, side by side with `first`, whose result goes into
- * *first_result (both may be NULL). */
+/* changed.c: 0 when all reachable documents are those that m was made of, also the damaged and the
+ * missing ones; 1 when not (or gone), or a negative errno. One head for each, side by side with
+ * `first`, whose result goes into *first_result (both may be NULL). */
 int model_documents_changed(struct model *m, const struct store_get *first,
 			    struct store_get_result *first_result, struct err *err);
 /* The same from a whole listing; heads for those only that look different there. */

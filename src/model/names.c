@@ -18,7 +18,8 @@
  * which documents are still those of the snapshot (documents.c).
  *
  * Whether a domain counts as listed whole follows from the number of its keys alone, not from what
- * was asked: the same domain makes the same image.
+ * was asked: the same domain makes the same image. An exception is a domain with an entry that
+ * cannot be looked at: it is not listed whole, and each opening tries again.
  */
 #include <model/model.h>
 
@@ -76,8 +77,9 @@ static void plan_objects(struct names *n, const struct schema_id *root)
 	for (; at < LIST_JOBS && schema->object_prefix(root, (unsigned int)at - 1, n->prefixes[at],
 						       sizeof(n->prefixes[at])) > 0;
 	     at++)
-		n->jobs[at] = (struct store_list_job){
-			.prefix = n->prefixes[at], .delimit = true, .limit = MODEL_MAX_OBJECTS};
+		n->jobs[at] = (struct store_list_job){.prefix = n->prefixes[at],
+						      .how = STORE_DELIMIT | STORE_COMPLETE,
+						      .limit = MODEL_MAX_OBJECTS};
 	n->njobs = at;
 }
 
@@ -240,11 +242,18 @@ static int number_prefixes(struct names *n, struct err *err)
 	return rc;
 }
 
-/* Too many keys; or one directory among them, in which nothing of ours need be, is too deep or
- * closed to us: the objects can still be named. */
+/* Too many keys; or something among them, which need not be ours, cannot be looked at: the objects
+ * can still be named, and the chunks asked for one by one. */
 static bool is_listing_optional(int code)
 {
-	return code == -E2BIG || code == -ELOOP || code == -EACCES;
+	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
+}
+
+/* What could not be listed for a reason that may pass. The next opening lists again: whether a
+ * domain counts as listed whole must not depend on how an earlier listing failed. */
+static bool may_be_listed_now(const struct model *old)
+{
+	return old->listing_code && old->listing_code != -E2BIG;
 }
 
 static int take_listings(struct names *n, struct err *err)
@@ -256,6 +265,7 @@ static int take_listings(struct names *n, struct err *err)
 		err_copy(err, &whole->err);
 		return err_wrap(err, whole->code, "listing %s", whole->prefix);
 	}
+	m->listing_code = whole->code;
 	if (whole->code)
 		return number_prefixes(n, err);
 	m->listed_whole = whole->page.n <= MODEL_LISTING;
@@ -290,8 +300,9 @@ static int compare_listing(struct names *n, struct err *err)
 static int look_again(struct names *n, bool *same, struct err *err)
 {
 	struct model *old = n->previous;
-	const bool few = !old->listed_whole && old->count < FEW_OBJECTS;
-	const uint32_t limit = old->listed_whole ? MODEL_LISTING : KEYS_PER_OBJECT * old->count;
+	const bool whole = old->listed_whole || may_be_listed_now(old);
+	const bool few = !whole && old->count < FEW_OBJECTS;
+	const uint32_t limit = whole ? MODEL_LISTING : KEYS_PER_OBJECT * old->count;
 	int changed = 0;
 
 	if (few) {

@@ -33,6 +33,7 @@ static void drop_dangling(struct model *m, struct object *group)
 		if (link->cls == LINK_HARD && !usable(m, link->target)) {
 			char id[SCHEMA_ID_MAX];
 
+			m->entries[link->target].missed = true;
 			schema_id_format(&m->entries[link->target].id, id);
 			model_note(m, "group %s: hard link \"%s\" left out: no usable object %s",
 				   group->id, link->name, id);
@@ -95,5 +96,8 @@ int model_order(struct model *m, struct err *err)
 	enqueue(m, 0);
 	for (uint32_t i = 0; i < m->count; i++)
 		visit_object(m, m->order[i]);
+	for (uint32_t number = 0; number < m->numbers; number++)
+		if (m->entries[number].missed)
+			m->order[m->count + m->missed++] = number;
 	return 0;
 }

@@ -88,17 +88,27 @@ static int read_range(int fd, const struct store_get *req, const struct store_me
 	return fstat(fd, &now) == 0 && dir_same_version(&now, meta->etag) ? 0 : MET_CHANGED;
 }
 
+/* Opening a socket, or a device without its driver. */
+static bool is_special(int code)
+{
+	return code == -ENXIO || code == -ENODEV;
+}
+
 static int attempt(const struct dir_store *d, const struct store_get *req,
 		   struct store_get_result *res)
 {
 	/* O_NONBLOCK: the open of a fifo must not wait for its writer. */
 	const int flags = req->op == STORE_HEAD ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	auto_close int fd = dir_open(d, req->key, flags);
-	if (fd < 0)
-		return dir_fail(&res->err, fd, req->key);
 	struct stat st;
-	if (fstat(fd, &st))
+	auto_close int fd = dir_open_proved(d, req->key, flags);
+	if (fd < 0 && !(is_special(fd) && dir_stat(d, req->key, &st) == 0))
+		return dir_fail(&res->err, fd, req->key);
+	if (fd >= 0 && fstat(fd, &st))
 		return dir_fail(&res->err, -errno, req->key);
+	if (S_ISLNK(st.st_mode))
+		return dir_fail(&res->err, -ELOOP, req->key);
+	if (fd < 0 && S_ISREG(st.st_mode))
+		return dir_fail(&res->err, -EIO, req->key);
 	if (!S_ISREG(st.st_mode))
 		return err_set(&res->err, -ENOENT, "object %s: not a regular file", req->key);
 	if (st.st_size == 0 && is_json(req->key))
@@ -119,9 +129,9 @@ static int settle(const struct store_get *req, int met, struct err *err)
 	case MET_SHRUNK:
 		return err_set(err, -EIO, "object %s: shrank while it was read", req->key);
 	default:
-		/* Written to all the time (a log): what was read, under the version it had at
-		 * first, so that no later condition takes it for the new one. */
-		return 0;
+		/* What was read may be of two versions. */
+		return err_set(err, -EIO, "object %s: written to each time that it was read",
+			       req->key);
 	}
 }
 

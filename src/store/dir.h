@@ -35,13 +35,21 @@ static inline struct dir_store *dir_store_of(struct store *s)
 /* True when a component of key is named like a temporary file. */
 bool dir_reserved(const char *key);
 
+/* Splits a key: the directory's path, and the last component (borrowed from key). */
+const char *dir_split(const char *key, char dir[STORE_KEY_MAX + 1]);
+
 /* Opens path, "" being the root, and never anything outside of it: a symbolic link that stays
- * inside is followed, one that leads out (or is absolute) gives -EXDEV. Without openat2(2) no link
- * is followed at all: -ELOOP or -ENOTDIR. flags as of open(2), without O_CREAT; O_CLOEXEC is added.
- * A descriptor or the negative errno of open(2). */
+ * inside is followed, one that leads out or is absolute (wherever it leads) gives -EXDEV. Without
+ * openat2(2) no link is followed at all: -ELOOP or -ENOTDIR. flags as of open(2), without O_CREAT;
+ * O_CLOEXEC is added. A descriptor or the negative errno of open(2). */
 int dir_open(const struct dir_store *d, const char *path, int flags);
-/* fstat(2) of what path leads to. 0 or as dir_open(). */
+/* fstat(2) of what path leads to. 0 or as dir_open(); -ELOOP of a link that is not followed. */
 int dir_stat(const struct dir_store *d, const char *path, struct stat *st);
+/* dir_open() of a path that is no longer than a key, for a caller that takes absence for a fact.
+ * -ENOENT: it is proved, by a directory that has no such entry, or by a file above the path.
+ * -ENOLINK: a link that leads nowhere.
+ * -EIO: it comes and goes. */
+int dir_open_proved(const struct dir_store *d, const char *path, int flags);
 /* Tells whether the kernel lets us use openat2(2); for the constructor. */
 bool dir_can_stay_beneath(int root);
 

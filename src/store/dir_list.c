@@ -12,12 +12,14 @@
  *    and visited in batches, and the page is sorted in the end. A directory of millions is left
  *    after limit + 1 entries, with not one of them looked at.
  *
- * An entry that is there but cannot be looked at (a disk error, no right to search the directory)
- * hides no other from who reads names, that is with the delimiter: it is left out and told of.
- * Where whole trees are listed it makes the listing fail, since an object that is missing would be
- * taken for one that does not exist.
+ * An entry that is there but cannot be looked at (a disk error, no right to search the directory, a
+ * link that leads nowhere) hides no other from a caller that reads names: with the delimiter it is
+ * left out, and the log says so. Where whole trees are listed, or the caller asks for a complete
+ * listing, it makes the listing fail: an object that is left out would be taken for one that does
+ * not exist. That the program has no more descriptors or memory is not the entry's fault, and fails
+ * either.
  *
- * Hostile trees: depth is bounded, a directory is not entered below itself, and links to
+ * Hostile trees: depth is bounded, a directory below itself ends the listing, and links to
  * directories, by which a small tree can look like a vast one, are entered LINKS_MAX times in one
  * call.
  */
@@ -108,23 +110,35 @@ static enum kind kind_of_mode(mode_t mode)
 	return S_ISREG(mode) ? KIND_FILE : S_ISDIR(mode) ? KIND_DIR : KIND_NONE;
 }
 
-/* Follows the link that l->key names. What leads nowhere, or out of the bucket, is left out. */
-static enum kind kind_of_link(struct lister *l)
+/* What `code` means of an entry of the directory fd, of which l->key is the path: 0 it has gone
+ * meanwhile. */
+static int why_unseen(const struct lister *l, int fd, int code)
 {
+	const char *name = l->key + l->len;
+	const size_t n = strcspn(name, "/");
+	char copy[NAME_MAX + 1];
 	struct stat st;
-	int rc = dir_stat(l->d, l->key, &st);
-	if (rc == 0)
-		return kind_of_mode(st.st_mode);
-	log_debug(l->d->base.env->log, "link %s is not listed: %s", l->key, strerror(-rc));
-	return KIND_NONE;
+	if (code != -ENOENT && code != -ENOTDIR && code != -ENAMETOOLONG)
+		return code;
+	memcpy(copy, name, n);
+	copy[n] = '\0';
+	if (fstatat(fd, copy, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : -errno;
+	return S_ISLNK(st.st_mode) ? -ENOLINK : -EIO;
 }
 
-/* l->key could not be looked at. */
-static int leave_out(struct lister *l, int code)
+static bool is_own_fault(int code)
 {
-	if (code == -ENOENT || code == -ENOTDIR)
-		return 0; /* gone meanwhile */
-	if (!l->req->delimit)
+	return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
+}
+
+/* l->key, an entry of the directory fd, could not be looked at. */
+static int leave_out(struct lister *l, int fd, int code)
+{
+	code = why_unseen(l, fd, code);
+	if (code == 0)
+		return 0;
+	if (!l->req->delimit || l->req->complete || is_own_fault(code))
 		return dir_fail(l->err, code, l->key);
 	if (l->unseen++ == 0) {
 		l->unseen_code = code;
@@ -137,17 +151,23 @@ static int leave_out(struct lister *l, int code)
 static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_link)
 {
 	unsigned char type = e->d_type;
+	struct stat st;
 	if (type == DT_UNKNOWN) {
-		struct stat st;
 		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW)) {
-			int rc = leave_out(l, -errno);
+			int rc = leave_out(l, fd, -errno);
 			return rc ? rc : KIND_NONE;
 		}
 		type = IFTODT(st.st_mode);
 	}
 	*is_link = type == DT_LNK;
-	if (*is_link)
-		return kind_of_link(l);
+	if (*is_link) {
+		int rc = dir_stat(l->d, l->key, &st);
+		if (rc)
+			rc = leave_out(l, fd, rc);
+		else
+			return kind_of_mode(st.st_mode);
+		return rc ? rc : KIND_NONE;
+	}
 	return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
 }
 
@@ -183,7 +203,7 @@ static int visit_file(struct lister *l, int fd, bool is_link)
 	else if (fstatat(fd, l->key + l->len, &st, AT_SYMLINK_NOFOLLOW))
 		rc = -errno;
 	if (rc)
-		return leave_out(l, rc);
+		return leave_out(l, fd, rc);
 	if (!S_ISREG(st.st_mode))
 		return 0; /* another thing meanwhile */
 	dir_meta(&st, &meta);
@@ -212,10 +232,10 @@ static int visit_dir(struct lister *l, int fd, bool is_link)
 		return err_set(l->err, -ELOOP, "directory %s: too many links to directories",
 			       l->key);
 	int below = open_below(l, fd, is_link);
-	if (below == -ENOENT || below == -ENOTDIR)
-		return 0; /* gone meanwhile */
-	if (below < 0)
-		return bad_dir(l, below);
+	if (below < 0) {
+		const int why = why_unseen(l, fd, below);
+		return why ? bad_dir(l, why) : 0;
+	}
 	const size_t len = l->len;
 	l->len = strlen(l->key);
 	int rc = walk(l, below);
@@ -333,7 +353,7 @@ static int walk(struct lister *l, int fd)
 		return bad_dir(l, -errno);
 	for (unsigned int i = 0; i < l->depth; i++)
 		if (l->above[i].dev == st.st_dev && l->above[i].ino == st.st_ino)
-			return 0;
+			return err_set(l->err, -ELOOP, "directory %s: it is below itself", l->key);
 	if (l->depth == DEPTH_MAX)
 		return err_set(l->err, -ELOOP, "directory %s: more than %d deep", l->key,
 			       DEPTH_MAX);
@@ -377,8 +397,8 @@ int dir_list(struct store *s, const struct store_list *req, struct store_page *p
 	l->all = req->limit && req->max > req->limit;
 	if (!start_dir(l))
 		return 0;
-	int fd = dir_open(l->d, l->key, O_RDONLY | O_DIRECTORY);
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENAMETOOLONG)
+	int fd = dir_open_proved(l->d, l->key, O_RDONLY | O_DIRECTORY);
+	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
 		return bad_dir(l, fd);

@@ -80,7 +80,90 @@ int dir_stat(const struct dir_store *d, const char *path, struct stat *st)
 	auto_close int fd = dir_open(d, path, O_PATH);
 	if (fd < 0)
 		return fd;
-	return fstat(fd, st) ? -errno : 0;
+	if (fstat(fd, st))
+		return -errno;
+	/* The link itself: without openat2(2) it is not followed. */
+	return S_ISLNK(st->st_mode) ? -ELOOP : 0;
+}
+
+/* ---- proof of absence ---- */
+
+/* What is found at a path, besides 0 and a negative errno. */
+enum { NOTHING = 1, APPEARED };
+
+const char *dir_split(const char *key, char dir[STORE_KEY_MAX + 1])
+{
+	const char *slash = strrchr(key, '/');
+	const size_t n = slash ? (size_t)(slash - key) : 0;
+	memcpy(dir, key, n);
+	dir[n] = '\0';
+	return slash ? slash + 1 : key;
+}
+
+/* The entry of the directory that the path is in, without following it. NOTHING: there is none. */
+static int look_at(const struct dir_store *d, const char *path, struct stat *st)
+{
+	char dir[STORE_KEY_MAX + 1];
+	const char *name = dir_split(path, dir);
+	auto_close int at = dir_open(d, dir, O_PATH | O_DIRECTORY);
+	if (at < 0)
+		return at;
+	if (fstatat(at, name, st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	return errno == ENOENT || errno == ENAMETOOLONG ? NOTHING : -errno;
+}
+
+/* Where a link leads: 0 somewhere; NOTHING can be below it, since it leads to a file. */
+static int follow(const struct dir_store *d, const char *path, bool has_more)
+{
+	struct stat st;
+	int rc = dir_stat(d, path, &st);
+	if (rc == -ENOENT || rc == -ENOTDIR || rc == -ENAMETOOLONG)
+		return -ENOLINK;
+	if (rc)
+		return rc;
+	return has_more && !S_ISDIR(st.st_mode) ? NOTHING : 0;
+}
+
+/* Walks down to the first component that is not there. wants_dir: a file in its place is nothing.
+ */
+static int find_gap(const struct dir_store *d, char *path, bool wants_dir)
+{
+	for (char *slash = strchr(path, '/');; slash = strchr(slash + 1, '/')) {
+		const bool has_more = slash || wants_dir;
+		struct stat st;
+		if (slash)
+			*slash = '\0';
+		int rc = look_at(d, path, &st);
+		if (rc == 0 && S_ISLNK(st.st_mode))
+			rc = follow(d, path, has_more);
+		else if (rc == 0 && has_more && !S_ISDIR(st.st_mode))
+			rc = NOTHING;
+		if (rc == -ENOENT || rc == -ENOTDIR || (rc == 0 && !slash))
+			return APPEARED; /* others have changed it meanwhile */
+		if (rc)
+			return rc;
+		*slash = '/';
+	}
+}
+
+int dir_open_proved(const struct dir_store *d, const char *path, int flags)
+{
+	enum { TRIES = 3 };
+	char copy[STORE_KEY_MAX + 1];
+	struct stat st;
+	for (int i = 0; i < TRIES; i++) {
+		int fd = dir_open(d, path, flags);
+		if (fd != -ENOENT && fd != -ENOTDIR && fd != -ENAMETOOLONG)
+			return fd;
+		/* As a rule the directory is there, and nothing in it. */
+		int rc = look_at(d, path, &st);
+		if (rc != NOTHING)
+			rc = find_gap(d, strcpy(copy, path), flags & O_DIRECTORY);
+		if (rc != APPEARED)
+			return rc == NOTHING ? -ENOENT : rc;
+	}
+	return -EIO;
 }
 
 bool dir_reserved(const char *key)
@@ -101,11 +184,13 @@ int dir_fail(struct err *err, int code, const char *key)
 	case -ENOTDIR:
 	case -ENAMETOOLONG:
 		return err_set(err, -ENOENT, "object %s: not there", key);
-	case -ENXIO: /* a socket, or a device without its driver */
-	case -ENODEV:
-		return err_set(err, -ENOENT, "object %s: not a regular file", key);
 	case -EXDEV:
-		return err_set(err, -EACCES, "object %s: a link leads out of the bucket", key);
+		return err_set(err, -EACCES,
+			       "object %s: a link that is absolute or leads out of the bucket is "
+			       "not followed",
+			       key);
+	case -ENOLINK:
+		return err_set(err, code, "object %s: a link that leads nowhere", key);
 	case -ELOOP:
 		return err_set(err, -EACCES, "object %s: a link that is not followed", key);
 	case -EPERM:

@@ -18,16 +18,6 @@
 
 enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
 
-/* Splits a key: the directory's path, and the last component (borrowed from key). */
-static const char *split(const char *key, char dir[STORE_KEY_MAX + 1])
-{
-	const char *slash = strrchr(key, '/');
-	size_t n = slash ? (size_t)(slash - key) : 0;
-	memcpy(dir, key, n);
-	dir[n] = '\0';
-	return slash ? slash + 1 : key;
-}
-
 /* Makes what is missing of a path, which is changed meanwhile. 0 or a negative errno. */
 static int make_dirs(const struct dir_store *d, char *path)
 {
@@ -131,7 +121,7 @@ static int put_once(struct dir_store *d, const char *key, const void *body, size
 {
 	char dir[STORE_KEY_MAX + 1];
 	char temp[TEMP_NAME_MAX];
-	const char *name = split(key, dir);
+	const char *name = dir_split(key, dir);
 	auto_close int parent = open_parent(d, dir);
 	if (parent < 0)
 		return parent;
@@ -186,9 +176,9 @@ int dir_put(struct store *s, const char *key, const void *body, size_t n,
 static void prune(const struct dir_store *d, const char *key)
 {
 	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
-	split(key, path);
+	dir_split(key, path);
 	while (path[0]) {
-		const char *name = split(path, above);
+		const char *name = dir_split(path, above);
 		auto_close int fd = dir_open(d, above, O_PATH | O_DIRECTORY);
 		if (fd < 0 || unlinkat(fd, name, AT_REMOVEDIR))
 			return;
@@ -212,7 +202,7 @@ int dir_del(struct store *s, const char *key, const struct store_cond *cond, str
 		return 0;
 	if (cond->if_match && !dir_same_version(&st, cond->if_match))
 		return err_set(err, -ESTALE, "object %s: another version is there", key);
-	const char *name = split(key, dir);
+	const char *name = dir_split(key, dir);
 	auto_close int parent = dir_open(d, dir, O_PATH | O_DIRECTORY);
 	if (parent < 0)
 		return parent == -ENOENT ? 0 : dir_fail(err, parent, key);

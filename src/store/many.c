@@ -51,13 +51,14 @@ static int too_many(struct err *err, const char *prefix, uint32_t limit)
 	return err_set(err, -E2BIG, "more than %u objects below '%s'", limit, prefix);
 }
 
-int store_list_all(struct store *s, const char *prefix, bool delimit, uint32_t limit,
+int store_list_all(struct store *s, const char *prefix, unsigned int how, uint32_t limit,
 		   struct store_page *all, struct err *err)
 {
 	auto_page struct store_page sum = {0};
 	char after[STORE_KEY_MAX + 1];
 	memset(all, 0, sizeof(*all));
-	struct store_list req = {.prefix = prefix, .delimit = delimit};
+	struct store_list req = {
+		.prefix = prefix, .delimit = how & STORE_DELIMIT, .complete = how & STORE_COMPLETE};
 	for (;;) {
 		auto_page struct store_page page = {0};
 		req.limit = limit - (uint32_t)sum.n;
@@ -100,8 +101,8 @@ static void run_list(void *arg)
 {
 	struct list_task *task = arg;
 	struct store_list_job *job = task->job;
-	job->code = store_list_all(task->s, job->prefix, job->delimit, job->limit, &job->page,
-				   &job->err);
+	job->code =
+		store_list_all(task->s, job->prefix, job->how, job->limit, &job->page, &job->err);
 	wait_done(task->waiter);
 }
 

@@ -60,7 +60,7 @@ static int leave_out(struct s3_list_result *out, const char *key, const char *wh
 static int leave_out_of_directory(struct reading *r, const char *key, const char *why)
 {
 	const int rc = leave_out(r->out, key, why);
-	return rc || r->req->delimit ? rc : -EIO;
+	return rc || (r->req->delimit && !r->req->complete) ? rc : -EIO;
 }
 
 static bool named(const struct xml_place *at, unsigned int depth, const char *name)

@@ -402,6 +402,69 @@ static void a_damaged_chunk_is_an_error_for_itself_alone(void **state)
 	assert_int_equal(get_chunk(f, SMALL_INTS, 1).code, 0);
 }
 
+/* ---- failures that must not stay in a snapshot ---- */
+
+/* Opens again with what is there as the earlier snapshot. */
+static int open_again(struct fixture *f, struct err *err)
+{
+	const struct model_hint hint = {.previous = f->model};
+	struct model *m = NULL;
+	int rc = model_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &m, err);
+
+	if (rc)
+		return rc;
+	model_unref(f->model);
+	f->model = m;
+	return 0;
+}
+
+/* The domain is small, but was taken for a large one while the bucket refused to list it. */
+static void a_listing_that_was_refused_is_asked_for_again(void **state)
+{
+	struct fixture *f = *state;
+
+	f->store = store_fault_new(f->store, "fail:1:EACCES@" SMALL_PREFIX "/", NULL);
+	assert_int_equal(open_domain(f, NULL), 0);
+	assert_false(model_sees_chunks(f->model));
+	const struct model *refused = f->model;
+	assert_int_equal(open_again(f, NULL), 0);
+	assert_ptr_not_equal(f->model, refused);
+	assert_true(model_sees_chunks(f->model));
+}
+
+/* In a large domain, documents are compared one by one: also those that could not be shown. */
+static void a_damaged_document_is_read_again_when_it_changes(void **state)
+{
+	struct fixture *f = *state;
+
+	make_large(f);
+	small_put(f->store, SMALL_KEY_INTS, "{'id':");
+	assert_int_equal(open_domain(f, NULL), 0);
+	const struct model *damaged = f->model;
+	assert_int_equal(model_count(f->model), 4);
+	assert_int_equal(open_again(f, NULL), 0);
+	assert_ptr_equal(f->model, damaged);
+	small_put(f->store, SMALL_KEY_INTS, INTS("'fillValue':1"));
+	assert_int_equal(open_again(f, NULL), 0);
+	assert_int_equal(get_chunk(f, SMALL_INTS, 1).code, 0);
+}
+
+/* An object without a document, of which chunks are there: the document may be written yet. */
+static void a_missing_document_is_read_when_it_comes(void **state)
+{
+	struct fixture *f = *state;
+
+	make_large(f);
+	assert_int_equal(store_delete(f->store, SMALL_KEY_INTS, NULL, NULL), 0);
+	assert_int_equal(open_domain(f, NULL), 0);
+	const struct model *missing = f->model;
+	assert_int_equal(open_again(f, NULL), 0);
+	assert_ptr_equal(f->model, missing);
+	small_put(f->store, SMALL_KEY_INTS, INTS("'fillValue':1"));
+	assert_int_equal(open_again(f, NULL), 0);
+	assert_int_equal(get_chunk(f, SMALL_INTS, 1).code, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_with_clock, teardown)
 
 int main(void)
@@ -424,6 +487,9 @@ int main(void)
 		TEST(a_chunk_that_goes_before_it_is_measured_fails_the_opening),
 		TEST(chunks_that_could_not_be_listed_fail_the_opening),
 		TEST(a_damaged_chunk_is_an_error_for_itself_alone),
+		TEST(a_listing_that_was_refused_is_asked_for_again),
+		TEST(a_damaged_document_is_read_again_when_it_changes),
+		TEST(a_missing_document_is_read_when_it_comes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

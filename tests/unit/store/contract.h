@@ -396,7 +396,7 @@ static void test_round(void **state)
 	};
 	struct store_get_result results[2];
 	struct store_list_job jobs[] = {
-		{.prefix = "a/", .delimit = true, .limit = 10},
+		{.prefix = "a/", .how = STORE_DELIMIT, .limit = 10},
 		{.prefix = "b/", .limit = 2},
 		{.prefix = "nowhere/", .limit = 10},
 		{.prefix = "b/", .limit = 3},

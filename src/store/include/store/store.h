@@ -96,6 +96,9 @@ struct store_item {
 struct store_list {
 	const char *prefix;	 /* "" = everything. Need not end with the delimiter */
 	bool delimit;		 /* "/" groups keys: what follows the next "/" is folded */
+	bool complete;		 /* an entry that is there but cannot be looked at makes the listing
+				    fail: it is to prove what is absent. Always so without delimit.
+				    Otherwise such an entry is left out, and the log says so */
 	const char *start_after; /* NULL or: only keys (and prefixes) greater than this */
 	uint32_t max;		 /* items in this page, at least 1; fewer may come: S3 and mem
 				    give at most STORE_PAGE_MAX, dir gives what is asked */
@@ -119,13 +122,15 @@ struct store;
 struct store_ops {
 	const char *name; /* "dir", "mem", "count" … */
 	/* Starts a get or head. Never fails itself: whatever goes wrong comes through done.
-	 * -ENOENT no such object; -EACCES; -ESTALE, -EALREADY (conditions); -EFBIG; -EIO with the
-	 * reason in err. Here and below, -EAGAIN: a passing fault of a store across a network;
-	 * above store_retry_new() nobody sees it. */
+	 * -ENOENT: it is proved that there is no such object; -EACCES; -ENOLINK a link that leads
+	 * nowhere; -ESTALE, -EALREADY (conditions); -EFBIG; -EIO with the reason in err. Here and
+	 * below, -EAGAIN: a passing fault of a store across a network; above store_retry_new()
+	 * nobody sees it. */
 	void (*get)(struct store *s, const struct store_get *req);
 	/* One page, in the calling thread: it waits for no job of the pool. An unknown prefix is
 	 * an empty page, not an error; a key that store_key_ok() refuses is left out. -E2BIG only
-	 * with req->limit; -EACCES, -EIO. */
+	 * with req->limit; -EACCES, -EIO; of an entry below a directory that cannot be looked at
+	 * -EACCES, -ELOOP, -ENOLINK. */
 	int (*list)(struct store *s, const struct store_list *req, struct store_page *page,
 		    struct err *err);
 	/* Whole object, replacing; atomic: a reader sees the old or the new. Durable when it
@@ -158,11 +163,16 @@ int store_get(struct store *s, const char *key, uint64_t offset, uint64_t length
 int store_head(struct store *s, const char *key, struct store_meta *meta, struct err *err);
 int store_list_page(struct store *s, const struct store_list *req, struct store_page *page,
 		    struct err *err);
+/* How to list: fields of struct store_list. */
+enum {
+	STORE_DELIMIT = 1 << 0,
+	STORE_COMPLETE = 1 << 1,
+};
 /* All items below a prefix, over as many pages as it takes, but at most `limit`: -E2BIG when
  * there are more (then nothing is returned, and of a store that fills its pages no more than
  * limit/1000 (rounded up) were asked for; a directory store stops reading as soon as it has counted
  * past it). */
-int store_list_all(struct store *s, const char *prefix, bool delimit, uint32_t limit,
+int store_list_all(struct store *s, const char *prefix, unsigned int how, uint32_t limit,
 		   struct store_page *all, struct err *err);
 int store_put(struct store *s, const char *key, const void *body, size_t n,
 	      const struct store_cond *cond, struct store_meta *meta, struct err *err);
@@ -179,7 +189,7 @@ int store_get_many(struct store *s, const struct store_get *reqs, size_t n,
  * result and code. */
 struct store_list_job {
 	const char *prefix;
-	bool delimit;
+	unsigned int how;
 	uint32_t limit;
 	struct store_page page;
 	int code;
@@ -213,9 +223,11 @@ bool store_key_ok(const char *key);
 /* ---- implementations and wrappers: constructors are all that they export ---- */
 
 /* A directory is the bucket (HSDS's POSIX layout). path must exist. Never leaves it: keys with
- * "..", links that lead out (-EACCES). Objects are regular files; anything else is -ENOENT. An
- * object that is read while HSDS writes it in place may be empty: a zero-byte *.json is retried
- * briefly, then reported as -ENOENT. if_match of put and delete is compared, then acted upon:
+ * "..", links that are absolute or lead out (-EACCES). Objects are regular files; anything else is
+ * -ENOENT. That an object is absent is proved by the directory that it would be in: the entry is
+ * looked at without following links. An object that is read while HSDS writes it in place may be
+ * empty: a zero-byte *.json is retried briefly, then reported as -ENOENT. One that is written each
+ * time that it is read is -EIO. if_match of put and delete is compared, then acted upon:
  * another writer may come between the two (if_none_match has no such gap). A put where the key is
  * a directory gives -EISDIR, where a part of it is an object -ENOTDIR. NULL with err set. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
