@@ -2,6 +2,7 @@
 /* What a name looks like from outside: permission bits, sizes, versions. Any thread. */
 #include "internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum {
@@ -61,9 +62,12 @@ void stat_plain(const struct store_meta *meta, struct engine_stat *st)
 	};
 }
 
-static uint64_t estimate_from(struct engine *e, struct store_get_result *res)
+/* 0: not known, and asked for again: a failure that may pass is not remembered. */
+static uint64_t estimate_from(const struct store_get_result *res)
 {
 	struct schema_info info;
+	if (res->code && res->code != -ENOENT && res->code != -EACCES && res->code != -EFBIG)
+		return 0;
 	if (res->code || schema_info_parse(res->body.data, res->body.len, &info, NULL))
 		return SIZE_UNKNOWN;
 	uint64_t size = max_u64(info.logical_bytes, info.allocated_bytes);
@@ -80,22 +84,24 @@ static void estimate(struct engine *e, struct node *first)
 	struct store_get_result results[NODES_AHEAD] = {0};
 	size_t n = nodes_unsized(e->nodes, first, nodes), nreqs = 0;
 	size_t index[NODES_AHEAD];
+	bool asked = false; /* for the first: else it has no summary */
 	auto_free char *keys = calloc(n, SCHEMA_KEY_MAX + 1);
 	for (size_t i = 0; keys && i < n; i++) {
 		char *key = keys + nreqs * (SCHEMA_KEY_MAX + 1);
 		if (nodes[i]->doc.kind != DOC_ROOT ||
 		    e->schema->info_key(&nodes[i]->doc.root, key, SCHEMA_KEY_MAX + 1) <= 0)
 			continue;
+		asked |= i == 0;
 		index[nreqs] = i;
 		reqs[nreqs++] = (struct store_get){
 			.op = STORE_GET, .key = key, .length = UINT64_MAX, .max = INFO_MAX};
 	}
 	if (nreqs && store_get_many(e->store, reqs, nreqs, results) == 0)
 		for (size_t i = 0; i < nreqs; i++) {
-			atomic_store(&nodes[index[i]]->estimate, estimate_from(e, &results[i]));
+			atomic_store(&nodes[index[i]]->estimate, estimate_from(&results[i]));
 			bytes_release(&results[i].body);
 		}
-	if (atomic_load(&first->estimate) == 0)
+	if (!asked)
 		atomic_store(&first->estimate, SIZE_UNKNOWN);
 	for (size_t i = 0; i < n; i++)
 		node_unref(nodes[i]);

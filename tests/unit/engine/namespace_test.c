@@ -342,6 +342,28 @@ static void estimates_come_from_the_summary(void **state)
 	assert_true(st.size > 0 && st.size < 100000);
 }
 
+static void a_summary_that_could_not_be_read_is_asked_for_again(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_stat st;
+	struct engine_options opt;
+	bucket_domain(b, 1, "x.h5");
+	bucket_put(
+		b, "db/00000001-00000000/.info.json",
+		"{\"lastModified\": 1, \"num_groups\": 1, \"num_datatypes\": 0, \"datasets\": {}, "
+		"\"num_chunks\": 3, \"allocated_bytes\": 500000, \"metadata_bytes\": 1000, "
+		"\"logical_bytes\": 1000000}");
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.metadata_ttl = 1000;
+	opt.debug_fault = "fail:1:EIO@*/.info.json";
+	bucket_open_as(b, opt);
+	assert_int_equal(engine_getattr(b->engine, "x.h5", &st, NULL), 0);
+	assert_int_equal(st.size, 4096);
+	assert_int_equal(engine_getattr(b->engine, "x.h5", &st, NULL), 0);
+	assert_int_equal(st.size, 1001000);
+}
+
 static void an_argument_is_split_at_the_bucket(void **state)
 {
 	static const struct {
@@ -411,6 +433,7 @@ int main(void)
 		TEST(a_name_that_is_known_is_asked_with_one_get),
 		TEST(a_known_directory_is_listed_at_once),
 		TEST(estimates_come_from_the_summary),
+		TEST(a_summary_that_could_not_be_read_is_asked_for_again),
 		TEST(an_argument_is_split_at_the_bucket),
 		TEST(options_are_checked),
 	};
