@@ -195,17 +195,33 @@ static int get_counter(struct engine *e, const char *name, struct str *out)
 
 /* ---- the two calls ---- */
 
-/* Only what comes from the bucket's documents has attributes. */
-static bool has_xattr(const struct names_node *n, const struct xattr *x)
+/* Only what comes from the bucket's documents has attributes: 0, -ENODATA. Of a document that could
+ * not be read nobody knows which it has: what kept it from being read. */
+static int check_doc(const struct names_node *n, struct err *err)
+{
+	switch (n->doc.kind) {
+	case NAMES_DOC_ROOT:
+	case NAMES_DOC_FOLDER:
+		return 0;
+	case NAMES_DOC_BROKEN:
+	case NAMES_DOC_CLOSED:
+		return err_set(err, n->doc.code, "%s", n->doc.why);
+	default:
+		return -ENODATA;
+	}
+}
+
+/* Of a document that was read. 0; -ENODATA; -ENOMEM. */
+static int has_xattr(const struct names_node *n, const struct xattr *x)
 {
 	auto_str struct str value = {0};
-	if (n->doc.kind != NAMES_DOC_ROOT && n->doc.kind != NAMES_DOC_FOLDER)
-		return false;
-	return x->of_domain ? n->kind == NAMES_DOMAIN : x->of_node(n, &value) == 0;
+	if (x->of_domain)
+		return n->kind == NAMES_DOMAIN ? 0 : -ENODATA;
+	return x->of_node(n, &value);
 }
 
 static int of_domain(struct engine *e, const struct names_node *n, const struct xattr *x,
-		    struct str *out, struct err *err)
+		     struct str *out, struct err *err)
 {
 	struct snapshot *s = NULL;
 	int rc = domain_snapshot(e, n, &s, err);
@@ -229,10 +245,12 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 		return -ENODATA; /* security.capability and the like: without asking anybody */
 	auto_names_node struct names_node *n = NULL;
 	int rc = names_resolve(e->names, path, &n, err);
+	if (!rc)
+		rc = check_doc(n, err);
+	if (!rc)
+		rc = has_xattr(n, x);
 	if (rc)
 		return rc;
-	if (!has_xattr(n, x))
-		return -ENODATA;
 	return x->of_domain ? of_domain(e, n, x, out, err) : x->of_node(n, out);
 }
 
@@ -272,11 +290,19 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 	/* To ask how much was asked must not ask: counters are all that the root shows then. */
 	bool counting = has_counters(e, path);
 	int rc = counting ? 0 : names_resolve(e->names, path, &n, err);
+	if (!rc && !counting)
+		rc = check_doc(n, err);
+	if (rc == -ENODATA)
+		return 0;
 	if (rc)
 		return rc;
-	for (int i = 0; !rc && i < NXATTRS && !counting; i++)
-		if (has_xattr(n, &xattrs[i]))
+	for (int i = 0; !rc && i < NXATTRS && !counting; i++) {
+		rc = has_xattr(n, &xattrs[i]);
+		if (!rc)
 			rc = bytes_append(&names, xattrs[i].name, strlen(xattrs[i].name) + 1);
+		else if (rc == -ENODATA)
+			rc = 0;
+	}
 	for (int i = 0; !rc && i < NCOUNTERS && counting; i++)
 		rc = bytes_append(&names, counters[i].name, strlen(counters[i].name) + 1);
 	return rc ? err_set(err, rc, "no memory") : give(&names, buf, size, "names", err);

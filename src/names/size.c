@@ -2,6 +2,7 @@
 /* Sizes of domains that were never opened, from the service's summaries. Any thread. */
 #include "names_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "name_cache.h"
@@ -11,11 +12,14 @@ enum {
 	INFO_MAX = 8 << 20,  /* dozens may be in memory at once */
 };
 
+/* 0: not known, and asked for again: a failure that may pass is not remembered. */
 static uint64_t size_in(const struct store_answer *a)
 {
 	struct schema_info info;
-	if (a->state != STORE_PRESENT ||
-	    schema_info_parse(a->body.data, a->body.len, &info, NULL))
+	const int rc = store_failure(a, NULL);
+	if (rc && rc != -EACCES && rc != -EFBIG)
+		return 0;
+	if (rc || store_absence(a) || schema_info_parse(a->body.data, a->body.len, &info, NULL))
 		return SIZE_UNKNOWN;
 	uint64_t size = max_u64(info.logical_bytes, info.allocated_bytes);
 	if (!add_u64(size, info.metadata_bytes, &size) || size > INT64_MAX / 2)
@@ -31,12 +35,14 @@ static void estimate(struct names *ns, struct names_node *first)
 	const size_t n = names_cache_unsized(ns->cache, first, nodes);
 	struct store_request **reqs = store_requests_new(ns->store, n);
 	size_t nreqs = 0;
+	bool asked = false; /* for the first: else it has no summary */
 	for (size_t i = 0; reqs && i < n; i++) {
 		struct store_request *req = reqs[nreqs];
 		if (nodes[i]->doc.kind != NAMES_DOC_ROOT ||
 		    ns->schema->info_key(&nodes[i]->doc.root, req->key, req->room) <= 0)
 			continue;
 		req->max = INFO_MAX;
+		asked |= i == 0;
 		index[nreqs++] = i;
 	}
 	if (reqs)
@@ -44,7 +50,7 @@ static void estimate(struct names *ns, struct names_node *first)
 	for (size_t i = 0; i < nreqs; i++)
 		atomic_store(&nodes[index[i]]->estimate, size_in(&reqs[i]->answer));
 	store_requests_free(reqs, n);
-	if (atomic_load(&first->estimate) == 0)
+	if (!asked)
 		atomic_store(&first->estimate, SIZE_UNKNOWN);
 	for (size_t i = 0; i < n; i++)
 		names_node_unref(nodes[i]);

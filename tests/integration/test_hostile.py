@@ -205,18 +205,28 @@ ODD = {
 }
 
 
+LINKS = [name for name in ODD if name.startswith("link_")]
+PAGE = 1 << 14      # elements of a chunk that shares no page with another
+
+
 @pytest.mark.parametrize("name", ODD)
 def test_odd_file_in_place_of_a_chunk(tmp_path, mount, name):
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = domain(bucket)
-        ds = d.dataset(d.root, "odd", INT32, [20], [10])
-        ds.chunk((1,), OK)
+        ds = d.dataset(d.root, "odd", INT32, [2 * PAGE], [PAGE])
+        ds.chunk((1,), np.arange(PAGE, dtype="<i4"))
+        domain(bucket, "other.h5")
     ODD[name](tmp_path / "bucket" / ds.chunk_key((0,)))
     m = mount(tmp_path / "bucket")
-    assert is_healthy(m)
+    assert is_healthy(m, "other.h5")
     with h5py.File(m.file("x.h5"), "r") as f:
-        assert f["odd"][10:].tolist() == OK.tolist()
-        assert f["odd"][:10].tolist() == [0] * 10
+        assert f["odd"][PAGE:].tolist() == list(range(PAGE))
+        if name in LINKS:       # an entry that is there is no fill value
+            with pytest.raises(OSError):
+                f["odd"][:PAGE]
+        else:
+            assert is_healthy(m)
+            assert not f["odd"][:PAGE].any()
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -243,6 +253,10 @@ def test_odd_file_in_place_of_a_document(tmp_path, mount, name):
     ODD[name](tmp_path / "bucket" / odd.key)
     m = mount(tmp_path / "bucket")
     assert is_healthy(m)
+    if name in LINKS:           # an entry that is there is no object that does not exist
+        with pytest.raises(OSError):
+            open(m.file("bad.h5"), "rb")
+        return
     assert is_healthy(m, "bad.h5")
     with h5py.File(m.file("bad.h5"), "r") as f:
         assert "odd" not in f

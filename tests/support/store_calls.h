@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Store requests as blocking calls with plain arguments and one result code, for tests: 0, a negative
- * errno of an UNKNOWN answer, -ENOENT for ABSENT, -EALREADY for a version that is unchanged.
+ * Store requests as blocking calls with plain arguments and one result code, for tests: 0, a
+ * negative errno of an UNKNOWN answer, -ENOENT for ABSENT, -EALREADY for a version that is
+ * unchanged.
  */
 #ifndef TEST_STORE_OPS_H
 #define TEST_STORE_OPS_H
@@ -28,9 +29,12 @@ struct call_get {
 	const atomic_bool *cancelled;
 };
 
+/* How to list. */
+enum { CALL_DELIMIT = 1 << 0, CALL_COMPLETE = 1 << 1 };
+
 struct call_list {
 	const char *prefix;
-	bool delimit;
+	bool delimit, complete;
 	const char *start_after;
 	uint32_t max, limit;
 };
@@ -152,6 +156,7 @@ static inline int call_list(struct store *s, const struct call_list *list, bool 
 		return -ENOMEM;
 	store_request_key(req, list->prefix);
 	req->list.delimit = list->delimit;
+	req->list.complete = list->complete;
 	req->list.whole = whole;
 	req->list.limit = list->limit;
 	req->list.max = list->max ? list->max : STORE_PAGE_MAX;
@@ -173,6 +178,16 @@ static inline int call_list_all(struct store *s, const char *prefix, bool delimi
 				struct store_page *page, struct err *err)
 {
 	const struct call_list list = {.prefix = prefix, .delimit = delimit, .limit = limit};
+	return call_list(s, &list, true, page, err);
+}
+
+static inline int call_list_how(struct store *s, const char *prefix, unsigned int how,
+				uint32_t limit, struct store_page *page, struct err *err)
+{
+	const struct call_list list = {.prefix = prefix,
+				       .delimit = how & CALL_DELIMIT,
+				       .complete = how & CALL_COMPLETE,
+				       .limit = limit};
 	return call_list(s, &list, true, page, err);
 }
 

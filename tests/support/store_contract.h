@@ -104,7 +104,7 @@ static void test_ranges(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct call_result res;
 		assert_int_equal(call_get(s, "digits", cases[i].offset, cases[i].length,
-					   cases[i].max, NULL, &res, NULL),
+					  cases[i].max, NULL, &res, NULL),
 				 cases[i].code);
 		assert_int_equal(res.body.len, strlen(cases[i].want));
 		if (res.body.len)
@@ -123,9 +123,12 @@ static void test_ranges_from_the_end(void **state)
 		int code;
 		const char *want;
 	} cases[] = {
-		{1, 0, 0, "9"},		   {4, 4, 0, "6789"},
-		{10, 0, 0, "0123456789"},  {11, 0, 0, "0123456789"},
-		{INT64_MAX, 0, 0, "0123456789"}, {0, 0, 0, ""},
+		{1, 0, 0, "9"},
+		{4, 4, 0, "6789"},
+		{10, 0, 0, "0123456789"},
+		{11, 0, 0, "0123456789"},
+		{INT64_MAX, 0, 0, "0123456789"},
+		{0, 0, 0, ""},
 		{4, 3, -EFBIG, ""},
 	};
 	put_text(s, "digits", "0123456789");
@@ -401,9 +404,9 @@ static void test_start_after(void **state)
 		for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 			auto_page struct store_page page = {0};
 			const struct call_list req = {.prefix = "",
-						       .delimit = delimit,
-						       .max = 100,
-						       .start_after = starts[i]};
+						      .delimit = delimit,
+						      .max = 100,
+						      .start_after = starts[i]};
 			assert_int_equal(call_list_page(s, &req, &page, NULL), 0);
 			size_t first = 0;
 			while (first < whole.n && strcmp(whole.items[first].key, starts[i]) <= 0)
@@ -502,8 +505,10 @@ static int fixture_teardown(void **state)
 #define CONTRACT_TESTS(setup)                                                                      \
 	CONTRACT_TEST(test_versions_agree, setup), CONTRACT_TEST(test_empty_object, setup),        \
 		CONTRACT_TEST(test_absent, setup), CONTRACT_TEST(test_ranges, setup),              \
-		CONTRACT_TEST(test_ranges_from_the_end, setup), CONTRACT_TEST(test_unsupported, setup), CONTRACT_TEST(test_proof_of_absence, setup), CONTRACT_TEST(test_bad_keys, setup), CONTRACT_TEST(test_odd_keys, setup),          \
-		CONTRACT_TEST(test_put_conditions, setup),                                         \
+		CONTRACT_TEST(test_ranges_from_the_end, setup),                                    \
+		CONTRACT_TEST(test_unsupported, setup),                                            \
+		CONTRACT_TEST(test_proof_of_absence, setup), CONTRACT_TEST(test_bad_keys, setup),  \
+		CONTRACT_TEST(test_odd_keys, setup), CONTRACT_TEST(test_put_conditions, setup),    \
 		CONTRACT_TEST(test_get_conditions, setup), CONTRACT_TEST(test_delete, setup),      \
 		CONTRACT_TEST(test_listing, setup), CONTRACT_TEST(test_pages, setup),              \
 		CONTRACT_TEST(test_start_after, setup), CONTRACT_TEST(test_list_limit, setup),     \

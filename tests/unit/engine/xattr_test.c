@@ -94,6 +94,48 @@ static void what_has_no_attribute_says_so(void **state)
 	assert_false(lists(b, "folder", "user.hsds.root"));
 }
 
+/* Nobody knows which attributes it has. */
+static void a_document_that_cannot_be_read_is_an_error(void **state)
+{
+	static const struct {
+		const char *path, *fault;
+		int code;
+	} rows[] = {
+		{"x.h5", "fail:1+:EIO@x.h5/.domain.json", -EIO},
+		{"x.h5", "fail:1+:EACCES@x.h5/.domain.json", -EACCES},
+		{"dir.a", "fail:1+:EACCES@dir.a/.domain.json", -EACCES}, /* a directory */
+		{"shut", "fail:1+:EACCES@shut/*", -EACCES},
+	};
+	static const char *const names[] = {"user.hsds.domain", "user.hsds.owner", "user.hsds.acls",
+					    "user.hsds.chunks"};
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "x.h5");
+	bucket_folder(b, "dir.a");
+	bucket_domain(b, 2, "dir.a/y.h5");
+	bucket_domain(b, 3, "shut/z.h5");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct engine_options opt;
+		engine_options_init(&opt);
+		opt.workers = 0;
+		opt.metadata_ttl = 0;
+		opt.debug_fault = rows[i].fault;
+		engine_close(b->engine);
+		bucket_open_as(b, opt);
+		for (size_t k = 0; k < 4; k++) {
+			struct err err = ERR_INIT;
+			assert_int_equal(
+				engine_getxattr(b->engine, rows[i].path, names[k], NULL, 0, &err),
+				rows[i].code);
+			assert_non_null(strstr(err.msg, rows[i].path));
+		}
+		assert_int_equal(engine_listxattr(b->engine, rows[i].path, NULL, 0, NULL),
+				 rows[i].code);
+		assert_int_equal(
+			engine_getxattr(b->engine, rows[i].path, "user.hsds.other", NULL, 0, NULL),
+			-ENODATA);
+	}
+}
+
 static void counting_does_not_count_itself(void **state)
 {
 	struct bucket *b = *state;
@@ -184,6 +226,7 @@ int main(void)
 		TEST(a_domain_tells_what_its_document_says),
 		TEST(sizes_are_answered_as_the_system_call_does),
 		TEST(what_has_no_attribute_says_so),
+		TEST(a_document_that_cannot_be_read_is_an_error),
 		TEST(counting_does_not_count_itself),
 		TEST(a_domain_is_described),
 		TEST(a_damaged_chunk_is_found_once),

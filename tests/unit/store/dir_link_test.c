@@ -2,6 +2,8 @@
 /* The directory store and symbolic links: inside they are followed, out of the bucket never. */
 #include "store_fixture.h"
 
+#include <sys/resource.h>
+
 static int setup(void **state)
 {
 	struct fixture *f = fixture_new(0);
@@ -22,6 +24,16 @@ static int teardown(void **state)
 static void make_link(const struct fixture *f, const char *to, const char *key)
 {
 	assert_int_equal(symlink(to, path_of(f, key)), 0);
+}
+
+/* A listing that is to prove what is absent: it fails, and names the key. */
+static void assert_no_listing(const struct fixture *f, const char *prefix, unsigned int how,
+			      int code, const char *key)
+{
+	struct err err = ERR_INIT;
+	struct store_page page;
+	assert_int_equal(call_list_how(f->s, prefix, how, 1000, &page, &err), code);
+	assert_non_null(strstr(err.msg, key));
 }
 
 static void assert_secret_untouched(const struct fixture *f)
@@ -57,8 +69,12 @@ static void test_links_that_lead_out(void **state)
 	assert_code(f->s, keys[7], -EINVAL);
 	assert_int_equal(call_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -EACCES);
 	assert_int_equal(call_put(f->s, "up/a/b/new", "x", 1, NULL, NULL, NULL), -EACCES);
-	assert_listing(f->s, "", false, "x");
 	assert_listing(f->s, "", true, "x");
+	assert_no_listing(f, "file", 0, -EACCES, "object file");
+	assert_no_listing(f, "absolute", 0, -EACCES, "object absolute");
+	assert_no_listing(f, "absolute", CALL_DELIMIT | CALL_COMPLETE, -EACCES, "object absolute");
+	assert_no_listing(f, "up", 0, -EACCES, "object up");
+	assert_listing(f->s, "x", false, "x");
 	assert_secret_untouched(f);
 }
 
@@ -68,7 +84,7 @@ static void test_listing_through_a_link_that_leads_out(void **state)
 	struct store_page page;
 	struct err err = ERR_INIT;
 	make_link(f, "..", "up");
-	assert_int_equal(call_list_all(f->s, "up/", true, 100, &page, &err), -EACCES);
+	assert_int_equal(call_list_how(f->s, "up/", true, 100, &page, &err), -EACCES);
 	assert_non_null(strstr(err.msg, "up"));
 }
 
@@ -92,10 +108,8 @@ static void test_links_inside(void **state)
 	put_text(f->s, "e/y", "2");
 	make_link(f, "d/x", "file");
 	make_link(f, "../e", "d/e");
-	make_link(f, "nowhere", "dangling");
 	assert_object(f->s, "file", "1");
 	assert_object(f->s, "d/e/y", "2");
-	assert_code(f->s, "dangling", -ENOENT);
 	assert_listing(f->s, "", true, "d/ e/ file");
 	assert_listing(f->s, "", false, "d/e/y d/x e/y file");
 	assert_listing(f->s, "d/e", true, "d/e/");
@@ -112,14 +126,106 @@ static void test_links_inside(void **state)
 	assert_code(f->s, "e/y", -ENOENT);
 }
 
+/* An entry that is there is no proof that nothing is. */
+static void test_links_that_lead_nowhere(void **state)
+{
+	struct fixture *f = *state;
+	put_text(f->s, "d/x", "1");
+	put_text(f->s, "other/x", "1");
+	make_link(f, "nowhere", "d/dangling");
+	make_link(f, "../nowhere", "d/dir");
+	make_link(f, "x/y", "d/through");
+	make_link(f, "x", "d/file");
+	static const struct {
+		const char *key;
+		int code;
+	} cases[] = {
+		{"d/dangling", -ENOLINK}, {"d/dangling/x", -ENOLINK}, {"d/dir/a/b", -ENOLINK},
+		{"d/through", -ENOLINK},  {"d/through/x", -ENOLINK},  {"d/file/x", -ENOENT},
+		{"d/x/y/z", -ENOENT},	  {"d/y", -ENOENT},	      {"e/f/g", -ENOENT},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_code(f->s, cases[i].key, cases[i].code);
+		assert_int_equal(call_head(f->s, cases[i].key, NULL, NULL), cases[i].code);
+	}
+	assert_listing(f->s, "d/", true, "d/file d/x");
+	assert_no_listing(f, "d/da", 0, -ENOLINK, "d/dangling");
+	assert_no_listing(f, "d/da", CALL_DELIMIT | CALL_COMPLETE, -ENOLINK, "d/dangling");
+	assert_no_listing(f, "d/dir/", CALL_DELIMIT, -ENOLINK, "d/dir");
+	assert_listing(f->s, "d/file/", false, "");
+	assert_listing(f->s, "d/y/", false, "");
+	assert_listing(f->s, "other/", false, "other/x");
+}
+
+/* The directory that the link leads to is another user's. */
+static void test_links_into_a_closed_directory(void **state)
+{
+	struct fixture *f = *state;
+	const bool root = geteuid() == 0;
+	struct store_page page;
+	struct err err = ERR_INIT;
+	put_text(f->s, "shut/x", "1");
+	put_text(f->s, "d/y", "2");
+	make_link(f, "../shut/x", "d/x");
+	make_link(f, "../shut/none", "d/none");
+	assert_int_equal(chmod(path_of(f, "shut"), 0700), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	const int object = call_head(f->s, "d/x", NULL, NULL);
+	const int none = call_head(f->s, "d/none", NULL, NULL);
+	const int whole = call_list_how(f->s, "d/", 0, 10, &page, &err);
+	const int names = call_list_how(f->s, "d/", CALL_DELIMIT | CALL_COMPLETE, 10, &page, NULL);
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(object, root ? -EACCES : 0);
+	assert_int_equal(none, root ? -EACCES : -ENOLINK);
+	assert_int_equal(whole, root ? -EACCES : -ENOLINK);
+	assert_int_equal(names, root ? -EACCES : -ENOLINK);
+	assert_non_null(strstr(err.msg, "d/"));
+}
+
+/* Too few descriptors are no reason to leave out what is there. */
+static void test_links_without_descriptors(void **state)
+{
+	struct fixture *f = *state;
+	struct store_page page;
+	struct rlimit old, few;
+	put_text(f->s, "d/x", "1");
+	make_link(f, "x", "d/y");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	const int next = dup(STDERR_FILENO);
+	close(next);
+	few = old;
+	int complete = 0, listed = 0;
+	for (rlim_t more = 0; more < 4; more++) {
+		few.rlim_cur = (rlim_t)next + more;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		for (unsigned int how = 0; how < 2; how++) {
+			memset(&page, 0, sizeof(page));
+			const int rc = call_list_how(f->s, "d/", how, 10, &page, NULL);
+			complete += rc == 0;
+			listed += rc == 0 && page.n == 2;
+			assert_true(rc == 0 || rc == -EMFILE);
+			store_page_release(&page);
+		}
+		const int object = call_head(f->s, "d/none", NULL, NULL);
+		assert_true(object == -ENOENT || object == -EMFILE);
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(listed, complete);
+	assert_in_range(complete, 1, 7);
+}
+
 static void test_circles(void **state)
 {
 	struct fixture *f = *state;
 	put_text(f->s, "d/x", "1");
 	make_link(f, ".", "here");
+	assert_no_listing(f, "", 0, -ELOOP, "here");
 	make_link(f, "..", "d/above");
+	assert_no_listing(f, "d/", 0, -ELOOP, "d/above/");
 	make_link(f, "self", "self");
-	assert_listing(f->s, "", false, "d/x");
+	assert_no_listing(f, "self", 0, -EACCES, "self");
 	assert_listing(f->s, "", true, "d/ here/");
 	assert_object(f->s, "d/above/here/d/x", "1");
 	assert_code(f->s, "self", -EACCES);
@@ -143,7 +249,7 @@ static void test_bomb(void **state)
 		make_link(f, to, dir);
 	}
 	assert_int_equal(mkdir(path_of(f, "d40"), 0777), 0);
-	assert_int_equal(call_list_all(f->s, "d0/", false, 1000, &page, &err), -ELOOP);
+	assert_int_equal(call_list_how(f->s, "d0/", false, 1000, &page, &err), -ELOOP);
 	const struct call_list req = {.prefix = "d0/", .max = 10};
 	assert_int_equal(call_list_page(f->s, &req, &page, &err), -ELOOP);
 }
@@ -156,6 +262,10 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_put_over_a_link, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_inside, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_that_lead_nowhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_into_a_closed_directory, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_links_without_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_circles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bomb, setup, teardown),
 	};

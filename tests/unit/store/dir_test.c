@@ -44,15 +44,16 @@ static void test_space(void **state)
 
 /* ---- objects that are written in place ---- */
 
-static void test_empty_json_is_absent(void **state)
+static void test_empty_json_is_read_again(void **state)
 {
 	struct fixture *f = *state;
 	struct store_meta meta;
 	write_file(path_of(f, ".domain.json"), "");
 	write_file(path_of(f, "plain"), "");
-	assert_code(f->s, ".domain.json", -ENOENT);
+	assert_object(f->s, ".domain.json", "");
 	assert_int_equal(f->slept_ns, 2 * 5000000);
-	assert_int_equal(call_head(f->s, ".domain.json", &meta, NULL), -ENOENT);
+	assert_int_equal(call_head(f->s, ".domain.json", &meta, NULL), 0);
+	assert_int_equal(meta.size, 0);
 	assert_object(f->s, "plain", "");
 	assert_int_equal(f->slept_ns, 4 * 5000000);
 }
@@ -86,6 +87,42 @@ static void test_shrinking_file(void **state)
 	assert_null(res.body.data);
 	assert_int_equal(f->slept_ns, 2 * 5000000);
 	store_free(sys);
+}
+
+struct scribbler {
+	int fd;
+	atomic_bool stop;
+};
+
+static void *scribble(void *arg)
+{
+	struct scribbler *s = arg;
+	while (!atomic_load(&s->stop))
+		assert_int_equal(pwrite(s->fd, "x", 1, 0), 1);
+	return NULL;
+}
+
+/* It takes longer to read than the clock of its times takes to tick. */
+static void test_file_that_is_written_all_the_time(void **state)
+{
+	struct fixture *f = *state;
+	struct scribbler s = {.fd = open(path_of(f, "x"), O_RDWR | O_CREAT, 0666)};
+	struct call_result res;
+	struct err err = ERR_INIT;
+	pthread_t thread;
+	assert_true(s.fd >= 0);
+	assert_int_equal(ftruncate(s.fd, 64 << 20), 0);
+	assert_int_equal(pthread_create(&thread, NULL, scribble, &s), 0);
+	const int rc = call_get(f->s, "x", 0, UINT64_MAX, 0, NULL, &res, &err);
+	atomic_store(&s.stop, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(rc, -EIO);
+	assert_null(res.body.data);
+	assert_non_null(strstr(err.msg, "written to each time"));
+	assert_int_equal(f->slept_ns, 2 * 5000000);
+	assert_int_equal(call_get(f->s, "x", 0, UINT64_MAX, 0, NULL, &res, &err), 0);
+	bytes_release(&res.body);
+	close(s.fd);
 }
 
 static void test_huge_sparse_file(void **state)
@@ -278,9 +315,10 @@ int main(void)
 		CONTRACT_TESTS(dir_workers),
 		CONTRACT_TEST(test_new_refuses, dir_inline),
 		CONTRACT_TEST(test_space, dir_inline),
-		CONTRACT_TEST(test_empty_json_is_absent, dir_inline),
+		CONTRACT_TEST(test_empty_json_is_read_again, dir_inline),
 		CONTRACT_TEST(test_empty_json_is_retried, dir_inline),
 		CONTRACT_TEST(test_shrinking_file, dir_inline),
+		CONTRACT_TEST(test_file_that_is_written_all_the_time, dir_inline),
 		CONTRACT_TEST(test_huge_sparse_file, dir_inline),
 		CONTRACT_TEST(test_special_files, dir_inline),
 		CONTRACT_TEST(test_temporary_names, dir_inline),

@@ -60,20 +60,19 @@ static void test_no_link_is_followed(void **state)
 	assert_int_equal(symlink("d", path_of(f, "e")), 0);
 	static const struct {
 		const char *key;
-		int get, head;
-	} cases[] = {
-		{"up/secret", -ENOENT, -ENOENT},
-		{"e/x", -ENOENT, -ENOENT},
-		{"out", -EACCES, -ENOENT},
-		{"in", -EACCES, -ENOENT},
-	};
-	for (size_t i = 0; i < 4; i++) {
-		assert_code(f->s, cases[i].key, cases[i].get);
-		assert_int_equal(call_head(f->s, cases[i].key, NULL, NULL), cases[i].head);
+		int code;
+	} cases[] = {{"up/secret", -EACCES}, {"e/x", -EACCES},	  {"out", -EACCES},
+		     {"in", -EACCES},	     {"d/none", -ENOENT}, {"none/x", -ENOENT}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_code(f->s, cases[i].key, cases[i].code);
+		assert_int_equal(call_head(f->s, cases[i].key, NULL, NULL), cases[i].code);
 	}
 	assert_int_equal(call_put(f->s, "up/new", "x", 1, NULL, NULL, NULL), -ENOTDIR);
-	assert_listing(f->s, "", false, "d/x");
-	assert_listing(f->s, "up/", true, "");
+	struct store_page page;
+	assert_listing(f->s, "", true, "d/");
+	assert_listing(f->s, "d/", false, "d/x");
+	assert_int_equal(call_list_how(f->s, "", 0, 10, &page, NULL), -EACCES);
+	assert_int_equal(call_list_how(f->s, "up/", CALL_DELIMIT, 10, &page, NULL), -EACCES);
 }
 
 int main(void)

@@ -11,23 +11,23 @@
  *   ABSENT    the store has proved that there is no such object; `absence` holds the evidence
  *   UNKNOWN   the store could not tell; err says why. Its code is never -ENOENT
  *
- * Absence is data in this project: an absent chunk reads as fill values. So nothing may be taken for
- * absent unless store_absence() says that it is.
+ * Absence is data in this project: an absent chunk reads as fill values. So nothing may be taken
+ * for absent unless store_absence() says that it is.
  *
  * One ops struct per implementation (dir, mem, s3/) and per wrapper (count, fault, prefix, retry,
- * diskcache/); wrappers stack in any order. Each hands the caller's own request down and sees it again
- * on the way up. What a wrapper has to remember of a request is in its slot of the request, whose size
- * is known when the stack is built, so nothing is allocated or copied on the way.
+ * diskcache/); wrappers stack in any order. Each hands the caller's own request down and sees it
+ * again on the way up. What a wrapper has to remember of a request is in its slot of the request,
+ * whose size is known when the stack is built, so nothing is allocated or copied on the way.
  *
- * Callers use the functions below, which check the contract before and after every call; never s->ops.
- * A key that is not fit (store_key_ok()) is foreign data like any other: UNKNOWN with -EINVAL. A request
- * that is malformed otherwise is a bug: an assertion.
+ * Callers use the functions below, which check the contract before and after every call; never
+ * s->ops. A key that is not fit (store_key_ok()) is foreign data like any other: UNKNOWN with
+ * -EINVAL. A request that is malformed otherwise is a bug: an assertion.
  *
  * Threads: every function may be called from any thread at any time between new and free. `done` is
  * called exactly once for every submitted request, in a worker of the environment's pool or, where
  * nothing had to be waited for (no workers, a bad key), in the submitting thread before
- * store_submit() returns. It must not block on another request. The functions that block say so, and
- * must not be called by a job of that pool.
+ * store_submit() returns. It must not block on another request. The functions that block say so,
+ * and must not be called by a job of that pool.
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -69,8 +69,8 @@ struct store_item {
 struct store_page {
 	struct store_item *items; /* in ascending byte order of key */
 	size_t n;
-	bool more;	     /* call again with start_after = next */
-	const char *next;    /* begins with the prefix, greater than start_after; NULL unless more */
+	bool more;	  /* call again with start_after = next */
+	const char *next; /* begins with the prefix, greater than start_after; NULL unless more */
 	struct arena *arena; /* holds all of the above */
 };
 void store_page_release(struct store_page *page);
@@ -100,15 +100,16 @@ enum store_priority { STORE_READER, STORE_PREFETCH, STORE_COMMIT, STORE_PRIORITI
 struct store_range {
 	uint64_t first;
 	uint64_t length; /* STORE_TO_END: all from first on */
-	bool from_end;	 /* the last `length` bytes, or the whole object when it has fewer; first is 0 */
+	bool from_end; /* the last `length` bytes, or the whole object when it has fewer; first is 0
+			*/
 };
 
 /* Preconditions; a zeroed struct is none. The strings are borrowed until done. A store that cannot
  * check one answers -EOPNOTSUPP. */
 struct store_cond {
 	const char *if_match;	   /* etag: only this version, else -ESTALE */
-	const char *if_none_match; /* get, head: `unchanged` when still this version; put: "*" = only
-				      when absent, else -EEXIST */
+	const char *if_none_match; /* get, head: `unchanged` when still this version; put: "*" =
+				      only when absent, else -EEXIST */
 	bool again;		   /* put: an earlier attempt of this very put may have succeeded
 				      without our knowing. Where the store can tell that it did, a
 				      condition that fails for that reason is success. Set by
@@ -120,8 +121,8 @@ enum store_state { STORE_UNKNOWN, STORE_PRESENT, STORE_ABSENT };
 /* How it was proved that an object is not there. */
 enum store_evidence {
 	STORE_LISTED = 1, /* a complete listing does not name it */
-	STORE_SAID,	  /* the service's own error document says NoSuchKey, or it did the delete */
-	STORE_LOOKED,	  /* the directory that would hold it has no such entry */
+	STORE_SAID,   /* the service's own error document says NoSuchKey, or it did the delete */
+	STORE_LOOKED, /* the directory that would hold it has no such entry */
 };
 struct store_absence {
 	enum store_evidence evidence;
@@ -129,11 +130,11 @@ struct store_absence {
 
 struct store_answer {
 	enum store_state state;
-	bool unchanged;	   /* PRESENT: still the version that if_none_match names; no body */
+	bool unchanged; /* PRESENT: still the version that if_none_match names; no body */
 	struct store_absence absence;
 	struct store_meta meta; /* of the whole object */
-	struct bytes body;	/* exactly the range; empty for all but a get. The request's: whoever
-				   takes it over leaves an empty one */
+	struct bytes body; /* exactly the range; empty for all but a get. The request's: whoever
+			      takes it over leaves an empty one */
 	struct store_page page; /* of a listing; likewise */
 	struct err err;		/* UNKNOWN: the code and the reason. Else code is 0 */
 };
@@ -144,19 +145,19 @@ typedef void (*store_done)(struct store_request *req);
 
 struct store_list {
 	bool delimit; /* "/" groups keys: what follows the next "/" is folded */
-	/* What is not named is concluded to be absent: an entry that is there but cannot be examined
-	 * makes the listing fail. It always does without delimit; with it, and without this, it is left
-	 * out and the log says so. */
+	/* What is not named is concluded to be absent: an entry that is there but cannot be
+	 * examined makes the listing fail. It always does without delimit; with it, and without
+	 * this, it is left out and the log says so. */
 	bool complete;
-	/* The complete listing, over as many pages as it takes; the page that comes has more = false.
-	 * -E2BIG when there are more than `limit` items: then no page that cannot be needed is asked for,
-	 * and a directory store stops as soon as it has counted past the limit. */
+	/* The complete listing, over as many pages as it takes; the page that comes has more =
+	 * false. -E2BIG when there are more than `limit` items: then no page that cannot be needed
+	 * is asked for, and a directory store stops as soon as it has counted past the limit. */
 	bool whole;
 	uint32_t limit;	   /* of a whole listing; of a page: see store_ops.submit */
 	uint32_t max;	   /* items of a page, at least 1; fewer may come: S3 and mem give at most
 			      STORE_PAGE_MAX, dir gives what is asked for */
-	char *start_after; /* NULL or: only keys (and prefixes) greater than this. In the request's own
-			      buffer: store_request_start_after() */
+	char *start_after; /* NULL or: only keys (and prefixes) greater than this. In the request's
+			      own buffer: store_request_start_after() */
 };
 
 struct store_request {
@@ -166,18 +167,19 @@ struct store_request {
 	char *key; /* in the request's own buffer of STORE_KEY_MAX + 1 bytes; of a listing: the
 		      prefix, "" = everything, which need not end with the delimiter */
 	struct store_range range; /* get */
-	uint64_t max;		  /* get: -EFBIG when the answer's body would be longer; 0: no limit */
+	uint64_t max; /* get: -EFBIG when the answer's body would be longer; 0: no limit */
 	struct store_cond cond;
-	/* get: NULL, or the version that the caller has reason to believe current (a listing named it).
-	 * Borrowed until done. No condition: a cache on the way may answer with that version without
-	 * asking, everybody else ignores it. */
+	/* get: NULL, or the version that the caller has reason to believe current (a listing named
+	 * it). Borrowed until done. No condition: a cache on the way may answer with that version
+	 * without asking, everybody else ignores it. */
 	const char *known_etag;
 	struct store_list list;
 	const struct piece *pieces; /* put: the body; borrowed until done */
 	size_t n_pieces;
-	/* NULL, or borrowed until done: while it is true the request is cancelled, and a store may end it
-	 * with -ECANCELED. S3 does so once it has been true for half a second, because what comes by
-	 * then is worth more than a connection; so does a request that waits to be repeated. */
+	/* NULL, or borrowed until done: while it is true the request is cancelled, and a store may
+	 * end it with -ECANCELED. S3 does so once it has been true for half a second, because what
+	 * comes by then is worth more than a connection; so does a request that waits to be
+	 * repeated. */
 	const atomic_bool *cancelled;
 	store_done done;
 	void *arg;
@@ -185,13 +187,13 @@ struct store_request {
 	struct store_answer answer;
 
 	/* The stores' own. */
-	struct store *top;	 /* where it was submitted */
-	struct store *at;	 /* whose job it is */
-	size_t slots;		 /* bytes of memory that are slots */
-	struct store_page sum;	 /* of a whole listing, so far */
-	struct pool_job job;	 /* of the store that has the request now */
-	char *after;		 /* buffer for list.start_after */
-	size_t room;		 /* of key and of after, bytes */
+	struct store *top;	   /* where it was submitted */
+	struct store *at;	   /* whose job it is */
+	size_t slots;		   /* bytes of memory that are slots */
+	struct store_page sum;	   /* of a whole listing, so far */
+	struct pool_job job;	   /* of the store that has the request now */
+	char *after;		   /* buffer for list.start_after */
+	size_t room;		   /* of key and of after, bytes */
 	alignas(16) char memory[]; /* slots, then the two buffers with headroom in front */
 };
 
@@ -247,8 +249,8 @@ struct store_row {
 	/* Describes the i-th request, which is a get of a whole object until it is changed. False:
 	 * nothing is to be asked, take gets the request without an answer. */
 	bool (*request)(void *arg, size_t i, struct store_request *req);
-	/* The i-th answer, in the calling thread, in order, as soon as it is there and all before it
-	 * were taken. What is not zero ends the row. */
+	/* The i-th answer, in the calling thread, in order, as soon as it is there and all before
+	 * it were taken. What is not zero ends the row. */
 	int (*take)(void *arg, size_t i, struct store_request *req);
 	void *arg;
 };
@@ -262,11 +264,12 @@ bool store_key_ok(const char *key);
 /* ---- implementations and wrappers: constructors are all that they export ---- */
 
 /* A directory is the bucket (HSDS's POSIX layout). path must exist. Never leaves it: keys with
- * "..", links that lead out (-EACCES). Objects are regular files. An object that is read while HSDS
- * writes it in place may be empty: a zero-byte *.json is read again briefly, then reported as -EAGAIN
- * turned into -EIO. if_match of put and delete is compared, then acted upon: another writer may come
- * between the two (if_none_match has no such gap). A put where the key is a directory gives -EISDIR,
- * where a part of it is an object -ENOTDIR. NULL with err set. */
+ * "..", links that lead out (-EACCES). Objects are regular files. That an object is absent is
+ * proved by the directory that would hold it. HSDS writes objects in place: a zero-byte *.json is
+ * read again briefly before it is answered as it is, and one that is written to each time that it
+ * is read fails with -EIO. if_match of put and delete is compared, then acted upon: another writer
+ * may come between the two (if_none_match has no such gap). A put where the key is a directory
+ * gives -EISDIR, where a part of it is an object -ENOTDIR. NULL with err set. */
 struct store *store_dir_new(const struct env *env, const char *path, struct err *err);
 /* In memory, for tests. Knows no times (mtime_ns is 0) and, unlike a directory, can hold both "a"
  * and "a/b". */
@@ -274,9 +277,9 @@ struct store *store_mem_new(const struct env *env, struct err *err);
 
 /* A bucket of an S3 service: s3/s3.h. A cache on disk: diskcache/diskcache.h. */
 
-/* Repeats a request after -EAGAIN, at growing intervals; then -EIO with the number of attempts. Owns
- * inner, on success. opt NULL, or 0 in it: the defaults, which outlast a server that is away for
- * 30 s. */
+/* Repeats a request after -EAGAIN, at growing intervals; then -EIO with the number of attempts.
+ * Owns inner, on success. opt NULL, or 0 in it: the defaults, which outlast a server that is away
+ * for 30 s. */
 struct store_retry_options {
 	unsigned int attempts; /* in all */
 	uint64_t base_ms;      /* the first pause; each further one is twice as long … */
@@ -309,10 +312,10 @@ void store_count_read(struct store *counting, struct store_counts *out);
 /* "ok", "absent", "EIO" …, "other"; result < STORE_RESULTS. */
 const char *store_result_name(unsigned int result);
 
-/* Injects failures, as spec orders them (store/fault_spec.h). Owns inner, on success. A request that
- * is delayed sleeps in a worker of the pool before it is passed on, so at most as many are delayed at
- * once as there are workers. What fails does not reach inner. NULL with -EINVAL and the reason in
- * err. */
+/* Injects failures, as spec orders them (store/fault_spec.h). Owns inner, on success. A request
+ * that is delayed sleeps in a worker of the pool before it is passed on, so at most as many are
+ * delayed at once as there are workers. What fails does not reach inner. NULL with -EINVAL and the
+ * reason in err. */
 struct store *store_fault_new(struct store *inner, const char *spec, struct err *err);
 
 #endif

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chunk, an attribute or a name is shown as absent only where the store has proved that it is not
+there. Each test is named after a way in which stored data once read as fill values, or an attribute
+that could not be read as one that does not exist."""
+import errno
+import itertools
+import json
+import os
+import re
+import resource
+import subprocess
+import tempfile
+import threading
+import time
+import zlib
+
+import h5py
+import numpy as np
+import pytest
+
+import mkbucket
+import mounts
+import oracle
+
+# Chunks of whole pages: the kernel reads no other bytes with them.
+EACH = 4096
+INTS = np.arange(3 * EACH, dtype="<i4")
+
+
+def three_chunks(domain, name="data", skip=(), each=EACH, **properties):
+    """A dataset of three chunks, whose elements are their own numbers."""
+    dataset = domain.dataset(domain.root, name, mkbucket.INT32, [3 * each], [each], **properties)
+    for i in range(3):
+        if i not in skip:
+            dataset.chunk((i,), np.arange(i * each, (i + 1) * each, dtype="<i4"))
+    return dataset
+
+
+def make_large(domain, keys=1100):
+    """More keys than one page of a listing holds, in a dataset of their own."""
+    many = domain.dataset(domain.root, "many", mkbucket.INT8, [keys], [1])
+    for i in range(keys):
+        many.chunk((i,), b"\1")
+
+
+def h5dump(path, dataset, *options):
+    return mounts.run("h5dump", "-d", dataset, "-y", "-w", "0", *options, path)
+
+
+def shown(done):
+    """The values that h5dump prints, as text."""
+    data = re.search(r"DATA \{(.*?)\}", done.stdout, re.S)
+    return data[1].replace(",", " ").split() if data else []
+
+
+def assert_fails(path, dataset, *options):
+    """h5dump reports an error, and no value. (Of a part it shows nothing, and does not say why.)"""
+    done = h5dump(path, dataset, *options)
+    assert done.returncode != 0 or options, done.stdout[:1000]
+    assert not shown(done), done.stdout[:1000]
+
+
+def assert_reads(path, dataset, values=INTS):
+    done = h5dump(path, dataset)
+    assert done.returncode == 0, done.stderr
+    same = shown(done) == [str(v) for v in values]
+    assert same, done.stdout[:1000]
+
+
+def read_errno(f, dataset, at):
+    """What a read with h5py fails with."""
+    with pytest.raises(OSError) as caught:
+        f[dataset][at]
+    return int(re.search(r"errno = (\d+)", str(caught.value))[1])
+
+
+def verify(bucket, path, failures, env=None):
+    """What `hsimage info --verify` says."""
+    done = mounts.run(mounts.HSIMAGE, "info", "--verify", f"{bucket}/{path}", env=env)
+    assert f"{failures} failures" in done.stdout, done.stdout + done.stderr
+    assert (done.returncode != 0) == (failures > 0)
+    return done.stdout
+
+
+# ---- 1. data in another file ----
+
+REFS = {
+    "contiguous": {"class": "H5D_CONTIGUOUS_REF", "file_uri": "a/b.h5", "offset": 4016,
+                   "size": 12 * EACH},
+    "chunked": {"class": "H5D_CHUNKED_REF", "file_uri": "a/b.h5", "dims": [EACH],
+                "chunks": {"0": [4016, 4 * EACH], "1": [4016, 4 * EACH]}},
+    "indirect": {"class": "H5D_CHUNKED_REF_INDIRECT", "file_uri": "a/b.h5", "dims": [EACH],
+                 "chunk_table": "d-00000000-00000000-0000-000000-000000"},
+}
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["listed", "unlisted"])
+def test_1_datasets_of_a_ref_layout(tmp_path, mount, large):
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        three_chunks(d)
+        for name, layout in REFS.items():
+            for suffix, more in (("", {}), ("_gzip", {"filters": [mkbucket.GZIP]})):
+                ds = d.dataset(d.root, name + suffix, mkbucket.INT32, [3 * EACH], [EACH],
+                               fillValue=7, **more)
+                ds.doc["creationProperties"]["layout"] = layout
+        strings = d.dataset(d.root, "strings", mkbucket.vstring(), [12], [4])
+        strings.doc["layout"]["class"] = "H5D_CHUNKED_REF"
+        table = d.dataset(d.root, "table", mkbucket.INT32, [3 * EACH], [EACH], initializer=[
+            "chunklocator", "--h5path=/x", "--filepath=a/b.h5"])
+        table.chunk((1,), INTS[EACH:2 * EACH])
+        d.dataset(d.root, "computed", mkbucket.INT32, [3 * EACH], [EACH],
+                  initializer=["arange"])
+        if large:
+            make_large(d)
+    path = mount(bucket.root).file("x.h5")
+    for name in REFS:
+        for suffix in ("", "_gzip"):
+            assert_fails(path, name + suffix)
+            assert_fails(path, name + suffix, "-s", "5", "-c", "2")
+            with h5py.File(path, "r") as f:
+                assert read_errno(f, name + suffix, EACH) == errno.EIO
+    assert_fails(path, "strings")
+    assert_fails(path, "table")
+    assert_fails(path, "table", "-s", str(2 * EACH), "-c", "1")
+    with h5py.File(path, "r") as f:
+        assert (f["table"][EACH:2 * EACH] == INTS[EACH:2 * EACH]).all()
+    assert_reads(path, "data")
+    assert_reads(path, "computed")
+
+
+def datasets(root, path):
+    """The datasets of a domain as their documents tell: (path in the file, document)."""
+    def document(key):
+        with open(os.path.join(root, key), "rb") as f:
+            return json.load(f)
+
+    def below(group, name):
+        for link, target in document(oracle.document_key(group))["links"].items():
+            if target.get("class") != "H5L_TYPE_HARD":
+                continue
+            if target["id"].startswith("g-"):
+                yield from below(target["id"], f"{name}/{link}")
+            elif target["id"].startswith("d-"):
+                yield f"{name}/{link}", document(oracle.document_key(target["id"]))
+
+    return list(below(document(f"{path}/.domain.json")["root"], ""))
+
+
+def test_1_datasets_that_the_service_linked(tmp_path, mount):
+    """Domains of the real service. (Their small datasets share pages, and so failures.)"""
+    archive = os.path.join(os.path.dirname(mounts.TREE), "shared", "data", "hsds-links.tar.xz")
+    if not os.path.exists(archive):
+        pytest.skip("the archive is not there")
+    subprocess.run(["tar", "-xJf", archive, "-C", tmp_path], check=True, timeout=60)
+    bucket = oracle.Bucket(os.path.join(tmp_path, "links"))
+    m, refs = mount(bucket.root), 0
+    for path in bucket.files():
+        name = path if "." in os.path.basename(path) else f"{path}.h5"
+        with h5py.File(m.file(name), "r") as f:
+            for name, doc in datasets(bucket.root, path):
+                first = (0,) * len(f[name].shape)
+                if "_REF" in repr(doc) or "chunklocator" in repr(doc):
+                    for at in (first, ()):
+                        with pytest.raises(OSError):
+                            f[name][at]
+                    refs += "_REF" in repr(doc)
+    assert refs > 30
+
+
+# ---- 4. chunks that go while the file is open ----
+
+FAR = 1 << 18       # elements of a chunk: more than the kernel reads ahead
+
+
+@pytest.fixture
+def large(tmp_path):
+    """A bucket with a domain of more keys than a page holds, and its dataset."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        dataset = three_chunks(d, skip=(2,), each=FAR, fillValue=-1)
+        make_large(d)
+    return bucket, dataset
+
+
+def remove(bucket, key):
+    os.unlink(os.path.join(bucket.root, key))
+
+
+def test_4_chunk_that_is_deleted_with_its_dataset(large, mount):
+    bucket, dataset = large
+    path = mount(bucket.root).file("x.h5")
+    with h5py.File(path, "r") as f:
+        assert f["data"][FAR - 1] == FAR - 1
+        remove(bucket, dataset.chunk_key((1,)))
+        remove(bucket, dataset.key)
+        for at in (FAR, 2 * FAR, FAR):
+            assert read_errno(f, "data", at) == errno.ESTALE
+        assert (f["many"][()] == 1).all()       # the others are as they were
+    with h5py.File(path, "r") as f:
+        assert sorted(f) == ["many"]
+
+
+def test_4_chunk_that_is_deleted_when_its_dataset_changes(large, mount):
+    """The document is looked at again once in a second; what it said is for the snapshot's life."""
+    bucket, dataset = large
+    m = mount(bucket.root, "debug_count", "cache_size=0")
+    path = m.file("x.h5")
+    with h5py.File(path, "r") as f:
+        assert f["data"][2 * FAR] == -1
+        heads = m.counts()["heads"]
+        remove(bucket, dataset.chunk_key((1,)))
+        bucket.put(dataset.key, json.dumps(dataset.doc, indent=1).encode())
+        time.sleep(1.1)
+        assert read_errno(f, "data", FAR) == errno.ESTALE
+        assert m.counts()["heads"] == heads + 1
+        bucket.put(dataset.chunk_key((1,)), np.arange(FAR, 2 * FAR, dtype="<i4").tobytes())
+        assert read_errno(f, "data", FAR) == errno.ESTALE
+    with h5py.File(path, "r") as f:
+        assert (f["data"][:2 * FAR] == np.arange(2 * FAR)).all()
+
+
+def test_4_absent_chunks_cost_one_request_a_second(large, mount):
+    """A chunk that is not stored is one request, and the dataset's document one a second."""
+    bucket, dataset = large
+    m = mount(bucket.root, "debug_count")
+    with h5py.File(m.file("x.h5"), "r") as f:
+        before, started = m.counts(), time.monotonic()
+        assert (f["data"][2 * FAR:] == -1).all()
+        after, seconds = m.counts(), time.monotonic() - started
+    assert after["heads"] - before["heads"] <= 1 + seconds
+    assert after["lists"] == before["lists"]
+
+
+# ---- 2. links of a directory bucket ----
+
+NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+def as_nobody(*command):
+    """Another user than the bucket's owner."""
+    try:
+        return mounts.run(*command, **NOBODY)
+    except PermissionError:
+        pytest.skip("the other user may not run the program")
+
+
+def make_link(bucket, key, how):
+    """Moves an object, or a directory, to another place of the bucket, and leaves a link."""
+    path, elsewhere = os.path.join(bucket.root, key), os.path.join(bucket.root, "elsewhere")
+    os.makedirs(elsewhere, exist_ok=True)
+    moved = os.path.join(elsewhere, key.replace("/", "-"))
+    os.rename(path, moved)
+    inside = os.path.relpath(moved, os.path.dirname(path))
+    os.symlink({"inside": inside, "absolute": moved, "dangling": inside + "-not",
+                "out": "/etc/hostname", "circle": os.path.basename(path)}[how], path)
+
+
+LINKS = {"absolute": errno.EACCES, "out": errno.EACCES, "circle": errno.EACCES,
+         "dangling": errno.EIO}
+
+
+def two_datasets(root, large=False):
+    with mkbucket.Maker(root) as bucket:
+        d = bucket.domain("x.h5")
+        bucket.data, bucket.other = three_chunks(d), three_chunks(d, "other")
+        if large:
+            make_large(d)
+    return bucket
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["listed", "unlisted"])
+@pytest.mark.parametrize("how", ["inside", *LINKS])
+def test_2_chunk_behind_a_link(tmp_path, mount, how, large):
+    bucket = two_datasets(tmp_path / "bucket", large)
+    key = bucket.data.chunk_key((1,))
+    make_link(bucket, key, how)
+    m = mount(bucket.root)
+    with h5py.File(m.file("x.h5"), "r") as f:
+        assert (f["other"][()] == INTS).all()
+        if how == "inside":
+            assert (f["data"][()] == INTS).all()
+        else:
+            assert read_errno(f, "data", EACH) == LINKS[how]
+            assert (f["data"][:EACH] == INTS[:EACH]).all()
+            assert (f["data"][2 * EACH:] == INTS[2 * EACH:]).all()
+            assert key in m.log()
+    said = verify(bucket.root, "x.h5", 0 if how == "inside" else 1)
+    assert how == "inside" or key in said
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_2_document_behind_a_link(tmp_path, mount, how):
+    """It is not a file without the dataset."""
+    for number, key_of in enumerate((lambda b: b.data.key,
+                                     lambda b: os.path.dirname(b.data.key))):
+        bucket = two_datasets(tmp_path / f"bucket{number}")
+        make_link(bucket, key_of(bucket), how)
+        m = mount(bucket.root)
+        with pytest.raises(OSError) as caught:
+            open(m.file("x.h5"), "rb")
+        assert caught.value.errno in (errno.EACCES, errno.ENOLINK)
+        assert key_of(bucket) in m.log()
+        assert mounts.run(mounts.HSIMAGE, "info", f"{bucket.root}/x.h5").returncode != 0
+
+
+@pytest.mark.parametrize("how", LINKS)
+def test_2_domain_behind_a_link(tmp_path, mount, how):
+    """Its name is not listed, and is no name that does not exist."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        for path in ("x.h5", "y.h5"):
+            three_chunks(bucket.domain(path))
+    make_link(bucket, "x.h5", how)
+    m = mount(bucket.root)
+    assert "x.h5" not in os.listdir(m.path) and "y.h5" in os.listdir(m.path)
+    assert "x.h5" in m.log()
+    with pytest.raises(OSError) as caught:
+        os.stat(m.file("x.h5"))
+    assert caught.value.errno in (errno.EACCES, errno.ENOLINK)
+    with pytest.raises(FileNotFoundError):
+        os.stat(m.file("none.h5"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+@pytest.mark.parametrize("what", ["chunk", "document"])
+def test_2_target_of_another_user(what):
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        bucket = two_datasets(os.path.join(directory, "bucket"))
+        key = bucket.data.chunk_key((1,)) if what == "chunk" else bucket.data.key
+        make_link(bucket, key, "inside")
+        assert as_nobody(mounts.HSIMAGE, "info", "--verify",
+                         f"{bucket.root}/x.h5").returncode == 0
+        os.chmod(os.path.join(bucket.root, "elsewhere"), 0o700)
+        done = as_nobody(mounts.HSIMAGE, "info", "--verify", f"{bucket.root}/x.h5")
+        assert done.returncode != 0 and key in done.stdout + done.stderr
+        assert what == "document" or "1 failures" in done.stdout
+        done = as_nobody(mounts.HSIMAGE, "export", "-o", "/dev/null", f"{bucket.root}/x.h5")
+        assert done.returncode != 0 and key in done.stderr
+
+
+def test_2_too_few_descriptors(tmp_path):
+    """While a link's type is asked. What comes is right, or an error."""
+    bucket = two_datasets(tmp_path / "bucket")
+    for i in range(3):
+        make_link(bucket, bucket.data.chunk_key((i,)), "inside")
+        make_link(bucket, bucket.other.chunk_key((i,)), "inside")
+
+    def export(limit):
+        def few():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+        out = tmp_path / f"out{limit}"
+        done = mounts.run(mounts.HSIMAGE, "export", "-o", out, f"{bucket.root}/x.h5",
+                          preexec_fn=few if limit else None)
+        assert done.returncode == 0 or done.stderr
+        return out.read_bytes() if done.returncode == 0 else None
+
+    good = export(0)
+    assert INTS.tobytes() in good
+    results = [export(limit) for limit in 6 * list(range(5, 20))]
+    assert all(r in (None, good) for r in results)
+    assert None in results and good in results
+
+
+# ---- 5. attributes of a document that could not be read ----
+
+@pytest.mark.parametrize("code", ["EIO", "EACCES"])
+def test_5_attribute_of_a_document_that_could_not_be_read(tmp_path, mount, code):
+    bucket = two_datasets(tmp_path / "bucket")
+    m = mount(bucket.root, f"debug_fault=fail:1+:{code}@x.h5/.domain.json")
+    for name in ("user.hsds.owner", "user.hsds.root", "user.hsds.chunks"):
+        with pytest.raises(OSError) as caught:
+            os.getxattr(m.file("x.h5"), name)
+        assert caught.value.errno == getattr(errno, code)
+    with pytest.raises(OSError) as caught:
+        os.listxattr(m.file("x.h5"))
+    assert caught.value.errno == getattr(errno, code)
+    with pytest.raises(OSError) as caught:
+        os.getxattr(m.file("x.h5"), "user.other")
+    assert caught.value.errno == errno.ENODATA
+
+
+# ---- 6. errors while a domain is opened ----
+
+STRINGS = [b"one", b"", b"three", b"four" * 100]
+
+
+@pytest.mark.parametrize("code, large, filters", [
+    ("EIO", False, [mkbucket.GZIP]), ("EIO", True, [mkbucket.GZIP]), ("EIO", True, []),
+    ("EACCES", False, [mkbucket.GZIP]), ("EACCES", True, [mkbucket.GZIP]),
+], ids=["io-listed", "io-unlisted", "io-plain", "refused-listed", "refused-unlisted"])
+def test_6_error_while_a_domain_is_opened(tmp_path, mount, code, large, filters):
+    """One failure of any request that the opening makes: something fails, and nothing of it stays.
+    The file is the same each time that it can be opened."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        three_chunks(d)
+        strings = d.dataset(d.root, "strings", mkbucket.vstring(), [4], [2], filters=filters)
+        for i in range(2):
+            body = b"".join(len(s).to_bytes(4, "little") + s for s in STRINGS[2 * i:2 * i + 2])
+            strings.chunk((i,), zlib.compress(body) if filters else body)
+        if large:
+            make_large(d)
+    storage = os.path.dirname(d.root.key)
+    good = None
+    for key in (None, strings.chunk_key((1,)), strings.key, f"{os.path.dirname(strings.key)}/",
+                f"{storage}/", f"{storage}/d/", d.root.key, "x.h5/.domain.json"):
+        # The domain's document is asked for when its name is looked up.
+        nth = 2 if key == "x.h5/.domain.json" else 1
+        fault = [f"debug_fault=fail:{nth}:{code}@{key}"] if key else []
+        m = mount(bucket.root, "metadata_ttl=0", *fault)
+        for last in (False, False, True):
+            try:
+                with open(m.file("x.h5"), "rb") as f:
+                    body = f.read()
+                with h5py.File(m.file("x.h5"), "r") as f:
+                    assert list(f["strings"][()]) == STRINGS
+                    assert (f["data"][()] == INTS).all()
+                good = good or body
+                # A listing that is refused leaves all chunks to be asked for one by one.
+                assert body == good or (key == f"{storage}/" and code == "EACCES" and not last)
+            except OSError as e:
+                number = getattr(errno, code)
+                assert e.errno == number or f"errno = {number}" in str(e)
+                assert not last
+                if not filters and key == strings.chunk_key((1,)):
+                    time.sleep(1.1)     # a chunk that cannot be read is remembered for a second
+        m.stop()
+
+
+# ---- 7. bytes of two versions ----
+
+@pytest.mark.parametrize("large", [False, True], ids=["listed", "unlisted"])
+def test_7_chunk_that_is_written_while_it_is_read(tmp_path, large):
+    """In place, as HSDS writes: no moment at which it is of one version."""
+    size, piece = 64 << 20, 1 << 20
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        d = bucket.domain("x.h5")
+        dataset = d.dataset(d.root, "data", mkbucket.INT32, [size // 4], [size // 4])
+        dataset.chunk((0,), bytes(size))
+        if large:
+            make_large(d)
+    stop = threading.Event()
+
+    def write():
+        with open(os.path.join(bucket.root, dataset.chunk_key((0,))), "r+b", buffering=0) as f:
+            for i in itertools.count():
+                for at in range(0, size, piece):
+                    os.pwrite(f.fileno(), bytes([i % 256]) * piece, at)
+                    if stop.is_set():
+                        return
+
+    def export():
+        return mounts.run(mounts.HSIMAGE, "export", "-o", tmp_path / "out",
+                          f"{bucket.root}/x.h5")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        done = export()
+        assert done.returncode != 0 and dataset.chunk_key((0,)) in done.stderr
+    finally:
+        stop.set()
+        writer.join()
+    assert export().returncode == 0
