@@ -63,7 +63,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 		.max = b->n,
 		.cond = {.if_match = etag},
 		.known_etag = etag,
-		.unwanted = cache_fill_unwanted(fill),
+		.unwanted = cache_fill_cancel(fill),
 		.done = block_done,
 		.arg = b,
 	};

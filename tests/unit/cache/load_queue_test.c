@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose turn it is to load, and that loads, chunks and what is charged share one budget. */
+/* Which load begins next, and that loads, chunks and what is charged share one budget. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "fake_source.h"
+#include "load_queue.h"
 
 enum { SIZE = 10000, LOAD = 2 * SIZE };
 
@@ -133,13 +134,13 @@ static void a_chunk_that_is_not_done_stays_a_moment(void **state)
 	assert_int_equal(cache_get(f.owner, NULL, 0, 1, NULL, &c, NULL), 0);
 	cache_put(f.owner, c, false);
 	assert_int_equal(ask(&f, 2), -EINTR);
-	f.clock += TURN_KEPT_NS;
+	f.clock += LOAD_QUEUE_KEPT_NS;
 	assert_int_equal(ask(&f, 2), 0);
 	/* And not however often it is read. */
 	for (int i = 0; i < 21; i++) {
 		assert_int_equal(cache_get(f.owner, NULL, 0, 2, NULL, &c, NULL), 0);
 		cache_put(f.owner, c, false);
-		f.clock += TURN_KEPT_NS - 1;
+		f.clock += LOAD_QUEUE_KEPT_NS - 1;
 	}
 	assert_int_equal(ask(&f, 3), 0);
 	fake_close(&f);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "pace.h"
+#include "depth.h"
 
 #define MS UINT64_C(1000000)
 
@@ -25,92 +25,92 @@ static const struct {
 	{"small chunks", 50 * MS, 0, 4096, 64, 64},
 };
 
-static struct pace_step step_of(uint64_t now, uint64_t latency, uint64_t cost)
+static struct depth_step step_of(uint64_t now, uint64_t latency, uint64_t cost)
 {
-	return (struct pace_step){.now_ns = now, .latency_ns = latency, .steps = 1, .cost = cost};
+	return (struct depth_step){.now_ns = now, .latency_ns = latency, .steps = 1, .cost = cost};
 }
 
 static void depth_is_delay_over_time(void **state)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct pace p = {0};
+		struct depth p = {0};
 		uint64_t now = 1000 * MS;
-		struct pace_step s = step_of(now, cases[i].latency, cases[i].cost);
+		struct depth_step s = step_of(now, cases[i].latency, cases[i].cost);
 
 		print_message("%s\n", cases[i].name);
-		pace_guess(&p, &s);
-		assert_int_equal(p.depth, PACE_GUESS);
+		depth_guess(&p, &s);
+		assert_int_equal(p.chunks, DEPTH_GUESS);
 		s.now_ns += cases[i].think;
-		pace_follow(&p, &s);
-		assert_in_range(p.depth, cases[i].least, cases[i].most);
+		depth_follow(&p, &s);
+		assert_in_range(p.chunks, cases[i].least, cases[i].most);
 	}
 }
 
 /* What the reader waited is not its own time. */
 static void waiting_is_left_out(void **state)
 {
-	struct pace p = {0};
-	struct pace_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
 
-	pace_guess(&p, &s);
+	depth_guess(&p, &s);
 	s.now_ns += 51 * MS;
 	s.waited_ns += 50 * MS;
-	pace_follow(&p, &s);
-	assert_int_equal(p.depth, PACE_MAX);
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, DEPTH_MAX);
 }
 
 static void who_waits_gets_twice_as_much_up_to_a_limit(void **state)
 {
-	struct pace p = {0};
-	struct pace_step s = step_of(1000 * MS, 10 * MS, 1 << 20);
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 10 * MS, 1 << 20);
 
-	pace_guess(&p, &s);
+	depth_guess(&p, &s);
 	s.late = true;
 	for (int i = 0; i < 20; i++) {
 		s.now_ns += 2 * MS;
-		pace_follow(&p, &s);
+		depth_follow(&p, &s);
 	}
-	assert_in_range(p.depth, 16, 2 * (PACE_MIN + 2 * 5));
+	assert_in_range(p.chunks, 16, 2 * (DEPTH_MIN + 2 * 5));
 	/* And loses it again, slowly, when it does not wait. */
 	s.late = false;
-	uint32_t before = p.depth;
+	uint32_t before = p.chunks;
 	s.now_ns += 2 * MS;
-	pace_follow(&p, &s);
-	assert_int_equal(p.depth, before - 1);
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, before - 1);
 	for (int i = 0; i < 100; i++) {
 		s.now_ns += 2 * MS;
-		pace_follow(&p, &s);
+		depth_follow(&p, &s);
 	}
-	assert_int_equal(p.depth, PACE_MIN + 2 * 5);
+	assert_int_equal(p.chunks, DEPTH_MIN + 2 * 5);
 }
 
 static void going_elsewhere_and_waste_halve_it(void **state)
 {
-	struct pace p = {.depth = 64};
+	struct depth p = {.chunks = 64};
 
-	pace_break(&p);
-	assert_int_equal(p.depth, 32);
-	pace_wasted(&p);
-	assert_int_equal(p.depth, 16);
+	depth_break(&p);
+	assert_int_equal(p.chunks, 32);
+	depth_wasted(&p);
+	assert_int_equal(p.chunks, 16);
 	for (int i = 0; i < 10; i++)
-		pace_wasted(&p);
-	assert_int_equal(p.depth, 1);
+		depth_wasted(&p);
+	assert_int_equal(p.chunks, 1);
 }
 
 /* The kernel reads on behind a program's back. */
 static void a_short_sequence_is_not_sure(void **state)
 {
-	struct pace p = {0};
-	struct pace_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
 
 	s.sequential = true;
-	pace_guess(&p, &s);
-	for (uint64_t taken = 1 << 20; taken < PACE_SURE; taken += 1 << 20) {
-		pace_follow(&p, &s);
-		assert_int_equal(p.depth, PACE_BEGIN);
+	depth_guess(&p, &s);
+	for (uint64_t taken = 1 << 20; taken < DEPTH_SURE; taken += 1 << 20) {
+		depth_follow(&p, &s);
+		assert_int_equal(p.chunks, DEPTH_BEGIN);
 	}
-	pace_follow(&p, &s);
-	assert_int_equal(p.depth, PACE_MAX);
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, DEPTH_MAX);
 }
 
 int main(void)

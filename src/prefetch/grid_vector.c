@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of coordinate differences, one dimension after the other, fastest first. */
-#include "lattice.h"
+#include "grid_vector.h"
 
 #include <assert.h>
 
-uint64_t lattice_chunks(const struct pattern_grid *g)
+uint64_t chunk_grid_size(const struct chunk_grid *g)
 {
 	uint64_t n = 1;
 	for (unsigned int d = 0; d < g->rank; d++)
@@ -30,12 +30,12 @@ static bool add(int64_t *at, uint64_t from, uint64_t to, uint64_t times)
 	       !__builtin_add_overflow(*at, by, at);
 }
 
-bool lattice_sum(const struct pattern_grid *g, uint64_t origin, const struct lattice_step *steps,
-		 unsigned int n, uint64_t *number)
+bool grid_vector_sum(const struct chunk_grid *g, uint64_t origin, const struct grid_vector *steps,
+		     unsigned int n, uint64_t *number)
 {
-	uint64_t from[LATTICE_STEPS], to[LATTICE_STEPS];
+	uint64_t from[GRID_VECTORS], to[GRID_VECTORS];
 	uint64_t sum = 0, pitch = 1;
-	assert(n <= LATTICE_STEPS);
+	assert(n <= GRID_VECTORS);
 	for (unsigned int i = 0; i < n; i++) {
 		from[i] = steps[i].from;
 		to[i] = steps[i].to;
@@ -57,7 +57,7 @@ bool lattice_sum(const struct pattern_grid *g, uint64_t origin, const struct lat
 	return true;
 }
 
-double lattice_simpler(const struct pattern_grid *g, uint64_t a, uint64_t b)
+double grid_vector_simpler(const struct chunk_grid *g, uint64_t a, uint64_t b)
 {
 	double vectors = 1, chunks = 1;
 	unsigned int extended = 0, moved = 0;
@@ -80,7 +80,7 @@ double lattice_simpler(const struct pattern_grid *g, uint64_t a, uint64_t b)
 	return vectors < chunks ? vectors : chunks;
 }
 
-bool lattice_starts_row(const struct pattern_grid *g, uint64_t a, bool up)
+bool grid_vector_starts_row(const struct chunk_grid *g, uint64_t a, bool up)
 {
 	for (unsigned int d = g->rank; d-- > 0;)
 		if (g->counts[d] > 1)

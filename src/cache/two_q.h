@@ -18,54 +18,54 @@
  *
  * Pure, but for the lock of the cache that it is part of.
  */
-#ifndef CACHE_ADMIT_H
-#define CACHE_ADMIT_H
+#ifndef CACHE_TWO_Q_H
+#define CACHE_TWO_Q_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-	ADMIT_PERIOD_SHARE = 4, /* of the budget: reads of a chunk that count as one use */
-	ADMIT_NEW_SHARE = 4,	/* what is new gives way while it is more than this */
-	ADMIT_STALE = 8,	/* budgets loaded since its last use: main no longer */
-	ADMIT_HISTORY = 1 << 13 /* names; 128 KiB */
+	TWO_Q_PERIOD_SHARE = 4, /* of the budget: reads of a chunk that count as one use */
+	TWO_Q_NEW_SHARE = 4,	/* what is new gives way while it is more than this */
+	TWO_Q_STALE = 8,	/* budgets loaded since its last use: main no longer */
+	TWO_Q_HISTORY = 1 << 13 /* names; 128 KiB */
 };
 
 /* Of each chunk. */
-struct admit_use {
+struct two_q_use {
 	bool main;
 	uint64_t loaded, used; /* bytes that had been loaded then */
 };
 
-struct admit_name {
+struct two_q_name {
 	uint64_t hash; /* 0: none */
 	uint64_t gone; /* bytes that had been loaded then */
 };
 
-struct admit {
+struct two_q {
 	uint64_t budget;
 	uint64_t clock; /* bytes loaded */
-	struct admit_name *history;
+	struct two_q_name *history;
 };
 
 /* False without memory. */
-bool admit_init(struct admit *a, uint64_t budget);
-void admit_release(struct admit *a);
+bool two_q_init(struct two_q *a, uint64_t budget);
+void two_q_release(struct two_q *a);
 
 /* A chunk of so many bytes was loaded. */
-struct admit_use admit_loaded(struct admit *a, uint64_t hash, uint64_t bytes);
+struct two_q_use two_q_loaded(struct two_q *a, uint64_t hash, uint64_t bytes);
 /* It is used for the first time since it was loaded, now or ahead of its reader. */
-void admit_first_used(struct admit *a, struct admit_use *use);
+void two_q_first_used(struct two_q *a, struct two_q_use *use);
 /* It is used again: whether it is main may change. */
-void admit_used(struct admit *a, struct admit_use *use);
+void two_q_used(struct two_q *a, struct two_q_use *use);
 /* It goes, and had been used. */
-void admit_gone(struct admit *a, uint64_t hash, const struct admit_use *use);
+void two_q_gone(struct two_q *a, uint64_t hash, const struct two_q_use *use);
 /* Main, but not for any use of late. */
-bool admit_is_stale(const struct admit *a, const struct admit_use *use);
+bool two_q_is_stale(const struct two_q *a, const struct two_q_use *use);
 /* So many bytes that are new, or coming, should give way before what is main. */
-bool admit_new_gives_way(const struct admit *a, uint64_t new_bytes);
+bool two_q_new_gives_way(const struct two_q *a, uint64_t new_bytes);
 
 /* Name of a chunk; never 0. */
-uint64_t admit_hash(uint64_t owner, uint64_t dataset, uint64_t slot);
+uint64_t two_q_hash(uint64_t owner, uint64_t dataset, uint64_t slot);
 
 #endif

@@ -5,7 +5,7 @@
  * A touch is held against what the tracks of its dataset expect, and what they have just passed.
  * One that nobody expects is kept among the loose ones, and with those it may make something new.
  * In this order:
- *  - a run of a track that is longer or shorter than those before, or began earlier (nest.h);
+ *  - a run of a track that is longer or shorter than those before, or began earlier (loop_nest.h);
  *  - the next run of a track: a loose chunk and this one are one stride of it apart, and the track
  *    has missed its turn. The track learns its next level from the two starts of runs;
  *  - chunks 0 and 1: a reader that begins so is taken at its word;
@@ -48,7 +48,7 @@ static const double CHANCE_WASTED = 1.0 / 100;
 /* A touch and what is near it. */
 struct touch {
 	struct pattern *p;
-	const struct pattern_grid *g;
+	const struct chunk_grid *g;
 	uint64_t number;
 	double chunks; /* of the grid */
 	uint32_t dataset;
@@ -146,7 +146,7 @@ static void drop_guesses(struct touch *x, const struct track *by)
 		if (t == by || !is_of(t, x->dataset) || !t->guess)
 			continue;
 		if (t->nest.newest == by->nest.newest ||
-		    nest_find(&by->nest, x->g, t->nest.newest) != 0)
+		    loop_nest_find(&by->nest, x->g, t->nest.newest) != 0)
 			t->used = 0;
 	}
 }
@@ -155,11 +155,11 @@ static void drop_guesses(struct touch *x, const struct track *by)
 static void absorb(struct touch *x, struct track *t)
 {
 	for (unsigned int i = 0; i < x->n; i++) {
-		const int at = nest_find(&t->nest, x->g, x->loose[i]);
+		const int at = loop_nest_find(&t->nest, x->g, x->loose[i]);
 		if (at == 0 && t->nest.newest != x->loose[i])
 			continue;
 		if (at > 0)
-			nest_step(&t->nest, x->g, (unsigned int)at);
+			loop_nest_step(&t->nest, x->g, (unsigned int)at);
 		loose_remove(x->p, x->dataset, x->loose[i]);
 	}
 	drop_guesses(x, t);
@@ -216,7 +216,7 @@ static void advance(struct touch *x, struct track *t, unsigned int steps)
 	if (steps == 1 && t->misses <= t->rhythm && by > 1)
 		by = 1;
 	set_chance(t, t->chance * by);
-	nest_step(&t->nest, x->g, steps);
+	loop_nest_step(&t->nest, x->g, steps);
 	has_moved(x, t);
 	if (young)
 		absorb(x, t);
@@ -239,9 +239,10 @@ static bool is_bend(struct touch *x, struct track **track, enum pattern_event *e
 {
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 		struct track *t = &x->p->tracks[i];
-		if (!is_of(t, x->dataset) || !believed(t) || !nest_bend(&t->nest, x->g, x->number))
+		if (!is_of(t, x->dataset) || !believed(t) ||
+		    !loop_nest_bend(&t->nest, x->g, x->number))
 			continue;
-		set_chance(t, t->chance * worth(occasions(t) * NEST_LEVELS / x->chunks));
+		set_chance(t, t->chance * worth(occasions(t) * LOOP_NEST_LEVELS / x->chunks));
 		has_moved(x, t);
 		*event = event_of(t, track);
 		return true;
@@ -253,7 +254,7 @@ static bool is_early(struct touch *x, struct track **track, enum pattern_event *
 {
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 		struct track *t = &x->p->tracks[i];
-		if (!is_of(t, x->dataset) || !nest_widen(&t->nest, x->g, x->number))
+		if (!is_of(t, x->dataset) || !loop_nest_widen(&t->nest, x->g, x->number))
 			continue;
 		*event = PATTERN_AGAIN;
 		if (t->nest.newest == x->number) {
@@ -271,18 +272,18 @@ static bool is_early(struct touch *x, struct track **track, enum pattern_event *
 static bool has_ended(const struct touch *x, const struct track *t)
 {
 	uint64_t next = 0;
-	return !nest_expect(&t->nest, x->g, 0, &next);
+	return !loop_nest_expect(&t->nest, x->g, 0, &next);
 }
 
 /* A run from chunk `start`, of which `other` is a later one. */
 static void restart(struct touch *x, struct track *t, uint64_t start, uint64_t other)
 {
-	nest_restart(&t->nest, x->g, start);
-	const int at = nest_find(&t->nest, x->g, other);
+	loop_nest_restart(&t->nest, x->g, start);
+	const int at = loop_nest_find(&t->nest, x->g, other);
 	if (at > 0)
-		nest_step(&t->nest, x->g, (unsigned int)at);
-	else if (!nest_bend(&t->nest, x->g, other))
-		nest_init(&t->nest, x->g, start, other);
+		loop_nest_step(&t->nest, x->g, (unsigned int)at);
+	else if (!loop_nest_bend(&t->nest, x->g, other))
+		loop_nest_init(&t->nest, x->g, start, other);
 	const uint32_t rhythm = t->rhythm; /* the way to the next run is none */
 	has_moved(x, t);
 	t->rhythm = rhythm;
@@ -294,7 +295,7 @@ static struct track *birth(struct touch *x, uint64_t a, uint64_t b, double chanc
 	struct track *t = victim(x);
 	*t = (struct track){.dataset = x->dataset, .used = 1};
 	set_chance(t, chance);
-	nest_init(&t->nest, x->g, a, b);
+	loop_nest_init(&t->nest, x->g, a, b);
 	return t;
 }
 
@@ -314,13 +315,13 @@ struct three {
 static void consider(const struct touch *x, struct three *best, uint64_t first, uint64_t middle,
 		     uint64_t last, double combinations)
 {
-	const struct lattice_step s = {first, middle, 2};
+	const struct grid_vector s = {first, middle, 2};
 	uint64_t found = 0;
 	if (first == middle || last - middle != middle - first ||
-	    !lattice_sum(x->g, first, &s, 1, &found) || found != last)
+	    !grid_vector_sum(x->g, first, &s, 1, &found) || found != last)
 		return;
 	const double chance =
-		combinations * begins(x, first) * lattice_simpler(x->g, first, middle);
+		combinations * begins(x, first) * grid_vector_simpler(x->g, first, middle);
 	if (chance < best->chance)
 		*best = (struct three){first, middle, last, chance, 0};
 }
@@ -352,7 +353,7 @@ static bool is_progression(struct touch *x, struct track **track, enum pattern_e
 	if (found.chance >= CHANCE_WATCHED)
 		return false;
 	struct track *t = birth(x, found.first, found.middle, found.chance);
-	nest_step(&t->nest, x->g, 1);
+	loop_nest_step(&t->nest, x->g, 1);
 	t->misses = found.since;
 	has_moved(x, t);
 	absorb(x, t);
@@ -382,7 +383,7 @@ static bool is_expected(struct touch *x, struct track **track, enum pattern_even
 	int best_at = 0;
 	for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 		struct track *t = &x->p->tracks[i];
-		const int at = is_of(t, x->dataset) ? nest_find(&t->nest, x->g, x->number) : 0;
+		const int at = is_of(t, x->dataset) ? loop_nest_find(&t->nest, x->g, x->number) : 0;
 		if (at != 0 && better(t, at, best, best_at)) {
 			best = t;
 			best_at = at;
@@ -393,10 +394,10 @@ static bool is_expected(struct touch *x, struct track **track, enum pattern_even
 	if (best_at > 0) {
 		advance(x, best, (unsigned int)best_at);
 		*event = event_of(best, track);
-		if (nest_wanders(&best->nest))
+		if (loop_nest_wanders(&best->nest))
 			reconsider(x, track, event);
 	} else {
-		nest_late(&best->nest, best_at);
+		loop_nest_late(&best->nest, best_at);
 		*track = believed(best) ? best : NULL;
 		*event = PATTERN_AGAIN;
 	}
@@ -425,15 +426,17 @@ static bool is_run(struct touch *x, struct track **track, enum pattern_event *ev
 		const uint64_t loose = x->loose[n];
 		for (size_t i = 0; i < PATTERN_TRACKS; i++) {
 			struct track *t = &x->p->tracks[i];
-			const int strides = is_of(t, x->dataset)
-						    ? nest_strides(&t->nest, x->g, loose, x->number)
-						    : 0;
+			const int strides =
+				is_of(t, x->dataset)
+					? loop_nest_strides(&t->nest, x->g, loose, x->number)
+					: 0;
 			const double w = strides ? worth_of_run(x, t, n, strides) : 0;
 			if (w == 0 || (t->misses <= t->rhythm && !has_ended(x, t)))
 				continue;
 			const uint64_t first = strides > 0 ? loose : x->number;
 			const double way =
-				lattice_simpler(x->g, nest_run_start(&t->nest), first) * (n + 1);
+				grid_vector_simpler(x->g, loop_nest_run_start(&t->nest), first) *
+				(n + 1);
 			if (best && way >= least)
 				continue;
 			best = t;
@@ -447,11 +450,11 @@ static bool is_run(struct touch *x, struct track **track, enum pattern_event *ev
 		return false;
 	set_chance(best, best->chance * by);
 	for (uint64_t before = 0;
-	     nest_before(&best->nest, x->g, start, &before) && is_loose(x, before);)
+	     loop_nest_before(&best->nest, x->g, start, &before) && is_loose(x, before);)
 		start = before;
 	restart(x, best, start, other);
 	*event = event_of(best, track);
-	if (nest_wanders(&best->nest))
+	if (loop_nest_wanders(&best->nest))
 		reconsider(x, track, event);
 	return true;
 }
@@ -484,7 +487,7 @@ static bool is_start(struct touch *x, struct track **track, enum pattern_event *
 		struct track *t = &x->p->tracks[i];
 		if (!is_of(t, x->dataset) || !believed(t) || t->guess || !has_ended(x, t))
 			continue;
-		double way = lattice_simpler(x->g, nest_run_start(&t->nest), x->number);
+		double way = grid_vector_simpler(x->g, loop_nest_run_start(&t->nest), x->number);
 		double chance = way * x->ntracks / x->chunks;
 		if (chance >= least)
 			continue;
@@ -493,7 +496,7 @@ static bool is_start(struct touch *x, struct track **track, enum pattern_event *
 	}
 	if (!best)
 		return false;
-	nest_restart(&best->nest, x->g, x->number);
+	loop_nest_restart(&best->nest, x->g, x->number);
 	*event = guess(x, best, track);
 	return true;
 }
@@ -516,7 +519,8 @@ static bool is_simple_step(struct touch *x, struct track **track, enum pattern_e
 	if (x->p->guesses_lost >= GUESSES_LOST || is_followed(x))
 		return false;
 	for (unsigned int i = 0; i < x->n && i < LOOSE_GUESS; i++) {
-		double chance = lattice_simpler(x->g, x->loose[i], x->number) * (i + 1) / x->chunks;
+		double chance =
+			grid_vector_simpler(x->g, x->loose[i], x->number) * (i + 1) / x->chunks;
 		if (chance < least) {
 			least = chance;
 			from = x->loose[i];
@@ -551,12 +555,12 @@ static enum pattern_event breaks(struct touch *x, struct track **track)
 	return PATTERN_BREAKS;
 }
 
-enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const struct pattern_grid *g,
+enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const struct chunk_grid *g,
 				 uint64_t number, struct track **track)
 {
 	struct touch x = {.p = p, .g = g, .number = number, .dataset = dataset};
 	enum pattern_event event = PATTERN_AGAIN;
-	const uint64_t chunks = lattice_chunks(g);
+	const uint64_t chunks = chunk_grid_size(g);
 	*track = NULL;
 	if (number >= chunks)
 		return PATTERN_RANDOM;
@@ -580,10 +584,9 @@ enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const stru
 	return breaks(&x, track);
 }
 
-bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_t n,
-		    uint64_t *number)
+bool pattern_expect(const struct track *t, const struct chunk_grid *g, uint64_t n, uint64_t *number)
 {
-	return nest_expect(&t->nest, g, n, number);
+	return loop_nest_expect(&t->nest, g, n, number);
 }
 
 uint32_t pattern_worth(const struct track *t)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See pace.h. */
-#include "pace.h"
+/* See depth.h. */
+#include "depth.h"
 
 #include <base/mem.h>
 
@@ -18,7 +18,7 @@ static uint64_t least_time(uint64_t cost)
 	return max_u64(cost / BYTES_PER_US * 1000, STEP_NS_MIN);
 }
 
-static void measure(struct pace *p, const struct pace_step *s)
+static void measure(struct depth *p, const struct depth_step *s)
 {
 	/* Another thread may have stepped after this one read the clock. */
 	uint64_t elapsed = s->now_ns > p->stepped_ns ? s->now_ns - p->stepped_ns : 0;
@@ -28,15 +28,15 @@ static void measure(struct pace *p, const struct pace_step *s)
 	p->think_ns = p->think_ns ? (p->think_ns + own) / 2 : own;
 }
 
-static void mark(struct pace *p, const struct pace_step *s)
+static void mark(struct depth *p, const struct depth_step *s)
 {
 	p->stepped_ns = s->now_ns;
 	p->waited_ns = s->waited_ns;
 }
 
-void pace_guess(struct pace *p, const struct pace_step *s)
+void depth_guess(struct depth *p, const struct depth_step *s)
 {
-	*p = (struct pace){.depth = PACE_GUESS};
+	*p = (struct depth){.chunks = DEPTH_GUESS};
 	mark(p, s);
 }
 
@@ -44,23 +44,23 @@ void pace_guess(struct pace *p, const struct pace_step *s)
  * where loads take long. The more certain the pattern is, the less is lost by taking a fast reader
  * for granted; to learn its time takes another load. What goes through the file in its order may be
  * the kernel's doing, whatever it looks like. */
-void pace_begin(struct pace *p, const struct pace_step *s)
+void depth_begin(struct depth *p, const struct depth_step *s)
 {
-	pace_guess(p, s);
+	depth_guess(p, s);
 	if (s->latency_ns <= FAR_NS)
 		return;
-	uint64_t most = PACE_MIN + 2 * s->latency_ns / least_time(s->cost);
-	uint64_t depth = s->sequential ? 0 : min_u64(s->worth, min_u64(most, PACE_MAX));
-	p->depth = (uint32_t)max_u64(depth, PACE_BEGIN);
+	uint64_t most = DEPTH_MIN + 2 * s->latency_ns / least_time(s->cost);
+	uint64_t depth = s->sequential ? 0 : min_u64(s->worth, min_u64(most, DEPTH_MAX));
+	p->chunks = (uint32_t)max_u64(depth, DEPTH_BEGIN);
 }
 
-void pace_follow(struct pace *p, const struct pace_step *s)
+void depth_follow(struct depth *p, const struct depth_step *s)
 {
 	measure(p, s);
 	mark(p, s);
-	uint64_t want = min_u64(PACE_MIN + 2 * s->latency_ns / p->think_ns, PACE_MAX);
-	uint64_t most = min_u64(max_u64(2 * want, PACE_SLACK), PACE_MAX);
-	uint64_t depth = max_u64(p->depth, PACE_MIN);
+	uint64_t want = min_u64(DEPTH_MIN + 2 * s->latency_ns / p->think_ns, DEPTH_MAX);
+	uint64_t most = min_u64(max_u64(2 * want, DEPTH_SLACK), DEPTH_MAX);
+	uint64_t depth = max_u64(p->chunks, DEPTH_MIN);
 	if (s->late)
 		depth = max_u64(want, min_u64(2 * depth, most));
 	else if (depth < want)
@@ -68,18 +68,18 @@ void pace_follow(struct pace *p, const struct pace_step *s)
 	else
 		depth -= (depth - want + SHRINK - 1) / SHRINK;
 	p->taken += s->steps * s->cost;
-	if (s->sequential && p->taken < PACE_SURE)
-		depth = min_u64(depth, max_u64(PACE_UNSURE / max_u64(s->cost, 1), PACE_BEGIN));
-	p->depth = (uint32_t)depth;
+	if (s->sequential && p->taken < DEPTH_SURE)
+		depth = min_u64(depth, max_u64(DEPTH_UNSURE / max_u64(s->cost, 1), DEPTH_BEGIN));
+	p->chunks = (uint32_t)depth;
 }
 
-void pace_break(struct pace *p)
+void depth_break(struct depth *p)
 {
-	p->depth /= 2;
+	p->chunks /= 2;
 	p->think_ns = 0;
 }
 
-void pace_wasted(struct pace *p)
+void depth_wasted(struct depth *p)
 {
-	p->depth -= p->depth / 2;
+	p->chunks -= p->chunks / 2;
 }

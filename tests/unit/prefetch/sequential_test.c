@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
-#include "in_order.h"
+#include <prefetch/sequential.h>
 
 #define MIB UINT64_C(1048576)
 
 /* 10 MiB of metadata, a dataset of 20, others behind. */
-static const struct in_order_file file = {.data = 10 * MIB, .second = 30 * MIB};
+static const struct sequential_file file = {.data = 10 * MIB, .second = 30 * MIB};
 
 struct read {
 	uint64_t start, n; /* n 0: the end of the list */
@@ -53,40 +53,40 @@ static const struct {
 static void readers_are_told_apart(void **state)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct in_order o = {0};
+		struct sequential o = {0};
 		bool in_order = false;
 
 		print_message("%s\n", cases[i].name);
 		for (const struct read *r = cases[i].reads; r->n; r++)
-			in_order = in_order_read(&o, &file, r->start, r->start + r->n);
+			in_order = sequential_read(&o, &file, r->start, r->start + r->n);
 		assert_int_equal(in_order, cases[i].in_order);
 	}
 }
 
 static void holes_are_passed_over(void **state)
 {
-	struct in_order o = {0};
+	struct sequential o = {0};
 
-	in_order_skip(&o, 5 * MIB); /* nothing has begun */
-	assert_false(in_order_read(&o, &file, 0, 10 * MIB));
-	assert_false(in_order_read(&o, &file, 12 * MIB, 13 * MIB));
-	in_order_skip(&o, 12 * MIB);
+	sequential_skip(&o, 5 * MIB); /* nothing has begun */
+	assert_false(sequential_read(&o, &file, 0, 10 * MIB));
+	assert_false(sequential_read(&o, &file, 12 * MIB, 13 * MIB));
+	sequential_skip(&o, 12 * MIB);
 	assert_int_equal(o.end, 13 * MIB);
-	in_order_skip(&o, 100 * MIB);
-	assert_true(in_order_read(&o, &file, 100 * MIB, 101 * MIB));
+	sequential_skip(&o, 100 * MIB);
+	assert_true(sequential_read(&o, &file, 100 * MIB, 101 * MIB));
 	assert_int_equal(o.end, 101 * MIB);
 }
 
 static void more_pieces_than_there_is_room_for_begin_anew(void **state)
 {
-	struct in_order o = {0};
+	struct sequential o = {0};
 
-	assert_false(in_order_read(&o, &file, 0, 1));
-	for (uint64_t i = 0; i <= IN_ORDER_PIECES; i++)
-		assert_false(in_order_read(&o, &file, 2 + 2 * i, 3 + 2 * i));
+	assert_false(sequential_read(&o, &file, 0, 1));
+	for (uint64_t i = 0; i <= SEQUENTIAL_PIECES; i++)
+		assert_false(sequential_read(&o, &file, 2 + 2 * i, 3 + 2 * i));
 	assert_int_equal(o.n, 0);
 	assert_true(o.running);
-	assert_int_equal(o.end, 3 + 2 * IN_ORDER_PIECES);
+	assert_int_equal(o.end, 3 + 2 * SEQUENTIAL_PIECES);
 }
 
 int main(void)

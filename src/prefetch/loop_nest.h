@@ -15,20 +15,20 @@
  *
  * Pure.
  */
-#ifndef CACHE_NEST_H
-#define CACHE_NEST_H
+#ifndef PREFETCH_LOOP_NEST_H
+#define PREFETCH_LOOP_NEST_H
 
-#include "lattice.h"
+#include "grid_vector.h"
 
 enum {
-	NEST_LEVELS = LATTICE_STEPS,
-	NEST_AHEAD = 8, /* chunks that may be left out, or come late, in a progression */
-	NEST_BACK = 16, /* chunks that were passed and are remembered as such */
+	LOOP_NEST_LEVELS = GRID_VECTORS,
+	LOOP_NEST_AHEAD = 8, /* chunks that may be left out, or come late, in a progression */
+	LOOP_NEST_BACK = 16, /* chunks that were passed and are remembered as such */
 };
 
-enum nest_rows { NEST_ROW_ENDS, NEST_ROW_PRESUMED, NEST_ROW_GOES_ON };
+enum loop_nest_rows { LOOP_NEST_ROW_ENDS, LOOP_NEST_ROW_PRESUMED, LOOP_NEST_ROW_GOES_ON };
 
-struct nest_level {
+struct loop_level {
 	uint64_t from;	/* where the stride was seen: from this chunk... */
 	int64_t stride; /* ...to the one whose number is larger by this; 0 only above level 0 */
 	uint64_t count; /* 0: not known */
@@ -36,10 +36,10 @@ struct nest_level {
 	uint32_t seen;	/* steps that were taken as expected; 0: do not expect any */
 };
 
-struct nest {
+struct loop_nest {
 	uint64_t origin, newest;
 	unsigned int n; /* levels */
-	enum nest_rows rows;
+	enum loop_nest_rows rows;
 	uint64_t reach; /* greatest k of level 0 in this run */
 	/* The last time that chunks were left out of a run: how many, where it went on, how long
 	 * the run is since then; and how often the same was seen before, after so many chunks. */
@@ -47,37 +47,40 @@ struct nest {
 	uint32_t skips;
 	uint32_t early;	    /* chunks before the first of the run, since the last step */
 	uint32_t stretched; /* runs that became longer, since one ended as expected */
-	struct nest_level levels[NEST_LEVELS];
+	struct loop_level levels[LOOP_NEST_LEVELS];
 };
 
 /* A run from chunk a to chunk b, which differ. */
-void nest_init(struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b);
+void loop_nest_init(struct loop_nest *t, const struct chunk_grid *g, uint64_t a, uint64_t b);
 /* The n-th chunk (0: the next) after the newest; false where the nest ends, as far as known. */
-bool nest_expect(const struct nest *t, const struct pattern_grid *g, uint64_t n, uint64_t *number);
+bool loop_nest_expect(const struct loop_nest *t, const struct chunk_grid *g, uint64_t n,
+		      uint64_t *number);
 /* Where a chunk lies: that many steps after the newest (negative: before), no farther than
- * NEST_AHEAD and NEST_BACK; 0 when it lies nowhere (or is the newest). */
-int nest_find(const struct nest *t, const struct pattern_grid *g, uint64_t number);
-/* Takes 1 to NEST_AHEAD steps, as nest_find() says. */
-void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps);
-/* A chunk that was left out has come late, as nest_find() says (negative). */
-void nest_late(struct nest *t, int at);
+ * LOOP_NEST_AHEAD and LOOP_NEST_BACK; 0 when it lies nowhere (or is the newest). */
+int loop_nest_find(const struct loop_nest *t, const struct chunk_grid *g, uint64_t number);
+/* Takes 1 to LOOP_NEST_AHEAD steps, as loop_nest_find() says. */
+void loop_nest_step(struct loop_nest *t, const struct chunk_grid *g, unsigned int steps);
+/* A chunk that was left out has come late, as loop_nest_find() says (negative). */
+void loop_nest_late(struct loop_nest *t, int at);
 /* A chunk that continues the nest although it was not expected: a run that is longer or shorter
  * than the others, or that goes on from row to row. Takes it. */
-bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number);
+bool loop_nest_bend(struct loop_nest *t, const struct chunk_grid *g, uint64_t number);
 /* A chunk that lies before the first one of a run of which little is known yet, or behind the last
  * one of the first run: readers side by side have brought others earlier, or the run goes the other
  * way. False: not that. Moves the newest only if the run turns round. */
-bool nest_widen(struct nest *t, const struct pattern_grid *g, uint64_t number);
+bool loop_nest_widen(struct loop_nest *t, const struct chunk_grid *g, uint64_t number);
 /* How many strides of level 0 it is from chunk a to chunk b: -3 to 3, and 0 for any other way. */
-int nest_strides(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b);
+int loop_nest_strides(const struct loop_nest *t, const struct chunk_grid *g, uint64_t a,
+		      uint64_t b);
 /* The chunk before the given one in a run of this nest; false when that is no chunk. */
-bool nest_before(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t *number);
+bool loop_nest_before(const struct loop_nest *t, const struct chunk_grid *g, uint64_t a,
+		      uint64_t *number);
 /* Whether its runs begin at chunks that have no progression. */
-bool nest_wanders(const struct nest *t);
+bool loop_nest_wanders(const struct loop_nest *t);
 /* First chunk of the current run. */
-uint64_t nest_run_start(const struct nest *t);
+uint64_t loop_nest_run_start(const struct loop_nest *t);
 /* The current run has ended and the next begins at a chunk: learns the level above, or begins the
  * run again when the chunk lies in it, or takes the shape elsewhere. */
-void nest_restart(struct nest *t, const struct pattern_grid *g, uint64_t start);
+void loop_nest_restart(struct loop_nest *t, const struct chunk_grid *g, uint64_t start);
 
 #endif

@@ -4,7 +4,7 @@
  * coordinate by coordinate (at()): a chunk that is found or expected is always the sum of strides
  * in the grid.
  */
-#include "nest.h"
+#include "loop_nest.h"
 
 #include <assert.h>
 
@@ -19,10 +19,10 @@ enum {
 
 /* Indices of all levels, lowest first. */
 struct place {
-	uint64_t k[NEST_LEVELS];
+	uint64_t k[LOOP_NEST_LEVELS];
 };
 
-static struct place current(const struct nest *t)
+static struct place current(const struct loop_nest *t)
 {
 	struct place p = {0};
 	for (unsigned int l = 0; l < t->n; l++)
@@ -30,7 +30,7 @@ static struct place current(const struct nest *t)
 	return p;
 }
 
-static uint64_t sum(const struct nest *t, const struct place *p)
+static uint64_t sum(const struct loop_nest *t, const struct place *p)
 {
 	uint64_t number = t->origin;
 	for (unsigned int l = 0; l < t->n; l++)
@@ -39,7 +39,7 @@ static uint64_t sum(const struct nest *t, const struct place *p)
 }
 
 /* Whole strides of level 0 by number, across the ends of rows. */
-static bool add_flat(const struct nest *t, const struct pattern_grid *g, uint64_t k,
+static bool add_flat(const struct loop_nest *t, const struct chunk_grid *g, uint64_t k,
 		     uint64_t *number)
 {
 	int64_t by = 0;
@@ -47,70 +47,70 @@ static bool add_flat(const struct nest *t, const struct pattern_grid *g, uint64_
 	    __builtin_add_overflow((int64_t)*number, by, &by))
 		return false;
 	*number = (uint64_t)by;
-	return by >= 0 && *number < lattice_chunks(g);
+	return by >= 0 && *number < chunk_grid_size(g);
 }
 
-static struct lattice_step step_of(const struct nest_level *v, uint64_t times)
+static struct grid_vector step_of(const struct loop_level *v, uint64_t times)
 {
-	return (struct lattice_step){v->from, v->from + (uint64_t)v->stride, times};
+	return (struct grid_vector){v->from, v->from + (uint64_t)v->stride, times};
 }
 
-static bool at(const struct nest *t, const struct pattern_grid *g, const struct place *p,
+static bool at(const struct loop_nest *t, const struct chunk_grid *g, const struct place *p,
 	       uint64_t *number)
 {
-	struct lattice_step steps[NEST_LEVELS];
-	const unsigned int flat = t->rows != NEST_ROW_ENDS;
+	struct grid_vector steps[LOOP_NEST_LEVELS];
+	const unsigned int flat = t->rows != LOOP_NEST_ROW_ENDS;
 	for (unsigned int l = flat; l < t->n; l++)
 		steps[l - flat] = step_of(&t->levels[l], p->k[l]);
-	return lattice_sum(g, t->origin, steps, t->n - flat, number) &&
+	return grid_vector_sum(g, t->origin, steps, t->n - flat, number) &&
 	       (!flat || add_flat(t, g, p->k[0], number));
 }
 
 /* Steps of level 0 within the row. */
-static bool in_row(const struct nest *t, const struct pattern_grid *g, uint64_t start,
+static bool in_row(const struct loop_nest *t, const struct chunk_grid *g, uint64_t start,
 		   uint64_t steps)
 {
-	const struct lattice_step s = step_of(&t->levels[0], steps);
+	const struct grid_vector s = step_of(&t->levels[0], steps);
 	uint64_t found = 0;
-	return lattice_sum(g, start, &s, 1, &found);
+	return grid_vector_sum(g, start, &s, 1, &found);
 }
 
-static bool is_at(const struct nest *t, const struct pattern_grid *g, const struct place *p,
+static bool is_at(const struct loop_nest *t, const struct chunk_grid *g, const struct place *p,
 		  uint64_t number)
 {
 	uint64_t found = 0;
 	return sum(t, p) == number && at(t, g, p, &found) && found == number;
 }
 
-static void go(struct nest *t, const struct place *p, uint64_t number)
+static void go(struct loop_nest *t, const struct place *p, uint64_t number)
 {
 	for (unsigned int l = 0; l < t->n; l++)
 		t->levels[l].k = p->k[l];
 	t->newest = number;
 }
 
-void nest_init(struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b)
+void loop_nest_init(struct loop_nest *t, const struct chunk_grid *g, uint64_t a, uint64_t b)
 {
 	const int64_t stride = (int64_t)(b - a);
-	*t = (struct nest){.origin = a, .newest = b, .n = 1, .reach = 1};
-	t->levels[0] = (struct nest_level){.from = a, .stride = stride, .k = 1, .seen = 1};
-	if ((stride == 1 || stride == -1) && lattice_starts_row(g, a, stride > 0))
-		t->rows = NEST_ROW_PRESUMED;
+	*t = (struct loop_nest){.origin = a, .newest = b, .n = 1, .reach = 1};
+	t->levels[0] = (struct loop_level){.from = a, .stride = stride, .k = 1, .seen = 1};
+	if ((stride == 1 || stride == -1) && grid_vector_starts_row(g, a, stride > 0))
+		t->rows = LOOP_NEST_ROW_PRESUMED;
 }
 
 /* How far a level may go on the strength of what was seen. */
-static uint64_t trusted(const struct nest *t, unsigned int l)
+static uint64_t trusted(const struct loop_nest *t, unsigned int l)
 {
 	const uint32_t seen = t->levels[l].seen;
 	return seen > 1 ? UINT64_MAX : seen == 0 ? 0 : l == 0 ? 2 : 1;
 }
 
 /* n steps from the current place. */
-static bool ahead(const struct nest *t, uint64_t n, struct place *p)
+static bool ahead(const struct loop_nest *t, uint64_t n, struct place *p)
 {
 	*p = current(t);
 	for (unsigned int l = 0; l < t->n && n > 0; l++) {
-		const struct nest_level *v = &t->levels[l];
+		const struct loop_level *v = &t->levels[l];
 		if (n > trusted(t, l) || !add_u64(p->k[l], n, &p->k[l]))
 			return false;
 		n = v->count ? p->k[l] / v->count : 0;
@@ -119,14 +119,15 @@ static bool ahead(const struct nest *t, uint64_t n, struct place *p)
 	return n == 0;
 }
 
-bool nest_expect(const struct nest *t, const struct pattern_grid *g, uint64_t n, uint64_t *number)
+bool loop_nest_expect(const struct loop_nest *t, const struct chunk_grid *g, uint64_t n,
+		      uint64_t *number)
 {
 	struct place p;
 	return n < UINT64_MAX && ahead(t, n + 1, &p) && at(t, g, &p, number);
 }
 
 /* One step back from a place. */
-static bool back(const struct nest *t, struct place *p)
+static bool back(const struct loop_nest *t, struct place *p)
 {
 	for (unsigned int l = 0; l < t->n; l++) {
 		if (p->k[l]-- > 0)
@@ -138,32 +139,33 @@ static bool back(const struct nest *t, struct place *p)
 
 /* Single level: one division in place of a walk. A row that is only presumed to go on in the next
  * one does so with its very next chunk. */
-static int find_in_run(const struct nest *t, const struct pattern_grid *g, uint64_t number)
+static int find_in_run(const struct loop_nest *t, const struct chunk_grid *g, uint64_t number)
 {
-	const struct nest_level *v = &t->levels[0];
+	const struct loop_level *v = &t->levels[0];
 	const int64_t d = (int64_t)(number - t->newest), steps = d / v->stride;
 	struct place p = {{v->k + (uint64_t)steps}};
-	if (d % v->stride || steps > NEST_AHEAD || steps < -NEST_BACK ||
+	if (d % v->stride || steps > LOOP_NEST_AHEAD || steps < -LOOP_NEST_BACK ||
 	    (steps < 0 && (uint64_t)-steps > v->k) ||
 	    (steps > 0 && !ahead(t, (uint64_t)steps, &p)) || !is_at(t, g, &p, number))
 		return 0;
-	if (t->rows == NEST_ROW_PRESUMED && steps > 1 && !in_row(t, g, t->newest, (uint64_t)steps))
+	if (t->rows == LOOP_NEST_ROW_PRESUMED && steps > 1 &&
+	    !in_row(t, g, t->newest, (uint64_t)steps))
 		return 0;
 	return (int)steps;
 }
 
-int nest_find(const struct nest *t, const struct pattern_grid *g, uint64_t number)
+int loop_nest_find(const struct loop_nest *t, const struct chunk_grid *g, uint64_t number)
 {
 	if (number == t->newest)
 		return 0;
 	if (t->n == 1)
 		return find_in_run(t, g, number);
 	struct place p;
-	for (int n = 1; n <= NEST_AHEAD && ahead(t, (uint64_t)n, &p); n++)
+	for (int n = 1; n <= LOOP_NEST_AHEAD && ahead(t, (uint64_t)n, &p); n++)
 		if (is_at(t, g, &p, number))
 			return n;
 	p = current(t);
-	for (int n = 1; n <= NEST_BACK && back(t, &p); n++)
+	for (int n = 1; n <= LOOP_NEST_BACK && back(t, &p); n++)
 		if (is_at(t, g, &p, number))
 			return -n;
 	return 0;
@@ -173,11 +175,11 @@ int nest_find(const struct nest *t, const struct pattern_grid *g, uint64_t numbe
  * A run leaves out as many chunks at a time, after as many, again and again: it is a loop of two
  * levels along one line (blocks of a hyperslab), or, with runs of one chunk, a longer stride.
  */
-static void reshape(struct nest *t)
+static void reshape(struct loop_nest *t)
 {
 	const int64_t stride = (int64_t)(t->newest - t->skipped_to);
 	const int64_t before = (int64_t)(t->skipped_to - t->origin);
-	struct nest_level above = {.from = t->skipped_to, .stride = stride, .k = 1, .seen = 2};
+	struct loop_level above = {.from = t->skipped_to, .stride = stride, .k = 1, .seen = 2};
 	if (before % stride == 0 && before / stride > 0)
 		above.k += (uint64_t)(before / stride);
 	else
@@ -186,13 +188,13 @@ static void reshape(struct nest *t)
 	t->levels[0].k = 0;
 	t->n = t->before_skip > 1 ? 2 : 1;
 	t->levels[t->n - 1] = above;
-	if (t->rows == NEST_ROW_PRESUMED)
-		t->rows = NEST_ROW_ENDS;
+	if (t->rows == LOOP_NEST_ROW_PRESUMED)
+		t->rows = LOOP_NEST_ROW_ENDS;
 	t->reach = t->n == 1 ? above.k : 0;
 	t->skipped = 0;
 }
 
-static void skip(struct nest *t, uint64_t skipped)
+static void skip(struct loop_nest *t, uint64_t skipped)
 {
 	if (skipped == 0) {
 		t->since_skip++;
@@ -211,7 +213,7 @@ static void skip(struct nest *t, uint64_t skipped)
 	t->since_skip = 1;
 }
 
-void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps)
+void loop_nest_step(struct loop_nest *t, const struct chunk_grid *g, unsigned int steps)
 {
 	struct place p;
 	uint64_t number = 0;
@@ -222,8 +224,8 @@ void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps)
 	for (unsigned int l = 0; l < t->n; l++)
 		if (p.k[l] != t->levels[l].k && t->levels[l].seen < UINT32_MAX)
 			t->levels[l].seen++;
-	if (t->rows == NEST_ROW_PRESUMED && !in_row(t, g, t->newest, steps))
-		t->rows = NEST_ROW_GOES_ON;
+	if (t->rows == LOOP_NEST_ROW_PRESUMED && !in_row(t, g, t->newest, steps))
+		t->rows = LOOP_NEST_ROW_GOES_ON;
 	if (p.k[0] < t->levels[0].k)
 		t->stretched = 0;
 	t->early = 0;
@@ -233,26 +235,26 @@ void nest_step(struct nest *t, const struct pattern_grid *g, unsigned int steps)
 		skip(t, steps - 1);
 }
 
-void nest_late(struct nest *t, int at)
+void loop_nest_late(struct loop_nest *t, int at)
 {
 	if ((uint64_t)-at >= t->since_skip)
 		t->skipped = 0;
 }
 
-uint64_t nest_run_start(const struct nest *t)
+uint64_t loop_nest_run_start(const struct loop_nest *t)
 {
 	struct place p = current(t);
 	p.k[0] = 0;
 	return sum(t, &p);
 }
 
-bool nest_wanders(const struct nest *t)
+bool loop_nest_wanders(const struct loop_nest *t)
 {
 	return t->n > 1 && t->levels[t->n - 1].seen == 0;
 }
 
 /* Forgets what lies above a level, whose current run becomes the first. */
-static void forget_above(struct nest *t, unsigned int l)
+static void forget_above(struct loop_nest *t, unsigned int l)
 {
 	struct place p = current(t);
 	for (unsigned int i = 0; i <= l; i++)
@@ -263,12 +265,12 @@ static void forget_above(struct nest *t, unsigned int l)
 }
 
 /* From row to row, with the stride that the grid's rows end. */
-static bool bend_row(struct nest *t, const struct pattern_grid *g, uint64_t number)
+static bool bend_row(struct loop_nest *t, const struct chunk_grid *g, uint64_t number)
 {
-	if (t->n > 1 || t->rows != NEST_ROW_ENDS || t->levels[0].count ||
-	    number != t->newest + (uint64_t)t->levels[0].stride || number >= lattice_chunks(g))
+	if (t->n > 1 || t->rows != LOOP_NEST_ROW_ENDS || t->levels[0].count ||
+	    number != t->newest + (uint64_t)t->levels[0].stride || number >= chunk_grid_size(g))
 		return false;
-	t->rows = NEST_ROW_GOES_ON;
+	t->rows = LOOP_NEST_ROW_GOES_ON;
 	t->levels[0].k++;
 	t->levels[0].seen++;
 	t->reach = t->levels[0].k;
@@ -278,7 +280,7 @@ static bool bend_row(struct nest *t, const struct pattern_grid *g, uint64_t numb
 
 /* A run of level l has gone on where it should have ended. Once or twice that is a first run of
  * which something was left out; then the loop has no count. */
-static void stretch(struct nest *t, unsigned int l)
+static void stretch(struct loop_nest *t, unsigned int l)
 {
 	if (++t->stretched > STRETCH_MAX)
 		forget_above(t, l);
@@ -286,13 +288,13 @@ static void stretch(struct nest *t, unsigned int l)
 		t->levels[l].count++;
 }
 
-bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number)
+bool loop_nest_bend(struct loop_nest *t, const struct chunk_grid *g, uint64_t number)
 {
 	if (bend_row(t, g, number))
 		return true;
 	struct place p = current(t);
 	for (unsigned int l = 0; l < t->n; l++) {
-		struct nest_level *v = &t->levels[l];
+		struct loop_level *v = &t->levels[l];
 		p.k[l]++;
 		if (v->seen && is_at(t, g, &p, number)) {
 			if (l > 0)
@@ -310,24 +312,24 @@ bool nest_bend(struct nest *t, const struct pattern_grid *g, uint64_t number)
 }
 
 /* How many strides of level 0 a chunk lies before another, in a row; 0: none, or too many. */
-static uint64_t strides_before(const struct nest *t, const struct pattern_grid *g, uint64_t number,
-			       uint64_t start)
+static uint64_t strides_before(const struct loop_nest *t, const struct chunk_grid *g,
+			       uint64_t number, uint64_t start)
 {
 	const int64_t stride = t->levels[0].stride, d = (int64_t)(start - number);
 	uint64_t found = 0;
-	if (d % stride || d / stride < 1 || d / stride > NEST_AHEAD)
+	if (d % stride || d / stride < 1 || d / stride > LOOP_NEST_AHEAD)
 		return 0;
-	const struct lattice_step s = step_of(&t->levels[0], (uint64_t)(d / stride));
-	if (!lattice_sum(g, number, &s, 1, &found) || found != start)
+	const struct grid_vector s = step_of(&t->levels[0], (uint64_t)(d / stride));
+	if (!grid_vector_sum(g, number, &s, 1, &found) || found != start)
 		return 0;
 	return (uint64_t)(d / stride);
 }
 
 /* The run goes the other way, from the farthest chunk to the one that is now before its first. */
-static void turn_round(struct nest *t, const struct pattern_grid *g, uint64_t number,
+static void turn_round(struct loop_nest *t, const struct chunk_grid *g, uint64_t number,
 		       uint64_t before)
 {
-	struct nest_level *v = &t->levels[0];
+	struct loop_level *v = &t->levels[0];
 	t->origin += t->reach * (uint64_t)v->stride;
 	v->from += (uint64_t)v->stride;
 	v->stride = -v->stride;
@@ -335,35 +337,35 @@ static void turn_round(struct nest *t, const struct pattern_grid *g, uint64_t nu
 	t->newest = number;
 	t->skipped = 0;
 	t->early = 0;
-	if (t->rows != NEST_ROW_GOES_ON)
+	if (t->rows != LOOP_NEST_ROW_GOES_ON)
 		t->rows = (v->stride == 1 || v->stride == -1) &&
-					  lattice_starts_row(g, t->origin, v->stride > 0)
-				  ? NEST_ROW_PRESUMED
-				  : NEST_ROW_ENDS;
+					  grid_vector_starts_row(g, t->origin, v->stride > 0)
+				  ? LOOP_NEST_ROW_PRESUMED
+				  : LOOP_NEST_ROW_ENDS;
 }
 
 /* The end of the first run, which comes when the second has begun. */
-static bool is_tail(struct nest *t, const struct pattern_grid *g, uint64_t number)
+static bool is_tail(struct loop_nest *t, const struct chunk_grid *g, uint64_t number)
 {
-	struct nest_level *v = &t->levels[0];
+	struct loop_level *v = &t->levels[0];
 	if (t->n != 2)
 		return false;
 	const uint64_t last = t->origin + (v->count - 1) * (uint64_t)v->stride;
-	const uint64_t more = last < lattice_chunks(g) ? strides_before(t, g, last, number) : 0;
+	const uint64_t more = last < chunk_grid_size(g) ? strides_before(t, g, last, number) : 0;
 	if (more == 0 || more > NEAR)
 		return false;
 	v->count += more;
 	return true;
 }
 
-bool nest_widen(struct nest *t, const struct pattern_grid *g, uint64_t number)
+bool loop_nest_widen(struct loop_nest *t, const struct chunk_grid *g, uint64_t number)
 {
-	struct nest_level *v = &t->levels[0], *top = &t->levels[t->n - 1];
+	struct loop_level *v = &t->levels[0], *top = &t->levels[t->n - 1];
 	if (t->n > 1 ? top->seen != 1 || top->k != 1 : v->seen > YOUNG)
 		return false;
 	if (is_tail(t, g, number))
 		return true;
-	const uint64_t before = strides_before(t, g, number, nest_run_start(t));
+	const uint64_t before = strides_before(t, g, number, loop_nest_run_start(t));
 	if (before == 0)
 		return false;
 	if (t->n == 1 && t->early++ > 0) {
@@ -382,29 +384,30 @@ bool nest_widen(struct nest *t, const struct pattern_grid *g, uint64_t number)
 	return true;
 }
 
-bool nest_before(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t *number)
+bool loop_nest_before(const struct loop_nest *t, const struct chunk_grid *g, uint64_t a,
+		      uint64_t *number)
 {
 	*number = a - (uint64_t)t->levels[0].stride;
-	return *number < lattice_chunks(g) && strides_before(t, g, *number, a) == 1;
+	return *number < chunk_grid_size(g) && strides_before(t, g, *number, a) == 1;
 }
 
-int nest_strides(const struct nest *t, const struct pattern_grid *g, uint64_t a, uint64_t b)
+int loop_nest_strides(const struct loop_nest *t, const struct chunk_grid *g, uint64_t a, uint64_t b)
 {
 	const int64_t stride = t->levels[0].stride, d = (int64_t)(b - a);
 	if (d % stride || d / stride > NEAR || d / stride < -NEAR)
 		return 0;
 	const bool forth = d / stride >= 0;
 	const uint64_t n = (uint64_t)(forth ? d / stride : -(d / stride));
-	const bool flat = n == 1 && t->rows == NEST_ROW_GOES_ON;
+	const bool flat = n == 1 && t->rows == LOOP_NEST_ROW_GOES_ON;
 	return flat || strides_before(t, g, forth ? a : b, forth ? b : a) == n ? (int)(d / stride)
 									       : 0;
 }
 
 /* Begins the current run again, from a chunk that it has passed. */
-static bool rewind_run(struct nest *t, const struct pattern_grid *g, uint64_t start)
+static bool rewind_run(struct loop_nest *t, const struct chunk_grid *g, uint64_t start)
 {
 	const int64_t stride = t->levels[0].stride;
-	const int64_t d = (int64_t)(start - nest_run_start(t));
+	const int64_t d = (int64_t)(start - loop_nest_run_start(t));
 	struct place p = current(t);
 	if (d % stride || d / stride < 0 || (uint64_t)(d / stride) > t->reach)
 		return false;
@@ -415,7 +418,7 @@ static bool rewind_run(struct nest *t, const struct pattern_grid *g, uint64_t st
 	return true;
 }
 
-static bool loops_below_are_done(const struct nest *t)
+static bool loops_below_are_done(const struct loop_nest *t)
 {
 	for (unsigned int l = 0; l + 1 < t->n; l++)
 		if (t->levels[l].k + 1 != t->levels[l].count)
@@ -423,7 +426,7 @@ static bool loops_below_are_done(const struct nest *t)
 	return true;
 }
 
-static void to_zero(struct nest *t, unsigned int n)
+static void to_zero(struct loop_nest *t, unsigned int n)
 {
 	for (unsigned int l = 0; l < n; l++)
 		t->levels[l].k = 0;
@@ -432,11 +435,11 @@ static void to_zero(struct nest *t, unsigned int n)
 
 /* The shape is kept, at another place. A top level that was never sure of its stride is not
  * expected to go on until it has taken the same one twice. */
-static void take_elsewhere(struct nest *t, uint64_t start)
+static void take_elsewhere(struct loop_nest *t, uint64_t start)
 {
 	while (t->n > 2 && t->levels[t->n - 1].seen < 2)
 		t->n--;
-	struct nest_level *top = &t->levels[t->n - 1];
+	struct loop_level *top = &t->levels[t->n - 1];
 	if (t->n > 1 && top->seen < 2) {
 		struct place p = current(t);
 		for (unsigned int l = 0; l + 1 < t->n; l++)
@@ -452,20 +455,20 @@ static void take_elsewhere(struct nest *t, uint64_t start)
 	t->origin = start;
 }
 
-static void add_level(struct nest *t, uint64_t start)
+static void add_level(struct loop_nest *t, uint64_t start)
 {
-	struct nest_level *top = &t->levels[t->n - 1];
+	struct loop_level *top = &t->levels[t->n - 1];
 	top->count = t->n == 1 ? t->reach + 1 : top->k + 1;
 	to_zero(t, t->n);
-	t->levels[t->n++] = (struct nest_level){
+	t->levels[t->n++] = (struct loop_level){
 		.from = t->origin, .stride = (int64_t)(start - t->origin), .k = 1, .seen = 1};
-	if (t->rows == NEST_ROW_PRESUMED)
-		t->rows = NEST_ROW_ENDS;
+	if (t->rows == LOOP_NEST_ROW_PRESUMED)
+		t->rows = LOOP_NEST_ROW_ENDS;
 }
 
-void nest_restart(struct nest *t, const struct pattern_grid *g, uint64_t start)
+void loop_nest_restart(struct loop_nest *t, const struct chunk_grid *g, uint64_t start)
 {
-	struct nest_level *top = &t->levels[t->n - 1];
+	struct loop_level *top = &t->levels[t->n - 1];
 	const bool done = loops_below_are_done(t);
 	t->skipped = 0;
 	if (rewind_run(t, g, start))
@@ -474,7 +477,7 @@ void nest_restart(struct nest *t, const struct pattern_grid *g, uint64_t start)
 		/* nothing came of the start that was presumed last */
 		top->stride = (int64_t)(start - t->origin);
 		top->from = t->origin;
-	} else if (done && t->n < NEST_LEVELS && (t->n == 1 || top->seen > 0)) {
+	} else if (done && t->n < LOOP_NEST_LEVELS && (t->n == 1 || top->seen > 0)) {
 		add_level(t, start);
 	} else {
 		take_elsewhere(t, start);

@@ -403,7 +403,7 @@ static void a_few_touches(void **state)
 {
 	static const char letters[] = "ARGFB";
 	for (size_t i = 0; i < N_OF(beginnings); i++) {
-		const struct pattern_grid g = {beginnings[i].rank, beginnings[i].counts};
+		const struct chunk_grid g = {beginnings[i].rank, beginnings[i].counts};
 		struct pattern *p = calloc(1, sizeof(*p));
 		struct track *t = NULL;
 		char events[17] = "";
@@ -459,7 +459,7 @@ static void random_touches_are_no_progression(void **state)
 static void datasets_side_by_side(void **state)
 {
 	static const uint64_t counts[] = {10000};
-	const struct pattern_grid g = {1, counts};
+	const struct chunk_grid g = {1, counts};
 	struct pattern *p = calloc(1, sizeof(*p));
 	struct track *t = NULL;
 	assert_non_null(p);
@@ -497,7 +497,7 @@ static void counts_near_the_end_of_the_numbers(void **state)
 		{2, {3, UINT64_C(1) << 61}, 7, INT64_C(1) << 61, 0},
 	};
 	for (size_t i = 0; i < N_OF(far); i++) {
-		const struct pattern_grid g = {far[i].rank, far[i].counts};
+		const struct chunk_grid g = {far[i].rank, far[i].counts};
 		struct pattern *p = calloc(1, sizeof(*p));
 		struct track *t = NULL;
 		uint64_t number = far[i].first, next = 0;
@@ -520,7 +520,7 @@ static void counts_near_the_end_of_the_numbers(void **state)
 static void what_is_outside_the_grid_is_ignored(void **state)
 {
 	static const uint64_t counts[] = {4, 0, 5};
-	const struct pattern_grid none = {0, counts}, empty = {3, counts};
+	const struct chunk_grid none = {0, counts}, empty = {3, counts};
 	struct pattern *p = calloc(1, sizeof(*p));
 	struct track *t = NULL;
 	assert_non_null(p);

@@ -3,8 +3,8 @@
  * Traces of chunk touches, made from loops, and what a reader would get who loads ahead what the
  * pattern expects.
  */
-#ifndef TESTS_CACHE_TRACE_H
-#define TESTS_CACHE_TRACE_H
+#ifndef TESTS_PREFETCH_TRACE_H
+#define TESTS_PREFETCH_TRACE_H
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct loop {
 };
 
 struct trace {
-	struct pattern_grid grid;
+	struct chunk_grid grid;
 	uint64_t chunks;
 	size_t n;
 	uint64_t touches[TRACE_MAX];
@@ -51,8 +51,8 @@ static inline uint32_t trace_random(uint64_t *state)
 
 static inline void trace_init(struct trace *t, unsigned int rank, const uint64_t *counts)
 {
-	t->grid = (struct pattern_grid){rank, counts};
-	t->chunks = lattice_chunks(&t->grid);
+	t->grid = (struct chunk_grid){rank, counts};
+	t->chunks = chunk_grid_size(&t->grid);
 	t->n = 0;
 }
 

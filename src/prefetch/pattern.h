@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which chunks a reader will want next. A pattern watches the chunks that one stream touches and
- * finds the progressions in them: nests of loops over the chunk grids of its datasets (nest.h),
- * several of them side by side.
+ * finds the progressions in them: nests of loops over the chunk grids of its datasets
+ * (loop_nest.h), several of them side by side.
  *
  * Pure; the caller's lock guards it.
  */
-#ifndef CACHE_PATTERN_H
-#define CACHE_PATTERN_H
+#ifndef PREFETCH_PATTERN_H
+#define PREFETCH_PATTERN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lattice.h"
-#include "nest.h"
+#include "grid_vector.h"
+#include "loop_nest.h"
 
 enum {
 	PATTERN_TRACKS = 32,
@@ -28,10 +28,10 @@ enum pattern_event {
 	PATTERN_AGAIN,
 	PATTERN_RANDOM, /* no progression */
 	/* Two chunks, or the end of a loop, suggest a stride that nothing has confirmed: one or two
-	 * chunks ahead are worth asking for. */
+	 * chunks are worth prefetching. */
 	PATTERN_GUESS,
 	PATTERN_FOLLOWS, /* the chunk was expected, or makes a progression: goes on */
-	PATTERN_BREAKS,	 /* others were expected: what was asked for ahead may be in vain */
+	PATTERN_BREAKS,	 /* others were expected: what was prefetched may be wasted */
 };
 
 /* One progression in one dataset. */
@@ -44,7 +44,7 @@ struct track {
 	bool broken;	 /* it was said that the track breaks */
 	bool guess;	 /* two chunks, or the end of a loop, and nothing since */
 	double chance;	 /* that random touches look like this */
-	struct nest nest;
+	struct loop_nest nest;
 };
 
 /* A touch that belongs to no track. */
@@ -68,14 +68,14 @@ void pattern_init(struct pattern *p);
  * *track: the progression that the chunk belongs to, or which it breaks; NULL with PATTERN_RANDOM,
  * and with PATTERN_AGAIN when there is none. Valid until the next touch.
  */
-enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const struct pattern_grid *g,
+enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const struct chunk_grid *g,
 				 uint64_t number, struct track **track);
 /*
  * The n-th chunk (0: the next) expected after the newest of the track; false when the progression,
  * as far as it is known, ends before: at the edge of the dataset, or at the end of a loop whose
  * continuation is not known. Never outside the grid.
  */
-bool pattern_expect(const struct track *t, const struct pattern_grid *g, uint64_t n,
+bool pattern_expect(const struct track *t, const struct chunk_grid *g, uint64_t n,
 		    uint64_t *number);
 /* Chunks that a progression is worth before more is known of it: with so many, a reader of random
  * chunks, who would be taken for it by chance, loads one in a hundred in vain. */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See turn.h. */
-#include "turn.h"
+/* See load_queue.h. */
+#include "load_queue.h"
 
 #include <assert.h>
 
-#include "ahead.h"
-
 enum {
-	AHEAD_SHARE = 2,   /* part of the budget that all loads ahead, read or not yet, may take */
-	CHARGED_SHARE = 2, /* part of it that is left to chunks, whatever was charged */
+	PREFETCH_SHARE = 2, /* part of the budget that unread prefetches may take */
+	CHARGED_SHARE = 2,  /* part of it that is left to chunks, whatever was charged */
 };
 
 void todo_init(struct todo *todo, const struct cache *c)
@@ -34,7 +32,7 @@ static struct cache_fill *todo_next(struct todo *todo)
 	return f;
 }
 
-void turn_rest_locked(struct cache_owner *o)
+void load_queue_rest_locked(struct cache_owner *o)
 {
 	assert(o->busy > 0);
 	if (--o->busy == 0)
@@ -55,10 +53,10 @@ void todo_do(struct todo *todo, struct cache *c)
 		f->starting = false;
 		if (f->complete) {
 			todo->now = c->env->now(c->env);
-			turn_locked(c, todo);
+			load_queue_run_locked(c, todo);
 		}
 		fill_unref_locked(f);
-		turn_rest_locked(o);
+		load_queue_rest_locked(o);
 		pthread_mutex_unlock(&c->lock);
 		entry_free_all(todo->victims);
 		todo->victims = NULL;
@@ -87,20 +85,20 @@ static uint64_t new_bytes(const struct cache *c)
 static struct entry *choose_victim(const struct cache *c, bool for_reader)
 {
 	struct entry *new = list_oldest(c, LIST_NEW), *main = list_oldest(c, LIST_MAIN);
-	if (main && admit_is_stale(&c->admit, &main->use))
+	if (main && two_q_is_stale(&c->two_q, &main->use))
 		return main;
-	if (new && (!main || admit_new_gives_way(&c->admit, new_bytes(c))))
+	if (new && (!main || two_q_new_gives_way(&c->two_q, new_bytes(c))))
 		return new;
 	if (!for_reader)
-		return admit_new_gives_way(&c->admit, new_bytes(c)) ? NULL : main;
-	/* Of what was loaded ahead, the latest is wanted last. */
+		return two_q_new_gives_way(&c->two_q, new_bytes(c)) ? NULL : main;
+	/* Of what was prefetched, the latest is read last. */
 	return main ? main : c->lists[LIST_UNREAD].head;
 }
 
 static void drop(struct cache *c, struct entry *e, struct todo *todo)
 {
 	if (e->list == LIST_UNREAD && e->stream)
-		ahead_wasted_locked(e->stream, e->pace);
+		prefetch_wasted(e->stream->prefetch, e->group);
 	c->stats.evictions++;
 	entry_drop_locked(c, e, &todo->victims);
 }
@@ -108,7 +106,7 @@ static void drop(struct cache *c, struct entry *e, struct todo *todo)
 static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct todo *todo)
 {
 	uint64_t room = c->stats.budget > cost ? c->stats.budget - cost : 0;
-	const bool large = cost > c->stats.budget / TURN_LARGE;
+	const bool large = cost > c->stats.budget / LOAD_QUEUE_LARGE;
 	struct entry *victim;
 	while (taken(c) > room && (victim = choose_victim(c, for_reader))) {
 		if (large && victim->kept_until > todo->now)
@@ -118,12 +116,12 @@ static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct to
 	return taken(c) + cost <= c->stats.budget;
 }
 
-void turn_trim_locked(struct cache *c, struct todo *todo)
+void load_queue_trim_locked(struct cache *c, struct todo *todo)
 {
 	make_room(c, 0, true, todo);
 }
 
-/* ---- turns ---- */
+/* ---- starting loads ---- */
 
 static void start(struct cache *c, struct entry *e, struct todo *todo)
 {
@@ -137,7 +135,7 @@ static bool may_run_alone(const struct cache *c)
 	const uint64_t idle =
 		c->lists[LIST_UNREAD].n + c->lists[LIST_NEW].n + c->lists[LIST_MAIN].n;
 	return idle == 0 && c->lists[LIST_LOADING].n == 0 &&
-	       (c->lists[LIST_HELD].n == 0 || c->passed >= TURN_PATIENCE);
+	       (c->lists[LIST_HELD].n == 0 || c->passed >= LOAD_QUEUE_PATIENCE);
 }
 
 static bool begin_for_reader(struct cache *c, struct todo *todo)
@@ -150,37 +148,38 @@ static bool begin_for_reader(struct cache *c, struct todo *todo)
 	return true;
 }
 
-static bool begin_ahead(struct cache *c, struct todo *todo)
+static bool begin_prefetch(struct cache *c, struct todo *todo)
 {
-	struct entry *e = list_oldest(c, LIST_AHEAD);
-	if (!e || c->lists[LIST_DEMAND].n > 0 || c->lists[LIST_LOADING].n >= c->max_ahead ||
+	struct entry *e = list_oldest(c, LIST_PREFETCH);
+	if (!e || c->lists[LIST_DEMAND].n > 0 || c->lists[LIST_LOADING].n >= c->max_prefetch ||
 	    !make_room(c, e->fill->cost, false, todo))
 		return false;
 	start(c, e, todo);
 	return true;
 }
 
-void turn_locked(struct cache *c, struct todo *todo)
+void load_queue_run_locked(struct cache *c, struct todo *todo)
 {
 	while (begin_for_reader(c, todo))
 		;
-	while (begin_ahead(c, todo))
+	while (begin_prefetch(c, todo))
 		;
 }
 
-void turn_again_locked(struct cache *c, struct entry *e, struct todo *todo)
+void load_queue_restart_locked(struct cache *c, struct entry *e, struct todo *todo)
 {
 	entry_restart_locked(c, e, todo->now);
 	todo_load(todo, e->fill);
 }
 
-void turn_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now)
+void load_queue_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now)
 {
-	e->kept_until = done ? 0 : min_u64(now + TURN_KEPT_NS, e->loaded_ns + TURN_KEPT_MAX_NS);
+	e->kept_until =
+		done ? 0 : min_u64(now + LOAD_QUEUE_KEPT_NS, e->loaded_ns + LOAD_QUEUE_KEPT_MAX_NS);
 	c->passed += c->lists[LIST_DEMAND].n > 0;
 }
 
-uint64_t turn_ahead_share(const struct cache *c)
+uint64_t load_queue_prefetch_share(const struct cache *c)
 {
-	return (c->stats.budget - outside(c)) / AHEAD_SHARE;
+	return (c->stats.budget - outside(c)) / PREFETCH_SHARE;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading ahead from a store that takes its time: how many times a reader waits for it (a round),
+ * Prefetching from a store that takes its time: how many times a reader waits for it (a round),
  * what is loaded in vain, and what is never loaded. The clock stands still but for waiting.
  */
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "depth.h"
 #include "fake_source.h"
 
 enum { SIZE = 10000, BUDGET = 400 /* chunks */ };
@@ -49,7 +50,7 @@ static void expect_little_waste(struct fake_source *f, uint64_t read, bool stopp
 {
 	fake_complete_all(f);
 	struct cache_stats st = fake_stats(f);
-	if (st.loads > read + read / 10 + (stopped ? PACE_MAX : 0))
+	if (st.loads > read + read / 10 + (stopped ? DEPTH_MAX : 0))
 		fail_msg("%u loads for %u chunks", (unsigned int)st.loads, (unsigned int)read);
 }
 
@@ -101,7 +102,7 @@ static void a_certain_pattern_is_followed_at_once(void **state)
 {
 	static const struct {
 		uint64_t from, step, least, most;
-	} cases[] = {{0, 3, 60, PACE_MAX}, {50, 1, 0, PACE_BEGIN}};
+	} cases[] = {{0, 3, 60, DEPTH_MAX}, {50, 1, 0, DEPTH_BEGIN}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fake_source f;
 		far_away(&f, 200, BUDGET);
@@ -207,7 +208,7 @@ static void streams_side_by_side(void **state)
 		assert_true(fake_read(&f, b, 0, 999 - i * 3));
 	}
 	assert_true(rounds(&f) <= 14);
-	expect_little_waste(&f, 240 + PACE_MAX, true);
+	expect_little_waste(&f, 240 + DEPTH_MAX, true);
 	cache_stream_free(b);
 	finish(&f, a);
 }
@@ -282,10 +283,10 @@ static void a_reader_goes_before_what_is_ahead(void **state)
 	struct fake_source f;
 	far_away(&f, 1000, BUDGET);
 	assert_int_equal(cache_advise(f.owner, NULL, 0, 0, 150), 150);
-	assert_int_equal(f.nloads, FAKE_AHEAD);
+	assert_int_equal(f.nloads, FAKE_PREFETCH);
 	struct cache_stats st = fake_stats(&f);
-	assert_int_equal(st.loading, FAKE_AHEAD);
-	assert_int_equal(st.queued, 150 - FAKE_AHEAD);
+	assert_int_equal(st.loading, FAKE_PREFETCH);
+	assert_int_equal(st.queued, 150 - FAKE_PREFETCH);
 	struct cancel now;
 	const struct cache_chunk *c = NULL;
 	cancel_init(&now);
@@ -293,9 +294,9 @@ static void a_reader_goes_before_what_is_ahead(void **state)
 	/* Started at once, also what waited its turn. */
 	assert_int_equal(cache_get(f.owner, NULL, 0, 500, &now, &c, NULL), -EINTR);
 	assert_int_equal(cache_get(f.owner, NULL, 0, 140, &now, &c, NULL), -EINTR);
-	assert_int_equal(f.nloads, FAKE_AHEAD + 2);
-	assert_int_equal(f.loads[FAKE_AHEAD], 500);
-	assert_int_equal(f.loads[FAKE_AHEAD + 1], 140);
+	assert_int_equal(f.nloads, FAKE_PREFETCH + 2);
+	assert_int_equal(f.loads[FAKE_PREFETCH], 500);
+	assert_int_equal(f.loads[FAKE_PREFETCH + 1], 140);
 	cancel_release(&now);
 	fake_complete_all(&f);
 	assert_int_equal(f.nloads, 151);
@@ -308,16 +309,16 @@ static void closing_a_stream_calls_off_what_has_not_begun(void **state)
 	far_away(&f, 1000, BUDGET);
 	struct cache_stream *s = cache_stream_new(f.owner);
 	cache_advise(f.owner, s, 0, 0, 150);
-	assert_int_equal(f.nloads, FAKE_AHEAD);
+	assert_int_equal(f.nloads, FAKE_PREFETCH);
 	cache_stream_free(s);
 	struct cache_stats st = fake_stats(&f);
 	assert_int_equal(st.queued, 0);
-	assert_int_equal(st.cancelled, 150 - FAKE_AHEAD);
+	assert_int_equal(st.cancelled, 150 - FAKE_PREFETCH);
 	fake_complete_all(&f);
-	assert_int_equal(f.nloads, FAKE_AHEAD);
+	assert_int_equal(f.nloads, FAKE_PREFETCH);
 	/* What was under way is there, for whoever comes. */
 	assert_true(fake_read(&f, NULL, 0, 7));
-	assert_int_equal(f.nloads, FAKE_AHEAD);
+	assert_int_equal(f.nloads, FAKE_PREFETCH);
 	st = fake_stats(&f);
 	assert_int_equal(st.prefetch_used, 1);
 	fake_close(&f);
@@ -377,7 +378,7 @@ static void what_is_given_up_too_late_begins_anew(void **state)
 		cache_advise(f.owner, s, 0, 0, 3);
 		cache_stream_free(s);
 		struct cache_fill *fill = f.fills[1];
-		assert_true(atomic_load(cache_fill_unwanted(fill)));
+		assert_true(atomic_load(cache_fill_cancel(fill)));
 		const struct cache_chunk *c = NULL;
 		struct cancel now;
 		cancel_init(&now);
@@ -388,9 +389,9 @@ static void what_is_given_up_too_late_begins_anew(void **state)
 		else
 			assert_int_equal(cache_get(f.owner, s, 0, 1, &now, &c, NULL), -EINTR);
 		cancel_release(&now);
-		assert_false(atomic_load(cache_fill_unwanted(fill)));
+		assert_false(atomic_load(cache_fill_cancel(fill)));
 		f.fills[1] = NULL;
-		cache_complete(fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+		cache_complete(fill, err_set(&err, -ECANCELED, "cancelled"), NULL, &err);
 		assert_int_equal(f.nloads, 4);
 		assert_int_equal(f.loads[3], 1);
 		assert_int_equal(fake_stats(&f).loading, 3);
@@ -413,7 +414,7 @@ static void giving_up_is_no_excuse(void **state)
 	cache_advise(f.owner, NULL, 0, 0, 1);
 	struct cache_fill *fill = f.fills[0];
 	f.fills[0] = NULL;
-	cache_complete(fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+	cache_complete(fill, err_set(&err, -ECANCELED, "cancelled"), NULL, &err);
 	assert_int_equal(f.nloads, 1);
 	assert_int_equal(fake_stats(&f).load_failures, 1);
 	fake_close(&f);
@@ -425,13 +426,13 @@ static void an_owner_that_goes_begins_nothing(void **state)
 	far_away(&f, 1000, BUDGET);
 	const struct cache_source src = fake_source(&f);
 	struct cache_owner *other = cache_owner_new(f.cache, &src, NULL);
-	cache_advise(f.owner, NULL, 0, 0, FAKE_AHEAD);
+	cache_advise(f.owner, NULL, 0, 0, FAKE_PREFETCH);
 	cache_advise(other, NULL, 0, 0, 10);
-	assert_int_equal(f.nloads, FAKE_AHEAD);
+	assert_int_equal(f.nloads, FAKE_PREFETCH);
 	cache_owner_free(other);
 	assert_int_equal(fake_stats(&f).cancelled, 10);
 	fake_complete_all(&f);
-	assert_int_equal(f.nloads, FAKE_AHEAD);
+	assert_int_equal(f.nloads, FAKE_PREFETCH);
 	fake_close(&f);
 }
 

@@ -8,37 +8,40 @@
  * Several threads of the kernel's read ahead arrive out of order, so what lies a few MiB behind or
  * before the run belongs to it. Pure; the caller's lock guards it.
  */
-#ifndef IMAGE_IN_ORDER_H
-#define IMAGE_IN_ORDER_H
+#ifndef PREFETCH_SEQUENTIAL_H
+#define PREFETCH_SEQUENTIAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <prefetch/kernel.h>
+
 enum {
-	IN_ORDER_PIECES = 16,	   /* that wait for the gap before them to close */
-	IN_ORDER_GAP = 8 << 20,	   /* bytes; of what is read out of order */
-	IN_ORDER_MARGIN = 6 << 20, /* into another dataset: more than the kernel reads ahead */
+	SEQUENTIAL_PIECES = 16,		  /* that wait for the gap before them to close */
+	SEQUENTIAL_GAP = 8 << 20,	  /* bytes; of what is read out of order */
+	SEQUENTIAL_MARGIN = KERNEL_AHEAD, /* bytes into another dataset */
 };
 
 /* Where the run must begin, and where it must lead to. */
-struct in_order_file {
+struct sequential_file {
 	uint64_t data;	 /* first byte of a chunk: what is before is metadata */
 	uint64_t second; /* end of the first dataset's chunks */
 };
 
-struct in_order {
+struct sequential {
 	bool running;
 	uint64_t end; /* of the run */
 	unsigned int n;
-	struct in_order_piece {
+	struct sequential_piece {
 		uint64_t start, end;
-	} pieces[IN_ORDER_PIECES];
+	} pieces[SEQUENTIAL_PIECES];
 };
 
 /* There is nothing to read before `to`: who reads on begins there. */
-void in_order_skip(struct in_order *o, uint64_t to);
+void sequential_skip(struct sequential *o, uint64_t to);
 /* Bytes [start, end) are read. True when this reader goes through the file in its order; what it
  * will want next begins at o->end. */
-bool in_order_read(struct in_order *o, const struct in_order_file *f, uint64_t start, uint64_t end);
+bool sequential_read(struct sequential *o, const struct sequential_file *f, uint64_t start,
+		     uint64_t end);
 
 #endif
