@@ -5,7 +5,7 @@
  * directory handle in several threads; it is held while the bucket is asked, and nobody else takes
  * it.
  */
-#include "answer.h"
+#include "request.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #include <base/mem.h>
 
-#include "control.h"
+#include "stats_files.h"
 
 #define NO_INO 0xffffffffU /* libfuse's word for "not known here" */
 

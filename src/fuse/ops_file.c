@@ -2,9 +2,9 @@
 /*
  * Open files. Opening asks the bucket whether the inode's version is still what it holds; if not,
  * the answer is ESTALE, and the kernel looks the name up again, gets the new version's inode and
- * opens that, all within the program's one open(2) (see parked.h).
+ * opens that, all within the program's one open(2) (see reopen.h).
  */
-#include "answer.h"
+#include "request.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include <base/mem.h>
 
-#include "control.h"
+#include "stats_files.h"
 
 enum { PAGE_BYTES = 4096 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names and inodes: lookup, attributes, extended attributes, space. */
-#include "answer.h"
+#include "request.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include <base/mem.h>
 
-#include "control.h"
+#include "stats_files.h"
 
 enum {
 	PATH_MAX_BYTES = 4096,

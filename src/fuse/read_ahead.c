@@ -5,7 +5,7 @@
  * of the throughput of a sequential reader. Without that right everything works as it is. Nothing
  * here may touch the mount itself: its daemon is the caller.
  */
-#include "front.h"
+#include "session.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See answer.h. libfuse calls the function of an interrupt, once, under the request's own lock,
+ * See request.h. libfuse calls the function of an interrupt, once, under the request's own lock,
  * either in the thread that received the kernel's word, which holds a reference to the request, or
  * within fuse_req_interrupt_func(), which does not: an answer given there would free the lock under
  * its holder's feet. Hence `begun`.
@@ -9,7 +9,7 @@
  * before its claim returns: it holds the answer's lock when it touches it for the last time, or
  * that of the table of doubts, which doubts_remove() waits for.
  */
-#include "answer.h"
+#include "request.h"
 
 #include <errno.h>
 

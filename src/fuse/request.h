@@ -10,7 +10,7 @@
 #ifndef FUSE_ANSWER_H
 #define FUSE_ANSWER_H
 
-#include "front.h"
+#include "session.h"
 
 /* In the serving thread's storage from begin to claim. */
 struct answer {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "stats_files.h"
 #include "inodes.h"
 
 static void only_the_root_has_it(void **state)

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "parked.h"
+#include "reopen.h"
 
 #define BORN	UINT64_C(5000000000)
 #define EXPIRED (BORN + (uint64_t)PARKED_SECONDS * 1000000000 + 1)

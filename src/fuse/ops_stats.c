@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on the control directory (control.h) and its files, where they differ from those on
- * what is in the bucket. */
-#include "front.h"
+/* Operations on the control directory (stats_files.h) and its files, where they differ from those
+ * on what is in the bucket. */
+#include "session.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include <base/mem.h>
 
-#include "control.h"
+#include "stats_files.h"
 
 enum { NAMES_HOLD = 3600 /* seconds that the kernel believes names that never change */ };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread beside those that serve: it looks at the clock for reads that wait (waits.h) and at
- * programs whose requests are in doubt (doubts.h), takes the signals that end the program, and sees
- * to it that a mount which ends, ends, whatever the bucket does: reads are called off at once; what
- * cannot be called off (an open, a listing) has WATCH_GRACE_MS, then the process leaves without it.
+ * A thread beside those that serve: it looks at the clock for reads that wait (pending_reads.h) and
+ * at programs whose requests are in doubt (interrupted.h), takes the signals that end the program,
+ * and sees to it that a mount which ends, ends, whatever the bucket does: reads are called off at
+ * once; what cannot be called off (an open, a listing) has WATCH_GRACE_MS, then the process leaves
+ * without it.
  */
 #ifndef FUSE_WATCH_H
 #define FUSE_WATCH_H

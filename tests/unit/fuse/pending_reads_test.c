@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "waits.h"
+#include "pending_reads.h"
 
 #define BORN	UINT64_C(1000)
 #define EXPIRED (BORN + WAITS_PATIENCE_NS)

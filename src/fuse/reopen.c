@@ -4,7 +4,7 @@
  * after the lock is released. Callers read the clock before they have the lock, so a place may be
  * later than the time of whoever looks at it.
  */
-#include "parked.h"
+#include "reopen.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -16,11 +16,11 @@
 #include <fuse_front/fuse_front.h>
 #include <hsmount/engine.h>
 
-#include "doubts.h"
+#include "interrupted.h"
 #include "inodes.h"
-#include "parked.h"
-#include "waits.h"
-#include "watch.h"
+#include "reopen.h"
+#include "pending_reads.h"
+#include "watchdog.h"
 
 /* A request that waits holds a thread. Reads ahead, of which the kernel has at most
  * FRONT_BACKGROUND under way, can never hold them all: some are left for what programs wait for
@@ -93,7 +93,7 @@ void ops_access(fuse_req_t req, fuse_ino_t ino, int mask);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
-/* ops_control.c: for what control.h says is its own */
+/* ops_stats.c: for what control.h says is its own */
 void ops_control_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 /* len: of the open file's text, or NULL. */
 void ops_control_getattr(fuse_req_t req, fuse_ino_t ino, const size_t *len);

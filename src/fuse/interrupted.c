@@ -4,7 +4,7 @@
  * a doubt may vanish as soon as it is free; of all requests only those that are in doubt ever take
  * it. Lock order: this one before those that unwanted() takes.
  */
-#include "doubts.h"
+#include "interrupted.h"
 
 #include <pthread.h>
 #include <stddef.h>

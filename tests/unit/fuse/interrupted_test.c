@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "doubts.h"
+#include "interrupted.h"
 
 static bool even_ones_end(pid_t thread)
 {

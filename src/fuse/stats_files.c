@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One table: the n-th file has the n-th number after the directory's. */
-#include "control.h"
+#include "stats_files.h"
 
 #include <errno.h>
 #include <string.h>

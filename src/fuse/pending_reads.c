@@ -3,7 +3,7 @@
  * A list in order of beginning under one lock. A cancel is fired under that lock, because its
  * read may end as soon as the lock is free; lock order: the list's, a cancel's, a cache's.
  */
-#include "waits.h"
+#include "pending_reads.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * end the program come here instead, so this thread sends the serving one another, with a handler
  * that does nothing, again and again: the loop may be just about to wait.
  */
-#include "watch.h"
+#include "watchdog.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "front.h"
+#include "session.h"
 #include "signals.h"
 
 enum {

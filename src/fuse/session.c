@@ -3,7 +3,7 @@
  * The session: mounts, serves with a few threads, unmounts. The engine's own threads start with
  * its first request, which comes after the fork into the background.
  */
-#include "front.h"
+#include "session.h"
 
 #include <errno.h>
 #include <stdio.h>
