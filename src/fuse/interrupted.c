@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list under one lock. It is held while threads are looked at and while unwanted() runs, because
- * a doubt may vanish as soon as it is free; of all requests only those that are in doubt ever take
- * it. Lock order: this one before those that unwanted() takes.
+ * A list under one lock. The lock is held while threads are looked at and while cancel() runs,
+ * because a request may vanish as soon as it is free; of all requests only interrupted ones ever
+ * take it. Lock order: this lock before those that cancel() takes.
  */
 #include "interrupted.h"
 
@@ -12,20 +12,20 @@
 
 #include <utlist.h>
 
-struct doubts {
+struct interrupted {
 	pthread_mutex_t lock;
-	struct doubt *list;
+	struct interrupted_request *list;
 };
 
-struct doubts *doubts_new(void)
+struct interrupted *interrupted_new(void)
 {
-	struct doubts *t = calloc(1, sizeof(*t));
+	struct interrupted *t = calloc(1, sizeof(*t));
 	if (t)
 		pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
 
-void doubts_free(struct doubts *t)
+void interrupted_free(struct interrupted *t)
 {
 	if (!t)
 		return;
@@ -33,41 +33,41 @@ void doubts_free(struct doubts *t)
 	free(t);
 }
 
-void doubts_add(struct doubts *t, struct doubt *d)
+void interrupted_add(struct interrupted *t, struct interrupted_request *r)
 {
 	pthread_mutex_lock(&t->lock);
-	atomic_store(&d->added, true);
-	d->listed = true;
-	DL_APPEND(t->list, d);
+	atomic_store(&r->added, true);
+	r->listed = true;
+	DL_APPEND(t->list, r);
 	pthread_mutex_unlock(&t->lock);
 }
 
-static void remove_locked(struct doubts *t, struct doubt *d)
+static void remove_locked(struct interrupted *t, struct interrupted_request *r)
 {
-	if (d->listed)
-		DL_DELETE(t->list, d);
-	d->listed = false;
+	if (r->listed)
+		DL_DELETE(t->list, r);
+	r->listed = false;
 }
 
-void doubts_remove(struct doubts *t, struct doubt *d)
+void interrupted_remove(struct interrupted *t, struct interrupted_request *r)
 {
-	if (!atomic_load(&d->added))
+	if (!atomic_load(&r->added))
 		return;
 	pthread_mutex_lock(&t->lock);
-	remove_locked(t, d);
+	remove_locked(t, r);
 	pthread_mutex_unlock(&t->lock);
 }
 
-bool doubts_look(struct doubts *t, bool (*ends)(pid_t thread))
+bool interrupted_look(struct interrupted *t, bool (*ends)(pid_t thread))
 {
-	struct doubt *d, *next;
+	struct interrupted_request *r, *next;
 	pthread_mutex_lock(&t->lock);
-	DL_FOREACH_SAFE(t->list, d, next)
+	DL_FOREACH_SAFE(t->list, r, next)
 	{
-		if (!ends(d->thread))
+		if (!ends(r->thread))
 			continue;
-		remove_locked(t, d);
-		d->unwanted(d->arg);
+		remove_locked(t, r);
+		r->cancel(r->arg);
 	}
 	const bool left = t->list != NULL;
 	pthread_mutex_unlock(&t->lock);

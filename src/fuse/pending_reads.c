@@ -10,22 +10,22 @@
 
 #include <utlist.h>
 
-struct waits {
+struct pending_reads {
 	pthread_mutex_t lock;
-	struct wait *list;
+	struct pending_read *list;
 	bool stopped;
-	bool watched; /* somebody calls waits_expire() */
+	bool watched; /* somebody calls pending_reads_expire() */
 };
 
-struct waits *waits_new(void)
+struct pending_reads *pending_reads_new(void)
 {
-	struct waits *t = calloc(1, sizeof(*t));
+	struct pending_reads *t = calloc(1, sizeof(*t));
 	if (t)
 		pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
 
-void waits_free(struct waits *t)
+void pending_reads_free(struct pending_reads *t)
 {
 	if (!t)
 		return;
@@ -33,57 +33,58 @@ void waits_free(struct waits *t)
 	free(t);
 }
 
-bool waits_begin(struct waits *t, struct wait *w, bool patient, uint64_t now)
+bool pending_reads_begin(struct pending_reads *t, struct pending_read *r, bool patient,
+			 uint64_t now)
 {
-	*w = (struct wait){.patient = patient, .since = now};
-	cancel_init(&w->cancel);
+	*r = (struct pending_read){.patient = patient, .since = now};
+	cancel_init(&r->cancel);
 	pthread_mutex_lock(&t->lock);
-	DL_APPEND(t->list, w);
-	bool wanted = !patient && !t->watched;
-	if (wanted)
+	DL_APPEND(t->list, r);
+	bool watch = !patient && !t->watched;
+	if (watch)
 		t->watched = true;
 	if (t->stopped)
-		cancel_fire(&w->cancel);
+		cancel_fire(&r->cancel);
 	pthread_mutex_unlock(&t->lock);
-	return wanted;
+	return watch;
 }
 
-void waits_end(struct waits *t, struct wait *w)
+void pending_reads_end(struct pending_reads *t, struct pending_read *r)
 {
 	pthread_mutex_lock(&t->lock);
-	DL_DELETE(t->list, w);
+	DL_DELETE(t->list, r);
 	pthread_mutex_unlock(&t->lock);
-	cancel_release(&w->cancel);
+	cancel_release(&r->cancel);
 }
 
-bool waits_expire(struct waits *t, uint64_t now)
+bool pending_reads_expire(struct pending_reads *t, uint64_t now)
 {
-	struct wait *w;
+	struct pending_read *r;
 	bool left = false;
 	pthread_mutex_lock(&t->lock);
-	DL_FOREACH(t->list, w)
+	DL_FOREACH(t->list, r)
 	{
-		if (w->patient || w->expired)
+		if (r->patient || r->expired)
 			continue;
 		/* A read may have begun after the caller looked at the clock. */
-		if (now < w->since || now - w->since < WAITS_PATIENCE_NS) {
+		if (now < r->since || now - r->since < PENDING_READS_PATIENCE_NS) {
 			left = true;
 			continue;
 		}
-		w->expired = true;
-		cancel_fire(&w->cancel);
+		r->expired = true;
+		cancel_fire(&r->cancel);
 	}
 	t->watched = left;
 	pthread_mutex_unlock(&t->lock);
 	return left;
 }
 
-void waits_stop(struct waits *t)
+void pending_reads_stop(struct pending_reads *t)
 {
-	struct wait *w;
+	struct pending_read *r;
 	pthread_mutex_lock(&t->lock);
 	t->stopped = true;
-	DL_FOREACH(t->list, w)
-	cancel_fire(&w->cancel);
+	DL_FOREACH(t->list, r)
+	cancel_fire(&r->cancel);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of places, the oldest first. Every search closes what nobody came for; files are closed
- * after the lock is released. Callers read the clock before they have the lock, so a place may be
- * later than the time of whoever looks at it.
+ * A list of files, the oldest first. Every search closes those whose time is over; files are closed
+ * after the lock is released. Callers read the clock before they have the lock, so a file may be
+ * newer than the time of the caller that looks at it.
  */
 #include "reopen.h"
 
@@ -12,33 +12,33 @@
 #include <string.h>
 #include <utlist.h>
 
-struct place {
+struct kept {
 	pid_t thread;
 	bool over; /* its call has ended */
 	uint64_t since;
 	struct engine_file *file;
-	struct place *prev, *next;
+	struct kept *prev, *next;
 	char path[];
 };
 
-struct parked {
-	atomic_size_t count; /* to see without the lock that nothing waits */
+struct reopen {
+	atomic_size_t count; /* to see without the lock that nothing is kept */
 	pthread_mutex_t lock;
-	struct place *places;
+	struct kept *list;
 };
 
-struct parked *parked_new(void)
+struct reopen *reopen_new(void)
 {
-	struct parked *t = calloc(1, sizeof(*t));
+	struct reopen *t = calloc(1, sizeof(*t));
 	if (t)
 		pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
 
-/* Places that nobody can see any more, or one that nobody has seen yet. */
-static void release(struct place *list)
+/* Files that no other thread can see any more, or one that none has seen yet. */
+static void release(struct kept *list)
 {
-	struct place *p, *next;
+	struct kept *p, *next;
 	LL_FOREACH_SAFE(list, p, next)
 	{
 		if (p->file)
@@ -47,34 +47,34 @@ static void release(struct place *list)
 	}
 }
 
-void parked_free(struct parked *t)
+void reopen_free(struct reopen *t)
 {
 	if (!t)
 		return;
-	release(t->places);
+	release(t->list);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
-static void remove_locked(struct parked *t, struct place *p, struct place **gone)
+static void remove_locked(struct reopen *t, struct kept *p, struct kept **gone)
 {
-	DL_DELETE(t->places, p);
+	DL_DELETE(t->list, p);
 	atomic_fetch_sub(&t->count, 1);
 	LL_PREPEND(*gone, p);
 }
 
-static bool is_over(const struct place *p, uint64_t now)
+static bool is_over(const struct kept *p, uint64_t now)
 {
-	const uint64_t patience = (uint64_t)PARKED_SECONDS * 1000 * 1000 * 1000;
+	const uint64_t patience = (uint64_t)REOPEN_SECONDS * 1000 * 1000 * 1000;
 	return p->over || (now > p->since && now - p->since > patience);
 }
 
 /* NULL when there is none. What is over goes on the way. */
-static struct place *find_locked(struct parked *t, pid_t thread, const char *path, uint64_t now,
-				 struct place **gone)
+static struct kept *find_locked(struct reopen *t, pid_t thread, const char *path, uint64_t now,
+				struct kept **gone)
 {
-	struct place *p, *next, *found = NULL;
-	DL_FOREACH_SAFE(t->places, p, next)
+	struct kept *p, *next, *found = NULL;
+	DL_FOREACH_SAFE(t->list, p, next)
 	{
 		if (is_over(p, now))
 			remove_locked(t, p, gone);
@@ -84,11 +84,10 @@ static struct place *find_locked(struct parked *t, pid_t thread, const char *pat
 	return found;
 }
 
-static struct place *new_place(pid_t thread, const char *path, struct engine_file *file,
-			       uint64_t now)
+static struct kept *kept_new(pid_t thread, const char *path, struct engine_file *file, uint64_t now)
 {
 	const size_t n = strlen(path) + 1;
-	struct place *p = calloc(1, sizeof(*p) + n);
+	struct kept *p = calloc(1, sizeof(*p) + n);
 	if (!p)
 		return NULL;
 	p->thread = thread;
@@ -98,33 +97,33 @@ static struct place *new_place(pid_t thread, const char *path, struct engine_fil
 	return p;
 }
 
-void parked_put(struct parked *t, pid_t thread, const char *path, struct engine_file *file,
+void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
 		uint64_t now)
 {
-	struct place *gone = NULL, *fresh = thread ? new_place(thread, path, file, now) : NULL;
+	struct kept *gone = NULL, *fresh = thread ? kept_new(thread, path, file, now) : NULL;
 	if (!fresh) {
 		engine_file_close(file);
 		return;
 	}
 	pthread_mutex_lock(&t->lock);
-	struct place *before = find_locked(t, thread, path, now, &gone);
+	struct kept *before = find_locked(t, thread, path, now, &gone);
 	if (before)
 		remove_locked(t, before, &gone);
-	if (atomic_load(&t->count) == PARKED_MAX)
-		remove_locked(t, t->places, &gone);
-	DL_APPEND(t->places, fresh);
+	if (atomic_load(&t->count) == REOPEN_MAX)
+		remove_locked(t, t->list, &gone);
+	DL_APPEND(t->list, fresh);
 	atomic_fetch_add(&t->count, 1);
 	pthread_mutex_unlock(&t->lock);
 	release(gone);
 }
 
-void parked_end(struct parked *t, pid_t thread)
+void reopen_end(struct reopen *t, pid_t thread)
 {
-	struct place *p;
+	struct kept *p;
 	if (atomic_load(&t->count) == 0)
 		return;
 	pthread_mutex_lock(&t->lock);
-	DL_FOREACH(t->places, p)
+	DL_FOREACH(t->list, p)
 	{
 		if (p->thread == thread)
 			p->over = true;
@@ -132,14 +131,14 @@ void parked_end(struct parked *t, pid_t thread)
 	pthread_mutex_unlock(&t->lock);
 }
 
-bool parked_stat(struct parked *t, pid_t thread, const char *path, uint64_t now,
+bool reopen_stat(struct reopen *t, pid_t thread, const char *path, uint64_t now,
 		 struct engine_stat *st)
 {
-	struct place *gone = NULL;
+	struct kept *gone = NULL;
 	if (atomic_load(&t->count) == 0)
 		return false;
 	pthread_mutex_lock(&t->lock);
-	const struct place *p = find_locked(t, thread, path, now, &gone);
+	const struct kept *p = find_locked(t, thread, path, now, &gone);
 	if (p)
 		engine_file_stat(p->file, st);
 	pthread_mutex_unlock(&t->lock);
@@ -147,16 +146,16 @@ bool parked_stat(struct parked *t, pid_t thread, const char *path, uint64_t now,
 	return p != NULL;
 }
 
-struct engine_file *parked_take(struct parked *t, pid_t thread, const char *path, uint64_t version,
+struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version,
 				uint64_t now)
 {
-	struct place *gone = NULL;
+	struct kept *gone = NULL;
 	struct engine_file *file = NULL;
 	struct engine_stat st;
 	if (atomic_load(&t->count) == 0)
 		return NULL;
 	pthread_mutex_lock(&t->lock);
-	struct place *p = find_locked(t, thread, path, now, &gone);
+	struct kept *p = find_locked(t, thread, path, now, &gone);
 	if (p) {
 		remove_locked(t, p, &gone);
 		engine_file_stat(p->file, &st);

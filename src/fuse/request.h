@@ -1,34 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request whose work cannot be called off: an open, a lookup, a listing, an attribute. When
- * somebody interrupts the program that waits for it, EINTR is the answer at once, while the work
- * goes on in the thread that serves it; that thread then undoes what nobody wants any more.
+ * A request whose work cannot be cancelled: an open, a lookup, a listing, an attribute. When the
+ * program that waits for it is being ended, the reply is EINTR at once, while the work goes on in
+ * the thread that serves it. That thread then undoes what it has done.
  *
- * After such an answer the kernel may forget the inodes that the request is about, and close the
+ * After such a reply the kernel may forget the inodes that the request is about, and close the
  * directory that it reads: the thread works on copies and references of its own.
  */
-#ifndef FUSE_ANSWER_H
-#define FUSE_ANSWER_H
+#ifndef FUSE_REQUEST_H
+#define FUSE_REQUEST_H
 
-#include "session.h"
+#include <pthread.h>
 
-/* In the serving thread's storage from begin to claim. */
-struct answer {
-	struct front *front;
-	fuse_req_t req;
-	struct doubt doubt;
-	pthread_mutex_t lock; /* guards what follows; taken after the table of doubts' */
-	bool begun;	      /* the request may be answered from now on */
-	bool given;
+#include "fuse_api.h"
+#include "interrupted.h"
+
+struct reopen;
+struct watchdog;
+
+/* What all requests of a mount share. */
+struct request_tables {
+	struct interrupted *interrupted;
+	struct reopen *reopen;
+	struct watchdog *watchdog;
 };
 
-/* False: the answer was given before anything was done. There is nothing to claim then. */
-bool answer_begin(struct answer *a, fuse_req_t req);
-/* True: the caller is to answer. False: that was done; the request is gone. */
-bool answer_claim(struct answer *a);
+/* In the serving thread's storage from begin to claim. */
+struct request {
+	const struct request_tables *tables;
+	fuse_req_t req;
+	struct interrupted_request interrupted;
+	pthread_mutex_t lock; /* guards what follows; taken after that of tables->interrupted */
+	bool begun;	      /* the request may be replied to from now on */
+	bool given;	      /* the reply */
+};
 
-/* For the function of an interrupt: is the program being ended? If not, d is in doubt from now on;
- * its owner removes it. */
-bool answer_is_unwanted(fuse_req_t req, struct doubt *d);
+/* False: the reply was given before anything was done. There is nothing to claim then. tables:
+ * borrowed. */
+bool request_begin(struct request *r, fuse_req_t req, const struct request_tables *tables);
+/* True: the caller replies. False: the reply was given; the request is gone. */
+bool request_claim(struct request *r);
+
+/* For the function of an interrupt: is the program being ended? If not, the program is looked at
+ * from now on, until i is removed from the table. */
+bool request_is_cancelled(fuse_req_t req, const struct request_tables *tables,
+			  struct interrupted_request *i);
 
 #endif

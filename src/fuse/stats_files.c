@@ -17,37 +17,38 @@ static const struct {
 
 enum { FILES = sizeof(files) / sizeof(files[0]), SECTOR = 512 };
 
-bool control_rules(uint64_t parent, const char *name)
+bool stats_files_own(uint64_t parent, const char *name)
 {
-	return control_has(parent) || (parent == INODES_ROOT && strcmp(name, CONTROL_NAME) == 0);
+	return stats_files_has(parent) ||
+	       (parent == INODES_ROOT && strcmp(name, STATS_DIR_NAME) == 0);
 }
 
-uint64_t control_look_up(uint64_t parent, const char *name)
+uint64_t stats_files_look_up(uint64_t parent, const char *name)
 {
 	if (parent == INODES_ROOT)
-		return CONTROL_INO;
-	for (size_t i = 0; parent == CONTROL_INO && i < FILES; i++)
+		return STATS_DIR_INO;
+	for (size_t i = 0; parent == STATS_DIR_INO && i < FILES; i++)
 		if (strcmp(name, files[i].name) == 0)
-			return CONTROL_INO + 1 + i;
+			return STATS_DIR_INO + 1 + i;
 	return 0;
 }
 
-const char *control_name(size_t i)
+const char *stats_files_name(size_t i)
 {
 	return i < FILES ? files[i].name : NULL;
 }
 
-int control_text(struct engine *e, uint64_t ino, char **text, size_t *len, struct err *err)
+int stats_files_text(struct engine *e, uint64_t ino, char **text, size_t *len, struct err *err)
 {
-	const uint64_t i = ino - CONTROL_INO - 1;
+	const uint64_t i = ino - STATS_DIR_INO - 1;
 	if (i >= FILES)
-		return err_set(err, -EISDIR, CONTROL_NAME ": is a directory");
+		return err_set(err, -EISDIR, STATS_DIR_NAME ": is a directory");
 	return engine_report(e, files[i].kind, text, len, err);
 }
 
-void control_stat(uint64_t ino, size_t len, int64_t now_ns, struct engine_stat *st)
+void stats_files_stat(uint64_t ino, size_t len, int64_t now_ns, struct engine_stat *st)
 {
-	bool is_dir = ino == CONTROL_INO;
+	bool is_dir = ino == STATS_DIR_INO;
 	*st = (struct engine_stat){
 		.kind = is_dir ? ENGINE_DIR : ENGINE_PLAIN,
 		.size = is_dir ? 0 : len,

@@ -12,23 +12,30 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "session.h"
+#include <base/log.h>
+
+#include "clock.h"
+#include "fuse_api.h"
+#include "interrupted.h"
+#include "pending_reads.h"
 #include "signals.h"
 
 enum {
-	TICK_MS = 100,	/* while reads are under way, or requests in doubt */
+	TICK_MS = 100,	/* while there are reads that may take too long, or interrupted requests */
 	NUDGE_MS = 50,	/* while the session ends */
 	NUDGE = SIGUSR2 /* to the serving thread */
 };
 
-struct watch {
-	struct front *front;
+struct watchdog {
+	struct watchdog_config config;
 	struct fuse_session *session;
 	pthread_t thread, server;
 	int signals, event; /* signalfd, eventfd */
@@ -59,17 +66,17 @@ static void drain(int fd)
 
 /* As it was told to. Nothing is lost: the mount is read-only. Unmounting first keeps a dead mount
  * point from being left behind. */
-static void leave(struct watch *w) __attribute__((noreturn));
-static void leave(struct watch *w)
+static void leave(struct watchdog *w) __attribute__((noreturn));
+static void leave(struct watchdog *w)
 {
-	log_warning(w->front->log, "requests to the bucket do not end: leaving without them");
+	log_warning(w->config.log, "requests to the bucket do not end: leaving without them");
 	fuse_session_unmount(w->session);
 	_exit(EXIT_SUCCESS);
 }
 
 static void *watch(void *arg)
 {
-	struct watch *w = arg;
+	struct watchdog *w = arg;
 	struct pollfd fds[] = {
 		{.fd = w->signals, .events = POLLIN},
 		{.fd = w->event, .events = POLLIN},
@@ -82,19 +89,19 @@ static void *watch(void *arg)
 		if (n < 0)
 			continue;
 		if (!ends && (fds[0].revents || fds[2].revents)) {
-			ends = front_now() + WATCH_GRACE_MS * UINT64_C(1000000);
+			ends = clock_ns() + WATCHDOG_GRACE_MS * UINT64_C(1000000);
 			fuse_session_exit(w->session);
-			waits_stop(w->front->waits);
+			pending_reads_stop(w->config.pending_reads);
 			fds[2].fd = -1; /* it would report its error without end */
 		}
 		if (fds[0].revents)
 			drain(w->signals);
 		if (fds[1].revents)
 			drain(w->event);
-		looking = waits_expire(w->front->waits, front_now());
-		looking |= doubts_look(w->front->doubts, signals_end);
+		looking = pending_reads_expire(w->config.pending_reads, clock_ns());
+		looking |= interrupted_look(w->config.interrupted, signals_end);
 		if (ends && !atomic_load(&w->stop)) {
-			if (front_now() > ends)
+			if (clock_ns() > ends)
 				leave(w);
 			pthread_kill(w->server, NUDGE);
 		}
@@ -114,16 +121,17 @@ static void ending_signals(sigset_t *set)
 	}
 }
 
-struct watch *watch_start(struct front *f, struct fuse_session *session, struct err *err)
+struct watchdog *watchdog_start(const struct watchdog_config *config, struct fuse_session *session,
+				struct err *err)
 {
 	const struct sigaction nudge = {.sa_handler = do_nothing};
-	struct watch *w = calloc(1, sizeof(*w));
+	struct watchdog *w = calloc(1, sizeof(*w));
 	sigset_t set;
 	if (!w) {
 		err_set(err, -ENOMEM, "no memory");
 		return NULL;
 	}
-	w->front = f;
+	w->config = *config;
 	w->session = session;
 	w->server = pthread_self();
 	ending_signals(&set);
@@ -147,7 +155,7 @@ struct watch *watch_start(struct front *f, struct fuse_session *session, struct 
 	return NULL;
 }
 
-void watch_look(struct watch *w)
+void watchdog_wake(struct watchdog *w)
 {
 	const uint64_t one = 1;
 	/* A counter that is full has been said enough. */
@@ -155,12 +163,12 @@ void watch_look(struct watch *w)
 	(void)n;
 }
 
-void watch_stop(struct watch *w)
+void watchdog_stop(struct watchdog *w)
 {
 	if (!w)
 		return;
 	atomic_store(&w->stop, true);
-	watch_look(w);
+	watchdog_wake(w);
 	pthread_join(w->thread, NULL);
 	/* A signal that came meanwhile has done what it was for. */
 	drain(w->signals);

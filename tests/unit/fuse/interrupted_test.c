@@ -25,48 +25,49 @@ static void count(void *arg)
 
 static int setup(void **state)
 {
-	*state = doubts_new();
+	*state = interrupted_new();
 	return *state ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	doubts_free(*state);
+	interrupted_free(*state);
 	return 0;
 }
 
 static void who_is_ended_is_told_once(void **state)
 {
-	struct doubts *t = *state;
+	struct interrupted *t = *state;
 	unsigned int told[3] = {0};
-	struct doubt d[3];
+	struct interrupted_request d[3];
 	for (int i = 0; i < 3; i++) {
-		d[i] = (struct doubt){.thread = 11 + i, .unwanted = count, .arg = &told[i]};
-		doubts_add(t, &d[i]);
+		d[i] = (struct interrupted_request){
+			.thread = 11 + i, .cancel = count, .arg = &told[i]};
+		interrupted_add(t, &d[i]);
 	}
-	assert_true(doubts_look(t, none_ends));
+	assert_true(interrupted_look(t, none_ends));
 	assert_int_equal(told[0] + told[1] + told[2], 0);
-	assert_true(doubts_look(t, even_ones_end));
-	assert_true(doubts_look(t, even_ones_end));
+	assert_true(interrupted_look(t, even_ones_end));
+	assert_true(interrupted_look(t, even_ones_end));
 	assert_int_equal(told[0], 0);
 	assert_int_equal(told[1], 1);
 	assert_int_equal(told[2], 0);
 	for (int i = 0; i < 3; i++)
-		doubts_remove(t, &d[i]);
-	assert_false(doubts_look(t, even_ones_end));
+		interrupted_remove(t, &d[i]);
+	assert_false(interrupted_look(t, even_ones_end));
 	assert_int_equal(told[0] + told[1] + told[2], 1);
 }
 
 static void what_is_removed_is_not_told(void **state)
 {
-	struct doubts *t = *state;
+	struct interrupted *t = *state;
 	unsigned int told = 0;
-	struct doubt listed = {.thread = 2, .unwanted = count, .arg = &told};
-	struct doubt never = {.thread = 4, .unwanted = count, .arg = &told};
-	doubts_add(t, &listed);
-	doubts_remove(t, &listed);
-	doubts_remove(t, &never);
-	assert_false(doubts_look(t, even_ones_end));
+	struct interrupted_request listed = {.thread = 2, .cancel = count, .arg = &told};
+	struct interrupted_request never = {.thread = 4, .cancel = count, .arg = &told};
+	interrupted_add(t, &listed);
+	interrupted_remove(t, &listed);
+	interrupted_remove(t, &never);
+	assert_false(interrupted_look(t, even_ones_end));
 	assert_int_equal(told, 0);
 }
 

@@ -9,7 +9,12 @@
 
 #include <prefetch/sequential.h>
 
+#include "read_ahead.h"
+
 #define MIB UINT64_C(1048576)
+
+/* What the FUSE front makes the kernel read ahead is no pattern. */
+_Static_assert((int)KERNEL_AHEAD > 2 * (int)READ_AHEAD_KB * 1024, "more than two windows");
 
 /* 10 MiB of metadata, a dataset of 20, others behind. */
 static const struct sequential_file file = {.data = 10 * MIB, .second = 30 * MIB};
