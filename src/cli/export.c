@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage export: a domain (or a plain object) as a file, sparse where nothing is stored, with a
  * progress bar when somebody watches. */
-#include "hsimage.h"
+#include "command.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target.h"
+#include "atomic_file.h"
 
 enum {
 	PIECE = 4 << 20,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
  * HDF5 file. */
-#include "hsimage.h"
+#include "command.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "allocator.h"
-#include "leave.h"
+#include "shutdown.h"
 
 enum { CLOSE_MS = 200 };
 

@@ -19,7 +19,7 @@
 #include <fuse_front/fuse_front.h>
 
 #include "allocator.h"
-#include "leave.h"
+#include "shutdown.h"
 #include "log_signal.h"
 #include "metrics_listener.h"
 #include "options.h"

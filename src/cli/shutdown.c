@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See leave.h. */
-#include "leave.h"
+/* See shutdown.h. */
+#include "shutdown.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "leave.h"
+#include "shutdown.h"
 
 struct thing {
 	sem_t may_end, ended;

@@ -3,7 +3,7 @@
  * Safe writing: into a file without a name (O_TMPFILE), which nothing has to remove whatever
  * happens, or where the file system has no such thing (NFS), into one with a temporary name.
  */
-#include "target.h"
+#include "atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
