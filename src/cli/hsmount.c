@@ -297,7 +297,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	rc = company_open(&remains.company, o, remains.engine, err);
 	if (!rc)
 		rc = fuse_front_run(&front, remains.engine, log, &remains.session, err);
-	if (!leave_in_time(close_remains, &remains, CLOSE_MS)) {
+	if (!shutdown_in_time(close_remains, &remains, CLOSE_MS)) {
 		log_warning(log, "requests to the bucket do not end: leaving without them");
 		if (rc)
 			log_error(log, "%s", err->msg);

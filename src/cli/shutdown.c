@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Heap, for who closes may outlive who waits: the last one frees it. */
-struct leaving {
+/* Heap, because the thread that closes may outlive the one that waits: the last one frees it. */
+struct closing {
 	void (*close)(void *arg);
 	void *arg;
 	pthread_mutex_t lock; /* guards closed, left */
@@ -16,75 +16,75 @@ struct leaving {
 	bool closed, left;
 };
 
-static void leaving_free(struct leaving *l)
+static void closing_free(struct closing *c)
 {
-	pthread_cond_destroy(&l->ended);
-	pthread_mutex_destroy(&l->lock);
-	free(l);
+	pthread_cond_destroy(&c->ended);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
 }
 
 static void *run_close(void *arg)
 {
-	struct leaving *l = arg;
-	l->close(l->arg);
-	pthread_mutex_lock(&l->lock);
-	l->closed = true;
-	const bool left = l->left;
-	pthread_cond_signal(&l->ended);
-	pthread_mutex_unlock(&l->lock);
+	struct closing *c = arg;
+	c->close(c->arg);
+	pthread_mutex_lock(&c->lock);
+	c->closed = true;
+	const bool left = c->left;
+	pthread_cond_signal(&c->ended);
+	pthread_mutex_unlock(&c->lock);
 	if (left)
-		leaving_free(l);
+		closing_free(c);
 	return NULL;
 }
 
-static struct leaving *leaving_new(void (*close)(void *arg), void *arg)
+static struct closing *closing_new(void (*close)(void *arg), void *arg)
 {
-	struct leaving *l = calloc(1, sizeof(*l));
+	struct closing *c = calloc(1, sizeof(*c));
 	pthread_condattr_t by_monotonic;
-	if (!l)
+	if (!c)
 		return NULL;
-	l->close = close;
-	l->arg = arg;
-	pthread_mutex_init(&l->lock, NULL);
+	c->close = close;
+	c->arg = arg;
+	pthread_mutex_init(&c->lock, NULL);
 	pthread_condattr_init(&by_monotonic);
 	pthread_condattr_setclock(&by_monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->ended, &by_monotonic);
+	pthread_cond_init(&c->ended, &by_monotonic);
 	pthread_condattr_destroy(&by_monotonic);
-	return l;
+	return c;
 }
 
 /* Not by a join with a deadline: the thread sanitizer does not know that of the monotonic clock. */
-static bool is_closed_by(struct leaving *l, const struct timespec *deadline)
+static bool is_closed_by(struct closing *c, const struct timespec *deadline)
 {
 	int rc = 0;
-	pthread_mutex_lock(&l->lock);
-	while (!l->closed && rc != ETIMEDOUT)
-		rc = pthread_cond_timedwait(&l->ended, &l->lock, deadline);
-	const bool closed = l->closed;
-	l->left = !closed;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&c->lock);
+	while (!c->closed && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(&c->ended, &c->lock, deadline);
+	const bool closed = c->closed;
+	c->left = !closed;
+	pthread_mutex_unlock(&c->lock);
 	return closed;
 }
 
-bool leave_in_time(void (*close)(void *arg), void *arg, unsigned int ms)
+bool shutdown_in_time(void (*close)(void *arg), void *arg, unsigned int ms)
 {
 	enum { S_MS = 1000, MS_NS = 1000000 };
-	struct leaving *l = leaving_new(close, arg);
+	struct closing *c = closing_new(close, arg);
 	struct timespec deadline;
 	pthread_t thread;
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_nsec += (long)(ms % S_MS) * MS_NS;
 	deadline.tv_sec += ms / S_MS + deadline.tv_nsec / (S_MS * MS_NS);
 	deadline.tv_nsec %= S_MS * MS_NS;
-	if (!l || pthread_create(&thread, NULL, run_close, l)) {
+	if (!c || pthread_create(&thread, NULL, run_close, c)) {
 		close(arg);
-	} else if (is_closed_by(l, &deadline)) {
+	} else if (is_closed_by(c, &deadline)) {
 		pthread_join(thread, NULL);
 	} else {
-		pthread_detach(thread); /* l is the thread's now */
+		pthread_detach(thread); /* c is the thread's now */
 		return false;
 	}
-	if (l)
-		leaving_free(l);
+	if (c)
+		closing_free(c);
 	return true;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leaving in bounded time. Nobody waits for anything any more, but requests that are under way do
- * not end before the bucket answers, which it need not do. Main thread only.
+ * Shutdown in bounded time: requests that are under way do not end before the bucket answers, and
+ * it may never do so. Main thread only.
  */
-#ifndef CLI_LEAVE_H
-#define CLI_LEAVE_H
+#ifndef CLI_SHUTDOWN_H
+#define CLI_SHUTDOWN_H
 
 #include <stdbool.h>
 
 /* Calls close(arg) in a thread of its own, and waits for it, but not for longer than ms. False when
- * it has not returned: then arg and what belongs to it are in use, and the process must end without
- * (_exit(2)). */
-bool leave_in_time(void (*close)(void *arg), void *arg, unsigned int ms);
+ * it has not returned: then arg and what belongs to it are in use, and the process must end by
+ * _exit(2). */
+bool shutdown_in_time(void (*close)(void *arg), void *arg, unsigned int ms);
 
 #endif

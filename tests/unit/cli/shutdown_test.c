@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaving: who closes in time is waited for, who does not is left behind. */
+/* A close that returns in time is waited for, and one that does not is left behind. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void test_in_time(void **state)
 {
 	struct thing t;
 	init(&t, 1);
-	assert_true(leave_in_time(close_thing, &t, 60000));
+	assert_true(shutdown_in_time(close_thing, &t, 60000));
 	assert_int_equal(t.closed, 1);
 	release(&t);
 }
@@ -60,7 +60,7 @@ static void test_too_late(void **state)
 		struct thing t;
 		init(&t, 0);
 		const int64_t began = now_ms();
-		assert_false(leave_in_time(close_thing, &t, patience[i]));
+		assert_false(shutdown_in_time(close_thing, &t, patience[i]));
 		assert_in_range(now_ms() - began, patience[i], 60000);
 		assert_int_equal(t.closed, 0);
 		sem_post(&t.may_end);
