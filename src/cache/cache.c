@@ -18,25 +18,25 @@
 
 #include <hsmount/log.h>
 
-#include "ahead.h"
 #include "entry.h"
-#include "turn.h"
+#include "load_queue.h"
+#include "stream.h"
 
 /* ---- life ---- */
 
-struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_ahead,
+struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_prefetch,
 			struct err *err)
 {
 	struct cache *c = calloc(1, sizeof(*c));
-	if (!c || !admit_init(&c->admit, budget) || pthread_mutex_init(&c->lock, NULL)) {
+	if (!c || !two_q_init(&c->two_q, budget) || pthread_mutex_init(&c->lock, NULL)) {
 		if (c)
-			admit_release(&c->admit);
+			two_q_release(&c->two_q);
 		free(c);
 		err_errno(err, -ENOMEM, "chunk cache");
 		return NULL;
 	}
 	c->env = env;
-	c->max_ahead = max_ahead;
+	c->max_prefetch = max_prefetch;
 	c->stats.budget = budget;
 	return c;
 }
@@ -46,7 +46,7 @@ void cache_free(struct cache *c)
 	if (!c)
 		return;
 	assert(c->owners == 0 && !c->table);
-	admit_release(&c->admit);
+	two_q_release(&c->two_q);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -57,7 +57,7 @@ void cache_get_stats(struct cache *c, struct cache_stats *out)
 	entry_check_locked(c);
 	*out = c->stats;
 	out->loading = c->lists[LIST_LOADING].n;
-	out->queued = c->lists[LIST_DEMAND].n + c->lists[LIST_AHEAD].n;
+	out->queued = c->lists[LIST_DEMAND].n + c->lists[LIST_PREFETCH].n;
 	histogram_read(&c->waited, &out->waited);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -69,8 +69,8 @@ void cache_charge(struct cache *c, int64_t bytes)
 	pthread_mutex_lock(&c->lock);
 	assert(bytes >= 0 || c->stats.charged >= (uint64_t)-bytes);
 	c->stats.charged += (uint64_t)bytes;
-	turn_trim_locked(c, &todo);
-	turn_locked(c, &todo);
+	load_queue_trim_locked(c, &todo);
+	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	todo_do(&todo, c);
 }
@@ -93,15 +93,15 @@ struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *
 	return o;
 }
 
-/* What has not begun is dropped, what has may be given up. */
-static void call_off_locked(struct cache_owner *o, struct todo *todo)
+/* Drops the prefetches that have not begun, and cancels those that have. */
+static void cancel_all_locked(struct cache_owner *o, struct todo *todo)
 {
 	struct entry *next;
 	for (struct entry *e = o->entries; e; e = next) {
 		next = e->own_next;
 		if (e->list == LIST_LOADING)
-			entry_unwanted_locked(e);
-		else if (e->list == LIST_AHEAD)
+			entry_cancel_locked(e);
+		else if (e->list == LIST_PREFETCH)
 			entry_drop_locked(o->cache, e, &todo->victims);
 	}
 }
@@ -114,14 +114,14 @@ void cache_owner_free(struct cache_owner *o)
 	struct todo todo;
 	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
-	call_off_locked(o, &todo);
+	cancel_all_locked(o, &todo);
 	while (o->busy > 0)
 		pthread_cond_wait(&o->idle, &c->lock);
 	entry_check_locked(c);
 	while (o->entries)
 		entry_drop_locked(c, o->entries, &todo.victims);
 	c->owners--;
-	turn_locked(c, &todo);
+	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	todo_do(&todo, c);
 	pthread_cond_destroy(&o->idle);
@@ -138,9 +138,14 @@ void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out)
 struct cache_stream *cache_stream_new(struct cache_owner *o)
 {
 	struct cache_stream *s = calloc(1, sizeof(*s));
-	if (s)
-		s->owner = o;
-	return s;
+	if (!s)
+		return NULL;
+	s->owner = o;
+	s->prefetch = prefetch_new();
+	if (s->prefetch)
+		return s;
+	free(s);
+	return NULL;
 }
 
 void cache_stream_free(struct cache_stream *s)
@@ -151,10 +156,11 @@ void cache_stream_free(struct cache_stream *s)
 	struct todo todo;
 	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
-	ahead_close_locked(s, &todo);
-	turn_locked(c, &todo);
+	stream_close_locked(s, &todo);
+	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	todo_do(&todo, c);
+	prefetch_free(s->prefetch);
 	free(s);
 }
 
@@ -164,7 +170,7 @@ void cache_stream_free(struct cache_stream *s)
 static struct entry *demand_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot)
 {
 	struct cache_dataset d;
-	ahead_describe(o, dataset, &d);
+	stream_describe(o, dataset, &d);
 	return entry_new_locked(o, dataset, slot, d.load_cost, LIST_DEMAND);
 }
 
@@ -174,7 +180,7 @@ static struct entry *take_locked(struct cache_owner *o, uint32_t dataset, uint64
 				 struct todo *todo, bool *late)
 {
 	struct cache *c = o->cache;
-	struct entry *e = ahead_find_locked(o, dataset, slot, todo);
+	struct entry *e = stream_find_locked(o, dataset, slot, todo);
 	if (!e)
 		e = demand_locked(o, dataset, slot);
 	if (!e)
@@ -221,7 +227,7 @@ static void waited_locked(struct cache_owner *o, struct cache_stream *s, uint64_
 		s->waited_ns += ns;
 }
 
-/* A load that waits its turn may have waited for time to pass. */
+/* A queued load may have waited for time to pass. */
 static void look_again_locked(struct cache *c, struct cache_fill *f, struct todo *todo)
 {
 	struct timespec until;
@@ -230,12 +236,12 @@ static void look_again_locked(struct cache *c, struct cache_fill *f, struct todo
 		return;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += TURN_LOOK_NS;
+	until.tv_nsec += LOAD_QUEUE_LOOK_NS;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
 	pthread_cond_timedwait(&f->done, &c->lock, &until);
 	todo->now = c->env->now(c->env);
-	turn_locked(c, todo);
+	load_queue_run_locked(c, todo);
 	if (!todo->first && !todo->victims)
 		return;
 	pthread_mutex_unlock(&c->lock);
@@ -266,7 +272,7 @@ static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry 
 		entry_leave_locked(c, e, &todo.victims);
 	}
 	waited_locked(o, s, c->env->now(c->env) - since);
-	turn_locked(c, &todo);
+	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	cancel_end(cancel);
 	pthread_mutex_lock(&c->lock);
@@ -289,8 +295,8 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 	struct entry *e = take_locked(o, dataset, slot, &todo, &late);
 	struct cache_fill *fill = e ? e->fill : NULL;
 	if (e && s)
-		ahead_touch_locked(s, dataset, slot, late, &todo);
-	turn_locked(c, &todo);
+		stream_read_locked(s, dataset, slot, late, &todo);
+	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	todo_do(&todo, c);
 	if (!e)
@@ -317,10 +323,10 @@ void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done
 	todo_init(&todo, c);
 	pthread_mutex_lock(&c->lock);
 	assert(e->key.owner == o);
-	turn_unheld_locked(c, e, done, todo.now);
+	load_queue_unheld_locked(c, e, done, todo.now);
 	entry_unhold_locked(c, e);
-	turn_trim_locked(c, &todo);
-	turn_locked(c, &todo);
+	load_queue_trim_locked(c, &todo);
+	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	todo_do(&todo, c);
 }
@@ -332,41 +338,35 @@ uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t da
 	struct cache_dataset d;
 	struct todo todo;
 	uint64_t i = 0;
-	ahead_describe(o, dataset, &d);
+	stream_describe(o, dataset, &d);
 	if (first >= d.nslots)
 		return n;
 	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
 	for (uint64_t last = min_u64(n, d.nslots - first); i < last; i++)
-		if (!ahead_ask_locked(o, s, AHEAD_IN_ORDER, dataset, &d, first + i, &todo))
+		if (!stream_ask_locked(o, s, PREFETCH_FILE_ORDER, dataset, &d, first + i, &todo))
 			break;
 	if (i >= d.nslots - first)
 		i = n;
-	turn_locked(c, &todo);
+	load_queue_run_locked(c, &todo);
 	pthread_mutex_unlock(&c->lock);
 	todo_do(&todo, c);
 	return i;
 }
 
-uint32_t cache_stream_pace(struct cache_stream *s, uint64_t slots, uint64_t cost)
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost)
 {
 	struct cache *c = s->owner->cache;
-	struct pace *p = &s->paces[AHEAD_IN_ORDER];
 	pthread_mutex_lock(&c->lock);
-	const struct pace_step step = {
+	const struct prefetch_step step = {
+		.slots = slots,
+		.cost = cost,
 		.now_ns = c->env->now(c->env),
 		.waited_ns = s->waited_ns,
-		.steps = slots,
-		.latency_ns = ahead_latency(s->owner),
-		.cost = cost,
-		.late = s->waited_ns > p->waited_ns,
+		.latency_ns = latency_shortest(&s->owner->latency),
 	};
-	if (p->stepped_ns == 0)
-		pace_guess(p, &step);
-	else
-		pace_follow(p, &step);
-	uint32_t depth = p->depth;
+	const uint32_t depth = prefetch_in_file_order(s->prefetch, &step);
 	pthread_mutex_unlock(&c->lock);
 	return depth;
 }
@@ -379,9 +379,9 @@ static bool passes(int code)
 	return code == -ENOMEM || code == -EINTR;
 }
 
-static bool was_given_up(const struct cache_fill *fill, int code)
+static bool was_cancelled(const struct cache_fill *fill, int code)
 {
-	return code == -ECANCELED && fill->may_be_given_up;
+	return code == -ECANCELED && fill->may_be_cancelled;
 }
 
 /* Whether the failure is kept. */
@@ -389,15 +389,15 @@ static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, cons
 			struct todo *todo)
 {
 	struct cache *c = e->key.owner->cache;
-	const bool given_up = was_given_up(fill, code);
+	const bool cancelled = was_cancelled(fill, code);
 	if (err)
 		err_copy(&fill->err, err);
 	fill->err.code = code;
-	if (!given_up) {
+	if (!cancelled) {
 		c->stats.load_failures++;
 		e->key.owner->stats.failures++;
 	}
-	if (!passes(code) && !given_up) {
+	if (!passes(code) && !cancelled) {
 		entry_failed_locked(c, e, todo->now, &todo->victims);
 		return true;
 	}
@@ -426,30 +426,30 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
-	if (was_given_up(fill, code) && !atomic_load(&fill->unwanted)) {
+	if (was_cancelled(fill, code) && !atomic_load(&fill->cancel)) {
 		/* Somebody has come for it meanwhile. */
-		turn_again_locked(c, e, &todo);
+		load_queue_restart_locked(c, e, &todo);
 		pthread_mutex_unlock(&c->lock);
 		release_chunk(chunk);
 		todo_do(&todo, c);
 		return;
 	}
 	if (code == 0) {
-		ahead_measure_locked(o, todo.now - fill->started);
+		latency_record(&o->latency, todo.now - fill->started);
 		entry_loaded_locked(c, e, chunk, todo.now);
-		turn_trim_locked(c, &todo);
+		load_queue_trim_locked(c, &todo);
 	} else {
-		unheard = e->holds == 0 && !was_given_up(fill, code);
+		unheard = e->holds == 0 && !was_cancelled(fill, code);
 		kept = fail_locked(e, fill, code, err, &todo);
 	}
 	fill->complete = true;
 	pthread_cond_broadcast(&fill->done);
 	/* Within load() the thread that called it goes on with what room there is now. */
 	if (!fill->starting)
-		turn_locked(c, &todo);
+		load_queue_run_locked(c, &todo);
 	if (!kept)
 		fill_unref_locked(fill);
-	turn_rest_locked(o);
+	load_queue_rest_locked(o);
 	pthread_mutex_unlock(&c->lock);
 
 	todo_do(&todo, c);
@@ -457,5 +457,5 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 		release_chunk(chunk);
 	/* Whoever reads the chunk will hear of it then. */
 	if (unheard)
-		log_debug(env->log, "reading ahead: %s", err ? err->msg : "failed");
+		log_debug(env->log, "prefetch: %s", err ? err->msg : "failed");
 }

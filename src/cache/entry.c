@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "ahead.h"
-
 _Static_assert(sizeof(struct entry_key) == sizeof(void *) + 16, "no padding is hashed");
 
 struct entry *entry_find_locked(struct cache *c, struct cache_owner *o, uint64_t dataset,
@@ -54,40 +52,40 @@ static void move(struct cache *c, struct entry *e, enum entry_list which)
 	enlist(c, e, which);
 }
 
-/* ---- what is ahead ---- */
+/* ---- prefetched ---- */
 
-static void count_ahead(struct cache *c, struct entry *e, uint64_t cost)
+static void count_prefetch(struct cache *c, struct entry *e, uint64_t cost)
 {
 	struct cache_stream *s = e->stream;
-	c->ahead_bytes = c->ahead_bytes - e->ahead_cost + cost;
+	c->prefetch_bytes = c->prefetch_bytes - e->prefetch_cost + cost;
 	if (s) {
-		c->ahead_streams -= s->ahead_bytes > 0;
-		s->ahead_bytes = s->ahead_bytes - e->ahead_cost + cost;
-		c->ahead_streams += s->ahead_bytes > 0;
+		c->prefetch_streams -= s->prefetch_bytes > 0;
+		s->prefetch_bytes = s->prefetch_bytes - e->prefetch_cost + cost;
+		c->prefetch_streams += s->prefetch_bytes > 0;
 	}
-	e->ahead_cost = cost;
+	e->prefetch_cost = cost;
 }
 
-void entry_expect_locked(struct cache *c, struct entry *e, struct cache_stream *s, uint8_t pace,
+void entry_expect_locked(struct cache *c, struct entry *e, struct cache_stream *s, uint8_t group,
 			 uint64_t cost)
 {
-	assert(e->list == LIST_AHEAD && !e->stream && e->ahead_cost == 0);
-	e->ahead = true;
+	assert(e->list == LIST_PREFETCH && !e->stream && e->prefetch_cost == 0);
+	e->prefetched = true;
 	e->stream = s;
-	e->pace = pace;
-	count_ahead(c, e, cost);
+	e->group = group;
+	count_prefetch(c, e, cost);
 }
 
 /* Its stream has no part in it any more. */
 static void unexpect(struct cache *c, struct entry *e)
 {
-	count_ahead(c, e, 0);
+	count_prefetch(c, e, 0);
 	e->stream = NULL;
 }
 
 void entry_forget_locked(struct cache *c, struct entry *e, struct entry **victims)
 {
-	if (e->list == LIST_AHEAD) {
+	if (e->list == LIST_PREFETCH) {
 		entry_drop_locked(c, e, victims);
 		return;
 	}
@@ -100,9 +98,9 @@ void entry_forget_locked(struct cache *c, struct entry *e, struct entry **victim
 
 static void waste(struct cache *c, struct entry *e)
 {
-	if (!e->ahead)
+	if (!e->prefetched)
 		return;
-	e->ahead = false;
+	e->prefetched = false;
 	c->stats.prefetch_wasted++;
 	e->key.owner->stats.prefetch_wasted++;
 }
@@ -164,11 +162,11 @@ void entry_start_locked(struct cache *c, struct entry *e, uint64_t now)
 {
 	struct cache_fill *f = e->fill;
 	struct cache_owner *o = e->key.owner;
-	assert(e->list == LIST_DEMAND || e->list == LIST_AHEAD);
+	assert(e->list == LIST_DEMAND || e->list == LIST_PREFETCH);
 	c->stats.loads++;
 	o->stats.loads++;
-	c->stats.prefetches += e->ahead;
-	o->stats.prefetches += e->ahead;
+	c->stats.prefetches += e->prefetched;
+	o->stats.prefetches += e->prefetched;
 	move(c, e, LIST_LOADING);
 	c->stats.in_flight += f->cost;
 	if (c->stats.in_flight > c->stats.in_flight_max)
@@ -187,56 +185,56 @@ void entry_restart_locked(struct cache *c, struct entry *e, uint64_t now)
 	e->key.owner->stats.loads++;
 	f->started = now;
 	f->starting = true;
-	f->may_be_given_up = false;
+	f->may_be_cancelled = false;
 	f->refs++;
 	e->key.owner->busy++; /* the thread that starts it */
 }
 
-void entry_unwanted_locked(struct entry *e)
+void entry_cancel_locked(struct entry *e)
 {
 	assert(e->list == LIST_LOADING);
 	if (e->holds > 0)
 		return;
-	e->fill->may_be_given_up = true;
-	atomic_store(&e->fill->unwanted, true);
+	e->fill->may_be_cancelled = true;
+	atomic_store(&e->fill->cancel, true);
 }
 
-const atomic_bool *cache_fill_unwanted(const struct cache_fill *fill)
+const atomic_bool *cache_fill_cancel(const struct cache_fill *fill)
 {
-	return &fill->unwanted;
+	return &fill->cancel;
 }
 
-/* The first reader of what was, or was to be, loaded ahead. */
+/* The first reader of what was, or was to be, prefetched. */
 static void first_read(struct cache *c, struct entry *e)
 {
 	unexpect(c, e);
-	if (e->ahead && e->list != LIST_AHEAD) {
+	if (e->prefetched && e->list != LIST_PREFETCH) {
 		c->stats.prefetch_used++;
 		e->key.owner->stats.prefetch_used++;
 	}
-	e->ahead = false;
-	admit_first_used(&c->admit, &e->use);
+	e->prefetched = false;
+	two_q_first_used(&c->two_q, &e->use);
 }
 
 static void use_again(struct cache *c, struct entry *e)
 {
 	const bool main = e->use.main;
-	admit_used(&c->admit, &e->use);
+	two_q_used(&c->two_q, &e->use);
 	if (e->use.main && !main)
 		c->main_bytes += e->charge;
 }
 
 void entry_hold_locked(struct cache *c, struct entry *e)
 {
-	if (e->ahead)
+	if (e->prefetched)
 		first_read(c, e);
 	else if (!e->fill)
 		use_again(c, e);
 	if (e->fill)
-		atomic_store(&e->fill->unwanted, false);
+		atomic_store(&e->fill->cancel, false);
 	if (e->holds++ > 0)
 		return;
-	if (e->list == LIST_AHEAD)
+	if (e->list == LIST_PREFETCH)
 		move(c, e, LIST_DEMAND);
 	else if (!e->fill)
 		move(c, e, LIST_HELD);
@@ -274,16 +272,16 @@ void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *c
 	*chunk = (struct cache_chunk){0};
 	e->loaded_ns = now;
 	e->charge = e->chunk.slot.cap + e->chunk.heap.cap + sizeof(*e);
-	e->use = admit_loaded(&c->admit, admit_hash(k->owner->serial, k->dataset, k->slot),
+	e->use = two_q_loaded(&c->two_q, two_q_hash(k->owner->serial, k->dataset, k->slot),
 			      e->charge);
 	c->stats.bytes += e->charge;
 	c->main_bytes += e->use.main ? e->charge : 0;
 	k->owner->stats.load_bytes += e->chunk.slot.len + e->chunk.heap.len;
-	if (e->ahead_cost)
-		count_ahead(c, e, e->charge);
+	if (e->prefetch_cost)
+		count_prefetch(c, e, e->charge);
 	if (e->holds > 0)
 		enlist(c, e, LIST_HELD);
-	else if (e->ahead_cost)
+	else if (e->prefetch_cost)
 		enlist(c, e, LIST_UNREAD);
 	else
 		enlist(c, e, e->use.main ? LIST_MAIN : LIST_NEW);
@@ -317,9 +315,9 @@ void entry_drop_locked(struct cache *c, struct entry *e, struct entry **victims)
 		e->fill = NULL;
 	}
 	unexpect(c, e);
-	if (e->charge && !e->ahead)
-		admit_gone(&c->admit, admit_hash(k->owner->serial, k->dataset, k->slot), &e->use);
-	if (e->list == LIST_AHEAD)
+	if (e->charge && !e->prefetched)
+		two_q_gone(&c->two_q, two_q_hash(k->owner->serial, k->dataset, k->slot), &e->use);
+	if (e->list == LIST_PREFETCH)
 		c->stats.cancelled++;
 	else
 		waste(c, e);
@@ -348,7 +346,7 @@ void entry_free_all(struct entry *victims)
 #ifndef NDEBUG
 static void check_entry(const struct entry *e)
 {
-	const bool waits = e->list == LIST_DEMAND || e->list == LIST_AHEAD;
+	const bool waits = e->list == LIST_DEMAND || e->list == LIST_PREFETCH;
 	const bool failed = e->list == LIST_FAILED;
 	assert(!e->fill == (e->list > LIST_LOADING && !failed));
 	assert(!e->fill || (e->charge == 0 && e->fill->complete == failed));
@@ -356,10 +354,10 @@ static void check_entry(const struct entry *e)
 	assert(!failed || e->fill->err.code != 0);
 	assert(e->list == LIST_LOADING ||
 	       (e->holds > 0) == (e->list == LIST_DEMAND || e->list == LIST_HELD));
-	assert(!e->ahead || e->holds == 0);
-	assert(!e->stream || e->ahead_cost);
-	assert(!e->ahead_cost ||
-	       (e->ahead && (waits || e->list == LIST_LOADING || e->list == LIST_UNREAD)));
+	assert(!e->prefetched || e->holds == 0);
+	assert(!e->stream || e->prefetch_cost);
+	assert(!e->prefetch_cost ||
+	       (e->prefetched && (waits || e->list == LIST_LOADING || e->list == LIST_UNREAD)));
 	assert(e->list != LIST_MAIN || e->use.main);
 }
 
@@ -381,20 +379,20 @@ void entry_check_locked(const struct cache *c)
 	enum { MANY = 4096 }; /* a fraction of a millisecond */
 	if (HASH_COUNT(c->table) > MANY)
 		return;
-	uint64_t bytes = 0, main_bytes = 0, in_flight = 0, ahead = 0, n = 0, listed = 0;
+	uint64_t bytes = 0, main_bytes = 0, in_flight = 0, prefetched = 0, n = 0, listed = 0;
 	for (const struct entry *e = c->table; e; e = e->hh.next, n++) {
 		check_entry(e);
 		bytes += e->charge;
 		main_bytes += e->use.main ? e->charge : 0;
 		in_flight += e->list == LIST_LOADING ? e->fill->cost : 0;
-		ahead += e->ahead_cost;
+		prefetched += e->prefetch_cost;
 	}
 	for (size_t i = 0; i < LISTS; i++) {
 		check_list(&c->lists[i], (enum entry_list)i);
 		listed += c->lists[i].n;
 	}
 	assert(n == listed && bytes == c->stats.bytes && main_bytes == c->main_bytes);
-	assert(in_flight == c->stats.in_flight && ahead == c->ahead_bytes);
+	assert(in_flight == c->stats.in_flight && prefetched == c->prefetch_bytes);
 	assert(c->lists[LIST_FAILED].n <= FAILURES_MAX);
 #else
 	(void)c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage export: a domain (or a plain object) as a file, sparse where nothing is stored, with a
  * progress bar when somebody watches. */
-#include "hsimage.h"
+#include "command.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "target.h"
+#include "atomic_file.h"
 
 enum {
 	PIECE = 4 << 20,
@@ -50,7 +50,7 @@ static void show_progress(struct progress *p, bool last)
 		last ? "\n" : "");
 }
 
-static int copy_range(struct engine_file *f, struct target *t, uint64_t offset, uint64_t end,
+static int copy_range(struct engine_file *f, struct atomic_file *out, uint64_t offset, uint64_t end,
 		      void *buf, struct progress *p, struct err *err)
 {
 	while (offset < end) {
@@ -59,7 +59,7 @@ static int copy_range(struct engine_file *f, struct target *t, uint64_t offset, 
 		if (done <= 0)
 			return done < 0 ? (int)done
 					: err_set(err, -EIO, "the file ends at %" PRIu64, offset);
-		int rc = target_write(t, buf, (size_t)done, offset, err);
+		int rc = atomic_file_write(out, buf, (size_t)done, offset, err);
 		if (rc)
 			return rc;
 		offset += (uint64_t)done;
@@ -70,7 +70,7 @@ static int copy_range(struct engine_file *f, struct target *t, uint64_t offset, 
 	return 0;
 }
 
-static int copy_all(struct engine_file *f, struct target *t, struct err *err)
+static int copy_all(struct engine_file *f, struct atomic_file *out, struct err *err)
 {
 	struct engine_stat st;
 	auto_free void *buf = malloc(PIECE);
@@ -81,33 +81,34 @@ static int copy_all(struct engine_file *f, struct target *t, struct err *err)
 		.shown = isatty(STDERR_FILENO), .size = st.size, .started_ms = now_ms()};
 	int rc = 0;
 	for (uint64_t offset = 0; !rc && offset < st.size;) {
-		int64_t data = t->stream ? (int64_t)offset : engine_seek(f, offset, SEEK_DATA);
+		int64_t data = out->stream ? (int64_t)offset : engine_seek(f, offset, SEEK_DATA);
 		int64_t hole =
-			t->stream || data < 0 ? -1 : engine_seek(f, (uint64_t)data, SEEK_HOLE);
+			out->stream || data < 0 ? -1 : engine_seek(f, (uint64_t)data, SEEK_HOLE);
 		uint64_t end = hole > data ? (uint64_t)hole : st.size;
 		if (data < 0)
 			break; /* a hole up to the end */
-		rc = copy_range(f, t, (uint64_t)data, end, buf, &p, err);
+		rc = copy_range(f, out, (uint64_t)data, end, buf, &p, err);
 		offset = end;
 	}
 	if (!rc) {
 		p.done = p.size;
-		rc = target_commit(t, st.size, err);
+		rc = atomic_file_commit(out, st.size, err);
 	}
 	show_progress(&p, true);
 	return rc;
 }
 
-static int export_to(struct command *c, const char *file, struct undo *undo, struct err *err)
+static int export_to(struct command *c, const char *file, struct atomic_guard *guard,
+		     struct err *err)
 {
-	struct target t;
+	struct atomic_file out;
 	int rc = engine_file_open(c->engine, c->path, &c->file, err);
 	if (rc)
 		return rc;
-	rc = target_open(&t, file, undo, err);
+	rc = atomic_file_open(&out, file, guard, err);
 	if (!rc)
-		rc = copy_all(c->file, &t, err);
-	target_close(&t);
+		rc = copy_all(c->file, &out, err);
+	atomic_file_close(&out);
 	return rc;
 }
 
@@ -119,7 +120,7 @@ int command_export(struct command *c, int argc, char **argv)
 	};
 	static const char usage[] = "export [-o FILE] BUCKET/DOMAIN [FILE]";
 	const char *file = NULL;
-	struct undo undo = {0};
+	struct atomic_guard guard = {0};
 	struct err err = ERR_INIT;
 	int opt;
 	while ((opt = getopt_long(argc, argv, "o:", longs, NULL)) != -1) {
@@ -132,14 +133,14 @@ int command_export(struct command *c, int argc, char **argv)
 		return command_usage(usage);
 	if (left == 2)
 		file = argv[optind + 1];
-	undo_start(&undo);
+	atomic_guard_start(&guard);
 	int status = command_open(c, argv[optind]);
 	if (!file && !status) {
 		const char *slash = strrchr(c->path, '/');
 		file = slash ? slash + 1 : c->path;
 	}
 	if (!status)
-		status = export_to(c, file, &undo, &err) ? command_failed(&err) : EXIT_OK;
-	undo_stop(&undo);
+		status = export_to(c, file, &guard, &err) ? command_failed(&err) : EXIT_OK;
+	atomic_guard_stop(&guard);
 	return status;
 }

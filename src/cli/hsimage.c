@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
  * HDF5 file. */
-#include "hsimage.h"
+#include "command.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,11 +11,9 @@
 #include <unistd.h>
 
 #include "allocator.h"
-#include "leave.h"
+#include "shutdown.h"
 
 enum { CLOSE_MS = 200 };
-
-static const char program[] = "hsimage";
 
 static const char help[] =
 	"usage: hsimage [OPTIONS] COMMAND [ARGUMENTS]\n"
@@ -49,65 +47,13 @@ static const char help_exit[] =
 	"\n"
 	"Exit status: 0 done, 1 failed (with what and why on standard error), 2 wrong usage.\n";
 
-int command_failed(const struct err *err)
-{
-	return complain(program, err);
-}
-
-int command_usage(const char *text)
-{
-	fprintf(stderr, "%s: %s\nTry: %s --help\n", program, text, program);
-	return EXIT_USAGE;
-}
-
-/* Without slashes at its ends. */
-static char *trimmed(const char *path)
-{
-	while (*path == '/')
-		path++;
-	size_t n = strlen(path);
-	while (n && path[n - 1] == '/')
-		n--;
-	return strndup(path, n);
-}
-
-int command_open(struct command *c, const char *arg)
-{
-	struct err err = ERR_INIT;
-	int rc;
-	if (c->bucket) {
-		c->bucket_path = strdup(c->bucket);
-		c->path = trimmed(arg);
-		rc = c->bucket_path && c->path ? 0 : err_set(&err, -ENOMEM, "no memory");
-	} else {
-		rc = engine_split(arg, &c->bucket_path, &c->path, &err);
-		if (rc == -ENOENT)
-			err_wrap(&err, rc, "no bucket found; -b names one");
-	}
-	if (!rc) {
-		c->options.engine.bucket = c->bucket_path;
-		c->options.engine.log = c->log;
-		rc = engine_open(&c->options.engine, &c->engine, &err);
-	}
-	return rc ? command_failed(&err) : 0;
-}
-
-static void close_bucket(void *arg)
-{
-	struct command *c = arg;
-	engine_file_close(c->file);
-	engine_close(c->engine);
-	free(c->bucket_path);
-	free(c->path);
-}
-
-/* A command that has failed wants nothing more: loads ahead that have begun would take as long as
- * the bucket lets them. */
+/* A command that has failed does not wait for its prefetches: they would take as long as the bucket
+ * lets them. */
 static void end_command(struct command *c, int status)
 {
 	if (status == EXIT_OK) {
-		close_bucket(c);
-	} else if (!leave_in_time(close_bucket, c, CLOSE_MS)) {
+		command_close(c);
+	} else if (!shutdown_in_time(command_close, c, CLOSE_MS)) {
 		fflush(NULL);
 		_exit(status);
 	}
@@ -123,7 +69,7 @@ static int run(struct command *c, int argc, char **argv)
 		return command_usage("a command is wanted: ls, info or export");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(commands[i].name, argv[0]) == 0) {
-			c->log = log_new(program, c->options.log_level, false);
+			c->log = log_new(COMMAND_PROGRAM, c->options.log_level, false);
 			int status = commands[i].run(c, argc, argv);
 			end_command(c, status);
 			log_free(c->log);
@@ -150,7 +96,7 @@ static int parse_one(struct command *c, int opt)
 		printf("%s%s%s", help, options_help, help_exit);
 		return EXIT_OK;
 	case 'V':
-		printf("%s %s\n", program, HSMOUNT_VERSION);
+		printf("%s %s\n", COMMAND_PROGRAM, HSMOUNT_VERSION);
 		return EXIT_OK;
 	default:
 		if (opt < OPTIONS_LONG)

@@ -19,7 +19,7 @@
 #include <fuse_front/fuse_front.h>
 
 #include "allocator.h"
-#include "leave.h"
+#include "shutdown.h"
 #include "log_signal.h"
 #include "metrics_listener.h"
 #include "options.h"
@@ -244,7 +244,7 @@ static void company_close(struct company *c)
  * made may be the last to hold an image that has loads under way. */
 struct remains {
 	struct company company;
-	struct front *front;
+	struct session *session;
 	struct engine *engine;
 };
 
@@ -252,7 +252,7 @@ static void close_remains(void *arg)
 {
 	struct remains *r = arg;
 	company_close(&r->company);
-	fuse_front_free(r->front);
+	fuse_front_free(r->session);
 	engine_close(r->engine);
 }
 
@@ -294,8 +294,8 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	};
 	rc = company_open(&remains.company, o, remains.engine, err);
 	if (!rc)
-		rc = fuse_front_run(&front, remains.engine, log, &remains.front, err);
-	if (!leave_in_time(close_remains, &remains, CLOSE_MS)) {
+		rc = fuse_front_run(&front, remains.engine, log, &remains.session, err);
+	if (!shutdown_in_time(close_remains, &remains, CLOSE_MS)) {
 		log_warning(log, "requests to the bucket do not end: leaving without them");
 		if (rc)
 			log_error(log, "%s", err->msg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage ls and hsimage info: the commands that print. */
-#include "hsimage.h"
+#include "command.h"
 
 #include <errno.h>
 #include <getopt.h>

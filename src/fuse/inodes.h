@@ -25,7 +25,7 @@ struct inodes;
 struct inode_view {
 	uint64_t ino;
 	const char *path;
-	struct engine_stat st; /* version 0: nothing but the kind is to be believed */
+	struct engine_stat st; /* version 0: only the kind is valid */
 };
 
 struct inodes *inodes_new(void);

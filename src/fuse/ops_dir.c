@@ -5,7 +5,7 @@
  * directory handle in several threads; it is held while the bucket is asked, and nobody else takes
  * it.
  */
-#include "answer.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,11 +15,13 @@
 
 #include <base/mem.h>
 
-#include "control.h"
+#include "reply.h"
+#include "request.h"
+#include "stats_files.h"
 
 #define NO_INO 0xffffffffU /* libfuse's word for "not known here" */
 
-enum { READDIR_MAX = 1 << 20 /* bytes of one answer */ };
+enum { READDIR_MAX = 1 << 20 /* bytes of one reply */ };
 
 struct dir_entry {
 	char *name;
@@ -33,7 +35,7 @@ struct dir {
 	size_t n, cap;
 	bool is_root; /* of the mount */
 	bool filled;
-	struct dir *prev, *next; /* in front->dirs */
+	struct dir *prev, *next; /* in session->dirs */
 };
 
 static struct dir *dir_of(const struct fuse_file_info *fi)
@@ -70,21 +72,21 @@ static int add_listed(void *arg, const char *name, enum engine_kind kind)
 {
 	const struct dir *d = arg;
 	/* What a bucket has under this name cannot be reached. */
-	if (d->is_root && strcmp(name, CONTROL_NAME) == 0)
+	if (d->is_root && strcmp(name, STATS_DIR_NAME) == 0)
 		return 0;
 	return add_entry(arg, name, kind == ENGINE_DIR ? S_IFDIR : S_IFREG);
 }
 
-static int add_control_files(struct dir *d, struct err *err)
+static int add_stats_files(struct dir *d, struct err *err)
 {
 	const char *name;
-	for (size_t i = 0; (name = control_name(i)); i++)
+	for (size_t i = 0; (name = stats_files_name(i)); i++)
 		if (add_entry(d, name, S_IFREG))
 			return err_set(err, -ENOMEM, "no memory");
 	return 0;
 }
 
-static int fill_locked(struct front *f, struct dir *d, fuse_ino_t ino, const char *path,
+static int fill_locked(struct session *s, struct dir *d, fuse_ino_t ino, const char *path,
 		       struct err *err)
 {
 	clear_locked(d);
@@ -94,126 +96,125 @@ static int fill_locked(struct front *f, struct dir *d, fuse_ino_t ino, const cha
 		rc = add_entry(d, "..", S_IFDIR);
 	if (rc)
 		return err_set(err, rc, "no memory");
-	rc = control_has(ino) ? add_control_files(d, err)
-			      : engine_list(f->engine, path, add_listed, d, err);
+	rc = stats_files_has(ino) ? add_stats_files(d, err)
+				  : engine_list(s->engine, path, add_listed, d, err);
 	d->filled = rc == 0;
 	return rc;
 }
 
-static struct dir *new_dir(struct front *f)
+static struct dir *new_dir(struct session *s)
 {
 	struct dir *d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;
 	atomic_init(&d->refs, 1);
 	pthread_mutex_init(&d->lock, NULL);
-	pthread_mutex_lock(&f->handles_lock);
-	DL_APPEND(f->dirs, d);
-	pthread_mutex_unlock(&f->handles_lock);
+	pthread_mutex_lock(&s->handles_lock);
+	DL_APPEND(s->dirs, d);
+	pthread_mutex_unlock(&s->handles_lock);
 	return d;
 }
 
-static void unref_dir(struct front *f, struct dir *d)
+static void unref_dir(struct session *s, struct dir *d)
 {
 	if (atomic_fetch_sub(&d->refs, 1) > 1)
 		return;
-	pthread_mutex_lock(&f->handles_lock);
-	DL_DELETE(f->dirs, d);
-	pthread_mutex_unlock(&f->handles_lock);
+	pthread_mutex_lock(&s->handles_lock);
+	DL_DELETE(s->dirs, d);
+	pthread_mutex_unlock(&s->handles_lock);
 	clear_locked(d);
 	free(d->entries);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
 
-void front_close_dirs(struct front *f)
+void ops_dir_close_all(struct session *s)
 {
-	while (f->dirs)
-		unref_dir(f, f->dirs);
+	while (s->dirs)
+		unref_dir(s, s->dirs);
 }
 
-/* A directory that nobody may look into says so when it is opened. False when the request is
- * answered. */
+/* A directory that the daemon may not list fails to open. False when the reply is given. */
 static bool may_open(fuse_req_t req, fuse_ino_t ino)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct inode_view view;
-	struct answer answer;
+	struct request request;
 	struct err err = ERR_INIT;
-	if (control_has(ino) || !inodes_get(f->inodes, ino, &view))
+	if (stats_files_has(ino) || !inodes_get(s->inodes, ino, &view))
 		return true;
 	auto_free char *path = strdup(view.path); /* the kernel may forget the inode */
 	if (!path) {
 		fuse_reply_err(req, ENOMEM);
 		return false;
 	}
-	if (!answer_begin(&answer, req))
+	if (!request_begin(&request, req, &s->requests))
 		return false;
-	int rc = engine_check_dir(f->engine, path, &err);
-	if (!answer_claim(&answer))
+	int rc = engine_check_dir(s->engine, path, &err);
+	if (!request_claim(&request))
 		return false;
 	if (rc)
-		front_fail(req, rc, "open", path, &err);
+		reply_fail(req, rc, "open", path, &err);
 	return rc == 0;
 }
 
 void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	if (!may_open(req, ino))
 		return;
-	struct dir *d = new_dir(f);
+	struct dir *d = new_dir(s);
 	if (!d) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
 	fi->fh = (uintptr_t)d;
 	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
-		unref_dir(f, d);
+		unref_dir(s, d);
 }
 
-/* The listing, when reading begins. False when the request is answered: nobody waits for it. */
+/* The listing, when reading begins. False when the reply is given: the program is being ended. */
 static bool fill(fuse_req_t req, struct dir *d, fuse_ino_t ino, off_t off, const char *dir_path,
 		 int *rc, struct err *err)
 {
-	struct front *f = front_of(req);
-	struct answer answer;
-	/* The kernel may close the directory before the answer comes. */
+	struct session *s = session_of(req);
+	struct request request;
+	/* The kernel may close the directory before the reply is given. */
 	auto_free char *path = strdup(dir_path);
 	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
 	if (!path)
 		return true;
 	atomic_fetch_add(&d->refs, 1);
-	if (!answer_begin(&answer, req)) {
-		unref_dir(f, d);
+	if (!request_begin(&request, req, &s->requests)) {
+		unref_dir(s, d);
 		return false;
 	}
 	pthread_mutex_lock(&d->lock);
 	if (off == 0 || !d->filled)
-		*rc = fill_locked(f, d, ino, path, err);
+		*rc = fill_locked(s, d, ino, path, err);
 	pthread_mutex_unlock(&d->lock);
-	const bool ours = answer_claim(&answer);
-	unref_dir(f, d);
+	const bool ours = request_claim(&request);
+	unref_dir(s, d);
 	return ours;
 }
 
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct dir *d = dir_of(fi);
-	struct inode_view view = {.path = CONTROL_NAME};
+	struct inode_view view = {.path = STATS_DIR_NAME};
 	struct err err = ERR_INIT;
 	size_t room = size < READDIR_MAX ? size : READDIR_MAX, used = 0;
 	auto_free char *buf = malloc(room ? room : 1);
 	int rc;
-	if (!buf || off < 0 || (!control_has(ino) && !inodes_get(f->inodes, ino, &view))) {
+	if (!buf || off < 0 || (!stats_files_has(ino) && !inodes_get(s->inodes, ino, &view))) {
 		fuse_reply_err(req, buf ? EINVAL : ENOMEM);
 		return;
 	}
 	if (!fill(req, d, ino, off, view.path, &rc, &err))
 		return;
 	if (rc) {
-		front_fail(req, rc, "list", view.path, &err);
+		reply_fail(req, rc, "list", view.path, &err);
 		return;
 	}
 	pthread_mutex_lock(&d->lock);
@@ -231,6 +232,6 @@ void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct 
 
 void ops_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	unref_dir(front_of(req), dir_of(fi));
+	unref_dir(session_of(req), dir_of(fi));
 	fuse_reply_err(req, 0);
 }

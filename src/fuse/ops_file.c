@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Open files. Opening asks the bucket whether the inode's version is still what it holds; if not,
- * the answer is ESTALE, and the kernel looks the name up again, gets the new version's inode and
- * opens that, all within the program's one open(2) (see parked.h).
+ * the reply is ESTALE, and the kernel looks the name up again, gets the new version's inode and
+ * opens that, all within the program's one open(2) (see reopen.h).
  */
-#include "answer.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,16 +16,22 @@
 
 #include <base/mem.h>
 
-#include "control.h"
+#include "clock.h"
+#include "read_ahead.h"
+#include "reopen.h"
+#include "reply.h"
+#include "request.h"
+#include "stats_files.h"
+#include "watchdog.h"
 
 enum { PAGE_BYTES = 4096 };
 
 struct handle {
-	struct engine_file *file; /* NULL: of the control directory */
-	char *text;		  /* and what it said when it was opened */
+	struct engine_file *file; /* NULL: of stats_files.h */
+	char *text;		  /* and its text when it was opened */
 	size_t len;
-	/* Where a read was last called off by time, plus 1: there the next one is patient. */
-	atomic_uint_fast64_t called_off;
+	/* Where a read was last cancelled by time, plus 1: there the next one is patient. */
+	atomic_uint_fast64_t expired_at;
 	struct handle *prev, *next;
 };
 
@@ -34,53 +40,53 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
 	return (struct handle *)(uintptr_t)fi->fh;
 }
 
-static struct handle *new_handle(struct front *f, struct engine_file *file)
+static struct handle *new_handle(struct session *s, struct engine_file *file)
 {
 	struct handle *h = calloc(1, sizeof(*h));
 	if (!h)
 		return NULL;
 	h->file = file;
-	pthread_mutex_lock(&f->handles_lock);
-	DL_APPEND(f->handles, h);
-	pthread_mutex_unlock(&f->handles_lock);
+	pthread_mutex_lock(&s->handles_lock);
+	DL_APPEND(s->handles, h);
+	pthread_mutex_unlock(&s->handles_lock);
 	return h;
 }
 
-static void free_handle(struct front *f, struct handle *h)
+static void free_handle(struct session *s, struct handle *h)
 {
-	pthread_mutex_lock(&f->handles_lock);
-	DL_DELETE(f->handles, h);
-	pthread_mutex_unlock(&f->handles_lock);
+	pthread_mutex_lock(&s->handles_lock);
+	DL_DELETE(s->handles, h);
+	pthread_mutex_unlock(&s->handles_lock);
 	engine_file_close(h->file);
 	free(h->text);
 	free(h);
 }
 
-void front_close_handles(struct front *f)
+void ops_file_close_all(struct session *s)
 {
-	while (f->handles)
-		free_handle(f, f->handles);
+	while (s->handles)
+		free_handle(s, s->handles);
 }
 
-/* The current version of a file. False when the request is answered: nobody waits for it any more.
- */
+/* The current version of a file. False when the reply is given: the program is being ended. */
 static bool open_current(fuse_req_t req, const struct inode_view *view, struct engine_file **out,
 			 int *rc, struct err *err)
 {
-	struct front *f = front_of(req);
-	struct answer answer;
-	/* The inode may go before the answer comes. */
+	struct session *s = session_of(req);
+	struct request request;
+	/* The inode may go before the reply is given. */
 	auto_free char *path = strdup(view->path);
 	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
 	if (!path)
 		return true;
-	*out = parked_take(f->parked, fuse_req_ctx(req)->pid, path, view->st.version, front_now());
+	*out = reopen_take(s->requests.reopen, fuse_req_ctx(req)->pid, path, view->st.version,
+			   clock_ns());
 	if (*out)
 		return true;
-	if (!answer_begin(&answer, req))
+	if (!request_begin(&request, req, &s->requests))
 		return false;
-	*rc = engine_file_open(f->engine, path, out, err);
-	if (answer_claim(&answer))
+	*rc = engine_file_open(s->engine, path, out, err);
+	if (request_claim(&request))
 		return true;
 	if (*rc == 0)
 		engine_file_close(*out);
@@ -89,31 +95,31 @@ static bool open_current(fuse_req_t req, const struct inode_view *view, struct e
 
 /* The inode takes the file when it is its version; another one waits for the kernel to look the
  * name up again. */
-static int adopt(struct front *f, pid_t thread, const struct inode_view *view,
+static int adopt(struct session *s, pid_t thread, const struct inode_view *view,
 		 struct engine_file *file, struct err *err)
 {
 	struct engine_stat st;
 	engine_file_stat(file, &st);
-	if (inodes_adopt(f->inodes, view->ino, &st))
+	if (inodes_adopt(s->inodes, view->ino, &st))
 		return 0;
-	parked_put(f->parked, thread, view->path, file, front_now());
+	reopen_put(s->requests.reopen, thread, view->path, file, clock_ns());
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
 }
 
 /* One text for all reads of this open file, past the page cache: the file's size is no promise. */
-static void open_control(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct err err = ERR_INIT;
 	char *text = NULL;
 	size_t len = 0;
-	int rc = control_text(f->engine, ino, &text, &len, &err);
-	struct handle *h = rc ? NULL : new_handle(f, NULL);
+	int rc = stats_files_text(s->engine, ino, &text, &len, &err);
+	struct handle *h = rc ? NULL : new_handle(s, NULL);
 	if (!rc && !h)
 		rc = err_set(&err, -ENOMEM, "no memory");
 	if (rc) {
 		free(text);
-		front_fail(req, rc, "open", CONTROL_NAME, &err);
+		reply_fail(req, rc, "open", STATS_DIR_NAME, &err);
 		return;
 	}
 	h->text = text;
@@ -122,18 +128,18 @@ static void open_control(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *
 	fi->direct_io = 1;
 	fi->noflush = 1;
 	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
-		free_handle(f, h);
+		free_handle(s, h);
 }
 
-void front_control_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi)
+void ops_file_stats_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi)
 {
-	const struct handle *h = fi && ino != CONTROL_INO ? handle_of(fi) : NULL;
-	ops_control_getattr(req, ino, h ? &h->len : NULL);
+	const struct handle *h = fi && ino != STATS_DIR_INO ? handle_of(fi) : NULL;
+	ops_stats_getattr(req, ino, h ? &h->len : NULL);
 }
 
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct inode_view view;
 	struct engine_file *file = NULL;
 	struct err err = ERR_INIT;
@@ -141,53 +147,53 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_err(req, EROFS);
 		return;
 	}
-	if (control_has(ino)) {
-		open_control(req, ino, fi);
+	if (stats_files_has(ino)) {
+		open_stats(req, ino, fi);
 		return;
 	}
-	if (!inodes_get(f->inodes, ino, &view)) {
+	if (!inodes_get(s->inodes, ino, &view)) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	if (!atomic_flag_test_and_set(&f->tuned))
-		front_tune_read_ahead(f->opt->mountpoint);
+	if (!atomic_flag_test_and_set(&s->tuned))
+		read_ahead_tune(s->opt->mountpoint);
 	int rc;
 	if (!open_current(req, &view, &file, &rc, &err))
 		return;
 	if (!rc)
-		rc = adopt(f, fuse_req_ctx(req)->pid, &view, file, &err);
-	struct handle *h = rc ? NULL : new_handle(f, file);
+		rc = adopt(s, fuse_req_ctx(req)->pid, &view, file, &err);
+	struct handle *h = rc ? NULL : new_handle(s, file);
 	if (!rc && !h) {
 		engine_file_close(file);
 		rc = err_set(&err, -ENOMEM, "no memory");
 	}
 	if (rc) {
-		front_fail(req, rc, "open", view.path, &err);
+		reply_fail(req, rc, "open", view.path, &err);
 		return;
 	}
 	fi->fh = (uintptr_t)h;
 	fi->keep_cache = engine_file_cacheable(file);
 	fi->noflush = 1;
 	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
-		free_handle(f, h);
+		free_handle(s, h);
 }
 
 /* Each thread keeps its buffer: a new one for each MiB would cost as much as the copy. */
-static char *buffer_of_thread(struct front *f, size_t size)
+static char *buffer_of_thread(struct session *s, size_t size)
 {
 	struct {
 		size_t size;
 		char bytes[];
-	} *buffer = pthread_getspecific(f->buffer);
+	} *buffer = pthread_getspecific(s->buffer);
 	if (buffer && buffer->size >= size)
 		return buffer->bytes;
 	free(buffer);
-	pthread_setspecific(f->buffer, NULL);
+	pthread_setspecific(s->buffer, NULL);
 	buffer = malloc(sizeof(*buffer) + size);
 	if (!buffer)
 		return NULL;
 	buffer->size = size;
-	if (pthread_setspecific(f->buffer, buffer)) {
+	if (pthread_setspecific(s->buffer, buffer)) {
 		free(buffer);
 		return NULL;
 	}
@@ -195,7 +201,7 @@ static char *buffer_of_thread(struct front *f, size_t size)
 }
 
 /* All that was asked for, or up to the end of the file, or an error: the kernel takes a short
- * answer for the end of the file and believes from then on that the file is shorter. It asks again
+ * reply for the end of the file, and the file for shorter from then on. It asks again
  * for single pages when a longer read fails, so what is good around a damaged place is still read.
  */
 static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64_t off,
@@ -213,14 +219,14 @@ static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64
 	return (ssize_t)done;
 }
 
-/* Does a program wait for this very request? Then only the program, or its end, calls it off.
+/* Does a program wait for this very request? Then only an interrupt of the program cancels it.
  * Several pages at once are read ahead by the kernel, unless they are read past its page cache. */
 static bool is_patient(const struct handle *h, size_t size, uint64_t off, int flags)
 {
-	return size <= PAGE_BYTES || flags & O_DIRECT || atomic_load(&h->called_off) == off + 1;
+	return size <= PAGE_BYTES || flags & O_DIRECT || atomic_load(&h->expired_at) == off + 1;
 }
 
-static void call_off(void *arg)
+static void cancel_read(void *arg)
 {
 	cancel_fire(arg);
 }
@@ -229,32 +235,33 @@ static void call_off(void *arg)
  * has taken it away it does not run and will not. */
 static void interrupt(fuse_req_t req, void *arg)
 {
-	struct doubt *doubt = arg;
-	if (answer_is_unwanted(req, doubt))
-		doubt->unwanted(doubt->arg);
+	struct interrupted_request *i = arg;
+	if (request_is_cancelled(req, &session_of(req)->requests, i))
+		i->cancel(i->arg);
 }
 
-/* read_all() until somebody calls it off. */
+/* read_all() until it is cancelled. */
 static ssize_t read_until(fuse_req_t req, struct handle *h, char *buf, size_t size, uint64_t off,
 			  int flags, struct err *err)
 {
-	struct front *f = front_of(req);
-	struct wait wait;
-	struct doubt doubt = {.unwanted = call_off, .arg = &wait.cancel};
-	if (waits_begin(f->waits, &wait, is_patient(h, size, off, flags), front_now()))
-		watch_look(f->watch);
-	fuse_req_interrupt_func(req, interrupt, &doubt);
-	ssize_t n = read_all(h->file, buf, size, off, &wait.cancel, err);
+	struct session *s = session_of(req);
+	struct pending_read read;
+	struct interrupted_request interrupted = {.cancel = cancel_read, .arg = &read.cancel};
+	if (pending_reads_begin(s->pending_reads, &read, is_patient(h, size, off, flags),
+				clock_ns()))
+		watchdog_wake(s->requests.watchdog);
+	fuse_req_interrupt_func(req, interrupt, &interrupted);
+	ssize_t n = read_all(h->file, buf, size, off, &read.cancel, err);
 	fuse_req_interrupt_func(req, NULL, NULL);
-	doubts_remove(f->doubts, &doubt);
-	waits_end(f->waits, &wait);
-	if (n == -EINTR && wait.expired)
-		atomic_store(&h->called_off, off + 1);
+	interrupted_remove(s->requests.interrupted, &interrupted);
+	pending_reads_end(s->pending_reads, &read);
+	if (n == -EINTR && read.expired)
+		atomic_store(&h->expired_at, off + 1);
 	return n;
 }
 
-/* From a copy: who has the answer may close the file, which frees its text, before this thread is
- * back from the system call that gave it. */
+/* From a copy: the program that has the reply may close the file, which frees its text, before this
+ * thread is back from the system call that gave it. */
 static void read_text(fuse_req_t req, const struct handle *h, char *buf, size_t size, uint64_t off)
 {
 	off = min_u64(off, h->len);
@@ -265,10 +272,10 @@ static void read_text(fuse_req_t req, const struct handle *h, char *buf, size_t 
 
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct inode_view view;
 	struct err err = ERR_INIT;
-	char *buf = off < 0 ? NULL : buffer_of_thread(f, size);
+	char *buf = off < 0 ? NULL : buffer_of_thread(s, size);
 	if (!buf) {
 		fuse_reply_err(req, off < 0 ? EINVAL : ENOMEM);
 		return;
@@ -282,16 +289,16 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 		fuse_reply_buf(req, buf, (size_t)n);
 		return;
 	}
-	const char *path = inodes_get(f->inodes, ino, &view) ? view.path : "?";
-	/* Who opens is sent on to the new version; who reads is not, and should know why. */
+	const char *path = inodes_get(s->inodes, ino, &view) ? view.path : "?";
+	/* An open is sent on to the new version; a read is not, so the log says why it fails. */
 	if (n == -ESTALE)
-		log_warning(f->log, "read %s: %s", path, err.msg);
-	front_fail(req, (int)n, "read", path, &err);
+		log_warning(s->log, "read %s: %s", path, err.msg);
+	reply_fail(req, (int)n, "read", path, &err);
 }
 
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	free_handle(front_of(req), handle_of(fi));
+	free_handle(session_of(req), handle_of(fi));
 	fuse_reply_err(req, 0);
 }
 

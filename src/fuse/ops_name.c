@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on names and inodes: lookup, attributes, extended attributes, space. */
-#include "answer.h"
+#include "ops.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,11 @@
 
 #include <base/mem.h>
 
-#include "control.h"
+#include "clock.h"
+#include "reopen.h"
+#include "reply.h"
+#include "request.h"
+#include "stats_files.h"
 
 enum {
 	PATH_MAX_BYTES = 4096,
@@ -18,63 +22,9 @@ enum {
 	STATFS_BLOCK = 4096,
 };
 
-void front_attr(const struct front *f, uint64_t ino, const struct engine_stat *st, struct stat *out)
-{
-	enum { NS = 1000000000 };
-	bool is_dir = st->kind == ENGINE_DIR;
-	int64_t ns = st->mtime_ns % NS, s = st->mtime_ns / NS;
-	if (ns < 0) {
-		ns += NS;
-		s--;
-	}
-	*out = (struct stat){
-		.st_ino = ino,
-		.st_mode = (is_dir ? S_IFDIR : S_IFREG) | (st->mode & 07777 & ~f->opt->umask),
-		.st_nlink = is_dir ? 2 : 1,
-		.st_uid = f->opt->uid,
-		.st_gid = f->opt->gid,
-		.st_size = (off_t)st->size,
-		.st_blocks = (blkcnt_t)st->blocks,
-		.st_blksize = FRONT_BLKSIZE,
-		.st_mtim = {.tv_sec = s, .tv_nsec = ns},
-		.st_ctim = {.tv_sec = s, .tv_nsec = ns},
-		.st_atim = {.tv_sec = s, .tv_nsec = ns},
-	};
-}
-
-/* An estimated size is asked for again each time, so that a stat after an open tells the truth. */
-static double attr_timeout(const struct front *f, const struct engine_stat *st)
-{
-	return st->kind == ENGINE_DIR || st->version ? f->opt->metadata_ttl : 0;
-}
-
-/* The root is not asked for again: a mount whose server is away could not be unmounted, because
- * fusermount3 looks at the mount point first. */
-int front_stat(struct front *f, const struct inode_view *view, struct stat *out, double *timeout,
-	       struct err *err)
-{
-	enum { FOR_GOOD_S = 86400 };
-	struct engine_stat st = view->st;
-	if (view->ino == INODES_ROOT) {
-		st = f->root;
-		*timeout = FOR_GOOD_S;
-	} else if (st.version == 0) {
-		int rc = engine_getattr(f->engine, view->path, &st, err);
-		if (rc)
-			return rc;
-		if (st.kind != view->st.kind)
-			return err_set(err, -ESTALE, "%s: is something else now", view->path);
-		*timeout = st.kind == ENGINE_DIR ? f->opt->metadata_ttl : 0;
-	} else {
-		*timeout = attr_timeout(f, &st);
-	}
-	front_attr(f, view->ino, &st, out);
-	return 0;
-}
-
 static void reply_negative(fuse_req_t req)
 {
-	const struct fuse_entry_param none = {.entry_timeout = front_of(req)->opt->metadata_ttl};
+	const struct fuse_entry_param none = {.entry_timeout = session_of(req)->opt->metadata_ttl};
 	if (none.entry_timeout > 0)
 		fuse_reply_entry(req, &none);
 	else
@@ -83,16 +33,16 @@ static void reply_negative(fuse_req_t req)
 
 void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct inode_view dir;
 	struct engine_stat st;
 	struct err err = ERR_INIT;
 	char path[PATH_MAX_BYTES];
-	if (control_rules(parent, name)) {
-		ops_control_lookup(req, parent, name);
+	if (stats_files_own(parent, name)) {
+		ops_stats_lookup(req, parent, name);
 		return;
 	}
-	if (!inodes_get(f->inodes, parent, &dir)) {
+	if (!inodes_get(s->inodes, parent, &dir)) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
@@ -105,79 +55,79 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (len)
 		path[len++] = '/';
 	memcpy(path + len, name, n + 1);
-	struct answer answer;
+	struct request request;
 	int rc = 0;
-	if (!parked_stat(f->parked, fuse_req_ctx(req)->pid, path, front_now(), &st)) {
-		if (!answer_begin(&answer, req))
+	if (!reopen_stat(s->requests.reopen, fuse_req_ctx(req)->pid, path, clock_ns(), &st)) {
+		if (!request_begin(&request, req, &s->requests))
 			return;
-		rc = engine_lookup(f->engine, path, &st, &err);
-		if (!answer_claim(&answer))
+		rc = engine_lookup(s->engine, path, &st, &err);
+		if (!request_claim(&request))
 			return;
 	}
 	if (rc) /* the way to a file ends here */
-		parked_end(f->parked, fuse_req_ctx(req)->pid);
+		reopen_end(s->requests.reopen, fuse_req_ctx(req)->pid);
 	if (rc == -ENOENT) {
 		reply_negative(req);
 		return;
 	}
 	struct fuse_entry_param entry = {0};
 	if (rc == 0) {
-		entry.ino = inodes_look_up(f->inodes, path, &st);
+		entry.ino = inodes_look_up(s->inodes, path, &st);
 		rc = entry.ino ? 0 : err_set(&err, -ENOMEM, "no memory");
 	}
 	if (rc) {
-		front_fail(req, rc, "look up", path, &err);
+		reply_fail(req, rc, "look up", path, &err);
 		return;
 	}
-	entry.entry_timeout = f->opt->metadata_ttl;
-	entry.attr_timeout = attr_timeout(f, &st);
-	front_attr(f, entry.ino, &st, &entry.attr);
+	entry.entry_timeout = s->opt->metadata_ttl;
+	entry.attr_timeout = reply_attr_timeout(s, &st);
+	reply_attr(s, entry.ino, &st, &entry.attr);
 	if (fuse_reply_entry(req, &entry) == -ENOENT) /* the kernel gave up waiting */
-		inodes_forget(f->inodes, entry.ino, 1);
+		inodes_forget(s->inodes, entry.ino, 1);
 }
 
 void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 {
-	inodes_forget(front_of(req)->inodes, ino, nlookup);
+	inodes_forget(session_of(req)->inodes, ino, nlookup);
 	fuse_reply_none(req);
 }
 
 void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
 	for (size_t i = 0; i < count; i++)
-		inodes_forget(front_of(req)->inodes, forgets[i].ino, forgets[i].nlookup);
+		inodes_forget(session_of(req)->inodes, forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct inode_view view;
 	struct stat st;
 	struct err err = ERR_INIT;
 	double timeout = 0;
-	if (control_has(ino)) {
-		front_control_attr(req, ino, fi);
+	if (stats_files_has(ino)) {
+		ops_file_stats_attr(req, ino, fi);
 		return;
 	}
-	if (!inodes_get(f->inodes, ino, &view)) {
+	if (!inodes_get(s->inodes, ino, &view)) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	struct answer answer;
-	auto_free char *path = strdup(view.path); /* the inode may go before the answer comes */
+	struct request request;
+	auto_free char *path = strdup(view.path); /* the inode may go before the reply is given */
 	if (!path) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
 	view.path = path;
-	if (!answer_begin(&answer, req))
+	if (!request_begin(&request, req, &s->requests))
 		return;
-	int rc = front_stat(f, &view, &st, &timeout, &err);
-	if (!answer_claim(&answer))
+	int rc = reply_stat(s, &view, &st, &timeout, &err);
+	if (!request_claim(&request))
 		return;
 	if (rc)
-		front_fail(req, rc, "stat", view.path, &err);
+		reply_fail(req, rc, "stat", view.path, &err);
 	else
 		fuse_reply_attr(req, &st, timeout);
 }
@@ -197,7 +147,7 @@ void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 		.f_namemax = NAME_MAX_BYTES,
 	};
 	uint64_t free_bytes = 0, total_bytes = 0;
-	if (engine_space(front_of(req)->engine, &free_bytes, &total_bytes) == 0) {
+	if (engine_space(session_of(req)->engine, &free_bytes, &total_bytes) == 0) {
 		out.f_blocks = total_bytes / STATFS_BLOCK;
 		out.f_bfree = out.f_bavail = free_bytes / STATFS_BLOCK;
 	}
@@ -207,16 +157,16 @@ void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 /* ---- extended attributes ---- */
 
 /* The value of one attribute, or the list of all with name NULL. With size 0 the kernel asks how
- * long the answer is. */
+ * long the value is. */
 static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	struct front *f = front_of(req);
+	struct session *s = session_of(req);
 	struct inode_view view;
 	struct err err = ERR_INIT;
-	struct answer answer;
+	struct request request;
 	size_t room = size < XATTR_MAX_BYTES ? size : XATTR_MAX_BYTES;
 	auto_free char *value = malloc(room ? room : 1), *path = NULL;
-	if (control_has(ino)) {
+	if (stats_files_has(ino)) {
 		if (name)
 			fuse_reply_err(req, ENODATA);
 		else if (size)
@@ -225,23 +175,23 @@ static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 			fuse_reply_xattr(req, 0);
 		return;
 	}
-	if (!inodes_get(f->inodes, ino, &view)) {
+	if (!inodes_get(s->inodes, ino, &view)) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	path = strdup(view.path); /* the inode may go before the answer comes */
+	path = strdup(view.path); /* the inode may go before the reply is given */
 	if (!value || !path) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	if (!answer_begin(&answer, req))
+	if (!request_begin(&request, req, &s->requests))
 		return;
-	ssize_t n = name ? engine_getxattr(f->engine, path, name, value, room, &err)
-			 : engine_listxattr(f->engine, path, value, room, &err);
-	if (!answer_claim(&answer))
+	ssize_t n = name ? engine_getxattr(s->engine, path, name, value, room, &err)
+			 : engine_listxattr(s->engine, path, value, room, &err);
+	if (!request_claim(&request))
 		return;
 	if (n < 0)
-		front_fail(req, (int)n, name ? "read an attribute of" : "list the attributes of",
+		reply_fail(req, (int)n, name ? "read an attribute of" : "list the attributes of",
 			   path, &err);
 	else if (size == 0)
 		fuse_reply_xattr(req, (size_t)n);

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far the kernel reads ahead is a property of the mount's "backing device", 128 KiB unless
- * somebody with the right to do so writes another number to sysfs. More is worth up to half again
- * of the throughput of a sequential reader. Without that right everything works as it is. Nothing
- * here may touch the mount itself: its daemon is the caller.
+ * See read_ahead.h. The number belongs to the mount's "backing device": 128 KiB unless somebody
+ * with the right to do so writes another one to sysfs. More is worth up to half again of the
+ * throughput of a sequential reader. Nothing here may touch the mount itself: its daemon is the
+ * caller.
  */
-#include "front.h"
+#include "read_ahead.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define READ_AHEAD_KB "2048"
 
 /* mountinfo writes space, tab, newline and backslash as \ooo. */
 static void unescape(char *s)
@@ -53,7 +52,7 @@ static bool find_device(const char *mountpoint, unsigned int *major, unsigned in
 	return found;
 }
 
-void front_tune_read_ahead(const char *mountpoint)
+void read_ahead_tune(const char *mountpoint)
 {
 	unsigned int major, minor;
 	char path[128];
@@ -64,7 +63,6 @@ void front_tune_read_ahead(const char *mountpoint)
 	if (fd < 0)
 		return;
 	/* A kernel that takes less keeps what it has. */
-	ssize_t n = write(fd, READ_AHEAD_KB, sizeof(READ_AHEAD_KB) - 1);
-	(void)n;
+	dprintf(fd, "%d", READ_AHEAD_KB);
 	close(fd);
 }

@@ -148,7 +148,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	}
 	*l = (struct load){.d = d, .slot = slot, .fill = fill};
 	img->chunks.get(img->chunks.ctx, d->number, dataset_chunk(d, slot),
-			cache_fill_unwanted(fill), loaded, l);
+			cache_fill_cancel(fill), loaded, l);
 }
 
 void dataset_costs(struct image_dataset *d)
@@ -181,7 +181,7 @@ static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
 	return dataset_chunk(&img->datasets[dataset], slot);
 }
 
-/* What is known not to be stored is not worth a load ahead, slot or not. */
+/* What is known not to be stored is not worth a prefetch, slot or not. */
 static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
 {
 	const struct image *img = ctx;

@@ -171,7 +171,7 @@ struct dense_addrs {
 };
 struct dense_addrs links_addrs(const struct image *img, const struct image_object *o);
 struct dense_addrs attrs_addrs(const struct image *img, const struct image_object *o);
-/* Fill the message structs that header.c and dense.c both encode. */
+/* message.c: fill the message structs that header.c and dense.c both encode. */
 struct h5_link;
 struct h5_attr;
 void link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
@@ -186,7 +186,7 @@ int external_file(const struct image *img, const char *domain, char *file, size_
 /* plan.c */
 int image_plan(struct image *img, struct err *err);
 
-/* read.c: the first extent that ends behind offset; nextents when there is none. */
+/* extent.c: the first extent that ends behind offset; nextents when there is none. */
 uint32_t extent_find(const struct image *img, uint64_t offset);
 /* The slot of a raw or heap extent that holds offset. */
 uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t offset);

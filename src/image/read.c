@@ -6,21 +6,6 @@
 #include "plan.h"
 #include "stream.h"
 
-uint32_t extent_find(const struct image *img, uint64_t offset)
-{
-	uint32_t low = 0, high = img->nextents;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (img->extents[middle].end <= offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Who reads: the open file, and who may call the read off. Both may be NULL. */
 struct reader {
 	struct image_stream *stream;
@@ -73,27 +58,11 @@ static ssize_t read_raw(struct image *img, const struct reader *r, const struct 
 	return (ssize_t)n;
 }
 
-/* The window that holds byte `at` of a dataset's heap run; empty windows are passed over. */
-static uint64_t find_window(const struct image_dataset *d, uint64_t at)
-{
-	uint64_t low = 0, high = d->nslots;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (dataset_window(d, middle + 1) <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static ssize_t read_heap(struct image *img, const struct reader *r, const struct extent *x,
 			 uint8_t *buf, size_t n, uint64_t offset, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
-	uint64_t at = offset - x->start, slot = find_window(d, at);
+	uint64_t at = offset - x->start, slot = extent_slot(img, x, offset);
 	const struct cache_chunk *chunk;
 
 	n = min_u64(n, dataset_window(d, slot + 1) - at);
@@ -113,14 +82,6 @@ static ssize_t read_index(struct image *img, const struct extent *x, uint8_t *bu
 	n = min_u64(n, x->end - offset);
 	h5_bt1_read(&index, offset - x->start, buf, n);
 	return (ssize_t)n;
-}
-
-uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t offset)
-{
-	const struct image_dataset *d = &img->datasets[x->dataset];
-	const uint64_t at = offset - x->start;
-
-	return x->kind == EXTENT_RAW ? at / d->stride : find_window(d, at);
 }
 
 static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *buf, size_t n,

@@ -122,7 +122,7 @@ void stream_plan_read(struct image *img, struct image_stream *s, struct stream_p
 
 /* ---- file order ---- */
 
-/* Memory of a chunk there, for the reader's pace. */
+/* Bytes of memory that a chunk there takes. */
 static uint64_t cost_at(const struct image *img, uint64_t slot)
 {
 	const uint32_t i = find_slot(img, slot);
@@ -131,10 +131,10 @@ static uint64_t cost_at(const struct image *img, uint64_t slot)
 }
 
 /* The reader has read on to a slot: asks for those behind it. */
-static void ask_ahead(struct image_stream *s, uint64_t read, uint64_t steps)
+static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps)
 {
 	struct image *img = s->image;
-	const uint32_t depth = cache_stream_pace(s->cache, steps, cost_at(img, read));
+	const uint32_t depth = cache_stream_depth(s->cache, steps, cost_at(img, read));
 
 	pthread_mutex_lock(&s->lock);
 	const uint64_t first = max_u64(s->asked, read);
@@ -154,11 +154,11 @@ static void ask_ahead(struct image_stream *s, uint64_t read, uint64_t steps)
 /* Who copies a file leaves out its holes. */
 static void skip_hole_locked(struct image_stream *s, uint64_t offset)
 {
-	struct in_order *o = &s->order;
+	struct sequential *o = &s->order;
 
 	if (o->running && offset > o->end &&
 	    image_seek(s->image, o->end, SEEK_DATA) >= (int64_t)offset)
-		in_order_skip(o, offset);
+		sequential_skip(o, offset);
 }
 
 void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
@@ -166,11 +166,11 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	if (!s || !s->cache || s->image->nslots == 0)
 		return;
 	struct image *img = s->image;
-	const struct in_order_file file = {.data = img->data_start, .second = img->data_end};
+	const struct sequential_file file = {.data = img->data_start, .second = img->data_end};
 
 	pthread_mutex_lock(&s->lock);
 	skip_hole_locked(s, offset);
-	const bool in_order = in_order_read(&s->order, &file, offset, offset + n);
+	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;
 
@@ -179,5 +179,5 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	s->read = read;
 	pthread_mutex_unlock(&s->lock);
 	if (in_order && steps > 0)
-		ask_ahead(s, read, steps);
+		prefetch_slots(s, read, steps);
 }

@@ -2,7 +2,7 @@
 /*
  * What an open file's reads say of those to come, beyond one dataset's pattern (the cache's
  * business): a read over several chunks asks for all of them at once, whatever datasets they are
- * of; and who reads the file in its order (in_order.h) has the next chunks of the file asked for,
+ * of; and who reads the file in its order (sequential.h) has the next chunks of the file asked for,
  * from dataset to dataset. A file of a thousand small datasets is copied at the network's speed.
  *
  * One lock for each stream; it is not held while the cache is called.
@@ -12,14 +12,14 @@
 
 #include <pthread.h>
 
-#include "in_order.h"
+#include <prefetch/sequential.h>
 #include "plan.h"
 
 struct image_stream {
 	struct image *image;
 	struct cache_stream *cache;
 	pthread_mutex_t lock; /* guards what follows */
-	struct in_order order;
+	struct sequential order;
 	uint64_t asked; /* slots of the file before this one are asked for */
 	uint64_t read;	/* and those before this one are read */
 };

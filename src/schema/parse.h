@@ -70,6 +70,9 @@ int schema_space(const json_t *shape, struct dspace *out, struct err *err);
 int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_MAX_RANK],
 		struct err *err);
 
+/* budget.c: takes n bytes from ctx->budget. -EIO when it is spent. */
+int schema_spend(struct schema_ctx *ctx, uint64_t n, struct err *err);
+
 /* value.c: the value of an attribute. value, encoding: may be NULL. out is zeroed first and is the
  * caller's (elems_release), empty on error. */
 int schema_value(struct schema_ctx *ctx, const struct dtype *t, const struct dspace *space,
@@ -78,8 +81,6 @@ int schema_value(struct schema_ctx *ctx, const struct dtype *t, const struct dsp
  * for a whole array. */
 int schema_fill_value(struct schema_ctx *ctx, const struct dtype *t, const json_t *value,
 		      const char *encoding, struct elems *out, struct err *err);
-/* Takes n bytes from the budget: -EIO when it is spent. */
-int schema_spend(struct schema_ctx *ctx, uint64_t n, struct err *err);
 
 /* stream.c: n elements from the bytes in which the service stores them. out->fixed has been laid
  * out (zeros). */

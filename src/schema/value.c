@@ -45,14 +45,6 @@ struct reader {
 static int put(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 	       struct err *err);
 
-int schema_spend(struct schema_ctx *ctx, uint64_t n, struct err *err)
-{
-	if (n > ctx->budget)
-		return err_set(err, -EIO, "values of the object over %d bytes", SCHEMA_VALUES_MAX);
-	ctx->budget -= n;
-	return 0;
-}
-
 /* The type's elements are lists themselves. */
 static bool is_list_type(const struct dtype *t)
 {

@@ -13,7 +13,7 @@
 
 #include <base/cursor.h>
 
-#include <pattern.h>
+#include "pattern.h"
 
 enum { GRIDS = 4, RANK = 5, LOOK = 12 };
 
@@ -26,14 +26,14 @@ static void require(int truth)
 }
 
 struct dataset {
-	struct pattern_grid grid;
+	struct chunk_grid grid;
 	uint64_t counts[RANK], last;
 };
 
 static void read_grid(struct cursor *in, struct dataset *d)
 {
 	unsigned int bits = 0;
-	d->grid = (struct pattern_grid){.rank = cur_u8(in) % (RANK + 1), .counts = d->counts};
+	d->grid = (struct chunk_grid){.rank = cur_u8(in) % (RANK + 1), .counts = d->counts};
 	for (unsigned int i = 0; i < d->grid.rank; i++) {
 		unsigned int log = cur_u8(in) % (62 - bits);
 		uint64_t more = cur_u8(in);
@@ -53,7 +53,7 @@ struct outlook {
 static struct outlook look(const struct track *t, const struct dataset *d)
 {
 	const uint64_t far[] = {1000, UINT32_MAX, INT64_MAX, UINT64_MAX - 1, UINT64_MAX};
-	const uint64_t chunks = lattice_chunks(&d->grid);
+	const uint64_t chunks = chunk_grid_size(&d->grid);
 	struct outlook o = {.track = t};
 	while (o.n < LOOK && pattern_expect(t, &d->grid, o.n, &o.next[o.n]))
 		require(o.next[o.n++] < chunks);
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			number = o[i].next[operand % o[i].n];
 		if (!cur_ok(&in))
 			break;
-		number %= lattice_chunks(&d[i].grid);
+		number %= chunk_grid_size(&d[i].grid);
 		touch(p, i, &d[i], number, &o[i]);
 		/* another touch may give a track to another dataset */
 		for (unsigned int k = 0; k < grids; k++)

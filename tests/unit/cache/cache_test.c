@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holding, evicting, failing: everything but reading ahead and threads. */
+/* Holding, evicting, failing: everything but prefetching and threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

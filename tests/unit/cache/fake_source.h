@@ -16,9 +16,9 @@
 
 #include <cache/cache.h>
 
-#include "ahead.h"
+#include "entry.h"
 
-enum { FAKE_LOADS = 4096, FAKE_AHEAD = 60 };
+enum { FAKE_LOADS = 4096, FAKE_PREFETCH = 60 };
 
 #define FAKE_SECOND UINT64_C(1000000000)
 
@@ -108,11 +108,11 @@ static inline size_t fake_give_up(struct fake_source *f)
 	for (size_t i = 0; i < f->nloads; i++) {
 		struct cache_fill *fill = f->fills[i];
 		struct err err = ERR_INIT;
-		if (!fill || !atomic_load(cache_fill_unwanted(fill)))
+		if (!fill || !atomic_load(cache_fill_cancel(fill)))
 			continue;
 		f->fills[i] = NULL;
 		n++;
-		cache_complete(fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+		cache_complete(fill, err_set(&err, -ECANCELED, "cancelled"), NULL, &err);
 	}
 	return n;
 }
@@ -179,7 +179,7 @@ static inline void fake_open(struct fake_source *f, size_t size, uint64_t nchunk
 				  .clock = 7 * FAKE_SECOND};
 	f->env = (struct env){.now = fake_now, .ctx = f};
 	const struct cache_source src = fake_source(f);
-	f->cache = cache_new(&f->env, budget * (size + 512), FAKE_AHEAD, NULL);
+	f->cache = cache_new(&f->env, budget * (size + 512), FAKE_PREFETCH, NULL);
 	f->owner = cache_owner_new(f->cache, &src, NULL);
 }
 

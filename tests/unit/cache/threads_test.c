@@ -26,7 +26,7 @@ struct source {
 	unsigned int delay_us;
 	atomic_bool failing;
 	bool gives_up; /* what nobody wants when it is there, and at times too late */
-	atomic_uint given_up;
+	atomic_uint cancelled;
 };
 
 struct job {
@@ -41,12 +41,12 @@ static void run(void *arg)
 	struct source *s = job->source;
 	struct cache_chunk chunk = {0};
 	struct err err = ERR_INIT;
-	const bool unwanted = s->gives_up && atomic_load(cache_fill_unwanted(job->fill));
+	const bool unwanted = s->gives_up && atomic_load(cache_fill_cancel(job->fill));
 	if (s->delay_us)
 		usleep(s->delay_us);
-	if (unwanted || (s->gives_up && atomic_load(cache_fill_unwanted(job->fill)))) {
-		atomic_fetch_add(&s->given_up, 1);
-		cache_complete(job->fill, err_set(&err, -ECANCELED, "called off"), NULL, &err);
+	if (unwanted || (s->gives_up && atomic_load(cache_fill_cancel(job->fill)))) {
+		atomic_fetch_add(&s->cancelled, 1);
+		cache_complete(job->fill, err_set(&err, -ECANCELED, "cancelled"), NULL, &err);
 	} else if (atomic_load(&s->failing)) {
 		cache_complete(job->fill, err_set(&err, -EIO, "no luck"), NULL, &err);
 	} else if (bytes_append_zero(&chunk.slot, SIZE)) {
@@ -357,7 +357,7 @@ static void who_closes_takes_nothing_from_others(void **state)
 	world_run(&w, open_and_close);
 	assert_int_equal(atomic_load(&w.failed), 0);
 	assert_int_equal(atomic_load(&w.wrong), 0);
-	assert_true(atomic_load(&w.source.given_up) > 0);
+	assert_true(atomic_load(&w.source.cancelled) > 0);
 	struct cache_stats st;
 	cache_get_stats(w.cache, &st);
 	assert_int_equal(st.load_failures, 0);

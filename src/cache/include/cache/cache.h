@@ -5,16 +5,15 @@
  * second: when a long read fails, the kernel asks again for each page of it, and that should not
  * be a request each.
  *
- * An owner (one image) has a source; entries are (owner, dataset, slot). The cache watches which
- * chunks a stream (open file) reads of a dataset and loads the next ones of the same progression
- * ahead (pattern.h), as many as hide the store's latency (pace.h).
+ * An owner (one image) has a source; entries are (owner, dataset, slot). Of each stream (open file)
+ * the cache tells prefetch/ which chunks it reads, and loads those that are expected next.
  *
  * The budget counts what is loaded, what loads under way take at their peak, and what owners have
- * charged: images and domains. A load that does not fit waits its turn, readers' loads before loads
- * ahead; one may always run, however large. So a reader must not hold a chunk while it waits for
- * another one.
+ * charged: images and domains. A load that does not fit is queued, readers' loads before
+ * prefetches; one may always run, however large. So a reader must not hold a chunk while it waits
+ * for another one.
  *
- * What stays is chosen as 2Q does (Johnson and Shasha, VLDB 1994; admit.h says why): a chunk that
+ * What stays is chosen as 2Q does (Johnson and Shasha, VLDB 1994; two_q.h says why): a chunk that
  * came lately is new, and all reads within its first quarter of a budget count as one use; only a
  * chunk that is used again after that is kept before others. A scan passes through what is new.
  */
@@ -45,14 +44,14 @@ struct cache_chunk {
 };
 
 /* hits: chunks that were there, kept failures too; misses: loads that readers began (or found
- * waiting their turn); waits: readers that joined a load; wait_ns: what readers waited for either.
+ * queued); waits: readers that joined a load; wait_ns: what readers waited for either.
  * prefetches: loads begun ahead of readers; used: of those, read later; wasted: evicted, failed,
- * given up or freed without having been read. */
+ * cancelled or freed without having been read. */
 struct cache_stats {
 	uint64_t hits, misses, waits, wait_ns;
 	uint64_t loads, load_failures, evictions;
 	uint64_t prefetches, prefetch_used, prefetch_wasted;
-	uint64_t cancelled; /* loads ahead that never began */
+	uint64_t cancelled; /* prefetches that never began */
 	/* now */
 	uint64_t bytes, budget, charged;
 	uint64_t in_flight, in_flight_max; /* bytes, at the peak of each load */
@@ -66,9 +65,9 @@ struct cache_owner_stats {
 	uint64_t prefetches, prefetch_used, prefetch_wasted;
 };
 
-/* Of env, the clock and the log are used. budget: bytes. max_ahead: loads ahead of readers that may
- * be under way at once: what the store does side by side. */
-struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_ahead,
+/* Of env, the clock and the log are used. budget: bytes. max_prefetch: prefetches that
+ * may be under way at once: what the store does side by side. */
+struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_prefetch,
 			struct err *err);
 void cache_free(struct cache *c); /* no owner is left */
 void cache_get_stats(struct cache *c, struct cache_stats *out);
@@ -107,20 +106,21 @@ void cache_owner_get_stats(struct cache_owner *o, struct cache_owner_stats *out)
 /* chunk: contents are transferred. On failure code is a negative errno and err says why (copied);
  * a failure is handed to all who wait, and to all who ask within a second after it; then the chunk
  * is loaded again. -ENOMEM and -EINTR pass at once: only those who wait get them. -ECANCELED: the
- * load was unwanted; who has come for it meanwhile is not told, it begins anew. */
+ * source has cancelled the load, as it was asked to; if a reader has come for it meanwhile, it
+ * begins again. */
 void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk,
 		    const struct err *err);
 
-/* True while nobody wants the load any more: a source may give it up then, with -ECANCELED.
+/* True while no reader and no stream needs the load: the source may cancel it, with -ECANCELED.
  * Borrowed until cache_complete(). */
-const atomic_bool *cache_fill_unwanted(const struct cache_fill *fill);
+const atomic_bool *cache_fill_cancel(const struct cache_fill *fill);
 
 /* A stream tells one reader's pattern from another's. NULL without memory: reads work without. */
 struct cache_stream *cache_stream_new(struct cache_owner *o);
-/* Loads ahead that have not begun are called off; those under way are unwanted. */
+/* Cancels the prefetches that were asked for by this stream alone. */
 void cache_stream_free(struct cache_stream *s);
 
-/* Blocking. Holds the chunk until cache_put(). stream may be NULL (no reading ahead), cancel too.
+/* Blocking. Holds the chunk until cache_put(). stream may be NULL (no prefetching), cancel too.
  * Errors are the load's, or those of one that failed within the last second, if only ahead of
  * readers; -EINTR when cancel said so (a load that has begun goes on, for others). */
 int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, uint64_t slot,
@@ -131,11 +131,11 @@ void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done
 
 /* Asks for slots [first, first + n) that are not there, ahead of a reader that will want them; for
  * a large read over several chunks. stream may be NULL. Never blocks. Returns how many of the n
- * are there or asked for: fewer when loads ahead have taken up their share of the budget. */
+ * are there or asked for: fewer when prefetches have taken up their share of the budget. */
 uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
 		      uint64_t first, uint64_t n);
 /* For a reader that goes through the file in its order, from dataset to dataset: it has moved on
  * by so many slots. Returns how many slots should be asked for ahead of it. */
-uint32_t cache_stream_pace(struct cache_stream *s, uint64_t slots, uint64_t cost);
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost);
 
 #endif

@@ -10,7 +10,7 @@
 #include <hsmount/log.h>
 
 struct engine;
-struct front;
+struct session;
 
 struct fuse_front_options {
 	const char *program;	   /* argv[0] */
@@ -21,7 +21,7 @@ struct fuse_front_options {
 	uid_t uid; /* owner of all files */
 	gid_t gid;
 	mode_t umask;	     /* bits taken off all modes */
-	double metadata_ttl; /* seconds that the kernel believes names and attributes */
+	double metadata_ttl; /* seconds for which names and attributes are valid in the kernel */
 	/* Called after the last fork, before anything is served: for threads of the caller's. When
 	 * it fails, so does fuse_front_run(). May be NULL. */
 	int (*started)(void *arg, struct err *err);
@@ -34,8 +34,8 @@ struct fuse_front_options {
  * could not be mounted or the connection broke.
  * left: the files that were open when the mount ended; NULL when there is nothing to free. */
 int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
-		   struct front **left, struct err *err);
+		   struct session **left, struct err *err);
 /* Closes them, which waits for the loads that are under way for them. Any thread. NULL is fine. */
-void fuse_front_free(struct front *left);
+void fuse_front_free(struct session *left);
 
 #endif

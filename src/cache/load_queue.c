@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See load_queue.h. */
+#include "load_queue.h"
+
+#include <assert.h>
+
+enum {
+	PREFETCH_SHARE = 2, /* part of the budget that unread prefetches may take */
+	CHARGED_SHARE = 2,  /* part of it that is left to chunks, whatever was charged */
+};
+
+void todo_init(struct todo *todo, const struct cache *c)
+{
+	*todo = (struct todo){.now = c->env->now(c->env), .end = &todo->first};
+}
+
+static void todo_load(struct todo *todo, struct cache_fill *f)
+{
+	f->next = NULL;
+	*todo->end = f;
+	todo->end = &f->next;
+}
+
+static struct cache_fill *todo_next(struct todo *todo)
+{
+	struct cache_fill *f = todo->first;
+	if (!f)
+		return NULL;
+	todo->first = f->next;
+	if (!todo->first)
+		todo->end = &todo->first;
+	return f;
+}
+
+void load_queue_rest_locked(struct cache_owner *o)
+{
+	assert(o->busy > 0);
+	if (--o->busy == 0)
+		pthread_cond_broadcast(&o->idle);
+}
+
+void todo_do(struct todo *todo, struct cache *c)
+{
+	struct cache_fill *f;
+	entry_free_all(todo->victims);
+	todo->victims = NULL;
+	while ((f = todo_next(todo))) {
+		/* The load is not complete: nobody takes its entry away. */
+		const struct entry_key key = f->entry->key;
+		struct cache_owner *o = key.owner;
+		o->src.load(o->src.ctx, (uint32_t)key.dataset, key.slot, f);
+		pthread_mutex_lock(&c->lock);
+		f->starting = false;
+		if (f->complete) {
+			todo->now = c->env->now(c->env);
+			load_queue_run_locked(c, todo);
+		}
+		fill_unref_locked(f);
+		load_queue_rest_locked(o);
+		pthread_mutex_unlock(&c->lock);
+		entry_free_all(todo->victims);
+		todo->victims = NULL;
+	}
+}
+
+/* ---- room ---- */
+
+/* What images and domains take of the budget. */
+static uint64_t outside(const struct cache *c)
+{
+	return min_u64(c->stats.charged, c->stats.budget / CHARGED_SHARE);
+}
+
+static uint64_t taken(const struct cache *c)
+{
+	return c->stats.bytes + c->stats.in_flight + outside(c);
+}
+
+/* What is not main: loaded or coming. */
+static uint64_t new_bytes(const struct cache *c)
+{
+	return c->stats.bytes - c->main_bytes + c->stats.in_flight;
+}
+
+static struct entry *choose_victim(const struct cache *c, bool for_reader)
+{
+	struct entry *new = list_oldest(c, LIST_NEW), *main = list_oldest(c, LIST_MAIN);
+	if (main && two_q_is_stale(&c->two_q, &main->use))
+		return main;
+	if (new && (!main || two_q_new_gives_way(&c->two_q, new_bytes(c))))
+		return new;
+	if (!for_reader)
+		return two_q_new_gives_way(&c->two_q, new_bytes(c)) ? NULL : main;
+	/* Of what was prefetched, the latest is read last. */
+	return main ? main : c->lists[LIST_UNREAD].head;
+}
+
+static void drop(struct cache *c, struct entry *e, struct todo *todo)
+{
+	if (e->list == LIST_UNREAD && e->stream)
+		prefetch_wasted(e->stream->prefetch, e->group);
+	c->stats.evictions++;
+	entry_drop_locked(c, e, &todo->victims);
+}
+
+static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct todo *todo)
+{
+	uint64_t room = c->stats.budget > cost ? c->stats.budget - cost : 0;
+	const bool large = cost > c->stats.budget / LOAD_QUEUE_LARGE;
+	struct entry *victim;
+	while (taken(c) > room && (victim = choose_victim(c, for_reader))) {
+		if (large && victim->kept_until > todo->now)
+			return false;
+		drop(c, victim, todo);
+	}
+	return taken(c) + cost <= c->stats.budget;
+}
+
+void load_queue_trim_locked(struct cache *c, struct todo *todo)
+{
+	make_room(c, 0, true, todo);
+}
+
+/* ---- starting loads ---- */
+
+static void start(struct cache *c, struct entry *e, struct todo *todo)
+{
+	entry_start_locked(c, e, todo->now);
+	todo_load(todo, e->fill);
+}
+
+/* Larger than the room that there will ever be while others run. */
+static bool may_run_alone(const struct cache *c)
+{
+	const uint64_t idle =
+		c->lists[LIST_UNREAD].n + c->lists[LIST_NEW].n + c->lists[LIST_MAIN].n;
+	return idle == 0 && c->lists[LIST_LOADING].n == 0 &&
+	       (c->lists[LIST_HELD].n == 0 || c->passed >= LOAD_QUEUE_PATIENCE);
+}
+
+static bool begin_for_reader(struct cache *c, struct todo *todo)
+{
+	struct entry *e = list_oldest(c, LIST_DEMAND);
+	if (!e || (!make_room(c, e->fill->cost, true, todo) && !may_run_alone(c)))
+		return false;
+	c->passed = 0;
+	start(c, e, todo);
+	return true;
+}
+
+static bool begin_prefetch(struct cache *c, struct todo *todo)
+{
+	struct entry *e = list_oldest(c, LIST_PREFETCH);
+	if (!e || c->lists[LIST_DEMAND].n > 0 || c->lists[LIST_LOADING].n >= c->max_prefetch ||
+	    !make_room(c, e->fill->cost, false, todo))
+		return false;
+	start(c, e, todo);
+	return true;
+}
+
+void load_queue_run_locked(struct cache *c, struct todo *todo)
+{
+	while (begin_for_reader(c, todo))
+		;
+	while (begin_prefetch(c, todo))
+		;
+}
+
+void load_queue_restart_locked(struct cache *c, struct entry *e, struct todo *todo)
+{
+	entry_restart_locked(c, e, todo->now);
+	todo_load(todo, e->fill);
+}
+
+void load_queue_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now)
+{
+	e->kept_until =
+		done ? 0 : min_u64(now + LOAD_QUEUE_KEPT_NS, e->loaded_ns + LOAD_QUEUE_KEPT_MAX_NS);
+	c->passed += c->lists[LIST_DEMAND].n > 0;
+}
+
+uint64_t load_queue_prefetch_share(const struct cache *c)
+{
+	return (c->stats.budget - outside(c)) / PREFETCH_SHARE;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations on the files of stats_files.h and their directory, where they differ from those on
+ * what is in the bucket. */
+#include "ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <base/mem.h>
+
+#include "reply.h"
+#include "stats_files.h"
+
+enum { NAMES_HOLD = 3600 /* seconds for which names that never change are valid */ };
+
+static int64_t wall_clock(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* len: of the open file's text; NULL for a fresh one's. */
+static int attr_of(struct session *s, uint64_t ino, const size_t *len, struct stat *out,
+		   struct err *err)
+{
+	auto_free char *text = NULL;
+	struct engine_stat st;
+	size_t n = len ? *len : 0;
+	int rc = len || ino == STATS_DIR_INO ? 0 : stats_files_text(s->engine, ino, &text, &n, err);
+	if (rc)
+		return rc;
+	stats_files_stat(ino, n, wall_clock(), &st);
+	reply_attr(s, ino, &st, out);
+	return 0;
+}
+
+void ops_stats_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct fuse_entry_param entry = {
+		.ino = stats_files_look_up(parent, name),
+		.entry_timeout = NAMES_HOLD,
+	};
+	struct err err = ERR_INIT;
+	int rc = entry.ino ? attr_of(session_of(req), entry.ino, NULL, &entry.attr, &err) : -ENOENT;
+	if (rc)
+		reply_fail(req, rc, "look up", STATS_DIR_NAME, &err);
+	else
+		fuse_reply_entry(
+			req, &entry); /* nothing to forget when the kernel has stopped waiting */
+}
+
+void ops_stats_getattr(fuse_req_t req, fuse_ino_t ino, const size_t *len)
+{
+	struct stat st;
+	struct err err = ERR_INIT;
+	int rc = attr_of(session_of(req), ino, len, &st, &err);
+	if (rc)
+		reply_fail(req, rc, "stat", STATS_DIR_NAME, &err);
+	else
+		fuse_reply_attr(req, &st, 0);
+}

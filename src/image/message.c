@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links and attributes as messages: headers and dense storage hold the same ones. */
+#include "plan.h"
+
+#include <string.h>
+
+#include <h5/message.h>
+
+static bool is_ascii(const char *s)
+{
+	while (*s)
+		if ((unsigned char)*s++ >= 0x80)
+			return false;
+	return true;
+}
+
+void link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
+		  char *file, size_t cap)
+{
+	const struct link *link = &o->group.links[i];
+
+	*out = (struct h5_link){
+		.name = link->name,
+		.name_len = strlen(link->name),
+		.utf8 = link->utf8 && !is_ascii(link->name),
+		.has_corder = true,
+		.corder = i,
+		.cls = link->cls,
+		.path = link->path,
+	};
+	if (link->cls == LINK_HARD)
+		out->addr = img->header_addr[link->target];
+	if (link->cls == LINK_EXTERNAL) {
+		/* no system has files with longer names: it dangles */
+		if (external_file(img, link->domain, file, cap))
+			strcpy(file, ".");
+		out->file = file;
+	}
+}
+
+void attr_message(const struct image *img, const struct image_object *io, uint32_t i,
+		  struct h5_attr *out)
+{
+	const struct attribute *a = &io->mo->o.attrs[i];
+	const struct bytes *value =
+		io->values && io->values[i].len ? &io->values[i] : &a->value.fixed;
+
+	*out = (struct h5_attr){
+		.name = a->name,
+		.utf8 = true,
+		.type = a->type,
+		.committed =
+			a->committed == OBJECT_NONE ? H5_UNDEF : img->header_addr[a->committed],
+		.space = a->space,
+		.data = value->data,
+		.data_len = value->len,
+	};
+	/* a committed type's address is not known while sizing, but that it has one is */
+	if (a->committed != OBJECT_NONE && out->committed == H5_UNDEF)
+		out->committed = 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See prefetch/prefetch.h. */
+#include <prefetch/prefetch.h>
+
+#include <stdlib.h>
+
+#include <base/mem.h>
+#include <prefetch/kernel.h>
+
+#include "depth.h"
+#include "pattern.h"
+
+enum { HOLES = 16 /* chunks without a slot that are passed over for each that has one */ };
+
+_Static_assert((int)PREFETCH_FILE_ORDER == (int)PATTERN_TRACKS,
+	       "a group for each pattern, and one more");
+
+struct prefetch {
+	struct pattern pattern;
+	struct depth depths[PREFETCH_GROUPS];
+	bool has_read;
+	uint32_t dataset; /* read last */
+	uint64_t slot;
+};
+
+struct prefetch *prefetch_new(void)
+{
+	return calloc(1, sizeof(struct prefetch));
+}
+
+void prefetch_free(struct prefetch *p)
+{
+	free(p);
+}
+
+static struct chunk_grid grid_of(const struct prefetch_dataset *d)
+{
+	return (struct chunk_grid){.rank = d->rank, .counts = d->counts};
+}
+
+/* Chunks that follow each other are slots that do, and bytes of the file. Two threads that read a
+ * request of the kernel each take turns, and leave none out. */
+static bool is_sequential(const struct prefetch *p, const struct track *t,
+			  const struct prefetch_dataset *d)
+{
+	const struct chunk_grid grid = grid_of(d);
+	uint64_t number = 0, slot = 0;
+	if (!pattern_expect(t, &grid, 0, &number) || !d->slot(d->ctx, d->dataset, number, &slot))
+		return false;
+	const uint64_t way = max_u64(slot, p->slot) - min_u64(slot, p->slot);
+	return slot == p->slot + 1 || (slot > 0 && way * d->cost <= KERNEL_REQUEST &&
+				       d->is_known(d->ctx, d->dataset, slot - 1));
+}
+
+static uint32_t follow(struct prefetch *p, struct track *t, bool guess,
+		       const struct prefetch_dataset *d, const struct prefetch_read *read)
+{
+	struct depth *depth = &p->depths[t - p->pattern.tracks];
+	const struct depth_step step = {
+		.now_ns = read->now_ns,
+		.waited_ns = read->waited_ns,
+		.steps = 1,
+		.latency_ns = read->latency_ns,
+		.cost = d->cost,
+		.worth = pattern_worth(t),
+		.late = read->late,
+		.sequential = is_sequential(p, t, d),
+	};
+	if (guess)
+		depth_guess(depth, &step);
+	else if (t->depth == 0) /* confirmed as soon as it was born */
+		depth_begin(depth, &step);
+	else
+		depth_follow(depth, &step);
+	return t->depth = depth->chunks;
+}
+
+/* Is this the chunk that was read last? Then both reads are one use. */
+static bool is_same(struct prefetch *p, uint32_t dataset, uint64_t slot)
+{
+	const bool same = p->has_read && p->dataset == dataset && p->slot == slot;
+	p->has_read = true;
+	p->dataset = dataset;
+	p->slot = slot;
+	return same;
+}
+
+struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_dataset *d,
+				     const struct prefetch_read *read)
+{
+	const struct chunk_grid grid = grid_of(d);
+	struct prefetch_advice a = {.action = PREFETCH_NOTHING};
+	struct track *t = NULL;
+	if (is_same(p, d->dataset, read->slot))
+		return a;
+	const enum pattern_event event =
+		pattern_touch(&p->pattern, d->dataset, &grid, read->number, &t);
+	if (event == PATTERN_AGAIN || event == PATTERN_RANDOM)
+		return a;
+	a.group = (uint8_t)(t - p->pattern.tracks);
+	if (event == PATTERN_BREAKS) {
+		depth_break(&p->depths[a.group]);
+		a.action = PREFETCH_CANCEL;
+		return a;
+	}
+	a.action = PREFETCH_LOAD;
+	a.track = t;
+	a.left = follow(p, t, event == PATTERN_GUESS, d, read);
+	a.end = (uint64_t)HOLES * (a.left + 1);
+	return a;
+}
+
+bool prefetch_next(struct prefetch_advice *a, const struct prefetch_dataset *d, uint64_t *slot)
+{
+	const struct chunk_grid grid = grid_of(d);
+	uint64_t number = 0;
+	while (a->left > 0 && a->next < a->end) {
+		if (!pattern_expect(a->track, &grid, a->next++, &number))
+			return false;
+		if (!d->slot(d->ctx, d->dataset, number, slot))
+			continue;
+		a->left--;
+		return true;
+	}
+	return false;
+}
+
+void prefetch_wasted(struct prefetch *p, uint8_t group)
+{
+	if (group < PREFETCH_GROUPS)
+		depth_wasted(&p->depths[group]);
+}
+
+uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *step)
+{
+	struct depth *depth = &p->depths[PREFETCH_FILE_ORDER];
+	const struct depth_step s = {
+		.now_ns = step->now_ns,
+		.waited_ns = step->waited_ns,
+		.steps = step->slots,
+		.latency_ns = step->latency_ns,
+		.cost = step->cost,
+		.late = step->waited_ns > depth->waited_ns,
+	};
+	if (depth->stepped_ns == 0)
+		depth_guess(depth, &s);
+	else
+		depth_follow(depth, &s);
+	return depth->chunks;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See prefetch/sequential.h. */
+#include <prefetch/sequential.h>
+
+/* Takes the pieces that touch the run into it. */
+static void join(struct sequential *o)
+{
+	for (unsigned int i = 0; i < o->n;) {
+		const struct sequential_piece piece = o->pieces[i];
+
+		if (piece.start > o->end) {
+			i++;
+			continue;
+		}
+		o->pieces[i] = o->pieces[--o->n];
+		if (piece.end > o->end) {
+			o->end = piece.end;
+			i = 0;
+		}
+	}
+}
+
+static void begin(struct sequential *o, const struct sequential_file *f, uint64_t start,
+		  uint64_t end)
+{
+	*o = (struct sequential){.running = start < f->data, .end = end};
+}
+
+void sequential_skip(struct sequential *o, uint64_t to)
+{
+	if (!o->running || to <= o->end)
+		return;
+	o->end = to;
+	join(o);
+}
+
+bool sequential_read(struct sequential *o, const struct sequential_file *f, uint64_t start,
+		     uint64_t end)
+{
+	if (!o->running || start > o->end + SEQUENTIAL_GAP ||
+	    (start > o->end && o->n == SEQUENTIAL_PIECES)) {
+		begin(o, f, start, end);
+	} else if (start > o->end) {
+		o->pieces[o->n++] = (struct sequential_piece){start, end};
+	} else if (end > o->end) {
+		o->end = end;
+		join(o);
+	}
+	return o->running && o->end >= f->second + SEQUENTIAL_MARGIN;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and numbers of the directory of reports. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stats_files.h"
+#include "inodes.h"
+
+static void only_the_root_has_it(void **state)
+{
+	assert_true(stats_files_own(INODES_ROOT, STATS_DIR_NAME));
+	assert_false(stats_files_own(INODES_ROOT, "stats"));
+	assert_false(stats_files_own(INODES_ROOT, STATS_DIR_NAME "x"));
+	assert_false(stats_files_own(INODES_ROOT + 1, STATS_DIR_NAME));
+	assert_true(stats_files_own(STATS_DIR_INO, "anything"));
+}
+
+static void each_name_has_its_number(void **state)
+{
+	struct engine_stat st;
+	size_t n = 0;
+	assert_int_equal(stats_files_look_up(INODES_ROOT, STATS_DIR_NAME), STATS_DIR_INO);
+	for (const char *name; (name = stats_files_name(n)); n++) {
+		uint64_t ino = stats_files_look_up(STATS_DIR_INO, name);
+		assert_true(stats_files_has(ino) && ino != STATS_DIR_INO);
+		for (size_t i = 0; i < n; i++)
+			assert_true(ino != stats_files_look_up(STATS_DIR_INO, stats_files_name(i)));
+		stats_files_stat(ino, 1000, 5, &st);
+		assert_int_equal(st.kind, ENGINE_PLAIN);
+		assert_int_equal(st.size, 1000);
+		assert_int_equal(st.mode, 0444);
+		assert_int_equal(stats_files_look_up(ino, name), 0); /* no directory */
+	}
+	assert_int_equal(n, 2);
+	assert_int_equal(stats_files_look_up(STATS_DIR_INO, "nothing"), 0);
+	assert_int_equal(stats_files_look_up(STATS_DIR_INO, ""), 0);
+	stats_files_stat(STATS_DIR_INO, 0, 5, &st);
+	assert_int_equal(st.kind, ENGINE_DIR);
+	assert_int_equal(st.mode, 0555);
+}
+
+static void numbers_are_above_those_of_the_bucket(void **state)
+{
+	const struct engine_stat st = {.kind = ENGINE_PLAIN, .version = 1};
+	struct inodes *t = inodes_new();
+	struct inode_view view;
+	assert_false(stats_files_has(inodes_look_up(t, "a", &st)));
+	assert_false(inodes_get(t, STATS_DIR_INO, &view));
+	inodes_forget(t, STATS_DIR_INO, 3); /* the kernel forgets these, too */
+	inodes_free(t);
+}
+
+static void texts_are_reports(void **state)
+{
+	char dir[] = "/tmp/control-test-XXXXXX";
+	struct engine_options opt;
+	struct engine *e = NULL;
+	struct err err = ERR_INIT;
+	char *text = NULL;
+	size_t len = 0;
+	assert_non_null(mkdtemp(dir));
+	engine_options_init(&opt);
+	opt.bucket = dir;
+	opt.workers = 0;
+	assert_int_equal(engine_open(&opt, &e, &err), 0);
+	assert_int_equal(
+		stats_files_text(e, stats_files_look_up(STATS_DIR_INO, "stats"), &text, &len, &err),
+		0);
+	assert_true(text[0] == '{' && strlen(text) == len);
+	free(text);
+	assert_int_equal(stats_files_text(e, stats_files_look_up(STATS_DIR_INO, "metrics"), &text,
+					  &len, &err),
+			 0);
+	assert_non_null(strstr(text, "# TYPE hsmount_"));
+	free(text);
+	assert_int_equal(stats_files_text(e, STATS_DIR_INO, &text, &len, &err), -EISDIR);
+	assert_int_equal(stats_files_text(e, STATS_DIR_INO + 3, &text, &len, &err), -EISDIR);
+	engine_close(e);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_the_root_has_it),
+		cmocka_unit_test(each_name_has_its_number),
+		cmocka_unit_test(numbers_are_above_those_of_the_bucket),
+		cmocka_unit_test(texts_are_reports),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far ahead, for stores and readers of all kinds. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "depth.h"
+
+#define MS UINT64_C(1000000)
+
+static const struct {
+	const char *name;
+	uint64_t latency, think, cost; /* ns, ns, bytes */
+	uint32_t least, most;	       /* depth after the third chunk */
+} cases[] = {
+	{"a bucket far away, a fast reader", 50 * MS, MS, 1 << 20, 64, 64},
+	{"a bucket not so far away", 20 * MS, MS, 1 << 20, 40, 64},
+	{"a reader as slow as the store", 50 * MS, 50 * MS, 1 << 20, 3, 4},
+	{"a very slow reader", 50 * MS, 5000 * MS, 1 << 20, 2, 2},
+	{"a directory", MS, MS, 1 << 20, 3, 6},
+	{"a directory, and no time to measure", MS, 0, 1 << 20, 2, 8},
+	{"nothing takes any time", 0, 0, 1 << 20, 2, 2},
+	{"small chunks", 50 * MS, 0, 4096, 64, 64},
+};
+
+static struct depth_step step_of(uint64_t now, uint64_t latency, uint64_t cost)
+{
+	return (struct depth_step){.now_ns = now, .latency_ns = latency, .steps = 1, .cost = cost};
+}
+
+static void depth_is_delay_over_time(void **state)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct depth p = {0};
+		uint64_t now = 1000 * MS;
+		struct depth_step s = step_of(now, cases[i].latency, cases[i].cost);
+
+		print_message("%s\n", cases[i].name);
+		depth_guess(&p, &s);
+		assert_int_equal(p.chunks, DEPTH_GUESS);
+		s.now_ns += cases[i].think;
+		depth_follow(&p, &s);
+		assert_in_range(p.chunks, cases[i].least, cases[i].most);
+	}
+}
+
+/* What the reader waited is not its own time. */
+static void waiting_is_left_out(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
+
+	depth_guess(&p, &s);
+	s.now_ns += 51 * MS;
+	s.waited_ns += 50 * MS;
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, DEPTH_MAX);
+}
+
+static void who_waits_gets_twice_as_much_up_to_a_limit(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 10 * MS, 1 << 20);
+
+	depth_guess(&p, &s);
+	s.late = true;
+	for (int i = 0; i < 20; i++) {
+		s.now_ns += 2 * MS;
+		depth_follow(&p, &s);
+	}
+	assert_in_range(p.chunks, 16, 2 * (DEPTH_MIN + 2 * 5));
+	/* And loses it again, slowly, when it does not wait. */
+	s.late = false;
+	uint32_t before = p.chunks;
+	s.now_ns += 2 * MS;
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, before - 1);
+	for (int i = 0; i < 100; i++) {
+		s.now_ns += 2 * MS;
+		depth_follow(&p, &s);
+	}
+	assert_int_equal(p.chunks, DEPTH_MIN + 2 * 5);
+}
+
+static void going_elsewhere_and_waste_halve_it(void **state)
+{
+	struct depth p = {.chunks = 64};
+
+	depth_break(&p);
+	assert_int_equal(p.chunks, 32);
+	depth_wasted(&p);
+	assert_int_equal(p.chunks, 16);
+	for (int i = 0; i < 10; i++)
+		depth_wasted(&p);
+	assert_int_equal(p.chunks, 1);
+}
+
+/* The kernel reads on behind a program's back. */
+static void a_short_sequence_is_not_sure(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
+
+	s.sequential = true;
+	depth_guess(&p, &s);
+	for (uint64_t taken = 1 << 20; taken < DEPTH_SURE; taken += 1 << 20) {
+		depth_follow(&p, &s);
+		assert_int_equal(p.chunks, DEPTH_BEGIN);
+	}
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, DEPTH_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(depth_is_delay_over_time),
+		cmocka_unit_test(waiting_is_left_out),
+		cmocka_unit_test(who_waits_gets_twice_as_much_up_to_a_limit),
+		cmocka_unit_test(going_elsewhere_and_waste_halve_it),
+		cmocka_unit_test(a_short_sequence_is_not_sure),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a reader is advised to load, without a cache: slots, groups, holes. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <prefetch/prefetch.h>
+
+#define MS UINT64_C(1000000)
+
+/* Of every `sparse` chunks only the first is stored. */
+struct reader {
+	struct prefetch *p;
+	uint64_t chunks, sparse, now;
+	struct prefetch_dataset dataset;
+};
+
+static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
+{
+	const struct reader *r = ctx;
+	(void)dataset;
+	*slot = number / r->sparse;
+	return number % r->sparse == 0;
+}
+
+static bool is_unknown(void *ctx, uint32_t dataset, uint64_t slot)
+{
+	return false;
+}
+
+static void begin(struct reader *r, uint64_t chunks, uint64_t sparse)
+{
+	*r = (struct reader){
+		.p = prefetch_new(), .chunks = chunks, .sparse = sparse, .now = 1000 * MS};
+	assert_non_null(r->p);
+	r->dataset = (struct prefetch_dataset){
+		.dataset = 3,
+		.rank = 1,
+		.counts = &r->chunks,
+		.cost = 1 << 20,
+		.slot = slot_of,
+		.is_known = is_unknown,
+		.ctx = r,
+	};
+}
+
+static struct prefetch_advice read_slot(struct reader *r, uint64_t slot)
+{
+	r->now += MS;
+	const struct prefetch_read read = {
+		.slot = slot,
+		.number = slot * r->sparse,
+		.now_ns = r->now,
+		.latency_ns = 50 * MS,
+	};
+	return prefetch_read(r->p, &r->dataset, &read);
+}
+
+static void a_walk_is_followed_to_its_end(void **state)
+{
+	struct reader r;
+	struct prefetch_advice a = {0};
+	uint64_t slot = 0;
+	begin(&r, 100, 1);
+	for (uint64_t i = 0; i < 90; i += 3)
+		a = read_slot(&r, i);
+	assert_int_equal(a.action, PREFETCH_LOAD);
+	for (uint64_t i = 90; i < 100; i += 3) {
+		assert_true(prefetch_next(&a, &r.dataset, &slot));
+		assert_int_equal(slot, i);
+	}
+	assert_false(prefetch_next(&a, &r.dataset, &slot));
+	prefetch_free(r.p);
+}
+
+static void chunks_without_a_slot_are_passed_over(void **state)
+{
+	struct reader r;
+	struct prefetch_advice a = {0};
+	uint64_t slot = 0;
+	begin(&r, 700, 7);
+	for (uint64_t i = 0; i < 10; i++)
+		a = read_slot(&r, i);
+	assert_int_equal(a.action, PREFETCH_LOAD);
+	for (uint64_t i = 10; i < 14; i++) {
+		assert_true(prefetch_next(&a, &r.dataset, &slot));
+		assert_int_equal(slot, i);
+	}
+	prefetch_free(r.p);
+}
+
+static void a_second_read_of_a_chunk_says_nothing(void **state)
+{
+	struct reader r;
+	struct prefetch_advice a = {0};
+	begin(&r, 100, 1);
+	for (uint64_t i = 0; i < 10; i++)
+		a = read_slot(&r, i);
+	assert_int_equal(a.action, PREFETCH_LOAD);
+	a = read_slot(&r, 9);
+	assert_int_equal(a.action, PREFETCH_NOTHING);
+	prefetch_free(r.p);
+}
+
+static void a_broken_pattern_is_cancelled(void **state)
+{
+	static const uint64_t elsewhere[] = {913, 402, 771, 133, 655};
+	struct reader r;
+	struct prefetch_advice a = {0};
+	begin(&r, 1000, 1);
+	for (uint64_t i = 20; i < 30; i++)
+		a = read_slot(&r, i);
+	assert_int_equal(a.action, PREFETCH_LOAD);
+	const uint8_t group = a.group;
+	for (size_t i = 0; i < 5 && a.action != PREFETCH_CANCEL; i++)
+		a = read_slot(&r, elsewhere[i]);
+	assert_int_equal(a.action, PREFETCH_CANCEL);
+	assert_int_equal(a.group, group);
+	prefetch_free(r.p);
+}
+
+/* Half as much when what was loaded is evicted unread. */
+static void waste_makes_less(void **state)
+{
+	struct prefetch *p = prefetch_new();
+	struct prefetch_step step = {
+		.slots = 1, .cost = 1 << 20, .now_ns = 1000 * MS, .latency_ns = 50 * MS};
+	uint32_t depth = prefetch_in_file_order(p, &step);
+	assert_int_equal(depth, 2); /* nothing was measured yet */
+	step.now_ns += MS;
+	depth = prefetch_in_file_order(p, &step);
+	assert_int_equal(depth, 64);
+	step.now_ns += 1000 * MS; /* a slow reader: what it has becomes less by and by */
+	assert_in_range(prefetch_in_file_order(p, &step), 48, 63);
+	for (int i = 0; i < 10; i++)
+		prefetch_wasted(p, PREFETCH_FILE_ORDER);
+	prefetch_wasted(p, PREFETCH_GROUPS); /* not a group */
+	step.now_ns += 1000 * MS;
+	assert_in_range(prefetch_in_file_order(p, &step), 2, 3);
+	prefetch_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_walk_is_followed_to_its_end),
+		cmocka_unit_test(chunks_without_a_slot_are_passed_over),
+		cmocka_unit_test(a_second_read_of_a_chunk_says_nothing),
+		cmocka_unit_test(a_broken_pattern_is_cancelled),
+		cmocka_unit_test(waste_makes_less),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

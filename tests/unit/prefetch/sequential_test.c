@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who goes through a file in its order, and who does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <prefetch/sequential.h>
+
+#include "read_ahead.h"
+
+#define MIB UINT64_C(1048576)
+
+/* What the FUSE front makes the kernel read ahead is no pattern. */
+_Static_assert((int)KERNEL_AHEAD > 2 * (int)READ_AHEAD_KB * 1024, "more than two windows");
+
+/* 10 MiB of metadata, a dataset of 20, others behind. */
+static const struct sequential_file file = {.data = 10 * MIB, .second = 30 * MIB};
+
+struct read {
+	uint64_t start, n; /* n 0: the end of the list */
+};
+
+static const struct {
+	const char *name;
+	struct read reads[12];
+	bool in_order;
+} cases[] = {
+	{"in large pieces", {{0, 10 * MIB}, {10 * MIB, 10 * MIB}, {20 * MIB, 16 * MIB}}, true},
+	{"not far enough into the second dataset", {{0, 33 * MIB}}, false},
+	{"far enough", {{0, 36 * MIB}}, true},
+	{"pieces out of order",
+	 {{0, MIB},
+	  {2 * MIB, MIB},
+	  {MIB, MIB},
+	  {4 * MIB, 5 * MIB},
+	  {9 * MIB, 2 * MIB},
+	  {3 * MIB, MIB},
+	  {11 * MIB, 25 * MIB}},
+	 true},
+	{"a gap that stays", {{0, MIB}, {2 * MIB, 40 * MIB}}, false},
+	{"a piece far ahead ends it",
+	 {{0, 20 * MIB}, {40 * MIB, MIB}, {20 * MIB, 20 * MIB}, {41 * MIB, 9 * MIB}},
+	 false},
+	{"again from the beginning",
+	 {{0, 20 * MIB}, {40 * MIB, MIB}, {0, 20 * MIB}, {20 * MIB, 20 * MIB}},
+	 true},
+	{"the metadata and then a dataset", {{0, 9 * MIB}, {30 * MIB, 20 * MIB}}, false},
+	{"from within the data", {{15 * MIB, 40 * MIB}}, false},
+	{"read again", {{0, 36 * MIB}, {5 * MIB, MIB}}, true},
+	{"what comes after the beginning was known",
+	 {{9 * MIB, 11 * MIB}, {20 * MIB, 20 * MIB}},
+	 true},
+};
+
+static void readers_are_told_apart(void **state)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sequential o = {0};
+		bool in_order = false;
+
+		print_message("%s\n", cases[i].name);
+		for (const struct read *r = cases[i].reads; r->n; r++)
+			in_order = sequential_read(&o, &file, r->start, r->start + r->n);
+		assert_int_equal(in_order, cases[i].in_order);
+	}
+}
+
+static void holes_are_passed_over(void **state)
+{
+	struct sequential o = {0};
+
+	sequential_skip(&o, 5 * MIB); /* nothing has begun */
+	assert_false(sequential_read(&o, &file, 0, 10 * MIB));
+	assert_false(sequential_read(&o, &file, 12 * MIB, 13 * MIB));
+	sequential_skip(&o, 12 * MIB);
+	assert_int_equal(o.end, 13 * MIB);
+	sequential_skip(&o, 100 * MIB);
+	assert_true(sequential_read(&o, &file, 100 * MIB, 101 * MIB));
+	assert_int_equal(o.end, 101 * MIB);
+}
+
+static void more_pieces_than_there_is_room_for_begin_anew(void **state)
+{
+	struct sequential o = {0};
+
+	assert_false(sequential_read(&o, &file, 0, 1));
+	for (uint64_t i = 0; i <= SEQUENTIAL_PIECES; i++)
+		assert_false(sequential_read(&o, &file, 2 + 2 * i, 3 + 2 * i));
+	assert_int_equal(o.n, 0);
+	assert_true(o.running);
+	assert_int_equal(o.end, 3 + 2 * SEQUENTIAL_PIECES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(readers_are_told_apart),
+		cmocka_unit_test(holes_are_passed_over),
+		cmocka_unit_test(more_pieces_than_there_is_room_for_begin_anew),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
