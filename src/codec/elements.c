@@ -4,7 +4,7 @@
  *
  *   plain       dtype->size bytes
  *   reference   48 bytes of text ("datasets/d-…"), NUL padded; all NUL is the null reference
- *   vlen        +0 int32 LE  byte count, 0 where nothing was ever set
+ *   vlen        +0 int32 LE  byte count; of a string that is empty, or was never set: 0
  *               +4           that many bytes: text without NUL, or base elements in this form
  *   compound    its members one after the other
  *   array       its items one after the other, without a count

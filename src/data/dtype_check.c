@@ -263,6 +263,7 @@ static int derive_from(struct dtype *t, const struct dtype *child, uint64_t n, s
 	if (t->nodes > DTYPE_MAX_NODES)
 		return err_set(err, -E2BIG, "datatype of over %d parts", DTYPE_MAX_NODES);
 	t->has_vlen |= child->has_vlen;
+	t->has_vstring |= child->has_vstring;
 	t->has_ref |= child->has_ref;
 	t->has_array |= child->has_array;
 	if (!mul_u64(child->vlen_slots, n, &slots) ||
@@ -331,6 +332,7 @@ static int derive(struct dtype *t, struct err *err)
 	t->depth = 1;
 	t->nodes = 1;
 	t->has_vlen = t->cls == DTYPE_VLEN;
+	t->has_vstring = t->has_vlen && t->vlen.is_string;
 	t->has_ref = t->cls == DTYPE_REFERENCE;
 	t->has_array = t->cls == DTYPE_ARRAY;
 	t->vlen_slots = 0;

@@ -31,7 +31,7 @@ struct elems_vlen elems_get_vlen(const uint8_t *slot)
 	struct elems_vlen v;
 
 	v.count = cur_u32(&c);
-	cur_skip(&c, 4);
+	v.is_set = cur_u32(&c) != 0;
 	v.offset = cur_u64(&c);
 	return v;
 }
@@ -41,8 +41,15 @@ void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset)
 	struct emit e = emit_to(slot, DTYPE_VLEN_SIZE);
 
 	emit_u32(&e, count);
-	emit_u32(&e, 0);
+	emit_u32(&e, 1);
 	emit_u64(&e, count ? offset : 0);
+}
+
+bool elems_vlen_has_object(const struct dtype *t, const uint8_t *slot)
+{
+	const struct elems_vlen v = elems_get_vlen(slot);
+
+	return v.count > 0 || (v.is_set && t->vlen.is_string);
 }
 
 int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *offset)

@@ -66,8 +66,10 @@ static int say_domain(const struct report *r, const struct names_node *n, struct
 
 static int say_image(const struct report *r, const struct snapshot *s)
 {
-	int rc = say(r, "image: %" PRIu64 " bytes, %" PRIu64 " behind something, version %" PRIu64,
-		     image_size(s->image), image_allocated(s->image), s->version);
+	int rc = say(r,
+		     "image: %" PRIu64 " bytes, %" PRIu64 " behind something, version %" PRIu64
+		     ", layout revision %d",
+		     image_size(s->image), image_allocated(s->image), s->version, IMAGE_REVISION);
 	if (!rc && !s->sees_chunks)
 		rc = say(r, "image: too many objects to list: a change of chunks is not noticed");
 	return rc;

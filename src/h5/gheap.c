@@ -143,8 +143,9 @@ int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t 
 }
 
 /*
- * Padding is worst when each object is one byte over a multiple of 8:
- *   sum ceil(n_i / 8) = N + sum floor((n_i - 1) / 8) <= N + floor((S - N) / 8).
+ * Padding is worst when each object is one byte over a multiple of 8. Of N objects at most
+ * M = min(N, S) have any bytes, and
+ *   sum ceil(n_i / 8) = M + sum floor((n_i - 1) / 8) <= M + floor((S - M) / 8).
  * A collection is closed because it has H5_GHEAP_MIN bytes or 65,535 objects; only the last one
  * is filled up. While everything fits into the target there is only one.
  */
@@ -152,9 +153,11 @@ uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target)
 {
 	if (nobjects == 0)
 		return 0;
-	uint64_t data = nbytes > nobjects ? (nbytes - nobjects) / ALIGN * ALIGN : 0;
-	uint64_t objects, bound;
-	if (!mul_u64(nobjects, OBJECT_HEADER + ALIGN, &objects) ||
+	uint64_t filled_objects = min_u64(nobjects, nbytes);
+	uint64_t data = (nbytes - filled_objects) / ALIGN * ALIGN;
+	uint64_t objects, starts, bound;
+	if (!mul_u64(nobjects, OBJECT_HEADER, &objects) ||
+	    !mul_u64(filled_objects, ALIGN, &starts) || !add_u64(objects, starts, &objects) ||
 	    !add_u64(objects, data, &objects))
 		return UINT64_MAX;
 	if (objects <= H5_GHEAP_MIN - COLLECTION_HEADER - OBJECT_HEADER)

@@ -52,7 +52,8 @@ static bool is_chunked(const struct dataset *ds, const struct pipeline *pipeline
 }
 
 /* Room for the heap of one variable-length chunk of `decoded` bytes: 4 bytes of length for each
- * item, and the items. Items of nested types become slots that are up to four times as large. */
+ * item, and the items. Items of nested types become slots that are up to four times as large. Only
+ * strings have an object when they are empty. */
 static uint64_t window_size(const struct image_dataset *d, uint64_t decoded)
 {
 	const struct dtype *t = d->ds->type;
@@ -68,24 +69,44 @@ static uint64_t window_size(const struct image_dataset *d, uint64_t decoded)
 		objects += items / 4;
 		items *= 4;
 	}
-	return align_u64(h5_gheap_bound(min_u64(objects, items), items, H5_GHEAP_TARGET_DATA), 8);
+	if (!t->has_vstring)
+		objects = min_u64(objects, items);
+	return align_u64(h5_gheap_bound(objects, items, H5_GHEAP_TARGET_DATA), 8);
+}
+
+struct heap_objects {
+	uint64_t n, bytes;
+};
+
+static int count_object(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *items,
+			size_t items_len, struct err *err)
+{
+	struct heap_objects *objects = ctx;
+
+	objects->n += elems_vlen_has_object(t, slot);
+	objects->bytes += items_len;
+	return 0;
 }
 
 /* The same for a chunk of fill values. Each element gets items of its own: a writer that replaces
  * an element frees what the old one referred to. 0: no items, or more than a chunk should have (its
  * elements then share those of the header's fill value). */
-static uint64_t fill_window_size(const struct image_dataset *d)
+static int plan_fill_window(struct image_dataset *d, struct err *err)
 {
 	const struct dataset *ds = d->ds;
-	uint64_t len = ds->fill_defined ? ds->fill.heap.len : 0;
-	uint64_t per_element = div_up_u64(len, 8); /* items are 8-aligned */
-	uint64_t objects, items;
+	struct heap_objects one = {0}, all;
+	const struct elems_visitor visitor = {.vlen = count_object, .ctx = &one};
 
-	if (!ds->type->has_vlen || len == 0 ||
-	    !mul_u64(per_element, ds->grid.chunk_elems, &objects) ||
-	    !mul_u64(len, ds->grid.chunk_elems, &items) || items > CHUNK_BYTES_MAX)
+	if (!ds->type->has_vlen || !ds->fill_defined)
 		return 0;
-	return align_u64(h5_gheap_bound(objects, items, H5_GHEAP_TARGET_DATA), 8);
+	int rc = elems_visit(ds->type, ds->fill.fixed.data, 1, ds->fill.heap.data,
+			     ds->fill.heap.len, &visitor, err);
+
+	if (!rc && mul_u64(one.n, ds->grid.chunk_elems, &all.n) &&
+	    mul_u64(one.bytes, ds->grid.chunk_elems, &all.bytes) && all.bytes <= CHUNK_BYTES_MAX)
+		d->fill_window =
+			align_u64(h5_gheap_bound(all.n, all.bytes, H5_GHEAP_TARGET_DATA), 8);
+	return rc;
 }
 
 /* Windows follow from the chunks that are known, not from the slots, which may be many more. */
@@ -238,9 +259,10 @@ int dataset_plan(struct image_dataset *d, struct err *err)
 		return 0;
 	/* bounded when the domain was opened */
 	d->chunk_bytes = ds->grid.chunk_elems * ds->type->size;
-	d->fill_window = fill_window_size(d);
 	d->fill_hidden = ds->fill_defined && ds->type->size > IMAGE_FILL_MAX;
-	int rc = d->chunked ? plan_chunked(d, err) : plan_contiguous(d, err);
+	int rc = plan_fill_window(d, err);
+	if (!rc)
+		rc = d->chunked ? plan_chunked(d, err) : plan_contiguous(d, err);
 	if (!rc && ds->type->has_vlen && !d->unknown)
 		rc = plan_windows(d, err);
 	return rc;

@@ -159,21 +159,35 @@ static void place_gap(struct image *img, uint64_t *at)
 	*at += IMAGE_GAP;
 }
 
+/* Where a run of n bytes of a dataset begins. The kernel reads whole pages, and a page with a byte
+ * that cannot be had cannot be read at all: no dataset shares a page with another one. Where
+ * datasets are many, those smaller than a page share pages with each other, each lying in one page.
+ * *shared: the page before `at` is such a page. */
+static uint64_t run_start(const struct image *img, uint64_t at, uint64_t n, bool *shared)
+{
+	const bool small = img->ndatasets > IMAGE_OWN_PAGES && n < IMAGE_PAGE;
+
+	at = align_u64(at, small && *shared ? 8 : IMAGE_PAGE);
+	*shared = small;
+	return small && at % IMAGE_PAGE + n > IMAGE_PAGE ? align_u64(at, IMAGE_PAGE) : at;
+}
+
 static int place_raw(struct image *img, uint64_t *at, struct err *err)
 {
+	bool shared = false;
+
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		struct image_dataset *d = &img->datasets[i];
 
 		if (d->raw_bytes == 0)
 			continue;
-		*at = align_u64(*at, d->raw_bytes >= IMAGE_PAGE ? IMAGE_PAGE : 8);
+		*at = run_start(img, *at, d->raw_bytes, &shared);
 		d->raw_addr = *at;
 		add_extent(img, EXTENT_RAW, i, *at, d->raw_bytes);
 		*at += d->raw_bytes;
 		if (*at > IMAGE_FILE_MAX)
 			return too_large(err);
 	}
-	*at = align_u64(*at, 8);
 	return 0;
 }
 
@@ -186,6 +200,7 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 
 		if (bytes == 0)
 			continue;
+		*at = align_u64(*at, IMAGE_PAGE);
 		d->heap_addr = *at;
 		add_extent(img, EXTENT_HEAP, i, *at, bytes);
 		*at += bytes;

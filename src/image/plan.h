@@ -33,6 +33,8 @@ enum {
 	/* Slots of this size or more begin on a page: the kernel reads whole pages, and who reads
 	 * one chunk would fetch both of its neighbours. At most a sixteenth of a file is lost. */
 	IMAGE_PAGED_SLOT = 16 * IMAGE_PAGE,
+	/* Datasets of a domain that each begin on a page: at most 16 MiB of a file are lost. */
+	IMAGE_OWN_PAGES = 4096,
 	/* The kernel reads ahead of a program that walks the metadata, and what it reads ahead has
 	 * to be there before it hands on anything. Between metadata and raw data there is room for
 	 * that, or else a program would wait for chunks that nobody wants. */

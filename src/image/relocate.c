@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From neutral slots (data/elems.h) to what an HDF5 file holds:
- *   vlen (Spec IV.A.2.d, class 9)  +0 u32 count, +4 u64 collection address, +12 u32 index
+ *   vlen (Spec IV.A.2.d, class 9)  +0 u32 count, +4 u64 collection address, +12 u32 index; zero is
+ *                                  null. An empty string is no null: it has an object of no bytes
  *   object reference               +0 u64 object header address; zero is null
  *   region reference               +0 u64 collection address, +8 u32 index; zero is null
  */
@@ -30,7 +31,7 @@ static int place_vlen(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *
 	uint64_t addr = 0;
 	uint32_t index = 0;
 
-	if (items_len > 0) {
+	if (elems_vlen_has_object(t, slot)) {
 		int rc = h5_gheap_add(r->heap, items, items_len, &addr, &index, err);
 
 		if (rc)

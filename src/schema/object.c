@@ -68,7 +68,9 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 	o->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
 	o->attrs_ordered = schema_tracks_order(json_object_get(doc, "creationProperties"));
 	rc = parse_kind(ctx, doc, o, err);
-	return rc ? rc : schema_attributes(ctx, doc, o, err);
+	if (!rc)
+		rc = schema_attributes(ctx, doc, o, err);
+	return rc ? rc : schema_dimension_scale(ctx, o, err);
 }
 
 int schema_object_parse(struct arena *a, const struct schema_id *id, const struct schema_id *root,

@@ -94,4 +94,8 @@ int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeli
 		    struct err *err);
 int schema_dataset(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
 
+/* dimension_scale.c: gives CLASS and NAME of a dataset that is a dimension scale back the
+ * terminator that hsload cut off. o has its attributes. */
+int schema_dimension_scale(struct schema_ctx *ctx, struct object *o, struct err *err);
+
 #endif

@@ -3,7 +3,7 @@
  * Elements from the bytes in which the service stores them (values with "encoding": "base64"):
  * elements in order without padding, fixed types as in an HDF5 file, and
  *
- *   vlen        +0 i32 LE  bytes that follow, 0 for never set
+ *   vlen        +0 i32 LE  bytes that follow; of an empty string: 0
  *               +4         a string's bytes, or base elements, in this form again
  *   reference   48 bytes of text, NUL-padded: "datasets/d-…"
  *

@@ -5,7 +5,7 @@
  *
  *   nesting     dims as nested lists; also flat, also one pair of brackets too many, and a single
  *               element without brackets
- *   null        zero; NaN in a float (as numpy makes of None), no items in a vlen. The whole value
+ *   null        zero; NaN in a float (as numpy makes of None), no value in a vlen. The whole value
  *               null or missing: never set, all zero
  *   numbers     as numbers, booleans or text
  *   strings     cut at their type's size, padded by its rule; lone surrogates keep their 3 bytes
@@ -163,10 +163,6 @@ static int add_items(struct reader *r, const void *items, size_t len, uint32_t c
 		     struct place at, struct err *err)
 {
 	uint64_t off = 0;
-	if (count == 0) {
-		elems_put_vlen(slot(at), 0, 0);
-		return 0;
-	}
 	int rc = elems_heap_add(r->out, items, len, &off);
 	if (rc == -ENOMEM)
 		return err_errno(err, rc, "vlen");
@@ -200,7 +196,7 @@ static int put_vlen(struct reader *r, const struct dtype *t, const json_t *v, st
 	if (n > UINT32_MAX || !mul_u64(n, base->size, &len))
 		return err_set(err, -EIO, "sequence of %zu items", n);
 	if (n == 0)
-		return 0; /* the null slot */
+		return add_items(r, NULL, 0, 0, at, err);
 	int rc = schema_spend(r->ctx, len, err);
 	if (rc)
 		return rc;

@@ -91,22 +91,3 @@ def test_h5copy(entry, shown, tmp_path):
             return found
         return outcome(*(("h5diff", path, copy, f"/{name}", f"/{name}") for name in names))
     check_as_on_source(entry, shown, attempt)
-
-
-def test_ncdump(entry, shown, tmp_path):
-    if "nc4" not in os.path.basename(entry.path):
-        pytest.skip("not written by netCDF")
-    header = run("ncdump", "-h", shown, check=True).stdout
-    with h5py.File(entry.source, "r") as f:
-        for name in f:
-            assert f" {name}" in header
-    # hsload spoils dimension scales, and ncdump can crash on such data: as it does on a local copy.
-    copy = tmp_path / "copy.nc"
-    run("h5repack", shown, copy, check=True)
-    ours, theirs = run("ncdump", "-n", "x", shown), run("ncdump", "-n", "x", copy)
-    assert (ours.returncode, ours.stdout) == (theirs.returncode, theirs.stdout)
-
-
-def test_dimension_scales_reach_netcdf(sample, mounted):
-    out = run("ncdump", mounted(sample).file("home/test_user1/native/dims.h5"), check=True).stdout
-    assert "x = 4 ;" in out and "double x(x) ;" in out and "x = 0, 1, 2, 3 ;" in out

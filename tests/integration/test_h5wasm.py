@@ -70,3 +70,8 @@ def check(entry, domain, ours, theirs):
             letter = "f" if obj.type[0] == "float" else "i"
             data = obj.data().view(np.dtype(f"{'>' if obj.type[-1] else '<'}{letter}{obj.type[1]}"))
             assert seen["digest"] == native(data), f"{entry} {path}"
+        if obj.type[0] == "vstring":
+            # The package reads a string without a value from address 0.
+            stored = [None if s is None else s.decode("utf-8", "replace") for s in obj.data()]
+            shown = [None if s is None else x for s, x in zip(stored, seen["strings"])]
+            assert shown == stored, f"{entry} {path}"

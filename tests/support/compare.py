@@ -23,6 +23,21 @@ def shortened(x):
     return text if len(text) < 120 else text[:117] + "..."
 
 
+def terminated(obj, attr):
+    """Type and data that the mount shows for an attribute: those that are stored, but hsload cuts
+    CLASS and NAME of dimension scales off before their terminator, and they get it back."""
+    def text(a):
+        return a.data.tobytes().rstrip(b"\0")
+    classes = [a for a in obj.attributes if a.name == "CLASS" and a.type[0] == "string"]
+    if obj.kind != "d" or attr.name not in ("CLASS", "NAME") or attr.type[0] != "string" or \
+            attr.type[2] != "nullpad" or attr.data is None or attr.data.size != 1 or \
+            not any(text(a) == b"DIMENSION_SCALE" for a in classes):
+        return attr.type, attr.data
+    value = text(attr) + b"\0"
+    return (("string", len(value), "nullterm", attr.type[3]),
+            np.frombuffer(value, f"V{len(value)}").reshape(attr.data.shape))
+
+
 class Comparison:
     """Collects what differs as lines "path: what"."""
 
@@ -112,10 +127,11 @@ class Comparison:
             if name not in shown:
                 continue
             aid = h5a.open(handle, name)
-            self.type(where, attr.type, aid.get_type(), attr.committed)
+            type_, stored = terminated(obj, attr)
+            self.type(where, type_, aid.get_type(), attr.committed)
             data = self.reader.attribute(aid)
-            if not same(attr.data, data):
-                self.note(where, f"value: stored {shortened(attr.data)}, shown {shortened(data)}")
+            if not same(stored, data):
+                self.note(where, f"value: stored {shortened(stored)}, shown {shortened(data)}")
 
     def dataset(self, path, obj, ds):
         self.type(path, obj.type, ds.id.get_type(), obj.committed)

@@ -112,7 +112,7 @@ class Reader:
         cls = tid.get_class()
         if cls == h5t.STRING and tid.is_variable_str():
             pointer = ctypes.c_void_p.from_address(at).value
-            return ctypes.string_at(pointer) if pointer else b""
+            return ctypes.string_at(pointer) if pointer else None
         if cls == h5t.VLEN:
             count = ctypes.c_size_t.from_address(at).value
             pointer = ctypes.c_void_p.from_address(at + 8).value

@@ -7,8 +7,8 @@ is in *neutral form*, which `h5raw` also makes of an HDF5 file:
   type     nested tuples, see `parse_type`
   element  of a plain type (no variable length, no reference inside): its bytes, as in a file;
            otherwise: compound -> tuple of elements, array -> list, vlen -> list of elements (or
-           the bytes of all when the base is plain), vlen string -> bytes, reference -> object id
-           or None
+           the bytes of all when the base is plain), vlen string -> bytes, or None without a
+           value, reference -> object id or None
   data     plain: numpy array of void with the dataset's shape; otherwise a flat list of elements
 """
 import base64
@@ -142,7 +142,7 @@ def null_element(t):
         return [null_element(t[2])] * math.prod(t[1])
     if t[0] == "vlen":
         return b"" if is_plain(t[1]) else []
-    return b"" if t[0] == "vstring" else None
+    return None
 
 
 # ---- values in JSON ----
@@ -186,7 +186,7 @@ def encode_value(t, v):
     if kind == "opaque":
         return text_bytes(v or "")[:t[1]].ljust(t[1], b"\0")
     if kind == "vstring":
-        return text_bytes(v or "")
+        return None if v is None else text_bytes(v)
     if kind == "ref":
         return reference_id(v)
     if kind == "compound":

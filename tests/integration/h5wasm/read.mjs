@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads objects of HDF5 files with h5wasm. Standard input: JSON list of {path, objects}, objects the
 // paths of what to read in that file. Prints for each file a JSON line: its datasets with shape and a
-// digest of their numbers, and what failed.
+// digest of their numbers or a list of their strings, and what failed.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import h5wasm from "h5wasm/node";
@@ -17,6 +17,7 @@ function read(object) {
 	return {
 		shape: object.shape,
 		digest: numbers && createHash("sha256").update(numbers).digest("hex"),
+		strings: [value].flat(Infinity).every((v) => typeof v === "string") && [value].flat(Infinity),
 	};
 }
 

@@ -167,6 +167,8 @@ static void sequences(void **state)
 	elems_release(&out);
 	good(f->text, 3, raw, sizeof(raw), &out);
 	expect_items(&out, out.fixed.data, 4, "\1\2\3\4", 4);
+	/* A count of 0 is a value: the empty string. */
+	assert_true(elems_get_vlen(out.fixed.data + 16).is_set);
 	elems_release(&out);
 }
 

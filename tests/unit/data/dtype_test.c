@@ -123,6 +123,8 @@ static void facts_add_up(void **state)
 	assert_int_equal(all->depth, 6);
 	assert_int_equal(all->nodes, 1 + 7 + 8);
 	assert_true(all->has_array && all->has_vlen && !all->has_ref);
+	assert_true(rec->has_vstring && seq->has_vstring && all->has_vstring);
+	assert_false(dtype_vlen(a, i2, NULL)->has_vstring);
 }
 
 static void what_is_given_is_copied(void **state)

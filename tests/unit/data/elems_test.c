@@ -83,12 +83,35 @@ static void slots_have_a_form(void **state)
 
 	memset(slot, 0xee, sizeof(slot));
 	elems_put_vlen(slot, 0x04030201, UINT64_C(0x1817161514131211));
-	assert_memory_equal(slot, "\x01\x02\x03\x04\0\0\0\0\x11\x12\x13\x14\x15\x16\x17\x18", 16);
+	assert_memory_equal(slot, "\x01\x02\x03\x04\1\0\0\0\x11\x12\x13\x14\x15\x16\x17\x18", 16);
 	v = elems_get_vlen(slot);
 	assert_int_equal(v.count, 0x04030201);
 	assert_true(v.offset == UINT64_C(0x1817161514131211));
+	assert_true(v.is_set);
 	elems_put_vlen(slot, 0, 99);
-	assert_memory_equal(slot, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+	assert_memory_equal(slot, "\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16);
+	assert_true(elems_get_vlen(slot).is_set);
+	memset(slot, 0, sizeof(slot));
+	assert_false(elems_get_vlen(slot).is_set);
+}
+
+/* In a file the empty string has an object; the empty sequence has none, nor has what has no value.
+ */
+static void only_strings_have_empty_objects(void **state)
+{
+	struct arena *a = *state;
+	const struct dtype *str = dtype_vlen_string(a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
+	const struct dtype *seq = dtype_vlen(a, dtype_integer(a, 4, true, false, NULL), NULL);
+	uint8_t slot[DTYPE_VLEN_SIZE] = {0};
+
+	assert_false(elems_vlen_has_object(str, slot));
+	assert_false(elems_vlen_has_object(seq, slot));
+	elems_put_vlen(slot, 0, 0);
+	assert_true(elems_vlen_has_object(str, slot));
+	assert_false(elems_vlen_has_object(seq, slot));
+	elems_put_vlen(slot, 1, 0);
+	assert_true(elems_vlen_has_object(str, slot));
+	assert_true(elems_vlen_has_object(seq, slot));
 }
 
 static void heap_is_aligned(void **state)
@@ -317,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_have_a_form),
+		cmocka_unit_test(only_strings_have_empty_objects),
 		cmocka_unit_test(heap_is_aligned),
 		cmocka_unit_test(plain_types_cost_nothing),
 		cmocka_unit_test(slots_come_in_order),

@@ -14,7 +14,8 @@
 
 #include "rendered.h"
 
-/* The item that a vlen slot in file form points to, with a NUL behind; count is checked. */
+/* The item that a string's slot in file form points to, with a NUL behind; count is checked. Of the
+ * empty string it is an object of no bytes. */
 static char *item_of(struct rendered *r, const uint8_t *slot, uint32_t count)
 {
 	struct cursor c = cursor_of(slot, DTYPE_VLEN_SIZE);
@@ -24,12 +25,8 @@ static char *item_of(struct rendered *r, const uint8_t *slot, uint32_t count)
 	uint64_t addr = cur_u64(&c);
 	uint32_t index = cur_u32(&c);
 
-	if (count == 0) {
-		assert_int_equal(addr, 0);
-		assert_int_equal(index, 0);
-	} else {
-		assert_int_equal(h5_gheap_get(&r->file, addr, index, 4096, &item, NULL), 0);
-	}
+	assert_int_equal(h5_gheap_get(&r->file, addr, index, 4096, &item, NULL), 0);
+	assert_int_equal(item.len, count);
 	assert_int_equal(bytes_append(&item, "", 1), 0);
 	return (char *)item.data;
 }
@@ -82,6 +79,64 @@ static void attributes_share_collections(void **state)
 	assert_memory_equal(attr.data + 4, attr.data + 2 * DTYPE_VLEN_SIZE + 4, 8);
 }
 
+/* Puts an attribute of five elements of a type on the root group, and renders it. */
+static struct h5_attr render_attr(struct rendered *r, const char *type, const char *value)
+{
+	struct h5_attr attr;
+	char json[2048];
+
+	snprintf(json, sizeof(json),
+		 "{" SMALL_HEAD(SMALL_ROOT) ",'links':{},'attributes':{'a':{'type':%s,'shape':"
+					    "{'class':'H5S_SIMPLE','dims':[5]},'value':%s,"
+					    "'created':1}}}",
+		 type, value);
+	assert_int_equal(small_put(r->store, SMALL_PREFIX "/.group.json", json), 0);
+	assert_int_equal(rendered_make(r, NULL, NULL), 0);
+	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
+	assert_non_null(msg);
+	struct cursor c = cursor_of(msg->body, msg->len);
+	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &attr, NULL), 0);
+	assert_int_equal(attr.data_len, 5 * DTYPE_VLEN_SIZE);
+	return attr;
+}
+
+static void empty_strings_share_no_object(void **state)
+{
+	static const char type[] =
+		"{'class':'H5T_STRING','charSet':'H5T_CSET_UTF8','strPad':'H5T_STR_NULLTERM',"
+		"'length':'H5T_VARIABLE'}";
+	static const uint8_t null[DTYPE_VLEN_SIZE];
+	struct h5_attr attr = render_attr(*state, type, "['','',null,'','']");
+	const uint8_t *data = attr.data;
+
+	for (size_t i = 0; i < 5; i++) {
+		const uint8_t *slot = data + i * DTYPE_VLEN_SIZE;
+
+		if (i == 2) {
+			assert_memory_equal(slot, null, sizeof(null));
+			continue;
+		}
+		auto_free char *item = item_of(*state, slot, 0);
+		assert_string_equal(item, "");
+		for (size_t k = 0; k < i; k++)
+			assert_memory_not_equal(slot, data + k * DTYPE_VLEN_SIZE, DTYPE_VLEN_SIZE);
+	}
+	attr = render_attr(*state, type, "null");
+	for (size_t i = 0; i < 5; i++)
+		assert_memory_equal(attr.data + i * DTYPE_VLEN_SIZE, null, sizeof(null));
+}
+
+static void empty_sequences_are_null(void **state)
+{
+	static const uint8_t null[DTYPE_VLEN_SIZE];
+	struct h5_attr attr = render_attr(*state, "{'class':'H5T_VLEN','base':" SMALL_I32 "}",
+					  "[[],[1],null,[],[]]");
+
+	for (size_t i = 0; i < 5; i++)
+		if (i != 1)
+			assert_memory_equal(attr.data + i * DTYPE_VLEN_SIZE, null, sizeof(null));
+}
+
 static void references_to_what_is_not_in_the_file_are_null(void **state)
 {
 	static const char *const values[] = {"'groups/" SMALL_ORPHAN "'",
@@ -117,6 +172,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(chunks_point_into_their_window, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(attributes_share_collections, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(empty_strings_share_no_object, rendered_setup,
+						rendered_teardown),
+		cmocka_unit_test_setup_teardown(empty_sequences_are_null, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(references_to_what_is_not_in_the_file_are_null,
 						rendered_setup, rendered_teardown),

@@ -84,6 +84,59 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 	return rc ? rc : h5_file_open(&r->file, &r->source, err);
 }
 
+/* Puts a document whose text is printed; for the documents of small_domain.h. */
+static inline void __attribute__((format(printf, 3, 4)))
+rendered_put(struct rendered *r, const char *key, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	assert_true(vasprintf(&text, fmt, ap) >= 0);
+	va_end(ap);
+	assert_int_equal(small_put(r->store, key, text), 0);
+	free(text);
+}
+
+/* Makes the root group hold n contiguous datasets of bytes: dataset i has size(i) of them in one
+ * stored chunk, each with value i. */
+static inline void rendered_put_datasets(struct rendered *r, unsigned int n,
+					 unsigned int (*size)(unsigned int i))
+{
+	struct bytes links = {0};
+	uint8_t chunk[1 << 16];
+	char text[256];
+
+	for (unsigned int i = 0; i < n; i++) {
+		snprintf(text, sizeof(text),
+			 "%s'%06x':{'class':'H5L_TYPE_HARD','id':'" SMALL_ID(
+				 "d", "0004-000000-%06x") "','created':%u}",
+			 i ? "," : "", i, i, i + 1);
+		assert_int_equal(bytes_append(&links, text, strlen(text)), 0);
+		snprintf(text, sizeof(text), SMALL_PREFIX "/d/0004-000000-%06x/.dataset.json", i);
+		rendered_put(
+			r, text,
+			"{" SMALL_HEAD(SMALL_ID(
+				"d", "0004-000000-%06x")) ",'type':"
+							  "'H5T_STD_U8LE','shape':{'class':'H5S_"
+							  "SIMPLE','dims':[%u]},"
+							  "'attributes':{},'creationProperties':{'"
+							  "layout':{'class':"
+							  "'H5D_CONTIGUOUS'}},'layout':{'class':'"
+							  "H5D_CHUNKED','dims':[%u]}}",
+			i, size(i), size(i));
+		snprintf(text, sizeof(text), SMALL_PREFIX "/d/0004-000000-%06x/0", i);
+		assert_true(size(i) <= sizeof(chunk));
+		memset(chunk, (int)i, size(i));
+		assert_int_equal(call_put(r->store, text, chunk, size(i), NULL, NULL, NULL), 0);
+	}
+	assert_int_equal(bytes_append(&links, "", 1), 0);
+	rendered_put(r, SMALL_PREFIX "/.group.json",
+		     "{" SMALL_HEAD(SMALL_ROOT) ",'links':{%s},'attributes':{}}",
+		     (const char *)links.data);
+	bytes_release(&links);
+}
+
 static inline uint64_t rendered_root(struct rendered *r)
 {
 	return r->file.root;

@@ -134,12 +134,76 @@ static void out_of_memory_is_told_apart(void **state)
 	assert_true(done > 0 && done < 127);
 }
 
+#define PAD(pad, len)                                                                              \
+	"\"type\":{\"class\":\"H5T_STRING\",\"charSet\":\"H5T_CSET_ASCII\","                       \
+	"\"strPad\":\"H5T_STR_" pad "\",\"length\":" #len                                          \
+	"},\"shape\":{\"class\":\"H5S_SCALAR\"},"
+#define ATTR(name, pad, len, value) "\"" name "\":{" PAD(pad, len) "\"value\":\"" value "\"}"
+
+/* What hsload cut off comes back on datasets that are dimension scales. */
+static void scales_are_terminated(void **state)
+{
+	static const struct {
+		const char *class, *name;
+		uint32_t class_size, name_size;
+		enum dtype_pad class_pad, name_pad;
+	} rows[] = {
+		{ATTR("CLASS", "NULLPAD", 15, "DIMENSION_SCALE"), ATTR("NAME", "NULLPAD", 3, "lat"),
+		 16, 4, DTYPE_PAD_NULLTERM, DTYPE_PAD_NULLTERM},
+		{ATTR("CLASS", "NULLPAD", 20, "DIMENSION_SCALE"), ATTR("NAME", "NULLPAD", 8, "lat"),
+		 16, 4, DTYPE_PAD_NULLTERM, DTYPE_PAD_NULLTERM},
+		{ATTR("CLASS", "NULLTERM", 16, "DIMENSION_SCALE"), ATTR("NAME", "NULLPAD", 1, ""),
+		 16, 1, DTYPE_PAD_NULLTERM, DTYPE_PAD_NULLTERM},
+		{ATTR("CLASS", "NULLPAD", 15, "DIMENSION_SCALE"),
+		 ATTR("NAME", "NULLTERM", 4, "lat"), 16, 4, DTYPE_PAD_NULLTERM, DTYPE_PAD_NULLTERM},
+		{ATTR("CLASS", "SPACEPAD", 15, "DIMENSION_SCALE"),
+		 ATTR("NAME", "SPACEPAD", 3, "lat"), 15, 3, DTYPE_PAD_SPACEPAD, DTYPE_PAD_SPACEPAD},
+		{ATTR("CLASS", "NULLPAD", 16, "DIMENSION_SCALES"),
+		 ATTR("NAME", "NULLPAD", 3, "lat"), 16, 3, DTYPE_PAD_NULLPAD, DTYPE_PAD_NULLPAD},
+		{ATTR("CLASS", "NULLPAD", 5, "IMAGE"), ATTR("NAME", "NULLPAD", 3, "lat"), 5, 3,
+		 DTYPE_PAD_NULLPAD, DTYPE_PAD_NULLPAD},
+		{ATTR("OTHER", "NULLPAD", 15, "DIMENSION_SCALE"), ATTR("NAME", "NULLPAD", 3, "lat"),
+		 15, 3, DTYPE_PAD_NULLPAD, DTYPE_PAD_NULLPAD},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct parsed p = parse_printed(
+			DATASET_ID,
+			"{" HEAD(DATASET_ID) ",\"type\":\"H5T_STD_I8LE\",\"shape\":{\"class\":"
+					     "\"H5S_SCALAR\"},\"attributes\":{%s,%s}}",
+			rows[i].class, rows[i].name);
+		assert_int_equal(p.rc, 0);
+		assert_int_equal(p.o.nattrs, 2);
+		/* No times: by name. */
+		const bool name_first = strcmp(p.o.attrs[0].name, "NAME") == 0;
+		const struct attribute *class = &p.o.attrs[name_first],
+				       *name = &p.o.attrs[!name_first];
+		assert_int_equal(class->type->size, rows[i].class_size);
+		assert_int_equal(class->type->string.pad, rows[i].class_pad);
+		assert_int_equal(class->value.fixed.len, rows[i].class_size);
+		assert_int_equal(name->type->size, rows[i].name_size);
+		assert_int_equal(name->type->string.pad, rows[i].name_pad);
+		assert_int_equal(name->value.fixed.len, rows[i].name_size);
+		parsed_release(&p);
+	}
+}
+
+static void groups_are_no_scales(void **state)
+{
+	struct parsed p =
+		parse_group("\"attributes\":{" ATTR("CLASS", "NULLPAD", 15, "DIMENSION_SCALE") "}");
+	assert_int_equal(p.rc, 0);
+	assert_int_equal(p.o.attrs[0].type->size, 15);
+	parsed_release(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_identity_and_times),
 		cmocka_unit_test(refuses_other_documents),
 		cmocka_unit_test(attributes_in_creation_order),
+		cmocka_unit_test(scales_are_terminated),
+		cmocka_unit_test(groups_are_no_scales),
 		cmocka_unit_test(broken_attributes_are_left_out),
 		cmocka_unit_test(attribute_order_tracking),
 		cmocka_unit_test(out_of_memory_is_told_apart),

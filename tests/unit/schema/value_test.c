@@ -21,14 +21,17 @@
 #define VALUE(v)  ",\"value\":" v
 #define BASE64(v) ",\"encoding\":\"base64\",\"value\":\"" v "\""
 
-/* Elements of one type at depth first, slots resolved: sequences in [], null references as -. */
+/* Elements of one type at depth first, slots resolved: sequences in [], - for one without a value,
+ * and for a null reference. */
 static void show(const struct dtype *t, const struct elems *e, const uint8_t *at, char *out,
 		 size_t cap)
 {
 	size_t n = strlen(out);
 	if (t->cls == DTYPE_VLEN) {
 		struct elems_vlen v = elems_get_vlen(at);
-		snprintf(out + n, cap - n, "[");
+		snprintf(out + n, cap - n, v.is_set ? "[" : "-");
+		if (!v.is_set)
+			return;
 		for (uint32_t i = 0; i < v.count; i++)
 			show(t->vlen.base, e, e->heap.data + v.offset + i * t->vlen.base->size, out,
 			     cap);
@@ -172,7 +175,9 @@ static void text(void **state)
 		{STR(4), SCALAR VALUE("\"\\udce9\""), "edb3a900"},
 		{"{\"class\":\"H5T_OPAQUE\",\"size\":4,\"tag\":\"\"}", SCALAR VALUE("\"xyz\""),
 		 "78797a00"},
-		{VSTR, DIMS("[3]") VALUE("[\"ab\",null,\"\"]"), "[6162][][]"},
+		{VSTR, DIMS("[3]") VALUE("[\"ab\",null,\"\"]"), "[6162]-[]"},
+		{VSTR, DIMS("[2]") VALUE("null"), "--"},
+		{VSTR, DIMS("[2]") BASE64("AAAAAAEAAABh"), "[][61]"},
 		{VSTR, SCALAR VALUE("[\"a\\u0000b\"]"), "[610062]"},
 		{STR(3), SCALAR VALUE("5"), "!not text"},
 		{VSTR, SCALAR VALUE("{}"), "!not text"},
@@ -243,7 +248,7 @@ static void compounds_arrays_sequences(void **state)
 		{ONE, DIMS("[2]") VALUE("[[1],2]"), "0102"},
 		{ARR3, SCALAR VALUE("[1,2,3]"), "010203"},
 		{ARR3, DIMS("[2]") VALUE("[[1,2,3],[4,5,6]]"), "010203040506"},
-		{VI16, DIMS("[3]") VALUE("[[1,2],[],null]"), "[01000200][][]"},
+		{VI16, DIMS("[3]") VALUE("[[1,2],[],null]"), "[01000200][]-"},
 		{VI16, SCALAR VALUE("[]"), "[]"},
 		{VI16, SCALAR VALUE("[1,2,3]"), "[010002000300]"},
 		{VI16, SCALAR VALUE("[[1,2,3]]"), "[010002000300]"},

@@ -114,6 +114,7 @@ struct dtype {
 	uint8_t depth;	     /* 1 for an atomic type */
 	uint32_t nodes;	     /* this type and all inside, each as often as it occurs */
 	bool has_vlen;	     /* a vlen somewhere inside */
+	bool has_vstring;    /* a vlen string somewhere inside */
 	bool has_ref;	     /* a reference somewhere inside */
 	bool has_array;	     /* an array somewhere inside (message version 2) */
 	uint64_t vlen_slots; /* vlen items per element, those inside vlens not counted */

@@ -5,7 +5,7 @@
  * addresses are known to the image alone:
  *
  *   vlen slot, 16 bytes:   +0 u32 LE  count (base elements; strings: bytes)
- *                          +4 u32     zero
+ *                          +4 u32 LE  1: a value, which may be empty; 0: no value, all zero
  *                          +8 u64 LE  offset of the items in the heap, 8-aligned; count 0: zero
  *   object reference, 8:   +0 u64 LE  object number + 1; zero is the null reference
  *   region reference, 12:  +0 u64 LE  offset of the selection in the heap + 1, zero is null
@@ -31,11 +31,16 @@ struct elems {
 void elems_release(struct elems *e);
 
 struct elems_vlen {
+	bool is_set; /* false: no value */
 	uint32_t count;
 	uint64_t offset;
 };
 struct elems_vlen elems_get_vlen(const uint8_t *slot);
+/* Puts a value. A slot without one is all zero. */
 void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset);
+/* Whether the value of a slot of type t is an object of its own in a file's heap, as libhdf5 writes
+ * it: everything that is not empty, and the empty string. An empty sequence is a null reference. */
+bool elems_vlen_has_object(const struct dtype *t, const uint8_t *slot);
 /* Appends len bytes of items, 8-aligned; *offset is where (0 for no bytes). items must not lie in
  * e. -ENOMEM, -E2BIG (heap over 2^32); then nothing was added. */
 int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *offset);

@@ -26,15 +26,15 @@ struct h5_gheap_writer {
 	uint32_t next;	   /* index of the next object; 0: no collection is open */
 };
 void h5_gheap_init(struct h5_gheap_writer *w, uint64_t base, size_t target);
-/* Adds an object of n > 0 bytes with reference count 1; -> collection's file address and the index
- * of the object in it. -ENOMEM. */
+/* Adds an object of n bytes (0 for an empty string) with reference count 1; -> collection's file
+ * address and the index of the object in it. -ENOMEM. */
 int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t *addr,
 		 uint32_t *index, struct err *err);
 /* Closes the open collection. */
 int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err);
 void h5_gheap_release(struct h5_gheap_writer *w);
-/* Never less than what nobjects of nbytes in all (each at least one byte) can come to, however
- * they are cut and ordered; 0 for none. Never falls when nobjects or nbytes rises. A pure function
+/* Never less than what nobjects of nbytes in all can come to, however they are cut and ordered,
+ * empty ones among them; 0 for none. Never falls when nobjects or nbytes rises. A pure function
  * of its arguments. UINT64_MAX on overflow.
  */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);

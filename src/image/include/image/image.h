@@ -17,6 +17,10 @@
 #include <data/chunk_source.h>
 #include <data/tree.h>
 
+/* Counts the ways in which trees were laid out. It changes whenever a plan gives other addresses
+ * for the same tree, so that addresses of one revision are never used with another one. */
+enum { IMAGE_REVISION = 1 };
+
 enum image_flags {
 	IMAGE_NO_FILTERS = 1 << 0, /* leave all filters out of the headers */
 };

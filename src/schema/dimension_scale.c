@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CLASS and NAME of dimension scales. The dimension scale specification has them null-terminated,
+ * and libhdf5 takes a dataset for a scale only if its CLASS is a null-terminated string of 16
+ * bytes. hsload, the usual loader, stores both null-padded and without their terminator. On
+ * datasets that are scales they get it back. Pure.
+ */
+#include "parse.h"
+
+#include <string.h>
+
+static const char scale_class[] = "DIMENSION_SCALE";
+
+static struct attribute *find(struct object *o, const char *name)
+{
+	for (uint32_t i = 0; i < o->nattrs; i++)
+		if (strcmp(o->attrs[i].name, name) == 0)
+			return &o->attrs[i];
+	return NULL;
+}
+
+/* A single fixed string that is null-padded. *len: of its text. */
+static bool is_padded(const struct attribute *a, size_t *len)
+{
+	if (!a || a->type->cls != DTYPE_STRING || a->type->string.pad != DTYPE_PAD_NULLPAD ||
+	    a->committed != OBJECT_NONE || a->value.fixed.len != a->type->size)
+		return false;
+	*len = a->type->size;
+	while (*len > 0 && a->value.fixed.data[*len - 1] == '\0')
+		(*len)--;
+	return true;
+}
+
+static bool is_scale_class(const struct attribute *a)
+{
+	const size_t len = sizeof(scale_class) - 1;
+
+	return a && a->type->cls == DTYPE_STRING && a->value.fixed.len >= len &&
+	       memcmp(a->value.fixed.data, scale_class, len) == 0 &&
+	       (a->value.fixed.len == len || a->value.fixed.data[len] == '\0');
+}
+
+static int terminate(struct schema_ctx *ctx, struct attribute *a, struct err *err)
+{
+	size_t len;
+
+	if (!is_padded(a, &len))
+		return 0;
+	const struct dtype *t = dtype_string(ctx->arena, (uint32_t)len + 1, DTYPE_PAD_NULLTERM,
+					     a->type->string.cset, err);
+	if (!t)
+		return schema_defect(err);
+	if (len == a->value.fixed.len && bytes_append_zero(&a->value.fixed, 1))
+		return err_errno(err, -ENOMEM, "value");
+	a->value.fixed.len = len + 1;
+	a->type = t;
+	return 0;
+}
+
+int schema_dimension_scale(struct schema_ctx *ctx, struct object *o, struct err *err)
+{
+	struct attribute *class = find(o, "CLASS");
+
+	if (o->kind != OBJECT_DATASET || !is_scale_class(class))
+		return 0;
+	int rc = terminate(ctx, class, err);
+	if (!rc)
+		rc = terminate(ctx, find(o, "NAME"), err);
+	return rc ? err_wrap(err, rc, "dimension scale") : 0;
+}
