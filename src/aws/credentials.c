@@ -44,20 +44,6 @@ struct credentials {
 	struct err failure;  /* of that time */
 };
 
-void cred_release(struct cred *cred)
-{
-	str_wipe(&cred->access_key);
-	str_wipe(&cred->secret_key);
-	str_wipe(&cred->token);
-	cred->expires = 0;
-}
-
-const char *cred_env(const struct aws_environment *w, const char *name)
-{
-	const char *value = w->getenv(w, name);
-	return value && *value ? value : NULL;
-}
-
 static int copy(struct cred *to, const struct cred *from)
 {
 	*to = (struct cred){.expires = from->expires};

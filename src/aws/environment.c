@@ -4,6 +4,7 @@
  * requests.
  */
 #include <aws/credentials.h>
+#include <aws/profile.h>
 #include <http/fetch.h>
 
 #include <errno.h>
@@ -58,4 +59,18 @@ struct aws_environment aws_environment_real(const struct env *env)
 					.wall = real_wall,
 					.fetch = real_fetch,
 					.home = real_home};
+}
+
+const char *cred_env(const struct aws_environment *w, const char *name)
+{
+	const char *value = w->getenv(w, name);
+	return value && *value ? value : NULL;
+}
+
+void cred_release(struct cred *cred)
+{
+	str_wipe(&cred->access_key);
+	str_wipe(&cred->secret_key);
+	str_wipe(&cred->token);
+	cred->expires = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk cache as a store: which gets it answers (diskcache/diskcache.h), and a queue of what is to
- * be written.
+ * The disk cache as a store: which gets it answers (diskcache/diskcache.h), and a queue of what is
+ * to be written.
  *
  * An answer goes to its caller first and to the disk later, as a copy: a slow disk costs no reader
  * anything. The queue holds at most max_behind; what comes when it is full is not kept. As it
@@ -266,8 +266,7 @@ static const char *version_of(const struct store_request *req)
 
 static bool is_whole(const struct store_request *req)
 {
-	return req->op == STORE_GET && req->range.first == 0 &&
-	       req->range.length == STORE_TO_END;
+	return req->op == STORE_GET && req->range.first == 0 && req->range.length == STORE_TO_END;
 }
 
 static void drop(struct diskcache *d, const char *key)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One chunk: its place in the store, a request for it, and the codec in the worker in which the request
- * is done. Where the listing of the opening named the object's version, it is that version or -ESTALE: an
- * open file never mixes two. A chunk is named in every message by its key. Nothing here waits.
+ * One chunk: its place in the store, a request for it, and the codec in the worker in which the
+ * request is done. Where the listing of the opening named the object's version, it is that version
+ * or -ESTALE: an open file never mixes two. A chunk is named in every message by its key. Nothing
+ * here waits.
  *
  * A chunk is absent, and has the fill value or a computed one, in two cases:
  *   - a complete listing of the opening does not name it. Then no request is made;
@@ -248,8 +249,8 @@ static void ask(struct fetch *f, const atomic_bool *cancelled)
 	store_submit(f->d->store, req);
 }
 
-void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *cancelled,
-			chunk_done done, void *arg)
+static void fetch(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *cancelled,
+		  chunk_done done, void *arg)
 {
 	struct domain *d = ctx;
 	struct err err = ERR_INIT;
@@ -264,8 +265,7 @@ void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atom
 	}
 	*f = (struct fetch){.d = d, .dataset = dataset, .number = number, .done = done, .arg = arg};
 	f->req = store_request_init(f->memory, d->store, STORE_GET);
-	f->recheck =
-		(struct domain_recheck){.cancelled = cancelled, .done = rechecked, .arg = f};
+	f->recheck = (struct domain_recheck){.cancelled = cancelled, .done = rechecked, .arg = f};
 	const int rc = name_chunk(f, &err);
 	if (rc) {
 		fail(f, rc, &err);
@@ -279,4 +279,14 @@ void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atom
 	f->job = (struct pool_job){.fn = not_listed, .arg = f};
 	if (pool_run(d->env->pool, &f->job))
 		fail(f, err_set(&err, -ENOMEM, "out of memory for a job"), &err);
+}
+
+static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
+{
+	return domain_chunks(ctx, dataset);
+}
+
+struct chunk_source domain_chunk_source(struct domain *d)
+{
+	return (struct chunk_source){.list = list_chunks, .get = fetch, .ctx = d};
 }

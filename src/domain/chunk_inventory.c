@@ -107,8 +107,8 @@ static int chunk_key_of(const struct domain *d, uint32_t number, uint64_t chunk,
 	return d->schema->chunk_key(o, &d->entries[number].id, coords, key, SCHEMA_KEY_MAX + 1);
 }
 
-/* The store did not give the chunk, and may give it the next time: what is laid out without it would
- * be another file. Too large is a fact of the chunk itself. */
+/* The store did not give the chunk, and may give it the next time: what is laid out without it
+ * would be another file. Too large is a fact of the chunk itself. */
 static int passing_failure(const struct store_request *req, struct err *err)
 {
 	int rc = store_failure(&req->answer, NULL);
@@ -137,8 +137,8 @@ static int size_of(const struct domain *d, uint32_t number, const struct store_r
 				  CHUNK_BYTES_MAX, size, why);
 }
 
-/* Enters the decoded sizes of chunks that came, and leaves in which[] (and *left) those of which more is
- * needed. */
+/* Enters the decoded sizes of chunks that came, and leaves in which[] (and *left) those of which
+ * more is needed. */
 static int take_sizes(struct domain *d, uint32_t number, struct store_request *const *reqs,
 		      size_t *which, size_t n, uint64_t *decoded, size_t *left, struct err *err)
 {

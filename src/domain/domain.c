@@ -118,16 +118,6 @@ const struct tree *domain_tree(const struct domain *d)
 	return d->tree;
 }
 
-static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
-{
-	return domain_chunks(ctx, dataset);
-}
-
-struct chunk_source domain_chunk_source(struct domain *d)
-{
-	return (struct chunk_source){.list = list_chunks, .get = domain_fetch_chunk, .ctx = d};
-}
-
 const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number)
 {
 	return &d->chunks[number];

@@ -97,18 +97,15 @@ void domain_keep(struct domain *d, struct domain_text *kept, const void *text, s
  * the hint's earlier snapshot is still the domain, and d is not filled. */
 int domain_list_objects(struct domain *d, const struct domain_hint *hint, bool *same,
 			struct err *err);
-/* revalidate.c: 0 when all reachable documents are those that d was made of, also the damaged and the
- * missing ones; 1 when not (or gone), or a negative errno. One head for each, side by side with
- * `first`, which may be NULL. */
+/* revalidate.c: 0 when all reachable documents are those that d was made of, also the damaged and
+ * the missing ones; 1 when not (or gone), or a negative errno. One head for each, side by side
+ * with `first`, which may be NULL. */
 int domain_docs_changed(struct domain *d, struct store_request *first, struct err *err);
 /* The same from a whole listing; heads for those only that look different there. */
 int domain_differs_from(struct domain *d, const struct store_page *page, struct err *err);
 /* object_docs.c: reads and parses the documents of all numbers. previous: NULL or an earlier
  * snapshot, whose texts are taken where they are still current. */
 int domain_read_docs(struct domain *d, const struct domain *previous, struct err *err);
-/* chunk_fetch.c: see struct chunk_source. ctx: the domain. */
-void domain_fetch_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *unwanted,
-			chunk_done done, void *arg);
 /* chunk_inventory.c: which chunks exist, and the decoded sizes of variable-length ones. */
 int domain_list_chunks(struct domain *d, struct err *err);
 

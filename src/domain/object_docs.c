@@ -115,7 +115,7 @@ static int keep_values(struct domain *d, const char *key, struct object *o, stru
 
 /* A document, wherever it came from. */
 struct document {
-	const struct store_absence *absence; /* NULL unless the store has proved that there is none */
+	const struct store_absence *absence; /* the proof that there is none */
 	int code;			     /* why it could not be read; 0: it was, or is absent */
 	const struct err *err;
 	struct domain_text text;
@@ -161,8 +161,8 @@ static int leave_absent(struct domain *d, uint32_t number, const char *key,
 	d->entries[number].absent = proof != NULL;
 	mark_broken(d, number);
 	if (number == 0)
-		return err_set(err, -EIO,
-			       "root group %s: the domain names it, but it is not there", key);
+		return err_set(err, -EIO, "root group %s: the domain names it, but it is not there",
+			       key);
 	return 0;
 }
 
@@ -221,8 +221,7 @@ static bool request(void *arg, size_t i, struct store_request *req)
 	const struct domain_entry *old = earlier(r, i);
 	const struct domain_entry *entry = &r->d->entries[i];
 
-	if (is_known(r, i, old) ||
-	    r->d->schema->object_key(&entry->id, req->key, req->room) < 0)
+	if (is_known(r, i, old) || r->d->schema->object_key(&entry->id, req->key, req->room) < 0)
 		return false;
 	const char *listed = entry->etag[0] ? entry->etag : NULL;
 	req->max = DOCUMENT_USUAL;
@@ -274,7 +273,7 @@ int domain_read_docs(struct domain *d, const struct domain *previous, struct err
 	};
 	int rc = store_run_row(d->store, &row);
 
-	return rc == -ENOMEM ? err_set(err, rc, "out of memory for %u documents",
-				       tree_numbers(d->tree))
-			     : rc;
+	return rc == -ENOMEM
+		       ? err_set(err, rc, "out of memory for %u documents", tree_numbers(d->tree))
+		       : rc;
 }

@@ -18,8 +18,8 @@
  * which documents are still those of the snapshot (object_docs.c).
  *
  * Whether a domain counts as listed whole follows from the number of its keys alone, not from what
- * was asked: the same domain makes the same image. An exception is a domain with an entry that cannot
- * be examined: it is not listed whole, and each opening tries again.
+ * was asked: the same domain makes the same image. An exception is a domain with an entry that
+ * cannot be examined: it is not listed whole, and each opening tries again.
  */
 #include <domain/domain.h>
 
@@ -35,13 +35,13 @@ enum {
 };
 _Static_assert(FEW_OBJECTS *KEYS_PER_OBJECT >= DOMAIN_LISTING, "a page is a page");
 
-/* What was asked for, and came: reqs[DOCUMENT] is the domain's document, reqs[WHOLE] the whole listing,
- * all or nothing; those behind it name the objects. */
+/* What was asked for, and came: reqs[DOCUMENT] is the domain's document, reqs[WHOLE] the whole
+ * listing, all or nothing; those behind it name the objects. */
 enum { DOCUMENT, WHOLE, PREFIXES };
 
 struct object_list {
 	struct domain *d;
-	struct domain *previous; /* or NULL */
+	struct domain *previous;     /* or NULL */
 	struct store_request **reqs; /* LIST_JOBS + WHOLE */
 	size_t n;		     /* used; at least DOCUMENT + 1 */
 };
@@ -235,15 +235,15 @@ static int number_prefixes(struct object_list *l, struct err *err)
 	return rc;
 }
 
-/* Too many keys; or something among them, which need not be ours, cannot be examined: the objects can
- * still be named, and the chunks asked for one by one. */
+/* Too many keys; or something among them, which need not be ours, cannot be examined: the objects
+ * can still be named, and the chunks asked for one by one. */
 static bool is_listing_optional(int code)
 {
 	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
 }
 
-/* What could not be listed for a reason that may pass. The next opening lists again: whether a domain
- * counts as listed whole must not depend on how an earlier listing failed. */
+/* What could not be listed for a reason that may pass. The next opening lists again: whether a
+ * domain counts as listed whole must not depend on how an earlier listing failed. */
 static bool may_be_listed_now(const struct domain *old)
 {
 	return old->listing_code && old->listing_code != -E2BIG;
@@ -323,8 +323,8 @@ static int complete(struct object_list *l, const struct schema_id *guess, struct
 	if (rc)
 		return rc;
 	const bool right = guess && schema_id_equal(guess, &d->doc.root);
-	if (right && (l->n > PREFIXES ||
-		      (l->n == PREFIXES && !store_failure(answer_of(l, WHOLE), NULL))))
+	if (right &&
+	    (l->n > PREFIXES || (l->n == PREFIXES && !store_failure(answer_of(l, WHOLE), NULL))))
 		return 0;
 	rc = plan_all(l, &d->doc.root, err);
 	if (!rc)

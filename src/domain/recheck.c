@@ -5,7 +5,8 @@
  * its dataset, or by a program that changed its shape. Its value in this snapshot is unknown then,
  * and must not be shown as the fill value.
  *
- * One HEAD for each dataset and second. Chunks that need it while it is under way wait for it. That the document has changed is remembered for the snapshot's life; a failure is not
+ * One HEAD for each dataset and second. Chunks that need it while it is under way wait for it.
+ * That the document has changed is remembered for the snapshot's life; a failure is not
  * remembered.
  *
  * Threads: the lock guards all entries. No request is made and no callback is called under it.
@@ -24,8 +25,8 @@ struct rechecked {
 	struct domain *d;
 	uint32_t number;
 	bool asking, valid, stale;
-	uint64_t asked_ns;	       /* when the last HEAD began that found no change */
-	uint64_t began_ns;	       /* when the HEAD under way began */
+	uint64_t asked_ns;		/* when the last HEAD began that found no change */
+	uint64_t began_ns;		/* when the HEAD under way began */
 	struct domain_recheck *waiting; /* the first one's `cancelled` is that of the HEAD */
 	UT_hash_handle hh;
 };
@@ -120,8 +121,8 @@ static int compare_locked(struct rechecked *e, const struct store_answer *a, str
 	if (rc)
 		return err_wrap(err, rc, "the document of its dataset");
 	/* Where the store knows no versions, it is enough that the document is there. */
-	e->stale = store_absence(a) ||
-		   (etag[0] && a->meta.etag[0] && strcmp(etag, a->meta.etag) != 0);
+	e->stale =
+		store_absence(a) || (etag[0] && a->meta.etag[0] && strcmp(etag, a->meta.etag) != 0);
 	e->valid = true;
 	e->asked_ns = e->began_ns;
 	return e->stale ? say_stale(err) : 0;
@@ -130,7 +131,7 @@ static int compare_locked(struct rechecked *e, const struct store_answer *a, str
 /* Takes the requests that are answered: all, or, after a HEAD that was cancelled, those that
  * nobody wants. *again: one that still waits. */
 static struct domain_recheck *take_locked(struct rechecked *e, int code,
-					 struct domain_recheck **again)
+					  struct domain_recheck **again)
 {
 	struct domain_recheck *taken = NULL, **kept = &e->waiting;
 

@@ -50,8 +50,7 @@ static int open_domain(struct engine_file *f, const struct names_node *n, struct
 	return 0;
 }
 
-static int ask_head(struct store *store, const char *path, struct store_meta *meta,
-		    struct err *err)
+static int ask_head(struct store *store, const char *path, struct store_meta *meta, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
 	if (!req)

@@ -97,7 +97,8 @@ static int gather_domains(struct engine *e, struct metrics *m)
 /* ---- stores and the cache ---- */
 
 _Static_assert((int)METRICS_METHODS == HTTP_METHODS && (int)METRICS_STATUSES == HTTP_STATUSES &&
-		       (int)METRICS_CALLS == STORE_DELETE_MANY && (int)METRICS_RESULTS == STORE_RESULTS,
+		       (int)METRICS_CALLS == STORE_DELETE_MANY &&
+		       (int)METRICS_RESULTS == STORE_RESULTS,
 	       "the tables below are copied, but for what no store supports yet");
 
 static int gather_http(const struct http_stats *meter, struct metrics_http *out)

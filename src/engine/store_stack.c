@@ -142,7 +142,8 @@ static void wrap(struct store **s, struct store *wrapped)
 }
 
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
-			      struct http_stats *meter, struct store_stack_parts *parts, struct err *err)
+			      struct http_stats *meter, struct store_stack_parts *parts,
+			      struct err *err)
 {
 	auto_free char *bucket = NULL, *prefix = NULL;
 	auto_str struct str scope = {0};

@@ -21,15 +21,6 @@
 
 enum { USER_BLOCK_MIN = 512, ARENA_LIMIT = 128 << 20 };
 
-int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err)
-{
-	uint64_t offset;
-
-	if (!add_u64(f->base, addr, &offset))
-		return err_set(err, -EIO, "address %" PRIu64 " is outside of the file", addr);
-	return source_read(f->source, offset, buf, n, err);
-}
-
 /* The first place that has a superblock's signature. */
 static int find_superblock(struct source *s, uint64_t *at, struct err *err)
 {

@@ -19,9 +19,9 @@
 #include <string.h>
 
 enum {
-	TICK_MS = 100,	   /* a time-out is noticed two of these late at most */
+	TICK_MS = 100,	 /* a time-out is noticed two of these late at most */
 	CANCEL_MS = 500, /* what comes within it is let come */
-	IDLE_MS = 60000	   /* nothing to do: until somebody wakes us */
+	IDLE_MS = 60000	 /* nothing to do: until somebody wakes us */
 };
 
 struct calls {
@@ -160,8 +160,8 @@ static void give_up_connection(struct http_io *io, const struct http_call *call)
 		http_socket_shut(call->fd);
 }
 
-/* A connection ends with a call that is cancelled, and costs a round or two to replace: what is about
- * to come anyway, or may be asked for again, is worth waiting for. */
+/* A connection ends with a call that is cancelled, and costs a round or two to replace: what is
+ * about to come anyway, or may be asked for again, is worth waiting for. */
 static bool ends_cancelled(struct http_call *call, uint64_t now)
 {
 	if (!is_cancelled(call)) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a name in the mount to what is behind it. A name may be a domain, a folder, a prefix, an
- * object, or a bare domain's file: a get, a list, a get of its first byte and a get. One after the other they would
- * take as many rounds as the name has chances, so all are asked for in one; rules.c chooses. What
- * cannot even be looked into is shown when the listing of its directory shows it; so a store that
- * refuses everything does not make every name exist. Any thread.
+ * object, or a bare domain's file: a get, a list, a get of its first byte and a get. One after the
+ * other they would take as many rounds as the name has chances, so all are asked for in one;
+ * rules.c chooses. What cannot even be looked into is shown when the listing of its directory
+ * shows it; so a store that refuses everything does not make every name exist. Any thread.
  */
 #include "names_internal.h"
 

@@ -105,8 +105,8 @@ static int ask(struct s3_store *s, const char *prefix, struct elsewhere *to, str
 		rc = check_listing(s, &call.http.answer, prefix, err);
 	if (rc == 0)
 		return 0;
-	to->in_path =
-		s3_endpoint_is_guess(&s->endpoint) && (answered || knows_no_bucket(&call, &why, rc));
+	to->in_path = s3_endpoint_is_guess(&s->endpoint) &&
+		      (answered || knows_no_bucket(&call, &why, rc));
 	if (answered)
 		return rc;
 	read_elsewhere(s, &call, &why, to);
@@ -153,8 +153,8 @@ static int move(struct s3_store *s, const struct elsewhere *to, struct err *err)
 			 str_text(&s->endpoint.bucket), str_text(&s->endpoint.host));
 		rc = s3_endpoint_use_path(&s->endpoint);
 	} else if (to->region[0]) {
-		log_info(s->base.env->log, "bucket %s is in region %s", str_text(&s->endpoint.bucket),
-			 to->region);
+		log_info(s->base.env->log, "bucket %s is in region %s",
+			 str_text(&s->endpoint.bucket), to->region);
 		rc = s3_endpoint_set_region(&s->endpoint, to->region);
 	}
 	if (rc >= 0 && !to->in_path && to->location[0]) {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A 404 that is not in the service's own words: from a HEAD, which has no body, from a service that sends
- * none, or from somebody in between. Whether the object is absent is asked once more in another way, by
- * a listing that begins with its key. What such a listing says of the keys that follow is remembered for
- * a second, so that a reader of a sparse dataset costs pages of a listing and not one for each chunk.
+ * A 404 that is not in the service's own words: from a HEAD, which has no body, from a service
+ * that sends none, or from somebody in between. Whether the object is absent is asked once more in
+ * another way, by a listing that begins with its key. What such a listing says of the keys that
+ * follow is remembered for a second, so that a reader of a sparse dataset costs pages of a listing
+ * and not one for each chunk.
  *
  *   the listing     the object is
  *   does not name it   absent
  *   names it           there: the 404 was wrong. Asked again when that was remembered, else -EIO
  *   fails              unknown
  *
- * Threads: `lock` guards the table; no request is sent and none is completed under it. Requests whose
- * prefix is being listed wait for that listing.
+ * Threads: `lock` guards the table; no request is sent and none is completed under it. Requests
+ * whose prefix is being listed wait for that listing.
  */
 #include "internal.h"
 
@@ -24,7 +25,8 @@
 enum { PAGES = 8 };
 static const uint64_t valid_ns = UINT64_C(1000) * 1000 * 1000;
 
-/* Keys below a prefix, greater than `after`: all, or up to the last of the page when it has more. */
+/* Keys below a prefix, greater than `after`: all, or up to the last of the page when it has more.
+ */
 struct listed {
 	char prefix[STORE_KEY_MAX + 1], after[STORE_KEY_MAX + 1];
 	struct store_page page;
@@ -99,10 +101,8 @@ static void before(const char *key, char after[STORE_KEY_MAX + 1])
 
 static struct s3_list_query query_of(const char *prefix, const char *after)
 {
-	return (struct s3_list_query){.prefix = prefix,
-				      .start_after = after,
-				      .complete = true,
-				      .max = STORE_PAGE_MAX};
+	return (struct s3_list_query){
+		.prefix = prefix, .start_after = after, .complete = true, .max = STORE_PAGE_MAX};
 }
 
 static void wrong_404(struct s3_flight *f)
@@ -125,7 +125,8 @@ static struct listed *find_locked(struct s3_doubts *doubts, const char *prefix, 
 	return NULL;
 }
 
-/* The place for another listing: that of the same prefix, or the oldest. NULL when all are in use. */
+/* The place for another listing: that of the same prefix, or the oldest. NULL when all are in use.
+ */
 static struct listed *take_place_locked(struct s3_doubts *doubts, const char *prefix)
 {
 	struct listed *place = find_locked(doubts, prefix, false);

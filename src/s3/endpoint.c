@@ -58,8 +58,9 @@ static int set_url(struct s3_endpoint *endpoint, const char *url)
 		return -EINVAL;
 	while (path_len && host[host_len + path_len - 1] == '/')
 		path_len--;
-	endpoint->path_style = endpoint->style == STORE_S3_STYLE_PATH ||
-			    (endpoint->style == STORE_S3_STYLE_AUTO && !fits_in_host(endpoint, host));
+	endpoint->path_style =
+		endpoint->style == STORE_S3_STYLE_PATH ||
+		(endpoint->style == STORE_S3_STYLE_AUTO && !fits_in_host(endpoint, host));
 	str_release(&endpoint->host);
 	str_release(&endpoint->root);
 	if (!endpoint->path_style)
@@ -161,7 +162,8 @@ int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, boo
 
 bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint)
 {
-	return endpoint->style == STORE_S3_STYLE_AUTO && endpoint->own_endpoint && !endpoint->path_style;
+	return endpoint->style == STORE_S3_STYLE_AUTO && endpoint->own_endpoint &&
+	       !endpoint->path_style;
 }
 
 int s3_endpoint_use_path(struct s3_endpoint *endpoint)
@@ -197,8 +199,8 @@ static int init(struct s3_endpoint *endpoint, const struct aws_environment *w,
 		struct err *err)
 {
 	const char *url = first(opt->endpoint, cred_env(w, "AWS_ENDPOINT_URL_S3"),
-				     cred_env(w, "AWS_ENDPOINT_URL"),
-				     profile_endpoint(files, files->profile, "s3"));
+				cred_env(w, "AWS_ENDPOINT_URL"),
+				profile_endpoint(files, files->profile, "s3"));
 	if (!url)
 		url = profile_get(files, files->profile, "endpoint_url");
 	const char *region =
@@ -210,7 +212,8 @@ static int init(struct s3_endpoint *endpoint, const struct aws_environment *w,
 	endpoint->style = opt->style;
 	if (endpoint->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "path") == 0)
 		endpoint->style = STORE_S3_STYLE_PATH;
-	if (endpoint->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "virtual") == 0)
+	if (endpoint->style == STORE_S3_STYLE_AUTO && style_word &&
+	    strcmp(style_word, "virtual") == 0)
 		endpoint->style = STORE_S3_STYLE_VIRTUAL;
 	if (region && !s3_region_ok(region))
 		return err_set(err, -EINVAL, "'%s' cannot be a region", region);

@@ -170,7 +170,8 @@ static void finish(struct s3_flight *f)
 	struct store_answer *a = &f->req->answer;
 	int rc = check_version(f, s3_request_judge(&f->call, NULL, &a->err), &a->err);
 	if (rc == -ERANGE && !f->head) {
-		/* The range begins at or past the end: an empty body, and the facts of the object. */
+		/* The range begins at or past the end: an empty body, and the facts of the object.
+		 */
 		f->head = true;
 		ask(f);
 		return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The S3 store's parts: where the bucket is (endpoint.c), one signed HTTP request and what its answer
- * means (request.c), how a store request becomes a row of those (s3.c), gets (get.c), lists (list.c),
- * puts and deletes (put.c), absence that has to be proved in another way (doubt.c), finding region and
- * rights at the start (discover.c).
+ * The S3 store's parts: where the bucket is (endpoint.c), one signed HTTP request and what its
+ * answer means (request.c), how a store request becomes a row of those (s3.c), gets (get.c), lists
+ * (list.c), puts and deletes (put.c), absence that has to be proved in another way (doubt.c),
+ * finding region and rights at the start (discover.c).
  *
- * Threads: nothing changes after the constructor but `if_match`, which is atomic, and `doubts`, which
- * have a lock.
+ * Threads: nothing changes after the constructor but `if_match`, which is atomic, and `doubts`,
+ * which have a lock.
  */
 #ifndef S3_INTERNAL_H
 #define S3_INTERNAL_H
@@ -95,7 +95,7 @@ struct s3_spec {
 	size_t n_pieces;
 	uint64_t body_max;	    /* of the answer */
 	unsigned int first_byte_ms; /* 0: the usual */
-	bool ranged;		    /* and then what to keep of the answer, should the server ignore it */
+	bool ranged; /* and then what to keep of the answer, should the server ignore it */
 	uint64_t skip, keep;
 };
 
@@ -126,18 +126,19 @@ struct s3_request {
 /* What s3_request_judge() returns besides 0 and a negative errno. */
 enum { S3_DOUBTFUL = 1 /* 404, but not in the service's own words */ };
 
-/* Builds and signs. May wait for a service that renews credentials. The request keeps the method and
- * the key as they are: they must live as long as it. It is to be released whatever is returned. */
+/* Builds and signs. May wait for a service that renews credentials. The request keeps the method
+ * and the key as they are: they must live as long as it. It is to be released whatever is
+ * returned. */
 int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		    struct err *err);
 void s3_request_release(struct s3_request *call);
 #define auto_s3_request __attribute__((cleanup(s3_request_release)))
 /* What the answer means: 0, or a negative errno with "GET key: 503 SlowDown: words (request id)".
- * -ENOENT: the service's error document says that there is no such key. S3_DOUBTFUL: the status says
- * so, but there is no such document, because the request was a HEAD, or because somebody else
- * answered; err is set likewise. -EAGAIN: a passing fault, with err->again_ms. -ERANGE: status 416. why
- * may be NULL, else what the body said. Of a request that was not sent err must be where the reason
- * was put, and is left as it is. */
+ * -ENOENT: the service's error document says that there is no such key. S3_DOUBTFUL: the status
+ * says so, but there is no such document, because the request was a HEAD, or because somebody else
+ * answered; err is set likewise. -EAGAIN: a passing fault, with err->again_ms. -ERANGE: status
+ * 416. why may be NULL, else what the body said. Of a request that was not sent err must be where
+ * the reason was put, and is left as it is. */
 int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err);
 /* Both, and the waiting in between; for the constructor. */
 int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
@@ -165,8 +166,8 @@ struct s3_flight {
 	struct listed *listing;	    /* doubt.c: where the listing is remembered */
 };
 
-/* Signs and sends; `next` goes on in a worker when the answer is there, or here when the request could
- * not be sent. The flight may be gone when this returns. */
+/* Signs and sends; `next` goes on in a worker when the answer is there, or here when the request
+ * could not be sent. The flight may be gone when this returns. */
 void s3_send(struct s3_flight *f, const struct s3_spec *spec, void (*next)(struct s3_flight *f));
 /* Completes the store request: the flight is gone. code < 0: as in the answer's err, -ENOENT is not
  * to be given here. */
@@ -179,9 +180,9 @@ void s3_list(struct s3_flight *f);
 void s3_put(struct s3_flight *f);
 void s3_delete(struct s3_flight *f);
 
-/* Asks for an object by a HEAD. Then s3_head_taken(): what came of it, 0 with its meta, -ENOENT (also
- * where the 404 of a HEAD has to be enough, because nothing is concluded from it but that a condition
- * fails), or another errno. */
+/* Asks for an object by a HEAD. Then s3_head_taken(): what came of it, 0 with its meta, -ENOENT
+ * (also where the 404 of a HEAD has to be enough, because nothing is concluded from it but that a
+ * condition fails), or another errno. */
 void s3_ask_head(struct s3_flight *f, void (*next)(struct s3_flight *f));
 int s3_head_taken(struct s3_flight *f, struct store_meta *meta);
 
@@ -189,7 +190,8 @@ int s3_head_taken(struct s3_flight *f, struct store_meta *meta);
 
 struct s3_doubts *s3_doubts_new(const struct env *env); /* NULL without memory */
 void s3_doubts_free(struct s3_doubts *doubts);
-/* The service answered 404 without its own document: completes the request by what a listing says. */
+/* The service answered 404 without its own document: completes the request by what a listing says.
+ */
 void s3_doubt(struct s3_flight *f);
 
 /* ---- listings for others ---- */
@@ -198,7 +200,8 @@ struct s3_list_query;
 /* Asks for a page. token: NULL, or the server's own word for where to go on. */
 void s3_send_list(struct s3_flight *f, const struct s3_list_query *query, const char *token,
 		  void (*next)(struct s3_flight *f));
-/* What came: fills result, which is to be released in any case. 0 or a negative errno as err says. */
+/* What came: fills result, which is to be released in any case. 0 or a negative errno as err says.
+ */
 struct s3_list_result;
 int s3_take_list(struct s3_flight *f, const struct s3_list_query *query,
 		 struct s3_list_result *result, struct err *err);

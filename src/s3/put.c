@@ -172,8 +172,8 @@ static void remember(struct s3_store *s, enum s3_if_match habit)
 			    str_text(&s->endpoint.host));
 }
 
-/* After a head: 0 when the object is the version that the caller named, else -ESTALE or why it could
- * not be told. */
+/* After a head: 0 when the object is the version that the caller named, else -ESTALE or why it
+ * could not be told. */
 static int compare(struct s3_flight *f, const char *method)
 {
 	const struct store_request *req = f->req;

@@ -141,8 +141,8 @@ static int set_lines(struct s3_request *call, const struct draft *d,
 static int set_url(struct s3_request *call, const struct s3_spec *req, const struct draft *d)
 {
 	const struct s3_endpoint *endpoint = &call->s->endpoint;
-	str_addf(&call->url, "%s://%s%s", endpoint->tls ? "https" : "http", str_text(&endpoint->host),
-		 str_text(&d->path));
+	str_addf(&call->url, "%s://%s%s", endpoint->tls ? "https" : "http",
+		 str_text(&endpoint->host), str_text(&d->path));
 	if (req->n_query) {
 		str_add(&call->url, "?");
 		int rc = sigv4_query(req->query, req->n_query, &call->url);
@@ -299,9 +299,9 @@ static bool may_have_expired(const struct s3_request *call, const struct s3_erro
 	       (call->http.status == 400 && strcmp(call->method, "HEAD") == 0);
 }
 
-/* Only the service's own document proves that an object is not there. A HEAD has none, and a page of
- * somebody in between (a load balancer whose gateways are being replaced) says nothing of it: to take
- * that for an answer would be to show a chunk that is there as fill values. */
+/* Only the service's own document proves that an object is not there. A HEAD has none, and a page
+ * of somebody in between (a load balancer whose gateways are being replaced) says nothing of it:
+ * to take that for an answer would be to show a chunk that is there as fill values. */
 static bool is_doubtful(const struct s3_request *call, const struct s3_error *why)
 {
 	return call->http.status == 404 && strcmp(why->code, "NoSuchKey") != 0 &&

@@ -3,13 +3,13 @@
  * Many requests at once, and waiting for them. All is submitted, then waited for: the pool (or the
  * store's own connections) bounds what really runs side by side.
  *
- * A row takes the answers in order, while the store works on the later ones. Requests are in a ring as
- * large as the window, so the i-th has place i modulo the window, which is free as soon as the answer
- * that was there has been taken.
+ * A row takes the answers in order, while the store works on the later ones. Requests are in a
+ * ring as large as the window, so the i-th has place i modulo the window, which is free as soon as
+ * the answer that was there has been taken.
  *
- * Threads: `done` comes from any thread. Places are guarded by the run's lock, which `done` holds when
- * it touches the run for the last time: the run may vanish as soon as all that was submitted has been
- * seen done.
+ * Threads: `done` comes from any thread. Places are guarded by the run's lock, which `done` holds
+ * when it touches the run for the last time: the run may vanish as soon as all that was submitted
+ * has been seen done.
  */
 #include <store/implement.h>
 
@@ -72,7 +72,7 @@ struct run {
 		struct run *run;
 		bool done;
 		struct store_request *req;
-	} *places;
+	} * places;
 };
 
 static void put(struct store_request *req)

@@ -20,27 +20,6 @@ enum { IS_ABSENT = 1, MET_EMPTY, MET_SHRUNK, MET_CHANGED };
 enum { TRIES = 3 }; /* of a read that meets a writer */
 static const uint64_t pause_ns = 5 * 1000 * 1000;
 
-static int64_t stamp(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
-void dir_meta(const struct stat *st, struct store_meta *meta)
-{
-	meta->size = (uint64_t)st->st_size;
-	meta->mtime_ns = stamp(&st->st_mtim);
-	snprintf(meta->etag, sizeof(meta->etag), "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64,
-		 (uint64_t)meta->mtime_ns, meta->size, (uint64_t)st->st_ino,
-		 (uint64_t)stamp(&st->st_ctim));
-}
-
-bool dir_same_version(const struct stat *st, const char *etag)
-{
-	struct store_meta meta;
-	dir_meta(st, &meta);
-	return strcmp(meta.etag, etag) == 0;
-}
-
 static bool is_json(const char *key)
 {
 	size_t n = strlen(key);

@@ -8,8 +8,10 @@
 #include "dir.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -198,4 +200,27 @@ int dir_fail(struct err *err, int code, const char *key)
 	default:
 		return err_errno(err, code, "object %s", key);
 	}
+}
+
+/* ---- versions ---- */
+
+static int64_t stamp(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+void dir_meta(const struct stat *st, struct store_meta *meta)
+{
+	meta->size = (uint64_t)st->st_size;
+	meta->mtime_ns = stamp(&st->st_mtim);
+	snprintf(meta->etag, sizeof(meta->etag), "%" PRIx64 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64,
+		 (uint64_t)meta->mtime_ns, meta->size, (uint64_t)st->st_ino,
+		 (uint64_t)stamp(&st->st_ctim));
+}
+
+bool dir_same_version(const struct stat *st, const char *etag)
+{
+	struct store_meta meta;
+	dir_meta(st, &meta);
+	return strcmp(meta.etag, etag) == 0;
 }

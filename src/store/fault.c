@@ -4,8 +4,8 @@
  * order in which matching requests arrive, so a test that submits in a fixed order is repeatable.
  *
  * Threads: the rules never change; each has an atomic count of the requests that matched it. A
- * delay never holds up a thread that completes requests: they are delayed before they are passed on,
- * in a worker.
+ * delay never holds up a thread that completes requests: they are delayed before they are passed
+ * on, in a worker.
  */
 #include <store/fault_spec.h>
 #include <store/implement.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of a bucket as a bucket: what lies below a prefix. Keys get it in front on their way in, in
- * the headroom of the request, and lose it on their way out. No state, so no locks.
+ * A part of a bucket as a bucket: what lies below a prefix. Keys get it in front on their way in,
+ * in the headroom of the request, and lose it on their way out. No state, so no locks.
  */
 #include <store/implement.h>
 

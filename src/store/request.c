@@ -9,7 +9,6 @@
 #include <store/implement.h>
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,7 +92,7 @@ void store_request_start_after(struct store_request *req, const char *key)
 
 /* ---- answers ---- */
 
-static void drop_result(struct store_request *req)
+void store_result_drop(struct store_request *req)
 {
 	bytes_release(&req->answer.body);
 	store_page_release(&req->answer.page);
@@ -104,7 +103,7 @@ static void drop_result(struct store_request *req)
 
 void store_answer_clear(struct store_request *req)
 {
-	drop_result(req);
+	store_result_drop(req);
 	err_clear(&req->answer.err);
 }
 
@@ -114,41 +113,4 @@ int store_failure(const struct store_answer *a, struct err *err)
 		return 0;
 	err_copy(err, &a->err);
 	return a->err.code;
-}
-
-void store_present(struct store *s, struct store_request *req)
-{
-	req->answer.state = STORE_PRESENT;
-	err_clear(&req->answer.err);
-	store_complete(s, req);
-}
-
-void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence)
-{
-	store_answer_clear(req);
-	req->answer.state = STORE_ABSENT;
-	req->answer.absence.evidence = evidence;
-	store_complete(s, req);
-}
-
-void store_fail(struct store *s, struct store_request *req, int code, const char *fmt, ...)
-{
-	char why[ERR_MAX];
-	struct err *err = &req->answer.err;
-	if (fmt) {
-		va_list ap;
-		va_start(ap, fmt);
-		vsnprintf(why, sizeof(why), fmt, ap);
-		va_end(ap);
-		err_set(err, code, "%s", why);
-	}
-	drop_result(req);
-	err->code = code;
-	store_complete(s, req);
-}
-
-void store_unsupported(struct store *s, struct store_request *req)
-{
-	store_fail(s, req, -EOPNOTSUPP, "%s of %s: this store does not support it",
-		   store_op_name(req->op), req->key);
 }

@@ -8,8 +8,8 @@
  *
  * A request that is cancelled for half a second of a pause ends with -ECANCELED.
  *
- * Requests wait in a list that one thread counts down: a worker of the pool that slept would be missing
- * where bytes are decoded. The thread is started by the first request that waits.
+ * Requests wait in a list that one thread counts down: a worker of the pool that slept would be
+ * missing where bytes are decoded. The thread is started by the first request that waits.
  *
  * Threads: lock guards the list and the thread's state; no request is submitted under it. The
  * thread sleeps by env->sleep in slices, and pauses are counted down by what was slept rather than
@@ -169,8 +169,7 @@ static void *run(void *arg)
 			end_wait(r, a);
 			pthread_mutex_lock(&r->lock);
 		} else if (r->list) {
-			const uint64_t slice =
-				min_u64(attempts_of(r, r->list)->left_ns, slice_ns);
+			const uint64_t slice = min_u64(attempts_of(r, r->list)->left_ns, slice_ns);
 			pthread_mutex_unlock(&r->lock);
 			r->base.env->sleep(r->base.env, slice);
 			pthread_mutex_lock(&r->lock);

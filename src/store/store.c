@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a request travels through a stack of stores, and what every request and every answer must
- * satisfy: asserted here, once, for all stores and at every level. A key may come from foreign data, so
- * a bad key is an answer; everything else that is wrong with a request is a bug of the caller.
+ * satisfy: asserted here, once, for all stores and at every level. A key may come from foreign
+ * data, so a bad key is an answer; everything else that is wrong with a request is a bug of the
+ * caller.
  *
  * A whole listing is made of pages here, at the top of the stack, so that each page is repeated,
  * counted or delayed by itself. No state but the request's own, so no locks.
@@ -12,14 +13,16 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *store_op_name(enum store_op op)
 {
 	static const char *const names[STORE_OPS] = {
-		[STORE_GET] = "get",		 [STORE_HEAD] = "head",
-		[STORE_LIST] = "list",		 [STORE_PUT] = "put",
-		[STORE_DELETE] = "delete",	 [STORE_DELETE_MANY] = "delete many",
+		[STORE_GET] = "get",	   [STORE_HEAD] = "head",
+		[STORE_LIST] = "list",	   [STORE_PUT] = "put",
+		[STORE_DELETE] = "delete", [STORE_DELETE_MANY] = "delete many",
 		[STORE_COPY] = "copy",
 	};
 	return names[op];
@@ -140,7 +143,8 @@ static int take_page(struct store_page *sum, struct store_page *page)
 	return 0;
 }
 
-/* After a page. 1: the next one is to be asked for; 0: this was the last; or why the listing fails. */
+/* After a page. 1: the next one is to be asked for; 0: this was the last; or why the listing
+ * fails. */
 static int next_page(struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
@@ -197,6 +201,45 @@ void store_complete(struct store *s, struct store_request *req)
 		s->outer->ops->completed(s->outer, req);
 	else if (req->op != STORE_LIST || !req->list.whole || !list_on(s, req))
 		req->done(req);
+}
+
+/* ---- answers ---- */
+
+void store_present(struct store *s, struct store_request *req)
+{
+	req->answer.state = STORE_PRESENT;
+	err_clear(&req->answer.err);
+	store_complete(s, req);
+}
+
+void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence)
+{
+	store_answer_clear(req);
+	req->answer.state = STORE_ABSENT;
+	req->answer.absence.evidence = evidence;
+	store_complete(s, req);
+}
+
+void store_fail(struct store *s, struct store_request *req, int code, const char *fmt, ...)
+{
+	char why[ERR_MAX];
+	struct err *err = &req->answer.err;
+	if (fmt) {
+		va_list ap;
+		va_start(ap, fmt);
+		vsnprintf(why, sizeof(why), fmt, ap);
+		va_end(ap);
+		err_set(err, code, "%s", why);
+	}
+	store_result_drop(req);
+	err->code = code;
+	store_complete(s, req);
+}
+
+void store_unsupported(struct store *s, struct store_request *req)
+{
+	store_fail(s, req, -EOPNOTSUPP, "%s of %s: this store does not support it",
+		   store_op_name(req->op), req->key);
 }
 
 /* ---- life ---- */

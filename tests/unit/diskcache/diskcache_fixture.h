@@ -85,11 +85,10 @@ static inline void version_of(struct store *s, const char *key, char etag[STORE_
 /* The whole object, and how many gets reached the bucket for it. */
 #define assert_got(side, k, etag, want, asked)                                                     \
 	do {                                                                                       \
-		struct call_result res_;                                                      \
+		struct call_result res_;                                                           \
 		const uint64_t before_ = gets_of(side);                                            \
 		get_one((side)->top,                                                               \
-			(struct call_get){                                                        \
-				.key = (k), .length = UINT64_MAX, .known_etag = (etag)},           \
+			(struct call_get){.key = (k), .length = UINT64_MAX, .known_etag = (etag)}, \
 			&res_);                                                                    \
 		assert_int_equal(res_.code, 0);                                                    \
 		assert_int_equal(res_.body.len, strlen(want));                                     \

@@ -134,10 +134,10 @@ static void test_ranges_of_what_is_there(void **state)
 		struct call_result res;
 		get_one(a.top,
 			(struct call_get){.key = "x",
-					   .offset = cases[i].offset,
-					   .length = cases[i].length,
-					   .max = cases[i].max,
-					   .known_etag = etag},
+					  .offset = cases[i].offset,
+					  .length = cases[i].length,
+					  .max = cases[i].max,
+					  .known_etag = etag},
 			&res);
 		assert_int_equal(res.code, cases[i].code);
 		assert_int_equal(res.body.len, strlen(cases[i].want));

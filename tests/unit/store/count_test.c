@@ -39,11 +39,10 @@ static void test_results(void **state)
 		const char *result;
 		uint64_t n;
 	} cases[] = {
-		{STORE_GET, "ok", 1},    {STORE_GET, "absent", 2},
-		{STORE_GET, "EFBIG", 1}, {STORE_HEAD, "ok", 1},
-		{STORE_HEAD, "EIO", 0},  {STORE_LIST, "ok", 1},
-		{STORE_PUT, "ok", 1},    {STORE_PUT, "EEXIST", 1},
-		{STORE_DELETE, "ok", 2}, {STORE_DELETE, "other", 0},
+		{STORE_GET, "ok", 1},	    {STORE_GET, "absent", 2}, {STORE_GET, "EFBIG", 1},
+		{STORE_HEAD, "ok", 1},	    {STORE_HEAD, "EIO", 0},   {STORE_LIST, "ok", 1},
+		{STORE_PUT, "ok", 1},	    {STORE_PUT, "EEXIST", 1}, {STORE_DELETE, "ok", 2},
+		{STORE_DELETE, "other", 0},
 	};
 	struct store *s = ((struct fixture *)*state)->s;
 	const struct store_cond absent = {.if_none_match = "*"};
@@ -125,7 +124,8 @@ static void test_pages_asked_for(void **state)
 		assert_int_equal(call_list_all(s, "d/", true, cases[i].limit, &page, NULL),
 				 cases[i].code);
 		store_count_read(s, &after);
-		assert_int_equal(after.calls[STORE_LIST] - before.calls[STORE_LIST], cases[i].pages);
+		assert_int_equal(after.calls[STORE_LIST] - before.calls[STORE_LIST],
+				 cases[i].pages);
 		assert_int_equal(page.n, cases[i].code ? 0 : 2500);
 		assert_false(page.more);
 	}

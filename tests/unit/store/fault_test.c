@@ -47,7 +47,9 @@ static void test_failing_requests_stay_outside(void **state)
 	assert_int_equal(call_delete(s, "x", NULL, &err), -ESTALE);
 	assert_int_equal(call_list_all(s, "", false, 10, &page, &err), -ESTALE);
 	store_count_read(counting, &n);
-	assert_int_equal(n.calls[STORE_GET] + n.calls[STORE_HEAD] + n.calls[STORE_LIST] + n.calls[STORE_DELETE], 0);
+	assert_int_equal(n.calls[STORE_GET] + n.calls[STORE_HEAD] + n.calls[STORE_LIST] +
+				 n.calls[STORE_DELETE],
+			 0);
 	assert_int_equal(n.calls[STORE_PUT], 2); /* those of the test itself */
 	store_free(s);
 }

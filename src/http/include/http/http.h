@@ -34,9 +34,9 @@ enum http_end {
 	HTTP_TRUNCATED, /* the body is shorter than its Content-Length */
 	HTTP_TOO_LONG,	/* the body is longer than body_max */
 	HTTP_TIMED_OUT,
-	HTTP_REFUSED,	 /* TLS: the server is not who it should be; asking again will not help */
-	HTTP_BROKEN,	 /* no connection, reset, … */
-	HTTP_UNKNOWN,	 /* the host's name has no address */
+	HTTP_REFUSED, /* TLS: the server is not who it should be; asking again will not help */
+	HTTP_BROKEN,  /* no connection, reset, … */
+	HTTP_UNKNOWN, /* the host's name has no address */
 	HTTP_CANCELLED,
 	HTTP_NO_MEMORY,
 };
@@ -45,7 +45,7 @@ struct http_call {
 	/* set by the caller, constant until done */
 	const char *method;
 	const char *url;
-	struct curl_slist *header; /* http_call_add_header() */
+	struct curl_slist *header;  /* http_call_add_header() */
 	const struct piece *pieces; /* the body of the request */
 	size_t n_pieces;
 	uint64_t body_len; /* of all pieces */
@@ -53,8 +53,8 @@ struct http_call {
 			      is dropped */
 	const atomic_bool *cancelled; /* NULL, or: while it is true the call is cancelled */
 	unsigned int priority;	      /* below HTTP_PRIORITIES; the lower is served first */
-	unsigned int first_byte_ms;  /* 0: the transport's */
-	enum http_method metered;    /* as what the transport's meter counts it */
+	unsigned int first_byte_ms;   /* 0: the transport's */
+	enum http_method metered;     /* as what the transport's meter counts it */
 	/* When a range was asked for: what to keep of a 200, should the server ignore the range. */
 	bool ranged;
 	uint64_t skip, keep;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For those who implement a store: what an implementation and a wrapper have to do, and the functions
- * with which a request travels through a stack.
+ * For those who implement a store: what an implementation and a wrapper have to do, and the
+ * functions with which a request travels through a stack.
  *
  *   store_submit(top) -> top.submit -> store_pass() -> … -> bottom.submit
  *                                                           |
  *   done  <- top.completed <- store_complete() <- … <-------+
  *
- * Whoever has the request may change its answer, its slot and its job. A wrapper that changes anything
- * else (the key of a prefix, a condition of a cache) changes it back before it completes the request.
- * A request is touched no more once it was passed on or completed.
+ * Whoever has the request may change its answer, its slot and its job. A wrapper that changes
+ * anything else (the key of a prefix, a condition of a cache) changes it back before it completes
+ * the request. A request is touched no more once it was passed on or completed.
  */
 #ifndef STORE_IMPLEMENT_H
 #define STORE_IMPLEMENT_H
@@ -20,20 +20,20 @@
 
 struct store_ops {
 	const char *name; /* "dir", "count" … */
-	/* Starts a request and never fails itself: whatever goes wrong is an answer. The op is one of
-	 * the first five; what is not supported is answered with store_unsupported().
+	/* Starts a request and never fails itself: whatever goes wrong is an answer. The op is one
+	 * of the first five; what is not supported is answered with store_unsupported().
 	 *
 	 * get, head  UNKNOWN: -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason
-	 * list       a page. An unknown prefix is an empty page; a key that store_key_ok() refuses is
-	 *            left out. -EACCES, -EIO; and -E2BIG when list.limit is not 0 and the store notices
-	 *            that more than so many items follow start_after: the caller would throw all away
-	 * put        whole object, replacing; atomic: a reader sees the old or the new. Durable when it
-	 *            is done. PRESENT with the meta of the new version. -ESTALE, -EEXIST (conditions);
+	 * list a page. An unknown prefix is an empty page; a key that store_key_ok() refuses is
+	 * left out. -EACCES, -EIO; and -E2BIG when list.limit is not 0 and the store notices
+	 * that more than so many items follow start_after: the caller would throw all away put
+	 * whole object, replacing; atomic: a reader sees the old or the new. Durable when it
+	 * is done. PRESENT with the meta of the new version. -ESTALE, -EEXIST (conditions);
 	 *            -EACCES, -ENOSPC, -EIO
 	 * delete     ABSENT, also when it was not there. -ESTALE for another version than if_match
 	 *
-	 * -EAGAIN: a passing fault of a store across a network, with err.again_ms when the server says
-	 * how long it wants to be left alone; above store_retry_new() nobody sees it. */
+	 * -EAGAIN: a passing fault of a store across a network, with err.again_ms when the server
+	 * says how long it wants to be left alone; above store_retry_new() nobody sees it. */
 	void (*submit)(struct store *s, struct store_request *req);
 	/* Of a wrapper: a request that it passed on comes back, answered. */
 	void (*completed)(struct store *s, struct store_request *req);
@@ -70,13 +70,16 @@ static inline void *store_slot(const struct store *s, struct store_request *req)
 
 /* Hands a request down to inner. */
 void store_pass(struct store *s, struct store_request *req);
-/* The request is answered as far as s goes: hands it up. In a worker, unless nothing was waited for. */
+/* The request is answered as far as s goes: hands it up. In a worker, unless nothing was waited
+ * for. */
 void store_complete(struct store *s, struct store_request *req);
 
 /* ---- answers ---- */
 
 /* Drops the answer that there is: an attempt before, a page that was merged. */
 void store_answer_clear(struct store_request *req);
+/* The same but for err. */
+void store_result_drop(struct store_request *req);
 /* Set the answer and complete the request. */
 void store_present(struct store *s, struct store_request *req);
 void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence);
