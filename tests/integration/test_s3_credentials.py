@@ -209,8 +209,11 @@ def what_others_see(mount):
     seen = [mount.log()]
     with open(f"/proc/{mount.process.pid}/cmdline", encoding="utf-8") as f:
         seen.append(f.read())
-    for name in os.listxattr(mount.path):
-        seen += [name, os.getxattr(mount.path, name).decode()]
+    try:
+        for name in os.listxattr(mount.path):
+            seen += [name, os.getxattr(mount.path, name).decode()]
+    except PermissionError as e:            # the bucket refuses to say which there are
+        seen.append(str(e))
     seen += [content(mount.file(".hsmount", name)).decode() for name in ("stats", "metrics")]
     return "\n".join(seen)
 

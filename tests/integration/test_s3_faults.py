@@ -161,7 +161,7 @@ def attempts_of(requests, log):
     """The largest number of attempts at one object, by the proxy and by the mount's own account."""
     targets = sorted(r.target for r in requests)
     seen = max((len(list(g)) for _, g in itertools.groupby(targets)), default=0)
-    told = max((int(n) for n in re.findall(r"attempt (\d+), again", log)), default=0)
+    told = max((int(n) for n in re.findall(r"attempt (\d+) failed, next", log)), default=0)
     return seen, told
 
 

@@ -139,7 +139,7 @@ def test_errors_name_everything(liar, bucket, mount, busy):
         said = f"attempt {busy + 1}: " + said
     assert re.search(rf"error: .*chunk {key}: {said}", m.log()), m.log()
     for n in range(1, busy + 1):
-        assert re.search(rf"attempt {n}, again in \d+ ms: GET {key}: 503 SlowDown: because "
+        assert re.search(rf"attempt {n} failed, next in \d+ ms: GET {key}: 503 SlowDown: because "
                          rf"\(request id-{n}\)", m.log()), m.log()
 
 
