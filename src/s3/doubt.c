@@ -213,6 +213,31 @@ static void fail_all(struct s3_flight *waiting, const struct err *err)
 	}
 }
 
+/* The keys that begin with the key, of which it would be the first. */
+static struct s3_list_query query_of_key(const char *key)
+{
+	return (struct s3_list_query){.prefix = key, .complete = true, .max = 2};
+}
+
+static void took_key(struct s3_flight *f)
+{
+	const char *key = f->req->key;
+	struct err *err = &f->req->answer.err;
+	struct s3_list_result result;
+	const struct s3_list_query query = query_of_key(key);
+	int rc = s3_take_list(f, &query, &result, err);
+	if (rc == 0 && result.page.n == 0 && result.page.more)
+		rc = err_set(err, -EIO, "a listing does not tell whether %s is there", key);
+	const bool there = rc == 0 && names(&result.page, key);
+	s3_list_release(&result);
+	if (rc)
+		s3_fail(f, rc);
+	else if (there)
+		wrong_404(f);
+	else
+		s3_absent(f, STORE_LISTED);
+}
+
 static void took(struct s3_flight *f)
 {
 	const char *key = f->req->key;
@@ -223,9 +248,8 @@ static void took(struct s3_flight *f)
 	before(key, after);
 	const struct s3_list_query query = query_of(prefix, after);
 	int rc = s3_take_list(f, &query, &result, err);
-	/* A page that ends before the key, although it is full of keys that no store may give. */
-	if (rc == 0 && !covers(&result.page, after, key))
-		rc = err_set(err, -EIO, "a listing does not tell whether %s is there", key);
+	/* More keys than a page holds lie before the key: "2" follows "1000". */
+	const bool told = rc || covers(&result.page, after, key);
 	const bool there = rc == 0 && names(&result.page, key);
 	struct s3_flight *waiting = keep(f, rc ? NULL : &result.page);
 	s3_list_release(&result);
@@ -235,10 +259,14 @@ static void took(struct s3_flight *f)
 		fail_all(waiting, &why);
 		return;
 	}
-	if (there)
+	if (!told) {
+		const struct s3_list_query one = query_of_key(key);
+		s3_send_list(f, &one, NULL, took_key);
+	} else if (there) {
 		wrong_404(f);
-	else
+	} else {
 		s3_absent(f, STORE_LISTED);
+	}
 	while (waiting) {
 		struct s3_flight *next = waiting->doubting;
 		s3_doubt(waiting);

@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,6 +22,7 @@ import pytest
 import mkbucket
 import mounts
 import oracle
+from s3liar import Answer, Liar, error
 
 # Chunks of whole pages: the kernel reads no other bytes with them.
 EACH = 4096
@@ -166,6 +168,137 @@ def test_1_datasets_that_the_service_linked(tmp_path, mount):
                             f[name][at]
                     refs += "_REF" in repr(doc)
     assert refs > 30
+
+
+# ---- 3. answers of S3 that prove nothing ----
+
+# h5py holds Python's lock while it reads, and the server here would wait for it.
+READER = """
+import h5py, json, re, sys
+for first, end in json.loads(sys.argv[2]):
+    with h5py.File(sys.argv[1], "r") as f:
+        try:
+            print(json.dumps(f["data"][first:end].tolist()))
+        except OSError as e:
+            print(re.search(r"errno = (\\d+)", str(e))[1])
+"""
+
+
+def read_parts(path, *parts):
+    """Of each part (first, end) of "data" its values, or the errno."""
+    done = mounts.run(sys.executable, "-c", READER, path, json.dumps(parts), check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def bare_404(_, honest):
+    """A server, or somebody in front of it, that says 404 and no more."""
+    return Answer(404, {}) if honest.status == 404 else None
+
+
+def folder_of(dataset):
+    return os.path.dirname(dataset.key) + "/"
+
+
+def is_chunk_of(dataset, request):
+    folder = folder_of(dataset)
+    return request.method == "GET" and request.key.startswith(folder) and \
+        request.key[len(folder):].isdigit()
+
+
+def listings(liar, dataset):
+    """Listings below a dataset."""
+    return [r for r in liar.requests if r.is_list and
+            r.query.get("prefix", "").startswith(folder_of(dataset))]
+
+
+def sparse(root, chunks, stored):
+    """A dataset of which some chunks are stored, in a domain that is too large to be listed."""
+    with mkbucket.Maker(root) as bucket:
+        d = bucket.domain("x.h5")
+        dataset = d.dataset(d.root, "data", mkbucket.INT32, [chunks], [1], fillValue=-1)
+        for i in stored:
+            dataset.chunk((i,), np.array([i], dtype="<i4"))
+        make_large(d)
+    return dataset, [i if i in stored else -1 for i in range(chunks)]
+
+
+@pytest.mark.parametrize("answer", [Answer(404, {}), error(404, "NotFound")],
+                         ids=["no-body", "no-code"])
+def test_3_404_for_a_chunk_that_is_there(tmp_path, mount, answer):
+    """Its bytes, or an error: never the fill value."""
+    dataset, values = sparse(tmp_path / "bucket", 8, range(8))
+    told = []
+
+    def lie(request, _):
+        if not is_chunk_of(dataset, request):
+            return None
+        told.append(request)
+        return answer
+
+    with Liar(tmp_path / "bucket") as liar:
+        m = mount("s3://bucket", env=liar.environment())
+        liar.lie = lie
+        reader = threading.Timer(10, lambda: setattr(liar, "lie", None))   # asked for again
+        reader.start()
+        got = read_parts(m.file("x.h5"), (0, 8))
+        assert told and got in ([errno.EIO], [values])
+        reader.cancel()
+        liar.lie = None
+        time.sleep(1.1)         # a chunk that cannot be read is remembered for a second
+        assert read_parts(m.file("x.h5"), (0, 8)) == [values]
+        assert not liar.failures
+
+
+def test_3_404_where_nothing_may_be_listed(tmp_path, mount):
+    dataset, values = sparse(tmp_path / "bucket", 8, range(0, 8, 2))
+    with Liar(tmp_path / "bucket") as liar:
+        liar.lie = lambda request, honest: error(403, "AccessDenied") if request.is_list and \
+            request.query.get("prefix", "").startswith(folder_of(dataset)) else \
+            bare_404(request, honest)
+        m = mount("s3://bucket", env=liar.environment())
+        assert read_parts(m.file("x.h5"), (0, 8)) == [errno.EACCES]
+        liar.lie = bare_404
+        time.sleep(1.1)
+        assert read_parts(m.file("x.h5"), (0, 8)) == [values]
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards"])
+@pytest.mark.parametrize("stored", [range(0, 600, 100), range(0, 3000, 2)], ids=["few", "many"])
+def test_3_absent_chunks_without_error_documents(tmp_path, mount, stored, order):
+    """They read as fill values, and cost pages of a listing, not a request for each. Of many,
+    more keys than a page holds lie between a chunk and those with a number near its own."""
+    dataset, values = sparse(tmp_path / "bucket", stored.stop, stored)
+    parts = [(at, at + 100) for at in range(0, stored.stop, 100)]
+    if order == "backwards":
+        parts.reverse()
+    with Liar(tmp_path / "bucket") as liar:
+        liar.lie = bare_404
+        m = mount("s3://bucket", env=liar.environment())
+        got = read_parts(m.file("x.h5"), *parts)
+        assert got == [values[first:end] for first, end in parts]
+        assert 1 <= len(listings(liar, dataset)) <= (stored.stop - len(stored)) / 10
+
+
+def test_3_names_without_error_documents(tmp_path, mount):
+    """A HEAD has no body: a name exists when a listing shows it."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        three_chunks(bucket.domain("x.h5"))
+        bucket.put("plain", b"bytes")
+    with Liar(tmp_path / "bucket") as liar:
+        liar.lie = bare_404
+        m = mount("s3://bucket", env=liar.environment())
+        for name in ("none", "none.h5", "plai"):
+            with pytest.raises(FileNotFoundError):
+                os.stat(m.file(name))
+        with open(m.file("plain"), "rb") as f:
+            assert f.read() == b"bytes"
+        assert read_parts(m.file("x.h5"), (0, 10)) == [list(range(10))]
+        liar.lie = lambda request, honest: Answer(404, {}) if request.method == "HEAD" else None
+        time.sleep(1.1)         # names are valid for a second
+        try:
+            assert os.stat(m.file("plain")).st_size == 5
+        except OSError as e:    # anything but a name that does not exist
+            assert e.errno == errno.EIO
 
 
 # ---- 4. chunks that go while the file is open ----
