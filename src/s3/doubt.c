@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { PAGES = 8 };
+enum { PAGES = 32 };
 static const uint64_t valid_ns = UINT64_C(1000) * 1000 * 1000;
 
 /* Keys below a prefix, greater than `after`: all, or up to the last of the page when it has more.
@@ -116,37 +116,37 @@ static void wrong_404(struct s3_flight *f)
 
 static void took(struct s3_flight *f);
 
-static struct listed *find_locked(struct s3_doubts *doubts, const char *prefix, bool asking)
+static struct listed *find_asked_locked(struct s3_doubts *doubts, const char *prefix)
 {
 	for (int i = 0; i < PAGES; i++)
-		if (doubts->pages[i].asking == asking && (asking || doubts->pages[i].at_ns) &&
-		    strcmp(doubts->pages[i].prefix, prefix) == 0)
+		if (doubts->pages[i].asking && strcmp(doubts->pages[i].prefix, prefix) == 0)
 			return &doubts->pages[i];
 	return NULL;
 }
 
-/* The place for another listing: that of the same prefix, or the oldest. NULL when all are in use.
- */
-static struct listed *take_place_locked(struct s3_doubts *doubts, const char *prefix)
+/* The place for another listing: an unused one, or the oldest. NULL when all are in use. */
+static struct listed *take_place_locked(struct s3_doubts *doubts)
 {
-	struct listed *place = find_locked(doubts, prefix, false);
-	for (int i = 0; i < PAGES && !place; i++)
-		if (!doubts->pages[i].asking && !doubts->pages[i].at_ns)
-			place = &doubts->pages[i];
+	struct listed *place = NULL;
 	for (int i = 0; i < PAGES; i++) {
 		struct listed *other = &doubts->pages[i];
-		if (!other->asking && (!place || (place->at_ns && other->at_ns < place->at_ns &&
-						  strcmp(place->prefix, prefix) != 0)))
+		if (!other->asking && (!place || other->at_ns < place->at_ns))
 			place = other;
 	}
 	return place;
 }
 
+/* A prefix may have several pages: chunks that are near each other have keys that are not. */
 static bool is_known_absent_locked(struct s3_doubts *doubts, const char *prefix, const char *key)
 {
-	const struct listed *l = find_locked(doubts, prefix, false);
-	return l && doubts->env->now(doubts->env) - l->at_ns < valid_ns &&
-	       covers(&l->page, l->after, key) && !names(&l->page, key);
+	const uint64_t now = doubts->env->now(doubts->env);
+	for (int i = 0; i < PAGES; i++) {
+		const struct listed *l = &doubts->pages[i];
+		if (!l->asking && l->at_ns && now - l->at_ns < valid_ns &&
+		    strcmp(l->prefix, prefix) == 0 && covers(&l->page, l->after, key))
+			return !names(&l->page, key);
+	}
+	return false;
 }
 
 void s3_doubt(struct s3_flight *f)
@@ -158,12 +158,12 @@ void s3_doubt(struct s3_flight *f)
 	before(key, after);
 	pthread_mutex_lock(&doubts->lock);
 	const bool absent = is_known_absent_locked(doubts, prefix, key);
-	struct listed *asked = absent ? NULL : find_locked(doubts, prefix, true);
+	struct listed *asked = absent ? NULL : find_asked_locked(doubts, prefix);
 	if (asked) {
 		f->doubting = asked->waiting;
 		asked->waiting = f;
 	} else if (!absent) {
-		struct listed *place = take_place_locked(doubts, prefix);
+		struct listed *place = take_place_locked(doubts);
 		f->listing = place;
 		if (place) {
 			store_page_release(&place->page);
