@@ -115,6 +115,19 @@ static void wrong_404(struct s3_flight *f)
 /* ---- asking ---- */
 
 static void took(struct s3_flight *f);
+static void took_key(struct s3_flight *f);
+
+/* The keys that begin with the key, of which it would be the first. */
+static struct s3_list_query query_of_key(const char *key)
+{
+	return (struct s3_list_query){.prefix = key, .complete = true, .max = 2};
+}
+
+static void ask_for_key(struct s3_flight *f)
+{
+	const struct s3_list_query one = query_of_key(f->req->key);
+	s3_send_list(f, &one, NULL, took_key);
+}
 
 static struct listed *find_asked_locked(struct s3_doubts *doubts, const char *prefix)
 {
@@ -149,7 +162,7 @@ static bool is_known_absent_locked(struct s3_doubts *doubts, const char *prefix,
 	return false;
 }
 
-void s3_doubt(struct s3_flight *f)
+static void doubt_get(struct s3_flight *f)
 {
 	struct s3_doubts *doubts = f->s->doubts;
 	const char *key = f->req->key;
@@ -181,6 +194,16 @@ void s3_doubt(struct s3_flight *f)
 	}
 }
 
+/* A get may be one of many in a sparse dataset; the answer to a head never proves absence, and few
+ * are made. */
+void s3_doubt(struct s3_flight *f)
+{
+	if (f->req->op == STORE_HEAD)
+		ask_for_key(f);
+	else
+		doubt_get(f);
+}
+
 /* ---- the listing ---- */
 
 /* Puts the page into its place, or nothing. Returns those that wait for it. */
@@ -203,20 +226,20 @@ static struct s3_flight *keep(struct s3_flight *f, struct store_page *page)
 	return waiting;
 }
 
-static void fail_all(struct s3_flight *waiting, const struct err *err)
+/* Those that waited for a listing that failed fail like it; those that waited for one whose own
+ * request was cancelled, or for a page, look again. */
+static void go_on(struct s3_flight *waiting, const struct err *failure)
 {
 	while (waiting) {
 		struct s3_flight *next = waiting->doubting;
-		waiting->req->answer.err = *err;
-		s3_fail(waiting, err->code);
+		if (failure && failure->code != -ECANCELED) {
+			waiting->req->answer.err = *failure;
+			s3_fail(waiting, failure->code);
+		} else {
+			doubt_get(waiting);
+		}
 		waiting = next;
 	}
-}
-
-/* The keys that begin with the key, of which it would be the first. */
-static struct s3_list_query query_of_key(const char *key)
-{
-	return (struct s3_list_query){.prefix = key, .complete = true, .max = 2};
 }
 
 static void took_key(struct s3_flight *f)
@@ -256,20 +279,15 @@ static void took(struct s3_flight *f)
 	if (rc) {
 		const struct err why = *err;
 		s3_fail(f, rc);
-		fail_all(waiting, &why);
+		go_on(waiting, &why);
 		return;
 	}
 	if (!told) {
-		const struct s3_list_query one = query_of_key(key);
-		s3_send_list(f, &one, NULL, took_key);
+		ask_for_key(f);
 	} else if (there) {
 		wrong_404(f);
 	} else {
 		s3_absent(f, STORE_LISTED);
 	}
-	while (waiting) {
-		struct s3_flight *next = waiting->doubting;
-		s3_doubt(waiting);
-		waiting = next;
-	}
+	go_on(waiting, NULL);
 }

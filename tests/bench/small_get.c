@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * small_get BUCKET KEY N: what one small get costs the program, apart from the server. Gets an object N
- * times, one after the other, through the stack that the engine makes (count, retry, s3), and prints
- * for each get: processor time, allocations, and context switches. Endpoint and credentials come
- * from the environment. Under `strace -f -c -e futex` the number of futex calls divided by N is what a get
- * costs in hand-overs between threads.
+ * small_get BUCKET KEY N: what one small get costs the program, apart from the server. Gets an
+ * object N times, one after the other, through the stack that the engine makes (count, retry, s3),
+ * and prints for each get: processor time, allocations, and context switches. Endpoint and
+ * credentials come from the environment. Under `strace -f -c -e futex` the number of futex calls
+ * divided by N is what a get costs in hand-overs between threads.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
