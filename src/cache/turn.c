@@ -7,8 +7,8 @@
 #include "ahead.h"
 
 enum {
-	AHEAD_SHARE = 2,   /* part of the budget that all loads ahead, read or not yet, may take */
-	CHARGED_SHARE = 2, /* part of it that is left to chunks, whatever was charged */
+	AHEAD_SHARE =
+		2 /* part of what chunks have that all loads ahead, read or not yet, may take */
 };
 
 void todo_init(struct todo *todo, const struct cache *c)
@@ -67,17 +67,6 @@ void todo_do(struct todo *todo, struct cache *c)
 
 /* ---- room ---- */
 
-/* What images and models take of the budget. */
-static uint64_t outside(const struct cache *c)
-{
-	return min_u64(c->stats.charged, c->stats.budget / CHARGED_SHARE);
-}
-
-static uint64_t taken(const struct cache *c)
-{
-	return c->stats.bytes + c->stats.in_flight + outside(c);
-}
-
 /* What is not main: loaded or coming. */
 static uint64_t new_bytes(const struct cache *c)
 {
@@ -107,15 +96,16 @@ static void drop(struct cache *c, struct entry *e, struct todo *todo)
 
 static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct todo *todo)
 {
-	uint64_t room = c->stats.budget > cost ? c->stats.budget - cost : 0;
 	const bool large = cost > c->stats.budget / TURN_LARGE;
 	struct entry *victim;
-	while (taken(c) > room && (victim = choose_victim(c, for_reader))) {
+	bool fits;
+	while (!(fits = budget_fits(c->env->budget, cost)) &&
+	       (victim = choose_victim(c, for_reader))) {
 		if (large && victim->kept_until > todo->now)
 			return false;
 		drop(c, victim, todo);
 	}
-	return taken(c) + cost <= c->stats.budget;
+	return fits;
 }
 
 void turn_trim_locked(struct cache *c, struct todo *todo)
@@ -182,5 +172,5 @@ void turn_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t no
 
 uint64_t turn_ahead_share(const struct cache *c)
 {
-	return (c->stats.budget - outside(c)) / AHEAD_SHARE;
+	return budget_room(c->env->budget) / AHEAD_SHARE;
 }

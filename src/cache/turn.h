@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose turn it is to load, and what makes room for it. Room is made when a load begins, for its
- * peak, so that what is loaded and what is under way never exceed the budget together.
+ * peak, so that what is loaded and what is under way never exceed what the budget leaves to chunks.
  *
  * Readers' loads begin in the order in which they were asked for; while the first one does not
  * fit, none begins: a large chunk must not wait for ever behind small ones. One that is larger

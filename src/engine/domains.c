@@ -59,18 +59,8 @@ struct domains {
 	unsigned int nidle;
 	uint64_t idle_bytes, live, last_version, builds;
 	uint64_t idle_limit; /* bytes */
+	struct budget *budget;
 };
-
-struct domains *domains_new(uint64_t idle_limit)
-{
-	struct domains *t = calloc(1, sizeof(*t));
-	if (t) {
-		t->idle_limit = idle_limit;
-		pthread_mutex_init(&t->lock, NULL);
-		pthread_cond_init(&t->built, NULL);
-	}
-	return t;
-}
 
 /* ---- references and idleness ---- */
 
@@ -144,6 +134,33 @@ static void trim_locked(struct domains *t, struct snapshot **garbage)
 	}
 }
 
+/* The budget needs memory: the snapshot that was not used for longest goes. */
+static bool give_memory(void *ctx)
+{
+	struct domains *t = ctx;
+	struct snapshot *garbage = NULL;
+	pthread_mutex_lock(&t->lock);
+	if (t->idle)
+		drop_current_locked(t, t->idle, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	const bool given = garbage != NULL;
+	free_snapshots(garbage);
+	return given;
+}
+
+struct domains *domains_new(struct budget *budget, uint64_t idle_limit)
+{
+	struct domains *t = calloc(1, sizeof(*t));
+	if (t) {
+		t->idle_limit = idle_limit;
+		t->budget = budget;
+		pthread_mutex_init(&t->lock, NULL);
+		pthread_cond_init(&t->built, NULL);
+		budget_add_holder(budget, &(struct budget_holder){.give = give_memory, .ctx = t});
+	}
+	return t;
+}
+
 void snapshot_close(struct snapshot *s)
 {
 	if (!s)
@@ -169,6 +186,7 @@ void domains_free(struct domains *t)
 		free(slot);
 	}
 	free_snapshots(garbage);
+	budget_remove_holder(t->budget, t);
 	pthread_cond_destroy(&t->built);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -217,7 +235,7 @@ static int new_snapshot(struct engine *e, struct model *m, const char *mount_dir
 	s->owner = e->domains;
 	s->version = version;
 	s->sees_chunks = model_sees_chunks(m);
-	s->memory = image_memory(s->image) + model_kept(m);
+	s->memory = image_memory(s->image) + model_memory(m);
 	s->st = (struct engine_stat){
 		.kind = ENGINE_DOMAIN,
 		.size = image_size(s->image),

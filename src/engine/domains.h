@@ -45,8 +45,9 @@ struct snapshot {
 	struct snapshot *live_prev, *live_next;
 };
 
-/* idle_limit: bytes of images and models that nobody has open. */
-struct domains *domains_new(uint64_t idle_limit);
+/* idle_limit: bytes of images and models that nobody has open. They go, too, when the budget has no
+ * room for others. */
+struct domains *domains_new(struct budget *budget, uint64_t idle_limit);
 void domains_free(struct domains *t); /* no snapshot is open */
 
 /* Which domain, and what its looking up told. */

@@ -10,7 +10,8 @@
 static void free_dataset(struct image_dataset *d)
 {
 	free(d->windows);
-	bytes_release(&d->fill);
+	if (!d->fill_borrowed)
+		elems_release(&d->fill);
 }
 
 static void free_object(struct image_object *o)
@@ -27,12 +28,11 @@ void image_free(struct image *img)
 		return;
 	if (img->owner)
 		cache_owner_free(img->owner);
-	if (img->charged)
-		cache_charge(img->cache, -(int64_t)img->charged);
 	for (uint32_t i = 0; img->datasets && i < img->ndatasets; i++)
 		free_dataset(&img->datasets[i]);
 	for (uint32_t i = 0; img->objects && i < img->nobjects; i++)
 		free_object(&img->objects[i]);
+	values_free(img);
 	free(img->datasets);
 	free(img->objects);
 	free(img->header_addr);
@@ -40,6 +40,7 @@ void image_free(struct image *img)
 	free(img->meta);
 	free(img->dir);
 	model_unref(img->model);
+	budget_set(&img->charge, 0, NULL);
 	free(img);
 }
 
@@ -60,7 +61,7 @@ int image_new(const struct env *env, struct cache *cache, struct model *m,
 		return err_set(err, -ENOMEM, "domain /%s: no memory", model_path(m));
 	img->env = env;
 	img->model = model_ref(m);
-	img->cache = cache;
+	img->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_PLANS};
 	img->flags = opt->flags;
 	img->file_name = opt->file_name;
 	img->dir = strdup(opt->domain_dir ? opt->domain_dir : "");
@@ -79,8 +80,6 @@ int image_new(const struct env *env, struct cache *cache, struct model *m,
 		image_free(img);
 		return rc;
 	}
-	img->charged = image_memory(img);
-	cache_charge(cache, (int64_t)img->charged);
 	*out = img;
 	return 0;
 }
@@ -110,7 +109,10 @@ uint64_t image_memory(const struct image *img)
 	for (uint32_t i = 0; i < img->ndatasets; i++)
 		if (img->datasets[i].windows)
 			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);
-	return sum + model_memory(img->model);
+	for (uint32_t i = 0; i < img->ndatasets; i++)
+		if (!img->datasets[i].fill_borrowed)
+			sum += img->datasets[i].fill.fixed.cap;
+	return sum + values_memory(img);
 }
 
 void image_get_stats(const struct image *img, struct cache_owner_stats *out)

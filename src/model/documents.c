@@ -77,38 +77,17 @@ static int check_size(const struct object *o, struct err *err)
 	return 0;
 }
 
-static bool take_value(struct model *m, const struct elems *value)
+static uint64_t value_memory(const struct elems *value)
 {
-	const uint64_t size = (uint64_t)value->fixed.len + value->heap.len;
-
-	if (size > MODEL_VALUES_MAX - m->values)
-		return false;
-	m->values += size;
-	return true;
+	return value->fixed.cap + value->heap.cap;
 }
 
-/* Values are held whole, and a few bytes of JSON can ask for very many of them. */
-static int keep_values(struct model *m, const char *key, struct object *o, struct err *err)
+static void count_values(struct model *m, const struct object *o)
 {
-	uint32_t kept = 0;
-
-	if (o->kind == OBJECT_DATASET && !take_value(m, &o->dataset.fill))
-		return err_set(err, -EFBIG, "values of the domain take over %d bytes",
-			       MODEL_VALUES_MAX);
-	for (uint32_t i = 0; i < o->nattrs; i++) {
-		struct attribute *a = &o->attrs[i];
-
-		if (take_value(m, &a->value)) {
-			o->attrs[kept++] = *a;
-			continue;
-		}
-		model_note(m,
-			   "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
-			   key, a->name, MODEL_VALUES_MAX);
-		elems_release(&a->value);
-	}
-	o->nattrs = kept;
-	return 0;
+	if (o->kind == OBJECT_DATASET)
+		m->values += value_memory(&o->dataset.fill);
+	for (uint32_t i = 0; i < o->nattrs; i++)
+		m->values += value_memory(&o->attrs[i].value);
 }
 
 /* A document, wherever it came from. */
@@ -132,7 +111,7 @@ static int parse_document(struct model *m, uint32_t number, const char *key,
 	if (!rc)
 		rc = check_size(o, why);
 	if (!rc)
-		rc = keep_values(m, key, o, why);
+		count_values(m, o);
 	return rc;
 }
 
@@ -242,12 +221,15 @@ static int take(void *arg, size_t i, struct store_get_result *res)
 			      : (struct model_text){.data = res->body.data, .len = res->body.len},
 		.etag = known ? old->etag : res->meta.etag,
 	};
-	return take_document(r->m, (uint32_t)i, r->key, &document, r->err);
+	int rc = take_document(r->m, (uint32_t)i, r->key, &document, r->err);
+
+	return rc ? rc : model_charge(r->m, r->err);
 }
 
 int model_read_documents(struct model *m, const struct model *previous, struct err *err)
 {
-	struct reading r = {.m = m, .previous = previous, .err = err};
+	struct err why = ERR_INIT;
+	struct reading r = {.m = m, .previous = previous, .err = &why};
 	const struct store_each each = {
 		.n = m->numbers,
 		.at_once = DOCUMENTS_AT_ONCE,
@@ -257,5 +239,9 @@ int model_read_documents(struct model *m, const struct model *previous, struct e
 	};
 	int rc = store_get_each(m->store, &each);
 
-	return rc == -ENOMEM ? err_set(err, rc, "no memory for %u documents", m->numbers) : rc;
+	if (rc && why.code)
+		err_copy(err, &why);
+	else if (rc)
+		err_set(err, rc, "out of memory: %u documents", m->numbers);
+	return rc;
 }

@@ -3,6 +3,7 @@
 #include <model/model.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,7 @@ void model_unref(struct model *m)
 	free(m->order);
 	free(m->path);
 	arena_free(m->arena);
+	budget_set(&m->charge, 0, NULL);
 	free(m);
 }
 
@@ -131,6 +133,14 @@ uint64_t model_memory(const struct model *m)
 	       m->count * sizeof(*m->order) + m->values;
 }
 
+int model_charge(struct model *m, struct err *err)
+{
+	const uint64_t bytes = model_memory(m);
+	int rc = budget_set(&m->charge, bytes, err);
+
+	return rc ? err_wrap(err, rc, "at least %" PRIu64 " bytes of metadata", bytes) : 0;
+}
+
 const struct domain *model_domain(const struct model *m)
 {
 	return &m->domain.info;
@@ -210,9 +220,4 @@ uint64_t model_chunks_find(const struct model_chunks *chunks, uint64_t number)
 bool model_sees_chunks(const struct model *m)
 {
 	return m->listed_whole;
-}
-
-uint64_t model_kept(const struct model *m)
-{
-	return m->kept;
 }

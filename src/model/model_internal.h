@@ -69,6 +69,7 @@ struct model {
 	struct model_problem_text *problems, **problems_end;
 	uint32_t nproblems;
 	uint64_t values; /* bytes of attribute and fill values so far */
+	struct budget_charge charge;
 };
 
 /* Two versions are known, and one and the same. */
@@ -83,6 +84,8 @@ uint32_t model_number(const struct model *m, const struct schema_id *id);
 void model_note(struct model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* All chunks of the dataset would take more than MODEL_DENSE_MAX. */
 bool model_is_vast(const struct dataset *ds);
+/* Charges what the model takes by now to the budget. -ENOMEM: more than is left of it. */
+int model_charge(struct model *m, struct err *err);
 /* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
  * writes beside them, like its summary, does not count). */
 uint64_t model_listing_digest(const struct model *m, const struct store_page *page);

@@ -39,6 +39,7 @@ static struct model *new_model(const struct env *env, struct store *store,
 	m->store = store;
 	m->schema = schema;
 	m->problems_end = &m->problems;
+	m->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_TREES};
 	m->resolver = (struct object_resolver){.resolve = resolve, .ctx = m};
 	m->path = strdup(path);
 	m->arena = arena_new(MODEL_ARENA_LIMIT);
@@ -55,12 +56,14 @@ static int read_all(struct model *m, const struct model_hint *hint, bool *same, 
 
 	if (rc || *same)
 		return rc;
-	rc = model_read_documents(m, hint->previous, err);
+	rc = model_charge(m, err);
+	if (!rc)
+		rc = model_read_documents(m, hint->previous, err);
 	if (!rc)
 		rc = model_order(m, err);
 	if (!rc)
 		rc = model_know_chunks(m, err);
-	return rc;
+	return rc ? rc : model_charge(m, err);
 }
 
 int model_open(const struct env *env, struct store *store, const struct schema_ops *schema,

@@ -35,7 +35,7 @@ struct image_options {
 };
 
 /* Takes a reference to m. -EIO with the object named when the model cannot be rendered; -EFBIG
- * when the file would be larger than 2^62. */
+ * when the file would be larger than 2^62; -ENOMEM. */
 int image_new(const struct env *env, struct cache *cache, struct model *m,
 	      const struct image_options *opt, struct image **out, struct err *err);
 void image_free(struct image *img);
@@ -44,7 +44,8 @@ uint64_t image_size(const struct image *img);
 /* Bytes of the file that are behind something (metadata, stored chunks as far as known). */
 uint64_t image_allocated(const struct image *img);
 struct model *image_model(const struct image *img);
-/* Memory held by the plan and the model, bytes: what the image is charged for to the cache. */
+/* Memory that the image holds, its model aside: what it charges to the budget of its environment.
+ */
 uint64_t image_memory(const struct image *img);
 /* What became of its chunks' reads and loads. */
 void image_get_stats(const struct image *img, struct cache_owner_stats *out);

@@ -29,7 +29,6 @@ enum {
 	MODEL_CHUNK_MAX =
 		1 << 28, /* bytes of a chunk, stored or decoded: many are in memory at once */
 	MODEL_KEPT_MAX = 4 << 20, /* bytes of documents that a model keeps for the next opening */
-	MODEL_VALUES_MAX = 256 << 20, /* bytes of all attribute and fill values of a domain */
 };
 /* Bytes of a dataset that may all have a place in a file. Of a larger one the stored chunks alone
  * have one. */
@@ -58,7 +57,8 @@ struct model_hint {
 /* The domain as it is now. path: without slashes at its ends. hint: may be NULL. *out is the
  * caller's reference. Of an unchanged domain with an earlier snapshot this costs one round: the
  * document on condition, and one listing or (large domains of few objects) a head per document.
- * Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG. */
+ * Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG;
+ * -ENOMEM. */
 int model_open(const struct env *env, struct store *store, const struct schema_ops *schema,
 	       const char *path, const struct model_hint *hint, struct model **out,
 	       struct err *err);
@@ -67,10 +67,7 @@ void model_unref(struct model *m);
 
 /* An opening sees changes of chunks too (the domain was listed whole). */
 bool model_sees_chunks(const struct model *m);
-/* Bytes that the model keeps for the next opening. */
-uint64_t model_kept(const struct model *m);
-
-/* Memory that it holds, bytes. */
+/* Memory that it holds, bytes: what it charges to the budget of its environment. */
 uint64_t model_memory(const struct model *m);
 
 const struct domain *model_domain(const struct model *m);
