@@ -110,10 +110,10 @@ static void tell_holders(const struct budget *b)
 static int refuse(const struct budget *b, uint64_t n, uint64_t others, struct err *err)
 {
 	return err_set(err, -ENOMEM,
-		       "out of memory: %" PRIu64 " bytes more do not fit, open files hold %" PRIu64
-		       " of the %" PRIu64 " bytes that %s=%" PRIu64
-		       " leaves to metadata; close files or use a larger %s",
-		       n, others, metadata_limit(b), b->limits.option, b->limits.bytes,
+		       "out of memory: metadata takes %" PRIu64 " of the %" PRIu64
+		       " bytes that %s=%" PRIu64 " allows it, %" PRIu64
+		       " more do not fit; close files or use a larger %s",
+		       others, metadata_limit(b), b->limits.option, b->limits.bytes, n,
 		       b->limits.option);
 }
 

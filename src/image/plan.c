@@ -330,10 +330,26 @@ static int encode_all(struct image *img, const struct h5_gheap_writer *heap, str
 	return 0;
 }
 
-/* Before the largest part is allocated. */
-static int charge(struct image *img, struct err *err)
+/* What values with slots add to the metadata, at least. */
+static uint64_t heap_bytes(const struct image *img)
 {
-	const uint64_t bytes = image_memory(img);
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < img->nobjects; i++) {
+		const struct object *o = &img->objects[i].mo->o;
+
+		for (uint32_t k = 0; k < o->nattrs; k++)
+			sum += o->attrs[k].value.heap.len;
+		if (o->kind == OBJECT_DATASET)
+			sum += o->dataset.fill.heap.len;
+	}
+	return sum;
+}
+
+/* Before anything large is allocated. meta_size: of the metadata, as far as it is known. */
+static int charge(struct image *img, uint64_t meta_size, struct err *err)
+{
+	const uint64_t bytes = image_memory(img) - img->meta_size + meta_size;
 	int rc = budget_set(&img->charge, bytes, err);
 
 	return rc ? err_wrap(err, rc, "%" PRIu64 " bytes of metadata",
@@ -353,6 +369,8 @@ int image_plan(struct image *img, struct err *err)
 		rc = place_headers(img, &at, err);
 	if (!rc)
 		rc = place_dense(img, &at, err);
+	if (!rc)
+		rc = charge(img, at + heap_bytes(img), err);
 	if (!rc) {
 		h5_gheap_init(&heap, at, H5_GHEAP_TARGET_ATTRS);
 		rc = relocate_values(img, &heap, err);
@@ -362,7 +380,7 @@ int image_plan(struct image *img, struct err *err)
 		rc = place_data(img, err);
 	}
 	if (!rc)
-		rc = charge(img, err);
+		rc = charge(img, img->meta_size, err);
 	if (!rc) {
 		img->meta = malloc(img->meta_size);
 		rc = img->meta ? encode_all(img, &heap, err)

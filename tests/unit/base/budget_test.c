@@ -81,9 +81,9 @@ static void a_refusal_says_what_to_do(void **state)
 	assert_int_equal(budget_set(&tree, 400, &err), -ENOMEM);
 	assert_int_equal(err.code, -ENOMEM);
 	assert_string_equal(err.msg,
-			    "out of memory: 400 bytes more do not fit, open files hold 123 of the "
-			    "500 bytes that cache_size=1000 leaves to metadata; close files or use "
-			    "a larger cache_size");
+			    "out of memory: metadata takes 123 of the 500 bytes that "
+			    "cache_size=1000 allows it, 400 more do not fit; close files or use a "
+			    "larger cache_size");
 	assert_int_equal(tree.bytes, 0);
 	assert_int_equal(budget_set(&other, 0, NULL), 0);
 	budget_free(b);
