@@ -140,7 +140,7 @@ static bool give_memory(void *ctx)
 	struct domains *t = ctx;
 	struct snapshot *garbage = NULL;
 	pthread_mutex_lock(&t->lock);
-	if (t->idle)
+	while (t->idle && !garbage) /* a report may still look at one */
 		drop_current_locked(t, t->idle, &garbage);
 	pthread_mutex_unlock(&t->lock);
 	const bool given = garbage != NULL;
