@@ -67,6 +67,7 @@ struct domain {
 	struct object_resolver resolver;
 	int64_t modified_ns;
 	uint64_t values; /* bytes of attribute and fill values so far */
+	struct budget_charge charge;
 
 	struct domain_rechecks rechecks;
 };
@@ -81,6 +82,8 @@ static inline bool domain_same_version(const char *a, const char *b)
 uint32_t domain_number(const struct domain *d, const struct schema_id *id);
 /* All chunks of the dataset would take more than DATASET_DENSE_MAX. */
 bool domain_is_vast(const struct dataset *ds);
+/* Charges what the domain takes by now to the budget. -ENOMEM: more than is left of it. */
+int domain_charge(struct domain *d, struct err *err);
 /* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
  * writes beside them, like its summary, does not count). */
 uint64_t domain_listing_digest(const struct domain *d, const struct store_page *page);
@@ -97,8 +100,8 @@ void domain_keep(struct domain *d, struct domain_text *kept, const void *text, s
  * the hint's earlier snapshot is still the domain, and d is not filled. */
 int domain_list_objects(struct domain *d, const struct domain_hint *hint, bool *same,
 			struct err *err);
-/* revalidate.c: 0 when all reachable documents are those that d was made of, also the damaged and the
- * missing ones; 1 when not (or gone), or a negative errno. One head for each, side by side with
+/* revalidate.c: 0 when all reachable documents are those that d was made of, also the damaged and
+ * the missing ones; 1 when not (or gone), or a negative errno. One head for each, side by side with
  * `first`, which may be NULL. */
 int domain_docs_changed(struct domain *d, struct store_request *first, struct err *err);
 /* The same from a whole listing; heads for those only that look different there. */

@@ -79,44 +79,24 @@ static int check_size(const struct domain *d, const struct object *o, struct err
 	return 0;
 }
 
-static bool take_value(struct domain *d, const struct elems *value)
+static uint64_t value_memory(const struct elems *value)
 {
-	const uint64_t size = (uint64_t)value->fixed.len + value->heap.len;
-
-	if (size > DOMAIN_VALUES_MAX - d->values)
-		return false;
-	d->values += size;
-	return true;
+	return value->fixed.cap + value->heap.cap;
 }
 
-/* Values are held whole, and a few bytes of JSON can ask for very many of them. */
-static int keep_values(struct domain *d, const char *key, struct object *o, struct err *err)
+static void count_values(struct domain *d, const struct object *o)
 {
-	uint32_t kept = 0;
-
-	if (o->kind == OBJECT_DATASET && !take_value(d, &o->dataset.fill))
-		return err_set(err, -EFBIG, "values of the domain take over %d bytes",
-			       DOMAIN_VALUES_MAX);
-	for (uint32_t i = 0; i < o->nattrs; i++) {
-		struct attribute *a = &o->attrs[i];
-
-		if (take_value(d, &a->value)) {
-			o->attrs[kept++] = *a;
-			continue;
-		}
-		tree_note(d->tree,
-			  "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
-			  key, a->name, DOMAIN_VALUES_MAX);
-		elems_release(&a->value);
-	}
-	o->nattrs = kept;
-	return 0;
+	if (o->kind == OBJECT_DATASET)
+		d->values += value_memory(&o->dataset.fill);
+	for (uint32_t i = 0; i < o->nattrs; i++)
+		d->values += value_memory(&o->attrs[i].value);
 }
 
 /* A document, wherever it came from. */
 struct document {
-	const struct store_absence *absence; /* NULL unless the store has proved that there is none */
-	int code;			     /* why it could not be read; 0: it was, or is absent */
+	const struct store_absence
+		*absence; /* NULL unless the store has proved that there is none */
+	int code;	  /* why it could not be read; 0: it was, or is absent */
 	const struct err *err;
 	struct domain_text text;
 	const char *etag;
@@ -135,7 +115,7 @@ static int parse_document(struct domain *d, uint32_t number, const char *key,
 	if (!rc)
 		rc = check_size(d, o, why);
 	if (!rc)
-		rc = keep_values(d, key, o, why);
+		count_values(d, o);
 	return rc;
 }
 
@@ -161,8 +141,8 @@ static int leave_absent(struct domain *d, uint32_t number, const char *key,
 	d->entries[number].absent = proof != NULL;
 	mark_broken(d, number);
 	if (number == 0)
-		return err_set(err, -EIO,
-			       "root group %s: the domain names it, but it is not there", key);
+		return err_set(err, -EIO, "root group %s: the domain names it, but it is not there",
+			       key);
 	return 0;
 }
 
@@ -221,8 +201,7 @@ static bool request(void *arg, size_t i, struct store_request *req)
 	const struct domain_entry *old = earlier(r, i);
 	const struct domain_entry *entry = &r->d->entries[i];
 
-	if (is_known(r, i, old) ||
-	    r->d->schema->object_key(&entry->id, req->key, req->room) < 0)
+	if (is_known(r, i, old) || r->d->schema->object_key(&entry->id, req->key, req->room) < 0)
 		return false;
 	const char *listed = entry->etag[0] ? entry->etag : NULL;
 	req->max = DOCUMENT_USUAL;
@@ -259,12 +238,15 @@ static int take(void *arg, size_t i, struct store_request *req)
 			      : (struct domain_text){.data = a->body.data, .len = a->body.len},
 		.etag = known ? old->etag : a->meta.etag,
 	};
-	return take_document(r->d, (uint32_t)i, r->key, &document, r->err);
+	int rc = take_document(r->d, (uint32_t)i, r->key, &document, r->err);
+
+	return rc ? rc : domain_charge(r->d, r->err);
 }
 
 int domain_read_docs(struct domain *d, const struct domain *previous, struct err *err)
 {
-	struct reading r = {.d = d, .previous = previous, .err = err};
+	struct err why = ERR_INIT;
+	struct reading r = {.d = d, .previous = previous, .err = &why};
 	const struct store_row row = {
 		.n = tree_numbers(d->tree),
 		.at_once = DOCUMENTS_AT_ONCE,
@@ -274,7 +256,9 @@ int domain_read_docs(struct domain *d, const struct domain *previous, struct err
 	};
 	int rc = store_run_row(d->store, &row);
 
-	return rc == -ENOMEM ? err_set(err, rc, "out of memory for %u documents",
-				       tree_numbers(d->tree))
-			     : rc;
+	if (rc && why.code)
+		err_copy(err, &why);
+	else if (rc)
+		err_set(err, rc, "out of memory: %u documents", tree_numbers(d->tree));
+	return rc;
 }
