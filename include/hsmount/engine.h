@@ -42,7 +42,7 @@ struct engine_options {
 	const char *bucket;    /* directory path, file://… or s3://bucket[/prefix] */
 	struct log *log;       /* borrowed; NULL: silent */
 	unsigned int workers;  /* threads for requests and decoding; 0 inline */
-	uint64_t cache_size;   /* bytes of decoded chunks */
+	uint64_t cache_size;   /* bytes of decoded chunks, loads and metadata */
 	const char *cache_dir; /* objects are kept there for the next mount; NULL: they are not */
 	uint64_t cache_disk_size; /* bytes that they may take, at least 1 MiB */
 	double metadata_ttl;	  /* seconds that names and sizes are believed without asking */

@@ -53,6 +53,21 @@ int bytes_append_zero(struct bytes *b, size_t n)
 	return 0;
 }
 
+void bytes_trim(struct bytes *b)
+{
+	uint8_t *data;
+
+	if (b->len == 0) {
+		bytes_release(b);
+		return;
+	}
+	data = b->len < b->cap ? realloc(b->data, b->len) : NULL;
+	if (!data)
+		return;
+	b->data = data;
+	b->cap = b->len;
+}
+
 void bytes_release(struct bytes *b)
 {
 	free(b->data);

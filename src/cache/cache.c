@@ -24,11 +24,25 @@
 
 /* ---- life ---- */
 
-struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_prefetch,
-			struct err *err)
+/* Metadata takes more of the budget, or less. */
+static void room_changed(void *ctx)
+{
+	struct cache *c = ctx;
+	struct todo todo;
+	todo_init(&todo, c);
+	pthread_mutex_lock(&c->lock);
+	load_queue_trim_locked(c, &todo);
+	load_queue_run_locked(c, &todo);
+	pthread_mutex_unlock(&c->lock);
+	todo_do(&todo, c);
+}
+
+struct cache *cache_new(const struct env *env, unsigned int max_prefetch, struct err *err)
 {
 	struct cache *c = calloc(1, sizeof(*c));
-	if (!c || !two_q_init(&c->two_q, budget) || pthread_mutex_init(&c->lock, NULL)) {
+	struct budget_stats budget;
+	budget_get_stats(env->budget, &budget);
+	if (!c || !two_q_init(&c->two_q, budget.limit) || pthread_mutex_init(&c->lock, NULL)) {
 		if (c)
 			two_q_release(&c->two_q);
 		free(c);
@@ -37,7 +51,9 @@ struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max
 	}
 	c->env = env;
 	c->max_prefetch = max_prefetch;
-	c->stats.budget = budget;
+	c->stats.budget = budget.limit;
+	budget_add_holder(env->budget,
+			  &(struct budget_holder){.room_changed = room_changed, .ctx = c});
 	return c;
 }
 
@@ -46,6 +62,7 @@ void cache_free(struct cache *c)
 	if (!c)
 		return;
 	assert(c->owners == 0 && !c->table);
+	budget_remove_holder(c->env->budget, c);
 	two_q_release(&c->two_q);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -60,19 +77,9 @@ void cache_get_stats(struct cache *c, struct cache_stats *out)
 	out->queued = c->lists[LIST_DEMAND].n + c->lists[LIST_PREFETCH].n;
 	histogram_read(&c->waited, &out->waited);
 	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_charge(struct cache *c, int64_t bytes)
-{
-	struct todo todo;
-	todo_init(&todo, c);
-	pthread_mutex_lock(&c->lock);
-	assert(bytes >= 0 || c->stats.charged >= (uint64_t)-bytes);
-	c->stats.charged += (uint64_t)bytes;
-	load_queue_trim_locked(c, &todo);
-	load_queue_run_locked(c, &todo);
-	pthread_mutex_unlock(&c->lock);
-	todo_do(&todo, c);
+	struct budget_stats budget;
+	budget_get_stats(c->env->budget, &budget);
+	out->charged = budget.used[BUDGET_TREES] + budget.used[BUDGET_PLANS];
 }
 
 struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *src,

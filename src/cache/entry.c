@@ -169,6 +169,7 @@ void entry_start_locked(struct cache *c, struct entry *e, uint64_t now)
 	o->stats.prefetches += e->prefetched;
 	move(c, e, LIST_LOADING);
 	c->stats.in_flight += f->cost;
+	budget_take(c->env->budget, BUDGET_LOADS, f->cost);
 	if (c->stats.in_flight > c->stats.in_flight_max)
 		c->stats.in_flight_max = c->stats.in_flight;
 	f->started = now;
@@ -259,6 +260,7 @@ static void end_load(struct cache *c, struct entry *e)
 {
 	assert(e->list == LIST_LOADING && c->stats.in_flight >= e->fill->cost);
 	c->stats.in_flight -= e->fill->cost;
+	budget_return(c->env->budget, BUDGET_LOADS, e->fill->cost);
 	e->fill->entry = NULL;
 	e->fill = NULL;
 }
@@ -275,6 +277,7 @@ void entry_loaded_locked(struct cache *c, struct entry *e, struct cache_chunk *c
 	e->use = two_q_loaded(&c->two_q, two_q_hash(k->owner->serial, k->dataset, k->slot),
 			      e->charge);
 	c->stats.bytes += e->charge;
+	budget_take(c->env->budget, BUDGET_CHUNKS, e->charge);
 	c->main_bytes += e->use.main ? e->charge : 0;
 	k->owner->stats.load_bytes += e->chunk.slot.len + e->chunk.heap.len;
 	if (e->prefetch_cost)
@@ -325,6 +328,7 @@ void entry_drop_locked(struct cache *c, struct entry *e, struct entry **victims)
 	HASH_DELETE(hh, c->table, e);
 	DL_DELETE2(k->owner->entries, e, own_prev, own_next);
 	c->stats.bytes -= e->charge;
+	budget_return(c->env->budget, BUDGET_CHUNKS, e->charge);
 	c->main_bytes -= e->use.main ? e->charge : 0;
 	e->next = *victims;
 	*victims = e;

@@ -24,7 +24,7 @@
  *
  * Invariants, whenever the lock is free: bytes is the sum of the charges of what is loaded (HELD,
  * UNREAD, NEW, MAIN), main_bytes of those marked main; in_flight is the sum of the costs of what
- * is LOADING; bytes + in_flight + the charge from outside <= budget, or nothing idle (UNREAD, NEW,
+ * is LOADING; both are charged to the budget, and within its room, or nothing idle (UNREAD, NEW,
  * MAIN) is left; prefetch_bytes, in all and of each stream, is the sum of prefetch_cost over what
  * is expected: PREFETCH, UNREAD, and LOADING without a reader so far; at most FAILURES_MAX are
  * FAILED.

@@ -5,8 +5,7 @@
 #include <assert.h>
 
 enum {
-	PREFETCH_SHARE = 2, /* part of the budget that unread prefetches may take */
-	CHARGED_SHARE = 2,  /* part of it that is left to chunks, whatever was charged */
+	PREFETCH_SHARE = 2, /* part of what chunks have that unread prefetches may take */
 };
 
 void todo_init(struct todo *todo, const struct cache *c)
@@ -65,17 +64,6 @@ void todo_do(struct todo *todo, struct cache *c)
 
 /* ---- room ---- */
 
-/* What images and domains take of the budget. */
-static uint64_t outside(const struct cache *c)
-{
-	return min_u64(c->stats.charged, c->stats.budget / CHARGED_SHARE);
-}
-
-static uint64_t taken(const struct cache *c)
-{
-	return c->stats.bytes + c->stats.in_flight + outside(c);
-}
-
 /* What is not main: loaded or coming. */
 static uint64_t new_bytes(const struct cache *c)
 {
@@ -105,15 +93,16 @@ static void drop(struct cache *c, struct entry *e, struct todo *todo)
 
 static bool make_room(struct cache *c, uint64_t cost, bool for_reader, struct todo *todo)
 {
-	uint64_t room = c->stats.budget > cost ? c->stats.budget - cost : 0;
 	const bool large = cost > c->stats.budget / LOAD_QUEUE_LARGE;
 	struct entry *victim;
-	while (taken(c) > room && (victim = choose_victim(c, for_reader))) {
+	bool fits;
+	while (!(fits = budget_fits(c->env->budget, cost)) &&
+	       (victim = choose_victim(c, for_reader))) {
 		if (large && victim->kept_until > todo->now)
 			return false;
 		drop(c, victim, todo);
 	}
-	return taken(c) + cost <= c->stats.budget;
+	return fits;
 }
 
 void load_queue_trim_locked(struct cache *c, struct todo *todo)
@@ -181,5 +170,5 @@ void load_queue_unheld_locked(struct cache *c, struct entry *e, bool done, uint6
 
 uint64_t load_queue_prefetch_share(const struct cache *c)
 {
-	return (c->stats.budget - outside(c)) / PREFETCH_SHARE;
+	return budget_room(c->env->budget) / PREFETCH_SHARE;
 }

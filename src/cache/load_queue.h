@@ -2,7 +2,7 @@
 /*
  * The queue of loads, and what is evicted to make room for them. Room is made when a load begins,
  * for the memory that it takes at its peak. So what is loaded and what is under way never exceed
- * the budget together.
+ * what the budget leaves to chunks.
  *
  * Readers' loads begin in the order in which they were asked for. While the first one does not fit,
  * none begins: a large chunk must not wait for ever behind small ones. A load that is larger than

@@ -14,7 +14,7 @@
 const char options_help[] =
 	"  metadata_ttl=SECONDS  how long names, sizes and what opens found are believed (names\n"
 	"                        and sizes 1, opens 0)\n"
-	"  cache_size=BYTES      memory for decoded chunks, with K, M or G (256M)\n"
+	"  cache_size=BYTES      memory for decoded chunks and metadata, with K, M or G (256M)\n"
 	"  cache_dir=DIR         keep what was read there, for the next mount (none)\n"
 	"  cache_disk_size=BYTES how much is kept there (10G)\n"
 	"  workers=N             requests and decodings at once (16)\n"

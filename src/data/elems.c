@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include <base/cursor.h>
 #include <base/emit.h>
@@ -23,6 +24,49 @@ void elems_release(struct elems *e)
 {
 	bytes_release(&e->fixed);
 	bytes_release(&e->heap);
+	e->repeated = 0;
+}
+
+void elems_repeat(uint8_t *out, size_t period, size_t n)
+{
+	for (size_t done = period; done < n;) {
+		const size_t more = (size_t)min_u64(done, n - done);
+
+		memcpy(out + done, out, more);
+		done += more;
+	}
+}
+
+/* The repeated part from byte `at` of it. */
+static void read_repeated(const struct elems *e, uint64_t at, uint8_t *out, size_t n)
+{
+	const uint8_t *pattern = e->fixed.data + e->fixed.len - e->period;
+	const size_t first = (size_t)(at % e->period);
+	const size_t tail = (size_t)min_u64(e->period - first, n);
+	const size_t head = (size_t)min_u64(first, n - tail);
+
+	memcpy(out, pattern + first, tail);
+	memcpy(out + tail, pattern, head);
+	elems_repeat(out, tail + head, n);
+}
+
+void elems_read(const struct elems *e, uint64_t at, void *out, size_t n)
+{
+	uint8_t *to = out;
+	const uint64_t ends[] = {e->fixed.len, elems_end(e)};
+	const size_t fixed = at < ends[0] ? (size_t)min_u64(n, ends[0] - at) : 0;
+
+	if (fixed)
+		memcpy(to, e->fixed.data + at, fixed);
+	at += fixed;
+	n -= fixed;
+	to += fixed;
+	const size_t repeated = at < ends[1] ? (size_t)min_u64(n, ends[1] - at) : 0;
+
+	if (repeated)
+		read_repeated(e, at - ends[0], to, repeated);
+	if (n > repeated)
+		memset(to + repeated, 0, n - repeated);
 }
 
 struct elems_vlen elems_get_vlen(const uint8_t *slot)

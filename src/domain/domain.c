@@ -3,6 +3,7 @@
 #include <domain/domain.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "domain_internal.h"
@@ -26,6 +27,7 @@ void domain_unref(struct domain *d)
 	free(d->chunks);
 	free(d->path);
 	tree_free(d->tree);
+	budget_set(&d->charge, 0, NULL);
 	free(d);
 }
 
@@ -98,6 +100,14 @@ uint64_t domain_memory(const struct domain *d)
 	return sizeof(*d) + tree_memory(d->tree) + d->capacity * each + d->values;
 }
 
+int domain_charge(struct domain *d, struct err *err)
+{
+	const uint64_t bytes = domain_memory(d);
+	int rc = budget_set(&d->charge, bytes, err);
+
+	return rc ? err_wrap(err, rc, "at least %" PRIu64 " bytes of metadata", bytes) : 0;
+}
+
 const struct domain_info *domain_info(const struct domain *d)
 {
 	return &d->doc.info;
@@ -126,9 +136,4 @@ const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number)
 bool domain_sees_chunks(const struct domain *d)
 {
 	return d->listed_whole;
-}
-
-uint64_t domain_kept(const struct domain *d)
-{
-	return d->kept;
 }

@@ -67,6 +67,7 @@ struct domain {
 	struct object_resolver resolver;
 	int64_t modified_ns;
 	uint64_t values; /* bytes of attribute and fill values so far */
+	struct budget_charge charge;
 
 	struct domain_rechecks rechecks;
 };
@@ -81,6 +82,8 @@ static inline bool domain_same_version(const char *a, const char *b)
 uint32_t domain_number(const struct domain *d, const struct schema_id *id);
 /* All chunks of the dataset would take more than DATASET_DENSE_MAX. */
 bool domain_is_vast(const struct dataset *ds);
+/* Charges what the domain takes by now to the budget. -ENOMEM: more than is left of it. */
+int domain_charge(struct domain *d, struct err *err);
 /* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
  * writes beside them, like its summary, does not count). */
 uint64_t domain_listing_digest(const struct domain *d, const struct store_page *page);

@@ -79,38 +79,17 @@ static int check_size(const struct domain *d, const struct object *o, struct err
 	return 0;
 }
 
-static bool take_value(struct domain *d, const struct elems *value)
+static uint64_t value_memory(const struct elems *value)
 {
-	const uint64_t size = (uint64_t)value->fixed.len + value->heap.len;
-
-	if (size > DOMAIN_VALUES_MAX - d->values)
-		return false;
-	d->values += size;
-	return true;
+	return value->fixed.cap + value->heap.cap;
 }
 
-/* Values are held whole, and a few bytes of JSON can ask for very many of them. */
-static int keep_values(struct domain *d, const char *key, struct object *o, struct err *err)
+static void count_values(struct domain *d, const struct object *o)
 {
-	uint32_t kept = 0;
-
-	if (o->kind == OBJECT_DATASET && !take_value(d, &o->dataset.fill))
-		return err_set(err, -EFBIG, "values of the domain take over %d bytes",
-			       DOMAIN_VALUES_MAX);
-	for (uint32_t i = 0; i < o->nattrs; i++) {
-		struct attribute *a = &o->attrs[i];
-
-		if (take_value(d, &a->value)) {
-			o->attrs[kept++] = *a;
-			continue;
-		}
-		tree_note(d->tree,
-			  "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
-			  key, a->name, DOMAIN_VALUES_MAX);
-		elems_release(&a->value);
-	}
-	o->nattrs = kept;
-	return 0;
+	if (o->kind == OBJECT_DATASET)
+		d->values += value_memory(&o->dataset.fill);
+	for (uint32_t i = 0; i < o->nattrs; i++)
+		d->values += value_memory(&o->attrs[i].value);
 }
 
 /* A document, wherever it came from. */
@@ -135,7 +114,7 @@ static int parse_document(struct domain *d, uint32_t number, const char *key,
 	if (!rc)
 		rc = check_size(d, o, why);
 	if (!rc)
-		rc = keep_values(d, key, o, why);
+		count_values(d, o);
 	return rc;
 }
 
@@ -258,12 +237,15 @@ static int take(void *arg, size_t i, struct store_request *req)
 			      : (struct domain_text){.data = a->body.data, .len = a->body.len},
 		.etag = known ? old->etag : a->meta.etag,
 	};
-	return take_document(r->d, (uint32_t)i, r->key, &document, r->err);
+	int rc = take_document(r->d, (uint32_t)i, r->key, &document, r->err);
+
+	return rc ? rc : domain_charge(r->d, r->err);
 }
 
 int domain_read_docs(struct domain *d, const struct domain *previous, struct err *err)
 {
-	struct reading r = {.d = d, .previous = previous, .err = err};
+	struct err why = ERR_INIT;
+	struct reading r = {.d = d, .previous = previous, .err = &why};
 	const struct store_row row = {
 		.n = tree_numbers(d->tree),
 		.at_once = DOCUMENTS_AT_ONCE,
@@ -273,7 +255,9 @@ int domain_read_docs(struct domain *d, const struct domain *previous, struct err
 	};
 	int rc = store_run_row(d->store, &row);
 
-	return rc == -ENOMEM
-		       ? err_set(err, rc, "out of memory for %u documents", tree_numbers(d->tree))
-		       : rc;
+	if (rc && why.code)
+		err_copy(err, &why);
+	else if (rc == -ENOMEM)
+		err_set(err, rc, "out of memory for %u documents", tree_numbers(d->tree));
+	return rc;
 }

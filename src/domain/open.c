@@ -40,6 +40,7 @@ static struct domain *new_domain(const struct env *env, struct store *store,
 	d->env = env;
 	d->store = store;
 	d->schema = schema;
+	d->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_TREES};
 	domain_rechecks_init(d);
 	d->resolver = (struct object_resolver){.resolve = resolve, .ctx = d};
 	d->path = strdup(path);
@@ -74,12 +75,14 @@ static int read_all(struct domain *d, const struct domain_hint *hint, bool *same
 
 	if (rc || *same)
 		return rc;
-	rc = domain_read_docs(d, hint->previous, err);
+	rc = domain_charge(d, err);
+	if (!rc)
+		rc = domain_read_docs(d, hint->previous, err);
 	if (!rc)
 		rc = tree_finish(d->tree, err);
 	if (!rc)
 		rc = domain_list_chunks(d, err);
-	return rc;
+	return rc ? rc : domain_charge(d, err);
 }
 
 int domain_open(const struct env *env, struct store *store, const struct schema_ops *schema,

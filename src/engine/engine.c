@@ -17,6 +17,8 @@
 enum {
 	MAX_WORKERS = 1024,
 	CACHE_DISK_MIN = 1 << 20,
+	/* Metadata of open files, however small cache_size is: a domain of 100,000 objects. */
+	METADATA_MIN = 512 << 20,
 	IDLE_SHARE = 4, /* part of the cache's budget for images that nobody has open */
 	IDLE_MIN = 16 << 20,
 	KEPT_FREE = 16, /* one connection of so many is left to readers who wait */
@@ -94,6 +96,10 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e->pool)
 		goto fail;
 	e->env = env_real(e->log, e->pool);
+	e->env.budget = budget_new(&(struct budget_limits){
+		.bytes = opt->cache_size, .metadata_min = METADATA_MIN, .option = "cache_size"});
+	if (!e->env.budget)
+		goto fail;
 	e->opened_ns = engine_now(e);
 	e->bucket = strdup(opt->bucket);
 	e->meter = http_stats_new();
@@ -108,9 +114,10 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		goto fail;
 	}
 	rc = -ENOMEM;
-	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
+	e->cache = cache_new(&e->env, loads_ahead(opt), NULL);
 	e->names = new_names(e, opt);
-	e->snapshots = snapshots_new(max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
+	e->snapshots =
+		snapshots_new(e->env.budget, max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
 	if (!e->cache || !e->names || !e->snapshots)
 		goto fail;
 	*out = e;
@@ -133,6 +140,7 @@ void engine_close(struct engine *e)
 		store_free(e->store);
 	http_stats_free(e->meter);
 	pool_free(e->pool);
+	budget_free(e->env.budget);
 	free(e->bucket);
 	free(e);
 }

@@ -18,6 +18,7 @@
 #include "snapshots.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,18 +60,8 @@ struct snapshots {
 	unsigned int nidle;
 	uint64_t idle_bytes, live, last_version, builds;
 	uint64_t idle_limit; /* bytes */
+	struct budget *budget;
 };
-
-struct snapshots *snapshots_new(uint64_t idle_limit)
-{
-	struct snapshots *t = calloc(1, sizeof(*t));
-	if (t) {
-		t->idle_limit = idle_limit;
-		pthread_mutex_init(&t->lock, NULL);
-		pthread_cond_init(&t->built, NULL);
-	}
-	return t;
-}
 
 /* ---- references and idleness ---- */
 
@@ -145,6 +136,33 @@ static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 	}
 }
 
+/* The budget needs memory: the snapshot that was not used for longest goes. */
+static bool give_memory(void *ctx)
+{
+	struct snapshots *t = ctx;
+	struct snapshot *garbage = NULL;
+	pthread_mutex_lock(&t->lock);
+	while (t->idle && !garbage) /* a report may still look at one */
+		drop_current_locked(t, t->idle, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	const bool given = garbage != NULL;
+	free_snapshots(garbage);
+	return given;
+}
+
+struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit)
+{
+	struct snapshots *t = calloc(1, sizeof(*t));
+	if (t) {
+		t->idle_limit = idle_limit;
+		t->budget = budget;
+		pthread_mutex_init(&t->lock, NULL);
+		pthread_cond_init(&t->built, NULL);
+		budget_add_holder(budget, &(struct budget_holder){.give = give_memory, .ctx = t});
+	}
+	return t;
+}
+
 void snapshot_close(struct snapshot *s)
 {
 	if (!s)
@@ -170,6 +188,7 @@ void snapshots_free(struct snapshots *t)
 		free(slot);
 	}
 	free_snapshots(garbage);
+	budget_remove_holder(t->budget, t);
 	pthread_cond_destroy(&t->built);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -208,12 +227,13 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 		.flags = e->no_filters ? IMAGE_NO_FILTERS : 0,
 		.domain_dir = mount_dir,
 		.file_name = names_of_domain,
-		.source_memory = domain_memory(domain),
 	};
 	const struct chunk_source chunks = domain_chunk_source(domain);
 	int rc = image_new(&e->env, e->cache, domain_tree(domain), &chunks, &opt, &s->image, err);
 	if (rc) {
 		free(s);
+		if (rc == -ENOMEM)
+			err_wrap(err, rc, "objects of %" PRIu64 " bytes", domain_memory(domain));
 		return err_wrap(err, rc, "domain /%s", domain_path(domain));
 	}
 	s->domain = domain_ref(domain);
@@ -221,7 +241,7 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 	s->owner = e->snapshots;
 	s->version = version;
 	s->sees_chunks = domain_sees_chunks(domain);
-	s->memory = image_memory(s->image) + domain_kept(domain);
+	s->memory = image_memory(s->image) + domain_memory(domain);
 	s->st = (struct engine_stat){
 		.kind = ENGINE_DOMAIN,
 		.size = image_size(s->image),

@@ -47,8 +47,9 @@ struct snapshot {
 	struct snapshot *live_prev, *live_next;
 };
 
-/* idle_limit: bytes of images and domains that nobody has open. */
-struct snapshots *snapshots_new(uint64_t idle_limit);
+/* idle_limit: bytes of images and domains that nobody has open. They are dropped, too, when the
+ * budget has no room for others. */
+struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit);
 void snapshots_free(struct snapshots *t); /* no snapshot is open */
 
 /* Which domain, and what its looking up told. */

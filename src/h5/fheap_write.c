@@ -10,7 +10,7 @@
  *
  * Laid down: header; the root (a direct block when one of the starting size is enough, else an
  * indirect block); sub-trees in heap order, an indirect block before its children; then, where
- * there are huge objects, their B-tree and their bytes.
+ * there are huge objects, their B-tree and the bytes of those that do not lie apart.
  *
  * Not thread-safe; encoding twice gives the same bytes.
  */
@@ -48,8 +48,8 @@ struct block {
 };
 
 struct huge {
-	const void *data; /* borrowed */
-	size_t n;
+	const void *data; /* borrowed; NULL: they lie apart */
+	uint64_t n, addr; /* addr: of those that lie apart */
 };
 
 struct h5_fheap {
@@ -60,7 +60,7 @@ struct h5_fheap {
 	struct huge *huge;	/* object i has id i + 1 */
 	size_t nhuge, huge_cap;
 	uint64_t managed_n, managed_bytes;
-	uint64_t huge_bytes;
+	uint64_t huge_bytes, apart_bytes; /* of all of them, and of those that lie apart */
 	uint64_t tiny_n, tiny_bytes;
 };
 
@@ -104,7 +104,7 @@ static int grow(void *array, size_t *cap, size_t n, size_t size, struct err *err
 	return 0;
 }
 
-static int insert_huge(struct h5_fheap *h, const void *obj, size_t n, struct emit *id,
+static int insert_huge(struct h5_fheap *h, const struct huge *huge, struct emit *id,
 		       struct err *err)
 {
 	unsigned int width = h->table.huge_size;
@@ -113,8 +113,9 @@ static int insert_huge(struct h5_fheap *h, const void *obj, size_t n, struct emi
 	int rc = grow(&h->huge, &h->huge_cap, h->nhuge, sizeof(h->huge[0]), err);
 	if (rc)
 		return rc;
-	h->huge[h->nhuge++] = (struct huge){obj, n};
-	h->huge_bytes += n;
+	h->huge[h->nhuge++] = *huge;
+	h->huge_bytes += huge->n;
+	h->apart_bytes += huge->data ? 0 : huge->n;
 	emit_u8(id, FHEAP_ID_HUGE);
 	emit_uint(id, h->nhuge, width);
 	return 0;
@@ -208,11 +209,23 @@ int h5_fheap_insert(struct h5_fheap *h, const void *obj, size_t n, uint8_t *id, 
 	int rc = 0;
 	assert(n > 0); /* libhdf5 has no empty objects */
 	if (n > p->max_managed)
-		rc = insert_huge(h, obj, n, &e, err);
+		rc = insert_huge(h, &(struct huge){.data = obj, .n = n}, &e, err);
 	else if (n <= h->table.tiny_max)
 		insert_tiny(h, obj, n, &e);
 	else
 		rc = insert_managed(h, obj, n, &e, err);
+	if (!rc)
+		emit_zero(&e, p->id_len - e.pos);
+	return rc;
+}
+
+int h5_fheap_insert_apart(struct h5_fheap *h, uint64_t addr, uint64_t n, uint8_t *id,
+			  struct err *err)
+{
+	const struct h5_fheap_params *p = &h->table.params;
+	struct emit e = emit_to(id, p->id_len);
+	assert(n > p->max_managed);
+	int rc = insert_huge(h, &(struct huge){.n = n, .addr = addr}, &e, err);
 	if (!rc)
 		emit_zero(&e, p->id_len - e.pos);
 	return rc;
@@ -266,7 +279,7 @@ uint64_t h5_fheap_size(const struct h5_fheap *h)
 {
 	struct h5_bt2 tree = huge_tree(h, NULL);
 	uint64_t size = managed_size(h);
-	return h->nhuge ? size + h5_bt2_size(&tree) + h->huge_bytes : size;
+	return h->nhuge ? size + h5_bt2_size(&tree) + h->huge_bytes - h->apart_bytes : size;
 }
 
 /* Gives the children of an indirect block their addresses, in order. */
@@ -328,16 +341,18 @@ static void encode_huge(struct emit *e, const struct h5_fheap *h, uint64_t addr)
 		}
 		struct emit r = emit_to(records.data, size);
 		for (size_t i = 0; i < h->nhuge; i++) {
-			emit_u64(&r, at);
-			emit_u64(&r, h->huge[i].n);
+			const struct huge *huge = &h->huge[i];
+			emit_u64(&r, huge->data ? at : huge->addr);
+			emit_u64(&r, huge->n);
 			emit_u64(&r, i + 1);
-			at += h->huge[i].n;
+			at += huge->data ? huge->n : 0;
 		}
 		tree.records = records.data;
 	}
 	h5_bt2_encode(e, &tree, addr);
 	for (size_t i = 0; i < h->nhuge; i++)
-		emit_bytes(e, h->huge[i].data, h->huge[i].n);
+		if (h->huge[i].data)
+			emit_bytes(e, h->huge[i].data, (size_t)h->huge[i].n);
 }
 
 static void encode_header(struct emit *e, const struct h5_fheap *h, uint64_t addr)

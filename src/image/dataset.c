@@ -97,8 +97,8 @@ static int plan_fill_window(struct image_dataset *d, struct err *err)
 	struct heap_objects one = {0}, all;
 	const struct elems_visitor visitor = {.vlen = count_object, .ctx = &one};
 
-	if (!ds->type->has_vlen || !ds->fill_defined)
-		return 0;
+	if (!ds->type->has_vlen || ds->fill.fixed.len == 0)
+		return 0; /* no items */
 	int rc = elems_visit(ds->type, ds->fill.fixed.data, 1, ds->fill.heap.data,
 			     ds->fill.heap.len, &visitor, err);
 

@@ -3,7 +3,7 @@
  * Dense storage: many links or attributes, or large ones, live outside of the header as messages in
  * a fractal heap, indexed by name hash and by creation order in two B-trees. Laid down as
  * names tree | creation order tree | heap: the trees' sizes follow from the number of records, so
- * every address is known before anything is encoded.
+ * every address is known before anything is encoded. Large attributes lie elsewhere (values.c).
  */
 #include "plan.h"
 
@@ -103,7 +103,9 @@ bool attrs_are_dense(const struct image *img, const struct object *o)
 		const struct attribute *a = &o->attrs[i];
 		struct emit count = emit_count();
 
-		if (a->value.fixed.len > IMAGE_MESSAGE_MAX)
+		const uint64_t len = attribute_bytes(a);
+
+		if (len > IMAGE_MESSAGE_MAX || len - a->value.fixed.len > IMAGE_UNSET_MAX)
 			return true;
 		h5_attr_encode(
 			&count,
@@ -111,11 +113,16 @@ bool attrs_are_dense(const struct image *img, const struct object *o)
 					  .type = a->type,
 					  .committed = a->committed == OBJECT_NONE ? H5_UNDEF : 0,
 					  .space = a->space,
-					  .data_len = a->value.fixed.len});
+					  .data_len = len});
 		if (count.pos > IMAGE_MESSAGE_MAX)
 			return true;
 	}
 	return false;
+}
+
+static uint32_t hash_of(const struct entry *entry)
+{
+	return checksum_lookup3(entry->name, strlen(entry->name), 0);
 }
 
 /* Order of the name trees: by hash, equal hashes by name. */
@@ -232,7 +239,7 @@ static int insert(struct h5_fheap *heap, const struct kind *k, struct bytes *bod
 		return err_set(err, -EIO, "a message of %zu bytes does not fit its format",
 			       count.pos);
 	body->len = count.pos;
-	entry->hash = checksum_lookup3(entry->name, strlen(entry->name), 0);
+	entry->hash = hash_of(entry);
 	rc = h5_fheap_insert(heap, body->data, body->len, entry->id, err);
 	if (!rc && body->len <= k->heap->max_managed)
 		bytes_release(body); /* the heap has a copy */
@@ -263,10 +270,15 @@ static int insert_link(struct h5_fheap *heap, const struct image *img, const str
 static int insert_attr(struct h5_fheap *heap, const struct image *img, const struct image_object *o,
 		       uint32_t i, struct bytes *body, struct entry *entry, struct err *err)
 {
+	const struct image_value *large = value_find(img, o, i);
 	struct h5_attr attr;
 
 	attr_message(img, o, i, &attr);
 	*entry = (struct entry){.name = attr.name, .corder = i};
+	if (large) {
+		entry->hash = hash_of(entry);
+		return h5_fheap_insert_apart(heap, large->addr, large->size, entry->id, err);
+	}
 	return insert(heap, &attr_kind, body, put_attr, &attr, entry, err);
 }
 

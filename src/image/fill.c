@@ -6,21 +6,18 @@
 
 void fill_bytes(const struct image_dataset *d, uint64_t phase, uint8_t *out, size_t n)
 {
-	const struct bytes *fill = &d->fill;
+	const size_t size = d->ds->type->size, first = (size_t)(phase % size);
 
-	if (fill->len == 0) {
+	if (elems_end(&d->fill) == 0) {
 		memset(out, 0, n);
 		return;
 	}
-	/* one period byte by byte, then doubling copies of what is there */
-	size_t done = min_u64(n, fill->len);
+	/* One element, turned so that it begins with the byte that is asked for, again and again.
+	 */
+	const size_t tail = (size_t)min_u64(size - first, n),
+		     head = (size_t)min_u64(first, n - tail);
 
-	for (size_t i = 0; i < done; i++)
-		out[i] = fill->data[(phase + i) % fill->len];
-	while (done < n) {
-		size_t copy = min_u64(done, n - done);
-
-		memcpy(out + done, out, copy);
-		done += copy;
-	}
+	elems_read(&d->fill, first, out, tail);
+	elems_read(&d->fill, 0, out + tail, head);
+	elems_repeat(out, tail + head, n);
 }

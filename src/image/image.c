@@ -10,7 +10,8 @@
 static void free_dataset(struct image_dataset *d)
 {
 	free(d->windows);
-	bytes_release(&d->fill);
+	if (!d->fill_borrowed)
+		elems_release(&d->fill);
 }
 
 static void free_object(struct image_object *o)
@@ -27,18 +28,18 @@ void image_free(struct image *img)
 		return;
 	if (img->owner)
 		cache_owner_free(img->owner);
-	if (img->charged)
-		cache_charge(img->cache, -(int64_t)img->charged);
 	for (uint32_t i = 0; img->datasets && i < img->ndatasets; i++)
 		free_dataset(&img->datasets[i]);
 	for (uint32_t i = 0; img->objects && i < img->nobjects; i++)
 		free_object(&img->objects[i]);
+	values_free(img);
 	free(img->datasets);
 	free(img->objects);
 	free(img->header_addr);
 	free(img->extents);
 	free(img->meta);
 	free(img->dir);
+	budget_set(&img->charge, 0, NULL);
 	free(img);
 }
 
@@ -61,8 +62,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	img->env = env;
 	img->tree = tree;
 	img->chunks = *chunks;
-	img->source_memory = opt->source_memory;
-	img->cache = cache;
+	img->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_PLANS};
 	img->flags = opt->flags;
 	img->file_name = opt->file_name;
 	img->dir = strdup(opt->domain_dir ? opt->domain_dir : "");
@@ -80,8 +80,6 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 		image_free(img);
 		return rc;
 	}
-	img->charged = image_memory(img);
-	cache_charge(cache, (int64_t)img->charged);
 	*out = img;
 	return 0;
 }
@@ -94,19 +92,6 @@ uint64_t image_size(const struct image *img)
 uint64_t image_allocated(const struct image *img)
 {
 	return img->allocated;
-}
-
-uint64_t image_memory(const struct image *img)
-{
-	uint64_t sum = sizeof(*img) + img->meta_size;
-
-	sum += (uint64_t)img->nobjects * sizeof(*img->objects);
-	sum += (uint64_t)tree_numbers(img->tree) * sizeof(*img->header_addr);
-	sum += (uint64_t)img->ndatasets * (sizeof(*img->datasets) + 3 * sizeof(*img->extents));
-	for (uint32_t i = 0; i < img->ndatasets; i++)
-		if (img->datasets[i].windows)
-			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);
-	return sum + img->source_memory;
 }
 
 void image_get_stats(const struct image *img, struct cache_owner_stats *out)

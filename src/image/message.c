@@ -42,8 +42,9 @@ void attr_message(const struct image *img, const struct image_object *io, uint32
 		  struct h5_attr *out)
 {
 	const struct attribute *a = &io->mo->o.attrs[i];
-	const struct bytes *value =
-		io->values && io->values[i].len ? &io->values[i] : &a->value.fixed;
+	const uint64_t len = attribute_bytes(a);
+	const bool relocated = io->values && io->values[i].len;
+	const uint8_t *data = relocated ? io->values[i].data : a->value.fixed.data;
 
 	*out = (struct h5_attr){
 		.name = a->name,
@@ -52,8 +53,8 @@ void attr_message(const struct image *img, const struct image_object *io, uint32
 		.committed =
 			a->committed == OBJECT_NONE ? H5_UNDEF : img->header_addr[a->committed],
 		.space = a->space,
-		.data = value->data,
-		.data_len = value->len,
+		.data = relocated || a->value.fixed.len == len ? data : NULL,
+		.data_len = len,
 	};
 	/* a committed type's address is not known while sizing, but that it has one is */
 	if (a->committed != OBJECT_NONE && out->committed == H5_UNDEF)

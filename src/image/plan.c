@@ -117,9 +117,21 @@ static void add_extent(struct image *img, enum extent_kind kind, uint32_t datase
 		}
 		img->nslots += img->datasets[dataset].nslots;
 	}
-	if (kind != EXTENT_GAP)
-		img->allocated +=
-			kind == EXTENT_RAW ? dataset_stored_bytes(&img->datasets[dataset]) : size;
+	if (kind == EXTENT_RAW)
+		img->allocated += dataset_stored_bytes(&img->datasets[dataset]);
+	else if (kind == EXTENT_VALUE)
+		img->allocated += value_stored_bytes(&img->values[dataset]);
+	else if (kind != EXTENT_GAP)
+		img->allocated += size;
+}
+
+static int place_values(struct image *img, uint64_t *at, struct err *err)
+{
+	int rc = values_place(img, at, err);
+
+	for (uint32_t i = 0; !rc && i < img->nvalues; i++)
+		add_extent(img, EXTENT_VALUE, i, img->values[i].addr, img->values[i].size);
+	return rc;
 }
 
 static int too_large(struct err *err)
@@ -215,11 +227,13 @@ static int place_data(struct image *img, struct err *err)
 {
 	uint64_t at = align_u64(img->meta_size, IMAGE_PAGE);
 
-	img->extents = calloc(3 * (size_t)img->ndatasets + 2, sizeof(*img->extents));
+	img->extents = calloc(3 * (size_t)img->ndatasets + img->nvalues + 2, sizeof(*img->extents));
 	if (!img->extents)
 		return err_set(err, -ENOMEM, "no memory for %u datasets", img->ndatasets);
 	img->allocated = img->meta_size;
-	int rc = place_indexes(img, &at, err);
+	int rc = place_values(img, &at, err);
+	if (!rc)
+		rc = place_indexes(img, &at, err);
 	if (!rc) {
 		place_gap(img, &at);
 		rc = place_raw(img, &at, err);
@@ -232,27 +246,50 @@ static int place_data(struct image *img, struct err *err)
 	return rc;
 }
 
-/* Step 3. Values with slots are brought into file form; the others are used as they are. */
+/* Step 3. Values with slots are brought into file form, what was not set of small ones is added;
+ * the others are used as they are. */
+static int relocate_attr(struct image *img, struct image_object *o, uint32_t i,
+			 struct h5_gheap_writer *heap, struct err *err)
+{
+	const struct object *obj = &o->mo->o;
+	const struct attribute *a = &obj->attrs[i];
+	const uint64_t len = attribute_bytes(a);
+	struct image_value *large = value_find(img, o, i);
+
+	if (large)
+		return value_relocate(img, a, large, heap, err);
+	if (len == 0 || (dtype_is_plain(a->type) && a->value.fixed.len == len))
+		return 0;
+	if (!o->values)
+		o->values = calloc(obj->nattrs, sizeof(*o->values));
+	if (!o->values)
+		return err_set(err, -ENOMEM, "no memory for %u values", obj->nattrs);
+	return relocate_copy(img, a->type, a->space.nelems, &a->value, heap, &o->values[i], err);
+}
+
 static int relocate_attrs(struct image *img, struct image_object *o, struct h5_gheap_writer *heap,
 			  struct err *err)
 {
-	const struct object *obj = &o->mo->o;
+	for (uint32_t i = 0; i < o->mo->o.nattrs; i++) {
+		int rc = relocate_attr(img, o, i, heap, err);
 
-	for (uint32_t i = 0; i < obj->nattrs; i++) {
-		const struct attribute *a = &obj->attrs[i];
-
-		if (dtype_is_plain(a->type) || a->value.fixed.len == 0)
-			continue;
-		if (!o->values)
-			o->values = calloc(obj->nattrs, sizeof(*o->values));
-		if (!o->values)
-			return err_set(err, -ENOMEM, "no memory for %u values", obj->nattrs);
-		int rc = relocate_copy(img, a->type, a->space.nelems, &a->value, heap,
-				       &o->values[i], err);
 		if (rc)
-			return err_wrap(err, rc, "attribute \"%s\"", a->name);
+			return err_wrap(err, rc, "attribute \"%s\"", o->mo->o.attrs[i].name);
 	}
 	return 0;
+}
+
+static int relocate_fill_value(struct image_dataset *d, struct h5_gheap_writer *heap,
+			       struct err *err)
+{
+	const struct dataset *ds = d->ds;
+
+	if (dtype_is_plain(ds->type) && ds->type->size > IMAGE_FILL_MAX) {
+		d->fill = ds->fill;
+		d->fill_borrowed = true;
+		return 0;
+	}
+	return relocate_copy(d->image, ds->type, 1, &ds->fill, heap, &d->fill.fixed, err);
 }
 
 static int relocate_values(struct image *img, struct h5_gheap_writer *heap, struct err *err)
@@ -263,11 +300,8 @@ static int relocate_values(struct image *img, struct h5_gheap_writer *heap, stru
 		struct image_object *o = &img->objects[i];
 
 		rc = relocate_attrs(img, o, heap, err);
-		if (!rc && o->dataset != OBJECT_NONE && o->mo->o.dataset.fill_defined) {
-			struct image_dataset *d = &img->datasets[o->dataset];
-
-			rc = relocate_copy(img, d->ds->type, 1, &d->ds->fill, heap, &d->fill, err);
-		}
+		if (!rc && o->dataset != OBJECT_NONE && o->mo->o.dataset.fill_defined)
+			rc = relocate_fill_value(&img->datasets[o->dataset], heap, err);
 		rc = wrap_object(err, rc, o);
 	}
 	return rc ? rc : h5_gheap_finish(heap, err);
@@ -316,9 +350,13 @@ int image_plan(struct image *img, struct err *err)
 	int rc = plan_storage(img, err);
 
 	if (!rc)
+		rc = values_plan(img, err);
+	if (!rc)
 		rc = place_headers(img, &at, err);
 	if (!rc)
 		rc = place_dense(img, &at, err);
+	if (!rc)
+		rc = image_charge(img, at, err);
 	if (!rc) {
 		h5_gheap_init(&heap, at, H5_GHEAP_TARGET_ATTRS);
 		rc = relocate_values(img, &heap, err);
@@ -327,6 +365,8 @@ int image_plan(struct image *img, struct err *err)
 		img->meta_size = at + heap.out.len;
 		rc = place_data(img, err);
 	}
+	if (!rc)
+		rc = image_charge(img, 0, err);
 	if (!rc) {
 		img->meta = malloc(img->meta_size);
 		rc = img->meta ? encode_all(img, &heap, err)

@@ -11,6 +11,7 @@
  *
  * Regions in file order:
  *   superblock | headers | dense storage | global heaps of attributes    one block of memory
+ *   large values of attributes, each a region of its own                 rendered on demand
  *   indexes                                                              rendered on demand
  *   gap, where there is much raw data                                    a hole
  *   raw data, a run of slots for each dataset                            chunks
@@ -42,21 +43,22 @@ enum {
 	IMAGE_GAP_FROM = 16 << 20, /* bytes of raw data from which the gap is worth its place */
 	IMAGE_MAX_COMPACT = 64,	   /* links in an object header before storage is dense */
 	IMAGE_MIN_DENSE = 6,
-	IMAGE_ATTRS_COMPACT = 8,		/* libhdf5's default */
-	IMAGE_MESSAGE_MAX = 65535,		/* bytes of a header message */
+	IMAGE_ATTRS_COMPACT = 8,   /* libhdf5's default */
+	IMAGE_UNSET_MAX = 4096,	   /* bytes of a value in metadata that were never set */
+	IMAGE_MESSAGE_MAX = 65535, /* bytes of a header message */
 	IMAGE_FILL_MAX = IMAGE_MESSAGE_MAX - 8, /* of a fill value in one */
 };
 #define IMAGE_METADATA_MAX (UINT64_C(4) << 30)
 #define IMAGE_FILE_MAX	   (UINT64_C(1) << 62)
 
-enum extent_kind { EXTENT_INDEX, EXTENT_RAW, EXTENT_HEAP, EXTENT_GAP };
+enum extent_kind { EXTENT_VALUE, EXTENT_INDEX, EXTENT_RAW, EXTENT_HEAP, EXTENT_GAP };
 
-/* Region [start, end) of one dataset, or the gap, which reads as zeros. Sorted, not overlapping;
- * what lies between reads as zeros, too. */
+/* Region [start, end) of one dataset or value, or the gap, which reads as zeros. Sorted, not
+ * overlapping; what lies between reads as zeros, too. */
 struct extent {
 	uint64_t start, end;
 	enum extent_kind kind;
-	uint32_t dataset;    /* place in image->datasets; of the gap: 0 */
+	uint32_t dataset; /* place in image->datasets, of a value in image->values; of the gap: 0 */
 	uint64_t first_slot; /* slots of all extents before it */
 };
 
@@ -88,8 +90,19 @@ struct image_dataset {
 	uint64_t fill_window; /* of a chunk that is not stored: its fill values' own items */
 
 	uint64_t index_addr, raw_addr, heap_addr; /* H5_UNDEF: none */
-	struct bytes fill;			  /* one element in file form; empty: zeros */
+	struct elems fill;			  /* one element in file form; nothing: zeros */
+	bool fill_borrowed;			  /* it is the tree's */
 	uint64_t cost, load_cost; /* memory of a loaded chunk, and of its load (load.c) */
+};
+
+/* An attribute that is too large for metadata: a huge object of its heap, with a region of its own.
+ * Its value stays where it is; what was never set of it stays a length. */
+struct image_value {
+	uint32_t attr;	   /* of its object */
+	struct bytes head; /* of the attribute message: all before the value */
+	const struct elems *elems;
+	struct elems own; /* relocated, where the tree's is not as it is in the file */
+	uint64_t addr, size;
 };
 
 /* One object as it is rendered. */
@@ -100,15 +113,15 @@ struct image_object {
 	bool links_dense, attrs_dense;
 	uint64_t links_addr, attrs_addr; /* of the dense storage */
 	uint64_t links_size, attrs_size;
-	struct bytes *values; /* nattrs: relocated values; empty where the tree's own bytes
-				 serve as they are */
+	struct bytes *values;	      /* nattrs: relocated values; empty where the tree's own bytes
+					 serve as they are, and of large ones */
+	uint32_t first_large, nlarge; /* places in image->values, in order of the attributes */
 };
 
 struct image {
 	const struct env *env;
 	const struct tree *tree; /* borrowed */
 	struct chunk_source chunks;
-	uint64_t source_memory;
 	unsigned int flags;
 	char *dir; /* of the domain in the mount */
 	image_file_name_fn file_name;
@@ -119,6 +132,9 @@ struct image {
 	uint32_t ndatasets;
 	struct image_dataset *datasets;
 
+	uint32_t nvalues;
+	struct image_value *values;
+
 	uint8_t *meta;
 	uint64_t meta_size;
 	struct extent *extents;
@@ -127,9 +143,8 @@ struct image {
 	uint64_t data_start, data_end; /* of the first extent that has slots */
 	uint64_t size, allocated;
 
-	struct cache *cache;
 	struct cache_owner *owner;
-	uint64_t charged;	      /* to the cache */
+	struct budget_charge charge;
 	atomic_uint_fast64_t fetched; /* bytes of chunks, as they are stored */
 };
 
@@ -152,7 +167,7 @@ struct h5_bt1 dataset_index(const struct image_dataset *d);
  * (NULL: the type has none); references become header addresses. elems is changed in place. */
 int relocate_elems(const struct image *img, const struct dtype *t, uint64_t n, struct elems *e,
 		   struct h5_gheap_writer *heap, struct err *err);
-/* The same for a constant value: a relocated copy of its fixed part. */
+/* The same for a constant value: a relocated copy of all its n elements. */
 int relocate_copy(const struct image *img, const struct dtype *t, uint64_t n, const struct elems *e,
 		  struct h5_gheap_writer *heap, struct bytes *out, struct err *err);
 
@@ -184,6 +199,25 @@ void attr_message(const struct image *img, const struct image_object *o, uint32_
 /* external.c: file name of an external link: relative to the directory of the linking file, never
  * out of the mount. -ENAMETOOLONG. */
 int external_file(const struct image *img, const char *domain, char *file, size_t cap);
+
+/* values.c: large values. Finds them (step 1), brings one into file form (step 3), gives them
+ * addresses from *at on (the same, with the extents that add() makes). */
+int values_plan(struct image *img, struct err *err);
+int value_relocate(struct image *img, const struct attribute *a, struct image_value *v,
+		   struct h5_gheap_writer *heap, struct err *err);
+int values_place(struct image *img, uint64_t *at, struct err *err);
+/* The attribute's large value; NULL: it is not one. */
+struct image_value *value_find(const struct image *img, const struct image_object *o,
+			       uint32_t attr);
+void value_read(const struct image_value *v, uint64_t at, uint8_t *buf, size_t n);
+/* Bytes of it that are not a hole: those before its zeros. */
+uint64_t value_stored_bytes(const struct image_value *v);
+uint64_t values_memory(const struct image *img);
+void values_free(struct image *img);
+
+/* memory.c: charges what the image holds to the budget, before anything large is allocated.
+ * encoded: bytes of headers and dense storage, while meta_size is not known. -ENOMEM. */
+int image_charge(struct image *img, uint64_t encoded, struct err *err);
 
 /* plan.c */
 int image_plan(struct image *img, struct err *err);

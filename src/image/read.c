@@ -84,6 +84,14 @@ static ssize_t read_index(struct image *img, const struct extent *x, uint8_t *bu
 	return (ssize_t)n;
 }
 
+static ssize_t read_value(const struct image *img, const struct extent *x, uint8_t *buf, size_t n,
+			  uint64_t offset)
+{
+	n = min_u64(n, x->end - offset);
+	value_read(&img->values[x->dataset], offset - x->start, buf, n);
+	return (ssize_t)n;
+}
+
 static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *buf, size_t n,
 			  uint64_t offset, struct err *err)
 {
@@ -104,6 +112,8 @@ static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *bu
 	const struct extent *x = &img->extents[i];
 
 	switch (x->kind) {
+	case EXTENT_VALUE:
+		return read_value(img, x, buf, n, offset);
 	case EXTENT_INDEX:
 		return read_index(img, x, buf, n, offset);
 	case EXTENT_RAW:

@@ -81,15 +81,17 @@ int relocate_elems(const struct image *img, const struct dtype *t, uint64_t n, s
 int relocate_copy(const struct image *img, const struct dtype *t, uint64_t n, const struct elems *e,
 		  struct h5_gheap_writer *heap, struct bytes *out, struct err *err)
 {
+	const size_t len = (size_t)(n * t->size);
 	struct elems copy = {0};
-	int rc = bytes_append(&copy.fixed, e->fixed.data, e->fixed.len);
+	int rc = bytes_reserve(&copy.fixed, len);
 
 	if (!rc)
 		rc = bytes_append(&copy.heap, e->heap.data, e->heap.len);
 	if (rc)
-		err_set(err, rc, "no memory for a value of %zu bytes", e->fixed.len);
-	else
-		rc = relocate_elems(img, t, n, &copy, heap, err);
+		return err_set(err, rc, "out of memory: a value of %zu bytes", len);
+	copy.fixed.len = len;
+	elems_read(e, 0, copy.fixed.data, len);
+	rc = relocate_elems(img, t, n, &copy, heap, err);
 	if (!rc) {
 		*out = copy.fixed;
 		copy.fixed = (struct bytes){0};

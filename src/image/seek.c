@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holes: the gap before the raw data, and slots of chunks that are known not to be stored and that
- * read as zeros. Only a dataset whose slots are all there, present or not (contiguous layout), has
- * such slots; elsewhere absent chunks have none. What is not known, and fill values that are not
- * zero, count as data.
+ * Holes: what was never set of a large attribute, the gap before the raw data, and slots of chunks
+ * that are known not to be stored and that read as zeros. Only a dataset whose slots are all there,
+ * present or not (contiguous layout), has such slots; elsewhere absent chunks have none. What is
+ * not known, and fill values that are not zero, count as data.
  */
 #include <image/image.h>
 
@@ -14,8 +14,10 @@
 
 static bool reads_as_zeros(const struct image_dataset *d)
 {
-	for (size_t i = 0; i < d->fill.len; i++)
-		if (d->fill.data[i] != 0)
+	const struct bytes *fill = &d->fill.fixed; /* all that is repeated is in it */
+
+	for (size_t i = 0; i < fill->len; i++)
+		if (fill->data[i] != 0)
 			return false;
 	return true;
 }
@@ -42,9 +44,22 @@ uint64_t dataset_stored_bytes(const struct image_dataset *d)
 /* The dataset whose holes extent x may have; NULL when it is all data. */
 static const struct image_dataset *holey(const struct image *img, const struct extent *x)
 {
-	const struct image_dataset *d = &img->datasets[x->dataset];
+	const struct image_dataset *d = x->kind == EXTENT_RAW ? &img->datasets[x->dataset] : NULL;
 
-	return x->kind == EXTENT_RAW && has_holes(d) ? d : NULL;
+	return d && has_holes(d) ? d : NULL;
+}
+
+/* The hole that an extent which is not a dataset's ends with; its end when there is none. */
+static uint64_t hole_start(const struct image *img, const struct extent *x)
+{
+	switch (x->kind) {
+	case EXTENT_GAP:
+		return x->start;
+	case EXTENT_VALUE:
+		return x->start + value_stored_bytes(&img->values[x->dataset]);
+	default:
+		return x->end;
+	}
 }
 
 static uint64_t seek_data(const struct image *img, uint64_t at)
@@ -53,7 +68,7 @@ static uint64_t seek_data(const struct image *img, uint64_t at)
 		const struct extent *x = &img->extents[i];
 		const struct image_dataset *d = holey(img, x);
 
-		if (at >= x->start && x->kind == EXTENT_GAP) {
+		if (at >= hole_start(img, x)) {
 			at = x->end;
 			continue;
 		}
@@ -78,8 +93,8 @@ static uint64_t seek_hole(const struct image *img, uint64_t at)
 		const struct extent *x = &img->extents[i];
 		const struct image_dataset *d = holey(img, x);
 
-		if (x->kind == EXTENT_GAP)
-			return max_u64(at, x->start);
+		if (hole_start(img, x) < x->end)
+			return max_u64(at, hole_start(img, x));
 		if (!d)
 			continue;
 		at = max_u64(at, x->start);

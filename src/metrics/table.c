@@ -134,7 +134,7 @@ const struct metrics_row metrics_rows[] = {
 	COUNTER("cache", "load_failures", cache.load_failures, "Loads that failed."),
 	COUNTER("cache", "evictions", cache.evictions, "Chunks that were dropped for others."),
 	GAUGE("cache", "bytes", cache.bytes, "Memory of the chunks that are held."),
-	GAUGE("cache", "charged_bytes", cache.charged, "Memory of images and domains."),
+	GAUGE("cache", "charged_bytes", cache.charged, "Memory of metadata: trees and images."),
 	GAUGE("cache", "in_flight_bytes", cache.in_flight, "Memory of the loads under way."),
 	GAUGE("cache", "in_flight_max_bytes", cache.in_flight_max,
 	      "Most memory that loads took at once."),

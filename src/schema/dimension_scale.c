@@ -23,9 +23,9 @@ static struct attribute *find(struct object *o, const char *name)
 static bool is_padded(const struct attribute *a, size_t *len)
 {
 	if (!a || a->type->cls != DTYPE_STRING || a->type->string.pad != DTYPE_PAD_NULLPAD ||
-	    a->committed != OBJECT_NONE || a->value.fixed.len != a->type->size)
+	    a->committed != OBJECT_NONE || a->space.nelems != 1)
 		return false;
-	*len = a->type->size;
+	*len = a->value.fixed.len;
 	while (*len > 0 && a->value.fixed.data[*len - 1] == '\0')
 		(*len)--;
 	return true;
@@ -50,9 +50,7 @@ static int terminate(struct schema_ctx *ctx, struct attribute *a, struct err *er
 					     a->type->string.cset, err);
 	if (!t)
 		return schema_defect(err);
-	if (len == a->value.fixed.len && bytes_append_zero(&a->value.fixed, 1))
-		return err_errno(err, -ENOMEM, "value");
-	a->value.fixed.len = len + 1;
+	a->value.fixed.len = len; /* the terminator is what is not set */
 	a->type = t;
 	return 0;
 }

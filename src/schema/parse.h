@@ -14,7 +14,8 @@
 #include <schema/schema.h>
 
 enum {
-	/* Bytes of all attribute values and the fill value of one object. */
+	/* Bytes of one attribute's value or fill value, and of what was set in all those of one
+	 * object. */
 	SCHEMA_VALUES_MAX = 256 << 20,
 	/* Enum members compared by name while values are read: no document needs more. */
 	SCHEMA_COMPARES_MAX = 1 << 26,
@@ -82,8 +83,8 @@ int schema_value(struct schema_ctx *ctx, const struct dtype *t, const struct dsp
 int schema_fill_value(struct schema_ctx *ctx, const struct dtype *t, const json_t *value,
 		      const char *encoding, struct elems *out, struct err *err);
 
-/* stream.c: n elements from the bytes in which the service stores them. out->fixed has been laid
- * out (zeros). */
+/* stream.c: n elements from the bytes in which the service stores them, into out, which is empty.
+ */
 int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, const uint8_t *bytes,
 		  size_t len, struct elems *out, struct err *err);
 

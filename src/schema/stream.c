@@ -133,18 +133,30 @@ static int take(struct stream *s, const struct dtype *t, struct cursor *c, struc
 	}
 }
 
+/* Adds n bytes (NULL: zeros) to the elements. */
+static int append(struct stream *s, const void *bytes, size_t n)
+{
+	struct bytes *fixed = &s->out->fixed;
+	int rc = schema_spend(s->ctx, n, s->err);
+	if (!rc && (bytes ? bytes_append(fixed, bytes, n) : bytes_append_zero(fixed, n)))
+		rc = err_errno(s->err, -ENOMEM, "value");
+	return rc;
+}
+
 int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, const uint8_t *bytes,
 		  size_t len, struct elems *out, struct err *err)
 {
 	struct stream s = {.ctx = ctx, .out = out, .err = err};
 	struct cursor c = cursor_of(bytes, len);
-	if (n == 1 && len < t->size && (t->cls == DTYPE_STRING || t->cls == DTYPE_OPAQUE)) {
-		if (len > 0)
-			memcpy(out->fixed.data, bytes, len);
-		return 0;
-	}
+	const bool cut =
+		n == 1 && len < t->size && (t->cls == DTYPE_STRING || t->cls == DTYPE_OPAQUE);
+	if (dtype_is_plain(t) && (cut || (len % t->size == 0 && len / t->size == n)))
+		return append(&s, bytes, len);
 	for (uint64_t i = 0; i < n; i++) {
-		int rc = take(&s, t, &c, &out->fixed, (size_t)(i * t->size));
+		const size_t off = out->fixed.len;
+		int rc = append(&s, NULL, t->size);
+		if (!rc)
+			rc = take(&s, t, &c, &out->fixed, off);
 		if (rc)
 			return err_wrap(err, rc, "element %llu", (unsigned long long)i);
 	}

@@ -16,6 +16,11 @@
  *
  * What cannot be converted is an error that names the place. No element is allocated alone: they
  * are written where they belong, into out->fixed, or into the one stack of vlen items.
+ *
+ * out->fixed ends behind the last byte that was set so far, and what one null, or one fill value,
+ * says of many elements is a repetition (elems.h): time and memory follow from the document's
+ * length. Where something is set behind a repetition, that is written out, within the object's
+ * budget of memory.
  */
 #include "parse.h"
 
@@ -40,10 +45,71 @@ struct reader {
 	struct schema_ctx *ctx;
 	struct elems *out;
 	bool broadcast; /* one element stands for a whole array */
+	bool plain;	/* no slots in the value: repetitions may stay a length */
+	/* What is repeated at the end of out is the null element of this type. */
+	const struct dtype *nulls;
 };
 
 static int put(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 	       struct err *err);
+
+/* ---- room ---- */
+
+/* What is repeated is written out. */
+static int settle(struct reader *r, struct err *err)
+{
+	struct elems *e = r->out;
+	if (e->repeated == 0)
+		return 0;
+	int rc = schema_spend(r->ctx, e->repeated, err);
+	if (!rc && bytes_reserve(&e->fixed, (size_t)e->repeated))
+		rc = err_errno(err, -ENOMEM, "value");
+	if (rc)
+		return rc;
+	elems_read(e, e->fixed.len, e->fixed.data + e->fixed.len, (size_t)e->repeated);
+	e->fixed.len += (size_t)e->repeated;
+	e->repeated = 0;
+	r->nulls = NULL;
+	return 0;
+}
+
+/* Memory for n bytes at a place, zero where nothing was written yet. */
+static int reserve(struct reader *r, struct place at, uint64_t n, struct err *err)
+{
+	struct bytes *fixed = &r->out->fixed;
+	if (at.buf != fixed)
+		return 0; /* the stack's items are laid out before they are read */
+	int rc = settle(r, err);
+	if (rc || at.off + n <= fixed->len)
+		return rc;
+	const uint64_t more = at.off + n - fixed->len;
+	rc = schema_spend(r->ctx, more, err);
+	if (!rc && bytes_append_zero(fixed, (size_t)more))
+		rc = err_errno(err, -ENOMEM, "value");
+	return rc;
+}
+
+/* The size bytes at a place `more` times again, behind them. */
+static int repeat(struct reader *r, struct place at, uint64_t size, uint64_t more, struct err *err)
+{
+	struct elems *e = r->out;
+	const bool at_end = at.buf == &e->fixed;
+	int rc;
+	if (at_end && at.off >= elems_end(e))
+		return 0; /* all of it is unset */
+	rc = reserve(r, at, size, err);
+	if (rc)
+		return rc;
+	if (at_end && r->plain && at.off + size == e->fixed.len) {
+		e->period = (uint32_t)size;
+		e->repeated = more * size;
+		return 0;
+	}
+	rc = reserve(r, at, (more + 1) * size, err);
+	if (!rc)
+		elems_repeat(slot(at), (size_t)size, (size_t)((more + 1) * size));
+	return rc;
+}
 
 /* The type's elements are lists themselves. */
 static bool is_list_type(const struct dtype *t)
@@ -84,6 +150,8 @@ static int put_integer(struct reader *r, const struct dtype *t, const json_t *v,
 	struct schema_num num;
 	int rc = number_of(r, v, &num, err);
 	if (!rc)
+		rc = reserve(r, at, t->size, err);
+	if (!rc)
 		schema_put_int(slot(at), t->size, t->integer.big_endian, num.bits);
 	return rc;
 }
@@ -93,6 +161,8 @@ static int put_float(struct reader *r, const struct dtype *t, const json_t *v, s
 {
 	struct schema_num num = {.real = (double)NAN};
 	int rc = json_is_null(v) ? 0 : number_of(r, v, &num, err);
+	if (!rc)
+		rc = reserve(r, at, t->size, err);
 	if (!rc)
 		schema_put_float(slot(at), t->size, t->floating.big_endian, num.real);
 	return rc;
@@ -114,9 +184,11 @@ static int put_enum(struct reader *r, const struct dtype *t, const json_t *v, st
 	for (uint32_t i = 0; i < t->enumeration.n && !text.literal; i++) {
 		const char *name = t->enumeration.names[i];
 		if (strlen(name) == text.n && memcmp(name, text.s, text.n) == 0) {
-			memcpy(slot(at), t->enumeration.values + (size_t)i * base->size,
-			       base->size);
-			return 0;
+			rc = reserve(r, at, base->size, err);
+			if (!rc)
+				memcpy(slot(at), t->enumeration.values + (size_t)i * base->size,
+				       base->size);
+			return rc;
 		}
 	}
 	return put_integer(r, base, v, at, err);
@@ -136,14 +208,23 @@ static int put_text(struct reader *r, const struct dtype *t, const json_t *v, st
 		    struct err *err)
 {
 	struct schema_text text = {.s = "", .n = 0};
-	bool spaces = t->cls == DTYPE_STRING && t->string.pad == DTYPE_PAD_SPACEPAD;
 	int rc = json_is_null(v) ? 0 : text_of(r, v, &text, err);
 	if (rc)
 		return rc;
 	size_t n = text.n < t->size ? text.n : t->size;
+	const bool spaces =
+		t->cls == DTYPE_STRING && t->string.pad == DTYPE_PAD_SPACEPAD && n < t->size;
+	if (n + spaces == 0)
+		return 0; /* NULs */
+	rc = reserve(r, at, n + spaces, err);
+	if (rc)
+		return rc;
 	memcpy(slot(at), text.s, n);
-	memset(slot(at) + n, spaces ? ' ' : '\0', t->size - n);
-	return 0;
+	if (!spaces)
+		return 0;
+	const struct place pad = {at.buf, at.off + n};
+	*slot(pad) = ' ';
+	return repeat(r, pad, 1, t->size - n - 1, err);
 }
 
 static int put_reference(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
@@ -151,7 +232,10 @@ static int put_reference(struct reader *r, const struct dtype *t, const json_t *
 {
 	struct schema_text text;
 	int rc = text_of(r, v, &text, err);
-	if (!rc && t->reference.kind == DTYPE_REF_OBJECT)
+	if (rc || t->reference.kind != DTYPE_REF_OBJECT)
+		return rc;
+	rc = reserve(r, at, DTYPE_OBJREF_SIZE, err);
+	if (!rc)
 		schema_put_int(slot(at), DTYPE_OBJREF_SIZE, false,
 			       schema_reference(r->ctx, text.s, text.n));
 	return rc;
@@ -163,7 +247,10 @@ static int add_items(struct reader *r, const void *items, size_t len, uint32_t c
 		     struct place at, struct err *err)
 {
 	uint64_t off = 0;
-	int rc = elems_heap_add(r->out, items, len, &off);
+	int rc = reserve(r, at, DTYPE_VLEN_SIZE, err);
+	if (rc)
+		return rc;
+	rc = elems_heap_add(r->out, items, len, &off);
 	if (rc == -ENOMEM)
 		return err_errno(err, rc, "vlen");
 	if (rc)
@@ -248,6 +335,36 @@ static int put_entries(struct reader *r, const struct dtype *t, const struct sha
 	return 0;
 }
 
+/* Copies of a value are as good as values read again: they share no items that hold slots. */
+static bool may_be_copied(const struct dtype *t)
+{
+	return !t->has_vlen || (t->cls == DTYPE_VLEN && dtype_is_plain(t->vlen.base));
+}
+
+/* One value for n > 0 elements. */
+static int put_all(struct reader *r, const struct dtype *t, const json_t *v, uint64_t n,
+		   struct place at, struct err *err)
+{
+	struct elems *e = r->out;
+	const bool null = json_is_null(v);
+	if (null && r->nulls == t && at.buf == &e->fixed && at.off == elems_end(e)) {
+		e->repeated += n * t->size; /* as the nulls before */
+		return 0;
+	}
+	int rc = put(r, t, v, at, err);
+	if (rc || n == 1)
+		return rc;
+	if (null || may_be_copied(t)) {
+		rc = repeat(r, at, t->size, n - 1, err);
+		const bool at_end = at.buf == &e->fixed && elems_end(e) == at.off + n * t->size;
+		r->nulls = !rc && null && at_end && e->repeated ? t : NULL;
+		return rc;
+	}
+	for (uint64_t i = 1; !rc && i < n; i++)
+		rc = put(r, t, v, (struct place){at.buf, at.off + (size_t)(i * t->size)}, err);
+	return rc;
+}
+
 static int put_shape(struct reader *r, const struct dtype *t, const struct shape *s, uint32_t d,
 		     const json_t *v, struct place at, struct err *err)
 {
@@ -255,25 +372,19 @@ static int put_shape(struct reader *r, const struct dtype *t, const struct shape
 	if (d == s->rank)
 		return put(r, t, v, at, err);
 	if (!json_is_array(v)) {
-		if (left == 1 || r->broadcast || json_is_null(v)) {
-			struct place entry = at;
-			for (uint64_t i = 0; i < left; i++, entry.off += t->size) {
-				int rc = put(r, t, v, entry, err);
-				if (rc)
-					return rc;
-			}
-			return 0;
-		}
+		if (left == 1 || r->broadcast || json_is_null(v))
+			return left ? put_all(r, t, v, left, at, err) : 0;
 		return err_set(err, -EIO, "one value where %llu should be",
 			       (unsigned long long)left);
 	}
 	size_t n = json_array_size(v);
+	const json_t *only = n == 1 ? json_array_get(v, 0) : NULL;
 	if (n == s->dims[d])
 		return put_entries(r, t, s, d + 1, v, at, err);
 	if (n == left)
 		return put_entries(r, t, s, s->rank, v, at, err);
-	if (n == 1 && json_is_array(json_array_get(v, 0)))
-		return put_shape(r, t, s, d, json_array_get(v, 0), at, err);
+	if (json_is_array(only) || json_is_null(only))
+		return put_shape(r, t, s, d, only, at, err);
 	if (left == 1 && is_list_type(t))
 		return put(r, t, v, at, err);
 	return err_set(err, -EIO, "%zu values where %llu should be", n,
@@ -365,18 +476,26 @@ static int put_base64(struct reader *r, const struct dtype *t, uint64_t n, const
 	return schema_stream(r->ctx, t, n, raw.data, raw.len, r->out, err);
 }
 
+/* Where nothing was set no memory is taken; in values with slots, by whole elements. */
+static int finish(struct reader *r, const struct dtype *t, struct err *err)
+{
+	struct elems *e = r->out;
+	const uint64_t elements = div_up_u64(e->fixed.len, t->size);
+	int rc = r->plain ? 0 : reserve(r, (struct place){&e->fixed, 0}, elements * t->size, err);
+	bytes_trim(&e->fixed);
+	bytes_trim(&e->heap);
+	return rc;
+}
+
 static int read_value(struct reader *r, const struct dtype *t, const struct dspace *space,
 		      const json_t *v, const char *encoding, struct err *err)
 {
 	uint64_t len;
 	if (!mul_u64(space->nelems, t->size, &len))
 		return err_set(err, -EIO, "value size overflows");
-	int rc = schema_spend(r->ctx, len, err);
-	if (rc)
-		return rc;
-	rc = bytes_append_zero(&r->out->fixed, (size_t)len);
-	if (rc)
-		return err_errno(err, rc, "value");
+	if (len > SCHEMA_VALUES_MAX)
+		return err_set(err, -EIO, "%llu bytes, over %d", (unsigned long long)len,
+			       SCHEMA_VALUES_MAX);
 	if (!v || json_is_null(v) || len == 0)
 		return 0;
 	if (encoding && strcmp(encoding, "base64") == 0)
@@ -394,11 +513,12 @@ static int read_whole(struct reader *r, const struct dtype *t, const struct dspa
 {
 	*r->out = (struct elems){0};
 	r->ctx->stack.len = 0;
+	r->plain = dtype_is_plain(t);
 	int rc = read_value(r, t, space, v, encoding, err);
-	if (rc) {
+	if (!rc)
+		rc = finish(r, t, err);
+	if (rc)
 		elems_release(r->out);
-		*r->out = (struct elems){0};
-	}
 	return rc;
 }
 

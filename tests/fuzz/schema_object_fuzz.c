@@ -50,8 +50,11 @@ static void skip(void *ctx, const char *what, const struct err *why)
 static void check_elems(const struct dtype *t, uint64_t n, const struct elems *e)
 {
 	const struct elems_visitor v = {0};
-	require(e->fixed.len == n * t->size);
-	require(elems_visit(t, e->fixed.data, n, e->heap.data, e->heap.len, &v, NULL) == 0);
+	require(elems_end(e) <= n * t->size);
+	require(e->repeated == 0 || (e->period > 0 && e->period <= e->fixed.len));
+	require(dtype_is_plain(t) || (e->repeated == 0 && e->fixed.len % t->size == 0));
+	require(elems_visit(t, e->fixed.data, e->fixed.len / t->size, e->heap.data, e->heap.len, &v,
+			    NULL) == 0);
 }
 
 static void check_attributes(const struct object *o)
@@ -115,6 +118,7 @@ static void check_same(const struct object *a, const struct object *b)
 		require(strcmp(a->attrs[i].name, b->attrs[i].name) == 0);
 		require(dtype_equal(a->attrs[i].type, b->attrs[i].type));
 		require(same_bytes(&a->attrs[i].value.fixed, &b->attrs[i].value.fixed));
+		require(a->attrs[i].value.repeated == b->attrs[i].value.repeated);
 		require(same_bytes(&a->attrs[i].value.heap, &b->attrs[i].value.heap));
 	}
 	if (a->kind == OBJECT_GROUP) {

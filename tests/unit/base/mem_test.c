@@ -73,6 +73,23 @@ static void bytes_reserved_do_not_move(void **state)
 	assert_ptr_equal(b.data, data);
 }
 
+static void bytes_are_trimmed(void **state)
+{
+	struct bytes b = {0};
+
+	assert_int_equal(bytes_append(&b, "abc", 3), 0);
+	assert_true(b.cap > 3);
+	bytes_trim(&b);
+	assert_int_equal(b.cap, 3);
+	assert_memory_equal(b.data, "abc", 3);
+	bytes_trim(&b);
+	assert_int_equal(b.cap, 3);
+	b.len = 0;
+	bytes_trim(&b);
+	assert_null(b.data);
+	assert_int_equal(b.cap, 0);
+}
+
 static void bytes_overflow(void **state)
 {
 	auto_bytes struct bytes b = {0};
@@ -87,9 +104,9 @@ static void bytes_overflow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arithmetic),	    cmocka_unit_test(bytes_grow),
-		cmocka_unit_test(bytes_of_nothing), cmocka_unit_test(bytes_reserved_do_not_move),
-		cmocka_unit_test(bytes_overflow),
+		cmocka_unit_test(arithmetic),	     cmocka_unit_test(bytes_grow),
+		cmocka_unit_test(bytes_of_nothing),  cmocka_unit_test(bytes_reserved_do_not_move),
+		cmocka_unit_test(bytes_are_trimmed), cmocka_unit_test(bytes_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -337,6 +337,7 @@ static void freeing_an_owner_waits_for_its_loads(void **state)
 	assert_int_equal(st.bytes, 0);
 	assert_int_equal(st.prefetch_wasted, 3);
 	cache_free(f.cache);
+	budget_free(f.env.budget);
 }
 
 static double cpu_seconds(void)

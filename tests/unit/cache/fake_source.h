@@ -178,8 +178,11 @@ static inline void fake_open(struct fake_source *f, size_t size, uint64_t nchunk
 				  .counts = {nchunks},
 				  .clock = 7 * FAKE_SECOND};
 	f->env = (struct env){.now = fake_now, .ctx = f};
+	const uint64_t bytes = budget * (size + 512);
+	f->env.budget =
+		budget_new(&(struct budget_limits){.bytes = bytes, .metadata_min = 10 * bytes});
 	const struct cache_source src = fake_source(f);
-	f->cache = cache_new(&f->env, budget * (size + 512), FAKE_PREFETCH, NULL);
+	f->cache = cache_new(&f->env, FAKE_PREFETCH, NULL);
 	f->owner = cache_owner_new(f->cache, &src, NULL);
 }
 
@@ -187,6 +190,7 @@ static inline void fake_close(struct fake_source *f)
 {
 	cache_owner_free(f->owner);
 	cache_free(f->cache);
+	budget_free(f->env.budget);
 }
 
 /* The load that is due first completes; time goes on to then. False when none is under way. */

@@ -97,18 +97,18 @@ static void what_is_charged_leaves_less_room(void **state)
 	struct cache_stats st = fake_stats(&f);
 	const uint64_t budget = st.budget;
 	assert_int_equal(st.evictions, 0);
-	cache_charge(f.cache, (int64_t)(budget * 3 / 10));
+	struct budget_charge metadata = {.budget = f.env.budget, .use = BUDGET_PLANS};
+	assert_int_equal(budget_set(&metadata, budget * 3 / 10, NULL), 0);
 	st = fake_stats(&f);
 	assert_int_equal(st.charged, budget * 3 / 10);
 	assert_true(st.bytes <= budget - budget * 3 / 10);
 	/* Chunks keep half, whatever comes. */
-	cache_charge(f.cache, (int64_t)(10 * budget));
+	assert_int_equal(budget_set(&metadata, 10 * budget, NULL), 0);
 	for (uint64_t i = 0; i < 10; i++)
 		assert_true(fake_read(&f, NULL, 0, i));
 	st = fake_stats(&f);
 	assert_true(st.bytes <= budget / 2 && st.bytes >= budget / 2 - 2 * SIZE);
-	cache_charge(f.cache, -(int64_t)(10 * budget));
-	cache_charge(f.cache, -(int64_t)(budget * 3 / 10));
+	assert_int_equal(budget_set(&metadata, 0, NULL), 0);
 	for (uint64_t i = 0; i < 10; i++)
 		assert_true(fake_read(&f, NULL, 0, i));
 	st = fake_stats(&f);
@@ -173,6 +173,7 @@ static void statistics_tell_what_happened(void **state)
 	cache_get_stats(f.cache, &all);
 	assert_int_equal(all.prefetch_wasted, 2);
 	cache_free(f.cache);
+	budget_free(f.env.budget);
 }
 
 int main(void)

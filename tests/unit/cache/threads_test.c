@@ -126,7 +126,8 @@ static void world_open(struct world *w, uint64_t budget)
 	memset(w, 0, sizeof(*w));
 	w->source.pool = pool_new(WORKERS);
 	w->env = (struct env){.now = clock_of, .ctx = &w->clock};
-	w->cache = cache_new(&w->env, budget, 60, NULL);
+	w->env.budget = budget_new(&(struct budget_limits){.bytes = budget});
+	w->cache = cache_new(&w->env, 60, NULL);
 	w->owner = cache_owner_new(w->cache, &src, NULL);
 	assert_int_equal(pthread_barrier_init(&w->start, NULL, READERS), 0);
 }
@@ -148,6 +149,7 @@ static void world_close(struct world *w)
 {
 	cache_owner_free(w->owner);
 	cache_free(w->cache);
+	budget_free(w->env.budget);
 	pool_free(w->source.pool);
 	pthread_barrier_destroy(&w->start);
 }

@@ -336,6 +336,38 @@ static void callbacks_may_be_missing(void **state)
 	elems_release(&e);
 }
 
+/* Set bytes, repetitions and zeros, from every offset and of every length. */
+static void values_are_read_by_range(void **state)
+{
+	static const struct {
+		size_t fixed, period, repeated;
+	} cases[] = {{0, 0, 0}, {5, 0, 0}, {5, 1, 9}, {5, 5, 13}, {7, 3, 1}, {7, 3, 11}};
+	enum { LEN = 30 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct elems e = {.period = (uint32_t)cases[i].period,
+				  .repeated = cases[i].repeated};
+		uint8_t want[LEN] = {0}, got[LEN + 1];
+
+		for (size_t k = 0; k < cases[i].fixed; k++)
+			want[k] = (uint8_t)(k + 1);
+		for (size_t k = cases[i].fixed; k < cases[i].fixed + cases[i].repeated; k++)
+			want[k] = want[k - cases[i].period];
+		assert_int_equal(bytes_append(&e.fixed, want, cases[i].fixed), 0);
+		assert_int_equal(elems_end(&e), cases[i].fixed + cases[i].repeated);
+		for (size_t at = 0; at <= LEN; at++) {
+			for (size_t n = 0; at + n <= LEN; n++) {
+				memset(got, 0xee, sizeof(got));
+				elems_read(&e, at, got, n);
+				assert_memory_equal(got, want + at, n);
+				assert_int_equal(got[n], 0xee);
+			}
+		}
+		elems_release(&e);
+		assert_int_equal(elems_end(&e), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +382,7 @@ int main(void)
 		cmocka_unit_test(plain_items_may_be_shared),
 		cmocka_unit_test(shared_items_cannot_multiply),
 		cmocka_unit_test(callbacks_may_be_missing),
+		cmocka_unit_test(values_are_read_by_range),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

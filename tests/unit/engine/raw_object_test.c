@@ -36,7 +36,8 @@ static int setup(void **state)
 	struct rig *r = calloc(1, sizeof(*r));
 	r->env = env_real(NULL, pool_new(0));
 	r->store = store_mem_new(&r->env, NULL);
-	r->cache = cache_new(&r->env, BUDGET, 16, NULL);
+	r->env.budget = budget_new(&(struct budget_limits){.bytes = BUDGET});
+	r->cache = cache_new(&r->env, 16, NULL);
 	*state = r;
 	return r->store && r->cache ? 0 : -1;
 }
@@ -46,6 +47,7 @@ static int teardown(void **state)
 	struct rig *r = *state;
 	raw_object_close(r->plain);
 	cache_free(r->cache);
+	budget_free(r->env.budget);
 	store_free(r->store);
 	pool_free(r->env.pool);
 	free(r->body);

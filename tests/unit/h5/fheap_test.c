@@ -250,6 +250,47 @@ static void test_ids(void **state)
 	free(object);
 }
 
+/* Huge objects that lie apart are part of the heap's counts and tree, not of its bytes. */
+static void test_huge_objects_apart(void **state)
+{
+	enum { N = 5000, APART = 9000, ROOM = 40000 };
+	struct h5_fheap *h = h5_fheap_new(&h5_fheap_attrs), *all = h5_fheap_new(&h5_fheap_attrs);
+	uint8_t *first = object_of(1, N), *apart = object_of(2, APART), *last = object_of(3, N);
+	uint8_t ids[3][8], id[8], *file = calloc(1, ROOM);
+	const uint8_t *objects[] = {first, apart, last};
+	const size_t sizes[] = {N, APART, N};
+	struct mem_src m;
+	struct h5_fheap_reader *r;
+	struct emit e = emit_to(file + ADDR, ROOM - ADDR - APART);
+	assert_int_equal(h5_fheap_insert(h, first, N, ids[0], NULL), 0);
+	assert_int_equal(h5_fheap_insert_apart(h, ROOM - APART, APART, ids[1], NULL), 0);
+	assert_int_equal(h5_fheap_insert(h, last, N, ids[2], NULL), 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(h5_fheap_insert(all, objects[i], sizes[i], id, NULL), 0);
+		assert_memory_equal(id, ids[i], 8);
+	}
+	assert_int_equal(h5_fheap_size(h), h5_fheap_size(all) - APART);
+	h5_fheap_encode(&e, h, ADDR);
+	assert_false(e.bad);
+	assert_int_equal(e.pos, h5_fheap_size(h));
+	memcpy(file + ROOM - APART, apart, APART);
+	mem_src_init(&m, file, ROOM);
+	assert_int_equal(h5_fheap_open(&m.file, ADDR, &r, NULL), 0);
+	for (size_t i = 0; i < 3; i++) {
+		auto_bytes struct bytes out = {0};
+		assert_int_equal(h5_fheap_get(r, ids[i], 8, MAX_OBJECT, &out, NULL), 0);
+		assert_int_equal(out.len, sizes[i]);
+		assert_memory_equal(out.data, objects[i], out.len);
+	}
+	h5_fheap_close(r);
+	h5_fheap_free(h);
+	h5_fheap_free(all);
+	free(first);
+	free(apart);
+	free(last);
+	free(file);
+}
+
 static void test_full(void **state)
 {
 	static const struct h5_fheap_params small = {
@@ -409,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_statistics_of_libhdf5),
 		cmocka_unit_test(test_bytes_of_libhdf5),
 		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_huge_objects_apart),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_malformed_heaps),
 		cmocka_unit_test(test_malformed_ids),

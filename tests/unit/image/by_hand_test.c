@@ -238,7 +238,8 @@ static int setup(void **state)
 
 	*state = h;
 	h->env = env_real(NULL, pool_new(2));
-	h->cache = cache_new(&h->env, 1 << 20, 8, NULL);
+	h->env.budget = budget_new(&(struct budget_limits){.bytes = 1 << 20});
+	h->cache = cache_new(&h->env, 8, NULL);
 	h->tree = tree_new(1 << 20);
 	h->a = tree_arena(h->tree);
 	add_root(h);
@@ -259,6 +260,7 @@ static int teardown(void **state)
 	image_free(h->img);
 	tree_free(h->tree);
 	cache_free(h->cache);
+	budget_free(h->env.budget);
 	pool_free(h->env.pool);
 	free(h);
 	return 0;

@@ -40,7 +40,9 @@ static inline int rendered_setup(void **state)
 
 	r->env = env_real(NULL, pool_new(0));
 	r->store = small_domain_new(&r->env);
-	r->cache = cache_new(&r->env, 1 << 20, 8, NULL);
+	r->env.budget = budget_new(&(struct budget_limits){
+		.bytes = 1 << 20, .metadata_min = 32 << 20, .option = "limit"});
+	r->cache = cache_new(&r->env, 8, NULL);
 	r->arena = arena_new(64 << 20);
 	*state = r;
 	return r->store && r->cache && r->arena ? 0 : -1;
@@ -53,6 +55,7 @@ static inline int rendered_teardown(void **state)
 	image_free(r->img);
 	domain_unref(r->domain);
 	cache_free(r->cache);
+	budget_free(r->env.budget);
 	store_free(r->store);
 	pool_free(r->env.pool);
 	arena_free(r->arena);

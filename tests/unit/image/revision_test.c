@@ -19,7 +19,7 @@
 #include "plan.h"
 #include "rendered.h"
 
-static const int pinned_revision = 1;
+static const int pinned_revision = 2;
 
 static void as_it_is(struct rendered *r)
 {
@@ -54,6 +54,29 @@ static void dense(struct rendered *r)
 static const char text_type[] =
 	"{'class':'H5T_STRING','charSet':'H5T_CSET_UTF8','strPad':'H5T_STR_NULLTERM',"
 	"'length':'H5T_VARIABLE'}";
+
+/* Attributes that lie outside of the metadata: unset, set, with items in a global heap. */
+static void large_attributes(struct rendered *r)
+{
+	struct bytes words = {0};
+
+	for (unsigned int i = 0; i < 400; i++)
+		assert_int_equal(bytes_append(&words, i ? ",'word'" : "'word'", i ? 7 : 6), 0);
+	assert_int_equal(bytes_append(&words, "", 1), 0);
+	rendered_put(
+		r, SMALL_PREFIX "/.group.json",
+		"{" SMALL_HEAD(
+			SMALL_ROOT) ",'links':{},'attributes':{"
+				    "'unset':{'type':%s,'shape':%s,'created':1},"
+				    "'nulls':{'type':%s,'shape':%s,'value':[null],'created':2},"
+				    "'words':{'type':%s,'shape':%s,'value':[%s],'created':3}}}",
+		SMALL_I32, "{'class':'H5S_SIMPLE','dims':[3000]}",
+		"{'class':'H5T_FLOAT','base':'H5T_IEEE_F64LE'}",
+		"{'class':'H5S_SIMPLE','dims':[1,1111]}", text_type,
+		"{'class':'H5S_SIMPLE','dims':[400]}", (const char *)words.data);
+	bytes_release(&words);
+}
+
 static const char filters[] = "'filters':[{'class':'H5Z_FILTER_SHUFFLE','id':2,'name':'shuffle'},"
 			      "{'class':'H5Z_FILTER_DEFLATE','id':1,'level':4,'name':'gzip'}],";
 
@@ -122,9 +145,13 @@ static const struct {
 	uint64_t size;
 	uint32_t digest;
 } trees[] = {
-	{"as_it_is", as_it_is, 20488, 0x4e45b3d2}, {"dense", dense, 20488, 0x0c0063cd},
-	{"chunked", chunked, 40968, 0xb9290b3f},   {"large", large, 19046408, 0x7d928052},
-	{"several", several, 86128, 0xbbb6e5d0},   {"many", many, 2341280, 0xaec1c8c6},
+	{"as_it_is", as_it_is, 20488, 0x4e45b3d2},
+	{"dense", dense, 20488, 0x0c0063cd},
+	{"large_attributes", large_attributes, 40968, 0x16bf7005},
+	{"chunked", chunked, 40968, 0xb9290b3f},
+	{"large", large, 19046408, 0x7d928052},
+	{"several", several, 86128, 0xbbb6e5d0},
+	{"many", many, 2341280, 0xaec1c8c6},
 };
 
 static uint32_t digest(struct rendered *r)

@@ -214,11 +214,31 @@ static void fill_values(void **state)
 		if (p.rc)
 			fail_msg("%s for: %s", p.err.msg, text);
 		assert_int_equal(p.o.dataset.fill_defined, rows[i].hex != NULL);
-		if (rows[i].hex)
-			assert_hex(p.o.dataset.fill.fixed.data, p.o.dataset.fill.fixed.len,
-				   rows[i].hex);
+		if (rows[i].hex) {
+			uint8_t fill[64];
+			assert_true(p.o.dataset.type->size <= sizeof(fill));
+			elems_read(&p.o.dataset.fill, 0, fill, p.o.dataset.type->size);
+			assert_hex(fill, p.o.dataset.type->size, rows[i].hex);
+		}
 		parsed_release(&p);
 	}
+}
+
+/* One value for many elements of an array is held once. */
+static void fill_of_a_large_array(void **state)
+{
+	struct parsed p =
+		parse_dataset("\"type\":{\"class\":\"H5T_ARRAY\",\"dims\":[50000000],\"base\":"
+			      "\"H5T_STD_I32BE\"}," SIMPLE("[10]") PROPS("\"fillValue\":7"));
+	const struct elems *fill = &p.o.dataset.fill;
+	uint8_t end[6];
+	assert_int_equal(p.rc, 0);
+	assert_true(p.o.dataset.fill_defined);
+	assert_int_equal(fill->fixed.cap, 4);
+	assert_int_equal(elems_end(fill), 200000000);
+	elems_read(fill, 200000000 - 6, end, 6);
+	assert_hex(end, 6, "000700000007");
+	parsed_release(&p);
 }
 
 static void requested_layout_and_times(void **state)
@@ -302,10 +322,15 @@ static void chunks_in_other_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes_and_grids), cmocka_unit_test(maximum_dims),
-		cmocka_unit_test(refuses),	    cmocka_unit_test(filters),
-		cmocka_unit_test(fill_values),	    cmocka_unit_test(requested_layout_and_times),
-		cmocka_unit_test(initializers),	    cmocka_unit_test(chunks_in_other_files),
+		cmocka_unit_test(shapes_and_grids),
+		cmocka_unit_test(maximum_dims),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(filters),
+		cmocka_unit_test(fill_values),
+		cmocka_unit_test(fill_of_a_large_array),
+		cmocka_unit_test(requested_layout_and_times),
+		cmocka_unit_test(initializers),
+		cmocka_unit_test(chunks_in_other_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,15 @@ static void out_of_memory_is_told_apart(void **state)
 	"},\"shape\":{\"class\":\"H5S_SCALAR\"},"
 #define ATTR(name, pad, len, value) "\"" name "\":{" PAD(pad, len) "\"value\":\"" value "\"}"
 
+static void assert_text(const struct attribute *a, const char *text)
+{
+	char value[32];
+	assert_true(attribute_bytes(a) <= sizeof(value));
+	elems_read(&a->value, 0, value, attribute_bytes(a));
+	assert_int_equal(strnlen(value, attribute_bytes(a)), attribute_bytes(a) - 1);
+	assert_string_equal(value, text);
+}
+
 /* What hsload cut off comes back on datasets that are dimension scales. */
 static void scales_are_terminated(void **state)
 {
@@ -179,10 +188,14 @@ static void scales_are_terminated(void **state)
 				       *name = &p.o.attrs[!name_first];
 		assert_int_equal(class->type->size, rows[i].class_size);
 		assert_int_equal(class->type->string.pad, rows[i].class_pad);
-		assert_int_equal(class->value.fixed.len, rows[i].class_size);
+		assert_int_equal(attribute_bytes(class), rows[i].class_size);
+		if (rows[i].class_pad == DTYPE_PAD_NULLTERM)
+			assert_text(class, "DIMENSION_SCALE");
 		assert_int_equal(name->type->size, rows[i].name_size);
 		assert_int_equal(name->type->string.pad, rows[i].name_pad);
-		assert_int_equal(name->value.fixed.len, rows[i].name_size);
+		assert_int_equal(attribute_bytes(name), rows[i].name_size);
+		if (rows[i].name_pad == DTYPE_PAD_NULLTERM)
+			assert_text(name, rows[i].name_size > 1 ? "lat" : "");
 		parsed_release(&p);
 	}
 }

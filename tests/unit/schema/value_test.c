@@ -2,9 +2,12 @@
 /* Values of attributes as JSON and as base64, element by element. */
 #include "schema_test.h"
 
+#include <time.h>
+
 #define I8     "\"H5T_STD_I8LE\""
 #define I32    "\"H5T_STD_I32LE\""
 #define F64    "\"H5T_IEEE_F64LE\""
+#define F16    "\"H5T_IEEE_F16BE\""
 #define REF    "\"H5T_STD_REF_OBJ\""
 #define VSTR   "{\"class\":\"H5T_STRING\",\"length\":\"H5T_VARIABLE\"}"
 #define VI16   "{\"class\":\"H5T_VLEN\",\"base\":\"H5T_STD_I16\"}"
@@ -15,6 +18,13 @@
 #define PAIR                                                                                       \
 	"{\"class\":\"H5T_COMPOUND\",\"fields\":[{\"name\":\"x\",\"type\":" I8                     \
 	"},{\"name\":\"s\",\"type\":" STR(2) "}]}"
+#define REFS "{\"class\":\"H5T_ARRAY\",\"dims\":[2],\"base\":" REF "}"
+#define MIXED                                                                                      \
+	"{\"class\":\"H5T_COMPOUND\",\"fields\":[{\"name\":\"s\",\"type\":{\"class\":\"H5T_"       \
+	"STRING\","                                                                                \
+	"\"length\":2,\"strPad\":\"H5T_STR_SPACEPAD\"}},{\"name\":\"a\",\"type\":{\"class\":"      \
+	"\"H5T_"                                                                                   \
+	"ARRAY\",\"dims\":[2,2],\"base\":" F16 "}},{\"name\":\"x\",\"type\":" I8 "}]}"
 #define ONE	  "{\"class\":\"H5T_COMPOUND\",\"fields\":[{\"name\":\"x\",\"type\":" I8 "}]}"
 #define DIMS(d)	  "\"shape\":{\"class\":\"H5S_SIMPLE\",\"dims\":" d "}"
 #define SCALAR	  "\"shape\":{\"class\":\"H5S_SCALAR\"}"
@@ -73,14 +83,19 @@ static void check(const struct row *row)
 		fail_msg("%s for: %s %s", p.what, row->type, row->rest);
 	const struct attribute *a = &p.o.attrs[0];
 	const struct elems_visitor none = {0};
-	assert_int_equal(a->value.fixed.len, a->space.nelems * a->type->size);
-	assert_int_equal(elems_visit(a->type, a->value.fixed.data, a->space.nelems,
-				     a->value.heap.data, a->value.heap.len, &none, NULL),
+	uint8_t *bytes = malloc(attribute_bytes(a) + 1);
+	assert_non_null(bytes);
+	assert_true(elems_end(&a->value) <= attribute_bytes(a));
+	assert_true(dtype_is_plain(a->type) || a->value.fixed.len % a->type->size == 0);
+	elems_read(&a->value, 0, bytes, attribute_bytes(a));
+	assert_int_equal(elems_visit(a->type, bytes, a->space.nelems, a->value.heap.data,
+				     a->value.heap.len, &none, NULL),
 			 0);
 	for (uint64_t i = 0; i < a->space.nelems; i++)
-		show(a->type, &a->value, a->value.fixed.data + i * a->type->size, got, sizeof(got));
+		show(a->type, &a->value, bytes + i * a->type->size, got, sizeof(got));
 	if (strcmp(got, row->want) != 0)
 		fail_msg("%s, not %s for: %s %s", got, row->want, row->type, row->rest);
+	free(bytes);
 	parsed_release(&p);
 }
 
@@ -224,7 +239,27 @@ static void shapes(void **state)
 		{I8, DIMS("[2,2]") VALUE("[[1,2],[3,\"x\"]]"), "!value: [1]: [1]: \"x\""},
 		{I8, DIMS("[2,2]") VALUE("[[1,2],[3]]"), "!value: [1]: 1 values"},
 		{I8, DIMS("[9223372036854775807,2]"), "!shape: "},
-		{I8, DIMS("[300000000]"), "!value: values of the object over"},
+		{I8, DIMS("[300000000]"), "!value: 300000000 bytes, over"},
+		/* null, or one in brackets, stands for many */
+		{I8, DIMS("[3]") VALUE("[null]"), "000000"},
+		{I8, DIMS("[2,2]") VALUE("[null,[3,4]]"), "00000304"},
+		{I8, DIMS("[2,2]") VALUE("[[1,2],null]"), "01020000"},
+		{I8, DIMS("[3,2]") VALUE("[null,[1,2],null]"), "000001020000"},
+		{F16, DIMS("[2]") VALUE("[null]"), "7e007e00"},
+		{F16, DIMS("[2,2]") VALUE("[null,[1,2]]"), "7e007e003c004000"},
+		{F16, DIMS("[2,2]") VALUE("[[1,2],null]"), "3c0040007e007e00"},
+		{F16, DIMS("[3,2]") VALUE("[null,null,[1,2]]"), "7e007e007e007e003c004000"},
+		{F16, DIMS("[3,2]") VALUE("[null,[1,2],null]"), "7e007e003c0040007e007e00"},
+		{SPACED, DIMS("[2,2]") VALUE("[null,[\"a\",\"\"]]"),
+		 "20202020202020206120202020202020"},
+		{"{\"class\":\"H5T_ARRAY\",\"dims\":[2,2],\"base\":" F16 "}",
+		 DIMS("[2]") VALUE("[[null,[1,2]],[[1,2],null]]"),
+		 "7e007e003c0040003c0040007e007e00"},
+		{MIXED, DIMS("[2]") VALUE("[[\"a\",[null,null],1],[\"b\",[null,[1,2]],2]]"),
+		 "61207e007e007e007e000162207e007e003c00400002"},
+		{REFS, DIMS("[2]") VALUE("[[null,\"" DATASET_ID "\"],null]"), "-3--"},
+		{VI16, DIMS("[2,2]") VALUE("[null,[[1],null]]"), "--[0100]-"},
+		{VSTR, DIMS("[2,2]") VALUE("[null,[\"\",null]]"), "--[]-"},
 		{F64, DIMS("[4611686018427387904]"), "!value: value size overflows"},
 		{I8, DIMS("[-1]"), "!shape: dims: dimension 0 is not a size"},
 		{I8, DIMS("[1.0]"), "!shape: dims: dimension 0 is not a size"},
@@ -327,22 +362,65 @@ static void many_elements(void **state)
 	parsed_release(&p);
 }
 
+/* What was never set takes no memory, however much of it there is. */
+static void unset_is_a_length(void **state)
+{
+	static const struct {
+		const char *type, *rest;
+		size_t memory;	   /* bytes that are held */
+		uint64_t repeated; /* bytes of a null that is not zero */
+	} rows[] = {
+		{I8, DIMS("[268435455]"), 0, 0},
+		{I8, DIMS("[268435455]") VALUE("null"), 0, 0},
+		{I8, DIMS("[268435455]") VALUE("[null]"), 0, 0},
+		{I8, DIMS("[1,268435455]") VALUE("[null]"), 0, 0},
+		{I8, DIMS("[3,80000000]") VALUE("[null,null,null]"), 0, 0},
+		{F16, DIMS("[1,134217728]") VALUE("[null]"), 2, 268435454},
+		{F16, DIMS("[4,33554432]") VALUE("[null,null,null,null]"), 2, 268435454},
+		{SPACED, DIMS("[67108864]") VALUE("[null]"), 4, 268435452},
+		{"{\"class\":\"H5T_STRING\",\"length\":268435456}", SCALAR VALUE("\"ab\""), 2, 0},
+		{"{\"class\":\"H5T_STRING\",\"length\":268435456,\"strPad\":"
+		 "\"H5T_STR_SPACEPAD\"}",
+		 SCALAR VALUE("\"ab\""), 3, 268435453},
+		{"{\"class\":\"H5T_STRING\",\"length\":268435456}", SCALAR BASE64("6XTpJQ=="), 4,
+		 0},
+		{VSTR, DIMS("[1,16777216]") VALUE("[null]"), 0, 0},
+		{REF, DIMS("[33554432]") VALUE("[null]"), 0, 0},
+		{PAIR, DIMS("[1,80000000]") VALUE("[null]"), 0, 0},
+		{ARR3, DIMS("[1,80000000]") VALUE("[null]"), 0, 0},
+		{"{\"class\":\"H5T_ARRAY\",\"dims\":[2,100000000],\"base\":" I8 "}",
+		 SCALAR VALUE("[null,null]"), 0, 0},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const clock_t since = clock();
+		struct parsed p = parse_attr(rows[i].type, rows[i].rest);
+		assert_int_equal(p.rc, 0);
+		if (p.o.nattrs != 1)
+			fail_msg("%s for: %s %s", p.what, rows[i].type, rows[i].rest);
+		const struct elems *e = &p.o.attrs[0].value;
+		assert_int_equal(e->fixed.cap, rows[i].memory);
+		assert_int_equal(e->repeated, rows[i].repeated);
+		assert_int_equal(e->heap.cap, 0);
+		/* CPU of this process: a walk over the elements takes tenths of a second. */
+		assert_true(clock() - since < CLOCKS_PER_SEC / 20);
+		parsed_release(&p);
+	}
+}
+
 /* A short text can ask for much memory: the sum over the object is limited. */
+#define MANY                                                                                       \
+	"{\"type\":{\"class\":\"H5T_VLEN\",\"base\":{\"class\":\"H5T_ARRAY\",\"dims\":"            \
+	"[100000000],\"base\":" I8 "}}," SCALAR VALUE("[null]") "}"
 static void budget_is_shared(void **state)
 {
 	struct parsed p = parse_printed(
-		GROUP_ID,
-		"{" HEAD(
-			GROUP_ID) ",\"attributes\":{\"a\":{\"type\":" I8
-				  "," DIMS("[200000000]") "},\"b\":{\"type\":" I8 "," DIMS(
-					  "[200000000]") "},\"c\":{\"type\":{\"class\":\"H5T_"
-							 "VLEN\",\"base\":{\"class\":\"H5T_ARRAY\","
-							 "\"dims\":[100000000],\"base\":" I8
-							 "}}," SCALAR VALUE("[null]") "}}}");
+		GROUP_ID, "{" HEAD(GROUP_ID) ",\"attributes\":{\"a\":{\"type\":" I8
+					     "," DIMS("[200000000]") "},\"b\":" MANY ",\"c\":" MANY
+								     ",\"d\":" MANY "}}");
 	assert_int_equal(p.rc, 0);
-	assert_int_equal(p.o.nattrs, 1);
-	assert_int_equal(p.skips, 2);
-	assert_contains(p.what, "attribute \"c\": value: values of the object over");
+	assert_int_equal(p.o.nattrs, 3);
+	assert_int_equal(p.skips, 1);
+	assert_contains(p.what, "attribute \"d\": value: values of the object over");
 	parsed_release(&p);
 }
 
@@ -357,6 +435,7 @@ int main(void)
 		cmocka_unit_test(compounds_arrays_sequences),
 		cmocka_unit_test(base64),
 		cmocka_unit_test(many_elements),
+		cmocka_unit_test(unset_is_a_length),
 		cmocka_unit_test(budget_is_shared),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

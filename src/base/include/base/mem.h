@@ -66,6 +66,8 @@ struct bytes {
 int bytes_reserve(struct bytes *b, size_t n);
 int bytes_append(struct bytes *b, const void *data, size_t n);
 int bytes_append_zero(struct bytes *b, size_t n);
+/* Gives back what is reserved behind len. */
+void bytes_trim(struct bytes *b);
 void bytes_release(struct bytes *b);
 #define auto_bytes __attribute__((cleanup(bytes_release)))
 

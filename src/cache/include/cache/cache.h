@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks in memory, as the bytes that an image shows, under a byte budget: one load per chunk
- * however many readers wait, no I/O under a lock. A failed load answers for its chunk for a
- * second: when a long read fails, the kernel asks again for each page of it, and that should not
- * be a request each.
+ * Chunks in memory, as the bytes that an image shows, within what the budget leaves to chunks: one
+ * load per chunk however many readers wait, no I/O under a lock. A failed load answers for its
+ * chunk for a second: when a long read fails, the kernel asks again for each page of it, and that
+ * should not be a request each.
  *
  * An owner (one image) has a source; entries are (owner, dataset, slot). Of each stream (open file)
  * the cache tells prefetch/ which chunks it reads, and loads those that are expected next.
  *
- * The budget counts what is loaded, what loads under way take at their peak, and what owners have
- * charged: images and domains. A load that does not fit is queued, readers' loads before
- * prefetches; one may always run, however large. So a reader must not hold a chunk while it waits
- * for another one.
+ * The cache charges what is loaded, and what loads under way take at their peak, to the budget of
+ * its environment (base/budget.h), where metadata counts, too. A load that does not fit is queued,
+ * readers' loads before prefetches; one may always run, however large. So a reader must not hold a
+ * chunk while it waits for another one. When metadata takes more, idle chunks are evicted.
  *
  * What stays is chosen as 2Q does (Johnson and Shasha, VLDB 1994; two_q.h says why): a chunk that
  * came lately is new, and all reads within its first quarter of a budget count as one use; only a
@@ -53,7 +53,8 @@ struct cache_stats {
 	uint64_t prefetches, prefetch_used, prefetch_wasted;
 	uint64_t cancelled; /* prefetches that never began */
 	/* now */
-	uint64_t bytes, budget, charged;
+	uint64_t bytes;
+	uint64_t budget, charged;	   /* of the budget: all, and what metadata takes */
 	uint64_t in_flight, in_flight_max; /* bytes, at the peak of each load */
 	uint64_t loading, queued;	   /* loads */
 	struct histogram_counts waited;	   /* by each reader whose chunk was not there */
@@ -65,15 +66,11 @@ struct cache_owner_stats {
 	uint64_t prefetches, prefetch_used, prefetch_wasted;
 };
 
-/* Of env, the clock and the log are used. budget: bytes. max_prefetch: prefetches that
- * may be under way at once: what the store does side by side. */
-struct cache *cache_new(const struct env *env, uint64_t budget, unsigned int max_prefetch,
-			struct err *err);
+/* Of env, the clock, the log and the budget (never NULL here) are used. max_prefetch: prefetches
+ * that may be under way at once: what the store does side by side. */
+struct cache *cache_new(const struct env *env, unsigned int max_prefetch, struct err *err);
 void cache_free(struct cache *c); /* no owner is left */
 void cache_get_stats(struct cache *c, struct cache_stats *out);
-/* Bytes outside of the cache that come (or, negative, go) under its budget; they never take more
- * than half of it. */
-void cache_charge(struct cache *c, int64_t bytes);
 
 /* What a source says of a dataset; constant. */
 struct cache_dataset {

@@ -13,6 +13,14 @@
  *
  * The items of a vlen are again elements in this form (vlens nest). A selection is 8 bytes object
  * reference followed by the serialized selection of the File Format Specification.
+ *
+ * Elements that were never set are a length and no memory. A value of `len` bytes (the number of
+ * its elements times their size) is
+ *
+ *   fixed | its last `period` bytes again and again, `repeated` bytes in all | zeros up to len
+ *
+ * Only plain elements are repeated; in values with slots, fixed is whole elements. The elements of
+ * a chunk are all in fixed.
  */
 #ifndef DATA_ELEMS_H
 #define DATA_ELEMS_H
@@ -25,10 +33,21 @@
 #include <data/dtype.h>
 
 struct elems {
-	struct bytes fixed; /* nelems * dtype->size */
-	struct bytes heap;  /* items of vlens, selections */
+	struct bytes fixed;
+	uint32_t period;
+	uint64_t repeated;
+	struct bytes heap; /* items of vlens, selections */
 };
 void elems_release(struct elems *e);
+/* Bytes before the zeros. */
+static inline uint64_t elems_end(const struct elems *e)
+{
+	return e->fixed.len + e->repeated;
+}
+/* Bytes [at, at + n) of a value, whatever its length. */
+void elems_read(const struct elems *e, uint64_t at, void *out, size_t n);
+/* out, whose first `period` bytes are there, is filled up to n bytes with repetitions of them. */
+void elems_repeat(uint8_t *out, size_t period, size_t n);
 
 struct elems_vlen {
 	bool is_set; /* false: no value */

@@ -26,9 +26,15 @@ struct attribute {
 	const struct dtype *type;
 	uint32_t committed; /* number of the committed type, or OBJECT_NONE */
 	struct dspace space;
-	struct elems value; /* space.nelems elements; zeros where nothing was ever set */
+	struct elems value; /* space.nelems elements */
 	int64_t created_ns; /* since the epoch; 0 unknown */
 };
+
+/* Bytes of its value: all of it, set or not. */
+static inline uint64_t attribute_bytes(const struct attribute *a)
+{
+	return a->space.nelems * a->type->size;
+}
 
 enum link_class { LINK_HARD = 0, LINK_SOFT = 1, LINK_EXTERNAL = 64 };
 

@@ -24,9 +24,8 @@
 #include <data/tree.h>
 
 enum {
-	DOMAIN_LISTING = 1000,	       /* keys of a domain that are listed whole: one page */
-	DOMAIN_KEPT_MAX = 4 << 20,     /* bytes of documents that are kept for the next opening */
-	DOMAIN_VALUES_MAX = 256 << 20, /* bytes of all attribute and fill values of a domain */
+	DOMAIN_LISTING = 1000,	   /* keys of a domain that are listed whole: one page */
+	DOMAIN_KEPT_MAX = 4 << 20, /* bytes of documents that are kept for the next opening */
 };
 
 struct domain;
@@ -45,7 +44,8 @@ struct domain_hint {
 /* The domain as it is now. path: without slashes at its ends. hint: may be NULL. *out is the
  * caller's reference. Of an unchanged domain with an earlier snapshot this costs one round: the
  * document on condition, and one listing or (large domains of few objects) a head per document.
- * Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG. */
+ * Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG;
+ * -ENOMEM. */
 int domain_open(const struct env *env, struct store *store, const struct schema_ops *schema,
 		const char *path, const struct domain_hint *hint, struct domain **out,
 		struct err *err);
@@ -54,10 +54,7 @@ void domain_unref(struct domain *d);
 
 /* An opening sees changes of chunks too (the domain was listed whole). */
 bool domain_sees_chunks(const struct domain *d);
-/* Bytes that it keeps for the next opening. */
-uint64_t domain_kept(const struct domain *d);
-
-/* Memory that it holds, bytes. */
+/* Memory that it holds, bytes: what it charges to the budget of its environment. */
 uint64_t domain_memory(const struct domain *d);
 
 const struct domain_info *domain_info(const struct domain *d);

@@ -27,6 +27,9 @@ void h5_fheap_free(struct h5_fheap *h);
 /* Copies a managed object; a huge one is borrowed until the heap is freed. id: params.id_len
  * bytes. -E2BIG when the heap is full, -ENOMEM. */
 int h5_fheap_insert(struct h5_fheap *h, const void *obj, size_t n, uint8_t *id, struct err *err);
+/* A huge object of n bytes that lie elsewhere in the file, at address addr. */
+int h5_fheap_insert_apart(struct h5_fheap *h, uint64_t addr, uint64_t n, uint8_t *id,
+			  struct err *err);
 uint64_t h5_fheap_size(const struct h5_fheap *h);
 /* addr: file address of the header = the emitter's position now. Exactly h5_fheap_size() bytes. */
 void h5_fheap_encode(struct emit *e, const struct h5_fheap *h, uint64_t addr);

@@ -19,7 +19,7 @@
 
 /* Counts the ways in which trees were laid out. It changes whenever a plan gives other addresses
  * for the same tree, so that addresses of one revision are never used with another one. */
-enum { IMAGE_REVISION = 1 };
+enum { IMAGE_REVISION = 2 };
 
 enum image_flags {
 	IMAGE_NO_FILTERS = 1 << 0, /* leave all filters out of the headers */
@@ -37,11 +37,10 @@ struct image_options {
 	 * links become paths relative to it. */
 	const char *domain_dir;
 	image_file_name_fn file_name; /* NULL: files are named as their domains */
-	uint64_t source_memory; /* bytes of what the image is rendered from: charged with it */
 };
 
 /* tree, and what chunks stands for, are borrowed until image_free(). -EIO with the object named
- * when the tree cannot be rendered; -EFBIG when the file would be larger than 2^62. */
+ * when the tree cannot be rendered; -EFBIG when the file would be larger than 2^62; -ENOMEM. */
 int image_new(const struct env *env, struct cache *cache, const struct tree *tree,
 	      const struct chunk_source *chunks, const struct image_options *opt,
 	      struct image **out, struct err *err);
@@ -50,7 +49,8 @@ void image_free(struct image *img);
 uint64_t image_size(const struct image *img);
 /* Bytes of the file that are behind something (metadata, stored chunks as far as known). */
 uint64_t image_allocated(const struct image *img);
-/* Memory of the plan and source_memory, bytes: what the image is charged for to the cache. */
+/* Memory that the image holds, its tree aside: what it charges to the budget of its environment.
+ */
 uint64_t image_memory(const struct image *img);
 /* What became of its chunks' reads and loads. */
 void image_get_stats(const struct image *img, struct cache_owner_stats *out);

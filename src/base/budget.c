@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters under one lock; see budget.h for what may take how much. */
+#include <base/budget.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <base/mem.h>
+
+enum { METADATA_SHARE = 2 /* part of the budget that metadata may take */ };
+
+struct budget {
+	struct budget_limits limits;
+	struct budget_holder holders[BUDGET_HOLDERS]; /* constant while the budget is in use */
+	unsigned int nholders;
+	pthread_mutex_t lock; /* guards `used` */
+	uint64_t used[BUDGET_USES];
+};
+
+struct budget *budget_new(const struct budget_limits *limits)
+{
+	struct budget *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->limits = *limits;
+	if (pthread_mutex_init(&b->lock, NULL)) {
+		free(b);
+		return NULL;
+	}
+	return b;
+}
+
+void budget_free(struct budget *b)
+{
+	if (!b)
+		return;
+	for (unsigned int i = 0; i < BUDGET_USES; i++)
+		assert(b->used[i] == 0);
+	assert(b->nholders == 0);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+}
+
+void budget_add_holder(struct budget *b, const struct budget_holder *h)
+{
+	assert(b->nholders < BUDGET_HOLDERS);
+	b->holders[b->nholders++] = *h;
+}
+
+void budget_remove_holder(struct budget *b, const void *ctx)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < b->nholders; i++)
+		if (b->holders[i].ctx != ctx)
+			b->holders[kept++] = b->holders[i];
+	b->nholders = kept;
+}
+
+/* ---- metadata ---- */
+
+static uint64_t share(const struct budget *b)
+{
+	return b->limits.bytes / METADATA_SHARE;
+}
+
+static uint64_t metadata_limit(const struct budget *b)
+{
+	return max_u64(share(b), b->limits.metadata_min);
+}
+
+static uint64_t metadata_locked(const struct budget *b)
+{
+	return b->used[BUDGET_TREES] + b->used[BUDGET_PLANS];
+}
+
+/* Charges n bytes more if they fit. *others: what is charged besides, when they do not. */
+static bool grow(struct budget *b, enum budget_use use, uint64_t n, uint64_t *others)
+{
+	const uint64_t limit = metadata_limit(b);
+
+	pthread_mutex_lock(&b->lock);
+	*others = metadata_locked(b);
+	const bool fits = *others <= limit && n <= limit - *others;
+	if (fits)
+		b->used[use] += n;
+	pthread_mutex_unlock(&b->lock);
+	return fits;
+}
+
+static bool ask_holders(const struct budget *b)
+{
+	for (unsigned int i = 0; i < b->nholders; i++)
+		if (b->holders[i].give && b->holders[i].give(b->holders[i].ctx))
+			return true;
+	return false;
+}
+
+static void tell_holders(const struct budget *b)
+{
+	for (unsigned int i = 0; i < b->nholders; i++)
+		if (b->holders[i].room_changed)
+			b->holders[i].room_changed(b->holders[i].ctx);
+}
+
+static int refuse(const struct budget *b, uint64_t n, uint64_t others, struct err *err)
+{
+	return err_set(err, -ENOMEM,
+		       "out of memory: metadata takes %" PRIu64 " of the %" PRIu64
+		       " bytes that %s=%" PRIu64 " allows it, %" PRIu64
+		       " more do not fit; close files or use a larger %s",
+		       others, metadata_limit(b), b->limits.option, b->limits.bytes, n,
+		       b->limits.option);
+}
+
+int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err)
+{
+	struct budget *b = c->budget;
+	uint64_t others;
+
+	assert(c->use == BUDGET_TREES || c->use == BUDGET_PLANS);
+	if (!b || bytes == c->bytes) {
+		c->bytes = bytes;
+		return 0;
+	}
+	if (bytes < c->bytes)
+		budget_return(b, c->use, c->bytes - bytes);
+	while (bytes > c->bytes && !grow(b, c->use, bytes - c->bytes, &others))
+		if (!ask_holders(b))
+			return refuse(b, bytes - c->bytes, others, err);
+	c->bytes = bytes;
+	tell_holders(b);
+	return 0;
+}
+
+/* ---- chunks ---- */
+
+static uint64_t room_locked(const struct budget *b)
+{
+	return b->limits.bytes - min_u64(metadata_locked(b), share(b));
+}
+
+uint64_t budget_room(struct budget *b)
+{
+	pthread_mutex_lock(&b->lock);
+	const uint64_t room = room_locked(b);
+	pthread_mutex_unlock(&b->lock);
+	return room;
+}
+
+bool budget_fits(struct budget *b, uint64_t n)
+{
+	pthread_mutex_lock(&b->lock);
+	const uint64_t room = room_locked(b);
+	const uint64_t taken = b->used[BUDGET_CHUNKS] + b->used[BUDGET_LOADS];
+	pthread_mutex_unlock(&b->lock);
+	return taken <= room && n <= room - taken;
+}
+
+void budget_take(struct budget *b, enum budget_use use, uint64_t n)
+{
+	pthread_mutex_lock(&b->lock);
+	b->used[use] += n;
+	pthread_mutex_unlock(&b->lock);
+}
+
+void budget_return(struct budget *b, enum budget_use use, uint64_t n)
+{
+	pthread_mutex_lock(&b->lock);
+	assert(b->used[use] >= n);
+	b->used[use] -= n;
+	pthread_mutex_unlock(&b->lock);
+}
+
+void budget_get_stats(struct budget *b, struct budget_stats *out)
+{
+	*out = (struct budget_stats){.limit = b->limits.bytes, .metadata_limit = metadata_limit(b)};
+	pthread_mutex_lock(&b->lock);
+	for (unsigned int i = 0; i < BUDGET_USES; i++)
+		out->used[i] = b->used[i];
+	pthread_mutex_unlock(&b->lock);
+}

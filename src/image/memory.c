@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory that an image holds, and what of it is charged before it is allocated. */
+#include <image/image.h>
+
+#include <inttypes.h>
+
+#include "plan.h"
+
+uint64_t image_memory(const struct image *img)
+{
+	uint64_t sum = sizeof(*img) + img->meta_size;
+
+	sum += (uint64_t)img->nobjects * sizeof(*img->objects);
+	sum += (uint64_t)tree_numbers(img->tree) * sizeof(*img->header_addr);
+	sum += (uint64_t)img->ndatasets * (sizeof(*img->datasets) + 3 * sizeof(*img->extents));
+	for (uint32_t i = 0; i < img->ndatasets; i++)
+		if (img->datasets[i].windows)
+			sum += (img->datasets[i].known->n + 1) * sizeof(uint64_t);
+	for (uint32_t i = 0; i < img->ndatasets; i++)
+		if (!img->datasets[i].fill_borrowed)
+			sum += img->datasets[i].fill.fixed.cap;
+	return sum + values_memory(img);
+}
+
+/* What values with slots add to the metadata, at least. */
+static uint64_t heap_bytes(const struct image *img)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < img->nobjects; i++) {
+		const struct object *o = &img->objects[i].mo->o;
+
+		for (uint32_t k = 0; k < o->nattrs; k++)
+			sum += o->attrs[k].value.heap.len;
+		if (o->kind == OBJECT_DATASET)
+			sum += o->dataset.fill.heap.len;
+	}
+	return sum;
+}
+
+int image_charge(struct image *img, uint64_t encoded, struct err *err)
+{
+	const uint64_t to_come = img->meta_size ? 0 : encoded + heap_bytes(img);
+	const uint64_t bytes = image_memory(img) + to_come;
+	int rc = budget_set(&img->charge, bytes, err);
+
+	return rc ? err_wrap(err, rc, "image of %" PRIu64 " bytes", bytes) : 0;
+}
