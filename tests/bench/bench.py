@@ -83,7 +83,7 @@ def bench_open(work):
     say("open of 1,000 datasets x 3 attributes, first", spread(cold, 1000, "ms"))
     say("  open again", spread(again, 1000, "ms"))
     say("  requests of the first open",
-        f"{spent['gets'] + spent['range_gets']} gets, {spent['lists']} lists")
+        f"{spent['gets']} gets, {spent['lists']} lists")
     say("  resident memory that it took", f"{statistics.median(memory) / 2**20:.1f} MiB")
     say("  size of the image", f"{size:,} bytes")
     for label, command in (("h5dump -H", ("h5dump", "-H")), ("h5dump -pH", ("h5dump", "-pH")),
@@ -106,7 +106,7 @@ def bench_chunks(work):
             grown = m.memory() - idle
             say(f"open of one dataset of {chunks:,} chunks, {stored} stored",
                 f"{seconds * 1000:.3g} ms, "
-                f"{spent['gets'] + spent['range_gets']} gets, {spent['lists']} lists, "
+                f"{spent['gets']} gets, {spent['lists']} lists, "
                 f"{grown / 2**20:.1f} MiB more memory")
             rng, times = np.random.default_rng(1), []
             with h5py.File(m.file("tenmillion.h5"), "r") as f:
@@ -116,7 +116,7 @@ def bench_chunks(work):
                     times.append(timed(lambda: f["data"][int(at)]))
                 spent = difference(before, m.counts())
             say("  one random element", f"{spread(times, 1000, 'ms')}, "
-                f"{(spent['gets'] + spent['range_gets']) / 200:.2f} gets, "
+                f"{spent['gets'] / 200:.2f} gets, "
                 f"{spent['lists'] / 200:.2f} lists each")
 
 
@@ -203,7 +203,7 @@ def bench_sequential(work, mebibytes=1024):
         idle = m.counts()
         say("  mount", f"{rate / 2**20:.0f} MiB/s, {rate / ceiling:.2f} of the floor, "
             f"{rate / through:.2f} of the last, {rate / base:.2f} of the local file")
-        say("  gets in all runs", f"{idle['gets'] + idle['range_gets']}, "
+        say("  gets in all runs", f"{idle['gets']}, "
             f"prefetches {idle.get('prefetches', 0)}, used {idle.get('prefetch_used', 0)}")
     shutil.rmtree(bucket)
 

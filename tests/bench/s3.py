@@ -245,8 +245,7 @@ class Bench:
                     rate = self.random_rate(path)
                     spent = mounts.difference(before, reader.mount.counts())
                     line = (f"4 KiB random reads, 4 threads, {name}: {rate:,.0f} a second; "
-                            f"{spent['reads']} FUSE reads, {spent['range_gets'] + spent['gets']} "
-                            f"gets for {pages} pages")
+                            f"{spent['reads']} FUSE reads, {spent['gets']} gets for {pages} pages")
                     say(line)
                     self.extra.append(line)
 

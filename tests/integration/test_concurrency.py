@@ -53,7 +53,7 @@ def test_readers_of_one_file_share_the_gets(files, mount):
     results, _ = together([lambda: read_all(m.file("f03.h5"))] * READERS)
     spent = difference(before, m.counts())
     assert len(set(results)) == 1
-    assert spent["gets"] + spent["range_gets"] <= CHUNKS + 2 * READERS + 8
+    assert spent["gets"] <= CHUNKS + 2 * READERS + 8
     assert spent["cache_loads"] == CHUNKS
 
 

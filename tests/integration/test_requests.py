@@ -28,10 +28,10 @@ def test_opening_asks_for_each_document_once(tmp_path, mount):
         mkbucket.thousand(bucket)
     m = mount(tmp_path / "bucket", "debug_count")
     cost, _ = spent(m, lambda: open_close(m.file("thousand.h5")))
-    assert 1002 <= cost["gets"] + cost["range_gets"] <= 1010
+    assert 1002 <= cost["gets"] <= 1010
     assert cost["lists"] <= 8
     again, _ = spent(m, lambda: open_close(m.file("thousand.h5")))
-    assert again["gets"] + again["range_gets"] <= 3
+    assert again["gets"] <= 3
 
 
 # Seconds that each request takes, at each attempt. What a busy machine adds is the less of a round
@@ -133,7 +133,7 @@ def test_what_is_believed_costs_nothing(far, mount):
             assert f["data"].shape == (4096,)
     use()
     cost, _ = spent(m, use)
-    assert not cost["gets"] + cost["range_gets"] + cost["heads"] + cost["lists"], cost
+    assert not cost["gets"] + cost["heads"] + cost["lists"], cost
 
 
 def test_a_chunk_is_got_once(tmp_path, mount):
@@ -149,7 +149,7 @@ def test_a_chunk_is_got_once(tmp_path, mount):
     counts = m.counts()
     assert counts["cache_loads"] == 4
     # Four chunks, two documents, the domain's for each looking up and each open, a summary.
-    assert counts["gets"] + counts["range_gets"] <= 4 + 2 + 3 + 3 + 1
+    assert counts["gets"] <= 4 + 2 + 3 + 3 + 1
 
 
 @pytest.fixture(scope="module", params=[8, 1500], ids=["listed", "unlisted"])
@@ -170,7 +170,7 @@ def test_ten_million_chunks_cost_nothing_to_open(ten_million, mount):
     with f:
         assert time.monotonic() - start < 5
         # Its documents; and the kernel, reading ahead of the metadata, may touch what is stored.
-        assert cost["gets"] + cost["range_gets"] <= 6 + 8 and cost["lists"] <= 8
+        assert cost["gets"] <= 6 + 8 and cost["lists"] <= 8
         assert f["data"].shape == (10_240_000_000,) and f["data"].chunks == (1024,)
         assert m.memory() - idle < 64 << 20
 
@@ -184,10 +184,10 @@ def test_a_random_element_costs_one_get(ten_million, mount):
         at = 9_999_999 * 1024 + 5               # the last chunk is stored
         cost, value = spent(m, lambda: f["data"][at])
         assert value == at & 0x7fffffff
-        assert cost["gets"] + cost["range_gets"] <= most and cost["lists"] == 0
+        assert cost["gets"] <= most and cost["lists"] == 0
         cost, value = spent(m, lambda: f["data"][7_777_777_777])
         assert value == -1
-        assert cost["gets"] + cost["range_gets"] <= most and cost["lists"] == 0
+        assert cost["gets"] <= most and cost["lists"] == 0
 
 
 def test_a_damaged_chunk_is_got_once_in_a_second(tmp_path, mount):
@@ -215,8 +215,7 @@ def test_a_damaged_chunk_is_got_once_in_a_second(tmp_path, mount):
                                          "conv=noerror"))
         assert "Input/output error" in out.stderr
         assert cost["cache_loads"] <= chunks + 1
-        assert cost["gets"] + cost["range_gets"] <= \
-            chunks + 1 + opening["gets"] + opening["range_gets"]
+        assert cost["gets"] <= chunks + 1 + opening["gets"]
         assert 1 <= sum(key in line for line in m.log().splitlines()) <= 2, m.log()
         for i in range(chunks):
             if i != bad:
