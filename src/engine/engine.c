@@ -14,6 +14,8 @@
 #include <store/diskcache.h>
 #include <store/s3.h>
 
+#include "recognise.h"
+
 enum {
 	MAX_WORKERS = 1024,
 	CACHE_DISK_MIN = 1 << 20,
@@ -96,6 +98,9 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 			err_copy(err, &why);
 		goto fail;
 	}
+	rc = recognise_bucket(opt, e->schema, &e->stack, err);
+	if (rc)
+		goto fail;
 	rc = -ENOMEM;
 	e->cache = cache_new(&e->env, opt->cache_size, loads_ahead(opt), NULL);
 	e->nodes = nodes_new();

@@ -54,8 +54,7 @@ int stack_split_s3(const char *url, char **bucket, char **prefix, struct err *er
 	return err_set(err, -ENOMEM, "no memory");
 }
 
-/* "file:///a/b" and "/a/b" are directories. */
-static const char *bucket_dir(const char *bucket)
+const char *stack_dir(const char *bucket)
 {
 	const size_t n = sizeof(file_scheme) - 1;
 	return strncmp(bucket, file_scheme, n) == 0 ? bucket + n : bucket;
@@ -63,7 +62,7 @@ static const char *bucket_dir(const char *bucket)
 
 static struct store *new_dir(const struct env *env, const char *bucket, struct err *err)
 {
-	const char *dir = bucket_dir(bucket);
+	const char *dir = stack_dir(bucket);
 	if (dir == bucket && strstr(bucket, "://")) {
 		err_set(err, -EINVAL, "%s: a bucket is a directory, file://… or s3://…", bucket);
 		return NULL;
@@ -116,7 +115,7 @@ static int name_bucket(struct store *s, bool s3, const char *bucket, const char 
 	if (s3) {
 		rc = store_s3_identity(s, out);
 	} else {
-		path = realpath(bucket_dir(bucket), NULL);
+		path = realpath(stack_dir(bucket), NULL);
 		rc = path ? bytes_append(out, path, strlen(path)) : -errno;
 	}
 	if (!rc && prefix)
@@ -161,14 +160,17 @@ struct store *stack_new(const struct env *env, const struct engine_options *opt,
 	if (s3 && stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, meter, err) : new_dir(env, opt->bucket, err);
+	parts->bottom = s;
 	if (s && opt->cache_dir && name_bucket(s, s3, opt->bucket, prefix, &scope, err))
 		wrap(&s, NULL);
 	if (s && opt->debug_fault)
 		wrap(&s, store_fault_new(s, opt->debug_fault, err));
 	if (s && s3)
 		wrap(&s, store_retry_new(s, &retry, err));
+	parts->whole = s;
 	if (s && prefix)
 		wrap(&s, store_prefix_new(s, prefix, err));
+	parts->bucket = s;
 	if (s)
 		wrap(&s, store_count_new(s, err));
 	parts->count = s;

@@ -13,11 +13,16 @@
 int stack_split_s3(const char *url, char **bucket, char **prefix, struct err *err);
 /* It is a bucket of S3, by its name. */
 bool stack_is_s3(const char *bucket);
+/* "file:///a/b" and "/a/b" are the directory "/a/b". */
+const char *stack_dir(const char *bucket);
 
-/* Parts that can be asked what they have done; they are the stack's. */
+/* Parts that can be asked by themselves; they are the stack's. */
 struct stack_parts {
-	struct store *count; /* store_count_read() */
-	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
+	struct store *bottom; /* the implementation */
+	struct store *whole;  /* the bucket in S3 without the prefix */
+	struct store *bucket; /* what is shown, below the counters */
+	struct store *count;  /* store_count_read() */
+	struct store *disk;   /* store_diskcache_read(); NULL without a cache_dir */
 };
 
 /* NULL with err set. env and meter are borrowed. */

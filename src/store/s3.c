@@ -318,6 +318,11 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	return s->creds ? 0 : -EACCES;
 }
 
+void store_s3_rest(struct store *s)
+{
+	http_io_rest(s3_store_of(s)->io);
+}
+
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
 			   struct err *err)
 {
