@@ -277,7 +277,7 @@ static int judge(const struct engine_options *opt, const struct schema_ops *sche
 			       "%s is a bucket of schema v1, which is not supported yet: only "
 			       "buckets of schema v2 can be read",
 			       name);
-	int rc = seen->document ? survey_document(parts->bucket, schema, seen, err) : 0;
+	int rc = seen->document ? survey_document(parts->count, schema, seen, err) : 0;
 	if (!rc)
 		rc = find_above(name, schema, parts, seen, opt->log, &above, err);
 	if (rc)
@@ -302,7 +302,7 @@ int recognise_bucket(const struct engine_options *opt, const struct schema_ops *
 	struct schema_survey seen;
 	int rc = 0;
 	if (s3)
-		rc = survey_s3(parts->bucket, schema, &seen, err);
+		rc = survey_s3(parts->count, schema, &seen, err);
 	else if ((rc = recognise_survey_dir(stack_dir(opt->bucket), schema, &seen)))
 		err_errno(err, rc, "reading the directory");
 	if (rc)

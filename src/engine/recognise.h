@@ -14,9 +14,8 @@
  * of schema v1. In S3 a prefix where nothing is recognised is only warned about. When the place
  * cannot be listed, fails as the listing does.
  *
- * Asks the store below the counters. In S3, one listing of one key recognises a bucket; where there
- * is none, about twenty small listings follow at most. On success no thread of the store runs: a
- * daemon may fork. */
+ * In S3, one listing of one key recognises a bucket; where there is none, at most 17 small listings
+ * follow. On success no thread of the store runs: a daemon may fork. */
 int recognise_bucket(const struct engine_options *opt, const struct schema_ops *schema,
 		     const struct stack_parts *parts, struct err *err);
 

@@ -170,7 +170,6 @@ struct store *stack_new(const struct env *env, const struct engine_options *opt,
 	parts->whole = s;
 	if (s && prefix)
 		wrap(&s, store_prefix_new(s, prefix, err));
-	parts->bucket = s;
 	if (s)
 		wrap(&s, store_count_new(s, err));
 	parts->count = s;

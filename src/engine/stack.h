@@ -20,7 +20,6 @@ const char *stack_dir(const char *bucket);
 struct stack_parts {
 	struct store *bottom; /* the implementation */
 	struct store *whole;  /* the bucket in S3 without the prefix */
-	struct store *bucket; /* what is shown, below the counters */
 	struct store *count;  /* store_count_read() */
 	struct store *disk;   /* store_diskcache_read(); NULL without a cache_dir */
 };

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import mkbucket
-from mounts import HSIMAGE, HSMOUNT, TREE, is_mounted, run, unmount
+from mounts import HSIMAGE, HSMOUNT, PATIENCE, TREE, is_mounted, run, unmount
 from s3liar import Liar, error
 
 V1 = "953ef986-e555-11f1-b213-02fc00000001"
@@ -84,7 +84,8 @@ def check_accepted(place, mnt, names, *options, env=None):
         done = run(*command, env=env)
         assert done.returncode == 0, done.stderr
         said.append(done.stderr)
-    assert sorted(os.listdir(mnt)) == names
+    shown = run("ls", mnt, timeout=PATIENCE, check=True)
+    assert shown.stdout.split() == names
     assert sorted(name.rstrip("/") for name in done.stdout.split()) == names
     unmount(mnt)
     return said
