@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The S3 store: construction, and how a store request becomes a row of HTTP requests. Each is built and
- * signed in the thread that begins it, travels in the I/O thread, and is checked in a worker of the
- * pool, so that neither a checksum nor a callback keeps other transfers waiting. No thread waits for
- * any of them.
+ * The S3 store: construction, and how a store request becomes a row of HTTP requests. Each is built
+ * and signed in the thread that begins it, travels in the I/O thread, and is checked in a worker of
+ * the pool, so that neither a checksum nor a callback keeps other transfers waiting. No thread
+ * waits for any of them.
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +76,7 @@ void s3_fail(struct s3_flight *f, int code)
 
 static void submit(struct store *store, struct store_request *req)
 {
-	static void (*const starts[STORE_OPS])(struct s3_flight *f) = {
+	static void (*const starts[STORE_OPS])(struct s3_flight * f) = {
 		[STORE_GET] = s3_get, [STORE_HEAD] = s3_get,	  [STORE_LIST] = s3_list,
 		[STORE_PUT] = s3_put, [STORE_DELETE] = s3_delete,
 	};
@@ -143,6 +144,12 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	world.directory = here;
 	s->creds = credentials_new(&world, err);
 	return s->creds ? 0 : -EACCES;
+}
+
+void store_s3_rest(struct store *s)
+{
+	assert(s->ops == &s3_ops);
+	http_io_rest(s3_store_of(s)->io);
 }
 
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,

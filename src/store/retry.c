@@ -8,8 +8,8 @@
  *
  * A request that is cancelled for half a second of a pause ends with -ECANCELED.
  *
- * Requests wait in a list that one thread counts down: a worker of the pool that slept would be missing
- * where bytes are decoded. The thread is started by the first request that waits.
+ * Requests wait in a list that one thread counts down: a worker of the pool that slept would be
+ * missing where bytes are decoded. The thread is started by the first request that waits.
  *
  * Threads: lock guards the list and the thread's state; no request is submitted under it. The
  * thread sleeps by env->sleep in slices, and pauses are counted down by what was slept rather than
@@ -169,8 +169,7 @@ static void *run(void *arg)
 			end_wait(r, a);
 			pthread_mutex_lock(&r->lock);
 		} else if (r->list) {
-			const uint64_t slice =
-				min_u64(attempts_of(r, r->list)->left_ns, slice_ns);
+			const uint64_t slice = min_u64(attempts_of(r, r->list)->left_ns, slice_ns);
 			pthread_mutex_unlock(&r->lock);
 			r->base.env->sleep(r->base.env, slice);
 			pthread_mutex_lock(&r->lock);
@@ -249,9 +248,9 @@ static void completed(struct store *s, struct store_request *req)
 	store_complete(s, req);
 }
 
-static void free_store(struct store *s)
+/* No request is under way, so none starts the thread meanwhile. */
+static void stop(struct retry_store *r)
 {
-	struct retry_store *r = retry_of(s);
 	pthread_mutex_lock(&r->lock);
 	r->stopping = true;
 	const bool running = r->running;
@@ -259,6 +258,14 @@ static void free_store(struct store *s)
 	pthread_mutex_unlock(&r->lock);
 	if (running)
 		pthread_join(r->thread, NULL);
+	r->running = false;
+	r->stopping = false;
+}
+
+static void free_store(struct store *s)
+{
+	struct retry_store *r = retry_of(s);
+	stop(r);
 	pthread_cond_destroy(&r->wake);
 	pthread_mutex_destroy(&r->lock);
 	store_wrapper_free(s);
@@ -276,6 +283,12 @@ uint64_t store_retry_count(struct store *retrying)
 {
 	assert(retrying->ops == &retry_ops);
 	return atomic_load_explicit(&retry_of(retrying)->repeated, memory_order_relaxed);
+}
+
+void store_retry_rest(struct store *retrying)
+{
+	assert(retrying->ops == &retry_ops);
+	stop(retry_of(retrying));
 }
 
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,

@@ -236,7 +236,7 @@ def test_a_mount_ends_while_a_plain_file_hangs(tmp_path):
     """To close the file is to wait for what is loaded ahead of its reader."""
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "plain").write_bytes(bytes(4 * CHUNK))
-    with Mount(tmp_path / "bucket", tmp_path, "metadata_ttl=60",
+    with Mount(tmp_path / "bucket", tmp_path, "allow_empty", "metadata_ttl=60",
                f"debug_fault=delay:2+:{STALLED_MS}@plain") as m:
         with reader(m.file("plain")) as child:
             time.sleep(0.5)
@@ -327,7 +327,8 @@ def test_a_program_with_a_timer_can_be_ended(tmp_path, number, what, name, fault
     """The kernel tells of the timer only."""
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "plain").write_bytes(bytes(CHUNK))
-    with Mount(tmp_path / "bucket", tmp_path, "debug_fault=delay:" + fault.format(SLOW_MS)) as m:
+    with Mount(tmp_path / "bucket", tmp_path, "allow_empty",
+               "debug_fault=delay:" + fault.format(SLOW_MS)) as m:
         child = subprocess.Popen([sys.executable, "-c", WAITING, what, os.path.join(m.path, name)],
                                  stdout=subprocess.PIPE, text=True)
         try:

@@ -24,6 +24,7 @@ NAMES = [f"file{i}" for i in range(4)]
 @pytest.fixture(scope="module")
 def bucket(client):
     client.make_bucket("credentials")
+    client.put("credentials", "db/x", b"")      # as in a bucket
     for name in NAMES:
         client.put("credentials", name, name.encode())
     return "credentials"
