@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A whole domain (domain_input.h) through schema, model, cache and image, with a fake clock and no
+ * threads. Either opening it fails with a message, or:
+ *
+ *   - a second bucket with the same objects, written in another order, shows the same file;
+ *   - reading in pieces gives the bytes, and the errors, of reading at once; an error has a
+ * message;
+ *   - a hole reads as zeros, and SEEK_DATA and SEEK_HOLE agree with each other;
+ *   - the file's object headers and the messages in them can be decoded, link by link;
+ *   - opening it again takes the earlier snapshot, and when something has changed, shows what an
+ *     opening without an earlier snapshot shows;
+ *   - loads stay within the cache's budget and memory within RSS_MAX.
+ *
+ * libFuzzer calls LLVMFuzzerCustomMutator() (domain_mutate.c) to make new inputs.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cache/cache.h>
+#include <h5/message.h>
+#include <h5/ohdr.h>
+#include <h5/superblock.h>
+#include <image/image.h>
+#include <model/model.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "describe.h"
+#include "domain_input.h"
+
+enum {
+	BLOCK = 512,		/* an error is compared by the block that it is in */
+	WHOLE_MAX = 256 << 10,	/* a file of this size is read whole */
+	WINDOW = 4 << 10,	/* else windows of this size are, after the beginning */
+	WINDOWS = 24,		/* at most */
+	CHUNK_HEAVY = 64 << 10, /* bytes of a chunk from which few are read */
+	HEADERS_MAX = 512,	/* object headers that are decoded */
+	CACHE_BYTES = 4 << 20,
+};
+/* Kilobytes, as getrusage(2) counts: several times what one chunk of the largest kind takes. */
+#define RSS_MAX (UINT64_C(2) << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define require(truth)                                                                             \
+	do {                                                                                       \
+		if (!(truth)) {                                                                    \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #truth);        \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* ---- a bucket and what is opened of it ---- */
+
+struct world {
+	struct env env;
+	uint64_t now;
+	struct store *store;
+	struct cache *cache;
+	char path[STORE_KEY_MAX + 1]; /* of the domain */
+};
+
+static uint64_t fake_now(const struct env *env)
+{
+	return *(uint64_t *)env->ctx;
+}
+
+static void fake_sleep(const struct env *env, uint64_t ns)
+{
+	*(uint64_t *)env->ctx += ns;
+}
+
+static void fake_random(const struct env *env, void *bytes, size_t n)
+{
+	memset(bytes, 0x5a, n);
+}
+
+/* The first domain that the input names; "" when it names none. */
+static void set_path(struct world *w, const struct input *in)
+{
+	size_t n;
+
+	for (size_t i = 0; i < in->n; i++)
+		if (schema_hsds2()->is_domain_key(in->v[i].key, &n)) {
+			snprintf(w->path, sizeof(w->path), "%.*s", (int)n, in->v[i].key);
+			return;
+		}
+}
+
+/* backwards: the last object is written first. */
+static void world_init(struct world *w, const struct input *in, bool backwards)
+{
+	*w = (struct world){.now = 1000000000};
+	w->env = (struct env){.pool = pool_new(0),
+			      .now = fake_now,
+			      .sleep = fake_sleep,
+			      .random = fake_random,
+			      .ctx = &w->now};
+	w->store = store_mem_new(&w->env, NULL);
+	w->cache = cache_new(&w->env, CACHE_BYTES, 4, NULL);
+	require(w->env.pool && w->store && w->cache);
+	for (size_t i = 0; i < in->n; i++) {
+		const struct input_object *o = &in->v[backwards ? in->n - 1 - i : i];
+
+		require(store_put(w->store, o->key, o->body.data, o->body.len, NULL, NULL, NULL) ==
+			0);
+	}
+	set_path(w, in);
+}
+
+static void world_release(struct world *w)
+{
+	struct cache_stats stats;
+
+	cache_get_stats(w->cache, &stats);
+	require(stats.bytes <= stats.budget && stats.charged == 0 && stats.in_flight == 0);
+	cache_free(w->cache);
+	store_free(w->store);
+	pool_free(w->env.pool);
+}
+
+static void check_error(int rc, const struct err *err)
+{
+	require(rc < 0 && rc == err->code && err->msg[0] != '\0');
+}
+
+/* NULL, with the reason, when it cannot be opened. previous: may be NULL. */
+static struct image *open_image(struct world *w, struct model *previous, struct err *err)
+{
+	static const struct image_options options = {.domain_dir = "a/b"};
+	const struct model_hint hint = {.previous = previous};
+	struct model *m = NULL;
+	struct image *img = NULL;
+
+	*err = (struct err)ERR_INIT;
+	int rc = model_open(&w->env, w->store, schema_hsds2(), w->path, &hint, &m, err);
+	if (!rc) {
+		rc = image_new(&w->env, w->cache, m, &options, &img, err);
+		model_unref(m);
+	}
+	if (rc)
+		check_error(rc, err);
+	require((rc == 0) == (img != NULL));
+	return img;
+}
+
+/* ---- reading ---- */
+
+/* What reading one range gave: bytes, and the code of each block that could not be read. */
+struct rendered {
+	uint64_t start;
+	size_t n;
+	uint8_t *bytes; /* zeros where there is an error */
+	int *codes;	/* of div_up(n, BLOCK) blocks */
+};
+
+/* Reads up to the block's end, in pieces of the given lengths in turn; what follows an error in its
+ * block counts as unread. */
+static void read_block(struct image *img, struct image_stream *s, struct rendered *r, size_t at,
+		       size_t end, const size_t *pieces, size_t npieces)
+{
+	for (size_t i = 0; at < end; i++) {
+		const size_t n = min_u64(pieces[i % npieces], end - at);
+		struct err err = ERR_INIT;
+		const ssize_t got = image_read(img, s, r->bytes + at, n, r->start + at, NULL, &err);
+
+		require(got != 0 && got <= (ssize_t)n);
+		if (got < 0) {
+			check_error((int)got, &err);
+			memset(r->bytes + at, 0, end - at);
+			r->codes[at / BLOCK] = (int)got;
+			return;
+		}
+		at += (size_t)got;
+	}
+}
+
+/* As read_block(), of the whole range at once, as far as it goes without an error. */
+static void read_range(struct image *img, struct image_stream *s, struct rendered *r)
+{
+	static const size_t rest[] = {BLOCK};
+	size_t at = 0;
+
+	while (at < r->n) {
+		struct err err = ERR_INIT;
+		const ssize_t got =
+			image_read(img, s, r->bytes + at, r->n - at, r->start + at, NULL, &err);
+
+		require(got != 0 && got <= (ssize_t)(r->n - at));
+		at += got > 0 ? (size_t)got : 0;
+		const size_t end = min_u64((at / BLOCK + 1) * BLOCK, r->n);
+
+		if (at == r->n)
+			break;
+		read_block(img, s, r, at, end, rest, 1);
+		at = end;
+	}
+}
+
+static void read_in_pieces(struct image *img, struct image_stream *s, struct rendered *r)
+{
+	static const size_t pieces[] = {1, 7, 64, 440};
+
+	for (size_t at = 0; at < r->n; at += BLOCK)
+		read_block(img, s, r, at, min_u64(at + BLOCK, r->n), pieces,
+			   sizeof(pieces) / sizeof(pieces[0]));
+}
+
+static void rendered_init(struct rendered *r, uint64_t start, size_t n)
+{
+	*r = (struct rendered){.start = start, .n = n};
+	r->bytes = calloc(1, n);
+	r->codes = calloc(n / BLOCK + 1, sizeof(*r->codes));
+	require(r->bytes && r->codes);
+}
+
+static void rendered_release(struct rendered *r)
+{
+	free(r->bytes);
+	free(r->codes);
+}
+
+static void check_same_range(const struct rendered *a, const struct rendered *b)
+{
+	require(memcmp(a->bytes, b->bytes, a->n) == 0);
+	require(memcmp(a->codes, b->codes, (a->n / BLOCK + 1) * sizeof(*a->codes)) == 0);
+}
+
+/* ---- which ranges are read ---- */
+
+struct window {
+	uint64_t start;
+	size_t n;
+};
+
+struct windows {
+	struct window v[WINDOWS];
+	size_t n;
+};
+
+/* From the start of the block that holds the offset. */
+static void add_window(struct windows *ws, uint64_t size, uint64_t at, size_t n)
+{
+	const uint64_t start = at / BLOCK * BLOCK;
+
+	if (at < size && ws->n < WINDOWS)
+		ws->v[ws->n++] = (struct window){start, min_u64(n, size - start)};
+}
+
+static uint64_t largest_chunk(const struct model *m)
+{
+	uint64_t max = 0;
+
+	for (uint32_t i = 0; i < model_count(m); i++) {
+		const struct object *o = &model_object(m, model_nth(m, i))->o;
+
+		if (o->kind == OBJECT_DATASET && o->dataset.grid.nchunks)
+			max = max_u64(max, o->dataset.grid.chunk_elems * o->dataset.type->size);
+	}
+	return max;
+}
+
+/* All of a small file; of a large one its beginning, both sides of the first holes, some places
+ * between and the end. Chunks that cost much are not read often. */
+static void choose_windows(struct image *img, struct windows *ws)
+{
+	const uint64_t size = image_size(img), chunk = largest_chunk(image_model(img));
+	const bool heavy = chunk > CHUNK_HEAVY;
+
+	*ws = (struct windows){0};
+	if (size <= WHOLE_MAX && !heavy) {
+		add_window(ws, size, 0, WHOLE_MAX);
+		return;
+	}
+	add_window(ws, size, 0, heavy ? WINDOW : WHOLE_MAX / 4);
+	add_window(ws, size, size - 1, WINDOW);
+	const size_t edges = heavy ? 2 : WINDOWS / 2;
+
+	for (uint64_t at = 0; at < size && ws->n < edges;) {
+		const uint64_t hole = (uint64_t)image_seek(img, at, SEEK_HOLE);
+
+		if (hole >= size)
+			break;
+		const uint64_t data = (uint64_t)image_seek(img, hole, SEEK_DATA);
+
+		add_window(ws, size, hole, WINDOW);
+		add_window(ws, size, data, WINDOW);
+		at = max_u64(data, at + 1);
+	}
+	for (uint64_t i = 1; i < (heavy ? 2 : 9); i++)
+		add_window(ws, size, size / 10 * i, heavy ? BLOCK : WINDOW);
+}
+
+/* ---- properties of one image ---- */
+
+/* Zeros, and no error but in a block that is not all hole. */
+static void check_hole(const struct rendered *r, size_t at, size_t end)
+{
+	for (size_t i = at; i < end; i++) {
+		require(r->bytes[i] == 0);
+		require(r->codes[i / BLOCK] == 0 || i / BLOCK == at / BLOCK ||
+			i / BLOCK == end / BLOCK);
+	}
+}
+
+static void check_seek(struct image *img, const struct rendered *r)
+{
+	const uint64_t size = image_size(img);
+
+	for (size_t at = 0; at < r->n; at += 1 + at / 7) {
+		const uint64_t from = r->start + at;
+		const uint64_t data = (uint64_t)image_seek(img, from, SEEK_DATA);
+		const uint64_t hole = (uint64_t)image_seek(img, from, SEEK_HOLE);
+
+		require(data >= from && data <= size && hole >= from && hole <= size);
+		require((data == from) != (hole == from));
+		if (hole < size)
+			require((uint64_t)image_seek(img, hole, SEEK_DATA) > hole);
+		if (data < size)
+			require((uint64_t)image_seek(img, data, SEEK_HOLE) > data);
+		check_hole(r, at, min_u64(data - r->start, r->n));
+	}
+}
+
+struct headers {
+	struct h5_src src;
+	struct arena *arena;
+	uint64_t todo[HEADERS_MAX];
+	size_t n;
+};
+
+static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	const ssize_t got = image_read(ctx, NULL, buf, n, offset, NULL, err);
+
+	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : -EIO;
+}
+
+static void visit(struct headers *h, uint64_t addr)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (h->todo[i] == addr)
+			return;
+	if (h->n < HEADERS_MAX)
+		h->todo[h->n++] = addr;
+}
+
+static int decode_attribute(struct headers *h, struct cursor *c, struct err *err)
+{
+	struct h5_attr attr;
+	const int rc = h5_attr_decode(c, h->arena, &attr, err);
+
+	if (!rc && !attr.type)
+		visit(h, attr.committed);
+	return rc;
+}
+
+static int decode_link(struct headers *h, struct cursor *c, struct err *err)
+{
+	struct h5_link link;
+	const int rc = h5_link_decode(c, h->arena, &link, err);
+
+	if (!rc && link.cls == LINK_HARD)
+		visit(h, link.addr);
+	return rc;
+}
+
+static int decode_datatype(struct headers *h, const struct h5_msg *msg, struct cursor *c,
+			   struct err *err)
+{
+	const struct dtype *type;
+	uint64_t addr;
+
+	if (!(msg->flags & H5_MSG_SHARED))
+		return h5_dtype_decode(c, h->arena, &type, err);
+	const int rc = h5_shared_decode(c, &addr, err);
+
+	if (!rc)
+		visit(h, addr);
+	return rc;
+}
+
+static int decode_message(struct headers *h, const struct h5_msg *msg, struct err *err)
+{
+	struct cursor c = cursor_of(msg->body, msg->len);
+	struct dspace space;
+	struct h5_fill fill;
+	struct h5_layout layout;
+	struct pipeline pipeline;
+	struct h5_linfo linfo;
+	struct h5_ainfo ainfo;
+
+	switch (msg->type) {
+	case H5_MSG_ATTRIBUTE:
+		return decode_attribute(h, &c, err);
+	case H5_MSG_LINK:
+		return decode_link(h, &c, err);
+	case H5_MSG_DATATYPE:
+		return decode_datatype(h, msg, &c, err);
+	case H5_MSG_DATASPACE:
+		return h5_dspace_decode(&c, &space, err);
+	case H5_MSG_FILL:
+		return h5_fill_decode(&c, &fill, err);
+	case H5_MSG_LAYOUT:
+		return h5_layout_decode(&c, &layout, err);
+	case H5_MSG_PIPELINE:
+		return h5_pipeline_decode(&c, h->arena, &pipeline, err);
+	case H5_MSG_LINK_INFO:
+		return h5_linfo_decode(&c, &linfo, err);
+	case H5_MSG_ATTRIBUTE_INFO:
+		return h5_ainfo_decode(&c, &ainfo, err);
+	default:
+		return 0;
+	}
+}
+
+static void require_decoded(int rc, const char *what, uint64_t addr, const struct err *err)
+{
+	if (!rc)
+		return;
+	fprintf(stderr, "%s at %llu: %s\n", what, (unsigned long long)addr, err->msg);
+	abort();
+}
+
+static void check_headers(struct image *img)
+{
+	struct headers *h = calloc(1, sizeof(*h));
+	struct h5_superblock sb;
+	uint8_t bytes[H5_SUPERBLOCK_SIZE];
+	struct err err = ERR_INIT;
+
+	require(h && (h->arena = arena_new((size_t)1 << 30)));
+	h->src = (struct h5_src){.size = image_size(img), .read_at = read_at, .ctx = img};
+	require(read_at(img, 0, bytes, sizeof(bytes), NULL) == 0);
+	struct cursor c = cursor_of(bytes, sizeof(bytes));
+
+	require_decoded(h5_superblock_decode(&c, &sb, &err), "superblock", 0, &err);
+	require(sb.eof == image_size(img));
+	visit(h, sb.root);
+	for (size_t i = 0; i < h->n; i++) {
+		struct h5_ohdr header;
+
+		require_decoded(h5_ohdr_decode(&h->src, h->todo[i], h->arena, &header, &err),
+				"object header", h->todo[i], &err);
+		for (uint32_t k = 0; k < header.n; k++)
+			require_decoded(decode_message(h, &header.msgs[k], &err), "message",
+					h->todo[i], &err);
+	}
+	arena_free(h->arena);
+	free(h);
+}
+
+/* All that `hsimage info` says of the objects. */
+static void check_words(const struct model *m)
+{
+	struct object_paths *paths = object_paths_new(m);
+	auto_bytes struct bytes text = {0};
+
+	require(paths);
+	for (uint32_t i = 0; i < model_count(m); i++) {
+		const struct object *o = &model_object(m, model_nth(m, i))->o;
+		struct pipeline filters;
+
+		require(describe_path(&text, paths, model_nth(m, i)) == 0);
+		if (o->kind == OBJECT_DATATYPE)
+			require(describe_type(&text, o->datatype) == 0);
+		if (o->kind != OBJECT_DATASET)
+			continue;
+		dataset_pipeline(&o->dataset, &filters);
+		require(describe_type(&text, o->dataset.type) == 0);
+		require(describe_space(&text, &o->dataset.space) == 0);
+		require(describe_filters(&text, &filters) == 0);
+		if (o->dataset.space.cls == DSPACE_SIMPLE)
+			require(describe_chunk(&text, &o->dataset.grid) == 0);
+	}
+	object_paths_free(paths);
+	for (uint32_t i = 0; model_problem(m, i); i++)
+		require(model_problem(m, i)[0] != '\0');
+}
+
+static void check_alone(struct world *w, struct image *img, const struct windows *ws)
+{
+	struct image_stream *s = image_stream_new(img);
+
+	check_words(image_model(img));
+	check_headers(img);
+	require(image_allocated(img) <= image_size(img));
+	require(image_seek(img, image_size(img), SEEK_DATA) == -ENXIO);
+	for (size_t i = 0; i < ws->n; i++) {
+		struct rendered whole, pieces;
+
+		rendered_init(&whole, ws->v[i].start, ws->v[i].n);
+		rendered_init(&pieces, ws->v[i].start, ws->v[i].n);
+		read_range(img, s, &whole);
+		w->now += 2000000000; /* failures are forgotten */
+		read_in_pieces(img, NULL, &pieces);
+		check_same_range(&whole, &pieces);
+		check_seek(img, &whole);
+		rendered_release(&whole);
+		rendered_release(&pieces);
+	}
+	image_stream_free(s);
+}
+
+/* ---- properties of two images ---- */
+
+static void check_same(struct image *a, struct image *b, const struct windows *ws)
+{
+	require(image_size(a) == image_size(b));
+	require(image_allocated(a) == image_allocated(b));
+	for (size_t i = 0; i < ws->n; i++) {
+		struct rendered of_a, of_b;
+
+		rendered_init(&of_a, ws->v[i].start, ws->v[i].n);
+		rendered_init(&of_b, ws->v[i].start, ws->v[i].n);
+		read_range(a, NULL, &of_a);
+		read_range(b, NULL, &of_b);
+		check_same_range(&of_a, &of_b);
+		rendered_release(&of_a);
+		rendered_release(&of_b);
+	}
+}
+
+static void check_same_opening(struct image *a, const struct err *why_a, struct image *b,
+			       const struct err *why_b)
+{
+	struct windows ws;
+
+	require((a != NULL) == (b != NULL));
+	if (!a) {
+		require(why_a->code == why_b->code && strcmp(why_a->msg, why_b->msg) == 0);
+		return;
+	}
+	choose_windows(a, &ws);
+	check_same(a, b, &ws);
+}
+
+/* Opens it with and without the earlier snapshot. */
+static void check_again(struct world *w, struct model *previous)
+{
+	struct err why_again, why_fresh;
+	struct image *again = open_image(w, previous, &why_again);
+	struct image *fresh = open_image(w, NULL, &why_fresh);
+
+	check_same_opening(again, &why_again, fresh, &why_fresh);
+	image_free(again);
+	image_free(fresh);
+}
+
+/* Nothing has changed; then one object is written again, and another one is deleted. */
+static void check_revalidation(struct world *w, const struct input *in, struct model *m)
+{
+	const struct model_hint hint = {.previous = m};
+	struct model *same = NULL;
+	size_t sum = 0;
+
+	require(model_open(&w->env, w->store, schema_hsds2(), w->path, &hint, &same, NULL) == 0);
+	require(same == m);
+	model_unref(same);
+	for (size_t i = 0; i < in->n; i++)
+		sum += in->v[i].body.len;
+	const struct input_object *written = &in->v[sum % in->n];
+	const struct input_object *deleted = &in->v[(sum / in->n + 1) % in->n];
+
+	require(store_put(w->store, written->key, written->body.data, written->body.len, NULL, NULL,
+			  NULL) == 0);
+	check_again(w, m);
+	require(store_delete(w->store, deleted->key, NULL, NULL) == 0);
+	check_again(w, m);
+}
+
+static void check_domain(const struct input *in)
+{
+	struct world one, two;
+	struct err why_one, why_two;
+	struct windows ws;
+
+	world_init(&one, in, false);
+	world_init(&two, in, true);
+	struct image *first = open_image(&one, NULL, &why_one);
+	struct image *second = open_image(&two, NULL, &why_two);
+
+	check_same_opening(first, &why_one, second, &why_two);
+	if (first) {
+		choose_windows(first, &ws);
+		check_alone(&one, first, &ws);
+		check_revalidation(&two, in, image_model(second));
+	}
+	image_free(first);
+	image_free(second);
+	world_release(&one);
+	world_release(&two);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input *in = calloc(1, sizeof(*in));
+	struct rusage usage;
+
+	if (in && input_parse(in, data, size) && in->n > 0)
+		check_domain(in);
+	if (in)
+		input_release(in);
+	free(in);
+	require(getrusage(RUSAGE_SELF, &usage) == 0 && (uint64_t)usage.ru_maxrss < RSS_MAX);
+	return 0;
+}
