@@ -2,8 +2,8 @@
 /*
  * Makes one domain (domain_input.h) from another: a few changes to the values of its documents, to
  * whole parts of them (types, shapes, layouts, filters, fill values, attributes, links), to the
- * bytes and keys of its chunks, and to which objects there are. The same build makes the same output
- * of the same input and seed.
+ * bytes and keys of its chunks, and to which objects there are. One build makes the same output of
+ * the same input and seed.
  */
 #include <stdio.h>
 #include <stdlib.h>
