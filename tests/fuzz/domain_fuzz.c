@@ -4,13 +4,16 @@
  * threads. Either opening it fails with a message, or:
  *
  *   - a second bucket with the same objects, written in another order, shows the same file;
- *   - reading in pieces gives the bytes, and the errors, of reading at once; an error has a
- * message;
+ *   - reading in pieces gives what reading at once gives, bytes and errors; errors have messages;
  *   - a hole reads as zeros, and SEEK_DATA and SEEK_HOLE agree with each other;
  *   - the file's object headers and the messages in them can be decoded, link by link;
  *   - opening it again takes the earlier snapshot, and when something has changed, shows what an
  *     opening without an earlier snapshot shows;
+ *   - an image that was opened before shows what it showed, or errors;
  *   - loads stay within the cache's budget and memory within RSS_MAX.
+ *
+ * An input with an object "large" gets as many other keys as make a domain too large to be listed
+ * whole: the versions of its documents are known, those of its chunks are not.
  *
  * libFuzzer calls LLVMFuzzerCustomMutator() (domain_mutate.c) to make new inputs.
  */
@@ -22,16 +25,15 @@
 #include <unistd.h>
 
 #include <cache/cache.h>
-#include <h5/message.h>
-#include <h5/ohdr.h>
-#include <h5/superblock.h>
 #include <image/image.h>
 #include <model/model.h>
 #include <schema/schema.h>
 #include <store/store.h>
 
 #include "describe.h"
+#include "domain_headers.h"
 #include "domain_input.h"
+#include "require.h"
 
 enum {
 	BLOCK = 512,		/* an error is compared by the block that it is in */
@@ -39,21 +41,12 @@ enum {
 	WINDOW = 4 << 10,	/* else windows of this size are, after the beginning */
 	WINDOWS = 24,		/* at most */
 	CHUNK_HEAVY = 64 << 10, /* bytes of a chunk from which few are read */
-	HEADERS_MAX = 512,	/* object headers that are decoded */
 	CACHE_BYTES = 4 << 20,
 };
 /* Kilobytes, as getrusage(2) counts: several times what one chunk of the largest kind takes. */
 #define RSS_MAX (UINT64_C(2) << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define require(truth)                                                                             \
-	do {                                                                                       \
-		if (!(truth)) {                                                                    \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #truth);        \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 /* ---- a bucket and what is opened of it ---- */
 
@@ -63,6 +56,7 @@ struct world {
 	struct store *store;
 	struct cache *cache;
 	char path[STORE_KEY_MAX + 1]; /* of the domain */
+	bool large;
 };
 
 static uint64_t fake_now(const struct env *env)
@@ -92,6 +86,30 @@ static void set_path(struct world *w, const struct input *in)
 		}
 }
 
+static bool is_below_root(const char *key)
+{
+	return strncmp(key, "db/", 3) == 0 && strchr(key + 3, '/');
+}
+
+/* More keys than a listing of the first storage prefix may have. */
+static void make_large(struct world *w, const struct input *in)
+{
+	char key[STORE_KEY_MAX + 32];
+	size_t i = 0;
+
+	while (i < in->n && !is_below_root(in->v[i].key))
+		i++;
+	if (i == in->n)
+		return;
+	const int prefix = (int)(strchr(in->v[i].key + 3, '/') - in->v[i].key);
+
+	for (unsigned int k = 0; k <= MODEL_LISTING; k++) {
+		snprintf(key, sizeof(key), "%.*s/other/%u", prefix, in->v[i].key, k);
+		require(!store_key_ok(key) ||
+			store_put(w->store, key, "", 0, NULL, NULL, NULL) == 0);
+	}
+}
+
 /* backwards: the last object is written first. */
 static void world_init(struct world *w, const struct input *in, bool backwards)
 {
@@ -109,7 +127,10 @@ static void world_init(struct world *w, const struct input *in, bool backwards)
 
 		require(store_put(w->store, o->key, o->body.data, o->body.len, NULL, NULL, NULL) ==
 			0);
+		w->large = w->large || strcmp(o->key, "large") == 0;
 	}
+	if (w->large)
+		make_large(w, in);
 	set_path(w, in);
 }
 
@@ -150,6 +171,11 @@ static struct image *open_image(struct world *w, struct model *previous, struct 
 }
 
 /* ---- reading ---- */
+
+struct window {
+	uint64_t start;
+	size_t n;
+};
 
 /* What reading one range gave: bytes, and the code of each block that could not be read. */
 struct rendered {
@@ -211,12 +237,14 @@ static void read_in_pieces(struct image *img, struct image_stream *s, struct ren
 			   sizeof(pieces) / sizeof(pieces[0]));
 }
 
-static void rendered_init(struct rendered *r, uint64_t start, size_t n)
+/* unset: what a byte is that nobody writes. */
+static void rendered_init(struct rendered *r, const struct window *w, int unset)
 {
-	*r = (struct rendered){.start = start, .n = n};
-	r->bytes = calloc(1, n);
-	r->codes = calloc(n / BLOCK + 1, sizeof(*r->codes));
+	*r = (struct rendered){.start = w->start, .n = w->n};
+	r->bytes = malloc(w->n);
+	r->codes = calloc(w->n / BLOCK + 1, sizeof(*r->codes));
 	require(r->bytes && r->codes);
+	memset(r->bytes, unset, w->n);
 }
 
 static void rendered_release(struct rendered *r)
@@ -232,11 +260,6 @@ static void check_same_range(const struct rendered *a, const struct rendered *b)
 }
 
 /* ---- which ranges are read ---- */
-
-struct window {
-	uint64_t start;
-	size_t n;
-};
 
 struct windows {
 	struct window v[WINDOWS];
@@ -327,134 +350,6 @@ static void check_seek(struct image *img, const struct rendered *r)
 	}
 }
 
-struct headers {
-	struct h5_src src;
-	struct arena *arena;
-	uint64_t todo[HEADERS_MAX];
-	size_t n;
-};
-
-static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
-{
-	const ssize_t got = image_read(ctx, NULL, buf, n, offset, NULL, err);
-
-	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : -EIO;
-}
-
-static void visit(struct headers *h, uint64_t addr)
-{
-	for (size_t i = 0; i < h->n; i++)
-		if (h->todo[i] == addr)
-			return;
-	if (h->n < HEADERS_MAX)
-		h->todo[h->n++] = addr;
-}
-
-static int decode_attribute(struct headers *h, struct cursor *c, struct err *err)
-{
-	struct h5_attr attr;
-	const int rc = h5_attr_decode(c, h->arena, &attr, err);
-
-	if (!rc && !attr.type)
-		visit(h, attr.committed);
-	return rc;
-}
-
-static int decode_link(struct headers *h, struct cursor *c, struct err *err)
-{
-	struct h5_link link;
-	const int rc = h5_link_decode(c, h->arena, &link, err);
-
-	if (!rc && link.cls == LINK_HARD)
-		visit(h, link.addr);
-	return rc;
-}
-
-static int decode_datatype(struct headers *h, const struct h5_msg *msg, struct cursor *c,
-			   struct err *err)
-{
-	const struct dtype *type;
-	uint64_t addr;
-
-	if (!(msg->flags & H5_MSG_SHARED))
-		return h5_dtype_decode(c, h->arena, &type, err);
-	const int rc = h5_shared_decode(c, &addr, err);
-
-	if (!rc)
-		visit(h, addr);
-	return rc;
-}
-
-static int decode_message(struct headers *h, const struct h5_msg *msg, struct err *err)
-{
-	struct cursor c = cursor_of(msg->body, msg->len);
-	struct dspace space;
-	struct h5_fill fill;
-	struct h5_layout layout;
-	struct pipeline pipeline;
-	struct h5_linfo linfo;
-	struct h5_ainfo ainfo;
-
-	switch (msg->type) {
-	case H5_MSG_ATTRIBUTE:
-		return decode_attribute(h, &c, err);
-	case H5_MSG_LINK:
-		return decode_link(h, &c, err);
-	case H5_MSG_DATATYPE:
-		return decode_datatype(h, msg, &c, err);
-	case H5_MSG_DATASPACE:
-		return h5_dspace_decode(&c, &space, err);
-	case H5_MSG_FILL:
-		return h5_fill_decode(&c, &fill, err);
-	case H5_MSG_LAYOUT:
-		return h5_layout_decode(&c, &layout, err);
-	case H5_MSG_PIPELINE:
-		return h5_pipeline_decode(&c, h->arena, &pipeline, err);
-	case H5_MSG_LINK_INFO:
-		return h5_linfo_decode(&c, &linfo, err);
-	case H5_MSG_ATTRIBUTE_INFO:
-		return h5_ainfo_decode(&c, &ainfo, err);
-	default:
-		return 0;
-	}
-}
-
-static void require_decoded(int rc, const char *what, uint64_t addr, const struct err *err)
-{
-	if (!rc)
-		return;
-	fprintf(stderr, "%s at %llu: %s\n", what, (unsigned long long)addr, err->msg);
-	abort();
-}
-
-static void check_headers(struct image *img)
-{
-	struct headers *h = calloc(1, sizeof(*h));
-	struct h5_superblock sb;
-	uint8_t bytes[H5_SUPERBLOCK_SIZE];
-	struct err err = ERR_INIT;
-
-	require(h && (h->arena = arena_new((size_t)1 << 30)));
-	h->src = (struct h5_src){.size = image_size(img), .read_at = read_at, .ctx = img};
-	require(read_at(img, 0, bytes, sizeof(bytes), NULL) == 0);
-	struct cursor c = cursor_of(bytes, sizeof(bytes));
-
-	require_decoded(h5_superblock_decode(&c, &sb, &err), "superblock", 0, &err);
-	require(sb.eof == image_size(img));
-	visit(h, sb.root);
-	for (size_t i = 0; i < h->n; i++) {
-		struct h5_ohdr header;
-
-		require_decoded(h5_ohdr_decode(&h->src, h->todo[i], h->arena, &header, &err),
-				"object header", h->todo[i], &err);
-		for (uint32_t k = 0; k < header.n; k++)
-			require_decoded(decode_message(h, &header.msgs[k], &err), "message",
-					h->todo[i], &err);
-	}
-	arena_free(h->arena);
-	free(h);
-}
-
 /* All that `hsimage info` says of the objects. */
 static void check_words(const struct model *m)
 {
@@ -494,8 +389,8 @@ static void check_alone(struct world *w, struct image *img, const struct windows
 	for (size_t i = 0; i < ws->n; i++) {
 		struct rendered whole, pieces;
 
-		rendered_init(&whole, ws->v[i].start, ws->v[i].n);
-		rendered_init(&pieces, ws->v[i].start, ws->v[i].n);
+		rendered_init(&whole, &ws->v[i], 0xa5);
+		rendered_init(&pieces, &ws->v[i], 0x5a);
 		read_range(img, s, &whole);
 		w->now += 2000000000; /* failures are forgotten */
 		read_in_pieces(img, NULL, &pieces);
@@ -516,8 +411,8 @@ static void check_same(struct image *a, struct image *b, const struct windows *w
 	for (size_t i = 0; i < ws->n; i++) {
 		struct rendered of_a, of_b;
 
-		rendered_init(&of_a, ws->v[i].start, ws->v[i].n);
-		rendered_init(&of_b, ws->v[i].start, ws->v[i].n);
+		rendered_init(&of_a, &ws->v[i], 0xa5);
+		rendered_init(&of_b, &ws->v[i], 0x5a);
 		read_range(a, NULL, &of_a);
 		read_range(b, NULL, &of_b);
 		check_same_range(&of_a, &of_b);
@@ -552,11 +447,56 @@ static void check_again(struct world *w, struct model *previous)
 	image_free(fresh);
 }
 
-/* Nothing has changed; then one object is written again, and another one is deleted. */
-static void check_revalidation(struct world *w, const struct input *in, struct model *m)
+/* The bytes that first shows, or errors. */
+static void check_held(struct image *first, struct image *held, const struct windows *ws)
 {
+	for (size_t i = 0; i < ws->n; i++) {
+		struct rendered then, now;
+
+		rendered_init(&then, &ws->v[i], 0xa5);
+		rendered_init(&now, &ws->v[i], 0x5a);
+		read_range(first, NULL, &then);
+		read_range(held, NULL, &now);
+		for (size_t at = 0; at < now.n; at++)
+			require(now.bytes[at] == then.bytes[at] || now.codes[at / BLOCK]);
+		rendered_release(&then);
+		rendered_release(&now);
+	}
+}
+
+/* Some object, by chance; of a large domain a document. */
+static const struct input_object *victim(const struct world *w, const struct input *in, size_t from)
+{
+	for (size_t i = 0; i < in->n; i++) {
+		const struct input_object *o = &in->v[(from + i) % in->n];
+		const size_t n = strlen(o->key);
+
+		if (!w->large || (n > 5 && strcmp(o->key + n - 5, ".json") == 0))
+			return o;
+	}
+	return &in->v[0];
+}
+
+static void write_other(struct world *w, const struct input_object *o)
+{
+	auto_bytes struct bytes body = {0};
+
+	if (o->body.len > 0) {
+		require(bytes_append(&body, o->body.data, o->body.len) == 0);
+		body.data[body.len - 1] ^= 1;
+	}
+	require(store_put(w->store, o->key, body.data, body.len, NULL, NULL, NULL) == 0);
+}
+
+/* Nothing has changed; then one object is written again, another one with other bytes, and a third
+ * one is deleted. first: the image of the same domain in another world. */
+static void check_revalidation(struct world *w, const struct input *in, struct image *first,
+			       const struct windows *ws)
+{
+	struct err err;
+	struct image *held = open_image(w, NULL, &err);
+	struct model *m = image_model(held), *same = NULL;
 	const struct model_hint hint = {.previous = m};
-	struct model *same = NULL;
 	size_t sum = 0;
 
 	require(model_open(&w->env, w->store, schema_hsds2(), w->path, &hint, &same, NULL) == 0);
@@ -564,14 +504,17 @@ static void check_revalidation(struct world *w, const struct input *in, struct m
 	model_unref(same);
 	for (size_t i = 0; i < in->n; i++)
 		sum += in->v[i].body.len;
-	const struct input_object *written = &in->v[sum % in->n];
-	const struct input_object *deleted = &in->v[(sum / in->n + 1) % in->n];
+	const struct input_object *again = victim(w, in, sum);
 
-	require(store_put(w->store, written->key, written->body.data, written->body.len, NULL, NULL,
+	require(store_put(w->store, again->key, again->body.data, again->body.len, NULL, NULL,
 			  NULL) == 0);
 	check_again(w, m);
-	require(store_delete(w->store, deleted->key, NULL, NULL) == 0);
+	write_other(w, victim(w, in, sum / 3 + 1));
 	check_again(w, m);
+	require(store_delete(w->store, victim(w, in, sum / 7 + 2)->key, NULL, NULL) == 0);
+	check_again(w, m);
+	check_held(first, held, ws);
+	image_free(held);
 }
 
 static void check_domain(const struct input *in)
@@ -589,7 +532,7 @@ static void check_domain(const struct input *in)
 	if (first) {
 		choose_windows(first, &ws);
 		check_alone(&one, first, &ws);
-		check_revalidation(&two, in, image_model(second));
+		check_revalidation(&two, in, first, &ws);
 	}
 	image_free(first);
 	image_free(second);
