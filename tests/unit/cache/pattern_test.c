@@ -314,14 +314,13 @@ static void streams_side_by_side(void **state)
 		{"backwards", {{0, 30, -1, 8}, {1, 30, -2, 10}, {2, 30, -1, 12}}},
 		{"series", {{1, 0, 1, 1}, {2, 0, 1, 1}, {0, 0, 1, 40}}},
 	};
-	enum { STREAMS = 8 };
-	const int runs = sampling_everything() ? 10 : 3;
+	enum { STREAMS = 8, RUNS = 10 };
 	static const uint64_t counts[] = {60, 60, 60};
 	struct traces *t = *state;
 	uint64_t seed = 3;
 	for (size_t i = 0; i < N_OF(shapes); i++) {
 		struct outcome sum = {0};
-		for (int run = 0; run < runs; run++) {
+		for (int run = 0; run < RUNS; run++) {
 			trace_init(&t->a, 3, counts);
 			for (int k = 0; k < STREAMS; k++) {
 				struct loop loops[3];
