@@ -99,6 +99,7 @@ def stalled(tmp_path, mount):
     return stall(tmp_path, mount, SLOW_MS)
 
 
+@pytest.mark.sampled(by="size")
 @pytest.mark.parametrize("wait", [0.1, 1.0], ids=["at-once", "later"])
 @pytest.mark.parametrize("size", [CHUNK, 8192], ids=["chunk", "pages"])
 def test_an_interrupted_read_comes_back(stalled, wait, size):
@@ -319,6 +320,7 @@ print("ready", flush=True)
 """
 
 
+@pytest.mark.sampled(by="what")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("what, name, fault", [
     ("list", "", "1+:{}@*"), ("stat", "plain", "1+:{}@*"), ("read", "plain", "1+:{}@plain"),
