@@ -49,6 +49,7 @@ struct engine_options {
 	double open_ttl;	  /* seconds that opens and listings believe what they last found;
 				     0: they always ask */
 	bool no_filters;	  /* render every dataset unfiltered */
+	bool allow_empty;	  /* accept a place that is not recognised as a bucket */
 	const char *debug_fault;  /* fault injection of the store (tests); NULL none */
 	bool debug_count;	  /* count requests: user.hsds.debug.* of the root, engine_counts */
 	struct engine_s3_options s3;
@@ -57,7 +58,8 @@ struct engine_options {
  * open_ttl 0. */
 void engine_options_init(struct engine_options *opt);
 
-/* -ENOENT, -ENOTDIR, -EACCES: the bucket; -EINVAL: an option. */
+/* -ENOENT, -ENOTDIR, -EACCES: the bucket; -EINVAL: an option, or what is named is not a bucket;
+ * -EOPNOTSUPP: a bucket of a schema that is not supported. */
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err);
 void engine_close(struct engine *e); /* no file is open */
 

@@ -7,7 +7,7 @@
  *
  * Invariants, under lock: started <= workers; idle <= started; a queued job has a worker that
  * will come for it (started > 0). No job runs under the lock. A job may submit jobs, also while
- * pool_free() waits: its own worker looks at the queue again before it ends.
+ * pool_rest() waits: its own worker looks at the queue again before it ends.
  */
 #include <base/pool.h>
 
@@ -143,10 +143,8 @@ int pool_submit(struct pool *pool, pool_fn fn, void *arg)
 	return rc;
 }
 
-void pool_free(struct pool *pool)
+void pool_rest(struct pool *pool)
 {
-	if (!pool)
-		return;
 	pthread_mutex_lock(&pool->lock);
 	pool->stopping = true;
 	pthread_cond_broadcast(&pool->wake);
@@ -154,6 +152,15 @@ void pool_free(struct pool *pool)
 	/* No thread is started any more: started and threads are constant. */
 	for (unsigned int i = 0; i < pool->started; i++)
 		pthread_join(pool->threads[i], NULL);
+	pool->started = 0;
+	pool->stopping = false;
+}
+
+void pool_free(struct pool *pool)
+{
+	if (!pool)
+		return;
+	pool_rest(pool);
 	pthread_cond_destroy(&pool->wake);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool->threads);

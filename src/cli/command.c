@@ -29,6 +29,13 @@ static char *trimmed(const char *path)
 	return strndup(path, n);
 }
 
+/* What to do goes last. */
+static void name_b(struct err *err)
+{
+	struct err why = *err;
+	err_set(err, why.code, "%s; name the bucket with -b", why.msg);
+}
+
 int command_open(struct command *c, const char *arg)
 {
 	struct err err = ERR_INIT;
@@ -40,7 +47,7 @@ int command_open(struct command *c, const char *arg)
 	} else {
 		rc = engine_split(arg, &c->bucket_path, &c->path, &err);
 		if (rc == -ENOENT)
-			err_wrap(&err, rc, "no bucket found; -b names one");
+			name_b(&err);
 	}
 	if (!rc) {
 		c->options.engine.bucket = c->bucket_path;

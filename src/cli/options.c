@@ -21,6 +21,7 @@ const char options_help[] =
 	"  filters=stored|none   show datasets with their filters, in a form that is cheap to\n"
 	"                        make (stored), or without any (none) (stored)\n"
 	"  log_level=LEVEL       error, warning, info or debug (warning)\n"
+	"  allow_empty           accept a directory or prefix without any domain as a bucket\n"
 	"Of buckets in S3; what is not said here comes from the environment and the shared\n"
 	"files of the AWS tools:\n"
 	"  endpoint=URL          another service than Amazon's\n"
@@ -163,6 +164,12 @@ static int set_log_level(struct options *o, const char *name, const char *value,
 {
 	if (log_level_parse(value, &o->log_level))
 		return bad_value(err, name, value, "error, warning, info or debug is wanted");
+	return 0;
+}
+
+static int set_allow_empty(struct options *o, const char *name, const char *value, struct err *err)
+{
+	o->engine.allow_empty = true;
 	return 0;
 }
 
@@ -310,6 +317,7 @@ static const struct option_def {
 	{"workers", true, false, set_workers},
 	{"filters", true, false, set_filters},
 	{"log_level", true, false, set_log_level},
+	{"allow_empty", false, false, set_allow_empty},
 	{"endpoint", true, false, set_s3_text},
 	{"region", true, false, set_s3_text},
 	{"profile", true, false, set_s3_text},

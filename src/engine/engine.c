@@ -14,6 +14,8 @@
 #include <diskcache/diskcache.h>
 #include <s3/s3.h>
 
+#include "recognise.h"
+
 enum {
 	MAX_WORKERS = 1024,
 	CACHE_DISK_MIN = 1 << 20,
@@ -77,6 +79,14 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 	return names_new(&names);
 }
 
+/* Ends all threads, which the next request starts again: a daemon forks after the engine is open.
+ */
+static void rest(struct engine *e)
+{
+	store_stack_rest(&e->stack);
+	pool_rest(e->pool);
+}
+
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
 {
 	int rc = check_options(opt, err);
@@ -113,6 +123,10 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 			err_copy(err, &why);
 		goto fail;
 	}
+	rc = recognise_bucket(opt, e->schema, &e->stack, err);
+	rest(e);
+	if (rc)
+		goto fail;
 	rc = -ENOMEM;
 	e->cache = cache_new(&e->env, loads_ahead(opt), NULL);
 	e->names = new_names(e, opt);

@@ -53,8 +53,7 @@ int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct e
 	return err_set(err, -ENOMEM, "no memory");
 }
 
-/* "file:///a/b" and "/a/b" are directories. */
-static const char *bucket_dir(const char *bucket)
+const char *store_stack_dir(const char *bucket)
 {
 	const size_t n = sizeof(file_scheme) - 1;
 	return strncmp(bucket, file_scheme, n) == 0 ? bucket + n : bucket;
@@ -62,7 +61,7 @@ static const char *bucket_dir(const char *bucket)
 
 static struct store *new_dir(const struct env *env, const char *bucket, struct err *err)
 {
-	const char *dir = bucket_dir(bucket);
+	const char *dir = store_stack_dir(bucket);
 	if (dir == bucket && strstr(bucket, "://")) {
 		err_set(err, -EINVAL, "%s: a bucket is a directory, file://… or s3://…", bucket);
 		return NULL;
@@ -111,7 +110,7 @@ static int name_bucket(struct store *s, bool s3, const char *bucket, const char 
 		       struct str *out, struct err *err)
 {
 	auto_bytes struct bytes server = {0};
-	auto_free char *path = s3 ? NULL : realpath(bucket_dir(bucket), NULL);
+	auto_free char *path = s3 ? NULL : realpath(store_stack_dir(bucket), NULL);
 	int rc = s3 ? store_s3_identity(s, &server) : path ? 0 : -errno;
 	str_addn(out, (const char *)server.data, server.len);
 	str_addf(out, "%s%s%s", path ? path : "", prefix ? "\n" : "", prefix ? prefix : "");
@@ -153,6 +152,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	if (s3 && store_stack_split_s3(opt->bucket, &bucket, &prefix, err))
 		return NULL;
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, meter, err) : new_dir(env, opt->bucket, err);
+	parts->s3 = s3 ? s : NULL;
 	if (s && opt->cache_dir && name_bucket(s, s3, opt->bucket, prefix, &scope, err))
 		wrap(&s, NULL);
 	if (s && opt->debug_fault)
@@ -161,6 +161,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 		wrap(&s, store_retry_new(s, NULL, err));
 		parts->retry = s;
 	}
+	parts->whole = s;
 	if (s && prefix)
 		wrap(&s, store_prefix_new(s, prefix, err));
 	if (s)
@@ -171,4 +172,13 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 		parts->disk = s;
 	}
 	return s;
+}
+
+/* The retrying store hands requests to the one beneath. */
+void store_stack_rest(const struct store_stack_parts *parts)
+{
+	if (parts->retry)
+		store_retry_rest(parts->retry);
+	if (parts->s3)
+		store_s3_rest(parts->s3);
 }

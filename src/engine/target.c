@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One argument that names a bucket and something in it, as a person types it: the bucket is the
- * nearest directory on the way up that has the schema's storage in it. Any thread.
+ * nearest directory on the way up in which objects are stored. Any thread.
  */
 #include <hsmount/engine.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,24 +15,13 @@
 #include <schema/schema.h>
 
 #include "store_stack.h"
+#include "survey.h"
 
-/* dir holds a directory that the schema keeps its objects in. */
-static bool has_storage(const char *dir)
+/* Objects are stored in this directory, of whatever schema. */
+static bool is_bucket(const char *dir)
 {
-	const struct schema_ops *schema = schema_hsds2();
-	DIR *d = opendir(dir);
-	bool found = false;
-	struct dirent *entry;
-	if (!d)
-		return false;
-	while (!found && (entry = readdir(d))) {
-		auto_free char *prefix = names_join(entry->d_name, "");
-		found = (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN ||
-			 entry->d_type == DT_LNK) &&
-			prefix && schema->is_hidden(prefix);
-	}
-	closedir(d);
-	return found;
+	struct schema_survey seen;
+	return survey_dir(dir, schema_hsds2(), &seen) == 0 && (seen.storage || seen.v1);
 }
 
 /* An absolute path whose existing part has no links and no dots; NULL with err set. The names of
@@ -93,7 +81,7 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 	auto_free char *dir = strdup(whole);
 	for (size_t n = strlen(whole); dir && n > 0; n = names_parent_len(dir)) {
 		dir[n] = '\0';
-		if (!has_storage(dir))
+		if (!is_bucket(dir))
 			continue;
 		const char *rest = whole + n;
 		while (*rest == '/')
@@ -108,7 +96,6 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		return 0;
 	}
 	return err_set(err, -ENOENT,
-		       "%s: no bucket on the way up (no directory holds a store of "
-		       "domains)",
-		       arg);
+		       "%s is not in a bucket: no directory from there upwards has %s in it", arg,
+		       schema_hsds2()->storage);
 }

@@ -9,7 +9,6 @@
 #include "internal.h"
 
 #include "error_hints.h"
-#include "list_xml.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,22 +60,13 @@ static void read_elsewhere(const struct s3_store *s, const struct s3_request *ca
 }
 
 /* What is no listing at all comes from somebody else. A key that XML cannot hold is no reason to
- * refuse a bucket, and that nothing is there is none either: what will be there one day may be
- * mounted today. */
-static int check_listing(const struct s3_store *s, const struct bytes *answer, const char *prefix,
-			 struct err *err)
+ * refuse a bucket. */
+static int check_listing(const struct s3_store *s, const struct bytes *answer, struct err *err)
 {
 	static const char root[] = "<ListBucketResult";
-	const struct s3_list_query list = {.prefix = prefix, .max = 1};
-	struct s3_list_result found = {0};
 	if (!answer->len || !memmem(answer->data, answer->len, root, sizeof(root) - 1))
 		return err_set(err, -EIO, "GET %s: no listing came: %s may be no S3 service",
 			       str_text(&s->endpoint.bucket), str_text(&s->endpoint.host));
-	if (prefix[0] && s3_list_parse(answer->data, answer->len, &list, &found, NULL) == 0 &&
-	    !found.last.b.len && !found.unfit)
-		log_warning(s->base.env->log, "s3://%s/%s: nothing is there",
-			    str_text(&s->endpoint.bucket), prefix);
-	s3_list_release(&found);
 	return 0;
 }
 
@@ -102,7 +92,7 @@ static int ask(struct s3_store *s, const char *prefix, struct elsewhere *to, str
 	const bool answered = rc == 0;
 	*to = (struct elsewhere){0};
 	if (answered)
-		rc = check_listing(s, &call.http.answer, prefix, err);
+		rc = check_listing(s, &call.http.answer, err);
 	if (rc == 0)
 		return 0;
 	to->in_path = s3_endpoint_is_guess(&s->endpoint) &&

@@ -4,6 +4,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +80,12 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 	world.directory = here;
 	s->creds = credentials_new(&world, err);
 	return s->creds ? 0 : -EACCES;
+}
+
+void store_s3_rest(struct store *s)
+{
+	assert(s->ops == &s3_ops);
+	http_io_rest(s3_store_of(s)->io);
 }
 
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,

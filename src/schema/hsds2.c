@@ -6,6 +6,7 @@
 
 static const struct schema_ops hsds2 = {
 	.name = "hsds2",
+	.storage = "db/",
 	.domain_key = hsds2_domain_key,
 	.is_domain_key = hsds2_is_domain_key,
 	.is_hidden = hsds2_is_hidden,

@@ -248,9 +248,9 @@ static void completed(struct store *s, struct store_request *req)
 	store_complete(s, req);
 }
 
-static void free_store(struct store *s)
+/* No request is under way, so none starts the thread meanwhile. */
+static void stop(struct retry_store *r)
 {
-	struct retry_store *r = retry_of(s);
 	pthread_mutex_lock(&r->lock);
 	r->stopping = true;
 	const bool running = r->running;
@@ -258,6 +258,14 @@ static void free_store(struct store *s)
 	pthread_mutex_unlock(&r->lock);
 	if (running)
 		pthread_join(r->thread, NULL);
+	r->running = false;
+	r->stopping = false;
+}
+
+static void free_store(struct store *s)
+{
+	struct retry_store *r = retry_of(s);
+	stop(r);
 	pthread_cond_destroy(&r->wake);
 	pthread_mutex_destroy(&r->lock);
 	store_wrapper_free(s);
@@ -275,6 +283,12 @@ uint64_t store_retry_count(struct store *retrying)
 {
 	assert(retrying->ops == &retry_ops);
 	return atomic_load_explicit(&retry_of(retrying)->repeated, memory_order_relaxed);
+}
+
+void store_retry_rest(struct store *retrying)
+{
+	assert(retrying->ops == &retry_ops);
+	stop(retry_of(retrying));
 }
 
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,

@@ -3,16 +3,69 @@
  * Runs a fuzz target over every file of the directories and files named on the command line, so
  * that an ordinary test run replays the corpus. Each input is copied to a heap block of exactly
  * its size: address sanitizer sees an overrun of one byte.
+ *
+ * A target that brings its own mutator is also run over MUTANTS inputs made of each file of a
+ * directory, with fixed seeds; over MUTANTS_LONG when everything is to run (sampling.h). With
+ * HSMOUNT_FUZZ_KEEP=FILE each of these inputs is written to FILE before it is run, so that after a
+ * crash FILE holds the input that crashed.
  */
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "sampling.h"
 
-static int run_file(const char *path)
+enum { MUTANTS = 24, MUTANTS_LONG = 600, MUTANT_MAX = 256 << 10, GENERATIONS = 4 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+	__attribute__((weak));
+
+static void run_exact(const uint8_t *data, size_t size)
+{
+	uint8_t *exact = malloc(size ? size : 1);
+	if (!exact)
+		abort();
+	if (size)
+		memcpy(exact, data, size);
+	LLVMFuzzerTestOneInput(exact, size);
+	free(exact);
+}
+
+static void keep(const uint8_t *data, size_t size)
+{
+	const char *path = getenv("HSMOUNT_FUZZ_KEEP");
+	FILE *f = path ? fopen(path, "wb") : NULL;
+	if (f && (fwrite(data, 1, size, f) != size || fclose(f)))
+		perror(path);
+}
+
+static void run_mutants(const char *path, const uint8_t *data, size_t size)
+{
+	const unsigned int n = sampling_everything() ? MUTANTS_LONG : MUTANTS;
+	uint8_t *mutant = malloc(MUTANT_MAX);
+	if (!mutant || size > MUTANT_MAX)
+		abort();
+	for (unsigned int seed = 0; seed < n; seed++) {
+		size_t len = size;
+		if (size)
+			memcpy(mutant, data, size);
+		for (unsigned int i = 0; i <= seed % GENERATIONS; i++)
+			len = LLVMFuzzerCustomMutator(mutant, len, MUTANT_MAX,
+						      seed * GENERATIONS + i);
+		printf("%s, seed %u\n", path, seed);
+		fflush(stdout);
+		keep(mutant, len);
+		run_exact(mutant, len);
+	}
+	free(mutant);
+}
+
+static int run_file(const char *path, bool mutate)
 {
 	FILE *f = fopen(path, "rb");
 	if (!f) {
@@ -26,9 +79,9 @@ static int run_file(const char *path)
 		size_t size = (size_t)st.st_size;
 		data = malloc(size ? size : 1);
 		if (data && fread(data, 1, size, f) == size) {
-			uint8_t *exact = size ? realloc(data, size) : data;
-			data = exact ? exact : data;
-			LLVMFuzzerTestOneInput(data, size);
+			run_exact(data, size);
+			if (mutate && LLVMFuzzerCustomMutator)
+				run_mutants(path, data, size);
 			rc = 0;
 		}
 	}
@@ -39,7 +92,8 @@ static int run_file(const char *path)
 	return rc;
 }
 
-static int run_path(const char *path, unsigned int *count)
+/* named: on the command line. */
+static int run_path(const char *path, bool named, unsigned int *count)
 {
 	struct stat st;
 	if (stat(path, &st)) {
@@ -48,7 +102,7 @@ static int run_path(const char *path, unsigned int *count)
 	}
 	if (!S_ISDIR(st.st_mode)) {
 		(*count)++;
-		return run_file(path);
+		return run_file(path, !named);
 	}
 	DIR *dir = opendir(path);
 	if (!dir) {
@@ -64,7 +118,7 @@ static int run_path(const char *path, unsigned int *count)
 		if (snprintf(child, sizeof(child), "%s/%s", path, entry->d_name) >=
 		    (int)sizeof(child))
 			continue;
-		if (run_path(child, count))
+		if (run_path(child, false, count))
 			rc = -1;
 	}
 	closedir(dir);
@@ -76,7 +130,7 @@ int main(int argc, char **argv)
 	unsigned int count = 0;
 	int rc = 0;
 	for (int i = 1; i < argc; i++)
-		if (run_path(argv[i], &count))
+		if (run_path(argv[i], true, &count))
 			rc = 1;
 	printf("%u inputs replayed\n", count);
 	if (count == 0) {

@@ -44,6 +44,11 @@ static void check_key(const char *key)
 	struct schema_id id;
 	char want[SCHEMA_KEY_MAX + 1];
 	size_t path_len;
+	struct schema_survey seen = {0};
+	schema_survey_key(&seen, key);
+	require(seen.storage <= ops->is_hidden(key) && seen.storage + seen.v1 <= 1);
+	require(!(seen.document && seen.documents));
+	require(!(seen.document || seen.documents) || ops->is_domain_key(key, &path_len));
 	ops->key_classify(key, &k);
 	if (k.cls == SCHEMA_KEY_OBJECT) {
 		require(ops->object_key(&k.id, want, sizeof(want)) > 0);

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 import collection  # noqa: E402
 import mounts  # noqa: E402
+import sampling  # noqa: E402
 from gateway import (client, contract_bucket, environment, gateway,  # noqa: E402,F401
                      sample_bucket, uploaded)
 
@@ -22,6 +23,8 @@ def pytest_configure(config):
     # A shell that runs the tests in the background has SIGINT ignored, and every program that is
     # started here would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    for marker in sampling.MARKERS:
+        config.addinivalue_line("markers", marker)
     config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
     config.collections = collection.unpack_all(config.unpacked)
 
@@ -31,7 +34,17 @@ def pytest_unconfigure(config):
 
 
 def pytest_report_header(config):
-    return [f"programs: {mounts.BUILD}"] + [f"data: {c}" for c in config.collections]
+    return [f"programs: {mounts.BUILD}", f"sample: {sampling.words()}"] + \
+        [f"data: {c}" for c in config.collections]
+
+
+@pytest.hookimpl(trylast=True)      # after -k and -m
+def pytest_collection_modifyitems(config, items):
+    chosen = sampling.choose(items)
+    left_out = set(items) - set(chosen)
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = chosen
 
 
 def pytest_generate_tests(metafunc):

@@ -124,7 +124,7 @@ def test_the_same_mount_twice(bucket, tmp_path):
     place = tmp_path / "a b"
     place.mkdir()
     bucket = bucket.rename(tmp_path / "buck et,x")
-    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "db").mkdir(parents=True)
     try:
         for what, code in ((bucket, 0), (bucket, 1), (tmp_path / "other", 0), (bucket, 0)):
             out = run(HSMOUNT, what, place)

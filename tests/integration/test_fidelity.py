@@ -19,20 +19,24 @@ def test_shows_what_is_stored(entry, shown):
     assert compare.differences(entry.collection.bucket, entry.path, shown) == []
 
 
+@pytest.mark.sampled
 def test_h5dump(shown):
     out = run("h5dump", shown, check=True)
     assert out.stdout.startswith("HDF5 ") and not out.stderr
 
 
+@pytest.mark.sampled
 def test_h5dump_properties(shown):
     run("h5dump", "-pBH", shown, check=True)
 
 
+@pytest.mark.sampled
 def test_h5ls(shown):
     out = run("h5ls", "-rv", shown, check=True)
     assert not out.stderr
 
 
+@pytest.mark.sampled
 def test_h5stat(shown):
     run("h5stat", shown, check=True)
 
@@ -56,6 +60,7 @@ def check_as_on_source(entry, shown, attempt):
     assert ours is None
 
 
+@pytest.mark.sampled
 def test_h5diff_with_source(entry, shown):
     if not entry.source:
         pytest.skip("made by a client, no source file")
@@ -67,6 +72,7 @@ def test_h5diff_with_source(entry, shown):
         assert readable.returncode, out.stdout + out.stderr
 
 
+@pytest.mark.sampled
 def test_h5repack(entry, shown, tmp_path):
     def attempt(path):
         copy = tmp_path / (entry.collection.name + os.path.basename(path) + ".repacked")
@@ -75,6 +81,7 @@ def test_h5repack(entry, shown, tmp_path):
     check_as_on_source(entry, shown, attempt)
 
 
+@pytest.mark.sampled
 def test_h5copy(entry, shown, tmp_path):
     def attempt(path):
         with h5py.File(path, "r") as f:

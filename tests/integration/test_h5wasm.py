@@ -11,6 +11,7 @@ import pytest
 
 from mounts import BUILD
 from oracle import mount_name
+from sampling import sampled
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "h5wasm")
 
@@ -42,10 +43,10 @@ def native(data):
     return hashlib.sha256(data.astype(data.dtype.newbyteorder("="))).hexdigest()
 
 
-def test_reads_every_domain(reader, pytestconfig, mounted):
+def test_reads_domains(reader, pytestconfig, mounted):
     for which in pytestconfig.collections:
         m, jobs = mounted(which), []
-        for entry in which.entries():
+        for entry in sampled(which.entries()):
             domain = which.bucket.domain(entry.path)
             objects = [p for p in domain.paths.values() if p.isprintable()]
             jobs.append((entry, domain, m.file(mount_name(entry.path)), objects))

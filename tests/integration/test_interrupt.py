@@ -99,6 +99,7 @@ def stalled(tmp_path, mount):
     return stall(tmp_path, mount, SLOW_MS)
 
 
+@pytest.mark.sampled(by="size")
 @pytest.mark.parametrize("wait", [0.1, 1.0], ids=["at-once", "later"])
 @pytest.mark.parametrize("size", [CHUNK, 8192], ids=["chunk", "pages"])
 def test_an_interrupted_read_comes_back(stalled, wait, size):
@@ -236,7 +237,7 @@ def test_a_mount_ends_while_a_plain_file_hangs(tmp_path):
     """To close the file is to wait for what is loaded ahead of its reader."""
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "plain").write_bytes(bytes(4 * CHUNK))
-    with Mount(tmp_path / "bucket", tmp_path, "metadata_ttl=60",
+    with Mount(tmp_path / "bucket", tmp_path, "allow_empty", "metadata_ttl=60",
                f"debug_fault=delay:2+:{STALLED_MS}@plain") as m:
         with reader(m.file("plain")) as child:
             time.sleep(0.5)
@@ -319,6 +320,7 @@ print("ready", flush=True)
 """
 
 
+@pytest.mark.sampled(by="what")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("what, name, fault", [
     ("list", "", "1+:{}@*"), ("stat", "plain", "1+:{}@*"), ("read", "plain", "1+:{}@plain"),
@@ -327,7 +329,8 @@ def test_a_program_with_a_timer_can_be_ended(tmp_path, number, what, name, fault
     """The kernel tells of the timer only."""
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "plain").write_bytes(bytes(CHUNK))
-    with Mount(tmp_path / "bucket", tmp_path, "debug_fault=delay:" + fault.format(SLOW_MS)) as m:
+    with Mount(tmp_path / "bucket", tmp_path, "allow_empty",
+               "debug_fault=delay:" + fault.format(SLOW_MS)) as m:
         child = subprocess.Popen([sys.executable, "-c", WAITING, what, os.path.join(m.path, name)],
                                  stdout=subprocess.PIPE, text=True)
         try:

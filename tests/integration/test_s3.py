@@ -42,6 +42,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", FAULTS)
 def test_contract_with_faults(environment, gateway, contract_bucket, name):
     """Whatever passes is asked again until it is right; conditions hold all the same."""

@@ -16,6 +16,7 @@ from gateway import needs_gateway
 from mkbucket import INT32
 from mounts import run
 from oracle import mount_name
+from sampling import sampled
 
 pytestmark = needs_gateway
 
@@ -55,6 +56,7 @@ def names(mount):
                   for at, _, files in os.walk(mount.path) for name in files)
 
 
+@pytest.mark.sampled
 def test_same_bytes(entry, mounted, remote):
     name = mount_name(entry.path)
     local, far = mounted(entry.collection).file(name), remote(entry.collection).file(name)
@@ -72,7 +74,7 @@ def spread(config, step):
 
 
 def test_same_bytes_over_tls(pytestconfig, mounted, remote):
-    for entry in spread(pytestconfig, 1):
+    for entry in sampled(spread(pytestconfig, 1)):
         name = mount_name(entry.path)
         far = remote(entry.collection, tls=True).file(name)
         assert content(far) == content(mounted(entry.collection).file(name)), entry

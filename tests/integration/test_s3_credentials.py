@@ -24,6 +24,7 @@ NAMES = [f"file{i}" for i in range(4)]
 @pytest.fixture(scope="module")
 def bucket(client):
     client.make_bucket("credentials")
+    client.put("credentials", "db/x", b"")      # as in a bucket
     for name in NAMES:
         client.put("credentials", name, name.encode())
     return "credentials"
@@ -150,6 +151,7 @@ def read(mount):
         assert content(mount.file(name)) == name.encode()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("source", [metadata, container])
 def test_mount_outlives_its_credentials(environment, aws, bucket, tmp_path, mount, source):
     """New ones are had when the old ones end. Those that are about to end are not asked for with

@@ -65,6 +65,7 @@ def read_all(mount, wanted):
         return [name for name, data in zip(wanted, got) if data != wanted[name]]
 
 
+@pytest.mark.sampled(by="name")
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("name", FAULTS)
 def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rate):
@@ -102,7 +103,6 @@ def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rat
 
 # ---- a server that is away ----
 
-AWAY = 30
 CHUNKS, EACH = 48, 64 * 1024        # 256 KiB a chunk
 
 
@@ -132,10 +132,11 @@ def away_bucket(client, environment, tmp_path_factory):
 
 
 class Outage:
-    """One mount, whose server goes in its own way."""
+    """One mount, whose server goes in its own way, for some seconds."""
 
-    def __init__(self, places, proxy, go, come):
-        self.places, self.proxy, self.go, self.come = places, proxy, go, come
+    def __init__(self, places, proxy, seconds, go, come):
+        self.places, self.proxy, self.seconds = places, proxy, seconds
+        self.go, self.come = go, come
 
     def watch(self, mount):
         """Reads a chunk, the server goes, four readers want others. Seconds until they have
@@ -148,7 +149,7 @@ class Outage:
             assert chunk(0) == {0}
             self.go()
             before, started = len(self.proxy.requests), time.monotonic()
-            timer = threading.Timer(AWAY, self.come)
+            timer = threading.Timer(self.seconds, self.come)
             timer.start()
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
                 got = list(pool.map(chunk, (20, 27, 34, 41)))
@@ -165,7 +166,7 @@ def attempts_of(requests, log):
     return seen, told
 
 
-def outlast(environment, gateway, away_bucket, directory, how):
+def outlast(environment, gateway, away_bucket, directory, away, how):
     """A server that is away in some way: how, seconds, attempts seen and told."""
     bucket, places = away_bucket
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
@@ -180,20 +181,21 @@ def outlast(environment, gateway, away_bucket, directory, how):
         }
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
         with mounts.Mount(f"s3://{bucket}", directory, "log_level=info", env=env) as mount:
-            seconds, requests = Outage(places, proxy, *ways[how]).watch(mount)
+            seconds, requests = Outage(places, proxy, away, *ways[how]).watch(mount)
             seen, told = attempts_of(requests, mount.log())
         assert mounts.wait_for(lambda: proxy.open_connections == 0, 5)
         return how, seconds, seen, told
 
 
-def give_up(environment, gateway, away_bucket, directory):
+@pytest.mark.long
+def test_server_that_stays_away(environment, gateway, away_bucket, tmp_path):
     """A server that is busy for good: the read fails within a minute, with one line that tells
     everything, and the file is as good as before when the server is."""
     bucket, places = away_bucket
     fault = {"what": "status", "value": 503, "percent": 100, "header": {"Retry-After": "20"}}
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
-        with mounts.Mount(f"s3://{bucket}", directory, env=env) as mount, \
+        with mounts.Mount(f"s3://{bucket}", tmp_path, env=env) as mount, \
                 open(mount.file("x.h5"), "rb", buffering=0) as f:
             proxy.set(fault)
             started = time.monotonic()
@@ -208,24 +210,27 @@ def give_up(environment, gateway, away_bucket, directory):
                              r"injected \(request fault-1\)\n", mount.log()), mount.log()
 
 
-def test_server_that_is_away(environment, gateway, away_bucket, tmp_path):
-    """For 30 s nobody listens, or every connection is reset, or nobody answers, or bodies stop
+# Attempts that a mount makes at least, where requests fail at once and where they time out.
+@pytest.mark.parametrize("away, ways, at_once, timed_out", [
+    (5, ("gone", "reset"), 3, 0),
+    pytest.param(30, ("gone", "reset", "silent", "half"), 7, 2, marks=pytest.mark.long),
+], ids=["briefly", "long"])
+def test_server_that_is_away(environment, gateway, away_bucket, tmp_path, away, ways, at_once,
+                             timed_out):
+    """For seconds nobody listens, or every connection is reset, or nobody answers, or bodies stop
     half-way: an open file survives, readers wait, and nobody storms a server that has trouble
-    enough. One that is away for good is given up."""
-    ways = ("gone", "reset", "silent", "half", "for good")
+    enough."""
     for how in ways:
         (tmp_path / how).mkdir()
-    world = environment, gateway, away_bucket
     with concurrent.futures.ThreadPoolExecutor(len(ways)) as pool:
-        given_up = pool.submit(give_up, *world, tmp_path / ways[-1])
         for how, seconds, seen, told in pool.map(
-                lambda how: outlast(*world, tmp_path / how, how), ways[:-1]):
+                lambda how: outlast(environment, gateway, away_bucket, tmp_path / how, away, how),
+                ways):
             print(f"{how}: {seconds:.1f} s, {seen} attempts seen, {told} told")
-            assert AWAY <= seconds < AWAY + 15, how
+            assert away <= seconds < away + 15, how
             # Ten or so for each object; libcurl adds some where kept connections are dead.
             assert told <= 18 and seen <= told + 6, how
-            assert told >= (2 if how in ("silent", "half") else 7), how
-        given_up.result()
+            assert told >= (timed_out if how in ("silent", "half") else at_once), how
 
 
 def test_unmounting_asks_nobody(environment, gateway, sample_bucket, tmp_path):

@@ -129,21 +129,24 @@ def virtual(environment):
     return path
 
 
-def test_rights_that_end_at_a_prefix(environment, gateway, sample_bucket, tmp_path):
+def test_rights_that_end_at_a_prefix(environment, client, gateway, sample, tmp_path):
     """Nothing that the prefix does not cover is asked for."""
+    client.make_bucket("rights")
+    for names in (".domain.json", ".group.json"):
+        client.upload("rights", sample.bucket.root, "lab/", names)
     fault = {"what": "status", "value": 403, "code": "AccessDenied", "path": "list-type=",
-             "unless": "prefix=home", "percent": 100}
+             "unless": "prefix=lab", "percent": 100}
     with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
-        with mounts.Mount(f"s3://{sample_bucket}/home", tmp_path, env=env) as m:
-            assert "test_user1" in os.listdir(m.path) and "warning" not in m.log()
+        with mounts.Mount("s3://rights/lab", tmp_path, env=env) as m:
+            assert "home" in os.listdir(m.path) and "warning" not in m.log()
         (tmp_path / "all").mkdir()
-        assert "may not list the bucket" in refused(env, sample_bucket, tmp_path / "all")
+        assert "may not list the bucket" in refused(env, "rights", tmp_path / "all")
 
 
 def test_prefix_with_nothing_below(environment, sample_bucket, tmp_path):
     with mounts.Mount(f"s3://{sample_bucket}/hmoe", tmp_path, env=environment) as m:
-        assert f"s3://{sample_bucket}/hmoe/: nothing is there" in m.log()
+        assert f"s3://{sample_bucket}/hmoe: nothing is there" in m.log()
         assert os.listdir(m.path) == []
 
 

@@ -241,6 +241,24 @@ static void nothing_is_lost_under_load(void **state)
 	assert_int_equal(atomic_load(&ran), SUBMITTERS * 1000);
 }
 
+/* As a program that forks after it has used the pool. */
+static void work_goes_on_after_a_rest(void **state)
+{
+	const unsigned int before = count_threads();
+	struct pool *pool = pool_new(3);
+	struct chain chain = {.pool = pool};
+
+	for (int round = 1; round <= 3; round++) {
+		atomic_init(&chain.left, 100);
+		assert_int_equal(pool_submit(pool, next_link, &chain), 0);
+		pool_rest(pool); /* while the chain still grows */
+		assert_int_equal(atomic_load(&chain.left), 0);
+		assert_int_equal(count_threads(), before);
+	}
+	pool_rest(pool);
+	pool_free(pool);
+}
+
 static void free_of_nothing(void **state)
 {
 	pool_free(NULL);
@@ -258,6 +276,7 @@ int main(void)
 		cmocka_unit_test(jobs_may_submit_jobs),
 		cmocka_unit_test(workers_take_no_signals),
 		cmocka_unit_test(nothing_is_lost_under_load),
+		cmocka_unit_test(work_goes_on_after_a_rest),
 		cmocka_unit_test(free_of_nothing),
 	};
 

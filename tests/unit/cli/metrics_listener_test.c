@@ -47,6 +47,7 @@ static int setup(void **state)
 	engine_options_init(&opt);
 	opt.bucket = s->dir;
 	opt.workers = 0;
+	opt.allow_empty = true;
 	if (engine_open(&opt, &s->engine, &err))
 		fail_msg("%s", err.msg);
 	snprintf(port, sizeof(port), "%d", free_port());

@@ -70,6 +70,7 @@ static void texts_are_reports(void **state)
 	engine_options_init(&opt);
 	opt.bucket = dir;
 	opt.workers = 0;
+	opt.allow_empty = true;
 	assert_int_equal(engine_open(&opt, &e, &err), 0);
 	assert_int_equal(
 		stats_files_text(e, stats_files_look_up(STATS_DIR_INO, "stats"), &text, &len, &err),

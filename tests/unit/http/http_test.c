@@ -2,10 +2,11 @@
 /*
  * The transport, against a server on loopback that misbehaves as the path of the request says.
  *
- * Time here is the machine's, which others may be using: the patience that ends a call is far
- * longer than a thread waits for its turn, and that a call took too long is said only when nothing
- * can have ended it but the server. What patience is to a tick is tested on a clock of our own
- * (http_patience_test.c).
+ * The transport's clock is the machine's plus an offset that a test moves when only waiting is
+ * left: what lasts seconds on it takes a fraction of that. The machine may be busy: the patience
+ * that ends a call is far longer than a thread waits for its turn, and a call counts as too long
+ * only when nothing but the server can have ended it. http_patience_test.c tests patience to a
+ * tick, on a clock of its own.
  */
 #include "store_fixture.h"
 
@@ -23,7 +24,7 @@ enum {
 	UPLOAD = 16 << 20,
 	MS = 1000000,
 	LOW_SPEED_S = 5,
-	LONG_MS = 30000,	   /* no call that ends takes so long */
+	LONG_MS = 120000,	   /* no call that ends takes so long */
 	SILENCE_MS = 20 * LONG_MS, /* of the server */
 };
 
@@ -36,6 +37,7 @@ enum {
 
 struct server {
 	int fd;
+	const struct env *env; /* its clock */
 	unsigned int n;
 	pthread_t acceptor, thread[CLIENTS_MAX];
 	atomic_bool stopping, released;
@@ -48,11 +50,17 @@ struct client {
 	int fd;
 };
 
-/* False when the test is over. */
+static void rest_10_ms(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
+}
+
+/* On the transport's clock. False when the test is over. */
 static bool pause_ms(const struct server *s, int ms)
 {
-	for (; ms > 0 && !atomic_load(&s->stopping); ms -= 10)
-		nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
+	const uint64_t until = s->env->now(s->env) + (uint64_t)ms * MS;
+	while (s->env->now(s->env) < until && !atomic_load(&s->stopping))
+		rest_10_ms();
 	return !atomic_load(&s->stopping);
 }
 
@@ -96,7 +104,7 @@ static size_t read_head(int fd, char *head, size_t size)
 static void read_slowly(const struct server *s, int fd, size_t rest)
 {
 	static _Thread_local char part[UPLOAD / 20];
-	while (rest && pause_ms(s, 100)) {
+	while (rest && pause_ms(s, 20)) {
 		size_t want = min_u64(rest, sizeof(part));
 		ssize_t got = recv(fd, part, want, MSG_WAITALL);
 		if (got <= 0)
@@ -184,10 +192,19 @@ static int listen_on_loopback(int backlog, char *url, size_t size)
 
 struct scene {
 	struct fixture *f;
+	struct env env; /* of f, with a clock that runs ahead of the machine's */
+	uint64_t (*now)(const struct env *); /* the machine's */
+	atomic_uint_fast64_t ahead_ns;
 	struct http_io *io;
 	struct http_stats *meter;
 	struct server server;
 };
+
+static uint64_t scene_now(const struct env *env)
+{
+	const struct scene *scene = env->ctx;
+	return scene->now(env) + atomic_load(&scene->ahead_ns);
+}
 
 static int set_scene(void **state, unsigned int connect_ms)
 {
@@ -201,7 +218,12 @@ static int set_scene(void **state, unsigned int connect_ms)
 						    .low_speed_bytes = 1024},
 					 .meter = scene->meter};
 	scene->f = fixture_new(0);
-	scene->io = http_io_new(&scene->f->env, &opt, &err);
+	scene->now = scene->f->env.now;
+	scene->env = scene->f->env;
+	scene->env.now = scene_now;
+	scene->env.ctx = scene;
+	scene->server.env = &scene->env;
+	scene->io = http_io_new(&scene->env, &opt, &err);
 	if (!scene->io)
 		fail_msg("%s", err.msg);
 	scene->server.fd = listen_on_loopback(32, scene->server.url, sizeof(scene->server.url));
@@ -259,7 +281,7 @@ static const struct expectation {
 	unsigned int first_byte_ms;
 	enum http_end end;
 	const char *reason;
-	unsigned int from_ms;
+	unsigned int from_ms; /* longer than a moment: it does so while nothing is transferred */
 } expectations[] = {
 	/* Machines are busy: patience is short only where it is to end. */
 	{"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
@@ -271,13 +293,16 @@ static const struct expectation {
 	{"loris", "GET", LONG_MS, HTTP_TIMED_OUT, "the body comes too slowly", LOW_SPEED_S * 1000},
 	{"greedy", "PUT", LONG_MS, HTTP_TIMED_OUT, "the body is taken too slowly",
 	 LOW_SPEED_S * 1000},
-	{"patient", "PUT", LONG_MS, HTTP_ANSWERED, "", 1000},
+	{"patient", "PUT", LONG_MS, HTTP_ANSWERED, "", 200},
 	{"cut", "GET", LONG_MS, HTTP_TRUNCATED, "", 0},
 	{"laments", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
 	{"garbage", "GET", LONG_MS, HTTP_BROKEN, "", 0},
 	{"hangs-up", "GET", LONG_MS, HTTP_BROKEN, "", 0},
 };
-enum { EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]) };
+enum {
+	EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]),
+	WAITS_FROM_MS = 1000, /* these end by the clock */
+};
 
 static void start(struct scene *scene, const struct expectation *e, const char *server,
 		  const char *body, void (*done)(struct http_call *call), void *of,
@@ -285,7 +310,7 @@ static void start(struct scene *scene, const struct expectation *e, const char *
 {
 	const bool uploads = strcmp(e->method, "PUT") == 0;
 	snprintf(t->url, sizeof(t->url), "%s%s", server, e->path);
-	t->env = &scene->f->env;
+	t->env = &scene->env;
 	t->of = of;
 	t->piece = (struct piece){body, UPLOAD};
 	t->call = (struct http_call){.method = e->method,
@@ -327,19 +352,49 @@ static void check_meter(const struct http_stats *meter)
 	assert_in_range(n.bytes_out, UPLOAD, 2 * UPLOAD); /* one was taken whole */
 }
 
-/* Side by side, so that they take no longer than the slowest; and none disturbs another. */
+static void count_end(struct http_call *call)
+{
+	struct timed *t = call->arg;
+	t->ended_ns = t->env->now(t->env);
+	atomic_fetch_add((atomic_uint *)t->of, 1);
+}
+
+/* Lets ten times as much time pass as the machine does, until so many calls have ended. */
+static void hurry(struct scene *scene, const atomic_uint *n_ended, unsigned int n)
+{
+	while (atomic_load(n_ended) < n) {
+		rest_10_ms();
+		atomic_fetch_add(&scene->ahead_ns, 90 * (uint64_t)MS);
+	}
+}
+
+static void await_count(const atomic_uint *count, unsigned int n)
+{
+	for (int i = 0; atomic_load(count) < n; i++) {
+		assert_true(i < LONG_MS);
+		nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
+	}
+}
+
+/* Side by side, so that they take no longer than the slowest; and none disturbs another. The clock
+ * runs ahead once those are left that end by it. */
 static void test_ends(void **state)
 {
 	struct scene *scene = *state;
 	struct timed *t = calloc(EXPECTATIONS, sizeof(*t));
 	auto_free char *body = calloc(1, UPLOAD);
-	struct waiter waiter;
-	wait_init(&waiter, EXPECTATIONS);
-	const uint64_t started = scene->f->env.now(&scene->f->env);
-	for (size_t i = 0; i < EXPECTATIONS; i++)
-		start(scene, &expectations[i], scene->server.url, body, ended, &waiter, NULL,
+	atomic_uint at_once = 0, later = 0;
+	unsigned int n_later = 0;
+	const uint64_t started = scene->env.now(&scene->env);
+	for (size_t i = 0; i < EXPECTATIONS; i++) {
+		const struct expectation *e = &expectations[i];
+		const bool waits = e->from_ms >= WAITS_FROM_MS;
+		n_later += waits;
+		start(scene, e, scene->server.url, body, count_end, waits ? &later : &at_once, NULL,
 		      &t[i]);
-	wait_all(&waiter);
+	}
+	await_count(&at_once, EXPECTATIONS - n_later);
+	hurry(scene, &later, n_later);
 	for (size_t i = 0; i < EXPECTATIONS; i++)
 		check(&expectations[i], &t[i], started);
 	free(t);
@@ -374,16 +429,9 @@ static void ended_in_turn(struct http_call *call)
 	wait_done(&order->waiter);
 }
 
-static void await_count(const atomic_uint *count, unsigned int n)
-{
-	for (int i = 0; atomic_load(count) < n; i++) {
-		assert_true(i < LONG_MS);
-		nanosleep(&(struct timespec){.tv_nsec = MS}, NULL);
-	}
-}
-
-/* The I/O thread does not look for so long; meanwhile all answers come. */
-static void look_away(struct scene *scene, unsigned int first_byte_ms, int ms, bool in_order)
+/* The I/O thread does not look for so long, by its clock; meanwhile all answers come. */
+static void look_away(struct scene *scene, unsigned int first_byte_ms, unsigned int ms,
+		      bool in_order)
 {
 	const struct expectation held = {"held", "GET", first_byte_ms, HTTP_ANSWERED, "", 0},
 				 ok = {"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0};
@@ -403,7 +451,7 @@ static void look_away(struct scene *scene, unsigned int first_byte_ms, int ms, b
 	wait_all(&stop.reached);
 	atomic_store(&scene->server.released, true);
 	await_count(&scene->server.let_go, HELD);
-	pause_ms(&scene->server, ms);
+	atomic_fetch_add(&scene->ahead_ns, ms * (uint64_t)MS);
 	wait_done(&stop.leave);
 	wait_all(&order.waiter);
 	for (unsigned int i = 0; i < HELD; i++) {
@@ -424,7 +472,7 @@ static void test_the_oldest_call_first(void **state)
 /* As when the process was stopped: an answer that waits to be received is none that is late. */
 static void test_answers_that_wait_are_not_late(void **state)
 {
-	enum { PATIENCE_MS = 4000 };
+	enum { PATIENCE_MS = 20000 };
 	look_away(*state, PATIENCE_MS, PATIENCE_MS + 500, false);
 }
 
@@ -448,7 +496,7 @@ static void test_nobody_takes_the_connection(void **state)
 		connect(filler[i], (const struct sockaddr *)&at, sizeof(at));
 	}
 	wait_init(&waiter, 1);
-	const uint64_t started = scene->f->env.now(&scene->f->env);
+	const uint64_t started = scene->env.now(&scene->env);
 	start(scene, &e, url, NULL, ended, &waiter, NULL, &t);
 	wait_all(&waiter);
 	check(&e, &t, started);
@@ -466,7 +514,7 @@ static void test_proxy_is_not_who_answers(void **state)
 	struct waiter waiter;
 	setenv("https_proxy", scene->server.url, 1);
 	wait_init(&waiter, 1);
-	const uint64_t started = scene->f->env.now(&scene->f->env);
+	const uint64_t started = scene->env.now(&scene->env);
 	start(scene, &e, "https://no-such-host.invalid/", NULL, ended, &waiter, NULL, &t);
 	wait_all(&waiter);
 	unsetenv("https_proxy");
@@ -494,13 +542,13 @@ static void test_what_nobody_wants_is_called_off(void **state)
 	start(scene, &held, scene->server.url, NULL, ended, &last, cancelled + 2, &t[2]);
 	await_count(&scene->server.held, 1);
 	pause_ms(&scene->server, 300);
-	const uint64_t since = scene->f->env.now(&scene->f->env);
+	const uint64_t since = scene->env.now(&scene->env);
 	for (int i = 0; i < 3; i++)
 		atomic_store(&cancelled[i], true);
 	pause_ms(&scene->server, 150);
 	atomic_store(&cancelled[2], false);
 	/* On a machine that stands still nobody comes back within it. */
-	const bool came_back = scene->f->env.now(&scene->f->env) - since < 400 * (uint64_t)MS;
+	const bool came_back = scene->env.now(&scene->env) - since < 400 * (uint64_t)MS;
 	wait_all(&waiter);
 	check(&off, &t[0], since);
 	check(&body, &t[1], since);

@@ -2,6 +2,8 @@
 /* The wrapper that asks again, over faults that pass; no time passes here. */
 #include "store_contract.h"
 
+#include <dirent.h>
+
 #include <store/implement.h>
 
 static const struct store_retry_options quick = {
@@ -363,6 +365,32 @@ static void test_many_wait_side_by_side(void **state)
 	store_free(s);
 }
 
+static unsigned int count_threads(void)
+{
+	unsigned int n = 0;
+	DIR *dir = opendir("/proc/self/task");
+	assert_non_null(dir);
+	for (const struct dirent *e; (e = readdir(dir));)
+		n += e->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+/* The thread that waits ends, and comes back when it is needed. */
+static void test_waits_after_a_rest(void **state)
+{
+	struct store *counting, *s = over(*state, "fail:*2:EAGAIN", NULL, &counting);
+	for (uint64_t round = 1; round <= 3; round++) {
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(call_head(s, "x", NULL, NULL), 0);
+		assert_true(store_retry_count(s) >= round);
+		const unsigned int threads = count_threads();
+		store_retry_rest(s);
+		assert_int_equal(count_threads(), threads - 1);
+	}
+	store_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +409,7 @@ int main(void)
 		CONTRACT_TEST(test_servers_wish, bare),
 		CONTRACT_TEST(test_nobody_waits_for_nobody, bare),
 		CONTRACT_TEST(test_many_wait_side_by_side, bare),
+		CONTRACT_TEST(test_waits_after_a_rest, bare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

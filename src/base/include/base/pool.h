@@ -24,6 +24,9 @@ struct pool_job {
 /* workers: threads, 0 = inline. They are started lazily, at the first submit, so that a pool may
  * be made before a daemon forks. NULL without memory. */
 struct pool *pool_new(unsigned int workers);
+/* Runs what is queued, then ends the threads; the next submit starts them again. Submits other than
+ * those of jobs may not run at the same time. For a program that uses the pool before it forks. */
+void pool_rest(struct pool *pool);
 /* Runs what is queued, then joins. No submit may run at the same time. NULL is fine. */
 void pool_free(struct pool *pool);
 /* Jobs start in the order of submission. Returns 0 or -ENOMEM (then fn was not and will not be

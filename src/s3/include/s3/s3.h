@@ -49,6 +49,9 @@ struct store_s3_options {
  * borrowed. No thread is left behind: a daemon may fork before its first request. */
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
 			   struct err *err);
+/* Ends the thread of such a store; its next request starts one again. No request is under way. For
+ * a daemon that asks before it forks. */
+void store_s3_rest(struct store *s);
 /* Of such a store: what names its bucket among those of all services, as text without a NUL.
  * -ENOMEM. */
 int store_s3_identity(struct store *s, struct bytes *out);

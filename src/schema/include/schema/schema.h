@@ -51,7 +51,8 @@ struct schema_numbers {
 };
 
 struct schema_ops {
-	const char *name; /* "hsds2" */
+	const char *name;    /* "hsds2" */
+	const char *storage; /* "db/": everything that domains store lies below it */
 	/* Key of a domain's document: path without slashes at its ends, "" for the bucket's root.
 	 * All key writers return the length, or -ENAMETOOLONG. */
 	int (*domain_key)(const char *path, char *key, size_t cap);
@@ -96,6 +97,31 @@ struct schema_ops {
 };
 
 const struct schema_ops *schema_hsds2(void);
+
+/* What the first listings of a place show. A zeroed struct is a place where nothing was seen. */
+struct schema_survey {
+	bool storage;	/* objects of schema v2 (db/) */
+	bool v1;	/* objects of schema v1 */
+	bool document;	/* the place's own document */
+	bool has_root;	/* which names a root group */
+	bool documents; /* documents of domains or folders in the place */
+	bool anything;	/* any key */
+};
+/* Adds one key or prefix (with its slash) of a listing; keys are relative to the place. */
+void schema_survey_key(struct schema_survey *s, const char *key);
+/* Adds the content of the place's own document. A document that cannot be parsed has no root. */
+void schema_survey_document(struct schema_survey *s, const void *json, size_t n);
+
+enum schema_place {
+	SCHEMA_PLACE_BUCKET,	/* of schema v2; objects of v1 may be there, too */
+	SCHEMA_PLACE_BUCKET_V1, /* of schema v1 only */
+	SCHEMA_PLACE_FOLDER,	/* of a bucket whose storage is elsewhere */
+	SCHEMA_PLACE_DOMAIN,	/* one domain of such a bucket */
+	SCHEMA_PLACE_EMPTY,
+	SCHEMA_PLACE_OTHER,
+};
+/* within_bucket: a directory or prefix above the place is a bucket. */
+enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
 
 /* "d-1b2c…" or "datasets/d-1b2c…" (n bytes, NUL or space padded) -> id. False for anything else,
  * the empty (null) reference included. */

@@ -290,6 +290,9 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
 			      struct err *err);
 /* Attempts so far that repeated a request. */
 uint64_t store_retry_count(struct store *retrying);
+/* Ends the thread of such a store; the next request that waits starts it again. No request is under
+ * way. For a daemon that asks before it forks. */
+void store_retry_rest(struct store *retrying);
 
 /* What lies below prefix ("a/b", as long as a key may be) as a bucket of its own. Owns inner, on
  * success. NULL with -EINVAL for what cannot be a prefix. */

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recognises a bucket before it is shown: decides what a survey of the place means, and says it.
+ * Main thread, before anything is served.
+ */
+#include "recognise.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/mem.h>
+#include <names/names.h>
+
+#include "survey.h"
+
+enum {
+	LEVELS_MAX = 8,
+	SUFFIX_MAX = 8, /* bytes that names_of_domain() may append */
+};
+
+/* The bucket that the place lies in, and the place's path there. Heap; NULL when there is none. */
+struct above {
+	char *bucket, *path;
+};
+
+static void cleanup_above(struct above *a)
+{
+	free(a->bucket);
+	free(a->path);
+}
+#define auto_above __attribute__((cleanup(cleanup_above)))
+
+static int find_above_s3(const char *url, const struct schema_ops *schema, struct store *whole,
+			 struct above *out, struct err *err)
+{
+	auto_free char *bucket = NULL, *prefix = NULL;
+	bool found = false;
+	int rc = store_stack_split_s3(url, &bucket, &prefix, err);
+	if (rc || !prefix)
+		return rc;
+	auto_free char *above = strdup(prefix);
+	if (!above)
+		return err_set(err, -ENOMEM, "no memory");
+	for (int i = 0; !rc && !found && i < LEVELS_MAX && above[0]; i++) {
+		above[names_parent_len(above)] = '\0';
+		rc = survey_has_storage(whole, above, schema, &found, err);
+	}
+	if (!found)
+		return rc;
+	out->path = strdup(prefix + strlen(above) + (above[0] ? 1 : 0));
+	if (asprintf(&out->bucket, "s3://%s%s%s", bucket, above[0] ? "/" : "", above) < 0)
+		out->bucket = NULL;
+	return out->path && out->bucket ? 0 : err_set(err, -ENOMEM, "no memory");
+}
+
+static int refuse_part(const struct schema_ops *schema, const char *name, enum schema_place place,
+		       const struct above *above, struct err *err)
+{
+	char path[SCHEMA_KEY_MAX + 1 + SUFFIX_MAX];
+	const bool domain = place == SCHEMA_PLACE_DOMAIN;
+	if (!above->bucket)
+		return err_set(err, -EINVAL, "%s is a %s, not a bucket: use the bucket that it %s",
+			       name, domain ? "single domain" : "folder of a bucket",
+			       domain ? "belongs to" : "is in");
+	if (schema->is_hidden(above->path))
+		return err_set(err, -EINVAL,
+			       "%s is a part of the bucket %s, where the data are stored: use %s",
+			       name, above->bucket, above->bucket);
+	snprintf(path, sizeof(path), "%s", above->path);
+	if (domain)
+		names_of_domain(path, sizeof(path));
+	return err_set(err, -EINVAL, "%s is a %s of the bucket %s: use %s and look for %s%s in it",
+		       name, domain ? "single domain" : "folder", above->bucket, above->bucket,
+		       path, domain ? "" : "/");
+}
+
+static int refuse_dir(const struct schema_ops *schema, const char *name, enum schema_place place,
+		      struct err *err)
+{
+	if (place == SCHEMA_PLACE_EMPTY)
+		return err_set(err, -EINVAL,
+			       "%s is an empty directory, not a bucket; -o allow_empty accepts it",
+			       name);
+	return err_set(err, -EINVAL,
+		       "%s is not a bucket: neither the service's storage (%s) nor a domain "
+		       "is there; -o allow_empty accepts it",
+		       name, schema->storage);
+}
+
+static void warn_s3(struct log *log, const struct schema_ops *schema, const char *name,
+		    enum schema_place place)
+{
+	if (place == SCHEMA_PLACE_EMPTY)
+		log_warning(log, "%s: nothing is there", name);
+	else
+		log_warning(
+			log,
+			"%s may be no bucket of domains: neither the service's storage (%s) nor "
+			"a domain is there",
+			name, schema->storage);
+}
+
+/* Nothing but the message depends on what is above, except where there are documents and no
+ * storage. */
+static int find_above(const char *name, const struct schema_ops *schema,
+		      const struct store_stack_parts *parts, const struct schema_survey *seen,
+		      struct log *log, struct above *out, struct err *err)
+{
+	struct err why = ERR_INIT;
+	const bool s3 = store_stack_is_s3(name);
+	if (s3 && !seen->document && !seen->documents)
+		return 0;
+	int rc = s3 ? find_above_s3(name, schema, parts->whole, out, &why)
+		    : engine_split(name, &out->bucket, &out->path, &why);
+	if (rc == -ENOMEM)
+		return err_set(err, rc, "no memory");
+	if (s3 && rc && !seen->document)
+		log_warning(log, "%s may be a folder of a bucket: %s is not there, and above: %s",
+			    name, schema->storage, why.msg);
+	return 0;
+}
+
+static int judge(const struct engine_options *opt, const struct schema_ops *schema,
+		 const struct store_stack_parts *parts, struct schema_survey *seen, struct err *err)
+{
+	auto_above struct above above = {0};
+	const char *name = opt->bucket;
+	if (schema_recognise(seen, false) == SCHEMA_PLACE_BUCKET_V1)
+		return err_set(err, -EOPNOTSUPP,
+			       "%s is a bucket of schema v1, which is not supported yet: only "
+			       "buckets of schema v2 can be read",
+			       name);
+	int rc = seen->document ? survey_document(parts->count, schema, seen, err) : 0;
+	if (!rc)
+		rc = find_above(name, schema, parts, seen, opt->log, &above, err);
+	if (rc)
+		return rc;
+	const enum schema_place place = schema_recognise(seen, above.bucket);
+	if (seen->document)
+		return refuse_part(schema, name, place, &above, err);
+	if (place == SCHEMA_PLACE_BUCKET || opt->allow_empty)
+		return 0;
+	if (above.bucket)
+		return refuse_part(schema, name, SCHEMA_PLACE_FOLDER, &above, err);
+	if (!store_stack_is_s3(name))
+		return refuse_dir(schema, name, place, err);
+	warn_s3(opt->log, schema, name, place);
+	return 0;
+}
+
+int recognise_bucket(const struct engine_options *opt, const struct schema_ops *schema,
+		     const struct store_stack_parts *parts, struct err *err)
+{
+	const bool s3 = store_stack_is_s3(opt->bucket);
+	struct schema_survey seen;
+	int rc = 0;
+	if (s3)
+		rc = survey_store(parts->count, schema, &seen, err);
+	else if ((rc = survey_dir(store_stack_dir(opt->bucket), schema, &seen)))
+		err_errno(err, rc, "reading the directory");
+	if (rc)
+		err_wrap(err, rc, "bucket %s", opt->bucket);
+	else if (!seen.storage)
+		rc = judge(opt, schema, parts, &seen, err);
+	return rc;
+}

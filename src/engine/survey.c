@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks at a place, as far as is needed to recognise a bucket. A directory is read as it is,
+ * because the store sorts a directory before it gives the first entry, and a v1 bucket may have
+ * millions. No state.
+ */
+#include "survey.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <base/mem.h>
+#include <names/names.h>
+
+enum {
+	ENTRIES_MAX = 4096, /* of a directory */
+	BELOW_MAX = 8,
+	DOCUMENT_MAX = 1 << 20, /* bytes */
+};
+
+static void cleanup_closedir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+#define auto_closedir __attribute__((cleanup(cleanup_closedir)))
+
+/* ---- directories ---- */
+
+static bool is_dir(int fd, const struct dirent *e)
+{
+	struct stat st;
+	if (e->d_type != DT_UNKNOWN && e->d_type != DT_LNK)
+		return e->d_type == DT_DIR;
+	return fstatat(fd, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int survey_entry(int fd, const struct dirent *e, const struct schema_ops *schema,
+			struct schema_survey *seen)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	struct stat st;
+	const bool below = is_dir(fd, e);
+	auto_free char *prefix = below ? names_join(e->d_name, "") : NULL;
+	if (below && !prefix)
+		return -ENOMEM;
+	schema_survey_key(seen, below ? prefix : e->d_name);
+	if (below && !seen->documents && schema->domain_key(e->d_name, key, sizeof(key)) > 0 &&
+	    fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
+		schema_survey_key(seen, key);
+	return 0;
+}
+
+int survey_dir(const char *dir, const struct schema_ops *schema, struct schema_survey *seen)
+{
+	struct stat st;
+	auto_free char *storage = names_join(dir, schema->storage);
+	int rc = storage ? 0 : -ENOMEM;
+	*seen = (struct schema_survey){0};
+	if (!rc && stat(storage, &st) == 0 && S_ISDIR(st.st_mode)) {
+		schema_survey_key(seen, schema->storage);
+		return 0;
+	}
+	auto_closedir DIR *d = rc ? NULL : opendir(dir);
+	if (!d)
+		return rc ? rc : -errno;
+	for (int i = 0; !rc && i < ENTRIES_MAX; i++) {
+		errno = 0;
+		const struct dirent *e = readdir(d);
+		if (!e)
+			return -errno;
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			rc = survey_entry(dirfd(d), e, schema, seen);
+	}
+	return rc;
+}
+
+/* ---- S3 ---- */
+
+static int run(struct store *s, struct store_request *req, struct err *err)
+{
+	store_run(s, req);
+	return store_failure(&req->answer, err);
+}
+
+/* The first items below the prefix. */
+static int list_page(struct store *s, const char *prefix, uint32_t max, struct store_request *req,
+		     struct err *err)
+{
+	store_request_key(req, prefix);
+	req->list.delimit = true;
+	req->list.max = max;
+	return run(s, req, err);
+}
+
+static int survey_page(struct store *s, const char *prefix, uint32_t max,
+		       struct schema_survey *seen, struct store_request *req, struct err *err)
+{
+	const struct store_page *page = &req->answer.page;
+	int rc = list_page(s, prefix, max, req, err);
+	for (size_t i = 0; !rc && i < page->n; i++)
+		schema_survey_key(seen, page->items[i].key);
+	return rc;
+}
+
+/* Whether there is a key that begins so. */
+static int survey_key(struct store *s, const char *key, struct schema_survey *seen, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	return req ? survey_page(s, key, 1, seen, req, err) : err_set(err, -ENOMEM, "no memory");
+}
+
+/* Looks for the documents of what the page shows as prefixes. */
+static int survey_below(struct store *s, const struct schema_ops *schema,
+			const struct store_page *page, struct schema_survey *seen, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	int rc = 0, asked = 0;
+	for (size_t i = 0; !rc && i < page->n && asked < BELOW_MAX && !seen->documents; i++) {
+		const struct store_item *item = &page->items[i];
+		if (!item->is_prefix)
+			continue;
+		auto_free char *path = strndup(item->key, strlen(item->key) - 1);
+		if (!path)
+			return err_set(err, -ENOMEM, "no memory");
+		if (schema->domain_key(path, key, sizeof(key)) < 0)
+			continue;
+		rc = survey_key(s, key, seen, err);
+		asked++;
+	}
+	return rc;
+}
+
+int survey_store(struct store *s, const struct schema_ops *schema, struct schema_survey *seen,
+		 struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	*seen = (struct schema_survey){0};
+	if (!req)
+		return err_set(err, -ENOMEM, "no memory");
+	int rc = survey_key(s, schema->storage, seen, err);
+	if (!rc && !seen->storage)
+		rc = survey_page(s, "", STORE_PAGE_MAX, seen, req, err);
+	if (!rc && !seen->storage && !seen->v1 && !seen->document)
+		rc = survey_below(s, schema, &req->answer.page, seen, err);
+	return rc;
+}
+
+int survey_has_storage(struct store *s, const char *prefix, const struct schema_ops *schema,
+		       bool *found, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	auto_free char *storage = names_join(prefix, schema->storage);
+	*found = false;
+	if (!req || !storage)
+		return err_set(err, -ENOMEM, "no memory");
+	int rc = list_page(s, storage, 1, req, err);
+	*found = !rc && req->answer.page.n;
+	return rc;
+}
+
+/* ---- documents ---- */
+
+int survey_document(struct store *s, const struct schema_ops *schema, struct schema_survey *seen,
+		    struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_GET);
+	if (!req)
+		return err_set(err, -ENOMEM, "no memory");
+	if (schema->domain_key("", req->key, req->room) < 0)
+		return 0;
+	req->max = DOCUMENT_MAX;
+	int rc = run(s, req, err);
+	if (req->answer.state == STORE_PRESENT)
+		schema_survey_document(seen, req->answer.body.data, req->answer.body.len);
+	return rc;
+}

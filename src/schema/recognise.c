@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tells a bucket from the other places that a user may name: a folder of a bucket, a single domain,
+ * something else. The first listings decide, key by key:
+ *
+ *   db/…                              storage of schema v2: a bucket
+ *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>  an object of schema v1
+ *   <5>-c[<k>]-<8>-…-<12>[_<i>…]      a chunk of schema v1
+ *   .domain.json                      document of the place itself: a domain or a folder
+ *   <name>/.domain.json               document of a domain or a folder in the place
+ *
+ * The first 5 digits of a v1 key are the start of its id's MD5; they are not compared. Pure.
+ */
+#include <schema/schema.h>
+
+#include <string.h>
+
+#include "hsds2.h"
+#include "json.h"
+
+static bool skip_hex(const char **p, unsigned int n)
+{
+	for (; n > 0; n--, (*p)++)
+		if (!((**p >= '0' && **p <= '9') || (**p >= 'a' && **p <= 'f')))
+			return false;
+	return true;
+}
+
+static bool skip_digits(const char **p)
+{
+	const char *start = *p;
+	while (**p >= '0' && **p <= '9')
+		(*p)++;
+	return *p > start;
+}
+
+static bool is_v1_key(const char *key)
+{
+	static const unsigned int groups[] = {8, 4, 4, 4, 12};
+	const char *p = key;
+	if (!skip_hex(&p, 5) || *p++ != '-' || !*p || !strchr("gdtc", *p))
+		return false;
+	const bool is_chunk = *p++ == 'c';
+	if (is_chunk)
+		skip_digits(&p); /* the number of a partition */
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+		if (*p++ != '-' || !skip_hex(&p, groups[i]))
+			return false;
+	while (is_chunk && *p == '_') {
+		p++;
+		if (!skip_digits(&p))
+			return false;
+	}
+	return *p == '\0';
+}
+
+void schema_survey_key(struct schema_survey *s, const char *key)
+{
+	size_t path_len;
+	s->anything = true;
+	if (hsds2_is_hidden(key))
+		s->storage |= key[2] == '/';
+	else if (is_v1_key(key))
+		s->v1 = true;
+	else if (!hsds2_is_domain_key(key, &path_len))
+		return;
+	else if (path_len)
+		s->documents = true;
+	else
+		s->document = true;
+}
+
+void schema_survey_document(struct schema_survey *s, const void *json, size_t n)
+{
+	auto_json json_t *doc = NULL;
+	if (schema_json_load(json, n, &doc, NULL))
+		return;
+	const json_t *root = json_object_get(doc, "root");
+	s->has_root = root && !json_is_null(root);
+}
+
+enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket)
+{
+	if (s->storage)
+		return SCHEMA_PLACE_BUCKET;
+	if (s->v1)
+		return SCHEMA_PLACE_BUCKET_V1;
+	if (s->document)
+		return s->has_root ? SCHEMA_PLACE_DOMAIN : SCHEMA_PLACE_FOLDER;
+	if (s->documents)
+		return within_bucket ? SCHEMA_PLACE_FOLDER : SCHEMA_PLACE_BUCKET;
+	return s->anything ? SCHEMA_PLACE_OTHER : SCHEMA_PLACE_EMPTY;
+}

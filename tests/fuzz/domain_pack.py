@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints one domain of a directory bucket as an input of the fuzz target `domain`.
+
+    domain_pack.py BUCKET PATH >corpus/domain/NAME
+"""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+
+import oracle  # noqa: E402
+
+
+def body_of(data):
+    """As text where one line can hold it, without the white space of a document."""
+    try:
+        data = json.dumps(json.loads(data), separators=(",", ":")).encode()
+    except ValueError:
+        pass
+    if data.isascii() and data.decode("ascii").isprintable() and not data.startswith(b"hex:"):
+        return data.decode("ascii")
+    return "hex:" + data.hex()
+
+
+def objects_of(bucket, path):
+    """Keys and bodies: the domain document first, then all below its root."""
+    key = os.path.join(path, ".domain.json")
+    with open(os.path.join(bucket, key), "rb") as f:
+        body = f.read()
+    yield key, body
+    below = os.path.join(bucket, oracle.storage_key(json.loads(body)["root"]))
+    for folder, folders, names in os.walk(below):
+        folders.sort()
+        for name in sorted(names):
+            file = os.path.join(folder, name)
+            with open(file, "rb") as f:
+                yield os.path.relpath(file, bucket), f.read()
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit("usage: domain_pack.py BUCKET PATH")
+    for key, body in objects_of(sys.argv[1], sys.argv[2]):
+        print(key, body_of(body))
+
+
+if __name__ == "__main__":
+    main()

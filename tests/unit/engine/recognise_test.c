@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which directories are accepted as a bucket, and what is said of the others. */
+#include "bucket.h"
+
+#include <errno.h>
+
+#define V1_ID "953ef986-e555-11f1-b213-02fc00000001"
+
+static int open_place(struct bucket *b, const char *below, bool allow_empty, struct err *err)
+{
+	char place[256];
+	struct engine_options opt;
+	engine_options_init(&opt);
+	snprintf(place, sizeof(place), "%s%s%s", b->dir, below[0] ? "/" : "", below);
+	opt.bucket = place;
+	opt.workers = 0;
+	opt.allow_empty = allow_empty;
+	*err = (struct err)ERR_INIT;
+	int rc = engine_open(&opt, &b->engine, err);
+	if (!rc)
+		engine_close(b->engine);
+	b->engine = NULL;
+	return rc;
+}
+
+static void accepts(struct bucket *b, const char *below)
+{
+	struct err err;
+	if (open_place(b, below, false, &err))
+		fail_msg("'%s': %s", below, err.msg);
+}
+
+/* want: with %s for the bucket's path. */
+static void refuses_as(struct bucket *b, const char *below, bool allow_empty, int code,
+		       const char *want)
+{
+	struct err err;
+	char text[ERR_MAX];
+	const int rc = open_place(b, below, allow_empty, &err);
+	size_t n = 0;
+	for (const char *p = want; *p && n < sizeof(text) - 1; p++)
+		if (p[0] == '%' && p[1] == 's' && p++)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", b->dir);
+		else
+			text[n++] = *p;
+	text[n] = '\0';
+	if (rc != code || strcmp(err.msg, text) != 0)
+		fail_msg("'%s': %d, not %d: %s\n    not %s", below, rc, code, err.msg, text);
+}
+
+static void refuses(struct bucket *b, const char *below, const char *want)
+{
+	refuses_as(b, below, false, -EINVAL, want);
+}
+
+static void a_bucket_is_recognised(void **state)
+{
+	struct bucket *b = *state;
+	bucket_put(b, "empty/db/x", "");
+	bucket_remove(b, "empty/db/x");
+	accepts(b, "empty");
+	bucket_folder(b, "new/home");
+	accepts(b, "new"); /* no domain is stored yet */
+	bucket_domain(b, 1, "home/x.h5");
+	accepts(b, "");
+	bucket_put(b, "e8bdf-d-" V1_ID, "{}"); /* of both schemas */
+	accepts(b, "");
+}
+
+static void a_v1_bucket_is_refused(void **state)
+{
+	static const char want[] = "%s is a bucket of schema v1, which is not supported yet: only "
+				   "buckets of schema v2 can be read";
+	struct bucket *b = *state;
+	char *bucket, *path, arg[128];
+	bucket_folder(b, "home");
+	bucket_put(b, "b784c-c-" V1_ID "_0_1", "xxxx");
+	refuses_as(b, "", false, -EOPNOTSUPP, want);
+	refuses_as(b, "", true, -EOPNOTSUPP, want);
+	refuses(b, "home", "%s/home is a folder of the bucket %s: use %s and look for home/ in it");
+	/* So that hsimage comes to the same sentence. */
+	snprintf(arg, sizeof(arg), "%s/home/x.h5", b->dir);
+	assert_int_equal(engine_split(arg, &bucket, &path, NULL), 0);
+	assert_string_equal(bucket, b->dir);
+	assert_string_equal(path, "home/x.h5");
+	free(bucket);
+	free(path);
+}
+
+static void a_part_of_a_bucket_is_refused(void **state)
+{
+	static const char folder[] =
+		"%s/home is a folder of the bucket %s: use %s and look for home/ in it";
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "home/x.h5");
+	bucket_domain(b, 2, "home/ann/run");
+	bucket_put(b, "files/notes.txt", "plain");
+	/* By the domains in it, then by its own document. */
+	refuses(b, "home", folder);
+	bucket_folder(b, "home");
+	refuses(b, "home", folder);
+	refuses_as(b, "home", true, -EINVAL, folder);
+	refuses(b, "home/x.h5",
+		"%s/home/x.h5 is a single domain of the bucket %s: use %s and look for home/x.h5 "
+		"in it");
+	refuses(b, "home/ann/run",
+		"%s/home/ann/run is a single domain of the bucket %s: use %s and look for "
+		"home/ann/run.h5 in it");
+	refuses(b, "files",
+		"%s/files is a folder of the bucket %s: use %s and look for files/ in it");
+	refuses(b, "db", "%s/db is a part of the bucket %s, where the data are stored: use %s");
+}
+
+static void a_part_without_its_bucket_is_refused(void **state)
+{
+	struct bucket *b = *state;
+	bucket_folder(b, "home");
+	refuses(b, "home",
+		"%s/home is a folder of a bucket, not a bucket: use the bucket that it is in");
+	bucket_put(b, "x.h5/.domain.json", "{\"root\": \"g-" V1_ID "\"}");
+	refuses(b, "x.h5",
+		"%s/x.h5 is a single domain, not a bucket: use the bucket that it belongs to");
+	/* Neither is known of a document that cannot be read. */
+	bucket_put(b, "x.h5/.domain.json", "");
+	refuses(b, "x.h5",
+		"%s/x.h5 is a folder of a bucket, not a bucket: use the bucket that it is in");
+}
+
+static void another_directory_is_refused(void **state)
+{
+	static const char want[] = "%s is not a bucket: neither the service's storage (db/) nor a "
+				   "domain is there; -o allow_empty accepts it";
+	struct bucket *b = *state;
+	struct err err;
+	refuses(b, "", "%s is an empty directory, not a bucket; -o allow_empty accepts it");
+	assert_int_equal(open_place(b, "", true, &err), 0);
+	bucket_put(b, "data/deep/x.h5/.domain.json", "{}"); /* as a folder of folders */
+	bucket_put(b, "readme", "text");
+	refuses(b, "", want);
+	assert_int_equal(open_place(b, "", true, &err), 0);
+	bucket_put(b, "db", "a file");
+	refuses(b, "", want);
+}
+
+/* One that nobody may read is not said to be empty. */
+static void a_closed_directory_is_not_empty(void **state)
+{
+	struct bucket *b = *state;
+	struct err err;
+	assert_int_equal(rmdir(b->dir), 0);
+	if (geteuid() == 0)
+		assert_int_equal(seteuid(65534), 0);
+	assert_non_null(mkdtemp(strcpy(b->dir, "/tmp/engine-test-XXXXXX")));
+	assert_int_equal(chmod(b->dir, 0), 0);
+	assert_int_equal(open_place(b, "", false, &err), -EACCES);
+	assert_int_equal(open_place(b, "", true, &err), -EACCES);
+	assert_int_equal(chmod(b->dir, 0700), 0);
+	if (getuid() == 0)
+		assert_int_equal(seteuid(0), 0);
+}
+
+/* Not all entries of a large directory are read; storage is found nevertheless. */
+static void a_bucket_is_recognised_among_many_files(void **state)
+{
+	enum { MANY = 6000 };
+	struct bucket *b = *state;
+	struct err err;
+	char key[64];
+	for (int i = 0; i < MANY; i++) {
+		snprintf(key, sizeof(key), "file%d", i);
+		bucket_put(b, key, "");
+	}
+	assert_int_equal(open_place(b, "", false, &err), -EINVAL);
+	bucket_domain(b, 1, "home/x.h5");
+	accepts(b, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_bucket_is_recognised),
+		TEST(a_v1_bucket_is_refused),
+		TEST(a_part_of_a_bucket_is_refused),
+		TEST(a_part_without_its_bucket_is_refused),
+		TEST(another_directory_is_refused),
+		TEST(a_closed_directory_is_not_empty),
+		TEST(a_bucket_is_recognised_among_many_files),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
