@@ -172,6 +172,7 @@ void entry_start_locked(struct cache *c, struct entry *e, uint64_t now)
 	budget_take(c->env->budget, BUDGET_LOADS, f->cost);
 	if (c->stats.in_flight > c->stats.in_flight_max)
 		c->stats.in_flight_max = c->stats.in_flight;
+	f->ahead = e->prefetched;
 	f->started = now;
 	f->starting = true;
 	f->refs++;
@@ -187,6 +188,7 @@ void entry_restart_locked(struct cache *c, struct entry *e, uint64_t now)
 	f->started = now;
 	f->starting = true;
 	f->may_be_cancelled = false;
+	f->ahead = false;
 	f->refs++;
 	e->key.owner->busy++; /* the thread that starts it */
 }
@@ -203,6 +205,11 @@ void entry_cancel_locked(struct entry *e)
 const atomic_bool *cache_fill_cancel(const struct cache_fill *fill)
 {
 	return &fill->cancel;
+}
+
+bool cache_fill_ahead(const struct cache_fill *fill)
+{
+	return fill->ahead;
 }
 
 /* The first reader of what was, or was to be, prefetched. */

@@ -102,7 +102,8 @@ struct cache_fill {
 	bool starting;	   /* the source's load() has not returned yet */
 	bool complete;
 	atomic_bool cancel;    /* the source reads it without the lock */
-	bool may_be_cancelled; /* it was unwanted since it began */
+	bool may_be_cancelled; /* nobody needed it for a while since it began */
+	bool ahead;	       /* no reader waited for it as it began */
 	pthread_cond_t done;
 	struct cache_fill *next; /* of a list of loads to start */
 	struct err err;		 /* of a failure */

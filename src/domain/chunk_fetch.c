@@ -235,7 +235,7 @@ static int name_chunk(struct fetch *f, struct err *err)
 	return 0;
 }
 
-static void ask(struct fetch *f, const atomic_bool *cancelled)
+static void ask(struct fetch *f, const struct chunk_wanted *wanted)
 {
 	struct store_request *req = f->req;
 	const char *etag = domain_listed_etag(f->d, req->key);
@@ -243,14 +243,14 @@ static void ask(struct fetch *f, const atomic_bool *cancelled)
 	req->max = stored_limit(&object_of(f)->dataset);
 	req->cond.if_match = etag;
 	req->known_etag = etag;
-	req->cancelled = cancelled;
+	req->priority = wanted->ahead ? STORE_PREFETCH : STORE_READER;
+	req->cancelled = wanted->cancelled;
 	req->done = came;
 	req->arg = f;
 	store_submit(f->d->store, req);
 }
 
-static void fetch(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *cancelled,
-		  chunk_done done, void *arg)
+static void fetch(void *ctx, const struct chunk_wanted *wanted, chunk_done done, void *arg)
 {
 	struct domain *d = ctx;
 	struct err err = ERR_INIT;
@@ -263,16 +263,21 @@ static void fetch(void *ctx, uint32_t dataset, uint64_t number, const atomic_boo
 		done(arg, &chunk);
 		return;
 	}
-	*f = (struct fetch){.d = d, .dataset = dataset, .number = number, .done = done, .arg = arg};
+	*f = (struct fetch){.d = d,
+			    .dataset = wanted->dataset,
+			    .number = wanted->number,
+			    .done = done,
+			    .arg = arg};
 	f->req = store_request_init(f->memory, d->store, STORE_GET);
-	f->recheck = (struct domain_recheck){.cancelled = cancelled, .done = rechecked, .arg = f};
+	f->recheck = (struct domain_recheck){
+		.cancelled = wanted->cancelled, .done = rechecked, .arg = f};
 	const int rc = name_chunk(f, &err);
 	if (rc) {
 		fail(f, rc, &err);
 		return;
 	}
 	if (!is_known_absent(f)) {
-		ask(f, cancelled);
+		ask(f, wanted);
 		return;
 	}
 	/* In a worker, as all answers are: fill values take time to make. */

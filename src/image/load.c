@@ -147,8 +147,13 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 		return;
 	}
 	*l = (struct load){.d = d, .slot = slot, .fill = fill};
-	img->chunks.get(img->chunks.ctx, d->number, dataset_chunk(d, slot), cache_fill_cancel(fill),
-			loaded, l);
+	const struct chunk_wanted wanted = {
+		.dataset = d->number,
+		.number = dataset_chunk(d, slot),
+		.ahead = cache_fill_ahead(fill),
+		.cancelled = cache_fill_cancel(fill),
+	};
+	img->chunks.get(img->chunks.ctx, &wanted, loaded, l);
 }
 
 void dataset_costs(struct image_dataset *d)

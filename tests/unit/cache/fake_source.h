@@ -40,6 +40,7 @@ struct fake_source {
 	size_t nloads;
 	uint64_t loads[FAKE_LOADS]; /* chunk numbers in order of their loads */
 	uint32_t datasets[FAKE_LOADS];
+	bool ahead[FAKE_LOADS];		      /* nobody waited for it */
 	struct cache_fill *fills[FAKE_LOADS]; /* deferred: NULL when completed */
 	uint64_t due[FAKE_LOADS];
 };
@@ -79,6 +80,7 @@ static inline void fake_load(void *ctx, uint32_t dataset, uint64_t chunk, struct
 	assert(chunk * fake_step(f) < f->nchunks && f->nloads < FAKE_LOADS);
 	f->loads[f->nloads] = chunk;
 	f->datasets[f->nloads] = dataset;
+	f->ahead[f->nloads] = cache_fill_ahead(fill);
 	f->due[f->nloads] = f->clock + f->latency;
 	f->fills[f->nloads++] = f->deferred ? fill : NULL;
 	if (!f->deferred)

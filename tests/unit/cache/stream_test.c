@@ -303,6 +303,20 @@ static void a_reader_goes_before_what_is_ahead(void **state)
 	fake_close(&f);
 }
 
+static void a_load_that_a_reader_waits_for_is_not_ahead(void **state)
+{
+	struct fake_source f;
+	fake_open(&f, SIZE, 1000, BUDGET);
+	struct cache_stream *s = cache_stream_new(f.owner);
+	assert_true(fake_read(&f, s, 0, 7));
+	cache_advise(f.owner, s, 0, 100, 2);
+	assert_int_equal(f.nloads, 3);
+	assert_false(f.ahead[0]);
+	assert_true(f.ahead[1] && f.ahead[2]);
+	cache_stream_free(s);
+	fake_close(&f);
+}
+
 static void closing_a_stream_calls_off_what_has_not_begun(void **state)
 {
 	struct fake_source f;
@@ -525,6 +539,7 @@ int main(void)
 		cmocka_unit_test(many_streams_do_not_push_each_other_out),
 		cmocka_unit_test(who_stopped_gives_way),
 		cmocka_unit_test(a_reader_goes_before_what_is_ahead),
+		cmocka_unit_test(a_load_that_a_reader_waits_for_is_not_ahead),
 		cmocka_unit_test(closing_a_stream_calls_off_what_has_not_begun),
 		cmocka_unit_test(what_is_under_way_for_a_closed_stream_may_be_given_up),
 		cmocka_unit_test(what_another_stream_asked_for_is_not_given_up),

@@ -41,10 +41,10 @@ static void run(void *arg)
 	struct source *s = job->source;
 	struct cache_chunk chunk = {0};
 	struct err err = ERR_INIT;
-	const bool unwanted = s->gives_up && atomic_load(cache_fill_cancel(job->fill));
+	const bool cancelled = s->gives_up && atomic_load(cache_fill_cancel(job->fill));
 	if (s->delay_us)
 		usleep(s->delay_us);
-	if (unwanted || (s->gives_up && atomic_load(cache_fill_cancel(job->fill)))) {
+	if (cancelled || (s->gives_up && atomic_load(cache_fill_cancel(job->fill)))) {
 		atomic_fetch_add(&s->cancelled, 1);
 		cache_complete(job->fill, err_set(&err, -ECANCELED, "cancelled"), NULL, &err);
 	} else if (atomic_load(&s->failing)) {

@@ -83,7 +83,8 @@ static struct seen get_chunk(struct fixture *f, const char *id, uint64_t number)
 	struct seen seen = {0};
 
 	const struct chunk_source chunks = domain_chunk_source(f->domain);
-	chunks.get(chunks.ctx, number_of(f, id), number, NULL, see, &seen);
+	const struct chunk_wanted wanted = {.dataset = number_of(f, id), .number = number};
+	chunks.get(chunks.ctx, &wanted, see, &seen);
 	assert_int_equal(seen.calls, 1);
 	return seen;
 }

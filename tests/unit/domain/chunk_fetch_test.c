@@ -59,26 +59,34 @@ static void keep(void *arg, struct chunk_result *chunk)
 	f->calls++;
 }
 
-static void get(struct fixture *f, const char *id, uint64_t number)
+/* The object's number in the tree; the domain is opened if it is not yet. */
+static uint32_t find(struct fixture *f, const char *id)
 {
 	if (!f->domain)
 		assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL,
 					     &f->domain, NULL),
 				 0);
-	for (uint32_t i = 0; i < tree_count(domain_tree(f->domain)); i++) {
-		uint32_t n = tree_nth(domain_tree(f->domain), i);
+	const struct tree *tree = domain_tree(f->domain);
 
-		if (strcmp(tree_object(domain_tree(f->domain), n)->o.id, id) == 0) {
-			unsigned int calls = f->calls;
+	for (uint32_t i = 0; i < tree_count(tree); i++)
+		if (strcmp(tree_object(tree, tree_nth(tree, i))->o.id, id) == 0)
+			return tree_nth(tree, i);
+	fail_msg("no object %s", id);
+	return 0;
+}
 
-			const struct chunk_source chunks = domain_chunk_source(f->domain);
+static void get_wanted(struct fixture *f, const struct chunk_wanted *wanted)
+{
+	const struct chunk_source chunks = domain_chunk_source(f->domain);
+	const unsigned int calls = f->calls;
 
-			chunks.get(chunks.ctx, n, number, NULL, keep, f);
-			assert_int_equal(f->calls, calls + 1);
-			return;
-		}
-	}
-	fail_msg("%s is not in the domain", id);
+	chunks.get(chunks.ctx, wanted, keep, f);
+	assert_int_equal(f->calls, calls + 1);
+}
+
+static void get(struct fixture *f, const char *id, uint64_t number)
+{
+	get_wanted(f, &(struct chunk_wanted){.dataset = find(f, id), .number = number});
 }
 
 static void a_stored_chunk_is_decoded(void **state)
@@ -156,10 +164,10 @@ static void an_initializer_computes_what_is_not_stored(void **state)
 	assert_memory_equal(f->chunk.elems.fixed.data, expected, sizeof(expected));
 }
 
-/* A wrapper that looks at the hints of the gets that pass. */
+/* A wrapper that looks at the gets that pass: their hints, how urgent they are. */
 struct spy {
 	struct store base;
-	unsigned int hinted, unhinted;
+	unsigned int hinted, unhinted, prefetched;
 };
 
 static void spy_submit(struct store *s, struct store_request *req)
@@ -172,26 +180,52 @@ static void spy_submit(struct store *s, struct store_request *req)
 		if (req->known_etag)
 			assert_string_equal(req->known_etag, meta.etag);
 		spy->hinted += req->known_etag != NULL;
+		spy->prefetched += req->priority == STORE_PREFETCH;
 		spy->unhinted += req->known_etag == NULL;
 	}
 	store_pass(s, req);
 }
 
-/* All but the domain document, which is asked for before anything is listed. */
-static void gets_name_the_listed_version(void **state)
+static void spy_wrap(struct spy *spy, struct fixture *f)
 {
 	static const struct store_ops ops = {
 		.name = "spy", .submit = spy_submit, .completed = store_complete};
-	struct fixture *f = *state;
-	struct store *inner = f->store;
-	struct spy spy = {0};
 
-	store_wrap(&spy.base, &ops, inner, 0, 0);
-	f->store = &spy.base;
+	*spy = (struct spy){0};
+	store_wrap(&spy->base, &ops, f->store, 0, 0);
+	f->store = &spy->base;
+}
+
+static void spy_unwrap(struct spy *spy, struct fixture *f)
+{
+	f->store = spy->base.inner;
+}
+
+/* All but the domain document, which is asked for before anything is listed. */
+static void gets_name_the_listed_version(void **state)
+{
+	struct fixture *f = *state;
+	struct spy spy;
+
+	spy_wrap(&spy, f);
 	get(f, SMALL_INTS, 1);
-	f->store = inner;
+	spy_unwrap(&spy, f);
 	assert_int_equal(spy.unhinted, 1);
 	assert_int_equal(spy.hinted, 6 + 1); /* documents, a chunk */
+}
+
+static void what_nobody_waits_for_is_asked_for_as_a_prefetch(void **state)
+{
+	struct fixture *f = *state;
+	struct spy spy;
+
+	spy_wrap(&spy, f);
+	get_wanted(f, &(struct chunk_wanted){.dataset = find(f, SMALL_INTS), .number = 1});
+	assert_int_equal(spy.prefetched, 0);
+	get_wanted(f, &(struct chunk_wanted){
+			      .dataset = find(f, SMALL_INTS), .number = 1, .ahead = true});
+	assert_int_equal(spy.prefetched, 1);
+	spy_unwrap(&spy, f);
 }
 
 /* The file is open, its chunk is another one by now, or gone. */
@@ -221,6 +255,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(variable_length_items_go_to_the_heap, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(gets_name_the_listed_version, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_nobody_waits_for_is_asked_for_as_a_prefetch,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_chunk_of_another_version_is_stale, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(an_initializer_computes_what_is_not_stored, setup,

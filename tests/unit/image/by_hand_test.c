@@ -90,16 +90,16 @@ static void answer(void *arg)
 	free(j);
 }
 
-static void get_chunk(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *unwanted,
-		      chunk_done done, void *arg)
+static void get_chunk(void *ctx, const struct chunk_wanted *wanted, chunk_done done, void *arg)
 {
 	struct hand *h = ctx;
 	struct job *j = malloc(sizeof(*j));
 
 	atomic_fetch_add(&h->gets, 1);
-	if (!unwanted)
+	if (!wanted->cancelled)
 		atomic_store(&h->no_cancel, true);
-	*j = (struct job){.dataset = dataset, .number = number, .done = done, .arg = arg};
+	*j = (struct job){
+		.dataset = wanted->dataset, .number = wanted->number, .done = done, .arg = arg};
 	pool_submit(h->env.pool, answer, j);
 }
 

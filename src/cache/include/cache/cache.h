@@ -111,6 +111,9 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 /* True while no reader and no stream needs the load: the source may cancel it, with -ECANCELED.
  * Borrowed until cache_complete(). */
 const atomic_bool *cache_fill_cancel(const struct cache_fill *fill);
+/* True when no reader waited for the chunk as its load began: other loads should not wait for this
+ * one. */
+bool cache_fill_ahead(const struct cache_fill *fill);
 
 /* A stream tells one reader's pattern from another's. NULL without memory: reads work without. */
 struct cache_stream *cache_stream_new(struct cache_owner *o);

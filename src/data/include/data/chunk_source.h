@@ -47,14 +47,22 @@ struct chunk_result {
 };
 typedef void (*chunk_done)(void *arg, struct chunk_result *chunk);
 
-/* Datasets are named by their numbers in the tree. Any thread may call both. */
+/* Which chunk is asked for, and how urgently. */
+struct chunk_wanted {
+	uint32_t dataset; /* its number in the tree */
+	uint64_t number;  /* the chunk's place in the grid, row-major */
+	bool ahead;	  /* no reader waits for it yet: what readers wait for goes first */
+	/* NULL, or set when nobody needs the chunk any more: then get may end with -ECANCELED.
+	 * Borrowed until done is called. */
+	const atomic_bool *cancelled;
+};
+
+/* Any thread may call both. */
 struct chunk_source {
 	/* Borrowed; constant as long as the source is there. */
 	const struct chunk_list *(*list)(void *ctx, uint32_t dataset);
-	/* Asynchronous: done is called once, by any thread, also before get returns. unwanted: NULL
-	 * or set when nobody waits any more; the request may then fail with -ECANCELED. */
-	void (*get)(void *ctx, uint32_t dataset, uint64_t number, const atomic_bool *unwanted,
-		    chunk_done done, void *arg);
+	/* Asynchronous: done is called once, by any thread, also before get returns. */
+	void (*get)(void *ctx, const struct chunk_wanted *wanted, chunk_done done, void *arg);
 	void *ctx;
 };
 

@@ -65,7 +65,7 @@ int64_t domain_modified_ns(const struct domain *d); /* newest of all documents *
 const struct tree *domain_tree(const struct domain *d);
 
 /* Its chunks. A chunk is fetched, and decoded in a worker, where chunk_source's done is called. The
- * domain must outlive the requests. unwanted: as in struct store_get. */
+ * domain must outlive the requests. */
 struct chunk_source domain_chunk_source(struct domain *d);
 /* What is known of a dataset's stored chunks. */
 const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number);

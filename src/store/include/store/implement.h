@@ -23,14 +23,16 @@ struct store_ops {
 	/* Starts a request and never fails itself: whatever goes wrong is an answer. The op is one
 	 * of the first five; what is not supported is answered with store_unsupported().
 	 *
-	 * get, head  UNKNOWN: -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason
-	 * list a page. An unknown prefix is an empty page; a key that store_key_ok() refuses is
-	 * left out. -EACCES, -EIO; and -E2BIG when list.limit is not 0 and the store notices
-	 * that more than so many items follow start_after: the caller would throw all away put
-	 * whole object, replacing; atomic: a reader sees the old or the new. Durable when it
-	 * is done. PRESENT with the meta of the new version. -ESTALE, -EEXIST (conditions);
-	 *            -EACCES, -ENOSPC, -EIO
-	 * delete     ABSENT, also when it was not there. -ESTALE for another version than if_match
+	 * get, head: UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
+	 * list: a page. An unknown prefix is an empty page. A key that store_key_ok() refuses is
+	 *   left out. UNKNOWN with -EACCES, -EIO; -E2BIG when list.limit is not 0 and the store
+	 *   notices that more than so many items follow start_after, which the caller would throw
+	 *   away.
+	 * put: the whole object is replaced. It is atomic: a reader sees the old object or the new
+	 *   one. It is durable when it is done. PRESENT with the meta of the new version. UNKNOWN
+	 *   with -ESTALE, -EEXIST (conditions); -EACCES, -ENOSPC, -EIO.
+	 * delete: ABSENT, also when it was not there. UNKNOWN with -ESTALE for another version than
+	 *   if_match.
 	 *
 	 * -EAGAIN: a passing fault of a store across a network, with err.again_ms when the server
 	 * says how long it wants to be left alone; above store_retry_new() nobody sees it. */
