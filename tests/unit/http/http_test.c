@@ -206,12 +206,12 @@ static uint64_t scene_now(const struct env *env)
 	return scene->now(env) + atomic_load(&scene->ahead_ns);
 }
 
-static int set_scene(void **state, unsigned int connect_ms)
+static int set_scene(void **state, unsigned int connections, unsigned int connect_ms)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
 	struct err err = ERR_INIT;
 	scene->meter = http_stats_new();
-	const struct http_options opt = {.connections = 32,
+	const struct http_options opt = {.connections = connections,
 					 .connect_ms = connect_ms,
 					 .limits = {.first_byte_ms = 400,
 						    .low_speed_s = LOW_SPEED_S,
@@ -234,12 +234,17 @@ static int set_scene(void **state, unsigned int connect_ms)
 
 static int setup(void **state)
 {
-	return set_scene(state, LONG_MS);
+	return set_scene(state, 32, LONG_MS);
 }
 
 static int setup_to_connect_soon(void **state)
 {
-	return set_scene(state, 300);
+	return set_scene(state, 32, 300);
+}
+
+static int setup_one_connection(void **state)
+{
+	return set_scene(state, 1, LONG_MS);
 }
 
 static int teardown(void **state)
@@ -304,9 +309,9 @@ enum {
 	WAITS_FROM_MS = 1000, /* these end by the clock */
 };
 
-static void start(struct scene *scene, const struct expectation *e, const char *server,
-		  const char *body, void (*done)(struct http_call *call), void *of,
-		  const atomic_bool *cancelled, struct timed *t)
+static void prepare(struct scene *scene, const struct expectation *e, const char *server,
+		    const char *body, void (*done)(struct http_call *call), void *of,
+		    const atomic_bool *cancelled, struct timed *t)
 {
 	const bool uploads = strcmp(e->method, "PUT") == 0;
 	snprintf(t->url, sizeof(t->url), "%s%s", server, e->path);
@@ -323,6 +328,13 @@ static void start(struct scene *scene, const struct expectation *e, const char *
 				     .first_byte_ms = e->first_byte_ms,
 				     .done = done,
 				     .arg = t};
+}
+
+static void start(struct scene *scene, const struct expectation *e, const char *server,
+		  const char *body, void (*done)(struct http_call *call), void *of,
+		  const atomic_bool *cancelled, struct timed *t)
+{
+	prepare(scene, e, server, body, done, of, cancelled, t);
 	http_submit(scene->io, &t->call);
 }
 
@@ -469,6 +481,37 @@ static void test_the_oldest_call_first(void **state)
 	look_away(*state, LONG_MS, 0, true);
 }
 
+/* Calls that wait for a connection get it by their priority, equal ones in their order. */
+static void test_the_most_urgent_call_first(void **state)
+{
+	static const struct expectation held = {"held", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
+					ok = {"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0};
+	static const unsigned int priority[] = {2, 1, 0, 1, 0}, turn[] = {2, 4, 1, 3, 0};
+	enum { WAITING = sizeof(priority) / sizeof(priority[0]) };
+	struct scene *scene = *state;
+	struct timed t[WAITING], first;
+	struct order order = {0};
+	struct waiter waiter;
+	wait_init(&waiter, 1);
+	wait_init(&order.waiter, WAITING);
+	start(scene, &held, scene->server.url, NULL, ended, &waiter, NULL, &first);
+	await_count(&scene->server.held, 1);
+	for (int i = 0; i < WAITING; i++) {
+		prepare(scene, &ok, scene->server.url, NULL, ended_in_turn, &order, NULL, &t[i]);
+		t[i].call.priority = priority[i];
+		http_submit(scene->io, &t[i].call);
+	}
+	atomic_store(&scene->server.released, true);
+	wait_all(&waiter);
+	wait_all(&order.waiter);
+	for (int i = 0; i < WAITING; i++) {
+		assert_ptr_equal(order.calls[i], &t[turn[i]]);
+		assert_int_equal(t[i].call.end, HTTP_ANSWERED);
+		http_call_release(&t[i].call);
+	}
+	http_call_release(&first.call);
+}
+
 /* As when the process was stopped: an answer that waits to be received is none that is late. */
 static void test_answers_that_wait_are_not_late(void **state)
 {
@@ -568,6 +611,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_oldest_call_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_most_urgent_call_first,
+						setup_one_connection, teardown),
 		cmocka_unit_test_setup_teardown(test_answers_that_wait_are_not_late, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_nobody_takes_the_connection,
