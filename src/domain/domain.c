@@ -65,6 +65,11 @@ uint64_t domain_listing_digest(const struct domain *d, const struct store_page *
 	return digest;
 }
 
+bool domain_was_listed(const struct domain *d, const char *key)
+{
+	return d->listed_whole && strncmp(key, d->listed_prefix, strlen(d->listed_prefix)) == 0;
+}
+
 const struct store_item *domain_listed(const struct domain *d, const char *key)
 {
 	size_t low = 0, high = d->listing.n;

@@ -62,6 +62,7 @@ struct domain {
 	bool listed_whole;
 	int listing_code;	   /* of the whole listing: why the domain was not listed whole */
 	struct store_page listing; /* of a domain that was listed whole, else empty */
+	const char *listed_prefix; /* what the listing covers */
 	uint64_t listing_digest;
 
 	struct object_resolver resolver;
@@ -81,10 +82,14 @@ static inline bool domain_same_version(const char *a, const char *b)
 uint32_t domain_number(const struct domain *d, const struct schema_id *id);
 /* All chunks of the dataset would take more than DATASET_DENSE_MAX. */
 bool domain_is_vast(const struct dataset *ds);
+/* A listing can show which of the dataset's chunks are stored. */
+bool domain_can_list(const struct domain *d, const struct object *o);
 /* Digest of a whole listing: keys, sizes and versions of objects and chunks (what the service
  * writes beside them, like its summary, does not count). */
 uint64_t domain_listing_digest(const struct domain *d, const struct store_page *page);
 
+/* The listing covers this key or prefix: of what it does not name, nothing is there. */
+bool domain_was_listed(const struct domain *d, const char *key);
 /* A key's item in the listing, NULL when the listing does not have it or is empty. */
 const struct store_item *domain_listed(const struct domain *d, const char *key);
 /* The version of a key in the listing; NULL: not known. Borrowed from the domain. */

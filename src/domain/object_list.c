@@ -260,6 +260,10 @@ static int take_listings(struct object_list *l, struct err *err)
 	if (d->listing_code)
 		return number_prefixes(l, err);
 	d->listed_whole = page->n <= DOMAIN_LISTING;
+	d->listed_prefix =
+		arena_strndup(d->arena, l->reqs[WHOLE]->key, strlen(l->reqs[WHOLE]->key));
+	if (!d->listed_prefix)
+		return err_set(err, -ENOMEM, "out of memory");
 	if (d->listed_whole)
 		d->listing_digest = domain_listing_digest(d, page);
 	int rc = number_whole(d, page, err);

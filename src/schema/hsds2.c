@@ -17,9 +17,9 @@ static const struct schema_ops hsds2 = {
 	.key_classify = hsds2_key_classify,
 	.info_key = hsds2_info_key,
 	.object_parse = schema_object_parse,
-	.chunk_key = hsds2_chunk_key,
-	.chunk_absent = hsds2_chunk_absent,
-	.v1 = false,
+	.locate = hsds2_locate,
+	.chunk_prefix = hsds2_chunk_prefix,
+	.chunk_of_key = hsds2_chunk_of_key,
 };
 
 const struct schema_ops *schema_hsds2(void)

@@ -10,11 +10,9 @@
 
 /* dataset.locator. */
 struct hsds2_locator {
+	struct schema_id id;
 	/* The bytes are in another HDF5 file (layout *_REF, *_REF_INDIRECT): no chunk has a key. */
 	bool is_ref;
-	/* A chunk table whose chunks the service fills when it is read first: a chunk that is not
-	 * stored is unknown, not fill. */
-	bool on_demand;
 	/* Folders that the chunks are spread over; 1: none. */
 	uint32_t partition_count;
 };
@@ -28,8 +26,9 @@ bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id);
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap);
 void hsds2_key_classify(const char *key, struct schema_key *out);
 int hsds2_info_key(const struct schema_id *root, char *key, size_t cap);
-int hsds2_chunk_key(const struct object *o, const struct schema_id *id, const uint64_t *coords,
-		    char *key, size_t cap);
-int hsds2_chunk_absent(const struct object *o, struct err *err);
+int hsds2_locate(const struct object *o, uint64_t number, struct schema_locate *state,
+		 const struct schema_answer *answer, struct chunk_place *place, struct err *err);
+int hsds2_chunk_prefix(const struct object *o, char *prefix, size_t cap);
+bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number);
 
 #endif

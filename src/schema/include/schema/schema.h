@@ -13,6 +13,7 @@
 
 #include <hsmount/err.h>
 #include <base/mem.h>
+#include <data/chunk_place.h>
 #include <data/domain_info.h>
 #include <data/object.h>
 
@@ -50,6 +51,20 @@ struct schema_numbers {
 	void *ctx;
 };
 
+/* What came of a request. */
+struct schema_answer {
+	bool absent; /* the store has proved that there is no such object */
+	const void *body;
+	size_t len;
+};
+
+/* Of a machine that asks. */
+enum { SCHEMA_ASKS = 1 };
+struct schema_locate {
+	unsigned int step;
+	uint64_t u[2];
+};
+
 struct schema_ops {
 	const char *name; /* "hsds2" */
 	/* Key of a domain's document: path without slashes at its ends, "" for the bucket's root.
@@ -83,16 +98,19 @@ struct schema_ops {
 			    const struct schema_numbers *numbers,
 			    void (*skip)(void *ctx, const char *what, const struct err *why),
 			    void *skip_ctx, struct object *out, struct err *err);
-	/* Key of a chunk. coords: in chunks, o->dataset.grid.rank of them. -EOPNOTSUPP: its bytes
-	 * are a range of another file (layout *_REF). */
-	int (*chunk_key)(const struct object *o, const struct schema_id *id, const uint64_t *coords,
-			 char *key, size_t cap);
-	/* What a chunk without an object of its own means: 0 the initializer or the fill value;
-	 * -EOPNOTSUPP with the reason: its value is somewhere else (another file, or the service
-	 * computes it when it is first read). Then no listing proves that a chunk is absent. */
-	int (*chunk_absent)(const struct object *o, struct err *err);
-	/* zlib with shuffle recorded is not shuffled (schema v1). */
-	bool v1;
+	/* Where chunk `number` of a dataset is. A state machine: SCHEMA_ASKS, and the caller reads
+	 * what *place names and calls again with the answer; 0, and *place is the chunk's. answer:
+	 * NULL at first; borrowed, also place->key may be of the same memory as before. state: the
+	 * machine's, zeroed at first. The caller gives place key and room, and else zeros.
+	 * -EOPNOTSUPP: the bytes are where nothing can read them, with the reason. */
+	int (*locate)(const struct object *o, uint64_t number, struct schema_locate *state,
+		      const struct schema_answer *answer, struct chunk_place *place,
+		      struct err *err);
+	/* What a listing must cover to show which chunks of a dataset are stored. -EOPNOTSUPP: no
+	 * listing shows that. */
+	int (*chunk_prefix)(const struct object *o, char *prefix, size_t cap);
+	/* The chunk whose place a key in such a listing is; false for all other keys. */
+	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
 };
 
 const struct schema_ops *schema_hsds2(void);
