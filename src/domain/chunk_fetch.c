@@ -39,8 +39,8 @@ struct fetch {
 	const atomic_bool *cancelled;
 	chunk_done done;
 	void *arg;
-	struct schema_locate locating;
-	bool located; /* the key of the request is the chunk's */
+	unsigned int step; /* of locating the chunk */
+	bool located;	   /* the key of the request is the chunk's */
 	enum chunk_encoding encoding;
 	enum presence presence;
 	struct store_absence absence; /* the proof, once there is one */
@@ -257,7 +257,7 @@ static int check_known(const struct fetch *f, struct err *err)
 
 	if (measured(d, f->dataset, f->number) == UINT64_MAX)
 		return err_set(err, -EIO, "it could not be read when the domain was opened");
-	if (!d->listed_whole && domain_is_stale(d, f->dataset))
+	if (!d->listed_prefix && domain_is_stale(d, f->dataset))
 		return err_set(err, -ESTALE, "the dataset has changed since the file was opened");
 	return 0;
 }
@@ -291,7 +291,7 @@ static void locate(struct fetch *f, const struct schema_answer *answer)
 	struct chunk_place place = {.key = f->req->key, .room = f->req->room};
 	struct err err = ERR_INIT;
 	const int rc =
-		f->d->schema->locate(object_of(f), f->number, &f->locating, answer, &place, &err);
+		f->d->schema->locate(object_of(f), f->number, &f->step, answer, &place, &err);
 
 	if (rc < 0)
 		fail(f, rc, &err);
@@ -307,12 +307,9 @@ static void came_for_place(struct store_request *req)
 	struct err err = ERR_INIT;
 	const int rc = store_failure(&req->answer, &err);
 	struct bytes body auto_bytes = req->answer.body;
-	const struct schema_answer answer = {
-		.absent = store_absence(&req->answer) != NULL,
-		.body = body.data,
-		.len = body.len,
-	};
+	struct schema_answer answer;
 
+	domain_answer(req, &answer);
 	req->answer.body = (struct bytes){0};
 	if (rc) {
 		fail(f, rc, &err);

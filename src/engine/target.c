@@ -20,7 +20,6 @@
 /* dir holds a directory that the schema keeps its objects in. */
 static bool has_storage(const char *dir)
 {
-	const struct schema_ops *schema = schema_hsds2();
 	DIR *d = opendir(dir);
 	bool found = false;
 	struct dirent *entry;
@@ -30,7 +29,7 @@ static bool has_storage(const char *dir)
 		auto_free char *prefix = names_join(entry->d_name, "");
 		found = (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN ||
 			 entry->d_type == DT_LNK) &&
-			prefix && schema->is_hidden(prefix);
+			prefix && schema_is_storage(schema_all(), prefix);
 	}
 	closedir(d);
 	return found;

@@ -127,7 +127,7 @@ static int chunk_key(const struct object *o, const uint64_t *coords, char *key, 
 	return n;
 }
 
-int hsds2_locate(const struct object *o, uint64_t number, struct schema_locate *state,
+int hsds2_locate(const struct object *o, uint64_t number, unsigned int *step,
 		 const struct schema_answer *answer, struct chunk_place *place, struct err *err)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
@@ -162,7 +162,7 @@ bool hsds2_is_domain_key(const char *key, size_t *path_len)
 	return true;
 }
 
-bool hsds2_is_hidden(const char *key)
+bool hsds2_is_storage(const char *key)
 {
 	return strncmp(key, "db", 2) == 0 && (key[2] == '/' || key[2] == '\0');
 }
@@ -229,7 +229,7 @@ bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
 }
 
 /* "[p<k>/]<i>_<j>_…" to the end. */
-static bool take_chunk(const char **p, struct schema_key *out)
+static bool take_chunk(const char **p, struct hsds2_key *out)
 {
 	uint64_t partition;
 	if (take(p, 'p') && !(take_number(p, &partition) && take(p, '/')))
@@ -241,27 +241,27 @@ static bool take_chunk(const char **p, struct schema_key *out)
 	return **p == '\0';
 }
 
-void hsds2_key_classify(const char *key, struct schema_key *out)
+void hsds2_key_classify(const char *key, struct hsds2_key *out)
 {
 	const char *p = key;
 	struct schema_id id = {0};
-	*out = (struct schema_key){.cls = SCHEMA_KEY_OTHER};
+	*out = (struct hsds2_key){.cls = HSDS2_KEY_OTHER};
 	if (!take_storage(&p, &id))
 		return;
 	if (strcmp(p, places[OBJECT_GROUP].file) == 0) {
 		id.kind = OBJECT_GROUP;
 		for (int i = 0; i < 8; i++)
 			id.b[i + 8] = id.b[i] ^ 0x88;
-		out->cls = SCHEMA_KEY_OBJECT;
+		out->cls = HSDS2_KEY_OBJECT;
 	} else if (!take_object(&p, &id)) {
 		return;
 	} else if (strcmp(p, places[id.kind].file) == 0) {
-		out->cls = SCHEMA_KEY_OBJECT;
+		out->cls = HSDS2_KEY_OBJECT;
 	} else if (id.kind == OBJECT_DATASET && take_chunk(&p, out)) {
-		out->cls = SCHEMA_KEY_CHUNK;
+		out->cls = HSDS2_KEY_CHUNK;
 	}
-	if (out->cls == SCHEMA_KEY_OTHER)
-		*out = (struct schema_key){.cls = SCHEMA_KEY_OTHER};
+	if (out->cls == HSDS2_KEY_OTHER)
+		*out = (struct hsds2_key){.cls = HSDS2_KEY_OTHER};
 	else
 		out->id = id;
 }
@@ -272,9 +272,9 @@ bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *numbe
 	const struct hsds2_locator *loc = o->dataset.locator;
 	const struct grid *grid = &o->dataset.grid;
 	char expected[SCHEMA_KEY_MAX + 1];
-	struct schema_key k;
+	struct hsds2_key k;
 	hsds2_key_classify(key, &k);
-	if (k.cls != SCHEMA_KEY_CHUNK || !schema_id_equal(&k.id, &loc->id) || k.rank != grid->rank)
+	if (k.cls != HSDS2_KEY_CHUNK || !schema_id_equal(&k.id, &loc->id) || k.rank != grid->rank)
 		return false;
 	for (uint32_t d = 0; d < grid->rank; d++)
 		if (k.coords[d] >= grid->count[d])

@@ -13,6 +13,8 @@
 
 #include <schema/schema.h>
 
+#include "id.h"
+
 enum {
 	/* Bytes of all attribute values and the fill value of one object. */
 	SCHEMA_VALUES_MAX = 256 << 20,

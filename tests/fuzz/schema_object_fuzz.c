@@ -10,6 +10,9 @@
 
 #include <schema/schema.h>
 
+#include "schema/hsds2.h"
+#include "schema/object.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool condition)
@@ -85,7 +88,6 @@ static void check_links(const struct object *o)
 static void check_dataset(const struct object *o)
 {
 	const struct dataset *ds = &o->dataset;
-	const struct schema_ops *ops = schema_hsds2();
 	require(ds->nfilters <= FILTER_MAX);
 	if (ds->fill_defined)
 		check_elems(ds->type, 1, &ds->fill);
@@ -94,12 +96,12 @@ static void check_dataset(const struct object *o)
 	char key[SCHEMA_KEY_MAX + 1];
 	char prefix[SCHEMA_KEY_MAX + 1];
 	uint64_t number;
-	struct schema_locate state = {0};
+	unsigned int state = 0;
 	struct chunk_place place = {.key = key, .room = sizeof(key)};
-	if (ops->locate(o, ds->grid.nchunks - 1, &state, NULL, &place, NULL) < 0)
+	if (hsds2_locate(o, ds->grid.nchunks - 1, &state, NULL, &place, NULL) < 0)
 		return; /* in another file */
-	require(ops->chunk_of_key(o, key, &number) && number == ds->grid.nchunks - 1);
-	const int n = ops->chunk_prefix(o, prefix, sizeof(prefix));
+	require(hsds2_chunk_of_key(o, key, &number) && number == ds->grid.nchunks - 1);
+	const int n = hsds2_chunk_prefix(o, prefix, sizeof(prefix));
 	require(n < 0 ? ds->elsewhere != NULL : strncmp(key, prefix, (size_t)n) == 0);
 }
 
@@ -130,16 +132,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct schema_id root =
 		id_of(data, size, "\"root\"", "g-00000000-00000000-8888-888888-888888");
 	const struct schema_numbers numbers = {.number = number};
-	const struct schema_ops *ops = schema_hsds2();
 	struct arena *arena = arena_new(256 << 20);
 	struct object one, two;
 	struct err err = ERR_INIT;
 	if (!arena)
 		return 0;
-	int rc = ops->object_parse(arena, &id, &root, data, size, &numbers, skip, NULL, &one, &err);
+	int rc = schema_object_parse(arena, &id, &root, data, size, &numbers, skip, NULL, &one,
+				     &err);
 	require(rc == err.code && (rc == 0) == (err.msg[0] == '\0'));
-	require(ops->object_parse(arena, &id, &root, data, size, &numbers, NULL, NULL, &two,
-				  NULL) == rc);
+	require(schema_object_parse(arena, &id, &root, data, size, &numbers, NULL, NULL, &two,
+				    NULL) == rc);
 	if (rc == 0) {
 		check_attributes(&one);
 		if (one.kind == OBJECT_GROUP)

@@ -62,7 +62,7 @@ static void keep(void *arg, struct chunk_result *chunk)
 static void get(struct fixture *f, const char *id, uint64_t number)
 {
 	if (!f->domain)
-		assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL,
+		assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", NULL,
 					     &f->domain, NULL),
 				 0);
 	for (uint32_t i = 0; i < tree_count(domain_tree(f->domain)); i++) {

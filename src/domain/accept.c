@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects that a loader has read, but that are too large to be shown. */
+#include <domain/domain.h>
+
+#include <errno.h>
+
+#include "domain_internal.h"
+
+#include <codec/chunk.h>
+
+/* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
+ * elements than a file has room for, when all of them have values. */
+static int check_size(const struct domain *d, const struct object *o, struct err *err)
+{
+	const struct dataset *ds = &o->dataset;
+	uint64_t stored, shown;
+
+	if (o->kind != OBJECT_DATASET || ds->grid.nchunks == 0)
+		return 0;
+	if (!mul_u64(codec_stored_elem_size(ds->type), ds->grid.chunk_elems, &stored) ||
+	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
+	    max_u64(stored, shown) > CHUNK_BYTES_MAX)
+		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", CHUNK_BYTES_MAX);
+	const bool computed = ds->initializer != INITIALIZER_NONE;
+	if ((computed || !domain_can_list(d, o)) && domain_is_vast(ds))
+		return err_set(err, -EFBIG, "%s of more than %llu bytes",
+			       computed ? "computed elements" : "elements kept elsewhere",
+			       (unsigned long long)DATASET_DENSE_MAX);
+	return 0;
+}
+
+static bool take_value(struct domain *d, const struct elems *value)
+{
+	const uint64_t size = (uint64_t)value->fixed.len + value->heap.len;
+
+	if (size > DOMAIN_VALUES_MAX - d->values)
+		return false;
+	d->values += size;
+	return true;
+}
+
+/* Values are held whole, and a few bytes of JSON can ask for very many of them. */
+static int keep_values(struct domain *d, const char *key, struct object *o, struct err *err)
+{
+	uint32_t kept = 0;
+
+	if (o->kind == OBJECT_DATASET && !take_value(d, &o->dataset.fill))
+		return err_set(err, -EFBIG, "values of the domain take over %d bytes",
+			       DOMAIN_VALUES_MAX);
+	for (uint32_t i = 0; i < o->nattrs; i++) {
+		struct attribute *a = &o->attrs[i];
+
+		if (take_value(d, &a->value)) {
+			o->attrs[kept++] = *a;
+			continue;
+		}
+		tree_note(d->tree,
+			  "%s: attribute \"%s\" left out: values of the domain take over %d bytes",
+			  key, a->name, DOMAIN_VALUES_MAX);
+		elems_release(&a->value);
+	}
+	o->nattrs = kept;
+	return 0;
+}
+
+int domain_accept(void *ctx, const char *key, struct object *o, struct err *err)
+{
+	struct domain *d = ctx;
+	int rc = check_size(d, o, err);
+
+	return rc ? rc : keep_values(d, key, o, err);
+}
