@@ -6,7 +6,7 @@
  *
  *   1. a Blosc 1 frame: byte 0 is 2 and its length is the object's;
  *   2. else a zlib stream, where any compressor is recorded; with shuffle recorded too, its bytes
- *      are shuffled, except in schema v1;
+ *      are shuffled, unless the encoding is ENCODING_HSDS_PLAIN;
  *   3. else plain bytes; a shuffle recorded alone was never applied.
  *   Then, where bitshuffle is recorded, HSDS's own bitshuffle form may be inside.
  *
@@ -82,7 +82,7 @@ static int undo_zlib(struct decoding *d, const struct bytes *stored, struct byte
 		return rc;
 	if (left != 0 && left != DROPPED_CHECKSUM)
 		return err_set(d->err, -EIO, "%zu bytes behind the zlib stream", left);
-	bool shuffled = d->recorded.shuffle && !d->chunk->schema_v1;
+	bool shuffled = d->recorded.shuffle && d->chunk->encoding == ENCODING_HSDS;
 	return shuffled && plain_fits(d, out->len) ? unshuffle(d, out) : 0;
 }
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One chunk: its place in the store, a request for it, and the codec in the worker in which the
- * request is done. Where the listing of the opening named the object's version, it is that version
- * or -ESTALE: an open file never mixes two. A chunk is named in every message by its key. Nothing
- * here waits.
+ * request is done. The schema says where the place is; if it has to read something else first, such
+ * as a table, that is requested in the same way. Where the listing of the opening named an object's
+ * version, it is that version or -ESTALE: an open file never mixes two. A chunk is named in every
+ * message by its key. Nothing here waits.
  *
- * A chunk is absent, and has the fill value or a computed one, in two cases:
+ * A chunk is absent, and has the fill value or a computed one, in three cases:
  *   - a complete listing of the opening does not name it. Then no request is made;
- *   - nothing was listed, the store proves that the object is not there, and the dataset's document
- *     is still the one that was opened (recheck.c).
+ *   - the schema found that it has no place;
+ *   - nothing was listed, and the store proves that the object is not there.
+ * In the last two cases the dataset's document must still be the one that was opened (recheck.c).
  */
 #include <domain/domain.h>
 
@@ -27,14 +29,22 @@ enum presence {
 	NOT_LISTED,   /* it was not there */
 };
 
+enum { PLACE_MAX = 1 << 24 /* bytes of what is read in order to find a chunk's place */ };
+
 /* A fetch with its request. */
 struct fetch {
 	struct domain *d;
 	uint32_t dataset;
 	uint64_t number;
+	bool ahead; /* as in struct chunk_wanted, like the next */
+	const atomic_bool *cancelled;
 	chunk_done done;
 	void *arg;
+	unsigned int step; /* of locating the chunk */
+	bool located;	   /* the key of the request is the chunk's */
+	enum chunk_encoding encoding;
 	enum presence presence;
+	struct store_absence absence; /* the proof, once there is one */
 	struct domain_recheck recheck;
 	struct pool_job job;
 	struct store_request *req; /* in `memory` */
@@ -54,9 +64,9 @@ static enum presence presence_of(const struct domain *d, uint32_t dataset, uint6
 
 	if (chunks->listed)
 		return chunk_list_find(chunks, number) < chunks->n ? LISTED : NOT_LISTED;
-	if (d->listed_whole)
-		return domain_listed(d, key) ? LISTED : NOT_LISTED;
-	return NEVER_LISTED;
+	if (domain_listed(d, key))
+		return LISTED;
+	return domain_was_listed(d, key) ? NOT_LISTED : NEVER_LISTED;
 }
 
 static uint64_t decoded_limit(const struct dataset *ds)
@@ -117,7 +127,13 @@ static void finish(struct fetch *f, struct chunk_result *chunk)
 {
 	if (chunk->code) {
 		elems_release(&chunk->elems);
-		err_wrap(&chunk->err, chunk->code, "domain /%s: chunk %s", f->d->path, f->req->key);
+		if (f->req->key[0])
+			err_wrap(&chunk->err, chunk->code, "%s%s", f->located ? "chunk " : "",
+				 f->req->key);
+		if (!f->located)
+			err_wrap(&chunk->err, chunk->code, "chunk %" PRIu64 " of %s", f->number,
+				 object_of(f)->id);
+		err_wrap(&chunk->err, chunk->code, "domain /%s", f->d->path);
 	}
 	store_request_release(f->req);
 	f->done(f->arg, chunk);
@@ -135,15 +151,15 @@ static void fail(struct fetch *f, int code, const struct err *err)
 /* proof: what proves that there is no chunk. */
 static void give_absent(struct fetch *f, const struct store_absence *proof)
 {
+	const struct dataset *ds = &object_of(f)->dataset;
 	struct chunk_result chunk = {0};
 
-	if (object_of(f)->dataset.initializer == INITIALIZER_ARANGE) {
+	if (ds->elsewhere)
+		chunk.code = err_set(&chunk.err, -EOPNOTSUPP, "%s", ds->elsewhere);
+	else if (ds->initializer == INITIALIZER_ARANGE)
 		chunk.code = compute_arange(f, &chunk);
-	} else {
-		/* The fill value, unless the schema knows that the chunk is kept elsewhere. */
-		chunk.absent = proof != NULL;
-		chunk.code = f->d->schema->chunk_absent(object_of(f), &chunk.err);
-	}
+	else
+		chunk.absent = proof != NULL; /* the fill value */
 	finish(f, &chunk);
 }
 
@@ -157,7 +173,7 @@ static void give_stored(struct fetch *f)
 		.type = ds->type,
 		.nelems = ds->grid.chunk_elems,
 		.pipeline = &pipeline,
-		.schema_v1 = f->d->schema->v1,
+		.encoding = f->encoding,
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
 	};
@@ -174,7 +190,7 @@ static void rechecked(void *arg, int code, const struct err *err)
 	if (code)
 		fail(f, code, err);
 	else
-		give_absent(f, store_absence(&f->req->answer));
+		give_absent(f, &f->absence);
 }
 
 static void came(struct store_request *req)
@@ -184,6 +200,8 @@ static void came(struct store_request *req)
 	struct err err = ERR_INIT;
 	const int rc = store_failure(&req->answer, &err);
 
+	if (proof)
+		f->absence = *proof;
 	if (rc)
 		fail(f, rc, &err);
 	else if (!proof)
@@ -196,64 +214,116 @@ static void came(struct store_request *req)
 		give_absent(f, proof);
 }
 
-/* ---- the beginning ---- */
+/* ---- the place ---- */
 
-/* Nothing to ask: the listing of the opening has proved it. */
-static void not_listed(void *arg)
+static void give_unlisted(void *arg)
 {
-	static const struct store_absence proof = {.evidence = STORE_LISTED};
+	struct fetch *f = arg;
 
-	give_absent(arg, &proof);
+	give_absent(f, &f->absence);
 }
 
-static bool is_known_absent(const struct fetch *f)
+/* Nothing to ask: the listing of the opening has proved it. In a worker, as all answers are: fill
+ * values take time to make. */
+static void give_absent_later(struct fetch *f)
 {
-	return f->presence == NOT_LISTED && f->d->schema->chunk_absent(object_of(f), NULL) == 0;
+	struct err err = ERR_INIT;
+
+	f->absence.evidence = STORE_LISTED;
+	f->job = (struct pool_job){.fn = give_unlisted, .arg = f};
+	if (pool_run(f->d->env->pool, &f->job))
+		fail(f, err_set(&err, -ENOMEM, "out of memory for a job"), &err);
 }
 
-/* Which object, and what is known of it. A negative errno with the reason in err. */
-static int name_chunk(struct fetch *f, struct err *err)
-{
-	struct domain *d = f->d;
-	struct store_request *req = f->req;
-	const struct object *o = object_of(f);
-	uint64_t coords[DSPACE_MAX_RANK];
-
-	grid_coords(&o->dataset.grid, f->number, coords);
-	int rc = d->schema->chunk_key(o, &d->entries[f->dataset].id, coords, req->key, req->room);
-	if (rc < 0) {
-		snprintf(req->key, req->room, "%" PRIu64 " of %s", f->number, o->id);
-		if (rc == -EOPNOTSUPP && d->schema->chunk_absent(o, err))
-			return rc;
-		return err_set(err, rc, "the chunk has no key");
-	}
-	if (measured(d, f->dataset, f->number) == UINT64_MAX)
-		return err_set(err, -EIO, "it could not be read when the domain was opened");
-	if (!d->listed_whole && domain_is_stale(d, f->dataset))
-		return err_set(err, -ESTALE, "the dataset has changed since the file was opened");
-	f->presence = presence_of(d, f->dataset, f->number, req->key);
-	return 0;
-}
-
-static void ask(struct fetch *f, const struct chunk_wanted *wanted)
+static void ask(struct fetch *f, const struct chunk_place *place, uint64_t max, store_done done)
 {
 	struct store_request *req = f->req;
 	const char *etag = domain_listed_etag(f->d, req->key);
 
-	req->max = stored_limit(&object_of(f)->dataset);
+	req->range = (struct store_range){.first = place->offset, .length = place->length};
+	req->max = max;
 	req->cond.if_match = etag;
 	req->known_etag = etag;
-	req->priority = wanted->ahead ? STORE_PREFETCH : STORE_READER;
-	req->cancelled = wanted->cancelled;
-	req->done = came;
+	req->priority = f->ahead ? STORE_PREFETCH : STORE_READER;
+	req->cancelled = f->cancelled;
+	req->done = done;
 	req->arg = f;
 	store_submit(f->d->store, req);
+}
+
+/* What the opening tells about the chunk decides whether it can be asked for. A negative errno with
+ * the reason in err. */
+static int check_known(const struct fetch *f, struct err *err)
+{
+	struct domain *d = f->d;
+
+	if (measured(d, f->dataset, f->number) == UINT64_MAX)
+		return err_set(err, -EIO, "it could not be read when the domain was opened");
+	if (!d->listed_prefix && domain_is_stale(d, f->dataset))
+		return err_set(err, -ESTALE, "the dataset has changed since the file was opened");
+	return 0;
+}
+
+static void get_chunk(struct fetch *f, const struct chunk_place *place)
+{
+	const struct dataset *ds = &object_of(f)->dataset;
+	struct err err = ERR_INIT;
+	const int rc = check_known(f, &err);
+
+	f->located = !place->absent;
+	f->encoding = place->encoding;
+	f->presence =
+		place->absent ? NEVER_LISTED : presence_of(f->d, f->dataset, f->number, place->key);
+	f->absence.evidence = STORE_LISTED; /* by the schema, until the store says otherwise */
+	if (rc)
+		fail(f, rc, &err);
+	else if (place->absent)
+		domain_recheck(f->d, f->dataset, &f->recheck);
+	else if (f->presence == NOT_LISTED && !ds->elsewhere)
+		give_absent_later(f);
+	else
+		ask(f, place, stored_limit(ds), came);
+}
+
+static void came_for_place(struct store_request *req);
+
+/* answer: of what the schema asked for, NULL at the beginning. */
+static void locate(struct fetch *f, const struct schema_answer *answer)
+{
+	struct chunk_place place = {.key = f->req->key, .room = f->req->room};
+	struct err err = ERR_INIT;
+	const int rc =
+		f->d->schema->locate(object_of(f), f->number, &f->step, answer, &place, &err);
+
+	if (rc < 0)
+		fail(f, rc, &err);
+	else if (rc == SCHEMA_ASKS)
+		ask(f, &place, PLACE_MAX, came_for_place);
+	else
+		get_chunk(f, &place);
+}
+
+static void came_for_place(struct store_request *req)
+{
+	struct fetch *f = req->arg;
+	struct err err = ERR_INIT;
+	const int rc = store_failure(&req->answer, &err);
+	struct bytes body auto_bytes = req->answer.body;
+	struct schema_answer answer;
+
+	domain_answer(req, &answer);
+	req->answer.body = (struct bytes){0};
+	if (rc) {
+		fail(f, rc, &err);
+		return;
+	}
+	store_request_reset(req, STORE_GET);
+	locate(f, &answer);
 }
 
 static void fetch(void *ctx, const struct chunk_wanted *wanted, chunk_done done, void *arg)
 {
 	struct domain *d = ctx;
-	struct err err = ERR_INIT;
 	struct fetch *f = malloc(sizeof(*f) + store_request_size(d->store));
 
 	if (!f) {
@@ -263,27 +333,19 @@ static void fetch(void *ctx, const struct chunk_wanted *wanted, chunk_done done,
 		done(arg, &chunk);
 		return;
 	}
-	*f = (struct fetch){.d = d,
-			    .dataset = wanted->dataset,
-			    .number = wanted->number,
-			    .done = done,
-			    .arg = arg};
+	*f = (struct fetch){
+		.d = d,
+		.dataset = wanted->dataset,
+		.number = wanted->number,
+		.ahead = wanted->ahead,
+		.cancelled = wanted->cancelled,
+		.done = done,
+		.arg = arg,
+	};
 	f->req = store_request_init(f->memory, d->store, STORE_GET);
 	f->recheck = (struct domain_recheck){
 		.cancelled = wanted->cancelled, .done = rechecked, .arg = f};
-	const int rc = name_chunk(f, &err);
-	if (rc) {
-		fail(f, rc, &err);
-		return;
-	}
-	if (!is_known_absent(f)) {
-		ask(f, wanted);
-		return;
-	}
-	/* In a worker, as all answers are: fill values take time to make. */
-	f->job = (struct pool_job){.fn = not_listed, .arg = f};
-	if (pool_run(d->env->pool, &f->job))
-		fail(f, err_set(&err, -ENOMEM, "out of memory for a job"), &err);
+	locate(f, NULL);
 }
 
 static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)

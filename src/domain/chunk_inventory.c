@@ -24,7 +24,7 @@ enum {
 
 struct stored_chunk {
 	uint64_t number;
-	uint64_t size; /* of the stored object */
+	const struct store_item *item; /* of the listing; borrowed */
 };
 
 static int by_number(const void *a, const void *b)
@@ -32,28 +32,6 @@ static int by_number(const void *a, const void *b)
 	const struct stored_chunk *x = a, *y = b;
 
 	return (x->number > y->number) - (x->number < y->number);
-}
-
-/* A chunk key counts when it is exactly the key that a reader would ask for: in range, and in the
- * right partition. */
-static bool chunk_of_key(const struct domain *d, uint32_t number, const struct schema_key *parsed,
-			 const char *key, uint64_t *chunk)
-{
-	const struct object *o = &tree_object(d->tree, number)->o;
-	const struct grid *grid = &o->dataset.grid;
-	char expected[SCHEMA_KEY_MAX + 1];
-
-	if (parsed->rank != grid->rank)
-		return false;
-	for (uint32_t k = 0; k < grid->rank; k++)
-		if (parsed->coords[k] >= grid->count[k])
-			return false;
-	if (d->schema->chunk_key(o, &d->entries[number].id, parsed->coords, expected,
-				 sizeof(expected)) < 0 ||
-	    strcmp(expected, key) != 0)
-		return false;
-	*chunk = grid_number(grid, parsed->coords);
-	return true;
 }
 
 /* Turns n sorted items into a chunk_list; sizes are returned beside it. */
@@ -78,33 +56,21 @@ static int keep_list(struct domain *d, uint32_t number, struct stored_chunk *kno
 static int collect(struct domain *d, uint32_t number, const struct store_page *page, size_t from,
 		   size_t to, struct stored_chunk **out, size_t *out_n, struct err *err)
 {
+	const struct object *o = &tree_object(d->tree, number)->o;
 	struct stored_chunk *known = calloc(to - from + 1, sizeof(*known));
 	size_t n = 0;
 
 	if (!known)
 		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", to - from);
 	for (size_t i = from; i < to; i++) {
-		struct schema_key key;
-		uint64_t chunk;
+		const struct store_item *item = &page->items[i];
 
-		d->schema->key_classify(page->items[i].key, &key);
-		if (key.cls == SCHEMA_KEY_CHUNK &&
-		    schema_id_equal(&key.id, &d->entries[number].id) &&
-		    chunk_of_key(d, number, &key, page->items[i].key, &chunk))
-			known[n++] = (struct stored_chunk){chunk, page->items[i].meta.size};
+		if (d->schema->chunk_of_key(o, item->key, &known[n].number))
+			known[n++].item = item;
 	}
 	*out = known;
 	*out_n = n;
 	return 0;
-}
-
-static int chunk_key_of(const struct domain *d, uint32_t number, uint64_t chunk, char *key)
-{
-	uint64_t coords[DSPACE_MAX_RANK];
-	const struct object *o = &tree_object(d->tree, number)->o;
-
-	grid_coords(&o->dataset.grid, chunk, coords);
-	return d->schema->chunk_key(o, &d->entries[number].id, coords, key, SCHEMA_KEY_MAX + 1);
 }
 
 /* The store did not give the chunk, and may give it the next time: what is laid out without it
@@ -174,9 +140,7 @@ static int measure_some(struct domain *d, uint32_t number, const struct stored_c
 	for (size_t i = 0; !rc && i < n; i++) {
 		struct store_request *req = reqs[i];
 
-		if (chunk_key_of(d, number, known[which[i]].number, req->key) < 0)
-			rc = err_set(err, -EIO, "a chunk of %s has no key",
-				     tree_object(d->tree, number)->o.id);
+		store_request_key(req, known[which[i]].item->key);
 		req->range.length = length;
 		req->max = CHUNK_BYTES_MAX;
 		req->known_etag = domain_listed_etag(d, req->key);
@@ -232,19 +196,8 @@ static int measure(struct domain *d, uint32_t number, const struct stored_chunk 
 	if (ds->nfilters > 0)
 		return measure_compressed(d, number, known, n, decoded, err);
 	for (size_t i = 0; i < n; i++)
-		decoded[i] = known[i].size <= CHUNK_BYTES_MAX ? known[i].size : UINT64_MAX;
-	return 0;
-}
-
-/* The prefix under which a dataset's chunks lie: that of its document. */
-static int dataset_prefix(const struct domain *d, uint32_t number, char *prefix)
-{
-	int n = d->schema->object_key(&d->entries[number].id, prefix, SCHEMA_KEY_MAX + 1);
-	char *slash = n < 0 ? NULL : strrchr(prefix, '/');
-
-	if (!slash)
-		return -EIO;
-	slash[1] = '\0';
+		decoded[i] = known[i].item->meta.size <= CHUNK_BYTES_MAX ? known[i].item->meta.size
+									 : UINT64_MAX;
 	return 0;
 }
 
@@ -264,15 +217,11 @@ static int list_dataset(struct domain *d, uint32_t number, const struct store_pa
 }
 
 /* The listing is sorted by key, so the keys of one dataset lie together. */
-static int list_from_page(struct domain *d, uint32_t number, struct err *err)
+static int list_from_page(struct domain *d, uint32_t number, const char *prefix, struct err *err)
 {
-	char prefix[SCHEMA_KEY_MAX + 1];
+	const size_t len = strlen(prefix);
 	size_t low = 0, high = d->listing.n;
 
-	if (dataset_prefix(d, number, prefix))
-		return err_set(err, -EIO, "object %s has no key",
-			       tree_object(d->tree, number)->o.id);
-	size_t len = strlen(prefix);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -287,15 +236,13 @@ static int list_from_page(struct domain *d, uint32_t number, struct err *err)
 	return list_dataset(d, number, &d->listing, low, high, err);
 }
 
-static int list_by_asking(struct domain *d, uint32_t number, struct err *err)
+static int list_by_asking(struct domain *d, uint32_t number, const char *prefix, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(d->store, STORE_LIST);
 
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
-	if (dataset_prefix(d, number, req->key))
-		return err_set(err, -EIO, "object %s has no key",
-			       tree_object(d->tree, number)->o.id);
+	store_request_key(req, prefix);
 	req->list.complete = true;
 	req->list.whole = true;
 	req->list.limit = VLEN_CHUNKS_MAX;
@@ -320,35 +267,56 @@ static bool must_list(const struct dataset *ds)
 	return ds->grid.nchunks > 0 && (ds->type->has_vlen || domain_is_vast(ds));
 }
 
+/* What a listing must cover to show the dataset's chunks. False: none shows them, so every chunk
+ * may have a value. */
+static bool chunk_prefix(const struct domain *d, const struct object *o,
+			 char prefix[SCHEMA_KEY_MAX + 1])
+{
+	return !o->dataset.elsewhere && d->schema->chunk_prefix(o, prefix, SCHEMA_KEY_MAX + 1) >= 0;
+}
+
+bool domain_can_list(const struct domain *d, const struct object *o)
+{
+	char prefix[SCHEMA_KEY_MAX + 1];
+
+	return chunk_prefix(d, o, prefix);
+}
+
+static int list_chunks(struct domain *d, uint32_t number, const struct object *o, struct err *err)
+{
+	char prefix[SCHEMA_KEY_MAX + 1];
+	int rc = 0;
+
+	if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)
+		return 0; /* every chunk has a value, stored or not */
+	if (!chunk_prefix(d, o, prefix)) {
+		/* Chunks have values that no listing shows. Sizes cannot be known. */
+		d->chunks[number].unknown = o->dataset.type->has_vlen;
+		return 0;
+	}
+	if (domain_was_listed(d, prefix))
+		rc = list_from_page(d, number, prefix, err);
+	else if (must_list(&o->dataset))
+		rc = list_by_asking(d, number, prefix, err);
+	if (rc != -E2BIG)
+		return rc;
+	/* The dataset alone is lost: it stays in the file, its reads fail. Any other failure may
+	 * pass, and must not stay in a snapshot. */
+	tree_note(d->tree, "dataset %s: its chunks are not known: %s", o->id, err ? err->msg : "");
+	d->chunks[number] = (struct chunk_list){.unknown = true};
+	return 0;
+}
+
 int domain_list_chunks(struct domain *d, struct err *err)
 {
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < tree_count(d->tree); i++) {
-		uint32_t number = tree_nth(d->tree, i);
+		const uint32_t number = tree_nth(d->tree, i);
 		const struct object *o = &tree_object(d->tree, number)->o;
 
-		if (o->kind != OBJECT_DATASET)
-			continue;
-		if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)
-			continue; /* every chunk has a value, stored or not */
-		if (d->schema->chunk_absent(o, NULL)) {
-			/* Chunks have values that no listing shows. Sizes cannot be known. */
-			d->chunks[number].unknown = o->dataset.type->has_vlen;
-			continue;
-		}
-		if (d->listed_whole)
-			rc = list_from_page(d, number, err);
-		else if (must_list(&o->dataset))
-			rc = list_by_asking(d, number, err);
-		if (rc == -E2BIG) {
-			/* The dataset alone is lost: it stays in the file, its reads fail. Any
-			 * other failure may pass, and must not stay in a snapshot. */
-			tree_note(d->tree, "dataset %s: its chunks are not known: %s", o->id,
-				  err ? err->msg : "");
-			d->chunks[number] = (struct chunk_list){.unknown = true};
-			rc = 0;
-		}
+		if (o->kind == OBJECT_DATASET)
+			rc = list_chunks(d, number, o, err);
 	}
 	return rc;
 }

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opening a domain in rounds of parallel requests:
- *   1. the domain document: which root group (object_list.c);
- *   2. the listings: everything below the storage prefix when it fits one page (then the existing
- *      chunks are known too), and side by side the delimited listings that name the objects;
- *   3. all object documents (object_docs.c).
- * Rounds 1 and 2 are one where the root group is known beforehand. Numbers are given out after
- * round 2, so that documents can name each other while they are parsed.
- */
+/* A domain is opened: its tree is loaded, then its chunks are listed. */
 #include <domain/domain.h>
 
 #include <errno.h>
@@ -21,16 +13,12 @@ enum { LOGGED_PROBLEMS = 100 };
 
 static uint64_t resolve(void *ctx, const char *text, size_t n)
 {
-	struct schema_id id;
+	const struct domain *d = ctx;
 
-	if (!schema_id_parse(text, n, &id))
-		return 0;
-	uint32_t number = domain_number(ctx, &id);
-	return number == OBJECT_NONE ? 0 : (uint64_t)number + 1;
+	return d->schema->resolve(d->space, text, n);
 }
 
-static struct domain *new_domain(const struct env *env, struct store *store,
-				 const struct schema_ops *schema, const char *path)
+static struct domain *new_domain(const struct env *env, struct store *store, const char *path)
 {
 	struct domain *d = calloc(1, sizeof(*d));
 
@@ -39,7 +27,6 @@ static struct domain *new_domain(const struct env *env, struct store *store,
 	atomic_init(&d->refs, 1);
 	d->env = env;
 	d->store = store;
-	d->schema = schema;
 	d->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_TREES};
 	domain_rechecks_init(d);
 	d->resolver = (struct object_resolver){.resolve = resolve, .ctx = d};
@@ -69,28 +56,29 @@ static void log_problems(const struct domain *d)
 			    d->path, LOGGED_PROBLEMS);
 }
 
-static int read_all(struct domain *d, const struct domain_hint *hint, bool *same, struct err *err)
+static int read_all(struct domain *d, const struct schema_ops *const *schemas,
+		    const struct domain_hint *hint, bool *same, struct err *err)
 {
-	int rc = domain_list_objects(d, hint, same, err);
+	int rc = domain_load(d, schemas, hint, same, err);
 
 	if (rc || *same)
 		return rc;
-	rc = domain_charge(d, err);
-	if (!rc)
-		rc = domain_read_docs(d, hint->previous, err);
-	if (!rc)
-		rc = tree_finish(d->tree, err);
-	if (!rc)
-		rc = domain_list_chunks(d, err);
+	rc = tree_finish(d->tree, err);
+	if (rc)
+		return rc;
+	d->chunks = calloc(tree_numbers(d->tree), sizeof(*d->chunks));
+	if (!d->chunks)
+		return err_set(err, -ENOMEM, "out of memory for %u objects", tree_numbers(d->tree));
+	rc = domain_list_chunks(d, err);
 	return rc ? rc : domain_charge(d, err);
 }
 
-int domain_open(const struct env *env, struct store *store, const struct schema_ops *schema,
+int domain_open(const struct env *env, struct store *store, const struct schema_ops *const *schemas,
 		const char *path, const struct domain_hint *hint, struct domain **out,
 		struct err *err)
 {
 	static const struct domain_hint none;
-	struct domain *d = new_domain(env, store, schema, path);
+	struct domain *d = new_domain(env, store, path);
 	bool same = false;
 
 	*out = NULL;
@@ -98,7 +86,7 @@ int domain_open(const struct env *env, struct store *store, const struct schema_
 		return err_set(err, -ENOMEM, "domain /%s: no memory", path);
 	if (!hint)
 		hint = &none;
-	int rc = read_all(d, hint, &same, err);
+	int rc = read_all(d, schemas, hint, &same, err);
 	log_problems(d);
 	if (rc || same) {
 		domain_unref(d);

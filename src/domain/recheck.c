@@ -17,6 +17,8 @@
 
 #include <errno.h>
 
+#include <uthash.h>
+
 #include "domain_internal.h"
 
 static const uint64_t valid_ns = UINT64_C(1000000000);
@@ -24,6 +26,7 @@ static const uint64_t valid_ns = UINT64_C(1000000000);
 struct rechecked {
 	struct domain *d;
 	uint32_t number;
+	const char *etag; /* of the document in the snapshot; written by ask() alone */
 	bool asking, valid, stale;
 	uint64_t asked_ns;		/* when the last HEAD began that found no change */
 	uint64_t began_ns;		/* when the HEAD under way began */
@@ -115,7 +118,7 @@ static void give_up(struct rechecked *e)
 /* 0, -ESTALE, or why the document could not be looked at. */
 static int compare_locked(struct rechecked *e, const struct store_answer *a, struct err *err)
 {
-	const char *etag = e->d->entries[e->number].etag;
+	const char *etag = e->etag;
 	const int rc = store_failure(a, err);
 
 	if (rc)
@@ -180,7 +183,7 @@ static void ask(struct rechecked *e, const atomic_bool *cancelled)
 		return;
 	}
 	/* It was read once, so it has a key; without one the store refuses it. */
-	if (d->schema->object_key(&d->entries[e->number].id, req->key, req->room) < 0)
+	if (d->schema->object_key(d->space, e->number, req->key, req->room, &e->etag) < 0)
 		req->key[0] = '\0';
 	req->cancelled = cancelled;
 	req->done = answered;

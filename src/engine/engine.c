@@ -72,7 +72,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 	const struct names_options names = {
 		.env = &e->env,
 		.store = e->store,
-		.schema = e->schema,
+		.schemas = schema_all(),
 		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
 		.list_ttl_ns = e->open_ttl_ns,
 	};
@@ -96,7 +96,6 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (!e)
 		return err_set(err, -ENOMEM, "no memory");
 	e->log = opt->log;
-	e->schema = schema_hsds2();
 	e->no_filters = opt->no_filters;
 	e->debug_count = opt->debug_count;
 	e->open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
@@ -123,7 +122,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 			err_copy(err, &why);
 		goto fail;
 	}
-	rc = recognise_bucket(opt, e->schema, &e->stack, err);
+	rc = recognise_bucket(opt, &e->stack, err);
 	rest(e);
 	if (rc)
 		goto fail;

@@ -22,8 +22,18 @@ struct engine_file {
 	struct raw_object *object; /* or a plain object */
 };
 
-int domain_snapshot(struct engine *e, const struct names_node *n, struct snapshot **out,
-		    struct err *err)
+int snapshot_resolve(struct engine *e, const char *path, struct names_node **out,
+		     struct snapshot_time *asked, struct err *err)
+{
+	const struct snapshot_time now = snapshots_time(e);
+	bool is_new;
+	int rc = names_resolve_now(e->names, path, out, &is_new, err);
+	*asked = is_new ? now : (struct snapshot_time){0};
+	return rc;
+}
+
+int domain_snapshot(struct engine *e, const struct names_node *n, const struct snapshot_time *asked,
+		    struct snapshot **out, struct err *err)
 {
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
@@ -31,16 +41,18 @@ int domain_snapshot(struct engine *e, const struct names_node *n, struct snapsho
 	const struct snapshot_domain domain = {
 		.path = n->path,
 		.mount_dir = dir,
-		.root = n->doc.kind == NAMES_DOC_ROOT ? &n->doc.root : NULL,
+		.document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL,
+		.asked = *asked,
 	};
 	int rc = snapshots_open(e, &domain, out, err);
 	/* What a name is was read before: the bucket has changed since. */
 	return rc == -EISDIR ? -ENOENT : rc;
 }
 
-static int open_domain(struct engine_file *f, const struct names_node *n, struct err *err)
+static int open_domain(struct engine_file *f, const struct names_node *n,
+		       const struct snapshot_time *asked, struct err *err)
 {
-	int rc = domain_snapshot(f->e, n, &f->snapshot, err);
+	int rc = domain_snapshot(f->e, n, asked, &f->snapshot, err);
 	if (rc)
 		return rc;
 	atomic_fetch_add(&f->snapshot->use.opens, 1);
@@ -82,8 +94,9 @@ static int open_object(struct engine_file *f, const struct names_node *n, struct
 /* A domain of that very name wins over everything else, and opening asks for its document: what it
  * was a while ago need not be asked before. *sure: asked now, or still valid. */
 static int find_file(struct engine *e, const char *path, struct names_node **out, bool *sure,
-		     struct err *err)
+		     struct snapshot_time *asked, struct err *err)
 {
+	*asked = (struct snapshot_time){0};
 	*sure = false;
 	*out = names_recall(e->names, path);
 	if (*out && (*out)->kind == NAMES_DOMAIN && (*out)->doc.kind == NAMES_DOC_ROOT &&
@@ -91,20 +104,20 @@ static int find_file(struct engine *e, const char *path, struct names_node **out
 		return 0;
 	names_node_unref(*out);
 	*sure = true;
-	int rc = names_resolve(e->names, path, out, err);
+	int rc = snapshot_resolve(e, path, out, asked, err);
 	if (!rc && (*out)->kind == NAMES_DIR)
 		rc = err_set(err, -EISDIR, "%s: is a directory", path);
 	return rc;
 }
 
-static int open_node(struct engine *e, const struct names_node *n, struct engine_file **out,
-		     struct err *err)
+static int open_node(struct engine *e, const struct names_node *n,
+		     const struct snapshot_time *asked, struct engine_file **out, struct err *err)
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_set(err, -ENOMEM, "no memory");
 	f->e = e;
-	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, err) : open_object(f, n, err);
+	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, asked, err) : open_object(f, n, err);
 	if (rc)
 		engine_file_close(f);
 	else
@@ -118,10 +131,11 @@ int engine_file_open(struct engine *e, const char *path, struct engine_file **ou
 	int rc = -ENOENT;
 	while (rc == -ENOENT && !sure) {
 		auto_names_node struct names_node *n = NULL;
-		rc = find_file(e, path, &n, &sure, err);
+		struct snapshot_time asked;
+		rc = find_file(e, path, &n, &sure, &asked, err);
 		if (rc)
 			return rc;
-		rc = open_node(e, n, out, err);
+		rc = open_node(e, n, &asked, out, err);
 		/* What it is must be asked before it is tried again. */
 		if (rc)
 			names_forget(e->names, path);

@@ -51,12 +51,12 @@ static int say_domain(const struct report *r, const struct names_node *n, struct
 	const struct domain_info *info = domain_info(domain);
 	int rc = say(r, "domain: /%s", n->path);
 	if (!rc)
-		rc = say(r, "root: %s",
-			 tree_object(domain_tree(domain), tree_nth(domain_tree(domain), 0))->o.id);
+		rc = say(r, "root: %s", info->root);
 	if (!rc && info->owner && info->owner[0])
 		rc = say(r, "owner: %s", info->owner);
-	if (!rc && n->doc.acls)
-		rc = say(r, "acls: %s", n->doc.acls);
+	auto_free char *acls = names_acls_json(info);
+	if (!rc && acls)
+		rc = say(r, "acls: %s", acls);
 	if (!rc)
 		rc = say_time(r, "created", info->created_ns);
 	if (!rc)
@@ -171,13 +171,14 @@ int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn 
 	struct snapshot *s = NULL;
 	struct report r = {.fn = fn, .arg = arg};
 	struct err why = ERR_INIT;
-	int rc = names_resolve(e->names, path, &n, err);
+	struct snapshot_time asked;
+	int rc = snapshot_resolve(e, path, &n, &asked, err);
 	if (rc)
 		return rc;
 	if (n->kind != NAMES_DOMAIN)
 		return err_set(err, n->kind == NAMES_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
 			       path);
-	rc = domain_snapshot(e, n, &s, err);
+	rc = domain_snapshot(e, n, &asked, &s, err);
 	if (rc)
 		return rc;
 	struct domain *domain = s->domain;

@@ -13,7 +13,6 @@
 #include <base/env.h>
 #include <cache/cache.h>
 #include <names/names.h>
-#include <schema/schema.h>
 #include <http/stats.h>
 #include <store/store.h>
 
@@ -29,7 +28,6 @@ struct engine {
 	struct store *store;		/* the whole stack */
 	struct store_stack_parts stack; /* of it, those that count */
 	struct cache *cache;
-	const struct schema_ops *schema;
 	bool no_filters, debug_count;
 	uint64_t open_ttl_ns; /* what an open or a listing found; 0: they always ask */
 	uint64_t opened_ns;   /* by env's clock */
@@ -47,8 +45,12 @@ static inline uint64_t engine_now(const struct engine *e)
 /* A version of a plain object as the kernel would like to see it (stat.c). */
 void stat_object(const struct store_meta *meta, struct engine_stat *st);
 
-/* The live image of a domain node, opened or checked against the bucket; see snapshots_open(). */
-int domain_snapshot(struct engine *e, const struct names_node *n, struct snapshot **out,
-		    struct err *err);
+/* Looks a name up. *asked: when the bucket was asked for it, zero when it was not. */
+int snapshot_resolve(struct engine *e, const char *path, struct names_node **out,
+		     struct snapshot_time *asked, struct err *err);
+/* The live image of a domain node, opened or checked against the bucket; see snapshots_open().
+ * asked: by looking the node up for this very call. */
+int domain_snapshot(struct engine *e, const struct names_node *n, const struct snapshot_time *asked,
+		    struct snapshot **out, struct err *err);
 
 #endif

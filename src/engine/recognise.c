@@ -32,8 +32,7 @@ static void cleanup_above(struct above *a)
 }
 #define auto_above __attribute__((cleanup(cleanup_above)))
 
-static int find_above_s3(const char *url, const struct schema_ops *schema, struct store *whole,
-			 struct above *out, struct err *err)
+static int find_above_s3(const char *url, struct store *whole, struct above *out, struct err *err)
 {
 	auto_free char *bucket = NULL, *prefix = NULL;
 	bool found = false;
@@ -45,7 +44,7 @@ static int find_above_s3(const char *url, const struct schema_ops *schema, struc
 		return err_set(err, -ENOMEM, "no memory");
 	for (int i = 0; !rc && !found && i < LEVELS_MAX && above[0]; i++) {
 		above[names_parent_len(above)] = '\0';
-		rc = survey_has_storage(whole, above, schema, &found, err);
+		rc = survey_has_storage(whole, above, &found, err);
 	}
 	if (!found)
 		return rc;
@@ -55,8 +54,8 @@ static int find_above_s3(const char *url, const struct schema_ops *schema, struc
 	return out->path && out->bucket ? 0 : err_set(err, -ENOMEM, "no memory");
 }
 
-static int refuse_part(const struct schema_ops *schema, const char *name, enum schema_place place,
-		       const struct above *above, struct err *err)
+static int refuse_part(const char *name, enum schema_place place, const struct above *above,
+		       struct err *err)
 {
 	char path[SCHEMA_KEY_MAX + 1 + SUFFIX_MAX];
 	const bool domain = place == SCHEMA_PLACE_DOMAIN;
@@ -64,7 +63,7 @@ static int refuse_part(const struct schema_ops *schema, const char *name, enum s
 		return err_set(err, -EINVAL, "%s is a %s, not a bucket: use the bucket that it %s",
 			       name, domain ? "single domain" : "folder of a bucket",
 			       domain ? "belongs to" : "is in");
-	if (schema->is_hidden(above->path))
+	if (schema_is_storage(schema_all(), above->path))
 		return err_set(err, -EINVAL,
 			       "%s is a part of the bucket %s, where the data are stored: use %s",
 			       name, above->bucket, above->bucket);
@@ -76,8 +75,7 @@ static int refuse_part(const struct schema_ops *schema, const char *name, enum s
 		       path, domain ? "" : "/");
 }
 
-static int refuse_dir(const struct schema_ops *schema, const char *name, enum schema_place place,
-		      struct err *err)
+static int refuse_dir(const char *name, enum schema_place place, struct err *err)
 {
 	if (place == SCHEMA_PLACE_EMPTY)
 		return err_set(err, -EINVAL,
@@ -86,11 +84,10 @@ static int refuse_dir(const struct schema_ops *schema, const char *name, enum sc
 	return err_set(err, -EINVAL,
 		       "%s is not a bucket: neither the service's storage (%s) nor a domain "
 		       "is there; -o allow_empty accepts it",
-		       name, schema->storage);
+		       name, schema_survey_storage);
 }
 
-static void warn_s3(struct log *log, const struct schema_ops *schema, const char *name,
-		    enum schema_place place)
+static void warn_s3(struct log *log, const char *name, enum schema_place place)
 {
 	if (place == SCHEMA_PLACE_EMPTY)
 		log_warning(log, "%s: nothing is there", name);
@@ -99,31 +96,31 @@ static void warn_s3(struct log *log, const struct schema_ops *schema, const char
 			log,
 			"%s may be no bucket of domains: neither the service's storage (%s) nor "
 			"a domain is there",
-			name, schema->storage);
+			name, schema_survey_storage);
 }
 
 /* Nothing but the message depends on what is above, except where there are documents and no
  * storage. */
-static int find_above(const char *name, const struct schema_ops *schema,
-		      const struct store_stack_parts *parts, const struct schema_survey *seen,
-		      struct log *log, struct above *out, struct err *err)
+static int find_above(const char *name, const struct store_stack_parts *parts,
+		      const struct schema_survey *seen, struct log *log, struct above *out,
+		      struct err *err)
 {
 	struct err why = ERR_INIT;
 	const bool s3 = store_stack_is_s3(name);
 	if (s3 && !seen->document && !seen->documents)
 		return 0;
-	int rc = s3 ? find_above_s3(name, schema, parts->whole, out, &why)
+	int rc = s3 ? find_above_s3(name, parts->whole, out, &why)
 		    : engine_split(name, &out->bucket, &out->path, &why);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "no memory");
 	if (s3 && rc && !seen->document)
 		log_warning(log, "%s may be a folder of a bucket: %s is not there, and above: %s",
-			    name, schema->storage, why.msg);
+			    name, schema_survey_storage, why.msg);
 	return 0;
 }
 
-static int judge(const struct engine_options *opt, const struct schema_ops *schema,
-		 const struct store_stack_parts *parts, struct schema_survey *seen, struct err *err)
+static int judge(const struct engine_options *opt, const struct store_stack_parts *parts,
+		 struct schema_survey *seen, struct err *err)
 {
 	auto_above struct above above = {0};
 	const char *name = opt->bucket;
@@ -132,37 +129,37 @@ static int judge(const struct engine_options *opt, const struct schema_ops *sche
 			       "%s is a bucket of schema v1, which is not supported yet: only "
 			       "buckets of schema v2 can be read",
 			       name);
-	int rc = seen->document ? survey_document(parts->count, schema, seen, err) : 0;
+	int rc = seen->document ? survey_document(parts->count, seen, err) : 0;
 	if (!rc)
-		rc = find_above(name, schema, parts, seen, opt->log, &above, err);
+		rc = find_above(name, parts, seen, opt->log, &above, err);
 	if (rc)
 		return rc;
 	const enum schema_place place = schema_recognise(seen, above.bucket);
 	if (seen->document)
-		return refuse_part(schema, name, place, &above, err);
+		return refuse_part(name, place, &above, err);
 	if (place == SCHEMA_PLACE_BUCKET || opt->allow_empty)
 		return 0;
 	if (above.bucket)
-		return refuse_part(schema, name, SCHEMA_PLACE_FOLDER, &above, err);
+		return refuse_part(name, SCHEMA_PLACE_FOLDER, &above, err);
 	if (!store_stack_is_s3(name))
-		return refuse_dir(schema, name, place, err);
-	warn_s3(opt->log, schema, name, place);
+		return refuse_dir(name, place, err);
+	warn_s3(opt->log, name, place);
 	return 0;
 }
 
-int recognise_bucket(const struct engine_options *opt, const struct schema_ops *schema,
-		     const struct store_stack_parts *parts, struct err *err)
+int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
+		     struct err *err)
 {
 	const bool s3 = store_stack_is_s3(opt->bucket);
 	struct schema_survey seen;
 	int rc = 0;
 	if (s3)
-		rc = survey_store(parts->count, schema, &seen, err);
-	else if ((rc = survey_dir(store_stack_dir(opt->bucket), schema, &seen)))
+		rc = survey_store(parts->count, &seen, err);
+	else if ((rc = survey_dir(store_stack_dir(opt->bucket), &seen)))
 		err_errno(err, rc, "reading the directory");
 	if (rc)
 		err_wrap(err, rc, "bucket %s", opt->bucket);
 	else if (!seen.storage)
-		rc = judge(opt, schema, parts, &seen, err);
+		rc = judge(opt, parts, &seen, err);
 	return rc;
 }

@@ -5,8 +5,6 @@
 
 #include <hsmount/engine.h>
 
-#include <schema/schema.h>
-
 #include "store_stack.h"
 
 /* Refuses what is no bucket, with a message that says what it is: -EINVAL; -EOPNOTSUPP for a bucket
@@ -15,7 +13,7 @@
  *
  * In S3, one listing of one key recognises a bucket; where there is none, at most 17 small listings
  * follow. Starts threads of the stack and of its pool. */
-int recognise_bucket(const struct engine_options *opt, const struct schema_ops *schema,
-		     const struct store_stack_parts *parts, struct err *err);
+int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
+		     struct err *err);
 
 #endif

@@ -30,9 +30,8 @@
 enum { STAT_BLOCK = 512 };
 
 struct build {
-	unsigned int refs; /* the builder and those who wait */
-	uint64_t serial;   /* builds that had begun before, and this one */
-	uint64_t began;	   /* when */
+	unsigned int refs;	    /* the builder and those who wait */
+	struct snapshot_time began; /* nothing that it sees was asked for before */
 	bool done;
 	int code;
 	struct err err;
@@ -43,6 +42,7 @@ struct slot {
 	struct snapshot *current;
 	struct build *build;
 	uint64_t checked;	 /* when the asking began that found it current */
+	uint64_t built;		 /* tick at which the last build began */
 	bool stale;		 /* a reader has found since that it is not */
 	struct engine_stat last; /* version 0: never opened */
 	bool idle;
@@ -58,7 +58,7 @@ struct snapshots {
 	struct slot *idle;
 	struct snapshot *all; /* live ones */
 	unsigned int nidle;
-	uint64_t idle_bytes, live, last_version, builds;
+	uint64_t idle_bytes, live, last_version, ticks;
 	uint64_t idle_limit; /* bytes */
 	struct budget *budget;
 };
@@ -262,8 +262,12 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
 {
 	struct domain *domain = NULL, *previous = old ? old->domain : NULL;
-	const struct domain_hint hint = {.root = of->root, .previous = previous};
-	int rc = domain_open(&e->env, e->store, e->schema, of->path, &hint, &domain, err);
+	const struct domain_hint hint = {
+		.document = of->document,
+		.is_fresh = of->asked.tick != 0,
+		.previous = previous,
+	};
+	int rc = domain_open(&e->env, e->store, schema_all(), of->path, &hint, &domain, err);
 	if (rc)
 		return rc;
 	if (domain == previous && (old->sees_chunks || !was_idle))
@@ -291,7 +295,7 @@ static void publish_locked(struct snapshots *t, struct slot *slot, struct build 
 	}
 	if (b->code == 0) {
 		ref_locked(t, b->snapshot);
-		slot->checked = b->began;
+		slot->checked = b->began.ns;
 	}
 	if (b->code == -ENOENT || b->code == -EISDIR) {
 		drop_current_locked(t, slot, garbage);
@@ -300,6 +304,19 @@ static void publish_locked(struct snapshots *t, struct slot *slot, struct build 
 	slot->build = NULL;
 	b->done = true;
 	pthread_cond_broadcast(&t->built);
+}
+
+static struct snapshot_time time_locked(struct engine *e)
+{
+	return (struct snapshot_time){.tick = ++e->snapshots->ticks, .ns = engine_now(e)};
+}
+
+struct snapshot_time snapshots_time(struct engine *e)
+{
+	pthread_mutex_lock(&e->snapshots->lock);
+	const struct snapshot_time now = time_locked(e);
+	pthread_mutex_unlock(&e->snapshots->lock);
+	return now;
 }
 
 /* The lock is held when it begins and when it returns, not between. */
@@ -311,15 +328,19 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 	bool was_idle = slot->idle;
 	uint64_t version = ++t->last_version;
 	b->refs = 1;
-	b->serial = ++t->builds;
-	b->began = engine_now(e);
+	/* What another build has seen meanwhile may be newer than the document. */
+	struct snapshot_domain of = *domain;
+	if (of.asked.tick < slot->built)
+		of.asked = (struct snapshot_time){0};
+	b->began = of.asked.tick ? of.asked : time_locked(e);
+	slot->built = b->began.tick;
 	slot->stale = false; /* what comes from here on, this build may not have seen */
 	slot->build = b;     /* keeps the slot */
 	if (old)
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
-	b->code = refresh(e, domain, version, old, was_idle, &b->snapshot, &b->err);
+	b->code = refresh(e, &of, version, old, was_idle, &b->snapshot, &b->err);
 
 	pthread_mutex_lock(&t->lock);
 	publish_locked(t, slot, b, garbage);
@@ -331,9 +352,9 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
  * than the opening that is asked for. NULL without memory. */
 static struct slot *await_slot_locked(struct snapshots *t, const char *path)
 {
-	const uint64_t arrival = t->builds;
+	const uint64_t arrival = ++t->ticks;
 	struct slot *slot = get_slot_locked(t, path);
-	while (slot && slot->build && slot->build->serial <= arrival) {
+	while (slot && slot->build && slot->build->began.tick < arrival) {
 		pthread_cond_wait(&t->built, &t->lock);
 		slot = get_slot_locked(t, path);
 	}

@@ -52,17 +52,26 @@ struct snapshot {
 struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit);
 void snapshots_free(struct snapshots *t); /* no snapshot is open */
 
+/* A point in time, before or after others of the same table. */
+struct snapshot_time {
+	uint64_t tick; /* never 0 */
+	uint64_t ns;   /* by the clock of the environment */
+};
+struct snapshot_time snapshots_time(struct engine *e);
+
 /* Which domain, and what its looking up told. */
 struct snapshot_domain {
-	const char *path;	      /* in the bucket */
-	const char *mount_dir;	      /* of its file, in the mount */
-	const struct schema_id *root; /* its root group of a moment ago, NULL unknown */
+	const char *path;		  /* in the bucket */
+	const char *mount_dir;		  /* of its file, in the mount */
+	struct schema_document *document; /* NULL unknown; borrowed */
+	/* The document was asked for after that, for this very opening. Zero: it may be older. */
+	struct snapshot_time asked;
 };
 
-/* The current snapshot of a domain as the bucket has it now, that is: asked for after the call, or
- * within the time for which an open is valid. Of several callers at once, one asks and builds, the
- * others wait for it and get what it got. -ENOENT, -EISDIR; -EIO with key and
- * cause. Closed by snapshot_close(). */
+/* The current snapshot of a domain as the bucket has it now, that is: asked for after the call (the
+ * document: after domain->asked), or within the time for which an open is valid. Of several callers
+ * at once, one asks and builds, the others wait for it and get what it got. -ENOENT, -EISDIR; -EIO
+ * with key and cause. Closed by snapshot_close(). */
 int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struct snapshot **out,
 		   struct err *err);
 void snapshot_close(struct snapshot *s);

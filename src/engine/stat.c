@@ -42,7 +42,7 @@ void stat_object(const struct store_meta *meta, struct engine_stat *st)
 static void stat_domain(struct engine *e, struct names_node *n, bool ask, struct engine_stat *st)
 {
 	bool known = snapshots_recall(e->snapshots, n->path, st);
-	st->mode = n->doc.file_mode; /* may be newer than the image */
+	st->mode = names_doc_mode(&n->doc, false); /* may be newer than the image */
 	if (known)
 		return;
 	st->size = names_size(e->names, n, ask);
@@ -58,15 +58,15 @@ static void stat_node(struct engine *e, struct names_node *n, bool ask, struct e
 	}
 	*st = (struct engine_stat){
 		.kind = kinds[n->kind],
-		.mtime_ns = n->doc.modified_ns,
-		.ctime_ns = n->doc.modified_ns,
 	};
+	if (n->doc.document)
+		st->mtime_ns = st->ctime_ns = n->doc.document->info.modified_ns;
 	if (n->kind == NAMES_DOMAIN) {
 		stat_domain(e, n, ask, st);
 		return;
 	}
 	st->size_exact = true;
-	st->mode = n->doc.kind == NAMES_DOC_NONE ? 0555 : n->doc.dir_mode;
+	st->mode = names_doc_mode(&n->doc, true);
 	if (st->mtime_ns == 0)
 		st->mtime_ns = st->ctime_ns = e->started_ns;
 }

@@ -38,8 +38,7 @@ static bool is_dir(int fd, const struct dirent *e)
 	return fstatat(fd, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int survey_entry(int fd, const struct dirent *e, const struct schema_ops *schema,
-			struct schema_survey *seen)
+static int survey_entry(int fd, const struct dirent *e, struct schema_survey *seen)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	struct stat st;
@@ -48,20 +47,21 @@ static int survey_entry(int fd, const struct dirent *e, const struct schema_ops 
 	if (below && !prefix)
 		return -ENOMEM;
 	schema_survey_key(seen, below ? prefix : e->d_name);
-	if (below && !seen->documents && schema->domain_key(e->d_name, key, sizeof(key)) > 0 &&
+	if (below && !seen->documents &&
+	    schema_survey_document_key(e->d_name, key, sizeof(key)) == 0 &&
 	    fstatat(fd, key, &st, 0) == 0 && S_ISREG(st.st_mode))
 		schema_survey_key(seen, key);
 	return 0;
 }
 
-int survey_dir(const char *dir, const struct schema_ops *schema, struct schema_survey *seen)
+int survey_dir(const char *dir, struct schema_survey *seen)
 {
 	struct stat st;
-	auto_free char *storage = names_join(dir, schema->storage);
+	auto_free char *storage = names_join(dir, schema_survey_storage);
 	int rc = storage ? 0 : -ENOMEM;
 	*seen = (struct schema_survey){0};
 	if (!rc && stat(storage, &st) == 0 && S_ISDIR(st.st_mode)) {
-		schema_survey_key(seen, schema->storage);
+		schema_survey_key(seen, schema_survey_storage);
 		return 0;
 	}
 	auto_closedir DIR *d = rc ? NULL : opendir(dir);
@@ -73,7 +73,7 @@ int survey_dir(const char *dir, const struct schema_ops *schema, struct schema_s
 		if (!e)
 			return -errno;
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			rc = survey_entry(dirfd(d), e, schema, seen);
+			rc = survey_entry(dirfd(d), e, seen);
 	}
 	return rc;
 }
@@ -114,8 +114,8 @@ static int survey_key(struct store *s, const char *key, struct schema_survey *se
 }
 
 /* Looks for the documents of what the page shows as prefixes. */
-static int survey_below(struct store *s, const struct schema_ops *schema,
-			const struct store_page *page, struct schema_survey *seen, struct err *err)
+static int survey_below(struct store *s, const struct store_page *page, struct schema_survey *seen,
+			struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	int rc = 0, asked = 0;
@@ -126,7 +126,7 @@ static int survey_below(struct store *s, const struct schema_ops *schema,
 		auto_free char *path = strndup(item->key, strlen(item->key) - 1);
 		if (!path)
 			return err_set(err, -ENOMEM, "no memory");
-		if (schema->domain_key(path, key, sizeof(key)) < 0)
+		if (schema_survey_document_key(path, key, sizeof(key)))
 			continue;
 		rc = survey_key(s, key, seen, err);
 		asked++;
@@ -134,26 +134,24 @@ static int survey_below(struct store *s, const struct schema_ops *schema,
 	return rc;
 }
 
-int survey_store(struct store *s, const struct schema_ops *schema, struct schema_survey *seen,
-		 struct err *err)
+int survey_store(struct store *s, struct schema_survey *seen, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
 	*seen = (struct schema_survey){0};
 	if (!req)
 		return err_set(err, -ENOMEM, "no memory");
-	int rc = survey_key(s, schema->storage, seen, err);
+	int rc = survey_key(s, schema_survey_storage, seen, err);
 	if (!rc && !seen->storage)
 		rc = survey_page(s, "", STORE_PAGE_MAX, seen, req, err);
 	if (!rc && !seen->storage && !seen->v1 && !seen->document)
-		rc = survey_below(s, schema, &req->answer.page, seen, err);
+		rc = survey_below(s, &req->answer.page, seen, err);
 	return rc;
 }
 
-int survey_has_storage(struct store *s, const char *prefix, const struct schema_ops *schema,
-		       bool *found, struct err *err)
+int survey_has_storage(struct store *s, const char *prefix, bool *found, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
-	auto_free char *storage = names_join(prefix, schema->storage);
+	auto_free char *storage = names_join(prefix, schema_survey_storage);
 	*found = false;
 	if (!req || !storage)
 		return err_set(err, -ENOMEM, "no memory");
@@ -164,13 +162,12 @@ int survey_has_storage(struct store *s, const char *prefix, const struct schema_
 
 /* ---- documents ---- */
 
-int survey_document(struct store *s, const struct schema_ops *schema, struct schema_survey *seen,
-		    struct err *err)
+int survey_document(struct store *s, struct schema_survey *seen, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_GET);
 	if (!req)
 		return err_set(err, -ENOMEM, "no memory");
-	if (schema->domain_key("", req->key, req->room) < 0)
+	if (schema_survey_document_key("", req->key, req->room))
 		return 0;
 	req->max = DOCUMENT_MAX;
 	int rc = run(s, req, err);

@@ -21,7 +21,7 @@
 static bool is_bucket(const char *dir)
 {
 	struct schema_survey seen;
-	return survey_dir(dir, schema_hsds2(), &seen) == 0 && (seen.storage || seen.v1);
+	return survey_dir(dir, &seen) == 0 && (seen.storage || seen.v1);
 }
 
 /* An absolute path whose existing part has no links and no dots; NULL with err set. The names of
@@ -97,5 +97,5 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 	}
 	return err_set(err, -ENOENT,
 		       "%s is not in a bucket: no directory from there upwards has %s in it", arg,
-		       schema_hsds2()->storage);
+		       schema_survey_storage);
 }

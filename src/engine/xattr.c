@@ -33,16 +33,6 @@ static int path_of(const struct names_node *n, struct str *out)
 	return 0;
 }
 
-static int root_id(const struct names_node *n, struct str *out)
-{
-	char id[SCHEMA_ID_MAX];
-	if (n->doc.kind != NAMES_DOC_ROOT)
-		return -ENODATA;
-	schema_id_format(&n->doc.root, id);
-	str_add(out, id);
-	return 0;
-}
-
 static int add_text(const char *text, struct str *out)
 {
 	if (!text || !text[0])
@@ -59,24 +49,38 @@ static int add_time(int64_t ns, struct str *out)
 	return 0;
 }
 
+static const struct domain_info *info_of(const struct names_node *n)
+{
+	static const struct domain_info none;
+	return n->doc.document ? &n->doc.document->info : &none;
+}
+
+static int root_id(const struct names_node *n, struct str *out)
+{
+	return add_text(info_of(n)->root, out);
+}
+
 static int owner(const struct names_node *n, struct str *out)
 {
-	return add_text(n->doc.owner, out);
+	return add_text(info_of(n)->owner, out);
 }
 
 static int acls(const struct names_node *n, struct str *out)
 {
-	return add_text(n->doc.acls, out);
+	if (!n->doc.document)
+		return -ENODATA;
+	auto_free char *json = names_acls_json(info_of(n));
+	return json ? add_text(json, out) : -ENOMEM;
 }
 
 static int created(const struct names_node *n, struct str *out)
 {
-	return add_time(n->doc.created_ns, out);
+	return add_time(info_of(n)->created_ns, out);
 }
 
 static int last_modified(const struct names_node *n, struct str *out)
 {
-	return add_time(n->doc.modified_ns, out);
+	return add_time(info_of(n)->modified_ns, out);
 }
 
 /* ---- from the objects ---- */
@@ -220,11 +224,12 @@ static int has_xattr(const struct names_node *n, const struct xattr *x)
 	return x->of_node(n, &value);
 }
 
-static int of_domain(struct engine *e, const struct names_node *n, const struct xattr *x,
-		     struct str *out, struct err *err)
+static int of_domain(struct engine *e, const struct names_node *n,
+		     const struct snapshot_time *asked, const struct xattr *x, struct str *out,
+		     struct err *err)
 {
 	struct snapshot *s = NULL;
-	int rc = domain_snapshot(e, n, &s, err);
+	int rc = domain_snapshot(e, n, asked, &s, err);
 	if (rc)
 		return rc;
 	rc = x->of_domain(s->domain, out);
@@ -244,14 +249,15 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 	if (!x)
 		return -ENODATA; /* security.capability and the like: without asking anybody */
 	auto_names_node struct names_node *n = NULL;
-	int rc = names_resolve(e->names, path, &n, err);
+	struct snapshot_time asked;
+	int rc = snapshot_resolve(e, path, &n, &asked, err);
 	if (!rc)
 		rc = check_doc(n, err);
 	if (!rc)
 		rc = has_xattr(n, x);
 	if (rc)
 		return rc;
-	return x->of_domain ? of_domain(e, n, x, out, err) : x->of_node(n, out);
+	return x->of_domain ? of_domain(e, n, &asked, x, out, err) : x->of_node(n, out);
 }
 
 /* As getxattr(2) answers. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Access control lists as permission bits and as JSON. Pure, any thread. */
-#include "access.h"
+/* Access control lists as permission bits and as JSON: see names/names.h. Pure, any thread. */
+#include <names/names.h>
 
 #include <string.h>
 
@@ -54,4 +54,10 @@ unsigned int names_mode(const struct domain_info *d, bool is_dir)
 	if (others && others->perms & DOMAIN_PERM_READ)
 		mode |= is_dir ? 0055 : 0044;
 	return mode;
+}
+
+unsigned int names_doc_mode(const struct names_doc *d, bool is_dir)
+{
+	static const struct domain_info none;
+	return names_mode(d->document ? &d->document->info : &none, is_dir);
 }

@@ -21,13 +21,12 @@ void names_children_ask(const char *path, struct store_request *req)
 int names_children_found(const struct names *ns, const struct store_request *req)
 {
 	const struct store_page *page = &req->answer.page;
-	size_t len;
 	const int code = store_failure(&req->answer, NULL);
 	switch (code) {
 	case 0:
 		if (page->n == 0)
 			return CHILDREN_NONE;
-		return page->n == 1 && ns->schema->is_domain_key(page->items[0].key, &len)
+		return page->n == 1 && schema_is_document(ns->schemas, page->items[0].key)
 			       ? CHILDREN_DOC
 			       : CHILDREN_MORE;
 	case -E2BIG:

@@ -6,14 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "access.h"
 #include "name_cache.h"
 #include "rules.h"
 
-enum {
-	GETS_AT_ONCE = 256,
-	DOC_ARENA = 16 << 20, /* bytes that one document may take when parsed */
-};
+enum { GETS_AT_ONCE = 256 };
 
 static int break_doc(struct names_doc *out, int code, const char *key, const struct err *why)
 {
@@ -21,32 +17,6 @@ static int break_doc(struct names_doc *out, int code, const char *key, const str
 	err_copy(&err, why);
 	err_wrap(&err, code, "%s", key);
 	return names_doc_fail(out, NAMES_DOC_BROKEN, code, err.msg);
-}
-
-static int parse_doc(struct names *ns, const struct store_request *req, struct names_doc *out)
-{
-	const struct bytes *body = &req->answer.body;
-	struct err err = ERR_INIT;
-	struct schema_domain parsed = {0};
-	struct arena *arena = arena_new(DOC_ARENA);
-	if (!arena)
-		return -ENOMEM;
-	int rc = ns->schema->domain_parse(arena, body->data, body->len, &parsed, &err);
-	if (rc) {
-		arena_free(arena);
-		return rc == -ENOMEM ? rc : break_doc(out, rc, req->key, &err);
-	}
-	out->kind = parsed.info.is_folder ? NAMES_DOC_FOLDER : NAMES_DOC_ROOT;
-	out->root = parsed.root;
-	out->file_mode = names_mode(&parsed.info, false);
-	out->dir_mode = names_mode(&parsed.info, true);
-	out->created_ns = parsed.info.created_ns;
-	out->modified_ns = parsed.info.modified_ns;
-	out->owner = strdup(parsed.info.owner ? parsed.info.owner : "");
-	out->acls = names_acls_json(&parsed.info);
-	out->etag = strdup(req->answer.meta.etag);
-	arena_free(arena);
-	return out->owner && out->acls && out->etag ? 0 : -ENOMEM;
 }
 
 /* A node that remembers a document of this path; the caller unrefs. */
@@ -57,7 +27,8 @@ static struct names_node *recall(struct names *ns, const char *path)
 		auto_free char *file = names_with_suffix(path, 1);
 		node = file ? names_cache_recall(ns->cache, file) : NULL;
 	}
-	if (node && node->doc.etag && node->doc.etag[0] && strcmp(node->path, path) == 0)
+	if (node && node->doc.document && node->doc.document->etag[0] &&
+	    strcmp(node->path, path) == 0)
 		return node;
 	names_node_unref(node);
 	return NULL;
@@ -66,33 +37,71 @@ static struct names_node *recall(struct names *ns, const char *path)
 bool names_doc_ask(struct names *ns, const char *path, struct names_doc_ask *ask,
 		   struct store_request *req)
 {
-	ask->known = NULL;
-	if (ns->schema->domain_key(path, req->key, req->room) < 0)
+	struct schema_ask first = {.key = req->key, .room = req->room};
+	struct schema_document *none;
+	*ask = (struct names_doc_ask){.path = path};
+	if (schema_classify(ns->schemas, path, &ask->classify, NULL, &first, &none, NULL) !=
+	    SCHEMA_ASKS)
 		return false;
 	ask->known = recall(ns, path);
+	if (ask->known && ask->known->doc.document->schema != ns->schemas[ask->classify.schema]) {
+		names_node_unref(ask->known);
+		ask->known = NULL;
+	}
 	req->max = NAMES_DOC_MAX;
-	req->cond.if_none_match = ask->known ? ask->known->doc.etag : NULL;
+	req->cond.if_none_match = ask->known ? ask->known->doc.document->etag : NULL;
 	return true;
 }
 
-int names_doc_take(struct names *ns, struct names_doc_ask *ask, const struct store_request *req,
+/* Gives the answer in req to the machine. SCHEMA_ASKS: then req asks for more; 0: *out is filled,
+ * unless there is no document; -ENOMEM. */
+static int advance(struct names *ns, struct names_doc_ask *ask, struct store_request *req,
+		   struct names_doc *out)
+{
+	const struct store_answer *a = &req->answer;
+	const int failure = store_failure(a, NULL);
+	char key[SCHEMA_KEY_MAX + 1];
+	struct schema_ask more = {.key = key, .room = sizeof(key)};
+	struct schema_document *document;
+	struct err err = ERR_INIT;
+	const struct schema_answer answer = {
+		/* A key that no store can hold is as good as absent. */
+		.absent = store_absence(a) || failure == -EINVAL,
+		.etag = a->meta.etag,
+		.body = a->body.data,
+		.len = a->body.len,
+	};
+	if (failure && failure != -EINVAL)
+		return break_doc(out, failure, req->key, &a->err);
+	int rc = schema_classify(ns->schemas, ask->path, &ask->classify, &answer, &more, &document,
+				 &err);
+	if (rc == SCHEMA_ASKS) {
+		store_request_reset(req, STORE_GET);
+		store_request_key(req, key);
+		req->max = NAMES_DOC_MAX;
+	} else if (rc) {
+		return rc == -ENOMEM ? rc : break_doc(out, rc, req->key, &err);
+	} else if (document) {
+		out->kind = document->info.root ? NAMES_DOC_ROOT : NAMES_DOC_FOLDER;
+		out->document = document;
+	}
+	return rc;
+}
+
+int names_doc_take(struct names *ns, struct names_doc_ask *ask, struct store_request *req,
 		   struct names_doc *out)
 {
 	auto_names_node struct names_node *known = ask->known;
 	const struct store_answer *a = &req->answer;
-	int rc = 0;
 	ask->known = NULL;
 	*out = (struct names_doc){0};
 	if (a->state == STORE_PRESENT && a->unchanged)
 		return names_doc_copy(&known->doc, out);
-	/* A key that no store can hold is as good as absent. */
-	const int failure = store_failure(a, NULL);
-	if (a->state == STORE_PRESENT)
-		rc = parse_doc(ns, req, out);
-	else if (!store_absence(a) && failure != -EINVAL)
-		rc = break_doc(out, failure, req->key, &a->err);
-	if (rc)
-		names_doc_release(out);
+	int rc = advance(ns, ask, req, out);
+	while (rc == SCHEMA_ASKS) {
+		store_run(ns->store, req);
+		rc = advance(ns, ask, req, out);
+	}
 	return rc;
 }
 

@@ -316,7 +316,7 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 {
 	if (path[0] == '\0')
 		return resolve_root(ns, out, err);
-	if (!store_key_ok(path) || names_is_hidden(ns->schema, path))
+	if (!store_key_ok(path) || names_is_hidden(ns->schemas, path))
 		return no_such(path, err);
 	int rc = resolve_again(ns, path, out, err);
 	if (rc)
@@ -324,17 +324,20 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 	return resolve_name(ns, path, out, err);
 }
 
-int names_resolve(struct names *ns, const char *path, struct names_node **out, struct err *err)
+int names_resolve_now(struct names *ns, const char *path, struct names_node **out, bool *asked,
+		      struct err *err)
 {
 	const uint64_t started = names_now(ns), remembered_ns = UINT64_C(1000000000);
 	struct err own = ERR_INIT;
 	err = err ? err : &own;
+	*asked = false;
 	*out = names_cache_get(ns->cache, path, started);
 	if (*out)
 		return 0;
 	int rc = names_cache_get_failure(ns->cache, path, started, err);
 	if (rc)
 		return rc;
+	*asked = true;
 	rc = resolve(ns, path, out, err);
 	/* What went wrong may be right again in a moment. */
 	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN)
@@ -344,4 +347,10 @@ int names_resolve(struct names *ns, const char *path, struct names_node **out, s
 	else if (rc && took_long(ns, started))
 		names_cache_put_failure(ns->cache, path, err, names_now(ns) + remembered_ns);
 	return rc;
+}
+
+int names_resolve(struct names *ns, const char *path, struct names_node **out, struct err *err)
+{
+	bool asked;
+	return names_resolve_now(ns, path, out, &asked, err);
 }

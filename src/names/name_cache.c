@@ -88,11 +88,17 @@ struct names_node *names_cache_recall(struct names_cache *c, const char *mount_p
 	return find(c, mount_path, false, 0);
 }
 
+static bool same_root(const struct names_doc *a, const struct names_doc *b)
+{
+	return a->kind == NAMES_DOC_ROOT && b->kind == NAMES_DOC_ROOT &&
+	       strcmp(a->document->info.root, b->document->info.root) == 0;
+}
+
 /* An estimate does not age: it saves a request, and an open replaces it by the truth. */
 static void inherit_estimate(struct names_node *node, const struct names_node *old)
 {
 	if (node->kind == NAMES_DOMAIN && old->kind == NAMES_DOMAIN &&
-	    atomic_load(&node->estimate) == 0 && schema_id_equal(&node->doc.root, &old->doc.root))
+	    atomic_load(&node->estimate) == 0 && same_root(&node->doc, &old->doc))
 		atomic_store(&node->estimate, atomic_load(&old->estimate));
 }
 

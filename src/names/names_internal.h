@@ -11,7 +11,7 @@ struct names_cache;
 struct names {
 	const struct env *env;
 	struct store *store;
-	const struct schema_ops *schema;
+	const struct schema_ops *const *schemas;
 	uint64_t ttl_ns, list_ttl_ns;
 	struct names_cache *cache;
 };

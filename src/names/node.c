@@ -8,29 +8,22 @@
 
 void names_doc_release(struct names_doc *d)
 {
-	free(d->owner);
-	free(d->acls);
-	free(d->etag);
+	schema_document_unref(d->document);
 	free(d->why);
 	*d = (struct names_doc){0};
-}
-
-/* False without memory. */
-static bool copy_text(const char *text, char **out)
-{
-	*out = text ? strdup(text) : NULL;
-	return *out || !text;
 }
 
 int names_doc_copy(const struct names_doc *d, struct names_doc *out)
 {
 	*out = *d;
-	out->owner = out->acls = out->etag = out->why = NULL;
-	if (copy_text(d->owner, &out->owner) && copy_text(d->acls, &out->acls) &&
-	    copy_text(d->etag, &out->etag) && copy_text(d->why, &out->why))
-		return 0;
-	names_doc_release(out);
-	return -ENOMEM;
+	out->why = d->why ? strdup(d->why) : NULL;
+	if (d->why && !out->why) {
+		*out = (struct names_doc){0};
+		return -ENOMEM;
+	}
+	if (d->document)
+		schema_document_ref(d->document);
+	return 0;
 }
 
 int names_doc_fail(struct names_doc *out, enum names_doc_kind kind, int code, const char *why)
@@ -38,10 +31,6 @@ int names_doc_fail(struct names_doc *out, enum names_doc_kind kind, int code, co
 	*out = (struct names_doc){
 		.kind = kind,
 		.code = code,
-		/* A file that says why when it is opened, rather than one that may not be opened.
-		 */
-		.file_mode = 0444,
-		.dir_mode = 0555,
 		.why = strdup(why),
 	};
 	if (out->why)

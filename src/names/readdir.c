@@ -122,7 +122,7 @@ static int sort_out(struct listing *l, const struct store_page *page, struct pre
 			note_unfit(l, item->key);
 			continue;
 		}
-		if (names_is_hidden(l->ns->schema, path))
+		if (names_is_hidden(l->ns->schemas, path))
 			continue;
 		if (!item->is_prefix) {
 			rc = add_plain(l, item);

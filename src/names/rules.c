@@ -88,13 +88,12 @@ enum names_kind names_closed_kind(enum names_doc_kind doc, const char *path)
 	return doc == NAMES_DOC_BROKEN && is_hdf5(names_last(path)) ? NAMES_DOMAIN : NAMES_DIR;
 }
 
-bool names_is_hidden(const struct schema_ops *schema, const char *path)
+bool names_is_hidden(const struct schema_ops *const *schemas, const char *path)
 {
-	size_t len;
-	if (schema->is_domain_key(path, &len) || schema->is_hidden(path))
+	if (schema_is_document(schemas, path) || schema_is_storage(schemas, path))
 		return true;
 	auto_free char *prefix = names_join(path, "");
-	return prefix && schema->is_hidden(prefix);
+	return prefix && schema_is_storage(schemas, prefix);
 }
 
 /* ---- names and paths ---- */

@@ -50,7 +50,7 @@ bool names_needs_children(enum names_doc_kind doc, const char *path);
 /* What a prefix that cannot be listed is shown as: its document may tell, else its name. */
 enum names_kind names_closed_kind(enum names_doc_kind doc, const char *path);
 /* The document or another object under this path is storage, not for a user's eyes. */
-bool names_is_hidden(const struct schema_ops *schema, const char *path);
+bool names_is_hidden(const struct schema_ops *const *schemas, const char *path);
 
 /* ---- names and paths; see names/names.h too ---- */
 

@@ -13,13 +13,13 @@ enum {
 };
 
 /* 0: not known, and asked for again: a failure that may pass is not remembered. */
-static uint64_t size_in(const struct store_answer *a)
+static uint64_t size_in(const struct schema_ops *schema, const struct store_answer *a)
 {
 	struct schema_info info;
 	const int rc = store_failure(a, NULL);
 	if (rc && rc != -EACCES && rc != -EFBIG)
 		return 0;
-	if (rc || store_absence(a) || schema_info_parse(a->body.data, a->body.len, &info, NULL))
+	if (rc || store_absence(a) || schema->info_parse(a->body.data, a->body.len, &info, NULL))
 		return SIZE_UNKNOWN;
 	uint64_t size = max_u64(info.logical_bytes, info.allocated_bytes);
 	if (!add_u64(size, info.metadata_bytes, &size) || size > INT64_MAX / 2)
@@ -38,8 +38,9 @@ static void estimate(struct names *ns, struct names_node *first)
 	bool asked = false; /* for the first: else it has no summary */
 	for (size_t i = 0; reqs && i < n; i++) {
 		struct store_request *req = reqs[nreqs];
+		const struct schema_document *d = nodes[i]->doc.document;
 		if (nodes[i]->doc.kind != NAMES_DOC_ROOT ||
-		    ns->schema->info_key(&nodes[i]->doc.root, req->key, req->room) <= 0)
+		    d->schema->info_key(d, req->key, req->room) <= 0)
 			continue;
 		req->max = INFO_MAX;
 		asked |= i == 0;
@@ -48,7 +49,8 @@ static void estimate(struct names *ns, struct names_node *first)
 	if (reqs)
 		store_run_all(ns->store, reqs, nreqs);
 	for (size_t i = 0; i < nreqs; i++)
-		atomic_store(&nodes[index[i]]->estimate, size_in(&reqs[i]->answer));
+		atomic_store(&nodes[index[i]]->estimate,
+			     size_in(nodes[index[i]]->doc.document->schema, &reqs[i]->answer));
 	store_requests_free(reqs, n);
 	if (!asked)
 		atomic_store(&first->estimate, SIZE_UNKNOWN);

@@ -96,7 +96,7 @@ static bool is_ref(const char *cls)
 	return cls && strstr(cls, "_REF");
 }
 
-static int parse_locator(struct schema_ctx *ctx, const struct layout *l, bool on_demand,
+static int parse_locator(struct schema_ctx *ctx, const struct layout *l, const struct schema_id *id,
 			 struct dataset *ds, struct err *err)
 {
 	struct hsds2_locator *loc = arena_alloc(ctx->arena, sizeof(*loc));
@@ -109,7 +109,9 @@ static int parse_locator(struct schema_ctx *ctx, const struct layout *l, bool on
 		return err_set(err, -EIO, "partition_count: not a count");
 	loc->partition_count = n > 1 ? (uint32_t)n : 1;
 	loc->is_ref = is_ref(l->cls) || is_ref(schema_json_word(l->stored, "class"));
-	loc->on_demand = on_demand;
+	if (loc->is_ref)
+		ds->elsewhere = "the layout refers to another file, which is not read yet";
+	loc->id = *id;
 	ds->locator = loc;
 	return 0;
 }
@@ -199,26 +201,24 @@ static int parse_arange(const json_t *list, struct dataset *ds, struct err *err)
 	return 0;
 }
 
-/* on_demand: the service computes the elements itself, when they are read first. */
-static int parse_initializer(const json_t *props, struct dataset *ds, bool *on_demand,
-			     struct err *err)
+static int parse_initializer(const json_t *props, struct dataset *ds, struct err *err)
 {
 	const json_t *list = json_object_get(props, "initializer");
 	const char *word = json_is_string(list) ? json_string_value(list)
 						: json_string_value(json_array_get(list, 0));
-	*on_demand = false;
 	if (word && strcmp(word, "arange") == 0)
 		return parse_arange(list, ds, err);
-	*on_demand = word != NULL;
+	if (word)
+		ds->elsewhere = "a chunk table that the service has not filled yet";
 	return 0;
 }
 
-int schema_dataset(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
+int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schema_id *id,
+		   struct object *o, struct err *err)
 {
 	struct dataset *ds = &o->dataset;
 	const json_t *props = json_object_get(doc, "creationProperties");
 	struct layout l = layout_of(doc, props);
-	bool on_demand;
 	int rc = schema_type(ctx, json_object_get(doc, "type"), &ds->type, &ds->committed, err);
 	if (rc)
 		return err_wrap(err, rc, "type");
@@ -236,9 +236,9 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, struct object *o, 
 	rc = parse_fill(ctx, props, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "fillValue");
-	rc = parse_initializer(props, ds, &on_demand, err);
+	rc = parse_initializer(props, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "initializer");
-	rc = parse_locator(ctx, &l, on_demand, ds, err);
+	rc = parse_locator(ctx, &l, id, ds, err);
 	return rc ? err_wrap(err, rc, "layout") : 0;
 }

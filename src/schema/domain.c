@@ -46,23 +46,36 @@ static int parse_acls(struct schema_ctx *ctx, json_t *acls, struct domain_info *
 	return 0;
 }
 
-static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct schema_domain *out,
+static int parse_root(struct schema_ctx *ctx, const json_t *root, struct domain_info *d,
+		      struct err *err)
+{
+	struct schema_id id;
+	if (!root || json_is_null(root))
+		return 0;
+	if (!json_is_string(root) ||
+	    !schema_id_parse(json_string_value(root), json_string_length(root), &id) ||
+	    id.kind != OBJECT_GROUP)
+		return err_set(err, -EIO, "root: not a group's id");
+	char *text = arena_alloc(ctx->arena, SCHEMA_ID_MAX);
+	if (!text)
+		return err_errno(err, -ENOMEM, "root");
+	schema_id_format(&id, text);
+	d->root = text;
+	return 0;
+}
+
+static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct domain_info *d,
 			struct err *err)
 {
-	const json_t *root = json_object_get(doc, "root");
 	const json_t *owner = json_object_get(doc, "owner");
-	struct domain_info *d = &out->info;
 	d->owner = "";
-	d->is_folder = !root || json_is_null(root);
-	if (!d->is_folder &&
-	    (!json_is_string(root) ||
-	     !schema_id_parse(json_string_value(root), json_string_length(root), &out->root) ||
-	     out->root.kind != OBJECT_GROUP))
-		return err_set(err, -EIO, "root: not a group's id");
+	int rc = parse_root(ctx, json_object_get(doc, "root"), d, err);
+	if (rc)
+		return rc;
 	if (json_is_string(owner)) {
 		bool utf8;
-		int rc = schema_ctx_name(ctx, json_string_value(owner), json_string_length(owner),
-					 &d->owner, &utf8, err);
+		rc = schema_ctx_name(ctx, json_string_value(owner), json_string_length(owner),
+				     &d->owner, &utf8, err);
 		if (rc)
 			return err_wrap(err, rc, "owner");
 	}
@@ -71,19 +84,19 @@ static int parse_domain(struct schema_ctx *ctx, const json_t *doc, struct schema
 	return parse_acls(ctx, json_object_get(doc, "acls"), d, err);
 }
 
-int schema_domain_parse(struct arena *a, const void *json, size_t n, struct schema_domain *out,
+int schema_domain_parse(struct arena *a, const void *json, size_t n, struct domain_info *out,
 			struct err *err)
 {
 	auto_json json_t *doc = NULL;
 	struct err why = ERR_INIT;
 	struct schema_ctx ctx = {.arena = a};
-	*out = (struct schema_domain){0};
+	*out = (struct domain_info){0};
 	int rc = schema_json_load(json, n, &doc, &why);
 	if (!rc)
 		rc = parse_domain(&ctx, doc, out, &why);
 	bytes_release(&ctx.text);
 	if (rc) {
-		*out = (struct schema_domain){0};
+		*out = (struct domain_info){0};
 		if (err)
 			err_copy(err, &why);
 	}

@@ -2,28 +2,66 @@
 /* Schema v2: the ops. */
 #include "hsds2.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "object.h"
 
-static const struct schema_ops hsds2 = {
-	.name = "hsds2",
-	.storage = "db/",
-	.domain_key = hsds2_domain_key,
-	.is_domain_key = hsds2_is_domain_key,
-	.is_hidden = hsds2_is_hidden,
-	.domain_parse = schema_domain_parse,
-	.storage_prefix = hsds2_storage_prefix,
-	.object_prefix = hsds2_object_prefix,
-	.object_of_prefix = hsds2_object_of_prefix,
-	.object_key = hsds2_object_key,
-	.key_classify = hsds2_key_classify,
-	.info_key = hsds2_info_key,
-	.object_parse = schema_object_parse,
-	.chunk_key = hsds2_chunk_key,
-	.chunk_absent = hsds2_chunk_absent,
-	.v1 = false,
-};
+enum { DOCUMENT_ARENA = 64 << 20 /* bytes that a domain's document may take when it is parsed */ };
 
-const struct schema_ops *schema_hsds2(void)
+static bool is_document(const char *key)
 {
-	return &hsds2;
+	size_t len;
+	return hsds2_is_domain_key(key, &len);
 }
+
+static int parse(const struct schema_answer *answer, struct schema_document **out, struct err *err)
+{
+	struct domain_info info;
+	struct arena *arena = arena_new(DOCUMENT_ARENA);
+	int rc = arena ? 0 : err_errno(err, -ENOMEM, "document");
+	if (!rc)
+		rc = schema_domain_parse(arena, answer->body, answer->len, &info, err);
+	if (!rc) {
+		*out = schema_document_new(&info, answer->etag);
+		rc = *out ? 0 : err_errno(err, -ENOMEM, "document");
+	}
+	arena_free(arena);
+	return rc;
+}
+
+static int classify(const char *path, unsigned int *step, const struct schema_answer *answer,
+		    struct schema_ask *ask, struct schema_document **out, struct err *err)
+{
+	if ((*step)++)
+		return answer->absent ? 0 : parse(answer, out, err);
+	/* A path that is too long for a key is no domain's. */
+	return hsds2_domain_key(path, ask->key, ask->room) < 0 ? 0 : SCHEMA_ASKS;
+}
+
+static int info_key(const struct schema_document *d, char *key, size_t room)
+{
+	struct schema_id root;
+	if (!d->info.root || !schema_id_parse(d->info.root, strlen(d->info.root), &root))
+		return 0;
+	return hsds2_info_key(&root, key, room);
+}
+
+const struct schema_ops hsds2_ops = {
+	.name = "hsds2",
+	.is_document = is_document,
+	.is_storage = hsds2_is_storage,
+	.classify = classify,
+	.info_key = info_key,
+	.info_parse = schema_info_parse,
+	.loader_new = hsds2_loader_new,
+	.round = hsds2_round,
+	.ask = hsds2_ask,
+	.give = hsds2_give,
+	.loader_free = hsds2_loader_free,
+	.object_key = hsds2_space_key,
+	.resolve = hsds2_resolve,
+	.locate = hsds2_locate,
+	.chunk_prefix = hsds2_chunk_prefix,
+	.chunk_of_key = hsds2_chunk_of_key,
+};

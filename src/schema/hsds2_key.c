@@ -113,15 +113,12 @@ static uint32_t partition_of(uint32_t count, uint32_t rank, const uint64_t *coor
 	return (uint32_t)k;
 }
 
-int hsds2_chunk_key(const struct object *o, const struct schema_id *id, const uint64_t *coords,
-		    char *key, size_t cap)
+static int chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
 	uint32_t rank = o->dataset.grid.rank;
-	if (loc && loc->is_ref)
-		return -EOPNOTSUPP;
-	int n = object_folder(id, key, cap);
-	if (n >= 0 && loc && loc->partition_count > 1)
+	int n = object_folder(&loc->id, key, cap);
+	if (n >= 0 && loc->partition_count > 1)
 		n = print_at(key, cap, (size_t)n, "p%u/",
 			     partition_of(loc->partition_count, rank, coords));
 	for (uint32_t d = 0; n >= 0 && d < rank; d++)
@@ -130,16 +127,25 @@ int hsds2_chunk_key(const struct object *o, const struct schema_id *id, const ui
 	return n;
 }
 
-int hsds2_chunk_absent(const struct object *o, struct err *err)
+int hsds2_locate(const struct object *o, uint64_t number, unsigned int *step,
+		 const struct schema_answer *answer, struct chunk_place *place, struct err *err)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
-	if (loc && loc->is_ref)
-		return err_set(err, -EOPNOTSUPP,
-			       "the layout refers to another file, which is not read yet");
-	if (loc && loc->on_demand)
-		return err_set(err, -EOPNOTSUPP,
-			       "a chunk table that the service has not filled yet");
+	uint64_t coords[DSPACE_MAX_RANK];
+	if (loc->is_ref)
+		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.elsewhere);
+	grid_coords(&o->dataset.grid, number, coords);
+	if (chunk_key(o, coords, place->key, place->room) < 0)
+		return err_set(err, -ENAMETOOLONG, "the chunk has no key");
+	place->length = CHUNK_TO_END;
+	place->encoding = ENCODING_HSDS;
 	return 0;
+}
+
+int hsds2_chunk_prefix(const struct object *o, char *prefix, size_t cap)
+{
+	const struct hsds2_locator *loc = o->dataset.locator;
+	return o->dataset.elsewhere ? -EOPNOTSUPP : object_folder(&loc->id, prefix, cap);
 }
 
 /* ---- recognising ---- */
@@ -156,7 +162,7 @@ bool hsds2_is_domain_key(const char *key, size_t *path_len)
 	return true;
 }
 
-bool hsds2_is_hidden(const char *key)
+bool hsds2_is_storage(const char *key)
 {
 	return strncmp(key, "db", 2) == 0 && (key[2] == '/' || key[2] == '\0');
 }
@@ -223,7 +229,7 @@ bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
 }
 
 /* "[p<k>/]<i>_<j>_…" to the end. */
-static bool take_chunk(const char **p, struct schema_key *out)
+static bool take_chunk(const char **p, struct hsds2_key *out)
 {
 	uint64_t partition;
 	if (take(p, 'p') && !(take_number(p, &partition) && take(p, '/')))
@@ -235,27 +241,46 @@ static bool take_chunk(const char **p, struct schema_key *out)
 	return **p == '\0';
 }
 
-void hsds2_key_classify(const char *key, struct schema_key *out)
+void hsds2_key_classify(const char *key, struct hsds2_key *out)
 {
 	const char *p = key;
 	struct schema_id id = {0};
-	*out = (struct schema_key){.cls = SCHEMA_KEY_OTHER};
+	*out = (struct hsds2_key){.cls = HSDS2_KEY_OTHER};
 	if (!take_storage(&p, &id))
 		return;
 	if (strcmp(p, places[OBJECT_GROUP].file) == 0) {
 		id.kind = OBJECT_GROUP;
 		for (int i = 0; i < 8; i++)
 			id.b[i + 8] = id.b[i] ^ 0x88;
-		out->cls = SCHEMA_KEY_OBJECT;
+		out->cls = HSDS2_KEY_OBJECT;
 	} else if (!take_object(&p, &id)) {
 		return;
 	} else if (strcmp(p, places[id.kind].file) == 0) {
-		out->cls = SCHEMA_KEY_OBJECT;
+		out->cls = HSDS2_KEY_OBJECT;
 	} else if (id.kind == OBJECT_DATASET && take_chunk(&p, out)) {
-		out->cls = SCHEMA_KEY_CHUNK;
+		out->cls = HSDS2_KEY_CHUNK;
 	}
-	if (out->cls == SCHEMA_KEY_OTHER)
-		*out = (struct schema_key){.cls = SCHEMA_KEY_OTHER};
+	if (out->cls == HSDS2_KEY_OTHER)
+		*out = (struct hsds2_key){.cls = HSDS2_KEY_OTHER};
 	else
 		out->id = id;
+}
+
+/* Exactly the key that a reader would ask for: in range, and in the right partition. */
+bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
+{
+	const struct hsds2_locator *loc = o->dataset.locator;
+	const struct grid *grid = &o->dataset.grid;
+	char expected[SCHEMA_KEY_MAX + 1];
+	struct hsds2_key k;
+	hsds2_key_classify(key, &k);
+	if (k.cls != HSDS2_KEY_CHUNK || !schema_id_equal(&k.id, &loc->id) || k.rank != grid->rank)
+		return false;
+	for (uint32_t d = 0; d < grid->rank; d++)
+		if (k.coords[d] >= grid->count[d])
+			return false;
+	if (chunk_key(o, k.coords, expected, sizeof(expected)) < 0 || strcmp(expected, key) != 0)
+		return false;
+	*number = grid_number(grid, k.coords);
+	return true;
 }

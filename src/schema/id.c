@@ -3,7 +3,7 @@
  * Object ids, schema v2: "<c>-<8>-<8>-<4>-<6>-<6>", c one of g, d, t, the rest lower-case hex. In
  * references the id may follow its collection ("datasets/d-…") and may be padded. Pure.
  */
-#include <schema/schema.h>
+#include "id.h"
 
 #include <stdio.h>
 #include <string.h>

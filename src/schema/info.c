@@ -3,6 +3,8 @@
  * .info.json, the service's summary of a domain. It lags behind the domain and may be missing:
  * good for estimates, for nothing else. Pure.
  */
+#include "object.h"
+
 #include "parse.h"
 
 /* A total; 0 when it is missing. */

@@ -31,7 +31,8 @@ static int check_id(const json_t *doc, const char *member, const struct schema_i
 	return 0;
 }
 
-static int parse_kind(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err)
+static int parse_kind(struct schema_ctx *ctx, const json_t *doc, const struct schema_id *id,
+		      struct object *o, struct err *err)
 {
 	uint32_t committed;
 	int rc;
@@ -39,7 +40,7 @@ static int parse_kind(struct schema_ctx *ctx, const json_t *doc, struct object *
 	case OBJECT_GROUP:
 		return schema_links(ctx, doc, o, err);
 	case OBJECT_DATASET:
-		return schema_dataset(ctx, doc, o, err);
+		return schema_dataset(ctx, doc, id, o, err);
 	case OBJECT_DATATYPE:
 		rc = schema_type(ctx, json_object_get(doc, "type"), &o->datatype, &committed, err);
 		return rc ? err_wrap(err, rc, "type") : 0;
@@ -67,7 +68,7 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 	o->created_ns = schema_time_ns(json_object_get(doc, "created"));
 	o->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));
 	o->attrs_ordered = schema_tracks_order(json_object_get(doc, "creationProperties"));
-	rc = parse_kind(ctx, doc, o, err);
+	rc = parse_kind(ctx, doc, id, o, err);
 	if (!rc)
 		rc = schema_attributes(ctx, doc, o, err);
 	return rc ? rc : schema_dimension_scale(ctx, o, err);

@@ -13,6 +13,8 @@
 
 #include <schema/schema.h>
 
+#include "id.h"
+
 enum {
 	/* Bytes of one attribute's value or fill value, and of what was set in all those of one
 	 * object. */
@@ -93,7 +95,8 @@ int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *
 int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
 int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeline *out,
 		    struct err *err);
-int schema_dataset(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
+int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schema_id *id,
+		   struct object *o, struct err *err);
 
 /* dimension_scale.c: gives CLASS and NAME of a dataset that is a dimension scale back the
  * terminator that hsload cut off. o has its attributes. */

@@ -54,11 +54,19 @@ static bool is_v1_key(const char *key)
 	return *p == '\0';
 }
 
+const char schema_survey_storage[] = "db/";
+
+int schema_survey_document_key(const char *path, char *key, size_t room)
+{
+	const int n = hsds2_domain_key(path, key, room);
+	return n < 0 ? n : 0;
+}
+
 void schema_survey_key(struct schema_survey *s, const char *key)
 {
 	size_t path_len;
 	s->anything = true;
-	if (hsds2_is_hidden(key))
+	if (hsds2_is_storage(key))
 		s->storage |= key[2] == '/';
 	else if (is_v1_key(key))
 		s->v1 = true;

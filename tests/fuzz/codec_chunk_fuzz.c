@@ -150,7 +150,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct codec_chunk c = {.type = nth_type(a, data[0] % TYPES),
 				      .nelems = data[2] | data[3] << 8,
 				      .pipeline = &p,
-				      .schema_v1 = data[1] & 0x80,
+				      .encoding =
+					      data[1] & 0x80 ? ENCODING_HSDS_PLAIN : ENCODING_HSDS,
 				      .max_bytes = MAX_BYTES,
 				      .resolver = &resolver};
 	struct elems out;

@@ -35,6 +35,7 @@
 #include "domain_input.h"
 #include "engine/describe.h"
 #include "require.h"
+#include "schema/hsds2.h"
 #include "store_calls.h"
 
 enum {
@@ -83,7 +84,7 @@ static void set_path(struct world *w, const struct input *in)
 	size_t n;
 
 	for (size_t i = 0; i < in->n; i++)
-		if (schema_hsds2()->is_domain_key(in->v[i].key, &n)) {
+		if (hsds2_is_domain_key(in->v[i].key, &n)) {
 			snprintf(w->path, sizeof(w->path), "%.*s", (int)n, in->v[i].key);
 			return;
 		}
@@ -170,7 +171,7 @@ static struct snapshot take_snapshot(struct world *w, struct domain *previous, s
 	struct snapshot s = {0};
 
 	*err = (struct err)ERR_INIT;
-	int rc = domain_open(&w->env, w->store, schema_hsds2(), w->path, &hint, &s.domain, err);
+	int rc = domain_open(&w->env, w->store, schema_all(), w->path, &hint, &s.domain, err);
 	require((rc == 0) == (s.domain != NULL));
 	if (!rc) {
 		const struct chunk_source chunks = domain_chunk_source(s.domain);
@@ -522,7 +523,7 @@ static void check_revalidation(struct world *w, const struct input *in, struct i
 	const struct domain_hint hint = {.previous = d};
 	size_t sum = 0;
 
-	require(domain_open(&w->env, w->store, schema_hsds2(), w->path, &hint, &same, NULL) == 0);
+	require(domain_open(&w->env, w->store, schema_all(), w->path, &hint, &same, NULL) == 0);
 	require(same == d);
 	domain_unref(same);
 	for (size_t i = 0; i < in->n; i++)

@@ -10,6 +10,9 @@
 
 #include <schema/schema.h>
 
+#include "schema/hsds2.h"
+#include "schema/object.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool condition)
@@ -19,10 +22,10 @@ static void require(bool condition)
 }
 
 /* "db/8-8/d/4-6-6/", then as in the key a partition, then the coordinates. */
-static void check_chunk(const struct schema_ops *ops, const char *key, const struct schema_key *k)
+static void check_chunk(const char *key, const struct hsds2_key *k)
 {
 	char want[SCHEMA_KEY_MAX + 1];
-	int n = ops->object_key(&k->id, want, sizeof(want));
+	int n = hsds2_object_key(&k->id, want, sizeof(want));
 	require(n > 0);
 	size_t at = (size_t)n - strlen(".dataset.json");
 	if (key[at] == 'p') {
@@ -39,34 +42,33 @@ static void check_chunk(const struct schema_ops *ops, const char *key, const str
 
 static void check_key(const char *key)
 {
-	const struct schema_ops *ops = schema_hsds2();
-	struct schema_key k;
+	struct hsds2_key k;
 	struct schema_id id;
 	char want[SCHEMA_KEY_MAX + 1];
 	size_t path_len;
 	struct schema_survey seen = {0};
 	schema_survey_key(&seen, key);
-	require(seen.storage <= ops->is_hidden(key) && seen.storage + seen.v1 <= 1);
+	require(seen.storage <= hsds2_is_storage(key) && seen.storage + seen.v1 <= 1);
 	require(!(seen.document && seen.documents));
-	require(!(seen.document || seen.documents) || ops->is_domain_key(key, &path_len));
-	ops->key_classify(key, &k);
-	if (k.cls == SCHEMA_KEY_OBJECT) {
-		require(ops->object_key(&k.id, want, sizeof(want)) > 0);
+	require(!(seen.document || seen.documents) || hsds2_is_domain_key(key, &path_len));
+	hsds2_key_classify(key, &k);
+	if (k.cls == HSDS2_KEY_OBJECT) {
+		require(hsds2_object_key(&k.id, want, sizeof(want)) > 0);
 		require(strcmp(want, key) == 0);
-		require(ops->is_hidden(key));
-	} else if (k.cls == SCHEMA_KEY_CHUNK) {
-		check_chunk(ops, key, &k);
+		require(hsds2_is_storage(key));
+	} else if (k.cls == HSDS2_KEY_CHUNK) {
+		check_chunk(key, &k);
 	}
-	if (ops->object_of_prefix(key, &id)) {
-		require(ops->object_key(&id, want, sizeof(want)) > 0);
+	if (hsds2_object_of_prefix(key, &id)) {
+		require(hsds2_object_key(&id, want, sizeof(want)) > 0);
 		require(strncmp(want, key, strlen(key)) == 0);
 	}
-	if (ops->is_domain_key(key, &path_len)) {
+	if (hsds2_is_domain_key(key, &path_len)) {
 		char path[SCHEMA_KEY_MAX];
 		require(path_len < sizeof(path));
 		memcpy(path, key, path_len);
 		path[path_len] = '\0';
-		require(ops->domain_key(path, want, sizeof(want)) == (int)strlen(key));
+		require(hsds2_domain_key(path, want, sizeof(want)) == (int)strlen(key));
 		require(strcmp(want, key) == 0);
 	}
 }

@@ -10,6 +10,9 @@
 
 #include <schema/schema.h>
 
+#include "schema/hsds2.h"
+#include "schema/object.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void require(bool condition)
@@ -85,25 +88,24 @@ static void check_links(const struct object *o)
 	}
 }
 
-static void check_dataset(const struct object *o, const struct schema_id *id)
+static void check_dataset(const struct object *o)
 {
 	const struct dataset *ds = &o->dataset;
-	const struct schema_ops *ops = schema_hsds2();
 	require(ds->nfilters <= FILTER_MAX);
 	if (ds->fill_defined)
 		check_elems(ds->type, 1, &ds->fill);
 	if (ds->grid.nchunks == 0)
 		return;
 	char key[SCHEMA_KEY_MAX + 1];
-	uint64_t coords[DSPACE_MAX_RANK];
-	struct schema_key k;
-	grid_coords(&ds->grid, ds->grid.nchunks - 1, coords);
-	if (ops->chunk_key(o, id, coords, key, sizeof(key)) < 0)
+	char prefix[SCHEMA_KEY_MAX + 1];
+	uint64_t number;
+	unsigned int state = 0;
+	struct chunk_place place = {.key = key, .room = sizeof(key)};
+	if (hsds2_locate(o, ds->grid.nchunks - 1, &state, NULL, &place, NULL) < 0)
 		return; /* in another file */
-	ops->key_classify(key, &k);
-	require(k.cls == SCHEMA_KEY_CHUNK && schema_id_equal(&k.id, id));
-	require(k.rank == ds->grid.rank);
-	require(memcmp(k.coords, coords, k.rank * sizeof(coords[0])) == 0);
+	require(hsds2_chunk_of_key(o, key, &number) && number == ds->grid.nchunks - 1);
+	const int n = hsds2_chunk_prefix(o, prefix, sizeof(prefix));
+	require(n < 0 ? ds->elsewhere != NULL : strncmp(key, prefix, (size_t)n) == 0);
 }
 
 static bool same_bytes(const struct bytes *a, const struct bytes *b)
@@ -134,22 +136,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct schema_id root =
 		id_of(data, size, "\"root\"", "g-00000000-00000000-8888-888888-888888");
 	const struct schema_numbers numbers = {.number = number};
-	const struct schema_ops *ops = schema_hsds2();
 	struct arena *arena = arena_new(256 << 20);
 	struct object one, two;
 	struct err err = ERR_INIT;
 	if (!arena)
 		return 0;
-	int rc = ops->object_parse(arena, &id, &root, data, size, &numbers, skip, NULL, &one, &err);
+	int rc = schema_object_parse(arena, &id, &root, data, size, &numbers, skip, NULL, &one,
+				     &err);
 	require(rc == err.code && (rc == 0) == (err.msg[0] == '\0'));
-	require(ops->object_parse(arena, &id, &root, data, size, &numbers, NULL, NULL, &two,
-				  NULL) == rc);
+	require(schema_object_parse(arena, &id, &root, data, size, &numbers, NULL, NULL, &two,
+				    NULL) == rc);
 	if (rc == 0) {
 		check_attributes(&one);
 		if (one.kind == OBJECT_GROUP)
 			check_links(&one);
 		else if (one.kind == OBJECT_DATASET)
-			check_dataset(&one, &id);
+			check_dataset(&one);
 		check_same(&one, &two);
 	}
 	object_release(&one);

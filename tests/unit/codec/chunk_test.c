@@ -136,20 +136,20 @@ static struct bytes as_bitshuffle(const uint8_t *data, size_t n, size_t size, si
 
 /* ---- helpers ---- */
 
-static int decode(const struct fixture *f, const struct pipeline *p, bool v1, struct bytes *stored,
-		  struct elems *out, struct err *err)
+static int decode(const struct fixture *f, const struct pipeline *p, enum chunk_encoding e,
+		  struct bytes *stored, struct elems *out, struct err *err)
 {
 	const struct codec_chunk c = {
-		.type = f->i32, .nelems = ELEMS, .pipeline = p, .schema_v1 = v1};
+		.type = f->i32, .nelems = ELEMS, .pipeline = p, .encoding = e};
 	return codec_chunk_decode(&c, stored, out, err);
 }
 
-static void expect_plain(const struct fixture *f, const struct pipeline *p, bool v1,
+static void expect_plain(const struct fixture *f, const struct pipeline *p, enum chunk_encoding e,
 			 struct bytes stored)
 {
 	struct elems out;
 	struct err err = ERR_INIT;
-	int rc = decode(f, p, v1, &stored, &out, &err);
+	int rc = decode(f, p, e, &stored, &out, &err);
 	if (rc)
 		fail_msg("%s", err.msg);
 	assert_int_equal(out.fixed.len, BYTES);
@@ -164,7 +164,7 @@ static void expect_error(const struct fixture *f, const struct pipeline *p, stru
 {
 	struct elems out;
 	struct err err = ERR_INIT;
-	int rc = decode(f, p, false, &stored, &out, &err);
+	int rc = decode(f, p, ENCODING_HSDS, &stored, &out, &err);
 	if (rc != code || !strstr(err.msg, word))
 		fail_msg("%d \"%s\" instead of %d \"%s\"", rc, err.msg, code, word);
 	assert_null(out.fixed.data);
@@ -195,7 +195,7 @@ static void filters_that_are_only_recorded(void **state)
 				       FILTER_DEFLATE,	   FILTER_BITSHUFFLE};
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		struct pipeline p = pipeline_of(ids[i], 0, 0);
-		expect_plain(f, &p, false, as_is(f->plain, BYTES));
+		expect_plain(f, &p, ENCODING_HSDS, as_is(f->plain, BYTES));
 	}
 }
 
@@ -210,7 +210,8 @@ static void every_blosc_frame(void **state)
 	for (size_t i = 0; i < 6; i++)
 		for (size_t s = 0; s < 3; s++)
 			for (size_t k = 0; k < 4; k++)
-				expect_plain(f, &with[k], k % 2,
+				expect_plain(f, &with[k],
+					     k % 2 ? ENCODING_HSDS_PLAIN : ENCODING_HSDS,
 					     as_blosc(f->plain, BYTES, shuffles[s], codecs[i]));
 }
 
@@ -219,12 +220,12 @@ static void zlib_and_shuffle_by_schema(void **state)
 	struct fixture *f = *state;
 	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
 	struct pipeline shuffled_gz = pipeline_of(FILTER_SHUFFLE, FILTER_DEFLATE, 0);
-	expect_plain(f, &gz, false, as_zlib(f->plain, BYTES));
-	expect_plain(f, &gz, true, as_zlib(f->plain, BYTES));
-	expect_plain(f, &shuffled_gz, true, as_zlib(f->plain, BYTES));
+	expect_plain(f, &gz, ENCODING_HSDS, as_zlib(f->plain, BYTES));
+	expect_plain(f, &gz, ENCODING_HSDS_PLAIN, as_zlib(f->plain, BYTES));
+	expect_plain(f, &shuffled_gz, ENCODING_HSDS_PLAIN, as_zlib(f->plain, BYTES));
 
 	struct bytes shuffled = as_shuffled(f->plain, BYTES, SIZE);
-	expect_plain(f, &shuffled_gz, false, as_zlib(shuffled.data, BYTES));
+	expect_plain(f, &shuffled_gz, ENCODING_HSDS, as_zlib(shuffled.data, BYTES));
 	bytes_release(&shuffled);
 }
 
@@ -234,7 +235,7 @@ static void zlib_with_a_dropped_checksum(void **state)
 	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
 	struct bytes b = as_zlib(f->plain, BYTES);
 	add(&b, "sum!", 4);
-	expect_plain(f, &gz, false, b);
+	expect_plain(f, &gz, ENCODING_HSDS, b);
 	b = as_zlib(f->plain, BYTES);
 	add(&b, "junk!", 5);
 	expect_error(f, &gz, b, -EIO, "behind the zlib stream");
@@ -246,12 +247,12 @@ static void plain_that_looks_compressed(void **state)
 	struct fixture like = *f;
 	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
 	memcpy(like.plain, "\x78\x9c", 2);
-	expect_plain(&like, &gz, false, as_is(like.plain, BYTES));
+	expect_plain(&like, &gz, ENCODING_HSDS, as_is(like.plain, BYTES));
 	const uint8_t header[16] = {2, 1, 0x60,		1,	   1, 0, 0, 0, 1, 0,
 				    0, 0, BYTES & 0xff, BYTES >> 8};
 	memcpy(like.plain, header, sizeof(header));
 	struct pipeline none = {0};
-	expect_plain(&like, &none, false, as_is(like.plain, BYTES));
+	expect_plain(&like, &none, ENCODING_HSDS, as_is(like.plain, BYTES));
 }
 
 static void bitshuffle_forms(void **state)
@@ -263,14 +264,17 @@ static void bitshuffle_forms(void **state)
 	by_name.f[0].name = "bitshuffle";
 	static const size_t blocks[] = {8, 64, 512, 2048};
 	for (size_t i = 0; i < 4; i++) {
-		expect_plain(f, &alone, false, as_bitshuffle(f->plain, BYTES, SIZE, blocks[i]));
+		expect_plain(f, &alone, ENCODING_HSDS,
+			     as_bitshuffle(f->plain, BYTES, SIZE, blocks[i]));
 		struct bytes b = as_bitshuffle(f->plain, BYTES, SIZE, blocks[i]);
-		expect_plain(f, &packed, false, as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "lz4"));
-		expect_plain(f, &by_name, false, as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "zstd"));
+		expect_plain(f, &packed, ENCODING_HSDS,
+			     as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "lz4"));
+		expect_plain(f, &by_name, ENCODING_HSDS,
+			     as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "zstd"));
 		bytes_release(&b);
 	}
 	/* The frame holds plain bytes when HSDS did not apply what it recorded. */
-	expect_plain(f, &packed, false, as_blosc(f->plain, BYTES, BLOSC_BITSHUFFLE, "lz4"));
+	expect_plain(f, &packed, ENCODING_HSDS, as_blosc(f->plain, BYTES, BLOSC_BITSHUFFLE, "lz4"));
 }
 
 static void bitshuffle_with_a_rest(void **state)

@@ -8,7 +8,7 @@ static struct domain *open_domain(struct fixture *f)
 {
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
-	int rc = domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &d, &err);
+	int rc = domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &d, &err);
 
 	if (rc)
 		print_error("%s\n", err.msg);
@@ -152,7 +152,7 @@ static void a_broken_root_is_an_error_with_its_key(void **state)
 	struct err err = ERR_INIT;
 
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{'id':"), 0);
-	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", NULL, &d, &err),
+	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &d, &err),
 			 -EIO);
 	assert_null(d);
 	assert_non_null(strstr(err.msg, SMALL_PREFIX "/.group.json"));
@@ -164,10 +164,10 @@ static void missing_domains_and_folders_are_told_apart(void **state)
 	struct fixture *f = *state;
 	struct domain *d = NULL;
 
-	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "none.h5", NULL, &d, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "none.h5", NULL, &d, NULL),
 			 -ENOENT);
 	small_put(f->store, "folder/.domain.json", "{'owner':'a','acls':{}}");
-	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "folder", NULL, &d, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "folder", NULL, &d, NULL),
 			 -EISDIR);
 }
 

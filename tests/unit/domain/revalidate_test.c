@@ -25,7 +25,7 @@ static struct domain *open_with(struct fixture *f, const struct domain_hint *hin
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
 
-	if (domain_open(&f->env, f->store, schema_hsds2(), "d.h5", hint, &d, &err))
+	if (domain_open(&f->env, f->store, schema_all(), "d.h5", hint, &d, &err))
 		fail_msg("%s", err.msg);
 	const struct cost after = spent(f);
 	*cost = (struct cost){after.gets - before.gets, after.heads - before.heads,
@@ -85,43 +85,125 @@ static void put_many_groups(struct fixture *f)
 	free(root);
 }
 
+/* What looking the domain up may have read a while ago. */
+static struct schema_document *make_document(const char *root, const char *etag)
+{
+	const struct domain_info info = {.root = root, .owner = ""};
+
+	struct schema_document *d = schema_document_new(&info, etag);
+
+	assert_non_null(d);
+	d->schema = schema_all()[0];
+	return d;
+}
+
 static void a_root_that_is_right_costs_nothing_more(void **state)
 {
 	struct cost cold, hinted;
-	struct schema_id root;
-
-	assert_true(schema_id_parse(SMALL_ROOT, strlen(SMALL_ROOT), &root));
-	const struct domain_hint hint = {.root = &root};
+	struct schema_document *document = make_document(SMALL_ROOT, "");
+	const struct domain_hint hint = {.document = document};
 	struct domain *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
 	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
 	assert_int_equal(hinted.gets, cold.gets);
 	assert_int_equal(hinted.lists, cold.lists);
 	domain_unref(a);
 	domain_unref(b);
+	schema_document_unref(document);
+}
+
+/* Read for this very opening: it is not asked for again. */
+static void a_document_that_was_just_read_is_taken(void **state)
+{
+	struct cost cold, hinted;
+	struct domain *a = open_with(*state, NULL, &cold);
+	struct store_counts before, after;
+	struct fixture *f = *state;
+	struct schema_document *document = make_document(SMALL_ROOT, "\"just read\"");
+	const struct domain_hint hint = {.document = document, .is_fresh = true};
+	struct domain *b = open_with(f, &hint, &hinted);
+
+	assert_int_equal(hinted.gets, cold.gets - 1);
+	assert_int_equal(hinted.lists, cold.lists);
+	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
+	/* It counts as what the domain says now: `a` had another one. */
+	const struct domain_hint both = {.document = document, .is_fresh = true, .previous = a};
+	store_count_read(f->store, &before);
+	struct domain *c = open_with(f, &both, &hinted);
+	store_count_read(f->store, &after);
+	assert_ptr_not_equal(c, a);
+	assert_int_equal(hinted.gets, 0);
+	assert_int_equal(hinted.lists, 1);
+	assert_string_equal(domain_info(c)->owner, "");
+	domain_unref(a);
+	domain_unref(b);
+	domain_unref(c);
+	schema_document_unref(document);
+}
+
+/* An older one is asked for on condition, and then not sent. */
+static void a_document_of_a_while_ago_is_asked_for_on_condition(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cold, hinted;
+	struct store_meta meta;
+
+	assert_int_equal(call_head(f->store, "d.h5/.domain.json", &meta, NULL), 0);
+	struct domain *a = open_with(f, NULL, &cold);
+	struct schema_document *document = make_document(SMALL_ROOT, meta.etag);
+	const struct domain_hint hint = {.document = document};
+	struct domain *b = open_with(f, &hint, &hinted);
+	assert_int_equal(hinted.gets, cold.gets);
+	assert_int_equal(hinted.bytes, cold.bytes - meta.size);
+	domain_unref(a);
+	domain_unref(b);
+	schema_document_unref(document);
 }
 
 static void a_root_that_is_wrong_is_not_believed(void **state)
 {
 	static const char other[] = "g-33333333-44444444-9999-9999aa-aaaaaa";
 	struct cost cold, hinted;
-	struct schema_id root;
-
-	assert_true(schema_id_parse(other, strlen(other), &root));
-	const struct domain_hint hint = {.root = &root};
+	struct schema_document *document = make_document(other, "");
+	const struct domain_hint hint = {.document = document};
 	struct domain *a = open_with(*state, NULL, &cold), *b = open_with(*state, &hint, &hinted);
 	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
 	assert_string_equal(tree_object(domain_tree(b), tree_nth(domain_tree(b), 0))->o.id,
 			    SMALL_ROOT);
 	assert_int_equal(hinted.gets, cold.gets);
 	assert_int_equal(hinted.lists, 2 * cold.lists);
-	/* Nor is what an earlier snapshot has of another root. */
-	const struct domain_hint both = {.root = &root, .previous = a};
+	/* An earlier snapshot of the root that the document names is compared all the same. */
+	const struct domain_hint both = {.document = document, .previous = a};
 	struct domain *c = open_with(*state, &both, &hinted);
-	assert_ptr_not_equal(c, a);
-	assert_int_equal(tree_count(domain_tree(c)), tree_count(domain_tree(a)));
+	assert_ptr_equal(c, a);
 	domain_unref(a);
 	domain_unref(b);
 	domain_unref(c);
+	schema_document_unref(document);
+}
+
+/* Removed and made anew: nothing of the earlier snapshot is left. */
+static void a_domain_with_another_root_is_another_one(void **state)
+{
+	static const char other[] = "g-33333333-44444444-bbbb-bbbbcc-cccccc";
+	struct fixture *f = *state;
+	struct cost cost;
+	char text[512];
+	struct domain *a = open_with(f, NULL, &cost);
+
+	snprintf(text, sizeof(text), "{'root':'%s','owner':'admin','acls':{}}", other);
+	assert_int_equal(small_put(f->store, "d.h5/.domain.json", text), 0);
+	snprintf(text, sizeof(text), "{'id':'%s','root':'%s','links':{},'attributes':{}}", other,
+		 other);
+	assert_int_equal(small_put(f->store, "db/33333333-44444444/.group.json", text), 0);
+	struct domain *b = open_again(f, a, &cost);
+	assert_ptr_not_equal(b, a);
+	assert_int_equal(tree_count(domain_tree(b)), 1);
+	assert_string_equal(domain_info(b)->root, other);
+	assert_true(domain_sees_chunks(b));
+	assert_int_equal(cost.gets, 2);	     /* the document and the root group */
+	assert_int_equal(cost.lists, 1 + 4); /* of the old root and of the new one */
+	domain_unref(a);
+	domain_unref(b);
 }
 
 static void an_unchanged_domain_is_the_same_snapshot(void **state)
@@ -252,10 +334,10 @@ static void a_domain_that_is_gone_is_gone(void **state)
 	const struct domain_hint hint = {.previous = a};
 
 	assert_int_equal(call_delete(f->store, "d.h5/.domain.json", NULL, NULL), 0);
-	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &b, NULL),
 			 -ENOENT);
 	assert_int_equal(small_put(f->store, "d.h5/.domain.json", "{'owner':'a','acls':{}}"), 0);
-	assert_int_equal(domain_open(&f->env, f->store, schema_hsds2(), "d.h5", &hint, &b, NULL),
+	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &b, NULL),
 			 -EISDIR);
 	assert_null(b);
 	domain_unref(a);
@@ -277,8 +359,8 @@ static void a_failing_store_fails_the_opening(void **state)
 		struct domain *d = NULL;
 
 		assert_non_null(faulty);
-		assert_int_equal(
-			domain_open(&f->env, faulty, schema_hsds2(), "d.h5", NULL, &d, NULL), -EIO);
+		assert_int_equal(domain_open(&f->env, faulty, schema_all(), "d.h5", NULL, &d, NULL),
+				 -EIO);
 		assert_null(d);
 		store_free(faulty);
 	}
@@ -290,7 +372,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_root_that_is_right_costs_nothing_more),
+		TEST(a_document_that_was_just_read_is_taken),
+		TEST(a_document_of_a_while_ago_is_asked_for_on_condition),
 		TEST(a_root_that_is_wrong_is_not_believed),
+		TEST(a_domain_with_another_root_is_another_one),
 		TEST(an_unchanged_domain_is_the_same_snapshot),
 		TEST(only_what_changed_is_read_again),
 		TEST(few_objects_among_many_chunks_are_asked_one_by_one),

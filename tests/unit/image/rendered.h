@@ -69,7 +69,7 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 {
 	static const struct image_options none = {.domain_dir = ""};
 	struct domain *domain = NULL;
-	int rc = domain_open(&r->env, r->store, schema_hsds2(), "d.h5", NULL, &domain, err);
+	int rc = domain_open(&r->env, r->store, schema_all(), "d.h5", NULL, &domain, err);
 
 	if (rc)
 		return rc;

@@ -25,10 +25,20 @@ static int teardown(void **state)
 	return 0;
 }
 
+static struct names_doc doc_of(const char *root)
+{
+	const struct domain_info info = {.root = root, .owner = ""};
+	struct schema_document *document = schema_document_new(&info, "");
+	assert_non_null(document);
+	return (struct names_doc){.kind = NAMES_DOC_ROOT, .document = document};
+}
+
 /* Remembered until time 10. */
 static void put(struct names_cache *c, const char *path, enum names_kind kind)
 {
-	struct names_doc doc = {.kind = kind == NAMES_DOMAIN ? NAMES_DOC_ROOT : NAMES_DOC_NONE};
+	struct names_doc doc = {0};
+	if (kind == NAMES_DOMAIN)
+		doc = doc_of("g-1");
 	auto_names_node struct names_node *node = names_node_new(path, kind, path, &doc);
 	assert_non_null(node);
 	names_cache_put(c, node, 10);
@@ -162,7 +172,7 @@ static void an_estimate_outlives_its_name(void **state)
 	put(c, "a", NAMES_DOMAIN);
 	auto_names_node struct names_node *same = names_cache_recall(c, "a");
 	assert_int_equal(atomic_load(&same->estimate), 1);
-	struct names_doc doc = {.kind = NAMES_DOC_ROOT, .root.b = {1}};
+	struct names_doc doc = doc_of("g-2");
 	auto_names_node struct names_node *other = names_node_new("a", NAMES_DOMAIN, "a", &doc);
 	names_cache_put(c, other, 10);
 	assert_int_equal(atomic_load(&other->estimate), 0);

@@ -284,7 +284,7 @@ static void initializers(void **state)
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.dataset.initializer, INITIALIZER_ARANGE);
 	assert_true(p.o.dataset.arange_start == 5 && p.o.dataset.arange_step == 3);
-	assert_int_equal(schema_hsds2()->chunk_absent(&p.o, NULL), 0);
+	assert_null(p.o.dataset.elsewhere);
 	parsed_release(&p);
 	p = parse_dataset(SHAPED PROPS("\"initializer\":[\"arange\"]"));
 	assert_true(p.o.dataset.arange_start == 0 && p.o.dataset.arange_step == 1);
@@ -292,9 +292,9 @@ static void initializers(void **state)
 	p = parse_dataset(SHAPED PROPS("\"initializer\":[\"chunklocator\",\"--h5path=/x\"]"));
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.dataset.initializer, INITIALIZER_NONE);
-	struct err err = ERR_INIT;
-	assert_int_equal(schema_hsds2()->chunk_absent(&p.o, &err), -EOPNOTSUPP);
-	assert_contains(err.msg, "chunk table");
+	assert_contains(p.o.dataset.elsewhere, "chunk table");
+	char prefix[SCHEMA_KEY_MAX];
+	assert_int_equal(hsds2_chunk_prefix(&p.o, prefix, sizeof(prefix)), -EOPNOTSUPP);
 	parsed_release(&p);
 }
 
@@ -305,16 +305,17 @@ static void chunks_in_other_files(void **state)
 	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
 		char text[512];
 		char key[SCHEMA_KEY_MAX];
-		struct schema_id id = test_id(DATASET_ID);
-		static const uint64_t coords[1] = {0};
+		unsigned int step = 0;
+		struct chunk_place place = {.key = key, .room = sizeof(key)};
+		struct err err = ERR_INIT;
 		snprintf(text, sizeof(text),
 			 SHAPED PROPS("\"layout\":{\"class\":\"%s\",\"file_uri\":\"links/x.h5\"}"),
 			 classes[i]);
 		struct parsed p = parse_dataset(text);
 		assert_int_equal(p.rc, 0);
 		assert_int_equal(p.o.dataset.requested, i ? LAYOUT_CHUNKED : LAYOUT_CONTIGUOUS);
-		assert_int_equal(schema_hsds2()->chunk_key(&p.o, &id, coords, key, sizeof(key)),
-				 -EOPNOTSUPP);
+		assert_int_equal(hsds2_locate(&p.o, 0, &step, NULL, &place, &err), -EOPNOTSUPP);
+		assert_contains(err.msg, "another file");
 		parsed_release(&p);
 	}
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema_test.h"
 
-static int parse(const char *text, struct arena *a, struct schema_domain *d, struct err *err)
+static int parse(const char *text, struct arena *a, struct domain_info *d, struct err *err)
 {
-	return schema_hsds2()->domain_parse(a, text, strlen(text), d, err);
+	return schema_domain_parse(a, text, strlen(text), d, err);
 }
 
 static void reads_a_domain(void **state)
 {
 	struct arena *a = arena_new(1 << 20);
-	struct schema_domain d;
-	struct schema_id root = test_id(ROOT_ID);
+	struct domain_info d;
 	assert_int_equal(
 		parse("{\"root\": \"" ROOT_ID "\", \"owner\": \"test_user1\", \"acls\": "
 		      "{\"test_user1\": {\"create\": true, \"read\": true, \"update\": true, "
@@ -19,17 +18,16 @@ static void reads_a_domain(void **state)
 		      "1795231615.5028985, \"lastModified\": 1795231616}",
 		      a, &d, NULL),
 		0);
-	assert_false(d.info.is_folder);
-	assert_true(schema_id_equal(&d.root, &root));
-	assert_string_equal(d.info.owner, "test_user1");
-	assert_int_equal(d.info.nacls, 2);
-	assert_string_equal(d.info.acls[0].user, "test_user1");
-	assert_int_equal(d.info.acls[0].perms, 63);
-	assert_string_equal(d.info.acls[1].user, "default");
-	assert_int_equal(d.info.acls[1].perms, DOMAIN_PERM_READ);
+	assert_string_equal(d.root, ROOT_ID);
+	assert_string_equal(d.owner, "test_user1");
+	assert_int_equal(d.nacls, 2);
+	assert_string_equal(d.acls[0].user, "test_user1");
+	assert_int_equal(d.acls[0].perms, 63);
+	assert_string_equal(d.acls[1].user, "default");
+	assert_int_equal(d.acls[1].perms, DOMAIN_PERM_READ);
 	/* to the microsecond, which is what the service has */
-	assert_int_equal(d.info.created_ns / 1000, INT64_C(1795231615502898));
-	assert_int_equal(d.info.modified_ns, INT64_C(1795231616000000000));
+	assert_int_equal(d.created_ns / 1000, INT64_C(1795231615502898));
+	assert_int_equal(d.modified_ns, INT64_C(1795231616000000000));
 	arena_free(a);
 }
 
@@ -43,13 +41,13 @@ static void reads_folders_and_gaps(void **state)
 	};
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		struct arena *a = arena_new(1 << 20);
-		struct schema_domain d;
+		struct domain_info d;
 		assert_int_equal(parse(folders[i], a, &d, NULL), 0);
-		assert_true(d.info.is_folder);
-		assert_string_equal(d.info.owner, "");
-		assert_int_equal(d.info.nacls, 0);
-		assert_int_equal(d.info.created_ns, 0);
-		assert_int_equal(d.info.modified_ns, 0);
+		assert_null(d.root);
+		assert_string_equal(d.owner, "");
+		assert_int_equal(d.nacls, 0);
+		assert_int_equal(d.created_ns, 0);
+		assert_int_equal(d.modified_ns, 0);
 		arena_free(a);
 	}
 }
@@ -68,7 +66,7 @@ static void refuses(void **state)
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct arena *a = arena_new(1 << 20);
-		struct schema_domain d;
+		struct domain_info d;
 		struct err err = ERR_INIT;
 		assert_int_equal(parse(bad[i], a, &d, &err), -EIO);
 		assert_int_equal(err.code, -EIO);
@@ -80,7 +78,7 @@ static void refuses(void **state)
 static void out_of_memory_is_told_apart(void **state)
 {
 	struct arena *a = arena_new(16);
-	struct schema_domain d;
+	struct domain_info d;
 	assert_int_equal(parse("{\"owner\":\"somebody with a long name\"}", a, &d, NULL), -ENOMEM);
 	arena_free(a);
 }

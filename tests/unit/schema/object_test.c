@@ -122,8 +122,8 @@ static void out_of_memory_is_told_apart(void **state)
 	for (size_t limit = 64; limit < 8192; limit += 64) {
 		struct parsed p = {.arena = arena_new(limit), .err = ERR_INIT};
 		assert_non_null(p.arena);
-		p.rc = schema_hsds2()->object_parse(p.arena, &id, &root, text, sizeof(text) - 1,
-						    NULL, test_skip, &p, &p.o, &p.err);
+		p.rc = schema_object_parse(p.arena, &id, &root, text, sizeof(text) - 1, NULL,
+					   test_skip, &p, &p.o, &p.err);
 		assert_true(p.rc == 0 || p.rc == -ENOMEM);
 		assert_int_equal(p.rc, p.err.code);
 		assert_int_equal(p.skips, 0);

@@ -19,6 +19,9 @@
 
 #include <schema/schema.h>
 
+#include "schema/hsds2.h"
+#include "schema/object.h"
+
 #define ROOT_ID	   "g-00112233-44556677-8899-aabbcc-ddeeff"
 #define GROUP_ID   "g-00112233-44556677-0001-000000-000000"
 #define DATASET_ID "d-00112233-44556677-0002-000000-000000"
@@ -72,8 +75,8 @@ static inline struct parsed parse_bytes(const char *id_text, const void *text, s
 	p.arena = arena_new(64 << 20);
 	assert_non_null(p.arena);
 	/* skip_ctx outlives the call only here. */
-	p.rc = schema_hsds2()->object_parse(p.arena, &id, &root, exact, n, &numbers, test_skip, &p,
-					    &p.o, &p.err);
+	p.rc = schema_object_parse(p.arena, &id, &root, exact, n, &numbers, test_skip, &p, &p.o,
+				   &p.err);
 	free(exact);
 	return p;
 }

@@ -13,6 +13,7 @@
 
 #include <hsmount/err.h>
 #include <base/mem.h>
+#include <data/chunk_place.h>
 #include <data/dtype.h>
 #include <data/elems.h>
 #include <data/filter.h>
@@ -24,7 +25,7 @@ struct codec_chunk {
 	const struct dtype *type;
 	uint64_t nelems; /* of the full chunk shape */
 	const struct pipeline *pipeline;
-	bool schema_v1;	    /* zlib with shuffle recorded: in v1 the bytes are not shuffled */
+	enum chunk_encoding encoding;
 	uint64_t max_bytes; /* a decoded variable-length chunk may not be larger */
 	const struct object_resolver *resolver;
 };

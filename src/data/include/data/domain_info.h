@@ -3,7 +3,6 @@
 #ifndef DATA_DOMAIN_INFO_H
 #define DATA_DOMAIN_INFO_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum domain_perm {
@@ -21,7 +20,7 @@ struct domain_acl {
 };
 
 struct domain_info {
-	bool is_folder;	   /* has no root group */
+	const char *root;  /* id of the root group; NULL: a folder */
 	const char *owner; /* "" unknown */
 	uint32_t nacls;
 	struct domain_acl *acls;

@@ -70,7 +70,10 @@ struct dataset {
 	enum fill_time fill_time;
 	enum initializer initializer;
 	double arange_start, arange_step;
-	const void *locator; /* the schema's own: how chunk keys are made */
+	/* NULL: a chunk that is not stored has computed elements or the fill value. Else why its
+	 * value cannot be known: no listing proves that such a chunk is absent. */
+	const char *elsewhere;
+	const void *locator; /* the schema's own: where chunks are */
 };
 
 /* A dataset holds no more filters than it has; what works on pipelines gets one made for it. */

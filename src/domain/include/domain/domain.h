@@ -3,11 +3,11 @@
  * A live domain: its objects in memory, its chunks on demand. The only room that knows both which
  * key holds an object and what its bytes mean.
  *
- * Opening takes three rounds of parallel requests whatever the depth: the domain document; the
- * listings; all object documents. The first two are one where the root group is known. (Domains
- * with variable-length data may need a fourth and fifth: listings of those datasets' chunks when
- * the domain was too large for one page, and the first 16 bytes of compressed ones: sizes must be
- * known when an image is planned.)
+ * Opening takes as many rounds of parallel requests as the schema's loader needs, whatever the
+ * depth: for schema hsds2 the domain document, the listings, all object documents. The first two
+ * are one where the document is known. (Domains with variable-length data may need a fourth and
+ * fifth: listings of those datasets' chunks when the domain was too large for one page, and the
+ * first 16 bytes of compressed ones: sizes must be known when an image is planned.)
  *
  * A struct domain is a snapshot and constant after domain_open(): any thread may read it.
  */
@@ -29,24 +29,25 @@ enum {
 };
 
 struct domain;
-struct schema_id;
+struct schema_document;
 struct schema_ops;
 struct store;
 
 /* What is known of a domain before it is opened. A zeroed struct is nothing. */
 struct domain_hint {
-	const struct schema_id *root; /* its document named this root group a moment ago: saves a
-					 round when that is still so */
-	struct domain *previous;      /* an earlier snapshot: what did not change is taken from it.
-				 When nothing did, it is the result itself */
+	struct schema_document *document; /* what looking it up has read: saves a round when it is
+					     still so. Borrowed */
+	bool is_fresh; /* and read for this very opening: it need not be asked for again */
+	struct domain *previous; /* an earlier snapshot: what did not change is taken from it. When
+				    nothing did, it is the result itself */
 };
 
-/* The domain as it is now. path: without slashes at its ends. hint: may be NULL. *out is the
- * caller's reference. Of an unchanged domain with an earlier snapshot this costs one round: the
- * document on condition, and one listing or (large domains of few objects) a head per document.
- * Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG;
- * -ENOMEM. */
-int domain_open(const struct env *env, struct store *store, const struct schema_ops *schema,
+/* The domain as it is now. schemas: those that it may belong to, ends with NULL. path: without
+ * slashes at its ends. hint: may be NULL. *out is the caller's reference. Of an unchanged domain
+ * with an earlier snapshot this costs one round: the document on condition, and one listing or
+ * (large domains of few objects) a head per document. Errors: -ENOENT no domain document; -EISDIR a
+ * folder; -EIO with key and cause; -E2BIG; -ENOMEM. */
+int domain_open(const struct env *env, struct store *store, const struct schema_ops *const *schemas,
 		const char *path, const struct domain_hint *hint, struct domain **out,
 		struct err *err);
 struct domain *domain_ref(struct domain *d);

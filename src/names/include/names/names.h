@@ -32,16 +32,11 @@ enum names_doc_kind {
 	NAMES_DOC_CLOSED, /* of a node: what lies beneath cannot be listed, why says so */
 };
 
-/* A domain's document, as far as names need it. Small, since there is one for each name that is
- * remembered. */
+/* What a document tells names. */
 struct names_doc {
 	enum names_doc_kind kind;
-	unsigned int file_mode, dir_mode;
-	int64_t created_ns, modified_ns;
-	struct schema_id root; /* NAMES_DOC_ROOT */
-	char *owner, *acls;    /* heap; acls as JSON; NULL without a document */
-	char *etag;	       /* heap; its version, to ask again; NULL not known */
-	int code;	       /* NAMES_DOC_BROKEN, NAMES_DOC_CLOSED */
+	struct schema_document *document; /* of NAMES_DOC_FOLDER and NAMES_DOC_ROOT; a reference */
+	int code;			  /* NAMES_DOC_BROKEN, NAMES_DOC_CLOSED */
 	char *why;
 };
 
@@ -72,8 +67,8 @@ static inline void cleanup_names_node(struct names_node **node)
 struct names_options {
 	const struct env *env; /* its clock and its log */
 	struct store *store;
-	const struct schema_ops *schema;
-	uint64_t ttl_ns;      /* how long what a name is stays valid */
+	const struct schema_ops *const *schemas; /* ends with NULL */
+	uint64_t ttl_ns;			 /* how long what a name is stays valid */
 	uint64_t list_ttl_ns; /* and what a directory holds; 0: it is listed each time */
 };
 
@@ -84,6 +79,9 @@ void names_free(struct names *ns);
 /* What a name of the mount is, from memory or from the bucket. -ENOENT; what kept the bucket from
  * answering. The caller unrefs. */
 int names_resolve(struct names *ns, const char *path, struct names_node **out, struct err *err);
+/* The same. *asked: the bucket was asked during this very call, so the node is not older. */
+int names_resolve_now(struct names *ns, const char *path, struct names_node **out, bool *asked,
+		      struct err *err);
 /* What it was when the bucket was last asked, valid or stale; NULL when that is not remembered. The
  * caller unrefs. */
 struct names_node *names_recall(struct names *ns, const char *path);
@@ -101,8 +99,12 @@ int names_check_dir(struct names *ns, const char *path, struct err *err);
  * this domain and of those that are likely to be asked for next. */
 uint64_t names_size(struct names *ns, struct names_node *node, bool ask);
 
-/* Permission bits of a file or directory from its access control list. */
+/* Permission bits of a file or directory from its access control list; without a document: all may
+ * read, so that opening what is broken says why. */
 unsigned int names_mode(const struct domain_info *d, bool is_dir);
+unsigned int names_doc_mode(const struct names_doc *d, bool is_dir);
+/* Access control lists as JSON, as the document has them. Heap; NULL without memory. */
+char *names_acls_json(const struct domain_info *d);
 
 /* ---- paths; pure ---- */
 

@@ -1,103 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How domains lie in a bucket: one struct schema_ops per layout (hsds2 now; hsds1, zarr to come).
- * Pure: keys and documents in, data out; nothing here reads a store. Lenient as the service is in
- * what JSON values look like (doc/BUCKET.md), strict in sizes, ids, shapes and depth.
+ * How domains lie in a bucket: one struct schema_ops per layout (hsds2 now; hsds1, zarr to come),
+ * chosen for each domain. Which keys there are, what a document says and which document is needed
+ * next is known here and nowhere else.
+ *
+ * Pure: nothing here reads a store. What has to be read in between makes a state machine: it names
+ * what it asks for, the caller reads that and calls again with the answer. There are three:
+ * schema_classify() (what is behind a path), the loader (a domain's objects as a tree), and locate
+ * (where a chunk is).
+ *
+ * Lenient as the service is in what JSON values look like (doc/BUCKET.md), strict in sizes, ids,
+ * shapes and depth.
  */
 #ifndef SCHEMA_SCHEMA_H
 #define SCHEMA_SCHEMA_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <hsmount/err.h>
 #include <base/mem.h>
+#include <data/chunk_place.h>
 #include <data/domain_info.h>
-#include <data/object.h>
+#include <data/tree.h>
 
 enum {
 	SCHEMA_KEY_MAX = 1024,
-	SCHEMA_ID_MAX = 40,	     /* "g-8-8-4-6-6" and NUL */
 	SCHEMA_JSON_MAX = 256 << 20, /* bytes of one document */
 	SCHEMA_JSON_DEPTH = 128,
 };
 
-/* Object id, parsed: kind and 16 bytes. */
-struct schema_id {
-	enum object_kind kind;
-	uint8_t b[16];
+struct schema_ops;
+
+/* ---- questions and answers ---- */
+
+/* What a function of a machine returns that is neither 0 nor an error. */
+enum {
+	SCHEMA_ASKS = 1,   /* it needs an answer to go on */
+	SCHEMA_ENOUGH = 1, /* no more answers of this round are needed */
 };
 
-/* A .domain.json. In an arena. */
-struct schema_domain {
+enum schema_op { SCHEMA_GET, SCHEMA_HEAD, SCHEMA_LIST };
+
+/* The caller gives key and room, and else zeros. Strings are valid until the answer is given. */
+struct schema_ask {
+	enum schema_op op;
+	char *key; /* of a listing: the prefix; in the caller's buffer of `room` bytes */
+	size_t room;
+	const char *etag;   /* get: NULL, or: `unchanged` is enough for this version */
+	const char *listed; /* get: NULL, or the version that a listing has just named */
+	/* Listings are complete: all of up to `limit` items, or -E2BIG. */
+	bool delimit;
+	uint32_t limit;
+};
+
+struct schema_item {
+	const char *key, *etag; /* etag: "" unknown */
+	bool is_prefix;
+	uint64_t size;
+};
+
+struct schema_answer {
+	bool absent;	/* the store has proved that there is no such object */
+	bool unchanged; /* it is still the version that was asked for; no body */
+	int code;	/* 0, or why it could not be asked, as err says */
+	const struct err *err;
+	const char *etag; /* "" unknown */
+	const void *body;
+	size_t len;
+	/* A listing, in the order of keys. */
+	size_t nitems;
+	void (*item)(const void *items, size_t i, struct schema_item *out);
+	const void *items;
+};
+
+/* ---- what is behind a path ---- */
+
+/* What a domain's or folder's document says. Constant and shared; one block of memory. */
+struct schema_document {
+	atomic_uint refs;
+	const struct schema_ops *schema;
 	struct domain_info info;
-	struct schema_id root; /* unless info.is_folder */
+	const char *etag; /* of what schema_classify() asks for first; "" unknown */
 };
+/* A copy, of no schema yet. NULL without memory. */
+struct schema_document *schema_document_new(const struct domain_info *info, const char *etag);
+struct schema_document *schema_document_ref(struct schema_document *d);
+void schema_document_unref(struct schema_document *d); /* NULL is fine */
 
-/* What a key below a domain's storage prefix is. */
-enum schema_key_class { SCHEMA_KEY_OBJECT, SCHEMA_KEY_CHUNK, SCHEMA_KEY_OTHER };
-struct schema_key {
-	enum schema_key_class cls;
-	struct schema_id id; /* of the object, or of the chunk's dataset */
-	uint32_t rank;	     /* chunk: coordinates */
-	uint64_t coords[DSPACE_MAX_RANK];
+/* Zeroed, a machine that begins with the first schema. */
+struct schema_classify {
+	unsigned int schema; /* the one that asks */
+	unsigned int step;
 };
+/* The document of a path (without slashes at its ends, "" for the bucket's root): what the first
+ * schema that knows it says. schemas: ends with NULL. answer: NULL at first, never one with a code.
+ * SCHEMA_ASKS; 0 with *out, which is NULL when there is nothing; -EIO with the reason; -ENOMEM. */
+int schema_classify(const struct schema_ops *const *schemas, const char *path,
+		    struct schema_classify *state, const struct schema_answer *answer,
+		    struct schema_ask *ask, struct schema_document **out, struct err *err);
+/* All schemas, in the order in which they are tried; ends with NULL. */
+const struct schema_ops *const *schema_all(void);
+/* The key is that of a document, or a part of what a schema stores: hidden from the name space. */
+bool schema_is_document(const struct schema_ops *const *schemas, const char *key);
+bool schema_is_storage(const struct schema_ops *const *schemas, const char *key);
 
-/* Turns an id into its object number, OBJECT_NONE when the domain has no such object. */
-struct schema_numbers {
-	uint32_t (*number)(void *ctx, const struct schema_id *id);
-	void *ctx;
-};
+/* ---- is a place a bucket? ---- */
 
-struct schema_ops {
-	const char *name;    /* "hsds2" */
-	const char *storage; /* "db/": everything that domains store lies below it */
-	/* Key of a domain's document: path without slashes at its ends, "" for the bucket's root.
-	 * All key writers return the length, or -ENAMETOOLONG. */
-	int (*domain_key)(const char *path, char *key, size_t cap);
-	/* True for a key that names a domain document: its path is the first *path_len bytes. */
-	bool (*is_domain_key)(const char *key, size_t *path_len);
-	/* True when the first component of a key is storage, hidden from the name space (db/). */
-	bool (*is_hidden)(const char *key);
-	int (*domain_parse)(struct arena *a, const void *json, size_t n, struct schema_domain *out,
-			    struct err *err);
-	/* Prefix of everything that the domain with this root stores ("db/8-8/"). */
-	int (*storage_prefix)(const struct schema_id *root, char *prefix, size_t cap);
-	/* i = 0, 1, 2 …: prefixes whose delimited listings name all objects (g/, d/, t/); 0 when
-	 * there are no more. */
-	int (*object_prefix)(const struct schema_id *root, unsigned int i, char *prefix,
-			     size_t cap);
-	/* From a folded prefix of such a listing ("db/8-8/g/4-6-6/") to the object's id. */
-	bool (*object_of_prefix)(const char *prefix, struct schema_id *id);
-	int (*object_key)(const struct schema_id *id, char *key, size_t cap);
-	/* Classifies any key below a storage prefix. */
-	void (*key_classify)(const char *key, struct schema_key *out);
-	/* Summary kept by the service (".info.json"); 0 length when the schema has none. */
-	int (*info_key)(const struct schema_id *root, char *key, size_t cap);
-	/* One object's document. id: what its key says; a document that says otherwise, or another
-	 * root, is refused (-EIO, as all defects). A broken part that can be left out alone (one
-	 * attribute, one link) is left out and told to `skip`; hard links to unknown objects
-	 * likewise. out is zeroed first. */
-	int (*object_parse)(struct arena *a, const struct schema_id *id,
-			    const struct schema_id *root, const void *json, size_t n,
-			    const struct schema_numbers *numbers,
-			    void (*skip)(void *ctx, const char *what, const struct err *why),
-			    void *skip_ctx, struct object *out, struct err *err);
-	/* Key of a chunk. coords: in chunks, o->dataset.grid.rank of them. -EOPNOTSUPP: its bytes
-	 * are a range of another file (layout *_REF). */
-	int (*chunk_key)(const struct object *o, const struct schema_id *id, const uint64_t *coords,
-			 char *key, size_t cap);
-	/* What a chunk without an object of its own means: 0 the initializer or the fill value;
-	 * -EOPNOTSUPP with the reason: its value is somewhere else (another file, or the service
-	 * computes it when it is first read). Then no listing proves that a chunk is absent. */
-	int (*chunk_absent)(const struct object *o, struct err *err);
-	/* zlib with shuffle recorded is not shuffled (schema v1). */
-	bool v1;
-};
-
-const struct schema_ops *schema_hsds2(void);
-
+/* Everything that domains of the usual schema store lies below this prefix: a place that has it is
+ * a bucket. */
+extern const char schema_survey_storage[];
+/* Key of the document that a domain or folder at this path would have. -ENAMETOOLONG. */
+int schema_survey_document_key(const char *path, char *key, size_t room);
 /* What the first listings of a place show. A zeroed struct is a place where nothing was seen. */
 struct schema_survey {
 	bool storage;	/* objects of schema v2 (db/) */
@@ -123,16 +139,86 @@ enum schema_place {
 /* within_bucket: a directory or prefix above the place is a bucket. */
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
 
-/* "d-1b2c…" or "datasets/d-1b2c…" (n bytes, NUL or space padded) -> id. False for anything else,
- * the empty (null) reference included. */
-bool schema_id_parse(const char *text, size_t n, struct schema_id *id);
-void schema_id_format(const struct schema_id *id, char text[static SCHEMA_ID_MAX]);
-bool schema_id_equal(const struct schema_id *a, const struct schema_id *b);
-/* The summary's totals, for estimates before a domain is opened. -EIO when it is damaged. */
+/* A service's summary of a domain, for estimates before it is opened. */
 struct schema_info {
 	uint64_t num_objects, num_chunks, allocated_bytes, logical_bytes, metadata_bytes;
 	int64_t modified_ns;
 };
-int schema_info_parse(const void *json, size_t n, struct schema_info *out, struct err *err);
+
+/* ---- a domain's objects ---- */
+
+/* What must be known of a domain once its tree is there: which document an object comes from.
+ * Begins what a schema knows itself, in the arena of the tree, and is constant like it. */
+struct schema_space {
+	const struct tree *tree;
+	bool listed_whole;   /* all keys were listed */
+	int64_t modified_ns; /* of the newest document */
+	uint64_t kept;	     /* bytes of documents that are kept for the next loader */
+};
+
+/* What a loader is given. Borrowed, except for the tree it fills. */
+struct schema_load {
+	const struct schema_document *document;
+	struct tree *tree;
+	const struct schema_space *previous; /* NULL, or an earlier one, of the same schema */
+	bool reload;			     /* even if nothing has changed since `previous` */
+	uint32_t list_limit; /* of a domain with more keys, not every key is needed */
+	uint64_t keep_limit; /* bytes of documents that may be kept */
+	/* Looks at an object as soon as it was read; it is left out when that fails. */
+	int (*accept)(void *ctx, struct object *o, struct err *err);
+	void *ctx;
+};
+
+/* Begins every schema's own loader. */
+struct schema_loader {
+	struct schema_load load;
+	const struct schema_space *space; /* of the tree, when it has ended */
+	bool same; /* when it has ended: `previous` is still the domain, and the tree is empty */
+};
+
+struct schema_ops {
+	const char *name; /* "hsds2" */
+	bool (*is_document)(const char *key);
+	bool (*is_storage)(const char *key);
+	/* As schema_classify(), for one schema. */
+	int (*classify)(const char *path, unsigned int *step, const struct schema_answer *answer,
+			struct schema_ask *ask, struct schema_document **out, struct err *err);
+	/* Key and content of the summary. 0: this domain has none. -EIO when it is damaged. */
+	int (*info_key)(const struct schema_document *d, char *key, size_t room);
+	int (*info_parse)(const void *text, size_t n, struct schema_info *out, struct err *err);
+
+	/* A loader works in rounds. round() says how many requests the next one has, 0: it has
+	 * ended. ask() describes one of them; false: there is nothing to ask, and the answer that
+	 * is given is NULL. give() takes the answers, in their order; SCHEMA_ENOUGH ends the round.
+	 * Documents that are broken in part leave out that part, with a note in the tree; what may
+	 * pass, and what concerns the domain as a whole, is an error. */
+	int (*loader_new)(const struct schema_load *load, struct schema_loader **out,
+			  struct err *err);
+	int (*round)(struct schema_loader *l, uint32_t *n, struct err *err);
+	bool (*ask)(struct schema_loader *l, uint32_t i, struct schema_ask *ask);
+	int (*give)(struct schema_loader *l, uint32_t i, const struct schema_answer *answer,
+		    struct err *err);
+	void (*loader_free)(struct schema_loader *l); /* NULL is fine */
+
+	/* The document that an object was made of: its key, and its version, "" unknown. The length
+	 * of the key, or -ENAMETOOLONG. */
+	int (*object_key)(const struct schema_space *s, uint32_t number, char *key, size_t room,
+			  const char **etag);
+	/* A reference as a stored chunk has it -> object number + 1; 0: null or unknown. */
+	uint64_t (*resolve)(const struct schema_space *s, const char *text, size_t n);
+
+	/* Where chunk `number` of a dataset is. SCHEMA_ASKS: the caller gets what *place names and
+	 * calls again with the answer; 0: *place is the chunk's. answer: NULL at first, never one
+	 * with a code. step: 0 at first. The caller gives place key and room, and else zeros.
+	 * -EOPNOTSUPP: nothing can read it there, with the reason. */
+	int (*locate)(const struct object *o, uint64_t number, unsigned int *step,
+		      const struct schema_answer *answer, struct chunk_place *place,
+		      struct err *err);
+	/* What a listing must cover to show which chunks of a dataset are stored. -EOPNOTSUPP: no
+	 * listing shows that. */
+	int (*chunk_prefix)(const struct object *o, char *prefix, size_t room);
+	/* The chunk whose place a key in such a listing is; false for all other keys. */
+	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
+};
 
 #endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects that a loader has read, but that are too large to be shown. */
+#include <domain/domain.h>
+
+#include <errno.h>
+
+#include "domain_internal.h"
+
+#include <codec/chunk.h>
+
+/* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
+ * elements than a file has room for, when all of them have values. */
+static int check_size(const struct domain *d, const struct object *o, struct err *err)
+{
+	const struct dataset *ds = &o->dataset;
+	uint64_t stored, shown;
+
+	if (o->kind != OBJECT_DATASET || ds->grid.nchunks == 0)
+		return 0;
+	if (!mul_u64(codec_stored_elem_size(ds->type), ds->grid.chunk_elems, &stored) ||
+	    !mul_u64(ds->type->size, ds->grid.chunk_elems, &shown) ||
+	    max_u64(stored, shown) > CHUNK_BYTES_MAX)
+		return err_set(err, -EFBIG, "a chunk is larger than %d bytes", CHUNK_BYTES_MAX);
+	const bool computed = ds->initializer != INITIALIZER_NONE;
+	if ((computed || !domain_can_list(d, o)) && domain_is_vast(ds))
+		return err_set(err, -EFBIG, "%s of more than %llu bytes",
+			       computed ? "computed elements" : "elements kept elsewhere",
+			       (unsigned long long)DATASET_DENSE_MAX);
+	return 0;
+}
+
+static uint64_t value_memory(const struct elems *value)
+{
+	return value->fixed.cap + value->heap.cap;
+}
+
+static void count_values(struct domain *d, const struct object *o)
+{
+	if (o->kind == OBJECT_DATASET)
+		d->values += value_memory(&o->dataset.fill);
+	for (uint32_t i = 0; i < o->nattrs; i++)
+		d->values += value_memory(&o->attrs[i].value);
+}
+
+int domain_accept(void *ctx, struct object *o, struct err *err)
+{
+	struct domain *d = ctx;
+	int rc = check_size(d, o, err);
+
+	if (!rc)
+		count_values(d, o);
+	return rc;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which schema a path belongs to: each is asked in turn. Pure. */
+#include <schema/schema.h>
+
+#include "hsds2.h"
+
+const struct schema_ops *const *schema_all(void)
+{
+	static const struct schema_ops *const all[] = {&hsds2_ops, NULL};
+	return all;
+}
+
+int schema_classify(const struct schema_ops *const *schemas, const char *path,
+		    struct schema_classify *state, const struct schema_answer *answer,
+		    struct schema_ask *ask, struct schema_document **out, struct err *err)
+{
+	*out = NULL;
+	for (; schemas[state->schema]; state->schema++, state->step = 0, answer = NULL) {
+		int rc =
+			schemas[state->schema]->classify(path, &state->step, answer, ask, out, err);
+		if (*out)
+			(*out)->schema = schemas[state->schema];
+		if (rc || *out)
+			return rc;
+	}
+	return 0;
+}
+
+bool schema_is_document(const struct schema_ops *const *schemas, const char *key)
+{
+	while (*schemas && !(*schemas)->is_document(key))
+		schemas++;
+	return *schemas;
+}
+
+bool schema_is_storage(const struct schema_ops *const *schemas, const char *key)
+{
+	while (*schemas && !(*schemas)->is_storage(key))
+		schemas++;
+	return *schemas;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents of domains and folders as they are shared: one block, counted. Any thread. */
+#include <schema/schema.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t size_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+/* Copies text to *at, behind which *at is then. */
+static const char *put(char **at, const char *text)
+{
+	const size_t n = size_of(text);
+	char *copy = *at;
+	if (!text)
+		return NULL;
+	memcpy(copy, text, n);
+	*at += n;
+	return copy;
+}
+
+struct schema_document *schema_document_new(const struct domain_info *info, const char *etag)
+{
+	size_t n = sizeof(struct schema_document) + info->nacls * sizeof(*info->acls);
+	const size_t texts = n;
+	n += size_of(info->root) + size_of(info->owner) + size_of(etag);
+	for (uint32_t i = 0; i < info->nacls; i++)
+		n += size_of(info->acls[i].user);
+	struct schema_document *d = malloc(n);
+	if (!d)
+		return NULL;
+	char *at = (char *)d + texts;
+	atomic_init(&d->refs, 1);
+	d->schema = NULL;
+	d->info = *info;
+	d->info.acls = (struct domain_acl *)(d + 1);
+	d->info.root = put(&at, info->root);
+	d->info.owner = put(&at, info->owner);
+	d->etag = put(&at, etag);
+	for (uint32_t i = 0; i < info->nacls; i++)
+		d->info.acls[i] = (struct domain_acl){
+			.user = put(&at, info->acls[i].user),
+			.perms = info->acls[i].perms,
+		};
+	return d;
+}
+
+struct schema_document *schema_document_ref(struct schema_document *d)
+{
+	atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
+	return d;
+}
+
+void schema_document_unref(struct schema_document *d)
+{
+	/* Acquire and release: whoever frees sees all that others did before they let go. */
+	if (d && atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) == 1)
+		free(d);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listings of a schema v2 domain: the objects that they name, and whether they show a change.
+ *
+ * Whether a domain counts as listed whole follows from the number of its keys alone, not from what
+ * was asked: the same domain makes the same image. An exception is a domain with an entry that
+ * cannot be examined: it is not listed whole, and each opening tries again. Pure.
+ */
+#include "hsds2_load.h"
+
+#include <stdlib.h>
+
+#include <base/checksum.h>
+
+/* ---- objects ---- */
+
+/* A copy; NULL without memory. */
+static const char *copy_etag(struct hsds2_loader *l, const char *etag)
+{
+	return etag[0] ? arena_strndup(tree_arena(l->base.load.tree), etag, strlen(etag)) : "";
+}
+
+static int add(struct hsds2_loader *l, const struct schema_id *id, const char *etag,
+	       struct err *err)
+{
+	const char *copy = copy_etag(l, etag);
+	if (!copy)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (l->nfound == TREE_MAX_OBJECTS)
+		return err_set(err, -E2BIG, "more than %u objects", TREE_MAX_OBJECTS);
+	if (l->nfound == l->room) {
+		const uint32_t room = l->room ? 2 * l->room : 16;
+		struct hsds2_entry *found = reallocarray(l->found, room, sizeof(*found));
+		if (!found)
+			return err_set(err, -ENOMEM, "no memory for %u objects", room);
+		l->found = found;
+		l->room = room;
+	}
+	l->found[l->nfound++] = (struct hsds2_entry){.id = *id, .etag = copy};
+	return 0;
+}
+
+/* The root group is the first, named or not. */
+static int add_root(struct hsds2_loader *l, struct err *err)
+{
+	l->nfound = 0;
+	return add(l, &l->space->root, "", err);
+}
+
+static int add_or_root(struct hsds2_loader *l, const struct schema_id *id, const char *etag,
+		       struct err *err)
+{
+	if (!schema_id_equal(id, &l->space->root))
+		return add(l, id, etag, err);
+	l->found[0].etag = copy_etag(l, etag);
+	return l->found[0].etag ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static bool is_object(const struct schema_item *item, struct schema_id *id)
+{
+	struct hsds2_key key;
+	hsds2_key_classify(item->key, &key);
+	*id = key.id;
+	return key.cls == HSDS2_KEY_OBJECT;
+}
+
+static uint64_t digest_string(uint64_t digest, const char *s)
+{
+	uint32_t low = checksum_lookup3(s, strlen(s) + 1, (uint32_t)digest);
+	uint32_t high = checksum_lookup3(s, strlen(s) + 1, (uint32_t)(digest >> 32) ^ low);
+	return (uint64_t)high << 32 | low;
+}
+
+/* Of keys, sizes and versions of objects and chunks. What the service writes beside them, like its
+ * summary, does not count. */
+static uint64_t digest_of(const struct schema_answer *answer)
+{
+	uint64_t digest = UINT64_C(0x9e3779b97f4a7c15);
+	for (size_t i = 0; i < answer->nitems; i++) {
+		struct schema_item item;
+		struct hsds2_key key;
+		answer->item(answer->items, i, &item);
+		hsds2_key_classify(item.key, &key);
+		if (key.cls == HSDS2_KEY_OTHER)
+			continue;
+		digest = digest_string(digest, item.key);
+		digest = digest_string(digest, item.etag);
+		digest ^= item.size;
+	}
+	return digest;
+}
+
+int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
+{
+	struct schema_item item;
+	struct schema_id id;
+	int rc = add_root(l, err);
+	for (size_t i = 0; !rc && i < answer->nitems; i++) {
+		answer->item(answer->items, i, &item);
+		if (is_object(&item, &id))
+			rc = add_or_root(l, &id, item.etag, err);
+	}
+	l->space->base.listed_whole = answer->nitems <= l->base.load.list_limit;
+	if (l->space->base.listed_whole)
+		l->space->digest = digest_of(answer);
+	return rc;
+}
+
+int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
+{
+	struct schema_item item;
+	struct schema_id id;
+	int rc = l->nfound ? 0 : add_root(l, err);
+	for (size_t i = 0; !rc && i < answer->nitems; i++) {
+		answer->item(answer->items, i, &item);
+		if (item.is_prefix && hsds2_object_of_prefix(item.key, &id))
+			rc = add(l, &id, "", err);
+	}
+	return rc;
+}
+
+int hsds2_number_found(struct hsds2_loader *l, struct err *err)
+{
+	struct hsds2_space *s = l->space;
+	struct arena *arena = tree_arena(l->base.load.tree);
+	uint32_t number;
+	s->n = l->nfound;
+	s->entries = arena_array(arena, s->n, sizeof(*s->entries));
+	if (s->entries)
+		memcpy(s->entries, l->found, s->n * sizeof(*s->entries));
+	if (!s->entries || hsds2_space_index(s, arena))
+		return err_set(err, -ENOMEM, "no memory for %u objects", s->n);
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < s->n; i++)
+		rc = tree_add(l->base.load.tree, &number, err);
+	return rc;
+}
+
+/* ---- changes ---- */
+
+/* A service may write versions in listings otherwise than in answers: objects that look different
+ * are asked for one by one before they count as changed. */
+static int find_doubtful(struct hsds2_loader *l, const struct schema_answer *answer,
+			 struct err *err)
+{
+	const struct hsds2_space *old = l->previous;
+	const struct tree *tree = old->base.tree;
+	const uint32_t all = tree_count(tree) + tree_missed(tree);
+	auto_free bool *seen = calloc(tree_numbers(tree), sizeof(*seen));
+	l->doubtful = calloc(all, sizeof(*l->doubtful));
+	if (!seen || !l->doubtful)
+		return err_set(err, -ENOMEM, "out of memory for %u objects", all);
+	for (size_t i = 0; i < answer->nitems; i++) {
+		struct schema_item item;
+		struct schema_id id;
+		answer->item(answer->items, i, &item);
+		const uint32_t number =
+			is_object(&item, &id) ? hsds2_number(old, &id) : OBJECT_NONE;
+		if (number != OBJECT_NONE)
+			seen[number] |= hsds2_same_version(item.etag, old->entries[number].etag);
+	}
+	for (uint32_t i = 0; i < all; i++)
+		if (!seen[tree_order(tree)[i]])
+			l->doubtful[l->nheads++] = tree_order(tree)[i];
+	l->heads = l->doubtful;
+	return 0;
+}
+
+int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
+{
+	const struct hsds2_space *old = l->previous;
+	const bool whole = answer->nitems <= l->base.load.list_limit;
+	if (whole && old->base.listed_whole)
+		l->changed = digest_of(answer) != old->digest;
+	else
+		l->changed = whole != old->base.listed_whole;
+	return l->changed || whole ? 0 : find_doubtful(l, answer, err);
+}

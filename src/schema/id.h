@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Object ids of schema v2. Pure. */
+#ifndef SCHEMA_ID_H
+#define SCHEMA_ID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <data/object.h>
+
+enum { SCHEMA_ID_MAX = 40 /* "g-8-8-4-6-6" and NUL */ };
+
+/* Parsed: kind and 16 bytes. */
+struct schema_id {
+	enum object_kind kind;
+	uint8_t b[16];
+};
+
+/* "d-1b2c…" or "datasets/d-1b2c…" (n bytes, NUL or space padded) -> id. False for anything else,
+ * the empty (null) reference included. */
+bool schema_id_parse(const char *text, size_t n, struct schema_id *id);
+void schema_id_format(const struct schema_id *id, char text[static SCHEMA_ID_MAX]);
+bool schema_id_equal(const struct schema_id *a, const struct schema_id *b);
+
+/* Turns an id into its object number, OBJECT_NONE when the domain has no such object. */
+struct schema_numbers {
+	uint32_t (*number)(void *ctx, const struct schema_id *id);
+	void *ctx;
+};
+
+#endif
