@@ -124,11 +124,9 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 {
 	auto_above struct above above = {0};
 	const char *name = opt->bucket;
-	if (schema_recognise(seen, false) == SCHEMA_PLACE_BUCKET_V1)
-		return err_set(err, -EOPNOTSUPP,
-			       "%s is a bucket of schema v1, which is not supported yet: only "
-			       "buckets of schema v2 can be read",
-			       name);
+	const char *unsupported = schema_survey_unsupported(seen);
+	if (unsupported)
+		return err_set(err, -EOPNOTSUPP, "%s is a bucket of %s", name, unsupported);
 	int rc = seen->document ? survey_document(parts->count, seen, err) : 0;
 	if (!rc)
 		rc = find_above(name, parts, seen, opt->log, &above, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks at a place, as far as is needed to recognise a bucket. A directory is read as it is,
- * because the store sorts a directory before it gives the first entry, and a v1 bucket may have
+ * because the store sorts a directory before it gives the first entry, and a bucket may have
  * millions. No state.
  */
 #include "survey.h"
@@ -143,7 +143,7 @@ int survey_store(struct store *s, struct schema_survey *seen, struct err *err)
 	int rc = survey_key(s, schema_survey_storage, seen, err);
 	if (!rc && !seen->storage)
 		rc = survey_page(s, "", STORE_PAGE_MAX, seen, req, err);
-	if (!rc && !seen->storage && !seen->v1 && !seen->document)
+	if (!rc && !schema_survey_stores(seen) && !seen->document)
 		rc = survey_below(s, &req->answer.page, seen, err);
 	return rc;
 }

@@ -21,7 +21,7 @@
 static bool is_bucket(const char *dir)
 {
 	struct schema_survey seen;
-	return survey_dir(dir, &seen) == 0 && (seen.storage || seen.v1);
+	return survey_dir(dir, &seen) == 0 && schema_survey_stores(&seen);
 }
 
 /* An absolute path whose existing part has no links and no dots; NULL with err set. The names of

@@ -7,7 +7,7 @@
  *   +0  8   signature                        +16 u16  group leaf node K
  *   +8  u8  version                          +18 u16  group internal node K
  *   +9  u8  free space version, 0            +20 u32  consistency flags (low byte: status)
- *   +10 u8  root symbol table version, 0     [v1: +24 u16 chunk B-tree K, +26 u16 reserved]
+ *   +10 u8  root symbol table version, 0     [version 1: +24 u16 chunk B-tree K, +26 u16 reserved]
  *   +11 u8  reserved                         +24 u64  base address
  *   +12 u8  shared header version, 0         +32 u64  free-space info address
  *   +13 u8  size of offsets                  +40 u64  end of file

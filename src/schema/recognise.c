@@ -87,6 +87,18 @@ void schema_survey_document(struct schema_survey *s, const void *json, size_t n)
 	s->has_root = root && !json_is_null(root);
 }
 
+bool schema_survey_stores(const struct schema_survey *s)
+{
+	return s->storage || s->v1;
+}
+
+const char *schema_survey_unsupported(const struct schema_survey *s)
+{
+	if (schema_recognise(s, false) != SCHEMA_PLACE_BUCKET_V1)
+		return NULL;
+	return "schema v1, which is not supported yet: only buckets of schema v2 can be read";
+}
+
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket)
 {
 	if (s->storage)

@@ -85,6 +85,23 @@ static void an_unchanged_domain_keeps_its_image(void **state)
 	assert_int_equal(images(b), 1);
 }
 
+/* Nothing is known of the name: what looking it up reads for this very open is not asked for again.
+ */
+static void a_first_open_reads_the_document_once(void **state)
+{
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "x.h5");
+	bucket_open(b, 1000, 0);
+	struct bucket_counts before = bucket_counts(b);
+	assert_int_equal(open_code(b, "x.h5", 0), 0);
+	/* The documents of x.h5 and x, an object x.h5, the root group. */
+	assert_int_equal(bucket_counts(b).gets, before.gets + 4);
+	/* Now the name is known, from before. */
+	before = bucket_counts(b);
+	assert_int_equal(open_code(b, "x.h5", 0), 0);
+	assert_int_equal(bucket_counts(b).gets, before.gets + 1);
+}
+
 /* All bytes of a file; the caller frees. */
 static uint8_t *body_of(struct engine_file *f)
 {
@@ -378,6 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(sizes_are_exact_once_opened),
 		TEST(an_unchanged_domain_keeps_its_image),
+		TEST(a_first_open_reads_the_document_once),
 		TEST(a_changed_domain_is_another_version),
 		TEST(a_deleted_domain_cannot_be_opened_again),
 		TEST(a_domain_that_was_damaged_opens_when_it_is_whole),

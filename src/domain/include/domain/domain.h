@@ -4,7 +4,7 @@
  * key holds an object and what its bytes mean.
  *
  * Opening takes as many rounds of parallel requests as the schema's loader needs, whatever the
- * depth: for schema hsds2 the domain document, the listings, all object documents. The first two
+ * depth: as a rule the domain document, the listings, all object documents. The first two
  * are one where the document is known. (Domains with variable-length data may need a fourth and
  * fifth: listings of those datasets' chunks when the domain was too large for one page, and the
  * first 16 bytes of compressed ones: sizes must be known when an image is planned.)

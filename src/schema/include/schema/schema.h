@@ -136,6 +136,11 @@ enum schema_place {
 	SCHEMA_PLACE_EMPTY,
 	SCHEMA_PLACE_OTHER,
 };
+/* The place stores objects, of whatever schema. */
+bool schema_survey_stores(const struct schema_survey *s);
+/* Why a place that stores objects cannot be read: what it is a bucket of, as the end of a sentence;
+ * NULL when it can. */
+const char *schema_survey_unsupported(const struct schema_survey *s);
 /* within_bucket: a directory or prefix above the place is a bucket. */
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
 

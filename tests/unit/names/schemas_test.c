@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bucket with domains of two schemas, one of which has to read twice to know a path. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include <names/names.h>
+
+#include "small_domain.h"
+
+static int classify_marked(const char *path, unsigned int *step, const struct schema_answer *answer,
+			   struct schema_ask *ask, struct schema_document **out, struct err *err)
+{
+	static const char *const names[] = {"mark", "description"};
+	const struct domain_info info = {.root = "the root", .owner = "mark", .modified_ns = 7};
+	if (*step && answer->absent)
+		return *step == 1 ? 0 : err_set(err, -EIO, "no description");
+	if (*step == 2) {
+		*out = schema_document_new(&info, "");
+		return *out ? 0 : -ENOMEM;
+	}
+	snprintf(ask->key, ask->room, "%s/%s", path, names[(*step)++]);
+	return SCHEMA_ASKS;
+}
+
+static bool is_marked(const char *key)
+{
+	const char *last = strrchr(key, '/');
+	return last && (strcmp(last, "/mark") == 0 || strcmp(last, "/description") == 0);
+}
+
+static bool is_nothing(const char *key)
+{
+	return false;
+}
+
+static const struct schema_ops marked = {
+	.name = "marked",
+	.is_document = is_marked,
+	.is_storage = is_nothing,
+	.classify = classify_marked,
+};
+
+struct fixture {
+	struct env env;
+	struct store *store;
+	const struct schema_ops *schemas[3];
+	struct names *names;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	f->env = env_real(NULL, pool_new(0));
+	f->store = small_domain_new(&f->env);
+	f->schemas[0] = &marked;
+	f->schemas[1] = schema_all()[0];
+	const struct names_options opt = {.env = &f->env, .store = f->store, .schemas = f->schemas};
+	f->names = names_new(&opt);
+	*state = f;
+	return f->names ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	names_free(f->names);
+	store_free(f->store);
+	pool_free(f->env.pool);
+	free(f);
+	return 0;
+}
+
+static void each_domain_has_the_schema_that_knows_it(void **state)
+{
+	struct fixture *f = *state;
+	auto_names_node struct names_node *one = NULL, *two = NULL;
+	small_put(f->store, "m.h5/mark", "x");
+	small_put(f->store, "m.h5/description", "x");
+	assert_int_equal(names_resolve(f->names, "m.h5", &one, NULL), 0);
+	assert_int_equal(one->kind, NAMES_DOMAIN);
+	assert_ptr_equal(one->doc.document->schema, &marked);
+	assert_string_equal(one->doc.document->info.owner, "mark");
+	assert_int_equal(names_resolve(f->names, "d.h5", &two, NULL), 0);
+	assert_int_equal(two->kind, NAMES_DOMAIN);
+	assert_ptr_equal(two->doc.document->schema, schema_all()[0]);
+}
+
+static int collect(void *arg, const char *name, enum names_kind kind)
+{
+	char *text = arg;
+	snprintf(text + strlen(text), 64, "%s%s ", name, kind == NAMES_DOMAIN ? "" : "?");
+	return 0;
+}
+
+static void a_directory_shows_domains_of_both(void **state)
+{
+	struct fixture *f = *state;
+	char text[256] = "";
+	small_put(f->store, "m.h5/mark", "x");
+	small_put(f->store, "m.h5/description", "x");
+	assert_int_equal(names_list(f->names, "", collect, text, NULL), 0);
+	assert_string_equal(text, "d.h5 m.h5 ");
+}
+
+static void what_a_schema_cannot_read_is_broken(void **state)
+{
+	struct fixture *f = *state;
+	auto_names_node struct names_node *node = NULL;
+	small_put(f->store, "m.h5/mark", "x");
+	assert_int_equal(names_resolve(f->names, "m.h5", &node, NULL), 0);
+	assert_int_equal(node->doc.kind, NAMES_DOC_BROKEN);
+	assert_non_null(strstr(node->doc.why, "m.h5/description: no description"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_domain_has_the_schema_that_knows_it),
+		TEST(a_directory_shows_domains_of_both),
+		TEST(what_a_schema_cannot_read_is_broken),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
