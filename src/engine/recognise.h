@@ -8,8 +8,8 @@
 #include "store_stack.h"
 
 /* Refuses what is no bucket, with a message that says what it is: -EINVAL; -EOPNOTSUPP for a bucket
- * of a schema that cannot be read. In S3 a prefix where nothing is recognised is only warned about. When the place
- * cannot be listed, fails as the listing does.
+ * of a schema that cannot be read. In S3 a prefix where nothing is recognised is only warned about.
+ * When the place cannot be listed, fails as the listing does.
  *
  * In S3, one listing of one key recognises a bucket; where there is none, at most 17 small listings
  * follow. Starts threads of the stack and of its pool. */
