@@ -192,9 +192,10 @@ static int take_document(struct loading *l, struct store_request *req)
 	int rc = classify(l, req, true, &now);
 	if (rc)
 		return rc;
-	if (now && now->schema == known->schema && now->info.root && known->info.root &&
+	if (now && now->info.root && now->schema == known->schema &&
 	    strcmp(now->info.root, known->info.root) == 0) {
 		rc = use_document(l, now);
+		l->loader->load.document = now;
 		l->loader->load.reload = must_reload(l);
 		return rc;
 	}
