@@ -16,9 +16,12 @@
  *
  *   (none) -get-> DEMAND -start-> LOADING -complete-> HELD -put-> NEW or MAIN -get-> HELD
  *   (none) -prefetch-> PREFETCH -start-> LOADING -complete-> UNREAD -get-> HELD
- *                      PREFETCH -get-> DEMAND                UNREAD -stream closed, pattern over->
- * NEW DEMAND -all readers cancelled, PREFETCH -stream closed, pattern over-> dropped NEW, MAIN,
- * UNREAD -evict-> dropped LOADING -lasting failure-> FAILED -get, prefetch, too many-> dropped
+ *   PREFETCH -get-> DEMAND
+ *   UNREAD -stream closed, pattern over-> NEW
+ *   DEMAND -all readers cancelled-> dropped
+ *   PREFETCH -stream closed, pattern over-> dropped
+ *   NEW, MAIN, UNREAD -evict-> dropped
+ *   LOADING -lasting failure-> FAILED -get, prefetch, too many-> dropped
  *   LOADING -passing failure, cancelled-> dropped
  *   LOADING -cancelled, but a reader has come-> LOADING
  *

@@ -197,7 +197,7 @@ static void sweep(struct http_io *io, uint64_t now)
 	}
 }
 
-/* Behind requests that were sent: see http_socket.h. */
+/* Behind requests that were sent: see socket.h. */
 static void acknowledge(struct http_io *io)
 {
 	for (unsigned int i = 0; i < io->n_active; i++) {
