@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	options_init(&c.options, false);
 	const struct option *longs = options_longs(&c.options, own);
 	if (!longs)
-		status = command_usage("no memory");
+		status = command_usage("out of memory");
 	/* "+": what follows the command is the command's. */
 	while (status < 0 && (opt = getopt_long(argc, argv, "+b:o:hV", longs, NULL)) != -1)
 		status = parse_one(&c, opt);

@@ -108,7 +108,7 @@ static int parse(struct settings *s, int argc, char **argv, struct err *err)
 	const struct option *longs = options_longs(&s->options, own);
 	int c;
 	if (!longs)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	while ((c = getopt_long(argc, argv, "fdso:hV", longs, NULL)) != -1) {
 		int rc = parse_one(s, c, err);
 		if (rc || s->shown)
@@ -263,7 +263,7 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	struct options *o = &s->options;
 	struct remains remains = {.company = {.log = log}};
 	if (!mountpoint)
-		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
+		return err->code ? err->code : err_set(err, -ENOMEM, "out of memory");
 	if (check_apart(bucket, mountpoint, err) || check_not_there(bucket, mountpoint, err))
 		return err->code;
 	/* Who lets others in wants them to be kept to what the access control lists say. */

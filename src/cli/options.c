@@ -130,7 +130,7 @@ static int set_cache_dir(struct options *o, const char *name, const char *value,
 	free(o->cache_dir);
 	o->cache_dir = strdup(value);
 	o->engine.cache_dir = o->cache_dir;
-	return o->cache_dir ? 0 : err_set(err, -ENOMEM, "no memory");
+	return o->cache_dir ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int set_cache_disk_size(struct options *o, const char *name, const char *value,
@@ -178,7 +178,7 @@ static int set_fault(struct options *o, const char *name, const char *value, str
 	free(o->fault);
 	o->fault = strdup(value);
 	o->engine.debug_fault = o->fault;
-	return o->fault ? 0 : err_set(err, -ENOMEM, "no memory");
+	return o->fault ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int set_count(struct options *o, const char *name, const char *value, struct err *err)
@@ -208,7 +208,7 @@ static int set_s3_text(struct options *o, const char *name, const char *value, s
 		free(o->s3[i]);
 		o->s3[i] = strdup(value);
 		*texts[i].to = o->s3[i];
-		return o->s3[i] ? 0 : err_set(err, -ENOMEM, "no memory");
+		return o->s3[i] ? 0 : err_set(err, -ENOMEM, "out of memory");
 	}
 	return err_set(err, -EINVAL, "-o %s: unknown option", name);
 }
@@ -268,7 +268,7 @@ static int set_metrics(struct options *o, const char *name, const char *value, s
 static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
 {
 	str_addf(&o->mount, "%s%s", str_text(&o->mount)[0] ? "," : "", name);
-	return str_ok(&o->mount) ? 0 : err_set(err, -ENOMEM, "no memory");
+	return str_ok(&o->mount) ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int set_allow_other(struct options *o, const char *name, const char *value, struct err *err)
@@ -426,7 +426,7 @@ int options_add(struct options *o, const char *list, struct err *err)
 {
 	auto_free char *word = malloc(strlen(list) + 1);
 	if (!word)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	for (;;) {
 		size_t n = 0;
 		for (; *list && *list != ','; list++) {

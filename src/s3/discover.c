@@ -154,7 +154,7 @@ static int move(struct s3_store *s, const struct elsewhere *to, struct err *err)
 		log_info(s->base.env->log, "bucket %s is at %s", str_text(&s->endpoint.bucket),
 			 str_text(&s->endpoint.host));
 	}
-	return rc < 0 ? err_set(err, rc, "no memory") : rc;
+	return rc < 0 ? err_set(err, rc, "out of memory") : rc;
 }
 
 int s3_discover(struct s3_store *s, const char *prefix, struct err *err)

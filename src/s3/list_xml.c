@@ -250,10 +250,10 @@ static int finish(struct reading *r, struct err *err)
 			return err_set(err, rc, "%u bad items, the first is %s", r->out->unfit,
 				       str_text(&r->out->first_unfit));
 		if (rc)
-			return err_set(err, rc, "no memory in a listing");
+			return err_set(err, rc, "listing: out of memory");
 	}
 	if (!str_ok(&r->out->last) || !str_ok(&r->out->token))
-		return err_set(err, -ENOMEM, "no memory in a listing");
+		return err_set(err, -ENOMEM, "listing: out of memory");
 	order(&r->out->page);
 	r->out->page.more = r->truncated;
 	return 0;
@@ -270,7 +270,7 @@ int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 	if (rc == 0)
 		rc = page_init(&r.raw);
 	if (rc) {
-		err_set(err, rc, "listing: no memory");
+		err_set(err, rc, "listing: out of memory");
 	} else {
 		rc = xml_walk(bytes, n, &handler, err);
 		/* A handler gives no words. */
