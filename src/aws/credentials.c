@@ -94,8 +94,8 @@ static bool due_locked(const struct credentials *c, int64_t now)
 	return c->cred.expires && now >= c->cred.expires - SOON_S && now >= c->not_before;
 }
 
-/* A failure as those see it who ask for an object. Other codes say something of the object, which
- * would be believed: that it is not there (-ENOENT), or has a name that none can have (-EINVAL). */
+/* A failure as callers that ask for an object see it. Other codes would say something of the
+ * object: that it is not there (-ENOENT), or has a name that none can have (-EINVAL). */
 static int as_refusal(int code)
 {
 	return code == -EIO || code == -ENOMEM ? code : -EACCES;

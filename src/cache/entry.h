@@ -176,7 +176,7 @@ void entry_cancel_locked(struct entry *e);
 /* A reader takes what is loaded, or waits for the load. */
 void entry_hold_locked(struct cache *c, struct entry *e);
 void entry_unhold_locked(struct cache *c, struct entry *e);
-/* A reader gives up on a load that is not complete; if nobody else wants it and it has not begun,
+/* A reader no longer waits for a load that is not complete; if no other does and it has not begun,
  * it is dropped. */
 void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims);
 /* The load is over and has brought the chunk (whose contents move). */

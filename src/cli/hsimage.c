@@ -66,7 +66,7 @@ static int run(struct command *c, int argc, char **argv)
 		int (*run)(struct command *c, int argc, char **argv);
 	} commands[] = {{"ls", command_ls}, {"info", command_info}, {"export", command_export}};
 	if (argc < 1)
-		return command_usage("a command is wanted: ls, info or export");
+		return command_usage("missing operand: COMMAND is required: ls, info or export");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(commands[i].name, argv[0]) == 0) {
 			c->log = log_new(COMMAND_PROGRAM, c->options.log_level, false);

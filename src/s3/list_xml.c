@@ -226,8 +226,8 @@ static int take_item(struct reading *r, const struct store_item *item)
 		  : take(r, raw, key, item);
 }
 
-/* Keys and common prefixes come in two runs; a listing is one. A server that repeats itself is
- * not believed twice. */
+/* Keys and common prefixes come in two runs; a listing is one. What a server lists
+ * twice counts once. */
 static void order(struct store_page *page)
 {
 	size_t n = 0;

@@ -280,7 +280,7 @@ def test_an_attribute_that_is_interrupted_comes_back(tmp_path):
     make(tmp_path / "bucket", 1)
     with Mount(tmp_path / "bucket", tmp_path, "metadata_ttl=600",
                f"debug_fault=delay:1+:{SLOW_MS}@db/*") as m:
-        os.stat(m.file("x0.h5"))    # the name is believed from here on
+        os.stat(m.file("x0.h5"))    # the name is cached from here on
         assert_comes_back(m, "getfattr", "-n", "user.hsds.chunks", m.file("x0.h5"))
 
 
