@@ -3,8 +3,8 @@
  * The first request: one key of the bucket, or below the prefix of it that is shown. Its answer
  * tells whether the bucket is there, whether we may list it, and where it is; a server that names
  * another region or another endpoint is followed once, and one that does not know the bucket in
- * front of its name is asked with the bucket in the path. Whoever mounts is waiting: patience is
- * short here.
+ * front of its name is asked with the bucket in the path. A user waits for the mount, so time-outs
+ * are short here.
  */
 #include "internal.h"
 

@@ -68,7 +68,7 @@ struct http_call {
 	uint64_t body_max; /* bytes of the answer's body when its status is below 300, else
 			      HTTP_TOO_LONG; of the body of an error, what exceeds
 			      HTTP_ERROR_BODY_MAX is dropped */
-	const atomic_bool *cancelled; /* NULL, or: while it is true the call is cancelled */
+	const atomic_bool *cancelled; /* NULL, or: once true for half a second, the call ends */
 	unsigned int priority;	      /* below HTTP_PRIORITIES; the lower is served first */
 	unsigned int first_byte_ms;   /* in place of the transport's limit; 0: that one */
 	enum http_method metered;     /* as what the transport's meter counts it */

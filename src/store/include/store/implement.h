@@ -13,13 +13,13 @@
  *
  * A store at the bottom of a stack embeds struct store first, sets it up by store_init(), and in
  * its submit() either answers at once or calls store_work(), whose job answers in a worker. To
- * answer is to fill in req->answer and to call one of store_present(), store_absent() and
- * store_fail(), once. store/mem.c is the shortest complete one.
+ * answer is to fill in req->answer (a page by store/page.h) and to call one of store_present(),
+ * store_absent() and store_fail(), once. src/store/mem.c is the shortest complete one.
  *
  * A wrapper is set up by store_wrap(). Its submit() calls store_pass(), its completed() looks at
  * the answer and calls store_complete(), or store_pass() again for another attempt. It may also
  * answer in its submit() and not pass the request on. Its constructor leaves inner to the caller
- * when it fails. store/prefix.c is the shortest one.
+ * when it fails. src/store/prefix.c is the shortest one.
  *
  * tests/support/store_contract.h has the contract as tests, for every implementation and wrapper.
  */
