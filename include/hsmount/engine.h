@@ -45,9 +45,9 @@ struct engine_options {
 	uint64_t cache_size;   /* bytes of decoded chunks, loads and metadata */
 	const char *cache_dir; /* objects are kept there for the next mount; NULL: they are not */
 	uint64_t cache_disk_size; /* bytes that they may take, at least 1 MiB */
-	double metadata_ttl;	  /* seconds that names and sizes are believed without asking */
-	double open_ttl;	  /* seconds that opens and listings believe what they last found;
-				     0: they always ask */
+	double metadata_ttl;	  /* seconds for which cached names and sizes are valid */
+	double open_ttl;	  /* seconds for which what opens and listings found is valid;
+				     0: they always ask the bucket */
 	bool no_filters;	  /* render every dataset unfiltered */
 	bool allow_empty;	  /* accept a place that is not recognised as a bucket */
 	const char *debug_fault;  /* fault injection of the store (tests); NULL none */
@@ -103,8 +103,8 @@ void engine_file_close(struct engine_file *f);
 void engine_file_stat(struct engine_file *f, struct engine_stat *st);
 /* The kernel may keep its pages of this version over opens (the version covers all data). */
 bool engine_file_cacheable(struct engine_file *f);
-/* As pread(2). cancel: NULL, or who may call it off: -EINTR then. What is wrong with a domain's
- * chunk is -EIO, but for -EACCES and -ESTALE. */
+/* As pread(2). cancel: NULL, or what may cancel the read: -EINTR then. What is wrong with a
+ * domain's chunk is -EIO, but for -EACCES and -ESTALE. */
 ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 		     struct cancel *cancel, struct err *err);
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);

@@ -50,7 +50,7 @@ static int authorization(const struct aws_environment *w, struct str *header, st
 		return 0;
 	/* Another line would be another header. */
 	str_addf(header, "Authorization: %.*s", (int)strcspn(value, "\r\n"), value);
-	return str_ok(header) ? 0 : err_set(err, -ENOMEM, "container credentials: no memory");
+	return str_ok(header) ? 0 : err_set(err, -ENOMEM, "container credentials: out of memory");
 }
 
 int cred_from_container(const struct aws_environment *w, struct cred *out, struct err *err)
@@ -67,7 +67,7 @@ int cred_from_container(const struct aws_environment *w, struct cred *out, struc
 	else
 		str_add(&url, full);
 	if (!str_ok(&url))
-		return err_set(err, -ENOMEM, "container credentials: no memory");
+		return err_set(err, -ENOMEM, "container credentials: out of memory");
 	if (!trusted(str_text(&url)))
 		return err_set(err, -EACCES, "container credentials: '%s' is not to be trusted",
 			       str_text(&url));

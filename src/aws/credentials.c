@@ -94,8 +94,8 @@ static bool due_locked(const struct credentials *c, int64_t now)
 	return c->cred.expires && now >= c->cred.expires - SOON_S && now >= c->not_before;
 }
 
-/* A failure as those see it who ask for an object. Other codes say something of the object, which
- * would be believed: that it is not there (-ENOENT), or has a name that none can have (-EINVAL). */
+/* A failure as callers that ask for an object see it. Other codes would say something of the
+ * object: that it is not there (-ENOENT), or has a name that none can have (-EINVAL). */
 static int as_refusal(int code)
 {
 	return code == -EIO || code == -ENOMEM ? code : -EACCES;
@@ -159,7 +159,7 @@ int credentials_get(struct credentials *c, struct cred *out, struct err *err)
 	if (rc)
 		err_copy(err, &why);
 	else if ((rc = copy(out, &c->cred)))
-		err_set(err, rc, "credentials: no memory");
+		err_set(err, rc, "credentials: out of memory");
 	pthread_mutex_unlock(&c->lock);
 	if (rc == 0 && why.code)
 		log_warning(c->world.env->log, "%s", why.msg);
@@ -217,7 +217,7 @@ struct credentials *credentials_new(const struct aws_environment *world, struct 
 {
 	struct credentials *c = calloc(1, sizeof(*c));
 	if (!c) {
-		err_set(err, -ENOMEM, "credentials: no memory");
+		err_set(err, -ENOMEM, "credentials: out of memory");
 		return NULL;
 	}
 	pthread_mutex_init(&c->lock, NULL);
@@ -225,7 +225,7 @@ struct credentials *credentials_new(const struct aws_environment *world, struct 
 	c->world = *world;
 	if (keep(&c->profile, &c->world.profile) || keep(&c->region, &c->world.region) ||
 	    keep(&c->ca_bundle, &c->world.ca_bundle) || keep(&c->directory, &c->world.directory)) {
-		err_set(err, -ENOMEM, "credentials: no memory");
+		err_set(err, -ENOMEM, "credentials: out of memory");
 		goto fail;
 	}
 	c->world.warn = true;

@@ -26,7 +26,7 @@ static int ask(const struct aws_environment *w, const char *method, const char *
 	str_addn(&url, base, n);
 	str_add(&url, path);
 	if (!str_ok(&url))
-		return err_set(err, -ENOMEM, "instance metadata: no memory");
+		return err_set(err, -ENOMEM, "instance metadata: out of memory");
 	const struct cred_fetch req = {.method = method,
 				       .url = str_text(&url),
 				       .header = {header},
@@ -61,7 +61,7 @@ int cred_from_imds(const struct aws_environment *w, struct cred *out, struct err
 	str_add(&path, roles);
 	str_addn(&path, str_text(&role), strcspn(str_text(&role), "\r\n"));
 	if (!str_ok(&path) || !str_ok(&header))
-		return err_set(err, -ENOMEM, "instance metadata: no memory");
+		return err_set(err, -ENOMEM, "instance metadata: out of memory");
 	rc = ask(w, "GET", str_text(&path), str_text(&header), &json, err);
 	return rc ? rc : cred_from_json(&json, "Token", "instance metadata", out, err);
 }

@@ -161,7 +161,7 @@ static int send(const struct aws_environment *w, const struct call *call, struct
 		req.header[3] = call->token.b.len ? str_text(&call->token) : NULL;
 	}
 	if (!str_ok(&call->url) || !str_ok(&call->form) || !str_ok(&call->token) || !str_ok(&type))
-		return err_set(err, -ENOMEM, "STS: no memory");
+		return err_set(err, -ENOMEM, "STS: out of memory");
 	int rc = w->fetch(w, &req, &status, &body, err);
 	if (rc)
 		return err_wrap(err, rc == -ENOENT ? -EIO : rc, "STS");

@@ -132,10 +132,10 @@ int xml_walk(const void *bytes, size_t n, const struct xml_handler *handler, str
 		return err_set(err, -EBADMSG, "XML: %zu bytes", n);
 	auto_free struct walk *w = calloc(1, sizeof(*w));
 	if (!w)
-		return err_set(err, -ENOMEM, "XML: no memory");
+		return err_set(err, -ENOMEM, "XML: out of memory");
 	w->parser = XML_ParserCreate(NULL);
 	if (!w->parser)
-		return err_set(err, -ENOMEM, "XML: no memory");
+		return err_set(err, -ENOMEM, "XML: out of memory");
 	w->handler = handler;
 	int rc = run(w, bytes, n, err);
 	XML_ParserFree(w->parser);

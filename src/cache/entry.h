@@ -16,9 +16,12 @@
  *
  *   (none) -get-> DEMAND -start-> LOADING -complete-> HELD -put-> NEW or MAIN -get-> HELD
  *   (none) -prefetch-> PREFETCH -start-> LOADING -complete-> UNREAD -get-> HELD
- *                      PREFETCH -get-> DEMAND                UNREAD -stream closed, pattern over->
- * NEW DEMAND -all readers cancelled, PREFETCH -stream closed, pattern over-> dropped NEW, MAIN,
- * UNREAD -evict-> dropped LOADING -lasting failure-> FAILED -get, prefetch, too many-> dropped
+ *   PREFETCH -get-> DEMAND
+ *   UNREAD -stream closed, pattern over-> NEW
+ *   DEMAND -all readers cancelled-> dropped
+ *   PREFETCH -stream closed, pattern over-> dropped
+ *   NEW, MAIN, UNREAD -evict-> dropped
+ *   LOADING -lasting failure-> FAILED -get, prefetch, too many-> dropped
  *   LOADING -passing failure, cancelled-> dropped
  *   LOADING -cancelled, but a reader has come-> LOADING
  *
@@ -173,7 +176,7 @@ void entry_cancel_locked(struct entry *e);
 /* A reader takes what is loaded, or waits for the load. */
 void entry_hold_locked(struct cache *c, struct entry *e);
 void entry_unhold_locked(struct cache *c, struct entry *e);
-/* A reader gives up on a load that is not complete; if nobody else wants it and it has not begun,
+/* A reader no longer waits for a load that is not complete; if no other does and it has not begun,
  * it is dropped. */
 void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims);
 /* The load is over and has brought the chunk (whose contents move). */

@@ -104,7 +104,7 @@ void atomic_guard_unlock(struct atomic_guard *g, const char *path)
 
 static int no_memory(struct err *err)
 {
-	return err_set(err, -ENOMEM, "no memory");
+	return err_set(err, -ENOMEM, "out of memory");
 }
 
 /* The directory and a pattern for temporary names in it. */

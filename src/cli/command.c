@@ -43,7 +43,7 @@ int command_open(struct command *c, const char *arg)
 	if (c->bucket) {
 		c->bucket_path = strdup(c->bucket);
 		c->path = trimmed(arg);
-		rc = c->bucket_path && c->path ? 0 : err_set(&err, -ENOMEM, "no memory");
+		rc = c->bucket_path && c->path ? 0 : err_set(&err, -ENOMEM, "out of memory");
 	} else {
 		rc = engine_split(arg, &c->bucket_path, &c->path, &err);
 		if (rc == -ENOENT)

@@ -75,7 +75,7 @@ static int copy_all(struct engine_file *f, struct atomic_file *out, struct err *
 	struct engine_stat st;
 	auto_free void *buf = malloc(PIECE);
 	if (!buf)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	engine_file_stat(f, &st);
 	struct progress p = {
 		.shown = isatty(STDERR_FILENO), .size = st.size, .started_ms = now_ms()};

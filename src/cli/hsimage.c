@@ -66,7 +66,7 @@ static int run(struct command *c, int argc, char **argv)
 		int (*run)(struct command *c, int argc, char **argv);
 	} commands[] = {{"ls", command_ls}, {"info", command_info}, {"export", command_export}};
 	if (argc < 1)
-		return command_usage("a command is wanted: ls, info or export");
+		return command_usage("missing operand: COMMAND is required: ls, info or export");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (strcmp(commands[i].name, argv[0]) == 0) {
 			c->log = log_new(COMMAND_PROGRAM, c->options.log_level, false);
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	options_init(&c.options, false);
 	const struct option *longs = options_longs(&c.options, own);
 	if (!longs)
-		status = command_usage("no memory");
+		status = command_usage("out of memory");
 	/* "+": what follows the command is the command's. */
 	while (status < 0 && (opt = getopt_long(argc, argv, "+b:o:hV", longs, NULL)) != -1)
 		status = parse_one(&c, opt);

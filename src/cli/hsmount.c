@@ -45,13 +45,13 @@ static const char help[] = "usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
 			   "Options, with their defaults:\n";
 
 static const char help_mount[] =
-	"  uid=N, gid=N          owner of all files (who mounts)\n"
+	"  uid=N, gid=N          owner and group of all files (the user who mounts)\n"
 	"  umask=OCTAL           bits taken off all modes (0)\n"
-	"  allow_other           let other users in; modes are checked then\n"
+	"  allow_other           let other users access the mount; implies default_permissions\n"
 	"  default_permissions   let the kernel check modes\n"
 	"  metrics_listen=[ADDRESS:]PORT\n"
 	"                        serve metrics to Prometheus, to this machine only\n"
-	"  ro                    nothing else is possible\n"
+	"  ro                    mount read-only, which is always the case\n"
 	"and allow_root, auto_unmount, [no]dev, [no]suid, [no]exec, [no]atime as in fuse(8).\n";
 
 struct settings {
@@ -108,14 +108,16 @@ static int parse(struct settings *s, int argc, char **argv, struct err *err)
 	const struct option *longs = options_longs(&s->options, own);
 	int c;
 	if (!longs)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	while ((c = getopt_long(argc, argv, "fdso:hV", longs, NULL)) != -1) {
 		int rc = parse_one(s, c, err);
 		if (rc || s->shown)
 			return rc;
 	}
-	if (argc - optind != 2)
-		return err_set(err, -EINVAL, "a bucket and a mount point are wanted");
+	if (argc - optind < 2)
+		return err_set(err, -EINVAL, "missing operand: BUCKET and MOUNTPOINT are required");
+	if (argc - optind > 2)
+		return err_set(err, -EINVAL, "extra operand: %s", argv[optind + 2]);
 	s->bucket = argv[optind];
 	s->mountpoint = argv[optind + 1];
 	return options_check(&s->options, err);
@@ -263,10 +265,10 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 	struct options *o = &s->options;
 	struct remains remains = {.company = {.log = log}};
 	if (!mountpoint)
-		return err->code ? err->code : err_set(err, -ENOMEM, "no memory");
+		return err->code ? err->code : err_set(err, -ENOMEM, "out of memory");
 	if (check_apart(bucket, mountpoint, err) || check_not_there(bucket, mountpoint, err))
 		return err->code;
-	/* Who lets others in wants them to be kept to what the access control lists say. */
+	/* Other users may read what the access control lists allow them to. */
 	int rc = o->allow_other && !o->default_permissions
 			 ? options_add(o, "default_permissions", err)
 			 : 0;

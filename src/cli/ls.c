@@ -22,7 +22,7 @@ static void print_name(const char *name)
 	auto_free char *shown = malloc(cap);
 	if (shown)
 		printable(shown, cap, name);
-	fputs(shown ? shown : "(no memory)", stdout);
+	fputs(shown ? shown : "(out of memory)", stdout);
 }
 
 static void print_stat(const struct engine_stat *st)

@@ -60,7 +60,7 @@ int metrics_address_parse(const char *text, struct metrics_address *out, struct 
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&out->address;
 	memset(out, 0, sizeof(*out));
 	if (!split(text, host, &port_text) || !parse_port(port_text, &port))
-		return err_set(err, -EINVAL, "metrics_listen=%s: [ADDRESS:]PORT is wanted", text);
+		return err_set(err, -EINVAL, "metrics_listen=%s: must be [ADDRESS:]PORT", text);
 	if (inet_pton(AF_INET, host[0] ? host : "127.0.0.1", &v4->sin_addr) == 1) {
 		v4->sin_family = AF_INET;
 		v4->sin_port = port;
@@ -70,13 +70,14 @@ int metrics_address_parse(const char *text, struct metrics_address *out, struct 
 		v6->sin6_port = port;
 		out->n = sizeof(*v6);
 	} else {
-		return err_set(err, -EINVAL, "metrics_listen=%s: %s is no address", text, host);
+		return err_set(err, -EINVAL, "metrics_listen=%s: %s is not an IP address", text,
+			       host);
 	}
 	if (is_loopback(out))
 		return 0;
 	out->n = 0;
 	return err_set(err, -EINVAL,
-		       "metrics_listen=%s: an address of this machine alone is wanted, "
+		       "metrics_listen=%s: must be an address of this machine alone, in "
 		       "127.0.0.0/8 or ::1",
 		       text);
 }

@@ -12,17 +12,17 @@
 #include <unistd.h>
 
 const char options_help[] =
-	"  metadata_ttl=SECONDS  how long names, sizes and what opens found are believed (names\n"
-	"                        and sizes 1, opens 0)\n"
+	"  metadata_ttl=SECONDS  how long cached metadata is considered valid (names and sizes 1,\n"
+	"                        what opens and listings found 0)\n"
 	"  cache_size=BYTES      memory for decoded chunks and metadata, with K, M or G (256M)\n"
-	"  cache_dir=DIR         keep what was read there, for the next mount (none)\n"
+	"  cache_dir=DIR         keep fetched objects there for later mounts (none)\n"
 	"  cache_disk_size=BYTES how much is kept there (10G)\n"
 	"  workers=N             requests and decodings at once (16)\n"
 	"  filters=stored|none   show datasets with their filters, in a form that is cheap to\n"
 	"                        make (stored), or without any (none) (stored)\n"
 	"  log_level=LEVEL       error, warning, info or debug (warning)\n"
-	"  allow_empty           accept a directory or prefix without any domain as a bucket\n"
-	"Of buckets in S3; what is not said here comes from the environment and the shared\n"
+	"  allow_empty           accept a directory or prefix that is not recognised as a bucket\n"
+	"For buckets in S3; what is not given here comes from the environment and the shared\n"
 	"files of the AWS tools:\n"
 	"  endpoint=URL          another service than Amazon's\n"
 	"  region=REGION         of the bucket; else the bucket is asked\n"
@@ -109,8 +109,8 @@ static int set_ttl(struct options *o, const char *name, const char *value, struc
 	char *end;
 	double seconds = strtod(value, &end);
 	if (end == value || *end || !(seconds >= 0 && seconds <= 1e9))
-		return bad_value(err, name, value, "seconds are wanted");
-	/* Who names a time wants fewer requests; without one, every open asks. */
+		return bad_value(err, name, value, "must be a number of seconds");
+	/* A time is given to save requests, so it holds for opens, too. */
 	o->engine.metadata_ttl = o->engine.open_ttl = seconds;
 	return 0;
 }
@@ -120,17 +120,17 @@ static int set_cache_size(struct options *o, const char *name, const char *value
 	return parse_size(value, &o->engine.cache_size)
 		       ? 0
 		       : bad_value(err, name, value,
-				   "bytes are wanted, or a number with K, M or G");
+				   "must be a number of bytes, or one with K, M or G");
 }
 
 static int set_cache_dir(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (!value[0])
-		return bad_value(err, name, value, "a directory is wanted");
+		return bad_value(err, name, value, "must name a directory");
 	free(o->cache_dir);
 	o->cache_dir = strdup(value);
 	o->engine.cache_dir = o->cache_dir;
-	return o->cache_dir ? 0 : err_set(err, -ENOMEM, "no memory");
+	return o->cache_dir ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int set_cache_disk_size(struct options *o, const char *name, const char *value,
@@ -140,14 +140,14 @@ static int set_cache_disk_size(struct options *o, const char *name, const char *
 	return parse_size(value, &o->engine.cache_disk_size)
 		       ? 0
 		       : bad_value(err, name, value,
-				   "bytes are wanted, or a number with K, M, G or T");
+				   "must be a number of bytes, or one with K, M, G or T");
 }
 
 static int set_workers(struct options *o, const char *name, const char *value, struct err *err)
 {
 	uint64_t n;
 	if (!parse_number(value, 10, 1024, &n))
-		return bad_value(err, name, value, "a number from 0 to 1024 is wanted");
+		return bad_value(err, name, value, "must be a number from 0 to 1024");
 	o->engine.workers = (unsigned int)n;
 	return 0;
 }
@@ -155,7 +155,7 @@ static int set_workers(struct options *o, const char *name, const char *value, s
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
-		return bad_value(err, name, value, "\"stored\" or \"none\" is wanted");
+		return bad_value(err, name, value, "must be \"stored\" or \"none\"");
 	o->engine.no_filters = strcmp(value, "none") == 0;
 	return 0;
 }
@@ -163,7 +163,7 @@ static int set_filters(struct options *o, const char *name, const char *value, s
 static int set_log_level(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (log_level_parse(value, &o->log_level))
-		return bad_value(err, name, value, "error, warning, info or debug is wanted");
+		return bad_value(err, name, value, "must be error, warning, info or debug");
 	return 0;
 }
 
@@ -178,7 +178,7 @@ static int set_fault(struct options *o, const char *name, const char *value, str
 	free(o->fault);
 	o->fault = strdup(value);
 	o->engine.debug_fault = o->fault;
-	return o->fault ? 0 : err_set(err, -ENOMEM, "no memory");
+	return o->fault ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int set_count(struct options *o, const char *name, const char *value, struct err *err)
@@ -201,14 +201,14 @@ static int set_s3_text(struct options *o, const char *name, const char *value, s
 	};
 	/* A variable that is not set, as a rule. */
 	if (!value[0])
-		return bad_value(err, name, value, "a value is wanted");
+		return bad_value(err, name, value, "must not be empty");
 	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++) {
 		if (strcmp(texts[i].name, name) != 0)
 			continue;
 		free(o->s3[i]);
 		o->s3[i] = strdup(value);
 		*texts[i].to = o->s3[i];
-		return o->s3[i] ? 0 : err_set(err, -ENOMEM, "no memory");
+		return o->s3[i] ? 0 : err_set(err, -ENOMEM, "out of memory");
 	}
 	return err_set(err, -EINVAL, "-o %s: unknown option", name);
 }
@@ -226,7 +226,7 @@ static int set_connections(struct options *o, const char *name, const char *valu
 {
 	uint64_t n;
 	if (!parse_number(value, 10, 1024, &n) || n == 0)
-		return bad_value(err, name, value, "a number from 1 to 1024 is wanted");
+		return bad_value(err, name, value, "must be a number from 1 to 1024");
 	o->engine.s3.connections = (unsigned int)n;
 	return 0;
 }
@@ -237,7 +237,7 @@ static int set_uid(struct options *o, const char *name, const char *value, struc
 {
 	uint64_t n;
 	if (!parse_number(value, 10, UINT32_MAX - 1, &n))
-		return bad_value(err, name, value, "a number is wanted");
+		return bad_value(err, name, value, "must be a number");
 	o->uid = (uid_t)n;
 	return 0;
 }
@@ -246,7 +246,7 @@ static int set_gid(struct options *o, const char *name, const char *value, struc
 {
 	uint64_t n;
 	if (!parse_number(value, 10, UINT32_MAX - 1, &n))
-		return bad_value(err, name, value, "a number is wanted");
+		return bad_value(err, name, value, "must be a number");
 	o->gid = (gid_t)n;
 	return 0;
 }
@@ -255,7 +255,7 @@ static int set_umask(struct options *o, const char *name, const char *value, str
 {
 	uint64_t n;
 	if (!parse_number(value, 8, 0777, &n))
-		return bad_value(err, name, value, "an octal number is wanted");
+		return bad_value(err, name, value, "must be an octal number");
 	o->umask = (mode_t)n;
 	return 0;
 }
@@ -268,7 +268,7 @@ static int set_metrics(struct options *o, const char *name, const char *value, s
 static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
 {
 	str_addf(&o->mount, "%s%s", str_text(&o->mount)[0] ? "," : "", name);
-	return str_ok(&o->mount) ? 0 : err_set(err, -ENOMEM, "no memory");
+	return str_ok(&o->mount) ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int set_allow_other(struct options *o, const char *name, const char *value, struct err *err)
@@ -416,7 +416,7 @@ static int add_one(struct options *o, char *word, struct err *err)
 			return err_set(err, -EINVAL, "-o %s: only hsmount has this option", word);
 		if (d->has_value != (value != NULL))
 			return err_set(err, -EINVAL, "-o %s: %s", word,
-				       value ? "takes no value" : "wants a value");
+				       value ? "takes no value" : "needs a value");
 		return d->set(o, d->name, value, err);
 	}
 	return err_set(err, -EINVAL, "-o %s: unknown option", word);
@@ -426,7 +426,7 @@ int options_add(struct options *o, const char *list, struct err *err)
 {
 	auto_free char *word = malloc(strlen(list) + 1);
 	if (!word)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	for (;;) {
 		size_t n = 0;
 		for (; *list && *list != ','; list++) {

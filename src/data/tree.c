@@ -70,7 +70,7 @@ int tree_add(struct tree *t, uint32_t *number, struct err *err)
 			reallocarray(t->objects, capacity, sizeof(*t->objects));
 
 		if (!objects)
-			return err_set(err, -ENOMEM, "no memory for %u objects", capacity);
+			return err_set(err, -ENOMEM, "out of memory: %u objects", capacity);
 		t->objects = objects;
 		t->capacity = capacity;
 	}
@@ -211,7 +211,7 @@ int tree_finish(struct tree *t, struct err *err)
 		return err_set(err, -EIO, "the root object is not a group");
 	t->order = calloc(t->numbers, sizeof(*t->order));
 	if (!t->order)
-		return err_set(err, -ENOMEM, "no memory for %u objects", t->numbers);
+		return err_set(err, -ENOMEM, "out of memory: %u objects", t->numbers);
 	shrink(t);
 	t->objects[0].refcount = 1;
 	enqueue(t, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk cache's directory: opening it, reading and writing entries. See disk_dir.h. */
+/* The disk cache's directory: opening it, reading and writing entries. See directory.h. */
 #include "directory.h"
 
 #include <base/fd.h>

@@ -2,7 +2,7 @@
 /*
  * The directory of the disk cache, which any number of processes may share.
  *
- *   <64 hexadecimal digits>   an entry (disk_entry.h). Appears under this name whole, by rename(2)
+ *   <64 hexadecimal digits>   an entry (entry.h). Appears under this name whole, by rename(2)
  *   tmp-<16 digits>           an entry that is being written. Its writer holds a flock(2) on it,
  *                             so one that can be locked was left behind and is removed
  *   hsmount-cache.lock        flock(2)ed by whoever changes what there is; holds the bytes in use
@@ -11,7 +11,7 @@
  * what a crash tears has a wrong digest and is dropped.
  *
  * Room: all entries together, and those being written, take at most max_bytes. A writer reserves
- * under the lock before it writes (disk_room.c), so that the count is never below what there is,
+ * under the lock before it writes (eviction.c), so that the count is never below what there is,
  * also after a kill; where entries vanish without it (damaged ones, an administrator) it is above,
  * until the next look at the directory. That look is taken once by each mount, and whenever room
  * is wanting: then the entries that were used least recently go. Readers take no lock.
@@ -56,7 +56,7 @@ void disk_dir_drop(const struct disk_dir *d, const struct disk_id *id);
 int disk_dir_write(struct disk_dir *d, const struct env *env, const struct disk_id *id,
 		   const struct store_meta *meta, const void *body);
 
-/* ---- room: disk_room.c ---- */
+/* ---- room: eviction.c ---- */
 
 /* Looks at everything, removes what dead writers left, and makes the room fit the limit. */
 int disk_eviction_tidy(struct disk_dir *d, const struct env *env);

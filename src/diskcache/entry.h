@@ -3,8 +3,8 @@
  * An object as a file of the disk cache: encode, decode, check. Pure.
  *
  * The name of the file is a digest of scope and key, so a key has one entry, whatever its version.
- * Everything that an entry says is checked before it is believed: who reads it may be another
- * program, years later, after a crash in the middle of writing it.
+ * Everything that an entry says is checked before it is used: the reader may be another program,
+ * years later, after a crash in the middle of writing it.
  */
 #ifndef DISKCACHE_ENTRY_H
 #define DISKCACHE_ENTRY_H

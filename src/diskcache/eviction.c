@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much there is in the disk cache's directory, and who goes when it is too much (disk_dir.h).
+ * How much there is in the disk cache's directory, and who goes when it is too much (directory.h).
  *
  * The file hsmount-cache.lock:
  *   +0  8  magic

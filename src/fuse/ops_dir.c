@@ -82,7 +82,7 @@ static int add_stats_files(struct dir *d, struct err *err)
 	const char *name;
 	for (size_t i = 0; (name = stats_files_name(i)); i++)
 		if (add_entry(d, name, S_IFREG))
-			return err_set(err, -ENOMEM, "no memory");
+			return err_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -95,7 +95,7 @@ static int fill_locked(struct session *s, struct dir *d, fuse_ino_t ino, const c
 	if (!rc)
 		rc = add_entry(d, "..", S_IFDIR);
 	if (rc)
-		return err_set(err, rc, "no memory");
+		return err_set(err, rc, "out of memory");
 	rc = stats_files_has(ino) ? add_stats_files(d, err)
 				  : engine_list(s->engine, path, add_listed, d, err);
 	d->filled = rc == 0;
@@ -181,7 +181,7 @@ static bool fill(fuse_req_t req, struct dir *d, fuse_ino_t ino, off_t off, const
 	struct request request;
 	/* The kernel may close the directory before the reply is given. */
 	auto_free char *path = strdup(dir_path);
-	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
+	*rc = path ? 0 : err_set(err, -ENOMEM, "out of memory");
 	if (!path)
 		return true;
 	atomic_fetch_add(&d->refs, 1);

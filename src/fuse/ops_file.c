@@ -76,7 +76,7 @@ static bool open_current(fuse_req_t req, const struct inode_view *view, struct e
 	struct request request;
 	/* The inode may go before the reply is given. */
 	auto_free char *path = strdup(view->path);
-	*rc = path ? 0 : err_set(err, -ENOMEM, "no memory");
+	*rc = path ? 0 : err_set(err, -ENOMEM, "out of memory");
 	if (!path)
 		return true;
 	*out = reopen_take(s->requests.reopen, fuse_req_ctx(req)->pid, path, view->st.version,
@@ -116,7 +116,7 @@ static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	int rc = stats_files_text(s->engine, ino, &text, &len, &err);
 	struct handle *h = rc ? NULL : new_handle(s, NULL);
 	if (!rc && !h)
-		rc = err_set(&err, -ENOMEM, "no memory");
+		rc = err_set(&err, -ENOMEM, "out of memory");
 	if (rc) {
 		free(text);
 		reply_fail(req, rc, "open", STATS_DIR_NAME, &err);
@@ -165,7 +165,7 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct handle *h = rc ? NULL : new_handle(s, file);
 	if (!rc && !h) {
 		engine_file_close(file);
-		rc = err_set(&err, -ENOMEM, "no memory");
+		rc = err_set(&err, -ENOMEM, "out of memory");
 	}
 	if (rc) {
 		reply_fail(req, rc, "open", view.path, &err);

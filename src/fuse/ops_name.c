@@ -73,7 +73,7 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct fuse_entry_param entry = {0};
 	if (rc == 0) {
 		entry.ino = inodes_look_up(s->inodes, path, &st);
-		rc = entry.ino ? 0 : err_set(&err, -ENOMEM, "no memory");
+		rc = entry.ino ? 0 : err_set(&err, -ENOMEM, "out of memory");
 	}
 	if (rc) {
 		reply_fail(req, rc, "look up", path, &err);

@@ -53,7 +53,7 @@ static int serve(struct session *s, struct fuse_session *session, struct err *er
 	} else {
 		struct fuse_loop_config *config = fuse_loop_cfg_create();
 		if (!config)
-			return err_set(err, -ENOMEM, "no memory");
+			return err_set(err, -ENOMEM, "out of memory");
 		fuse_loop_cfg_set_clone_fd(config, 0);
 		fuse_loop_cfg_set_max_threads(config, SESSION_MAX_THREADS);
 		fuse_loop_cfg_set_idle_threads(config, SESSION_IDLE_THREADS);
@@ -122,7 +122,7 @@ static int run(struct session *s, struct err *err)
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
 	int rc = build_args(s->opt, &args);
 	if (rc) {
-		err_set(err, rc, "no memory");
+		err_set(err, rc, "out of memory");
 	} else {
 		struct fuse_session *session =
 			fuse_session_new(&args, &ops_table, sizeof(ops_table), s);
@@ -140,7 +140,7 @@ int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, 
 {
 	struct session *s = *left = session_new(opt, engine, log);
 	if (!s)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	int rc = -pthread_key_create(&s->buffer, free);
 	if (rc)
 		return err_errno(err, rc, "a thread's key");

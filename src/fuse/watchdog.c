@@ -128,7 +128,7 @@ struct watchdog *watchdog_start(const struct watchdog_config *config, struct fus
 	struct watchdog *w = calloc(1, sizeof(*w));
 	sigset_t set;
 	if (!w) {
-		err_set(err, -ENOMEM, "no memory");
+		err_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	w->config = *config;

@@ -24,7 +24,7 @@
  *    +0  signature, u8 version 0
  *    +5  u64  address of the heap header
  *   +13  block's offset in the heap, ceil(max. heap size / 8) bytes
- *        direct: u32 checksum of the whole block with this field 0 (flag CHECKSUM_BLOCKS),
+ *        direct: u32 checksum of the whole block with this field 0 (flag FHEAP_CHECKSUM_BLOCKS),
  *                then objects
  *        indirect: u64 address of each child, rows * width, undefined where there is none,
  *                then u32 checksum of the bytes before it

@@ -56,7 +56,7 @@ static int read_extension(struct h5_file *f, uint64_t addr, struct err *err)
 	struct h5_ohdr header;
 
 	if (!a)
-		return err_set(err, -ENOMEM, "superblock extension: no memory");
+		return err_set(err, -ENOMEM, "superblock extension: out of memory");
 	int rc = h5_ohdr_decode(f, addr, a, &header, err);
 	for (uint32_t i = 0; !rc && i < header.n; i++)
 		if (header.msgs[i].type == H5_MSG_SHARED_TABLE)

@@ -65,7 +65,7 @@ static int decode_name(struct cursor *c, struct arena *a, struct h5_attr *out, s
 	if (!name || !len || cur_left(c))
 		return err_set(err, -EIO, "attribute: name is empty or does not end with its NUL");
 	out->name = arena_strndup(a, name, len);
-	return out->name ? 0 : err_set(err, -ENOMEM, "attribute: no memory");
+	return out->name ? 0 : err_set(err, -ENOMEM, "attribute: out of memory");
 }
 
 static int decode_data(struct cursor *c, struct h5_attr *out, struct err *err)

@@ -420,7 +420,7 @@ static int decode_compound(struct reader *r, const struct head *h, const struct 
 		return damaged(r, "compound has more members than bytes");
 	auto_free struct dtype_member *members = calloc(n, sizeof(*members));
 	if (!members)
-		return err_set(r->err, -ENOMEM, "datatype: no memory");
+		return err_set(r->err, -ENOMEM, "datatype: out of memory");
 	for (uint32_t i = 0; i < n; i++) {
 		int rc = decode_member(r, h, &members[i]);
 		if (rc)
@@ -441,7 +441,7 @@ static int decode_enum(struct reader *r, const struct head *h, const struct dtyp
 		return damaged(r, "enumeration has no members or more than bytes");
 	auto_free const char **names = calloc(n, sizeof(*names));
 	if (!names)
-		return err_set(r->err, -ENOMEM, "datatype: no memory");
+		return err_set(r->err, -ENOMEM, "datatype: out of memory");
 	for (uint32_t i = 0; i < n; i++)
 		names[i] = read_name(r->c, h->version);
 	const uint8_t *values = cur_bytes(r->c, (size_t)n * base->size);

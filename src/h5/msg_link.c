@@ -86,7 +86,7 @@ static int decode_text(struct cursor *c, uint64_t n, struct arena *a, const char
 	if (!n || memchr(text, 0, (size_t)n))
 		return err_set(err, -EIO, "link: text is empty or has a NUL inside");
 	*out = arena_strndup(a, (const char *)text, (size_t)n);
-	return *out ? 0 : err_set(err, -ENOMEM, "link: no memory");
+	return *out ? 0 : err_set(err, -ENOMEM, "link: out of memory");
 }
 
 static int decode_external(struct cursor *c, struct arena *a, struct h5_link *l, struct err *err)
@@ -104,7 +104,7 @@ static int decode_external(struct cursor *c, struct arena *a, struct h5_link *l,
 			       version);
 	l->file = arena_strndup(a, file, file_len);
 	l->path = arena_strndup(a, path, path_len);
-	return l->file && l->path ? 0 : err_set(err, -ENOMEM, "link: no memory");
+	return l->file && l->path ? 0 : err_set(err, -ENOMEM, "link: out of memory");
 }
 
 static int decode_value(const struct h5_file *f, struct cursor *c, uint8_t type, struct arena *a,

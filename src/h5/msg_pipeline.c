@@ -101,7 +101,7 @@ static int decode_filter(struct cursor *c, uint8_t version, struct arena *a, str
 		cur_skip(c, 4);
 	rc = h5_msg_end(c, "filter pipeline", err);
 	if (!rc && decode_name(name, name_len, a, f))
-		rc = err_set(err, -ENOMEM, "filter pipeline: no memory");
+		rc = err_set(err, -ENOMEM, "filter pipeline: out of memory");
 	return rc;
 }
 

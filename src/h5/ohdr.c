@@ -127,7 +127,7 @@ static void reader_release(struct reader *r)
 
 static int no_memory(struct reader *r)
 {
-	return err_set(r->err, -ENOMEM, "object header: no memory");
+	return err_set(r->err, -ENOMEM, "object header: out of memory");
 }
 
 /* A whole chunk, with its checksum, in the arena. c: what the checksum covers. */

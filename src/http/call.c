@@ -67,7 +67,7 @@ static uint64_t body_max(const struct http_call *call)
 	return call->body_max;
 }
 
-/* Room for the whole body at once, as far as the server's word is to be believed. */
+/* Room for the whole body at once, as far as the length that the server announces is plausible. */
 static int reserve(struct http_call *call, size_t n)
 {
 	enum { BELIEVED = 64 << 20 };

@@ -79,7 +79,7 @@ static void end_early(struct http_call *call, enum http_end end, const char *rea
 
 static void fail_early(struct http_call *call)
 {
-	end_early(call, HTTP_NO_MEMORY, "no memory");
+	end_early(call, HTTP_NO_MEMORY, "out of memory");
 }
 
 static bool is_cancelled(const struct http_call *call)
@@ -197,7 +197,7 @@ static void sweep(struct http_io *io, uint64_t now)
 	}
 }
 
-/* Behind requests that were sent: see http_socket.h. */
+/* Behind requests that were sent: see socket.h. */
 static void acknowledge(struct http_io *io)
 {
 	for (unsigned int i = 0; i < io->n_active; i++) {
@@ -324,7 +324,7 @@ static int make(struct http_io *io, const struct http_options *opt, struct err *
 	io->multi = curl_multi_init();
 	if (!io->active || !io->spare || !io->multi ||
 	    http_sockets_init(&io->sockets, io->env, opt->meter, opt->connections))
-		return err_set(err, -ENOMEM, "HTTP: no memory");
+		return err_set(err, -ENOMEM, "HTTP: out of memory");
 	const int rc = http_poll_init(&io->poll, io->env, io->multi, &io->sockets);
 	if (rc)
 		return err_errno(err, rc, "HTTP: no means to wait for sockets");
@@ -342,7 +342,7 @@ struct http_io *http_io_new(const struct env *env, const struct http_options *op
 	struct http_io *io = calloc(1, sizeof(*io));
 	if (!io) {
 		curl_global_cleanup();
-		err_set(err, -ENOMEM, "HTTP: no memory");
+		err_set(err, -ENOMEM, "HTTP: out of memory");
 		return NULL;
 	}
 	io->env = env;

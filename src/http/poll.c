@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See http_poll.h. epoll reports a socket again for as long as it is ready, so one that is passed
+/* See poll.h. epoll reports a socket again for as long as it is ready, so one that is passed
  * over is not lost. */
 #include "poll.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets of a transport: see http_socket.h. I/O thread. */
+/* The sockets of a transport: see socket.h. I/O thread. */
 #include "socket.h"
 
 #include <arpa/inet.h>

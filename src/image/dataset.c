@@ -117,7 +117,7 @@ static int plan_windows(struct image_dataset *d, struct err *err)
 
 	d->windows = calloc(n + 1, sizeof(*d->windows));
 	if (!d->windows)
-		return err_set(err, -ENOMEM, "no memory for %llu heap windows",
+		return err_set(err, -ENOMEM, "out of memory: %llu heap windows",
 			       (unsigned long long)n);
 	for (uint64_t i = 0; i < n; i++) {
 		d->windows[i] = at;

@@ -171,7 +171,7 @@ static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_si
 	auto_free uint8_t *records = malloc(len ? len : 1);
 
 	if (!records)
-		return err_set(err, -ENOMEM, "no memory for %u index records", n);
+		return err_set(err, -ENOMEM, "out of memory: %u index records", n);
 	struct emit r = emit_to(records, len);
 
 	for (uint32_t i = 0; i < n; i++)
@@ -231,7 +231,7 @@ static int insert(struct h5_fheap *heap, const struct kind *k, struct bytes *bod
 	encode(&count, message);
 	int rc = bytes_reserve(body, count.pos);
 	if (rc)
-		return err_set(err, rc, "no memory for a message of %zu bytes", count.pos);
+		return err_set(err, rc, "out of memory: a message of %zu bytes", count.pos);
 	struct emit e = emit_to(body->data, count.pos);
 
 	encode(&e, message);
@@ -298,7 +298,7 @@ static int encode_dense(struct emit *e, const struct image *img, const struct im
 
 	if (!entries || !bodies.list || !heap) {
 		bodies.n = bodies.list ? n : 0;
-		rc = err_set(err, -ENOMEM, "no memory for dense storage of %u", n);
+		rc = err_set(err, -ENOMEM, "out of memory: dense storage of %u", n);
 	}
 	for (uint32_t i = 0; !rc && i < n; i++)
 		rc = insert_one(heap, img, o, i, &bodies.list[i], &entries[i], err);

@@ -300,7 +300,7 @@ int header_encode(struct emit *e, const struct image *img, const struct image_ob
 	if (b.rc)
 		rc = err_set(err, b.rc,
 			     b.rc == -E2BIG ? "a header message is larger than %d bytes"
-					    : "no memory for a header (messages of %d bytes)",
+					    : "out of memory: a header (messages of %d bytes)",
 			     IMAGE_MESSAGE_MAX);
 	else
 		finish(e, &b, o);

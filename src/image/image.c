@@ -58,7 +58,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 
 	*out = NULL;
 	if (!img)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	img->env = env;
 	img->tree = tree;
 	img->chunks = *chunks;
@@ -66,7 +66,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	img->flags = opt->flags;
 	img->file_name = opt->file_name;
 	img->dir = strdup(opt->domain_dir ? opt->domain_dir : "");
-	int rc = img->dir ? image_plan(img, err) : err_set(err, -ENOMEM, "no memory");
+	int rc = img->dir ? image_plan(img, err) : err_set(err, -ENOMEM, "out of memory");
 	if (!rc) {
 		const struct cache_source source = image_source(img);
 

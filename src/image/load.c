@@ -27,7 +27,7 @@ static int encode_slot(const struct image_dataset *d, struct bytes *plain, struc
 	}
 	int rc = bytes_reserve(slot, d->slot_bytes);
 	if (rc)
-		return err_set(err, rc, "no memory for a chunk of %llu bytes",
+		return err_set(err, rc, "out of memory: a chunk of %llu bytes",
 			       (unsigned long long)d->slot_bytes);
 	slot->len = d->slot_bytes;
 	dataset_filters(d, &filters);
@@ -47,7 +47,7 @@ static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, str
 	}
 	int rc = bytes_reserve(&plain, d->chunk_bytes);
 	if (rc)
-		return err_set(err, rc, "no memory for a chunk of %llu bytes",
+		return err_set(err, rc, "out of memory: a chunk of %llu bytes",
 			       (unsigned long long)d->chunk_bytes);
 	plain.len = d->chunk_bytes;
 	fill_bytes(d, 0, plain.data, plain.len);
@@ -66,7 +66,7 @@ static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
 
 		rc = relocate_copy(d->image, ds->type, 1, &ds->fill, writer, &one, err);
 		if (!rc && bytes_append(fixed, one.data, one.len))
-			rc = err_set(err, -ENOMEM, "no memory for a chunk");
+			rc = err_set(err, -ENOMEM, "out of memory: a chunk");
 	}
 	return rc;
 }
@@ -142,7 +142,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 		struct err err = ERR_INIT;
 		struct cache_chunk none = {0};
 
-		err_set(&err, -ENOMEM, "no memory for a request");
+		err_set(&err, -ENOMEM, "out of memory: a request");
 		cache_complete(fill, -ENOMEM, &none, &err);
 		return;
 	}

@@ -21,7 +21,7 @@ static int plan_objects(struct image *img, struct err *err)
 	img->objects = calloc(img->nobjects, sizeof(*img->objects));
 	img->header_addr = calloc(numbers, sizeof(*img->header_addr));
 	if (!img->objects || !img->header_addr)
-		return err_set(err, -ENOMEM, "no memory for %u objects", img->nobjects);
+		return err_set(err, -ENOMEM, "out of memory: %u objects", img->nobjects);
 	for (uint32_t i = 0; i < numbers; i++)
 		img->header_addr[i] = H5_UNDEF;
 	for (uint32_t i = 0; i < img->nobjects; i++) {
@@ -36,7 +36,7 @@ static int plan_objects(struct image *img, struct err *err)
 	}
 	img->ndatasets = ndatasets;
 	img->datasets = calloc(ndatasets ? ndatasets : 1, sizeof(*img->datasets));
-	return img->datasets ? 0 : err_set(err, -ENOMEM, "no memory for %u datasets", ndatasets);
+	return img->datasets ? 0 : err_set(err, -ENOMEM, "out of memory: %u datasets", ndatasets);
 }
 
 static int plan_storage(struct image *img, struct err *err)
@@ -229,7 +229,7 @@ static int place_data(struct image *img, struct err *err)
 
 	img->extents = calloc(3 * (size_t)img->ndatasets + img->nvalues + 2, sizeof(*img->extents));
 	if (!img->extents)
-		return err_set(err, -ENOMEM, "no memory for %u datasets", img->ndatasets);
+		return err_set(err, -ENOMEM, "out of memory: %u datasets", img->ndatasets);
 	img->allocated = img->meta_size;
 	int rc = place_values(img, &at, err);
 	if (!rc)
@@ -263,7 +263,7 @@ static int relocate_attr(struct image *img, struct image_object *o, uint32_t i,
 	if (!o->values)
 		o->values = calloc(obj->nattrs, sizeof(*o->values));
 	if (!o->values)
-		return err_set(err, -ENOMEM, "no memory for %u values", obj->nattrs);
+		return err_set(err, -ENOMEM, "out of memory: %u values", obj->nattrs);
 	return relocate_copy(img, a->type, a->space.nelems, &a->value, heap, &o->values[i], err);
 }
 
@@ -370,7 +370,7 @@ int image_plan(struct image *img, struct err *err)
 	if (!rc) {
 		img->meta = malloc(img->meta_size);
 		rc = img->meta ? encode_all(img, &heap, err)
-			       : err_set(err, -ENOMEM, "no memory for %llu bytes of metadata",
+			       : err_set(err, -ENOMEM, "out of memory: %llu bytes of metadata",
 					 (unsigned long long)img->meta_size);
 	}
 	h5_gheap_release(&heap);

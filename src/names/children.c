@@ -121,5 +121,5 @@ int names_is_listed(struct names *ns, const char *path, struct err *err)
 	if (rc != -EACCES)
 		return rc;
 	auto_free char *dir = strndup(path, (size_t)(names_last(path) - path));
-	return dir ? find_in(ns, dir, path, err) : err_set(err, -ENOMEM, "no memory");
+	return dir ? find_in(ns, dir, path, err) : err_set(err, -ENOMEM, "out of memory");
 }

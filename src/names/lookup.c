@@ -103,7 +103,7 @@ static int give(const char *mount_path, enum names_kind kind, const char *path,
 		struct names_doc *doc, struct names_node **out, struct err *err)
 {
 	*out = names_node_new(mount_path, kind, path, doc);
-	return *out ? 0 : err_set(err, -ENOMEM, "no memory");
+	return *out ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int no_such(const char *path, struct err *err)
@@ -138,7 +138,7 @@ static int give_closed(const char *path, const struct probe *p, struct names_nod
 {
 	struct names_doc closed;
 	if (names_doc_fail(&closed, NAMES_DOC_CLOSED, p->children, p->children_err.msg))
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	return give(path, names_closed_kind(p->doc.kind, path), path, &closed, out, err);
 }
 
@@ -196,7 +196,7 @@ static int shows_bare(struct names *ns, const char *path, int children, enum nam
 	const struct names_rule rule = names_rule(doc, path, children);
 	if (doc != NAMES_DOC_BROKEN || !rule.doubtful)
 		return rule.bare;
-	int listed = children == -ENOMEM ? err_set(err, -ENOMEM, "no memory")
+	int listed = children == -ENOMEM ? err_set(err, -ENOMEM, "out of memory")
 					 : names_is_listed(ns, path, err);
 	if (listed < 0)
 		return err_wrap(err, listed, "listing %s", path);
@@ -221,13 +221,13 @@ static int resolve_grown(struct names *ns, const char *mount_path, struct names_
 {
 	auto_free char *path = strdup(mount_path);
 	if (!path)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; i < NAMES_SUFFIXES && names_has_suffix(names_last(path)); i++) {
 		path[strlen(path) - strlen(NAMES_SUFFIX)] = '\0';
 		auto_names_node struct names_node *other = NULL;
 		struct probe p;
 		if (ask_all(ns, path, NULL, &p))
-			return err_set(err, -ENOMEM, "no memory");
+			return err_set(err, -ENOMEM, "out of memory");
 		int rc = 0;
 		bool found = !names_has_extension(names_last(path));
 		if (!found)
@@ -260,13 +260,13 @@ static int resolve_name(struct names *ns, const char *path, struct names_node **
 	const char *bare = copy ? bare_of(path, copy) : NULL;
 	struct probe p;
 	if (!copy || ask_all(ns, path, bare, &p))
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	int rc = decide(ns, path, &p, out, err);
 	if (rc == -ENOENT && bare) {
 		struct names_children_of ask = {.path = bare};
 		/* Seldom asked. */
 		if (p.bare.kind == NAMES_DOC_BROKEN && names_children_look(ns, &ask, 1))
-			rc = err_set(err, -ENOMEM, "no memory");
+			rc = err_set(err, -ENOMEM, "out of memory");
 		else
 			rc = give_bare(ns, path, bare, ask.found, &p.bare, out, err);
 		free(ask.why);
@@ -282,7 +282,7 @@ static int resolve_root(struct names *ns, struct names_node **out, struct err *e
 	const char *path = "";
 	struct names_doc doc;
 	if (names_docs_get(ns, &path, 1, &doc))
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	return give(path, NAMES_DIR, path, &doc, out, err);
 }
 
@@ -298,7 +298,7 @@ static int resolve_again(struct names *ns, const char *path, struct names_node *
 		return 0;
 	const uint64_t asked_ns = names_now(ns);
 	if (names_docs_get(ns, &path, 1, &doc))
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	if (!names_needs_children(doc.kind, path)) {
 		const struct names_rule rule = names_rule(doc.kind, path, CHILDREN_NONE);
 		int rc = give(path, rule.own == SHOWN_DIR ? NAMES_DIR : NAMES_DOMAIN, path, &doc,

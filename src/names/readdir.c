@@ -187,12 +187,12 @@ static int look_beneath(struct listing *l, struct prefix *prefixes, size_t n, st
 	struct names_children_of *asks = calloc(n ? n : 1, sizeof(*asks));
 	size_t count = 0;
 	if (!asks)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++)
 		if (needs_children(&prefixes[i]))
 			asks[count++].path = prefixes[i].path;
 	int rc = names_children_look(l->ns, asks, count);
-	rc = rc ? err_set(err, rc, "no memory") : judge_closed(l, asks, count, err);
+	rc = rc ? err_set(err, rc, "out of memory") : judge_closed(l, asks, count, err);
 	for (size_t i = 0, k = 0; !rc && i < n; i++) {
 		if (!needs_children(&prefixes[i]))
 			continue;
@@ -268,7 +268,7 @@ static int add_prefixes(struct listing *l, const struct store_page *page, struct
 		names_doc_release(&prefixes[i].doc);
 	}
 	free(prefixes);
-	return reason ? reason : rc ? err_set(err, rc, "no memory") : 0;
+	return reason ? reason : rc ? err_set(err, rc, "out of memory") : 0;
 }
 
 /* By name; bare ones, whose names are not final, last. */
@@ -378,7 +378,7 @@ static int build(struct listing *l, struct err *err)
 		qsort(l->entries, l->n, sizeof(*l->entries), compare);
 	rc = name_bare(l);
 	if (rc)
-		return err_set(err, rc, "no memory");
+		return err_set(err, rc, "out of memory");
 	if (l->n)
 		qsort(l->entries, l->n, sizeof(*l->entries), compare);
 	return 0;

@@ -3,8 +3,8 @@
  * The first request: one key of the bucket, or below the prefix of it that is shown. Its answer
  * tells whether the bucket is there, whether we may list it, and where it is; a server that names
  * another region or another endpoint is followed once, and one that does not know the bucket in
- * front of its name is asked with the bucket in the path. Whoever mounts is waiting: patience is
- * short here.
+ * front of its name is asked with the bucket in the path. A user waits for the mount, so time-outs
+ * are short here.
  */
 #include "internal.h"
 
@@ -154,7 +154,7 @@ static int move(struct s3_store *s, const struct elsewhere *to, struct err *err)
 		log_info(s->base.env->log, "bucket %s is at %s", str_text(&s->endpoint.bucket),
 			 str_text(&s->endpoint.host));
 	}
-	return rc < 0 ? err_set(err, rc, "no memory") : rc;
+	return rc < 0 ? err_set(err, rc, "out of memory") : rc;
 }
 
 int s3_discover(struct s3_store *s, const char *prefix, struct err *err)

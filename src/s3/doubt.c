@@ -6,7 +6,7 @@
  * follow is remembered for a second, so that a reader of a sparse dataset costs pages of a listing
  * and not one for each chunk.
  *
- *   the listing     the object is
+ *   the listing        the object is
  *   does not name it   absent
  *   names it           there: the 404 was wrong. Asked again when that was remembered, else -EIO
  *   fails              unknown

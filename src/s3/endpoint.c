@@ -191,7 +191,7 @@ static int set_ca_bundle(struct s3_endpoint *endpoint, const char *path, struct 
 	if (!whole)
 		return err_errno(err, -errno, "certificates %s", path);
 	str_add(&endpoint->ca_bundle, whole);
-	return str_ok(&endpoint->ca_bundle) ? 0 : err_set(err, -ENOMEM, "no memory");
+	return str_ok(&endpoint->ca_bundle) ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int init(struct s3_endpoint *endpoint, const struct aws_environment *w,
@@ -226,7 +226,7 @@ static int init(struct s3_endpoint *endpoint, const struct aws_environment *w,
 	if (rc)
 		return err_set(err, rc, "endpoint '%s' is no http or https URL", url);
 	rc = s3_endpoint_set_region(endpoint, region ? region : "us-east-1");
-	return rc ? err_set(err, rc, "bucket %s: no memory", opt->bucket) : 0;
+	return rc ? err_set(err, rc, "bucket %s: out of memory", opt->bucket) : 0;
 }
 
 int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *w,

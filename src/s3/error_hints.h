@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What whoever mounts can do about the service's answer. Pure. */
+/* What the user who mounts can do about the service's answer. Pure. */
 #ifndef S3_ERROR_HINTS_H
 #define S3_ERROR_HINTS_H
 

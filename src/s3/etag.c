@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ETags: see s3_etag.h. Pure. */
+/* ETags: see etag.h. Pure. */
 #include "etag.h"
 
 #include <aws/digest.h>

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The S3 store's parts: where the bucket is (endpoint.c), one signed HTTP request and what its
- * answer means (request.c), how a store request becomes a row of those (s3.c), gets (get.c), lists
- * (list.c), puts and deletes (put.c), absence that has to be proved in another way (doubt.c),
- * finding region and rights at the start (discover.c).
+ * What the files of the S3 store share:
  *
- * Threads: nothing changes after the constructor but `if_match`, which is atomic, and `doubts`,
- * which have a lock.
+ *   s3.c        construction; which file answers which operation
+ *   endpoint.c  where the bucket is
+ *   discover.c  the first request, which finds region, addressing and rights
+ *   flight.c    how a store request becomes a row of HTTP requests
+ *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
+ *   doubt.c     absence that has to be proved in another way
+ *   request.c   one signed HTTP request, and what its answer means
+ *
+ * The way of a store request: s3.c puts a struct s3_flight into its slot and calls s3_get(),
+ * s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct s3_spec) and call
+ * s3_send(). When its answer is there, `next` runs in a worker. It asks s3_request_judge() what the
+ * answer means, and then either sends the next one or ends the flight by s3_present(), s3_absent(),
+ * s3_fail() or s3_doubt().
+ *
+ * Threads: nothing of a store changes after the constructor but `if_match`, which is atomic, and
+ * `doubts`, which have a lock. A flight belongs to one thread at a time.
  */
 #ifndef S3_INTERNAL_H
 #define S3_INTERNAL_H
@@ -22,7 +33,7 @@
 #include <aws/sigv4.h>
 #include <base/str.h>
 
-/* ---- place ---- */
+/* ---- endpoint ---- */
 
 struct s3_endpoint {
 	struct str bucket, region;
@@ -74,7 +85,8 @@ struct s3_store {
 	struct credentials *creds; /* NULL: requests are not signed */
 	struct s3_endpoint endpoint;
 	char *owner; /* expected bucket owner, NULL */
-	bool requester_pays, unchecked;
+	bool requester_pays;
+	bool unchecked;	     /* bodies are not compared with the MD5 in their ETag */
 	atomic_int if_match; /* enum s3_if_match */
 	struct s3_doubts *doubts;
 };
@@ -86,9 +98,11 @@ static inline struct s3_store *s3_store_of(struct store *s)
 
 /* ---- one HTTP request ---- */
 
+/* What is asked for. Borrowed until the request is built; the method, the key and the pieces until
+ * it is answered. */
 struct s3_spec {
-	const char *method;
-	const char *key; /* NULL: the bucket */
+	const char *method; /* of HTTP */
+	const char *key;    /* NULL: the bucket */
 	const struct sigv4_pair *query, *header;
 	size_t n_query, n_header;
 	const struct piece *pieces; /* the body */
@@ -119,7 +133,7 @@ struct s3_request {
 	struct s3_store *s;
 	const char *method, *what; /* for errors: GET, the key; borrowed from the spec */
 	struct str url, access_key;
-	bool of_session; /* the key is */
+	bool of_session; /* the access key is a session's: its token is sent, too */
 	int failed;	 /* it was not sent: a negative errno, the reason is in the answer's err */
 };
 

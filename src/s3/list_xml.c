@@ -226,8 +226,8 @@ static int take_item(struct reading *r, const struct store_item *item)
 		  : take(r, raw, key, item);
 }
 
-/* Keys and common prefixes come in two runs; a listing is one. A server that repeats itself is
- * not believed twice. */
+/* Keys and common prefixes come in two runs; a listing is one. What a server lists
+ * twice counts once. */
 static void order(struct store_page *page)
 {
 	size_t n = 0;
@@ -250,10 +250,10 @@ static int finish(struct reading *r, struct err *err)
 			return err_set(err, rc, "%u bad items, the first is %s", r->out->unfit,
 				       str_text(&r->out->first_unfit));
 		if (rc)
-			return err_set(err, rc, "no memory in a listing");
+			return err_set(err, rc, "listing: out of memory");
 	}
 	if (!str_ok(&r->out->last) || !str_ok(&r->out->token))
-		return err_set(err, -ENOMEM, "no memory in a listing");
+		return err_set(err, -ENOMEM, "listing: out of memory");
 	order(&r->out->page);
 	r->out->page.more = r->truncated;
 	return 0;
@@ -270,7 +270,7 @@ int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 	if (rc == 0)
 		rc = page_init(&r.raw);
 	if (rc) {
-		err_set(err, rc, "listing: no memory");
+		err_set(err, rc, "listing: out of memory");
 	} else {
 		rc = xml_walk(bytes, n, &handler, err);
 		/* A handler gives no words. */

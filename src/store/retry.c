@@ -2,9 +2,11 @@
 /*
  * Repeats a request after a passing fault (-EAGAIN), with jittered exponential back-off.
  *
- *   pause before attempt n+1: between half of and the whole min(cap, base * 2^(n-1)); that much
- *              later than the server has asked for, where it has (err->again_ms)
- *   gives up:  after `attempts`, or when the next pause would end after `budget`; then -EIO
+ *   pause before attempt n+1  at random between half of p and p, p = min(cap, base * 2^(n-1)); if
+ *                             the server has said when to come again (err->again_ms), that much
+ *                             later than it has said
+ *   last attempt              the one numbered `attempts`, or the one after which the next pause
+ *                             would end after `budget`; then -EIO
  *
  * A request that is cancelled for half a second of a pause ends with -ECANCELED.
  *

@@ -83,7 +83,7 @@ def bench_open(work):
     say("open of 1,000 datasets x 3 attributes, first", spread(cold, 1000, "ms"))
     say("  open again", spread(again, 1000, "ms"))
     say("  requests of the first open",
-        f"{spent['gets']} gets, {spent['lists']} lists")
+        f"{spent['gets']} gets, {spent['heads']} heads, {spent['lists']} lists")
     say("  resident memory that it took", f"{statistics.median(memory) / 2**20:.1f} MiB")
     say("  size of the image", f"{size:,} bytes")
     for label, command in (("h5dump -H", ("h5dump", "-H")), ("h5dump -pH", ("h5dump", "-pH")),
@@ -106,7 +106,7 @@ def bench_chunks(work):
             grown = m.memory() - idle
             say(f"open of one dataset of {chunks:,} chunks, {stored} stored",
                 f"{seconds * 1000:.3g} ms, "
-                f"{spent['gets']} gets, {spent['lists']} lists, "
+                f"{spent['gets']} gets, {spent['heads']} heads, {spent['lists']} lists, "
                 f"{grown / 2**20:.1f} MiB more memory")
             rng, times = np.random.default_rng(1), []
             with h5py.File(m.file("tenmillion.h5"), "r") as f:

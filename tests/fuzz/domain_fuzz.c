@@ -203,7 +203,7 @@ struct rendered {
 	uint64_t start;
 	size_t n;
 	uint8_t *bytes; /* zeros where there is an error */
-	int *codes;	/* of div_up(n, BLOCK) blocks */
+	int *codes;	/* one for each BLOCK bytes or part of it */
 };
 
 /* Reads up to the block's end, in pieces of the given lengths in turn; what follows an error in its

@@ -124,7 +124,7 @@ static int see_vlen(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *it
 	see(w, v.count, items, plain ? items_len : 0);
 	if (!w->repacked)
 		return 0;
-	require(elems_heap_add(w->repacked, items, items_len, &offset) == 0, "no memory");
+	require(elems_heap_add(w->repacked, items, items_len, &offset) == 0, "out of memory");
 	elems_put_vlen(slot, v.count, offset);
 	return 0;
 }
@@ -146,7 +146,8 @@ static int see_reference(void *ctx, const struct dtype *t, uint8_t *slot, struct
 	see(w, len, w->heap + where - 1, len);
 	if (!w->repacked)
 		return 0;
-	require(elems_heap_add(w->repacked, w->heap + where - 1, len, &offset) == 0, "no memory");
+	require(elems_heap_add(w->repacked, w->heap + where - 1, len, &offset) == 0,
+		"out of memory");
 	emit_u64(&e, offset + 1);
 	return 0;
 }
@@ -210,7 +211,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint8_t *fixed = malloc(fixed_len), *heap = malloc(heap_len ? heap_len : 1);
 		struct walk *w = malloc(sizeof(*w));
 
-		require(fixed && heap && w, "no memory");
+		require(fixed && heap && w, "out of memory");
 		memcpy(fixed, cur_bytes(&c, fixed_len), fixed_len);
 		memcpy(heap, cur_bytes(&c, heap_len), heap_len);
 		check(w, t, fixed, fixed_len, heap, heap_len);

@@ -67,7 +67,7 @@ static void check(struct chunks *first, size_t window)
 	struct chunks second = {.rank = first->rank};
 	size_t size = (size_t)h5_bt1_size(tree.rank, tree.n);
 	auto_free uint8_t *image = malloc(size);
-	require(image != NULL, "no memory");
+	require(image != NULL, "out of memory");
 	for (size_t offset = 0; offset < size; offset += window)
 		h5_bt1_read(&tree, offset, image + offset,
 			    window < size - offset ? window : size - offset);

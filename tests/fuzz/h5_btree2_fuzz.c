@@ -50,7 +50,7 @@ static void check(const struct records *first, size_t flip)
 	struct records second = {0};
 	size_t size = (size_t)h5_bt2_size(&t);
 	auto_free uint8_t *image = malloc(size);
-	require(image != NULL, "no memory");
+	require(image != NULL, "out of memory");
 	struct emit e = emit_to(image, size);
 	h5_bt2_encode(&e, &t, 0);
 	require(!e.bad && e.pos == size, "the tree has another size");
@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n = size - PREFIX;
 	walk(data + PREFIX, n, addr);
 	auto_free uint8_t *copy = malloc(n ? n : 1);
-	require(copy != NULL, "no memory");
+	require(copy != NULL, "out of memory");
 	memcpy(copy, data + PREFIX, n);
 	mend(copy, n, addr);
 	walk(copy, n, addr);

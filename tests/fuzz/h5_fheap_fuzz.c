@@ -50,13 +50,13 @@ static void build_and_read(const struct h5_fheap_params *params, const uint8_t *
 	size_t objects = n < OBJECTS ? n : OBJECTS;
 	uint8_t ids[OBJECTS][ID_MAX];
 	struct h5_fheap *h = h5_fheap_new(params);
-	require(h != NULL, "no memory");
+	require(h != NULL, "out of memory");
 	for (size_t i = 0; i < objects; i++)
 		require(!h5_fheap_insert(h, data + i, object_size(data, n, i), ids[i], NULL),
 			"an object is not taken");
 	size_t size = (size_t)h5_fheap_size(h);
 	auto_free uint8_t *image = malloc(size);
-	require(image != NULL, "no memory");
+	require(image != NULL, "out of memory");
 	struct emit e = emit_to(image, size);
 	h5_fheap_encode(&e, h, 0);
 	require(!e.bad && e.pos == size, "the heap has another size");
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	size_t n = size - PREFIX;
 	auto_free uint8_t *file = malloc(n ? n : 1);
-	require(file != NULL, "no memory");
+	require(file != NULL, "out of memory");
 	memcpy(file, data + PREFIX, n);
 	read_one(file, n, addr, id, id_len);
 	build_and_read(&h5_fheap_links, file, n);

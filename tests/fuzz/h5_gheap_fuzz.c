@@ -34,9 +34,9 @@ static void write_and_read(const uint8_t *data, size_t n, size_t target)
 			len[i] = n - i;
 		total += len[i];
 		require(!h5_gheap_add(&w, data + i, len[i], &addr[i], &index[i], NULL),
-			"no memory");
+			"out of memory");
 	}
-	require(!h5_gheap_finish(&w, NULL), "no memory");
+	require(!h5_gheap_finish(&w, NULL), "out of memory");
 	require(w.out.len <= h5_gheap_bound(objects, total, target), "over the bound");
 	struct mem_src m;
 	mem_src_init(&m, w.out.data, w.out.len);

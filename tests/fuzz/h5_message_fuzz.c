@@ -127,7 +127,7 @@ static uint8_t *encode_exact(uint8_t type, const union message *m, size_t *n)
 	if (count.bad)
 		return NULL;
 	uint8_t *buf = malloc(count.pos ? count.pos : 1);
-	require(buf, "no memory");
+	require(buf, "out of memory");
 	struct emit e = emit_to(buf, count.pos);
 	encode(type, &e, m);
 	require(!e.bad && e.pos == count.pos, "the counted size is not the size");
@@ -158,10 +158,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	struct arena *a = arena_new(ARENA_LIMIT);
-	require(a, "no memory");
+	require(a, "out of memory");
 	/* A block of its own, so that an overrun at either end is seen. */
 	auto_free uint8_t *body = malloc(size > 1 ? size - 1 : 1);
-	require(body, "no memory");
+	require(body, "out of memory");
 	memcpy(body, data + 1, size - 1);
 	check(data[0], body, size - 1, a);
 	arena_free(a);

@@ -71,14 +71,14 @@ static void compare(const struct h5_ohdr *a, const struct h5_ohdr *b)
 static void check(struct source *source)
 {
 	struct arena *a = arena_new(ARENA_LIMIT);
-	require(a, "no memory");
+	require(a, "out of memory");
 	struct h5_ohdr first, second;
 	const struct h5_file file = h5_file_of(source);
 	if (!h5_ohdr_decode(&file, 0, a, &first, NULL)) {
 		struct emit count = emit_count();
 		h5_ohdr_encode(&count, &first);
 		struct file f = {.bytes = malloc(count.pos), .size = count.pos};
-		require(f.bytes, "no memory");
+		require(f.bytes, "out of memory");
 		struct emit e = emit_to(f.bytes, f.size);
 		h5_ohdr_encode(&e, &first);
 		require(!e.bad && e.pos == f.size, "the counted size is not the size");
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct file f = {.bytes = malloc(size ? size : 1), .size = size};
-	require(f.bytes, "no memory");
+	require(f.bytes, "out of memory");
 	if (size)
 		memcpy(f.bytes, data, size);
 	struct source src = {.size = size, .read_at = read_at, .ctx = &f};

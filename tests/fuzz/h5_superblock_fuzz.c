@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < CHECKSUM_AT + 4)
 		return 0;
 	auto_free uint8_t *copy = malloc(size);
-	require(copy != NULL, "no memory");
+	require(copy != NULL, "out of memory");
 	memcpy(copy, data, size);
 	struct emit e = emit_to(copy, size);
 	e.pos = CHECKSUM_AT;

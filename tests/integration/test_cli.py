@@ -74,7 +74,7 @@ def test_long_options(bucket, directory):
 def test_values_that_are_empty(name):
     """Of a shell's variable that is not set: told as that, not as what it leads to."""
     out = run(HSIMAGE, "-o", f"{name}=", "ls", "s3://bucket")
-    assert out.returncode == 2 and f"{name}=: a value is wanted" in out.stderr
+    assert out.returncode == 2 and f"{name}=: must not be empty" in out.stderr
 
 
 def test_options_that_do_not_go_together(bucket, directory, tmp_path):

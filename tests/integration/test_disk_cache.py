@@ -238,9 +238,9 @@ def test_what_is_refused(bucket, tmp_path):
                         (f"cache_dir={tmp_path}/file", "Not a directory"),
                         (f"cache_dir={tmp_path}/link", "symbolic link"),
                         (f"cache_dir={tmp_path}/no/such", "No such file"),
-                        ("cache_dir=", "a directory is wanted"),
+                        ("cache_dir=", "must name a directory"),
                         (f"cache_dir={tmp_path}/own,cache_disk_size=9", "at least 1M"),
-                        ("cache_disk_size=lots", "bytes are wanted")]:
+                        ("cache_disk_size=lots", "must be a number of bytes")]:
         out = run(HSMOUNT, bucket.root, tmp_path / "mnt", "-o", option)
         assert out.returncode > 0 and why in out.stderr, (option, out.stderr)
         assert len(out.stderr.strip().splitlines()) <= 2

@@ -131,7 +131,7 @@ def test_chunk_becomes_a_bomb_while_the_file_is_open(tmp_path, mount):
 # ---- reading on ----
 
 def test_damaged_chunk_neither_ends_nor_empties_the_file(tmp_path, mount):
-    """The kernel believes a short answer to be the end of the file."""
+    """The kernel takes a short answer for the end of the file."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = domain(bucket)
         ds = d.dataset(d.root, "bad", FLOAT64, [4 * 4096], [4096])

@@ -163,7 +163,7 @@ def test_a_reader_can_be_killed(stalled):
 
 
 def test_a_read_that_takes_long_is_right(stalled):
-    """Reading ahead is called off; the pages come all the same, and the chunk is got once."""
+    """Reading ahead is cancelled; the pages come all the same, and the chunk is got once."""
     m, at, body = stalled
     path = m.file("x0.h5")
     before = m.counts()
@@ -270,7 +270,7 @@ def assert_comes_back(m, *command):
                          [("ls", "", "*"), ("stat", "x0.h5", "*"), ("cat", "x0.h5", "db/*")],
                          ids=["listing", "lookup", "open"])
 def test_an_interrupted_command_comes_back(tmp_path, command, name, keys):
-    """What cannot be called off is answered all the same."""
+    """What cannot be cancelled is answered all the same."""
     make(tmp_path / "bucket", 1)
     with Mount(tmp_path / "bucket", tmp_path, f"debug_fault=delay:1+:{SLOW_MS}@{keys}") as m:
         assert_comes_back(m, command, os.path.join(m.path, name))
@@ -280,7 +280,7 @@ def test_an_attribute_that_is_interrupted_comes_back(tmp_path):
     make(tmp_path / "bucket", 1)
     with Mount(tmp_path / "bucket", tmp_path, "metadata_ttl=600",
                f"debug_fault=delay:1+:{SLOW_MS}@db/*") as m:
-        os.stat(m.file("x0.h5"))    # the name is believed from here on
+        os.stat(m.file("x0.h5"))    # the name is cached from here on
         assert_comes_back(m, "getfattr", "-n", "user.hsds.chunks", m.file("x0.h5"))
 
 

@@ -119,12 +119,12 @@ def listens(port):
 
 
 @pytest.mark.parametrize("address, words", [
-    ("0.0.0.0:9464", "an address of this machine alone is wanted"),
-    ("[::]:9464", "an address of this machine alone is wanted"),
-    ("10.0.0.1:9464", "an address of this machine alone is wanted"),
-    ("localhost:9464", "localhost is no address"),
-    ("127.0.0.1", "[ADDRESS:]PORT is wanted"),
-    ("0", "[ADDRESS:]PORT is wanted"),
+    ("0.0.0.0:9464", "must be an address of this machine alone"),
+    ("[::]:9464", "must be an address of this machine alone"),
+    ("10.0.0.1:9464", "must be an address of this machine alone"),
+    ("localhost:9464", "localhost is not an IP address"),
+    ("127.0.0.1", "must be [ADDRESS:]PORT"),
+    ("0", "must be [ADDRESS:]PORT"),
 ])
 def test_refused_addresses(sample, tmp_path, address, words):
     done = mounts.run(mounts.HSMOUNT, sample.bucket.root, tmp_path, "-f", "-o",

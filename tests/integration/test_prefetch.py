@@ -163,7 +163,7 @@ def test_never_past_a_dataset(two, mount, name, chunks):
 
 
 def test_closing_a_file_calls_off_what_is_ahead(two, mount):
-    """What has not begun does not begin, and is told as called off; what comes in vain is told as
+    """What has not begun does not begin, and is counted as cancelled; what comes in vain is told as
     wasted."""
     delay = 0.15
     m = mount(two, f"debug_fault=delay:1+:{int(delay * 1000)}@*/d/*", "workers=8",

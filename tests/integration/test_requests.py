@@ -35,8 +35,8 @@ def test_opening_asks_for_each_document_once(tmp_path, mount):
 
 
 # Seconds that each request takes, at each attempt. What a busy machine adds is the less of a round
-# the longer a round is; but names are believed for one second only. A machine that stands still now
-# and then does so for some seconds: before each attempt there is a longer rest.
+# the longer a round is; but cached names are valid for one second only. A machine that stands still
+# now and then does so for some seconds: before each attempt there is a longer rest.
 DELAYS = [0.15, 0.15, 0.2, 0.25, 0.3, 0.15, 0.2, 0.25]
 
 

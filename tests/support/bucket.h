@@ -149,7 +149,7 @@ static inline struct engine *bucket_open(struct bucket *b, double ttl, unsigned 
 	return bucket_open_as(b, opt);
 }
 
-/* The same, opens and listings too believe what they found. */
+/* The same; what opens and listings found is valid for that time, too. */
 static inline struct engine *bucket_open_believing(struct bucket *b, double ttl)
 {
 	struct engine_options opt;

@@ -103,7 +103,7 @@ static inline void fake_complete_all(struct fake_source *f)
 			fake_complete(f, i);
 }
 
-/* Gives up what nobody wants, as a store may. */
+/* Cancels loads that may be cancelled, as a store may. */
 static inline size_t fake_give_up(struct fake_source *f)
 {
 	size_t n = 0;

@@ -419,7 +419,7 @@ static void what_is_given_up_too_late_begins_anew(void **state)
 	}
 }
 
-/* A source that gives up what is wanted has failed. */
+/* A source that cancels a load that a reader needs has failed. */
 static void giving_up_is_no_excuse(void **state)
 {
 	struct fake_source f;

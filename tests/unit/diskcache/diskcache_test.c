@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The disk cache: what it answers, what it asks, what it keeps. The directory:
- * disk_eviction_test.c. */
+ * eviction_test.c. */
 #include "store_contract.h"
 #include "diskcache_fixture.h"
 

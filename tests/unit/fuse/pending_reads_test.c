@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is called off when, by a clock of the test's own. */
+/* Which reads are cancelled when, by a clock of the test's own. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

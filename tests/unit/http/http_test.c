@@ -5,7 +5,7 @@
  * The transport's clock is the machine's plus an offset that a test moves when only waiting is
  * left: what lasts seconds on it takes a fraction of that. The machine may be busy: the patience
  * that ends a call is far longer than a thread waits for its turn, and a call counts as too long
- * only when nothing but the server can have ended it. http_patience_test.c tests patience to a
+ * only when nothing but the server can have ended it. timeouts_test.c tests patience to a
  * tick, on a clock of its own.
  */
 #include "store_fixture.h"

@@ -9,6 +9,10 @@
  *              leaves of the budget, at least half of it. The cache decides what is loaded and what
  *              is evicted; the budget counts and says whether a load fits.
  *
+ * The owner of metadata keeps a struct budget_charge beside it, and calls budget_set() before it
+ * allocates more, after it has freed some, and with 0 at the end. The owner of chunks asks
+ * budget_fits(), calls budget_take(), and later budget_return() with the same numbers.
+ *
  * So all together never take more than the larger of the budget and metadata_min plus half of the
  * budget, but for a single load that is larger than all that chunks may take.
  *
@@ -49,16 +53,18 @@ struct budget_charge {
 	enum budget_use use; /* BUDGET_TREES or BUDGET_PLANS */
 	uint64_t bytes;
 };
-/* Changes the charge. -ENOMEM: more than before does not fit, and nothing has changed; less always
- * does. Not under a lock that a holder's callback takes. */
+/* Sets the charge to `bytes`, of what c->budget counts. -ENOMEM: more than before does not fit, the
+ * charge is what it was, and err says how much there is; less always fits. Calls the holders, so
+ * not under a lock that they take. */
 int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err);
 
-/* Somebody with memory to give. Set and removed (with NULLs) while nobody else uses the budget. */
+/* Somebody with memory to give. Added and removed while nobody else uses the budget. Either
+ * function may be NULL. Both are called by budget_set(), without the budget's lock. */
 struct budget_holder {
-	/* Asked before a charge of metadata is refused: gives something back, false when there is
-	 * nothing. */
+	/* Called before a charge of metadata is refused, again and again while it returns true: it
+	 * has given metadata back. False: there is nothing that could be. */
 	bool (*give)(void *ctx);
-	/* Told when chunks may take more or less than before. */
+	/* Called after the charge of metadata has changed: chunks may take more or less. */
 	void (*room_changed)(void *ctx);
 	void *ctx;
 };
@@ -72,7 +78,8 @@ void budget_remove_holder(struct budget *b, const void *ctx);
 uint64_t budget_room(struct budget *b);
 /* Chunks and loads, and n bytes more, are within their room. */
 bool budget_fits(struct budget *b, uint64_t n);
-/* Fits or not: whether it may be is the caller's business. */
+/* n bytes more, or less, of BUDGET_CHUNKS or BUDGET_LOADS. Takes them whether they fit or not: that
+ * is for the caller to decide. */
 void budget_take(struct budget *b, enum budget_use use, uint64_t n);
 void budget_return(struct budget *b, enum budget_use use, uint64_t n);
 

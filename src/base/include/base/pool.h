@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool of worker threads. With zero workers pool_submit() runs the job inline, in the calling
- * thread, before it returns: tests are single-threaded and repeatable that way.
+ * A pool of worker threads, which run jobs in the order of submission. With zero workers a job runs
+ * inline, in the calling thread, before pool_submit() or pool_run() returns: tests are
+ * single-threaded and repeatable that way. A job may submit others; it must not wait for one,
+ * because all workers might do so. Any thread.
  */
 #ifndef BASE_POOL_H
 #define BASE_POOL_H
@@ -29,10 +31,9 @@ struct pool *pool_new(unsigned int workers);
 void pool_rest(struct pool *pool);
 /* Runs what is queued, then joins. No submit may run at the same time. NULL is fine. */
 void pool_free(struct pool *pool);
-/* Jobs start in the order of submission. Returns 0 or -ENOMEM (then fn was not and will not be
- * called). */
+/* Calls fn(arg) in a worker. 0, or -ENOMEM: fn was not and will not be called. */
 int pool_submit(struct pool *pool, pool_fn fn, void *arg);
-/* The same without an allocation: fails only when no thread at all can be started. */
+/* The same without an allocation: -ENOMEM only when not one thread can be started. */
 int pool_run(struct pool *pool, struct pool_job *job);
 
 #endif

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text that grows. Sticky: after an allocation failed the text is "" and stays so, and str_ok()
- * says it; a builder asks once, at the end. Zero-initialised is empty. One thread.
+ * Text that grows. Zero-initialised is empty. Sticky: once an allocation has failed, the text is ""
+ * and stays so, whatever is added, and str_ok() is false; so a builder asks once, at the end:
+ *
+ *   auto_str struct str s = {0};
+ *   str_addf(&s, "%s/%u", prefix, number);
+ *   str_add(&s, suffix);
+ *   return str_take(&s);            NULL: out of memory
+ *
+ * What is added must not lie in the text itself. One thread.
  */
 #ifndef BASE_STR_H
 #define BASE_STR_H
@@ -12,7 +19,7 @@
 
 struct str {
 	struct bytes b; /* NUL-terminated whenever data is not NULL; the NUL is not in len */
-	bool bad;
+	bool bad;	/* an allocation has failed */
 };
 
 void str_add(struct str *s, const char *text);

@@ -4,6 +4,23 @@
  * every call between http_submit() and the call's `done`. It is started by the first call, so a
  * transport may be made before a daemon forks. A server that offers HTTP/2 gets all calls over one
  * connection, as far as it allows. Knows nothing of S3.
+ *
+ * A call: zero a struct http_call, set method and url (and a body, headers, limits), and hand it to
+ * http_submit(). When `done` is called, `end` says how it ended; if that is HTTP_ANSWERED, `status`
+ * and `answer` are the server's. http_call_release() then frees what the call holds:
+ *
+ *   struct http_call call = {.method = "GET", .url = url, .body_max = 1 << 20};
+ *   call.metered = HTTP_GET;
+ *   http_run(io, &call);
+ *   if (call.end == HTTP_ANSWERED && call.status == 200)
+ *           use call.answer
+ *   http_call_release(&call);
+ *
+ * The transport repeats nothing and follows no redirect: a failure or a redirect is an answer.
+ *
+ * Threads: any thread may submit. http_run() blocks, so it is not for the I/O thread. `done` and
+ * on_header() run in the I/O thread; if that thread cannot be started, `done` runs in the thread
+ * that submits.
  */
 #ifndef HTTP_HTTP_H
 #define HTTP_HTTP_H
@@ -14,7 +31,6 @@
 #include <base/env.h>
 #include <base/mem.h>
 #include <http/stats.h>
-
 #include <http/timeouts.h>
 
 struct curl_slist;
@@ -49,13 +65,15 @@ struct http_call {
 	const struct piece *pieces; /* the body of the request */
 	size_t n_pieces;
 	uint64_t body_len; /* of all pieces */
-	uint64_t body_max; /* of an answer below 300; above that, what exceeds HTTP_ERROR_BODY_MAX
-			      is dropped */
-	const atomic_bool *cancelled; /* NULL, or: while it is true the call is cancelled */
+	uint64_t body_max; /* bytes of the answer's body when its status is below 300, else
+			      HTTP_TOO_LONG; of the body of an error, what exceeds
+			      HTTP_ERROR_BODY_MAX is dropped */
+	const atomic_bool *cancelled; /* NULL, or: once true for half a second, the call ends */
 	unsigned int priority;	      /* below HTTP_PRIORITIES; the lower is served first */
-	unsigned int first_byte_ms;   /* 0: the transport's */
+	unsigned int first_byte_ms;   /* in place of the transport's limit; 0: that one */
 	enum http_method metered;     /* as what the transport's meter counts it */
-	/* When a range was asked for: what to keep of a 200, should the server ignore the range. */
+	/* A range was asked for. Should the server ignore it and send the whole object (200), its
+	 * first skip bytes are dropped and the next keep bytes kept. */
 	bool ranged;
 	uint64_t skip, keep;
 	/* One header line of the answer; may be NULL. value: without spaces at its ends. */

@@ -10,6 +10,18 @@
  * Whoever has the request may change its answer, its slot and its job. A wrapper that changes
  * anything else (the key of a prefix, a condition of a cache) changes it back before it completes
  * the request. A request is touched no more once it was passed on or completed.
+ *
+ * A store at the bottom of a stack embeds struct store first, sets it up by store_init(), and in
+ * its submit() either answers at once or calls store_work(), whose job answers in a worker. To
+ * answer is to fill in req->answer (a page by store/page.h) and to call one of store_present(),
+ * store_absent() and store_fail(), once. src/store/mem.c is the shortest complete one.
+ *
+ * A wrapper is set up by store_wrap(). Its submit() calls store_pass(), its completed() looks at
+ * the answer and calls store_complete(), or store_pass() again for another attempt. It may also
+ * answer in its submit() and not pass the request on. Its constructor leaves inner to the caller
+ * when it fails. src/store/prefix.c is the shortest one.
+ *
+ * tests/support/store_contract.h has the contract as tests, for every implementation and wrapper.
  */
 #ifndef STORE_IMPLEMENT_H
 #define STORE_IMPLEMENT_H
@@ -21,9 +33,13 @@
 struct store_ops {
 	const char *name; /* "dir", "count" … */
 	/* Starts a request and never fails itself: whatever goes wrong is an answer. The op is one
-	 * of the first five; what is not supported is answered with store_unsupported().
+	 * of the first five; what is not supported is answered with store_unsupported(). The key
+	 * has passed store_key_ok(); the prefix of a list may be anything. A whole listing comes as
+	 * one request per page, so `whole` is of no concern here. Called in any thread, so it must
+	 * not block: that is for store_work().
 	 *
-	 * get, head: UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
+	 * get, head: PRESENT with the meta, and of a get with the body, or `unchanged`; ABSENT with
+	 *   the evidence. UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
 	 * list: a page. An unknown prefix is an empty page. A key that store_key_ok() refuses is
 	 *   left out. UNKNOWN with -EACCES, -EIO; -E2BIG when list.limit is not 0 and the store
 	 *   notices that more than so many items follow start_after, which the caller would throw
@@ -37,7 +53,8 @@ struct store_ops {
 	 * -EAGAIN: a passing fault of a store across a network, with err.again_ms when the server
 	 * says how long it wants to be left alone; above store_retry_new() nobody sees it. */
 	void (*submit)(struct store *s, struct store_request *req);
-	/* Of a wrapper: a request that it passed on comes back, answered. */
+	/* Of a wrapper: a request that it passed on comes back, answered. In the thread in which
+	 * the store beneath has completed it; it must not block either. */
 	void (*completed)(struct store *s, struct store_request *req);
 	/* Optional: bytes free and total behind the store; -EOPNOTSUPP. */
 	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
@@ -56,11 +73,13 @@ struct store {
 	size_t headroom;     /* of keys: what it and all beneath it put in front */
 };
 
-/* slot: bytes that it wants in each request; they are zero when a request is submitted. */
+/* slot: bytes that it wants in each request for itself: store_slot(). They are zero when a request
+ * is submitted. s is zeroed. */
 void store_init(struct store *s, const struct store_ops *ops, const struct env *env, size_t slot);
-/* A wrapper: owns inner from now on. headroom: bytes that it puts in front of keys. */
+/* A wrapper: owns inner from now on. headroom: the most bytes that it puts in front of a key. */
 void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner, size_t slot,
 		size_t headroom);
+/* For the ops of a wrapper that has nothing of its own to say or to release. */
 int store_wrapper_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
 /* Frees inner and s, which came from malloc(). */
 void store_wrapper_free(struct store *s);
@@ -78,22 +97,23 @@ void store_complete(struct store *s, struct store_request *req);
 
 /* ---- answers ---- */
 
-/* Drops the answer that there is: an attempt before, a page that was merged. */
+/* Drops the answer that there is: of an earlier attempt, or a page that was merged. */
 void store_answer_clear(struct store_request *req);
-/* The same but for err. */
+/* The same, but err stays. */
 void store_result_drop(struct store_request *req);
-/* Set the answer and complete the request. */
+/* These set the answer's state and complete the request. Of PRESENT, meta, body, `unchanged` and
+ * page are filled in before; store_absent() drops them. */
 void store_present(struct store *s, struct store_request *req);
 void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence);
-/* code: negative and not -ENOENT. What is in err already is kept when fmt is NULL. */
+/* code: negative and not -ENOENT. fmt NULL: the reason is in the answer's err already. */
 void store_fail(struct store *s, struct store_request *req, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 void store_unsupported(struct store *s, struct store_request *req);
 
-/* Runs fn(arg = the request) in a worker; one job at a time. Fails the request when there is no
- * worker to be had. */
+/* Runs fn(req) in a worker, or at once where the pool has none; one job of a request at a time.
+ * Fails the request when no worker can be started. */
 void store_work(struct store *s, struct store_request *req, pool_fn fn);
-/* The store that store_work() was called for. */
+/* In such a job: the store that store_work() was called for. */
 struct store *store_working(const struct store_request *req);
 
 #endif

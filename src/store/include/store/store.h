@@ -14,6 +14,29 @@
  * Absence is data in this project: an absent chunk reads as fill values. So nothing may be taken
  * for absent unless store_absence() says that it is.
  *
+ *   op      the caller sets                                       the answer, unless UNKNOWN
+ *   GET     key; if wanted: range, max, known_etag, cond          PRESENT: meta, body; or ABSENT
+ *   HEAD    key; if wanted: cond                                  PRESENT: meta; or ABSENT
+ *   LIST    key, which is a prefix; if wanted: list               PRESENT: page, possibly empty
+ *   PUT     key, pieces, n_pieces; if wanted: cond                PRESENT: meta of what was put
+ *   DELETE  key; if wanted: cond.if_match                         ABSENT
+ *
+ * An object, got by a thread that may block:
+ *
+ *   auto_request struct store_request *req = store_request_new(s, STORE_GET);
+ *   if (!req)
+ *           return err_set(err, -ENOMEM, "out of memory");
+ *   store_request_key(req, key);
+ *   store_run(s, req);
+ *   if (req->answer.state == STORE_UNKNOWN)
+ *           return store_failure(&req->answer, err);
+ *   if (store_absence(&req->answer))
+ *           there is no such object
+ *   else
+ *           use req->answer.body, which lives as long as req
+ *
+ * A thread that must not block sets req->done and req->arg and calls store_submit() instead.
+ *
  * One ops struct per implementation (dir, mem, s3/) and per wrapper (count, fault, prefix, retry,
  * diskcache/); wrappers stack in any order. Each hands the caller's own request down and sees it
  * again on the way up. What a wrapper has to remember of a request is in its slot of the request,
@@ -26,7 +49,8 @@
  * Threads: every function may be called from any thread at any time between new and free. `done` is
  * called exactly once for every submitted request, in a worker of the environment's pool or, where
  * nothing had to be waited for (no workers, a bad key), in the submitting thread before
- * store_submit() returns. It must not block on another request. The functions that block say so,
+ * store_submit() returns. From then on the request is the caller's again: `done` may free it, or
+ * submit it once more. `done` must not block on another request. The functions that block say so,
  * and must not be called by a job of that pool.
  */
 #ifndef STORE_STORE_H
@@ -78,7 +102,7 @@ void store_page_release(struct store_page *page);
 
 /* ---- requests ---- */
 
-/* What nothing needs yet, STORE_DELETE_MANY and STORE_COPY, is answered with -EOPNOTSUPP. */
+/* STORE_DELETE_MANY and STORE_COPY are reserved: they are answered with -EOPNOTSUPP. */
 enum store_op {
 	STORE_GET,
 	STORE_HEAD,
@@ -107,7 +131,7 @@ struct store_range {
 /* Preconditions; a zeroed struct is none. The strings are borrowed until done. A store that cannot
  * check one answers -EOPNOTSUPP. */
 struct store_cond {
-	const char *if_match;	   /* etag: only this version, else -ESTALE */
+	const char *if_match;	   /* not of a list. ETag: only this version, else -ESTALE */
 	const char *if_none_match; /* get, head: `unchanged` when still this version; put: "*" =
 				      only when absent, else -EEXIST */
 	bool again;		   /* put: an earlier attempt of this very put may have succeeded
@@ -149,7 +173,7 @@ struct store_list {
 	 * examined makes the listing fail. It always does without delimit; with it, and without
 	 * this, it is left out and the log says so. */
 	bool complete;
-	/* The complete listing, over as many pages as it takes; the page that comes has more =
+	/* The whole listing, over as many pages as it takes; the page that comes has more =
 	 * false. -E2BIG when there are more than `limit` items: then no page that cannot be needed
 	 * is asked for, and a directory store stops as soon as it has counted past the limit. */
 	bool whole;
@@ -197,13 +221,15 @@ struct store_request {
 	alignas(16) char memory[]; /* slots, then the two buffers with headroom in front */
 };
 
-/* A request for this store (or stack), zeroed but for: the whole object, all items up to
- * STORE_PAGE_MAX. NULL without memory. */
+/* A request for this store (a wrapper: and all beneath it). Zeroed, but for these defaults: the
+ * range is the whole object, a page has at most STORE_PAGE_MAX items, a whole listing has no limit.
+ * NULL without memory. */
 struct store_request *store_request_new(const struct store *s, enum store_op op);
 /* The same in memory of the caller's, of store_request_size() bytes, aligned as malloc() does. */
 size_t store_request_size(const struct store *s);
 struct store_request *store_request_init(void *memory, const struct store *s, enum store_op op);
-/* Back to what store_request_init() makes, for another use with the same store. */
+/* Back to what store_request_init() makes, for another use with the same store. Releases what the
+ * answer holds. */
 void store_request_reset(struct store_request *req, enum store_op op);
 /* Releases what the answer holds; for a request in the caller's memory. */
 void store_request_release(struct store_request *req);
@@ -215,7 +241,7 @@ static inline void cleanup_store_request(struct store_request **req)
 }
 #define auto_request __attribute__((cleanup(cleanup_store_request)))
 
-/* Copies text; what is too long makes the request fail with -EINVAL. */
+/* Copies the text. A key that is too long makes the request fail with -EINVAL. */
 void store_request_key(struct store_request *req, const char *key);
 void store_request_start_after(struct store_request *req, const char *key);
 
@@ -229,13 +255,15 @@ int store_failure(const struct store_answer *a, struct err *err);
 
 /* ---- calls ---- */
 
+/* Releases the answer of an earlier use. s: the store that the request was made for. */
 void store_submit(struct store *s, struct store_request *req);
-/* Submits and waits. Blocks: not for jobs of the pool. done and arg are the functions'. */
+/* Submits one request, or n side by side, and waits for them. Blocks: not for jobs of the pool. The
+ * caller leaves done and arg alone: these functions set them. */
 void store_run(struct store *s, struct store_request *req);
 void store_run_all(struct store *s, struct store_request *const *reqs, size_t n);
 /* Bytes behind the store; -EOPNOTSUPP when it cannot tell. */
 int store_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
-/* No request is under way any more. NULL is fine. */
+/* Frees a stack from its top. No request is under way any more. NULL is fine. */
 void store_free(struct store *s);
 
 /* n requests in one array, for a round. NULL without memory. */
