@@ -165,6 +165,17 @@ static int check_body(struct s3_flight *f, struct err *err)
 	return check_digest(f, err);
 }
 
+/* After a 416 the object must be as short as that says. */
+static int check_end(const struct s3_flight *f, struct err *err)
+{
+	const struct store_range *range = &f->req->range;
+	const uint64_t size = f->call.answer.meta.size;
+	if (!f->past_end || size <= (range->from_end ? 0 : range->first))
+		return 0;
+	return err_set(err, -EAGAIN, "GET %s: 416 for a range of an object of %" PRIu64 " bytes",
+		       f->req->key, size);
+}
+
 static void finish(struct s3_flight *f)
 {
 	struct store_answer *a = &f->req->answer;
@@ -172,12 +183,14 @@ static void finish(struct s3_flight *f)
 	if (rc == -ERANGE && !f->head) {
 		/* The range begins at or past the end: an empty body, and the facts of the object.
 		 */
-		f->head = true;
+		f->head = f->past_end = true;
 		ask(f);
 		return;
 	}
 	if (rc == 0)
 		rc = check_body(f, &a->err);
+	if (rc == 0)
+		rc = check_end(f, &a->err);
 	if (rc == 0 || rc == -EALREADY) {
 		a->meta = f->call.answer.meta;
 		a->unchanged = rc == -EALREADY;

@@ -138,7 +138,7 @@ struct s3_request {
 };
 
 /* What s3_request_judge() returns besides 0 and a negative errno. */
-enum { S3_DOUBTFUL = 1 /* 404, but not in the service's own words */ };
+enum { S3_DOUBTFUL = 1 /* not there, but not by a 404 in the service's own words */ };
 
 /* Builds and signs. May wait for a service that renews credentials. The request keeps the method
  * and the key as they are: they must live as long as it. It is to be released whatever is
@@ -173,6 +173,7 @@ struct s3_flight {
 	void (*next)(struct s3_flight *f);
 
 	bool head;		    /* get.c: asked by a HEAD now, also a get of nothing */
+	bool past_end;		    /* get.c: because the range was refused with 416 */
 	struct str token;	    /* list.c: of the next page of the server's */
 	unsigned int empty_pages;   /* list.c: so far, in a row */
 	bool quoted;		    /* put.c: the ETag that was sent */

@@ -37,6 +37,10 @@ struct reading {
 	/* Of the document. */
 	unsigned int items;
 	bool url, seen, truncated, truncated_said;
+	/* Of what was taken: the last key and the last prefix, and whether one was less than its
+	 * like before it. */
+	const char *last[2];
+	bool disordered;
 };
 
 /* Leaves an item out. key: as the document has it. */
@@ -186,6 +190,18 @@ static void note_last(struct s3_list_result *out, const char *key)
 	str_add(&out->last, key);
 }
 
+static int add(struct reading *r, const char *key, const struct store_item *item)
+{
+	struct store_page *page = &r->out->page;
+	const char **last = &r->last[item->is_prefix];
+	if (page_add(page, key, item->is_prefix ? NULL : &item->meta))
+		return -ENOMEM;
+	key = page->items[page->n - 1].key;
+	r->disordered |= *last && strcmp(key, *last) < 0;
+	*last = key;
+	return 0;
+}
+
 /* raw: the key as the document has it. */
 static int take(struct reading *r, const char *raw, const char *key, const struct store_item *item)
 {
@@ -202,10 +218,9 @@ static int take(struct reading *r, const char *raw, const char *key, const struc
 				 strlen(key) > STORE_KEY_MAX ? "the key is too long"
 							     : "the key cannot be a path");
 	}
-	if (item->is_prefix)
-		return page_add(&out->page, key, NULL);
-	return item->meta.size == size_unfit ? leave_out_of_directory(r, raw, "the size is none")
-					     : page_add(&out->page, key, &item->meta);
+	if (!item->is_prefix && item->meta.size == size_unfit)
+		return leave_out_of_directory(r, raw, "the size is none");
+	return add(r, key, item);
 }
 
 static int take_item(struct reading *r, const struct store_item *item)
@@ -254,6 +269,10 @@ static int finish(struct reading *r, struct err *err)
 	}
 	if (!str_ok(&r->out->last) || !str_ok(&r->out->token))
 		return err_set(err, -ENOMEM, "listing: out of memory");
+	/* What is less than the last key of this page, and has not come, would be taken for
+	 * absent. */
+	if (r->disordered && r->truncated)
+		return err_set(err, -EIO, "the keys are not in order, and more follow");
 	order(&r->out->page);
 	r->out->page.more = r->truncated;
 	return 0;

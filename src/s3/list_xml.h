@@ -34,7 +34,8 @@ void s3_list_release(struct s3_list_result *result);
  * read. Those last ones only when delimit and not complete; else the listing fails, since an object
  * that is there must not be taken for one that is not. The result is to be released
  * whatever is returned. -EBADMSG: no such document, or one that does not say whether it is the
- * last; -EIO: one with more items than a page has, or with an item of this kind; -ENOMEM. */
+ * last; -EIO: one with more items than a page has, with an item of this kind, or with keys in
+ * another order than that of their bytes and more to follow; -ENOMEM. */
 int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 		  struct s3_list_result *out, struct err *err);
 

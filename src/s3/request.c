@@ -299,12 +299,13 @@ static bool may_have_expired(const struct s3_request *call, const struct s3_erro
 	       (call->http.status == 400 && strcmp(call->method, "HEAD") == 0);
 }
 
-/* Only the service's own document proves that an object is not there. A HEAD has none, and a page
- * of somebody in between (a load balancer whose gateways are being replaced) says nothing of it:
- * to take that for an answer would be to show a chunk that is there as fill values. */
+/* Only the service's own document, with a 404, proves that an object is not there. A HEAD has none,
+ * and a page of somebody in between (a load balancer whose gateways are being replaced) says
+ * nothing of it: to take that for an answer would be to show a chunk that is there as fill values.
+ */
 static bool is_doubtful(const struct s3_request *call, const struct s3_error *why)
 {
-	return call->http.status == 404 && strcmp(why->code, "NoSuchKey") != 0 &&
+	return (call->http.status != 404 || strcmp(why->code, "NoSuchKey") != 0) &&
 	       (call->http.metered == HTTP_GET || call->http.metered == HTTP_HEAD);
 }
 

@@ -146,6 +146,7 @@ static void count_down_locked(struct retry_store *r, uint64_t slept)
 static void cancel(void *arg)
 {
 	struct store_request *req = arg;
+	req->cond.again = false;
 	store_fail(store_working(req), req, -ECANCELED, "%s of %s: cancelled",
 		   store_op_name(req->op), req->key);
 }

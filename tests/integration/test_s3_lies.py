@@ -2,6 +2,7 @@
 """A server that lies. Whatever it says, what is read is right or an error comes in time; and nobody
 but the server that was named is told anything."""
 import errno
+import os
 import re
 import threading
 import time
@@ -10,7 +11,7 @@ import pytest
 
 import mkbucket
 import mounts
-from s3liar import Answer, Liar, etag_of, listing
+from s3liar import Answer, Liar, error, etag_of, listing
 
 ELEMENTS, CHUNK = 4096, 1024
 
@@ -111,6 +112,26 @@ def test_answers_that_stay_nowhere(liar, mount, tmp_path, status, body):
         assert f.read() == good
 
 
+def test_416_for_what_is_there(liar, mount):
+    """A range that is refused although the object has it is asked for again."""
+    body = bytes(range(256)) * 8192
+    told = []
+    with open(os.path.join(liar.root, "plain"), "wb") as f:
+        f.write(body)
+
+    def lie(request, honest):
+        if request.key != "plain" or "if-match" not in request.headers or told:
+            return None
+        told.append(request)
+        return error(416, "InvalidRange")
+
+    liar.lie = lie
+    m = mount("s3://bucket", env=liar.environment())
+    with open(m.file("plain"), "rb") as f:
+        assert f.read() == body
+    assert told
+
+
 # ---- what never ends ----
 
 @pytest.mark.parametrize("which, status", [(is_chunk, 403), (is_listing, 403), (is_chunk, 404)])
@@ -207,6 +228,20 @@ def test_listing_that_is_cut_short(liar, tmp_path):
     there."""
     liar.lie = lambda request, honest: is_listing(request) and listing([], truncated=True) or None
     assert "more is promised" in export(liar, tmp_path, code=1)
+
+
+def test_listing_in_no_order(liar, tmp_path):
+    """Going on behind its greatest key would leave out what has not come, and it would read as
+    zeros."""
+    def lie(request, honest):
+        keys = [k for k in liar.keys() if k.startswith(request.query.get("prefix", ""))]
+        if not is_listing(request) or is_folder(request) or "start-after" in request.query:
+            return None
+        return listing([(k, etag_of(liar.body(k)), len(liar.body(k)))
+                        for k in keys if not k.endswith("/1")][::-1], truncated=True, token="x")
+
+    liar.lie = lie
+    assert "not in order" in export(liar, tmp_path, code=1)
 
 
 def is_folder(request):

@@ -106,6 +106,30 @@ static void test_what_is_taken(void **state)
 	}
 }
 
+/* What is less than the last key of a page may be on the next one then. */
+static void test_disorder(void **state)
+{
+	static const struct {
+		const char *xml;
+		int code;
+	} cases[] = {
+		{FRAME(OBJECT("a") OBJECT("c") OBJECT("b") "<IsTruncated>true</IsTruncated>"),
+		 -EIO},
+		{FRAME(PREFIX("b/") PREFIX("a/") "<IsTruncated>true</IsTruncated>"), -EIO},
+		{FRAME(OBJECT("a") OBJECT("c") OBJECT("b") "<IsTruncated>false</IsTruncated>"), 0},
+		{FRAME(OBJECT("b") OBJECT("b") PREFIX("a/") "<IsTruncated>true</IsTruncated>"), 0},
+	};
+	const struct s3_list_query req = {.prefix = "", .delimit = true, .max = 10};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct s3_list_result out;
+		struct err err = ERR_INIT;
+		const int rc = s3_list_parse(cases[i].xml, strlen(cases[i].xml), &req, &out, &err);
+		if (rc != cases[i].code || err.code != rc)
+			fail_msg("%zu: %d %s", i, rc, err.msg);
+		s3_list_release(&out);
+	}
+}
+
 static void test_bad_listings(void **state)
 {
 	static const struct {
@@ -349,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_place_to_go_on),
 		cmocka_unit_test(test_what_is_taken),
+		cmocka_unit_test(test_disorder),
 		cmocka_unit_test(test_bad_listings),
 		cmocka_unit_test(test_text_too_long),
 		cmocka_unit_test(test_too_many_items),

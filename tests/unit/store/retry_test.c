@@ -347,6 +347,24 @@ static void test_nobody_waits_for_nobody(void **state)
 	}
 }
 
+/* Nothing of the repetition is left in the caller's request. */
+static void test_cancelled_request_is_as_it_was(void **state)
+{
+	struct fixture *f = *state;
+	const atomic_bool gone = true;
+	struct busy b = {.left = 1, .again_ms = 20000};
+	store_init(&b.base, &busy_ops, &f->env, 0);
+	struct store *s = store_retry_new(&b.base, NULL, NULL);
+	auto_request struct store_request *req = store_request_new(s, STORE_GET);
+	assert_non_null(req);
+	store_request_key(req, "x");
+	req->cancelled = &gone;
+	store_run(s, req);
+	assert_int_equal(store_failure(&req->answer, NULL), -ECANCELED);
+	assert_false(req->cond.again);
+	store_free(s);
+}
+
 /* Many at once, more than there are workers: none of these waits in a worker. */
 static void test_many_wait_side_by_side(void **state)
 {
@@ -408,6 +426,7 @@ int main(void)
 		CONTRACT_TEST(test_put_says_again, bare),
 		CONTRACT_TEST(test_servers_wish, bare),
 		CONTRACT_TEST(test_nobody_waits_for_nobody, bare),
+		CONTRACT_TEST(test_cancelled_request_is_as_it_was, bare),
 		CONTRACT_TEST(test_many_wait_side_by_side, bare),
 		CONTRACT_TEST(test_waits_after_a_rest, bare),
 	};
