@@ -118,7 +118,7 @@ int command_export(struct command *c, int argc, char **argv)
 		{"output", required_argument, NULL, 'o'},
 		{NULL, 0, NULL, 0},
 	};
-	static const char usage[] = "export [-o FILE] BUCKET/DOMAIN [FILE]";
+	static const char usage[] = "usage: export [-o FILE] BUCKET/DOMAIN [FILE]";
 	const char *file = NULL;
 	struct atomic_guard guard = {0};
 	struct err err = ERR_INIT;

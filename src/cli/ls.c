@@ -102,12 +102,12 @@ int command_ls(struct command *c, int argc, char **argv)
 	int opt;
 	while ((opt = getopt_long(argc, argv, "l", no_longs, NULL)) != -1) {
 		if (opt != 'l')
-			return command_usage("ls [-l] BUCKET[/PATH]");
+			return command_usage("usage: ls [-l] BUCKET[/PATH]");
 		l.details = true;
 	}
 	int left = argc - optind;
 	if (left > 1 || (left == 0 && !c->bucket))
-		return command_usage("ls [-l] BUCKET[/PATH]");
+		return command_usage("usage: ls [-l] BUCKET[/PATH]");
 	int status = command_open(c, left ? argv[optind] : "");
 	return status ? status : list(&l);
 }
@@ -130,11 +130,11 @@ int command_info(struct command *c, int argc, char **argv)
 	int opt;
 	while ((opt = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (opt != 'v')
-			return command_usage("info [--verify] BUCKET/DOMAIN");
+			return command_usage("usage: info [--verify] BUCKET/DOMAIN");
 		verify = true;
 	}
 	if (argc - optind != 1)
-		return command_usage("info [--verify] BUCKET/DOMAIN");
+		return command_usage("usage: info [--verify] BUCKET/DOMAIN");
 	int status = command_open(c, argv[optind]);
 	if (status)
 		return status;
