@@ -42,7 +42,7 @@ static int keep_list(struct domain *d, uint32_t number, struct stored_chunk *kno
 	uint64_t *numbers = arena_array(d->arena, n ? n : 1, sizeof(*numbers));
 
 	if (!numbers)
-		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", n);
+		return err_set(err, -ENOMEM, "out of memory: a list of %zu chunks", n);
 	qsort(known, n, sizeof(*known), by_number);
 	for (size_t i = 0; i < n; i++)
 		numbers[i] = known[i].number;
@@ -61,7 +61,7 @@ static int collect(struct domain *d, uint32_t number, const struct store_page *p
 	size_t n = 0;
 
 	if (!known)
-		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", to - from);
+		return err_set(err, -ENOMEM, "out of memory: a list of %zu chunks", to - from);
 	for (size_t i = from; i < to; i++) {
 		const struct store_item *item = &page->items[i];
 
@@ -162,7 +162,7 @@ static int measure_compressed(struct domain *d, uint32_t number, const struct st
 	int rc = 0;
 
 	if (!which)
-		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", n);
+		return err_set(err, -ENOMEM, "out of memory: a list of %zu chunks", n);
 	for (size_t first = 0; !rc && first < n; first += HEADS_AT_ONCE) {
 		const size_t some = (size_t)min_u64(HEADS_AT_ONCE, n - first);
 		size_t left = 0;
@@ -191,7 +191,7 @@ static int measure(struct domain *d, uint32_t number, const struct stored_chunk 
 	uint64_t *decoded = arena_array(d->arena, n ? n : 1, sizeof(*decoded));
 
 	if (!decoded)
-		return err_set(err, -ENOMEM, "no memory for a list of %zu chunks", n);
+		return err_set(err, -ENOMEM, "out of memory: a list of %zu chunks", n);
 	d->chunks[number].decoded = decoded;
 	if (ds->nfilters > 0)
 		return measure_compressed(d, number, known, n, decoded, err);

@@ -83,7 +83,7 @@ int domain_open(const struct env *env, struct store *store, const struct schema_
 
 	*out = NULL;
 	if (!d)
-		return err_set(err, -ENOMEM, "domain /%s: no memory", path);
+		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);
 	if (!hint)
 		hint = &none;
 	int rc = read_all(d, schemas, hint, &same, err);

@@ -94,7 +94,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		return rc;
 	struct engine *e = calloc(1, sizeof(*e));
 	if (!e)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	e->log = opt->log;
 	e->no_filters = opt->no_filters;
 	e->debug_count = opt->debug_count;
@@ -137,7 +137,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	return 0;
 fail:
 	engine_close(e);
-	return rc == -ENOMEM ? err_set(err, rc, "no memory") : rc;
+	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
 }
 
 /* Images first: they wait for their loads, which need everything else. */

@@ -37,7 +37,7 @@ int domain_snapshot(struct engine *e, const struct names_node *n, const struct s
 {
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	const struct snapshot_domain domain = {
 		.path = n->path,
 		.mount_dir = dir,
@@ -115,7 +115,7 @@ static int open_node(struct engine *e, const struct names_node *n,
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	f->e = e;
 	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, asked, err) : open_object(f, n, err);
 	if (rc)

@@ -197,6 +197,6 @@ int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn 
 	if (rc && why.code)
 		err_copy(err, &why);
 	else if (rc == -ENOMEM)
-		err_set(err, rc, "no memory");
+		err_set(err, rc, "out of memory");
 	return rc;
 }

@@ -104,7 +104,7 @@ int raw_object_open(struct store *store, struct cache *cache, const char *path,
 {
 	struct raw_object *p = calloc(1, sizeof(*p) + strlen(path) + 1);
 	if (!p)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	strcpy(p->path, path);
 	p->store = store;
 	p->meta = *meta;

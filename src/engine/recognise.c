@@ -41,7 +41,7 @@ static int find_above_s3(const char *url, struct store *whole, struct above *out
 		return rc;
 	auto_free char *above = strdup(prefix);
 	if (!above)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; !rc && !found && i < LEVELS_MAX && above[0]; i++) {
 		above[names_parent_len(above)] = '\0';
 		rc = survey_has_storage(whole, above, &found, err);
@@ -51,7 +51,7 @@ static int find_above_s3(const char *url, struct store *whole, struct above *out
 	out->path = strdup(prefix + strlen(above) + (above[0] ? 1 : 0));
 	if (asprintf(&out->bucket, "s3://%s%s%s", bucket, above[0] ? "/" : "", above) < 0)
 		out->bucket = NULL;
-	return out->path && out->bucket ? 0 : err_set(err, -ENOMEM, "no memory");
+	return out->path && out->bucket ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
 static int refuse_part(const char *name, enum schema_place place, const struct above *above,
@@ -112,7 +112,7 @@ static int find_above(const char *name, const struct store_stack_parts *parts,
 	int rc = s3 ? find_above_s3(name, parts->whole, out, &why)
 		    : engine_split(name, &out->bucket, &out->path, &why);
 	if (rc == -ENOMEM)
-		return err_set(err, rc, "no memory");
+		return err_set(err, rc, "out of memory");
 	if (s3 && rc && !seen->document)
 		log_warning(log, "%s may be a folder of a bucket: %s is not there, and above: %s",
 			    name, schema_survey_storage, why.msg);

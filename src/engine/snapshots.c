@@ -222,7 +222,7 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
 	if (!s)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	struct image_options opt = {
 		.flags = e->no_filters ? IMAGE_NO_FILTERS : 0,
 		.domain_dir = mount_dir,
@@ -416,7 +416,7 @@ int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struc
 	free(last);
 	free(mine);
 	free_snapshots(garbage);
-	return slot ? rc : err_set(err, -ENOMEM, "no memory");
+	return slot ? rc : err_set(err, -ENOMEM, "out of memory");
 }
 
 void snapshot_mark_stale(struct snapshot *s)

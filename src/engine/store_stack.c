@@ -50,7 +50,7 @@ int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct e
 		return 0;
 	free(*bucket);
 	free(*prefix);
-	return err_set(err, -ENOMEM, "no memory");
+	return err_set(err, -ENOMEM, "out of memory");
 }
 
 const char *store_stack_dir(const char *bucket)
@@ -79,7 +79,7 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 {
 	auto_free char *below = prefix ? names_join(prefix, "") : NULL;
 	if (prefix && !below) {
-		err_set(err, -ENOMEM, "no memory");
+		err_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	const struct store_s3_options s3 = {

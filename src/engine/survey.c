@@ -110,7 +110,8 @@ static int survey_page(struct store *s, const char *prefix, uint32_t max,
 static int survey_key(struct store *s, const char *key, struct schema_survey *seen, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
-	return req ? survey_page(s, key, 1, seen, req, err) : err_set(err, -ENOMEM, "no memory");
+	return req ? survey_page(s, key, 1, seen, req, err)
+		   : err_set(err, -ENOMEM, "out of memory");
 }
 
 /* Looks for the documents of what the page shows as prefixes. */
@@ -125,7 +126,7 @@ static int survey_below(struct store *s, const struct store_page *page, struct s
 			continue;
 		auto_free char *path = strndup(item->key, strlen(item->key) - 1);
 		if (!path)
-			return err_set(err, -ENOMEM, "no memory");
+			return err_set(err, -ENOMEM, "out of memory");
 		if (schema_survey_document_key(path, key, sizeof(key)))
 			continue;
 		rc = survey_key(s, key, seen, err);
@@ -139,7 +140,7 @@ int survey_store(struct store *s, struct schema_survey *seen, struct err *err)
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
 	*seen = (struct schema_survey){0};
 	if (!req)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	int rc = survey_key(s, schema_survey_storage, seen, err);
 	if (!rc && !seen->storage)
 		rc = survey_page(s, "", STORE_PAGE_MAX, seen, req, err);
@@ -154,7 +155,7 @@ int survey_has_storage(struct store *s, const char *prefix, bool *found, struct 
 	auto_free char *storage = names_join(prefix, schema_survey_storage);
 	*found = false;
 	if (!req || !storage)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	int rc = list_page(s, storage, 1, req, err);
 	*found = !rc && req->answer.page.n;
 	return rc;
@@ -166,7 +167,7 @@ int survey_document(struct store *s, struct schema_survey *seen, struct err *err
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_GET);
 	if (!req)
-		return err_set(err, -ENOMEM, "no memory");
+		return err_set(err, -ENOMEM, "out of memory");
 	if (schema_survey_document_key("", req->key, req->room))
 		return 0;
 	req->max = DOCUMENT_MAX;

@@ -65,7 +65,7 @@ static int split_s3(const char *arg, char **bucket, char **path, struct err *err
 	if (*path && asprintf(bucket, "s3://%s", name) >= 0)
 		return 0;
 	free(*path);
-	return err_set(err, -ENOMEM, "no memory");
+	return err_set(err, -ENOMEM, "out of memory");
 }
 
 int engine_split(const char *arg, char **bucket, char **path, struct err *err)

@@ -80,7 +80,7 @@ int verify_image(struct image *img, int (*tell)(void *arg, const char *what), vo
 		 struct verify_result *out, struct err *err)
 {
 	struct verify v = {.img = img, .stream = image_stream_new(img), .buf = malloc(PIECE)};
-	int rc = v.buf ? 0 : err_set(err, -ENOMEM, "no memory");
+	int rc = v.buf ? 0 : err_set(err, -ENOMEM, "out of memory");
 	uint64_t size = image_size(img);
 	for (uint64_t offset = 0; !rc && offset < size;) {
 		int64_t data = image_seek(img, offset, SEEK_DATA);

@@ -284,7 +284,7 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 	if (rc == -ENODATA)
 		return err_set(err, rc, "%s: no attribute %s", path, name);
 	if (!rc && !str_ok(&value))
-		rc = err_set(err, -ENOMEM, "no memory");
+		rc = err_set(err, -ENOMEM, "out of memory");
 	return rc ? rc : give(&value.b, buf, size, name, err);
 }
 
@@ -311,5 +311,5 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 	}
 	for (int i = 0; !rc && i < NCOUNTERS && counting; i++)
 		rc = bytes_append(&names, counters[i].name, strlen(counters[i].name) + 1);
-	return rc ? err_set(err, rc, "no memory") : give(&names, buf, size, "names", err);
+	return rc ? err_set(err, rc, "out of memory") : give(&names, buf, size, "names", err);
 }

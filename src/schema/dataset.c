@@ -127,7 +127,7 @@ static int parse_filters(struct schema_ctx *ctx, const json_t *props, struct dat
 		return rc;
 	struct filter *filters = arena_array(ctx->arena, p.n, sizeof(*filters));
 	if (!filters)
-		return err_set(err, -ENOMEM, "no memory for %u filters", p.n);
+		return err_set(err, -ENOMEM, "out of memory: %u filters", p.n);
 	memcpy(filters, p.f, p.n * sizeof(*filters));
 	ds->filters = filters;
 	ds->nfilters = p.n;

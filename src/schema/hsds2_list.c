@@ -32,7 +32,7 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 		const uint32_t room = l->room ? 2 * l->room : 16;
 		struct hsds2_entry *found = reallocarray(l->found, room, sizeof(*found));
 		if (!found)
-			return err_set(err, -ENOMEM, "no memory for %u objects", room);
+			return err_set(err, -ENOMEM, "out of memory: %u objects", room);
 		l->found = found;
 		l->room = room;
 	}
@@ -129,7 +129,7 @@ int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 	if (s->entries)
 		memcpy(s->entries, l->found, s->n * sizeof(*s->entries));
 	if (!s->entries || hsds2_space_index(s, arena))
-		return err_set(err, -ENOMEM, "no memory for %u objects", s->n);
+		return err_set(err, -ENOMEM, "out of memory: %u objects", s->n);
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < s->n; i++)
 		rc = tree_add(l->base.load.tree, &number, err);
