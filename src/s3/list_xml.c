@@ -41,6 +41,7 @@ struct reading {
 	 * like before it. */
 	const char *last[2];
 	bool disordered;
+	bool hides; /* an item that may be an object was left out */
 };
 
 /* Leaves an item out. key: as the document has it. */
@@ -64,6 +65,7 @@ static int leave_out(struct s3_list_result *out, const char *key, const char *wh
 static int leave_out_of_directory(struct reading *r, const char *key, const char *why)
 {
 	const int rc = leave_out(r->out, key, why);
+	r->hides = true;
 	return rc || (r->req->delimit && !r->req->complete) ? rc : -EIO;
 }
 
@@ -267,6 +269,9 @@ static int finish(struct reading *r, struct err *err)
 		if (rc)
 			return err_set(err, rc, "no memory in a listing");
 	}
+	if (r->hides && r->out->page.n == 0 && !r->req->start_after)
+		return err_set(err, -EIO, "no item can be read, the first is %s",
+			       str_text(&r->out->first_unfit));
 	if (!str_ok(&r->out->last) || !str_ok(&r->out->token))
 		return err_set(err, -ENOMEM, "no memory in a listing");
 	/* What is less than the last key of this page, and has not come, would be taken for absent.
