@@ -178,10 +178,11 @@ static bool begins_right(const struct s3_list_query *req, const char *key)
 	return strncmp(key, req->prefix, strlen(req->prefix)) == 0;
 }
 
+/* A prefix is longer than the one that was asked for: without that it has no name. */
 static bool asked_for(const struct s3_list_query *req, const char *key, bool is_prefix)
 {
 	return (!req->start_after || strcmp(key, req->start_after) > 0) &&
-	       (!is_prefix || req->delimit);
+	       (!is_prefix || (req->delimit && strcmp(key, req->prefix) != 0));
 }
 
 static void note_last(struct s3_list_result *out, const char *key)

@@ -89,6 +89,7 @@ static void test_what_is_taken(void **state)
 		 {.prefix = "", .start_after = "b"},
 		 "c"},
 		{LIST(PREFIX("a/") OBJECT("a/x")), {.prefix = ""}, "a/x"},
+		{LIST(PREFIX("a/") PREFIX("a/b/")), {.prefix = "a/", .delimit = true}, "a/b/"},
 		/* what no store may give */
 		{LIST(OBJECT("/lead") OBJECT("a//b") OBJECT("../x") OBJECT("dir/") OBJECT("ok")),
 		 {.prefix = ""},
