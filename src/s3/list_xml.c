@@ -41,6 +41,7 @@ struct reading {
 	 * like before it. */
 	const char *last[2];
 	bool disordered;
+	bool hides; /* an item that may be an object was left out */
 };
 
 /* Leaves an item out. key: as the document has it. */
@@ -64,6 +65,7 @@ static int leave_out(struct s3_list_result *out, const char *key, const char *wh
 static int leave_out_of_directory(struct reading *r, const char *key, const char *why)
 {
 	const int rc = leave_out(r->out, key, why);
+	r->hides = true;
 	return rc || (r->req->delimit && !r->req->complete) ? rc : -EIO;
 }
 
@@ -176,10 +178,11 @@ static bool begins_right(const struct s3_list_query *req, const char *key)
 	return strncmp(key, req->prefix, strlen(req->prefix)) == 0;
 }
 
+/* A prefix is longer than the one that was asked for: without that it has no name. */
 static bool asked_for(const struct s3_list_query *req, const char *key, bool is_prefix)
 {
 	return (!req->start_after || strcmp(key, req->start_after) > 0) &&
-	       (!is_prefix || req->delimit);
+	       (!is_prefix || (req->delimit && strcmp(key, req->prefix) != 0));
 }
 
 static void note_last(struct s3_list_result *out, const char *key)
@@ -267,6 +270,9 @@ static int finish(struct reading *r, struct err *err)
 		if (rc)
 			return err_set(err, rc, "listing: out of memory");
 	}
+	if (r->hides && r->out->page.n == 0 && !r->req->start_after)
+		return err_set(err, -EIO, "no item can be read, the first is %s",
+			       str_text(&r->out->first_unfit));
 	if (!str_ok(&r->out->last) || !str_ok(&r->out->token))
 		return err_set(err, -ENOMEM, "listing: out of memory");
 	/* What is less than the last key of this page, and has not come, would be taken for

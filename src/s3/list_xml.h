@@ -31,11 +31,11 @@ void s3_list_release(struct s3_list_result *result);
  * with prefix, or that are not greater than start_after (may be NULL) are left out; common prefixes
  * only when delimit; markers of directories ("a/") too. An item that is bad does not hide others:
  * it is left out and counted when store_key_ok() refuses its key, or when key or size cannot be
- * read. Those last ones only when delimit and not complete; else the listing fails, since an object
- * that is there must not be taken for one that is not. The result is to be released
- * whatever is returned. -EBADMSG: no such document, or one that does not say whether it is the
- * last; -EIO: one with more items than a page has, with an item of this kind, or with keys in
- * another order than that of their bytes and more to follow; -ENOMEM. */
+ * read. Those last ones only when delimit and not complete, and beside others; else the listing
+ * fails, since an object that is there must not be taken for one that is not. The result is to be
+ * released whatever is returned. -EBADMSG: no such document, or one that does not say whether it
+ * is the last; -EIO: one with more items than a page has, with an item of this kind, or with keys
+ * in another order than that of their bytes and more to follow; -ENOMEM. */
 int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 		  struct s3_list_result *out, struct err *err);
 

@@ -71,9 +71,7 @@ static void finish(struct s3_flight *f, int rc)
 		return;
 	}
 	/* 404 to a PUT is about the bucket. */
-	if (rc == -ENOENT || rc == -ENOSYS)
-		rc = err_wrap(err_of(f), -EIO, "put");
-	s3_fail(f, rc);
+	s3_fail(f, rc == -ENOENT || rc == -ENOSYS ? -EIO : rc);
 }
 
 /* When the object's ETag is the MD5 of our bytes, an earlier attempt of this very put succeeded. */

@@ -269,6 +269,20 @@ def test_bad_item_hides_no_other(liar, tmp_path, item, told):
     assert export(liar, tmp_path) == good
 
 
+def test_folder_of_which_nothing_can_be_read(liar, mount):
+    """It is there, and is neither missing nor empty."""
+    os.mkdir(os.path.join(liar.root, "folder"))
+    with open(os.path.join(liar.root, "folder", "plain"), "wb") as f:
+        f.write(b"x")
+    liar.lie = lambda request, honest: request.is_list and with_body(
+        honest, re.sub(rb"(plain</Key>.*?<Size>)\d+", rb"\1-4", honest.body)) or None
+    m = mount("s3://bucket", env=liar.environment())
+    assert os.path.isdir(m.file("folder"))
+    with pytest.raises(OSError) as caught:
+        os.listdir(m.file("folder"))
+    assert caught.value.errno == errno.EIO
+
+
 def test_chunk_without_a_size(liar, tmp_path):
     """It is there: it must not be taken for one that is not, which would read as zeros."""
     liar.lie = lambda request, honest: is_listing(request) and not is_folder(request) and with_body(

@@ -89,6 +89,7 @@ static void test_what_is_taken(void **state)
 		 {.prefix = "", .start_after = "b"},
 		 "c"},
 		{LIST(PREFIX("a/") OBJECT("a/x")), {.prefix = ""}, "a/x"},
+		{LIST(PREFIX("a/") PREFIX("a/b/")), {.prefix = "a/", .delimit = true}, "a/b/"},
 		/* what no store may give */
 		{LIST(OBJECT("/lead") OBJECT("a//b") OBJECT("../x") OBJECT("dir/") OBJECT("ok")),
 		 {.prefix = ""},
@@ -104,6 +105,27 @@ static void test_what_is_taken(void **state)
 		assert_string_equal(keys, cases[i].keys);
 		s3_list_release(&out);
 	}
+}
+
+/* A prefix with a key is no empty one. */
+static void test_nothing_can_be_read(void **state)
+{
+	static const char bad[] = LIST("<Contents><Key>a/b</Key><Size>-1</Size></Contents>"
+				       "<Contents><Key>a//</Key><Size>1</Size></Contents>"),
+			  unfit[] = LIST("<Contents><Key>a//b</Key><Size>1</Size></Contents>");
+	struct s3_list_query req = {.prefix = "a/", .delimit = true, .max = 10};
+	struct s3_list_result out;
+	char keys[16];
+	assert_int_equal(parse(bad, &req, &out, keys, sizeof(keys)), -EIO);
+	s3_list_release(&out);
+	/* Behind a page that had something. */
+	req.start_after = "a/a";
+	assert_int_equal(parse(bad, &req, &out, keys, sizeof(keys)), 0);
+	s3_list_release(&out);
+	/* No store may give it. */
+	req.start_after = NULL;
+	assert_int_equal(parse(unfit, &req, &out, keys, sizeof(keys)), 0);
+	s3_list_release(&out);
 }
 
 /* What is less than the last key of a page may be on the next one then. */
@@ -373,6 +395,7 @@ int main(void)
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_place_to_go_on),
 		cmocka_unit_test(test_what_is_taken),
+		cmocka_unit_test(test_nothing_can_be_read),
 		cmocka_unit_test(test_disorder),
 		cmocka_unit_test(test_bad_listings),
 		cmocka_unit_test(test_text_too_long),
