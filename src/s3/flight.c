@@ -6,17 +6,31 @@
  */
 #include "internal.h"
 
+#include <stddef.h>
+
 static void go_on(void *arg)
 {
 	struct store_request *req = arg;
 	struct s3_flight *f = store_slot(store_working(req), req);
-	f->next(f);
+	if (f->digest.state == S3_DIGEST_NONE || s3_digests_get(&f->s->digests, &f->digest))
+		f->next(f);
+}
+
+/* Another worker has computed the MD5 for which this flight was waiting. */
+static void resume(struct s3_digest *d)
+{
+	struct s3_flight *f = (struct s3_flight *)((char *)d - offsetof(struct s3_flight, digest));
+	store_work(&f->s->base, f->req, go_on);
 }
 
 /* In the I/O thread. */
 static void answered(struct http_call *http)
 {
 	struct s3_flight *f = http->arg;
+	if (http->answer.len >= S3_TOGETHER_FROM && s3_request_has_md5(&f->call)) {
+		f->digest = (struct s3_digest){.body = &http->answer, .resume = resume};
+		s3_digests_add(&f->s->digests, &f->digest);
+	}
 	store_work(&f->s->base, f->req, go_on);
 }
 
@@ -33,6 +47,7 @@ void s3_send(struct s3_flight *f, const struct s3_spec *spec, void (*next)(struc
 	if (f->has_call)
 		s3_request_release(&f->call);
 	f->has_call = true;
+	f->digest = (struct s3_digest){0};
 	f->next = next;
 	const int rc = s3_request_init(&f->call, f->s, spec, &f->req->answer.err);
 	f->call.failed = rc;

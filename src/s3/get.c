@@ -113,17 +113,19 @@ static int expect(const struct s3_flight *f, uint64_t *size, uint64_t *body, str
 /* Where there is no MD5 there is nothing to compare. */
 static int check_digest(const struct s3_flight *f, struct err *err)
 {
-	const struct s3_answer *a = &f->call.answer;
+	const char *etag = f->call.answer.meta.etag;
 	const struct bytes *body = &f->call.http.answer;
-	char md5[MD5_HEX];
-	if (f->head || f->call.http.ranged || f->s->unchecked || a->etag_is_opaque ||
-	    !s3_etag_is_md5(a->meta.etag))
+	char md5[MD5_HEX] = "";
+	if (!s3_request_has_md5(&f->call))
 		return 0;
-	if (digest_md5(&(struct piece){body->data, body->len}, 1, md5) ||
-	    strcmp(md5, a->meta.etag) == 0)
+	if (f->digest.state == S3_DIGEST_NONE)
+		digest_md5(&(struct piece){body->data, body->len}, 1, md5);
+	else
+		memcpy(md5, f->digest.md5, sizeof(md5));
+	if (!md5[0] || strcmp(md5, etag) == 0)
 		return 0;
 	return err_set(err, -EAGAIN, "GET %s: the body is damaged (MD5 %s, ETag %s)", f->req->key,
-		       md5, a->meta.etag);
+		       md5, etag);
 }
 
 static bool is_version(const struct s3_answer *a, const char *etag)

@@ -7,6 +7,7 @@
  *   discover.c  the first request, which finds region, addressing and rights
  *   flight.c    how a store request becomes a row of HTTP requests
  *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
+ *   digests.c, md5_many.c  MD5s of bodies that come together
  *   doubt.c     absence that has to be proved in another way
  *   request.c   one signed HTTP request, and what its answer means
  *
@@ -17,7 +18,7 @@
  * s3_fail() or s3_doubt().
  *
  * Threads: nothing of a store changes after the constructor but `if_match`, which is atomic, and
- * `doubts`, which have a lock. A flight belongs to one thread at a time.
+ * `doubts` and `digests`, which have locks. A flight belongs to one thread at a time.
  */
 #ifndef S3_INTERNAL_H
 #define S3_INTERNAL_H
@@ -32,6 +33,8 @@
 #include <aws/error_xml.h>
 #include <aws/sigv4.h>
 #include <base/str.h>
+
+#include "digests.h"
 
 /* ---- endpoint ---- */
 
@@ -89,6 +92,7 @@ struct s3_store {
 	bool unchecked;	     /* bodies are not compared with the MD5 in their ETag */
 	atomic_int if_match; /* enum s3_if_match */
 	struct s3_doubts *doubts;
+	struct s3_digests digests;
 };
 
 static inline struct s3_store *s3_store_of(struct store *s)
@@ -147,6 +151,8 @@ int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3
 		    struct err *err);
 void s3_request_release(struct s3_request *call);
 #define auto_s3_request __attribute__((cleanup(s3_request_release)))
+/* The answer has a whole object and its MD5, and the two are to be compared. */
+bool s3_request_has_md5(const struct s3_request *call);
 /* What the answer means: 0, or a negative errno with "GET key: 503 SlowDown: words (request id)".
  * -ENOENT: the service's error document says that there is no such key. S3_DOUBTFUL: the status
  * says so, but there is no such document, because the request was a HEAD, or because somebody else
@@ -170,6 +176,7 @@ struct s3_flight {
 	struct store_request *req;
 	struct s3_request call; /* the one under way, or the last */
 	bool has_call;
+	struct s3_digest digest; /* of the body, if it is long */
 	void (*next)(struct s3_flight *f);
 
 	bool head;		    /* get.c: asked by a HEAD now, also a get of nothing */

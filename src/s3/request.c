@@ -246,6 +246,15 @@ void s3_request_release(struct s3_request *call)
 
 /* ---- what the answer means ---- */
 
+bool s3_request_has_md5(const struct s3_request *call)
+{
+	const struct http_call *http = &call->http;
+	const struct s3_answer *a = &call->answer;
+	return http->end == HTTP_ANSWERED && http->status == 200 && !http->ranged &&
+	       strcmp(call->method, "GET") == 0 && !call->s->unchecked && !a->etag_is_opaque &&
+	       s3_etag_is_md5(a->meta.etag);
+}
+
 static int judge_end(const struct s3_request *call, struct err *err)
 {
 	static const struct {

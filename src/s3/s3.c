@@ -29,6 +29,7 @@ static void free_store(struct store *store)
 	if (s->io)
 		http_io_free(s->io);
 	s3_doubts_free(s->doubts);
+	s3_digests_release(&s->digests);
 	credentials_free(s->creds);
 	s3_endpoint_release(&s->endpoint);
 	free(s->owner);
@@ -98,6 +99,7 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 		return NULL;
 	}
 	store_init(&s->base, &s3_ops, env, sizeof(struct s3_flight));
+	s3_digests_init(&s->digests);
 	s->doubts = s3_doubts_new(env);
 	int rc = s->doubts ? set_up(s, opt, &why) : err_set(&why, -ENOMEM, "out of memory");
 	if (rc == 0) {

@@ -295,8 +295,7 @@ void store_work(struct store *s, struct store_request *req, pool_fn fn)
 	req->at = s;
 	req->job = (struct pool_job){.fn = fn, .arg = req};
 	if (pool_run(s->env->pool, &req->job))
-		store_fail(s, req, -ENOMEM, "%s of %s: out of memory", store_op_name(req->op),
-			   req->key);
+		fn(req);
 }
 
 struct store *store_working(const struct store_request *req)

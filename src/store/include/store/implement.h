@@ -110,8 +110,8 @@ void store_fail(struct store *s, struct store_request *req, int code, const char
 	__attribute__((format(printf, 4, 5)));
 void store_unsupported(struct store *s, struct store_request *req);
 
-/* Runs fn(req) in a worker, or at once where the pool has none; one job of a request at a time.
- * Fails the request when no worker can be started. */
+/* Runs fn(req) in a worker; one job of a request at a time. Where the pool has no worker, and when
+ * none can be started, it runs here and at once. */
 void store_work(struct store *s, struct store_request *req, pool_fn fn);
 /* In such a job: the store that store_work() was called for. */
 struct store *store_working(const struct store_request *req);
