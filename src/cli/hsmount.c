@@ -216,7 +216,7 @@ static int check_not_there(const char *bucket, const char *mountpoint, struct er
 struct company {
 	struct log *log;
 	struct log_signal log_signal;
-	struct metrics_listener *metrics; /* NULL: nobody wants any */
+	struct metrics_listener *metrics; /* NULL: not asked for */
 };
 
 /* Everything that can be refused is refused before the program goes into the background. */

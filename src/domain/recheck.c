@@ -132,7 +132,7 @@ static int compare_locked(struct rechecked *e, const struct store_answer *a, str
 }
 
 /* Takes the requests that are answered: all, or, after a HEAD that was cancelled, those that
- * nobody wants. *again: one that still waits. */
+ * were cancelled too. *again: one that still waits. */
 static struct domain_recheck *take_locked(struct rechecked *e, int code,
 					  struct domain_recheck **again)
 {

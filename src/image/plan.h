@@ -38,7 +38,7 @@ enum {
 	IMAGE_OWN_PAGES = 4096,
 	/* The kernel reads ahead of a program that walks the metadata, and what it reads ahead has
 	 * to be there before it hands on anything. Between metadata and raw data there is room for
-	 * that, or else a program would wait for chunks that nobody wants. */
+	 * that, or else a program would wait for chunks that it does not read. */
 	IMAGE_GAP = 2 << 20,
 	IMAGE_GAP_FROM = 16 << 20, /* bytes of raw data from which the gap is worth its place */
 	IMAGE_MAX_COMPACT = 64,	   /* links in an object header before storage is dense */
