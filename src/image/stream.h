@@ -2,9 +2,9 @@
 /*
  * What an open file's reads say of those to come, beyond one dataset's pattern (the cache's
  * business): a read over several chunks asks for all of them at once, whatever datasets they are
- * of. For a program that reads the file in its order (sequential.h), the next chunks of the file are
- * asked for, from dataset to dataset. A file of a thousand small datasets is copied at the network's
- * speed.
+ * of. For a program that reads the file in its order (sequential.h), the next chunks of the file
+ * are asked for, from dataset to dataset. A file of a thousand small datasets is copied at the
+ * network's speed.
  *
  * One lock for each stream; it is not held while the cache is called.
  */
