@@ -12,7 +12,7 @@ static void go_on(void *arg)
 {
 	struct store_request *req = arg;
 	struct s3_flight *f = store_slot(store_working(req), req);
-	if (f->digest.state == S3_DIGEST_NONE || s3_digests_get(&f->s->digests, &f->digest))
+	if (!f->digest.body || s3_digests_get(&f->s->digests, &f->digest))
 		f->next(f);
 }
 

@@ -118,7 +118,7 @@ static int check_digest(const struct s3_flight *f, struct err *err)
 	char md5[MD5_HEX] = "";
 	if (!s3_request_has_md5(&f->call))
 		return 0;
-	if (f->digest.state == S3_DIGEST_NONE)
+	if (!f->digest.body)
 		digest_md5(&(struct piece){body->data, body->len}, 1, md5);
 	else
 		memcpy(md5, f->digest.md5, sizeof(md5));
