@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hsmount's engine: a bucket of HDF5 domains as a tree of files. The only header that the FUSE
- * front, the command line and anybody else who embeds the engine may see; it needs no kernel.
+ * hsmount's engine: shows a bucket of HDF5 domains as a tree of files. With err.h and log.h, this
+ * is the public interface. The FUSE front and the command line use it, and so may other programs.
  *
- * Paths are UTF-8, relative to the mount ("" is the root, no slash at either end): domains carry
- * the names that they have in a mount (".h5" appended where the last component has no extension).
+ * Paths are UTF-8 and relative to the mount. The root is "", and no path begins or ends with a
+ * slash. A domain has the name that a mount shows: ".h5" is appended if its last component has no
+ * extension.
  *
- * Threads: every function may be called from any thread between engine_open() and engine_close().
- * Results: 0 (or a count) or a negative errno; the reason goes to *err when it is not NULL.
+ * Between engine_open() and engine_close() any thread may call any function. A function returns 0
+ * or a count, or a negative errno with the reason in *err, unless err is NULL.
  */
 #ifndef HSMOUNT_ENGINE_H
 #define HSMOUNT_ENGINE_H
@@ -20,53 +21,62 @@
 #include <hsmount/err.h>
 #include <hsmount/log.h>
 
-struct cancel; /* opaque: base/cancel.h, for the FUSE front; others hand in NULL */
+struct cancel; /* opaque: base/cancel.h, for the FUSE front; other callers pass NULL */
 struct engine;
 struct engine_file;
 
-/* Of buckets "s3://…". NULL, 0 and false: what the environment and the shared files of the AWS
- * tools say, or the usual. */
+/* Whether objects that are read whole are compared with a checksum of the service's. */
+enum engine_s3_verify {
+	ENGINE_S3_VERIFY_AUTO, /* only over plain HTTP: TLS detects damage itself */
+	ENGINE_S3_VERIFY_ALWAYS,
+	ENGINE_S3_VERIFY_NEVER,
+};
+
+/* Options for buckets "s3://…". Where they are NULL, 0 or false, the environment and the shared
+ * files of the AWS tools apply, then defaults. */
 struct engine_s3_options {
-	const char *endpoint;	  /* URL of another service than Amazon's */
-	const char *region;	  /* else the bucket is asked */
-	const char *profile;	  /* of the shared files */
+	const char *endpoint;	  /* URL of a service other than Amazon's */
+	const char *region;	  /* NULL: S3 reports it */
+	const char *profile;	  /* in the shared files */
 	const char *ca_bundle;	  /* path */
-	const char *bucket_owner; /* account that must own the bucket */
-	unsigned int connections; /* at most, at once */
+	const char *bucket_owner; /* requests fail unless this account owns the bucket */
+	unsigned int connections; /* at the same time, at most */
 	bool no_sign_request;	  /* a public bucket */
 	bool requester_pays;
-	bool path_style; /* never the bucket in the host's name */
+	bool path_style; /* never put the bucket into the host name */
+	enum engine_s3_verify verify;
 };
 
 struct engine_options {
 	const char *bucket;    /* directory path, file://… or s3://bucket[/prefix] */
-	struct log *log;       /* borrowed; NULL: silent */
-	unsigned int workers;  /* threads for requests and decoding; 0 inline */
+	struct log *log;       /* borrowed; NULL: nothing is logged */
+	unsigned int workers;  /* threads for requests and decoding; 0: the calling thread */
 	uint64_t cache_size;   /* bytes of decoded chunks, loads and metadata */
-	const char *cache_dir; /* objects are kept there for the next mount; NULL: they are not */
-	uint64_t cache_disk_size; /* bytes that they may take, at least 1 MiB */
+	const char *cache_dir; /* fetched objects are kept there for later mounts; NULL: nowhere */
+	uint64_t cache_disk_size; /* bytes that cache_dir may hold, at least 1 MiB */
 	double metadata_ttl;	  /* seconds for which cached names and sizes are valid */
-	double open_ttl;	  /* seconds for which what opens and listings found is valid;
-				     0: they always ask the bucket */
+	double open_ttl;	  /* seconds for which results of opens and listings are valid;
+				     0: each open and each listing sends requests */
 	bool no_filters;	  /* render every dataset unfiltered */
 	bool allow_empty;	  /* accept a place that is not recognised as a bucket */
-	const char *debug_fault;  /* fault injection of the store (tests); NULL none */
-	bool debug_count;	  /* count requests: user.hsds.debug.* of the root, engine_counts */
+	const char *debug_fault;  /* injects failures into the store, for tests; NULL: none */
+	bool debug_count; /* show the counters as attributes user.hsds.debug.* of the root */
 	struct engine_s3_options s3;
 };
-/* Sensible values: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,
+/* The defaults: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,
  * open_ttl 0. */
 void engine_options_init(struct engine_options *opt);
 
-/* -ENOENT, -ENOTDIR, -EACCES: the bucket; -EINVAL: an option, or what is named is not a bucket;
- * -EOPNOTSUPP: a bucket of a schema that is not supported. */
+/* Fails with -ENOENT, -ENOTDIR or -EACCES if the bucket cannot be read, with -EINVAL if an option
+ * is wrong or the place is not a bucket, with -EOPNOTSUPP if the bucket's schema is not supported.
+ */
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err);
-void engine_close(struct engine *e); /* no file is open */
+void engine_close(struct engine *e); /* all files must be closed */
 
-/* From one argument, "BUCKET/PATH" as a person types it, to the two: the bucket is the nearest
- * directory, from the argument upwards, in which a store of domains is found; of "s3://bucket/path"
- * it is the whole bucket. Heap, the caller's.
- * -ENOENT when there is none. */
+/* Splits "BUCKET/PATH". The bucket is the nearest directory, from the argument upwards, that has a
+ * store of domains in it; in "s3://bucket/path" it is the whole bucket. The caller frees both.
+ * Fails with -ENOENT if there is no such directory, and with the error of the first directory that
+ * cannot be read if the bucket is not found. */
 int engine_split(const char *arg, char **bucket, char **path, struct err *err);
 
 enum engine_kind { ENGINE_DIR, ENGINE_DOMAIN, ENGINE_PLAIN };
@@ -74,71 +84,81 @@ enum engine_kind { ENGINE_DIR, ENGINE_DOMAIN, ENGINE_PLAIN };
 struct engine_stat {
 	enum engine_kind kind;
 	uint64_t size;
-	bool size_exact; /* false: a domain that was not opened yet, size is an estimate */
+	bool size_exact; /* false: the domain was not opened yet, and size is an estimate */
 	uint64_t blocks; /* of 512 bytes */
 	int64_t mtime_ns, ctime_ns;
 	unsigned int mode; /* permission bits from the ACLs: owner, group (= default), others
 			      (= default) */
-	uint64_t version;  /* of the bytes: a new number for each image of a domain, for each
-			      version of a plain object; 0 unknown yet (never opened) */
+	uint64_t version;  /* changes with the bytes of the file; 0: not known, because the domain
+			      was never opened */
 };
 
-/* What a name is. Costs at most one round of requests; the size of a domain that was never opened
- * is a constant, unless somebody has asked for it. */
+/* Looks a path up. Costs at most one round of requests. The size of a domain that was never opened
+ * is a constant, unless engine_getattr() has estimated it before. */
 int engine_lookup(struct engine *e, const char *path, struct engine_stat *st, struct err *err);
-/* The same with an estimate of such a size, which may cost another round: for those who want to
- * know the size, not for those who are about to open. */
+/* The same, but estimates such a size, which may cost another round of requests. Callers that show
+ * the size need it; it is not needed before an open. */
 int engine_getattr(struct engine *e, const char *path, struct engine_stat *st, struct err *err);
 
 /* Called for each entry of a directory, in byte order of the names; non-zero stops. */
 typedef int (*engine_list_fn)(void *arg, const char *name, enum engine_kind kind);
 int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err);
-/* Whether a directory can be listed now. Asks only where the last answer was that it cannot. */
+/* Checks that a directory can be listed. Sends requests only if the last listing failed. */
 int engine_check_dir(struct engine *e, const char *path, struct err *err);
 
-/* Opens a domain's image or a plain object for reading, as the bucket holds it now: which version
- * that is, engine_file_stat() tells. */
+/* Opens a domain's image or a plain object, in the version that the bucket holds now.
+ * engine_file_stat() returns that version. */
 int engine_file_open(struct engine *e, const char *path, struct engine_file **out, struct err *err);
 void engine_file_close(struct engine_file *f);
 void engine_file_stat(struct engine_file *f, struct engine_stat *st);
-/* The kernel may keep its pages of this version over opens (the version covers all data). */
+/* Whether equal versions mean equal bytes, so that the kernel may keep its pages for later opens.
+ */
 bool engine_file_cacheable(struct engine_file *f);
-/* As pread(2). cancel: NULL, or what may cancel the read: -EINTR then. What is wrong with a
- * domain's chunk is -EIO, but for -EACCES and -ESTALE. */
+/* As pread(2). If cancel (which may be NULL) is triggered, fails with -EINTR. If a chunk cannot
+ * be read, fails with -EACCES or -ESTALE if that is the reason, otherwise with -EIO. */
 ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 		     struct cancel *cancel, struct err *err);
+/* As lseek(2) with SEEK_DATA or SEEK_HOLE. Returns an offset, or a negative errno without a reason.
+ */
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);
 
-/* Extended attributes (user.hsds.*): value into buf; returns its length, also when size is 0;
- * -ENODATA, -ERANGE. The list is NUL-separated names. */
+/* Extended attributes (user.hsds.*), as getxattr(2) and listxattr(2): with size 0 they return the
+ * length only. They fail with -ENODATA or -ERANGE, among others. */
 ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, void *buf,
 			size_t size, struct err *err);
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
 			 struct err *err);
 
-/* Free and total bytes behind the bucket; -EOPNOTSUPP when it cannot tell. */
+/* Free and total bytes of the file system of the bucket; -EOPNOTSUPP if there is none. */
 int engine_space(struct engine *e, uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* A domain for a person: one line per fact or object, and what is wrong with it. The image is
- * planned; with verify every chunk is read too. */
-typedef int (*engine_line_fn)(void *arg, const char *line);
-int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn fn, void *arg,
-		struct err *err);
+/* Receives a description. Called in the thread that calls engine_info(). */
+struct engine_info_sink {
+	/* One line, without the newline; non-zero stops and is returned. */
+	int (*line)(void *arg, const char *line);
+	/* Bytes that were verified, and bytes to verify. NULL: not needed. */
+	void (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *arg;
+};
+/* Describes a domain for a person: one line for each fact, each dataset and each problem. With
+ * verify, reads the whole file, and fails with -EIO if a part of it cannot be read. */
+int engine_info(struct engine *e, const char *path, bool verify,
+		const struct engine_info_sink *sink, struct err *err);
 
 struct engine_counts {
 	uint64_t gets, range_gets, heads, lists, bytes_in, failures, in_flight_max;
 	uint64_t cache_hits, cache_misses, cache_loads, cache_bytes, prefetches, prefetch_used;
-	/* Zero without a cache_dir; doc/METRICS.md, "Objects on disk". */
+	/* Zero without a cache_dir. See doc/METRICS.md, "Objects on disk". */
 	uint64_t disk_hits, disk_hit_bytes, disk_revalidated, disk_misses, disk_stored;
 	uint64_t disk_skipped, disk_dropped, disk_evicted, disk_errors, disk_bytes;
 	uint64_t images;	    /* live */
-	uint64_t reads, bytes_read; /* engine_pread() calls, and the bytes that they gave */
+	uint64_t reads, bytes_read; /* calls of engine_pread(), and the bytes that they returned */
 };
 void engine_get_counts(struct engine *e, struct engine_counts *out);
 
-/* Everything that the engine counts, as text for machines (doc/METRICS.md): one JSON object, or
- * Prometheus' text exposition format 0.0.4. Asks nothing of the bucket. *text: heap, the caller's,
- * NUL-terminated; *n: its length without the NUL. -ENOMEM. */
+/* Writes all counters as text for programs (doc/METRICS.md): as one JSON object, or in Prometheus'
+ * text exposition format 0.0.4. Sends no request. The caller frees *text, which is NUL-terminated;
+ * *n is its length without the NUL. -ENOMEM. */
 enum engine_report { ENGINE_REPORT_JSON, ENGINE_REPORT_PROMETHEUS };
 int engine_report(struct engine *e, enum engine_report kind, char **text, size_t *n,
 		  struct err *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The container credential provider (ECS task roles, EKS pod identity): a URL and an authorization
- * token in the environment. A full URL is only followed to where the AWS SDKs follow it: any
- * host by https, otherwise loopback and the fixed addresses of ECS and EKS, because the token goes
- * there.
+ * token in the environment. The token is sent to the URL, so only the URLs that the AWS
+ * SDKs accept are used: any host over https, otherwise only loopback and the fixed addresses of ECS
+ * and EKS.
  */
 #include "provider.h"
 
@@ -12,7 +12,7 @@
 
 enum { TIMEOUT_MS = 2000, TOKEN_MAX = 64 << 10 };
 
-static bool trusted(const char *url)
+static bool is_trusted(const char *url)
 {
 	static const char *const hosts[] = {"127.",	     "localhost",      "[::1]",
 					    "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"};
@@ -22,7 +22,7 @@ static bool trusted(const char *url)
 	if (strncmp(url, plain, sizeof(plain) - 1) != 0)
 		return false;
 	const char *host = url + sizeof(plain) - 1;
-	/* "user@host" would be somebody else's host. */
+	/* In "localhost@host" the host is the second one. */
 	const size_t n = strcspn(host, "/?#");
 	if (memchr(host, '@', n))
 		return false;
@@ -48,7 +48,7 @@ static int authorization(const struct aws_environment *w, struct str *header, st
 	}
 	if (!value)
 		return 0;
-	/* Another line would be another header. */
+	/* A second line would become another header. */
 	str_addf(header, "Authorization: %.*s", (int)strcspn(value, "\r\n"), value);
 	return str_ok(header) ? 0 : err_set(err, -ENOMEM, "container credentials: out of memory");
 }
@@ -68,8 +68,10 @@ int cred_from_container(const struct aws_environment *w, struct cred *out, struc
 		str_add(&url, full);
 	if (!str_ok(&url))
 		return err_set(err, -ENOMEM, "container credentials: out of memory");
-	if (!trusted(str_text(&url)))
-		return err_set(err, -EACCES, "container credentials: '%s' is not to be trusted",
+	if (!is_trusted(str_text(&url)))
+		return err_set(err, -EACCES,
+			       "container credentials: no request to '%s': the host is neither "
+			       "loopback nor an address of ECS or EKS; use https",
 			       str_text(&url));
 	int rc = authorization(w, &header, err);
 	if (rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests over OpenSSL's EVP: see digest.h. Pure. */
+/* Digests over OpenSSL's EVP. Pure. */
 #include <aws/digest.h>
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The real environment of the providers: getenv(3), passwd(5), the wall clock, blocking HTTP
- * requests.
+ * The environment of this process for the providers: getenv(3), passwd(5), the wall clock, blocking
+ * HTTP requests.
  */
 #include <aws/credentials.h>
 #include <aws/profile.h>
@@ -24,7 +24,7 @@ static int64_t real_wall(const struct aws_environment *w)
 	return (int64_t)time(NULL);
 }
 
-/* As "~" is understood by a shell that knows no HOME. */
+/* Returns the directory that a shell substitutes for "~" if HOME is not set. */
 static int real_home(const struct aws_environment *w, struct str *out)
 {
 	enum { ENTRY_MAX = 64 << 10 };

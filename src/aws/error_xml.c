@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * <Error><Code/><Message/><RequestId/><Region/></Error>, also one level down as STS sends it
- * (<ErrorResponse><Error>…</Error><RequestId/></ErrorResponse>). Pure.
+ * <Error><Code/><Message/><RequestId/><Region/></Error>, or with one level more from STS:
+ * <ErrorResponse><Error>…</Error><RequestId/></ErrorResponse>. Pure.
  */
 #include <aws/error_xml.h>
 
@@ -60,8 +60,9 @@ static int walk(const void *bytes, size_t n, struct s3_error *out)
 	return rc;
 }
 
-/* Services put the key that was asked for into the document, and XML cannot hold every key. */
-static bool make_fit(const char *from, size_t n, struct bytes *out)
+/* Replaces characters that XML does not allow by '?': services copy the key of the request into the
+ * document, and a key may contain such characters. */
+static bool make_valid(const char *from, size_t n, struct bytes *out)
 {
 	if (bytes_append(out, from, n))
 		return false;
@@ -77,9 +78,9 @@ static bool make_fit(const char *from, size_t n, struct bytes *out)
 
 bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out)
 {
-	auto_bytes struct bytes fit = {0};
+	auto_bytes struct bytes valid = {0};
 	const int rc = walk(bytes, n, out);
 	if (rc != -EBADMSG || n == 0)
 		return rc == 0;
-	return make_fit(bytes, n, &fit) && walk(fit.data, fit.len, out) == 0;
+	return make_valid(bytes, n, &valid) && walk(valid.data, valid.len, out) == 0;
 }

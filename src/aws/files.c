@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared config and credentials files. Read anew at each renewal: somebody may have logged in
- * again. No state. */
+/* The shared config and credentials files. Each renewal rereads them, because a new login changes
+ * them. No state. */
 #include "provider.h"
 
 #include <base/fd.h>
@@ -53,7 +53,7 @@ int cred_read_file(const struct aws_environment *w, const char *path, size_t max
 	return rc ? err_errno(err, rc, "%s", path) : 0;
 }
 
-/* Also of a service of systemd, which starts without HOME. -ENOENT: nobody's. */
+/* systemd starts services without HOME. -ENOENT: no home directory. */
 static int home_of(const struct aws_environment *w, struct str *out)
 {
 	const char *home = cred_env(w, "HOME");
@@ -74,15 +74,15 @@ static int path_of(const struct aws_environment *w, const char *variable, const 
 	return str_ok(out) ? 0 : -ENOMEM;
 }
 
-static void warn_when_open(const struct aws_environment *w, const char *path)
+static void warn_if_readable(const struct aws_environment *w, const char *path)
 {
 	struct stat st;
 	if (stat(path, &st) == 0 && (st.st_mode & (S_IRGRP | S_IROTH)))
-		log_warning(w->env->log, "%s can be read by others (mode %03o)", path,
-			    (unsigned int)st.st_mode & 0777);
+		log_warning(w->env->log, "%s: other users can read it (mode %03o); use mode 600",
+			    path, (unsigned int)st.st_mode & 0777);
 }
 
-/* The config file is for everybody, unless somebody has put keys into it. */
+/* The config file may be readable for everyone, unless it contains keys. */
 static bool holds_keys(const struct ini *ini)
 {
 	for (const struct ini_entry *e = ini->entries; e; e = e->next)
@@ -112,7 +112,7 @@ static int load(const struct aws_environment *w, const char *variable, const cha
 	if (rc)
 		return err_wrap(err, rc, "%s", str_text(&path));
 	if (w->warn && (is_secret || holds_keys(out)))
-		warn_when_open(w, str_text(&path));
+		warn_if_readable(w, str_text(&path));
 	return 0;
 }
 
@@ -140,7 +140,7 @@ void profile_files_release(struct profile_files *files)
 	ini_release(&files->credentials);
 }
 
-/* Sections of the config file are "[profile x]", but "[default]". */
+/* The config file has "[profile x]" where the credentials file has "[x]"; both have "[default]". */
 static void config_section(const char *profile, struct str *out)
 {
 	str_addf(out, "%s%s", strcmp(profile, "default") == 0 ? "" : "profile ", profile);

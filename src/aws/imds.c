@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Instance metadata, version 2 ("Use IMDSv2", Amazon EC2 User Guide): a session token by PUT, the
- * name of the role, its credentials. Elsewhere than on EC2 nobody answers; one second tells.
+ * name of the role, its credentials. Outside EC2 there is no answer, so the time-out is short.
  */
 #include "provider.h"
 
@@ -11,8 +11,8 @@
 
 enum { TIMEOUT_MS = 1000 };
 
-static int ask(const struct aws_environment *w, const char *method, const char *path,
-	       const char *header, struct str *body, struct err *err)
+static int get_metadata(const struct aws_environment *w, const char *method, const char *path,
+			const char *header, struct str *body, struct err *err)
 {
 	auto_str struct str url = {0};
 	const char *base = cred_env(w, "AWS_EC2_METADATA_SERVICE_ENDPOINT");
@@ -49,19 +49,18 @@ int cred_from_imds(const struct aws_environment *w, struct cred *out, struct err
 	const char *off = cred_env(w, "AWS_EC2_METADATA_DISABLED");
 	if (off && strcasecmp(off, "true") == 0)
 		return -ENOENT;
-	/* Whoever does not answer here is no instance metadata service; or, when it is asked again,
-	 * one that is out of order. */
-	if (ask(w, "PUT", "/latest/api/token", "X-aws-ec2-metadata-token-ttl-seconds: 21600",
-		&token, err))
+	/* Without a token, there is no instance metadata service here. */
+	if (get_metadata(w, "PUT", "/latest/api/token",
+			 "X-aws-ec2-metadata-token-ttl-seconds: 21600", &token, err))
 		return -ENOENT;
 	str_addf(&header, "X-aws-ec2-metadata-token: %s", str_text(&token));
-	int rc = ask(w, "GET", roles, str_text(&header), &role, err);
+	int rc = get_metadata(w, "GET", roles, str_text(&header), &role, err);
 	if (rc)
 		return rc;
 	str_add(&path, roles);
 	str_addn(&path, str_text(&role), strcspn(str_text(&role), "\r\n"));
 	if (!str_ok(&path) || !str_ok(&header))
 		return err_set(err, -ENOMEM, "instance metadata: out of memory");
-	rc = ask(w, "GET", str_text(&path), str_text(&header), &json, err);
+	rc = get_metadata(w, "GET", str_text(&path), str_text(&header), &json, err);
 	return rc ? rc : cred_from_json(&json, "Token", "instance metadata", out, err);
 }

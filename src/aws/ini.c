@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line by line; a key without a value opens a nested block, whose members are indented. Pure. All
- * strings live in one arena, which is wiped before it is freed: there are secrets among them.
+ * The parser reads line by line. A key without a value opens a nested block of indented members.
+ * All strings are in one arena; values may be secrets and are overwritten before it is freed. Pure.
  */
 #include <aws/ini.h>
 
@@ -12,7 +12,7 @@
 struct reading {
 	struct ini *out;
 	const char *section; /* NULL before the first */
-	const char *outer;   /* NULL, or the key whose block may follow */
+	const char *outer;   /* the key whose nested block may follow; NULL: none */
 };
 
 struct span {
@@ -20,27 +20,27 @@ struct span {
 	size_t n;
 };
 
-static bool blank(char c)
+static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
 static struct span trim(struct span t)
 {
-	while (t.n && blank(t.s[t.n - 1]))
+	while (t.n && is_blank(t.s[t.n - 1]))
 		t.n--;
-	while (t.n && blank(*t.s)) {
+	while (t.n && is_blank(*t.s)) {
 		t.s++;
 		t.n--;
 	}
 	return t;
 }
 
-/* A comment behind a value begins with a blank. */
+/* Removes a comment after a value; the comment begins after a blank. */
 static struct span without_comment(struct span t)
 {
 	for (size_t i = 1; i < t.n; i++)
-		if ((t.s[i] == '#' || t.s[i] == ';') && blank(t.s[i - 1]))
+		if ((t.s[i] == '#' || t.s[i] == ';') && is_blank(t.s[i - 1]))
 			t.n = i;
 	return trim(t);
 }
@@ -100,7 +100,7 @@ static int read_pair(struct reading *r, struct span line, bool indented)
 
 static int read_line(struct reading *r, struct span line)
 {
-	const bool indented = line.n && blank(*line.s);
+	const bool indented = line.n && is_blank(*line.s);
 	line = trim(line);
 	if (!line.n || *line.s == '#' || *line.s == ';')
 		return 0;
@@ -109,14 +109,14 @@ static int read_line(struct reading *r, struct span line)
 
 int ini_parse(const char *text, size_t n, struct ini *out, struct err *err)
 {
-	/* Entries and strings of a file of that size: at least three bytes make an entry. */
+	/* Enough for the largest file: an entry takes at least three bytes of it. */
 	const size_t arena_limit = (size_t)INI_SIZE_MAX * 64;
 	struct reading r = {.out = out};
 	*out = (struct ini){0};
 	if (n > INI_SIZE_MAX)
-		return err_set(err, -EINVAL, "more than %d bytes", INI_SIZE_MAX);
+		return err_set(err, -EINVAL, "the file has more than %d bytes", INI_SIZE_MAX);
 	if (memchr(text, '\0', n))
-		return err_set(err, -EINVAL, "a NUL byte");
+		return err_set(err, -EINVAL, "the file contains a NUL byte");
 	out->arena = arena_new(arena_limit);
 	if (!out->arena)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -144,7 +144,7 @@ const char *ini_get(const struct ini *ini, const char *section, const char *key)
 void ini_release(struct ini *ini)
 {
 	for (struct ini_entry *e = ini->entries; e; e = e->next) {
-		/* The strings are the arena's own copies, const to everybody else. */
+		/* The arena owns the strings, so they may be changed here. */
 		char *value;
 		memcpy(&value, &e->value, sizeof(value));
 		explicit_bzero(value, strlen(value));

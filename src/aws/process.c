@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * credential_process ("Sourcing credentials with an external process", AWS CLI User Guide): the
- * command's standard output is JSON, its standard error goes where ours goes. A command that does
- * not end in time is killed, with its process group.
+ * command writes JSON to its standard output and inherits standard error. A command that does not
+ * end in time is killed with its process group.
  */
 #include "provider.h"
 
@@ -19,7 +19,8 @@ enum { OUTPUT_MAX = 64 << 10 };
 
 static const uint64_t timeout_ns = UINT64_C(60) * 1000000000;
 
-/* A shell of its own group, its standard output in a pipe. directory may be NULL. */
+/* Starts a shell in its own process group, with standard output in a pipe. directory may be NULL.
+ */
 static int start(const char *command, const char *directory, pid_t *pid, int *out)
 {
 	int fds[2];
@@ -37,7 +38,8 @@ static int start(const char *command, const char *directory, pid_t *pid, int *ou
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	if (directory && access(directory, X_OK) == 0) /* else an absolute command can still run */
+	/* If the directory is missing, a command with an absolute path can still run. */
+	if (directory && access(directory, X_OK) == 0)
 		posix_spawn_file_actions_addchdir_np(&actions, directory);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setpgroup(&attributes, 0);
@@ -80,8 +82,8 @@ static int collect(const struct env *env, int fd, uint64_t end, struct str *out)
 	return str_ok(out) ? 0 : -ENOMEM;
 }
 
-/* A command may close its output and go on. Where our own parent had us ignore SIGCHLD nobody is
- * told how it ended. */
+/* Waits until the command ends: it may have closed its output earlier. If this process ignores
+ * SIGCHLD, waitpid() fails and the exit status is unknown. */
 static int await_exit(const struct env *env, pid_t pid, uint64_t end, int *status)
 {
 	const uint64_t ms = 1000000;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Credentials of a profile: a role that is assumed with another profile's (or another source's)
- * credentials, a web identity, keys, or a process, in the order in which AWS's tools look. Roles
- * may be chained; the depth is bounded, so a circle is found.
+ * Credentials of a profile, in the order of AWS's tools: a role that is assumed with the
+ * credentials of another profile or source, a web identity, keys, or a process. Roles may be
+ * chained. The depth is limited, so a circle is an error.
  */
 #include "provider.h"
 
@@ -23,7 +23,9 @@ static int from_keys(const struct profile_files *files, const char *profile, str
 	if (!access && !secret)
 		return -ENOENT;
 	if (!access || !secret)
-		return err_set(err, -EINVAL, "profile '%s' has half a pair of keys", profile);
+		return err_set(err, -EINVAL, "profile '%s' has %s but not %s", profile,
+			       access ? "aws_access_key_id" : "aws_secret_access_key",
+			       access ? "aws_secret_access_key" : "aws_access_key_id");
 	str_add(&out->access_key, access);
 	str_add(&out->secret_key, secret);
 	str_add(&out->token, token ? token : "");
@@ -44,7 +46,10 @@ static int from_named_source(const struct aws_environment *w, const char *source
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
 		if (strcmp(source, sources[i].name) == 0)
 			return sources[i].get(w, out, err);
-	return err_set(err, -EINVAL, "credential_source '%s' is not known", source);
+	return err_set(err, -EINVAL,
+		       "unknown credential_source '%s'; known are Environment, EcsContainer and "
+		       "Ec2InstanceMetadata",
+		       source);
 }
 
 static int from_role(const struct aws_environment *w, const struct profile_files *files,
@@ -84,7 +89,7 @@ static int from_role(const struct aws_environment *w, const struct profile_files
 	return rc ? rc : sts_assume_role(w, &role, &base, out, err);
 }
 
-/* What "aws sso login" and "aws login" have got lies where only the AWS CLI finds it. */
+/* Only the AWS CLI can read the credentials of "aws sso login" and "aws login". */
 static int from_login(const struct profile_files *files, const char *profile, struct err *err)
 {
 	static const char *const keys[] = {"sso_session", "sso_start_url", "login_session"};
@@ -92,8 +97,8 @@ static int from_login(const struct profile_files *files, const char *profile, st
 		if (profile_get(files, profile, keys[i]))
 			return err_set(
 				err, -EINVAL,
-				"profile '%s' has %s, whose credentials only the AWS CLI has: "
-				"name a profile that has \"credential_process = aws configure "
+				"profile '%s' has %s, whose credentials only the AWS CLI can read; "
+				"use a profile with \"credential_process = aws configure "
 				"export-credentials --profile %s\"",
 				profile, keys[i], profile);
 	return -ENOENT;
@@ -104,8 +109,7 @@ static int resolve(const struct aws_environment *w, const struct profile_files *
 {
 	const char *process = profile_get(files, profile, "credential_process");
 	if (depth > CHAIN_MAX)
-		return err_set(err, -ELOOP, "profile '%s': source_profile goes in a circle",
-			       profile);
+		return err_set(err, -ELOOP, "profile '%s': source_profile forms a circle", profile);
 	int rc = from_role(w, files, profile, depth, out, err);
 	if (rc == -ENOENT)
 		rc = from_keys(files, profile, out, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The providers of the chain, one per file. Each fills cred, or returns -ENOENT when it is not
- * configured here (err need not say why), or another code with the reason: then the chain stops.
+ * The providers of the chain, one per file. Each fills *out and returns 0. A provider that is not
+ * configured returns -ENOENT, with or without a message in err. Any other error ends the chain.
  */
 #ifndef AWS_PROVIDER_H
 #define AWS_PROVIDER_H
@@ -17,20 +17,20 @@ int cred_from_imds(const struct aws_environment *w, struct cred *out, struct err
 
 /* ---- shared ---- */
 
-/* Up to max bytes of a file. -ENOENT, -EACCES …, -EFBIG. */
+/* Reads a file of at most max bytes. -ENOENT, -EACCES …, -EFBIG. */
 int cred_read_file(const struct aws_environment *w, const char *path, size_t max, struct str *out,
 		   struct err *err);
 
-/* {"AccessKeyId": …, "SecretAccessKey": …, Token: …, "Expiration": …}; token: the name of its
- * member. -EINVAL. what: for the error text. */
+/* Reads {"AccessKeyId": …, "SecretAccessKey": …, TOKEN: …, "Expiration": …}. token is the name of
+ * the token's member, what the beginning of the error message. -EINVAL, -ENOMEM. */
 int cred_from_json(const struct str *json, const char *token, const char *what, struct cred *out,
 		   struct err *err);
 
-/* Standard output of a command, for credential_process. */
+/* Runs the command of credential_process and reads its output. */
 int cred_run_process(const struct aws_environment *w, const char *command, struct cred *out,
 		     struct err *err);
 
-/* STS. base signs AssumeRole; it is not used for the web identity. */
+/* Roles of STS. base signs AssumeRole; a web identity needs no signature. */
 struct sts_role {
 	const char *arn, *session, *external_id; /* the last two may be NULL */
 	const char *region;			 /* may be NULL */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AWS Signature Version 4: canonical request, string to sign, signing key, signature. Pure. The
- * signing key is wiped from the stack, the secret from the heap.
+ * AWS Signature Version 4: canonical request, string to sign, signing key, signature. Copies of the
+ * secret and of the signing key are overwritten after use. Pure.
  */
 #include <aws/sigv4.h>
 
@@ -25,7 +25,7 @@ void sigv4_date(int64_t when, char date[SIGV4_DATE_SIZE])
 		date[0] = '\0';
 }
 
-/* ---- canonical forms: pairs are written into texts of their own, sorted, then joined ---- */
+/* ---- canonical forms: each pair becomes two texts; these are sorted, then joined ---- */
 
 struct pair_text {
 	struct str name, value;
@@ -81,7 +81,7 @@ static void add_lower(struct str *out, const char *name)
 	}
 }
 
-/* Without spaces at the ends, and with one where there were several. */
+/* Removes spaces at both ends, and replaces each run of spaces by one. */
 static void add_trimmed(struct str *out, const char *value)
 {
 	bool gap = false, any = false;
@@ -98,7 +98,7 @@ static void add_trimmed(struct str *out, const char *value)
 	}
 }
 
-/* "a:1\nb:2\n" and "a;b". */
+/* Writes "a:1\nb:2\n" and "a;b". */
 static int canonical_headers(const struct sigv4_request *req, struct str *lines, struct str *names)
 {
 	struct pair_text pairs[SIGV4_PAIRS_MAX] = {0};

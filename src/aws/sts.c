@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Roles of the Security Token Service: AssumeRole (signed) and AssumeRoleWithWebIdentity (not
- * signed: the token is the proof), and the provider for the web identity of the environment (EKS).
+ * Roles of the Security Token Service: AssumeRole, which is signed, and AssumeRoleWithWebIdentity,
+ * which a token authorizes; and the provider for the web identity of the environment (EKS).
  */
 #include "provider.h"
 
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { TIMEOUT_MS = 10000, TOKEN_MAX = 64 << 10, ROUNDS = 3 };
+enum { TIMEOUT_MS = 10000, TOKEN_MAX = 64 << 10, ATTEMPTS = 3 };
 
 static const char form_type[] = "application/x-www-form-urlencoded; charset=utf-8";
 
@@ -50,14 +50,14 @@ static int read_answer(long status, const struct str *body, struct cred *out, st
 	    str_text(&out->token)[0] && out->expires)
 		return 0;
 	cred_release(out);
-	return err_set(err, -EINVAL, "STS: the answer holds no credentials");
+	return err_set(err, -EINVAL, "STS: the answer contains no credentials");
 }
 
 /* ---- the request ---- */
 
 struct call {
 	struct str url, form, host;
-	struct str date, token, authorization; /* header lines */
+	struct str date, token, authorization; /* header lines; may be "" */
 	const char *region;
 };
 
@@ -98,10 +98,11 @@ static int prepare(const struct aws_environment *w, const struct sts_role *role,
 			 strncmp(call->region, "cn-", 3) == 0 ? ".cn" : "");
 	const char *host = strstr(str_text(&call->url), "://");
 	if (!host)
-		return err_set(err, -EINVAL, "STS: endpoint '%s' is no URL", str_text(&call->url));
+		return err_set(err, -EINVAL, "STS: endpoint '%s' is not a URL",
+			       str_text(&call->url));
 	host += 3;
 	str_addn(&call->host, host, strcspn(host, "/"));
-	/* The path that is signed is "/". */
+	/* Drops the path of the endpoint: the signature covers "/". */
 	call->url.b.len = (size_t)(host - str_text(&call->url)) + call->host.b.len;
 	str_add(&call->url, "/");
 	str_addf(&call->form, "Action=%s&Version=2011-06-15", action);
@@ -168,17 +169,20 @@ static int send(const struct aws_environment *w, const struct call *call, struct
 	return read_answer(status, &body, out, err);
 }
 
-/* A busy service is asked again, soon and seldom. */
-static int send_patiently(const struct aws_environment *w, const struct call *call,
-			  struct cred *out, struct err *err)
+/* Repeats the request twice if the service is busy. */
+static int send_with_retries(const struct aws_environment *w, const struct call *call,
+			     struct cred *out, struct err *err)
 {
 	uint64_t pause_ns = 200000000;
 	int rc = send(w, call, out, err);
-	for (int i = 1; rc == -EAGAIN && i < ROUNDS; i++, pause_ns *= 2) {
+	for (int i = 1; rc == -EAGAIN && i < ATTEMPTS; i++, pause_ns *= 2) {
 		w->env->sleep(w->env, pause_ns);
 		rc = send(w, call, out, err);
 	}
-	return rc == -EAGAIN ? -EIO : rc;
+	if (rc != -EAGAIN)
+		return rc;
+	err->code = -EIO; /* the callers decide by it, and -EAGAIN is a code of this file */
+	return -EIO;
 }
 
 int sts_assume_role(const struct aws_environment *w, const struct sts_role *role,
@@ -189,7 +193,7 @@ int sts_assume_role(const struct aws_environment *w, const struct sts_role *role
 	if (rc == 0 && (rc = sign(w, base, &call)))
 		err_set(err, rc, "STS: the request cannot be signed");
 	if (rc == 0)
-		rc = send_patiently(w, &call, out, err);
+		rc = send_with_retries(w, &call, out, err);
 	release_call(&call);
 	return rc;
 }
@@ -205,7 +209,7 @@ int sts_web_identity(const struct aws_environment *w, const struct sts_role *rol
 	rc = prepare(w, role, "AssumeRoleWithWebIdentity", &call, err);
 	if (rc == 0) {
 		add_field(&call.form, "WebIdentityToken", str_text(&token));
-		rc = send_patiently(w, &call, out, err);
+		rc = send_with_retries(w, &call, out, err);
 	}
 	release_call(&call);
 	return rc;

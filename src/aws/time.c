@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of AWS. Seconds only: lists give milliseconds and headers do not, and one version of an
- * object must have one time. Written out rather than with strptime(3), which knows locales. Pure.
+ * Times of AWS in whole seconds: listings have milliseconds and headers do not, and a version of an
+ * object must have one time. strptime(3) depends on the locale, so it is not used. Pure.
  */
 #include <aws/time.h>
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Callers count nanoseconds in 63 bits, which end in 2262. */
+/* Callers store nanoseconds in an int64_t, which ends in 2262. */
 enum { YEAR_MAX = 2261 };
 
 static int64_t seconds(int year, int month, int day, int hour, int minute, int second)

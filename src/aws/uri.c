@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Percent-encoding: see uri.h. Pure. */
+/* Percent-encoding. Pure. */
 #include <aws/uri.h>
 
 #include <base/hex.h>
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-static bool unreserved(char c)
+static bool is_unreserved(char c)
 {
 	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
 	       (c && strchr("-_.~", c));
@@ -18,7 +18,7 @@ void uri_encode(struct str *out, const char *bytes, size_t n, bool keep_slash)
 	static const char hex[] = "0123456789ABCDEF";
 	for (size_t i = 0; i < n; i++) {
 		const unsigned char c = (unsigned char)bytes[i];
-		if (unreserved(bytes[i]) || (keep_slash && c == '/')) {
+		if (is_unreserved(bytes[i]) || (keep_slash && c == '/')) {
 			str_addn(out, &bytes[i], 1);
 		} else {
 			const char code[3] = {'%', hex[c >> 4], hex[c & 15]};

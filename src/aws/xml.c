@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small XML documents over expat: see xml.h. Pure; one parser per call. */
+/* XML documents over expat, with one parser per call. Pure. */
 #include <aws/xml.h>
 
 #include <base/mem.h>
@@ -11,7 +11,7 @@
 
 enum {
 	PART = 16 << 10,
-	TOKEN_MAX = 64 << 10, /* a tag, a comment …, begun and not ended; texts come in pieces */
+	TOKEN_MAX = 64 << 10, /* of an incomplete tag, comment …; texts arrive in pieces */
 };
 
 struct walk {
@@ -20,8 +20,8 @@ struct walk {
 	struct xml_place at;
 	char text[XML_TEXT_MAX + 1];
 	size_t n;	 /* of text */
-	int code;	 /* why it was stopped */
-	const char *why; /* NULL: the handler's reason */
+	int code;	 /* the error that stopped the parser, or 0 */
+	const char *why; /* its message; NULL: the code is a handler's */
 };
 
 static void stop(struct walk *w, int code, const char *why)
@@ -41,7 +41,7 @@ static void on_start(void *arg, const XML_Char *name, const XML_Char **attribute
 	if (w->code)
 		return;
 	if (w->at.depth == XML_DEPTH_MAX) {
-		stop(w, -EBADMSG, "too deep");
+		stop(w, -EBADMSG, "elements are nested too deeply");
 		return;
 	}
 	if (strlen(local) >= XML_NAME_MAX) {
@@ -88,11 +88,11 @@ static void on_text(void *arg, const XML_Char *text, int len)
 static void on_doctype(void *arg, const XML_Char *name, const XML_Char *system,
 		       const XML_Char *public, int internal)
 {
-	stop(arg, -EBADMSG, "a document type declaration");
+	stop(arg, -EBADMSG, "a document type declaration is not allowed");
 }
 
-/* In parts, so that a token without an end is noticed: expat keeps the whole of one, and of an
- * element with a million attributes many times as much. */
+/* Parses in parts, to detect a token without an end: expat keeps the whole token in memory. For an
+ * element with a million attributes, it needs many times the size of the element. */
 static enum XML_Status parse(struct walk *w, const char *bytes, size_t n)
 {
 	enum XML_Status status = XML_STATUS_OK;
@@ -100,9 +100,9 @@ static enum XML_Status parse(struct walk *w, const char *bytes, size_t n)
 		const size_t part = min_u64(n - at, PART);
 		status = XML_Parse(w->parser, bytes + at, (int)part, at + part == n);
 		at += part;
-		const XML_Index begun = XML_GetCurrentByteIndex(w->parser);
+		const XML_Index token = XML_GetCurrentByteIndex(w->parser);
 		if (status == XML_STATUS_OK && !w->code &&
-		    at - (size_t)(begun < 0 ? 0 : begun) > TOKEN_MAX) {
+		    at - (size_t)(token < 0 ? 0 : token) > TOKEN_MAX) {
 			w->code = -EBADMSG;
 			w->why = "a token is too long";
 		}
@@ -129,7 +129,7 @@ static int run(struct walk *w, const void *bytes, size_t n, struct err *err)
 int xml_walk(const void *bytes, size_t n, const struct xml_handler *handler, struct err *err)
 {
 	if (n == 0)
-		return err_set(err, -EBADMSG, "XML: %zu bytes", n);
+		return err_set(err, -EBADMSG, "XML: the document is empty");
 	auto_free struct walk *w = calloc(1, sizeof(*w));
 	if (!w)
 		return err_set(err, -ENOMEM, "XML: out of memory");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An arena: blocks that are filled from the front and freed together. Block sizes double up to a
- * maximum, so that a small domain costs little and a large one few calls; an allocation that is
- * large by itself gets its own block and leaves the current one in use.
+ * An arena: allocations that are freed together. Memory is taken from the front of blocks. Block
+ * sizes double up to a maximum, so a small domain costs little and a large one needs few calls. An
+ * allocation that is large itself gets its own block, and the current block stays in use.
  *
- * Invariants: blocks are zeroed when they are made and no byte is handed out twice, so
- * allocations need no clearing. used <= limit, where used counts what was asked for, rounded up
- * to ALIGN. Under address sanitizer what was not handed out is poisoned and each allocation is
- * followed by a gap, so an overrun inside a block is seen.
+ * Invariants: blocks are zeroed when they are made and no byte is handed out twice, so allocations
+ * need no clearing. used <= limit, where `used` is the sum of the requested sizes, each rounded up
+ * to ALIGN. With the address sanitizer, memory that was not handed out is poisoned and a gap
+ * follows each allocation, so an overrun within a block is detected.
  */
 #include <base/mem.h>
 
@@ -53,13 +53,12 @@ _Static_assert(_Alignof(max_align_t) >= ALIGN, "calloc aligns blocks");
 struct arena {
 	size_t limit, used;
 	size_t next_cap;
-	struct block *blocks; /* the first is the one in use */
+	struct block *blocks; /* the first one is in use */
 };
 
 struct arena *arena_new(size_t limit)
 {
 	struct arena *a = calloc(1, sizeof(*a));
-
 	if (a) {
 		a->limit = limit;
 		a->next_cap = BLOCK_MIN;
@@ -73,7 +72,6 @@ void arena_free(struct arena *a)
 		return;
 	while (a->blocks) {
 		struct block *b = a->blocks;
-
 		a->blocks = b->next;
 		unpoison(b->data, b->cap);
 		free(b);
@@ -84,7 +82,6 @@ void arena_free(struct arena *a)
 static struct block *block_new(size_t cap)
 {
 	struct block *b = calloc(1, sizeof(*b) + cap);
-
 	if (!b)
 		return NULL;
 	b->cap = cap;
@@ -92,11 +89,10 @@ static struct block *block_new(size_t cap)
 	return b;
 }
 
-/* A block with n bytes free, n a multiple of ALIGN. */
+/* Returns a block with n free bytes. n: a multiple of ALIGN. */
 static struct block *block_for(struct arena *a, size_t n)
 {
 	struct block *b = a->blocks;
-
 	if (b && n <= b->cap - b->used)
 		return b;
 	if (b && n > a->next_cap / 4) {
@@ -119,15 +115,14 @@ static struct block *block_for(struct arena *a, size_t n)
 
 void *arena_alloc(struct arena *a, size_t n)
 {
-	/* Distinct allocations have distinct addresses, even those of nothing. */
-	size_t asked = n ? n : 1;
+	/* Allocations of zero bytes have distinct addresses, too. */
+	size_t requested = n ? n : 1;
 	size_t size;
 	struct block *b;
 	uint8_t *p;
-
-	if (asked > a->limit || asked > SIZE_MAX / 2)
+	if (requested > a->limit || requested > SIZE_MAX / 2)
 		return NULL;
-	size = align_u64(asked, ALIGN);
+	size = align_u64(requested, ALIGN);
 	if (size > a->limit - a->used)
 		return NULL;
 	b = block_for(a, size + GAP);
@@ -143,14 +138,12 @@ void *arena_alloc(struct arena *a, size_t n)
 void *arena_array(struct arena *a, size_t n, size_t size)
 {
 	size_t total;
-
 	return __builtin_mul_overflow(n, size, &total) ? NULL : arena_alloc(a, total);
 }
 
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 {
 	char *copy = n < SIZE_MAX ? arena_alloc(a, n + 1) : NULL;
-
 	if (copy && n)
 		memcpy(copy, s, n);
 	return copy;

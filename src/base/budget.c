@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters under one lock; see budget.h for what may take how much. */
+/* Counters under one lock: see budget.h. */
 #include <base/budget.h>
 
 #include <assert.h>
@@ -23,7 +23,6 @@ struct budget {
 struct budget *budget_new(const struct budget_limits *limits)
 {
 	struct budget *b = calloc(1, sizeof(*b));
-
 	if (!b)
 		return NULL;
 	b->limits = *limits;
@@ -54,7 +53,6 @@ void budget_add_holder(struct budget *b, const struct budget_holder *h)
 void budget_remove_holder(struct budget *b, const void *ctx)
 {
 	unsigned int kept = 0;
-
 	for (unsigned int i = 0; i < b->nholders; i++)
 		if (b->holders[i].ctx != ctx)
 			b->holders[kept++] = b->holders[i];
@@ -78,11 +76,10 @@ static uint64_t metadata_locked(const struct budget *b)
 	return b->used[BUDGET_TREES] + b->used[BUDGET_PLANS];
 }
 
-/* Charges n bytes more if they fit. *others: what is charged besides, when they do not. */
+/* Charges n more bytes if they fit. *others: the metadata charged before. */
 static bool grow(struct budget *b, enum budget_use use, uint64_t n, uint64_t *others)
 {
 	const uint64_t limit = metadata_limit(b);
-
 	pthread_mutex_lock(&b->lock);
 	*others = metadata_locked(b);
 	const bool fits = *others <= limit && n <= limit - *others;
@@ -92,15 +89,15 @@ static bool grow(struct budget *b, enum budget_use use, uint64_t n, uint64_t *ot
 	return fits;
 }
 
-static bool ask_holders(const struct budget *b)
+static bool free_some(const struct budget *b)
 {
 	for (unsigned int i = 0; i < b->nholders; i++)
-		if (b->holders[i].give && b->holders[i].give(b->holders[i].ctx))
+		if (b->holders[i].free_metadata && b->holders[i].free_metadata(b->holders[i].ctx))
 			return true;
 	return false;
 }
 
-static void tell_holders(const struct budget *b)
+static void notify_holders(const struct budget *b)
 {
 	for (unsigned int i = 0; i < b->nholders; i++)
 		if (b->holders[i].room_changed)
@@ -121,7 +118,6 @@ int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err)
 {
 	struct budget *b = c->budget;
 	uint64_t others;
-
 	assert(c->use == BUDGET_TREES || c->use == BUDGET_PLANS);
 	if (!b || bytes == c->bytes) {
 		c->bytes = bytes;
@@ -130,10 +126,10 @@ int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err)
 	if (bytes < c->bytes)
 		budget_return(b, c->use, c->bytes - bytes);
 	while (bytes > c->bytes && !grow(b, c->use, bytes - c->bytes, &others))
-		if (!ask_holders(b))
+		if (!free_some(b))
 			return refuse(b, bytes - c->bytes, others, err);
 	c->bytes = bytes;
-	tell_holders(b);
+	notify_holders(b);
 	return 0;
 }
 

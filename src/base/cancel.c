@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See cancel.h. A wake-up runs under the lock, so that it cannot outlive cancel_end(). */
+/* See cancel.h. The wake-up function runs under the lock, so that cancel_end() waits for it. */
 #include <base/cancel.h>
 
 #include <assert.h>

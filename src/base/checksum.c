@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two checksums of the HDF5 file format: Bob Jenkins' lookup3 (metadata of version 2 and
- * later, name hashes) and the fletcher32 of the filter of that name. Pure; any thread.
+ * later, name hashes) and the fletcher32 of the filter fletcher32. Pure; any thread.
  */
 #include <base/checksum.h>
 
@@ -17,7 +17,6 @@ static uint32_t rotate(uint32_t v, unsigned int k)
 static uint32_t load(const uint8_t *p, size_t n)
 {
 	uint32_t v = 0;
-
 	while (n-- > 0)
 		v = v << 8 | p[n];
 	return v;
@@ -27,11 +26,10 @@ struct lookup3 {
 	uint32_t a, b, c;
 };
 
-/* lookup3's mix(): reversible, after each 12 bytes but the last. */
+/* lookup3's mix(), after each 12 bytes except the last ones. */
 static void mix(struct lookup3 *s)
 {
 	uint32_t a = s->a, b = s->b, c = s->c;
-
 	a = (a - c) ^ rotate(c, 4), c += b;
 	b = (b - a) ^ rotate(a, 6), a += c;
 	c = (c - b) ^ rotate(b, 8), b += a;
@@ -41,11 +39,10 @@ static void mix(struct lookup3 *s)
 	*s = (struct lookup3){a, b, c};
 }
 
-/* lookup3's final(): once, after the last 1 to 12 bytes. */
+/* lookup3's final(), after the last 1 to 12 bytes. */
 static uint32_t finish(const struct lookup3 *s)
 {
 	uint32_t a = s->a, b = s->b, c = s->c;
-
 	c = (c ^ b) - rotate(b, 14);
 	a = (a ^ c) - rotate(c, 11);
 	b = (b ^ a) - rotate(a, 25);
@@ -76,7 +73,6 @@ uint32_t checksum_lookup3(const void *bytes, size_t n, uint32_t init)
 	const uint8_t *p = bytes;
 	uint32_t seed = 0xdeadbeef + (uint32_t)n + init;
 	struct lookup3 s = {seed, seed, seed};
-
 	if (n == 0)
 		return s.c;
 	for (; n > 12; p += 12, n -= 12) {
@@ -101,10 +97,8 @@ uint32_t checksum_fletcher32(const void *bytes, size_t n)
 	const uint8_t *p = bytes;
 	size_t words = n / 2;
 	uint32_t sum1 = 0, sum2 = 0;
-
 	while (words > 0) {
 		size_t run = at_most(words, RUN);
-
 		words -= run;
 		for (; run > 0; run--, p += 2) {
 			sum1 += (uint32_t)p[0] << 8 | p[1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bounded, sticky cursor over foreign bytes. Invariant: start <= pos <= end, always; once bad
- * is set nothing moves again. Every reader below goes through take(), the one bounds check.
+ * The bounded, sticky cursor over foreign bytes. Invariants: start <= pos <= end; once `bad` is
+ * set, pos does not change. All readers except cur_cstr() use take(), which checks the bounds.
  */
 #include <base/cursor.h>
 
@@ -9,10 +9,9 @@
 
 struct cursor cursor_of(const void *bytes, size_t n)
 {
-	/* An empty cursor over NULL would make pos + 0 undefined. */
+	/* Arithmetic on NULL would be undefined. */
 	static const uint8_t nothing;
 	const uint8_t *p = bytes ? bytes : &nothing;
-
 	return (struct cursor){.start = p, .pos = p, .end = bytes ? p + n : p};
 }
 
@@ -29,7 +28,6 @@ size_t cur_pos(const struct cursor *c)
 static const uint8_t *take(struct cursor *c, size_t n)
 {
 	const uint8_t *p = c->pos;
-
 	if (c->bad || n > (size_t)(c->end - c->pos)) {
 		c->bad = true;
 		return NULL;
@@ -42,7 +40,6 @@ uint64_t cur_uint(struct cursor *c, unsigned int n)
 {
 	const uint8_t *p;
 	uint64_t v = 0;
-
 	if (n > sizeof(v)) {
 		c->bad = true;
 		return 0;
@@ -100,16 +97,10 @@ void cur_skip(struct cursor *c, size_t n)
 	take(c, n);
 }
 
-void cur_align(struct cursor *c, size_t align)
-{
-	take(c, -cur_pos(c) & (align - 1));
-}
-
 struct cursor cur_sub(struct cursor *c, size_t n)
 {
 	const uint8_t *p = take(c, n);
 	struct cursor sub = cursor_of(p, p ? n : 0);
-
 	sub.bad = !p;
 	return sub;
 }
@@ -119,7 +110,6 @@ const char *cur_cstr(struct cursor *c, size_t *len)
 	const uint8_t *p = c->pos;
 	size_t left = cur_left(c);
 	const uint8_t *nul = left ? memchr(p, 0, left) : NULL;
-
 	if (len)
 		*len = nul ? (size_t)(nul - p) : 0;
 	if (!nul) {

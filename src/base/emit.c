@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bounded emitter. Invariant: pos <= cap unless counting; once bad is set nothing is written
- * and nothing moves again. Every writer goes through room(), the one bounds check.
+ * The bounded emitter. Invariants: pos <= cap unless it only counts; once `bad` is set, nothing is
+ * written and pos does not change. All writers use room(), which checks the bounds.
  */
 #include <base/emit.h>
 
@@ -16,15 +16,15 @@ struct emit emit_count(void)
 
 struct emit emit_to(void *buf, size_t cap)
 {
-	/* A NULL buffer would count. With no room at all the emitter must fail instead. */
+	/* Without `bad`, an emitter without a buffer would count instead of failing. */
 	return (struct emit){.buf = buf, .cap = cap, .bad = !buf};
 }
 
-/* Takes the next n bytes. False: nothing to write, because there is no room or no buffer. */
+/* Reserves the next n bytes. False: nothing can be written, because there is no room or because e
+ * only counts. */
 static bool room(struct emit *e, size_t n, uint8_t **at)
 {
 	size_t cap = e->buf ? e->cap : SIZE_MAX;
-
 	if (e->bad || n > cap - e->pos) {
 		e->bad = true;
 		return false;
@@ -43,7 +43,6 @@ static void put(uint8_t *p, uint64_t v, unsigned int n)
 void emit_uint(struct emit *e, uint64_t v, unsigned int n)
 {
 	uint8_t *p;
-
 	if (n > sizeof(v)) {
 		e->bad = true;
 		return;
@@ -80,7 +79,6 @@ void emit_u64(struct emit *e, uint64_t v)
 void emit_bytes(struct emit *e, const void *bytes, size_t n)
 {
 	uint8_t *p;
-
 	if (room(e, n, &p) && n)
 		memcpy(p, bytes, n);
 }
@@ -88,7 +86,6 @@ void emit_bytes(struct emit *e, const void *bytes, size_t n)
 void emit_zero(struct emit *e, size_t n)
 {
 	uint8_t *p;
-
 	if (room(e, n, &p) && n)
 		memset(p, 0, n);
 }
@@ -103,7 +100,6 @@ void emit_align(struct emit *e, size_t from, size_t align)
 void emit_checksum(struct emit *e, size_t from)
 {
 	uint32_t sum = 0;
-
 	if (from > e->pos)
 		e->bad = true;
 	if (!e->bad && e->buf)
@@ -111,20 +107,10 @@ void emit_checksum(struct emit *e, size_t from)
 	emit_u32(e, sum);
 }
 
-static void patch(struct emit *e, size_t at, uint64_t v, unsigned int n)
-{
-	if (at > e->pos || n > e->pos - at)
-		e->bad = true;
-	if (!e->bad && e->buf)
-		put(e->buf + at, v, n);
-}
-
 void emit_patch_u32(struct emit *e, size_t at, uint32_t v)
 {
-	patch(e, at, v, 4);
-}
-
-void emit_patch_u64(struct emit *e, size_t at, uint64_t v)
-{
-	patch(e, at, v, 8);
+	if (at > e->pos || sizeof(v) > e->pos - at)
+		e->bad = true;
+	if (!e->bad && e->buf)
+		put(e->buf + at, v, sizeof(v));
 }

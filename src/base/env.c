@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real world behind struct env: CLOCK_MONOTONIC and getrandom(2). Any thread. */
+/* The real struct env: CLOCK_MONOTONIC and getrandom(2). Any thread. */
 #include <base/env.h>
 
 #include <errno.h>
@@ -12,17 +12,15 @@ enum { NS_PER_S = 1000000000 };
 static uint64_t real_now(const struct env *env)
 {
 	struct timespec ts;
-
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 static void real_sleep(const struct env *env, uint64_t ns)
 {
-	/* time_t of 64 bits holds every quotient. Signals do not shorten the sleep. */
+	/* A 64-bit time_t holds every quotient. A signal does not shorten the sleep. */
 	struct timespec left = {.tv_sec = (time_t)(ns / NS_PER_S),
 				.tv_nsec = (long)(ns % NS_PER_S)};
-
 	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
 		;
 }
@@ -30,12 +28,10 @@ static void real_sleep(const struct env *env, uint64_t ns)
 static void real_random(const struct env *env, void *bytes, size_t n)
 {
 	uint8_t *p = bytes;
-
 	while (n > 0) {
 		ssize_t got = getrandom(p, n, 0);
-
 		if (got < 0) {
-			/* A kernel without randomness: ids would collide in the bucket. */
+			/* Without randomness, ids would collide in the bucket. */
 			if (errno != EINTR)
 				abort();
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations by how long they are: see base/histogram.h. Any thread. */
+/* See base/histogram.h. */
 #include <base/histogram.h>
 
 #include <assert.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: "ident: level: text", one write(2) a line, so that lines of several threads and
- * processes do not mix. A token bucket per level keeps a failing bucket from filling the disk, and
- * what a level said last is not said again at once: one damaged place is often met many times.
- * Text is made printable, as in err.c: no foreign byte ends a line or drives a terminal.
+ * The log. A line is "ident: name: level: text". Each line is one write(2), so lines of several
+ * threads and processes do not mix. One token bucket per level, except debug, limits the rate, so
+ * that a failing bucket does not fill the disk. A line that repeats the previous one of its level
+ * is held back for LOG_QUIET_MS, because many reads may fail at the same damaged object. Text is
+ * made printable, as in err.c: no foreign byte ends a line or controls a terminal.
  *
- * Threading: buckets under lock; level and the switch to syslog are atomics, read without it. The
- * line is written outside the lock. errno is kept, so a caller may log before it looks at it.
+ * Threading: `lock` guards the token buckets; the level and use_syslog are atomics; the name is
+ * constant while threads log. The line is written outside the lock. errno is preserved.
  */
 #include <hsmount/log.h>
 
@@ -14,6 +15,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +29,9 @@
 enum {
 	LOG_LEVELS = LOG_LEVEL_DEBUG + 1,
 	TEXT_MAX = 2048,
+	NAME_MAX_BYTES = 512,
 	NOTE_MAX = 128,	       /* two numbers of 20 digits in their words */
-	LINE_MAX_BYTES = 3072, /* text, ident and note; under PIPE_BUF, so a pipe keeps it whole */
+	LINE_MAX_BYTES = 3072, /* all of it; at most PIPE_BUF, so a write to a pipe is atomic */
 	NS_PER_S = 1000000000,
 	NS_PER_MS = 1000000,
 };
@@ -43,21 +46,22 @@ static const struct {
 	[LOG_LEVEL_DEBUG] = {"debug", LOG_DEBUG},
 };
 
-/* Lines that were not let through. */
+/* Numbers of lines that were held back. */
 struct held {
-	uint64_t others, repeats; /* repeats: the same as the line before them */
+	uint64_t others, repeats; /* repeats: of the last line written */
 };
 
 struct bucket {
 	unsigned int tokens;
-	uint64_t filled_ns;  /* up to when tokens were added */
-	char last[TEXT_MAX]; /* the last line that was let through */
-	uint64_t quiet_ns;   /* until when it is not said again */
-	struct held held;    /* since then */
+	uint64_t filled_ns;  /* time up to which tokens were added */
+	char last[TEXT_MAX]; /* the last line written */
+	uint64_t quiet_ns;   /* time until which its repetition is held back */
+	struct held held;    /* since the last line written */
 };
 
 struct log {
 	char *ident;
+	char name[NAME_MAX_BYTES]; /* with ": " at its end; "": none */
 	atomic_int level;
 	atomic_bool use_syslog;
 
@@ -68,15 +72,13 @@ struct log {
 static uint64_t now_ns(void)
 {
 	struct timespec ts;
-
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-struct log *log_new(const char *ident, enum log_level level, bool use_syslog)
+struct log *log_new(const char *ident, enum log_level level)
 {
 	struct log *log = calloc(1, sizeof(*log));
-
 	if (!log)
 		return NULL;
 	log->ident = strdup(ident);
@@ -88,8 +90,6 @@ struct log *log_new(const char *ident, enum log_level level, bool use_syslog)
 	atomic_init(&log->use_syslog, false);
 	for (int i = 0; i < LOG_LEVELS; i++)
 		log->buckets[i] = (struct bucket){.tokens = LOG_BURST, .filled_ns = now_ns()};
-	if (use_syslog)
-		log_to_syslog(log);
 	return log;
 fail:
 	free(log->ident);
@@ -101,7 +101,7 @@ void log_free(struct log *log)
 {
 	if (!log)
 		return;
-	/* syslog(3) keeps the ident it was opened with. */
+	/* syslog(3) keeps a pointer to the ident. */
 	if (atomic_load(&log->use_syslog))
 		closelog();
 	pthread_mutex_destroy(&log->lock);
@@ -131,6 +131,14 @@ enum log_level log_get_level(const struct log *log)
 	return log ? (enum log_level)atomic_load(&log->level) : LOG_LEVEL_ERROR;
 }
 
+void log_set_name(struct log *log, const char *name)
+{
+	if (!log)
+		return;
+	const size_t n = printable(log->name, sizeof(log->name) - 2, name);
+	memcpy(log->name + n, ": ", 3);
+}
+
 void log_to_syslog(struct log *log)
 {
 	if (!log || atomic_exchange(&log->use_syslog, true))
@@ -142,7 +150,6 @@ static void fill_locked(struct bucket *b, uint64_t now)
 {
 	const uint64_t step = NS_PER_S / LOG_RATE;
 	uint64_t due = now > b->filled_ns ? (now - b->filled_ns) / step : 0;
-
 	if (due > LOG_BURST - b->tokens) {
 		b->tokens = LOG_BURST;
 		b->filled_ns = now;
@@ -152,14 +159,13 @@ static void fill_locked(struct bucket *b, uint64_t now)
 	}
 }
 
-/* Takes a token. False: hold the line back. *held: what was, before this one. */
+/* Takes a token. False: the line must be held back. *held: the lines held back before this one. */
 static bool admit(struct log *log, enum log_level level, const char text[TEXT_MAX],
 		  struct held *held)
 {
 	struct bucket *b = &log->buckets[level];
 	uint64_t now = now_ns();
 	bool repeats, ok;
-
 	pthread_mutex_lock(&log->lock);
 	fill_locked(b, now);
 	repeats = now < b->quiet_ns && strcmp(text, b->last) == 0;
@@ -182,22 +188,20 @@ static bool admit(struct log *log, enum log_level level, const char text[TEXT_MA
 static void note_held(char note[NOTE_MAX], const struct held *held)
 {
 	size_t n = 0;
-
 	note[0] = '\0';
 	if (held->repeats > 0)
-		n = (size_t)snprintf(note, NOTE_MAX, " (the line before: %llu more times)",
+		n = (size_t)snprintf(note, NOTE_MAX, " (previous line repeated %llu times)",
 				     (unsigned long long)held->repeats);
 	if (held->others > 0)
-		snprintf(note + n, NOTE_MAX - n, " (%llu such lines held back)",
+		snprintf(note + n, NOTE_MAX - n, " (%llu lines of this level suppressed)",
 			 (unsigned long long)held->others);
 }
 
 static void write_line(const char *line, size_t n)
 {
 	ssize_t r;
-
-	/* Nobody can be told when stderr is gone; a partial line is not completed, because the
-	 * rest could land inside another one. */
+	/* An error is ignored: it cannot be reported. A partial line is not completed, because the
+	 * rest could appear inside another line. */
 	do
 		r = write(STDERR_FILENO, line, n);
 	while (r < 0 && errno == EINTR);
@@ -210,22 +214,22 @@ static void vlog(struct log *log, enum log_level level, const char *fmt, va_list
 {
 	char raw[TEXT_MAX], text[TEXT_MAX], note[NOTE_MAX], line[LINE_MAX_BYTES];
 	int saved = errno, n;
-	struct held held;
-
+	struct held held = {0};
 	if (!log || (int)level > atomic_load(&log->level))
 		goto out;
 	if (vsnprintf(raw, sizeof(raw), fmt, ap) < 0)
 		raw[0] = '\0';
 	printable(text, sizeof(text), raw);
-	if (!admit(log, level, text, &held))
+	if (level != LOG_LEVEL_DEBUG && !admit(log, level, text, &held))
 		goto out;
 	note_held(note, &held);
 	if (atomic_load(&log->use_syslog)) {
-		syslog(levels[level].priority, "%s: %s%s", levels[level].word, text, note);
+		syslog(levels[level].priority, "%s%s: %s%s", log->name, levels[level].word, text,
+		       note);
 		goto out;
 	}
-	n = snprintf(line, sizeof(line), "%.256s: %s: %s%s\n", log->ident, levels[level].word, text,
-		     note);
+	n = snprintf(line, sizeof(line), "%.256s: %s%s: %s%s\n", log->ident, log->name,
+		     levels[level].word, text, note);
 	if (n > 0)
 		write_line(line, (size_t)n);
 out:
@@ -236,7 +240,6 @@ out:
 	void name(struct log *log, const char *fmt, ...)                                           \
 	{                                                                                          \
 		va_list ap;                                                                        \
-                                                                                                   \
 		va_start(ap, fmt);                                                                 \
 		vlog(log, level, fmt, ap);                                                         \
 		va_end(ap);                                                                        \

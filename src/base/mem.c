@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Growable bytes. Invariant: len <= cap; data is NULL only while cap is 0. Not thread-safe. */
+/* Growable bytes. Invariants: len <= cap; data is NULL only if cap is 0. Not thread-safe. */
 #include <base/mem.h>
 
 #include <errno.h>
@@ -11,12 +11,11 @@ int bytes_reserve(struct bytes *b, size_t n)
 {
 	size_t need, cap;
 	uint8_t *data;
-
 	if (__builtin_add_overflow(b->len, n, &need))
 		return -ENOMEM;
 	if (need <= b->cap)
 		return 0;
-	/* Doubling keeps appending linear; a huge request gets what it asked for. */
+	/* Doubling keeps the cost of appending linear. */
 	if (__builtin_mul_overflow(b->cap, (size_t)2, &cap) || cap < need)
 		cap = need;
 	if (cap < BYTES_MIN)
@@ -32,7 +31,6 @@ int bytes_reserve(struct bytes *b, size_t n)
 int bytes_append(struct bytes *b, const void *data, size_t n)
 {
 	int r = bytes_reserve(b, n);
-
 	if (r < 0)
 		return r;
 	if (n)
@@ -44,7 +42,6 @@ int bytes_append(struct bytes *b, const void *data, size_t n)
 int bytes_append_zero(struct bytes *b, size_t n)
 {
 	int r = bytes_reserve(b, n);
-
 	if (r < 0)
 		return r;
 	if (n)
@@ -56,7 +53,6 @@ int bytes_append_zero(struct bytes *b, size_t n)
 void bytes_trim(struct bytes *b)
 {
 	uint8_t *data;
-
 	if (b->len == 0) {
 		bytes_release(b);
 		return;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Worker threads over one FIFO queue. A thread is started when a job is queued that no idle
- * worker will take and the limit is not reached, so a pool that is never used costs nothing and
- * may be made before a daemon forks. Workers block all signals: those are for the front's main
- * loop.
+ * Worker threads that serve one FIFO queue. A job starts a thread if no idle worker is available
+ * and the limit is not reached. An unused pool therefore costs nothing and may be made before a
+ * daemon forks. Workers block all signals, which are for the main thread.
  *
- * Invariants, under lock: started <= workers; idle <= started; a queued job has a worker that
- * will come for it (started > 0). No job runs under the lock. A job may submit jobs, also while
- * pool_rest() waits: its own worker looks at the queue again before it ends.
+ * Invariants, under lock: started <= workers; idle <= started; if a job is queued, a worker will
+ * take it (started > 0). No job runs under the lock. A job may submit jobs, also while
+ * pool_stop_threads() waits: its worker checks the queue again before it ends.
  */
 #include <base/pool.h>
 
@@ -19,9 +18,9 @@
 
 struct pool {
 	unsigned int workers;
-	pthread_t *threads; /* the first started ones are valid */
+	pthread_t *threads; /* the first `started` are valid */
 
-	pthread_mutex_t lock; /* guards all below, and threads */
+	pthread_mutex_t lock; /* guards the members below, and threads */
 	pthread_cond_t wake;
 	struct pool_job *head, **tail;
 	unsigned int queued, idle, started;
@@ -31,7 +30,6 @@ struct pool {
 struct pool *pool_new(unsigned int workers)
 {
 	struct pool *pool = calloc(1, sizeof(*pool));
-
 	if (!pool)
 		return NULL;
 	pool->workers = workers;
@@ -54,11 +52,10 @@ fail:
 	return NULL;
 }
 
-/* The next job, or NULL when the pool stops and nothing is left. */
+/* The next job; NULL: the pool stops and the queue is empty. */
 static struct pool_job *next_locked(struct pool *pool)
 {
 	struct pool_job *job;
-
 	while (!pool->head && !pool->stopping) {
 		pool->idle++;
 		pthread_cond_wait(&pool->wake, &pool->lock);
@@ -78,7 +75,6 @@ static void *work(void *arg)
 {
 	struct pool *pool = arg;
 	struct pool_job *job;
-
 	pthread_mutex_lock(&pool->lock);
 	while ((job = next_locked(pool))) {
 		pthread_mutex_unlock(&pool->lock);
@@ -96,9 +92,7 @@ static void *work(void *arg)
 static void start_locked(struct pool *pool)
 {
 	sigset_t all, old;
-
-	/* Blocked before it starts: a new thread inherits the mask, so there is no moment in
-	 * which it could take a signal. */
+	/* The new thread inherits the mask, so it never receives a signal. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	if (pthread_create(&pool->threads[pool->started], NULL, work, pool) == 0)
@@ -143,13 +137,13 @@ int pool_submit(struct pool *pool, pool_fn fn, void *arg)
 	return rc;
 }
 
-void pool_rest(struct pool *pool)
+void pool_stop_threads(struct pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->stopping = true;
 	pthread_cond_broadcast(&pool->wake);
 	pthread_mutex_unlock(&pool->lock);
-	/* No thread is started any more: started and threads are constant. */
+	/* No more threads are started, so started and threads are constant. */
 	for (unsigned int i = 0; i < pool->started; i++)
 		pthread_join(pool->threads[i], NULL);
 	pool->started = 0;
@@ -160,7 +154,7 @@ void pool_free(struct pool *pool)
 {
 	if (!pool)
 		return;
-	pool_rest(pool);
+	pool_stop_threads(pool);
 	pthread_cond_destroy(&pool->wake);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool->threads);

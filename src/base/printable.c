@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes foreign text fit for a line of a log or a terminal. Keys, link names and server replies
- * end up in messages; a newline in one of them would forge a line, an escape sequence would
- * drive the terminal. Pure; any thread.
+ * Escapes foreign text. Keys, link names and server responses appear in messages. A newline in one
+ * of them would forge a line of the log, and an escape sequence would control the terminal. Pure;
+ * any thread.
  */
 #include <base/printable.h>
 
@@ -22,10 +22,8 @@ size_t printable(char *out, size_t cap, const char *in)
 	static const char hex[] = "0123456789abcdef";
 	const uint8_t *s = (const uint8_t *)in;
 	size_t left = strlen(in), len = 0;
-
 	while (left > 0) {
 		size_t n = utf8_length((const char *)s, left);
-
 		if (n && !is_control(s)) {
 			if (cap - len <= n)
 				break;
@@ -35,7 +33,7 @@ size_t printable(char *out, size_t cap, const char *in)
 			left -= n;
 			continue;
 		}
-		/* Byte by byte: the second byte of a C1 control is no UTF-8 by itself. */
+		/* One byte at a time: the second byte of a C1 control is not UTF-8 by itself. */
 		if (cap - len <= 4)
 			break;
 		out[len++] = '\\';

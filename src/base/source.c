@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The range check in front of every source of bytes. See base/source.h. */
+/* The range check of every source: see base/source.h. */
 #include <base/source.h>
 
 #include <errno.h>
@@ -10,18 +10,16 @@
 int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	uint64_t end;
-
 	if (!add_u64(offset, n, &end) || end > s->size)
 		return err_set(err, -EIO,
 			       "%zu bytes at offset %" PRIu64 " are outside of the file (%" PRIu64
 			       " bytes)",
 			       n, offset, s->size);
 	int rc = n ? s->read_at(s->ctx, offset, buf, n, err) : 0;
-
 	if (rc == -EAGAIN) {
-		s->wanted = offset;
-		s->wanted_len = n;
-		return err_set(err, rc, "%zu bytes at offset %" PRIu64 " are not at hand", n,
+		s->missing_offset = offset;
+		s->missing_length = n;
+		return err_set(err, rc, "%zu bytes at offset %" PRIu64 " are not in memory", n,
 			       offset);
 	}
 	return rc;

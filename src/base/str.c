@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that grows: see str.h. A text is for one thread. */
+/* See str.h. */
 #include <base/str.h>
 
 #include <stdarg.h>
@@ -86,7 +86,7 @@ void str_add_json(struct str *s, const char *text)
 
 void str_add_printable(struct str *s, const char *text)
 {
-	const size_t cap = 4 * strlen(text) + 1; /* each byte becomes four at most */
+	const size_t cap = 4 * strlen(text) + 1; /* a byte becomes four at most */
 	if (s->bad)
 		return;
 	if (bytes_reserve(&s->b, cap))

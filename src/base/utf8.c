@@ -9,7 +9,6 @@ size_t utf8_length(const char *text, size_t left)
 	const uint8_t *s = (const uint8_t *)text;
 	uint8_t lo = 0x80, hi = 0xbf; /* range of the second byte */
 	size_t n;
-
 	if (left == 0)
 		return 0;
 	if (s[0] < 0x80)
@@ -42,7 +41,6 @@ bool utf8_valid(const char *s, size_t n)
 {
 	while (n > 0) {
 		size_t len = utf8_length(s, n);
-
 		if (len == 0)
 			return false;
 		s += len;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading through the cache. One lock for each cache guards all of its state (entry.h). It is
- * never held over a load, over freeing chunk bytes, or over a log line: what is decided under the
- * lock (loads to start, victims to free) is put on a list and done after it.
+ * Reading through the cache. Each cache has one lock, which guards all of its state (entry.h). The
+ * lock is not held while a load is started, chunk bytes are freed, or a message is logged. So
+ * functions that hold the lock put loads to start and entries to free on a todo list, and their
+ * caller processes the list after the unlock.
  *
- * A reader whose chunk is not there asks for the load and waits for it like everybody else who
- * wants that chunk; the fill carries the outcome to all of them.
- *
- * A kept failure is a load that is complete: its reader "waits" for it like any other.
+ * All readers of a chunk that is not cached wait for one load, whose fill contains the result. A
+ * cached failure is a complete load; a reader "waits" for it as for any other, and gets its error.
  */
 #include <cache/cache.h>
 
@@ -24,7 +23,7 @@
 
 /* ---- life ---- */
 
-/* Metadata takes more of the budget, or less. */
+/* The budget calls this when metadata takes more or less of it. */
 static void room_changed(void *ctx)
 {
 	struct cache *c = ctx;
@@ -100,7 +99,7 @@ struct cache_owner *cache_owner_new(struct cache *c, const struct cache_source *
 	return o;
 }
 
-/* Drops the prefetches that have not begun, and cancels those that have. */
+/* Drops queued prefetches and cancels loads in flight. */
 static void cancel_all_locked(struct cache_owner *o, struct todo *todo)
 {
 	struct entry *next;
@@ -173,7 +172,7 @@ void cache_stream_free(struct cache_stream *s)
 
 /* ---- reading ---- */
 
-/* Asks for a chunk that is not there, for a reader. */
+/* Queues a load for a reader. */
 static struct entry *demand_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot)
 {
 	struct cache_dataset d;
@@ -181,8 +180,8 @@ static struct entry *demand_locked(struct cache_owner *o, uint32_t dataset, uint
 	return entry_new_locked(o, dataset, slot, d.load_cost, LIST_DEMAND);
 }
 
-/* The entry of a chunk, held for a reader unless it is a failure; its fill, if any, has a reference
- * for the reader. late: the reader has to wait. */
+/* Returns the entry of a chunk, held for the reader unless it is a failure, and with a reference to
+ * its fill, if any. NULL: out of memory. late: the reader has to wait. */
 static struct entry *take_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot,
 				 struct todo *todo, bool *late)
 {
@@ -210,7 +209,7 @@ static struct entry *take_locked(struct cache_owner *o, uint32_t dataset, uint64
 	return e;
 }
 
-/* A reader waits for a load, with the reference that it has to the fill. */
+/* A reader that waits for a load. It has a reference to the fill. */
 struct wait {
 	struct cache *cache;
 	struct cache_fill *fill;
@@ -224,7 +223,7 @@ static void wake(void *arg)
 	pthread_mutex_unlock(&w->cache->lock);
 }
 
-/* What a reader waited counts, whatever came of it. */
+/* Counts the time that a read has waited, whether it succeeded or not. */
 static void waited_locked(struct cache_owner *o, struct cache_stream *s, uint64_t ns)
 {
 	histogram_record(&o->cache->waited, ns);
@@ -234,8 +233,9 @@ static void waited_locked(struct cache_owner *o, struct cache_stream *s, uint64_
 		s->waited_ns += ns;
 }
 
-/* A queued load may have waited for time to pass. */
-static void look_again_locked(struct cache *c, struct cache_fill *f, struct todo *todo)
+/* Waits until the load is complete. If it is queued, also tries to start it every
+ * LOAD_QUEUE_LOOK_NS, because chunks may be evicted for it after some time. */
+static void wait_locked(struct cache *c, struct cache_fill *f, struct todo *todo)
 {
 	struct timespec until;
 	if (!f->entry || f->entry->list != LIST_DEMAND) {
@@ -256,7 +256,7 @@ static void look_again_locked(struct cache *c, struct cache_fill *f, struct todo
 	pthread_mutex_lock(&c->lock);
 }
 
-/* e: the reader's hold on it ends when the load has failed or cancel said so. */
+/* The reader's hold on e ends if the load fails or the wait is cancelled. */
 static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry *e,
 		    struct cache_fill *f, struct cancel *cancel, struct err *err)
 {
@@ -269,13 +269,13 @@ static int wait_for(struct cache_owner *o, struct cache_stream *s, struct entry 
 	cancel_begin(cancel, wake, &w);
 	pthread_mutex_lock(&c->lock);
 	while (!f->complete && !cancel_is_fired(cancel))
-		look_again_locked(c, f, &todo);
+		wait_locked(c, f, &todo);
 	if (f->complete) {
 		code = f->err.code;
 		if (code && err)
 			err_copy(err, &f->err);
 	} else {
-		code = err_set(err, -EINTR, "nobody waits for it any more");
+		code = err_set(err, -EINTR, "read was interrupted");
 		entry_leave_locked(c, e, &todo.victims);
 	}
 	waited_locked(o, s, c->env->now(c->env) - since);
@@ -315,7 +315,7 @@ int cache_get(struct cache_owner *o, struct cache_stream *s, uint32_t dataset, u
 	return rc;
 }
 
-/* The entry that a reader's chunk is part of; only the cache's own bookkeeping in it changes. */
+/* The entry that contains a reader's chunk. */
 static struct entry *entry_of(const struct cache_chunk *chunk)
 {
 	_Static_assert(offsetof(struct entry, chunk) == 0, "a chunk is the start of its entry");
@@ -352,7 +352,8 @@ uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t da
 
 	pthread_mutex_lock(&c->lock);
 	for (uint64_t last = min_u64(n, d.nslots - first); i < last; i++)
-		if (!stream_ask_locked(o, s, PREFETCH_FILE_ORDER, dataset, &d, first + i, &todo))
+		if (!stream_request_locked(o, s, PREFETCH_FILE_ORDER, dataset, &d, first + i,
+					   &todo))
 			break;
 	if (i >= d.nslots - first)
 		i = n;
@@ -380,8 +381,8 @@ uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cos
 
 /* ---- loads ---- */
 
-/* Failures of this moment, not of the chunk. */
-static bool passes(int code)
+/* True for failures that do not depend on the chunk. They are not cached. */
+static bool is_transient(int code)
 {
 	return code == -ENOMEM || code == -EINTR;
 }
@@ -391,7 +392,7 @@ static bool was_cancelled(const struct cache_fill *fill, int code)
 	return code == -ECANCELED && fill->may_be_cancelled;
 }
 
-/* Whether the failure is kept. */
+/* Returns true if the failure is cached. */
 static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, const struct err *err,
 			struct todo *todo)
 {
@@ -404,11 +405,11 @@ static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, cons
 		c->stats.load_failures++;
 		e->key.owner->stats.failures++;
 	}
-	if (!passes(code) && !cancelled) {
+	if (!is_transient(code) && !cancelled) {
 		entry_failed_locked(c, e, todo->now, &todo->victims);
 		return true;
 	}
-	e->holds = 0; /* who waits has the fill */
+	e->holds = 0; /* waiting readers have the fill */
 	entry_drop_locked(c, e, &todo->victims);
 	return false;
 }
@@ -429,12 +430,12 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 	struct cache *c = o->cache;
 	const struct env *env = c->env;
 	struct todo todo;
-	bool unheard = false, kept = false;
+	bool unreported = false, kept = false;
 	todo_init(&todo, c);
 
 	pthread_mutex_lock(&c->lock);
 	if (was_cancelled(fill, code) && !atomic_load(&fill->cancel)) {
-		/* Somebody has come for it meanwhile. */
+		/* A reader or a stream has requested it again. */
 		load_queue_restart_locked(c, e, &todo);
 		pthread_mutex_unlock(&c->lock);
 		release_chunk(chunk);
@@ -446,23 +447,24 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 		entry_loaded_locked(c, e, chunk, todo.now);
 		load_queue_trim_locked(c, &todo);
 	} else {
-		unheard = e->holds == 0 && !was_cancelled(fill, code);
+		unreported = e->holds == 0 && !was_cancelled(fill, code);
 		kept = fail_locked(e, fill, code, err, &todo);
 	}
 	fill->complete = true;
 	pthread_cond_broadcast(&fill->done);
-	/* Within load() the thread that called it goes on with what room there is now. */
+	/* While load() runs, the thread that called it will run the queue afterwards. */
 	if (!fill->starting)
 		load_queue_run_locked(c, &todo);
 	if (!kept)
 		fill_unref_locked(fill);
-	load_queue_rest_locked(o);
+	load_queue_idle_locked(o);
 	pthread_mutex_unlock(&c->lock);
 
 	todo_do(&todo, c);
 	if (code)
 		release_chunk(chunk);
-	/* Whoever reads the chunk will hear of it then. */
-	if (unheard)
+	/* A program that reads the chunk later gets the error itself, so this is only a debug
+	 * message. */
+	if (unreported)
 		log_debug(env->log, "prefetch: %s", err ? err->msg : "failed");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of entries: see entry.h for states and invariants. The lock is the caller's. */
+/* The table of entries: see entry.h for states and invariants. The caller holds the lock. */
 #include "entry.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ static void enlist(struct cache *c, struct entry *e, enum entry_list which)
 	list->bytes += e->charge;
 }
 
-/* At the end where the next to go are. */
+/* Inserts at the end, where entries are evicted first. */
 static void enlist_oldest(struct cache *c, struct entry *e, enum entry_list which)
 {
 	struct list *list = &c->lists[which];
@@ -52,7 +52,7 @@ static void move(struct cache *c, struct entry *e, enum entry_list which)
 	enlist(c, e, which);
 }
 
-/* ---- prefetched ---- */
+/* ---- prefetches ---- */
 
 static void count_prefetch(struct cache *c, struct entry *e, uint64_t cost)
 {
@@ -76,7 +76,7 @@ void entry_expect_locked(struct cache *c, struct entry *e, struct cache_stream *
 	count_prefetch(c, e, cost);
 }
 
-/* Its stream has no part in it any more. */
+/* The stream is no longer expected to read the entry. */
 static void unexpect(struct cache *c, struct entry *e)
 {
 	count_prefetch(c, e, 0);
@@ -105,7 +105,7 @@ static void waste(struct cache *c, struct entry *e)
 	e->key.owner->stats.prefetch_wasted++;
 }
 
-/* ---- a load's way ---- */
+/* ---- loads ---- */
 
 static struct cache_fill *fill_new(struct entry *e, uint64_t cost)
 {
@@ -212,7 +212,7 @@ bool cache_fill_ahead(const struct cache_fill *fill)
 	return fill->ahead;
 }
 
-/* The first reader of what was, or was to be, prefetched. */
+/* The first read of an entry that was prefetched or queued as a prefetch. */
 static void first_read(struct cache *c, struct entry *e)
 {
 	unexpect(c, e);
@@ -262,7 +262,7 @@ void entry_leave_locked(struct cache *c, struct entry *e, struct entry **victims
 		entry_drop_locked(c, e, victims);
 }
 
-/* The load of e is over, one way or the other. */
+/* The load of e has succeeded or failed. */
 static void end_load(struct cache *c, struct entry *e)
 {
 	assert(e->list == LIST_LOADING && c->stats.in_flight >= e->fill->cost);
@@ -304,7 +304,7 @@ void entry_failed_locked(struct cache *c, struct entry *e, uint64_t now, struct 
 	fill->complete = true;
 	e->fill = fill;
 	e->failed_until = now + FAILURE_KEPT_NS;
-	e->holds = 0; /* who waits has the fill */
+	e->holds = 0; /* waiting readers have the fill */
 	unexpect(c, e);
 	waste(c, e);
 	move(c, e, LIST_FAILED);
@@ -322,7 +322,6 @@ void entry_drop_locked(struct cache *c, struct entry *e, struct entry **victims)
 		assert(e->holds == 0);
 		if (e->fill)
 			fill_unref_locked(e->fill);
-		e->fill = NULL;
 	}
 	unexpect(c, e);
 	if (e->charge && !e->prefetched)

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 enum {
-	PREFETCH_SHARE = 2, /* part of what chunks have that unread prefetches may take */
+	PREFETCH_SHARE = 2, /* unread prefetches may take half of the budget for chunks */
 };
 
 void todo_init(struct todo *todo, const struct cache *c)
@@ -31,7 +31,7 @@ static struct cache_fill *todo_next(struct todo *todo)
 	return f;
 }
 
-void load_queue_rest_locked(struct cache_owner *o)
+void load_queue_idle_locked(struct cache_owner *o)
 {
 	assert(o->busy > 0);
 	if (--o->busy == 0)
@@ -44,7 +44,7 @@ void todo_do(struct todo *todo, struct cache *c)
 	entry_free_all(todo->victims);
 	todo->victims = NULL;
 	while ((f = todo_next(todo))) {
-		/* The load is not complete: nobody takes its entry away. */
+		/* The entry remains while its load is incomplete. */
 		const struct entry_key key = f->entry->key;
 		struct cache_owner *o = key.owner;
 		o->src.load(o->src.ctx, (uint32_t)key.dataset, key.slot, f);
@@ -55,7 +55,7 @@ void todo_do(struct todo *todo, struct cache *c)
 			load_queue_run_locked(c, todo);
 		}
 		fill_unref_locked(f);
-		load_queue_rest_locked(o);
+		load_queue_idle_locked(o);
 		pthread_mutex_unlock(&c->lock);
 		entry_free_all(todo->victims);
 		todo->victims = NULL;
@@ -64,7 +64,7 @@ void todo_do(struct todo *todo, struct cache *c)
 
 /* ---- room ---- */
 
-/* What is not main: loaded or coming. */
+/* Bytes of chunks that are not main, loads in flight included. */
 static uint64_t new_bytes(const struct cache *c)
 {
 	return c->stats.bytes - c->main_bytes + c->stats.in_flight;
@@ -75,11 +75,11 @@ static struct entry *choose_victim(const struct cache *c, bool for_reader)
 	struct entry *new = list_oldest(c, LIST_NEW), *main = list_oldest(c, LIST_MAIN);
 	if (main && two_q_is_stale(&c->two_q, &main->use))
 		return main;
-	if (new && (!main || two_q_new_gives_way(&c->two_q, new_bytes(c))))
+	if (new && (!main || two_q_evicts_new(&c->two_q, new_bytes(c))))
 		return new;
 	if (!for_reader)
-		return two_q_new_gives_way(&c->two_q, new_bytes(c)) ? NULL : main;
-	/* Of what was prefetched, the latest is read last. */
+		return two_q_evicts_new(&c->two_q, new_bytes(c)) ? NULL : main;
+	/* The program reads the latest prefetched chunk last. */
 	return main ? main : c->lists[LIST_UNREAD].head;
 }
 
@@ -118,7 +118,7 @@ static void start(struct cache *c, struct entry *e, struct todo *todo)
 	todo_load(todo, e->fill);
 }
 
-/* Larger than the room that there will ever be while others run. */
+/* True if a load that does not fit the budget may begin. */
 static bool may_run_alone(const struct cache *c)
 {
 	const uint64_t idle =

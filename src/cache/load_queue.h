@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of loads, and what is evicted to make room for them. Room is made when a load begins,
- * for the memory that it takes at its peak. So what is loaded and what is under way never exceed
- * what the budget leaves to chunks.
+ * The queue of loads, and the eviction of chunks to make room for them. Before a load begins, the
+ * cache makes room for its peak memory. So loaded chunks and loads in flight do not exceed the part
+ * of the budget that is left to chunks, except for a load that does not fit and runs alone.
  *
- * Readers' loads begin in the order in which they were asked for. While the first one does not fit,
- * none begins: a large chunk must not wait for ever behind small ones. A load that is larger than
- * all the room there is begins when no other load is under way and no chunk is held. (Where others
- * always hold some chunk, it begins after LOAD_QUEUE_PATIENCE of them were put back.) Prefetches
- * begin when no reader's load is queued, as many side by side as the store takes.
+ * Readers' loads begin in the order of the requests. While the first one does not fit, none begins:
+ * a large chunk must not wait forever behind small ones. A load that does not fit after all idle
+ * chunks are evicted begins when no other load is in flight and no chunk is held. (If some chunk is
+ * always held, it begins after LOAD_QUEUE_PATIENCE chunks were released.) Prefetches begin when no
+ * reader's load is queued, at most as many in parallel as the store serves.
  *
- * A reader reads a chunk piece by piece. Where chunks are large, the readers of several chunks
- * would evict each other's before the next piece is read, and load them again for each piece. So a
- * large load does not evict a chunk that was read a moment ago and not to its end. The delay is
- * limited; a reader whose load is queued looks again after LOAD_QUEUE_LOOK_NS.
+ * Programs read a chunk piece by piece. If chunks are large, readers of several chunks would evict
+ * each other's chunk before its next piece is read, and load it again for each piece. So for a
+ * short time a large load does not evict a chunk whose last read did not reach its end. A reader
+ * whose load is queued tries again after LOAD_QUEUE_LOOK_NS.
  */
 #ifndef CACHE_LOAD_QUEUE_H
 #define CACHE_LOAD_QUEUE_H
@@ -22,13 +22,13 @@
 
 enum {
 	LOAD_QUEUE_PATIENCE = 64,
-	LOAD_QUEUE_LARGE = 32,		/* parts of the budget: a load of one is large */
-	LOAD_QUEUE_LOOK_NS = 25000000,	/* between two looks of a reader whose load is queued */
-	LOAD_QUEUE_KEPT_NS = 100000000, /* after a read that did not come to the chunk's end */
+	LOAD_QUEUE_LARGE = 32,		/* a load of more than budget / 32 is large */
+	LOAD_QUEUE_LOOK_NS = 25000000,	/* interval at which a reader retries a queued load */
+	LOAD_QUEUE_KEPT_NS = 100000000, /* after a read that did not reach the chunk's end */
 };
-#define LOAD_QUEUE_KEPT_MAX_NS UINT64_C(2000000000) /* after it was loaded */
+#define LOAD_QUEUE_KEPT_MAX_NS UINT64_C(2000000000) /* the same, at most, after the load */
 
-/* A call's time, and what it decides under the lock and does after it. */
+/* The time of a call, and the work that it does after it has released the lock. */
 struct todo {
 	uint64_t now;
 	struct cache_fill *first, **end; /* loads to start, in order */
@@ -36,22 +36,22 @@ struct todo {
 };
 
 void todo_init(struct todo *todo, const struct cache *c);
-/* Without the lock: starts the loads and frees the victims. A load may complete before it returns
- * from its source, in this thread; what that makes room for is started here too, not within it. */
+/* Starts the loads and frees the victims. Call it without the lock. If a load completes before the
+ * source's load() returns, this function also starts the loads that fit now. */
 void todo_do(struct todo *todo, struct cache *c);
 
-/* Begins the loads that may begin. To be called after each request for a load, and when there may
- * be more room. */
+/* Begins the queued loads that fit. Call it after each request for a load, and when there may be
+ * more room. */
 void load_queue_run_locked(struct cache *c, struct todo *todo);
-/* A load that its source has cancelled begins again; it keeps its room. */
+/* A load that its source has cancelled begins again, with the memory reserved for it. */
 void load_queue_restart_locked(struct cache *c, struct entry *e, struct todo *todo);
-/* One thing less that an owner has to wait for; the owner may be gone once the lock is free. */
-void load_queue_rest_locked(struct cache_owner *o);
-/* A reader puts a chunk back, and has or has not come to its end. */
+/* Decrements owner->busy. The owner may be freed as soon as the lock is released. */
+void load_queue_idle_locked(struct cache_owner *o);
+/* Call it when a reader releases a chunk. done: it has read to the end. */
 void load_queue_unheld_locked(struct cache *c, struct entry *e, bool done, uint64_t now);
-/* Evicts idle chunks until the budget is kept. */
+/* Evicts idle chunks until the budget is not exceeded. */
 void load_queue_trim_locked(struct cache *c, struct todo *todo);
-/* Bytes that unread prefetches may take in all: half of what chunks have. */
+/* Bytes that all unread prefetches may take: half of the budget for chunks. */
 uint64_t load_queue_prefetch_share(const struct cache *c);
 
 #endif

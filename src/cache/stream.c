@@ -2,8 +2,8 @@
 /* See stream.h. */
 #include "stream.h"
 
-#define STOPPED_NS UINT64_C(1000000000) /* without a read: the reader has stopped */
-#define COST_MAX   (UINT64_C(1) << 40)	/* larger than any chunk; sums stay far from overflow */
+#define STOPPED_NS UINT64_C(1000000000) /* without a read for this long, a stream has stopped */
+#define COST_MAX   (UINT64_C(1) << 40)	/* larger than any chunk; sums do not overflow */
 
 void stream_describe(const struct cache_owner *o, uint32_t dataset, struct cache_dataset *out)
 {
@@ -22,13 +22,14 @@ static uint64_t stream_share(const struct cache_stream *s)
 	return load_queue_prefetch_share(c) / (others + 1);
 }
 
-/* Another thread may have read for the stream after this one read the clock. */
+/* Another thread may have read for the stream after this thread read the clock, so read_ns may be
+ * later than now. */
 static bool has_stopped(const struct cache_stream *s, uint64_t now)
 {
 	return !s || (now > s->read_ns && now - s->read_ns > STOPPED_NS);
 }
 
-/* A reader that stopped in the middle does not keep others from prefetching. */
+/* Takes room from a stream that has stopped, so that others can prefetch. */
 static bool reclaim(struct cache *c, const struct cache_stream *s, struct todo *todo)
 {
 	for (struct entry *e = list_oldest(c, LIST_UNREAD); e;) {
@@ -55,7 +56,7 @@ static bool has_share(struct cache *c, const struct cache_stream *s, uint64_t co
 	return true;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 struct entry *stream_find_locked(struct cache_owner *o, uint32_t dataset, uint64_t slot,
 				 struct todo *todo)
@@ -69,9 +70,9 @@ struct entry *stream_find_locked(struct cache_owner *o, uint32_t dataset, uint64
 	return e;
 }
 
-bool stream_ask_locked(struct cache_owner *o, struct cache_stream *s, uint8_t group,
-		       uint32_t dataset, const struct cache_dataset *d, uint64_t slot,
-		       struct todo *todo)
+bool stream_request_locked(struct cache_owner *o, struct cache_stream *s, uint8_t group,
+			   uint32_t dataset, const struct cache_dataset *d, uint64_t slot,
+			   struct todo *todo)
 {
 	struct cache *c = o->cache;
 	struct entry *e = stream_find_locked(o, dataset, slot, todo);
@@ -101,7 +102,7 @@ static void forget_list(struct cache_stream *s, enum entry_list which, int group
 	}
 }
 
-/* What was asked for in a group (or, negative, in any) is not expected to be read. */
+/* The stream will not read the prefetched chunks of a group (negative: of all groups). */
 static void forget(struct cache_stream *s, int group, struct todo *todo)
 {
 	if (s->prefetch_bytes == 0)
@@ -154,7 +155,7 @@ void stream_read_locked(struct cache_stream *s, uint32_t dataset, uint64_t slot,
 	if (advice.action == PREFETCH_CANCEL)
 		forget(s, advice.group, todo);
 	while (advice.action == PREFETCH_LOAD && prefetch_next(&advice, &known, &next))
-		if (!stream_ask_locked(o, s, advice.group, dataset, &d, next, todo))
+		if (!stream_request_locked(o, s, advice.group, dataset, &d, next, todo))
 			break;
 }
 

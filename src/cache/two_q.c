@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See two_q.h. The history is a direct-mapped table: a name may push out another one that is still
- * worth knowing, which then costs one more load before its chunk is main. */
+/* See two_q.h. The history is a direct-mapped table: a name may replace another one. The chunk of
+ * the replaced name is not recognised when it is loaded again, so it becomes main later. */
 #include "two_q.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ bool two_q_is_stale(const struct two_q *a, const struct two_q_use *use)
 	return (a->clock - use->used) / TWO_Q_STALE > a->budget;
 }
 
-bool two_q_new_gives_way(const struct two_q *a, uint64_t new_bytes)
+bool two_q_evicts_new(const struct two_q *a, uint64_t new_bytes)
 {
 	return new_bytes > a->budget / TWO_Q_NEW_SHARE;
 }

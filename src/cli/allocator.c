@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunks of a megabyte come and go all the time. By default glibc maps each of them afresh and
- * gives it back: 256 page faults and as many zeroed pages for every chunk, a third of the processor
- * time of a sequential read. Kept in a few arenas the same pages serve the next chunk.
+ * The cache allocates and frees chunks of a megabyte all the time. By default glibc maps and unmaps
+ * each of them: 256 page faults and zeroed pages per chunk, a third of the CPU time of a sequential
+ * read. With these settings glibc keeps the pages and reuses them for the next chunk.
  */
 #include "allocator.h"
 
 #include <malloc.h>
 
 enum {
-	ARENAS = 2,		    /* more would each keep chunks of their own */
-	MAP_ABOVE = 4 << 20,	    /* bytes; larger ones would leave larger gaps: they go back */
-	KEEP_AT_THE_TOP = 16 << 20, /* bytes of free memory that an arena may keep */
+	ARENAS = 2, /* each keeps its own free memory */
+	MAP_ABOVE =
+		4 << 20, /* bytes; larger blocks would leave larger gaps, so they are unmapped */
+	KEEP_AT_THE_TOP = 16 << 20, /* bytes of free memory that an arena keeps */
 };
 
 void allocator_setup(void)

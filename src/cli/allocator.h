@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process's allocator, set up for buffers of a chunk's size. */
+/* Tunes malloc(3) for buffers of a chunk's size. */
 #ifndef CLI_ALLOCATOR_H
 #define CLI_ALLOCATOR_H
 
-/* Call once, before any thread is started. */
+/* Call once, before any thread starts. */
 void allocator_setup(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hsimage's commands have in common: the bucket that they open, and how they fail. */
+/* What all commands of hsimage use: opening the bucket, output, and errors. */
 #include "command.h"
 
 #include <errno.h>
@@ -7,18 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-int command_failed(const struct err *err)
+#include <base/mem.h>
+#include <base/printable.h>
+
+int command_failed(struct command *c, const struct err *err)
 {
+	progress_clear(&c->progress);
 	return complain(COMMAND_PROGRAM, err);
 }
 
-int command_usage(const char *text)
-{
-	fprintf(stderr, "%s: %s\nTry: %s --help\n", COMMAND_PROGRAM, text, COMMAND_PROGRAM);
-	return EXIT_USAGE;
-}
-
-/* Without slashes at its ends. */
+/* Returns a copy of path without leading and trailing slashes, on the heap. */
 static char *trimmed(const char *path)
 {
 	while (*path == '/')
@@ -29,39 +27,62 @@ static char *trimmed(const char *path)
 	return strndup(path, n);
 }
 
-/* What to do goes last. */
-static void name_b(struct err *err)
+static int find_bucket(struct command *c, struct err *err)
 {
-	struct err why = *err;
-	err_set(err, why.code, "%s; name the bucket with -b", why.msg);
+	static const char s3[] = "s3:";
+	const char *operand = c->operands[0] ? c->operands[0] : "";
+	if (!c->bucket) {
+		int rc = engine_split(operand, &c->bucket_path, &c->path, err);
+		if (rc == -ENOENT && strncmp(operand, s3, sizeof(s3) - 1) == 0) {
+			const char *name = operand + sizeof(s3) - 1;
+			err_set(err, rc, "%s: No such file or directory; did you mean s3://%s?",
+				operand, name + strspn(name, "/"));
+		} else if (rc == -ENOENT) {
+			const struct err why = *err;
+			err_set(err, rc, "%s; name the bucket with -b", why.msg);
+		}
+		return rc;
+	}
+	c->bucket_path = strdup(c->bucket);
+	c->path = trimmed(operand);
+	return c->bucket_path && c->path ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
-int command_open(struct command *c, const char *arg)
+int command_open(struct command *c)
 {
 	struct err err = ERR_INIT;
-	int rc;
-	if (c->bucket) {
-		c->bucket_path = strdup(c->bucket);
-		c->path = trimmed(arg);
-		rc = c->bucket_path && c->path ? 0 : err_set(&err, -ENOMEM, "out of memory");
-	} else {
-		rc = engine_split(arg, &c->bucket_path, &c->path, &err);
-		if (rc == -ENOENT)
-			name_b(&err);
-	}
+	int rc = find_bucket(c, &err);
 	if (!rc) {
 		c->options.engine.bucket = c->bucket_path;
 		c->options.engine.log = c->log;
+		log_set_name(c->log, c->bucket_path);
 		rc = engine_open(&c->options.engine, &c->engine, &err);
 	}
-	return rc ? command_failed(&err) : 0;
+	return rc ? command_failed(c, &err) : 0;
 }
 
-void command_close(void *arg)
+void command_close(void *command)
 {
-	struct command *c = arg;
+	struct command *c = command;
 	engine_file_close(c->file);
 	engine_close(c->engine);
 	free(c->bucket_path);
 	free(c->path);
+}
+
+int command_print_name(const char *name)
+{
+	const size_t cap = 4 * strlen(name) + 1;
+	auto_free char *shown = malloc(cap);
+	if (!shown)
+		return -ENOMEM;
+	printable(shown, cap, name);
+	return fputs(shown, stdout) == EOF ? -errno : 0;
+}
+
+int command_result(struct command *c, int rc, struct err *err)
+{
+	if (rc && !err->code)
+		err_errno(err, rc, "standard output");
+	return rc ? command_failed(c, err) : EXIT_OK;
 }

@@ -1,34 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of hsimage. Each returns an exit status and has said what went wrong. */
+/* The commands of hsimage. Each prints its errors and returns an exit status. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
 #include "options.h"
+#include "progress.h"
 
 #define COMMAND_PROGRAM "hsimage"
 
 struct command {
 	struct options options;
-	const char *bucket; /* -b, or NULL */
+	/* From the command line; borrowed. */
+	const char *bucket;	 /* -b, or NULL */
+	const char *operands[2]; /* after the command's name; NULL: not given */
+	bool details;		 /* ls -l */
+	bool verify;		 /* info --verify */
+	const char *output;	 /* export --output, or NULL */
 	struct log *log;
-	/* Of the engine that is open. */
+	struct progress progress;
+	/* Set by command_open(); file by the command. */
 	struct engine *engine;
-	struct engine_file *file; /* or NULL */
+	struct engine_file *file; /* NULL: none is open */
 	char *bucket_path;
 	char *path; /* in the mount */
 };
 
-/* Splits the argument (or takes it as a path in -b's bucket) and opens the bucket. Returns 0 or an
- * exit status. */
-int command_open(struct command *c, const char *arg);
+/* Finds the bucket and the path in it from the first operand (with -b, the path is the operand),
+ * and opens the bucket. Returns 0 or an exit status. */
+int command_open(struct command *c);
 /* Closes what command_open() has opened. command: the struct command. */
 void command_close(void *command);
-int command_failed(const struct err *err);
-int command_usage(const char *text);
+/* Prints an error; returns EXIT_FAILED. */
+int command_failed(struct command *c, const struct err *err);
 
-/* ls.c, export.c */
-int command_ls(struct command *c, int argc, char **argv);
-int command_info(struct command *c, int argc, char **argv);
-int command_export(struct command *c, int argc, char **argv);
+/* ls.c, info.c, export.c */
+int command_ls(struct command *c);
+int command_info(struct command *c);
+int command_export(struct command *c);
+
+/* Writes a name to standard output. Bytes that a terminal would interpret are shown as \xNN.
+ * Returns 0 or a negative errno. */
+int command_print_name(const char *name);
+/* Ends a command that prints. rc: the command's result; if it is an error and err is not set, it is
+ * an error of standard output. Returns an exit status. */
+int command_result(struct command *c, int rc, struct err *err);
 
 #endif

@@ -14,41 +14,222 @@
 #include "shutdown.h"
 
 enum { CLOSE_MS = 200 };
+enum { OPTION_VERIFY = 256, OPTION_OUTPUT }; /* returned by getopt_long() */
 
 static const char help[] =
 	"usage: hsimage [OPTIONS] COMMAND [ARGUMENTS]\n"
 	"Looks into a bucket of HDF5 domains without mounting it.\n"
 	"\n"
-	"  ls [-l] BUCKET[/PATH]                     list a directory, with -l modes, sizes, "
-	"times\n"
-	"  info [--verify] BUCKET/DOMAIN             what is in a domain and what is wrong with "
-	"it;\n"
-	"                                            --verify reads all of it\n"
-	"  export [-o FILE] BUCKET/DOMAIN [FILE]     write it as an HDF5 file; - is standard "
-	"output,\n"
-	"                                            no FILE: the domain's name, in this "
-	"directory\n"
+	"  ls [-l] BUCKET[/PATH]           list a directory\n"
+	"  info [--verify] BUCKET/DOMAIN   describe a domain and what is wrong with it\n"
+	"  export BUCKET/DOMAIN [FILE]     write a domain as an HDF5 file\n"
+	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
-	"BUCKET/PATH: names as in a mount (\".h5\" is appended to domains without extension). The\n"
-	"bucket is the nearest directory, from the argument upwards, that has the service's "
-	"\"db\"\n"
-	"directory in it; in S3, what is behind s3://. With -b BUCKET the argument is a path in\n"
-	"that bucket instead.\n"
+	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
+	"extension). The bucket is the nearest directory, from the operand upwards, that\n"
+	"contains the storage of HSDS, \"db\"; in S3, the first name after s3://.\n"
 	"\n"
-	"  -b, --bucket BUCKET   a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX]\n"
+	"  -b, --bucket BUCKET   a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX]; the\n"
+	"                        operand is then a path in that bucket\n"
 	"  -o OPTION[,OPTION…]   see below\n"
 	"      --NAME[=VALUE]    the same as -o NAME[=VALUE], with - for _\n"
-	"  -h, --help            this text\n"
+	"  -h, --help            this text, or more about a command\n"
 	"  -V, --version         the version\n"
 	"\n"
-	"Options, with their defaults:\n";
+	"Options, with their defaults in parentheses:\n";
 
 static const char help_exit[] =
 	"\n"
-	"Exit status: 0 done, 1 failed (with what and why on standard error), 2 wrong usage.\n";
+	"Exit status: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.\n";
 
-/* A command that has failed does not wait for its prefetches: they would take as long as the bucket
- * lets them. */
+static const struct command_def {
+	const char *name;
+	int (*run)(struct command *c);
+	const char *operand; /* the first operand, unless -b names the bucket */
+	const char *help;
+} commands[] = {
+	{"ls", command_ls, "BUCKET[/PATH]",
+	 "usage: hsimage [OPTIONS] ls [-l] BUCKET[/PATH]\n"
+	 "       hsimage [OPTIONS] -b BUCKET ls [-l] [PATH]\n"
+	 "Lists a directory as a mount shows it. Directories end with \"/\".\n"
+	 "\n"
+	 "  -l   show permissions, sizes in bytes and times (UTC), too; \"~\" in front of a\n"
+	 "       size: an estimate, because the domain has not been opened\n"},
+	{"info", command_info, "BUCKET/DOMAIN",
+	 "usage: hsimage [OPTIONS] info [--verify] BUCKET/DOMAIN\n"
+	 "       hsimage [OPTIONS] -b BUCKET info [--verify] DOMAIN\n"
+	 "Describes a domain: its objects, what they take in the bucket, and each part that is\n"
+	 "left out because it is damaged.\n"
+	 "\n"
+	 "  --verify   read the whole file and report each chunk that cannot be read\n"},
+	{"export", command_export, "BUCKET/DOMAIN",
+	 "usage: hsimage [OPTIONS] export BUCKET/DOMAIN [FILE]\n"
+	 "       hsimage [OPTIONS] -b BUCKET export DOMAIN [FILE]\n"
+	 "Writes a domain as an HDF5 file, any other object as it is.\n"
+	 "\n"
+	 "  FILE, --output FILE   the file to write; \"-\" is standard output\n"
+	 "\n"
+	 "Without FILE, the bytes go to standard output if that is not a terminal\n"
+	 "(hsimage export BUCKET/DOMAIN > FILE), else to a file with the domain's name in the\n"
+	 "current directory. A file is written whole or not at all.\n"},
+};
+enum { NCOMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static const struct command_def *find_command(const char *name)
+{
+	for (size_t i = 0; name && i < NCOMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* The operands of the command line, and the options that belong to no command. */
+struct arguments {
+	char *v[4]; /* the command and its operands, then NULL; longer than any command needs */
+	size_t n;   /* number of operands, even if they do not fit into v */
+	bool help, version;
+};
+
+static int usage_error(const struct arguments *a, const struct err *err)
+{
+	const struct command_def *def = find_command(a->v[0]);
+	if (err->code)
+		complain(COMMAND_PROGRAM, err);
+	fprintf(stderr, "Try: %s %s%s\n", COMMAND_PROGRAM, def ? "help " : "--help",
+		def ? def->name : "");
+	return EXIT_USAGE;
+}
+
+static void add_operand(struct arguments *a, char *operand)
+{
+	if (a->n < sizeof(a->v) / sizeof(a->v[0]))
+		a->v[a->n] = operand;
+	a->n++;
+}
+
+/* After a command, too, -o is followed by options. So "export -o FILE" gets a hint. */
+static int add_options(struct command *c, const struct arguments *a, const char *list,
+		       struct err *err)
+{
+	int rc = options_add(&c->options, list, err);
+	if (rc && a->v[0] && strcmp(a->v[0], "export") == 0 && !strchr(list, '=')) {
+		const struct err why = *err;
+		err_set(err, rc, "%s; name the output file last or with --output", why.msg);
+	}
+	return rc;
+}
+
+/* "--verify=WHEN" is "-o verify=WHEN". Without a value, "--verify" is the flag of info. */
+static int add_verify_option(struct command *c, const char *when, struct err *err)
+{
+	char option[32];
+	snprintf(option, sizeof(option), "verify=%s", when);
+	return options_add(&c->options, option, err);
+}
+
+static int parse_one(struct command *c, struct arguments *a, int opt, struct err *err)
+{
+	switch (opt) {
+	case 1: /* not an option */
+		add_operand(a, optarg);
+		return 0;
+	case 'b':
+		c->bucket = optarg;
+		return *optarg ? 0 : err_set(err, -EINVAL, "--bucket: must not be empty");
+	case 'l':
+		c->details = true;
+		return 0;
+	case 'o':
+		return add_options(c, a, optarg, err);
+	case 'h':
+		a->help = true;
+		return 0;
+	case 'V':
+		a->version = true;
+		return 0;
+	case OPTION_VERIFY:
+		if (optarg)
+			return add_verify_option(c, optarg, err);
+		c->verify = true;
+		return 0;
+	case OPTION_OUTPUT:
+		c->output = optarg;
+		return *optarg ? 0 : err_set(err, -EINVAL, "--output: must not be empty");
+	default:
+		if (opt >= OPTIONS_LONG)
+			return options_add_long(&c->options, opt, optarg, err);
+		return -EINVAL; /* getopt_long() has printed why */
+	}
+}
+
+/* Options may precede or follow the command. */
+static int parse(struct command *c, struct arguments *a, int argc, char **argv, struct err *err)
+{
+	static const struct option own[] = {
+		{"bucket", required_argument, NULL, 'b'},
+		{"help", no_argument, NULL, 'h'},
+		{"output", required_argument, NULL, OPTION_OUTPUT},
+		{"verify", optional_argument, NULL, OPTION_VERIFY},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	static char program[] = COMMAND_PROGRAM;
+	const struct option *longs = options_longs(&c->options, own);
+	int opt, rc = 0;
+	if (!longs)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (argc > 0)
+		argv[0] = program; /* for getopt_long()'s messages */
+	while (!rc && (opt = getopt_long(argc, argv, "-b:hlo:V", longs, NULL)) != -1)
+		rc = parse_one(c, a, opt, err);
+	for (int i = optind; !rc && i < argc; i++) /* after "--" */
+		add_operand(a, argv[i]);
+	return rc;
+}
+
+static int print_help(const struct arguments *a)
+{
+	const bool is_command = a->v[0] && strcmp(a->v[0], "help") == 0;
+	const char *name = a->v[is_command], *extra = is_command ? a->v[2] : NULL;
+	const struct command_def *def = find_command(name);
+	struct err err = ERR_INIT;
+	if (name && !def)
+		err_set(&err, -EINVAL, "%s: no such command", name);
+	else if (extra)
+		err_set(&err, -EINVAL, "extra operand: \"%s\"", extra);
+	if (err.code)
+		return usage_error(a, &err);
+	if (def) {
+		printf("%s\nFor the options of all commands: %s --help\n", def->help,
+		       COMMAND_PROGRAM);
+		return EXIT_OK;
+	}
+	fputs(help, stdout);
+	options_print_help(false);
+	fputs(help_exit, stdout);
+	return EXIT_OK;
+}
+
+/* Checks that the command accepts the options and operands of the command line. */
+static int check_arguments(const struct command *c, const struct arguments *a,
+			   const struct command_def *def, struct err *err)
+{
+	const char *foreign = c->details && def->run != command_ls	? "-l"
+			      : c->verify && def->run != command_info	? "--verify"
+			      : c->output && def->run != command_export ? "--output"
+									: NULL;
+	const char *in_bucket = def->run == command_ls ? "PATH" : "DOMAIN";
+	const char *const names[] = {c->bucket ? in_bucket : def->operand, "FILE"};
+	const int most = def->run == command_export && !c->output ? 2 : 1;
+	const int required = !(c->bucket && def->run == command_ls);
+	if (foreign)
+		return err_set(err, -EINVAL, "%s has no option %s", def->name, foreign);
+	int rc = operands_check(a->v + 1, (int)a->n - 1, names, most, required, err);
+	return rc ? rc : options_check(&c->options, err);
+}
+
+/* After a failure, does not wait longer than CLOSE_MS for requests that the bucket does not answer.
+ */
 static void end_command(struct command *c, int status)
 {
 	if (status == EXIT_OK) {
@@ -59,79 +240,44 @@ static void end_command(struct command *c, int status)
 	}
 }
 
-static int run(struct command *c, int argc, char **argv)
-{
-	static const struct {
-		const char *name;
-		int (*run)(struct command *c, int argc, char **argv);
-	} commands[] = {{"ls", command_ls}, {"info", command_info}, {"export", command_export}};
-	if (argc < 1)
-		return command_usage("missing operand: COMMAND is required: ls, info or export");
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (strcmp(commands[i].name, argv[0]) == 0) {
-			c->log = log_new(COMMAND_PROGRAM, c->options.log_level, false);
-			int status = commands[i].run(c, argc, argv);
-			end_command(c, status);
-			log_free(c->log);
-			return status;
-		}
-	char why[128];
-	snprintf(why, sizeof(why), "%s: no such command", argv[0]);
-	return command_usage(why);
-}
-
-/* -1: go on; else an exit status. */
-static int parse_one(struct command *c, int opt)
+static int run(struct command *c, const struct arguments *a)
 {
 	struct err err = ERR_INIT;
-	int rc = 0;
-	switch (opt) {
-	case 'b':
-		c->bucket = optarg;
-		return -1;
-	case 'o':
-		rc = options_add(&c->options, optarg, &err);
-		break;
-	case 'h':
-		printf("%s%s%s", help, options_help, help_exit);
-		return EXIT_OK;
-	case 'V':
-		printf("%s %s\n", COMMAND_PROGRAM, HSMOUNT_VERSION);
-		return EXIT_OK;
-	default:
-		if (opt < OPTIONS_LONG)
-			return command_usage("the command line is not understood");
-		rc = options_add_long(&c->options, opt, optarg, &err);
-	}
-	return rc ? command_usage(err.msg) : -1;
+	const struct command_def *def = find_command(a->v[0]);
+	if (!a->v[0])
+		err_set(&err, -EINVAL, "missing operand: COMMAND is required: ls, info or export");
+	else if (!def)
+		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
+	if (err.code || check_arguments(c, a, def, &err))
+		return usage_error(a, &err);
+	c->operands[0] = a->v[1];
+	c->operands[1] = a->v[2];
+	c->log = log_new(COMMAND_PROGRAM, c->options.log_level);
+	int status = def->run(c);
+	end_command(c, status);
+	log_free(c->log);
+	return status;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option own[] = {
-		{"bucket", required_argument, NULL, 'b'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},
-		{NULL, 0, NULL, 0},
-	};
 	struct command c = {0};
+	struct arguments a = {0};
 	struct err err = ERR_INIT;
-	int status = -1, opt;
+	int status = EXIT_OK;
 	allocator_setup();
 	options_init(&c.options, false);
-	const struct option *longs = options_longs(&c.options, own);
-	if (!longs)
-		status = command_usage("out of memory");
-	/* "+": what follows the command is the command's. */
-	while (status < 0 && (opt = getopt_long(argc, argv, "+b:o:hV", longs, NULL)) != -1)
-		status = parse_one(&c, opt);
-	if (status < 0 && options_check(&c.options, &err))
-		status = command_usage(err.msg);
-	if (status < 0) {
-		argc -= optind;
-		argv += optind;
-		optind = 0; /* the commands begin anew */
-		status = run(&c, argc, argv);
+	if (parse(&c, &a, argc, argv, &err))
+		status = usage_error(&a, &err);
+	else if (a.version)
+		printf("%s %s\n", COMMAND_PROGRAM, HSMOUNT_VERSION);
+	else if (a.help || (a.v[0] && strcmp(a.v[0], "help") == 0))
+		status = print_help(&a);
+	else
+		status = run(&c, &a);
+	if (fflush(stdout) && status == EXIT_OK) {
+		err_errno(&err, -errno, "standard output");
+		status = complain(COMMAND_PROGRAM, &err);
 	}
 	options_release(&c.options);
 	return status;

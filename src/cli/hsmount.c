@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hsmount: shows a bucket of HDF5 domains as a file system. Everything that can be wrong is looked
- * at before the program goes into the background, so that it is told where somebody reads it.
+ * hsmount: shows a bucket of HDF5 domains as a file system. Options, bucket and mount point are
+ * checked before the program goes into the background, so that errors reach the terminal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -23,47 +24,43 @@
 #include "log_signal.h"
 #include "metrics_listener.h"
 #include "options.h"
+#include "values.h"
+
+_Static_assert(OPTIONS_NO_MODE == FUSE_FRONT_ACL_MODE, "passed on without a check");
 
 enum { CLOSE_MS = 5000 };
 
 static const char program[] = "hsmount";
 
-static const char help[] = "usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
-			   "Shows a bucket of HDF5 domains as a tree of HDF5 files, read-only.\n"
-			   "\n"
-			   "BUCKET is a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX].\n"
-			   "Unmount with: fusermount3 -u MOUNTPOINT\n"
-			   "\n"
-			   "  -f                    stay in the foreground, log to standard error\n"
-			   "  -d                    log every request, too (implies -f)\n"
-			   "  -s                    serve one request at a time\n"
-			   "  -o OPTION[,OPTION…]   see below\n"
-			   "      --NAME[=VALUE]    the same as -o NAME[=VALUE], with - for _\n"
-			   "  -h, --help            this text\n"
-			   "  -V, --version         the version\n"
-			   "\n"
-			   "Options, with their defaults:\n";
-
-static const char help_mount[] =
-	"  uid=N, gid=N          owner and group of all files (the user who mounts)\n"
-	"  umask=OCTAL           bits taken off all modes (0)\n"
-	"  allow_other           let other users access the mount; implies default_permissions\n"
-	"  default_permissions   let the kernel check modes\n"
-	"  metrics_listen=[ADDRESS:]PORT\n"
-	"                        serve metrics to Prometheus, to this machine only\n"
-	"  ro                    mount read-only, which is always the case\n"
-	"and allow_root, auto_unmount, [no]dev, [no]suid, [no]exec, [no]atime as in fuse(8).\n";
+static const char help[] =
+	"usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
+	"Shows a bucket of HDF5 domains as a tree of HDF5 files, read-only.\n"
+	"\n"
+	"BUCKET is a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX].\n"
+	"Unmount with: fusermount3 -u MOUNTPOINT\n"
+	"\n"
+	"  -f                    stay in the foreground, log to standard error\n"
+	"  -d                    log the requests of the kernel and those to the bucket;\n"
+	"                        implies -f\n"
+	"  -s                    serve one request at a time\n"
+	"  -o OPTION[,OPTION…]   see below\n"
+	"      --NAME[=VALUE]    the same as -o NAME[=VALUE], with - for _\n"
+	"  -h, --help            this text\n"
+	"  -V, --version         the version\n"
+	"\n"
+	"Options, with their defaults in parentheses:\n";
 
 struct settings {
 	struct options options;
 	bool foreground, debug, single_thread;
-	bool shown; /* help or version: nothing else to do */
+	bool shown; /* the help or the version: the program is done */
 	const char *bucket, *mountpoint;
 };
 
 static int usage_error(const struct err *err)
 {
-	complain(program, err);
+	if (err->msg[0])
+		complain(program, err);
 	fprintf(stderr, "Try: %s --help\n", program);
 	return EXIT_USAGE;
 }
@@ -84,7 +81,8 @@ static int parse_one(struct settings *s, int c, struct err *err)
 	case 'o':
 		return options_add(&s->options, optarg, err);
 	case 'h':
-		printf("%s%s%s", help, options_help, help_mount);
+		fputs(help, stdout);
+		options_print_help(true);
 		s->shown = true;
 		return 0;
 	case 'V':
@@ -92,9 +90,8 @@ static int parse_one(struct settings *s, int c, struct err *err)
 		s->shown = true;
 		return 0;
 	default:
-		return c >= OPTIONS_LONG
-			       ? options_add_long(&s->options, c, optarg, err)
-			       : err_set(err, -EINVAL, "the command line is not understood");
+		/* getopt_long() has reported an error. */
+		return c < OPTIONS_LONG ? -EINVAL : options_add_long(&s->options, c, optarg, err);
 	}
 }
 
@@ -105,6 +102,7 @@ static int parse(struct settings *s, int argc, char **argv, struct err *err)
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
+	static const char *const operands[] = {"BUCKET", "MOUNTPOINT"};
 	const struct option *longs = options_longs(&s->options, own);
 	int c;
 	if (!longs)
@@ -114,19 +112,18 @@ static int parse(struct settings *s, int argc, char **argv, struct err *err)
 		if (rc || s->shown)
 			return rc;
 	}
-	if (argc - optind < 2)
-		return err_set(err, -EINVAL, "missing operand: BUCKET and MOUNTPOINT are required");
-	if (argc - optind > 2)
-		return err_set(err, -EINVAL, "extra operand: %s", argv[optind + 2]);
+	if (operands_check(argv + optind, argc - optind, operands, 2, 2, err))
+		return err->code;
 	s->bucket = argv[optind];
 	s->mountpoint = argv[optind + 1];
 	return options_check(&s->options, err);
 }
 
-/* The daemon leaves its directory. What is no directory is left to the engine to refuse. */
+/* Makes the bucket's path absolute, because the daemon changes its working directory. engine_open()
+ * reports a path that is not a directory. */
 static char *absolute_bucket(const char *bucket, struct err *err)
 {
-	static const char file[] = "file://";
+	static const char file[] = "file://", s3[] = "s3:";
 	const char *whole = bucket;
 	if (strncmp(bucket, file, sizeof(file) - 1) == 0)
 		bucket += sizeof(file) - 1;
@@ -134,14 +131,52 @@ static char *absolute_bucket(const char *bucket, struct err *err)
 		return strdup(whole);
 	char *path = realpath(bucket, NULL);
 	if (!path)
-		err_errno(err, -errno, "bucket %s", bucket);
+		err_errno(err, -errno, "bucket %s", whole);
+	if (!path && strncmp(bucket, s3, sizeof(s3) - 1) == 0) {
+		const char *name = bucket + sizeof(s3) - 1;
+		err_set(err, err->code, "%s; did you mean s3://%s?", err->msg,
+			name + strspn(name, "/"));
+	}
 	return path;
 }
 
-/* The kernel remembers the attributes of a mount whose daemon has died, and a mount on top of it
- * would leave it there for good. Space is what it never remembers. By its path it would be asked of
- * what an automounter has to mount there first: of us, perhaps. */
-static bool look_at(const char *path, struct stat *st, struct statfs *fs)
+/* mount.fuse3(8) can pass an open /dev/fuse that is mounted already as a mount point of this form,
+ * to a program that runs without privileges, in a container for example. */
+static bool is_descriptor(const char *mountpoint, int *fd)
+{
+	static const char prefix[] = "/dev/fd/";
+	uint64_t n;
+	if (strncmp(mountpoint, prefix, sizeof(prefix) - 1) != 0 ||
+	    !value_number(mountpoint + sizeof(prefix) - 1, 10, INT_MAX, &n))
+		return false;
+	*fd = (int)n;
+	return true;
+}
+
+/* libfuse accepts any open descriptor, and would then serve nothing without reporting an error. */
+static int check_descriptor(const struct settings *s, int fd, struct err *err)
+{
+	enum { MISC_MAJOR = 10, FUSE_MINOR = 229 }; /* of /dev/fuse */
+	struct stat st;
+	if (fstat(fd, &st))
+		return err_errno(err, -errno, "mount point %s", s->mountpoint);
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(MISC_MAJOR, FUSE_MINOR))
+		return err_set(err, -EINVAL, "mount point %s: is not an open /dev/fuse",
+			       s->mountpoint);
+	/* It is mounted already, so serve() cannot add default_permissions. */
+	if (s->options.allow_other && !s->options.default_permissions)
+		return err_set(
+			err, -EINVAL,
+			"mount point %s: the kernel would not check permissions; mount it with "
+			"default_permissions, not only with allow_other",
+			s->mountpoint);
+	return 0;
+}
+
+/* fstatfs() fails if the daemon of a mount has died. fstat() alone does not show it, because the
+ * kernel caches attributes. O_PATH does not trigger an automounter, which might wait for this very
+ * mount. */
+static bool inspect(const char *path, struct stat *st, struct statfs *fs)
 {
 	const int fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
@@ -158,11 +193,11 @@ static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 	struct stat st;
 	struct statfs fs;
 	char *path = realpath(mountpoint, NULL);
-	const bool there = path && look_at(path, &st, &fs);
+	const bool there = path && inspect(path, &st, &fs);
 	if (!there && errno == ENOTCONN) {
 		err_set(err, -ENOTCONN,
 			"mount point %s: a mount whose daemon has died is still there; "
-			"fusermount3 -u removes it",
+			"remove it with fusermount3 -u",
 			mountpoint);
 	} else if (!there) {
 		err_errno(err, -errno, "mount point %s", mountpoint);
@@ -175,77 +210,109 @@ static char *absolute_mountpoint(const char *mountpoint, struct err *err)
 	return NULL;
 }
 
-/* A mount that shows itself would wait for itself. On the bucket's own directory one may lie: the
- * bucket is what is beneath. Both paths are real ones. */
+/* A mount within its own bucket would contain itself, and reading it could block forever. On the
+ * bucket's own directory it is allowed: it hides the bucket. Both paths are real paths. */
 static int check_apart(const char *bucket, const char *mountpoint, struct err *err)
 {
 	const size_t n = strcmp(bucket, "/") == 0 ? 0 : strlen(bucket);
 	if (bucket[0] != '/' || strncmp(mountpoint, bucket, n) != 0 || mountpoint[n] != '/')
 		return 0;
-	return err_set(err, -EINVAL, "mount point %s: lies within the bucket %s", mountpoint,
-		       bucket);
+	return err_set(err, -EINVAL, "mount point %s: is inside the bucket %s", mountpoint, bucket);
 }
 
-/* As mount(8) has it. Two mounts on top of each other would have to be unmounted twice. */
-static int check_not_there(const char *bucket, const char *mountpoint, struct err *err)
+/* Fails if an hsmount is mounted there already, unless it shows another bucket and the option
+ * nonempty is set. */
+static int check_not_mounted(const char *bucket, const char *mountpoint, bool nonempty,
+			     struct err *err)
 {
 	enum { LINE = 4 * PATH_MAX };
 	struct mntent entry;
 	struct stat st;
 	struct statfs fs;
-	bool there = false;
-	/* Another mount may hide the one that the kernel lists. */
-	if (!look_at(mountpoint, &st, &fs) || fs.f_type != FUSE_SUPER_MAGIC)
+	auto_free char *mounted = NULL;
+	/* Another mount may hide the one that /proc/self/mounts lists. */
+	if (!inspect(mountpoint, &st, &fs) || fs.f_type != FUSE_SUPER_MAGIC)
 		return 0;
 	auto_free char *line = malloc(LINE);
 	FILE *mounts = line ? setmntent("/proc/self/mounts", "re") : NULL;
 	if (!mounts)
 		return 0;
 	while (getmntent_r(mounts, &entry, line, LINE)) {
-		if (strcmp(entry.mnt_dir, mountpoint) == 0)
-			there = strcmp(entry.mnt_type, "fuse.hsmount") == 0 &&
-				strcmp(entry.mnt_fsname, bucket) == 0;
+		if (strcmp(entry.mnt_dir, mountpoint) != 0)
+			continue;
+		free(mounted);
+		mounted = strcmp(entry.mnt_type, "fuse.hsmount") == 0 ? strdup(entry.mnt_fsname)
+								      : NULL;
 	}
 	endmntent(mounts);
-	return there ? err_set(err, -EBUSY, "mount point %s: %s is mounted there already",
-			       mountpoint, bucket)
-		     : 0;
+	if (mounted && strcmp(mounted, bucket) == 0)
+		return err_set(err, -EBUSY, "mount point %s: %s is mounted there already",
+			       mountpoint, bucket);
+	if (mounted && !nonempty)
+		return err_set(
+			err, -EBUSY,
+			"mount point %s: %s is mounted there; unmount it with fusermount3 -u, "
+			"or mount over it with -o nonempty",
+			mountpoint, mounted);
+	return 0;
 }
 
-/* What runs beside the mount. */
-struct company {
+static char *check_mountpoint(const struct settings *s, const char *bucket, struct err *err)
+{
+	int fd;
+	if (is_descriptor(s->mountpoint, &fd))
+		return check_descriptor(s, fd, err) ? NULL : strdup(s->mountpoint);
+	char *path = absolute_mountpoint(s->mountpoint, err);
+	if (path && !check_apart(bucket, path, err) &&
+	    !check_not_mounted(bucket, path, s->options.nonempty, err))
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* The services that run beside the FUSE front. */
+struct companions {
 	struct log *log;
+	const struct options *options;
+	bool mounted;
 	struct log_signal log_signal;
-	struct metrics_listener *metrics; /* NULL: not asked for */
+	struct metrics_listener *metrics; /* NULL without metrics_listen */
 };
 
-/* Everything that can be refused is refused before the program goes into the background. */
-static int company_open(struct company *c, const struct options *o, struct engine *engine,
-			struct err *err)
+/* Runs before the program goes into the background, so that errors reach the terminal. */
+static int companions_open(struct companions *c, struct engine *engine, struct err *err)
 {
-	if (o->metrics.n == 0)
+	if (c->options->metrics.n == 0)
 		return 0;
-	c->metrics = metrics_listener_new(&o->metrics, engine, err);
+	c->metrics = metrics_listener_new(&c->options->metrics, engine, err);
 	return c->metrics ? 0 : err->code;
 }
 
-static int company_start(void *arg, struct err *err)
+/* Runs after the last fork, when the file system is mounted. */
+static int companions_start(void *arg, struct err *err)
 {
-	struct company *c = arg;
+	struct companions *c = arg;
+	const char *given = str_text(&c->options->given);
 	int rc = log_signal_start(&c->log_signal, c->log, err);
-	return rc || !c->metrics ? rc : metrics_listener_start(c->metrics, err);
+	if (!rc && c->metrics)
+		rc = metrics_listener_start(c->metrics, err);
+	c->mounted = !rc;
+	if (!rc)
+		log_info(c->log, "mounted %s with %s %s, options: %s", c->options->engine.bucket,
+			 program, HSMOUNT_VERSION, given[0] ? given : "none");
+	return rc;
 }
 
-static void company_close(struct company *c)
+static void companions_close(struct companions *c)
 {
 	metrics_listener_free(c->metrics);
 	log_signal_stop(&c->log_signal);
 }
 
-/* What is to be closed behind the mount. All of it may wait for the bucket: a report that is being
- * made may be the last to hold an image that has loads under way. */
+/* What remains to be closed after the file system is unmounted. Any of it may wait for the bucket:
+ * a report in progress may hold the last reference to an image with loads in flight. */
 struct remains {
-	struct company company;
+	struct companions companions;
 	struct session *session;
 	struct engine *engine;
 };
@@ -253,22 +320,52 @@ struct remains {
 static void close_remains(void *arg)
 {
 	struct remains *r = arg;
-	company_close(&r->company);
+	companions_close(&r->companions);
 	fuse_front_free(r->session);
 	engine_close(r->engine);
 }
 
-static int serve(struct settings *s, char **argv, struct log *log, struct err *err)
+static int mount_and_serve(const struct settings *s, const char *mountpoint,
+			   struct remains *remains, struct err *err)
+{
+	const struct options *o = &s->options;
+	struct fuse_front_options front = {
+		.program = program,
+		.bucket = o->engine.bucket,
+		.mountpoint = mountpoint,
+		.mount_options = str_text(&o->mount),
+		.foreground = s->foreground,
+		.debug = s->debug,
+		.single_thread = s->single_thread,
+		.uid = o->uid,
+		.gid = o->gid,
+		.file_mode = o->file_mode,
+		.dir_mode = o->dir_mode,
+		.umask = o->umask,
+		.metadata_ttl = o->engine.metadata_ttl,
+		.started = companions_start,
+		.started_arg = &remains->companions,
+	};
+	int fd, rc = companions_open(&remains->companions, remains->engine, err);
+	if (rc)
+		return rc;
+	/* engine_open() has ended its threads again, so no thread uses the log now. */
+	log_set_name(o->engine.log, is_descriptor(mountpoint, &fd) ? o->engine.bucket : mountpoint);
+	rc = fuse_front_run(&front, remains->engine, o->engine.log, &remains->session, err);
+	if (remains->companions.mounted)
+		log_info(o->engine.log, "unmounted %s", o->engine.bucket);
+	return rc;
+}
+
+static int serve(struct settings *s, struct log *log, struct err *err)
 {
 	auto_free char *bucket = absolute_bucket(s->bucket, err);
-	auto_free char *mountpoint = bucket ? absolute_mountpoint(s->mountpoint, err) : NULL;
+	auto_free char *mountpoint = bucket ? check_mountpoint(s, bucket, err) : NULL;
 	struct options *o = &s->options;
-	struct remains remains = {.company = {.log = log}};
+	struct remains remains = {.companions = {.log = log, .options = o}};
 	if (!mountpoint)
 		return err->code ? err->code : err_set(err, -ENOMEM, "out of memory");
-	if (check_apart(bucket, mountpoint, err) || check_not_there(bucket, mountpoint, err))
-		return err->code;
-	/* Other users may read what the access control lists allow them to. */
+	/* Otherwise the kernel would not check modes, and other users could read everything. */
 	int rc = o->allow_other && !o->default_permissions
 			 ? options_add(o, "default_permissions", err)
 			 : 0;
@@ -279,26 +376,10 @@ static int serve(struct settings *s, char **argv, struct log *log, struct err *e
 		rc = engine_open(&o->engine, &remains.engine, err);
 	if (rc)
 		return rc;
-	struct fuse_front_options front = {
-		.program = argv[0],
-		.bucket = bucket,
-		.mountpoint = mountpoint,
-		.mount_options = str_text(&o->mount),
-		.foreground = s->foreground,
-		.debug = s->debug,
-		.single_thread = s->single_thread,
-		.uid = o->uid,
-		.gid = o->gid,
-		.umask = o->umask,
-		.metadata_ttl = o->engine.metadata_ttl,
-		.started = company_start,
-		.started_arg = &remains.company,
-	};
-	rc = company_open(&remains.company, o, remains.engine, err);
-	if (!rc)
-		rc = fuse_front_run(&front, remains.engine, log, &remains.session, err);
+	rc = mount_and_serve(s, mountpoint, &remains, err);
 	if (!shutdown_in_time(close_remains, &remains, CLOSE_MS)) {
-		log_warning(log, "requests to the bucket do not end: leaving without them");
+		log_warning(log,
+			    "exiting without waiting for requests to the bucket that do not end");
 		if (rc)
 			log_error(log, "%s", err->msg);
 		_exit(rc ? EXIT_FAILED : EXIT_OK);
@@ -311,14 +392,21 @@ int main(int argc, char **argv)
 	struct settings s = {0};
 	struct err err = ERR_INIT;
 	int status = EXIT_OK;
+	char name[] = "hsmount";
+	argv[0] = name; /* for getopt_long()'s messages, whatever the path of the program is */
 	allocator_setup();
 	options_init(&s.options, true);
 	int rc = parse(&s, argc, argv, &err);
 	if (rc) {
 		status = usage_error(&err);
-	} else if (!s.shown) {
-		struct log *log = log_new(program, s.options.log_level, false);
-		rc = serve(&s, argv, log, &err);
+	} else if (s.shown) {
+		if (fflush(stdout)) {
+			err_errno(&err, -errno, "standard output");
+			status = complain(program, &err);
+		}
+	} else {
+		struct log *log = log_new(program, s.options.log_level);
+		rc = serve(&s, log, &err);
 		if (rc) {
 			log_error(log, "%s", err.msg);
 			status = EXIT_FAILED;

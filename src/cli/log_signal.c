@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGUSR1 and the log's level: see log_signal.h. */
+/* See log_signal.h. */
 #include "log_signal.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGUSR1 moves the log on to its next level: error, warning, info, debug, error … A thread of its
- * own waits for the signal, so nothing of it runs in a signal handler.
+ * SIGUSR1 changes the log's level to the next one: error, warning, info, debug, error and so on. A
+ * thread waits for the signal, so no code runs in a signal handler.
  */
 #ifndef CLI_LOG_SIGNAL_H
 #define CLI_LOG_SIGNAL_H
@@ -13,7 +13,7 @@
 #include <hsmount/err.h>
 #include <hsmount/log.h>
 
-/* Zeroed is not started. */
+/* Zero-initialised: not started. */
 struct log_signal {
 	struct log *log;
 	pthread_t thread;
@@ -21,14 +21,14 @@ struct log_signal {
 	atomic_bool stopping;
 };
 
-/* Before the first thread of the process: all of them must have the signal blocked, or it would end
- * the process. */
+/* Blocks the signal. Call it before the process starts a thread: a thread that does not block the
+ * signal would let it end the process. */
 void log_signal_block(void);
-/* After the last fork. The log is borrowed until log_signal_stop(). */
+/* Starts the thread. Call it after the last fork. The log is borrowed until log_signal_stop(). */
 int log_signal_start(struct log_signal *s, struct log *log, struct err *err);
 void log_signal_stop(struct log_signal *s);
 
-/* The next level, which the log itself is told in a line that is shown at that level. */
+/* Changes the level to the next one, and logs a line at the new level. */
 void log_signal_advance(struct log *log);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An address of this machine alone, as the option metrics_listen names it. Pure. */
+/* The loopback address that the option metrics_listen names. Pure. */
 #ifndef CLI_METRICS_ADDRESS_H
 #define CLI_METRICS_ADDRESS_H
 
@@ -12,8 +12,8 @@ struct metrics_address {
 	socklen_t n; /* 0: none */
 };
 
-/* "PORT" (of 127.0.0.1), "ADDRESS:PORT", "[ADDRESS]:PORT". -EINVAL, also for addresses that others
- * than this machine reach. */
+/* Parses "PORT" (of 127.0.0.1), "ADDRESS:PORT" or "[ADDRESS]:PORT". Fails with -EINVAL, also if
+ * other machines can reach the address. */
 int metrics_address_parse(const char *text, struct metrics_address *out, struct err *err);
 
 #endif

@@ -1,186 +1,127 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The listener. Its thread waits in poll() only, always for `stop` as well. Sockets do not block.
- * Threads: what the constructor made is constant; `stop` is an eventfd.
+ * The HTTP server is libmicrohttpd, with one thread for all connections. libmicrohttpd limits their
+ * number, their memory and the time for which they may be silent.
+ *
+ * A request is refused unless its Host field is an address or "localhost". Otherwise a web page
+ * could let its own name resolve to 127.0.0.1, and read the report through the browser of a user of
+ * this machine (DNS rebinding).
  */
 #include "metrics_listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
+#include <strings.h>
 #include <unistd.h>
 
-#include <base/mem.h>
-
-#include "metrics_request.h"
-
 enum {
-	BACKLOG = 16,
-	DRAIN_MAX = 64 << 10, /* bytes read and thrown away behind an answer */
+	BACKLOG = 128,
+	CONNECTION_MEMORY = 16 << 10, /* bytes; limits the request's header */
 };
 
 struct metrics_listener {
 	struct engine *engine;
-	int fd, stop;
-	bool running;
-	pthread_t thread;
+	int fd; /* the listening socket; -1 once the server owns it */
+	struct MHD_Daemon *server;
 };
 
-/* ---- a connection ---- */
-
-struct connection {
-	const struct metrics_listener *l;
-	int fd;
-	int64_t deadline_ms;
-};
-
-static int64_t now_ms(void)
+/* True for "127.0.0.1:9090", "[::1]", "localhost:9090" and the like. */
+static bool is_address(const char *host)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	char name[INET6_ADDRSTRLEN];
+	unsigned char address[sizeof(struct in6_addr)];
+	const bool bracketed = host[0] == '[';
+	host += bracketed;
+	const size_t n = strcspn(host, bracketed ? "]" : ":");
+	if (n >= sizeof(name) || (bracketed && !host[n]))
+		return false;
+	memcpy(name, host, n);
+	name[n] = '\0';
+	const char *port = host + n + bracketed;
+	if (*port == ':')
+		port += 1 + strspn(port + 1, "0123456789");
+	if (port[strspn(port, " \t")])
+		return false;
+	if (bracketed)
+		return inet_pton(AF_INET6, name, address) == 1;
+	return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0;
 }
 
-/* False when the time is over, or everybody's is. */
-static bool wait_for(const struct connection *c, short events)
+static enum MHD_Result check_field(void *arg, enum MHD_ValueKind kind, const char *name,
+				   const char *value)
 {
-	struct pollfd fds[] = {{.fd = c->fd, .events = events},
-			       {.fd = c->l->stop, .events = POLLIN}};
-	for (;;) {
-		const int64_t left = c->deadline_ms - now_ms();
-		const int n = left > 0 ? poll(fds, 2, (int)left) : 0;
-		if (n < 0 && errno == EINTR)
-			continue;
-		return n > 0 && !fds[1].revents;
-	}
+	bool *ok = arg;
+	if (strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0 && !(value && is_address(value)))
+		*ok = false;
+	return MHD_YES;
 }
 
-/* Bytes; 0 at the end, when the time is over or the connection is broken. */
-static size_t receive(const struct connection *c, char *buf, size_t n)
+static unsigned int check(struct MHD_Connection *connection, const char *path, const char *method,
+			  enum engine_report *kind)
 {
-	while (wait_for(c, POLLIN)) {
-		const ssize_t got = recv(c->fd, buf, n, 0);
-		if (got >= 0)
-			return (size_t)got;
-		if (errno != EINTR && errno != EAGAIN)
-			break;
-	}
-	return 0;
+	bool host_ok = true;
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, check_field, &host_ok);
+	if (!host_ok)
+		return MHD_HTTP_MISDIRECTED_REQUEST;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return MHD_HTTP_METHOD_NOT_ALLOWED;
+	*kind = strcmp(path, "/stats") == 0 ? ENGINE_REPORT_JSON : ENGINE_REPORT_PROMETHEUS;
+	if (*kind == ENGINE_REPORT_PROMETHEUS && strcmp(path, "/metrics") != 0)
+		return MHD_HTTP_NOT_FOUND;
+	return MHD_HTTP_OK;
 }
 
-static bool send_all(const struct connection *c, const char *p, size_t n)
-{
-	while (n && wait_for(c, POLLOUT)) {
-		const ssize_t sent = send(c->fd, p, n, MSG_NOSIGNAL);
-		if (sent > 0) {
-			p += sent;
-			n -= (size_t)sent;
-		} else if (sent < 0 && errno != EINTR && errno != EAGAIN) {
-			break;
-		}
-	}
-	return n == 0;
-}
-
-static bool read_request(const struct connection *c, struct metrics_request *request)
-{
-	char buf[METRICS_REQUEST_MAX];
-	size_t n = 0, got;
-	while ((got = receive(c, buf + n, sizeof(buf) - n))) {
-		n += got;
-		if (metrics_request_parse(buf, n, request))
-			return true;
-	}
-	return false;
-}
-
-static void answer(const struct connection *c, const struct metrics_request *request)
+/* Implements MHD_AccessHandlerCallback. Responds once the header is complete, and ignores a body.
+ */
+static enum MHD_Result respond(void *arg, struct MHD_Connection *connection, const char *path,
+			       const char *method, const char *version, const char *body,
+			       size_t *body_size, void **request)
 {
 	static const char *const types[] = {
 		[ENGINE_REPORT_JSON] = "application/json",
 		[ENGINE_REPORT_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
 	};
-	auto_free char *text = NULL, *head = NULL;
-	size_t n = 0;
-	int status = request->status;
-	if (status == 200 && engine_report(c->l->engine, request->kind, &text, &n, NULL))
-		status = 500;
-	const bool ok = status == 200;
-	const int head_n =
-		asprintf(&head,
-			 "HTTP/1.1 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s"
-			 "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
-			 metrics_status(status), ok ? types[request->kind] : "text/plain", n,
-			 status == 405 ? "Allow: GET, HEAD\r\n" : "");
-	if (head_n < 0) {
-		head = NULL;
-		return;
-	}
-	if (send_all(c, head, (size_t)head_n) && ok && !request->head)
-		send_all(c, text, n);
-}
-
-/* Closing a socket that has unread bytes resets the connection, and the answer may be lost. */
-static void finish(const struct connection *c)
-{
-	char buf[METRICS_REQUEST_MAX];
-	size_t sum = 0, got;
-	shutdown(c->fd, SHUT_WR);
-	while (sum < DRAIN_MAX && (got = receive(c, buf, sizeof(buf))))
-		sum += got;
-}
-
-static void serve(const struct metrics_listener *l, int fd)
-{
-	const struct connection c = {l, fd, now_ms() + METRICS_PATIENCE_MS};
-	struct metrics_request request;
-	if (read_request(&c, &request)) {
-		answer(&c, &request);
-		finish(&c);
-	}
-	close(fd);
-}
-
-/* ---- the thread ---- */
-
-static void *run(void *arg)
-{
 	const struct metrics_listener *l = arg;
-	struct pollfd fds[] = {{.fd = l->fd, .events = POLLIN}, {.fd = l->stop, .events = POLLIN}};
-	for (;;) {
-		if (poll(fds, 2, -1) < 0)
-			continue;
-		if (fds[1].revents)
-			return NULL;
-		const int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0)
-			serve(l, fd);
-		else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			poll(&fds[1], 1, 100); /* it will still be there then */
+	enum engine_report kind = ENGINE_REPORT_PROMETHEUS;
+	char *text = NULL;
+	size_t n = 0;
+	unsigned int status = check(connection, path, method, &kind);
+	if (status == MHD_HTTP_OK && engine_report(l->engine, kind, &text, &n, NULL))
+		status = MHD_HTTP_INTERNAL_SERVER_ERROR;
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+	if (!response) {
+		free(text);
+		return MHD_NO;
 	}
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+				status == MHD_HTTP_OK ? types[kind] : "text/plain");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	const enum MHD_Result queued = MHD_queue_response(connection, status, response);
+	MHD_destroy_response(response);
+	return queued;
 }
-
-/* ---- life ---- */
 
 static int bind_socket(struct metrics_listener *l, const struct metrics_address *a, struct err *err)
 {
 	const int on = 1;
 	l->fd = socket(a->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	l->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (l->fd < 0 || l->stop < 0)
-		return err_errno(err, -errno, "a socket for metrics");
-	/* Connections that ended a moment ago do not keep the port from us. */
+	if (l->fd < 0)
+		return err_errno(err, -errno, "metrics_listen: cannot create a socket");
+	/* Otherwise connections of an earlier mount that have just ended would block the port. */
 	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (bind(l->fd, (const struct sockaddr *)&a->address, a->n) || listen(l->fd, BACKLOG)) {
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a->address;
-		/* The port is at the same place in both kinds of address. */
+		/* The port is at the same offset in both kinds of address. */
 		return err_errno(err, -errno, "metrics_listen: port %u", ntohs(v4->sin_port));
 	}
 	return 0;
@@ -194,7 +135,7 @@ struct metrics_listener *metrics_listener_new(const struct metrics_address *addr
 		err_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	*l = (struct metrics_listener){.engine = engine, .fd = -1, .stop = -1};
+	*l = (struct metrics_listener){.engine = engine, .fd = -1};
 	if (bind_socket(l, address, err)) {
 		metrics_listener_free(l);
 		return NULL;
@@ -205,25 +146,28 @@ struct metrics_listener *metrics_listener_new(const struct metrics_address *addr
 int metrics_listener_start(struct metrics_listener *l, struct err *err)
 {
 	sigset_t all, old;
-	/* Signals are for others. */
+	/* The new thread inherits the mask: signals are for the main thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	const int rc = -pthread_create(&l->thread, NULL, run, l);
+	l->server = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL,
+				     respond, l, MHD_OPTION_LISTEN_SOCKET, l->fd,
+				     MHD_OPTION_CONNECTION_LIMIT, (unsigned int)METRICS_CONNECTIONS,
+				     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)METRICS_IDLE_S,
+				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+				     MHD_OPTION_END);
+	const int rc = l->server ? 0 : -errno;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	l->running = rc == 0;
-	return rc ? err_errno(err, rc, "the thread that serves metrics") : 0;
+	l->fd = -1; /* the server closes it */
+	return rc ? err_errno(err, rc, "metrics_listen: cannot start the HTTP server") : 0;
 }
 
 void metrics_listener_free(struct metrics_listener *l)
 {
-	const uint64_t one = 1;
 	if (!l)
 		return;
-	if (l->running && write(l->stop, &one, sizeof(one)) == (ssize_t)sizeof(one))
-		pthread_join(l->thread, NULL);
+	if (l->server)
+		MHD_stop_daemon(l->server);
 	if (l->fd >= 0)
 		close(l->fd);
-	if (l->stop >= 0)
-		close(l->stop);
 	free(l);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Serves the engine's report to Prometheus, or to anybody on this machine: GET /metrics, and /stats
- * as JSON. One thread, one connection at a time, each closed after its answer and after
- * METRICS_PATIENCE_MS at the latest.
+ * Serves the engine's report over HTTP to programs on this machine: /metrics in Prometheus' text
+ * format and /stats as JSON. Each connection is closed after one response.
  */
 #ifndef CLI_METRICS_LISTENER_H
 #define CLI_METRICS_LISTENER_H
@@ -12,16 +11,19 @@
 
 #include "metrics_address.h"
 
-enum { METRICS_PATIENCE_MS = 2000 };
+enum {
+	METRICS_CONNECTIONS = 128, /* at once; later ones wait in the kernel's queue */
+	METRICS_IDLE_S = 2,	   /* seconds after which a silent connection is closed */
+};
 
 struct metrics_listener;
-/* Binds, so that a port that is taken is told before the program goes into the background; starts
- * nothing. The engine is borrowed. NULL with err set. */
+/* Binds the port but starts no thread. Call it before the program goes into the background, so that
+ * an error reaches the terminal. The engine is borrowed. Returns NULL with err set. */
 struct metrics_listener *metrics_listener_new(const struct metrics_address *address,
 					      struct engine *engine, struct err *err);
-/* After the last fork. */
+/* Starts the thread that serves. Call it after the last fork. */
 int metrics_listener_start(struct metrics_listener *l, struct err *err);
-/* Ends the thread at once, whoever is connected. NULL is fine. */
+/* Closes all connections and ends the thread. NULL is allowed. */
 void metrics_listener_free(struct metrics_listener *l);
 
 #endif

@@ -1,62 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options after -o, each also understood as --name: one table for both programs. Values are checked
- * here, so that a wrong one is told before anything is opened. No state; main thread only.
+ * One table holds the options of both programs: names, values, help. An option is given with -o or
+ * as --name. Its value is checked here, before anything is opened. Main thread only.
  */
 #include "options.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-const char options_help[] =
-	"  metadata_ttl=SECONDS  how long cached metadata is considered valid (names and sizes 1,\n"
-	"                        what opens and listings found 0)\n"
-	"  cache_size=BYTES      memory for decoded chunks and metadata, with K, M or G (256M)\n"
-	"  cache_dir=DIR         keep fetched objects there for later mounts (none)\n"
-	"  cache_disk_size=BYTES how much is kept there (10G)\n"
-	"  workers=N             requests and decodings at once (16)\n"
-	"  filters=stored|none   show datasets with their filters, in a form that is cheap to\n"
-	"                        make (stored), or without any (none) (stored)\n"
-	"  log_level=LEVEL       error, warning, info or debug (warning)\n"
-	"  allow_empty           accept a directory or prefix that is not recognised as a bucket\n"
-	"For buckets in S3; what is not given here comes from the environment and the shared\n"
-	"files of the AWS tools:\n"
-	"  endpoint=URL          another service than Amazon's\n"
-	"  region=REGION         of the bucket; else the bucket is asked\n"
-	"  profile=NAME          of the shared files\n"
-	"  ca_bundle=FILE        certificates to trust\n"
-	"  bucket_owner=ACCOUNT  that must own the bucket\n"
-	"  no_sign_request       for a public bucket: no credentials\n"
-	"  requester_pays        for a bucket whose requester pays\n"
-	"  path_style            never put the bucket into the host's name\n"
-	"  connections=N         at once (128)\n";
+#include <base/mem.h>
 
-void options_init(struct options *o, bool mounting)
-{
-	*o = (struct options){
-		.log_level = LOG_LEVEL_WARNING,
-		.mounting = mounting,
-		.uid = getuid(),
-		.gid = getgid(),
-	};
-	engine_options_init(&o->engine);
-}
-
-void options_release(struct options *o)
-{
-	free(o->fault);
-	free(o->cache_dir);
-	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++)
-		free(o->s3[i]);
-	str_release(&o->mount);
-	for (size_t i = 0; o->longs && o->longs[i].name; i++)
-		if (o->longs[i].val >= OPTIONS_LONG)
-			free((char *)(uintptr_t)o->longs[i].name);
-	free(o->longs);
-}
+#include "values.h"
 
 int complain(const char *program, const struct err *err)
 {
@@ -64,92 +24,57 @@ int complain(const char *program, const struct err *err)
 	return EXIT_FAILED;
 }
 
+int operands_check(char *const *operands, int n, const char *const *names, int n_names,
+		   int required, struct err *err)
+{
+	if (n > n_names)
+		return err_set(err, -EINVAL, "extra operand: \"%s\"", operands[n_names]);
+	/* The usual cause is a shell variable that is not set. */
+	for (int i = 0; i < n; i++)
+		if (!operands[i][0])
+			return err_set(err, -EINVAL, "empty operand: %s", names[i]);
+	if (n >= required)
+		return 0;
+	err_set(err, -EINVAL, "%s", names[required - 1]);
+	for (int i = required - 1; i-- > n;)
+		err_set(err, -EINVAL, "%s and %s", names[i], err->msg);
+	return err_wrap(err, -EINVAL, "missing operand");
+}
+
 /* ---- values ---- */
 
-static int bad_value(struct err *err, const char *name, const char *value, const char *want)
+static int bad_value(struct err *err, const char *name, const char *value, const char *expected)
 {
-	return err_set(err, -EINVAL, "%s=%s: %s", name, value, want);
-}
-
-/* A whole number up to max, in base 10 or 8. */
-static bool parse_number(const char *s, int base, uint64_t max, uint64_t *out)
-{
-	char *end;
-	if (s[0] < '0' || s[0] > '9')
-		return false;
-	errno = 0;
-	unsigned long long v = strtoull(s, &end, base);
-	*out = v;
-	return !errno && *end == '\0' && v <= max;
-}
-
-static bool parse_size(const char *s, uint64_t *out)
-{
-	static const char units[] = "KMGT";
-	char *end;
-	if (s[0] < '0' || s[0] > '9')
-		return false;
-	errno = 0;
-	unsigned long long v = strtoull(s, &end, 10);
-	if (errno)
-		return false;
-	unsigned int shift = 0;
-	if (*end) {
-		const char *unit = strchr(units, *end & ~0x20);
-		if (!unit || end[1])
-			return false;
-		shift = 10 * (unsigned int)(unit - units + 1);
-	}
-	*out = (uint64_t)v << shift;
-	return *out >> shift == v;
+	return err_set(err, -EINVAL, "%s=%s: %s", name, value, expected);
 }
 
 static int set_ttl(struct options *o, const char *name, const char *value, struct err *err)
 {
-	char *end;
-	double seconds = strtod(value, &end);
-	if (end == value || *end || !(seconds >= 0 && seconds <= 1e9))
-		return bad_value(err, name, value, "must be a number of seconds");
-	/* A time is given to save requests, so it holds for opens, too. */
-	o->engine.metadata_ttl = o->engine.open_ttl = seconds;
+	if (!value_seconds(value, &o->engine.metadata_ttl))
+		return bad_value(err, name, value,
+				 "must be a time: seconds, or a number with s, m, h or d");
+	/* A user sets a time to save requests, so the time also applies to opens. */
+	o->engine.open_ttl = o->engine.metadata_ttl;
 	return 0;
 }
 
-static int set_cache_size(struct options *o, const char *name, const char *value, struct err *err)
+static int set_size(uint64_t *size, const char *name, const char *value, struct err *err)
 {
-	return parse_size(value, &o->engine.cache_size)
-		       ? 0
-		       : bad_value(err, name, value,
-				   "must be a number of bytes, or one with K, M or G");
-}
-
-static int set_cache_dir(struct options *o, const char *name, const char *value, struct err *err)
-{
-	if (!value[0])
-		return bad_value(err, name, value, "must name a directory");
-	free(o->cache_dir);
-	o->cache_dir = strdup(value);
-	o->engine.cache_dir = o->cache_dir;
-	return o->cache_dir ? 0 : err_set(err, -ENOMEM, "out of memory");
+	return value_size(value, size) ? 0
+				       : bad_value(err, name, value,
+						   "must be a number of bytes, or a number with K, "
+						   "M, G or T");
 }
 
 static int set_cache_disk_size(struct options *o, const char *name, const char *value,
 			       struct err *err)
 {
+	enum { MIN = 1 << 20 };
 	o->has_cache_disk_size = true;
-	return parse_size(value, &o->engine.cache_disk_size)
-		       ? 0
-		       : bad_value(err, name, value,
-				   "must be a number of bytes, or one with K, M, G or T");
-}
-
-static int set_workers(struct options *o, const char *name, const char *value, struct err *err)
-{
-	uint64_t n;
-	if (!parse_number(value, 10, 1024, &n))
-		return bad_value(err, name, value, "must be a number from 0 to 1024");
-	o->engine.workers = (unsigned int)n;
-	return 0;
+	int rc = set_size(&o->engine.cache_disk_size, name, value, err);
+	return rc || o->engine.cache_disk_size >= MIN
+		       ? rc
+		       : bad_value(err, name, value, "must be at least 1M");
 }
 
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
@@ -160,6 +85,21 @@ static int set_filters(struct options *o, const char *name, const char *value, s
 	return 0;
 }
 
+static int set_verify(struct options *o, const char *name, const char *value, struct err *err)
+{
+	static const char *const values[] = {
+		[ENGINE_S3_VERIFY_AUTO] = "auto",
+		[ENGINE_S3_VERIFY_ALWAYS] = "always",
+		[ENGINE_S3_VERIFY_NEVER] = "never",
+	};
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (strcmp(value, values[i]) == 0) {
+			o->engine.s3.verify = (enum engine_s3_verify)i;
+			return 0;
+		}
+	return bad_value(err, name, value, "must be auto, always or never");
+}
+
 static int set_log_level(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (log_level_parse(value, &o->log_level))
@@ -167,96 +107,23 @@ static int set_log_level(struct options *o, const char *name, const char *value,
 	return 0;
 }
 
-static int set_allow_empty(struct options *o, const char *name, const char *value, struct err *err)
-{
-	o->engine.allow_empty = true;
-	return 0;
-}
-
-static int set_fault(struct options *o, const char *name, const char *value, struct err *err)
-{
-	free(o->fault);
-	o->fault = strdup(value);
-	o->engine.debug_fault = o->fault;
-	return o->fault ? 0 : err_set(err, -ENOMEM, "out of memory");
-}
-
-static int set_count(struct options *o, const char *name, const char *value, struct err *err)
-{
-	o->engine.debug_count = true;
-	return 0;
-}
-
-/* ---- S3 ---- */
-
-static int set_s3_text(struct options *o, const char *name, const char *value, struct err *err)
-{
-	struct engine_s3_options *s3 = &o->engine.s3;
-	const struct {
-		const char *name, **to;
-	} texts[OPTIONS_S3_TEXTS] = {
-		{"endpoint", &s3->endpoint},	     {"region", &s3->region},
-		{"profile", &s3->profile},	     {"ca_bundle", &s3->ca_bundle},
-		{"bucket_owner", &s3->bucket_owner},
-	};
-	/* A variable that is not set, as a rule. */
-	if (!value[0])
-		return bad_value(err, name, value, "must not be empty");
-	for (size_t i = 0; i < OPTIONS_S3_TEXTS; i++) {
-		if (strcmp(texts[i].name, name) != 0)
-			continue;
-		free(o->s3[i]);
-		o->s3[i] = strdup(value);
-		*texts[i].to = o->s3[i];
-		return o->s3[i] ? 0 : err_set(err, -ENOMEM, "out of memory");
-	}
-	return err_set(err, -EINVAL, "-o %s: unknown option", name);
-}
-
-static int set_s3_flag(struct options *o, const char *name, const char *value, struct err *err)
-{
-	struct engine_s3_options *s3 = &o->engine.s3;
-	s3->no_sign_request |= strcmp(name, "no_sign_request") == 0;
-	s3->requester_pays |= strcmp(name, "requester_pays") == 0;
-	s3->path_style |= strcmp(name, "path_style") == 0;
-	return 0;
-}
-
-static int set_connections(struct options *o, const char *name, const char *value, struct err *err)
-{
-	uint64_t n;
-	if (!parse_number(value, 10, 1024, &n) || n == 0)
-		return bad_value(err, name, value, "must be a number from 1 to 1024");
-	o->engine.s3.connections = (unsigned int)n;
-	return 0;
-}
-
-/* ---- mounting ---- */
-
 static int set_uid(struct options *o, const char *name, const char *value, struct err *err)
 {
 	uint64_t n;
-	if (!parse_number(value, 10, UINT32_MAX - 1, &n))
-		return bad_value(err, name, value, "must be a number");
-	o->uid = (uid_t)n;
+	const struct passwd *user = NULL;
+	if (!value_number(value, 10, UINT32_MAX - 1, &n) && !(user = getpwnam(value)))
+		return bad_value(err, name, value, "no such user");
+	o->uid = user ? user->pw_uid : (uid_t)n;
 	return 0;
 }
 
 static int set_gid(struct options *o, const char *name, const char *value, struct err *err)
 {
 	uint64_t n;
-	if (!parse_number(value, 10, UINT32_MAX - 1, &n))
-		return bad_value(err, name, value, "must be a number");
-	o->gid = (gid_t)n;
-	return 0;
-}
-
-static int set_umask(struct options *o, const char *name, const char *value, struct err *err)
-{
-	uint64_t n;
-	if (!parse_number(value, 8, 0777, &n))
-		return bad_value(err, name, value, "must be an octal number");
-	o->umask = (mode_t)n;
+	const struct group *group = NULL;
+	if (!value_number(value, 10, UINT32_MAX - 1, &n) && !(group = getgrnam(value)))
+		return bad_value(err, name, value, "no such group");
+	o->gid = group ? group->gr_gid : (gid_t)n;
 	return 0;
 }
 
@@ -265,6 +132,7 @@ static int set_metrics(struct options *o, const char *name, const char *value, s
 	return metrics_address_parse(value, &o->metrics, err);
 }
 
+/* For the kernel and fusermount3. */
 static int pass_on(struct options *o, const char *name, const char *value, struct err *err)
 {
 	str_addf(&o->mount, "%s%s", str_text(&o->mount)[0] ? "," : "", name);
@@ -284,81 +152,250 @@ static int set_default_permissions(struct options *o, const char *name, const ch
 	return pass_on(o, name, value, err);
 }
 
-static int ignore(struct options *o, const char *name, const char *value, struct err *err)
+static int accept_ro(struct options *o, const char *name, const char *value, struct err *err)
 {
 	return 0;
 }
 
-/* Nothing else is possible. */
-static int note_ro(struct options *o, const char *name, const char *value, struct err *err)
-{
-	return 0;
-}
-
-/* mount(8) says "rw" when nobody has said anything, so it is no reason to fail. */
-static int note_rw(struct options *o, const char *name, const char *value, struct err *err)
+/* mount(8) adds "rw" unless the user gives "ro", so "rw" is accepted. */
+static int accept_rw(struct options *o, const char *name, const char *value, struct err *err)
 {
 	fprintf(stderr, "hsmount: mounted read-only: writing is not supported\n");
 	return 0;
 }
 
+static int refuse_remount(struct options *o, const char *name, const char *value, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		       "-o remount: the options of a mount cannot be changed; unmount it and mount "
+		       "it again");
+}
+
 /* ---- the table ---- */
+
+enum subject { CACHE, CONTENT, S3, REPORTS, MOUNT, SUBJECTS };
+
+static const char *const subjects[SUBJECTS] = {
+	[CACHE] = "Cache and parallel work",
+	[CONTENT] = "Bucket and datasets",
+	[S3] = "Buckets in S3 (defaults: the environment and the shared files of the AWS tools)",
+	[REPORTS] = "Log and metrics",
+	[MOUNT] = "Mount",
+};
+
+/* How a value is parsed, and the type of the member of struct options that holds it. */
+enum kind {
+	CALL,  /* by `set` */
+	FLAG,  /* bool */
+	TEXT,  /* const char *, on the heap */
+	SIZE,  /* uint64_t */
+	COUNT, /* unsigned int, `min` to 1024 */
+	MODE,  /* mode_t */
+};
 
 static const struct option_def {
 	const char *name;
-	bool has_value;
-	bool only_mount;
+	const char *value; /* its name in the help; NULL: the option takes no value */
+	enum subject subject;
+	enum kind kind;
+	size_t member; /* offset in struct options; unless CALL */
+	unsigned int min;
 	int (*set)(struct options *o, const char *name, const char *value, struct err *err);
+	const char *help; /* NULL: not in the help */
 } defs[] = {
-	{"metadata_ttl", true, false, set_ttl},
-	{"cache_size", true, false, set_cache_size},
-	{"cache_dir", true, false, set_cache_dir},
-	{"cache_disk_size", true, false, set_cache_disk_size},
-	{"workers", true, false, set_workers},
-	{"filters", true, false, set_filters},
-	{"log_level", true, false, set_log_level},
-	{"allow_empty", false, false, set_allow_empty},
-	{"endpoint", true, false, set_s3_text},
-	{"region", true, false, set_s3_text},
-	{"profile", true, false, set_s3_text},
-	{"ca_bundle", true, false, set_s3_text},
-	{"bucket_owner", true, false, set_s3_text},
-	{"no_sign_request", false, false, set_s3_flag},
-	{"requester_pays", false, false, set_s3_flag},
-	{"path_style", false, false, set_s3_flag},
-	{"connections", true, false, set_connections},
-	{"debug_fault", true, false, set_fault},
-	{"debug_count", false, false, set_count},
-	{"uid", true, true, set_uid},
-	{"gid", true, true, set_gid},
-	{"umask", true, true, set_umask},
-	{"metrics_listen", true, true, set_metrics},
-	{"allow_other", false, true, set_allow_other},
-	{"default_permissions", false, true, set_default_permissions},
-	{"allow_root", false, true, pass_on},
-	{"auto_unmount", false, true, pass_on},
-	{"nodev", false, true, pass_on},
-	{"dev", false, true, pass_on},
-	{"nosuid", false, true, pass_on},
-	{"suid", false, true, pass_on},
-	{"noexec", false, true, pass_on},
-	{"exec", false, true, pass_on},
-	{"noatime", false, true, pass_on},
-	{"atime", false, true, pass_on},
-	{"ro", false, true, note_ro},
-	{"rw", false, true, note_rw},
-	/* What fstab(5) has for others. */
-	{"defaults", false, true, ignore},
-	{"auto", false, true, ignore},
-	{"noauto", false, true, ignore},
-	{"user", false, true, ignore},
-	{"nouser", false, true, ignore},
-	{"users", false, true, ignore},
-	{"nofail", false, true, ignore},
-	{"_netdev", false, true, ignore},
+#define IN(field) .member = offsetof(struct options, field)
+	{"metadata_ttl", "TIME", CACHE, CALL, .set = set_ttl,
+	 .help = "how long cached metadata is considered valid, in seconds or with\n"
+		 "s, m, h or d (1 for names and sizes, 0 for opens and listings)"},
+	{"cache_size", "SIZE", CACHE, SIZE, IN(engine.cache_size),
+	 .help = "memory for decoded chunks and metadata: bytes, or a number with\n"
+		 "K, M, G or T (256M)"},
+	{"cache_dir", "DIR", CACHE, TEXT, IN(engine.cache_dir),
+	 .help = "keep fetched objects in DIR for later mounts (none)"},
+	{"cache_disk_size", "SIZE", CACHE, CALL, .set = set_cache_disk_size,
+	 .help = "maximum size of cache_dir (10G)"},
+	{"workers", "N", CACHE, COUNT, IN(engine.workers),
+	 .help = "threads for requests to directory buckets and for decoding (16)"},
+	{"filters", "stored|none", CONTENT, CALL, .set = set_filters,
+	 .help = "show datasets with their filters, in a form that is cheap to\n"
+		 "compute, or without filters (stored)"},
+	{"allow_empty", NULL, CONTENT, FLAG, IN(engine.allow_empty),
+	 .help = "accept a directory or prefix that is not recognised as a bucket"},
+	{"endpoint", "URL", S3, TEXT, IN(engine.s3.endpoint),
+	 .help = "URL of a service other than Amazon S3"},
+	{"region", "REGION", S3, TEXT, IN(engine.s3.region),
+	 .help = "region of the bucket (as configured, or as the service reports it)"},
+	{"profile", "NAME", S3, TEXT, IN(engine.s3.profile), .help = "profile in the shared files"},
+	{"ca_bundle", "FILE", S3, TEXT, IN(engine.s3.ca_bundle),
+	 .help = "certificates to trust (those of the system)"},
+	{"bucket_owner", "ACCOUNT", S3, TEXT, IN(engine.s3.bucket_owner),
+	 .help = "account that must own the bucket"},
+	{"no_sign_request", NULL, S3, FLAG, IN(engine.s3.no_sign_request),
+	 .help = "use no credentials: for a public bucket"},
+	{"requester_pays", NULL, S3, FLAG, IN(engine.s3.requester_pays),
+	 .help = "declare that the requester pays"},
+	{"path_style", NULL, S3, FLAG, IN(engine.s3.path_style),
+	 .help = "always put the bucket into the path of the URL"},
+	{"connections", "N", S3, COUNT, IN(engine.s3.connections), .min = 1,
+	 .help = "maximum number of open connections (128)"},
+	{"verify", "auto|always|never", S3, CALL, .set = set_verify,
+	 .help = "verify the checksums of objects: over plain HTTP only\n"
+		 "(auto), always or never (auto)"},
+	{"log_level", "LEVEL", REPORTS, CALL, .set = set_log_level,
+	 .help = "error, warning, info or debug (warning)"},
+	{"metrics_listen", "[ADDRESS:]PORT", REPORTS, CALL, .set = set_metrics,
+	 .help = "serve metrics over HTTP, to programs on this machine only"},
+	{"debug_fault", "RULES", REPORTS, TEXT, IN(engine.debug_fault)},
+	{"debug_count", NULL, REPORTS, FLAG, IN(engine.debug_count)},
+	{"uid", "USER", MOUNT, CALL, .set = set_uid,
+	 .help = "owner of all files, a name or a number (the user that runs hsmount)"},
+	{"gid", "GROUP", MOUNT, CALL, .set = set_gid,
+	 .help = "group of all files, a name or a number (the group of that user)"},
+	{"file_mode", "OCTAL", MOUNT, MODE, IN(file_mode),
+	 .help = "permission bits of all files (from the access control lists)"},
+	{"dir_mode", "OCTAL", MOUNT, MODE, IN(dir_mode),
+	 .help = "permission bits of all directories (from the access control lists)"},
+	{"umask", "OCTAL", MOUNT, MODE, IN(umask),
+	 .help = "permission bits to remove from all modes (0)"},
+	{"allow_other", NULL, MOUNT, CALL, .set = set_allow_other,
+	 .help = "let other users access the mount; implies default_permissions"},
+	{"default_permissions", NULL, MOUNT, CALL, .set = set_default_permissions,
+	 .help = "let the kernel check modes"},
+	{"nonempty", NULL, MOUNT, FLAG, IN(nonempty),
+	 .help = "mount even where another bucket is mounted already"},
+	{"ro", NULL, MOUNT, CALL, .set = accept_ro,
+	 .help = "mount read-only, which is always the case"},
+	{"rw", NULL, MOUNT, CALL, .set = accept_rw},
+	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
+	{"allow_root", NULL, MOUNT, CALL, .set = pass_on},
+	{"auto_unmount", NULL, MOUNT, CALL, .set = pass_on},
+	{"nodev", NULL, MOUNT, CALL, .set = pass_on},
+	{"dev", NULL, MOUNT, CALL, .set = pass_on},
+	{"nosuid", NULL, MOUNT, CALL, .set = pass_on},
+	{"suid", NULL, MOUNT, CALL, .set = pass_on},
+	{"noexec", NULL, MOUNT, CALL, .set = pass_on},
+	{"exec", NULL, MOUNT, CALL, .set = pass_on},
+	{"noatime", NULL, MOUNT, CALL, .set = pass_on},
+	{"atime", NULL, MOUNT, CALL, .set = pass_on},
+#undef IN
 };
 
 enum { NDEFS = sizeof(defs) / sizeof(defs[0]) };
+
+/* Other words of fstab(5) and /proc/mounts. With or without a value they mean nothing to a
+ * read-only mount, or they are for other programs. Labels of SELinux (context=…) are not
+ * implemented: the kernel labels the files as those of any FUSE mount. */
+static const char *const ignored[] = {
+	"defaults",    "auto",		"noauto",      "user",	     "nouser",	  "users",
+	"owner",       "noowner",	"group",       "nogroup",    "nofail",	  "_netdev",
+	"comment",     "sync",		"async",       "dirsync",    "relatime",  "norelatime",
+	"strictatime", "nostrictatime", "diratime",    "nodiratime", "lazytime",  "nolazytime",
+	"iversion",    "noiversion",	"mand",	       "nomand",     "silent",	  "loud",
+	"user_id",     "group_id",	"max_read",    "blksize",    "fsname",	  "subtype",
+	"source",      "symfollow",	"nosymfollow", "context",    "fscontext", "defcontext",
+	"rootcontext", "seclabel",
+};
+
+static bool is_ignored(const char *word)
+{
+	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "X-", 2) == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		if (strcmp(word, ignored[i]) == 0)
+			return true;
+	return false;
+}
+
+static int set_text(const char **text, const struct option_def *d, const char *value,
+		    struct err *err)
+{
+	/* The usual cause is a shell variable that is not set. */
+	if (!value[0])
+		return bad_value(err, d->name, value, "must not be empty");
+	free((char *)(uintptr_t)*text);
+	*text = strdup(value);
+	return *text ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int set_count(unsigned int *count, const struct option_def *d, const char *value,
+		     struct err *err)
+{
+	enum { MAX = 1024 };
+	uint64_t n;
+	if (!value_number(value, 10, MAX, &n) || n < d->min)
+		return err_set(err, -EINVAL, "%s=%s: must be a number from %u to %d", d->name,
+			       value, d->min, MAX);
+	*count = (unsigned int)n;
+	return 0;
+}
+
+static int set_mode(mode_t *mode, const char *name, const char *value, struct err *err)
+{
+	uint64_t n;
+	if (!value_number(value, 8, 0777, &n))
+		return bad_value(err, name, value, "must be an octal number of at most 777");
+	*mode = (mode_t)n;
+	return 0;
+}
+
+static int set(struct options *o, const struct option_def *d, const char *value, struct err *err)
+{
+	void *member = (char *)o + d->member;
+	switch (d->kind) {
+	case CALL:
+		return d->set(o, d->name, value, err);
+	case FLAG:
+		*(bool *)member = true;
+		return 0;
+	case TEXT:
+		return set_text(member, d, value, err);
+	case SIZE:
+		return set_size(member, d->name, value, err);
+	case COUNT:
+		return set_count(member, d, value, err);
+	case MODE:
+		return set_mode(member, d->name, value, err);
+	}
+	return -EINVAL;
+}
+
+static int apply(struct options *o, const struct option_def *d, const char *value, struct err *err)
+{
+	str_addf(&o->given, "%s%s", str_text(&o->given)[0] ? "," : "", d->name);
+	if (value)
+		str_addf(&o->given, "=%s", value);
+	return set(o, d, value, err);
+}
+
+/* ---- life ---- */
+
+void options_init(struct options *o, bool mounting)
+{
+	*o = (struct options){
+		.log_level = LOG_LEVEL_WARNING,
+		.mounting = mounting,
+		.uid = getuid(),
+		.gid = getgid(),
+		.file_mode = OPTIONS_NO_MODE,
+		.dir_mode = OPTIONS_NO_MODE,
+	};
+	engine_options_init(&o->engine);
+}
+
+void options_release(struct options *o)
+{
+	for (size_t i = 0; i < NDEFS; i++)
+		if (defs[i].kind == TEXT)
+			free(*(char **)(void *)((char *)o + defs[i].member));
+	for (size_t i = 0; o->longs && o->longs[i].name; i++)
+		if (o->longs[i].val >= OPTIONS_LONG)
+			free((char *)(uintptr_t)o->longs[i].name);
+	free(o->longs);
+	str_release(&o->given);
+	str_release(&o->mount);
+}
+
+/* ---- parsing ---- */
 
 /* "metadata_ttl" -> "metadata-ttl" */
 static char *dashed(const char *name)
@@ -368,6 +405,11 @@ static char *dashed(const char *name)
 		if (*c == '_')
 			*c = '-';
 	return out;
+}
+
+static bool is_mount_only(const struct option_def *d)
+{
+	return d->subject == MOUNT || d->set == set_metrics;
 }
 
 const struct option *options_longs(struct options *o, const struct option *own)
@@ -381,11 +423,11 @@ const struct option *options_longs(struct options *o, const struct option *own)
 	memcpy(o->longs, own, n * sizeof(*own));
 	for (size_t i = 0; i < NDEFS; i++) {
 		const struct option_def *d = &defs[i];
-		if (d->set == ignore || (d->only_mount && !o->mounting))
+		if (is_mount_only(d) && !o->mounting)
 			continue;
 		o->longs[n] = (struct option){
 			.name = dashed(d->name),
-			.has_arg = d->has_value ? required_argument : no_argument,
+			.has_arg = d->value ? required_argument : no_argument,
 			.val = OPTIONS_LONG + (int)i,
 		};
 		if (!o->longs[n++].name)
@@ -396,29 +438,28 @@ const struct option *options_longs(struct options *o, const struct option *own)
 
 int options_add_long(struct options *o, int c, const char *value, struct err *err)
 {
-	const struct option_def *d = &defs[c - OPTIONS_LONG];
-	return d->set(o, d->name, value, err);
+	return apply(o, &defs[c - OPTIONS_LONG], value, err);
 }
 
-/* word: "name" or "name=value"; is taken apart. */
+/* word: "name" or "name=value"; is overwritten. */
 static int add_one(struct options *o, char *word, struct err *err)
 {
 	char *value = strchr(word, '=');
 	if (value)
 		*value++ = '\0';
-	if (o->mounting && strncmp(word, "x-", 2) == 0)
-		return 0; /* systemd's and other readers' of fstab */
 	for (size_t i = 0; i < NDEFS; i++) {
 		const struct option_def *d = &defs[i];
 		if (strcmp(d->name, word) != 0)
 			continue;
-		if (d->only_mount && !o->mounting)
+		if (is_mount_only(d) && !o->mounting)
 			return err_set(err, -EINVAL, "-o %s: only hsmount has this option", word);
-		if (d->has_value != (value != NULL))
+		if (!d->value != !value)
 			return err_set(err, -EINVAL, "-o %s: %s", word,
 				       value ? "takes no value" : "needs a value");
-		return d->set(o, d->name, value, err);
+		return apply(o, d, value, err);
 	}
+	if (o->mounting && is_ignored(word))
+		return 0;
 	return err_set(err, -EINVAL, "-o %s: unknown option", word);
 }
 
@@ -429,12 +470,19 @@ int options_add(struct options *o, const char *list, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (;;) {
 		size_t n = 0;
-		for (; *list && *list != ','; list++) {
+		bool quoted = false;
+		for (; *list && (quoted || *list != ','); list++) {
+			if (*list == '"' && (quoted || (n && word[n - 1] == '='))) {
+				quoted = !quoted;
+				continue;
+			}
 			if (*list == '\\' && list[1])
 				list++;
 			word[n++] = *list;
 		}
 		word[n] = '\0';
+		if (quoted)
+			return err_set(err, -EINVAL, "-o %s: the closing quote is missing", word);
 		int rc = n ? add_one(o, word, err) : 0;
 		if (rc || !*list)
 			return rc;
@@ -444,8 +492,50 @@ int options_add(struct options *o, const char *list, struct err *err)
 
 int options_check(const struct options *o, struct err *err)
 {
-	if (o->has_cache_disk_size && !o->cache_dir)
+	if (o->has_cache_disk_size && !o->engine.cache_dir)
 		return err_set(err, -EINVAL,
 			       "cache_disk_size: nothing is kept on disk without cache_dir");
 	return 0;
+}
+
+/* ---- help ---- */
+
+static void print_option(const struct option_def *d)
+{
+	enum { COLUMN = 22 };
+	char name[64];
+	const char *line = d->help;
+	int n = snprintf(name, sizeof(name), "%s%s%s", d->name, d->value ? "=" : "",
+			 d->value ? d->value : "");
+	printf("  %s", name);
+	if (n >= COLUMN) {
+		putchar('\n');
+		n = -2;
+	}
+	while (*line) {
+		const int length = (int)strcspn(line, "\n");
+		printf("%*s%.*s\n", COLUMN - n, "", length, line);
+		line += length + (line[length] == '\n');
+		n = -2;
+	}
+}
+
+void options_print_help(bool mounting)
+{
+	for (int subject = 0; subject < SUBJECTS; subject++) {
+		bool title = false;
+		for (size_t i = 0; i < NDEFS; i++) {
+			const struct option_def *d = &defs[i];
+			if ((int)d->subject != subject || !d->help ||
+			    (is_mount_only(d) && !mounting))
+				continue;
+			if (!title)
+				printf("\n%s:\n", subjects[subject]);
+			title = true;
+			print_option(d);
+		}
+	}
+	if (mounting)
+		puts("and allow_root, auto_unmount, [no]dev, [no]suid, [no]exec, [no]atime as in "
+		     "fuse(8).");
 }

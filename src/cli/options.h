@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both programs understand after -o, and how they speak to people. Main thread only. */
+/* The options and operands of both programs, and how they report errors. Main thread only. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -18,45 +18,50 @@
 /* Exit statuses of both programs. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-enum { OPTIONS_S3_TEXTS = 5 };
-
 struct options {
-	struct engine_options engine;
+	struct engine_options engine; /* owns its strings, except bucket */
 	enum log_level log_level;
-	char *fault;		    /* owns engine.debug_fault */
-	char *cache_dir;	    /* owns engine.cache_dir */
-	bool has_cache_disk_size;   /* somebody has said how large it may get */
-	char *s3[OPTIONS_S3_TEXTS]; /* own the texts of engine.s3 */
-	/* Only where something is mounted. */
+	bool has_cache_disk_size;
+	struct str given; /* the options of the command line, comma-separated, for the log */
+	/* hsmount only */
 	bool mounting;
-	bool allow_other, default_permissions;
+	bool allow_other, default_permissions, nonempty;
 	uid_t uid;
 	gid_t gid;
 	mode_t umask;
-	struct metrics_address metrics; /* where they are served; n 0: nowhere */
+	mode_t file_mode, dir_mode;	/* OPTIONS_NO_MODE: from the access control lists */
+	struct metrics_address metrics; /* n 0: metrics are not served */
 	struct str mount;     /* options for the kernel and fusermount3, comma-separated */
 	struct option *longs; /* options_longs() */
 };
 
-enum { OPTIONS_LONG = 1000 /* what getopt_long() gives for the first of the table */ };
+#define OPTIONS_NO_MODE ((mode_t)-1)
+
+enum { OPTIONS_LONG = 1000 /* getopt_long() returns this for the first long option */ };
 
 void options_init(struct options *o, bool mounting);
 void options_release(struct options *o);
-/* One argument of -o: comma-separated, "\" takes the next character as it is. -EINVAL with the
- * reason. */
+/* Parses one argument of -o: comma-separated options. A backslash makes the next character part of
+ * the option, and a value in double quotes may contain commas. Fails with -EINVAL. */
 int options_add(struct options *o, const char *list, struct err *err);
-/* For getopt_long(): own, which ends with a name of NULL, and behind it every option of -o that the
- * program has, as --name with "-" for "_". NULL without memory; o's until options_release(). */
+/* Returns a table for getopt_long(): the entries of own, which ends with a name of NULL, then every
+ * option of -o that the program has, as --name with "-" for "_". The table is valid until
+ * options_release(). NULL: out of memory. */
 const struct option *options_longs(struct options *o, const struct option *own);
-/* One of these, by what getopt_long() gave. */
+/* Applies the long option for which getopt_long() returned c. Fails with -EINVAL. */
 int options_add_long(struct options *o, int c, const char *value, struct err *err);
-
-/* When all were added: what goes together. -EINVAL with the reason. */
+/* Checks that the options fit together. Call it after all options were added. Fails with -EINVAL.
+ */
 int options_check(const struct options *o, struct err *err);
+/* Prints the options of -o by subject, for --help. */
+void options_print_help(bool mounting);
 
-/* "hsimage: what: why" on stderr; returns EXIT_FAILED. */
+/* Checks the number of operands: names lists them, the first `required` are required. Fails with
+ * -EINVAL and a message that names what is missing, extra or empty. */
+int operands_check(char *const *operands, int n, const char *const *names, int n_names,
+		   int required, struct err *err);
+
+/* Prints "PROGRAM: message" to standard error and returns EXIT_FAILED. */
 int complain(const char *program, const struct err *err);
-/* The lines of -o that both programs have, for their --help. */
-extern const char options_help[];
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datasets whose elements are computed: start + i * step. Integers that are given as such are
- * exact (and wrap, as in C); everything else is computed in double precision and rounded once, to
- * integers towards zero.
+ * Datasets whose elements are computed: start + i * step. If start and step are integers, the
+ * result is exact and wraps around as in C. Otherwise it is computed in double precision and then
+ * rounded once; to an integer type it is rounded towards zero.
  */
 #include <codec/chunk.h>
 
 #include <errno.h>
-#include <string.h>
+
+#include <data/number.h>
 
 struct progression {
 	double start, step;
-	bool integral; /* both are integers of at most 2^63 */
+	bool integral; /* both are integers that int64_t can hold */
 };
 
 static bool is_int64(double v)
@@ -20,7 +21,8 @@ static bool is_int64(double v)
 	return v >= -limit && v < limit && (double)(int64_t)v == v;
 }
 
-/* Towards zero; what does not fit gives the nearest that does. */
+/* Rounded towards zero. A value out of range becomes the nearest integer in range, NaN becomes 0.
+ */
 static uint64_t integer_of(double v, bool is_signed)
 {
 	const double limit = is_signed ? 9223372036854775808.0 : 18446744073709551616.0;
@@ -33,57 +35,16 @@ static uint64_t integer_of(double v, bool is_signed)
 	return v < 0 ? 0 : (uint64_t)v;
 }
 
+static double real_at(const struct progression *p, uint64_t i)
+{
+	return p->start + (double)i * p->step;
+}
+
 static uint64_t integer_at(const struct progression *p, uint64_t i, bool is_signed)
 {
 	if (p->integral)
 		return (uint64_t)(int64_t)p->start + i * (uint64_t)(int64_t)p->step;
-	return integer_of(p->start + (double)i * p->step, is_signed);
-}
-
-/* IEEE binary64 -> binary16, to nearest, ties to even. */
-static uint16_t half_of(double v)
-{
-	uint64_t bits = 0;
-	memcpy(&bits, &v, sizeof(bits));
-	uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
-	int exp = (int)(bits >> 52 & 0x7ff) - 1023;
-	uint64_t mant = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
-	if (v != v)
-		return sign | 0x7e00;
-	if (exp > 15)
-		return sign | 0x7c00;
-	/* 11 significant bits, fewer below 2^-14. A carry out of them is right as it is. */
-	int drop = exp >= -14 ? 42 : 42 + (-14 - exp);
-	if (drop > 54)
-		return sign;
-	uint64_t half = UINT64_C(1) << (drop - 1);
-	uint64_t q = mant >> drop;
-	uint64_t rest = mant & ((UINT64_C(1) << drop) - 1);
-	if (rest > half || (rest == half && (q & 1)))
-		q++;
-	return (uint16_t)(sign | (q + (exp >= -14 ? (uint64_t)(exp + 14) << 10 : 0)));
-}
-
-static uint64_t float_at(const struct progression *p, uint64_t i, uint32_t size)
-{
-	double v = p->start + (double)i * p->step;
-	uint64_t bits = 0;
-	if (size == 2)
-		return half_of(v);
-	if (size == 4) {
-		float f = (float)v;
-		uint32_t bits32 = 0;
-		memcpy(&bits32, &f, sizeof(f));
-		return bits32;
-	}
-	memcpy(&bits, &v, sizeof(v));
-	return bits;
-}
-
-static void put_uint(uint8_t *to, uint64_t v, uint32_t size, bool big_endian)
-{
-	for (uint32_t k = 0; k < size; k++)
-		to[big_endian ? size - 1 - k : k] = (uint8_t)(v >> (8 * k));
+	return integer_of(real_at(p, i), is_signed);
 }
 
 static bool is_whole_integer(const struct dtype *t)
@@ -114,10 +75,12 @@ int codec_arange(const struct dtype *t, double start, double step, uint64_t firs
 		return err_set(err, -EOPNOTSUPP, "a sequence of numbers in a type of class %d",
 			       (int)t->cls);
 	bool big_endian = is_float ? t->floating.big_endian : t->integer.big_endian;
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t v = is_float ? float_at(&p, first + i, t->size)
-				      : integer_at(&p, first + i, t->integer.is_signed);
-		put_uint(out + i * t->size, v, t->size, big_endian);
+	for (uint64_t i = first; i < first + n; i++, out += t->size) {
+		if (is_float)
+			number_put_float(out, t->size, big_endian, real_at(&p, i));
+		else
+			number_put_int(out, t->size, big_endian,
+				       integer_at(&p, i, t->integer.is_signed));
 	}
 	return 0;
 }

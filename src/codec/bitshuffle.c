@@ -5,15 +5,15 @@
  *
  *   +0  u64 BE  bytes decoded
  *   +8  u32 BE  bytes of a block, decoded
- *   +12         blocks, then the rest
+ *   +12         blocks, then the remaining elements
  *
  *   block:      +0 u32 BE  bytes of the LZ4 block
  *               +4         LZ4 block
  *
- * A block holds block bytes / element size elements, a multiple of 8. The last one may be shorter
- * (again a multiple of 8); up to 7 elements behind it are plain. In a decoded block of N elements
- * the N bits (byte k, bit j) of all elements lie side by side: N / 8 bytes at
- * (k * 8 + j) * N / 8, the element with the lowest number in the lowest bit.
+ * The number of elements in a block is a multiple of 8. The last block may have fewer, again a
+ * multiple of 8. Up to 7 elements remain; they follow the last block as they are. In a block of N
+ * elements, after LZ4, bit j of byte k of all elements is stored together: N / 8 bytes at offset
+ * (k * 8 + j) * N / 8, with the first element in the lowest bit.
  */
 #include "bitshuffle.h"
 
@@ -26,18 +26,18 @@
 enum {
 	HEADER = 12,
 	BLOCK_MULTIPLE = 8,	    /* elements */
-	BLOCK_DEFAULT_BYTES = 8192, /* of a block when the header leaves it open */
-	BLOCK_DEFAULT_ELEMS = 128,  /* at least */
-	LZ4_RATIO = 255,	    /* LZ4 expands no byte to more than that */
-	BOUND_FACTOR = 4, /* a block of 8 bytes: 4 length + at most 8 + 8/255 + 16 bytes of LZ4 */
+	BLOCK_DEFAULT_BYTES = 8192, /* if the header has 0 */
+	BLOCK_DEFAULT_ELEMS = 128,  /* but at least so many elements */
+	LZ4_RATIO = 255,	    /* no byte of LZ4 decodes to more bytes */
+	BOUND_FACTOR = 4,	    /* worst case: a block of 8 bytes takes 4 + 8 + 8/255 + 16 */
 };
 
 bool bitshuffle_looks_like(const uint8_t *in, size_t n, uint64_t total)
 {
 	struct cursor c = cursor_of(in, n);
-	uint64_t said = cur_u64be(&c);
+	uint64_t stated = cur_u64be(&c);
 	cur_u32be(&c);
-	return cur_ok(&c) && said == total;
+	return cur_ok(&c) && stated == total;
 }
 
 uint64_t bitshuffle_bound(uint64_t total)
@@ -58,10 +58,10 @@ static uint64_t transpose8(uint64_t x)
 	return x ^ t ^ (t << 28);
 }
 
-/* count: elements, a multiple of 8. */
+/* count: number of elements, a multiple of 8. */
 static void unshuffle_bits(uint8_t *to, const uint8_t *from, size_t count, size_t elem_size)
 {
-	size_t row = count / 8; /* bytes of one bit of all elements */
+	size_t row = count / 8; /* bytes that hold one bit of all elements */
 	for (size_t k = 0; k < elem_size; k++) {
 		for (size_t i = 0; i < row; i++) {
 			uint64_t x = 0;
@@ -80,7 +80,7 @@ static size_t default_block(size_t elem_size)
 	return elems < BLOCK_DEFAULT_ELEMS ? BLOCK_DEFAULT_ELEMS : elems;
 }
 
-/* One block of count elements at the cursor; bits: scratch of the same size as to. */
+/* Decodes a block of count elements at the cursor. bits: scratch memory of the block's size. */
 static int decode_block(struct cursor *c, uint8_t *to, uint8_t *bits, size_t count,
 			size_t elem_size, struct err *err)
 {
@@ -88,8 +88,8 @@ static int decode_block(struct cursor *c, uint8_t *to, uint8_t *bits, size_t cou
 	uint32_t len = cur_u32be(c);
 	const uint8_t *lz4 = cur_bytes(c, len);
 	if (!lz4 || len > INT32_MAX || size > INT32_MAX)
-		return err_set(err, -EIO, "bitshuffle: a block of %u bytes does not fit its chunk",
-			       len);
+		return err_set(err, -EIO,
+			       "bitshuffle: a block states %u bytes, more than the chunk has", len);
 	int got = LZ4_decompress_safe((const char *)lz4, (char *)bits, (int)len, (int)size);
 	if (got < 0 || (size_t)got != size)
 		return err_set(err, -EIO, "bitshuffle: damaged LZ4 block");
@@ -112,12 +112,12 @@ static int decode_blocks(struct cursor *c, uint8_t *to, uint64_t total, size_t e
 		to += count * elem_size;
 		left -= count;
 	}
-	size_t rest = (size_t)left * elem_size;
-	const uint8_t *plain = cur_bytes(c, rest);
+	size_t tail = (size_t)left * elem_size;
+	const uint8_t *plain = cur_bytes(c, tail);
 	if (!plain || cur_left(c) > 0)
 		return err_set(err, -EIO, "bitshuffle: %s",
-			       plain ? "bytes behind the last element" : "the chunk is cut off");
-	memcpy(to, plain, rest);
+			       plain ? "bytes after the last element" : "the chunk is truncated");
+	memcpy(to, plain, tail);
 	return 0;
 }
 
@@ -125,18 +125,21 @@ int bitshuffle_decode(const uint8_t *in, size_t n, size_t elem_size, uint64_t to
 		      struct bytes *out, struct err *err)
 {
 	struct cursor c = cursor_of(in, n);
-	uint64_t said = cur_u64be(&c);
+	uint64_t stated = cur_u64be(&c);
 	uint32_t block_bytes = cur_u32be(&c);
-	if (!cur_ok(&c) || said != total || elem_size == 0 || total % elem_size != 0)
-		return err_set(err, -EIO, "bitshuffle: header says %llu bytes, chunk has %llu",
-			       (unsigned long long)said, (unsigned long long)total);
+	if (!cur_ok(&c) || stated != total || elem_size == 0 || total % elem_size != 0)
+		return err_set(err, -EIO,
+			       "bitshuffle: the header states %llu bytes, the chunk has %llu",
+			       (unsigned long long)stated, (unsigned long long)total);
 	size_t block = block_bytes ? block_bytes / elem_size : default_block(elem_size);
 	if (block == 0 || block % BLOCK_MULTIPLE != 0)
-		return err_set(err, -EIO, "bitshuffle: blocks of %u bytes of %zu-byte elements",
+		return err_set(err, -EIO,
+			       "bitshuffle: blocks of %u bytes have no multiple of 8 elements of "
+			       "%zu bytes",
 			       block_bytes, elem_size);
-	/* Nothing this short can hold that much: do not allocate for a lie. */
+	/* So few bytes cannot decode to `total`: do not allocate memory for a false size. */
 	if (total / LZ4_RATIO > n || total > SIZE_MAX - 1)
-		return err_set(err, -EIO, "bitshuffle: %zu bytes cannot hold %llu", n,
+		return err_set(err, -EIO, "bitshuffle: %zu bytes cannot decode to %llu", n,
 			       (unsigned long long)total);
 	int rc = bytes_reserve(out, (size_t)total + 1);
 	if (rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bitshuffle with LZ4, as HSDS stores a chunk whose pipeline records bitshuffle. */
+/* Bitshuffle with LZ4, the form in which HSDS stores a chunk whose pipeline has bitshuffle. */
 #ifndef CODEC_BITSHUFFLE_H
 #define CODEC_BITSHUFFLE_H
 
@@ -10,11 +10,12 @@
 #include <hsmount/err.h>
 #include <base/mem.h>
 
-/* in begins with a header that announces total bytes. */
+/* True if the bytes begin with a header that states `total` decoded bytes. */
 bool bitshuffle_looks_like(const uint8_t *in, size_t n, uint64_t total);
-/* An encoded chunk of total bytes is never longer. UINT64_MAX when it overflows. */
+/* Most bytes to which `total` bytes can be encoded. UINT64_MAX on overflow. */
 uint64_t bitshuffle_bound(uint64_t total);
-/* Decodes total bytes of elements of elem_size bytes into out (empty before). -EIO, -ENOMEM. */
+/* Decodes elements of elem_size bytes, `total` bytes in all, into out, which is empty before and
+ * the caller's also after an error. -EIO: damaged; -ENOMEM. */
 int bitshuffle_decode(const uint8_t *in, size_t n, size_t elem_size, uint64_t total,
 		      struct bytes *out, struct err *err);
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Blosc 1 frame (c-blosc, README_CHUNK_FORMAT.rst), which is how HSDS >= 0.6 stores a compressed
- * chunk:
+ * Blosc 1 frames (c-blosc, README_CHUNK_FORMAT.rst). This is how HSDS 0.6 and later store
+ * compressed chunks:
  *
  *   +0  u8      version of the format: 2
  *   +1  u8      version of the compressor's format: 1 for all of them
  *   +2  u8      flags: 0x01 byte shuffle, 0x02 stored (data at +16), 0x04 bit shuffle,
  *               0x10 blocks not split, bits 5-7 compressor
  *   +3  u8      typesize; HSDS always writes 1
- *   +4  u32 LE  nbytes, decoded
- *   +8  u32 LE  blocksize, decoded bytes of a block
+ *   +4  u32 LE  nbytes: decoded size
+ *   +8  u32 LE  blocksize: decoded size of a block
  *   +12 u32 LE  cbytes, the whole frame
  *   +16         int32 LE offset of each block, then the blocks
  *
- * The header is checked here against what the caller expects before libblosc sees a byte, so a
- * frame that claims too much costs nothing. libblosc checks block offsets and lengths itself, and
- * undoes both kinds of shuffle: byte shuffle with typesize 1 is the identity, bit shuffle is not.
- * Decoding is single-threaded; the _ctx call shares no state between threads.
+ * The header is checked before libblosc reads the frame, so a frame that states too large a size
+ * costs no memory. libblosc checks the offsets and lengths of blocks and undoes both kinds of
+ * shuffle. (Byte shuffle with typesize 1 changes nothing, bit shuffle does.) Decoding uses one
+ * thread. The _ctx function shares no state between threads.
  */
 #include "blosc_frame.h"
 
@@ -35,7 +35,7 @@ enum {
 _Static_assert(BLOSC_FRAME_HEADER == BLOSC_MIN_HEADER_LENGTH, "Blosc 1 header");
 _Static_assert(FRAME_VERSION == BLOSC_VERSION_FORMAT, "Blosc 1 format version");
 
-/* Compressor formats in a frame -> libblosc's compressors. */
+/* libblosc's compressors by the format number of a frame. */
 static const int codec_of_format[] = {BLOSC_BLOSCLZ, BLOSC_LZ4, BLOSC_SNAPPY, BLOSC_ZLIB,
 				      BLOSC_ZSTD};
 enum { FORMATS = sizeof(codec_of_format) / sizeof(codec_of_format[0]) };
@@ -71,14 +71,14 @@ static int check(const struct blosc_frame *f, const uint8_t *in, size_t n, uint6
 		 struct err *err)
 {
 	if (f->nbytes > limit)
-		return err_set(err, -EIO, "Blosc frame says %u bytes, at most %llu are expected",
+		return err_set(err, -EIO, "Blosc frame states %u bytes, at most %llu are expected",
 			       f->nbytes, (unsigned long long)limit);
 	if (f->nbytes > 0 && (f->blocksize == 0 || f->blocksize > f->nbytes))
-		return err_set(err, -EIO, "Blosc frame of %u bytes has blocks of %u", f->nbytes,
-			       f->blocksize);
+		return err_set(err, -EIO, "Blosc frame of %u bytes has impossible blocks of %u",
+			       f->nbytes, f->blocksize);
 	size_t nbytes = 0;
 	if (blosc_cbuffer_validate(in, n, &nbytes) < 0 || nbytes != f->nbytes)
-		return err_set(err, -EIO, "Blosc frame has a damaged header");
+		return err_set(err, -EIO, "Blosc frame: the header is damaged");
 	return check_codec(f, err);
 }
 
@@ -88,13 +88,14 @@ int blosc_frame_decode(const struct blosc_frame *f, const uint8_t *in, size_t n,
 	int rc = check(f, in, n, limit, err);
 	if (rc)
 		return rc;
-	/* libblosc wants a destination even for nothing. */
+	/* libblosc requires a destination even for 0 bytes. */
 	rc = bytes_reserve(out, f->nbytes ? f->nbytes : 1);
 	if (rc)
 		return err_errno(err, rc, "Blosc frame of %u bytes", f->nbytes);
 	int got = blosc_decompress_ctx(in, out->data, f->nbytes, 1);
 	if (got < 0 || (uint32_t)got != f->nbytes)
-		return err_set(err, -EIO, "Blosc frame is damaged (%zu bytes, says %u decoded)", n,
+		return err_set(err, -EIO,
+			       "Blosc frame of %zu bytes is damaged; it should decode to %u", n,
 			       f->nbytes);
 	out->len = f->nbytes;
 	return 0;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stored chunk object back into elements. Which filters were really applied depends on the
- * version of HSDS that wrote the object, not on what the dataset records, so the form is sniffed
- * (doc/BUCKET.md, "Filters as found in stored chunks"):
+ * Decodes chunk objects. Which filters were really applied depends on the version of HSDS that
+ * wrote the object, not on the pipeline that the dataset records. Therefore the form is detected in
+ * the bytes (doc/BUCKET.md, "Filters as found in stored chunks"):
  *
- *   1. a Blosc 1 frame: byte 0 is 2 and its length is the object's;
- *   2. else a zlib stream, where any compressor is recorded; with shuffle recorded too, its bytes
- *      are shuffled, unless the encoding is ENCODING_HSDS_PLAIN;
- *   3. else plain bytes; a shuffle recorded alone was never applied.
- *   Then, where bitshuffle is recorded, HSDS's own bitshuffle form may be inside.
+ *   1. a Blosc 1 frame, if byte 0 is 2 and the length in the header is the object's;
+ *   2. otherwise a zlib stream, if a compressor is recorded and the bytes begin like one. If
+ *      shuffle is recorded too, the bytes are shuffled, unless the encoding is ENCODING_HSDS_PLAIN;
+ *   3. otherwise plain bytes. HSDS never applies a shuffle that is recorded without a compressor.
  *
- * Where the type has a fixed size, the length decides what is ambiguous: plain bytes of exactly
- * the right length stay plain unless a compressor is recorded and the form decodes to the right
+ * If bitshuffle is recorded, the result may then have the bitshuffle form of HSDS (bitshuffle.c).
+ *
+ * If the type has a fixed size, the length decides between ambiguous forms: bytes of exactly the
+ * right length are plain, unless a compressor is recorded and the other form decodes to the right
  * length too. Pure; any thread.
  */
 #include <codec/chunk.h>
@@ -26,15 +27,16 @@
 #include "shuffle.h"
 #include "zstream.h"
 
-/* hsload drops fletcher32 from the list of filters of a file that it links, not from its bytes. */
-enum { DROPPED_CHECKSUM = 4 };
+/* A file that hsload links may have a fletcher32 checksum that the recorded pipeline does not list.
+ */
+enum { UNLISTED_CHECKSUM = 4 };
 
 struct decoding {
 	const struct codec_chunk *chunk;
 	struct recorded recorded;
-	size_t elem_size;  /* stored bytes of an element, 0 for variable length */
-	uint64_t expected; /* bytes of the decoded chunk, when elem_size > 0 */
-	uint64_t limit;	   /* no filter may give more */
+	size_t elem_size;  /* size of an element in the object; 0: variable length */
+	uint64_t expected; /* size of the decoded chunk, if elem_size > 0 */
+	uint64_t limit;	   /* most bytes that undoing a filter may yield */
 	struct err *err;
 };
 
@@ -80,13 +82,13 @@ static int undo_zlib(struct decoding *d, const struct bytes *stored, struct byte
 	int rc = zstream_inflate(stored->data, stored->len, d->limit, out, &left, d->err);
 	if (rc)
 		return rc;
-	if (left != 0 && left != DROPPED_CHECKSUM)
-		return err_set(d->err, -EIO, "%zu bytes behind the zlib stream", left);
+	if (left != 0 && left != UNLISTED_CHECKSUM)
+		return err_set(d->err, -EIO, "%zu bytes after the zlib stream", left);
 	bool shuffled = d->recorded.shuffle && d->chunk->encoding == ENCODING_HSDS;
 	return shuffled && plain_fits(d, out->len) ? unshuffle(d, out) : 0;
 }
 
-/* A frame, and not plain bytes that look like one. */
+/* True if the object is a frame, and not plain bytes that look like one. */
 static bool is_frame(const struct decoding *d, const struct bytes *stored, struct blosc_frame *f)
 {
 	if (!blosc_frame_parse(stored->data, stored->len, stored->len, f))
@@ -109,8 +111,8 @@ static int undo_bitshuffle(struct decoding *d, struct bytes *b)
 	return 0;
 }
 
-/* From stored to *out, which then owns the decoded bytes: new ones, or those of stored (which is
- * empty then). */
+/* Undoes the filters of stored. *out owns the result: new bytes, or the bytes of stored, which is
+ * empty then. */
 static int undo_filters(struct decoding *d, struct bytes *stored, struct bytes *out)
 {
 	struct blosc_frame frame;
@@ -119,7 +121,8 @@ static int undo_filters(struct decoding *d, struct bytes *stored, struct bytes *
 		rc = blosc_frame_decode(&frame, stored->data, stored->len, d->limit, out, d->err);
 	} else if (d->recorded.compressor && zstream_looks_like(stored->data, stored->len)) {
 		rc = undo_zlib(d, stored, out);
-		if (rc == -EIO && plain_fits(d, stored->len)) { /* plain bytes that look like it */
+		if (rc == -EIO &&
+		    plain_fits(d, stored->len)) { /* plain bytes that look like a stream */
 			bytes_release(out);
 			rc = 0;
 		}
@@ -158,8 +161,8 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 	if (d.elem_size > 0 && plain.len != d.expected)
 		return wrong_length(&d, plain.len);
 	if (d.elem_size == 0 && plain.len > c->max_bytes)
-		return err_set(err, -EIO, "chunk has %zu bytes, at most %llu are allowed",
-			       plain.len, (unsigned long long)c->max_bytes);
+		return err_set(err, -EIO, "chunk has %zu bytes, the limit is %llu", plain.len,
+			       (unsigned long long)c->max_bytes);
 	if (dtype_is_plain(c->type)) {
 		out->fixed = plain;
 		plain = (struct bytes){0};
@@ -171,14 +174,14 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 	return rc;
 }
 
-/* A zlib stream does not tell how much is in it. */
+/* A zlib stream does not state its decoded size. */
 static int inflated_size(const uint8_t *stored, size_t n, uint64_t object_size, uint64_t max_bytes,
 			 uint64_t *decoded, struct err *err)
 {
 	struct bytes plain auto_bytes = {0};
 	size_t left = 0;
 	if (n < object_size)
-		return err_set(err, -EAGAIN, "a zlib stream does not tell its decoded size");
+		return err_set(err, -EAGAIN, "a zlib stream does not state its decoded size");
 	int rc = zstream_inflate(stored, n, max_bytes, &plain, &left, err);
 	if (!rc)
 		*decoded = plain.len;
@@ -192,13 +195,13 @@ int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
 	struct blosc_frame frame;
 	uint64_t size = object_size;
 	if (n < min_u64(BLOSC_FRAME_HEADER, object_size))
-		return err_set(err, -EAGAIN, "%zu bytes do not tell the decoded size", n);
+		return err_set(err, -EAGAIN, "%zu bytes do not show the decoded size", n);
 	if (blosc_frame_parse(head, n, object_size, &frame))
 		size = frame.nbytes;
 	else if (r.compressor && zstream_looks_like(head, n))
 		return inflated_size(head, n, object_size, max_bytes, decoded, err);
 	if (size > max_bytes)
-		return err_set(err, -EFBIG, "chunk has %llu bytes, at most %llu are allowed",
+		return err_set(err, -EFBIG, "chunk has %llu bytes, the limit is %llu",
 			       (unsigned long long)size, (unsigned long long)max_bytes);
 	*decoded = size;
 	return 0;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements of a stored chunk (HSDS), in C order, packed:
+ * The elements of an HSDS chunk object, in C order and packed:
  *
  *   plain       dtype->size bytes
  *   reference   48 bytes of text ("datasets/d-…"), NUL padded; all NUL is the null reference
- *   vlen        +0 int32 LE  byte count; of a string that is empty, or was never set: 0
- *               +4           that many bytes: text without NUL, or base elements in this form
- *   compound    its members one after the other
- *   array       its items one after the other, without a count
+ *   vlen        +0 int32 LE  number of bytes; 0 for a string that is empty or was never set
+ *               +4           text without NUL, or base elements in this form
+ *   compound    its members in order
+ *   array       its items in order, without a count
  *
- * Behind the last element HSDS leaves 4 zero bytes for each array of vlens. Stored compounds are
- * packed, and so are their dtypes.
+ * After the last element HSDS writes 4 zero bytes for each array of vlens. Compounds in the object
+ * are packed, and so are their dtypes.
  *
- * The walk reads through a cursor and consumes at least one byte for each element or fails, its
- * depth is the type's (bounded by DTYPE_MAX_DEPTH), and nothing is allocated before the chunk has
- * enough bytes for its smallest form: hostile bytes cost no more memory than a few times their
- * own length.
+ * The decoder reads through a cursor. Each element consumes at least one byte or fails. The depth
+ * is that of the type, at most DTYPE_MAX_DEPTH. No memory is allocated before the object has been
+ * checked to have enough bytes for the smallest form of its elements. So hostile bytes cost no more
+ * memory than a few times their own length.
  */
 #include "elements.h"
 
@@ -40,7 +40,7 @@ static uint64_t saturate(uint64_t n)
 	return n > STORED_SIZE_MAX ? UINT64_MAX : n;
 }
 
-/* Bytes of one element at least: every vlen empty. */
+/* Least size of one element: every vlen is empty. */
 static uint64_t least_size(const struct dtype *t)
 {
 	uint64_t sum = 0;
@@ -72,7 +72,7 @@ uint64_t codec_stored_elem_size(const struct dtype *t)
 	return t->has_vlen ? 0 : saturate(least_size(t));
 }
 
-/* Arrays in one element whose items are of variable length. */
+/* Number of arrays with items of variable length in one element. */
 static uint64_t vlen_arrays(const struct dtype *t)
 {
 	uint64_t sum = 0;
@@ -88,9 +88,9 @@ static uint64_t vlen_arrays(const struct dtype *t)
 
 static int put(struct walk *w, const struct dtype *t, uint8_t *slot);
 
-static int cut_off(struct walk *w)
+static int truncated(struct walk *w)
 {
-	return err_set(w->err, -EIO, "chunk is cut off at byte %zu", cur_pos(&w->in));
+	return err_set(w->err, -EIO, "chunk is truncated at byte %zu", cur_pos(&w->in));
 }
 
 static int put_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
@@ -98,9 +98,9 @@ static int put_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
 	const uint8_t *text = cur_bytes(&w->in, CODEC_REF_TEXT);
 	uint64_t object = 0;
 	if (!text)
-		return cut_off(w);
+		return truncated(w);
 	size_t len = strnlen((const char *)text, CODEC_REF_TEXT);
-	/* No bucket holds region references: HSDS cannot store any. They stay null. */
+	/* HSDS cannot store region references. They are null references. */
 	if (len > 0 && t->reference.kind == DTYPE_REF_OBJECT)
 		object = object_resolve(w->chunk->resolver, (const char *)text, len);
 	memset(slot, 0, t->size);
@@ -109,7 +109,7 @@ static int put_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
 	return 0;
 }
 
-/* Items that have slots themselves: decoded into *items, one after the other. */
+/* Decodes items with slots of their own into *items. */
 static int put_items(struct walk *w, const struct dtype *base, struct bytes *items, uint32_t *count)
 {
 	while (cur_left(&w->in) > 0) {
@@ -131,8 +131,8 @@ static int put_vlen(struct walk *w, const struct dtype *t, uint8_t *slot)
 	uint32_t len = cur_u32(&w->in);
 	struct bytes own auto_bytes = {0};
 	if (!cur_ok(&w->in) || len > cur_left(&w->in))
-		return err_set(w->err, -EIO, "sequence at byte %zu says %d bytes, %zu are left", at,
-			       (int)len, cur_left(&w->in));
+		return err_set(w->err, -EIO, "sequence at byte %zu states %d bytes, %zu are left",
+			       at, (int)len, cur_left(&w->in));
 
 	struct cursor behind = w->in;
 	struct cursor inside = cur_sub(&behind, len);
@@ -141,9 +141,11 @@ static int put_vlen(struct walk *w, const struct dtype *t, uint8_t *slot)
 	uint32_t count = 0;
 	if (dtype_is_plain(base)) {
 		if (len % base->size != 0)
-			return err_set(w->err, -EIO,
-				       "sequence at byte %zu: %u bytes of %u-byte items", at, len,
-				       base->size);
+			return err_set(
+				w->err, -EIO,
+				"sequence at byte %zu: %u bytes are not a multiple of the item "
+				"size %u",
+				at, len, base->size);
 		count = len / base->size;
 		items = cur_bytes(&inside, len);
 	} else {
@@ -185,13 +187,13 @@ static int put_array(struct walk *w, const struct dtype *t, uint8_t *slot)
 	return rc;
 }
 
-/* Reads one element at the cursor into slot (t->size bytes). */
+/* Decodes one element at the cursor into slot, which has t->size bytes. */
 static int put(struct walk *w, const struct dtype *t, uint8_t *slot)
 {
 	if (dtype_is_plain(t)) {
 		const uint8_t *bytes = cur_bytes(&w->in, t->size);
 		if (!bytes)
-			return cut_off(w);
+			return truncated(w);
 		memcpy(slot, bytes, t->size);
 		return 0;
 	}
@@ -209,7 +211,7 @@ static int put(struct walk *w, const struct dtype *t, uint8_t *slot)
 	}
 }
 
-/* What is left behind the last element. */
+/* Checks the bytes after the last element. */
 static int check_trailer(struct walk *w)
 {
 	size_t left = cur_left(&w->in);
@@ -224,7 +226,7 @@ static int check_trailer(struct walk *w)
 	while (zeros && cur_left(&w->in) > 0)
 		zeros = cur_u8(&w->in) == 0;
 	if (!zeros)
-		return err_set(w->err, -EIO, "%zu bytes behind the last element, at byte %zu", left,
+		return err_set(w->err, -EIO, "%zu bytes after the last element, at byte %zu", left,
 			       at);
 	return 0;
 }
@@ -236,10 +238,10 @@ int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, st
 	const struct dtype *t = c->type;
 	uint64_t least = 0, size = 0;
 	if (!mul_u64(least_size(t), c->nelems, &least) || least > n)
-		return err_set(err, -EIO, "chunk has %zu bytes, %llu elements need %llu at least",
+		return err_set(err, -EIO, "chunk has %zu bytes, %llu elements need at least %llu",
 			       n, (unsigned long long)c->nelems, (unsigned long long)least);
 	if (!mul_u64(c->nelems, t->size, &size) || size > SIZE_MAX)
-		return err_set(err, -ENOMEM, "chunk of %llu elements",
+		return err_set(err, -ENOMEM, "out of memory: chunk of %llu elements",
 			       (unsigned long long)c->nelems);
 	int rc = bytes_append_zero(&out->fixed, (size_t)size);
 	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)

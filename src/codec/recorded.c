@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a recorded pipeline to expectations. HSDS records more than it does: fletcher32, nbit and
- * scaleoffset leave no trace in the bytes, a compressor is most often inside a Blosc frame, and
- * shuffle alone is not applied at all. So a record says what to look for, never what is there.
- * Pure.
+ * HSDS records filters that it does not apply: fletcher32, nbit, scaleoffset, and a shuffle without
+ * a compressor. A compressor is mostly applied as a Blosc frame. So the recorded pipeline says
+ * which forms to look for in the bytes, not which form they have. Pure.
  */
 #include "recorded.h"
 
@@ -15,7 +14,7 @@ bool recorded_is_bitshuffle(const struct filter *f)
 	       (f->id == FILTER_SHUFFLE && f->name && strcmp(f->name, "bitshuffle") == 0);
 }
 
-/* Filters that HSDS records and never applies. */
+/* Filters that HSDS records but never applies. */
 static bool is_only_recorded(const struct filter *f)
 {
 	return f->id == FILTER_FLETCHER32 || f->id == FILTER_NBIT || f->id == FILTER_SCALEOFFSET;

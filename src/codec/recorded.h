@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a dataset's recorded filter pipeline lets us expect of its stored chunks. */
+/* What the recorded filter pipeline of a dataset says about its chunk objects. */
 #ifndef CODEC_RECORDED_H
 #define CODEC_RECORDED_H
 
@@ -9,15 +9,15 @@
 #include <data/filter.h>
 
 struct recorded {
-	bool compressor; /* anything that would make the chunk shorter */
+	bool compressor; /* any filter that compresses */
 	bool deflate;	 /* one of them is deflate */
 	bool shuffle;
 	bool bitshuffle;
-	uint32_t unknown; /* id of the first compressor that is not deflate, 0 none */
+	uint32_t unknown; /* id of the first compressor other than deflate; 0: none */
 };
 
 struct recorded recorded_of(const struct pipeline *p);
-/* By its registered id, or a shuffle of that name. */
+/* True for bitshuffle's registered id, and for a shuffle with the name "bitshuffle". */
 bool recorded_is_bitshuffle(const struct filter *f);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Byte shuffle, at memory speed for elements of 2, 4 and 8 bytes.
+ * Byte shuffle, at the speed of memory for elements of 2, 4 and 8 bytes.
  *
- * Sixteen elements of 2^k bytes are 2^k vectors of 16 bytes. Number their bytes: the position of a
- * byte has the bits eeee b..b (4 bits element, k bits byte in the element), and shuffling moves it
- * to b..b eeee. Interleaving the first half of the vectors with the second half rotates the bits
- * of every position left by one. So four such rounds shuffle 16 elements, and k rounds unshuffle
- * them, with the two instructions "interleave low" and "interleave high" that every vector unit
- * has. Other sizes take the plain loops.
+ * Sixteen elements of 2^k bytes are 2^k vectors of 16 bytes. The position of a byte in them has the
+ * bits eeee b..b: 4 bits for the element, k bits for the byte in the element. Shuffling moves the
+ * byte to position b..b eeee. Interleaving the first half of the vectors with the second half
+ * rotates the bits of every position left by one. So four such rounds shuffle 16 elements, and k
+ * rounds unshuffle them. Every vector unit has the two instructions for it, "interleave low" and
+ * "interleave high". Elements of other sizes are copied byte by byte.
  */
 #include "shuffle.h"
 
@@ -46,7 +46,8 @@ static inline __attribute__((always_inline)) void rotate(vec *v, size_t n, unsig
 	}
 }
 
-/* Whole groups of 16 elements; size is a constant 2, 4 or 8. Returns the elements done. */
+/* Shuffles whole groups of 16 elements. size: a constant 2, 4 or 8. Returns the number of elements
+ * done. */
 static inline __attribute__((always_inline)) size_t shuffle_groups(uint8_t *to, const uint8_t *from,
 								   size_t count, size_t size)
 {

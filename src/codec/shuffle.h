@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HDF5's byte shuffle (filter 2): byte k of every element, then byte k + 1 of every element, and
- * so on; the n % elem_size bytes behind the last whole element stay as they are. */
+/* HDF5's byte shuffle (filter 2): byte 0 of every element, then byte 1 of every element, and so on.
+ * The n % elem_size bytes after the last whole element stay as they are. */
 #ifndef CODEC_SHUFFLE_H
 #define CODEC_SHUFFLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* to: n bytes that do not overlap from. elem_size 0 and 1: a copy. */
+/* to: n bytes that do not overlap from. If elem_size is 0 or 1, the bytes are copied. */
 void shuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
 void unshuffle_bytes(uint8_t *to, const uint8_t *from, size_t n, size_t elem_size);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filters of an HDF5 file: shuffle (2), deflate (1) and fletcher32 (3), which every libhdf5 has.
+ * Filters of an HDF5 file: deflate (1), shuffle (2) and fletcher32 (3), which every libhdf5 has.
  *
- * Encoding takes each in its cheapest form (deflate as stored blocks), so the encoded size is a
- * function of the plain size alone. Every stage leaves its result at the end of the output
- * buffer, with the room that later stages need in front: no scratch memory, except for a shuffle
- * that is not the first stage.
+ * The encoder uses the cheapest form of each filter: deflate as stored blocks. So the encoded size
+ * depends on the size of the input alone. Every filter writes its output to the end of the output
+ * buffer, which leaves room in front for the filters that follow. Only a shuffle that is not the
+ * first filter needs scratch memory.
  *
  *   fletcher32:  +0 data   +n u32 LE checksum of the data
  *
- * Decoding takes any stream of these filters, also what libhdf5 itself has compressed.
+ * The decoder accepts any stream of these filters, also one that libhdf5 has compressed.
  */
 #include <codec/chunk.h>
 
@@ -42,7 +42,7 @@ void codec_stored_pipeline(const struct pipeline *p, struct pipeline *out)
 	*out = stored;
 }
 
-static uint64_t stage_size(const struct filter *f, uint64_t n)
+static uint64_t filtered_size(const struct filter *f, uint64_t n)
 {
 	uint64_t size = n;
 	if (f->id == FILTER_DEFLATE)
@@ -55,12 +55,12 @@ static uint64_t stage_size(const struct filter *f, uint64_t n)
 uint64_t codec_stored_size(const struct pipeline *p, uint64_t n)
 {
 	for (uint32_t i = 0; i < p->n; i++)
-		n = stage_size(&p->f[i], n);
+		n = filtered_size(&p->f[i], n);
 	return n;
 }
 
-/* Shuffles the n bytes at src to the n bytes in front of end. */
-static int shuffle_stage(uint8_t *end, const uint8_t *src, size_t n, uint32_t elem_size,
+/* Shuffles the n bytes at src to the n bytes before end. */
+static int apply_shuffle(uint8_t *end, const uint8_t *src, size_t n, uint32_t elem_size,
 			 struct err *err)
 {
 	if (src != end - n) {
@@ -75,7 +75,7 @@ static int shuffle_stage(uint8_t *end, const uint8_t *src, size_t n, uint32_t el
 	return 0;
 }
 
-static void fletcher32_stage(uint8_t *end, const uint8_t *src, size_t n)
+static void apply_fletcher32(uint8_t *end, const uint8_t *src, size_t n)
 {
 	uint32_t sum = checksum_fletcher32(src, n);
 	memmove(end - FLETCHER32_SIZE - n, src, n);
@@ -87,24 +87,23 @@ int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint
 			size_t n, uint8_t *out, size_t out_n, struct err *err)
 {
 	if (codec_stored_size(p, n) != out_n)
-		return err_set(err, -EINVAL, "stored form of %zu bytes does not have %zu", n,
-			       out_n);
+		return err_set(err, -EINVAL, "%zu bytes are not encoded to %zu bytes", n, out_n);
 	uint8_t *end = out + out_n;
 	const uint8_t *src = plain;
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct filter *f = &p->f[i];
 		int rc = 0;
 		if (f->id == FILTER_SHUFFLE)
-			rc = shuffle_stage(end, src, n, elem_size, err);
+			rc = apply_shuffle(end, src, n, elem_size, err);
 		else if (f->id == FILTER_DEFLATE)
 			zstream_store(end, src, n);
 		else if (f->id == FILTER_FLETCHER32)
-			fletcher32_stage(end, src, n);
+			apply_fletcher32(end, src, n);
 		else
-			rc = err_set(err, -EOPNOTSUPP, "filter %u has no stored form", f->id);
+			rc = err_set(err, -EOPNOTSUPP, "filter %u cannot be encoded", f->id);
 		if (rc)
 			return rc;
-		n = (size_t)stage_size(f, n);
+		n = (size_t)filtered_size(f, n);
 		src = end - n;
 	}
 	if (src == plain && n > 0)
@@ -112,7 +111,8 @@ int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint
 	return 0;
 }
 
-/* Chunk bytes on their way back: borrowed from the caller until the first filter makes own ones. */
+/* The bytes between two filters: borrowed from the caller, then owned after the first filter that
+ * allocates. */
 struct stream {
 	const uint8_t *data;
 	size_t n;
@@ -131,7 +131,7 @@ static void stream_take(struct stream *s, struct bytes *b)
 static int undo_deflate(struct stream *s, uint64_t limit, struct err *err)
 {
 	struct bytes plain auto_bytes = {0};
-	size_t left = 0; /* libhdf5, too, ignores what is behind the stream */
+	size_t left = 0; /* libhdf5 ignores bytes after the stream, too */
 	int rc = zstream_inflate(s->data, s->n, limit, &plain, &left, err);
 	if (rc == 0)
 		stream_take(s, &plain);
@@ -155,22 +155,23 @@ static int undo_shuffle(struct stream *s, uint32_t elem_size, struct err *err)
 static int undo_fletcher32(struct stream *s, struct err *err)
 {
 	if (s->n < FLETCHER32_SIZE)
-		return err_set(err, -EIO, "fletcher32: %zu bytes hold no checksum", s->n);
+		return err_set(err, -EIO, "fletcher32: %zu bytes are too few for a checksum", s->n);
 	size_t n = s->n - FLETCHER32_SIZE;
 	struct cursor c = cursor_of(s->data + n, FLETCHER32_SIZE);
 	uint32_t stored = cur_u32(&c);
 	uint32_t sum = checksum_fletcher32(s->data, n);
-	/* libhdf5 before 1.6.3 swapped the bytes of each half; readers still accept it. */
+	/* libhdf5 before 1.6.3 swapped the bytes of each half. Readers still accept that. */
 	uint32_t swapped = (sum & 0x00ff00ff) << 8 | (sum >> 8 & 0x00ff00ff);
 	if (stored != sum && stored != swapped)
-		return err_set(err, -EIO, "fletcher32: checksum is %08x, data have %08x", stored,
+		return err_set(err, -EIO,
+			       "fletcher32: the checksum is %08x, that of the data is %08x", stored,
 			       sum);
 	s->n = n;
 	return 0;
 }
 
-/* Most bytes that the output of filters [0, i) can have when their input has at most max: other
- * encoders' streams may be a little longer than ours. */
+/* Most bytes that filters [0, i) can yield from at most max bytes. Other encoders may write
+ * slightly longer streams than this one. */
 static uint64_t intermediate_limit(const struct pipeline *p, uint32_t i, uint64_t max)
 {
 	enum { DEFLATE_SLACK = 64 };
@@ -212,12 +213,10 @@ int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t e
 			     max);
 	if (rc == 0 && s.data == s.own.data && s.own.data) {
 		s.own.len = s.n;
-		bytes_release(out);
 		*out = s.own;
 		return 0;
 	}
 	if (rc == 0) {
-		out->len = 0;
 		rc = bytes_append(out, s.data, s.n);
 		if (rc)
 			err_errno(err, rc, "chunk of %zu bytes", s.n);

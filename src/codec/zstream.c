@@ -12,7 +12,7 @@
  *   then
  *   +0  u32 BE  adler32 of all bytes
  *
- * Its length follows from n alone. No bytes at all still need one (empty) last block.
+ * The length depends on n alone. A stream of 0 bytes has one empty block.
  * Pure; no state between calls.
  */
 #include "zstream.h"
@@ -29,9 +29,9 @@ enum {
 	BLOCK_HEADER = 5,
 	STREAM_HEADER = 2,
 	STREAM_TRAILER = 4,
-	INFLATE_RATIO = 1032,	  /* deflate expands no byte to more than that */
-	INFLATE_SLACK = 64,	  /* what a stream's last bits may add */
-	INFLATE_FIRST = 16 << 20, /* room at first; pages that stay untouched cost nothing */
+	INFLATE_RATIO = 1032,	  /* no byte of deflate decodes to more bytes */
+	INFLATE_SLACK = 64,	  /* for the last bits of a stream */
+	INFLATE_FIRST = 16 << 20, /* first allocation; pages that are not touched cost nothing */
 };
 
 bool zstream_looks_like(const uint8_t *in, size_t n)
@@ -45,14 +45,13 @@ static void inflate_cleanup(z_stream **z)
 	inflateEnd(*z);
 }
 
-/* Room for more output, never for more than `most` in all. */
+/* Makes room for more output, but never for more than `most` bytes in all. */
 static int grow(struct bytes *out, uint64_t most)
 {
-	uint64_t want = out->len == 0 ? INFLATE_FIRST : out->len;
-	want = min_u64(max_u64(want, INFLATE_FIRST), most - out->len);
-	if (want > SIZE_MAX)
+	const uint64_t more = min_u64(max_u64(out->len, INFLATE_FIRST), most - out->len);
+	if (more > SIZE_MAX)
 		return -ENOMEM;
-	return bytes_reserve(out, (size_t)want);
+	return bytes_reserve(out, (size_t)more);
 }
 
 static int inflate_error(int zrc, const z_stream *z, size_t n, struct err *err)
@@ -60,7 +59,7 @@ static int inflate_error(int zrc, const z_stream *z, size_t n, struct err *err)
 	if (zrc == Z_MEM_ERROR)
 		return err_errno(err, -ENOMEM, "zlib");
 	if (zrc == Z_BUF_ERROR)
-		return err_set(err, -EIO, "zlib stream of %zu bytes is cut off", n);
+		return err_set(err, -EIO, "zlib stream of %zu bytes is truncated", n);
 	return err_set(err, -EIO, "zlib stream is damaged: %s", z->msg ? z->msg : "bad data");
 }
 
@@ -71,17 +70,16 @@ int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *o
 	if (inflateInit(&stream) != Z_OK)
 		return err_errno(err, -ENOMEM, "zlib");
 	z_stream *z __attribute__((cleanup(inflate_cleanup))) = &stream;
-
-	/* One byte more than allowed, to see that a stream goes on; never more than n can hold. */
+	/* One byte more than allowed, so that an excess is noticed; never more than n bytes can
+	 * decode to. */
 	uint64_t possible = 0;
 	if (!mul_u64(n, INFLATE_RATIO, &possible) || !add_u64(possible, INFLATE_SLACK, &possible))
 		possible = UINT64_MAX;
 	uint64_t most = min_u64(limit == UINT64_MAX ? limit : limit + 1, possible);
-
 	size_t used = 0;
 	int zrc = Z_OK;
 	while (zrc != Z_STREAM_END) {
-		if (out->len == out->cap || out->len == 0) {
+		if (out->len == out->cap) {
 			int rc = out->len < most ? grow(out, most) : 0;
 			if (rc)
 				return err_errno(err, rc, "zlib stream of %zu bytes", n);
@@ -121,8 +119,8 @@ uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n)
 	emit_u8(&e, 0x01);
 	uLong adler = adler32(0, NULL, 0);
 	do {
-		/* When src is the n bytes in front of end, each block moves towards the front by
-		 * at least 4 bytes, so its header never reaches bytes that are still to move. */
+		/* If src is the n bytes before end, each block moves towards the front by at least
+		 * 4 bytes. So its header never overwrites bytes that have not been moved yet. */
 		size_t len = n < BLOCK_MAX ? n : BLOCK_MAX;
 		adler = adler32(adler, src, (uInt)len);
 		emit_u8(&e, n == len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib streams: bounded inflating, and deflating without compression. */
+/* zlib streams: inflating with a limit, and writing without compression. */
 #ifndef CODEC_ZSTREAM_H
 #define CODEC_ZSTREAM_H
 
@@ -10,17 +10,18 @@
 #include <hsmount/err.h>
 #include <base/mem.h>
 
-/* The first two bytes are a zlib header without a preset dictionary (RFC 1950, 2.2). */
+/* True if the first two bytes are a zlib header without a preset dictionary (RFC 1950, 2.2). */
 bool zstream_looks_like(const uint8_t *in, size_t n);
-/* Inflates one stream into out (empty before), at most limit bytes: stops as soon as there is one
- * more. *left: bytes of in behind the stream. -EIO damaged, cut off, or over the limit; -ENOMEM. */
+/* Inflates one stream into out, which is empty before and the caller's also after an error. Stops
+ * as soon as the output is longer than limit bytes. *left: number of bytes of in after the stream.
+ * -EIO: damaged, truncated, or over the limit; -ENOMEM. */
 int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
 		    struct err *err);
 
-/* Bytes of n bytes as a stream of stored blocks. UINT64_MAX when it overflows. */
+/* Size of a stream of stored blocks that holds n bytes. UINT64_MAX on overflow. */
 uint64_t zstream_stored_size(uint64_t n);
-/* Lays n bytes down as a stream of stored blocks that ends at `end` (exclusive). src may lie
- * anywhere outside the result, or be the n bytes in front of end. Returns its first byte. */
+/* Writes n bytes as a stream of stored blocks that ends at `end` (exclusive). src must not overlap
+ * the stream, except that it may be the n bytes before end. Returns the start of the stream. */
 uint8_t *zstream_store(uint8_t *end, const uint8_t *src, size_t n);
 
 #endif

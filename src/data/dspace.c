@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dataspaces. Invariant of every struct dspace made here: the number of elements is at most 2^63,
- * so a count of elements never overflows. Pure; any thread. */
+/* Dataspaces. Every struct dspace that these functions initialize has at most 2^63 elements, so
+ * nelems does not overflow. Pure functions; any thread may call them. */
 #include <data/dspace.h>
 
 #include <errno.h>
@@ -21,12 +21,11 @@ void dspace_null(struct dspace *s)
 	*s = (struct dspace){.cls = DSPACE_NULL};
 }
 
-/* The product of the dimensions; that of huge ones with a zero among them is zero. */
+/* The product of the dimensions. It is 0 if any dimension is 0, however large the others are. */
 static bool count_elems(uint32_t rank, const uint64_t *dims, uint64_t *nelems)
 {
 	bool fits = true;
 	uint64_t n = 1;
-
 	for (uint32_t i = 0; i < rank; i++) {
 		if (dims[i] == 0) {
 			*nelems = 0;
@@ -51,15 +50,16 @@ int dspace_simple(struct dspace *s, uint32_t rank, const uint64_t *dims, const u
 		s->dims[i] = dims[i];
 		s->max[i] = max ? max[i] : dims[i];
 		if (dims[i] > max_elems)
-			return err_set(err, -E2BIG, "dimension %u is %" PRIu64 ", over 2^63", i,
-				       dims[i]);
+			return err_set(err, -E2BIG, "dimension %u is %" PRIu64 ", more than 2^63",
+				       i, dims[i]);
 		if (s->max[i] < dims[i])
 			return err_set(err, -EINVAL,
-				       "dimension %u is %" PRIu64 ", over its maximum %" PRIu64, i,
-				       dims[i], s->max[i]);
+				       "dimension %u is %" PRIu64
+				       ", more than its maximum %" PRIu64,
+				       i, dims[i], s->max[i]);
 	}
 	if (!count_elems(rank, dims, &s->nelems))
-		return err_set(err, -E2BIG, "dataspace has over 2^63 elements");
+		return err_set(err, -E2BIG, "dataspace of more than 2^63 elements");
 	return 0;
 }
 

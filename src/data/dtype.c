@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constructors of datatypes. Each fills in a struct dtype and hands it to dtype_checked(), the one
- * place that decides what is a datatype; a type in an arena is constant. Any thread, one arena at
- * a time.
+ * Constructors of datatypes. Each fills in a struct dtype and passes it to dtype_checked(), which
+ * alone decides whether it is valid. Any thread may call them; an arena belongs to one thread.
  */
 #include "dtype.h"
 
@@ -13,9 +12,8 @@ const struct dtype *dtype_integer(struct arena *a, uint32_t size, bool is_signed
 				  struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_INTEGER, .size = size};
-
 	if (size > UINT16_MAX / 8) {
-		err_set(err, -E2BIG, "integer of %u bytes", size);
+		err_set(err, -E2BIG, "integer of %u bytes; the limit is %d", size, UINT16_MAX / 8);
 		return NULL;
 	}
 	t.integer.is_signed = is_signed;
@@ -27,9 +25,8 @@ const struct dtype *dtype_integer(struct arena *a, uint32_t size, bool is_signed
 const struct dtype *dtype_bitfield(struct arena *a, uint32_t size, bool big_endian, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_BITFIELD, .size = size};
-
 	if (size > UINT16_MAX / 8) {
-		err_set(err, -E2BIG, "bitfield of %u bytes", size);
+		err_set(err, -E2BIG, "bitfield of %u bytes; the limit is %d", size, UINT16_MAX / 8);
 		return NULL;
 	}
 	t.integer.big_endian = big_endian;
@@ -39,12 +36,11 @@ const struct dtype *dtype_bitfield(struct arena *a, uint32_t size, bool big_endi
 
 const struct dtype *dtype_ieee(struct arena *a, uint32_t size, bool big_endian, struct err *err)
 {
-	/* IEEE 754-2008, table 3.5: width of the exponent; the rest follows. */
+	/* IEEE 754-2008, table 3.5: the width of the exponent determines the other parts. */
 	uint8_t exp_size = size == 2 ? 5 : size == 4 ? 8 : 11;
 	struct dtype t = {.cls = DTYPE_FLOAT, .size = size};
-
 	if (size != 2 && size != 4 && size != 8) {
-		err_set(err, -EINVAL, "IEEE float of %u bytes", size);
+		err_set(err, -EINVAL, "IEEE float of %u bytes instead of 2, 4 or 8", size);
 		return NULL;
 	}
 	t.floating.big_endian = big_endian;
@@ -62,7 +58,6 @@ const struct dtype *dtype_string(struct arena *a, uint32_t size, enum dtype_pad 
 				 enum dtype_cset cset, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_STRING, .size = size};
-
 	t.string.pad = pad;
 	t.string.cset = cset;
 	return dtype_checked(a, &t, err);
@@ -71,7 +66,6 @@ const struct dtype *dtype_string(struct arena *a, uint32_t size, enum dtype_pad 
 const struct dtype *dtype_opaque(struct arena *a, uint32_t size, const char *tag, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_OPAQUE, .size = size};
-
 	t.opaque.tag = tag ? tag : "";
 	return dtype_checked(a, &t, err);
 }
@@ -79,7 +73,6 @@ const struct dtype *dtype_opaque(struct arena *a, uint32_t size, const char *tag
 const struct dtype *dtype_reference(struct arena *a, enum dtype_ref kind, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_REFERENCE};
-
 	t.size = kind == DTYPE_REF_REGION ? DTYPE_REGREF_SIZE : DTYPE_OBJREF_SIZE;
 	t.reference.kind = kind;
 	return dtype_checked(a, &t, err);
@@ -89,7 +82,6 @@ const struct dtype *dtype_vlen_string(struct arena *a, enum dtype_pad pad, enum 
 				      struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_VLEN, .size = DTYPE_VLEN_SIZE};
-
 	t.vlen.base = dtype_string(a, 1, pad, cset, err);
 	if (!t.vlen.base)
 		return NULL;
@@ -102,7 +94,6 @@ const struct dtype *dtype_vlen_string(struct arena *a, enum dtype_pad pad, enum 
 const struct dtype *dtype_vlen(struct arena *a, const struct dtype *base, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_VLEN, .size = DTYPE_VLEN_SIZE};
-
 	t.vlen.base = base;
 	return dtype_checked(a, &t, err);
 }
@@ -111,7 +102,6 @@ const struct dtype *dtype_array(struct arena *a, const struct dtype *base, uint3
 				const uint32_t *dims, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_ARRAY};
-
 	if (dtype_array_extent(base, rank, dims, &t.array.nelems, &t.size, err) < 0)
 		return NULL;
 	t.array.base = base;
@@ -124,7 +114,6 @@ const struct dtype *dtype_enum(struct arena *a, const struct dtype *base, uint32
 			       const char *const *names, const uint8_t *values, struct err *err)
 {
 	struct dtype t = {.cls = DTYPE_ENUM, .size = base ? base->size : 0};
-
 	t.enumeration.base = base;
 	t.enumeration.n = n;
 	t.enumeration.names = names;
@@ -132,25 +121,26 @@ const struct dtype *dtype_enum(struct arena *a, const struct dtype *base, uint32
 	return dtype_checked(a, &t, err);
 }
 
-/* The members one behind the other, in a new array. */
+/* A new array of the members with packed offsets. */
 static int pack(uint32_t n, const struct dtype_member *members, struct dtype_member **out,
 		uint32_t *size, struct err *err)
 {
 	struct dtype_member *packed;
 	uint64_t end = 0; /* n and each size have at most 32 bits */
-
 	if (n > DTYPE_MAX_MEMBERS)
-		return err_set(err, -E2BIG, "compound of %u members", n);
+		return err_set(err, -E2BIG, "compound of %u members; the limit is %d", n,
+			       DTYPE_MAX_MEMBERS);
 	packed = calloc(n ? n : 1, sizeof(*packed));
 	if (!packed)
-		return err_set(err, -ENOMEM, "compound of %u members", n);
+		return err_set(err, -ENOMEM, "out of memory: compound of %u members", n);
 	for (uint32_t i = 0; i < n; i++) {
 		packed[i] = members[i];
 		packed[i].offset = (uint32_t)end;
 		end += members[i].type ? members[i].type->size : 0;
 		if (end > DTYPE_MAX_SIZE) {
 			free(packed);
-			return err_set(err, -E2BIG, "compound of over %d bytes", DTYPE_MAX_SIZE);
+			return err_set(err, -E2BIG, "compound of more than %d bytes",
+				       DTYPE_MAX_SIZE);
 		}
 	}
 	*out = packed;
@@ -163,7 +153,6 @@ const struct dtype *dtype_compound(struct arena *a, uint32_t n, const struct dty
 {
 	struct dtype t = {.cls = DTYPE_COMPOUND, .size = size};
 	auto_free struct dtype_member *packed = NULL;
-
 	t.compound.n = n;
 	t.compound.members = members;
 	if (size == 0) {

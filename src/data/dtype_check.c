@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is a datatype: every field is checked, then the type is copied into the arena and what
- * follows from it is derived. Whoever holds a struct dtype relies on the following.
+ * Validation of datatypes: dtype_checked() checks every field, copies the type into the arena and
+ * computes its derived members.
  *
- * Invariants: 0 < size <= DTYPE_MAX_SIZE; bit fields lie inside size; members lie inside their
- * compound and do not overlap; depth <= DTYPE_MAX_DEPTH; nodes <= DTYPE_MAX_NODES, so a walk over
- * a type ends soon even where parts are shared many times; children are themselves checked types.
+ * Invariants of every struct dtype: 0 < size <= DTYPE_MAX_SIZE; bit fields lie inside size; members
+ * lie inside their compound and do not overlap; depth <= DTYPE_MAX_DEPTH; nodes <= DTYPE_MAX_NODES,
+ * which bounds a walk over a type whose parts are shared many times; child types are checked types.
  */
 #include "dtype.h"
 
@@ -31,8 +31,8 @@ static int check_integer(const struct dtype *t, struct err *err)
 	return check_bits(t, t->integer.bit_offset, t->integer.precision, err);
 }
 
-/* Two bit ranges inside one number. */
-static bool meet(uint32_t a, uint32_t a_size, uint32_t b, uint32_t b_size)
+/* Whether two bit ranges overlap. */
+static bool overlap(uint32_t a, uint32_t a_size, uint32_t b, uint32_t b_size)
 {
 	return a < b + b_size && b < a + a_size;
 }
@@ -43,13 +43,12 @@ static int check_float(const struct dtype *t, struct err *err)
 	uint32_t sign = t->floating.sign_loc;
 	uint32_t exp = t->floating.exp_loc, exp_size = t->floating.exp_size;
 	uint32_t mant = t->floating.mant_loc, mant_size = t->floating.mant_size;
-
 	if (exp_size == 0 || mant_size == 0)
 		return err_set(err, -EINVAL, "float without exponent or mantissa");
 	if (sign >= precision || exp + exp_size > precision || mant + mant_size > precision)
 		return err_set(err, -EINVAL, "part of a float outside of its %u bits", precision);
-	if (meet(sign, 1, exp, exp_size) || meet(sign, 1, mant, mant_size) ||
-	    meet(exp, exp_size, mant, mant_size))
+	if (overlap(sign, 1, exp, exp_size) || overlap(sign, 1, mant, mant_size) ||
+	    overlap(exp, exp_size, mant, mant_size))
 		return err_set(err, -EINVAL, "parts of a float overlap");
 	if (t->floating.norm > DTYPE_NORM_IMPLIED)
 		return err_set(err, -EINVAL, "unknown mantissa normalisation %u", t->floating.norm);
@@ -72,7 +71,7 @@ static int check_opaque(const struct dtype *t, struct err *err)
 	if (!t->opaque.tag)
 		return err_set(err, -EINVAL, "opaque type without a tag");
 	if (strlen(t->opaque.tag) > DTYPE_MAX_TAG)
-		return err_set(err, -E2BIG, "opaque tag of over %d bytes", DTYPE_MAX_TAG);
+		return err_set(err, -E2BIG, "opaque tag of more than %d bytes", DTYPE_MAX_TAG);
 	return 0;
 }
 
@@ -82,11 +81,11 @@ static int check_reference(const struct dtype *t, struct err *err)
 		[DTYPE_REF_OBJECT] = DTYPE_OBJREF_SIZE,
 		[DTYPE_REF_REGION] = DTYPE_REGREF_SIZE,
 	};
-
 	if (t->reference.kind > DTYPE_REF_REGION)
 		return err_set(err, -EINVAL, "unknown reference type %u", t->reference.kind);
 	if (t->size != sizes[t->reference.kind])
-		return err_set(err, -EINVAL, "reference of %u bytes", t->size);
+		return err_set(err, -EINVAL, "reference of %u bytes instead of %u", t->size,
+			       sizes[t->reference.kind]);
 	return 0;
 }
 
@@ -95,19 +94,19 @@ static int check_enum(const struct dtype *t, struct err *err)
 	const struct dtype *base = t->enumeration.base;
 	auto_free const char **names = NULL;
 	uint32_t n = t->enumeration.n;
-
 	if (!base || base->cls != DTYPE_INTEGER)
-		return err_set(err, -EINVAL, "enumeration whose base is no integer");
+		return err_set(err, -EINVAL, "the base type of an enumeration is not an integer");
 	if (t->size != base->size)
-		return err_set(err, -EINVAL, "enumeration of %u bytes over an integer of %u",
+		return err_set(err, -EINVAL, "enumeration of %u bytes; its base type has %u",
 			       t->size, base->size);
 	if (n == 0 || !t->enumeration.names || !t->enumeration.values)
 		return err_set(err, -EINVAL, "enumeration without members");
 	if (n > DTYPE_MAX_MEMBERS)
-		return err_set(err, -E2BIG, "enumeration of %u members", n);
+		return err_set(err, -E2BIG, "enumeration of %u members; the limit is %d", n,
+			       DTYPE_MAX_MEMBERS);
 	names = calloc(n, sizeof(*names));
 	if (!names)
-		return err_set(err, -ENOMEM, "enumeration of %u members", n);
+		return err_set(err, -ENOMEM, "out of memory: enumeration of %u members", n);
 	memcpy(names, t->enumeration.names, n * sizeof(*names));
 	return dtype_check_names(names, n, err);
 }
@@ -115,16 +114,16 @@ static int check_enum(const struct dtype *t, struct err *err)
 static int check_vlen(const struct dtype *t, struct err *err)
 {
 	const struct dtype *base = t->vlen.base;
-
 	if (!base)
-		return err_set(err, -EINVAL, "variable-length type without a base");
+		return err_set(err, -EINVAL, "variable-length type without a base type");
 	if (t->size != DTYPE_VLEN_SIZE)
 		return err_set(err, -EINVAL, "variable-length type of %u bytes", t->size);
 	if (!t->vlen.is_string)
 		return 0;
-	/* libhdf5 writes an unsigned byte as base. */
+	/* libhdf5 writes an unsigned byte as base type. */
 	if (base->size != 1 || (base->cls != DTYPE_STRING && base->cls != DTYPE_INTEGER))
-		return err_set(err, -EINVAL, "variable-length string whose base is no character");
+		return err_set(err, -EINVAL,
+			       "the base type of a variable-length string is not a character");
 	return check_text(t->vlen.pad, t->vlen.cset, err);
 }
 
@@ -132,19 +131,20 @@ int dtype_array_extent(const struct dtype *base, uint32_t rank, const uint32_t *
 		       uint64_t *nelems, uint32_t *size, struct err *err)
 {
 	uint64_t n = 1;
-
 	if (!base)
-		return err_set(err, -EINVAL, "array type without a base");
+		return err_set(err, -EINVAL, "array type without a base type");
 	if (rank == 0)
 		return err_set(err, -EINVAL, "array type without dimensions");
 	if (rank > DTYPE_MAX_RANK)
-		return err_set(err, -E2BIG, "array type of %u dimensions", rank);
+		return err_set(err, -E2BIG, "array type of %u dimensions; the limit is %d", rank,
+			       DTYPE_MAX_RANK);
 	for (uint32_t i = 0; i < rank; i++) {
 		if (dims[i] == 0)
 			return err_set(err, -EINVAL, "dimension %u of an array type is 0", i);
 		n *= dims[i]; /* no overflow: n is at most DTYPE_MAX_SIZE */
 		if (n * base->size > DTYPE_MAX_SIZE)
-			return err_set(err, -E2BIG, "array type of over %d bytes", DTYPE_MAX_SIZE);
+			return err_set(err, -E2BIG, "array type of more than %d bytes",
+				       DTYPE_MAX_SIZE);
 	}
 	*nelems = n;
 	*size = (uint32_t)(n * base->size);
@@ -157,11 +157,10 @@ static int check_array(const struct dtype *t, struct err *err)
 	uint32_t size;
 	int r = dtype_array_extent(t->array.base, t->array.rank, t->array.dims, &nelems, &size,
 				   err);
-
 	if (r < 0)
 		return r;
 	if (t->size != size)
-		return err_set(err, -EINVAL, "array type of %u bytes, its elements have %u",
+		return err_set(err, -EINVAL, "array type of %u bytes; its elements take %u",
 			       t->size, size);
 	return 0;
 }
@@ -170,25 +169,22 @@ static int compare_offsets(const void *a, const void *b)
 {
 	const struct dtype_member *x = *(const struct dtype_member *const *)a;
 	const struct dtype_member *y = *(const struct dtype_member *const *)b;
-
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
 /* Members lie inside the compound and do not overlap. */
-static int check_places(const struct dtype *t, struct err *err)
+static int check_offsets(const struct dtype *t, struct err *err)
 {
 	uint32_t n = t->compound.n;
 	auto_free const struct dtype_member **by_offset = calloc(n, sizeof(*by_offset));
 	uint64_t end = 0;
-
 	if (!by_offset)
-		return err_set(err, -ENOMEM, "compound of %u members", n);
+		return err_set(err, -ENOMEM, "out of memory: compound of %u members", n);
 	for (uint32_t i = 0; i < n; i++)
 		by_offset[i] = &t->compound.members[i];
 	qsort(by_offset, n, sizeof(*by_offset), compare_offsets);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct dtype_member *m = by_offset[i];
-
 		if (m->offset < end)
 			return err_set(err, -EINVAL, "members %s and %s overlap",
 				       by_offset[i - 1]->name, m->name);
@@ -206,21 +202,21 @@ static int check_compound(const struct dtype *t, struct err *err)
 	auto_free const char **names = NULL;
 	uint32_t n = t->compound.n;
 	int r;
-
 	if (n == 0 || !t->compound.members)
 		return err_set(err, -EINVAL, "compound without members");
 	if (n > DTYPE_MAX_MEMBERS)
-		return err_set(err, -E2BIG, "compound of %u members", n);
+		return err_set(err, -E2BIG, "compound of %u members; the limit is %d", n,
+			       DTYPE_MAX_MEMBERS);
 	names = calloc(n, sizeof(*names));
 	if (!names)
-		return err_set(err, -ENOMEM, "compound of %u members", n);
+		return err_set(err, -ENOMEM, "out of memory: compound of %u members", n);
 	for (uint32_t i = 0; i < n; i++) {
 		names[i] = t->compound.members[i].name;
 		if (!t->compound.members[i].type)
 			return err_set(err, -EINVAL, "member %u has no type", i);
 	}
 	r = dtype_check_names(names, n, err);
-	return r < 0 ? r : check_places(t, err);
+	return r < 0 ? r : check_offsets(t, err);
 }
 
 static int check(const struct dtype *t, struct err *err)
@@ -250,34 +246,33 @@ static int check(const struct dtype *t, struct err *err)
 	return err_set(err, -EINVAL, "unknown datatype class %u", t->cls);
 }
 
-/* Adds what n children of one kind bring in. */
+/* Adds the derived members of a child type that occurs n times in an element. */
 static int derive_from(struct dtype *t, const struct dtype *child, uint64_t n, struct err *err)
 {
 	uint64_t slots;
-
 	if (child->depth >= DTYPE_MAX_DEPTH)
-		return err_set(err, -E2BIG, "datatype nested deeper than %d", DTYPE_MAX_DEPTH);
+		return err_set(err, -E2BIG, "datatype nested more than %d deep", DTYPE_MAX_DEPTH);
 	if (t->depth < child->depth + 1)
 		t->depth = (uint8_t)(child->depth + 1);
 	t->nodes += child->nodes;
 	if (t->nodes > DTYPE_MAX_NODES)
-		return err_set(err, -E2BIG, "datatype of over %d parts", DTYPE_MAX_NODES);
+		return err_set(err, -E2BIG, "datatype of more than %d parts", DTYPE_MAX_NODES);
 	t->has_vlen |= child->has_vlen;
 	t->has_vstring |= child->has_vstring;
 	t->has_ref |= child->has_ref;
 	t->has_array |= child->has_array;
 	if (!mul_u64(child->vlen_slots, n, &slots) ||
 	    !add_u64(t->vlen_slots, slots, &t->vlen_slots))
-		return err_set(err, -E2BIG, "too many variable-length items in one element");
+		return err_set(err, -E2BIG, "too many variable-length slots in one element");
 	return 0;
 }
 
-/* Spec IV.A.2.d, version 3: a head of 8 bytes, then what the class has beside its parts. */
-static uint64_t own_description(const struct dtype *t)
+/* Bytes of a datatype message of version 3 (Spec IV.A.2.d) without those of child types: a head of
+ * 8 bytes and the properties of the class. */
+static uint64_t description_bytes(const struct dtype *t)
 {
 	const uint64_t head = 8, numbers = 4;
 	uint64_t size = head;
-
 	switch (t->cls) {
 	case DTYPE_INTEGER:
 	case DTYPE_BITFIELD:
@@ -302,7 +297,7 @@ static uint64_t own_description(const struct dtype *t)
 		return size;
 	case DTYPE_ARRAY:
 		return head + 1 + 4 * (uint64_t)t->array.rank;
-	case DTYPE_VLEN: /* a string's base is always written as an integer */
+	case DTYPE_VLEN: /* the encoder writes an integer as the base type of a string */
 		return t->vlen.is_string ? head + head + numbers : head;
 	default:
 		return head;
@@ -311,8 +306,7 @@ static uint64_t own_description(const struct dtype *t)
 
 static void describe(struct dtype *t)
 {
-	uint64_t size = own_description(t);
-
+	uint64_t size = description_bytes(t);
 	if (t->cls == DTYPE_COMPOUND)
 		for (uint32_t i = 0; i < t->compound.n; i++)
 			size += t->compound.members[i].type->described;
@@ -328,7 +322,6 @@ static void describe(struct dtype *t)
 static int derive(struct dtype *t, struct err *err)
 {
 	int r = 0;
-
 	t->depth = 1;
 	t->nodes = 1;
 	t->has_vlen = t->cls == DTYPE_VLEN;
@@ -354,16 +347,15 @@ static int derive(struct dtype *t, struct err *err)
 	}
 }
 
-/* Copies what t points at, children excepted, into the arena. False without memory. */
-static bool own_members(struct arena *a, struct dtype *t)
+/* copy_members(), copy_symbols() and copy_parts() copy what t points to, without child types, into
+ * the arena. They return false if memory is exhausted. */
+static bool copy_members(struct arena *a, struct dtype *t)
 {
 	struct dtype_member *members = arena_array(a, t->compound.n, sizeof(*members));
-
 	if (!members)
 		return false;
 	for (uint32_t i = 0; i < t->compound.n; i++) {
 		const char *name = t->compound.members[i].name;
-
 		members[i] = t->compound.members[i];
 		members[i].name = arena_strndup(a, name, strlen(name));
 		if (!members[i].name)
@@ -373,17 +365,15 @@ static bool own_members(struct arena *a, struct dtype *t)
 	return true;
 }
 
-static bool own_symbols(struct arena *a, struct dtype *t)
+static bool copy_symbols(struct arena *a, struct dtype *t)
 {
 	size_t n = t->enumeration.n;
 	const char **names = arena_array(a, n, sizeof(*names));
 	uint8_t *values = arena_array(a, n, t->size);
-
 	if (!names || !values)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const char *name = t->enumeration.names[i];
-
 		names[i] = arena_strndup(a, name, strlen(name));
 		if (!names[i])
 			return false;
@@ -394,13 +384,13 @@ static bool own_symbols(struct arena *a, struct dtype *t)
 	return true;
 }
 
-static bool own(struct arena *a, struct dtype *t)
+static bool copy_parts(struct arena *a, struct dtype *t)
 {
 	switch (t->cls) {
 	case DTYPE_COMPOUND:
-		return own_members(a, t);
+		return copy_members(a, t);
 	case DTYPE_ENUM:
-		return own_symbols(a, t);
+		return copy_symbols(a, t);
 	case DTYPE_OPAQUE:
 		t->opaque.tag = arena_strndup(a, t->opaque.tag, strlen(t->opaque.tag));
 		return t->opaque.tag != NULL;
@@ -418,13 +408,12 @@ const struct dtype *dtype_checked(struct arena *a, const struct dtype *t, struct
 {
 	struct dtype *copy;
 	struct dtype d = *t;
-
 	if (d.size == 0 && d.cls != DTYPE_COMPOUND && d.cls != DTYPE_ENUM) {
 		err_set(err, -EINVAL, "datatype of 0 bytes");
 		return NULL;
 	}
 	if (d.size > DTYPE_MAX_SIZE) {
-		err_set(err, -E2BIG, "datatype of %u bytes, the limit is %d", d.size,
+		err_set(err, -E2BIG, "datatype of %u bytes; the limit is %d", d.size,
 			DTYPE_MAX_SIZE);
 		return NULL;
 	}
@@ -432,8 +421,8 @@ const struct dtype *dtype_checked(struct arena *a, const struct dtype *t, struct
 		return NULL;
 	describe(&d);
 	copy = arena_alloc(a, sizeof(*copy));
-	if (!copy || !own(a, &d)) {
-		err_set(err, -ENOMEM, "datatype of %u bytes", d.size);
+	if (!copy || !copy_parts(a, &d)) {
+		err_set(err, -ENOMEM, "out of memory: datatype of %u bytes", d.size);
 		return NULL;
 	}
 	*copy = d;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Equality of datatypes: the same elements with the same meaning. Recursion is bounded by
- * DTYPE_MAX_DEPTH and, in sum, by DTYPE_MAX_NODES. Pure; any thread. */
+/* Equality of datatypes: two types are equal if they describe the same elements. Recursion is at
+ * most DTYPE_MAX_DEPTH deep and visits at most DTYPE_MAX_NODES types. Pure; any thread may call it.
+ */
 #include <data/dtype.h>
 
 #include <string.h>
@@ -36,7 +37,6 @@ static bool equal_compound(const struct dtype *a, const struct dtype *b)
 	for (uint32_t i = 0; i < a->compound.n; i++) {
 		const struct dtype_member *ma = &a->compound.members[i];
 		const struct dtype_member *mb = &b->compound.members[i];
-
 		if (ma->offset != mb->offset || strcmp(ma->name, mb->name) != 0 ||
 		    !dtype_equal(ma->type, mb->type))
 			return false;
@@ -60,7 +60,7 @@ static bool equal_vlen(const struct dtype *a, const struct dtype *b)
 {
 	if (a->vlen.is_string != b->vlen.is_string)
 		return false;
-	/* The base of a string says nothing: writers put a character or an integer there. */
+	/* The base type of a string has no meaning: some writers use a string, some an integer. */
 	if (a->vlen.is_string)
 		return a->vlen.pad == b->vlen.pad && a->vlen.cset == b->vlen.cset;
 	return dtype_equal(a->vlen.base, b->vlen.base);

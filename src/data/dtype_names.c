@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names inside a datatype: members of compounds, symbols of enumerations. Pure; any thread. */
+/* Names in a datatype: members of compounds and symbols of enumerations. */
 #include "dtype.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@ int dtype_check_names(const char **names, uint32_t n, struct err *err)
 		if (!names[i] || !names[i][0])
 			return err_set(err, -EINVAL, "member %u has no name", i);
 		if (!utf8_valid(names[i], strlen(names[i])))
-			return err_set(err, -EINVAL, "name of member %u is not UTF-8: %s", i,
-				       names[i]);
+			return err_set(err, -EINVAL, "the name of member %u is not valid UTF-8: %s",
+				       i, names[i]);
 	}
-	/* 65,535 names from a hostile document must not cost their square. */
+	/* A hostile document may have 65,535 names: comparing all pairs would take too long. */
 	qsort(names, n, sizeof(*names), compare);
 	for (uint32_t i = 1; i < n; i++)
 		if (strcmp(names[i - 1], names[i]) == 0)

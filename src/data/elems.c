@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements with neutral slots: slots, heap and the walk over both.
+ * Elements with slots: access to slots, heap and repeated bytes, and the walk over all slots.
  *
- * The walk trusts the datatype (its constructors bound depth and size) and nothing else: each
- * slot is checked against the heap before it is followed. Items that hold slots themselves are
- * charged against the size of the heap, so slots that share items cannot multiply the work: a
- * walk over n bytes of elements and h bytes of heap is O(n + h), whatever is in them. Pure; data
- * belongs to one thread at a time.
+ * The walk relies on the datatype, whose constructors bound depth and size. It checks each slot
+ * against the heap before it follows it. Items with slots count against the size of the heap, so
+ * slots that share items cannot multiply the work: a walk over n bytes of elements and h bytes of
+ * heap takes O(n + h). Pure functions; a value belongs to one thread at a time.
  */
 #include <data/elems.h>
 
@@ -31,20 +30,18 @@ void elems_repeat(uint8_t *out, size_t period, size_t n)
 {
 	for (size_t done = period; done < n;) {
 		const size_t more = (size_t)min_u64(done, n - done);
-
 		memcpy(out + done, out, more);
 		done += more;
 	}
 }
 
-/* The repeated part from byte `at` of it. */
+/* n bytes of the repeated part, from its byte `at` on. */
 static void read_repeated(const struct elems *e, uint64_t at, uint8_t *out, size_t n)
 {
 	const uint8_t *pattern = e->fixed.data + e->fixed.len - e->period;
 	const size_t first = (size_t)(at % e->period);
 	const size_t tail = (size_t)min_u64(e->period - first, n);
 	const size_t head = (size_t)min_u64(first, n - tail);
-
 	memcpy(out, pattern + first, tail);
 	memcpy(out + tail, pattern, head);
 	elems_repeat(out, tail + head, n);
@@ -55,14 +52,12 @@ void elems_read(const struct elems *e, uint64_t at, void *out, size_t n)
 	uint8_t *to = out;
 	const uint64_t ends[] = {e->fixed.len, elems_end(e)};
 	const size_t fixed = at < ends[0] ? (size_t)min_u64(n, ends[0] - at) : 0;
-
 	if (fixed)
 		memcpy(to, e->fixed.data + at, fixed);
 	at += fixed;
 	n -= fixed;
 	to += fixed;
 	const size_t repeated = at < ends[1] ? (size_t)min_u64(n, ends[1] - at) : 0;
-
 	if (repeated)
 		read_repeated(e, at - ends[0], to, repeated);
 	if (n > repeated)
@@ -73,7 +68,6 @@ struct elems_vlen elems_get_vlen(const uint8_t *slot)
 {
 	struct cursor c = cursor_of(slot, DTYPE_VLEN_SIZE);
 	struct elems_vlen v;
-
 	v.count = cur_u32(&c);
 	v.is_set = cur_u32(&c) != 0;
 	v.offset = cur_u64(&c);
@@ -83,7 +77,6 @@ struct elems_vlen elems_get_vlen(const uint8_t *slot)
 void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset)
 {
 	struct emit e = emit_to(slot, DTYPE_VLEN_SIZE);
-
 	emit_u32(&e, count);
 	emit_u32(&e, 1);
 	emit_u64(&e, count ? offset : 0);
@@ -92,7 +85,6 @@ void elems_put_vlen(uint8_t *slot, uint32_t count, uint64_t offset)
 bool elems_vlen_has_object(const struct dtype *t, const uint8_t *slot)
 {
 	const struct elems_vlen v = elems_get_vlen(slot);
-
 	return v.count > 0 || (v.is_set && t->vlen.is_string);
 }
 
@@ -100,7 +92,6 @@ int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *off
 {
 	size_t pad = -e->heap.len & (HEAP_ALIGN - 1);
 	int r;
-
 	*offset = 0;
 	if (len == 0)
 		return 0;
@@ -109,7 +100,7 @@ int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *off
 	r = bytes_reserve(&e->heap, pad + len);
 	if (r < 0)
 		return r;
-	/* With the room reserved these cannot fail. */
+	/* The memory is reserved, so neither call can fail. */
 	bytes_append_zero(&e->heap, pad);
 	*offset = e->heap.len;
 	return bytes_append(&e->heap, items, len);
@@ -118,14 +109,14 @@ int elems_heap_add(struct elems *e, const void *items, size_t len, uint64_t *off
 struct walk {
 	uint8_t *heap;
 	size_t heap_len;
-	size_t budget; /* heap bytes with slots that may still be walked */
+	size_t budget; /* bytes of items with slots that the walk may still visit */
 	const struct elems_visitor *v;
 	struct err *err;
 };
 
 static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n);
 
-/* The len bytes at offset of the heap, or NULL. */
+/* The len bytes at an offset of the heap; NULL: they are not inside of it. */
 static uint8_t *in_heap(const struct walk *w, uint64_t offset, uint64_t len)
 {
 	if (offset % HEAP_ALIGN != 0 || offset > w->heap_len || len > w->heap_len - offset)
@@ -140,13 +131,12 @@ static int visit_vlen(struct walk *w, const struct dtype *t, uint8_t *slot)
 	uint64_t len = (uint64_t)v.count * base->size; /* 32 bits each */
 	uint8_t *items = NULL;
 	int r;
-
 	if (v.count > 0) {
 		items = in_heap(w, v.offset, len);
 		if (!items)
 			return err_set(w->err, -EIO,
 				       "items of a variable-length element, %" PRIu64
-				       " bytes at %" PRIu64 ", are not in its heap of %zu",
+				       " bytes at %" PRIu64 ", are outside of its heap of %zu",
 				       len, v.offset, w->heap_len);
 	}
 	if (items && !dtype_is_plain(base)) {
@@ -166,11 +156,10 @@ static int visit_reference(struct walk *w, const struct dtype *t, uint8_t *slot)
 		struct cursor c = cursor_of(slot, DTYPE_REGREF_SIZE);
 		uint64_t offset = cur_u64(&c);
 		uint32_t len = cur_u32(&c);
-
 		if (offset != 0 && (len < SELECTION_MIN || !in_heap(w, offset - 1, len)))
 			return err_set(w->err, -EIO,
 				       "selection of a region reference, %" PRIu32
-				       " bytes at %" PRIu64 ", is not in its heap of %zu",
+				       " bytes at %" PRIu64 ", is outside of its heap of %zu",
 				       len, offset - 1, w->heap_len);
 	}
 	return w->v->reference ? w->v->reference(w->v->ctx, t, slot, w->err) : 0;
@@ -181,7 +170,6 @@ static int visit_compound(struct walk *w, const struct dtype *t, uint8_t *at)
 	for (uint32_t i = 0; i < t->compound.n; i++) {
 		const struct dtype_member *m = &t->compound.members[i];
 		int r;
-
 		if (dtype_is_plain(m->type))
 			continue;
 		r = visit(w, m->type, at + m->offset, 1);
@@ -191,11 +179,10 @@ static int visit_compound(struct walk *w, const struct dtype *t, uint8_t *at)
 	return 0;
 }
 
-/* Recursion ends: each step goes down in the type, whose depth is at most DTYPE_MAX_DEPTH. */
+/* Each recursion visits a child type, so it is at most DTYPE_MAX_DEPTH deep. */
 static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n)
 {
 	int r = 0;
-
 	for (; n > 0 && r == 0; n--, at += t->size) {
 		switch (t->cls) {
 		case DTYPE_VLEN:
@@ -211,7 +198,7 @@ static int visit(struct walk *w, const struct dtype *t, uint8_t *at, uint64_t n)
 			r = visit(w, t->array.base, at, t->array.nelems);
 			break;
 		default:
-			return 0; /* no slots in it */
+			return 0; /* no slots */
 		}
 	}
 	return r;
@@ -222,6 +209,5 @@ int elems_visit(const struct dtype *t, uint8_t *fixed, uint64_t n, uint8_t *heap
 {
 	struct walk w = {
 		.heap = heap, .heap_len = heap_len, .budget = heap_len, .v = v, .err = err};
-
 	return dtype_is_plain(t) ? 0 : visit(&w, t, fixed, n);
 }

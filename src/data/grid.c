@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunk grids: chunk number <-> chunk coordinates by row-major order. Invariants of a grid made
- * here: no chunk dimension is 0; nchunks <= 2^62; chunk_elems < 2^32. Pure; any thread. */
+/* Chunk grids: conversion between chunk numbers and chunk coordinates, in row-major order. In every
+ * grid that grid_init() accepts no chunk dimension is 0, nchunks <= 2^62 and chunk_elems < 2^32.
+ * Pure functions; any thread may call them. */
 #include <data/dspace.h>
 
 #include <assert.h>
@@ -30,7 +31,6 @@ static int count_chunks(struct grid *g, struct err *err)
 {
 	bool fits = true, empty = false;
 	uint64_t n = 1;
-
 	for (uint32_t i = 0; i < g->rank; i++) {
 		g->count[i] = div_up_u64(g->dims[i], g->chunk[i]);
 		if (g->count[i] == 0)
@@ -39,7 +39,7 @@ static int count_chunks(struct grid *g, struct err *err)
 			fits = fits && mul_u64(n, g->count[i], &n) && n <= max_chunks;
 	}
 	if (!empty && !fits)
-		return err_set(err, -E2BIG, "over 2^62 chunks");
+		return err_set(err, -E2BIG, "more than 2^62 chunks");
 	g->nchunks = empty ? 0 : n;
 	return 0;
 }
@@ -48,7 +48,6 @@ int grid_init(struct grid *g, uint32_t rank, const uint64_t *dims, const uint64_
 	      struct err *err)
 {
 	int r;
-
 	if (rank == 0 || rank > DSPACE_MAX_RANK)
 		return err_set(err, -E2BIG, "chunk grid of %u dimensions, the limits are 1 and %d",
 			       rank, DSPACE_MAX_RANK);
@@ -70,22 +69,9 @@ void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords)
 uint64_t grid_number(const struct grid *g, const uint64_t *coords)
 {
 	uint64_t number = 0;
-
 	for (uint32_t i = 0; i < g->rank; i++) {
 		assert(coords[i] < g->count[i]);
 		number = number * g->count[i] + coords[i];
 	}
 	return number;
-}
-
-bool grid_is_full(const struct grid *g, uint64_t number)
-{
-	uint64_t coords[DSPACE_MAX_RANK];
-
-	grid_coords(g, number, coords);
-	for (uint32_t i = 0; i < g->rank; i++)
-		/* The chunk begins inside the extent, so this does not wrap. */
-		if (g->dims[i] - coords[i] * g->chunk[i] < g->chunk[i])
-			return false;
-	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of a domain: what they own outside of their arena. */
+/* Releases the memory that an object owns outside of the arena. */
 #include <data/object.h>
 
 void object_release(struct object *o)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the objects that a loader found to the ones that are shown: hard links to nothing are
- * dropped, orphans are left aside, and what is reachable is put in breadth-first order with its
- * reference counts. Cycles among groups are legal in HDF5; each object is entered once.
+ * Finishing a tree: hard links without a usable target are dropped, and the objects that are
+ * reachable from the root group get a breadth-first order and reference counts. Other objects are
+ * not rendered. HDF5 permits cycles of groups, so each object is visited once.
  */
 #include <data/tree.h>
 
@@ -23,7 +23,7 @@ struct tree {
 	uint32_t numbers, capacity;
 	struct tree_object *objects; /* by number */
 	uint32_t *order;
-	uint32_t count, missed;
+	uint32_t count, missing;
 	struct problem *problems, **problems_end;
 	uint32_t nproblems;
 };
@@ -31,7 +31,6 @@ struct tree {
 struct tree *tree_new(size_t limit)
 {
 	struct tree *t = calloc(1, sizeof(*t));
-
 	if (!t)
 		return NULL;
 	t->problems_end = &t->problems;
@@ -68,7 +67,6 @@ int tree_add(struct tree *t, uint32_t *number, struct err *err)
 		uint32_t capacity = t->capacity ? 2 * t->capacity : FIRST_OBJECTS;
 		struct tree_object *objects =
 			reallocarray(t->objects, capacity, sizeof(*t->objects));
-
 		if (!objects)
 			return err_set(err, -ENOMEM, "out of memory: %u objects", capacity);
 		t->objects = objects;
@@ -87,7 +85,6 @@ struct object *tree_edit(struct tree *t, uint32_t number)
 void tree_break(struct tree *t, uint32_t number, const char *id)
 {
 	struct tree_object *object = &t->objects[number];
-
 	object_release(&object->o);
 	*object = (struct tree_object){.o = {.id = id}, .broken = true};
 }
@@ -95,15 +92,12 @@ void tree_break(struct tree *t, uint32_t number, const char *id)
 void tree_note(struct tree *t, const char *fmt, ...)
 {
 	char raw[ERR_MAX];
-	struct err printable = ERR_INIT; /* names are foreign bytes */
+	struct err printable = ERR_INIT; /* err_set() replaces bytes that cannot be printed */
 	va_list ap;
-
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof(raw), fmt, ap);
 	va_end(ap);
-	if (t->nproblems < UINT32_MAX)
-		t->nproblems++;
-	if (t->nproblems > TREE_MAX_PROBLEMS)
+	if (++t->nproblems > TREE_MAX_PROBLEMS)
 		return;
 	err_set(&printable, -EIO, "%s", raw);
 	struct problem *problem = arena_alloc(t->arena, sizeof(*problem));
@@ -132,19 +126,15 @@ static void enqueue(struct tree *t, uint32_t number)
 static void drop_dangling(struct tree *t, struct object *group)
 {
 	uint32_t kept = 0;
-
 	for (uint32_t i = 0; i < group->group.nlinks; i++) {
 		struct link *link = &group->group.links[i];
-
 		if (link->cls == LINK_HARD && !usable(t, link->target)) {
 			const char *id = NULL;
-
 			if (link->target < t->numbers) {
-				t->objects[link->target].missed = true;
+				t->objects[link->target].missing = true;
 				id = t->objects[link->target].o.id;
 			}
-
-			tree_note(t, "group %s: hard link \"%s\" left out: no usable object %s",
+			tree_note(t, "group %s: hard link \"%s\" is left out: no usable object %s",
 				  group->id, link->name, id ? id : "");
 			continue;
 		}
@@ -153,18 +143,18 @@ static void drop_dangling(struct tree *t, struct object *group)
 	group->group.nlinks = kept;
 }
 
-/* A committed type is shared only where it is really there and really the same. */
+/* Shares the committed type if it is in the tree and equal. Otherwise the object uses the copy in
+ * its document. */
 static void share_committed(struct tree *t, uint32_t *committed, const struct dtype *type,
 			    const char *id, const char *what)
 {
 	if (*committed == OBJECT_NONE)
 		return;
 	const struct tree_object *target = usable(t, *committed) ? &t->objects[*committed] : NULL;
-
 	if (!target || target->o.kind != OBJECT_DATATYPE ||
 	    !dtype_equal(target->o.datatype, type)) {
-		tree_note(t, "object %s: %s: committed type %s, its own copy is used", id, what,
-			  target ? "differs" : "is not there");
+		tree_note(t, "object %s: %s: the committed type %s; the copy in the object is used",
+			  id, what, target ? "differs" : "is not in the domain");
 		*committed = OBJECT_NONE;
 		return;
 	}
@@ -175,7 +165,6 @@ static void share_committed(struct tree *t, uint32_t *committed, const struct dt
 static void visit_object(struct tree *t, uint32_t number)
 {
 	struct object *o = &t->objects[number].o;
-
 	for (uint32_t i = 0; i < o->nattrs; i++)
 		share_committed(t, &o->attrs[i].committed, o->attrs[i].type, o->id,
 				o->attrs[i].name);
@@ -185,7 +174,6 @@ static void visit_object(struct tree *t, uint32_t number)
 		drop_dangling(t, o);
 		for (uint32_t i = 0; i < o->group.nlinks; i++) {
 			const struct link *link = &o->group.links[i];
-
 			if (link->cls != LINK_HARD)
 				continue;
 			t->objects[link->target].refcount++;
@@ -194,11 +182,10 @@ static void visit_object(struct tree *t, uint32_t number)
 	}
 }
 
-/* Room for objects that never came. */
+/* Frees the memory for objects that were never added. */
 static void shrink(struct tree *t)
 {
 	struct tree_object *objects = reallocarray(t->objects, t->numbers, sizeof(*t->objects));
-
 	if (!objects)
 		return;
 	t->objects = objects;
@@ -218,8 +205,8 @@ int tree_finish(struct tree *t, struct err *err)
 	for (uint32_t i = 0; i < t->count; i++)
 		visit_object(t, t->order[i]);
 	for (uint32_t number = 0; number < t->numbers; number++)
-		if (t->objects[number].missed)
-			t->order[t->count + t->missed++] = number;
+		if (t->objects[number].missing)
+			t->order[t->count + t->missing++] = number;
 	return 0;
 }
 
@@ -238,9 +225,9 @@ uint32_t tree_count(const struct tree *t)
 	return t->count;
 }
 
-uint32_t tree_missed(const struct tree *t)
+uint32_t tree_missing(const struct tree *t)
 {
-	return t->missed;
+	return t->missing;
 }
 
 uint32_t tree_nth(const struct tree *t, uint32_t i)
@@ -256,7 +243,6 @@ const uint32_t *tree_order(const struct tree *t)
 const char *tree_problem(const struct tree *t, uint32_t n)
 {
 	const struct problem *problem = t->problems;
-
 	while (problem && n--)
 		problem = problem->next;
 	return problem ? problem->text : NULL;

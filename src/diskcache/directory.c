@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { TOUCH_S = 60 /* how exactly it is known when an entry was last used */ };
+enum { TOUCH_S = 60 /* resolution of the time of last use */ };
 
 /* ---- the directory ---- */
 
@@ -20,8 +20,8 @@ static int refuse(struct err *err, const char *path, const char *why)
 	return err_set(err, -EPERM, "cache directory %s: %s", path, why);
 }
 
-/* A directory that others can write to, or a link that others have laid, would let them choose
- * what we write over. */
+/* If other users could write to the directory, they could choose which file this process
+ * overwrites. */
 static int check_private(int fd, const char *path, struct err *err)
 {
 	struct stat st;
@@ -53,14 +53,14 @@ int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, stru
 		if (d->lock < 0)
 			rc = err_errno(err, -errno, "cache directory %s", path);
 		else if (fstat(d->lock, &st) || !S_ISREG(st.st_mode))
-			rc = refuse(err, path, "hsmount-cache.lock is no regular file");
+			rc = refuse(err, path, "hsmount-cache.lock is not a regular file");
 	}
 	if (rc) {
 		cleanup_close(&d->lock);
 		cleanup_close(&d->fd);
 		return rc;
 	}
-	pthread_mutex_init(&d->turn, NULL);
+	pthread_mutex_init(&d->thread_lock, NULL);
 	d->used = d->busy_until = 0;
 	atomic_init(&d->bytes, 0);
 	atomic_init(&d->evicted, 0);
@@ -69,14 +69,14 @@ int disk_dir_open(struct disk_dir *d, const char *path, uint64_t max_bytes, stru
 
 void disk_dir_close(struct disk_dir *d)
 {
-	pthread_mutex_destroy(&d->turn);
+	pthread_mutex_destroy(&d->thread_lock);
 	cleanup_close(&d->lock);
 	cleanup_close(&d->fd);
 }
 
 /* ---- reading ---- */
 
-/* Up to n bytes from an offset: fewer at the end of the file, or where the disk fails. */
+/* Reads n bytes at an offset. Returns fewer at the end of the file, or if the disk fails. */
 static size_t read_at(int fd, void *buf, size_t n, uint64_t offset)
 {
 	size_t done = 0;
@@ -91,7 +91,7 @@ static size_t read_at(int fd, void *buf, size_t n, uint64_t offset)
 	return done;
 }
 
-/* What was read of the file is in head; the body gets a block of its own. */
+/* head contains the first n bytes of the file. The body is copied to its own block. */
 static int read_body(int fd, const struct disk_entry *entry, const uint8_t *head, size_t n,
 		     struct bytes *body)
 {
@@ -107,7 +107,7 @@ static int read_body(int fd, const struct disk_entry *entry, const uint8_t *head
 	return disk_entry_check(entry, head, body->data);
 }
 
-/* Access times are set by hand: mounts with noatime or relatime do not keep them. */
+/* Sets the access time explicitly: file systems with noatime or relatime do not update it. */
 static void touch(int fd, const struct stat *st)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
@@ -145,7 +145,7 @@ int disk_dir_read(const struct disk_dir *d, const struct disk_id *id, const char
 	int rc = disk_entry_name(id, name);
 	if (rc)
 		return rc;
-	/* O_NONBLOCK: a fifo of that name must not make us wait. */
+	/* O_NONBLOCK: if the name is that of a FIFO, open() must not block. */
 	auto_close int fd =
 		openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)

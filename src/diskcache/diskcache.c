@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk cache as a store: which gets it answers (diskcache/diskcache.h), and a queue of what is
- * to be written.
+ * The disk cache as a store: it answers gets (diskcache/diskcache.h), and queues objects to write.
  *
- * An answer goes to its caller first and to the disk later, as a copy: a slow disk costs no reader
- * anything. The queue holds at most max_behind; what comes when it is full is not kept. As it
- * fills, up to WRITERS jobs of the pool write it out: more would take too many workers away from
- * readers when the disk is slow. A job ends after TURN_BYTES, so that it takes turns with the
- * decoding of chunks where there are few workers.
+ * The caller gets its answer first. A copy is written later, so a slow disk does not delay readers.
+ * The queue holds at most max_behind bytes, or one larger object. An object for which there is no
+ * room is not stored. As the queue fills, up to WRITERS jobs of the pool write its objects: more
+ * jobs would take too many workers from readers if the disk is slow. After TURN_BYTES a job submits
+ * itself again and ends, so that the worker can decode chunks in between.
  *
- * Threads: lock guards the queue. No I/O under it. Counters are atomics of their own.
+ * Threads: lock guards the queue. No I/O happens under it. Counters are atomic.
  */
 #include <diskcache/diskcache.h>
 #include <store/implement.h>
@@ -30,7 +29,7 @@ enum { WRITERS = 8, USUAL_BEHIND = 32 << 20 };
 
 typedef atomic_uint_fast64_t counter;
 
-/* An object that is to be written. */
+/* An object in the queue. */
 struct writing {
 	struct writing *next;
 	struct store_meta meta;
@@ -49,15 +48,15 @@ struct diskcache {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	struct writing *head, **tail;
-	size_t queued;	      /* bytes, those being copied and written too */
+	size_t queued;	      /* bytes, including objects that are being copied or written */
 	unsigned int writers; /* jobs */
 	bool tidied;
 };
 
-/* A get of a whole object that is passed on, in its slot. */
+/* The state of a request that is passed on, in its slot. */
 struct pass {
 	bool whole;
-	/* What the disk has, and the bucket is asked whether it is current. */
+	/* The entry on disk. The bucket compares its version with the current one. */
 	bool has_entry;
 	struct store_meta meta;
 	struct bytes body;
@@ -68,7 +67,7 @@ static struct diskcache *diskcache_of(struct store *s)
 	return (struct diskcache *)s;
 }
 
-/* The disk has failed: told once, then only to whoever wants to hear everything. */
+/* Reports a failure of the disk: the first as a warning, others as debug messages. */
 static void disk_failed(struct diskcache *d, int code, const char *what)
 {
 	struct err err = ERR_INIT;
@@ -101,11 +100,11 @@ static void write_one(struct diskcache *d, const struct writing *w)
 		disk_failed(d, rc, "writing");
 }
 
-/* Makes room for n bytes in the queue. False: it is full. */
+/* Reserves n bytes of the queue. False: it is full. */
 static bool reserve(struct diskcache *d, size_t n)
 {
 	pthread_mutex_lock(&d->lock);
-	/* One that is larger than the whole queue has it for itself. */
+	/* An object larger than the limit is accepted if the queue is empty. */
 	const bool fits = d->queued == 0 || d->queued + n <= d->opt.max_behind;
 	if (fits)
 		d->queued += n;
@@ -113,7 +112,7 @@ static bool reserve(struct diskcache *d, size_t n)
 	return fits;
 }
 
-static void give_back(struct diskcache *d, size_t n)
+static void unreserve(struct diskcache *d, size_t n)
 {
 	pthread_mutex_lock(&d->lock);
 	d->queued -= n;
@@ -136,7 +135,7 @@ static struct writing *take_next(struct diskcache *d)
 	return w;
 }
 
-/* The first writer looks at the directory. */
+/* The first job counts the entries of the directory. */
 static void tidy(struct diskcache *d)
 {
 	pthread_mutex_lock(&d->lock);
@@ -145,10 +144,10 @@ static void tidy(struct diskcache *d)
 	pthread_mutex_unlock(&d->lock);
 	int rc = mine ? disk_eviction_tidy(&d->dir, d->base.env) : 0;
 	if (rc && rc != -EBUSY)
-		disk_failed(d, rc, "looking at it");
+		disk_failed(d, rc, "counting its entries");
 }
 
-/* When nothing is left, d may be gone. */
+/* A job that writes objects. Once the queue is empty, d may be freed. */
 static void drain(void *arg)
 {
 	struct diskcache *d = arg;
@@ -159,18 +158,18 @@ static void drain(void *arg)
 	while ((w = take_next(d))) {
 		write_one(d, w);
 		written += w->body.len + DISK_HEAD_MAX;
-		give_back(d, w->body.len);
+		unreserve(d, w->body.len);
 		free_writing(w);
 		if (written >= TURN_BYTES && pool_submit(pool, drain, d) == 0)
 			return;
 	}
 }
 
-/* w, which has its room; NULL to start the writer only, for its look at the directory. */
+/* Adds w, whose bytes are reserved. If w is NULL, only starts a job, which counts the entries. */
 static void enqueue(struct diskcache *d, struct writing *w)
 {
 	pthread_mutex_lock(&d->lock);
-	/* A writer for each part of the queue that is filled. */
+	/* One job for each part of the queue that is filled; the queue has WRITERS parts. */
 	const bool start =
 		d->writers < WRITERS && d->queued >= d->writers * (d->opt.max_behind / WRITERS);
 	if (w) {
@@ -180,7 +179,7 @@ static void enqueue(struct diskcache *d, struct writing *w)
 	}
 	d->writers += start;
 	pthread_mutex_unlock(&d->lock);
-	/* Without memory for a job it is done here: slower, but so is everything then. */
+	/* If there is no memory for a job, this thread writes. */
 	if (start && pool_submit(d->base.env->pool, drain, d))
 		drain(d);
 }
@@ -195,8 +194,8 @@ static bool is_settled(const struct diskcache *d, const struct store_meta *meta)
 	return meta->mtime_ns <= now_ns && (uint64_t)(now_ns - meta->mtime_ns) >= d->opt.settle_ns;
 }
 
-/* Half of all room for one object would be no cache. */
-static bool is_worth_it(const struct diskcache *d, const struct store_answer *res)
+/* An object that takes more than half of the limit is not stored. */
+static bool is_storable(const struct diskcache *d, const struct store_answer *res)
 {
 	return res->meta.etag[0] && res->body.len == res->meta.size &&
 	       res->meta.size <= min_u64(d->opt.max_object, d->opt.max_bytes / 2) &&
@@ -216,15 +215,16 @@ static struct writing *copy_of(const char *key, const struct store_answer *res)
 	return NULL;
 }
 
-/* Room comes before the copy: as many answers as there are threads come at the same time. */
+/* Queues a copy of the object. Reserves before it copies, because many threads may copy at the same
+ * time. */
 static void keep(struct diskcache *d, const char *key, const struct store_answer *res)
 {
 	const size_t n = res->body.len;
 	struct writing *w = NULL;
-	if (is_worth_it(d, res) && reserve(d, n)) {
+	if (is_storable(d, res) && reserve(d, n)) {
 		w = copy_of(key, res);
 		if (!w)
-			give_back(d, n);
+			unreserve(d, n);
 	}
 	if (w)
 		enqueue(d, w);
@@ -240,14 +240,12 @@ static void too_large(struct store *s, struct store_request *req, uint64_t n)
 		   req->max);
 }
 
-/* Answers with a whole object, cut down to the range. */
+/* Answers with the requested range of a whole object. */
 static void answer(struct store *s, struct store_request *req)
 {
 	struct bytes *body = &req->answer.body;
-	const struct store_range *range = &req->range;
-	const uint64_t first = range->from_end ? body->len - min_u64(range->length, body->len)
-					       : min_u64(range->first, body->len);
-	const uint64_t n = min_u64(range->length, body->len - first);
+	uint64_t first;
+	const uint64_t n = store_range_clip(&req->range, body->len, &first);
 	if (req->max && n > req->max) {
 		too_large(s, req, n);
 		return;
@@ -258,7 +256,7 @@ static void answer(struct store *s, struct store_request *req)
 	store_present(s, req);
 }
 
-/* The version that the caller needs, NULL: whichever is current. */
+/* The version that the caller requires; NULL: the current one. */
 static const char *version_of(const struct store_request *req)
 {
 	return req->cond.if_match ? req->cond.if_match : req->known_etag;
@@ -275,7 +273,7 @@ static void drop(struct diskcache *d, const char *key)
 	disk_dir_drop(&d->dir, &id);
 }
 
-/* In a worker. */
+/* Runs in a worker. */
 static void look_up(void *arg)
 {
 	struct store_request *req = arg;
@@ -332,7 +330,7 @@ static void submit(struct store *s, struct store_request *req)
 		store_pass(s, req);
 }
 
-/* The bucket says that what the disk has is current. */
+/* The bucket has confirmed that the entry is current. */
 static void take_entry(struct diskcache *d, struct store_request *req, struct pass *pass)
 {
 	struct store_answer *a = &req->answer;
@@ -349,7 +347,7 @@ static void completed(struct store *s, struct store_request *req)
 	struct pass *pass = store_slot(s, req);
 	struct store_answer *a = &req->answer;
 	const bool present = a->state == STORE_PRESENT;
-	/* Old versions would do no harm, but nothing asks for them any more. */
+	/* The entry is useless now. It would be harmless, because its version is old. */
 	if (req->op == STORE_PUT || req->op == STORE_DELETE)
 		drop(d, req->key);
 	if (pass->has_entry)

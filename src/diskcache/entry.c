@@ -12,8 +12,8 @@
  *   +32 32  SHA-256 of +0 to +32, and of everything from +64
  *   +64     scope, key, ETag (no NULs), body
  *
- * SHA-256, because nothing shorter lets "never a wrong byte" be said without a probability, it is
- * in the library that is linked anyway, and processors of the last years digest 2 GB/s with it.
+ * The digest is SHA-256, because shorter checksums leave a measurable probability of a wrong byte.
+ * It is part of a library that is linked anyway, and recent processors compute it at 2 GB/s.
  */
 #include "entry.h"
 
@@ -31,7 +31,7 @@ enum { DIGEST_AT = 32 };
 
 _Static_assert(DIGEST_AT + DISK_DIGEST == DISK_HEAD_MIN, "the fixed part ends with the digest");
 
-/* The digest of several parts as if they were one. -EIO when OpenSSL refuses. */
+/* The digest of the concatenated parts. -EIO: OpenSSL failed. */
 static int sha256(const struct piece *parts, size_t n, uint8_t out[DISK_DIGEST])
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
@@ -47,7 +47,8 @@ int disk_entry_name(const struct disk_id *id, char name[DISK_NAME])
 {
 	uint8_t digest[DISK_DIGEST];
 	const struct piece parts[] = {
-		{id->scope, strlen(id->scope) + 1}, /* with its NUL: "a" "bc" is not "ab" "c" */
+		{id->scope,
+		 strlen(id->scope) + 1}, /* with its NUL, so that "a" "bc" differs from "ab" "c" */
 		{id->key, strlen(id->key)},
 	};
 	int rc = sha256(parts, 2, digest);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much there is in the disk cache's directory, and who goes when it is too much (directory.h).
+ * How many bytes the disk cache's directory contains, and which entries are evicted (directory.h).
  *
  * The file hsmount-cache.lock:
  *   +0  8  magic
- *   +8  8  bytes in use, little-endian. Whoever finds something else counts again
+ *   +8  8  bytes in use, little-endian. If the record is invalid, the entries are counted again
  *
- * Who goes: entries are sorted by age, since they were last used, into bins of an eighth of an
- * octave; bins go from the oldest on, in one more pass over the directory. That takes no memory,
- * however many entries there are. A little more than is needed goes, so that passes are rare.
+ * Eviction: one pass over the directory adds the sizes of entries by the time since their last use,
+ * in bins of an eighth of an octave. A second pass removes entries of the oldest bins. This takes
+ * constant memory for any number of entries. It removes a little more than needed, so that passes
+ * are rare.
  */
 #include "directory.h"
 
@@ -28,8 +29,8 @@
 
 enum {
 	BLOCK = 4096,	 /* files take whole blocks */
-	PATIENCE = 2000, /* ms that the lock may be held by others */
-	LEAVE = 5000,	 /* ms in which it is not asked for again, when it was held for longer */
+	LOCK_MS = 2000,	 /* time to wait for the lock */
+	PAUSE_MS = 5000, /* time without another attempt after that */
 	BINS = 272,	 /* ages up to 2^35 s */
 	RECORD = 16,
 };
@@ -41,31 +42,32 @@ static const char temp_prefix[] = "tmp-";
 
 /* ---- the lock and the count ---- */
 
-static int flock_patiently(int fd, const struct env *env)
+static int flock_with_limit(int fd, const struct env *env)
 {
 	for (unsigned int waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited++) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		if (waited == PATIENCE)
+		if (waited == LOCK_MS)
 			return -EBUSY;
 		env->sleep(env, ms);
 	}
 	return 0;
 }
 
-/* Who holds it may be stopped, or look at a directory of millions on a slow disk. A queue of
- * objects of which each waits for it in vain would keep workers for hours. */
+/* -EBUSY: another process holds the lock. It may be stopped, or count millions of entries on a slow
+ * disk. If the writer of each queued object waited for the lock, workers would be blocked for
+ * hours. So no attempt is made for PAUSE_MS after one that failed. */
 static int lock_room(struct disk_dir *d, const struct env *env)
 {
 	int rc = -EBUSY;
-	pthread_mutex_lock(&d->turn);
+	pthread_mutex_lock(&d->thread_lock);
 	if (env->now(env) >= d->busy_until) {
-		rc = flock_patiently(d->lock, env);
+		rc = flock_with_limit(d->lock, env);
 		if (rc == -EBUSY)
-			d->busy_until = env->now(env) + LEAVE * ms;
+			d->busy_until = env->now(env) + PAUSE_MS * ms;
 	}
 	if (rc)
-		pthread_mutex_unlock(&d->turn);
+		pthread_mutex_unlock(&d->thread_lock);
 	return rc;
 }
 
@@ -73,7 +75,7 @@ static void unlock_room(struct disk_dir *d)
 {
 	atomic_store(&d->bytes, d->used);
 	flock(d->lock, LOCK_UN);
-	pthread_mutex_unlock(&d->turn);
+	pthread_mutex_unlock(&d->thread_lock);
 }
 
 static bool read_count_locked(struct disk_dir *d)
@@ -101,14 +103,14 @@ static int write_count_locked(struct disk_dir *d, uint64_t used)
 	return errno ? -errno : -EIO;
 }
 
-/* ---- a look at the directory ---- */
+/* ---- counting the directory ---- */
 
-struct look {
+struct scan {
 	const struct disk_dir *d;
 	DIR *dir;
 	int64_t now; /* s */
 	uint64_t used;
-	uint64_t bins[BINS]; /* bytes of the entries of an age */
+	uint64_t bins[BINS]; /* bytes of the entries in each bin of ages */
 };
 
 struct item {
@@ -123,7 +125,7 @@ static uint64_t charge(uint64_t size)
 	return align_u64(size, BLOCK);
 }
 
-/* Sizes of files that somebody has made huge do not wrap around. */
+/* Saturates: a damaged file may have any size. */
 static void add_to(uint64_t *sum, uint64_t bytes)
 {
 	if (!add_u64(*sum, bytes, sum))
@@ -151,102 +153,102 @@ static bool is_ours(const char *name, bool *is_temp)
 	return *is_temp || is_hex(name, DISK_NAME - 1);
 }
 
-static int look_begin(struct look *look, const struct disk_dir *d)
+static int scan_begin(struct scan *scan, const struct disk_dir *d)
 {
 	struct timespec now;
-	/* A description of its own: a position that no other look moves. */
+	/* This needs a separate open file description: other threads may read the directory. */
 	const int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	*look = (struct look){.d = d, .dir = fdopendir(fd)};
-	if (!look->dir) {
+	*scan = (struct scan){.d = d, .dir = fdopendir(fd)};
+	if (!scan->dir) {
 		close(fd);
 		return -ENOMEM;
 	}
 	clock_gettime(CLOCK_REALTIME, &now);
-	look->now = now.tv_sec;
+	scan->now = now.tv_sec;
 	return 0;
 }
 
-/* The next file that is ours. 1; 0 at the end; or a negative errno. */
-static int look_next(struct look *look, struct item *item)
+/* Stores the next entry or temporary file. Returns 1, 0 at the end, or a negative errno. */
+static int scan_next(struct scan *scan, struct item *item)
 {
 	struct stat st;
 	for (;;) {
 		errno = 0;
-		const struct dirent *e = readdir(look->dir);
+		const struct dirent *e = readdir(scan->dir);
 		if (!e)
 			return -errno;
 		if (!is_ours(e->d_name, &item->is_temp) ||
-		    fstatat(look->d->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+		    fstatat(scan->d->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(st.st_mode))
 			continue;
 		item->name = e->d_name;
 		item->bytes = charge((uint64_t)st.st_size);
-		item->bin = bin_of(look->now - st.st_atim.tv_sec);
+		item->bin = bin_of(scan->now - st.st_atim.tv_sec);
 		return 1;
 	}
 }
 
-/* True when its writer is no more. */
+/* True if the process that wrote the temporary file has ended. */
 static bool is_abandoned(const struct disk_dir *d, const char *name)
 {
 	auto_close int fd = openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/* Counts all, and removes what was abandoned. */
-static int count_all_locked(struct look *look)
+/* Counts all files, and removes abandoned ones. */
+static int count_all_locked(struct scan *scan)
 {
 	struct item item;
 	int rc;
-	while ((rc = look_next(look, &item)) > 0) {
-		if (item.is_temp && is_abandoned(look->d, item.name)) {
-			unlinkat(look->d->fd, item.name, 0);
+	while ((rc = scan_next(scan, &item)) > 0) {
+		if (item.is_temp && is_abandoned(scan->d, item.name)) {
+			unlinkat(scan->d->fd, item.name, 0);
 			continue;
 		}
-		add_to(&look->used, item.bytes);
+		add_to(&scan->used, item.bytes);
 		if (!item.is_temp)
-			add_to(&look->bins[item.bin], item.bytes);
+			add_to(&scan->bins[item.bin], item.bytes);
 	}
 	return rc;
 }
 
-/* Removes the oldest entries until no more than goal is used. */
-static int evict_locked(struct disk_dir *d, struct look *look, uint64_t goal)
+/* Removes the oldest entries until at most goal bytes are used. */
+static int evict_locked(struct disk_dir *d, struct scan *scan, uint64_t goal)
 {
 	struct item item;
 	unsigned int oldest = BINS;
 	int rc;
-	for (uint64_t left = look->used; oldest > 0 && left > goal;)
-		left -= min_u64(left, look->bins[--oldest]);
-	rewinddir(look->dir);
-	while (look->used > goal && (rc = look_next(look, &item)) != 0) {
+	for (uint64_t left = scan->used; oldest > 0 && left > goal;)
+		left -= min_u64(left, scan->bins[--oldest]);
+	rewinddir(scan->dir);
+	while (scan->used > goal && (rc = scan_next(scan, &item)) != 0) {
 		if (rc < 0)
 			return rc;
 		if (item.is_temp || item.bin < oldest || unlinkat(d->fd, item.name, 0))
 			continue;
-		look->used -= min_u64(look->used, item.bytes);
+		scan->used -= min_u64(scan->used, item.bytes);
 		atomic_fetch_add(&d->evicted, 1);
 	}
 	return 0;
 }
 
-/* Finds out what is used, and makes room for n bytes more. */
+/* Counts the bytes in use, and makes room for n more. */
 static int make_room_locked(struct disk_dir *d, uint64_t n)
 {
-	struct look look;
-	int rc = look_begin(&look, d);
+	struct scan scan;
+	int rc = scan_begin(&scan, d);
 	if (rc)
 		return rc;
-	rc = count_all_locked(&look);
-	if (rc == 0 && look.used > d->max_bytes - n)
-		rc = evict_locked(d, &look, d->max_bytes - n - (d->max_bytes - n) / 16);
-	closedir(look.dir);
-	return rc ? rc : write_count_locked(d, look.used);
+	rc = count_all_locked(&scan);
+	if (rc == 0 && scan.used > d->max_bytes - n)
+		rc = evict_locked(d, &scan, d->max_bytes - n - (d->max_bytes - n) / 16);
+	closedir(scan.dir);
+	return rc ? rc : write_count_locked(d, scan.used);
 }
 
-/* ---- what writers ask for ---- */
+/* ---- reserving ---- */
 
 int disk_eviction_tidy(struct disk_dir *d, const struct env *env)
 {
@@ -272,7 +274,8 @@ static int reserve_locked(struct disk_dir *d, uint64_t n)
 	return write_count_locked(d, d->used + n);
 }
 
-/* The size is set at once, so that a look counts the whole of what is being written. */
+/* Sets the final size at once, so that a count includes the whole entry while it is being written.
+ */
 static int make_temp_locked(struct disk_dir *d, const struct env *env, uint64_t n,
 			    char name[DISK_NAME])
 {
@@ -305,7 +308,7 @@ int disk_eviction_take(struct disk_dir *d, const struct env *env, uint64_t n, ch
 	return rc;
 }
 
-/* Bytes that the file of that name takes. */
+/* Bytes charged for the file of that name. */
 static uint64_t taken_by(const struct disk_dir *d, const char *name)
 {
 	struct stat st;
@@ -336,7 +339,7 @@ int disk_eviction_settle(struct disk_dir *d, const struct env *env, int fd, uint
 		rc = settle_locked(d, n, temp, name);
 		unlock_room(d);
 	} else {
-		unlinkat(d->fd, temp, 0); /* the count is too high until the next look */
+		unlinkat(d->fd, temp, 0); /* the count is too high until entries are counted */
 	}
 	close(fd);
 	return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that a loader has read, but that are too large to be shown. */
+/* Limits of objects: a dataset that is too large is left out of the file. */
 #include <domain/domain.h>
 
 #include <errno.h>
@@ -8,13 +8,12 @@
 
 #include <codec/chunk.h>
 
-/* Chunks are read whole: one that no machine should hold makes its dataset broken. So do more
- * elements than a file has room for, when all of them have values. */
+/* A chunk is read whole, so it has a limit. A dataset whose chunks all have values, stored or not,
+ * must have room for all of them in the file. */
 static int check_size(const struct domain *d, const struct object *o, struct err *err)
 {
 	const struct dataset *ds = &o->dataset;
 	uint64_t stored, shown;
-
 	if (o->kind != OBJECT_DATASET || ds->grid.nchunks == 0)
 		return 0;
 	if (!mul_u64(codec_stored_elem_size(ds->type), ds->grid.chunk_elems, &stored) ||
@@ -46,7 +45,6 @@ int domain_accept(void *ctx, struct object *o, struct err *err)
 {
 	struct domain *d = ctx;
 	int rc = check_size(d, o, err);
-
 	if (!rc)
 		count_values(d, o);
 	return rc;

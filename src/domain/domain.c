@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A domain's life and what others may ask of it. See domain_internal.h for threading. */
+/* References to a domain and its properties. See domain_internal.h for threading. */
 #include <domain/domain.h>
 
 #include <errno.h>
@@ -33,32 +33,33 @@ bool domain_was_listed(const struct domain *d, const char *key)
 	return d->listed_prefix && strncmp(key, d->listed_prefix, strlen(d->listed_prefix)) == 0;
 }
 
-const struct store_item *domain_listed(const struct domain *d, const char *key)
+size_t domain_listed_from(const struct domain *d, const char *key)
 {
 	size_t low = 0, high = d->listing.n;
-
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int order = strcmp(d->listing.items[middle].key, key);
-
-		if (order == 0)
-			return &d->listing.items[middle];
-		if (order < 0)
+		if (strcmp(d->listing.items[middle].key, key) < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return NULL;
+	return low;
+}
+
+const struct store_item *domain_listed(const struct domain *d, const char *key)
+{
+	const size_t i = domain_listed_from(d, key);
+	const bool found = i < d->listing.n && strcmp(d->listing.items[i].key, key) == 0;
+	return found ? &d->listing.items[i] : NULL;
 }
 
 const char *domain_listed_etag(const struct domain *d, const char *key)
 {
 	const struct store_item *item = domain_listed(d, key);
-
 	return item && item->meta.etag[0] ? item->meta.etag : NULL;
 }
 
-/* Values of attributes have memory of their own, all else is in the arena and the table. */
+/* Everything but the values is in the arena and the table of chunks. */
 uint64_t domain_memory(const struct domain *d)
 {
 	return sizeof(*d) + tree_memory(d->tree) + tree_numbers(d->tree) * sizeof(*d->chunks) +
@@ -69,7 +70,6 @@ int domain_charge(struct domain *d, struct err *err)
 {
 	const uint64_t bytes = domain_memory(d);
 	int rc = budget_set(&d->charge, bytes, err);
-
 	return rc ? err_wrap(err, rc, "at least %" PRIu64 " bytes of metadata", bytes) : 0;
 }
 
@@ -86,7 +86,6 @@ const char *domain_path(const struct domain *d)
 int64_t domain_modified_ns(const struct domain *d)
 {
 	const int64_t own = d->document->info.modified_ns;
-
 	return own > d->space->modified_ns ? own : d->space->modified_ns;
 }
 

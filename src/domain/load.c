@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a schema's loader: its rounds become rows of requests, answered in order while later ones
- * are on their way. The domain's document is asked for before the first round, or, where looking
- * the domain up or an earlier snapshot has told it, on condition and side by side with the first
- * round: if it names another domain by now, that round is forgotten.
+ * Runs a schema's loader. The requests of one of its rounds are made in parallel, and their answers
+ * are passed to it in order. The domain's document is read before the first round. If the look-up
+ * or an earlier snapshot has the document, it is requested conditionally as a part of the first
+ * round; if it now names another domain, the answers of that round are dropped and the loader
+ * starts again.
  *
- * A listing of everything below a prefix is kept when it is short: it also shows which chunks
- * exist.
+ * A short listing of everything below a prefix is kept, because it also shows which chunks exist.
  */
 #include <domain/domain.h>
 
@@ -17,11 +17,11 @@
 #include "domain_internal.h"
 
 enum {
-	ROUND_AT_ONCE = 1024,	  /* bodies held in memory together */
-	DOCUMENT_USUAL = 1 << 18, /* bytes; larger ones are read one at a time */
+	ROUND_AT_ONCE = 1024,	  /* bodies in memory at the same time */
+	DOCUMENT_USUAL = 1 << 18, /* bytes; larger documents are read one by one */
 };
 
-/* Ends the first round: its loader was made for another document. */
+/* Result of a round: its loader was made for another document. */
 enum { ANOTHER_DOMAIN = 2 };
 
 struct loading {
@@ -39,7 +39,6 @@ struct loading {
 static void describe_item(const void *items, size_t i, struct schema_item *out)
 {
 	const struct store_item *item = (const struct store_item *)items + i;
-
 	*out = (struct schema_item){
 		.key = item->key,
 		.etag = item->meta.etag,
@@ -51,7 +50,6 @@ static void describe_item(const void *items, size_t i, struct schema_item *out)
 void domain_answer(const struct store_request *req, struct schema_answer *out)
 {
 	const struct store_answer *a = &req->answer;
-
 	*out = (struct schema_answer){
 		.absent = store_absence(a) != NULL,
 		.unchanged = a->unchanged,
@@ -66,26 +64,25 @@ void domain_answer(const struct store_request *req, struct schema_answer *out)
 	};
 }
 
-static void fill_in(struct store_request *req, const struct schema_ask *ask)
+static void fill_in(struct store_request *req, const struct schema_request *needed)
 {
 	static const enum store_op ops[] = {
 		[SCHEMA_GET] = STORE_GET, [SCHEMA_HEAD] = STORE_HEAD, [SCHEMA_LIST] = STORE_LIST};
-
-	req->op = ops[ask->op];
+	req->op = ops[needed->op];
 	req->max = DOCUMENT_USUAL;
-	req->cond.if_none_match = ask->etag;
-	req->known_etag = ask->listed;
-	req->list.delimit = ask->delimit;
+	req->cond.if_none_match = needed->etag;
+	req->known_etag = needed->listed;
+	req->list.delimit = needed->delimit;
 	req->list.complete = true;
-	req->list.whole = ask->op == SCHEMA_LIST;
-	req->list.limit = ask->limit;
+	req->list.whole = needed->op == SCHEMA_LIST;
+	req->list.limit = needed->limit;
 }
 
-/* Bodies of 256 MiB are not held side by side. */
+/* Reads a document that is larger than DOCUMENT_USUAL. Such documents are read one at a time,
+ * because each may have 256 MiB. */
 static void read_large(struct domain *d, struct store_request *req)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-
 	if (req->op != STORE_GET || store_failure(&req->answer, NULL) != -EFBIG)
 		return;
 	snprintf(key, sizeof(key), "%s", req->key);
@@ -102,18 +99,16 @@ static bool is_version(const struct schema_document *d, const struct schema_docu
 	return d->etag[0] && strcmp(d->etag, of->etag) == 0;
 }
 
-/* Feeds the machine one answer after the other; answered: the first one is in req. *out: the
- * document, NULL when there is none. */
+/* Makes the requests that schema_classify() needs, one after the other. answered: req already has
+ * the first answer. *out: the document, NULL when there is none. */
 static int classify(struct loading *l, struct store_request *req, bool answered,
 		    struct schema_document **out)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-
 	for (;; answered = true) {
-		struct schema_ask ask = {.key = key, .room = sizeof(key)};
+		struct schema_request needed = {.key = key, .room = sizeof(key)};
 		struct schema_answer answer;
 		int rc = 0;
-
 		if (answered) {
 			read_large(l->d, req);
 			rc = store_failure(&req->answer, l->err);
@@ -121,25 +116,25 @@ static int classify(struct loading *l, struct store_request *req, bool answered,
 		}
 		if (!rc)
 			rc = schema_classify(l->schemas, l->d->path, &l->classify,
-					     answered ? &answer : NULL, &ask, out, l->err);
+					     answered ? &answer : NULL, &needed, out, l->err);
 		if (rc < 0)
 			return answered ? err_wrap(l->err, rc, "%s", req->key) : rc;
-		if (rc != SCHEMA_ASKS)
+		if (rc != SCHEMA_NEEDS_ANSWER)
 			return 0;
 		store_request_reset(req, STORE_GET);
 		store_request_key(req, key);
-		fill_in(req, &ask);
+		fill_in(req, &needed);
 		store_run(l->d->store, req);
 	}
 }
 
-/* document: taken over; NULL when there is none. */
+/* document: transferred; NULL when there is none. */
 static int use_document(struct loading *l, struct schema_document *document)
 {
 	schema_document_unref(l->d->document);
 	l->d->document = document;
 	if (!document)
-		return err_set(l->err, -ENOENT, "it is not there");
+		return err_set(l->err, -ENOENT, "there is no such domain");
 	l->d->schema = document->schema;
 	if (!document->info.root)
 		return err_set(l->err, -EISDIR, "is a folder: it has no root group");
@@ -150,9 +145,8 @@ static int find_document(struct loading *l)
 {
 	auto_request struct store_request *req = store_request_new(l->d->store, STORE_GET);
 	struct schema_document *document;
-
 	if (!req)
-		return err_set(l->err, -ENOMEM, "out of memory for a request");
+		return err_set(l->err, -ENOMEM, "out of memory");
 	int rc = classify(l, req, false, &document);
 	if (rc)
 		return rc;
@@ -160,24 +154,23 @@ static int find_document(struct loading *l)
 	return rc ? err_wrap(l->err, rc, "%s", req->key) : 0;
 }
 
-static bool ask_document(struct loading *l, struct store_request *req)
+static bool request_document(struct loading *l, struct store_request *req)
 {
 	const struct schema_document *known = l->d->document;
-	struct schema_ask ask = {.key = req->key, .room = req->room};
+	struct schema_request needed = {.key = req->key, .room = req->room};
 	struct schema_document *none;
-
 	l->classify = (struct schema_classify){0};
 	while (l->schemas[l->classify.schema] && l->schemas[l->classify.schema] != known->schema)
 		l->classify.schema++;
-	if (schema_classify(l->schemas, l->d->path, &l->classify, NULL, &ask, &none, NULL) !=
-	    SCHEMA_ASKS)
+	if (schema_classify(l->schemas, l->d->path, &l->classify, NULL, &needed, &none, NULL) !=
+	    SCHEMA_NEEDS_ANSWER)
 		return false;
-	fill_in(req, &ask);
+	fill_in(req, &needed);
 	req->cond.if_none_match = known->etag[0] ? known->etag : NULL;
 	return true;
 }
 
-/* The snapshot's own document is not this one, whatever else is as before. */
+/* The earlier snapshot was made from another version of the domain's document. */
 static bool must_reload(const struct loading *l)
 {
 	return l->previous && !is_version(l->d->document, l->previous->document);
@@ -186,7 +179,6 @@ static bool must_reload(const struct loading *l)
 static int take_document(struct loading *l, struct store_request *req)
 {
 	struct schema_document *now = NULL, *known = l->d->document;
-
 	if (req->answer.unchanged)
 		return 0;
 	int rc = classify(l, req, true, &now);
@@ -208,21 +200,19 @@ static int take_document(struct loading *l, struct store_request *req)
 static bool request(void *arg, size_t i, struct store_request *req)
 {
 	struct loading *l = arg;
-	struct schema_ask ask = {.key = req->key, .room = req->room};
-
+	struct schema_request needed = {.key = req->key, .room = req->room};
 	if (l->confirm && i-- == 0)
-		return ask_document(l, req);
-	if (!l->d->schema->ask(l->loader, (uint32_t)i, &ask))
+		return request_document(l, req);
+	if (!l->d->schema->request(l->loader, (uint32_t)i, &needed))
 		return false;
-	fill_in(req, &ask);
+	fill_in(req, &needed);
 	return true;
 }
 
-/* Short enough to be kept, and all that is below its prefix. */
+/* Keeps a listing of everything below its prefix if it is short. */
 static int keep_listing(struct domain *d, struct store_request *req, struct err *err)
 {
 	struct store_page *page = &req->answer.page;
-
 	if (req->op != STORE_LIST || req->list.delimit || store_failure(&req->answer, NULL) ||
 	    page->n > DOMAIN_LISTING)
 		return 0;
@@ -240,13 +230,12 @@ static int take(void *arg, size_t i, struct store_request *req)
 	struct loading *l = arg;
 	struct domain *d = l->d;
 	struct schema_answer answer;
-
 	if (l->confirm && i-- == 0)
 		return take_document(l, req);
-	const bool asked = req->done; /* a request that was not made has no answer */
+	const bool made = req->done;
 	read_large(d, req);
 	domain_answer(req, &answer);
-	int rc = d->schema->give(l->loader, (uint32_t)i, asked ? &answer : NULL, l->err);
+	int rc = d->schema->answer(l->loader, (uint32_t)i, made ? &answer : NULL, l->err);
 	if (!rc)
 		rc = domain_charge(d, l->err);
 	return rc ? rc : keep_listing(d, req, l->err);
@@ -254,18 +243,17 @@ static int take(void *arg, size_t i, struct store_request *req)
 
 static int run_round(struct loading *l, uint32_t n)
 {
-	const struct store_row row = {
+	const struct store_sequence requests = {
 		.n = n + l->confirm,
-		.at_once = ROUND_AT_ONCE,
+		.window = ROUND_AT_ONCE,
 		.request = request,
 		.take = take,
 		.arg = l,
 	};
-	int rc = store_run_row(l->d->store, &row);
-
+	int rc = store_run_sequence(l->d->store, &requests);
 	l->confirm = false;
 	if (rc == -ENOMEM && !l->err->code)
-		return err_set(l->err, rc, "out of memory for %u requests", n);
+		return err_set(l->err, rc, "out of memory");
 	return rc == SCHEMA_ENOUGH ? 0 : rc;
 }
 
@@ -274,7 +262,6 @@ static int run_loader(struct loading *l, bool *same)
 	const struct schema_ops *schema = l->d->schema;
 	uint32_t n;
 	int rc;
-
 	do {
 		n = 0;
 		rc = schema->round(l->loader, &n, l->err);
@@ -302,7 +289,6 @@ static int load(struct loading *l, bool *same)
 		.ctx = d,
 	};
 	int rc = schema->loader_new(&what, &l->loader, l->err);
-
 	if (!rc)
 		rc = run_loader(l, same);
 	schema->loader_free(l->loader);
@@ -317,7 +303,6 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 	struct loading l = {.d = d, .schemas = schemas, .previous = hint->previous, .err = &own};
 	struct schema_document *known = hint->document;
 	int rc = 0;
-
 	if (hint->previous && !known)
 		known = hint->previous->document;
 	if (known)

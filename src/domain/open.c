@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A domain is opened: its tree is loaded, then its chunks are listed. */
+/* Opening a domain: loads its tree, then finds which chunks exist. */
 #include <domain/domain.h>
 
 #include <errno.h>
@@ -9,19 +9,17 @@
 
 #define DOMAIN_ARENA_LIMIT ((size_t)4 << 30)
 
-enum { LOGGED_PROBLEMS = 100 };
+enum { LOGGED_PROBLEMS = 50 /* of one domain; less than LOG_BURST */ };
 
 static uint64_t resolve(void *ctx, const char *text, size_t n)
 {
 	const struct domain *d = ctx;
-
 	return d->schema->resolve(d->space, text, n);
 }
 
 static struct domain *new_domain(const struct env *env, struct store *store, const char *path)
 {
 	struct domain *d = calloc(1, sizeof(*d));
-
 	if (!d)
 		return NULL;
 	atomic_init(&d->refs, 1);
@@ -40,27 +38,23 @@ static struct domain *new_domain(const struct env *env, struct store *store, con
 	return d;
 }
 
-/* Each problem once, but not very many of them. */
 static void log_problems(const struct domain *d)
 {
 	const uint32_t n = tree_problems(d->tree);
-
 	for (uint32_t i = 0; i < n && i < LOGGED_PROBLEMS; i++) {
 		const char *text = tree_problem(d->tree, i);
-
 		if (text)
 			log_warning(d->env->log, "domain /%s: %s", d->path, text);
 	}
 	if (n > LOGGED_PROBLEMS)
-		log_warning(d->env->log, "domain /%s: more than %d problems, no more are logged",
-			    d->path, LOGGED_PROBLEMS);
+		log_warning(d->env->log, "domain /%s: %u more problems are not logged", d->path,
+			    n - LOGGED_PROBLEMS);
 }
 
 static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 		    const struct domain_hint *hint, bool *same, struct err *err)
 {
 	int rc = domain_load(d, schemas, hint, same, err);
-
 	if (rc || *same)
 		return rc;
 	rc = tree_finish(d->tree, err);
@@ -68,7 +62,7 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 		return rc;
 	d->chunks = calloc(tree_numbers(d->tree), sizeof(*d->chunks));
 	if (!d->chunks)
-		return err_set(err, -ENOMEM, "out of memory for %u objects", tree_numbers(d->tree));
+		return err_set(err, -ENOMEM, "out of memory");
 	rc = domain_list_chunks(d, err);
 	return rc ? rc : domain_charge(d, err);
 }
@@ -80,7 +74,6 @@ int domain_open(const struct env *env, struct store *store, const struct schema_
 	static const struct domain_hint none;
 	struct domain *d = new_domain(env, store, path);
 	bool same = false;
-
 	*out = NULL;
 	if (!d)
 		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);

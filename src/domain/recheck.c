@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether a dataset's document is still the one that the snapshot was made of. In a domain whose
- * chunks were not listed, a chunk that the store proves absent may have been deleted together with
- * its dataset, or by a program that changed its shape. Its value in this snapshot is unknown then,
- * and must not be shown as the fill value.
+ * Checks whether a dataset's document is still the version from which the snapshot was made. In a
+ * domain whose chunks were not listed, an absent chunk may have been deleted together with its
+ * dataset, or by a program that changed the dataset's shape. Its value in this snapshot is then
+ * unknown, and must not be shown as the fill value.
  *
- * One HEAD for each dataset and second. Chunks that need it while it is under way wait for it.
- * That the document has changed is remembered for the snapshot's life; a failure is not
- * remembered.
+ * There is at most one HEAD a second for each dataset. Requests that arrive while a HEAD is in
+ * flight wait for its answer. A change is recorded for the lifetime of the snapshot, a failure is
+ * not recorded.
  *
  * Threads: the lock guards all entries. No request is made and no callback is called under it.
  */
@@ -21,16 +21,16 @@
 
 #include "domain_internal.h"
 
-static const uint64_t valid_ns = UINT64_C(1000000000);
+static const uint64_t validity_ns = UINT64_C(1000000000);
 
 struct rechecked {
 	struct domain *d;
 	uint32_t number;
-	const char *etag; /* of the document in the snapshot; written by ask() alone */
-	bool asking, valid, stale;
-	uint64_t asked_ns;		/* when the last HEAD began that found no change */
-	uint64_t began_ns;		/* when the HEAD under way began */
-	struct domain_recheck *waiting; /* the first one's `cancelled` is that of the HEAD */
+	const char *etag;	      /* of the document in the snapshot; only check() writes it */
+	bool in_flight, valid, stale; /* in_flight: a HEAD */
+	uint64_t valid_ns;	      /* when the last HEAD began that found no change */
+	uint64_t began_ns;	      /* when the HEAD in flight began */
+	struct domain_recheck *waiting; /* the first one's `cancelled` applies to the HEAD */
 	UT_hash_handle hh;
 };
 
@@ -42,7 +42,6 @@ void domain_rechecks_init(struct domain *d)
 void domain_rechecks_release(struct domain *d)
 {
 	struct rechecked *e, *next;
-
 	HASH_ITER (hh, d->rechecks.datasets, e, next) {
 		HASH_DEL(d->rechecks.datasets, e);
 		free(e);
@@ -53,7 +52,6 @@ void domain_rechecks_release(struct domain *d)
 static struct rechecked *find_locked(struct domain *d, uint32_t dataset)
 {
 	struct rechecked *e = NULL;
-
 	HASH_FIND(hh, d->rechecks.datasets, &dataset, sizeof(dataset), e);
 	return e;
 }
@@ -61,7 +59,6 @@ static struct rechecked *find_locked(struct domain *d, uint32_t dataset)
 static struct rechecked *find_or_add_locked(struct domain *d, uint32_t dataset)
 {
 	struct rechecked *e = find_locked(d, dataset);
-
 	if (e)
 		return e;
 	e = calloc(1, sizeof(*e));
@@ -85,62 +82,57 @@ bool domain_is_stale(struct domain *d, uint32_t dataset)
 	return stale;
 }
 
-static int say_stale(struct err *err)
+static int set_stale(struct err *err)
 {
 	return err_set(err, -ESTALE, "the dataset has changed since the file was opened");
 }
 
-static void ask(struct rechecked *e, const atomic_bool *cancelled);
+static void check(struct rechecked *e, const atomic_bool *cancelled);
 
 static void finish(struct domain_recheck *r, int code, const struct err *err)
 {
 	while (r) {
 		struct domain_recheck *next = r->next;
-
 		r->done(r->arg, code, err);
 		r = next;
 	}
 }
 
-static void give_up(struct rechecked *e)
+static void fail_without_memory(struct rechecked *e)
 {
 	struct err err = ERR_INIT;
-	const int code = err_set(&err, -ENOMEM, "out of memory for a request");
-
+	const int code = err_set(&err, -ENOMEM, "out of memory");
 	pthread_mutex_lock(&e->d->rechecks.lock);
 	struct domain_recheck *r = e->waiting;
 	e->waiting = NULL;
-	e->asking = false;
+	e->in_flight = false;
 	pthread_mutex_unlock(&e->d->rechecks.lock);
 	finish(r, code, &err);
 }
 
-/* 0, -ESTALE, or why the document could not be looked at. */
+/* 0, -ESTALE, or the error of the request. */
 static int compare_locked(struct rechecked *e, const struct store_answer *a, struct err *err)
 {
 	const char *etag = e->etag;
 	const int rc = store_failure(a, err);
-
 	if (rc)
 		return err_wrap(err, rc, "the document of its dataset");
-	/* Where the store knows no versions, it is enough that the document is there. */
+	/* If the store has no versions, it is enough that the document exists. */
 	e->stale =
 		store_absence(a) || (etag[0] && a->meta.etag[0] && strcmp(etag, a->meta.etag) != 0);
 	e->valid = true;
-	e->asked_ns = e->began_ns;
-	return e->stale ? say_stale(err) : 0;
+	e->valid_ns = e->began_ns;
+	return e->stale ? set_stale(err) : 0;
 }
 
-/* Takes the requests that are answered: all, or, after a HEAD that was cancelled, those that
- * were cancelled too. *again: one that still waits. */
+/* Removes the requests that can be completed: all of them, or, after a cancelled HEAD, those that
+ * were cancelled themselves. *again: the first that remains; it needs another HEAD. */
 static struct domain_recheck *take_locked(struct rechecked *e, int code,
 					  struct domain_recheck **again)
 {
 	struct domain_recheck *taken = NULL, **kept = &e->waiting;
-
 	while (*kept) {
 		struct domain_recheck *r = *kept;
-
 		if (code == -ECANCELED && !(r->cancelled && atomic_load(r->cancelled))) {
 			kept = &r->next;
 			continue;
@@ -159,30 +151,29 @@ static void answered(struct store_request *req)
 	struct domain_rechecks *all = &e->d->rechecks;
 	struct err err = ERR_INIT;
 	struct domain_recheck *again;
-
 	pthread_mutex_lock(&all->lock);
 	const int code = compare_locked(e, &req->answer, &err);
 	struct domain_recheck *r = take_locked(e, code, &again);
 	const atomic_bool *cancelled = again ? again->cancelled : NULL;
-	e->asking = again != NULL;
+	e->in_flight = again != NULL;
 	e->began_ns = e->d->env->now(e->d->env);
 	pthread_mutex_unlock(&all->lock);
 	store_request_free(req);
 	if (again)
-		ask(e, cancelled);
+		check(e, cancelled);
 	finish(r, code, &err);
 }
 
-static void ask(struct rechecked *e, const atomic_bool *cancelled)
+static void check(struct rechecked *e, const atomic_bool *cancelled)
 {
 	const struct domain *d = e->d;
 	struct store_request *req = store_request_new(d->store, STORE_HEAD);
-
 	if (!req) {
-		give_up(e);
+		fail_without_memory(e);
 		return;
 	}
-	/* It was read once, so it has a key; without one the store refuses it. */
+	/* The document was read at the open, so it has a key. If the schema fails all the same, the
+	 * store refuses the empty key. */
 	if (d->schema->object_key(d->space, e->number, req->key, req->room, &e->etag) < 0)
 		req->key[0] = '\0';
 	req->cancelled = cancelled;
@@ -197,29 +188,27 @@ void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r
 	struct err err = ERR_INIT;
 	bool first = false, waits = false;
 	int code = 0;
-
 	pthread_mutex_lock(&d->rechecks.lock);
 	struct rechecked *e = find_or_add_locked(d, dataset);
 	if (!e) {
 		code = err_set(&err, -ENOMEM, "out of memory");
 	} else if (e->stale) {
-		code = say_stale(&err);
-	} else if (!e->valid || now - e->asked_ns >= valid_ns) {
+		code = set_stale(&err);
+	} else if (!e->valid || now - e->valid_ns >= validity_ns) {
 		struct domain_recheck **end = &e->waiting;
-
 		while (*end)
 			end = &(*end)->next;
 		r->next = NULL;
 		*end = r;
 		waits = true;
-		first = !e->asking;
-		e->asking = true;
+		first = !e->in_flight;
+		e->in_flight = true;
 		if (first)
 			e->began_ns = now;
 	}
 	pthread_mutex_unlock(&d->rechecks.lock);
 	if (first)
-		ask(e, r->cancelled);
+		check(e, r->cancelled);
 	else if (!waits)
 		r->done(r->arg, code, &err);
 }

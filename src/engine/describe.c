@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HDF5 objects in words: see describe.h. Any thread. */
+/* See describe.h. Any thread. */
 #include "describe.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static void describe_vlen(struct str *out, const struct dtype *t)
 		describe_type(out, t->vlen.base);
 }
 
-/* The depth of a type is limited by its constructors. */
+/* Recursion: the constructors of types limit their depth. */
 void describe_type(struct str *out, const struct dtype *t)
 {
 	const unsigned int bits = t->size * 8;
@@ -146,10 +146,24 @@ void describe_filters(struct str *out, const struct pipeline *p)
 	}
 }
 
+void describe_size(struct str *out, uint64_t bytes)
+{
+	static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+	double n = (double)bytes / 1000;
+	size_t i = 0;
+	if (bytes < 1000) {
+		str_addf(out, "%" PRIu64 " bytes", bytes);
+		return;
+	}
+	for (; n >= 999.95; n /= 1000)
+		i++;
+	str_addf(out, "%.1f %s", n, units[i]);
+}
+
 /* ---- paths ---- */
 
 struct step {
-	uint32_t parent; /* OBJECT_NONE: not reached, or the root group */
+	uint32_t parent; /* OBJECT_NONE: no link to it was found, or it is the root group */
 	const char *name;
 };
 
@@ -168,7 +182,7 @@ struct object_paths *object_paths_new(const struct tree *t)
 	p->root = tree_nth(t, 0);
 	for (uint32_t i = 0; i < n; i++)
 		p->steps[i].parent = OBJECT_NONE;
-	/* Groups come in breadth-first order, so a parent's path is known before its children's. */
+	/* Groups come in breadth-first order, so a parent is entered before its children. */
 	for (uint32_t i = 0; i < tree_count(t); i++) {
 		uint32_t number = tree_nth(t, i);
 		const struct object *o = &tree_object(t, number)->o;

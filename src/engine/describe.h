@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * HDF5 objects in words, for people: types, shapes, filters, and the path by which an object is
- * reached.
- */
+/* Describes HDF5 types, shapes, filters, sizes and paths for people. */
 #ifndef ENGINE_DESCRIBE_H
 #define ENGINE_DESCRIBE_H
 
@@ -16,11 +13,14 @@ void describe_chunk(struct str *out, const struct grid *g);
 /* "shuffle, deflate(6)"; "none". */
 void describe_filters(struct str *out, const struct pipeline *p);
 
-/* By which link each object is reached first. */
+/* "999 bytes", "1.2 MB" (a million bytes). */
+void describe_size(struct str *out, uint64_t bytes);
+
+/* The first link to each object, in breadth-first order. */
 struct object_paths;
-struct object_paths *object_paths_new(const struct tree *t); /* NULL without memory */
+struct object_paths *object_paths_new(const struct tree *t); /* NULL: out of memory */
 void object_paths_free(struct object_paths *p);
-/* "/a/b" of an object by number; control characters of names are escaped. */
+/* The path of an object by its number: "/a/b". Control characters in names are escaped. */
 void describe_path(struct str *out, const struct object_paths *p, uint32_t number);
 
 #endif

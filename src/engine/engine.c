@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts the layers together: pool, store stack, cache, name space, images. The only place that
- * chooses an implementation. Any thread between open and close.
+ * Opens and closes an engine: makes the pool, the stack of stores, the cache, the names and the
+ * table of snapshots. Any thread may use an engine between the two.
  */
 #include "internal.h"
 
@@ -19,11 +19,11 @@
 enum {
 	MAX_WORKERS = 1024,
 	CACHE_DISK_MIN = 1 << 20,
-	/* Metadata of open files, however small cache_size is: a domain of 100,000 objects. */
+	/* Metadata may take this much even if cache_size is smaller: enough for 100,000 objects. */
 	METADATA_MIN = 512 << 20,
-	IDLE_SHARE = 4, /* part of the cache's budget for images that nobody has open */
+	IDLE_SHARE = 4, /* images that are not open may take 1/4 of cache_size */
 	IDLE_MIN = 16 << 20,
-	KEPT_FREE = 16, /* one connection of so many is left to readers who wait */
+	KEPT_FREE = 16, /* 1/16 of the connections is kept free of prefetches */
 };
 
 void engine_options_init(struct engine_options *opt)
@@ -39,14 +39,15 @@ void engine_options_init(struct engine_options *opt)
 static int check_options(const struct engine_options *opt, struct err *err)
 {
 	if (!opt->bucket || !opt->bucket[0])
-		return err_set(err, -EINVAL, "no bucket is named");
+		return err_set(err, -EINVAL, "missing bucket");
 	if (opt->workers > MAX_WORKERS)
-		return err_set(err, -EINVAL, "%u workers: at most %d", opt->workers, MAX_WORKERS);
+		return err_set(err, -EINVAL, "workers=%u: must be at most %d", opt->workers,
+			       MAX_WORKERS);
 	if (!(opt->metadata_ttl >= 0 && opt->metadata_ttl <= 1e9) ||
 	    !(opt->open_ttl >= 0 && opt->open_ttl <= 1e9))
-		return err_set(err, -EINVAL, "metadata_ttl: not a number of seconds");
+		return err_set(err, -EINVAL, "metadata_ttl: must be a number of seconds");
 	if (opt->cache_dir && opt->cache_disk_size < CACHE_DISK_MIN)
-		return err_set(err, -EINVAL, "cache_disk_size: at least 1M");
+		return err_set(err, -EINVAL, "cache_disk_size: must be at least 1M");
 	return 0;
 }
 
@@ -57,9 +58,9 @@ static int64_t wall_clock(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* What the store does side by side, but for a few places: a reader who waits must not queue behind
- * loads that nobody waits for. */
-static unsigned int loads_ahead(const struct engine_options *opt)
+/* Limit of prefetches at the same time: a little less than the store's limit of requests, so that a
+ * reader does not queue behind them. */
+static unsigned int prefetches_max(const struct engine_options *opt)
 {
 	const unsigned int connections =
 		opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
@@ -79,12 +80,12 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 	return names_new(&names);
 }
 
-/* Ends all threads, which the next request starts again: a daemon forks after the engine is open.
- */
-static void rest(struct engine *e)
+/* Ends all threads, because a daemon forks after it has opened the engine. The next request starts
+ * them again. */
+static void stop_threads(struct engine *e)
 {
-	store_stack_rest(&e->stack);
-	pool_rest(e->pool);
+	store_stack_stop_threads(&e->stack);
+	pool_stop_threads(e->pool);
 }
 
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
@@ -123,11 +124,11 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		goto fail;
 	}
 	rc = recognise_bucket(opt, &e->stack, err);
-	rest(e);
+	stop_threads(e);
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
-	e->cache = cache_new(&e->env, loads_ahead(opt), NULL);
+	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);
 	e->snapshots =
 		snapshots_new(e->env.budget, max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
@@ -140,7 +141,7 @@ fail:
 	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
 }
 
-/* Images first: they wait for their loads, which need everything else. */
+/* Frees the images first: they wait for their loads, which need all other parts. */
 void engine_close(struct engine *e)
 {
 	if (!e)

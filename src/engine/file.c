@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files: a domain's image, or a plain object (raw_object.h). An open file shows the version
- * that it was opened with until it is closed: an image because it is a snapshot, a plain object
- * because every block is asked for on the condition of its etag. Constant after opening; any
- * thread.
+ * Open files: the image of a domain, or a plain object (raw_object.h). An open file shows one
+ * version until it is closed. An image is a snapshot, and each block of a plain object is requested
+ * on the condition that the ETag is still the same. A file is constant after opening; any thread.
  */
 #include "internal.h"
 #include "raw_object.h"
@@ -17,23 +16,23 @@
 struct engine_file {
 	struct engine *e;
 	struct engine_stat st;
-	struct snapshot *snapshot; /* of a domain */
+	struct snapshot *snapshot; /* NULL for a plain object */
 	struct image_stream *stream;
-	struct raw_object *object; /* or a plain object */
+	struct raw_object *object; /* NULL for a domain */
 };
 
 int snapshot_resolve(struct engine *e, const char *path, struct names_node **out,
-		     struct snapshot_time *asked, struct err *err)
+		     struct snapshot_time *requested, struct err *err)
 {
 	const struct snapshot_time now = snapshots_time(e);
 	bool is_new;
-	int rc = names_resolve_now(e->names, path, out, &is_new, err);
-	*asked = is_new ? now : (struct snapshot_time){0};
+	int rc = names_resolve_for_open(e->names, path, out, &is_new, err);
+	*requested = is_new ? now : (struct snapshot_time){0};
 	return rc;
 }
 
-int domain_snapshot(struct engine *e, const struct names_node *n, const struct snapshot_time *asked,
-		    struct snapshot **out, struct err *err)
+int domain_snapshot(struct engine *e, const struct names_node *n,
+		    const struct snapshot_time *requested, struct snapshot **out, struct err *err)
 {
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
@@ -42,17 +41,17 @@ int domain_snapshot(struct engine *e, const struct names_node *n, const struct s
 		.path = n->path,
 		.mount_dir = dir,
 		.document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL,
-		.asked = *asked,
+		.requested = *requested,
 	};
 	int rc = snapshots_open(e, &domain, out, err);
-	/* What a name is was read before: the bucket has changed since. */
+	/* The domain has been replaced since the look-up. */
 	return rc == -EISDIR ? -ENOENT : rc;
 }
 
 static int open_domain(struct engine_file *f, const struct names_node *n,
-		       const struct snapshot_time *asked, struct err *err)
+		       const struct snapshot_time *requested, struct err *err)
 {
-	int rc = domain_snapshot(f->e, n, asked, &f->snapshot, err);
+	int rc = domain_snapshot(f->e, n, requested, &f->snapshot, err);
 	if (rc)
 		return rc;
 	atomic_fetch_add(&f->snapshot->use.opens, 1);
@@ -62,7 +61,8 @@ static int open_domain(struct engine_file *f, const struct names_node *n,
 	return 0;
 }
 
-static int ask_head(struct store *store, const char *path, struct store_meta *meta, struct err *err)
+static int head_object(struct store *store, const char *path, struct store_meta *meta,
+		       struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
 	if (!req)
@@ -70,7 +70,7 @@ static int ask_head(struct store *store, const char *path, struct store_meta *me
 	store_request_key(req, path);
 	store_run(store, req);
 	if (store_absence(&req->answer))
-		return err_set(err, -ENOENT, "it is not there any more");
+		return err_set(err, -ENOENT, "it was deleted");
 	*meta = req->answer.meta;
 	return store_failure(&req->answer, err);
 }
@@ -78,10 +78,10 @@ static int ask_head(struct store *store, const char *path, struct store_meta *me
 static int open_object(struct engine_file *f, const struct names_node *n, struct err *err)
 {
 	struct store_meta meta = n->meta;
-	int rc = f->e->open_ttl_ns ? 0 : ask_head(f->e->store, n->path, &meta, err);
+	int rc = f->e->open_ttl_ns ? 0 : head_object(f->e->store, n->path, &meta, err);
 	if (rc)
 		return err_wrap(err, rc, "object %s", n->path);
-	/* So that who looks the name up again finds what is there now. */
+	/* The next look-up must find the new version. */
 	if (strcmp(meta.etag, n->meta.etag) != 0)
 		names_forget(f->e->names, n->name);
 	rc = raw_object_open(f->e->store, f->e->cache, n->path, &meta, &f->object, err);
@@ -91,33 +91,36 @@ static int open_object(struct engine_file *f, const struct names_node *n, struct
 	return 0;
 }
 
-/* A domain of that very name wins over everything else, and opening asks for its document: what it
- * was a while ago need not be asked before. *sure: asked now, or still valid. */
-static int find_file(struct engine *e, const char *path, struct names_node **out, bool *sure,
-		     struct snapshot_time *asked, struct err *err)
+/* Looks a path up. If the cached result is a domain, it is used even if it is stale (*is_valid is
+ * false then): opening reads the domain's document anyway, and a domain hides anything else of that
+ * name. */
+static int find_file(struct engine *e, const char *path, struct names_node **out, bool *is_valid,
+		     struct snapshot_time *requested, struct err *err)
 {
-	*asked = (struct snapshot_time){0};
-	*sure = false;
+	*requested = (struct snapshot_time){0};
+	*is_valid = false;
 	*out = names_recall(e->names, path);
 	if (*out && (*out)->kind == NAMES_DOMAIN && (*out)->doc.kind == NAMES_DOC_ROOT &&
 	    strcmp((*out)->path, path) == 0)
 		return 0;
 	names_node_unref(*out);
-	*sure = true;
-	int rc = snapshot_resolve(e, path, out, asked, err);
+	*is_valid = true;
+	int rc = snapshot_resolve(e, path, out, requested, err);
 	if (!rc && (*out)->kind == NAMES_DIR)
-		rc = err_set(err, -EISDIR, "%s: is a directory", path);
+		rc = err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	return rc;
 }
 
 static int open_node(struct engine *e, const struct names_node *n,
-		     const struct snapshot_time *asked, struct engine_file **out, struct err *err)
+		     const struct snapshot_time *requested, struct engine_file **out,
+		     struct err *err)
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_set(err, -ENOMEM, "out of memory");
 	f->e = e;
-	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, asked, err) : open_object(f, n, err);
+	int rc = n->kind == NAMES_DOMAIN ? open_domain(f, n, requested, err)
+					 : open_object(f, n, err);
 	if (rc)
 		engine_file_close(f);
 	else
@@ -127,16 +130,16 @@ static int open_node(struct engine *e, const struct names_node *n,
 
 int engine_file_open(struct engine *e, const char *path, struct engine_file **out, struct err *err)
 {
-	bool sure = false;
+	bool is_valid = false;
 	int rc = -ENOENT;
-	while (rc == -ENOENT && !sure) {
+	while (rc == -ENOENT && !is_valid) {
 		auto_names_node struct names_node *n = NULL;
-		struct snapshot_time asked;
-		rc = find_file(e, path, &n, &sure, &asked, err);
+		struct snapshot_time requested;
+		rc = find_file(e, path, &n, &is_valid, &requested, err);
 		if (rc)
 			return rc;
-		rc = open_node(e, n, &asked, out, err);
-		/* What it is must be asked before it is tried again. */
+		rc = open_node(e, n, &requested, out, err);
+		/* The next try looks the path up in the bucket. */
 		if (rc)
 			names_forget(e->names, path);
 	}
@@ -170,15 +173,15 @@ static ssize_t read_object(struct engine_file *f, void *buf, size_t n, uint64_t 
 			   struct cancel *cancel, struct err *err)
 {
 	ssize_t got = raw_object_read(f->object, buf, n, offset, cancel, err);
-	/* The next open asks anew. */
+	/* The next open looks the path up in the bucket. */
 	if (got == -ESTALE || got == -ENOENT)
 		names_forget(f->e->names, raw_object_path(f->object));
 	return got;
 }
 
-/* What a read of the file fails with. The store and the codecs speak of an object: that it is too
- * large (-EFBIG), or in a layout that is not read yet (-EOPNOTSUPP), is not true of the file. Their
- * words stay. */
+/* The error code of a read. Codes of the store and the codecs describe an object of the bucket
+ * (-EFBIG, -EOPNOTSUPP) and would be wrong for the file; they become -EIO. The message is
+ * unchanged. */
 static int read_failure(int code)
 {
 	switch (code) {
@@ -210,7 +213,7 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 		     struct cancel *cancel, struct err *err)
 {
 	if (n > SSIZE_MAX || offset > INT64_MAX)
-		return err_set(err, -EINVAL, "a range that no file has");
+		return err_set(err, -EINVAL, "the range is larger than any file");
 	if (n == 0)
 		return 0;
 	ssize_t got = f->snapshot ? read_domain(f, buf, n, offset, cancel, err)

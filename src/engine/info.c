@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A domain for a person, line by line: what it is, what is in it, what is wrong with it, and, when
- * asked, whether all of its image can be read. Any thread.
+ * Describes a domain for a person, line by line: what it is, what is in it, what is wrong with it
+ * and, on request, whether all of its file can be read. Any thread.
  */
 #include "internal.h"
 
@@ -15,67 +15,76 @@
 #include "describe.h"
 #include "verify.h"
 
-/* Where lines go. A line that cannot be made or taken ends the description. */
-struct report {
-	engine_line_fn fn;
-	void *arg;
-};
-
-static int say_text(const struct report *r, const struct str *line)
+static int say_text(const struct engine_info_sink *sink, const struct str *line)
 {
-	return str_ok(line) ? r->fn(r->arg, str_text(line)) : -ENOMEM;
+	return str_ok(line) ? sink->line(sink->arg, str_text(line)) : -ENOMEM;
 }
 
-static int __attribute__((format(printf, 2, 3))) say(const struct report *r, const char *fmt, ...)
+static int __attribute__((format(printf, 2, 3)))
+say(const struct engine_info_sink *sink, const char *fmt, ...)
 {
 	auto_str struct str line = {0};
 	va_list ap;
 	va_start(ap, fmt);
 	str_addv(&line, fmt, ap);
 	va_end(ap);
-	return say_text(r, &line);
+	return say_text(sink, &line);
 }
 
-static int say_time(const struct report *r, const char *what, int64_t ns)
+static int say_time(const struct engine_info_sink *sink, const char *what, int64_t ns)
 {
 	auto_str struct str line = {0};
 	if (ns == 0)
 		return 0;
 	str_addf(&line, "%s: ", what);
 	str_add_time(&line, ns);
-	return say_text(r, &line);
+	return say_text(sink, &line);
 }
 
-static int say_domain(const struct report *r, const struct names_node *n, struct domain *domain)
+static int say_domain(const struct engine_info_sink *sink, const struct names_node *n,
+		      struct domain *domain)
 {
 	const struct domain_info *info = domain_info(domain);
-	int rc = say(r, "domain: /%s", n->path);
+	int rc = say(sink, "domain: /%s", n->path);
 	if (!rc)
-		rc = say(r, "root: %s", info->root);
+		rc = say(sink, "root group: %s", info->root);
 	if (!rc && info->owner && info->owner[0])
-		rc = say(r, "owner: %s", info->owner);
+		rc = say(sink, "owner: %s", info->owner);
 	auto_free char *acls = names_acls_json(info);
-	if (!rc && acls)
-		rc = say(r, "acls: %s", acls);
 	if (!rc)
-		rc = say_time(r, "created", info->created_ns);
+		rc = acls ? say(sink, "access control lists: %s", acls) : -ENOMEM;
 	if (!rc)
-		rc = say_time(r, "last modified", domain_modified_ns(domain));
+		rc = say_time(sink, "created", info->created_ns);
+	if (!rc)
+		rc = say_time(sink, "last modified", domain_modified_ns(domain));
 	return rc;
 }
 
-static int say_image(const struct report *r, const struct snapshot *s)
+/* "HDF5 file: 18.9 MB (18912345 bytes), 2.1 MB on disk when exported: chunks that were never
+ * written take no space" */
+static int say_file(const struct engine_info_sink *sink, const struct snapshot *s)
 {
-	int rc = say(r,
-		     "image: %" PRIu64 " bytes, %" PRIu64 " behind something, version %" PRIu64
-		     ", layout revision %d",
-		     image_size(s->image), image_allocated(s->image), s->version, IMAGE_REVISION);
+	auto_str struct str line = {0};
+	const uint64_t size = image_size(s->image), data = verify_data_bytes(s->image);
+	str_add(&line, "HDF5 file: ");
+	describe_size(&line, size);
+	str_addf(&line, " (%" PRIu64 " bytes)", size);
+	if (data < size) {
+		str_add(&line, ", ");
+		describe_size(&line, data);
+		str_add(&line,
+			" on disk when exported: chunks that were never written take no space");
+	}
+	int rc = say_text(sink, &line);
+	if (!rc)
+		rc = say(sink, "file layout: revision %d", IMAGE_REVISION);
 	if (!rc && !s->sees_chunks)
-		rc = say(r, "image: too many objects to list: a change of chunks is not noticed");
+		rc = say(sink, "note: the domain is too large to be listed as a whole, so a change "
+			       "of chunks alone does not make a new version of the file");
 	return rc;
 }
 
-static int say_counts(const struct report *r, struct domain *domain)
+static int say_counts(const struct engine_info_sink *sink, struct domain *domain)
 {
 	const struct tree *tree = domain_tree(domain);
 	uint32_t kinds[3] = {0};
@@ -86,14 +95,31 @@ static int say_counts(const struct report *r, struct domain *domain)
 		attrs += o->nattrs;
 		links += o->kind == OBJECT_GROUP ? o->group.nlinks : 0;
 	}
-	return say(r,
-		   "objects: %u groups, %u datasets, %u datatypes, %" PRIu64 " links, %" PRIu64
-		   " attributes",
+	return say(sink,
+		   "contents: groups %u, datasets %u, named datatypes %u, links %" PRIu64
+		   ", attributes %" PRIu64,
 		   kinds[OBJECT_GROUP], kinds[OBJECT_DATASET], kinds[OBJECT_DATATYPE], links,
 		   attrs);
 }
 
-/* "dataset /a/b: int32 [10,20], chunks [5,20] 2 of 4, filters deflate(6)" */
+/* "1.2 MB of data stored in 400.0 kB (3.0:1)". Data of variable length have no fixed size. */
+static void add_storage(struct str *line, const struct dataset *d, const struct chunk_list *c)
+{
+	uint64_t raw;
+	str_add(line, ", ");
+	if (!d->type->has_vlen && mul_u64(d->space.nelems, d->type->size, &raw)) {
+		describe_size(line, raw);
+		str_add(line, " of data stored in ");
+		describe_size(line, c->bytes);
+		if (c->bytes)
+			str_addf(line, " (%.1f:1)", (double)raw / (double)c->bytes);
+	} else {
+		str_add(line, "stored in ");
+		describe_size(line, c->bytes);
+	}
+}
+
+/* "dataset /a/b: int32 [10,20], chunks [5,20], 2 of 4 written, filters deflate(6), …" */
 static void dataset_line(struct str *line, struct domain *domain, const struct object_paths *paths,
 			 uint32_t number)
 {
@@ -111,15 +137,17 @@ static void dataset_line(struct str *line, struct domain *domain, const struct o
 	str_add(line, ", chunks ");
 	describe_chunk(line, &d->grid);
 	if (c && c->listed)
-		str_addf(line, " %" PRIu64 " of %" PRIu64, c->n, d->grid.nchunks);
+		str_addf(line, ", %" PRIu64 " of %" PRIu64 " written", c->n, d->grid.nchunks);
 	else
-		str_addf(line, " %" PRIu64, d->grid.nchunks);
+		str_addf(line, ", %" PRIu64 " in all", d->grid.nchunks);
 	str_add(line, ", filters ");
 	dataset_pipeline(d, &filters);
 	describe_filters(line, &filters);
+	if (c && c->listed)
+		add_storage(line, d, c);
 }
 
-static int say_datasets(const struct report *r, struct domain *domain)
+static int say_datasets(const struct engine_info_sink *sink, struct domain *domain)
 {
 	const struct tree *tree = domain_tree(domain);
 	struct object_paths *paths = object_paths_new(tree);
@@ -127,72 +155,68 @@ static int say_datasets(const struct report *r, struct domain *domain)
 	for (uint32_t i = 0; !rc && i < tree_count(tree); i++) {
 		auto_str struct str line = {0};
 		uint32_t number = tree_nth(tree, i);
-		if (tree_object(domain_tree(domain), number)->o.kind != OBJECT_DATASET)
+		if (tree_object(tree, number)->o.kind != OBJECT_DATASET)
 			continue;
 		dataset_line(&line, domain, paths, number);
-		rc = say_text(r, &line);
+		rc = say_text(sink, &line);
 	}
 	object_paths_free(paths);
 	return rc;
 }
 
-static int say_problems(const struct report *r, struct domain *domain)
+static int say_problems(const struct engine_info_sink *sink, struct domain *domain)
 {
 	const struct tree *tree = domain_tree(domain);
 	int rc = 0;
 	const char *text;
 	for (uint32_t i = 0; !rc && (text = tree_problem(tree, i)); i++)
-		rc = say(r, "problem: %s", text);
+		rc = say(sink, "problem: %s", text);
 	return rc;
 }
 
-static int say_failure(void *arg, const char *what)
-{
-	return say(arg, "problem: %s", what);
-}
-
-static int say_verified(struct report *r, const struct snapshot *s, struct err *err)
+static int say_verified(const struct engine_info_sink *sink, const struct snapshot *s,
+			struct err *err)
 {
 	struct verify_result v;
-	int rc = verify_image(s->image, say_failure, r, &v, err);
+	int rc = verify_image(s->image, sink, &v, err);
 	if (rc)
 		return rc;
-	rc = say(r, "verified: %" PRIu64 " bytes read, %" PRIu64 " failures", v.bytes, v.failures);
+	rc = say(sink, "verified: %" PRIu64 " bytes read, unreadable parts: %" PRIu64, v.bytes,
+		 v.failures);
 	if (!rc && v.failures)
-		rc = err_set(err, -EIO, "parts of the image that cannot be read: %" PRIu64,
+		rc = err_set(err, -EIO, "parts of the file that cannot be read: %" PRIu64,
 			     v.failures);
 	return rc;
 }
 
-int engine_info(struct engine *e, const char *path, bool verify, engine_line_fn fn, void *arg,
-		struct err *err)
+int engine_info(struct engine *e, const char *path, bool verify,
+		const struct engine_info_sink *sink, struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
 	struct snapshot *s = NULL;
-	struct report r = {.fn = fn, .arg = arg};
 	struct err why = ERR_INIT;
-	struct snapshot_time asked;
-	int rc = snapshot_resolve(e, path, &n, &asked, err);
+	struct snapshot_time requested;
+	int rc = snapshot_resolve(e, path, &n, &requested, err);
 	if (rc)
 		return rc;
 	if (n->kind != NAMES_DOMAIN)
 		return err_set(err, n->kind == NAMES_DIR ? -EISDIR : -EINVAL, "%s: not a domain",
-			       path);
-	rc = domain_snapshot(e, n, &asked, &s, err);
+			       path[0] ? path : "/");
+	rc = domain_snapshot(e, n, &requested, &s, err);
 	if (rc)
 		return rc;
 	struct domain *domain = s->domain;
-	rc = say_domain(&r, n, domain);
+	rc = say_domain(sink, n, domain);
 	if (!rc)
-		rc = say_image(&r, s);
+		rc = say_file(sink, s);
 	if (!rc)
-		rc = say_counts(&r, domain);
+		rc = say_counts(sink, domain);
 	if (!rc)
-		rc = say_datasets(&r, domain);
+		rc = say_datasets(sink, domain);
 	if (!rc)
-		rc = say_problems(&r, domain);
+		rc = say_problems(sink, domain);
 	if (!rc && verify)
-		rc = say_verified(&r, s, &why);
+		rc = say_verified(sink, s, &why);
 	snapshot_close(s);
 	if (rc && why.code)
 		err_copy(err, &why);

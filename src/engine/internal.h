@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine's own view of itself. One struct engine wires the layers together; its parts guard
- * themselves. No lock is held during I/O, callbacks, or while another one is taken.
+ * What the engine's files share. One struct engine joins the layers. Each of its parts has its own
+ * lock. No lock is held during I/O, during a callback, or while another lock is taken.
  */
 #ifndef ENGINE_INTERNAL_H
 #define ENGINE_INTERNAL_H
@@ -22,19 +22,19 @@
 struct engine {
 	struct env env;
 	struct log *log;
-	char *bucket; /* as it was named */
+	char *bucket; /* as in the options */
 	struct pool *pool;
-	struct http_stats *meter;	/* of what goes over a wire */
-	struct store *store;		/* the whole stack */
-	struct store_stack_parts stack; /* of it, those that count */
+	struct http_stats *meter;	/* counts HTTP requests */
+	struct store *store;		/* the whole stack of stores */
+	struct store_stack_parts stack; /* parts of it that have counters */
 	struct cache *cache;
 	bool no_filters, debug_count;
-	uint64_t open_ttl_ns; /* what an open or a listing found; 0: they always ask */
+	uint64_t open_ttl_ns; /* engine_options.open_ttl */
 	uint64_t opened_ns;   /* by env's clock */
-	int64_t started_ns;   /* since the epoch: the time of directories that have none */
-	struct names *names;  /* what paths of the mount are */
+	int64_t started_ns;   /* since the epoch: the time of directories without a document */
+	struct names *names;
 	struct snapshots *snapshots;
-	atomic_uint_fast64_t reads, bytes_read; /* by engine_pread() */
+	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
 };
 
 static inline uint64_t engine_now(const struct engine *e)
@@ -42,15 +42,16 @@ static inline uint64_t engine_now(const struct engine *e)
 	return e->env.now(&e->env);
 }
 
-/* A version of a plain object as the kernel would like to see it (stat.c). */
+/* The attributes of a plain object of this version (stat.c). */
 void stat_object(const struct store_meta *meta, struct engine_stat *st);
 
-/* Looks a name up. *asked: when the bucket was asked for it, zero when it was not. */
+/* Looks a path up. *requested: a time before the request for it; zero if the answer
+ * was in the cache. */
 int snapshot_resolve(struct engine *e, const char *path, struct names_node **out,
-		     struct snapshot_time *asked, struct err *err);
-/* The live image of a domain node, opened or checked against the bucket; see snapshots_open().
- * asked: by looking the node up for this very call. */
-int domain_snapshot(struct engine *e, const struct names_node *n, const struct snapshot_time *asked,
-		    struct snapshot **out, struct err *err);
+		     struct snapshot_time *requested, struct err *err);
+/* Opens the snapshot of a domain that was looked up; see snapshots_open(). requested: the result of
+ * snapshot_resolve() for this call. */
+int domain_snapshot(struct engine *e, const struct names_node *n,
+		    const struct snapshot_time *requested, struct snapshot **out, struct err *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every block is asked for on the condition of the version that was opened, where the store knows
- * versions: blocks of two versions never meet. Constant after opening, but for what is the cache's.
+ * See raw_object.h. If the store has ETags, each block is requested on the condition that the
+ * object has the ETag that was opened, so a read never mixes two versions. A raw_object is constant
+ * after opening, except for the parts that the cache owns.
  */
 #include "raw_object.h"
 
@@ -13,16 +14,16 @@ struct raw_object {
 	struct store *store;
 	struct store_meta meta;
 	uint64_t nblocks;
-	struct cache_owner *owner;   /* "dataset" 0 is the row of blocks */
-	struct cache_stream *stream; /* NULL: no reading ahead */
+	struct cache_owner *owner;   /* with one "dataset", 0, whose chunks are the blocks */
+	struct cache_stream *stream; /* NULL: no prefetching */
 	char path[];
 };
 
-/* A block under way, with its request. */
+/* The load of one block, with its request. */
 struct block {
 	const struct raw_object *object;
 	struct cache_fill *fill;
-	size_t n; /* bytes that were asked for */
+	size_t n; /* bytes that were requested */
 	alignas(max_align_t) char request[];
 };
 
@@ -34,9 +35,9 @@ static void block_done(struct store_request *req)
 	int rc = store_failure(a, NULL);
 	a->body = (struct bytes){0};
 	if (store_absence(a))
-		rc = err_set(&a->err, -ENOENT, "it is not there any more");
+		rc = err_set(&a->err, -ENOENT, "it was deleted");
 	else if (rc == 0 && chunk.slot.len != b->n)
-		rc = err_set(&a->err, -EIO, "%zu bytes were asked for, %zu came", b->n,
+		rc = err_set(&a->err, -EIO, "%zu bytes were requested, %zu received", b->n,
 			     chunk.slot.len);
 	if (rc)
 		err_wrap(&a->err, rc, "object %s", b->object->path);
@@ -140,7 +141,7 @@ const char *raw_object_path(const struct raw_object *p)
 	return p->path;
 }
 
-/* Up to the end of one block. Returns the bytes copied. */
+/* Reads up to the end of the block that holds offset. Returns the bytes copied. */
 static ssize_t read_block(struct raw_object *p, uint8_t *buf, size_t n, uint64_t offset,
 			  struct cancel *cancel, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recognises a bucket before it is shown: decides what a survey of the place means, and says it.
- * Main thread, before anything is served.
+ * See recognise.h. Decides from a survey what a place is and writes the message. Main thread,
+ * before requests of the mount are served.
  */
 #include "recognise.h"
 
@@ -20,7 +20,7 @@ enum {
 	SUFFIX_MAX = 8, /* bytes that names_of_domain() may append */
 };
 
-/* The bucket that the place lies in, and the place's path there. Heap; NULL when there is none. */
+/* The bucket that the place is in, and the place's path in it. Heap; NULL if there is none. */
 struct above {
 	char *bucket, *path;
 };
@@ -94,13 +94,13 @@ static void warn_s3(struct log *log, const char *name, enum schema_place place)
 	else
 		log_warning(
 			log,
-			"%s may be no bucket of domains: neither the service's storage (%s) nor "
+			"%s may not be a bucket of domains: neither the service's storage (%s) nor "
 			"a domain is there",
 			name, schema_survey_storage);
 }
 
-/* Nothing but the message depends on what is above, except where there are documents and no
- * storage. */
+/* Looks for the bucket that contains the place. The decision depends on it only if the place has
+ * documents and no storage; otherwise only the message does. */
 static int find_above(const char *name, const struct store_stack_parts *parts,
 		      const struct schema_survey *seen, struct log *log, struct above *out,
 		      struct err *err)
@@ -114,7 +114,9 @@ static int find_above(const char *name, const struct store_stack_parts *parts,
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory");
 	if (s3 && rc && !seen->document)
-		log_warning(log, "%s may be a folder of a bucket: %s is not there, and above: %s",
+		log_warning(log,
+			    "%s may be a folder of a bucket: %s is not in it, and the search above "
+			    "it failed: %s",
 			    name, schema_survey_storage, why.msg);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the place that a user names as the bucket is one. */
+/* Checks that the place that the user names as the bucket really is a bucket. */
 #ifndef ENGINE_RECOGNISE_H
 #define ENGINE_RECOGNISE_H
 
@@ -7,12 +7,12 @@
 
 #include "store_stack.h"
 
-/* Refuses what is no bucket, with a message that says what it is: -EINVAL; -EOPNOTSUPP for a bucket
- * of a schema that cannot be read. In S3 a prefix where nothing is recognised is only warned about.
- * When the place cannot be listed, fails as the listing does.
+/* If the place is not a bucket, fails with -EINVAL and a message that says what it is; but an S3
+ * prefix that is not recognised only causes a warning in the log. Fails with -EOPNOTSUPP if the
+ * schema is not supported, and with the error of a listing that fails.
  *
- * In S3, one listing of one key recognises a bucket; where there is none, at most 17 small listings
- * follow. Starts threads of the stack and of its pool. */
+ * In S3, one listing of a single key recognises a bucket. If that finds nothing, at most 17 small
+ * listings follow. Starts threads of the stack and of the pool. */
 int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
 		     struct err *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gathers what the engine's parts have counted, for metrics/ to write down. Each part is asked on
- * its own, so a report is no cut through one moment: a read may be in one number and not yet in the
- * next. Any thread.
+ * Gathers the counters of the engine's parts, which metrics/ writes as text. They are read one
+ * after the other, so a report does not show a single moment: one number may include a read that
+ * another one does not include yet. Any thread.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 #include "internal.h"
 
-enum { DOMAINS_MAX = 1000 /* of more, those with the most reads */ };
+enum { DOMAINS_MAX = 1000 /* if there are more, those with the most reads are shown */ };
 
 /* ---- domains ---- */
 
@@ -97,13 +97,12 @@ static int gather_domains(struct engine *e, struct metrics *m)
 /* ---- stores and the cache ---- */
 
 _Static_assert((int)METRICS_METHODS == HTTP_METHODS && (int)METRICS_STATUSES == HTTP_STATUSES &&
-		       (int)METRICS_CALLS == STORE_DELETE_MANY &&
-		       (int)METRICS_RESULTS == STORE_RESULTS,
-	       "the tables below are copied, but for what no store supports yet");
+		       (int)METRICS_CALLS == STORE_OPS && (int)METRICS_RESULTS == STORE_RESULTS,
+	       "gather_http() and gather_store() copy these arrays");
 
 static int gather_http(const struct http_stats *meter, struct metrics_http *out)
 {
-	/* Not on the stack: a thread of the front may have a small one. */
+	/* Heap, because a thread of the front may have a small stack. */
 	auto_free struct http_stats_counts *c = malloc(sizeof(*c));
 	if (!c)
 		return -ENOMEM;
@@ -185,7 +184,7 @@ static void gather_cache(struct cache *cache, struct metrics *m)
 	};
 }
 
-/* ---- the whole ---- */
+/* ---- all of them ---- */
 
 /* m is zeroed. */
 static int gather(struct engine *e, struct metrics *m)
@@ -204,7 +203,7 @@ static int gather(struct engine *e, struct metrics *m)
 	if (e->stack.disk)
 		gather_disk(e->stack.disk, &m->disk);
 	m->http.retries = e->stack.retry ? store_retry_count(e->stack.retry) : 0;
-	/* What was asked for twice was fetched twice; a directory has no wire. */
+	/* Over HTTP, repeated requests are included. */
 	m->bytes_fetched = store_stack_is_s3(e->bucket) ? m->http.bytes_in : m->store.bytes_in;
 	if (m->bytes_read)
 		m->amplification = (double)m->bytes_fetched / (double)m->bytes_read;
@@ -228,5 +227,5 @@ int engine_report(struct engine *e, enum engine_report kind, char **text, size_t
 	free(m);
 	*n = out.b.len;
 	*text = rc ? NULL : str_take(&out);
-	return *text ? 0 : err_set(err, -ENOMEM, "out of memory: a report");
+	return *text ? 0 : err_set(err, -ENOMEM, "out of memory");
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of live images.
+ * The table of snapshots.
  *
- *   slot       one for each domain that was opened: its current snapshot and the last facts
- *   build      one opening under way; whoever wants the same domain waits for it. What it came
- *              to is for those who came before it began: others begin another one, together
- *   snapshot   references: one for the slot while it is current, one for each opening
+ *   slot       one for each domain that was opened: its current snapshot, and its attributes
+ *   build      in progress: a thread checks the domain in the bucket and makes a snapshot if the
+ *              current one is stale. Other callers for the domain wait. Callers that arrived
+ *              before the build began take its result; later callers share the next build
+ *   snapshot   has a reference of the slot while it is current, and one for each open
  *
- * A slot is idle when its current snapshot is held by nobody else; idle slots are in a list, the
- * longest unused first. Whoever only looks at a snapshot (snapshots_each()) leaves it where it is.
- * The lock guards all of this and is never held while an image or a domain is opened, asked or
- * freed: what a change leaves without reference is collected in a list and freed after the lock is
- * released.
+ * A slot is idle when only the slot refers to its current snapshot. Idle slots are in a list, the
+ * longest unused first. snapshots_each() does not change that order.
+ *
+ * The lock guards all of this. It is not held while a domain is opened or checked, nor while an
+ * image or a domain is freed: snapshots without references are collected in a list, which is freed
+ * after the lock is released.
  */
-/* A failed insertion must not end the process: the entry's handle then has no table. */
+/* uthash: a failed insertion leaves the entry's handle without a table. The process goes on. */
 #define HASH_NONFATAL_OOM 1
 #include "snapshots.h"
 
@@ -30,8 +32,8 @@
 enum { STAT_BLOCK = 512 };
 
 struct build {
-	unsigned int refs;	    /* the builder and those who wait */
-	struct snapshot_time began; /* nothing that it sees was asked for before */
+	unsigned int refs;	    /* the building thread and the waiting ones */
+	struct snapshot_time began; /* all that it reads was requested after this */
 	bool done;
 	int code;
 	struct err err;
@@ -41,12 +43,12 @@ struct build {
 struct slot {
 	struct snapshot *current;
 	struct build *build;
-	uint64_t checked;	 /* when the asking began that found it current */
+	uint64_t checked;	 /* start of the last check that found `current` valid; ns */
 	uint64_t built;		 /* tick at which the last build began */
-	bool stale;		 /* a reader has found since that it is not */
-	struct engine_stat last; /* version 0: never opened */
+	bool stale;		 /* a read has found another version since */
+	struct engine_stat last; /* of the last snapshot; version 0: there was none */
 	bool idle;
-	struct slot *prev, *next; /* among the idle ones */
+	struct slot *prev, *next; /* in the list of idle slots */
 	UT_hash_handle hh;
 	char path[];
 };
@@ -56,7 +58,7 @@ struct snapshots {
 	pthread_cond_t built;
 	struct slot *slots; /* in order of first use */
 	struct slot *idle;
-	struct snapshot *all; /* live ones */
+	struct snapshot *all;
 	unsigned int nidle;
 	uint64_t idle_bytes, live, last_version, ticks;
 	uint64_t idle_limit; /* bytes */
@@ -136,13 +138,13 @@ static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 	}
 }
 
-/* The budget needs memory: the snapshot that was not used for longest goes. */
-static bool give_memory(void *ctx)
+/* Called when the budget needs memory. Drops the least recently used idle snapshot. */
+static bool drop_oldest_idle(void *ctx)
 {
 	struct snapshots *t = ctx;
 	struct snapshot *garbage = NULL;
 	pthread_mutex_lock(&t->lock);
-	while (t->idle && !garbage) /* a report may still look at one */
+	while (t->idle && !garbage) /* a report may have a reference to one */
 		drop_current_locked(t, t->idle, &garbage);
 	pthread_mutex_unlock(&t->lock);
 	const bool given = garbage != NULL;
@@ -158,7 +160,8 @@ struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit)
 		t->budget = budget;
 		pthread_mutex_init(&t->lock, NULL);
 		pthread_cond_init(&t->built, NULL);
-		budget_add_holder(budget, &(struct budget_holder){.give = give_memory, .ctx = t});
+		budget_add_holder(budget, &(struct budget_holder){.free_metadata = drop_oldest_idle,
+								  .ctx = t});
 	}
 	return t;
 }
@@ -196,7 +199,7 @@ void snapshots_free(struct snapshots *t)
 
 /* ---- opening ---- */
 
-/* The slot of a domain; NULL without memory. */
+/* Finds or makes the slot of a domain; NULL: out of memory. */
 static struct slot *get_slot_locked(struct snapshots *t, const char *path)
 {
 	struct slot *slot = NULL;
@@ -216,7 +219,7 @@ static struct slot *get_slot_locked(struct snapshots *t, const char *path)
 	return slot;
 }
 
-/* Renders a domain, and takes a reference to it. version 0: a new one. */
+/* Makes a snapshot of a domain, with one reference. */
 static int new_snapshot(struct engine *e, struct domain *domain, const char *mount_dir,
 			uint64_t version, struct snapshot **out, struct err *err)
 {
@@ -256,15 +259,15 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 	return 0;
 }
 
-/* old: current so far, or NULL; was_idle: nobody has it open. What comes out is old, or a new
- * snapshot with one reference. */
+/* Checks a domain in the bucket. *out is old if that is still valid, otherwise a new snapshot with
+ * one reference. old: the current snapshot, or NULL; was_idle: it is not open. */
 static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t new_version,
 		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
 {
 	struct domain *domain = NULL, *previous = old ? old->domain : NULL;
 	const struct domain_hint hint = {
 		.document = of->document,
-		.is_fresh = of->asked.tick != 0,
+		.is_fresh = of->requested.tick != 0,
 		.previous = previous,
 	};
 	int rc = domain_open(&e->env, e->store, schema_all(), of->path, &hint, &domain, err);
@@ -273,21 +276,22 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 	if (domain == previous && (old->sees_chunks || !was_idle))
 		*out = old;
 	else
-		/* Chunks may have changed where nobody looked: the same version, but no chunk
-		 * that is remembered. The kernel drops its pages too (engine_file_cacheable). */
+		/* If chunks may have changed unseen (!sees_chunks), a snapshot that is not open is
+		 * made again, with the same version but without cached chunks. The kernel drops
+		 * its pages, too (engine_file_cacheable()). */
 		rc = new_snapshot(e, domain, of->mount_dir,
 				  domain == previous ? old->version : new_version, out, err);
 	domain_unref(domain);
 	return rc;
 }
 
-/* The result of a build becomes the slot's; the build gets a reference of its own. */
+/* Makes the result of a build the slot's current snapshot. The build keeps a reference, too. */
 static void publish_locked(struct snapshots *t, struct slot *slot, struct build *b,
 			   struct snapshot **garbage)
 {
 	if (b->code == 0 && b->snapshot != slot->current) {
 		drop_current_locked(t, slot, garbage);
-		slot->current = b->snapshot; /* with the reference that it was born with */
+		slot->current = b->snapshot; /* takes over the first reference */
 		b->snapshot->slot = slot;
 		slot->last = b->snapshot->st;
 		t->live++;
@@ -319,7 +323,7 @@ struct snapshot_time snapshots_time(struct engine *e)
 	return now;
 }
 
-/* The lock is held when it begins and when it returns, not between. */
+/* Builds in the caller's thread. Releases the lock during the requests. */
 static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 			 const struct snapshot_domain *domain, struct snapshot **garbage)
 {
@@ -328,14 +332,14 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 	bool was_idle = slot->idle;
 	uint64_t version = ++t->last_version;
 	b->refs = 1;
-	/* What another build has seen meanwhile may be newer than the document. */
+	/* If another build has begun since the look-up, it may have read a newer document. */
 	struct snapshot_domain of = *domain;
-	if (of.asked.tick < slot->built)
-		of.asked = (struct snapshot_time){0};
-	b->began = of.asked.tick ? of.asked : time_locked(e);
+	if (of.requested.tick < slot->built)
+		of.requested = (struct snapshot_time){0};
+	b->began = of.requested.tick ? of.requested : time_locked(e);
 	slot->built = b->began.tick;
-	slot->stale = false; /* what comes from here on, this build may not have seen */
-	slot->build = b;     /* keeps the slot */
+	slot->stale = false; /* if a read sets it from now on, the next open checks again */
+	slot->build = b;     /* while it is set, the slot is not freed */
 	if (old)
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
@@ -348,9 +352,9 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 		unref_locked(t, old, garbage);
 }
 
-/* Waits until nothing is under way that began before the caller came: what that saw may be older
- * than the opening that is asked for. NULL without memory. */
-static struct slot *await_slot_locked(struct snapshots *t, const char *path)
+/* Waits for a build that began before this call, because it may have read an older version. Returns
+ * the slot; NULL: out of memory. */
+static struct slot *wait_for_slot_locked(struct snapshots *t, const char *path)
 {
 	const uint64_t arrival = ++t->ticks;
 	struct slot *slot = get_slot_locked(t, path);
@@ -361,13 +365,14 @@ static struct slot *await_slot_locked(struct snapshots *t, const char *path)
 	return slot;
 }
 
-/* Without asking, for as long as what an open found is said to be valid. */
+/* True if an open needs no request to the bucket. */
 static bool is_valid_locked(const struct engine *e, const struct slot *slot)
 {
 	return slot->current && !slot->stale && engine_now(e) - slot->checked < e->open_ttl_ns;
 }
 
-/* What a build came to, for one of those who hold it. Returns true when it is the last of them. */
+/* Drops the caller's reference to a finished build, after taking its snapshot. Returns true if it
+ * was the last reference. */
 static bool take_result_locked(struct snapshots *t, struct build *b, struct snapshot **out,
 			       struct snapshot **garbage)
 {
@@ -387,10 +392,10 @@ int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struc
 {
 	struct snapshots *t = e->snapshots;
 	struct snapshot *garbage = NULL;
-	struct build *mine = calloc(1, sizeof(*mine)), *last = NULL;
+	struct build *mine = calloc(1, sizeof(*mine)), *unused = NULL;
 	int rc = -ENOMEM;
 	pthread_mutex_lock(&t->lock);
-	struct slot *slot = mine ? await_slot_locked(t, domain->path) : NULL;
+	struct slot *slot = mine ? wait_for_slot_locked(t, domain->path) : NULL;
 	if (slot && !slot->build && is_valid_locked(e, slot)) {
 		ref_locked(t, slot->current);
 		*out = slot->current;
@@ -409,11 +414,11 @@ int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struc
 		rc = b->code;
 		if (rc)
 			err_copy(err, &b->err);
-		last = take_result_locked(t, b, out, &garbage) ? b : NULL;
+		unused = take_result_locked(t, b, out, &garbage) ? b : NULL;
 	}
 	trim_locked(t, &garbage);
 	pthread_mutex_unlock(&t->lock);
-	free(last);
+	free(unused);
 	free(mine);
 	free_snapshots(garbage);
 	return slot ? rc : err_set(err, -ENOMEM, "out of memory");
@@ -448,7 +453,7 @@ uint64_t snapshots_live(struct snapshots *t)
 	return live;
 }
 
-/* References to all live snapshots; *v NULL when there are none. */
+/* Takes references to all snapshots. *v is NULL if there are none. */
 static int hold_all(struct snapshots *t, struct snapshot ***v, size_t *n)
 {
 	struct snapshot *s;
@@ -459,7 +464,7 @@ static int hold_all(struct snapshots *t, struct snapshot ***v, size_t *n)
 		*v = calloc(t->live, sizeof(struct snapshot *));
 	DL_FOREACH2(*v ? t->all : NULL, s, live_next)
 	{
-		s->refs++; /* not ref_locked(): to be looked at is not to be used */
+		s->refs++; /* not ref_locked(): a report does not count as a use */
 		(*v)[(*n)++] = s;
 	}
 	const bool failed = t->live && !*v;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live images of a mount, by domain. A snapshot is one image of one version of a domain; it
- * lives as long as somebody has it open, whatever becomes of the domain meanwhile. The newest one
- * of each domain is the current one, and stays for a while after its last close, so that opening
- * again costs one check and no rebuilding. Any thread.
+ * The snapshots of a mount, by domain. A snapshot is the image of one version of a domain. It lives
+ * as long as it is open, whatever happens to the domain meanwhile. The newest snapshot of a domain
+ * is its current one. It is kept for a while after its last close, so that the next open only has
+ * to check that it is still valid. Any thread.
  */
 #ifndef ENGINE_SNAPSHOTS_H
 #define ENGINE_SNAPSHOTS_H
@@ -19,72 +19,73 @@
 #include <schema/schema.h>
 
 enum {
-	SNAPSHOTS_IDLE = 64,		/* snapshots kept that nobody has open */
+	SNAPSHOTS_IDLE = 64,		/* snapshots kept that are not open */
 	SNAPSHOTS_REMEMBERED = 1 << 14, /* domains whose last size is remembered */
 };
 
 struct snapshots;
 
-/* How a snapshot is used by open files: counted by them, read by reports. */
+/* Use of a snapshot: open files count it, reports show it. */
 struct snapshot_use {
 	atomic_uint_fast64_t open, opens, reads, bytes_read;
 };
 
-/* Constant, but for its counters and what its table owns. */
+/* Constant, except for its counters and the fields of the table. */
 struct snapshot {
 	struct domain *domain;
-	struct image *image; /* of the domain */
-	uint64_t version;    /* never 0 */
-	bool sees_chunks;    /* the version covers all data */
-	uint64_t memory;     /* bytes of the image and its domain */
+	struct image *image;
+	uint64_t version; /* never 0 */
+	bool sees_chunks; /* a change of any chunk makes another version */
+	uint64_t memory;  /* bytes of the image and its domain */
 	struct engine_stat st;
 	struct snapshot_use use;
-	/* The table's own, under its lock. */
+	/* The table's fields, under its lock. */
 	struct snapshots *owner;
 	unsigned int refs;
-	struct slot *slot;     /* NULL: not the current one of its domain any more */
-	struct snapshot *next; /* among those to be freed */
+	struct slot *slot;     /* of its domain while it is current, else NULL */
+	struct snapshot *next; /* in a list of snapshots to free */
 	struct snapshot *live_prev, *live_next;
 };
 
-/* idle_limit: bytes of images and domains that nobody has open. They are dropped, too, when the
- * budget has no room for others. */
+/* idle_limit: bytes of images and domains that are not open. The table also drops them when the
+ * budget needs room. */
 struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit);
-void snapshots_free(struct snapshots *t); /* no snapshot is open */
+void snapshots_free(struct snapshots *t); /* all snapshots must be closed */
 
-/* A point in time, before or after others of the same table. */
+/* A point in time, ordered among those of the same table. Zero: none. */
 struct snapshot_time {
-	uint64_t tick; /* never 0 */
-	uint64_t ns;   /* by the clock of the environment */
+	uint64_t tick; /* counts up from 1 */
+	uint64_t ns;   /* of the environment's clock */
 };
 struct snapshot_time snapshots_time(struct engine *e);
 
-/* Which domain, and what its looking up told. */
+/* A domain to open, and the result of its look-up. */
 struct snapshot_domain {
 	const char *path;		  /* in the bucket */
-	const char *mount_dir;		  /* of its file, in the mount */
-	struct schema_document *document; /* NULL unknown; borrowed */
-	/* The document was asked for after that, for this very opening. Zero: it may be older. */
-	struct snapshot_time asked;
+	const char *mount_dir;		  /* directory of its file in the mount */
+	struct schema_document *document; /* borrowed; NULL: not known */
+	/* The document was requested after this time, for this open. Zero: it may be older. */
+	struct snapshot_time requested;
 };
 
-/* The current snapshot of a domain as the bucket has it now, that is: asked for after the call (the
- * document: after domain->asked), or within the time for which an open is valid. Of several callers
- * at once, one asks and builds, the others wait for it and get what it got. -ENOENT, -EISDIR; -EIO
- * with key and cause. Closed by snapshot_close(). */
+/* Opens the current snapshot of a domain. It shows the bucket as it was after the call began (its
+ * document: after domain->requested) or, if open_ttl is set, at most so long before. If several
+ * threads call at once, one of them builds the snapshot and the others wait for its result. Fails
+ * with -ENOENT, -EISDIR, or -EIO with key and cause. The caller closes it with snapshot_close(). */
 int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struct snapshot **out,
 		   struct err *err);
 void snapshot_close(struct snapshot *s);
-/* A reader has found that the bucket has something else: where s is current, the next open asks,
- * however long opens are valid. */
+/* Records that a read found another version in the bucket. If s is current, the next open checks
+ * the bucket, whatever open_ttl is. */
 void snapshot_mark_stale(struct snapshot *s);
 
-/* What the last image of a domain looked like: size, blocks, times, mode, version. False when
- * there was none. */
+/* Attributes of the last image of a domain. False if the table remembers none. */
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st);
+/* The number of snapshots, including old ones that are still open. */
 uint64_t snapshots_live(struct snapshots *t);
 
-/* Calls fn for each live snapshot, without a lock; non-zero ends it and is returned. -ENOMEM. */
+/* Calls fn for each snapshot, without a lock. A non-zero result ends the walk and is returned.
+ * -ENOMEM. */
 typedef int (*snapshots_fn)(void *arg, struct snapshot *s);
 int snapshots_each(struct snapshots *t, snapshots_fn fn, void *arg);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What names of the mount look like from outside: kinds, sizes, versions. names/ says what a name
- * is; where a domain was opened, its snapshot knows the size. Any thread.
+ * Attributes of files and directories. names/ finds out what a path is. The size of a domain is
+ * exact if the domain was opened, because its snapshot has the size. Any thread.
  */
 #include "internal.h"
 
@@ -13,7 +13,7 @@ static const enum engine_kind kinds[] = {
 	[NAMES_OBJECT] = ENGINE_PLAIN,
 };
 
-/* The version number of a plain object's bytes. */
+/* The version of a plain object: a hash of its ETag. 0: it has none. */
 static uint64_t version_of(const struct store_meta *meta)
 {
 	const uint64_t offset = 0xcbf29ce484222325u, prime = 0x100000001b3u; /* FNV-1a, 64 bit */
@@ -39,18 +39,19 @@ void stat_object(const struct store_meta *meta, struct engine_stat *st)
 	};
 }
 
-static void stat_domain(struct engine *e, struct names_node *n, bool ask, struct engine_stat *st)
+static void stat_domain(struct engine *e, struct names_node *n, bool estimate,
+			struct engine_stat *st)
 {
 	bool known = snapshots_recall(e->snapshots, n->path, st);
-	st->mode = names_doc_mode(&n->doc, false); /* may be newer than the image */
+	st->mode = names_doc_mode(&n->doc, false); /* its document may be newer than the image */
 	if (known)
 		return;
-	st->size = names_size(e->names, n, ask);
+	st->size = names_size(e->names, n, estimate);
 	st->blocks = div_up_u64(st->size, STAT_BLOCK);
 }
 
-/* ask: for a domain's estimated size when nothing is known of it. */
-static void stat_node(struct engine *e, struct names_node *n, bool ask, struct engine_stat *st)
+/* estimate: may send requests to estimate the size of a domain that was never opened. */
+static void stat_node(struct engine *e, struct names_node *n, bool estimate, struct engine_stat *st)
 {
 	if (n->kind == NAMES_OBJECT) {
 		stat_object(&n->meta, st);
@@ -62,7 +63,7 @@ static void stat_node(struct engine *e, struct names_node *n, bool ask, struct e
 	if (n->doc.document)
 		st->mtime_ns = st->ctime_ns = n->doc.document->info.modified_ns;
 	if (n->kind == NAMES_DOMAIN) {
-		stat_domain(e, n, ask, st);
+		stat_domain(e, n, estimate, st);
 		return;
 	}
 	st->size_exact = true;
@@ -71,13 +72,13 @@ static void stat_node(struct engine *e, struct names_node *n, bool ask, struct e
 		st->mtime_ns = st->ctime_ns = e->started_ns;
 }
 
-static int stat_path(struct engine *e, const char *path, bool ask, struct engine_stat *st,
+static int stat_path(struct engine *e, const char *path, bool estimate, struct engine_stat *st,
 		     struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
 	int rc = names_resolve(e->names, path, &n, err);
 	if (rc == 0)
-		stat_node(e, n, ask, st);
+		stat_node(e, n, estimate, st);
 	return rc;
 }
 

@@ -3,12 +3,12 @@
  * The stack of stores. From the bottom:
  *
  *   dir, or s3     the bucket
- *   fault          debug_fault; below the wrapper that asks again, so that it can be seen to do so
- *   retry          s3 only
- *   prefix         s3://bucket/prefix only
- *   count          what goes to the bucket; what a fault stops counts as a request that failed
- *   diskcache      cache_dir only. On top, so that what it answers from disk does not count: the
- *                  counters promise how often the bucket was asked
+ *   fault          if debug_fault is set; below retry, so that injected failures are retried
+ *   retry          for s3 only
+ *   prefix         for s3://bucket/prefix only
+ *   count          counts requests to the bucket; an injected failure counts as a failed request
+ *   diskcache      if cache_dir is set; above count, so that an answer from disk is not counted as
+ *                  a request
  *
  * No state.
  */
@@ -43,7 +43,7 @@ int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct e
 	*prefix = NULL;
 	*bucket = NULL;
 	if (n == 0)
-		return err_set(err, -EINVAL, "%s: no bucket is named", url);
+		return err_set(err, -EINVAL, "%s: the name of the bucket is missing", url);
 	*bucket = strndup(name, n);
 	*prefix = rest_n ? strndup(rest, rest_n) : NULL;
 	if (*bucket && (*prefix || !rest_n))
@@ -63,11 +63,12 @@ static struct store *new_dir(const struct env *env, const char *bucket, struct e
 {
 	const char *dir = store_stack_dir(bucket);
 	if (dir == bucket && strstr(bucket, "://")) {
-		err_set(err, -EINVAL, "%s: a bucket is a directory, file://… or s3://…", bucket);
+		err_set(err, -EINVAL, "%s: must be a directory, file:///DIRECTORY or s3://BUCKET",
+			bucket);
 		return NULL;
 	}
 	if (!*dir) {
-		err_set(err, -EINVAL, "%s: no directory is named", bucket);
+		err_set(err, -EINVAL, "%s: the name of the directory is missing", bucket);
 		return NULL;
 	}
 	return store_dir_new(env, dir, err);
@@ -77,6 +78,11 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 			    const char *bucket, const char *prefix, struct http_stats *meter,
 			    struct err *err)
 {
+	static const enum store_s3_verify verify[] = {
+		[ENGINE_S3_VERIFY_AUTO] = STORE_S3_VERIFY_AUTO,
+		[ENGINE_S3_VERIFY_ALWAYS] = STORE_S3_VERIFY_ALWAYS,
+		[ENGINE_S3_VERIFY_NEVER] = STORE_S3_VERIFY_NEVER,
+	};
 	auto_free char *below = prefix ? names_join(prefix, "") : NULL;
 	if (prefix && !below) {
 		err_set(err, -ENOMEM, "out of memory");
@@ -93,19 +99,21 @@ static struct store *new_s3(const struct env *env, const struct engine_s3_option
 		.requester_pays = opt->requester_pays,
 		.no_sign_request = opt->no_sign_request,
 		.style = opt->path_style ? STORE_S3_STYLE_PATH : STORE_S3_STYLE_AUTO,
+		.verify = verify[opt->verify],
 		.connections = opt->connections,
 		.meter = meter,
 	};
 	return store_s3_new(env, &s3, err);
 }
 
-/* Objects that are larger are read in parts, which are not kept. */
+/* Larger objects are read in parts, which are not kept on disk. */
 static const uint64_t max_object = (uint64_t)64 << 20;
-/* A file system may give two writes within a tick of its clock one time, and it may be coarse. */
+/* The cache does not keep a file that was written so recently: a second write within one tick of
+ * the file system's clock would not change the ETag. */
 static const uint64_t dir_settle_ns = UINT64_C(2) * 1000000000;
 
-/* What the bucket is called among all buckets: the server's URL or the directory's real path, and
- * the part of the bucket that is shown. s: the store at the bottom. */
+/* Makes a name, unique among all buckets, for the part of the bucket that is shown: the server's
+ * URL or the directory's real path, then the prefix. s: the store at the bottom. */
 static int name_bucket(struct store *s, bool s3, const char *bucket, const char *prefix,
 		       struct str *out, struct err *err)
 {
@@ -132,7 +140,7 @@ static struct store *new_diskcache(struct store *inner, const struct engine_opti
 	return store_diskcache_new(inner, &disk, err);
 }
 
-/* Puts a wrapper on top of the stack. When it could not be made, the stack is gone. */
+/* Puts a wrapper on top of the stack. If it is NULL, frees the stack. */
 static void wrap(struct store **s, struct store *wrapped)
 {
 	if (!wrapped)
@@ -174,11 +182,11 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	return s;
 }
 
-/* The retrying store hands requests to the one beneath. */
-void store_stack_rest(const struct store_stack_parts *parts)
+/* First the retrying store, because its thread passes requests to the store below. */
+void store_stack_stop_threads(const struct store_stack_parts *parts)
 {
 	if (parts->retry)
-		store_retry_rest(parts->retry);
+		store_retry_stop_thread(parts->retry);
 	if (parts->s3)
-		store_s3_rest(parts->s3);
+		store_s3_stop_thread(parts->s3);
 }

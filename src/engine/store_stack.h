@@ -8,29 +8,29 @@
 #include <http/stats.h>
 #include <store/store.h>
 
-/* "s3://bucket[/prefix]" -> the two, heap, the caller's; prefix is NULL when there is none.
- * -EINVAL, -ENOMEM. */
+/* Splits "s3://bucket[/prefix]". The caller frees both; *prefix is NULL if there is none. -EINVAL,
+ * -ENOMEM. */
 int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct err *err);
-/* It is a bucket of S3, by its name. */
+/* Whether the name begins with "s3://". */
 bool store_stack_is_s3(const char *bucket);
-/* "file:///a/b" and "/a/b" are the directory "/a/b". */
+/* The directory of "file:///a/b" or "/a/b": "/a/b". Borrowed from bucket. */
 const char *store_stack_dir(const char *bucket);
 
-/* Parts that can be asked by themselves; they are the stack's. */
+/* Stores of the stack that the engine uses directly. The stack owns them. */
 struct store_stack_parts {
-	struct store *s3;    /* the implementation, when it is S3; else NULL */
-	struct store *retry; /* store_retry_count(); NULL where nothing is repeated */
+	struct store *s3;    /* NULL for a directory */
+	struct store *retry; /* store_retry_count(); NULL for a directory */
 	struct store *whole; /* the bucket without the prefix */
 	struct store *count; /* store_count_read() */
 	struct store *disk;  /* store_diskcache_read(); NULL without a cache_dir */
 };
 
-/* NULL with err set. env and meter are borrowed. */
+/* Returns NULL and sets err on failure. env and meter are borrowed. */
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
 			      struct http_stats *meter, struct store_stack_parts *parts,
 			      struct err *err);
-/* Ends the threads of the stack's own; its next request starts them again. No request is under
- * way. */
-void store_stack_rest(const struct store_stack_parts *parts);
+/* Ends the threads of the stack. The next request starts them again. Must not be called while a
+ * request runs. */
+void store_stack_stop_threads(const struct store_stack_parts *parts);
 
 #endif

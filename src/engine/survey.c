@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at a place, as far as is needed to recognise a bucket. A directory is read as it is,
- * because the store sorts a directory before it gives the first entry, and a bucket may have
- * millions. No state.
+ * See survey.h. A directory is read with readdir(3) and not through the store, which would sort all
+ * of its entries first, and a bucket may have millions. No state.
  */
 #include "survey.h"
 
@@ -86,7 +85,7 @@ static int run(struct store *s, struct store_request *req, struct err *err)
 	return store_failure(&req->answer, err);
 }
 
-/* The first items below the prefix. */
+/* Lists the first `max` items below the prefix. */
 static int list_page(struct store *s, const char *prefix, uint32_t max, struct store_request *req,
 		     struct err *err)
 {
@@ -106,7 +105,7 @@ static int survey_page(struct store *s, const char *prefix, uint32_t max,
 	return rc;
 }
 
-/* Whether there is a key that begins so. */
+/* Adds the first key that begins with `key`. */
 static int survey_key(struct store *s, const char *key, struct schema_survey *seen, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
@@ -114,13 +113,13 @@ static int survey_key(struct store *s, const char *key, struct schema_survey *se
 		   : err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Looks for the documents of what the page shows as prefixes. */
+/* Looks for the documents of the prefixes on the page, of BELOW_MAX at most. */
 static int survey_below(struct store *s, const struct store_page *page, struct schema_survey *seen,
 			struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	int rc = 0, asked = 0;
-	for (size_t i = 0; !rc && i < page->n && asked < BELOW_MAX && !seen->documents; i++) {
+	int rc = 0, requests = 0;
+	for (size_t i = 0; !rc && i < page->n && requests < BELOW_MAX && !seen->documents; i++) {
 		const struct store_item *item = &page->items[i];
 		if (!item->is_prefix)
 			continue;
@@ -130,7 +129,7 @@ static int survey_below(struct store *s, const struct store_page *page, struct s
 		if (schema_survey_document_key(path, key, sizeof(key)))
 			continue;
 		rc = survey_key(s, key, seen, err);
-		asked++;
+		requests++;
 	}
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One argument that names a bucket and something in it, as a person types it: the bucket is the
- * nearest directory on the way up in which objects are stored. Any thread.
+ * Splits an argument "BUCKET/PATH" into the bucket and the path in it: the bucket is the nearest
+ * directory, from the path upwards, that has the schema's storage in it. Any thread.
  */
 #include <hsmount/engine.h>
 
@@ -17,16 +17,20 @@
 #include "store_stack.h"
 #include "survey.h"
 
-/* Objects are stored in this directory, of whatever schema. */
-static bool is_bucket(const char *dir)
+/* Whether a schema stores objects in this directory. Sets `why` to the first failure to tell. A
+ * directory that does not exist is no failure: the end of the path may be a name in a mount. */
+static bool is_bucket(const char *dir, struct err *why)
 {
 	struct schema_survey seen;
-	return survey_dir(dir, &seen) == 0 && schema_survey_stores(&seen);
+	const int rc = survey_dir(dir, &seen);
+	if (rc && rc != -ENOENT && rc != -ENOTDIR && !why->code)
+		err_errno(why, rc, "%s", dir);
+	return rc == 0 && schema_survey_stores(&seen);
 }
 
-/* An absolute path whose existing part has no links and no dots; NULL with err set. The names of
- * files in a mount need not exist in the bucket. */
-static char *absolute(const char *arg, struct err *err)
+/* Makes the path absolute, and resolves links and dots in the part of it that exists. The other
+ * part may be a name that only a mount has. NULL if out of memory. */
+static char *absolute(const char *arg)
 {
 	auto_free char *head = strdup(arg);
 	size_t n = head ? strlen(head) : 0;
@@ -45,15 +49,13 @@ static char *absolute(const char *arg, struct err *err)
 				       ? NULL
 				       : out;
 		if (n == 0)
-			break;
+			return strdup(arg); /* the working directory does not exist any more */
 		n = names_parent_len(head);
 		head[n] = '\0';
 	}
-	err_set(err, head ? -ENOENT : -ENOMEM, "%s: not a path", arg);
 	return NULL;
 }
 
-/* The bucket's name is known from the text alone. */
 static int split_s3(const char *arg, char **bucket, char **path, struct err *err)
 {
 	auto_free char *name = NULL, *rest = NULL;
@@ -75,13 +77,14 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		return split_s3(arg, bucket, path, err);
 	if (strncmp(arg, file, sizeof(file) - 1) == 0)
 		arg += sizeof(file) - 1;
-	auto_free char *whole = absolute(arg, err);
-	if (!whole)
-		return -ENOENT;
-	auto_free char *dir = strdup(whole);
-	for (size_t n = strlen(whole); dir && n > 0; n = names_parent_len(dir)) {
+	struct err why = ERR_INIT;
+	auto_free char *whole = absolute(arg);
+	auto_free char *dir = whole ? strdup(whole) : NULL;
+	if (!dir)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t n = strlen(whole); n > 0; n = names_parent_len(dir)) {
 		dir[n] = '\0';
-		if (!is_bucket(dir))
+		if (!is_bucket(dir, &why))
 			continue;
 		const char *rest = whole + n;
 		while (*rest == '/')
@@ -89,12 +92,14 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		*path = strdup(rest);
 		*bucket = *path ? dir : NULL;
 		if (!*bucket)
-			break;
+			return err_set(err, -ENOMEM, "out of memory");
 		dir = NULL;
 		for (size_t len = strlen(*path); len && (*path)[len - 1] == '/';)
 			(*path)[--len] = '\0';
 		return 0;
 	}
+	if (why.code)
+		return err_set(err, why.code, "%s: cannot look for the bucket: %s", arg, why.msg);
 	return err_set(err, -ENOENT,
 		       "%s is not in a bucket: no directory from there upwards has %s in it", arg,
 		       schema_survey_storage);

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads all of an image, holes left out. Where a read fails, the failing range is one chunk's (its
- * message names the key): its end is found by doubling steps and then by bisection on the message,
- * so that what lies behind it is read too, without knowing where chunks are.
+ * Reads all of an image except its holes. A range that cannot be read belongs to one chunk, whose
+ * key is in the error message. The range ends where the message changes; doubling steps and then a
+ * bisection find that end. So reading continues after it without knowledge of the layout.
  */
 #include "verify.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <base/str.h>
 
 enum { PIECE = 1 << 20 };
 
 struct verify {
 	struct image *img;
 	struct image_stream *stream;
+	const struct engine_info_sink *sink;
 	uint8_t *buf;
 	struct verify_result result;
+	uint64_t passed, total; /* bytes outside of holes: read or skipped as damaged, and all */
 };
 
-/* The byte at offset fails for the same reason. */
+/* True if reading the byte at offset fails for the same reason. */
 static bool same_failure(struct verify *v, uint64_t offset, const struct err *why)
 {
 	struct err err = ERR_INIT;
@@ -30,7 +34,7 @@ static bool same_failure(struct verify *v, uint64_t offset, const struct err *wh
 	       err.code == why->code && strcmp(err.msg, why->msg) == 0;
 }
 
-/* First offset behind `at` and up to `end` that does not fail for the same reason. */
+/* The first offset after `at` where reading does not fail for the same reason; at most `end`. */
 static uint64_t failure_end(struct verify *v, uint64_t at, uint64_t end, const struct err *why)
 {
 	uint64_t bad = at, good = end;
@@ -53,46 +57,75 @@ static uint64_t failure_end(struct verify *v, uint64_t at, uint64_t end, const s
 	return good;
 }
 
-static int verify_range(struct verify *v, uint64_t offset, uint64_t end,
-			int (*tell)(void *arg, const char *what), void *arg)
+/* Finds the first range outside of holes at or after *end. False: there is none. */
+static bool next_range(const struct image *img, uint64_t *first, uint64_t *end)
+{
+	const int64_t data = image_seek(img, *end, SEEK_DATA);
+	if (data < 0)
+		return false;
+	*first = (uint64_t)data;
+	const int64_t hole = image_seek(img, *first, SEEK_HOLE);
+	*end = hole < 0 ? image_size(img) : (uint64_t)hole;
+	return *end > *first;
+}
+
+uint64_t verify_data_bytes(const struct image *img)
+{
+	uint64_t first, end = 0, sum = 0;
+	while (next_range(img, &first, &end))
+		sum += end - first;
+	return sum;
+}
+
+static int report_failure(struct verify *v, const struct err *why)
+{
+	auto_str struct str line = {0};
+	v->result.failures++;
+	str_addf(&line, "problem: %s", why->msg);
+	return str_ok(&line) ? v->sink->line(v->sink->arg, str_text(&line)) : -ENOMEM;
+}
+
+static int verify_range(struct verify *v, uint64_t offset, uint64_t end)
 {
 	while (offset < end) {
 		struct err why = ERR_INIT;
-		size_t n = (size_t)min_u64(PIECE, end - offset);
-		ssize_t done = image_read(v->img, v->stream, v->buf, n, offset, NULL, &why);
-		if (done > 0) {
-			v->result.bytes += (uint64_t)done;
-			offset += (uint64_t)done;
-			continue;
+		const size_t n = (size_t)min_u64(PIECE, end - offset);
+		const ssize_t got = image_read(v->img, v->stream, v->buf, n, offset, NULL, &why);
+		uint64_t next = offset + (got > 0 ? (uint64_t)got : 0);
+		if (got > 0) {
+			v->result.bytes += (uint64_t)got;
+		} else {
+			if (got == 0)
+				err_set(&why, -EIO, "the image ends at %" PRIu64, offset);
+			int rc = report_failure(v, &why);
+			if (rc)
+				return rc;
+			next = got == 0 ? end : failure_end(v, offset, end, &why);
 		}
-		if (done == 0)
-			err_set(&why, -EIO, "the image ends at %llu", (unsigned long long)offset);
-		v->result.failures++;
-		int rc = tell(arg, why.msg);
-		if (rc)
-			return rc;
-		offset = done == 0 ? end : failure_end(v, offset, end, &why);
+		v->passed += next - offset;
+		offset = next;
+		if (v->sink->progress)
+			v->sink->progress(v->sink->arg, v->passed, v->total);
 	}
 	return 0;
 }
 
-int verify_image(struct image *img, int (*tell)(void *arg, const char *what), void *arg,
-		 struct verify_result *out, struct err *err)
+int verify_image(struct image *img, const struct engine_info_sink *sink, struct verify_result *out,
+		 struct err *err)
 {
-	struct verify v = {.img = img, .stream = image_stream_new(img), .buf = malloc(PIECE)};
+	struct verify v = {
+		.img = img,
+		.sink = sink,
+		.stream = image_stream_new(img),
+		.buf = malloc(PIECE),
+	};
+	uint64_t first, end = 0;
 	int rc = v.buf ? 0 : err_set(err, -ENOMEM, "out of memory");
-	uint64_t size = image_size(img);
-	for (uint64_t offset = 0; !rc && offset < size;) {
-		int64_t data = image_seek(img, offset, SEEK_DATA);
-		if (data < 0)
-			break; /* a hole up to the end */
-		int64_t hole = image_seek(img, (uint64_t)data, SEEK_HOLE);
-		uint64_t end = hole < 0 ? size : (uint64_t)hole;
-		rc = verify_range(&v, (uint64_t)data, end, tell, arg);
-		if (end <= offset)
-			break;
-		offset = end;
-	}
+	v.total = verify_data_bytes(img);
+	if (sink->progress)
+		sink->progress(sink->arg, 0, v.total);
+	while (!rc && next_range(img, &first, &end))
+		rc = verify_range(&v, first, end);
 	if (v.stream)
 		image_stream_free(v.stream);
 	free(v.buf);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extended attributes: what the service knows of a domain or folder and POSIX has no place for.
- * One table of names; those that need a domain's objects open it (or use its live image). The
- * root also shows what the engine has done so far, when it was asked to count. Any thread.
+ * Extended attributes: facts of a domain or folder that POSIX attributes cannot hold. Some
+ * attributes come from the document. The others come from the domain's objects: reading them opens
+ * the domain or uses its current snapshot. With debug_count, the root has counters instead. Any
+ * thread.
  */
 #include "internal.h"
 
@@ -16,11 +17,11 @@
 
 #include "describe.h"
 
-enum { VALUE_MAX = 65536 /* XATTR_SIZE_MAX: the kernel takes no more */ };
+enum { VALUE_MAX = 65536 /* XATTR_SIZE_MAX: the kernel accepts no more */ };
 
 struct xattr {
 	const char *name;
-	/* Only one of the two. 0; -ENODATA when this node has none, -ENOMEM. */
+	/* One of the two is set. They return 0, -ENODATA or -ENOMEM. */
 	int (*of_node)(const struct names_node *n, struct str *out);
 	int (*of_domain)(struct domain *domain, struct str *out);
 };
@@ -85,8 +86,8 @@ static int last_modified(const struct names_node *n, struct str *out)
 
 /* ---- from the objects ---- */
 
-/* "groups=1 datasets=2 datatypes=0 chunks=12 listed=2": known chunks, of so many datasets whose
- * chunks are all known. */
+/* "groups=1 datasets=2 datatypes=0 chunks=12 listed=2": 12 chunks are known, of 2 datasets whose
+ * chunks are listed. */
 static int chunks(struct domain *domain, struct str *out)
 {
 	const struct tree *tree = domain_tree(domain);
@@ -108,7 +109,7 @@ static int chunks(struct domain *domain, struct str *out)
 	return 0;
 }
 
-/* One line for each dataset that has filters in the bucket: "path: filters". */
+/* One line "path: filters" for each dataset that has filters in the bucket. */
 static int filters(struct domain *domain, struct str *out)
 {
 	const struct tree *tree = domain_tree(domain);
@@ -128,9 +129,9 @@ static int filters(struct domain *domain, struct str *out)
 		str_add(out, "\n");
 	}
 	object_paths_free(paths);
-	/* Too much for the kernel: as many lines as fit. */
-	size_t n = out->b.len;
-	while (n > VALUE_MAX || (n == VALUE_MAX && str_text(out)[n - 1] != '\n'))
+	/* Keep as many whole lines as the kernel accepts. */
+	size_t n = (size_t)min_u64(out->b.len, VALUE_MAX);
+	while (n > 0 && str_text(out)[n - 1] != '\n')
 		n--;
 	str_cut(out, n);
 	return 0;
@@ -199,8 +200,8 @@ static int get_counter(struct engine *e, const char *name, struct str *out)
 
 /* ---- the two calls ---- */
 
-/* Only what comes from the bucket's documents has attributes: 0, -ENODATA. Of a document that could
- * not be read nobody knows which it has: what kept it from being read. */
+/* Returns 0 if the path has a document, and -ENODATA if it has none and so no attributes. If the
+ * document could not be read, its attributes are not known, and that error is returned. */
 static int check_doc(const struct names_node *n, struct err *err)
 {
 	switch (n->doc.kind) {
@@ -208,14 +209,14 @@ static int check_doc(const struct names_node *n, struct err *err)
 	case NAMES_DOC_FOLDER:
 		return 0;
 	case NAMES_DOC_BROKEN:
-	case NAMES_DOC_CLOSED:
+	case NAMES_DOC_UNLISTABLE:
 		return err_set(err, n->doc.code, "%s", n->doc.why);
 	default:
 		return -ENODATA;
 	}
 }
 
-/* Of a document that was read. 0; -ENODATA; -ENOMEM. */
+/* Checks that a node whose document was read has the attribute. Returns 0, -ENODATA or -ENOMEM. */
 static int has_xattr(const struct names_node *n, const struct xattr *x)
 {
 	auto_str struct str value = {0};
@@ -225,11 +226,11 @@ static int has_xattr(const struct names_node *n, const struct xattr *x)
 }
 
 static int of_domain(struct engine *e, const struct names_node *n,
-		     const struct snapshot_time *asked, const struct xattr *x, struct str *out,
+		     const struct snapshot_time *requested, const struct xattr *x, struct str *out,
 		     struct err *err)
 {
 	struct snapshot *s = NULL;
-	int rc = domain_snapshot(e, n, asked, &s, err);
+	int rc = domain_snapshot(e, n, requested, &s, err);
 	if (rc)
 		return rc;
 	rc = x->of_domain(s->domain, out);
@@ -247,25 +248,25 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 		if (strcmp(xattrs[i].name, name) == 0)
 			x = &xattrs[i];
 	if (!x)
-		return -ENODATA; /* security.capability and the like: without asking anybody */
+		return -ENODATA; /* security.capability, for example: costs no request */
 	auto_names_node struct names_node *n = NULL;
-	struct snapshot_time asked;
-	int rc = snapshot_resolve(e, path, &n, &asked, err);
+	struct snapshot_time requested;
+	int rc = snapshot_resolve(e, path, &n, &requested, err);
 	if (!rc)
 		rc = check_doc(n, err);
 	if (!rc)
 		rc = has_xattr(n, x);
 	if (rc)
 		return rc;
-	return x->of_domain ? of_domain(e, n, &asked, x, out, err) : x->of_node(n, out);
+	return x->of_domain ? of_domain(e, n, &requested, x, out, err) : x->of_node(n, out);
 }
 
-/* As getxattr(2) answers. */
-static ssize_t give(const struct bytes *value, void *buf, size_t size, const char *what,
-		    struct err *err)
+/* Returns the value as getxattr(2) does. */
+static ssize_t copy_out(const struct bytes *value, void *buf, size_t size, const char *what,
+			struct err *err)
 {
 	if (value->len > VALUE_MAX)
-		return err_set(err, -E2BIG, "%s: %zu bytes are more than the kernel takes", what,
+		return err_set(err, -E2BIG, "%s: %zu bytes are more than the kernel accepts", what,
 			       value->len);
 	if (size == 0)
 		return (ssize_t)value->len;
@@ -285,7 +286,7 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 		return err_set(err, rc, "%s: no attribute %s", path, name);
 	if (!rc && !str_ok(&value))
 		rc = err_set(err, -ENOMEM, "out of memory");
-	return rc ? rc : give(&value.b, buf, size, name, err);
+	return rc ? rc : copy_out(&value.b, buf, size, name, err);
 }
 
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
@@ -293,7 +294,7 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 {
 	auto_bytes struct bytes names = {0};
 	auto_names_node struct names_node *n = NULL;
-	/* To ask how much was asked must not ask: counters are all that the root shows then. */
+	/* Reading the counters must not send requests, so the root has no other attributes. */
 	bool counting = has_counters(e, path);
 	int rc = counting ? 0 : names_resolve(e->names, path, &n, err);
 	if (!rc && !counting)
@@ -311,5 +312,5 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 	}
 	for (int i = 0; !rc && i < NCOUNTERS && counting; i++)
 		rc = bytes_append(&names, counters[i].name, strlen(counters[i].name) + 1);
-	return rc ? err_set(err, rc, "out of memory") : give(&names, buf, size, "names", err);
+	return rc ? err_set(err, rc, "out of memory") : copy_out(&names, buf, size, "names", err);
 }

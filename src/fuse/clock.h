@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clock of everything here that waits. */
+/* The clock of all time limits in this layer. */
 #ifndef FUSE_CLOCK_H
 #define FUSE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of a monotonic clock. */
+/* Monotonic nanoseconds. */
 static inline uint64_t clock_ns(void)
 {
 	struct timespec ts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libfuse's interface, in the version that this is written for. */
+/* libfuse's low-level API. FUSE_USE_VERSION must be the same in all source files. */
 #ifndef FUSE_FUSE_API_H
 #define FUSE_FUSE_API_H
 

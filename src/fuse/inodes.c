@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two hashes over the same entries: by number, and by path and version. When two inodes come to
- * have the same path and version (one of them by adoption), the second hash keeps the first of
- * them; both serve the same bytes.
+ * Two hash tables over the same inodes: by number, and by path and version. When an inode adopts a
+ * version, another inode can have the same path and version already. Both serve the same bytes, and
+ * the second table keeps the other inode.
  */
-/* A failed insertion must not end the process: the entry's handle then has no table. */
+/* If memory runs out, uthash leaves the `tbl` of the new element NULL instead of calling exit(). */
 #define HASH_NONFATAL_OOM 1
 #include "inodes.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct inode {
 	uint64_t nlookup;
 	struct engine_stat st;
 	UT_hash_handle by_ino, by_key;
-	/* The second key: version and path, without padding between them. */
+	/* The key of the second table: version and path, without padding between them. */
 	uint64_t version;
 	char path[];
 };
@@ -74,7 +75,7 @@ static void remove_key_locked(struct inodes *t, struct inode *i)
 		HASH_DELETE(by_key, t->by_key, i);
 }
 
-/* False without memory: then i is not in the table. */
+/* False: out of memory, and i is in neither table. */
 static bool add_locked(struct inodes *t, struct inode *i)
 {
 	HASH_ADD(by_ino, t->by_ino, ino, sizeof(i->ino), i);
@@ -96,7 +97,7 @@ struct inodes *inodes_new(void)
 		free(i);
 		return NULL;
 	}
-	i->nlookup = 1; /* the mount's own */
+	i->nlookup = 1; /* for the mount */
 	t->last = INODES_ROOT;
 	pthread_mutex_init(&t->lock, NULL);
 	return t;
@@ -124,7 +125,7 @@ uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_
 		return 0;
 	pthread_mutex_lock(&t->lock);
 	struct inode *i = find_key_locked(t, fresh);
-	/* A name that was a file and is a directory now cannot keep its number. */
+	/* An inode cannot change from a file to a directory. */
 	if (i && i->st.kind != st->kind) {
 		remove_key_locked(t, i);
 		i = NULL;
@@ -139,7 +140,7 @@ uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_
 	}
 	if (i) {
 		i->nlookup++;
-		i->st = *st; /* of the same version: the mode may be another one */
+		i->st = *st; /* the version is the same, but the mode can have changed */
 		ino = i->ino;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -164,14 +165,17 @@ void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup)
 	free(gone);
 }
 
-bool inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
+int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
 {
+	int rc = -ESTALE;
 	pthread_mutex_lock(&t->lock);
 	const struct inode *i = find_ino_locked(t, ino);
-	if (i)
-		*out = (struct inode_view){.ino = ino, .path = i->path, .st = i->st};
+	if (i) {
+		*out = (struct inode_view){.ino = ino, .path = strdup(i->path), .st = i->st};
+		rc = out->path ? 0 : -ENOMEM;
+	}
 	pthread_mutex_unlock(&t->lock);
-	return i != NULL;
+	return rc;
 }
 
 bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st)
@@ -183,8 +187,7 @@ bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st)
 		remove_key_locked(t, i);
 		i->version = st->version;
 		i->st = *st;
-		/* Without memory it is only found by its number, and looked up again as another
-		 * inode. */
+		/* If this fails for lack of memory, the next lookup makes another inode. */
 		if (!find_key_locked(t, i))
 			add_key_locked(t, i);
 		same = true;

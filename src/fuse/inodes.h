@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel's inode numbers mean: a path and a version of its bytes. Another version is
- * another inode, so that pages of two versions never meet in one page cache. Numbers are never
- * used twice, so no generation is needed. Any thread.
+ * The table of inodes. An inode is one version of the file at one path. Another version has another
+ * inode, so the kernel's page cache never mixes the bytes of two versions. Inode numbers are never
+ * reused, so generation numbers are not needed. Any thread.
  *
- * A file that was never opened has version 0 and takes the version of its first opening. From
- * then on its attributes are the version's, constant but for the mode: who may read it can change
- * without a new version.
+ * The inode of a file that was never opened has version 0. When the file is opened for the first
+ * time, the inode adopts the version that was opened. From then on its attributes do not change,
+ * except for the mode, because permissions can change without a new version.
  */
 #ifndef FUSE_INODES_H
 #define FUSE_INODES_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <hsmount/engine.h>
 
@@ -20,23 +21,29 @@ enum { INODES_ROOT = 1 };
 
 struct inodes;
 
-/* A copy, but for the path, which is borrowed: the kernel forgets no inode that a request is
- * about. */
+/* A copy of an inode. The kernel may forget the inode while its request is still being served. */
 struct inode_view {
 	uint64_t ino;
-	const char *path;
+	char *path;	       /* heap */
 	struct engine_stat st; /* version 0: only the kind is valid */
 };
+static inline void inode_view_release(struct inode_view *v)
+{
+	free(v->path);
+}
+#define auto_inode __attribute__((cleanup(inode_view_release)))
 
 struct inodes *inodes_new(void);
 void inodes_free(struct inodes *t);
-/* The inode of this path and version, with one more lookup; 0 without memory. */
+/* Returns the inode of this path and version and increments its lookup count. 0: out of memory. */
 uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_stat *st);
+/* Decrements the lookup count, and removes the inode when the count is 0. */
 void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup);
-/* False for a number that the kernel cannot have. */
-bool inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
-/* An open file of this inode has these attributes. False when the inode is another version: the
- * kernel must look the name up again. */
+/* -ESTALE: the table has no such number; -ENOMEM. */
+int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
+/* Call it when a file with these attributes was opened for this inode. An inode with version 0 gets
+ * the file's version. True if the inode has the file's version now. False: it has another version,
+ * and the kernel must look the name up again. */
 bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st);
 
 #endif

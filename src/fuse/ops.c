@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operations: what the kernel may ask for, and what is refused. */
+/* The table of operations, and the operations that always fail. */
 #include "ops.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 
 static void init(void *arg, struct fuse_conn_info *conn)
 {
-	/* Inodes are versions: what is cached under one never becomes wrong. */
+	/* An inode is one version of a file, so its cached pages are always valid. */
 	conn->want &= ~(unsigned int)FUSE_CAP_AUTO_INVAL_DATA;
-	/* Replies are bytes in memory; a copy is faster than moving pages through a pipe. */
+	/* Replies are in memory. Copying them is faster than moving pages through a pipe. */
 	conn->want &= ~(unsigned int)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 				      FUSE_CAP_SPLICE_MOVE);
 	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS);
@@ -18,8 +18,8 @@ static void init(void *arg, struct fuse_conn_info *conn)
 	conn->congestion_threshold = SESSION_BACKGROUND * 3 / 4;
 }
 
-/* Whatever changes something. The kernel refuses it for a read-only mount before it comes here;
- * these are for a mount that somebody has remounted. */
+/* Operations that would change a file or directory. The kernel itself refuses them on a read-only
+ * mount, but root can remount it read-write. */
 static void refuse_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 			   struct fuse_file_info *fi)
 {
@@ -76,7 +76,7 @@ static void refuse_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, co
 	fuse_reply_err(req, EROFS);
 }
 
-/* No flock and no locks: the kernel then locks locally, as the library wants it. */
+/* libhdf5 needs file locks. Without .flock and .getlk the kernel manages them itself. */
 const struct fuse_lowlevel_ops ops_table = {
 	.init = init,
 	.lookup = ops_lookup,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of the kernel's interface. Any thread. */
+/* The FUSE operations, by file. Any thread. */
 #ifndef FUSE_OPS_H
 #define FUSE_OPS_H
 
@@ -7,7 +7,7 @@
 
 struct session;
 
-/* All of them; userdata is the struct session. */
+/* For fuse_session_new(), whose userdata must be a struct session. */
 extern const struct fuse_lowlevel_ops ops_table;
 
 /* ops_name.c */
@@ -20,9 +20,9 @@ void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
 
-/* ops_stats.c: for the names and inodes that stats_files.h owns */
+/* ops_stats.c: the directory and files of stats_files.h */
 void ops_stats_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
-/* len: of the open file's text, or NULL. */
+/* len: the length of an open file's text, or NULL. */
 void ops_stats_getattr(fuse_req_t req, fuse_ino_t ino, const size_t *len);
 
 /* ops_dir.c */
@@ -37,7 +37,7 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi);
-/* Attributes of an open file of stats_files.h. */
+/* Attributes of a file of stats_files.h, which may be open. */
 void ops_file_stats_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi);
 /* Closes the files that are still open when the mount has ended. */
 void ops_file_close_all(struct session *s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directories. An open directory is a copy of its listing, taken when reading begins (and again
- * when a program rewinds); offset i + 1 is behind entry i. Its lock is for programs that read one
- * directory handle in several threads; it is held while the bucket is asked, and nobody else takes
- * it.
+ * Directories. An open directory holds a copy of its listing. The copy is made when a program
+ * begins to read the directory, and again when the program rewinds it. Offset i + 1 is the position
+ * after entry i. The directory's lock serialises threads that read the same handle. It is held
+ * while the bucket is listed; no other code takes it.
  */
 #include "ops.h"
 
@@ -19,7 +19,7 @@
 #include "request.h"
 #include "stats_files.h"
 
-#define NO_INO 0xffffffffU /* libfuse's word for "not known here" */
+#define NO_INO 0xffffffffU /* libfuse's number for an unknown inode */
 
 enum { READDIR_MAX = 1 << 20 /* bytes of one reply */ };
 
@@ -29,11 +29,11 @@ struct dir_entry {
 };
 
 struct dir {
-	atomic_uint refs; /* the kernel's, and one for each listing under way */
+	atomic_uint refs; /* one for the kernel's handle, and one for each running fill() */
 	pthread_mutex_t lock;
 	struct dir_entry *entries;
 	size_t n, cap;
-	bool is_root; /* of the mount */
+	bool is_root; /* the root of the mount */
 	bool filled;
 	struct dir *prev, *next; /* in session->dirs */
 };
@@ -71,7 +71,7 @@ static int add_entry(struct dir *d, const char *name, mode_t type)
 static int add_listed(void *arg, const char *name, enum engine_kind kind)
 {
 	const struct dir *d = arg;
-	/* What a bucket has under this name cannot be reached. */
+	/* The directory of stats_files.h hides an entry of the bucket with this name. */
 	if (d->is_root && strcmp(name, STATS_DIR_NAME) == 0)
 		return 0;
 	return add_entry(arg, name, kind == ENGINE_DIR ? S_IFDIR : S_IFREG);
@@ -134,27 +134,24 @@ void ops_dir_close_all(struct session *s)
 		unref_dir(s, s->dirs);
 }
 
-/* A directory that the daemon may not list fails to open. False when the reply is given. */
+/* Checks that the daemon is permitted to list the directory. False: the kernel has got its reply.
+ */
 static bool may_open(fuse_req_t req, fuse_ino_t ino)
 {
 	struct session *s = session_of(req);
-	struct inode_view view;
+	auto_inode struct inode_view view = {0};
 	struct request request;
 	struct err err = ERR_INIT;
-	if (stats_files_has(ino) || !inodes_get(s->inodes, ino, &view))
+	if (stats_files_has(ino))
 		return true;
-	auto_free char *path = strdup(view.path); /* the kernel may forget the inode */
-	if (!path) {
-		fuse_reply_err(req, ENOMEM);
+	if (!reply_get_inode(req, ino, &view))
 		return false;
-	}
-	if (!request_begin(&request, req, &s->requests))
-		return false;
-	int rc = engine_check_dir(s->engine, path, &err);
-	if (!request_claim(&request))
+	request_begin(s->requests, &request, req, 0);
+	int rc = engine_check_dir(s->engine, view.path, &err);
+	if (!request_end(&request))
 		return false;
 	if (rc)
-		reply_fail(req, rc, "open", path, &err);
+		reply_fail(req, rc, "open", view.path, &err);
 	return rc == 0;
 }
 
@@ -169,52 +166,47 @@ void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	fi->fh = (uintptr_t)d;
-	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
+	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
 		unref_dir(s, d);
 }
 
-/* The listing, when reading begins. False when the reply is given: the program is being ended. */
-static bool fill(fuse_req_t req, struct dir *d, fuse_ino_t ino, off_t off, const char *dir_path,
+/* Lists the directory if a program begins to read it. False: the kernel has got the reply EINTR and
+ * may have closed the directory. */
+static bool fill(fuse_req_t req, struct dir *d, fuse_ino_t ino, off_t off, const char *path,
 		 int *rc, struct err *err)
 {
 	struct session *s = session_of(req);
 	struct request request;
-	/* The kernel may close the directory before the reply is given. */
-	auto_free char *path = strdup(dir_path);
-	*rc = path ? 0 : err_set(err, -ENOMEM, "out of memory");
-	if (!path)
-		return true;
+	*rc = 0;
 	atomic_fetch_add(&d->refs, 1);
-	if (!request_begin(&request, req, &s->requests)) {
-		unref_dir(s, d);
-		return false;
-	}
+	request_begin(s->requests, &request, req, 0);
 	pthread_mutex_lock(&d->lock);
 	if (off == 0 || !d->filled)
 		*rc = fill_locked(s, d, ino, path, err);
 	pthread_mutex_unlock(&d->lock);
-	const bool ours = request_claim(&request);
+	const bool replies = request_end(&request);
 	unref_dir(s, d);
-	return ours;
+	return replies;
 }
 
 void ops_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	struct session *s = session_of(req);
 	struct dir *d = dir_of(fi);
-	struct inode_view view = {.path = STATS_DIR_NAME};
+	auto_inode struct inode_view view = {0};
 	struct err err = ERR_INIT;
 	size_t room = size < READDIR_MAX ? size : READDIR_MAX, used = 0;
 	auto_free char *buf = malloc(room ? room : 1);
 	int rc;
-	if (!buf || off < 0 || (!stats_files_has(ino) && !inodes_get(s->inodes, ino, &view))) {
+	if (!buf || off < 0) {
 		fuse_reply_err(req, buf ? EINVAL : ENOMEM);
 		return;
 	}
+	if (!stats_files_has(ino) && !reply_get_inode(req, ino, &view))
+		return;
 	if (!fill(req, d, ino, off, view.path, &rc, &err))
 		return;
 	if (rc) {
-		reply_fail(req, rc, "list", view.path, &err);
+		reply_fail(req, rc, "list", view.path ? view.path : STATS_DIR_NAME, &err);
 		return;
 	}
 	pthread_mutex_lock(&d->lock);

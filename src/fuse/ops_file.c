@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files. Opening asks the bucket whether the inode's version is still what it holds; if not,
- * the reply is ESTALE, and the kernel looks the name up again, gets the new version's inode and
- * opens that, all within the program's one open(2) (see reopen.h).
+ * Files. For an open request the daemon finds out which version the bucket holds. If that is not
+ * the version of the inode, the daemon replies with ESTALE. The kernel then looks the name up again
+ * and opens the inode of the new version, all within one open(2) of the program (see reopen.h).
  */
 #include "ops.h"
 
@@ -14,23 +14,23 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include <base/cancel.h>
 #include <base/mem.h>
 
-#include "clock.h"
 #include "read_ahead.h"
 #include "reopen.h"
 #include "reply.h"
 #include "request.h"
 #include "stats_files.h"
-#include "watchdog.h"
 
 enum { PAGE_BYTES = 4096 };
 
 struct handle {
-	struct engine_file *file; /* NULL: of stats_files.h */
-	char *text;		  /* and its text when it was opened */
+	struct engine_file *file; /* NULL: a file of stats_files.h, with this text */
+	char *text;
 	size_t len;
-	/* Where a read was last cancelled by time, plus 1: there the next one is patient. */
+	/* 1 + the offset of the read-ahead that was cancelled last. 0: none was cancelled, or the
+	 * kernel has repeated it. */
 	atomic_uint_fast64_t expired_at;
 	struct handle *prev, *next;
 };
@@ -68,33 +68,27 @@ void ops_file_close_all(struct session *s)
 		free_handle(s, s->handles);
 }
 
-/* The current version of a file. False when the reply is given: the program is being ended. */
+/* Opens the current version of a file. False: the kernel has got the reply EINTR. */
 static bool open_current(fuse_req_t req, const struct inode_view *view, struct engine_file **out,
 			 int *rc, struct err *err)
 {
 	struct session *s = session_of(req);
 	struct request request;
-	/* The inode may go before the reply is given. */
-	auto_free char *path = strdup(view->path);
-	*rc = path ? 0 : err_set(err, -ENOMEM, "out of memory");
-	if (!path)
-		return true;
-	*out = reopen_take(s->requests.reopen, fuse_req_ctx(req)->pid, path, view->st.version,
-			   clock_ns());
+	*rc = 0;
+	*out = reopen_take(s->reopen, fuse_req_ctx(req)->pid, view->path, view->st.version);
 	if (*out)
 		return true;
-	if (!request_begin(&request, req, &s->requests))
-		return false;
-	*rc = engine_file_open(s->engine, path, out, err);
-	if (request_claim(&request))
+	request_begin(s->requests, &request, req, 0);
+	*rc = engine_file_open(s->engine, view->path, out, err);
+	if (request_end(&request))
 		return true;
 	if (*rc == 0)
 		engine_file_close(*out);
 	return false;
 }
 
-/* The inode takes the file when it is its version; another one waits for the kernel to look the
- * name up again. */
+/* -ESTALE: the file has not the inode's version. The file then belongs to s->reopen, which keeps it
+ * for the kernel's second open request. */
 static int adopt(struct session *s, pid_t thread, const struct inode_view *view,
 		 struct engine_file *file, struct err *err)
 {
@@ -102,11 +96,12 @@ static int adopt(struct session *s, pid_t thread, const struct inode_view *view,
 	engine_file_stat(file, &st);
 	if (inodes_adopt(s->inodes, view->ino, &st))
 		return 0;
-	reopen_put(s->requests.reopen, thread, view->path, file, clock_ns());
+	reopen_put(s->reopen, thread, view->path, file);
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
 }
 
-/* One text for all reads of this open file, past the page cache: the file's size is no promise. */
+/* All reads of one open file get the same text. They bypass the page cache, because the text can be
+ * longer than the size that an earlier stat has reported. */
 static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct session *s = session_of(req);
@@ -127,7 +122,7 @@ static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	fi->fh = (uintptr_t)h;
 	fi->direct_io = 1;
 	fi->noflush = 1;
-	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
+	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
 		free_handle(s, h);
 }
 
@@ -140,7 +135,7 @@ void ops_file_stats_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_
 void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct session *s = session_of(req);
-	struct inode_view view;
+	auto_inode struct inode_view view = {0};
 	struct engine_file *file = NULL;
 	struct err err = ERR_INIT;
 	if ((fi->flags & O_ACCMODE) != O_RDONLY) {
@@ -151,10 +146,8 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		open_stats(req, ino, fi);
 		return;
 	}
-	if (!inodes_get(s->inodes, ino, &view)) {
-		fuse_reply_err(req, ESTALE);
+	if (!reply_get_inode(req, ino, &view))
 		return;
-	}
 	if (!atomic_flag_test_and_set(&s->tuned))
 		read_ahead_tune(s->opt->mountpoint);
 	int rc;
@@ -174,11 +167,11 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fi->fh = (uintptr_t)h;
 	fi->keep_cache = engine_file_cacheable(file);
 	fi->noflush = 1;
-	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel gave up waiting */
+	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
 		free_handle(s, h);
 }
 
-/* Each thread keeps its buffer: a new one for each MiB would cost as much as the copy. */
+/* Each thread keeps its buffer: allocating 1 MiB for each read would take as long as copying it. */
 static char *buffer_of_thread(struct session *s, size_t size)
 {
 	struct {
@@ -200,10 +193,9 @@ static char *buffer_of_thread(struct session *s, size_t size)
 	return buffer->bytes;
 }
 
-/* All that was asked for, or up to the end of the file, or an error: the kernel takes a short
- * reply for the end of the file, and the file for shorter from then on. It asks again
- * for single pages when a longer read fails, so what is good around a damaged place is still read.
- */
+/* Reads the whole range, or up to the end of the file, or fails. A short reply would tell the
+ * kernel that the file ends there. When a read of several pages fails, the kernel repeats it page
+ * by page, so the good pages around a damaged chunk can still be read. */
 static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64_t off,
 			struct cancel *cancel, struct err *err)
 {
@@ -219,49 +211,43 @@ static ssize_t read_all(struct engine_file *file, char *buf, size_t size, uint64
 	return (ssize_t)done;
 }
 
-/* Does a program wait for this very request? Then only an interrupt of the program cancels it.
- * Several pages at once are read ahead by the kernel, unless they are read past its page cache. */
-static bool is_patient(const struct handle *h, size_t size, uint64_t off, int flags)
+/* True if this read is read-ahead. False if a program waits for it. Except with O_DIRECT, the
+ * kernel reads several pages at once only as read-ahead. When read-ahead fails, the kernel repeats
+ * the read at the same offset for the program. */
+static bool is_read_ahead(struct handle *h, size_t size, uint64_t off, int flags)
 {
-	return size <= PAGE_BYTES || flags & O_DIRECT || atomic_load(&h->expired_at) == off + 1;
+	uint_fast64_t repeated = off + 1;
+	return !atomic_compare_exchange_strong(&h->expired_at, &repeated, 0) && size > PAGE_BYTES &&
+	       !(flags & O_DIRECT);
 }
 
-static void cancel_read(void *arg)
+/* A hash of the range, never 0. Offsets are multiples of the page size, so bit 0 is free. */
+static uint64_t subject_of(fuse_ino_t ino, uint64_t off)
 {
-	cancel_fire(arg);
+	return (ino << 32 ^ off) | 1;
 }
 
-/* Runs under the request's lock, as does setting the function: after fuse_req_interrupt_func()
- * has taken it away it does not run and will not. */
-static void interrupt(fuse_req_t req, void *arg)
-{
-	struct interrupted_request *i = arg;
-	if (request_is_cancelled(req, &session_of(req)->requests, i))
-		i->cancel(i->arg);
-}
-
-/* read_all() until it is cancelled. */
-static ssize_t read_until(fuse_req_t req, struct handle *h, char *buf, size_t size, uint64_t off,
-			  int flags, struct err *err)
+/* read_all(), which fails with -EINTR when it is cancelled. */
+static ssize_t read_or_cancel(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi,
+			      char *buf, size_t size, uint64_t off, struct err *err)
 {
 	struct session *s = session_of(req);
-	struct pending_read read;
-	struct interrupted_request interrupted = {.cancel = cancel_read, .arg = &read.cancel};
-	if (pending_reads_begin(s->pending_reads, &read, is_patient(h, size, off, flags),
-				clock_ns()))
-		watchdog_wake(s->requests.watchdog);
-	fuse_req_interrupt_func(req, interrupt, &interrupted);
-	ssize_t n = read_all(h->file, buf, size, off, &read.cancel, err);
-	fuse_req_interrupt_func(req, NULL, NULL);
-	interrupted_remove(s->requests.interrupted, &interrupted);
-	pending_reads_end(s->pending_reads, &read);
-	if (n == -EINTR && read.expired)
+	struct request request;
+	struct cancel cancel;
+	struct handle *h = handle_of(fi);
+	const bool read_ahead = is_read_ahead(h, size, off, fi->flags);
+	cancel_init(&cancel);
+	request_begin_read(s->requests, &request, req, subject_of(ino, off), &cancel, read_ahead);
+	ssize_t n = read_all(h->file, buf, size, off, &cancel, err);
+	request_end(&request);
+	cancel_release(&cancel);
+	if (n == -EINTR && read_ahead)
 		atomic_store(&h->expired_at, off + 1);
 	return n;
 }
 
-/* From a copy: the program that has the reply may close the file, which frees its text, before this
- * thread is back from the system call that gave it. */
+/* Replies with a copy. The program can close the file, which frees the text, before the daemon's
+ * system call that sends the reply has returned. */
 static void read_text(fuse_req_t req, const struct handle *h, char *buf, size_t size, uint64_t off)
 {
 	off = min_u64(off, h->len);
@@ -273,7 +259,7 @@ static void read_text(fuse_req_t req, const struct handle *h, char *buf, size_t 
 void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct session *s = session_of(req);
-	struct inode_view view;
+	auto_inode struct inode_view view = {0};
 	struct err err = ERR_INIT;
 	char *buf = off < 0 ? NULL : buffer_of_thread(s, size);
 	if (!buf) {
@@ -284,13 +270,14 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 		read_text(req, handle_of(fi), buf, size, (uint64_t)off);
 		return;
 	}
-	ssize_t n = read_until(req, handle_of(fi), buf, size, (uint64_t)off, fi->flags, &err);
+	ssize_t n = read_or_cancel(req, ino, fi, buf, size, (uint64_t)off, &err);
 	if (n >= 0) {
 		fuse_reply_buf(req, buf, (size_t)n);
 		return;
 	}
-	const char *path = inodes_get(s->inodes, ino, &view) ? view.path : "?";
-	/* An open is sent on to the new version; a read is not, so the log says why it fails. */
+	const char *path = inodes_get(s->inodes, ino, &view) == 0 ? view.path : "?";
+	/* The kernel retries an open after ESTALE, but not a read. The program sees this error, so
+	 * it is more than a debug message. */
 	if (n == -ESTALE)
 		log_warning(s->log, "read %s: %s", path, err.msg);
 	reply_fail(req, (int)n, "read", path, &err);

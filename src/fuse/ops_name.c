@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on names and inodes: lookup, attributes, extended attributes, space. */
+/* Operations on names and inodes: lookup, attributes, extended attributes, free space. */
 #include "ops.h"
 
 #include <errno.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <base/checksum.h>
 #include <base/mem.h>
 
-#include "clock.h"
 #include "reopen.h"
 #include "reply.h"
 #include "request.h"
@@ -31,10 +31,16 @@ static void reply_negative(fuse_req_t req)
 		fuse_reply_err(req, ENOENT);
 }
 
+/* A hash of the name in its directory, never 0. */
+static uint64_t subject_of(fuse_ino_t parent, const char *name)
+{
+	return checksum_lookup3(name, strlen(name), (uint32_t)parent) | UINT64_C(1) << 63;
+}
+
 void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct session *s = session_of(req);
-	struct inode_view dir;
+	auto_inode struct inode_view dir = {0};
 	struct engine_stat st;
 	struct err err = ERR_INIT;
 	char path[PATH_MAX_BYTES];
@@ -42,10 +48,8 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		ops_stats_lookup(req, parent, name);
 		return;
 	}
-	if (!inodes_get(s->inodes, parent, &dir)) {
-		fuse_reply_err(req, ESTALE);
+	if (!reply_get_inode(req, parent, &dir))
 		return;
-	}
 	size_t len = strlen(dir.path), n = strlen(name);
 	if (n > NAME_MAX_BYTES || len + n + 2 > sizeof(path)) {
 		fuse_reply_err(req, ENAMETOOLONG);
@@ -57,15 +61,14 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	memcpy(path + len, name, n + 1);
 	struct request request;
 	int rc = 0;
-	if (!reopen_stat(s->requests.reopen, fuse_req_ctx(req)->pid, path, clock_ns(), &st)) {
-		if (!request_begin(&request, req, &s->requests))
-			return;
+	if (!reopen_stat(s->reopen, fuse_req_ctx(req)->pid, path, &st)) {
+		request_begin(s->requests, &request, req, subject_of(parent, name));
 		rc = engine_lookup(s->engine, path, &st, &err);
-		if (!request_claim(&request))
+		if (!request_end(&request))
 			return;
 	}
-	if (rc) /* the way to a file ends here */
-		reopen_end(s->requests.reopen, fuse_req_ctx(req)->pid);
+	if (rc)
+		reopen_end(s->reopen, fuse_req_ctx(req)->pid);
 	if (rc == -ENOENT) {
 		reply_negative(req);
 		return;
@@ -82,7 +85,7 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	entry.entry_timeout = s->opt->metadata_ttl;
 	entry.attr_timeout = reply_attr_timeout(s, &st);
 	reply_attr(s, entry.ino, &st, &entry.attr);
-	if (fuse_reply_entry(req, &entry) == -ENOENT) /* the kernel gave up waiting */
+	if (fuse_reply_entry(req, &entry) == -ENOENT) /* the kernel has dropped the request */
 		inodes_forget(s->inodes, entry.ino, 1);
 }
 
@@ -99,10 +102,36 @@ void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *for
 	fuse_reply_none(req);
 }
 
+/* Attributes of an inode and the seconds for which they are valid. The attributes of the root are
+ * read once, at the time of mounting. fusermount3 begins with a stat of the mount point, so a
+ * request to a server that does not answer would prevent unmounting. */
+static int stat_inode(struct session *s, const struct inode_view *view, struct stat *out,
+		      double *timeout, struct err *err)
+{
+	enum { ROOT_TTL_S = 86400 };
+	struct engine_stat st = view->st;
+	if (view->ino == INODES_ROOT) {
+		st = s->root;
+		*timeout = ROOT_TTL_S;
+	} else if (st.version == 0) {
+		int rc = engine_getattr(s->engine, view->path, &st, err);
+		if (rc)
+			return rc;
+		if (st.kind != view->st.kind)
+			return err_set(err, -ESTALE, "%s: has changed between file and directory",
+				       view->path);
+		*timeout = st.kind == ENGINE_DIR ? s->opt->metadata_ttl : 0;
+	} else {
+		*timeout = reply_attr_timeout(s, &st);
+	}
+	reply_attr(s, view->ino, &st, out);
+	return 0;
+}
+
 void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct session *s = session_of(req);
-	struct inode_view view;
+	auto_inode struct inode_view view = {0};
 	struct stat st;
 	struct err err = ERR_INIT;
 	double timeout = 0;
@@ -110,21 +139,12 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		ops_file_stats_attr(req, ino, fi);
 		return;
 	}
-	if (!inodes_get(s->inodes, ino, &view)) {
-		fuse_reply_err(req, ESTALE);
+	if (!reply_get_inode(req, ino, &view))
 		return;
-	}
 	struct request request;
-	auto_free char *path = strdup(view.path); /* the inode may go before the reply is given */
-	if (!path) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	view.path = path;
-	if (!request_begin(&request, req, &s->requests))
-		return;
-	int rc = reply_stat(s, &view, &st, &timeout, &err);
-	if (!request_claim(&request))
+	request_begin(s->requests, &request, req, 0);
+	int rc = stat_inode(s, &view, &st, &timeout, &err);
+	if (!request_end(&request))
 		return;
 	if (rc)
 		reply_fail(req, rc, "stat", view.path, &err);
@@ -132,8 +152,7 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_attr(req, &st, timeout);
 }
 
-/* Modes are the kernel's to check, where default_permissions asks for it; what is left is that
- * nothing can be written. */
+/* No file is writable. If default_permissions is set, the kernel checks the mode itself. */
 void ops_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
 	fuse_reply_err(req, mask & W_OK ? EROFS : 0);
@@ -156,16 +175,16 @@ void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* ---- extended attributes ---- */
 
-/* The value of one attribute, or the list of all with name NULL. With size 0 the kernel asks how
- * long the value is. */
+/* Replies with the value of one attribute. If name is NULL, it replies with the names of all
+ * attributes. If size is 0, it replies only with the length. */
 static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct session *s = session_of(req);
-	struct inode_view view;
+	auto_inode struct inode_view view = {0};
 	struct err err = ERR_INIT;
 	struct request request;
 	size_t room = size < XATTR_MAX_BYTES ? size : XATTR_MAX_BYTES;
-	auto_free char *value = malloc(room ? room : 1), *path = NULL;
+	auto_free char *value = malloc(room ? room : 1);
 	if (stats_files_has(ino)) {
 		if (name)
 			fuse_reply_err(req, ENODATA);
@@ -175,24 +194,20 @@ static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 			fuse_reply_xattr(req, 0);
 		return;
 	}
-	if (!inodes_get(s->inodes, ino, &view)) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	path = strdup(view.path); /* the inode may go before the reply is given */
-	if (!value || !path) {
+	if (!value) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	if (!request_begin(&request, req, &s->requests))
+	if (!reply_get_inode(req, ino, &view))
 		return;
-	ssize_t n = name ? engine_getxattr(s->engine, path, name, value, room, &err)
-			 : engine_listxattr(s->engine, path, value, room, &err);
-	if (!request_claim(&request))
+	request_begin(s->requests, &request, req, 0);
+	ssize_t n = name ? engine_getxattr(s->engine, view.path, name, value, room, &err)
+			 : engine_listxattr(s->engine, view.path, value, room, &err);
+	if (!request_end(&request))
 		return;
 	if (n < 0)
 		reply_fail(req, (int)n, name ? "read an attribute of" : "list the attributes of",
-			   path, &err);
+			   view.path, &err);
 	else if (size == 0)
 		fuse_reply_xattr(req, (size_t)n);
 	else

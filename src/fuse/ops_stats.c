@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on the files of stats_files.h and their directory, where they differ from those on
- * what is in the bucket. */
+/* Lookup and attributes of the files of stats_files.h and of their directory. */
 #include "ops.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include "reply.h"
 #include "stats_files.h"
 
-enum { NAMES_HOLD = 3600 /* seconds for which names that never change are valid */ };
+enum { NAME_TTL = 3600 /* seconds; these names never change */ };
 
 static int64_t wall_clock(void)
 {
@@ -21,7 +20,8 @@ static int64_t wall_clock(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* len: of the open file's text; NULL for a fresh one's. */
+/* len: the length of an open file's text. If it is NULL, the function makes the text to find its
+ * length. */
 static int attr_of(struct session *s, uint64_t ino, const size_t *len, struct stat *out,
 		   struct err *err)
 {
@@ -40,15 +40,14 @@ void ops_stats_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fuse_entry_param entry = {
 		.ino = stats_files_look_up(parent, name),
-		.entry_timeout = NAMES_HOLD,
+		.entry_timeout = NAME_TTL,
 	};
 	struct err err = ERR_INIT;
 	int rc = entry.ino ? attr_of(session_of(req), entry.ino, NULL, &entry.attr, &err) : -ENOENT;
 	if (rc)
 		reply_fail(req, rc, "look up", STATS_DIR_NAME, &err);
 	else
-		fuse_reply_entry(
-			req, &entry); /* nothing to forget when the kernel has stopped waiting */
+		fuse_reply_entry(req, &entry); /* these inodes have no lookup count */
 }
 
 void ops_stats_getattr(fuse_req_t req, fuse_ino_t ino, const size_t *len)

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of files, the oldest first. Every search closes those whose time is over; files are closed
- * after the lock is released. Callers read the clock before they have the lock, so a file may be
- * newer than the time of the caller that looks at it.
+ * A list of files, the oldest first. Every search removes the expired files. Files are closed after
+ * the lock is released.
  */
 #include "reopen.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 struct kept {
 	pid_t thread;
-	bool over; /* its call has ended */
 	uint64_t since;
 	struct engine_file *file;
 	struct kept *prev, *next;
@@ -22,28 +19,31 @@ struct kept {
 };
 
 struct reopen {
-	atomic_size_t count; /* to see without the lock that nothing is kept */
+	uint64_t (*clock)(void);
 	pthread_mutex_t lock;
 	struct kept *list;
+	size_t count;
 };
 
-struct reopen *reopen_new(void)
+struct reopen *reopen_new(uint64_t (*clock)(void))
 {
 	struct reopen *t = calloc(1, sizeof(*t));
-	if (t)
-		pthread_mutex_init(&t->lock, NULL);
+	if (!t)
+		return NULL;
+	t->clock = clock;
+	pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
 
-/* Files that no other thread can see any more, or one that none has seen yet. */
+/* Closes files that are not in the table. */
 static void release(struct kept *list)
 {
-	struct kept *p, *next;
-	LL_FOREACH_SAFE(list, p, next)
+	struct kept *k, *next;
+	LL_FOREACH_SAFE(list, k, next)
 	{
-		if (p->file)
-			engine_file_close(p->file);
-		free(p);
+		if (k->file)
+			engine_file_close(k->file);
+		free(k);
 	}
 }
 
@@ -56,115 +56,103 @@ void reopen_free(struct reopen *t)
 	free(t);
 }
 
-static void remove_locked(struct reopen *t, struct kept *p, struct kept **gone)
+static void remove_locked(struct reopen *t, struct kept *k, struct kept **removed)
 {
-	DL_DELETE(t->list, p);
-	atomic_fetch_sub(&t->count, 1);
-	LL_PREPEND(*gone, p);
+	DL_DELETE(t->list, k);
+	t->count--;
+	LL_PREPEND(*removed, k);
 }
 
-static bool is_over(const struct kept *p, uint64_t now)
+/* Also removes expired files. */
+static struct kept *find_locked(struct reopen *t, pid_t thread, const char *path,
+				struct kept **removed)
 {
-	const uint64_t patience = (uint64_t)REOPEN_SECONDS * 1000 * 1000 * 1000;
-	return p->over || (now > p->since && now - p->since > patience);
-}
-
-/* NULL when there is none. What is over goes on the way. */
-static struct kept *find_locked(struct reopen *t, pid_t thread, const char *path, uint64_t now,
-				struct kept **gone)
-{
-	struct kept *p, *next, *found = NULL;
-	DL_FOREACH_SAFE(t->list, p, next)
+	const uint64_t max_age = (uint64_t)REOPEN_SECONDS * 1000 * 1000 * 1000;
+	const uint64_t now = t->list ? t->clock() : 0;
+	struct kept *k, *next, *found = NULL;
+	DL_FOREACH_SAFE(t->list, k, next)
 	{
-		if (is_over(p, now))
-			remove_locked(t, p, gone);
-		else if (p->thread == thread && strcmp(p->path, path) == 0)
-			found = p;
+		if (now - k->since > max_age)
+			remove_locked(t, k, removed);
+		else if (k->thread == thread && strcmp(k->path, path) == 0)
+			found = k;
 	}
 	return found;
 }
 
-static struct kept *kept_new(pid_t thread, const char *path, struct engine_file *file, uint64_t now)
+static struct kept *kept_new(pid_t thread, const char *path, struct engine_file *file)
 {
 	const size_t n = strlen(path) + 1;
-	struct kept *p = calloc(1, sizeof(*p) + n);
-	if (!p)
+	struct kept *k = calloc(1, sizeof(*k) + n);
+	if (!k)
 		return NULL;
-	p->thread = thread;
-	p->since = now;
-	p->file = file;
-	memcpy(p->path, path, n);
-	return p;
+	k->thread = thread;
+	k->file = file;
+	memcpy(k->path, path, n);
+	return k;
 }
 
-void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
-		uint64_t now)
+void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file)
 {
-	struct kept *gone = NULL, *fresh = thread ? kept_new(thread, path, file, now) : NULL;
-	if (!fresh) {
+	struct kept *removed = NULL, *added = thread ? kept_new(thread, path, file) : NULL;
+	if (!added) {
 		engine_file_close(file);
 		return;
 	}
 	pthread_mutex_lock(&t->lock);
-	struct kept *before = find_locked(t, thread, path, now, &gone);
-	if (before)
-		remove_locked(t, before, &gone);
-	if (atomic_load(&t->count) == REOPEN_MAX)
-		remove_locked(t, t->list, &gone);
-	DL_APPEND(t->list, fresh);
-	atomic_fetch_add(&t->count, 1);
+	struct kept *earlier = find_locked(t, thread, path, &removed);
+	if (earlier)
+		remove_locked(t, earlier, &removed);
+	if (t->count == REOPEN_MAX)
+		remove_locked(t, t->list, &removed);
+	added->since = t->clock();
+	DL_APPEND(t->list, added);
+	t->count++;
 	pthread_mutex_unlock(&t->lock);
-	release(gone);
+	release(removed);
 }
 
 void reopen_end(struct reopen *t, pid_t thread)
 {
-	struct kept *p;
-	if (atomic_load(&t->count) == 0)
-		return;
+	struct kept *removed = NULL, *k, *next;
 	pthread_mutex_lock(&t->lock);
-	DL_FOREACH(t->list, p)
+	DL_FOREACH_SAFE(t->list, k, next)
 	{
-		if (p->thread == thread)
-			p->over = true;
+		if (k->thread == thread)
+			remove_locked(t, k, &removed);
 	}
 	pthread_mutex_unlock(&t->lock);
+	release(removed);
 }
 
-bool reopen_stat(struct reopen *t, pid_t thread, const char *path, uint64_t now,
-		 struct engine_stat *st)
+bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine_stat *st)
 {
-	struct kept *gone = NULL;
-	if (atomic_load(&t->count) == 0)
-		return false;
+	struct kept *removed = NULL;
 	pthread_mutex_lock(&t->lock);
-	const struct kept *p = find_locked(t, thread, path, now, &gone);
-	if (p)
-		engine_file_stat(p->file, st);
+	const struct kept *k = find_locked(t, thread, path, &removed);
+	if (k)
+		engine_file_stat(k->file, st);
 	pthread_mutex_unlock(&t->lock);
-	release(gone);
-	return p != NULL;
+	release(removed);
+	return k != NULL;
 }
 
-struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version,
-				uint64_t now)
+struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version)
 {
-	struct kept *gone = NULL;
+	struct kept *removed = NULL;
 	struct engine_file *file = NULL;
 	struct engine_stat st;
-	if (atomic_load(&t->count) == 0)
-		return NULL;
 	pthread_mutex_lock(&t->lock);
-	struct kept *p = find_locked(t, thread, path, now, &gone);
-	if (p) {
-		remove_locked(t, p, &gone);
-		engine_file_stat(p->file, &st);
+	struct kept *k = find_locked(t, thread, path, &removed);
+	if (k) {
+		remove_locked(t, k, &removed);
+		engine_file_stat(k->file, &st);
 		if (st.version == version) {
-			file = p->file;
-			p->file = NULL;
+			file = k->file;
+			k->file = NULL;
 		}
 	}
 	pthread_mutex_unlock(&t->lock);
-	release(gone);
+	release(removed);
 	return file;
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files that are kept for the second half of one open(2).
+ * Keeps a file open between the two open requests that one open(2) may cause.
  *
- * An open that finds another version than its inode's fails with ESTALE: the kernel looks the name
- * up again, in the same call of the same thread, and opens what it finds. If the bucket had changed
- * once more by then, that would be ESTALE again, which goes to the program. So the file that the
- * first open has found is kept for that thread: its lookup finds that version, and its second open
- * gets that file, which was current after the program's call began, and asks for nothing. On this
- * second way the kernel uses no other thread's lookup; it asks for each name itself. So the second
- * open is of the inode that its own lookup has found.
+ * When a name's current version is not the version of the kernel's inode, the daemon answers an
+ * open request with ESTALE. The kernel then looks the name up again, within the same call of the
+ * same thread, and opens the inode that it gets. If the bucket changed again between the two, the
+ * second open would fail with ESTALE, too, and the program would get that error. So the daemon
+ * keeps the file that the first request opened for that thread. The lookup that follows reports the
+ * version of that file, and the second open returns the file without a request to the bucket. That
+ * version was current at a time after the program's call began. During this retry the kernel does
+ * not share lookups between threads, so the second open is always for the inode that the lookup of
+ * the same thread returned.
  *
- * A file is kept for a short time only, and until its thread's call is known to have failed, so
- * that the thread's next call does not find it. Any thread.
+ * A file is kept for REOPEN_SECONDS at most. It is closed earlier if the thread's call fails, so
+ * that the thread's next call does not get it. Any thread.
  */
 #ifndef FUSE_REOPEN_H
 #define FUSE_REOPEN_H
@@ -23,27 +25,25 @@
 #include <hsmount/engine.h>
 
 enum {
-	REOPEN_MAX = 1024,  /* threads between their two opens; the oldest makes room */
-	REOPEN_SECONDS = 2, /* a walk down a deep path, a round of requests for each name */
+	REOPEN_MAX = 1024,  /* files; when one more is added, the oldest is closed */
+	REOPEN_SECONDS = 2, /* enough to look a deep path up again, one request for each name */
 };
 
 struct reopen;
 
-struct reopen *reopen_new(void); /* NULL without memory */
+/* clock: monotonic nanoseconds; called under the lock. NULL: out of memory. */
+struct reopen *reopen_new(uint64_t (*clock)(void));
 void reopen_free(struct reopen *t);
-/* The file is transferred, always. Nothing is kept for thread 0, which is a thread that the kernel
- * cannot name. now: nanoseconds. */
-void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
-		uint64_t now);
-/* The thread's call has ended without a second open: nothing is kept for it any more. Closes
- * nothing, and so may be called under any lock. */
+/* Keeps the file for the thread. Closes it instead if there is no memory, or if thread is 0. The
+ * kernel reports thread 0 if the thread has no id in the daemon's PID namespace. */
+void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file);
+/* Call it when the open(2) of the thread ends without its file: closes the files that are kept for
+ * the thread. */
 void reopen_end(struct reopen *t, pid_t thread);
-/* What is kept for this thread under this path. False when nothing is. */
-bool reopen_stat(struct reopen *t, pid_t thread, const char *path, uint64_t now,
-		 struct engine_stat *st);
-/* The file itself, transferred to the caller; NULL when none is kept. One of another version is
+/* Attributes of the file that is kept for the thread under this path. False: no file is kept. */
+bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine_stat *st);
+/* That file, transferred to the caller. NULL: no file is kept, or it had another version and was
  * closed. */
-struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version,
-				uint64_t now);
+struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version);
 
 #endif

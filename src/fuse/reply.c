@@ -24,6 +24,14 @@ void reply_fail(fuse_req_t req, int code, const char *what, const char *path, co
 	fuse_reply_err(req, -code);
 }
 
+bool reply_get_inode(fuse_req_t req, fuse_ino_t ino, struct inode_view *out)
+{
+	int rc = inodes_get(session_of(req)->inodes, ino, out);
+	if (rc)
+		fuse_reply_err(req, -rc);
+	return rc == 0;
+}
+
 void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat *st,
 		struct stat *out)
 {
@@ -34,9 +42,12 @@ void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat 
 		ns += NS;
 		seconds--;
 	}
+	mode_t mode = is_dir ? s->opt->dir_mode : s->opt->file_mode;
+	if (mode == FUSE_FRONT_ACL_MODE)
+		mode = st->mode;
 	*out = (struct stat){
 		.st_ino = ino,
-		.st_mode = (is_dir ? S_IFDIR : S_IFREG) | (st->mode & 07777 & ~s->opt->umask),
+		.st_mode = (is_dir ? S_IFDIR : S_IFREG) | (mode & 07777 & ~s->opt->umask),
 		.st_nlink = is_dir ? 2 : 1,
 		.st_uid = s->opt->uid,
 		.st_gid = s->opt->gid,
@@ -49,32 +60,7 @@ void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat 
 	};
 }
 
-/* An estimated size is asked for again each time, so that a stat after an open tells the truth. */
 double reply_attr_timeout(const struct session *s, const struct engine_stat *st)
 {
 	return st->kind == ENGINE_DIR || st->version ? s->opt->metadata_ttl : 0;
-}
-
-/* The root is not asked for again: a mount whose server is away could not be unmounted, because
- * fusermount3 looks at the mount point first. */
-int reply_stat(struct session *s, const struct inode_view *view, struct stat *out, double *timeout,
-	       struct err *err)
-{
-	enum { FOR_GOOD_S = 86400 };
-	struct engine_stat st = view->st;
-	if (view->ino == INODES_ROOT) {
-		st = s->root;
-		*timeout = FOR_GOOD_S;
-	} else if (st.version == 0) {
-		int rc = engine_getattr(s->engine, view->path, &st, err);
-		if (rc)
-			return rc;
-		if (st.kind != view->st.kind)
-			return err_set(err, -ESTALE, "%s: is something else now", view->path);
-		*timeout = st.kind == ENGINE_DIR ? s->opt->metadata_ttl : 0;
-	} else {
-		*timeout = reply_attr_timeout(s, &st);
-	}
-	reply_attr(s, view->ino, &st, out);
-	return 0;
 }

@@ -5,18 +5,17 @@
 
 #include "session.h"
 
-/* Replies with an error, once all that is known of it has been logged. code: negative errno. Names
- * that do not exist, versions that are gone and cancelled reads are logged as debug messages. */
+/* Logs the error and replies with it. code: negative errno. Errors that are normal in use (a name
+ * does not exist, a file has changed, a read was cancelled) are logged as debug messages. */
 void reply_fail(fuse_req_t req, int code, const char *what, const char *path,
 		const struct err *err);
-/* Attributes as the kernel sees them. */
+/* Copies an inode to *out. False: the function has replied with ESTALE or ENOMEM. */
+bool reply_get_inode(fuse_req_t req, fuse_ino_t ino, struct inode_view *out);
+/* Attributes in the form that the kernel expects. */
 void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat *st,
 		struct stat *out);
-/* How long they are valid, seconds. An estimated size is asked for again each time, so that a stat
- * after an open tells the truth. */
+/* Seconds for which the kernel may cache attributes. 0 for a file of version 0, whose size is
+ * estimated: a stat after an open then reports the real size. */
 double reply_attr_timeout(const struct session *s, const struct engine_stat *st);
-/* Attributes of an inode now, and how long they are valid. */
-int reply_stat(struct session *s, const struct inode_view *view, struct stat *out, double *timeout,
-	       struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mounts, serves with a few threads, unmounts. The engine's own threads start with its first
- * request, which comes after the fork into the background.
+ * Mounts, serves requests, and unmounts. The engine starts threads at its first request to the
+ * bucket. Threads do not survive the fork into the background, so all requests come after it.
  */
 #include <fuse_front/fuse_front.h>
 
@@ -16,7 +16,7 @@
 #include "session.h"
 #include "watchdog.h"
 
-/* A value in a list of options: "," and "\" must not end it. NULL without memory. */
+/* Escapes "," and "\" for a value in a list of mount options. NULL: out of memory. */
 static char *escape(const char *s)
 {
 	char *out = malloc(2 * strlen(s) + 1), *p = out;
@@ -60,61 +60,62 @@ static int serve(struct session *s, struct fuse_session *session, struct err *er
 		rc = fuse_session_loop_mt(session, config);
 		fuse_loop_cfg_destroy(config);
 	}
-	/* A positive number is the signal that ended it: that is how one ends. */
-	return rc < 0 ? err_errno(err, rc, "the connection to the kernel") : 0;
+	/* A positive result is the number of the signal that ended the loop. */
+	return rc < 0 ? err_errno(err, rc, "the connection to the kernel failed") : 0;
 }
 
-/* In the process that serves, because a request to the bucket may start threads. */
-static void know_root(struct session *s)
+/* Call it after the fork. */
+static void read_root(struct session *s)
 {
 	struct err err = ERR_INIT;
 	if (engine_getattr(s->engine, "", &s->root, &err) == 0)
 		return;
 	s->root = (struct engine_stat){.kind = ENGINE_DIR, .mode = 0555};
-	log_warning(s->log, "the mount's root: %s", err.msg);
+	log_warning(s->log, "cannot read the attributes of the root: %s", err.msg);
+}
+
+/* Call it after the fork. */
+static int watch_and_serve(struct session *s, struct fuse_session *session, struct err *err)
+{
+	struct watchdog *watchdog = watchdog_start(s->log, s->requests, session, err);
+	if (!watchdog)
+		return err->code;
+	int rc = s->opt->started ? s->opt->started(s->opt->started_arg, err) : 0;
+	if (!rc) {
+		read_root(s);
+		rc = serve(s, session, err);
+	}
+	watchdog_stop(watchdog);
+	return rc;
 }
 
 static int mount_and_serve(struct session *s, struct fuse_session *session, struct err *err)
 {
 	int rc = 0;
 	if (fuse_set_signal_handlers(session))
-		return err_set(err, -EIO, "signal handlers cannot be set");
-	if (fuse_session_mount(session, s->opt->mountpoint))
-		rc = err_set(err, -EIO, "%s: cannot be mounted on", s->opt->mountpoint);
-	if (!rc) {
+		return err_set(err, -EIO, "cannot set signal handlers");
+	if (fuse_session_mount(session, s->opt->mountpoint)) {
+		rc = err_set(err, -EIO, "cannot mount on %s", s->opt->mountpoint);
+	} else {
 		if (fuse_daemonize(s->opt->foreground))
-			rc = err_set(err, -EIO, "cannot go into the background");
-		if (!rc && !s->opt->foreground)
+			rc = err_set(err, -EIO, "cannot run in the background");
+		else if (!s->opt->foreground)
 			log_to_syslog(s->log);
-		if (!rc) {
-			const struct watchdog_config config = {
-				.log = s->log,
-				.pending_reads = s->pending_reads,
-				.interrupted = s->requests.interrupted,
-			};
-			s->requests.watchdog = watchdog_start(&config, session, err);
-			rc = s->requests.watchdog ? 0 : err->code;
-			if (!rc && s->opt->started)
-				rc = s->opt->started(s->opt->started_arg, err);
-			if (!rc) {
-				know_root(s);
-				rc = serve(s, session, err);
-			}
-			watchdog_stop(s->requests.watchdog);
-		}
+		if (!rc)
+			rc = watch_and_serve(s, session, err);
 		fuse_session_unmount(session);
 	}
 	fuse_remove_signal_handlers(session);
 	return rc;
 }
 
-void fuse_front_free(struct session *left)
+void fuse_front_free(struct session *session)
 {
-	if (!left)
+	if (!session)
 		return;
-	ops_file_close_all(left);
-	ops_dir_close_all(left);
-	session_free(left);
+	ops_file_close_all(session);
+	ops_dir_close_all(session);
+	session_free(session);
 }
 
 static int run(struct session *s, struct err *err)
@@ -127,7 +128,8 @@ static int run(struct session *s, struct err *err)
 		struct fuse_session *session =
 			fuse_session_new(&args, &ops_table, sizeof(ops_table), s);
 		rc = session ? mount_and_serve(s, session, err)
-			     : err_set(err, -EINVAL, "the mount options are not understood");
+			     : err_set(err, -EINVAL, "invalid mount options: %s",
+				       s->opt->mount_options);
 		if (session)
 			fuse_session_destroy(session);
 	}
@@ -136,16 +138,16 @@ static int run(struct session *s, struct err *err)
 }
 
 int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
-		   struct session **left, struct err *err)
+		   struct session **session, struct err *err)
 {
-	struct session *s = *left = session_new(opt, engine, log);
+	struct session *s = *session = session_new(opt, engine, log);
 	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_errno(err, -errno, "cannot prepare the mount");
 	int rc = -pthread_key_create(&s->buffer, free);
 	if (rc)
-		return err_errno(err, rc, "a thread's key");
+		return err_errno(err, rc, "cannot prepare the mount");
 	rc = run(s, err);
-	/* Other threads' buffers went with them. */
+	/* The other threads have ended, and their buffers are freed. */
 	free(pthread_getspecific(s->buffer));
 	pthread_key_delete(s->buffer);
 	return rc;

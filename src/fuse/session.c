@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's life. */
+/* See session.h. */
 #include "session.h"
 
 #include <stdlib.h>
 
+#include "clock.h"
 #include "reopen.h"
+#include "request.h"
 
 void session_free(struct session *s)
 {
 	if (!s)
 		return;
 	inodes_free(s->inodes);
-	pending_reads_free(s->pending_reads);
-	interrupted_free(s->requests.interrupted);
-	reopen_free(s->requests.reopen);
+	requests_free(s->requests);
+	reopen_free(s->reopen);
 	pthread_mutex_destroy(&s->handles_lock);
 	free(s);
 }
@@ -30,10 +31,9 @@ struct session *session_new(const struct fuse_front_options *opt, struct engine 
 	atomic_flag_clear(&s->tuned);
 	pthread_mutex_init(&s->handles_lock, NULL);
 	s->inodes = inodes_new();
-	s->pending_reads = pending_reads_new();
-	s->requests.interrupted = interrupted_new();
-	s->requests.reopen = reopen_new();
-	if (s->inodes && s->pending_reads && s->requests.interrupted && s->requests.reopen)
+	s->reopen = reopen_new(clock_ns);
+	s->requests = requests_new(clock_ns, s->reopen);
+	if (s->inodes && s->reopen && s->requests)
 		return s;
 	session_free(s);
 	return NULL;

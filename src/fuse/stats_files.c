@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One table: the n-th file has the n-th number after the directory's. */
+/* The inode numbers of the files follow that of the directory, in the order of the table. */
 #include "stats_files.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory STATS_DIR_NAME of the mount's root, in which the daemon reports about itself:
+ * The directory STATS_DIR_NAME in the root of the mount, which contains the daemon's metrics:
  *
- *   .hsmount/stats    what the engine counts, JSON
- *   .hsmount/metrics  the same for Prometheus
+ *   .hsmount/stats    as JSON
+ *   .hsmount/metrics  for Prometheus
  *
- * It is reached by name only: the root does not list it, so that a copy of a mount has no counters
- * in it. Its inode numbers lie above all that inodes.c gives. A text is made anew whenever a file
- * is opened or its size is asked for; nothing here asks the bucket. No state; any thread.
+ * A listing of the root does not show the directory, so a copy of the mount does not contain it.
+ * Its inode numbers are higher than those of inodes.c. The text of a file is made when the file is
+ * opened or its size is read, without a request to the bucket. No state; any thread.
  */
 #ifndef FUSE_STATS_FILES_H
 #define FUSE_STATS_FILES_H
@@ -20,22 +20,22 @@
 #include <hsmount/engine.h>
 
 #define STATS_DIR_NAME ".hsmount"
-#define STATS_DIR_INO  (UINT64_C(1) << 62) /* of the directory; its files follow */
+#define STATS_DIR_INO  (UINT64_C(1) << 62) /* the numbers of its files follow */
 
 static inline bool stats_files_has(uint64_t ino)
 {
 	return ino >= STATS_DIR_INO;
 }
-/* Does the name belong to this directory, or is it the directory? */
+/* True if the name is that of the directory or of a file in it. */
 bool stats_files_own(uint64_t parent, const char *name);
-/* The inode of such a name; 0 when there is no such file. */
+/* The inode number of this name. 0: there is no such file. */
 uint64_t stats_files_look_up(uint64_t parent, const char *name);
-/* The directory's i-th name; NULL behind the last. */
+/* The name of file i, counted from 0. NULL: there are fewer files. */
 const char *stats_files_name(size_t i);
 
-/* A file's text at this moment: heap, the caller's. -EISDIR, -ENOMEM. */
+/* Makes the text of a file: heap, owned by the caller. -EISDIR, -ENOMEM. */
 int stats_files_text(struct engine *e, uint64_t ino, char **text, size_t *len, struct err *err);
-/* len: of the text, for a file. */
+/* len: the length of a file's text. */
 void stats_files_stat(uint64_t ino, size_t len, int64_t now_ns, struct engine_stat *st);
 
 #endif

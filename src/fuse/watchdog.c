@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread polls three files: the signals, an eventfd with what others say, and the connection to
- * the kernel, which reports an error when the mount is gone. It sleeps without a limit while no
- * read is under way and nothing ends.
+ * The thread polls three files: the signals, the table of requests, and the connection to the
+ * kernel, which reports an error after an unmount. It sleeps without a limit while no request has a
+ * deadline.
  *
- * libfuse's loop waits for its end in sem_wait(), which a signal must interrupt. The signals that
- * end the program come here instead, so this thread sends the serving one another, with a handler
- * that does nothing, again and again: the loop may be just about to wait.
+ * libfuse's loop waits for the end of the session in sem_wait(), which only a signal interrupts.
+ * But this thread receives the signals that end the daemon. So it sends the loop's thread another
+ * signal, whose handler does nothing, and repeats that until the loop has ended, because a signal
+ * that arrives just before sem_wait() has no effect.
  */
 #include "watchdog.h"
 
@@ -16,7 +17,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,22 +24,20 @@
 
 #include "clock.h"
 #include "fuse_api.h"
-#include "interrupted.h"
-#include "pending_reads.h"
-#include "signals.h"
+#include "request.h"
 
 enum {
-	TICK_MS = 100,	/* while there are reads that may take too long, or interrupted requests */
-	NUDGE_MS = 50,	/* while the session ends */
-	NUDGE = SIGUSR2 /* to the serving thread */
+	NUDGE_MS = 50,	/* time between two signals to the loop while the session ends */
+	NUDGE = SIGUSR2 /* the signal to the loop */
 };
 
 struct watchdog {
-	struct watchdog_config config;
+	struct log *log;
+	struct requests *requests;
 	struct fuse_session *session;
-	pthread_t thread, server;
-	int signals, event; /* signalfd, eventfd */
-	atomic_bool stop;   /* the session has ended */
+	pthread_t thread, loop;
+	int signals;	  /* signalfd */
+	atomic_bool stop; /* the session has ended */
 	sigset_t old_mask;
 	struct sigaction old_nudge;
 };
@@ -48,15 +46,7 @@ static void do_nothing(int number)
 {
 }
 
-/* ends: 0, or when patience is over. */
-static int timeout_of(bool looking, uint64_t ends)
-{
-	if (ends)
-		return NUDGE_MS;
-	return looking ? TICK_MS : -1;
-}
-
-/* Reads the file empty, whatever it is. */
+/* Reads a non-blocking signalfd or eventfd empty. */
 static void drain(int fd)
 {
 	char buf[sizeof(struct signalfd_siginfo)];
@@ -64,12 +54,12 @@ static void drain(int fd)
 		;
 }
 
-/* As it was told to. Nothing is lost: the mount is read-only. Unmounting first keeps a dead mount
- * point from being left behind. */
-static void leave(struct watchdog *w) __attribute__((noreturn));
-static void leave(struct watchdog *w)
+/* Ends the process while requests are still being served. The mount is read-only, so no data are
+ * lost. Without the unmount a dead mount point would be left behind. */
+static void exit_now(struct watchdog *w) __attribute__((noreturn));
+static void exit_now(struct watchdog *w)
 {
-	log_warning(w->config.log, "requests to the bucket do not end: leaving without them");
+	log_warning(w->log, "exiting without waiting for requests to the bucket that do not end");
 	fuse_session_unmount(w->session);
 	_exit(EXIT_SUCCESS);
 }
@@ -79,37 +69,35 @@ static void *watch(void *arg)
 	struct watchdog *w = arg;
 	struct pollfd fds[] = {
 		{.fd = w->signals, .events = POLLIN},
-		{.fd = w->event, .events = POLLIN},
+		{.fd = requests_fd(w->requests), .events = POLLIN},
 		{.fd = fuse_session_fd(w->session)},
 	};
-	bool looking = false;
-	uint64_t ends = 0;
+	uint64_t grace_ends = 0; /* 0: the session is not ending */
+	int timeout = -1;
 	while (!atomic_load(&w->stop)) {
-		int n = poll(fds, sizeof(fds) / sizeof(fds[0]), timeout_of(looking, ends));
-		if (n < 0)
+		if (poll(fds, sizeof(fds) / sizeof(fds[0]), timeout) < 0)
 			continue;
-		if (!ends && (fds[0].revents || fds[2].revents)) {
-			ends = clock_ns() + WATCHDOG_GRACE_MS * UINT64_C(1000000);
+		if (!grace_ends && (fds[0].revents || fds[2].revents)) {
+			grace_ends = clock_ns() + WATCHDOG_GRACE_MS * UINT64_C(1000000);
 			fuse_session_exit(w->session);
-			pending_reads_stop(w->config.pending_reads);
-			fds[2].fd = -1; /* it would report its error without end */
+			requests_stop(w->requests);
+			fds[2].fd = -1; /* poll() would report its error every time */
 		}
-		if (fds[0].revents)
-			drain(w->signals);
-		if (fds[1].revents)
-			drain(w->event);
-		looking = pending_reads_expire(w->config.pending_reads, clock_ns());
-		looking |= interrupted_look(w->config.interrupted, signals_end);
-		if (ends && !atomic_load(&w->stop)) {
-			if (clock_ns() > ends)
-				leave(w);
-			pthread_kill(w->server, NUDGE);
+		drain(w->signals);
+		drain(requests_fd(w->requests));
+		timeout = requests_expire(w->requests);
+		if (grace_ends && !atomic_load(&w->stop)) {
+			if (clock_ns() > grace_ends)
+				exit_now(w);
+			pthread_kill(w->loop, NUDGE);
+			timeout = NUDGE_MS;
 		}
 	}
 	return NULL;
 }
 
-/* Those that somebody ignores (nohup) stay ignored: a blocked signal would not. */
+/* The signals that end the daemon, without those that it ignores (nohup): signalfd would report
+ * these, too. */
 static void ending_signals(sigset_t *set)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
@@ -121,8 +109,18 @@ static void ending_signals(sigset_t *set)
 	}
 }
 
-struct watchdog *watchdog_start(const struct watchdog_config *config, struct fuse_session *session,
-				struct err *err)
+/* Frees w. Restores the calling thread's signal mask and the handler of NUDGE. */
+static void release(struct watchdog *w)
+{
+	sigaction(NUDGE, &w->old_nudge, NULL);
+	pthread_sigmask(SIG_SETMASK, &w->old_mask, NULL);
+	if (w->signals >= 0)
+		close(w->signals);
+	free(w);
+}
+
+struct watchdog *watchdog_start(struct log *log, struct requests *requests,
+				struct fuse_session *session, struct err *err)
 {
 	const struct sigaction nudge = {.sa_handler = do_nothing};
 	struct watchdog *w = calloc(1, sizeof(*w));
@@ -131,36 +129,20 @@ struct watchdog *watchdog_start(const struct watchdog_config *config, struct fus
 		err_set(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
-	w->config = *config;
+	w->log = log;
+	w->requests = requests;
 	w->session = session;
-	w->server = pthread_self();
+	w->loop = pthread_self();
 	ending_signals(&set);
-	w->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	w->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	pthread_sigmask(SIG_BLOCK, &set, &w->old_mask);
 	sigaction(NUDGE, &nudge, &w->old_nudge);
-	int rc = w->signals < 0 || w->event < 0 ? -errno : 0;
-	if (!rc)
-		rc = -pthread_create(&w->thread, NULL, watch, w);
+	w->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	int rc = w->signals < 0 ? -errno : -pthread_create(&w->thread, NULL, watch, w);
 	if (!rc)
 		return w;
-	err_errno(err, rc, "the thread that watches");
-	sigaction(NUDGE, &w->old_nudge, NULL);
-	pthread_sigmask(SIG_SETMASK, &w->old_mask, NULL);
-	if (w->signals >= 0)
-		close(w->signals);
-	if (w->event >= 0)
-		close(w->event);
-	free(w);
+	err_errno(err, rc, "cannot start the watchdog thread");
+	release(w);
 	return NULL;
-}
-
-void watchdog_wake(struct watchdog *w)
-{
-	const uint64_t one = 1;
-	/* A counter that is full has been said enough. */
-	ssize_t n = write(w->event, &one, sizeof(one));
-	(void)n;
 }
 
 void watchdog_stop(struct watchdog *w)
@@ -168,13 +150,9 @@ void watchdog_stop(struct watchdog *w)
 	if (!w)
 		return;
 	atomic_store(&w->stop, true);
-	watchdog_wake(w);
+	requests_wake(w->requests);
 	pthread_join(w->thread, NULL);
-	/* A signal that came meanwhile has done what it was for. */
+	/* A signal that is still pending would end the process when it is no longer blocked. */
 	drain(w->signals);
-	sigaction(NUDGE, &w->old_nudge, NULL);
-	pthread_sigmask(SIG_SETMASK, &w->old_mask, NULL);
-	close(w->signals);
-	close(w->event);
-	free(w);
+	release(w);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing with linear probing, at most half full. Not thread-safe. */
+/* A hash table with open addressing and linear probing, at most half full. Not thread-safe. */
 #include "addrset.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 
 enum { FIRST_SLOTS = 64 };
 
-/* Where addr is, or the free slot where it belongs. */
+/* The slot with addr, or the free slot for it. */
 static uint64_t *probe(const struct addrset *set, uint64_t addr)
 {
-	/* Fibonacci hashing: nodes are evenly spaced, their low bits alike. */
+	/* Fibonacci hashing: nodes are at regular distances, so their low bits are often equal. */
 	size_t i = (size_t)((addr * 0x9e3779b97f4a7c15ULL) >> 32) & (set->nslots - 1);
 	while (set->slots[i] != addr && set->slots[i] != H5_UNDEF)
 		i = (i + 1) & (set->nslots - 1);

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Version 1 B-trees of chunks (Spec III.A.1). A node:
+ * Version 1 B-trees that index chunks (Spec III.A.1). A node:
  *
  *    +0  "TREE"
  *    +4  u8   node type, 1
  *    +5  u8   level, 0 = leaf
  *    +6  u16  entries used, at most 2K
- *    +8  u64  address of the left sibling, undefined at the end
+ *    +8  u64  address of the left sibling, undefined if there is none
  *   +16  u64  address of the right sibling
  *   +24  key 0, child 0, key 1, child 1, ... key 2K-1, child 2K-1, key 2K
  *
- * A key describes the chunk that its child's sub-tree begins with:
+ * A key describes the first chunk in the sub-tree of its child:
  *
  *    +0  u32  stored bytes of the chunk
  *    +4  u32  filter mask
  *    +8  u64  offset of the chunk's first element in each dimension
- *   ...  u64  0: the byte within an element, the dimension that only the format has
+ *   ...  u64  0: the offset in the additional dimension, the bytes of an element
  *
- * The key behind a node's last child is its right neighbour's first key. Behind the last chunk of
- * all stands what libhdf5 leaves there when chunks arrive in order: no bytes, no mask, the last
- * chunk's offset plus one chunk in every dimension, and the element's size in the last one. (It
- * looks up the chunk whose key is at most the wanted offset, in row-major order, so any key past
- * the last chunk would do for reading; the divisibility of each offset by the chunk's extent is
- * asserted.)
+ * The last key of a node is the first key of its right neighbour. The last key of a level is the
+ * one that libhdf5 writes if chunks are added in order: size and mask are 0, the offset is that of
+ * the last chunk plus one chunk in every dimension, and the element size in the additional
+ * dimension. (libhdf5 looks up the last key that is not after the offset in row-major order, so any
+ * key after the last chunk would be correct for readers. But it asserts that offsets are multiples
+ * of the chunk size.)
  *
- * Rendering. With n chunks and F = 2K children a node, level 0 (leaves) has ceil(n / F) nodes,
- * level l has ceil(n / F^(l+1)), and the first level with one node is the root. Node j of level l
- * covers chunks [j F^(l+1), min(n, (j+1) F^(l+1))); its i-th child begins with chunk
- * (j F + i) F^l. Levels are laid down root first, so with c(l) nodes at level l and h levels
+ * Rendering. With n chunks and F = 2K children per node, level l has c(l) = ceil(n / F^(l+1))
+ * nodes; level 0 are the leaves, and the first level with one node is the root. Node j of level l
+ * covers chunks [j F^(l+1), min(n, (j+1) F^(l+1))); its i-th child begins with chunk (j F + i) F^l.
+ * The root level comes first, so with h levels
  *
  *   address(l, j) = addr + node size * (c(h-1) + ... + c(l+1) + j).
  *
- * Everything is arithmetic: a window costs the entries that it touches, whatever n is. libhdf5
- * changes nodes in place, so that what it wrote is read back by walking only.
+ * This holds only for rendered trees: libhdf5 changes nodes in place, so the decoder walks the
+ * tree.
  *
- * No state; every function may run concurrently with itself.
+ * All functions are pure.
  */
 #include <h5/btree1.h>
 
@@ -50,8 +50,9 @@ enum {
 	CHILD_SIZE = 8,
 	MAX_LEVELS = 11, /* 64^11 > 2^64 */
 };
-_Static_assert(H5_BT1_FANOUT == 64, "levels are counted with 64 children a node");
-_Static_assert(NODE_HEADER_SIZE < KEY_MAX_SIZE + CHILD_SIZE, "one buffer for each kind of piece");
+_Static_assert(H5_BT1_FANOUT == 64, "MAX_LEVELS and spans are for 64 children per node");
+_Static_assert(NODE_HEADER_SIZE < KEY_MAX_SIZE + CHILD_SIZE,
+	       "a buffer for an entry holds a header");
 
 static size_t key_size(uint32_t rank)
 {
@@ -63,7 +64,7 @@ uint64_t h5_bt1_node_size(uint32_t rank)
 	return NODE_HEADER_SIZE + (H5_BT1_FANOUT + 1) * key_size(rank) + H5_BT1_FANOUT * CHILD_SIZE;
 }
 
-/* Nodes of each level, leaves first; returns the number of levels. n > 0. */
+/* Number of nodes of each level, leaves first. Returns the number of levels. n > 0. */
 static unsigned int count_levels(uint64_t n, uint64_t nodes[MAX_LEVELS])
 {
 	unsigned int levels = 0;
@@ -85,20 +86,20 @@ uint64_t h5_bt1_size(uint32_t rank, uint64_t n)
 	return mul_u64(total, h5_bt1_node_size(rank), &size) ? size : UINT64_MAX;
 }
 
-/* One node of the tree that is being rendered. */
+/* One node of the rendered tree. */
 struct node {
 	const struct h5_bt1 *tree;
 	unsigned int level;
-	uint64_t index;	   /* in its level */
+	uint64_t index;	   /* of the node in its level */
 	uint64_t count;	   /* nodes of its level */
 	uint64_t level_at; /* address of the level's first node */
 	uint64_t child_at; /* address of the first node of the level below */
 	uint64_t first;	   /* first chunk */
-	uint64_t span;	   /* chunks of a full child */
+	uint64_t span;	   /* chunks below a full child */
 	uint64_t entries;
 };
 
-/* Node number (in file order) -> node. */
+/* The node with a number in file order. */
 static void find_node(const struct h5_bt1 *t, uint64_t number, struct node *node)
 {
 	uint64_t nodes[MAX_LEVELS], node_size = h5_bt1_node_size(t->rank);
@@ -135,7 +136,7 @@ static void emit_header(struct emit *e, const struct node *node)
 	emit_u64(e, node->index + 1 < node->count ? at + node_size : H5_UNDEF);
 }
 
-/* Key i and child i of the node; the last key has no child, what is behind it is zero. */
+/* Key i and child i of the node. The last key has no child; the rest of the node is zeros. */
 static void emit_entry(struct emit *e, const struct node *node, uint64_t i)
 {
 	const struct h5_bt1 *t = node->tree;
@@ -170,7 +171,7 @@ static void render(const struct node *node, uint64_t offset, uint8_t *out, size_
 	uint8_t piece[KEY_MAX_SIZE + CHILD_SIZE];
 	size_t entry_size = key_size(node->tree->rank) + CHILD_SIZE;
 	while (n > 0) {
-		/* The piece (header or entry) that holds the first byte wanted. */
+		/* The header or the entry that contains the byte at offset. */
 		bool header = offset < NODE_HEADER_SIZE;
 		uint64_t i = header ? 0 : (offset - NODE_HEADER_SIZE) / entry_size;
 		uint64_t start = header ? 0 : NODE_HEADER_SIZE + i * entry_size;
@@ -209,9 +210,9 @@ void h5_bt1_read(const struct h5_bt1 *t, uint64_t offset, void *buf, size_t n)
 struct walk {
 	const struct h5_file *f;
 	uint32_t rank;
-	size_t header_size, entry_size; /* bytes; addresses may be smaller than what we encode */
-	/* Chunks come in strictly rising order, so a node is never met twice; a file of nodes that
-	 * overlap is bounded by its size. */
+	size_t header_size, entry_size; /* bytes, with the size of addresses of the file */
+	/* Chunks are in strictly ascending order, so no node is visited twice. The size of the file
+	 * limits the number of nodes if they overlap. */
 	uint64_t nodes_left;
 	bool any;
 	uint64_t last[DSPACE_MAX_RANK];
@@ -239,14 +240,14 @@ static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk
 static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node, struct err *err)
 {
 	if (w->any && compare(w->rank, w->last, chunk->offset) >= 0)
-		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": chunks are not in order",
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": the chunks are not in order",
 			       node);
 	w->any = true;
 	memcpy(w->last, chunk->offset, w->rank * sizeof(w->last[0]));
 	return w->fn(w->ctx, chunk, err);
 }
 
-static int read_header(struct walk *w, uint64_t addr, int level, uint8_t *found, uint16_t *entries,
+static int read_header(struct walk *w, uint64_t addr, int level, uint8_t *own, uint16_t *entries,
 		       struct err *err)
 {
 	uint8_t raw[NODE_HEADER_SIZE];
@@ -256,24 +257,25 @@ static int read_header(struct walk *w, uint64_t addr, int level, uint8_t *found,
 	struct cursor c = cursor_of(raw, w->header_size);
 	const uint8_t *magic = cur_bytes(&c, 4);
 	uint8_t type = cur_u8(&c);
-	*found = cur_u8(&c);
+	*own = cur_u8(&c);
 	*entries = cur_u16(&c);
 	if (memcmp(magic, "TREE", 4) != 0 || type != NODE_TYPE_CHUNK)
-		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": no node of a chunk index",
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": not a node of a chunk index",
 			       addr);
-	if (level >= 0 && *found != level)
-		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d where %d is due",
-			       addr, *found, level);
-	if (*found >= MAX_LEVELS)
+	if (level >= 0 && *own != level)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d instead of %d",
+			       addr, *own, level);
+	if (*own >= MAX_LEVELS)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d is too deep", addr,
-			       *found);
-	/* libhdf5 frees empty nodes but the root. */
-	if (*entries == 0 && (level >= 0 || *found > 0))
+			       *own);
+	/* libhdf5 frees empty nodes except for the root. */
+	if (*entries == 0 && (level >= 0 || *own > 0))
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 " is empty", addr);
 	return 0;
 }
 
-/* level: what the parent says, -1 for the root. The depth of recursion is its level. */
+/* level: the level that the parent requires, or -1 for the root. The level of the root limits the
+ * depth of the recursion. */
 static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 {
 	uint8_t own_level = 0;
@@ -286,8 +288,9 @@ static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 	size_t size = entries * w->entry_size;
 	if (size > h5_file_size(w->f) - addr - w->header_size)
 		return err_set(err, -EIO,
-			       "B-tree node at %" PRIu64 ": %u entries pass the end of file", addr,
-			       entries);
+			       "B-tree node at %" PRIu64
+			       ": %u entries extend past the end of the file",
+			       addr, entries);
 	auto_free uint8_t *raw = malloc(size ? size : 1);
 	if (!raw)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -307,7 +310,7 @@ int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn
 		struct err *err)
 {
 	if (rank == 0 || rank > DSPACE_MAX_RANK)
-		return err_set(err, -EIO, "chunk index of rank %u", rank);
+		return err_set(err, -EIO, "chunk index: invalid rank %u", rank);
 	struct walk w = {.f = f,
 			 .rank = rank,
 			 .header_size = NODE_HEADER_SIZE - 2 * (CHILD_SIZE - (size_t)f->addr_size),

@@ -11,26 +11,25 @@
  *   +14  u8   split percentage
  *   +15  u8   merge percentage
  *
- * A leaf "BTLF" and an internal node "BTIN", node size bytes with zeros behind the checksum:
+ * A leaf "BTLF" and an internal node "BTIN" take node size bytes, with zeros after the checksum:
  *
  *    +0  signature, u8 version 0, u8 type of record
  *    +6  the node's records
  *        internal nodes: for each child, one more than records,
- *          u64 address, records in the child, records in the child's whole sub-tree (not for
+ *          u64 address, records in the child, records in the sub-tree of the child (not for
  *          leaves)
  *        u32 checksum of the bytes before it
  *
- * The two counts of a child pointer are as wide as their largest possible value needs, which
- * follows from the node and record sizes (shape_init; libhdf5 computes the same and refuses
- * nothing, so an error there is garbage here).
+ * The two counts of a child pointer are as wide as their largest possible value, which depends on
+ * the sizes of nodes and records: see shape_init().
  *
- * Encoding. Depth is the least that holds n records; a node with m records below it gets the
- * least number of children and spreads the records over them evenly. Then every node but the
- * root is at least half full (c - 1 < (m + 1) / (cap + 1) for c children of capacity cap, so each
- * gets (m - c + 1) / c >= cap / 2 records for c >= 2), above the 40 % at which libhdf5 merges
- * nodes. Nodes follow the header in pre-order.
+ * Encoding. The depth is the least that holds n records. An internal node with m records in its
+ * sub-tree has the least number of children, and distributes the records evenly. So every node
+ * except for the root is at least half full: with c >= 2 children of capacity cap,
+ * c - 1 < (m + 1) / (cap + 1), so each child gets (m - c + 1) / c >= cap / 2 records. libhdf5
+ * merges nodes that are less than 40 % full. Nodes follow the header in pre-order.
  *
- * No state; every function may run concurrently with itself.
+ * All functions are pure.
  */
 #include <h5/btree2.h>
 
@@ -46,33 +45,33 @@
 
 enum {
 	HEADER_SIZE = 38, /* with addresses and lengths of 8 bytes */
-	ADDR_SIZE = 8,	  /* of what is encoded */
+	ADDR_SIZE = 8,	  /* of encoded trees */
 	NODE_PREFIX_SIZE = 6,
 	CHECKSUM_SIZE = 4,
 	NODE_OVERHEAD = NODE_PREFIX_SIZE + CHECKSUM_SIZE,
-	SPLIT_PERCENT = 100, /* as libhdf5 creates the trees of links, attributes, huge objects */
+	SPLIT_PERCENT = 100, /* as in all such trees of libhdf5 */
 	MERGE_PERCENT = 40,
 	MAX_DEPTH = 63, /* two children a node: 2^64 records */
 	NODE_SIZE_MAX = 1 << 20,
 };
 
-/* What libhdf5 calls node info: a function of node size and record size. */
+/* Capacities of a level; a function of node size and record size (node info in libhdf5). */
 struct level {
 	uint64_t max;	       /* records in a node of this level */
 	uint64_t cum;	       /* records in a full sub-tree */
-	unsigned int cum_size; /* bytes that hold cum in the parent's child pointer; leaves 0 */
+	unsigned int cum_size; /* bytes of cum in the child pointer of the parent; leaves: 0 */
 };
 
 struct shape {
 	uint32_t node_size;
 	uint16_t record_size;
 	unsigned int addr_size; /* of an address */
-	unsigned int nrec_size; /* bytes that hold the records of any node */
+	unsigned int nrec_size; /* bytes of the number of records in a node */
 	unsigned int depth;
 	struct level level[MAX_DEPTH + 1]; /* 0: leaves */
 };
 
-/* Bytes that hold every integer up to v. */
+/* Bytes that an integer of at most v takes. */
 static unsigned int width_of(uint64_t v)
 {
 	unsigned int n = 1;
@@ -101,7 +100,8 @@ static bool add_level(struct shape *s, unsigned int u)
 	return true;
 }
 
-/* false: no such tree (a node without room, more records than 2^64). */
+/* Returns false if the sizes are impossible: a node has no room for a record, or a tree of this
+ * depth has room for more than 2^64 records. */
 static bool shape_init(struct shape *s, unsigned int addr_size, uint32_t node_size,
 		       uint16_t record_size, unsigned int depth)
 {
@@ -123,21 +123,21 @@ static bool shape_init(struct shape *s, unsigned int addr_size, uint32_t node_si
 	return true;
 }
 
-/* The least deep shape that holds n records. */
+/* The shape of the least depth that holds n records. */
 static void shape_fit(struct shape *s, const struct h5_bt2 *t)
 {
 	bool ok = shape_init(s, ADDR_SIZE, t->node_size, t->record_size, 0);
 	while (ok && s->level[s->depth].cum < t->n)
 		ok = s->depth < MAX_DEPTH && add_level(s, ++s->depth);
-	assert(ok); /* the caller's sizes are libhdf5's */
+	assert(ok); /* callers use sizes of libhdf5 */
 	(void)ok;
 }
 
-/* How m records are spread over a node and its children. */
+/* Distribution of m records over a node and the sub-trees of its children. */
 struct spread {
-	uint64_t children; /* at level 0: none */
-	uint64_t each;	   /* records below each child, */
-	uint64_t extra;	   /* and one more below this many first ones */
+	uint64_t children; /* leaf: 0 */
+	uint64_t each;	   /* records in the sub-tree of each child */
+	uint64_t extra;	   /* the first `extra` children have one more */
 };
 
 static struct spread spread_of(const struct shape *s, unsigned int u, uint64_t m)
@@ -152,7 +152,7 @@ static struct spread spread_of(const struct shape *s, unsigned int u, uint64_t m
 	return d;
 }
 
-/* Nodes of a sub-tree of m records whose top is at level u. */
+/* Number of nodes of a sub-tree of m records at level u. */
 static uint64_t count_nodes(const struct shape *s, unsigned int u, uint64_t m)
 {
 	if (u == 0)
@@ -175,7 +175,7 @@ uint64_t h5_bt2_size(const struct h5_bt2 *t)
 
 static void emit_record(struct emit *e, const struct h5_bt2 *t, uint64_t i)
 {
-	/* A counting emitter comes without records. */
+	/* While the emitter counts, t->records may be NULL. */
 	if (t->records)
 		emit_bytes(e, t->records + i * t->record_size, t->record_size);
 	else
@@ -187,7 +187,7 @@ static uint16_t own_records(const struct spread *d, unsigned int u, uint64_t m)
 	return (uint16_t)(u ? d->children - 1 : m);
 }
 
-/* Lays down the node at level u that covers records [first, first + m), then its sub-trees. */
+/* Encodes the node at level u that covers records [first, first + m), then its sub-trees. */
 static void emit_node(struct emit *e, const struct h5_bt2 *t, const struct shape *s, unsigned int u,
 		      uint64_t first, uint64_t m, uint64_t addr)
 {
@@ -200,7 +200,7 @@ static void emit_node(struct emit *e, const struct h5_bt2 *t, const struct shape
 		for (uint64_t i = 0; i < m; i++)
 			emit_record(e, t, first + i);
 	} else {
-		/* A record of this node stands between the records of two children. */
+		/* The records of this node separate those of its children. */
 		uint64_t next = first;
 		for (uint64_t i = 0; i + 1 < d.children; i++) {
 			next += d.each + (i < d.extra);
@@ -254,13 +254,13 @@ struct walk {
 	const struct h5_file *f;
 	struct shape shape;
 	enum h5_bt2_type type;
-	struct addrset seen; /* a node may stand in the tree only once */
-	uint64_t nodes_left; /* nodes do not overlap: the file bounds them, and so the set */
+	struct addrset seen; /* addresses of the nodes that were read */
+	uint64_t nodes_left; /* the size of the file limits the number of nodes */
 	h5_bt2_fn fn;
 	void *ctx;
 };
 
-/* What is known of a node before it is read: its child pointer. */
+/* A child pointer. */
 struct pointer {
 	uint64_t addr;
 	uint64_t nrec; /* in the node */
@@ -272,7 +272,8 @@ static int damaged(struct err *err, uint64_t addr, const char *what)
 	return err_set(err, -EIO, "v2 B-tree node at %" PRIu64 ": %s", addr, what);
 }
 
-/* Signature, type and checksum; raw: node size bytes. *c: behind the prefix. */
+/* Checks signature, type and checksum. raw: the bytes of the node. *c: the bytes after the prefix.
+ */
 static int check_node(const struct walk *w, const struct pointer *p, unsigned int u,
 		      const uint8_t *raw, struct cursor *c, struct err *err)
 {
@@ -288,7 +289,7 @@ static int check_node(const struct walk *w, const struct pointer *p, unsigned in
 	if (!cur_ok(&sum) || memcmp(magic, u ? "BTIN" : "BTLF", 4) != 0)
 		return damaged(err, p->addr, "wrong signature");
 	if (version != 0)
-		return err_set(err, -EOPNOTSUPP, "v2 B-tree node version %d", version);
+		return err_set(err, -EOPNOTSUPP, "v2 B-tree node: unsupported version %d", version);
 	if (type != w->type)
 		return damaged(err, p->addr, "wrong type");
 	if (stored != checksum_lookup3(raw, (size_t)used, 0))
@@ -302,12 +303,12 @@ static int read_node(struct walk *w, const struct pointer *p, unsigned int u, ui
 	if (p->nrec == 0 || p->nrec > w->shape.level[u].max)
 		return damaged(err, p->addr, "impossible number of records");
 	if (w->nodes_left-- == 0)
-		return damaged(err, p->addr, "more nodes than the file can hold");
+		return damaged(err, p->addr, "more nodes than the file has room for");
 	int rc = addrset_add(&w->seen, p->addr);
 	if (rc < 0)
 		return err_set(err, rc, "out of memory");
 	if (rc == 0)
-		return damaged(err, p->addr, "met twice");
+		return damaged(err, p->addr, "the node is in the tree twice");
 	rc = h5_file_read(w->f, p->addr, raw, w->shape.node_size, err);
 	if (rc)
 		return err_wrap(err, rc, "v2 B-tree node at %" PRIu64, p->addr);
@@ -316,8 +317,8 @@ static int read_node(struct walk *w, const struct pointer *p, unsigned int u, ui
 
 static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, struct err *err);
 
-/* The sub-trees of an internal node with its records between them. records and pointers: the two
- * arrays of the node. */
+/* Walks the sub-trees of an internal node and the records between them. records and pointers: the
+ * two arrays of the node. */
 static int walk_children(struct walk *w, const struct pointer *p, unsigned int u,
 			 struct cursor records, struct cursor pointers, struct err *err)
 {
@@ -329,7 +330,7 @@ static int walk_children(struct walk *w, const struct pointer *p, unsigned int u
 		child.nrec = cur_uint(&pointers, s->nrec_size);
 		child.all = u > 1 ? cur_uint(&pointers, s->level[u - 1].cum_size) : child.nrec;
 		if (!add_u64(all, child.all, &all) || all > p->all)
-			return damaged(err, p->addr, "counts of records disagree");
+			return damaged(err, p->addr, "wrong number of records");
 		int rc = walk_node(w, &child, u - 1, err);
 		if (!rc && i < p->nrec)
 			rc = w->fn(w->ctx, cur_bytes(&records, s->record_size), s->record_size,
@@ -337,7 +338,7 @@ static int walk_children(struct walk *w, const struct pointer *p, unsigned int u
 		if (rc)
 			return rc;
 	}
-	return all == p->all ? 0 : damaged(err, p->addr, "counts of records disagree");
+	return all == p->all ? 0 : damaged(err, p->addr, "wrong number of records");
 }
 
 static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, struct err *err)
@@ -354,7 +355,7 @@ static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, st
 	if (u)
 		return walk_children(w, p, u, records, c, err);
 	if (p->all != p->nrec)
-		return damaged(err, p->addr, "counts of records disagree");
+		return damaged(err, p->addr, "wrong number of records");
 	for (uint64_t i = 0; i < p->nrec && !rc; i++)
 		rc = w->fn(w->ctx, cur_bytes(&records, s->record_size), s->record_size, err);
 	return rc;
@@ -378,13 +379,13 @@ static int read_header(struct walk *w, uint64_t addr, struct pointer *root, stru
 	root->all = h5_cur_len(w->f, &c);
 	uint32_t stored = cur_u32(&c);
 	if (memcmp(magic, "BTHD", 4) != 0)
-		return err_set(err, -EIO, "no v2 B-tree at %" PRIu64, addr);
+		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": wrong signature", addr);
 	if (version != 0)
-		return err_set(err, -EOPNOTSUPP, "v2 B-tree version %d", version);
+		return err_set(err, -EOPNOTSUPP, "v2 B-tree: unsupported version %d", version);
 	if (stored != checksum_lookup3(raw, size - CHECKSUM_SIZE, 0))
 		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": wrong checksum", addr);
 	if (type != w->type)
-		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": type %d where %d is due", addr,
+		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": type %d instead of %d", addr,
 			       type, w->type);
 	if (node_size > NODE_SIZE_MAX ||
 	    !shape_init(&w->shape, w->f->addr_size, node_size, record_size, depth))

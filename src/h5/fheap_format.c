@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pure functions of their arguments; offset tables in fheap_format.h. */
+/* Pure functions. fheap_format.h describes the blocks. */
 #include "fheap_format.h"
 
 #include <errno.h>
@@ -9,13 +9,13 @@
 
 enum {
 	CHECKSUM_SIZE = 4,
-	BLOCK_PREFIX_SIZE = 4 + 1, /* signature, version; then the address of the heap header */
+	BLOCK_PREFIX_SIZE = 4 + 1, /* signature and version */
 	ADDRS_IN_HEADER = 3,
 	LENS_IN_HEADER = 12,
 	TINY_SHORT_MAX = 16,  /* largest length in the first byte of an id */
-	START_ROWS = 1,	      /* as libhdf5 creates its heaps */
-	MAX_INDEX = 62,	      /* bits; heap offsets and their ends stay within 2^63 */
-	MAX_DIRECT_BITS = 31, /* libhdf5's limit of direct blocks */
+	START_ROWS = 1,	      /* as in heaps of libhdf5 */
+	MAX_INDEX = 62,	      /* bits of heap offsets; no overflow of 2^63 */
+	MAX_DIRECT_BITS = 31, /* of the size of direct blocks, as in libhdf5 */
 };
 
 static unsigned int log2_floor(uint64_t v)
@@ -41,7 +41,7 @@ static unsigned int min_uint(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Where huge and tiny ids begin and how much they hold (H5HF huge_init and tiny_init). */
+/* Sizes of ids of huge and tiny objects, as in H5HF__huge_init() and H5HF__tiny_init(). */
 static void init_ids(struct fheap_table *t)
 {
 	unsigned int room = t->params.id_len - 1U;
@@ -58,21 +58,21 @@ int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
 	if (!is_power_of_2(p->table_width) || !is_power_of_2(p->start_block) ||
 	    !is_power_of_2(p->max_direct) || p->start_block > p->max_direct ||
 	    p->max_index > MAX_INDEX || p->max_direct >> MAX_DIRECT_BITS > 1)
-		return err_set(err, -EIO, "fractal heap: impossible doubling table");
+		return err_set(err, -EIO, "fractal heap: invalid doubling table");
 	unsigned int start_bits = log2_floor(p->start_block);
 	unsigned int direct_bits = log2_floor(p->max_direct);
 	t->row_bits = start_bits + log2_floor(p->table_width);
 	if (t->row_bits > p->max_index)
-		return err_set(err, -EIO, "fractal heap: rows larger than the heap");
+		return err_set(err, -EIO, "fractal heap: a row is larger than the heap");
 	t->max_rows = p->max_index - t->row_bits + 1;
 	t->direct = direct_bits - start_bits + 2;
 	if (t->max_rows > t->direct && t->row_bits > direct_bits + 1)
-		return err_set(err, -EIO, "fractal heap: rows larger than indirect blocks");
+		return err_set(err, -EIO, "fractal heap: a row is larger than an indirect block");
 	t->off_size = (p->max_index + 7U) / 8;
 	t->len_size = min_uint((direct_bits + 7) / 8, width_of(p->max_managed));
 	t->prefix = BLOCK_PREFIX_SIZE + f->addr_size + t->off_size + (checksum ? CHECKSUM_SIZE : 0);
 	if (p->start_block <= t->prefix || p->max_managed > p->max_direct - t->prefix)
-		return err_set(err, -EIO, "fractal heap: blocks too small for objects");
+		return err_set(err, -EIO, "fractal heap: the blocks are too small for objects");
 	if (p->id_len < 1U + t->off_size + t->len_size)
 		return err_set(err, -EIO, "fractal heap: ids of %d bytes are too short", p->id_len);
 	init_ids(t);
@@ -109,7 +109,8 @@ unsigned int fheap_child_rows(const struct fheap_table *t, unsigned int row)
 
 uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows)
 {
-	/* What one block of each row may hold; an indirect one as many rows as make up its size. */
+	/* Bytes for objects in one block of each row. An indirect block has those of all its rows.
+	 */
 	uint64_t room[FHEAP_MAX_ROWS], total = 0;
 	for (unsigned int row = 0; row < rows; row++) {
 		room[row] = 0;
@@ -126,7 +127,6 @@ uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows)
 uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows)
 {
 	const uint64_t entries = (uint64_t)rows * t->params.table_width;
-
 	return BLOCK_PREFIX_SIZE + t->file.addr_size + t->off_size + entries * t->file.addr_size +
 	       CHECKSUM_SIZE;
 }
@@ -183,7 +183,7 @@ int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_
 	h->huge_last_id = h5_cur_len(f, c);
 	h->huge_tree = h5_cur_addr(f, c);
 	h->free_bytes = h5_cur_len(f, c);
-	cur_skip(c, f->addr_size); /* the free-space manager is a writer's business */
+	cur_skip(c, f->addr_size); /* free-space manager: only writers need it */
 	h->managed_bytes = h5_cur_len(f, c);
 	h->block_bytes = h5_cur_len(f, c);
 	h->iterator = h5_cur_len(f, c);
@@ -196,16 +196,16 @@ int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_
 	p->start_block = h5_cur_len(f, c);
 	p->max_direct = h5_cur_len(f, c);
 	p->max_index = cur_u16(c);
-	cur_skip(c, 2); /* starting rows: likewise */
+	cur_skip(c, 2); /* starting rows: the same */
 	h->root = h5_cur_addr(f, c);
 	h->root_rows = cur_u16(c);
 	uint32_t stored = cur_u32(c);
 	if (!cur_ok(c) || memcmp(magic, "FRHP", 4) != 0)
-		return err_set(err, -EIO, "no fractal heap header");
+		return err_set(err, -EIO, "fractal heap header: wrong signature");
 	if (version != 0)
-		return err_set(err, -EOPNOTSUPP, "fractal heap version %d", version);
+		return err_set(err, -EOPNOTSUPP, "fractal heap: unsupported version %d", version);
 	if (filter_len)
-		return err_set(err, -EOPNOTSUPP, "fractal heap with filters");
+		return err_set(err, -EOPNOTSUPP, "fractal heap: filters are not supported");
 	if (stored != checksum_lookup3(start, fheap_header_size(f) - CHECKSUM_SIZE, 0))
 		return err_set(err, -EIO, "fractal heap header: wrong checksum");
 	return 0;
@@ -227,11 +227,12 @@ static int decode_prefix(struct cursor *c, const char *magic, const struct fheap
 	uint8_t version = cur_u8(c);
 	uint64_t owner = h5_cur_addr(&t->file, c), at = cur_uint(c, t->off_size);
 	if (!cur_ok(c) || memcmp(found, magic, 4) != 0)
-		return err_set(err, -EIO, "no %s block of a fractal heap", magic);
+		return err_set(err, -EIO, "%s block: wrong signature", magic);
 	if (version != 0)
-		return err_set(err, -EOPNOTSUPP, "%s block version %d", magic, version);
+		return err_set(err, -EOPNOTSUPP, "%s block: unsupported version %d", magic,
+			       version);
 	if (owner != heap || at != offset)
-		return err_set(err, -EIO, "%s block belongs elsewhere", magic);
+		return err_set(err, -EIO, "%s block: wrong heap address or offset", magic);
 	return 0;
 }
 
@@ -259,7 +260,7 @@ int fheap_direct_check(const struct fheap_table *t, uint64_t heap, uint64_t offs
 	uint8_t *field = block + cur_pos(&c);
 	uint32_t stored = cur_u32(&c);
 	if (!cur_ok(&c))
-		return err_set(err, -EIO, "FHDB block is cut off");
+		return err_set(err, -EIO, "FHDB block is too short");
 	memset(field, 0, CHECKSUM_SIZE);
 	if (stored != checksum_lookup3(block, size, 0))
 		return err_set(err, -EIO, "FHDB block: wrong checksum");

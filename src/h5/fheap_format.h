@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The blocks of a fractal heap (Spec III.G) and the arithmetic of its doubling table, shared by
- * the writer and the reader. Encode and decode of each block stand together in fheap_format.c.
+ * The blocks of a fractal heap (Spec III.G) and the arithmetic of its doubling table, which the
+ * writer and the reader share.
  *
- * Header "FRHP", 146 bytes without filters (all tables here are for addresses and lengths of 8):
+ * Header "FRHP", 146 bytes without filters (all tables are for addresses and lengths of 8 bytes):
  *
  *    +0  signature, u8 version 0       +70  u64  managed objects
  *    +5  u16  heap id length           +78  u64  bytes of huge objects
  *    +7  u16  length of filters, 0     +86  u64  huge objects
  *    +9  u8   flags                    +94  u64  bytes of tiny objects
  *   +10  u32  max. managed object     +102  u64  tiny objects
- *   +14  u64  last huge id given      +110  u16  table width
+ *   +14  u64  last id of a huge object      +110  u16  table width
  *   +22  u64  B-tree of huge objects  +112  u64  starting block size
  *   +30  u64  free managed space      +120  u64  max. direct block size
  *   +38  u64  free-space manager      +128  u16  max. heap size, in bits
@@ -26,21 +26,21 @@
  *   +13  block's offset in the heap, ceil(max. heap size / 8) bytes
  *        direct: u32 checksum of the whole block with this field 0 (flag FHEAP_CHECKSUM_BLOCKS),
  *                then objects
- *        indirect: u64 address of each child, rows * width, undefined where there is none,
+ *        indirect: u64 address of each of rows * width children, undefined if there is none,
  *                then u32 checksum of the bytes before it
  *
  * Heap id: one byte of version (bits 6-7, 0) and class (bits 4-5), then
- *   managed  offset in the heap (block prefixes count), as wide as in the blocks, and length;
- *   huge     a number that the B-tree of huge objects maps to address and length, or these two
- *            where the id has room for them;
- *   tiny     the length less one (bits 0-3; with a second byte where ids are over 18 bytes), and
- *            the object's bytes.
+ *   managed  offset in the heap, which counts block prefixes too and is as wide as in blocks;
+ *            then the length
+ *   huge     address and length if the id has room for them; otherwise a number that the B-tree of
+ *            huge objects maps to address and length
+ *   tiny     the length minus 1 (in bits 0-3; also in a second byte if ids have more than 18
+ *            bytes), then the bytes of the object
  *
- * Doubling table. Heap offsets run through rows of `width` blocks each. Rows 0 and 1 have blocks
- * of the starting size, row r > 1 twice those of row r - 1: so row r > 0 begins at
- * start * width * 2^(r-1). The first rows, up to the maximum direct size, are direct blocks; in
- * the rows behind them a block is an indirect block, whose rows repeat the same table within its
- * range.
+ * Doubling table. The heap consists of rows of `width` blocks each. Blocks have the starting size
+ * in rows 0 and 1, and twice the size of row r - 1 in row r > 1. So row r > 0 begins at heap offset
+ * start * width * 2^(r-1). The rows of blocks up to the maximum direct size are direct blocks. In
+ * the rows after them each block is an indirect block, whose range is divided by the same table.
  */
 #ifndef H5_FHEAP_FORMAT_H
 #define H5_FHEAP_FORMAT_H
@@ -79,21 +79,21 @@ struct fheap_header {
 	uint16_t root_rows;
 };
 
-/* What follows from the parameters. */
+/* Values computed from the parameters. */
 struct fheap_table {
 	struct h5_fheap_params params;
 	struct h5_file file;	/* for its sizes */
-	bool checksum;		/* of direct blocks */
+	bool checksum;		/* direct blocks have one */
 	unsigned int row_bits;	/* log2 of the bytes of row 0 */
-	unsigned int max_rows;	/* of the root indirect block */
+	unsigned int max_rows;	/* most rows of the root indirect block */
 	unsigned int direct;	/* rows of direct blocks */
 	unsigned int off_size;	/* bytes of an offset in ids and blocks */
 	unsigned int len_size;	/* bytes of a length in ids */
 	unsigned int prefix;	/* bytes of a direct block before its objects */
-	unsigned int huge_size; /* bytes of a huge object's number in ids */
-	bool huge_direct;	/* huge ids hold address and length */
-	unsigned int tiny_max;	/* largest tiny object */
-	bool tiny_extended;
+	unsigned int huge_size; /* bytes of the number of a huge object in ids */
+	bool huge_direct;	/* ids of huge objects hold address and length */
+	unsigned int tiny_max;	/* bytes of the largest tiny object */
+	bool tiny_extended;	/* the length of a tiny object has a second byte */
 };
 
 /* -EIO: impossible parameters. */
@@ -103,41 +103,44 @@ int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
 /* An entry of an indirect block. */
 struct fheap_entry {
 	unsigned int row, col;
-	uint64_t offset; /* within the indirect block's range */
+	uint64_t offset; /* in the range of the indirect block */
 	uint64_t size;
 };
 
-uint64_t fheap_row_size(const struct fheap_table *t, unsigned int row); /* of one block in it */
+/* Bytes of a block of a row. */
+uint64_t fheap_row_size(const struct fheap_table *t, unsigned int row);
+/* Offset of a row in the range of its indirect block. */
 uint64_t fheap_row_offset(const struct fheap_table *t, unsigned int row);
-/* Which entry holds the offset within an indirect block's range; the row may be past its end. */
+/* The entry for an offset in the range of an indirect block. The row may be past the end of the
+ * block. */
 struct fheap_entry fheap_find(const struct fheap_table *t, uint64_t offset);
 struct fheap_entry fheap_entry_at(const struct fheap_table *t, unsigned int row, unsigned int col);
-/* Rows of the indirect block that is a block of the row. row >= t->direct. */
+/* Rows of an indirect block that is a child in a row >= t->direct. */
 unsigned int fheap_child_rows(const struct fheap_table *t, unsigned int row);
-/* Room for objects in all direct blocks that rows 0 to rows - 1 may come to have. */
+/* Bytes for objects in all direct blocks that `rows` rows can have. */
 uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows);
 uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows);
 
 void fheap_header_encode(struct emit *e, const struct fheap_header *h);
-/* Bytes of a header in the file. */
+/* Bytes of a header with the sizes of a file. */
 size_t fheap_header_size(const struct h5_file *f);
-/* c: that many bytes. */
+/* c: fheap_header_size() bytes. */
 int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_header *h,
 			struct err *err);
 
-/* size: of the block; data: its n bytes of objects, n <= size - t->prefix. */
+/* A block of `size` bytes. data: n bytes of objects, n <= size - t->prefix. */
 void fheap_direct_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,
 			 uint64_t offset, uint64_t size, const uint8_t *data, size_t n);
-/* Checks the prefix and the checksum of a whole block, whose checksum field is set to zero. */
+/* Checks prefix and checksum of a block. Sets its checksum field to 0. */
 int fheap_direct_check(const struct fheap_table *t, uint64_t heap, uint64_t offset, uint8_t *block,
 		       size_t size, struct err *err);
 
-/* child: address of the entry, called in order. */
+/* child: returns the address of an entry; called in order. */
 void fheap_indirect_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,
 			   uint64_t offset, unsigned int rows,
 			   uint64_t (*child)(void *ctx, const struct fheap_entry *entry),
 			   void *ctx);
-/* raw: fheap_indirect_size() bytes. children: a cursor over the addresses. */
+/* raw: fheap_indirect_size() bytes. children: receives a cursor over the addresses. */
 int fheap_indirect_decode(const struct fheap_table *t, uint64_t heap, uint64_t offset,
 			  const uint8_t *raw, size_t size, struct cursor *children,
 			  struct err *err);

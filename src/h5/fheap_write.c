@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Building a fractal heap. Objects are put one behind the other into the last direct block; when
- * it is full the next block of the doubling table that is large enough follows, and smaller ones
- * in between are left out for good (as libhdf5 skips them). An object never crosses a block.
+ * Writing a fractal heap. An object is appended to the last direct block if it fits. Otherwise the
+ * next block of the doubling table that is large enough is added; smaller blocks before it are
+ * skipped and stay unused, as in libhdf5.
  *
- * There is no free-space manager: libhdf5 takes that for "no free space known" and goes on where
- * the header's iterator points, right behind the last block. The statistics are what it would
- * have counted itself; "free space" covers all blocks that the root's rows may come to have.
+ * There is no free-space manager. libhdf5 then assumes that no free space is known, and adds blocks
+ * at the iterator of the header, which is the end of the last block. Statistics are those that
+ * libhdf5 computes; its "free space" includes all blocks that the rows of the root can have.
  *
- * Laid down: header; the root (a direct block when one of the starting size is enough, else an
- * indirect block); sub-trees in heap order, an indirect block before its children; then, where
- * there are huge objects, their B-tree and the bytes of those that do not lie apart.
+ * The encoded heap consists, in this order, of
  *
- * Not thread-safe; encoding twice gives the same bytes.
+ *   the header
+ *   the root: a direct block if one of the starting size is enough, otherwise an indirect block
+ *   the other blocks in heap order, an indirect block before its children
+ *   if there are huge objects: their B-tree, then the bytes of those that are not "apart"
+ *
+ * The caller stores an object that is "apart" at an address outside of the encoded heap.
+ *
+ * Not thread-safe. Encoding the same heap again gives the same bytes.
  */
 #include "fheap_format.h"
 
@@ -48,19 +53,19 @@ struct block {
 };
 
 struct huge {
-	const void *data; /* borrowed; NULL: they lie apart */
-	uint64_t n, addr; /* addr: of those that lie apart */
+	const void *data; /* borrowed; NULL: apart */
+	uint64_t n, addr; /* addr: only of an object that is apart */
 };
 
 struct h5_fheap {
 	struct fheap_table table;
 	struct block *blocks; /* by offset */
 	size_t nblocks, blocks_cap;
-	unsigned int root_rows; /* of the root indirect block, once one is needed */
+	unsigned int root_rows; /* of the root indirect block; 0: the root is direct */
 	struct huge *huge;	/* object i has id i + 1 */
 	size_t nhuge, huge_cap;
 	uint64_t managed_n, managed_bytes;
-	uint64_t huge_bytes, apart_bytes; /* of all of them, and of those that lie apart */
+	uint64_t huge_bytes; /* of all huge objects */
 	uint64_t tiny_n, tiny_bytes;
 };
 
@@ -71,7 +76,7 @@ struct h5_fheap *h5_fheap_new(const struct h5_fheap_params *params)
 		return NULL;
 	const struct h5_file file = h5_file_of(NULL);
 	int rc = fheap_table_init(&h->table, &file, params, true, NULL);
-	/* Ids that hold addresses cannot be given before addresses are known. */
+	/* Ids that contain addresses are not possible before addresses are known. */
 	assert(rc == 0 && !h->table.huge_direct);
 	(void)rc;
 	return h;
@@ -88,7 +93,7 @@ void h5_fheap_free(struct h5_fheap *h)
 	free(h);
 }
 
-/* Room for one more element behind n. */
+/* Enlarges an array of n elements if it has no room for another one. */
 static int grow(void *array, size_t *cap, size_t n, size_t size, struct err *err)
 {
 	if (n < *cap)
@@ -108,14 +113,13 @@ static int insert_huge(struct h5_fheap *h, const struct huge *huge, struct emit 
 		       struct err *err)
 {
 	unsigned int width = h->table.huge_size;
-	if (width < 8 && h->nhuge + 1 >= (1ULL << (8 * width)) - 1)
+	if (width < 8 && h->nhuge == (1ULL << (8 * width)) - 1)
 		return err_set(err, -E2BIG, "fractal heap: too many huge objects");
 	int rc = grow(&h->huge, &h->huge_cap, h->nhuge, sizeof(h->huge[0]), err);
 	if (rc)
 		return rc;
 	h->huge[h->nhuge++] = *huge;
 	h->huge_bytes += huge->n;
-	h->apart_bytes += huge->data ? 0 : huge->n;
 	emit_u8(id, FHEAP_ID_HUGE);
 	emit_uint(id, h->nhuge, width);
 	return 0;
@@ -123,7 +127,8 @@ static int insert_huge(struct h5_fheap *h, const struct huge *huge, struct emit 
 
 static void insert_tiny(struct h5_fheap *h, const void *obj, size_t n, struct emit *id)
 {
-	/* Ids without room for huge addresses are too short for the extended form. */
+	/* Ids that are too short for addresses of huge objects are too short for the second byte.
+	 */
 	assert(!h->table.tiny_extended);
 	emit_u8(id, (uint8_t)(FHEAP_ID_TINY | (n - 1)));
 	emit_bytes(id, obj, n);
@@ -131,15 +136,15 @@ static void insert_tiny(struct h5_fheap *h, const void *obj, size_t n, struct em
 	h->tiny_bytes += n;
 }
 
-/* Offset behind the last block: where the next one may stand. */
+/* The heap offset after the last block. */
 static uint64_t end_of_blocks(const struct h5_fheap *h)
 {
 	const struct block *last = h->nblocks ? &h->blocks[h->nblocks - 1] : NULL;
 	return last ? last->offset + last->size : 0;
 }
 
-/* The root gets the rows that libhdf5 would give it: as many as are needed at first, then twice
- * as many at a time. One block of the starting size needs no indirect root. */
+/* Sets the rows of the root as libhdf5 does: first as many as needed, then at least twice as many
+ * each time. A single block of the starting size needs no indirect root. */
 static void grow_root(struct h5_fheap *h, uint64_t offset)
 {
 	const struct fheap_table *t = &h->table;
@@ -157,8 +162,8 @@ static int add_block(struct h5_fheap *h, size_t n, struct err *err)
 	uint64_t offset = end_of_blocks(h), size;
 	for (;; offset += size) {
 		if (offset >> t->params.max_index)
-			return err_set(err, -E2BIG, "fractal heap: full");
-		/* Down to the direct block that begins at the offset. */
+			return err_set(err, -E2BIG, "fractal heap: the heap is full");
+		/* Descend to the direct block that begins at the offset. */
 		struct fheap_entry entry = fheap_find(t, offset);
 		uint64_t within = offset;
 		while (entry.row >= t->direct) {
@@ -207,7 +212,7 @@ int h5_fheap_insert(struct h5_fheap *h, const void *obj, size_t n, uint8_t *id, 
 	const struct h5_fheap_params *p = &h->table.params;
 	struct emit e = emit_to(id, p->id_len);
 	int rc = 0;
-	assert(n > 0); /* libhdf5 has no empty objects */
+	assert(n > 0); /* heaps have no empty objects */
 	if (n > p->max_managed)
 		rc = insert_huge(h, &(struct huge){.data = obj, .n = n}, &e, err);
 	else if (n <= h->table.tiny_max)
@@ -231,8 +236,8 @@ int h5_fheap_insert_apart(struct h5_fheap *h, uint64_t addr, uint64_t n, uint8_t
 	return rc;
 }
 
-/* Bytes of the sub-tree of an indirect block at heap offset `offset`. *i: its first direct block;
- * is moved behind its last one. */
+/* Bytes of an indirect block at heap offset `offset` and of all blocks below it. *i: index of its
+ * first direct block; set to the index after its last one. */
 static uint64_t tree_size(const struct h5_fheap *h, uint64_t offset, unsigned int rows, size_t *i)
 {
 	const struct fheap_table *t = &h->table;
@@ -253,7 +258,7 @@ static bool root_is_direct(const struct h5_fheap *h)
 	return h->root_rows == 0;
 }
 
-/* Header, blocks. */
+/* Bytes of header and blocks. */
 static uint64_t managed_size(const struct h5_fheap *h)
 {
 	size_t i = 0;
@@ -275,19 +280,12 @@ static struct h5_bt2 huge_tree(const struct h5_fheap *h, const uint8_t *records)
 	};
 }
 
-uint64_t h5_fheap_size(const struct h5_fheap *h)
-{
-	struct h5_bt2 tree = huge_tree(h, NULL);
-	uint64_t size = managed_size(h);
-	return h->nhuge ? size + h5_bt2_size(&tree) + h->huge_bytes - h->apart_bytes : size;
-}
-
-/* Gives the children of an indirect block their addresses, in order. */
+/* Assigns addresses to the children of an indirect block, in order. */
 struct children {
 	const struct h5_fheap *h;
 	uint64_t offset; /* of the indirect block in the heap */
 	uint64_t next;	 /* address of the next child that exists */
-	size_t i;	 /* its first direct block */
+	size_t i;	 /* index of its first direct block */
 };
 
 static uint64_t child_address(void *ctx, const struct fheap_entry *entry)
@@ -304,8 +302,8 @@ static uint64_t child_address(void *ctx, const struct fheap_entry *entry)
 	return addr;
 }
 
-/* The indirect block that stands at addr, then its children. The depth is small: the rows of a
- * child are fewer than those of the table up to it. */
+/* Encodes the indirect block at addr, then its children. A child has fewer rows than its parent,
+ * which limits the depth. */
 static void encode_tree(struct emit *e, const struct h5_fheap *h, uint64_t heap, uint64_t addr,
 			uint64_t offset, unsigned int rows, size_t *i)
 {
@@ -336,7 +334,7 @@ static void encode_huge(struct emit *e, const struct h5_fheap *h, uint64_t addr)
 		uint64_t at = addr + h5_bt2_size(&tree);
 		size_t size = h->nhuge * H5_BT2_HUGE_SIZE;
 		if (bytes_append_zero(&records, size)) {
-			e->bad = true; /* as if there were no room in the emitter */
+			e->bad = true; /* out of memory is reported like a full emitter */
 			return;
 		}
 		struct emit r = emit_to(records.data, size);
@@ -378,7 +376,7 @@ static void encode_header(struct emit *e, const struct h5_fheap *h, uint64_t add
 		header.free_bytes = fheap_capacity(t, h->root_rows) - h->managed_bytes;
 		header.iterator = end_of_blocks(h);
 	} else if (h->nblocks) {
-		/* libhdf5 sets its iterator when it makes an indirect root. */
+		/* libhdf5 sets the iterator when it creates an indirect root. */
 		header.managed_bytes = h->blocks[0].size;
 		header.free_bytes = h->blocks[0].size - t->prefix - h->managed_bytes;
 	}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening a file: the superblock and its extension, an object header, whose "shared message table"
- * message (0x0f; Spec IV.A.2.p) is read here:
+ * Opening a file: the superblock and its extension. The extension is an object header. Its shared
+ * message table message (0x0f; Spec IV.A.2.p) is decoded here:
  *
  *   +0 u8   version, 0
  *   +1 addr of the master table of shared messages
  *      u8   number of indexes
  *
- * Pure but for the reads of its source, so it can be started again when one wants a range.
+ * Has no side effects besides reads of the source, so a caller can repeat it after -EAGAIN.
  */
 #include <h5/file.h>
 
@@ -21,15 +21,13 @@
 
 enum { USER_BLOCK_MIN = 512, ARENA_LIMIT = 128 << 20 };
 
-/* The first place that has a superblock's signature. */
+/* Finds the first offset with the signature of a superblock. */
 static int find_superblock(struct source *s, uint64_t *at, struct err *err)
 {
 	uint8_t found[H5_SIGNATURE_LEN];
-
 	for (*at = 0; *at < s->size && s->size - *at >= sizeof(found);
 	     *at = *at ? *at * 2 : USER_BLOCK_MIN) {
 		int rc = source_read(s, *at, found, sizeof(found), err);
-
 		if (rc || h5_is_signature(found))
 			return rc;
 		if (*at > UINT64_MAX / 2)
@@ -42,7 +40,6 @@ static int decode_table(struct h5_file *f, const struct h5_msg *m, struct err *e
 {
 	struct cursor c = cursor_of(m->body, m->len);
 	const uint8_t version = cur_u8(&c);
-
 	f->sohm = h5_cur_addr(f, &c);
 	int rc = h5_msg_end(&c, "shared message table", err);
 	if (!rc && version != 0)
@@ -54,7 +51,6 @@ static int read_extension(struct h5_file *f, uint64_t addr, struct err *err)
 {
 	struct arena *a = arena_new(ARENA_LIMIT);
 	struct h5_ohdr header;
-
 	if (!a)
 		return err_set(err, -ENOMEM, "superblock extension: out of memory");
 	int rc = h5_ohdr_decode(f, addr, a, &header, err);
@@ -70,7 +66,6 @@ int h5_file_open(struct h5_file *f, struct source *s, struct err *err)
 	uint8_t raw[H5_SUPERBLOCK_MAX];
 	struct h5_superblock sb;
 	uint64_t at = 0;
-
 	*f = h5_file_of(s);
 	int rc = find_superblock(s, &at, err);
 	if (rc)
@@ -83,8 +78,8 @@ int h5_file_open(struct h5_file *f, struct source *s, struct err *err)
 	rc = h5_superblock_decode(&c, &sb, err);
 	if (rc)
 		return rc;
-	/* Where the superblock is counts: a user block may have been put in front of the file or
-	 * taken away, and the library does the same. */
+	/* Like libhdf5, use the actual offset of the superblock instead of its base address: a user
+	 * block may have been added or removed. */
 	f->base = at;
 	f->root = sb.root;
 	f->addr_size = sb.addr_size;

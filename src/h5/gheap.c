@@ -2,23 +2,25 @@
 /*
  * Global heap collections (Spec III.E):
  *
- *    +0  "GCOL"                    then objects, each
+ *    +0  "GCOL"                    then objects:
  *    +4  u8   version, 1             +0  u16  index; 0: free space up to the end
  *    +5  3 bytes 0                   +2  u16  reference count
- *    +8  u64  size of all            +4  u32  0
- *                                    +8  u64  bytes of data (free space: with this header)
+ *    +8  u64  bytes in all           +4  u32  0
+ *                                    +8  u64  bytes of data (free space: including this header)
  *                                   +16  data, padded to a multiple of 8
  *
- * Filling. An object begins a new collection when the open one has at least H5_GHEAP_MIN bytes
- * and the object would take it over the target, or when it has as many objects as indexes go. So
- * every collection but the last is at least H5_GHEAP_MIN bytes without help, and an object larger
- * than the target stands alone but for what came before it in a small collection. The last one is
- * filled up with an ordinary object that nothing refers to. Where 8 bytes are missing, too few for
- * an object's header, the collection gets 8 more: libhdf5 takes a rest that small for free space.
+ * Writing. An object begins a new collection if the open one has at least H5_GHEAP_MIN bytes and
+ * the object would exceed the target, or if the open one has the maximum number of objects. So
+ * every collection except for the last has at least H5_GHEAP_MIN bytes. An object larger than the
+ * target shares a collection only with small objects that were added before it. The last collection
+ * is filled up to H5_GHEAP_MIN bytes with an object to which nothing refers. If only 8 bytes are
+ * missing, too few for the header of an object, the filler makes the collection 8 bytes larger than
+ * that, because libhdf5 takes such a remainder for free space.
  *
- * libhdf5 itself writes reference counts of 0 and asks for none; Spec has them positive.
+ * Reference counts are 1: the specification requires them to be positive. libhdf5 writes 0 and does
+ * not check them.
  *
- * Reading walks the headers of one collection; nothing is kept.
+ * Reading walks over the object headers of one collection and caches nothing.
  */
 #include <h5/gheap.h>
 
@@ -33,7 +35,7 @@ enum {
 	SIZE_AT = 8,
 	ALIGN = 8,
 	VERSION = 1,
-	WINDOW = 4096, /* bytes of a collection that are looked at together */
+	WINDOW = 4096, /* bytes that a scan reads at a time */
 };
 
 void h5_gheap_init(struct h5_gheap_writer *w, uint64_t base, size_t target)
@@ -51,7 +53,7 @@ static size_t open_size(const struct h5_gheap_writer *w)
 	return w->next ? w->out.len - w->collection : 0;
 }
 
-/* Appends an object's header, its data (zeros when NULL) and padding. */
+/* Appends the header of an object, its data (NULL: zeros) and padding. */
 static int append(struct h5_gheap_writer *w, const void *data, size_t n, struct err *err)
 {
 	size_t need;
@@ -81,14 +83,14 @@ static int open_collection(struct h5_gheap_writer *w, struct err *err)
 	emit_bytes(&e, "GCOL", 4);
 	emit_u8(&e, VERSION);
 	emit_zero(&e, 3);
-	emit_u64(&e, 0); /* known when it is closed */
+	emit_u64(&e, 0); /* set when the collection is closed */
 	w->collection = w->out.len;
 	w->out.len += COLLECTION_HEADER;
 	w->next = 1;
 	return 0;
 }
 
-/* Bytes of data of the object that fills up a collection of `size` bytes, or -1. */
+/* Bytes of data of the object that fills up a collection of `size` bytes; -1: none is needed. */
 static int filler(size_t size)
 {
 	if (size >= H5_GHEAP_MIN)
@@ -101,7 +103,7 @@ int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err)
 {
 	if (w->next == 0)
 		return 0;
-	/* 65,535 objects are more than H5_GHEAP_MIN bytes: an index is left. */
+	/* There is an index for the filler: 65,535 objects take more than H5_GHEAP_MIN bytes. */
 	int fill = filler(open_size(w));
 	int rc = fill < 0 ? 0 : append(w, NULL, (size_t)fill, err);
 	if (rc)
@@ -143,11 +145,11 @@ int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t 
 }
 
 /*
- * Padding is worst when each object is one byte over a multiple of 8. Of N objects at most
- * M = min(N, S) have any bytes, and
- *   sum ceil(n_i / 8) = M + sum floor((n_i - 1) / 8) <= M + floor((S - M) / 8).
- * A collection is closed because it has H5_GHEAP_MIN bytes or 65,535 objects; only the last one
- * is filled up. While everything fits into the target there is only one.
+ * Padding is largest if each object has one byte more than a multiple of 8. Of N objects with S
+ * bytes in total, at most M = min(N, S) are not empty, and sum ceil(n_i / 8) = M + sum floor((n_i -
+ * 1) / 8) <= M + floor((S - M) / 8). A collection that is closed has H5_GHEAP_MIN bytes or 65,535
+ * objects; only the last one gets a filler. If everything fits into the target there is one
+ * collection.
  */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target)
 {
@@ -179,13 +181,13 @@ uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target)
 struct scan {
 	const struct h5_file *f;
 	uint64_t end; /* of the collection */
-	uint64_t at;  /* file address of the window */
+	uint64_t at;  /* address of the window */
 	size_t len;
 	uint8_t window[WINDOW];
 };
 
-/* A cursor over n bytes at file address pos, which lie inside of the collection. */
-static int look(struct scan *s, uint64_t pos, size_t n, struct cursor *c, struct err *err)
+/* A cursor over n bytes at address pos, which are inside of the collection. */
+static int peek(struct scan *s, uint64_t pos, size_t n, struct cursor *c, struct err *err)
 {
 	if (pos < s->at || pos + n > s->at + s->len) {
 		size_t len = (size_t)min_u64(WINDOW, s->end - pos);
@@ -203,11 +205,10 @@ static int read_header(struct scan *s, uint64_t addr, struct err *err)
 {
 	struct cursor c;
 	const uint64_t size_of_file = h5_file_size(s->f);
-
 	if (addr > size_of_file || size_of_file - addr < COLLECTION_HEADER)
-		return err_set(err, -EIO, "outside of the file");
+		return err_set(err, -EIO, "the address is outside of the file");
 	s->end = size_of_file;
-	int rc = look(s, addr, COLLECTION_HEADER, &c, err);
+	int rc = peek(s, addr, COLLECTION_HEADER, &c, err);
 	if (rc)
 		return rc;
 	const uint8_t *magic = cur_bytes(&c, 4);
@@ -217,43 +218,45 @@ static int read_header(struct scan *s, uint64_t addr, struct err *err)
 	if (memcmp(magic, "GCOL", 4) != 0)
 		return err_set(err, -EIO, "wrong signature");
 	if (version != VERSION)
-		return err_set(err, -EOPNOTSUPP, "version %d", version);
+		return err_set(err, -EOPNOTSUPP, "unsupported version %d", version);
 	if (size < COLLECTION_HEADER || size > size_of_file - addr)
-		return err_set(err, -EIO, "%" PRIu64 " bytes are not in the file", size);
+		return err_set(err, -EIO, "the size of %" PRIu64 " bytes is invalid", size);
 	s->end = addr + size;
 	return 0;
 }
 
-/* Finds the object's data: *pos and *n. */
+/* Finds the data of an object: n bytes at address pos. */
 static int find(struct scan *s, uint64_t addr, uint32_t index, uint64_t *pos, uint64_t *n,
 		struct err *err)
 {
 	uint64_t at = addr + COLLECTION_HEADER;
 	while (s->end - at >= OBJECT_HEADER) {
 		struct cursor c;
-		int rc = look(s, at, OBJECT_HEADER, &c, err);
+		int rc = peek(s, at, OBJECT_HEADER, &c, err);
 		if (rc)
 			return rc;
 		uint16_t found = cur_u16(&c);
 		cur_skip(&c, 6);
 		uint64_t size = h5_cur_len(s->f, &c), rest = s->end - at - OBJECT_HEADER;
 		if (found == 0) {
-			/* Free space counts its own header. */
+			/* The size of free space includes its header. */
 			if (size < OBJECT_HEADER || size - OBJECT_HEADER > rest)
-				return err_set(err, -EIO, "free space passes the end");
+				return err_set(err, -EIO,
+					       "free space extends past the end of the collection");
 			at += size;
 			continue;
 		}
 		if (size > rest)
-			return err_set(err, -EIO, "object %d passes the end", found);
+			return err_set(err, -EIO,
+				       "object %d extends past the end of the collection", found);
 		*pos = at + OBJECT_HEADER;
 		*n = size;
 		if (found == index)
 			return 0;
-		/* The last object's padding may be missing. */
+		/* The last object may have no padding. */
 		at += OBJECT_HEADER + min_u64(align_u64(size, ALIGN), rest);
 	}
-	return err_set(err, -EIO, "no object %u", index);
+	return err_set(err, -EIO, "there is no object %u", index);
 }
 
 int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
@@ -265,8 +268,8 @@ int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t 
 	if (!rc)
 		rc = find(&s, addr, index, &pos, &n, err);
 	if (!rc && n > max)
-		rc = err_set(err, -EIO, "object %u has %" PRIu64 " bytes, at most %zu are due",
-			     index, n, max);
+		rc = err_set(err, -EIO, "object %u has %" PRIu64 " bytes, more than %zu", index, n,
+			     max);
 	if (!rc && bytes_reserve(out, (size_t)n))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the message codecs share. A message body may be longer than what its fields fill (bodies
- * in version 1 headers are padded to 8), so decoders ignore bytes behind the last field; that a
- * field lies outside the body is always an error.
+ * Functions that the encoders and decoders of messages share. Decoders ignore bytes after the last
+ * field, because bodies in version 1 headers are padded to a multiple of 8. A field outside of the
+ * body is an error.
  */
 #ifndef H5_MSG_H
 #define H5_MSG_H
@@ -12,30 +12,30 @@
 
 #include <h5/format.h>
 
-/* After the last field: 0, or -EIO when one of them was past the end. */
+/* To be called after the last field. -EIO: a field was outside of the body. */
 static inline int h5_msg_end(const struct cursor *c, const char *what, struct err *err)
 {
 	return cur_ok(c) ? 0 : err_set(err, -EIO, "%s: message ends too early", what);
 }
 
-/* A version that the specification may know and this decoder does not. */
+/* Reports a version without a decoder. */
 static inline int h5_msg_version(uint8_t version, const char *what, struct err *err)
 {
-	return err_set(err, -EOPNOTSUPP, "%s: version %u is not read", what, version);
+	return err_set(err, -EOPNOTSUPP, "%s: unsupported version %u", what, version);
 }
 
-/* A constructor of data/ refused what the file says: its -EINVAL is damage, its -E2BIG a limit of
- * ours. Puts `what` in front of its words. */
+/* Reports that a constructor of data/ has failed with `code`: -EINVAL means that the file is
+ * damaged, -E2BIG that it exceeds a limit of this project. Adds `what` to the message. */
 static inline int h5_msg_refused(int code, const char *what, struct err *err)
 {
-	int ours = code == -ENOMEM ? -ENOMEM : code == -E2BIG ? -EOPNOTSUPP : -EIO;
-	err_wrap(err, ours, "%s", what);
+	const int rc = code == -ENOMEM ? -ENOMEM : code == -E2BIG ? -EOPNOTSUPP : -EIO;
+	err_wrap(err, rc, "%s", what);
 	if (err)
-		err->code = ours;
-	return ours;
+		err->code = rc;
+	return rc;
 }
 
-/* A size or length in a field of 16 bits. What does not fit spoils the emitter. */
+/* A length in a field of 16 bits. Sets e->bad if it does not fit. */
 static inline void h5_emit_len16(struct emit *e, uint64_t len)
 {
 	if (len > UINT16_MAX)
@@ -43,7 +43,7 @@ static inline void h5_emit_len16(struct emit *e, uint64_t len)
 	emit_u16(e, (uint16_t)len);
 }
 
-/* n bytes, which may be missing (NULL) while sizes are counted. */
+/* n bytes. NULL is permitted while the emitter counts. */
 static inline void h5_emit_raw(struct emit *e, const void *bytes, uint64_t n)
 {
 	if (n > SIZE_MAX)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attribute message, 0x0c (Spec IV.A.2.m). Pure.
+ * Attribute message, 0x0c (Spec IV.A.2.m). Pure functions.
  *
  *   +0 u8   version
  *   +1 u8   flags: 0 datatype shared, 1 dataspace shared (version 1: reserved)
@@ -8,11 +8,11 @@
  *   +4 u16  length of datatype
  *   +6 u16  length of dataspace
  *   +8 u8   character set of name (version 3)
- *           name, datatype, dataspace: in version 1 each padded to a multiple of 8
+ *           name, datatype, dataspace: in version 1 each is padded to a multiple of 8
  *           data
  *
- * The datatype is a datatype message's body, or a shared message's when flag bit 0 is set.
- * Version 3 is encoded.
+ * The datatype is the body of a datatype message, or of a shared message if flag bit 0 is set. The
+ * encoder writes version 3.
  */
 #include <string.h>
 
@@ -34,7 +34,6 @@ void h5_attr_encode(struct emit *e, const struct h5_attr *a)
 {
 	struct emit type = emit_count(), space = emit_count();
 	size_t name_len = strlen(a->name) + 1;
-
 	encode_type(&type, a);
 	h5_dspace_encode(&space, &a->space);
 	emit_u8(e, 3);
@@ -49,7 +48,7 @@ void h5_attr_encode(struct emit *e, const struct h5_attr *a)
 	h5_emit_raw(e, a->data, a->data_len);
 }
 
-/* The next part, n bytes and, in version 1, their padding. */
+/* The next n bytes. Skips their padding, which only version 1 has. */
 static struct cursor part(struct cursor *c, uint8_t version, size_t n)
 {
 	struct cursor sub = cur_sub(c, n);
@@ -63,7 +62,9 @@ static int decode_name(struct cursor *c, struct arena *a, struct h5_attr *out, s
 	size_t len;
 	const char *name = cur_cstr(c, &len);
 	if (!name || !len || cur_left(c))
-		return err_set(err, -EIO, "attribute: name is empty or does not end with its NUL");
+		return err_set(
+			err, -EIO,
+			"attribute: the name is empty or is not terminated by its last byte");
 	out->name = arena_strndup(a, name, len);
 	return out->name ? 0 : err_set(err, -ENOMEM, "attribute: out of memory");
 }
@@ -71,10 +72,10 @@ static int decode_name(struct cursor *c, struct arena *a, struct h5_attr *out, s
 static int decode_data(struct cursor *c, struct h5_attr *out, struct err *err)
 {
 	uint64_t need = cur_left(c);
-	/* The size of a shared type is known to whoever reads it: all bytes that there are. */
+	/* The size of a shared datatype is not known here: data are the rest of the body. */
 	if (out->type &&
 	    (!mul_u64(out->space.nelems, out->type->size, &need) || need > cur_left(c)))
-		return err_set(err, -EIO, "attribute %s: data end too early", out->name);
+		return err_set(err, -EIO, "attribute %s: the data are too short", out->name);
 	out->data = cur_bytes(c, (size_t)need);
 	out->data_len = need;
 	return 0;
@@ -113,9 +114,10 @@ int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a, s
 	if (rc)
 		return rc;
 	if (cset > DTYPE_CSET_UTF8 || flags & ~(FLAG_SHARED_TYPE | FLAG_SHARED_SPACE))
-		return err_set(err, -EIO, "attribute: flags 0x%02x, character set %u", flags, cset);
+		return err_set(err, -EIO, "attribute: invalid flags 0x%02x or character set %u",
+			       flags, cset);
 	if (flags & FLAG_SHARED_SPACE)
-		return err_set(err, -EOPNOTSUPP, "attribute: shared dataspace");
+		return err_set(err, -EOPNOTSUPP, "attribute: shared dataspaces are not supported");
 	out->utf8 = cset == DTYPE_CSET_UTF8;
 	rc = decode_name(&name, a, out, err);
 	return rc ? rc : decode_parts(f, c, &type, &space, flags, a, out, err);

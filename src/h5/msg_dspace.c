@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dataspace message, 0x01 (Spec IV.A.2.b). Pure.
+ * Dataspace message, 0x01 (Spec IV.A.2.b). Pure functions.
  *
  * Version 2 (encoded):           Version 1 (decoded):
  *   +0 u8   version, 2             +0 u8   version, 1
@@ -16,12 +16,11 @@
 
 enum { FLAG_MAX = 1 << 0, FLAG_PERMUTATION = 1 << 1 };
 
-/* libhdf5 keeps maximum dims for every simple dataspace, given or not, and writes them. */
+/* libhdf5 always writes the maximum dimensions of a simple dataspace. */
 void h5_dspace_encode(struct emit *e, const struct dspace *s)
 {
 	bool simple = s->cls == DSPACE_SIMPLE;
 	uint32_t rank = simple ? s->rank : 0;
-
 	emit_u8(e, 2);
 	emit_u8(e, (uint8_t)rank);
 	emit_u8(e, simple ? FLAG_MAX : 0);
@@ -36,11 +35,11 @@ static int decode_simple(const struct h5_file *f, struct cursor *c, uint8_t rank
 			 struct dspace *s, struct err *err)
 {
 	uint64_t dims[DSPACE_MAX_RANK], max[DSPACE_MAX_RANK];
-
 	if (rank > DSPACE_MAX_RANK)
-		return err_set(err, -EIO, "dataspace: rank %u", rank);
+		return err_set(err, -EIO, "dataspace: invalid rank %u", rank);
 	if (flags & FLAG_PERMUTATION)
-		return err_set(err, -EOPNOTSUPP, "dataspace: permuted dimensions");
+		return err_set(err, -EOPNOTSUPP,
+			       "dataspace: permuted dimensions are not supported");
 	for (uint8_t i = 0; i < rank; i++)
 		dims[i] = h5_cur_len(f, c);
 	for (uint8_t i = 0; i < rank && flags & FLAG_MAX; i++)
@@ -55,7 +54,6 @@ static int decode_simple(const struct h5_file *f, struct cursor *c, uint8_t rank
 int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s, struct err *err)
 {
 	uint8_t version = cur_u8(c), rank = cur_u8(c), flags = cur_u8(c), cls = cur_u8(c);
-
 	if (version == 1) {
 		cls = rank ? DSPACE_SIMPLE : DSPACE_SCALAR;
 		cur_skip(c, 4);
@@ -68,7 +66,7 @@ int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s
 	if (cls == DSPACE_SIMPLE)
 		return decode_simple(f, c, rank, flags, s, err);
 	if (rank || cls > DSPACE_NULL)
-		return err_set(err, -EIO, "dataspace: type %u with rank %u", cls, rank);
+		return err_set(err, -EIO, "dataspace: invalid type %u with rank %u", cls, rank);
 	if (cls == DSPACE_SCALAR)
 		dspace_scalar(s);
 	else

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datatype message, 0x03 (Spec IV.A.2.d). Pure; recursion is bounded by DTYPE_MAX_DEPTH.
+ * Datatype message, 0x03 (Spec IV.A.2.d). Pure functions. Recursion is at most DTYPE_MAX_DEPTH
+ * deep.
  *
- *   +0 u8   class (low half), version (high half)
+ *   +0 u8   bits 0-3 class, bits 4-7 version
  *   +1 u24  class bit field
  *   +4 u32  size of an element
  *   +8      properties:
@@ -10,7 +11,7 @@
  *     time               u16 precision
  *     float              u16 bit offset, u16 precision, u8 exponent location, u8 exponent size,
  *                        u8 mantissa location, u8 mantissa size, u32 exponent bias
- *     opaque             tag, its length is in the bit field
+ *     opaque             tag; its length is in the bit field
  *     compound           for each member: name, byte offset, [version 1: u8 rank, 3 reserved,
  *                        u32 permutation, u32 reserved, 4 u32 dims], member's datatype
  *     enum               base datatype, all names, all values
@@ -18,8 +19,9 @@
  *     array              u8 rank, [version 2: 3 reserved], u32 dims[rank],
  *                        [version 2: u32 permutation[rank]], base datatype
  *
- * Names end with a NUL and are, in versions 1 and 2, padded to a multiple of 8. Byte offsets have
- * 4 bytes, in version 3 as few as hold the compound's size. Versions nest freely.
+ * Names end with a NUL. In versions 1 and 2 they are padded to a multiple of 8. Byte offsets have 4
+ * bytes; in version 3 they have as few as the size of the compound needs. Versions of nested types
+ * may differ.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +34,11 @@ enum {
 	NAME_ALIGN = 8,
 	TAG_MAX = 255,
 	V1_MEMBER_DIMS = 4,
-	V1_MEMBER_EXTRA = 28, /* dims of a version 1 member, from its rank on */
-	MEMBER_MIN = 11,      /* bytes of the smallest member: name, offset, header of its type */
+	V1_MEMBER_EXTRA = 28, /* bytes of a version 1 member from its rank to its dims */
+	MEMBER_MIN = 11,      /* bytes of the smallest member: name, offset, head of its type */
 	ENUM_NAME_MIN = 2,
-	/* Versions 1 and 2 take less than 8 times the bytes of version 3: a member of 11 has 52. */
+	/* Versions 1 and 2 take less than 8 times the bytes of version 3: a member of 11 takes 52.
+	 */
 	SURELY_SHORT = DTYPE_MAX_DESCRIBED / 8,
 };
 
@@ -59,11 +62,11 @@ enum {
 };
 
 /*
- * Encoding. An atomic type has version 1 and an array version 2. The library builds a compound
- * member by member: the first one whose version is higher raises the compound and everything
- * that it holds by then; members that come later are not raised. `floor` is the version to which
- * an outer compound has raised this type. A type whose description would be too long for a message
- * has version 3 throughout, which is the shortest; the library reads all of them.
+ * Encoding. The versions are those that libhdf5 writes. An atomic type has version 1 and an array
+ * version 2. libhdf5 builds a compound member by member: when it adds a member with a higher
+ * version, it raises the compound and its earlier members to that version, but not its later
+ * members. `floor` is the version to which an outer compound has raised this type. A type that
+ * would be too large for a message has version 3 throughout, which is the shortest.
  */
 
 static unsigned int version_of(const struct dtype *t, unsigned int floor)
@@ -97,7 +100,7 @@ static void emit_name(struct emit *e, const char *name, unsigned int version)
 		emit_align(e, from, NAME_ALIGN);
 }
 
-/* Bytes of a member's offset in a compound of `size` bytes. */
+/* Bytes of the offset of a member in a compound of `size` bytes. */
 static unsigned int offset_width(unsigned int version, uint32_t size)
 {
 	if (version < 3)
@@ -133,13 +136,12 @@ static void encode_float(struct emit *e, const struct dtype *t)
 	emit_u32(e, t->floating.exp_bias);
 }
 
-/* A tag is padded to a multiple of 8, but for the longest: 256 does not fit in its length field,
- * and the library reads a tag of any length. */
+/* A tag is padded to a multiple of 8, except if that is 256, which its length field cannot hold.
+ * libhdf5 reads a tag of any length. */
 static void encode_opaque(struct emit *e, const struct dtype *t)
 {
 	size_t len = strlen(t->opaque.tag);
 	size_t padded = (size_t)align_u64(len, NAME_ALIGN);
-
 	if (padded > TAG_MAX)
 		padded = len;
 	emit_head(e, 1, t, (uint32_t)padded);
@@ -152,8 +154,7 @@ static void encode_any(struct emit *e, const struct dtype *t, unsigned int floor
 static void encode_compound(struct emit *e, const struct dtype *t, unsigned int floor)
 {
 	unsigned int version = version_of(t, floor);
-	unsigned int raised = version; /* of the members so far */
-
+	unsigned int raised = version; /* floor of the members so far */
 	emit_head(e, version, t, t->compound.n);
 	for (uint32_t i = 0; i < t->compound.n; i++) {
 		const struct dtype_member *m = &t->compound.members[i];
@@ -176,7 +177,7 @@ static void encode_enum(struct emit *e, const struct dtype *t, unsigned int floo
 	emit_bytes(e, t->enumeration.values, (size_t)t->enumeration.n * t->enumeration.base->size);
 }
 
-/* The library's variable-length strings are made of unsigned bytes. */
+/* libhdf5 writes an unsigned byte as the base type of a variable-length string. */
 static void emit_string_base(struct emit *e)
 {
 	const struct dtype byte = {
@@ -203,7 +204,6 @@ static void encode_vlen(struct emit *e, const struct dtype *t, unsigned int floo
 static void encode_array(struct emit *e, const struct dtype *t, unsigned int floor)
 {
 	unsigned int version = version_of(t, floor);
-
 	emit_head(e, version, t, 0);
 	emit_u8(e, (uint8_t)t->array.rank);
 	if (version < 3)
@@ -253,7 +253,6 @@ static void encode_any(struct emit *e, const struct dtype *t, unsigned int floor
 void h5_dtype_encode(struct emit *e, const struct dtype *t)
 {
 	struct emit count = emit_count();
-
 	if (t->described > SURELY_SHORT)
 		encode_any(&count, t, 1);
 	encode_any(e, t, count.pos > DTYPE_MAX_DESCRIBED ? 3 : 1);
@@ -272,7 +271,7 @@ struct reader {
 	struct cursor *c;
 	struct arena *a;
 	unsigned int depth;
-	struct err *err; /* never NULL: constructors tell their code by it */
+	struct err *err; /* never NULL: it holds the error code of constructors */
 };
 
 typedef int decode_fn(struct reader *r, const struct head *h, const struct dtype **out);
@@ -280,7 +279,7 @@ typedef int decode_fn(struct reader *r, const struct head *h, const struct dtype
 static decode_fn decode_any_body;
 static int decode_any(struct reader *r, const struct dtype **out);
 
-/* The end of a branch: a constructor's result. */
+/* Takes the result of a constructor; t is NULL if it has failed. */
 static int built(struct reader *r, const struct dtype *t, const struct dtype **out)
 {
 	*out = t;
@@ -309,12 +308,12 @@ static const char *read_name(struct cursor *c, uint8_t version)
 static int decode_integer(struct reader *r, const struct head *h, const struct dtype **out)
 {
 	struct dtype t = {.cls = (enum dtype_class)h->cls, .size = h->size};
-
 	t.integer.big_endian = h->bits & BIT_BIG_ENDIAN;
 	if (h->cls != DTYPE_TIME) {
 		if (h->bits & BITS_PADDING)
-			return err_set(r->err, -EOPNOTSUPP,
-				       "datatype: unused bits are not padded with zeros");
+			return err_set(
+				r->err, -EOPNOTSUPP,
+				"datatype: padding of unused bits with ones is not supported");
 		t.integer.is_signed = h->cls == DTYPE_INTEGER && h->bits & BIT_SIGNED;
 		t.integer.bit_offset = cur_u16(r->c);
 	}
@@ -327,11 +326,10 @@ static int decode_float(struct reader *r, const struct head *h, const struct dty
 {
 	struct dtype t = {.cls = DTYPE_FLOAT, .size = h->size};
 	uint32_t norm = h->bits >> FLOAT_NORM_SHIFT & 3;
-
 	if (h->bits & BIT_FLOAT_VAX)
-		return err_set(r->err, -EOPNOTSUPP, "datatype: VAX byte order");
+		return err_set(r->err, -EOPNOTSUPP, "datatype: VAX byte order is not supported");
 	if (norm > DTYPE_NORM_IMPLIED)
-		return damaged(r, "mantissa normalisation is reserved");
+		return damaged(r, "invalid mantissa normalization");
 	t.floating.big_endian = h->bits & BIT_BIG_ENDIAN;
 	t.floating.lo_pad = (h->bits & BIT_FLOAT_LO_PAD) != 0;
 	t.floating.hi_pad = (h->bits & BIT_FLOAT_HI_PAD) != 0;
@@ -352,9 +350,8 @@ static int decode_float(struct reader *r, const struct head *h, const struct dty
 static int decode_string(struct reader *r, const struct head *h, const struct dtype **out)
 {
 	uint32_t pad = h->bits & HALF_BYTE, cset = h->bits >> STRING_CSET_SHIFT & HALF_BYTE;
-
 	if (pad > DTYPE_PAD_SPACEPAD || cset > DTYPE_CSET_UTF8)
-		return damaged(r, "string padding or character set is reserved");
+		return damaged(r, "invalid padding or character set of a string");
 	return built(
 		r, dtype_string(r->a, h->size, (enum dtype_pad)pad, (enum dtype_cset)cset, r->err),
 		out);
@@ -365,7 +362,6 @@ static int decode_opaque(struct reader *r, const struct head *h, const struct dt
 	char tag[TAG_MAX + 1] = "";
 	size_t len = h->bits & TAG_MAX;
 	const uint8_t *stored = cur_bytes(r->c, len);
-
 	if (!stored)
 		return ended(r);
 	memcpy(tag, stored, len);
@@ -375,26 +371,25 @@ static int decode_opaque(struct reader *r, const struct head *h, const struct dt
 static int decode_reference(struct reader *r, const struct head *h, const struct dtype **out)
 {
 	uint32_t kind = h->bits & HALF_BYTE;
-
 	if (kind > DTYPE_REF_REGION)
-		return err_set(r->err, -EOPNOTSUPP, "datatype: reference of kind %" PRIu32, kind);
+		return err_set(r->err, -EOPNOTSUPP, "datatype: unsupported reference type %" PRIu32,
+			       kind);
 	return built(r, dtype_reference(r->a, (enum dtype_ref)kind, r->err), out);
 }
 
-/* Version 1 members may be arrays by themselves. */
+/* The type of a member of version 1, which may have dimensions of its own. */
 static int decode_member_dims(struct reader *r, const struct dtype **type)
 {
 	uint32_t dims[V1_MEMBER_DIMS];
 	struct cursor c = cur_sub(r->c, V1_MEMBER_EXTRA);
 	uint8_t rank = cur_u8(&c);
-
 	cur_skip(&c, 3 + 4 + 4);
 	for (unsigned int i = 0; i < V1_MEMBER_DIMS; i++)
 		dims[i] = cur_u32(&c);
 	if (!cur_ok(&c))
 		return ended(r);
 	if (rank > V1_MEMBER_DIMS)
-		return damaged(r, "member has more than 4 dimensions");
+		return damaged(r, "a member has more than 4 dimensions");
 	int rc = decode_any(r, type);
 	if (rc || !rank)
 		return rc;
@@ -413,11 +408,10 @@ static int decode_member(struct reader *r, const struct head *h, struct dtype_me
 static int decode_compound(struct reader *r, const struct head *h, const struct dtype **out)
 {
 	uint32_t n = h->bits & 0xffff;
-
 	if (!n || !h->size)
-		return damaged(r, "compound without members or size");
+		return damaged(r, "a compound has no members or no size");
 	if (n > cur_left(r->c) / MEMBER_MIN)
-		return damaged(r, "compound has more members than bytes");
+		return damaged(r, "a compound has more members than the message has room for");
 	auto_free struct dtype_member *members = calloc(n, sizeof(*members));
 	if (!members)
 		return err_set(r->err, -ENOMEM, "datatype: out of memory");
@@ -434,11 +428,11 @@ static int decode_enum(struct reader *r, const struct head *h, const struct dtyp
 	uint32_t n = h->bits & 0xffff;
 	const struct dtype *base;
 	int rc = decode_any(r, &base);
-
 	if (rc)
 		return rc;
 	if (!n || n > cur_left(r->c) / ENUM_NAME_MIN)
-		return damaged(r, "enumeration has no members or more than bytes");
+		return damaged(
+			r, "an enumeration has no members, or more than the message has room for");
 	auto_free const char **names = calloc(n, sizeof(*names));
 	if (!names)
 		return err_set(r->err, -ENOMEM, "datatype: out of memory");
@@ -457,15 +451,15 @@ static int decode_vlen(struct reader *r, const struct head *h, const struct dtyp
 	uint32_t cset = h->bits >> VLEN_CSET_SHIFT & HALF_BYTE;
 	const struct dtype *base;
 	int rc = decode_any(r, &base);
-
 	if (rc)
 		return rc;
 	if (kind == VLEN_SEQUENCE)
 		return built(r, dtype_vlen(r->a, base, r->err), out);
 	if (kind != VLEN_STRING || pad > DTYPE_PAD_SPACEPAD || cset > DTYPE_CSET_UTF8)
-		return damaged(r, "kind, padding or character set of variable length is reserved");
+		return damaged(r,
+			       "invalid kind, padding or character set of a variable-length type");
 	if (base->size != 1 || base->depth != 1)
-		return damaged(r, "variable-length string is not made of bytes");
+		return damaged(r, "the base type of a variable-length string is not a byte");
 	return built(r, dtype_vlen_string(r->a, (enum dtype_pad)pad, (enum dtype_cset)cset, r->err),
 		     out);
 }
@@ -474,11 +468,10 @@ static int decode_array(struct reader *r, const struct head *h, const struct dty
 {
 	uint32_t dims[DTYPE_MAX_RANK];
 	uint8_t rank = cur_u8(r->c);
-
 	if (h->version == 1)
-		return damaged(r, "array in version 1");
+		return damaged(r, "version 1 has no arrays");
 	if (rank > DTYPE_MAX_RANK)
-		return damaged(r, "array of more than 32 dimensions");
+		return damaged(r, "an array has more than 32 dimensions");
 	if (h->version == 2)
 		cur_skip(r->c, 3);
 	for (uint8_t i = 0; i < rank; i++)
@@ -505,11 +498,12 @@ static int decode_any_body(struct reader *r, const struct head *h, const struct 
 	if (h->version < 1 || h->version > 3)
 		return h5_msg_version(h->version, "datatype", r->err);
 	if (h->cls >= sizeof(decoders) / sizeof(decoders[0]))
-		return err_set(r->err, -EOPNOTSUPP, "datatype: class %u", h->cls);
+		return err_set(r->err, -EOPNOTSUPP, "datatype: unsupported class %u", h->cls);
 	int rc = decoders[h->cls](r, h, out);
 	if (!rc && (*out)->size != h->size)
 		rc = err_set(r->err, -EIO,
-			     "datatype: class %u says %" PRIu32 " bytes, its parts have %" PRIu32,
+			     "datatype: class %u has %" PRIu32
+			     " bytes, but its parts take %" PRIu32,
 			     h->cls, h->size, (*out)->size);
 	return rc;
 }
@@ -536,7 +530,6 @@ int h5_dtype_decode(struct cursor *c, struct arena *a, const struct dtype **t, s
 {
 	struct err own = ERR_INIT;
 	struct reader r = {.c = c, .a = a, .err = err ? err : &own};
-
 	int rc = decode_any(&r, t);
 	if (rc)
 		*t = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fill value message, 0x05 (Spec IV.A.2.f). Pure.
+ * Fill value message, 0x05 (Spec IV.A.2.f). Pure functions.
  *
  * Version 2 (encoded) and 1:             Version 3:
  *   +0 u8   version                        +0 u8   version, 3
@@ -10,8 +10,8 @@
  *   +4 u32  size  (v2: when defined)       +6      value      (flag bit 5)
  *   +8      value (v2: when defined)
  *
- * "Defined" with size 0 is the library's default, zeros. Version 1 always has the size, negative
- * for an undefined value.
+ * A defined value of size 0 is the default fill value, zeros. Version 1 always has the size, which
+ * is negative if the value is undefined.
  */
 #include <h5/message.h>
 
@@ -41,8 +41,8 @@ void h5_fill_encode(struct emit *e, const struct h5_fill *f)
 static int check_times(uint8_t alloc, uint8_t write, struct h5_fill *f, struct err *err)
 {
 	if (alloc < ALLOC_TIME_EARLY || alloc > ALLOC_TIME_INCR || write > FILL_TIME_IFSET)
-		return err_set(err, -EIO, "fill value: allocation time %u, write time %u", alloc,
-			       write);
+		return err_set(err, -EIO, "fill value: invalid allocation time %u or write time %u",
+			       alloc, write);
 	f->alloc_time = (enum alloc_time)alloc;
 	f->fill_time = (enum fill_time)write;
 	return 0;
@@ -57,9 +57,8 @@ static void decode_value(struct cursor *c, struct h5_fill *f)
 static int decode_packed(struct cursor *c, struct h5_fill *f, struct err *err)
 {
 	uint8_t flags = cur_u8(c);
-
 	if (flags & FLAGS_RESERVED || (flags & FLAG_UNDEFINED && flags & FLAG_HAVE_VALUE))
-		return err_set(err, -EIO, "fill value: flags 0x%02x", flags);
+		return err_set(err, -EIO, "fill value: invalid flags 0x%02x", flags);
 	f->defined = !(flags & FLAG_UNDEFINED);
 	if (flags & FLAG_HAVE_VALUE)
 		decode_value(c, f);
@@ -80,12 +79,12 @@ int h5_fill_decode(struct cursor *c, struct h5_fill *f, struct err *err)
 
 	uint8_t alloc = cur_u8(c), write = cur_u8(c), defined = cur_u8(c);
 	if (defined > 1)
-		return err_set(err, -EIO, "fill value: defined flag %u", defined);
+		return err_set(err, -EIO, "fill value: invalid \"defined\" flag %u", defined);
 	f->defined = defined;
 	if (defined)
 		decode_value(c, f);
 	else if (version == 1)
-		cur_skip(c, 4); /* the size of no value */
+		cur_skip(c, 4); /* size */
 	int rc = h5_msg_end(c, "fill value", err);
 	return rc ? rc : check_times(alloc, write, f, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The small messages. Pure.
+ * Small messages. Pure functions.
  *
  * Link info, 0x02 (Spec IV.A.2.c):         Attribute info, 0x15 (IV.A.2.v):
  *   +0 u8   version, 0                       +0 u8   version, 0
@@ -31,7 +31,7 @@ static uint8_t order_flags(bool tracked, bool indexed)
 	return (uint8_t)((tracked ? FLAG_TRACKED : 0) | (indexed ? FLAG_INDEXED : 0));
 }
 
-/* Version 0 and no flag but the two that all three info messages have. */
+/* Version and flags of an info message. All three have version 0 and two flags. */
 static int decode_head(struct cursor *c, const char *what, uint8_t *flags, struct err *err)
 {
 	uint8_t version = cur_u8(c);
@@ -41,7 +41,7 @@ static int decode_head(struct cursor *c, const char *what, uint8_t *flags, struc
 	if (version)
 		return h5_msg_version(version, what, err);
 	if (*flags & ~3)
-		return err_set(err, -EIO, "%s: flags 0x%02x", what, *flags);
+		return err_set(err, -EIO, "%s: invalid flags 0x%02x", what, *flags);
 	return 0;
 }
 
@@ -74,7 +74,8 @@ int h5_linfo_decode(const struct h5_file *f, struct cursor *c, struct h5_linfo *
 		l->corders = h5_cur_addr(f, c);
 	rc = h5_msg_end(c, "link info", err);
 	if (!rc && l->max_corder < 0)
-		rc = err_set(err, -EIO, "link info: creation order %" PRId64, l->max_corder);
+		rc = err_set(err, -EIO, "link info: negative creation order %" PRId64,
+			     l->max_corder);
 	return rc;
 }
 

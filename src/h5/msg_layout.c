@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data layout message, 0x08 (Spec IV.A.2.i), version 3. Pure. Version 4 differs in chunked and
- * virtual layouts, which are not read.
+ * Data layout message, 0x08 (Spec IV.A.2.i), version 3. Pure functions. Version 4 differs only in
+ * chunked and virtual layouts, which the decoder does not support.
  *
  *   +0 u8   version, 3 or 4
  *   +1 u8   class
@@ -17,7 +17,7 @@
 enum { CLASS_VIRTUAL = 3 };
 
 _Static_assert(LAYOUT_COMPACT == 0 && LAYOUT_CONTIGUOUS == 1 && LAYOUT_CHUNKED == 2,
-	       "classes are numbered as in the message");
+	       "the message has the same numbers of classes");
 
 void h5_layout_encode(struct emit *e, const struct h5_layout *l)
 {
@@ -46,10 +46,9 @@ static int decode_chunked(const struct h5_file *f, struct cursor *c, struct h5_l
 			  struct err *err)
 {
 	uint8_t ndims = cur_u8(c);
-
 	l->addr = h5_cur_addr(f, c);
 	if (cur_ok(c) && (ndims < 2 || ndims > DSPACE_MAX_RANK + 1))
-		return err_set(err, -EIO, "layout: dimensionality %u", ndims);
+		return err_set(err, -EIO, "layout: invalid dimensionality %u", ndims);
 	if (!cur_ok(c))
 		return h5_msg_end(c, "layout", err);
 	l->rank = ndims - 1U;
@@ -75,7 +74,7 @@ int h5_layout_decode(const struct h5_file *f, struct cursor *c, struct h5_layout
 	if (version != 3 && (version != 4 || cls == LAYOUT_CHUNKED || cls == CLASS_VIRTUAL))
 		return h5_msg_version(version, "layout", err);
 	if (cls > LAYOUT_CHUNKED)
-		return err_set(err, -EIO, "layout: class %u", cls);
+		return err_set(err, -EIO, "layout: invalid class %u", cls);
 	l->cls = (enum layout_class)cls;
 	if (l->cls == LAYOUT_CHUNKED)
 		return decode_chunked(f, c, l, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Link message, 0x06 (Spec IV.A.2.g), version 1. Pure.
+ * Link message, 0x06 (Spec IV.A.2.g), version 1. Pure functions.
  *
  *   +0 u8   version, 1
  *   +1 u8   flags: 0-1 width of the name length (1 << n bytes), 2 creation order present,
@@ -29,7 +29,7 @@ enum {
 	FIRST_USER_TYPE = 64,
 };
 
-/* The narrowest width that holds the length, as the library chooses. */
+/* The smallest width for a length, as libhdf5 chooses it. */
 static unsigned int width_code(uint64_t len)
 {
 	return len > UINT32_MAX ? 3 : len > UINT16_MAX ? 2 : len > UINT8_MAX ? 1 : 0;
@@ -38,7 +38,6 @@ static unsigned int width_code(uint64_t len)
 static void encode_external(struct emit *e, const struct h5_link *l)
 {
 	size_t file = strlen(l->file) + 1, path = strlen(l->path) + 1;
-
 	h5_emit_len16(e, 1 + (uint64_t)file + path);
 	emit_u8(e, 0);
 	emit_bytes(e, l->file, file);
@@ -48,7 +47,6 @@ static void encode_external(struct emit *e, const struct h5_link *l)
 void h5_link_encode(struct emit *e, const struct h5_link *l)
 {
 	unsigned int width = width_code(l->name_len);
-
 	emit_u8(e, 1);
 	emit_u8(e, (uint8_t)(width | (l->has_corder ? FLAG_CORDER : 0) |
 			     (l->cls != LINK_HARD ? FLAG_TYPE : 0) | (l->utf8 ? FLAG_CSET : 0)));
@@ -74,17 +72,17 @@ void h5_link_encode(struct emit *e, const struct h5_link *l)
 	}
 }
 
-/* Text of n bytes as a string of the arena. It must not be empty or hold a NUL, which would show
- * another name here than to the library. */
+/* Copies a text of n bytes to the arena. -EIO: it is empty or contains a NUL. (libhdf5 would show
+ * another name than this project.) */
 static int decode_text(struct cursor *c, uint64_t n, struct arena *a, const char **out,
 		       struct err *err)
 {
 	if (n > cur_left(c))
 		return err_set(err, -EIO,
-			       "link: text of %" PRIu64 " bytes is longer than the message", n);
+			       "link: a text of %" PRIu64 " bytes is longer than the message", n);
 	const uint8_t *text = cur_bytes(c, (size_t)n);
 	if (!n || memchr(text, 0, (size_t)n))
-		return err_set(err, -EIO, "link: text is empty or has a NUL inside");
+		return err_set(err, -EIO, "link: a text is empty or contains a NUL");
 	*out = arena_strndup(a, (const char *)text, (size_t)n);
 	return *out ? 0 : err_set(err, -ENOMEM, "link: out of memory");
 }
@@ -96,11 +94,11 @@ static int decode_external(struct cursor *c, struct arena *a, struct h5_link *l,
 	size_t file_len = 0, path_len = 0;
 	const char *file = cur_cstr(&value, &file_len);
 	const char *path = cur_cstr(&value, &path_len);
-
 	if (!cur_ok(&value))
-		return err_set(err, -EIO, "link: external link's value is cut off");
+		return err_set(err, -EIO, "link: the value of an external link is too short");
 	if (version)
-		return err_set(err, -EOPNOTSUPP, "link: external link's version and flags 0x%02x",
+		return err_set(err, -EOPNOTSUPP,
+			       "link: external link: unsupported version and flags 0x%02x",
 			       version);
 	l->file = arena_strndup(a, file, file_len);
 	l->path = arena_strndup(a, path, path_len);
@@ -122,7 +120,8 @@ static int decode_value(const struct h5_file *f, struct cursor *c, uint8_t type,
 		l->cls = LINK_EXTERNAL;
 		return decode_external(c, a, l, err);
 	}
-	return err_set(err, type < FIRST_USER_TYPE ? -EIO : -EOPNOTSUPP, "link: type %u", type);
+	return err_set(err, type < FIRST_USER_TYPE ? -EIO : -EOPNOTSUPP,
+		       "link: unsupported type %u", type);
 }
 
 int h5_link_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_link *l,
@@ -135,7 +134,7 @@ int h5_link_decode(const struct h5_file *f, struct cursor *c, struct arena *a, s
 	if (version != 1)
 		return h5_msg_version(version, "link", err);
 	if (flags & FLAGS_RESERVED)
-		return err_set(err, -EIO, "link: flags 0x%02x", flags);
+		return err_set(err, -EIO, "link: invalid flags 0x%02x", flags);
 
 	uint8_t type = flags & FLAG_TYPE ? cur_u8(c) : LINK_HARD;
 	l->has_corder = flags & FLAG_CORDER;
@@ -146,7 +145,7 @@ int h5_link_decode(const struct h5_file *f, struct cursor *c, struct arena *a, s
 	if (!cur_ok(c))
 		return h5_msg_end(c, "link", err);
 	if (cset > DTYPE_CSET_UTF8)
-		return err_set(err, -EIO, "link: character set %u", cset);
+		return err_set(err, -EIO, "link: invalid character set %u", cset);
 	l->utf8 = cset == DTYPE_CSET_UTF8;
 	int rc = decode_text(c, name_len, a, &l->name, err);
 	if (rc)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filter pipeline message, 0x0b (Spec IV.A.2.l). Pure.
+ * Filter pipeline message, 0x0b (Spec IV.A.2.l). Pure functions.
  *
  * Version 1 (encoded):                      Version 2:
  *   +0 u8   version, 1                        +0 u8   version, 2
@@ -24,7 +24,7 @@
 
 enum { FLAG_OPTIONAL = 1 << 0, FIRST_NAMED_ID = 256, NAME_ALIGN = 8 };
 
-/* Filters of the library itself are always stored under its own names. */
+/* The name of a filter in the message. Filters of libhdf5 have fixed names. */
 static const char *stored_name(const struct filter *f)
 {
 	static const char *const builtin[] = {
@@ -44,10 +44,9 @@ static void encode_filter(struct emit *e, const struct filter *f)
 {
 	const char *name = stored_name(f);
 	size_t len = name ? strlen(name) + 1 : 0;
-
 	emit_u16(e, (uint16_t)f->id);
 	h5_emit_len16(e, align_u64(len, NAME_ALIGN));
-	/* The library makes its checksum mandatory and everything else optional. */
+	/* As in libhdf5, fletcher32 is mandatory and all other filters are optional. */
 	emit_u16(e, f->id == FILTER_FLETCHER32 ? 0 : FLAG_OPTIONAL);
 	emit_u16(e, (uint16_t)f->nparams);
 	size_t from = e->pos;
@@ -83,17 +82,20 @@ static int decode_filter(struct cursor *c, uint8_t version, struct arena *a, str
 {
 	f->id = cur_u16(c);
 	uint16_t name_len = version == 1 || f->id >= FIRST_NAMED_ID ? cur_u16(c) : 0;
-	cur_skip(c, 2); /* flags: a chunk's own mask tells which filters were skipped */
+	cur_skip(c, 2); /* flags: the filter mask of a chunk tells which filters were skipped */
 	f->nparams = cur_u16(c);
 	const uint8_t *name = cur_bytes(c, name_len);
 	int rc = h5_msg_end(c, "filter pipeline", err);
 	if (rc)
 		return rc;
 	if (version == 1 && name_len % NAME_ALIGN)
-		return err_set(err, -EIO, "filter pipeline: name of %u bytes", name_len);
+		return err_set(err, -EIO,
+			       "filter pipeline: the name takes %u bytes, not a multiple of 8",
+			       name_len);
 	if (f->nparams > FILTER_MAX_PARAMS)
 		return err_set(err, -EOPNOTSUPP,
-			       "filter pipeline: filter %" PRIu32 " with %" PRIu32 " client values",
+			       "filter pipeline: filter %" PRIu32 " has %" PRIu32
+			       " client values, too many",
 			       f->id, f->nparams);
 	for (uint32_t i = 0; i < f->nparams; i++)
 		f->params[i] = cur_u32(c);
@@ -114,7 +116,7 @@ int h5_pipeline_decode(struct cursor *c, struct arena *a, struct pipeline *p, st
 	if (version != 1 && version != 2)
 		return h5_msg_version(version, "filter pipeline", err);
 	if (!n || n > FILTER_MAX)
-		return err_set(err, -EIO, "filter pipeline: %u filters", n);
+		return err_set(err, -EIO, "filter pipeline: invalid number of filters %u", n);
 	if (version == 1)
 		cur_skip(c, 6);
 	for (uint8_t i = 0; i < n; i++) {

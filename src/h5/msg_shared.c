@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared message (Spec IV.A.2, "shared message"): the body of a message with flag H5_MSG_SHARED,
- * and the datatype field of an attribute with a committed type. Pure.
+ * and the datatype field of an attribute with a committed datatype. Pure functions.
  *
  * Version 2 (encoded) and 3:               Version 1:
  *   +0 u8   version                          +0  u8   version, 1
@@ -14,7 +14,7 @@
 
 #include "msg.h"
 
-/* Until 1.6 the library knew no types and wrote 0 into version 2. */
+/* libhdf5 up to 1.6 has no types and writes 0 in version 2. */
 enum { SHARED_UNTYPED = 0, SHARED_IN_HEAP = 1, SHARED_COMMITTED = 2 };
 
 void h5_shared_encode(struct emit *e, uint64_t addr)
@@ -34,9 +34,11 @@ int h5_shared_decode(const struct h5_file *f, struct cursor *c, uint64_t *addr, 
 	if (version == 1)
 		cur_skip(c, 6U + f->len_size);
 	else if (version == 3 && type == SHARED_IN_HEAP)
-		return err_set(err, -EOPNOTSUPP, "shared message: stored in the file's heap");
+		return err_set(
+			err, -EOPNOTSUPP,
+			"shared message: messages in the shared message heap are not supported");
 	else if (type != SHARED_COMMITTED && !(version == 2 && type == SHARED_UNTYPED))
-		return err_set(err, -EIO, "shared message: type %u", type);
+		return err_set(err, -EIO, "shared message: invalid type %u", type);
 	*addr = h5_cur_addr(f, c);
 	return h5_msg_end(c, "shared message", err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object headers (Spec IV.A.1.b), version 2. Reads through struct h5_file, otherwise pure.
+ * Object headers, version 2 (Spec IV.A.1.b).
  *
  *   +0 4    "OHDR"
  *   +4 u8   version, 2
@@ -10,7 +10,7 @@
  *      u16  most compact, fewest dense attributes    (flag bit 4)
  *      ..   size of chunk 0: its messages and gap
  *           messages, gap
- *      u32  checksum of all before
+ *      u32  checksum of all bytes before it
  *
  *   Continuation chunk: "OCHK", messages, gap, u32 checksum.
  *
@@ -21,10 +21,10 @@
  *   +4 u16  creation order (flag bit 2 of the header)
  *           body
  *
- * What is left at a chunk's end and is smaller than a message's head is the gap.
+ * The gap is what remains at the end of a chunk if it is smaller than the head of a message.
  *
- * A chunk is read once: the addresses that were read are kept, and a continuation that leads back
- * to one of them is damage.
+ * The decoder reads each chunk once: it remembers their addresses, and a continuation to one of
+ * them fails with -EIO.
  */
 #include <string.h>
 
@@ -67,7 +67,6 @@ static void encode_prefix(struct emit *e, const struct h5_ohdr *h)
 			     : size > UINT16_MAX ? 2
 			     : size > UINT8_MAX	 ? 1
 						 : 0;
-
 	emit_bytes(e, header_signature, SIGNATURE_LEN);
 	emit_u8(e, 2);
 	emit_u8(e, (uint8_t)(width | (h->attr_order_tracked ? FLAG_TRACKED : 0) |
@@ -89,7 +88,6 @@ static void encode_prefix(struct emit *e, const struct h5_ohdr *h)
 void h5_ohdr_encode(struct emit *e, const struct h5_ohdr *h)
 {
 	size_t from = e->pos;
-
 	encode_prefix(e, h);
 	for (uint32_t i = 0; i < h->n; i++) {
 		const struct h5_msg *m = &h->msgs[i];
@@ -112,7 +110,7 @@ struct reader {
 	struct arena *a;
 	struct h5_ohdr *h;
 	struct bytes msgs;   /* of struct h5_msg */
-	struct bytes chunks; /* of struct extent: continuations, in the order found */
+	struct bytes chunks; /* of struct extent: continuation chunks in the order of messages */
 	struct addrset seen;
 	uint64_t total; /* bytes of all chunks */
 	struct err *err;
@@ -125,22 +123,25 @@ static void reader_release(struct reader *r)
 	addrset_release(&r->seen);
 }
 
-static int no_memory(struct reader *r)
+static int out_of_memory(struct reader *r)
 {
 	return err_set(r->err, -ENOMEM, "object header: out of memory");
 }
 
-/* A whole chunk, with its checksum, in the arena. c: what the checksum covers. */
+/* Reads a chunk into the arena and checks its checksum. c: the bytes that the checksum covers. */
 static int read_chunk(struct reader *r, struct extent x, struct cursor *c)
 {
 	if (x.len < SIGNATURE_LEN + CHECKSUM_LEN || x.len > MAX_BYTES - r->total)
-		return err_set(r->err, -EIO, "object header: chunk of %" PRIu64 " bytes", x.len);
+		return err_set(r->err, -EIO,
+			       "object header: chunk of %" PRIu64 " bytes, too small or too large",
+			       x.len);
 	r->total += x.len;
 	int rc = addrset_add(&r->seen, x.addr);
 	if (rc < 0)
-		return no_memory(r);
+		return out_of_memory(r);
 	if (rc == 0)
-		return err_set(r->err, -EIO, "object header: continuations run in a circle");
+		return err_set(r->err, -EIO,
+			       "object header: two continuations lead to the same chunk");
 
 	uint64_t end;
 	if (!add_u64(x.addr, x.len, &end) || end > h5_file_size(r->f))
@@ -149,7 +150,7 @@ static int read_chunk(struct reader *r, struct extent x, struct cursor *c)
 			       x.addr);
 	void *buf = arena_alloc(r->a, (size_t)x.len);
 	if (!buf)
-		return no_memory(r);
+		return out_of_memory(r);
 	rc = h5_file_read(r->f, x.addr, buf, (size_t)x.len, r->err);
 	if (rc)
 		return rc;
@@ -168,7 +169,7 @@ static int add_continuation(struct reader *r, struct cursor *body)
 	x.len = h5_cur_len(r->f, body);
 	int rc = h5_msg_end(body, "object header continuation", r->err);
 	if (!rc && bytes_append(&r->chunks, &x, sizeof(x)))
-		rc = no_memory(r);
+		rc = out_of_memory(r);
 	return rc;
 }
 
@@ -180,7 +181,7 @@ static int add_message(struct reader *r, const struct h5_msg *m, struct cursor *
 		return add_continuation(r, body);
 	if (r->msgs.len / sizeof(*m) >= MAX_MESSAGES)
 		return err_set(r->err, -EIO, "object header: more than %d messages", MAX_MESSAGES);
-	return bytes_append(&r->msgs, m, sizeof(*m)) ? no_memory(r) : 0;
+	return bytes_append(&r->msgs, m, sizeof(*m)) ? out_of_memory(r) : 0;
 }
 
 static int parse_messages(struct reader *r, struct cursor *c)
@@ -209,17 +210,16 @@ static int parse_prefix(struct cursor *c, struct h5_ohdr *h, uint64_t *chunk_siz
 {
 	const uint8_t *sig = cur_bytes(c, SIGNATURE_LEN);
 	uint8_t version = cur_u8(c), flags = cur_u8(c);
-
 	if (!cur_ok(c))
 		return h5_msg_end(c, "object header", err);
 	if (memcmp(sig, header_signature, SIGNATURE_LEN) != 0)
 		return err_set(err, sig[0] == 1 ? -EOPNOTSUPP : -EIO,
-			       sig[0] == 1 ? "object header: version 1 is not read"
-					   : "object header: no signature");
+			       sig[0] == 1 ? "object header: unsupported version 1"
+					   : "object header: wrong signature");
 	if (version != 2)
 		return h5_msg_version(version, "object header", err);
 	if (flags & FLAGS_RESERVED)
-		return err_set(err, -EIO, "object header: flags 0x%02x", flags);
+		return err_set(err, -EIO, "object header: invalid flags 0x%02x", flags);
 	h->attr_order_tracked = flags & FLAG_TRACKED;
 	h->attr_order_indexed = flags & FLAG_INDEXED;
 	h->has_phase = flags & FLAG_PHASE;
@@ -284,7 +284,7 @@ static int read_all(struct reader *r, uint64_t addr)
 		return rc;
 	struct h5_msg *msgs = arena_alloc(r->a, r->msgs.len);
 	if (!msgs)
-		return no_memory(r);
+		return out_of_memory(r);
 	memcpy(msgs, r->msgs.data, r->msgs.len);
 	r->h->msgs = msgs;
 	r->h->n = (uint32_t)(r->msgs.len / sizeof(*msgs));
@@ -295,7 +295,6 @@ int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, stru
 		   struct err *err)
 {
 	struct reader r = {.f = f, .a = a, .h = h, .err = err};
-
 	*h = (struct h5_ohdr){.n = 0};
 	int rc = read_all(&r, addr);
 	reader_release(&r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading at an address of a file: see h5/file.h. Pure but for the reads of its source. */
+/* Reading at an address of a file: see h5/file.h. */
 #include <h5/file.h>
 
 #include <errno.h>
@@ -10,7 +10,6 @@
 int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err)
 {
 	uint64_t offset;
-
 	if (!add_u64(f->base, addr, &offset))
 		return err_set(err, -EIO, "address %" PRIu64 " is outside of the file", addr);
 	return source_read(f->source, offset, buf, n, err);

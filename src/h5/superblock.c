@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Superblock (Spec II.A). Pure: bytes in, struct out. The tables are for sizes of offsets and
- * lengths of 8; every address has the size of offsets, and the name offset that of lengths.
+ * Superblock (Spec II.A). Pure functions. The tables are for sizes of offsets and lengths of 8
+ * bytes. Addresses have the size of offsets; the name offset has the size of lengths.
  *
- * Versions 0 and 1 (1 has four bytes more, from +24 on):
+ * Versions 0 and 1 (version 1 has four more bytes at +24):
  *   +0  8   signature                        +16 u16  group leaf node K
  *   +8  u8  version                          +18 u16  group internal node K
  *   +9  u8  free space version, 0            +20 u32  consistency flags (low byte: status)
@@ -33,9 +33,8 @@
 
 enum {
 	SIGNATURE_LEN = H5_SIGNATURE_LEN,
-	CHECKED_FIXED =
-		12,    /* of the bytes under the checksum of versions 2 and 3; and 4 addresses */
-	SMALLEST = 24, /* of any version with addresses of 2 bytes */
+	CHECKED_FIXED = 12, /* bytes under the checksum of versions 2 and 3, without 4 addresses */
+	SMALLEST = 24,	    /* of any version with addresses of 2 bytes */
 	SIZE_OF_OFFSETS = 8,
 	SIZE_OF_LENGTHS = 8,
 	SCRATCH_LEN = 16,
@@ -66,7 +65,7 @@ void h5_superblock_encode(struct emit *e, const struct h5_superblock *sb)
 	emit_u64(e, H5_UNDEF); /* no driver info */
 	emit_u64(e, 0);	       /* the root group has no name */
 	emit_u64(e, sb->root);
-	emit_u32(e, 0); /* nothing cached in the scratch pad */
+	emit_u32(e, 0); /* the scratch pad is not used */
 	emit_u32(e, 0);
 	emit_zero(e, SCRATCH_LEN);
 }
@@ -82,8 +81,9 @@ static int decode_sizes(struct cursor *c, struct h5_superblock *sb, struct err *
 	sb->len_size = cur_u8(c);
 	if (is_size(sb->addr_size) && is_size(sb->len_size))
 		return 0;
-	return err_set(err, -EOPNOTSUPP, "superblock: sizes of offsets %u and lengths %u",
-		       sb->addr_size, sb->len_size);
+	return err_set(err, -EOPNOTSUPP,
+		       "superblock: unsupported sizes of offsets %u and lengths %u", sb->addr_size,
+		       sb->len_size);
 }
 
 static uint64_t cur_addr(struct cursor *c, const struct h5_superblock *sb)
@@ -113,7 +113,7 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 		cur_skip(c, 2);
 	}
 	sb->base = cur_addr(c, sb);
-	cur_skip(c, sb->addr_size); /* free-space info: never written by a released library */
+	cur_skip(c, sb->addr_size); /* free-space info: no release of libhdf5 writes it */
 	sb->eof = cur_addr(c, sb);
 	uint64_t driver = cur_addr(c, sb);
 	cur_skip(c, sb->len_size); /* name offset */
@@ -123,10 +123,13 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 	if (rc)
 		return rc;
 	if (free_space || symbol_table || shared)
-		return err_set(err, -EOPNOTSUPP, "superblock: versions %u, %u, %u of its parts",
+		return err_set(err, -EOPNOTSUPP,
+			       "superblock: unsupported versions of free space %u, symbol table %u "
+			       "or shared header %u",
 			       free_space, symbol_table, shared);
 	if (driver != H5_UNDEF)
-		return err_set(err, -EOPNOTSUPP, "superblock: file of a multi-file driver");
+		return err_set(err, -EOPNOTSUPP,
+			       "superblock: the file is one of several of a multi-file driver");
 	return 0;
 }
 
@@ -172,6 +175,6 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 	if (rc)
 		return rc;
 	if (!sb->leaf_k || !sb->internal_k || !sb->chunk_k)
-		return err_set(err, -EIO, "superblock: B-tree K of zero");
+		return err_set(err, -EIO, "superblock: a K of a B-tree is 0");
 	return 0;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One call as libcurl sees it. All of this runs in the I/O thread.
- */
+/* The libcurl side of one call. Everything here runs in the I/O thread. */
 #include "call.h"
 
 #include <curl/curl.h>
@@ -17,7 +15,7 @@ _Static_assert(HTTP_REASON_MAX == CURL_ERROR_SIZE, "libcurl writes its reason in
 
 static void start_answer(struct http_call *call)
 {
-	/* An interim answer (100) or another attempt of libcurl's may have come before. */
+	/* An interim answer (100) or an earlier attempt of libcurl may precede this answer. */
 	call->answer.len = 0;
 	call->populated = 0;
 	call->content_length = -1;
@@ -25,7 +23,7 @@ static void start_answer(struct http_call *call)
 	curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &call->status);
 }
 
-static void hand_over(struct http_call *call, char *line, size_t n)
+static void report_header(struct http_call *call, char *line, size_t n)
 {
 	char *colon = memchr(line, ':', n);
 	if (!colon || !call->on_header)
@@ -50,9 +48,9 @@ static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 	if (n >= 5 && strncasecmp(bytes, "HTTP/", 5) == 0)
 		start_answer(call);
 	else if (n < sizeof(line) && !memchr(bytes, '\0', n))
-		hand_over(call, memcpy(line, bytes, n), n);
+		report_header(call, memcpy(line, bytes, n), n);
 	if (n <= 2)
-		http_socket_hear(call->sockets, call->fd);
+		http_socket_note_received(call->sockets, call->fd);
 	return n;
 }
 
@@ -67,22 +65,22 @@ static uint64_t body_max(const struct http_call *call)
 	return call->body_max;
 }
 
-/* Room for the whole body at once, as far as the length that the server announces is plausible. */
+/* Reserves the announced length of the body at once, up to a plausible size. */
 static int reserve(struct http_call *call, size_t n)
 {
-	enum { BELIEVED = 64 << 20 };
-	curl_off_t told = -1;
+	enum { PLAUSIBLE_MAX = 64 << 20 };
+	curl_off_t announced = -1;
 	if (call->answer.cap > 0)
 		return bytes_reserve(&call->answer, n);
-	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &told);
-	uint64_t room = told > 0 ? (uint64_t)told : 0;
-	room = min_u64(min_u64(room, body_max(call)), BELIEVED);
+	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+	uint64_t room = announced > 0 ? (uint64_t)announced : 0;
+	room = min_u64(min_u64(room, body_max(call)), PLAUSIBLE_MAX);
 	return bytes_reserve(&call->answer, (size_t)max_u64(room, n));
 }
 
-/* New memory comes page by page, at the cost of a fault each, which is half the work of this
- * thread; asked for in larger pieces it costs a fraction. Little ahead of what has come: a length
- * is soon said. */
+/* Populates new memory in large pieces. Otherwise page faults would be half the work of this
+ * thread. Memory is populated only shortly before it is used, because a server may announce more
+ * than it sends. */
 static void populate(struct http_call *call, size_t n)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -93,7 +91,7 @@ static void populate(struct http_call *call, size_t n)
 	const size_t end = min_u64(b->len + max_u64(n, PIECE), b->cap);
 	const uintptr_t from = (uintptr_t)(b->data + b->len) & ~(uintptr_t)(PAGE - 1);
 	const uintptr_t to = align_u64((uintptr_t)(b->data + end), PAGE);
-	/* An older kernel does not know it; then pages come as ever. */
+	/* Older kernels do not support this; then page faults populate the memory. */
 	if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) == 0)
 		call->populated = end;
 	else
@@ -101,8 +99,8 @@ static void populate(struct http_call *call, size_t n)
 #endif
 }
 
-/* What is kept of a piece. */
-static int keep(struct http_call *call, const char *bytes, size_t n)
+/* Appends a part of the body to the answer. */
+static int append(struct http_call *call, const char *bytes, size_t n)
 {
 	if (n == 0)
 		return 0;
@@ -115,10 +113,10 @@ static int keep(struct http_call *call, const char *bytes, size_t n)
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct http_call *call = arg;
-	const size_t came = n * size;
-	http_socket_hear(call->sockets, call->fd);
-	call->came += came;
-	n = came;
+	const size_t received = n * size;
+	http_socket_note_received(call->sockets, call->fd);
+	call->received += received;
+	n = received;
 	if (call->ranged && call->status == 200 && call->skipped < call->skip) {
 		const uint64_t skip = min_u64(call->skip - call->skipped, n);
 		call->skipped += skip;
@@ -128,7 +126,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 	const uint64_t room = body_max(call) - call->answer.len;
 	if (n > room) {
 		if (call->status >= 300) {
-			call->cut = call->came > HTTP_ERROR_DRAIN_MAX;
+			call->cut = call->received > HTTP_ERROR_DRAIN_MAX;
 		} else {
 			call->cut =
 				call->ranged && call->status == 200 && call->keep <= call->body_max;
@@ -136,9 +134,9 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 		}
 		n = (size_t)room;
 	}
-	if (keep(call, bytes, n))
+	if (append(call, bytes, n))
 		return 0;
-	return call->cut || call->too_long ? 0 : came;
+	return call->cut || call->too_long ? 0 : received;
 }
 
 /* ---- the request's body ---- */
@@ -164,7 +162,7 @@ static size_t on_send(char *to, size_t size, size_t n, void *arg)
 	return copied;
 }
 
-/* libcurl sends again on a new connection when a kept one turns out to be dead. */
+/* libcurl sends the body again on a new connection if a kept connection is dead. */
 static int on_rewind(void *arg, curl_off_t offset, int origin)
 {
 	struct http_call *call = arg;
@@ -174,9 +172,9 @@ static int on_rewind(void *arg, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
-/* ---- life ---- */
+/* ---- setup and result ---- */
 
-/* A connection is there, the request is about to be sent. */
+/* libcurl has a connection and is about to send the request. */
 static int on_connection(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
 	struct http_call *call = arg;
@@ -203,8 +201,8 @@ static void prepare_method(struct http_call *call, CURL *easy)
 	}
 }
 
-/* What is received at once, in a buffer that each connection has: few system calls for large
- * bodies, little memory for many small ones. */
+/* The size of the receive buffer. Each connection has one. A large buffer saves system calls, a
+ * small one saves memory. */
 static long receive_size(const struct http_call *call)
 {
 	enum { SMALL_BODY = 256 << 10, SMALL = 32 << 10, LARGE = 256 << 10 };
@@ -237,11 +235,11 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connection);
 	curl_easy_setopt(easy, CURLOPT_PREREQDATA, call);
 	curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header);
-	/* Rather than open one of its own, a call waits for the connection that all will share.
-	 * With a server that has no HTTP/2 that would cost a handshake. */
+	/* With HTTP/2, a call waits for the connection that all calls share instead of opening one.
+	 * With HTTP/1.1 this would cost the time of a handshake. */
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes ? 1L : 0L);
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-	/* What a proxy says of its tunnel is no answer. */
+	/* The answer of a proxy to CONNECT is not the server's. */
 	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->reason);
@@ -257,7 +255,7 @@ static enum http_end end_of(const struct http_call *call, CURLcode result)
 {
 	if (call->too_long)
 		return HTTP_TOO_LONG;
-	if (call->off)
+	if (call->is_cancelled)
 		return HTTP_CANCELLED;
 	if (call->late)
 		return HTTP_TIMED_OUT;
@@ -285,20 +283,21 @@ static enum http_end end_of(const struct http_call *call, CURLcode result)
 
 void http_call_end(struct http_call *call, CURLcode result)
 {
-	curl_off_t told = -1;
+	curl_off_t announced = -1;
 	call->end = end_of(call, result);
-	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &told);
-	call->content_length = told;
+	curl_easy_getinfo(call->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+	call->content_length = announced;
 	if (call->end == HTTP_ANSWERED) {
 		call->reason[0] = '\0';
 		return;
 	}
-	if (call->off)
-		strcpy(call->reason, "the caller does not need it any more");
+	if (call->is_cancelled)
+		strcpy(call->reason, HTTP_CANCELLED_REASON);
 	else if (call->late)
-		strcpy(call->reason, call->answering		   ? "the body comes too slowly"
-				     : call->sent < call->body_len ? "the body is taken too slowly"
-								   : "no answer in time");
+		strcpy(call->reason, call->answering ? "the server sends the body too slowly"
+				     : call->sent < call->body_len
+					     ? "the server receives the body too slowly"
+					     : "no answer in time");
 	else if (!call->reason[0])
 		strncat(call->reason, curl_easy_strerror(result), sizeof(call->reason) - 1);
 }
@@ -328,8 +327,8 @@ void http_call_release(struct http_call *call)
 	bytes_release(&call->answer);
 	call->status = 0;
 	call->sent = call->populated = 0;
-	call->skipped = call->came = 0;
+	call->skipped = call->received = 0;
 	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
-	call->off = false;
+	call->is_cancelled = false;
 	call->cancelled_ns = 0;
 }

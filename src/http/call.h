@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call as libcurl sees it: setting an easy handle up, its callbacks, its end. I/O thread. */
+/* The libcurl side of one call: setting up an easy handle, its callbacks, its end. I/O thread. */
 #ifndef HTTP_CALL_H
 #define HTTP_CALL_H
 
 #include <http/http.h>
 #include "socket.h"
 
-/* Prepares easy (fresh or reset) for the call. multiplexes: the server is known to have HTTP/2.
+#define HTTP_CANCELLED_REASON "the caller has cancelled the request"
+
+/* Prepares easy (new or reset) for the call. multiplexes: the server is known to have HTTP/2.
  * -ENOMEM. */
 int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *sockets,
 		      const struct http_options *opt, bool multiplexes);
-/* Turns libcurl's result into the call's. */
+/* Sets the call's result from libcurl's. */
 void http_call_end(struct http_call *call, CURLcode result);
-/* Of a call that was answered: other calls may share its connection. */
+/* True if an answered call used HTTP/2, so that other calls may share its connection. */
 bool http_call_was_multiplexed(const struct http_call *call);
 
 #endif

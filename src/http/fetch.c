@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One blocking request with a libcurl handle of its own: see http/fetch.h. No shared state. */
+/* One blocking request with its own libcurl handle. No shared state. */
 #include <http/fetch.h>
 
 #include <curl/curl.h>

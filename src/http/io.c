@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The I/O thread. Calls are queued under the lock, taken over by the thread in one piece, and run
- * as far as there are connections; libcurl's own queue is not used, because its time-outs run
- * while a call waits there.
+ * The I/O thread. It takes all queued calls at once and starts as many as there are connections.
+ * libcurl's own queue is not used, because its time-outs run while a call waits there.
  *
- * Invariants: n_active <= connections; every call is in exactly one of: inbox (under the lock),
- * waiting, active (the thread's), the caller's hands. done is called without the lock.
+ * Invariants: n_active <= connections. A call that is submitted and not done is in exactly one of
+ * inbox (under the lock), waiting and active (both used by the thread only). done is called without
+ * the lock.
  */
 #include "call.h"
 
@@ -19,9 +19,9 @@
 #include <string.h>
 
 enum {
-	TICK_MS = 100,	 /* a time-out is noticed two of these late at most */
-	CANCEL_MS = 500, /* what comes within it is let come */
-	IDLE_MS = 60000	 /* nothing to do: until somebody wakes us */
+	TICK_MS = 100,	 /* a time-out is detected at most two ticks late */
+	CANCEL_MS = 500, /* a cancelled call may still be answered for this long */
+	IDLE_MS = 60000	 /* interval of checks without active calls */
 };
 
 struct calls {
@@ -37,9 +37,9 @@ struct http_io {
 	pthread_mutex_t lock; /* guards the next three */
 	struct calls inbox;
 	bool stopping, running;
-	pthread_t thread; /* valid while running; for those who call http_io_rest() */
+	pthread_t thread; /* valid while running; http_io_stop_thread() joins it */
 
-	/* the thread's */
+	/* used by the thread only */
 	struct calls waiting[HTTP_PRIORITIES];
 	struct http_call **active; /* room for opt.connections */
 	CURL **spare;		   /* easy handles of earlier calls, likewise */
@@ -97,7 +97,7 @@ static enum http_phase phase_of(const struct http_call *call)
 static void start_call(struct http_io *io, struct http_call *call)
 {
 	if (is_cancelled(call)) {
-		end_early(call, HTTP_CANCELLED, "the caller does not need it any more");
+		end_early(call, HTTP_CANCELLED, HTTP_CANCELLED_REASON);
 		return;
 	}
 	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
@@ -124,10 +124,10 @@ static void end_call(struct http_io *io, struct http_call *call, CURLcode result
 	http_call_end(call, result);
 	if (call->end == HTTP_ANSWERED)
 		io->multiplexes = http_call_was_multiplexed(call);
-	/* One that is longer than we want was cut by us. */
+	/* A body that is too long is cut here; the server has answered. */
 	const bool answered = call->end == HTTP_ANSWERED || call->end == HTTP_TOO_LONG;
 	http_stats_request(io->opt.meter, call->metered, answered ? call->status : 0,
-			   io->env->now(io->env) - call->started_ns, call->came, call->sent);
+			   io->env->now(io->env) - call->started_ns, call->received, call->sent);
 	curl_multi_remove_handle(io->multi, easy);
 	curl_easy_reset(easy);
 	io->spare[io->n_spare++] = easy;
@@ -152,17 +152,18 @@ static void reap(struct http_io *io)
 	}
 }
 
-/* A connection of many calls that is dead would swallow their next attempts, too. One on which
- * nothing at all has come since this call began is closed for all of them. */
-static void give_up_connection(struct http_io *io, const struct http_call *call)
+/* Closes a connection on which nothing was received since the call began. It is probably dead, and
+ * with HTTP/2 the next attempts of all its calls would use it again. */
+static void close_silent_connection(struct http_io *io, const struct http_call *call)
 {
-	if (!http_socket_heard_since(&io->sockets, call->fd, call->started_ns))
+	if (!http_socket_received_since(&io->sockets, call->fd, call->started_ns))
 		http_socket_shut(call->fd);
 }
 
-/* A connection ends with a call that is cancelled, and costs a round or two to replace: what is
- * about to come anyway, or may be asked for again, is worth waiting for. */
-static bool ends_cancelled(struct http_call *call, uint64_t now)
+/* A call is ended when it has been cancelled for CANCEL_MS. Ending a call closes its connection,
+ * and a new one costs one or two round trips. So the thread waits for an answer that may be about
+ * to arrive. */
+static bool has_to_end(struct http_call *call, uint64_t now)
 {
 	if (!is_cancelled(call)) {
 		call->cancelled_ns = 0;
@@ -173,31 +174,32 @@ static bool ends_cancelled(struct http_call *call, uint64_t now)
 	return now - call->cancelled_ns >= (uint64_t)CANCEL_MS * 1000000;
 }
 
-/* Ends the calls that were late at a time until which all that has come is taken notice of. What
- * waits to be received is no fault of the server's, and a process may have been stopped. */
+/* Ends the calls that are cancelled or late at `now`. All data that had arrived by then has been
+ * received: data that waits in the kernel, perhaps because this process was stopped, does not make
+ * a call late. */
 static void sweep(struct http_io *io, uint64_t now)
 {
 	io->swept_ns = now;
 	for (unsigned int i = io->n_active; i-- > 0;) {
 		struct http_call *call = io->active[i];
 		struct http_limits limits = io->opt.limits;
-		if (ends_cancelled(call, now)) {
-			call->off = true;
+		if (has_to_end(call, now)) {
+			call->is_cancelled = true;
 			end_call(io, call, CURLE_ABORTED_BY_CALLBACK);
 			continue;
 		}
 		if (call->first_byte_ms)
 			limits.first_byte_ms = call->first_byte_ms;
-		if (!http_timeouts_ends(&call->timeouts, phase_of(call), call->sent + call->came,
-					now, &limits))
+		if (!http_timeouts_ends(&call->timeouts, phase_of(call),
+					call->sent + call->received, now, &limits))
 			continue;
 		call->late = true;
-		give_up_connection(io, call);
+		close_silent_connection(io, call);
 		end_call(io, call, CURLE_OPERATION_TIMEDOUT);
 	}
 }
 
-/* Behind requests that were sent: see socket.h. */
+/* Sets TCP_QUICKACK again after requests that have been sent; see socket.h. */
 static void acknowledge(struct http_io *io)
 {
 	for (unsigned int i = 0; i < io->n_active; i++) {
@@ -217,19 +219,19 @@ static struct http_call *next_waiting(struct http_io *io)
 	return call;
 }
 
-/* Starts what was submitted, as far as there are connections. False when the thread is to end. */
+/* Starts submitted calls, as many as there are connections. False: the thread has to end. */
 static bool take_inbox(struct http_io *io)
 {
 	struct http_call *call;
-	struct calls came;
+	struct calls submitted;
 	pthread_mutex_lock(&io->lock);
-	came.head = io->inbox.head;
+	submitted.head = io->inbox.head;
 	io->inbox.head = NULL;
 	io->inbox.tail = &io->inbox.head;
 	const bool stopping = io->stopping;
 	pthread_mutex_unlock(&io->lock);
-	while ((call = came.head)) {
-		came.head = call->next;
+	while ((call = submitted.head)) {
+		submitted.head = call->next;
 		push(&io->waiting[call->priority], call);
 	}
 	while (io->n_active < io->opt.connections && (call = next_waiting(io)))
@@ -254,14 +256,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* ---- everybody's ---- */
+/* ---- any thread ---- */
 
 static int start_thread_locked(struct http_io *io)
 {
 	sigset_t all, old;
 	if (io->running)
 		return 0;
-	/* Signals are for the front's main loop. */
+	/* Other threads handle signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	io->running = pthread_create(&io->thread, NULL, run, io) == 0;
@@ -276,8 +278,8 @@ void http_submit(struct http_io *io, struct http_call *call)
 	const int rc = start_thread_locked(io);
 	if (rc == 0) {
 		push(&io->inbox, call);
-		/* Under the lock: once the thread has taken the call, it may be done, and io gone.
-		 */
+		/* Under the lock: as soon as the thread has the call, the call may be done and io
+		 * freed. */
 		http_poll_wake(&io->poll);
 	}
 	pthread_mutex_unlock(&io->lock);
@@ -300,7 +302,7 @@ void http_run(struct http_io *io, struct http_call *call)
 	wait_all(&waiter);
 }
 
-void http_io_rest(struct http_io *io)
+void http_io_stop_thread(struct http_io *io)
 {
 	pthread_mutex_lock(&io->lock);
 	const bool running = io->running;
@@ -327,7 +329,7 @@ static int make(struct http_io *io, const struct http_options *opt, struct err *
 		return err_set(err, -ENOMEM, "HTTP: out of memory");
 	const int rc = http_poll_init(&io->poll, io->env, io->multi, &io->sockets);
 	if (rc)
-		return err_errno(err, rc, "HTTP: no means to wait for sockets");
+		return err_errno(err, rc, "HTTP: cannot wait for sockets");
 	curl_multi_setopt(io->multi, CURLMOPT_MAXCONNECTS, (long)opt->connections);
 	curl_multi_setopt(io->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)opt->connections);
 	return 0;
@@ -359,12 +361,12 @@ struct http_io *http_io_new(const struct env *env, const struct http_options *op
 
 void http_io_free(struct http_io *io)
 {
-	http_io_rest(io);
+	http_io_stop_thread(io);
 	while (io->n_spare)
 		curl_easy_cleanup(io->spare[--io->n_spare]);
+	/* Closes the open connections, which needs the table of sockets. */
 	if (io->multi)
-		curl_multi_cleanup(
-			io->multi); /* closes what is open, so the table still has to be there */
+		curl_multi_cleanup(io->multi);
 	http_sockets_release(&io->sockets);
 	http_poll_release(&io->poll);
 	pthread_mutex_destroy(&io->lock);

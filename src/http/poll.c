@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See poll.h. epoll reports a socket again for as long as it is ready, so one that is passed
- * over is not lost. */
+/* epoll is level-triggered: it reports a socket as long as it is ready. So a ready socket may be
+ * left for a later pass. */
 #include "poll.h"
 
 #include <base/mem.h>
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 enum {
-	READY_MAX = 1280, /* sockets that are looked at together, and one that wakes us */
-	AT_ONCE = 16,	  /* sockets that are served before it is asked again who is ready */
-	ALL_EVERY = 16,	  /* passes in which all are served, so that none starves */
+	READY_MAX = 1280, /* ready descriptors of one pass, with the eventfd */
+	AT_ONCE = 16,	  /* sockets that one pass serves */
+	ALL_EVERY = 16,	  /* every 16th pass serves all, so that none starves */
 };
 
 struct ready {
@@ -23,7 +23,7 @@ struct ready {
 	uint64_t age; /* the lower, the older */
 };
 
-/* ---- what libcurl wants ---- */
+/* ---- callbacks of libcurl ---- */
 
 static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
@@ -37,7 +37,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket
 		event.events |= EPOLLIN;
 	if (what & CURL_POLL_OUT)
 		event.events |= EPOLLOUT;
-	/* One that cannot be watched is looked at when it has been silent for a while. */
+	/* If this fails, http_poll_nudge() still serves the socket. */
 	if (epoll_ctl(p->epoll, EPOLL_CTL_MOD, fd, &event) && errno == ENOENT)
 		epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event);
 	return 0;
@@ -50,7 +50,7 @@ static int set_timer(CURLM *multi, long ms, void *arg)
 	return 0;
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 int http_poll_init(struct http_poll *p, const struct env *env, CURLM *multi,
 		   const struct http_sockets *sockets)
@@ -103,7 +103,7 @@ static int select_bits(uint32_t events)
 	       (events & EPOLLERR ? CURL_CSELECT_ERR : 0);
 }
 
-/* The sockets that are ready, the oldest first. Returns how many. */
+/* Fills ready with the ready sockets, those of the oldest calls first. Returns their number. */
 static size_t wait_ready(struct http_poll *p, struct ready *ready, int timeout_ms)
 {
 	struct epoll_event events[READY_MAX];
@@ -148,7 +148,7 @@ bool http_poll_serve(struct http_poll *p, unsigned int most_ms)
 	if (++p->passes % ALL_EVERY)
 		n = min_u64(n, AT_ONCE);
 	for (size_t i = 0; i < n; i++) {
-		/* Its number may be another one's by now. */
+		/* The descriptor may belong to another socket by now. */
 		if (http_socket_id(p->sockets, ready[i].fd) != ready[i].id)
 			continue;
 		curl_multi_socket_action(p->multi, ready[i].fd, ready[i].events, &running);
@@ -157,12 +157,13 @@ bool http_poll_serve(struct http_poll *p, unsigned int most_ms)
 	return n == all && all < READY_MAX - 1;
 }
 
-/* From the end: a socket that is closed on the way makes room for the last one. */
+/* Iterates backwards: if libcurl closes a socket meanwhile, the last socket of the table moves to
+ * its index. */
 void http_poll_nudge(struct http_poll *p, uint64_t since_ns)
 {
 	int running = 0;
 	for (unsigned int i = p->sockets->n; i-- > 0;) {
-		if (i < p->sockets->n && p->sockets->v[i].heard_ns < since_ns)
+		if (i < p->sockets->n && p->sockets->v[i].received_ns < since_ns)
 			curl_multi_socket_action(p->multi, p->sockets->v[i].fd, CURL_CSELECT_IN,
 						 &running);
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits for libcurl's sockets and tells it which are ready, those of older calls first. A store
- * that is fast sends many bodies at the same time; taken in turn, all of them would be complete at
- * the end only, while the reader waits for the first. Who asks first gets first, what younger calls
- * are sent waits in the kernel, and TCP slows its sender down.
+ * Waits for libcurl's sockets and reports the ready ones to libcurl, those of the oldest calls
+ * first. A fast store sends many bodies at the same time. If they were received in turn, all of
+ * them would be complete only at the end, while the reading program waits for the first. The data
+ * of younger calls waits in the kernel instead, and TCP slows down its sender.
  *
- * Belongs to the I/O thread, but for http_poll_wake().
+ * Used by the I/O thread only, except http_poll_wake().
  */
 #ifndef HTTP_POLL_H
 #define HTTP_POLL_H
@@ -24,21 +24,22 @@ struct http_poll {
 	CURLM *multi;
 	const struct http_sockets *sockets;
 	int epoll, event; /* eventfd */
-	uint64_t due_ns;  /* when libcurl wants to be called in any case; UINT64_MAX: never */
+	uint64_t due_ns;  /* the time of libcurl's next timer; UINT64_MAX: none */
 	unsigned int passes;
 };
 
-/* Makes the multi handle report to this. env, multi and sockets are borrowed. */
+/* Installs the callbacks of the multi handle. env, multi and sockets are borrowed. */
 int http_poll_init(struct http_poll *p, const struct env *env, CURLM *multi,
 		   const struct http_sockets *sockets);
-void http_poll_release(struct http_poll *p); /* after the multi handle is gone; also of zeroes */
-/* Waits until something is ready or due, at most so long, and lets libcurl do it. True when nothing
- * that was there when it was called is left for the next time. */
+/* After the multi handle is freed. A zeroed struct may be released, too. */
+void http_poll_release(struct http_poll *p);
+/* Waits until a socket is ready or a timer is due, at most most_ms, and lets libcurl serve them.
+ * True: all sockets that were ready have been served; none is left for the next call. */
 bool http_poll_serve(struct http_poll *p, unsigned int most_ms);
-/* Lets libcurl look at all sockets on which nothing has come since then: it may have received what
- * it has not given to the call that it is for (HTTP/2 does that), and no socket tells of it. */
+/* Lets libcurl serve all sockets on which nothing was received since since_ns. With HTTP/2 libcurl
+ * may hold received data of a call without reporting it, and the socket is not ready then. */
 void http_poll_nudge(struct http_poll *p, uint64_t since_ns);
-/* Ends the waiting. Any thread. */
+/* Makes http_poll_serve() return. Any thread. */
 void http_poll_wake(struct http_poll *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sockets of a transport: see socket.h. I/O thread. */
+/* The table of sockets of a transport. I/O thread. */
 #include "socket.h"
 
 #include <arpa/inet.h>
@@ -13,8 +13,8 @@
 int http_sockets_init(struct http_sockets *sockets, const struct env *env, struct http_stats *meter,
 		      unsigned int connections)
 {
-	/* Addresses of a host are tried side by side. A socket that finds no place is slower at
-	 * worst. */
+	/* libcurl may try several addresses of a host at once. A socket that does not fit into the
+	 * table works, but more slowly. */
 	sockets->cap = 2 * connections + 16;
 	sockets->env = env;
 	sockets->meter = meter;
@@ -37,8 +37,8 @@ static struct http_socket *find(const struct http_sockets *sockets, int fd)
 	return known ? &sockets->v[sockets->places[fd] - 1] : NULL;
 }
 
-/* False without memory: then it has no place. */
-static bool reach(struct http_sockets *sockets, int fd)
+/* Makes places large enough for the descriptor. False: out of memory. */
+static bool grow_places(struct http_sockets *sockets, int fd)
 {
 	const size_t n = 2 * (size_t)fd + 64;
 	if ((size_t)fd < sockets->n_places)
@@ -52,15 +52,15 @@ static bool reach(struct http_sockets *sockets, int fd)
 	return true;
 }
 
-static void remember(struct http_sockets *sockets, int fd)
+static void add(struct http_sockets *sockets, int fd)
 {
-	if (sockets->n == sockets->cap || !reach(sockets, fd))
+	if (sockets->n == sockets->cap || !grow_places(sockets, fd))
 		return;
 	sockets->v[sockets->n++] = (struct http_socket){.fd = fd, .id = ++sockets->opened};
 	sockets->places[fd] = sockets->n;
 }
 
-static void forget(struct http_sockets *sockets, int fd)
+static void drop(struct http_sockets *sockets, int fd)
 {
 	struct http_socket *s = find(sockets, fd);
 	if (!s)
@@ -72,23 +72,23 @@ static void forget(struct http_sockets *sockets, int fd)
 	sockets->places[fd] = 0;
 }
 
-/* libcurl closes a socket that never came to be a connection without telling us: what the table has
- * under its number is that one's. */
+/* libcurl closes a socket that could not be connected without calling close_socket(), so the table
+ * may still have an older socket under this descriptor. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct http_sockets *sockets = arg;
 	const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
-	forget(sockets, fd);
-	remember(sockets, fd);
+	drop(sockets, fd);
+	add(sockets, fd);
 	return fd;
 }
 
 static int close_socket(void *arg, curl_socket_t fd)
 {
 	struct http_sockets *sockets = arg;
-	forget(sockets, fd);
+	drop(sockets, fd);
 	return close(fd);
 }
 
@@ -106,7 +106,8 @@ union address {
 	struct sockaddr_in6 v6;
 };
 
-/* The port; text, unless it is NULL, gets the address. 0: neither IPv4 nor IPv6. */
+/* Returns the port, 0 if the address is neither IPv4 nor IPv6. Writes the address to text unless
+ * that is NULL. */
 static int port_of(const union address *a, char text[INET6_ADDRSTRLEN])
 {
 	const bool v4 = a->any.sa_family == AF_INET;
@@ -118,7 +119,7 @@ static int port_of(const union address *a, char text[INET6_ADDRSTRLEN])
 	return ntohs(v4 ? a->v4.sin_port : a->v6.sin6_port);
 }
 
-/* A socket that is not connected yet has no ends. */
+/* Has no effect on a socket that is not connected yet. */
 static void find_ends(struct http_socket *s)
 {
 	union address local = {0}, peer = {0};
@@ -159,17 +160,17 @@ uint64_t http_socket_id(const struct http_sockets *sockets, int fd)
 	return s ? s->id : 0;
 }
 
-void http_socket_hear(struct http_sockets *sockets, int fd)
+void http_socket_note_received(struct http_sockets *sockets, int fd)
 {
 	struct http_socket *s = find(sockets, fd);
 	if (s)
-		s->heard_ns = sockets->env->now(sockets->env);
+		s->received_ns = sockets->env->now(sockets->env);
 }
 
-bool http_socket_heard_since(const struct http_sockets *sockets, int fd, uint64_t then_ns)
+bool http_socket_received_since(const struct http_sockets *sockets, int fd, uint64_t then_ns)
 {
 	const struct http_socket *s = find(sockets, fd);
-	return !s || s->heard_ns >= then_ns;
+	return !s || s->received_ns >= then_ns;
 }
 
 void http_socket_shut(int fd)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets of a transport, so that small answers come without delay. A server that has not set
- * TCP_NODELAY sends the header, then waits for our acknowledgement before it sends the last short
- * segment; Linux delays that by 40 ms, unless TCP_QUICKACK is set. The kernel forgets the option
- * when we send, so it is set again behind each request and each piece of an answer. libcurl does
- * not tell a callback which socket it is about; it tells the connection's ends, and this is the
- * table.
+ * The table of sockets of a transport. It helps to receive small answers without delay. A server
+ * without TCP_NODELAY sends the header of an answer, then waits for an acknowledgement before it
+ * sends the last short segment, and Linux delays acknowledgements by 40 ms unless TCP_QUICKACK is
+ * set. The kernel resets this option when data is sent, so it is set after each request and after
+ * each part of an answer. libcurl passes the addresses of both ends of a connection to its
+ * callbacks, but not the socket. The table finds the socket.
  *
- * Belongs to the I/O thread; whoever makes and frees the transport has no thread then.
+ * Used by the I/O thread. Init and release run while there is no such thread.
  */
 #ifndef HTTP_SOCKET_H
 #define HTTP_SOCKET_H
@@ -26,43 +26,43 @@ struct http_sockets {
 	struct http_stats *meter;
 	struct http_socket {
 		int fd;
-		int port; /* local; 0 not known yet. Those of several peers may have the same */
+		int port; /* local, 0: not known yet. Not unique if the peers differ */
 		int peer_port;
 		char peer[INET6_ADDRSTRLEN];
-		uint64_t heard_ns; /* when something came last; 0 never */
-		uint64_t age;	   /* serial of the latest call that it was given to */
-		uint64_t id;	   /* no other socket has had it, unlike fd */
-		bool used;	   /* a request went over it */
+		uint64_t received_ns; /* when data was received last; 0 never */
+		uint64_t age;	      /* serial of the latest call that uses it */
+		uint64_t id;	      /* unique, unlike fd */
+		bool used;	      /* a request was sent over it */
 	} * v;
 	unsigned int n, cap;
-	/* Of each descriptor below n_places: its place in v and one, 0 without one. It is asked for
-	 * with each piece that comes. */
+	/* For each descriptor below n_places: its index in v plus one, or 0. For a fast look-up
+	 * with each part of an answer. */
 	unsigned int *places;
 	size_t n_places;
-	uint64_t opened; /* so far */
+	uint64_t opened; /* number of sockets so far */
 };
 
-/* env: its clock. meter may be NULL. Both are borrowed. -ENOMEM. */
+/* env and meter are borrowed; meter may be NULL. -ENOMEM. */
 int http_sockets_init(struct http_sockets *sockets, const struct env *env, struct http_stats *meter,
 		      unsigned int connections);
 void http_sockets_release(struct http_sockets *sockets);
-/* Lets libcurl open and close its sockets here. */
+/* Makes libcurl open and close its sockets through the table. */
 void http_sockets_attach(struct http_sockets *sockets, CURL *easy);
-/* The socket between that local port and that peer (an address as text, and a port), -1 when there
- * is none. age: the serial of the call that goes over it from now on. */
+/* The socket between a local port and a peer (an address as text, and a port); -1: none. age is the
+ * serial of the call that uses it from now on. */
 int http_socket_between(struct http_sockets *sockets, int port, const char *peer, int peer_port,
 			uint64_t age);
-/* 0 of one that no call was given to: it is being connected. */
+/* 0: no call uses the socket, because it is being connected. */
 uint64_t http_socket_age(const struct http_sockets *sockets, int fd);
-/* 0 of one that has no place in the table: one of libcurl's own, or somebody else's. */
+/* 0: the descriptor is not in the table. */
 uint64_t http_socket_id(const struct http_sockets *sockets, int fd);
-/* Likewise lets alone what has no place. */
+/* Sets TCP_QUICKACK. This and the next function ignore descriptors that are not in the table. */
 void http_socket_acknowledge(const struct http_sockets *sockets, int fd);
-/* Something came: notes when. A socket that has no place in the table is let alone. */
-void http_socket_hear(struct http_sockets *sockets, int fd);
-/* True also when nobody knows. */
-bool http_socket_heard_since(const struct http_sockets *sockets, int fd, uint64_t then_ns);
-/* Ends all that goes over it; libcurl closes it then. */
+/* Records that data was received now. */
+void http_socket_note_received(struct http_sockets *sockets, int fd);
+/* True also if the descriptor is not in the table. */
+bool http_socket_received_since(const struct http_sockets *sockets, int fd, uint64_t then_ns);
+/* Ends all calls on the socket; libcurl then closes it. */
 void http_socket_shut(int fd);
 
 #endif

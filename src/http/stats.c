@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went over the wire: see http/stats.h. Lock-free, any thread. */
+/* Counters of the transport. Lock-free, any thread. */
 #include <http/stats.h>
 
 #include <stdatomic.h>

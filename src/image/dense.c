@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dense storage: many links or attributes, or large ones, live outside of the header as messages in
- * a fractal heap, indexed by name hash and by creation order in two B-trees. Laid down as
- * names tree | creation order tree | heap: the trees' sizes follow from the number of records, so
- * every address is known before anything is encoded. Large attributes lie elsewhere (values.c).
+ * Dense storage: if an object has many links or attributes, or large ones, their messages are in a
+ * fractal heap instead of the header. Two version 2 B-trees index them by name and by creation
+ * order. In the file: name tree | creation order tree | heap. The sizes of the trees depend only on
+ * the number of records, so all addresses are known before anything is encoded. Large attributes
+ * have regions of their own (values.c).
  */
 #include "plan.h"
 
@@ -15,7 +16,7 @@
 #include <h5/fheap.h>
 #include <h5/message.h>
 
-enum { NODE_SIZE = 512, FILE_NAME_MAX = 4096, HEAP_ID_MAX = 8 };
+enum { NODE_SIZE = 512, HEAP_ID_MAX = 8 };
 
 /* One link or attribute in the heap. */
 struct entry {
@@ -25,7 +26,7 @@ struct entry {
 	uint8_t id[HEAP_ID_MAX];
 };
 
-/* What tells links from attributes. */
+/* The differences between dense storage of links and of attributes. */
 struct kind {
 	enum h5_bt2_type names, corders;
 	uint16_t name_size, corder_size, id_len;
@@ -54,15 +55,13 @@ static uint64_t tree_size(enum h5_bt2_type type, uint16_t record_size, uint64_t 
 {
 	const struct h5_bt2 t = {
 		.type = type, .node_size = NODE_SIZE, .record_size = record_size, .n = n};
-
 	return h5_bt2_size(&t);
 }
 
-static struct dense_addrs place(const struct kind *k, uint64_t addr, uint64_t n, bool ordered)
+static struct dense_addrs addrs_of(const struct kind *k, uint64_t addr, uint64_t n, bool ordered)
 {
 	struct dense_addrs a = {.names = addr, .corders = H5_UNDEF};
 	uint64_t next = align_u64(addr + tree_size(k->names, k->name_size, n), 8);
-
 	if (ordered) {
 		a.corders = next;
 		next = align_u64(next + tree_size(k->corders, k->corder_size, n), 8);
@@ -71,40 +70,38 @@ static struct dense_addrs place(const struct kind *k, uint64_t addr, uint64_t n,
 	return a;
 }
 
-struct dense_addrs links_addrs(const struct image *img, const struct image_object *o)
+struct dense_addrs links_addrs(const struct image_object *o)
 {
-	return place(&link_kind, o->links_addr, o->mo->o.group.nlinks, true);
+	return addrs_of(&link_kind, o->links_addr, o->node->o.group.nlinks, true);
 }
 
-struct dense_addrs attrs_addrs(const struct image *img, const struct image_object *o)
+struct dense_addrs attrs_addrs(const struct image_object *o)
 {
-	return place(&attr_kind, o->attrs_addr, o->mo->o.nattrs, o->mo->o.attrs_ordered);
+	return addrs_of(&attr_kind, o->attrs_addr, o->node->o.nattrs, o->node->o.attrs_ordered);
 }
 
-bool links_are_dense(const struct image *img, const struct object *o)
+bool links_are_dense(const struct object *o)
 {
 	if (o->group.nlinks > IMAGE_MAX_COMPACT)
 		return true;
 	for (uint32_t i = 0; i < o->group.nlinks; i++) {
 		const struct link *l = &o->group.links[i];
-		size_t len = strlen(l->name) + (l->path ? strlen(l->path) : 0) + FILE_NAME_MAX + 64;
-
+		size_t len = strlen(l->name) + (l->path ? strlen(l->path) : 0) +
+			     IMAGE_FILE_NAME_MAX + 64;
 		if (len > IMAGE_MESSAGE_MAX)
 			return true;
 	}
 	return false;
 }
 
-bool attrs_are_dense(const struct image *img, const struct object *o)
+bool attrs_are_dense(const struct object *o)
 {
 	if (o->nattrs > IMAGE_ATTRS_COMPACT)
 		return true;
 	for (uint32_t i = 0; i < o->nattrs; i++) {
 		const struct attribute *a = &o->attrs[i];
 		struct emit count = emit_count();
-
 		const uint64_t len = attribute_bytes(a);
-
 		if (len > IMAGE_MESSAGE_MAX || len - a->value.fixed.len > IMAGE_UNSET_MAX)
 			return true;
 		h5_attr_encode(
@@ -125,11 +122,10 @@ static uint32_t hash_of(const struct entry *entry)
 	return checksum_lookup3(entry->name, strlen(entry->name), 0);
 }
 
-/* Order of the name trees: by hash, equal hashes by name. */
+/* Order of name trees: by hash, then by name. */
 static int by_hash(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-
 	if (x->hash != y->hash)
 		return x->hash < y->hash ? -1 : 1;
 	return strcmp(x->name, y->name);
@@ -138,11 +134,10 @@ static int by_hash(const void *a, const void *b)
 static int by_corder(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-
 	return (x->corder > y->corder) - (x->corder < y->corder);
 }
 
-/* Record layouts: see h5/btree2.h. */
+/* The records are described in h5/btree2.h. */
 static void put_record(struct emit *e, enum h5_bt2_type type, const struct entry *entry)
 {
 	switch (type) {
@@ -168,12 +163,10 @@ static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_si
 		       struct entry *entries, uint32_t n, uint64_t addr, struct err *err)
 {
 	size_t len = (size_t)n * record_size;
-	auto_free uint8_t *records = malloc(len ? len : 1);
-
+	auto_free uint8_t *records = malloc(len);
 	if (!records)
 		return err_set(err, -ENOMEM, "out of memory: %u index records", n);
 	struct emit r = emit_to(records, len);
-
 	for (uint32_t i = 0; i < n; i++)
 		put_record(&r, type, &entries[i]);
 	h5_bt2_encode(e,
@@ -186,13 +179,12 @@ static int encode_tree(struct emit *e, enum h5_bt2_type type, uint16_t record_si
 	return 0;
 }
 
-/* Lays the whole storage down at addr = the emitter's position. */
+/* Encodes the storage. addr: file address of the emitter's position. */
 static int encode_storage(struct emit *e, const struct kind *k, struct entry *entries, uint32_t n,
 			  bool ordered, const struct h5_fheap *heap, uint64_t addr, struct err *err)
 {
-	const struct dense_addrs at = place(k, addr, n, ordered);
+	const struct dense_addrs at = addrs_of(k, addr, n, ordered);
 	size_t from = e->pos;
-
 	qsort(entries, n, sizeof(*entries), by_hash);
 	int rc = encode_tree(e, k->names, k->name_size, entries, n, at.names, err);
 	emit_align(e, from, 8);
@@ -208,7 +200,7 @@ static int encode_storage(struct emit *e, const struct kind *k, struct entry *en
 	return rc;
 }
 
-/* Message bytes of a heap object; huge ones stay referenced by the heap until it is freed. */
+/* Encoded messages. The heap borrows those of huge objects until it is freed. */
 struct bodies {
 	struct bytes *list;
 	uint32_t n;
@@ -227,17 +219,14 @@ static int insert(struct h5_fheap *heap, const struct kind *k, struct bytes *bod
 		  const void *message, struct entry *entry, struct err *err)
 {
 	struct emit count = emit_count();
-
 	encode(&count, message);
+	if (count.bad)
+		return err_set(err, -EIO, "a length in a message is larger than its field");
 	int rc = bytes_reserve(body, count.pos);
 	if (rc)
 		return err_set(err, rc, "out of memory: a message of %zu bytes", count.pos);
 	struct emit e = emit_to(body->data, count.pos);
-
 	encode(&e, message);
-	if (e.bad)
-		return err_set(err, -EIO, "a message of %zu bytes does not fit its format",
-			       count.pos);
 	body->len = count.pos;
 	entry->hash = hash_of(entry);
 	rc = h5_fheap_insert(heap, body->data, body->len, entry->id, err);
@@ -259,10 +248,9 @@ static void put_attr(struct emit *e, const void *message)
 static int insert_link(struct h5_fheap *heap, const struct image *img, const struct image_object *o,
 		       uint32_t i, struct bytes *body, struct entry *entry, struct err *err)
 {
-	char file[FILE_NAME_MAX];
+	char file[IMAGE_FILE_NAME_MAX];
 	struct h5_link link;
-
-	link_message(img, &o->mo->o, i, &link, file, sizeof(file));
+	link_message(img, &o->node->o, i, &link, file);
 	*entry = (struct entry){.name = link.name, .corder = i};
 	return insert(heap, &link_kind, body, put_link, &link, entry, err);
 }
@@ -272,7 +260,6 @@ static int insert_attr(struct h5_fheap *heap, const struct image *img, const str
 {
 	const struct image_value *large = value_find(img, o, i);
 	struct h5_attr attr;
-
 	attr_message(img, o, i, &attr);
 	*entry = (struct entry){.name = attr.name, .corder = i};
 	if (large) {
@@ -288,14 +275,12 @@ typedef int (*insert_fn)(struct h5_fheap *heap, const struct image *img,
 
 static int encode_dense(struct emit *e, const struct image *img, const struct image_object *o,
 			const struct kind *k, uint32_t n, bool ordered, insert_fn insert_one,
-			uint64_t addr, uint64_t *size, struct err *err)
+			uint64_t addr, struct err *err)
 {
-	auto_free struct entry *entries = calloc(n ? n : 1, sizeof(*entries));
-	struct bodies bodies = {.list = calloc(n ? n : 1, sizeof(*bodies.list)), .n = n};
+	auto_free struct entry *entries = calloc(n, sizeof(*entries));
+	struct bodies bodies = {.list = calloc(n, sizeof(*bodies.list)), .n = n};
 	struct h5_fheap *heap = h5_fheap_new(k->heap);
-	size_t from = e->pos;
 	int rc = 0;
-
 	if (!entries || !bodies.list || !heap) {
 		bodies.n = bodies.list ? n : 0;
 		rc = err_set(err, -ENOMEM, "out of memory: dense storage of %u", n);
@@ -304,23 +289,21 @@ static int encode_dense(struct emit *e, const struct image *img, const struct im
 		rc = insert_one(heap, img, o, i, &bodies.list[i], &entries[i], err);
 	if (!rc)
 		rc = encode_storage(e, k, entries, n, ordered, heap, addr, err);
-	if (!rc)
-		*size = e->pos - from;
 	h5_fheap_free(heap);
 	release_bodies(&bodies);
 	return rc;
 }
 
 int links_encode(struct emit *e, const struct image *img, const struct image_object *o,
-		 uint64_t addr, uint64_t *size, struct err *err)
+		 uint64_t addr, struct err *err)
 {
-	return encode_dense(e, img, o, &link_kind, o->mo->o.group.nlinks, true, insert_link, addr,
-			    size, err);
+	return encode_dense(e, img, o, &link_kind, o->node->o.group.nlinks, true, insert_link, addr,
+			    err);
 }
 
 int attrs_encode(struct emit *e, const struct image *img, const struct image_object *o,
-		 uint64_t addr, uint64_t *size, struct err *err)
+		 uint64_t addr, struct err *err)
 {
-	return encode_dense(e, img, o, &attr_kind, o->mo->o.nattrs, o->mo->o.attrs_ordered,
-			    insert_attr, addr, size, err);
+	return encode_dense(e, img, o, &attr_kind, o->node->o.nattrs, o->node->o.attrs_ordered,
+			    insert_attr, addr, err);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which extent, and which slot of it, holds a byte of the file: binary searches in the plan. */
+/* Finds the extent and the slot at an offset of the file, by binary search. */
 #include "plan.h"
 
 uint32_t extent_find(const struct image *img, uint64_t offset)
 {
 	uint32_t low = 0, high = img->nextents;
-
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-
 		if (img->extents[middle].end <= offset)
 			low = middle + 1;
 		else
@@ -17,14 +15,12 @@ uint32_t extent_find(const struct image *img, uint64_t offset)
 	return low;
 }
 
-/* The window that holds byte `at` of a dataset's heap run; empty windows are passed over. */
+/* The slot whose window holds byte `at` of the heaps of a dataset. Skips empty windows. */
 static uint64_t find_window(const struct image_dataset *d, uint64_t at)
 {
 	uint64_t low = 0, high = d->nslots;
-
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-
 		if (dataset_window(d, middle + 1) <= at)
 			low = middle + 1;
 		else
@@ -37,6 +33,5 @@ uint64_t extent_slot(const struct image *img, const struct extent *x, uint64_t o
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
 	const uint64_t at = offset - x->start;
-
 	return x->kind == EXTENT_RAW ? at / d->stride : find_window(d, at);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * External links name a domain; an HDF5 file names a file. libhdf5 resolves a relative name against
- * the directory of the linking file, whatever the working directory is, so that is what we write:
- * "hdf5://home/u/b.h5", "/home/u/b.h5" and "b.h5" all become the way from this domain's directory.
- * A name that climbs out of the bucket is cut at its root and dangles.
+ * External links. In a domain their target is a domain; in an HDF5 file it is a file. libhdf5
+ * resolves a relative file name against the directory of the linking file. So the domain names
+ * "hdf5://home/u/b.h5", "/home/u/b.h5" and "b.h5" all become paths relative to the directory of
+ * this domain. ".." at the root of the bucket is the root itself, so no link leads out of the
+ * mount.
  */
 #include "plan.h"
 
@@ -11,17 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Appends the components of path to full (without slashes at its ends), resolving "." and "..". */
+/* Appends the components of path to full, and resolves "." and "..". full neither begins nor ends
+ * with a slash. */
 static int append_components(char *full, size_t cap, const char *path)
 {
 	size_t len = strlen(full);
-
 	while (*path) {
 		size_t n = strcspn(path, "/");
-
 		if (n == 2 && path[0] == '.' && path[1] == '.') {
 			char *slash = memrchr(full, '/', len);
-
 			len = slash ? (size_t)(slash - full) : 0;
 		} else if (n > 0 && !(n == 1 && path[0] == '.')) {
 			if (len + n + 2 > cap)
@@ -38,18 +37,17 @@ static int append_components(char *full, size_t cap, const char *path)
 	return 0;
 }
 
-/* The way from directory dir to the file full, both without slashes at their ends. */
+/* The path of the file `full` relative to the directory dir. Neither begins or ends with a slash.
+ */
 static int relative_path(const char *dir, const char *full, char *out, size_t cap)
 {
 	size_t common = 0, i = 0, len = 0;
-
 	for (; dir[i] && dir[i] == full[i]; i++)
 		if (dir[i] == '/')
 			common = i + 1;
 	if (!dir[i] && full[i] == '/')
 		common = i + 1;
 	const char *rest = common > i ? dir + i : dir + common;
-
 	while (*rest) {
 		if (len + 4 > cap)
 			return -ENAMETOOLONG;
@@ -68,7 +66,6 @@ int external_file(const struct image *img, const char *domain, char *file, size_
 	static const char scheme[] = "hdf5://";
 	char full[4096] = "";
 	int rc = 0;
-
 	if (strncmp(domain, scheme, sizeof(scheme) - 1) == 0)
 		domain += sizeof(scheme) - 1;
 	else if (domain[0] != '/')

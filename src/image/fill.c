@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements that were never written. */
+/* Fill values of chunks that are not stored. */
 #include "plan.h"
 
 #include <string.h>
@@ -7,16 +7,13 @@
 void fill_bytes(const struct image_dataset *d, uint64_t phase, uint8_t *out, size_t n)
 {
 	const size_t size = d->ds->type->size, first = (size_t)(phase % size);
-
 	if (elems_end(&d->fill) == 0) {
 		memset(out, 0, n);
 		return;
 	}
-	/* One element, turned so that it begins with the byte that is asked for, again and again.
-	 */
+	/* One element, rotated so that it begins with byte `first`, then its repetitions. */
 	const size_t tail = (size_t)min_u64(size - first, n),
 		     head = (size_t)min_u64(first, n - tail);
-
 	elems_read(&d->fill, first, out, tail);
 	elems_read(&d->fill, 0, out + tail, head);
 	elems_repeat(out, tail + head, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image's life. */
+/* Creation and release of images. */
 #include <image/image.h>
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void free_dataset(struct image_dataset *d)
 
 static void free_object(struct image_object *o)
 {
-	for (uint32_t i = 0; o->values && i < o->mo->o.nattrs; i++)
+	for (uint32_t i = 0; o->values && i < o->node->o.nattrs; i++)
 		bytes_release(&o->values[i]);
 	free(o->values);
 	o->values = NULL;
@@ -43,8 +43,8 @@ void image_free(struct image *img)
 	free(img);
 }
 
-/* Relocated values are in the metadata now; headers are not encoded again. */
-static void forget_values(struct image *img)
+/* Attribute values in file form are part of the metadata now and no longer needed. */
+static void release_values(struct image *img)
 {
 	for (uint32_t i = 0; i < img->nobjects; i++)
 		free_object(&img->objects[i]);
@@ -55,7 +55,6 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	      struct image **out, struct err *err)
 {
 	struct image *img = calloc(1, sizeof(*img));
-
 	*out = NULL;
 	if (!img)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -69,8 +68,7 @@ int image_new(const struct env *env, struct cache *cache, const struct tree *tre
 	int rc = img->dir ? image_plan(img, err) : err_set(err, -ENOMEM, "out of memory");
 	if (!rc) {
 		const struct cache_source source = image_source(img);
-
-		forget_values(img);
+		release_values(img);
 		for (uint32_t i = 0; i < img->ndatasets; i++)
 			dataset_costs(&img->datasets[i]);
 		img->owner = cache_owner_new(cache, &source, err);

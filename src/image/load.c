@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a slot to its bytes: the chunk comes from its source, its values are brought into file form
- * and the slot is encoded under the dataset's pipeline. Runs in a worker of the environment.
+ * Loading a slot: the source delivers the chunk, its values are converted to file form, and the
+ * filters of the dataset encode it. Conversion and encoding run in the thread that calls loaded(),
+ * usually a worker of the environment.
  */
 #include "plan.h"
 
@@ -19,7 +20,6 @@ static int encode_slot(const struct image_dataset *d, struct bytes *plain, struc
 		       struct err *err)
 {
 	struct pipeline filters;
-
 	if (!d->filtered) {
 		*slot = *plain;
 		*plain = (struct bytes){0};
@@ -35,12 +35,11 @@ static int encode_slot(const struct image_dataset *d, struct bytes *plain, struc
 				   slot->len, err);
 }
 
-/* Filtered slots of absent chunks need real bytes; unfiltered ones are filled when they are read.
- */
+/* The slot of a chunk that is not stored. Only a filtered slot needs bytes; read.c computes the
+ * fill values of an unfiltered one. */
 static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, struct err *err)
 {
 	auto_bytes struct bytes plain = {0};
-
 	if (!d->filtered) {
 		out->absent = true;
 		return 0;
@@ -54,16 +53,14 @@ static int fill_slot(const struct image_dataset *d, struct cache_chunk *out, str
 	return encode_slot(d, &plain, &out->slot, err);
 }
 
-/* Elements of fill, each with items of its own. */
+/* A chunk of fill values. Each element has heap objects of its own. */
 static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
 			 struct h5_gheap_writer *writer, struct err *err)
 {
 	const struct dataset *ds = d->ds;
 	int rc = 0;
-
 	for (uint64_t i = 0; !rc && i < ds->grid.chunk_elems; i++) {
 		auto_bytes struct bytes one = {0};
-
 		rc = relocate_copy(d->image, ds->type, 1, &ds->fill, writer, &one, err);
 		if (!rc && bytes_append(fixed, one.data, one.len))
 			rc = err_set(err, -ENOMEM, "out of memory: a chunk");
@@ -71,7 +68,7 @@ static int relocate_fill(const struct image_dataset *d, struct bytes *fixed,
 	return rc;
 }
 
-/* absent: elems is empty and becomes fill values. */
+/* Converts a chunk to file form. absent: elems is empty and receives fill values. */
 static int relocate_chunk(const struct load *l, bool absent, struct elems *elems,
 			  struct bytes *heap, struct err *err)
 {
@@ -79,12 +76,10 @@ static int relocate_chunk(const struct load *l, bool absent, struct elems *elems
 	const struct dtype *t = d->ds->type;
 	uint64_t base = 0, window = 0;
 	struct h5_gheap_writer writer;
-
 	if (dtype_is_plain(t))
 		return 0;
 	if (d->windows) {
 		uint64_t start = dataset_window(d, l->slot);
-
 		base = d->heap_addr + start;
 		window = dataset_window(d, l->slot + 1) - start;
 	}
@@ -96,7 +91,7 @@ static int relocate_chunk(const struct load *l, bool absent, struct elems *elems
 	if (!rc && writer.out.len > window)
 		rc = err_set(err, -EIO,
 			     "the chunk has grown since the file was opened: its values take %zu "
-			     "bytes of %llu",
+			     "bytes, there is room for %llu",
 			     writer.out.len, (unsigned long long)window);
 	if (rc) {
 		h5_gheap_release(&writer);
@@ -111,7 +106,6 @@ static void loaded(void *arg, struct chunk_result *chunk)
 	struct load *l = arg;
 	struct cache_chunk out = {0};
 	int rc = chunk->code;
-
 	atomic_fetch_add_explicit(&l->d->image->fetched, chunk->fetched, memory_order_relaxed);
 	if (!rc && chunk->absent && l->d->fill_window == 0) {
 		rc = fill_slot(l->d, &out, &chunk->err);
@@ -137,41 +131,37 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	struct image *img = ctx;
 	struct image_dataset *d = &img->datasets[dataset];
 	struct load *l = malloc(sizeof(*l));
-
 	if (!l) {
 		struct err err = ERR_INIT;
 		struct cache_chunk none = {0};
-
 		err_set(&err, -ENOMEM, "out of memory: a request");
 		cache_complete(fill, -ENOMEM, &none, &err);
 		return;
 	}
 	*l = (struct load){.d = d, .slot = slot, .fill = fill};
-	const struct chunk_wanted wanted = {
+	const struct chunk_request request = {
 		.dataset = d->number,
 		.number = dataset_chunk(d, slot),
-		.ahead = cache_fill_ahead(fill),
+		.prefetch = cache_fill_ahead(fill),
 		.cancelled = cache_fill_cancel(fill),
 	};
-	img->chunks.get(img->chunks.ctx, &wanted, loaded, l);
+	img->chunks.get(img->chunks.ctx, &request, loaded, l);
 }
 
 void dataset_costs(struct image_dataset *d)
 {
-	const bool moves = d->ds->nfilters == 0 && !d->filtered && dtype_is_plain(d->ds->type);
+	const bool as_stored = d->ds->nfilters == 0 && !d->filtered && dtype_is_plain(d->ds->type);
 	const uint64_t heaps = dataset_heap_bytes(d);
-
 	d->cost = d->slot_bytes + (d->nslots ? heaps / d->nslots : 0);
-	/* What is stored as it is shown becomes the slot without a copy. Else there are two forms
-	 * of it at any moment: stored and decoded, then decoded and shown. */
-	d->load_cost = moves ? d->cost : d->cost + d->chunk_bytes;
+	/* A chunk whose stored bytes are those of the slot is not copied. Otherwise two forms of it
+	 * are in memory at a time: stored and decoded, then decoded and encoded. */
+	d->load_cost = as_stored ? d->cost : d->cost + d->chunk_bytes;
 }
 
 static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 {
 	const struct image *img = ctx;
 	const struct image_dataset *d = &img->datasets[dataset];
-
 	*out = (struct cache_dataset){.cost = d->cost,
 				      .load_cost = d->load_cost,
 				      .nslots = d->nslots,
@@ -182,17 +172,16 @@ static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 static uint64_t number_of(void *ctx, uint32_t dataset, uint64_t slot)
 {
 	const struct image *img = ctx;
-
 	return dataset_chunk(&img->datasets[dataset], slot);
 }
 
-/* What is known not to be stored is not worth a prefetch, slot or not. */
+/* Returns false for a chunk that is known to be absent, even if it has a slot: it is not
+ * prefetched. */
 static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot)
 {
 	const struct image *img = ctx;
 	const struct image_dataset *d = &img->datasets[dataset];
 	const uint64_t place = d->known->listed ? chunk_list_find(d->known, number) : 0;
-
 	*slot = d->listed ? place : number;
 	return *slot < d->nslots && (!d->known->listed || place < d->known->n);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that an image holds, and what of it is charged before it is allocated. */
+/* The memory of an image, and its charge to the budget. */
 #include <image/image.h>
 
 #include <inttypes.h>
@@ -9,7 +9,6 @@
 uint64_t image_memory(const struct image *img)
 {
 	uint64_t sum = sizeof(*img) + img->meta_size;
-
 	sum += (uint64_t)img->nobjects * sizeof(*img->objects);
 	sum += (uint64_t)tree_numbers(img->tree) * sizeof(*img->header_addr);
 	sum += (uint64_t)img->ndatasets * (sizeof(*img->datasets) + 3 * sizeof(*img->extents));
@@ -22,14 +21,12 @@ uint64_t image_memory(const struct image *img)
 	return sum + values_memory(img);
 }
 
-/* What values with slots add to the metadata, at least. */
+/* Lower limit of the bytes that values with slots will add to the metadata. */
 static uint64_t heap_bytes(const struct image *img)
 {
 	uint64_t sum = 0;
-
 	for (uint32_t i = 0; i < img->nobjects; i++) {
-		const struct object *o = &img->objects[i].mo->o;
-
+		const struct object *o = &img->objects[i].node->o;
 		for (uint32_t k = 0; k < o->nattrs; k++)
 			sum += o->attrs[k].value.heap.len;
 		if (o->kind == OBJECT_DATASET)
@@ -40,9 +37,8 @@ static uint64_t heap_bytes(const struct image *img)
 
 int image_charge(struct image *img, uint64_t encoded, struct err *err)
 {
-	const uint64_t to_come = img->meta_size ? 0 : encoded + heap_bytes(img);
-	const uint64_t bytes = image_memory(img) + to_come;
+	const uint64_t planned = img->meta_size ? 0 : encoded + heap_bytes(img);
+	const uint64_t bytes = image_memory(img) + planned;
 	int rc = budget_set(&img->charge, bytes, err);
-
 	return rc ? err_wrap(err, rc, "image of %" PRIu64 " bytes", bytes) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links and attributes as messages: headers and dense storage hold the same ones. */
+/* Link and attribute messages. They are the same in headers and in dense storage. */
 #include "plan.h"
 
 #include <string.h>
@@ -15,10 +15,9 @@ static bool is_ascii(const char *s)
 }
 
 void link_message(const struct image *img, const struct object *o, uint32_t i, struct h5_link *out,
-		  char *file, size_t cap)
+		  char file[IMAGE_FILE_NAME_MAX])
 {
 	const struct link *link = &o->group.links[i];
-
 	*out = (struct h5_link){
 		.name = link->name,
 		.name_len = strlen(link->name),
@@ -31,8 +30,8 @@ void link_message(const struct image *img, const struct object *o, uint32_t i, s
 	if (link->cls == LINK_HARD)
 		out->addr = img->header_addr[link->target];
 	if (link->cls == LINK_EXTERNAL) {
-		/* no system has files with longer names: it dangles */
-		if (external_file(img, link->domain, file, cap))
+		/* the name is too long for any file: the link dangles */
+		if (external_file(img, link->domain, file, IMAGE_FILE_NAME_MAX))
 			strcpy(file, ".");
 		out->file = file;
 	}
@@ -41,11 +40,10 @@ void link_message(const struct image *img, const struct object *o, uint32_t i, s
 void attr_message(const struct image *img, const struct image_object *io, uint32_t i,
 		  struct h5_attr *out)
 {
-	const struct attribute *a = &io->mo->o.attrs[i];
+	const struct attribute *a = &io->node->o.attrs[i];
 	const uint64_t len = attribute_bytes(a);
 	const bool relocated = io->values && io->values[i].len;
 	const uint8_t *data = relocated ? io->values[i].data : a->value.fixed.data;
-
 	*out = (struct h5_attr){
 		.name = a->name,
 		.utf8 = true,
@@ -56,7 +54,8 @@ void attr_message(const struct image *img, const struct image_object *io, uint32
 		.data = relocated || a->value.fixed.len == len ? data : NULL,
 		.data_len = len,
 	};
-	/* a committed type's address is not known while sizing, but that it has one is */
+	/* While sizes are counted, the address of a committed type is not known. The size does not
+	 * depend on it. */
 	if (a->committed != OBJECT_NONE && out->committed == H5_UNDEF)
 		out->committed = 0;
 }

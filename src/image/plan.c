@@ -9,14 +9,13 @@
 
 static int wrap_object(struct err *err, int rc, const struct image_object *o)
 {
-	return rc ? err_wrap(err, rc, "object %s", o->mo->o.id) : 0;
+	return rc ? err_wrap(err, rc, "object %s", o->node->o.id) : 0;
 }
 
 /* Step 1. */
 static int plan_objects(struct image *img, struct err *err)
 {
 	uint32_t numbers = tree_numbers(img->tree), ndatasets = 0;
-
 	img->nobjects = tree_count(img->tree);
 	img->objects = calloc(img->nobjects, sizeof(*img->objects));
 	img->header_addr = calloc(numbers, sizeof(*img->header_addr));
@@ -26,13 +25,12 @@ static int plan_objects(struct image *img, struct err *err)
 		img->header_addr[i] = H5_UNDEF;
 	for (uint32_t i = 0; i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
-
-		o->mo = tree_object(img->tree, tree_nth(img->tree, i));
+		o->node = tree_object(img->tree, tree_nth(img->tree, i));
 		o->dataset = OBJECT_NONE;
-		if (o->mo->o.kind == OBJECT_DATASET)
+		if (o->node->o.kind == OBJECT_DATASET)
 			o->dataset = ndatasets++;
-		o->links_dense = o->mo->o.kind == OBJECT_GROUP && links_are_dense(img, &o->mo->o);
-		o->attrs_dense = attrs_are_dense(img, &o->mo->o);
+		o->links_dense = o->node->o.kind == OBJECT_GROUP && links_are_dense(&o->node->o);
+		o->attrs_dense = attrs_are_dense(&o->node->o);
 	}
 	img->ndatasets = ndatasets;
 	img->datasets = calloc(ndatasets ? ndatasets : 1, sizeof(*img->datasets));
@@ -42,17 +40,14 @@ static int plan_objects(struct image *img, struct err *err)
 static int plan_storage(struct image *img, struct err *err)
 {
 	int rc = plan_objects(img, err);
-
 	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
-
 		if (o->dataset == OBJECT_NONE)
 			continue;
 		struct image_dataset *d = &img->datasets[o->dataset];
-
 		d->image = img;
 		d->number = tree_nth(img->tree, i);
-		d->ds = &o->mo->o.dataset;
+		d->ds = &o->node->o.dataset;
 		d->known = img->chunks.list(img->chunks.ctx, d->number);
 		rc = wrap_object(err, dataset_plan(d, err), o);
 	}
@@ -65,8 +60,7 @@ static int place_headers(struct image *img, uint64_t *at, struct err *err)
 	for (uint32_t i = 0; i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
 		struct emit count = emit_count();
-		int rc = header_encode(&count, img, o, true, err);
-
+		int rc = header_encode(&count, img, o, err);
 		if (rc)
 			return wrap_object(err, rc, o);
 		o->header_size = count.pos;
@@ -80,24 +74,18 @@ static int place_dense(struct image *img, uint64_t *at, struct err *err)
 {
 	for (uint32_t i = 0; i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
-		struct emit count = emit_count();
+		struct emit links = emit_count(), attrs = emit_count();
 		int rc = 0;
-
-		if (o->links_dense) {
-			o->links_addr = *at;
-			rc = links_encode(&count, img, o, *at, &o->links_size, err);
-			*at = align_u64(*at + o->links_size, 8);
-		}
-		if (!rc && o->attrs_dense) {
-			o->attrs_addr = *at;
-			rc = attrs_encode(&count, img, o, *at, &o->attrs_size, err);
-			*at = align_u64(*at + o->attrs_size, 8);
-		}
+		o->links_addr = *at;
+		if (o->links_dense)
+			rc = links_encode(&links, img, o, *at, err);
+		*at = align_u64(*at + links.pos, 8);
+		o->attrs_addr = *at;
+		if (!rc && o->attrs_dense)
+			rc = attrs_encode(&attrs, img, o, *at, err);
+		*at = align_u64(*at + attrs.pos, 8);
 		if (rc)
 			return wrap_object(err, rc, o);
-		if (*at > IMAGE_METADATA_MAX)
-			return err_set(err, -EFBIG, "metadata of more than %llu bytes",
-				       (unsigned long long)IMAGE_METADATA_MAX);
 	}
 	return 0;
 }
@@ -128,31 +116,23 @@ static void add_extent(struct image *img, enum extent_kind kind, uint32_t datase
 static int place_values(struct image *img, uint64_t *at, struct err *err)
 {
 	int rc = values_place(img, at, err);
-
 	for (uint32_t i = 0; !rc && i < img->nvalues; i++)
 		add_extent(img, EXTENT_VALUE, i, img->values[i].addr, img->values[i].size);
 	return rc;
-}
-
-static int too_large(struct err *err)
-{
-	return err_set(err, -EFBIG, "the domain is too large for a file");
 }
 
 static int place_indexes(struct image *img, uint64_t *at, struct err *err)
 {
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		struct image_dataset *d = &img->datasets[i];
-
 		if (!d->chunked || d->nslots == 0)
 			continue;
 		uint64_t size = h5_bt1_size(d->ds->grid.rank, d->nslots);
-
 		d->index_addr = *at;
 		add_extent(img, EXTENT_INDEX, i, *at, size);
-		*at = align_u64(*at + size, 8);
-		if (*at > IMAGE_FILE_MAX)
-			return too_large(err);
+		int rc = advance(at, align_u64(size, 8), err);
+		if (rc)
+			return rc;
 	}
 	*at = align_u64(*at, IMAGE_PAGE);
 	return 0;
@@ -161,7 +141,6 @@ static int place_indexes(struct image *img, uint64_t *at, struct err *err)
 static void place_gap(struct image *img, uint64_t *at)
 {
 	uint64_t raw = 0;
-
 	for (uint32_t i = 0; i < img->ndatasets && raw < IMAGE_GAP_FROM; i++)
 		if (!add_u64(raw, img->datasets[i].raw_bytes, &raw))
 			raw = UINT64_MAX;
@@ -171,14 +150,13 @@ static void place_gap(struct image *img, uint64_t *at)
 	*at += IMAGE_GAP;
 }
 
-/* Where a run of n bytes of a dataset begins. The kernel reads whole pages, and a page with a byte
- * that cannot be had cannot be read at all: no dataset shares a page with another one. Where
- * datasets are many, those smaller than a page share pages with each other, each lying in one page.
- * *shared: the page before `at` is such a page. */
+/* Address of the n bytes of raw data of a dataset. The kernel reads whole pages, and reading a page
+ * fails if one of its bytes cannot be read. So a dataset shares no page with another one. If there
+ * are more than IMAGE_OWN_PAGES datasets, those smaller than a page share pages, and each is in one
+ * page. *shared: `at` is in or after such a page. */
 static uint64_t run_start(const struct image *img, uint64_t at, uint64_t n, bool *shared)
 {
 	const bool small = img->ndatasets > IMAGE_OWN_PAGES && n < IMAGE_PAGE;
-
 	at = align_u64(at, small && *shared ? 8 : IMAGE_PAGE);
 	*shared = small;
 	return small && at % IMAGE_PAGE + n > IMAGE_PAGE ? align_u64(at, IMAGE_PAGE) : at;
@@ -187,18 +165,16 @@ static uint64_t run_start(const struct image *img, uint64_t at, uint64_t n, bool
 static int place_raw(struct image *img, uint64_t *at, struct err *err)
 {
 	bool shared = false;
-
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		struct image_dataset *d = &img->datasets[i];
-
 		if (d->raw_bytes == 0)
 			continue;
 		*at = run_start(img, *at, d->raw_bytes, &shared);
 		d->raw_addr = *at;
 		add_extent(img, EXTENT_RAW, i, *at, d->raw_bytes);
-		*at += d->raw_bytes;
-		if (*at > IMAGE_FILE_MAX)
-			return too_large(err);
+		int rc = advance(at, d->raw_bytes, err);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
@@ -207,26 +183,23 @@ static int place_heaps(struct image *img, uint64_t *at, struct err *err)
 {
 	for (uint32_t i = 0; i < img->ndatasets; i++) {
 		struct image_dataset *d = &img->datasets[i];
-
 		const uint64_t bytes = dataset_heap_bytes(d);
-
 		if (bytes == 0)
 			continue;
 		*at = align_u64(*at, IMAGE_PAGE);
 		d->heap_addr = *at;
 		add_extent(img, EXTENT_HEAP, i, *at, bytes);
-		*at += bytes;
-		if (*at > IMAGE_FILE_MAX)
-			return too_large(err);
+		int rc = advance(at, bytes, err);
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
 
-/* Everything behind the metadata; none of it changes the size of a header. */
+/* Assigns addresses to all regions after the metadata. */
 static int place_data(struct image *img, struct err *err)
 {
 	uint64_t at = align_u64(img->meta_size, IMAGE_PAGE);
-
 	img->extents = calloc(3 * (size_t)img->ndatasets + img->nvalues + 2, sizeof(*img->extents));
 	if (!img->extents)
 		return err_set(err, -ENOMEM, "out of memory: %u datasets", img->ndatasets);
@@ -240,22 +213,20 @@ static int place_data(struct image *img, struct err *err)
 	}
 	if (!rc)
 		rc = place_heaps(img, &at, err);
-	/* A freed last object must not shrink the file into the image: the tail is never allocated.
-	 */
+	/* The tail: a writer that frees the last object must not shrink the file into the image. */
 	img->size = align_u64(at + 1, 8);
 	return rc;
 }
 
-/* Step 3. Values with slots are brought into file form, what was not set of small ones is added;
- * the others are used as they are. */
+/* Step 3. Converts a value to file form if it has slots, and adds the unset part if the attribute
+ * is not large. Other values are used as they are in the tree. */
 static int relocate_attr(struct image *img, struct image_object *o, uint32_t i,
 			 struct h5_gheap_writer *heap, struct err *err)
 {
-	const struct object *obj = &o->mo->o;
+	const struct object *obj = &o->node->o;
 	const struct attribute *a = &obj->attrs[i];
 	const uint64_t len = attribute_bytes(a);
 	struct image_value *large = value_find(img, o, i);
-
 	if (large)
 		return value_relocate(img, a, large, heap, err);
 	if (len == 0 || (dtype_is_plain(a->type) && a->value.fixed.len == len))
@@ -270,11 +241,10 @@ static int relocate_attr(struct image *img, struct image_object *o, uint32_t i,
 static int relocate_attrs(struct image *img, struct image_object *o, struct h5_gheap_writer *heap,
 			  struct err *err)
 {
-	for (uint32_t i = 0; i < o->mo->o.nattrs; i++) {
+	for (uint32_t i = 0; i < o->node->o.nattrs; i++) {
 		int rc = relocate_attr(img, o, i, heap, err);
-
 		if (rc)
-			return err_wrap(err, rc, "attribute \"%s\"", o->mo->o.attrs[i].name);
+			return err_wrap(err, rc, "attribute \"%s\"", o->node->o.attrs[i].name);
 	}
 	return 0;
 }
@@ -283,7 +253,6 @@ static int relocate_fill_value(struct image_dataset *d, struct h5_gheap_writer *
 			       struct err *err)
 {
 	const struct dataset *ds = d->ds;
-
 	if (dtype_is_plain(ds->type) && ds->type->size > IMAGE_FILL_MAX) {
 		d->fill = ds->fill;
 		d->fill_borrowed = true;
@@ -295,12 +264,10 @@ static int relocate_fill_value(struct image_dataset *d, struct h5_gheap_writer *
 static int relocate_values(struct image *img, struct h5_gheap_writer *heap, struct err *err)
 {
 	int rc = 0;
-
 	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
-
 		rc = relocate_attrs(img, o, heap, err);
-		if (!rc && o->dataset != OBJECT_NONE && o->mo->o.dataset.fill_defined)
+		if (!rc && o->dataset != OBJECT_NONE && o->node->o.dataset.fill_defined)
 			rc = relocate_fill_value(&img->datasets[o->dataset], heap, err);
 		rc = wrap_object(err, rc, o);
 	}
@@ -311,26 +278,23 @@ static int encode_all(struct image *img, const struct h5_gheap_writer *heap, str
 {
 	struct emit e = emit_to(img->meta, img->meta_size);
 	int rc = 0;
-
 	h5_superblock_encode(&e, &(struct h5_superblock){.leaf_k = 4,
 							 .internal_k = 16,
 							 .chunk_k = H5_BT1_K,
 							 .eof = img->size,
 							 .root = img->header_addr[0]});
 	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
-		rc = wrap_object(err, header_encode(&e, img, &img->objects[i], false, err),
+		rc = wrap_object(err, header_encode(&e, img, &img->objects[i], err),
 				 &img->objects[i]);
 		emit_align(&e, 0, 8);
 	}
 	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
 		const struct image_object *o = &img->objects[i];
-		uint64_t size;
-
 		if (o->links_dense)
-			rc = links_encode(&e, img, o, o->links_addr, &size, err);
+			rc = links_encode(&e, img, o, o->links_addr, err);
 		emit_align(&e, 0, 8);
 		if (!rc && o->attrs_dense)
-			rc = attrs_encode(&e, img, o, o->attrs_addr, &size, err);
+			rc = attrs_encode(&e, img, o, o->attrs_addr, err);
 		emit_align(&e, 0, 8);
 		rc = wrap_object(err, rc, o);
 	}
@@ -338,7 +302,8 @@ static int encode_all(struct image *img, const struct h5_gheap_writer *heap, str
 		return rc;
 	emit_bytes(&e, heap->out.data, heap->out.len);
 	if (e.bad || e.pos != img->meta_size)
-		return err_set(err, -EIO, "the plan does not add up: %zu bytes of %llu", e.pos,
+		return err_set(err, -EIO,
+			       "internal error: %zu bytes of metadata were planned as %llu", e.pos,
 			       (unsigned long long)img->meta_size);
 	return 0;
 }
@@ -348,7 +313,6 @@ int image_plan(struct image *img, struct err *err)
 	struct h5_gheap_writer heap = {0};
 	uint64_t at = H5_SUPERBLOCK_SIZE;
 	int rc = plan_storage(img, err);
-
 	if (!rc)
 		rc = values_plan(img, err);
 	if (!rc)

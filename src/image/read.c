@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading an image: each piece of the range comes from the extent that it falls into. */
+/* Reading an image: each piece of a range comes from the extent that contains it. */
 #include <errno.h>
 #include <string.h>
 
 #include "plan.h"
 #include "stream.h"
 
-/* Who reads: the open file, and who may call the read off. Both may be NULL. */
+/* The open file of a read, and the handle by which the caller can cancel it. Both may be NULL. */
 struct reader {
 	struct image_stream *stream;
 	struct cancel *cancel;
@@ -16,7 +16,6 @@ static int get_slot(struct image *img, const struct reader *r, uint32_t dataset,
 		    const struct cache_chunk **chunk, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[dataset];
-
 	if (d->unknown)
 		return err_set(err, -EIO, "object %s: its chunks are not known",
 			       tree_object(img->tree, d->number)->o.id);
@@ -24,31 +23,28 @@ static int get_slot(struct image *img, const struct reader *r, uint32_t dataset,
 			 chunk, err);
 }
 
-/* Copies bytes [at, at + n) of `from`; what lies behind its end is zero. */
+/* Copies bytes [at, at + n) of `from`. Bytes past its end are zeros. */
 static void copy_padded(uint8_t *buf, const struct bytes *from, uint64_t at, size_t n)
 {
 	size_t have = at < from->len ? min_u64(n, from->len - at) : 0;
-
 	if (have > 0)
 		memcpy(buf, from->data + at, have);
 	memset(buf + have, 0, n - have);
 }
 
-/* One piece inside one slot. Returns its length or a negative errno. */
+/* Reads a piece of one slot. Returns its length or a negative errno. */
 static ssize_t read_raw(struct image *img, const struct reader *r, const struct extent *x,
 			uint8_t *buf, size_t n, uint64_t offset, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
 	uint64_t at = offset - x->start, slot = at / d->stride, in = at % d->stride;
 	const struct cache_chunk *chunk;
-
 	n = min_u64(n, min_u64(d->stride - in, x->end - offset));
 	int rc = get_slot(img, r, x->dataset, slot, &chunk, err);
 	if (rc)
 		return rc;
 	if (chunk->absent) {
 		size_t filled = in < d->slot_bytes ? min_u64(n, d->slot_bytes - in) : 0;
-
 		fill_bytes(d, in, buf, filled);
 		memset(buf + filled, 0, n - filled);
 	} else {
@@ -64,7 +60,6 @@ static ssize_t read_heap(struct image *img, const struct reader *r, const struct
 	const struct image_dataset *d = &img->datasets[x->dataset];
 	uint64_t at = offset - x->start, slot = extent_slot(img, x, offset);
 	const struct cache_chunk *chunk;
-
 	n = min_u64(n, dataset_window(d, slot + 1) - at);
 	int rc = get_slot(img, r, x->dataset, slot, &chunk, err);
 	if (rc)
@@ -78,7 +73,6 @@ static ssize_t read_index(struct image *img, const struct extent *x, uint8_t *bu
 			  uint64_t offset)
 {
 	const struct h5_bt1 index = dataset_index(&img->datasets[x->dataset]);
-
 	n = min_u64(n, x->end - offset);
 	h5_bt1_read(&index, offset - x->start, buf, n);
 	return (ssize_t)n;
@@ -101,16 +95,13 @@ static ssize_t read_piece(struct image *img, const struct reader *r, uint8_t *bu
 		return (ssize_t)n;
 	}
 	uint32_t i = extent_find(img, offset);
-
 	if (i == img->nextents || offset < img->extents[i].start) {
 		uint64_t end = i == img->nextents ? img->size : img->extents[i].start;
-
 		n = min_u64(n, end - offset);
 		memset(buf, 0, n);
 		return (ssize_t)n;
 	}
 	const struct extent *x = &img->extents[i];
-
 	switch (x->kind) {
 	case EXTENT_VALUE:
 		return read_value(img, x, buf, n, offset);
@@ -133,7 +124,6 @@ ssize_t image_read(struct image *img, struct image_stream *s, void *buf, size_t 
 	const struct reader reader = {.stream = s, .cancel = cancel};
 	struct stream_plan plan = {0};
 	size_t done = 0;
-
 	if (offset >= img->size || n == 0)
 		return 0;
 	n = min_u64(n, img->size - offset);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holes: what was never set of a large attribute, the gap before the raw data, and slots of chunks
- * that are known not to be stored and that read as zeros. Only a dataset whose slots are all there,
- * present or not (contiguous layout), has such slots; elsewhere absent chunks have none. What is
- * not known, and fill values that are not zero, count as data.
+ * Holes: the unset part of a large attribute, the gap before the raw data, and slots of chunks that
+ * are known to be absent and read as zeros. Only datasets in which all chunks have slots, such as
+ * contiguous ones, have slots of absent chunks. Chunks that are not known to be absent, and fill
+ * values other than zero, are data.
  */
 #include <image/image.h>
 
@@ -14,8 +14,7 @@
 
 static bool reads_as_zeros(const struct image_dataset *d)
 {
-	const struct bytes *fill = &d->fill.fixed; /* all that is repeated is in it */
-
+	const struct bytes *fill = &d->fill.fixed; /* the repeated part repeats its last bytes */
 	for (size_t i = 0; i < fill->len; i++)
 		if (fill->data[i] != 0)
 			return false;
@@ -30,26 +29,24 @@ static bool has_holes(const struct image_dataset *d)
 uint64_t dataset_stored_bytes(const struct image_dataset *d)
 {
 	uint64_t sum = 0;
-
 	if (!has_holes(d))
 		return d->raw_bytes;
 	for (uint64_t k = 0; k < d->known->n; k++) {
 		uint64_t at = d->known->numbers[k] * d->stride;
-
 		sum += at < d->raw_bytes ? min_u64(d->stride, d->raw_bytes - at) : 0;
 	}
 	return sum;
 }
 
-/* The dataset whose holes extent x may have; NULL when it is all data. */
-static const struct image_dataset *holey(const struct image *img, const struct extent *x)
+/* The dataset of extent x if it has holes; NULL: the extent has none, or is not of a dataset. */
+static const struct image_dataset *dataset_with_holes(const struct image *img,
+						      const struct extent *x)
 {
 	const struct image_dataset *d = x->kind == EXTENT_RAW ? &img->datasets[x->dataset] : NULL;
-
 	return d && has_holes(d) ? d : NULL;
 }
 
-/* The hole that an extent which is not a dataset's ends with; its end when there is none. */
+/* Start of the hole at the end of the gap or of a large attribute; without a hole the end of x. */
 static uint64_t hole_start(const struct image *img, const struct extent *x)
 {
 	switch (x->kind) {
@@ -66,8 +63,7 @@ static uint64_t seek_data(const struct image *img, uint64_t at)
 {
 	for (uint32_t i = extent_find(img, at); i < img->nextents; i++) {
 		const struct extent *x = &img->extents[i];
-		const struct image_dataset *d = holey(img, x);
-
+		const struct image_dataset *d = dataset_with_holes(img, x);
 		if (at >= hole_start(img, x)) {
 			at = x->end;
 			continue;
@@ -75,10 +71,8 @@ static uint64_t seek_data(const struct image *img, uint64_t at)
 		if (at < x->start || !d)
 			return at;
 		uint64_t k = chunk_list_from(d->known, (at - x->start) / d->stride);
-
 		if (k < d->known->n) {
 			uint64_t start = x->start + d->known->numbers[k] * d->stride;
-
 			if (start < x->end)
 				return max_u64(at, start);
 		}
@@ -91,15 +85,13 @@ static uint64_t seek_hole(const struct image *img, uint64_t at)
 {
 	for (uint32_t i = extent_find(img, at); i < img->nextents; i++) {
 		const struct extent *x = &img->extents[i];
-		const struct image_dataset *d = holey(img, x);
-
+		const struct image_dataset *d = dataset_with_holes(img, x);
 		if (hole_start(img, x) < x->end)
 			return max_u64(at, hole_start(img, x));
 		if (!d)
 			continue;
 		at = max_u64(at, x->start);
 		uint64_t slot = (at - x->start) / d->stride;
-
 		for (uint64_t k = chunk_list_from(d->known, slot);
 		     k < d->known->n && d->known->numbers[k] == slot; k++)
 			slot++;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See stream.h. All slots of a file have numbers in the file's order: those of one extent follow
- * those of the extents before it. (A chunk with a heap has two: its raw and its heap region.)
+ * See stream.h. The slots of a file are numbered in file order, across extents. A chunk with a heap
+ * has two numbers: one in the raw data and one in the heaps.
  */
 #include "stream.h"
 
 #include <unistd.h>
 
-enum { BATCH = 128 }; /* slots that one read asks for at once; half of them later, the next */
+/* Slots that a read requests at once. When half of them have been read, it requests more. */
+enum { BATCH = 128 };
 
 struct image_stream *image_stream_new(struct image *img)
 {
 	struct image_stream *s = calloc(1, sizeof(*s));
-
 	if (!s)
 		return NULL;
 	if (pthread_mutex_init(&s->lock, NULL)) {
@@ -33,38 +33,33 @@ void image_stream_free(struct image_stream *s)
 	free(s);
 }
 
-/* Number of the first slot that ends behind offset. */
+/* Number of the first slot that ends after offset. */
 static uint64_t slot_at(const struct image *img, uint64_t offset)
 {
 	const uint32_t i = extent_find(img, offset);
-
 	if (i == img->nextents)
 		return img->nslots;
 	const struct extent *x = &img->extents[i];
-
 	if (!extent_has_slots(x->kind) || offset <= x->start)
 		return x->first_slot;
 	return x->first_slot + extent_slot(img, x, offset);
 }
 
-/* Where the slot begins. */
+/* Offset in the file of slot `slot` of extent x. */
 static uint64_t offset_of(const struct image *img, const struct extent *x, uint64_t slot)
 {
 	const struct image_dataset *d = &img->datasets[x->dataset];
-
 	return x->start + (x->kind == EXTENT_RAW ? slot * d->stride : dataset_window(d, slot));
 }
 
-/* The extent with slot number `slot`; nextents when there is none. */
+/* Index of the extent with slot number `slot`; nextents: none. */
 static uint32_t find_slot(const struct image *img, uint64_t slot)
 {
 	uint32_t low = 0, high = img->nextents;
-
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
 		const struct extent *x = &img->extents[middle];
 		const uint64_t n = extent_has_slots(x->kind) ? img->datasets[x->dataset].nslots : 0;
-
 		if (x->first_slot + n <= slot)
 			low = middle + 1;
 		else
@@ -73,24 +68,23 @@ static uint32_t find_slot(const struct image *img, uint64_t slot)
 	return low;
 }
 
-/* Asks for slots [first, last); returns the first one that was not. */
-static uint64_t ask(struct image *img, struct image_stream *s, uint64_t first, uint64_t last)
+/* Requests slots [first, last) from the cache. Returns the first one that the cache did not accept.
+ */
+static uint64_t request(struct image *img, struct image_stream *s, uint64_t first, uint64_t last)
 {
 	while (first < last) {
 		const uint32_t i = find_slot(img, first);
-
 		if (i == img->nextents)
 			return last;
 		const struct extent *x = &img->extents[i];
 		const struct image_dataset *d = &img->datasets[x->dataset];
 		const uint64_t n = min_u64(last, x->first_slot + d->nslots) - first;
-		const uint64_t got = d->unknown
-					     ? n
-					     : cache_advise(img->owner, s ? s->cache : NULL,
-							    x->dataset, first - x->first_slot, n);
-
-		first += got;
-		if (got < n)
+		const uint64_t accepted =
+			d->unknown ? n
+				   : cache_advise(img->owner, s ? s->cache : NULL, x->dataset,
+						  first - x->first_slot, n);
+		first += accepted;
+		if (accepted < n)
 			break;
 	}
 	return first;
@@ -99,63 +93,55 @@ static uint64_t ask(struct image *img, struct image_stream *s, uint64_t first, u
 void stream_plan_read(struct image *img, struct image_stream *s, struct stream_plan *plan,
 		      uint64_t at, uint64_t end)
 {
-	if (at < plan->again)
+	if (at < plan->next)
 		return;
-	plan->again = end;
+	plan->next = end;
 	const uint64_t first = slot_at(img, at), last = slot_at(img, end - 1) + 1;
-
 	if (last <= first + 1)
 		return;
-	const uint64_t asked = ask(img, s, first, min_u64(last, first + BATCH));
-
-	if (asked == last)
+	const uint64_t requested = request(img, s, first, min_u64(last, first + BATCH));
+	if (requested == last)
 		return;
-	/* Half of what was asked for is still on its way when the next ones are. */
-	const uint64_t next = first + max_u64((asked - first) / 2, 1);
+	const uint64_t next = first + max_u64((requested - first) / 2, 1);
 	const uint32_t i = find_slot(img, next);
-
 	if (i < img->nextents)
-		plan->again =
+		plan->next =
 			max_u64(offset_of(img, &img->extents[i], next - img->extents[i].first_slot),
 				at + 1);
 }
 
-/* ---- file order ---- */
+/* ---- sequential reads ---- */
 
-/* Bytes of memory that a chunk there takes. */
+/* Bytes of memory of the chunk in a slot. */
 static uint64_t cost_at(const struct image *img, uint64_t slot)
 {
 	const uint32_t i = find_slot(img, slot);
-
 	return i < img->nextents ? img->datasets[img->extents[i].dataset].cost : 0;
 }
 
-/* The reader has read on to a slot: asks for those behind it. */
+/* The program reads sequentially. Its last read has advanced by `steps` slots and reached slot
+ * `read`. Requests the slots from there on. */
 static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps)
 {
 	struct image *img = s->image;
 	const uint32_t depth = cache_stream_depth(s->cache, steps, cost_at(img, read));
-
 	pthread_mutex_lock(&s->lock);
-	const uint64_t first = max_u64(s->asked, read);
+	const uint64_t first = max_u64(s->prefetched, read);
 	const uint64_t last = max_u64(min_u64(read + depth, img->nslots), first);
-
-	s->asked = last;
+	s->prefetched = last;
 	pthread_mutex_unlock(&s->lock);
-	const uint64_t asked = ask(img, s, first, last);
-
-	if (asked == last)
+	const uint64_t requested = request(img, s, first, last);
+	if (requested == last)
 		return;
 	pthread_mutex_lock(&s->lock);
-	s->asked = min_u64(s->asked, asked);
+	s->prefetched = min_u64(s->prefetched, requested);
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Who copies a file leaves out its holes. */
+/* A program that copies a file skips its holes. Its reads still count as sequential. */
 static void skip_hole_locked(struct image_stream *s, uint64_t offset)
 {
 	struct sequential *o = &s->order;
-
 	if (o->running && offset > o->end &&
 	    image_seek(s->image, o->end, SEEK_DATA) >= (int64_t)offset)
 		sequential_skip(o, offset);
@@ -167,15 +153,13 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 		return;
 	struct image *img = s->image;
 	const struct sequential_file file = {.data = img->data_start, .second = img->data_end};
-
 	pthread_mutex_lock(&s->lock);
 	skip_hole_locked(s, offset);
 	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;
-
 	if (!in_order)
-		s->asked = 0;
+		s->prefetched = 0;
 	s->read = read;
 	pthread_mutex_unlock(&s->lock);
 	if (in_order && steps > 0)

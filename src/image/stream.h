@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an open file's reads say of those to come, beyond one dataset's pattern (the cache's
- * business): a read over several chunks asks for all of them at once, whatever datasets they are
- * of. For a program that reads the file in its order (sequential.h), the next chunks of the file
- * are asked for, from dataset to dataset. A file of a thousand small datasets is copied at the
- * network's speed.
+ * Prefetching for one open file across datasets. (The cache prefetches within a dataset.) A read of
+ * several chunks requests all of them at once, whatever datasets they belong to. If a program reads
+ * the file sequentially (prefetch/sequential.h), the next chunks of the file are prefetched. So a
+ * file of a thousand small datasets is copied at the speed of the network.
  *
- * One lock for each stream; it is not held while the cache is called.
+ * Each stream has a lock. It is not held while the cache is called.
  */
 #ifndef IMAGE_STREAM_H
 #define IMAGE_STREAM_H
@@ -19,21 +18,22 @@
 struct image_stream {
 	struct image *image;
 	struct cache_stream *cache;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the following members */
 	struct sequential order;
-	uint64_t asked; /* slots of the file before this one are asked for */
-	uint64_t read;	/* and those before this one are read */
+	uint64_t prefetched; /* slots of the file before this one have been requested */
+	uint64_t read;	     /* slots before this one have been read */
 };
 
-/* A reader wants bytes [offset, offset + n), in the file. s may be NULL. */
+/* A program reads bytes [offset, offset + n) of the file: prefetches the next slots if it reads
+ * sequentially. s may be NULL. */
 void stream_read(struct image_stream *s, uint64_t offset, uint64_t n);
 
-/* What one read asks for. */
+/* State of one read of several slots. */
 struct stream_plan {
-	uint64_t again; /* from this offset on, more should be asked for */
+	uint64_t next; /* offset at which more slots should be requested */
 };
-/* The read has come to offset `at` of a range that ends at `end`: asks for the next chunks when the
- * range has more than one. s may be NULL. */
+/* The read has reached offset `at` of a range that ends at `end`: requests the next slots of the
+ * range if it has more than one. s may be NULL. */
 void stream_plan_read(struct image *img, struct image_stream *s, struct stream_plan *plan,
 		      uint64_t at, uint64_t end);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes with large values. Their message is a huge object of the fractal heap, for which the
- * heap has an address only; so it need not be part of the metadata in memory. What is kept is the
- * message up to the value. The value is read from the tree when the file is, and what was never
- * set of it costs nothing, however long it is.
+ * Large attributes. Their message is a huge object of the fractal heap. The heap holds only its
+ * address, so it is not part of the metadata in memory. The image keeps the message up to the
+ * value. Reads of the file take the value from the tree, where its unset part takes no memory,
+ * however long it is.
  */
 #include "plan.h"
 
@@ -13,12 +13,11 @@
 #include <h5/fheap.h>
 #include <h5/message.h>
 
-/* The message without its value. Addresses may not be known yet. */
+/* Bytes of the attribute message before the value. Does not depend on addresses. */
 static uint64_t head_size(const struct image *img, const struct image_object *o, uint32_t i)
 {
 	struct emit count = emit_count();
 	struct h5_attr attr;
-
 	attr_message(img, o, i, &attr);
 	attr.data_len = 0;
 	h5_attr_encode(&count, &attr);
@@ -27,17 +26,15 @@ static uint64_t head_size(const struct image *img, const struct image_object *o,
 
 static bool is_large(const struct image *img, const struct image_object *o, uint32_t i)
 {
-	const uint64_t len = attribute_bytes(&o->mo->o.attrs[i]);
-
+	const uint64_t len = attribute_bytes(&o->node->o.attrs[i]);
 	return o->attrs_dense && head_size(img, o, i) + len > h5_fheap_attrs.max_managed;
 }
 
 static uint64_t count_large(const struct image *img)
 {
 	uint64_t n = 0;
-
 	for (uint32_t k = 0; k < img->nobjects; k++)
-		for (uint32_t i = 0; i < img->objects[k].mo->o.nattrs; i++)
+		for (uint32_t i = 0; i < img->objects[k].node->o.nattrs; i++)
 			n += is_large(img, &img->objects[k], i);
 	return n;
 }
@@ -45,20 +42,17 @@ static uint64_t count_large(const struct image *img)
 int values_plan(struct image *img, struct err *err)
 {
 	const uint64_t n = count_large(img);
-
 	img->values = n < UINT32_MAX ? calloc(n ? n : 1, sizeof(*img->values)) : NULL;
 	if (!img->values)
 		return err_set(err, -ENOMEM, "out of memory: %llu large attributes",
 			       (unsigned long long)n);
 	for (uint32_t k = 0; k < img->nobjects; k++) {
 		struct image_object *o = &img->objects[k];
-
 		o->first_large = img->nvalues;
-		for (uint32_t i = 0; i < o->mo->o.nattrs; i++) {
+		for (uint32_t i = 0; i < o->node->o.nattrs; i++) {
 			if (!is_large(img, o, i))
 				continue;
-			const struct attribute *a = &o->mo->o.attrs[i];
-
+			const struct attribute *a = &o->node->o.attrs[i];
 			img->values[img->nvalues++] = (struct image_value){
 				.attr = i,
 				.elems = &a->value,
@@ -73,10 +67,8 @@ int values_plan(struct image *img, struct err *err)
 struct image_value *value_find(const struct image *img, const struct image_object *o, uint32_t attr)
 {
 	uint32_t low = o->first_large, high = low + o->nlarge;
-
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
-
 		if (img->values[middle].attr < attr)
 			low = middle + 1;
 		else
@@ -101,33 +93,29 @@ static int encode_head(struct image *img, const struct image_object *o, struct i
 {
 	struct h5_attr attr;
 	const uint64_t n = head_size(img, o, v->attr);
-
 	if (bytes_reserve(&v->head, (size_t)n))
 		return err_set(err, -ENOMEM, "out of memory: an attribute message");
 	struct emit e = emit_to(v->head.data, (size_t)n);
-
 	attr_message(img, o, v->attr, &attr);
 	attr.data_len = 0;
 	h5_attr_encode(&e, &attr);
 	v->head.len = (size_t)n;
-	return e.bad ? err_set(err, -EIO, "an attribute does not fit its format") : 0;
+	return e.bad ? err_set(err, -EIO, "a length in a message is larger than its field") : 0;
 }
 
 int values_place(struct image *img, uint64_t *at, struct err *err)
 {
 	for (uint32_t k = 0; k < img->nobjects; k++) {
 		const struct image_object *o = &img->objects[k];
-
 		for (uint32_t i = o->first_large; i < o->first_large + o->nlarge; i++) {
 			struct image_value *v = &img->values[i];
 			int rc = encode_head(img, o, v, err);
-
 			if (rc)
-				return err_wrap(err, rc, "object %s", o->mo->o.id);
+				return err_wrap(err, rc, "object %s", o->node->o.id);
 			v->addr = *at;
-			*at = align_u64(*at + v->size, 8);
-			if (*at > IMAGE_FILE_MAX)
-				return err_set(err, -EFBIG, "the domain is too large for a file");
+			rc = advance(at, align_u64(v->size, 8), err);
+			if (rc)
+				return rc;
 		}
 	}
 	return 0;
@@ -136,7 +124,6 @@ int values_place(struct image *img, uint64_t *at, struct err *err)
 void value_read(const struct image_value *v, uint64_t at, uint8_t *buf, size_t n)
 {
 	const size_t head = at < v->head.len ? (size_t)min_u64(n, v->head.len - at) : 0;
-
 	if (head)
 		memcpy(buf, v->head.data + at, head);
 	elems_read(v->elems, at + head - v->head.len, buf + head, n - head);
@@ -150,7 +137,6 @@ uint64_t value_stored_bytes(const struct image_value *v)
 uint64_t values_memory(const struct image *img)
 {
 	uint64_t sum = (uint64_t)img->nvalues * sizeof(*img->values);
-
 	for (uint32_t i = 0; i < img->nvalues; i++)
 		sum += img->values[i].head.cap + img->values[i].own.fixed.cap;
 	return sum;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The metrics as one JSON object: a member for each section, in it one for each metric, in those
- * with labels one for each value of the first label, then of the second. Domains are an array of
- * objects, which carry their labels as members. Pure, any thread.
+ * Writes the metrics as one JSON object. It has a member for each section, which has a member for
+ * each metric. A metric with labels is an object with a member for each value of the first label,
+ * then of the second. Domains are an array of objects, with their labels as members. Pure; any
+ * thread.
  */
 #include <metrics/metrics.h>
 
@@ -14,7 +15,7 @@
 
 /* ---- punctuation ---- */
 
-/* What stands before a value decides whether a comma is due: nothing but the text is state. */
+/* Adds a comma if the last character written requires one, so there is no other state. */
 static void begin_member(struct str *out, const char *key)
 {
 	const char last = out->b.len ? (char)out->b.data[out->b.len - 1] : '{';
@@ -45,8 +46,8 @@ static void add_count(struct str *out, const char *key, uint64_t n)
 	str_addf(out, "%" PRIu64, n);
 }
 
-/* {"buckets": {"0.0001": 0, …, "+Inf": 7}, "sum": 0.5, "count": 7}: cumulative, as Prometheus has
- * them. */
+/* {"buckets": {"0.0001": 0, …, "+Inf": 7}, "sum": 0.5, "count": 7}; the buckets are cumulative, as
+ * in Prometheus' format. */
 static void add_histogram(struct str *out, const struct histogram_counts *h)
 {
 	uint64_t sum = 0;
@@ -62,7 +63,6 @@ static void add_histogram(struct str *out, const struct histogram_counts *h)
 	end_object(out);
 }
 
-/* Labels as members. */
 static void add_label_members(struct str *out, const struct metrics_row *row,
 			      const struct metrics_sample *s)
 {
@@ -91,7 +91,7 @@ static void add_value(struct str *out, const struct metrics_row *row,
 
 /* ---- metrics ---- */
 
-/* The levels of a metric's labels. first: of the sample before, NULL when there was none. */
+/* first: the first label of the previous sample; NULL: there is none. */
 struct levels {
 	struct str *out;
 	const char *first;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The metrics in Prometheus' text exposition format, version 0.0.4: HELP and TYPE of each metric,
- * then its samples. Pure, any thread.
+ * Writes the metrics in Prometheus' text exposition format, version 0.0.4: HELP and TYPE of each
+ * metric, then its samples. Pure; any thread.
  */
 #include <metrics/metrics.h>
 
@@ -11,8 +11,8 @@
 
 #include "table.h"
 
-/* A label's value: "\", the quote and the end of line are escaped; other control bytes, which
- * readers take differently, are replaced. */
+/* A label's value. The backslash, the quote and the newline are escaped. Other control bytes are
+ * replaced, because parsers differ in how they treat them. */
 static void add_escaped(struct str *out, const char *s)
 {
 	for (size_t left = strlen(s), n = 0; left; s += n, left -= n) {
@@ -42,7 +42,7 @@ static void add_label(struct str *out, const char *name, const char *value, bool
 	str_add(out, "\"");
 }
 
-/* {a="x",b="y",le="0.1"}; le may be NULL. Nothing without labels. */
+/* Writes {a="x",b="y",le="0.1"}, or nothing if there are no labels. le may be NULL. */
 static void add_labels(struct str *out, const struct metrics_row *row,
 		       const struct metrics_sample *s, const char *le)
 {
@@ -55,7 +55,7 @@ static void add_labels(struct str *out, const struct metrics_row *row,
 		str_add(out, "}");
 }
 
-/* One line; without a value, which the caller adds. */
+/* Writes a line up to its value. */
 static void begin_line(struct str *out, const struct metrics_row *row,
 		       const struct metrics_sample *s, const char *suffix, const char *le)
 {

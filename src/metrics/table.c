@@ -15,7 +15,7 @@ static void each_info(const struct metrics_row *row, const struct metrics *m, me
 	fn(arg, row, &s);
 }
 
-/* Those that came are shown: of six hundred that may. */
+/* Only statuses that occurred: there are 600. */
 static void each_status(const struct metrics_row *row, const struct metrics *m,
 			metrics_sample_fn fn, void *arg)
 {
@@ -34,9 +34,9 @@ static void each_status(const struct metrics_row *row, const struct metrics *m,
 		}
 }
 
-/* label: NULL for a metric without. */
-static void give_times(const struct metrics_row *row, const char *label,
-		       const struct histogram_counts *times, metrics_sample_fn fn, void *arg)
+/* label: NULL for a metric without labels. */
+static void add_times(const struct metrics_row *row, const char *label,
+		      const struct histogram_counts *times, metrics_sample_fn fn, void *arg)
 {
 	const struct metrics_sample s = {.labels = {label}, .histogram = *times};
 	fn(arg, row, &s);
@@ -46,7 +46,7 @@ static void each_request_time(const struct metrics_row *row, const struct metric
 			      metrics_sample_fn fn, void *arg)
 {
 	for (int method = 0; method < METRICS_METHODS; method++)
-		give_times(row, m->http.method[method], &m->http.seconds[method], fn, arg);
+		add_times(row, m->http.method[method], &m->http.seconds[method], fn, arg);
 }
 
 static void each_result(const struct metrics_row *row, const struct metrics *m,
@@ -58,7 +58,7 @@ static void each_result(const struct metrics_row *row, const struct metrics *m,
 				.labels = {m->store.call[call], m->store.result[i]},
 				.n = m->store.results[call][i],
 			};
-			/* "ok" always: a rate needs its zero. */
+			/* "ok" even if it is 0: a rate needs the first value. */
 			if (s.n || i == 0)
 				fn(arg, row, &s);
 		}
@@ -68,13 +68,13 @@ static void each_call_time(const struct metrics_row *row, const struct metrics *
 			   metrics_sample_fn fn, void *arg)
 {
 	for (int call = 0; call < METRICS_CALLS; call++)
-		give_times(row, m->store.call[call], &m->store.seconds[call], fn, arg);
+		add_times(row, m->store.call[call], &m->store.seconds[call], fn, arg);
 }
 
 static void each_wait(const struct metrics_row *row, const struct metrics *m, metrics_sample_fn fn,
 		      void *arg)
 {
-	give_times(row, NULL, &m->cache.waited, fn, arg);
+	add_times(row, NULL, &m->cache.waited, fn, arg);
 }
 
 /* ---- the tables ---- */
@@ -100,68 +100,65 @@ const struct metrics_row metrics_rows[] = {
 	VALUE(METRICS_GAUGE, METRICS_SECONDS, "mount", "uptime_seconds", metrics, uptime_ns,
 	      "Time since the bucket was opened."),
 	EACH(METRICS_COUNTER, "http", "requests", each_status, "method", "status",
-	     "Requests to the server by the status of the answer; none: no complete one came."),
+	     "Requests to the server by status; none: no complete response."),
 	EACH(METRICS_HISTOGRAM, "http", "request_seconds", each_request_time, "method", NULL,
-	     "How long requests to the server took, from the start to the end of the answer."),
-	COUNTER("http", "retries", http.retries, "Requests that were made once more."),
-	COUNTER("http", "received_bytes", http.bytes_in, "Bytes of answers' bodies."),
-	COUNTER("http", "sent_bytes", http.bytes_out, "Bytes of requests' bodies."),
-	COUNTER("http", "connections_opened", http.connections_opened,
-		"Connections that were made."),
-	GAUGE("http", "connections", http.connections, "Connections that are open now."),
+	     "Duration of requests to the server, until the end of the response."),
+	COUNTER("http", "retries", http.retries, "Repeated requests."),
+	COUNTER("http", "received_bytes", http.bytes_in, "Bytes of response bodies."),
+	COUNTER("http", "sent_bytes", http.bytes_out, "Bytes of request bodies."),
+	COUNTER("http", "connections_opened", http.connections_opened, "Connections opened."),
+	GAUGE("http", "connections", http.connections, "Connections open now."),
 	EACH(METRICS_COUNTER, "store", "calls", each_result, "call", "result",
-	     "Calls of the engine to its bucket, retries within them, by what came of them."),
+	     "Calls of the engine to its bucket by result; retries are part of a call."),
 	EACH(METRICS_HISTOGRAM, "store", "call_seconds", each_call_time, "call", NULL,
-	     "How long these calls took, waiting and retries included."),
-	COUNTER("store", "range_gets", store.range_gets,
-		"Gets that asked for a part of an object."),
-	COUNTER("store", "read_bytes", store.bytes_in, "Bytes of objects that gets returned."),
-	COUNTER("store", "written_bytes", store.bytes_out, "Bytes of objects that were put."),
+	     "Duration of these calls, with waiting and retries."),
+	COUNTER("store", "range_gets", store.range_gets, "Gets of a part of an object."),
+	COUNTER("store", "read_bytes", store.bytes_in, "Bytes returned by gets."),
+	COUNTER("store", "written_bytes", store.bytes_out, "Bytes written by puts."),
 	GAUGE("store", "gets_in_flight_max", store.gets_in_flight_max,
-	      "Most gets that were under way at once."),
+	      "Largest number of gets in flight at once."),
 	COUNTER("read", "calls", reads, "Reads of open files."),
-	COUNTER("read", "bytes", bytes_read, "Bytes that readers asked for and got."),
+	COUNTER("read", "bytes", bytes_read, "Bytes returned to readers."),
 	COUNTER("read", "fetched_bytes", bytes_fetched,
-		"Bytes that came from the bucket, whatever for."),
+		"Bytes fetched from the bucket for any purpose."),
 	VALUE(METRICS_GAUGE, METRICS_REAL, "read", "amplification_ratio", metrics, amplification,
-	      "Bytes fetched for each byte that readers got; 0 before the first."),
-	COUNTER("cache", "hits", cache.hits, "Chunks that were in memory when a reader came."),
-	COUNTER("cache", "misses", cache.misses, "Chunks that a reader had to have loaded."),
-	COUNTER("cache", "waits", cache.waits, "Readers that joined a load under way."),
+	      "Bytes fetched per byte returned to readers; 0 before the first."),
+	COUNTER("cache", "hits", cache.hits, "Reads of chunks that were in memory."),
+	COUNTER("cache", "misses", cache.misses, "Reads of chunks that had to be loaded."),
+	COUNTER("cache", "waits", cache.waits, "Reads that joined a load in flight."),
 	EACH(METRICS_HISTOGRAM, "cache", "wait_seconds", each_wait, NULL, NULL,
-	     "How long readers waited for chunks that were not in memory."),
-	COUNTER("cache", "loads", cache.loads, "Loads of chunks, for readers and ahead of them."),
+	     "Time that reads waited for chunks that were not in memory."),
+	COUNTER("cache", "loads", cache.loads, "Loads of chunks, for reads and as prefetches."),
 	COUNTER("cache", "load_failures", cache.load_failures, "Loads that failed."),
-	COUNTER("cache", "evictions", cache.evictions, "Chunks that were dropped for others."),
-	GAUGE("cache", "bytes", cache.bytes, "Memory of the chunks that are held."),
+	COUNTER("cache", "evictions", cache.evictions, "Chunks evicted from memory."),
+	GAUGE("cache", "bytes", cache.bytes, "Memory of cached chunks."),
 	GAUGE("cache", "charged_bytes", cache.charged, "Memory of metadata: trees and images."),
-	GAUGE("cache", "in_flight_bytes", cache.in_flight, "Memory of the loads under way."),
+	GAUGE("cache", "in_flight_bytes", cache.in_flight, "Memory of the loads in flight."),
 	GAUGE("cache", "in_flight_max_bytes", cache.in_flight_max,
-	      "Most memory that loads took at once."),
-	GAUGE("cache", "budget_bytes", cache.budget, "Memory that all of these may take."),
-	GAUGE("cache", "loading", cache.loading, "Loads under way."),
-	GAUGE("cache", "queued", cache.queued, "Loads that are queued."),
-	COUNTER("prefetch", "started", prefetch.started, "Loads ahead of readers."),
-	COUNTER("prefetch", "useful", prefetch.useful,
-		"Chunks loaded ahead that a reader came for."),
+	      "Largest memory of loads in flight at once."),
+	GAUGE("cache", "budget_bytes", cache.budget, "Limit for all of these."),
+	GAUGE("cache", "loading", cache.loading, "Loads in flight."),
+	GAUGE("cache", "queued", cache.queued, "Loads in the queue."),
+	COUNTER("prefetch", "started", prefetch.started, "Prefetches that started."),
+	COUNTER("prefetch", "useful", prefetch.useful, "Prefetched chunks that were read."),
 	COUNTER("prefetch", "wasted", prefetch.wasted,
-		"Chunks loaded ahead that were dropped unread."),
+		"Prefetched chunks that were evicted unread."),
 	COUNTER("prefetch", "cancelled", prefetch.cancelled,
-		"Loads ahead that were cancelled before they began."),
+		"Prefetches that were cancelled before they started."),
 	COUNTER("disk", "hits", disk.hits,
-		"Objects that came from disk without a request to the bucket."),
+		"Objects read from disk without a request to the bucket."),
 	COUNTER("disk", "hit_bytes", disk.hit_bytes, "Bytes of these."),
 	COUNTER("disk", "revalidated", disk.revalidated,
-		"Objects that came from disk when the bucket had said that they are current."),
-	COUNTER("disk", "misses", disk.misses, "Objects that were not there to be used."),
-	COUNTER("disk", "stored", disk.stored, "Objects that were written."),
+		"Objects read from disk after the bucket confirmed that they are current."),
+	COUNTER("disk", "misses", disk.misses, "Objects that were not on disk, or not usable."),
+	COUNTER("disk", "stored", disk.stored, "Objects written to disk."),
 	COUNTER("disk", "skipped", disk.skipped,
-		"Objects that were not: too large, too young, or the disk was behind."),
-	COUNTER("disk", "dropped", disk.dropped, "Entries that were damaged."),
-	COUNTER("disk", "evicted", disk.evicted, "Entries that were dropped for others."),
-	COUNTER("disk", "errors", disk.errors, "Failures of the disk."),
-	GAUGE("disk", "bytes", disk.bytes, "Disk space that entries took when last looked at."),
-	GAUGE("domains", "images", images, "Images of domains in memory, open or kept."),
+		"Objects not written: too large, too new, or the disk is too slow."),
+	COUNTER("disk", "dropped", disk.dropped, "Damaged entries, which were removed."),
+	COUNTER("disk", "evicted", disk.evicted, "Entries evicted from disk."),
+	COUNTER("disk", "errors", disk.errors, "Errors of the disk."),
+	GAUGE("disk", "bytes", disk.bytes, "Disk space of the entries when last measured."),
+	GAUGE("domains", "images", images, "Images of domains in memory, open or not."),
 };
 const size_t metrics_nrows = sizeof(metrics_rows) / sizeof(metrics_rows[0]);
 
@@ -174,24 +171,23 @@ const size_t metrics_nrows = sizeof(metrics_rows) / sizeof(metrics_rows[0]);
 #define DOMAIN_COUNTER(name, member, help) DOMAIN(METRICS_COUNTER, METRICS_UINT, name, member, help)
 
 const struct metrics_row metrics_domain_rows[] = {
-	DOMAIN(METRICS_GAUGE, METRICS_UINT, "open", open, "Times that this image is open now."),
-	DOMAIN_COUNTER("opens", opens, "Times that it was opened."),
-	DOMAIN_COUNTER("reads", reads, "Reads of it."),
-	DOMAIN_COUNTER("read_bytes", bytes_read, "Bytes that its readers asked for and got."),
-	DOMAIN_COUNTER("fetched_bytes", bytes_fetched, "Bytes of its chunks, as they are stored."),
-	DOMAIN_COUNTER("hits", hits, "Its chunks that were in memory when a reader came."),
-	DOMAIN_COUNTER("misses", misses, "Its chunks that a reader had to have loaded."),
-	DOMAIN_COUNTER("waits", waits, "Readers that joined a load of it."),
+	DOMAIN(METRICS_GAUGE, METRICS_UINT, "open", open, "Open files of this image."),
+	DOMAIN_COUNTER("opens", opens, "Opens of this image."),
+	DOMAIN_COUNTER("reads", reads, "Reads of this image."),
+	DOMAIN_COUNTER("read_bytes", bytes_read, "Bytes returned to its readers."),
+	DOMAIN_COUNTER("fetched_bytes", bytes_fetched, "Bytes fetched for its chunks, as stored."),
+	DOMAIN_COUNTER("hits", hits, "Reads of its chunks that were in memory."),
+	DOMAIN_COUNTER("misses", misses, "Reads of its chunks that had to be loaded."),
+	DOMAIN_COUNTER("waits", waits, "Reads that joined a load of its chunks in flight."),
 	DOMAIN(METRICS_COUNTER, METRICS_SECONDS, "wait_seconds", wait_ns,
-	       "Time that its readers waited for chunks."),
+	       "Time that its reads waited for chunks."),
 	DOMAIN_COUNTER("loads", loads, "Loads of its chunks."),
 	DOMAIN_COUNTER("load_failures", load_failures, "Loads of its chunks that failed."),
 	DOMAIN_COUNTER("prefetch_started", prefetch.started,
-		       "Of its loads, those ahead of readers."),
-	DOMAIN_COUNTER("prefetch_useful", prefetch.useful,
-		       "Its chunks loaded ahead that a reader came for."),
+		       "Loads of its chunks that were prefetches."),
+	DOMAIN_COUNTER("prefetch_useful", prefetch.useful, "Its prefetched chunks that were read."),
 	DOMAIN_COUNTER("prefetch_wasted", prefetch.wasted,
-		       "Its chunks loaded ahead that were dropped unread."),
+		       "Its prefetched chunks that were evicted unread."),
 };
 const size_t metrics_ndomain_rows = sizeof(metrics_domain_rows) / sizeof(metrics_domain_rows[0]);
 
@@ -236,8 +232,7 @@ void metrics_add_seconds(struct str *out, uint64_t ns)
 	str_addf(out, "%" PRIu64 ".%09" PRIu64, ns / NS, ns % NS);
 }
 
-/* From 0 to 2^43, with six digits behind the point. Not by printf's %f: its point depends on the
- * locale. */
+/* value: 0 to 2^43. Written with six decimals. printf's %f would depend on the locale. */
 static void add_real(struct str *out, double value)
 {
 	enum { PARTS = 1000000 };

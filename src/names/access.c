@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Access control lists as permission bits and as JSON: see names/names.h. Pure, any thread. */
+/* Access control lists as permission bits and as JSON. Pure, any thread. */
 #include <names/names.h>
 
 #include <string.h>
@@ -46,7 +46,7 @@ unsigned int names_mode(const struct domain_info *d, bool is_dir)
 	const struct domain_acl *others = find_acl(d, "default");
 	const struct domain_acl *owner = d->owner && d->owner[0] ? find_acl(d, d->owner) : NULL;
 	unsigned int mode = 0;
-	/* As the service has it: an owner without an entry is anybody. */
+	/* As in the service, an owner without an entry has the rights of `default`. */
 	if (!owner)
 		owner = others;
 	if (owner && owner->perms & DOMAIN_PERM_READ)

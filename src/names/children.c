@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies beneath a prefix: see children.h. Any thread. */
+/* See children.h. Any thread. */
 #include "children.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "rules.h"
 
-void names_children_ask(const char *path, struct store_request *req)
+void names_children_prepare(const char *path, struct store_request *req)
 {
 	req->op = STORE_LIST;
 	snprintf(req->key, req->room, "%s/", path);
@@ -18,7 +18,7 @@ void names_children_ask(const char *path, struct store_request *req)
 	req->list.limit = 1;
 }
 
-int names_children_found(const struct names *ns, const struct store_request *req)
+int names_children_in(const struct names *ns, const struct store_request *req)
 {
 	const struct store_page *page = &req->answer.page;
 	const int code = store_failure(&req->answer, NULL);
@@ -30,7 +30,7 @@ int names_children_found(const struct names *ns, const struct store_request *req
 			       ? CHILDREN_DOC
 			       : CHILDREN_MORE;
 	case -E2BIG:
-		return CHILDREN_MORE; /* two, so one of them is not the document */
+		return CHILDREN_MORE; /* two keys, so one of them is not the document */
 	case -EINVAL:
 		return CHILDREN_NONE; /* no key can begin like this */
 	default:
@@ -38,47 +38,47 @@ int names_children_found(const struct names *ns, const struct store_request *req
 	}
 }
 
-static int take(struct names *ns, const struct store_request *req, struct names_children_of *ask)
+static int take(struct names *ns, const struct store_request *req, struct names_below *b)
 {
-	ask->found = names_children_found(ns, req);
-	if (ask->found >= 0)
+	b->children = names_children_in(ns, req);
+	if (b->children >= 0)
 		return 0;
-	if (ask->found == -ENOMEM)
+	if (b->children == -ENOMEM)
 		return -ENOMEM;
-	ask->why = strdup(req->answer.err.msg);
-	return ask->why ? 0 : -ENOMEM;
+	b->why = strdup(req->answer.err.msg);
+	return b->why ? 0 : -ENOMEM;
 }
 
-static int look(struct names *ns, struct names_children_of *asks, size_t n)
+/* n: at most NAMES_AT_ONCE. */
+static int find_some(struct names *ns, struct names_below *some, size_t n)
 {
 	struct store_request **reqs = store_requests_new(ns->store, n);
 	int rc = 0;
 	if (!reqs)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		names_children_ask(asks[i].path, reqs[i]);
+		names_children_prepare(some[i].path, reqs[i]);
 	store_run_all(ns->store, reqs, n);
 	for (size_t i = 0; i < n && !rc; i++)
-		rc = take(ns, reqs[i], &asks[i]);
+		rc = take(ns, reqs[i], &some[i]);
 	store_requests_free(reqs, n);
 	return rc;
 }
 
-int names_children_look(struct names *ns, struct names_children_of *asks, size_t n)
+int names_children_find(struct names *ns, struct names_below *all, size_t n)
 {
-	enum { AT_ONCE = 64 };
 	int rc = 0;
-	for (size_t i = 0; !rc && i < n; i += AT_ONCE)
-		rc = look(ns, asks + i, n - i < AT_ONCE ? n - i : AT_ONCE);
+	for (size_t i = 0; !rc && i < n; i += NAMES_AT_ONCE)
+		rc = find_some(ns, all + i, n - i < NAMES_AT_ONCE ? n - i : NAMES_AT_ONCE);
 	return rc;
 }
 
-int names_dir_answers(struct names *ns, const char *dir, struct err *err)
+int names_check_listing(struct names *ns, const char *dir, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(ns->store, STORE_LIST);
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
-	names_children_ask(dir, req);
+	names_children_prepare(dir, req);
 	if (!dir[0])
 		store_request_key(req, "");
 	store_run(ns->store, req);
@@ -86,6 +86,7 @@ int names_dir_answers(struct names *ns, const char *dir, struct err *err)
 	return rc == -E2BIG ? 0 : rc;
 }
 
+/* What a listing of `prefix` shows of the path. */
 static int find_in(struct names *ns, const char *prefix, const char *path, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(ns->store, STORE_LIST);
@@ -113,8 +114,8 @@ static int find_in(struct names *ns, const char *prefix, const char *path, struc
 	return rc ? rc : found;
 }
 
-/* Names that begin alike are few. But the right to list may be bound to whole prefixes: "home/" may
- * be listed, "home/x" may not. */
+/* Lists only the keys that begin with the path, which are few. If a policy allows the listing of
+ * "home/" but not of "home/x", lists the whole directory. */
 int names_is_listed(struct names *ns, const char *path, struct err *err)
 {
 	int rc = find_in(ns, path, path, err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Domain documents, asked for on the condition that they are not the ones that are remembered: is a
- * prefix a domain, a folder or nothing, and who may see it. Any thread.
+ * Domain documents. The document of a path says whether it is a domain, a folder or neither, and
+ * who may read it. A document that is cached is requested on the condition that it has changed. Any
+ * thread.
  */
 #ifndef NAMES_DOMAIN_DOC_H
 #define NAMES_DOMAIN_DOC_H
@@ -11,22 +12,23 @@
 
 enum { NAMES_DOC_MAX = 1 << 20 /* bytes of a document; hundreds may be in memory at once */ };
 
-/* One document as a part of a round: what is remembered of it is asked for on condition. */
-struct names_doc_ask {
+/* A document that is requested together with others. */
+struct names_doc_request {
 	const char *path;	  /* borrowed */
-	struct names_node *known; /* or NULL */
+	struct names_node *known; /* has the cached document, or NULL */
 	struct schema_classify classify;
 };
-/* Makes req what is asked for first. False: the path can have no document. */
-bool names_doc_ask(struct names *ns, const char *path, struct names_doc_ask *ask,
-		   struct store_request *req);
-/* What came. A document that cannot be read is a NAMES_DOC_BROKEN; -ENOMEM is the only failure.
- * Blocks if a schema asks for more. Releases what ask holds, always. */
-int names_doc_take(struct names *ns, struct names_doc_ask *ask, struct store_request *req,
-		   struct names_doc *out);
+/* Makes req the first request. False: the path cannot have a document, and the caller has nothing
+ * to release. */
+bool names_doc_prepare(struct names *ns, const char *path, struct names_doc_request *doc,
+		       struct store_request *req);
+/* Evaluates the answer; if the schema needs more requests, makes them and blocks. A document that
+ * cannot be read is a NAMES_DOC_BROKEN; -ENOMEM is the only failure. Releases what doc holds in
+ * both cases. */
+int names_doc_finish(struct names *ns, struct names_doc_request *doc, struct store_request *req,
+		     struct names_doc *out);
 
-/* Gets the documents of n paths side by side. Fails as names_doc_take(), and then nothing is
- * returned. */
+/* Gets the documents of n paths in parallel. -ENOMEM; then `out` is empty. */
 int names_docs_get(struct names *ns, const char *const *paths, size_t n, struct names_doc *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of nodes: a hash by path in the mount, in order of insertion. A listing puts its nodes
- * one after the other, so the order in the hash is also the order in which a program that goes
- * through a directory asks for them. The lock guards everything.
+ * A hash table of nodes by path in the mount, in order of insertion. A listing inserts its nodes
+ * one after the other, so this is also the order in which a program goes through the directory. The
+ * lock guards everything.
  */
 /* A failed insertion must not end the process: the entry's handle then has no table. */
 #define HASH_NONFATAL_OOM 1
@@ -14,19 +14,25 @@
 
 #include "rules.h"
 
-struct failure {
-	char *path; /* NULL: none */
-	struct err why;
-	uint64_t until;
+struct walk {
+	uint64_t number; /* 0: unused */
+	uint64_t ttl, active_until, ends;
 };
 
 struct names_cache {
 	pthread_mutex_t lock;
 	struct names_node *table;
 	size_t lists; /* bytes of all lists */
-	struct failure failures[NAMES_CACHE_FAILURES];
-	unsigned int oldest_failure;
+	struct walk walks[NAMES_WALKS];
+	uint64_t last_walk;
 };
+
+static struct names_node *find_locked(struct names_cache *c, const char *mount_path)
+{
+	struct names_node *node = NULL;
+	HASH_FIND_STR(c->table, mount_path, node);
+	return node;
+}
 
 static void forget_list_locked(struct names_cache *c, struct names_node *node)
 {
@@ -58,34 +64,95 @@ void names_cache_free(struct names_cache *c)
 		remove_locked(c, node);
 		names_node_unref(node);
 	}
-	for (unsigned int i = 0; i < NAMES_CACHE_FAILURES; i++)
-		free(c->failures[i].path);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 
+/* ---- walks ---- */
+
+/* NULL if the node belongs to no walk, or to one that has ended. */
+static struct walk *walk_of_locked(struct names_cache *c, const struct names_node *node,
+				   uint64_t now)
+{
+	struct walk *w = &c->walks[node->walk % NAMES_WALKS];
+	return node->walk && w->number == node->walk && now < w->ends ? w : NULL;
+}
+
+/* Records the look-up of a node. Returns true if its walk makes it valid. */
+static bool walk_locked(struct names_cache *c, struct names_node *node, uint64_t now)
+{
+	struct walk *w = walk_of_locked(c, node, now);
+	if (w && !node->walked && now < w->active_until) {
+		node->walked = true;
+		node->walked_until = w->active_until = now + w->ttl;
+	}
+	return w && now < node->walked_until;
+}
+
+uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t ttl)
+{
+	const uint64_t longest = NAMES_WALK_MAX_S * UINT64_C(1000000000);
+	pthread_mutex_lock(&c->lock);
+	const uint64_t number = ++c->last_walk;
+	c->walks[number % NAMES_WALKS] = (struct walk){
+		.number = number,
+		.ttl = ttl,
+		.active_until = now + ttl,
+		.ends = now + longest,
+	};
+	pthread_mutex_unlock(&c->lock);
+	return number;
+}
+
+void names_cache_join_walk(struct names_cache *c, struct names_node *node, uint64_t walk)
+{
+	pthread_mutex_lock(&c->lock);
+	if (find_locked(c, node->name) == node) {
+		node->walk = walk;
+		node->walked = false;
+		node->walked_until = 0;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void names_cache_continue_walk(struct names_cache *c, struct names_node *node, uint64_t now)
+{
+	pthread_mutex_lock(&c->lock);
+	struct walk *w = walk_of_locked(c, node, now);
+	if (w)
+		node->walked_until = w->active_until = now + w->ttl;
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* ---- nodes ---- */
 
-/* valid: one that has not expired by now; otherwise any. */
-static struct names_node *find(struct names_cache *c, const char *mount_path, bool valid,
-			       uint64_t now)
+struct names_node *names_cache_get(struct names_cache *c, const char *mount_path, uint64_t now)
 {
-	struct names_node *node = NULL;
 	pthread_mutex_lock(&c->lock);
-	HASH_FIND_STR(c->table, mount_path, node);
-	node = node && (!valid || node->expires > now) ? names_node_ref(node) : NULL;
+	struct names_node *node = find_locked(c, mount_path);
+	node = node && node->expires > now ? names_node_ref(node) : NULL;
 	pthread_mutex_unlock(&c->lock);
 	return node;
 }
 
-struct names_node *names_cache_get(struct names_cache *c, const char *mount_path, uint64_t now)
+struct names_node *names_cache_look_up(struct names_cache *c, const char *mount_path, uint64_t now)
 {
-	return find(c, mount_path, true, now);
+	pthread_mutex_lock(&c->lock);
+	struct names_node *node = find_locked(c, mount_path);
+	const bool walked = node && walk_locked(c, node, now);
+	node = node && (walked || node->expires > now) ? names_node_ref(node) : NULL;
+	pthread_mutex_unlock(&c->lock);
+	return node;
 }
 
 struct names_node *names_cache_recall(struct names_cache *c, const char *mount_path)
 {
-	return find(c, mount_path, false, 0);
+	pthread_mutex_lock(&c->lock);
+	struct names_node *node = find_locked(c, mount_path);
+	if (node)
+		names_node_ref(node);
+	pthread_mutex_unlock(&c->lock);
+	return node;
 }
 
 static bool same_root(const struct names_doc *a, const struct names_doc *b)
@@ -94,7 +161,8 @@ static bool same_root(const struct names_doc *a, const struct names_doc *b)
 	       strcmp(a->document->info.root, b->document->info.root) == 0;
 }
 
-/* An estimate does not age: it saves a request, and an open replaces it by the truth. */
+/* An estimate stays when its node is replaced: it saves a request, and an open replaces it by the
+ * exact size. */
 static void inherit_estimate(struct names_node *node, const struct names_node *old)
 {
 	if (node->kind == NAMES_DOMAIN && old->kind == NAMES_DOMAIN &&
@@ -104,31 +172,30 @@ static void inherit_estimate(struct names_node *node, const struct names_node *o
 
 void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t expires)
 {
-	struct names_node *gone[2] = {NULL, NULL};
+	struct names_node *evicted = NULL;
 	pthread_mutex_lock(&c->lock);
-	HASH_FIND_STR(c->table, node->name, gone[0]);
-	if (gone[0]) {
-		inherit_estimate(node, gone[0]);
-		remove_locked(c, gone[0]);
+	struct names_node *old = find_locked(c, node->name);
+	if (old) {
+		inherit_estimate(node, old);
+		remove_locked(c, old);
 	}
 	node->expires = expires;
 	HASH_ADD_STR(c->table, name, node);
 	if (node->hh.tbl)
 		names_node_ref(node);
 	if (HASH_COUNT(c->table) > NAMES_CACHE_MAX) {
-		gone[1] = c->table;
-		remove_locked(c, gone[1]);
+		evicted = c->table;
+		remove_locked(c, evicted);
 	}
 	pthread_mutex_unlock(&c->lock);
-	names_node_unref(gone[0]);
-	names_node_unref(gone[1]);
+	names_node_unref(old);
+	names_node_unref(evicted);
 }
 
 void names_cache_drop(struct names_cache *c, const char *mount_path)
 {
-	struct names_node *node = NULL;
 	pthread_mutex_lock(&c->lock);
-	HASH_FIND_STR(c->table, mount_path, node);
+	struct names_node *node = find_locked(c, mount_path);
 	if (node)
 		remove_locked(c, node);
 	pthread_mutex_unlock(&c->lock);
@@ -140,9 +207,8 @@ void names_cache_drop(struct names_cache *c, const char *mount_path)
 void names_cache_put_list(struct names_cache *c, const char *mount_path, struct bytes *list,
 			  uint64_t expires)
 {
-	struct names_node *node = NULL;
 	pthread_mutex_lock(&c->lock);
-	HASH_FIND_STR(c->table, mount_path, node);
+	struct names_node *node = find_locked(c, mount_path);
 	if (node)
 		forget_list_locked(c, node);
 	if (node && list->len <= NAMES_CACHE_LISTS_MAX - c->lists) {
@@ -158,11 +224,10 @@ void names_cache_put_list(struct names_cache *c, const char *mount_path, struct 
 bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_t now,
 			  struct bytes *list)
 {
-	struct names_node *node = NULL;
 	bool known = false;
 	*list = (struct bytes){0};
 	pthread_mutex_lock(&c->lock);
-	HASH_FIND_STR(c->table, mount_path, node);
+	const struct names_node *node = find_locked(c, mount_path);
 	if (node && node->list.len && node->list_expires > now)
 		known = bytes_append(list, node->list.data, node->list.len) == 0;
 	pthread_mutex_unlock(&c->lock);
@@ -171,31 +236,25 @@ bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_
 
 /* ---- failures ---- */
 
-void names_cache_put_failure(struct names_cache *c, const char *mount_path, const struct err *why,
+void names_cache_put_failure(struct names_cache *c, const char *mount_path, int code,
 			     uint64_t until)
 {
-	char *path = strdup(mount_path);
 	pthread_mutex_lock(&c->lock);
-	struct failure *f = &c->failures[c->oldest_failure++ % NAMES_CACHE_FAILURES];
-	free(f->path);
-	*f = (struct failure){.path = path, .why = *why, .until = until};
+	struct names_node *node = find_locked(c, mount_path);
+	if (node) {
+		node->failure = code;
+		node->failure_until = until;
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
-int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint64_t now,
-			    struct err *err)
+int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint64_t now)
 {
-	int rc = 0;
 	pthread_mutex_lock(&c->lock);
-	for (unsigned int i = 0; i < NAMES_CACHE_FAILURES && !rc; i++) {
-		const struct failure *f = &c->failures[i];
-		if (!f->path || now >= f->until || strcmp(f->path, mount_path) != 0)
-			continue;
-		rc = f->why.code;
-		err_copy(err, &f->why);
-	}
+	const struct names_node *node = find_locked(c, mount_path);
+	const int code = node && now < node->failure_until ? node->failure : 0;
 	pthread_mutex_unlock(&c->lock);
-	return rc;
+	return code;
 }
 
 /* ---- sizes ---- */
@@ -213,9 +272,7 @@ size_t names_cache_unsized(struct names_cache *c, struct names_node *node,
 	size_t count = 0;
 	out[count++] = names_node_ref(node);
 	pthread_mutex_lock(&c->lock);
-	struct names_node *known = NULL;
-	HASH_FIND_STR(c->table, node->name, known);
-	struct names_node *before = known == node ? node->hh.prev : NULL;
+	struct names_node *before = find_locked(c, node->name) == node ? node->hh.prev : NULL;
 	if (before && is_sibling(node, before) && atomic_load(&before->estimate)) {
 		struct names_node *next = node->hh.next;
 		for (; next && count < NAMES_CACHE_SIBLINGS && is_sibling(node, next);

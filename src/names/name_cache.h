@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of names in the mount, for a while: one node for each path that was looked up or
- * listed, what directories hold, and look-ups that have just failed after a long wait. A node is
- * constant once it has been put, except for its estimate. Any thread.
+ * The nodes of paths that were looked up or listed, and the entries of directories. A node that is
+ * not valid any more stays in the cache: its document's ETag makes the next request conditional.
+ * Nodes are constant once they are in the cache, except for the estimate and the members of the
+ * cache. Any thread.
+ *
+ * A node is valid until its time, and longer while its directory is being walked: a listing begins
+ * a walk, and the nodes that it shows belong to it. A walk is active for `ttl` after the listing
+ * and after each first look-up of one of its nodes, and for NAMES_WALK_MAX_S at most. While it is
+ * active, a node of it that was not looked up since the listing is valid, and stays valid for `ttl`
+ * after this look-up. So while a program goes through a large directory, the daemon does not
+ * request again what the listing has shown. A program that looks up the same name repeatedly gets a
+ * new node after `ttl`.
  */
 #ifndef NAMES_NAME_CACHE_H
 #define NAMES_NAME_CACHE_H
@@ -12,43 +21,50 @@
 enum {
 	NAMES_CACHE_MAX = 1 << 16,	  /* nodes; the oldest are evicted first */
 	NAMES_CACHE_LISTS_MAX = 16 << 20, /* bytes of lists of directories */
-	NAMES_CACHE_FAILURES = 16,
-	NAMES_CACHE_SIBLINGS = 32, /* whose sizes are asked for together */
+	NAMES_CACHE_SIBLINGS = 256,	  /* domains whose sizes are requested in one round */
+	NAMES_WALKS = 64,		  /* latest listings that have a walk */
+	NAMES_WALK_MAX_S = 60,
 };
 
 struct names_cache;
-struct names_cache *names_cache_new(void); /* NULL without memory */
+struct names_cache *names_cache_new(void); /* NULL when out of memory */
 void names_cache_free(struct names_cache *c);
 
-/* NULL when there is none that is valid at time now. The caller unrefs. */
+/* The node if its own time has not passed at `now`, else NULL. The caller unrefs. */
 struct names_node *names_cache_get(struct names_cache *c, const char *mount_path, uint64_t now);
-/* The same, valid or stale: what to ask for first. */
+/* The same for a look-up: the node is also valid while its directory is being walked. */
+struct names_node *names_cache_look_up(struct names_cache *c, const char *mount_path, uint64_t now);
+/* The node, valid or stale. The caller unrefs. */
 struct names_node *names_cache_recall(struct names_cache *c, const char *mount_path);
-/* Replaces what was known of this path; the cache takes a reference of its own. */
+/* Replaces the node of this path. The cache takes another reference. */
 void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t expires);
-/* The bucket is not as this path was remembered. */
 void names_cache_drop(struct names_cache *c, const char *mount_path);
 
-/* What a directory holds; the bytes mean something to the caller only. A list is taken over, and
- * not kept when the directory is not remembered or the lists are too long. */
+/* Begins a walk and returns its number. */
+uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t ttl);
+/* Adds a node to a walk. Nothing happens if the cache has another node for this path by now. */
+void names_cache_join_walk(struct names_cache *c, struct names_node *node, uint64_t walk);
+/* Keeps the walk of a node active: a request for a node of it has just ended. */
+void names_cache_continue_walk(struct names_cache *c, struct names_node *node, uint64_t now);
+
+/* The entries of a directory, in the caller's format. The list is transferred. It is not kept
+ * if the directory has no node or the lists of all directories become too long. */
 void names_cache_put_list(struct names_cache *c, const char *mount_path, struct bytes *list,
 			  uint64_t expires);
-/* A copy; false when it is not known, stale, or without memory. */
+/* A copy of the list. False when there is none, when it is stale, or when out of memory. */
 bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_t now,
 			  struct bytes *list);
 
-/* Until that time a look-up of this path fails like this: the kernel looks a name up once more when
- * that fails, and its caller would wait twice. Evicts the oldest failure; without memory, this one
- * is not kept. */
-void names_cache_put_failure(struct names_cache *c, const char *mount_path, const struct err *why,
+/* Records that a request for this path has failed with `code`. Nothing is recorded for a
+ * path without a node. */
+void names_cache_put_failure(struct names_cache *c, const char *mount_path, int code,
 			     uint64_t until);
-/* The failure that is remembered at time now, 0 when there is none. */
-int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint64_t now,
-			    struct err *err);
+/* The recorded error code, 0 when there is none at `now`. */
+int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint64_t now);
 
-/* Domains that were listed next after a node and whose size nobody has asked for; the node itself
- * is the first. More than one only when it looks as if a program goes through the directory. The
- * caller unrefs them. */
+/* Returns the node in out[0]. If the node before it in the listing has an estimate, a program is
+ * probably going through the directory; the domains after it that have no estimate then follow in
+ * out. The caller unrefs all. Returns their number. */
 size_t names_cache_unsized(struct names_cache *c, struct names_node *node,
 			   struct names_node *out[NAMES_CACHE_SIBLINGS]);
 

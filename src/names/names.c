@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of a mount: see names/names.h. Any thread. */
+/* See names/names.h. Any thread. */
 #include "names_internal.h"
 
 #include <stdlib.h>

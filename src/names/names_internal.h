@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The room's own view of itself. */
+/* Declarations shared by the files of names/. */
 #ifndef NAMES_INTERNAL_H
 #define NAMES_INTERNAL_H
 
@@ -16,18 +16,22 @@ struct names {
 	struct names_cache *cache;
 };
 
+enum {
+	NAMES_AT_ONCE = 256, /* requests in one round */
+};
+
 static inline uint64_t names_now(const struct names *ns)
 {
 	return ns->env->now(ns->env);
 }
 
-/* Until when a node is valid that is known from now on. A directory that cannot be listed is so for
- * a second at most: it may be opened meanwhile. */
+/* When a node that was read just now becomes stale. A directory that cannot be listed is valid for
+ * at most a second, because access to it may be granted at any time. */
 static inline uint64_t names_valid_until(const struct names *ns, const struct names_node *node)
 {
 	const uint64_t second = UINT64_C(1000000000);
-	const bool closed = node->doc.kind == NAMES_DOC_CLOSED;
-	return names_now(ns) + (closed ? min_u64(ns->ttl_ns, second) : ns->ttl_ns);
+	const bool unlistable = node->doc.kind == NAMES_DOC_UNLISTABLE;
+	return names_now(ns) + (unlistable ? min_u64(ns->ttl_ns, second) : ns->ttl_ns);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes and the documents in them. Any thread: who shares a node holds a reference. */
+/* See node.h. Any thread that holds a reference. */
 #include "node.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ struct names_node *names_node_ref(struct names_node *node)
 
 void names_node_unref(struct names_node *node)
 {
-	/* Acquire and release: whoever frees sees all that others did before they let go. */
+	/* Acquire and release: the thread that frees sees all writes of the other threads. */
 	if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	names_doc_release(&node->doc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes and the documents in them, as they are made (names/names.h). */
+/* Makes nodes and the documents in them (names/names.h). */
 #ifndef NAMES_NODE_H
 #define NAMES_NODE_H
 
@@ -8,10 +8,10 @@
 void names_doc_release(struct names_doc *d);
 /* -ENOMEM: then out is empty. */
 int names_doc_copy(const struct names_doc *d, struct names_doc *out);
-/* What cannot be read: NAMES_DOC_BROKEN or NAMES_DOC_CLOSED. -ENOMEM: then out is empty. */
+/* kind: NAMES_DOC_BROKEN or NAMES_DOC_UNLISTABLE. -ENOMEM: then out is empty. */
 int names_doc_fail(struct names_doc *out, enum names_doc_kind kind, int code, const char *why);
 
-/* Takes doc over (always). NULL without memory. */
+/* doc is transferred, also on failure. NULL when out of memory. */
 struct names_node *names_node_new(const char *mount_path, enum names_kind kind, const char *path,
 				  struct names_doc *doc);
 

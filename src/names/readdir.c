@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directories: one delimited listing, the documents of all its prefixes side by side, and for the
- * few prefixes of which that is not enough (domains without an extension, broken documents, no
- * document) whether anything lies beneath. A prefix that nobody may look into hides no other. The
- * rules for names are rules.c's. Any thread.
+ * Lists a directory in three rounds: a delimited listing; then, in parallel, the documents of all
+ * prefixes; then, in parallel, a listing below each prefix whose document alone does not decide how
+ * it is shown (domains without an extension, broken documents, no document). A prefix that cannot
+ * be listed does not hide other entries. rules.c has the rules for names. Any thread.
  */
 #include "names_internal.h"
 
@@ -17,11 +17,16 @@
 #include "name_cache.h"
 #include "rules.h"
 
-/* One candidate for a name. */
 struct entry {
 	struct names_node *node;
-	bool bare;  /* the name is the domain's own and must still grow a suffix */
-	bool known; /* remembered: valid for as long as before, not longer */
+	bool bare;  /* the file of a bare domain: any other entry of this name wins */
+	bool known; /* the node comes from the cache */
+};
+
+/* Entries that one line of the log reports together. */
+struct omitted {
+	uint32_t n;
+	char *first;
 };
 
 struct listing {
@@ -29,18 +34,15 @@ struct listing {
 	const char *dir;
 	struct entry *entries;
 	size_t n, cap;
-	uint32_t unfit; /* keys that cannot be names */
-	char *first_unfit;
-	uint32_t closed; /* prefixes that cannot be looked into */
-	char *first_closed;
+	struct omitted unfit;	   /* keys that cannot be file names */
+	struct omitted unlistable; /* prefixes that cannot be listed */
 };
 
-/* A folded prefix that is not known yet. */
+/* A prefix of the listing that has no valid node. */
 struct prefix {
 	char *path;
 	struct names_doc doc;
-	int children; /* as of names_children_found(), where it was asked for */
-	char *why;    /* heap; when that is an error */
+	struct names_below below;
 };
 
 static int add_entry(struct listing *l, struct names_node *node, bool bare)
@@ -66,15 +68,14 @@ static void release_listing(struct listing *l)
 	for (size_t i = 0; i < l->n; i++)
 		names_node_unref(l->entries[i].node);
 	free(l->entries);
-	free(l->first_unfit);
-	free(l->first_closed);
+	free(l->unfit.first);
+	free(l->unlistable.first);
 }
 
 static void note_unfit(struct listing *l, const char *key)
 {
-	l->unfit++;
-	if (!l->first_unfit)
-		l->first_unfit = strdup(key);
+	if (l->unfit.n++ == 0)
+		l->unfit.first = strdup(key);
 }
 
 static int add_plain(struct listing *l, const struct store_item *item)
@@ -86,13 +87,14 @@ static int add_plain(struct listing *l, const struct store_item *item)
 	return add_entry(l, node, false);
 }
 
-/* What a prefix is, from a node that is still valid. A bare domain is not taken from memory:
- * its name depends on its neighbours. Nor is what was closed: it is logged. */
-static struct names_node *recall(struct listing *l, const char *path)
+/* The valid node of a prefix, or NULL. A bare domain gives NULL, because the cache does not show
+ * whether there is a directory of that name, too. An unlistable prefix gives NULL, so that it is
+ * listed and logged again. */
+static struct names_node *cached(struct listing *l, const char *path)
 {
 	struct names_node *n = names_cache_get(l->ns->cache, path, names_now(l->ns));
 	bool named = names_has_extension(names_last(path));
-	if (n && strcmp(n->path, path) == 0 && n->doc.kind != NAMES_DOC_CLOSED &&
+	if (n && strcmp(n->path, path) == 0 && n->doc.kind != NAMES_DOC_UNLISTABLE &&
 	    ((n->kind == NAMES_DOMAIN && named) ||
 	     (n->kind == NAMES_DIR && n->doc.kind != NAMES_DOC_ROOT)))
 		return n;
@@ -100,7 +102,8 @@ static struct names_node *recall(struct listing *l, const char *path)
 	return NULL;
 }
 
-/* Objects become entries, prefixes that are not remembered are left in *prefixes. */
+/* Adds an entry for each object and each prefix with a valid node. The other prefixes are left in
+ * *prefixes. */
 static int sort_out(struct listing *l, const struct store_page *page, struct prefix **prefixes,
 		    size_t *nprefixes)
 {
@@ -128,7 +131,7 @@ static int sort_out(struct listing *l, const struct store_page *page, struct pre
 			rc = add_plain(l, item);
 			continue;
 		}
-		struct names_node *known = recall(l, path);
+		struct names_node *known = cached(l, path);
 		if (known) {
 			rc = add_entry(l, known, false);
 			if (!rc)
@@ -155,71 +158,47 @@ static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
 	return rc;
 }
 
-static bool needs_children(const struct prefix *p)
-{
-	return names_needs_children(p->doc.kind, p->path);
-}
-
-static void release_asks(struct names_children_of *asks, size_t n)
-{
-	for (size_t i = 0; asks && i < n; i++)
-		free(asks[i].why);
-	free(asks);
-}
-
-/* Prefixes are closed when their own directory can be listed; else the failure is the whole
- * listing's, rather than half of it be shown. */
-static int judge_closed(struct listing *l, const struct names_children_of *asks, size_t n,
-			struct err *err)
+/* If a prefix cannot be listed, tries the directory itself. If that fails too, the whole listing
+ * fails: half of a directory is never shown. */
+static int check_failed(struct listing *l, const struct names_below *all, size_t n, struct err *err)
 {
 	size_t i = 0;
-	while (i < n && asks[i].found >= 0)
+	while (i < n && all[i].children >= 0)
 		i++;
-	if (i == n || names_dir_answers(l->ns, l->dir, NULL) == 0)
+	if (i == n || names_check_listing(l->ns, l->dir, NULL) == 0)
 		return 0;
-	err_set(err, asks[i].found, "%s", asks[i].why);
-	return err_wrap(err, asks[i].found, "listing %s/", asks[i].path);
+	err_set(err, all[i].children, "%s", all[i].why);
+	return err_wrap(err, all[i].children, "listing %s/", all[i].path);
 }
 
-/* Looks beneath the prefixes that need it, side by side. */
-static int look_beneath(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
+/* Lists the keys below the prefixes for which this is necessary. */
+static int list_children(struct listing *l, struct prefix *prefixes, size_t n, struct err *err)
 {
-	struct names_children_of *asks = calloc(n ? n : 1, sizeof(*asks));
+	auto_free struct names_below *all = calloc(n ? n : 1, sizeof(*all));
 	size_t count = 0;
-	if (!asks)
+	if (!all)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++)
-		if (needs_children(&prefixes[i]))
-			asks[count++].path = prefixes[i].path;
-	int rc = names_children_look(l->ns, asks, count);
-	rc = rc ? err_set(err, rc, "out of memory") : judge_closed(l, asks, count, err);
-	for (size_t i = 0, k = 0; !rc && i < n; i++) {
-		if (!needs_children(&prefixes[i]))
-			continue;
-		prefixes[i].children = asks[k].found;
-		prefixes[i].why = asks[k].why;
-		asks[k++].why = NULL;
-	}
-	release_asks(asks, count);
+		if (names_needs_children(prefixes[i].doc.kind, prefixes[i].path))
+			all[count++].path = prefixes[i].path;
+	int rc = names_children_find(l->ns, all, count);
+	rc = rc ? err_set(err, rc, "out of memory") : check_failed(l, all, count, err);
+	for (size_t i = 0, k = 0; k < count; i++)
+		if (prefixes[i].path == all[k].path)
+			prefixes[i].below = all[k++];
 	return rc;
 }
 
-/* Told in one line, however many there are. */
-static void note_closed(struct listing *l, const struct prefix *p)
+static int add_unlistable(struct listing *l, const struct prefix *p)
 {
-	if (l->closed++ == 0 && asprintf(&l->first_closed, "%s: %s", p->path, p->why) < 0)
-		l->first_closed = NULL;
-}
-
-/* What cannot be looked into, but is there. */
-static int add_closed(struct listing *l, const struct prefix *p)
-{
-	struct names_doc closed;
-	note_closed(l, p);
-	if (names_doc_fail(&closed, NAMES_DOC_CLOSED, p->children, p->why))
+	struct names_doc doc;
+	if (l->unlistable.n++ == 0 &&
+	    asprintf(&l->unlistable.first, "%s: %s", p->path, p->below.why) < 0)
+		l->unlistable.first = NULL;
+	if (names_doc_fail(&doc, NAMES_DOC_UNLISTABLE, p->below.children, p->below.why))
 		return -ENOMEM;
-	const enum names_kind kind = names_closed_kind(p->doc.kind, p->path);
-	return add_entry(l, names_node_new(p->path, kind, p->path, &closed), false);
+	const enum names_kind kind = names_unlistable_kind(p->doc.kind, p->path);
+	return add_entry(l, names_node_new(p->path, kind, p->path, &doc), false);
 }
 
 static int add_own(struct listing *l, const struct prefix *p, enum names_kind kind)
@@ -230,9 +209,21 @@ static int add_own(struct listing *l, const struct prefix *p, enum names_kind ki
 	return add_entry(l, names_node_new(p->path, kind, p->path, &doc), false);
 }
 
+static int add_bare(struct listing *l, struct prefix *p)
+{
+	auto_free char *file = names_with_suffix(p->path);
+	if (!file)
+		return -ENOMEM;
+	if (strlen(names_last(file)) > NAMES_MAX) {
+		note_unfit(l, p->path);
+		return 0;
+	}
+	return add_entry(l, names_node_new(file, NAMES_DOMAIN, p->path, &p->doc), true);
+}
+
 static int add_prefix(struct listing *l, struct prefix *p)
 {
-	const struct names_rule rule = names_rule(p->doc.kind, p->path, p->children);
+	const struct names_rule rule = names_rule(p->doc.kind, p->path, p->below.children);
 	int rc = 0;
 	switch (rule.own) {
 	case SHOWN_NOTHING:
@@ -243,13 +234,11 @@ static int add_prefix(struct listing *l, struct prefix *p)
 	case SHOWN_DOMAIN:
 		rc = add_own(l, p, NAMES_DOMAIN);
 		break;
-	case SHOWN_CLOSED:
-		rc = add_closed(l, p);
+	case SHOWN_UNLISTABLE:
+		rc = add_unlistable(l, p);
 		break;
 	}
-	if (rc || !rule.bare)
-		return rc;
-	return add_entry(l, names_node_new(p->path, NAMES_DOMAIN, p->path, &p->doc), true);
+	return rc || !rule.bare ? rc : add_bare(l, p);
 }
 
 static int add_prefixes(struct listing *l, const struct store_page *page, struct err *err)
@@ -259,103 +248,54 @@ static int add_prefixes(struct listing *l, const struct store_page *page, struct
 	int rc = sort_out(l, page, &prefixes, &n);
 	if (!rc)
 		rc = get_docs(l, prefixes, n);
-	int reason = rc ? 0 : look_beneath(l, prefixes, n, err);
-	for (size_t i = 0; !rc && !reason && i < n; i++)
+	int failed = rc ? 0 : list_children(l, prefixes, n, err);
+	for (size_t i = 0; !rc && !failed && i < n; i++)
 		rc = add_prefix(l, &prefixes[i]);
 	for (size_t i = 0; i < n; i++) {
 		free(prefixes[i].path);
-		free(prefixes[i].why);
+		free(prefixes[i].below.why);
 		names_doc_release(&prefixes[i].doc);
 	}
 	free(prefixes);
-	return reason ? reason : rc ? err_set(err, rc, "out of memory") : 0;
+	return failed ? failed : rc ? err_set(err, rc, "out of memory") : 0;
 }
 
-/* By name; bare ones, whose names are not final, last. */
+/* Orders by name, and entries of one name by precedence. */
 static int compare(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-	if (x->bare != y->bare)
-		return x->bare ? 1 : -1;
 	int d = strcmp(x->node->name, y->node->name);
+	if (d == 0)
+		d = (int)x->bare - (int)y->bare;
 	return d ? d : (int)x->node->kind - (int)y->node->kind;
 }
 
-/* Leaves the first of each name. Returns how many names are final. */
-static size_t drop_doubles(struct listing *l)
+static void log_left_out(const struct listing *l, const struct entry *en)
 {
-	size_t out = 0, final = 0;
+	if (en->bare)
+		log_warning(l->ns->env->log,
+			    "domain /%s is left out of the directory: the name %s is taken",
+			    en->node->path, names_last(en->node->name));
+	else
+		log_warning(l->ns->env->log,
+			    "%s: another object of this name is left out of the directory",
+			    en->node->name);
+}
+
+/* Keeps the first entry of each name. */
+static void drop_doubles(struct listing *l)
+{
+	size_t n = 0;
 	for (size_t i = 0; i < l->n; i++) {
 		struct entry *en = &l->entries[i];
-		if (out && !en->bare && !l->entries[out - 1].bare &&
-		    strcmp(l->entries[out - 1].node->name, en->node->name) == 0) {
-			log_warning(l->ns->env->log,
-				    "%s: another object of this name is left out of the directory",
-				    en->node->name);
+		if (n && strcmp(l->entries[n - 1].node->name, en->node->name) == 0) {
+			log_left_out(l, en);
 			names_node_unref(en->node);
 			continue;
 		}
-		if (!en->bare)
-			final = out + 1;
-		l->entries[out++] = *en;
+		l->entries[n++] = *en;
 	}
-	l->n = out;
-	return final;
-}
-
-static bool is_taken(const struct entry *entries, size_t n, const char *name)
-{
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		int d = strcmp(entries[mid].node->name, name);
-		if (d == 0)
-			return true;
-		if (d < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return false;
-}
-
-/* The bare domain under the first free name; en->node stays as it is when there is none. */
-static int rename_bare(struct listing *l, struct entry *en, size_t final)
-{
-	for (unsigned int times = 1; times <= NAMES_SUFFIXES; times++) {
-		auto_free char *name = names_with_suffix(en->node->path, times);
-		if (!name)
-			return -ENOMEM;
-		if (strlen(names_last(name)) > NAMES_MAX)
-			break;
-		if (is_taken(l->entries, final, name))
-			continue;
-		struct names_node *n =
-			names_node_new(name, NAMES_DOMAIN, en->node->path, &en->node->doc);
-		if (!n)
-			return -ENOMEM;
-		names_node_unref(en->node);
-		*en = (struct entry){.node = n};
-		return 0;
-	}
-	note_unfit(l, en->node->path);
-	return 0;
-}
-
-static int name_bare(struct listing *l)
-{
-	size_t final = drop_doubles(l), out = final;
-	int rc = 0;
-	for (size_t i = final; !rc && i < l->n; i++)
-		rc = rename_bare(l, &l->entries[i], final);
-	for (size_t i = final; i < l->n; i++) {
-		if (l->entries[i].bare)
-			names_node_unref(l->entries[i].node);
-		else
-			l->entries[out++] = l->entries[i];
-	}
-	l->n = out;
-	return rc;
+	l->n = n;
 }
 
 static int build(struct listing *l, struct err *err)
@@ -376,19 +316,15 @@ static int build(struct listing *l, struct err *err)
 		return err_wrap(err, rc, "listing %s", l->dir[0] ? req->key : "the bucket");
 	if (l->n)
 		qsort(l->entries, l->n, sizeof(*l->entries), compare);
-	rc = name_bare(l);
-	if (rc)
-		return err_set(err, rc, "out of memory");
-	if (l->n)
-		qsort(l->entries, l->n, sizeof(*l->entries), compare);
+	drop_doubles(l);
 	return 0;
 }
 
-/* ---- listings that are remembered ---- */
+/* ---- cached listings ---- */
 
-/* As they are kept: a byte for the kind, the name, a NUL; and a NUL at the end, so that an empty
- * directory is known too. */
-static void keep(struct listing *l)
+/* Format of a cached list: for each entry a byte for the kind, the name, a NUL; then one more NUL,
+ * so that the list of an empty directory is not empty. */
+static void cache_list(struct listing *l)
 {
 	struct bytes names = {0};
 	int rc = 0;
@@ -400,8 +336,8 @@ static void keep(struct listing *l)
 		rc = bytes_append(&names, &kind, 1);
 		if (!rc)
 			rc = bytes_append(&names, name, strlen(name) + 1);
-		/* What could not be read may be readable in a moment. */
-		if (n->doc.kind == NAMES_DOC_BROKEN || n->doc.kind == NAMES_DOC_CLOSED)
+		/* This entry may be readable soon, so the list is not cached. */
+		if (n->doc.kind == NAMES_DOC_BROKEN || n->doc.kind == NAMES_DOC_UNLISTABLE)
 			rc = -EAGAIN;
 	}
 	if (!rc)
@@ -413,7 +349,7 @@ static void keep(struct listing *l)
 				     names_now(l->ns) + l->ns->list_ttl_ns);
 }
 
-static int tell_kept(const struct bytes *names, names_list_fn fn, void *arg)
+static int report_cached(const struct bytes *names, names_list_fn fn, void *arg)
 {
 	int rc = 0;
 	for (const char *p = (const char *)names->data; !rc && *p; p += strlen(p) + 1)
@@ -421,31 +357,43 @@ static int tell_kept(const struct bytes *names, names_list_fn fn, void *arg)
 	return rc;
 }
 
-static int tell(struct listing *l, names_list_fn fn, void *arg)
+static void cache_nodes(struct listing *l)
+{
+	struct names *ns = l->ns;
+	const uint64_t walk = names_cache_begin_walk(ns->cache, names_now(ns), ns->ttl_ns);
+	for (size_t i = 0; i < l->n; i++) {
+		struct names_node *node = l->entries[i].node;
+		if (node->doc.kind == NAMES_DOC_BROKEN)
+			continue; /* it may be readable soon */
+		if (!l->entries[i].known)
+			names_cache_put(ns->cache, node, names_valid_until(ns, node));
+		names_cache_join_walk(ns->cache, node, walk);
+	}
+}
+
+static void log_omitted(const struct listing *l, const struct omitted *o, const char *what)
+{
+	if (o->n)
+		log_warning(l->ns->env->log, "%s: %u %s; the first is %s",
+			    l->dir[0] ? l->dir : "the bucket", o->n, what,
+			    o->first ? o->first : "?");
+}
+
+static int report(struct listing *l, names_list_fn fn, void *arg)
 {
 	int rc = 0;
-	if (l->unfit)
-		log_warning(l->ns->env->log,
-			    "%s: %u keys cannot be file names and are left out, the first is %s",
-			    l->dir[0] ? l->dir : "the bucket", l->unfit,
-			    l->first_unfit ? l->first_unfit : "?");
-	if (l->closed)
-		log_warning(l->ns->env->log,
-			    "%s: %u entries cannot be looked into, the first is %s",
-			    l->dir[0] ? l->dir : "the bucket", l->closed,
-			    l->first_closed ? l->first_closed : "?");
-	for (size_t i = 0; i < l->n; i++)
-		if (!l->entries[i].known && l->entries[i].node->doc.kind != NAMES_DOC_BROKEN)
-			names_cache_put(l->ns->cache, l->entries[i].node,
-					names_valid_until(l->ns, l->entries[i].node));
-	keep(l);
+	log_omitted(l, &l->unfit, "keys cannot be file names and are left out");
+	log_omitted(l, &l->unlistable, "entries cannot be listed");
+	cache_nodes(l);
+	cache_list(l);
 	for (size_t i = 0; !rc && i < l->n; i++)
 		rc = fn(arg, names_last(l->entries[i].node->name), l->entries[i].node->kind);
 	return rc;
 }
 
-/* What was a directory a while ago is one still if there is anything in it: no need to ask what it
- * is before asking for what it holds. */
+/* Checks that the path is a directory. A path that was one when it was last read is not read again:
+ * an entry in its listing proves that it still is one. *sure: it was read now, or its node is
+ * valid. */
 static int find_dir(struct listing *l, bool *sure, struct err *err)
 {
 	auto_names_node struct names_node *dir = names_cache_recall(l->ns->cache, l->dir);
@@ -464,9 +412,9 @@ static int find_dir(struct listing *l, bool *sure, struct err *err)
 int names_check_dir(struct names *ns, const char *path, struct err *err)
 {
 	auto_names_node struct names_node *dir = names_cache_recall(ns->cache, path);
-	if (!dir || dir->kind != NAMES_DIR || dir->doc.kind != NAMES_DOC_CLOSED)
+	if (!dir || dir->kind != NAMES_DIR || dir->doc.kind != NAMES_DOC_UNLISTABLE)
 		return 0;
-	int rc = names_dir_answers(ns, dir->path, err);
+	int rc = names_check_listing(ns, dir->path, err);
 	if (!rc)
 		names_cache_drop(ns->cache, path);
 	return rc;
@@ -475,10 +423,10 @@ int names_check_dir(struct names *ns, const char *path, struct err *err)
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err)
 {
 	struct listing l = {.ns = ns, .dir = path};
-	auto_bytes struct bytes kept = {0};
+	auto_bytes struct bytes list = {0};
 	bool sure;
-	if (ns->list_ttl_ns && names_cache_get_list(ns->cache, path, names_now(ns), &kept))
-		return tell_kept(&kept, fn, arg);
+	if (ns->list_ttl_ns && names_cache_get_list(ns->cache, path, names_now(ns), &list))
+		return report_cached(&list, fn, arg);
 	int rc = find_dir(&l, &sure, err);
 	if (!rc)
 		rc = build(&l, err);
@@ -487,7 +435,7 @@ int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, 
 		rc = find_dir(&l, &sure, err);
 	}
 	if (!rc)
-		rc = tell(&l, fn, arg);
+		rc = report(&l, fn, arg);
 	release_listing(&l);
 	return rc;
 }

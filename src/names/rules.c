@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules for names: see rules.h. Pure, any thread. */
+/* See rules.h. Pure, any thread. */
 #include "rules.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@ enum { SUFFIX_LEN = sizeof(NAMES_SUFFIX) - 1 };
 /* ---- what a path of the bucket is shown as ---- */
 
 enum { ANY = -1 };
-enum { BARE = 0, NAMED = 1 }; /* without and with an extension */
-enum { CLOSED = CHILDREN_MORE + 1 };
+enum { BARE = 0, NAMED = 1 };	     /* without and with an extension */
+enum { FAILED = CHILDREN_MORE + 1 }; /* the listing failed */
 
-/* The first row that fits counts. A document that cannot be read counts as a domain's, so that
- * opening the file tells what is wrong, unless something lies beneath: then the directory is shown.
- * A directory store also lists directories that hold nothing, which deleted domains leave behind:
- * they are not shown. */
+/* The first row that fits applies. A document that cannot be read counts as that of a domain, so
+ * that opening the file reports the reason. But if other keys follow below the path, it is shown as
+ * a directory. A directory bucket also lists empty directories, which deleted domains leave behind:
+ * these are not shown. */
 static const struct {
 	enum names_doc_kind doc;
 	int named, children;
@@ -28,19 +28,19 @@ static const struct {
 	{NAMES_DOC_FOLDER, ANY, ANY, {.own = SHOWN_DIR}},
 
 	{NAMES_DOC_ROOT, NAMED, ANY, {.own = SHOWN_DOMAIN}},
-	{NAMES_DOC_ROOT, BARE, CLOSED, {.own = SHOWN_CLOSED, .bare = true, .doubtful = true}},
+	{NAMES_DOC_ROOT, BARE, FAILED, {.own = SHOWN_UNLISTABLE, .bare = true, .if_listed = true}},
 	{NAMES_DOC_ROOT, BARE, CHILDREN_MORE, {.own = SHOWN_DIR, .bare = true}},
 	{NAMES_DOC_ROOT, BARE, ANY, {.bare = true}},
 
-	{NAMES_DOC_BROKEN, ANY, CLOSED, {.own = SHOWN_CLOSED, .doubtful = true}},
+	{NAMES_DOC_BROKEN, ANY, FAILED, {.own = SHOWN_UNLISTABLE, .if_listed = true}},
 	{NAMES_DOC_BROKEN, NAMED, CHILDREN_MORE, {.own = SHOWN_DIR}},
 	{NAMES_DOC_BROKEN, NAMED, CHILDREN_DOC, {.own = SHOWN_DOMAIN}},
-	{NAMES_DOC_BROKEN, NAMED, CHILDREN_NONE, {.own = SHOWN_DOMAIN, .doubtful = true}},
+	{NAMES_DOC_BROKEN, NAMED, CHILDREN_NONE, {.own = SHOWN_DOMAIN, .if_listed = true}},
 	{NAMES_DOC_BROKEN, BARE, CHILDREN_MORE, {.own = SHOWN_DIR, .bare = true}},
 	{NAMES_DOC_BROKEN, BARE, CHILDREN_DOC, {.bare = true}},
-	{NAMES_DOC_BROKEN, BARE, CHILDREN_NONE, {.bare = true, .doubtful = true}},
+	{NAMES_DOC_BROKEN, BARE, CHILDREN_NONE, {.bare = true, .if_listed = true}},
 
-	{NAMES_DOC_NONE, ANY, CLOSED, {.own = SHOWN_CLOSED, .doubtful = true}},
+	{NAMES_DOC_NONE, ANY, FAILED, {.own = SHOWN_UNLISTABLE, .if_listed = true}},
 	{NAMES_DOC_NONE, ANY, CHILDREN_MORE, {.own = SHOWN_DIR}},
 	{NAMES_DOC_NONE, ANY, ANY, {.own = SHOWN_NOTHING}},
 };
@@ -54,10 +54,9 @@ static bool fits(size_t i, enum names_doc_kind doc, const char *path)
 
 struct names_rule names_rule(enum names_doc_kind doc, const char *path, int children)
 {
-	const int beneath = children < 0 ? CLOSED : children;
+	const int row = children < 0 ? FAILED : children;
 	for (size_t i = 0; i < NRULES; i++)
-		if (fits(i, doc, path) &&
-		    (rules[i].children == ANY || rules[i].children == beneath))
+		if (fits(i, doc, path) && (rules[i].children == ANY || rules[i].children == row))
 			return rules[i].rule;
 	return (struct names_rule){.own = SHOWN_NOTHING};
 }
@@ -70,7 +69,7 @@ bool names_needs_children(enum names_doc_kind doc, const char *path)
 	return i < NRULES && rules[i].children != ANY;
 }
 
-/* Ends as files that programs write with libhdf5 or netCDF are called. */
+/* Has an extension of files that libhdf5 or netCDF programs write. */
 static bool is_hdf5(const char *name)
 {
 	static const char *const endings[] = {".h5", ".hdf5", ".hdf", ".he5", ".nc", ".nc4"};
@@ -81,9 +80,9 @@ static bool is_hdf5(const char *name)
 	return false;
 }
 
-/* A document that can be read is not a file's: that would have been shown by now, or is shown
- * beside the directory. Where there is none, there is no file. */
-enum names_kind names_closed_kind(enum names_doc_kind doc, const char *path)
+/* A prefix whose document can be read, or that has none, is not the file of a domain under its own
+ * name: names_rule() shows such files without a listing. */
+enum names_kind names_unlistable_kind(enum names_doc_kind doc, const char *path)
 {
 	return doc == NAMES_DOC_BROKEN && is_hdf5(names_last(path)) ? NAMES_DOMAIN : NAMES_DIR;
 }
@@ -134,16 +133,10 @@ char *names_join(const char *dir, const char *name)
 	return asprintf(&path, "%s%s%s", dir, dir[0] ? "/" : "", name) < 0 ? NULL : path;
 }
 
-char *names_with_suffix(const char *path, unsigned int times)
+char *names_with_suffix(const char *path)
 {
-	size_t n = strlen(path);
-	char *out = malloc(n + (size_t)times * SUFFIX_LEN + 1);
-	if (!out)
-		return NULL;
-	memcpy(out, path, n + 1);
-	for (unsigned int i = 0; i < times; i++)
-		memcpy(out + n + (size_t)i * SUFFIX_LEN, NAMES_SUFFIX, SUFFIX_LEN + 1);
-	return out;
+	char *out = NULL;
+	return asprintf(&out, "%s" NAMES_SUFFIX, path) < 0 ? NULL : out;
 }
 
 int names_of_domain(char *path, size_t cap)

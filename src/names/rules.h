@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rules for names (doc/SEMANTICS.md, "Names"), which look-up and listing share. Names in the
- * mount and paths in the bucket are the same but for one rule: the file of a domain whose last
- * component has no extension (a "bare" domain) is called after it plus ".h5". Such a file never
- * takes a name from anything else: ".h5" is appended until the name is free, at most NAMES_SUFFIXES
- * times. Pure functions.
+ * The rules for names (doc/SEMANTICS.md, "Names"), which look-up and listing share. A path in the
+ * mount is the same as the path in the bucket, with one exception: a "bare" domain, whose last
+ * component has no extension, is shown as a file with ".h5" appended. If anything else has that
+ * name in the bucket, the bare domain is left out. Pure functions.
  */
 #ifndef NAMES_RULES_H
 #define NAMES_RULES_H
@@ -13,43 +12,41 @@
 
 #define NAMES_SUFFIX ".h5"
 
-enum {
-	NAMES_MAX = 255,   /* bytes of one name */
-	NAMES_SUFFIXES = 3 /* a bare domain's name may grow by as many suffixes to be unique */
-};
+enum { NAMES_MAX = 255 /* bytes of one name */ };
 
 /* ---- what a path of the bucket is shown as ---- */
 
-/* What lies beneath it. Where a function returns one as an int, a negative errno instead says that
- * it cannot be listed. */
+/* The keys below a path. An int for such a value may also be a negative errno: the error of the
+ * listing. */
 enum names_children {
-	CHILDREN_NONE, /* also: no key can begin like this */
-	CHILDREN_DOC,  /* its own document */
+	CHILDREN_NONE, /* nothing, or no key can begin like this */
+	CHILDREN_DOC,  /* only the path's own document */
 	CHILDREN_MORE,
 };
 
 enum names_shown {
-	SHOWN_NOTHING, /* or, where one has this name, a plain object */
+	SHOWN_NOTHING, /* or the plain object of this name, if there is one */
 	SHOWN_DIR,
 	SHOWN_DOMAIN,
-	SHOWN_CLOSED, /* there is something that cannot be looked into: names_closed_kind() */
+	SHOWN_UNLISTABLE, /* as names_unlistable_kind() says */
 };
 
 struct names_rule {
-	enum names_shown own; /* under this very name */
-	bool bare;	      /* and the file of a bare domain, under the name with suffixes */
-	/* Neither a document nor what lies beneath can be seen: anything may be there, or nothing.
-	 * Only what the listing of its directory shows exists. */
-	bool doubtful;
+	enum names_shown own; /* under its own name */
+	bool bare;	      /* and as the file of a bare domain */
+	/* The document and the listing below the path show no key: it is shown only if the
+	 * listing of its directory shows it. */
+	bool if_listed;
 };
 
-/* doc: of this very path. children: an enum names_children, or negative. */
+/* doc: the kind of this path's document. children: an enum names_children, or negative. */
 struct names_rule names_rule(enum names_doc_kind doc, const char *path, int children);
 /* False: the document alone decides. */
 bool names_needs_children(enum names_doc_kind doc, const char *path);
-/* What a prefix that cannot be listed is shown as: its document may tell, else its name. */
-enum names_kind names_closed_kind(enum names_doc_kind doc, const char *path);
-/* The document or another object under this path is storage, not for a user's eyes. */
+/* How a prefix that cannot be listed is shown: its document decides, and if that cannot be read
+ * either, its name. */
+enum names_kind names_unlistable_kind(enum names_doc_kind doc, const char *path);
+/* Objects under this path belong to a schema's storage and are not shown. */
 bool names_is_hidden(const struct schema_ops *const *schemas, const char *path);
 
 /* ---- names and paths; see names/names.h too ---- */
@@ -58,11 +55,11 @@ bool names_is_hidden(const struct schema_ops *const *schemas, const char *path);
 const char *names_last(const char *path);
 /* A "." after the first character. */
 bool names_has_extension(const char *name);
-/* Ends with ".h5" and has something in front of it. */
+/* Ends with ".h5" and is longer. */
 bool names_has_suffix(const char *name);
-/* n bytes can be a name in a directory: no "/" or NUL, not "." or "..", not too long. */
+/* n bytes can be a name in a directory. */
 bool names_ok(const char *name, size_t n);
-/* Heap, NULL without memory. */
-char *names_with_suffix(const char *path, unsigned int times);
+/* The path of a bare domain's file. Heap; NULL when out of memory. */
+char *names_with_suffix(const char *path);
 
 #endif

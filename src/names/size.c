@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes of domains that were never opened, from the service's summaries. Any thread. */
+/* Estimated sizes of domains that were never opened, from the service's summaries. Any thread. */
 #include "names_internal.h"
 
 #include <errno.h>
@@ -8,16 +8,19 @@
 #include "name_cache.h"
 
 enum {
-	SIZE_UNKNOWN = 4096, /* readers want more than nothing before they open */
-	INFO_MAX = 8 << 20,  /* dozens may be in memory at once */
+	SIZE_UNKNOWN = 4096, /* not 0: many programs do not open an empty file */
+	INFO_MAX = 8 << 20,  /* bytes of a summary */
+	/* NAMES_CACHE_SIBLINGS summaries are in memory at once; a larger one is read alone. */
+	SIBLING_INFO_MAX = 1 << 20,
 };
 
-/* 0: not known, and asked for again: a failure that may pass is not remembered. */
-static uint64_t size_in(const struct schema_ops *schema, const struct store_answer *a)
+/* The size in an answer. 0 after a temporary failure: the next call requests it again. */
+static uint64_t size_in(const struct schema_ops *schema, const struct store_request *req)
 {
+	const struct store_answer *a = &req->answer;
 	struct schema_info info;
 	const int rc = store_failure(a, NULL);
-	if (rc && rc != -EACCES && rc != -EFBIG)
+	if (rc && rc != -EACCES && !(rc == -EFBIG && req->max == INFO_MAX))
 		return 0;
 	if (rc || store_absence(a) || schema->info_parse(a->body.data, a->body.len, &info, NULL))
 		return SIZE_UNKNOWN;
@@ -27,40 +30,42 @@ static uint64_t size_in(const struct schema_ops *schema, const struct store_answ
 	return max_u64(size, SIZE_UNKNOWN);
 }
 
-/* Reads the summaries of this domain and of those that will be asked for next. */
+/* False when the domain can have no summary. */
+static bool request_summary(const struct names_node *node, struct store_request *req)
+{
+	const struct schema_document *d = node->doc.document;
+	return node->doc.kind == NAMES_DOC_ROOT && d->schema->info_key(d, req->key, req->room) > 0;
+}
+
+/* Reads the summary of this domain, and in the same round those of the domains after it. */
 static void estimate(struct names *ns, struct names_node *first)
 {
-	struct names_node *nodes[NAMES_CACHE_SIBLINGS];
-	size_t index[NAMES_CACHE_SIBLINGS];
+	struct names_node *nodes[NAMES_CACHE_SIBLINGS], *requested[NAMES_CACHE_SIBLINGS];
 	const size_t n = names_cache_unsized(ns->cache, first, nodes);
 	struct store_request **reqs = store_requests_new(ns->store, n);
 	size_t nreqs = 0;
-	bool asked = false; /* for the first: else it has no summary */
 	for (size_t i = 0; reqs && i < n; i++) {
-		struct store_request *req = reqs[nreqs];
-		const struct schema_document *d = nodes[i]->doc.document;
-		if (nodes[i]->doc.kind != NAMES_DOC_ROOT ||
-		    d->schema->info_key(d, req->key, req->room) <= 0)
+		if (!request_summary(nodes[i], reqs[nreqs])) {
+			atomic_store(&nodes[i]->estimate, SIZE_UNKNOWN);
 			continue;
-		req->max = INFO_MAX;
-		asked |= i == 0;
-		index[nreqs++] = i;
+		}
+		reqs[nreqs]->max = i ? SIBLING_INFO_MAX : INFO_MAX;
+		requested[nreqs++] = nodes[i];
 	}
-	if (reqs)
+	if (nreqs)
 		store_run_all(ns->store, reqs, nreqs);
 	for (size_t i = 0; i < nreqs; i++)
-		atomic_store(&nodes[index[i]]->estimate,
-			     size_in(nodes[index[i]]->doc.document->schema, &reqs[i]->answer));
+		atomic_store(&requested[i]->estimate,
+			     size_in(requested[i]->doc.document->schema, reqs[i]));
 	store_requests_free(reqs, n);
-	if (!asked)
-		atomic_store(&first->estimate, SIZE_UNKNOWN);
 	for (size_t i = 0; i < n; i++)
 		names_node_unref(nodes[i]);
+	names_cache_continue_walk(ns->cache, first, names_now(ns));
 }
 
-uint64_t names_size(struct names *ns, struct names_node *node, bool ask)
+uint64_t names_size(struct names *ns, struct names_node *node, bool may_request)
 {
-	if (ask && atomic_load(&node->estimate) == 0)
+	if (may_request && atomic_load(&node->estimate) == 0)
 		estimate(ns, node);
 	return max_u64(atomic_load(&node->estimate), SIZE_UNKNOWN);
 }

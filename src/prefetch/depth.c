@@ -5,14 +5,14 @@
 #include <base/mem.h>
 
 enum {
-	BYTES_PER_US = 2048, /* no reader takes chunks faster than 2 GiB/s */
+	BYTES_PER_US = 2048, /* no program processes chunks faster than 2 GiB/s */
 	STEP_NS_MIN = 20000,
 	FAR_NS = 5000000,
 	SHRINK = 16,
 };
 
-/* Least time that a reader needs for a chunk. What is measured may be less, because several
- * threads read for one stream and wait side by side. */
+/* The shortest time that a program can need for a chunk. If several threads read one file and wait
+ * at the same time, the measured time may be shorter. */
 static uint64_t least_time(uint64_t cost)
 {
 	return max_u64(cost / BYTES_PER_US * 1000, STEP_NS_MIN);
@@ -20,55 +20,48 @@ static uint64_t least_time(uint64_t cost)
 
 static void measure(struct depth *p, const struct depth_step *s)
 {
-	/* Another thread may have stepped after this one read the clock. */
+	/* Another thread may have recorded a step after this thread read the clock. */
 	uint64_t elapsed = s->now_ns > p->stepped_ns ? s->now_ns - p->stepped_ns : 0;
 	uint64_t waited = s->waited_ns - p->waited_ns;
 	uint64_t own = elapsed > waited ? elapsed - waited : 0;
 	own = max_u64(own / max_u64(s->steps, 1), least_time(s->cost));
 	p->think_ns = p->think_ns ? (p->think_ns + own) / 2 : own;
-}
-
-static void mark(struct depth *p, const struct depth_step *s)
-{
 	p->stepped_ns = s->now_ns;
 	p->waited_ns = s->waited_ns;
 }
 
-void depth_guess(struct depth *p, const struct depth_step *s)
+void depth_init(struct depth *p, const struct depth_step *s)
 {
-	*p = (struct depth){.chunks = DEPTH_GUESS};
-	mark(p, s);
+	*p = (struct depth){
+		.chunks = DEPTH_MIN, .stepped_ns = s->now_ns, .waited_ns = s->waited_ns};
 }
 
-/* Nothing is known of the reader's time yet; that it takes no longer than a load is a fair guess
- * where loads take long. The more certain the pattern is, the less is lost by taking a fast reader
- * for granted; to learn its time takes another load. What goes through the file in its order may be
- * the kernel's doing, whatever it looks like. */
+/* The program's time is unknown. On a distant store most programs need less time for a chunk than a
+ * load takes, and waiting for a measurement would cost another load. */
 void depth_begin(struct depth *p, const struct depth_step *s)
 {
-	depth_guess(p, s);
+	depth_init(p, s);
 	if (s->latency_ns <= FAR_NS)
 		return;
 	uint64_t most = DEPTH_MIN + 2 * s->latency_ns / least_time(s->cost);
-	uint64_t depth = s->sequential ? 0 : min_u64(s->worth, min_u64(most, DEPTH_MAX));
+	uint64_t depth = s->sequential ? 0 : min_u64(most, DEPTH_BEGIN_MAX);
 	p->chunks = (uint32_t)max_u64(depth, DEPTH_BEGIN);
 }
 
 void depth_follow(struct depth *p, const struct depth_step *s)
 {
 	measure(p, s);
-	mark(p, s);
-	uint64_t want = min_u64(DEPTH_MIN + 2 * s->latency_ns / p->think_ns, DEPTH_MAX);
-	uint64_t most = min_u64(max_u64(2 * want, DEPTH_SLACK), DEPTH_MAX);
+	uint64_t computed = min_u64(DEPTH_MIN + 2 * s->latency_ns / p->think_ns, DEPTH_MAX);
+	uint64_t most = min_u64(max_u64(2 * computed, DEPTH_SLACK), DEPTH_MAX);
 	uint64_t depth = max_u64(p->chunks, DEPTH_MIN);
 	if (s->late)
-		depth = max_u64(want, min_u64(2 * depth, most));
-	else if (depth < want)
-		depth = want;
+		depth = max_u64(computed, min_u64(2 * depth, most));
+	else if (depth < computed)
+		depth = computed;
 	else
-		depth -= (depth - want + SHRINK - 1) / SHRINK;
-	p->taken += s->steps * s->cost;
-	if (s->sequential && p->taken < DEPTH_SURE)
+		depth -= (depth - computed + SHRINK - 1) / SHRINK;
+	p->read += s->steps * s->cost;
+	if (s->sequential && p->read < DEPTH_SURE)
 		depth = min_u64(depth, max_u64(DEPTH_UNSURE / max_u64(s->cost, 1), DEPTH_BEGIN));
 	p->chunks = (uint32_t)depth;
 }

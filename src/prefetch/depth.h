@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many chunks to prefetch ahead of a reader: the product of bandwidth and delay. A load takes
- * `latency`, and the reader takes one step after another in its own time, without what it waited
- * for the cache. So latency / time loads under way keep it from waiting. The depth is twice that,
- * because both vary. The latency is the shortest of late (latency.h), without queues, so a depth
- * does not grow because its own loads delay each other. A reader that waits all the same doubles
- * its depth, up to twice of that again. From a directory next door the depth is two or three
- * chunks, from a bucket 50 ms away as many as the store takes.
+ * How many chunks to prefetch: the product of bandwidth and delay. A load takes `latency`. The
+ * program processes a chunk in `think` time, which excludes the time that it waits for the cache.
+ * If latency / think loads are in flight, the program does not wait. The depth is twice that plus
+ * DEPTH_MIN, because both times vary. The latency is the shortest recent one (latency.h). It
+ * contains no queueing time, so loads that delay each other do not increase the depth. If the
+ * program waits nevertheless, the depth doubles, up to DEPTH_SLACK or twice the computed depth. For
+ * a directory the depth is two or three chunks; for a bucket at 50 ms it may reach DEPTH_MAX.
  *
  * Pure; the caller's lock guards it.
  */
@@ -19,43 +19,45 @@
 #include <prefetch/kernel.h>
 
 enum {
-	DEPTH_GUESS = 2, /* chunks for a pattern that is a guess */
-	DEPTH_BEGIN = 4, /* and for one that is certain, on a store that is far away */
 	DEPTH_MIN = 2,
-	DEPTH_SLACK = 8, /* what waiting may bring, at least */
+	DEPTH_BEGIN = 4,      /* chunks for a new track on a distant store, at least... */
+	DEPTH_BEGIN_MAX = 64, /* ...and at most */
+	DEPTH_SLACK = 8,      /* if the program waits, the depth may reach at least this */
 	DEPTH_MAX = 64,
-	DEPTH_SURE = KERNEL_AHEAD, /* bytes in the file's order: less may not be what the program
-				      reads */
-	DEPTH_UNSURE = 1 << 20,	   /* bytes ahead until then, or four chunks */
+	/* Until a program has read this many bytes in file order, the kernel's read-ahead may be
+	 * the only reader. Then the depth is at most DEPTH_UNSURE bytes or DEPTH_BEGIN chunks. */
+	DEPTH_SURE = KERNEL_AHEAD,
+	DEPTH_UNSURE = 1 << 20,
 };
 
 struct depth {
-	uint32_t chunks; /* to be loaded, or asked for, ahead of the reader */
+	uint32_t chunks; /* the depth: chunks to load or request after the current one */
 	uint64_t stepped_ns;
-	uint64_t waited_ns; /* by the stream's count, at that time */
-	uint64_t taken;	    /* bytes of the chunks that it went through */
-	uint64_t think_ns;  /* the reader's own time for a step, smoothed; 0: not known */
+	uint64_t waited_ns; /* of the last step */
+	uint64_t read;	    /* bytes of the chunks that were read */
+	uint64_t think_ns;  /* the program's processing time per chunk, smoothed; 0: unknown */
 };
 
-/* What happens at a step. */
+/* One step: the program reads the next chunks. */
 struct depth_step {
-	uint64_t now_ns, waited_ns; /* waited: all that the stream's readers did so far */
-	uint64_t steps;		    /* chunks that the reader has moved on by */
-	uint64_t latency_ns;	    /* of loads; 0: not known */
-	uint64_t cost;		    /* bytes of a chunk */
-	uint64_t worth;		    /* chunks that a pattern is worth at once; 0: not known */
-	bool late;		    /* the reader has to wait, or had to */
-	bool sequential;	    /* it goes through the file in its order */
+	uint64_t now_ns;
+	uint64_t waited_ns;  /* total time that the readers of the file have waited */
+	uint64_t steps;	     /* chunks since the last step */
+	uint64_t latency_ns; /* of loads; 0: unknown */
+	uint64_t cost;	     /* bytes of a chunk */
+	bool late;	     /* the program waits for a chunk */
+	bool sequential;     /* the program may be reading in file order */
 };
 
-/* A pattern that is a guess: two chunks. */
-void depth_guess(struct depth *p, const struct depth_step *step);
-/* A pattern that was confirmed before anything was measured of it. */
+/* Starts with DEPTH_MIN chunks. */
+void depth_init(struct depth *p, const struct depth_step *step);
+/* Starts for a new track: more chunks if the store is distant. */
 void depth_begin(struct depth *p, const struct depth_step *step);
+/* The program has continued the track: computes the depth again. */
 void depth_follow(struct depth *p, const struct depth_step *step);
-/* The reader went elsewhere: half as far when it comes back. */
+/* The program has left the track: halves the depth with which the track continues. */
 void depth_break(struct depth *p);
-/* A prefetched chunk was evicted before it was read. */
+/* A prefetched chunk was evicted before the program read it: halves the depth. */
 void depth_wasted(struct depth *p);
 
 #endif

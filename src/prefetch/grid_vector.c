@@ -12,7 +12,7 @@ uint64_t chunk_grid_size(const struct chunk_grid *g)
 	return n;
 }
 
-/* Takes the fastest coordinate off a number. */
+/* Removes the fastest coordinate from a number and returns it. */
 static uint64_t take(uint64_t *number, uint64_t count)
 {
 	uint64_t at = *number % count;
@@ -20,7 +20,7 @@ static uint64_t take(uint64_t *number, uint64_t count)
 	return at;
 }
 
-/* at += times * (to - from), within [0, count). */
+/* at += times * (to - from); false on overflow. */
 static bool add(int64_t *at, uint64_t from, uint64_t to, uint64_t times)
 {
 	int64_t by = (int64_t)to - (int64_t)from;
@@ -74,16 +74,8 @@ double grid_vector_simpler(const struct chunk_grid *g, uint64_t a, uint64_t b)
 		vectors *= 2.0 * (double)by;
 		moved++;
 	}
-	/* in any choice of that many dimensions */
+	/* The same number of dimensions can be chosen in several ways. */
 	for (unsigned int i = 0; i < moved; i++)
 		vectors = vectors * (extended - i) / (i + 1);
 	return vectors < chunks ? vectors : chunks;
-}
-
-bool grid_vector_starts_row(const struct chunk_grid *g, uint64_t a, bool up)
-{
-	for (unsigned int d = g->rank; d-- > 0;)
-		if (g->counts[d] > 1)
-			return take(&a, g->counts[d]) == (up ? 0 : g->counts[d] - 1);
-	return true;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arithmetic with chunk numbers as points of a grid. A number is row-major; a difference of
- * coordinates is kept as two chunks of the grid, because it says more than the difference of their
- * numbers: three to the right in the row, or one down and seven to the left.
+ * Arithmetic with chunk numbers as points of a grid. A number is row-major. A difference of
+ * coordinates is stored as two chunks of the grid, because the difference of their numbers is
+ * ambiguous: 3 may be three chunks to the right, or one row down and seven chunks to the left.
  *
- * Pure. Every number that comes out lies in the grid, whatever goes in.
+ * Pure functions. Every resulting number lies in the grid, for any input.
  */
 #ifndef PREFETCH_GRID_VECTOR_H
 #define PREFETCH_GRID_VECTOR_H
@@ -14,7 +14,7 @@
 
 enum { GRID_VECTORS = 6 /* differences in one sum */ };
 
-/* Chunks along each dimension, slowest first; the product fits 63 bits. */
+/* Number of chunks along each dimension, slowest first; the product fits 63 bits. */
 struct chunk_grid {
 	unsigned int rank;
 	const uint64_t *counts;
@@ -25,16 +25,14 @@ struct grid_vector {
 	uint64_t from, to, times;
 };
 
-/* Chunks of the grid; a grid of no dimensions has one. */
+/* Number of chunks; 1 if the grid has no dimensions. */
 uint64_t chunk_grid_size(const struct chunk_grid *g);
-/* The chunk at the end of all n steps (at most GRID_VECTORS) from origin; false outside the
- * grid. */
+/* The chunk at origin plus the first n (at most GRID_VECTORS) steps; false outside the grid. */
 bool grid_vector_sum(const struct chunk_grid *g, uint64_t origin, const struct grid_vector *steps,
 		     unsigned int n, uint64_t *number);
-/* How many differences of coordinates are as simple as the one from a to b, which is not 0, or
- * simpler: in as many dimensions, and no longer in any. At most the chunks of the grid. */
+/* The number of differences of coordinates that are at most as complex as the one from a to b: they
+ * are nonzero in as many dimensions, and not longer in any of them. The result is at most the
+ * number of chunks. */
 double grid_vector_simpler(const struct chunk_grid *g, uint64_t a, uint64_t b);
-/* Whether a walk from a by single chunks, up or down, starts at the near end of a row. */
-bool grid_vector_starts_row(const struct chunk_grid *g, uint64_t a, bool up);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which chunks a reader will want next. A pattern watches the chunks that one stream touches and
- * finds the progressions in them: nests of loops over the chunk grids of its datasets
- * (loop_nest.h), several of them side by side.
+ * Predicts which chunks a program reads next. A pattern records which chunks of one open file are
+ * read, and recognises nested loops over the chunk grids of its datasets (loop_nest.h), several
+ * loops at the same time. See doc/decisions/009-what-prefetching-recognises.md.
  *
  * Pure; the caller's lock guards it.
  */
@@ -16,69 +16,56 @@
 #include "loop_nest.h"
 
 enum {
-	PATTERN_TRACKS = 32,
-	PATTERN_TRACKS_OF_DATASET = 16,
-	PATTERN_LOOSE = 64, /* touches that belong to no track, of all datasets */
+	PATTERN_TRACKS = 16,
+	PATTERN_UNMATCHED = 64, /* remembered chunks of all datasets that belong to no track */
 };
 
 enum pattern_event {
-	/* A chunk that was touched lately: nothing new is learned. Rows of a chunk are read many
-	 * times, and several threads read for one stream, so neighbours come a little out of
-	 * order. */
-	PATTERN_AGAIN,
-	PATTERN_RANDOM, /* no progression */
-	/* Two chunks, or the end of a loop, suggest a stride that nothing has confirmed: one or two
-	 * chunks are worth prefetching. */
-	PATTERN_GUESS,
-	PATTERN_FOLLOWS, /* the chunk was expected, or makes a progression: goes on */
-	PATTERN_BREAKS,	 /* others were expected: what was prefetched may be wasted */
+	/* The chunk was read recently. This does not change the tracks: programs read each chunk
+	 * row by row, and parallel readers change the order of neighbours. */
+	PATTERN_REPEAT,
+	PATTERN_RANDOM,	 /* the chunk belongs to no track */
+	PATTERN_FOLLOWS, /* the chunk continues a track, or begins one */
+	PATTERN_BREAKS,	 /* the program has left a track: its prefetched chunks may be wasted */
 };
 
-/* One progression in one dataset. */
+/* One recognised loop nest in one dataset. */
 struct track {
-	uint32_t depth; /* the caller's own; 0 when a track is born */
-	uint64_t used;	/* the pattern's clock at its last step; 0: free */
+	uint32_t depth; /* set by the caller; 0 in a new track */
 	uint32_t dataset;
-	uint32_t misses; /* other chunks of the dataset that were touched since its last step */
-	uint32_t rhythm; /* misses that are usual between two steps */
-	bool broken;	 /* it was said that the track breaks */
-	bool guess;	 /* two chunks, or the end of a loop, and nothing since */
-	double chance;	 /* that random touches look like this */
+	uint64_t used;		/* the pattern's clock at its last step; 0: not in use */
+	uint32_t others;	/* other chunks of the dataset that were read since its last step */
+	uint32_t others_before; /* the value of `others` at its last step */
+	bool broken;		/* PATTERN_BREAKS was reported since its last step */
 	struct loop_nest nest;
 };
 
-/* A touch that belongs to no track. */
-struct loose {
+/* A chunk that belongs to no track. */
+struct unmatched_chunk {
 	uint64_t number;
 	uint32_t dataset;
 };
 
-/* Zeroed memory is a pattern that has seen nothing. */
+/* In zeroed memory no read is recorded. */
 struct pattern {
-	uint64_t clock;	       /* touches that were not PATTERN_AGAIN */
-	uint32_t guesses_lost; /* in sequence */
-	uint32_t nloose;
-	struct loose loose[PATTERN_LOOSE]; /* newest first */
+	uint64_t clock; /* reads that were not PATTERN_REPEAT */
+	uint32_t nunmatched;
+	struct unmatched_chunk unmatched[PATTERN_UNMATCHED]; /* newest first */
 	struct track tracks[PATTERN_TRACKS];
 };
 
-void pattern_init(struct pattern *p);
 /*
- * The reader touches chunk `number` (row-major) of a dataset, whose grid is always the same.
- * *track: the progression that the chunk belongs to, or which it breaks; NULL with PATTERN_RANDOM,
- * and with PATTERN_AGAIN when there is none. Valid until the next touch.
+ * Records that the program reads chunk `number` of a dataset. The grid of a dataset never changes.
+ * *track: the track that the chunk belongs to or breaks, valid until the next call. NULL with
+ * PATTERN_RANDOM, and with PATTERN_REPEAT if the chunk belongs to no track.
  */
-enum pattern_event pattern_touch(struct pattern *p, uint32_t dataset, const struct chunk_grid *g,
-				 uint64_t number, struct track **track);
+enum pattern_event pattern_read(struct pattern *p, uint32_t dataset, const struct chunk_grid *g,
+				uint64_t number, struct track **track);
 /*
- * The n-th chunk (0: the next) expected after the newest of the track; false when the progression,
- * as far as it is known, ends before: at the edge of the dataset, or at the end of a loop whose
- * continuation is not known. Never outside the grid.
+ * Stores the n-th chunk (0: the next) that the track predicts after its newest one. The chunk lies
+ * in the grid. False if the track predicts no such chunk.
  */
 bool pattern_expect(const struct track *t, const struct chunk_grid *g, uint64_t n,
 		    uint64_t *number);
-/* Chunks that a progression is worth before more is known of it: with so many, a reader of random
- * chunks, who would be taken for it by chance, loads one in a hundred in vain. */
-uint32_t pattern_worth(const struct track *t);
 
 #endif

@@ -10,16 +10,16 @@
 #include "depth.h"
 #include "pattern.h"
 
-enum { HOLES = 16 /* chunks without a slot that are passed over for each that has one */ };
+enum { HOLES = 16 /* chunks without a slot that are skipped for each chunk with one */ };
 
 _Static_assert((int)PREFETCH_FILE_ORDER == (int)PATTERN_TRACKS,
-	       "a group for each pattern, and one more");
+	       "one group for each track, and one for file order");
 
 struct prefetch {
 	struct pattern pattern;
 	struct depth depths[PREFETCH_GROUPS];
 	bool has_read;
-	uint32_t dataset; /* read last */
+	uint32_t dataset; /* of the last read */
 	uint64_t slot;
 };
 
@@ -38,8 +38,9 @@ static struct chunk_grid grid_of(const struct prefetch_dataset *d)
 	return (struct chunk_grid){.rank = d->rank, .counts = d->counts};
 }
 
-/* Chunks that follow each other are slots that do, and bytes of the file. Two threads that read a
- * request of the kernel each take turns, and leave none out. */
+/* True if the program may be reading in file order, because the slots are consecutive. If two
+ * threads serve the kernel's requests in turn, the slots are not consecutive, but the slot before
+ * the next one is loaded or requested. */
 static bool is_sequential(const struct prefetch *p, const struct track *t,
 			  const struct prefetch_dataset *d)
 {
@@ -47,13 +48,13 @@ static bool is_sequential(const struct prefetch *p, const struct track *t,
 	uint64_t number = 0, slot = 0;
 	if (!pattern_expect(t, &grid, 0, &number) || !d->slot(d->ctx, d->dataset, number, &slot))
 		return false;
-	const uint64_t way = max_u64(slot, p->slot) - min_u64(slot, p->slot);
-	return slot == p->slot + 1 || (slot > 0 && way * d->cost <= KERNEL_REQUEST &&
+	const uint64_t distance = max_u64(slot, p->slot) - min_u64(slot, p->slot);
+	return slot == p->slot + 1 || (slot > 0 && distance * d->cost <= KERNEL_REQUEST &&
 				       d->is_known(d->ctx, d->dataset, slot - 1));
 }
 
-static uint32_t follow(struct prefetch *p, struct track *t, bool guess,
-		       const struct prefetch_dataset *d, const struct prefetch_read *read)
+static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetch_dataset *d,
+		       const struct prefetch_read *read)
 {
 	struct depth *depth = &p->depths[t - p->pattern.tracks];
 	const struct depth_step step = {
@@ -62,20 +63,17 @@ static uint32_t follow(struct prefetch *p, struct track *t, bool guess,
 		.steps = 1,
 		.latency_ns = read->latency_ns,
 		.cost = d->cost,
-		.worth = pattern_worth(t),
 		.late = read->late,
 		.sequential = is_sequential(p, t, d),
 	};
-	if (guess)
-		depth_guess(depth, &step);
-	else if (t->depth == 0) /* confirmed as soon as it was born */
+	if (t->depth == 0)
 		depth_begin(depth, &step);
 	else
 		depth_follow(depth, &step);
 	return t->depth = depth->chunks;
 }
 
-/* Is this the chunk that was read last? Then both reads are one use. */
+/* True if the last read was of the same chunk. Remembers this one. */
 static bool is_same(struct prefetch *p, uint32_t dataset, uint64_t slot)
 {
 	const bool same = p->has_read && p->dataset == dataset && p->slot == slot;
@@ -94,8 +92,8 @@ struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_d
 	if (is_same(p, d->dataset, read->slot))
 		return a;
 	const enum pattern_event event =
-		pattern_touch(&p->pattern, d->dataset, &grid, read->number, &t);
-	if (event == PATTERN_AGAIN || event == PATTERN_RANDOM)
+		pattern_read(&p->pattern, d->dataset, &grid, read->number, &t);
+	if (event == PATTERN_REPEAT || event == PATTERN_RANDOM)
 		return a;
 	a.group = (uint8_t)(t - p->pattern.tracks);
 	if (event == PATTERN_BREAKS) {
@@ -105,7 +103,7 @@ struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_d
 	}
 	a.action = PREFETCH_LOAD;
 	a.track = t;
-	a.left = follow(p, t, event == PATTERN_GUESS, d, read);
+	a.left = follow(p, t, d, read);
 	a.end = (uint64_t)HOLES * (a.left + 1);
 	return a;
 }
@@ -143,7 +141,7 @@ uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *
 		.late = step->waited_ns > depth->waited_ns,
 	};
 	if (depth->stepped_ns == 0)
-		depth_guess(depth, &s);
+		depth_init(depth, &s);
 	else
 		depth_follow(depth, &s);
 	return depth->chunks;

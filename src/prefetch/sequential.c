@@ -2,12 +2,11 @@
 /* See prefetch/sequential.h. */
 #include <prefetch/sequential.h>
 
-/* Takes the pieces that touch the run into it. */
+/* Adds the pieces that touch the run to it. */
 static void join(struct sequential *o)
 {
 	for (unsigned int i = 0; i < o->n;) {
 		const struct sequential_piece piece = o->pieces[i];
-
 		if (piece.start > o->end) {
 			i++;
 			continue;

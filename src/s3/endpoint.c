@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a bucket is: endpoint, addressing style, region ("Virtual hosting of buckets", Amazon S3
- * User Guide). Pure but for the environment and the shared config file, through aws_environment,
- * and for the path of certificates.
+ * The URL of a bucket: endpoint, addressing style, region ("Virtual hosting of buckets", Amazon S3
+ * User Guide). Pure, except that it reads the environment and the shared config file through
+ * aws_environment and resolves the path of the certificates.
  */
 #include "internal.h"
 
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Also what keeps a bucket's name from being anything else in a URL. */
+/* Also ensures that the name of a bucket cannot change the rest of a URL. */
 static bool bucket_ok(const char *bucket)
 {
 	static const char allowed[] =
@@ -30,7 +30,7 @@ static bool is_address(const char *host)
 	return host[0] == '[' || strspn(host, "0123456789.") >= n;
 }
 
-/* The name can be put in front of the host, and a certificate for "*.host" covers it. */
+/* The bucket can be part of the host, and a certificate for "*.host" covers the result. */
 static bool fits_in_host(const struct s3_endpoint *endpoint, const char *host)
 {
 	const char *bucket = str_text(&endpoint->bucket);
@@ -45,7 +45,21 @@ static bool fits_in_host(const struct s3_endpoint *endpoint, const char *host)
 	return n >= 3 && n <= 63;
 }
 
-/* From a URL "scheme://host[:port][/path]". */
+/* The port of a host is valid, or there is none. host: a name or an address, n bytes. */
+static bool port_ok(const char *host, size_t n)
+{
+	enum { PORT_DIGITS = 5 };
+	unsigned long port;
+	const char *colon = memrchr(host, ':', n), *end = host + n;
+	if (!colon || colon + 1 == end || host[n - 1] == ']')
+		return true;
+	if (colon + 1 + strspn(colon + 1, "0123456789") != end || end - colon - 1 > PORT_DIGITS)
+		return false;
+	port = strtoul(colon + 1, NULL, 10);
+	return port > 0 && port <= UINT16_MAX;
+}
+
+/* Reads a URL "scheme://host[:port][/path]". */
 static int set_url(struct s3_endpoint *endpoint, const char *url)
 {
 	endpoint->tls = strncmp(url, "https://", 8) == 0;
@@ -54,7 +68,7 @@ static int set_url(struct s3_endpoint *endpoint, const char *url)
 	const char *host = url + (endpoint->tls ? 8 : 7);
 	const size_t host_len = strcspn(host, "/?#@");
 	size_t path_len = strlen(host + host_len);
-	if (host_len == 0 || strpbrk(host, "?#@ \t\r\n"))
+	if (host_len == 0 || strpbrk(host, "?#@ \t\r\n") || !port_ok(host, host_len))
 		return -EINVAL;
 	while (path_len && host[host_len + path_len - 1] == '/')
 		path_len--;
@@ -83,14 +97,14 @@ int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region)
 	str_add(&endpoint->region, region);
 	if (!str_ok(&endpoint->region))
 		return -ENOMEM;
-	if (endpoint->own_endpoint)
+	if (endpoint->is_custom)
 		return 0;
 	str_addf(&url, "https://s3.%s.amazonaws.com%s", region,
 		 strncmp(region, "cn-", 3) == 0 ? ".cn" : "");
 	return str_ok(&url) ? set_url(endpoint, str_text(&url)) : -ENOMEM;
 }
 
-/* The path without what comes before the bucket at its end, NULL when that is not at its end. */
+/* The position of "/BUCKET" at the end of the path; NULL: the path does not end with the bucket. */
 static const char *find_at_end(const char *path, size_t n, const char *bucket)
 {
 	const size_t len = strlen(bucket);
@@ -101,20 +115,20 @@ static const char *find_at_end(const char *path, size_t n, const char *bucket)
 	return path + n - len - 1;
 }
 
-/* Of a host with its port, perhaps. */
+/* The length of the name in a host with an optional port. */
 static size_t name_len(const char *host, size_t n)
 {
 	const char *end = n ? memchr(host, host[0] == '[' ? ']' : ':', n) : NULL;
 	return end ? (size_t)(end - host) : n;
 }
 
-static bool is_below(const char *host, size_t n, const char *domain, size_t domain_n)
+static bool is_subdomain(const char *host, size_t n, const char *domain, size_t domain_n)
 {
 	return n >= domain_n && strncasecmp(host + n - domain_n, domain, domain_n) == 0 &&
 	       (n == domain_n || host[n - domain_n - 1] == '.');
 }
 
-/* Whether that host, without the bucket, belongs to whom we were told to trust. */
+/* Whether a host, without the bucket, belongs to the service that the user has named. */
 static bool is_same_service(const struct s3_endpoint *endpoint, const char *host, size_t n)
 {
 	static const char *const amazon[] = {"amazonaws.com", "amazonaws.com.cn"};
@@ -124,10 +138,10 @@ static bool is_same_service(const struct s3_endpoint *endpoint, const char *host
 	const size_t ours_n = name_len(ours, strlen(ours));
 	n = name_len(host, n);
 	for (size_t i = 0; i < sizeof(amazon) / sizeof(amazon[0]); i++)
-		if (is_below(ours, ours_n, amazon[i], strlen(amazon[i])) &&
-		    is_below(host, n, amazon[i], strlen(amazon[i])))
+		if (is_subdomain(ours, ours_n, amazon[i], strlen(amazon[i])) &&
+		    is_subdomain(host, n, amazon[i], strlen(amazon[i])))
 			return true;
-	return is_below(host, n, ours, ours_n);
+	return is_subdomain(host, n, ours, ours_n);
 }
 
 int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, bool is_signed)
@@ -156,13 +170,13 @@ int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, boo
 	if (!str_ok(&url))
 		return -ENOMEM;
 	endpoint->style = style;
-	endpoint->own_endpoint = true;
+	endpoint->is_custom = true;
 	return set_url(endpoint, str_text(&url));
 }
 
 bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint)
 {
-	return endpoint->style == STORE_S3_STYLE_AUTO && endpoint->own_endpoint &&
+	return endpoint->style == STORE_S3_STYLE_AUTO && endpoint->is_custom &&
 	       !endpoint->path_style;
 }
 
@@ -182,7 +196,7 @@ static const char *first(const char *a, const char *b, const char *c, const char
 	return a ? a : b ? b : c ? c : d;
 }
 
-/* A daemon leaves the directory that a path is relative to, and renews credentials later. */
+/* Stores an absolute path: a daemon changes its directory, and later renews credentials. */
 static int set_ca_bundle(struct s3_endpoint *endpoint, const char *path, struct err *err)
 {
 	if (!path)
@@ -206,25 +220,23 @@ static int init(struct s3_endpoint *endpoint, const struct aws_environment *w,
 	const char *region =
 		first(opt->region, cred_env(w, "AWS_REGION"), cred_env(w, "AWS_DEFAULT_REGION"),
 		      profile_get(files, files->profile, "region"));
-	const char *style_word = profile_get(files, files->profile, "s3.addressing_style");
+	const char *style = profile_get(files, files->profile, "s3.addressing_style");
 	const char *ca_bundle = first(opt->ca_bundle, cred_env(w, "AWS_CA_BUNDLE"),
 				      profile_get(files, files->profile, "ca_bundle"), NULL);
 	endpoint->style = opt->style;
-	if (endpoint->style == STORE_S3_STYLE_AUTO && style_word && strcmp(style_word, "path") == 0)
+	if (endpoint->style == STORE_S3_STYLE_AUTO && style && strcmp(style, "path") == 0)
 		endpoint->style = STORE_S3_STYLE_PATH;
-	if (endpoint->style == STORE_S3_STYLE_AUTO && style_word &&
-	    strcmp(style_word, "virtual") == 0)
+	if (endpoint->style == STORE_S3_STYLE_AUTO && style && strcmp(style, "virtual") == 0)
 		endpoint->style = STORE_S3_STYLE_VIRTUAL;
 	if (region && !s3_region_ok(region))
-		return err_set(err, -EINVAL, "'%s' cannot be a region", region);
-	endpoint->region_is_set = region != NULL;
-	endpoint->own_endpoint = url != NULL;
+		return err_set(err, -EINVAL, "'%s' is not the name of a region", region);
+	endpoint->is_custom = url != NULL;
 	int rc = set_ca_bundle(endpoint, ca_bundle, err);
 	if (rc)
 		return rc;
 	rc = url ? set_url(endpoint, url) : 0;
 	if (rc)
-		return err_set(err, rc, "endpoint '%s' is no http or https URL", url);
+		return err_set(err, rc, "endpoint '%s' is not an http or https URL", url);
 	rc = s3_endpoint_set_region(endpoint, region ? region : "us-east-1");
 	return rc ? err_set(err, rc, "bucket %s: out of memory", opt->bucket) : 0;
 }
@@ -234,7 +246,7 @@ int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment 
 {
 	auto_profiles struct profile_files files = {0};
 	if (!opt->bucket || !bucket_ok(opt->bucket))
-		return err_set(err, -EINVAL, "'%s' cannot be a bucket",
+		return err_set(err, -EINVAL, "'%s' is not the name of a bucket",
 			       opt->bucket ? opt->bucket : "");
 	str_add(&endpoint->bucket, opt->bucket);
 	int rc = profile_files_load(w, &files, err);

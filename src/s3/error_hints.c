@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers that a first request gets where something is set up wrong, and what that is. Pure. */
+/* Errors of the first request that a wrong configuration causes, and what to do about them. Pure.
+ */
 #include "error_hints.h"
 
 #include <inttypes.h>
@@ -7,19 +8,20 @@
 #include <string.h>
 
 static const struct {
-	const char *code, *words;
-} advice[] = {
-	{"SignatureDoesNotMatch", "the secret access key is wrong"},
-	{"InvalidAccessKeyId", "the service does not know the access key"},
-	{"ExpiredToken", "the credentials have expired: log in again, or get new ones"},
-	{"TokenRefreshRequired", "the credentials have expired: log in again, or get new ones"},
-	{"InvalidToken", "the session token is wrong: log in again, or get a new one"},
-	{"AuthorizationHeaderMalformed", "the bucket is in another region: name it"},
-	{"PermanentRedirect", "the bucket is at another endpoint: name it, or its region"},
-	{"TemporaryRedirect", "the bucket is at another endpoint: name it, or its region"},
+	const char *code, *hint;
+} hints[] = {
+	{"SignatureDoesNotMatch", "the secret access key is wrong; check the credentials"},
+	{"InvalidAccessKeyId",
+	 "the service does not know the access key; check credentials and endpoint"},
+	{"ExpiredToken", "the credentials have expired; log in again or get new ones"},
+	{"TokenRefreshRequired", "the credentials have expired; log in again or get new ones"},
+	{"InvalidToken", "the session token is wrong; log in again or get a new one"},
+	{"AuthorizationHeaderMalformed", "the bucket is in another region; use -o region"},
+	{"PermanentRedirect", "the bucket is at another endpoint; use -o endpoint or -o region"},
+	{"TemporaryRedirect", "the bucket is at another endpoint; use -o endpoint or -o region"},
 };
 
-/* A difference that a service minds is one of minutes, rarely of hours or days. */
+/* Writes a time span in one unit: "20 minutes", "3 hours", "5 days". */
 static void add_span(struct str *out, int64_t seconds)
 {
 	static const struct {
@@ -36,37 +38,39 @@ static void add_span(struct str *out, int64_t seconds)
 
 static void add_clock(const struct s3_refusal *r, struct str *out)
 {
-	if (!r->ours || !r->its) {
-		str_add(out, "the clock of this machine is off: set it");
+	if (!r->our_time || !r->server_time) {
+		str_add(out, "the clock of this machine is wrong; set it");
 		return;
 	}
 	str_add(out, "the clock of this machine is ");
-	add_span(out, r->ours - r->its);
-	str_addf(out, " %s: set it", r->ours < r->its ? "behind" : "ahead");
+	add_span(out, r->our_time - r->server_time);
+	str_addf(out, " %s; set it", r->our_time < r->server_time ? "behind" : "ahead");
 }
 
 static void add_denied(const struct s3_refusal *r, struct str *out)
 {
 	if (!r->is_signed)
-		str_add(out, "the bucket is not public");
+		str_add(out, "the bucket is not public; use credentials");
 	else if (r->owner)
 		str_addf(out,
-			 "these credentials may not list the bucket, or account %s does not own it",
+			 "the credentials do not allow listing the bucket, or account %s does not "
+			 "own it; check the policy and -o bucket_owner",
 			 r->owner);
 	else
-		str_addf(out, "these credentials may not list the bucket%s",
-			 r->of_session ? ", or their session is over" : "");
+		str_addf(out, "the credentials do not allow listing the bucket%s; check %s",
+			 r->of_session ? ", or their session has expired" : "",
+			 r->of_session ? "the policy or log in again" : "the policy");
 }
 
 void s3_error_hint(const struct s3_refusal *r, struct str *out)
 {
 	if (r->untrusted) {
-		str_add(out, "the server cannot be trusted: check endpoint and ca_bundle");
+		str_add(out, "the server's certificate is not valid; check endpoint and ca_bundle");
 		return;
 	}
-	for (size_t i = 0; i < sizeof(advice) / sizeof(advice[0]); i++)
-		if (strcmp(r->code, advice[i].code) == 0) {
-			str_add(out, advice[i].words);
+	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+		if (strcmp(r->code, hints[i].code) == 0) {
+			str_add(out, hints[i].hint);
 			return;
 		}
 	if (strcmp(r->code, "RequestTimeTooSkewed") == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user who mounts can do about the service's answer. Pure. */
+/* Hints for the user about errors of the service. Pure. */
 #ifndef S3_ERROR_HINTS_H
 #define S3_ERROR_HINTS_H
 
@@ -10,15 +10,17 @@
 
 struct s3_refusal {
 	long status;
-	const char *code;  /* of the error document, "" for none */
-	bool is_signed;	   /* the request was */
-	bool of_session;   /* with the keys of a session */
-	const char *owner; /* that was expected, or NULL */
-	int64_t ours, its; /* wall clocks when it answered, seconds since the epoch; 0 unknown */
-	bool untrusted;	   /* no answer, because the server is not who it should be */
+	const char *code;  /* of the error document; "": none */
+	bool is_signed;	   /* the request was signed */
+	bool of_session;   /* signed with session keys */
+	const char *owner; /* the expected bucket owner; NULL: any */
+	/* Wall clocks of this machine and of the server, seconds since the epoch; 0: unknown. */
+	int64_t our_time, server_time;
+	bool untrusted; /* no answer, because the server's certificate is not valid */
 };
 
-/* One clause in words; "" where the service's own words are all there is to say. */
+/* Appends the cause and what the user can do. Appends nothing if the service's message is
+ * sufficient. */
 void s3_error_hint(const struct s3_refusal *r, struct str *out);
 
 #endif

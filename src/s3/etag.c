@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ETags: see etag.h. Pure. */
+/* ETags. Pure. */
 #include "etag.h"
 
 #include <aws/digest.h>
@@ -18,7 +18,7 @@ void s3_etag_read(const char *text, char etag[STORE_ETAG_MAX])
 	}
 	if (n >= STORE_ETAG_MAX)
 		return;
-	/* It goes into headers, and one from a listing may hold the end of a line. */
+	/* The ETag of a listing may contain a line break, and ETags are copied into headers. */
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
 			return;

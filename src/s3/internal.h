@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the S3 store share:
+ * Shared by the files of the S3 store:
  *
  *   s3.c        construction; which file answers which operation
- *   endpoint.c  where the bucket is
+ *   endpoint.c  the URL of the bucket
  *   discover.c  the first request, which finds region, addressing and rights
- *   flight.c    how a store request becomes a row of HTTP requests
+ *   operation.c how a store request becomes a series of HTTP requests
  *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
- *   digests.c, md5_many.c  MD5s of bodies that come together
- *   doubt.c     absence that has to be proved in another way
- *   request.c   one signed HTTP request, and what its answer means
+ *   checksum.c  CRCs that the service sends with an object
+ *   absence.c   absence that a listing has to prove
+ *   request.c   one signed HTTP request and the interpretation of its answer
  *
- * The way of a store request: s3.c puts a struct s3_flight into its slot and calls s3_get(),
- * s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct s3_spec) and call
- * s3_send(). When its answer is there, `next` runs in a worker. It asks s3_request_judge() what the
- * answer means, and then either sends the next one or ends the flight by s3_present(), s3_absent(),
- * s3_fail() or s3_doubt().
+ * For each store request, s3.c puts a struct s3_operation into the request's slot and calls
+ * s3_get(), s3_list(), s3_put() or s3_delete(). These describe an HTTP request (struct s3_spec) and
+ * call s3_send(). When the answer has arrived, `next` runs in a worker. It calls s3_request_judge()
+ * to interpret the answer, and then sends another request or ends the operation by s3_present(),
+ * s3_absent(), s3_fail() or s3_confirm_absence().
  *
- * Threads: nothing of a store changes after the constructor but `if_match`, which is atomic, and
- * `doubts` and `digests`, which have locks. A flight belongs to one thread at a time.
+ * Threads: a store does not change after the constructor, except `if_match`, which is atomic. One
+ * thread at a time uses an operation.
  */
 #ifndef S3_INTERNAL_H
 #define S3_INTERNAL_H
@@ -34,65 +34,62 @@
 #include <aws/sigv4.h>
 #include <base/str.h>
 
-#include "digests.h"
+#include "checksum.h"
 
 /* ---- endpoint ---- */
 
 struct s3_endpoint {
 	struct str bucket, region;
-	struct str host;      /* value of Host; with the bucket in front unless path_style */
+	struct str host;      /* value of Host; begins with the bucket unless path_style */
 	struct str root;      /* path of the endpoint, "" or "/a/b" */
-	struct str ca_bundle; /* absolute path, "" for the system's */
+	struct str ca_bundle; /* absolute path; "": the system's certificates */
 	enum store_s3_style style;
 	bool path_style, tls;
-	bool own_endpoint;  /* not AWS's: a region found later does not change it */
-	bool region_is_set; /* by option, environment or profile */
+	bool is_custom; /* named by the user or by a redirect, not derived from the region */
 };
 
-/* -EINVAL: a bucket or endpoint that cannot be one; -ENOENT …: certificates. */
+/* -EINVAL: the name of the bucket or the endpoint is not valid; -ENOENT …: certificates. */
 int s3_endpoint_init(struct s3_endpoint *endpoint, const struct aws_environment *world,
 		     const struct store_s3_options *opt, struct err *err);
-/* What a server calls a region goes into hosts and headers. */
+/* Whether a region that a server names may be used in hosts and headers. */
 bool s3_region_ok(const char *region);
-/* For AWS's own endpoints: the region decides the host. -ENOMEM. */
+/* Sets the region; at AWS, also the host. -ENOMEM. */
 int s3_endpoint_set_region(struct s3_endpoint *endpoint, const char *region);
-/* To where a redirect of a request for the bucket itself leads: "scheme://host[:port]/path", with
- * the bucket in front of the host or at the end of the path. -EINVAL: that is no such place,
- * one without TLS where we had it, or, when requests are signed, one of another service: it would
- * get our session token. The same service is the same host, one below it, or Amazon's. */
+/* Follows a redirect of a request for the bucket itself to "scheme://host[:port]/path", with the
+ * bucket at the beginning of the host or at the end of the path. -EINVAL: the location has another
+ * form, drops TLS, or, if requests are signed, belongs to another service, which would get the
+ * session token. A host belongs to the same service if it is the same host, a subdomain of it, or
+ * if both are Amazon's. */
 int s3_endpoint_redirect(struct s3_endpoint *endpoint, const char *location, bool is_signed);
-/* Whether the bucket was put in front of a host that is not Amazon's, and nobody has asked for it:
- * such a host may know it in the path only. */
+/* True if the bucket is part of the host only by default, and the host is not Amazon's. Such a
+ * server may accept the bucket only in the path. */
 bool s3_endpoint_is_guess(const struct s3_endpoint *endpoint);
-/* Puts it into the path. -ENOMEM. */
+/* Moves the bucket from the host to the path. -ENOMEM. */
 int s3_endpoint_use_path(struct s3_endpoint *endpoint);
-/* Path of the URL and of the signature; key NULL: the bucket itself. */
+/* Appends the path of the URL, which is also the path of the signature. key NULL: the bucket. */
 void s3_endpoint_path(const struct s3_endpoint *endpoint, const char *key, struct str *out);
 void s3_endpoint_release(struct s3_endpoint *endpoint);
 
 /* ---- store ---- */
 
-/* How the server wants the ETag of a PUT's If-Match. */
+/* The form in which the server accepts the ETag of a PUT's If-Match. */
 enum s3_if_match {
-	S3_IF_MATCH_UNKNOWN, /* never tried */
+	S3_IF_MATCH_UNKNOWN, /* not tried yet */
 	S3_IF_MATCH_QUOTED,  /* AWS, RFC 9110 */
 	S3_IF_MATCH_BARE,    /* Ceph */
-	S3_IF_MATCH_NONE,    /* ignores it: compare with a HEAD first */
+	S3_IF_MATCH_NONE,    /* the server ignores If-Match: compare by a HEAD first */
 };
-
-struct s3_doubts;
 
 struct s3_store {
 	struct store base;
 	struct http_io *io;
 	struct credentials *creds; /* NULL: requests are not signed */
 	struct s3_endpoint endpoint;
-	char *owner; /* expected bucket owner, NULL */
+	char *owner; /* expected bucket owner; may be NULL */
 	bool requester_pays;
-	bool unchecked;	     /* bodies are not compared with the MD5 in their ETag */
+	enum store_s3_verify verify;
 	atomic_int if_match; /* enum s3_if_match */
-	struct s3_doubts *doubts;
-	struct s3_digests digests;
+	struct s3_crc_tables crc_tables;
 };
 
 static inline struct s3_store *s3_store_of(struct store *s)
@@ -102,8 +99,8 @@ static inline struct s3_store *s3_store_of(struct store *s)
 
 /* ---- one HTTP request ---- */
 
-/* What is asked for. Borrowed until the request is built; the method, the key and the pieces until
- * it is answered. */
+/* A request. s3_request_init() borrows it until it returns, and the method, the key and the pieces
+ * until the request is released. */
 struct s3_spec {
 	const char *method; /* of HTTP */
 	const char *key;    /* NULL: the bucket */
@@ -112,55 +109,63 @@ struct s3_spec {
 	const struct piece *pieces; /* the body */
 	size_t n_pieces;
 	uint64_t body_max;	    /* of the answer */
-	unsigned int first_byte_ms; /* 0: the usual */
-	bool ranged; /* and then what to keep of the answer, should the server ignore it */
+	unsigned int first_byte_ms; /* 0: the store's */
+	bool ranged;		    /* has a range; skip and keep as in struct http_call */
 	uint64_t skip, keep;
 };
 
 enum { S3_LOCATION_MAX = 512 };
 
-/* Headers of an answer that S3 gives a meaning. */
+/* The headers of an answer that are defined by S3. */
 struct s3_answer {
 	struct store_meta meta;	     /* etag and time; size is 0 */
-	uint64_t range_first, total; /* Content-Range; total UINT64_MAX: not told */
+	uint64_t range_first, total; /* Content-Range; total UINT64_MAX: unknown */
 	bool has_range, has_etag, is_xml;
-	bool etag_is_opaque; /* encrypted with a key: the ETag is no MD5 */
+	bool etag_is_opaque; /* encrypted with a key: the ETag is not the MD5 */
+	struct s3_crc crc;   /* of the whole object; kind S3_CRC_NONE: none */
 	char request_id[64];
 	char bucket_region[32], location[S3_LOCATION_MAX];
-	unsigned int again_ms; /* Retry-After; 0: not told */
-	int64_t date;	       /* the server's clock, seconds since the epoch; 0: not told */
+	unsigned int retry_after_ms; /* Retry-After; 0: none */
+	int64_t date;		     /* the server's clock, seconds since the epoch; 0: none */
 };
 
 struct s3_request {
-	struct http_call http; /* its arg and done are the caller's to set */
+	struct http_call http; /* the caller sets arg and done */
 	struct s3_answer answer;
 	struct s3_store *s;
 	const char *method, *what; /* for errors: GET, the key; borrowed from the spec */
 	struct str url, access_key;
-	bool of_session; /* the access key is a session's: its token is sent, too */
-	int failed;	 /* it was not sent: a negative errno, the reason is in the answer's err */
+	bool of_session; /* signed with session keys: the request has a token */
+	int failed; /* 0, or a negative errno: could not be sent, the caller's err has the reason */
 };
 
-/* What s3_request_judge() returns besides 0 and a negative errno. */
-enum { S3_DOUBTFUL = 1 /* not there, but not by a 404 in the service's own words */ };
+/* A result of s3_request_judge() besides 0 and a negative errno: the answer says that the object
+ * does not exist, but does not prove it. */
+enum { S3_UNPROVEN = 1 };
 
-/* Builds and signs. May wait for a service that renews credentials. The request keeps the method
- * and the key as they are: they must live as long as it. It is to be released whatever is
- * returned. */
+/* Builds and signs a request. May block while credentials are renewed. Borrows the method and the
+ * key of the spec as long as the request lives. The caller releases the request, also after an
+ * error. */
 int s3_request_init(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		    struct err *err);
 void s3_request_release(struct s3_request *call);
 #define auto_s3_request __attribute__((cleanup(s3_request_release)))
-/* The answer has a whole object and its MD5, and the two are to be compared. */
+/* Bodies from this store are compared with a CRC or with the MD5 in their ETag. */
+bool s3_verifies(const struct s3_store *s);
+/* The ETag of the answer is the MD5 of the object. */
 bool s3_request_has_md5(const struct s3_request *call);
-/* What the answer means: 0, or a negative errno with "GET key: 503 SlowDown: words (request id)".
- * -ENOENT: the service's error document says that there is no such key. S3_DOUBTFUL: the status
- * says so, but there is no such document, because the request was a HEAD, or because somebody else
- * answered; err is set likewise. -EAGAIN: a passing fault, with err->again_ms. -ERANGE: status
- * 416. why may be NULL, else what the body said. Of a request that was not sent err must be where
- * the reason was put, and is left as it is. */
+/* Interprets the answer. Returns 0, or with err set ("GET key: 503 SlowDown: words (request id)"):
+ *
+ *   -ENOENT      the service's error document says that there is no such key
+ *   -EAGAIN      a temporary failure, with err->retry_after_ms
+ *   -ERANGE      status 416
+ *   S3_UNPROVEN  the status says that there is no such key, but there is no such document: the
+ *                request is a HEAD, or a proxy has answered
+ *
+ * and other negative errnos. *why is the error document; why may be NULL. If the request could not
+ * be sent, err is unchanged: it must be the one that s3_request_init() has set. */
 int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err);
-/* Both, and the waiting in between; for the constructor. */
+/* Builds a request, sends it, waits for the answer and interprets it. For the constructor. */
 int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_spec *spec,
 		   struct s3_error *why, struct err *err);
 
@@ -168,68 +173,59 @@ int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_
 
 enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
 
-/* A store request while the S3 store has it, in its slot: a row of HTTP requests, each begun by
- * s3_send() and continued in a worker by its `next`. */
-struct listed;
-struct s3_flight {
+/* A store request while the S3 store works on it; lives in the request's slot. It is a series of
+ * HTTP requests: s3_send() starts each one, and `next` continues in a worker. */
+struct s3_operation {
 	struct s3_store *s;
 	struct store_request *req;
-	struct s3_request call; /* the one under way, or the last */
+	struct s3_request call; /* the current one, or the last */
 	bool has_call;
-	struct s3_digest digest; /* of the body, if it is long */
-	void (*next)(struct s3_flight *f);
+	void (*next)(struct s3_operation *op);
 
-	bool head;		    /* get.c: asked by a HEAD now, also a get of nothing */
-	bool past_end;		    /* get.c: because the range was refused with 416 */
-	struct str token;	    /* list.c: of the next page of the server's */
-	unsigned int empty_pages;   /* list.c: so far, in a row */
-	bool quoted;		    /* put.c: the ETag that was sent */
-	struct s3_flight *doubting; /* doubt.c: the next that waits for the same listing */
-	struct listed *listing;	    /* doubt.c: where the listing is remembered */
+	bool head;		  /* get.c: the current request is a HEAD */
+	bool past_end;		  /* get.c: it is a HEAD because the range was refused with 416 */
+	struct str token;	  /* list.c: continuation token of the server's next page */
+	unsigned int empty_pages; /* list.c: consecutive ones so far */
+	bool quoted;		  /* put.c: the ETag was sent in quotes */
 };
 
-/* Signs and sends; `next` goes on in a worker when the answer is there, or here when the request
- * could not be sent. The flight may be gone when this returns. */
-void s3_send(struct s3_flight *f, const struct s3_spec *spec, void (*next)(struct s3_flight *f));
-/* Completes the store request: the flight is gone. code < 0: as in the answer's err, -ENOENT is not
- * to be given here. */
-void s3_present(struct s3_flight *f);
-void s3_absent(struct s3_flight *f, enum store_evidence evidence);
-void s3_fail(struct s3_flight *f, int code);
+/* Signs and sends a request. `next` runs in a worker when the answer has arrived, or in this thread
+ * if the request could not be sent. The operation may be freed when this returns. */
+void s3_send(struct s3_operation *op, const struct s3_spec *spec,
+	     void (*next)(struct s3_operation *op));
+/* Complete the store request, which frees the operation. code: a negative errno other than -ENOENT,
+ * the same as in the answer's err. */
+void s3_present(struct s3_operation *op);
+void s3_absent(struct s3_operation *op, enum store_evidence evidence);
+void s3_fail(struct s3_operation *op, int code);
 
-void s3_get(struct s3_flight *f);
-void s3_list(struct s3_flight *f);
-void s3_put(struct s3_flight *f);
-void s3_delete(struct s3_flight *f);
+void s3_get(struct s3_operation *op);
+void s3_list(struct s3_operation *op);
+void s3_put(struct s3_operation *op);
+void s3_delete(struct s3_operation *op);
 
-/* Asks for an object by a HEAD. Then s3_head_taken(): what came of it, 0 with its meta, -ENOENT
- * (also where the 404 of a HEAD has to be enough, because nothing is concluded from it but that a
- * condition fails), or another errno. */
-void s3_ask_head(struct s3_flight *f, void (*next)(struct s3_flight *f));
-int s3_head_taken(struct s3_flight *f, struct store_meta *meta);
+/* Sends a HEAD of the object. s3_head_result() then returns 0 with the object's meta, -ENOENT or
+ * another errno. Here a 404 is sufficient for -ENOENT; callers must not report it as the
+ * absence of the object. */
+void s3_send_head(struct s3_operation *op, void (*next)(struct s3_operation *op));
+int s3_head_result(struct s3_operation *op, struct store_meta *meta);
 
-/* ---- doubt.c ---- */
+/* After a 404 without the service's own document: a listing decides the result of the request. */
+void s3_confirm_absence(struct s3_operation *op);
 
-struct s3_doubts *s3_doubts_new(const struct env *env); /* NULL without memory */
-void s3_doubts_free(struct s3_doubts *doubts);
-/* The service answered 404 without its own document: completes the request by what a listing says.
- */
-void s3_doubt(struct s3_flight *f);
-
-/* ---- listings for others ---- */
+/* ---- listings for other files ---- */
 
 struct s3_list_query;
-/* Asks for a page. token: NULL, or the server's own word for where to go on. */
-void s3_send_list(struct s3_flight *f, const struct s3_list_query *query, const char *token,
-		  void (*next)(struct s3_flight *f));
-/* What came: fills result, which is to be released in any case. 0 or a negative errno as err says.
- */
+/* Requests a page. token: NULL, or the server's continuation token. */
+void s3_send_list(struct s3_operation *op, const struct s3_list_query *query, const char *token,
+		  void (*next)(struct s3_operation *op));
+/* Reads the answer into result, which the caller releases, also after an error. */
 struct s3_list_result;
-int s3_take_list(struct s3_flight *f, const struct s3_list_query *query,
+int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 		 struct s3_list_result *result, struct err *err);
 
-/* Asks the bucket for one key: finds its region and endpoint where others were named, and says in
- * words what would fail later. -ENOENT: no such bucket. */
+/* Sends the first request, a listing of one key: finds the bucket's region and endpoint, and
+ * reports errors of the configuration in words. -ENOENT: no such bucket. */
 int s3_discover(struct s3_store *s, const char *prefix, struct err *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listing (ListObjectsV2). A page of ours is a page of the server's: where to go on is a key
- * (start-after), so no token has to be kept. A token is followed only when a page had nothing for
- * the caller, which happens when all its keys are such that no store may give them.
+ * Listing (ListObjectsV2). Each page of the store is one page of the server. The next page begins
+ * after a key (start-after), so no token has to be kept. A continuation token is used only if
+ * the store leaves out all items of a page.
  */
 #include "internal.h"
 
@@ -16,13 +16,13 @@
 #include <string.h>
 
 enum {
-	ANSWER_MAX = 32 << 20,	 /* 1,000 keys of 1,024 bytes, encoded, with all else */
-	EMPTY_PAGES_MAX = 10000, /* in a row: the server goes round in circles */
+	ANSWER_MAX = 32 << 20,	 /* more than 1,000 encoded keys of 1,024 bytes */
+	EMPTY_PAGES_MAX = 10000, /* consecutive ones; if there are more, the server repeats pages */
 };
 
-/* S3's keys are UTF-8, and a server may put what is not into its XML as it is. What is greater than
- * such a text is greater than the UTF-8 at its beginning, too; the parser leaves out what is not
- * greater than the whole. */
+/* The length of the UTF-8 at the beginning of a text. Keys in S3 are UTF-8, so start-after can be
+ * only this part. All keys after the whole text are also after this part; the parser leaves out the
+ * others. */
 static size_t utf8_part(const char *text)
 {
 	const size_t n = strlen(text);
@@ -32,10 +32,10 @@ static size_t utf8_part(const char *text)
 	return at;
 }
 
-static void take(struct s3_flight *f);
+static void take(struct s3_operation *op);
 
-void s3_send_list(struct s3_flight *f, const struct s3_list_query *query, const char *token,
-		  void (*next)(struct s3_flight *f))
+void s3_send_list(struct s3_operation *op, const struct s3_list_query *query, const char *token,
+		  void (*next)(struct s3_operation *op))
 {
 	char max[16];
 	auto_str struct str after = {0};
@@ -57,28 +57,28 @@ void s3_send_list(struct s3_flight *f, const struct s3_list_query *query, const 
 		pairs[n++] = (struct sigv4_pair){"start-after", str_text(&after)};
 	const struct s3_spec spec = {
 		.method = "GET", .query = pairs, .n_query = n, .body_max = ANSWER_MAX};
-	s3_send(f, &spec, next);
+	s3_send(op, &spec, next);
 }
 
-int s3_take_list(struct s3_flight *f, const struct s3_list_query *query,
+int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 		 struct s3_list_result *result, struct err *err)
 {
 	memset(result, 0, sizeof(*result));
-	int rc = s3_request_judge(&f->call, NULL, err);
+	int rc = s3_request_judge(&op->call, NULL, err);
 	if (rc == 0)
-		rc = s3_list_parse(f->call.http.answer.data, f->call.http.answer.len, query, result,
-				   err);
-	/* A document that is cut or damaged, although its length was right. */
+		rc = s3_list_parse(op->call.http.answer.data, op->call.http.answer.len, query,
+				   result, err);
+	/* The document is damaged, although its length is right. */
 	if (rc == -EBADMSG)
 		rc = -EAGAIN;
-	if (rc == -ENOENT) /* NoSuchBucket, from a server that has no such code */
+	if (rc == -ENOENT) /* the bucket, from a server without the code NoSuchBucket */
 		rc = -EIO;
 	if (rc) {
 		err->code = rc;
 		return err_wrap(err, rc, "listing of '%s'", query->prefix);
 	}
 	if (result->page.n > query->max)
-		return err_set(err, -EIO, "listing of '%s': %zu items, %u were asked for",
+		return err_set(err, -EIO, "listing of '%s': %zu items, at most %u were requested",
 			       query->prefix, result->page.n, query->max);
 	return 0;
 }
@@ -94,81 +94,83 @@ static struct s3_list_query query_of(const struct store_request *req)
 	};
 }
 
-static void log_unfit(const struct s3_flight *f, const struct s3_list_result *result)
+static void log_left_out(const struct s3_operation *op, const struct s3_list_result *result)
 {
-	if (result->unfit)
-		log_warning(f->s->base.env->log,
+	if (result->n_left_out)
+		log_warning(op->s->base.env->log,
 			    "s3://%s/%s: %u items of the listing are left out, the first is %s",
-			    str_text(&f->s->endpoint.bucket), f->req->key, result->unfit,
-			    str_text(&result->first_unfit));
+			    str_text(&op->s->endpoint.bucket), op->req->key, result->n_left_out,
+			    str_text(&result->first_left_out));
 }
 
-/* Takes the page over, with the key from which the next one goes on. */
-static int give(struct s3_list_result *result, struct store_page *page)
+/* Moves the page to the answer, with the key after which the next page begins. */
+static int move_page(struct s3_list_result *result, struct store_page *page)
 {
 	const char *last = str_text(&result->last);
 	*page = result->page;
 	result->page = (struct store_page){0};
 	if (!page->more)
 		return 0;
-	/* Also past what was left out. */
+	/* The next page also begins after the items that were left out. */
 	page->next = arena_strndup(page->arena, last, strlen(last));
 	return page->next ? 0 : -ENOMEM;
 }
 
-/* True when the server's next page has been asked for. */
-static bool skip_empty_page(struct s3_flight *f, struct s3_list_result *result)
+/* True: the server's next page has been requested. */
+static bool skip_empty_page(struct s3_operation *op, struct s3_list_result *result)
 {
-	const struct s3_list_query query = query_of(f->req);
+	const struct s3_list_query query = query_of(op->req);
 	if (result->page.n || !result->page.more || !result->token.b.len ||
-	    ++f->empty_pages == EMPTY_PAGES_MAX)
+	    ++op->empty_pages == EMPTY_PAGES_MAX)
 		return false;
-	str_release(&f->token);
-	f->token = result->token;
+	str_release(&op->token);
+	op->token = result->token;
 	result->token = (struct str){0};
 	s3_list_release(result);
-	s3_send_list(f, &query, str_text(&f->token), take);
+	s3_send_list(op, &query, str_text(&op->token), take);
 	return true;
 }
 
-static void take(struct s3_flight *f)
+static void take(struct s3_operation *op)
 {
-	const struct s3_list_query query = query_of(f->req);
-	struct err *err = &f->req->answer.err;
+	const struct s3_list_query query = query_of(op->req);
+	struct err *err = &op->req->answer.err;
 	struct s3_list_result result;
-	int rc = s3_take_list(f, &query, &result, err);
+	int rc = s3_read_list(op, &query, &result, err);
 	if (rc == 0) {
-		log_unfit(f, &result);
-		if (skip_empty_page(f, &result))
+		log_left_out(op, &result);
+		if (skip_empty_page(op, &result))
 			return;
 	}
-	if (rc == 0 && f->empty_pages == EMPTY_PAGES_MAX)
+	if (rc == 0 && op->empty_pages == EMPTY_PAGES_MAX)
 		rc = err_set(err, -EIO, "listing of '%s' does not advance", query.prefix);
 	else if (rc == 0 && result.page.more && result.page.n == 0)
-		/* To take it for the end would lose what there is more. */
-		rc = err_set(err, -EIO, "listing of '%s': more is promised, but not where",
+		/* This page must not end the listing: the items that follow would be missing. */
+		rc = err_set(err, -EIO,
+			     "listing of '%s': more items follow, but the page has none, and no "
+			     "continuation token",
 			     query.prefix);
-	else if (rc == 0 && give(&result, &f->req->answer.page))
+	else if (rc == 0 && move_page(&result, &op->req->answer.page))
 		rc = err_set(err, -ENOMEM, "listing of '%s': out of memory", query.prefix);
 	s3_list_release(&result);
 	if (rc)
-		s3_fail(f, rc);
+		s3_fail(op, rc);
 	else
-		s3_present(f);
+		s3_present(op);
 }
 
-void s3_list(struct s3_flight *f)
+void s3_list(struct s3_operation *op)
 {
-	const struct s3_list_query query = query_of(f->req);
+	const struct s3_list_query query = query_of(op->req);
 	if (utf8_part(query.prefix) == strlen(query.prefix)) {
-		s3_send_list(f, &query, NULL, take);
+		s3_send_list(op, &query, NULL, take);
 		return;
 	}
-	/* No key begins so. */
-	if (page_init(&f->req->answer.page)) {
-		err_set(&f->req->answer.err, -ENOMEM, "listing: out of memory");
-		s3_fail(f, -ENOMEM);
+	/* No key begins with text that is not UTF-8. */
+	if (store_page_init(&op->req->answer.page)) {
+		err_set(&op->req->answer.err, -ENOMEM, "listing: out of memory");
+		s3_fail(op, -ENOMEM);
 	} else {
-		s3_present(f);
+		s3_present(op);
 	}
 }

@@ -2,9 +2,9 @@
 /*
  * ListBucketResult: <Contents><Key/><LastModified/><ETag/><Size/></Contents>… and
  * <CommonPrefixes><Prefix/></CommonPrefixes>…, <IsTruncated/>, <NextContinuationToken/>,
- * <EncodingType/>. The encoding may be named after the first keys, so keys are decoded at the end
- * of the document. A bad item is one item's matter, a bad frame (IsTruncated, the token, the XML)
- * that of all of them. Pure.
+ * <EncodingType/>. The encoding may follow the first keys, so keys are decoded at the end of the
+ * document. A bad item is left out; a document that is bad otherwise (IsTruncated, the token, the
+ * XML) fails as a whole. Pure.
  */
 #include "list_xml.h"
 
@@ -17,55 +17,55 @@
 #include <errno.h>
 #include <string.h>
 
-/* Far more than any server gives at once. An item that is empty in the document, of ten bytes,
- * takes ten times as many here. */
+/* Far more than any server sends. An empty item has ten bytes in the document and takes ten times
+ * as many in memory. */
 enum { ITEMS_MAX = 10 * STORE_PAGE_MAX };
 
-enum { TOLD_MAX = 200 }; /* of a bad key */
+enum { SHOWN_MAX = 200 }; /* of a bad key, in messages */
 
-/* No object is that large, by far: an object's size is at most INT64_MAX, as a file's is. */
-static const uint64_t size_unfit = UINT64_MAX;
+/* Sizes are at most INT64_MAX, as those of files. */
+static const uint64_t bad_size = UINT64_MAX;
 
 struct reading {
 	const struct s3_list_query *req;
 	struct s3_list_result *out;
-	struct store_page raw; /* as they come, keys as they are written */
-	/* Of the item that is being read. */
+	struct store_page raw; /* items in the document's order, keys not decoded */
+	/* The current item. */
 	struct str key;
 	bool key_cut;
 	struct store_meta meta;
-	/* Of the document. */
+	/* The document. */
 	unsigned int items;
-	bool url, seen, truncated, truncated_said;
-	/* Of what was taken: the last key and the last prefix, and whether one was less than its
-	 * like before it. */
+	bool url, is_listing, truncated, has_truncated;
+	/* The last key and the last prefix so far, and whether one was less than its predecessor.
+	 */
 	const char *last[2];
 	bool disordered;
-	bool hides; /* an item that may be an object was left out */
+	bool object_left_out; /* or what may be an object */
 };
 
-/* Leaves an item out. key: as the document has it. */
+/* Counts an item that is left out. key: as in the document. */
 static int leave_out(struct s3_list_result *out, const char *key, const char *why)
 {
-	struct str *first = &out->first_unfit;
-	if (out->unfit++)
+	struct str *first = &out->first_left_out;
+	if (out->n_left_out++)
 		return 0;
-	for (size_t i = 0; key[i] && i < TOLD_MAX; i++) {
+	for (size_t i = 0; key[i] && i < SHOWN_MAX; i++) {
 		if (key[i] > ' ' && key[i] < 0x7f)
 			str_addn(first, &key[i], 1);
 		else
 			str_addf(first, "%%%02X", (unsigned char)key[i]);
 	}
-	str_addf(first, "%s (%s)", strlen(key) > TOLD_MAX ? "..." : "", why);
+	str_addf(first, "%s (%s)", strlen(key) > SHOWN_MAX ? "..." : "", why);
 	return str_ok(first) ? 0 : -ENOMEM;
 }
 
-/* Likewise one that may be an object. Who wants all below a prefix (the chunks of a dataset) must
- * not take it for one that is not there. */
-static int leave_out_of_directory(struct reading *r, const char *key, const char *why)
+/* Leaves out an item that may be an object. If the caller needs all objects of a prefix (the chunks
+ * of a dataset), the listing fails, because otherwise the object would seem to be absent. */
+static int leave_out_object(struct reading *r, const char *key, const char *why)
 {
 	const int rc = leave_out(r->out, key, why);
-	r->hides = true;
+	r->object_left_out = true;
 	return rc || (r->req->delimit && !r->req->complete) ? rc : -EIO;
 }
 
@@ -78,11 +78,11 @@ static int start(void *arg, const struct xml_place *at)
 {
 	struct reading *r = arg;
 	if (at->depth == 1)
-		r->seen = named(at, 1, "ListBucketResult");
+		r->is_listing = named(at, 1, "ListBucketResult");
 	if (at->depth == 2) {
 		str_release(&r->key);
 		r->key_cut = false;
-		r->meta = (struct store_meta){.size = size_unfit};
+		r->meta = (struct store_meta){.size = bad_size};
 	}
 	return 0;
 }
@@ -91,13 +91,13 @@ static uint64_t parse_size(const char *text)
 {
 	uint64_t v = 0;
 	if (!*text)
-		return size_unfit;
+		return bad_size;
 	for (; *text; text++) {
 		if (*text < '0' || *text > '9' || !mul_u64(v, 10, &v) ||
 		    !add_u64(v, (uint64_t)(*text - '0'), &v))
-			return size_unfit;
+			return bad_size;
 	}
-	return v <= INT64_MAX ? v : size_unfit;
+	return v <= INT64_MAX ? v : bad_size;
 }
 
 static int end_of_member(struct reading *r, const struct xml_place *at, const char *text, size_t n)
@@ -112,7 +112,7 @@ static int end_of_member(struct reading *r, const struct xml_place *at, const ch
 	if (!item)
 		return 0;
 	if (named(at, 3, "Size"))
-		r->meta.size = at->cut ? size_unfit : parse_size(text);
+		r->meta.size = at->cut ? bad_size : parse_size(text);
 	if (named(at, 3, "ETag"))
 		s3_etag_read(text, r->meta.etag);
 	if (named(at, 3, "LastModified"))
@@ -126,14 +126,14 @@ static int add_item(struct reading *r, const struct store_meta *meta)
 		return -EIO;
 	if (r->key_cut)
 		return leave_out(r->out, str_text(&r->key), "the key is too long");
-	return page_add(&r->raw, str_text(&r->key), meta);
+	return store_page_add(&r->raw, str_text(&r->key), meta);
 }
 
 static int end_of_frame(struct reading *r, const struct xml_place *at, const char *text, size_t n)
 {
 	if (named(at, 2, "IsTruncated")) {
 		r->truncated = strcmp(text, "true") == 0;
-		r->truncated_said = r->truncated || strcmp(text, "false") == 0;
+		r->has_truncated = r->truncated || strcmp(text, "false") == 0;
 	}
 	if (named(at, 2, "EncodingType"))
 		r->url = strcmp(text, "url") == 0;
@@ -159,7 +159,7 @@ static int end(void *arg, const struct xml_place *at, const char *text, size_t n
 	return end_of_frame(r, at, text, n);
 }
 
-/* A prefix ends with the delimiter; without that it is a key. */
+/* A common prefix is a key with a delimiter at its end. */
 static bool key_ok(const char *key, bool is_prefix)
 {
 	char component[STORE_KEY_MAX + 1];
@@ -173,13 +173,13 @@ static bool key_ok(const char *key, bool is_prefix)
 	return store_key_ok(component);
 }
 
-static bool begins_right(const struct s3_list_query *req, const char *key)
+static bool has_prefix(const struct s3_list_query *req, const char *key)
 {
 	return strncmp(key, req->prefix, strlen(req->prefix)) == 0;
 }
 
-/* A prefix is longer than the one that was asked for: without that it has no name. */
-static bool asked_for(const struct s3_list_query *req, const char *key, bool is_prefix)
+/* Common prefixes are longer than the prefix of the query: otherwise they have no name. */
+static bool matches(const struct s3_list_query *req, const char *key, bool is_prefix)
 {
 	return (!req->start_after || strcmp(key, req->start_after) > 0) &&
 	       (!is_prefix || (req->delimit && strcmp(key, req->prefix) != 0));
@@ -197,7 +197,7 @@ static int add(struct reading *r, const char *key, const struct store_item *item
 {
 	struct store_page *page = &r->out->page;
 	const char **last = &r->last[item->is_prefix];
-	if (page_add(page, key, item->is_prefix ? NULL : &item->meta))
+	if (store_page_add(page, key, item->is_prefix ? NULL : &item->meta))
 		return -ENOMEM;
 	key = page->items[page->n - 1].key;
 	r->disordered |= *last && strcmp(key, *last) < 0;
@@ -205,24 +205,24 @@ static int add(struct reading *r, const char *key, const struct store_item *item
 	return 0;
 }
 
-/* raw: the key as the document has it. */
+/* raw: the key as in the document. */
 static int take(struct reading *r, const char *raw, const char *key, const struct store_item *item)
 {
 	struct s3_list_result *out = r->out;
-	if (!begins_right(r->req, key))
+	if (!has_prefix(r->req, key))
 		return 0;
 	note_last(out, key);
-	if (!asked_for(r->req, key, item->is_prefix))
+	if (!matches(r->req, key, item->is_prefix))
 		return 0;
 	if (!key_ok(key, item->is_prefix)) {
 		if (!item->is_prefix && key_ok(key, true))
-			return 0; /* the marker of a directory */
+			return 0; /* a directory marker */
 		return leave_out(out, raw,
 				 strlen(key) > STORE_KEY_MAX ? "the key is too long"
 							     : "the key cannot be a path");
 	}
-	if (!item->is_prefix && item->meta.size == size_unfit)
-		return leave_out_of_directory(r, raw, "the size is none");
+	if (!item->is_prefix && item->meta.size == bad_size)
+		return leave_out_object(r, raw, "the size is not valid");
 	return add(r, key, item);
 }
 
@@ -231,7 +231,7 @@ static int take_item(struct reading *r, const struct store_item *item)
 	const char *raw = item->key;
 	const size_t n = strlen(raw);
 	if (n == 0)
-		return leave_out_of_directory(r, raw, "there is no key");
+		return leave_out_object(r, raw, "there is no key");
 	if (!r->url)
 		return take(r, raw, raw, item);
 	auto_free char *key = malloc(n + 1);
@@ -239,17 +239,15 @@ static int take_item(struct reading *r, const struct store_item *item)
 		return -ENOMEM;
 	const int rc = uri_decode(raw, n, key);
 	if (rc == -EILSEQ)
-		return leave_out(r->out, raw, "the key holds a NUL");
-	return rc ? leave_out_of_directory(r, raw, "the key is badly encoded")
-		  : take(r, raw, key, item);
+		return leave_out(r->out, raw, "the key contains a NUL");
+	return rc ? leave_out_object(r, raw, "the key is badly encoded") : take(r, raw, key, item);
 }
 
-/* Keys and common prefixes come in two runs; a listing is one. What a server lists
- * twice counts once. */
+/* Merges keys and common prefixes, which the document lists separately, and drops duplicates. */
 static void order(struct store_page *page)
 {
 	size_t n = 0;
-	page_sort(page);
+	store_page_sort(page);
 	for (size_t i = 0; i < page->n; i++)
 		if (i == 0 || strcmp(page->items[i].key, page->items[n - 1].key) != 0)
 			page->items[n++] = page->items[i];
@@ -258,25 +256,25 @@ static void order(struct store_page *page)
 
 static int finish(struct reading *r, struct err *err)
 {
-	if (!r->seen)
-		return err_set(err, -EBADMSG, "the answer is no ListBucketResult");
-	if (!r->truncated_said)
-		return err_set(err, -EBADMSG, "the answer does not say whether it is the last");
+	if (!r->is_listing)
+		return err_set(err, -EBADMSG, "the answer is not a ListBucketResult");
+	if (!r->has_truncated)
+		return err_set(err, -EBADMSG, "the answer does not say whether more items follow");
 	for (size_t i = 0; i < r->raw.n; i++) {
 		int rc = take_item(r, &r->raw.items[i]);
 		if (rc == -EIO)
-			return err_set(err, rc, "%u bad items, the first is %s", r->out->unfit,
-				       str_text(&r->out->first_unfit));
+			return err_set(err, rc, "%u bad items, the first is %s", r->out->n_left_out,
+				       str_text(&r->out->first_left_out));
 		if (rc)
 			return err_set(err, rc, "listing: out of memory");
 	}
-	if (r->hides && r->out->page.n == 0 && !r->req->start_after)
-		return err_set(err, -EIO, "no item can be read, the first is %s",
-			       str_text(&r->out->first_unfit));
+	if (r->object_left_out && r->out->page.n == 0 && !r->req->start_after)
+		return err_set(err, -EIO, "all items are bad, the first is %s",
+			       str_text(&r->out->first_left_out));
 	if (!str_ok(&r->out->last) || !str_ok(&r->out->token))
 		return err_set(err, -ENOMEM, "listing: out of memory");
-	/* What is less than the last key of this page, and has not come, would be taken for
-	 * absent. */
+	/* The next page begins after the last key of this one, so lesser keys that follow would
+	 * seem to be absent. */
 	if (r->disordered && r->truncated)
 		return err_set(err, -EIO, "the keys are not in order, and more follow");
 	order(&r->out->page);
@@ -291,14 +289,14 @@ int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 	const struct xml_handler handler = {
 		.start = start, .end = end, .arg = &r, .cuts_texts = true};
 	memset(out, 0, sizeof(*out));
-	int rc = page_init(&out->page);
+	int rc = store_page_init(&out->page);
 	if (rc == 0)
-		rc = page_init(&r.raw);
+		rc = store_page_init(&r.raw);
 	if (rc) {
 		err_set(err, rc, "listing: out of memory");
 	} else {
 		rc = xml_walk(bytes, n, &handler, err);
-		/* A handler gives no words. */
+		/* Handlers set no message. */
 		if (rc && err && !err->code)
 			err_set(err, rc, "a malformed listing");
 	}
@@ -314,5 +312,5 @@ void s3_list_release(struct s3_list_result *result)
 	store_page_release(&result->page);
 	str_release(&result->token);
 	str_release(&result->last);
-	str_release(&result->first_unfit);
+	str_release(&result->first_left_out);
 }

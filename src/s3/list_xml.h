@@ -7,35 +7,37 @@
 
 #include <base/str.h>
 
-/* What was asked for: as in struct store_request. */
+/* The query, as in struct store_request. */
 struct s3_list_query {
 	const char *prefix;
 	const char *start_after; /* NULL: from the beginning */
 	bool delimit;
-	bool complete; /* an item that cannot be read makes the listing fail, also with delimit */
+	bool complete; /* a bad item makes the listing fail, also with delimit */
 	uint32_t max;  /* items, at least 1 */
 };
 
 struct s3_list_result {
 	struct store_page page; /* ascending; more is set, next is not */
-	struct str token;	/* of the next page, "" when there is none */
-	struct str last;	/* greatest key or prefix that was listed below the prefix, also one
-				   left out; no longer than a key may be */
-	/* Of the server's items: those that no store may give, although they were asked for. */
-	unsigned int unfit;
-	struct str first_unfit; /* its key, printable, and what is wrong with it */
+	struct str token;	/* of the next page; "": none */
+	struct str last;	/* the greatest key or common prefix with the prefix of the query,
+				   including those left out; at most STORE_KEY_MAX long */
+	/* Items that match the query, but are left out because they are bad. */
+	unsigned int n_left_out;
+	struct str first_left_out; /* its key, printable, and the reason */
 };
 void s3_list_release(struct s3_list_result *result);
 
-/* Keys are form-encoded in the document (encoding-type=url) when it says so. Keys that do not begin
- * with prefix, or that are not greater than start_after (may be NULL) are left out; common prefixes
- * only when delimit; markers of directories ("a/") too. An item that is bad does not hide others:
- * it is left out and counted when store_key_ok() refuses its key, or when key or size cannot be
- * read. Those last ones only when delimit and not complete, and beside others; else the listing
- * fails, since an object that is there must not be taken for one that is not. The result is to be
- * released whatever is returned. -EBADMSG: no such document, or one that does not say whether it
- * is the last; -EIO: one with more items than a page has, with an item of this kind, or with keys
- * in another order than that of their bytes and more to follow; -ENOMEM. */
+/* Reads a listing. Keys are form-encoded if the document says so (encoding-type=url).
+ *
+ * Ignored: keys that do not begin with prefix or are not greater than start_after, common prefixes
+ * without delimit, directory markers ("a/").
+ * Left out and counted: items whose key store_key_ok() refuses. Also items whose key or size cannot
+ * be read, if the listing has delimit and not complete, and has other items. In all other cases
+ * such an item makes the listing fail, because an object that exists must not seem to be absent.
+ *
+ * The caller releases *out, also after an error. -EBADMSG: not a listing, or it does not say
+ * whether more items follow; -EIO: too many items, an item that makes the listing fail, or keys
+ * that are not in byte order while more follow; -ENOMEM. */
 int s3_list_parse(const void *bytes, size_t n, const struct s3_list_query *req,
 		  struct s3_list_result *out, struct err *err);
 

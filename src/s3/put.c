@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts and deletes, with conditions as the server at hand has them.
+ * Puts and deletes, with the conditions that the server supports.
  *
- * If-Match of a PUT: AWS wants the ETag in quotes, Ceph wants it bare (a quoted one never matches:
- * 412), older servers ignore it or answer 501. Which it is, is found out once, by a PUT of the
- * caller's own bytes with an ETag that nothing has, after a HEAD has shown that the caller's
- * condition holds: 412 or 404, and nothing has changed, from a server that looks at conditions; 200
- * from one that does not, and the object is what it was to become.
+ * If-Match of a PUT: AWS requires the ETag in quotes, Ceph without (a quoted one never matches:
+ * 412), and older servers ignore it or answer 501. The store finds out once which form the server
+ * accepts. After a HEAD has shown that the caller's condition holds, it sends the caller's own PUT
+ * with an ETag that no object has. A server that supports conditions answers 412 or 404 and changes
+ * nothing; the others answer 200, and the object has its new content.
  *
- *   if_match   put with if_match                              next state
- *   UNKNOWN    HEAD, compare, PUT with an impossible ETag     QUOTED (412, 404) or NONE (200, 501)
- *   QUOTED     PUT; at 412 HEAD: still that ETag? then bare   BARE, when the bare one was taken
- *   BARE       the same, the other way round                  QUOTED, likewise
- *   NONE       HEAD, compare, PUT                             -
+ *   if_match   put with if_match                            next state
+ *   UNKNOWN    HEAD, compare, PUT with an impossible ETag   QUOTED (412, 404) or NONE (200, 501)
+ *   QUOTED     PUT; after 412 HEAD, and if the ETag is      BARE if the second PUT succeeds
+ *              still the same, PUT without quotes
+ *   BARE       the same with the forms exchanged            QUOTED, likewise
+ *   NONE       HEAD, compare, PUT                           -
  *
- * A delete is always compared by a HEAD first: Ceph ignores If-Match there. Another writer may come
- * between the two, as between any two requests.
+ * A delete with a condition is always compared by a HEAD first, because Ceph ignores If-Match
+ * there. Another writer may change the object between the two requests.
  *
- * cond->again: an earlier attempt of the same put may have been done, its answer lost. Then a
- * condition that fails is looked at again: when the object's ETag is the MD5 of our bytes, it is
- * our own doing.
+ * cond->retried: an earlier attempt of the same put may have succeeded although its answer was
+ * lost. If the condition fails then, and the ETag of the object is the MD5 of the caller's bytes,
+ * the earlier attempt succeeded.
  */
 #include "internal.h"
 
@@ -31,10 +32,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void send_put(struct s3_flight *f, const char *name, const char *value,
-		     void (*next)(struct s3_flight *f))
+static void send_put(struct s3_operation *op, const char *name, const char *value,
+		     void (*next)(struct s3_operation *op))
 {
-	const struct store_request *req = f->req;
+	const struct store_request *req = op->req;
 	const struct sigv4_pair header = {name, value};
 	const struct s3_spec spec = {
 		.method = "PUT",
@@ -45,282 +46,284 @@ static void send_put(struct s3_flight *f, const char *name, const char *value,
 		.n_pieces = req->n_pieces,
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
-	s3_send(f, &spec, next);
+	s3_send(op, &spec, next);
 }
 
-static void send_matching(struct s3_flight *f, const char *etag, bool quoted,
-			  void (*next)(struct s3_flight *f))
+static void send_matching(struct s3_operation *op, const char *etag, bool quoted,
+			  void (*next)(struct s3_operation *op))
 {
 	char value[S3_QUOTED_MAX];
-	f->quoted = quoted;
+	op->quoted = quoted;
 	snprintf(value, sizeof(value), quoted ? "\"%.*s\"" : "%.*s", STORE_ETAG_MAX, etag);
-	send_put(f, "if-match", value, next);
+	send_put(op, "if-match", value, next);
 }
 
-static struct err *err_of(struct s3_flight *f)
+static struct err *err_of(struct s3_operation *op)
 {
-	return &f->req->answer.err;
+	return &op->req->answer.err;
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
-static void finish(struct s3_flight *f, int rc)
+static void finish(struct s3_operation *op, int rc)
 {
 	if (rc == 0) {
-		s3_present(f);
+		s3_present(op);
 		return;
 	}
-	/* 404 to a PUT is about the bucket. */
-	s3_fail(f, rc == -ENOENT || rc == -ENOSYS ? -EIO : rc);
+	/* A 404 to a PUT means that the bucket does not exist. */
+	s3_fail(op, rc == -ENOENT || rc == -ENOSYS ? -EIO : rc);
 }
 
-/* When the object's ETag is the MD5 of our bytes, an earlier attempt of this very put succeeded. */
-static void after_look_back(struct s3_flight *f)
+/* If the object's ETag is the MD5 of the caller's bytes, an earlier attempt of this put succeeded.
+ */
+static void after_md5_check(struct s3_operation *op)
 {
 	char md5[MD5_HEX];
-	const struct store_request *req = f->req;
-	struct err stale = *err_of(f);
+	const struct store_request *req = op->req;
+	struct err stale = *err_of(op);
 	struct store_meta now;
 	const uint64_t size = pieces_size(req->pieces, req->n_pieces);
-	const int rc = s3_head_taken(f, &now);
+	const int rc = s3_head_result(op, &now);
 	if (rc == 0 && digest_md5(req->pieces, req->n_pieces, md5) == 0 &&
 	    strcmp(now.etag, md5) == 0 && now.size == size) {
-		f->req->answer.meta = now;
-		finish(f, 0);
+		op->req->answer.meta = now;
+		finish(op, 0);
 		return;
 	}
-	*err_of(f) = stale;
-	finish(f, stale.code);
+	*err_of(op) = stale;
+	finish(op, stale.code);
 }
 
-/* The condition failed: because an earlier attempt of ours was done after all? */
-static void refuse(struct s3_flight *f, int rc)
+/* The condition failed. Checks whether an earlier attempt of this put is the cause. */
+static void refuse(struct s3_operation *op, int rc)
 {
-	err_of(f)->code = rc;
-	if (f->req->cond.again)
-		s3_ask_head(f, after_look_back);
+	err_of(op)->code = rc;
+	if (op->req->cond.retried)
+		s3_send_head(op, after_md5_check);
 	else
-		finish(f, rc);
+		finish(op, rc);
 }
 
-/* What came of a PUT: 0 with the meta of the new version, or a negative errno. */
-static int put_taken(struct s3_flight *f)
+/* The result of a PUT: 0 with the meta of the new version, or a negative errno. */
+static int put_result(struct s3_operation *op)
 {
-	const struct store_request *req = f->req;
-	const struct s3_answer *a = &f->call.answer;
-	struct store_meta *meta = &f->req->answer.meta;
+	const struct store_request *req = op->req;
+	const struct s3_answer *a = &op->call.answer;
+	struct store_meta *meta = &op->req->answer.meta;
 	char md5[MD5_HEX];
-	int rc = s3_request_judge(&f->call, NULL, err_of(f));
+	int rc = s3_request_judge(&op->call, NULL, err_of(op));
 	if (rc)
-		return rc == S3_DOUBTFUL ? -ENOENT : rc;
+		return rc == S3_UNPROVEN ? -ENOENT : rc;
 	*meta = a->meta;
 	meta->size = pieces_size(req->pieces, req->n_pieces);
-	if (!f->s->unchecked && !a->etag_is_opaque && s3_etag_is_md5(meta->etag) &&
+	if (s3_verifies(op->s) && s3_request_has_md5(&op->call) &&
 	    digest_md5(req->pieces, req->n_pieces, md5) == 0 && strcmp(md5, meta->etag) != 0)
-		return err_set(err_of(f), -EAGAIN, "PUT %s: the server has other bytes (ETag %s)",
-			       req->key, meta->etag);
+		return err_set(err_of(op), -EAGAIN,
+			       "PUT %s: the server has stored other bytes (MD5 %s, ETag %s)",
+			       req->key, md5, meta->etag);
 	return 0;
 }
 
-static void after_plain(struct s3_flight *f)
+static void after_plain(struct s3_operation *op)
 {
-	finish(f, put_taken(f));
+	finish(op, put_result(op));
 }
 
-/* ---- only where nothing is ---- */
+/* ---- only if the object does not exist ---- */
 
-static void exists(struct s3_flight *f)
+static void exists(struct s3_operation *op)
 {
-	err_set(err_of(f), -EEXIST, "PUT %s: the object exists", f->req->key);
-	refuse(f, -EEXIST);
+	err_set(err_of(op), -EEXIST, "PUT %s: the object exists", op->req->key);
+	refuse(op, -EEXIST);
 }
 
-static void after_absent_head(struct s3_flight *f)
+static void after_absent_head(struct s3_operation *op)
 {
 	struct store_meta now;
-	const int rc = s3_head_taken(f, &now);
+	const int rc = s3_head_result(op, &now);
 	if (rc == 0)
-		exists(f);
+		exists(op);
 	else if (rc == -ENOENT)
-		send_put(f, NULL, NULL, after_plain);
+		send_put(op, NULL, NULL, after_plain);
 	else
-		finish(f, rc);
+		finish(op, rc);
 }
 
-static void after_absent(struct s3_flight *f)
+static void after_absent(struct s3_operation *op)
 {
-	const int rc = put_taken(f);
+	const int rc = put_result(op);
 	if (rc == -ESTALE)
-		exists(f);
+		exists(op);
 	else if (rc == -ENOSYS)
-		s3_ask_head(f, after_absent_head);
+		s3_send_head(op, after_absent_head);
 	else
-		finish(f, rc);
+		finish(op, rc);
 }
 
-/* ---- only over one version ---- */
+/* ---- only if the object has a version ---- */
 
-static void remember(struct s3_store *s, enum s3_if_match habit)
+static void set_if_match(struct s3_store *s, enum s3_if_match form)
 {
-	const int before = atomic_exchange(&s->if_match, (int)habit);
-	if (habit == S3_IF_MATCH_NONE && before != S3_IF_MATCH_NONE)
-		log_warning(s->base.env->log,
-			    "%s does not check If-Match: versions are compared before a write, and "
-			    "another writer may come between",
-			    str_text(&s->endpoint.host));
+	const int before = atomic_exchange(&s->if_match, (int)form);
+	if (form == S3_IF_MATCH_NONE && before != S3_IF_MATCH_NONE)
+		log_warning(
+			s->base.env->log,
+			"%s does not support If-Match: versions are compared before each write, "
+			"and a change by another writer between the two is overwritten",
+			str_text(&s->endpoint.host));
 }
 
-/* After a head: 0 when the object is the version that the caller named, else -ESTALE or why it
- * could not be told. */
-static int compare(struct s3_flight *f, const char *method)
+/* After a HEAD: 0 if the object has the caller's version, otherwise -ESTALE or the HEAD's error. */
+static int compare(struct s3_operation *op, const char *method)
 {
-	const struct store_request *req = f->req;
+	const struct store_request *req = op->req;
 	struct store_meta now;
-	const int rc = s3_head_taken(f, &now);
+	const int rc = s3_head_result(op, &now);
 	if (rc == -ENOENT)
-		return err_set(err_of(f), -ESTALE, "%s %s: the object is gone", method, req->key);
+		return err_set(err_of(op), -ESTALE, "%s %s: the object is gone", method, req->key);
 	if (rc)
 		return rc;
 	if (strcmp(now.etag, req->cond.if_match) == 0)
 		return 0;
-	return err_set(err_of(f), -ESTALE, "%s %s: version %s, expected %s", method, req->key,
+	return err_set(err_of(op), -ESTALE, "%s %s: version %s, expected %s", method, req->key,
 		       now.etag, req->cond.if_match);
 }
 
-static void refuse_or_finish(struct s3_flight *f, int rc)
+static void refuse_or_finish(struct s3_operation *op, int rc)
 {
 	if (rc == -ESTALE)
-		refuse(f, rc);
+		refuse(op, rc);
 	else
-		finish(f, rc);
+		finish(op, rc);
 }
 
-/* NONE: the version was compared, now the put. */
-static void after_compared(struct s3_flight *f)
+/* NONE: after the HEAD, compares the version and sends the PUT. */
+static void after_compared(struct s3_operation *op)
 {
-	const int rc = compare(f, "PUT");
+	const int rc = compare(op, "PUT");
 	if (rc)
-		refuse_or_finish(f, rc);
+		refuse_or_finish(op, rc);
 	else
-		send_put(f, NULL, NULL, after_plain);
+		send_put(op, NULL, NULL, after_plain);
 }
 
-/* QUOTED or BARE: the other way was tried, too. */
-static void after_other_way(struct s3_flight *f)
+/* QUOTED or BARE: after the PUT with the other form. */
+static void after_other_form(struct s3_operation *op)
 {
-	const int rc = put_taken(f);
+	const int rc = put_result(op);
 	if (rc == 0)
-		remember(f->s, f->quoted ? S3_IF_MATCH_QUOTED : S3_IF_MATCH_BARE);
-	refuse_or_finish(f, rc == -ENOENT ? -ESTALE : rc);
+		set_if_match(op->s, op->quoted ? S3_IF_MATCH_QUOTED : S3_IF_MATCH_BARE);
+	refuse_or_finish(op, rc == -ENOENT ? -ESTALE : rc);
 }
 
-static void after_mismatch_head(struct s3_flight *f)
+static void after_mismatch_head(struct s3_operation *op)
 {
-	const int rc = compare(f, "PUT");
+	const int rc = compare(op, "PUT");
 	if (rc)
-		refuse_or_finish(f, rc);
+		refuse_or_finish(op, rc);
 	else
-		send_matching(f, f->req->cond.if_match, !f->quoted, after_other_way);
+		send_matching(op, op->req->cond.if_match, !op->quoted, after_other_form);
 }
 
-static void after_matching(struct s3_flight *f)
+static void after_matching(struct s3_operation *op)
 {
-	const int rc = put_taken(f);
+	const int rc = put_result(op);
 	if (rc == -ESTALE || rc == -ENOENT)
-		s3_ask_head(f, after_mismatch_head);
+		s3_send_head(op, after_mismatch_head);
 	else
-		finish(f, rc);
+		finish(op, rc);
 }
 
-static void put_matching(struct s3_flight *f)
+static void put_matching(struct s3_operation *op)
 {
-	const enum s3_if_match habit = (enum s3_if_match)atomic_load(&f->s->if_match);
-	if (habit == S3_IF_MATCH_NONE)
-		s3_ask_head(f, after_compared);
+	const enum s3_if_match form = (enum s3_if_match)atomic_load(&op->s->if_match);
+	if (form == S3_IF_MATCH_NONE)
+		s3_send_head(op, after_compared);
 	else
-		send_matching(f, f->req->cond.if_match, habit == S3_IF_MATCH_QUOTED,
+		send_matching(op, op->req->cond.if_match, form == S3_IF_MATCH_QUOTED,
 			      after_matching);
 }
 
-/* UNKNOWN: the put with an ETag that nothing has was refused, as it should be, or was done. */
-static void after_trial(struct s3_flight *f)
+/* UNKNOWN: after the PUT with the impossible ETag. */
+static void after_trial(struct s3_operation *op)
 {
-	const int rc = put_taken(f);
+	const int rc = put_result(op);
 	if (rc == -ESTALE || rc == -ENOENT) {
-		remember(f->s, S3_IF_MATCH_QUOTED);
-		put_matching(f);
+		set_if_match(op->s, S3_IF_MATCH_QUOTED);
+		put_matching(op);
 	} else if (rc == -ENOSYS) {
-		remember(f->s, S3_IF_MATCH_NONE);
-		put_matching(f);
+		set_if_match(op->s, S3_IF_MATCH_NONE);
+		put_matching(op);
 	} else {
 		if (rc == 0)
-			remember(f->s, S3_IF_MATCH_NONE);
-		finish(f, rc);
+			set_if_match(op->s, S3_IF_MATCH_NONE);
+		finish(op, rc);
 	}
 }
 
-static void after_first_head(struct s3_flight *f)
+static void after_first_head(struct s3_operation *op)
 {
 	static const char impossible[] = "00000000000000000000000000000000";
-	const int rc = compare(f, "PUT");
+	const int rc = compare(op, "PUT");
 	if (rc)
-		refuse_or_finish(f, rc);
+		refuse_or_finish(op, rc);
 	else
-		send_matching(f, impossible, true, after_trial);
+		send_matching(op, impossible, true, after_trial);
 }
 
-void s3_put(struct s3_flight *f)
+void s3_put(struct s3_operation *op)
 {
-	const struct store_cond *cond = &f->req->cond;
+	const struct store_cond *cond = &op->req->cond;
 	if (cond->if_none_match)
-		send_put(f, "if-none-match", "*", after_absent);
+		send_put(op, "if-none-match", "*", after_absent);
 	else if (!cond->if_match)
-		send_put(f, NULL, NULL, after_plain);
-	else if (atomic_load(&f->s->if_match) == S3_IF_MATCH_UNKNOWN)
-		s3_ask_head(f, after_first_head);
+		send_put(op, NULL, NULL, after_plain);
+	else if (atomic_load(&op->s->if_match) == S3_IF_MATCH_UNKNOWN)
+		s3_send_head(op, after_first_head);
 	else
-		put_matching(f);
+		put_matching(op);
 }
 
 /* ---- deletes ---- */
 
-static void after_delete(struct s3_flight *f)
+static void after_delete(struct s3_operation *op)
 {
-	const int rc = s3_request_judge(&f->call, NULL, err_of(f));
+	const int rc = s3_request_judge(&op->call, NULL, err_of(op));
 	if (rc == 0 || rc == -ENOENT)
-		s3_absent(f, STORE_SAID);
+		s3_absent(op, STORE_BY_SERVICE);
 	else
-		s3_fail(f, rc);
+		s3_fail(op, rc);
 }
 
-static void send_delete(struct s3_flight *f)
+static void send_delete(struct s3_operation *op)
 {
 	const struct s3_spec spec = {
-		.method = "DELETE", .key = f->req->key, .body_max = HTTP_ERROR_BODY_MAX};
-	s3_send(f, &spec, after_delete);
+		.method = "DELETE", .key = op->req->key, .body_max = HTTP_ERROR_BODY_MAX};
+	s3_send(op, &spec, after_delete);
 }
 
-static void after_delete_head(struct s3_flight *f)
+static void after_delete_head(struct s3_operation *op)
 {
 	struct store_meta now;
-	const char *if_match = f->req->cond.if_match;
-	const int rc = s3_head_taken(f, &now);
-	/* What is not there has no version; the delete itself proves that it is not. */
+	const char *if_match = op->req->cond.if_match;
+	const int rc = s3_head_result(op, &now);
+	/* A missing object has no version to compare; the DELETE then proves that it is absent. */
 	if (rc == 0 && strcmp(now.etag, if_match) != 0) {
-		err_set(err_of(f), -ESTALE, "DELETE %s: version %s, expected %s", f->req->key,
+		err_set(err_of(op), -ESTALE, "DELETE %s: version %s, expected %s", op->req->key,
 			now.etag, if_match);
-		s3_fail(f, -ESTALE);
+		s3_fail(op, -ESTALE);
 	} else if (rc && rc != -ENOENT) {
-		s3_fail(f, rc);
+		s3_fail(op, rc);
 	} else {
-		send_delete(f);
+		send_delete(op);
 	}
 }
 
-void s3_delete(struct s3_flight *f)
+void s3_delete(struct s3_operation *op)
 {
-	if (f->req->cond.if_match)
-		s3_ask_head(f, after_delete_head);
+	if (op->req->cond.if_match)
+		s3_send_head(op, after_delete_head);
 	else
-		send_delete(f);
+		send_delete(op);
 }

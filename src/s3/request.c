@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One request: headers, signature, URL; and the answer's headers, status and error document. A
- * call belongs to the thread that made it, then to the I/O thread, then to whoever judges it.
+ * request is used by the thread that builds it, then by the I/O thread, then by the thread that
+ * interprets the answer.
  */
 #include "internal.h"
 
@@ -16,13 +17,12 @@
 #include <strings.h>
 #include <time.h>
 
-/* A server that wants to be left alone for longer is asked nevertheless: readers are waiting. */
-enum { AGAIN_MAX_MS = 20000 };
+enum { AGAIN_MAX_MS = 20000 }; /* limit for Retry-After, because programs wait for the data */
 
 /* ---- the answer's headers ---- */
 
-/* "bytes 0-9/10"; the total may be an asterisk. What a 416 has instead of a range is no answer to
- * our question. */
+/* Reads "bytes 0-9/10"; the total may be an asterisk. The header of a 416 has no range and is
+ * ignored. */
 static void read_content_range(struct s3_answer *a, const char *value)
 {
 	uint64_t first, last, total;
@@ -45,6 +45,7 @@ static void read_text(char *to, size_t size, const char *value)
 
 static void on_header(struct http_call *http, const char *name, const char *value)
 {
+	static const char checksum[] = "x-amz-checksum-";
 	struct s3_answer *a = &((struct s3_request *)http)->answer;
 	if (strcasecmp(name, "etag") == 0) {
 		a->has_etag = true;
@@ -60,15 +61,17 @@ static void on_header(struct http_call *http, const char *name, const char *valu
 	} else if (strcasecmp(name, "x-amz-bucket-region") == 0) {
 		read_text(a->bucket_region, sizeof(a->bucket_region), value);
 	} else if (strcasecmp(name, "location") == 0) {
-		/* What does not fit is nowhere to go. */
+		/* A longer location is ignored. */
 		if (strlen(value) < sizeof(a->location))
 			strcpy(a->location, value);
 	} else if (strcasecmp(name, "retry-after") == 0) {
-		a->again_ms = s3_time_after(value, (int64_t)time(NULL), AGAIN_MAX_MS);
+		a->retry_after_ms = s3_time_after(value, (int64_t)time(NULL), AGAIN_MAX_MS);
 	} else if (strcasecmp(name, "date") == 0) {
 		a->date = s3_time_http(value);
+	} else if (strncasecmp(name, checksum, sizeof(checksum) - 1) == 0) {
+		s3_crc_read(name + sizeof(checksum) - 1, value, &a->crc);
 	} else if (strcasecmp(name, "x-amz-server-side-encryption") == 0) {
-		/* AES256, with the service's own key, leaves the MD5. */
+		/* With AES256, the service's own key, the ETag is the MD5. */
 		a->etag_is_opaque |= strncmp(value, "aws:kms", 7) == 0;
 	} else if (strcasecmp(name, "x-amz-server-side-encryption-customer-algorithm") == 0) {
 		a->etag_is_opaque = true;
@@ -113,8 +116,8 @@ static int draft_header(struct draft *d, struct s3_store *s, const struct s3_spe
 	return 0;
 }
 
-/* As lines for libcurl. Headers that it would add of itself are switched off: they are not ours
- * to sign, and Expect costs a round trip. */
+/* Passes the headers to libcurl. Removes headers that libcurl adds by itself: they are not signed,
+ * and Expect costs a round trip. */
 static int set_lines(struct s3_request *call, const struct draft *d,
 		     const struct str *authorization)
 {
@@ -244,15 +247,18 @@ void s3_request_release(struct s3_request *call)
 	str_release(&call->access_key);
 }
 
-/* ---- what the answer means ---- */
+/* ---- the interpretation of the answer ---- */
+
+/* TLS detects damage itself. */
+bool s3_verifies(const struct s3_store *s)
+{
+	return s->verify == STORE_S3_VERIFY_ALWAYS ||
+	       (s->verify == STORE_S3_VERIFY_AUTO && !s->endpoint.tls);
+}
 
 bool s3_request_has_md5(const struct s3_request *call)
 {
-	const struct http_call *http = &call->http;
-	const struct s3_answer *a = &call->answer;
-	return http->end == HTTP_ANSWERED && http->status == 200 && !http->ranged &&
-	       strcmp(call->method, "GET") == 0 && !call->s->unchecked && !a->etag_is_opaque &&
-	       s3_etag_is_md5(a->meta.etag);
+	return !call->answer.etag_is_opaque && s3_etag_is_md5(call->answer.meta.etag);
 }
 
 static int judge_end(const struct s3_request *call, struct err *err)
@@ -262,10 +268,10 @@ static int judge_end(const struct s3_request *call, struct err *err)
 		int code;
 		const char *words;
 	} ends[] = {
-		{HTTP_TRUNCATED, -EAGAIN, "the body is cut"},
+		{HTTP_TRUNCATED, -EAGAIN, "the body is incomplete"},
 		{HTTP_TOO_LONG, -EFBIG, "the body is too long"},
 		{HTTP_TIMED_OUT, -EAGAIN, "timed out"},
-		{HTTP_REFUSED, -EIO, "no trusted connection"},
+		{HTTP_REFUSED, -EIO, "the server's certificate or the URL is not valid"},
 		{HTTP_BROKEN, -EAGAIN, "connection failed"},
 		{HTTP_UNKNOWN, -EAGAIN, "connection failed"},
 		{HTTP_CANCELLED, -ECANCELED, "cancelled"},
@@ -278,14 +284,15 @@ static int judge_end(const struct s3_request *call, struct err *err)
 	return 0;
 }
 
-/* Some services send their errors with status 200, once they have begun to answer. */
-static bool error_in_disguise(const struct s3_request *call, struct s3_error *why)
+/* Some services send an error with status 200 if they detect it after they have begun to answer. */
+static bool is_error_with_200(const struct s3_request *call, struct s3_error *why)
 {
 	return call->http.status == 200 && call->answer.is_xml && !call->answer.has_etag &&
 	       s3_error_parse(call->http.answer.data, call->http.answer.len, why);
 }
 
-static int say(const struct s3_request *call, const struct s3_error *why, int rc, struct err *err)
+static int describe(const struct s3_request *call, const struct s3_error *why, int rc,
+		    struct err *err)
 {
 	const char *id = why->request_id[0] ? why->request_id : call->answer.request_id;
 	return err_set(err, rc, "%s %s: %ld%s%s%s%s%s%s%s", call->method, call->what,
@@ -294,25 +301,25 @@ static int say(const struct s3_request *call, const struct s3_error *why, int rc
 		       id[0] ? ")" : "");
 }
 
-/* More XML than there is room for, where an object would have an ETag: an error all the same. */
-static bool long_disguise(const struct s3_request *call)
+/* An XML document without an ETag is not an object, so it is an error even if it is too long to be
+ * parsed. */
+static bool is_long_error_with_200(const struct s3_request *call)
 {
 	return call->http.end == HTTP_TOO_LONG && call->http.status == 200 && call->answer.is_xml &&
 	       !call->answer.has_etag;
 }
 
-/* Nobody says why a HEAD was refused; that is one of the reasons. */
+/* The answer to a HEAD has no code, so any 400 may be an expired token. */
 static bool may_have_expired(const struct s3_request *call, const struct s3_error *why)
 {
 	return strcmp(why->code, "ExpiredToken") == 0 ||
 	       (call->http.status == 400 && strcmp(call->method, "HEAD") == 0);
 }
 
-/* Only the service's own document, with a 404, proves that an object is not there. A HEAD has none,
- * and a page of somebody in between (a load balancer whose gateways are being replaced) says
- * nothing of it: to take that for an answer would be to show a chunk that is there as fill values.
- */
-static bool is_doubtful(const struct s3_request *call, const struct s3_error *why)
+/* Only the service's own error document with a 404 proves that an object is absent. The answer to a
+ * HEAD has no body, and a page that a proxy sends while its servers are down proves nothing. If
+ * it were accepted, a stored chunk would read as the fill value. */
+static bool is_unproven(const struct s3_request *call, const struct s3_error *why)
 {
 	return (call->http.status != 404 || strcmp(why->code, "NoSuchKey") != 0) &&
 	       (call->http.metered == HTTP_GET || call->http.metered == HTTP_HEAD);
@@ -320,39 +327,40 @@ static bool is_doubtful(const struct s3_request *call, const struct s3_error *wh
 
 int s3_request_judge(struct s3_request *call, struct s3_error *why, struct err *err)
 {
-	struct s3_error own;
+	struct s3_error unused;
 	const struct bytes *body = &call->http.answer;
 	if (!why)
-		why = &own;
+		why = &unused;
 	memset(why, 0, sizeof(*why));
 	if (call->failed)
 		return call->failed;
 	int rc = judge_end(call, err);
-	if (rc && long_disguise(call))
-		return err_set(err, -EAGAIN, "%s %s: a long XML document without an ETag",
+	if (rc && is_long_error_with_200(call))
+		return err_set(err, -EAGAIN,
+			       "%s %s: the answer is a long XML document without an ETag",
 			       call->method, call->what);
 	if (rc)
 		return rc;
 	if (call->http.status >= 300)
 		s3_error_parse(body->data, body->len, why);
-	const bool disguised = error_in_disguise(call, why);
+	const bool is_error = is_error_with_200(call, why);
 	rc = s3_status_errno(call->http.status, why->code);
-	if (disguised && rc == 0)
+	if (is_error && rc == 0)
 		rc = -EIO;
-	/* A token may expire while the request is on its way: the next attempt has a new one. */
+	/* A token may expire while the request is sent: the next attempt uses a new one. */
 	if (may_have_expired(call, why) && call->s->creds &&
 	    credentials_expired(call->s->creds, str_text(&call->access_key)))
 		rc = -EAGAIN;
 	if (rc == -EACCES && call->s->creds &&
-	    credentials_doubted(call->s->creds, str_text(&call->access_key)))
+	    credentials_denied(call->s->creds, str_text(&call->access_key)))
 		rc = -EAGAIN;
 	if (rc == 0)
 		return 0;
-	say(call, why, rc, err);
-	if (rc == -ENOENT && is_doubtful(call, why))
-		return S3_DOUBTFUL;
+	describe(call, why, rc, err);
+	if (rc == -ENOENT && is_unproven(call, why))
+		return S3_UNPROVEN;
 	if (err && rc == -EAGAIN)
-		err->again_ms = call->answer.again_ms;
+		err->retry_after_ms = call->answer.retry_after_ms;
 	return rc;
 }
 

@@ -12,24 +12,22 @@
 
 static void submit(struct store *store, struct store_request *req)
 {
-	static void (*const starts[STORE_OPS])(struct s3_flight * f) = {
+	static void (*const starts[STORE_OPS])(struct s3_operation * op) = {
 		[STORE_GET] = s3_get, [STORE_HEAD] = s3_get,	  [STORE_LIST] = s3_list,
 		[STORE_PUT] = s3_put, [STORE_DELETE] = s3_delete,
 	};
-	struct s3_flight *f = store_slot(store, req);
-	*f = (struct s3_flight){.s = s3_store_of(store), .req = req};
-	starts[req->op](f);
+	struct s3_operation *op = store_slot(store, req);
+	*op = (struct s3_operation){.s = s3_store_of(store), .req = req};
+	starts[req->op](op);
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 static void free_store(struct store *store)
 {
 	struct s3_store *s = s3_store_of(store);
 	if (s->io)
 		http_io_free(s->io);
-	s3_doubts_free(s->doubts);
-	s3_digests_release(&s->digests);
 	credentials_free(s->creds);
 	s3_endpoint_release(&s->endpoint);
 	free(s->owner);
@@ -49,10 +47,10 @@ static unsigned int or_default(unsigned int value, unsigned int otherwise)
 
 static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct err *err)
 {
-	struct aws_environment world = aws_environment_real(s->base.env);
-	world.profile = opt->profile;
-	world.region = opt->region;
-	int rc = s3_endpoint_init(&s->endpoint, &world, opt, err);
+	struct aws_environment environment = aws_environment_real(s->base.env);
+	environment.profile = opt->profile;
+	environment.region = opt->region;
+	int rc = s3_endpoint_init(&s->endpoint, &environment, opt, err);
 	if (rc)
 		return rc;
 	const struct http_options http = {
@@ -70,23 +68,23 @@ static int set_up(struct s3_store *s, const struct store_s3_options *opt, struct
 			return err_set(err, -ENOMEM, "out of memory");
 	}
 	s->requester_pays = opt->requester_pays;
-	s->unchecked = opt->no_etag_check;
+	s->verify = opt->verify;
 	s->io = http_io_new(s->base.env, &http, err);
 	if (!s->io)
 		return -EINVAL;
 	if (opt->no_sign_request)
 		return 0;
-	auto_free char *here = getcwd(NULL, 0);
-	world.ca_bundle = http.ca_bundle;
-	world.directory = here;
-	s->creds = credentials_new(&world, err);
+	auto_free char *directory = getcwd(NULL, 0);
+	environment.ca_bundle = http.ca_bundle;
+	environment.directory = directory;
+	s->creds = credentials_new(&environment, err);
 	return s->creds ? 0 : -EACCES;
 }
 
-void store_s3_rest(struct store *s)
+void store_s3_stop_thread(struct store *s)
 {
 	assert(s->ops == &s3_ops);
-	http_io_rest(s3_store_of(s)->io);
+	http_io_stop_thread(s3_store_of(s)->io);
 }
 
 struct store *store_s3_new(const struct env *env, const struct store_s3_options *opt,
@@ -98,17 +96,16 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 		err_set(err, -ENOMEM, "S3: out of memory");
 		return NULL;
 	}
-	store_init(&s->base, &s3_ops, env, sizeof(struct s3_flight));
-	s3_digests_init(&s->digests);
-	s->doubts = s3_doubts_new(env);
-	int rc = s->doubts ? set_up(s, opt, &why) : err_set(&why, -ENOMEM, "out of memory");
+	store_init(&s->base, &s3_ops, env, sizeof(struct s3_operation));
+	s3_crc_tables_init(&s->crc_tables);
+	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
 		rc = s3_discover(s, opt->prefix ? opt->prefix : "", &why);
-		http_io_rest(s->io);
+		http_io_stop_thread(s->io);
 	}
 	if (rc == 0)
 		return &s->base;
-	/* "No credentials" is not "no bucket". */
+	/* Missing credentials do not mean that the bucket does not exist. */
 	if (why.code == -ENOENT && rc == -EACCES)
 		why.code = -EACCES;
 	err_copy(err, &why);

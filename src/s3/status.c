@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP status and S3 error code to errno ("Error responses", Amazon S3 API Reference). The code
- * is looked at first: a 400 may be an expired token or a slow upload, a 403 a clock that is off.
- * Pure.
+ * Maps HTTP status and S3 error code to an errno ("Error responses", Amazon S3 API Reference). The
+ * code has precedence: a 400 may be an expired token or a slow upload, a 403 a wrong clock. Pure.
  */
 #include "status.h"
 
@@ -20,10 +19,10 @@ static const struct {
 	{"RequestTimeout", EAGAIN},
 	{"OperationAborted", EAGAIN},
 	{"ConditionalRequestConflict", EAGAIN},
-	{"BadDigest", EAGAIN}, /* the body was damaged on its way */
+	{"BadDigest", EAGAIN}, /* the body was damaged in transit */
 	{"XAmzContentSHA256Mismatch", EAGAIN},
 	{"NoSuchKey", ENOENT},
-	/* The object may be there, as far as anybody knows: not the same as ENOENT. */
+	/* This code says nothing about the object, so it is not ENOENT. */
 	{"NoSuchBucket", EIO},
 	{"AccessDenied", EACCES},
 	{"ExpiredToken", EACCES},

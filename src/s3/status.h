@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From HTTP status and S3 error code to errno: the one table. Pure. */
+/* Maps HTTP status and S3 error code to an errno. Pure. */
 #ifndef S3_STATUS_H
 #define S3_STATUS_H
 
-/* 0 for success (200, 204, 206), else a negative errno; -EAGAIN: a passing fault, to be asked
- * again. code may be "". A code that is known decides, then the status; what is in neither is
- * -EIO. 416 gives -ERANGE. */
+/* 0 for success (200, 204, 206), otherwise a negative errno; -EAGAIN: a temporary failure, worth a
+ * retry. A known code determines the result, otherwise the status; -EIO if both are unknown. code
+ * may be "". 416 gives -ERANGE. */
 int s3_status_errno(long status, const char *code);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "attributes": {name: {type, shape, value, encoding, created}} -> struct attribute. One that
- * cannot be read is left out and reported; the others are there. Pure.
+ * "attributes": {name: {type, shape, value, encoding, created}} -> struct attribute. An
+ * attribute that cannot be parsed is left out and reported. Pure.
  */
 #include "parse.h"
 
@@ -25,7 +25,7 @@ static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attri
 	return rc ? err_wrap(err, rc, "value") : 0;
 }
 
-/* Creation order; ties by the bytes of the name. */
+/* By creation time, then by the bytes of the name. */
 static int compare(const void *a, const void *b)
 {
 	const struct attribute *x = a;
@@ -55,7 +55,7 @@ int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *
 		*a = (struct attribute){0};
 		int rc = schema_ctx_name(ctx, key, strlen(key), &a->name, NULL, &why);
 		if (!rc && a->name[0] == '\0')
-			rc = err_set(&why, -EIO, "empty name");
+			rc = err_set(&why, -EIO, "the name is empty");
 		if (!rc)
 			rc = parse_attribute(ctx, v, a, &why);
 		if (rc == -ENOMEM) {

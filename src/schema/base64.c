@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Base64, strict: exactly one text stands for a string of bytes. Pure. */
+/* Strict base64: each string of bytes has exactly one encoding. Pure. */
 #include "base64.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static int value_of(char c)
 	return c == '/' ? 63 : -1;
 }
 
-/* 4 characters, the last `pad` of them '='. */
+/* Decodes 4 characters, of which the last `pad` are '='. */
 static int decode_group(const char *s, unsigned int pad, uint8_t out[static 3])
 {
 	uint32_t v = 0;

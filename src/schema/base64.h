@@ -5,8 +5,8 @@
 
 #include <base/mem.h>
 
-/* Appends what n characters encode. -EINVAL: a character outside the alphabet, wrong padding, bits
- * set behind the last byte; -ENOMEM. */
+/* Decodes n characters and appends the bytes to out. -EINVAL: a character outside the alphabet,
+ * wrong padding, or bits set after the last byte; -ENOMEM. */
 int schema_base64_decode(const char *text, size_t n, struct bytes *out);
 
 #endif

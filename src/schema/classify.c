@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which schema a path belongs to: each is asked in turn. Pure. */
+/* Finds the schema of a path: tries one after the other. Pure. */
 #include <schema/schema.h>
 
 #include "hsds2.h"
@@ -12,12 +12,12 @@ const struct schema_ops *const *schema_all(void)
 
 int schema_classify(const struct schema_ops *const *schemas, const char *path,
 		    struct schema_classify *state, const struct schema_answer *answer,
-		    struct schema_ask *ask, struct schema_document **out, struct err *err)
+		    struct schema_request *req, struct schema_document **out, struct err *err)
 {
 	*out = NULL;
 	for (; schemas[state->schema]; state->schema++, state->step = 0, answer = NULL) {
 		int rc =
-			schemas[state->schema]->classify(path, &state->step, answer, ask, out, err);
+			schemas[state->schema]->classify(path, &state->step, answer, req, out, err);
 		if (*out)
 			(*out)->schema = schemas[state->schema];
 		if (rc || *out)

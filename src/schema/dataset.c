@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dataset's document: type, shape, layout and creation properties -> struct dataset. The chunk
- * grid is that of "layout", the stored chunks; "creationProperties" holds what the creator asked
- * for and may be missing or, from another client, a base64 string that says nothing to us. Pure.
+ * A dataset's document: type, shape, layout and creation properties -> struct dataset. "layout" has
+ * the shape of the chunks as they are stored. "creationProperties" has the creator's request; it
+ * may be missing, and some clients write a base64 string that is ignored here. Pure.
  */
 #include "parse.h"
 
@@ -14,7 +14,7 @@
 struct layout {
 	const json_t *stored;	 /* "layout" */
 	const json_t *requested; /* "creationProperties.layout" */
-	const char *cls;	 /* of the latter, "" when it has none */
+	const char *cls;	 /* class of `requested`; "": none */
 };
 
 static struct layout layout_of(const json_t *doc, const json_t *props)
@@ -28,8 +28,8 @@ static struct layout layout_of(const json_t *doc, const json_t *props)
 
 /* ---- chunk grid ---- */
 
-/* Chunk dims of a simple dataspace. Without any: one chunk (nothing is stored of such a dataset).
- */
+/* Chunk dimensions of a simple dataspace. If the document has none, nothing of the dataset is
+ * stored, and it counts as one chunk. */
 static int chunk_dims(const struct layout *l, const struct dspace *space, uint64_t *chunk,
 		      struct err *err)
 {
@@ -51,7 +51,7 @@ static int chunk_dims(const struct layout *l, const struct dspace *space, uint64
 	for (uint32_t d = 0; d < rank; d++) {
 		if (chunk[d] == 0 && space->dims[d] != 0)
 			return err_set(err, -EIO, "dims: dimension %u is 0", d);
-		chunk[d] = max_u64(chunk[d], 1); /* no chunk is there to have a size */
+		chunk[d] = max_u64(chunk[d], 1); /* the dataset is empty, so it has no chunks */
 	}
 	return 0;
 }
@@ -90,7 +90,7 @@ static void parse_requested(const struct layout *l, struct dataset *ds)
 		ds->requested = LAYOUT_CONTIGUOUS;
 }
 
-/* H5D_CONTIGUOUS_REF, H5D_CHUNKED_REF, H5D_CHUNKED_REF_INDIRECT */
+/* H5D_CONTIGUOUS_REF, H5D_CHUNKED_REF, H5D_CHUNKED_REF_INDIRECT. */
 static bool is_ref(const char *cls)
 {
 	return cls && strstr(cls, "_REF");
@@ -110,7 +110,8 @@ static int parse_locator(struct schema_ctx *ctx, const struct layout *l, const s
 	loc->partition_count = n > 1 ? (uint32_t)n : 1;
 	loc->is_ref = is_ref(l->cls) || is_ref(schema_json_word(l->stored, "class"));
 	if (loc->is_ref)
-		ds->elsewhere = "the layout refers to another file, which is not read yet";
+		ds->absence_unknown =
+			"its data is in another file (layout *_REF), which is not supported";
 	loc->id = *id;
 	ds->locator = loc;
 	return 0;
@@ -175,7 +176,8 @@ static void parse_times(const json_t *props, struct dataset *ds)
 		ds->fill_time = FILL_TIME_NEVER;
 }
 
-/* "--start=5" and so on. "--stop" bounds nothing: the extent does. */
+/* Arguments such as "--start=5". "--stop" is ignored: the shape of the dataset limits the values.
+ */
 static int parse_arange(const json_t *list, struct dataset *ds, struct err *err)
 {
 	ds->initializer = INITIALIZER_ARANGE;
@@ -209,7 +211,7 @@ static int parse_initializer(const json_t *props, struct dataset *ds, struct err
 	if (word && strcmp(word, "arange") == 0)
 		return parse_arange(list, ds, err);
 	if (word)
-		ds->elsewhere = "a chunk table that the service has not filled yet";
+		ds->absence_unknown = "its chunk table has not been filled by the service yet";
 	return 0;
 }
 

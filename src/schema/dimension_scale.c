@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CLASS and NAME of dimension scales. The dimension scale specification has them null-terminated,
- * and libhdf5 takes a dataset for a scale only if its CLASS is a null-terminated string of 16
- * bytes. hsload, the usual loader, stores both null-padded and without their terminator. On
- * datasets that are scales they get it back. Pure.
+ * The attributes CLASS and NAME of dimension scales. According to the dimension scale specification
+ * they are null-terminated, and libhdf5 recognises a scale only if its CLASS is a null-terminated
+ * string of 16 bytes. hsload, the usual loader, stores both null-padded and without terminator.
+ * These functions restore the terminators. Pure.
  */
 #include "parse.h"
 
@@ -19,7 +19,7 @@ static struct attribute *find(struct object *o, const char *name)
 	return NULL;
 }
 
-/* A single fixed string that is null-padded. *len: of its text. */
+/* True if the value is a single null-padded string of fixed size. *len: length of its text. */
 static bool is_padded(const struct attribute *a, size_t *len)
 {
 	if (!a || a->type->cls != DTYPE_STRING || a->type->string.pad != DTYPE_PAD_NULLPAD ||
@@ -34,7 +34,6 @@ static bool is_padded(const struct attribute *a, size_t *len)
 static bool is_scale_class(const struct attribute *a)
 {
 	const size_t len = sizeof(scale_class) - 1;
-
 	return a && a->type->cls == DTYPE_STRING && a->value.fixed.len >= len &&
 	       memcmp(a->value.fixed.data, scale_class, len) == 0 &&
 	       (a->value.fixed.len == len || a->value.fixed.data[len] == '\0');
@@ -43,14 +42,13 @@ static bool is_scale_class(const struct attribute *a)
 static int terminate(struct schema_ctx *ctx, struct attribute *a, struct err *err)
 {
 	size_t len;
-
 	if (!is_padded(a, &len))
 		return 0;
 	const struct dtype *t = dtype_string(ctx->arena, (uint32_t)len + 1, DTYPE_PAD_NULLTERM,
 					     a->type->string.cset, err);
 	if (!t)
 		return schema_defect(err);
-	a->value.fixed.len = len; /* the terminator is what is not set */
+	a->value.fixed.len = len; /* bytes that are not set are NULs, so the terminator is there */
 	a->type = t;
 	return 0;
 }
@@ -58,7 +56,6 @@ static int terminate(struct schema_ctx *ctx, struct attribute *a, struct err *er
 int schema_dimension_scale(struct schema_ctx *ctx, struct object *o, struct err *err)
 {
 	struct attribute *class = find(o, "CLASS");
-
 	if (o->kind != OBJECT_DATASET || !is_scale_class(class))
 		return 0;
 	int rc = terminate(ctx, class, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents of domains and folders as they are shared: one block, counted. Any thread. */
+/* Shared documents of domains and folders: each is one block of memory with a reference count. Any
+ * thread. */
 #include <schema/schema.h>
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@ static size_t size_of(const char *text)
 	return text ? strlen(text) + 1 : 0;
 }
 
-/* Copies text to *at, behind which *at is then. */
+/* Copies text to *at and moves *at past the copy. */
 static const char *put(char **at, const char *text)
 {
 	const size_t n = size_of(text);
@@ -56,7 +57,8 @@ struct schema_document *schema_document_ref(struct schema_document *d)
 
 void schema_document_unref(struct schema_document *d)
 {
-	/* Acquire and release: whoever frees sees all that others did before they let go. */
+	/* Acquire and release: the thread that frees the document sees all earlier accesses of
+	 * others. */
 	if (d && atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) == 1)
 		free(d);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .domain.json: {root, owner, acls, created, lastModified}; without root it is a folder. Pure. */
+/* .domain.json: {root, owner, acls, created, lastModified}; without a root it is a folder. Pure. */
 #include "object.h"
 
 #include "parse.h"
@@ -55,7 +55,7 @@ static int parse_root(struct schema_ctx *ctx, const json_t *root, struct domain_
 	if (!json_is_string(root) ||
 	    !schema_id_parse(json_string_value(root), json_string_length(root), &id) ||
 	    id.kind != OBJECT_GROUP)
-		return err_set(err, -EIO, "root: not a group's id");
+		return err_set(err, -EIO, "root: not the id of a group");
 	char *text = arena_alloc(ctx->arena, SCHEMA_ID_MAX);
 	if (!text)
 		return err_errno(err, -ENOMEM, "root");

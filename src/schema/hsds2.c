@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schema v2: the ops. */
+/* The ops of schema v2. */
 #include "hsds2.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "object.h"
 
-enum { DOCUMENT_ARENA = 64 << 20 /* bytes that a domain's document may take when it is parsed */ };
+enum { DOCUMENT_ARENA = 64 << 20 /* memory for parsing a domain's document, bytes */ };
 
 static bool is_document(const char *key)
 {
@@ -31,12 +31,12 @@ static int parse(const struct schema_answer *answer, struct schema_document **ou
 }
 
 static int classify(const char *path, unsigned int *step, const struct schema_answer *answer,
-		    struct schema_ask *ask, struct schema_document **out, struct err *err)
+		    struct schema_request *req, struct schema_document **out, struct err *err)
 {
 	if ((*step)++)
 		return answer->absent ? 0 : parse(answer, out, err);
-	/* A path that is too long for a key is no domain's. */
-	return hsds2_domain_key(path, ask->key, ask->room) < 0 ? 0 : SCHEMA_ASKS;
+	/* A path that is too long for a key has no document. */
+	return hsds2_domain_key(path, req->key, req->room) < 0 ? 0 : SCHEMA_NEEDS_ANSWER;
 }
 
 static int info_key(const struct schema_document *d, char *key, size_t room)
@@ -56,8 +56,8 @@ const struct schema_ops hsds2_ops = {
 	.info_parse = schema_info_parse,
 	.loader_new = hsds2_loader_new,
 	.round = hsds2_round,
-	.ask = hsds2_ask,
-	.give = hsds2_give,
+	.request = hsds2_request,
+	.answer = hsds2_answer,
 	.loader_free = hsds2_loader_free,
 	.object_key = hsds2_space_key,
 	.resolve = hsds2_resolve,

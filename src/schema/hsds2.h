@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is peculiar to schema v2: its keys, what a dataset must remember to name its chunks, and how
- * a domain is loaded. The JSON itself is the same in v1 (parse.h).
+ * Schema v2: its keys, the data that a dataset needs to compute the keys of its chunks, and the
+ * loader. The JSON is the same in v1; see parse.h.
  */
 #ifndef SCHEMA_HSDS2_H
 #define SCHEMA_HSDS2_H
@@ -13,37 +13,40 @@
 /* dataset.locator. */
 struct hsds2_locator {
 	struct schema_id id;
-	/* The bytes are in another HDF5 file (layout *_REF, *_REF_INDIRECT): no chunk has a key. */
+	/* The data is in another HDF5 file (layout *_REF, *_REF_INDIRECT), so chunks have no keys.
+	 */
 	bool is_ref;
-	/* Folders that the chunks are spread over; 1: none. */
+	/* Number of folders among which the chunks are distributed; 1: there are no folders. */
 	uint32_t partition_count;
 };
 
-/* ---- hsds2_key.c. All key writers return the length, or -ENAMETOOLONG. ---- */
+/* ---- hsds2_key.c. Functions that write a key return its length, or -ENAMETOOLONG. ---- */
 
-/* Key of a domain's document: path without slashes at its ends, "" for the bucket's root. */
+/* The key of a domain's document. path: without slashes at its ends; "" is the root of the bucket.
+ */
 int hsds2_domain_key(const char *path, char *key, size_t cap);
-/* True for a key that names a domain document: its path is the first *path_len bytes. */
+/* True if the key is that of a domain's document. The domain's path is its first *path_len bytes.
+ */
 bool hsds2_is_domain_key(const char *key, size_t *path_len);
-/* True when the first component of a key is storage (db/). */
+/* True if the first component of the key is "db". */
 bool hsds2_is_storage(const char *key);
-/* Prefix of everything that the domain with this root stores ("db/8-8/"). */
+/* The prefix of all objects of the domain with this root group: "db/8-8/". */
 int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap);
-/* i = 0, 1, 2: prefixes whose delimited listings name all objects (g/, d/, t/); 0 when there are no
- * more. */
+/* The i-th prefix (g/, d/, t/) whose listing with delimiter shows all objects of a kind. 0: there
+ * are no more. */
 enum { HSDS2_OBJECT_PREFIXES = 3 };
 int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap);
-/* From a folded prefix of such a listing ("db/8-8/g/4-6-6/") to the object's id. */
+/* The id of the object whose prefix ("db/8-8/g/4-6-6/") is in such a listing. */
 bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id);
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap);
 int hsds2_info_key(const struct schema_id *root, char *key, size_t cap);
 
-/* What a key below a domain's storage prefix is. */
+/* What a key below the storage prefix of a domain names. */
 enum hsds2_key_class { HSDS2_KEY_OBJECT, HSDS2_KEY_CHUNK, HSDS2_KEY_OTHER };
 struct hsds2_key {
 	enum hsds2_key_class cls;
 	struct schema_id id; /* of the object, or of the chunk's dataset */
-	uint32_t rank;	     /* chunk: coordinates */
+	uint32_t rank;	     /* of a chunk: number of coordinates */
 	uint64_t coords[DSPACE_MAX_RANK];
 };
 void hsds2_key_classify(const char *key, struct hsds2_key *out);
@@ -59,18 +62,18 @@ bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *numbe
 
 int hsds2_loader_new(const struct schema_load *load, struct schema_loader **out, struct err *err);
 int hsds2_round(struct schema_loader *l, uint32_t *n, struct err *err);
-bool hsds2_ask(struct schema_loader *l, uint32_t i, struct schema_ask *ask);
-int hsds2_give(struct schema_loader *l, uint32_t i, const struct schema_answer *answer,
-	       struct err *err);
+bool hsds2_request(struct schema_loader *l, uint32_t i, struct schema_request *req);
+int hsds2_answer(struct schema_loader *l, uint32_t i, const struct schema_answer *answer,
+		 struct err *err);
 void hsds2_loader_free(struct schema_loader *l);
 
-/* ---- hsds2_space.c: ids and numbers ---- */
+/* ---- hsds2_space.c: ids and object numbers ---- */
 
 struct hsds2_entry {
 	struct schema_id id;
-	bool absent;	  /* the store has proved that it has no document */
-	const char *etag; /* of its document: as it was read, before that as listed; "" unknown */
-	const void *text; /* of its document; NULL when it is not kept */
+	bool absent;	  /* its document does not exist; the store has proved it */
+	const char *etag; /* of its document: as listed, later as read; "": unknown */
+	const void *text; /* of its document; NULL: it is not kept */
 	size_t text_len;
 };
 
@@ -79,14 +82,14 @@ struct hsds2_space {
 	struct schema_id root;
 	uint32_t n;
 	struct hsds2_entry *entries; /* by number */
-	uint32_t *table, mask;	     /* of numbers + 1, by id; 0: free */
+	uint32_t *table, mask;	     /* hash table by id; number + 1, or 0: free */
 	uint64_t digest;	     /* of the whole listing */
-	int listing_code;	     /* why the domain was not listed whole */
+	int listing_code;	     /* 0, or why the domain could not be listed whole */
 };
 
-/* Fills the table in, when all entries are there. -ENOMEM. */
+/* Builds the hash table. All entries must be set. -ENOMEM. */
 int hsds2_space_index(struct hsds2_space *s, struct arena *a);
-/* OBJECT_NONE when the domain has no such object. */
+/* OBJECT_NONE: the domain has no such object. */
 uint32_t hsds2_number(const struct hsds2_space *s, const struct schema_id *id);
 int hsds2_space_key(const struct schema_space *s, uint32_t number, char *key, size_t room,
 		    const char **etag);

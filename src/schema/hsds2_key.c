@@ -7,8 +7,8 @@
  *   g/<4>-<6>-<6>/.group.json         groups, d/…/.dataset.json datasets, t/…/.datatype.json types
  *   d/<4>-<6>-<6>/[p<k>/]<i>_<j>_…    chunks; rank 1 and scalar: <i>
  *
- * and beside it "<path>/.domain.json". Only what these functions write is recognised: a key that
- * spells a number or an id in another way is nothing of ours. Pure.
+ * and, outside of db/, "<path>/.domain.json". A key is recognised only if it is exactly what these
+ * functions write: another spelling of a number or id is not recognised. Pure.
  */
 #include "hsds2.h"
 
@@ -19,18 +19,18 @@
 
 #define DOMAIN_FILE ".domain.json"
 
-/* Places of kind k's objects and the file that describes one. */
+/* For each kind of object: the letter of its folder, and the file name of its document. */
 static const struct {
 	char letter;
 	const char *file;
-} places[] = {
+} kinds[] = {
 	[OBJECT_GROUP] = {'g', ".group.json"},
 	[OBJECT_DATASET] = {'d', ".dataset.json"},
 	[OBJECT_DATATYPE] = {'t', ".datatype.json"},
 };
-enum { NPLACES = sizeof(places) / sizeof(places[0]) };
+enum { NKINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* Weights of the chunk coordinates in the choice of a partition, per dimension modulo 10. */
+/* Weights of a chunk's coordinates, for the choice of its partition; by dimension modulo 10. */
 static const uint32_t primes[] = {29, 31, 37, 41, 43, 47, 53, 59, 61, 67};
 enum { NPRIMES = sizeof(primes) / sizeof(primes[0]) };
 
@@ -53,33 +53,29 @@ static bool is_root(const struct schema_id *id)
 	if (id->kind != OBJECT_GROUP)
 		return false;
 	for (int i = 0; i < 8; i++)
-		if (id->b[i + 8] != (id->b[i] ^ 0x88)) /* plus 8 modulo 16, two digits at once */
+		if (id->b[i + 8] != (id->b[i] ^ 0x88)) /* each digit plus 8, modulo 16 */
 			return false;
 	return true;
 }
 
 int hsds2_domain_key(const char *path, char *key, size_t cap)
 {
-	if (cap == 0)
-		return -ENAMETOOLONG;
 	return print_at(key, cap, 0, "%s%s" DOMAIN_FILE, path, path[0] ? "/" : "");
 }
 
 int hsds2_storage_prefix(const struct schema_id *root, char *prefix, size_t cap)
 {
 	const uint8_t *b = root->b;
-	if (cap == 0)
-		return -ENAMETOOLONG;
 	return print_at(prefix, cap, 0, "db/%02x%02x%02x%02x-%02x%02x%02x%02x/", b[0], b[1], b[2],
 			b[3], b[4], b[5], b[6], b[7]);
 }
 
 int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *prefix, size_t cap)
 {
-	if (i >= NPLACES)
+	if (i >= NKINDS)
 		return 0;
 	int n = hsds2_storage_prefix(root, prefix, cap);
-	return n < 0 ? n : print_at(prefix, cap, (size_t)n, "%c/", places[i].letter);
+	return n < 0 ? n : print_at(prefix, cap, (size_t)n, "%c/", kinds[i].letter);
 }
 
 /* "db/8-8/d/4-6-6/" */
@@ -89,14 +85,14 @@ static int object_folder(const struct schema_id *id, char *key, size_t cap)
 	int n = hsds2_storage_prefix(id, key, cap);
 	return n < 0 ? n
 		     : print_at(key, cap, (size_t)n, "%c/%02x%02x-%02x%02x%02x-%02x%02x%02x/",
-				places[id->kind].letter, b[0], b[1], b[2], b[3], b[4], b[5], b[6],
+				kinds[id->kind].letter, b[0], b[1], b[2], b[3], b[4], b[5], b[6],
 				b[7]);
 }
 
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap)
 {
 	int n = is_root(id) ? hsds2_storage_prefix(id, key, cap) : object_folder(id, key, cap);
-	return n < 0 ? n : print_at(key, cap, (size_t)n, "%s", places[id->kind].file);
+	return n < 0 ? n : print_at(key, cap, (size_t)n, "%s", kinds[id->kind].file);
 }
 
 int hsds2_info_key(const struct schema_id *root, char *key, size_t cap)
@@ -133,10 +129,10 @@ int hsds2_locate(const struct object *o, uint64_t number, unsigned int *step,
 	const struct hsds2_locator *loc = o->dataset.locator;
 	uint64_t coords[DSPACE_MAX_RANK];
 	if (loc->is_ref)
-		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.elsewhere);
+		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.absence_unknown);
 	grid_coords(&o->dataset.grid, number, coords);
 	if (chunk_key(o, coords, place->key, place->room) < 0)
-		return err_set(err, -ENAMETOOLONG, "the chunk has no key");
+		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
 	place->length = CHUNK_TO_END;
 	place->encoding = ENCODING_HSDS;
 	return 0;
@@ -145,7 +141,7 @@ int hsds2_locate(const struct object *o, uint64_t number, unsigned int *step,
 int hsds2_chunk_prefix(const struct object *o, char *prefix, size_t cap)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
-	return o->dataset.elsewhere ? -EOPNOTSUPP : object_folder(&loc->id, prefix, cap);
+	return o->dataset.absence_unknown ? -EOPNOTSUPP : object_folder(&loc->id, prefix, cap);
 }
 
 /* ---- recognising ---- */
@@ -167,7 +163,8 @@ bool hsds2_is_storage(const char *key)
 	return strncmp(key, "db", 2) == 0 && (key[2] == '/' || key[2] == '\0');
 }
 
-/* All takers move *p only past what they have seen; the NUL at the end matches nothing. */
+/* The functions take_*() move *p past the text that they recognise. The NUL at the end matches
+ * nothing. */
 static bool take(const char **p, char c)
 {
 	if (**p != c)
@@ -211,14 +208,14 @@ static bool take_storage(const char **p, struct schema_id *id)
 static bool take_object(const char **p, struct schema_id *id)
 {
 	unsigned int kind = 0;
-	while (kind < NPLACES && !take(p, places[kind].letter))
+	while (kind < NKINDS && !take(p, kinds[kind].letter))
 		kind++;
-	if (kind == NPLACES)
+	if (kind == NKINDS)
 		return false;
 	id->kind = (enum object_kind)kind;
 	return take(p, '/') && take_hex(p, id->b + 8, 2) && take(p, '-') &&
 	       take_hex(p, id->b + 10, 3) && take(p, '-') && take_hex(p, id->b + 13, 3) &&
-	       take(p, '/') && !is_root(id); /* the root group lies elsewhere */
+	       take(p, '/') && !is_root(id); /* the root group has another key */
 }
 
 bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
@@ -248,14 +245,14 @@ void hsds2_key_classify(const char *key, struct hsds2_key *out)
 	*out = (struct hsds2_key){.cls = HSDS2_KEY_OTHER};
 	if (!take_storage(&p, &id))
 		return;
-	if (strcmp(p, places[OBJECT_GROUP].file) == 0) {
+	if (strcmp(p, kinds[OBJECT_GROUP].file) == 0) {
 		id.kind = OBJECT_GROUP;
 		for (int i = 0; i < 8; i++)
 			id.b[i + 8] = id.b[i] ^ 0x88;
 		out->cls = HSDS2_KEY_OBJECT;
 	} else if (!take_object(&p, &id)) {
 		return;
-	} else if (strcmp(p, places[id.kind].file) == 0) {
+	} else if (strcmp(p, kinds[id.kind].file) == 0) {
 		out->cls = HSDS2_KEY_OBJECT;
 	} else if (id.kind == OBJECT_DATASET && take_chunk(&p, out)) {
 		out->cls = HSDS2_KEY_CHUNK;
@@ -266,7 +263,7 @@ void hsds2_key_classify(const char *key, struct hsds2_key *out)
 		out->id = id;
 }
 
-/* Exactly the key that a reader would ask for: in range, and in the right partition. */
+/* Only the key at which the chunk would be read counts: in range, and in the right partition. */
 bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listings of a schema v2 domain: the objects that they name, and whether they show a change.
+ * Listings of a schema v2 domain: which objects they show, and whether the domain has changed.
  *
- * Whether a domain counts as listed whole follows from the number of its keys alone, not from what
- * was asked: the same domain makes the same image. An exception is a domain with an entry that
- * cannot be examined: it is not listed whole, and each opening tries again. Pure.
+ * The number of keys alone decides whether a domain counts as listed whole, not the listings that
+ * were requested. So the same domain always has the same image. The exception is a domain with an
+ * entry that cannot be examined: it does not count as listed whole, and every open lists it again.
+ * Pure.
  */
 #include "hsds2_load.h"
 
@@ -14,7 +15,7 @@
 
 /* ---- objects ---- */
 
-/* A copy; NULL without memory. */
+/* A copy in the arena of the tree. NULL if out of memory. */
 static const char *copy_etag(struct hsds2_loader *l, const char *etag)
 {
 	return etag[0] ? arena_strndup(tree_arena(l->base.load.tree), etag, strlen(etag)) : "";
@@ -27,7 +28,8 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 	if (!copy)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (l->nfound == TREE_MAX_OBJECTS)
-		return err_set(err, -E2BIG, "more than %u objects", TREE_MAX_OBJECTS);
+		return err_set(err, -E2BIG, "the domain has more than %u objects",
+			       TREE_MAX_OBJECTS);
 	if (l->nfound == l->room) {
 		const uint32_t room = l->room ? 2 * l->room : 16;
 		struct hsds2_entry *found = reallocarray(l->found, room, sizeof(*found));
@@ -40,7 +42,7 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 	return 0;
 }
 
-/* The root group is the first, named or not. */
+/* The root group is always the first object, whether it is listed or not. */
 static int add_root(struct hsds2_loader *l, struct err *err)
 {
 	l->nfound = 0;
@@ -71,8 +73,8 @@ static uint64_t digest_string(uint64_t digest, const char *s)
 	return (uint64_t)high << 32 | low;
 }
 
-/* Of keys, sizes and versions of objects and chunks. What the service writes beside them, like its
- * summary, does not count. */
+/* A digest of the keys, sizes and versions of objects and chunks. Other keys of the service, such
+ * as its summary, do not count. */
 static uint64_t digest_of(const struct schema_answer *answer)
 {
 	uint64_t digest = UINT64_C(0x9e3779b97f4a7c15);
@@ -138,18 +140,18 @@ int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 
 /* ---- changes ---- */
 
-/* A service may write versions in listings otherwise than in answers: objects that look different
- * are asked for one by one before they count as changed. */
-static int find_doubtful(struct hsds2_loader *l, const struct schema_answer *answer,
+/* Some services write ETags differently in listings and in other answers. So an object whose
+ * version in the listing differs does not count as changed before a HEAD has confirmed it. */
+static int find_suspects(struct hsds2_loader *l, const struct schema_answer *answer,
 			 struct err *err)
 {
 	const struct hsds2_space *old = l->previous;
 	const struct tree *tree = old->base.tree;
-	const uint32_t all = tree_count(tree) + tree_missed(tree);
+	const uint32_t all = tree_count(tree) + tree_missing(tree);
 	auto_free bool *seen = calloc(tree_numbers(tree), sizeof(*seen));
-	l->doubtful = calloc(all, sizeof(*l->doubtful));
-	if (!seen || !l->doubtful)
-		return err_set(err, -ENOMEM, "out of memory for %u objects", all);
+	l->suspects = calloc(all, sizeof(*l->suspects));
+	if (!seen || !l->suspects)
+		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
 	for (size_t i = 0; i < answer->nitems; i++) {
 		struct schema_item item;
 		struct schema_id id;
@@ -161,8 +163,8 @@ static int find_doubtful(struct hsds2_loader *l, const struct schema_answer *ans
 	}
 	for (uint32_t i = 0; i < all; i++)
 		if (!seen[tree_order(tree)[i]])
-			l->doubtful[l->nheads++] = tree_order(tree)[i];
-	l->heads = l->doubtful;
+			l->suspects[l->nheads++] = tree_order(tree)[i];
+	l->heads = l->suspects;
 	return 0;
 }
 
@@ -174,5 +176,5 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, st
 		l->changed = digest_of(answer) != old->digest;
 	else
 		l->changed = whole != old->base.listed_whole;
-	return l->changed || whole ? 0 : find_doubtful(l, answer, err);
+	return l->changed || whole ? 0 : find_suspects(l, answer, err);
 }

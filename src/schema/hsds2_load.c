@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader of schema v2. Its document names the root group, under whose id everything lies:
+ * The loader of schema v2. The domain's document names the root group, whose id determines the
+ * prefix of all keys of the domain. A load has two rounds:
  *
- *   LIST     everything below the storage prefix when it fits one page (then the existing chunks
- *            are known too), and side by side the delimited listings that name the objects;
- *   READ     all object documents.
+ *   LIST     lists all keys below the prefix, up to a limit. If they are within the limit, the
+ *            stored chunks are known too. At the same time, three listings with delimiter show the
+ *            objects;
+ *   READ     reads the documents of all objects.
  *
- * Numbers are given out between the two, so that documents can name each other while they are
- * parsed. A document that cannot be read makes its own object broken, not the domain, unless it is
- * the root group's. Texts of documents are kept, and the next loader takes those that are still the
- * same from here: by the listing's version where there is one, else by asking on condition.
+ * The objects get their numbers between the two rounds, so that documents can refer to each other.
+ * If a document cannot be parsed, its object is left out. Without the root group the load fails.
+ * The texts of documents are kept for the next load, which reuses those that have not changed:
+ * according to the ETag in the listing, or else by a conditional GET.
  *
- * Where there is an earlier space, that comes first by which it can be told to be still the domain:
+ * If there is an earlier load, a round before LIST finds out whether the domain has changed:
  *
- *   COMPARE  small enough to be listed whole then: the whole listing again. The same keys, sizes
- *            and versions: the same domain. Larger, with many objects: the whole listing as well,
- *            if it is not much longer than there are objects: a few pages instead of a request for
- *            each. The same versions of all reachable documents: the same domain;
- *   HEADS    larger, with few objects (so most keys are chunks): a head for each document.
+ *   COMPARE  lists all keys below the prefix. If the domain was listed whole before, it has not
+ *            changed if all keys, sizes and versions are equal. A domain with more keys than the
+ *            limit is listed only if it has many objects, and only up to a few keys for each
+ *            object, because these pages are cheaper than a HEAD for each object;
+ *   HEADS    sends a HEAD for documents whose versions are not shown to be equal by COMPARE, or for
+ *            all documents if there was no COMPARE or its listing failed. If the versions of all
+ *            reachable documents are equal, the domain has not changed.
  *
- * If the domain has changed, that listing serves as LIST. Pure.
+ * If the domain has changed, the listing of COMPARE replaces that of LIST. Pure.
  */
 #include "hsds2_load.h"
 
@@ -28,8 +32,8 @@
 #include "object.h"
 
 enum {
-	FEW_OBJECTS = 256,   /* fewer: heads for all of them take no longer than a few pages */
-	KEYS_PER_OBJECT = 4, /* of a listing that is cheaper than a head for each object */
+	FEW_OBJECTS = 256,   /* with fewer objects, HEADs are as fast as a few pages of a listing */
+	KEYS_PER_OBJECT = 4, /* with more keys, HEADs are cheaper than the listing */
 };
 
 static struct hsds2_loader *self(struct schema_loader *l)
@@ -39,8 +43,10 @@ static struct hsds2_loader *self(struct schema_loader *l)
 
 /* ---- stages ---- */
 
-/* What could not be listed for a reason that may pass. The next opening lists again: whether a
- * domain counts as listed whole must not depend on how an earlier listing failed. */
+/* True if the earlier whole listing failed for a reason that may be temporary. Then the next open
+ * lists again, because whether a domain counts as listed whole must not depend on an earlier
+ * failure.
+ */
 static bool may_be_listed_now(const struct hsds2_space *old)
 {
 	return old->listing_code && old->listing_code != -E2BIG;
@@ -55,7 +61,7 @@ static void compare_all(struct hsds2_loader *l)
 {
 	const struct tree *tree = l->previous->base.tree;
 	l->heads = tree_order(tree);
-	l->nheads = tree_count(tree) + tree_missed(tree);
+	l->nheads = tree_count(tree) + tree_missing(tree);
 }
 
 static enum hsds2_stage first_stage(struct hsds2_loader *l)
@@ -121,23 +127,23 @@ int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 
 /* ---- listings ---- */
 
-static bool ask_whole(const struct hsds2_loader *l, uint32_t limit, struct schema_ask *ask)
+static bool request_whole(const struct hsds2_loader *l, uint32_t limit, struct schema_request *req)
 {
-	ask->op = SCHEMA_LIST;
-	ask->limit = limit;
-	return hsds2_storage_prefix(&l->space->root, ask->key, ask->room) >= 0;
+	req->op = SCHEMA_LIST;
+	req->limit = limit;
+	return hsds2_storage_prefix(&l->space->root, req->key, req->room) >= 0;
 }
 
-static bool ask_comparing(const struct hsds2_loader *l, struct schema_ask *ask)
+static bool request_compare(const struct hsds2_loader *l, struct schema_request *req)
 {
 	const struct hsds2_space *old = l->previous;
-	return ask_whole(l,
-			 is_compared_whole(old) ? l->base.load.list_limit
-						: KEYS_PER_OBJECT * tree_count(old->base.tree),
-			 ask);
+	return request_whole(l,
+			     is_compared_whole(old) ? l->base.load.list_limit
+						    : KEYS_PER_OBJECT * tree_count(old->base.tree),
+			     req);
 }
 
-static int give_comparing(struct hsds2_loader *l, const struct schema_answer *answer,
+static int answer_compare(struct hsds2_loader *l, const struct schema_answer *answer,
 			  struct err *err)
 {
 	int rc = 0;
@@ -152,29 +158,30 @@ static int give_comparing(struct hsds2_loader *l, const struct schema_answer *an
 	return rc;
 }
 
-/* The first of the listings is the whole one. */
-static bool ask_listing(const struct hsds2_loader *l, uint32_t i, struct schema_ask *ask)
+/* The first listing is the whole one. */
+static bool request_listing(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
 {
 	if (i == 0)
-		return ask_whole(l, l->base.load.list_limit, ask);
-	ask->op = SCHEMA_LIST;
-	ask->delimit = true;
-	ask->limit = TREE_MAX_OBJECTS;
-	return hsds2_object_prefix(&l->space->root, i - 1, ask->key, ask->room) >= 0;
+		return request_whole(l, l->base.load.list_limit, req);
+	req->op = SCHEMA_LIST;
+	req->delimit = true;
+	req->limit = TREE_MAX_OBJECTS;
+	return hsds2_object_prefix(&l->space->root, i - 1, req->key, req->room) >= 0;
 }
 
-/* Too many keys; or something among them, which need not be ours, cannot be examined: the objects
- * can still be named, and the chunks asked for one by one. */
+/* True if the whole listing failed because there are too many keys, or because it has an entry that
+ * cannot be examined. Such an entry need not belong to the domain. Then the other listings show the
+ * objects, and chunks are looked up one by one. */
 static bool is_listing_optional(int code)
 {
 	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
 }
 
-static int give_listing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
-			struct err *err)
+static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
+			  struct err *err)
 {
-	struct schema_ask ask = {.key = l->key, .room = sizeof(l->key)};
-	ask_listing(l, i, &ask);
+	struct schema_request req = {.key = l->key, .room = sizeof(l->key)};
+	request_listing(l, i, &req);
 	if (i == 0)
 		l->space->listing_code = answer->code;
 	if (i == 0 && is_listing_optional(answer->code))
@@ -188,17 +195,17 @@ static int give_listing(struct hsds2_loader *l, uint32_t i, const struct schema_
 	return i ? hsds2_take_prefixes(l, answer, err) : hsds2_take_whole(l, answer, err);
 }
 
-/* ---- heads ---- */
+/* ---- HEADs ---- */
 
-static bool ask_head(const struct hsds2_loader *l, uint32_t i, struct schema_ask *ask)
+static bool request_head(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
 {
-	ask->op = SCHEMA_HEAD;
-	/* It was read once, so it has a key. */
-	return hsds2_object_key(&l->previous->entries[l->heads[i]].id, ask->key, ask->room) >= 0;
+	req->op = SCHEMA_HEAD;
+	/* The object was read before, so it has a key. */
+	return hsds2_object_key(&l->previous->entries[l->heads[i]].id, req->key, req->room) >= 0;
 }
 
-static int give_head(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
-		     struct err *err)
+static int answer_head(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
+		       struct err *err)
 {
 	const struct hsds2_entry *entry = &l->previous->entries[l->heads[i]];
 	if (answer->code) {
@@ -216,7 +223,7 @@ static int give_head(struct hsds2_loader *l, uint32_t i, const struct schema_ans
 
 /* ---- documents ---- */
 
-/* What the earlier space has of an object, NULL when it has no text. */
+/* The entry of an object in the earlier load; NULL: there is no text of it. */
 static const struct hsds2_entry *earlier(const struct hsds2_loader *l, uint32_t i)
 {
 	const struct hsds2_space *old = l->previous;
@@ -226,18 +233,18 @@ static const struct hsds2_entry *earlier(const struct hsds2_loader *l, uint32_t 
 	return &old->entries[number];
 }
 
-static bool ask_document(const struct hsds2_loader *l, uint32_t i, struct schema_ask *ask)
+static bool request_document(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
 {
 	const struct hsds2_entry *old = earlier(l, i), *entry = &l->space->entries[i];
-	/* The listing says that the earlier text is the current one. */
+	/* According to the listing the earlier text is still valid. */
 	if (old && hsds2_same_version(old->etag, entry->etag))
 		return false;
-	ask->listed = entry->etag[0] ? entry->etag : NULL;
-	ask->etag = old && !ask->listed ? old->etag : NULL;
-	return hsds2_object_key(&entry->id, ask->key, ask->room) >= 0;
+	req->listed = entry->etag[0] ? entry->etag : NULL;
+	req->etag = old && !req->listed ? old->etag : NULL;
+	return hsds2_object_key(&entry->id, req->key, req->room) >= 0;
 }
 
-/* A document, wherever it came from. */
+/* A document: just read, or from the earlier load. */
 struct document {
 	const void *text;
 	size_t len;
@@ -251,7 +258,7 @@ static void keep(struct hsds2_loader *l, struct hsds2_entry *entry, const struct
 		return;
 	entry->text = arena_strndup(tree_arena(l->base.load.tree), doc->text, doc->len);
 	if (!entry->text)
-		return; /* nothing but a request is lost */
+		return; /* the next load reads the document again */
 	entry->text_len = doc->len;
 	s->kept += doc->len;
 }
@@ -264,7 +271,7 @@ static uint32_t number_of(void *ctx, const struct schema_id *id)
 static void note_skipped(void *ctx, const char *what, const struct err *why)
 {
 	const struct hsds2_loader *l = ctx;
-	tree_note(l->base.load.tree, "%s: %s left out: %s", l->key, what, why->msg);
+	tree_note(l->base.load.tree, "%s: %s is left out: %s", l->key, what, why->msg);
 }
 
 static int parse(struct hsds2_loader *l, uint32_t i, const struct document *doc, struct err *why)
@@ -286,19 +293,20 @@ static void mark_broken(struct hsds2_loader *l, uint32_t i)
 	tree_break(tree, i, arena_strndup(tree_arena(tree), id, strlen(id)));
 }
 
-/* Prefixes without a document are leftovers of deleted objects. */
+/* An object without a document is a remainder of a deleted object. */
 static int leave_absent(struct hsds2_loader *l, uint32_t i, struct err *err)
 {
 	l->space->entries[i].absent = true;
 	mark_broken(l, i);
 	return i ? 0
-		 : err_set(err, -EIO, "root group %s: the domain names it, but it is not there",
+		 : err_set(err, -EIO,
+			   "root group %s does not exist, but the domain's document names it",
 			   l->key);
 }
 
-/* rc: why there is no object. Without the root group there is no file; and what could not be read
- * for a reason that may pass (code) would be missing tomorrow for no fault of the bucket, since
- * what was left out is not asked for again until something changes. */
+/* Leaves out an object. rc: why it cannot be shown; code: the error of its request, or 0. The load
+ * fails without the root group. It also fails if the request failed for a reason that may be
+ * temporary, because an object that is left out is not read again until the domain changes. */
 static int leave_broken(struct hsds2_loader *l, uint32_t i, int rc, int code, const struct err *why,
 			struct err *err)
 {
@@ -307,7 +315,7 @@ static int leave_broken(struct hsds2_loader *l, uint32_t i, int rc, int code, co
 		err_copy(err, why);
 		return err_wrap(err, rc, "%s%s", i == 0 ? "root group " : "", l->key);
 	}
-	tree_note(l->base.load.tree, "%s: object left out: %s", l->key, why->msg);
+	tree_note(l->base.load.tree, "%s: the object is left out: %s", l->key, why->msg);
 	return 0;
 }
 
@@ -317,7 +325,8 @@ static int take_document(struct hsds2_loader *l, uint32_t i, const struct docume
 	struct hsds2_entry *entry = &l->space->entries[i];
 	struct err why = ERR_INIT;
 	int rc = parse(l, i, doc, &why);
-	/* Also of one that is damaged: the next opening sees when it has become another one. */
+	/* The version of a damaged document is stored too, so that the next open notices when it
+	 * changes. */
 	if (strcmp(entry->etag, doc->etag) != 0) {
 		entry->etag =
 			arena_strndup(tree_arena(l->base.load.tree), doc->etag, strlen(doc->etag));
@@ -333,12 +342,12 @@ static int take_document(struct hsds2_loader *l, uint32_t i, const struct docume
 	return 0;
 }
 
-static int give_document(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
-			 struct err *err)
+static int answer_document(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
+			   struct err *err)
 {
 	const struct hsds2_entry *old = earlier(l, i);
 	if (hsds2_object_key(&l->space->entries[i].id, l->key, sizeof(l->key)) < 0)
-		return err_set(err, -EIO, "an object's id makes no key");
+		return err_set(err, -EIO, "the key of an object would be too long");
 	if (old && (!answer || answer->unchanged)) {
 		const struct document known = {old->text, old->text_len, old->etag};
 		return take_document(l, i, &known, err);
@@ -353,18 +362,18 @@ static int give_document(struct hsds2_loader *l, uint32_t i, const struct schema
 
 /* ---- ops ---- */
 
-bool hsds2_ask(struct schema_loader *base, uint32_t i, struct schema_ask *ask)
+bool hsds2_request(struct schema_loader *base, uint32_t i, struct schema_request *req)
 {
 	struct hsds2_loader *l = self(base);
 	switch (l->stage) {
 	case HSDS2_COMPARE:
-		return ask_comparing(l, ask);
+		return request_compare(l, req);
 	case HSDS2_HEADS:
-		return ask_head(l, i, ask);
+		return request_head(l, i, req);
 	case HSDS2_LIST:
-		return ask_listing(l, i, ask);
+		return request_listing(l, i, req);
 	case HSDS2_READ:
-		return ask_document(l, i, ask);
+		return request_document(l, i, req);
 	case HSDS2_START:
 	case HSDS2_END:
 		break;
@@ -372,21 +381,21 @@ bool hsds2_ask(struct schema_loader *base, uint32_t i, struct schema_ask *ask)
 	return false;
 }
 
-int hsds2_give(struct schema_loader *base, uint32_t i, const struct schema_answer *answer,
-	       struct err *err)
+int hsds2_answer(struct schema_loader *base, uint32_t i, const struct schema_answer *answer,
+		 struct err *err)
 {
 	struct hsds2_loader *l = self(base);
 	if (!answer && l->stage != HSDS2_READ)
-		return err_set(err, -EIO, "the root group's id makes no key");
+		return err_set(err, -EIO, "the key of the root group would be too long");
 	switch (l->stage) {
 	case HSDS2_COMPARE:
-		return give_comparing(l, answer, err);
+		return answer_compare(l, answer, err);
 	case HSDS2_HEADS:
-		return give_head(l, i, answer, err);
+		return answer_head(l, i, answer, err);
 	case HSDS2_LIST:
-		return give_listing(l, i, answer, err);
+		return answer_listing(l, i, answer, err);
 	case HSDS2_READ:
-		return give_document(l, i, answer, err);
+		return answer_document(l, i, answer, err);
 	case HSDS2_START:
 	case HSDS2_END:
 		break;
@@ -411,9 +420,9 @@ int hsds2_loader_new(const struct schema_load *load, struct schema_loader **out,
 	l->space->base.tree = load->tree;
 	if (!root || !schema_id_parse(root, strlen(root), &l->space->root)) {
 		free(l);
-		return err_set(err, -EIO, "the document names no root group");
+		return err_set(err, -EIO, "the domain's document names no root group");
 	}
-	/* Of another root's objects nothing can be known. */
+	/* Nothing of an earlier load with another root group can be reused. */
 	if (old && schema_id_equal(&old->root, &l->space->root))
 		l->previous = old;
 	*out = &l->base;
@@ -426,6 +435,6 @@ void hsds2_loader_free(struct schema_loader *base)
 	if (!l)
 		return;
 	free(l->found);
-	free(l->doubtful);
+	free(l->suspects);
 	free(l);
 }

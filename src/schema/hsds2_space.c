@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of a schema v2 domain by number and by id. Pure. */
+/* The objects of a schema v2 domain, by number and by id. Pure. */
 #include "hsds2.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object ids, schema v2: "<c>-<8>-<8>-<4>-<6>-<6>", c one of g, d, t, the rest lower-case hex. In
- * references the id may follow its collection ("datasets/d-…") and may be padded. Pure.
+ * Object ids of schema v2: "<c>-<8>-<8>-<4>-<6>-<6>", where c is g, d or t, and the rest is
+ * lower-case hex. In a reference the id may follow its collection ("datasets/d-…") and may be
+ * padded. Pure.
  */
 #include "id.h"
 

@@ -11,19 +11,19 @@
 
 enum { SCHEMA_ID_MAX = 40 /* "g-8-8-4-6-6" and NUL */ };
 
-/* Parsed: kind and 16 bytes. */
+/* A parsed id. */
 struct schema_id {
 	enum object_kind kind;
 	uint8_t b[16];
 };
 
-/* "d-1b2c…" or "datasets/d-1b2c…" (n bytes, NUL or space padded) -> id. False for anything else,
- * the empty (null) reference included. */
+/* Parses "d-1b2c…" or "datasets/d-1b2c…", n bytes, padded with NULs or spaces. False for anything
+ * else, also for the empty (null) reference. */
 bool schema_id_parse(const char *text, size_t n, struct schema_id *id);
 void schema_id_format(const struct schema_id *id, char text[static SCHEMA_ID_MAX]);
 bool schema_id_equal(const struct schema_id *a, const struct schema_id *b);
 
-/* Turns an id into its object number, OBJECT_NONE when the domain has no such object. */
+/* Finds the object number of an id; OBJECT_NONE: the domain has no such object. */
 struct schema_numbers {
 	uint32_t (*number)(void *ctx, const struct schema_id *id);
 	void *ctx;

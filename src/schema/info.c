@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .info.json, the service's summary of a domain. It lags behind the domain and may be missing:
- * good for estimates, for nothing else. Pure.
+ * .info.json, the service's summary of a domain. It may be missing or older than the domain, so it
+ * is used for estimates only. Pure.
  */
 #include "object.h"
 
 #include "parse.h"
 
-/* A total; 0 when it is missing. */
+/* A total; 0 if it is missing. */
 static int total(const json_t *doc, const char *member, uint64_t *out, struct err *err)
 {
 	const json_t *v = json_object_get(doc, member);
@@ -38,7 +38,7 @@ int schema_info_parse(const void *json, size_t n, struct schema_info *out, struc
 		rc = total(doc, "metadata_bytes", &out->metadata_bytes, err);
 	if (rc)
 		return rc;
-	/* Each is below 2^63. */
+	/* No overflow: each is below 2^63. */
 	out->num_objects = groups + types;
 	out->num_objects += json_object_size(json_object_get(doc, "datasets"));
 	out->modified_ns = schema_time_ns(json_object_get(doc, "lastModified"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lexical pass in front of Jansson and its inverse; what and why: json.h. */
+/* The lexical pass before Jansson and its inverse; see json.h. */
 #include "json.h"
 
 #include <errno.h>
@@ -15,20 +15,20 @@ enum {
 	TAG_DLE = '1',
 	TAG_SURROGATE = 's',
 	TAG_LITERAL = 'n',
-	/* What Jansson and malloc take for a value, about. */
+	/* Estimated memory of a value in Jansson, bytes. */
 	COST_SCALAR = 40,
 	COST_STRING = 64,
 	COST_CONTAINER = 120,
-	/* Longer literals could be out of the range of int64_t or double; value code takes them
-	 * as text. */
+	/* Longer numbers may be out of the range of int64_t or double. They become text, which
+	 * number.c parses. */
 	INT_DIGITS = 19, /* of INT64_MAX */
 	SAFE_REAL_LEN = 250,
 	SAFE_EXPONENT_DIGITS = 2,
 };
 #define COST_MAX ((uint64_t)2 << 30)
 
-/* The pass: text[pos, n) is to come, text[0, kept) is in out already (nothing is copied before the
- * first rewrite). */
+/* The state of the pass: text[pos, n) has not been read, text[0, kept) is in out already. Nothing
+ * is copied before the first rewrite. */
 struct pass {
 	const char *text;
 	size_t n;
@@ -39,7 +39,7 @@ struct pass {
 	uint64_t cost;
 };
 
-/* The byte at an absolute position; NUL, which no token contains, past the end. */
+/* The byte at a position; past the end NUL, which no token contains. */
 static inline char at(const struct pass *p, size_t pos)
 {
 	return pos < p->n ? p->text[pos] : '\0';
@@ -56,7 +56,7 @@ static int replace(struct pass *p, size_t from, size_t to, const char *with, siz
 
 /* ---- strings ---- */
 
-/* The code unit of a \uXXXX at pos, -1 when there is none. */
+/* The code unit of a \uXXXX at pos; -1: there is none. */
 static int unit_at(const struct pass *p, size_t pos)
 {
 	if (at(p, pos) != '\\' || at(p, pos + 1) != 'u')
@@ -108,7 +108,7 @@ static int pass_escape(struct pass *p)
 	return 0;
 }
 
-/* At an opening quote; leaves pos behind the closing one. */
+/* At an opening quote. Moves pos past the closing quote. */
 static int pass_string(struct pass *p)
 {
 	size_t from = p->pos++;
@@ -144,7 +144,7 @@ static size_t skip_digits(const struct pass *p, size_t pos)
 	return pos;
 }
 
-/* [from, to) is a number by the grammar of JSON, but one that Jansson might find out of range. */
+/* True if [from, to) is a JSON number that may be out of Jansson's range. */
 static bool is_unsafe_number(const struct pass *p, size_t from, size_t to)
 {
 	size_t pos = from + (at(p, from) == '-');
@@ -192,7 +192,7 @@ static bool is_key(const struct pass *p, size_t pos)
 	return at(p, pos) == ':';
 }
 
-/* At the first byte of a number or word. What is neither is left for Jansson to refuse. */
+/* At the first byte of a number or word. Anything else remains as it is, and Jansson refuses it. */
 static int pass_literal(struct pass *p)
 {
 	size_t from = p->pos;
@@ -233,7 +233,8 @@ static int pass_document(struct pass *p, struct err *err)
 			} else if (c == '[' || c == '{') {
 				p->cost += COST_CONTAINER;
 				if (++p->depth > SCHEMA_JSON_DEPTH)
-					return err_set(err, -EIO, "JSON nested over %d levels",
+					return err_set(err, -EIO,
+						       "JSON nested deeper than %d levels",
 						       SCHEMA_JSON_DEPTH);
 			} else if ((c == ']' || c == '}') && p->depth > 0) {
 				p->depth--;
@@ -253,7 +254,8 @@ int schema_json_load(const void *text, size_t n, json_t **doc, struct err *err)
 	if (n == 0)
 		return err_set(err, -EIO, "empty document");
 	if (n > SCHEMA_JSON_MAX)
-		return err_set(err, -EIO, "document of %zu bytes, limit %d", n, SCHEMA_JSON_MAX);
+		return err_set(err, -EIO, "document of %zu bytes, the limit is %d", n,
+			       SCHEMA_JSON_MAX);
 	struct pass p = {.text = text, .n = n};
 	int rc = pass_document(&p, err);
 	if (!rc) {
@@ -275,9 +277,9 @@ int schema_json_load(const void *text, size_t n, json_t **doc, struct err *err)
 	return rc;
 }
 
-/* ---- the way back ---- */
+/* ---- decoding ---- */
 
-/* Four hex digits, a surrogate's: the three bytes of its generalized UTF-8. */
+/* Converts the four hex digits of a surrogate to the three bytes of its generalized UTF-8. */
 static void decode_surrogate(const char *digits, char out[static 3])
 {
 	unsigned int unit = 0;
@@ -300,7 +302,7 @@ int schema_text_decode(const char *s, size_t n, struct bytes *scratch, struct sc
 		return 0;
 	}
 	scratch->len = 0;
-	int rc = bytes_reserve(scratch, n + 1); /* decoding only shrinks */
+	int rc = bytes_reserve(scratch, n + 1); /* decoded text is never longer */
 	for (size_t i = 0; !rc && i < n;) {
 		char plain[3] = {s[i]};
 		size_t len = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "links": {name: {class, id | h5path, h5domain, created}} -> struct link. A link that cannot be
- * shown (a name that HDF5 cannot hold, a hard link to no object of the domain) is left out and
- * reported. Pure.
+ * "links": {name: {class, id | h5path, h5domain, created}} -> struct link. A link is left
+ * out and reported if HDF5 cannot hold its name, or if it is a hard link to an object that the
+ * domain does not have. Pure.
  */
 #include "parse.h"
 
@@ -16,10 +16,10 @@ static int parse_hard(struct schema_ctx *ctx, const json_t *v, struct link *l, s
 	l->cls = LINK_HARD;
 	if (!json_is_string(id_text) ||
 	    !schema_id_parse(json_string_value(id_text), json_string_length(id_text), &id))
-		return err_set(err, -EIO, "id: not an object's id");
+		return err_set(err, -EIO, "id: not the id of an object");
 	l->target = schema_number(ctx, &id);
 	if (l->target == OBJECT_NONE)
-		return err_set(err, -EIO, "no object %s", json_string_value(id_text));
+		return err_set(err, -EIO, "object %s does not exist", json_string_value(id_text));
 	return 0;
 }
 
@@ -33,11 +33,11 @@ static int parse_path(struct schema_ctx *ctx, const json_t *v, const char *membe
 	int rc = schema_ctx_name(ctx, json_string_value(text), json_string_length(text), out, &utf8,
 				 err);
 	if (!rc && (*out)[0] == '\0')
-		rc = err_set(err, -EIO, "empty");
+		rc = err_set(err, -EIO, "it is empty");
 	return rc ? err_wrap(err, rc, "%s", member) : 0;
 }
 
-/* The service writes "h5domain"; documents and other writers have other words. */
+/* The service writes "h5domain"; the documentation and other writers use other names. */
 static int parse_external(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
 {
 	static const char *const words[] = {"h5domain", "domain", "file"};
@@ -53,18 +53,19 @@ static int parse_external(struct schema_ctx *ctx, const json_t *v, struct link *
 	if (!rc)
 		rc = parse_path(ctx, v, word, &l->domain, err);
 	if (!rc && strlen(l->path) + strlen(l->domain) > SCHEMA_NAME_MAX)
-		rc = err_set(err, -EIO, "path and domain over %d bytes", SCHEMA_NAME_MAX);
+		rc = err_set(err, -EIO, "path and domain are longer than %d bytes",
+			     SCHEMA_NAME_MAX);
 	return rc;
 }
 
 static int parse_link(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
 {
 	if (l->name[0] == '\0')
-		return err_set(err, -EIO, "empty name");
+		return err_set(err, -EIO, "the name is empty");
 	if (strcmp(l->name, ".") == 0)
-		return err_set(err, -EIO, "\".\" means the group itself");
+		return err_set(err, -EIO, "the name \".\" is reserved for the group itself");
 	if (strchr(l->name, '/'))
-		return err_set(err, -EIO, "\"/\" in the name");
+		return err_set(err, -EIO, "the name contains \"/\"");
 	const char *cls = schema_json_word(v, "class");
 	l->target = OBJECT_NONE;
 	l->created_ns = schema_time_ns(json_object_get(v, "created"));
@@ -80,7 +81,7 @@ static int parse_link(struct schema_ctx *ctx, const json_t *v, struct link *l, s
 	return parse_path(ctx, v, "h5path", &l->path, err);
 }
 
-/* Creation order; ties by the bytes of the name. */
+/* By creation time, then by the bytes of the name. */
 static int compare(const void *a, const void *b)
 {
 	const struct link *x = a;

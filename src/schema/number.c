@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers from JSON to bytes; the rules are in number.h. Pure. */
+/* Numbers in JSON values; the rules are in number.h. Pure. */
 #include "number.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include <base/emit.h>
 
 struct schema_num schema_num_int(int64_t v)
 {
@@ -40,7 +38,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* A decimal integer of any length, wholly; modulo 2^64. */
+/* True if the whole text is a decimal integer. *bits: its value modulo 2^64. */
 static bool integer_text(const char *s, size_t n, uint64_t *bits)
 {
 	bool negative = n > 0 && s[0] == '-';
@@ -57,7 +55,7 @@ static bool integer_text(const char *s, size_t n, uint64_t *bits)
 	return true;
 }
 
-/* A spelling of strtod that is also one of Python's float(): no hexadecimal, no "nan(…)". */
+/* True if both strtod() and Python's float() may accept the text: no hexadecimal, no "nan(…)". */
 static bool is_real_text(const char *s, size_t n)
 {
 	size_t i = n > 0 && (s[0] == '-' || s[0] == '+');
@@ -73,8 +71,8 @@ static bool is_real_text(const char *s, size_t n)
 
 bool schema_num_text(const char *s, size_t n, struct schema_num *out)
 {
-	/* Longer reals are no numbers of anybody's. strtod: the programs keep the numeric locale
-	 * "C"; in another one a fraction is no number, never a wrong one. */
+	/* Longer reals are refused. strtod() depends on the locale: the programs use "C". In
+	 * another locale a fraction would be refused, but never misread. */
 	char text[400];
 	while (n > 0 && is_space(s[0])) {
 		s++;
@@ -85,7 +83,7 @@ bool schema_num_text(const char *s, size_t n, struct schema_num *out)
 	uint64_t bits = 0;
 	bool integer = integer_text(s, n, &bits);
 	if (integer && n >= sizeof(text)) {
-		/* Beyond any double. */
+		/* Out of the range of double. */
 		*out = (struct schema_num){bits, s[0] == '-' ? -INFINITY : INFINITY};
 		return true;
 	}
@@ -101,62 +99,4 @@ bool schema_num_text(const char *s, size_t n, struct schema_num *out)
 	if (integer)
 		out->bits = bits;
 	return true;
-}
-
-/* ---- bytes ---- */
-
-void schema_put_int(uint8_t *at, uint32_t size, bool big_endian, uint64_t bits)
-{
-	struct emit e = emit_to(at, size);
-	if (big_endian)
-		bits = __builtin_bswap64(bits) >> (64 - 8 * size);
-	emit_uint(&e, bits, size);
-}
-
-/* To the nearest integer, ties to even, of 0 <= v < 2^51: the sum has no room for a fraction. */
-static double round_even(double v)
-{
-	volatile double sum = v + 0x1p52;
-	return sum - 0x1p52;
-}
-
-/* IEEE 754 binary16 of a double, rounded once. */
-static uint16_t half_of(double v)
-{
-	enum { EXP_BIAS = 15, MANT_BITS = 10, INFINITE = 0x7c00, QUIET_NAN = 0x7e00 };
-	uint64_t bits;
-	memcpy(&bits, &v, sizeof(bits));
-	uint16_t sign = (uint16_t)(bits >> 48 & 0x8000);
-	double abs = sign ? -v : v;
-	if (v != v)
-		return sign | QUIET_NAN;
-	if (abs >= 65520) /* halfway from the greatest finite half to 2^16 */
-		return sign | INFINITE;
-	if (abs < 0x1p-14) /* subnormal; a carry out of it is the least normal number */
-		return (uint16_t)(sign | (uint16_t)round_even(abs * 0x1p24));
-	int exp = (int)(bits >> 52 & 0x7ff) - 1023;
-	/* The mantissa, the hidden bit included, as an integer of 11 bits; a carry out of it raises
-	 * the exponent by itself. */
-	uint64_t one_exp = (uint64_t)(1023 + MANT_BITS) << 52;
-	uint64_t scaled = (bits & (((uint64_t)1 << 52) - 1)) | one_exp;
-	double mant;
-	memcpy(&mant, &scaled, sizeof(mant));
-	return (uint16_t)(sign | (((unsigned int)(exp + EXP_BIAS - 1) << MANT_BITS) +
-				  (unsigned int)round_even(mant)));
-}
-
-void schema_put_float(uint8_t *at, uint32_t size, bool big_endian, double v)
-{
-	uint64_t bits = 0;
-	if (size == 2) {
-		bits = half_of(v);
-	} else if (size == 4) {
-		float f = (float)v;
-		uint32_t b;
-		memcpy(&b, &f, sizeof(b));
-		bits = b;
-	} else {
-		memcpy(&bits, &v, sizeof(bits));
-	}
-	schema_put_int(at, size, big_endian, bits);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers as JSON values spell them, and numbers as bytes of an HDF5 type. Conversions are those of
- * numpy, through which the service and its clients read the same values:
+ * Numbers in JSON values. They are converted as numpy does it, because the service and its clients
+ * read the values with numpy:
  *
- *   to integers: modulo 2^n (300 in an int8 is 44); a fraction is cut toward zero, then what is
- *     beyond 64 bits is clamped to them; NaN is 0.
- *   to floats: nearest even, beyond the range infinite.
+ *   to an integer  modulo 2^n, so 300 in an int8 is 44. A real is rounded toward zero, then limited
+ *                  to the range of 64 bits; NaN becomes 0
+ *   to a float     to the nearest value, ties to even; a value out of range becomes infinite
  */
 #ifndef SCHEMA_NUMBER_H
 #define SCHEMA_NUMBER_H
@@ -15,18 +15,14 @@
 #include <stdint.h>
 
 struct schema_num {
-	uint64_t bits; /* as an integer, modulo 2^64 */
-	double real;
+	uint64_t bits; /* the value as an integer, modulo 2^64 */
+	double real;   /* the value as a real */
 };
 
 struct schema_num schema_num_int(int64_t v);
 struct schema_num schema_num_real(double v);
-/* "5", " -7 ", "2.7", "1e400", "nan", "-Infinity", integers of any length. False: no number. */
+/* Parses text such as "5", " -7 ", "2.7", "1e400", "nan", "-Infinity", and integers of any length.
+ * False: it is not a number. */
 bool schema_num_text(const char *s, size_t n, struct schema_num *out);
-
-/* size: 1 to 8. */
-void schema_put_int(uint8_t *at, uint32_t size, bool big_endian, uint64_t bits);
-/* size: 2, 4 or 8. */
-void schema_put_float(uint8_t *at, uint32_t size, bool big_endian, double v);
 
 #endif

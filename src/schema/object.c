@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An object's document -> struct object, part by part (parse.h). Pure. */
+/* Parses an object's document into a struct object, with the parsers of parse.h. Pure. */
 #include "object.h"
 
 #include "parse.h"
@@ -16,8 +16,8 @@ static const char *kind_name(enum object_kind kind)
 	return names[kind];
 }
 
-/* The document must be the one that its key promised, of this domain. */
-static int check_id(const json_t *doc, const char *member, const struct schema_id *want,
+/* Checks that the document has the id that its key implies, and the root of this domain. */
+static int check_id(const json_t *doc, const char *member, const struct schema_id *expected,
 		    struct err *err)
 {
 	const json_t *text = json_object_get(doc, member);
@@ -25,8 +25,8 @@ static int check_id(const json_t *doc, const char *member, const struct schema_i
 	if (!json_is_string(text) ||
 	    !schema_id_parse(json_string_value(text), json_string_length(text), &id))
 		return err_set(err, -EIO, "%s: %s", member, text ? "not an id" : "missing");
-	if (!schema_id_equal(&id, want))
-		return err_set(err, -EIO, "%s: the document says %s", member,
+	if (!schema_id_equal(&id, expected))
+		return err_set(err, -EIO, "%s: the document has %s", member,
 			       json_string_value(text));
 	return 0;
 }

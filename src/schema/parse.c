@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parsers of all parts share: names, times, object numbers, reports. Pure. */
+/* Shared by the parsers: names, times, object numbers, reports, the budget. Pure. */
 #include "parse.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ void schema_skip(struct schema_ctx *ctx, const char *kind, const char *name, con
 {
 	if (!ctx->skip)
 		return;
-	struct err what = ERR_INIT; /* makes the name printable */
+	struct err what = ERR_INIT; /* err_set() makes the name printable */
 	err_set(&what, -EIO, "%s \"%.200s\"", kind, name);
 	ctx->skip(ctx->skip_ctx, what.msg, why);
 }
@@ -29,6 +29,15 @@ uint64_t schema_reference(const struct schema_ctx *ctx, const char *text, size_t
 	return number == OBJECT_NONE ? 0 : (uint64_t)number + 1;
 }
 
+int schema_spend(struct schema_ctx *ctx, uint64_t n, struct err *err)
+{
+	if (n > ctx->budget)
+		return err_set(err, -EIO, "the values of the object take more than %d bytes",
+			       SCHEMA_VALUES_MAX);
+	ctx->budget -= n;
+	return 0;
+}
+
 int schema_ctx_text(struct schema_ctx *ctx, const json_t *string, struct schema_text *out,
 		    struct err *err)
 {
@@ -46,13 +55,14 @@ int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char 
 	if (rc)
 		return err_errno(err, rc, "text");
 	if (text.literal)
-		return err_set(err, -EIO, "a number where text should be");
+		return err_set(err, -EIO, "a number instead of text");
 	if (text.has_nul)
-		return err_set(err, -EIO, "a NUL inside");
+		return err_set(err, -EIO, "it contains a NUL");
 	if (text.n > SCHEMA_NAME_MAX)
-		return err_set(err, -EIO, "%zu bytes, limit %d", text.n, SCHEMA_NAME_MAX);
+		return err_set(err, -EIO, "%zu bytes, the limit is %d", text.n, SCHEMA_NAME_MAX);
 	if (!text.utf8 && !utf8)
-		return err_set(err, -EIO, "a lone surrogate, which UTF-8 cannot hold");
+		return err_set(err, -EIO,
+			       "it contains a lone surrogate, which UTF-8 cannot encode");
 	if (utf8)
 		*utf8 = text.utf8;
 	*out = arena_strndup(ctx->arena, text.s, text.n);
@@ -61,16 +71,16 @@ int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char 
 
 int64_t schema_time_ns(const json_t *seconds)
 {
-	/* Within what int64_t can hold in ns: years 1684 to 2255. */
+	/* The years 1684 to 2255, which int64_t can hold in ns. */
 	const int64_t limit = 9000000000;
 	if (json_is_integer(seconds)) {
 		json_int_t s = json_integer_value(seconds);
 		return s > -limit && s < limit ? s * 1000000000 : 0;
 	}
-	double s = json_real_value(seconds); /* 0 for what is no number */
+	double s = json_real_value(seconds); /* 0 if it is not a number */
 	if (!(s > (double)-limit && s < (double)limit))
 		return 0;
-	/* The fraction apart, or the product loses bits. */
+	/* The fraction is converted separately, because the product would lose bits. */
 	int64_t whole = (int64_t)s;
 	return whole * 1000000000 + (int64_t)((s - (double)whole) * 1e9);
 }
@@ -83,7 +93,7 @@ bool schema_count(const json_t *v, uint64_t *out)
 	return true;
 }
 
-/* True for true, 1, "1" and the names of the tracking flags. */
+/* True for true, nonzero numbers, "1", "true" and the names of HDF5's flags. */
 static bool is_tracked(const json_t *flag)
 {
 	const char *word = json_string_value(flag);

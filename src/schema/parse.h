@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of an object's document, common to schema v1 and v2: each function turns one JSON
- * member into the struct of the data layer. What a caller of schema_ops hands in travels in a
- * struct schema_ctx. err is never NULL here. Errors: -EIO a defect, with the reason; -ENOMEM.
+ * Parsers for the parts of an object's document, the same in schema v1 and v2. Each turns one JSON
+ * member into a struct of the data layer. Inputs that all of them need are in struct schema_ctx.
+ * err is never NULL here. Errors: -EIO for a defect of the document, with the reason; -ENOMEM.
  */
 #ifndef SCHEMA_PARSE_H
 #define SCHEMA_PARSE_H
@@ -16,12 +16,12 @@
 #include "id.h"
 
 enum {
-	/* Bytes of one attribute's value or fill value, and of what was set in all those of one
-	 * object. */
+	/* Limit of the size of one attribute's value or fill value, and of the memory that all
+	 * values of one object take, bytes. */
 	SCHEMA_VALUES_MAX = 256 << 20,
-	/* Enum members compared by name while values are read: no document needs more. */
+	/* Limit of comparisons of enum members by name in one document. */
 	SCHEMA_COMPARES_MAX = 1 << 26,
-	/* Names and paths of links, names of attributes: 16-bit lengths in an HDF5 file. */
+	/* Names and paths of links, names of attributes: an HDF5 file has 16-bit lengths. */
 	SCHEMA_NAME_MAX = 65000,
 };
 
@@ -32,11 +32,12 @@ struct schema_ctx {
 	void *skip_ctx;
 	uint64_t budget;    /* what is left of SCHEMA_VALUES_MAX */
 	uint64_t compares;  /* what is left of SCHEMA_COMPARES_MAX */
-	struct bytes text;  /* scratch of schema_ctx_text */
+	struct bytes text;  /* scratch memory of schema_ctx_text() */
 	struct bytes stack; /* items of the vlens that are being read, innermost last */
 };
 
-/* A constructor of the data layer refused: a defect of the document, unless memory ran out. */
+/* The code for a constructor of the data layer that failed: a defect of the document, unless it ran
+ * out of memory. */
 static inline int schema_defect(struct err *err)
 {
 	if (err->code != -ENOMEM)
@@ -44,28 +45,29 @@ static inline int schema_defect(struct err *err)
 	return err->code;
 }
 
-/* Reports a part that is left out. */
+/* Reports a part of the document that is left out. */
 void schema_skip(struct schema_ctx *ctx, const char *kind, const char *name, const struct err *why);
-/* Object number of an id; OBJECT_NONE when the domain has none such. */
+/* The object number of an id. OBJECT_NONE: the domain has no such object. */
 uint32_t schema_number(const struct schema_ctx *ctx, const struct schema_id *id);
-/* Text of a reference -> object number + 1, 0 for null and unknown. */
+/* The object number + 1 of a reference's text; 0 for the null reference and unknown objects. */
 uint64_t schema_reference(const struct schema_ctx *ctx, const char *text, size_t n);
 
-/* Text of a JSON string, valid until the next call. */
+/* The text of a JSON string. Valid until the next call. */
 int schema_ctx_text(struct schema_ctx *ctx, const json_t *string, struct schema_text *out,
 		    struct err *err);
-/* Text of a JSON string or key of n encoded bytes as a C string in the arena. -EIO: not text, NUL
- * inside, over SCHEMA_NAME_MAX. utf8 may be NULL: then lone surrogates are -EIO too. */
+/* The text of a JSON string or key of n encoded bytes, as a C string in the arena. -EIO: it is not
+ * text, contains a NUL, or is longer than SCHEMA_NAME_MAX. If utf8 is NULL, a lone surrogate is
+ * -EIO, too. */
 int schema_ctx_name(struct schema_ctx *ctx, const char *s, size_t n, const char **out, bool *utf8,
 		    struct err *err);
-/* Seconds since the epoch -> ns; 0 for what is no time. */
+/* Converts seconds since the epoch to ns. 0 if it is not a time. */
 int64_t schema_time_ns(const json_t *seconds);
-/* A non-negative integer, strictly. */
+/* True if v is a JSON integer and not negative. */
 bool schema_count(const json_t *v, uint64_t *out);
-/* The creator asked for attribute creation order. */
+/* True if the creator of the object requested that attribute creation order is tracked. */
 bool schema_tracks_order(const json_t *creation_properties);
 
-/* type.c: *committed becomes the number of the committed type whose "id" it bears. */
+/* type.c. *committed: the number of the committed datatype that "id" names, or OBJECT_NONE. */
 int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		uint32_t *committed, struct err *err);
 /* space.c */
@@ -73,24 +75,24 @@ int schema_space(const json_t *shape, struct dspace *out, struct err *err);
 int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_MAX_RANK],
 		struct err *err);
 
-/* budget.c: takes n bytes from ctx->budget. -EIO when it is spent. */
+/* Takes n bytes from ctx->budget. -EIO: it is exhausted. */
 int schema_spend(struct schema_ctx *ctx, uint64_t n, struct err *err);
 
-/* value.c: the value of an attribute. value, encoding: may be NULL. out is zeroed first and is the
- * caller's (elems_release), empty on error. */
+/* value.c: the value of an attribute. value and encoding may be NULL. out is zeroed first. On
+ * success it is the caller's (elems_release()), on error it is empty. */
 int schema_value(struct schema_ctx *ctx, const struct dtype *t, const struct dspace *space,
 		 const json_t *value, const char *encoding, struct elems *out, struct err *err);
-/* One element that every element is to have: like schema_value for a scalar, but one value stands
- * for a whole array. */
+/* The fill value: like schema_value() for a scalar, but a single value may stand for a whole array.
+ */
 int schema_fill_value(struct schema_ctx *ctx, const struct dtype *t, const json_t *value,
 		      const char *encoding, struct elems *out, struct err *err);
 
-/* stream.c: n elements from the bytes in which the service stores them, into out, which is empty.
+/* stream.c: decodes n elements from the bytes in which the service stores them. out: empty before.
  */
 int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, const uint8_t *bytes,
 		  size_t len, struct elems *out, struct err *err);
 
-/* attr.c, link.c, dataset.c, pipeline.c: members of a whole document. */
+/* attr.c, link.c, pipeline.c, dataset.c: parsers that read members of the whole document. */
 int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
 int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
 int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeline *out,
@@ -98,8 +100,8 @@ int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeli
 int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schema_id *id,
 		   struct object *o, struct err *err);
 
-/* dimension_scale.c: gives CLASS and NAME of a dataset that is a dimension scale back the
- * terminator that hsload cut off. o has its attributes. */
+/* dimension_scale.c: restores the terminators of CLASS and NAME of a dimension scale, which hsload
+ * removes. The attributes of o must have been parsed. */
 int schema_dimension_scale(struct schema_ctx *ctx, struct object *o, struct err *err);
 
 #endif

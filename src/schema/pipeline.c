@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "filters": list of {class, id, name, level, parameters, …}, of names, or of ids -> struct
- * pipeline, as recorded. What was really done to the bytes is for the decoder to find out. Pure.
+ * "filters": a list of {class, id, name, level, parameters, …}, of names, or of ids -> struct
+ * pipeline, as recorded. codec/ finds out which filters were really applied. Pure.
  */
 #include "parse.h"
 
 #include <string.h>
 
 static const struct {
-	const char *cls;  /* "H5Z_FILTER_" and this */
-	const char *name; /* as the service and h5py say */
+	const char *cls;  /* without "H5Z_FILTER_" */
+	const char *name; /* in the service and in h5py */
 	uint32_t id;
 } known[] = {
 	{"DEFLATE", "gzip", FILTER_DEFLATE},
@@ -30,7 +30,7 @@ static const struct {
 	{"ZSTD", "zstd", FILTER_ZSTD},
 };
 
-/* By class or bare name; 0 when it is unknown. */
+/* The id of a class or bare name; 0: unknown. */
 static uint32_t id_of_word(const char *word)
 {
 	const char *prefix = "H5Z_FILTER_";
@@ -46,7 +46,7 @@ static int set_id(const json_t *id, struct filter *f, struct err *err)
 {
 	uint64_t n;
 	if (!schema_count(id, &n) || n == 0 || n > 65535)
-		return err_set(err, -EIO, "id: not a filter's id");
+		return err_set(err, -EIO, "id: not the id of a filter");
 	f->id = (uint32_t)n;
 	return 0;
 }
@@ -57,7 +57,7 @@ static int set_params(const json_t *v, struct filter *f, struct err *err)
 	const json_t *level = json_object_get(v, "level");
 	size_t n = json_array_size(params);
 	if (n > FILTER_MAX_PARAMS)
-		return err_set(err, -EIO, "%zu parameters, limit %d", n, FILTER_MAX_PARAMS);
+		return err_set(err, -EIO, "%zu parameters, the limit is %d", n, FILTER_MAX_PARAMS);
 	for (size_t i = 0; i < n; i++) {
 		const json_t *p = json_array_get(params, i);
 		if (!json_is_integer(p))
@@ -68,12 +68,12 @@ static int set_params(const json_t *v, struct filter *f, struct err *err)
 		uint64_t n_level;
 		f->params[f->nparams++] = schema_count(level, &n_level) && n_level <= 9
 						  ? (uint32_t)n_level
-						  : 6; /* zlib's own default */
+						  : 6; /* the default of zlib */
 	}
 	return 0;
 }
 
-/* The id rules; else the class, else the name. */
+/* The id determines the filter. Without an id, a known class does; otherwise the name. */
 static int parse_filter(struct schema_ctx *ctx, const json_t *v, struct filter *f, struct err *err)
 {
 	const json_t *name = json_object_get(v, "name");
@@ -119,7 +119,7 @@ int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeli
 		return err_set(err, -EIO, "not a list");
 	size_t n = json_array_size(filters);
 	if (n > FILTER_MAX)
-		return err_set(err, -EIO, "%zu filters, limit %d", n, FILTER_MAX);
+		return err_set(err, -EIO, "%zu filters, the limit is %d", n, FILTER_MAX);
 	for (size_t i = 0; i < n; i++) {
 		int rc = parse_filter(ctx, json_array_get(filters, i), &out->f[out->n], err);
 		if (rc)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells a bucket from the other places that a user may name: a folder of a bucket, a single domain,
- * something else. The first listings decide, key by key:
+ * Finds out whether a place that a user names is a bucket, a folder of a bucket, a single domain,
+ * or something else. The keys of the first listings decide:
  *
  *   db/…                              storage of schema v2: a bucket
  *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>  an object of schema v1
  *   <5>-c[<k>]-<8>-…-<12>[_<i>…]      a chunk of schema v1
- *   .domain.json                      document of the place itself: a domain or a folder
- *   <name>/.domain.json               document of a domain or a folder in the place
+ *   .domain.json                      the place's own document: it is a domain or a folder
+ *   <name>/.domain.json               the document of a domain or folder in the place
  *
- * The first 5 digits of a v1 key are the start of its id's MD5; they are not compared. Pure.
+ * The first 5 digits of a v1 key are the start of the MD5 of its id. They are not checked. Pure.
  */
 #include <schema/schema.h>
 

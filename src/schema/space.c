@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "shape": {class, dims, maxdims} -> struct dspace. Sizes are taken strictly. Pure. */
+/* "shape": {class, dims, maxdims} -> struct dspace. Sizes are checked strictly. Pure. */
 #include "parse.h"
 
 #include <string.h>
@@ -7,17 +7,17 @@
 int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_MAX_RANK],
 		struct err *err)
 {
-	if (json_is_integer(list)) { /* one dimension, bare */
+	if (json_is_integer(list)) { /* one dimension without brackets */
 		*rank = 1;
 		if (!schema_count(list, &dims[0]))
-			return err_set(err, -EIO, "a negative dimension");
+			return err_set(err, -EIO, "a dimension is negative");
 		return 0;
 	}
 	if (!json_is_array(list))
 		return err_set(err, -EIO, list ? "not a list of dimensions" : "missing");
 	size_t n = json_array_size(list);
 	if (n > DSPACE_MAX_RANK)
-		return err_set(err, -EIO, "%zu dimensions, limit %d", n, DSPACE_MAX_RANK);
+		return err_set(err, -EIO, "%zu dimensions, the limit is %d", n, DSPACE_MAX_RANK);
 	for (size_t i = 0; i < n; i++)
 		if (!schema_count(json_array_get(list, i), &dims[i]))
 			return err_set(err, -EIO, "dimension %zu is not a size", i);
@@ -25,7 +25,7 @@ int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_
 	return 0;
 }
 
-/* 0, "H5S_UNLIMITED" and null: no limit. Absent: as large as it is. */
+/* 0, "H5S_UNLIMITED" and null mean unlimited. */
 static int parse_max(const json_t *list, const struct dspace *s, uint64_t *max, struct err *err)
 {
 	if (!json_is_array(list) || json_array_size(list) != s->rank)

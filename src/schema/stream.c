@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Elements from the bytes in which the service stores them (values with "encoding": "base64"):
- * elements in order without padding, fixed types as in an HDF5 file, and
+ * Elements in the form in which the service stores them, in values with "encoding": "base64". They
+ * follow each other without padding. Types of fixed size are as in an HDF5 file. The others are
  *
- *   vlen        +0 i32 LE  bytes that follow; of an empty string: 0
- *               +4         a string's bytes, or base elements, in this form again
+ *   vlen        +0 i32 LE  number of bytes that follow; 0 for an empty string
+ *               +4         the string, or base elements in this form
  *   reference   48 bytes of text, NUL-padded: "datasets/d-…"
  *
- * Exactly n elements; only a single string or opaque may be shorter than its type, because its
- * trailing NULs can have been stripped. Pure.
+ * There are exactly n elements. Only the value of a single string or opaque may be shorter than its
+ * type, because clients remove NULs at the end. Pure.
  */
 #include "parse.h"
 
 #include <string.h>
 
 #include <base/cursor.h>
-
-#include "number.h"
+#include <data/number.h>
 
 enum { REF_TEXT = 48, VLEN_MAX = INT32_MAX };
 
@@ -36,7 +35,7 @@ static int take_reference(struct stream *s, const struct dtype *t, struct cursor
 	if (!text)
 		return err_set(s->err, -EIO, "base64 ends inside a reference");
 	if (t->reference.kind == DTYPE_REF_OBJECT)
-		schema_put_int(to->data + off, DTYPE_OBJREF_SIZE, false,
+		number_put_int(to->data + off, DTYPE_OBJREF_SIZE, false,
 			       schema_reference(s->ctx, (const char *)text, REF_TEXT));
 	return 0;
 }
@@ -49,10 +48,10 @@ static int heap_add(struct stream *s, const void *items, size_t len, uint64_t *o
 	rc = elems_heap_add(s->out, items, len, off);
 	if (rc == -ENOMEM)
 		return err_errno(s->err, rc, "vlen");
-	return rc ? err_set(s->err, -EIO, "variable-length values over the limit") : 0;
+	return rc ? err_set(s->err, -EIO, "the variable-length values are too large") : 0;
 }
 
-/* Base elements that are not plain: built on the stack, counted as they come. */
+/* Decodes base elements that are not plain on the stack, and counts them. */
 static int take_items(struct stream *s, const struct dtype *base, struct cursor *items,
 		      uint32_t *count, uint64_t *heap_off)
 {
@@ -83,14 +82,16 @@ static int take_vlen(struct stream *s, const struct dtype *t, struct cursor *c, 
 	uint64_t heap_off = 0;
 	int rc = 0;
 	if (!cur_ok(c) || len > VLEN_MAX)
-		return err_set(s->err, -EIO, "base64: a sequence of %u bytes, too few are left",
-			       len);
+		return err_set(s->err, -EIO,
+			       "base64: a sequence states %u bytes, more than are left", len);
 	if (!t->vlen.is_string && !dtype_is_plain(t->vlen.base)) {
 		count = 0;
 		rc = take_items(s, t->vlen.base, &items, &count, &heap_off);
 	} else if (len % t->vlen.base->size) {
-		return err_set(s->err, -EIO, "base64: a sequence of %u bytes, items of %u", len,
-			       t->vlen.base->size);
+		return err_set(
+			s->err, -EIO,
+			"base64: a sequence has %u bytes, not a multiple of the item size %u", len,
+			t->vlen.base->size);
 	} else if (len > 0) {
 		count = len / t->vlen.base->size;
 		rc = heap_add(s, cur_bytes(&items, len), len, &heap_off);
@@ -129,11 +130,11 @@ static int take(struct stream *s, const struct dtype *t, struct cursor *c, struc
 			rc = take(s, t->array.base, c, to, off + (size_t)i * t->array.base->size);
 		return rc;
 	default:
-		return err_set(s->err, -EIO, "values of this class have no stored form");
+		return err_set(s->err, -EIO, "values of this class cannot be stored");
 	}
 }
 
-/* Adds n bytes (NULL: zeros) to the elements. */
+/* Appends n bytes to the elements; NULL: zeros. */
 static int append(struct stream *s, const void *bytes, size_t n)
 {
 	struct bytes *fixed = &s->out->fixed;
@@ -148,9 +149,9 @@ int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, con
 {
 	struct stream s = {.ctx = ctx, .out = out, .err = err};
 	struct cursor c = cursor_of(bytes, len);
-	const bool cut =
+	const bool is_stripped =
 		n == 1 && len < t->size && (t->cls == DTYPE_STRING || t->cls == DTYPE_OPAQUE);
-	if (dtype_is_plain(t) && (cut || (len % t->size == 0 && len / t->size == n)))
+	if (dtype_is_plain(t) && (is_stripped || (len % t->size == 0 && len / t->size == n)))
 		return append(&s, bytes, len);
 	for (uint64_t i = 0; i < n; i++) {
 		const size_t off = out->fixed.len;

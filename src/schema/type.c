@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Type JSON -> struct dtype (the JSON of HDF5/JSON: {"class": "H5T_…", …}, or a predefined type's
- * name alone). Sizes, ranks and member counts are limited by the constructors of data/dtype.h, the
- * depth here, before anything recurses. Compounds are packed: the schema has no offsets. Pure.
+ * "type" as in HDF5/JSON ({"class": "H5T_…", …}, or the name of a predefined type) -> struct dtype.
+ * The constructors of data/dtype.h limit sizes, ranks and numbers of members. The depth is limited
+ * here. Compounds are packed, because the schema has no offsets. Pure.
  */
 #include "parse.h"
 
@@ -10,18 +10,21 @@
 
 #include <string.h>
 
+#include <data/number.h>
+
 static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 		 const struct dtype **out, struct err *err);
 
-/* What a constructor returned. */
-static int made(const struct dtype *t, struct err *err)
+/* The result of a constructor. */
+static int check(const struct dtype *t, struct err *err)
 {
 	return t ? 0 : schema_defect(err);
 }
 
 /* ---- predefined types ---- */
 
-/* "I32LE" behind its prefix: letter, bits, byte order; without an order: little-endian. */
+/* Parses the end of a name such as "I32LE": letter, bits, byte order. Without a byte order the type
+ * is little-endian. */
 static bool parse_spec(const char *s, char *letter, uint32_t *size, bool *big_endian)
 {
 	static const struct {
@@ -53,7 +56,7 @@ static int parse_reference(struct schema_ctx *ctx, const char *base, const struc
 	else if (base && strcmp(base, "H5T_STD_REF_OBJ") != 0)
 		return err_set(err, -EIO, "unknown base \"%.64s\"", base);
 	*out = dtype_reference(ctx->arena, kind, err);
-	return made(*out, err);
+	return check(*out, err);
 }
 
 static int parse_name(struct schema_ctx *ctx, const char *name, const struct dtype **out,
@@ -64,28 +67,29 @@ static int parse_name(struct schema_ctx *ctx, const char *name, const struct dty
 	bool big;
 	struct schema_id id;
 	if (schema_id_parse(name, strlen(name), &id))
-		return err_set(err, -EIO, "committed type \"%.64s\" by its id alone", name);
+		return err_set(err, -EIO, "committed datatype \"%.64s\" without a description",
+			       name);
 	if (strncmp(name, "H5T_STD_REF", 11) == 0)
 		return parse_reference(ctx, name, out, err);
 	if (strncmp(name, "H5T_STD_", 8) == 0 && parse_spec(name + 8, &letter, &size, &big)) {
 		if (letter == 'I' || letter == 'U') {
 			*out = dtype_integer(ctx->arena, size, letter == 'I', big, err);
-			return made(*out, err);
+			return check(*out, err);
 		}
 		if (letter == 'B') {
 			*out = dtype_bitfield(ctx->arena, size, big, err);
-			return made(*out, err);
+			return check(*out, err);
 		}
 	}
 	if (strncmp(name, "H5T_IEEE_", 9) == 0 && parse_spec(name + 9, &letter, &size, &big) &&
 	    letter == 'F' && size > 1) {
 		*out = dtype_ieee(ctx->arena, size, big, err);
-		return made(*out, err);
+		return check(*out, err);
 	}
 	return err_set(err, -EIO, "unknown base \"%.64s\"", name);
 }
 
-/* INTEGER, FLOAT, BITFIELD: what their base says, which must be of that class. */
+/* INTEGER, FLOAT, BITFIELD: the type of the base, which must have the same class. */
 static int parse_atomic(struct schema_ctx *ctx, const json_t *v, enum dtype_class cls,
 			unsigned int depth, const struct dtype **out, struct err *err)
 {
@@ -93,7 +97,7 @@ static int parse_atomic(struct schema_ctx *ctx, const json_t *v, enum dtype_clas
 	if (rc)
 		return rc;
 	if ((*out)->cls != cls)
-		return err_set(err, -EIO, "base is of another class");
+		return err_set(err, -EIO, "the base has another class");
 	return 0;
 }
 
@@ -132,14 +136,14 @@ static int parse_string(struct schema_ctx *ctx, const json_t *v, const struct dt
 		return err_set(err, -EIO, "unknown strPad \"%.64s\"", pad_word);
 	if (variable) {
 		*out = dtype_vlen_string(ctx->arena, pad, cset, err);
-		return made(*out, err);
+		return check(*out, err);
 	}
 	uint32_t size = 0;
 	int rc = parse_size(length, &size, err);
 	if (rc)
 		return err_wrap(err, rc, "length");
 	*out = dtype_string(ctx->arena, size, pad, cset, err);
-	return made(*out, err);
+	return check(*out, err);
 }
 
 static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
@@ -159,7 +163,7 @@ static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dt
 			return err_wrap(err, rc, "tag");
 	}
 	*out = dtype_opaque(ctx->arena, size, text, err);
-	return made(*out, err);
+	return check(*out, err);
 }
 
 /* ---- enumerations ---- */
@@ -187,13 +191,13 @@ static int add_member(struct schema_ctx *ctx, struct members *m, const char *nam
 	else if (!json_is_string(value) || schema_ctx_text(ctx, value, &text, err) ||
 		 !schema_num_text(text.s, text.n, &num))
 		return err_set(err, -EIO, "enum member \"%.64s\": not an integer", *slot);
-	schema_put_int(m->values + (size_t)m->n * m->base->size, m->base->size,
+	number_put_int(m->values + (size_t)m->n * m->base->size, m->base->size,
 		       m->base->integer.big_endian, num.bits);
 	m->n++;
 	return 0;
 }
 
-/* "mapping": {name: value}, or as a list of {name, value} (then also called "members"). */
+/* "mapping": {name: value}. Or a list of {name, value}, which may also be called "members". */
 static int add_members(struct schema_ctx *ctx, struct members *m, json_t *mapping, struct err *err)
 {
 	const char *name;
@@ -227,12 +231,13 @@ static int parse_enum(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	if (rc)
 		return err_wrap(err, rc, "enum base");
 	if (m.base->cls != DTYPE_INTEGER)
-		return err_set(err, -EIO, "enum base is not an integer");
+		return err_set(err, -EIO, "the enum base is not an integer");
 	if (!mapping)
 		mapping = json_object_get(v, "members");
 	size_t n = json_object_size(mapping) + json_array_size(mapping);
 	if (n > DTYPE_MAX_MEMBERS)
-		return err_set(err, -EIO, "enum with %zu members", n);
+		return err_set(err, -EIO, "enum with %zu members, the limit is %d", n,
+			       DTYPE_MAX_MEMBERS);
 	m.names = arena_array(ctx->arena, n ? n : 1, sizeof(*m.names));
 	m.values = arena_array(ctx->arena, n ? n : 1, m.base->size);
 	if (!m.names || !m.values)
@@ -241,7 +246,7 @@ static int parse_enum(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	if (rc)
 		return rc;
 	*out = dtype_enum(ctx->arena, m.base, m.n, m.names, m.values, err);
-	return made(*out, err);
+	return check(*out, err);
 }
 
 /* ---- compound, array, vlen ---- */
@@ -266,7 +271,8 @@ static int parse_compound(struct schema_ctx *ctx, const json_t *v, unsigned int 
 	const json_t *fields = json_object_get(v, "fields");
 	size_t n = json_array_size(fields);
 	if (n == 0 || n > DTYPE_MAX_MEMBERS)
-		return err_set(err, -EIO, "compound with %zu fields", n);
+		return err_set(err, -EIO, "compound with %zu fields instead of 1 to %d", n,
+			       DTYPE_MAX_MEMBERS);
 	struct dtype_member *m = arena_array(ctx->arena, n, sizeof(*m));
 	if (!m)
 		return err_errno(err, -ENOMEM, "compound");
@@ -276,7 +282,7 @@ static int parse_compound(struct schema_ctx *ctx, const json_t *v, unsigned int 
 			return rc;
 	}
 	*out = dtype_compound(ctx->arena, (uint32_t)n, m, 0, err);
-	return made(*out, err);
+	return check(*out, err);
 }
 
 static int parse_array(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
@@ -291,14 +297,14 @@ static int parse_array(struct schema_ctx *ctx, const json_t *v, unsigned int dep
 		return err_wrap(err, rc, "array dims");
 	for (uint32_t d = 0; d < rank; d++) {
 		if (dims[d] > DTYPE_MAX_SIZE)
-			return err_set(err, -EIO, "array dimension %u too large", d);
+			return err_set(err, -EIO, "array dimension %u is too large", d);
 		small[d] = (uint32_t)dims[d];
 	}
 	rc = parse(ctx, json_object_get(v, "base"), depth + 1, &base, err);
 	if (rc)
 		return err_wrap(err, rc, "array base");
 	*out = dtype_array(ctx->arena, base, rank, small, err);
-	return made(*out, err);
+	return check(*out, err);
 }
 
 static int parse_vlen(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
@@ -309,7 +315,7 @@ static int parse_vlen(struct schema_ctx *ctx, const json_t *v, unsigned int dept
 	if (rc)
 		return err_wrap(err, rc, "vlen base");
 	*out = dtype_vlen(ctx->arena, base, err);
-	return made(*out, err);
+	return check(*out, err);
 }
 
 /* ---- all classes ---- */
@@ -319,7 +325,7 @@ static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 {
 	*out = NULL;
 	if (depth > DTYPE_MAX_DEPTH)
-		return err_set(err, -EIO, "nested over %d levels", DTYPE_MAX_DEPTH);
+		return err_set(err, -EIO, "nested deeper than %d levels", DTYPE_MAX_DEPTH);
 	if (json_is_string(v))
 		return parse_name(ctx, json_string_value(v), out, err);
 	const char *cls = schema_json_word(v, "class");
@@ -358,7 +364,8 @@ int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **ou
 		*committed = schema_number(ctx, &id);
 	int rc = parse(ctx, v, 1, out, err);
 	if (!rc && (*out)->described > DTYPE_MAX_DESCRIBED)
-		return err_set(err, -E2BIG, "its description has %u bytes, a file's limit is %d",
+		return err_set(err, -E2BIG,
+			       "its description has %u bytes, the limit of a file is %d",
 			       (*out)->described, DTYPE_MAX_DESCRIBED);
 	return rc;
 }

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values in JSON -> elements. The service keeps what its client sent as long as numpy can convert
- * it, so this reader converts too (numbers: number.h):
+ * JSON values -> elements. The service stores whatever its client sent if numpy can convert it, so
+ * this parser converts the same forms (numbers: number.h):
  *
- *   nesting     dims as nested lists; also flat, also one pair of brackets too many, and a single
- *               element without brackets
- *   null        zero; NaN in a float (as numpy makes of None), no value in a vlen. The whole value
- *               null or missing: never set, all zero
- *   numbers     as numbers, booleans or text
- *   strings     cut at their type's size, padded by its rule; lone surrogates keep their 3 bytes
- *   enums       value or member name
- *   references  "groups/<id>", "<id>"; anything else is the null reference, and so is every region
- *               reference, for which the schema has no spelling
+ *   nesting     nested lists with the shape of the value; also one flat list, one extra pair of
+ *               brackets, and a single element without brackets
+ *   null        zero; NaN in a float, as numpy converts None; no value in a vlen.
+ *               If the whole value is null or missing, it was never set: all elements are zero
+ *   numbers     numbers, booleans or text
+ *   strings     truncated or padded to the size of the type; a lone surrogate becomes 3 bytes
+ *   enums       the value or the name of a member
+ *   references  "groups/<id>" or "<id>". Any other text is the null reference. Every region
+ *               reference is null, because the schema cannot store selections
  *   opaque      text, padded with NULs
  *
- * What cannot be converted is an error that names the place. No element is allocated alone: they
- * are written where they belong, into out->fixed, or into the one stack of vlen items.
+ * A value that cannot be converted is an error that names the element. Elements are not allocated
+ * one by one: they are written to their place in out->fixed, or to the one stack of vlen items.
  *
- * out->fixed ends behind the last byte that was set so far, and what one null, or one fill value,
- * says of many elements is a repetition (elems.h): time and memory follow from the document's
- * length. Where something is set behind a repetition, that is written out, within the object's
- * budget of memory.
+ * out->fixed ends after the last byte that was set. If one null or one fill value stands for many
+ * elements, it is stored as a repetition (elems.h), so time and memory depend on the length of the
+ * document alone. If a later element is set, the repetition before it is expanded, within the
+ * memory budget of the object.
  */
 #include "parse.h"
 
@@ -30,7 +30,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Where an element goes. Not a pointer: the buffer moves as it grows. */
+#include <data/number.h>
+
+/* The destination of an element. It is not a pointer, because the buffer moves when it grows. */
 struct place {
 	struct bytes *buf;
 	size_t off;
@@ -44,19 +46,20 @@ static uint8_t *slot(struct place p)
 struct reader {
 	struct schema_ctx *ctx;
 	struct elems *out;
-	bool broadcast; /* one element stands for a whole array */
-	bool plain;	/* no slots in the value: repetitions may stay a length */
-	/* What is repeated at the end of out is the null element of this type. */
+	bool broadcast; /* one element may stand for a whole array */
+	bool plain;	/* the type has no slots: repetitions need not be expanded */
+	/* The type of the null elements that the repetition at the end of out repeats; NULL: it
+	 * repeats other elements, or there is none. */
 	const struct dtype *nulls;
 };
 
 static int put(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 	       struct err *err);
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
-/* What is repeated is written out. */
-static int settle(struct reader *r, struct err *err)
+/* Expands the repetition at the end of out. */
+static int expand(struct reader *r, struct err *err)
 {
 	struct elems *e = r->out;
 	if (e->repeated == 0)
@@ -73,13 +76,13 @@ static int settle(struct reader *r, struct err *err)
 	return 0;
 }
 
-/* Memory for n bytes at a place, zero where nothing was written yet. */
+/* Makes room for n bytes at a place. Bytes that were not written before are zero. */
 static int reserve(struct reader *r, struct place at, uint64_t n, struct err *err)
 {
 	struct bytes *fixed = &r->out->fixed;
 	if (at.buf != fixed)
-		return 0; /* the stack's items are laid out before they are read */
-	int rc = settle(r, err);
+		return 0; /* put_vlen() has allocated the items on the stack */
+	int rc = expand(r, err);
 	if (rc || at.off + n <= fixed->len)
 		return rc;
 	const uint64_t more = at.off + n - fixed->len;
@@ -89,14 +92,14 @@ static int reserve(struct reader *r, struct place at, uint64_t n, struct err *er
 	return rc;
 }
 
-/* The size bytes at a place `more` times again, behind them. */
+/* Repeats the `size` bytes at a place `more` times. */
 static int repeat(struct reader *r, struct place at, uint64_t size, uint64_t more, struct err *err)
 {
 	struct elems *e = r->out;
 	const bool at_end = at.buf == &e->fixed;
 	int rc;
 	if (at_end && at.off >= elems_end(e))
-		return 0; /* all of it is unset */
+		return 0; /* nothing was set, so there is nothing to repeat */
 	rc = reserve(r, at, size, err);
 	if (rc)
 		return rc;
@@ -111,7 +114,7 @@ static int repeat(struct reader *r, struct place at, uint64_t size, uint64_t mor
 	return rc;
 }
 
-/* The type's elements are lists themselves. */
+/* True if an element of this type is a list itself. */
 static bool is_list_type(const struct dtype *t)
 {
 	return t->cls == DTYPE_COMPOUND || t->cls == DTYPE_ARRAY ||
@@ -152,7 +155,7 @@ static int put_integer(struct reader *r, const struct dtype *t, const json_t *v,
 	if (!rc)
 		rc = reserve(r, at, t->size, err);
 	if (!rc)
-		schema_put_int(slot(at), t->size, t->integer.big_endian, num.bits);
+		number_put_int(slot(at), t->size, t->integer.big_endian, num.bits);
 	return rc;
 }
 
@@ -164,7 +167,7 @@ static int put_float(struct reader *r, const struct dtype *t, const json_t *v, s
 	if (!rc)
 		rc = reserve(r, at, t->size, err);
 	if (!rc)
-		schema_put_float(slot(at), t->size, t->floating.big_endian, num.real);
+		number_put_float(slot(at), t->size, t->floating.big_endian, num.real);
 	return rc;
 }
 
@@ -179,7 +182,7 @@ static int put_enum(struct reader *r, const struct dtype *t, const json_t *v, st
 	if (rc)
 		return rc;
 	if (t->enumeration.n > r->ctx->compares)
-		return err_set(err, -EIO, "too many enum values by name");
+		return err_set(err, -EIO, "too many enum values are given by name");
 	r->ctx->compares -= t->enumeration.n;
 	for (uint32_t i = 0; i < t->enumeration.n && !text.literal; i++) {
 		const char *name = t->enumeration.names[i];
@@ -203,7 +206,7 @@ static int text_of(struct reader *r, const json_t *v, struct schema_text *text, 
 	return schema_ctx_text(r->ctx, v, text, err);
 }
 
-/* Fixed strings and opaque: cut or padded to the size. */
+/* Strings of fixed size and opaque: truncated or padded to the size of the type. */
 static int put_text(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 		    struct err *err)
 {
@@ -215,7 +218,7 @@ static int put_text(struct reader *r, const struct dtype *t, const json_t *v, st
 	const bool spaces =
 		t->cls == DTYPE_STRING && t->string.pad == DTYPE_PAD_SPACEPAD && n < t->size;
 	if (n + spaces == 0)
-		return 0; /* NULs */
+		return 0; /* only NULs, which need not be written */
 	rc = reserve(r, at, n + spaces, err);
 	if (rc)
 		return rc;
@@ -236,7 +239,7 @@ static int put_reference(struct reader *r, const struct dtype *t, const json_t *
 		return rc;
 	rc = reserve(r, at, DTYPE_OBJREF_SIZE, err);
 	if (!rc)
-		schema_put_int(slot(at), DTYPE_OBJREF_SIZE, false,
+		number_put_int(slot(at), DTYPE_OBJREF_SIZE, false,
 			       schema_reference(r->ctx, text.s, text.n));
 	return rc;
 }
@@ -254,7 +257,7 @@ static int add_items(struct reader *r, const void *items, size_t len, uint32_t c
 	if (rc == -ENOMEM)
 		return err_errno(err, rc, "vlen");
 	if (rc)
-		return err_set(err, -EIO, "variable-length values over the limit");
+		return err_set(err, -EIO, "the variable-length values are too large");
 	elems_put_vlen(slot(at), count, off);
 	return 0;
 }
@@ -268,7 +271,8 @@ static int put_vlen_text(struct reader *r, const json_t *v, struct place at, str
 	return rc ? rc : add_items(r, text.s, text.n, (uint32_t)text.n, at, err);
 }
 
-/* The items are built on top of the stack and then moved to the heap, behind those inside them. */
+/* The items are built on top of the stack and then copied to the heap, after the values that they
+ * contain. */
 static int put_vlen(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 		    struct err *err)
 {
@@ -276,12 +280,12 @@ static int put_vlen(struct reader *r, const struct dtype *t, const json_t *v, st
 	struct bytes *stack = &r->ctx->stack;
 	size_t start = stack->len;
 	if (!is_list_type(base) && json_array_size(v) == 1 && json_is_array(json_array_get(v, 0)))
-		v = json_array_get(v, 0); /* brackets too many */
+		v = json_array_get(v, 0); /* an extra pair of brackets */
 	bool list = json_is_array(v);
 	size_t n = list ? json_array_size(v) : 1;
 	uint64_t len;
 	if (n > UINT32_MAX || !mul_u64(n, base->size, &len))
-		return err_set(err, -EIO, "sequence of %zu items", n);
+		return err_set(err, -EIO, "a sequence of %zu items is too large", n);
 	if (n == 0)
 		return add_items(r, NULL, 0, 0, at, err);
 	int rc = schema_spend(r->ctx, len, err);
@@ -307,7 +311,8 @@ static int put_vlen(struct reader *r, const struct dtype *t, const json_t *v, st
 struct shape {
 	uint32_t rank;
 	uint64_t dims[DSPACE_MAX_RANK];
-	uint64_t left[DSPACE_MAX_RANK + 1]; /* elements below one index of the dimension before */
+	uint64_t left[DSPACE_MAX_RANK +
+		      1]; /* left[d]: number of elements in dimensions d and later */
 };
 
 static void shape_finish(struct shape *s)
@@ -320,7 +325,7 @@ static void shape_finish(struct shape *s)
 static int put_shape(struct reader *r, const struct dtype *t, const struct shape *s, uint32_t d,
 		     const json_t *v, struct place at, struct err *err);
 
-/* One list entry after the other, each `step` elements further, read as dimension d. */
+/* Puts the entries of a list, each of which has the shape of dimensions d and later. */
 static int put_entries(struct reader *r, const struct dtype *t, const struct shape *s, uint32_t d,
 		       const json_t *list, struct place at, struct err *err)
 {
@@ -335,7 +340,8 @@ static int put_entries(struct reader *r, const struct dtype *t, const struct sha
 	return 0;
 }
 
-/* Copies of a value are as good as values read again: they share no items that hold slots. */
+/* True if an element may be copied instead of parsed again: copies must not share items that have
+ * slots of their own. */
 static bool may_be_copied(const struct dtype *t)
 {
 	return !t->has_vlen || (t->cls == DTYPE_VLEN && dtype_is_plain(t->vlen.base));
@@ -348,7 +354,7 @@ static int put_all(struct reader *r, const struct dtype *t, const json_t *v, uin
 	struct elems *e = r->out;
 	const bool null = json_is_null(v);
 	if (null && r->nulls == t && at.buf == &e->fixed && at.off == elems_end(e)) {
-		e->repeated += n * t->size; /* as the nulls before */
+		e->repeated += n * t->size; /* continues the repetition */
 		return 0;
 	}
 	int rc = put(r, t, v, at, err);
@@ -374,8 +380,7 @@ static int put_shape(struct reader *r, const struct dtype *t, const struct shape
 	if (!json_is_array(v)) {
 		if (left == 1 || r->broadcast || json_is_null(v))
 			return left ? put_all(r, t, v, left, at, err) : 0;
-		return err_set(err, -EIO, "one value where %llu should be",
-			       (unsigned long long)left);
+		return err_set(err, -EIO, "1 value instead of %llu", (unsigned long long)left);
 	}
 	size_t n = json_array_size(v);
 	const json_t *only = n == 1 ? json_array_get(v, 0) : NULL;
@@ -387,8 +392,7 @@ static int put_shape(struct reader *r, const struct dtype *t, const struct shape
 		return put_shape(r, t, s, d, only, at, err);
 	if (left == 1 && is_list_type(t))
 		return put(r, t, v, at, err);
-	return err_set(err, -EIO, "%zu values where %llu should be", n,
-		       (unsigned long long)s->dims[d]);
+	return err_set(err, -EIO, "%zu values instead of %llu", n, (unsigned long long)s->dims[d]);
 }
 
 static int put_array(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
@@ -409,7 +413,7 @@ static int put_compound(struct reader *r, const struct dtype *t, const json_t *v
 	if (have != n && have == 1 && json_is_array(json_array_get(v, 0)))
 		return put_compound(r, t, json_array_get(v, 0), at, err);
 	if (!(json_is_array(v) && have == n) && (json_is_array(v) || n != 1))
-		return err_set(err, -EIO, "%zu values for a compound of %u", have, n);
+		return err_set(err, -EIO, "%zu values for a compound of %u members", have, n);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct dtype_member *m = &t->compound.members[i];
 		struct place field = {at.buf, at.off + m->offset};
@@ -420,12 +424,12 @@ static int put_compound(struct reader *r, const struct dtype *t, const json_t *v
 	return 0;
 }
 
-/* The slot is zero. */
+/* Puts one element. Its bytes are zero before. */
 static int put(struct reader *r, const struct dtype *t, const json_t *v, struct place at,
 	       struct err *err)
 {
 	if (!is_list_type(t))
-		while (json_array_size(v) == 1) /* brackets too many */
+		while (json_array_size(v) == 1) /* extra pairs of brackets */
 			v = json_array_get(v, 0);
 	switch (t->cls) {
 	case DTYPE_FLOAT:
@@ -454,7 +458,7 @@ static int put(struct reader *r, const struct dtype *t, const json_t *v, struct 
 	case DTYPE_COMPOUND:
 		return put_compound(r, t, v, at, err);
 	default:
-		return err_set(err, -EIO, "values of this class have no JSON form");
+		return err_set(err, -EIO, "values of this class cannot be written in JSON");
 	}
 }
 
@@ -476,7 +480,7 @@ static int put_base64(struct reader *r, const struct dtype *t, uint64_t n, const
 	return schema_stream(r->ctx, t, n, raw.data, raw.len, r->out, err);
 }
 
-/* Where nothing was set no memory is taken; in values with slots, by whole elements. */
+/* Frees memory that is not needed. A value with slots ends with a whole element. */
 static int finish(struct reader *r, const struct dtype *t, struct err *err)
 {
 	struct elems *e = r->out;
@@ -494,7 +498,7 @@ static int read_value(struct reader *r, const struct dtype *t, const struct dspa
 	if (!mul_u64(space->nelems, t->size, &len))
 		return err_set(err, -EIO, "value size overflows");
 	if (len > SCHEMA_VALUES_MAX)
-		return err_set(err, -EIO, "%llu bytes, over %d", (unsigned long long)len,
+		return err_set(err, -EIO, "%llu bytes, the limit is %d", (unsigned long long)len,
 			       SCHEMA_VALUES_MAX);
 	if (!v || json_is_null(v) || len == 0)
 		return 0;

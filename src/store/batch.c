@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many requests at once, and waiting for them. All is submitted, then waited for: the pool (or the
- * store's own connections) bounds what really runs side by side.
+ * Several requests at once, for callers that may block.
  *
- * A row takes the answers in order, while the store works on the later ones. Requests are in a
- * ring as large as the window, so the i-th has place i modulo the window, which is free as soon as
- * the answer that was there has been taken.
+ * store_run_all() submits all requests and waits for all of them. The store limits how many really
+ * run side by side: by the threads of its pool, or by its connections.
  *
- * Threads: `done` comes from any thread. Places are guarded by the run's lock, which `done` holds
- * when it touches the run for the last time: the run may vanish as soon as all that was submitted
- * has been seen done.
+ * store_run_sequence() consumes the answers in order while the store works on later requests. The
+ * requests are in a ring of `window` slots. The i-th request uses slot i modulo the window. That
+ * slot is free as soon as the answer of request i - window has been consumed.
+ *
+ * Threads: `done` is called in any thread. The ring's lock guards the `done` flags of its slots.
+ * `done` does not touch the ring after it has released that lock, because the calling thread frees
+ * the ring as soon as all submitted requests are done.
  */
 #include <store/implement.h>
 
@@ -61,96 +63,100 @@ void store_requests_free(struct store_request **reqs, size_t n)
 	free(reqs);
 }
 
-/* ---- rows ---- */
+/* ---- sequences ---- */
 
-struct run {
-	pthread_mutex_t lock;
-	pthread_cond_t came; /* the one that is awaited */
-	const struct place *awaited;
-	size_t window;
-	struct place {
-		struct run *run;
-		bool done;
-		struct store_request *req;
-	} * places;
+struct slot {
+	struct ring *ring;
+	bool done;
+	struct store_request *req;
 };
 
-static void put(struct store_request *req)
+struct ring {
+	pthread_mutex_t lock;
+	pthread_cond_t done; /* the slot `next` is done */
+	const struct slot *next;
+	size_t window;
+	struct slot *slots;
+};
+
+static void mark_done(struct store_request *req)
 {
-	struct place *place = req->arg;
-	struct run *run = place->run;
-	pthread_mutex_lock(&run->lock);
-	place->done = true;
-	if (run->awaited == place)
-		pthread_cond_signal(&run->came);
-	pthread_mutex_unlock(&run->lock);
+	struct slot *slot = req->arg;
+	struct ring *ring = slot->ring;
+	pthread_mutex_lock(&ring->lock);
+	slot->done = true;
+	if (ring->next == slot)
+		pthread_cond_signal(&ring->done);
+	pthread_mutex_unlock(&ring->lock);
 }
 
-static void submit(struct store *s, const struct store_row *row, struct run *run, size_t i)
+static void submit(struct store *s, const struct store_sequence *seq, struct ring *ring, size_t i)
 {
-	struct place *place = &run->places[i % run->window];
-	store_request_reset(place->req, STORE_GET);
-	place->run = run;
-	place->done = false;
-	if (!row->request(row->arg, i, place->req)) {
-		place->done = true;
+	struct slot *slot = &ring->slots[i % ring->window];
+	store_request_reset(slot->req, STORE_GET);
+	slot->ring = ring;
+	slot->done = false;
+	if (!seq->request(seq->arg, i, slot->req)) {
+		slot->done = true;
 		return;
 	}
-	place->req->done = put;
-	place->req->arg = place;
-	store_submit(s, place->req);
+	slot->req->done = mark_done;
+	slot->req->arg = slot;
+	store_submit(s, slot->req);
 }
 
-static struct place *await(struct run *run, size_t i)
+/* Blocks until the i-th request is done. */
+static struct store_request *wait_for(struct ring *ring, size_t i)
 {
-	struct place *place = &run->places[i % run->window];
-	pthread_mutex_lock(&run->lock);
-	run->awaited = place;
-	while (!place->done)
-		pthread_cond_wait(&run->came, &run->lock);
-	run->awaited = NULL;
-	pthread_mutex_unlock(&run->lock);
-	return place;
+	struct slot *slot = &ring->slots[i % ring->window];
+	pthread_mutex_lock(&ring->lock);
+	ring->next = slot;
+	while (!slot->done)
+		pthread_cond_wait(&ring->done, &ring->lock);
+	ring->next = NULL;
+	pthread_mutex_unlock(&ring->lock);
+	return slot->req;
 }
 
-static void free_run(struct run *run)
+static void ring_release(struct ring *ring)
 {
-	for (size_t i = 0; run->places && i < run->window; i++)
-		store_request_free(run->places[i].req);
-	free(run->places);
-	pthread_cond_destroy(&run->came);
-	pthread_mutex_destroy(&run->lock);
+	for (size_t i = 0; ring->slots && i < ring->window; i++)
+		store_request_free(ring->slots[i].req);
+	free(ring->slots);
+	pthread_cond_destroy(&ring->done);
+	pthread_mutex_destroy(&ring->lock);
 }
 
-static int init_run(struct run *run, struct store *s, size_t window)
+/* On error the caller still has to call ring_release(). */
+static int ring_init(struct ring *ring, struct store *s, size_t window)
 {
-	*run = (struct run){.window = window, .places = calloc(window, sizeof(*run->places))};
-	pthread_mutex_init(&run->lock, NULL);
-	pthread_cond_init(&run->came, NULL);
-	for (size_t i = 0; run->places && i < window; i++) {
-		run->places[i].req = store_request_new(s, STORE_GET);
-		if (!run->places[i].req)
+	*ring = (struct ring){.window = window, .slots = calloc(window, sizeof(*ring->slots))};
+	pthread_mutex_init(&ring->lock, NULL);
+	pthread_cond_init(&ring->done, NULL);
+	for (size_t i = 0; ring->slots && i < window; i++) {
+		ring->slots[i].req = store_request_new(s, STORE_GET);
+		if (!ring->slots[i].req)
 			return -ENOMEM;
 	}
-	return run->places ? 0 : -ENOMEM;
+	return ring->slots ? 0 : -ENOMEM;
 }
 
-int store_run_row(struct store *s, const struct store_row *row)
+int store_run_sequence(struct store *s, const struct store_sequence *seq)
 {
-	const size_t window = row->at_once < row->n ? row->at_once : row->n;
+	const size_t window = seq->window < seq->n ? seq->window : seq->n;
 	size_t submitted = 0;
-	struct run run;
+	struct ring ring;
 	if (window == 0)
 		return 0;
-	int rc = init_run(&run, s, window);
-	for (size_t i = 0; i < (rc ? submitted : row->n); i++) {
-		while (!rc && submitted < row->n && submitted - i < window)
-			submit(s, row, &run, submitted++);
-		struct place *place = await(&run, i);
+	int rc = ring_init(&ring, s, window);
+	for (size_t i = 0; i < (rc ? submitted : seq->n); i++) {
+		while (!rc && submitted < seq->n && submitted - i < window)
+			submit(s, seq, &ring, submitted++);
+		struct store_request *req = wait_for(&ring, i);
 		if (!rc)
-			rc = row->take(row->arg, i, place->req);
-		store_request_release(place->req);
+			rc = seq->take(seq->arg, i, req);
+		store_request_release(req);
 	}
-	free_run(&run);
+	ring_release(&ring);
 	return rc;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts what passes, for tests that promise "three requests" and for statistics. All counters are
- * atomics of their own: a reader may see one request counted and its bytes not yet.
+ * Counts requests, for metrics and for tests that promise a number of requests. At the log level
+ * debug it also logs each request. All counters are separate atomics: a reader may see a request
+ * counted before its bytes are.
  */
 #include <store/implement.h>
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 typedef atomic_uint_fast64_t counter;
 
@@ -21,9 +24,9 @@ struct count_store {
 	struct histogram seconds[STORE_OPS];
 };
 
-enum { ABSENT = 1 }; /* no errno: what a result may be besides 0 and a negative errno */
+enum { ABSENT = 1 }; /* a result besides 0 and negative errnos */
 
-/* The results that ops promise, and what else a system call may give. */
+/* The results that store_ops promises, and other errors of system calls. */
 static const struct {
 	int code;
 	const char *name;
@@ -48,11 +51,11 @@ static const struct {
 	{-ETIMEDOUT, "ETIMEDOUT"},
 	{-ECANCELED, "ECANCELED"},
 	{-EMFILE, "EMFILE"},
-	{INT_MIN, "other"}, /* last: whatever is not above */
+	{INT_MIN, "other"}, /* must be last: any other code */
 };
 
-/* In a request's slot. */
-struct pass {
+/* A request's slot. */
+struct timing {
 	uint64_t started_ns;
 };
 
@@ -86,8 +89,8 @@ static uint64_t now(const struct count_store *c)
 static void submit(struct store *s, struct store_request *req)
 {
 	struct count_store *c = count_of(s);
-	struct pass *pass = store_slot(s, req);
-	pass->started_ns = now(c);
+	struct timing *timing = store_slot(s, req);
+	timing->started_ns = now(c);
 	add(&c->calls[req->op], 1);
 	if (req->op == STORE_GET) {
 		if (req->range.first != 0 || req->range.length != STORE_TO_END)
@@ -97,7 +100,7 @@ static void submit(struct store *s, struct store_request *req)
 	store_pass(s, req);
 }
 
-/* A delete ends with an object that is not there, as it should. */
+/* ABSENT is the success of a DELETE. */
 static int result_of(const struct store_request *req)
 {
 	const struct store_answer *a = &req->answer;
@@ -108,16 +111,38 @@ static int result_of(const struct store_request *req)
 	return a->unchanged ? -EALREADY : 0;
 }
 
+/* "get home/x/data.bin, bytes 100-199: ok, 100 bytes, 12.3 ms" */
+static void log_request(struct store *s, const struct store_request *req, const char *result,
+			uint64_t ns)
+{
+	char range[64] = "";
+	const struct store_range *r = &req->range;
+	if (req->op == STORE_GET && r->from_end)
+		snprintf(range, sizeof(range), ", last %" PRIu64 " bytes", r->length);
+	else if (req->op == STORE_GET && r->length != STORE_TO_END)
+		snprintf(range, sizeof(range), ", bytes %" PRIu64 "-%" PRIu64, r->first,
+			 r->first + r->length - 1);
+	else if (req->op == STORE_GET && r->first)
+		snprintf(range, sizeof(range), ", bytes %" PRIu64 "-", r->first);
+	const bool failed = req->answer.state == STORE_UNKNOWN;
+	log_debug(s->env->log, "%s %s%s: %s, %zu bytes, %.1f ms%s%s", store_op_name(req->op),
+		  req->key, range, result, req->answer.body.len, (double)ns / 1e6,
+		  failed ? ": " : "", failed ? req->answer.err.msg : "");
+}
+
 static void completed(struct store *s, struct store_request *req)
 {
 	struct count_store *c = count_of(s);
-	const struct pass *pass = store_slot(s, req);
+	const struct timing *timing = store_slot(s, req);
+	const uint64_t took = now(c) - timing->started_ns;
 	const int result = result_of(req);
 	unsigned int i = 0;
 	while (i < STORE_RESULTS - 1 && results[i].code != result)
 		i++;
 	add(&c->results[req->op][i], 1);
-	histogram_record(&c->seconds[req->op], now(c) - pass->started_ns);
+	histogram_record(&c->seconds[req->op], took);
+	if (log_get_level(s->env->log) == LOG_LEVEL_DEBUG)
+		log_request(s, req, results[i].name, took);
 	if (result && result != -EALREADY)
 		add(&c->failures, 1);
 	if (req->op == STORE_GET)
@@ -143,7 +168,7 @@ struct store *store_count_new(struct store *inner, struct err *err)
 		err_set(err, -ENOMEM, "counting store: out of memory");
 		return NULL;
 	}
-	store_wrap(&c->base, &count_ops, inner, sizeof(struct pass), 0);
+	store_wrap(&c->base, &count_ops, inner, sizeof(struct timing), 0);
 	return &c->base;
 }
 

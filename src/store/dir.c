@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A directory as a bucket: a key is a path below it, an object a regular file. Reading.
+ * The directory store: a key is a path below the directory, an object is a regular file. This file
+ * has the constructor, GET and HEAD.
  *
- * Another program may write an object in place while it is read (HSDS does). So the size comes
- * from the descriptor that is read, and is looked at again behind the last byte: when the file
- * was changed meanwhile, it is read again.
+ * Another program may write an object in place while the store reads it; HSDS does. Therefore the
+ * store compares the version of the open file before and after it reads. If the file has changed
+ * meanwhile, the store reads it again.
  */
 #include "dir.h"
 
@@ -14,10 +15,11 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-/* What an attempt to read may come to, besides 0 and a negative errno. */
-enum { IS_ABSENT = 1, MET_EMPTY, MET_SHRUNK, MET_CHANGED };
+/* Results of an attempt to read, besides 0 and a negative errno. All but the first mean that
+ * another program may be writing the file. */
+enum { IS_ABSENT = 1, IS_EMPTY, HAS_SHRUNK, HAS_CHANGED };
 
-enum { TRIES = 3 }; /* of a read that meets a writer */
+enum { ATTEMPTS = 3 };
 static const uint64_t pause_ns = 5 * 1000 * 1000;
 
 static bool is_json(const char *key)
@@ -31,31 +33,22 @@ static int check_version(struct store_request *req, const struct stat *st)
 	const struct store_cond *cond = &req->cond;
 	struct store_answer *a = &req->answer;
 	if (cond->if_match && !dir_same_version(st, cond->if_match))
-		return err_set(&a->err, -ESTALE, "object %s: another version", req->key);
+		return err_set(&a->err, -ESTALE, "object %s: it has another version", req->key);
 	a->unchanged = cond->if_none_match && dir_same_version(st, cond->if_none_match);
 	return 0;
 }
 
-/* Of an object of `size` bytes: where the range begins, and how long it is. */
-static uint64_t cut(const struct store_range *range, uint64_t size, uint64_t *first)
-{
-	if (range->from_end)
-		*first = size - min_u64(range->length, size);
-	else
-		*first = min_u64(range->first, size);
-	return min_u64(range->length, size - *first);
-}
-
-/* Reads the range of a file that was found as the answer's meta says. */
+/* Reads the range. The answer's meta is the version of the file when it was opened. */
 static int read_range(int fd, struct store_request *req)
 {
 	struct store_answer *a = &req->answer;
 	struct bytes *body = &a->body;
 	uint64_t first;
-	const uint64_t n = cut(&req->range, a->meta.size, &first);
+	const uint64_t n = store_range_clip(&req->range, a->meta.size, &first);
 	if (req->max && n > req->max)
-		return err_set(&a->err, -EFBIG, "object %s: %" PRIu64 " bytes, at most %" PRIu64,
-			       req->key, n, req->max);
+		return err_set(&a->err, -EFBIG,
+			       "object %s: %" PRIu64 " bytes, the limit is %" PRIu64, req->key, n,
+			       req->max);
 	if (n == 0)
 		return 0;
 	if (n > SIZE_MAX || bytes_reserve(body, (size_t)n))
@@ -69,14 +62,14 @@ static int read_range(int fd, struct store_request *req)
 		if (got < 0)
 			return dir_fail(&a->err, -errno, req->key);
 		if (got == 0)
-			return MET_SHRUNK;
+			return HAS_SHRUNK;
 		body->len += (size_t)got;
 	}
 	struct stat now;
-	return fstat(fd, &now) == 0 && dir_same_version(&now, a->meta.etag) ? 0 : MET_CHANGED;
+	return fstat(fd, &now) == 0 && dir_same_version(&now, a->meta.etag) ? 0 : HAS_CHANGED;
 }
 
-/* Opening a socket, or a device without its driver. */
+/* The error of opening a socket, or a device without a driver. */
 static bool is_special(int code)
 {
 	return code == -ENXIO || code == -ENODEV;
@@ -84,7 +77,7 @@ static bool is_special(int code)
 
 static int attempt(const struct dir_store *d, struct store_request *req)
 {
-	/* O_NONBLOCK: the open of a fifo must not wait for its writer. */
+	/* O_NONBLOCK: opening a FIFO must not block until a writer opens it. */
 	const int flags = req->op == STORE_HEAD ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
 	struct store_answer *a = &req->answer;
 	struct stat st;
@@ -106,20 +99,20 @@ static int attempt(const struct dir_store *d, struct store_request *req)
 	if (rc || a->unchanged)
 		return rc;
 	if (st.st_size == 0 && is_json(req->key))
-		return MET_EMPTY;
+		return IS_EMPTY;
 	return req->op == STORE_HEAD ? 0 : read_range(fd, req);
 }
 
-/* The last attempt still met a writer. */
-static int give_up(const struct store_request *req, int met, struct err *err)
+/* The result of the last attempt. */
+static int last_result(const struct store_request *req, int result, struct err *err)
 {
-	switch (met) {
-	case MET_EMPTY:
-		return 0; /* so it is: what an empty document means is not for a store to say */
-	case MET_SHRUNK:
-		return err_set(err, -EIO, "object %s: shrank while it was read", req->key);
+	switch (result) {
+	case IS_EMPTY:
+		return 0; /* the object is empty; the caller knows what an empty document means */
+	case HAS_SHRUNK:
+		return err_set(err, -EIO, "object %s: it shrank while it was read", req->key);
 	default:
-		return err_set(err, -EIO, "object %s: it was written to each time that it was read",
+		return err_set(err, -EIO, "object %s: it changed during each attempt to read it",
 			       req->key);
 	}
 }
@@ -129,12 +122,12 @@ static int get(struct dir_store *d, struct store_request *req)
 	const struct env *env = d->base.env;
 	if (dir_reserved(req->key))
 		return IS_ABSENT;
-	for (int tries = 1;; tries++) {
+	for (int n = 1;; n++) {
 		const int rc = attempt(d, req);
 		if (rc <= IS_ABSENT)
 			return rc;
-		if (tries == TRIES)
-			return give_up(req, rc, &req->answer.err);
+		if (n == ATTEMPTS)
+			return last_result(req, rc, &req->answer.err);
 		store_answer_clear(req);
 		env->sleep(env, pause_ns);
 	}
@@ -161,7 +154,7 @@ static void answer(void *arg)
 		rc = get(d, req);
 	}
 	if (rc == IS_ABSENT)
-		store_absent(s, req, STORE_LOOKED);
+		store_absent(s, req, STORE_BY_DIRECTORY);
 	else if (rc)
 		store_fail(s, req, rc, NULL);
 	else

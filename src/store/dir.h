@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory store's parts: paths (dir_path.c), reading (dir.c), writing (dir_put.c), listing
- * (dir_list.c). All paths are relative to the root and pass dir_open(), which never leaves it.
+ * The parts of the directory store: paths (dir_path.c), reading (dir.c), writing (dir_put.c) and
+ * listing (dir_list.c). Every path is relative to the root and goes through dir_open(), which never
+ * opens anything outside the root.
  *
- * Threads: nothing changes after the constructor but `serial`, which is atomic.
+ * Threads: after the constructor only `serial` changes, which is atomic.
  */
 #ifndef STORE_DIR_H
 #define STORE_DIR_H
@@ -20,8 +21,8 @@
 struct dir_store {
 	struct store base;
 	int root;		     /* O_PATH | O_DIRECTORY */
-	bool beneath;		     /* the kernel has openat2(2) */
-	atomic_uint_fast64_t serial; /* of temporary files */
+	bool beneath;		     /* openat2(2) works */
+	atomic_uint_fast64_t serial; /* makes names of temporary files unique */
 };
 
 static inline struct dir_store *dir_store_of(struct store *s)
@@ -29,38 +30,42 @@ static inline struct dir_store *dir_store_of(struct store *s)
 	return (struct dir_store *)s;
 }
 
-/* Names of files that are being written begin so. They are no objects, under any operation. */
+/* While a file is being written, its name begins with this. Every operation treats such files, and
+ * everything in a directory with such a name, as absent. */
 #define DIR_TEMP_PREFIX ".hsmount-tmp-"
 
-/* True when a component of key is named like a temporary file. */
+/* True if a component of the key begins with DIR_TEMP_PREFIX. */
 bool dir_reserved(const char *key);
 
-/* Splits a key: the directory's path, and the last component (borrowed from key). */
+/* Splits a key into the path of its directory and its last component, which is borrowed from key.
+ */
 const char *dir_split(const char *key, char dir[STORE_KEY_MAX + 1]);
 
-/* Opens path, "" being the root, and never anything outside of it: a symbolic link that stays
- * inside is followed, one that leads out or is absolute (wherever it leads) gives -EXDEV. Without
- * openat2(2) no link is followed at all: -ELOOP or -ENOTDIR. flags as of open(2), without O_CREAT;
- * O_CLOEXEC is added. A descriptor or the negative errno of open(2). */
+/* Opens a path below the root; "" is the root. A symbolic link is followed if it stays inside the
+ * root. A link that leads out of it, or is absolute, fails with -EXDEV. Without openat2(2) no link
+ * is followed: -ELOOP or -ENOTDIR. flags: as of open(2), without O_CREAT; O_CLOEXEC is added.
+ * Returns a descriptor or a negative errno of open(2). */
 int dir_open(const struct dir_store *d, const char *path, int flags);
-/* fstat(2) of what path leads to. 0 or as dir_open(); -ELOOP of a link that is not followed. */
+/* stat(2) below the root. Errors of dir_open() and fstat(2); -ELOOP for a link that is not
+ * followed.
+ */
 int dir_stat(const struct dir_store *d, const char *path, struct stat *st);
-/* dir_open() of a path that is no longer than a key, for a caller that takes absence for a fact.
- * -ENOENT: it is proved, by a directory that has no such entry, or by a file above the path.
- * -ENOLINK: a link that leads nowhere.
- * -EIO: it comes and goes. */
+/* dir_open() for a caller that needs a proof of absence. The path is at most as long as a key.
+ * -ENOENT is a proof: a directory has no such entry, or a component of the path is a file.
+ * -ENOLINK: a dangling link.
+ * -EIO: the path appeared and vanished several times meanwhile. */
 int dir_open_proved(const struct dir_store *d, const char *path, int flags);
-/* Tells whether the kernel lets us use openat2(2); for the constructor. */
+/* True if openat2(2) works: the kernel has it and no sandbox forbids it. For the constructor. */
 bool dir_can_stay_beneath(int root);
 
-/* Turns a negative errno of dir_open() into the contract's and names the object. */
+/* Records an error of dir_open() for an object and returns the code that the contract requires. */
 int dir_fail(struct err *err, int code, const char *key);
 
 void dir_meta(const struct stat *st, struct store_meta *meta);
 bool dir_same_version(const struct stat *st, const char *etag);
 
-/* The operations, in a worker. They fill the answer in but for its state; 0, or a negative errno
- * that is in the answer's err. */
+/* The operations. They run in a worker, fill in the answer except for its state, and return 0 or a
+ * negative errno, whose reason is in the answer's err. */
 int dir_put(struct dir_store *d, struct store_request *req);
 int dir_delete(struct dir_store *d, const struct store_request *req, struct err *err);
 int dir_list(struct dir_store *d, struct store_request *req);

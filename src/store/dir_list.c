@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory store: listing.
+ * The directory store: LIST.
  *
- * Keys come in byte order, which is not the order of names: "a-b" is before "a/b", since '-' is
- * before '/'. A directory's name therefore carries its slash when it is compared, and then walking
- * the tree in the order of names gives the keys in order.
+ * Keys must be in byte order, which is not the order of names: "a-b" precedes "a/b" because '-'
+ * precedes '/'. Therefore a directory's name is compared with its trailing slash. Then a walk
+ * through the tree in the order of names visits the keys in byte order.
  *
- * Two ways through one directory:
- *  - in order: its names are read, sorted, then visited, until the page is full;
- *  - all (the caller wants at most `limit` items or nothing): names are counted as they are read
- *    and visited in batches, and the page is sorted in the end. A directory of millions is left
- *    after limit + 1 entries, with not one of them looked at.
+ * There are two ways to list one directory:
+ *  - in order: read all names, sort them, and visit them until the page is full;
+ *  - unordered, if the caller accepts at most `limit` items or else none: count the names as they
+ *    are read, visit them in batches, and sort the page at the end. In a directory with millions of
+ *    entries the listing fails after limit + 1 names, before any of them is examined.
  *
- * An entry that is there but cannot be looked at (a disk error, no right to search the directory, a
- * link that leads nowhere) hides no other from a caller that reads names: with the delimiter it is
- * left out, and the log says so. Where whole trees are listed, or the caller asks for a complete
- * listing, it makes the listing fail: an object that is left out would be taken for one that does
- * not exist. That the program has no more descriptors or memory is not the entry's fault, and fails
- * either.
+ * Some entries exist but cannot be examined: after a disk error, without permission to search the
+ * directory, or if the entry is a dangling link. A listing with the delimiter leaves such an entry
+ * out and logs a warning, so that it does not hide the others. A listing without the delimiter, or
+ * one that must be complete, fails, because the caller would conclude that the object is absent. If
+ * the program has no descriptors or no memory left, every listing fails.
  *
- * Hostile trees: depth is bounded, a directory below itself ends the listing, and links to
- * directories, by which a small tree can look like a vast one, are entered LINKS_MAX times in one
- * call.
+ * Hostile trees: the depth is limited. If a directory contains itself, the listing fails. With
+ * links to directories a small tree can look huge; if a call would follow more than LINKS_MAX of
+ * them, it fails.
  */
 #include "dir.h"
 
@@ -37,11 +36,11 @@ enum {
 	DEPTH_MAX = 64,
 	LINKS_MAX = 10000,
 	BATCH = 1024,
-	FULL = 1, /* result of a visit: the page is, stop */
+	FULL = 1, /* result of a visit: the page is full, stop */
 };
 
 struct name {
-	size_t at; /* in names.text, NUL-terminated; a directory's with its slash */
+	size_t at; /* offset in names.text; NUL-terminated; a directory's ends with a slash */
 	bool is_dir;
 	bool is_link;
 };
@@ -71,19 +70,19 @@ struct lister {
 	const struct store_request *req;
 	struct store_page *page;
 	struct err *err;
-	bool all;	  /* see above */
-	uint32_t counted; /* while `all`: items seen, not all of them on the page yet */
+	bool unordered;	  /* see above */
+	uint32_t counted; /* if unordered: items read so far */
 	unsigned int links;
-	unsigned int too_long; /* names that make no keys */
-	unsigned int unseen;   /* entries that cannot be looked at, left out */
-	int unseen_code;       /* of the first of them, and its key */
-	char first_unseen[STORE_KEY_MAX + 1];
+	unsigned int too_long;			/* entries whose keys would be too long */
+	unsigned int left_out;			/* entries that cannot be examined */
+	int left_out_code;			/* error of the first of them */
+	char first_left_out[STORE_KEY_MAX + 1]; /* its key */
 	unsigned int depth;
 	struct {
 		dev_t dev;
 		ino_t ino;
-	} above[DEPTH_MAX]; /* the directories that we are in */
-	size_t len;	    /* of the directory's path in key, with its slash; 0 for the root */
+	} above[DEPTH_MAX]; /* the directories from the first one down to this one */
+	size_t len; /* length of the directory's path in key, with its slash; 0 for the root */
 	char key[STORE_KEY_MAX + NAME_MAX + 2];
 };
 
@@ -110,9 +109,9 @@ static enum kind kind_of_mode(mode_t mode)
 	return S_ISREG(mode) ? KIND_FILE : S_ISDIR(mode) ? KIND_DIR : KIND_NONE;
 }
 
-/* What `code` means of an entry of the directory fd, of which l->key is the path: 0 it has gone
+/* The final error of an entry of the directory fd, whose path is l->key: 0 if it has been removed
  * meanwhile. */
-static int why_unseen(const struct lister *l, int fd, int code)
+static int entry_error(const struct lister *l, int fd, int code)
 {
 	const char *name = l->key + l->len;
 	const size_t n = strcspn(name, "/");
@@ -127,27 +126,28 @@ static int why_unseen(const struct lister *l, int fd, int code)
 	return S_ISLNK(st.st_mode) ? -ENOLINK : -EIO;
 }
 
-static bool is_own_fault(int code)
+static bool is_out_of_resources(int code)
 {
 	return code == -EMFILE || code == -ENFILE || code == -ENOMEM;
 }
 
-/* l->key, an entry of the directory fd, could not be looked at. */
+/* l->key, an entry of the directory fd, cannot be examined. 0: it is left out. */
 static int leave_out(struct lister *l, int fd, int code)
 {
-	code = why_unseen(l, fd, code);
+	code = entry_error(l, fd, code);
 	if (code == 0)
 		return 0;
-	if (!l->req->list.delimit || l->req->list.complete || is_own_fault(code))
+	if (!l->req->list.delimit || l->req->list.complete || is_out_of_resources(code))
 		return dir_fail(l->err, code, l->key);
-	if (l->unseen++ == 0) {
-		l->unseen_code = code;
-		snprintf(l->first_unseen, sizeof(l->first_unseen), "%.*s", STORE_KEY_MAX, l->key);
+	if (l->left_out++ == 0) {
+		l->left_out_code = code;
+		snprintf(l->first_left_out, sizeof(l->first_left_out), "%.*s", STORE_KEY_MAX,
+			 l->key);
 	}
 	return 0;
 }
 
-/* An enum kind, or why the listing fails. */
+/* Returns an enum kind, or a negative errno with which the listing fails. */
 static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_link)
 {
 	unsigned char type = e->d_type;
@@ -171,8 +171,8 @@ static int kind_of(struct lister *l, int fd, const struct dirent *e, bool *is_li
 	return type == DT_REG ? KIND_FILE : type == DT_DIR ? KIND_DIR : KIND_NONE;
 }
 
-/* True when something at or below l->key may be an item. */
-static bool wanted(const struct lister *l, bool is_dir)
+/* True if l->key, or something below it, may be an item. */
+static bool may_match(const struct lister *l, bool is_dir)
 {
 	const char *after = l->req->list.start_after;
 	if (strncmp(l->key, l->req->key, strlen(l->req->key)) != 0)
@@ -187,10 +187,10 @@ static bool wanted(const struct lister *l, bool is_dir)
 static int add(struct lister *l, const struct store_meta *meta)
 {
 	if (l->page->n == l->req->list.max) {
-		page_set_more(l->page);
+		store_page_set_more(l->page);
 		return FULL;
 	}
-	return page_add(l->page, l->key, meta) ? no_memory(l) : 0;
+	return store_page_add(l->page, l->key, meta) ? no_memory(l) : 0;
 }
 
 static int visit_file(struct lister *l, int fd, bool is_link)
@@ -205,7 +205,7 @@ static int visit_file(struct lister *l, int fd, bool is_link)
 	if (rc)
 		return leave_out(l, fd, rc);
 	if (!S_ISREG(st.st_mode))
-		return 0; /* another thing meanwhile */
+		return 0; /* it has been replaced meanwhile */
 	dir_meta(&st, &meta);
 	return add(l, &meta);
 }
@@ -233,7 +233,7 @@ static int visit_dir(struct lister *l, int fd, bool is_link)
 			       l->key);
 	int below = open_below(l, fd, is_link);
 	if (below < 0) {
-		const int why = why_unseen(l, fd, below);
+		const int why = entry_error(l, fd, below);
 		return why ? bad_dir(l, why) : 0;
 	}
 	const size_t len = l->len;
@@ -279,7 +279,7 @@ static int keep(struct lister *l, struct names *names, bool is_dir, bool is_link
 	return bytes_append(&names->text, text, strlen(text) + 1) ? no_memory(l) : 0;
 }
 
-/* Decides on one entry: keeps it when it is an item, or a directory where items may be. */
+/* Handles one entry: keeps it if it is an item or a directory that may contain items. */
 static int consider(struct lister *l, int fd, const struct dirent *e, struct names *names)
 {
 	const size_t n = strlen(e->d_name);
@@ -291,23 +291,23 @@ static int consider(struct lister *l, int fd, const struct dirent *e, struct nam
 		return 0;
 	}
 	memcpy(l->key + l->len, e->d_name, n + 1);
-	const size_t known = strlen(l->req->key);
-	if (strncmp(l->key, l->req->key, l->len + n < known ? l->len + n : known) != 0)
-		return 0; /* before the cost of looking at a link */
+	const size_t prefix_len = strlen(l->req->key);
+	if (strncmp(l->key, l->req->key, l->len + n < prefix_len ? l->len + n : prefix_len) != 0)
+		return 0; /* before a link is resolved, which costs a system call */
 	const int kind = kind_of(l, fd, e, &is_link);
 	if (kind == KIND_NONE || kind < 0)
 		return kind;
 	if (kind == KIND_DIR) {
-		/* A key below has at least one byte more than its prefix. */
+		/* A key below it is at least one byte longer than its prefix. */
 		if (l->len + n + 1 >= STORE_KEY_MAX) {
 			l->too_long++;
 			return 0;
 		}
 		strcpy(l->key + l->len + n, "/");
 	}
-	if (!wanted(l, kind == KIND_DIR))
+	if (!may_match(l, kind == KIND_DIR))
 		return 0;
-	if (l->all && (kind == KIND_FILE || l->req->list.delimit) &&
+	if (l->unordered && (kind == KIND_FILE || l->req->list.delimit) &&
 	    ++l->counted > l->req->list.limit)
 		return err_set(l->err, -E2BIG, "more than %u objects below '%s'",
 			       l->req->list.limit, l->req->key);
@@ -329,7 +329,7 @@ static int read_names(struct lister *l, DIR *dir)
 		if (!e)
 			break;
 		int rc = consider(l, dirfd(dir), e, &names);
-		if (rc == 0 && l->all && names.n == BATCH)
+		if (rc == 0 && l->unordered && names.n == BATCH)
 			rc = visit_all(l, dirfd(dir), &names);
 		if (rc)
 			return rc;
@@ -339,12 +339,12 @@ static int read_names(struct lister *l, DIR *dir)
 		l->key[l->len] = '\0';
 		return bad_dir(l, code);
 	}
-	if (!l->all && names.n > 1)
+	if (!l->unordered && names.n > 1)
 		qsort_r(names.v, names.n, sizeof(*names.v), by_text, names.text.data);
 	return visit_all(l, dirfd(dir), &names);
 }
 
-/* Lists the directory l->key[0, len). Owns fd. */
+/* Lists the directory fd, whose path is l->key[0, len). Closes fd. */
 static int walk(struct lister *l, int fd)
 {
 	auto_close int owned = fd;
@@ -354,9 +354,9 @@ static int walk(struct lister *l, int fd)
 		return bad_dir(l, -errno);
 	for (unsigned int i = 0; i < l->depth; i++)
 		if (l->above[i].dev == st.st_dev && l->above[i].ino == st.st_ino)
-			return err_set(l->err, -ELOOP, "directory %s: it is below itself", l->key);
+			return err_set(l->err, -ELOOP, "directory %s: it contains itself", l->key);
 	if (l->depth == DEPTH_MAX)
-		return err_set(l->err, -ELOOP, "directory %s: more than %d deep", l->key,
+		return err_set(l->err, -ELOOP, "directory %s: more than %d levels deep", l->key,
 			       DEPTH_MAX);
 	auto_closedir DIR *dir = fdopendir(fd);
 	if (!dir)
@@ -370,7 +370,7 @@ static int walk(struct lister *l, int fd)
 	return rc;
 }
 
-/* Sets l->key to the directory part of the prefix. False when no key can begin like that. */
+/* Sets l->key to the directory part of the prefix. False if no key can begin with the prefix. */
 static bool start_dir(struct lister *l)
 {
 	const char *prefix = l->req->key;
@@ -390,13 +390,13 @@ int dir_list(struct dir_store *d, struct store_request *req)
 	struct store_page *page = &req->answer.page;
 	struct err *err = &req->answer.err;
 	auto_free struct lister *l = calloc(1, sizeof(*l));
-	if (!l || page_init(page))
+	if (!l || store_page_init(page))
 		return err_set(err, -ENOMEM, "listing of '%s': out of memory", req->key);
 	l->d = d;
 	l->req = req;
 	l->page = page;
 	l->err = err;
-	l->all = req->list.limit && req->list.max > req->list.limit;
+	l->unordered = req->list.limit && req->list.max > req->list.limit;
 	if (!start_dir(l))
 		return 0;
 	int fd = dir_open_proved(l->d, l->key, O_RDONLY | O_DIRECTORY);
@@ -408,19 +408,21 @@ int dir_list(struct dir_store *d, struct store_request *req)
 	if (l->len)
 		l->key[l->len++] = '/';
 	int rc = walk(l, fd);
-	/* Where not one entry can be looked at, the directory cannot. */
-	if (rc == 0 && l->unseen && page->n == 0 && !req->list.start_after)
-		rc = dir_fail(err, l->unseen_code, l->first_unseen);
-	else if (l->unseen)
+	/* If no entry at all can be examined, the directory is reported as the problem. */
+	if (rc == 0 && l->left_out && page->n == 0 && !req->list.start_after)
+		rc = dir_fail(err, l->left_out_code, l->first_left_out);
+	else if (l->left_out)
 		log_warning(d->base.env->log,
-			    "listing of '%s': %u entries are left out, the first is %s: %s",
-			    req->key, l->unseen, l->first_unseen, strerror(-l->unseen_code));
+			    "listing of '%s': %u entries cannot be examined and are left out; the "
+			    "first is %s: %s",
+			    req->key, l->left_out, l->first_left_out, strerror(-l->left_out_code));
 	if (l->too_long)
 		log_warning(
 			d->base.env->log,
-			"listing of '%s': %u names are left out, the keys would be longer than %d",
+			"listing of '%s': %u names are left out: their keys would be longer than "
+			"%d bytes",
 			req->key, l->too_long, STORE_KEY_MAX);
-	if (l->all)
-		page_sort(page);
+	if (l->unordered)
+		store_page_sort(page);
 	return rc < 0 ? rc : 0;
 }

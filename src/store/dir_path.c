@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory store: paths that cannot leave the root. openat2(2) resolves a whole path with
- * RESOLVE_BENEATH, against which no rename or link made meanwhile helps an attacker. Where the
- * kernel has no openat2(2), or a sandbox forbids it, the path is walked component by component,
- * and links are not followed.
+ * RESOLVE_BENEATH, so an attacker cannot escape by renaming directories or adding links meanwhile.
+ * If the kernel has no openat2(2), or a sandbox forbids it, the store opens a path component by
+ * component and follows no link.
  */
 #include "dir.h"
 
@@ -17,8 +17,8 @@
 
 static int open_beneath(int root, const char *path, int flags)
 {
-	/* Resolution gives EAGAIN when a rename elsewhere got in the way of a ".." of a link. */
-	enum { TRIES = 16 };
+	/* EAGAIN: a rename elsewhere disturbed the resolution of a ".." in a link. */
+	enum { RETRIES = 16 };
 	struct open_how how = {
 		.flags = (uint64_t)(flags | O_CLOEXEC),
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
@@ -27,7 +27,7 @@ static int open_beneath(int root, const char *path, int flags)
 		long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
 		if (fd >= 0)
 			return (int)fd;
-		if ((errno != EAGAIN && errno != EINTR) || i == TRIES)
+		if ((errno != EAGAIN && errno != EINTR) || i == RETRIES)
 			return -errno;
 	}
 }
@@ -84,13 +84,13 @@ int dir_stat(const struct dir_store *d, const char *path, struct stat *st)
 		return fd;
 	if (fstat(fd, st))
 		return -errno;
-	/* The link itself: without openat2(2) it is not followed. */
+	/* Without openat2(2), O_PATH opens the link itself. */
 	return S_ISLNK(st->st_mode) ? -ELOOP : 0;
 }
 
 /* ---- proof of absence ---- */
 
-/* What is found at a path, besides 0 and a negative errno. */
+/* Results of looking at a path, besides 0 (it exists) and a negative errno. */
 enum { NOTHING = 1, APPEARED };
 
 const char *dir_split(const char *key, char dir[STORE_KEY_MAX + 1])
@@ -102,7 +102,7 @@ const char *dir_split(const char *key, char dir[STORE_KEY_MAX + 1])
 	return slash ? slash + 1 : key;
 }
 
-/* The entry of the directory that the path is in, without following it. NOTHING: there is none. */
+/* The entry of a path in its directory; a link is not followed. NOTHING: there is no such entry. */
 static int look_at(const struct dir_store *d, const char *path, struct stat *st)
 {
 	char dir[STORE_KEY_MAX + 1];
@@ -115,7 +115,8 @@ static int look_at(const struct dir_store *d, const char *path, struct stat *st)
 	return errno == ENOENT || errno == ENAMETOOLONG ? NOTHING : -errno;
 }
 
-/* Where a link leads: 0 somewhere; NOTHING can be below it, since it leads to a file. */
+/* Follows a link. has_more: the path goes on below it. NOTHING: it leads to a file, so nothing can
+ * be below it. -ENOLINK: it is dangling. */
 static int follow(const struct dir_store *d, const char *path, bool has_more)
 {
 	struct stat st;
@@ -127,12 +128,12 @@ static int follow(const struct dir_store *d, const char *path, bool has_more)
 	return has_more && !S_ISDIR(st.st_mode) ? NOTHING : 0;
 }
 
-/* Walks down to the first component that is not there. wants_dir: a file in its place is nothing.
- */
-static int find_gap(const struct dir_store *d, char *path, bool wants_dir)
+/* Walks down the path to the first component that does not exist. must_be_dir: the path must be a
+ * directory; a file does not count. path is changed while the function runs. */
+static int find_gap(const struct dir_store *d, char *path, bool must_be_dir)
 {
 	for (char *slash = strchr(path, '/');; slash = strchr(slash + 1, '/')) {
-		const bool has_more = slash || wants_dir;
+		const bool has_more = slash || must_be_dir;
 		struct stat st;
 		if (slash)
 			*slash = '\0';
@@ -142,7 +143,7 @@ static int find_gap(const struct dir_store *d, char *path, bool wants_dir)
 		else if (rc == 0 && has_more && !S_ISDIR(st.st_mode))
 			rc = NOTHING;
 		if (rc == -ENOENT || rc == -ENOTDIR || (rc == 0 && !slash))
-			return APPEARED; /* others have changed it meanwhile */
+			return APPEARED; /* another program has changed the path */
 		if (rc)
 			return rc;
 		*slash = '/';
@@ -151,14 +152,14 @@ static int find_gap(const struct dir_store *d, char *path, bool wants_dir)
 
 int dir_open_proved(const struct dir_store *d, const char *path, int flags)
 {
-	enum { TRIES = 3 };
+	enum { ATTEMPTS = 3 };
 	char copy[STORE_KEY_MAX + 1];
 	struct stat st;
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; i < ATTEMPTS; i++) {
 		int fd = dir_open(d, path, flags);
 		if (fd != -ENOENT && fd != -ENOTDIR && fd != -ENAMETOOLONG)
 			return fd;
-		/* As a rule the directory is there, and nothing in it. */
+		/* The usual case: the directory exists and has no such entry. */
 		int rc = look_at(d, path, &st);
 		if (rc != NOTHING)
 			rc = find_gap(d, strcpy(copy, path), flags & O_DIRECTORY);
@@ -185,16 +186,17 @@ int dir_fail(struct err *err, int code, const char *key)
 	case -ENOENT:
 	case -ENOTDIR:
 	case -ENAMETOOLONG:
-		return err_set(err, -EIO, "object %s: it vanished while it was read", key);
+		return err_set(err, -EIO, "object %s: it vanished while it was being accessed",
+			       key);
 	case -EXDEV:
 		return err_set(err, -EACCES,
-			       "object %s: a link that is absolute or leads out of the bucket is "
-			       "not followed",
+			       "object %s: a symbolic link that is absolute or leads out of the "
+			       "bucket is not followed",
 			       key);
 	case -ENOLINK:
-		return err_set(err, code, "object %s: a link that leads nowhere", key);
+		return err_set(err, code, "object %s: dangling symbolic link", key);
 	case -ELOOP:
-		return err_set(err, -EACCES, "object %s: a link that is not followed", key);
+		return err_set(err, -EACCES, "object %s: symbolic link is not followed", key);
 	case -EPERM:
 		return err_errno(err, -EACCES, "object %s", key);
 	default:

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory store: writing.
+ * The directory store: PUT and DELETE.
  *
- * An object appears by a rename in its own directory, of a temporary file that is complete and on
- * disk: a reader sees the old or the new one, and so does whoever looks after a crash. What a
- * crash leaves behind is at most a temporary file, which no listing shows.
+ * A put writes a temporary file in the object's own directory, syncs it, and renames it. So a
+ * reader sees the old object or the new one, also after a crash. A crash leaves at most a temporary
+ * file behind, which no listing shows.
  *
- * A put makes the directories that it needs and a delete removes those that it empties, so one may
- * take a directory away from the other between two steps: the put then starts again.
+ * A put makes the directories that it needs, and a delete removes the directories that it empties.
+ * So a delete may remove a directory between two steps of a put. The put then starts again.
  */
 #include "dir.h"
 
@@ -18,7 +18,8 @@
 
 enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
 
-/* Makes what is missing of a path, which is changed meanwhile. 0 or a negative errno. */
+/* Makes the missing directories of a path, which is changed while the function runs. 0 or a
+ * negative errno. */
 static int make_dirs(const struct dir_store *d, char *path)
 {
 	char *name = path;
@@ -77,8 +78,9 @@ static int write_all(int fd, const struct store_request *req)
 	return rc;
 }
 
-/* Creates a file under a name that nobody else uses: chance between programs and after a crash,
- * the serial number within this one. A descriptor or a negative errno. */
+/* Creates a temporary file with a unique name. The random part makes it unique among programs and
+ * after a crash, the serial number within this program. Returns a descriptor or a negative errno.
+ */
 static int open_temp(struct dir_store *d, int parent, char name[TEMP_NAME_MAX])
 {
 	const struct env *env = d->base.env;
@@ -101,7 +103,7 @@ static int rename_if_absent(int parent, const char *temp, const char *name)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	/* The file system cannot: a link never replaces either. */
+	/* The file system cannot do that. link(2) does not replace files either. */
 	if (linkat(parent, temp, parent, name, 0))
 		return -errno;
 	unlinkat(parent, temp, 0);
@@ -146,7 +148,7 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	}
 	if (fsync(parent))
 		return -errno;
-	/* Only now: the rename changed the time of the last status change. */
+	/* After the rename, because the rename changes the time of the last status change. */
 	struct stat st;
 	if (fstat(fd, &st))
 		return -errno;
@@ -156,31 +158,33 @@ static int put_once(struct dir_store *d, struct store_request *req)
 
 int dir_put(struct dir_store *d, struct store_request *req)
 {
-	enum { TRIES = 8 };
+	enum { ATTEMPTS = 8 };
 	struct err *err = &req->answer.err;
 	int rc = -ENOENT;
 	if (dir_reserved(req->key))
-		return err_set(err, -EINVAL, "object %s: a name for temporary files", req->key);
-	for (int tries = 0; rc == -ENOENT && tries < TRIES; tries++)
+		return err_set(err, -EINVAL,
+			       "object %s: names that begin with " DIR_TEMP_PREFIX " are reserved",
+			       req->key);
+	for (int tries = 0; rc == -ENOENT && tries < ATTEMPTS; tries++)
 		rc = put_once(d, req);
 	switch (rc) {
 	case 0:
 		return 0;
 	case -ESTALE:
-		return err_set(err, rc, "object %s: another version is there", req->key);
+		return err_set(err, rc, "object %s: it has another version", req->key);
 	case -EEXIST:
-		return err_set(err, rc, "object %s: already there", req->key);
+		return err_set(err, rc, "object %s: it exists already", req->key);
 	case -ENOTDIR:
 	case -EISDIR:
 	case -ENAMETOOLONG:
-		/* A bucket could hold this key, a directory cannot. */
+		/* S3 could store this key, a directory cannot. */
 		return err_errno(err, rc, "object %s", req->key);
 	default:
 		return dir_fail(err, rc, req->key);
 	}
 }
 
-/* Removes the directories above key that are empty now, but never the root. */
+/* Removes the directories above the key that are empty, but never the root. */
 static void prune(const struct dir_store *d, const char *key)
 {
 	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
@@ -211,7 +215,7 @@ int dir_delete(struct dir_store *d, const struct store_request *req, struct err 
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	if (req->cond.if_match && !dir_same_version(&st, req->cond.if_match))
-		return err_set(err, -ESTALE, "object %s: another version is there", key);
+		return err_set(err, -ESTALE, "object %s: it has another version", key);
 	const char *name = dir_split(key, dir);
 	auto_close int parent = dir_open(d, dir, O_PATH | O_DIRECTORY);
 	if (parent < 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Injects failures, by rules (store/fault_spec.h). Which request is hit depends on nothing but the
- * order in which matching requests arrive, so a test that submits in a fixed order is repeatable.
+ * Injects failures according to rules (store/fault_spec.h). The order in which requests arrive
+ * alone decides which of them are hit. So a test that submits in a fixed order is repeatable.
  *
- * Threads: the rules never change; each has an atomic count of the requests that matched it. A
- * delay never holds up a thread that completes requests: they are delayed before they are passed
- * on, in a worker.
+ * Threads: the rules never change. Each has an atomic count of the requests that matched it. A
+ * delayed request sleeps in a worker before it is passed on, so no thread that completes requests
+ * is blocked.
  */
 #include <store/fault_spec.h>
 #include <store/implement.h>
@@ -23,7 +23,7 @@ struct fault_store {
 
 _Static_assert(FAULT_RULES_MAX <= 32, "struct plan has a bit for each rule");
 
-/* What happens to one request, in its slot. */
+/* A request's slot: the rules that apply to it. */
 struct plan {
 	uint32_t hits;		       /* a bit for each rule */
 	const struct fault_rule *fail; /* NULL: it is passed on */
@@ -37,8 +37,8 @@ static struct fault_store *fault_of(struct store *s)
 
 static bool matches(const struct fault_rule *rule, const struct store_request *req)
 {
-	const bool of_bodies = rule->what == FAULT_TRUNCATE || rule->what == FAULT_FLIP;
-	if (of_bodies && req->op != STORE_GET)
+	const bool changes_body = rule->what == FAULT_TRUNCATE || rule->what == FAULT_FLIP;
+	if (changes_body && req->op != STORE_GET)
 		return false;
 	return !rule->glob[0] || fnmatch(rule->glob, req->key, 0) == 0;
 }
@@ -61,7 +61,7 @@ static void make_plan(struct fault_store *f, const struct store_request *req, st
 	}
 }
 
-/* The language says ENOENT for an object that is not there, as a service would say it. */
+/* ENOENT in a rule stands for an absent object, reported by the service. */
 static void forward(struct store *s, struct store_request *req)
 {
 	const struct plan *plan = store_slot(s, req);
@@ -72,9 +72,9 @@ static void forward(struct store *s, struct store_request *req)
 		store_fail(s, req, code, "object %s: injected failure: %s", req->key,
 			   fault_errno_name(-code));
 	else if (req->op == STORE_LIST || req->op == STORE_PUT)
-		store_fail(s, req, -EIO, "object %s: injected failure: not there", req->key);
+		store_fail(s, req, -EIO, "object %s: injected failure: ENOENT", req->key);
 	else
-		store_absent(s, req, STORE_SAID);
+		store_absent(s, req, STORE_BY_SERVICE);
 }
 
 static void delay(void *arg)

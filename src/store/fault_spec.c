@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fault language; see the header. Parsing and formatting share the tables. Pure. */
+/* The language of injected failures; see the header. Pure. */
 #include <store/fault_spec.h>
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { PERCENT_DIGITS = 4, PPM = 1000000 };
+enum { PPM = 1000000 };
 
 static const char *const whats[] = {
 	[FAULT_FAIL] = "fail",
@@ -49,7 +47,7 @@ const char *fault_errno_name(int number)
 	return NULL;
 }
 
-/* ---- parsing: a window of text that is eaten from the front ---- */
+/* ---- parsing: functions consume a window of text from its front ---- */
 
 struct window {
 	const char *p, *end;
@@ -63,7 +61,7 @@ static bool eat(struct window *w, char c)
 	return true;
 }
 
-/* The text up to one of the stops, or to the end; the stop itself stays. */
+/* Consumes the text up to one of the stops, or to the end, and returns it. The stop remains. */
 static struct window until(struct window *w, const char *stops)
 {
 	struct window head = {.p = w->p};
@@ -99,7 +97,7 @@ static bool eat_number(struct window *w, uint64_t *n)
 	return true;
 }
 
-/* A window that is one number and nothing else. */
+/* The whole window is one number. */
 static bool number(struct window w, uint64_t *n)
 {
 	return eat_number(&w, n) && w.p == w.end;
@@ -181,17 +179,17 @@ static bool parse_glob(struct window w, struct fault_rule *rule)
 	return true;
 }
 
-/* One rule, without its comma. NULL or what is wrong. */
+/* One rule, without its comma. Returns NULL, or what is wrong with it. */
 static const char *parse_rule(struct window w, struct fault_rule *rule)
 {
 	memset(rule, 0, sizeof(*rule));
 	if (!parse_what(until(&w, ":@"), rule))
 		return "must begin with fail:, truncate:, delay: or flip:";
 	if (!eat(&w, ':') || !parse_when(until(&w, ":@"), rule))
-		return "needs a time: 3, 3+, *3 or 5%";
+		return "must say which requests: 3, 3+, *3 or 5%";
 	if (eat(&w, ':')) {
 		if (!parse_value(until(&w, "@"), rule))
-			return "has a value that cannot be used";
+			return "has an invalid value";
 	} else if (rule->what == FAULT_DELAY) {
 		return "needs a value, in milliseconds";
 	} else if (rule->what == FAULT_FAIL) {
@@ -222,70 +220,9 @@ int fault_spec_parse(const char *text, struct fault_spec *spec, struct err *err)
 	return 0;
 }
 
-/* ---- formatting ---- */
+/* ---- hits ---- */
 
-static void format_when(const struct fault_rule *rule, char *text, size_t n)
-{
-	switch (rule->when) {
-	case FAULT_NTH:
-		snprintf(text, n, "%" PRIu64, rule->n);
-		break;
-	case FAULT_FROM:
-		snprintf(text, n, "%" PRIu64 "+", rule->n);
-		break;
-	case FAULT_EVERY:
-		snprintf(text, n, "*%" PRIu64, rule->n);
-		break;
-	case FAULT_PPM: {
-		const unsigned int one = PPM / 100;
-		int len = snprintf(text, n, "%" PRIu64 ".%0*" PRIu64, rule->n / one, PERCENT_DIGITS,
-				   rule->n % one);
-		while (text[len - 1] == '0')
-			len--;
-		if (text[len - 1] == '.')
-			len--;
-		strcpy(text + len, "%");
-		break;
-	}
-	}
-}
-
-static void format_value(const struct fault_rule *rule, char *text, size_t n)
-{
-	text[0] = '\0';
-	if (rule->what == FAULT_FAIL) {
-		if (rule->value != EIO)
-			snprintf(text, n, ":%s", fault_errno_name((int)rule->value));
-	} else if (rule->value || rule->what == FAULT_DELAY) {
-		snprintf(text, n, ":%" PRIu64, rule->value);
-	}
-}
-
-int fault_spec_format(const struct fault_spec *spec, char *text, size_t n)
-{
-	size_t pos = 0;
-	if (n == 0)
-		return -ENOSPC;
-	text[0] = '\0';
-	for (unsigned int i = 0; i < spec->n; i++) {
-		const struct fault_rule *rule = &spec->rules[i];
-		char when[32], value[32];
-		format_when(rule, when, sizeof(when));
-		format_value(rule, value, sizeof(value));
-		int len = snprintf(text + pos, n - pos, "%s%s:%s%s%s%s", i ? "," : "",
-				   whats[rule->what], when, value, rule->glob[0] ? "@" : "",
-				   rule->glob);
-		if (len < 0 || (size_t)len >= n - pos)
-			return -ENOSPC;
-		pos += (size_t)len;
-	}
-	return 0;
-}
-
-/* ---- deciding ---- */
-
-/* splitmix64: each number of the sequence is as good as any, so it needs no state and threads
- * cannot disturb it. */
+/* splitmix64: a pseudo-random function of its argument, without state that threads would share. */
 static uint64_t mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);

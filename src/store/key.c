@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may be a key. The rules are those of the strictest store, a directory: a key that passes
- * can be joined to a path, component by component, without ever naming anything above it. Pure.
+ * Valid keys. The rules are those of the strictest store, a directory: if a valid key is appended
+ * to the path of a directory, the result never names anything outside that directory. Pure.
  */
 #include <store/store.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bucket in memory, for tests: an array of objects sorted by key. It behaves as S3 does where
- * a directory cannot: "a" and "a/b" live side by side, a prefix without keys does not exist, a page
- * has at most STORE_PAGE_MAX items.
+ * A bucket in memory, for tests: an array of objects, sorted by key. Where a directory differs from
+ * S3, it behaves as S3: "a" and "a/b" can both exist, a prefix without objects does not exist, and
+ * a page has at most STORE_PAGE_MAX items.
  *
- * Threads: one lock for everything; bodies are copied under it. Requests are answered in workers.
+ * Threads: one lock guards everything, and bodies are copied under it. Workers answer the requests.
  */
 #include <store/implement.h>
 #include <store/page.h>
@@ -23,10 +23,10 @@ struct object {
 
 struct mem_store {
 	struct store base;
-	pthread_mutex_t lock; /* guards all below */
+	pthread_mutex_t lock; /* guards all members below */
 	struct object *v;     /* ascending by key */
 	size_t n, cap;
-	uint64_t serial; /* of the last version written; its etag */
+	uint64_t serial; /* of the last version that was written, for its ETag */
 };
 
 static struct mem_store *mem_of(struct store *s)
@@ -46,7 +46,7 @@ static struct mem_store *lock(struct store *s)
 	return mem_of(s);
 }
 
-/* Index of the first object whose key is not less than key. */
+/* Index of the first object whose key is at least key. */
 static size_t find_locked(const struct mem_store *m, const char *key)
 {
 	size_t low = 0, high = m->n;
@@ -68,17 +68,7 @@ static struct object *lookup_locked(const struct mem_store *m, const char *key)
 
 /* ---- get ---- */
 
-/* Of a body of `size` bytes: where the range begins, and how long it is. */
-static size_t cut(const struct store_range *range, uint64_t size, uint64_t *first)
-{
-	if (range->from_end)
-		*first = size - min_u64(range->length, size);
-	else
-		*first = min_u64(range->first, size);
-	return (size_t)min_u64(range->length, size - *first);
-}
-
-/* 0 or a negative errno; the state is set when it is 0. */
+/* Returns 0 and sets the answer's state, or returns a negative errno. */
 static int get_locked(const struct mem_store *m, struct store_request *req)
 {
 	const struct object *o = lookup_locked(m, req->key);
@@ -89,22 +79,23 @@ static int get_locked(const struct mem_store *m, struct store_request *req)
 	if (!o)
 		return 0;
 	if (cond->if_match && strcmp(cond->if_match, o->meta.etag) != 0)
-		return err_set(&a->err, -ESTALE, "object %s: another version", req->key);
+		return err_set(&a->err, -ESTALE, "object %s: it has another version", req->key);
 	a->meta = o->meta;
 	a->unchanged = cond->if_none_match && strcmp(cond->if_none_match, o->meta.etag) == 0;
 	if (a->unchanged || req->op == STORE_HEAD)
 		return 0;
-	const size_t n = cut(&req->range, o->body.len, &first);
+	const size_t n = (size_t)store_range_clip(&req->range, o->body.len, &first);
 	if (req->max && n > req->max)
-		return err_set(&a->err, -EFBIG, "object %s: %zu bytes, at most %" PRIu64, req->key,
-			       n, req->max);
+		return err_set(&a->err, -EFBIG, "object %s: %zu bytes, the limit is %" PRIu64,
+			       req->key, n, req->max);
 	return n ? bytes_append(&a->body, o->body.data + first, n) : 0;
 }
 
 /* ---- list ---- */
 
-/* Length of what key is folded to: with its delimiter; 0 when it is an item of its own. */
-static size_t folded(const struct store_request *req, const char *key)
+/* Length of the prefix to which a key is folded, with its delimiter; 0 if the key is an item of its
+ * own. */
+static size_t folded_length(const struct store_request *req, const char *key)
 {
 	const char *slash = req->list.delimit ? strchr(key + strlen(req->key), '/') : NULL;
 	return slash ? (size_t)(slash - key) + 1 : 0;
@@ -115,26 +106,26 @@ static int list_locked(const struct mem_store *m, struct store_request *req)
 	struct store_page *page = &req->answer.page;
 	const size_t prefix_len = strlen(req->key);
 	const size_t max = min_u64(req->list.max, STORE_PAGE_MAX);
-	const char *last = req->list.start_after; /* items are greater */
+	const char *last = req->list.start_after; /* all items are greater than this */
 	char fold[STORE_KEY_MAX + 1];
-	if (page_init(page))
+	if (store_page_init(page))
 		return -ENOMEM;
 	req->answer.state = STORE_PRESENT;
 	for (size_t i = find_locked(m, req->key); i < m->n; i++) {
 		const struct object *o = &m->v[i];
 		if (strncmp(o->key, req->key, prefix_len) != 0)
 			break;
-		const size_t n = folded(req, o->key);
+		const size_t n = folded_length(req, o->key);
 		memcpy(fold, o->key, n);
 		fold[n] = '\0';
 		const char *key = n ? fold : o->key;
 		if (last && strcmp(key, last) <= 0)
 			continue;
 		if (page->n == max) {
-			page_set_more(page);
+			store_page_set_more(page);
 			break;
 		}
-		if (page_add(page, key, n ? NULL : &o->meta))
+		if (store_page_add(page, key, n ? NULL : &o->meta))
 			return -ENOMEM;
 		last = page->items[page->n - 1].key;
 	}
@@ -168,13 +159,13 @@ static int check_put_locked(const struct mem_store *m, const struct store_reques
 	const struct object *o = lookup_locked(m, req->key);
 	const struct store_cond *cond = &req->cond;
 	if (cond->if_none_match && o)
-		return err_set(err, -EEXIST, "object %s: already there", req->key);
+		return err_set(err, -EEXIST, "object %s: it exists already", req->key);
 	if (cond->if_match && (!o || strcmp(cond->if_match, o->meta.etag) != 0))
-		return err_set(err, -ESTALE, "object %s: another version is there", req->key);
+		return err_set(err, -ESTALE, "object %s: it has another version", req->key);
 	return 0;
 }
 
-/* Takes what is in *fresh, on success. */
+/* On success the store owns the contents of *fresh. */
 static int insert_locked(struct mem_store *m, struct object *fresh)
 {
 	fresh->meta.size = fresh->body.len;
@@ -219,7 +210,7 @@ static int delete_locked(struct mem_store *m, struct store_request *req)
 	const char *if_match = req->cond.if_match;
 	struct object *o = lookup_locked(m, req->key);
 	if (o && if_match && strcmp(if_match, o->meta.etag) != 0)
-		return err_set(&req->answer.err, -ESTALE, "object %s: another version is there",
+		return err_set(&req->answer.err, -ESTALE, "object %s: it has another version",
 			       req->key);
 	req->answer.state = STORE_ABSENT;
 	if (!o)
@@ -260,7 +251,7 @@ static void answer(void *arg)
 	else if (rc)
 		store_fail(s, req, rc, NULL);
 	else if (req->answer.state == STORE_ABSENT)
-		store_absent(s, req, STORE_LOOKED);
+		store_absent(s, req, STORE_BY_DIRECTORY);
 	else
 		store_complete(s, req);
 }

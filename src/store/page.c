@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of a listing. Items and keys live in the page's arena. The item array doubles whenever n
- * is a power of two from ITEMS_MIN on, so its capacity follows from n and is kept nowhere.
+ * Pages of a listing. Items and keys are in the page's arena. The array of items doubles whenever n
+ * reaches a power of two, from ITEMS_MIN on. So its capacity follows from n and is not stored.
  */
 #include <store/page.h>
 
@@ -10,10 +10,10 @@
 
 enum { ITEMS_MIN = 64 };
 
-/* Some three million items: what asks for more in one page is answered with -ENOMEM. */
+/* Enough for about three million items. A page with more fails with -ENOMEM. */
 static const size_t arena_limit = (size_t)1 << 30;
 
-int page_init(struct store_page *page)
+int store_page_init(struct store_page *page)
 {
 	memset(page, 0, sizeof(*page));
 	page->arena = arena_new(arena_limit);
@@ -35,7 +35,7 @@ static int grow(struct store_page *page)
 	return 0;
 }
 
-int page_add(struct store_page *page, const char *key, const struct store_meta *meta)
+int store_page_add(struct store_page *page, const char *key, const struct store_meta *meta)
 {
 	char *copy = arena_strndup(page->arena, key, strlen(key));
 	if (!copy || grow(page))
@@ -48,7 +48,7 @@ int page_add(struct store_page *page, const char *key, const struct store_meta *
 	return 0;
 }
 
-void page_set_more(struct store_page *page)
+void store_page_set_more(struct store_page *page)
 {
 	page->more = true;
 	page->next = page->n ? page->items[page->n - 1].key : NULL;
@@ -60,7 +60,7 @@ static int by_key(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
-void page_sort(struct store_page *page)
+void store_page_sort(struct store_page *page)
 {
 	if (page->n > 1)
 		qsort(page->items, page->n, sizeof(*page->items), by_key);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of a bucket as a bucket: what lies below a prefix. Keys get it in front on their way in,
- * in the headroom of the request, and lose it on their way out. No state, so no locks.
+ * The part of a bucket below a prefix as a bucket of its own. The prefix is put in front of the key
+ * on its way down, in the headroom of the request, and removed on its way up. The store never
+ * changes, so there are no locks.
  */
 #include <store/implement.h>
 
@@ -10,8 +11,8 @@
 
 struct prefix_store {
 	struct store base;
-	size_t n;      /* of prefix */
-	char prefix[]; /* with a slash at its end */
+	size_t n;      /* length of prefix */
+	char prefix[]; /* ends with a slash */
 };
 
 static struct prefix_store *prefix_of(struct store *s)
@@ -19,7 +20,7 @@ static struct prefix_store *prefix_of(struct store *s)
 	return (struct prefix_store *)s;
 }
 
-static void lengthen(const struct prefix_store *p, char **text)
+static void add_prefix(const struct prefix_store *p, char **text)
 {
 	if (!*text)
 		return;
@@ -27,7 +28,7 @@ static void lengthen(const struct prefix_store *p, char **text)
 	memcpy(*text, p->prefix, p->n);
 }
 
-static void shorten(const struct prefix_store *p, char **text)
+static void remove_prefix(const struct prefix_store *p, char **text)
 {
 	if (*text)
 		*text += p->n;
@@ -36,8 +37,8 @@ static void shorten(const struct prefix_store *p, char **text)
 static void submit(struct store *s, struct store_request *req)
 {
 	const struct prefix_store *p = prefix_of(s);
-	lengthen(p, &req->key);
-	lengthen(p, &req->list.start_after);
+	add_prefix(p, &req->key);
+	add_prefix(p, &req->list.start_after);
 	store_pass(s, req);
 }
 
@@ -45,8 +46,8 @@ static void completed(struct store *s, struct store_request *req)
 {
 	const struct prefix_store *p = prefix_of(s);
 	struct store_page *page = &req->answer.page;
-	shorten(p, &req->key);
-	shorten(p, &req->list.start_after);
+	remove_prefix(p, &req->key);
+	remove_prefix(p, &req->list.start_after);
 	for (size_t i = 0; i < page->n; i++)
 		page->items[i].key += p->n;
 	if (page->more)
@@ -74,7 +75,7 @@ struct store *store_prefix_new(struct store *inner, const char *prefix, struct e
 	}
 	memcpy(p->prefix, prefix, n);
 	if (!store_key_ok(p->prefix)) {
-		err_set(err, -EINVAL, "'%s' cannot be a prefix", p->prefix);
+		err_set(err, -EINVAL, "invalid prefix '%s'", p->prefix);
 		free(p);
 		return NULL;
 	}

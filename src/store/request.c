@@ -4,7 +4,8 @@
  *
  *   struct store_request | slots of the stack | headroom, key, NUL | headroom, start_after, NUL
  *
- * The headroom lets a prefix be put in front of a text without moving it. No state, so no locks.
+ * A wrapper puts a prefix in front of a text by writing into its headroom, without moving the text.
+ * No state, so no locks.
  */
 #include <store/implement.h>
 
@@ -12,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT = STORE_KEY_MAX + 2 }; /* one more than fits a key: a longer one is noticed */
+/* One byte more than a valid key needs, so that a longer key is noticed. */
+enum { TEXT_SIZE = STORE_KEY_MAX + 2 };
 
 static size_t slots_of(const struct store *s)
 {
@@ -21,7 +23,7 @@ static size_t slots_of(const struct store *s)
 
 size_t store_request_size(const struct store *s)
 {
-	return sizeof(struct store_request) + slots_of(s) + 2 * (s->headroom + TEXT);
+	return sizeof(struct store_request) + slots_of(s) + 2 * (s->headroom + TEXT_SIZE);
 }
 
 struct store_request *store_request_init(void *memory, const struct store *s, enum store_op op)
@@ -30,9 +32,9 @@ struct store_request *store_request_init(void *memory, const struct store *s, en
 	char *texts = req->memory + slots_of(s);
 	memset(req, 0, sizeof(*req));
 	req->slots = s->slots;
-	req->room = TEXT;
+	req->room = TEXT_SIZE;
 	req->key = texts + s->headroom;
-	req->after = req->key + TEXT + s->headroom;
+	req->after = req->key + TEXT_SIZE + s->headroom;
 	store_request_reset(req, op);
 	return req;
 }
@@ -70,6 +72,15 @@ void store_request_free(struct store_request *req)
 		return;
 	store_request_release(req);
 	free(req);
+}
+
+uint64_t store_range_clip(const struct store_range *range, uint64_t size, uint64_t *first)
+{
+	if (range->from_end)
+		*first = size - min_u64(range->length, size);
+	else
+		*first = min_u64(range->first, size);
+	return min_u64(range->length, size - *first);
 }
 
 static void set_text(struct store_request *req, char *to, const char *text)

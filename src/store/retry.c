@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repeats a request after a passing fault (-EAGAIN), with jittered exponential back-off.
+ * Repeats a request after a temporary failure (-EAGAIN), with exponential back-off and jitter.
  *
- *   pause before attempt n+1  at random between half of p and p, p = min(cap, base * 2^(n-1)); if
- *                             the server has said when to come again (err->again_ms), that much
- *                             later than it has said
- *   last attempt              the one numbered `attempts`, or the one after which the next pause
- *                             would end after `budget`; then -EIO
+ * The pause before attempt n+1 is a random time between p/2 and p, where p = min(cap, base *
+ * 2^(n-1)). If the server says how long to wait (err->retry_after_ms), that time is added. The last
+ * attempt is number `attempts`, or the one after which the next pause would end later than
+ * `budget`. If it fails, too, the request fails with -EIO.
  *
- * A request that is cancelled for half a second of a pause ends with -ECANCELED.
+ * A request that is cancelled during a pause fails with -ECANCELED half a second later.
  *
- * Requests wait in a list that one thread counts down: a worker of the pool that slept would be
- * missing where bytes are decoded. The thread is started by the first request that waits.
+ * Waiting requests are in a list, and one thread counts their pauses down. They do not sleep in
+ * workers of the pool, because the workers are needed to decode. The first request that has to wait
+ * starts the thread.
  *
- * Threads: lock guards the list and the thread's state; no request is submitted under it. The
- * thread sleeps by env->sleep in slices, and pauses are counted down by what was slept rather than
- * read off a clock, so that with a fake clock no time passes.
+ * Threads: `lock` guards the list and the state of the thread. No request is submitted under it.
+ * The thread sleeps in slices with env->sleep and subtracts each slice from the pauses. It does not
+ * read a clock, so with a fake sleep no time passes.
  */
 #include <store/implement.h>
 
@@ -26,16 +26,17 @@
 #include <stdatomic.h>
 
 static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
-		      cancel_ns = UINT64_C(500) * 1000000; /* as of a request under way */
+		      cancel_ns = UINT64_C(500) *
+				  1000000; /* s3/ allows a request in progress the same time */
 
-/* Attempts at one request so far, in its slot. */
+/* A request's slot: its attempts so far. */
 struct attempts {
 	unsigned int n;
 	uint64_t started_ns, waited_ns;
-	/* In the list. */
+	/* While it is in the list: */
 	struct store_request *req, *next;
 	uint64_t left_ns;
-	uint64_t cancelled_ns; /* for how long it has been cancelled there */
+	uint64_t cancelled_ns; /* how long it has been cancelled */
 };
 
 struct retry_store {
@@ -65,7 +66,7 @@ static uint64_t now_ns(const struct retry_store *r)
 	return r->base.env->now(r->base.env);
 }
 
-/* ---- the policy ---- */
+/* ---- policy ---- */
 
 static uint64_t jittered(const struct retry_store *r, unsigned int n)
 {
@@ -81,14 +82,14 @@ static uint64_t spent_ns(const struct retry_store *r, const struct attempts *a)
 	return max_u64(now_ns(r) - a->started_ns, a->waited_ns);
 }
 
-/* After an attempt that failed with -EAGAIN. False: give up. */
-static bool try_again(struct retry_store *r, struct attempts *a, const struct err *err,
-		      uint64_t *pause_ns)
+/* Called after an attempt that failed with -EAGAIN. False: it was the last attempt. */
+static bool plan_attempt(struct retry_store *r, struct attempts *a, const struct err *err,
+			 uint64_t *pause_ns)
 {
 	a->n++;
 	if (a->n >= r->opt.attempts)
 		return false;
-	*pause_ns = jittered(r, a->n) + err->again_ms * ms;
+	*pause_ns = jittered(r, a->n) + err->retry_after_ms * ms;
 	if (spent_ns(r, a) + *pause_ns > r->opt.budget_ms * ms)
 		return false;
 	a->waited_ns += *pause_ns;
@@ -99,7 +100,7 @@ static bool try_again(struct retry_store *r, struct attempts *a, const struct er
 static void log_attempt(const struct retry_store *r, const struct attempts *a, uint64_t pause_ns,
 			const struct err *err)
 {
-	log_info(r->base.env->log, "attempt %u failed, next in %u ms: %s", a->n,
+	log_info(r->base.env->log, "attempt %u failed, the next follows in %u ms: %s", a->n,
 		 (unsigned int)(pause_ns / ms), err->msg);
 }
 
@@ -119,7 +120,7 @@ static bool is_cancelled(const struct attempts *a)
 	return a->cancelled_ns >= cancel_ns;
 }
 
-/* Takes one that is due, or cancelled. */
+/* Removes a request from the list that is due or cancelled. NULL if there is none. */
 static struct attempts *take_locked(struct retry_store *r)
 {
 	for (struct store_request **at = &r->list; *at; at = &attempts_of(r, *at)->next) {
@@ -142,11 +143,11 @@ static void count_down_locked(struct retry_store *r, uint64_t slept)
 	}
 }
 
-/* In the list's thread, which is no place for the caller's done. */
+/* Runs in a worker: the caller's `done` must not run in the thread of the list. */
 static void cancel(void *arg)
 {
 	struct store_request *req = arg;
-	req->cond.again = false;
+	req->cond.retried = false;
 	store_fail(store_working(req), req, -ECANCELED, "%s of %s: cancelled",
 		   store_op_name(req->op), req->key);
 }
@@ -199,7 +200,7 @@ static bool start_locked(struct retry_store *r)
 	return r->running;
 }
 
-/* False without a thread: then the request fails as it is. */
+/* False if the thread cannot be started: then the request fails. */
 static bool wait_in_list(struct retry_store *r, struct attempts *a, struct store_request *req,
 			 uint64_t pause_ns)
 {
@@ -232,9 +233,9 @@ static void completed(struct store *s, struct store_request *req)
 	struct store_answer *answer = &req->answer;
 	uint64_t pause_ns = 0;
 	if (answer->state == STORE_UNKNOWN && answer->err.code == -EAGAIN) {
-		if (try_again(r, a, &answer->err, &pause_ns)) {
+		if (plan_attempt(r, a, &answer->err, &pause_ns)) {
 			log_attempt(r, a, pause_ns, &answer->err);
-			req->cond.again = true;
+			req->cond.retried = true;
 			if (wait_in_list(r, a, req, pause_ns))
 				return;
 		}
@@ -242,16 +243,16 @@ static void completed(struct store *s, struct store_request *req)
 		err_wrap(&answer->err, -EIO, "%u attempts in %.1f s", a->n,
 			 (double)spent_ns(r, a) / 1e9);
 	} else if (answer->state == STORE_UNKNOWN && a->n) {
-		/* A failure names its attempt, unless it is the only one. */
+		/* The reason names the attempt, unless it was the first. */
 		err_wrap(&answer->err, answer->err.code, "attempt %u", a->n + 1);
 	}
-	/* The next page of a whole listing has attempts of its own. */
+	/* The next page of a whole listing starts at attempt 1. */
 	*a = (struct attempts){0};
-	req->cond.again = false;
+	req->cond.retried = false;
 	store_complete(s, req);
 }
 
-/* No request is under way, so none starts the thread meanwhile. */
+/* No request is in progress, so none can start the thread meanwhile. */
 static void stop(struct retry_store *r)
 {
 	pthread_mutex_lock(&r->lock);
@@ -288,7 +289,7 @@ uint64_t store_retry_count(struct store *retrying)
 	return atomic_load_explicit(&retry_of(retrying)->repeated, memory_order_relaxed);
 }
 
-void store_retry_rest(struct store *retrying)
+void store_retry_stop_thread(struct store *retrying)
 {
 	assert(retrying->ops == &retry_ops);
 	stop(retry_of(retrying));
@@ -297,7 +298,7 @@ void store_retry_rest(struct store *retrying)
 struct store *store_retry_new(struct store *inner, const struct store_retry_options *opt,
 			      struct err *err)
 {
-	static const struct store_retry_options usual = {
+	static const struct store_retry_options defaults = {
 		.attempts = 20, .base_ms = 100, .cap_ms = 5000, .budget_ms = 60000};
 	struct retry_store *r = calloc(1, sizeof(*r));
 	if (!r) {
@@ -307,13 +308,13 @@ struct store *store_retry_new(struct store *inner, const struct store_retry_opti
 	store_wrap(&r->base, &retry_ops, inner, sizeof(struct attempts), 0);
 	r->opt = opt ? *opt : (struct store_retry_options){0};
 	if (!r->opt.attempts)
-		r->opt.attempts = usual.attempts;
+		r->opt.attempts = defaults.attempts;
 	if (!r->opt.base_ms)
-		r->opt.base_ms = usual.base_ms;
+		r->opt.base_ms = defaults.base_ms;
 	if (!r->opt.cap_ms)
-		r->opt.cap_ms = usual.cap_ms;
+		r->opt.cap_ms = defaults.cap_ms;
 	if (!r->opt.budget_ms)
-		r->opt.budget_ms = usual.budget_ms;
+		r->opt.budget_ms = defaults.budget_ms;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
 	return &r->base;

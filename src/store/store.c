@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a request travels through a stack of stores, and what every request and every answer must
- * satisfy: asserted here, once, for all stores and at every level. A key may come from foreign
- * data, so a bad key is an answer; everything else that is wrong with a request is a bug of the
- * caller.
+ * How a request travels through a stack of stores, and the contract of requests and answers. The
+ * assertions here check it for all stores, at every level of a stack. An invalid key is an answer,
+ * because a key may come from foreign data. Any other malformed request is a bug of the caller.
  *
- * A whole listing is made of pages here, at the top of the stack, so that each page is repeated,
- * counted or delayed by itself. No state but the request's own, so no locks.
+ * A whole listing is assembled from pages here, at the top of the stack. Below, each page is a
+ * request of its own, so wrappers repeat, count and delay pages one by one. All state is in the
+ * request, so there are no locks.
  */
 #include <store/implement.h>
 #include <store/page.h>
@@ -20,10 +20,8 @@
 const char *store_op_name(enum store_op op)
 {
 	static const char *const names[STORE_OPS] = {
-		[STORE_GET] = "get",	   [STORE_HEAD] = "head",
-		[STORE_LIST] = "list",	   [STORE_PUT] = "put",
-		[STORE_DELETE] = "delete", [STORE_DELETE_MANY] = "delete many",
-		[STORE_COPY] = "copy",
+		[STORE_GET] = "get", [STORE_HEAD] = "head",	[STORE_LIST] = "list",
+		[STORE_PUT] = "put", [STORE_DELETE] = "delete",
 	};
 	return names[op];
 }
@@ -90,20 +88,18 @@ static void check_answer(const struct store_request *req)
 #define check_answer(req)  ((void)0)
 #endif
 
-/* ---- the way down and up ---- */
+/* ---- down and up the stack ---- */
 
 static void begin(struct store *s, struct store_request *req)
 {
 	check_request(req);
-	if (req->op >= STORE_DELETE_MANY)
-		store_unsupported(s, req);
-	else if (req->op != STORE_LIST && !store_key_ok(req->key))
-		store_fail(s, req, -EINVAL, "'%.64s' cannot be a key", req->key);
+	if (req->op != STORE_LIST && !store_key_ok(req->key))
+		store_fail(s, req, -EINVAL, "invalid key '%.64s'", req->key);
 	else
 		s->ops->submit(s, req);
 }
 
-/* One item more than fits tells that there are too many. */
+/* Pages may have one item more than the limit, so that an excess is noticed. */
 static void set_page_limits(struct store_list *list)
 {
 	list->max = list->limit == UINT32_MAX ? list->limit : list->limit + 1;
@@ -127,8 +123,8 @@ void store_pass(struct store *s, struct store_request *req)
 
 /* ---- whole listings ---- */
 
-/* Puts the items of a page behind those that are there. An only page is taken as it is. */
-static int take_page(struct store_page *sum, struct store_page *page)
+/* Appends the items of a page to sum. The first page is moved, not copied. */
+static int append_page(struct store_page *sum, struct store_page *page)
 {
 	if (!sum->arena) {
 		*sum = *page;
@@ -137,15 +133,15 @@ static int take_page(struct store_page *sum, struct store_page *page)
 	}
 	for (size_t i = 0; i < page->n; i++) {
 		const struct store_item *item = &page->items[i];
-		if (page_add(sum, item->key, item->is_prefix ? NULL : &item->meta))
+		if (store_page_add(sum, item->key, item->is_prefix ? NULL : &item->meta))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-/* After a page. 1: the next one is to be asked for; 0: this was the last; or why the listing
- * fails. */
-static int next_page(struct store_request *req)
+/* Adds the page that has arrived to the listing. 1: the request describes the next page; 0: this
+ * was the last page; negative: the listing fails. */
+static int add_page(struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
 	struct store_list *list = &req->list;
@@ -159,17 +155,18 @@ static int next_page(struct store_request *req)
 	list->limit -= (uint32_t)page->n;
 	if (more)
 		store_request_start_after(req, page->next);
-	if (take_page(&req->sum, page))
+	if (append_page(&req->sum, page))
 		return -ENOMEM;
 	return more;
 }
 
-/* True when the request is on its way again. */
-static bool list_on(struct store *s, struct store_request *req)
+/* Continues a whole listing after a page. True: the next page is on its way. False: the listing is
+ * complete or has failed. */
+static bool continue_listing(struct store *s, struct store_request *req)
 {
 	struct store_answer *a = &req->answer;
 	const uint32_t limit = req->list.limit + (uint32_t)req->sum.n;
-	int rc = a->state == STORE_PRESENT ? next_page(req) : a->err.code;
+	int rc = a->state == STORE_PRESENT ? add_page(req) : a->err.code;
 	if (rc == 1) {
 		set_page_limits(&req->list);
 		store_answer_clear(req);
@@ -199,7 +196,7 @@ void store_complete(struct store *s, struct store_request *req)
 	check_answer(req);
 	if (s != req->top)
 		s->outer->ops->completed(s->outer, req);
-	else if (req->op != STORE_LIST || !req->list.whole || !list_on(s, req))
+	else if (req->op != STORE_LIST || !req->list.whole || !continue_listing(s, req))
 		req->done(req);
 }
 
@@ -236,13 +233,7 @@ void store_fail(struct store *s, struct store_request *req, int code, const char
 	store_complete(s, req);
 }
 
-void store_unsupported(struct store *s, struct store_request *req)
-{
-	store_fail(s, req, -EOPNOTSUPP, "%s of %s: this store does not support it",
-		   store_op_name(req->op), req->key);
-}
-
-/* ---- life ---- */
+/* ---- constructors, destructors ---- */
 
 void store_init(struct store *s, const struct store_ops *ops, const struct env *env, size_t slot)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what README.md beside this file explains. Prints lines "name: figure"; a measurement is
+"""Runs the measurements that README.md explains. Prints lines "name: figure"; a measurement is
 the median of several runs unless it says otherwise.
 
     bench.py [open] [chunks] [sequential] [readers]       (default: all)
@@ -44,7 +44,7 @@ def spread(times, scale=1, unit="s"):
 
 
 def drop_pages(path):
-    """The kernel forgets the file's pages, so the next read asks the file system."""
+    """Drops the pages of the file from the page cache, so the next read goes to the file system."""
     fd = os.open(path, os.O_RDONLY)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(fd)
@@ -57,7 +57,7 @@ def open_close(path):
 # ---- 1,000 datasets ----
 
 def fuse_reads(bucket, work, name, *command):
-    """Reads that the kernel sent for one command on a file that is not in its cache."""
+    """The number of reads that the kernel sends for one command on a file that is not cached."""
     with Mount(bucket, work, "debug_count") as m:
         path = m.file(name)
         open_close(path)
@@ -163,7 +163,7 @@ def floor(work, file):
 
 
 def pass_through(work, file):
-    """libfuse's own passthrough_ll, where its examples are installed; else None."""
+    """passthrough_ll of libfuse if its examples are installed, else None."""
     source = os.path.join(EXAMPLES, "passthrough_ll.c")
     if not os.path.exists(source):
         return None

@@ -3,7 +3,7 @@
 
 One dataset, temperature, has 192 chunks of 1 MiB: float64 noise, which nothing compresses, so the
 chunks are stored as they are. Three small datasets are its coordinates; 99 groups are stations.
-Every object has two or three attributes. It comes out the same every time.
+Every object has two or three attributes. The result is always the same.
 """
 import os
 import sys

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * floor FILE MOUNTPOINT: a FUSE file system of one file, "data.h5", that answers from memory: the
- * fastest that any FUSE program can be on this machine, to compare a mount with. Foreground, until
- * it is unmounted. Multi-threaded; everything is constant after start.
+ * floor FILE MOUNTPOINT: a FUSE file system of one file, "data.h5", that answers from memory. No
+ * FUSE program can be faster on the same machine, so a mount is compared with it. It stays in the
+ * foreground until it is unmounted. Several threads serve requests; no data changes after the
+ * start.
  */
 #define FUSE_USE_VERSION 314
 
@@ -44,7 +45,6 @@ static void floor_init(void *arg, struct fuse_conn_info *conn)
 static void floor_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fuse_entry_param e = {.ino = INO_FILE, .attr_timeout = 60, .entry_timeout = 60};
-
 	if (parent != FUSE_ROOT_ID || strcmp(name, file_name) != 0) {
 		fuse_reply_err(req, ENOENT);
 		return;
@@ -56,7 +56,6 @@ static void floor_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void floor_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct stat st;
-
 	fill_stat(fuse_req_userdata(req), ino, &st);
 	fuse_reply_attr(req, &st, 60);
 }
@@ -71,7 +70,6 @@ static void floor_read(fuse_req_t req, fuse_ino_t ino, size_t n, off_t offset,
 		       struct fuse_file_info *fi)
 {
 	const struct content *c = fuse_req_userdata(req);
-
 	if ((size_t)offset >= c->size)
 		n = 0;
 	else if (n > c->size - (size_t)offset)
@@ -91,7 +89,6 @@ static int load(const char *path, struct content *c)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
-
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
 	c->size = (size_t)st.st_size;
@@ -107,7 +104,6 @@ int main(int argc, char **argv)
 	struct content content;
 	struct fuse_session *session;
 	struct fuse_loop_config *config;
-
 	if (argc != 3) {
 		fprintf(stderr, "usage: floor FILE MOUNTPOINT\n");
 		return 2;

@@ -19,7 +19,6 @@ int http_connect(unsigned int port)
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const int one = 1;
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
 	if (fd < 0)
 		return -1;
 	if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) ||
@@ -30,11 +29,10 @@ int http_connect(unsigned int port)
 	return fd;
 }
 
-/* Behind what is in the buffer. The socket forgets TCP_QUICKACK, so it is told each time. */
+/* Appends to the buffer. The kernel resets TCP_QUICKACK, so each call sets it again. */
 static int receive(struct http_peer *p)
 {
 	const int one = 1;
-
 	if (p->at > 0)
 		memmove(p->buf, p->buf + p->at, p->have);
 	p->at = 0;
@@ -60,10 +58,8 @@ int http_fill(struct http_peer *p)
 static ssize_t read_until(struct http_peer *p, const char *mark)
 {
 	const size_t mark_n = strlen(mark);
-
 	for (;;) {
 		const char *end = memmem(p->buf + p->at, p->have, mark, mark_n);
-
 		if (end)
 			return end - (p->buf + p->at) + (ssize_t)mark_n;
 		int rc = receive(p);
@@ -94,16 +90,13 @@ bool http_field(const char *head, size_t n, const char *name, char *value, size_
 {
 	const char *end = head + n, *line = memchr(head, '\n', n);
 	const size_t name_n = strlen(name);
-
 	while (line && ++line < end) {
 		const char *stop = memchr(line, '\r', (size_t)(end - line));
-
 		if (!stop)
 			break;
 		if ((size_t)(stop - line) > name_n && line[name_n] == ':' &&
 		    strncasecmp(line, name, name_n) == 0) {
 			const char *from = line + name_n + 1;
-
 			while (from < stop && *from == ' ')
 				from++;
 			if ((size_t)(stop - from) >= size)
@@ -125,7 +118,6 @@ int http_status(const char *head, size_t n)
 struct http_framing http_framing(const char *head, size_t n)
 {
 	char value[64];
-
 	if (http_field(head, n, "transfer-encoding", value, sizeof(value)))
 		return (struct http_framing){.kind = HTTP_BODY_CHUNKED};
 	if (http_field(head, n, "content-length", value, sizeof(value)))
@@ -137,10 +129,8 @@ struct http_framing http_framing(const char *head, size_t n)
 int http_write(int fd, const void *data, size_t n)
 {
 	const char *at = data;
-
 	while (n > 0) {
 		ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
-
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent <= 0)

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * latency_proxy UPSTREAM_PORT LOG: an HTTP/1.1 reverse proxy on loopback that is far away. Each
- * request waits for a delay before it is handed on; the bodies of all answers together pass at a
- * rate, by default at any. Heads pass byte for byte (signatures cover the Host field), bodies by
- * splice(2). Prints "port=N" and serves until SIGTERM, or until its parent ends.
+ * latency_proxy UPSTREAM_PORT LOG: an HTTP/1.1 reverse proxy on loopback that simulates a distant
+ * server. It delays each request before it forwards it. It can limit the rate of the bodies of all
+ * answers together. It forwards headers byte for byte, because signatures cover the Host field, and
+ * bodies by splice(2). It prints "port=N" and serves until SIGTERM, or until its parent ends.
  *
- * Paths of its own, neither delayed nor counted:
- *   /.proxy/delay?ms=N   the delay from now on
- *   /.proxy/rate?mbit=N  the rate from now on, in 10^6 bits a second; 0 is any
- *   /.proxy/reset        counters are 0, the log is empty, its clock starts
- *   /.proxy/stats        counters as JSON; the log is complete up to here
+ * Requests for these paths control the proxy. They are neither delayed nor counted:
+ *   /.proxy/delay?ms=N   sets the delay
+ *   /.proxy/rate?mbit=N  sets the rate in 10^6 bits a second; 0 means no limit
+ *   /.proxy/reset        clears counters and log, and starts the clock of the log
+ *   /.proxy/stats        returns the counters as JSON; the log is complete up to this moment
  *
- * The log has a line for each finished request, fields separated by tabs: microseconds at which it
- * arrived, was handed on, had the head of its answer, was done; number of the connection; method;
- * target; range (or -); status; bytes of the answer's body.
+ * The log has a line for each finished request, with fields separated by tabs: the microseconds at
+ * which it arrived, was forwarded, had the header of its answer, and ended; number of the
+ * connection; method; target; range (or -); status; bytes of the answer's body.
  *
- * The rate is a token bucket whose tokens are time on the link: who has bytes books the time that
- * they take behind what others have booked, waits for its end, and passes them. A booking is
- * TURN_US of the link, and a connection has one at a time, so those that have data take turns.
- * Nobody keeps the link for others: one alone has all of it. Of the time in which the link was
- * idle, or late, CREDIT_US can be made up for, which is the largest burst.
+ * The rate is limited by a token bucket whose tokens are time on the link. A connection that has
+ * data books TURN_US of the link after all other bookings, waits for the end of its booking, and
+ * then forwards the data. A connection has one booking at a time, so connections with data share
+ * the link equally, and a single connection has all of it. Up to CREDIT_US of idle time can be used
+ * later; this is the largest burst.
  *
- * A thread serves a client's connection with one connection of its own to the upstream, so requests
- * of several connections wait side by side. `shared` is guarded by its lock.
+ * One thread serves each client connection and has one connection to the upstream server, so
+ * requests on several connections wait concurrently. The lock in `shared` guards `shared`.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,7 @@ struct shared {
 	sem_t room;	       /* connections that may still be accepted */
 	pthread_mutex_t lock;
 	unsigned int delay_ms, rate_mbit;
-	uint64_t booked_ns; /* the link is taken until then */
+	uint64_t booked_ns; /* end of the last booking */
 	uint64_t start_us;  /* of the log's clock */
 	FILE *log;
 	uint64_t connections, requests[METHODS], bytes_up, bytes_down;
@@ -71,7 +71,7 @@ struct conn {
 	struct shared *shared;
 	uint64_t number;
 	int pipe[2];
-	bool broken; /* no further request on it */
+	bool broken; /* cannot carry another request */
 	struct http_peer client, server;
 };
 
@@ -86,7 +86,6 @@ struct request {
 static uint64_t now_ns(void)
 {
 	struct timespec t;
-
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
@@ -100,14 +99,13 @@ static void wait_until(uint64_t ns)
 {
 	const struct timespec t = {.tv_sec = (time_t)(ns / 1000000000),
 				   .tv_nsec = (long)(ns % 1000000000)};
-
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
 		;
 }
 
 /* ---- the rate ---- */
 
-/* The most bytes of a body that are passed in one step. */
+/* Largest number of body bytes that are forwarded in one step. */
 static size_t turn(struct shared *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -116,12 +114,11 @@ static size_t turn(struct shared *s)
 	return n > 0 && n < PIPE ? n : PIPE;
 }
 
-/* Waits until n bytes, at most a turn, have passed the link. */
+/* Waits until the link has transferred n bytes, which fit into one booking. */
 static void pass_link(struct shared *s, size_t n)
 {
 	const uint64_t now = now_ns(), credit = (uint64_t)CREDIT_US * 1000;
 	uint64_t until = 0;
-
 	pthread_mutex_lock(&s->lock);
 	if (s->rate_mbit > 0) {
 		if (s->booked_ns + credit < now)
@@ -136,12 +133,11 @@ static void pass_link(struct shared *s, size_t n)
 
 /* ---- bytes from one side to the other ---- */
 
-/* Everything that the pipe holds. */
+/* Forwards all bytes in the pipe. */
 static int drain(int pipe, int to, size_t n)
 {
 	while (n > 0) {
 		ssize_t moved = splice(pipe, NULL, to, NULL, n, SPLICE_F_MOVE);
-
 		if (moved <= 0 && errno != EINTR)
 			return -1;
 		n -= moved > 0 ? (size_t)moved : 0;
@@ -149,17 +145,15 @@ static int drain(int pipe, int to, size_t n)
 	return 0;
 }
 
-/* Some bytes of a body, at most `want`: what is buffered, or what arrives. Returns how many, 0 at
- * the end of the stream, or -1. */
+/* Forwards at most `want` bytes of a body, from the buffer or from the socket. Returns their
+ * number, 0 at the end of the stream, or -1. */
 static ssize_t relay_some(struct conn *c, struct http_peer *from, struct http_peer *to, size_t want)
 {
 	const bool answer = from == &c->server;
 	const int one = 1;
 	ssize_t got;
-
 	if (from->have > 0) {
 		const size_t n = from->have < want ? from->have : want;
-
 		if (answer)
 			pass_link(c->shared, n);
 		if (http_write(to->fd, from->buf + from->at, n))
@@ -177,15 +171,14 @@ static ssize_t relay_some(struct conn *c, struct http_peer *from, struct http_pe
 	return got > 0 && drain(c->pipe[0], to->fd, (size_t)got) ? -1 : got;
 }
 
-/* n bytes of a body, or all up to the end of the stream. Returns how many, or -1. */
+/* Forwards n bytes of a body, or all bytes up to the end of the stream. Returns their number, or
+ * -1. */
 static int64_t relay(struct conn *c, struct http_peer *from, struct http_peer *to, uint64_t n)
 {
 	const size_t step = from == &c->server ? turn(c->shared) : PIPE;
 	uint64_t done = 0;
-
 	while (done < n) {
 		const ssize_t got = relay_some(c, from, to, n - done < step ? n - done : step);
-
 		if (got == 0 && n == UINT64_MAX)
 			break;
 		if (got <= 0)
@@ -198,7 +191,6 @@ static int64_t relay(struct conn *c, struct http_peer *from, struct http_peer *t
 static ssize_t relay_line(struct http_peer *from, struct http_peer *to, char *copy, size_t size)
 {
 	ssize_t n = http_line(from);
-
 	if (n <= 0 || (size_t)n >= size || http_write(to->fd, from->buf + from->at, (size_t)n))
 		return -1;
 	memcpy(copy, from->buf + from->at, (size_t)n);
@@ -212,7 +204,6 @@ static int64_t relay_chunked(struct conn *c, struct http_peer *from, struct http
 {
 	char line[1024];
 	int64_t total = 0;
-
 	for (;;) {
 		if (relay_line(from, to, line, sizeof(line)) < 0)
 			return -1;
@@ -226,7 +217,6 @@ static int64_t relay_chunked(struct conn *c, struct http_peer *from, struct http
 	}
 	for (;;) {
 		ssize_t n = relay_line(from, to, line, sizeof(line));
-
 		if (n <= 2)
 			return n == 2 ? total : -1;
 	}
@@ -280,7 +270,6 @@ static int serve_own(struct conn *c, const char *what)
 	char body[1024] = "", answer[1280];
 	FILE *out = fmemopen(body, sizeof(body), "w");
 	bool known = true;
-
 	if (!out)
 		return -1;
 	pthread_mutex_lock(&s->lock);
@@ -308,7 +297,6 @@ static int serve_own(struct conn *c, const char *what)
 static int parse_request(const char *head, size_t n, struct request *r)
 {
 	char expect[32];
-
 	if (sscanf(head, "%15s %4095s HTTP/1.", r->method, r->target) != 2)
 		return -1;
 	if (!http_field(head, n, "range", r->range, sizeof(r->range)))
@@ -318,11 +306,11 @@ static int parse_request(const char *head, size_t n, struct request *r)
 	return 0;
 }
 
-/* Hands the request on. The client is told to continue before the upstream was asked. */
+/* Forwards the request. The client gets "100 Continue" before the upstream server has the request.
+ */
 static int send_request(struct conn *c, struct request *r, size_t head_n)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
 	if (c->server.fd < 0)
 		c->server.fd = http_connect(c->shared->upstream);
 	if (c->server.fd < 0)
@@ -338,13 +326,12 @@ static int send_request(struct conn *c, struct request *r, size_t head_n)
 	return n < 0 ? -1 : 0;
 }
 
-/* Passes the answer on; answers of status 100 are left out. Returns the length of the body. */
+/* Forwards the answer, except for answers of status 100. Returns the length of the body. */
 static int64_t pass_answer(struct conn *c, struct request *r, int *status)
 {
 	char value[64];
 	ssize_t n;
 	const char *head;
-
 	for (;;) {
 		n = http_head(&c->server);
 		if (n <= 0)
@@ -372,7 +359,7 @@ static int64_t pass_answer(struct conn *c, struct request *r, int *status)
 	return relay_body(c, &c->server, &c->client, &body);
 }
 
-/* Counts a request as under way; returns when it may be handed on. */
+/* Counts a request as active; returns when it may be forwarded. */
 static uint64_t begin(struct shared *s, uint64_t arrived_us)
 {
 	pthread_mutex_lock(&s->lock);
@@ -389,7 +376,6 @@ static void finish(const struct conn *c, const struct request *r, int status, in
 	struct shared *s = c->shared;
 	const uint64_t done = now_us();
 	size_t i = 0;
-
 	while (i < METHODS - 1 && strcmp(r->method, methods[i]) != 0)
 		i++;
 	pthread_mutex_lock(&s->lock);
@@ -397,7 +383,7 @@ static void finish(const struct conn *c, const struct request *r, int status, in
 	s->requests[i]++;
 	s->bytes_up += r->bytes_up;
 	s->bytes_down += bytes > 0 ? (uint64_t)bytes : 0;
-	/* What began before the last reset is no part of what is measured now. */
+	/* A request that began before the last reset does not belong to the current measurement. */
 	if (bytes >= 0 && r->arrived >= s->start_us)
 		fprintf(s->log,
 			"%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
@@ -408,14 +394,13 @@ static void finish(const struct conn *c, const struct request *r, int status, in
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Returns 0 when the connection goes on. */
+/* Returns 0 if the connection can carry another request. */
 static int serve_request(struct conn *c)
 {
 	struct request r = {0};
 	int64_t bytes = -1;
 	int status = 0;
 	ssize_t n = http_head(&c->client);
-
 	r.arrived = now_us();
 	if (n <= 0 || parse_request(c->client.buf + c->client.at, (size_t)n, &r))
 		return -1;
@@ -435,7 +420,6 @@ static int serve_request(struct conn *c)
 static void *serve(void *arg)
 {
 	struct conn *c = arg;
-
 	while (serve_request(c) == 0)
 		;
 	if (c->server.fd >= 0)
@@ -452,7 +436,6 @@ static int start_thread(struct conn *c)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-
 	if (pthread_attr_init(&attr))
 		return -1;
 	pthread_attr_setstacksize(&attr, STACK);
@@ -466,7 +449,6 @@ static int accept_one(struct shared *s, int listener)
 {
 	const int one = 1;
 	const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -476,7 +458,7 @@ static int accept_one(struct shared *s, int listener)
 		close(fd);
 		return -1;
 	}
-	/* A smaller pipe does as well, in more steps. */
+	/* A smaller pipe also works, with more steps. */
 	fcntl(c->pipe[0], F_SETPIPE_SZ, PIPE);
 	c->shared = s;
 	c->client.fd = fd;
@@ -499,7 +481,6 @@ static int listen_anywhere(void)
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(at);
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, size) || listen(fd, CONNECTIONS_MAX) ||
 	    getsockname(fd, (struct sockaddr *)&at, &size))
 		return -1;
@@ -511,7 +492,6 @@ static int listen_anywhere(void)
 int main(int argc, char **argv)
 {
 	struct shared s = {.lock = PTHREAD_MUTEX_INITIALIZER, .start_us = now_us()};
-
 	if (argc != 3) {
 		fprintf(stderr, "usage: latency_proxy UPSTREAM_PORT LOG\n");
 		return 2;

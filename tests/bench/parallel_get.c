@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parallel_get PORT CONNECTIONS < TARGETS: the floor that nothing which fetches the same objects
- * can be under. Gets each line of standard input (path and query, signed in advance) from
- * 127.0.0.1:PORT over so many kept connections, each with one request under way, and throws the
- * bytes away. Prints seconds (opening the connections included), requests and bytes.
+ * parallel_get PORT CONNECTIONS < TARGETS: fetches objects as fast as possible, for comparison with
+ * programs that fetch the same objects. Each line of standard input is a path and query, signed in
+ * advance. The program gets all of them from 127.0.0.1:PORT over the given number of persistent
+ * connections, with one request at a time on each, and discards the bytes. It prints seconds
+ * (including the time to connect), requests and bytes.
  *
- * A thread has a connection and takes the next target that nobody has taken.
+ * Each thread has one connection and takes the next target from a common list.
  */
 #include <netinet/in.h>
 #include <pthread.h>
@@ -33,7 +34,6 @@ struct work {
 static double now(void)
 {
 	struct timespec t;
-
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
@@ -44,7 +44,6 @@ static int get(struct work *w, struct http_peer *p, const char *target, char *bu
 	const int text_n =
 		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
 			 target, w->port);
-
 	if (text_n >= (int)sizeof(text) || http_write(p->fd, text, (size_t)text_n))
 		return -1;
 	ssize_t n = http_head(p);
@@ -58,7 +57,6 @@ static int get(struct work *w, struct http_peer *p, const char *target, char *bu
 	http_take(p, p->have);
 	while (left > 0) {
 		ssize_t got = recv(p->fd, buffer, left < BUFFER ? left : BUFFER, 0);
-
 		if (got <= 0)
 			return -1;
 		left -= (uint64_t)got;
@@ -73,10 +71,8 @@ static void *run(void *arg)
 	struct http_peer *p = calloc(1, sizeof(*p));
 	char *buffer = malloc(BUFFER);
 	bool ok = p && buffer && (p->fd = http_connect(w->port)) >= 0;
-
 	while (ok) {
 		size_t i = atomic_fetch_add(&w->next, 1);
-
 		if (i >= w->n)
 			break;
 		ok = get(w, p, w->targets[i], buffer) == 0;
@@ -90,13 +86,12 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* The lines of standard input; they are kept until the program ends. */
+/* Reads the lines of standard input. They are never freed. */
 static int read_targets(struct work *w)
 {
 	char *line = NULL;
 	size_t size = 0, room = 0;
 	ssize_t n;
-
 	while ((n = getline(&line, &size, stdin)) > 0) {
 		if (line[n - 1] == '\n')
 			line[n - 1] = '\0';
@@ -119,7 +114,6 @@ int main(int argc, char **argv)
 	struct work w = {0};
 	pthread_t threads[CONNECTIONS_MAX];
 	size_t wanted, n = 0;
-
 	if (argc != 3 || (wanted = strtoul(argv[2], NULL, 10)) == 0 || wanted > CONNECTIONS_MAX) {
 		fprintf(stderr, "usage: parallel_get PORT CONNECTIONS < TARGETS\n");
 		return 2;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * random_read FILE THREADS: reads every page of a file once, in random order, 4 KiB at a time.
- * Prints reads per second. The kernel is told not to read ahead, and no page is read twice: when
- * the file has no pages in the kernel's cache at the start, each read is a request to the file
- * system.
+ * Prints reads per second. It disables read-ahead and reads no page twice. So if the page cache of
+ * the kernel holds no pages of the file at the start, each read is a request to the file system.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,6 @@ struct part {
 static double now(void)
 {
 	struct timespec t;
-
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
@@ -38,7 +36,6 @@ static void *run(void *arg)
 	struct part *part = arg;
 	const int fd = open(part->path, O_RDONLY | O_CLOEXEC);
 	char page[PAGE];
-
 	if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM))
 		part->code = EIO;
 	for (size_t i = 0; !part->code && i < part->n; i++)
@@ -49,18 +46,16 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* The numbers of all whole pages, shuffled (Fisher and Yates; the same each time). */
+/* The numbers of all whole pages, shuffled (Fisher and Yates) with a fixed seed. */
 static uint32_t *shuffled(size_t n)
 {
 	uint32_t *pages = malloc(n * sizeof(*pages));
 	struct drand48_data random;
-
 	if (!pages)
 		return NULL;
 	srand48_r(1, &random);
 	for (size_t i = 0; i < n; i++) {
 		double x;
-
 		drand48_r(&random, &x);
 		size_t j = (size_t)(x * (double)(i + 1));
 		pages[i] = pages[j];
@@ -76,7 +71,6 @@ int main(int argc, char **argv)
 	struct stat st;
 	size_t n;
 	int code = 0;
-
 	if (argc != 3 || (n = strtoul(argv[2], NULL, 10)) == 0 || n > THREADS_MAX) {
 		fprintf(stderr, "usage: random_read FILE THREADS\n");
 		return 2;

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a mount of a bucket that is far away: README.md beside this file says what and how.
+"""Measures a mount of a bucket with network latency; README.md explains how.
 
     s3.py [--delays 0,20,50] [--runs 3] [floor] [mount] [peers] [network] [random] [memory]
     (default: all)
 
-HSMOUNT_BUILD names the build directory. --log shows the requests of each measurement's middle run.
+HSMOUNT_BUILD names the build directory. --log shows the requests of each median run.
 """
 import argparse
 import concurrent.futures
@@ -39,7 +39,7 @@ def say(line=""):
 
 
 class Figure:
-    """One measurement: what the middle run gave and spent, and the seconds of all runs."""
+    """One measurement: result and cost of the median run, and the seconds of all runs."""
 
     def __init__(self, runs):
         runs = sorted(runs, key=lambda r: r[0]["seconds"])
@@ -52,7 +52,7 @@ class Figure:
 
 
 class Bench:
-    """The world and what was measured in it: figures[(who, measure, network)]."""
+    """The environment and the measured figures: figures[(reader, measure, network)]."""
 
     def __init__(self, args, gateway, proxy, memory_directory):
         self.args, self.gateway, self.proxy = args, gateway, proxy
@@ -89,7 +89,7 @@ class Bench:
     # ---- one measurement ----
 
     def measure(self, reader, measure, task, again=False):
-        """Cold runs of a task; `again`: the second time in one mount is what counts."""
+        """Cold runs of a task. With `again`, the second run in the same mount is measured."""
         runs = []
         for _ in range(self.args.runs):
             with reader.cold() as path:
@@ -122,7 +122,7 @@ class Bench:
         return self.at_each(map(Network, self.args.delays))
 
     def parallel_get(self, bucket, keys, connections=FLOOR_CONNECTIONS):
-        """Seconds of parallel GETs that do nothing else."""
+        """Seconds of parallel GETs alone."""
         targets = [s3_world.s3client.presigned(self.proxy.host, f"/{bucket}/{key}",
                                                *self.gateway.keys) for key in keys]
         done = subprocess.run(
@@ -144,8 +144,7 @@ class Bench:
     # ---- parts ----
 
     def floor(self):
-        """The chunk objects by parallel GETs; and what the readers themselves take, of a file that
-        is in memory."""
+        """The chunk objects by parallel GETs, and the tasks on a file in memory."""
         strided = [self.temperature.chunk_key((i, 0, 0))
                    for i in range(0, example.CHUNKS, s3_tasks.STRIDE)]
         for _ in self.at_delays():
@@ -181,7 +180,7 @@ class Bench:
                         self.measure(reader, measure, task)
 
     def network(self):
-        """Whole files through a link of a rate, and what shows that it is one."""
+        """Whole files over a link with a limited rate, and checks of that limit."""
         readers = [Hsmount(self.proxy, self.gateway, "domain", "example.h5")]
         why = S3fs.missing()
         if why:
@@ -198,7 +197,7 @@ class Bench:
             self.check_heads()
 
     def check_rate(self, figure):
-        """The bodies flow at the rate from the first that begins to the last that ends."""
+        """The rate of the bodies from the first byte to the last."""
         rows = figure.spent.rows
         seconds = (max(r.done for r in rows) - min(r.answered for r in rows)) / 1e6
         rate = figure.spent.bytes / seconds / 1e6
@@ -212,7 +211,7 @@ class Bench:
             self.complaints.append(f"{self.network_now}: the proxy lets too much through")
 
     def check_heads(self):
-        """Who has no body does not wait for the turns of those who have one."""
+        """The time of a HEAD and of a small GET while other connections transfer bodies."""
         client = s3_world.s3client.Client(self.proxy.endpoint, *self.gateway.keys)
         small = min(self.chunk_keys, key=self.domain.sizes.get)
         times = {"HEAD": [], "GET": []}
@@ -231,7 +230,7 @@ class Bench:
             self.complaints.append("the proxy lets a request without a body wait for a turn")
 
     def random(self):
-        """4 KiB reads of what the daemon has in its cache, then of what the kernel has."""
+        """4 KiB reads from the cache of the daemon, then from the page cache."""
         self.proxy.set(Network(0))
         reader = Hsmount(self.proxy, self.gateway, "domain", "example.h5", "debug_count")
         with reader as path:
@@ -255,7 +254,7 @@ class Bench:
         return float(done.stdout)
 
     def memory(self):
-        """The most memory that a daemon had after all kinds of reading, more than 1 GiB of it."""
+        """The peak memory of a daemon after more than 1 GiB of all kinds of reads."""
         self.proxy.set(Network(self.args.delays[-1]))
         for mib in (256, 64):
             reader = Hsmount(self.proxy, self.gateway, "large", "gibibyte.h5", f"cache_size={mib}M")
@@ -276,7 +275,7 @@ class Bench:
 
     @staticmethod
     def stroll(path):
-        """1 GiB in order, then some of it by four at once."""
+        """Reads 1 GiB in order, then parts of it with four concurrent readers."""
         subprocess.run(["cp", path, "/dev/null"], check=True, timeout=300)
         quarters = [subprocess.Popen(["dd", f"if={path}", "of=/dev/null", "bs=1M", "count=64",
                                       f"skip={i * 256}", "status=none"]) for i in range(4)]

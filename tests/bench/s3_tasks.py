@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done with the example, by h5py or another program. Each task takes what h5py.File takes,
-runs in a process of its own, and returns its seconds, from before the file is opened until it is
-closed, how many of them it took until the file was `opened`, and a checksum of what it read;
-checking is not part of the time."""
+"""The tasks on the example, for h5py and other programs. Each task gets the arguments of h5py.File,
+runs in its own process, and returns the seconds from before the file is opened until it is closed,
+the seconds until the file was `opened`, and a checksum of the data. The seconds do not include the
+time of the checksum."""
 import multiprocessing
 import os
 import subprocess
@@ -20,7 +20,7 @@ STRIDE = 3
 
 
 def in_child(task, path, h5py_options):
-    """The task's result, or an error: a child that hangs is killed."""
+    """Returns the result of the task, or an error. A child that hangs is killed."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(False)
     child = context.Process(target=lambda: theirs.send(task(path, h5py_options)))
@@ -69,7 +69,7 @@ def one_chunk(path, options):
 
 
 def strided_slices(path, options):
-    """Every third chunk, one slice each. `marks`: when each was there."""
+    """Every third chunk, with one slice each. `marks` gets the time at which each has arrived."""
     planes, marks = [], []
     start = time.monotonic()
     with h5py.File(path, "r", **options) as f:
@@ -83,7 +83,7 @@ def strided_slices(path, options):
 
 
 def strided_slab(path, options):
-    """The same chunks, one hyperslab."""
+    """The same chunks with one hyperslab."""
     start = time.monotonic()
     with h5py.File(path, "r", **options) as f:
         opened = time.monotonic() - start
@@ -101,7 +101,7 @@ def read_all(path, options):
 
 
 def copy(path, options):
-    """cp into memory."""
+    """Copies the file into memory with cp."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         to = os.path.join(directory, "copy.h5")
         start = time.monotonic()
@@ -128,7 +128,7 @@ TASKS = {
 
 
 def wanted(task):
-    """Bytes of data that a task asks for."""
+    """The number of data bytes that a task reads."""
     return {"one chunk": example.CHUNK_BYTES, "64 chunks": 64 * example.CHUNK_BYTES,
             "64 chunks, one slab": 64 * example.CHUNK_BYTES, "all": example.RAW_BYTES,
             "cp": example.RAW_BYTES}.get(task, 0)

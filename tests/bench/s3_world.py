@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What s3.py measures in: a gateway with the data, the proxy that is far away, the mounts."""
+"""The environment of s3.py: a gateway with the data, the proxy that adds latency, the mounts."""
 import collections
 import json
 import os
@@ -47,7 +47,7 @@ class Gateway:
 
 
 class Bucket(mkbucket.Maker):
-    """A bucket of the gateway that mkbucket fills; `sizes` is what was put: key -> bytes."""
+    """A bucket of the gateway that mkbucket fills; `sizes` maps each key to its size in bytes."""
 
     def __init__(self, client, name):
         self.client, self.name, self.domains, self.sizes = client, name, [], {}
@@ -58,7 +58,7 @@ class Bucket(mkbucket.Maker):
         self.sizes[key] = len(body)
 
     def documents(self):
-        """Bytes of all JSON."""
+        """The size of all JSON documents in bytes."""
         return sum(n for key, n in self.sizes.items() if key.endswith(".json"))
 
 
@@ -68,9 +68,9 @@ CHUNK_KEY = re.compile(r"/d/[^?]*/[0-9]+(_[0-9]+)*(\?|$)")
 
 
 class Spent:
-    """What the proxy's log says of a measurement: requests and bytes, by kind of object; `rounds`,
-    the longest chain of requests each of which began after the one before had ended; the most
-    requests under way at once."""
+    """Figures of a measurement from the log of the proxy: requests and bytes, by kind of object;
+    `rounds`, the length of the longest chain of requests in which each began after the previous one
+    had ended; the largest number of concurrent requests."""
 
     def __init__(self, rows):
         self.rows = rows
@@ -105,8 +105,8 @@ class Spent:
 
 
 class Network(collections.namedtuple("Network", "delay mbit", defaults=(0,))):
-    """What lies between the readers and the gateway: milliseconds for each request; 10^6 bits a
-    second for all answers' bodies together, 0 for any number."""
+    """The network between readers and gateway: milliseconds of delay for each request, and the rate
+    of all bodies together in 10^6 bits a second (0: no limit)."""
 
     def __str__(self):
         return f"{self.delay} ms" + (f", {self.mbit / 1000:g} Gbit/s" if self.mbit else "")
@@ -144,17 +144,17 @@ class Proxy:
         self.ask("reset")
 
     def spent(self):
-        """What went through since reset(), what was read ahead and is still under way included."""
+        """All traffic since reset(), including prefetches that are still running."""
         mounts.wait_for(lambda: self.ask("stats")["active"] == 0)
         with open(self.log_path, encoding="ascii", errors="backslashreplace") as f:
             fields = [line.rstrip("\n").split("\t") for line in f]
         return Spent([Row(*map(int, f[:5]), *f[5:8], int(f[8]), int(f[9])) for f in fields])
 
 
-# ---- readers: each cold() is a fresh start of one, with a path that h5py.File takes ----
+# ---- readers: cold() starts one with empty caches and returns a path for h5py.File ----
 
 class Reader:
-    """`with reader.cold() as path`. `h5py` is what h5py.File needs besides the path."""
+    """`with reader.cold() as path`. `h5py` holds the further arguments of h5py.File."""
     name, h5py = None, {}
 
     def __init__(self, proxy, gateway, bucket, file):
@@ -170,7 +170,7 @@ class Reader:
 
 
 class Ros3(Reader):
-    """libhdf5's own S3 driver."""
+    """The S3 driver of libhdf5 (ROS3)."""
     name, can_copy = "ROS3", False
 
     @classmethod
@@ -215,7 +215,7 @@ class Foreign(Reader):
 
 
 class S3fs(Foreign):
-    """With more requests at once than its defaults (20 and 5)."""
+    """With more concurrent requests than its defaults (20 and 5)."""
     name = program = "s3fs"
 
     def command(self):
@@ -228,7 +228,7 @@ class S3fs(Foreign):
 
 
 class Rclone(Foreign):
-    """Without times of its own in the objects' metadata, which cost a request for each file."""
+    """Without modification times in the metadata of objects, which cost a request for each file."""
     program, mode = "rclone", None
 
     def command(self):
@@ -258,7 +258,7 @@ PEERS = (S3fs, RcloneOff, RcloneFull, Ros3)
 
 
 class Hsmount(Reader):
-    """The program under test, a fresh one at each start."""
+    """The program under test, started anew for each run."""
     name, can_copy = "hsmount", True
 
     def __init__(self, proxy, gateway, bucket, file, *options):
@@ -278,6 +278,6 @@ class Hsmount(Reader):
         self.mount.__exit__(kind, value, trace)
 
     def peak(self):
-        """The most memory that the daemon ever had, in bytes."""
+        """The peak memory of the daemon in bytes."""
         with open(f"/proc/{self.mount.process.pid}/status", encoding="ascii") as f:
             return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmHWM"))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * small_get BUCKET KEY N: what one small get costs the program, apart from the server. Gets an
- * object N times, one after the other, through the stack that the engine makes (count, retry, s3),
- * and prints for each get: processor time, allocations, and context switches. Endpoint and
- * credentials come from the environment. Under `strace -f -c -e futex` the number of futex calls
- * divided by N is what a get costs in hand-overs between threads.
+ * small_get BUCKET KEY N: measures the cost of a small get in the client. Gets an object N times in
+ * sequence through the same stack of stores as the engine (count, retry, s3), and prints the
+ * processor time, allocations and context switches for each get. Endpoint and credentials come from
+ * the environment. Run under `strace -f -c -e futex`, the number of futex calls divided by N shows
+ * how often a get passes from thread to thread.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -19,7 +19,7 @@
 
 static atomic_ulong allocations;
 
-/* Counts for the whole process, libraries included. */
+/* Counts for the whole process, including libraries. */
 #define COUNTED(type, name, params, args)                                                          \
 	type name params;                                                                          \
 	type name params                                                                           \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: +0 choice of type, +1 choice of pipeline, +2 u16 LE number of elements, +4 stored bytes.
- * What decodes has the right length and sound slots; what was not filtered must read back, value
- * by value, as the stored bytes say; and the heap never outgrows what the planner allows for.
+ * Input: +0 selects a type, +1 selects a pipeline, +2 u16 LE number of elements, +4 the object.
+ * Decoded elements have the right length and valid slots. If no filter was applied, each value
+ * equals the one in the object. The heap is never larger than image/ assumes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static const uint32_t pipelines[PIPELINES][3] = {
 	{FILTER_FLETCHER32, FILTER_SHUFFLE, FILTER_DEFLATE},
 };
 
-/* A reference's object is where its text lies in the stored bytes. */
+/* Resolves a reference to the offset of its text in the object. */
 static uint64_t resolve(void *ctx, const char *text, size_t n)
 {
 	require(n > 0 && n <= CODEC_REF_TEXT && memchr(text, 0, n) == NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: +0 choice of pipeline, +1 element size, +2 bytes. The bytes are a chunk to encode: what
- * comes back must be the chunk, and zlib must take the deflate stream. The bytes are also a
- * stream to decode: what decodes must survive another round.
+ * Input: +0 selects a pipeline, +1 element size, +2 bytes. The bytes are encoded as a chunk:
+ * decoding must return them, and zlib must accept the deflate stream. The bytes are also decoded as
+ * a stream: the result must survive encoding and decoding.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of the disk cache: what is accepted lies within the file, and is, byte for byte, what the
- * encoder makes of the same object; the check agrees with the encoder's digest. */
+/* Entries of the disk cache. Properties: an accepted entry is inside of the file; except for the
+ * digest, its head has the bytes that the encoder writes for the same object; the check accepts it
+ * if and only if its digest is the one that the encoder writes. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A whole domain (domain_input.h) through schema, domain, cache and image, with a fake clock and no
- * threads. Either opening it fails with a message, or:
+ * Opens and reads a whole domain (domain_input.h), through the layers schema, domain, cache and
+ * image, with a fake clock and no threads. Either the open fails with a message, or:
  *
  *   - a second bucket with the same objects, written in another order, shows the same file;
- *   - reading in pieces gives what reading at once gives, bytes and errors; errors have messages;
+ *   - reading in pieces gives the same bytes and errors as reading at once; errors have messages;
  *   - a hole reads as zeros, and SEEK_DATA and SEEK_HOLE agree with each other;
  *   - the file's object headers and the messages in them can be decoded, link by link;
- *   - opening it again takes the earlier snapshot, and when something has changed, shows what an
- *     opening without an earlier snapshot shows;
- *   - an image that was opened before shows what it showed, or errors;
- *   - loads stay within the budget, all that was charged is given back, and memory stays
- *     within RSS_MAX.
+ *   - another open of the unchanged domain returns the earlier snapshot;
+ *   - an open after a change shows the same file as an open without an earlier snapshot;
+ *   - an image that was opened before shows the same bytes as before, or errors;
+ *   - loads stay within the budget, all charges are returned, and memory stays within RSS_MAX.
  *
- * An input with an object "large" gets as many other keys as make a domain too large to be listed
- * whole: the versions of its documents are known, those of its chunks are not.
+ * If the input has an object "large", keys are added until the domain is too large to be listed
+ * whole: then the versions of its documents are known, and those of its chunks are not.
  *
  * libFuzzer calls LLVMFuzzerCustomMutator() (domain_mutate.c) to make new inputs.
  */
@@ -39,11 +38,11 @@
 #include "store_calls.h"
 
 enum {
-	BLOCK = 512,		/* an error is compared by the block that it is in */
+	BLOCK = 512,		/* errors are compared by block */
 	WHOLE_MAX = 256 << 10,	/* a file of this size is read whole */
-	WINDOW = 4 << 10,	/* else windows of this size are, after the beginning */
-	WINDOWS = 24,		/* at most */
-	CHUNK_HEAVY = 64 << 10, /* bytes of a chunk from which few are read */
+	WINDOW = 4 << 10,	/* of a larger file, windows of this size are read */
+	WINDOWS = 24,		/* at most this many */
+	CHUNK_HEAVY = 64 << 10, /* few chunks with this many bytes or more are read */
 	CACHE_BYTES = 4 << 20,
 	METADATA_BYTES = 512 << 20, /* several snapshots of the largest domain */
 };
@@ -52,7 +51,7 @@ enum {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- a bucket and what is opened of it ---- */
+/* ---- a bucket and its domain ---- */
 
 struct world {
 	struct env env;
@@ -78,11 +77,10 @@ static void fake_random(const struct env *env, void *bytes, size_t n)
 	memset(bytes, 0x5a, n);
 }
 
-/* The first domain that the input names; "" when it names none. */
+/* The first domain in the input; "" if it has none. */
 static void set_path(struct world *w, const struct input *in)
 {
 	size_t n;
-
 	for (size_t i = 0; i < in->n; i++)
 		if (hsds2_is_domain_key(in->v[i].key, &n)) {
 			snprintf(w->path, sizeof(w->path), "%.*s", (int)n, in->v[i].key);
@@ -100,13 +98,11 @@ static void make_large(struct world *w, const struct input *in)
 {
 	char key[STORE_KEY_MAX + 32];
 	size_t i = 0;
-
 	while (i < in->n && !is_below_root(in->v[i].key))
 		i++;
 	if (i == in->n)
 		return;
 	const int prefix = (int)(strchr(in->v[i].key + 3, '/') - in->v[i].key);
-
 	for (unsigned int k = 0; k <= DOMAIN_LISTING; k++) {
 		snprintf(key, sizeof(key), "%.*s/other/%u", prefix, in->v[i].key, k);
 		require(!store_key_ok(key) ||
@@ -131,7 +127,6 @@ static void world_init(struct world *w, const struct input *in, bool backwards)
 	require(w->store && w->cache);
 	for (size_t i = 0; i < in->n; i++) {
 		const struct input_object *o = &in->v[backwards ? in->n - 1 - i : i];
-
 		require(call_put(w->store, o->key, o->body.data, o->body.len, NULL, NULL, NULL) ==
 			0);
 		w->large = w->large || strcmp(o->key, "large") == 0;
@@ -144,7 +139,6 @@ static void world_init(struct world *w, const struct input *in, bool backwards)
 static void world_release(struct world *w)
 {
 	struct cache_stats stats;
-
 	cache_get_stats(w->cache, &stats);
 	require(stats.bytes <= stats.budget && stats.charged == 0 && stats.in_flight == 0);
 	cache_free(w->cache);
@@ -163,19 +157,17 @@ struct snapshot {
 	struct image *image; /* NULL: it could not be opened */
 };
 
-/* Without an image, and with the reason, when it cannot be opened. previous: may be NULL. */
+/* If the open fails, the result has no image and a reason. previous: may be NULL. */
 static struct snapshot take_snapshot(struct world *w, struct domain *previous, struct err *err)
 {
 	static const struct image_options options = {.domain_dir = "a/b"};
 	const struct domain_hint hint = {.previous = previous};
 	struct snapshot s = {0};
-
 	*err = (struct err)ERR_INIT;
 	int rc = domain_open(&w->env, w->store, schema_all(), w->path, &hint, &s.domain, err);
 	require((rc == 0) == (s.domain != NULL));
 	if (!rc) {
 		const struct chunk_source chunks = domain_chunk_source(s.domain);
-
 		rc = image_new(&w->env, w->cache, domain_tree(s.domain), &chunks, &options,
 			       &s.image, err);
 	}
@@ -198,7 +190,7 @@ struct window {
 	size_t n;
 };
 
-/* What reading one range gave: bytes, and the code of each block that could not be read. */
+/* The result of reading one range: the bytes, and the error code of each block. */
 struct rendered {
 	uint64_t start;
 	size_t n;
@@ -206,8 +198,8 @@ struct rendered {
 	int *codes;	/* one for each BLOCK bytes or part of it */
 };
 
-/* Reads up to the block's end, in pieces of the given lengths in turn; what follows an error in its
- * block counts as unread. */
+/* Reads up to the end of the block, in pieces that have the given lengths in turn. After an error,
+ * the remaining bytes of the block count as not read. */
 static void read_block(struct image *img, struct image_stream *s, struct rendered *r, size_t at,
 		       size_t end, const size_t *pieces, size_t npieces)
 {
@@ -215,7 +207,6 @@ static void read_block(struct image *img, struct image_stream *s, struct rendere
 		const size_t n = min_u64(pieces[i % npieces], end - at);
 		struct err err = ERR_INIT;
 		const ssize_t got = image_read(img, s, r->bytes + at, n, r->start + at, NULL, &err);
-
 		require(got != 0 && got <= (ssize_t)n);
 		if (got < 0) {
 			check_error((int)got, &err);
@@ -227,24 +218,22 @@ static void read_block(struct image *img, struct image_stream *s, struct rendere
 	}
 }
 
-/* As read_block(), of the whole range at once, as far as it goes without an error. */
+/* Reads the range with one call. If the call ends early, reads the block at its end separately,
+ * then continues after that block. */
 static void read_range(struct image *img, struct image_stream *s, struct rendered *r)
 {
-	static const size_t rest[] = {BLOCK};
+	static const size_t whole[] = {BLOCK};
 	size_t at = 0;
-
 	while (at < r->n) {
 		struct err err = ERR_INIT;
 		const ssize_t got =
 			image_read(img, s, r->bytes + at, r->n - at, r->start + at, NULL, &err);
-
 		require(got != 0 && got <= (ssize_t)(r->n - at));
 		at += got > 0 ? (size_t)got : 0;
 		const size_t end = min_u64((at / BLOCK + 1) * BLOCK, r->n);
-
 		if (at == r->n)
 			break;
-		read_block(img, s, r, at, end, rest, 1);
+		read_block(img, s, r, at, end, whole, 1);
 		at = end;
 	}
 }
@@ -252,13 +241,12 @@ static void read_range(struct image *img, struct image_stream *s, struct rendere
 static void read_in_pieces(struct image *img, struct image_stream *s, struct rendered *r)
 {
 	static const size_t pieces[] = {1, 7, 64, 440};
-
 	for (size_t at = 0; at < r->n; at += BLOCK)
 		read_block(img, s, r, at, min_u64(at + BLOCK, r->n), pieces,
 			   sizeof(pieces) / sizeof(pieces[0]));
 }
 
-/* unset: what a byte is that nobody writes. */
+/* unset: value of a byte that is not written. */
 static void rendered_init(struct rendered *r, const struct window *w, int unset)
 {
 	*r = (struct rendered){.start = w->start, .n = w->n};
@@ -280,18 +268,17 @@ static void check_same_range(const struct rendered *a, const struct rendered *b)
 	require(memcmp(a->codes, b->codes, (a->n / BLOCK + 1) * sizeof(*a->codes)) == 0);
 }
 
-/* ---- which ranges are read ---- */
+/* ---- the ranges that are read ---- */
 
 struct windows {
 	struct window v[WINDOWS];
 	size_t n;
 };
 
-/* From the start of the block that holds the offset. */
+/* Adds a window that begins with the block of offset `at`. */
 static void add_window(struct windows *ws, uint64_t size, uint64_t at, size_t n)
 {
 	const uint64_t start = at / BLOCK * BLOCK;
-
 	if (at < size && ws->n < WINDOWS)
 		ws->v[ws->n++] = (struct window){start, min_u64(n, size - start)};
 }
@@ -299,24 +286,21 @@ static void add_window(struct windows *ws, uint64_t size, uint64_t at, size_t n)
 static uint64_t largest_chunk(const struct tree *t)
 {
 	uint64_t max = 0;
-
 	for (uint32_t i = 0; i < tree_count(t); i++) {
 		const struct object *o = &tree_object(t, tree_nth(t, i))->o;
-
 		if (o->kind == OBJECT_DATASET && o->dataset.grid.nchunks)
 			max = max_u64(max, o->dataset.grid.chunk_elems * o->dataset.type->size);
 	}
 	return max;
 }
 
-/* All of a small file; of a large one its beginning, both sides of the first holes, some places
- * between and the end. Chunks that cost much are not read often. */
+/* Chooses the whole of a small file. Of a large file it chooses the beginning, both sides of the
+ * first holes, some places between them and the end, but few large chunks. */
 static void choose_windows(const struct snapshot *s, struct windows *ws)
 {
 	struct image *img = s->image;
 	const uint64_t size = image_size(img), chunk = largest_chunk(domain_tree(s->domain));
 	const bool heavy = chunk > CHUNK_HEAVY;
-
 	*ws = (struct windows){0};
 	if (size <= WHOLE_MAX && !heavy) {
 		add_window(ws, size, 0, WHOLE_MAX);
@@ -325,14 +309,11 @@ static void choose_windows(const struct snapshot *s, struct windows *ws)
 	add_window(ws, size, 0, heavy ? WINDOW : WHOLE_MAX / 4);
 	add_window(ws, size, size - 1, WINDOW);
 	const size_t edges = heavy ? 2 : WINDOWS / 2;
-
 	for (uint64_t at = 0; at < size && ws->n < edges;) {
 		const uint64_t hole = (uint64_t)image_seek(img, at, SEEK_HOLE);
-
 		if (hole >= size)
 			break;
 		const uint64_t data = (uint64_t)image_seek(img, hole, SEEK_DATA);
-
 		add_window(ws, size, hole, WINDOW);
 		add_window(ws, size, data, WINDOW);
 		at = max_u64(data, at + 1);
@@ -343,7 +324,7 @@ static void choose_windows(const struct snapshot *s, struct windows *ws)
 
 /* ---- properties of one image ---- */
 
-/* Zeros, and no error but in a block that is not all hole. */
+/* A hole reads as zeros. An error may occur only in a block that is not entirely a hole. */
 static void check_hole(const struct rendered *r, size_t at, size_t end)
 {
 	for (size_t i = at; i < end; i++) {
@@ -356,12 +337,10 @@ static void check_hole(const struct rendered *r, size_t at, size_t end)
 static void check_seek(struct image *img, const struct rendered *r)
 {
 	const uint64_t size = image_size(img);
-
 	for (size_t at = 0; at < r->n; at += 1 + at / 7) {
 		const uint64_t from = r->start + at;
 		const uint64_t data = (uint64_t)image_seek(img, from, SEEK_DATA);
 		const uint64_t hole = (uint64_t)image_seek(img, from, SEEK_HOLE);
-
 		require(data >= from && data <= size && hole >= from && hole <= size);
 		require((data == from) != (hole == from));
 		if (hole < size)
@@ -372,17 +351,15 @@ static void check_seek(struct image *img, const struct rendered *r)
 	}
 }
 
-/* All that `hsimage info` says of the objects. */
+/* Walks all objects as `hsimage info` does. */
 static void check_words(const struct tree *t)
 {
 	struct object_paths *paths = object_paths_new(t);
 	auto_str struct str text = {0};
-
 	require(paths);
 	for (uint32_t i = 0; i < tree_count(t); i++) {
 		const struct object *o = &tree_object(t, tree_nth(t, i))->o;
 		struct pipeline filters;
-
 		describe_path(&text, paths, tree_nth(t, i));
 		if (o->kind == OBJECT_DATATYPE)
 			describe_type(&text, o->datatype);
@@ -405,18 +382,16 @@ static void check_alone(struct world *w, const struct snapshot *of, const struct
 {
 	struct image *img = of->image;
 	struct image_stream *s = image_stream_new(img);
-
 	check_words(domain_tree(of->domain));
 	check_headers(img);
 	require(image_allocated(img) <= image_size(img));
 	require(image_seek(img, image_size(img), SEEK_DATA) == -ENXIO);
 	for (size_t i = 0; i < ws->n; i++) {
 		struct rendered whole, pieces;
-
 		rendered_init(&whole, &ws->v[i], 0xa5);
 		rendered_init(&pieces, &ws->v[i], 0x5a);
 		read_range(img, s, &whole);
-		w->now += 2000000000; /* failures are forgotten */
+		w->now += 2000000000; /* cached failures become stale */
 		read_in_pieces(img, NULL, &pieces);
 		check_same_range(&whole, &pieces);
 		check_seek(img, &whole);
@@ -434,7 +409,6 @@ static void check_same(struct image *a, struct image *b, const struct windows *w
 	require(image_allocated(a) == image_allocated(b));
 	for (size_t i = 0; i < ws->n; i++) {
 		struct rendered of_a, of_b;
-
 		rendered_init(&of_a, &ws->v[i], 0xa5);
 		rendered_init(&of_b, &ws->v[i], 0x5a);
 		read_range(a, NULL, &of_a);
@@ -449,7 +423,6 @@ static void check_same_opening(const struct snapshot *a, const struct err *why_a
 			       const struct snapshot *b, const struct err *why_b)
 {
 	struct windows ws;
-
 	require((a->image != NULL) == (b->image != NULL));
 	if (!a->image) {
 		require(why_a->code == why_b->code && strcmp(why_a->msg, why_b->msg) == 0);
@@ -459,24 +432,22 @@ static void check_same_opening(const struct snapshot *a, const struct err *why_a
 	check_same(a->image, b->image, &ws);
 }
 
-/* Opens it with and without the earlier snapshot. */
+/* Opens the domain with and without the earlier snapshot. */
 static void check_again(struct world *w, struct domain *previous)
 {
 	struct err why_again, why_fresh;
 	struct snapshot again = take_snapshot(w, previous, &why_again);
 	struct snapshot fresh = take_snapshot(w, NULL, &why_fresh);
-
 	check_same_opening(&again, &why_again, &fresh, &why_fresh);
 	snapshot_release(&again);
 	snapshot_release(&fresh);
 }
 
-/* The bytes that first shows, or errors. */
+/* The image has the same bytes as `first`, or errors. */
 static void check_held(struct image *first, struct image *held, const struct windows *ws)
 {
 	for (size_t i = 0; i < ws->n; i++) {
 		struct rendered then, now;
-
 		rendered_init(&then, &ws->v[i], 0xa5);
 		rendered_init(&now, &ws->v[i], 0x5a);
 		read_range(first, NULL, &then);
@@ -488,13 +459,12 @@ static void check_held(struct image *first, struct image *held, const struct win
 	}
 }
 
-/* Some object, by chance; of a large domain a document. */
+/* A random object; in a large domain, a random document. */
 static const struct input_object *victim(const struct world *w, const struct input *in, size_t from)
 {
 	for (size_t i = 0; i < in->n; i++) {
 		const struct input_object *o = &in->v[(from + i) % in->n];
 		const size_t n = strlen(o->key);
-
 		if (!w->large || (n > 5 && strcmp(o->key + n - 5, ".json") == 0))
 			return o;
 	}
@@ -504,7 +474,6 @@ static const struct input_object *victim(const struct world *w, const struct inp
 static void write_other(struct world *w, const struct input_object *o)
 {
 	auto_bytes struct bytes body = {0};
-
 	if (o->body.len > 0) {
 		require(bytes_append(&body, o->body.data, o->body.len) == 0);
 		body.data[body.len - 1] ^= 1;
@@ -512,8 +481,9 @@ static void write_other(struct world *w, const struct input_object *o)
 	require(call_put(w->store, o->key, body.data, body.len, NULL, NULL, NULL) == 0);
 }
 
-/* Nothing has changed; then one object is written again, another one with other bytes, and a third
- * one is deleted. first: the image of the same domain in another world. */
+/* Opens the domain again four times: unchanged, after one object was written again, after another
+ * one got other bytes, and after a third one was deleted. first: the image of the same domain in
+ * another bucket. */
 static void check_revalidation(struct world *w, const struct input *in, struct image *first,
 			       const struct windows *ws)
 {
@@ -522,14 +492,12 @@ static void check_revalidation(struct world *w, const struct input *in, struct i
 	struct domain *d = held.domain, *same = NULL;
 	const struct domain_hint hint = {.previous = d};
 	size_t sum = 0;
-
 	require(domain_open(&w->env, w->store, schema_all(), w->path, &hint, &same, NULL) == 0);
 	require(same == d);
 	domain_unref(same);
 	for (size_t i = 0; i < in->n; i++)
 		sum += in->v[i].body.len;
 	const struct input_object *again = victim(w, in, sum);
-
 	require(call_put(w->store, again->key, again->body.data, again->body.len, NULL, NULL,
 			 NULL) == 0);
 	check_again(w, d);
@@ -546,12 +514,10 @@ static void check_domain(const struct input *in)
 	struct world one, two;
 	struct err why_one, why_two;
 	struct windows ws;
-
 	world_init(&one, in, false);
 	world_init(&two, in, true);
 	struct snapshot first = take_snapshot(&one, NULL, &why_one);
 	struct snapshot second = take_snapshot(&two, NULL, &why_two);
-
 	check_same_opening(&first, &why_one, &second, &why_two);
 	if (first.image) {
 		choose_windows(&first, &ws);
@@ -568,7 +534,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input *in = calloc(1, sizeof(*in));
 	struct rusage usage;
-
 	if (in && input_parse(in, data, size) && in->n > 0)
 		check_domain(in);
 	if (in)

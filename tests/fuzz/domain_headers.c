@@ -21,7 +21,6 @@ struct headers {
 static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	const ssize_t got = image_read(ctx, NULL, buf, n, offset, NULL, err);
-
 	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : -EIO;
 }
 
@@ -38,7 +37,6 @@ static int decode_attribute(struct headers *h, struct cursor *c, struct err *err
 {
 	struct h5_attr attr;
 	const int rc = h5_attr_decode(&h->file, c, h->arena, &attr, err);
-
 	if (!rc && !attr.type)
 		visit(h, attr.committed);
 	return rc;
@@ -48,7 +46,6 @@ static int decode_link(struct headers *h, struct cursor *c, struct err *err)
 {
 	struct h5_link link;
 	const int rc = h5_link_decode(&h->file, c, h->arena, &link, err);
-
 	if (!rc && link.cls == LINK_HARD)
 		visit(h, link.addr);
 	return rc;
@@ -59,11 +56,9 @@ static int decode_datatype(struct headers *h, const struct h5_msg *msg, struct c
 {
 	const struct dtype *type;
 	uint64_t addr;
-
 	if (!(msg->flags & H5_MSG_SHARED))
 		return h5_dtype_decode(c, h->arena, &type, err);
 	const int rc = h5_shared_decode(&h->file, c, &addr, err);
-
 	if (!rc)
 		visit(h, addr);
 	return rc;
@@ -78,7 +73,6 @@ static int decode_message(struct headers *h, const struct h5_msg *msg, struct er
 	struct pipeline pipeline;
 	struct h5_linfo linfo;
 	struct h5_ainfo ainfo;
-
 	switch (msg->type) {
 	case H5_MSG_ATTRIBUTE:
 		return decode_attribute(h, &c, err);
@@ -118,18 +112,15 @@ void check_headers(struct image *img)
 	struct h5_superblock sb;
 	uint8_t bytes[H5_SUPERBLOCK_SIZE];
 	struct err err = ERR_INIT;
-
 	require(h && (h->arena = arena_new((size_t)1 << 30)));
 	h->file = h5_file_of(&source);
 	require(read_at(img, 0, bytes, sizeof(bytes), NULL) == 0);
 	struct cursor c = cursor_of(bytes, sizeof(bytes));
-
 	require_decoded(h5_superblock_decode(&c, &sb, &err), "superblock", 0, &err);
 	require(sb.eof == image_size(img));
 	visit(h, sb.root);
 	for (size_t i = 0; i < h->n; i++) {
 		struct h5_ohdr header;
-
 		require_decoded(h5_ohdr_decode(&h->file, h->todo[i], h->arena, &header, &err),
 				"object header", h->todo[i], &err);
 		for (uint32_t k = 0; k < header.n; k++)

@@ -5,8 +5,8 @@
 
 #include <image/image.h>
 
-/* Aborts unless the superblock, and from it, link by link (of compact groups) and type by committed
- * type, every object header and the messages in it can be decoded. */
+/* Decodes the superblock, then every object header and its messages. Follows the links of compact
+ * groups and the addresses of committed types. Aborts if anything cannot be decoded. */
 void check_headers(struct image *img);
 
 #endif

@@ -24,19 +24,19 @@ struct input_object {
 	struct bytes body;
 };
 
-/* Zero-initialised is empty. */
+/* An all-zero struct is empty. */
 struct input {
 	struct input_object v[INPUT_OBJECTS_MAX];
 	size_t n;
 };
 
-/* False: the text is not an input (a key that no store takes, a limit, no memory). release in
- * either case. */
+/* Parses a text. False: a key is not valid in a store, a limit is exceeded, or out of memory. The
+ * caller releases the result in both cases. */
 bool input_parse(struct input *in, const uint8_t *text, size_t n);
-/* Replaces the body of the key, or adds an object. False over a limit. */
+/* Replaces the body of the key, or adds an object. False: a limit is exceeded. */
 bool input_put(struct input *in, const char *key, const void *body, size_t n);
 void input_remove(struct input *in, size_t i);
-/* Appends the text. False without memory. */
+/* Appends the text of the input. False: out of memory. */
 bool input_write(const struct input *in, struct bytes *text);
 void input_release(struct input *in);
 

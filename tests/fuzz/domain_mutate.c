@@ -2,8 +2,8 @@
 /*
  * Makes one domain (domain_input.h) from another: a few changes to the values of its documents, to
  * whole parts of them (types, shapes, layouts, filters, fill values, attributes, links), to the
- * bytes and keys of its chunks, and to which objects there are. One build makes the same output of
- * the same input and seed.
+ * bytes and keys of its chunks, and to the set of its objects. The same build makes the same output
+ * from the same input and seed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ enum { SLOTS_MAX = 2048, CHANGES_MAX = 4, TYPE_DEPTH = 3, LINKS_MAX = 80 };
 
 /* ---- documents as trees ---- */
 
-/* Where a value hangs: a member of an object or an element of a list. */
+/* The place of a value in a document: a member of an object or an element of a list. */
 struct slot {
 	json_t *parent;
 	const char *name; /* NULL: an element */
@@ -41,7 +41,7 @@ static json_t *slot_value(const struct slot *s)
 	return s->name ? json_object_get(s->parent, s->name) : json_array_get(s->parent, s->index);
 }
 
-/* value: the slot's from now on. */
+/* value: transferred. */
 static void slot_set(const struct slot *s, json_t *value)
 {
 	if (s->name)
@@ -63,7 +63,6 @@ static void collect(json_t *value, struct slots *slots)
 	const char *name;
 	json_t *child;
 	size_t i;
-
 	json_object_foreach(value, name, child)
 	{
 		if (slots->n < SLOTS_MAX)
@@ -81,7 +80,6 @@ static void collect(json_t *value, struct slots *slots)
 static void save(struct input *in, size_t i, const json_t *doc)
 {
 	char *text = json_dumps(doc, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-
 	if (text)
 		input_put(in, in->v[i].key, text, strlen(text));
 	free(text);
@@ -89,19 +87,17 @@ static void save(struct input *in, size_t i, const json_t *doc)
 
 /* ---- changes of a document ---- */
 
-/* The value that another document has in a member of this name; NULL when there is none. */
+/* The value of the member with this name in another document, or NULL. */
 static json_t *graft(struct chance *c, const struct input *in, const char *name)
 {
 	struct slots *slots = calloc(1, sizeof(*slots));
 	const size_t from = pick(c, in, true, "");
 	json_t *doc = from < in->n && slots ? load_document(&in->v[from]) : NULL, *found = NULL;
 	size_t seen = 0;
-
 	if (doc)
 		collect(doc, slots);
 	for (size_t i = 0; slots && i < slots->n; i++) {
 		const struct slot *s = &slots->v[i];
-
 		if (name && (!s->name || strcmp(s->name, name) != 0))
 			continue;
 		if (!one_in(c, ++seen))
@@ -118,7 +114,6 @@ static void bend_integer(struct chance *c, const struct slot *s)
 {
 	const uint64_t v = (uint64_t)json_integer_value(slot_value(s));
 	const uint64_t bent[] = {v + 1, v - 1, v * 2, 0 - v, v + 7, v << 16};
-
 	slot_set(s, json_integer((json_int_t)ANY(c, bent)));
 }
 
@@ -127,7 +122,6 @@ static void bend_text(struct chance *c, const struct slot *s)
 	const char *v = json_string_value(slot_value(s));
 	const size_t n = json_string_length(slot_value(s));
 	char copy[512];
-
 	if (n == 0 || n >= sizeof(copy)) {
 		slot_set(s, json_string(ANY(c, texts)));
 		return;
@@ -141,7 +135,6 @@ static void bend_text(struct chance *c, const struct slot *s)
 static void wrap(struct chance *c, const struct slot *s)
 {
 	json_t *value = json_deep_copy(slot_value(s));
-
 	switch (below(c, 3)) {
 	case 0:
 		value = json_pack("[o]", value);
@@ -160,7 +153,6 @@ static void wrap(struct chance *c, const struct slot *s)
 static void repeat(struct chance *c, const struct slot *s)
 {
 	json_t *copy = json_deep_copy(slot_value(s));
-
 	if (s->name)
 		json_object_set_new(s->parent, one_in(c, 2) ? ANY(c, texts) : ANY(c, members),
 				    copy);
@@ -172,7 +164,6 @@ static void change_slot(struct chance *c, const struct input *in, const struct s
 {
 	const json_t *value = slot_value(s);
 	json_t *other;
-
 	switch (below(c, 8)) {
 	case 0:
 		slot_delete(s);
@@ -205,7 +196,6 @@ static void change_slot(struct chance *c, const struct input *in, const struct s
 static void change_values(struct chance *c, const struct input *in, json_t *doc)
 {
 	struct slots *slots = calloc(1, sizeof(*slots));
-
 	if (slots)
 		collect(doc, slots);
 	if (slots && slots->n > 0)
@@ -225,7 +215,6 @@ static void set_member(json_t *doc, const char *group, const char *name, json_t 
 static void set_shape(struct chance *c, json_t *doc)
 {
 	const size_t rank = one_in(c, 20) ? 33 : below(c, 5);
-
 	json_object_set_new(doc, "shape", some_shape(c, rank));
 	json_object_set_new(doc, "layout", some_layout(c, rank));
 }
@@ -233,7 +222,6 @@ static void set_shape(struct chance *c, json_t *doc)
 static void set_initializer(struct chance *c, json_t *doc)
 {
 	char start[40], step[40];
-
 	snprintf(start, sizeof(start), "--start=%d", (int)below(c, 100) - 50);
 	snprintf(step, sizeof(step), "--step=%g", ANY(c, reals));
 	set_member(doc, "creationProperties", "initializer",
@@ -244,7 +232,6 @@ static void set_initializer(struct chance *c, json_t *doc)
 static void change_dataset(struct chance *c, const struct input *in, json_t *doc)
 {
 	static const char props[] = "creationProperties";
-
 	switch (below(c, 7)) {
 	case 0:
 		json_object_set_new(doc, "type", some_type(c, in, TYPE_DEPTH));
@@ -274,7 +261,6 @@ static void add_attributes(struct chance *c, const struct input *in, json_t *doc
 {
 	for (size_t i = below(c, 12) + 1; i > 0; i--) {
 		char name[24];
-
 		snprintf(name, sizeof(name), "a%u", (unsigned int)below(c, 40));
 		set_member(doc, "attributes", one_in(c, 6) ? ANY(c, texts) : name,
 			   some_attribute(c, in));
@@ -285,7 +271,6 @@ static void add_links(struct chance *c, const struct input *in, json_t *doc)
 {
 	for (size_t i = below(c, one_in(c, 4) ? LINKS_MAX : 4) + 1; i > 0; i--) {
 		char name[24];
-
 		snprintf(name, sizeof(name), "l%u", (unsigned int)below(c, 200));
 		set_member(doc, "links", one_in(c, 6) ? ANY(c, texts) : name, some_link(c, in));
 	}
@@ -297,7 +282,6 @@ static void change_document(struct chance *c, struct input *in)
 	const char *kind = ANY(c, kinds);
 	const size_t i = pick(c, in, true, kind);
 	json_t *doc = i < in->n ? load_document(&in->v[i]) : NULL;
-
 	if (!json_is_object(doc) || one_in(c, 2)) {
 		change_values(c, in, doc);
 	} else if (one_in(c, 3)) {
@@ -323,7 +307,6 @@ static void change_bytes(struct chance *c, struct bytes *b)
 {
 	uint8_t more[64];
 	uint32_t count;
-
 	switch (b->len > 0 ? below(c, 4) : 3) {
 	case 0:
 		b->len = below(c, b->len);
@@ -345,13 +328,12 @@ static void change_bytes(struct chance *c, struct bytes *b)
 	}
 }
 
-/* What zlib made of it, changed in between. */
+/* A zlib stream, changed after compression. */
 static void change_inside(struct chance *c, struct bytes *b)
 {
 	uint8_t plain[1 << 12], packed[1 << 13];
 	uLongf n = sizeof(plain), m = sizeof(packed);
 	auto_bytes struct bytes copy = {0};
-
 	if (uncompress(plain, &n, b->data, b->len) != Z_OK)
 		n = min_u64(b->len, sizeof(plain));
 	if (n && bytes_append(&copy, plain, n))
@@ -367,11 +349,9 @@ static void change_chunk(struct chance *c, struct input *in)
 {
 	const size_t i = pick(c, in, false, "/d/"), from = pick(c, in, false, "/d/");
 	auto_bytes struct bytes body = {0};
-
 	if (i == in->n)
 		return;
 	const struct bytes *source = &in->v[one_in(c, 3) ? from : i].body;
-
 	if (source->len && bytes_append(&body, source->data, source->len))
 		return;
 	if (one_in(c, 3) && body.len > 0)
@@ -381,24 +361,21 @@ static void change_chunk(struct chance *c, struct input *in)
 	input_put(in, in->v[i].key, body.data, body.len);
 }
 
-/* A chunk of some dataset, at some place of up to four dimensions. */
+/* A chunk of a random dataset, at a random place in up to four dimensions. */
 static void add_chunk(struct chance *c, struct input *in)
 {
 	const size_t i = pick(c, in, true, ".dataset.json"), from = below(c, in->n);
 	char key[STORE_KEY_MAX + 64];
-
 	if (i == in->n)
 		return;
 	const char *end = strstr(in->v[i].key, ".dataset.json");
 	int n = snprintf(key, sizeof(key), "%.*s", (int)(end - in->v[i].key), in->v[i].key);
-
 	if (one_in(c, 10))
 		n += snprintf(key + n, sizeof(key) - (size_t)n, "p%u/", (unsigned int)below(c, 4));
 	for (size_t d = 0, rank = below(c, 4) + 1; d < rank; d++)
 		n += snprintf(key + n, sizeof(key) - (size_t)n, "%s%u", d ? "_" : "",
 			      (unsigned int)below(c, 5));
 	auto_bytes struct bytes body = {0};
-
 	if (in->v[from].body.len == 0 ||
 	    bytes_append(&body, in->v[from].body.data, in->v[from].body.len) == 0) {
 		if (is_document(in->v[from].key))
@@ -407,19 +384,17 @@ static void add_chunk(struct chance *c, struct input *in)
 	}
 }
 
-/* Under another key: the document does not say what it is any more, or there is one more chunk. */
+/* Moves an object to another key: a document then has the wrong id, or a chunk is added. */
 static void copy_object(struct chance *c, struct input *in)
 {
 	const size_t i = below(c, in->n);
 	char key[STORE_KEY_MAX + 1];
 	size_t n = strlen(in->v[i].key);
 	auto_bytes struct bytes body = {0};
-
 	if (n == 0 || n > STORE_KEY_MAX)
 		return;
 	memcpy(key, in->v[i].key, n + 1);
 	const size_t at = below(c, n);
-
 	if (strchr("0123456789abcdef", key[at]))
 		key[at] = "0123456789abcdef"[below(c, 16)];
 	if (in->v[i].body.len == 0 ||
@@ -432,7 +407,6 @@ static void copy_object(struct chance *c, struct input *in)
 static void cut_object(struct chance *c, struct input *in)
 {
 	struct input_object *o = &in->v[below(c, in->n)];
-
 	if (o->body.len > 0)
 		o->body.len = one_in(c, 3) ? 0 : below(c, o->body.len);
 }
@@ -467,7 +441,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	auto_bytes struct bytes text = {0};
 	struct chance c = {.state = seed};
 	size_t n = 0;
-
 	if (in && input_parse(in, data, size) && in->n > 0) {
 		for (size_t i = below(&c, CHANGES_MAX) + 1; i > 0; i--)
 			change(&c, in);

@@ -14,7 +14,7 @@ import oracle  # noqa: E402
 
 
 def body_of(data):
-    """As text where one line can hold it, without the white space of a document."""
+    """As text if it fits into one line, a document without white space."""
     try:
         data = json.dumps(json.loads(data), separators=(",", ":")).encode()
     except ValueError:

@@ -10,7 +10,6 @@ enum { TYPE_DEPTH = 3 }; /* of an attribute's type */
 bool is_document(const char *key)
 {
 	const size_t n = strlen(key);
-
 	return n > 5 && strcmp(key + n - 5, ".json") == 0;
 }
 
@@ -23,23 +22,21 @@ json_t *load_document(const struct input_object *o)
 size_t pick(struct chance *c, const struct input *in, bool document, const char *text)
 {
 	const size_t first = below(c, in->n);
-
 	for (size_t k = 0; k < in->n; k++) {
 		const size_t i = (first + k) % in->n;
-
 		if (is_document(in->v[i].key) == document && strstr(in->v[i].key, text))
 			return i;
 	}
 	return in->n;
 }
 
-/* The id of some object of the domain, as its document says; else of none. */
+/* The id of a random object of the domain, from its document; if there is none, an id of no object.
+ */
 static json_t *some_id(struct chance *c, const struct input *in)
 {
 	const size_t i = pick(c, in, true, "db/");
 	json_t *doc = i < in->n ? load_document(&in->v[i]) : NULL;
 	json_t *id = json_incref(json_object_get(doc, one_in(c, 8) ? "root" : "id"));
-
 	json_decref(doc);
 	if (json_is_string(id))
 		return id;
@@ -76,7 +73,6 @@ json_t *some_scalar(struct chance *c, const struct input *in)
 json_t *some_dims(struct chance *c, size_t rank)
 {
 	json_t *dims = json_array();
-
 	for (size_t i = 0; i < rank; i++)
 		json_array_append_new(dims, one_in(c, 12) ? some_number(c)
 							  : json_integer((json_int_t)below(c, 9)));
@@ -86,10 +82,8 @@ json_t *some_dims(struct chance *c, size_t rank)
 static json_t *some_members(struct chance *c, const struct input *in, unsigned int depth)
 {
 	json_t *fields = json_array();
-
 	for (size_t i = below(c, 4) + 1; i > 0; i--) {
 		char name[] = {(char)('a' + below(c, 5)), '\0'};
-
 		json_array_append_new(fields, json_pack("{s:s, s:o}", "name", name, "type",
 							some_type(c, in, depth)));
 	}
@@ -99,7 +93,6 @@ static json_t *some_members(struct chance *c, const struct input *in, unsigned i
 static json_t *some_enum(struct chance *c)
 {
 	json_t *mapping = json_object();
-
 	for (size_t i = below(c, 4); i > 0; i--)
 		json_object_set_new(mapping, ANY(c, texts), some_number(c));
 	return json_pack("{s:s, s:{s:s, s:s}, s:o}", "class", "H5T_ENUM", "base", "class",
@@ -109,7 +102,6 @@ static json_t *some_enum(struct chance *c)
 static json_t *some_string_type(struct chance *c)
 {
 	json_t *length = one_in(c, 2) ? json_string("H5T_VARIABLE") : some_number(c);
-
 	return json_pack("{s:s, s:s, s:s, s:o}", "class", "H5T_STRING", "charSet",
 			 one_in(c, 2) ? "H5T_CSET_ASCII" : "H5T_CSET_UTF8", "strPad", ANY(c, pads),
 			 "length", length);
@@ -150,7 +142,6 @@ json_t *some_shape(struct chance *c, size_t rank)
 	if (one_in(c, 8))
 		return json_pack("{s:s}", "class", one_in(c, 2) ? "H5S_NULL" : "H5S_SCALAR");
 	json_t *shape = json_pack("{s:s, s:o}", "class", "H5S_SIMPLE", "dims", some_dims(c, rank));
-
 	if (one_in(c, 2))
 		json_object_set_new(shape, "maxdims", some_dims(c, rank));
 	return shape;
@@ -161,7 +152,6 @@ json_t *some_layout(struct chance *c, size_t rank)
 	json_t *layout =
 		json_pack("{s:s, s:o}", "class", one_in(c, 3) ? ANY(c, layouts) : "H5D_CHUNKED",
 			  "dims", some_dims(c, rank));
-
 	if (one_in(c, 5))
 		json_object_set_new(layout, "partition_count", some_number(c));
 	if (one_in(c, 8))
@@ -172,10 +162,8 @@ json_t *some_layout(struct chance *c, size_t rank)
 json_t *some_filters(struct chance *c)
 {
 	json_t *list = json_array();
-
 	for (size_t i = below(c, one_in(c, 10) ? 40 : 4); i > 0; i--) {
 		json_t *f = json_pack("{s:s}", "class", ANY(c, filter_classes));
-
 		if (one_in(c, 3))
 			json_object_set_new(f, "id", json_integer(ANY(c, filter_ids)));
 		if (one_in(c, 2))
@@ -194,7 +182,6 @@ json_t *some_value(struct chance *c, const struct input *in, unsigned int depth)
 	if (depth == 0 || one_in(c, 3))
 		return some_scalar(c, in);
 	json_t *list = json_array();
-
 	for (size_t i = below(c, 5); i > 0; i--)
 		json_array_append_new(list, some_value(c, in, depth - 1));
 	return list;

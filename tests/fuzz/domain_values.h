@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * New values for the documents of a domain, drawn by chance from what such documents hold and from
- * what they may not hold. All json_t are the caller's references.
+ * Random values for the documents of a domain, valid and invalid ones. All json_t are the caller's
+ * references.
  */
 #ifndef FUZZ_DOMAIN_VALUES_H
 #define FUZZ_DOMAIN_VALUES_H
@@ -18,13 +18,12 @@ struct chance {
 static inline uint64_t draw(struct chance *c)
 {
 	uint64_t z = (c->state += 0x9e3779b97f4a7c15);
-
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
 	return z ^ z >> 31;
 }
 
-/* 0 … n - 1; n > 0. */
+/* A number from 0 to n - 1. n > 0. */
 static inline size_t below(struct chance *c, size_t n)
 {
 	return draw(c) % n;
@@ -39,10 +38,10 @@ static inline bool one_in(struct chance *c, size_t n)
 
 /* Whether a key names a document. */
 bool is_document(const char *key);
-/* The document; NULL when it is none. */
+/* The parsed body; NULL: it is not JSON. */
 json_t *load_document(const struct input_object *o);
-/* The place of some object whose key does (or does not) name a document and holds the text; in->n
- * when there is none. */
+/* The index of a random object whose key contains the text; in->n: there is none. document: whether
+ * the key has to name a document. */
 size_t pick(struct chance *c, const struct input *in, bool document, const char *text);
 
 json_t *some_scalar(struct chance *c, const struct input *in);
@@ -51,7 +50,7 @@ json_t *some_type(struct chance *c, const struct input *in, unsigned int depth);
 json_t *some_shape(struct chance *c, size_t rank);
 json_t *some_layout(struct chance *c, size_t rank);
 json_t *some_filters(struct chance *c);
-/* For any type: a scalar or lists of depth levels at most. */
+/* A scalar, or nested lists of at most `depth` levels. */
 json_t *some_value(struct chance *c, const struct input *in, unsigned int depth);
 json_t *some_attribute(struct chance *c, const struct input *in);
 json_t *some_link(struct chance *c, const struct input *in);

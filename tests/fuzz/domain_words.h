@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What documents are made of, and values at the edges of what they may hold. */
+/* Members and words of documents, and values at the limits of what is allowed. */
 #ifndef FUZZ_DOMAIN_WORDS_H
 #define FUZZ_DOMAIN_WORDS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fault language: what is accepted has a shortest form, which parses to the same rules and is its
- * own shortest form. */
+/* Specifications of injected failures. Properties: accepted rules are within the limits; if a
+ * specification is repeated after a comma, the result has its rules twice. */
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
@@ -9,30 +9,37 @@
 
 #include <store/fault_spec.h>
 
-enum { TEXT_MAX = FAULT_RULES_MAX * (FAULT_GLOB_MAX + 64) };
+static void check_rule(const struct fault_rule *rule)
+{
+	assert(rule->what <= FAULT_FLIP && rule->when <= FAULT_PPM);
+	assert(rule->when == FAULT_PPM ? rule->n <= 1000000 : rule->n >= 1);
+	assert(rule->what != FAULT_FAIL || fault_errno_name((int)rule->value));
+	assert(rule->what != FAULT_DELAY || rule->value <= FAULT_MS_MAX);
+	assert(memchr(rule->glob, '\0', sizeof(rule->glob)) && !strchr(rule->glob, ','));
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct fault_spec empty;
-	char *text = malloc(size + 1), *once = malloc(TEXT_MAX), *twice = malloc(TEXT_MAX);
-	struct fault_spec *spec = malloc(sizeof(*spec)), *again = malloc(sizeof(*again));
-	assert(text && once && twice && spec && again);
-	memcpy(text, data, size);
-	text[size] = '\0';
-	*spec = *again = empty;
-	if (fault_spec_parse(text, spec, NULL) == 0) {
-		assert(fault_spec_format(spec, once, TEXT_MAX) == 0);
-		assert(strlen(once) <= strlen(text));
-		assert(fault_spec_parse(once, again, NULL) == 0);
-		assert(memcmp(spec, again, sizeof(*spec)) == 0);
-		assert(fault_spec_format(again, twice, TEXT_MAX) == 0);
-		assert(strcmp(once, twice) == 0);
+	char *once = calloc(1, size + 1), *twice = malloc(2 * size + 2);
+	struct fault_spec *spec = malloc(sizeof(*spec)), *both = malloc(sizeof(*both));
+	assert(once && twice && spec && both);
+	memcpy(once, data, size);
+	stpcpy(stpcpy(stpcpy(twice, once), ","), once);
+	if (fault_spec_parse(once, spec, NULL) == 0 && spec->n > 0) {
+		const size_t n = spec->n;
+		for (size_t i = 0; i < n; i++)
+			check_rule(&spec->rules[i]);
+		const int rc = fault_spec_parse(twice, both, NULL);
+		assert(rc == (2 * n > FAULT_RULES_MAX ? -E2BIG : 0));
+		for (size_t i = 0; rc == 0 && i < both->n; i++)
+			assert(memcmp(&both->rules[i], &spec->rules[i % n],
+				      sizeof(spec->rules[0])) == 0);
+		assert(rc || both->n == 2 * n);
 	}
-	free(text);
 	free(once);
 	free(twice);
 	free(spec);
-	free(again);
+	free(both);
 	return 0;
 }

@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunk indexes (version 1 B-trees). Input: rank, u32 address of the root, a file. Property: what
- * is walked, rendered again, walks to the same chunks, whatever windows it is rendered in.
+ * Version 1 B-trees of chunks. Input: rank, u32 address of the root, a file. Property: a tree that
+ * is rendered from the chunks of a walk, in pieces of any size, has the same chunks.
  */
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <h5/btree1.h>
 #include <mem_src.h>
 
-enum { PREFIX = 5 };
+#include "require.h"
 
-static void require(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
+enum { PREFIX = 5 };
 
 struct chunks {
 	uint32_t rank;
@@ -46,7 +39,7 @@ static int keep(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err)
 
 static void give(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
 {
-	require(i < count(ctx), "a chunk that is not there is asked for");
+	require(i < count(ctx));
 	*out = *at(ctx, i);
 }
 
@@ -55,7 +48,7 @@ static void end(void *ctx, struct h5_bt1_chunk *out)
 	memset(out, 0xff, sizeof(*out));
 }
 
-/* first: not empty. window: bytes rendered at a time. */
+/* first: not empty. window: bytes that are rendered at a time. */
 static void check(struct chunks *first, size_t window)
 {
 	struct h5_bt1 tree = {.rank = first->rank,
@@ -67,17 +60,15 @@ static void check(struct chunks *first, size_t window)
 	struct chunks second = {.rank = first->rank};
 	size_t size = (size_t)h5_bt1_size(tree.rank, tree.n);
 	auto_free uint8_t *image = malloc(size);
-	require(image != NULL, "out of memory");
+	require(image != NULL);
 	for (size_t offset = 0; offset < size; offset += window)
 		h5_bt1_read(&tree, offset, image + offset,
 			    window < size - offset ? window : size - offset);
 	struct mem_src m;
 	mem_src_init(&m, image, size);
-	require(!h5_bt1_walk(&m.file, 0, tree.rank, keep, &second, NULL),
-		"what was rendered does not walk");
+	require(!h5_bt1_walk(&m.file, 0, tree.rank, keep, &second, NULL));
 	require(second.list.len == first->list.len &&
-			!memcmp(second.list.data, first->list.data, second.list.len),
-		"chunks have changed");
+		!memcmp(second.list.data, first->list.data, second.list.len));
 	bytes_release(&second.list);
 }
 

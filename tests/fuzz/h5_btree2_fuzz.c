@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Version 2 B-trees. Input: u32 address of the header, a file; it is walked as it is and with the
- * checksums of the header and of a root leaf set right. Property: the records that a walk gives
- * make a tree that walks to the same records. The input as records does the same, and one byte
- * of that tree that is changed is found out, or is padding.
+ * Version 2 B-trees. Input: u32 address of the header, a file. The target walks it unchanged, and
+ * with correct checksums of the header and of a root that is a leaf. Properties: a tree that is
+ * encoded from the records of a walk has the same records. A tree that is encoded from the bytes of
+ * the input as records has these records. If one byte of that tree is changed, a walk fails, or the
+ * byte is padding.
  */
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <base/checksum.h>
 #include <h5/btree2.h>
 #include <mem_src.h>
 
-enum { PREFIX = 4, NODE = 512, TYPE_AT = 5, HEADER = 38, LEAF_PREFIX = 6, RECORD_MAX = 200 };
+#include "require.h"
 
-static void require(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
+enum { PREFIX = 4, NODE = 512, TYPE_AT = 5, HEADER = 38, LEAF_PREFIX = 6, RECORD_MAX = 200 };
 
 struct records {
 	uint16_t size;
@@ -31,7 +25,7 @@ struct records {
 static int keep(void *ctx, const uint8_t *record, uint16_t size, struct err *err)
 {
 	struct records *r = ctx;
-	require(r->size == 0 || r->size == size, "records of several sizes");
+	require(r->size == 0 || r->size == size);
 	r->size = size;
 	return bytes_append(&r->list, record, size);
 }
@@ -42,7 +36,7 @@ static bool same(const struct records *a, const struct records *b)
 	       (a->list.len == 0 || !memcmp(a->list.data, b->list.data, a->list.len));
 }
 
-/* flip: a byte of the image to change, or SIZE_MAX. */
+/* flip: index of a byte of the encoded tree to change; SIZE_MAX: none. */
 static void check(const struct records *first, size_t flip)
 {
 	struct h5_bt2 t = {H5_BT2_LINK_NAME, NODE, first->size, first->list.len / first->size,
@@ -50,17 +44,17 @@ static void check(const struct records *first, size_t flip)
 	struct records second = {0};
 	size_t size = (size_t)h5_bt2_size(&t);
 	auto_free uint8_t *image = malloc(size);
-	require(image != NULL, "out of memory");
+	require(image != NULL);
 	struct emit e = emit_to(image, size);
 	h5_bt2_encode(&e, &t, 0);
-	require(!e.bad && e.pos == size, "the tree has another size");
+	require(!e.bad && e.pos == size);
 	if (flip != SIZE_MAX)
 		image[flip % size] ^= 0x10;
 	struct mem_src m;
 	mem_src_init(&m, image, size);
 	int rc = h5_bt2_walk(&m.file, 0, t.type, keep, &second, NULL);
-	require(!rc || flip != SIZE_MAX, "what was encoded does not walk");
-	require(rc || same(first, &second), "records have changed");
+	require(!rc || flip != SIZE_MAX);
+	require(rc || same(first, &second));
 	bytes_release(&second.list);
 }
 
@@ -106,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n = size - PREFIX;
 	walk(data + PREFIX, n, addr);
 	auto_free uint8_t *copy = malloc(n ? n : 1);
-	require(copy != NULL, "out of memory");
+	require(copy != NULL);
 	memcpy(copy, data + PREFIX, n);
 	mend(copy, n, addr);
 	walk(copy, n, addr);

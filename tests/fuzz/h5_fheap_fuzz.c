@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fractal heaps. Input: length of an id, the id in 16 bytes, u32 address of the heap, a file; it
- * is read as it is and with the header's checksum set right. Property: an object that is read fits
- * into the file; and a heap of objects cut from the input gives them back.
+ * Fractal heaps. Input: length of an id, the id in 16 bytes, u32 address of the heap, a file. The
+ * target reads it unchanged and with a correct checksum of the header. Properties: an object that
+ * is read is not larger than the file and the id; a heap that is encoded from parts of the input
+ * has these objects.
  */
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <base/checksum.h>
 #include <h5/fheap.h>
 #include <mem_src.h>
 
-enum { ID_MAX = 16, PREFIX = 1 + ID_MAX + 4, HEADER = 146, OBJECTS = 200, MAX_OBJECT = 1 << 20 };
+#include "require.h"
 
-static void require(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
+enum { ID_MAX = 16, PREFIX = 1 + ID_MAX + 4, HEADER = 146, OBJECTS = 200, MAX_OBJECT = 1 << 20 };
 
 static void read_one(const uint8_t *file, size_t size, uint32_t addr, const uint8_t *id,
 		     size_t id_len)
@@ -33,12 +27,12 @@ static void read_one(const uint8_t *file, size_t size, uint32_t addr, const uint
 		return;
 	for (int i = 0; i < 2; i++)
 		if (!h5_fheap_get(r, id, id_len, MAX_OBJECT, &out, NULL))
-			require(out.len <= 2 * size + 2 * ID_MAX, "an object from nowhere");
+			require(out.len <= 2 * size + 2 * ID_MAX);
 	h5_fheap_close(r);
 	bytes_release(&out);
 }
 
-/* Object i begins at byte i of the data; its length is in the data too. */
+/* Object i begins at byte i of the data, which also determines its length. */
 static size_t object_size(const uint8_t *data, size_t n, size_t i)
 {
 	size_t len = 1 + (size_t)(data[i] % 8 ? data[i] : data[i] * 40);
@@ -50,28 +44,28 @@ static void build_and_read(const struct h5_fheap_params *params, const uint8_t *
 	size_t objects = n < OBJECTS ? n : OBJECTS;
 	uint8_t ids[OBJECTS][ID_MAX];
 	struct h5_fheap *h = h5_fheap_new(params);
-	require(h != NULL, "out of memory");
+	require(h != NULL);
 	for (size_t i = 0; i < objects; i++)
-		require(!h5_fheap_insert(h, data + i, object_size(data, n, i), ids[i], NULL),
-			"an object is not taken");
-	size_t size = (size_t)h5_fheap_size(h);
+		require(!h5_fheap_insert(h, data + i, object_size(data, n, i), ids[i], NULL));
+	struct emit count = emit_count();
+	h5_fheap_encode(&count, h, 0);
+	const size_t size = count.pos;
 	auto_free uint8_t *image = malloc(size);
-	require(image != NULL, "out of memory");
+	require(image != NULL);
 	struct emit e = emit_to(image, size);
 	h5_fheap_encode(&e, h, 0);
-	require(!e.bad && e.pos == size, "the heap has another size");
+	require(!e.bad && e.pos == size);
 	h5_fheap_free(h);
 
 	struct mem_src m;
 	struct h5_fheap_reader *r;
 	mem_src_init(&m, image, size);
-	require(!h5_fheap_open(&m.file, 0, &r, NULL), "what was encoded does not open");
+	require(!h5_fheap_open(&m.file, 0, &r, NULL));
 	for (size_t i = 0; i < objects; i++) {
 		struct bytes out = {0};
 		size_t len = object_size(data, n, i);
 		require(!h5_fheap_get(r, ids[i], params->id_len, len, &out, NULL) &&
-				out.len == len && !memcmp(out.data, data + i, len),
-			"an object has changed");
+			out.len == len && !memcmp(out.data, data + i, len));
 		bytes_release(&out);
 	}
 	h5_fheap_close(r);
@@ -88,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	size_t n = size - PREFIX;
 	auto_free uint8_t *file = malloc(n ? n : 1);
-	require(file != NULL, "out of memory");
+	require(file != NULL);
 	memcpy(file, data + PREFIX, n);
 	read_one(file, n, addr, id, id_len);
 	build_and_read(&h5_fheap_links, file, n);

@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Global heap collections. Input: u16 index, u32 address of the collection, a file. Property: an
- * object that is read lies in the file; and objects cut from the input come back from a region
- * that is not larger than its bound.
+ * Global heap collections. Input: u16 index, u32 address of the collection, a file. Properties: an
+ * object that is read is not larger than the file; a region that is written from parts of the input
+ * has these objects, and is not larger than h5_gheap_bound().
  */
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <h5/gheap.h>
 #include <mem_src.h>
 
-enum { PREFIX = 6, OBJECTS = 300 };
+#include "require.h"
 
-static void require(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
+enum { PREFIX = 6, OBJECTS = 300 };
 
 static void write_and_read(const uint8_t *data, size_t n, size_t target)
 {
@@ -33,18 +26,16 @@ static void write_and_read(const uint8_t *data, size_t n, size_t target)
 		if (len[i] > n - i)
 			len[i] = n - i;
 		total += len[i];
-		require(!h5_gheap_add(&w, data + i, len[i], &addr[i], &index[i], NULL),
-			"out of memory");
+		require(!h5_gheap_add(&w, data + i, len[i], &addr[i], &index[i], NULL));
 	}
-	require(!h5_gheap_finish(&w, NULL), "out of memory");
-	require(w.out.len <= h5_gheap_bound(objects, total, target), "over the bound");
+	require(!h5_gheap_finish(&w, NULL));
+	require(w.out.len <= h5_gheap_bound(objects, total, target));
 	struct mem_src m;
 	mem_src_init(&m, w.out.data, w.out.len);
 	for (size_t i = 0; i < objects; i++) {
 		struct bytes out = {0};
 		require(!h5_gheap_get(&m.file, addr[i], index[i], len[i], &out, NULL) &&
-				out.len == len[i] && !memcmp(out.data, data + i, len[i]),
-			"an object has changed");
+			out.len == len[i] && !memcmp(out.data, data + i, len[i]));
 		bytes_release(&out);
 	}
 	h5_gheap_release(&w);
@@ -62,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bytes out = {0};
 	mem_src_init(&m, data + PREFIX, size - PREFIX);
 	if (!h5_gheap_get(&m.file, addr, index, size, &out, NULL))
-		require(out.len <= size, "an object from nowhere");
+		require(out.len <= size);
 	bytes_release(&out);
 	write_and_read(data + PREFIX, size - PREFIX, index);
 	return 0;

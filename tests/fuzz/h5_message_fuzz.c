@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object header messages. The first byte is the message type (0xff: a shared message), the rest
- * its body. Property: what decodes can be encoded in the size that was counted, decodes again, and
- * encodes again to the same bytes; a datatype is equal to what it was.
+ * Object header messages. Input: message type (0xff: a shared message), body. Properties: a decoded
+ * message can be encoded in the counted size and decoded again. Encoding the result again gives the
+ * same bytes.
+ * A decoded datatype is equal to the first one.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <h5/message.h>
+
+#include "require.h"
 
 enum { SHARED = 0xff, ARENA_LIMIT = 64 << 20 };
 
@@ -32,7 +34,6 @@ union message {
 static int decode(uint8_t type, const uint8_t *body, size_t n, struct arena *a, union message *m)
 {
 	struct cursor c = cursor_of(body, n);
-
 	memset(m, 0, sizeof(*m));
 	switch (type) {
 	case H5_MSG_DATASPACE:
@@ -110,16 +111,8 @@ static void encode(uint8_t type, struct emit *e, const union message *m)
 	}
 }
 
-static void require(bool truth, const char *what)
-{
-	if (truth)
-		return;
-	fprintf(stderr, "%s\n", what);
-	abort();
-}
-
-/* Heap bytes of exactly the counted size; NULL when the message fits in no encoding (a datatype
- * that grows past the 16-bit length that an attribute has for it). */
+/* A heap block of exactly the counted size. NULL: the encoding does not fit, because the datatype
+ * of an attribute becomes longer than 16 bits allow. */
 static uint8_t *encode_exact(uint8_t type, const union message *m, size_t *n)
 {
 	struct emit count = emit_count();
@@ -127,10 +120,10 @@ static uint8_t *encode_exact(uint8_t type, const union message *m, size_t *n)
 	if (count.bad)
 		return NULL;
 	uint8_t *buf = malloc(count.pos ? count.pos : 1);
-	require(buf, "out of memory");
+	require(buf);
 	struct emit e = emit_to(buf, count.pos);
 	encode(type, &e, m);
-	require(!e.bad && e.pos == count.pos, "the counted size is not the size");
+	require(!e.bad && e.pos == count.pos);
 	*n = count.pos;
 	return buf;
 }
@@ -144,12 +137,11 @@ static void check(uint8_t type, const uint8_t *body, size_t n, struct arena *a)
 	auto_free uint8_t *once = encode_exact(type, &first, &once_len);
 	if (!once)
 		return;
-	require(!decode(type, once, once_len, a, &second), "what was encoded does not decode");
+	require(!decode(type, once, once_len, a, &second));
 	auto_free uint8_t *twice = encode_exact(type, &second, &twice_len);
-	require(twice && once_len == twice_len && !memcmp(once, twice, once_len),
-		"encoding is not stable");
+	require(twice && once_len == twice_len && !memcmp(once, twice, once_len));
 	if (type == H5_MSG_DATATYPE)
-		require(dtype_equal(first.dtype, second.dtype), "datatype has changed");
+		require(dtype_equal(first.dtype, second.dtype));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -158,10 +150,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	struct arena *a = arena_new(ARENA_LIMIT);
-	require(a, "out of memory");
-	/* A block of its own, so that an overrun at either end is seen. */
+	require(a);
+	/* A separate block, so that address sanitizer detects an overrun at either end. */
 	auto_free uint8_t *body = malloc(size > 1 ? size - 1 : 1);
-	require(body, "out of memory");
+	require(body);
 	memcpy(body, data + 1, size - 1);
 	check(data[0], body, size - 1, a);
 	arena_free(a);

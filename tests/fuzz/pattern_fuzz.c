@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input: +0 number of grids less one (2 bits), for each grid its rank (1 byte) and for each
- * dimension the logarithm of its count (1 byte) and what is added to that (1 byte); then touches: a
- * byte that says which grid (2 bits) and how the chunk is meant (by number: 8 bytes follow; by its
- * distance from the last one: 1 byte; as expected, the n-th: 1 byte), and the operand.
+ * Input: the number of grids less one (2 bits of a byte). For each grid: its rank (1 byte); for
+ * each dimension, the logarithm of its count and an addend (1 byte each). Then touches of chunks: a
+ * byte that selects the grid (2 bits) and how the operand after it selects the chunk. The operand
+ * is the number of the chunk (8 bytes), its distance from the last chunk (1 byte), or n for the
+ * n-th expected chunk (1 byte).
  *
- * Whatever is touched: no chunk outside the grid is expected; a track is there if and only if the
- * event has one; and when the next expected chunk is touched, the progression goes on as it was
- * foretold.
+ * Properties: no chunk outside the grid is expected; a track is returned if and only if the event
+ * has one; after the next expected chunk is touched, the track continues as it predicted.
  */
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ static void read_grid(struct cursor *in, struct dataset *d)
 	}
 }
 
-/* What a track expects, as far as one looks; n of them. */
+/* The next n chunks that a track expects. */
 struct outlook {
 	const struct track *track;
 	uint64_t next[LOOK];
@@ -65,7 +65,7 @@ static struct outlook look(const struct track *t, const struct dataset *d)
 	return o;
 }
 
-static void foretold(const struct outlook *before, const struct outlook *now, uint64_t number)
+static void continues(const struct outlook *before, const struct outlook *now, uint64_t number)
 {
 	if (now->track != before->track || now->track->nest.newest != number)
 		return;
@@ -77,17 +77,17 @@ static void touch(struct pattern *p, uint32_t dataset, struct dataset *d, uint64
 		  struct outlook *o)
 {
 	struct track *t = NULL;
-	enum pattern_event e = pattern_touch(p, dataset, &d->grid, number, &t);
-	const bool follows = e == PATTERN_FOLLOWS || e == PATTERN_GUESS;
+	enum pattern_event e = pattern_read(p, dataset, &d->grid, number, &t);
+	const bool follows = e == PATTERN_FOLLOWS;
 	struct outlook now = {0};
-	require(e == PATTERN_AGAIN || (t != NULL) == (e != PATTERN_RANDOM));
+	require(e == PATTERN_REPEAT || (t != NULL) == (e != PATTERN_RANDOM));
 	require(!t || (t->dataset == dataset && t >= p->tracks && t < p->tracks + PATTERN_TRACKS));
 	if (t)
 		now = look(t, d);
 	if (o->track && o->n && number == o->next[0]) {
-		require(e == PATTERN_FOLLOWS || e == PATTERN_AGAIN);
+		require(e == PATTERN_FOLLOWS || e == PATTERN_REPEAT);
 		if (e == PATTERN_FOLLOWS)
-			foretold(o, &now, number);
+			continues(o, &now, number);
 	}
 	*o = follows ? now : (struct outlook){0};
 	d->last = number;
@@ -98,9 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct cursor in = cursor_of(data, size);
 	struct dataset d[GRIDS] = {0};
 	struct outlook o[GRIDS] = {0};
-	struct pattern *p = malloc(sizeof(*p));
+	struct pattern *p = calloc(1, sizeof(*p));
 	require(p != NULL);
-	pattern_init(p);
 	unsigned int grids = cur_u8(&in) % GRIDS + 1;
 	for (unsigned int i = 0; i < grids; i++)
 		read_grid(&in, &d[i]);
@@ -120,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		number %= chunk_grid_size(&d[i].grid);
 		touch(p, i, &d[i], number, &o[i]);
-		/* another touch may give a track to another dataset */
+		/* the touch may have replaced the track of another dataset */
 		for (unsigned int k = 0; k < grids; k++)
 			if (k != i && o[k].track && o[k].track->dataset != k)
 				o[k] = (struct outlook){0};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzz target over every file of the directories and files named on the command line, so
- * that an ordinary test run replays the corpus. Each input is copied to a heap block of exactly
- * its size: address sanitizer sees an overrun of one byte.
+ * Runs a fuzz target on files, so that an ordinary test run replays the corpus. Operands are files,
+ * and directories of which all files are used. Each input is copied to a heap block of exactly its
+ * size, so that address sanitizer detects an overrun of one byte.
  *
- * A target that brings its own mutator is also run over MUTANTS inputs made of each file of a
- * directory, with fixed seeds; over MUTANTS_LONG when everything is to run (sampling.h). With
- * HSMOUNT_FUZZ_KEEP=FILE each of these inputs is written to FILE before it is run, so that after a
- * crash FILE holds the input that crashed.
+ * If a target has a mutator, it also runs on MUTANTS mutants of each file of a directory, with
+ * fixed seeds; on MUTANTS_LONG if all tests run at full size (sampling.h). With
+ * HSMOUNT_FUZZ_KEEP=FILE each mutant is written to FILE before it runs. After a crash FILE holds
+ * the input that crashed.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -86,13 +86,13 @@ static int run_file(const char *path, bool mutate)
 		}
 	}
 	if (rc)
-		fprintf(stderr, "%s: cannot be read\n", path);
+		fprintf(stderr, "cannot read %s\n", path);
 	free(data);
 	fclose(f);
 	return rc;
 }
 
-/* named: on the command line. */
+/* named: the path is an operand, not a file of a directory. */
 static int run_path(const char *path, bool named, unsigned int *count)
 {
 	struct stat st;
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 			rc = 1;
 	printf("%u inputs replayed\n", count);
 	if (count == 0) {
-		fprintf(stderr, "no input: the corpus is missing\n");
+		fprintf(stderr, "no input files: the corpus is missing\n");
 		rc = 1;
 	}
 	return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A property of a fuzz target: aborts, and says where, when it does not hold. */
+/* Checks a property in a fuzz target: aborts with file, line and condition if it is false. */
 #ifndef FUZZ_REQUIRE_H
 #define FUZZ_REQUIRE_H
 
@@ -9,7 +9,8 @@
 #define require(truth)                                                                             \
 	do {                                                                                       \
 		if (!(truth)) {                                                                    \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #truth);        \
+			fprintf(stderr, "%s:%d: property does not hold: %s\n", __FILE__, __LINE__, \
+				#truth);                                                           \
 			abort();                                                                   \
 		}                                                                                  \
 	} while (0)

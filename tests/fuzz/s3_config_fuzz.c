@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared config files, and the JSON of credential services: every pair that a file has is found
- * again when it is written out by itself; a JSON string that comes out comes out of its own
- * encoding. */
+/* Shared config files: each pair of a file can be read from a file with only this pair. JSON of
+ * credential services: credentials that are written as JSON are read as the same credentials. */
 #include <assert.h>
 #include <string.h>
 
-#include "aws/flat_json.h"
+#include "aws/provider.h"
 #include <aws/ini.h>
 
 #include <stdint.h>
@@ -20,12 +19,12 @@ static void check_ini(const char *text, size_t n)
 		auto_ini struct ini again = {0};
 		auto_str struct str line = {0};
 		assert(ini_get(&ini, e->section, e->key));
-		/* A section of the file itself may hold no "]". */
+		/* A line of a section ends with the first "]". */
 		assert(!strchr(e->section, ']') && !strchr(e->section, '\n'));
 		assert(*e->key && !strchr(e->value, '\n'));
 		str_addf(&line, "[%s]\n%s=%s\n", e->section, e->key, e->value);
 		assert(ini_parse(str_text(&line), line.b.len, &again, NULL) == 0);
-		/* A nested key may begin like a section or a comment when it stands alone. */
+		/* Alone, a nested key may look like a section or a comment. */
 		if (!strchr("[#;", *e->key))
 			assert(strcmp(ini_get(&again, e->section, e->key), e->value) == 0);
 	}
@@ -33,20 +32,22 @@ static void check_ini(const char *text, size_t n)
 
 static void check_json(const char *text, size_t n)
 {
-	auto_str struct str value = {0}, json = {0}, again = {0};
-	if (flat_json_get(text, n, "Token", &value))
+	auto_str struct str json = {0}, written = {0};
+	auto_cred struct cred first = {0}, second = {0};
+	str_addn(&json, text, n);
+	if (cred_from_json(&json, "Token", "fuzz", &first, NULL))
 		return;
-	str_add(&json, "{\"Token\":\"");
-	for (size_t i = 0; i < value.b.len; i++) {
-		const unsigned char c = value.b.data[i];
-		if (c < 0x20 || c == '"' || c == '\\')
-			str_addf(&json, "\\u%04x", c);
-		else
-			str_addn(&json, (const char *)&value.b.data[i], 1);
-	}
-	str_add(&json, "\"}");
-	assert(flat_json_get(str_text(&json), json.b.len, "Token", &again) == 0);
-	assert(strcmp(str_text(&again), str_text(&value)) == 0);
+	str_add(&written, "{\"AccessKeyId\":");
+	str_add_json(&written, str_text(&first.access_key));
+	str_add(&written, ",\"SecretAccessKey\":");
+	str_add_json(&written, str_text(&first.secret_key));
+	str_add(&written, ",\"Token\":");
+	str_add_json(&written, str_text(&first.token));
+	str_add(&written, "}");
+	assert(cred_from_json(&written, "Token", "fuzz", &second, NULL) == 0);
+	assert(strcmp(str_text(&first.access_key), str_text(&second.access_key)) == 0);
+	assert(strcmp(str_text(&first.secret_key), str_text(&second.secret_key)) == 0);
+	assert(strcmp(str_text(&first.token), str_text(&second.token)) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error documents: texts are bounded, what is no error document gives none, and two readings of the
- * same bytes agree to the last byte. The status table takes any code that comes out. */
+/* Error documents: members have bounded lengths, other documents give an empty result, and parsing
+ * the same bytes twice gives the same result. The table of statuses accepts every code. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listings: what is accepted keeps the store's contract, and written out with a bad item among the
- * others, and read again, it is the same page. */
+/* Listings: an accepted page satisfies the contract of a store. Written as XML with an additional
+ * bad item and read again, it is the same page. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "s3/list_xml.h"
 #include <aws/uri.h>
 
-/* Whole seconds come from a date that is not written here: times are not compared. */
+/* Times are not compared, because the page is written without dates. */
 static void write_page(const struct store_page *page, struct str *xml)
 {
 	str_add(xml, "<ListBucketResult><EncodingType>url</EncodingType>"
@@ -26,11 +26,11 @@ static void write_page(const struct store_page *page, struct str *xml)
 		 page->more ? "true" : "false");
 }
 
-/* Goes into the log. */
-static void check_unfit(const struct s3_list_result *result)
+/* The text is written to the log. */
+static void check_left_out(const struct s3_list_result *result)
 {
-	const char *text = str_text(&result->first_unfit);
-	assert((result->unfit > 0) == (text[0] != '\0'));
+	const char *text = str_text(&result->first_left_out);
+	assert((result->n_left_out > 0) == (text[0] != '\0'));
 	assert(strlen(text) < 700);
 	for (; *text; text++)
 		assert(*text >= ' ' && *text < 0x7f);
@@ -62,11 +62,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct str xml = {0};
 		if (s3_list_parse(data, size, &reqs[i], &first, NULL) == 0) {
 			check(&reqs[i], &first.page);
-			check_unfit(&first);
+			check_left_out(&first);
 			write_page(&first.page, &xml);
 			assert(str_ok(&xml));
 			assert(s3_list_parse(xml.b.data, xml.b.len, &reqs[i], &second, NULL) == 0);
-			assert(second.unfit == 1);
+			assert(second.n_left_out == 1);
 			assert(second.page.n == first.page.n);
 			assert(second.page.more == first.page.more);
 			for (size_t k = 0; k < first.page.n; k++) {

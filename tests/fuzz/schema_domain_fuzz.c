@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Domain documents and summaries: what is accepted is well-formed, a second reading agrees, and
- * the root's key leads back to the root.
+ * Domain documents and summaries: accepted ones are valid, parsing them twice gives the same
+ * result, and the key of the root group is recognised as that group.
  */
 #include <stdlib.h>
 #include <string.h>

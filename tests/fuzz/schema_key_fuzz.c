@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys: whatever is recognised is what the writers write for it, to the byte, so no two keys stand
- * for one object or chunk (of one partition). Also ids in references.
+ * Keys: a recognised key is exactly the key that is written for the object or chunk. So no two keys
+ * name the same object, or the same chunk in one partition. Also ids in references.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void require(bool condition)
 		abort();
 }
 
-/* "db/8-8/d/4-6-6/", then as in the key a partition, then the coordinates. */
+/* Writes "db/8-8/d/4-6-6/", the partition of the given key if it has one, and the coordinates. */
 static void check_chunk(const char *key, const struct hsds2_key *k)
 {
 	char want[SCHEMA_KEY_MAX + 1];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Documents of groups, datasets and types: what is accepted keeps the promises of data/object.h
- * (sizes, slots, names, order), a second reading agrees to the byte, and a dataset's chunk keys
- * lead back to the dataset and the chunk.
+ * Documents of groups, datasets and datatypes: accepted ones satisfy data/object.h (sizes, slots,
+ * names, order), parsing them twice gives the same bytes, and the keys of a dataset's chunks are
+ * recognised.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void require(bool condition)
 		abort();
 }
 
-/* The id behind the first `"member"`, as the document says it itself; else the fallback. */
+/* The id after the first `"member"` in the document; if there is none, the fallback. */
 static struct schema_id id_of(const uint8_t *data, size_t size, const char *member,
 			      const char *fallback)
 {
@@ -39,7 +39,7 @@ static struct schema_id id_of(const uint8_t *data, size_t size, const char *memb
 	return id;
 }
 
-/* Some domain with few objects. */
+/* A domain with few objects. */
 static uint32_t number(void *ctx, const struct schema_id *id)
 {
 	return id->b[15] % 4 == 3 ? OBJECT_NONE : id->b[15] % 4;
@@ -105,7 +105,7 @@ static void check_dataset(const struct object *o)
 		return; /* in another file */
 	require(hsds2_chunk_of_key(o, key, &number) && number == ds->grid.nchunks - 1);
 	const int n = hsds2_chunk_prefix(o, prefix, sizeof(prefix));
-	require(n < 0 ? ds->elsewhere != NULL : strncmp(key, prefix, (size_t)n) == 0);
+	require(n < 0 ? ds->absence_unknown != NULL : strncmp(key, prefix, (size_t)n) == 0);
 }
 
 static bool same_bytes(const struct bytes *a, const struct bytes *b)

@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_generate_tests(metafunc):
-    """A test that asks for `entry` runs for each domain of each collection."""
+    """A test with the parameter `entry` runs once for each domain of each collection."""
     if "entry" in metafunc.fixturenames:
         entries = [e for c in metafunc.config.collections for e in c.entries()]
         metafunc.parametrize("entry", entries, ids=str)
@@ -62,7 +62,7 @@ def programs():
 
 @pytest.fixture(scope="module")
 def mounted(request, tmp_path_factory):
-    """Mounts of the collections by name, made when first asked for, kept for the module."""
+    """Mounts of the collections by name. Each is made at its first use and kept for the module."""
     running = {}
 
     def mounted_collection(which):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A damaged object makes its own file, or its own place in the file, fail: never the mount, never
-a neighbour. The cases are in support/defects.py, each named after its defect."""
+"""A damaged object makes its own file or its own part of the file fail, and neither the mount nor
+other objects. The cases are in support/defects.py, each named after its defect."""
 import errno
 import os
 import time
@@ -17,7 +17,7 @@ from mounts import HSIMAGE, Mount, run
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory):
-    """The mount of all cases. Each test looks that it is still alive."""
+    """One mount of all cases. Each test checks that the daemon still runs."""
     directory = tmp_path_factory.mktemp("damaged")
     root = directory / "bucket"
     expected = defects.write(root)
@@ -33,7 +33,7 @@ def check_neighbour(m):
 
 
 def has(f, name):
-    """The object or the attribute of "ok" of that name."""
+    """The object of this name, or the attribute of "ok"."""
     return name in f or name in f["ok"].attrs
 
 
@@ -107,7 +107,7 @@ def test_500_groups_deep(tmp_path, mount):
 @pytest.mark.parametrize("fault, seen", [("EFBIG", "EIO"), ("ETIMEDOUT", "EIO"),
                                          ("EACCES", "EACCES")])
 def test_errno_of_a_chunk_that_fails(tmp_path, mount, fault, seen):
-    """Of the file that is read, whatever the store says of an object."""
+    """The errno describes the file, not the object in the store."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
         ds = d.dataset(d.root, "data", mkbucket.INT32, [1024], [1024])
@@ -121,8 +121,8 @@ def test_errno_of_a_chunk_that_fails(tmp_path, mount, fault, seen):
 
 
 def test_a_store_that_fails_now_and_then(tmp_path, mount):
-    """A third of the chunk gets fail: the reader sees an error or the right data, and a failure is
-    kept for a second only, so that whoever goes on asking has it all in the end."""
+    """A third of the gets of chunks fail. A read gives an error or the right data. A failure is
+    cached for a second only, so a program that tries again reads everything in the end."""
     page, chunks = np.arange(1024, dtype="<i4"), 64
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders and domains that may not be looked into: they hide nobody, and say what is wrong when
-somebody opens them."""
+"""Folders and domains without read permission do not hide their neighbours. Opening them fails with
+EACCES."""
 import errno
 import os
 import stat
@@ -27,7 +27,7 @@ def fill(root):
 
 
 def is_closed(name):
-    """A key, or a prefix that is listed."""
+    """name: a key, or the prefix of a listing."""
     return any(name.startswith(f"home/{closed}/") for closed in ("secret", "john.doe", "shut.h5"))
 
 
@@ -49,7 +49,7 @@ def check_mount(m):
     kinds = {e.name: e.is_dir() for e in os.scandir(home)}
     assert kinds == {"john.doe": True, "secret": True, "open.h5": False, "shut.h5": False}
     assert stat.S_ISDIR(os.stat(m.file("home/secret")).st_mode)
-    assert "home: 3 entries cannot be looked into, the first is home/john.doe" in m.log()
+    assert "home: 3 entries cannot be listed; the first is home/john.doe" in m.log()
     for refused in (lambda: os.listdir(m.file("home/secret")),
                     lambda: os.open(m.file("home/john.doe"), os.O_RDONLY | os.O_DIRECTORY),
                     lambda: os.stat(m.file("home/secret/x.h5")),
@@ -72,7 +72,7 @@ def check_ls(argument, **more):
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["john.doe/", "open.h5", "secret/", "shut.h5"]
     assert done.stderr.count("\n") == 1
-    assert "home: 3 entries cannot be looked into, the first is home/john.doe" in done.stderr
+    assert "home: 3 entries cannot be listed; the first is home/john.doe" in done.stderr
     done = ls("home/secret")
     assert done.returncode != 0 and not done.stdout and "home/secret" in done.stderr
     assert ls("home/none").returncode != 0
@@ -85,8 +85,8 @@ def test_prefixes_that_a_policy_denies(liar, mount):
     check_ls("s3://bucket", env=env)
 
 
-def test_keys_that_are_refused_as_a_whole(liar, mount):
-    """Mounting fails at once; and of a mount that loses its rights, no name exists."""
+def test_a_bucket_that_refuses_every_request(liar, mount):
+    """In a mount that loses its rights every name fails with EACCES. hsimage fails at once."""
     env = liar.environment()
     m = mount("s3://bucket", "metadata_ttl=0", env=env)
     assert sorted(os.listdir(m.file("home"))) == SHOWN
@@ -101,7 +101,7 @@ def test_keys_that_are_refused_as_a_whole(liar, mount):
 
 
 def test_rights_that_end_within_a_listing(liar):
-    """The directory is listed, then all is refused: no half of it is shown."""
+    """After the listing every request is refused; no part of the directory is shown."""
     listed = []
 
     def lie(request, _):
@@ -116,8 +116,8 @@ def test_rights_that_end_within_a_listing(liar):
     assert done.returncode != 0 and not done.stdout
 
 
-def test_directories_that_are_closed(tmp_path, mount):
-    """As root reads past every mode, the store is told to refuse."""
+def test_directories_without_permission(tmp_path, mount):
+    """Modes do not apply to root, so the store injects the failures."""
     fill(tmp_path / "bucket")
     rules = [f"fail:1+:EACCES@home/{name}/*" for name in ("secret", "john.doe", "shut.h5")]
     check_mount(mount(tmp_path / "bucket", "debug_fault=" + "\\,".join(rules)))
@@ -125,7 +125,7 @@ def test_directories_that_are_closed(tmp_path, mount):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
 def test_directories_of_mode_0():
-    """Another user than their owner reads the bucket."""
+    """A user who is not the owner reads the bucket."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         root = fill(os.path.join(directory, "bucket"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many readers at once: no object is got twice, nobody waits for a stranger."""
+"""Many readers at the same time share requests and do not wait for other files."""
 import hashlib
 import os
 import threading
@@ -22,7 +22,7 @@ def read_all(path):
 
 
 def together(calls):
-    """Runs the calls at the same moment; returns their results and the seconds of the slowest."""
+    """Starts all calls at the same time; returns their results and the seconds that all took."""
     results, barrier = [None] * len(calls), threading.Barrier(len(calls))
 
     def one(i):
@@ -65,8 +65,8 @@ def test_readers_of_many_files_do_not_wait_for_each_other(files, mount):
     spent = difference(before, m.counts())
     assert None not in results
     assert spent["cache_loads"] == READERS * CHUNKS
-    one_after_the_other = READERS * CHUNKS * 0.05
-    assert seconds < one_after_the_other / 2 + 5
+    in_sequence = READERS * CHUNKS * 0.05
+    assert seconds < in_sequence / 2 + 5
 
 
 def test_opens_at_once_make_one_image(files, mount):
@@ -81,7 +81,7 @@ def test_opens_at_once_make_one_image(files, mount):
 
 
 def test_readers_while_the_domain_changes(tmp_path, mount):
-    """Readers see the old or the new value, whole."""
+    """Each open shows one whole version, and never an older one than before."""
     import h5py
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")

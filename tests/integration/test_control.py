@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MOUNT/.hsmount: what the program tells about itself, read by everybody's tools."""
+"""MOUNT/.hsmount: the counters of a mount, read with ordinary tools."""
 import concurrent.futures
 import errno
 import json
@@ -24,7 +24,7 @@ def small(tmp_path):
     return tmp_path / "bucket"
 
 
-def test_nobody_finds_it(small, mount):
+def test_it_is_not_listed(small, mount):
     m = mount(small)
     assert os.listdir(m.path) == ["home"]
     out = run("find", m.path, check=True)
@@ -33,7 +33,7 @@ def test_nobody_finds_it(small, mount):
     assert ".hsmount" not in out.stdout
 
 
-def test_who_knows_the_name_does(small, mount):
+def test_it_is_found_by_name(small, mount):
     m = mount(small)
     assert sorted(os.listdir(m.file(".hsmount"))) == FILES
     assert stat.S_IMODE(os.stat(m.file(".hsmount")).st_mode) == 0o555
@@ -77,7 +77,7 @@ def test_tools_read_it(small, mount, tmp_path):
 
 
 def test_an_open_file_is_one_text(small, mount):
-    """However it is read, whatever happens meanwhile."""
+    """The contents of a file do not change while it is open."""
     m = mount(small)
     with open(m.file(".hsmount", "stats"), "rb", buffering=0) as f:
         first = f.read(10)
@@ -96,7 +96,7 @@ def test_an_open_file_is_one_text(small, mount):
         assert f.read() != body, "counters have moved"
 
 
-def test_it_asks_nothing_of_the_bucket(small, mount):
+def test_it_sends_no_request_to_the_bucket(small, mount):
     m = mount(small, "debug_count", "metadata_ttl=0")
     before = m.counts()
     for _ in range(3):
@@ -109,7 +109,7 @@ def test_it_asks_nothing_of_the_bucket(small, mount):
     assert not any(spent[k] for k in ("gets", "range_gets", "heads", "lists")), spent
 
 
-def test_it_hides_what_the_bucket_has_there(small, mount):
+def test_it_hides_an_object_of_the_same_name(small, mount):
     (small / ".hsmount").mkdir()
     (small / ".hsmount" / "stats").write_text("the bucket's")
     (small / "home" / ".hsmount").mkdir()
@@ -129,8 +129,8 @@ def test_many_read_it_at_once(small, mount):
         assert child.returncode == 0
 
 
-def test_who_has_read_closes(small, mount):
-    """While other threads of the mount are still about the answers."""
+def test_files_are_closed_at_once(small, mount):
+    """While other threads of the daemon still handle requests for them."""
     m = mount(small)
 
     def read_and_close():

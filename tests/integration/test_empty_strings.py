@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strings of variable length that are empty, and strings without a value. libhdf5 gives a program a
-pointer to "" for the first and a null pointer for the second; programs that call strlen() on what
-they read crash on a null pointer."""
+"""Empty strings of variable length, and strings without a value. libhdf5 gives a program a pointer
+to "" for the first and a null pointer for the second. A program that calls strlen() on a null
+pointer crashes."""
 import shutil
 import struct
 
@@ -85,7 +85,7 @@ def elements(path, name):
 
 
 def test_empty_is_told_from_null(bucket, exported, mount):
-    """The comparison sees null pointers."""
+    """The comparison in these tests distinguishes null pointers."""
     assert compare.differences(bucket, "strings.h5", exported / "strings.h5") == []
     assert compare.differences(bucket, "strings.h5", mount(bucket.root).file("strings.h5")) == []
 
@@ -124,7 +124,8 @@ def test_empty_sequences_are_null_references(exported):
 
 
 def test_what_an_empty_string_takes(exported):
-    """16 bytes in the heap beside its 16 bytes in the dataset, and a header for each collection."""
+    """An empty string takes 16 bytes in the heap and 16 bytes in the dataset; each collection has
+    a header."""
     grown = (exported / "many.h5").stat().st_size - (exported / "none.h5").stat().st_size
     assert 16 * MANY <= grown <= 16.1 * MANY
 

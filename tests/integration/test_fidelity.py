@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every domain that the real service wrote, seen through the mount by other people's readers."""
+"""Independent readers see in the mount what the service stored, in every domain of the archives."""
 import os
 
 import h5py
@@ -42,7 +42,7 @@ def test_h5stat(shown):
 
 
 def outcome(command, *more):
-    """None when a tool is content, else how it ends."""
+    """None if all commands succeed, otherwise the first one that fails and its exit status."""
     out = run(*command)
     if out.returncode == 0:
         return outcome(*more) if more else None
@@ -50,12 +50,12 @@ def outcome(command, *more):
 
 
 def check_as_on_source(entry, shown, attempt):
-    """A tool must be content, unless it is not with the source file either: tools have limits and
-    defects of their own (attributes over 64 KiB, references between files, missing plug-ins)."""
+    """A tool must succeed, except if it fails on the source file too: tools have limits and
+    defects (attributes over 64 KiB, references between files, missing plug-ins)."""
     ours = attempt(shown)
     if ours is not None and entry.source and os.path.exists(entry.source):
         theirs = attempt(entry.source)
-        assert theirs is not None, f"{ours}, and the source file passes"
+        assert theirs is not None, f"{ours}, but the tool accepts the source file"
         return
     assert ours is None
 
@@ -68,7 +68,7 @@ def test_h5diff_with_source(entry, shown):
     if not entry.equals_source:
         assert out.returncode in (0, 1, 2), f"{entry.changes}\n{out.stdout}{out.stderr}"
     elif out.returncode:
-        readable = run("h5dump", entry.source)      # needs a plug-in that is not there
+        readable = run("h5dump", entry.source)      # may need a plug-in that is not installed
         assert readable.returncode, out.stdout + out.stderr
 
 
@@ -93,7 +93,7 @@ def test_h5copy(entry, shown, tmp_path):
         copies = [("h5copy", "-i", path, "-o", copy, "-s", f"/{name}", "-d", f"/{name}")
                   for name in names]
         found = outcome(*copies) if copies else None
-        # References do not survive the copying of single objects.
+        # h5copy of a single object does not keep references.
         if found or not copies or entry.has_references:
             return found
         return outcome(*(("h5diff", path, copy, f"/{name}", f"/{name}") for name in names))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changes in the bucket is seen by the next open; an open file stays as it was."""
+"""The next open shows a change of the bucket; an open file keeps its version."""
 import errno
 import io
 import multiprocessing
@@ -113,7 +113,7 @@ def test_a_replaced_plain_object_is_seen(scene):
 
 
 def test_an_unchanged_domain_keeps_its_pages(tmp_path, mount):
-    """The kernel gives what it has: an open of what did not change makes nobody read again."""
+    """If nothing has changed, a new open reads from the kernel's page cache."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
         ds = d.dataset(d.root, "data", INT32, [1 << 18], [1 << 18])
@@ -130,15 +130,15 @@ def test_an_unchanged_domain_keeps_its_pages(tmp_path, mount):
         assert read() == (inode, first)
     cost = difference(before, m.counts())
     assert cost["reads"] == 0 and cost["images"] == 0
-    assert cost["bytes_in"] == 0, "answers without bodies"
+    assert cost["bytes_in"] == 0, "answers must have no bodies"
     ds.doc["lastModified"] += 1
     ds.write()
     other, second = read()
     assert other != inode and second[:8] == first[:8]
 
 
-def test_a_changed_domain_is_read_where_it_changed(tmp_path, mount):
-    """Of 300 objects one has changed: one list, and that document."""
+def test_only_changed_documents_are_read_again(tmp_path, mount):
+    """If one of 300 objects has changed, the open costs one listing and that document."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
         for i in range(300):
@@ -154,14 +154,14 @@ def test_a_changed_domain_is_read_where_it_changed(tmp_path, mount):
     fd = os.open(path, os.O_RDONLY)
     cost = difference(before, m.counts())
     os.close(fd)
-    # The domain's document, when it is looked up and when it is opened; the one that changed.
+    # The domain's document at the look-up and at the open, and the one that has changed.
     assert cost["gets"] <= 3 and cost["lists"] == 1 and cost["heads"] == 0
     with h5py.File(path, "r") as f:
         assert f["ds007"].attrs["a"] == 1000
 
 
-def test_what_proved_wrong_is_not_believed(tmp_path, mount):
-    """However long opens are: a reader has found that a chunk is another one."""
+def test_a_stale_read_ends_the_validity_of_opens(tmp_path, mount):
+    """A read finds another version of a chunk, so the next open ignores metadata_ttl."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
         ds = d.dataset(d.root, "data", INT32, [8192], [4096])
@@ -181,7 +181,7 @@ def test_what_proved_wrong_is_not_believed(tmp_path, mount):
 
 
 def open_often(path, seconds, failures):
-    """In a process of its own: how opens fail."""
+    """Runs in a separate process; puts the errors of its opens into the queue."""
     end, failed = time.monotonic() + seconds, []
     while time.monotonic() < end:
         try:
@@ -193,9 +193,9 @@ def open_often(path, seconds, failures):
 
 @pytest.mark.parametrize("options", [(), ("metadata_ttl=0",)], ids=["default", "no-ttl"])
 def test_rewriting_fails_no_open(tmp_path, mount, options):
-    """Hundreds of versions a second: each open shows one of them whole, and none that is older than
-    what was there when it began."""
-    values, seconds, openers = 3000, 3, 8       # values of four bytes: several pages
+    """With hundreds of versions a second, each open shows one whole version, and none that is older
+    than the one in the bucket when the open began."""
+    values, seconds, openers = 3000, 3, 8       # 3,000 values of four bytes take several pages
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
         d.root.attribute("v", INT32, [values], [0] * values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second line of the library: h5wasm carries libhdf5 2.0, which checks what 1.x lets pass."""
+"""h5wasm reads the files with libhdf5 2.0, which makes checks that 1.x does not make."""
 import hashlib
 import json
 import os
@@ -18,7 +18,7 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "h5wasm")
 
 @pytest.fixture(scope="module")
 def reader():
-    """A directory with the package installed; returns a function: paths -> results by path."""
+    """Installs the package. Returns a function that reads files and returns results by path."""
     if not shutil.which("npm") or not shutil.which("node"):
         pytest.skip("npm is not installed")
     work = os.path.join(BUILD, "h5wasm")
@@ -29,9 +29,9 @@ def reader():
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=work,
                        check=True, timeout=110, capture_output=True)
 
-    def read(wanted):
-        wanted = [{"path": path, "objects": objects} for path, objects in wanted]
-        out = subprocess.run(["node", "read.mjs"], cwd=work, input=json.dumps(wanted).encode(),
+    def read(files):
+        files = [{"path": path, "objects": objects} for path, objects in files]
+        out = subprocess.run(["node", "read.mjs"], cwd=work, input=json.dumps(files).encode(),
                              check=True, timeout=110, capture_output=True).stdout
         results = [json.loads(line) for line in out.decode().splitlines()]
         return {r["path"]: r for r in results}
@@ -39,7 +39,7 @@ def reader():
 
 
 def native(data):
-    """The digest of numbers in this machine's byte order."""
+    """The digest of numbers in native byte order."""
     return hashlib.sha256(data.astype(data.dtype.newbyteorder("="))).hexdigest()
 
 
@@ -57,7 +57,7 @@ def test_reads_domains(reader, pytestconfig, mounted):
 
 
 def check(entry, domain, ours, theirs):
-    # What the package cannot read in the source file either is not ours to answer for.
+    # Ignores what the package cannot read in the source file either.
     known = theirs["failures"] if theirs else ()
     failures = {p: f for p, f in ours["failures"].items() if p not in known}
     assert not failures, f"{entry}: {failures}"
@@ -72,7 +72,7 @@ def check(entry, domain, ours, theirs):
             data = obj.data().view(np.dtype(f"{'>' if obj.type[-1] else '<'}{letter}{obj.type[1]}"))
             assert seen["digest"] == native(data), f"{entry} {path}"
         if obj.type[0] == "vstring":
-            # The package reads a string without a value from address 0.
+            # The package reads a null string from address 0.
             stored = [None if s is None else s.decode("utf-8", "replace") for s in obj.data()]
             shown = [None if s is None else x for s, x in zip(stored, seen["strings"])]
             assert shown == stored, f"{entry} {path}"

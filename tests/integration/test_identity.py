@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same domain is always the same bytes, and a copy stands alone."""
+"""A domain always gives the same bytes, and a copy of its file needs no mount."""
 import hashlib
 import os
 
@@ -47,7 +47,7 @@ def test_tar_with_holes(sample, mount, tmp_path):
     mounted, names = mount(sample.bucket.root), []
     for path in sample.bucket.files()[:12]:
         names.append(mount_name(path))
-        digest(mounted.file(names[-1]))         # from here on sizes are exact
+        digest(mounted.file(names[-1]))         # the size is exact from now on
     run("tar", "-S", "-cf", tmp_path / "a.tar", "-C", mounted.path, *names, check=True)
     run("tar", "-xf", tmp_path / "a.tar", "-C", tmp_path, check=True)
     for name in names:

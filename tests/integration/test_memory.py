@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the daemon holds in memory: attributes that were never set, and the limit of metadata."""
+"""The memory of the daemon: attributes that were never set, and the limit of metadata."""
 import errno
 import json
 import os
@@ -17,7 +17,7 @@ FLOAT16 = {"class": "H5T_FLOAT", "base": "H5T_IEEE_F16LE"}
 
 
 def cpu_seconds(m):
-    """What the daemon has computed so far."""
+    """CPU time that the daemon has used so far."""
     with open(f"/proc/{m.process.pid}/stat", encoding="ascii") as f:
         fields = f.read().rsplit(") ", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -29,7 +29,7 @@ def bytes_of_metadata(m):
 
 
 def test_eight_unset_attributes_of_2_28_elements(tmp_path, mount):
-    """Documents of 700 bytes: neither time nor memory follow from their dimensions."""
+    """Time and memory depend on the size of the documents, 700 bytes, and not on the dimensions."""
     with mb.Maker(tmp_path / "bucket") as bucket:
         for i in range(8):
             bucket.domain(f"{i}.h5").root.attribute("a", mb.INT8, [2**28 - 1], None)
@@ -43,7 +43,7 @@ def test_eight_unset_attributes_of_2_28_elements(tmp_path, mount):
         if m.memory_peak() is not None:
             assert m.memory_peak() - before < 50 * MIB
             assert cpu_seconds(m) - since < 0.5
-        # The middle of the value, and its holes.
+        # The value is zero and a hole of the file.
         assert os.pread(files[3].fileno(), MIB, 2**27) == bytes(MIB)
         hole = os.lseek(files[3].fileno(), 0, os.SEEK_HOLE)
         assert hole < MIB
@@ -68,14 +68,14 @@ def test_one_null_for_2_27_elements(tmp_path, mount, type_, dims):
             assert cpu_seconds(m) - since < 0.5
         middle = os.pread(f.fileno(), MIB, 2**26)
     assert len(middle) == MIB
-    # A float's null is NaN, here 0x7e00; the value may begin at an odd place.
+    # null is NaN for a float, here 0x7e00. The value can begin at an odd offset.
     nan = b"\x00\x7e" * MIB
     expected = (nan[:MIB], nan[1:MIB + 1]) if type_ is FLOAT16 else (bytes(MIB),)
     assert middle in expected
 
 
-def test_large_attributes_read_right(tmp_path, mount):
-    """Unset, null, partly set: as libhdf5 reads them, beside ordinary ones."""
+def test_large_attributes_are_read_correctly(tmp_path, mount):
+    """Attributes that are unset, null or partly set, and ordinary ones, as libhdf5 reads them."""
     n = 1 << 20
     with mb.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
@@ -115,17 +115,18 @@ def test_large_attributes_read_right(tmp_path, mount):
 
 
 def large(bucket, name, n):
-    """A short document whose metadata takes twice n bytes, and a little."""
+    """A domain with a short document whose metadata takes slightly more than 2 n bytes."""
     items = mb.vlen({"class": "H5T_ARRAY", "dims": [n], "base": mb.INT8})
     bucket.domain(name).root.attribute("a", items, [], [None])
 
 
 def test_metadata_has_a_limit(tmp_path, mount):
-    """What does not fit is refused, with a reason; what nobody has open makes room."""
+    """Opening a domain that does not fit fails and the log says why. Domains that are not open are
+    evicted."""
     with mb.Maker(tmp_path / "bucket") as bucket:
         for i in range(4):
             large(bucket, f"{i}.h5", 80 * MIB)
-        large(bucket, "image.h5", 20 * MIB)     # its image does not fit, its objects do
+        large(bucket, "image.h5", 20 * MIB)     # its objects fit, its image does not
         ds = bucket.domain("small.h5")
         ds.dataset(ds.root, "x", mb.INT32, [10]).chunk((0,), np.arange(10, dtype="<i4"))
     m = mount(tmp_path / "bucket", "cache_size=1M")
@@ -142,13 +143,14 @@ def test_metadata_has_a_limit(tmp_path, mount):
     assert error.value.errno == errno.ENOMEM
     assert re.search(r"domain /image.h5: objects of 2\d{7} bytes: image of 2\d{7} bytes: "
                      r"out of memory: ", m.log())
-    # Another one is not disturbed, nor are those that are open.
+    # Other domains can be opened, and open files are still readable.
     with h5py.File(m.file("small.h5"), "r") as f:
         assert list(f["x"]) == list(range(10))
     assert len(os.pread(files[0].fileno(), 4096, 0)) == 4096
     for f in files:
         f.close()
-    # What is closed goes when room is needed, and the refusal is not remembered.
+    # Closed domains are evicted, so the next opening succeeds.
+
     def opens():
         try:
             open(m.file("3.h5"), "rb").close()
@@ -160,14 +162,14 @@ def test_metadata_has_a_limit(tmp_path, mount):
         assert m.memory_peak() < 1024 * MIB
 
 
-def test_what_is_not_open_makes_room(tmp_path, mount):
+def test_metadata_of_closed_domains_is_evicted_when_needed(tmp_path, mount):
     with mb.Maker(tmp_path / "bucket") as bucket:
         for i in range(4):
             large(bucket, f"{i}.h5", 80 * MIB)
     m = mount(tmp_path / "bucket", "cache_size=1000M")
     open(m.file("0.h5"), "rb").close()
     files = [open(m.file(f"{i}.h5"), "rb") for i in (1, 2)]
-    # Kept for the next open, until a third one needs its place.
+    # The closed domain stays in memory until another one needs its room.
     assert bytes_of_metadata(m) > 480 * MIB
     with open(m.file("3.h5"), "rb"):
         assert 480 * MIB < bytes_of_metadata(m) < 512 * MIB

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mount says of itself: over HTTP on loopback, in both forms; the judge of the text is
-Prometheus' own client library, that of the numbers a proxy's log of what really came."""
+"""The metrics of a mount, over HTTP on loopback, in both formats. Prometheus' client library checks
+the text. The log of a proxy, which records every request, checks the numbers."""
 import collections
 import json
 import os
 import shutil
 import signal
 import socket
+import time
 import urllib.error
 import urllib.request
 
@@ -36,7 +37,7 @@ def stats(port):
 
 
 def samples(port):
-    """{(name, labels …): value}, as Prometheus takes them."""
+    """{(name, labels …): value}, as Prometheus parses them."""
     kind, text = ask(port, "/metrics")
     assert kind == "text/plain; version=0.0.4; charset=utf-8"
     found = {}
@@ -58,8 +59,8 @@ def read_some(mount, sample, n=5):
     return done
 
 
-def test_both_forms(sample, mount):
-    """Nothing happens between the two, so what counts what has happened is the same."""
+def test_both_formats(sample, mount):
+    """No reads happen between the two reports, so all counters are equal."""
     port = free_port()
     m = mount(sample.bucket.root, f"metrics_listen={port}", "debug_count")
     done = read_some(m, sample)
@@ -78,7 +79,8 @@ def test_both_forms(sample, mount):
         mine = domains.pop("/" + entry.path.removesuffix(".h5"), None) or domains[f"/{entry.path}"]
         assert mine["opens"] == 1 and mine["reads"] >= 1 and mine["open"] == 0
         size = os.path.getsize(m.file(entry.path))
-        assert size <= mine["read_bytes"] <= size + (1 << 12)
+        # The kernel reads a page again if it evicted it before the program read it.
+        assert size <= mine["read_bytes"] <= size + (1 << 20)
 
 
 def test_what_is_open(sample, mount):
@@ -101,7 +103,7 @@ def test_other_paths(sample, mount, path, code):
 
 
 def test_in_the_background(sample, tmp_path):
-    """The listener's thread is the daemon's, not that of the process that ends."""
+    """The daemon serves metrics, and stops when it is unmounted."""
     port, path = free_port(), tmp_path / "mnt"
     path.mkdir()
     mounts.run(mounts.HSMOUNT, sample.bucket.root, path, "-o", f"metrics_listen={port}", check=True)
@@ -119,9 +121,9 @@ def listens(port):
 
 
 @pytest.mark.parametrize("address, words", [
-    ("0.0.0.0:9464", "must be an address of this machine alone"),
-    ("[::]:9464", "must be an address of this machine alone"),
-    ("10.0.0.1:9464", "must be an address of this machine alone"),
+    ("0.0.0.0:9464", "must be a loopback address"),
+    ("[::]:9464", "must be a loopback address"),
+    ("10.0.0.1:9464", "must be a loopback address"),
     ("localhost:9464", "localhost is not an IP address"),
     ("127.0.0.1", "must be [ADDRESS:]PORT"),
     ("0", "must be [ADDRESS:]PORT"),
@@ -146,6 +148,25 @@ def test_port_is_taken(sample, tmp_path):
     assert not mounts.is_mounted(tmp_path)
 
 
+def test_idle_connections_do_not_delay_a_scrape(sample, tmp_path):
+    """Nor do they delay the end of the daemon."""
+    port = free_port()
+    idle = []
+    try:
+        with mounts.Mount(sample.bucket.root, tmp_path, f"metrics_listen={port}"):
+            for _ in range(40):
+                idle.append(socket.create_connection(("127.0.0.1", port)))
+            started = time.monotonic()
+            assert stats(port)
+            idle.append(socket.create_connection(("127.0.0.1", port)))
+            mounts.unmount(os.path.join(tmp_path, "mnt"))
+            assert mounts.wait_for(lambda: not listens(port))
+            assert time.monotonic() - started < 10, "one at a time took 34 s"
+    finally:
+        for s in idle:
+            s.close()
+
+
 def test_usr1_moves_the_log_level(sample, mount):
     m = mount(sample.bucket.root, "log_level=warning")
     for level in ("info", "debug", "error", "warning"):
@@ -156,7 +177,7 @@ def test_usr1_moves_the_log_level(sample, mount):
 
 
 def metered(request):
-    """What the meter calls a request of the proxy's log."""
+    """The method under which the daemon counts a request in the proxy's log."""
     is_bucket = "/" not in request.target.split("?")[0].strip("/")
     return "LIST" if request.method == "GET" and is_bucket else request.method
 
@@ -164,8 +185,8 @@ def metered(request):
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not shutil.which("radosgw"), reason="radosgw is not installed")
 def test_every_attempt_is_counted(environment, gateway, sample, sample_bucket, tmp_path):
-    """The same requests by method, and as many refused ones, as the proxy saw; each refused one was
-    made again."""
+    """The metrics agree with the proxy's log: requests by method, failed requests, and one retry
+    for each failed request."""
     faults = [{"what": "status", "value": 503, "every": 7},
               {"what": "status", "value": 500, "every": 11},
               {"what": "cut", "every": 13}]

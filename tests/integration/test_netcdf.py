@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""netCDF-4 files that hsload loaded, as programs that read netCDF see them: on the mount they say
-what they say of the source file."""
+"""netCDF-4 files that were loaded into a bucket: programs that read netCDF print the same for the
+file in the mount as for the source file."""
 import os
 import sys
 
@@ -33,7 +33,7 @@ def coordinates(path, form):
 
 
 def without_coordinates(path, form):
-    """Dimensions that are no variables, one of them longer than what is written."""
+    """Dimensions without coordinate variables."""
     with netCDF4.Dataset(path, "w", format=form) as f:
         f.createDimension("x", 5)
         f.createDimension("rec", None)
@@ -62,7 +62,7 @@ SOURCES = {f"{make.__name__}_{form}": (make, form) for make, form in (
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """Two directories: sources, and the bucket that they are loaded into."""
+    """A directory with the source files, and the bucket into which they are loaded."""
     root = tmp_path_factory.mktemp("netcdf")
     (root / "sources").mkdir()
     with Maker(root / "bucket") as bucket:
@@ -84,9 +84,9 @@ every_source = pytest.mark.parametrize("pair", SOURCES, indirect=True)
 
 # ---- readers ----
 
-def says(path, *command):
-    """What a tool says of a file: exit status and lines, sorted, because hsload keeps no order of
-    variables and attributes."""
+def output(path, *command):
+    """Exit status and output lines of a tool. The lines are sorted, because hsload does not keep
+    the order of variables and attributes."""
     out = run(*command, path)
     text = out.stdout.replace(os.fspath(path), "FILE").replace(";", "").replace(",", "")
     return out.returncode, sorted(line.strip() for line in text.splitlines())
@@ -100,8 +100,8 @@ TOOLS = {"ncdump": ("ncdump", "-n", "x"), "ncks": ("ncks", "--cdl"), "cdo": ("cd
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tools(pair, tool):
     source, shown = pair
-    theirs = says(source, *TOOLS[tool])
-    assert says(shown, *TOOLS[tool]) == theirs
+    theirs = output(source, *TOOLS[tool])
+    assert output(shown, *TOOLS[tool]) == theirs
     assert theirs[0] == 0 or tool.startswith("cdo") and "groups" in os.fspath(source)
 
 
@@ -119,15 +119,15 @@ with xarray.open_dataset(source, engine="netcdf4", group=group or None) as their
 def test_xarray(pair):
     source, shown = pair
     for group in ["", "g"] if "groups" in os.fspath(source) else [""]:
-        out = run(sys.executable, "-c", IDENTICAL, source, shown, group)    # it may crash
+        out = run(sys.executable, "-c", IDENTICAL, source, shown, group)  # it may crash
         assert out.returncode == 0, out.stderr
 
 
-# ---- what the service's own loader left ----
+# ---- domains that hsload of the service made ----
 
 @pytest.fixture
 def archived(pytestconfig, mounted):
-    """(source, shown) of the domains that hsload made of files with dimension scales."""
+    """(source, shown) for the domains that hsload made from files with dimension scales."""
     found = []
     for which in pytestconfig.collections:
         for entry in which.entries():
@@ -137,31 +137,31 @@ def archived(pytestconfig, mounted):
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_tools_on_what_hsload_left(archived, tool):
+def test_tools_on_domains_of_hsload(archived, tool):
     for source, shown in archived:
         with h5py.File(source, "r") as f:
             named_types = any(isinstance(o, h5py.Datatype) for o in f.values())
-        theirs, ours = says(source, *TOOLS[tool]), says(shown, *TOOLS[tool])
+        theirs, ours = output(source, *TOOLS[tool]), output(shown, *TOOLS[tool])
         assert ours[0] == theirs[0], shown
-        # libnetcdf passes over variables that come before their types, and hsload orders by name.
+        # libnetcdf skips variables that come before their types, and hsload orders by name.
         if not named_types:
             assert ours == theirs, shown
     assert len(archived) >= 3
 
 
-def test_scales_that_a_client_wrote(sample, mounted):
+def test_scales_of_a_client(sample, mounted):
     out = run("ncdump", mounted(sample).file("home/test_user1/native/dims.h5"), check=True).stdout
     assert "x = 4 ;" in out and "double x(x) ;" in out and "x = 0, 1, 2, 3 ;" in out
 
 
-# ---- only scales ----
+# ---- padding of dimension scales ----
 
 def padded(length):
     return {"class": "H5T_STRING", "charSet": "H5T_CSET_ASCII", "strPad": "H5T_STR_NULLPAD",
             "length": length}
 
 
-def test_only_scales_are_changed(tmp_path):
+def test_only_attributes_of_scales_are_null_terminated(tmp_path):
     int8 = {"class": "H5T_INTEGER", "base": "H5T_STD_I8LE"}
     with Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel reads whole pages. What one damaged chunk takes with it: its own dataset's neighbours
-in the page, and no other dataset, unless a domain has more than 4,096 of them."""
+"""The kernel reads whole pages, so a damaged chunk makes all other data in its pages unreadable.
+These belong to the same dataset, unless the domain has more than 4,096 datasets."""
 import errno
 import os
 
@@ -15,7 +15,7 @@ PAGE, OWN_PAGES, SIZE = 4096, 4096, 112
 
 
 def make(bucket, path, n, bad):
-    """n datasets of one chunk of 112 bytes; that of dataset `bad` is damaged."""
+    """n datasets of one chunk of 112 bytes; the chunk of dataset `bad` is damaged."""
     d = bucket.domain(path)
     for i in range(n):
         ds = d.dataset(d.root, f"d{i:05}", INT8, [SIZE], [SIZE])
@@ -37,7 +37,7 @@ def bucket(tmp_path_factory):
 
 
 def readable(path):
-    """Names of the datasets that can be read; all metadata can."""
+    """Names of the datasets whose values can be read. All metadata must be readable."""
     found = set()
     with h5py.File(path, "r") as f:
         for name in f:
@@ -57,17 +57,17 @@ def offsets(path):
         return {name: f[name].id.get_offset() for name in f}
 
 
-def test_a_damaged_chunk_takes_no_other_dataset_with_it(bucket, mount):
+def test_a_damaged_chunk_makes_no_other_dataset_unreadable(bucket, mount):
     path = mount(bucket).file("ten.h5")
     assert readable(path) == {f"d{i:05}" for i in range(10) if i != 4}
     assert run("h5dump", "-A", path).returncode == 0
 
 
-def test_nor_does_a_damaged_heap(bucket, mount):
+def test_a_damaged_heap_makes_no_other_dataset_unreadable(bucket, mount):
     assert readable(mount(bucket).file("text.h5")) == {"a", "c"}
 
 
-def test_of_many_datasets_those_in_its_page_fail_together(bucket, mount):
+def test_of_many_datasets_those_in_the_damaged_page_are_unreadable(bucket, mount):
     path = mount(bucket).file("many.h5")
     at = offsets(path)
     bad = at["d01000"] // PAGE
@@ -76,8 +76,7 @@ def test_of_many_datasets_those_in_its_page_fail_together(bucket, mount):
     assert readable(path) == set(at) - together
 
 
-def test_a_page_with_a_bad_byte_is_never_answered(bucket, mount):
-    """Not even its bytes that are good."""
+def test_no_byte_of_a_damaged_page_can_be_read(bucket, mount):
     path = mount(bucket).file("many.h5")
     at = offsets(path)
     page = at["d01000"] // PAGE * PAGE
@@ -90,11 +89,11 @@ def test_a_page_with_a_bad_byte_is_never_answered(bucket, mount):
             assert failed.value.errno == errno.EIO
         for start in (page - PAGE, page + PAGE):
             assert len(os.pread(f.fileno(), PAGE, start)) == PAGE
-        # A longer read ends where the page begins.
+        # A longer read ends before the damaged page.
         assert len(os.pread(f.fileno(), 4 * PAGE, page - PAGE)) == PAGE
 
 
-def test_pages_cost_little_and_only_where_there_is_data(tmp_path, mount):
+def test_a_dataset_without_data_has_no_page_of_its_own(tmp_path, mount):
     with Maker(tmp_path / "bucket") as made:
         d = made.domain("sparse.h5")
         for i in range(100):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading ahead from a bucket that takes its time, and what it may cost in loads and memory. The
-delay is a worker's, so there are as many workers as loads at once."""
+"""Prefetching from a slow bucket, and its cost in loads and memory. A delayed request occupies a
+worker, so the daemon has as many workers as parallel loads."""
 import json
 import os
 import shutil
@@ -46,12 +46,12 @@ def timed(m, action):
     before, start = m.counts(), time.monotonic()
     action()
     seconds = time.monotonic() - start
-    time.sleep(0.3)     # what is still under way
+    time.sleep(0.3)     # loads in flight
     return seconds, difference(before, m.counts())
 
 
 def read_each(path, slices):
-    """Opens first: only the reads are of interest."""
+    """Opens the file before the reads that are measured."""
     with h5py.File(path, "r", rdcc_nbytes=0) as f:
         data = f["data"]
         for where in slices:
@@ -85,7 +85,7 @@ def test_regular_walks_wait_a_few_times(cubes, mount, name, slices, chunks):
 
 
 def test_walks_side_by_side(cubes, mount):
-    """One program that goes down a column, backwards and through a plane in turns."""
+    """One program that reads a column, a backward walk and a plane in turns."""
     m = mount(cubes, *FAR)
     walks = zip([np.s_[i, j, 5] for i in range(8) for j in range(4)],
                 [np.s_[7 - i, 7 - j, 3 * 32768] for i in range(8) for j in range(4)],
@@ -98,7 +98,7 @@ def test_walks_side_by_side(cubes, mount):
 
 
 class Raw:
-    """A file by its chunks' places, and without the kernel's reading ahead and its pages."""
+    """Reads chunks at their file offsets, without read-ahead and page cache of the kernel."""
 
     def __init__(self, path, *names):
         with h5py.File(path, "r") as f:
@@ -149,8 +149,8 @@ def two(tmp_path_factory):
     ("b", range(1, 64, 3)),
 ], ids=["forwards", "all backwards", "backwards", "to the end of the file"])
 def test_never_past_a_dataset(two, mount, name, chunks):
-    """Neither before its first chunk nor behind its last one is anything loaded, although another
-    dataset is there; nor between."""
+    """Only the chunks that the program reads are loaded: none of the other dataset, and none in
+    between."""
     m = mount(two, *FAR)
     with Raw(m.file("two.h5"), "a", "b") as raw:
         def walk():
@@ -162,8 +162,8 @@ def test_never_past_a_dataset(two, mount, name, chunks):
         assert stats(m)["prefetch"]["useful"] > len(chunks) / 2
 
 
-def test_closing_a_file_calls_off_what_is_ahead(two, mount):
-    """What has not begun does not begin, and is counted as cancelled; what comes in vain is told as
+def test_closing_a_file_cancels_its_prefetches(two, mount):
+    """Queued prefetches are dropped and counted as cancelled; unread chunks are counted as
     wasted."""
     delay = 0.15
     m = mount(two, f"debug_fault=delay:1+:{int(delay * 1000)}@*/d/*", "workers=8",
@@ -174,13 +174,13 @@ def test_closing_a_file_calls_off_what_is_ahead(two, mount):
         while stats(m)["cache"]["queued"] == 0:
             raw.read("a", read * 2)
             read += 1
-            assert read < 20, "nothing waits its turn"
+            assert read < 20, "no load is queued"
     assert wait_for(lambda: stats(m)["cache"]["queued"] == stats(m)["cache"]["loading"] == 0)
     seen, loads = stats(m), difference(before, m.counts())["cache_loads"]
     assert seen["prefetch"]["cancelled"] > 0
     assert loads <= read + 3 * 8
     vain = loads - read
-    # Others push out what came in vain.
+    # Other chunks evict the unread ones.
     with Raw(m.file("other.h5"), "a", "b") as raw:
         for i in range(40):
             raw.read("a", i)
@@ -190,8 +190,8 @@ def test_closing_a_file_calls_off_what_is_ahead(two, mount):
 
 
 def test_the_further_away_the_further_ahead(two, mount):
-    """A reader that stops after twelve steps has as much ahead as the bucket's distance asks for;
-    one that goes here and there has nothing."""
+    """After twelve steps of a stride, the number of prefetched chunks depends on the latency; after
+    random reads it is small."""
     def ahead(delay, chunks):
         m = mount(two, f"debug_fault=delay:1+:{delay}@*/d/*", "workers=64", "debug_count")
         with Raw(m.file("two.h5"), "a") as raw:
@@ -203,7 +203,7 @@ def test_the_further_away_the_further_ahead(two, mount):
             return difference(before, m.counts())["cache_loads"] - len(chunks)
 
     row, anywhere = range(0, 24, 2), (7, 40, 3, 55, 21, 62, 0, 33, 12, 49, 27, 5)
-    # On a machine that is busy with other things, everything is far away at times.
+    # On a busy machine a fast store looks slow at times.
     near, far = [ahead(1, row)], ahead(60, row)
     while near[-1] > 6 and len(near) < 4:
         near.append(ahead(1, row))
@@ -213,7 +213,7 @@ def test_the_further_away_the_further_ahead(two, mount):
 
 
 def test_one_large_read(two, mount):
-    """As many of its chunks at once as come within a request of the kernel's, and then more."""
+    """The chunks of one request of the kernel are loaded in parallel, and later ones prefetched."""
     m = mount(two, *FAR)
     with Raw(m.file("two.h5"), "a") as raw:
         chunks = raw.chunks["a"]
@@ -226,7 +226,7 @@ def test_one_large_read(two, mount):
 
 
 def test_a_scan_ruins_nothing(tmp_path, mount):
-    """What is used again and again stays, when ten times the cache goes by."""
+    """A working set stays cached while a scan reads ten times the cache."""
     size = 256 << 10
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         two_datasets(bucket, 16, size, "hot.h5")
@@ -269,7 +269,7 @@ def test_a_whole_dataset_is_loaded_once(cubes, mount):
 
 
 def test_a_copy_runs_across_datasets(tmp_path, mount):
-    """400 datasets of 64 KiB: dataset by dataset it would be 400 delays."""
+    """400 datasets of 64 KiB: loading one after the other would take 400 delays."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("many.h5")
         for i in range(400):
@@ -305,7 +305,7 @@ def test_a_reader_of_one_dataset_leaves_the_others(tmp_path, mount):
                 f["a"][i]
 
     # The kernel may read on past the end of the first: two windows of 2 MiB, and a few chunks
-    # ahead of that. Where the machine is busy it has a window more at times, and is asked again.
+    # ahead of that. On a busy machine it may read one window more, so the test then tries again.
     for _ in range(3):
         m = mount(tmp_path / "bucket", *FAR)
         _, spent = timed(m, lambda path=m.file("two.h5"): one(path))
@@ -327,7 +327,7 @@ with h5py.File(sys.argv[1], "r", rdcc_nbytes=0) as f:
 @pytest.mark.parametrize("filters", [[], [{"class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 1,
                                            "name": "deflate"}]])
 def test_large_chunks_stay_within_the_budget(tmp_path, mount, filters):
-    """Eight readers of twelve chunks of 12 MiB: at once they would be 190 MB and more."""
+    """Eight readers of twelve chunks of 12 MiB: loading all at the same time would take 190 MB."""
     import zlib
 
     budget, side, chunks = 48 * MIB, 12 * MIB, 12

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is no bucket is refused before the program goes into the background, in one line that says
-what it is: directories, and prefixes in S3."""
+"""A directory or S3 prefix that is not a bucket is refused before the program goes into the
+background, in one line that says what it is."""
 import collections
 import os
 import subprocess
@@ -14,7 +14,7 @@ from s3liar import Liar, error
 V1 = "953ef986-e555-11f1-b213-02fc00000001"
 V1_ARCHIVE = os.path.join(os.path.dirname(TREE), "shared", "data", "hsds-v1.tar.xz")
 
-# Place, and what is said of it; {} is the directory or bucket that holds the places.
+# Places and the messages for them; {} is the directory or bucket that holds the places.
 REFUSED = [
     ("v1", "{}/v1 is a bucket of schema v1, which is not supported yet"),
     ("good/home", "{0}/good/home is a folder of the bucket {0}/good: use {0}/good and look for "
@@ -31,7 +31,7 @@ OTHERS = [
     ("empty", [], "is an empty directory, not a bucket; -o allow_empty accepts it",
      "nothing is there"),
     ("other", ["data"], "is not a bucket: neither the service's storage (db/) nor a domain is "
-                        "there; -o allow_empty accepts it", "may be no bucket of domains"),
+                        "there; -o allow_empty accepts it", "may not be a bucket of domains"),
 ]
 
 
@@ -79,7 +79,7 @@ def check_refused(place, mnt, words, *options, env=None):
 
 
 def check_accepted(place, mnt, names, *options, env=None):
-    """Also by a daemon that goes into the background. Returns what both said."""
+    """By hsimage, and by a daemon in the background. Returns the standard error of both."""
     said = []
     for command in ((HSMOUNT, *options, place, mnt), (HSIMAGE, *options, "-b", place, "ls")):
         done = run(*command, env=env)
@@ -97,7 +97,7 @@ def test_directories(places, mnt, place, words):
     for options in ((), ("-o", "allow_empty")):
         if place != "good/lab" or not options:
             check_refused(places / place, mnt, words.format(places), *options)
-    if place == "good/lab":     # no document says what it is
+    if place == "good/lab":     # it has no document
         run(HSIMAGE, "-o", "allow_empty", "-b", places / place, "ls", check=True)
 
 
@@ -124,7 +124,7 @@ def test_other_prefixes(server, mnt, place, names, _, warning):
 
 @pytest.mark.parametrize("place, names", [("good", ["home", "lab"]), ("new", ["home"])])
 def test_buckets(places, server, mnt, place, names):
-    """With storage, and with the document of a folder only."""
+    """One bucket has storage, the other one only the document of a folder."""
     assert check_accepted(places / place, mnt, names) == ["", ""]
     assert check_accepted(f"s3://bucket/{place}", mnt, names, env=server.environment()) == ["", ""]
 
@@ -142,14 +142,15 @@ def test_requests_at_mount(server, place, most):
     """The first request finds the server; one more is enough to recognise a bucket."""
     run(HSIMAGE, "-b", f"s3://bucket/{place}", "info", "none.h5", env=server.environment())
     listings = [r.query for r in server.requests if r.is_list]
-    # What "info" asks of a name comes behind them.
+    # The look-up of "info" follows.
     first = [q for q in listings if "none.h5" not in q.get("prefix", "")]
     assert len(first) == most, first
     assert all(q["max-keys"] == "1" for q in first[:2])
 
 
 def test_a_daemon_that_repeats_requests(server, mnt):
-    """Before it goes into the background, and after: no thread of it is lost on the way."""
+    """hsmount repeats requests before it goes into the background and after that, so no thread is
+    lost."""
     seen = collections.Counter()
 
     def lie(request, _):
@@ -163,13 +164,13 @@ def test_a_daemon_that_repeats_requests(server, mnt):
     assert seen["storage"] > 1 and seen["names"] > 1
 
 
-def test_nothing_above_a_bucket_is_asked(server, mnt):
+def test_nothing_above_a_bucket_is_listed(server, mnt):
     check_accepted("s3://bucket/good", mnt, ["home", "lab"], env=server.environment())
     assert all(r.query["prefix"].startswith("good/") for r in server.requests if r.is_list)
 
 
 def test_rights_that_end_at_a_folder(server, mnt):
-    """What is above cannot be asked. The folder's document decides; without one, hsmount warns."""
+    """What is above cannot be listed. The folder's document decides; without one, hsmount warns."""
     def lie(request, _):
         inside = request.query.get("prefix", "").startswith(("good/home/", "good/lab/"))
         return error(403, "AccessDenied") if request.is_list and not inside else None
@@ -179,12 +180,12 @@ def test_rights_that_end_at_a_folder(server, mnt):
     check_refused("s3://bucket/good/home", mnt, "s3://bucket/good/home is a folder of a bucket, "
                   "not a bucket: use the bucket that it is in", env=env)
     for said in check_accepted("s3://bucket/good/lab", mnt, ["y.h5"], env=env):
-        assert "s3://bucket/good/lab may be a folder of a bucket: db/ is not there" in said
+        assert "s3://bucket/good/lab may be a folder of a bucket: db/ is not in it" in said
         assert "403" in said and said.count("\n") == 1
 
 
 def test_a_place_that_cannot_be_listed(server, mnt):
-    """That it was not seen to be a bucket is no proof that it is none."""
+    """A failed listing does not show that it is not a bucket."""
     def lie(request, _):
         asked = request.is_list and request.query["prefix"] == "other/"
         return error(403, "AccessDenied") if asked and "delimiter" in request.query else None
@@ -195,7 +196,7 @@ def test_a_place_that_cannot_be_listed(server, mnt):
 
 
 def test_hsimage_by_paths(places):
-    """Without -b the bucket is found upwards."""
+    """Without -b, hsimage looks for the bucket from the path upwards."""
     done = run(HSIMAGE, "ls", places / "good" / "home", check=True)
     assert sorted(done.stdout.split()) == ["run.h5", "x.h5"]
     done = run(HSIMAGE, "info", places / "v1" / "home" / "x.h5")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The S3 store against a Ceph RADOS Gateway on loopback, straight and through a proxy that injects
+"""The S3 store with a Ceph RADOS Gateway on loopback, directly and through a proxy that injects
 faults: the contract of a store, signatures, TLS, whole domains."""
 import pytest
 
@@ -30,7 +30,7 @@ FAULTS = {
     "busy": [{"what": "status", "value": 503, "percent": 20},
              {"what": "status", "value": 429, "percent": 5}],
     "broken": [{"what": "status", "value": v, "percent": 4} for v in (500, 502, 504)],
-    # Longer than what the first request of a mount has patience for.
+    # This burst is longer than the first request of a mount waits.
     "burst": [{"what": "status", "value": 503, "first": 12, "path": "start-after"}],
     "error200": [{"what": "error200", "percent": 10}],
     "drop": [{"what": "drop", "percent": 10}],
@@ -45,7 +45,7 @@ FAULTS = {
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", FAULTS)
 def test_contract_with_faults(environment, gateway, contract_bucket, name):
-    """Whatever passes is asked again until it is right; conditions hold all the same."""
+    """Temporary failures are retried until a request succeeds; conditions hold nevertheless."""
     with faultproxy.Proxy(gateway["endpoint"], FAULTS[name]) as proxy:
         run_contract(dict(environment, AWS_ENDPOINT_URL=proxy.endpoint), contract_bucket, "stack")
         assert any(r.fault for r in proxy.requests)
@@ -57,7 +57,7 @@ def export(env, bucket, entry, path):
 
 
 def test_domains(environment, sample, sample_bucket, tmp_path):
-    """The same images, byte for byte, from the bucket and from the directory."""
+    """The files of a bucket and of a directory are the same, byte for byte."""
     for entry in sample.entries()[::8]:
         want = export(environment, sample.bucket.root, entry, tmp_path / "d.h5")
         assert export(environment, f"s3://{sample_bucket}", entry, tmp_path / "s.h5") == want
@@ -88,8 +88,8 @@ def test_connections_are_kept(environment, gateway, sample_bucket):
 
 @pytest.mark.parametrize("name, section", [("credentials", "lab"), ("config", "profile lab")])
 def test_profile_and_its_warning(environment, gateway, sample_bucket, tmp_path, name, section):
-    """Keys from a shared file that others can read: they are used, and the user is warned once,
-    before a daemon goes into the background, too."""
+    """Keys from a shared file that other users can read are used. The user is warned once, also by
+    a daemon before it goes into the background."""
     (tmp_path / ".aws").mkdir()
     (tmp_path / "mnt").mkdir()
     path = tmp_path / ".aws" / name
@@ -109,12 +109,12 @@ def test_profile_and_its_warning(environment, gateway, sample_bucket, tmp_path, 
             if mode == 0o600:
                 assert done.stderr == ""
             else:
-                assert f"{name} can be read by others (mode {mode:o})" in done.stderr
+                assert f"{name}: other users can read it (mode {mode:o})" in done.stderr
                 assert done.stderr.count("\n") == 1
 
 
 def test_config_without_keys(environment, sample_bucket, tmp_path):
-    """It is for everybody."""
+    """The config file may be readable for everyone."""
     (tmp_path / ".aws").mkdir()
     path = tmp_path / ".aws" / "config"
     path.write_text("[default]\nregion = us-east-1\n")

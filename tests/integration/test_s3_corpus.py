@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every domain of the collections through a mount of a bucket in S3: the same bytes as from a
-directory, of which test_fidelity.py judges. And mounts of a bucket in which somebody else
-writes."""
+"""Every domain of the collections in a mounted S3 bucket has the same bytes as in a directory,
+which test_fidelity.py checks. Also mounts of a bucket while another program writes to it."""
 import errno
 import os
 
@@ -81,7 +80,7 @@ def test_same_bytes_over_tls(pytestconfig, mounted, remote):
 
 
 def visit(path):
-    """What h5py sees of all objects and attributes."""
+    """All objects and attributes as h5py reads them."""
     seen = []
 
     def note(name, o):
@@ -102,10 +101,10 @@ def test_readers(pytestconfig, mounted, remote):
         assert ours.stdout.replace(far, local) == theirs.stdout
 
 
-# ---- two mounts, and somebody else who writes ----
+# ---- two mounts, and another writer ----
 
 class Outside(mkbucket.Maker):
-    """Writes straight into a bucket of the gateway."""
+    """Writes directly to a bucket of the gateway."""
 
     def __init__(self, client, bucket, directory):
         super().__init__(directory)
@@ -120,7 +119,7 @@ CHUNKS, EACH = 32, 64 * 1024        # 256 KiB a chunk
 
 
 class Shared:
-    """A domain of many chunks in a bucket that two mounts show."""
+    """A domain of many chunks in a bucket with two mounts."""
 
     def __init__(self, client, name, directory, mount, env):
         self.outside = Outside(client, name, directory)
@@ -179,7 +178,8 @@ def test_domains_come_and_go(shared):
 
 
 def test_an_open_file_is_one_version(shared):
-    """Its old chunks, or ESTALE where they are gone; the new ones after the next open."""
+    """An open file has its old chunks, or fails with ESTALE if they are gone. The next open has the
+    new ones."""
     s = shared("versions")
     with h5py.File(s.mounts[0].file("x.h5"), "r") as f:
         offset = f["data"].id.get_chunk_info(0).byte_offset
@@ -203,8 +203,9 @@ def test_an_open_file_is_one_version(shared):
         assert s.look(m) == (1, {2})
 
 
-def test_what_did_not_change_is_not_sent_again(client, environment, gateway, tmp_path, mount):
-    """It keeps its inode and the kernel's pages; asking is a condition and a listing."""
+def test_unchanged_domain_is_not_sent_again(client, environment, gateway, tmp_path, mount):
+    """The inode and the kernel's pages stay valid. The open costs a conditional GET and a
+    listing."""
     outside = Outside(client, "unchanged", tmp_path / "outside")
     domain = outside.domain("x.h5")
     data = domain.dataset(domain.root, "data", INT32, [EACH], [EACH])
@@ -219,12 +220,12 @@ def test_what_did_not_change_is_not_sent_again(client, environment, gateway, tmp
                 return os.fstat(f.fileno()).st_ino, f.read()
         first, start, before = read(), len(proxy.requests), m.counts()
         assert read() == first
-        asked = proxy.requests[start:]
+        sent = proxy.requests[start:]
         cost = mounts.difference(before, m.counts())
         assert cost["reads"] == 0 and cost["images"] == 0
-        # The document's body does not come; the listing counts its own bytes.
+        # The answer has no body; the listing counts its own bytes.
         assert cost["gets"] <= 2 and cost["lists"] == 1 and cost["bytes_in"] == 0
-        assert all("if-none-match" in r.headers or "list-type" in r.target for r in asked), asked
+        assert all("if-none-match" in r.headers or "list-type" in r.target for r in sent), sent
         data.attribute("a", INT32, [], 1)
         data.write()
         start = len(proxy.requests)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where credentials come from, and what becomes of a mount that outlives them. The services are
+"""The sources of credentials, and mounts that live longer than their credentials. The services are
 ours (tests/support/awsfake.py) but for STS, which is the gateway's own where requests to it are
 signed."""
 import contextlib
@@ -24,7 +24,7 @@ NAMES = [f"file{i}" for i in range(4)]
 @pytest.fixture(scope="module")
 def bucket(client):
     client.make_bucket("credentials")
-    client.put("credentials", "db/x", b"")      # as in a bucket
+    client.put("credentials", "db/x", b"")      # so that it is recognised as a bucket
     for name in NAMES:
         client.put("credentials", name, name.encode())
     return "credentials"
@@ -83,7 +83,7 @@ source_profile = base
 
 
 def web_identity(environment, aws, directory):
-    """As in a pod of Kubernetes."""
+    """The environment of a pod in Kubernetes."""
     token = directory / "token"
     token.write_text(aws.web_token)
     aws.secrets.append(aws.web_token)
@@ -94,7 +94,7 @@ def web_identity(environment, aws, directory):
 
 @pytest.mark.parametrize("source", [metadata, container, process, role, web_identity])
 def test_sources(environment, aws, bucket, tmp_path, source):
-    """Real requests with what each source gives, and nothing of it in what is said."""
+    """Real requests with the credentials of each source. No output contains a secret."""
     env = source(environment, aws, tmp_path)
     done = run(HSIMAGE, "-o", "log_level=debug", "-b", f"s3://{bucket}", "ls", env=env, check=True)
     assert done.stdout.split() == NAMES
@@ -106,13 +106,13 @@ def test_sources(environment, aws, bucket, tmp_path, source):
 
 
 def secrets_of(aws):
-    """What was given to us, and what it was given for."""
+    """The secrets of a source, and what they were exchanged for."""
     return [aws.secret_key, aws.token, "session-1", *aws.secrets]
 
 
 @pytest.mark.parametrize("source", [metadata, container, process, role, web_identity])
-def test_nobody_sees_what_a_mount_has(environment, gateway, aws, bucket, tmp_path, mount, source):
-    """Neither in what it logs, also of failures, nor in its arguments, extended attributes and
+def test_no_secret_is_visible(environment, gateway, aws, bucket, tmp_path, mount, source):
+    """No secret appears in the log, also after failures, nor in arguments, extended attributes and
     metrics."""
     server = aws.sts if source in (role, web_identity) else gateway["endpoint"]
     with faultproxy.Proxy(server) as proxy:
@@ -135,9 +135,9 @@ def test_role_that_may_not_be_assumed(environment, aws, bucket, tmp_path):
     env = role(environment, aws, tmp_path)
     path = tmp_path / "config"
     path.write_text(path.read_text().replace("role/reader", "role/nobody"))
-    said = hsimage(env, "-b", f"s3://{bucket}", "ls", code=1)
-    assert "STS: status 4" in said and said.count("\n") == 1
-    assert aws.secret_key not in said
+    message = hsimage(env, "-b", f"s3://{bucket}", "ls", code=1)
+    assert "STS: status 4" in message and message.count("\n") == 1
+    assert aws.secret_key not in message
 
 
 def content(path):
@@ -146,7 +146,7 @@ def content(path):
 
 
 def read(mount):
-    """From the bucket, whatever is remembered."""
+    """Reads from the bucket, not from a cache."""
     for name in NAMES:
         assert content(mount.file(name)) == name.encode()
 
@@ -154,17 +154,17 @@ def read(mount):
 @pytest.mark.sampled
 @pytest.mark.parametrize("source", [metadata, container])
 def test_mount_outlives_its_credentials(environment, aws, bucket, tmp_path, mount, source):
-    """New ones are had when the old ones end. Those that are about to end are not asked for with
-    every request; a service that is out of order is waited for, and forgiven."""
+    """Credentials are renewed when they expire. Before that, not every request tries a renewal. If
+    the service fails, requests succeed again when the service does."""
     aws.lifetime = 4
     m = mount(f"s3://{bucket}", "metadata_ttl=0", env=source(environment, aws, tmp_path))
     read(m)
     read(m)
-    assert aws.served == 2          # the first ones, and a try for some that last longer
+    assert aws.served == 2          # the first ones, and an attempt to renew them
     time.sleep(4.2)
     read(m)
     assert aws.served == 3
-    # They are renewed before they end; where that fails, they serve as long as they are valid.
+    # They are renewed before they expire; if that fails, they are used until they expire.
     aws.broken = True
     time.sleep(0.5)
     read(m)
@@ -187,7 +187,7 @@ def assumed_role(environment, aws, directory):
 
 
 def test_processes_and_roles_renew(environment, gateway, bucket, tmp_path, mount):
-    """Before the end of the first ones: when that has come, the second ones serve."""
+    """The renewal happens before the first credentials expire."""
     renewed = []
     with contextlib.ExitStack() as stack:
         for source in (asked_process, assumed_role):
@@ -207,28 +207,28 @@ def test_processes_and_roles_renew(environment, gateway, bucket, tmp_path, mount
 
 
 def what_others_see(mount):
-    """The log, what ps(1) shows, extended attributes and metrics."""
+    """The log, the output of ps(1), extended attributes and metrics."""
     seen = [mount.log()]
     with open(f"/proc/{mount.process.pid}/cmdline", encoding="utf-8") as f:
         seen.append(f.read())
     try:
         for name in os.listxattr(mount.path):
             seen += [name, os.getxattr(mount.path, name).decode()]
-    except PermissionError as e:            # the bucket refuses to say which there are
+    except PermissionError as e:            # the listing is denied
         seen.append(str(e))
     seen += [content(mount.file(".hsmount", name)).decode() for name in ("stats", "metrics")]
     return "\n".join(seen)
 
 
 def test_mount_with_a_web_identity(environment, aws, bucket, tmp_path, mount):
-    """Its credentials are renewed before they end, each time with the token that the file has then.
-    A token that is refused is told. Nothing secret is."""
+    """Credentials are renewed before they expire, each time with the current token of the file. A
+    refused token is reported, without the token itself."""
     aws.lifetime = 4
     m = mount(f"s3://{bucket}", "metadata_ttl=0", "log_level=debug",
               env=web_identity(environment, aws, tmp_path))
     read(m)
     served = aws.served
-    assert served >= 2              # the first ones, and a try for some that last longer
+    assert served >= 2              # the first ones, and an attempt to renew them
     aws.web_token = "header.payload.signature-2"
     web_identity(environment, aws, tmp_path)
     time.sleep(4.2)
@@ -259,7 +259,8 @@ def readable(mount):
 
 
 def test_server_says_that_they_are_over(environment, gateway, aws, bucket, tmp_path, mount):
-    """Before their time: they are renewed, and nobody notices."""
+    """If the server rejects credentials as expired before their end, they are renewed, and no read
+    fails."""
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(metadata(environment, aws, tmp_path), AWS_ENDPOINT_URL=proxy.endpoint)
         m = mount(f"s3://{bucket}", "metadata_ttl=0", env=env)
@@ -271,7 +272,8 @@ def test_server_says_that_they_are_over(environment, gateway, aws, bucket, tmp_p
 
 
 def log_in(aws, path):
-    """As the tools of universities do: a session, and nowhere when it ends. Its access key."""
+    """Writes session keys without their expiry time, as login tools of universities do. Returns the
+    access key."""
     session = aws.session_of(awsfake.ROLE)
     key, secret, token = (re.search(f"<{name}>(.+)</{name}>", session)[1]
                           for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
@@ -283,8 +285,8 @@ def log_in(aws, path):
 
 @pytest.mark.parametrize("status, code", [(400, "ExpiredToken"), (403, "AccessDenied")])
 def test_somebody_logs_in_again(environment, aws, bucket, tmp_path, mount, status, code):
-    """While it is mounted, when the session is over, as Amazon and as Ceph say it: the mount goes
-    on with the new one."""
+    """A new login while the bucket is mounted: after the old session has expired, with the errors
+    of Amazon and of Ceph, the mount uses the new one."""
     path = tmp_path / "credentials"
     log_in(aws, path)
     with faultproxy.Proxy(aws.sts) as proxy:
@@ -302,7 +304,7 @@ def test_somebody_logs_in_again(environment, aws, bucket, tmp_path, mount, statu
 
 
 def test_keys_that_last_are_over(environment, gateway, bucket, mount):
-    """Keys of the environment cannot be renewed: one clear failure at once, no attempt more."""
+    """Keys of the environment cannot be renewed: the request fails at once, without a retry."""
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
         m = mount(f"s3://{bucket}", "metadata_ttl=60", env=env)

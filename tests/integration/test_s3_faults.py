@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mount of a bucket in S3 through a server that fails, in every way that the proxy knows: seldom,
-often, and in bursts. Every byte is right, nothing hangs, nothing is left over."""
+"""A mount of a bucket in S3 whose server fails in every way of the proxy: seldom, often, and in
+bursts. Every byte is right, nothing hangs, and no request, load or connection is left over."""
 import concurrent.futures
 import errno
 import itertools
@@ -23,7 +23,7 @@ from oracle import mount_name
 
 pytestmark = needs_gateway
 
-# Nothing but a digest tells that a byte is wrong, and a listing has none.
+# Only a digest detects a wrong byte, and listings have none.
 FAULTS = {
     "429": {"what": "status", "value": 429, "header": {"Retry-After": "0"}},
     "500": {"what": "status", "value": 500},
@@ -39,7 +39,7 @@ FAULTS = {
     "slow": {"what": "slow", "value": 0.2},
     "stall": {"what": "stall", "value": 0.3},
 }
-HARMLESS = ("slow", "stall")        # late, but right
+HARMLESS = ("slow", "stall")        # late answers, but complete ones
 RATES = {"1%": {"percent": 1}, "10%": {"percent": 10}, "bursts": {"burst": (20, 200)}}
 READERS = 8
 CACHE = 8 << 20
@@ -51,24 +51,24 @@ def content(path):
 
 
 @pytest.fixture(scope="module")
-def wanted(sample, tmp_path_factory):
-    """A part of the corpus, with chunks and documents of all sorts: name -> bytes."""
+def expected(sample, tmp_path_factory):
+    """A part of the corpus, with chunks and documents of all kinds: name -> bytes."""
     entries = [e for e in sample.entries() if "manychunks" not in e.path][::4]
-    with mounts.Mount(sample.bucket.root, tmp_path_factory.mktemp("wanted")) as mount:
+    with mounts.Mount(sample.bucket.root, tmp_path_factory.mktemp("expected")) as mount:
         return {n: content(mount.file(n)) for n in (mount_name(e.path) for e in entries)}
 
 
-def read_all(mount, wanted):
-    """Names of those that are wrong, by several readers."""
+def read_all(mount, expected):
+    """The names of the files with wrong bytes, read by several threads."""
     with concurrent.futures.ThreadPoolExecutor(READERS) as pool:
-        got = pool.map(lambda name: content(mount.file(name)), wanted)
-        return [name for name, data in zip(wanted, got) if data != wanted[name]]
+        got = pool.map(lambda name: content(mount.file(name)), expected)
+        return [name for name, data in zip(expected, got) if data != expected[name]]
 
 
 @pytest.mark.sampled(by="name")
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("name", FAULTS)
-def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rate):
+def test_corpus(environment, gateway, sample_bucket, tmp_path, expected, name, rate):
     fault = {**FAULTS[name], **RATES[rate]}
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
@@ -76,7 +76,7 @@ def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rat
                              f"cache_size={CACHE},metadata_ttl=60", env=env)
         with mount:
             proxy.set(fault)
-            assert read_all(mount, wanted) == []
+            assert read_all(mount, expected) == []
             proxy.set()
             assert mounts.wait_for(lambda: proxy.serving == 0, 5)
             counts, peak = mount.counts(), mount.memory_peak()
@@ -84,13 +84,13 @@ def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rat
         assert mounts.wait_for(lambda: proxy.open_connections == 0, 5)
     injected = sum(1 for r in proxy.requests if r.fault)
     assert injected > 0
-    # What the mount has asked for is what was answered well, and the first request of all.
+    # The mount counts the requests that were answered correctly; the first one is not counted.
     answered = len(proxy.requests) - (0 if name in HARMLESS else injected)
     assert answered == 1 + counts["gets"] + counts["heads"] + counts["lists"]
     assert peak is None or peak < CACHE + (64 << 20)
     assert (stats["cache"]["loading"], stats["cache"]["queued"]) == (0, 0)
-    # Whatever was wrong was asked for once more, and is counted; where a kept connection is dead,
-    # libcurl does it without a word.
+    # Each fault causes one retry, which is counted. If a kept connection is dead, libcurl repeats
+    # the request itself, and this is not counted.
     retries = stats["http"]["retries"]
     if name in ("drop", "lose"):
         assert retries <= injected
@@ -101,7 +101,7 @@ def test_corpus(environment, gateway, sample_bucket, tmp_path, wanted, name, rat
         assert sum(by_status) == injected
 
 
-# ---- a server that is away ----
+# ---- an unavailable server ----
 
 CHUNKS, EACH = 48, 64 * 1024        # 256 KiB a chunk
 
@@ -118,8 +118,8 @@ class Bucket(mkbucket.Maker):
 
 @pytest.fixture
 def away_bucket(client, environment, tmp_path_factory):
-    """Its name, and where the file has its chunks. h5py keeps other threads from running while it
-    waits, and so may not be used where a proxy is one of them."""
+    """The name of a domain, and the offsets of its chunks. h5py blocks other threads while it
+    waits, so it must not be used while a proxy runs in this process."""
     with Bucket(client, tmp_path_factory.mktemp("away")) as bucket:
         d = bucket.domain("x.h5")
         ds = d.dataset(d.root, "data", INT32, [CHUNKS * EACH], [EACH])
@@ -132,15 +132,15 @@ def away_bucket(client, environment, tmp_path_factory):
 
 
 class Outage:
-    """One mount, whose server goes in its own way, for some seconds."""
+    """A mount whose server is unavailable for some seconds, in one of several ways."""
 
     def __init__(self, places, proxy, seconds, go, come):
         self.places, self.proxy, self.seconds = places, proxy, seconds
         self.go, self.come = go, come
 
     def watch(self, mount):
-        """Reads a chunk, the server goes, four readers want others. Seconds until they have
-        them all, and the requests meanwhile."""
+        """Reads a chunk, stops the server, and lets four readers read other chunks. Returns the
+        seconds until all have succeeded, and the requests of this time."""
         with open(mount.file("x.h5"), "rb", buffering=0) as f:
             def chunk(i):
                 values = np.frombuffer(os.pread(f.fileno(), EACH * 4, self.places[i]), "<i4")
@@ -159,15 +159,16 @@ class Outage:
 
 
 def attempts_of(requests, log):
-    """The largest number of attempts at one object, by the proxy and by the mount's own account."""
+    """The largest number of attempts for one object, as counted by the proxy and by the mount."""
     targets = sorted(r.target for r in requests)
     seen = max((len(list(g)) for _, g in itertools.groupby(targets)), default=0)
-    told = max((int(n) for n in re.findall(r"attempt (\d+) failed, next", log)), default=0)
-    return seen, told
+    reported = max((int(n) for n in re.findall(r"attempt (\d+) failed, the next", log)), default=0)
+    return seen, reported
 
 
 def outlast(environment, gateway, away_bucket, directory, away, how):
-    """A server that is away in some way: how, seconds, attempts seen and told."""
+    """An unavailable server: how, seconds, attempts counted by the proxy and reported by the
+    mount."""
     bucket, places = away_bucket
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         def all_of(**fault):
@@ -182,15 +183,15 @@ def outlast(environment, gateway, away_bucket, directory, away, how):
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
         with mounts.Mount(f"s3://{bucket}", directory, "log_level=info", env=env) as mount:
             seconds, requests = Outage(places, proxy, away, *ways[how]).watch(mount)
-            seen, told = attempts_of(requests, mount.log())
+            seen, reported = attempts_of(requests, mount.log())
         assert mounts.wait_for(lambda: proxy.open_connections == 0, 5)
-        return how, seconds, seen, told
+        return how, seconds, seen, reported
 
 
 @pytest.mark.long
-def test_server_that_stays_away(environment, gateway, away_bucket, tmp_path):
-    """A server that is busy for good: the read fails within a minute, with one line that tells
-    everything, and the file is as good as before when the server is."""
+def test_permanently_busy_server(environment, gateway, away_bucket, tmp_path):
+    """A permanently busy server: the read fails within a minute with one log line, and the file can
+    be read again when the server recovers."""
     bucket, places = away_bucket
     fault = {"what": "status", "value": 503, "percent": 100, "header": {"Retry-After": "20"}}
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
@@ -204,37 +205,36 @@ def test_server_that_stays_away(environment, gateway, away_bucket, tmp_path):
             seconds = time.monotonic() - started
             assert caught.value.errno == errno.EIO and 30 < seconds < 62, seconds
             proxy.set()
-            time.sleep(1.2)         # the failure is remembered for a second
+            time.sleep(1.2)         # a failure is cached for a second
             assert set(os.pread(f.fileno(), 4096, places[20])) == {0, 20}
             assert re.search(r"error: .*: 3 attempts in \d\d\.\d s: GET db/\S+/20: 503 SlowDown: "
                              r"injected \(request fault-1\)\n", mount.log()), mount.log()
 
 
-# Attempts that a mount makes at least, where requests fail at once and where they time out.
+# The least number of attempts if requests fail at once, and if they time out.
 @pytest.mark.parametrize("away, ways, at_once, timed_out", [
     (5, ("gone", "reset"), 3, 0),
     pytest.param(30, ("gone", "reset", "silent", "half"), 7, 2, marks=pytest.mark.long),
 ], ids=["briefly", "long"])
-def test_server_that_is_away(environment, gateway, away_bucket, tmp_path, away, ways, at_once,
+def test_unavailable_server(environment, gateway, away_bucket, tmp_path, away, ways, at_once,
                              timed_out):
-    """For seconds nobody listens, or every connection is reset, or nobody answers, or bodies stop
-    half-way: an open file survives, readers wait, and nobody storms a server that has trouble
-    enough."""
+    """For some seconds connections are refused or reset, requests are not answered, or bodies stop
+    half-way. Reads of an open file wait and then succeed, and the number of requests is limited."""
     for how in ways:
         (tmp_path / how).mkdir()
     with concurrent.futures.ThreadPoolExecutor(len(ways)) as pool:
-        for how, seconds, seen, told in pool.map(
+        for how, seconds, seen, reported in pool.map(
                 lambda how: outlast(environment, gateway, away_bucket, tmp_path / how, away, how),
                 ways):
-            print(f"{how}: {seconds:.1f} s, {seen} attempts seen, {told} told")
+            print(f"{how}: {seconds:.1f} s, {seen} attempts seen, {reported} reported")
             assert away <= seconds < away + 15, how
-            # Ten or so for each object; libcurl adds some where kept connections are dead.
-            assert told <= 18 and seen <= told + 6, how
-            assert told >= (timed_out if how in ("silent", "half") else at_once), how
+            # About ten for each object; libcurl adds some if kept connections are dead.
+            assert reported <= 18 and seen <= reported + 6, how
+            assert reported >= (timed_out if how in ("silent", "half") else at_once), how
 
 
-def test_unmounting_asks_nobody(environment, gateway, sample_bucket, tmp_path):
-    """A server that is away keeps no mount from being unmounted."""
+def test_unmounting_needs_no_server(environment, gateway, sample_bucket, tmp_path):
+    """A mount can be unmounted while its server is unavailable."""
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
         with mounts.Mount(f"s3://{sample_bucket}", tmp_path, "metadata_ttl=0", env=env) as mount:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What options and promises come to at a mount of a bucket in S3, with a server that looks at every
-request: where the bucket is, who owns it and who pays, what an error says, what is counted."""
+"""Options and promises of mounts of S3 buckets, with a proxy that checks every request: addressing,
+bucket owner and requester pays, error messages, counters."""
 import io
 import json
 import os
@@ -52,7 +52,7 @@ def liar(bucket):
 
 @pytest.fixture(scope="module")
 def image(bucket, tmp_path_factory):
-    """The domain's file, by way of a directory."""
+    """The domain's file, from a mounted directory."""
     with mounts.Mount(bucket.root, tmp_path_factory.mktemp("image")) as m:
         return content(m.file("x.h5"))
 
@@ -61,7 +61,7 @@ def is_chunk(request, number=None):
     return bool(re.search(rf"/d/.*/{r'[0-9]+' if number is None else number}$", request.key))
 
 
-# ---- where the bucket is ----
+# ---- addressing ----
 
 @pytest.mark.parametrize("option", [None, "path_style"])
 @needs_gateway[0]
@@ -81,10 +81,10 @@ def test_bucket_in_the_hosts_name(environment, gateway, sample, sample_bucket, t
             assert request.headers["host"] == (host if option else f"{sample_bucket}.{host}")
 
 
-# ---- whose it is, and who pays ----
+# ---- bucket owner and requester pays ----
 
 def unless(header, value):
-    """What S3 answers to requests without a header."""
+    """S3's answer to requests without a header."""
     return lambda request, _: (None if request.headers.get(header) == value else
                                error(403, "AccessDenied"))
 
@@ -93,10 +93,10 @@ def unless(header, value):
     ("x-amz-expected-bucket-owner", OWNER, f"bucket_owner={OWNER}", "bucket_owner=210987654321",
      "account 210987654321 does not own it"),
     ("x-amz-request-payer", "requester", "requester_pays", "path_style",
-     "these credentials may not list the bucket"),
+     "the credentials do not allow listing the bucket"),
 ], ids=["owner", "payer"])
 def test_server_that_insists(liar, image, tmp_path, header, value, option, wrong, words):
-    """Whoever has the option right reads everything, others do not even mount."""
+    """With the right option everything can be read; without it the mount fails."""
     liar.lie = unless(header, value)
     with mounts.Mount("s3://bucket", tmp_path, option, env=liar.environment()) as m:
         assert content(m.file("x.h5")) == image
@@ -108,7 +108,7 @@ def test_server_that_insists(liar, image, tmp_path, header, value, option, wrong
     assert words in done.stderr and done.stderr.count("\n") == 1
 
 
-# ---- what an error says ----
+# ---- error messages ----
 
 def refusal(number, status, code):
     return Answer(status, {"Content-Type": "application/xml", "x-amz-request-id": f"id-{number}"},
@@ -117,16 +117,16 @@ def refusal(number, status, code):
 
 @pytest.mark.parametrize("busy", [0, 2])
 def test_errors_name_everything(liar, bucket, mount, busy):
-    """Method, key, status, S3's code, the request's id, the attempts that were made."""
-    asked = []
+    """A message has method, key, status, S3's code, the request id and the number of attempts."""
+    received = []
 
     def lie(request, _):
         if not is_chunk(request, 50):
             return None
-        asked.append(request)
-        if len(asked) <= busy:
-            return refusal(len(asked), 503, "SlowDown")
-        return refusal(len(asked), 403, "AccessDenied")
+        received.append(request)
+        if len(received) <= busy:
+            return refusal(len(received), 503, "SlowDown")
+        return refusal(len(received), 403, "AccessDenied")
 
     m = mount("s3://bucket", "log_level=info", env=liar.environment())
     liar.lie = lie
@@ -134,33 +134,34 @@ def test_errors_name_everything(liar, bucket, mount, busy):
         content(m.file("x.h5"))
     liar.lie = None
     key = re.escape(bucket.data.chunk_key((50,)))
-    said = rf"GET {key}: 403 AccessDenied: because \(request id-{busy + 1}\)"
+    message = rf"GET {key}: 403 AccessDenied: because \(request id-{busy + 1}\)"
     if busy:
-        said = f"attempt {busy + 1}: " + said
-    assert re.search(rf"error: .*chunk {key}: {said}", m.log()), m.log()
+        message = f"attempt {busy + 1}: " + message
+    assert re.search(rf"error: .*chunk {key}: {message}", m.log()), m.log()
     for n in range(1, busy + 1):
-        assert re.search(rf"attempt {n} failed, next in \d+ ms: GET {key}: 503 SlowDown: because "
+        assert re.search(rf"attempt {n} failed, the next follows in \d+ ms: "
+                         rf"GET {key}: 503 SlowDown: because "
                          rf"\(request id-{n}\)", m.log()), m.log()
 
 
-@pytest.mark.parametrize("method, key, said", [
+@pytest.mark.parametrize("method, key, message", [
     ("GET", "plain", "GET plain: 403 AccessDenied: because (request id-7)"),
-    ("HEAD", "plain", "HEAD plain: 403 (request id-7)"),    # whose answer has no body
+    ("HEAD", "plain", "HEAD plain: 403 (request id-7)"),    # the answer has no body
     ("GET", "", "listing of '': GET bucket: 403 AccessDenied: because (request id-7)"),
 ], ids=["get", "head", "list"])
-def test_errors_of_other_requests(liar, mount, method, key, said):
+def test_errors_of_other_requests(liar, mount, method, key, message):
     m = mount("s3://bucket", "metadata_ttl=0", env=liar.environment())
     liar.lie = lambda request, _: (refusal(7, 403, "AccessDenied") if
                                    (request.method, request.key) == (method, key) else None)
     with pytest.raises(PermissionError):
         content(m.file("plain")) if key else os.listdir(m.path)
-    assert f"{said}\n" in m.log(), m.log()
+    assert f"{message}\n" in m.log(), m.log()
 
 
 # ---- one thread for all requests ----
 
 def test_requests_need_no_threads(liar, image, mount):
-    """One reader, dozens of requests at once."""
+    """One reader causes dozens of parallel requests."""
     lock, now, most = threading.Lock(), [0], [0, 0]
     m = mount("s3://bucket", env=liar.environment())
 
@@ -179,14 +180,14 @@ def test_requests_need_no_threads(liar, image, mount):
     assert content(m.file("x.h5")) == image
     print(f"{most[0]} requests at once, {most[1]} threads")
     assert most[0] >= 24
-    # Sixteen workers, those of FUSE, and a few of which each has one task.
+    # Sixteen workers, those of FUSE, and a few with one task each.
     assert most[1] <= 32
 
 
 # ---- a file that is closed ----
 
 def test_closing_a_file_calls_requests_off(liar, image, mount):
-    """What is on its way ahead of a reader who has gone is not waited for."""
+    """Unmounting does not wait for prefetches whose reader has ended."""
     with h5py.File(io.BytesIO(image), "r") as f:
         chunks = f["data"].id
         places = [chunks.get_chunk_info(i).byte_offset for i in range(CHUNKS)]
@@ -195,7 +196,7 @@ def test_closing_a_file_calls_requests_off(liar, image, mount):
     def hang(connection):
         hanging.append(connection)
         connection.settimeout(mounts.PATIENCE)
-        gone.append(connection.recv(1))         # nothing, once the other side has closed
+        gone.append(connection.recv(1))         # empty if the other side has closed
 
     def lie(request, _):
         if not is_chunk(request):
@@ -223,10 +224,10 @@ def test_closing_a_file_calls_requests_off(liar, image, mount):
     assert content(m.file("x.h5")) == image
 
 
-# ---- what is counted ----
+# ---- counters ----
 
 def test_bytes_that_came(liar, image, mount):
-    """As the server sent them, and as readers asked for them."""
+    """Bytes as the server sent them, and as programs read them."""
     sent = []
 
     def count(request, honest):
@@ -259,7 +260,8 @@ def test_how_long_requests_took(liar, mount):
     after = stats(m)
 
     def between(*path):
-        """How many more took longer than .2 s, and longer than a second; how much it is in all."""
+        """The increase of the requests longer than .2 s and longer than a second, and of the
+        sum."""
         old, new = before, after
         for name in path:
             old, new = old.get(name, {}), new[name]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said on the wire: regions and redirects, headers of all requests, HTTP/2, when a busy
-server is asked again, and which version a range belongs to."""
+"""The protocol: regions and redirects, headers of all requests, HTTP/2, Retry-After, and the
+version of ranges."""
 import errno
 import hashlib
 import os
@@ -27,7 +27,7 @@ def listing(env, bucket, *options):
     return hsimage(env, *options, "ls", f"s3://{bucket}")
 
 
-# ---- where the bucket is ----
+# ---- regions and redirects ----
 
 @pytest.mark.parametrize("status, code", [
     (301, "PermanentRedirect"),
@@ -36,7 +36,7 @@ def listing(env, bucket, *options):
 ])
 @pytest.mark.parametrize("named", [None, "us-west-2"])
 def test_region_is_found(environment, gateway, sample_bucket, status, code, named):
-    """A service that refuses what is not signed for the bucket's region, and names it."""
+    """A service that refuses requests signed for another region, and names the bucket's region."""
     fault = {"what": "status", "value": status, "code": code, "percent": 100,
              "header": {"x-amz-bucket-region": "eu-test-1"}, "unless": "/eu-test-1/s3/"}
     with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
@@ -49,19 +49,19 @@ def test_region_is_found(environment, gateway, sample_bucket, status, code, name
 
 
 def test_region_that_is_wrong_again(environment, gateway, sample_bucket):
-    """Followed once, not round in circles."""
+    """A redirect is followed once, so a circle ends."""
     fault = {"what": "status", "value": 400, "code": "AuthorizationHeaderMalformed",
              "header": {"x-amz-bucket-region": "eu-test-1"}, "percent": 100}
     with faultproxy.Proxy(gateway["endpoint"], [fault]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
-        said = hsimage(env, "ls", f"s3://{sample_bucket}", code=1)
-        assert "the bucket is in another region" in said
+        message = hsimage(env, "ls", f"s3://{sample_bucket}", code=1)
+        assert "the bucket is in another region" in message
         assert len(proxy.requests) == 2
 
 
 @pytest.mark.parametrize("status", [301, 307])
 def test_redirect_is_followed_once(environment, gateway, sample_bucket, status):
-    """To where the bucket is, at the first request; all others go there."""
+    """The first request is redirected to the bucket's endpoint; all others are sent there."""
     with faultproxy.Proxy(gateway["endpoint"]) as there:
         fault = {"what": "status", "value": status, "percent": 100,
                  "header": {"Location": there.endpoint + "{target}"}}
@@ -77,15 +77,15 @@ def test_redirects_in_a_circle(environment, gateway, sample_bucket):
                    "header": {"Location": proxy.endpoint + "{target}"}})
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
         started = time.monotonic()
-        said = hsimage(env, "ls", f"s3://{sample_bucket}", code=1)
-        assert "the bucket is at another endpoint" in said
+        message = hsimage(env, "ls", f"s3://{sample_bucket}", code=1)
+        assert "the bucket is at another endpoint" in message
         assert len(proxy.requests) == 2 and time.monotonic() - started < 5
 
 
-# ---- what every request carries ----
+# ---- headers of every request ----
 
 def test_payer_and_owner(environment, gateway, sample, sample_bucket, tmp_path):
-    """On every request, and covered by the signature that the gateway has checked."""
+    """The headers are in every request and covered by the signature, which the gateway checks."""
     with faultproxy.Proxy(gateway["endpoint"]) as proxy:
         env = dict(environment, AWS_ENDPOINT_URL=proxy.endpoint)
         options = ("-o", "requester_pays,bucket_owner=123456789012")
@@ -108,7 +108,7 @@ def test_plain_requests_carry_neither(environment, gateway, sample_bucket):
 
 
 def test_unsigned_requests(environment, gateway, client, sample):
-    """A public bucket: no credentials are looked for, and none are sent."""
+    """A public bucket: the program searches and sends no credentials."""
     policy = b'''{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*",
         "Action": ["s3:ListBucket", "s3:GetObject"],
         "Resource": ["arn:aws:s3:::public", "arn:aws:s3:::public/*"]}]}'''
@@ -153,7 +153,7 @@ def over(environment, gateway, proxy):
 
 
 def test_contract_over_http2(environment, gateway, contract_bucket, h2):
-    # Between the two, a client that knows how to do without Nagle's delays.
+    # A client between the two that avoids the delays of Nagle's algorithm.
     with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
         run_contract(over(environment, gateway, proxy), contract_bucket, "bare")
         assert {e.protocol for e in proxy.log()} == {"h2"}
@@ -178,7 +178,7 @@ def test_one_connection_for_all(environment, gateway, sample, sample_bucket, tmp
     [{"what": "stall", "value": 3, "every": 300}],
 ], ids=["mixed", "stall"])
 def test_contract_over_http2_with_faults(environment, gateway, contract_bucket, h2, faults):
-    """A stream that is late is given up; its connection only where nothing else came over it."""
+    """A late stream is ended. Its connection is closed only if it has received nothing else."""
     with faultproxy.Proxy(gateway["endpoint"], faults) as faulty, h2(faulty.endpoint) as proxy:
         run_contract(over(environment, gateway, proxy), contract_bucket, "stack")
         assert any(r.fault for r in faulty.requests)
@@ -189,7 +189,7 @@ def test_contract_over_http2_with_faults(environment, gateway, contract_bucket, 
 
 
 def test_http2_connection_that_is_dead(environment, gateway, contract_bucket, h2):
-    """One connection carries everything; when nothing comes over it any more, all go to another."""
+    """All requests share one connection. If it receives nothing any more, they move to another."""
     with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
         def away():
             time.sleep(0.7)
@@ -204,7 +204,7 @@ def test_http2_connection_that_is_dead(environment, gateway, contract_bucket, h2
             thread.join()
 
 
-# ---- when, and which ----
+# ---- Retry-After, and versions ----
 
 def test_busy_server_says_when(environment, gateway, sample_bucket):
     fault = {"what": "status", "value": 503, "header": {"Retry-After": "2"}, "first": 1,
@@ -218,8 +218,8 @@ def test_busy_server_says_when(environment, gateway, sample_bucket):
 
 
 def test_plain_object_is_one_version(environment, client, gateway, mount):
-    """An open file shows the old bytes or ESTALE, never a mix; the next open the new ones. The
-    server is asked for that version: another one does not even come."""
+    """An open file has the old bytes or fails with ESTALE, and never mixes versions; the next open
+    has the new bytes. Requests name the version, so the server does not send another one."""
     size = 16 << 20
     client.make_bucket("plain")
     client.put("plain", "file", b"a" * size)
@@ -237,7 +237,7 @@ def test_plain_object_is_one_version(environment, client, gateway, mount):
                     assert e.errno == errno.ESTALE
                     stale += 1
             assert seen == set(b"a") and stale >= 8
-        # Looking the name up asks for the first byte, of whatever version.
+        # The look-up requests the first byte of any version.
         ranges = [r for r in proxy.requests if r.headers.get("range", "bytes=0-0") != "bytes=0-0"]
         etag = f'"{hashlib.md5(b"a" * size).hexdigest()}"'
         assert len(ranges) >= stale and {r.headers.get("if-match") for r in ranges} == {etag}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no service has written yet: domains made for one corner of the format each. libhdf5 reads
-their files, exported and mounted, and shows what the oracle reads in the bucket."""
+"""Domains that the tests make, each for one part of the format, with contents that no service has
+written. libhdf5 reads in their files, exported and mounted, what the oracle reads in the bucket."""
 import base64
 import shutil
 import struct
@@ -43,7 +43,7 @@ ENUM = {"class": "H5T_ENUM", "base": {"class": "H5T_INTEGER", "base": "H5T_STD_I
 
 
 def sized(*items):
-    """Items of variable length as a chunk holds them."""
+    """Items of variable length as in a stored chunk."""
     return b"".join(struct.pack("<i", len(i)) + i for i in items)
 
 
@@ -57,7 +57,7 @@ def ref_bytes(obj):
 
 
 def store(ds, index, plain, itemsize=1):
-    """A chunk as the service's own files had it: really shuffled, really compressed."""
+    """Stores a chunk as the service does: with the filters shuffle and deflate of the dataset."""
     classes = [f["class"] for f in ds.doc["creationProperties"].get("filters", [])]
     if "H5Z_FILTER_DEFLATE" in classes:
         if "H5Z_FILTER_SHUFFLE" in classes and itemsize > 1:
@@ -67,13 +67,13 @@ def store(ds, index, plain, itemsize=1):
 
 
 def contiguous(ds):
-    """Asked for as contiguous; the service stores chunks all the same."""
+    """Records contiguous layout. The service stores chunks nevertheless."""
     ds.doc["creationProperties"]["layout"] = {"class": "H5D_CONTIGUOUS"}
     return ds
 
 
 def many_keys(d):
-    """So many objects that the domain is not listed whole."""
+    """Adds so many objects that the domain is not listed completely."""
     pad = d.dataset(d.root, "pad", INT8, [1100], [1])
     for i in range(1100):
         pad.chunk((i,), bytes([i % 127]))
@@ -141,7 +141,7 @@ def make_fills(d, pipeline):
 # ---- shapes ----
 
 SHAPES = [
-    # dims, chunk: linear ones, with a partial last chunk, and such that are not
+    # dims, chunk: linear ones, linear ones with a partial last chunk, and others
     ([5, 4], [5, 4]), ([5, 4], [2, 4]), ([5, 4], [1, 4]), ([5, 4], [1, 2]), ([5, 4], [1, 3]),
     ([5, 4], [5, 2]), ([5, 4], [8, 4]), ([5, 4], [5, 8]), ([5, 4], [1, 1]), ([1, 4], [1, 3]),
     ([3, 1, 4], [1, 1, 3]), ([3, 1, 4], [2, 1, 4]), ([1, 1, 7], [1, 1, 2]), ([7], [3]),
@@ -171,7 +171,7 @@ def put_every(ds, dims, chunk, kind, every):
 
 
 def make_extents(d):
-    """Nothing in them, nothing around them, room to grow."""
+    """Empty, null, scalar and extendible dataspaces."""
     for name, dims, chunk, maxdims in (
             ("empty", [0], [10], None), ("empty_growing", [0], [10], [0]),
             ("empty_bounded", [0, 4], [3, 4], [8, 4]), ("empty_inner", [3, 0], [3, 2], [3, 0]),
@@ -202,7 +202,7 @@ def make_extents(d):
 # ---- types ----
 
 def make_long(d):
-    """Descriptions and values around the 64 KiB that a message of an object header holds."""
+    """Datatypes and values near 64 KiB, the maximum size of an object header message."""
     for members in (1300, 2000, 3000):
         d.dataset(d.root, f"compound{members}", compound(**{f"m{i}": INT8 for i in range(members)}),
                   [2]).chunk((0,), bytes(i % 251 for i in range(2 * members)))
@@ -257,6 +257,8 @@ def make_committed(d):
     hidden = d.datatype(None, None, ENUM)
     for t in (first, text, hidden):
         t.attribute("plain", INT32, [], 5)
+    for name, t in (("int", INT32), ("string", string(3)), ("double", FLOAT64)):
+        d.datatype(d.root, name, t)
     first.attribute("own", first.doc["type"], [], [1, "ab"])
     for i in range(9):
         text.attribute(f"a{i}", text.doc["type"], [2], [f"x{i}", ""])
@@ -301,7 +303,7 @@ def make_links(d):
     for count in (1, 63, 64, 65, 200, 1000):
         group = d.group(d.root, f"links{count}")
         for i in range(count):
-            # out of the order of names
+            # the order of creation is not that of names
             group.link(f"l{i * 7919 % 1009}", leaf)
     names = d.group(d.root, "names")
     for n in (1, 2, 255, 256, 4000, 4096, 30000):
@@ -379,7 +381,7 @@ def test_mounted_files(made, mount):
 @pytest.mark.parametrize("name", EVERY)
 def test_tools_read_it(exported, tmp_path, name):
     copy = writable(exported[name], tmp_path)
-    with h5py.File(copy, "r+") as f:        # h5dump divides by zero with chunks of 32 dimensions
+    with h5py.File(copy, "r+") as f:        # h5dump divides by zero if chunks have 32 dimensions
         for at, o in list(f.items()):
             if isinstance(o, h5py.Dataset) and len(o.shape or ()) > 31:
                 del f[at]
@@ -393,7 +395,7 @@ def test_fill_values_survive_h5repack(exported, tmp_path, pipeline):
     run("h5repack", exported[f"fills_{pipeline}"], tmp_path / "repacked.h5", check=True)
 
 
-def test_references_to_what_no_link_reaches_are_null(tmp_path):
+def test_references_to_unreachable_objects_are_null(tmp_path):
     with Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("orphan.h5")
         orphan = d.dataset(None, None, INT32, [1])
@@ -430,7 +432,7 @@ def names_by_creation(group):
 
 
 def test_everything_can_be_deleted(exported, tmp_path):
-    """Each count of references, each heap and each tree is such that libhdf5 can take it down."""
+    """libhdf5 can delete everything: reference counts, heaps and B-trees are consistent."""
     for name in EVERY:
         copy = writable(exported[name], tmp_path)
         with h5py.File(copy, "r+") as f:
@@ -444,7 +446,7 @@ def test_everything_can_be_deleted(exported, tmp_path):
         assert run("h5dump", copy).returncode == 0, name
 
 
-def test_attributes_come_and_go(exported, tmp_path):
+def test_attributes_can_be_added_and_deleted(exported, tmp_path):
     copy, expected = writable(exported["attributes"], tmp_path), {}
     with h5py.File(copy, "r+") as f:
         for name, group in f.items():
@@ -461,7 +463,22 @@ def test_attributes_come_and_go(exported, tmp_path):
             assert group.attrs["last"] == 2.5
 
 
-def test_links_come_and_go(exported, tmp_path):
+def test_committed_types_take_attributes(exported, tmp_path):
+    """The header of a short type has one small message; libhdf5 needs room for a continuation."""
+    copy = writable(exported["committed"], tmp_path)
+    with h5py.File(copy, "r+") as f:
+        types = [name for name, o in f.items() if isinstance(o, h5py.Datatype)]
+        assert {"first", "text", "int", "string", "double"} <= set(types)
+        before = {name: f[name].dtype for name in types}
+        for name in types:
+            f[name].attrs["new"] = np.arange(10)
+    with h5py.File(copy, "r") as f:
+        for name in types:
+            assert f[name].dtype == before[name]
+            assert list(f[name].attrs["new"]) == list(range(10)), name
+
+
+def test_links_can_be_added_and_deleted(exported, tmp_path):
     copy, expected = writable(exported["links"], tmp_path), {}
     groups = [f"links{n}" for n in (1, 63, 64, 65, 200, 1000)]
     with h5py.File(copy, "r+") as f:
@@ -486,7 +503,7 @@ def test_links_come_and_go(exported, tmp_path):
             assert names_by_creation(f[name]) == expected[name]
 
 
-def test_one_element_of_fill_leaves_the_others(exported, tmp_path):
+def test_replacing_one_fill_value_leaves_the_others(exported, tmp_path):
     for pipeline in PIPELINES:
         copy = writable(exported[f"fills_{pipeline}"], tmp_path)
         names = ["vstring", "vstring_all"] + (["vstring_lin"] if pipeline == "raw" else [])

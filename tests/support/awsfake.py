@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services that give AWS's tools their credentials, on one port of loopback: instance metadata
-(version 2 only), the container endpoint, what a credential_process may ask, and the part of STS
-that gives sessions of a role. What they give are the keys of a real S3 server, or a session of its
-own STS.
+(version 2 only), the container endpoint, a URL for a credential_process, and the part of STS that
+creates sessions of a role. The credentials are the keys of a real S3 server, or a session of the
+STS of that server.
 
     with Services(access_key, secret_key) as aws:
-        aws.lifetime, aws.broken = 5, True      # from now on
+        aws.lifetime, aws.broken = 5, True      # for the following requests
 
-`served` counts the credentials that were given; `secrets` has what nobody else may see of them."""
+`served` counts the credentials that were sent; `secrets` has all their secrets."""
 import datetime
 import hashlib
 import http.server
@@ -20,7 +20,7 @@ import s3client
 
 ROLES = "/latest/meta-data/iam/security-credentials/"
 CONTAINER = "/container/credentials"
-PROCESS = "/process"        # for a credential_process to ask
+PROCESS = "/process"        # for a credential_process
 ROLE = "arn:aws:iam:::role/reader"
 
 
@@ -55,11 +55,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         form = dict(urllib.parse.parse_qsl(body.decode()))
         assume = {"AssumeRole": self.is_signed, "AssumeRoleWithWebIdentity": self.has_proof}
-        asked = assume.get(form.get("Action"))
-        if not asked or self.path != "/" or form["Version"] != "2011-06-15" or \
+        check = assume.get(form.get("Action"))
+        if not check or self.path != "/" or form["Version"] != "2011-06-15" or \
                 form["RoleArn"] != ROLE:
             return self.answer(400, "")
-        wrong = asked(body, form)
+        wrong = check(body, form)
         if wrong:
             return self.answer(400, f"<ErrorResponse><Error><Code>{wrong}</Code><Message>no"
                                     "</Message></Error></ErrorResponse>")
@@ -69,18 +69,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.answer(200, aws.session_of(form["RoleArn"], form["Action"]))
 
     def is_signed(self, body, _):
-        """What is wrong with who asks for a role."""
-        aws, said = self.server.aws, self.headers["Authorization"] or ""
-        names = re.search("SignedHeaders=([^,]*)", said)
+        """Returns the error of a request for a role, or None if the request is correct."""
+        aws, header = self.server.aws, self.headers["Authorization"] or ""
+        names = re.search("SignedHeaders=([^,]*)", header)
         signed = {name: self.headers[name] for name in (names[1].split(";") if names else [])}
         if not {"host", "x-amz-date"} <= signed.keys():
             return "MissingAuthenticationToken"
-        wanted = s3client.authorization("POST", "/", {}, signed, hashlib.sha256(body).hexdigest(),
+        expected = s3client.authorization("POST", "/", {}, signed, hashlib.sha256(body).hexdigest(),
                                         aws.access_key, aws.secret_key, "us-east-1", "sts")
-        return None if said == wanted else "SignatureDoesNotMatch"
+        return None if header == expected else "SignatureDoesNotMatch"
 
     def has_proof(self, _, form):
-        """The same, where the token is the proof: nothing is signed."""
+        """The same for a request with a web identity, which is not signed."""
         if self.headers["Authorization"] or form["RoleSessionName"] != "a-pod":
             return "ValidationError"
         return None if form["WebIdentityToken"] == self.server.aws.web_token else \
@@ -107,7 +107,7 @@ class Services:
     def __init__(self, access_key, secret_key):
         self.access_key, self.secret_key = access_key, secret_key
         self.lifetime, self.broken, self.served, self.session = 3600, False, 0, 0
-        self.lifetimes = []         # of the next ones, before `lifetime` holds
+        self.lifetimes = []         # of the next credentials; the others have `lifetime`
         self.token = "proof of who we are"
         self.sts, self.web_token, self.secrets = None, "header.payload.signature-1", []
 
@@ -118,7 +118,7 @@ class Services:
         return end.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def session_of(self, role, action="AssumeRole"):
-        """A real session of the gateway's, which lasts longer than we say."""
+        """A real session of the gateway, which lasts longer than the answer says."""
         client = s3client.Client(self.sts, self.access_key, self.secret_key)
         client.keys = (*client.keys[:3], "sts")
         form = {"Action": "AssumeRole", "Version": "2011-06-15", "RoleArn": role,
@@ -132,7 +132,7 @@ class Services:
         return re.sub("<Expiration>.*</Expiration>", f"<Expiration>{self.end()}</Expiration>", text)
 
     def keys(self):
-        # The gateway's keys are for ever: it would ask its own STS about a token.
+        # The gateway's keys are permanent. Only a session of the gateway's STS has a token.
         return {"Code": "Success", "AccessKeyId": self.access_key,
                 "SecretAccessKey": self.secret_key, "Token": "",
                 "Expiration": self.end()}

@@ -46,7 +46,7 @@ static inline void bucket_remove(struct bucket *b, const char *key)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* The root group of domain number n, with this many attributes less than ten. */
+/* Stores the root group of domain number n, with nattrs attributes, fewer than ten. */
 static inline void bucket_put_root(struct bucket *b, unsigned int n, unsigned int nattrs)
 {
 	char key[128], text[4096];
@@ -76,8 +76,8 @@ static inline void bucket_put_root(struct bucket *b, unsigned int n, unsigned in
 	"{\"create\": false, \"read\": false, \"update\": false, \"delete\": false, "              \
 	"\"readACL\": false, \"updateACL\": false}"
 
-/* Domain number n (0 < n < 0x100): the second half of a root's id is the first, eight added to each
- * digit at a path, with an empty root group. acls: inside the braces. */
+/* Stores domain number n (0 < n < 0x100) at a path, with an empty root group. The second half of a
+ * root's id is the first half with eight added to each digit. acls: inside the braces. */
 static inline void bucket_domain_acls(struct bucket *b, unsigned int n, const char *path,
 				      const char *acls)
 {
@@ -94,6 +94,63 @@ static inline void bucket_domain_acls(struct bucket *b, unsigned int n, const ch
 static inline void bucket_domain(struct bucket *b, unsigned int n, const char *path)
 {
 	bucket_domain_acls(b, n, path, "\"ann\": " ACL_ALL);
+}
+
+/* Text that bucket_datasets() inserts into documents of domain 1. */
+struct bucket_more {
+	const char *links;	/* of the root group, each with a comma in front */
+	const char *attributes; /* of the root group */
+	const char *filters;	/* of the datasets */
+};
+
+/* Domain 1 with n datasets of 8 integers in two chunks, which are not stored: the first name is
+ * /data, the others are /data with a number up to the given width. */
+static inline void bucket_datasets(struct bucket *b, const char *path, unsigned int n, int width,
+				   const struct bucket_more *more)
+{
+	const size_t cap = 4096 + (size_t)n * 256;
+	char key[128], json[1024], *text = malloc(cap);
+	size_t len;
+	assert_non_null(text);
+	bucket_domain(b, 1, path);
+	len = (size_t)snprintf(
+		text, cap,
+		"{\"id\": \"g-00000001-00000000-8888-888988-888888\", \"root\": "
+		"\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, \"lastModified\": 1, "
+		"\"attributes\": {%s}, \"links\": {",
+		more->attributes ? more->attributes : "");
+	for (unsigned int i = 0; i < n; i++) {
+		char name[128] = "data";
+		if (i)
+			snprintf(name, sizeof(name), "data%0*u", width, i);
+		len += (size_t)snprintf(text + len, cap - len,
+					"%s\"%s\": {\"class\": \"H5L_TYPE_HARD\", \"created\": %u, "
+					"\"id\": \"d-00000001-00000000-1111-222222-%06x\"}",
+					i ? ", " : "", name, i + 1, i + 1);
+		snprintf(key, sizeof(key), "db/00000001-00000000/d/1111-222222-%06x/.dataset.json",
+			 i + 1);
+		snprintf(json, sizeof(json),
+			 "{\"id\": \"d-00000001-00000000-1111-222222-%06x\", \"root\": "
+			 "\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, "
+			 "\"lastModified\": 1, \"type\": {\"class\": \"H5T_INTEGER\", \"base\": "
+			 "\"H5T_STD_I32LE\"}, \"shape\": {\"class\": \"H5S_SIMPLE\", \"dims\": "
+			 "[8]}, \"attributes\": {}, \"layout\": {\"class\": \"H5D_CHUNKED\", "
+			 "\"dims\": [4]}, \"creationProperties\": {\"layout\": {\"class\": "
+			 "\"H5D_CHUNKED\", \"dims\": [4]}, \"filters\": [%s]}}",
+			 i + 1, more->filters ? more->filters : "");
+		bucket_put(b, key, json);
+	}
+	snprintf(text + len, cap - len, "%s}}", more->links ? more->links : "");
+	bucket_put(b, "db/00000001-00000000/.group.json", text);
+	free(text);
+}
+
+/* Chunk 0 or 1 of the first dataset. */
+static inline void bucket_chunk(struct bucket *b, unsigned int number, const char *bytes)
+{
+	char key[128];
+	snprintf(key, sizeof(key), "db/00000001-00000000/d/1111-222222-000001/%u", number);
+	bucket_put(b, key, bytes);
 }
 
 static inline void bucket_folder(struct bucket *b, const char *path)
@@ -139,7 +196,7 @@ static inline struct engine *bucket_open_as(struct bucket *b, struct engine_opti
 	return b->engine;
 }
 
-/* After the bucket was filled. */
+/* Opens an engine over the bucket. Call it after the bucket was filled. */
 static inline struct engine *bucket_open(struct bucket *b, double ttl, unsigned int workers)
 {
 	struct engine_options opt;
@@ -149,8 +206,8 @@ static inline struct engine *bucket_open(struct bucket *b, double ttl, unsigned 
 	return bucket_open_as(b, opt);
 }
 
-/* The same; what opens and listings found is valid for that time, too. */
-static inline struct engine *bucket_open_believing(struct bucket *b, double ttl)
+/* The same, but results of opens and listings are valid for that time, too. */
+static inline struct engine *bucket_open_cached(struct bucket *b, double ttl)
 {
 	struct engine_options opt;
 	engine_options_init(&opt);

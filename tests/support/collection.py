@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collections of domains that the real service wrote: the archive in tests/data, or the larger ones
-in ../shared/data beside the checkout when they are there."""
+in ../shared/data beside the checkout, if they exist."""
 import csv
 import glob
 import os
@@ -11,14 +11,14 @@ import oracle
 
 ARCHIVES = ("hsds-v2", "hsds-v2-public")
 
-# What a loader may change without h5diff seeing a difference.
+# Changes by a loader that h5diff does not report.
 HARMLESS = ("filltime", "layout-class", "chunk-dims-stored", "chunk-dims-requested", "filters",
             "link-creation-order", "compound-padding-dropped", "committed-type-unlinked", "type",
             "attr-type", "fillvalue-lost")
 
 
 class Entry:
-    """One domain of a collection with its line of the manifest."""
+    """One domain of a collection, and its line of the manifest."""
 
     def __init__(self, collection, path, line):
         self.collection, self.path = collection, path
@@ -33,8 +33,8 @@ class Entry:
 
     @property
     def equals_source(self):
-        """Nobody knows of a change that h5diff sees: not the manifest, and h5diff found none in
-        what the service itself gives of this domain. File names of external links are ours."""
+        """True if the manifest has no change that h5diff reports, and h5diff reported none in the
+        file that the service itself returned. hsmount writes other file names in external links."""
         kinds = [part.strip().split(" ")[0] for part in self.changes.split(";") if part.strip()]
         links = [link for obj in self.collection.bucket.domain(self.path).objects.values()
                  for link in obj.links]
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def has_references(self):
-        """An object reference in any dataset or attribute."""
+        """True if any dataset or attribute has object references."""
         types = []
         for obj in self.collection.bucket.domain(self.path).objects.values():
             types += [a.type for a in obj.attributes] + ([obj.type] if obj.kind == "d" else [])

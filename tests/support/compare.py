@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does an HDF5 file show what a domain holds? The comparison of the fidelity tests."""
+"""Compares an HDF5 file with the domain that it shows, for the fidelity tests."""
 import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5i, h5o, h5t
@@ -24,8 +24,8 @@ def shortened(x):
 
 
 def terminated(obj, attr):
-    """Type and data that the mount shows for an attribute: those that are stored, but hsload cuts
-    CLASS and NAME of dimension scales off before their terminator, and they get it back."""
+    """Type and data that the mount shows for an attribute. These are the stored ones, except that
+    hsload removes the terminator of CLASS and NAME of dimension scales, and the mount adds it."""
     def text(a):
         return a.data.tobytes().rstrip(b"\0")
     classes = [a for a in obj.attributes if a.name == "CLASS" and a.type[0] == "string"]
@@ -39,7 +39,7 @@ def terminated(obj, attr):
 
 
 class Comparison:
-    """Collects what differs as lines "path: what"."""
+    """Collects the differences as lines "path: difference"."""
 
     def __init__(self, domain, file):
         self.domain, self.file, self.differences = domain, file, []
@@ -75,7 +75,7 @@ class Comparison:
         return self.differences
 
     def type(self, where, stored, tid, committed):
-        """committed: id of the named type that an attribute or dataset shares, or None."""
+        """committed: id of the committed type of the attribute or dataset, or None."""
         self.equal(where, "type", h5raw.one_byte_orders(stored), h5raw.type_of(tid))
         if not h5raw.is_packed(tid):
             self.note(where, "the compound has holes")
@@ -136,14 +136,14 @@ class Comparison:
     def dataset(self, path, obj, ds):
         self.type(path, obj.type, ds.id.get_type(), obj.committed)
         self.equal(path, "shape", obj.shape, ds.shape)
-        if obj.shape is not None and 0 not in obj.shape:    # there 0 is fixed or unlimited
+        if obj.shape is not None and 0 not in obj.shape:    # 0 may mean fixed or unlimited
             self.equal(path, "maximum shape", obj.maxshape, ds.maxshape)
         stored, shown = obj.data(), self.reader.dataset(ds)
         if not same(stored, shown):
             self.note(path, f"data: {first_difference(stored, shown)}")
         if stored is not None and obj.type[0] in ("int", "float") and ds.size:
             if ds[...].tobytes() != stored.tobytes():
-                self.note(path, "h5py's own read differs")
+                self.note(path, "a read with h5py differs")
 
 
 def first_difference(a, b):
@@ -160,6 +160,6 @@ def first_difference(a, b):
 
 
 def differences(bucket, path, filename):
-    """What the file shows otherwise than the domain stores it; [] when all is equal."""
+    """The differences between the file and the stored domain; [] if there are none."""
     with h5py.File(filename, "r") as f:
         return Comparison(bucket.domain(path), f).run()

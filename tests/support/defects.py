@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged domains, each named after its defect, for the bad-input tests.
+"""Damaged domains, each named after its defect, for tests of malformed input.
 
-Every case makes one domain `bad/<name>.h5` with a healthy dataset "ok" (the integers 0 … 9), bends
-one thing, and says what must then be seen:
+Each case makes one domain `bad/<name>.h5` with a valid dataset "ok" (the integers 0 … 9), damages
+one thing, and returns the expected result:
 
-  FILE   the file is listed and cannot be opened: EIO
-  PART   the file opens, "ok" is right, the object (or attribute) named "bad" is left out
-  DATA   the file opens, "ok" is right, reading "bad" fails
-  FINE   nothing is wrong with it: both are there
-  EITHER "ok" is right; "bad" may be there or not
+  FILE   the file is listed, but opening it fails with EIO
+  PART   the file opens, "ok" is correct, the object (or attribute) "bad" is left out
+  DATA   the file opens, "ok" is correct, reading "bad" fails
+  FINE   this is not damage: both exist
+  EITHER "ok" is correct; "bad" may exist or not
 
-and which object's key `hsimage info` must name (None: nothing is wrong, or it names no object).
+and the key of the object that `hsimage info` must name (None: it reports no problem, or none of an
+object).
 """
 import json
 import struct
@@ -34,7 +35,7 @@ def case(expect, name=None):
 
 
 def make(bucket, name):
-    """Makes the domain; returns (expectation, key that info must name or None)."""
+    """Makes the domain. Returns the expectation and the key that info must name, or None."""
     expect, function = CASES[name]
     d = bucket.domain(f"bad/{name}.h5")
     d.dataset(d.root, "ok", INT32, [10], [10]).chunk((0,), OK)
@@ -60,7 +61,7 @@ def domain_json_is_an_array(d):
 
 
 @case(FILE)
-def domain_root_is_no_id(d):
+def domain_root_is_not_an_id(d):
     d.doc["root"] = "../../etc/passwd"
     return f"{d.path}/.domain.json"
 
@@ -165,31 +166,31 @@ def group_json_is_a_number(d):
 
 # ---- shapes and layouts ----
 
-def bent(name, expect=PART, dims=(10,), chunk=None, maxdims=None):
+def shaped(name, expect=PART, dims=(10,), chunk=None, maxdims=None):
     @case(expect, name)
-    def bend(d):
+    def with_shape(d):
         bad = d.dataset(d.root, "bad", INT32, dims, chunk, maxdims)
         return bad.key
 
 
-bent("dims_product_overflows", dims=[1 << 62, 1 << 62], chunk=[10, 10])
-bent("dims_negative", dims=[-1], chunk=[10])
-bent("dims_not_integers", dims=[2.5], chunk=[10])
-bent("dims_are_text", dims=["ten"], chunk=[10])
-bent("dims_beyond_64_bits", dims=[1 << 70], chunk=[10])
-bent("rank_33", dims=[1] * 33, chunk=[1] * 33)
-bent("chunk_dim_zero", chunk=[0])
-bent("chunk_dim_negative", chunk=[-10])
-bent("chunk_rank_differs", chunk=[5, 2])
-bent("chunk_of_2_to_the_40_elements", dims=[1 << 41], chunk=[1 << 40])
-bent("chunk_size_product_overflows", dims=[1 << 31] * 2, chunk=[(1 << 32) - 1] * 2)
-bent("max_dims_below_dims", dims=[10], maxdims=[5])
-bent("max_dims_rank_differs", dims=[10], maxdims=[10, 10])
+shaped("dims_product_overflows", dims=[1 << 62, 1 << 62], chunk=[10, 10])
+shaped("dims_negative", dims=[-1], chunk=[10])
+shaped("dims_not_integers", dims=[2.5], chunk=[10])
+shaped("dims_are_text", dims=["ten"], chunk=[10])
+shaped("dims_beyond_64_bits", dims=[1 << 70], chunk=[10])
+shaped("rank_33", dims=[1] * 33, chunk=[1] * 33)
+shaped("chunk_dim_zero", chunk=[0])
+shaped("chunk_dim_negative", chunk=[-10])
+shaped("chunk_rank_differs", chunk=[5, 2])
+shaped("chunk_of_2_to_the_40_elements", dims=[1 << 41], chunk=[1 << 40])
+shaped("chunk_size_product_overflows", dims=[1 << 31] * 2, chunk=[(1 << 32) - 1] * 2)
+shaped("max_dims_below_dims", dims=[10], maxdims=[5])
+shaped("max_dims_rank_differs", dims=[10], maxdims=[10, 10])
 
 
 @case(FINE)
 def layout_missing(d):
-    """Nothing can be stored of such a dataset: it is all fill."""
+    """The dataset has no stored chunks: all elements have the fill value."""
     bad = bad_dataset(d)
     del bad.doc["layout"]
     del bad.doc["creationProperties"]
@@ -311,7 +312,7 @@ def attribute_name_with_nul(d):
 
 @case(FINE)
 def attribute_value_lost(d):
-    """What the service stores when such an attribute is put in one request."""
+    """The service stores this if the attribute and its value arrive in one request."""
     ok = d.objects[1]
     ok.attribute("bad", INT32, [2], None, encoding="base64")
     del ok.doc["attributes"]["bad"]["value"]
@@ -339,7 +340,7 @@ chunked("chunk_zlib_truncated", lambda: zlib.compress(bytes(range(250)) * 32)[:1
 chunked("chunk_zlib_garbage", b"\x78\x9c" + b"\xa5" * 500, filters=[GZIP])
 chunked("chunk_zlib_too_short", lambda: zlib.compress(bytes(100)), filters=[GZIP])
 chunked("chunk_zlib_bomb", lambda: zlib.compress(bytes(1 << 28), 9), filters=[GZIP])
-chunked("chunk_blosc_lies_about_its_size", lambda: blosc(1 << 31, bytes(100)), filters=[GZIP])
+chunked("chunk_blosc_states_a_false_size", lambda: blosc(1 << 31, bytes(100)), filters=[GZIP])
 chunked("chunk_blosc_nbytes_short", lambda: blosc(16, bytes(16), flags=0x02), filters=[GZIP])
 chunked("chunk_blosc_memcpy_past_its_end", lambda: blosc(8000, bytes(10), flags=0x02),
         filters=[GZIP])
@@ -347,7 +348,8 @@ chunked("chunk_blosc_block_size_zero",
         lambda: struct.pack("<BBBBIII", 2, 1, 0x60, 1, 8000, 0, 116) + bytes(100), filters=[GZIP])
 chunked("chunk_blosc_offsets_outside", lambda: blosc(8000, b"\xff" * 200), filters=[GZIP])
 chunked("chunk_blosc_codec_unknown", lambda: blosc(8000, bytes(100), flags=0xe0), filters=[GZIP])
-chunked("chunk_bitshuffle_lies", lambda: struct.pack(">QI", 1 << 60, 1 << 31) + bytes(100),
+chunked("chunk_bitshuffle_states_a_false_size",
+        lambda: struct.pack(">QI", 1 << 60, 1 << 31) + bytes(100),
         filters=[{"class": "H5Z_FILTER_BITSHUFFLE", "id": 32008, "name": "bitshuffle"}])
 chunked("chunk_gzip_of_shuffle_short", lambda: zlib.compress(bytes(7992)),
         filters=[SHUFFLE, GZIP])
@@ -372,7 +374,7 @@ def chunk_outside_the_extent(d):
 
 
 def write(root):
-    """A bucket with every case and a healthy neighbour; -> {name: (expectation, key)}."""
+    """A bucket with every case and a valid domain. Returns {name: (expectation, key)}."""
     with mkbucket.Maker(root) as bucket:
         good = bucket.domain("good.h5")
         good.dataset(good.root, "ok", INT32, [10], [10]).chunk((0,), OK)

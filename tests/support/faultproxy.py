@@ -9,14 +9,14 @@ what     status (value: the status; with an S3 error document; code: its code; h
          answer is lost), reset (within the body), cut (within the body, cleanly), stall (no answer
          for value seconds), slow (value seconds within the body), flip (one byte of the body),
          delay (value seconds, nothing else)
-when     every: n-th, first: n, percent: of the requests that match, burst: (n, of): the last n of
-         each `of`
-match    method, path (a substring of the target), whole (no range is asked for), object (no
-         listing), unless (a text that is nowhere in the request's header), all optional; there is
+when     every: each n-th, first: the first n, percent of the matching requests; burst: (n, of), the
+         last n of each `of`
+match    method, path (a substring of the target), whole (the request has no range), object (not a
+         listing), unless (a text that is not in the request's header), all optional; there is
          no error200 to a HEAD, whose answer has no body
 
-The proxy runs in a thread of its own: Proxy(endpoint, faults) as a context manager. `requests` is
-what came; leave() and come_back() are a server that is not there for a while."""
+Proxy(endpoint, faults) is a context manager and runs in another thread. `requests` contains all
+requests. Between leave() and come_back() the server is unavailable."""
 import asyncio
 import collections
 import random
@@ -32,7 +32,7 @@ CODES = {301: "PermanentRedirect", 307: "TemporaryRedirect", 429: "SlowDown", 50
 
 
 class Message:
-    """A request or an answer: first line and headers as they came, and the body."""
+    """A request or an answer: first line and headers as received, and the body."""
 
     def __init__(self, head, body):
         self.head, self.body = head, body
@@ -46,7 +46,7 @@ class Message:
 
 
 class Request(collections.namedtuple("Request", "method target fault head")):
-    """fault: what was done to it, or None; head: as it came, first line and headers."""
+    """fault: the injected fault or None; head: first line and headers as received."""
 
     @property
     def headers(self):
@@ -55,7 +55,7 @@ class Request(collections.namedtuple("Request", "method target fault head")):
 
 
 class Exchange:
-    """One request while it is served."""
+    """A request that is being served."""
 
     def __init__(self, request, method, target, fault, number):
         self.request, self.method, self.target = request, method, target
@@ -88,7 +88,7 @@ def matches(fault, request, method, target):
 
 
 class Silent:
-    """A server that says nothing: it takes requests, or (accepts=False) not even connections."""
+    """A server that never answers. With accepts=False it does not accept connections either."""
 
     def __init__(self, accepts=True):
         self.accepts = accepts
@@ -118,7 +118,7 @@ class Proxy:
         self.requests = []
         self.connections = 0
         self.serving = 0                # requests that are not answered yet
-        self.clients = {}               # of each connection that is open: its reader and writer
+        self.clients = {}               # open connections: their readers and writers
         self.port = 0
         self.random = random.Random(1)
         self.started = threading.Event()
@@ -139,18 +139,18 @@ class Proxy:
 
     @property
     def open_connections(self):
-        """That the client has not closed."""
+        """The number of connections that the client has not closed."""
         return sum(1 for reader, _ in list(self.clients.values()) if not reader.at_eof())
 
     def set(self, *faults):
-        """From now on these."""
+        """Sets the faults."""
         self.faults, self.seen = list(faults), [0] * len(faults)
 
     def count(self, fault):
         return sum(1 for r in self.requests if r.fault == fault)
 
     def leave(self):
-        """Nobody listens any more, and every connection is reset."""
+        """Stops listening, and resets all connections."""
         asyncio.run_coroutine_threadsafe(self.close(), self.loop).result(10)
 
     def come_back(self):
@@ -220,7 +220,7 @@ class Proxy:
                     w.close()
 
     async def answer(self, exchange, upstream, writer):
-        """True when the connection goes on."""
+        """Returns True if the connection stays open."""
         what = exchange.what
         if what == "drop":
             return self.reset(writer)
@@ -229,7 +229,7 @@ class Proxy:
         if what in ("delay", "stall"):
             await asyncio.sleep(exchange.value)
         upstream[1].write(exchange.request.head + exchange.request.body)
-        # The gateway has Nagle's algorithm on; its delays are not ours to add.
+        # Avoids the delays of Nagle's algorithm, which the gateway uses.
         upstream[1].get_extra_info("socket").setsockopt(
             socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         answer = await read_message(upstream[0], exchange.method == "HEAD")
@@ -244,7 +244,7 @@ class Proxy:
         return answer.header(b"connection") != b"close"
 
     async def spoil(self, exchange, answer, writer):
-        """Writes an answer with what is done to its body, when it has one."""
+        """Writes an answer, with the fault of its body."""
         what, body, half = exchange.what, answer.body, len(answer.body) // 2
         if not body or (what == "flip" and (b" 20" not in answer.head[:12] or
                                             answer.header(b"transfer-encoding"))):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the tests that need an S3 server: one Ceph RADOS Gateway for the whole run, a client
-of our own, buckets with the collections, and the environment of a program that uses them."""
+of the tests, buckets with the collections, and the environment of a program that uses them."""
 import os
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ needs_gateway = [
 
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory):
-    """What tests/support/rgw prints: endpoint, tls_endpoint, ca_bundle, access_key, secret_key."""
+    """Output of tests/support/rgw: endpoint, tls_endpoint, ca_bundle, access_key, secret_key."""
     directory = tmp_path_factory.mktemp("rgw")
     try:
         started = subprocess.run([SCRIPT, directory, "start"], check=True, timeout=120,
@@ -38,7 +38,7 @@ def client(gateway):
 
 @pytest.fixture(scope="session")
 def uploaded(client):
-    """The bucket that holds a collection: uploaded(collection), filled when first asked for."""
+    """The bucket of a collection: uploaded(collection) fills it at the first call."""
     buckets = {}
 
     def upload(which):
@@ -64,7 +64,8 @@ def contract_bucket(client):
 
 @pytest.fixture
 def environment(gateway, tmp_path):
-    """Of a program that uses the gateway, and nothing of the machine's own AWS settings."""
+    """The environment of a program that uses the gateway, without the machine's own AWS
+    settings."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
     env.update(HOME=str(tmp_path), AWS_ACCESS_KEY_ID=gateway["access_key"],
                AWS_SECRET_ACCESS_KEY=gateway["secret_key"], AWS_EC2_METADATA_DISABLED="true",
@@ -73,14 +74,14 @@ def environment(gateway, tmp_path):
 
 
 def hsimage(env, *arguments, code=0):
-    """Standard output of a run that ends as it should; what it says when that is a failure."""
+    """Standard output of hsimage; standard error if it is expected to fail."""
     done = subprocess.run([mounts.HSIMAGE, *arguments], env=env, capture_output=True, timeout=120)
     assert done.returncode == code, done.stderr.decode()
     return done.stdout if code == 0 else done.stderr.decode()
 
 
 def run_contract(env, bucket, group):
-    """tests/support/s3_contract.c, which must pass."""
+    """Runs tests/support/s3_contract.c, which must pass."""
     done = subprocess.run([CONTRACT], env=dict(env, S3_TEST_BUCKET=bucket, S3_TEST_GROUP=group),
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
     assert done.returncode == 0, "\n".join(

@@ -49,7 +49,7 @@ class H2Proxy:
                    "--accesslog-format=$remote_port\t$alpn\t$status\t$request", *self.options,
                    os.path.join(self.certificates, "tls.key"),
                    os.path.join(self.certificates, "tls.crt")]
-        # A group of its own: there is a worker process, too.
+        # In a separate process group, because nghttpx starts a worker process.
         self.process = subprocess.Popen(command, start_new_session=True)
         if not mounts.wait_for(lambda: self.process.poll() is not None or listens(self.port), 10):
             self.__exit__()

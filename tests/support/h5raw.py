@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An HDF5 file in the neutral form of `oracle`: types as tuples, elements as the bytes in the file.
+"""Reads an HDF5 file in the neutral form of `oracle`: types are tuples, elements are its bytes.
 
-Data are read with the file's own type as memory type, so libhdf5 converts nothing and a wrong byte
-order, padding or enum value cannot hide behind a conversion. h5py has no call for that with
-variable-length parts: H5Dread and H5Aread are called in the library that h5py has loaded.
+The memory type of every read is the type in the file. So libhdf5 converts nothing, and no
+conversion can hide a wrong byte order, padding or enum value. h5py cannot do that for
+variable-length data, so H5Dread and H5Aread of the library that h5py has loaded are called
+directly.
 """
 import ctypes
 import math
@@ -33,7 +34,7 @@ PADS = {h5t.STR_NULLTERM: "nullterm", h5t.STR_NULLPAD: "nullpad", h5t.STR_SPACEP
 
 
 def type_of(tid):
-    """TypeID -> the tuple that oracle.parse_type makes of a type document."""
+    """TypeID -> the same tuple as oracle.parse_type returns for a type document."""
     cls = tid.get_class()
     big = cls in (h5t.INTEGER, h5t.FLOAT) and tid.get_order() == h5t.ORDER_BE
     if cls == h5t.INTEGER:
@@ -71,7 +72,7 @@ def type_of(tid):
 
 
 def is_packed(tid):
-    """Compounds without holes, as the bucket has them."""
+    """True if no compound has gaps; those in the bucket have none."""
     cls = tid.get_class()
     if cls in (h5t.ARRAY, h5t.VLEN):
         return is_packed(tid.get_super())
@@ -87,7 +88,7 @@ def is_packed(tid):
 
 
 def one_byte_orders(t):
-    """One byte has no order: what a document calls big-endian compares equal to little."""
+    """Ignores the byte order of types of one byte, which can be either in a document."""
     if t[0] == "int" and t[1] == 1:
         return ("int", 1, t[2], False)
     if t[0] == "enum":
@@ -102,13 +103,13 @@ def one_byte_orders(t):
 
 
 class Reader:
-    """Reads datasets and attributes of one open file; ids: address of an object -> its id."""
+    """Reads datasets and attributes of one open file. ids: address of an HDF5 object -> its id."""
 
     def __init__(self, ids):
         self.ids = ids
 
     def element(self, tid, at):
-        """The element at a memory address, laid out as tid says, in neutral form."""
+        """The element of type tid at a memory address, in neutral form."""
         cls = tid.get_class()
         if cls == h5t.STRING and tid.is_variable_str():
             pointer = ctypes.c_void_p.from_address(at).value

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads an HDF5 file into a bucket as the service's own hsload does, with what that loses: links
-come in alphabetical order, and a single fixed string in an attribute keeps its text only,
-null-padded and without a terminator. Knows numbers, strings and object references, which are what
-netCDF-4 files have."""
+"""Loads an HDF5 file into a bucket. It loses the same information as the service's hsload: links
+are in alphabetical order, and a single fixed-length string in an attribute is stored null-padded
+and without a terminator. Supports numbers, strings and object references, as in netCDF-4 files."""
 import h5py
 import numpy as np
 
@@ -93,6 +92,6 @@ class Loader:
 
 
 def load(path, domain):
-    """Everything in the file at `path` into a mkbucket domain."""
+    """Copies everything in the file at `path` into a mkbucket domain."""
     with h5py.File(path, "r") as f:
         Loader(f, domain).run()

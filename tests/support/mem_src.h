@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file in a memory block, which counts reads and refuses any past its end. With mem_src_hide(),
- * its pages are there only when they have been asked for, as those of an object in a bucket.
+ * A file in a memory block, which counts reads and aborts at a read past its end. After
+ * mem_src_hide() its pages are missing until they are fetched, as those of an object in a bucket.
  */
 #ifndef SUPPORT_MEM_SRC_H
 #define SUPPORT_MEM_SRC_H
@@ -18,8 +18,8 @@ struct mem_src {
 	struct h5_file file;
 	const uint8_t *bytes;
 	size_t reads;
-	size_t page;   /* bytes; 0: all are there */
-	bool *present; /* which pages are */
+	size_t page;   /* size of a page; 0: all bytes are present */
+	bool *present; /* for each page */
 	size_t fetched;
 };
 
@@ -27,7 +27,7 @@ static inline int mem_src_read(void *ctx, uint64_t offset, void *buf, size_t n, 
 {
 	struct mem_src *m = ctx;
 	if (offset > m->source.size || n > m->source.size - offset)
-		abort(); /* a caller went around source_read() */
+		abort(); /* source_read() refuses this */
 	m->reads++;
 	for (uint64_t at = offset; m->page && at < offset + n; at += m->page - at % m->page)
 		if (!m->present[at / m->page])
@@ -43,19 +43,19 @@ static inline void mem_src_init(struct mem_src *m, const void *bytes, size_t n)
 	m->file = h5_file_of(&m->source);
 }
 
-/* No page is there. */
+/* Makes all pages missing. */
 static inline void mem_src_hide(struct mem_src *m, size_t page)
 {
 	m->page = page;
 	m->present = calloc((size_t)m->source.size / page + 1, sizeof(*m->present));
 }
 
-/* The range that the last read wanted is there from now on. */
+/* Fetches the pages that the last read needed. */
 static inline void mem_src_fetch(struct mem_src *m)
 {
 	const struct source *s = &m->source;
-
-	for (uint64_t at = s->wanted; at < s->wanted + s->wanted_len; at += m->page - at % m->page)
+	for (uint64_t at = s->missing_offset; at < s->missing_offset + s->missing_length;
+	     at += m->page - at % m->page)
 		if (!m->present[at / m->page]) {
 			m->present[at / m->page] = true;
 			m->fetched++;

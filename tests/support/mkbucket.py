@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes buckets (schema v2): small ones for single facts, large ones for the benchmarks.
+"""Makes buckets of schema v2: small ones for tests, large ones for benchmarks.
 
     with Maker(root) as bucket:
         d = bucket.domain("home/x.h5")
@@ -7,10 +7,10 @@
         ds.attribute("units", vstring(), [], "m")
         ds.chunk((0,), numpy_array_or_bytes)
 
-Documents are written when the bucket's block ends. Ids follow from the domain's path and the order
-of creation, so a bucket comes out the same every time.
+The documents are written at the end of the `with` block. Ids depend only on the path of the domain
+and the order of creation, so the same program always makes the same bucket.
 
-On the command line: mkbucket.py KIND DIRECTORY makes one of the buckets in LARGE.
+On the command line, `mkbucket.py KIND DIRECTORY` makes one of the buckets in LARGE.
 """
 import hashlib
 import json
@@ -50,8 +50,8 @@ def shape_of(dims, maxdims=None):
 
 
 class ObjectMaker:
-    """One object; `doc` is its document and may be bent before the bucket is finished. `raw`, when
-    set, is written in the document's place; `missing` writes nothing."""
+    """An object. `doc` is its document, which may be changed before it is written. If `raw` is set,
+    it is written instead. If `missing` is set, no document is written."""
 
     def __init__(self, domain, oid, doc):
         self.domain, self.id, self.doc, self.raw, self.missing = domain, oid, doc, None, False
@@ -81,7 +81,7 @@ class ObjectMaker:
                                 self.doc.get("layout", {}).get("partition_count", 0))
 
     def chunk(self, index, data):
-        """data: bytes as they are stored, or an array."""
+        """data: the bytes of the chunk object, or an array."""
         self.domain.bucket.put(self.chunk_key(index),
                                data if isinstance(data, bytes) else data.tobytes())
 
@@ -147,7 +147,7 @@ class DomainMaker:
 
 
 class Maker:
-    """A bucket below `root`, which is made."""
+    """A bucket in the directory `root`, which is created."""
 
     def __init__(self, root):
         self.root, self.domains = os.fspath(root), []
@@ -161,12 +161,12 @@ class Maker:
             self.write()
 
     def write(self):
-        """Documents of all domains; may be called again after a change."""
+        """Writes the documents of all domains. May be called again after a change."""
         for domain in self.domains:
             domain.write()
 
     def put(self, key, body):
-        """Replaces an object as a careful writer does: a new file under the old name."""
+        """Replaces an object atomically: writes a new file and renames it."""
         path = os.path.join(self.root, key)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path + "~", "wb") as f:
@@ -195,7 +195,7 @@ def full_acl(default=False):
 # ---- large buckets ----
 
 def thousand(bucket, datasets=1000):
-    """1,000 datasets of three attributes each, one stored chunk in all."""
+    """1,000 datasets with three attributes each. One chunk is stored."""
     d = bucket.domain("thousand.h5")
     for i in range(datasets):
         ds = d.dataset(d.root, f"ds{i:04}", FLOAT64, [100, 100], [100, 100])
@@ -207,8 +207,7 @@ def thousand(bucket, datasets=1000):
 
 
 def ten_million(bucket, chunks=10_000_000, stored=8):
-    """One dataset of 10,000,000 chunks, few of them stored: as many as one page of a listing holds,
-    or more than that."""
+    """One dataset of 10,000,000 chunks, of which few are stored."""
     d = bucket.domain("tenmillion.h5")
     each = 1024     # elements: 4 KiB, as the kernel reads whole pages
     ds = d.dataset(d.root, "data", INT32, [chunks * each], [each], [0], fillValue=-1)

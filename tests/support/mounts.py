@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts and stops the programs under test. Nothing waits without a limit, and only processes
-that were started here are ever signalled, by their own number."""
+"""Starts and stops the programs under test. Every wait has a time limit. Signals are sent only to
+processes that were started here, by their process ids."""
 import os
 import re
 import signal
@@ -15,7 +15,7 @@ PATIENCE = float(os.environ.get("HSMOUNT_TEST_PATIENCE", "30"))     # seconds
 
 
 def wait_for(condition, seconds=PATIENCE):
-    """Polls until the condition is true; False when time is up."""
+    """Polls until the condition is true. Returns False if that takes too long."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -25,7 +25,7 @@ def wait_for(condition, seconds=PATIENCE):
 
 
 def is_mounted(path):
-    """From the kernel's list: asking the path itself could block on a dead daemon."""
+    """Reads the kernel's list of mounts. A stat of the path could block on a dead daemon."""
     path = os.path.realpath(path)
     with open("/proc/self/mounts", "rb") as f:
         return any(line.split(b" ")[1].decode("unicode_escape").encode("latin-1").decode()
@@ -39,7 +39,7 @@ def unmount(path):
 
 
 def run(*command, timeout=PATIENCE * 4, check=False, **more):
-    """A finished command: returncode, stdout and stderr as text (undecodable bytes escaped)."""
+    """Runs a command. Returns returncode, stdout and stderr; these are text with escapes."""
     done = subprocess.run([os.fspath(c) for c in command], timeout=timeout, check=False,
                           stdin=subprocess.DEVNULL, capture_output=True, **more)
     done.stdout = done.stdout.decode("utf-8", "backslashreplace")
@@ -50,13 +50,13 @@ def run(*command, timeout=PATIENCE * 4, check=False, **more):
 
 
 def default_signals():
-    """What a shell starts in the background ignores SIGINT, and so would the daemon."""
+    """A shell ignores SIGINT for background commands, and the daemon would inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Mount:
     """hsmount in the foreground: `with Mount(bucket, directory, "cache_size=1M") as m: m.path`.
-    env: its environment, where that is not ours."""
+    env: its environment, if it is not that of the test."""
 
     def __init__(self, bucket, directory, *options, env=None):
         self.bucket, self.options, self.env = os.fspath(bucket), options, env
@@ -92,7 +92,7 @@ class Mount:
         return self.process is not None and self.process.poll() is None
 
     def stop(self):
-        """Unmounts and waits; harder means only when that fails. Returns the exit status."""
+        """Unmounts and waits for the end. If that fails, sends signals. Returns the exit status."""
         if self.process is None:
             return None
         if is_mounted(self.path):
@@ -120,12 +120,12 @@ class Mount:
         return os.path.join(self.path, *parts)
 
     def memory(self):
-        """Resident bytes of the daemon."""
+        """Resident memory of the daemon in bytes."""
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     def memory_peak(self):
-        """The most that it was; None where a sanitizer's own memory is part of it."""
+        """The maximum of memory(); None with a sanitizer, whose memory would be included."""
         with open(f"/proc/{self.process.pid}/maps", encoding="utf-8") as f:
             if re.search(r"lib[at]san", f.read()):
                 return None
@@ -133,7 +133,7 @@ class Mount:
             return int(re.search(r"VmHWM:\s+(\d+) kB", f.read())[1]) << 10
 
     def counts(self):
-        """What the store and the cache have done so far (needs -o debug_count): name -> number."""
+        """Counters of the store and the cache (needs -o debug_count): name -> number."""
         prefix, out = "user.hsds.debug.", {}
         for name in os.listxattr(self.path):
             if name.startswith(prefix):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second reader of a bucket (schema v2): the oracle of the integration tests.
 
-It shares no code with the programs and reads everything eagerly, so it stays short. What it gives
-is in *neutral form*, which `h5raw` also makes of an HDF5 file:
+It shares no code with the programs, and it is short because it reads everything at once. It returns
+data in *neutral form*, into which `h5raw` converts an HDF5 file:
 
   type     nested tuples, see `parse_type`
   element  of a plain type (no variable length, no reference inside): its bytes, as in a file;
            otherwise: compound -> tuple of elements, array -> list, vlen -> list of elements (or
-           the bytes of all when the base is plain), vlen string -> bytes, or None without a
+           the bytes of all if the base is plain), vlen string -> bytes, or None if it has no
            value, reference -> object id or None
   data     plain: numpy array of void with the dataset's shape; otherwise a flat list of elements
 """
@@ -119,7 +119,7 @@ def has_vlen(t):
 
 
 def size_of(t, ref=48):
-    """Bytes of one element without variable parts; a reference has 48 in a chunk."""
+    """Size of one element without variable parts. A reference has 48 bytes in a chunk."""
     if t[0] in ("int", "float", "string", "opaque"):
         return t[1]
     if t[0] == "enum":
@@ -148,13 +148,13 @@ def null_element(t):
 # ---- values in JSON ----
 
 def text_bytes(value):
-    """Text -> UTF-8; a lone surrogate keeps its three bytes."""
+    """Text -> UTF-8; a lone surrogate becomes its three bytes."""
     return value.encode("utf-8", "surrogatepass")
 
 
 def number(value, integer):
     if value is None:
-        return 0 if integer else math.nan       # as numpy makes of None
+        return 0 if integer else math.nan       # as numpy converts None
     if isinstance(value, list):
         return number(value[0], integer)
     if isinstance(value, str):
@@ -166,7 +166,7 @@ def number(value, integer):
 
 
 def encode_value(t, v):
-    """One element of JSON -> neutral form, as lenient as the service was when it stored it."""
+    """One element of JSON -> neutral form. Accepts whatever the service stores."""
     kind = t[0]
     if kind == "int":
         n = number(v, True) & ((1 << 8 * t[1]) - 1)
@@ -204,7 +204,7 @@ def encode_value(t, v):
 
 
 def flatten(value, rank, count):
-    """Nested lists of `rank` levels -> `count` elements; flatter lists are taken as they are."""
+    """Nested lists of `rank` levels -> `count` elements. Accepts lists with fewer levels."""
     out = [value]
     for _ in range(rank):
         if len(out) == count and rank > 1 and not any(isinstance(x, list) for x in out):
@@ -267,8 +267,8 @@ def bit_unshuffle(raw, itemsize):
 
 
 def bitshuffle_lz4(raw, itemsize):
-    """The service's bitshuffle: u64 BE bytes in all, u32 BE bytes a block, LZ4 blocks each behind
-    its u32 BE length, then the up to 7 elements that fill no group of 8."""
+    """The service's bitshuffle: u64 BE total size, u32 BE block size, LZ4 blocks, each after its
+    u32 BE length, then the last elements, fewer than 8, unshuffled."""
     total, block = struct.unpack_from(">QI", raw)
     at, out = 12, bytearray()
     elements = total // itemsize
@@ -404,7 +404,7 @@ class Object:
         return [encode_value(self.type, float(v)) for v in values]
 
     def stored_chunk(self, index):
-        """Elements of one chunk in neutral form (flat), or None when nothing is stored."""
+        """Elements of one chunk in neutral form (flat), or None if the chunk is not stored."""
         try:
             raw = self.bucket.get(chunk_key(
                 self.id, index, self.doc.get("layout", {}).get("partition_count", 0)))
@@ -458,7 +458,7 @@ class Object:
 
 
 class Domain:
-    """All reachable objects; `paths` gives for each id the first path in breadth-first order."""
+    """All reachable objects. `paths` maps each id to its first path in breadth-first order."""
 
     def __init__(self, bucket, path, doc):
         self.bucket, self.path, self.doc, self.root = bucket, path, doc, doc["root"]
@@ -516,6 +516,6 @@ class Bucket:
 
 
 def mount_name(path):
-    """Name of a domain's file in the mount."""
+    """Path of the domain's file in the mount."""
     base = os.path.basename(path)
     return path if "." in base.lstrip(".") else path + ".h5"

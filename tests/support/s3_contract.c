@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract of a store, as tests/support/store_contract.h has it, over a bucket of a real S3
- * server. The bucket is named by S3_TEST_BUCKET and emptied before each test; endpoint and
- * credentials come from the environment as for any AWS tool. S3_TEST_GROUP: bare (the default),
- * stack (what the engine makes of it, for a server with faults) or virtual-host.
+ * The contract of a store (tests/support/store_contract.h) with a bucket of a real S3 server. The
+ * environment has the name of the bucket in S3_TEST_BUCKET, and endpoint and credentials as for any
+ * AWS tool. Each test empties the bucket first. S3_TEST_GROUP: bare (the default), stack (with the
+ * wrappers of the engine, for a server with faults) or virtual-host.
  */
 #include "store_contract.h"
 
@@ -57,7 +57,7 @@ static int s3_virtual_host(void **state)
 	return 0;
 }
 
-/* As the engine stacks them, below a prefix that is to be left out everywhere. */
+/* With the wrappers of the engine, including one for a prefix. */
 static int s3_stack(void **state)
 {
 	struct fixture *f = bucket(4, STORE_S3_STYLE_AUTO, true);
@@ -67,9 +67,9 @@ static int s3_stack(void **state)
 	return 0;
 }
 
-/* A server with Nagle's algorithm waits for our acknowledgement, and the kernel delays that by
- * 40 ms unless it is told not to, again and again. */
-static void test_small_answers_come_at_once(void **state)
+/* A server with Nagle's algorithm waits for an acknowledgement. The kernel delays it by 40 ms,
+ * unless TCP_QUICKACK is set each time. */
+static void test_small_answers_are_not_delayed(void **state)
 {
 	enum { N = 20 };
 	const struct fixture *f = *state;
@@ -89,7 +89,7 @@ int main(void)
 	const struct CMUnitTest bare[] = {
 		CONTRACT_TESTS(s3_inline),
 		CONTRACT_TESTS(s3_workers),
-		CONTRACT_TEST(test_small_answers_come_at_once, s3_workers),
+		CONTRACT_TEST(test_small_answers_are_not_delayed, s3_workers),
 	};
 	const struct CMUnitTest stack[] = {CONTRACT_TESTS(s3_stack)};
 	const struct CMUnitTest virtual_host[] = {CONTRACT_TESTS(s3_virtual_host)};

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small S3 client over http.client, with its own SigV4: what the tests use to fill buckets, and
-the second opinion on our signatures."""
+"""A small S3 client over http.client. The tests use it to fill buckets, and its implementation of
+SigV4 to check signatures."""
 import concurrent.futures
 import datetime
 import hashlib
@@ -22,7 +22,7 @@ def sign(key, text):
 
 
 def authorization(method, path, query, headers, payload, access_key, secret_key, region, service):
-    """The Authorization header for headers (lower case, x-amz-date among them)."""
+    """The Authorization header for `headers` (names in lower case; x-amz-date is required)."""
     date = headers["x-amz-date"]
     names = ";".join(sorted(headers))
     lines = "".join(f"{k}:{' '.join(headers[k].split())}\n" for k in sorted(headers))
@@ -92,12 +92,12 @@ class Client:
     def send(self, method, url, body, headers):
         try:
             self.connection.request(method, url, body=body, headers=headers)
-            # The gateway has Nagle's algorithm on: without this each answer takes 40 ms.
+            # The gateway uses Nagle's algorithm: otherwise each answer takes 40 ms.
             self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
             answer = self.connection.getresponse()
             return answer, answer.read()
         except (http.client.RemoteDisconnected, BrokenPipeError):
-            # It was idle for too long.
+            # The server has closed the idle connection.
             self.connection.close()
             return self.send(method, url, body, headers)
 
@@ -114,7 +114,7 @@ class Client:
         self.request("DELETE", f"/{bucket}/{key}")
 
     def upload(self, bucket, root, prefix="", names="*"):
-        """Every file below a directory as an object, over some connections."""
+        """Uploads every file below a directory, over several connections."""
         root = pathlib.Path(root)
         paths = [p for p in root.rglob(names) if p.is_file()]
 

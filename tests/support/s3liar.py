@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small S3 server that tells the truth about a directory, except where a test lets it lie.
+"""A small S3 server that serves a directory correctly, except for the answers that a test changes.
 
     with Liar(root) as liar:
-        liar.lie = lambda request, honest: None         # the truth
+        liar.lie = lambda request, honest: None         # no lie
         env = liar.environment()
 
-`lie` is called with each request and its honest Answer. It returns None, an Answer, bytes that go
-over the wire as they are (the connection is closed behind them), or a function that is called with
-the socket. It runs in the connection's thread. Signatures are not looked at."""
+The server calls `lie` with each request and its honest Answer, in the connection's thread. `lie`
+returns None (the honest answer is sent), an Answer, bytes that are sent as they are before the
+connection is closed, or a function that is called with the socket. Signatures are not checked.
+With tls=DIRECTORY the server speaks TLS; its certificate is made in that directory."""
 import dataclasses
 import hashlib
 import os
 import socket
+import ssl
+import subprocess
 import threading
 import urllib.parse
 from xml.sax.saxutils import escape
@@ -75,9 +78,24 @@ def listing(items, truncated=False, token=None, encoded=True):
     return Answer(200, {"Content-Type": "application/xml"}, "".join(out).encode())
 
 
+def make_certificate(directory, host):
+    """Paths of a self-signed certificate and its key."""
+    crt, key = os.path.join(directory, "liar.crt"), os.path.join(directory, "liar.key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={host}",
+                    "-addext", f"subjectAltName=IP:{host}", "-out", crt, "-keyout", key],
+                   check=True, capture_output=True)
+    return crt, key
+
+
 class Liar:
-    def __init__(self, root, host="127.0.0.1"):
+    def __init__(self, root, host="127.0.0.1", tls=None):
         self.root, self.host, self.lie = os.fspath(root), host, None
+        self.certificate = self.context = None
+        if tls:
+            self.certificate, key = make_certificate(os.fspath(tls), host)
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(self.certificate, key)
         self.requests, self.failures = [], []
         self.lock = threading.Lock()
 
@@ -106,7 +124,9 @@ class Liar:
         env.update(AWS_ACCESS_KEY_ID="access", AWS_SECRET_ACCESS_KEY="secret",
                    AWS_SESSION_TOKEN="token", AWS_CONFIG_FILE="/nonexistent",
                    AWS_SHARED_CREDENTIALS_FILE="/nonexistent", AWS_REGION="us-east-1",
-                   AWS_ENDPOINT_URL=f"http://{self.host}:{self.port}")
+                   AWS_ENDPOINT_URL=f"http{'s' if self.context else ''}://{self.host}:{self.port}")
+        if self.certificate:
+            env["AWS_CA_BUNDLE"] = self.certificate
         return env
 
     # ---- connections ----
@@ -124,20 +144,29 @@ class Liar:
     def serve(self, connection):
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.context:
+                connection = self.encrypt(connection)
             with connection.makefile("rb") as lines:
                 while not self.stopping and self.one(connection, lines):
                     pass
         except OSError:
             pass
-        except Exception as e:      # a defect of the test's
+        except Exception as e:      # a defect of the test
             self.failures.append(repr(e))
         finally:
             with self.lock:
                 self.connections.discard(connection)
             connection.close()
 
+    def encrypt(self, plain):
+        encrypted = self.context.wrap_socket(plain, server_side=True)
+        with self.lock:
+            self.connections.discard(plain)
+            self.connections.add(encrypted)
+        return encrypted
+
     def one(self, connection, lines):
-        """A request and its answer. False at the connection's end."""
+        """Serves one request. Returns False at the end of the connection."""
         first = lines.readline().decode("latin-1").split()
         if len(first) != 3:
             return False
@@ -154,19 +183,19 @@ class Liar:
         with self.lock:
             self.requests.append(request)
         honest = self.honest(request) if bucket == BUCKET else error(404, "NoSuchBucket")
-        told = self.lie(request, honest) if self.lie else None
-        if told is None:
-            told = honest
-        if isinstance(told, Answer):
-            connection.sendall(told.wire(request.method == "HEAD"))
+        reply = self.lie(request, honest) if self.lie else None
+        if reply is None:
+            reply = honest
+        if isinstance(reply, Answer):
+            connection.sendall(reply.wire(request.method == "HEAD"))
             return True
-        if callable(told):
-            told(connection)
+        if callable(reply):
+            reply(connection)
         else:
-            connection.sendall(told)
+            connection.sendall(reply)
         return False
 
-    # ---- the truth ----
+    # ---- honest answers ----
 
     def honest(self, request):
         return self.list(request) if not request.key else self.object(request)

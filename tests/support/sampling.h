@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a test runs at its full size: HSMOUNT_SAMPLE=1, as in sampling.py. */
+/* True if tests run at their full size (HSMOUNT_SAMPLE=1), as in sampling.py. */
 #ifndef SUPPORT_SAMPLING_H
 #define SUPPORT_SAMPLING_H
 
@@ -10,7 +10,6 @@
 static inline bool sampling_everything(void)
 {
 	const char *one_in = getenv("HSMOUNT_SAMPLE");
-
 	return one_in && strcmp(one_in, "1") == 0;
 }
 

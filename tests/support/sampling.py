@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests a run leaves out. HSMOUNT_SAMPLE=N: of what is sampled one in N runs (default 4), the
-same ones every time, because their names decide; 1 runs everything."""
+"""Selects tests. With HSMOUNT_SAMPLE=N (default 4), one in N of the sampled parameter sets runs.
+The names of the tests decide which, so they are always the same. HSMOUNT_SAMPLE=1 runs
+everything."""
 import collections
 import os
 import zlib
@@ -21,7 +22,7 @@ def words():
 
 
 def sampled(things, name=str):
-    """One in ONE_IN of them, at least one, in their order."""
+    """One in ONE_IN of the things, but at least one, in the given order."""
     chosen = sorted(things, key=lambda t: (zlib.crc32(name(t).encode("utf-8", "surrogateescape")),
                                            name(t)))
     chosen = {name(t) for t in chosen[:-(-len(chosen) // ONE_IN)]}
@@ -29,7 +30,7 @@ def sampled(things, name=str):
 
 
 def choose(items):
-    """Of pytest's items those that run."""
+    """Returns the items of pytest that run."""
     groups = collections.defaultdict(list)
     for item in items:
         marker = item.get_closest_marker("sampled")

@@ -2,7 +2,7 @@
 /*
  * A small domain in a memory store, for unit tests of the layers above the schema: "d.h5" with a
  * root group, a subgroup, a committed type, a few datasets, an orphan and a dangling hard link.
- * Every test may overwrite single keys to damage it.
+ * A test can overwrite single keys to damage it.
  */
 #ifndef SUPPORT_SMALL_DOMAIN_H
 #define SUPPORT_SMALL_DOMAIN_H
@@ -29,7 +29,7 @@
 #define SMALL_KEY_INTS	     SMALL_PREFIX "/d/0002-000000-000001/.dataset.json"
 #define SMALL_KEY_STRINGS    SMALL_PREFIX "/d/0002-000000-000002/.dataset.json"
 #define SMALL_KEY_TYPE	     SMALL_PREFIX "/t/0003-000000-000001/.datatype.json"
-/* Documents are written with ' for ", which small_put() turns back. */
+/* The documents below contain ' instead of "; small_put() replaces it. */
 #define SMALL_HEAD(id)                                                                             \
 	"'id':'" id "','root':'" SMALL_ROOT "','created':1700000000.5,'lastModified':1700000001.5"
 #define SMALL_HARD(id, at) "{'class':'H5L_TYPE_HARD','id':'" id "','created':" at "}"
@@ -85,7 +85,6 @@ static inline int small_put(struct store *store, const char *key, const char *js
 {
 	char *document = strdup(json);
 	int rc = document ? 0 : -1;
-
 	for (char *c = document; !rc && *c; c++)
 		if (*c == '\'')
 			*c = '"';
@@ -95,12 +94,11 @@ static inline int small_put(struct store *store, const char *key, const char *js
 	return rc;
 }
 
-/* The domain in a store of the environment; NULL on failure. */
+/* A new memory store with the domain; NULL on failure. */
 static inline struct store *small_domain_new(const struct env *env)
 {
 	struct store *store = store_mem_new(env, NULL);
 	int rc = store ? 0 : -1;
-
 	for (size_t i = 0; !rc && i < sizeof(small_domain_keys) / sizeof(small_domain_keys[0]); i++)
 		rc = small_put(store, small_domain_keys[i].key, small_domain_keys[i].json);
 	if (!rc)

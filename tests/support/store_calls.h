@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Store requests as blocking calls with plain arguments and one result code, for tests: 0, a
- * negative errno of an UNKNOWN answer, -ENOENT for ABSENT, -EALREADY for a version that is
- * unchanged.
+ * Store requests as blocking calls, for tests. The result is 0, the negative errno of an UNKNOWN
+ * answer, -ENOENT for ABSENT, or -EALREADY for an unchanged version.
  */
-#ifndef TEST_STORE_OPS_H
-#define TEST_STORE_OPS_H
+#ifndef TEST_STORE_CALLS_H
+#define TEST_STORE_CALLS_H
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 
 struct call_result {
 	int code;
-	struct bytes body; /* the caller's */
+	struct bytes body; /* owned by the caller */
 	struct store_meta meta;
 	struct err err;
 };
@@ -29,7 +28,7 @@ struct call_get {
 	const atomic_bool *cancelled;
 };
 
-/* How to list. */
+/* Flags of call_list_how(). */
 enum { CALL_DELIMIT = 1 << 0, CALL_COMPLETE = 1 << 1 };
 
 struct call_list {
@@ -82,7 +81,7 @@ static inline void call_take(struct store_request *req, struct call_result *res)
 	req->answer.body = (struct bytes){0};
 }
 
-/* Requests side by side. */
+/* GETs, HEADs and listings side by side. */
 static inline int call_round(struct store *s, const struct call_get *gets, size_t ngets,
 			     struct call_result *results, struct call_list_job *jobs, size_t njobs)
 {
@@ -195,7 +194,7 @@ static inline int call_put(struct store *s, const char *key, const void *body, s
 			   const struct store_cond *cond, struct store_meta *meta, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
-	/* In two pieces, as a body may come. */
+	/* In two pieces, because a body may consist of several. */
 	const struct piece pieces[2] = {{body, n / 2},
 					{body ? (const char *)body + n / 2 : NULL, n - n / 2}};
 	if (!req)

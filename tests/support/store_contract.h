@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract of a store as tests, run over every implementation and wrapper. The state is a
+ * Tests of the contract of a store. They run over every implementation and wrapper. The state is a
  * struct fixture with an empty store.
  */
 #ifndef TEST_STORE_CONTRACT_H
@@ -155,23 +155,7 @@ static void test_ranges_from_the_end(void **state)
 	}
 }
 
-/* What nothing needs yet is refused by every store, and does nothing. */
-static void test_unsupported(void **state)
-{
-	struct store *s = ((struct fixture *)*state)->s;
-	put_text(s, "x", "1");
-	for (enum store_op op = STORE_DELETE_MANY; op < STORE_OPS; op++) {
-		auto_request struct store_request *req = store_request_new(s, op);
-		struct err err = ERR_INIT;
-		store_request_key(req, "x");
-		store_run(s, req);
-		assert_int_equal(store_failure(&req->answer, &err), -EOPNOTSUPP);
-		assert_non_null(strstr(err.msg, store_op_name(op)));
-	}
-	assert_object(s, "x", "1");
-}
-
-/* Only what is proved to be absent has a proof, and it says how. */
+/* Only an absent object has a proof of absence, with its evidence. */
 static void test_proof_of_absence(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
@@ -186,7 +170,7 @@ static void test_proof_of_absence(void **state)
 		store_run(s, req);
 		const struct store_absence *proof = store_absence(&req->answer);
 		assert_int_equal(proof != NULL, cases[i].absent);
-		assert_true(!proof || proof->evidence >= STORE_LISTED);
+		assert_true(!proof || proof->evidence >= STORE_BY_LISTING);
 	}
 }
 
@@ -295,14 +279,14 @@ static void test_delete(void **state)
 	assert_int_equal(call_delete(s, "a/b/c/x", &same, NULL), 0);
 	assert_int_equal(call_delete(s, "a/b/c/x", &same, NULL), 0);
 	assert_code(s, "a/b/c/x", -ENOENT);
-	assert_listing(s, "a/", true, "a/y"); /* what it emptied is gone too */
+	assert_listing(s, "a/", true, "a/y"); /* the directories that it emptied are removed too */
 	assert_int_equal(call_delete(s, "a/y", NULL, NULL), 0);
 	assert_listing(s, "", true, "");
-	put_text(s, "a/b/c/x", "3"); /* and can be made again */
+	put_text(s, "a/b/c/x", "3"); /* and are made again */
 	assert_object(s, "a/b/c/x", "3");
 }
 
-/* Their order is not the order of names, level by level. */
+/* In byte order, which is not the order of names level by level. */
 static const char *const tree[] = {
 	"a!",	   "a-b", "a-c/x",   "a.b/c/d", "a.b/c.d", "a/b", "a/b-c",
 	"a/b.c/d", "a0",  "b/a/a/a", "b/a/a/b", "b/b",	   "c",	  "\xc3\xa9/x",
@@ -389,7 +373,7 @@ static void test_pages(void **state)
 				assert_pages_equal_whole(s, prefixes[i], delimit, max);
 }
 
-/* From every place, also such as are no key: what is greater, and nothing else. */
+/* Also for a start_after that is not a key, exactly the greater items are listed. */
 static void test_start_after(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
@@ -506,7 +490,6 @@ static int fixture_teardown(void **state)
 	CONTRACT_TEST(test_versions_agree, setup), CONTRACT_TEST(test_empty_object, setup),        \
 		CONTRACT_TEST(test_absent, setup), CONTRACT_TEST(test_ranges, setup),              \
 		CONTRACT_TEST(test_ranges_from_the_end, setup),                                    \
-		CONTRACT_TEST(test_unsupported, setup),                                            \
 		CONTRACT_TEST(test_proof_of_absence, setup), CONTRACT_TEST(test_bad_keys, setup),  \
 		CONTRACT_TEST(test_odd_keys, setup), CONTRACT_TEST(test_put_conditions, setup),    \
 		CONTRACT_TEST(test_get_conditions, setup), CONTRACT_TEST(test_delete, setup),      \

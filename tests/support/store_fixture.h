@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of stores share: an environment whose sleeps are counted and cost no time, a
- * bucket directory of one's own, and short ways to put and get.
+ * Shared by the tests of stores: an environment in which sleeping takes no time and is counted, a
+ * temporary bucket directory, and shorthands for PUT and GET.
  */
 #ifndef TEST_STORE_FIXTURE_H
 #define TEST_STORE_FIXTURE_H
@@ -30,14 +30,14 @@
 struct fixture {
 	struct env env;
 	struct store *s;
-	char dir[64];			     /* "" when the store is none */
-	atomic_uint_fast64_t slept_ns;	     /* in all */
+	char dir[64];			     /* "" unless the store is a directory */
+	atomic_uint_fast64_t slept_ns;	     /* total */
 	void (*on_sleep)(struct fixture *f); /* may be NULL */
 	void *ctx;			     /* of on_sleep */
-	/* What a server over a network does differently, within the contract. */
-	bool version_is_content; /* the same bytes are the same version: the ETag is a digest */
+	/* Differences of a server across a network that the contract allows. */
+	bool version_is_content; /* the ETag is a digest: equal bytes are the same version */
 	bool put_knows_no_time;
-	bool utf8_keys; /* refuses other keys: -EIO */
+	bool utf8_keys; /* keys that are not UTF-8 fail with -EIO */
 };
 
 static inline void fake_sleep(const struct env *env, uint64_t ns)
@@ -63,7 +63,7 @@ static inline struct fixture *fixture_new(unsigned int workers)
 	return f;
 }
 
-/* Makes f->dir/bucket, so that there is something outside of the bucket, and a store over it. */
+/* Makes f->dir/bucket and a store over it. So a test can put files outside of the bucket. */
 static inline void fixture_dir(struct fixture *f)
 {
 	struct err err = ERR_INIT;
@@ -94,7 +94,7 @@ static inline void fixture_free(struct fixture *f)
 	free(f);
 }
 
-/* The path of a key in the bucket directory; valid until the next call. */
+/* The path of a key in the bucket directory. Valid until the next call in this thread. */
 static inline const char *path_of(const struct fixture *f, const char *key)
 {
 	static _Thread_local char path[2048];
@@ -117,7 +117,7 @@ static inline void put_text(struct store *s, const char *key, const char *text)
 		fail_msg("put %s: %s", key, err.msg);
 }
 
-/* The result's code; the body, when it is text of less than n bytes. */
+/* Returns the code of a GET. On success the body, which has fewer than n bytes, is in text. */
 static inline int get_text(struct store *s, const char *key, char *text, size_t n)
 {
 	struct call_result res;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats in which credentials come: shared config files and flat JSON. */
+/* The formats of credentials: shared config files, and the JSON of services and processes. */
 #include "store_fixture.h"
 
-#include "aws/flat_json.h"
+#include "aws/provider.h"
 #include <aws/ini.h>
 
 static void test_ini(void **state)
@@ -12,7 +12,7 @@ static void test_ini(void **state)
 				   "region=eu-west-1\r\n"
 				   "  # a comment\n"
 				   "; another\n"
-				   "output = json # said behind\n"
+				   "output = json # a comment\n"
 				   "secret = a#b=c;d\n"
 				   "empty =\n"
 				   "[ profile two ]\n"
@@ -66,39 +66,86 @@ static void test_bad_ini(void **state)
 	ini_release(&ini);
 }
 
+#define KEYS "\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"s\""
+
 static void test_json(void **state)
 {
 	static const struct {
 		const char *json;
 		int code;
-		const char *want; /* of "k" */
+		const char *secret, *token;
+		int64_t expires;
 	} cases[] = {
-		{"{\"k\": \"v\"}", 0, "v"},
-		{" {\"a\":{\"k\":\"inner\"},\"k\":\"v\",\"k\":\"w\"} ", 0, "v"},
-		{"{\"k\":\"\\u00e9\\n\\\"\\ud83d\\ude00\\/\"}", 0, "\xc3\xa9\n\"\xf0\x9f\x98\x80/"},
-		{"{\"a\":[1,-2.5e3,true,null,\"x\",[],{}],\"k\":\"\"}", 0, ""},
-		{"{}", -ENOENT, NULL},
-		{"{\"k\":1}", -ENOENT, NULL},
-		{"{\"k\":{\"k\":\"v\"}}", -ENOENT, NULL},
-		{"[]", -EINVAL, NULL},
-		{"", -EINVAL, NULL},
-		{"{\"k\":\"v\"", -EINVAL, NULL},
-		{"{\"k\":\"v\"}x", -EINVAL, NULL},
-		{"{\"k\":\"v\",}", -EINVAL, NULL},
-		{"{\"k\" \"v\"}", -EINVAL, NULL},
-		{"{\"k\":\"\\x\"}", -EINVAL, NULL},
-		{"{\"k\":\"\\ud83d\"}", -EINVAL, NULL},
-		{"{\"k\":\"\\u0000\"}", -EINVAL, NULL},
-		{"{\"k\":\"a\nb\"}", -EINVAL, NULL},
-		{"{\"a\":[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}", -EINVAL, NULL},
+		{"{" KEYS "}", 0, "s", "", 0},
+		{" {" KEYS ",\"Token\":\"t\",\"Expiration\":\"1970-01-01T00:01:00Z\"} \n", 0, "s",
+		 "t", 60},
+		{"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"\\u00e9\\n\\\"\\ud83d\\ude00\\/\"}",
+		 0, "\xc3\xa9\n\"\xf0\x9f\x98\x80/", "", 0},
+		{"{\"Version\":1,\"x\":[1,-2.5e3,true,null,\"x\",[],{}]," KEYS "}", 0, "s", "", 0},
+		{"{" KEYS ",\"Token\":1,\"Expiration\":null}", 0, "s", "", 0},
+		{"{" KEYS ",\"x\":{\"Token\":\"inner\"}}", 0, "s", "", 0},
+		{"{" KEYS ",\"Expiration\":\"soon\"}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",\"Expiration\":\"\"}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS "," KEYS "}", -EINVAL, NULL, NULL, 0},
+		{"{\"AccessKeyId\":\"a\"}", -EINVAL, NULL, NULL, 0},
+		{"{\"AccessKeyId\":\"\",\"SecretAccessKey\":\"s\"}", -EINVAL, NULL, NULL, 0},
+		{"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":\"\"}", -EINVAL, NULL, NULL, 0},
+		{"{\"AccessKeyId\":\"a\",\"SecretAccessKey\":[\"s\"]}", -EINVAL, NULL, NULL, 0},
+		{"[{" KEYS "}]", -EINVAL, NULL, NULL, 0},
+		{"\"s\"", -EINVAL, NULL, NULL, 0},
+		{"", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS, -EINVAL, NULL, NULL, 0},
+		{"{" KEYS "}x", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",\"Token\" \"t\"}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",\"Token\":\"\\x\"}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",\"Token\":\"\\ud83d\"}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",\"Token\":\"\\u0000\"}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",\"Token\":\"a\nb\"}", -EINVAL, NULL, NULL, 0},
+		{"{" KEYS ",\"Token\":\"\xff\"}", -EINVAL, NULL, NULL, 0},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		auto_str struct str out = {0};
-		int rc = flat_json_get(cases[i].json, strlen(cases[i].json), "k", &out);
+		auto_str struct str json = {0};
+		auto_cred struct cred out = {0};
+		struct err err = ERR_INIT;
+		str_add(&json, cases[i].json);
+		const int rc = cred_from_json(&json, "Token", "test", &out, &err);
 		if (rc != cases[i].code)
 			fail_msg("%s: %d", cases[i].json, rc);
-		if (rc == 0)
-			assert_string_equal(str_text(&out), cases[i].want);
+		if (rc) {
+			assert_string_equal(err.msg, "test: the answer contains no credentials");
+			assert_int_equal(out.access_key.b.len, 0);
+			continue;
+		}
+		assert_string_equal(str_text(&out.access_key), "a");
+		assert_string_equal(str_text(&out.secret_key), cases[i].secret);
+		assert_string_equal(str_text(&out.token), cases[i].token);
+		assert_int_equal(out.expires, cases[i].expires);
+	}
+}
+
+static void add_times(struct str *out, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		str_add(out, text);
+}
+
+static void test_large_or_deep_json(void **state)
+{
+	static const struct {
+		size_t depth, padding;
+		int code;
+	} cases[] = {{100, 0, 0}, {100000, 0, -EINVAL}, {0, 200 << 10, 0}, {0, 256 << 10, -EINVAL}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		auto_str struct str json = {0};
+		auto_cred struct cred out = {0};
+		str_add(&json, "{\"x\":[");
+		add_times(&json, "[", cases[i].depth);
+		add_times(&json, "]", cases[i].depth);
+		str_add(&json, "]," KEYS);
+		add_times(&json, " ", cases[i].padding);
+		str_add(&json, "}");
+		assert_int_equal(cred_from_json(&json, "Token", "test", &out, NULL), cases[i].code);
 	}
 }
 
@@ -108,6 +155,7 @@ int main(void)
 		cmocka_unit_test(test_ini),
 		cmocka_unit_test(test_bad_ini),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_large_or_deep_json),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of credentials share: a world of its own, whose environment, clock, files and
- * services are ours.
+ * Shared by the tests of credentials: a `struct aws_environment` with variables, a clock, files and
+ * services that the test sets.
  */
 #ifndef TEST_STORE_CRED_FIXTURE_H
 #define TEST_STORE_CRED_FIXTURE_H
@@ -22,7 +22,7 @@ struct world {
 	struct fixture *f;
 	struct aws_environment w;
 	const char *variables[VARIABLES]; /* NAME, value, … */
-	const struct answer *answers;	  /* the first whose url fits */
+	const struct answer *answers;	  /* the first one whose url is a prefix is sent */
 	size_t n_answers;
 	int64_t now;
 	unsigned int fetches;
@@ -64,7 +64,7 @@ static inline int fake_fetch(const struct aws_environment *w, const struct cred_
 		str_add(body, a->body);
 		return 0;
 	}
-	return err_set(err, -EIO, "nobody answers");
+	return err_set(err, -EIO, "no answer");
 }
 
 static inline int setup(void **state)
@@ -91,7 +91,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* A file in the test's directory; the path lives as long as the world. */
+/* A file in the test's directory; the path is valid as long as the fixture. */
 static inline const char *file(struct world *world, const char *text)
 {
 	snprintf(world->path, sizeof(world->path), "%s/file", world->f->dir);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chain of providers: where credentials come from. */
+/* The chain of providers: the sources of credentials. */
 #include "cred_fixture.h"
 
 static void test_environment(void **state)
@@ -28,7 +28,7 @@ static void test_profiles(void **state)
 	assert_none(world, -EINVAL, "half");
 	set(world, "AWS_PROFILE", "absent");
 	assert_none(world, -EINVAL, "absent");
-	/* The environment goes first, but not before a profile that an option names. */
+	/* The environment comes before a profile, unless an option names the profile. */
 	set(world, "AWS_ACCESS_KEY_ID", "ENV");
 	set(world, "AWS_SECRET_ACCESS_KEY", "ENV");
 	assert_keys(world, "ENV", "ENV", "");
@@ -36,7 +36,7 @@ static void test_profiles(void **state)
 	assert_keys(world, "AK2", "SK2", "T2");
 }
 
-/* What only the AWS CLI can get is named, with the way to it. */
+/* Credentials that only the AWS CLI can read: the message says how to use them. */
 static void test_logins(void **state)
 {
 	static const char *const keys[] = {"sso_session = s", "sso_start_url = https://x/start",
@@ -80,13 +80,13 @@ static void test_home(void **state)
 	assert_none(world, -ENOENT, "no AWS credentials");
 }
 
-/* A command that does not need the directory runs also when that is gone. */
+/* A command that does not need the directory also runs if the directory is gone. */
 static void test_directory_that_is_gone(void **state)
 {
 	struct world *world = *state;
 	world->w.directory = "/nowhere";
 	set(world, "AWS_CONFIG_FILE", file(world, "[default]\ncredential_process = echo '{}'\n"));
-	assert_none(world, -EINVAL, "the answer holds no credentials");
+	assert_none(world, -EINVAL, "the answer contains no credentials");
 }
 
 static void test_process(void **state)
@@ -94,7 +94,7 @@ static void test_process(void **state)
 	struct world *world = *state;
 	static const struct {
 		const char *config;
-		int code; /* 0, or what is said */
+		int code; /* 0, or an error whose message contains `words` */
 		const char *words;
 	} cases[] = {
 		{"[default]\ncredential_process = echo '{\"Version\":1,\"AccessKeyId\":\"PA\","
@@ -114,7 +114,7 @@ static void test_process(void **state)
 	}
 }
 
-/* Whoever renews them has left the directory of whoever named the files. */
+/* Relative paths are relative to the directory in which the program was started. */
 static void test_relative_paths(void **state)
 {
 	struct world *world = *state;
@@ -133,7 +133,7 @@ static uint64_t time_slept(const struct env *env)
 	return atomic_load(&f->slept_ns);
 }
 
-/* Its output is at its end, but it is not. */
+/* A command that closes its output and does not end. */
 static void test_process_without_end(void **state)
 {
 	struct world *world = *state;
@@ -162,7 +162,7 @@ static void test_role(void **state)
 	assert_non_null(strstr(world->last, "RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fa%20b&"));
 	assert_non_null(strstr(world->last, "ExternalId=e%2Bx"));
 	assert_null(strstr(world->last, "BS"));
-	/* At a service that is not Amazon's. */
+	/* A service other than Amazon's. */
 	static const struct answer other[] = {
 		{"https://sts.example.org/", 200, STS_BODY("AssumeRole")}};
 	world->answers = other;
@@ -171,6 +171,20 @@ static void test_role(void **state)
 			"[profile role]\nrole_arn=r\nsource_profile=base\nservices=uni\n"
 			"[services uni]\nsts =\n  endpoint_url = https://sts.example.org\n"));
 	assert_keys(world, "RA", "RS", "RT");
+}
+
+/* A service that is busy for three requests is a temporary failure, not a refusal. */
+static void test_busy_role_service(void **state)
+{
+	static const struct answer busy[] = {{"https://sts.", 503, "busy"}};
+	struct world *world = *state;
+	world->answers = busy;
+	world->n_answers = 1;
+	set(world, "AWS_PROFILE", "role");
+	set(world, "AWS_CONFIG_FILE",
+	    file(world, "[profile role]\nrole_arn=r\nsource_profile=role\naws_access_key_id=A\n"
+			"aws_secret_access_key=S\n"));
+	assert_none(world, -EIO, "status 503");
 }
 
 static void test_bad_roles(void **state)
@@ -246,7 +260,7 @@ static void test_container(void **state)
 		if (urls[i].ok)
 			assert_keys(world, "CA", "CS", "CT");
 		else
-			assert_none(world, -EACCES, "not to be trusted");
+			assert_none(world, -EACCES, "neither loopback");
 	}
 	assert_string_equal(world->last, "Authorization: tok\n");
 	set(world, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/creds");
@@ -286,6 +300,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_relative_paths, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_process_without_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_role, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_busy_role_service, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_roles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_web_identity, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_container, setup, teardown),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of credentials that end, or that a server doubts. */
+/* The renewal of credentials that expire, and of credentials that a server rejects. */
 #include "cred_fixture.h"
 
-/* Renewed in the last five minutes; kept while they are valid, whatever the service says. */
+/* Credentials are renewed in their last five minutes. If that fails, they are used until they
+ * expire. */
 static void test_renewal(void **state)
 {
 	static const struct answer first[] = {
@@ -27,11 +28,11 @@ static void test_renewal(void **state)
 		unsigned int fetches;
 	} steps[] = {
 		{end - 301, NULL, 0, "CA", 1},	       {end - 300, NULL, 0, "CA", 2},
-		{end - 280, NULL, 0, "CA", 2}, /* not again so soon */
+		{end - 280, NULL, 0, "CA", 2}, /* within 30 s of the last attempt */
 		{end - 100, NULL, 0, "CA", 3},	       {end, NULL, -EIO, NULL, 4},
-		{end, second, -EIO, NULL, 4}, /* that was known already */
+		{end, second, -EIO, NULL, 4}, /* within the second of the failure */
 		{end + 1, second, 0, "CA2", 5},	       {end + 100, NULL, 0, "CA2", 5},
-		{end + 3600, first, -EACCES, NULL, 6}, /* the service is stuck */
+		{end + 3600, first, -EACCES, NULL, 6}, /* the service returns expired credentials */
 	};
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		world->now = steps[i].now;
@@ -44,7 +45,7 @@ static void test_renewal(void **state)
 			cred_release(&cred);
 		}
 	}
-	/* The server says that they are over before their time. */
+	/* The server rejects credentials as expired before their expiry time. */
 	world->now = end + 100;
 	assert_int_equal(credentials_get(c, &cred, NULL), 0);
 	cred_release(&cred);
@@ -56,8 +57,8 @@ static void test_renewal(void **state)
 	credentials_free(c);
 }
 
-/* A service that has nothing newer is not asked for each request, and a server that calls what is
- * new over is not believed twice. */
+/* If the service has nothing newer, it is called once in 30 s, not for each request. If a server
+ * rejects new credentials as expired, they are not renewed again at once. */
 static void test_nothing_newer(void **state)
 {
 	static const struct answer same[] = {
@@ -83,8 +84,7 @@ static void test_nothing_newer(void **state)
 	credentials_free(c);
 }
 
-/* Each source gives newer ones when it is asked again: with the token, the file, the session that
- * it has by then. */
+/* A renewal uses the current token, file and session, not those of the first call. */
 static void test_every_source_renews(void **state)
 {
 	static const char imds[] =
@@ -105,8 +105,8 @@ static void test_every_source_renews(void **state)
 	};
 	static const struct {
 		const char *name;
-		int64_t later;	  /* when the first ones are over */
-		const char *seen; /* in the last request */
+		int64_t later;	  /* when the first credentials have expired */
+		const char *seen; /* a part of the last request */
 	} sources[] = {
 		{"instance", 1000003600, "SESSION-2"},
 		{"web identity", 1255369830, "WebIdentityToken=second"},
@@ -128,7 +128,7 @@ static void test_every_source_renews(void **state)
 		if (i == 1)
 			file(world, "second");
 		const int rc = credentials_get(c, &cred, NULL);
-		/* STS gives the same end here: that is over. */
+		/* The answer of STS has the same end as before, so it has expired. */
 		assert_int_equal(rc, i == 1 ? -EACCES : 0);
 		if (!strstr(world->last, sources[i].seen))
 			fail_msg("%s: %s", sources[i].name, world->last);
@@ -138,9 +138,8 @@ static void test_every_source_renews(void **state)
 	}
 }
 
-/* Whoever asks for an object must not be told that the object is not there, or has no name, when it
- * is the credentials that are not. */
-static void test_failures_are_not_the_objects(void **state)
+/* A failed renewal is never an error that says that an object does not exist or has a bad name. */
+static void test_errors_say_nothing_of_objects(void **state)
 {
 #define ENDS "2001-09-09T02:46:40Z"
 	static const struct answer services[] = {
@@ -159,9 +158,10 @@ static void test_failures_are_not_the_objects(void **state)
 		int code;
 		const char *words;
 	} cases[] = {
-		{NULL, NULL, NULL, NULL, -EIO, "nobody answers"},
+		{NULL, NULL, NULL, NULL, -EIO, "no answer"},
 		{NULL, NULL, NULL, broken, -EACCES, "status 500"},
-		{"AWS_CONFIG_FILE", keys, "", NULL, -EACCES, "none any more"},
+		{"AWS_CONFIG_FILE", keys, "", NULL, -EACCES,
+		 "their source has no credentials any more"},
 		{"AWS_CONFIG_FILE", keys, "[default]\ncredential_process = echo\n", NULL, -EACCES,
 		 "no credentials"},
 	};
@@ -186,13 +186,13 @@ static void test_failures_are_not_the_objects(void **state)
 		assert_int_equal(err.code, cases[i].code);
 		if (!strstr(err.msg, cases[i].words))
 			fail_msg("%zu: %s", i, err.msg);
-		/* Who comes within that second is told the same. */
+		/* A second call in the same second fails likewise. */
 		assert_int_equal(credentials_get(c, &cred, NULL), cases[i].code);
 		credentials_free(c);
 	}
 }
 
-static void test_lasting_keys_do_not_expire(void **state)
+static void test_permanent_keys_do_not_expire(void **state)
 {
 	struct world *world = *state;
 	set(world, "AWS_ACCESS_KEY_ID", "AK");
@@ -213,7 +213,7 @@ static void assert_access_key(struct credentials *c, const char *want)
 	"[default]\naws_access_key_id=AK" n "\naws_secret_access_key=SK" n                         \
 	"\naws_session_token=T" n "\n"
 
-/* Keys of a session whose end no file tells: who logs in again writes others there. */
+/* Session keys in a shared file, which does not say when they expire. A new login replaces them. */
 static void test_session_without_an_end(void **state)
 {
 	struct world *world = *state;
@@ -221,16 +221,16 @@ static void test_session_without_an_end(void **state)
 	struct credentials *c = credentials_new(&world->w, NULL);
 	assert_true(credentials_expired(c, "AK1"));
 	assert_access_key(c, "AK1");
-	/* Those were the same: for a while they are not read again. */
+	/* The file had not changed, so it is not reread for 30 s. */
 	assert_false(credentials_expired(c, "AK1"));
 	file(world, SESSION_FILE("2"));
 	world->now += 30;
 	assert_true(credentials_expired(c, "AK1"));
 	assert_access_key(c, "AK2");
-	assert_true(credentials_expired(c, "AK1")); /* a request that was on its way */
+	assert_true(credentials_expired(c, "AK1")); /* a request that was sent before */
 	assert_access_key(c, "AK2");
 	credentials_free(c);
-	/* Nobody can log in to our environment. */
+	/* The environment of a process does not change. */
 	set(world, "AWS_ACCESS_KEY_ID", "AK");
 	set(world, "AWS_SECRET_ACCESS_KEY", "SK");
 	set(world, "AWS_SESSION_TOKEN", "T");
@@ -239,44 +239,45 @@ static void test_session_without_an_end(void **state)
 	credentials_free(c);
 }
 
-/* A server that denies something may mean that the session is over. Nothing is given up for that.
- */
-static void test_doubts(void **state)
+/* If a server denies a request, the session may have expired. The credentials are reread, and kept
+ * if there are no others. */
+static void test_denied_requests(void **state)
 {
 	static const struct answer service[] = {
 		{"http://169.254.170.2/c", 200, SERVICE_BODY("2011-09-09T02:46:40Z")}};
 	struct world *world = *state;
 	set(world, "AWS_SHARED_CREDENTIALS_FILE", file(world, SESSION_FILE("1")));
 	struct credentials *c = credentials_new(&world->w, NULL);
-	assert_true(credentials_doubted(c, "AK1"));
-	assert_true(credentials_doubted(c, "AK1")); /* nobody has looked yet */
+	assert_true(credentials_denied(c, "AK1"));
+	assert_true(credentials_denied(c, "AK1")); /* they have not been reread yet */
 	assert_access_key(c, "AK1");
-	assert_false(credentials_doubted(c, "AK1"));
+	assert_false(credentials_denied(c, "AK1"));
 	file(world, SESSION_FILE("2"));
 	assert_access_key(c, "AK1");
 	world->now += 30;
-	assert_true(credentials_doubted(c, "AK1"));
+	assert_true(credentials_denied(c, "AK1"));
 	assert_access_key(c, "AK2");
-	assert_true(credentials_doubted(c, "AK1")); /* a request that was on its way */
+	assert_true(credentials_denied(c, "AK1")); /* a request that was sent before */
 	file(world, "[default]\naws_access_key_id=AK3\n");
 	world->now += 30;
-	assert_true(credentials_doubted(c, "AK2"));
+	assert_true(credentials_denied(c, "AK2"));
 	assert_access_key(c, "AK2");
-	assert_false(credentials_doubted(c, "AK2"));
+	assert_false(credentials_denied(c, "AK2"));
 	credentials_free(c);
-	/* Whose end is known are renewed in time, and the environment stays as it is. */
+	/* Credentials whose end is known are renewed in time, and an environment does not change.
+	 */
 	set(world, "AWS_SHARED_CREDENTIALS_FILE", "/nowhere");
 	set(world, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/c");
 	world->answers = service;
 	world->n_answers = 1;
 	c = credentials_new(&world->w, NULL);
-	assert_false(credentials_doubted(c, "CA"));
+	assert_false(credentials_denied(c, "CA"));
 	credentials_free(c);
 	set(world, "AWS_ACCESS_KEY_ID", "AK");
 	set(world, "AWS_SECRET_ACCESS_KEY", "SK");
 	set(world, "AWS_SESSION_TOKEN", "T");
 	c = credentials_new(&world->w, NULL);
-	assert_false(credentials_doubted(c, "AK"));
+	assert_false(credentials_denied(c, "AK"));
 	credentials_free(c);
 }
 
@@ -286,10 +287,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_renewal, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nothing_newer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_every_source_renews, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_failures_are_not_the_objects, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lasting_keys_do_not_expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_errors_say_nothing_of_objects, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_permanent_keys_do_not_expire, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_session_without_an_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_doubts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_denied_requests, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures against the examples that AWS publishes, and the forms that they are made of. */
+/* Signatures and canonical forms, compared with the examples that AWS publishes. */
 #include "store_fixture.h"
 
 #include <aws/sigv4.h>
 #include <aws/uri.h>
 
 static const char empty_hash[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-/* 2013-05-24T00:00:00Z, and 2015-08-30T12:36:00Z of the general examples. */
+/* 2013-05-24T00:00:00Z, the time of the S3 examples; 2015-08-30T12:36:00Z, that of the others. */
 static const int64_t s3_time = 1369353600, suite_time = 1440938160;
 
 static void check_signature(const struct sigv4_request *req, const struct sigv4_key *key,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena: zeroed, aligned, apart from each other, limited. */
+/* The arena: allocations are zeroed, aligned, do not overlap, and are limited. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,12 +18,11 @@ static bool is_zero(const uint8_t *p, size_t n)
 	return true;
 }
 
-/* Sizes around every border: of the alignment, of a block, over the largest block. */
+/* Sizes around each boundary: of the alignment, of a block, of the largest block. */
 static size_t size_of_round(size_t i)
 {
 	static const size_t sizes[] = {1,    15,   16,	 17,	 0,	    100,   1024,
 				       4079, 4096, 5000, 100000, 256 << 10, 300000};
-
 	return sizes[i * 7 % (sizeof(sizes) / sizeof(sizes[0]))];
 }
 
@@ -32,7 +31,6 @@ static void allocations_are_zeroed_aligned_and_apart(void **state)
 	enum { ROUNDS = 200 };
 	struct arena *a = arena_new(64 << 20);
 	uint8_t *p[ROUNDS];
-
 	for (size_t i = 0; i < ROUNDS; i++) {
 		p[i] = arena_alloc(a, size_of_round(i));
 		assert_non_null(p[i]);
@@ -42,7 +40,6 @@ static void allocations_are_zeroed_aligned_and_apart(void **state)
 	}
 	for (size_t i = 0; i < ROUNDS; i++) {
 		size_t n = size_of_round(i);
-
 		for (size_t j = 0; j < n; j++)
 			assert_int_equal(p[i][j], i % 255 + 1);
 		for (size_t j = 0; j < i; j++)
@@ -54,7 +51,6 @@ static void allocations_are_zeroed_aligned_and_apart(void **state)
 static void the_limit_holds(void **state)
 {
 	struct arena *a = arena_new(1000);
-
 	assert_null(arena_alloc(a, 1001));
 	assert_int_equal(arena_used(a), 0);
 	assert_non_null(arena_alloc(a, 500)); /* rounded to 512 */
@@ -70,7 +66,6 @@ static void the_limit_holds(void **state)
 static void overflow_is_no_memory(void **state)
 {
 	struct arena *a = arena_new(SIZE_MAX);
-
 	assert_null(arena_alloc(a, SIZE_MAX));
 	assert_null(arena_alloc(a, SIZE_MAX - 15));
 	assert_null(arena_array(a, SIZE_MAX / 2, 3));
@@ -83,7 +78,6 @@ static void overflow_is_no_memory(void **state)
 static void strings(void **state)
 {
 	struct arena *a = arena_new(1000);
-
 	assert_string_equal(arena_strndup(a, "abcdef", 3), "abc");
 	assert_string_equal(arena_strndup(a, "sixteen bytes...", 16), "sixteen bytes...");
 	assert_string_equal(arena_strndup(a, NULL, 0), "");
@@ -105,6 +99,5 @@ int main(void)
 		cmocka_unit_test(strings),
 		cmocka_unit_test(free_of_nothing),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

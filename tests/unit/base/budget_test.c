@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may take how much: metadata, chunks, and what happens at the limits. */
+/* The limits of metadata and chunks, and what happens when they are reached. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,30 +15,28 @@
 struct holder {
 	struct budget *budget;
 	struct budget_charge idle[4];
-	unsigned int nidle, asked, told;
+	unsigned int nidle, calls, room_changed;
 };
 
-static bool give(void *ctx)
+static bool free_idle(void *ctx)
 {
 	struct holder *h = ctx;
-
-	h->asked++;
+	h->calls++;
 	if (h->nidle == 0)
 		return false;
 	assert_int_equal(budget_set(&h->idle[--h->nidle], 0, NULL), 0);
 	return true;
 }
 
-static void told(void *ctx)
+static void room_changed(void *ctx)
 {
-	((struct holder *)ctx)->told++;
+	((struct holder *)ctx)->room_changed++;
 }
 
 static struct budget *make(uint64_t bytes, uint64_t metadata_min)
 {
 	struct budget *b = budget_new(&(struct budget_limits){
 		.bytes = bytes, .metadata_min = metadata_min, .option = "cache_size"});
-
 	assert_non_null(b);
 	return b;
 }
@@ -48,13 +46,11 @@ static void metadata_has_half_or_its_minimum(void **state)
 	static const struct {
 		uint64_t bytes, min, limit;
 	} cases[] = {{1000, 0, 500}, {1000, 400, 500}, {1000, 800, 800}, {0, 64, 64}, {0, 0, 0}};
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct budget *b = make(cases[i].bytes, cases[i].min);
 		struct budget_charge tree = {.budget = b, .use = BUDGET_TREES};
 		struct budget_charge plan = {.budget = b, .use = BUDGET_PLANS};
 		struct budget_stats st;
-
 		budget_get_stats(b, &st);
 		assert_int_equal(st.metadata_limit, cases[i].limit);
 		assert_int_equal(budget_set(&tree, cases[i].limit / 4, NULL), 0);
@@ -76,7 +72,6 @@ static void a_refusal_says_what_to_do(void **state)
 	struct budget_charge tree = {.budget = b, .use = BUDGET_TREES};
 	struct budget_charge other = {.budget = b, .use = BUDGET_TREES};
 	struct err err = ERR_INIT;
-
 	assert_int_equal(budget_set(&other, 123, NULL), 0);
 	assert_int_equal(budget_set(&tree, 400, &err), -ENOMEM);
 	assert_int_equal(err.code, -ENOMEM);
@@ -89,31 +84,30 @@ static void a_refusal_says_what_to_do(void **state)
 	budget_free(b);
 }
 
-static void holders_give_before_anything_is_refused(void **state)
+static void holders_free_metadata_before_a_charge_is_refused(void **state)
 {
 	struct budget *b = make(1000, 0);
 	struct holder h = {.budget = b, .nidle = 3};
 	struct budget_charge tree = {.budget = b, .use = BUDGET_TREES};
-
-	budget_add_holder(b, &(struct budget_holder){give, told, &h});
+	budget_add_holder(b, &(struct budget_holder){free_idle, room_changed, &h});
 	for (unsigned int i = 0; i < 3; i++) {
 		h.idle[i] = (struct budget_charge){.budget = b, .use = BUDGET_PLANS};
 		assert_int_equal(budget_set(&h.idle[i], 100, NULL), 0);
 	}
 	assert_int_equal(budget_set(&tree, 200, NULL), 0);
-	assert_int_equal(h.asked, 0);
-	/* No more than is needed. */
+	assert_int_equal(h.calls, 0);
+	/* The holder frees no more than is needed. */
 	assert_int_equal(budget_set(&tree, 350, NULL), 0);
-	assert_int_equal(h.asked, 2);
+	assert_int_equal(h.calls, 2);
 	assert_int_equal(h.nidle, 1);
 	assert_int_equal(budget_set(&tree, 501, NULL), -ENOMEM);
 	assert_int_equal(h.nidle, 0);
 	assert_int_equal(budget_set(&tree, 500, NULL), 0);
 	assert_int_equal(budget_set(&tree, 0, NULL), 0);
 	budget_remove_holder(b, &h);
-	h.asked = h.told = 0;
+	h.calls = h.room_changed = 0;
 	assert_int_equal(budget_set(&tree, 501, NULL), -ENOMEM);
-	assert_int_equal(h.asked + h.told, 0);
+	assert_int_equal(h.calls + h.room_changed, 0);
 	budget_free(b);
 }
 
@@ -122,26 +116,25 @@ static void chunks_get_what_metadata_leaves(void **state)
 	struct budget *b = make(1000, 2000);
 	struct holder h = {.budget = b};
 	struct budget_charge tree = {.budget = b, .use = BUDGET_TREES};
-
-	budget_add_holder(b, &(struct budget_holder){NULL, told, &h});
+	budget_add_holder(b, &(struct budget_holder){NULL, room_changed, &h});
 	assert_int_equal(budget_room(b), 1000);
 	budget_take(b, BUDGET_CHUNKS, 600);
 	budget_take(b, BUDGET_LOADS, 100);
-	assert_int_equal(h.told, 0);
+	assert_int_equal(h.room_changed, 0);
 	assert_true(budget_fits(b, 300));
 	assert_false(budget_fits(b, 301));
-	/* Chunks do not keep metadata out; who holds them is told. */
+	/* Metadata is accepted although chunks take its room; the holder is notified. */
 	assert_int_equal(budget_set(&tree, 400, NULL), 0);
-	assert_int_equal(h.told, 1);
+	assert_int_equal(h.room_changed, 1);
 	assert_int_equal(budget_room(b), 600);
 	assert_false(budget_fits(b, 0));
 	budget_return(b, BUDGET_CHUNKS, 200);
 	assert_true(budget_fits(b, 100));
-	/* They keep half, whatever comes. */
+	/* Chunks always keep half of the budget. */
 	assert_int_equal(budget_set(&tree, 2000, NULL), 0);
 	assert_int_equal(budget_room(b), 500);
 	assert_int_equal(budget_set(&tree, 0, NULL), 0);
-	assert_int_equal(h.told, 3);
+	assert_int_equal(h.room_changed, 3);
 	budget_return(b, BUDGET_CHUNKS, 400);
 	budget_return(b, BUDGET_LOADS, 100);
 	budget_remove_holder(b, &h);
@@ -151,7 +144,6 @@ static void chunks_get_what_metadata_leaves(void **state)
 static void without_a_budget_there_is_no_limit(void **state)
 {
 	struct budget_charge tree = {.use = BUDGET_TREES};
-
 	assert_int_equal(budget_set(&tree, UINT64_MAX, NULL), 0);
 	assert_int_equal(tree.bytes, UINT64_MAX);
 	assert_int_equal(budget_set(&tree, 0, NULL), 0);
@@ -163,10 +155,8 @@ static void *charge_and_give_back(void *arg)
 {
 	struct budget *b = arg;
 	struct budget_stats st;
-
 	for (int i = 0; i < ROUNDS; i++) {
 		struct budget_charge c = {.budget = b, .use = BUDGET_PLANS};
-
 		if (budget_set(&c, EACH, NULL) == 0) {
 			budget_get_stats(b, &st);
 			assert_in_range(st.used[BUDGET_PLANS], EACH, LIMIT);
@@ -180,7 +170,6 @@ static void threads_never_exceed_it(void **state)
 {
 	struct budget *b = make(2 * LIMIT, 0);
 	pthread_t threads[THREADS];
-
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, charge_and_give_back, b), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -193,11 +182,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(metadata_has_half_or_its_minimum),
 		cmocka_unit_test(a_refusal_says_what_to_do),
-		cmocka_unit_test(holders_give_before_anything_is_refused),
+		cmocka_unit_test(holders_free_metadata_before_a_charge_is_refused),
 		cmocka_unit_test(chunks_get_what_metadata_leaves),
 		cmocka_unit_test(without_a_budget_there_is_no_limit),
 		cmocka_unit_test(threads_never_exceed_it),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void test_fired_while_waiting(void **state)
 	cancel_release(&c);
 }
 
-/* The word may come before the waiter does: it is not lost. */
+/* A cancel that fires before the waiter begins is not lost. */
 static void test_fired_before(void **state)
 {
 	struct cancel c;

@@ -13,7 +13,6 @@
 static void lookup3_published(void **state)
 {
 	static const char gettysburg[] = "Four score and seven years ago";
-
 	assert_int_equal(checksum_lookup3("", 0, 0), 0xdeadbeef);
 	assert_int_equal(checksum_lookup3("", 0, 0xdeadbeef), 0xbd5b7dde);
 	assert_int_equal(checksum_lookup3(gettysburg, 30, 0), 0x17770551);
@@ -28,7 +27,6 @@ static void lookup3_of_a_superblock(void **state)
 		0xff, 0xff, 0xff, 0xff, 0x9b, 0xf5, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00,
 		0x30, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xdd, 0x29, 0x5c, 0x83,
 	};
-
 	assert_int_equal(checksum_lookup3(superblock, 44, 0), 0x835c29dd);
 }
 
@@ -43,7 +41,6 @@ static void lookup3_of_a_btree_leaf(void **state)
 		0x0a, 0x00, 0x19, 0x8a, 0xa8, 0xda, 0x00, 0x33, 0x00, 0x00, 0x00, 0x0a,
 		0x00, 0x05, 0x54, 0xb9, 0xdd, 0x00, 0x51, 0x00, 0x00, 0x00, 0x0a, 0x00,
 	};
-
 	assert_int_equal(sizeof(leaf) % 12, 0);
 	assert_int_equal(checksum_lookup3(leaf, sizeof(leaf), 0), 0x7d08af91);
 }
@@ -51,8 +48,7 @@ static void lookup3_of_a_btree_leaf(void **state)
 static void lookup3_reads_no_further(void **state)
 {
 	uint8_t a[40], b[40];
-
-	/* Whatever lies behind, around or before: only the n bytes count. */
+	/* Bytes before and after the n bytes do not matter. */
 	for (size_t n = 0; n < 30; n++) {
 		memset(a, 0x00, sizeof(a));
 		memset(b, 0xff, sizeof(b));
@@ -80,11 +76,10 @@ static void fletcher32_of_short_chunks(void **state)
 		{3, "\x66\xa8\x52", 0x1f51b8a8},
 		{4, "\xbb\x96\x51\xf3", 0xc9200d8a},
 		{5, "\xcd\x18\xec\x08\xf6", 0x355daf22},
-		/* Sums that are a multiple of 65535 stay 65535; only zeros give zero. */
+		/* A sum that is a multiple of 65535 becomes 65535; only zeros give 0. */
 		{4, "\xff\xff\xff\xff", 0xffffffff},
 		{5, "\0\0\0\0\0", 0},
 	};
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(checksum_fletcher32(rows[i].bytes, rows[i].n), rows[i].sum);
 }
@@ -92,14 +87,13 @@ static void fletcher32_of_short_chunks(void **state)
 static void fletcher32_of_long_chunks(void **state)
 {
 	uint8_t bytes[1441];
-
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)i;
 	assert_int_equal(checksum_fletcher32(bytes, 720), 0x5a3182e9);
 	assert_int_equal(checksum_fletcher32(bytes, 722), 0xadec53bb);
 	assert_int_equal(checksum_fletcher32(bytes, 1024), 0x151600ff);
 	assert_int_equal(checksum_fletcher32(bytes, 1441), 0xb1d52a58);
-	/* The largest sums there can be. */
+	/* The largest possible sums. */
 	memset(bytes, 0xff, sizeof(bytes));
 	assert_int_equal(checksum_fletcher32(bytes, 720), 0xffffffff);
 	assert_int_equal(checksum_fletcher32(bytes, 1441), 0xff00ff00);
@@ -115,6 +109,5 @@ int main(void)
 		cmocka_unit_test(fletcher32_of_short_chunks),
 		cmocka_unit_test(fletcher32_of_long_chunks),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,6 @@ static const uint8_t digits[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 static void integers(void **state)
 {
 	struct cursor c = cursor_of(digits, sizeof(digits));
-
 	assert_int_equal(cur_u8(&c), 0x01);
 	assert_int_equal(cur_u16(&c), 0x0302);
 	assert_int_equal(cur_u24(&c), 0x060504);
@@ -35,10 +34,8 @@ static void integers(void **state)
 static void integers_of_any_width(void **state)
 {
 	uint64_t expected = 0;
-
 	for (unsigned int n = 0; n <= 8; n++) {
 		struct cursor c = cursor_of(digits, n);
-
 		if (n > 0)
 			expected |= (uint64_t)n << (8 * (n - 1));
 		assert_true(cur_uint(&c, n) == expected);
@@ -48,7 +45,6 @@ static void integers_of_any_width(void **state)
 		assert_false(cur_ok(&c));
 	}
 	struct cursor c = cursor_of(digits, sizeof(digits));
-
 	assert_true(cur_uint(&c, 9) == 0);
 	assert_false(cur_ok(&c));
 }
@@ -56,11 +52,10 @@ static void integers_of_any_width(void **state)
 static void bad_is_sticky(void **state)
 {
 	struct cursor c = cursor_of(digits, 3);
-
 	assert_int_equal(cur_u8(&c), 1);
 	assert_int_equal(cur_u32(&c), 0);
 	assert_false(cur_ok(&c));
-	/* Two bytes are there, but nothing is given out any more. */
+	/* Two bytes are left, but a bad cursor returns nothing. */
 	assert_int_equal(cur_pos(&c), 1);
 	assert_int_equal(cur_left(&c), 0);
 	assert_int_equal(cur_u8(&c), 0);
@@ -75,7 +70,6 @@ static void bad_is_sticky(void **state)
 static void bytes_and_skip(void **state)
 {
 	struct cursor c = cursor_of(digits, sizeof(digits));
-
 	assert_ptr_equal(cur_bytes(&c, 4), digits);
 	cur_skip(&c, 2);
 	assert_ptr_equal(cur_bytes(&c, 4), digits + 6);
@@ -89,29 +83,10 @@ static void bytes_and_skip(void **state)
 	assert_int_equal(cur_pos(&c), 0);
 }
 
-static void align(void **state)
-{
-	struct cursor c = cursor_of(digits, sizeof(digits));
-
-	cur_align(&c, 8);
-	assert_int_equal(cur_pos(&c), 0);
-	cur_skip(&c, 1);
-	cur_align(&c, 4);
-	assert_int_equal(cur_pos(&c), 4);
-	cur_align(&c, 4);
-	assert_int_equal(cur_pos(&c), 4);
-	cur_align(&c, 1);
-	assert_int_equal(cur_pos(&c), 4);
-	cur_skip(&c, 5);
-	cur_align(&c, 8); /* to 16 of 10 */
-	assert_false(cur_ok(&c));
-}
-
 static void sub_is_bounded(void **state)
 {
 	struct cursor c = cursor_of(digits, sizeof(digits));
 	struct cursor sub;
-
 	cur_skip(&c, 1);
 	sub = cur_sub(&c, 3);
 	assert_int_equal(cur_left(&sub), 3);
@@ -119,7 +94,7 @@ static void sub_is_bounded(void **state)
 	assert_int_equal(cur_u24(&sub), 0x040302);
 	assert_int_equal(cur_u8(&sub), 0);
 	assert_false(cur_ok(&sub));
-	assert_true(cur_ok(&c)); /* the failure is the part's own */
+	assert_true(cur_ok(&c)); /* the failure is the sub-cursor's own */
 	assert_int_equal(cur_u8(&c), 5);
 	sub = cur_sub(&c, 6);
 	assert_false(cur_ok(&sub));
@@ -128,10 +103,9 @@ static void sub_is_bounded(void **state)
 
 static void strings(void **state)
 {
-	static const char text[] = "ab\0\0tail"; /* its own NUL is left outside */
+	static const char text[] = "ab\0\0tail"; /* without the NUL of the literal */
 	struct cursor c = cursor_of(text, sizeof(text) - 1);
 	size_t len = 99;
-
 	assert_string_equal(cur_cstr(&c, &len), "ab");
 	assert_int_equal(len, 2);
 	assert_string_equal(cur_cstr(&c, &len), "");
@@ -146,7 +120,6 @@ static void strings(void **state)
 static void nothing_at_all(void **state)
 {
 	struct cursor c = cursor_of(NULL, 0);
-
 	assert_true(cur_ok(&c));
 	assert_int_equal(cur_left(&c), 0);
 	cur_skip(&c, 0);
@@ -158,11 +131,10 @@ static void nothing_at_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(integers),	 cmocka_unit_test(integers_of_any_width),
-		cmocka_unit_test(bad_is_sticky), cmocka_unit_test(bytes_and_skip),
-		cmocka_unit_test(align),	 cmocka_unit_test(sub_is_bounded),
-		cmocka_unit_test(strings),	 cmocka_unit_test(nothing_at_all),
+		cmocka_unit_test(integers),	  cmocka_unit_test(integers_of_any_width),
+		cmocka_unit_test(bad_is_sticky),  cmocka_unit_test(bytes_and_skip),
+		cmocka_unit_test(sub_is_bounded), cmocka_unit_test(strings),
+		cmocka_unit_test(nothing_at_all),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

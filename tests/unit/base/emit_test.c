@@ -11,11 +11,10 @@
 #include <base/checksum.h>
 #include <base/emit.h>
 
-/* One of each, 45 bytes. */
+/* Calls each writer once: 45 bytes. */
 static void encode(struct emit *e)
 {
 	size_t from;
-
 	emit_u8(e, 0x01);
 	from = e->pos;
 	emit_u16(e, 0x0302);
@@ -30,7 +29,7 @@ static void encode(struct emit *e)
 	emit_zero(e, 12);
 	emit_zero(e, 0);
 	emit_patch_u32(e, 1, 0x44434241);
-	emit_patch_u64(e, 29, 0x99);
+	emit_patch_u32(e, 29, 0x99);
 	emit_checksum(e, from);
 	emit_zero(e, 4);
 }
@@ -46,7 +45,6 @@ static void bytes(void **state)
 {
 	uint8_t buf[TOTAL + 1], sum[4];
 	struct emit e = emit_to(buf, sizeof(buf)), s = emit_to(sum, sizeof(sum));
-
 	memset(buf, 0xee, sizeof(buf));
 	encode(&e);
 	assert_false(e.bad);
@@ -60,7 +58,6 @@ static void bytes(void **state)
 static void counting_agrees(void **state)
 {
 	struct emit e = emit_count();
-
 	encode(&e);
 	assert_false(e.bad);
 	assert_int_equal(e.pos, TOTAL);
@@ -69,10 +66,8 @@ static void counting_agrees(void **state)
 static void every_shorter_buffer_fails(void **state)
 {
 	uint8_t buf[TOTAL];
-
 	for (size_t cap = 0; cap < TOTAL; cap++) {
 		struct emit e = emit_to(buf, cap);
-
 		memset(buf, 0xee, sizeof(buf));
 		encode(&e);
 		assert_true(e.bad);
@@ -86,7 +81,6 @@ static void bad_is_sticky(void **state)
 {
 	uint8_t buf[4] = {0};
 	struct emit e = emit_to(buf, sizeof(buf));
-
 	emit_u8(&e, 1);
 	emit_u32(&e, 0xffffffff);
 	emit_u8(&e, 2);
@@ -100,12 +94,11 @@ static void misuse_is_bad(void **state)
 {
 	uint8_t buf[16];
 	struct emit e = emit_to(buf, sizeof(buf));
-
 	emit_u32(&e, 0);
 	emit_patch_u32(&e, 1, 0); /* its last byte is not written yet */
 	assert_true(e.bad);
 	e = emit_to(buf, sizeof(buf));
-	emit_patch_u64(&e, SIZE_MAX, 0);
+	emit_patch_u32(&e, SIZE_MAX, 0);
 	assert_true(e.bad);
 	e = emit_to(buf, sizeof(buf));
 	emit_uint(&e, 0, 9);
@@ -116,7 +109,7 @@ static void misuse_is_bad(void **state)
 	e = emit_to(buf, sizeof(buf));
 	emit_align(&e, 1, 8);
 	assert_true(e.bad);
-	e = emit_to(NULL, 16); /* no memory is not counting */
+	e = emit_to(NULL, 16); /* a buffer that is NULL is an error, not counting */
 	emit_u8(&e, 0);
 	assert_true(e.bad);
 	e = emit_count();
@@ -134,6 +127,5 @@ int main(void)
 		cmocka_unit_test(bad_is_sticky),
 		cmocka_unit_test(misuse_is_bad),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

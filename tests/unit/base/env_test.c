@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real world: a clock that goes on, sleep that lasts, bytes that differ. */
+/* The real env: the clock advances, sleep lasts long enough, random bytes differ. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,6 @@ static void sleep_takes_its_time(void **state)
 {
 	struct env env = env_real(NULL, NULL);
 	uint64_t before = env.now(&env), after;
-
 	env.sleep(&env, 20 * 1000000);
 	after = env.now(&env);
 	assert_true(after - before >= 20 * 1000000);
@@ -25,7 +24,6 @@ static void random_fills_all(void **state)
 {
 	struct env env = env_real(NULL, NULL);
 	uint8_t a[400] = {0}, b[400] = {0};
-
 	env.random(&env, a, sizeof(a) - 8);
 	env.random(&env, b, sizeof(b) - 8);
 	assert_memory_not_equal(a, b, 16);
@@ -39,6 +37,5 @@ int main(void)
 		cmocka_unit_test(sleep_takes_its_time),
 		cmocka_unit_test(random_fills_all),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors: what is kept, what is escaped, what is cut. */
+/* Errors: messages are stored, escaped and cut. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,12 +14,11 @@
 static void set_replaces(void **state)
 {
 	struct err err = ERR_INIT;
-
 	assert_int_equal(err_set(&err, -EIO, "first %d", 1), -EIO);
 	assert_int_equal(err_set(&err, -ENOENT, "second"), -ENOENT);
 	assert_int_equal(err.code, -ENOENT);
 	assert_string_equal(err.msg, "second");
-	/* The message may be an argument of its own successor. */
+	/* The old message may be an argument of the new one. */
 	err_set(&err, -EIO, "<%s>", err.msg);
 	assert_string_equal(err.msg, "<second>");
 }
@@ -27,7 +26,6 @@ static void set_replaces(void **state)
 static void wrap_prefixes(void **state)
 {
 	struct err err = ERR_INIT;
-
 	err_set(&err, -EIO, "bad frame");
 	assert_int_equal(err_wrap(&err, -EINVAL, "chunk %s", "3_4"), -EIO);
 	assert_int_equal(err_wrap(&err, -EINVAL, "dataset d"), -EIO);
@@ -37,7 +35,6 @@ static void wrap_prefixes(void **state)
 static void wrap_of_silence_takes_the_code(void **state)
 {
 	struct err err = ERR_INIT;
-
 	assert_int_equal(err_wrap(&err, -ENOMEM, "reading"), -ENOMEM);
 	assert_int_equal(err.code, -ENOMEM);
 	assert_string_equal(err.msg, "reading");
@@ -46,7 +43,6 @@ static void wrap_of_silence_takes_the_code(void **state)
 static void errno_has_words(void **state)
 {
 	struct err err = ERR_INIT;
-
 	assert_int_equal(err_errno(&err, -ENOENT, "open %s", "x"), -ENOENT);
 	assert_string_equal(err.msg, "open x: No such file or directory");
 }
@@ -54,7 +50,6 @@ static void errno_has_words(void **state)
 static void null_carries_the_code(void **state)
 {
 	struct err err = ERR_INIT;
-
 	assert_int_equal(err_set(NULL, -EIO, "x"), -EIO);
 	assert_int_equal(err_wrap(NULL, -EIO, "x"), -EIO);
 	assert_int_equal(err_errno(NULL, -EIO, "x"), -EIO);
@@ -84,13 +79,11 @@ static void foreign_bytes_are_printable(void **state)
 		{"cut \xe2\x82", "cut \\xe2\\x82"},
 		{"100%s", "100%s"},
 	};
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct err err = ERR_INIT;
-
 		err_set(&err, -EIO, "%s", rows[i].in);
 		assert_string_equal(err.msg, rows[i].out);
-		/* Once escaped, a message passes through unchanged. */
+		/* An escaped message is not escaped again. */
 		err_wrap(&err, -EIO, "%s", rows[i].in);
 		assert_int_equal(strlen(err.msg), 2 * strlen(rows[i].out) + 2);
 	}
@@ -100,7 +93,6 @@ static void the_end_is_cut(void **state)
 {
 	struct err err = ERR_INIT;
 	char text[2 * ERR_MAX];
-
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	err_set(&err, -EIO, "%s", text);
@@ -113,12 +105,10 @@ static void the_end_is_cut(void **state)
 static void no_character_is_cut_in_two(void **state)
 {
 	char text[2 * ERR_MAX];
-
-	/* Each of four alignments of 4-byte characters against the end. */
+	/* 4-byte characters in each of four positions relative to the end. */
 	for (size_t shift = 0; shift < 4; shift++) {
 		struct err err = ERR_INIT;
 		size_t n = shift;
-
 		memset(text, 'x', shift);
 		for (; n + 4 < sizeof(text); n += 4)
 			memcpy(text + n, "\xf0\x9f\x8c\x8d", 4);
@@ -134,7 +124,6 @@ static void no_character_is_cut_in_two(void **state)
 static void copy_copies(void **state)
 {
 	struct err a = ERR_INIT, b = ERR_INIT;
-
 	err_set(&a, -EIO, "why");
 	err_copy(&b, &a);
 	assert_int_equal(b.code, -EIO);
@@ -154,6 +143,5 @@ int main(void)
 		cmocka_unit_test(no_character_is_cut_in_two),
 		cmocka_unit_test(copy_copies),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

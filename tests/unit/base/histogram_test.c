@@ -24,7 +24,7 @@ static void every_duration_has_its_bucket(void **state)
 		unsigned int bucket;
 	} cases[] = {
 		{0, 0},
-		{100000, 0}, /* a bound belongs to its bucket */
+		{100000, 0}, /* bounds are inclusive */
 		{100001, 1},
 		{1000000, 3},
 		{1000001, 4},

@@ -14,7 +14,6 @@
 static void arithmetic(void **state)
 {
 	uint64_t v;
-
 	assert_true(mul_u64(UINT64_C(1) << 32, UINT32_MAX, &v));
 	assert_true(v == UINT64_C(0xffffffff00000000));
 	assert_false(mul_u64(UINT64_C(1) << 32, UINT64_C(1) << 32, &v));
@@ -33,10 +32,8 @@ static void arithmetic(void **state)
 static void bytes_grow(void **state)
 {
 	auto_bytes struct bytes b = {0};
-
 	for (unsigned int i = 0; i < 5000; i++) {
 		uint8_t v[3] = {(uint8_t)i, (uint8_t)(i >> 8), 0xaa};
-
 		assert_int_equal(bytes_append(&b, v, sizeof(v)), 0);
 		assert_int_equal(bytes_append_zero(&b, 2), 0);
 	}
@@ -44,7 +41,6 @@ static void bytes_grow(void **state)
 	assert_true(b.cap >= b.len);
 	for (unsigned int i = 0; i < 5000; i++) {
 		uint8_t v[5] = {(uint8_t)i, (uint8_t)(i >> 8), 0xaa, 0, 0};
-
 		assert_memory_equal(b.data + 5 * i, v, sizeof(v));
 	}
 }
@@ -52,7 +48,6 @@ static void bytes_grow(void **state)
 static void bytes_of_nothing(void **state)
 {
 	struct bytes b = {0};
-
 	assert_int_equal(bytes_append(&b, NULL, 0), 0);
 	assert_int_equal(bytes_append_zero(&b, 0), 0);
 	assert_int_equal(b.len, 0);
@@ -65,7 +60,6 @@ static void bytes_reserved_do_not_move(void **state)
 {
 	auto_bytes struct bytes b = {0};
 	uint8_t *data;
-
 	assert_int_equal(bytes_reserve(&b, 1000), 0);
 	assert_int_equal(b.len, 0);
 	data = b.data;
@@ -76,7 +70,6 @@ static void bytes_reserved_do_not_move(void **state)
 static void bytes_are_trimmed(void **state)
 {
 	struct bytes b = {0};
-
 	assert_int_equal(bytes_append(&b, "abc", 3), 0);
 	assert_true(b.cap > 3);
 	bytes_trim(&b);
@@ -93,7 +86,6 @@ static void bytes_are_trimmed(void **state)
 static void bytes_overflow(void **state)
 {
 	auto_bytes struct bytes b = {0};
-
 	assert_int_equal(bytes_append(&b, "x", 1), 0);
 	assert_int_equal(bytes_reserve(&b, SIZE_MAX), -ENOMEM);
 	assert_int_equal(bytes_append_zero(&b, SIZE_MAX), -ENOMEM);
@@ -108,6 +100,5 @@ int main(void)
 		cmocka_unit_test(bytes_of_nothing),  cmocka_unit_test(bytes_reserved_do_not_move),
 		cmocka_unit_test(bytes_are_trimmed), cmocka_unit_test(bytes_overflow),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

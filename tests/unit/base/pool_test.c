@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers: inline without threads, first in first out, nothing lost at the end. */
+/* The pool: jobs run inline without threads, in order of submission, and all of them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 
 #include <base/pool.h>
 
-/* Jobs write down who they are, in the order in which they run. */
+/* Jobs record their numbers in the order in which they run. */
 struct diary {
 	pthread_mutex_t lock;
 	unsigned int n;
@@ -32,7 +32,6 @@ struct entry {
 static void write_down(void *arg)
 {
 	struct entry *e = arg;
-
 	pthread_mutex_lock(&e->diary->lock);
 	e->diary->who[e->diary->n++] = e->who;
 	pthread_mutex_unlock(&e->diary->lock);
@@ -47,7 +46,6 @@ static void no_workers_means_inline(void **state)
 {
 	struct pool *pool = pool_new(0);
 	pthread_t who;
-
 	assert_int_equal(pool_submit(pool, note_thread, &who), 0);
 	assert_true(pthread_equal(who, pthread_self()));
 	pool_free(pool);
@@ -59,12 +57,11 @@ static void jobs_run_in_order(void **state)
 	struct diary diary = {.lock = PTHREAD_MUTEX_INITIALIZER};
 	struct entry entries[JOBS];
 	struct pool *pool = pool_new(1);
-
 	for (unsigned int i = 0; i < JOBS; i++) {
 		entries[i] = (struct entry){&diary, i};
 		assert_int_equal(pool_submit(pool, write_down, &entries[i]), 0);
 	}
-	pool_free(pool); /* runs what is queued */
+	pool_free(pool); /* runs the queued jobs */
 	assert_int_equal(diary.n, JOBS);
 	for (unsigned int i = 0; i < JOBS; i++)
 		assert_int_equal(diary.who[i], i);
@@ -74,7 +71,6 @@ static unsigned int count_threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");
 	unsigned int n = 0;
-
 	assert_non_null(dir);
 	while (readdir(dir))
 		n++;
@@ -87,7 +83,6 @@ static void threads_start_with_the_first_job(void **state)
 	unsigned int before = count_threads();
 	struct pool *pool = pool_new(4);
 	pthread_t who;
-
 	assert_int_equal(count_threads(), before);
 	assert_int_equal(pool_submit(pool, note_thread, &who), 0);
 	pool_free(pool);
@@ -101,7 +96,6 @@ struct meeting {
 static void meet(void *arg)
 {
 	struct meeting *m = arg;
-
 	sem_post(&m->arrived);
 	sem_wait(&m->leave);
 }
@@ -109,7 +103,6 @@ static void meet(void *arg)
 static bool wait_up_to_10s(sem_t *sem)
 {
 	struct timespec until;
-
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 10;
 	return sem_timedwait(sem, &until) == 0;
@@ -121,10 +114,9 @@ static void all_workers_work_at_once(void **state)
 	struct meeting m;
 	struct pool *pool = pool_new(WORKERS);
 	int arrived = 0;
-
 	sem_init(&m.arrived, 0, 0);
 	sem_init(&m.leave, 0, 0);
-	/* Twice: with threads that must be started and with threads that are idle. */
+	/* First with threads that must be started, then with idle threads. */
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < WORKERS; i++)
 			assert_int_equal(pool_submit(pool, meet, &m), 0);
@@ -137,7 +129,7 @@ static void all_workers_work_at_once(void **state)
 	assert_int_equal(arrived, 2 * WORKERS);
 }
 
-/* An idle worker that was woken for one job is not there for the next. */
+/* An idle worker that was woken for one job does not take the next. */
 static void one_idle_worker_is_not_two(void **state)
 {
 	struct timespec while_it_becomes_idle = {.tv_nsec = 50 * 1000000};
@@ -145,7 +137,6 @@ static void one_idle_worker_is_not_two(void **state)
 	struct pool *pool = pool_new(2);
 	pthread_t who;
 	int arrived = 0;
-
 	sem_init(&m.arrived, 0, 0);
 	sem_init(&m.leave, 0, 0);
 	assert_int_equal(pool_submit(pool, note_thread, &who), 0);
@@ -168,7 +159,6 @@ struct chain {
 static void next_link(void *arg)
 {
 	struct chain *chain = arg;
-
 	if (atomic_fetch_sub(&chain->left, 1) > 1)
 		pool_submit(chain->pool, next_link, chain);
 }
@@ -177,10 +167,9 @@ static void jobs_may_submit_jobs(void **state)
 {
 	for (unsigned int workers = 0; workers <= 3; workers++) {
 		struct chain chain = {.pool = pool_new(workers)};
-
 		atomic_init(&chain.left, 100);
 		assert_int_equal(pool_submit(chain.pool, next_link, &chain), 0);
-		pool_free(chain.pool); /* while the chain still grows */
+		pool_free(chain.pool); /* while jobs still submit jobs */
 		assert_int_equal(atomic_load(&chain.left), 0);
 	}
 }
@@ -194,7 +183,6 @@ static void workers_take_no_signals(void **state)
 {
 	sigset_t before, after, inside;
 	struct pool *pool = pool_new(1);
-
 	pthread_sigmask(SIG_SETMASK, NULL, &before);
 	assert_int_equal(pool_submit(pool, note_mask, &inside), 0);
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
@@ -219,7 +207,6 @@ struct submitter {
 static void *submit_many(void *arg)
 {
 	struct submitter *s = arg;
-
 	for (int i = 0; i < 1000; i++)
 		pool_submit(s->pool, count, s->ran);
 	return NULL;
@@ -231,7 +218,6 @@ static void nothing_is_lost_under_load(void **state)
 	atomic_int ran;
 	struct submitter s = {.pool = pool_new(3), .ran = &ran};
 	pthread_t threads[SUBMITTERS];
-
 	atomic_init(&ran, 0);
 	for (int i = 0; i < SUBMITTERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, submit_many, &s), 0);
@@ -241,21 +227,20 @@ static void nothing_is_lost_under_load(void **state)
 	assert_int_equal(atomic_load(&ran), SUBMITTERS * 1000);
 }
 
-/* As a program that forks after it has used the pool. */
-static void work_goes_on_after_a_rest(void **state)
+/* Like a program that forks after it has used the pool. */
+static void work_goes_on_after_the_threads_were_stopped(void **state)
 {
 	const unsigned int before = count_threads();
 	struct pool *pool = pool_new(3);
 	struct chain chain = {.pool = pool};
-
 	for (int round = 1; round <= 3; round++) {
 		atomic_init(&chain.left, 100);
 		assert_int_equal(pool_submit(pool, next_link, &chain), 0);
-		pool_rest(pool); /* while the chain still grows */
+		pool_stop_threads(pool); /* while jobs still submit jobs */
 		assert_int_equal(atomic_load(&chain.left), 0);
 		assert_int_equal(count_threads(), before);
 	}
-	pool_rest(pool);
+	pool_stop_threads(pool);
 	pool_free(pool);
 }
 
@@ -276,9 +261,8 @@ int main(void)
 		cmocka_unit_test(jobs_may_submit_jobs),
 		cmocka_unit_test(workers_take_no_signals),
 		cmocka_unit_test(nothing_is_lost_under_load),
-		cmocka_unit_test(work_goes_on_after_a_rest),
+		cmocka_unit_test(work_goes_on_after_the_threads_were_stopped),
 		cmocka_unit_test(free_of_nothing),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,6 @@ struct fake {
 static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	struct fake *f = ctx;
-
 	f->reads++;
 	return f->answer;
 }
@@ -35,36 +34,32 @@ static void ranges(void **state)
 		{UINT64_MAX, 1, -EIO, 0},
 	};
 	uint8_t buf[128];
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct fake f = {0};
 		struct source s = {.size = 100, .read_at = read_at, .ctx = &f};
 		struct err err = ERR_INIT;
-
 		assert_int_equal(source_read(&s, rows[i].offset, buf, rows[i].n, &err), rows[i].rc);
 		assert_int_equal(err.code, rows[i].rc);
 		assert_int_equal(f.reads, rows[i].reads);
 	}
 }
 
-/* Only "not at hand" leaves a range behind. */
+/* Only -EAGAIN records a range. */
 static void wanted(void **state)
 {
 	struct fake f = {.answer = -EIO};
 	struct source s = {.size = 100, .read_at = read_at, .ctx = &f};
 	uint8_t buf[8];
-
 	assert_int_equal(source_read(&s, 40, buf, 8, NULL), -EIO);
-	assert_int_equal(s.wanted_len, 0);
+	assert_int_equal(s.missing_length, 0);
 	f.answer = -EAGAIN;
 	assert_int_equal(source_read(&s, 42, buf, 7, NULL), -EAGAIN);
-	assert_int_equal(s.wanted, 42);
-	assert_int_equal(s.wanted_len, 7);
+	assert_int_equal(s.missing_offset, 42);
+	assert_int_equal(s.missing_length, 7);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(ranges), cmocka_unit_test(wanted)};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

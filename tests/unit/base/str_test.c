@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that grows: what it holds, that it is always terminated, and that a failure sticks. */
+/* Growable text: its contents, its terminating NUL, and that a failure is sticky. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -105,7 +105,7 @@ static void a_text_is_cut(void **state)
 	assert_string_equal(str_text(&s), "abz");
 }
 
-/* More than an address space; what follows does not help. */
+/* More than the address space; later additions do not help. */
 static void a_failure_sticks(void **state)
 {
 	auto_str struct str s = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8: the borders of each row of RFC 3629's table. */
+/* UTF-8: the limits of each row of RFC 3629's table. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -38,10 +38,8 @@ static void lengths(void **state)
 		{"fourth byte bad", "\xf0\x9f\x8c\xc0", 4, 0},
 		{"cut", "\xf0\x9f\x8c\x8d", 3, 0},
 	};
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		size_t got = utf8_length(rows[i].s, rows[i].n);
-
 		if (got != rows[i].length)
 			fail_msg("%s: length %zu, not %zu", rows[i].name, got, rows[i].length);
 		assert_int_equal(utf8_valid(rows[i].s, rows[i].n), rows[i].n == rows[i].length);
@@ -65,6 +63,5 @@ int main(void)
 		cmocka_unit_test(lengths),
 		cmocka_unit_test(texts),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holding, evicting, failing: everything but prefetching and threads. */
+/* Holds, evictions and failures; not prefetches and threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static void a_chunk_is_loaded_once(void **state)
 	fake_close(&f);
 }
 
-static void the_least_lately_used_goes(void **state)
+static void the_least_recently_used_chunk_is_evicted(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, 3);
@@ -89,7 +89,7 @@ static void the_budget_is_kept(void **state)
 	fake_close(&f);
 }
 
-static void a_chunk_larger_than_the_budget_reads(void **state)
+static void a_chunk_larger_than_the_budget_can_be_read(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, 0);
@@ -104,7 +104,7 @@ static void a_chunk_larger_than_the_budget_reads(void **state)
 	fake_close(&f);
 }
 
-static void absent_chunks_take_room_too(void **state)
+static void absent_chunks_are_charged(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, 0, UINT64_C(1) << 40, 4);
@@ -132,7 +132,7 @@ static void expect_failure(struct fake_source *f, uint32_t dataset, uint64_t chu
 	assert_null(c);
 }
 
-static void a_failure_answers_for_a_second(void **state)
+static void a_failure_is_cached_for_a_second(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, 10);
@@ -155,7 +155,7 @@ static void a_failure_answers_for_a_second(void **state)
 	fake_close(&f);
 }
 
-static void a_second_failure_answers_for_another_second(void **state)
+static void a_second_failure_is_cached_for_another_second(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, 10);
@@ -185,14 +185,14 @@ static void a_failure_is_of_its_chunk_only(void **state)
 	fake_close(&f);
 }
 
-static void a_passing_failure_is_not_kept(void **state)
+static void a_transient_failure_is_not_cached(void **state)
 {
 	static const int codes[] = {-ENOMEM, -EINTR};
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		struct fake_source f;
 		fake_open(&f, SIZE, 100, 10);
 		fake_fail(&f, 7, 1, codes[i]);
-		expect_failure(&f, 3, 7, codes[i]); /* asks twice */
+		expect_failure(&f, 3, 7, codes[i]); /* reads twice */
 		assert_int_equal(f.nloads, 2);
 		fake_mend(&f);
 		touch(&f, 3, 7);
@@ -201,7 +201,7 @@ static void a_passing_failure_is_not_kept(void **state)
 	}
 }
 
-static void the_oldest_of_many_failures_goes(void **state)
+static void the_oldest_of_many_failures_is_dropped(void **state)
 {
 	enum { KEPT = 256, MORE = 10 };
 	struct fake_source f;
@@ -222,8 +222,8 @@ static void the_oldest_of_many_failures_goes(void **state)
 	fake_close(&f);
 }
 
-/* The load itself needs its room while it is under way; no more. */
-static void failures_push_out_one_chunk(void **state)
+/* A failed load needs room only while it is in flight. */
+static void failures_evict_one_chunk(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 1000, 3);
@@ -240,7 +240,7 @@ static void failures_push_out_one_chunk(void **state)
 	fake_close(&f);
 }
 
-static void advice_leaves_a_failure_for_its_second(void **state)
+static void advice_does_not_retry_a_cached_failure(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, 64);
@@ -264,7 +264,7 @@ static void advice_leaves_a_failure_for_its_second(void **state)
 	fake_close(&f);
 }
 
-static void a_reader_may_give_up(void **state)
+static void a_cancelled_read_leaves_its_load(void **state)
 {
 	struct fake_source f;
 	struct cancel cancel;
@@ -273,18 +273,18 @@ static void a_reader_may_give_up(void **state)
 	cancel_init(&cancel);
 	cancel_fire(&cancel);
 	touch(&f, 0, 1);
-	/* What is there is given all the same. */
+	/* A cached chunk is returned even if the reader has cancelled. */
 	assert_int_equal(cache_get(f.owner, NULL, 0, 1, &cancel, &c, NULL), 0);
 	cache_put(f.owner, c, true);
 	f.deferred = true;
 	assert_int_equal(cache_get(f.owner, NULL, 0, 2, &cancel, &c, NULL), -EINTR);
 	assert_int_equal(cache_get(f.owner, NULL, 0, 2, &cancel, &c, NULL), -EINTR);
 	assert_int_equal(f.nloads, 2);
-	/* The load goes on, and others have it. */
+	/* The load continues, for other readers. */
 	fake_complete(&f, 1);
 	touch(&f, 0, 2);
 	assert_int_equal(f.nloads, 2);
-	/* Whether it fails or not. */
+	/* So does a load that fails. */
 	fake_fail(&f, 3, 1, -EIO);
 	assert_int_equal(cache_get(f.owner, NULL, 0, 3, &cancel, &c, NULL), -EINTR);
 	fake_complete(&f, 2);
@@ -307,7 +307,7 @@ static void owners_do_not_see_each_other(void **state)
 	fake_fail(&g, 2, 1, -EIO);
 	expect_failure(&g, 0, 2, -EIO);
 	touch(&f, 0, 2);
-	cache_owner_free(g.owner); /* its failure goes with it */
+	cache_owner_free(g.owner); /* frees its cached failure */
 	touch(&f, 0, 1);
 	touch(&f, 0, 2);
 	assert_int_equal(f.nloads, 2);
@@ -347,8 +347,8 @@ static double cpu_seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* Who reads the counters or closes a file looks at no chunk of others', with the lock held. */
-static void what_is_held_costs_nobody_time(void **state)
+/* Reading the counters and closing a file do not walk other owners' chunks under the lock. */
+static void held_chunks_do_not_slow_down_others(void **state)
 {
 	enum { N = 20000, TIMES = 4000 };
 	struct fake_source f;
@@ -369,21 +369,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_chunk_is_loaded_once),
-		cmocka_unit_test(the_least_lately_used_goes),
+		cmocka_unit_test(the_least_recently_used_chunk_is_evicted),
 		cmocka_unit_test(the_budget_is_kept),
-		cmocka_unit_test(a_chunk_larger_than_the_budget_reads),
-		cmocka_unit_test(absent_chunks_take_room_too),
-		cmocka_unit_test(a_failure_answers_for_a_second),
-		cmocka_unit_test(a_second_failure_answers_for_another_second),
+		cmocka_unit_test(a_chunk_larger_than_the_budget_can_be_read),
+		cmocka_unit_test(absent_chunks_are_charged),
+		cmocka_unit_test(a_failure_is_cached_for_a_second),
+		cmocka_unit_test(a_second_failure_is_cached_for_another_second),
 		cmocka_unit_test(a_failure_is_of_its_chunk_only),
-		cmocka_unit_test(a_passing_failure_is_not_kept),
-		cmocka_unit_test(the_oldest_of_many_failures_goes),
-		cmocka_unit_test(failures_push_out_one_chunk),
-		cmocka_unit_test(advice_leaves_a_failure_for_its_second),
-		cmocka_unit_test(a_reader_may_give_up),
+		cmocka_unit_test(a_transient_failure_is_not_cached),
+		cmocka_unit_test(the_oldest_of_many_failures_is_dropped),
+		cmocka_unit_test(failures_evict_one_chunk),
+		cmocka_unit_test(advice_does_not_retry_a_cached_failure),
+		cmocka_unit_test(a_cancelled_read_leaves_its_load),
 		cmocka_unit_test(owners_do_not_see_each_other),
 		cmocka_unit_test(freeing_an_owner_waits_for_its_loads),
-		cmocka_unit_test(what_is_held_costs_nobody_time),
+		cmocka_unit_test(held_chunks_do_not_slow_down_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A source under the test's control. Chunk n of dataset d holds `size` bytes of value d * 31 + n.
- * Inline: a load completes before it returns. Deferred: it waits until the test completes it, or,
- * with fake_read(), until its reader has waited for the latency; one reader at a time. Of every
- * `sparse` chunks only the first is stored.
- * The clock stands still unless somebody waits or the test moves it. Single-threaded; tests with
- * threads bring their own.
+ * Inline: a load completes before load() returns. Deferred: a load completes when the test
+ * completes it, or in fake_read() when its reader has waited for the latency (one reader at a
+ * time). Only the first of every `sparse` chunks is stored.
+ *
+ * The clock advances only if a reader waits or the test moves it. Single-threaded; tests with
+ * threads have another source.
  */
 #ifndef TESTS_CACHE_FAKE_SOURCE_H
 #define TESTS_CACHE_FAKE_SOURCE_H
@@ -40,7 +41,7 @@ struct fake_source {
 	size_t nloads;
 	uint64_t loads[FAKE_LOADS]; /* chunk numbers in order of their loads */
 	uint32_t datasets[FAKE_LOADS];
-	bool ahead[FAKE_LOADS];		      /* nobody waited for it */
+	bool ahead[FAKE_LOADS];		      /* began as a prefetch */
 	struct cache_fill *fills[FAKE_LOADS]; /* deferred: NULL when completed */
 	uint64_t due[FAKE_LOADS];
 };
@@ -158,7 +159,7 @@ static inline uint64_t fake_now(const struct env *env)
 	return ((const struct fake_source *)env->ctx)->clock;
 }
 
-/* From now on the n chunks from first fail, in every dataset. */
+/* Makes the n chunks from first fail, in every dataset. */
 static inline void fake_fail(struct fake_source *f, uint64_t first, uint64_t n, int code)
 {
 	f->fail_from = first;
@@ -195,7 +196,8 @@ static inline void fake_close(struct fake_source *f)
 	budget_free(f->env.budget);
 }
 
-/* The load that is due first completes; time goes on to then. False when none is under way. */
+/* Completes the load that is due first and moves the clock to that time. False: no load is in
+ * flight. */
 static inline bool fake_complete_next(struct fake_source *f)
 {
 	size_t first = FAKE_LOADS;
@@ -209,8 +211,8 @@ static inline bool fake_complete_next(struct fake_source *f)
 	return true;
 }
 
-/* A reader who is patient, where nobody else could complete a load: a reader who has given up asks
- * again. What it waits for is put on the stream's account as cache_get() would do it. */
+/* Reads a chunk: a cancelled read is repeated until its load is complete, because no other thread
+ * completes loads. Adds the waiting time to the stream as cache_get() does. */
 static inline const struct cache_chunk *fake_take(struct fake_source *f, struct cache_stream *s,
 						  uint32_t dataset, uint64_t slot)
 {

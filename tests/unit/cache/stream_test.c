@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefetching from a store that takes its time: how many times a reader waits for it (a round),
- * what is loaded in vain, and what is never loaded. The clock stands still but for waiting.
+ * Prefetching from a slow store. The tests count how many times a reader waits for the store
+ * (rounds), which chunks are loaded but not read, and which are never loaded. The clock advances
+ * only while a reader waits.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,8 +45,8 @@ static void finish(struct fake_source *f, struct cache_stream *s)
 	fake_close(f);
 }
 
-/* No more than one load in ten in vain; and what was ahead of a reader that stopped where the
- * dataset goes on. */
+/* At most one load in ten is wasted, besides the last prefetches of a reader that stops before the
+ * end of the dataset. */
 static void expect_little_waste(struct fake_source *f, uint64_t read, bool stopped)
 {
 	fake_complete_all(f);
@@ -68,7 +69,7 @@ static const struct {
 	{"in row order from within", 1, 1, 300, {1, 1, 200}, {0, 0, 100}, {0, 0, 1}, 8, false},
 	{"backwards", 1, 1, 300, {1, 1, 200}, {0, 0, 199}, {0, 0, -1}, 8, false},
 	{"down a column", 64, 1, 20, {64, 1, 1}, {0, 0, 7}, {1, 0, 0}, 5, false},
-	{"a plane, by rows", 8, 16, 16, {1, 16, 16}, {5, 0, 0}, {0, 1, 1}, 8, true},
+	{"a plane, by rows", 8, 16, 16, {1, 16, 16}, {5, 0, 0}, {0, 1, 1}, 10, true},
 	{"a hyperslab", 16, 16, 16, {6, 6, 6}, {2, 3, 4}, {2, 2, 2}, 14, true},
 };
 
@@ -96,13 +97,13 @@ static void walks_take_few_rounds(void **state)
 	}
 }
 
-/* Three chunks of a stride that is no accident: all the rest is asked for at the third. The same
- * three chunks in the file's order may be the kernel's doing. */
-static void a_certain_pattern_is_followed_at_once(void **state)
+/* The third chunk of a stride starts many prefetches at once. The same
+ * in file order may be read-ahead of the kernel. */
+static void a_new_track_prefetches_at_once(void **state)
 {
 	static const struct {
 		uint64_t from, step, least, most;
-	} cases[] = {{0, 3, 60, DEPTH_MAX}, {50, 1, 0, DEPTH_BEGIN}};
+	} cases[] = {{0, 3, DEPTH_BEGIN_MAX, DEPTH_BEGIN_MAX}, {50, 1, 0, DEPTH_BEGIN}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fake_source f;
 		far_away(&f, 200, BUDGET);
@@ -115,8 +116,8 @@ static void a_certain_pattern_is_followed_at_once(void **state)
 	}
 }
 
-/* Each read of a chunk is made of many; the reader's own time for a chunk is as long as a load. */
-static void a_slow_reader_has_little_ahead(void **state)
+/* The program needs as much time for a chunk as a load takes. */
+static void a_slow_reader_prefetches_little(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, BUDGET);
@@ -134,7 +135,7 @@ static void a_slow_reader_has_little_ahead(void **state)
 	finish(&f, s);
 }
 
-static void next_door_little_is_ahead(void **state)
+static void a_near_store_prefetches_little(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 1000, BUDGET);
@@ -167,7 +168,7 @@ static void never_past_the_end(void **state)
 	finish(&f, s);
 }
 
-static void what_is_not_stored_is_passed_over(void **state)
+static void chunks_that_are_not_stored_are_skipped(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 700, BUDGET);
@@ -192,7 +193,7 @@ static void random_access_loads_what_it_reads(void **state)
 		assert_true(fake_read(&f, s, 0, (x >> 8) % 100000));
 	}
 	struct cache_stats st = fake_stats(&f);
-	/* Guesses are bought with what becomes of them: two, of two chunks; and there is chance. */
+	/* A few random reads look like a progression. */
 	assert_in_range(st.prefetches, 0, 8);
 	assert_int_equal(st.loads, st.misses + st.prefetches);
 	finish(&f, s);
@@ -240,7 +241,7 @@ static void datasets_have_their_own_patterns(void **state)
 	finish(&f, s);
 }
 
-static void many_streams_do_not_push_each_other_out(void **state)
+static void many_streams_do_not_evict_each_other(void **state)
 {
 	enum { STREAMS = 16 };
 	struct fake_source f;
@@ -259,7 +260,7 @@ static void many_streams_do_not_push_each_other_out(void **state)
 	fake_close(&f);
 }
 
-static void who_stopped_gives_way(void **state)
+static void a_stopped_stream_gives_way(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, 64);
@@ -272,13 +273,13 @@ static void who_stopped_gives_way(void **state)
 	const uint64_t before = rounds(&f);
 	for (uint64_t i = 0; i < 100; i++)
 		assert_true(fake_read(&f, b, 1, i));
-	/* Half of what is ahead, 16 chunks, is its own. */
+	/* Its share is half of the prefetches: 16 chunks. */
 	assert_true(rounds(&f) - before <= 4 + 100 / 12);
 	cache_stream_free(b);
 	finish(&f, a);
 }
 
-static void a_reader_goes_before_what_is_ahead(void **state)
+static void a_read_is_loaded_before_prefetches(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, BUDGET);
@@ -291,7 +292,7 @@ static void a_reader_goes_before_what_is_ahead(void **state)
 	const struct cache_chunk *c = NULL;
 	cancel_init(&now);
 	cancel_fire(&now);
-	/* Started at once, also what waited its turn. */
+	/* A queued prefetch starts at once, too. */
 	assert_int_equal(cache_get(f.owner, NULL, 0, 500, &now, &c, NULL), -EINTR);
 	assert_int_equal(cache_get(f.owner, NULL, 0, 140, &now, &c, NULL), -EINTR);
 	assert_int_equal(f.nloads, FAKE_PREFETCH + 2);
@@ -303,7 +304,7 @@ static void a_reader_goes_before_what_is_ahead(void **state)
 	fake_close(&f);
 }
 
-static void a_load_that_a_reader_waits_for_is_not_ahead(void **state)
+static void a_load_with_a_waiting_reader_is_no_prefetch(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 1000, BUDGET);
@@ -317,7 +318,7 @@ static void a_load_that_a_reader_waits_for_is_not_ahead(void **state)
 	fake_close(&f);
 }
 
-static void closing_a_stream_calls_off_what_has_not_begun(void **state)
+static void closing_a_stream_drops_queued_prefetches(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, BUDGET);
@@ -330,7 +331,7 @@ static void closing_a_stream_calls_off_what_has_not_begun(void **state)
 	assert_int_equal(st.cancelled, 150 - FAKE_PREFETCH);
 	fake_complete_all(&f);
 	assert_int_equal(f.nloads, FAKE_PREFETCH);
-	/* What was under way is there, for whoever comes. */
+	/* Loads that were in flight are cached. */
 	assert_true(fake_read(&f, NULL, 0, 7));
 	assert_int_equal(f.nloads, FAKE_PREFETCH);
 	st = fake_stats(&f);
@@ -338,7 +339,7 @@ static void closing_a_stream_calls_off_what_has_not_begun(void **state)
 	fake_close(&f);
 }
 
-static void what_is_under_way_for_a_closed_stream_may_be_given_up(void **state)
+static void loads_of_a_closed_stream_may_be_cancelled(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, BUDGET);
@@ -352,7 +353,7 @@ static void what_is_under_way_for_a_closed_stream_may_be_given_up(void **state)
 	assert_int_equal(st.loading, 10);
 	assert_int_equal(st.prefetch_wasted, 20);
 	assert_int_equal(st.load_failures, 0);
-	/* It is as if nobody had asked. */
+	/* No trace of the load remains. */
 	assert_true(fake_read(&f, b, 0, 7));
 	assert_int_equal(fake_stats(&f).misses, 1);
 	cache_stream_free(b);
@@ -360,8 +361,8 @@ static void what_is_under_way_for_a_closed_stream_may_be_given_up(void **state)
 	fake_close(&f);
 }
 
-/* Whoever reads along asks once, and is not told that the first to ask has gone. */
-static void what_another_stream_asked_for_is_not_given_up(void **state)
+/* A second stream requested the chunks, so closing the first one does not cancel them. */
+static void loads_of_another_stream_are_not_cancelled(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, BUDGET);
@@ -380,9 +381,9 @@ static void what_another_stream_asked_for_is_not_given_up(void **state)
 	fake_close(&f);
 }
 
-/* The source gives up at the very moment when somebody comes: a reader, who waits a little longer,
- * or one who will. */
-static void what_is_given_up_too_late_begins_anew(void **state)
+/* The source cancels a load at the moment when a reader or a stream requests the chunk again. The
+ * load begins again, so the reader only waits longer. */
+static void a_load_cancelled_too_late_begins_again(void **state)
 {
 	for (int ahead = 0; ahead < 2; ahead++) {
 		struct fake_source f;
@@ -419,8 +420,8 @@ static void what_is_given_up_too_late_begins_anew(void **state)
 	}
 }
 
-/* A source that cancels a load that a reader needs has failed. */
-static void giving_up_is_no_excuse(void **state)
+/* If a source cancels a load that a reader needs, the read fails. */
+static void a_needless_cancellation_is_a_failure(void **state)
 {
 	struct fake_source f;
 	struct err err = ERR_INIT;
@@ -434,7 +435,7 @@ static void giving_up_is_no_excuse(void **state)
 	fake_close(&f);
 }
 
-static void an_owner_that_goes_begins_nothing(void **state)
+static void a_freed_owner_starts_no_load(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, BUDGET);
@@ -450,7 +451,7 @@ static void an_owner_that_goes_begins_nothing(void **state)
 	fake_close(&f);
 }
 
-static void without_a_stream_nothing_is_ahead(void **state)
+static void without_a_stream_nothing_is_prefetched(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, BUDGET);
@@ -460,14 +461,14 @@ static void without_a_stream_nothing_is_ahead(void **state)
 	fake_close(&f);
 }
 
-static void what_is_ahead_is_bounded(void **state)
+static void prefetches_are_bounded(void **state)
 {
 	struct fake_source f;
 	far_away(&f, 1000, 64);
 	assert_int_equal(cache_advise(f.owner, NULL, 0, 0, 1000), 32);
 	assert_int_equal(f.nloads, 32);
 	assert_int_equal(cache_advise(f.owner, NULL, 0, 100, 10), 0);
-	/* Read or not: what is there and was not read counts. */
+	/* Loaded chunks count until they are read. */
 	fake_complete_all(&f);
 	assert_int_equal(cache_advise(f.owner, NULL, 0, 100, 10), 0);
 	assert_true(fake_read(&f, NULL, 0, 0));
@@ -476,7 +477,7 @@ static void what_is_ahead_is_bounded(void **state)
 	fake_close(&f);
 }
 
-static void advice_is_taken_within_the_dataset(void **state)
+static void advice_ends_with_the_dataset(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 10, BUDGET);
@@ -490,7 +491,7 @@ static void advice_is_taken_within_the_dataset(void **state)
 	fake_close(&f);
 }
 
-static void a_chunk_as_large_as_the_budget_is_never_ahead(void **state)
+static void a_chunk_as_large_as_the_budget_is_not_prefetched(void **state)
 {
 	struct fake_source f;
 	fake_open(&f, SIZE, 100, 1);
@@ -502,7 +503,7 @@ static void a_chunk_as_large_as_the_budget_is_never_ahead(void **state)
 	finish(&f, s);
 }
 
-static void a_failure_ahead_is_told_and_tried_again(void **state)
+static void a_failed_prefetch_is_logged_and_retried(void **state)
 {
 	struct fake_source f;
 	const struct cache_chunk *c = NULL;
@@ -510,7 +511,7 @@ static void a_failure_ahead_is_told_and_tried_again(void **state)
 	struct cache_stream *s = cache_stream_new(f.owner);
 	fake_fail(&f, 2, 1, -EIO);
 	assert_true(fake_read(&f, s, 0, 0));
-	assert_true(fake_read(&f, s, 0, 1)); /* loads 2 ahead */
+	assert_true(fake_read(&f, s, 0, 1)); /* prefetches 2 */
 	assert_int_equal(fake_stats(&f).load_failures, 1);
 	const size_t loads = f.nloads;
 	assert_int_equal(cache_get(f.owner, s, 0, 2, NULL, &c, NULL), -EIO);
@@ -527,30 +528,30 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(walks_take_few_rounds),
-		cmocka_unit_test(a_certain_pattern_is_followed_at_once),
-		cmocka_unit_test(a_slow_reader_has_little_ahead),
-		cmocka_unit_test(next_door_little_is_ahead),
+		cmocka_unit_test(a_new_track_prefetches_at_once),
+		cmocka_unit_test(a_slow_reader_prefetches_little),
+		cmocka_unit_test(a_near_store_prefetches_little),
 		cmocka_unit_test(never_past_the_end),
-		cmocka_unit_test(what_is_not_stored_is_passed_over),
+		cmocka_unit_test(chunks_that_are_not_stored_are_skipped),
 		cmocka_unit_test(random_access_loads_what_it_reads),
 		cmocka_unit_test(streams_side_by_side),
 		cmocka_unit_test(two_patterns_of_one_reader),
 		cmocka_unit_test(datasets_have_their_own_patterns),
-		cmocka_unit_test(many_streams_do_not_push_each_other_out),
-		cmocka_unit_test(who_stopped_gives_way),
-		cmocka_unit_test(a_reader_goes_before_what_is_ahead),
-		cmocka_unit_test(a_load_that_a_reader_waits_for_is_not_ahead),
-		cmocka_unit_test(closing_a_stream_calls_off_what_has_not_begun),
-		cmocka_unit_test(what_is_under_way_for_a_closed_stream_may_be_given_up),
-		cmocka_unit_test(what_another_stream_asked_for_is_not_given_up),
-		cmocka_unit_test(what_is_given_up_too_late_begins_anew),
-		cmocka_unit_test(giving_up_is_no_excuse),
-		cmocka_unit_test(an_owner_that_goes_begins_nothing),
-		cmocka_unit_test(without_a_stream_nothing_is_ahead),
-		cmocka_unit_test(what_is_ahead_is_bounded),
-		cmocka_unit_test(advice_is_taken_within_the_dataset),
-		cmocka_unit_test(a_chunk_as_large_as_the_budget_is_never_ahead),
-		cmocka_unit_test(a_failure_ahead_is_told_and_tried_again),
+		cmocka_unit_test(many_streams_do_not_evict_each_other),
+		cmocka_unit_test(a_stopped_stream_gives_way),
+		cmocka_unit_test(a_read_is_loaded_before_prefetches),
+		cmocka_unit_test(a_load_with_a_waiting_reader_is_no_prefetch),
+		cmocka_unit_test(closing_a_stream_drops_queued_prefetches),
+		cmocka_unit_test(loads_of_a_closed_stream_may_be_cancelled),
+		cmocka_unit_test(loads_of_another_stream_are_not_cancelled),
+		cmocka_unit_test(a_load_cancelled_too_late_begins_again),
+		cmocka_unit_test(a_needless_cancellation_is_a_failure),
+		cmocka_unit_test(a_freed_owner_starts_no_load),
+		cmocka_unit_test(without_a_stream_nothing_is_prefetched),
+		cmocka_unit_test(prefetches_are_bounded),
+		cmocka_unit_test(advice_ends_with_the_dataset),
+		cmocka_unit_test(a_chunk_as_large_as_the_budget_is_not_prefetched),
+		cmocka_unit_test(a_failed_prefetch_is_logged_and_retried),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many readers at once, loads on other threads. Meant for the thread sanitizer too. */
+/* Many parallel readers, and loads on other threads; also for the thread sanitizer. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ struct source {
 	atomic_uint running;
 	unsigned int delay_us;
 	atomic_bool failing;
-	bool gives_up; /* what nobody wants when it is there, and at times too late */
+	bool cancels; /* cancels loads that may be cancelled, at times too late */
 	atomic_uint cancelled;
 };
 
@@ -41,10 +41,10 @@ static void run(void *arg)
 	struct source *s = job->source;
 	struct cache_chunk chunk = {0};
 	struct err err = ERR_INIT;
-	const bool cancelled = s->gives_up && atomic_load(cache_fill_cancel(job->fill));
+	const bool cancelled = s->cancels && atomic_load(cache_fill_cancel(job->fill));
 	if (s->delay_us)
 		usleep(s->delay_us);
-	if (cancelled || (s->gives_up && atomic_load(cache_fill_cancel(job->fill)))) {
+	if (cancelled || (s->cancels && atomic_load(cache_fill_cancel(job->fill)))) {
 		atomic_fetch_add(&s->cancelled, 1);
 		cache_complete(job->fill, err_set(&err, -ECANCELED, "cancelled"), NULL, &err);
 	} else if (atomic_load(&s->failing)) {
@@ -190,7 +190,7 @@ static void sixteen_readers_of_a_chunk_are_one_load(void **state)
 	world_close(&w);
 }
 
-static void a_failure_reaches_all_who_wait(void **state)
+static void a_failure_is_returned_to_all_waiting_readers(void **state)
 {
 	struct world w;
 	world_open(&w, 1 << 20);
@@ -232,7 +232,7 @@ static void sixteen_readers_of_a_dataset_load_each_chunk_once(void **state)
 
 enum { PIECES = 8 };
 
-/* A chunk in pieces, as a large one is read. */
+/* Reads a chunk in pieces, as programs read large ones. */
 static void in_pieces(struct world *w, unsigned int reader)
 {
 	for (uint64_t n = reader * 4; n < reader * 4 + 4; n++) {
@@ -264,7 +264,7 @@ static void large_chunks_stay_until_they_are_read(void **state)
 	world_close(&w);
 }
 
-/* Each is larger than the budget: one after the other, and nobody waits for ever. */
+/* Each chunk is larger than the budget: loads run one after the other, and every read ends. */
 static void chunks_larger_than_the_budget_take_turns(void **state)
 {
 	struct world w;
@@ -335,7 +335,7 @@ static void failures_come_and_go_under_load(void **state)
 	world_close(&w);
 }
 
-/* Opened, read a little ahead of which much is asked for, closed, over and over. */
+/* Opens a stream, reads a little while much is prefetched, and closes it, again and again. */
 static void open_and_close(struct world *w, unsigned int reader)
 {
 	uint32_t x = reader;
@@ -350,12 +350,12 @@ static void open_and_close(struct world *w, unsigned int reader)
 	}
 }
 
-static void who_closes_takes_nothing_from_others(void **state)
+static void closing_a_stream_takes_nothing_from_others(void **state)
 {
 	struct world w;
 	world_open(&w, 60 * SIZE);
 	w.source.delay_us = 200;
-	w.source.gives_up = true;
+	w.source.cancels = true;
 	world_run(&w, open_and_close);
 	assert_int_equal(atomic_load(&w.failed), 0);
 	assert_int_equal(atomic_load(&w.wrong), 0);
@@ -377,13 +377,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sixteen_readers_of_a_chunk_are_one_load),
-		cmocka_unit_test(a_failure_reaches_all_who_wait),
+		cmocka_unit_test(a_failure_is_returned_to_all_waiting_readers),
 		cmocka_unit_test(sixteen_readers_of_a_dataset_load_each_chunk_once),
 		cmocka_unit_test(large_chunks_stay_until_they_are_read),
 		cmocka_unit_test(chunks_larger_than_the_budget_take_turns),
 		cmocka_unit_test(a_small_budget_is_kept_under_load),
 		cmocka_unit_test(failures_come_and_go_under_load),
-		cmocka_unit_test(who_closes_takes_nothing_from_others),
+		cmocka_unit_test(closing_a_stream_takes_nothing_from_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

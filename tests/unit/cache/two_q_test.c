@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stays in the cache, against plain LRU over the same trace of uses (a use is several reads of
- * one chunk in succession).
+ * Compares 2Q with plain LRU over the same trace of uses: which chunks stay in the cache? A use is
+ * several reads of one chunk in succession.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { BUDGET = 200 /* chunks */, READS = 4 /* of a use */, TRACE = 1 << 14 };
 
-/* With what an entry takes by itself. */
+/* Including the entry itself. */
 enum { SIZE = 64 * 1024 };
 
 struct trace {
@@ -68,7 +68,7 @@ static unsigned int hits_of_cache(const struct trace *t, size_t from, uint64_t l
 	return (unsigned int)(uses ? hits * 1000 / uses : 0);
 }
 
-/* A working set of six tenths, used twice before the scan and, all along, once for each `pace`
+/* A working set of six tenths, used twice before the scan and, during it, once for each `pace`
  * chunks of a scan of ten budgets. */
 static void work_and_scan(struct trace *t, uint64_t pace, size_t *from)
 {
@@ -100,8 +100,8 @@ static void a_scan_does_not_ruin_a_working_set(void **state)
 	}
 }
 
-/* Main before the scan: it may be as slow as it likes. */
-static void what_is_in_use_outlasts_a_fast_scan(void **state)
+/* The set is main before the scan, so it may be used rarely. */
+static void a_set_in_use_survives_a_fast_scan(void **state)
 {
 	enum { SET = BUDGET * 6 / 10 };
 	static struct trace t;
@@ -131,7 +131,7 @@ static void a_set_that_fits_stays(void **state)
 	assert_int_equal(hits_of_cache(&t, BUDGET, UINT64_MAX), 1000);
 }
 
-static void a_loop_over_too_much_does_as_lru(void **state)
+static void a_loop_over_more_than_the_budget_is_like_lru(void **state)
 {
 	static struct trace t;
 	t.n = 0;
@@ -142,8 +142,8 @@ static void a_loop_over_too_much_does_as_lru(void **state)
 	assert_true(ours >= hits_of_lru(&t, BUDGET, UINT64_MAX));
 }
 
-/* A new working set takes the place of the old one. */
-static void what_is_not_used_any_more_goes(void **state)
+/* A new working set replaces the old one. */
+static void an_unused_set_is_evicted(void **state)
 {
 	enum { SET = BUDGET * 7 / 10 };
 	static struct trace t;
@@ -162,7 +162,7 @@ static void what_is_not_used_any_more_goes(void **state)
 	assert_true(ours >= 950);
 }
 
-/* Rows of a plane: each chunk as often as it has rows, then never again. That is one use. */
+/* A plane read row by row reads each chunk once per row, then never again: one use. */
 static void rows_of_a_plane_are_a_scan(void **state)
 {
 	enum { SET = BUDGET * 6 / 10, ROW = BUDGET / 8, ROWS = 6 };
@@ -188,10 +188,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_scan_does_not_ruin_a_working_set),
-		cmocka_unit_test(what_is_in_use_outlasts_a_fast_scan),
+		cmocka_unit_test(a_set_in_use_survives_a_fast_scan),
 		cmocka_unit_test(a_set_that_fits_stays),
-		cmocka_unit_test(a_loop_over_too_much_does_as_lru),
-		cmocka_unit_test(what_is_not_used_any_more_goes),
+		cmocka_unit_test(a_loop_over_more_than_the_budget_is_like_lru),
+		cmocka_unit_test(an_unused_set_is_evicted),
 		cmocka_unit_test(rows_of_a_plane_are_a_scan),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 #include "log_signal.h"
 
-/* What is written to standard error while fn runs. */
+/* Returns what is written to standard error while fn runs. */
 static void capture(void (*fn)(struct log *log), struct log *log, char *out, size_t size)
 {
 	int ends[2];
@@ -30,7 +30,7 @@ static void capture(void (*fn)(struct log *log), struct log *log, char *out, siz
 	out[n > 0 ? n : 0] = '\0';
 }
 
-/* Around once, each step told at the level that it leads to. */
+/* Once through all levels. Each change is logged at the new level. */
 static void every_level_in_turn(void **state)
 {
 	static const struct {
@@ -44,7 +44,7 @@ static void every_level_in_turn(void **state)
 	};
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		char said[256];
-		struct log *log = log_new("t", steps[i].from, false);
+		struct log *log = log_new("t", steps[i].from);
 		capture(log_signal_advance, log, said, sizeof(said));
 		assert_int_equal(log_get_level(log), steps[i].to);
 		assert_string_equal(said, steps[i].line);
@@ -74,12 +74,12 @@ static void send_signals(struct log *log)
 static void the_signal_moves_the_level(void **state)
 {
 	char said[256];
-	struct log *log = log_new("t", LOG_LEVEL_INFO, false);
+	struct log *log = log_new("t", LOG_LEVEL_INFO);
 	log_signal_block();
 	capture(send_signals, log, said, sizeof(said));
 	assert_string_equal(said, "t: debug: the log level is debug now\n"
 				  "t: error: the log level is error now\n");
-	/* To be stopped moves nothing. */
+	/* Stopping does not change the level. */
 	assert_int_equal(log_get_level(log), LOG_LEVEL_ERROR);
 	log_free(log);
 }

@@ -64,12 +64,12 @@ static void others_are_refused(void **state)
 		{"localhost:9464", "is not an IP address"},
 		{"127.1:9464", "is not an IP address"},
 		{"[::1:9464", "is not an IP address"},
-		{"0.0.0.0:9464", "this machine alone"},
-		{"192.168.0.1:9464", "this machine alone"},
-		{"128.0.0.1:9464", "this machine alone"},
-		{"[::]:9464", "this machine alone"},
-		{"[fe80::1]:9464", "this machine alone"},
-		{"[::ffff:127.0.0.1]:9464", "this machine alone"},
+		{"0.0.0.0:9464", "a loopback address"},
+		{"192.168.0.1:9464", "a loopback address"},
+		{"128.0.0.1:9464", "a loopback address"},
+		{"[::]:9464", "a loopback address"},
+		{"[fe80::1]:9464", "a loopback address"},
+		{"[::ffff:127.0.0.1]:9464", "a loopback address"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct metrics_address a;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A close that returns in time is waited for, and one that does not is left behind. */
+/* shutdown_in_time() waits for a close that returns in time, and not for one that does not. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

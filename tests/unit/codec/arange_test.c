@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computed elements, against values of numpy. */
+/* Computed elements, compared with values of numpy. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void integers(void **state)
 	arena_free(a);
 }
 
-/* numpy.float16(v) of each. */
+/* half: numpy.float16(v). */
 static void halves(void **state)
 {
 	static const struct {

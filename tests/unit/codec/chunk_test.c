@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sniffing: every form in which HSDS has stored a chunk, and every way to damage one. */
+/* Decoding: every form in which HSDS has stored chunks, and damaged chunks. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,6 +13,8 @@
 #include <zlib.h>
 
 #include <codec/chunk.h>
+
+#include "codec/bitshuffle.h"
 
 enum { ELEMS = 1000, SIZE = 4, BYTES = ELEMS * SIZE };
 
@@ -54,7 +56,7 @@ static struct pipeline pipeline_of(uint32_t a, uint32_t b, uint32_t c)
 	return p;
 }
 
-/* ---- encoders, written from the formats, not from the decoder ---- */
+/* ---- encoders, written from the descriptions of the formats, not from the decoder ---- */
 
 static void add(struct bytes *b, const void *data, size_t n)
 {
@@ -106,7 +108,7 @@ static struct bytes as_shuffled(const uint8_t *data, size_t n, size_t size)
 	return b;
 }
 
-/* Bit by bit; block in elements, a multiple of 8. */
+/* Shuffles bit by bit. block: number of elements, a multiple of 8. */
 static struct bytes as_bitshuffle(const uint8_t *data, size_t n, size_t size, size_t block)
 {
 	struct bytes b = {0};
@@ -238,7 +240,7 @@ static void zlib_with_a_dropped_checksum(void **state)
 	expect_plain(f, &gz, ENCODING_HSDS, b);
 	b = as_zlib(f->plain, BYTES);
 	add(&b, "junk!", 5);
-	expect_error(f, &gz, b, -EIO, "behind the zlib stream");
+	expect_error(f, &gz, b, -EIO, "after the zlib stream");
 }
 
 static void plain_that_looks_compressed(void **state)
@@ -273,7 +275,7 @@ static void bitshuffle_forms(void **state)
 			     as_blosc(b.data, b.len, BLOSC_NOSHUFFLE, "zstd"));
 		bytes_release(&b);
 	}
-	/* The frame holds plain bytes when HSDS did not apply what it recorded. */
+	/* Bitshuffle is recorded, but HSDS did not apply it: the frame has the plain bytes. */
 	expect_plain(f, &packed, ENCODING_HSDS, as_blosc(f->plain, BYTES, BLOSC_BITSHUFFLE, "lz4"));
 }
 
@@ -300,7 +302,65 @@ static void bitshuffle_with_a_rest(void **state)
 	}
 }
 
-/* Each writes over byte `at` of a good frame of the given form. */
+/* A header whose block size is 0 stands for 8192 bytes of elements, but at least 128 elements. */
+static void bitshuffle_of_the_default_block_size(void **state)
+{
+	static const struct {
+		size_t size, block; /* bytes of an element, elements of a block */
+	} cases[] = {{1, 8192}, {4, 2048}, {3, 2728}, {63, 128}, {64, 128}, {65, 128}, {100, 128}};
+	enum { MOST = 5 * 8192 + 3 };
+	uint8_t *data = test_malloc(MOST);
+	struct pipeline p = pipeline_of(FILTER_BITSHUFFLE, 0, 0);
+	for (size_t i = 0; i < MOST; i++)
+		data[i] = (uint8_t)(i * i >> 5);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct arena *a = arena_new(65536);
+		const size_t elems = MOST / cases[i].size;
+		const size_t n = elems * cases[i].size;
+		const struct codec_chunk c = {
+			.type = dtype_opaque(a, (uint32_t)cases[i].size, "", NULL),
+			.nelems = elems,
+			.pipeline = &p};
+		struct bytes b = as_bitshuffle(data, n, cases[i].size, cases[i].block);
+		struct err err = ERR_INIT;
+		struct elems out;
+		memset(b.data + 8, 0, 4);
+		if (codec_chunk_decode(&c, &b, &out, &err))
+			fail_msg("elements of %zu bytes: %s", cases[i].size, err.msg);
+		assert_int_equal(out.fixed.len, n);
+		assert_memory_equal(out.fixed.data, data, n);
+		elems_release(&out);
+		bytes_release(&b);
+		arena_free(a);
+	}
+	test_free(data);
+}
+
+/* LZ4 expands a byte to 255 bytes at most. A header that claims more is refused before memory is
+ * allocated for its claim. */
+static void bitshuffle_allocates_nothing_for_a_false_size(void **state)
+{
+	enum { N = 100 };
+	static const struct {
+		uint64_t total;
+		bool allocates;
+	} cases[] = {{255 * N, true}, {255 * (N + 1), false}, {1 << 30, false}, {SIZE_MAX, false}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bytes stored = {0}, out = {0};
+		struct err err = ERR_INIT;
+		add_be(&stored, cases[i].total, 8);
+		add_be(&stored, 8, 4);
+		assert_int_equal(bytes_append_zero(&stored, N - stored.len), 0);
+		assert_int_equal(bitshuffle_decode(stored.data, N, 1, cases[i].total, &out, &err),
+				 -EIO);
+		assert_int_equal(out.data != NULL, cases[i].allocates);
+		assert_int_equal(strstr(err.msg, "cannot decode") == NULL, cases[i].allocates);
+		bytes_release(&stored);
+		bytes_release(&out);
+	}
+}
+
+/* Each case overwrites byte `at` of a valid frame. */
 static void damaged_frames(void **state)
 {
 	struct fixture *f = *state;
@@ -319,7 +379,7 @@ static void damaged_frames(void **state)
 		{"more bytes than the chunk", 7, 0x70, -EIO, "at most 4000"},
 		{"fewer bytes than the chunk", 5, 1, -EIO, ""},
 		{"blocksize 0", 8, 0, -EIO, ""},
-		{"blocksize over all bytes", 11, 0x7f, -EIO, "has blocks of"},
+		{"blocksize over all bytes", 11, 0x7f, -EIO, "impossible blocks of"},
 		{"length is not the object's", 12, 0, -EIO, ""},
 		{"offset of the first block", 17, 0xff, -EIO, "damaged"},
 		{"data", 26, 0x55, -EIO, "damaged"},
@@ -340,7 +400,7 @@ static void damaged_zlib(void **state)
 	struct pipeline p = pipeline_of(FILTER_DEFLATE, 0, 0);
 	struct bytes b = as_zlib(f->plain, BYTES);
 	b.len -= 10;
-	expect_error(f, &p, b, -EIO, "cut off");
+	expect_error(f, &p, b, -EIO, "truncated");
 	b = as_zlib(f->plain, BYTES);
 	b.data[b.len - 1] ^= 1;
 	expect_error(f, &p, b, -EIO, "incorrect data check");
@@ -366,9 +426,9 @@ static void damaged_bitshuffle(void **state)
 		{"total is not the chunk's", 7, 1, 0, "its shape needs"},
 		{"block of 4 elements", 11, 16, 0, "blocks of"},
 		{"block shorter than an element", 11, 3, 0, "blocks of"},
-		{"length of a block", 12, 0x7f, 0, "does not fit"},
+		{"length of a block", 12, 0x7f, 0, "more than the chunk has"},
 		{"LZ4 data", 16, 0x00, 0, "LZ4"},
-		{"cut off", 0, 0, 1, ""},
+		{"truncated", 0, 0, 1, ""},
 		{"header only", 0, 0, 2, ""},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -384,7 +444,7 @@ static void damaged_bitshuffle(void **state)
 	}
 	struct bytes b = as_bitshuffle(f->plain, BYTES, SIZE, 32);
 	add(&b, "x", 1);
-	expect_error(f, &p, b, -EIO, "behind the last element");
+	expect_error(f, &p, b, -EIO, "after the last element");
 }
 
 static void wrong_lengths(void **state)
@@ -427,10 +487,27 @@ static void decoded_sizes(void **state)
 	assert_int_equal(codec_decoded_size(&none, zlib.data, 16, zlib.len, 1 << 20, &n, NULL), 0);
 	assert_int_equal(n, zlib.len);
 	assert_int_equal(codec_decoded_size(&none, f->plain, 16, 12345, 12344, &n, NULL), -EFBIG);
+	assert_int_equal(codec_decoded_size(&none, f->plain, 16, 12345, 12345, &n, NULL), 0);
+	assert_int_equal(n, 12345);
 	assert_int_equal(codec_decoded_size(&none, f->plain, 3, 3, 100, &n, NULL), 0);
 	assert_int_equal(n, 3);
 	bytes_release(&frame);
 	bytes_release(&zlib);
+}
+
+/* The buffer for a zlib stream of unknown decoded size begins with 16 MiB, and grows. */
+static void large_zlib_streams(void **state)
+{
+	enum { LARGE = 40 << 20 };
+	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
+	uint8_t *zeros = test_calloc(1, LARGE);
+	struct bytes zlib = as_zlib(zeros, LARGE);
+	uint64_t n = 0;
+	assert_int_equal(codec_decoded_size(&gz, zlib.data, zlib.len, zlib.len, LARGE, &n, NULL),
+			 0);
+	assert_int_equal(n, LARGE);
+	bytes_release(&zlib);
+	test_free(zeros);
 }
 
 static void variable_length_in_a_frame_or_a_stream(void **state)
@@ -472,11 +549,14 @@ int main(void)
 		cmocka_unit_test(plain_that_looks_compressed),
 		cmocka_unit_test(bitshuffle_forms),
 		cmocka_unit_test(bitshuffle_with_a_rest),
+		cmocka_unit_test(bitshuffle_of_the_default_block_size),
+		cmocka_unit_test(bitshuffle_allocates_nothing_for_a_false_size),
 		cmocka_unit_test(damaged_frames),
 		cmocka_unit_test(damaged_zlib),
 		cmocka_unit_test(damaged_bitshuffle),
 		cmocka_unit_test(wrong_lengths),
 		cmocka_unit_test(decoded_sizes),
+		cmocka_unit_test(large_zlib_streams),
 		cmocka_unit_test(variable_length_in_a_frame_or_a_stream),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

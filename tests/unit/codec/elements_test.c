@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stored elements into file form: references, sequences, what HSDS leaves behind, damage. */
+/* Elements of chunk objects: references, sequences, bytes after the last element, damage. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -149,7 +149,7 @@ static void references_become_numbers(void **state)
 		assert_int_equal(out.fixed.data[i], 0);
 	elems_release(&out);
 	bad(f->ref, 4, stored, sizeof(stored) - 1, "191 bytes, its shape needs 192");
-	/* 48 bytes without a NUL are read to their end and no further. */
+	/* A reference of 48 bytes without a NUL is read to its end and no further. */
 	memset(stored[0], 'x', 48);
 	good(f->ref, 1, stored, 48, &out);
 	elems_release(&out);
@@ -167,7 +167,7 @@ static void sequences(void **state)
 	elems_release(&out);
 	good(f->text, 3, raw, sizeof(raw), &out);
 	expect_items(&out, out.fixed.data, 4, "\1\2\3\4", 4);
-	/* A count of 0 is a value: the empty string. */
+	/* A count of 0 is the empty string, not an unset value. */
 	assert_true(elems_get_vlen(out.fixed.data + 16).is_set);
 	elems_release(&out);
 }
@@ -182,7 +182,7 @@ static void sequences_of_references(void **state)
 	expect_items(&out, out.fixed.data, 2, "\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	elems_release(&out);
 	raw[0] = 95;
-	bad(f->refs, 1, raw, sizeof(raw) - 1, "cut off");
+	bad(f->refs, 1, raw, sizeof(raw) - 1, "truncated");
 }
 
 static void sequences_nest(void **state)
@@ -234,10 +234,18 @@ static void zeros_behind_arrays_of_sequences(void **state)
 		expect_items(&out, out.fixed.data + 48, 1, "b", 1);
 		elems_release(&out);
 	}
-	bad(f->texts, 2, raw, 27, "9 bytes behind the last element");
+	bad(f->texts, 2, raw, 27, "9 bytes after the last element");
 	raw[20] = 1;
-	bad(f->texts, 2, raw, 26, "8 bytes behind the last element");
-	bad(f->text, 4, raw, 22, "4 bytes behind the last element");
+	bad(f->texts, 2, raw, 26, "8 bytes after the last element");
+	bad(f->text, 4, raw, 22, "4 bytes after the last element");
+
+	/* An array of two arrays is three arrays. */
+	const uint32_t two[] = {2};
+	const struct dtype *arrays = dtype_array(f->arena, f->texts, 1, two, NULL);
+	uint8_t zeros[4 * 4 + 3 * 4 + 1] = {0};
+	good(arrays, 1, zeros, sizeof(zeros) - 1, &out);
+	elems_release(&out);
+	bad(arrays, 1, zeros, sizeof(zeros), "13 bytes after the last element");
 }
 
 static void malformed(void **state)
@@ -251,13 +259,23 @@ static void malformed(void **state)
 		bool ints;
 		const char *word;
 	} cases[] = {
-		{"empty", {0}, 0, 1, false, "0 bytes, 1 elements need 4"},
-		{"count cut off", {0, 0, 0, 0, 1}, 5, 2, false, "need 8"},
-		{"count cut off later", {2, 0, 0, 0, 1, 1, 0, 0}, 8, 2, false, "are left"},
-		{"count over what is left", {5, 0, 0, 0, 1, 2, 3, 4}, 8, 1, false, "says 5 bytes"},
-		{"count negative", {255, 255, 255, 255}, 4, 1, false, "says -1 bytes"},
-		{"half an item", {3, 0, 0, 0, 1, 2, 3}, 7, 1, true, "3 bytes of 2-byte items"},
-		{"one too many", {1, 0, 0, 0, 'a', 'b'}, 6, 1, false, "behind the last"},
+		{"empty", {0}, 0, 1, false, "0 bytes, 1 elements need at least 4"},
+		{"count is truncated", {0, 0, 0, 0, 1}, 5, 2, false, "need at least 8"},
+		{"a later count is truncated", {2, 0, 0, 0, 1, 1, 0, 0}, 8, 2, false, "are left"},
+		{"count over the remaining bytes",
+		 {5, 0, 0, 0, 1, 2, 3, 4},
+		 8,
+		 1,
+		 false,
+		 "states 5 bytes"},
+		{"count negative", {255, 255, 255, 255}, 4, 1, false, "states -1 bytes"},
+		{"half an item",
+		 {3, 0, 0, 0, 1, 2, 3},
+		 7,
+		 1,
+		 true,
+		 "3 bytes are not a multiple of the item size 2"},
+		{"one too many", {1, 0, 0, 0, 'a', 'b'}, 6, 1, false, "after the last"},
 		{"more elements than bytes", {0}, 12, UINT64_MAX / 2, false, "12 bytes"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

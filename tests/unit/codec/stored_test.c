@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filters of HDF5: sizes, the stored form, real streams, damage. */
+/* Filters of HDF5: sizes, stored blocks, streams of libhdf5, damage. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -180,6 +180,7 @@ static void masked_filters_are_skipped(void **state)
 	assert_int_equal(codec_hdf5_decode(&p, 7, 4, plain, 8, 8, &out, NULL), 0);
 	assert_int_equal(out.len, 8);
 	assert_memory_equal(out.data, plain, 8);
+	bytes_release(&out);
 	assert_int_equal(codec_hdf5_decode(&p, 6, 4, plain, 8, 8, &out, NULL), 0);
 	assert_memory_equal(out.data, "\1\3\5\7\2\4\6\10", 8);
 	bytes_release(&out);
@@ -213,6 +214,21 @@ static void damage(void **state)
 	bytes_release(&out);
 }
 
+/* Filters are undone from the last to the first. No filter that is undone later hides the error. */
+static void the_first_error_is_reported(void **state)
+{
+	const uint32_t ids[] = {FILTER_SHUFFLE, FILTER_FLETCHER32};
+	const struct pipeline p = pipeline_of(ids, 2);
+	uint8_t plain[8] = {1, 2, 3}, encoded[12];
+	struct bytes out = {0};
+	struct err err = ERR_INIT;
+	assert_int_equal(codec_stored_encode(&p, 4, plain, 8, encoded, 12, NULL), 0);
+	encoded[0] ^= 1;
+	assert_int_equal(codec_hdf5_decode(&p, 0, 4, encoded, 12, 8, &out, &err), -EIO);
+	assert_non_null(strstr(err.msg, "fletcher32"));
+	assert_null(out.data);
+}
+
 static void pipeline_keeps_what_every_library_has(void **state)
 {
 	const uint32_t ids[] = {FILTER_BITSHUFFLE, FILTER_SHUFFLE, FILTER_BLOSC,     FILTER_DEFLATE,
@@ -238,6 +254,7 @@ int main(void)
 		cmocka_unit_test(chunks_of_libhdf5),
 		cmocka_unit_test(masked_filters_are_skipped),
 		cmocka_unit_test(damage),
+		cmocka_unit_test(the_first_error_is_reported),
 		cmocka_unit_test(pipeline_keeps_what_every_library_has),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

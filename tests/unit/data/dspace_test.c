@@ -15,7 +15,6 @@
 static void scalar_and_null(void **state)
 {
 	struct dspace s;
-
 	dspace_scalar(&s);
 	assert_int_equal(s.cls, DSPACE_SCALAR);
 	assert_int_equal(s.rank, 0);
@@ -47,20 +46,18 @@ static void simple(void **state)
 		{"2^63", 1, {two63}, {two63}, 0, two63, false},
 		{"2^63 in two", 2, {two62, 2}, {two62, 2}, 0, two63, false},
 		{"huge but empty", 3, {two63, 0, two63}, {two63, 0, two63}, 0, 0, false},
-		{"over 2^63", 2, {two62, 3}, {two62, 3}, -E2BIG, 0, false},
-		{"over 2^64", 3, {two62, 2, 2}, {two62, 2, 2}, -E2BIG, 0, false},
+		{"more than 2^63", 2, {two62, 3}, {two62, 3}, -E2BIG, 0, false},
+		{"more than 2^64", 3, {two62, 2, 2}, {two62, 2, 2}, -E2BIG, 0, false},
 		{"wraps to a small product", 2, {two63, 2}, {two63, 2}, -E2BIG, 0, false},
 		{"unlimited extent", 1, {U}, {U}, -E2BIG, 0, false},
 		{"unlimited extent, empty", 2, {U, 0}, {U, 0}, -E2BIG, 0, false},
-		{"over its maximum", 2, {3, 4}, {3, 3}, -EINVAL, 0, false},
-		{"no dimension", 0, {0}, {0}, -EINVAL, 0, false},
+		{"larger than its maximum", 2, {3, 4}, {3, 3}, -EINVAL, 0, false},
+		{"no dimensions", 0, {0}, {0}, -EINVAL, 0, false},
 	};
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct err err = ERR_INIT;
 		struct dspace s;
 		int r = dspace_simple(&s, rows[i].rank, rows[i].dims, rows[i].max, &err);
-
 		if (r != rows[i].result)
 			fail_msg("%s: %d (%s)", rows[i].name, r, err.msg);
 		assert_int_equal(err.code, r);
@@ -80,7 +77,6 @@ static void without_maximum_it_is_fixed(void **state)
 {
 	uint64_t dims[DSPACE_MAX_RANK + 1];
 	struct dspace s;
-
 	for (int i = 0; i <= DSPACE_MAX_RANK; i++)
 		dims[i] = 2;
 	assert_int_equal(dspace_simple(&s, DSPACE_MAX_RANK, dims, NULL, NULL), 0);
@@ -97,6 +93,5 @@ int main(void)
 		cmocka_unit_test(simple),
 		cmocka_unit_test(without_maximum_it_is_fixed),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

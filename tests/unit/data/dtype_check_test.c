@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datatypes that are none: one field damaged at a time, named after the defect. */
+/* Invalid datatypes: valid ones with one damaged field each. A case is named after its defect. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <data/dtype.h>
 
-/* Sound types, to be damaged. */
+/* Valid types, which the cases damage. */
 struct sound {
 	struct arena *arena;
 	const struct dtype *i1, *i4, *f4, *bits, *string, *opaque, *ref, *region, *vlen, *vstring,
@@ -25,7 +25,6 @@ static int setup(void **state)
 	static const uint32_t dims[] = {2, 3};
 	static struct sound s;
 	struct arena *a = s.arena = arena_new(64 << 20);
-
 	s.i1 = dtype_integer(a, 1, false, false, NULL);
 	s.i4 = dtype_integer(a, 4, true, false, NULL);
 	s.f4 = dtype_ieee(a, 4, false, NULL);
@@ -50,23 +49,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct sound *s = *state;
-
 	arena_free(s->arena);
 	return 0;
 }
 
-static void sound_types_pass(void **state)
+static void valid_types_are_accepted(void **state)
 {
 	struct sound *s = *state;
 	const struct dtype *all[] = {s->i1,	s->i4,		s->f4,	     s->bits, s->string,
 				     s->opaque, s->ref,		s->region,   s->vlen, s->vstring,
 				     s->array,	s->enumeration, s->compound, s->deep};
-
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct dtype t = *all[i];
 		const struct dtype *copy;
-
-		/* What is derived is not taken from the input. */
+		/* Derived members are computed, not copied from the input. */
 		t.depth = 77;
 		t.nodes = 77;
 		t.vlen_slots = 77;
@@ -85,7 +81,7 @@ static void sound_types_pass(void **state)
 	}
 }
 
-/* A row each: the sound type, the statement that damages t, the code. */
+/* Each row: the valid type, the statement that damages t, the error code. */
 #define DEFECTS(X)                                                                                 \
 	X(unknown_class, i4, t.cls = 11, -EINVAL)                                                  \
 	X(size_zero, i4, t.size = 0, -EINVAL)                                                      \
@@ -182,7 +178,7 @@ static const char long_tag[] = "0123456789abcdef0123456789abcdef0123456789abcdef
 
 DEFECTS(DEFINE_DEFECT)
 
-static void defects_are_refused(void **state)
+static void damaged_types_are_refused(void **state)
 {
 #define ROW(name, base, damage, result) {#name, defect_##name, result},
 	static const struct {
@@ -190,10 +186,8 @@ static void defects_are_refused(void **state)
 		int (*check)(struct sound *s, struct err *err);
 		int result;
 	} rows[] = {DEFECTS(ROW)};
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct err err = ERR_INIT;
-
 		if (rows[i].check(*state, &err) == 0)
 			fail_msg("%s was accepted", rows[i].name);
 		if (err.code != rows[i].result)
@@ -202,13 +196,46 @@ static void defects_are_refused(void **state)
 	}
 }
 
-static void constructors_refuse_too(void **state)
+/* Each part of a float may have the highest bit, and padding bits may be 1. */
+static void floats_of_unusual_layouts_are_accepted(void **state)
+{
+	static const struct {
+		uint8_t sign, exp, mant; /* first bits of parts of 1, 5 and 10 bits */
+	} rows[] = {{15, 10, 0}, {0, 11, 1}, {10, 11, 0}, {0, 1, 6}, {5, 0, 6}};
+	struct sound *s = *state;
+	struct err err = ERR_INIT;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct dtype t = {.cls = DTYPE_FLOAT, .size = 2};
+		t.floating.precision = 16;
+		t.floating.sign_loc = rows[i].sign;
+		t.floating.exp_loc = rows[i].exp;
+		t.floating.exp_size = 5;
+		t.floating.mant_loc = rows[i].mant;
+		t.floating.mant_size = 10;
+		t.floating.lo_pad = t.floating.hi_pad = t.floating.internal_pad = 1;
+		if (!dtype_checked(s->arena, &t, &err))
+			fail_msg("row %zu: %s", i, err.msg);
+	}
+}
+
+static void arrays_may_have_32_dimensions(void **state)
+{
+	struct sound *s = *state;
+	struct err err = ERR_INIT;
+	uint32_t dims[33];
+	for (size_t i = 0; i < 33; i++)
+		dims[i] = 1;
+	assert_non_null(dtype_array(s->arena, s->i1, 32, dims, &err));
+	assert_null(dtype_array(s->arena, s->i1, 33, dims, &err));
+	assert_int_equal(err.code, -E2BIG);
+}
+
+static void constructors_refuse_invalid_types(void **state)
 {
 	static const uint32_t dims[] = {1 << 15, 1 << 15};
 	struct sound *s = *state;
 	struct dtype_member none = {"a", 0, NULL};
 	struct err err = ERR_INIT;
-
 	assert_null(dtype_integer(s->arena, 0, true, false, &err));
 	assert_int_equal(err.code, -EINVAL);
 	assert_null(dtype_integer(s->arena, 8192, true, false, &err));
@@ -223,6 +250,8 @@ static void constructors_refuse_too(void **state)
 	assert_null(dtype_compound(s->arena, 1, &none, 0, &err));
 	assert_null(dtype_compound(s->arena, 0, NULL, 0, &err));
 	assert_int_equal(err.code, -EINVAL);
+	assert_null(dtype_array(s->arena, s->i1, 0, dims, &err));
+	assert_string_equal(err.msg, "array type without dimensions");
 	assert_non_null(dtype_array(s->arena, s->i1, 2, dims, &err));
 	assert_null(dtype_array(s->arena, s->i4, 2, dims, &err));
 	assert_int_equal(err.code, -E2BIG);
@@ -231,10 +260,11 @@ static void constructors_refuse_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sound_types_pass),
-		cmocka_unit_test(defects_are_refused),
-		cmocka_unit_test(constructors_refuse_too),
+		cmocka_unit_test(valid_types_are_accepted),
+		cmocka_unit_test(damaged_types_are_refused),
+		cmocka_unit_test(floats_of_unusual_layouts_are_accepted),
+		cmocka_unit_test(arrays_may_have_32_dimensions),
+		cmocka_unit_test(constructors_refuse_invalid_types),
 	};
-
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datatypes: what the constructors make and derive, and when two are equal. */
+/* Datatypes: construction, derived members, limits, and equality. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -28,7 +28,6 @@ static void atomic_types(void **state)
 {
 	struct arena *a = *state;
 	const struct dtype *t;
-
 	t = dtype_integer(a, 4, true, false, NULL);
 	assert_int_equal(t->cls, DTYPE_INTEGER);
 	assert_int_equal(t->size, 4);
@@ -61,10 +60,8 @@ static void ieee_floats(void **state)
 		{4, 31, 23, 8, 23, 127},
 		{8, 63, 52, 11, 52, 1023},
 	};
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct dtype *t = dtype_ieee(*state, rows[i].size, true, NULL);
-
 		assert_int_equal(t->size, rows[i].size);
 		assert_int_equal(t->floating.precision, 8 * rows[i].size);
 		assert_int_equal(t->floating.sign_loc, rows[i].sign_loc);
@@ -85,7 +82,6 @@ static void references_and_vlens_have_slots(void **state)
 	const struct dtype *region = dtype_reference(a, DTYPE_REF_REGION, NULL);
 	const struct dtype *str = dtype_vlen_string(a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
 	const struct dtype *seq = dtype_vlen(a, ref, NULL);
-
 	assert_int_equal(ref->size, 8);
 	assert_int_equal(region->size, 12);
 	assert_true(ref->has_ref && region->has_ref && !ref->has_vlen);
@@ -97,7 +93,7 @@ static void references_and_vlens_have_slots(void **state)
 	assert_false(dtype_is_plain(ref) || dtype_is_plain(str));
 }
 
-static void facts_add_up(void **state)
+static void derived_members_of_nested_types(void **state)
 {
 	static const uint32_t dims[] = {3, 5};
 	struct arena *a = *state;
@@ -109,7 +105,6 @@ static void facts_add_up(void **state)
 	const struct dtype *seq = dtype_vlen(a, arr, NULL);
 	const struct dtype_member outer[] = {{"arr", 0, arr}, {"seq", 0, seq}};
 	const struct dtype *all = dtype_compound(a, 2, outer, 0, NULL);
-
 	assert_int_equal(rec->size, 34);
 	assert_int_equal(rec->compound.members[2].offset, 18);
 	assert_int_equal(rec->vlen_slots, 2);
@@ -127,7 +122,7 @@ static void facts_add_up(void **state)
 	assert_false(dtype_vlen(a, i2, NULL)->has_vstring);
 }
 
-static void what_is_given_is_copied(void **state)
+static void constructors_copy_their_input(void **state)
 {
 	struct arena *a = *state;
 	char name[] = "member", symbol[] = "RED";
@@ -136,7 +131,6 @@ static void what_is_given_is_copied(void **state)
 	struct dtype_member m = {name, 0, dtype_integer(a, 1, true, false, NULL)};
 	const struct dtype *rec = dtype_compound(a, 1, &m, 4, NULL);
 	const struct dtype *colour = dtype_enum(a, m.type, 1, symbols, value, NULL);
-
 	name[0] = symbol[0] = 'x';
 	value[0] = 8;
 	m.type = NULL;
@@ -149,11 +143,10 @@ static void what_is_given_is_copied(void **state)
 	assert_int_equal(colour->depth, 2);
 }
 
-static void depth_ends(void **state)
+static void depth_is_limited(void **state)
 {
 	struct err err = ERR_INIT;
 	const struct dtype *t = dtype_integer(*state, 1, false, false, NULL);
-
 	for (int i = 1; i < DTYPE_MAX_DEPTH; i++)
 		assert_non_null(t = dtype_vlen(*state, t, &err));
 	assert_int_equal(t->depth, DTYPE_MAX_DEPTH);
@@ -161,16 +154,15 @@ static void depth_ends(void **state)
 	assert_int_equal(err.code, -E2BIG);
 }
 
-/* A few shared types would make a tree that no walk comes to the end of. */
-static void shared_parts_cannot_multiply(void **state)
+/* Types that share parts could describe a tree of exponential size: the number of parts is limited.
+ */
+static void the_number_of_parts_is_limited(void **state)
 {
 	struct err err = ERR_INIT;
 	const struct dtype *t = dtype_integer(*state, 1, false, false, NULL);
 	int levels = 0;
-
 	for (; t && levels < DTYPE_MAX_DEPTH; levels++) {
 		struct dtype_member m[] = {{"a", 0, t}, {"b", 0, t}, {"c", 0, t}, {"d", 0, t}};
-
 		t = dtype_compound(*state, 4, m, 0, &err);
 		t = t ? dtype_vlen(*state, t, &err) : NULL;
 	}
@@ -179,7 +171,7 @@ static void shared_parts_cannot_multiply(void **state)
 	assert_in_range(levels, 9, 11); /* 4^10 is 2^20 */
 }
 
-static void names_by_the_thousand(void **state)
+static void thousands_of_names_are_checked_quickly(void **state)
 {
 	enum { N = DTYPE_MAX_MEMBERS };
 	static char names[N + 1][8];
@@ -187,10 +179,9 @@ static void names_by_the_thousand(void **state)
 	const struct dtype *byte = dtype_integer(*state, 1, false, false, NULL);
 	struct err err = ERR_INIT;
 	const struct dtype *t;
-
 	for (unsigned int i = 0; i <= N; i++) {
 		snprintf(names[i], sizeof(names[i]), "m%u", i);
-		/* From the end to the front: no order that helps. */
+		/* In descending order: the input is not sorted. */
 		m[i] = (struct dtype_member){names[i], N - 1 - i % N, byte};
 	}
 	t = dtype_compound(*state, N, m, N, &err);
@@ -204,11 +195,10 @@ static void names_by_the_thousand(void **state)
 	assert_int_equal(err.code, -EINVAL);
 }
 
-static void memory_ends(void **state)
+static void an_exhausted_arena_is_reported(void **state)
 {
 	struct arena *a = arena_new(2 * sizeof(struct dtype));
 	struct err err = ERR_INIT;
-
 	assert_non_null(dtype_integer(a, 4, true, false, &err));
 	assert_null(dtype_opaque(a, 4,
 				 "a tag that does not fit any more ......................"
@@ -219,7 +209,7 @@ static void memory_ends(void **state)
 	arena_free(a);
 }
 
-/* Types that all differ, made anew at each call. */
+/* Types that all differ from each other. Each call makes new ones. */
 enum { KINDS = 28 };
 
 static void make_kinds(struct arena *a, const struct dtype **k)
@@ -237,7 +227,6 @@ static void make_kinds(struct arena *a, const struct dtype **k)
 	};
 	struct dtype odd = *i2;
 	int n = 0;
-
 	k[n++] = i1;
 	k[n++] = i2;
 	k[n++] = dtype_integer(a, 2, false, false, NULL);
@@ -273,7 +262,6 @@ static void make_kinds(struct arena *a, const struct dtype **k)
 static void equality(void **state)
 {
 	const struct dtype *a[KINDS], *b[KINDS];
-
 	make_kinds(*state, a);
 	make_kinds(*state, b);
 	for (int i = 0; i < KINDS; i++) {
@@ -292,7 +280,6 @@ static void equality_looks_inside_compounds(void **state)
 	const struct dtype_member m[] = {{"x", 0, i1}}, later[] = {{"x", 1, i1}},
 				  other[] = {{"x", 0, u1}};
 	const struct dtype *t = dtype_compound(a, 1, m, 8, NULL);
-
 	assert_true(dtype_equal(t, dtype_compound(a, 1, m, 8, NULL)));
 	assert_false(dtype_equal(t, dtype_compound(a, 1, m, 7, NULL)));
 	assert_false(dtype_equal(t, dtype_compound(a, 1, later, 8, NULL)));
@@ -304,7 +291,6 @@ static void equality_ignores_the_base_of_strings(void **state)
 	const struct dtype *s =
 		dtype_vlen_string(*state, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
 	struct dtype other = *s;
-
 	other.vlen.base = dtype_integer(*state, 1, false, false, NULL);
 	assert_true(dtype_equal(s, dtype_checked(*state, &other, NULL)));
 }
@@ -315,16 +301,15 @@ int main(void)
 		cmocka_unit_test(atomic_types),
 		cmocka_unit_test(ieee_floats),
 		cmocka_unit_test(references_and_vlens_have_slots),
-		cmocka_unit_test(facts_add_up),
-		cmocka_unit_test(what_is_given_is_copied),
-		cmocka_unit_test(depth_ends),
-		cmocka_unit_test(shared_parts_cannot_multiply),
-		cmocka_unit_test(names_by_the_thousand),
-		cmocka_unit_test(memory_ends),
+		cmocka_unit_test(derived_members_of_nested_types),
+		cmocka_unit_test(constructors_copy_their_input),
+		cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(the_number_of_parts_is_limited),
+		cmocka_unit_test(thousands_of_names_are_checked_quickly),
+		cmocka_unit_test(an_exhausted_arena_is_reported),
 		cmocka_unit_test(equality),
 		cmocka_unit_test(equality_looks_inside_compounds),
 		cmocka_unit_test(equality_ignores_the_base_of_strings),
 	};
-
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements: slots, heap, and the walk over both. */
+/* Elements: slots, heap, repeated bytes, and the walk over all slots. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A visitor that writes down what it sees, and can stop. */
+/* A visitor that records its calls as text, and can stop the walk. */
 struct seen {
 	char text[1024];
 	size_t n;
@@ -35,7 +35,6 @@ static int see_vlen(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *it
 		    size_t items_len, struct err *err)
 {
 	struct seen *s = ctx;
-
 	if (!t->vlen.is_string)
 		s->n += (size_t)snprintf(s->text + s->n, sizeof(s->text) - s->n, "[%u:%zu]",
 					 elems_get_vlen(slot).count, items_len);
@@ -48,7 +47,6 @@ static int see_vlen(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *it
 static int see_reference(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err)
 {
 	struct seen *s = ctx;
-
 	s->n += (size_t)snprintf(s->text + s->n, sizeof(s->text) - s->n, "%c%u",
 				 t->reference.kind == DTYPE_REF_OBJECT ? 'o' : 'r', slot[0]);
 	return ++s->calls == s->stop_at ? 42 : 0;
@@ -57,7 +55,6 @@ static int see_reference(void *ctx, const struct dtype *t, uint8_t *slot, struct
 static int walk(const struct dtype *t, struct elems *e, struct seen *seen, struct err *err)
 {
 	const struct elems_visitor v = {see_vlen, see_reference, seen};
-
 	return elems_visit(t, e->fixed.data, e->fixed.len / t->size, e->heap.data, e->heap.len, &v,
 			   err);
 }
@@ -71,16 +68,14 @@ static uint8_t *add_fixed(struct elems *e, size_t n)
 static void add_vlen(struct elems *e, uint32_t count, const void *items, size_t len)
 {
 	uint64_t offset;
-
 	assert_int_equal(elems_heap_add(e, items, len, &offset), 0);
 	elems_put_vlen(add_fixed(e, DTYPE_VLEN_SIZE), count, offset);
 }
 
-static void slots_have_a_form(void **state)
+static void slots_have_the_documented_layout(void **state)
 {
 	uint8_t slot[16];
 	struct elems_vlen v;
-
 	memset(slot, 0xee, sizeof(slot));
 	elems_put_vlen(slot, 0x04030201, UINT64_C(0x1817161514131211));
 	assert_memory_equal(slot, "\x01\x02\x03\x04\1\0\0\0\x11\x12\x13\x14\x15\x16\x17\x18", 16);
@@ -95,7 +90,8 @@ static void slots_have_a_form(void **state)
 	assert_false(elems_get_vlen(slot).is_set);
 }
 
-/* In a file the empty string has an object; the empty sequence has none, nor has what has no value.
+/* The empty string has an object in the file. An empty sequence and a slot without a value have
+ * none.
  */
 static void only_strings_have_empty_objects(void **state)
 {
@@ -103,7 +99,6 @@ static void only_strings_have_empty_objects(void **state)
 	const struct dtype *str = dtype_vlen_string(a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
 	const struct dtype *seq = dtype_vlen(a, dtype_integer(a, 4, true, false, NULL), NULL);
 	uint8_t slot[DTYPE_VLEN_SIZE] = {0};
-
 	assert_false(elems_vlen_has_object(str, slot));
 	assert_false(elems_vlen_has_object(seq, slot));
 	elems_put_vlen(slot, 0, 0);
@@ -118,7 +113,6 @@ static void heap_is_aligned(void **state)
 {
 	struct elems e = {0};
 	uint64_t offset = 99;
-
 	assert_int_equal(elems_heap_add(&e, NULL, 0, &offset), 0);
 	assert_int_equal(offset, 0);
 	assert_int_equal(e.heap.len, 0);
@@ -140,15 +134,14 @@ static void heap_is_aligned(void **state)
 	assert_null(e.heap.data);
 }
 
-static void plain_types_cost_nothing(void **state)
+static void types_without_slots_are_not_walked(void **state)
 {
 	const struct dtype *t = dtype_integer(*state, 4, true, false, NULL);
-
-	/* Not even a look at the bytes, of which there are none. */
+	/* The walk does not read the elements: the pointer is NULL. */
 	assert_int_equal(elems_visit(t, NULL, UINT64_MAX, NULL, 0, NULL, NULL), 0);
 }
 
-static void slots_come_in_order(void **state)
+static void slots_are_visited_in_order(void **state)
 {
 	static const uint32_t two[] = {2};
 	struct arena *a = *state;
@@ -160,7 +153,6 @@ static void slots_come_in_order(void **state)
 	const struct dtype *t = dtype_compound(a, 3, m, 0, NULL);
 	struct elems e = {0};
 	struct seen seen = {0};
-
 	for (uint8_t i = 1; i <= 2; i++) {
 		add_fixed(&e, 4 + 8)[4] = i;
 		add_vlen(&e, 3, i == 1 ? "abc" : "def", 3);
@@ -177,15 +169,14 @@ static void slots_come_in_order(void **state)
 	elems_release(&e);
 }
 
-static void items_come_before_their_slot(void **state)
+static void items_are_visited_before_their_slot(void **state)
 {
 	struct arena *a = *state;
 	const struct dtype *str = dtype_vlen_string(a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
 	const struct dtype *t = dtype_vlen(a, dtype_vlen(a, str, NULL), NULL);
 	struct elems e = {0}, words = {0}, lists = {0};
 	struct seen seen = {0};
-
-	/* [["a", "bc"], ["d"]], built from the inside. */
+	/* [["a", "bc"], ["d"]]: the walk visits the innermost items first. */
 	add_vlen(&words, 1, "a", 1);
 	add_vlen(&words, 2, "bc", 2);
 	add_vlen(&words, 1, "d", 1);
@@ -203,7 +194,7 @@ static void items_come_before_their_slot(void **state)
 	elems_release(&e);
 }
 
-static void slots_outside_of_the_heap(void **state)
+static void items_outside_of_the_heap_are_refused(void **state)
 {
 	static const struct {
 		const char *name;
@@ -218,7 +209,7 @@ static void slots_outside_of_the_heap(void **state)
 		{"one too many", 7, 0, -EIO},
 		{"last and one more", 3, 16, -EIO},
 		{"at the end", 1, 24, -EIO},
-		{"behind the end", 1, 32, -EIO},
+		{"after the end", 1, 32, -EIO},
 		{"end wraps", 2, UINT64_MAX - 7, -EIO},
 		{"count wraps 32 bits", 0x40000001, 0, -EIO},
 		{"largest", UINT32_MAX, 0, -EIO},
@@ -226,13 +217,11 @@ static void slots_outside_of_the_heap(void **state)
 	};
 	const struct dtype *t =
 		dtype_vlen(*state, dtype_integer(*state, 4, true, false, NULL), NULL);
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct elems e = {0};
 		struct seen seen = {0};
 		struct err err = ERR_INIT;
 		int r;
-
 		assert_int_equal(bytes_append_zero(&e.heap, 24), 0);
 		elems_put_vlen(add_fixed(&e, 16), rows[i].count, 0);
 		memcpy(e.fixed.data + 8, &rows[i].offset, 8);
@@ -245,7 +234,7 @@ static void slots_outside_of_the_heap(void **state)
 	}
 }
 
-static void selections_outside_of_the_heap(void **state)
+static void selections_outside_of_the_heap_are_refused(void **state)
 {
 	static const struct {
 		const char *name;
@@ -257,20 +246,18 @@ static void selections_outside_of_the_heap(void **state)
 		{"all", 1, 24, 0},
 		{"last", 17, 8, 0},
 		{"too long", 1, 25, -EIO},
-		{"behind the end", 33, 8, -EIO},
+		{"after the end", 33, 8, -EIO},
 		{"wraps", UINT64_MAX - 6, 16, -EIO},
 		{"not aligned", 2, 8, -EIO},
 		{"no room for the object", 1, 7, -EIO},
 	};
 	const struct dtype *t = dtype_reference(*state, DTYPE_REF_REGION, NULL);
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct elems e = {0};
 		struct seen seen = {0};
 		struct err err = ERR_INIT;
 		uint8_t *slot = add_fixed(&e, 12);
 		int r;
-
 		assert_int_equal(bytes_append_zero(&e.heap, 24), 0);
 		memcpy(slot, &rows[i].offset_and_one, 8);
 		memcpy(slot + 8, &rows[i].len, 4);
@@ -288,7 +275,6 @@ static void plain_items_may_be_shared(void **state)
 		dtype_vlen_string(*state, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
 	struct elems e = {0};
 	struct seen seen = {0};
-
 	assert_int_equal(bytes_append(&e.heap, "fill", 4), 0);
 	for (int i = 0; i < 3; i++)
 		elems_put_vlen(add_fixed(&e, 16), 4, 0);
@@ -297,15 +283,15 @@ static void plain_items_may_be_shared(void **state)
 	elems_release(&e);
 }
 
-/* Each level's 16 slots name the same 16 slots below: 16^20 visits if nobody counts. */
-static void shared_items_cannot_multiply(void **state)
+/* The 16 slots of each level have the same 16 slots as their items: without a limit the walk would
+ * make 16^20 visits. */
+static void nested_items_cannot_be_shared(void **state)
 {
 	enum { LEVELS = 20, WIDTH = 16, LEVEL_SIZE = WIDTH * DTYPE_VLEN_SIZE };
 	const struct dtype *t = dtype_integer(*state, 1, false, false, NULL);
 	struct elems e = {0};
 	const struct elems_visitor nothing = {0};
 	struct err err = ERR_INIT;
-
 	for (int i = 0; i < LEVELS; i++)
 		assert_non_null(t = dtype_vlen(*state, t, NULL));
 	assert_int_equal(bytes_append_zero(&e.heap, LEVELS * LEVEL_SIZE), 0);
@@ -328,7 +314,6 @@ static void callbacks_may_be_missing(void **state)
 	struct seen seen = {0};
 	const struct elems_visitor refs = {.reference = see_reference, .ctx = &seen};
 	const struct elems_visitor vlens = {.vlen = see_vlen, .ctx = &seen};
-
 	add_vlen(&e, 2, "\5\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0", 16);
 	assert_int_equal(elems_visit(t, e.fixed.data, 1, e.heap.data, e.heap.len, &refs, NULL), 0);
 	assert_int_equal(elems_visit(t, e.fixed.data, 1, e.heap.data, e.heap.len, &vlens, NULL), 0);
@@ -336,7 +321,7 @@ static void callbacks_may_be_missing(void **state)
 	elems_release(&e);
 }
 
-/* Set bytes, repetitions and zeros, from every offset and of every length. */
+/* Ranges of a value with fixed bytes, repetitions and zeros: every offset and every length. */
 static void values_are_read_by_range(void **state)
 {
 	static const struct {
@@ -347,19 +332,18 @@ static void values_are_read_by_range(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct elems e = {.period = (uint32_t)cases[i].period,
 				  .repeated = cases[i].repeated};
-		uint8_t want[LEN] = {0}, got[LEN + 1];
-
+		uint8_t expected[LEN] = {0}, got[LEN + 1];
 		for (size_t k = 0; k < cases[i].fixed; k++)
-			want[k] = (uint8_t)(k + 1);
+			expected[k] = (uint8_t)(k + 1);
 		for (size_t k = cases[i].fixed; k < cases[i].fixed + cases[i].repeated; k++)
-			want[k] = want[k - cases[i].period];
-		assert_int_equal(bytes_append(&e.fixed, want, cases[i].fixed), 0);
+			expected[k] = expected[k - cases[i].period];
+		assert_int_equal(bytes_append(&e.fixed, expected, cases[i].fixed), 0);
 		assert_int_equal(elems_end(&e), cases[i].fixed + cases[i].repeated);
 		for (size_t at = 0; at <= LEN; at++) {
 			for (size_t n = 0; at + n <= LEN; n++) {
 				memset(got, 0xee, sizeof(got));
 				elems_read(&e, at, got, n);
-				assert_memory_equal(got, want + at, n);
+				assert_memory_equal(got, expected + at, n);
 				assert_int_equal(got[n], 0xee);
 			}
 		}
@@ -371,19 +355,18 @@ static void values_are_read_by_range(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_have_a_form),
+		cmocka_unit_test(slots_have_the_documented_layout),
 		cmocka_unit_test(only_strings_have_empty_objects),
 		cmocka_unit_test(heap_is_aligned),
-		cmocka_unit_test(plain_types_cost_nothing),
-		cmocka_unit_test(slots_come_in_order),
-		cmocka_unit_test(items_come_before_their_slot),
-		cmocka_unit_test(slots_outside_of_the_heap),
-		cmocka_unit_test(selections_outside_of_the_heap),
+		cmocka_unit_test(types_without_slots_are_not_walked),
+		cmocka_unit_test(slots_are_visited_in_order),
+		cmocka_unit_test(items_are_visited_before_their_slot),
+		cmocka_unit_test(items_outside_of_the_heap_are_refused),
+		cmocka_unit_test(selections_outside_of_the_heap_are_refused),
 		cmocka_unit_test(plain_items_may_be_shared),
-		cmocka_unit_test(shared_items_cannot_multiply),
+		cmocka_unit_test(nested_items_cannot_be_shared),
 		cmocka_unit_test(callbacks_may_be_missing),
 		cmocka_unit_test(values_are_read_by_range),
 	};
-
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

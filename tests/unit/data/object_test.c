@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects: what they own outside of the arena is freed, once; references resolve by callback. */
+/* Objects: object_release() frees the memory outside of the arena once; resolvers resolve
+ * references. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,8 +15,7 @@ static void release_frees_elems(void **state)
 {
 	struct attribute attrs[2] = {{.name = "a"}, {.name = "b"}};
 	struct object o = {.kind = OBJECT_DATASET, .nattrs = 2, .attrs = attrs};
-
-	/* The leak checker sees what stays. */
+	/* The leak checker reports memory that is not freed. */
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(bytes_append_zero(&attrs[i].value.fixed, 10), 0);
 		assert_int_equal(bytes_append_zero(&attrs[i].value.heap, 10), 0);
@@ -32,7 +32,6 @@ static void release_of_a_group_leaves_links(void **state)
 {
 	struct link link = {.name = "x"};
 	struct object o = {.kind = OBJECT_GROUP, .group = {.nlinks = 1, .links = &link}};
-
 	object_release(&o);
 	assert_int_equal(o.group.nlinks, 1);
 }
@@ -46,7 +45,6 @@ static void resolvers(void **state)
 {
 	uint64_t base = 100;
 	struct object_resolver r = {resolve_length, &base}, none = {0};
-
 	assert_int_equal(object_resolve(&r, "g-1", 3), 103);
 	assert_int_equal(object_resolve(&none, "g-1", 3), 0);
 	assert_int_equal(object_resolve(NULL, "g-1", 3), 0);
@@ -59,6 +57,5 @@ int main(void)
 		cmocka_unit_test(release_of_a_group_leaves_links),
 		cmocka_unit_test(resolvers),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

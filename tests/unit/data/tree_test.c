@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Order, reference counts, what is left out, and who owns what. */
+/* Trees: order of objects, reference counts, dropped links, problems, and ownership. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,14 +26,12 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* An object of a kind; links or attributes: how many it has, to be filled in. */
+/* Adds an object with room for n links or attributes, which the test fills in. */
 static struct object *add(struct tree *t, enum object_kind kind, const char *id, uint32_t n)
 {
 	uint32_t number;
-
 	assert_int_equal(tree_add(t, &number, NULL), 0);
 	struct object *o = tree_edit(t, number);
-
 	*o = (struct object){.kind = kind, .id = id};
 	if (kind == OBJECT_GROUP) {
 		o->group.nlinks = n;
@@ -58,12 +56,11 @@ static void assert_order(const struct tree *t, uint32_t n, const uint32_t *numbe
 		assert_int_equal(tree_nth(t, i), numbers[i]);
 }
 
-/* 0 -> 3, 1; 3 -> 2, 0; 1 -> 2; 4 is an orphan that points at 1. */
+/* 0 -> 3, 1; 3 -> 2, 0; 1 -> 2; no link leads to 4, which has a link to 1. */
 static void breadth_first_with_a_cycle(void **state)
 {
 	struct tree *t = *state;
 	struct object *o = add(t, OBJECT_GROUP, "root", 2);
-
 	o->group.links[0] = hard("b", 3);
 	o->group.links[1] = hard("a", 1);
 	add(t, OBJECT_GROUP, "one", 1)->group.links[0] = hard("c", 2);
@@ -86,7 +83,6 @@ static void links_to_broken_objects_are_left_out(void **state)
 {
 	struct tree *t = *state;
 	struct object *o = add(t, OBJECT_GROUP, "root", 4);
-
 	o->group.links[0] = hard("first", 1);
 	o->group.links[1] = (struct link){.name = "soft", .cls = LINK_SOFT, .path = "/x"};
 	o->group.links[2] = hard("far", 9);
@@ -104,21 +100,19 @@ static void links_to_broken_objects_are_left_out(void **state)
 	assert_string_equal(o->group.links[1].name, "last");
 	assert_int_equal(tree_problems(t), 2);
 	assert_string_equal(tree_problem(t, 0),
-			    "group root: hard link \"first\" left out: no usable object the id");
+			    "group root: hard link \"first\" is left out: no usable object the id");
 	assert_non_null(strstr(tree_problem(t, 1), "\"far\""));
 }
 
-/* The same type is shared, and reachable by that; another one is not. */
+/* An equal committed type is shared and thereby reachable; a different one is not. */
 static void committed_types(void **state)
 {
 	struct tree *t = *state;
 	struct arena *a = tree_arena(t);
 	const struct dtype *i4 = dtype_integer(a, 4, true, false, NULL);
 	const struct dtype *i8 = dtype_integer(a, 8, true, false, NULL);
-
 	add(t, OBJECT_GROUP, "root", 1)->group.links[0] = hard("d", 1);
 	struct object *o = add(t, OBJECT_DATASET, "data", 2);
-
 	o->dataset =
 		(struct dataset){.type = dtype_integer(a, 4, true, false, NULL), .committed = 2};
 	o->attrs[0] = (struct attribute){.name = "same", .type = i4, .committed = 2};
@@ -128,7 +122,6 @@ static void committed_types(void **state)
 	assert_order(t, 3, (const uint32_t[]){0, 1, 2});
 	assert_int_equal(tree_object(t, 2)->refcount, 2);
 	const struct object *data = &tree_object(t, 1)->o;
-
 	assert_int_equal(data->dataset.committed, 2);
 	assert_int_equal(data->attrs[0].committed, 2);
 	assert_int_equal(data->attrs[1].committed, OBJECT_NONE);
@@ -139,17 +132,15 @@ static void committed_types(void **state)
 static void no_root_group(void **state)
 {
 	struct tree *t = *state;
-
 	assert_int_equal(tree_finish(t, NULL), -EIO);
 	add(t, OBJECT_DATATYPE, "root", 0);
 	assert_int_equal(tree_finish(t, NULL), -EIO);
 }
 
-/* All are counted, some kept, and control characters escaped. */
+/* All problems are counted, the first ones are kept, and control characters are escaped. */
 static void problems(void **state)
 {
 	struct tree *t = *state;
-
 	tree_note(t, "a\nb");
 	for (int i = 0; i < 2 * TREE_MAX_PROBLEMS; i++)
 		tree_note(t, "problem %d", i);
@@ -159,7 +150,7 @@ static void problems(void **state)
 	assert_null(tree_problem(t, TREE_MAX_PROBLEMS));
 }
 
-/* Objects move while the tree grows; what is in them stays. */
+/* The array of objects moves while the tree grows; their contents do not change. */
 static void many_objects(void **state)
 {
 	enum { MANY = 5000 };
@@ -167,7 +158,6 @@ static void many_objects(void **state)
 	struct object *root = add(t, OBJECT_GROUP, "root", MANY);
 	struct link *links = root->group.links;
 	const uint64_t before = tree_memory(t);
-
 	for (uint32_t i = 1; i <= MANY; i++) {
 		links[i - 1] = hard("x", i);
 		add(t, OBJECT_GROUP, "child", 0)->created_ns = i;
@@ -190,6 +180,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(problems, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_objects, setup, teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

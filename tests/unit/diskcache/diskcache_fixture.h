@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the disk cache share: sides, each a cache with its own counting store over one
- * bucket directory and one cache directory, as several mounts would have them.
+ * The fixture of the disk cache's tests. Each side stands for one mount: a disk cache over a store
+ * that counts requests. All sides share the bucket directory and the cache directory.
  */
 #ifndef TEST_STORE_DISKCACHE_FIXTURE_H
 #define TEST_STORE_DISKCACHE_FIXTURE_H
@@ -22,7 +22,7 @@ struct side {
 	struct store *count, *top;
 };
 
-/* A directory of one's own where there is no bucket directory. */
+/* Creates the test's directory. */
 static inline void make_place(struct fixture *f)
 {
 	strcpy(f->dir, "/tmp/store_test.XXXXXX");
@@ -82,7 +82,7 @@ static inline void version_of(struct store *s, const char *key, char etag[STORE_
 	strcpy(etag, meta.etag);
 }
 
-/* The whole object, and how many gets reached the bucket for it. */
+/* Gets a whole object and compares it, and the number of gets that reached the bucket. */
 #define assert_got(side, k, etag, want, asked)                                                     \
 	do {                                                                                       \
 		struct call_result res_;                                                           \
@@ -116,7 +116,7 @@ static inline void version_of(struct store *s, const char *key, char etag[STORE_
 		assert_int_equal(got_.bytes, want_.bytes);                                         \
 	} while (0)
 
-/* Calls fn for each entry's path; the number of entries. */
+/* Calls fn for each entry's path. Returns the number of entries. */
 static inline unsigned int each_entry(const struct fixture *f, void (*fn)(void *, const char *),
 				      void *arg)
 {

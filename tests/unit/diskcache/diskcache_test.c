@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk cache: what it answers, what it asks, what it keeps. The directory:
+/* The disk cache: its answers, requests and entries. The directory:
  * eviction_test.c. */
 #include "store_contract.h"
 #include "diskcache_fixture.h"
@@ -22,7 +22,7 @@ static int over_dir_workers(void **state)
 	return 0;
 }
 
-/* A directory is the bucket; its own store is f->s, for writing past the cache. */
+/* The bucket is a directory; f->s writes to it without the cache. */
 static int setup(void **state)
 {
 	struct fixture *f = fixture_new(0);
@@ -43,7 +43,7 @@ static void test_second_time(void **state)
 	struct store_counts n;
 	store_count_read(a.count, &n);
 	assert_int_equal(n.bytes_in, 10);
-	/* Nobody knows the version: the bucket says that it is the same, and sends no bytes. */
+	/* The version is unknown: the bucket confirms it and sends no bytes. */
 	assert_got(&a, "x", NULL, "0123456789", 1);
 	store_count_read(a.count, &n);
 	assert_int_equal(n.bytes_in, 10);
@@ -66,11 +66,11 @@ static void test_changed(void **state)
 	assert_got(&a, "x", NULL, "old", 1);
 	put_text(f->s, "x", "new");
 	version_of(f->s, "x", now);
-	assert_got(&a, "x", now, "new", 1); /* who knows better does not get the old one */
+	assert_got(&a, "x", now, "new", 1); /* a known version is not answered with an old one */
 	assert_got(&a, "x", now, "new", 0);
 	put_text(f->s, "x", "newer");
 	assert_got(&a, "x", NULL, "newer", 1);
-	assert_got(&a, "x", old, "newer", 1); /* a hint is no condition */
+	assert_got(&a, "x", old, "newer", 1); /* known_etag is no condition */
 	assert_int_equal(call_delete(f->s, "x", NULL, NULL), 0);
 	assert_code(a.top, "x", -ENOENT);
 	side_free(&a);
@@ -87,13 +87,13 @@ static void test_conditions(void **state)
 	assert_got(&a, "x", NULL, "old", 1);
 	put_text(f->s, "x", "new");
 	const struct store_cond only_old = {.if_match = old}, not_old = {.if_none_match = old};
-	/* That version is here, whatever the bucket has by now. */
+	/* The cache has that version, whatever the bucket has now. */
 	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 0, &only_old, &res, NULL), 0);
 	assert_memory_equal(res.body.data, "old", 3);
 	assert_string_equal(res.meta.etag, old);
 	bytes_release(&res.body);
 	assert_int_equal(gets_of(&a), 1);
-	/* Whoever asks about a version wants the bucket's answer, and it is kept. */
+	/* A conditional get is answered by the bucket, and the answer is stored. */
 	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 0, &not_old, &res, NULL), 0);
 	char now[STORE_ETAG_MAX];
 	strcpy(now, res.meta.etag);
@@ -147,10 +147,10 @@ static void test_ranges_of_what_is_there(void **state)
 		bytes_release(&res.body);
 	}
 	assert_int_equal(gets_of(&a), 1);
-	/* Also when the bucket is asked first. */
+	/* Also if the bucket confirms the version. */
 	struct call_result res;
 	assert_int_equal(call_get(a.top, "x", 0, UINT64_MAX, 9, NULL, &res, NULL), -EFBIG);
-	/* Nobody knows the version: passes by. */
+	/* The version is unknown: the get is passed on. */
 	assert_int_equal(call_get(a.top, "x", 0, 5, 0, NULL, &res, NULL), 0);
 	bytes_release(&res.body);
 	assert_int_equal(gets_of(&a), 3);
@@ -227,10 +227,10 @@ static void test_what_is_not_kept(void **state)
 	static const struct {
 		uint64_t max_bytes, max_object, settle_ns;
 	} cases[] = {
-		{1 << 20, 9, 0},		   /* larger than an object may be */
-		{19, 1 << 20, 0},		   /* more than half of all */
-		{1 << 20, 1 << 20, 3600000000000}, /* modified within the hour */
-		{20, 1 << 20, 0},		   /* with its head it does not fit */
+		{1 << 20, 9, 0},		   /* larger than max_object */
+		{19, 1 << 20, 0},		   /* more than half of max_bytes */
+		{1 << 20, 1 << 20, 3600000000000}, /* modified within settle_ns */
+		{20, 1 << 20, 0},		   /* too large with its head */
 	};
 	struct fixture *f = *state;
 	put_text(f->s, "x", "0123456789");
@@ -258,7 +258,7 @@ static void test_what_is_not_kept(void **state)
 
 /* ---- damage ---- */
 
-/* Right bytes, whatever the file has become; and the file is right again. */
+/* Whatever byte is damaged, the get returns the right bytes, and the entry is replaced. */
 static void assert_heals(struct fixture *f, struct side *a, const char *etag)
 {
 	const uint64_t before = gets_of(a);
@@ -291,7 +291,7 @@ static void test_every_byte_damaged(void **state)
 	}
 	struct store_diskcache_stats stats;
 	store_diskcache_read(a.top, &stats);
-	/* An ETag that is damaged is that of another version. */
+	/* A damaged ETag looks like another version. */
 	assert_int_equal(stats.dropped, 2 * good.len - strlen(etag));
 	assert_int_equal(stats.errors, 0);
 	side_free(&a);
@@ -315,7 +315,7 @@ static void test_swapped_entries(void **state)
 	side_free(&a);
 }
 
-/* Says that it is huge, and is: no memory is spent on it. */
+/* A huge entry with a huge size in its head allocates no memory. */
 static void test_huge_entry(void **state)
 {
 	struct fixture *f = *state;
@@ -355,7 +355,7 @@ static void test_things_in_the_way(void **state)
 	assert_heals(f, &a, etag);
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_got(&a, "x", etag, "0123456789", 1); /* it stays in the way */
+	assert_got(&a, "x", etag, "0123456789", 1); /* the directory remains */
 	assert_got(&a, "x", etag, "0123456789", 1);
 	auto_bytes struct bytes mine = {0};
 	read_whole(victim, &mine);
@@ -363,7 +363,7 @@ static void test_things_in_the_way(void **state)
 	side_free(&a);
 }
 
-/* The disk goes away: the bucket answers. */
+/* The disk fails: the bucket answers. */
 static void test_disk_fails(void **state)
 {
 	struct fixture *f = *state;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of the disk cache as bytes: what was written is read, and nothing else is. */
+/* Encoded entries of the disk cache: only intact ones are decoded. */
 #include "store_fixture.h"
 
 #include "diskcache/entry.h"
 
 static const struct disk_id id = {"bucket", "a/key"};
 
-/* An entry of "body" as a file; the whole of it in out. */
+/* Stores an entry of "body" in out. */
 static void make(struct bytes *out, const char *etag)
 {
 	struct store_meta meta = {.size = 4, .mtime_ns = -5};
@@ -56,7 +56,7 @@ static void test_every_length_counts(void **state)
 	make(&file, "etag");
 	const size_t n = file.len;
 	for (file.len = 0; file.len < n; file.len++) {
-		/* Of its own size, for the sanitizer. */
+		/* A heap block of exactly this size, for the address sanitizer. */
 		struct bytes cut = {malloc(file.len), file.len, file.len};
 		if (cut.len)
 			memcpy(cut.data, file.data, cut.len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk cache's directory: who may have it, what is ours in it, how much, and several at once.
+/* The disk cache's directory: permissions, foreign files, the limit, and several processes.
  */
 #include "diskcache_fixture.h"
 
@@ -68,7 +68,7 @@ static const char *in_cache(const struct fixture *f, const char *name)
 	return path;
 }
 
-/* n objects "k0" … of LARGE bytes, each with its number all over. */
+/* n objects "k0" … of LARGE bytes, each filled with its number. */
 static void put_large(struct fixture *f, int n)
 {
 	static char body[LARGE + 1];
@@ -94,7 +94,7 @@ static void assert_large(struct store *s, int i, const char *etag)
 	bytes_release(&res.body);
 }
 
-/* ---- who may have it ---- */
+/* ---- permissions ---- */
 
 static int try_dir(struct fixture *f, const char *path, const char *why)
 {
@@ -106,7 +106,7 @@ static int try_dir(struct fixture *f, const char *path, const char *why)
 	if (rc == 0)
 		disk_dir_close(&d);
 	else if (!strstr(err.msg, why) || !strstr(err.msg, path))
-		fail_msg("'%s' says nothing of '%s'", err.msg, why);
+		fail_msg("the message '%s' does not contain '%s'", err.msg, why);
 	return rc;
 }
 
@@ -152,14 +152,14 @@ static void test_who_may_have_it(void **state)
 	assert_true(try_dir(f, path, "") < 0);
 	unlink(below);
 	assert_int_equal(mkfifo(below, 0600), 0);
-	assert_int_equal(try_dir(f, path, "no regular file"), -EPERM);
+	assert_int_equal(try_dir(f, path, "not a regular file"), -EPERM);
 
 	snprintf(path, sizeof(path), "%s/file", f->dir);
 	write_file(path, "");
 	assert_int_equal(try_dir(f, path, "Not a directory"), -ENOTDIR);
 }
 
-/* ---- how much ---- */
+/* ---- the limit ---- */
 
 static void test_limit(void **state)
 {
@@ -177,11 +177,11 @@ static void test_limit(void **state)
 	store_diskcache_read(a.top, &stats);
 	assert_int_equal(stats.stored, 2 * N - stats.revalidated);
 	assert_int_equal(stats.bytes, bytes_there(f));
-	assert_true(bytes_there(f) >= (ROOM - 2) * LARGE_BLOCKS); /* and is used */
+	assert_true(bytes_there(f) >= (ROOM - 2) * LARGE_BLOCKS); /* the limit is used */
 	assert_int_equal(stats.evicted, stats.stored - entries(f));
 	side_free(&a);
 
-	/* A mount with less room looks at the directory when it is first used. */
+	/* A mount with a lower limit counts the directory at its first request. */
 	struct side b = side_new(f, limited(3 * LARGE_BLOCKS));
 	assert_int_equal(call_head(b.top, "k0", NULL, NULL), 0);
 	assert_true(bytes_there(f) <= 3 * LARGE_BLOCKS);
@@ -208,7 +208,7 @@ static void test_what_is_used_stays(void **state)
 	assert_large(a.top, 2, NULL);
 	assert_large(a.top, 5, NULL);
 	for (int i = N; i < N + 4; i++)
-		assert_large(a.top, i, NULL); /* others have to go */
+		assert_large(a.top, i, NULL); /* evicts others */
 	const uint64_t before = gets_of(&a);
 	struct store_diskcache_stats stats, after;
 	store_diskcache_read(a.top, &stats);
@@ -256,7 +256,7 @@ static void test_what_is_not_ours(void **state)
 		put_text(f->s, key, "x");
 		assert_got(&a, key, NULL, "x", 1);
 	}
-	assert_int_equal(entries(f), 2 + 1); /* one of the names is as long */
+	assert_int_equal(entries(f), 2 + 1); /* one of the names has the length of an entry's */
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_int_equal(access(in_cache(f, names[i]), F_OK), 0);
 	side_free(&a);
@@ -283,6 +283,36 @@ static void test_what_dead_writers_left(void **state)
 	side_free(&a);
 }
 
+static unsigned int temporary_files(const struct fixture *f)
+{
+	unsigned int n = 0;
+	DIR *dir = opendir(cache_path(f));
+	assert_non_null(dir);
+	for (const struct dirent *e; (e = readdir(dir));)
+		n += strncmp(e->d_name, "tmp-", 4) == 0;
+	closedir(dir);
+	return n;
+}
+
+/* A directory has the name of the entry, so the rename fails. */
+static void test_a_failed_rename_leaves_no_file(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+	struct side a = side_new(f, roomy);
+	put_text(f->s, "x", "1");
+	assert_got(&a, "x", NULL, "1", 1);
+	only_entry(f, path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_got(&a, "x", NULL, "1", 1);
+	assert_int_equal(temporary_files(f), 0);
+	assert_int_equal(rmdir(path), 0);
+	assert_got(&a, "x", NULL, "1", 1);
+	only_entry(f, path);
+	side_free(&a);
+}
+
 static void test_count_is_damaged(void **state)
 {
 	struct fixture *f = *state;
@@ -301,8 +331,8 @@ static uint64_t time_slept(const struct env *env)
 	return atomic_load(&f->slept_ns);
 }
 
-/* Somebody who is stopped holds it: nothing is kept, and nobody waits for long, however many
- * objects there are. It is asked for again after a while. */
+/* A stopped process holds the lock. Nothing is stored, and no get waits for long, however many
+ * objects are fetched. After a while the cache tries to lock again. */
 static void test_lock_is_held(void **state)
 {
 	enum { N = 20 };
@@ -324,7 +354,7 @@ static void test_lock_is_held(void **state)
 	side_free(&a);
 }
 
-/* ---- a disk that is slow ---- */
+/* ---- a slow disk ---- */
 
 static void stall(struct fixture *f)
 {
@@ -333,8 +363,8 @@ static void stall(struct fixture *f)
 		usleep(1000);
 }
 
-/* While nothing can be written, everything is answered; what waits is written later, the rest is
- * not kept. */
+/* While nothing can be written, all gets are answered. Queued objects are written later; the others
+ * are not stored. */
 static void check_behind(struct fixture *f, size_t max_behind, unsigned int waiting)
 {
 	enum { N = 12 };
@@ -355,7 +385,7 @@ static void check_behind(struct fixture *f, size_t max_behind, unsigned int wait
 	assert_int_equal(stats.skipped, N - waiting);
 	close(fd);
 	atomic_store(&stalled, false);
-	side_free(&a); /* waits for the rest */
+	side_free(&a); /* waits until the queue is written */
 	assert_int_equal(entries(f), waiting);
 }
 
@@ -364,13 +394,13 @@ static void test_disk_is_behind(void **state)
 	check_behind(*state, 5 * LARGE + LARGE / 2, 5);
 }
 
-/* One that is larger than all that may wait does, alone. */
+/* An object larger than the queue is accepted alone. */
 static void test_disk_is_behind_with_a_large_one(void **state)
 {
 	check_behind(*state, LARGE / 2, 1);
 }
 
-/* ---- several at once ---- */
+/* ---- several processes ---- */
 
 enum { OBJECTS = 24, READERS = 2, ROUNDS = 60 };
 
@@ -449,6 +479,7 @@ int main(void)
 		TEST(test_new_versions_take_the_room_of_old_ones, setup),
 		TEST(test_what_is_not_ours, setup),
 		TEST(test_what_dead_writers_left, setup),
+		TEST(test_a_failed_rename_leaves_no_file, setup),
 		TEST(test_count_is_damaged, setup),
 		TEST(test_lock_is_held, setup),
 		TEST(test_disk_is_behind, setup_many_workers),

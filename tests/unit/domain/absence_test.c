@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What proves that a chunk is absent, and what does not. Each test is named after a way in which
- * stored data once read as fill values. */
+/* What proves that a chunk is absent, and what does not. Each test is named after a defect by which
+ * stored data read as fill values. */
 #include "fixture.h"
 
 #include <store/implement.h>
@@ -34,7 +34,6 @@ static int setup_with_clock(void **state)
 {
 	int rc = setup(state);
 	struct fixture *f = *state;
-
 	clock_ns = UINT64_C(1000000000000);
 	f->env.now = fake_now;
 	return rc;
@@ -69,7 +68,6 @@ struct seen {
 static void see(void *arg, struct chunk_result *chunk)
 {
 	struct seen *seen = arg;
-
 	seen->calls++;
 	seen->code = chunk->code;
 	seen->absent = chunk->absent;
@@ -81,19 +79,16 @@ static void see(void *arg, struct chunk_result *chunk)
 static struct seen get_chunk(struct fixture *f, const char *id, uint64_t number)
 {
 	struct seen seen = {0};
-
 	const struct chunk_source chunks = domain_chunk_source(f->domain);
-	const struct chunk_wanted wanted = {.dataset = number_of(f, id), .number = number};
-	chunks.get(chunks.ctx, &wanted, see, &seen);
+	const struct chunk_request request = {.dataset = number_of(f, id), .number = number};
+	chunks.get(chunks.ctx, &request, see, &seen);
 	assert_int_equal(seen.calls, 1);
 	return seen;
 }
 
-/* Of the domain's answers, the one that says "fill values". */
 static void assert_absent(struct fixture *f, const char *id, uint64_t number)
 {
 	const struct seen seen = get_chunk(f, id, number);
-
 	if (seen.code)
 		fail_msg("%s", seen.err.msg);
 	assert_true(seen.absent);
@@ -102,7 +97,6 @@ static void assert_absent(struct fixture *f, const char *id, uint64_t number)
 static void assert_fails(struct fixture *f, const char *id, uint64_t number, int code)
 {
 	const struct seen seen = get_chunk(f, id, number);
-
 	assert_int_equal(seen.code, code);
 	assert_true(seen.err.msg[0]);
 }
@@ -110,17 +104,15 @@ static void assert_fails(struct fixture *f, const char *id, uint64_t number, int
 static struct store_counts counts(const struct fixture *f)
 {
 	struct store_counts out;
-
 	store_count_read(f->store, &out);
 	return out;
 }
 
-/* More keys than one page of a listing, in the way of nobody. */
+/* Adds more keys than one page of a listing, of an object that the domain does not have. */
 static void make_large(struct fixture *f)
 {
 	for (unsigned int i = 0; i < DOMAIN_LISTING; i++) {
 		char key[128];
-
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-00aaaa/%u", i);
 		assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
 	}
@@ -136,7 +128,6 @@ static void chunks_of_a_ref_layout_are_an_error(void **state)
 		INTS(REF("H5D_CHUNKED_REF_INDIRECT")),
 	};
 	struct fixture *f = *state;
-
 	for (size_t large = 0; large < 2; large++) {
 		if (large)
 			make_large(f);
@@ -154,7 +145,6 @@ static void chunks_of_a_ref_layout_are_an_error(void **state)
 static void strings_of_a_ref_layout_are_an_error(void **state)
 {
 	struct fixture *f = *state;
-
 	small_put(f->store, SMALL_KEY_STRINGS, STRINGS(REF("H5D_CHUNKED_REF")));
 	assert_int_equal(open_domain(f, NULL), 0);
 	const struct chunk_list *chunks = domain_chunks(f->domain, number_of(f, SMALL_STRINGS));
@@ -162,11 +152,12 @@ static void strings_of_a_ref_layout_are_an_error(void **state)
 	assert_false(chunks->listed);
 }
 
-/* The service fills the table when it is read: what is stored can be read, all else is unknown. */
+/* The service fills the table when it is first read. Stored chunks can be read, the others are
+ * unknown.
+ */
 static void chunks_of_a_table_that_is_not_filled_are_an_error(void **state)
 {
 	struct fixture *f = *state;
-
 	small_put(f->store, SMALL_KEY_INTS, INTS(CHUNKLOCATOR));
 	assert_int_equal(open_domain(f, NULL), 0);
 	assert_false(domain_chunks(f->domain, number_of(f, SMALL_INTS))->listed);
@@ -178,7 +169,6 @@ static void chunks_of_a_table_that_is_not_filled_are_an_error(void **state)
 static void vast_data_in_another_file_hide_no_other_dataset(void **state)
 {
 	struct fixture *f = *state;
-
 	small_put(f->store, SMALL_KEY_INTS,
 		  "{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32
 					     ",'shape':{'class':'H5S_SIMPLE','dims':"
@@ -198,10 +188,9 @@ static void vast_data_in_another_file_hide_no_other_dataset(void **state)
 static void a_listing_proves_absence_without_a_request(void **state)
 {
 	struct fixture *f = *state;
-
 	assert_int_equal(open_domain(f, NULL), 0);
 	const struct store_counts before = counts(f);
-	/* What comes later is not of this snapshot. */
+	/* A chunk that is written later does not belong to this snapshot. */
 	assert_int_equal(call_put(f->store, CHUNK("0"), "0123456789abcdef", 16, NULL, NULL, NULL),
 			 0);
 	assert_absent(f, SMALL_INTS, 0);
@@ -213,29 +202,27 @@ static void a_listing_proves_absence_without_a_request(void **state)
 static void a_listing_proves_that_a_value_is_computed(void **state)
 {
 	struct fixture *f = *state;
-
 	small_put(f->store, SMALL_KEY_INTS, INTS("'initializer':['arange','--start=1']"));
 	assert_int_equal(open_domain(f, NULL), 0);
 	const struct store_counts before = counts(f);
 	assert_int_equal(get_chunk(f, SMALL_INTS, 2).len, 16);
 	assert_int_equal(counts(f).calls[STORE_GET], before.calls[STORE_GET]);
-	/* Chunk 1 is stored. When it goes, it is not computed. */
+	/* Chunk 1 is stored. When it is deleted, it is not computed. */
 	assert_int_equal(call_delete(f->store, CHUNK("1"), NULL, NULL), 0);
 	assert_fails(f, SMALL_INTS, 1, -ESTALE);
 }
 
-/* In a large domain, the chunks of variable-length datasets alone are listed. */
+/* In a large domain, only the chunks of variable-length datasets are listed. */
 static void a_listed_chunk_of_strings_that_is_deleted_is_stale(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	assert_int_equal(open_domain(f, NULL), 0);
 	assert_int_equal(call_delete(f->store, STRING_CHUNK, NULL, NULL), 0);
 	assert_fails(f, SMALL_STRINGS, 0, -ESTALE);
 }
 
-/* A server that lists no versions: a wrapper, so that the store beneath stays the fixture's. */
+/* A wrapper that removes the versions from listings. */
 static void pass(struct store *s, struct store_request *req)
 {
 	store_pass(s, req);
@@ -244,7 +231,6 @@ static void pass(struct store *s, struct store_request *req)
 static void take_versions_away(struct store *s, struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
-
 	for (size_t i = 0; i < page->n; i++)
 		page->items[i].meta.etag[0] = '\0';
 	store_complete(s, req);
@@ -257,10 +243,10 @@ static void a_chunk_that_was_listed_without_a_version_is_stale(void **state)
 	struct fixture *f = *state;
 	struct store *inner = f->store;
 	struct store blind = {0};
-
 	store_wrap(&blind, &ops, inner, 0, 0);
 	f->store = &blind;
 	assert_int_equal(open_domain(f, NULL), 0);
+	assert_int_equal(get_chunk(f, SMALL_INTS, 1).code, 0);
 	assert_int_equal(call_delete(inner, CHUNK("1"), NULL, NULL), 0);
 	assert_fails(f, SMALL_INTS, 1, -ESTALE);
 	domain_unref(f->domain);
@@ -268,12 +254,11 @@ static void a_chunk_that_was_listed_without_a_version_is_stale(void **state)
 	f->store = inner;
 }
 
-/* ---- chunks that go while the file is open ---- */
+/* ---- chunks that are deleted while the file is open ---- */
 
 static void a_chunk_that_goes_with_its_dataset_is_stale(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	assert_int_equal(open_domain(f, NULL), 0);
 	assert_false(domain_sees_chunks(f->domain));
@@ -284,11 +269,10 @@ static void a_chunk_that_goes_with_its_dataset_is_stale(void **state)
 	assert_fails(f, SMALL_INTS, 0, -ESTALE);
 }
 
-/* It stays so, also when the dataset looks as before, and for what is stored. */
+/* Even if the dataset gets its old document again, and also for chunks that are stored. */
 static void a_chunk_that_goes_when_its_dataset_changes_stays_stale(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	assert_int_equal(open_domain(f, NULL), 0);
 	assert_int_equal(call_delete(f->store, CHUNK("1"), NULL, NULL), 0);
@@ -301,7 +285,7 @@ static void a_chunk_that_goes_when_its_dataset_changes_stays_stale(void **state)
 	assert_fails(f, SMALL_INTS, 1, -ESTALE);
 	assert_fails(f, SMALL_INTS, 2, -ESTALE);
 	assert_int_equal(counts(f).calls[STORE_GET], before.calls[STORE_GET]);
-	assert_int_equal(get_chunk(f, SMALL_STRINGS, 0).code, 0); /* the others are themselves */
+	assert_int_equal(get_chunk(f, SMALL_STRINGS, 0).code, 0); /* another dataset */
 	assert_int_equal(open_domain(f, NULL), 0);
 	assert_int_equal(get_chunk(f, SMALL_INTS, 1).code, 0);
 }
@@ -309,7 +293,6 @@ static void a_chunk_that_goes_when_its_dataset_changes_stays_stale(void **state)
 static void the_document_is_asked_for_once_in_a_second(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	assert_int_equal(open_domain(f, NULL), 0);
 	const struct store_counts before = counts(f);
@@ -327,7 +310,6 @@ static void the_document_is_asked_for_once_in_a_second(void **state)
 static void a_document_that_cannot_be_asked_for_proves_nothing(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	assert_int_equal(open_domain(f, NULL), 0);
 	struct store *whole = f->store;
@@ -335,7 +317,7 @@ static void a_document_that_cannot_be_asked_for_proves_nothing(void **state)
 	assert_non_null(f->store);
 	assert_int_equal(open_domain(f, NULL), 0);
 	assert_fails(f, SMALL_INTS, 0, -EACCES);
-	assert_absent(f, SMALL_INTS, 0); /* such a failure is not remembered */
+	assert_absent(f, SMALL_INTS, 0); /* the failure is not cached */
 }
 
 /* ---- failures while a domain is opened ---- */
@@ -343,7 +325,6 @@ static void a_document_that_cannot_be_asked_for_proves_nothing(void **state)
 static void open_with_fault(struct fixture *f, const char *spec, int code, const char *what)
 {
 	struct err err = ERR_INIT;
-
 	f->store = store_fault_new(f->store, spec, NULL);
 	assert_non_null(f->store);
 	assert_int_equal(open_domain(f, &err), code);
@@ -356,12 +337,11 @@ static void open_with_fault(struct fixture *f, const char *spec, int code, const
 	assert_true(chunks->decoded[0] == sizeof(small_strings_chunk));
 }
 
-/* zlib: stored blocks, so that the bytes are easily written down */
+/* A zlib stream of stored blocks */
 static void compress_strings(struct fixture *f)
 {
 	static const uint8_t body[] = {0x78, 0x01, 0x01, 10, 0, 0xf5, 0xff, 2,	  0,	0,   0,
 				       'a',  'b',  0,	 0,  0, 0,    0x04, 0x4e, 0x00, 0xc6};
-
 	small_put(f->store, SMALL_KEY_STRINGS, STRINGS(GZIP));
 	assert_int_equal(call_put(f->store, STRING_CHUNK, body, sizeof(body), NULL, NULL, NULL), 0);
 }
@@ -378,7 +358,7 @@ static void a_chunk_that_may_not_be_measured_fails_the_opening(void **state)
 	open_with_fault(*state, "fail:1:EACCES@*/0002-000000-000002/0", -EACCES, STRING_CHUNK);
 }
 
-/* Between the listing and the measuring: the file would be laid out for a version that is gone. */
+/* It is deleted after it was listed, so the file would be laid out for a version that is gone. */
 static void a_chunk_that_goes_before_it_is_measured_fails_the_opening(void **state)
 {
 	compress_strings(*state);
@@ -395,7 +375,6 @@ static void chunks_that_could_not_be_listed_fail_the_opening(void **state)
 static void a_damaged_chunk_is_an_error_for_itself_alone(void **state)
 {
 	struct fixture *f = *state;
-
 	compress_strings(f);
 	assert_int_equal(call_put(f->store, STRING_CHUNK, "no zlib", 7, NULL, NULL, NULL), 0);
 	assert_int_equal(open_domain(f, NULL), 0);
@@ -405,13 +384,12 @@ static void a_damaged_chunk_is_an_error_for_itself_alone(void **state)
 
 /* ---- failures that must not stay in a snapshot ---- */
 
-/* Opens again with what is there as the earlier snapshot. */
+/* Opens again, with the open domain as the earlier snapshot. */
 static int open_again(struct fixture *f, struct err *err)
 {
 	const struct domain_hint hint = {.previous = f->domain};
 	struct domain *m = NULL;
 	int rc = domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &m, err);
-
 	if (rc)
 		return rc;
 	domain_unref(f->domain);
@@ -419,11 +397,10 @@ static int open_again(struct fixture *f, struct err *err)
 	return 0;
 }
 
-/* The domain is small, but was taken for a large one while the bucket refused to list it. */
+/* While the bucket refuses to list it, a small domain is read as a large one. */
 static void a_listing_that_was_refused_is_asked_for_again(void **state)
 {
 	struct fixture *f = *state;
-
 	f->store = store_fault_new(f->store, "fail:1:EACCES@" SMALL_PREFIX "/", NULL);
 	assert_int_equal(open_domain(f, NULL), 0);
 	assert_false(domain_sees_chunks(f->domain));
@@ -433,11 +410,10 @@ static void a_listing_that_was_refused_is_asked_for_again(void **state)
 	assert_true(domain_sees_chunks(f->domain));
 }
 
-/* In a large domain, documents are compared one by one: also those that could not be shown. */
+/* In a large domain, documents are compared one by one, damaged ones too. */
 static void a_damaged_document_is_read_again_when_it_changes(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	small_put(f->store, SMALL_KEY_INTS, "{'id':");
 	assert_int_equal(open_domain(f, NULL), 0);
@@ -450,11 +426,10 @@ static void a_damaged_document_is_read_again_when_it_changes(void **state)
 	assert_int_equal(get_chunk(f, SMALL_INTS, 1).code, 0);
 }
 
-/* An object without a document, of which chunks are there: the document may be written yet. */
+/* An object with chunks but without a document: the document may be written later. */
 static void a_missing_document_is_read_when_it_comes(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	assert_int_equal(call_delete(f->store, SMALL_KEY_INTS, NULL, NULL), 0);
 	assert_int_equal(open_domain(f, NULL), 0);
@@ -492,6 +467,5 @@ int main(void)
 		TEST(a_damaged_document_is_read_again_when_it_changes),
 		TEST(a_missing_document_is_read_when_it_comes),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which chunks are known to exist: of small domains all, of large ones those of variable-length
- * datasets, which are asked for one by one. */
+/* Which chunks are known to exist: all chunks of small domains; of large domains the chunks of
+ * variable-length datasets, each listed by itself. */
 #include "fixture.h"
 
 static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
@@ -11,7 +11,6 @@ static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
 		domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &f->domain, NULL), 0);
 	for (uint32_t i = 0; i < tree_count(domain_tree(f->domain)); i++) {
 		uint32_t number = tree_nth(domain_tree(f->domain), i);
-
 		if (strcmp(tree_object(domain_tree(f->domain), number)->o.id, id) == 0)
 			return domain_chunks(f->domain, number);
 	}
@@ -19,12 +18,11 @@ static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
 	return NULL;
 }
 
-/* More keys than one page of a listing. */
+/* Adds more keys than one page of a listing has. */
 static void make_large(struct fixture *f)
 {
 	for (unsigned int i = 0; i < DOMAIN_LISTING; i++) {
 		char key[128];
-
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%u", i);
 		assert_int_equal(call_put(f->store, key, "0123456789abcdef", 16, NULL, NULL, NULL),
 				 0);
@@ -34,7 +32,6 @@ static void make_large(struct fixture *f)
 static void a_large_domain_is_not_listed_whole(void **state)
 {
 	struct fixture *f = *state;
-
 	make_large(f);
 	assert_false(open_and_find(f, SMALL_INTS)->listed);
 	assert_false(domain_sees_chunks(f->domain));
@@ -48,7 +45,6 @@ static void a_large_domain_costs_one_list_more_for_each_dataset_of_strings(void 
 {
 	struct fixture *f = *state;
 	struct store_counts before, after;
-
 	make_large(f);
 	store_count_read(f->store, &before);
 	open_and_find(f, SMALL_INTS);
@@ -60,7 +56,6 @@ static void a_large_domain_costs_one_list_more_for_each_dataset_of_strings(void 
 static void chunks_come_in_the_order_of_their_numbers(void **state)
 {
 	struct fixture *f = *state;
-
 	small_put(
 		f->store, SMALL_KEY_INTS,
 		"{" SMALL_HEAD(
@@ -84,7 +79,6 @@ static void chunks_are_found_by_their_numbers(void **state)
 	} cases[] = {{0, 0, 3},	 {1, 0, 0},  {2, 1, 3},		{9, 1, 1},
 		     {10, 2, 2}, {11, 3, 3}, {UINT64_MAX, 3, 3}};
 	const struct chunk_list some = {.n = 3, .numbers = numbers}, none = {0};
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(chunk_list_from(&some, cases[i].number), cases[i].from);
 		assert_int_equal(chunk_list_find(&some, cases[i].number), cases[i].find);
@@ -96,7 +90,6 @@ static void chunks_are_found_by_their_numbers(void **state)
 static void a_chunk_in_the_wrong_partition_does_not_exist(void **state)
 {
 	struct fixture *f = *state;
-
 	small_put(
 		f->store, SMALL_KEY_INTS,
 		"{" SMALL_HEAD(
@@ -126,6 +119,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_chunk_in_the_wrong_partition_does_not_exist,
 						setup, teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small domain in a store that counts, for each test anew. */
+/* For each test a new small domain in a store that counts requests. */
 #ifndef TESTS_DOMAIN_FIXTURE_H
 #define TESTS_DOMAIN_FIXTURE_H
 
@@ -21,13 +21,12 @@
 struct fixture {
 	struct env env;
 	struct store *store;
-	struct domain *domain; /* a test's own, released behind it; NULL none */
+	struct domain *domain; /* may be NULL; released after the test */
 };
 
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-
 	f->env = env_real(NULL, pool_new(0));
 	f->store = store_count_new(small_domain_new(&f->env), NULL);
 	*state = f;
@@ -37,7 +36,6 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
 	struct fixture *f = *state;
-
 	domain_unref(f->domain);
 	store_free(f->store);
 	pool_free(f->env.pool);

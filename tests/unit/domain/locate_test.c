@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A schema that has to read something before it knows where a chunk is. Of the small domain, but
- * for its chunks: a table says where each is in one data object. The table's object for chunk n is
- * "tables/n", a byte for the offset and one for the length; length 0: no such chunk.
+ * A schema that must read an object before it knows the place of a chunk. It is the schema of the
+ * small domain, except that all chunks are in one data object. The object "tables/n" has the place
+ * of chunk n: a byte for the offset and one for the length; length 0: the chunk is absent.
  */
 #include "fixture.h"
 
 #include <errno.h>
 
-#define DATA "a/data" /* beside the domain: no listing of the opening covers it */
+#define DATA "a/data" /* not below the domain: no listing of the open covers it */
 
 static int locate_by_table(const struct object *o, uint64_t number, unsigned int *step,
 			   const struct schema_answer *answer, struct chunk_place *place,
@@ -18,7 +18,7 @@ static int locate_by_table(const struct object *o, uint64_t number, unsigned int
 		assert_null(answer);
 		snprintf(place->key, place->room, "tables/%d", (int)number);
 		place->length = 2;
-		return SCHEMA_ASKS;
+		return SCHEMA_NEEDS_ANSWER;
 	}
 	assert_int_equal(*step, 2);
 	if (answer->absent)
@@ -52,7 +52,6 @@ static void open_with_table(struct test *t, struct fixture *f)
 {
 	static const uint8_t entries[][2] = {{3, 16}, {0, 0}, {19, 5}};
 	char data[24] = "...";
-
 	*t = (struct test){.f = f, .schema = *schema_all()[0]};
 	t->schemas[0] = &t->schema;
 	t->schema.locate = locate_by_table;
@@ -61,7 +60,6 @@ static void open_with_table(struct test *t, struct fixture *f)
 	assert_int_equal(call_put(f->store, DATA, data, sizeof(data), NULL, NULL, NULL), 0);
 	for (int i = 0; i < 3; i++) {
 		char key[16];
-
 		snprintf(key, sizeof(key), "tables/%d", i);
 		assert_int_equal(call_put(f->store, key, entries[i], 2, NULL, NULL, NULL), 0);
 	}
@@ -74,7 +72,6 @@ static void open_with_table(struct test *t, struct fixture *f)
 static void keep(void *arg, struct chunk_result *chunk)
 {
 	struct test *t = arg;
-
 	t->chunk = *chunk;
 	t->calls++;
 }
@@ -83,12 +80,11 @@ static void get(struct test *t, const char *id, uint64_t number)
 {
 	const struct tree *tree = domain_tree(t->domain);
 	const struct chunk_source chunks = domain_chunk_source(t->domain);
-
 	for (uint32_t i = 0; i < tree_count(tree); i++)
 		if (strcmp(tree_object(tree, tree_nth(tree, i))->o.id, id) == 0)
 			chunks.get(chunks.ctx,
-				   &(struct chunk_wanted){.dataset = tree_nth(tree, i),
-							  .number = number},
+				   &(struct chunk_request){.dataset = tree_nth(tree, i),
+							   .number = number},
 				   keep, t);
 	assert_int_equal(t->calls, 1);
 	t->calls = 0;
@@ -97,7 +93,6 @@ static void get(struct test *t, const char *id, uint64_t number)
 static uint64_t gets(struct test *t)
 {
 	struct store_counts now;
-
 	store_count_read(t->f->store, &now);
 	return now.calls[STORE_GET] - t->before.calls[STORE_GET];
 }
@@ -105,7 +100,6 @@ static uint64_t gets(struct test *t)
 static void a_table_is_read_and_then_the_chunk(void **state)
 {
 	struct test t;
-
 	open_with_table(&t, *state);
 	get(&t, SMALL_INTS, 0);
 	assert_int_equal(t.chunk.code, 0);
@@ -119,7 +113,6 @@ static void a_table_is_read_and_then_the_chunk(void **state)
 static void a_table_without_an_entry_proves_that_a_chunk_is_absent(void **state)
 {
 	struct test t;
-
 	open_with_table(&t, *state);
 	get(&t, SMALL_INTS, 1);
 	assert_int_equal(t.chunk.code, 0);
@@ -130,7 +123,6 @@ static void a_table_without_an_entry_proves_that_a_chunk_is_absent(void **state)
 static void a_missing_table_is_no_absent_chunk(void **state)
 {
 	struct test t;
-
 	open_with_table(&t, *state);
 	assert_int_equal(call_delete(t.f->store, "tables/1", NULL, NULL), 0);
 	get(&t, SMALL_INTS, 1);
@@ -143,18 +135,16 @@ static void a_missing_table_is_no_absent_chunk(void **state)
 static void an_error_names_the_chunk_and_its_object(void **state)
 {
 	struct test t;
-
 	open_with_table(&t, *state);
 	get(&t, SMALL_INTS, 2); /* of 5 bytes */
 	assert_int_equal(t.chunk.code, -EIO);
 	assert_non_null(strstr(t.chunk.err.msg, "domain /d.h5: chunk " DATA));
 }
 
-/* Sizes of its chunks cannot be known, and the file is laid out nevertheless. */
+/* The sizes of its chunks are not known. The file is laid out without them. */
 static void a_variable_length_dataset_is_shown_and_fails(void **state)
 {
 	struct test t;
-
 	open_with_table(&t, *state);
 	const struct tree *tree = domain_tree(t.domain);
 	for (uint32_t i = 0; i < tree_count(tree); i++)
@@ -162,11 +152,10 @@ static void a_variable_length_dataset_is_shown_and_fails(void **state)
 			assert_true(domain_chunks(t.domain, tree_nth(tree, i))->unknown);
 }
 
-/* The document of the dataset must be the one of the opening. */
+/* The document of the dataset must be the version that was opened. */
 static void a_table_proves_nothing_when_the_dataset_has_changed(void **state)
 {
 	struct test t;
-
 	open_with_table(&t, *state);
 	small_put(t.f->store, SMALL_KEY_INTS, "{}");
 	get(&t, SMALL_INTS, 1);
@@ -189,6 +178,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_table_proves_nothing_when_the_dataset_has_changed,
 						setup, teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A domain is opened: order, reference counts, what is left out, rounds of requests. */
+/* Opening a domain: order of objects, reference counts, left-out objects, rounds of requests. */
 #include "fixture.h"
 
 #include <errno.h>
+#include <unistd.h>
+
+#include <hsmount/log.h>
 
 static struct domain *open_domain(struct fixture *f)
 {
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
 	int rc = domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &d, &err);
-
 	if (rc)
 		print_error("%s\n", err.msg);
 	assert_int_equal(rc, 0);
 	return d;
 }
 
-/* The object with this id, NULL when it is not in the order. */
+/* The object with this id, or NULL. */
 static const struct tree_object *find(const struct domain *d, const char *id)
 {
 	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++) {
 		const struct tree_object *mo =
 			tree_object(domain_tree(d), tree_nth(domain_tree(d), i));
-
 		if (strcmp(mo->o.id, id) == 0)
 			return mo;
 	}
@@ -42,7 +43,6 @@ static void objects_come_breadth_first(void **state)
 	static const char *const expected[] = {SMALL_ROOT, SMALL_GROUP, SMALL_INTS, SMALL_TYPE,
 					       SMALL_STRINGS};
 	struct domain *d = open_domain(*state);
-
 	assert_int_equal(tree_count(domain_tree(d)), 5);
 	for (size_t i = 0; i < 3; i++)
 		assert_string_equal(
@@ -56,8 +56,7 @@ static void objects_come_breadth_first(void **state)
 static void references_are_counted(void **state)
 {
 	struct domain *d = open_domain(*state);
-
-	assert_int_equal(find(d, SMALL_ROOT)->refcount, 2); /* itself and "up" */
+	assert_int_equal(find(d, SMALL_ROOT)->refcount, 2); /* the domain and "up" */
 	assert_int_equal(find(d, SMALL_GROUP)->refcount, 1);
 	assert_int_equal(find(d, SMALL_INTS)->refcount, 2);
 	assert_int_equal(find(d, SMALL_TYPE)->refcount, 2); /* a link and a dataset */
@@ -67,7 +66,6 @@ static void references_are_counted(void **state)
 static void orphans_and_dangling_links_are_left_out(void **state)
 {
 	struct domain *d = open_domain(*state);
-
 	assert_null(find(d, SMALL_ORPHAN));
 	assert_int_equal(find(d, SMALL_ROOT)->o.group.nlinks, 2);
 	assert_non_null(tree_problem(domain_tree(d), 0));
@@ -80,11 +78,11 @@ static void opening_takes_one_get_per_document(void **state)
 {
 	struct fixture *f = *state;
 	struct store_counts before, after;
-
 	store_count_read(f->store, &before);
 	struct domain *d = open_domain(f);
 	store_count_read(f->store, &after);
-	/* the domain document and six objects; the whole listing and one for g, d, t each */
+	/* The domain document and six objects; the listing of everything, and those of g, d and t.
+	 */
 	assert_int_equal(after.calls[STORE_GET] - before.calls[STORE_GET], 7);
 	assert_int_equal(after.calls[STORE_LIST] - before.calls[STORE_LIST], 4);
 	assert_int_equal(after.calls[STORE_HEAD] - before.calls[STORE_HEAD], 0);
@@ -94,11 +92,9 @@ static void opening_takes_one_get_per_document(void **state)
 static void known_chunks_come_from_the_listing(void **state)
 {
 	struct domain *d = open_domain(*state);
-
 	for (uint32_t i = 0; i < tree_count(domain_tree(d)); i++) {
 		uint32_t number = tree_nth(domain_tree(d), i);
 		const struct chunk_list *chunks = domain_chunks(d, number);
-
 		if (strcmp(tree_object(domain_tree(d), number)->o.id, SMALL_INTS) == 0) {
 			assert_true(chunks->listed);
 			assert_int_equal(chunks->n, 1);
@@ -114,7 +110,6 @@ static void known_chunks_come_from_the_listing(void **state)
 static void chunks_out_of_range_are_ignored(void **state)
 {
 	struct fixture *f = *state;
-
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/9", "x"), 0);
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/d/0002-000000-000001/1_0", "x"), 0);
 	struct domain *d = open_domain(f);
@@ -150,7 +145,6 @@ static void a_broken_root_is_an_error_with_its_key(void **state)
 	struct fixture *f = *state;
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
-
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{'id':"), 0);
 	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &d, &err),
 			 -EIO);
@@ -163,12 +157,61 @@ static void missing_domains_and_folders_are_told_apart(void **state)
 {
 	struct fixture *f = *state;
 	struct domain *d = NULL;
-
 	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "none.h5", NULL, &d, NULL),
 			 -ENOENT);
 	small_put(f->store, "folder/.domain.json", "{'owner':'a','acls':{}}");
 	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "folder", NULL, &d, NULL),
 			 -EISDIR);
+}
+
+/* Puts a group with n dangling links, and a link to another group. */
+static void put_dangling(struct fixture *f, const char *key, const char *head, const char *link,
+			 unsigned int n)
+{
+	char text[16384];
+	size_t len =
+		(size_t)snprintf(text, sizeof(text), "{%s,'attributes':{},'links':{%s", head, link);
+	for (unsigned int i = 0; i < n; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					",'l%u':" SMALL_HARD(SMALL_MISSING, "1"), i);
+	snprintf(text + len, sizeof(text) - len, "}}");
+	assert_int_equal(small_put(f->store, key, text), 0);
+}
+
+/* The number of lines that an open logs for two groups with n and m dangling links. */
+static unsigned int logged_lines(struct fixture *f, unsigned int n, unsigned int m)
+{
+	put_dangling(f, SMALL_PREFIX "/.group.json", SMALL_HEAD(SMALL_ROOT),
+		     "'sub':" SMALL_HARD(SMALL_GROUP, "1"), n);
+	put_dangling(f, SMALL_KEY_GROUP, SMALL_HEAD(SMALL_GROUP),
+		     "'up':" SMALL_HARD(SMALL_ROOT, "1"), m);
+	FILE *to = tmpfile();
+	const int saved = dup(STDERR_FILENO);
+	assert_true(to && saved >= 0);
+	dup2(fileno(to), STDERR_FILENO);
+	f->env.log = log_new("test", LOG_LEVEL_WARNING);
+	struct domain *d = open_domain(f);
+	log_free(f->env.log);
+	f->env.log = NULL;
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	domain_unref(d);
+	unsigned int lines = 0;
+	rewind(to);
+	for (int c; (c = fgetc(to)) != EOF;)
+		lines += c == '\n';
+	fclose(to);
+	return lines;
+}
+
+static void at_most_fifty_problems_are_logged(void **state)
+{
+	struct fixture *f = *state;
+	assert_int_equal(logged_lines(f, 1, 0), 1);
+	assert_int_equal(logged_lines(f, 25, 25), 50);
+	/* And one line about those that are not logged. */
+	assert_int_equal(logged_lines(f, 25, 26), 51);
+	assert_int_equal(logged_lines(f, 40, 40), 51);
 }
 
 int main(void)
@@ -186,9 +229,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_broken_object_is_left_out_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_broken_root_is_an_error_with_its_key, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(at_most_fifty_problems_are_logged, setup, teardown),
 		cmocka_unit_test_setup_teardown(missing_domains_and_folders_are_told_apart, setup,
 						teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

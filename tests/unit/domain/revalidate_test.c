@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a domain of which something is known: what is asked for, and what comes out. */
+/* Opening a domain with a hint: the requests that are made, and the result. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -11,20 +11,18 @@ struct cost {
 static struct cost spent(struct fixture *f)
 {
 	struct store_counts c;
-
 	store_count_read(f->store, &c);
 	return (struct cost){c.calls[STORE_GET], c.calls[STORE_HEAD], c.calls[STORE_LIST],
 			     c.bytes_in};
 }
 
-/* Opens with a hint; *cost is what that took. */
+/* Opens with a hint; *cost: the requests. */
 static struct domain *open_with(struct fixture *f, const struct domain_hint *hint,
 				struct cost *cost)
 {
 	const struct cost before = spent(f);
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
-
 	if (domain_open(&f->env, f->store, schema_all(), "d.h5", hint, &d, &err))
 		fail_msg("%s", err.msg);
 	const struct cost after = spent(f);
@@ -36,7 +34,6 @@ static struct domain *open_with(struct fixture *f, const struct domain_hint *hin
 static struct domain *open_again(struct fixture *f, struct domain *previous, struct cost *cost)
 {
 	const struct domain_hint hint = {.previous = previous};
-
 	return open_with(f, &hint, cost);
 }
 
@@ -48,18 +45,17 @@ static const struct object *find(const struct domain *d, const char *id)
 	return NULL;
 }
 
-/* More keys than a page of a listing has: chunks of one dataset. */
+/* Adds chunks of one dataset, more than one page of a listing. */
 static void put_many_chunks(struct fixture *f)
 {
 	char key[128];
-
 	for (int i = 0; i <= DOMAIN_LISTING; i++) {
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%d_0", i);
 		assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
 	}
 }
 
-/* Enough groups for a listing to be cheaper than heads, beside the domain's own objects. */
+/* Adds so many groups that a listing is cheaper than a head for each object. */
 enum { MANY = 1200 };
 
 static void put_many_groups(struct fixture *f)
@@ -85,13 +81,11 @@ static void put_many_groups(struct fixture *f)
 	free(root);
 }
 
-/* What looking the domain up may have read a while ago. */
+/* A document as an earlier look-up may have read it. */
 static struct schema_document *make_document(const char *root, const char *etag)
 {
 	const struct domain_info info = {.root = root, .owner = ""};
-
 	struct schema_document *d = schema_document_new(&info, etag);
-
 	assert_non_null(d);
 	d->schema = schema_all()[0];
 	return d;
@@ -111,7 +105,7 @@ static void a_root_that_is_right_costs_nothing_more(void **state)
 	schema_document_unref(document);
 }
 
-/* Read for this very opening: it is not asked for again. */
+/* The document was read during this open and is not requested again. */
 static void a_document_that_was_just_read_is_taken(void **state)
 {
 	struct cost cold, hinted;
@@ -121,11 +115,10 @@ static void a_document_that_was_just_read_is_taken(void **state)
 	struct schema_document *document = make_document(SMALL_ROOT, "\"just read\"");
 	const struct domain_hint hint = {.document = document, .is_fresh = true};
 	struct domain *b = open_with(f, &hint, &hinted);
-
 	assert_int_equal(hinted.gets, cold.gets - 1);
 	assert_int_equal(hinted.lists, cold.lists);
 	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
-	/* It counts as what the domain says now: `a` had another one. */
+	/* It is the current version: that of `a` was another. */
 	const struct domain_hint both = {.document = document, .is_fresh = true, .previous = a};
 	store_count_read(f->store, &before);
 	struct domain *c = open_with(f, &both, &hinted);
@@ -140,13 +133,12 @@ static void a_document_that_was_just_read_is_taken(void **state)
 	schema_document_unref(document);
 }
 
-/* An older one is asked for on condition, and then not sent. */
-static void a_document_of_a_while_ago_is_asked_for_on_condition(void **state)
+/* An older document is requested conditionally, and its body is not sent. */
+static void an_older_document_is_requested_conditionally(void **state)
 {
 	struct fixture *f = *state;
 	struct cost cold, hinted;
 	struct store_meta meta;
-
 	assert_int_equal(call_head(f->store, "d.h5/.domain.json", &meta, NULL), 0);
 	struct domain *a = open_with(f, NULL, &cold);
 	struct schema_document *document = make_document(SMALL_ROOT, meta.etag);
@@ -159,7 +151,7 @@ static void a_document_of_a_while_ago_is_asked_for_on_condition(void **state)
 	schema_document_unref(document);
 }
 
-static void a_root_that_is_wrong_is_not_believed(void **state)
+static void a_root_that_has_changed_is_noticed(void **state)
 {
 	static const char other[] = "g-33333333-44444444-9999-9999aa-aaaaaa";
 	struct cost cold, hinted;
@@ -171,7 +163,7 @@ static void a_root_that_is_wrong_is_not_believed(void **state)
 			    SMALL_ROOT);
 	assert_int_equal(hinted.gets, cold.gets);
 	assert_int_equal(hinted.lists, 2 * cold.lists);
-	/* An earlier snapshot of the root that the document names is compared all the same. */
+	/* If the document names the root of the earlier snapshot again, that is compared. */
 	const struct domain_hint both = {.document = document, .previous = a};
 	struct domain *c = open_with(*state, &both, &hinted);
 	assert_ptr_equal(c, a);
@@ -181,7 +173,7 @@ static void a_root_that_is_wrong_is_not_believed(void **state)
 	schema_document_unref(document);
 }
 
-/* Removed and made anew: nothing of the earlier snapshot is left. */
+/* The domain was deleted and created again: nothing of the earlier snapshot is used. */
 static void a_domain_with_another_root_is_another_one(void **state)
 {
 	static const char other[] = "g-33333333-44444444-bbbb-bbbbcc-cccccc";
@@ -189,7 +181,6 @@ static void a_domain_with_another_root_is_another_one(void **state)
 	struct cost cost;
 	char text[512];
 	struct domain *a = open_with(f, NULL, &cost);
-
 	snprintf(text, sizeof(text), "{'root':'%s','owner':'admin','acls':{}}", other);
 	assert_int_equal(small_put(f->store, "d.h5/.domain.json", text), 0);
 	snprintf(text, sizeof(text), "{'id':'%s','root':'%s','links':{},'attributes':{}}", other,
@@ -210,10 +201,9 @@ static void an_unchanged_domain_is_the_same_snapshot(void **state)
 {
 	struct cost cost;
 	struct domain *a = open_with(*state, NULL, &cost), *b = open_again(*state, a, &cost);
-
 	assert_true(domain_sees_chunks(a));
 	assert_ptr_equal(a, b);
-	/* the document, on condition; the listing */
+	/* The document, conditionally, and the listing. */
 	assert_int_equal(cost.gets, 1);
 	assert_int_equal(cost.bytes, 0);
 	assert_int_equal(cost.heads, 0);
@@ -229,14 +219,14 @@ static void only_what_changed_is_read_again(void **state)
 		bool changed;
 		uint64_t gets; /* besides the domain's document */
 	} cases[] = {
-		/* the service's summary is no change */
+		/* The service's summary does not belong to the domain. */
 		{SMALL_PREFIX "/.info.json", "{}", false, 0},
 		{SMALL_PREFIX "/d/0002-000000-000001/2", "0123456789abcdef", true, 0},
 		{SMALL_KEY_TYPE,
 		 "{" SMALL_HEAD(SMALL_TYPE) ",'type':" SMALL_I32 ",'attributes':{}}", true, 1},
 		{"d.h5/.domain.json", "{'root':'" SMALL_ROOT "','owner':'other','acls':{}}", true,
 		 0},
-		/* damaged ones are asked for each time that something else has changed */
+		/* Damaged documents are requested whenever another document has changed. */
 		{SMALL_KEY_STRINGS, "{}", true, 1},
 		{SMALL_KEY_GROUP, "{" SMALL_HEAD(SMALL_GROUP) ",'links':{},'attributes':{}}", true,
 		 2},
@@ -244,7 +234,6 @@ static void only_what_changed_is_read_again(void **state)
 	struct fixture *f = *state;
 	struct cost cost;
 	struct domain *d = open_with(f, NULL, &cost);
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(small_put(f->store, cases[i].key, cases[i].body), 0);
 		struct domain *now = open_again(f, d, &cost);
@@ -257,7 +246,7 @@ static void only_what_changed_is_read_again(void **state)
 	assert_string_equal(domain_info(d)->owner, "other");
 	assert_null(find(d, SMALL_STRINGS));
 	assert_int_equal(find(d, SMALL_GROUP)->group.nlinks, 0);
-	/* The same as from nothing. */
+	/* The result is that of an open without a hint. */
 	struct domain *cold = open_with(f, NULL, &cost);
 	assert_int_equal(tree_count(domain_tree(cold)), tree_count(domain_tree(d)));
 	assert_int_equal(domain_modified_ns(cold), domain_modified_ns(d));
@@ -265,11 +254,10 @@ static void only_what_changed_is_read_again(void **state)
 	domain_unref(d);
 }
 
-static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
+static void few_objects_among_many_chunks_are_compared_one_by_one(void **state)
 {
 	struct fixture *f = *state;
 	struct cost cost;
-
 	put_many_chunks(f);
 	struct domain *a = open_with(f, NULL, &cost), *b = open_again(f, a, &cost);
 	assert_false(domain_sees_chunks(a));
@@ -288,7 +276,7 @@ static void few_objects_among_many_chunks_are_asked_one_by_one(void **state)
 	assert_ptr_not_equal(a, b);
 	domain_unref(a);
 	a = open_with(f, NULL, &cold);
-	/* Each document is asked for, but one is sent. */
+	/* All documents are requested, and the body of one is sent. */
 	assert_int_equal(cost.lists, cold.lists);
 	assert_true(cost.bytes < cold.bytes / 2);
 	assert_int_equal(tree_count(domain_tree(a)), tree_count(domain_tree(b)));
@@ -300,7 +288,6 @@ static void many_objects_are_compared_by_a_listing(void **state)
 {
 	struct fixture *f = *state;
 	struct cost cold, cost;
-
 	put_many_groups(f);
 	struct domain *a = open_with(f, NULL, &cold), *b = open_again(f, a, &cost);
 	assert_false(domain_sees_chunks(a));
@@ -319,7 +306,7 @@ static void many_objects_are_compared_by_a_listing(void **state)
 	assert_ptr_not_equal(a, b);
 	assert_false(domain_sees_chunks(b));
 	assert_int_equal(tree_count(domain_tree(b)), MANY + 1);
-	assert_int_equal(cost.heads, 1); /* the one that looks different */
+	assert_int_equal(cost.heads, 1); /* of the document that seems to have changed */
 	assert_int_equal(cost.gets, 2);
 	assert_int_equal(cost.lists, 2);
 	domain_unref(a);
@@ -332,7 +319,6 @@ static void a_domain_that_is_gone_is_gone(void **state)
 	struct cost cost;
 	struct domain *a = open_with(f, NULL, &cost), *b = NULL;
 	const struct domain_hint hint = {.previous = a};
-
 	assert_int_equal(call_delete(f->store, "d.h5/.domain.json", NULL, NULL), 0);
 	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &b, NULL),
 			 -ENOENT);
@@ -343,7 +329,7 @@ static void a_domain_that_is_gone_is_gone(void **state)
 	domain_unref(a);
 }
 
-/* What cannot be read for the moment must not be missing from a file until something changes. */
+/* An object that cannot be read for the moment must not be left out of a file. */
 static void a_failing_store_fails_the_opening(void **state)
 {
 	static const char *const faults[] = {
@@ -352,12 +338,10 @@ static void a_failing_store_fails_the_opening(void **state)
 		"fail:1+:EIO@d.h5/.domain.json",
 	};
 	struct fixture *f = *state;
-
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		struct store *inner = small_domain_new(&f->env);
 		struct store *faulty = store_fault_new(inner, faults[i], NULL);
 		struct domain *d = NULL;
-
 		assert_non_null(faulty);
 		assert_int_equal(domain_open(&f->env, faulty, schema_all(), "d.h5", NULL, &d, NULL),
 				 -EIO);
@@ -373,16 +357,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_root_that_is_right_costs_nothing_more),
 		TEST(a_document_that_was_just_read_is_taken),
-		TEST(a_document_of_a_while_ago_is_asked_for_on_condition),
-		TEST(a_root_that_is_wrong_is_not_believed),
+		TEST(an_older_document_is_requested_conditionally),
+		TEST(a_root_that_has_changed_is_noticed),
 		TEST(a_domain_with_another_root_is_another_one),
 		TEST(an_unchanged_domain_is_the_same_snapshot),
 		TEST(only_what_changed_is_read_again),
-		TEST(few_objects_among_many_chunks_are_asked_one_by_one),
+		TEST(few_objects_among_many_chunks_are_compared_one_by_one),
 		TEST(many_objects_are_compared_by_a_listing),
 		TEST(a_domain_that_is_gone_is_gone),
 		TEST(a_failing_store_fails_the_opening),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

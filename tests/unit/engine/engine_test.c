@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an engine is opened with: a bucket and options. */
+/* The arguments of engine_open() and engine_split(). */
 #include "bucket.h"
 
 #include <errno.h>
@@ -31,6 +31,19 @@ static void an_argument_is_split_at_the_bucket(void **state)
 	assert_int_equal(engine_split("/nowhere/x.h5", &bucket, &path, NULL), -ENOENT);
 }
 
+/* A directory that cannot be read may be the bucket, so no bucket is reported as absent. */
+static void unreadable_directories_are_reported(void **state)
+{
+	struct bucket *b = *state;
+	struct err err = ERR_INIT;
+	char arg[256], *bucket, *path;
+	snprintf(arg, sizeof(arg), "%s/loop", b->dir);
+	assert_int_equal(symlink("loop", arg), 0);
+	strcat(arg, "/x.h5");
+	assert_int_equal(engine_split(arg, &bucket, &path, &err), -ELOOP);
+	assert_non_null(strstr(err.msg, "/loop/x.h5: Too many levels of symbolic links"));
+}
+
 static void options_are_checked(void **state)
 {
 	struct bucket *b = *state;
@@ -59,6 +72,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_argument_is_split_at_the_bucket),
+		TEST(unreadable_directories_are_reported),
 		TEST(options_are_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open files: versions, snapshots, sharing, plain objects. */
+/* Open files: versions, shared images, plain objects, and what an open costs. */
 #include "bucket.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <time.h>
 
 static struct engine_file *open_ok(struct bucket *b, const char *path)
 {
@@ -14,7 +15,7 @@ static struct engine_file *open_ok(struct bucket *b, const char *path)
 	return f;
 }
 
-/* version: -ESTALE when what is opened is another one; 0: any will do. */
+/* Opens and closes the file. version: -ESTALE if another one is opened; 0: any. */
 static int open_code(struct bucket *b, const char *path, uint64_t version)
 {
 	struct engine_file *f = NULL;
@@ -78,15 +79,14 @@ static void an_unchanged_domain_keeps_its_image(void **state)
 	f = open_ok(b, "x.h5");
 	assert_int_equal(stat_of(f).version, version);
 	engine_file_close(f);
-	/* The document, on condition; the listing. */
+	/* The document, with a condition, and the listing. */
 	assert_int_equal(bucket_counts(b).gets, before.gets + 1);
 	assert_int_equal(bucket_counts(b).lists, before.lists + 1);
 	assert_int_equal(bucket_counts(b).heads, before.heads);
 	assert_int_equal(images(b), 1);
 }
 
-/* Nothing is known of the name: what looking it up reads for this very open is not asked for again.
- */
+/* The open uses the document that the look-up has just read. */
 static void a_first_open_reads_the_document_once(void **state)
 {
 	struct bucket *b = *state;
@@ -96,7 +96,7 @@ static void a_first_open_reads_the_document_once(void **state)
 	assert_int_equal(open_code(b, "x.h5", 0), 0);
 	/* The documents of x.h5 and x, an object x.h5, the root group. */
 	assert_int_equal(bucket_counts(b).gets, before.gets + 4);
-	/* Now the name is known, from before. */
+	/* This time the cached document is older than the call, so it is requested again. */
 	before = bucket_counts(b);
 	assert_int_equal(open_code(b, "x.h5", 0), 0);
 	assert_int_equal(bucket_counts(b).gets, before.gets + 1);
@@ -126,7 +126,7 @@ static void a_changed_domain_is_another_version(void **state)
 	struct engine_file *new = open_ok(b, "x.h5");
 	assert_int_not_equal(stat_of(new).version, old_version);
 	assert_int_equal(images(b), 2);
-	/* The old one lives on as it was. */
+	/* The open file keeps the old version. */
 	uint8_t *after = body_of(old), *now = body_of(new);
 	assert_memory_equal(before, after, stat_of(old).size);
 	assert_true(stat_of(old).size != stat_of(new).size ||
@@ -186,7 +186,7 @@ static void only_so_many_idle_images_are_kept(void **state)
 		assert_int_equal(open_code(b, path, 0), 0);
 	}
 	assert_int_equal(images(b), KEPT);
-	/* Its size is remembered longer than its image. */
+	/* The size of a domain is remembered after its image was dropped. */
 	struct engine_stat st;
 	assert_int_equal(engine_lookup(b->engine, "01.h5", &st, NULL), 0);
 	assert_true(st.size_exact && st.version);
@@ -229,32 +229,7 @@ static void many_openers_share_one_image(void **state)
 		engine_file_close(openers[i].file);
 }
 
-/* Who comes while another opening is under way gets what the bucket holds after he came, not what
- * the other one saw before. */
-static void an_opening_under_way_is_not_believed(void **state)
-{
-	struct bucket *b = *state;
-	struct engine_options opt;
-	pthread_t thread;
-	struct opener first = {.b = b};
-	bucket_domain(b, 1, "x.h5");
-	engine_options_init(&opt);
-	opt.workers = 4;
-	/* The first opening has listed, and waits for its document. */
-	opt.debug_fault = "delay:1:400@*/.group.json";
-	bucket_open_as(b, opt);
-	assert_int_equal(pthread_create(&thread, NULL, open_once, &first), 0);
-	usleep(200 * 1000);
-	bucket_put_root(b, 1, 3);
-	struct engine_file *second = open_ok(b, "x.h5");
-	pthread_join(thread, NULL);
-	assert_int_equal(first.code, 0);
-	assert_int_not_equal(stat_of(first.file).version, stat_of(second).version);
-	engine_file_close(first.file);
-	engine_file_close(second);
-}
-
-/* Opening asks for the document of what was a domain; nobody asks before what it is. */
+/* Opening requests the document of a path that was a domain, without a look-up before it. */
 static void a_domain_is_not_looked_up_to_be_opened(void **state)
 {
 	struct bucket *b = *state;
@@ -267,7 +242,7 @@ static void a_domain_is_not_looked_up_to_be_opened(void **state)
 	assert_int_equal(after.gets - before.gets, 1);
 	assert_int_equal(after.lists - before.lists, 1);
 	assert_int_equal(after.heads, before.heads);
-	/* It is something else meanwhile. */
+	/* The path becomes a folder, nothing, and a domain again. */
 	bucket_folder(b, "x.h5");
 	assert_int_equal(open_code(b, "x.h5", 0), -EISDIR);
 	bucket_remove(b, "x.h5/.domain.json");
@@ -276,14 +251,14 @@ static void a_domain_is_not_looked_up_to_be_opened(void **state)
 	assert_int_equal(open_code(b, "x.h5", 0), 0);
 }
 
-static void what_is_believed_costs_nothing(void **state)
+static void valid_metadata_costs_no_requests(void **state)
 {
 	struct bucket *b = *state;
 	struct engine_stat st;
 	bucket_domain(b, 1, "d/x.h5");
 	bucket_domain(b, 2, "d/bare");
 	bucket_put(b, "d/plain", "one");
-	bucket_open_believing(b, 1000);
+	bucket_open_cached(b, 1000);
 	static const char *const paths[] = {"d/x.h5", "d/bare.h5", "d/plain"};
 	assert_string_equal(bucket_list(b, "d").text, "bare.h5 plain= x.h5");
 	for (size_t i = 0; i < 3; i++)
@@ -299,11 +274,11 @@ static void what_is_believed_costs_nothing(void **state)
 	assert_int_equal(bucket_requests(b), before);
 }
 
-static void what_was_believed_is_asked_again_in_time(void **state)
+static void metadata_expires(void **state)
 {
 	struct bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
-	bucket_open_believing(b, 0.05);
+	bucket_open_cached(b, 0.05);
 	struct engine_file *f = open_ok(b, "x.h5");
 	const uint64_t version = stat_of(f).version;
 	engine_file_close(f);
@@ -317,13 +292,13 @@ static void what_was_believed_is_asked_again_in_time(void **state)
 	assert_string_equal(bucket_list(b, "").text, "new= x.h5");
 }
 
-/* An object that was replaced is noticed by whoever reads it; the next open asks. */
-static void what_proved_wrong_is_not_believed(void **state)
+/* A read detects that an object was replaced. Then the next open sends requests. */
+static void a_stale_read_ends_the_validity_of_metadata(void **state)
 {
 	struct bucket *b = *state;
 	char buf[16];
 	bucket_put(b, "plain", "one");
-	bucket_open_believing(b, 1000);
+	bucket_open_cached(b, 1000);
 	struct engine_file *f = open_ok(b, "plain");
 	bucket_put(b, "plain", "twotwo");
 	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), -ESTALE);
@@ -331,6 +306,45 @@ static void what_proved_wrong_is_not_believed(void **state)
 	f = open_ok(b, "plain");
 	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), 6);
 	engine_file_close(f);
+}
+
+/* The same for a chunk. The open that sends requests makes the result of opens valid again. */
+static void a_stale_chunk_ends_the_validity_of_an_open(void **state)
+{
+	struct bucket *b = *state;
+	char buf[1 << 14];
+	bucket_datasets(b, "x.h5", 1, 0, &(struct bucket_more){0});
+	bucket_chunk(b, 0, "0123456789abcdef");
+	bucket_open_cached(b, 1000);
+	struct engine_file *f = open_ok(b, "x.h5");
+	const uint64_t version = stat_of(f).version;
+	bucket_chunk(b, 0, "0123456789");
+	bucket_chunk(b, 0, "fedcba9876543210");
+	ssize_t n = 0;
+	for (uint64_t at = 0; n >= 0 && at < stat_of(f).size; at += (uint64_t)n)
+		n = engine_pread(f, buf, sizeof(buf), at, NULL, NULL);
+	assert_int_equal(n, -ESTALE);
+	engine_file_close(f);
+	assert_int_equal(open_code(b, "x.h5", version), -ESTALE);
+	const uint64_t before = bucket_requests(b);
+	assert_int_equal(open_code(b, "x.h5", 0), 0);
+	assert_int_equal(bucket_requests(b), before);
+}
+
+static void directories_have_times(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_stat st;
+	bucket_folder(b, "d");
+	bucket_put(b, "prefix/plain", "");
+	const int64_t now = (int64_t)time(NULL);
+	bucket_open(b, 1000, 0);
+	assert_int_equal(engine_lookup(b->engine, "d", &st, NULL), 0);
+	assert_int_equal(st.mtime_ns, 2000000000); /* of its document */
+	assert_int_equal(st.ctime_ns, 2000000000);
+	assert_int_equal(engine_lookup(b->engine, "prefix", &st, NULL), 0);
+	assert_in_range(st.mtime_ns / 1000000000, now, now + 1000); /* of the engine's start */
+	assert_int_equal(st.ctime_ns, st.mtime_ns);
 }
 
 static void plain_objects_are_read_through(void **state)
@@ -368,7 +382,7 @@ static void a_replaced_plain_object_is_another_version(void **state)
 	uint64_t version = stat_of(f).version;
 	assert_true(version && engine_file_cacheable(f));
 	bucket_put(b, "plain", "twotwo");
-	/* Never a mixture of both. */
+	/* A read never mixes both versions. */
 	assert_int_equal(engine_pread(f, buf, 16, 0, NULL, NULL), -ESTALE);
 	engine_file_close(f);
 	assert_int_equal(open_code(b, "plain", version), -ESTALE);
@@ -376,6 +390,25 @@ static void a_replaced_plain_object_is_another_version(void **state)
 	assert_int_not_equal(st.version, version);
 	assert_int_equal(st.size, 6);
 	assert_int_equal(open_code(b, "plain", st.version), 0);
+}
+
+/* With open_ttl=0 an open requests the object's version. If that fails, no version is known. */
+static void an_object_of_unknown_version_is_not_opened(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_options opt;
+	struct engine_file *f;
+	struct err err = ERR_INIT;
+	bucket_put(b, "plain", "one");
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.metadata_ttl = 0;
+	opt.debug_fault = "fail:2:EACCES@plain"; /* the first request is the look-up's */
+	bucket_open_as(b, opt);
+	assert_int_equal(engine_file_open(b->engine, "plain", &f, &err), -EACCES);
+	assert_int_equal(strncmp(err.msg, "object plain: ", strlen("object plain: ")), 0);
+	assert_int_equal(bucket_counts(b).heads, 1);
+	assert_int_equal(open_code(b, "plain", 0), 0);
 }
 
 static void a_directory_is_no_file(void **state)
@@ -401,11 +434,13 @@ int main(void)
 		TEST(a_domain_that_was_damaged_opens_when_it_is_whole),
 		TEST(only_so_many_idle_images_are_kept),
 		TEST(many_openers_share_one_image),
-		TEST(an_opening_under_way_is_not_believed),
+		TEST(an_object_of_unknown_version_is_not_opened),
 		TEST(a_domain_is_not_looked_up_to_be_opened),
-		TEST(what_is_believed_costs_nothing),
-		TEST(what_was_believed_is_asked_again_in_time),
-		TEST(what_proved_wrong_is_not_believed),
+		TEST(valid_metadata_costs_no_requests),
+		TEST(metadata_expires),
+		TEST(a_stale_read_ends_the_validity_of_metadata),
+		TEST(a_stale_chunk_ends_the_validity_of_an_open),
+		TEST(directories_have_times),
 		TEST(plain_objects_are_read_through),
 		TEST(a_replaced_plain_object_is_another_version),
 		TEST(a_directory_is_no_file),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain objects as blocks in the cache: what is asked of the store, and what comes of failures. */
+/* Reading plain objects in blocks: the bytes, the requests to the store, and failures. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 enum { KB = 1 << 10, MB = 1 << 20, BUDGET = 64 * MB };
 
-_Static_assert((int)RAW_OBJECT_BLOCK == (int)MB, "the counts below");
+_Static_assert((int)RAW_OBJECT_BLOCK == (int)MB, "the tests below count blocks of 1 MiB");
 
 struct rig {
 	struct env env;
@@ -64,7 +64,7 @@ static void put(struct rig *r, size_t size, uint8_t seed)
 	assert_int_equal(call_put(r->store, "o", r->body, size, NULL, NULL, NULL), 0);
 }
 
-/* The object is opened over a store that injects faults and counts. */
+/* Opens the object over a store that injects faults and counts requests. */
 static void open_with(struct rig *r, const char *faults)
 {
 	struct err err = ERR_INIT;
@@ -104,7 +104,7 @@ static void a_small_object_is_one_request(void **state)
 	assert_int_equal(counts(r).bytes_in, 5000);
 }
 
-static void an_empty_object_is_none(void **state)
+static void an_empty_object_needs_no_request(void **state)
 {
 	struct rig *r = rig_of(state);
 	put(r, 0, 1);
@@ -141,7 +141,7 @@ static void one_block_fetches_one_block(void **state)
 	assert_int_equal(counts(r).calls[STORE_GET], 1);
 }
 
-static void a_sequential_reader_is_read_ahead_of(void **state)
+static void blocks_are_prefetched_for_a_sequential_reader(void **state)
 {
 	struct rig *r = rig_of(state);
 	struct cache_stats stats;
@@ -152,6 +152,19 @@ static void a_sequential_reader_is_read_ahead_of(void **state)
 	cache_get_stats(r->cache, &stats);
 	assert_true(stats.prefetches > 8);
 	assert_true(counts(r).calls[STORE_GET] <= 16);
+}
+
+/* All blocks of a read are requested before the first of them is waited for. */
+static void a_read_of_several_blocks_loads_them_together(void **state)
+{
+	struct rig *r = rig_of(state);
+	struct cache_stats stats;
+	put(r, 16 * MB, 5);
+	open_with(r, "");
+	check_read(r, MB + 2, 3 * MB - 1);
+	cache_get_stats(r->cache, &stats);
+	assert_int_equal(counts(r).calls[STORE_GET], 3);
+	assert_int_equal(stats.prefetches, 3);
 }
 
 static void a_replaced_object_is_stale(void **state)
@@ -175,11 +188,11 @@ static void a_body_of_another_length_is_an_error(void **state)
 	assert_int_equal(raw_object_read(r->plain, buf, 16, 0, NULL, &err), -EIO);
 	assert_non_null(strstr(err.msg, "object o"));
 	assert_non_null(strstr(err.msg, "1000"));
-	check_read(r, MB, MB); /* the rest is good */
+	check_read(r, MB, MB); /* the other block can be read */
 }
 
-/* What was read before the failure is given; who wants the rest hears of it. */
-static void a_failure_in_the_middle_gives_what_is_before(void **state)
+/* A read returns the bytes before the block that fails; the next read returns the error. */
+static void a_read_ends_before_a_block_that_fails(void **state)
 {
 	struct rig *r = rig_of(state);
 	uint8_t *buf = malloc(3 * MB);
@@ -196,13 +209,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_small_object_is_one_request),
-		TEST(an_empty_object_is_none),
+		TEST(an_empty_object_needs_no_request),
 		TEST(any_range_is_right),
 		TEST(one_block_fetches_one_block),
-		TEST(a_sequential_reader_is_read_ahead_of),
+		TEST(blocks_are_prefetched_for_a_sequential_reader),
+		TEST(a_read_of_several_blocks_loads_them_together),
 		TEST(a_replaced_object_is_stale),
 		TEST(a_body_of_another_length_is_an_error),
-		TEST(a_failure_in_the_middle_gives_what_is_before),
+		TEST(a_read_ends_before_a_block_that_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

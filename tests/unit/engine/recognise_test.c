@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which directories are accepted as a bucket, and what is said of the others. */
+/* Which directories are accepted as a bucket, and the messages for the others. */
 #include "bucket.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static void accepts(struct bucket *b, const char *below)
 		fail_msg("'%s': %s", below, err.msg);
 }
 
-/* want: with %s for the bucket's path. */
+/* want: the message, with %s for the bucket's path. */
 static void refuses_as(struct bucket *b, const char *below, bool allow_empty, int code,
 		       const char *want)
 {
@@ -63,7 +63,7 @@ static void a_bucket_is_recognised(void **state)
 	accepts(b, "new"); /* no domain is stored yet */
 	bucket_domain(b, 1, "home/x.h5");
 	accepts(b, "");
-	bucket_put(b, "e8bdf-d-" V1_ID, "{}"); /* of both schemas */
+	bucket_put(b, "e8bdf-d-" V1_ID, "{}"); /* objects of both schemas */
 	accepts(b, "");
 }
 
@@ -78,7 +78,7 @@ static void a_v1_bucket_is_refused(void **state)
 	refuses_as(b, "", false, -EOPNOTSUPP, want);
 	refuses_as(b, "", true, -EOPNOTSUPP, want);
 	refuses(b, "home", "%s/home is a folder of the bucket %s: use %s and look for home/ in it");
-	/* So that hsimage comes to the same sentence. */
+	/* engine_split() finds the bucket, so hsimage prints the same message. */
 	snprintf(arg, sizeof(arg), "%s/home/x.h5", b->dir);
 	assert_int_equal(engine_split(arg, &bucket, &path, NULL), 0);
 	assert_string_equal(bucket, b->dir);
@@ -95,7 +95,7 @@ static void a_part_of_a_bucket_is_refused(void **state)
 	bucket_domain(b, 1, "home/x.h5");
 	bucket_domain(b, 2, "home/ann/run");
 	bucket_put(b, "files/notes.txt", "plain");
-	/* By the domains in it, then by its own document. */
+	/* At first only the domains in it show what it is, later its own document does. */
 	refuses(b, "home", folder);
 	bucket_folder(b, "home");
 	refuses(b, "home", folder);
@@ -120,7 +120,7 @@ static void a_part_without_its_bucket_is_refused(void **state)
 	bucket_put(b, "x.h5/.domain.json", "{\"root\": \"g-" V1_ID "\"}");
 	refuses(b, "x.h5",
 		"%s/x.h5 is a single domain, not a bucket: use the bucket that it belongs to");
-	/* Neither is known of a document that cannot be read. */
+	/* A document that cannot be parsed has no root group. */
 	bucket_put(b, "x.h5/.domain.json", "");
 	refuses(b, "x.h5",
 		"%s/x.h5 is a folder of a bucket, not a bucket: use the bucket that it is in");
@@ -134,7 +134,7 @@ static void another_directory_is_refused(void **state)
 	struct err err;
 	refuses(b, "", "%s is an empty directory, not a bucket; -o allow_empty accepts it");
 	assert_int_equal(open_place(b, "", true, &err), 0);
-	bucket_put(b, "data/deep/x.h5/.domain.json", "{}"); /* as a folder of folders */
+	bucket_put(b, "data/deep/x.h5/.domain.json", "{}"); /* too deep to be found */
 	bucket_put(b, "readme", "text");
 	refuses(b, "", want);
 	assert_int_equal(open_place(b, "", true, &err), 0);
@@ -142,8 +142,8 @@ static void another_directory_is_refused(void **state)
 	refuses(b, "", want);
 }
 
-/* One that nobody may read is not said to be empty. */
-static void a_closed_directory_is_not_empty(void **state)
+/* A directory that may not be read is not called empty. */
+static void a_directory_without_permission_is_not_empty(void **state)
 {
 	struct bucket *b = *state;
 	struct err err;
@@ -159,7 +159,7 @@ static void a_closed_directory_is_not_empty(void **state)
 		assert_int_equal(seteuid(0), 0);
 }
 
-/* Not all entries of a large directory are read; storage is found nevertheless. */
+/* Only a part of a large directory is read, but the storage is always found. */
 static void a_bucket_is_recognised_among_many_files(void **state)
 {
 	enum { MANY = 6000 };
@@ -185,7 +185,7 @@ int main(void)
 		TEST(a_part_of_a_bucket_is_refused),
 		TEST(a_part_without_its_bucket_is_refused),
 		TEST(another_directory_is_refused),
-		TEST(a_closed_directory_is_not_empty),
+		TEST(a_directory_without_permission_is_not_empty),
 		TEST(a_bucket_is_recognised_among_many_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine says of itself: the numbers, and what asking for them costs. */
+/* The engine's report: its numbers, and that it costs no requests. */
 #include "bucket.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ static json_int_t number(json_t *j, const char *section, const char *name)
 {
 	json_t *v = json_object_get(json_object_get(j, section), name);
 	if (!json_is_integer(v))
-		fail_msg("%s.%s is no whole number", section, name);
+		fail_msg("%s.%s is not a whole number", section, name);
 	return json_integer_value(v);
 }
 
@@ -57,7 +57,7 @@ static void read_domain(struct engine *e, const char *path, unsigned int times, 
 	engine_file_close(f);
 }
 
-static void what_happened_is_counted(void **state)
+static void reads_and_requests_are_counted(void **state)
 {
 	struct bucket *b = *state;
 	struct engine_counts counts;
@@ -80,7 +80,7 @@ static void what_happened_is_counted(void **state)
 	assert_int_equal(number(j, "read", "fetched_bytes"), counts.bytes_in);
 	assert_int_equal(number(j, "domains", "images"), 2);
 	assert_int_equal(number(j, "cache", "budget_bytes"), 256 << 20);
-	/* The most read one first. */
+	/* The domain with the most reads comes first. */
 	assert_int_equal(json_array_size(json_object_get(j, "domain")), 2);
 	assert_int_equal(of_domain(j, 0, "reads"), 3);
 	assert_int_equal(of_domain(j, 0, "read_bytes"), 150);
@@ -90,7 +90,7 @@ static void what_happened_is_counted(void **state)
 	json_decref(j);
 }
 
-static void what_is_open_is_told(void **state)
+static void open_files_are_counted(void **state)
 {
 	struct bucket *b = *state;
 	struct engine_file *f = NULL, *again = NULL;
@@ -107,7 +107,7 @@ static void what_is_open_is_told(void **state)
 	engine_file_close(again);
 }
 
-/* To ask what was asked asks nothing, and a report does not keep an image from being dropped. */
+/* A report sends no request, and it does not keep an image from being dropped. */
 static void a_report_costs_nothing(void **state)
 {
 	struct bucket *b = *state;
@@ -120,7 +120,7 @@ static void a_report_costs_nothing(void **state)
 		json_decref(json_of(e));
 	const struct bucket_counts after = bucket_counts(b);
 	assert_memory_equal(&before, &after, sizeof(before));
-	/* The domain changes: the old image goes at the next open. */
+	/* The domain changes: the next open drops the old image. */
 	bucket_put_root(b, 1, 3);
 	read_domain(e, "home/a.h5", 1, 10);
 	json_t *j = json_of(e);
@@ -129,7 +129,35 @@ static void a_report_costs_nothing(void **state)
 	json_decref(j);
 }
 
-/* ---- beside everything else ---- */
+/* If more than 1,000 domains are open, those with the fewest reads are left out. */
+static void a_report_has_a_limit_of_domains(void **state)
+{
+	enum { DOMAINS = 1002, SHOWN = 1000 };
+	struct bucket *b = *state;
+	static struct engine_file *files[DOMAINS];
+	char path[64], byte;
+	for (unsigned int i = 0; i < DOMAINS; i++) {
+		snprintf(path, sizeof(path), "%u.h5", i);
+		bucket_domain(b, 1, path);
+	}
+	struct engine *e = bucket_open(b, 1000, 0);
+	for (unsigned int i = 0; i < DOMAINS; i++) {
+		snprintf(path, sizeof(path), "%u.h5", i);
+		assert_int_equal(engine_file_open(e, path, &files[i], NULL), 0);
+		if (i != 7 && i != 500)
+			assert_int_equal(engine_pread(files[i], &byte, 1, 0, NULL, NULL), 1);
+	}
+	json_t *j = json_of(e);
+	assert_int_equal(number(j, "domains", "images"), DOMAINS);
+	assert_int_equal(json_array_size(json_object_get(j, "domain")), SHOWN);
+	for (size_t i = 0; i < SHOWN; i++)
+		assert_int_equal(of_domain(j, i, "reads"), 1);
+	json_decref(j);
+	for (unsigned int i = 0; i < DOMAINS; i++)
+		engine_file_close(files[i]);
+}
+
+/* ---- at the same time as opens ---- */
 
 enum { ROUNDS = 50 };
 
@@ -139,15 +167,15 @@ static void *open_and_close(void *arg)
 		struct engine_file *f = NULL;
 		char buf[64];
 		if (engine_file_open(arg, "home/a.h5", &f, NULL))
-			continue; /* it was being written */
+			continue; /* a document was being written */
 		engine_pread(f, buf, sizeof(buf), 0, NULL, NULL);
 		engine_file_close(f);
 	}
 	return NULL;
 }
 
-/* Images come, are replaced and go while reports look at them. */
-static void reports_disturb_nobody(void **state)
+/* Images are made, replaced and dropped while reports use them. */
+static void reports_run_beside_opens(void **state)
 {
 	struct bucket *b = *state;
 	pthread_t readers[3];
@@ -171,13 +199,15 @@ static void reports_disturb_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_happened_is_counted, bucket_setup,
+		cmocka_unit_test_setup_teardown(reads_and_requests_are_counted, bucket_setup,
 						bucket_teardown),
-		cmocka_unit_test_setup_teardown(what_is_open_is_told, bucket_setup,
+		cmocka_unit_test_setup_teardown(open_files_are_counted, bucket_setup,
 						bucket_teardown),
 		cmocka_unit_test_setup_teardown(a_report_costs_nothing, bucket_setup,
 						bucket_teardown),
-		cmocka_unit_test_setup_teardown(reports_disturb_nobody, bucket_setup,
+		cmocka_unit_test_setup_teardown(a_report_has_a_limit_of_domains, bucket_setup,
+						bucket_teardown),
+		cmocka_unit_test_setup_teardown(reports_run_beside_opens, bucket_setup,
 						bucket_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

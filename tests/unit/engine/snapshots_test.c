@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Openings of one domain that meet: whose result an opening may take, which document it may use. */
+/* Opens of one domain at the same time: which results they share, and which document they may use.
+ * Also: which images and sizes are kept. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,65 +23,62 @@
 #define OTHER_DOCUMENT "e.h5/.domain.json"
 #define LISTING	       SMALL_PREFIX "/"
 
-/* A wrapper that counts the answers to requests for the document of d.h5. It keeps an answer, which
- * is as the bucket was then, until it is told to hand it on. */
+/* A store wrapper that counts the answers to requests for the document of d.h5. It can hold an
+ * answer, which shows the bucket as it was then, until the test releases it. */
 struct gate {
 	struct store base;
 	pthread_mutex_t lock;
-	pthread_cond_t kept_one;
-	const char *keeps; /* the key or prefix that was asked for; NULL none */
-	struct store_request *kept;
+	pthread_cond_t held_one;
+	const char *holds; /* answers to requests for this key or prefix; NULL none */
+	struct store_request *held;
 	unsigned int documents;
 };
 
 static void gate_completed(struct store *s, struct store_request *req)
 {
 	struct gate *g = (struct gate *)s;
-
 	pthread_mutex_lock(&g->lock);
-	const bool asks = req->op == STORE_GET || req->op == STORE_LIST;
-	const bool keep = asks && g->keeps && strcmp(req->key, g->keeps) == 0;
-	if (asks && strcmp(req->key, DOCUMENT) == 0)
+	const bool is_read = req->op == STORE_GET || req->op == STORE_LIST;
+	const bool hold = is_read && g->holds && strcmp(req->key, g->holds) == 0;
+	if (is_read && strcmp(req->key, DOCUMENT) == 0)
 		g->documents++;
-	if (keep) {
-		assert_null(g->kept);
-		g->kept = req;
-		pthread_cond_signal(&g->kept_one);
+	if (hold) {
+		assert_null(g->held);
+		g->held = req;
+		pthread_cond_signal(&g->held_one);
 	}
 	pthread_mutex_unlock(&g->lock);
-	if (!keep)
+	if (!hold)
 		store_complete(s, req);
 }
 
-/* Waits for an answer that is kept. */
-static void gate_await(struct gate *g)
+/* Waits until an answer is held. */
+static void gate_wait(struct gate *g)
 {
 	pthread_mutex_lock(&g->lock);
-	while (!g->kept)
-		pthread_cond_wait(&g->kept_one, &g->lock);
+	while (!g->held)
+		pthread_cond_wait(&g->held_one, &g->lock);
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void gate_keep(struct gate *g, const char *key)
+static void gate_hold(struct gate *g, const char *key)
 {
 	pthread_mutex_lock(&g->lock);
-	g->keeps = key;
+	g->holds = key;
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* The answer that is kept goes on. */
-static void gate_hand_on(struct gate *g)
+static void gate_release(struct gate *g)
 {
 	pthread_mutex_lock(&g->lock);
-	struct store_request *req = g->kept;
-	g->kept = NULL;
+	struct store_request *req = g->held;
+	g->held = NULL;
 	pthread_mutex_unlock(&g->lock);
 	store_complete(&g->base, req);
 }
 
-/* What of an engine an opening needs, over a bucket in memory. Names are looked up beneath the
- * gate.
- */
+/* The parts of an engine that an open needs, over a bucket in memory. Look-ups do not pass the
+ * gate. */
 struct fixture {
 	struct engine e;
 	struct gate gate;
@@ -89,7 +88,6 @@ struct fixture {
 static void put_document(struct fixture *f, const char *key, const char *owner)
 {
 	char json[512];
-
 	snprintf(json, sizeof(json), "{'root':'" SMALL_ROOT "','owner':'%s','acls':{}}", owner);
 	assert_int_equal(small_put(f->e.store, key, json), 0);
 }
@@ -100,14 +98,13 @@ static int setup(void **state)
 		.name = "gate", .submit = store_pass, .completed = gate_completed};
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct engine *e = &f->e;
-
 	*state = f;
 	e->pool = pool_new(0);
 	e->env = env_real(NULL, e->pool);
 	e->env.budget = budget_new(&(struct budget_limits){
 		.bytes = 64 << 20, .metadata_min = 64 << 20, .option = "cache_size"});
 	pthread_mutex_init(&f->gate.lock, NULL);
-	pthread_cond_init(&f->gate.kept_one, NULL);
+	pthread_cond_init(&f->gate.held_one, NULL);
 	store_wrap(&f->gate.base, &ops, small_domain_new(&e->env), 0, 0);
 	e->store = &f->gate.base;
 	e->cache = cache_new(&e->env, 1, NULL);
@@ -122,12 +119,11 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 	struct engine *e = &f->e;
-
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	cache_free(e->cache);
 	store_free(f->gate.base.inner);
-	pthread_cond_destroy(&f->gate.kept_one);
+	pthread_cond_destroy(&f->gate.held_one);
 	pthread_mutex_destroy(&f->gate.lock);
 	pool_free(e->pool);
 	budget_free(e->env.budget);
@@ -135,14 +131,14 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- an opening ---- */
+/* ---- an open in a thread ---- */
 
-/* What it found: whose domain it was. */
+/* owner: of the domain that was opened, so that a test knows which document was used. */
 struct opener {
 	struct fixture *f;
 	const char *path;
-	struct names_node *node; /* NULL: nothing is known of the domain but its path */
-	struct snapshot_time asked;
+	struct names_node *node; /* NULL: the domain was not looked up */
+	struct snapshot_time requested;
 	pthread_t thread;
 	int code;
 	uint64_t version;
@@ -155,9 +151,8 @@ static void *open_now(void *arg)
 	struct engine *e = &o->f->e;
 	const struct snapshot_domain domain = {.path = o->path, .mount_dir = ""};
 	struct snapshot *s;
-
 	if (o->node)
-		o->code = domain_snapshot(e, o->node, &o->asked, &s, NULL);
+		o->code = domain_snapshot(e, o->node, &o->requested, &s, NULL);
 	else
 		o->code = snapshots_open(e, &domain, &s, NULL);
 	if (o->code)
@@ -178,24 +173,22 @@ static struct opener opener_of(struct fixture *f, const char *path)
 	return (struct opener){.f = f, .path = path};
 }
 
-/* One whose domain was just looked up. */
+/* An opener whose domain was just looked up. */
 static struct opener opener_found(struct fixture *f, const char *path)
 {
 	struct opener o = {.f = f};
-
-	assert_int_equal(snapshot_resolve(&f->e, path, &o.node, &o.asked, NULL), 0);
+	assert_int_equal(snapshot_resolve(&f->e, path, &o.node, &o.requested, NULL), 0);
 	assert_int_equal(o.node->kind, NAMES_DOMAIN);
-	assert_int_not_equal(o.asked.tick, 0);
+	assert_int_not_equal(o.requested.tick, 0);
 	return o;
 }
 
-/* The same while a build is under way. Returns when the opener waits: it takes a tick as it comes,
- * and holds the table's lock from then on until it waits. */
-static void begin_to_wait(struct opener *o)
+/* Starts an open while a build runs, and returns when the open waits. An open takes a tick when it
+ * begins and holds the table's lock from then until it waits. */
+static void begin_and_wait(struct opener *o)
 {
 	struct engine *e = &o->f->e;
 	uint64_t last = snapshots_time(e).tick, now = last;
-
 	begin(o);
 	for (now = snapshots_time(e).tick; now == last + 1; now = snapshots_time(e).tick) {
 		last = now;
@@ -209,20 +202,19 @@ static void assert_owner(const struct opener *o, const char *owner)
 	assert_string_equal(o->owner, owner);
 }
 
-/* ---- builds under way ---- */
+/* ---- several opens at once ---- */
 
-static void who_comes_later_asks_anew(void **state)
+static void a_later_open_asks_the_bucket_again(void **state)
 {
 	struct fixture *f = *state;
 	struct opener first = opener_of(f, "d.h5"), second = first;
-
-	gate_keep(&f->gate, DOCUMENT);
+	gate_hold(&f->gate, DOCUMENT);
 	begin(&first);
-	gate_await(&f->gate);
+	gate_wait(&f->gate);
 	put_document(f, DOCUMENT, "after");
-	begin_to_wait(&second);
-	gate_keep(&f->gate, NULL);
-	gate_hand_on(&f->gate);
+	begin_and_wait(&second);
+	gate_hold(&f->gate, NULL);
+	gate_release(&f->gate);
 	pthread_join(first.thread, NULL);
 	pthread_join(second.thread, NULL);
 	assert_owner(&first, "before");
@@ -231,43 +223,41 @@ static void who_comes_later_asks_anew(void **state)
 	assert_int_equal(f->gate.documents, 2);
 }
 
-/* The same, where the build under way finds nothing. */
-static void a_failure_is_not_for_who_comes_later(void **state)
+static void a_later_open_does_not_get_the_failure_of_an_earlier_one(void **state)
 {
 	struct fixture *f = *state;
 	struct opener first = opener_of(f, "d.h5"), second = first;
-
 	assert_int_equal(call_delete(f->e.store, DOCUMENT, NULL, NULL), 0);
-	gate_keep(&f->gate, DOCUMENT);
+	gate_hold(&f->gate, DOCUMENT);
 	begin(&first);
-	gate_await(&f->gate);
+	gate_wait(&f->gate);
 	put_document(f, DOCUMENT, "after");
-	begin_to_wait(&second);
-	gate_keep(&f->gate, NULL);
-	gate_hand_on(&f->gate);
+	begin_and_wait(&second);
+	gate_hold(&f->gate, NULL);
+	gate_release(&f->gate);
 	pthread_join(first.thread, NULL);
 	pthread_join(second.thread, NULL);
 	assert_int_equal(first.code, -ENOENT);
 	assert_owner(&second, "after");
 }
 
-/* Three openings: the first one builds, the others wait for its end. How many documents that took.
- * pause: for one of the others to find that another build has begun. */
+/* Three opens: the first one builds, the others wait for its end and then need one more build.
+ * Returns how many documents were read. pause: time for one of the others to find the build of the
+ * other one. */
 static unsigned int open_thrice(struct fixture *f, useconds_t pause)
 {
 	const unsigned int before = f->gate.documents;
 	struct opener one = opener_of(f, "d.h5"), openers[3] = {one, one, one};
-
-	gate_keep(&f->gate, DOCUMENT);
+	gate_hold(&f->gate, DOCUMENT);
 	begin(&openers[0]);
-	gate_await(&f->gate);
-	begin_to_wait(&openers[1]);
-	begin_to_wait(&openers[2]);
-	gate_hand_on(&f->gate);
-	gate_await(&f->gate);
+	gate_wait(&f->gate);
+	begin_and_wait(&openers[1]);
+	begin_and_wait(&openers[2]);
+	gate_release(&f->gate);
+	gate_wait(&f->gate);
 	usleep(pause);
-	gate_keep(&f->gate, NULL);
-	gate_hand_on(&f->gate);
+	gate_hold(&f->gate, NULL);
+	gate_release(&f->gate);
 	for (int i = 0; i < 3; i++) {
 		pthread_join(openers[i].thread, NULL);
 		assert_owner(&openers[i], "before");
@@ -275,12 +265,11 @@ static unsigned int open_thrice(struct fixture *f, useconds_t pause)
 	return f->gate.documents - before;
 }
 
-/* An opener that wakes up too late to find the other's build makes its own, so once must do. */
-static void who_came_before_a_build_shares_it(void **state)
+/* An opener that wakes up too late builds, too, so the pause grows until the build is shared. */
+static void opens_that_wait_share_the_next_build(void **state)
 {
 	struct fixture *f = *state;
 	unsigned int documents = 0;
-
 	for (useconds_t pause = 1000; documents != 2 && pause < 1000 * 1000; pause *= 2) {
 		documents = open_thrice(f, pause);
 		assert_in_range(documents, 2, 3);
@@ -288,13 +277,12 @@ static void who_came_before_a_build_shares_it(void **state)
 	assert_int_equal(documents, 2);
 }
 
-/* ---- documents that looking up has read ---- */
+/* ---- documents that a look-up has read ---- */
 
-static void a_document_older_than_a_build_is_asked_for_again(void **state)
+static void a_document_older_than_a_build_is_read_again(void **state)
 {
 	struct fixture *f = *state;
 	struct opener found = opener_found(f, "d.h5"), between = opener_of(f, "d.h5");
-
 	put_document(f, DOCUMENT, "after");
 	open_now(&between);
 	assert_owner(&between, "after");
@@ -306,12 +294,11 @@ static void a_document_older_than_a_build_is_asked_for_again(void **state)
 	assert_int_equal(f->gate.documents, 2);
 }
 
-/* Builds before it was asked for, and of other domains, do not matter. */
-static void a_document_newer_than_all_builds_is_taken(void **state)
+/* Earlier builds, and those of other domains, do not matter. */
+static void a_document_newer_than_all_builds_is_used(void **state)
 {
 	struct fixture *f = *state;
 	struct opener earlier = opener_of(f, "d.h5"), other = opener_of(f, "e.h5");
-
 	open_now(&earlier);
 	assert_owner(&earlier, "before");
 	put_document(f, DOCUMENT, "after");
@@ -326,27 +313,26 @@ static void a_document_newer_than_all_builds_is_taken(void **state)
 	assert_int_equal(f->gate.documents, 1);
 }
 
-/* While the first build of a domain is under way, its document is read, then changed, and another
- * opener comes. True when the next build was from what was read. pause: as above. */
+/* While the first build of a domain runs, its document is read, then changed, and another open
+ * begins. True if the next build used the document that was read. pause: as above. */
 static bool open_with_older(struct fixture *f, const char *path, useconds_t pause)
 {
 	struct opener first = opener_of(f, path), later = first;
 	char key[64];
-
 	snprintf(key, sizeof(key), "%s/.domain.json", path);
 	put_document(f, key, "before");
-	gate_keep(&f->gate, LISTING);
+	gate_hold(&f->gate, LISTING);
 	begin(&first);
-	gate_await(&f->gate);
+	gate_wait(&f->gate);
 	struct opener found = opener_found(f, path);
 	put_document(f, key, "after");
-	begin_to_wait(&found);
-	begin_to_wait(&later);
-	gate_hand_on(&f->gate);
-	gate_await(&f->gate); /* the next build */
+	begin_and_wait(&found);
+	begin_and_wait(&later);
+	gate_release(&f->gate);
+	gate_wait(&f->gate); /* the next build */
 	usleep(pause);
-	gate_keep(&f->gate, NULL);
-	gate_hand_on(&f->gate);
+	gate_hold(&f->gate, NULL);
+	gate_release(&f->gate);
 	pthread_join(first.thread, NULL);
 	pthread_join(found.thread, NULL);
 	pthread_join(later.thread, NULL);
@@ -355,12 +341,11 @@ static bool open_with_older(struct fixture *f, const char *path, useconds_t paus
 	return strcmp(found.owner, "before") == 0;
 }
 
-/* A build from a document that was read before is no newer than the reading. */
-static void who_comes_after_the_document_was_read_asks_anew(void **state)
+/* A build is as old as the document that it uses. */
+static void an_open_after_the_document_was_read_asks_again(void **state)
 {
 	bool done = false;
 	char path[32];
-
 	for (useconds_t pause = 1000; !done && pause < 1000 * 1000; pause *= 2) {
 		snprintf(path, sizeof(path), "%u.h5", pause);
 		done = open_with_older(*state, path, pause);
@@ -368,17 +353,122 @@ static void who_comes_after_the_document_was_read_asks_anew(void **state)
 	assert_true(done);
 }
 
+/* ---- limits ---- */
+
+static void set_idle_limit(struct fixture *f, uint64_t bytes)
+{
+	snapshots_free(f->e.snapshots);
+	f->e.snapshots = snapshots_new(f->e.env.budget, bytes);
+	assert_non_null(f->e.snapshots);
+}
+
+static void open_path(struct fixture *f, const char *path, int code)
+{
+	struct opener o = opener_of(f, path);
+	open_now(&o);
+	assert_int_equal(o.code, code);
+}
+
+/* As many idle images are kept as fit into the limit; the least recently used one is dropped.
+ */
+static void idle_images_have_a_limit_in_bytes(void **state)
+{
+	static const char *const paths[] = {"d.h5", "e.h5", "f.h5"};
+	struct fixture *f = *state;
+	const struct snapshot_domain domain = {.path = "d.h5", .mount_dir = ""};
+	struct snapshot *s;
+	char key[64];
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(key, sizeof(key), "%s/.domain.json", paths[i]);
+		put_document(f, key, "all");
+	}
+	assert_int_equal(snapshots_open(&f->e, &domain, &s, NULL), 0);
+	const uint64_t each = s->memory;
+	snapshot_close(s);
+	for (uint64_t kept = 0; kept <= 2; kept++) {
+		set_idle_limit(f, (kept + 1) * each - 1);
+		for (size_t i = 0; i < 3; i++)
+			open_path(f, paths[i], 0);
+		assert_int_equal(snapshots_live(f->e.snapshots), kept);
+		set_idle_limit(f, kept * each);
+		for (size_t i = 0; i < 3; i++)
+			open_path(f, paths[i], 0);
+		assert_int_equal(snapshots_live(f->e.snapshots), kept);
+	}
+}
+
+/* The table remembers the sizes of SNAPSHOTS_REMEMBERED domains, and forgets the domain that was
+ * opened first. */
+static void sizes_have_a_limit(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_stat st;
+	char path[32];
+	set_idle_limit(f, 0);
+	put_document(f, OTHER_DOCUMENT, "other");
+	open_path(f, "d.h5", 0);
+	open_path(f, "e.h5", 0);
+	assert_int_equal(snapshots_live(f->e.snapshots), 0);
+	for (unsigned int i = 2; i < SNAPSHOTS_REMEMBERED; i++) {
+		snprintf(path, sizeof(path), "missing%u.h5", i);
+		open_path(f, path, -ENOENT);
+	}
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st));
+	open_path(f, "one more.h5", -ENOENT);
+	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &st));
+	assert_true(snapshots_recall(f->e.snapshots, "e.h5", &st));
+	/* Opened again, it is the newest. */
+	open_path(f, "d.h5", 0);
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st));
+}
+
+static void the_size_of_a_deleted_domain_is_forgotten(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_stat st;
+	open_path(f, "d.h5", 0);
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st));
+	assert_int_equal(call_delete(f->e.store, DOCUMENT, NULL, NULL), 0);
+	open_path(f, "d.h5", -ENOENT);
+	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &st));
+}
+
+/* A charge that does not fit drops images that are not open, the least recently used one first. */
+static void idle_images_make_room_in_the_budget(void **state)
+{
+	struct fixture *f = *state;
+	const struct snapshot_domain domain = {.path = "d.h5", .mount_dir = ""};
+	struct budget_charge charge = {.budget = f->e.env.budget, .use = BUDGET_TREES};
+	struct snapshot *s;
+	put_document(f, OTHER_DOCUMENT, "other");
+	open_path(f, "e.h5", 0);
+	assert_int_equal(snapshots_open(&f->e, &domain, &s, NULL), 0);
+	assert_int_equal(snapshots_live(f->e.snapshots), 2);
+	/* While both images are charged, it does not fit. */
+	assert_int_equal(budget_set(&charge, (64 << 20) - 2 * s->memory + 1, NULL), 0);
+	assert_int_equal(snapshots_live(f->e.snapshots), 1);
+	/* An image that is open stays, and the charge fails. */
+	assert_int_equal(budget_set(&charge, (64 << 20) - s->memory + 1, NULL), -ENOMEM);
+	assert_int_equal(snapshots_live(f->e.snapshots), 1);
+	budget_set(&charge, 0, NULL);
+	snapshot_close(s);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(who_comes_later_asks_anew),
-		TEST(a_failure_is_not_for_who_comes_later),
-		TEST(who_came_before_a_build_shares_it),
-		TEST(a_document_older_than_a_build_is_asked_for_again),
-		TEST(a_document_newer_than_all_builds_is_taken),
-		TEST(who_comes_after_the_document_was_read_asks_anew),
+		TEST(a_later_open_asks_the_bucket_again),
+		TEST(a_later_open_does_not_get_the_failure_of_an_earlier_one),
+		TEST(opens_that_wait_share_the_next_build),
+		TEST(a_document_older_than_a_build_is_read_again),
+		TEST(a_document_newer_than_all_builds_is_used),
+		TEST(an_open_after_the_document_was_read_asks_again),
+		TEST(idle_images_have_a_limit_in_bytes),
+		TEST(sizes_have_a_limit),
+		TEST(the_size_of_a_deleted_domain_is_forgotten),
+		TEST(idle_images_make_room_in_the_budget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extended attributes, descriptions and counters. */
+/* Extended attributes, and the counters of the root. */
 #include "bucket.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static bool lists(struct bucket *b, const char *path, const char *name)
 	return false;
 }
 
-static void a_domain_tells_what_its_document_says(void **state)
+static void a_domain_has_the_attributes_of_its_document(void **state)
 {
 	static const struct {
 		const char *name, *value;
@@ -51,7 +51,7 @@ static void a_domain_tells_what_its_document_says(void **state)
 	}
 }
 
-static void sizes_are_answered_as_the_system_call_does(void **state)
+static void sizes_work_as_in_the_system_call(void **state)
 {
 	struct bucket *b = *state;
 	char buf[8];
@@ -65,7 +65,7 @@ static void sizes_are_answered_as_the_system_call_does(void **state)
 	assert_true(engine_listxattr(b->engine, "x.h5", NULL, 0, NULL) > 100);
 }
 
-static void what_has_no_attribute_says_so(void **state)
+static void a_missing_attribute_is_enodata(void **state)
 {
 	struct bucket *b = *state;
 	bucket_folder(b, "folder");
@@ -94,7 +94,7 @@ static void what_has_no_attribute_says_so(void **state)
 	assert_false(lists(b, "folder", "user.hsds.root"));
 }
 
-/* Nobody knows which attributes it has. */
+/* Its attributes are not known, so this is not -ENODATA. */
 static void a_document_that_cannot_be_read_is_an_error(void **state)
 {
 	static const struct {
@@ -136,7 +136,7 @@ static void a_document_that_cannot_be_read_is_an_error(void **state)
 	}
 }
 
-static void counting_does_not_count_itself(void **state)
+static void reading_the_counters_sends_no_request(void **state)
 {
 	struct bucket *b = *state;
 	char buf[1024];
@@ -147,75 +147,56 @@ static void counting_does_not_count_itself(void **state)
 	assert_string_equal(get(b, "", "user.hsds.debug.gets", buf), "0");
 }
 
-static int collect(void *arg, const char *line)
-{
-	char *text = arg;
-	snprintf(text + strlen(text), 4096 - strlen(text), "%s\n", line);
-	return 0;
-}
+static const struct bucket_more deflate = {
+	.filters = "{\"class\": \"H5Z_FILTER_DEFLATE\", \"id\": 1, \"level\": 6, \"name\": "
+		   "\"deflate\"}"};
 
-static int stop_at_once(void *arg, const char *line)
-{
-	return -EPIPE;
-}
-
-static void a_domain_is_described(void **state)
+static void filters_and_chunks_of_datasets_are_shown(void **state)
 {
 	struct bucket *b = *state;
-	char text[4096] = "";
-	bucket_domain(b, 1, "x.h5");
+	char buf[1024];
+	bucket_datasets(b, "x.h5", 1, 0, &deflate);
+	bucket_chunk(b, 0, "short");
+	bucket_chunk(b, 1, "short");
 	bucket_open(b, 1000, 0);
-	assert_int_equal(engine_info(b->engine, "x.h5", true, collect, text, NULL), 0);
-	assert_non_null(strstr(text, "domain: /x.h5\n"));
-	assert_non_null(strstr(text, "owner: ann\n"));
-	assert_non_null(strstr(text, "objects: 1 groups, 0 datasets, 0 datatypes, 0 links, "));
-	assert_non_null(strstr(text, " bytes read, 0 failures\n"));
-	assert_null(strstr(text, "problem"));
-	assert_int_equal(engine_info(b->engine, "x.h5", false, stop_at_once, NULL, NULL), -EPIPE);
-	assert_int_equal(engine_info(b->engine, "", false, collect, text, NULL), -EISDIR);
-}
-
-static void dataset_json(struct bucket *b, const char *chunk)
-{
-	bucket_domain(b, 1, "x.h5");
-	bucket_put(
-		b, "db/00000001-00000000/.group.json",
-		"{\"id\": \"g-00000001-00000000-8888-888988-888888\", \"root\": "
-		"\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, \"lastModified\": 1, "
-		"\"attributes\": {}, \"links\": {\"data\": {\"class\": \"H5L_TYPE_HARD\", "
-		"\"created\": 1, \"id\": \"d-00000001-00000000-1111-222222-333333\"}}}");
-	bucket_put(
-		b, "db/00000001-00000000/d/1111-222222-333333/.dataset.json",
-		"{\"id\": \"d-00000001-00000000-1111-222222-333333\", \"root\": "
-		"\"g-00000001-00000000-8888-888988-888888\", \"created\": 1, \"lastModified\": 1, "
-		"\"type\": {\"class\": \"H5T_INTEGER\", \"base\": \"H5T_STD_I32LE\"}, "
-		"\"shape\": {\"class\": \"H5S_SIMPLE\", \"dims\": [8]}, \"attributes\": {}, "
-		"\"layout\": {\"class\": \"H5D_CHUNKED\", \"dims\": [4]}, "
-		"\"creationProperties\": {\"layout\": {\"class\": \"H5D_CHUNKED\", \"dims\": "
-		"[4]}, \"filters\": [{\"class\": \"H5Z_FILTER_DEFLATE\", \"id\": 1, \"level\": "
-		"6, \"name\": \"deflate\"}]}}");
-	bucket_put(b, "db/00000001-00000000/d/1111-222222-333333/0", chunk);
-	bucket_put(b, "db/00000001-00000000/d/1111-222222-333333/1", "0123456789abcdef");
-}
-
-static void a_damaged_chunk_is_found_once(void **state)
-{
-	struct bucket *b = *state;
-	char text[4096] = "", buf[1024];
-	struct err err = ERR_INIT;
-	dataset_json(b, "short");
-	bucket_open(b, 1000, 0);
-	assert_int_equal(engine_info(b->engine, "x.h5", true, collect, text, &err), -EIO);
-	assert_non_null(strstr(text, "dataset /data: int32 [8], chunks [4] 2 of 2, filters "
-				     "deflate(6)\n"));
-	const char *problem = strstr(text, "problem: ");
-	assert_non_null(problem);
-	assert_non_null(strstr(problem, "1111-222222-333333/0"));
-	assert_null(strstr(problem + 1, "problem: "));
-	assert_non_null(strstr(text, " 1 failures\n"));
 	assert_string_equal(get(b, "x.h5", "user.hsds.filters", buf), "/data: deflate(6)\n");
 	assert_string_equal(get(b, "x.h5", "user.hsds.chunks", buf),
 			    "groups=1 datasets=1 datatypes=0 chunks=2 listed=1");
+}
+
+/* The kernel accepts at most 64 KiB. Each line except the first has 128 bytes. */
+static void a_list_of_filters_ends_with_a_whole_line(void **state)
+{
+	enum { MAX = 65536, FIRST = 18, LINE = 128 };
+	struct bucket *b = *state;
+	char *value = malloc(MAX + 1);
+	assert_non_null(value);
+	bucket_datasets(b, "x.h5", 530, 110, &deflate);
+	bucket_open(b, 1000, 0);
+	const ssize_t n = engine_getxattr(b->engine, "x.h5", "user.hsds.filters", value, MAX, NULL);
+	assert_int_equal(n, FIRST + (MAX - FIRST) / LINE * LINE);
+	assert_int_equal(value[n - 1], '\n');
+	assert_int_equal(strncmp(value, "/data: deflate(6)\n/data0000", 27), 0);
+	free(value);
+}
+
+static void a_value_that_the_kernel_does_not_take_is_e2big(void **state)
+{
+	enum { USERS = 700 };
+	struct bucket *b = *state;
+	struct err err = ERR_INIT;
+	char *json = calloc(USERS + 1, 256);
+	assert_non_null(json);
+	size_t n = (size_t)sprintf(json, "{\"owner\": \"ann\", \"acls\": {");
+	for (unsigned int i = 0; i < USERS; i++)
+		n += (size_t)sprintf(json + n, "%s\"user%u\": " ACL_ALL, i ? ", " : "", i);
+	sprintf(json + n, "}, \"created\": 1, \"lastModified\": 2}");
+	bucket_put(b, "folder/.domain.json", json);
+	free(json);
+	bucket_open(b, 1000, 0);
+	assert_int_equal(engine_getxattr(b->engine, "folder", "user.hsds.acls", NULL, 0, &err),
+			 -E2BIG);
+	assert_non_null(strstr(err.msg, "more than the kernel accepts"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
@@ -223,13 +204,14 @@ static void a_damaged_chunk_is_found_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_domain_tells_what_its_document_says),
-		TEST(sizes_are_answered_as_the_system_call_does),
-		TEST(what_has_no_attribute_says_so),
+		TEST(a_domain_has_the_attributes_of_its_document),
+		TEST(sizes_work_as_in_the_system_call),
+		TEST(a_missing_attribute_is_enodata),
 		TEST(a_document_that_cannot_be_read_is_an_error),
-		TEST(counting_does_not_count_itself),
-		TEST(a_domain_is_described),
-		TEST(a_damaged_chunk_is_found_once),
+		TEST(reading_the_counters_sends_no_request),
+		TEST(filters_and_chunks_of_datasets_are_shown),
+		TEST(a_list_of_filters_ends_with_a_whole_line),
+		TEST(a_value_that_the_kernel_does_not_take_is_e2big),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

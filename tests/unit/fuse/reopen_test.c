@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who finds which file, and what becomes of those that nobody comes for. */
+/* An open gets the file that is kept for its thread and path; other files are closed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,12 +12,19 @@
 
 #include "reopen.h"
 
-#define BORN	UINT64_C(5000000000)
-#define EXPIRED (BORN + (uint64_t)REOPEN_SECONDS * 1000000000 + 1)
+#define MAX_AGE ((uint64_t)REOPEN_SECONDS * 1000000000)
 
 enum { ME = 7, OTHER = 8 };
 
-/* The engine's, as far as files are kept. */
+static atomic_uint_fast64_t now_ns;
+
+static uint64_t fake_clock(void)
+{
+	return now_ns;
+}
+
+/* ---- fakes of the engine ---- */
+
 struct engine_file {
 	uint64_t version;
 	atomic_uint closed;
@@ -35,7 +42,8 @@ void engine_file_stat(struct engine_file *f, struct engine_stat *st)
 
 static int setup(void **state)
 {
-	*state = reopen_new();
+	now_ns = 5000000000;
+	*state = reopen_new(fake_clock);
 	return *state ? 0 : -1;
 }
 
@@ -45,26 +53,26 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The version that waits; 0: none. */
-static uint64_t waiting(struct reopen *t, pid_t thread, const char *path, uint64_t now)
+/* The version of the file that is kept; 0: none. */
+static uint64_t kept_version(struct reopen *t, pid_t thread, const char *path)
 {
 	struct engine_stat st;
-	return reopen_stat(t, thread, path, now, &st) ? st.version : 0;
+	return reopen_stat(t, thread, path, &st) ? st.version : 0;
 }
 
 static void a_file_is_found_by_thread_path_and_version(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3};
-	assert_null(reopen_take(t, ME, "a", 3, BORN));
-	reopen_put(t, ME, "a", &f, BORN);
-	assert_int_equal(waiting(t, ME, "a", BORN), 3);
-	assert_int_equal(waiting(t, ME, "b", BORN), 0);
-	assert_int_equal(waiting(t, OTHER, "a", BORN), 0);
-	assert_null(reopen_take(t, ME, "b", 3, BORN));
-	assert_null(reopen_take(t, OTHER, "a", 3, BORN));
-	assert_ptr_equal(reopen_take(t, ME, "a", 3, BORN), &f);
-	assert_null(reopen_take(t, ME, "a", 3, BORN));
+	assert_null(reopen_take(t, ME, "a", 3));
+	reopen_put(t, ME, "a", &f);
+	assert_int_equal(kept_version(t, ME, "a"), 3);
+	assert_int_equal(kept_version(t, ME, "b"), 0);
+	assert_int_equal(kept_version(t, OTHER, "a"), 0);
+	assert_null(reopen_take(t, ME, "b", 3));
+	assert_null(reopen_take(t, OTHER, "a", 3));
+	assert_ptr_equal(reopen_take(t, ME, "a", 3), &f);
+	assert_null(reopen_take(t, ME, "a", 3));
 	assert_int_equal(f.closed, 0);
 }
 
@@ -72,91 +80,81 @@ static void another_version_is_closed(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3};
-	reopen_put(t, ME, "a", &f, BORN);
-	assert_null(reopen_take(t, ME, "a", 4, BORN));
+	reopen_put(t, ME, "a", &f);
+	assert_null(reopen_take(t, ME, "a", 4));
 	assert_int_equal(f.closed, 1);
-	assert_int_equal(waiting(t, ME, "a", BORN), 0);
+	assert_int_equal(kept_version(t, ME, "a"), 0);
 }
 
-static void the_last_of_a_thread_counts(void **state)
+static void a_second_file_of_a_thread_replaces_the_first(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file first = {.version = 3}, second = {.version = 4};
-	reopen_put(t, ME, "a", &first, BORN);
-	reopen_put(t, ME, "a", &second, BORN);
+	reopen_put(t, ME, "a", &first);
+	reopen_put(t, ME, "a", &second);
 	assert_int_equal(first.closed, 1);
-	assert_ptr_equal(reopen_take(t, ME, "a", 4, BORN), &second);
+	assert_ptr_equal(reopen_take(t, ME, "a", 4), &second);
 }
 
-static void a_thread_without_a_name_has_no_place(void **state)
+static void nothing_is_kept_for_a_thread_without_id(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3};
-	reopen_put(t, 0, "a", &f, BORN);
+	reopen_put(t, 0, "a", &f);
 	assert_int_equal(f.closed, 1);
-	assert_int_equal(waiting(t, 0, "a", BORN), 0);
+	assert_int_equal(kept_version(t, 0, "a"), 0);
 }
 
-/* Any search closes them: they need not wait for the next file that is kept. */
-static void what_nobody_came_for_is_closed_in_time(void **state)
+static void any_search_closes_expired_files(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3}, g = {.version = 4};
-	reopen_put(t, ME, "a", &f, BORN);
-	reopen_put(t, OTHER, "b", &g, BORN + 1);
-	assert_int_equal(waiting(t, ME, "a", EXPIRED - 1), 3);
-	assert_int_equal(waiting(t, OTHER, "b", EXPIRED), 4);
+	reopen_put(t, ME, "a", &f);
+	now_ns++;
+	reopen_put(t, OTHER, "b", &g);
+	now_ns += MAX_AGE - 1;
+	assert_int_equal(kept_version(t, ME, "a"), 3);
+	now_ns++;
+	assert_int_equal(kept_version(t, OTHER, "b"), 4);
 	assert_int_equal(f.closed, 1);
-	assert_null(reopen_take(t, ME, "c", 3, EXPIRED + 1));
+	now_ns++;
+	assert_null(reopen_take(t, ME, "c", 3));
 	assert_int_equal(g.closed, 1);
 }
 
-/* Two threads park at once: who read the clock first may get the lock last. */
-static void a_clock_that_was_read_before_is_no_age(void **state)
-{
-	struct reopen *t = *state;
-	struct engine_file mine = {.version = 3}, other = {.version = 3};
-	reopen_put(t, ME, "a", &mine, BORN);
-	reopen_put(t, OTHER, "a", &other, BORN - 1);
-	assert_int_equal(waiting(t, ME, "a", BORN - 1), 3);
-	assert_ptr_equal(reopen_take(t, ME, "a", 3, BORN - 1), &mine);
-	assert_ptr_equal(reopen_take(t, OTHER, "a", 3, BORN), &other);
-}
-
-static void a_call_that_ended_leaves_nothing_to_the_next(void **state)
+static void a_call_that_has_ended_leaves_no_file_for_the_next_one(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file mine = {.version = 3}, other = {.version = 4};
 	reopen_end(t, ME);
-	reopen_put(t, ME, "a", &mine, BORN);
-	reopen_put(t, OTHER, "a", &other, BORN);
+	reopen_put(t, ME, "a", &mine);
+	reopen_put(t, OTHER, "a", &other);
 	reopen_end(t, ME);
-	assert_int_equal(mine.closed, 0); /* whoever ends it may hold locks */
-	assert_null(reopen_take(t, ME, "a", 3, BORN));
 	assert_int_equal(mine.closed, 1);
-	assert_ptr_equal(reopen_take(t, OTHER, "a", 4, BORN), &other);
+	assert_null(reopen_take(t, ME, "a", 3));
+	assert_ptr_equal(reopen_take(t, OTHER, "a", 4), &other);
 }
 
-static void the_oldest_makes_room(void **state)
+static void one_file_too_many_closes_the_oldest(void **state)
 {
 	struct reopen *t = *state;
 	static struct engine_file files[REOPEN_MAX + 1];
 	for (int i = 0; i <= REOPEN_MAX; i++) {
 		files[i].version = (uint64_t)i + 1;
-		reopen_put(t, i + 1, "a", &files[i], BORN);
+		reopen_put(t, i + 1, "a", &files[i]);
 	}
 	assert_int_equal(files[0].closed, 1);
-	assert_int_equal(waiting(t, 1, "a", BORN), 0);
+	assert_int_equal(kept_version(t, 1, "a"), 0);
 	for (int i = 1; i <= REOPEN_MAX; i++)
-		assert_ptr_equal(reopen_take(t, i + 1, "a", (uint64_t)i + 1, BORN), &files[i]);
+		assert_ptr_equal(reopen_take(t, i + 1, "a", (uint64_t)i + 1), &files[i]);
 }
 
-static void what_is_left_is_closed_with_the_table(void **state)
+static void freeing_the_table_closes_its_files(void **state)
 {
 	struct engine_file files[3] = {{.version = 1}, {.version = 2}, {.version = 3}};
-	struct reopen *t = reopen_new();
+	struct reopen *t = reopen_new(fake_clock);
 	for (int i = 0; i < 3; i++)
-		reopen_put(t, ME + i, "a", &files[i], BORN);
+		reopen_put(t, ME + i, "a", &files[i]);
 	reopen_free(t);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(files[i].closed, 1);
@@ -165,7 +163,6 @@ static void what_is_left_is_closed_with_the_table(void **state)
 struct opener {
 	struct reopen *t;
 	pid_t thread;
-	atomic_uint_fast64_t *clock;
 	unsigned int lost;
 };
 
@@ -174,10 +171,10 @@ static void *open_often(void *arg)
 	struct opener *o = arg;
 	struct engine_file f = {.version = (uint64_t)o->thread};
 	for (int i = 0; i < 2000; i++) {
-		reopen_put(o->t, o->thread, "a", &f, atomic_fetch_add(o->clock, 1));
-		o->lost += waiting(o->t, o->thread, "a", atomic_fetch_add(o->clock, 1)) == 0;
-		o->lost += !reopen_take(o->t, o->thread, "a", f.version,
-					atomic_fetch_add(o->clock, 1));
+		reopen_put(o->t, o->thread, "a", &f);
+		now_ns++;
+		o->lost += kept_version(o->t, o->thread, "a") == 0;
+		o->lost += !reopen_take(o->t, o->thread, "a", f.version);
 	}
 	o->lost += f.closed;
 	return NULL;
@@ -188,9 +185,8 @@ static void no_thread_loses_its_file_to_another(void **state)
 	enum { THREADS = 8 };
 	pthread_t threads[THREADS];
 	struct opener openers[THREADS];
-	atomic_uint_fast64_t clock = BORN;
 	for (int i = 0; i < THREADS; i++) {
-		openers[i] = (struct opener){.t = *state, .thread = i + 1, .clock = &clock};
+		openers[i] = (struct opener){.t = *state, .thread = i + 1};
 		assert_int_equal(pthread_create(&threads[i], NULL, open_often, &openers[i]), 0);
 	}
 	for (int i = 0; i < THREADS; i++)
@@ -206,13 +202,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_file_is_found_by_thread_path_and_version),
 		TEST(another_version_is_closed),
-		TEST(the_last_of_a_thread_counts),
-		TEST(a_thread_without_a_name_has_no_place),
-		TEST(what_nobody_came_for_is_closed_in_time),
-		TEST(a_clock_that_was_read_before_is_no_age),
-		TEST(a_call_that_ended_leaves_nothing_to_the_next),
-		TEST(the_oldest_makes_room),
-		TEST(what_is_left_is_closed_with_the_table),
+		TEST(a_second_file_of_a_thread_replaces_the_first),
+		TEST(nothing_is_kept_for_a_thread_without_id),
+		TEST(any_search_closes_expired_files),
+		TEST(a_call_that_has_ended_leaves_no_file_for_the_next_one),
+		TEST(one_file_too_many_closes_the_oldest),
+		TEST(freeing_the_table_closes_its_files),
 		TEST(no_thread_loses_its_file_to_another),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names and numbers of the directory of reports. */
+/* Names and inode numbers of the directory of metrics. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include "stats_files.h"
 #include "inodes.h"
 
-static void only_the_root_has_it(void **state)
+static void only_the_root_contains_the_directory(void **state)
 {
 	assert_true(stats_files_own(INODES_ROOT, STATS_DIR_NAME));
 	assert_false(stats_files_own(INODES_ROOT, "stats"));
@@ -23,7 +23,7 @@ static void only_the_root_has_it(void **state)
 	assert_true(stats_files_own(STATS_DIR_INO, "anything"));
 }
 
-static void each_name_has_its_number(void **state)
+static void each_name_has_its_own_inode(void **state)
 {
 	struct engine_stat st;
 	size_t n = 0;
@@ -37,7 +37,7 @@ static void each_name_has_its_number(void **state)
 		assert_int_equal(st.kind, ENGINE_PLAIN);
 		assert_int_equal(st.size, 1000);
 		assert_int_equal(st.mode, 0444);
-		assert_int_equal(stats_files_look_up(ino, name), 0); /* no directory */
+		assert_int_equal(stats_files_look_up(ino, name), 0); /* a file is not a directory */
 	}
 	assert_int_equal(n, 2);
 	assert_int_equal(stats_files_look_up(STATS_DIR_INO, "nothing"), 0);
@@ -47,18 +47,18 @@ static void each_name_has_its_number(void **state)
 	assert_int_equal(st.mode, 0555);
 }
 
-static void numbers_are_above_those_of_the_bucket(void **state)
+static void inode_numbers_do_not_collide_with_those_of_the_bucket(void **state)
 {
 	const struct engine_stat st = {.kind = ENGINE_PLAIN, .version = 1};
 	struct inodes *t = inodes_new();
 	struct inode_view view;
 	assert_false(stats_files_has(inodes_look_up(t, "a", &st)));
-	assert_false(inodes_get(t, STATS_DIR_INO, &view));
-	inodes_forget(t, STATS_DIR_INO, 3); /* the kernel forgets these, too */
+	assert_int_equal(inodes_get(t, STATS_DIR_INO, &view), -ESTALE);
+	inodes_forget(t, STATS_DIR_INO, 3); /* the kernel also sends this for these inodes */
 	inodes_free(t);
 }
 
-static void texts_are_reports(void **state)
+static void the_texts_are_json_and_prometheus(void **state)
 {
 	char dir[] = "/tmp/control-test-XXXXXX";
 	struct engine_options opt;
@@ -91,10 +91,10 @@ static void texts_are_reports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_the_root_has_it),
-		cmocka_unit_test(each_name_has_its_number),
-		cmocka_unit_test(numbers_are_above_those_of_the_bucket),
-		cmocka_unit_test(texts_are_reports),
+		cmocka_unit_test(only_the_root_contains_the_directory),
+		cmocka_unit_test(each_name_has_its_own_inode),
+		cmocka_unit_test(inode_numbers_do_not_collide_with_those_of_the_bucket),
+		cmocka_unit_test(the_texts_are_json_and_prometheus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

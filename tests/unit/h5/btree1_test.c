@@ -62,7 +62,7 @@ static struct h5_bt1 tree_of(struct shape *s)
 	};
 }
 
-/* An image that has the tree at ADDR. */
+/* A file with the tree at ADDR. */
 static uint8_t *image_of(struct shape *s, size_t *size)
 {
 	struct h5_bt1 t = tree_of(s);
@@ -142,8 +142,8 @@ static void test_size(void **state)
 	assert_true(h5_bt1_size(32, UINT64_MAX) == UINT64_MAX);
 }
 
-/* The root that libhdf5 1.10.8 writes for two chunks (its right bound is that of the chunk that it
- * happened to insert first). */
+/* The root that libhdf5 1.10.8 writes for two chunks. (Its last key comes from the chunk that was
+ * inserted first.) */
 static const char native_root[] = "5452454501000200ffffffffffffffffffffffffffffffff"
 				  "080000000000000000000000000000000000000000000000a80d000000000000"
 				  "080000000000000004000000000000000000000000000000b00d000000000000"
@@ -180,7 +180,8 @@ static uint64_t u64_at(const uint8_t *p)
 	return cur_u64(&c);
 }
 
-/* Neighbours point at each other and share a bound; a child begins with its parent's key. */
+/* Neighbors point to each other and share a key; the first key of a child is the key in its parent.
+ */
 static void test_nodes_fit_together(void **state)
 {
 	struct shape s = {2, {70, 71}, {2, 3}};
@@ -230,7 +231,7 @@ static void test_any_window(void **state)
 	free(image);
 }
 
-/* 2^40 chunks: a node costs the same. */
+/* Rendering a node of an index of 2^40 chunks takes no longer than one of a small index. */
 static void test_index_without_limit(void **state)
 {
 	struct shape s = {2, {1 << 20, 1 << 20}, {1, 1}};

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datatype messages as HDF5 1.10.8 writes them for committed types, without trailing padding: by
- * default, and where it differs, with the library's version bounds set to 1.8 or later (message
- * version 3).
+ * Datatype messages of committed datatypes, as HDF5 1.10.8 writes them, without trailing padding:
+ * by default, and if they differ, with the library version bounds 1.8 or later (message version 3).
  */
 #ifndef TESTS_H5_DTYPE_VECTORS_H
 #define TESTS_H5_DTYPE_VECTORS_H
 
 static const struct dtype_vector {
 	const char *name;
-	const char *hex; /* what is encoded */
+	const char *hex; /* the default, which is also what our encoder writes */
 	const char *v3;	 /* NULL: the same */
 } dtype_vectors[] = {
 	{"signed byte", "100800000100000000000800", NULL},

@@ -16,7 +16,7 @@
 
 enum { ADDR = 0x1ef, HEADER = 146, MAX_OBJECT = 1 << 20 };
 
-/* Object i of a heap under test: n bytes that differ from object to object. */
+/* Object i of a heap: n bytes, different for each object. */
 static uint8_t *object_of(size_t i, size_t n)
 {
 	uint8_t *p = malloc(n);
@@ -37,6 +37,14 @@ struct built {
 	size_t image_size;
 };
 
+static size_t size_of(const struct h5_fheap *heap)
+{
+	struct emit count = emit_count();
+	h5_fheap_encode(&count, heap, ADDR);
+	assert_false(count.bad);
+	return count.pos;
+}
+
 static void build(struct built *b, const struct h5_fheap_params *params, const size_t *sizes,
 		  size_t n)
 {
@@ -51,13 +59,11 @@ static void build(struct built *b, const struct h5_fheap_params *params, const s
 		if (h5_fheap_insert(b->heap, b->objects[i], sizes[i], b->ids + i * b->id_len, &err))
 			fail_msg("object %zu: %s", i, err.msg);
 	}
-	size_t size = (size_t)h5_fheap_size(b->heap);
+	const size_t size = size_of(b->heap);
 	b->image_size = ADDR + size;
 	b->image = calloc(1, b->image_size);
 	assert_non_null(b->image);
-	struct emit count = emit_count(), e = emit_to(b->image + ADDR, size);
-	h5_fheap_encode(&count, b->heap, ADDR);
-	assert_int_equal(count.pos, size);
+	struct emit e = emit_to(b->image + ADDR, size);
 	h5_fheap_encode(&e, b->heap, ADDR);
 	assert_false(e.bad);
 	assert_int_equal(e.pos, size);
@@ -81,7 +87,7 @@ static void read_back(const struct built *b)
 	mem_src_init(&m, b->image, b->image_size);
 	if (h5_fheap_open(&m.file, ADDR, &r, &err))
 		fail_msg("%s", err.msg);
-	/* Backwards: the order of reading is not that of writing. */
+	/* Objects are read in reverse order. */
 	for (size_t i = b->n; i-- > 0;) {
 		auto_bytes struct bytes out = {0};
 		if (h5_fheap_get(r, b->ids + i * b->id_len, b->id_len, MAX_OBJECT, &out, &err))
@@ -98,7 +104,7 @@ static uint64_t header_u64(const struct built *b, size_t at)
 	return cur_u64(&c);
 }
 
-/* Rows so short that a few hundred objects need indirect blocks below indirect blocks. */
+/* Rows are so short that a few hundred objects need indirect blocks below indirect blocks. */
 static const struct h5_fheap_params deep = {
 	.id_len = 7,
 	.table_width = 2,
@@ -169,7 +175,7 @@ static void test_statistics_of_libhdf5(void **state)
 }
 
 /* The heap of ten such links in a file that HDF5 1.10.8 wrote: header at 0x1ef, its root direct
- * block at 0x739 (zeros behind what stands here). */
+ * block at 0x739. The rest of the block is zeros. */
 static const char native_header[] = "46524850000700000002001000000000000000000000ffffffffffffffff0f"
 				    "01000000000000cd02000000000000"
 				    "0002000000000000000200000000000000000000000000000a000000000000"
@@ -207,7 +213,7 @@ static void test_bytes_of_libhdf5(void **state)
 		assert_int_equal(cur_u16(&c), LINK);
 	}
 	h5_fheap_encode(&e, h, ADDR);
-	/* All but the free-space manager, the root's address, and so the checksum. */
+	/* All except for the free-space manager, the address of the root, and the checksum. */
 	assert_memory_equal(ours, header, 38);
 	assert_memory_equal(ours + 46, header + 46, 132 - 46);
 	assert_memory_equal(ours + 140, header + 140, 2);
@@ -250,7 +256,8 @@ static void test_ids(void **state)
 	free(object);
 }
 
-/* Huge objects that lie apart are part of the heap's counts and tree, not of its bytes. */
+/* Huge objects with addresses of their own are in the counts and the B-tree of the heap, but not in
+ * its bytes. */
 static void test_huge_objects_apart(void **state)
 {
 	enum { N = 5000, APART = 9000, ROOM = 40000 };
@@ -269,10 +276,10 @@ static void test_huge_objects_apart(void **state)
 		assert_int_equal(h5_fheap_insert(all, objects[i], sizes[i], id, NULL), 0);
 		assert_memory_equal(id, ids[i], 8);
 	}
-	assert_int_equal(h5_fheap_size(h), h5_fheap_size(all) - APART);
+	assert_int_equal(size_of(h), size_of(all) - APART);
 	h5_fheap_encode(&e, h, ADDR);
 	assert_false(e.bad);
-	assert_int_equal(e.pos, h5_fheap_size(h));
+	assert_int_equal(e.pos, size_of(h));
 	memcpy(file + ROOM - APART, apart, APART);
 	mem_src_init(&m, file, ROOM);
 	assert_int_equal(h5_fheap_open(&m.file, ADDR, &r, NULL), 0);
@@ -312,6 +319,28 @@ static void test_full(void **state)
 	h5_fheap_free(h);
 }
 
+/* Ids of 3 bytes have 2 bytes for the number of a huge object: 1 to 65,535. */
+static void test_as_many_huge_objects_as_ids(void **state)
+{
+	static const struct h5_fheap_params narrow = {
+		.id_len = 3,
+		.table_width = 1,
+		.start_block = 32,
+		.max_direct = 64,
+		.max_index = 8,
+		.max_managed = 10,
+	};
+	struct h5_fheap *h = h5_fheap_new(&narrow);
+	struct err err = ERR_INIT;
+	uint8_t id[3];
+	for (uint32_t i = 1; i <= UINT16_MAX; i++)
+		assert_int_equal(h5_fheap_insert_apart(h, 1000 * i, 11, id, &err), 0);
+	assert_memory_equal(id, "\x10\xff\xff", 3);
+	assert_int_equal(h5_fheap_insert_apart(h, 1, 11, id, &err), -E2BIG);
+	assert_string_equal(err.msg, "fractal heap: too many huge objects");
+	h5_fheap_free(h);
+}
+
 /* Defects of a heap of 40 objects of 60 bytes: an indirect root with six blocks of 512 bytes. */
 enum {
 	ROOT = HEADER,
@@ -324,8 +353,8 @@ static const struct {
 	const char *defect;
 	size_t at, n;
 	uint64_t value;
-	bool mend;	/* checksums of header and root */
-	int open, read; /* what opening and reading the first object say */
+	bool mend;	/* the test corrects the checksums of header and root */
+	int open, read; /* results of opening, and of reading the first object */
 } defects[] = {
 	{"none", 0, 1, 'F', false, 0, 0},
 	{"header signature", 0, 1, 'X', true, -EIO, 0},
@@ -340,6 +369,8 @@ static const struct {
 	{"width of 32,768", 110, 2, 32768, true, -EIO, 0},
 	{"blocks of 8 bytes", 112, 8, 8, true, -EIO, 0},
 	{"blocks of 2^63 bytes", 112, 8, 1ULL << 63, true, -EIO, 0},
+	{"direct blocks of 2^31 bytes", 120, 8, 1ULL << 31, true, 0, 0},
+	{"direct blocks of 2^32 bytes", 120, 8, 1ULL << 32, true, -EIO, 0},
 	{"direct blocks of 2^40 bytes", 120, 8, 1ULL << 40, true, -EIO, 0},
 	{"heap of 2^65535 bytes", 128, 2, 65535, true, -EIO, 0},
 	{"heap smaller than a row", 128, 2, 10, true, -EIO, 0},
@@ -420,9 +451,9 @@ static void test_malformed_ids(void **state)
 		{"object in the block's prefix", "\0\x14\0\0\0\x3c\0", 7, -EIO},
 		{"object passes the block", "\0\x15\0\0\0\xff\x0f", 7, -EIO},
 		{"object in no block", "\0\0\xf0\0\0\x3c\0", 7, -EIO},
-		{"object larger than asked for", "\0\x15\0\0\0\x3e\0", 7, -EIO},
+		{"object larger than max", "\0\x15\0\0\0\x3e\0", 7, -EIO},
 		{"no such huge object", "\x10\3\0\0\0\0\0", 7, -EIO},
-		{"huge object larger than asked for", "\x10\1\0\0\0\0\0", 7, -EIO},
+		{"huge object larger than max", "\x10\1\0\0\0\0\0", 7, -EIO},
 		{"tiny object larger than its id", "\x2f\1\0\0\0\0\0", 7, -EIO},
 	};
 	static const size_t sizes[] = {60, 60, 5000, 6000};
@@ -439,6 +470,38 @@ static void test_malformed_ids(void **state)
 		if (rc != rows[i].rc || (rc && out.len))
 			fail_msg("%s: %d %s", rows[i].defect, rc, err.msg);
 	}
+	/* The numbers of huge objects begin with 1. */
+	auto_bytes struct bytes out = {0};
+	assert_int_equal(
+		h5_fheap_get(r, (const uint8_t *)"\x10\0\0\0\0\0", 7, MAX_OBJECT, &out, NULL),
+		-EIO);
+	h5_fheap_close(r);
+	release(&b);
+}
+
+/* The encoder cannot write such long ids, so the test changes the length of ids in an encoded
+ * header. */
+static void test_tiny_objects_with_two_bytes_of_length(void **state)
+{
+	enum { ID_LEN = 300, N = 258 };
+	struct built b;
+	struct mem_src m;
+	struct h5_fheap_reader *r;
+	uint8_t id[ID_LEN] = {0x21, N - 1 - 0x100};
+	auto_bytes struct bytes out = {0};
+	auto_free uint8_t *object = object_of(1, N);
+	build(&b, &h5_fheap_attrs, NULL, 0);
+	struct emit e = emit_to(b.image + ADDR + 5, 2);
+	emit_u16(&e, ID_LEN);
+	e = emit_to(b.image + ADDR + HEADER - 4, 4);
+	emit_u32(&e, checksum_lookup3(b.image + ADDR, HEADER - 4, 0));
+	mem_src_init(&m, b.image, b.image_size);
+	assert_int_equal(h5_fheap_open(&m.file, ADDR, &r, NULL), 0);
+	memcpy(id + 2, object, N);
+	assert_int_equal(h5_fheap_get(r, id, ID_LEN, N - 1, &out, NULL), -EIO);
+	assert_int_equal(h5_fheap_get(r, id, ID_LEN, N, &out, NULL), 0);
+	assert_int_equal(out.len, N);
+	assert_memory_equal(out.data, object, N);
 	h5_fheap_close(r);
 	release(&b);
 }
@@ -452,6 +515,8 @@ int main(void)
 		cmocka_unit_test(test_ids),
 		cmocka_unit_test(test_huge_objects_apart),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_as_many_huge_objects_as_ids),
+		cmocka_unit_test(test_tiny_objects_with_two_bytes_of_length),
 		cmocka_unit_test(test_malformed_heaps),
 		cmocka_unit_test(test_malformed_ids),
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every decoder over a file of HDF5 1.10.8 with a user block and addresses and lengths of 4 bytes
- * (tests/data/sizes4.py): once over all of its bytes, once over a source that has a page only when
- * it was asked for, where each walk starts again when one is missing.
+ * All decoders read a file of HDF5 1.10.8 with a user block and addresses and lengths of 4 bytes
+ * (tests/data/sizes4.py): once from a source that has all bytes, and once from a source that
+ * fetches pages on demand, where each walk is repeated after -EAGAIN.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,6 @@ static struct bytes read_data(const char *name)
 	struct bytes b = {0};
 	uint8_t piece[4096];
 	size_t n;
-
 	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
 	FILE *f = fopen(path, "rb");
 	assert_non_null(f);
@@ -42,15 +41,15 @@ static struct bytes read_data(const char *name)
 	return b;
 }
 
-/* What is found in the file. */
+/* What the decoders find in the file. */
 struct walk {
 	const struct h5_file *f;
 	struct arena *a;
 	struct h5_fheap_reader *heap;
 	unsigned int links, attrs, chunks;
-	uint64_t data, text; /* headers */
-	uint64_t elements;   /* sum of all in chunks */
-	uint64_t big;	     /* bytes of the huge attribute that are right */
+	uint64_t data, text; /* addresses of headers */
+	uint64_t elements;   /* sum of the elements of chunks */
+	uint64_t big;	     /* correct bytes of the huge attribute */
 	char string[32];
 };
 
@@ -58,7 +57,6 @@ static int header(struct walk *w, uint64_t addr, uint8_t type, struct cursor *c,
 {
 	struct h5_ohdr h;
 	int rc = h5_ohdr_decode(w->f, addr, w->a, &h, err);
-
 	for (uint32_t i = 0; !rc && i < h.n; i++) {
 		if (h.msgs[i].type == type) {
 			*c = cursor_of(h.msgs[i].body, h.msgs[i].len);
@@ -81,7 +79,6 @@ static int add_link(void *ctx, const uint8_t *record, uint16_t size, struct err 
 	struct h5_link link;
 	int rc = heap_object(w, record + 4, size - 4U, &body, err);
 	struct cursor c = cursor_of(body.data, body.len);
-
 	if (!rc)
 		rc = h5_link_decode(w->f, &c, w->a, &link, err);
 	if (rc)
@@ -99,7 +96,6 @@ static int walk_links(struct walk *w, struct err *err)
 	struct cursor c;
 	struct h5_linfo info;
 	int rc = header(w, w->f->root, H5_MSG_LINK_INFO, &c, err);
-
 	if (!rc)
 		rc = h5_linfo_decode(w->f, &c, &info, err);
 	if (!rc)
@@ -114,7 +110,6 @@ static int add_attr(void *ctx, const uint8_t *record, uint16_t size, struct err 
 	struct h5_attr attr;
 	int rc = heap_object(w, record, 8, &body, err);
 	struct cursor c = cursor_of(body.data, body.len);
-
 	if (!rc)
 		rc = h5_attr_decode(w->f, &c, w->a, &attr, err);
 	if (rc)
@@ -130,7 +125,6 @@ static int walk_attrs(struct walk *w, struct err *err)
 	struct cursor c;
 	struct h5_ainfo info;
 	int rc = header(w, w->data, H5_MSG_ATTRIBUTE_INFO, &c, err);
-
 	if (!rc)
 		rc = h5_ainfo_decode(w->f, &c, &info, err);
 	h5_fheap_close(w->heap);
@@ -146,7 +140,6 @@ static int add_chunk(void *ctx, const struct h5_bt1_chunk *chunk, struct err *er
 	uint8_t raw[32];
 	int rc = h5_file_read(w->f, chunk->addr, raw, sizeof(raw), err);
 	struct cursor c = cursor_of(raw, sizeof(raw));
-
 	w->chunks++;
 	while (!rc && cur_left(&c))
 		w->elements += cur_u16(&c);
@@ -159,7 +152,6 @@ static int walk_chunks(struct walk *w, struct err *err)
 	struct dspace space;
 	struct h5_layout layout;
 	int rc = header(w, w->data, H5_MSG_DATASPACE, &c, err);
-
 	if (!rc)
 		rc = h5_dspace_decode(w->f, &c, &space, err);
 	if (!rc && (space.rank != 2 || space.dims[0] != 10 || space.max[0] != DSPACE_UNLIMITED))
@@ -179,7 +171,6 @@ static int read_string(struct walk *w, struct err *err)
 	uint8_t raw[12];
 	auto_bytes struct bytes text = {0};
 	int rc = header(w, w->text, H5_MSG_LAYOUT, &c, err);
-
 	if (!rc)
 		rc = h5_layout_decode(w->f, &c, &layout, err);
 	if (!rc && layout.size != sizeof(raw))
@@ -191,7 +182,6 @@ static int read_string(struct walk *w, struct err *err)
 	c = cursor_of(raw + 4, sizeof(raw) - 4);
 	const uint64_t addr = h5_cur_addr(w->f, &c);
 	const uint32_t index = cur_u32(&c);
-
 	rc = h5_gheap_get(w->f, addr, index, sizeof(w->string) - 1, &text, err);
 	if (!rc)
 		memcpy(w->string, text.data, text.len);
@@ -237,14 +227,13 @@ static void test_whole_file(void **state)
 	struct mem_src m;
 	struct walk w;
 	struct err err = ERR_INIT;
-
 	mem_src_init(&m, file.data, file.len);
 	if (walk_all(&m.file, &m.source, &w, &err))
 		fail_msg("%s", err.msg);
 	assert_all(&m.file, &w);
 }
 
-/* Nothing waits: each time a page is missing the walk ends, and what it had found is void. */
+/* A walk that needs a missing page fails with -EAGAIN, and its results are dropped. */
 static void test_pages_on_demand(void **state)
 {
 	auto_bytes struct bytes file = read_data("sizes4.h5");
@@ -253,12 +242,11 @@ static void test_pages_on_demand(void **state)
 	struct err err = ERR_INIT;
 	size_t rounds = 0, fetched = 0;
 	int rc;
-
 	mem_src_init(&m, file.data, file.len);
 	mem_src_hide(&m, PAGE);
 	while ((rc = walk_all(&m.file, &m.source, &w, &err)) == -EAGAIN) {
 		mem_src_fetch(&m);
-		assert_true(m.fetched > fetched); /* what is there is not wanted again */
+		assert_true(m.fetched > fetched); /* a page is requested once */
 		fetched = m.fetched;
 		rounds++;
 	}
@@ -270,21 +258,20 @@ static void test_pages_on_demand(void **state)
 	mem_src_release(&m);
 }
 
-/* The range is that of the read, in the source: behind the user block. */
+/* The source reports the range of the read. Its offset includes the user block. */
 static void test_wanted_range(void **state)
 {
 	auto_bytes struct bytes file = read_data("sizes4.h5");
 	struct mem_src m;
 	struct err err = ERR_INIT;
 	uint8_t buf[10];
-
 	mem_src_init(&m, file.data, file.len);
 	m.file.base = USER_BLOCK;
 	mem_src_hide(&m, PAGE);
 	assert_int_equal(h5_file_read(&m.file, 111, buf, sizeof(buf), &err), -EAGAIN);
 	assert_int_equal(err.code, -EAGAIN);
-	assert_int_equal(m.source.wanted, USER_BLOCK + 111);
-	assert_int_equal(m.source.wanted_len, sizeof(buf));
+	assert_int_equal(m.source.missing_offset, USER_BLOCK + 111);
+	assert_int_equal(m.source.missing_length, sizeof(buf));
 	mem_src_fetch(&m);
 	assert_int_equal(h5_file_read(&m.file, 111, buf, sizeof(buf), NULL), 0);
 	assert_memory_equal(buf, "OHDR", 4);
@@ -295,7 +282,6 @@ static void test_no_file(void **state)
 {
 	static const uint8_t zeros[5000];
 	struct mem_src m;
-
 	for (size_t n = 0; n < sizeof(zeros); n += 511) {
 		mem_src_init(&m, zeros, n);
 		assert_int_equal(h5_file_open(&m.file, &m.source, NULL), -EIO);
@@ -307,7 +293,7 @@ static int check_chunk(void *ctx, const struct h5_bt1_chunk *chunk, struct err *
 	return *(uint64_t *)ctx == chunk->addr ? 0 : err_set(err, -EBADMSG, "another chunk");
 }
 
-/* A node ends where its entries do, and the file may end there, too. */
+/* A file may end after the last entry of a node. */
 static void test_file_ends_behind_a_node(void **state)
 {
 	static const uint8_t node[] = {
@@ -316,7 +302,6 @@ static void test_file_ends_behind_a_node(void **state)
 		8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0};
 	uint64_t addr = 0x201;
 	struct mem_src m;
-
 	mem_src_init(&m, node, sizeof(node));
 	m.file.addr_size = 4;
 	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, check_chunk, &addr, NULL), 0);
@@ -325,13 +310,12 @@ static void test_file_ends_behind_a_node(void **state)
 	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, check_chunk, &addr, NULL), -EIO);
 }
 
-/* Addresses that overflow with the base, and files that end inside of the user block. */
+/* Addresses that overflow when the base is added, and files that end in the user block. */
 static void test_outside(void **state)
 {
 	auto_bytes struct bytes file = read_data("sizes4.h5");
 	struct mem_src m;
 	uint8_t buf[8];
-
 	mem_src_init(&m, file.data, file.len);
 	m.file.base = USER_BLOCK;
 	assert_int_equal(h5_file_size(&m.file), file.len - USER_BLOCK);
@@ -343,7 +327,6 @@ static void test_outside(void **state)
 	for (size_t n = 0; n < file.len; n += 97) {
 		struct walk w;
 		uint8_t *part = malloc(n ? n : 1);
-
 		assert_non_null(part);
 		memcpy(part, file.data, n);
 		mem_src_init(&m, part, n);

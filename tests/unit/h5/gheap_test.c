@@ -23,8 +23,8 @@ struct place {
 	uint32_t index;
 };
 
-/* Writes n objects, object i sizes[i] bytes of value i; checks the collections and the bound, and
- * reads some objects back. */
+/* Writes n objects; object i has sizes[i] bytes of value i. Checks the collections and the bound,
+ * and reads some objects. */
 static size_t check_region(const size_t *sizes, size_t n, size_t target)
 {
 	struct h5_gheap_writer w;
@@ -42,7 +42,7 @@ static size_t check_region(const size_t *sizes, size_t n, size_t target)
 	}
 	assert_int_equal(h5_gheap_finish(&w, NULL), 0);
 
-	/* Collections lie back to back, and objects cover each to its end. */
+	/* There is nothing between collections, and objects fill each of them. */
 	size_t at = 0, region = w.out.len;
 	while (at < region) {
 		struct cursor c = cursor_of(w.out.data + at, region - at);
@@ -127,7 +127,7 @@ static void test_any_sizes(void **state)
 	free(sizes);
 }
 
-/* Every object at its worst: one byte over a multiple of 8. */
+/* The worst case: each object has one byte more than a multiple of 8. */
 static void test_bound_is_tight(void **state)
 {
 	enum { N = 20000 };
@@ -150,7 +150,7 @@ static void test_bound_is_tight(void **state)
 	assert_true(h5_gheap_bound(UINT64_MAX / 24, UINT64_MAX, 1) == UINT64_MAX);
 }
 
-/* Fewer or smaller objects than were planned for fit. */
+/* Fewer or smaller objects never need more than the bound. */
 static void test_bound_rises(void **state)
 {
 	uint32_t seed = 3;
@@ -172,12 +172,12 @@ static void test_indexes_run_out(void **state)
 	assert_non_null(sizes);
 	for (size_t i = 0; i < N; i++)
 		sizes[i] = 1;
-	/* Two full collections and the rest. */
+	/* Two full collections and a third one. */
 	assert_int_equal(check_region(sizes, N, 1 << 24), N * 24 + 3 * HEADER);
 	free(sizes);
 }
 
-/* Empty strings are objects, too: a million of them take a header each and little more. */
+/* Empty strings are objects with a header. A million of them take little more than the headers. */
 static void test_empty_objects(void **state)
 {
 	enum { N = 1000000, ALL = N * HEADER };
@@ -193,7 +193,7 @@ static void test_empty_objects(void **state)
 
 static void test_small_collections_stay_open(void **state)
 {
-	/* Small and large in turn: no collection is filled up but the last. */
+	/* Small and large objects alternate: only the last collection has a filler. */
 	size_t sizes[40], sum = 0;
 	for (size_t i = 0; i < 40; i++) {
 		sizes[i] = i % 2 ? 80000 : 8;
@@ -221,9 +221,9 @@ static void test_malformed(void **state)
 		{"size of 2^64 - 1", SIZE, 8, UINT64_MAX, 2, -EIO},
 		{"object past the end", LEN, 8, 1 << 20, 2, -EIO},
 		{"object of 2^64 - 1 bytes", LEN, 8, UINT64_MAX, 2, -EIO},
-		{"object larger than asked for", LEN, 8, 24, 1, -EIO},
+		{"object larger than max", LEN, 8, 24, 1, -EIO},
 		{"free space of no bytes", INDEX, 2, 0, 2, -EIO},
-		{"free space is asked for", 0, 1, 'G', 0, -EIO},
+		{"the index of free space", 0, 1, 'G', 0, -EIO},
 		{"no such object", 0, 1, 'G', 4, -EIO},
 		{"index over 16 bits", 0, 1, 'G', 0x10002, -EIO},
 	};
@@ -256,6 +256,24 @@ static void test_malformed(void **state)
 	h5_gheap_release(&w);
 }
 
+/* The objects are present, but not the size of their collection. */
+static void test_a_missing_header(void **state)
+{
+	struct h5_gheap_writer w;
+	struct place p;
+	struct mem_src m;
+	auto_bytes struct bytes out = {0};
+	h5_gheap_init(&w, 0, H5_GHEAP_TARGET_ATTRS);
+	assert_int_equal(h5_gheap_add(&w, "12345678", 8, &p.addr, &p.index, NULL), 0);
+	assert_int_equal(h5_gheap_finish(&w, NULL), 0);
+	mem_src_init(&m, w.out.data, w.out.len);
+	mem_src_hide(&m, HEADER);
+	memset(m.present + 1, true, w.out.len / HEADER);
+	assert_int_equal(h5_gheap_get(&m.file, 0, p.index, 16, &out, NULL), -EAGAIN);
+	mem_src_release(&m);
+	h5_gheap_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_empty_objects),
 		cmocka_unit_test(test_small_collections_stay_open),
 		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_a_missing_header),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

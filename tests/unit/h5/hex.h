@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes as hex text in test tables. Decoded into heap blocks of exactly their size, so that
- * address sanitizer sees an overrun of one byte.
+ * Bytes as hexadecimal text in test tables. They are decoded into heap blocks of exactly their
+ * size, so that address sanitizer detects an overrun of one byte.
  */
 #ifndef TESTS_H5_HEX_H
 #define TESTS_H5_HEX_H
@@ -25,14 +25,13 @@ static inline uint8_t *hex_bytes(const char *hex, size_t *n)
 	return bytes;
 }
 
-/* Encodes twice, counting and writing, and compares with hex. */
+/* Encodes into a counting emitter and into memory, and compares the bytes with hex. */
 static inline void assert_encodes(const char *name, void (*encode)(struct emit *, const void *),
 				  const void *what, const char *hex)
 {
 	size_t n;
 	uint8_t *expected = hex_bytes(hex, &n);
 	struct emit e = emit_count();
-
 	encode(&e, what);
 	if (e.bad || e.pos != n)
 		fail_msg("%s: counts %zu bytes, expected %zu", name, e.pos, n);

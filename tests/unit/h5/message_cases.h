@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of every message codec: a body that the library wrote decodes, means what it
- * should and encodes again, and fails when it is cut short anywhere; a body with a defect fails
- * with the code for it. A test brings its codec, its tables and its comparison.
+ * Checks for every encoder and decoder of a message. A body that libhdf5 wrote is decoded to the
+ * expected values and encoded again. Each truncation of it is an error. A body with a defect fails
+ * with the expected code. A test provides the functions, the tables and the comparison.
  *
- * Bodies are heap blocks of exactly their size, so that address sanitizer sees an overrun of one
- * byte. What is decoded into is filled with a pattern first: a field that is not set shows.
+ * Bodies are heap blocks of exactly their size, so that address sanitizer detects an overrun of one
+ * byte. The struct for the result is filled with a pattern, so that a member that is not set is
+ * detected.
  */
 #ifndef TESTS_H5_MESSAGE_CASES_H
 #define TESTS_H5_MESSAGE_CASES_H
@@ -19,18 +20,18 @@
 
 #include "hex.h"
 
-/* Sizes of addresses and lengths as they are encoded. */
+/* The sizes of addresses and lengths that encoders write. */
 static const struct h5_file plain __attribute__((unused)) = {.addr_size = 8, .len_size = 8};
 
 enum { MESSAGE_ARENA_LIMIT = 64 << 20, MESSAGE_PATTERN = 0xa5 };
 
-/* Decoder and encoder of one message in one shape. */
+/* Decoder and encoder of one message with a common signature. */
 struct message_codec {
-	size_t size; /* of the struct that is decoded into */
+	size_t size; /* of the decoded struct */
 	int (*decode)(struct cursor *c, struct arena *a, void *out, struct err *err);
 	void (*encode)(struct emit *e, const void *what);
-	bool (*is_empty)(const void *out); /* after a failure; NULL: nothing is promised */
-	/* Bytes at the end of a body that may be of any number; NULL: none. */
+	bool (*is_empty)(const void *out); /* checks the struct after a failure; may be NULL */
+	/* Number of bytes at the end of a body that may be missing. NULL: none. */
 	size_t (*open_end)(const void *decoded);
 };
 
@@ -40,15 +41,14 @@ struct malformed_message {
 	int rc;
 };
 
-/* Decodes n bytes, with err and without, which must not matter. out: NULL or where the decoded
- * struct goes; it may borrow from the bytes. */
+/* Decodes n bytes, with err and without; both results must be equal. out: receives the decoded
+ * struct, which may borrow from the bytes; may be NULL. */
 static inline int decode_message(const struct message_codec *m, const char *name,
 				 const uint8_t *bytes, size_t n, struct arena *a, void *out)
 {
 	struct err err = ERR_INIT;
 	struct cursor c = cursor_of(bytes, n), again = c;
 	void *scratch = malloc(m->size);
-
 	assert_non_null(scratch);
 	memset(scratch, MESSAGE_PATTERN, m->size);
 	int rc = m->decode(&c, a, scratch, &err);
@@ -69,7 +69,6 @@ static inline void assert_fails(const struct message_codec *m, const char *name,
 				const uint8_t *bytes, size_t n, int rc)
 {
 	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
-
 	assert_non_null(a);
 	int got = decode_message(m, name, bytes, n, a, NULL);
 	if (got != rc)
@@ -77,13 +76,12 @@ static inline void assert_fails(const struct message_codec *m, const char *name,
 	arena_free(a);
 }
 
-/* No part of the n bytes is enough. */
+/* Decoding any truncation of the n bytes fails. */
 static inline void assert_fails_truncated(const struct message_codec *m, const char *name,
 					  const uint8_t *bytes, size_t n)
 {
 	for (size_t len = 0; len < n; len++) {
 		uint8_t *part = malloc(len ? len : 1);
-
 		assert_non_null(part);
 		memcpy(part, bytes, len);
 		assert_fails(m, name, part, len, -EIO);
@@ -91,8 +89,8 @@ static inline void assert_fails_truncated(const struct message_codec *m, const c
 	}
 }
 
-/* Decodes hex, compares what it means with expected, encodes it as `encoded`; then cuts hex short
- * wherever it has an end. */
+/* Decodes hex, compares the result with `expected`, and encodes it, which must give `encoded`. Then
+ * checks all truncations of hex. */
 static inline void assert_message(const struct message_codec *m, const char *name, const char *hex,
 				  const char *encoded,
 				  void (*compare)(const char *name, const void *got,
@@ -103,7 +101,6 @@ static inline void assert_message(const struct message_codec *m, const char *nam
 	uint8_t *bytes = hex_bytes(hex, &n);
 	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
 	void *got = malloc(m->size);
-
 	assert_non_null(a);
 	assert_non_null(got);
 	int rc = decode_message(m, name, bytes, n, a, got);
@@ -123,7 +120,6 @@ static inline void assert_malformed(const struct message_codec *m,
 	for (size_t i = 0; i < count; i++) {
 		size_t n;
 		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
-
 		assert_fails(m, rows[i].name, bytes, n, rows[i].rc);
 		free(bytes);
 	}

@@ -21,7 +21,7 @@ static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 	return h5_attr_decode(&plain, c, a, out, err);
 }
 
-/* Without its type, the message does not tell how long the data are. */
+/* If the datatype is shared, the message does not contain the size of the data. */
 static size_t open_end(const void *decoded)
 {
 	const struct h5_attr *attr = decoded;
@@ -41,7 +41,7 @@ static const struct vector {
 	const char *name;
 	const char *old, *v3;
 	uint64_t committed;
-	uint32_t size; /* of the type; 0 when it is committed */
+	uint32_t size; /* of the datatype; 0: it is committed */
 	uint64_t nelems, data_len;
 } vectors[] = {
 	{"plain",

@@ -92,7 +92,7 @@ static void test_library_vectors(void **state)
 {
 	for (size_t i = 0; i < NVECTORS; i++) {
 		const struct dtype_vector *v = &dtype_vectors[i];
-		/* version 3 is what the library calls its latest: as short as it gets */
+		/* version 3 is the shortest */
 		const struct meaning meaning = {
 			.t = decoded(v->name, v->hex, *state),
 			.described = strlen(v->v3 ? v->v3 : v->hex) / 2,
@@ -103,17 +103,15 @@ static void test_library_vectors(void **state)
 	}
 }
 
-/* A compound of n arrays of integers, each behind a short name. */
+/* A compound of n arrays of integers with short names. */
 static const struct dtype *wide(uint32_t n, struct arena *a)
 {
 	const uint32_t dims[] = {2};
 	const struct dtype *i32 = dtype_integer(a, 4, true, false, NULL);
 	const struct dtype *pair = dtype_array(a, i32, 1, dims, NULL);
 	struct dtype_member *members = arena_array(a, n, sizeof(*members));
-
 	for (uint32_t i = 0; i < n; i++) {
 		char *name = arena_strndup(a, "m0000", 5);
-
 		for (uint32_t k = 4, rest = i; rest; k--, rest /= 10)
 			name[k] = (char)('0' + rest % 10);
 		members[i] = (struct dtype_member){.name = name, .type = i % 2 ? i32 : pair};
@@ -127,16 +125,13 @@ static void long_types_take_the_short_version(void **state)
 		uint32_t members;
 		unsigned int version;
 	} cases[] = {{2, 2}, {1000, 2}, {1900, 2}, {2000, 3}, {2400, 3}};
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct dtype *t = wide(cases[i].members, *state), *again = NULL;
 		struct emit count = emit_count();
-
 		h5_dtype_encode(&count, t);
 		uint8_t *bytes = malloc(count.pos);
 		struct emit e = emit_to(bytes, count.pos);
 		struct cursor c = cursor_of(bytes, count.pos);
-
 		h5_dtype_encode(&e, t);
 		assert_false(e.bad);
 		assert_true(count.pos <= DTYPE_MAX_DESCRIBED);
@@ -172,7 +167,6 @@ static void test_atomic_meaning(void **state)
 		.integer = {.is_signed = true, .bit_offset = 3, .precision = 17},
 	};
 	struct dtype unix_time = {.cls = DTYPE_TIME, .size = 4, .integer = {.precision = 32}};
-
 	assert_vector_is("signed byte", dtype_integer(a, 1, true, false, NULL), a);
 	assert_vector_is("int32 big endian", dtype_integer(a, 4, true, true, NULL), a);
 	assert_vector_is("uint64 big endian", dtype_integer(a, 8, false, true, NULL), a);
@@ -192,6 +186,26 @@ static void test_atomic_meaning(void **state)
 			 dtype_vlen_string(a, DTYPE_PAD_NULLPAD, DTYPE_CSET_ASCII, NULL), a);
 }
 
+/* The bits of a float outside of its mantissa, exponent and sign. */
+static void test_padding_of_floats(void **state)
+{
+	static const struct {
+		const char *hex;
+		unsigned int lo, hi, internal;
+	} rows[] = {
+		{"11221f000400000000002000170800177f000000", 1, 0, 0},
+		{"11241f000400000000002000170800177f000000", 0, 1, 0},
+		{"11281f000400000000002000170800177f000000", 0, 0, 1},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct dtype *t = decoded("padding", rows[i].hex, *state);
+		assert_int_equal(t->floating.lo_pad, rows[i].lo);
+		assert_int_equal(t->floating.hi_pad, rows[i].hi);
+		assert_int_equal(t->floating.internal_pad, rows[i].internal);
+		assert_encodes("padding", encode, t, rows[i].hex);
+	}
+}
+
 static void test_nested_meaning(void **state)
 {
 	struct arena *a = *state;
@@ -208,7 +222,6 @@ static void test_nested_meaning(void **state)
 		dtype_enum(a, dtype_integer(a, 2, true, false, NULL), 3, names, values, NULL);
 	const struct dtype *arr = dtype_array(a, i32, 1, &three, NULL);
 	const struct dtype_member mixed[] = {{"a", 0, arr}, {"e", 12, e}, {"c", 16, c1}};
-
 	assert_vector_is("c1", c1, a);
 	assert_vector_is("enum", e, a);
 	assert_vector_is("arr1", arr, a);
@@ -217,7 +230,39 @@ static void test_nested_meaning(void **state)
 	assert_vector_is("c arr after", dtype_compound(a, 3, mixed, 64, NULL), a);
 }
 
-/* A version 1 member with dimensions of its own is an array. */
+/* In version 3 the offset of a member has as many bytes as the size of the compound needs. */
+static void test_width_of_offsets(void **state)
+{
+	static const struct {
+		uint32_t size;
+		unsigned int width;
+	} rows[] = {{255, 1}, {256, 2}, {65535, 2}, {65536, 3}, {0xffffff, 3}, {0x1000000, 4}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct arena *a = arena_new(1 << 20);
+		const struct dtype *t;
+		struct err err = ERR_INIT;
+		uint8_t body[64];
+		struct emit e = emit_to(body, sizeof(body));
+		emit_u8(&e, 3 << 4 | DTYPE_COMPOUND);
+		emit_u24(&e, 1); /* members */
+		emit_u32(&e, rows[i].size);
+		emit_bytes(&e, "a", 2);
+		emit_uint(&e, rows[i].size - 1, rows[i].width);
+		emit_u8(&e, 3 << 4 | DTYPE_INTEGER);
+		emit_u24(&e, 0);
+		emit_u32(&e, 1);
+		emit_u16(&e, 0);
+		emit_u16(&e, 8);
+		struct cursor c = cursor_of(body, e.pos);
+		if (h5_dtype_decode(&c, a, &t, &err))
+			fail_msg("%u bytes: %s", rows[i].size, err.msg);
+		assert_int_equal(cur_left(&c), 0);
+		assert_int_equal(t->compound.members[0].offset, rows[i].size - 1);
+		arena_free(a);
+	}
+}
+
+/* A member of version 1 with dimensions becomes an array. */
 static void test_member_with_dims(void **state)
 {
 	const struct dtype *t = decoded("dims",
@@ -238,7 +283,8 @@ static void test_member_with_dims(void **state)
 	assert_int_equal(m->size, 24);
 }
 
-/* The padded length of a tag of 249 to 255 bytes does not fit in 8 bits: written unpadded. */
+/* A tag of 249 to 255 bytes is written without padding: its padded length does not fit in 8 bits.
+ */
 static void test_longest_tag(void **state)
 {
 	struct arena *a = *state;
@@ -354,7 +400,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_library_vectors, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_types_take_the_short_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_atomic_meaning, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_padding_of_floats, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nested_meaning, setup, teardown),
+		cmocka_unit_test(test_width_of_offsets),
 		cmocka_unit_test_setup_teardown(test_member_with_dims, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_longest_tag, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nesting_is_bounded, setup, teardown),

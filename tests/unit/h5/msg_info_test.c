@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small messages and the shared message. */
+/* Small messages and shared messages. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +12,8 @@
 
 #include "message_cases.h"
 
-/* The codec h5_<name>; `what` is encoded as the expression `passed`, and decoded by the call. */
+/* The encoder and decoder h5_<name>. `passed`: the argument of the encoder; then the call of the
+ * decoder. */
 #define CODEC(name, type, passed, decoded)                                                         \
 	static int decode_##name(struct cursor *c, struct arena *a, void *out, struct err *err)    \
 	{                                                                                          \
@@ -51,7 +52,7 @@ CODEC(shared, uint64_t, *(const uint64_t *)what, h5_shared_decode(&plain, c, out
 COMPARE_INDEX(linfo)
 COMPARE_INDEX(ainfo)
 
-/* Vectors are as HDF5 1.10.8 writes them. */
+/* The bytes are those that HDF5 1.10.8 writes. */
 static void test_link_info(void **state)
 {
 	static const struct {

@@ -65,7 +65,7 @@ static void test_library_vectors(void **state)
 			       &vectors[i].l);
 }
 
-/* Version 4 of the first two is the same but for its number. */
+/* Compact and contiguous layouts of version 4 differ from version 3 only in the version. */
 static void test_version4(void **state)
 {
 	static const char *const rows[] = {"04000c00000000000000000000000000",

@@ -90,7 +90,7 @@ static void test_library_vectors(void **state)
 			       &vectors[i].l);
 }
 
-/* The length of the name takes 1, 2 or 4 bytes. */
+/* The length of the name has 1, 2 or 4 bytes. */
 static void test_name_widths(void **state)
 {
 	static const struct {

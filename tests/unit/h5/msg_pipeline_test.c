@@ -81,7 +81,7 @@ static void test_library_vectors(void **state)
 	}
 }
 
-/* What another schema calls the library's filters does not reach the file. */
+/* The encoder ignores the name that a domain gives to a filter of libhdf5. */
 static void test_builtin_names(void **state)
 {
 	const struct pipeline p = {
@@ -110,7 +110,7 @@ static const struct malformed_message malformed[] = {
 	{"version 3", "0301000000000000", -EOPNOTSUPP},
 	{"no filters", "0100000000000000", -EIO},
 	{"33 filters", "0221", -EIO},
-	{"no filter behind the count", "0101000000000000", -EIO},
+	{"no filter after the count", "0101000000000000", -EIO},
 	{"second filter cut off", "0202010001000100040000000200010001000200", -EIO},
 	{"name longer than the message",
 	 "010100000000000001000002010001006465666c617465000400000000000000", -EIO},

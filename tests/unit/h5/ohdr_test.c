@@ -24,7 +24,7 @@ static int read_memory(void *ctx, uint64_t offset, void *buf, size_t n, struct e
 	return 0;
 }
 
-/* A small file, zeroed. */
+/* A small file of zeros. */
 struct file {
 	uint8_t bytes[FILE_SIZE];
 	struct source source;
@@ -61,7 +61,7 @@ static void put(struct file *f, size_t at, const char *hex)
 	free(bytes);
 }
 
-/* Lays a chunk down, its checksum behind. */
+/* Writes a chunk and its checksum. */
 static void put_summed(struct file *f, size_t at, const char *hex)
 {
 	put(f, at, hex);
@@ -116,7 +116,7 @@ static void test_nil_is_left_out(void **state)
 	assert_int_equal(h.msgs[0].len, 12);
 }
 
-/* Every field, every width of the size of chunk 0, and the size without bodies at hand. */
+/* All members, all widths of the size of chunk 0, and counting without bodies. */
 static void test_round_trip(void **state)
 {
 	struct file *f = *state;
@@ -127,7 +127,6 @@ static void test_round_trip(void **state)
 		size_t width;
 	} rows[] = {{0, 0, 1},	{0, 1, 1},     {249, 1, 1},   {250, 1, 2},
 		    {10, 3, 1}, {65529, 1, 2}, {65530, 1, 4}, {65535, 2, 4}};
-
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct h5_msg msgs[3];
 		for (uint16_t k = 0; k < 3; k++)
@@ -196,8 +195,9 @@ static void test_body_over_64k(void **state)
 	assert_true(e.bad);
 }
 
-/* Chunk 0 with a message 0x41, a continuation to 100 of 24 bytes, a message 0x42; there a
- * continuation to 200 of 15 bytes and no gap; there a message 0x43 and a gap of 2 bytes. */
+/* Chunk 0 has a message 0x41, a continuation to 24 bytes at 100, and a message 0x42. The chunk at
+ * 100 has a continuation to 15 bytes at 200, and no gap. The chunk at 200 has a message 0x43 and a
+ * gap of 2 bytes. */
 #define HEADER	    "4f48445202001e"
 #define MESSAGE(t)  t "01000077"
 #define CONTINUE_TO "10100000"
@@ -230,7 +230,6 @@ static void test_continuations(void **state)
 static void test_continuation_defects(void **state)
 {
 	struct file *f = *state;
-
 	put_chain(f);
 	put_summed(f, 200, "4f434849" MESSAGE("43") "0000"); /* no signature */
 	assert_fails(f, 0, -EIO);
@@ -308,7 +307,7 @@ static void test_file_ends(void **state)
 	assert_fails(f, H5_UNDEF, -EIO);
 }
 
-/* The source's own errors come through. */
+/* Errors of the source are returned. */
 static int read_nothing(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	return err_set(err, -ETIMEDOUT, "no answer");

@@ -95,7 +95,7 @@ static void test_checksummed_versions(void **state)
 	assert_int_equal(sb.eof, 0xa649);
 }
 
-/* One byte of a good superblock changed. */
+/* A valid superblock with one changed byte. */
 static const struct {
 	const char *name;
 	const char *hex;

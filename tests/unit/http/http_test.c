@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transport, against a server on loopback that misbehaves as the path of the request says.
+ * The transport, with a server on loopback whose misbehaviour is the path of the request.
  *
- * The transport's clock is the machine's plus an offset that a test moves when only waiting is
- * left: what lasts seconds on it takes a fraction of that. The machine may be busy: the patience
- * that ends a call is far longer than a thread waits for its turn, and a call counts as too long
- * only when nothing but the server can have ended it. timeouts_test.c tests patience to a
- * tick, on a clock of its own.
+ * The transport's clock is the machine's clock plus an offset, which a test increases while all
+ * calls wait for a time-out, so that seconds pass in less time. Time-outs are far longer than a
+ * thread waits for a processor on a busy machine, and a call counts as too long only if nothing but
+ * the server can have delayed it. timeouts_test.c tests the exact limits with a false clock.
  */
 #include "store_fixture.h"
 
@@ -24,12 +23,12 @@ enum {
 	UPLOAD = 16 << 20,
 	MS = 1000000,
 	LOW_SPEED_S = 5,
-	LONG_MS = 120000,	   /* no call that ends takes so long */
-	SILENCE_MS = 20 * LONG_MS, /* of the server */
+	LONG_MS = 120000,	   /* longer than any call of these tests */
+	SILENCE_MS = 20 * LONG_MS, /* how long a silent server waits */
 };
 
-/* One connection serves one request, and says so: a request that finds the one before it on a
- * connection that is just being closed ends otherwise than by what it asked for. */
+/* Each connection serves one request and announces this. Otherwise a request might be sent over a
+ * connection that the server is closing, and would end differently. */
 #define HEAD(length) "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " length "\r\n\r\n"
 #define GREETING     HEAD("2") "hi"
 
@@ -50,17 +49,17 @@ struct client {
 	int fd;
 };
 
-static void rest_10_ms(void)
+static void sleep_10_ms(void)
 {
 	nanosleep(&(struct timespec){.tv_nsec = 10 * MS}, NULL);
 }
 
-/* On the transport's clock. False when the test is over. */
+/* Waits on the transport's clock. False: the test is ending. */
 static bool pause_ms(const struct server *s, int ms)
 {
 	const uint64_t until = s->env->now(s->env) + (uint64_t)ms * MS;
 	while (s->env->now(s->env) < until && !atomic_load(&s->stopping))
-		rest_10_ms();
+		sleep_10_ms();
 	return !atomic_load(&s->stopping);
 }
 
@@ -72,8 +71,8 @@ static bool say(int fd, const char *text)
 	return false;
 }
 
-/* An error that never ends. */
-static void lament(const struct server *s, int fd)
+/* Sends an error whose body never ends. */
+static void send_endless_error(const struct server *s, int fd)
 {
 	char words[4096];
 	memset(words, 'x', sizeof(words) - 1);
@@ -100,7 +99,7 @@ static size_t read_head(int fd, char *head, size_t size)
 	return 0;
 }
 
-/* rest: of the body, that is still to come. */
+/* rest: the number of bytes of the body that have not arrived yet. */
 static void read_slowly(const struct server *s, int fd, size_t rest)
 {
 	static _Thread_local char part[UPLOAD / 20];
@@ -113,7 +112,7 @@ static void read_slowly(const struct server *s, int fd, size_t rest)
 	}
 }
 
-/* An answer that waits for the others. */
+/* Answers when the test releases all held requests. */
 static void hold(struct server *s, int fd)
 {
 	atomic_fetch_add(&s->held, 1);
@@ -145,7 +144,7 @@ static void serve(struct server *s, int fd)
 	} else if (strcmp(path, "cut") == 0) {
 		say(fd, HEAD("10") "half");
 	} else if (strcmp(path, "laments") == 0) {
-		lament(s, fd);
+		send_endless_error(s, fd);
 	} else if (strcmp(path, "garbage") == 0) {
 		say(fd, "\1\2\3\4\r\n\r\n");
 	} else if (strcmp(path, "hangs-up") != 0) {
@@ -192,8 +191,8 @@ static int listen_on_loopback(int backlog, char *url, size_t size)
 
 struct scene {
 	struct fixture *f;
-	struct env env; /* of f, with a clock that runs ahead of the machine's */
-	uint64_t (*now)(const struct env *); /* the machine's */
+	struct env env;			     /* that of f, with the clock of this test */
+	uint64_t (*now)(const struct env *); /* the machine's clock */
 	atomic_uint_fast64_t ahead_ns;
 	struct http_io *io;
 	struct http_stats *meter;
@@ -269,7 +268,7 @@ struct timed {
 	struct piece piece;
 	struct http_call call;
 	const struct env *env;
-	void *of; /* what `done` needs besides */
+	void *of; /* for `done` */
 	char url[128];
 	uint64_t ended_ns;
 };
@@ -286,17 +285,18 @@ static const struct expectation {
 	unsigned int first_byte_ms;
 	enum http_end end;
 	const char *reason;
-	unsigned int from_ms; /* longer than a moment: it does so while nothing is transferred */
+	unsigned int from_ms; /* the least duration */
 } expectations[] = {
-	/* Machines are busy: patience is short only where it is to end. */
+	/* Time-outs are short only for calls that have to time out. */
 	{"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
 	{"ok", "HEAD", LONG_MS, HTTP_ANSWERED, "", 0},
 	{"silent", "GET", 0, HTTP_TIMED_OUT, "no answer in time", 400},
 	{"silent", "GET", 1200, HTTP_TIMED_OUT, "no answer in time", 1200},
-	/* Thinking is not slowness. */
+	/* The limit for slow transfers does not apply before the answer. */
 	{"thinks", "GET", LONG_MS, HTTP_ANSWERED, "", (LOW_SPEED_S + 1) * 1000},
-	{"loris", "GET", LONG_MS, HTTP_TIMED_OUT, "the body comes too slowly", LOW_SPEED_S * 1000},
-	{"greedy", "PUT", LONG_MS, HTTP_TIMED_OUT, "the body is taken too slowly",
+	{"loris", "GET", LONG_MS, HTTP_TIMED_OUT, "the server sends the body too slowly",
+	 LOW_SPEED_S * 1000},
+	{"greedy", "PUT", LONG_MS, HTTP_TIMED_OUT, "the server receives the body too slowly",
 	 LOW_SPEED_S * 1000},
 	{"patient", "PUT", LONG_MS, HTTP_ANSWERED, "", 200},
 	{"cut", "GET", LONG_MS, HTTP_TRUNCATED, "", 0},
@@ -306,7 +306,7 @@ static const struct expectation {
 };
 enum {
 	EXPECTATIONS = sizeof(expectations) / sizeof(expectations[0]),
-	WAITS_FROM_MS = 1000, /* these end by the clock */
+	WAITS_FROM_MS = 1000, /* calls of at least this duration end by the clock */
 };
 
 static void prepare(struct scene *scene, const struct expectation *e, const char *server,
@@ -340,7 +340,7 @@ static void start(struct scene *scene, const struct expectation *e, const char *
 
 static void check(const struct expectation *e, struct timed *t, uint64_t started)
 {
-	/* libcurl's clock and ours are not read at the same moment. */
+	/* 10 ms: libcurl and this test read their clocks at different times. */
 	const uint64_t took_ms = (t->ended_ns - started) / MS;
 	if (t->call.end != e->end || !strstr(t->call.reason, e->reason) ||
 	    took_ms + 10 < e->from_ms || took_ms > LONG_MS)
@@ -349,7 +349,7 @@ static void check(const struct expectation *e, struct timed *t, uint64_t started
 	http_call_release(&t->call);
 }
 
-/* Each call once, and only those whose answer was complete have a status. */
+/* Each call is counted once, and with a status only if its answer was complete. */
 static void check_meter(const struct http_stats *meter)
 {
 	static struct http_stats_counts n;
@@ -361,7 +361,7 @@ static void check_meter(const struct http_stats *meter)
 	assert_int_equal(n.requests[HTTP_GET][200] + n.requests[HTTP_GET][500], answered);
 	assert_int_equal(n.requests[HTTP_GET][0], EXPECTATIONS - answered);
 	assert_int_equal(n.seconds[HTTP_GET].count, EXPECTATIONS);
-	assert_in_range(n.bytes_out, UPLOAD, 2 * UPLOAD); /* one was taken whole */
+	assert_in_range(n.bytes_out, UPLOAD, 2 * UPLOAD); /* one upload was complete */
 }
 
 static void count_end(struct http_call *call)
@@ -371,11 +371,11 @@ static void count_end(struct http_call *call)
 	atomic_fetch_add((atomic_uint *)t->of, 1);
 }
 
-/* Lets ten times as much time pass as the machine does, until so many calls have ended. */
+/* Makes the clock run ten times as fast until n calls have ended. */
 static void hurry(struct scene *scene, const atomic_uint *n_ended, unsigned int n)
 {
 	while (atomic_load(n_ended) < n) {
-		rest_10_ms();
+		sleep_10_ms();
 		atomic_fetch_add(&scene->ahead_ns, 90 * (uint64_t)MS);
 	}
 }
@@ -388,8 +388,8 @@ static void await_count(const atomic_uint *count, unsigned int n)
 	}
 }
 
-/* Side by side, so that they take no longer than the slowest; and none disturbs another. The clock
- * runs ahead once those are left that end by it. */
+/* All calls run in parallel and do not disturb each other. The clock runs faster when only those
+ * calls are left that end by the clock. */
 static void test_ends(void **state)
 {
 	struct scene *scene = *state;
@@ -413,7 +413,7 @@ static void test_ends(void **state)
 	check_meter(scene->meter);
 }
 
-/* Keeps the I/O thread until the test lets it go. */
+/* Blocks the I/O thread until the test lets it continue. */
 struct stop {
 	struct waiter reached, leave;
 };
@@ -441,9 +441,9 @@ static void ended_in_turn(struct http_call *call)
 	wait_done(&order->waiter);
 }
 
-/* The I/O thread does not look for so long, by its clock; meanwhile all answers come. */
-static void look_away(struct scene *scene, unsigned int first_byte_ms, unsigned int ms,
-		      bool in_order)
+/* Blocks the I/O thread for ms on its clock; meanwhile all answers arrive. */
+static void block_thread(struct scene *scene, unsigned int first_byte_ms, unsigned int ms,
+			 bool in_order)
 {
 	const struct expectation held = {"held", "GET", first_byte_ms, HTTP_ANSWERED, "", 0},
 				 ok = {"ok", "GET", LONG_MS, HTTP_ANSWERED, "", 0};
@@ -457,7 +457,7 @@ static void look_away(struct scene *scene, unsigned int first_byte_ms, unsigned 
 		start(scene, &held, scene->server.url, NULL, ended_in_turn, &order, NULL, &t[i]);
 		await_count(&scene->server.held, i + 1);
 	}
-	/* libcurl looks at a call 200 ms behind its start, ready or not. */
+	/* libcurl serves a call 200 ms after its start, ready or not. */
 	pause_ms(&scene->server, 500);
 	start(scene, &ok, scene->server.url, NULL, stop_here, &stop, NULL, &last);
 	wait_all(&stop.reached);
@@ -475,13 +475,13 @@ static void look_away(struct scene *scene, unsigned int first_byte_ms, unsigned 
 	http_call_release(&last.call);
 }
 
-/* The oldest call has its answer first, whatever the order in which they came. */
+/* If several answers have arrived, the oldest call ends first. */
 static void test_the_oldest_call_first(void **state)
 {
-	look_away(*state, LONG_MS, 0, true);
+	block_thread(*state, LONG_MS, 0, true);
 }
 
-/* Calls that wait for a connection get it by their priority, equal ones in their order. */
+/* Queued calls start in the order of their priorities, calls of one priority in their order. */
 static void test_the_most_urgent_call_first(void **state)
 {
 	static const struct expectation held = {"held", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
@@ -512,15 +512,15 @@ static void test_the_most_urgent_call_first(void **state)
 	http_call_release(&first.call);
 }
 
-/* As when the process was stopped: an answer that waits to be received is none that is late. */
-static void test_answers_that_wait_are_not_late(void **state)
+/* An answer that has arrived but was not received yet, as after SIGSTOP, does not time out. */
+static void test_answers_that_have_arrived_are_not_late(void **state)
 {
 	enum { PATIENCE_MS = 20000 };
-	look_away(*state, PATIENCE_MS, PATIENCE_MS + 500, false);
+	block_thread(*state, PATIENCE_MS, PATIENCE_MS + 500, false);
 }
 
-/* A host that drops what comes: here, a queue of connections that is full. */
-static void test_nobody_takes_the_connection(void **state)
+/* A host that does not accept connections, here because its queue is full. */
+static void test_connecting_times_out(void **state)
 {
 	enum { FILLERS = 4 };
 	static const struct expectation e = {"x", "GET", 0, HTTP_TIMED_OUT, "", 300};
@@ -548,8 +548,9 @@ static void test_nobody_takes_the_connection(void **state)
 	close(fd);
 }
 
-/* A proxy opens a tunnel, in which nobody speaks TLS: what it says itself is no answer. */
-static void test_proxy_is_not_who_answers(void **state)
+/* The answer of a proxy to CONNECT is not an answer to the call. There is no TLS server behind this
+ * proxy. */
+static void test_answer_of_a_proxy_is_ignored(void **state)
 {
 	static const struct expectation e = {"x", "GET", LONG_MS, HTTP_BROKEN, "", 0};
 	struct scene *scene = *state;
@@ -566,14 +567,15 @@ static void test_proxy_is_not_who_answers(void **state)
 	check(&e, &t, started);
 }
 
-/* Half a second later, unless somebody comes back within it; and what has not begun, at once. */
-static void test_what_nobody_wants_is_called_off(void **state)
+/* A cancelled call ends half a second later, unless the cancellation is withdrawn before; a call
+ * that has not started ends at once. */
+static void test_cancelled_calls_end(void **state)
 {
 	static const struct expectation
-		off = {"silent", "GET", LONG_MS, HTTP_CANCELLED, "does not need it", 500},
-		body = {"loris", "GET", LONG_MS, HTTP_CANCELLED, "does not need it", 500},
+		off = {"silent", "GET", LONG_MS, HTTP_CANCELLED, "the caller has cancelled", 500},
+		body = {"loris", "GET", LONG_MS, HTTP_CANCELLED, "the caller has cancelled", 500},
 		held = {"held", "GET", LONG_MS, HTTP_ANSWERED, "", 0},
-		late = {"ok", "GET", LONG_MS, HTTP_CANCELLED, "does not need it", 0};
+		late = {"ok", "GET", LONG_MS, HTTP_CANCELLED, "the caller has cancelled", 0};
 	struct scene *scene = *state;
 	struct timed t[4];
 	atomic_bool cancelled[4] = {false, false, false, true};
@@ -590,8 +592,8 @@ static void test_what_nobody_wants_is_called_off(void **state)
 		atomic_store(&cancelled[i], true);
 	pause_ms(&scene->server, 150);
 	atomic_store(&cancelled[2], false);
-	/* On a machine that stands still nobody comes back within it. */
-	const bool came_back = scene->env.now(&scene->env) - since < 400 * (uint64_t)MS;
+	/* This is not checked if the machine is so busy that half a second has passed. */
+	const bool withdrawn = scene->env.now(&scene->env) - since < 400 * (uint64_t)MS;
 	wait_all(&waiter);
 	check(&off, &t[0], since);
 	check(&body, &t[1], since);
@@ -599,7 +601,7 @@ static void test_what_nobody_wants_is_called_off(void **state)
 	start(scene, &late, scene->server.url, NULL, ended, &last, cancelled + 3, &t[3]);
 	atomic_store(&scene->server.released, true);
 	wait_all(&last);
-	if (came_back)
+	if (withdrawn)
 		check(&held, &t[2], since);
 	http_call_release(&t[2].call);
 	check(&late, &t[3], since);
@@ -613,13 +615,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_oldest_call_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_most_urgent_call_first,
 						setup_one_connection, teardown),
-		cmocka_unit_test_setup_teardown(test_answers_that_wait_are_not_late, setup,
+		cmocka_unit_test_setup_teardown(test_answers_that_have_arrived_are_not_late, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(test_nobody_takes_the_connection,
-						setup_to_connect_soon, teardown),
-		cmocka_unit_test_setup_teardown(test_proxy_is_not_who_answers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_what_nobody_wants_is_called_off, setup,
+		cmocka_unit_test_setup_teardown(test_connecting_times_out, setup_to_connect_soon,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_answer_of_a_proxy_is_ignored, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancelled_calls_end, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop and its sockets. */
+/* The event loop and its table of sockets. */
 #include "store_fixture.h"
 
 #include "http/poll.h"
@@ -67,7 +67,7 @@ static void submit_and_accept(struct scene *s)
 	char head[4096];
 	struct timeval soon = {.tv_usec = TURN_MS * 1000};
 	curl_multi_add_handle(s->multi, s->easy);
-	/* The kernel connects without the server's doing. */
+	/* The kernel connects before the server accepts. */
 	for (int i = 0; i < 3; i++)
 		http_poll_serve(&s->poll, TURN_MS);
 	s->peer = accept(s->listener, NULL, NULL);
@@ -78,7 +78,7 @@ static void submit_and_accept(struct scene *s)
 	}
 }
 
-/* libcurl looks at a socket, too, when it wants to be called. */
+/* A due timer of libcurl would serve the socket, too. */
 static void await_timers(struct scene *s)
 {
 	const struct env *env = &s->f->env;
@@ -101,9 +101,10 @@ static bool is_done(struct scene *s)
 	return msg && msg->msg == CURLMSG_DONE && msg->data.result == CURLE_OK;
 }
 
-/* Such as one that the kernel has no memory to watch, or a stream of HTTP/2 whose bytes libcurl has
- * received with those of another. */
-static void test_a_silent_socket_is_looked_at(void **state)
+/* A socket that epoll does not report is served when it has been silent: the kernel may have no
+ * memory to watch it, or libcurl may have received data of one HTTP/2 stream with that of another.
+ */
+static void test_a_silent_socket_is_served(void **state)
 {
 	struct scene *s = *state;
 	submit_and_accept(s);
@@ -114,20 +115,20 @@ static void test_a_silent_socket_is_looked_at(void **state)
 	for (int i = 0; i < 20; i++)
 		http_poll_serve(&s->poll, TURN_MS);
 	assert_false(is_done(s));
-	/* Not silent. */
-	http_socket_hear(&s->sockets, s->sockets.v[0].fd);
-	http_poll_nudge(&s->poll, s->sockets.v[0].heard_ns);
+	/* Data was received since, so the socket is not served. */
+	http_socket_note_received(&s->sockets, s->sockets.v[0].fd);
+	http_poll_nudge(&s->poll, s->sockets.v[0].received_ns);
 	assert_false(is_done(s));
 	int turns = 0;
 	do {
 		assert_true(turns++ < TURNS);
-		http_poll_nudge(&s->poll, s->sockets.v[0].heard_ns + 1);
+		http_poll_nudge(&s->poll, s->sockets.v[0].received_ns + 1);
 		http_poll_serve(&s->poll, TURN_MS);
 	} while (!is_done(s));
 }
 
-/* What libcurl closes on the way leaves its number to others. */
-static void test_a_number_is_no_identity(void **state)
+/* If libcurl closes a socket, another one may get its descriptor. */
+static void test_a_descriptor_is_not_an_identity(void **state)
 {
 	struct scene *s = *state;
 	submit_and_accept(s);
@@ -170,8 +171,8 @@ static int connect_from(const struct sockaddr_in *from, const struct sockaddr_in
 	return fd;
 }
 
-/* A service has many addresses, and the kernel gives a local port to connections with several. */
-static void test_a_port_is_no_identity(void **state)
+/* Connections to several addresses of a service may have the same local port. */
+static void test_a_port_is_not_an_identity(void **state)
 {
 	struct scene *s = *state;
 	struct http_sockets *sockets = &s->sockets;
@@ -203,9 +204,10 @@ static void test_a_port_is_no_identity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_silent_socket_is_looked_at, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_number_is_no_identity, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_port_is_no_identity, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_silent_socket_is_served, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_descriptor_is_not_an_identity, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_a_port_is_not_an_identity, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time-outs of a call, on a clock of our own. */
+/* Time-outs of a call, with a false clock. */
 #include "store_fixture.h"
 
 #include <http/timeouts.h>
 
 enum { TICK_MS = 100 };
 
-/* What a call has done at a time: phase and bytes so far. */
+/* The phase of a call from a time on, and its bytes. */
 struct step {
 	unsigned int from_ms;
 	enum http_phase phase;
 	uint64_t bytes;	   /* at from_ms */
-	uint64_t per_tick; /* and more with each tick */
+	uint64_t per_tick; /* added with each tick */
 };
 
-/* In ms, or -1 when it is still going on at the end. */
+/* Returns when the call times out, in ms; -1: it does not. */
 static int ends_at(const struct step *steps, size_t n, unsigned int end_ms)
 {
 	static const struct http_limits limits = {
@@ -43,24 +43,24 @@ static void test_cases(void **state)
 	} cases[] = {
 		/* no answer */
 		{{{0, HTTP_AWAITING, 0, 0}}, 1, 2000},
-		/* an answer without a body; nothing more comes */
+		/* an answer whose body does not arrive */
 		{{{0, HTTP_AWAITING, 0, 0}, {1900, HTTP_RECEIVING, 0, 0}}, 2, 4900},
-		/* just fast enough, and just not */
+		/* just fast enough, and just too slow */
 		{{{0, HTTP_RECEIVING, 0, 100}}, 1, -1},
 		{{{0, HTTP_RECEIVING, 0, 99}}, 1, 3000},
-		/* a byte now and then */
+		/* a byte at long intervals */
 		{{{0, HTTP_RECEIVING, 0, 1}}, 1, 3000},
-		/* it stops, and goes on in time */
+		/* it stops, and continues in time */
 		{{{0, HTTP_RECEIVING, 0, 5000},
 		  {1000, HTTP_RECEIVING, 50000, 0},
 		  {3900, HTTP_RECEIVING, 55000, 5000}},
 		 3,
 		 -1},
 		{{{0, HTTP_RECEIVING, 0, 5000}, {1000, HTTP_RECEIVING, 45000, 0}}, 2, 3900},
-		/* a long upload is no late answer; that is counted from its end */
+		/* the time for the first byte begins at the end of a long upload */
 		{{{0, HTTP_SENDING, 0, 5000}, {8000, HTTP_AWAITING, 400000, 0}}, 2, 10000},
 		{{{0, HTTP_SENDING, 0, 0}}, 1, 3000},
-		/* sent again from its beginning: no progress, until there is some */
+		/* sent again from its beginning: this is not progress at first */
 		{{{0, HTTP_SENDING, 0, 5000}, {1000, HTTP_SENDING, 0, 0}}, 2, 3900},
 		{{{0, HTTP_SENDING, 0, 5000}, {1000, HTTP_SENDING, 0, 200}}, 2, -1},
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tree that was built by hand, without a schema or a store, as an HDF5 file: h5dump reads what
- * image/ renders. Its chunks come from a source that answers from a worker.
+ * h5dump reads the image of a tree that the test builds without a schema or a store. The source of
+ * its chunks delivers them from a worker thread.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,11 +29,11 @@ struct hand {
 	struct env env;
 	struct cache *cache;
 	struct tree *tree;
-	struct arena *a; /* the tree's */
+	struct arena *a; /* of the tree */
 	struct chunk_list lists[OBJECTS];
 	struct image *img;
 	atomic_uint gets;
-	atomic_bool no_cancel; /* a get came that cannot be cancelled */
+	atomic_bool no_cancel; /* there was a request that cannot be cancelled */
 };
 
 /* ---- chunks ---- */
@@ -49,7 +49,6 @@ static int put_int(struct bytes *out, int32_t v)
 {
 	const uint8_t le[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16),
 			       (uint8_t)(v >> 24)};
-
 	return bytes_append(out, le, sizeof(le));
 }
 
@@ -57,7 +56,6 @@ static int put_int(struct bytes *out, int32_t v)
 static int make_data(struct elems *e, uint64_t number)
 {
 	int rc = 0;
-
 	for (int32_t i = 0; !rc && i < CHUNK_ELEMS; i++)
 		rc = put_int(&e->fixed, 100 * (int32_t)number + i);
 	return rc;
@@ -66,11 +64,9 @@ static int make_data(struct elems *e, uint64_t number)
 static int make_text(struct elems *e)
 {
 	int rc = 0;
-
 	for (size_t i = 0; !rc && i < TEXTS; i++) {
 		uint8_t slot[DTYPE_VLEN_SIZE];
 		uint64_t offset;
-
 		rc = elems_heap_add(e, texts[i], strlen(texts[i]), &offset);
 		elems_put_vlen(slot, (uint32_t)strlen(texts[i]), offset);
 		if (!rc)
@@ -79,34 +75,31 @@ static int make_text(struct elems *e)
 	return rc;
 }
 
-static void answer(void *arg)
+static void deliver(void *arg)
 {
 	struct job *j = arg;
 	struct chunk_result chunk = {0};
-
 	chunk.code =
 		j->dataset == DATA ? make_data(&chunk.elems, j->number) : make_text(&chunk.elems);
 	j->done(j->arg, &chunk);
 	free(j);
 }
 
-static void get_chunk(void *ctx, const struct chunk_wanted *wanted, chunk_done done, void *arg)
+static void get_chunk(void *ctx, const struct chunk_request *request, chunk_done done, void *arg)
 {
 	struct hand *h = ctx;
 	struct job *j = malloc(sizeof(*j));
-
 	atomic_fetch_add(&h->gets, 1);
-	if (!wanted->cancelled)
+	if (!request->cancelled)
 		atomic_store(&h->no_cancel, true);
 	*j = (struct job){
-		.dataset = wanted->dataset, .number = wanted->number, .done = done, .arg = arg};
-	pool_submit(h->env.pool, answer, j);
+		.dataset = request->dataset, .number = request->number, .done = done, .arg = arg};
+	pool_submit(h->env.pool, deliver, j);
 }
 
 static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 {
 	struct hand *h = ctx;
-
 	return &h->lists[dataset];
 }
 
@@ -115,11 +108,9 @@ static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 static struct object *add(struct hand *h, uint32_t expected, enum object_kind kind)
 {
 	uint32_t number;
-
 	assert_int_equal(tree_add(h->tree, &number, NULL), 0);
 	assert_int_equal(number, expected);
 	struct object *o = tree_edit(h->tree, number);
-
 	*o = (struct object){.kind = kind, .id = "by hand"};
 	return o;
 }
@@ -134,7 +125,6 @@ static struct attribute *scalar_attr(struct object *o, uint32_t i, const char *n
 				     const struct dtype *type)
 {
 	struct attribute *attr = &o->attrs[i];
-
 	*attr = (struct attribute){.name = name, .type = type, .committed = OBJECT_NONE};
 	dspace_scalar(&attr->space);
 	return attr;
@@ -154,7 +144,6 @@ static void add_root(struct hand *h)
 	struct object *o = add(h, ROOT, OBJECT_GROUP);
 	uint8_t slot[DTYPE_VLEN_SIZE];
 	uint64_t offset;
-
 	o->group.nlinks = sizeof(links) / sizeof(links[0]);
 	o->group.links = arena_alloc(h->a, sizeof(links));
 	memcpy(o->group.links, links, sizeof(links));
@@ -163,7 +152,6 @@ static void add_root(struct hand *h)
 	set_attrs(h, o, 2);
 	struct attribute *attr =
 		scalar_attr(o, 0, "answer", dtype_integer(h->a, 4, true, false, NULL));
-
 	assert_int_equal(put_int(&attr->value.fixed, 42), 0);
 	attr = scalar_attr(o, 1, "title",
 			   dtype_vlen_string(h->a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL));
@@ -172,14 +160,13 @@ static void add_root(struct hand *h)
 	assert_int_equal(bytes_append(&attr->value.fixed, slot, sizeof(slot)), 0);
 }
 
-/* Two by two chunks, of which the second is not stored. */
+/* Four chunks. The second one is not stored. */
 static void add_data(struct hand *h)
 {
 	static const uint64_t numbers[] = {0, 2, 3};
 	const uint64_t dims[] = {SIDE, SIDE}, chunk[] = {CHUNK_SIDE, CHUNK_SIDE};
 	struct object *o = add(h, DATA, OBJECT_DATASET);
 	struct dataset *ds = &o->dataset;
-
 	ds->type = dtype_integer(h->a, 4, true, false, NULL);
 	ds->committed = OBJECT_NONE;
 	ds->requested = LAYOUT_CHUNKED;
@@ -191,7 +178,6 @@ static void add_data(struct hand *h)
 	assert_int_equal(put_int(&ds->fill.fixed, -1), 0);
 	set_attrs(h, o, 1);
 	struct attribute *attr = scalar_attr(o, 0, "shared", dtype_ieee(h->a, 8, false, NULL));
-
 	attr->committed = TYPE;
 	assert_int_equal(bytes_append(&attr->value.fixed, "\0\0\0\0\0\0\xf8\x3f", 8), 0);
 	h->lists[DATA] = (struct chunk_list){.listed = true, .n = 3, .numbers = numbers};
@@ -200,7 +186,6 @@ static void add_data(struct hand *h)
 static void add_group(struct hand *h)
 {
 	struct object *o = add(h, GROUP, OBJECT_GROUP);
-
 	o->group.nlinks = 2;
 	o->group.links = arena_array(h->a, 2, sizeof(struct link));
 	o->group.links[0] = (struct link){.name = "again", .utf8 = true, .target = DATA};
@@ -208,7 +193,6 @@ static void add_group(struct hand *h)
 	set_attrs(h, o, 1);
 	struct attribute *attr =
 		scalar_attr(o, 0, "reference", dtype_reference(h->a, DTYPE_REF_OBJECT, NULL));
-
 	assert_int_equal(bytes_append(&attr->value.fixed, "\2\0\0\0\0\0\0\0", 8), 0); /* DATA */
 }
 
@@ -218,7 +202,6 @@ static void add_text(struct hand *h)
 	static uint64_t decoded;
 	const uint64_t dims[] = {TEXTS};
 	struct dataset *ds = &add(h, TEXT, OBJECT_DATASET)->dataset;
-
 	ds->type = dtype_vlen_string(h->a, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL);
 	ds->committed = OBJECT_NONE;
 	ds->requested = LAYOUT_CONTIGUOUS;
@@ -235,7 +218,6 @@ static void add_text(struct hand *h)
 static int setup(void **state)
 {
 	struct hand *h = calloc(1, sizeof(*h));
-
 	*state = h;
 	h->env = env_real(NULL, pool_new(2));
 	h->env.budget = budget_new(&(struct budget_limits){.bytes = 1 << 20});
@@ -256,7 +238,6 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct hand *h = *state;
-
 	image_free(h->img);
 	tree_free(h->tree);
 	cache_free(h->cache);
@@ -273,7 +254,6 @@ static void render(struct hand *h)
 	const struct chunk_source chunks = {.list = list_chunks, .get = get_chunk, .ctx = h};
 	const struct image_options opt = {.domain_dir = "a"};
 	struct err err = ERR_INIT;
-
 	if (image_new(&h->env, h->cache, h->tree, &chunks, &opt, &h->img, &err))
 		fail_msg("%s", err.msg);
 }
@@ -284,7 +264,6 @@ static void write_file(struct hand *h, char *path)
 	auto_free uint8_t *all = malloc(size);
 	struct err err = ERR_INIT;
 	int fd = mkstemp(path);
-
 	assert_true(fd >= 0);
 	if (image_read(h->img, NULL, all, size, 0, NULL, &err) != (ssize_t)size)
 		fail_msg("%s", err.msg);
@@ -292,14 +271,13 @@ static void write_file(struct hand *h, char *path)
 	close(fd);
 }
 
-/* What h5dump says of the file, without its first line, which names the file, and without the
- * address of a reference's target. */
+/* The output of h5dump without its first line, which has the name of the file, and without the
+ * address of the target of a reference. */
 static struct bytes dump(const char *path)
 {
 	char command[256], piece[4096];
 	struct bytes out = {0};
 	size_t n;
-
 	snprintf(command, sizeof(command), "h5dump '%s' 2>&1 | sed 's/DATASET [0-9]* /DATASET /'",
 		 path);
 	FILE *f = popen(command, "r");
@@ -312,13 +290,12 @@ static struct bytes dump(const char *path)
 	return out;
 }
 
-/* tests/unit/image/by_hand.txt: what the tree says, in h5dump's words. */
+/* tests/unit/image/by_hand.txt: the tree as h5dump should print it. */
 static struct bytes read_expected(void)
 {
 	char path[4096], piece[4096];
 	struct bytes out = {0};
 	size_t n;
-
 	snprintf(path, sizeof(path), "%s/tests/unit/image/by_hand.txt", getenv("HSMOUNT_SOURCE"));
 	FILE *f = fopen(path, "r");
 	assert_non_null(f);
@@ -333,29 +310,25 @@ static void h5dump_reads_it(void **state)
 {
 	struct hand *h = *state;
 	char path[] = "/tmp/hsmount-by-hand-XXXXXX";
-
 	assert_int_equal(tree_problems(h->tree), 1);
 	render(h);
 	write_file(h, path);
 	auto_bytes struct bytes out = dump(path), expected = read_expected();
-
 	unlink(path);
 	assert_string_equal((const char *)out.data, (const char *)expected.data);
 	assert_int_equal(atomic_load(&h->gets), 4);
 	assert_false(atomic_load(&h->no_cancel));
 }
 
-/* A list that says that nothing is stored: no chunk is asked for, and all is fill. */
+/* If the list of chunks is empty, no chunk is requested, and all elements are the fill value. */
 static void without_chunks(void **state)
 {
 	struct hand *h = *state;
 	char path[] = "/tmp/hsmount-by-hand-XXXXXX";
-
 	h->lists[DATA].n = 0;
 	render(h);
 	write_file(h, path);
 	auto_bytes struct bytes out = dump(path);
-
 	unlink(path);
 	assert_non_null(strstr((const char *)out.data, "(0,0): -1, -1, -1, -1, -1, -1,"));
 	assert_null(strstr((const char *)out.data, "(0,0): 0"));
@@ -368,6 +341,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(h5dump_reads_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_chunks, setup, teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links and attributes outside of the header: when, and that every one is found by both indexes. */
+/* Dense storage: which objects have it, and whether both indexes have every link and attribute. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,16 +13,16 @@
 #include <h5/btree2.h>
 #include <h5/fheap.h>
 
+#include "plan.h"
 #include "rendered.h"
 
 enum { LINK_ID = 7, ATTR_ID = 8 };
 
-/* Text that grows; the test's own documents are built with it. */
-static void say(struct bytes *text, const char *fmt, ...)
+/* Appends to a JSON document. */
+static void append(struct bytes *text, const char *fmt, ...)
 {
 	char line[512];
 	va_list ap;
-
 	va_start(ap, fmt);
 	int n = vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
@@ -40,41 +40,39 @@ static void put(struct rendered *r, const char *key, struct bytes *text)
 static void make_links(struct rendered *r, unsigned int n)
 {
 	struct bytes text = {0};
-
-	say(&text, "{%s,'attributes':{},'links':{", SMALL_HEAD(SMALL_ROOT));
+	append(&text, "{%s,'attributes':{},'links':{", SMALL_HEAD(SMALL_ROOT));
 	for (unsigned int i = 0; i < n; i++)
-		say(&text, "%s'link%u':{'class':'H5L_TYPE_SOFT','h5path':'/to%u','created':%u}",
-		    i ? "," : "", i, i, i + 1);
-	say(&text, "}}");
+		append(&text, "%s'link%u':{'class':'H5L_TYPE_SOFT','h5path':'/to%u','created':%u}",
+		       i ? "," : "", i, i, i + 1);
+	append(&text, "}}");
 	put(r, SMALL_PREFIX "/.group.json", &text);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 }
 
-/* n small attributes and, when len > 0, one more with a string of len bytes. */
+/* Renders a group with n small attributes and, if len > 0, one with a string of len bytes. */
 static void make_attrs(struct rendered *r, unsigned int n, unsigned int len, bool ordered)
 {
 	struct bytes text = {0};
-
-	say(&text, "{%s,'links':{}", SMALL_HEAD(SMALL_ROOT));
+	append(&text, "{%s,'links':{}", SMALL_HEAD(SMALL_ROOT));
 	if (ordered)
-		say(&text, ",'creationProperties':{'attributeCreationOrder':'%s'}",
-		    "H5P_CRT_ORDER_INDEXED");
-	say(&text, ",'attributes':{");
+		append(&text, ",'creationProperties':{'attributeCreationOrder':'%s'}",
+		       "H5P_CRT_ORDER_INDEXED");
+	append(&text, ",'attributes':{");
 	for (unsigned int i = 0; i < n; i++)
-		say(&text,
-		    "%s'a%u':{'type':%s,'shape':{'class':'H5S_SCALAR'},'value':%u,'created':%u}",
-		    i ? "," : "", i, SMALL_I32, i, i + 1);
+		append(&text,
+		       "%s'a%u':{'type':%s,'shape':{'class':'H5S_SCALAR'},'value':%u,'created':%u}",
+		       i ? "," : "", i, SMALL_I32, i, i + 1);
 	if (len > 0) {
-		say(&text,
-		    "%s'big':{'type':{'class':'H5T_STRING','charSet':'H5T_CSET_ASCII',"
-		    "'strPad':'H5T_STR_NULLPAD','length':%u},'shape':{'class':'H5S_SCALAR'},"
-		    "'created':%u,'value':'",
-		    n ? "," : "", len, n + 1);
+		append(&text,
+		       "%s'big':{'type':{'class':'H5T_STRING','charSet':'H5T_CSET_ASCII',"
+		       "'strPad':'H5T_STR_NULLPAD','length':%u},'shape':{'class':'H5S_SCALAR'},"
+		       "'created':%u,'value':'",
+		       n ? "," : "", len, n + 1);
 		for (unsigned int i = 0; i < len; i++)
-			say(&text, "%c", 'a' + i % 26);
-		say(&text, "'}");
+			append(&text, "%c", 'a' + i % 26);
+		append(&text, "'}");
 	}
-	say(&text, "}}");
+	append(&text, "}}");
 	put(r, SMALL_PREFIX "/.group.json", &text);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 }
@@ -83,7 +81,6 @@ static struct h5_linfo root_linfo(struct rendered *r)
 {
 	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_LINK_INFO, 0);
 	struct h5_linfo info;
-
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
 	assert_int_equal(h5_linfo_decode(&r->file, &c, &info, NULL), 0);
@@ -94,7 +91,6 @@ static struct h5_ainfo root_ainfo(struct rendered *r)
 {
 	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE_INFO, 0);
 	struct h5_ainfo info;
-
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
 	assert_int_equal(h5_ainfo_decode(&r->file, &c, &info, NULL), 0);
@@ -113,7 +109,6 @@ static struct h5_link link_of(struct walk *w, const uint8_t *id)
 {
 	struct bytes body = {0};
 	struct h5_link link;
-
 	assert_int_equal(h5_fheap_get(w->heap, id, LINK_ID, 65536, &body, NULL), 0);
 	struct cursor c = cursor_of(body.data, body.len);
 	assert_int_equal(h5_link_decode(&w->r->file, &c, w->r->arena, &link, NULL), 0);
@@ -127,7 +122,6 @@ static int by_name(void *ctx, const uint8_t *record, uint16_t size, struct err *
 	struct cursor c = cursor_of(record, size);
 	uint32_t hash = cur_u32(&c);
 	struct h5_link link = link_of(w, cur_bytes(&c, LINK_ID));
-
 	assert_int_equal(hash, checksum_lookup3(link.name, link.name_len, 0));
 	assert_true(hash >= w->last_hash);
 	w->last_hash = hash;
@@ -142,7 +136,6 @@ static int by_order(void *ctx, const uint8_t *record, uint16_t size, struct err 
 	uint64_t corder = cur_u64(&c);
 	struct h5_link link = link_of(w, cur_bytes(&c, LINK_ID));
 	char name[32];
-
 	assert_int_equal(corder, w->n);
 	snprintf(name, sizeof(name), "link%u", w->n);
 	assert_int_equal(link.name_len, strlen(name));
@@ -154,7 +147,6 @@ static int by_order(void *ctx, const uint8_t *record, uint16_t size, struct err 
 static void sixty_four_links_are_compact(void **state)
 {
 	struct rendered *r = *state;
-
 	make_links(r, 64);
 	assert_int_equal(root_linfo(r).heap, H5_UNDEF);
 	assert_non_null(rendered_message(r, rendered_root(r), H5_MSG_LINK, 63));
@@ -164,12 +156,10 @@ static void more_links_are_in_both_indexes(void **state)
 {
 	static const unsigned int counts[] = {65, 500, 3000};
 	struct rendered *r = *state;
-
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		make_links(r, counts[i]);
 		struct h5_linfo info = root_linfo(r);
 		struct walk w = {.r = r};
-
 		assert_null(rendered_message(r, rendered_root(r), H5_MSG_LINK, 0));
 		assert_int_equal(info.max_corder, counts[i]);
 		assert_int_equal(h5_fheap_open(&r->file, info.heap, &w.heap, NULL), 0);
@@ -190,7 +180,6 @@ static int count_attr(void *ctx, const uint8_t *record, uint16_t size, struct er
 	struct walk *w = ctx;
 	struct bytes body = {0};
 	struct h5_attr attr;
-
 	assert_int_equal(h5_fheap_get(w->heap, record, ATTR_ID, 1 << 20, &body, NULL), 0);
 	struct cursor c = cursor_of(body.data, body.len);
 	assert_int_equal(h5_attr_decode(&w->r->file, &c, w->r->arena, &attr, NULL), 0);
@@ -213,11 +202,9 @@ static void attributes_are_dense_when_many_or_large(void **state)
 		{600, 300000, true, true},
 	};
 	struct rendered *r = *state;
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		unsigned int n = cases[i].small + (cases[i].len > 0);
 		struct walk w = {.r = r};
-
 		make_attrs(r, cases[i].small, cases[i].len, cases[i].ordered);
 		struct h5_ainfo info = root_ainfo(r);
 		assert_int_equal(info.heap != H5_UNDEF, cases[i].dense);
@@ -244,6 +231,25 @@ static void attributes_are_dense_when_many_or_large(void **state)
 	}
 }
 
+/* Messages of up to 4,096 bytes are in the heap, larger ones have regions of their own. */
+static void messages_of_about_4096_bytes(void **state)
+{
+	enum { SMALL = 9, HEAD = 25 }; /* HEAD: bytes of the message before the value */
+	struct rendered *r = *state;
+	for (unsigned int len = 4096 - HEAD - 2; len <= 4096 - HEAD + 2; len++) {
+		struct walk w = {.r = r};
+		make_attrs(r, SMALL, len, false);
+		assert_int_equal(r->img->nvalues, HEAD + len > 4096);
+		struct h5_ainfo info = root_ainfo(r);
+		assert_int_equal(h5_fheap_open(&r->file, info.heap, &w.heap, NULL), 0);
+		assert_int_equal(
+			h5_bt2_walk(&r->file, info.names, H5_BT2_ATTR_NAME, count_attr, &w, NULL),
+			0);
+		assert_int_equal(w.bytes, 4 * SMALL + len);
+		h5_fheap_close(w.heap);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,7 +259,8 @@ int main(void)
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(attributes_are_dense_when_many_or_large,
 						rendered_setup, rendered_teardown),
+		cmocka_unit_test_setup_teardown(messages_of_about_4096_bytes, rendered_setup,
+						rendered_teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rendered file as a whole: sizes, repeatability, what a reader finds from the superblock on.
- */
+/* The rendered file: its size and content, and that rendering is deterministic. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +14,6 @@
 static uint8_t *whole(struct rendered *r, size_t *n)
 {
 	uint8_t *bytes = malloc(image_size(r->img));
-
 	*n = image_size(r->img);
 	assert_int_equal(image_read(r->img, NULL, bytes, *n, 0, NULL, NULL), *n);
 	return bytes;
@@ -26,7 +24,6 @@ static void the_superblock_tells_the_file_size(void **state)
 	struct rendered *r = *state;
 	struct h5_superblock sb;
 	uint8_t bytes[H5_SUPERBLOCK_SIZE];
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	assert_int_equal(h5_file_read(&r->file, 0, bytes, sizeof(bytes), NULL), 0);
 	struct cursor c = cursor_of(bytes, sizeof(bytes));
@@ -41,7 +38,6 @@ static void the_same_domain_gives_the_same_bytes(void **state)
 {
 	struct rendered *r = *state;
 	size_t n1, n2;
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	uint8_t *first = whole(r, &n1);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
@@ -57,12 +53,10 @@ static void any_window_equals_the_whole(void **state)
 	struct rendered *r = *state;
 	size_t n;
 	uint8_t piece[977];
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	uint8_t *bytes = whole(r, &n);
 	for (size_t at = 0; at < n; at += 613) {
 		ssize_t got = image_read(r->img, NULL, piece, sizeof(piece), at, NULL, NULL);
-
 		assert_int_equal(got, min_u64(sizeof(piece), n - at));
 		assert_memory_equal(piece, bytes + at, got);
 	}
@@ -74,7 +68,6 @@ static void references_point_to_object_headers(void **state)
 	struct rendered *r = *state;
 	struct h5_link ints;
 	struct h5_attr ref;
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	uint64_t root = rendered_root(r);
 	assert_true(rendered_link(r, root, "ints", &ints));
@@ -92,7 +85,6 @@ static void committed_types_are_shared(void **state)
 	struct rendered *r = *state;
 	struct h5_link ints, sub, type;
 	uint64_t shared;
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	assert_true(rendered_link(r, rendered_root(r), "ints", &ints));
 	assert_true(rendered_link(r, rendered_root(r), "sub", &sub));
@@ -110,7 +102,6 @@ static void missing_chunks_are_not_in_the_index(void **state)
 	struct rendered *r = *state;
 	struct h5_layout layout;
 	uint8_t node[24];
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	assert_true(rendered_layout(r, "ints", &layout));
 	assert_int_equal(layout.cls, LAYOUT_CHUNKED);
@@ -122,11 +113,12 @@ static void missing_chunks_are_not_in_the_index(void **state)
 	assert_int_equal(cur_u16(&c), 1);
 }
 
-/* Chunk geometry decides; dims, chunk, what the creator asked for -> class */
+/* The chunk dimensions determine the layout. Rows: dims, chunk, layout in the creation properties,
+ * class of the file. */
 static void contiguous_only_where_it_is_exact(void **state)
 {
 	static const struct {
-		const char *shape, *chunk, *asked;
+		const char *shape, *chunk, *recorded;
 		enum layout_class cls;
 	} cases[] = {
 		{"[10]", "[10]", "CONTIGUOUS", LAYOUT_CONTIGUOUS},
@@ -142,11 +134,9 @@ static void contiguous_only_where_it_is_exact(void **state)
 		{"[2,3,6]", "[1,2,6]", "CONTIGUOUS", LAYOUT_CHUNKED},
 	};
 	struct rendered *r = *state;
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char json[1024];
 		struct h5_layout layout;
-
 		snprintf(json, sizeof(json),
 			 "{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32
 						    ",'shape':{'class':'H5S_SIMPLE','dims':%s},"
@@ -154,7 +144,7 @@ static void contiguous_only_where_it_is_exact(void **state)
 						    "'creationProperties':{'layout':{'class':'H5D_%"
 						    "s'}},"
 						    "'layout':{'class':'H5D_CHUNKED','dims':%s}}",
-			 cases[i].shape, cases[i].asked, cases[i].chunk);
+			 cases[i].shape, cases[i].recorded, cases[i].chunk);
 		assert_int_equal(small_put(r->store, SMALL_KEY_INTS, json), 0);
 		assert_int_equal(rendered_make(r, NULL, NULL), 0);
 		assert_true(rendered_layout(r, "ints", &layout));
@@ -170,11 +160,10 @@ static void a_damaged_chunk_fails_alone(void **state)
 	struct h5_layout layout;
 	struct err err = ERR_INIT;
 	uint8_t byte;
-
 	assert_int_equal(small_put(r->store, SMALL_PREFIX "/d/0002-000000-000001/1", "bad"), 0);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	assert_true(rendered_layout(r, "ints", &layout));
-	/* raw data begins on the page behind the indexes */
+	/* raw data begins on the page after the indexes */
 	uint64_t raw = align_u64(layout.addr + 1, 4096);
 	assert_int_equal(image_read(r->img, NULL, &byte, 1, raw, NULL, &err), -EIO);
 	assert_non_null(strstr(err.msg, SMALL_PREFIX "/d/0002-000000-000001/1"));
@@ -201,6 +190,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_damaged_chunk_fails_alone, rendered_setup,
 						rendered_teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

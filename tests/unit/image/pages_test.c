@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets and pages: a chunk that cannot be had takes no other dataset with it, unless there are
- * so many datasets that the small ones share pages. */
+/* Datasets and pages: a chunk that cannot be read makes no other dataset unreadable, except if
+ * there are so many datasets that small ones share pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static unsigned int tiny(unsigned int i)
 	return 1 + i * 7 % 112;
 }
 
-/* Small ones, some that nearly fill a page, and some of more than a page. */
+/* Mostly small sizes, some that nearly fill a page, and some larger than a page. */
 static unsigned int mixed(unsigned int i)
 {
 	return i % 50 == 9 ? 5000 : i % 50 == 20 ? 4090 : tiny(i);
@@ -33,36 +33,32 @@ static void up_to_4096_datasets_have_pages_of_their_own(void **state)
 {
 	struct rendered *r = *state;
 	uint64_t last = 0;
-
 	rendered_put_datasets(r, IMAGE_OWN_PAGES, tiny);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	assert_int_equal(r->img->ndatasets, IMAGE_OWN_PAGES);
 	for (uint32_t i = 0; i < r->img->ndatasets; i++) {
 		const struct image_dataset *d = &r->img->datasets[i];
-
 		assert_int_equal(d->raw_addr % IMAGE_PAGE, 0);
 		assert_true(d->raw_addr >= r->img->meta_size);
 		assert_true(i == 0 || page_of(d->raw_addr) > last);
 		last = page_of(d->raw_addr + d->raw_bytes - 1);
 	}
-	/* The pages between are no bytes that are behind something. */
+	/* The padding up to the next page is not allocated. */
 	assert_true(image_allocated(r->img) < r->img->meta_size + 120 * IMAGE_OWN_PAGES);
 }
 
-static void of_more_the_small_ones_share_pages(void **state)
+static void small_datasets_share_pages_if_there_are_more(void **state)
 {
 	struct rendered *r = *state;
 	uint64_t last = 0;
 	uint32_t pages = 0, small = 0;
 	bool last_small = true;
-
 	rendered_put_datasets(r, IMAGE_OWN_PAGES + 1, mixed);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	for (uint32_t i = 0; i < r->img->ndatasets; i++) {
 		const struct image_dataset *d = &r->img->datasets[i];
 		const uint64_t first = page_of(d->raw_addr);
 		const bool is_small = d->raw_bytes < IMAGE_PAGE;
-
 		assert_int_equal(d->raw_addr % 8, 0);
 		if (is_small)
 			assert_int_equal(page_of(d->raw_addr + d->raw_bytes - 1), first);
@@ -81,12 +77,10 @@ static void of_more_the_small_ones_share_pages(void **state)
 static void heaps_have_pages_of_their_own(void **state)
 {
 	struct rendered *r = *state;
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	unsigned int heaps = 0;
 	for (uint32_t i = 0; i < r->img->nextents; i++) {
 		const struct extent *x = &r->img->extents[i];
-
 		if (!extent_has_slots(x->kind))
 			continue;
 		assert_int_equal(x->start % IMAGE_PAGE, 0);
@@ -100,14 +94,12 @@ static void a_damaged_dataset_fails_alone(void **state)
 	enum { N = 10, BAD = 4 };
 	struct rendered *r = *state;
 	uint8_t page[IMAGE_PAGE];
-
 	rendered_put_datasets(r, N, tiny);
 	assert_int_equal(small_put(r->store, SMALL_PREFIX "/d/0004-000000-000004/0", "bad"), 0);
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	for (uint64_t at = 0; at < image_size(r->img); at += IMAGE_PAGE) {
 		const uint64_t n = min_u64(IMAGE_PAGE, image_size(r->img) - at);
 		const ssize_t got = image_read(r->img, NULL, page, n, at, NULL, NULL);
-
 		assert_int_equal(got, at == r->img->datasets[BAD].raw_addr ? -EIO : (ssize_t)n);
 	}
 }
@@ -117,13 +109,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(up_to_4096_datasets_have_pages_of_their_own,
 						rendered_setup, rendered_teardown),
-		cmocka_unit_test_setup_teardown(of_more_the_small_ones_share_pages, rendered_setup,
-						rendered_teardown),
+		cmocka_unit_test_setup_teardown(small_datasets_share_pages_if_there_are_more,
+						rendered_setup, rendered_teardown),
 		cmocka_unit_test_setup_teardown(heaps_have_pages_of_their_own, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_dataset_fails_alone, rendered_setup,
 						rendered_teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values with slots in file form: heap items are where the slots say, chunks and attributes alike.
- */
+/* Values with slots in file form: slots of chunks and of attributes point to their heap objects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,17 +13,15 @@
 
 #include "rendered.h"
 
-/* The item that a string's slot in file form points to, with a NUL behind; count is checked. Of the
- * empty string it is an object of no bytes. */
+/* The string to which a slot in file form points. Checks its length. The empty string is an empty
+ * heap object. */
 static char *item_of(struct rendered *r, const uint8_t *slot, uint32_t count)
 {
 	struct cursor c = cursor_of(slot, DTYPE_VLEN_SIZE);
 	struct bytes item = {0};
-
 	assert_int_equal(cur_u32(&c), count);
 	uint64_t addr = cur_u64(&c);
 	uint32_t index = cur_u32(&c);
-
 	assert_int_equal(h5_gheap_get(&r->file, addr, index, 4096, &item, NULL), 0);
 	assert_int_equal(item.len, count);
 	assert_int_equal(bytes_append(&item, "", 1), 0);
@@ -37,7 +34,6 @@ static void chunks_point_into_their_window(void **state)
 	struct h5_link sub, strings;
 	struct h5_layout layout;
 	uint8_t slots[2 * DTYPE_VLEN_SIZE];
-
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	assert_true(rendered_link(r, rendered_root(r), "sub", &sub));
 	assert_true(rendered_link(r, sub.addr, "strings", &strings));
@@ -56,7 +52,6 @@ static void attributes_share_collections(void **state)
 {
 	struct rendered *r = *state;
 	struct h5_attr attr;
-
 	small_put(r->store, SMALL_PREFIX "/.group.json",
 		  "{" SMALL_HEAD(SMALL_ROOT) ",'links':{},'attributes':{'s':{'type':{'class':"
 					     "'H5T_STRING','charSet':'H5T_CSET_UTF8','strPad':'H5T_"
@@ -79,12 +74,11 @@ static void attributes_share_collections(void **state)
 	assert_memory_equal(attr.data + 4, attr.data + 2 * DTYPE_VLEN_SIZE + 4, 8);
 }
 
-/* Puts an attribute of five elements of a type on the root group, and renders it. */
+/* Renders a root group with an attribute of five elements. */
 static struct h5_attr render_attr(struct rendered *r, const char *type, const char *value)
 {
 	struct h5_attr attr;
 	char json[2048];
-
 	snprintf(json, sizeof(json),
 		 "{" SMALL_HEAD(SMALL_ROOT) ",'links':{},'attributes':{'a':{'type':%s,'shape':"
 					    "{'class':'H5S_SIMPLE','dims':[5]},'value':%s,"
@@ -108,10 +102,8 @@ static void empty_strings_share_no_object(void **state)
 	static const uint8_t null[DTYPE_VLEN_SIZE];
 	struct h5_attr attr = render_attr(*state, type, "['','',null,'','']");
 	const uint8_t *data = attr.data;
-
 	for (size_t i = 0; i < 5; i++) {
 		const uint8_t *slot = data + i * DTYPE_VLEN_SIZE;
-
 		if (i == 2) {
 			assert_memory_equal(slot, null, sizeof(null));
 			continue;
@@ -131,7 +123,6 @@ static void empty_sequences_are_null(void **state)
 	static const uint8_t null[DTYPE_VLEN_SIZE];
 	struct h5_attr attr = render_attr(*state, "{'class':'H5T_VLEN','base':" SMALL_I32 "}",
 					  "[[],[1],null,[],[]]");
-
 	for (size_t i = 0; i < 5; i++)
 		if (i != 1)
 			assert_memory_equal(attr.data + i * DTYPE_VLEN_SIZE, null, sizeof(null));
@@ -143,11 +134,9 @@ static void references_to_what_is_not_in_the_file_are_null(void **state)
 					     "'groups/" SMALL_MISSING "'", "''", "null",
 					     "'nonsense'"};
 	struct rendered *r = *state;
-
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		char json[1024];
 		struct h5_attr attr;
-
 		snprintf(json, sizeof(json),
 			 "{" SMALL_HEAD(SMALL_ROOT) ",'links':{},'attributes':{'r':{'type':"
 						    "{'class':'H5T_REFERENCE','base':'H5T_STD_REF_"
@@ -180,6 +169,5 @@ int main(void)
 		cmocka_unit_test_setup_teardown(references_to_what_is_not_in_the_file_are_null,
 						rendered_setup, rendered_teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small domain rendered as an image, and the project's own decoders over its bytes. */
+/* Renders a small domain, and reads the image with the decoders of h5/. */
 #ifndef UNIT_IMAGE_RENDERED_H
 #define UNIT_IMAGE_RENDERED_H
 
@@ -30,14 +30,12 @@ static inline int rendered_read_at(void *ctx, uint64_t offset, void *buf, size_t
 {
 	struct rendered *r = ctx;
 	ssize_t got = image_read(r->img, NULL, buf, n, offset, NULL, err);
-
 	return got == (ssize_t)n ? 0 : got < 0 ? (int)got : -EIO;
 }
 
 static inline int rendered_setup(void **state)
 {
 	struct rendered *r = calloc(1, sizeof(*r));
-
 	r->env = env_real(NULL, pool_new(0));
 	r->store = small_domain_new(&r->env);
 	r->env.budget = budget_new(&(struct budget_limits){
@@ -51,7 +49,6 @@ static inline int rendered_setup(void **state)
 static inline int rendered_teardown(void **state)
 {
 	struct rendered *r = *state;
-
 	image_free(r->img);
 	domain_unref(r->domain);
 	cache_free(r->cache);
@@ -63,14 +60,13 @@ static inline int rendered_teardown(void **state)
 	return 0;
 }
 
-/* Renders the domain as it is in the store now. */
+/* Renders the current state of the domain. */
 static inline int rendered_make(struct rendered *r, const struct image_options *opt,
 				struct err *err)
 {
 	static const struct image_options none = {.domain_dir = ""};
 	struct domain *domain = NULL;
 	int rc = domain_open(&r->env, r->store, schema_all(), "d.h5", NULL, &domain, err);
-
 	if (rc)
 		return rc;
 	image_free(r->img);
@@ -78,7 +74,6 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 	domain_unref(r->domain);
 	r->domain = domain;
 	const struct chunk_source chunks = domain_chunk_source(domain);
-
 	rc = image_new(&r->env, r->cache, domain_tree(domain), &chunks, opt ? opt : &none, &r->img,
 		       err);
 	if (!rc)
@@ -87,13 +82,12 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 	return rc ? rc : h5_file_open(&r->file, &r->source, err);
 }
 
-/* Puts a document whose text is printed; for the documents of small_domain.h. */
+/* Stores a document, formatted as by printf(). */
 static inline void __attribute__((format(printf, 3, 4)))
 rendered_put(struct rendered *r, const char *key, const char *fmt, ...)
 {
 	char *text = NULL;
 	va_list ap;
-
 	va_start(ap, fmt);
 	assert_true(vasprintf(&text, fmt, ap) >= 0);
 	va_end(ap);
@@ -101,15 +95,14 @@ rendered_put(struct rendered *r, const char *key, const char *fmt, ...)
 	free(text);
 }
 
-/* Makes the root group hold n contiguous datasets of bytes: dataset i has size(i) of them in one
- * stored chunk, each with value i. */
+/* Gives the root group n contiguous datasets of bytes. Dataset i has one stored chunk of size(i)
+ * bytes with value i. */
 static inline void rendered_put_datasets(struct rendered *r, unsigned int n,
 					 unsigned int (*size)(unsigned int i))
 {
 	struct bytes links = {0};
 	uint8_t chunk[1 << 16];
 	char text[256];
-
 	for (unsigned int i = 0; i < n; i++) {
 		snprintf(text, sizeof(text),
 			 "%s'%06x':{'class':'H5L_TYPE_HARD','id':'" SMALL_ID(
@@ -145,12 +138,11 @@ static inline uint64_t rendered_root(struct rendered *r)
 	return r->file.root;
 }
 
-/* The nth message of a type in the header at addr; NULL when there is none. */
+/* The nth message of a type in the header at addr; NULL: there is none. */
 static inline const struct h5_msg *rendered_message(struct rendered *r, uint64_t addr, uint8_t type,
 						    uint32_t nth)
 {
 	struct h5_ohdr header;
-
 	if (h5_ohdr_decode(&r->file, addr, r->arena, &header, NULL))
 		return NULL;
 	for (uint32_t i = 0; i < header.n; i++)
@@ -159,17 +151,15 @@ static inline const struct h5_msg *rendered_message(struct rendered *r, uint64_t
 	return NULL;
 }
 
-/* A compact group's link by name. */
+/* Finds a link of a group with compact storage by name. */
 static inline bool rendered_link(struct rendered *r, uint64_t group, const char *name,
 				 struct h5_link *out)
 {
 	for (uint32_t i = 0;; i++) {
 		const struct h5_msg *msg = rendered_message(r, group, H5_MSG_LINK, i);
-
 		if (!msg)
 			return false;
 		struct cursor c = cursor_of(msg->body, msg->len);
-
 		if (!h5_link_decode(&r->file, &c, r->arena, out, NULL) &&
 		    strlen(name) == out->name_len && memcmp(out->name, name, out->name_len) == 0)
 			return true;
@@ -182,11 +172,9 @@ static inline bool rendered_layout(struct rendered *r, const char *name, struct 
 	const struct h5_msg *msg = rendered_link(r, rendered_root(r), name, &link)
 					   ? rendered_message(r, link.addr, H5_MSG_LAYOUT, 0)
 					   : NULL;
-
 	if (!msg)
 		return false;
 	struct cursor c = cursor_of(msg->body, msg->len);
-
 	return h5_layout_decode(&r->file, &c, out, NULL) == 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * IMAGE_REVISION changes whenever a plan gives other addresses for the same tree. The table pins
- * one revision together with the files of a few fixed trees, which between them have every region
- * of an image. All bytes of a file go into its digest, so every address in it does, too.
+ * IMAGE_REVISION increases whenever a plan gives different addresses for the same tree. The table
+ * holds digests of the files of a few fixed trees for one revision. Together these files have every
+ * region of an image. A digest covers all bytes of a file, and so every address in it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,12 +25,11 @@ static void as_it_is(struct rendered *r)
 {
 }
 
-/* Links and attributes outside of the header, and an attribute value in a global heap. */
+/* Dense storage of links and attributes, and attribute values in a global heap. */
 static void dense(struct rendered *r)
 {
 	struct bytes links = {0}, attrs = {0};
 	char text[256];
-
 	for (unsigned int i = 0; i < 100; i++) {
 		snprintf(text, sizeof(text),
 			 "%s'l%u':{'class':'H5L_TYPE_SOFT','h5path':'/to%u','created':%u}",
@@ -55,11 +54,10 @@ static const char text_type[] =
 	"{'class':'H5T_STRING','charSet':'H5T_CSET_UTF8','strPad':'H5T_STR_NULLTERM',"
 	"'length':'H5T_VARIABLE'}";
 
-/* Attributes that lie outside of the metadata: unset, set, with items in a global heap. */
+/* Large attributes: one without a value, one with nulls, one with items in a global heap. */
 static void large_attributes(struct rendered *r)
 {
 	struct bytes words = {0};
-
 	for (unsigned int i = 0; i < 400; i++)
 		assert_int_equal(bytes_append(&words, i ? ",'word'" : "'word'", i ? 7 : 6), 0);
 	assert_int_equal(bytes_append(&words, "", 1), 0);
@@ -85,20 +83,19 @@ struct shape {
 };
 
 static void put_dataset(struct rendered *r, const char *id, const char *type, struct shape s,
-			const char *properties, const char *asked)
+			const char *properties, const char *recorded)
 {
 	char key[128];
-
 	snprintf(key, sizeof(key), SMALL_PREFIX "/d/%s/.dataset.json", id + 20);
 	rendered_put(r, key,
 		     "{'id':'%s','root':'%s','created':1700000000.5,'lastModified':1700000001.5,"
 		     "'type':%s,'shape':{'class':'H5S_SIMPLE','dims':[%u]},'attributes':{},"
 		     "'creationProperties':{%s'layout':{'class':'%s'}},"
 		     "'layout':{'class':'H5D_CHUNKED','dims':[%u]}}",
-		     id, SMALL_ROOT, type, s.elements, properties, asked, s.chunk);
+		     id, SMALL_ROOT, type, s.elements, properties, recorded, s.chunk);
 }
 
-/* Chunks with heaps, those that are not stored too; filters. */
+/* Chunks with heaps, stored and not stored, and chunks with filters. */
 static void chunked(struct rendered *r)
 {
 	put_dataset(r, SMALL_STRINGS, text_type, (struct shape){7, 2}, "'fillValue':'x',",
@@ -106,18 +103,16 @@ static void chunked(struct rendered *r)
 	put_dataset(r, SMALL_INTS, SMALL_I32, (struct shape){10, 4}, filters, "H5D_CHUNKED");
 }
 
-/* A gap before the raw data, slots that begin on pages, holes. */
+/* A gap before the raw data, slots that begin on pages, and holes. */
 static void large(struct rendered *r)
 {
 	static const char *const keys[] = {"000001/1", "000002/0", "000002/2"};
 	static const uint8_t chunk[4 * 17000] = {1, 2, 3};
-
 	put_dataset(r, SMALL_INTS, SMALL_I32, (struct shape){4200000, 17000}, "", "H5D_CONTIGUOUS");
 	put_dataset(r, SMALL_STRINGS, SMALL_I32, (struct shape){60000, 17000}, "'fillValue':7,",
 		    "H5D_CHUNKED");
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		char key[64];
-
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-%s", keys[i]);
 		assert_int_equal(call_put(r->store, key, chunk, sizeof(chunk), NULL, NULL, NULL),
 				 0);
@@ -158,10 +153,8 @@ static uint32_t digest(struct rendered *r)
 {
 	static uint8_t bytes[1 << 16];
 	uint32_t sum = 0;
-
 	for (uint64_t at = 0; at < image_size(r->img);) {
 		const ssize_t n = image_read(r->img, NULL, bytes, sizeof(bytes), at, NULL, NULL);
-
 		assert_true(n > 0);
 		sum = checksum_lookup3(bytes, (size_t)n, sum);
 		at += (uint64_t)n;
@@ -172,16 +165,13 @@ static uint32_t digest(struct rendered *r)
 static void addresses_belong_to_a_revision(void **state)
 {
 	bool same = true;
-
 	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
 		struct rendered *r;
-
 		assert_int_equal(rendered_setup((void **)&r), 0);
 		trees[i].make(r);
 		assert_int_equal(rendered_make(r, NULL, NULL), 0);
 		const uint64_t n = image_size(r->img);
 		const uint32_t sum = digest(r);
-
 		if (n != trees[i].size || sum != trees[i].digest) {
 			print_error("{\"%s\", %s, %" PRIu64 ", 0x%08x},\n", trees[i].name,
 				    trees[i].name, n, sum);
@@ -206,6 +196,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_belong_to_a_revision),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

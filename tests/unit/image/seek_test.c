@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holes are where nothing is stored and zeros are read, and nowhere else. */
+/* A hole is exactly where nothing is stored and a read returns zeros. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +12,12 @@
 
 #include "rendered.h"
 
-/* Elements in chunks, of which the second is stored; contiguous. */
+/* A contiguous dataset. Only its second chunk is stored. */
 static uint64_t render_sized(struct rendered *r, unsigned int elements, unsigned int chunk,
 			     const char *fill)
 {
 	char json[1024];
 	struct h5_layout layout;
-
 	snprintf(json, sizeof(json),
 		 "{" SMALL_HEAD(
 			 SMALL_INTS) ",'type':" SMALL_I32
@@ -52,10 +51,8 @@ static void chunks_that_are_not_stored_are_holes(void **state)
 	};
 	struct rendered *r = *state;
 	uint64_t raw = render_contiguous(r, "");
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int64_t to = image_seek(r->img, raw + cases[i].from, cases[i].whence);
-
 		assert_int_equal(to, raw + cases[i].to);
 	}
 	assert_int_equal(image_seek(r->img, 0, SEEK_DATA), 0);
@@ -71,20 +68,18 @@ static void a_hole_reads_as_zeros(void **state)
 	struct rendered *r = *state;
 	uint64_t raw = render_contiguous(r, "");
 	uint8_t bytes[16];
-
 	assert_int_equal(image_read(r->img, NULL, bytes, 16, raw, NULL, NULL), 16);
 	assert_memory_equal(bytes, zeros, 16);
 }
 
-/* The kernel's read-ahead of the metadata is not to reach a chunk. */
-static void much_raw_data_lies_behind_a_hole(void **state)
+/* Read-ahead of the metadata by the kernel must not reach a chunk. */
+static void much_raw_data_comes_after_a_gap(void **state)
 {
 	static uint8_t bytes[1 << 20];
 	enum { GAP = 2 << 20, SMALL = 4 << 20 };
 	struct rendered *r = *state;
 	uint64_t raw = render_sized(r, SMALL, 1024, "");
 	int64_t hole = image_seek(r->img, 0, SEEK_HOLE);
-
 	assert_int_equal(hole, raw - GAP);
 	assert_int_equal(image_seek(r->img, (uint64_t)hole, SEEK_DATA), raw + 4096);
 	assert_int_equal(
@@ -94,11 +89,10 @@ static void much_raw_data_lies_behind_a_hole(void **state)
 		assert_int_equal(bytes[i], 0);
 }
 
-static void little_raw_data_follows_at_once(void **state)
+static void little_raw_data_has_no_gap(void **state)
 {
 	struct rendered *r = *state;
 	uint64_t raw = render_sized(r, (4 << 20) - 1024, 1024, "");
-
 	assert_int_equal(image_seek(r->img, 0, SEEK_HOLE), raw);
 	assert_true(raw < 2 << 20);
 }
@@ -107,7 +101,6 @@ static void fill_values_are_data(void **state)
 {
 	struct rendered *r = *state;
 	uint64_t raw = render_contiguous(r, "'fillValue':7,");
-
 	assert_int_equal(image_seek(r->img, raw, SEEK_DATA), raw);
 	assert_int_equal(image_seek(r->img, raw, SEEK_HOLE), image_size(r->img));
 }
@@ -115,7 +108,6 @@ static void fill_values_are_data(void **state)
 static void only_what_is_stored_counts_as_allocated(void **state)
 {
 	struct rendered *r = *state;
-
 	render_contiguous(r, "'fillValue':7,");
 	uint64_t filled = image_allocated(r->img);
 	render_contiguous(r, "'fillValue':0,");
@@ -129,15 +121,14 @@ int main(void)
 						rendered_setup, rendered_teardown),
 		cmocka_unit_test_setup_teardown(a_hole_reads_as_zeros, rendered_setup,
 						rendered_teardown),
-		cmocka_unit_test_setup_teardown(much_raw_data_lies_behind_a_hole, rendered_setup,
+		cmocka_unit_test_setup_teardown(much_raw_data_comes_after_a_gap, rendered_setup,
 						rendered_teardown),
-		cmocka_unit_test_setup_teardown(little_raw_data_follows_at_once, rendered_setup,
+		cmocka_unit_test_setup_teardown(little_raw_data_has_no_gap, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(fill_values_are_data, rendered_setup,
 						rendered_teardown),
 		cmocka_unit_test_setup_teardown(only_what_is_stored_counts_as_allocated,
 						rendered_setup, rendered_teardown),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

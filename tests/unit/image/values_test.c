@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Large values of attributes: what is read of them, what they cost, where their holes are. */
+/* Large attributes: their bytes, their memory and their holes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,6 @@
 static int render(struct rendered *r, const char *attributes, struct err *err)
 {
 	char json[2048];
-
 	snprintf(json, sizeof(json),
 		 "{" SMALL_HEAD(SMALL_ROOT) ",'links':{'sub':" SMALL_HARD(
 			 SMALL_GROUP, "1") "},'attributes':{%s}}",
@@ -38,12 +37,11 @@ static int render(struct rendered *r, const char *attributes, struct err *err)
 static uint64_t charged(struct rendered *r)
 {
 	struct budget_stats st;
-
 	budget_get_stats(r->env.budget, &st);
 	return st.used[BUDGET_TREES] + st.used[BUDGET_PLANS];
 }
 
-/* The heap of the root's attributes, and the id of the only one. */
+/* The heap id of the only attribute of the root group. */
 struct found {
 	uint8_t id[8];
 	unsigned int n;
@@ -52,13 +50,12 @@ struct found {
 static int note_id(void *ctx, const uint8_t *record, uint16_t size, struct err *err)
 {
 	struct found *f = ctx;
-
 	memcpy(f->id, record, sizeof(f->id));
 	f->n++;
 	return 0;
 }
 
-/* The bytes of the attribute's value, through its heap. */
+/* Reads the attribute through its heap. */
 static struct h5_attr read_attr(struct rendered *r, struct bytes *body)
 {
 	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE_INFO, 0);
@@ -66,7 +63,6 @@ static struct h5_attr read_attr(struct rendered *r, struct bytes *body)
 	struct found f = {.n = 0};
 	struct h5_ainfo info;
 	struct h5_attr attr;
-
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
 	assert_int_equal(h5_ainfo_decode(&r->file, &c, &info, NULL), 0);
@@ -81,7 +77,7 @@ static struct h5_attr read_attr(struct rendered *r, struct bytes *body)
 	return attr;
 }
 
-static void every_byte_is_there(void **state)
+static void large_attributes_are_complete(void **state)
 {
 	static const struct {
 		const char *attributes;
@@ -99,10 +95,8 @@ static void every_byte_is_there(void **state)
 		{ATTR(VSTR, "[3000]", "null"), 16, 3000, 0, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"},
 	};
 	struct rendered *r = *state;
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct bytes body = {0};
-
 		assert_int_equal(render(r, cases[i].attributes, NULL), 0);
 		struct h5_attr attr = read_attr(r, &body);
 		assert_int_equal(attr.data_len, cases[i].size * cases[i].n);
@@ -113,21 +107,19 @@ static void every_byte_is_there(void **state)
 	}
 }
 
-/* Set elements come first, then those that were not, with slots brought into file form. */
-static void what_was_set_is_kept(void **state)
+/* Elements with values, then unset ones. Their slots are in file form. */
+static void values_before_unset_elements(void **state)
 {
 	struct rendered *r = *state;
 	struct bytes body = {0}, item = {0};
 	char json[1024];
-
-	/* One row of a reference and nulls, and a row that is null. */
+	/* One row of nulls and one reference, and a row that is null. */
 	snprintf(json, sizeof(json),
 		 "'a':{'type':{'class':'H5T_ARRAY','dims':[2],'base':" REF
 		 "},'shape':" DIMS("[2,2000]") ",'value':[[");
 	assert_int_equal(bytes_append(&body, json, strlen(json)), 0);
 	for (unsigned int i = 0; i < 2000; i++) {
 		const char *text = i == 1999 ? "['groups/" SMALL_GROUP "',null]" : "null,";
-
 		assert_int_equal(bytes_append(&body, text, strlen(text)), 0);
 	}
 	assert_int_equal(bytes_append(&body, "],null],'created':1}", 21), 0);
@@ -147,7 +139,6 @@ static void what_was_set_is_kept(void **state)
 	assert_int_equal(attr.data_len, 64000);
 	for (uint64_t k = 0; k < 8000; k++) {
 		struct cursor c = cursor_of(attr.data + 8 * k, 8);
-
 		assert_int_equal(cur_u64(&c), k == 3998 ? link.addr : 0);
 	}
 	bytes_release(&body);
@@ -158,7 +149,6 @@ static void reads_may_begin_anywhere(void **state)
 {
 	struct rendered *r = *state;
 	uint8_t *all, piece[100];
-
 	assert_int_equal(render(r, ATTR(F16, "[1,5000]", "[null]"), NULL), 0);
 	const uint64_t size = image_size(r->img);
 	all = malloc(size);
@@ -171,7 +161,7 @@ static void reads_may_begin_anywhere(void **state)
 	free(all);
 }
 
-static void unset_values_cost_nothing(void **state)
+static void unset_values_take_no_memory(void **state)
 {
 	static const char *const cases[] = {
 		ATTR(I8, "[268435455]", "null"),
@@ -180,7 +170,6 @@ static void unset_values_cost_nothing(void **state)
 		ATTR(VSTR, "[16777216]", "null"),
 	};
 	struct rendered *r = *state;
-
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(render(r, cases[i], NULL), 0);
 		assert_true(image_size(r->img) > 268435455);
@@ -192,7 +181,6 @@ static void unset_values_cost_nothing(void **state)
 static void unset_values_are_holes(void **state)
 {
 	struct rendered *r = *state;
-
 	assert_int_equal(render(r, ATTR(I8, "[1000000]", "null"), NULL), 0);
 	const int64_t hole = image_seek(r->img, 0, SEEK_HOLE);
 	assert_in_range(hole, 1, 10000);
@@ -200,17 +188,16 @@ static void unset_values_are_holes(void **state)
 	assert_in_range(data - hole, 1000000, 1000000 + 4096);
 	assert_int_equal(image_seek(r->img, (uint64_t)hole + 500000, SEEK_HOLE), hole + 500000);
 	assert_in_range(image_allocated(r->img), 1, 100000);
-	/* What is not zero is none. */
+	/* Null elements of floats are NaN, so they are not a hole. */
 	assert_int_equal(render(r, ATTR(F16, "[1,1000000]", "[null]"), NULL), 0);
 	assert_true(image_seek(r->img, 0, SEEK_HOLE) > 2000000);
 	assert_true(image_allocated(r->img) > 2000000);
 }
 
-/* Strings of a fill value that are null have no items: nothing is held of the value. */
-static void a_fill_value_of_nulls(void **state)
+/* A fill value of null strings has no heap objects. */
+static void fill_value_of_null_strings(void **state)
 {
 	struct rendered *r = *state;
-
 	rendered_put(r, SMALL_KEY_STRINGS,
 		     "{" SMALL_HEAD(SMALL_STRINGS) ",'type':{'class':'H5T_ARRAY','dims':[2],'base':"
 						   "%s},'shape':%s,'attributes':{},"
@@ -220,7 +207,6 @@ static void a_fill_value_of_nulls(void **state)
 	assert_int_equal(rendered_make(r, NULL, NULL), 0);
 	const uint64_t size = image_size(r->img);
 	uint8_t *all = malloc(size);
-
 	assert_int_equal(image_read(r->img, NULL, all, size, 0, NULL, NULL), size);
 	free(all);
 }
@@ -232,8 +218,7 @@ static void more_than_the_budget_is_refused(void **state)
 {
 	struct rendered *r = *state;
 	struct err err = ERR_INIT;
-
-	/* The tree alone, then the tree with its image. */
+	/* The tree is too large; then the image is too large in addition to the tree. */
 	assert_int_equal(render(r, ATTR(ITEM("40000000"), "[1]", "[[null]]"), &err), -ENOMEM);
 	assert_memory_equal(err.msg, "domain /d.h5: at least 400", 26);
 	assert_non_null(strstr(err.msg, " bytes of metadata: out of memory: metadata takes "));
@@ -252,11 +237,10 @@ static void more_than_the_budget_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_byte_is_there),	TEST(what_was_set_is_kept),
-		TEST(reads_may_begin_anywhere), TEST(unset_values_cost_nothing),
-		TEST(unset_values_are_holes),	TEST(more_than_the_budget_is_refused),
-		TEST(a_fill_value_of_nulls),
+		TEST(large_attributes_are_complete), TEST(values_before_unset_elements),
+		TEST(reads_may_begin_anywhere),	     TEST(unset_values_take_no_memory),
+		TEST(unset_values_are_holes),	     TEST(more_than_the_budget_is_refused),
+		TEST(fill_value_of_null_strings),
 	};
-
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both forms of the metrics: that they agree, and that the document has them all. */
+/* Both formats have the same metrics, and doc/METRICS.md describes all of them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 
 #include "table.h"
 
-/* ---- forms: rendered from a struct that says everything ---- */
+/* ---- formats: written from a struct in which every member is set ---- */
 
-enum { GET, PUT = 3, LIST = 2 }; /* places in the lists of names */
+enum { GET, PUT = 3, LIST = 2 }; /* indices into the lists of names */
 
 static const struct metrics_http http = {.method = {"GET", "HEAD", "LIST", "PUT", "DELETE"}};
 static const struct metrics_store store = {.call = {"get", "head", "list", "put", "delete"},
@@ -81,7 +81,7 @@ static json_t *parsed(const struct metrics *m)
 	return j;
 }
 
-/* One line of samples, taken apart. */
+/* A parsed sample line. */
 struct line {
 	char name[128];
 	unsigned int nlabels;
@@ -119,7 +119,7 @@ static const char *take_value(const char *p, char *out, size_t cap)
 	return p + 1;
 }
 
-/* As strictly as the format is written: returns what follows the line. */
+/* Parses a line strictly; returns a pointer to the text after it. */
 static const char *take_line(const char *p, struct line *l)
 {
 	char *end;
@@ -139,7 +139,7 @@ static const char *take_line(const char *p, struct line *l)
 	return end + 1;
 }
 
-/* What JSON has where Prometheus has this line; NULL when there is nothing. */
+/* The value in JSON that corresponds to this line; NULL: there is none. */
 static json_t *counterpart(json_t *j, const struct metrics_row *row, const char *suffix,
 			   const struct line *l)
 {
@@ -162,7 +162,7 @@ static size_t count_leaves(json_t *j)
 	return n;
 }
 
-/* The samples of one metric; returns what follows them. */
+/* Parses the samples of one metric; returns a pointer to the text after them. */
 static const char *compare(const char *p, json_t *j, const struct metrics_row *row, size_t *n)
 {
 	char name[128];
@@ -210,7 +210,7 @@ static const char *expect_head(const char *p, const struct metrics_row *row)
 	return p + n;
 }
 
-/* Every sample of one form is in the other, with the same number. */
+/* Every sample of one format is in the other, with the same number. */
 static void both_forms_say_the_same(void **state)
 {
 	struct metrics *m = full();
@@ -220,7 +220,7 @@ static void both_forms_say_the_same(void **state)
 	size_t n = 0;
 	for (size_t i = 0; i < metrics_nrows; i++)
 		p = compare(expect_head(p, &metrics_rows[i]), j, &metrics_rows[i], &n);
-	/* version and bucket are two leaves and one line. */
+	/* version and bucket are two members in JSON and one line here. */
 	json_t *domains = json_incref(json_object_get(j, "domain"));
 	json_object_del(j, "domain");
 	assert_int_equal(count_leaves(j), n + 1);

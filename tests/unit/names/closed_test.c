@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nobody may look into: it hides nobody, and a store that refuses everything shows nothing. */
+/* Prefixes that cannot be listed: they hide no other entry, and a store that refuses every request
+ * shows none. */
 #include "bucket.h"
 
 #include "internal.h"
@@ -44,7 +45,7 @@ static void fill(struct bucket *b)
 	bucket_put(b, "home/secrets.txt", "plain");
 }
 
-static void a_closed_prefix_hides_no_other(void **state)
+static void an_unlistable_prefix_hides_no_other(void **state)
 {
 	static const struct {
 		const char *name;
@@ -84,7 +85,7 @@ static void a_closed_prefix_hides_no_other(void **state)
 	}
 }
 
-static void a_closed_document_is_a_file_that_cannot_be_opened(void **state)
+static void an_unreadable_document_is_a_file_that_cannot_be_opened(void **state)
 {
 	struct bucket *b = *state;
 	struct err err = ERR_INIT;
@@ -107,7 +108,7 @@ static void a_closed_document_is_a_file_that_cannot_be_opened(void **state)
 	assert_int_equal(open_file(b, "home/bare.h5", &err), -EACCES);
 }
 
-/* As a policy does that denies all documents, whether they exist or not. */
+/* A policy may deny all documents, whether they exist or not. */
 static void refused_documents_make_no_names(void **state)
 {
 	static const char *const absent[] = {"home/none.h5", "home/none", "home/none.h5.h5",
@@ -134,8 +135,8 @@ static void a_store_that_refuses_everything_shows_nothing(void **state)
 		assert_int_equal(lookup(b, names[i]), -EACCES);
 }
 
-/* The directory's own listing came, what followed did not: no half of it is shown. */
-static void a_store_that_goes_away_fails_the_listing(void **state)
+/* The listing of the directory succeeds, and the requests after it fail: no half of it is shown. */
+static void a_store_that_becomes_unreachable_fails_the_listing(void **state)
 {
 	static const struct {
 		const char *fault;
@@ -153,8 +154,8 @@ static void a_store_that_goes_away_fails_the_listing(void **state)
 	}
 }
 
-/* Rights to list may be bound to whole prefixes: "home/" may be listed, "home/secret" not. */
-static void the_whole_directory_tells_what_a_part_may_not(void **state)
+/* A policy may allow the listing of "home/" and deny that of "home/secret". */
+static void the_whole_directory_is_listed_if_a_part_is_denied(void **state)
 {
 	struct bucket *b = *state;
 	fill(b);
@@ -164,8 +165,8 @@ static void the_whole_directory_tells_what_a_part_may_not(void **state)
 	assert_int_equal(lookup(b, "home/none.h5"), -ENOENT);
 }
 
-/* A request for all closed ones together; and one who looks at what was listed asks for nothing. */
-static void closed_prefixes_cost_little(void **state)
+/* One more listing for all of them together; a look-up after the listing makes no request. */
+static void unlistable_prefixes_cost_few_requests(void **state)
 {
 	struct bucket *b = *state;
 	char path[64];
@@ -182,13 +183,13 @@ static void closed_prefixes_cost_little(void **state)
 	assert_int_equal(lookup(b, "00"), ENGINE_DIR);
 	assert_int_equal(lookup(b, "19"), ENGINE_DIR);
 	assert_int_equal(bucket_requests(b), listed.lists + listed.gets + listed.heads);
-	/* They are not taken for known when the directory is listed again. */
+	/* When the directory is listed again, each of them is tried again. */
 	bucket_list(b, "");
 	assert_int_equal(bucket_counts(b).lists, listed.lists + 1 + 20 + 1);
 }
 
-/* Open again: the next listing knows. */
-static void what_was_closed_may_be_opened(void **state)
+/* When access is granted, the next listing shows it. */
+static void an_unlistable_prefix_may_become_listable(void **state)
 {
 	struct bucket *b = *state;
 	bucket_put(b, "secret/x", "");
@@ -201,18 +202,18 @@ static void what_was_closed_may_be_opened(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 struct clock {
-	uint64_t ns, step; /* it goes on by a step each time that somebody looks */
+	uint64_t ns, step; /* each reading advances it by a step */
 };
 
-static uint64_t look_at(const struct env *env)
+static uint64_t read_clock(const struct env *env)
 {
 	struct clock *clock = env->ctx;
 	return clock->ns += clock->step;
 }
 
-static void look_at_clock(struct bucket *b, struct clock *clock)
+static void use_clock(struct bucket *b, struct clock *clock)
 {
-	b->engine->env.now = look_at;
+	b->engine->env.now = read_clock;
 	b->engine->env.ctx = clock;
 }
 
@@ -223,46 +224,58 @@ static uint64_t requests_of_lookup(struct bucket *b, const char *path, int code)
 	return bucket_requests(b) - before;
 }
 
-/* Who waits for a store that is away waits once, though the kernel asks twice. */
-static void a_store_that_is_away_is_not_asked_more(void **state)
+/* The kernel repeats a look-up that has failed if it knows the name. A program that looks up a name
+ * on an unreachable server waits for one of the two. */
+static void a_lookup_on_an_unreachable_server_blocks_only_once(void **state)
 {
 	const uint64_t second = 1000000000;
 	struct clock clock = {.ns = second};
 	struct bucket *b = *state;
 	fill(b);
-	open_faulty(b, "fail:1+:EIO@*", 0);
-	look_at_clock(b, &clock);
-	assert_int_equal(requests_of_lookup(b, "home", -EIO), 4);
-	assert_int_equal(requests_of_lookup(b, "home", -EIO), 4);
-	clock.step = 20 * second;
-	assert_int_equal(requests_of_lookup(b, "home", -EIO), 3);
-	clock.step = 0;
-	assert_int_equal(requests_of_lookup(b, "home", -EIO), 0);
-	assert_int_equal(requests_of_lookup(b, "top", -EIO), 4);
-	clock.ns += second;
-	assert_int_equal(requests_of_lookup(b, "home", -EIO), 4);
-	/* A folder that is known. */
 	open_faulty(b, "fail:4+:EIO@*", 0);
-	look_at_clock(b, &clock);
+	use_clock(b, &clock);
 	assert_int_equal(requests_of_lookup(b, "home", ENGINE_DIR), 3);
+	/* A quick failure costs little: the repetition sends its requests again. */
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 5);
 	clock.step = 20 * second;
 	assert_int_equal(requests_of_lookup(b, "home", -EIO), 1);
 	clock.step = 0;
 	assert_int_equal(requests_of_lookup(b, "home", -EIO), 0);
+	assert_int_equal(requests_of_lookup(b, "top", -EIO), 4);
+	clock.ns += second;
+	assert_int_equal(requests_of_lookup(b, "home", -EIO), 5);
+	/* A name that the kernel does not know: the slow requests are not repeated either. */
+	clock.step = 20 * second;
+	assert_int_equal(requests_of_lookup(b, "top", -EIO), 3);
+}
+
+/* The listing of the directory proves that the name exists, however slow the document was. */
+static void a_slow_document_does_not_make_a_name_absent(void **state)
+{
+	struct clock clock = {.ns = 1000000000};
+	struct bucket *b = *state;
+	bucket_put(b, "e.h5/x", "");
+	bucket_remove(b, "e.h5/x");
+	open_faulty(b, "fail:1+:EACCES@e.h5/.domain.json", 0);
+	use_clock(b, &clock);
+	assert_int_equal(lookup(b, "e.h5"), ENGINE_DOMAIN);
+	clock.step = UINT64_C(20000000000);
+	assert_int_equal(lookup(b, "e.h5"), ENGINE_DOMAIN);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_closed_prefix_hides_no_other),
-		TEST(a_closed_document_is_a_file_that_cannot_be_opened),
+		TEST(an_unlistable_prefix_hides_no_other),
+		TEST(an_unreadable_document_is_a_file_that_cannot_be_opened),
 		TEST(refused_documents_make_no_names),
 		TEST(a_store_that_refuses_everything_shows_nothing),
-		TEST(a_store_that_goes_away_fails_the_listing),
-		TEST(the_whole_directory_tells_what_a_part_may_not),
-		TEST(closed_prefixes_cost_little),
-		TEST(what_was_closed_may_be_opened),
-		TEST(a_store_that_is_away_is_not_asked_more),
+		TEST(a_store_that_becomes_unreachable_fails_the_listing),
+		TEST(the_whole_directory_is_listed_if_a_part_is_denied),
+		TEST(unlistable_prefixes_cost_few_requests),
+		TEST(an_unlistable_prefix_may_become_listable),
+		TEST(a_lookup_on_an_unreachable_server_blocks_only_once),
+		TEST(a_slow_document_does_not_make_a_name_absent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

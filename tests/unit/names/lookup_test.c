@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names, kinds, modes, and what it costs to find them. */
+/* Names, kinds, modes, and the requests that finding them takes. */
 #include "bucket.h"
+
+#include "internal.h"
+#include "rules.h"
 
 #include <errno.h>
 
@@ -84,26 +87,77 @@ static void a_domain_without_extension_gets_one(void **state)
 	assert_absent(b, "end..h5");
 }
 
-static void a_name_that_is_taken_grows_another_suffix(void **state)
+/* Lists the root. log: the lines that the engine writes meanwhile. */
+static struct bucket_listing list_and_log(struct bucket *b, char *log, size_t size)
+{
+	FILE *to = tmpfile();
+	const int saved = dup(STDERR_FILENO);
+	assert_true(to && saved >= 0);
+	dup2(fileno(to), STDERR_FILENO);
+	const struct bucket_listing l = bucket_list(b, "");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	const ssize_t n = pread(fileno(to), log, size - 1, 0);
+	fclose(to);
+	assert_true(n >= 0);
+	log[n] = '\0';
+	return l;
+}
+
+static void assert_root(struct bucket *b, const char *path, unsigned int n)
+{
+	char root[64], wanted[16];
+	const ssize_t len =
+		engine_getxattr(b->engine, path, "user.hsds.root", root, sizeof(root) - 1, NULL);
+	assert_true(len > 0);
+	root[len] = '\0';
+	snprintf(wanted, sizeof(wanted), "g-%08x", n);
+	assert_memory_equal(root, wanted, strlen(wanted));
+}
+
+static void a_domain_without_extension_is_left_out_if_its_name_is_taken(void **state)
 {
 	struct bucket *b = *state;
+	struct engine_options opt;
+	struct log *log = log_new("test", LOG_LEVEL_WARNING);
+	char text[2048], longest[NAMES_MAX + 1];
+	memset(longest, 'n', NAMES_MAX);
+	longest[NAMES_MAX] = '\0';
+	bucket_domain(b, 6, longest);
 	bucket_domain(b, 1, "run");
 	bucket_domain(b, 2, "run.h5");
 	bucket_domain(b, 3, "x");
 	bucket_put(b, "x.h5", "a plain object");
-	bucket_put(b, "x.h5.h5", "another");
-	bucket_domain(b, 4, "full");
-	bucket_put(b, "full.h5", "1");
-	bucket_put(b, "full.h5.h5", "2");
-	bucket_put(b, "full.h5.h5.h5", "3");
-	bucket_open(b, 0, 0);
-	assert_string_equal(bucket_list(b, "").text,
-			    "full.h5= full.h5.h5= full.h5.h5.h5= run.h5 run.h5.h5 x.h5= x.h5.h5= "
-			    "x.h5.h5.h5");
-	assert_kind(b, "run.h5.h5", ENGINE_DOMAIN);
-	assert_kind(b, "x.h5.h5.h5", ENGINE_DOMAIN);
-	assert_kind(b, "x.h5.h5", ENGINE_PLAIN);
-	assert_absent(b, "full.h5.h5.h5.h5");
+	bucket_domain(b, 4, "sub");
+	bucket_put(b, "sub.h5/plain", "in a directory");
+	bucket_domain(b, 5, "free");
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.metadata_ttl = 0;
+	opt.log = log;
+	bucket_open_as(b, opt);
+	assert_string_equal(list_and_log(b, text, sizeof(text)).text,
+			    "free.h5 run.h5 sub.h5/ x.h5=");
+	assert_non_null(strstr(text, "domain /run is left out"));
+	assert_non_null(strstr(text, "domain /x is left out"));
+	assert_non_null(strstr(text, "domain /sub is left out of the directory: the name sub.h5"));
+	assert_non_null(
+		strstr(text, "1 keys cannot be file names and are left out; the first is nnn"));
+	assert_null(strstr(text, "free"));
+	assert_root(b, "run.h5", 2);
+	assert_kind(b, "x.h5", ENGINE_PLAIN);
+	assert_kind(b, "sub.h5", ENGINE_DIR);
+	assert_absent(b, "run.h5.h5");
+	assert_absent(b, "x.h5.h5");
+	/* When the name becomes free, the domain is shown. */
+	bucket_remove(b, "x.h5");
+	assert_string_equal(list_and_log(b, text, sizeof(text)).text,
+			    "free.h5 run.h5 sub.h5/ x.h5");
+	assert_null(strstr(text, "/x"));
+	assert_root(b, "x.h5", 3);
+	engine_close(b->engine);
+	b->engine = NULL;
+	log_free(log);
 }
 
 static void a_file_wins_over_what_is_below_it(void **state)
@@ -116,7 +170,7 @@ static void a_file_wins_over_what_is_below_it(void **state)
 	assert_kind(b, "a.h5", ENGINE_DOMAIN);
 }
 
-static void a_broken_document_hides_nobody(void **state)
+static void a_broken_document_hides_no_other(void **state)
 {
 	struct bucket *b = *state;
 	struct engine_file *f;
@@ -187,7 +241,7 @@ static void modes_follow_the_acls(void **state)
 	assert_int_equal(st.mode, 0444);
 }
 
-static void names_that_are_believed_cost_nothing(void **state)
+static void valid_names_cost_no_request(void **state)
 {
 	struct bucket *b = *state;
 	struct engine_stat st;
@@ -199,7 +253,7 @@ static void names_that_are_believed_cost_nothing(void **state)
 	bucket_open(b, 1000, 0);
 	bucket_list(b, "d");
 	struct bucket_counts first = bucket_counts(b);
-	/* Root is not asked for; "d": all that it can be; each domain's document. */
+	/* None for the root; a round for "d"; each domain's document. */
 	assert_int_equal(first.gets, 2 + 20);
 	assert_int_equal(first.lists, 2);
 	bucket_list(b, "d");
@@ -226,7 +280,7 @@ static void names_that_are_believed_cost_nothing(void **state)
 	assert_int_equal(bucket_counts(b).lists, again.lists);
 }
 
-static void nothing_is_believed_without_a_ttl(void **state)
+static void nothing_is_valid_without_a_ttl(void **state)
 {
 	struct bucket *b = *state;
 	struct engine_stat st;
@@ -237,7 +291,121 @@ static void nothing_is_believed_without_a_ttl(void **state)
 	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), -ENOENT);
 }
 
-/* Whatever a name turns out to be: one get or head or list for each chance, once. */
+struct clock {
+	uint64_t ns;
+};
+
+static uint64_t clock_ns(const struct env *env)
+{
+	return ((const struct clock *)env->ctx)->ns;
+}
+
+/* `ls -l` of a directory, at a pace of four entries in a second. */
+static void a_program_that_walks_a_directory_makes_no_more_requests(void **state)
+{
+	enum { DOMAINS = 100 };
+	const uint64_t pause = 250000000;
+	struct clock clock = {.ns = 1000000000};
+	struct bucket *b = *state;
+	struct engine_stat st;
+	char path[32];
+	for (unsigned int i = 1; i <= DOMAINS; i++) {
+		snprintf(path, sizeof(path), "d/%03u.h5", i);
+		bucket_domain(b, i, path);
+	}
+	bucket_open(b, 1, 0);
+	b->engine->env.now = clock_ns;
+	b->engine->env.ctx = &clock;
+	bucket_list(b, "d");
+	const struct bucket_counts listed = bucket_counts(b);
+	for (unsigned int i = 1; i <= DOMAINS; i++) {
+		clock.ns += pause;
+		snprintf(path, sizeof(path), "d/%03u.h5", i);
+		assert_int_equal(engine_lookup(b->engine, path, &st, NULL), 0);
+		assert_int_equal(engine_getattr(b->engine, path, &st, NULL), 0);
+	}
+	const struct bucket_counts walked = bucket_counts(b);
+	assert_int_equal(walked.lists, listed.lists);
+	assert_int_equal(walked.gets, listed.gets + DOMAINS); /* the summaries, for the sizes */
+	/* The first name is valid for a second after it was looked up. */
+	assert_int_equal(engine_lookup(b->engine, "d/001.h5", &st, NULL), 0);
+	assert_int_equal(bucket_counts(b).gets, walked.gets + 1);
+	/* The next listing asks again for everything, and after a second of rest so does a look-up.
+	 */
+	clock.ns += 4 * pause;
+	bucket_list(b, "d");
+	const struct bucket_counts again = bucket_counts(b);
+	assert_int_equal(again.gets, walked.gets + 1 + DOMAINS);
+	clock.ns += 4 * pause;
+	assert_int_equal(engine_lookup(b->engine, "d/002.h5", &st, NULL), 0);
+	assert_int_equal(bucket_counts(b).gets, again.gets + 1);
+}
+
+/* A listing does not prolong the validity of what it takes from the cache. */
+static void frequent_listings_show_changes(void **state)
+{
+	struct clock clock = {.ns = 1000000000};
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "x.h5");
+	bucket_open(b, 1, 0);
+	b->engine->env.now = clock_ns;
+	b->engine->env.ctx = &clock;
+	for (int i = 0; i < 10; i++) {
+		const uint64_t before = bucket_counts(b).gets;
+		bucket_list(b, "");
+		/* Each second listing finds a document that is older than a second. */
+		if (i)
+			assert_int_equal(bucket_counts(b).gets - before, i % 2 ? 0 : 1);
+		clock.ns += 600000000;
+	}
+}
+
+/* More than one round of documents. */
+static void a_directory_of_many_entries(void **state)
+{
+	enum { ENTRIES = 600 };
+	struct bucket *b = *state;
+	char path[32];
+	for (int i = 0; i < ENTRIES; i++) {
+		snprintf(path, sizeof(path), "%03d", i);
+		bucket_folder(b, path);
+	}
+	bucket_open(b, 0, 0);
+	const struct bucket_listing l = bucket_list(b, "");
+	assert_int_equal(l.code, 0);
+	for (int i = 0; i < ENTRIES; i++) {
+		snprintf(path, sizeof(path), "%03d/", i);
+		assert_memory_equal(l.text + 5 * i, path, 4);
+	}
+}
+
+/* An open sends a request also for a name that a listing has shown. */
+static void an_open_asks_while_its_directory_is_walked(void **state)
+{
+	struct clock clock = {.ns = 1000000000};
+	struct bucket *b = *state;
+	struct engine_stat st;
+	struct engine_file *f;
+	bucket_domain(b, 1, "run");
+	bucket_domain(b, 2, "x.h5");
+	bucket_open(b, 1, 0);
+	b->engine->env.now = clock_ns;
+	b->engine->env.ctx = &clock;
+	assert_string_equal(bucket_list(b, "").text, "run.h5 x.h5");
+	bucket_remove(b, "run/.domain.json");
+	bucket_put(b, "run.h5", "a plain object");
+	clock.ns += 900000000;
+	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), 0);
+	clock.ns += 900000000;
+	assert_int_equal(engine_lookup(b->engine, "run.h5", &st, NULL), 0);
+	assert_int_equal(st.kind, ENGINE_DOMAIN);
+	assert_int_equal(engine_file_open(b->engine, "run.h5", &f, NULL), 0);
+	engine_file_stat(f, &st);
+	assert_int_equal(st.kind, ENGINE_PLAIN);
+	engine_file_close(f);
+}
+
+/* One round, with a request for each kind of entry that the name may be. */
 static void a_name_costs_the_same_whatever_it_is(void **state)
 {
 	static const struct {
@@ -259,15 +427,15 @@ static void a_name_costs_the_same_whatever_it_is(void **state)
 		const struct bucket_counts before = bucket_counts(b);
 		assert_int_equal(engine_lookup(b->engine, rows[i].path, &st, NULL), rows[i].code);
 		const struct bucket_counts after = bucket_counts(b);
-		/* Documents, and the first byte of an object of that name. */
+		/* The documents, and the first byte of an object of this name. */
 		assert_int_equal(after.gets - before.gets, rows[i].gets + 1);
 		assert_int_equal(after.heads - before.heads, 0);
 		assert_int_equal(after.lists - before.lists, 1);
 	}
 }
 
-/* What its document decided once is asked by that document, and it is not sent again. */
-static void a_name_that_is_known_is_asked_with_one_get(void **state)
+/* If its document decided last time, only the document is requested, and its body is not sent. */
+static void a_known_name_takes_one_get(void **state)
 {
 	static const char *const paths[] = {"x.h5", "folder", "folder/y.nc"};
 	struct bucket *b = *state;
@@ -290,7 +458,7 @@ static void a_name_that_is_known_is_asked_with_one_get(void **state)
 		assert_int_equal(after.lists, before.lists);
 		assert_int_equal(c.bytes_in, bytes);
 	}
-	/* It becomes something else. */
+	/* The path becomes another kind. */
 	bucket_folder(b, "x.h5");
 	assert_int_equal(engine_lookup(b->engine, "x.h5", &st, NULL), 0);
 	assert_int_equal(st.kind, ENGINE_DIR);
@@ -301,7 +469,8 @@ static void a_name_that_is_known_is_asked_with_one_get(void **state)
 	assert_int_equal(st.kind, ENGINE_DIR);
 }
 
-/* What was a directory is listed without asking what it is; an empty one is asked for again. */
+/* A path that was a directory is listed without a look-up. If the listing is empty, it is looked
+ * up. */
 static void a_known_directory_is_listed_at_once(void **state)
 {
 	struct bucket *b = *state;
@@ -343,7 +512,7 @@ static void estimates_come_from_the_summary(void **state)
 	assert_true(st.size > 0 && st.size < 100000);
 }
 
-static void a_summary_that_could_not_be_read_is_asked_for_again(void **state)
+static void a_summary_that_could_not_be_read_is_requested_again(void **state)
 {
 	struct bucket *b = *state;
 	struct engine_stat st;
@@ -374,18 +543,22 @@ int main(void)
 		TEST(storage_and_documents_are_hidden),
 		TEST(names_that_no_bucket_has_are_absent),
 		TEST(a_domain_without_extension_gets_one),
-		TEST(a_name_that_is_taken_grows_another_suffix),
+		TEST(a_domain_without_extension_is_left_out_if_its_name_is_taken),
 		TEST(a_file_wins_over_what_is_below_it),
-		TEST(a_broken_document_hides_nobody),
+		TEST(a_broken_document_hides_no_other),
 		TEST(leftovers_of_deleted_domains_are_not_shown),
 		TEST(modes_follow_the_acls),
-		TEST(names_that_are_believed_cost_nothing),
-		TEST(nothing_is_believed_without_a_ttl),
+		TEST(valid_names_cost_no_request),
+		TEST(nothing_is_valid_without_a_ttl),
+		TEST(a_program_that_walks_a_directory_makes_no_more_requests),
+		TEST(frequent_listings_show_changes),
+		TEST(a_directory_of_many_entries),
+		TEST(an_open_asks_while_its_directory_is_walked),
 		TEST(a_name_costs_the_same_whatever_it_is),
-		TEST(a_name_that_is_known_is_asked_with_one_get),
+		TEST(a_known_name_takes_one_get),
 		TEST(a_known_directory_is_listed_at_once),
 		TEST(estimates_come_from_the_summary),
-		TEST(a_summary_that_could_not_be_read_is_asked_for_again),
+		TEST(a_summary_that_could_not_be_read_is_requested_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

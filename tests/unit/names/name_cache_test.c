@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is remembered of names, for how long, and how much of it. */
+/* Which names the cache keeps, for how long, and how many. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static struct names_doc doc_of(const char *root)
 	return (struct names_doc){.kind = NAMES_DOC_ROOT, .document = document};
 }
 
-/* Remembered until time 10. */
+/* Valid until time 10. */
 static void put(struct names_cache *c, const char *path, enum names_kind kind)
 {
 	struct names_doc doc = {0};
@@ -50,7 +50,7 @@ static bool is_valid(struct names_cache *c, const char *path, uint64_t now)
 	return node;
 }
 
-static bool is_remembered(struct names_cache *c, const char *path)
+static bool is_cached(struct names_cache *c, const char *path)
 {
 	auto_names_node struct names_node *node = names_cache_recall(c, path);
 	return node;
@@ -62,10 +62,10 @@ static void a_name_becomes_stale_and_is_recalled(void **state)
 	put(c, "a", NAMES_DIR);
 	assert_true(is_valid(c, "a", 9));
 	assert_false(is_valid(c, "a", 10));
-	assert_true(is_remembered(c, "a"));
-	assert_false(is_remembered(c, "b"));
+	assert_true(is_cached(c, "a"));
+	assert_false(is_cached(c, "b"));
 	names_cache_drop(c, "a");
-	assert_false(is_remembered(c, "a"));
+	assert_false(is_cached(c, "a"));
 }
 
 static void the_oldest_names_are_evicted(void **state)
@@ -76,10 +76,10 @@ static void the_oldest_names_are_evicted(void **state)
 		snprintf(path, sizeof(path), "n%d", i);
 		put(c, path, NAMES_DIR);
 	}
-	assert_false(is_remembered(c, "n0"));
-	assert_false(is_remembered(c, "n1"));
-	assert_true(is_remembered(c, "n2"));
-	assert_true(is_remembered(c, path));
+	assert_false(is_cached(c, "n0"));
+	assert_false(is_cached(c, "n1"));
+	assert_true(is_cached(c, "n2"));
+	assert_true(is_cached(c, path));
 }
 
 static bool put_list(struct names_cache *c, const char *path, size_t n)
@@ -110,32 +110,99 @@ static void lists_have_a_limit(void **state)
 	assert_true(put_list(c, "b", NAMES_CACHE_LISTS_MAX));
 }
 
-static void a_failure_is_remembered_for_its_time(void **state)
+static void a_failure_is_kept_with_its_node(void **state)
 {
 	struct names_cache *c = *state;
-	struct err why = ERR_INIT, err = ERR_INIT;
-	err_set(&why, -EIO, "away");
-	assert_int_equal(names_cache_get_failure(c, "a", 0, &err), 0);
-	names_cache_put_failure(c, "a", &why, 10);
-	assert_int_equal(names_cache_get_failure(c, "a", 9, &err), -EIO);
-	assert_string_equal(err.msg, "away");
-	assert_int_equal(names_cache_get_failure(c, "b", 9, &err), 0);
-	assert_int_equal(names_cache_get_failure(c, "a", 10, &err), 0);
+	names_cache_put_failure(c, "a", -EIO, 10);
+	assert_int_equal(names_cache_get_failure(c, "a", 0), 0);
+	put(c, "a", NAMES_DIR);
+	assert_int_equal(names_cache_get_failure(c, "a", 0), 0);
+	names_cache_put_failure(c, "a", -EIO, 10);
+	assert_int_equal(names_cache_get_failure(c, "a", 9), -EIO);
+	assert_int_equal(names_cache_get_failure(c, "a", 10), 0);
+	assert_int_equal(names_cache_get_failure(c, "b", 9), 0);
+	put(c, "a", NAMES_DIR);
+	assert_int_equal(names_cache_get_failure(c, "a", 9), 0);
 }
 
-static void the_oldest_failure_is_evicted(void **state)
+static bool is_found(struct names_cache *c, const char *path, uint64_t now)
+{
+	auto_names_node struct names_node *node = names_cache_look_up(c, path, now);
+	return node;
+}
+
+/* The paths in "d", whose own time ends at 10, as a listing at time 0 shows them. */
+static void list_d(struct names_cache *c, uint64_t ttl)
+{
+	static const char *const paths[] = {"d/a", "d/b", "d/c", "d/d"};
+	const uint64_t walk = names_cache_begin_walk(c, 0, ttl);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		put(c, paths[i], NAMES_DOMAIN);
+		auto_names_node struct names_node *node = names_cache_recall(c, paths[i]);
+		names_cache_join_walk(c, node, walk);
+	}
+}
+
+/* Each first look-up prolongs the walk, a second look-up of the same name does not. */
+static void a_walk_keeps_its_names_valid(void **state)
 {
 	struct names_cache *c = *state;
-	struct err why = ERR_INIT;
-	char path[32];
-	err_set(&why, -EIO, "away");
-	for (int i = 0; i <= NAMES_CACHE_FAILURES; i++) {
-		snprintf(path, sizeof(path), "n%d", i);
-		names_cache_put_failure(c, path, &why, 10);
-	}
-	assert_int_equal(names_cache_get_failure(c, "n0", 0, NULL), 0);
-	assert_int_equal(names_cache_get_failure(c, "n1", 0, NULL), -EIO);
-	assert_int_equal(names_cache_get_failure(c, path, 0, NULL), -EIO);
+	list_d(c, 10);
+	put(c, "d/other", NAMES_DOMAIN);
+	assert_true(is_found(c, "d/a", 9));
+	assert_true(is_found(c, "d/b", 18));
+	assert_false(is_valid(c, "d/b", 18));
+	assert_false(is_found(c, "d/other", 18));
+	assert_true(is_found(c, "d/b", 27));
+	assert_false(is_found(c, "d/b", 28));
+	assert_false(is_found(c, "d/c", 28));
+}
+
+static void a_request_prolongs_its_walk(void **state)
+{
+	struct names_cache *c = *state;
+	list_d(c, 10);
+	assert_true(is_found(c, "d/a", 9));
+	auto_names_node struct names_node *a = names_cache_recall(c, "d/a");
+	names_cache_continue_walk(c, a, 100);
+	assert_true(is_found(c, "d/a", 109));
+	assert_true(is_found(c, "d/b", 109));
+	assert_false(is_found(c, "d/a", 110));
+	/* A node that was put by a look-up belongs to no walk. */
+	put(c, "d/c", NAMES_DOMAIN);
+	assert_false(is_found(c, "d/c", 109));
+	names_cache_join_walk(c, a, 0);
+	assert_false(is_found(c, "d/a", 109));
+}
+
+static void a_walk_ends_after_a_minute(void **state)
+{
+	struct names_cache *c = *state;
+	const uint64_t second = 1000000000;
+	list_d(c, 40 * second);
+	assert_true(is_found(c, "d/a", 39 * second));
+	assert_true(is_found(c, "d/b", 59 * second));
+	assert_false(is_found(c, "d/c", 60 * second));
+	assert_false(is_found(c, "d/b", 60 * second));
+}
+
+static void the_oldest_walk_is_forgotten(void **state)
+{
+	struct names_cache *c = *state;
+	list_d(c, 100);
+	for (int i = 1; i < NAMES_WALKS; i++)
+		names_cache_begin_walk(c, 0, 100);
+	assert_true(is_found(c, "d/a", 50));
+	names_cache_begin_walk(c, 0, 100);
+	assert_false(is_found(c, "d/a", 50));
+}
+
+/* With metadata_ttl=0. */
+static void without_validity_there_is_no_walk(void **state)
+{
+	struct names_cache *c = *state;
+	list_d(c, 0);
+	assert_false(is_found(c, "d/a", 11));
 }
 
 static size_t unsized(struct names_cache *c, const char *path)
@@ -151,8 +218,8 @@ static size_t unsized(struct names_cache *c, const char *path)
 	return n;
 }
 
-/* The first is asked for alone; the second says that somebody goes through the directory. */
-static void siblings_are_asked_for_together(void **state)
+/* The first is requested alone: only the second shows that a program goes through the directory. */
+static void sizes_of_siblings_are_requested_together(void **state)
 {
 	struct names_cache *c = *state;
 	static const char *const paths[] = {"d/a", "d/b", "d/c", "d/d", "e/a"};
@@ -163,7 +230,7 @@ static void siblings_are_asked_for_together(void **state)
 	assert_int_equal(unsized(c, "e/a"), 1);
 }
 
-/* An estimate does not age with its name, but belongs to one root group. */
+/* But only while the domain has the same root group. */
 static void an_estimate_outlives_its_name(void **state)
 {
 	struct names_cache *c = *state;
@@ -186,9 +253,13 @@ int main(void)
 		TEST(a_name_becomes_stale_and_is_recalled),
 		TEST(the_oldest_names_are_evicted),
 		TEST(lists_have_a_limit),
-		TEST(a_failure_is_remembered_for_its_time),
-		TEST(the_oldest_failure_is_evicted),
-		TEST(siblings_are_asked_for_together),
+		TEST(a_failure_is_kept_with_its_node),
+		TEST(a_walk_keeps_its_names_valid),
+		TEST(a_request_prolongs_its_walk),
+		TEST(a_walk_ends_after_a_minute),
+		TEST(the_oldest_walk_is_forgotten),
+		TEST(without_validity_there_is_no_walk),
+		TEST(sizes_of_siblings_are_requested_together),
 		TEST(an_estimate_outlives_its_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table that look-up and listing share, and what names look like. */
+/* The table of rules for look-up and listing, and the functions for names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,45 +11,45 @@
 
 #include "rules.h"
 
-/* Every combination of what can be found, once. */
+/* All combinations of documents and children. */
 static void each_case_has_its_rule(void **state)
 {
 	enum {
 		DIR = SHOWN_DIR,
 		DOMAIN = SHOWN_DOMAIN,
-		CLOSED = SHOWN_CLOSED,
+		UNLISTABLE = SHOWN_UNLISTABLE,
 		NOTHING = SHOWN_NOTHING
 	};
 	static const int children[] = {CHILDREN_NONE, CHILDREN_DOC, CHILDREN_MORE, -EACCES};
-	/* By children: what is shown, B: a bare domain's file too, ?: only if it is listed. */
+	/* For each of the children: what is shown; B: also as the file of a bare domain; ?: only if
+	 * the directory's listing shows it. */
 	static const struct {
 		enum names_doc_kind doc;
 		const char *path;
 		int own[4];
-		const char *bare, *doubtful;
+		const char *bare, *if_listed;
 	} rows[] = {
-		{NAMES_DOC_NONE, "d/x.h5", {NOTHING, NOTHING, DIR, CLOSED}, "----", "---?"},
-		{NAMES_DOC_NONE, "d.h5/x", {NOTHING, NOTHING, DIR, CLOSED}, "----", "---?"},
+		{NAMES_DOC_NONE, "d/x.h5", {NOTHING, NOTHING, DIR, UNLISTABLE}, "----", "---?"},
+		{NAMES_DOC_NONE, "d.h5/x", {NOTHING, NOTHING, DIR, UNLISTABLE}, "----", "---?"},
 		{NAMES_DOC_FOLDER, "d/x.h5", {DIR, DIR, DIR, DIR}, "----", "----"},
 		{NAMES_DOC_FOLDER, "x", {DIR, DIR, DIR, DIR}, "----", "----"},
 		{NAMES_DOC_ROOT, "d/x.h5", {DOMAIN, DOMAIN, DOMAIN, DOMAIN}, "----", "----"},
-		{NAMES_DOC_ROOT, "d.h5/x", {NOTHING, NOTHING, DIR, CLOSED}, "BBBB", "---?"},
-		{NAMES_DOC_BROKEN, "d/x.h5", {DOMAIN, DOMAIN, DIR, CLOSED}, "----", "?--?"},
-		{NAMES_DOC_BROKEN, "d.h5/x", {NOTHING, NOTHING, DIR, CLOSED}, "BBB-", "?--?"},
+		{NAMES_DOC_ROOT, "d.h5/x", {NOTHING, NOTHING, DIR, UNLISTABLE}, "BBBB", "---?"},
+		{NAMES_DOC_BROKEN, "d/x.h5", {DOMAIN, DOMAIN, DIR, UNLISTABLE}, "----", "?--?"},
+		{NAMES_DOC_BROKEN, "d.h5/x", {NOTHING, NOTHING, DIR, UNLISTABLE}, "BBB-", "?--?"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (size_t k = 0; k < 4; k++) {
 			const struct names_rule r =
 				names_rule(rows[i].doc, rows[i].path, children[k]);
 			if ((int)r.own != rows[i].own[k] || r.bare != (rows[i].bare[k] == 'B') ||
-			    r.doubtful != (rows[i].doubtful[k] == '?'))
+			    r.if_listed != (rows[i].if_listed[k] == '?'))
 				fail_msg("document %d, %s, children %d: %d %d %d", rows[i].doc,
-					 rows[i].path, children[k], r.own, r.bare, r.doubtful);
+					 rows[i].path, children[k], r.own, r.bare, r.if_listed);
 		}
 }
 
-/* Where the children make no difference, nobody looks for them. */
-static void children_are_looked_for_when_they_decide(void **state)
+static void children_are_listed_if_they_decide(void **state)
 {
 	static const struct {
 		enum names_doc_kind doc;
@@ -66,12 +66,12 @@ static void children_are_looked_for_when_they_decide(void **state)
 	}
 }
 
-static void what_is_closed_is_called_by_its_name(void **state)
+static void an_unlistable_prefix_is_shown_by_its_name(void **state)
 {
-	assert_int_equal(names_closed_kind(NAMES_DOC_BROKEN, "d/x.NC4"), NAMES_DOMAIN);
-	assert_int_equal(names_closed_kind(NAMES_DOC_BROKEN, "x.h5/john.doe"), NAMES_DIR);
-	assert_int_equal(names_closed_kind(NAMES_DOC_BROKEN, ".h5"), NAMES_DIR);
-	assert_int_equal(names_closed_kind(NAMES_DOC_NONE, "d/x.h5"), NAMES_DIR);
+	assert_int_equal(names_unlistable_kind(NAMES_DOC_BROKEN, "d/x.NC4"), NAMES_DOMAIN);
+	assert_int_equal(names_unlistable_kind(NAMES_DOC_BROKEN, "x.h5/john.doe"), NAMES_DIR);
+	assert_int_equal(names_unlistable_kind(NAMES_DOC_BROKEN, ".h5"), NAMES_DIR);
+	assert_int_equal(names_unlistable_kind(NAMES_DOC_NONE, "d/x.h5"), NAMES_DIR);
 }
 
 static void a_bare_domain_s_file_has_a_suffix(void **state)
@@ -90,8 +90,8 @@ static void a_bare_domain_s_file_has_a_suffix(void **state)
 	}
 	strcpy(path, "run");
 	assert_int_equal(names_of_domain(path, sizeof("run.h5") - 1), -ENAMETOOLONG);
-	auto_free char *grown = names_with_suffix("a/run", 3);
-	assert_string_equal(grown, "a/run.h5.h5.h5");
+	auto_free char *file = names_with_suffix("a/run");
+	assert_string_equal(file, "a/run.h5");
 	assert_true(names_has_suffix("run.h5"));
 	assert_false(names_has_suffix(".h5"));
 }
@@ -106,6 +106,8 @@ static void names_fit_in_a_directory(void **state)
 	assert_false(names_ok(".", 1));
 	assert_false(names_ok("..", 2));
 	assert_true(names_ok("...", 3));
+	assert_true(names_ok("x.", 2));
+	assert_true(names_ok(".x", 2));
 	assert_false(names_ok("a/b", 3));
 	assert_false(names_ok("a\0b", 3));
 }
@@ -114,8 +116,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_case_has_its_rule),
-		cmocka_unit_test(children_are_looked_for_when_they_decide),
-		cmocka_unit_test(what_is_closed_is_called_by_its_name),
+		cmocka_unit_test(children_are_listed_if_they_decide),
+		cmocka_unit_test(an_unlistable_prefix_is_shown_by_its_name),
 		cmocka_unit_test(a_bare_domain_s_file_has_a_suffix),
 		cmocka_unit_test(names_fit_in_a_directory),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bucket with domains of two schemas, one of which has to read twice to know a path. */
+/* A bucket with domains of two schemas. One of them needs two requests to classify a path. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@
 #include "small_domain.h"
 
 static int classify_marked(const char *path, unsigned int *step, const struct schema_answer *answer,
-			   struct schema_ask *ask, struct schema_document **out, struct err *err)
+			   struct schema_request *ask, struct schema_document **out,
+			   struct err *err)
 {
 	static const char *const names[] = {"mark", "description"};
 	const struct domain_info info = {.root = "the root", .owner = "mark", .modified_ns = 7};
@@ -25,7 +26,7 @@ static int classify_marked(const char *path, unsigned int *step, const struct sc
 		return *out ? 0 : -ENOMEM;
 	}
 	snprintf(ask->key, ask->room, "%s/%s", path, names[(*step)++]);
-	return SCHEMA_ASKS;
+	return SCHEMA_NEEDS_ANSWER;
 }
 
 static bool is_marked(const char *key)

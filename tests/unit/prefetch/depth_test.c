@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far ahead, for stores and readers of all kinds. */
+/* The depth of prefetching for near and distant stores, fast and slow programs. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -36,42 +36,39 @@ static void depth_is_delay_over_time(void **state)
 		struct depth p = {0};
 		uint64_t now = 1000 * MS;
 		struct depth_step s = step_of(now, cases[i].latency, cases[i].cost);
-
 		print_message("%s\n", cases[i].name);
-		depth_guess(&p, &s);
-		assert_int_equal(p.chunks, DEPTH_GUESS);
+		depth_init(&p, &s);
+		assert_int_equal(p.chunks, DEPTH_MIN);
 		s.now_ns += cases[i].think;
 		depth_follow(&p, &s);
 		assert_in_range(p.chunks, cases[i].least, cases[i].most);
 	}
 }
 
-/* What the reader waited is not its own time. */
+/* The processing time of a program excludes its waiting time. */
 static void waiting_is_left_out(void **state)
 {
 	struct depth p = {0};
 	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
-
-	depth_guess(&p, &s);
+	depth_init(&p, &s);
 	s.now_ns += 51 * MS;
 	s.waited_ns += 50 * MS;
 	depth_follow(&p, &s);
 	assert_int_equal(p.chunks, DEPTH_MAX);
 }
 
-static void who_waits_gets_twice_as_much_up_to_a_limit(void **state)
+static void waiting_doubles_the_depth_up_to_a_limit(void **state)
 {
 	struct depth p = {0};
 	struct depth_step s = step_of(1000 * MS, 10 * MS, 1 << 20);
-
-	depth_guess(&p, &s);
+	depth_init(&p, &s);
 	s.late = true;
 	for (int i = 0; i < 20; i++) {
 		s.now_ns += 2 * MS;
 		depth_follow(&p, &s);
 	}
 	assert_in_range(p.chunks, 16, 2 * (DEPTH_MIN + 2 * 5));
-	/* And loses it again, slowly, when it does not wait. */
+	/* The depth shrinks slowly when the program does not wait. */
 	s.late = false;
 	uint32_t before = p.chunks;
 	s.now_ns += 2 * MS;
@@ -84,10 +81,9 @@ static void who_waits_gets_twice_as_much_up_to_a_limit(void **state)
 	assert_int_equal(p.chunks, DEPTH_MIN + 2 * 5);
 }
 
-static void going_elsewhere_and_waste_halve_it(void **state)
+static void breaks_and_waste_halve_the_depth(void **state)
 {
 	struct depth p = {.chunks = 64};
-
 	depth_break(&p);
 	assert_int_equal(p.chunks, 32);
 	depth_wasted(&p);
@@ -97,14 +93,13 @@ static void going_elsewhere_and_waste_halve_it(void **state)
 	assert_int_equal(p.chunks, 1);
 }
 
-/* The kernel reads on behind a program's back. */
+/* A short sequence may be read-ahead of the kernel. */
 static void a_short_sequence_is_not_sure(void **state)
 {
 	struct depth p = {0};
 	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
-
 	s.sequential = true;
-	depth_guess(&p, &s);
+	depth_init(&p, &s);
 	for (uint64_t taken = 1 << 20; taken < DEPTH_SURE; taken += 1 << 20) {
 		depth_follow(&p, &s);
 		assert_int_equal(p.chunks, DEPTH_BEGIN);
@@ -118,8 +113,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(depth_is_delay_over_time),
 		cmocka_unit_test(waiting_is_left_out),
-		cmocka_unit_test(who_waits_gets_twice_as_much_up_to_a_limit),
-		cmocka_unit_test(going_elsewhere_and_waste_halve_it),
+		cmocka_unit_test(waiting_doubles_the_depth_up_to_a_limit),
+		cmocka_unit_test(breaks_and_waste_halve_the_depth),
 		cmocka_unit_test(a_short_sequence_is_not_sure),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shortest load of late, whatever stands in its way. */
+/* The shortest recent load. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static void the_shortest_load_counts(void **state)
 	record(&l, 500, 1);
 	record(&l, 9000, WINDOW - 3);
 	assert_int_equal(latency_shortest(&l), 500);
-	record(&l, 9000, WINDOW); /* the window before still has it */
+	record(&l, 9000, WINDOW); /* the previous window still contains it */
 	assert_int_equal(latency_shortest(&l), 500);
 }
 

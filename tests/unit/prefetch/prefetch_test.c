@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reader is advised to load, without a cache: slots, groups, holes. */
+/* The advice of prefetch/: slots, groups, chunks that are not stored. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -8,9 +8,11 @@
 
 #include <prefetch/prefetch.h>
 
+#include "depth.h"
+
 #define MS UINT64_C(1000000)
 
-/* Of every `sparse` chunks only the first is stored. */
+/* Only the first of every `sparse` chunks is stored. */
 struct reader {
 	struct prefetch *p;
 	uint64_t chunks, sparse, now;
@@ -75,7 +77,7 @@ static void a_walk_is_followed_to_its_end(void **state)
 	prefetch_free(r.p);
 }
 
-static void chunks_without_a_slot_are_passed_over(void **state)
+static void chunks_without_a_slot_are_skipped(void **state)
 {
 	struct reader r;
 	struct prefetch_advice a = {0};
@@ -91,7 +93,7 @@ static void chunks_without_a_slot_are_passed_over(void **state)
 	prefetch_free(r.p);
 }
 
-static void a_second_read_of_a_chunk_says_nothing(void **state)
+static void a_second_read_of_a_chunk_gives_no_advice(void **state)
 {
 	struct reader r;
 	struct prefetch_advice a = {0};
@@ -121,18 +123,40 @@ static void a_broken_pattern_is_cancelled(void **state)
 	prefetch_free(r.p);
 }
 
-/* Half as much when what was loaded is evicted unread. */
-static void waste_makes_less(void **state)
+static unsigned int advised(struct reader *r, uint64_t first, uint64_t step)
+{
+	struct prefetch_advice a = {0};
+	uint64_t slot = 0;
+	unsigned int n = 0;
+	begin(r, 1000, 1);
+	for (uint64_t i = 0; i < 3; i++)
+		a = read_slot(r, first + i * step);
+	while (prefetch_next(&a, &r->dataset, &slot))
+		n++;
+	prefetch_free(r->p);
+	return n;
+}
+
+/* Three chunks in file order may be read-ahead of the kernel. */
+static void file_order_begins_with_little(void **state)
+{
+	struct reader r;
+	assert_int_equal(advised(&r, 50, 1), DEPTH_BEGIN);
+	assert_int_equal(advised(&r, 50, 3), DEPTH_BEGIN_MAX);
+}
+
+/* Each chunk that is evicted unread halves the depth. */
+static void waste_reduces_the_depth(void **state)
 {
 	struct prefetch *p = prefetch_new();
 	struct prefetch_step step = {
 		.slots = 1, .cost = 1 << 20, .now_ns = 1000 * MS, .latency_ns = 50 * MS};
 	uint32_t depth = prefetch_in_file_order(p, &step);
-	assert_int_equal(depth, 2); /* nothing was measured yet */
+	assert_int_equal(depth, 2); /* before the first measurement */
 	step.now_ns += MS;
 	depth = prefetch_in_file_order(p, &step);
 	assert_int_equal(depth, 64);
-	step.now_ns += 1000 * MS; /* a slow reader: what it has becomes less by and by */
+	step.now_ns += 1000 * MS; /* a slow program: the depth shrinks gradually */
 	assert_in_range(prefetch_in_file_order(p, &step), 48, 63);
 	for (int i = 0; i < 10; i++)
 		prefetch_wasted(p, PREFETCH_FILE_ORDER);
@@ -146,10 +170,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_walk_is_followed_to_its_end),
-		cmocka_unit_test(chunks_without_a_slot_are_passed_over),
-		cmocka_unit_test(a_second_read_of_a_chunk_says_nothing),
+		cmocka_unit_test(chunks_without_a_slot_are_skipped),
+		cmocka_unit_test(a_second_read_of_a_chunk_gives_no_advice),
 		cmocka_unit_test(a_broken_pattern_is_cancelled),
-		cmocka_unit_test(waste_makes_less),
+		cmocka_unit_test(file_order_begins_with_little),
+		cmocka_unit_test(waste_reduces_the_depth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who goes through a file in its order, and who does not. */
+/* A program that reads in file order is distinguished from one that reads datasets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,10 +13,10 @@
 
 #define MIB UINT64_C(1048576)
 
-/* What the FUSE front makes the kernel read ahead is no pattern. */
+/* The kernel's read-ahead is no pattern. */
 _Static_assert((int)KERNEL_AHEAD > 2 * (int)READ_AHEAD_KB * 1024, "more than two windows");
 
-/* 10 MiB of metadata, a dataset of 20, others behind. */
+/* 10 MiB of metadata, then a dataset of 20 MiB, then other datasets. */
 static const struct sequential_file file = {.data = 10 * MIB, .second = 30 * MIB};
 
 struct read {
@@ -50,17 +50,16 @@ static const struct {
 	{"the metadata and then a dataset", {{0, 9 * MIB}, {30 * MIB, 20 * MIB}}, false},
 	{"from within the data", {{15 * MIB, 40 * MIB}}, false},
 	{"read again", {{0, 36 * MIB}, {5 * MIB, MIB}}, true},
-	{"what comes after the beginning was known",
+	{"not from the beginning, then the rest",
 	 {{9 * MIB, 11 * MIB}, {20 * MIB, 20 * MIB}},
 	 true},
 };
 
-static void readers_are_told_apart(void **state)
+static void only_some_programs_read_in_file_order(void **state)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sequential o = {0};
 		bool in_order = false;
-
 		print_message("%s\n", cases[i].name);
 		for (const struct read *r = cases[i].reads; r->n; r++)
 			in_order = sequential_read(&o, &file, r->start, r->start + r->n);
@@ -71,8 +70,7 @@ static void readers_are_told_apart(void **state)
 static void holes_are_passed_over(void **state)
 {
 	struct sequential o = {0};
-
-	sequential_skip(&o, 5 * MIB); /* nothing has begun */
+	sequential_skip(&o, 5 * MIB); /* no run has begun */
 	assert_false(sequential_read(&o, &file, 0, 10 * MIB));
 	assert_false(sequential_read(&o, &file, 12 * MIB, 13 * MIB));
 	sequential_skip(&o, 12 * MIB);
@@ -85,7 +83,6 @@ static void holes_are_passed_over(void **state)
 static void more_pieces_than_there_is_room_for_begin_anew(void **state)
 {
 	struct sequential o = {0};
-
 	assert_false(sequential_read(&o, &file, 0, 1));
 	for (uint64_t i = 0; i <= SEQUENTIAL_PIECES; i++)
 		assert_false(sequential_read(&o, &file, 2 + 2 * i, 3 + 2 * i));
@@ -97,7 +94,7 @@ static void more_pieces_than_there_is_room_for_begin_anew(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readers_are_told_apart),
+		cmocka_unit_test(only_some_programs_read_in_file_order),
 		cmocka_unit_test(holes_are_passed_over),
 		cmocka_unit_test(more_pieces_than_there_is_room_for_begin_anew),
 	};

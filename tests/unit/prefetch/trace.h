@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of chunk touches, made from loops, and what a reader would get who loads ahead what the
- * pattern expects.
+ * Traces of the chunks that a program touches, generated from loops; and the result of prefetching
+ * the chunks that the pattern expects.
  */
 #ifndef TESTS_PREFETCH_TRACE_H
 #define TESTS_PREFETCH_TRACE_H
@@ -16,7 +16,7 @@ enum {
 	TRACE_MAX = 500000,
 	TRACE_RANK = 5,
 	TRACE_LOOPS = 6,
-	TRACE_DEPTH = 16, /* chunks asked for ahead of each touch that follows */
+	TRACE_DEPTH = 16, /* chunks prefetched at each touch that follows a track */
 };
 
 /* One loop over a dimension of the grid; a dimension may have several: blocks of a hyperslab. */
@@ -31,15 +31,15 @@ struct trace {
 	uint64_t chunks;
 	size_t n;
 	uint64_t touches[TRACE_MAX];
-	bool stray[TRACE_MAX]; /* not the program's own */
+	bool stray[TRACE_MAX]; /* read by the kernel, not by the program */
 };
 
-/* What came of a trace. A chunk counts when the program touches it for the first time. */
+/* The result of a trace. A chunk counts when the program touches it for the first time. */
 struct outcome {
-	size_t firsts; /* chunks that were touched */
-	size_t missed; /* of these, not asked for before */
-	size_t asked;  /* chunks that were asked for before they were touched */
-	size_t useful; /* of these, touched later */
+	size_t firsts;	   /* chunks that were touched */
+	size_t missed;	   /* chunks that were touched but not prefetched */
+	size_t prefetched; /* chunks that were prefetched */
+	size_t useful;	   /* prefetched chunks that were touched later */
 	size_t events[PATTERN_BREAKS + 1];
 };
 
@@ -63,7 +63,7 @@ static inline void trace_add(struct trace *t, uint64_t number)
 	t->touches[t->n++] = number;
 }
 
-/* All loops, the first one slowest. */
+/* Adds nested loops, the first one slowest. */
 static inline void trace_loops(struct trace *t, const struct loop *loops, unsigned int n)
 {
 	uint64_t i[TRACE_LOOPS] = {0};
@@ -86,7 +86,7 @@ static inline void trace_loops(struct trace *t, const struct loop *loops, unsign
 	}
 }
 
-/* Each window of so many touches in any order, as threads read side by side. */
+/* Shuffles each window of touches, as parallel threads do. */
 static inline void trace_jitter(struct trace *t, size_t window, uint64_t seed)
 {
 	for (size_t at = 0; at + window <= t->n; at += window) {
@@ -99,7 +99,7 @@ static inline void trace_jitter(struct trace *t, size_t window, uint64_t seed)
 	}
 }
 
-/* Each touch so many times. */
+/* Repeats each touch. */
 static inline void trace_repeat(struct trace *t, size_t times)
 {
 	assert(t->n * times <= TRACE_MAX);
@@ -109,8 +109,7 @@ static inline void trace_repeat(struct trace *t, size_t times)
 	t->n *= times;
 }
 
-/* After one touch of so many also the chunk that follows in the file, as when the kernel reads
- * ahead. */
+/* Adds the next chunk of the file after one touch of `one_of`, as read-ahead of the kernel does. */
 static inline void trace_stray(const struct trace *t, struct trace *out, unsigned int one_of,
 			       uint64_t seed)
 {
@@ -124,7 +123,7 @@ static inline void trace_stray(const struct trace *t, struct trace *out, unsigne
 	}
 }
 
-/* Equal parts of a trace side by side, one touch each in turn. */
+/* Interleaves equal parts of a trace, one touch of each in turn. */
 static inline void trace_interleave(const struct trace *t, struct trace *out, size_t parts)
 {
 	const size_t each = t->n / parts;
@@ -135,9 +134,9 @@ static inline void trace_interleave(const struct trace *t, struct trace *out, si
 }
 
 /*
- * Reads a trace and asks for so many chunks ahead of each touch that follows. Counts what touches
- * `from` on miss, and what touches from there to `tail` before the end ask for: what is asked for
- * at the very end cannot come any more.
+ * Reads a trace and prefetches `depth` chunks at each touch that follows a track. Counts misses
+ * from touch `from` on. Counts prefetches from there to `tail` touches before the end, because the
+ * chunks of later prefetches may not be touched before the trace ends.
  */
 static inline struct outcome trace_run(const struct trace *t, size_t from, size_t tail,
 				       uint64_t depth)
@@ -148,7 +147,6 @@ static inline struct outcome trace_run(const struct trace *t, size_t from, size_
 	struct outcome o = {0};
 	if (!p || !state)
 		abort();
-	pattern_init(p);
 	for (size_t i = 0; i < t->n; i++) {
 		uint8_t *s = &state[t->touches[i]];
 		struct track *track = NULL;
@@ -159,14 +157,14 @@ static inline struct outcome trace_run(const struct trace *t, size_t from, size_
 			o.useful += (*s & COUNTED) != 0;
 		}
 		*s |= TOUCHED;
-		enum pattern_event e = pattern_touch(p, 7, &t->grid, t->touches[i], &track);
+		enum pattern_event e = pattern_read(p, 7, &t->grid, t->touches[i], &track);
 		o.events[e]++;
-		uint64_t limit = e == PATTERN_FOLLOWS ? depth : e == PATTERN_GUESS ? 1 : 0;
+		uint64_t limit = e == PATTERN_FOLLOWS ? depth : 0;
 		for (uint64_t n = 0; n < limit && pattern_expect(track, &t->grid, n, &next); n++) {
 			if (!state[next]) {
 				bool counts = i >= from && i + tail < t->n;
 				state[next] = counts ? ASKED | COUNTED : ASKED;
-				o.asked += counts;
+				o.prefetched += counts;
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Endpoint, region and addressing style: where a request for a bucket goes. */
+/* Endpoint, region and addressing style: the URL of a request for a bucket. */
 #include "store_fixture.h"
 
 #include "s3/internal.h"
@@ -47,7 +47,7 @@ static void test_addresses(void **state)
 		{{.bucket = "data", .region = "cn-north-1"},
 		 "https data.s3.cn-north-1.amazonaws.com.cn /k%20y",
 		 "https data.s3.cn-north-1.amazonaws.com.cn /"},
-		/* Amazon's certificate covers one label. */
+		/* Amazon's certificate covers only one label. */
 		{{.bucket = "my.data"},
 		 "https s3.us-east-1.amazonaws.com /my.data/k%20y",
 		 "https s3.us-east-1.amazonaws.com /my.data"},
@@ -94,6 +94,10 @@ static void test_what_cannot_be(void **state)
 		{.bucket = "data", .endpoint = "http://"},
 		{.bucket = "data", .endpoint = "http://user@host"},
 		{.bucket = "data", .endpoint = "http://host/?a"},
+		{.bucket = "data", .endpoint = "http://host:65536"},
+		{.bucket = "data", .endpoint = "http://host:port/7"},
+		{.bucket = "data", .endpoint = "http://[::1]:99999999999999999999"},
+		{.bucket = "data", .endpoint = "http://h:0"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct s3_endpoint p;
@@ -121,7 +125,7 @@ static void test_another_region(void **state)
 static void test_redirects(void **state)
 {
 	static const struct {
-		const char *endpoint, *location, *want; /* NULL: not followed */
+		const char *endpoint, *location, *want; /* NULL: the redirect is not followed */
 	} cases[] = {
 		{"http://127.0.0.1", "http://127.0.0.2:8/data?list-type=2",
 		 "http 127.0.0.2:8 /data"},
@@ -132,9 +136,9 @@ static void test_redirects(void **state)
 		{"http://127.0.0.1", "http://data.s3.example.org", "http data.s3.example.org /"},
 		{"https://127.0.0.1", "https://data.s3.example.org?list-type=2",
 		 "https data.s3.example.org /"},
-		/* TLS is not given up. */
+		/* A redirect from TLS to plain HTTP. */
 		{"https://127.0.0.1", "http://127.0.0.2/data", NULL},
-		/* The bucket is somewhere else, or nowhere. */
+		/* The location has another bucket, or none. */
 		{"http://127.0.0.1", "http://127.0.0.2/", NULL},
 		{"http://127.0.0.1", "http://127.0.0.2", NULL},
 		{"http://127.0.0.1", "http://127.0.0.2/metadata", NULL},
@@ -202,7 +206,7 @@ static void test_signed_redirects(void **state)
 	}
 }
 
-/* The bucket in the path, where the host does not know it in front of itself. */
+/* The bucket is moved to the path if the host does not know it as part of the host. */
 static void test_path_instead(void **state)
 {
 	static const struct {
@@ -234,7 +238,7 @@ static void test_path_instead(void **state)
 	}
 }
 
-/* The endpoint of the service goes before that of all services; of another service it is none. */
+/* The endpoint of S3 precedes that of all services; the endpoint of another service is not used. */
 static void test_endpoints_of_a_profile(void **state)
 {
 	static const struct {
@@ -279,7 +283,7 @@ static void test_region_names(void **state)
 	assert_false(s3_region_ok("abcdefghijklmnopqrstuvwxyz-abcdefghijklmnopqrstuvwxyz"));
 }
 
-/* Who renews credentials has left the directory that the path was relative to. */
+/* The path of the certificates stays valid after a change of the directory. */
 static void test_certificates(void **state)
 {
 	struct s3_endpoint p;

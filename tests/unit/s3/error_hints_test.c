@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user reads above the service's own words. */
+/* The hints that precede the service's own message. */
 #include "store_fixture.h"
 
 #include "s3/error_hints.h"
 
-static void assert_advice(const struct s3_refusal *r, const char *want)
+static void assert_hint(const struct s3_refusal *r, const char *want)
 {
 	auto_str struct str got = {0};
 	s3_error_hint(r, &got);
@@ -19,21 +19,26 @@ static void test_codes(void **state)
 		bool is_signed;
 		const char *owner, *want;
 	} cases[] = {
-		{403, "SignatureDoesNotMatch", true, NULL, "the secret access key is wrong"},
-		{403, "InvalidAccessKeyId", true, NULL, "the service does not know the access key"},
+		{403, "SignatureDoesNotMatch", true, NULL,
+		 "the secret access key is wrong; check the credentials"},
+		{403, "InvalidAccessKeyId", true, NULL,
+		 "the service does not know the access key; check credentials and endpoint"},
 		{400, "ExpiredToken", true, NULL,
-		 "the credentials have expired: log in again, or get new ones"},
+		 "the credentials have expired; log in again or get new ones"},
 		{403, "ExpiredToken", true, NULL,
-		 "the credentials have expired: log in again, or get new ones"},
+		 "the credentials have expired; log in again or get new ones"},
 		{400, "InvalidToken", true, NULL,
-		 "the session token is wrong: log in again, or get a new one"},
+		 "the session token is wrong; log in again or get a new one"},
 		{301, "PermanentRedirect", true, NULL,
-		 "the bucket is at another endpoint: name it, or its region"},
-		{403, "AccessDenied", true, NULL, "these credentials may not list the bucket"},
+		 "the bucket is at another endpoint; use -o endpoint or -o region"},
+		{403, "AccessDenied", true, NULL,
+		 "the credentials do not allow listing the bucket; check the policy"},
 		{403, "AccessDenied", true, "123",
-		 "these credentials may not list the bucket, or account 123 does not own it"},
-		{403, "AccessDenied", false, NULL, "the bucket is not public"},
-		{403, "", true, NULL, "these credentials may not list the bucket"},
+		 "the credentials do not allow listing the bucket, or account 123 does not own it; "
+		 "check the policy and -o bucket_owner"},
+		{403, "AccessDenied", false, NULL, "the bucket is not public; use credentials"},
+		{403, "", true, NULL,
+		 "the credentials do not allow listing the bucket; check the policy"},
 		{403, "SomethingNew", true, NULL, ""},
 		{500, "", true, NULL, ""},
 		{0, "", true, NULL, ""},
@@ -43,48 +48,51 @@ static void test_codes(void **state)
 					     .code = cases[i].code,
 					     .is_signed = cases[i].is_signed,
 					     .owner = cases[i].owner};
-		assert_advice(&r, cases[i].want);
+		assert_hint(&r, cases[i].want);
 	}
 }
 
-/* Ceph says no more of a session that is over. */
+/* Ceph sends only AccessDenied if a session has expired. */
 static void test_sessions(void **state)
 {
 	const struct s3_refusal r = {
 		.status = 403, .code = "AccessDenied", .is_signed = true, .of_session = true};
-	assert_advice(&r, "these credentials may not list the bucket, or their session is over");
+	assert_hint(
+		&r,
+		"the credentials do not allow listing the bucket, or their session has expired; "
+		"check the policy or log in again");
 }
 
 static void test_trust(void **state)
 {
 	const struct s3_refusal r = {.untrusted = true, .code = "", .is_signed = true};
-	assert_advice(&r, "the server cannot be trusted: check endpoint and ca_bundle");
+	assert_hint(&r, "the server's certificate is not valid; check endpoint and ca_bundle");
 }
 
 static void test_clocks(void **state)
 {
 	enum { NOW = 1000000000 };
 	static const struct {
-		int64_t ours, its;
+		int64_t our_time, server_time;
 		const char *want;
 	} cases[] = {
-		{NOW + 1200, NOW, "the clock of this machine is 20 minutes ahead: set it"},
-		{NOW + 1229, NOW, "the clock of this machine is 20 minutes ahead: set it"},
-		{NOW, NOW + 1201, "the clock of this machine is 20 minutes behind: set it"},
-		{NOW + 7199, NOW, "the clock of this machine is 120 minutes ahead: set it"},
-		{NOW + 7200, NOW, "the clock of this machine is 2 hours ahead: set it"},
-		{NOW, NOW + 172799, "the clock of this machine is 48 hours behind: set it"},
-		{NOW, NOW + 864000, "the clock of this machine is 10 days behind: set it"},
-		{NOW, 0, "the clock of this machine is off: set it"},
-		{0, NOW, "the clock of this machine is off: set it"},
+		{NOW + 1200, NOW, "the clock of this machine is 20 minutes ahead; set it"},
+		{NOW + 1229, NOW, "the clock of this machine is 20 minutes ahead; set it"},
+		{NOW, NOW + 1201, "the clock of this machine is 20 minutes behind; set it"},
+		{NOW + 7199, NOW, "the clock of this machine is 120 minutes ahead; set it"},
+		{NOW + 7200, NOW, "the clock of this machine is 2 hours ahead; set it"},
+		{NOW, NOW + 172799, "the clock of this machine is 48 hours behind; set it"},
+		{NOW, NOW + 864000, "the clock of this machine is 10 days behind; set it"},
+		{NOW, 0, "the clock of this machine is wrong; set it"},
+		{0, NOW, "the clock of this machine is wrong; set it"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct s3_refusal r = {.status = 403,
 					     .code = "RequestTimeTooSkewed",
 					     .is_signed = true,
-					     .ours = cases[i].ours,
-					     .its = cases[i].its};
-		assert_advice(&r, cases[i].want);
+					     .our_time = cases[i].our_time,
+					     .server_time = cases[i].server_time};
+		assert_hint(&r, cases[i].want);
 	}
 }
 

@@ -1,75 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a put fails with, whatever the server calls it. */
-#include "store_fixture.h"
+/* The errors of a put, for each status of the server. */
+#include "server_fixture.h"
 
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <s3/s3.h>
-
-/* It says that the bucket is empty, and answers to puts with one status. */
-struct server {
-	int fd;
-	unsigned int status;
-	char url[64];
-	pthread_t thread;
-};
-
-static void answer(int fd, unsigned int status, const char *body)
-{
-	char text[512];
-	const int n = snprintf(text, sizeof(text),
-			       "HTTP/1.1 %u Whatever\r\nContent-Length: %zu\r\n"
-			       "Connection: close\r\n\r\n%s",
-			       status, strlen(body), body);
-	assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
-}
-
-static void *serve(void *arg)
-{
-	static const char nothing[] = "<ListBucketResult><IsTruncated>false</IsTruncated>"
-				      "</ListBucketResult>";
-	const struct server *s = arg;
-	int fd;
-	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
-		char head[4096];
-		const ssize_t n = recv(fd, head, sizeof(head), 0);
-		if (n > 4 && memcmp(head, "GET ", 4) == 0)
-			answer(fd, 200, nothing);
-		else if (n > 0)
-			answer(fd, s->status, "");
-		/* The body of the request, so that what we said is not lost. */
-		shutdown(fd, SHUT_WR);
-		while (recv(fd, head, sizeof(head), 0) > 0)
-			;
-		close(fd);
-	}
-	return NULL;
-}
-
-static void start(struct server *s, unsigned int status)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t n = sizeof(at);
-	s->status = status;
-	s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(s->fd, 8), 0);
-	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &n), 0);
-	snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%d", ntohs(at.sin_port));
-	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
-}
-
-static void stop(struct server *s)
-{
-	shutdown(s->fd, SHUT_RDWR);
-	pthread_join(s->thread, NULL);
-	close(s->fd);
-}
-
-/* No such bucket, and no such operation: neither says anything of the object. */
+/* 404 (no such bucket) and 501 (not implemented) say nothing about the object. */
 static void test_failures(void **state)
 {
 	static const struct {
@@ -78,19 +11,64 @@ static void test_failures(void **state)
 	} cases[] = {{404, -EIO}, {501, -EIO}, {403, -EACCES}, {412, -ESTALE}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture *f = fixture_new(1);
-		struct server server;
+		struct server server = {.status = {cases[i].status}};
 		struct err err = ERR_INIT;
-		start(&server, cases[i].status);
-		const struct store_s3_options opt = {
-			.bucket = "bucket", .endpoint = server.url, .no_sign_request = true};
-		f->s = store_s3_new(&f->env, &opt, &err);
-		if (!f->s)
-			fail_msg("%s", err.msg);
+		server_start(&server);
+		server_open(&server, f, STORE_S3_VERIFY_AUTO);
 		const int code = call_put(f->s, "x", "12", 2, NULL, NULL, &err);
 		if (code != cases[i].code || err.code != code)
 			fail_msg("%u: %d %s", cases[i].status, code, err.msg);
 		fixture_free(f);
-		stop(&server);
+		server_stop(&server);
+	}
+}
+
+/* The MD5 in the ETag of the answer is not that of the bytes that were sent. */
+static void test_damage(void **state)
+{
+	static const struct {
+		enum store_s3_verify verify;
+		int code;
+	} cases[] = {{STORE_S3_VERIFY_AUTO, -EAGAIN}, {STORE_S3_VERIFY_NEVER, 0}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = fixture_new(1);
+		struct server server = {.status = {200},
+					.header = "ETag: \"d41d8cd98f00b204e9800998ecf8427e\"\r\n"};
+		server_start(&server);
+		server_open(&server, f, cases[i].verify);
+		assert_int_equal(call_put(f->s, "x", "12", 2, NULL, NULL, NULL), cases[i].code);
+		fixture_free(f);
+		server_stop(&server);
+	}
+}
+
+/* A server that does not support conditions of a PUT (501): the store compares by a HEAD first. */
+static void test_server_without_conditions(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"}, version = {.if_match = "v"},
+				       other = {.if_match = "w"};
+	static const struct {
+		const struct store_cond *cond;
+		unsigned int status[6]; /* of PUT and HEAD in turn, the object has the ETag "v" */
+		int code;
+		unsigned int requests;
+	} cases[] = {
+		{&absent, {501, 404, 200}, 0, 3},	{&absent, {501, 200}, -EEXIST, 2},
+		{&absent, {501, 403}, -EACCES, 2},	{&absent, {412}, -EEXIST, 1},
+		{&version, {200, 501, 200, 200}, 0, 4}, /* HEAD, trial, HEAD, PUT */
+		{&version, {404}, -ESTALE, 1},		{&other, {200}, -ESTALE, 1},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = fixture_new(1);
+		struct server server = {.header = "ETag: \"v\"\r\n"};
+		memcpy(server.status, cases[i].status, sizeof(server.status));
+		server_start(&server);
+		server_open(&server, f, STORE_S3_VERIFY_AUTO);
+		const int code = call_put(f->s, "x", "12", 2, cases[i].cond, NULL, NULL);
+		fixture_free(f);
+		server_stop(&server);
+		if (code != cases[i].code || server.answered != cases[i].requests)
+			fail_msg("%zu: %d, %u requests", i, code, server.answered);
 	}
 }
 
@@ -98,6 +76,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_server_without_conditions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

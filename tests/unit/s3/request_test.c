@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an answer means to whoever asked. */
+/* The interpretation of answers. */
 #include "store_fixture.h"
 
 #include "s3/internal.h"
@@ -18,21 +18,21 @@ static void test_not_there(void **state)
 		int code;
 	} cases[] = {
 		{"GET", HTTP_GET, 404, ERROR_OF("NoSuchKey"), -ENOENT},
-		{"GET", HTTP_GET, 404, ERROR_OF("SomethingNew"), S3_DOUBTFUL},
-		/* the status says another thing */
-		{"GET", HTTP_GET, 400, ERROR_OF("NoSuchKey"), S3_DOUBTFUL},
-		{"GET", HTTP_GET, 502, ERROR_OF("NoSuchKey"), S3_DOUBTFUL},
+		{"GET", HTTP_GET, 404, ERROR_OF("SomethingNew"), S3_UNPROVEN},
+		/* a status that contradicts the code */
+		{"GET", HTTP_GET, 400, ERROR_OF("NoSuchKey"), S3_UNPROVEN},
+		{"GET", HTTP_GET, 502, ERROR_OF("NoSuchKey"), S3_UNPROVEN},
 		{"GET", HTTP_GET, 404, ERROR_OF("NoSuchBucket"), -EIO},
-		{"GET", HTTP_GET, 404, "", S3_DOUBTFUL},
-		/* keys that XML cannot hold */
+		{"GET", HTTP_GET, 404, "", S3_UNPROVEN},
+		/* keys that XML does not allow */
 		{"GET", HTTP_GET, 404, KEY_OF("a\x01"), -ENOENT},
 		{"GET", HTTP_GET, 404, KEY_OF("a&#x1;"), -ENOENT},
 		{"GET", HTTP_GET, 404, KEY_OF("a\xff"), -ENOENT},
-		{"HEAD", HTTP_HEAD, 404, "", S3_DOUBTFUL},
-		/* a page of somebody in between */
-		{"GET", HTTP_GET, 404, "default backend - 404", S3_DOUBTFUL},
-		{"GET", HTTP_GET, 404, "<html><body>Not Found</body></html>", S3_DOUBTFUL},
-		/* not about an object: a website, perhaps */
+		{"HEAD", HTTP_HEAD, 404, "", S3_UNPROVEN},
+		/* the page of a proxy */
+		{"GET", HTTP_GET, 404, "default backend - 404", S3_UNPROVEN},
+		{"GET", HTTP_GET, 404, "<html><body>Not Found</body></html>", S3_UNPROVEN},
+		/* not about an object */
 		{"GET", HTTP_LIST, 404, "<html><body>Not Found</body></html>", -ENOENT},
 		{"GET", HTTP_GET, 403, "<html><body>Forbidden</body></html>", -EACCES},
 	};
@@ -50,8 +50,8 @@ static void test_not_there(void **state)
 		assert_int_equal(
 			bytes_append(&call.http.answer, cases[i].body, strlen(cases[i].body)), 0);
 		const int code = s3_request_judge(&call, NULL, &err);
-		const int said = code == S3_DOUBTFUL ? -ENOENT : code;
-		if (code != cases[i].code || err.code != said || !strstr(err.msg, " key: "))
+		const int expected = code == S3_UNPROVEN ? -ENOENT : code;
+		if (code != cases[i].code || err.code != expected || !strstr(err.msg, " key: "))
 			fail_msg("%zu: %d %s", i, code, err.msg);
 		s3_request_release(&call);
 	}

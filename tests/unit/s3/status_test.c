@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Statuses and codes of S3 to errno, row by row; times and ETags as AWS writes them. */
+/* The errno of each status and code; times and ETags in AWS's formats. */
 #include "store_fixture.h"
 
 #include "s3/etag.h"

@@ -51,7 +51,7 @@ static void test_fields(void **state)
 	s3_list_release(&out);
 }
 
-/* A key that was not asked for is no place to go on from: callers take the prefix off it. */
+/* The next page never begins after a key without the prefix: callers remove the prefix from it. */
 static void test_place_to_go_on(void **state)
 {
 	static const struct {
@@ -90,7 +90,7 @@ static void test_what_is_taken(void **state)
 		 "c"},
 		{LIST(PREFIX("a/") OBJECT("a/x")), {.prefix = ""}, "a/x"},
 		{LIST(PREFIX("a/") PREFIX("a/b/")), {.prefix = "a/", .delimit = true}, "a/b/"},
-		/* what no store may give */
+		/* keys that no store may return */
 		{LIST(OBJECT("/lead") OBJECT("a//b") OBJECT("../x") OBJECT("dir/") OBJECT("ok")),
 		 {.prefix = ""},
 		 "ok"},
@@ -107,28 +107,28 @@ static void test_what_is_taken(void **state)
 	}
 }
 
-/* A prefix with a key is no empty one. */
+/* A prefix with one key is not empty. */
 static void test_nothing_can_be_read(void **state)
 {
 	static const char bad[] = LIST("<Contents><Key>a/b</Key><Size>-1</Size></Contents>"
 				       "<Contents><Key>a//</Key><Size>1</Size></Contents>"),
-			  unfit[] = LIST("<Contents><Key>a//b</Key><Size>1</Size></Contents>");
+			  bad_key[] = LIST("<Contents><Key>a//b</Key><Size>1</Size></Contents>");
 	struct s3_list_query req = {.prefix = "a/", .delimit = true, .max = 10};
 	struct s3_list_result out;
 	char keys[16];
 	assert_int_equal(parse(bad, &req, &out, keys, sizeof(keys)), -EIO);
 	s3_list_release(&out);
-	/* Behind a page that had something. */
+	/* After a page with items. */
 	req.start_after = "a/a";
 	assert_int_equal(parse(bad, &req, &out, keys, sizeof(keys)), 0);
 	s3_list_release(&out);
-	/* No store may give it. */
+	/* No store may return this key. */
 	req.start_after = NULL;
-	assert_int_equal(parse(unfit, &req, &out, keys, sizeof(keys)), 0);
+	assert_int_equal(parse(bad_key, &req, &out, keys, sizeof(keys)), 0);
 	s3_list_release(&out);
 }
 
-/* What is less than the last key of a page may be on the next one then. */
+/* Without order, the next page may have keys that are less than the last one of this page. */
 static void test_disorder(void **state)
 {
 	static const struct {
@@ -161,11 +161,13 @@ static void test_bad_listings(void **state)
 		{"no XML", "Internal Server Error"},
 		{"another root", HEAD "<Error><Code>SlowDown</Code></Error>"},
 		{"cut", HEAD "<ListBucketResult><Contents><Key>a</Key>"},
-		{"not said whether there is more", FRAME(OBJECT("a"))},
-		{"said without a meaning", FRAME(OBJECT("a") "<IsTruncated>yes</IsTruncated>")},
+		{"IsTruncated is missing", FRAME(OBJECT("a"))},
+		{"IsTruncated has another value",
+		 FRAME(OBJECT("a") "<IsTruncated>yes</IsTruncated>")},
 		{"entity", "<!DOCTYPE x [<!ENTITY e \"aaaa\">]><ListBucketResult>&e;"
 			   "</ListBucketResult>"},
-		{"too deep", LIST("<a><a><a><a><a><a><a><a/></a></a></a></a></a></a></a>")},
+		{"nested too deeply",
+		 LIST("<a><a><a><a><a><a><a><a/></a></a></a></a></a></a></a>")},
 		{"a name too long",
 		 LIST("<aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/>")},
 	};
@@ -180,27 +182,27 @@ static void test_bad_listings(void **state)
 	}
 }
 
-/* Whatever is wrong with one item, the others are listed. */
+/* A bad item does not prevent the others from being listed. */
 static void test_bad_items(void **state)
 {
 	static const struct {
-		const char *item, *told;
+		const char *item, *message;
 	} cases[] = {
-		{OBJECT("b%00b"), "b%00b (the key holds a NUL)"},
+		{OBJECT("b%00b"), "b%00b (the key contains a NUL)"},
 		{OBJECT("b%2"), "b%2 (the key is badly encoded)"},
 		{OBJECT("b%zz%0A\n\x7f"), "b%zz%0A%0A%7F (the key is badly encoded)"},
-		{PREFIX("b%00/"), "b%00/ (the key holds a NUL)"},
+		{PREFIX("b%00/"), "b%00/ (the key contains a NUL)"},
 		{OBJECT("b//x"), "b//x (the key cannot be a path)"},
 		{OBJECT("..%2Fb"), "..%2Fb (the key cannot be a path)"},
 		{PREFIX("b//"), "b// (the key cannot be a path)"},
 		{"<Contents><Size>1</Size></Contents>", " (there is no key)"},
 		{"<CommonPrefixes/>", " (there is no key)"},
-		{SIZED("b", "1x"), "b (the size is none)"},
-		{SIZED("b", "-1"), "b (the size is none)"},
-		{SIZED("b", ""), "b (the size is none)"},
-		{SIZED("b", "9223372036854775808"), "b (the size is none)"},
-		{SIZED("b", "18446744073709551616"), "b (the size is none)"},
-		{"<Contents><Key>b</Key></Contents>", "b (the size is none)"},
+		{SIZED("b", "1x"), "b (the size is not valid)"},
+		{SIZED("b", "-1"), "b (the size is not valid)"},
+		{SIZED("b", ""), "b (the size is not valid)"},
+		{SIZED("b", "9223372036854775808"), "b (the size is not valid)"},
+		{SIZED("b", "18446744073709551616"), "b (the size is not valid)"},
+		{"<Contents><Key>b</Key></Contents>", "b (the size is not valid)"},
 	};
 	const struct s3_list_query req = {.prefix = "", .delimit = true};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -213,24 +215,24 @@ static void test_bad_items(void **state)
 						       "</ListBucketResult>");
 		assert_int_equal(parse(str_text(&xml), &req, &out, keys, sizeof(keys)), 0);
 		assert_string_equal(keys, "a c d/");
-		assert_int_equal(out.unfit, 1);
-		assert_string_equal(str_text(&out.first_unfit), cases[i].told);
+		assert_int_equal(out.n_left_out, 1);
+		assert_string_equal(str_text(&out.first_left_out), cases[i].message);
 		s3_list_release(&out);
 	}
 }
 
-/* Who wants all there is below a prefix (the chunks of a dataset) must not miss one: what may be
- * an object of his is not left out. What cannot be is. */
+/* A listing of all objects with a prefix (the chunks of a dataset) fails if it would have to leave
+ * out what may be an object. Items that cannot be objects are left out. */
 static void test_bad_items_below_a_prefix(void **state)
 {
 	static const struct {
-		const char *item, *why; /* NULL: the others are listed */
+		const char *item, *why; /* NULL: the item is left out */
 	} cases[] = {
-		{SIZED("p/b", "1x"), "p/b (the size is none)"},
-		{SIZED("p/b", "-1"), "p/b (the size is none)"},
-		{SIZED("p/b", ""), "p/b (the size is none)"},
-		{SIZED("p/b", "9223372036854775808"), "p/b (the size is none)"},
-		{SIZED("p/b", "18446744073709551616"), "p/b (the size is none)"},
+		{SIZED("p/b", "1x"), "p/b (the size is not valid)"},
+		{SIZED("p/b", "-1"), "p/b (the size is not valid)"},
+		{SIZED("p/b", ""), "p/b (the size is not valid)"},
+		{SIZED("p/b", "9223372036854775808"), "p/b (the size is not valid)"},
+		{SIZED("p/b", "18446744073709551616"), "p/b (the size is not valid)"},
 		{OBJECT("p/b%2"), "p/b%2 (the key is badly encoded)"},
 		{"<Contents><Size>1</Size></Contents>", " (there is no key)"},
 		{SIZED("other", "1x"), NULL},
@@ -254,7 +256,7 @@ static void test_bad_items_below_a_prefix(void **state)
 	}
 }
 
-/* A key that no object can have, told in part; and how many there are. */
+/* The message has a part of a key that is too long, and the number of bad items. */
 static void test_key_too_long(void **state)
 {
 	static const size_t lengths[] = {STORE_KEY_MAX + 1, XML_TEXT_MAX, XML_TEXT_MAX + 100};
@@ -272,14 +274,14 @@ static void test_key_too_long(void **state)
 	str_add(&xml, "</ListBucketResult>");
 	assert_int_equal(parse(str_text(&xml), &req, &out, keys, sizeof(keys)), 0);
 	assert_string_equal(keys, "a");
-	assert_string_equal(str_text(&out.last), "a"); /* where the next page may begin */
-	assert_int_equal(out.unfit, 3);
-	assert_in_range(out.first_unfit.b.len, 200, 250);
-	assert_non_null(strstr(str_text(&out.first_unfit), "bbb... (the key is too long)"));
+	assert_string_equal(str_text(&out.last), "a"); /* the next page begins after this key */
+	assert_int_equal(out.n_left_out, 3);
+	assert_in_range(out.first_left_out.b.len, 200, 250);
+	assert_non_null(strstr(str_text(&out.first_left_out), "bbb... (the key is too long)"));
 	s3_list_release(&out);
 }
 
-/* Not to be told: what is nobody's object, or was not asked for. A time that is none is unknown. */
+/* Items that are ignored without a message. A time that is not valid is unknown. */
 static void test_what_is_left_out_silently(void **state)
 {
 	static const char xml[] =
@@ -292,11 +294,11 @@ static void test_what_is_left_out_silently(void **state)
 	assert_int_equal(parse(xml, &req, &out, keys, sizeof(keys)), 0);
 	assert_string_equal(keys, "p/b p/c");
 	assert_int_equal(out.page.items[1].meta.mtime_ns, 0);
-	assert_int_equal(out.unfit, 0);
+	assert_int_equal(out.n_left_out, 0);
 	s3_list_release(&out);
 }
 
-/* Of what is no item: cut, it would be another token. */
+/* A continuation token that is cut would be another token. */
 static void test_text_too_long(void **state)
 {
 	auto_str struct str xml = {0};
@@ -310,7 +312,7 @@ static void test_text_too_long(void **state)
 	s3_list_release(&out);
 }
 
-/* Not kept to its end. */
+/* A token that never ends is refused before all of it is in memory. */
 static void test_token_too_long(void **state)
 {
 	static const char *const begins[] = {"<ListBucketResult", "<!--", "<?x ",
@@ -333,7 +335,7 @@ static void test_token_too_long(void **state)
 	}
 }
 
-/* Ten bytes each in the document: they must not become a gigabyte. */
+/* Items of ten bytes in the document must not take a gigabyte of memory. */
 static void test_too_many_items(void **state)
 {
 	static const char item[] = "<Contents/>";
@@ -365,7 +367,7 @@ static void test_errors(void **state)
 		 "<Type>Sender</Type><Code>AccessDenied</Code><Message>no</Message></Error>"
 		 "<RequestId>1</RequestId></ErrorResponse>",
 		 true, "AccessDenied", "no", "1", ""},
-		/* keys that XML cannot hold */
+		/* keys that XML does not allow */
 		{"<Error><Code>NoSuchKey</Code><Key>\x01\xff&#x1;&amp;</Key><RequestId>1</"
 		 "RequestId>"
 		 "</Error>",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which schema a path belongs to, when there are several. */
+/* Which of several schemas recognises a path. */
 #include "schema_test.h"
 
-/* Knows the domains that have a mark and, beside it, a description. */
+/* A schema whose domains have two objects: a mark and a description. */
 static int classify_marked(const char *path, unsigned int *step, const struct schema_answer *answer,
-			   struct schema_ask *ask, struct schema_document **out, struct err *err)
+			   struct schema_request *req, struct schema_document **out,
+			   struct err *err)
 {
 	static const char *const names[] = {"mark", "description"};
 	const struct domain_info info = {.root = path, .owner = ""};
@@ -14,37 +15,37 @@ static int classify_marked(const char *path, unsigned int *step, const struct sc
 		*out = schema_document_new(&info, answer->etag);
 		return *out ? 0 : -ENOMEM;
 	}
-	snprintf(ask->key, ask->room, "%s/%s", path, names[(*step)++]);
-	return SCHEMA_ASKS;
+	snprintf(req->key, req->room, "%s/%s", path, names[(*step)++]);
+	return SCHEMA_NEEDS_ANSWER;
 }
 
 static const struct schema_ops marked = {.name = "marked", .classify = classify_marked};
 
-struct asked {
+struct machine {
 	struct schema_classify state;
 	char key[SCHEMA_KEY_MAX + 1];
 	struct schema_document *document;
 	struct err err;
 };
 
-static int next(struct asked *a, const struct schema_answer *answer)
+static int next(struct machine *a, const struct schema_answer *answer)
 {
 	const struct schema_ops *const schemas[] = {&marked, schema_all()[0], NULL};
-	struct schema_ask ask = {.key = a->key, .room = sizeof(a->key)};
-	return schema_classify(schemas, "x", &a->state, answer, &ask, &a->document, &a->err);
+	struct schema_request req = {.key = a->key, .room = sizeof(a->key)};
+	return schema_classify(schemas, "x", &a->state, answer, &req, &a->document, &a->err);
 }
 
 static const struct schema_answer absent = {.absent = true, .etag = ""};
 
-static void the_first_schema_that_knows_a_path_has_it(void **state)
+static void the_first_schema_that_recognises_a_path_wins(void **state)
 {
-	const struct schema_answer there = {.etag = "v1", .body = "", .len = 0};
-	struct asked a = {0};
-	assert_int_equal(next(&a, NULL), SCHEMA_ASKS);
+	const struct schema_answer present = {.etag = "v1", .body = "", .len = 0};
+	struct machine a = {0};
+	assert_int_equal(next(&a, NULL), SCHEMA_NEEDS_ANSWER);
 	assert_string_equal(a.key, "x/mark");
-	assert_int_equal(next(&a, &there), SCHEMA_ASKS);
+	assert_int_equal(next(&a, &present), SCHEMA_NEEDS_ANSWER);
 	assert_string_equal(a.key, "x/description");
-	assert_int_equal(next(&a, &there), 0);
+	assert_int_equal(next(&a, &present), 0);
 	assert_non_null(a.document);
 	assert_ptr_equal(a.document->schema, &marked);
 	assert_string_equal(a.document->info.root, "x");
@@ -52,16 +53,16 @@ static void the_first_schema_that_knows_a_path_has_it(void **state)
 	schema_document_unref(a.document);
 }
 
-static void the_next_one_is_asked_for_what_none_before_it_knows(void **state)
+static void other_paths_go_to_the_next_schema(void **state)
 {
 	static const char text[] = "{\"root\":\"" ROOT_ID "\",\"owner\":\"ann\",\"acls\":"
 				   "{\"ann\":{\"read\":true},\"default\":{}}}";
-	const struct schema_answer there = {.etag = "e", .body = text, .len = sizeof(text) - 1};
-	struct asked a = {0};
-	assert_int_equal(next(&a, NULL), SCHEMA_ASKS);
-	assert_int_equal(next(&a, &absent), SCHEMA_ASKS);
+	const struct schema_answer present = {.etag = "e", .body = text, .len = sizeof(text) - 1};
+	struct machine a = {0};
+	assert_int_equal(next(&a, NULL), SCHEMA_NEEDS_ANSWER);
+	assert_int_equal(next(&a, &absent), SCHEMA_NEEDS_ANSWER);
 	assert_string_equal(a.key, "x/.domain.json");
-	assert_int_equal(next(&a, &there), 0);
+	assert_int_equal(next(&a, &present), 0);
 	assert_ptr_equal(a.document->schema, schema_all()[0]);
 	assert_string_equal(a.document->info.root, ROOT_ID);
 	assert_string_equal(a.document->info.owner, "ann");
@@ -72,22 +73,22 @@ static void the_next_one_is_asked_for_what_none_before_it_knows(void **state)
 	schema_document_unref(a.document);
 }
 
-static void what_no_schema_knows_is_nothing(void **state)
+static void a_path_that_no_schema_recognises_has_no_document(void **state)
 {
-	struct asked a = {0};
-	assert_int_equal(next(&a, NULL), SCHEMA_ASKS);
-	assert_int_equal(next(&a, &absent), SCHEMA_ASKS);
+	struct machine a = {0};
+	assert_int_equal(next(&a, NULL), SCHEMA_NEEDS_ANSWER);
+	assert_int_equal(next(&a, &absent), SCHEMA_NEEDS_ANSWER);
 	assert_int_equal(next(&a, &absent), 0);
 	assert_null(a.document);
 }
 
-/* It is this schema's domain, so no other one is asked. */
+/* The mark shows which schema the domain has, so no other schema is tried. */
 static void a_broken_domain_is_an_error(void **state)
 {
-	const struct schema_answer there = {.etag = ""};
-	struct asked a = {0};
-	assert_int_equal(next(&a, NULL), SCHEMA_ASKS);
-	assert_int_equal(next(&a, &there), SCHEMA_ASKS);
+	const struct schema_answer present = {.etag = ""};
+	struct machine a = {0};
+	assert_int_equal(next(&a, NULL), SCHEMA_NEEDS_ANSWER);
+	assert_int_equal(next(&a, &present), SCHEMA_NEEDS_ANSWER);
 	assert_int_equal(next(&a, &absent), -EIO);
 	assert_contains(a.err.msg, "without a description");
 	assert_null(a.document);
@@ -97,11 +98,11 @@ static void a_path_that_is_too_long_is_no_domain(void **state)
 {
 	char path[SCHEMA_KEY_MAX + 1], key[SCHEMA_KEY_MAX + 1];
 	struct schema_classify machine = {0};
-	struct schema_ask ask = {.key = key, .room = sizeof(key)};
+	struct schema_request req = {.key = key, .room = sizeof(key)};
 	struct schema_document *document;
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
-	assert_int_equal(schema_classify(schema_all(), path, &machine, NULL, &ask, &document, NULL),
+	assert_int_equal(schema_classify(schema_all(), path, &machine, NULL, &req, &document, NULL),
 			 0);
 	assert_null(document);
 }
@@ -109,9 +110,9 @@ static void a_path_that_is_too_long_is_no_domain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_schema_that_knows_a_path_has_it),
-		cmocka_unit_test(the_next_one_is_asked_for_what_none_before_it_knows),
-		cmocka_unit_test(what_no_schema_knows_is_nothing),
+		cmocka_unit_test(the_first_schema_that_recognises_a_path_wins),
+		cmocka_unit_test(other_paths_go_to_the_next_schema),
+		cmocka_unit_test(a_path_that_no_schema_recognises_has_no_document),
 		cmocka_unit_test(a_broken_domain_is_an_error),
 		cmocka_unit_test(a_path_that_is_too_long_is_no_domain),
 	};

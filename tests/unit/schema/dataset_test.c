@@ -27,10 +27,10 @@ static void shapes_and_grids(void **state)
 		{SIMPLE("[10]") LAYOUT("{\"dims\":4}"), DSPACE_SIMPLE, 1, 3},
 		{SIMPLE("[0]") LAYOUT("{\"dims\":[0]}"), DSPACE_SIMPLE, 1, 0},
 		{SIMPLE("[4,0]") LAYOUT("{\"dims\":[2,0]}"), DSPACE_SIMPLE, 2, 0},
-		/* where nothing is stored there may be no layout */
+		/* a dataset without stored chunks may have no layout */
 		{SIMPLE("[4]") LAYOUT("{\"class\":\"H5D_COMPACT\"}"), DSPACE_SIMPLE, 1, 1},
 		{SIMPLE("[4]"), DSPACE_SIMPLE, 1, 1},
-		/* the stored layout goes before the requested one */
+		/* the stored layout has precedence over the requested one */
 		{SIMPLE("[10]") LAYOUT("{\"dims\":[5]}")
 			 PROPS("\"layout\":{\"class\":\"H5D_CHUNKED\",\"dims\":[1]}"),
 		 DSPACE_SIMPLE, 1, 2},
@@ -175,15 +175,18 @@ static void filters(void **state)
 	}
 	struct parsed p = parse_dataset(
 		SHAPED PROPS("\"filters\":[{\"class\":\"H5Z_FILTER_USER\",\"id\":1,\"name\":"
-			     "\"deflate\"}]"));
+			     "\"deflate\"},\"gzip\",3]"));
+	assert_int_equal(p.o.dataset.nfilters, 3);
 	assert_string_equal(p.o.dataset.filters[0].name, "deflate");
+	assert_string_equal(p.o.dataset.filters[1].name, "gzip");
+	assert_null(p.o.dataset.filters[2].name);
 	parsed_release(&p);
 }
 
 static void fill_values(void **state)
 {
 	static const struct {
-		const char *type, *props, *hex; /* hex NULL: none defined */
+		const char *type, *props, *hex; /* hex NULL: no fill value is defined */
 	} rows[] = {
 		{"\"H5T_STD_I32LE\"", "\"x\":1", NULL},
 		{"\"H5T_STD_I32LE\"", "\"fillValue\":null", NULL},
@@ -224,7 +227,7 @@ static void fill_values(void **state)
 	}
 }
 
-/* One value for many elements of an array is held once. */
+/* One value for many elements of an array is stored once. */
 static void fill_of_a_large_array(void **state)
 {
 	struct parsed p =
@@ -284,7 +287,7 @@ static void initializers(void **state)
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.dataset.initializer, INITIALIZER_ARANGE);
 	assert_true(p.o.dataset.arange_start == 5 && p.o.dataset.arange_step == 3);
-	assert_null(p.o.dataset.elsewhere);
+	assert_null(p.o.dataset.absence_unknown);
 	parsed_release(&p);
 	p = parse_dataset(SHAPED PROPS("\"initializer\":[\"arange\"]"));
 	assert_true(p.o.dataset.arange_start == 0 && p.o.dataset.arange_step == 1);
@@ -292,7 +295,7 @@ static void initializers(void **state)
 	p = parse_dataset(SHAPED PROPS("\"initializer\":[\"chunklocator\",\"--h5path=/x\"]"));
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.dataset.initializer, INITIALIZER_NONE);
-	assert_contains(p.o.dataset.elsewhere, "chunk table");
+	assert_contains(p.o.dataset.absence_unknown, "chunk table");
 	char prefix[SCHEMA_KEY_MAX];
 	assert_int_equal(hsds2_chunk_prefix(&p.o, prefix, sizeof(prefix)), -EOPNOTSUPP);
 	parsed_release(&p);

@@ -25,7 +25,7 @@ static void reads_a_domain(void **state)
 	assert_int_equal(d.acls[0].perms, 63);
 	assert_string_equal(d.acls[1].user, "default");
 	assert_int_equal(d.acls[1].perms, DOMAIN_PERM_READ);
-	/* to the microsecond, which is what the service has */
+	/* microseconds, the precision of the service */
 	assert_int_equal(d.created_ns / 1000, INT64_C(1795231615502898));
 	assert_int_equal(d.modified_ns, INT64_C(1795231616000000000));
 	arena_free(a);

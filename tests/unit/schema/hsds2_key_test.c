@@ -149,7 +149,7 @@ static void chunk_keys(void **state)
 	}
 }
 
-static void classifies_the_rest_as_other(void **state)
+static void classifies_unknown_keys_as_other(void **state)
 {
 	static const char *const others[] = {
 		"",
@@ -188,18 +188,66 @@ static void classifies_the_rest_as_other(void **state)
 		if (k.cls != HSDS2_KEY_OTHER)
 			fail_msg("class %d: %s", k.cls, others[i]);
 	}
-	/* Existing keys need not lie in any extent. */
+	/* A stored chunk may be outside the extent of the dataset. */
 	hsds2_key_classify(PREFIX "d/0002-000000-000000/18446744073709551615", &k);
 	assert_int_equal(k.cls, HSDS2_KEY_CHUNK);
 	assert_true(k.coords[0] == UINT64_MAX);
 }
 
+/* Ids, numbers and references of a domain whose hash table has collisions. */
+static void objects_by_id(void **state)
+{
+	enum { N = 100 };
+	struct arena *arena = arena_new(1 << 20);
+	struct hsds2_entry entries[N] = {0};
+	struct hsds2_space s = {.n = N, .entries = entries};
+	char text[SCHEMA_ID_MAX + 16], key[SCHEMA_KEY_MAX + 1];
+	const char *etag;
+	for (unsigned int i = 0; i < N; i++) {
+		snprintf(text, sizeof(text), "d-00112233-44556677-%04x-000000-000000", i);
+		entries[i].id = test_id(text);
+		entries[i].etag = i == 7 ? "seven" : "";
+	}
+	assert_int_equal(hsds2_space_index(&s, arena), 0);
+	for (unsigned int i = 0; i < N; i++) {
+		snprintf(text, sizeof(text), "datasets/d-00112233-44556677-%04x-000000-000000", i);
+		assert_int_equal(hsds2_number(&s, &entries[i].id), i);
+		assert_int_equal(hsds2_resolve(&s.base, text, strlen(text)), i + 1);
+	}
+	const struct schema_id other = test_id(GROUP_ID);
+	assert_int_equal(hsds2_number(&s, &other), OBJECT_NONE);
+	assert_int_equal(hsds2_resolve(&s.base, GROUP_ID, strlen(GROUP_ID)), 0);
+	assert_int_equal(hsds2_resolve(&s.base, "", 0), 0);
+	assert_true(hsds2_space_key(&s.base, 7, key, sizeof(key), &etag) > 0);
+	assert_string_equal(key, PREFIX "d/0007-000000-000000/.dataset.json");
+	assert_string_equal(etag, "seven");
+	arena_free(arena);
+}
+
+/* A key that does not fit its buffer, which may have no byte at all. */
+static void short_buffers(void **state)
+{
+	const struct schema_id id = test_id(DATASET_ID), root = test_id(ROOT_ID);
+	char key[SCHEMA_KEY_MAX + 1];
+	const int n = hsds2_object_key(&id, key, sizeof(key));
+	assert_int_equal(n, strlen(key));
+	for (size_t cap = 0; cap <= (size_t)n; cap++) {
+		assert_int_equal(hsds2_object_key(&id, key, cap), -ENAMETOOLONG);
+		if (cap <= sizeof("x/.domain.json") - 1)
+			assert_int_equal(hsds2_domain_key("x", key, cap), -ENAMETOOLONG);
+		if (cap <= sizeof(PREFIX) - 1)
+			assert_int_equal(hsds2_storage_prefix(&root, key, cap), -ENAMETOOLONG);
+	}
+	assert_int_equal(hsds2_object_key(&id, key, (size_t)n + 1), n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(domain_keys), cmocka_unit_test(object_keys),
-		cmocka_unit_test(prefixes),    cmocka_unit_test(too_long),
-		cmocka_unit_test(chunk_keys),  cmocka_unit_test(classifies_the_rest_as_other),
+		cmocka_unit_test(domain_keys),	 cmocka_unit_test(object_keys),
+		cmocka_unit_test(prefixes),	 cmocka_unit_test(too_long),
+		cmocka_unit_test(chunk_keys),	 cmocka_unit_test(classifies_unknown_keys_as_other),
+		cmocka_unit_test(objects_by_id), cmocka_unit_test(short_buffers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lenient loader, seen through documents of groups and domains. */
+/* The lenient JSON parser, tested with documents of groups. */
 #include "schema_test.h"
 
 static void link_names_survive(void **state)
@@ -50,7 +50,9 @@ static void last_member_wins(void **state)
 	parsed_release(&p);
 }
 
-/* Everything that Python's reader refuses, we refuse: the pass must not make it legal. */
+/* Text that Python's JSON parser refuses is refused here, too: the lexical pass must not make it
+ * legal.
+ */
 static void refuses_malformed(void **state)
 {
 	static const char *const bad[] = {
@@ -122,14 +124,15 @@ static void depth_is_limited(void **state)
 	parsed_release(&p);
 }
 
-/* The values of a document would take more memory than one may. */
-static void values_are_limited(void **state)
+/* A document of n bytes that repeats `unit` is refused for the memory that its values would take,
+ * before Jansson, which would refuse its syntax, sees it. */
+static void expect_too_many_values(const char *unit, size_t n)
 {
-	size_t n = 40 << 20;
-	char *text = malloc(n);
+	const size_t len = strlen(unit);
+	char *text = malloc(n + len);
 	assert_non_null(text);
-	for (size_t i = 0; i < n; i += 2)
-		memcpy(text + i, "[]", 2);
+	for (size_t i = 0; i < n; i += len)
+		memcpy(text + i, unit, len);
 	struct parsed p = parse_bytes(GROUP_ID, text, n);
 	free(text);
 	assert_int_equal(p.rc, -EIO);
@@ -137,12 +140,22 @@ static void values_are_limited(void **state)
 	parsed_release(&p);
 }
 
+static void memory_of_values_is_limited(void **state)
+{
+	expect_too_many_values("[]", 40 << 20);
+	expect_too_many_values("{}", 40 << 20);
+	expect_too_many_values(",", 54 << 20);
+	/* A string costs a value and its length, the comma another value: none of the three can be
+	 * left out of the sum. */
+	expect_too_many_values("\"\",", 3 * 20400000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_names_survive), cmocka_unit_test(last_member_wins),
-		cmocka_unit_test(refuses_malformed),  cmocka_unit_test(depth_is_limited),
-		cmocka_unit_test(values_are_limited),
+		cmocka_unit_test(link_names_survive),	       cmocka_unit_test(last_member_wins),
+		cmocka_unit_test(refuses_malformed),	       cmocka_unit_test(depth_is_limited),
+		cmocka_unit_test(memory_of_values_is_limited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

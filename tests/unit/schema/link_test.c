@@ -66,27 +66,27 @@ static void order_is_creation_then_name(void **state)
 	parsed_release(&p);
 }
 
-static void leaves_out_what_cannot_be_shown(void **state)
+static void invalid_links_are_left_out(void **state)
 {
 	static const struct {
 		const char *link, *why;
 	} rows[] = {
-		{"\"\":" HARD(ROOT_ID), "link \"\": empty name"},
-		{"\".\":" HARD(ROOT_ID), "link \".\": \".\" means the group itself"},
-		{"\"a/b\":" HARD(ROOT_ID), "link \"a/b\": \"/\" in the name"},
-		{"\"a\\u0000b\":" HARD(ROOT_ID), "a NUL inside"},
-		{"\"a\":" HARD(OTHER_ID), "link \"a\": no object " OTHER_ID},
-		{"\"a\":" HARD("x"), "id: not an object's id"},
-		{"\"a\":{\"class\":\"H5L_TYPE_HARD\"}", "id: not an object's id"},
+		{"\"\":" HARD(ROOT_ID), "link \"\": the name is empty"},
+		{"\".\":" HARD(ROOT_ID), "link \".\": the name \".\" is reserved"},
+		{"\"a/b\":" HARD(ROOT_ID), "link \"a/b\": the name contains \"/\""},
+		{"\"a\\u0000b\":" HARD(ROOT_ID), "it contains a NUL"},
+		{"\"a\":" HARD(OTHER_ID), "link \"a\": object " OTHER_ID " does not exist"},
+		{"\"a\":" HARD("x"), "id: not the id of an object"},
+		{"\"a\":{\"class\":\"H5L_TYPE_HARD\"}", "id: not the id of an object"},
 		{"\"a\":{\"class\":\"H5L_TYPE_USER\"}", "unknown class \"H5L_TYPE_USER\""},
 		{"\"a\":{}", "no class"},
 		{"\"a\":null", "no class"},
 		{"\"a\":" SOFT("null"), "h5path: missing"},
-		{"\"a\":" SOFT("\"\""), "h5path: empty"},
-		{"\"a\":" SOFT("\"x\\u0000\""), "h5path: a NUL inside"},
+		{"\"a\":" SOFT("\"\""), "h5path: it is empty"},
+		{"\"a\":" SOFT("\"x\\u0000\""), "h5path: it contains a NUL"},
 		{"\"a\":" SOFT("NaN"), "h5path: a number"},
 		{"\"a\":" EXT("\"x\"", "\"y\":1"), "h5domain: missing"},
-		{"\"a\":" EXT("\"x\"", "\"h5domain\":\"\""), "h5domain: empty"},
+		{"\"a\":" EXT("\"x\"", "\"h5domain\":\"\""), "h5domain: it is empty"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char text[512];
@@ -102,7 +102,7 @@ static void leaves_out_what_cannot_be_shown(void **state)
 	}
 }
 
-/* name_len bytes of name, a soft link's path of path_len. */
+/* A soft link with a name of name_len bytes and a path of path_len bytes. */
 static struct parsed parse_long(size_t name_len, size_t path_len)
 {
 	size_t cap = name_len + path_len + 512;
@@ -130,7 +130,7 @@ static void lengths_are_limited(void **state)
 	parsed_release(&p);
 	p = parse_long(65001, 1);
 	assert_int_equal(p.o.group.nlinks, 0);
-	assert_contains(p.what, "65001 bytes, limit 65000");
+	assert_contains(p.what, "65001 bytes, the limit is 65000");
 	parsed_release(&p);
 	p = parse_long(1, 65001);
 	assert_int_equal(p.o.group.nlinks, 0);
@@ -164,7 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_each_class),
 		cmocka_unit_test(order_is_creation_then_name),
-		cmocka_unit_test(leaves_out_what_cannot_be_shown),
+		cmocka_unit_test(invalid_links_are_left_out),
 		cmocka_unit_test(lengths_are_limited),
 		cmocka_unit_test(many_links),
 	};

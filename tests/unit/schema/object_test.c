@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all objects have in common: identity, times, the list of attributes. */
+/* Members that all objects have: id, times, attributes. */
 #include "schema_test.h"
 
 #define SCALAR_I8                                                                                  \
@@ -25,10 +25,10 @@ static void refuses_other_documents(void **state)
 	} rows[] = {
 		{"{\"root\":\"" ROOT_ID "\"}", "id: missing"},
 		{"{\"id\":7,\"root\":\"" ROOT_ID "\"}", "id: not an id"},
-		{"{\"id\":\"" ROOT_ID "\",\"root\":\"" ROOT_ID "\"}", "id: the document says"},
-		{"{\"id\":\"" DATASET_ID "\",\"root\":\"" ROOT_ID "\"}", "id: the document says"},
+		{"{\"id\":\"" ROOT_ID "\",\"root\":\"" ROOT_ID "\"}", "id: the document has"},
+		{"{\"id\":\"" DATASET_ID "\",\"root\":\"" ROOT_ID "\"}", "id: the document has"},
 		{"{\"id\":\"" GROUP_ID "\"}", "root: missing"},
-		{"{\"id\":\"" GROUP_ID "\",\"root\":\"" GROUP_ID "\"}", "root: the document says"},
+		{"{\"id\":\"" GROUP_ID "\",\"root\":\"" GROUP_ID "\"}", "root: the document has"},
 		{"{" HEAD(GROUP_ID) ",\"links\":[]}", "links: not an object"},
 		{"{" HEAD(GROUP_ID) ",\"attributes\":7}", "attributes: not an object"},
 	};
@@ -63,8 +63,8 @@ static void broken_attributes_are_left_out(void **state)
 	static const struct {
 		const char *attr, *what;
 	} rows[] = {
-		{"\"\":{" SCALAR_I8 "1}", "attribute \"\": empty name"},
-		{"\"a\\u0000\":{" SCALAR_I8 "1}", "a NUL inside"},
+		{"\"\":{" SCALAR_I8 "1}", "attribute \"\": the name is empty"},
+		{"\"a\\u0000\":{" SCALAR_I8 "1}", "it contains a NUL"},
 		{"\"a\\udce9\":{" SCALAR_I8 "1}", "surrogate"},
 		{"\"a\":null", "attribute \"a\": not an object"},
 		{"\"a\":{}", "attribute \"a\": type: missing"},
@@ -111,8 +111,8 @@ static void attribute_order_tracking(void **state)
 	}
 }
 
-/* Memory that runs out is no defect of the document: nothing is left out in silence. */
-static void out_of_memory_is_told_apart(void **state)
+/* If memory runs out, the parser fails; it does not leave out parts of the document. */
+static void out_of_memory_is_an_error(void **state)
 {
 	static const char text[] = "{" HEAD(GROUP_ID) ",\"attributes\":{\"a\":{" SCALAR_I8
 						      "1},\"b\":{" SCALAR_I8 "1}}}";
@@ -149,7 +149,7 @@ static void assert_text(const struct attribute *a, const char *text)
 	assert_string_equal(value, text);
 }
 
-/* What hsload cut off comes back on datasets that are dimension scales. */
+/* The terminators that hsload removes are restored on dimension scales. */
 static void scales_are_terminated(void **state)
 {
 	static const struct {
@@ -182,7 +182,7 @@ static void scales_are_terminated(void **state)
 			rows[i].class, rows[i].name);
 		assert_int_equal(p.rc, 0);
 		assert_int_equal(p.o.nattrs, 2);
-		/* No times: by name. */
+		/* The attributes have no times, so they are sorted by name. */
 		const bool name_first = strcmp(p.o.attrs[0].name, "NAME") == 0;
 		const struct attribute *class = &p.o.attrs[name_first],
 				       *name = &p.o.attrs[!name_first];
@@ -219,7 +219,7 @@ int main(void)
 		cmocka_unit_test(groups_are_no_scales),
 		cmocka_unit_test(broken_attributes_are_left_out),
 		cmocka_unit_test(attribute_order_tracking),
-		cmocka_unit_test(out_of_memory_is_told_apart),
+		cmocka_unit_test(out_of_memory_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

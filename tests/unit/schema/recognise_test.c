@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a place is taken for, from the keys that its first listings show. */
+/* The kind of a place, according to the keys of its first listings. */
 #include "schema_test.h"
 
 #define V1_UUID "953ef986-e555-11f1-b213-02fc00000001"
@@ -8,7 +8,8 @@ static struct schema_survey survey(const char *const *keys)
 {
 	struct schema_survey s = {0};
 	for (; *keys; keys++) {
-		/* A block of exactly the key's size shows a read past its end. */
+		/* In a block of exactly the key's size, so that the address sanitizer sees a read
+		 * past its end. */
 		char *exact = strdup(*keys);
 		assert_non_null(exact);
 		schema_survey_key(&s, exact);
@@ -34,7 +35,7 @@ static void places(void **state)
 		{{"home/", "db/"}, NULL, true, SCHEMA_PLACE_BUCKET},
 		{{"e8bdf-d-" V1_UUID, "db/", "home/"}, NULL, false, SCHEMA_PLACE_BUCKET},
 		{{".domain.json", "db/"}, "{\"root\": \"g\"}", true, SCHEMA_PLACE_BUCKET},
-		/* nothing is stored yet */
+		/* a bucket without objects */
 		{{"home/", "home/.domain.json"}, NULL, false, SCHEMA_PLACE_BUCKET},
 		/* v1 */
 		{{"e8bdf-d-" V1_UUID}, NULL, false, SCHEMA_PLACE_BUCKET_V1},
@@ -76,8 +77,8 @@ static void places(void **state)
 	}
 }
 
-/* Keys that resemble those of a bucket and are none. */
-static void look_alikes(void **state)
+/* Keys that are similar to those of a bucket. */
+static void similar_keys(void **state)
 {
 	static const char *const keys[] = {
 		"",
@@ -122,11 +123,12 @@ static void look_alikes(void **state)
 		const char *const one[] = {keys[i], NULL};
 		struct schema_survey s = survey(one);
 		if (schema_recognise(&s, true) != SCHEMA_PLACE_OTHER)
-			fail_msg("'%s' is taken for place %d", keys[i], schema_recognise(&s, true));
+			fail_msg("'%s' is recognised as place %d", keys[i],
+				 schema_recognise(&s, true));
 	}
 }
 
-/* Every start of a key of schema v1, and every byte of it changed. */
+/* A key of schema v1, truncated at each byte, and with each byte changed. */
 static void damaged_v1_keys(void **state)
 {
 	static const char key[] = "41de3-c17-" V1_UUID "_0_12";
@@ -140,13 +142,13 @@ static void damaged_v1_keys(void **state)
 		const bool ends_well = i == uuid_end || i == uuid_end + 2 || i == uuid_end + 4 ||
 				       i == uuid_end + 5;
 		if (s.v1 != ends_well)
-			fail_msg("'%s' is taken for %d", damaged, s.v1);
+			fail_msg("'%s' is recognised: %d", damaged, s.v1);
 		s = (struct schema_survey){0};
 		strcpy(damaged, key);
 		damaged[i] = '~';
 		schema_survey_key(&s, damaged);
 		if (s.v1)
-			fail_msg("'%s' is taken for a key of v1", damaged);
+			fail_msg("'%s' is recognised as a key of v1", damaged);
 	}
 }
 
@@ -154,7 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(places),
-		cmocka_unit_test(look_alikes),
+		cmocka_unit_test(similar_keys),
 		cmocka_unit_test(damaged_v1_keys),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

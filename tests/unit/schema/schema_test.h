@@ -116,12 +116,12 @@ static inline struct parsed parse_type(const char *type)
 	return parse_printed(TYPE_ID, "{" HEAD(TYPE_ID) ",\"attributes\":{},\"type\":%s}", type);
 }
 
-/* A group with one attribute "a". rest: shape, value and so on. */
-static inline struct parsed parse_attr(const char *type, const char *rest)
+/* A group with one attribute "a". members: shape, value and so on. */
+static inline struct parsed parse_attr(const char *type, const char *members)
 {
 	return parse_printed(GROUP_ID,
 			     "{" HEAD(GROUP_ID) ",\"attributes\":{\"a\":{\"type\":%s,%s}}}", type,
-			     rest);
+			     members);
 }
 
 static inline void hex_of(const void *bytes, size_t n, char *out, size_t cap)

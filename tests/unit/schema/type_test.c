@@ -146,7 +146,7 @@ static void committed(void **state)
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.attrs[0].committed, 3);
 	parsed_release(&p);
-	/* Not in the domain, not a type: the type is there all the same. */
+	/* The id is not in the domain, or not that of a datatype: the type is valid without it. */
 	static const char *const ids[] = {"t-99999999-44556677-0003-000000-000000", DATASET_ID, ""};
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		char type[256];
@@ -175,8 +175,8 @@ static void refuses(void **state)
 		{"\"H5T_STD_\"", "unknown base"},
 		{"\"H5T_IEEE_F8LE\"", "unknown base"},
 		{"\"H5T_IEEE_F128LE\"", "unknown base"},
-		{"\"" TYPE_ID "\"", "by its id alone"},
-		{"\"datatypes/" TYPE_ID "\"", "by its id alone"},
+		{"\"" TYPE_ID "\"", "without a description"},
+		{"\"datatypes/" TYPE_ID "\"", "without a description"},
 		{"{\"class\":\"H5T_TIME\"}", "unknown class"},
 		{"{\"class\":\"H5T_INTEGER\"}", "missing"},
 		{"{\"class\":\"H5T_FLOAT\",\"base\":\"H5T_STD_I8LE\"}", "another class"},
@@ -188,7 +188,8 @@ static void refuses(void **state)
 		{"{\"class\":\"H5T_STRING\",\"length\":1,\"charSet\":\"x\"}", "unknown charSet"},
 		{"\"H5T_OPAQUE\"", "unknown base"},
 		{"{\"class\":\"H5T_OPAQUE\",\"tag\":\"x\"}", "size: missing"},
-		{"{\"class\":\"H5T_OPAQUE\",\"size\":1,\"tag\":\"\\u0000\"}", "tag: a NUL"},
+		{"{\"class\":\"H5T_OPAQUE\",\"size\":1,\"tag\":\"\\u0000\"}",
+		 "tag: it contains a NUL"},
 		{"{\"class\":\"H5T_REFERENCE\",\"base\":\"H5T_STD_REF_X\"}", "unknown base"},
 		{"{\"class\":\"H5T_ENUM\",\"base\":\"H5T_IEEE_F32LE\",\"mapping\":{\"a\":1}}",
 		 "not an integer"},
@@ -241,7 +242,7 @@ static void depth_is_limited(void **state)
 	json[n + levels] = '\0';
 	struct parsed p = parse_type(json);
 	assert_int_equal(p.rc, -EIO);
-	assert_contains(p.err.msg, "nested over");
+	assert_contains(p.err.msg, "nested deeper than");
 	parsed_release(&p);
 }
 

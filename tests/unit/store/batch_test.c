@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row of requests: order, window, what is skipped, how it ends. */
+/* Sequences of requests: order, window, requests that are skipped, and errors. */
 #include "store_fixture.h"
 
 enum { N = 200 };
 
-struct row {
+struct expected {
 	size_t requested, taken;
 	size_t skip_every; /* 0: none */
 	size_t fail_at;	   /* SIZE_MAX: never */
@@ -13,9 +13,9 @@ struct row {
 
 static bool request(void *arg, size_t i, struct store_request *req)
 {
-	struct row *row = arg;
-	assert_int_equal(i, row->requested++);
-	if (row->skip_every && i % row->skip_every == 0)
+	struct expected *x = arg;
+	assert_int_equal(i, x->requested++);
+	if (x->skip_every && i % x->skip_every == 0)
 		return false;
 	snprintf(req->key, STORE_KEY_MAX, "k/%zu", i);
 	return true;
@@ -23,13 +23,13 @@ static bool request(void *arg, size_t i, struct store_request *req)
 
 static int take(void *arg, size_t i, struct store_request *req)
 {
-	struct row *row = arg;
+	struct expected *x = arg;
 	struct store_answer *a = &req->answer;
 	char want[32];
-	assert_int_equal(i, row->taken++);
-	if (i == row->fail_at)
+	assert_int_equal(i, x->taken++);
+	if (i == x->fail_at)
 		return -EIO;
-	if (row->skip_every && i % row->skip_every == 0) {
+	if (x->skip_every && i % x->skip_every == 0) {
 		assert_int_equal(a->state, STORE_UNKNOWN);
 		assert_int_equal(a->body.len, 0);
 	} else if (i % 3 == 0) {
@@ -40,7 +40,7 @@ static int take(void *arg, size_t i, struct store_request *req)
 		assert_int_equal(a->body.len, strlen(want));
 		assert_memory_equal(a->body.data, want, a->body.len);
 	}
-	if (row->keep) {
+	if (x->keep) {
 		struct bytes mine = a->body;
 		a->body = (struct bytes){0};
 		bytes_release(&mine);
@@ -48,7 +48,7 @@ static int take(void *arg, size_t i, struct store_request *req)
 	return 0;
 }
 
-/* Every third object is missing. */
+/* A store in which every third object is absent. */
 static struct fixture *filled(unsigned int workers)
 {
 	struct fixture *f = fixture_new(workers);
@@ -71,10 +71,10 @@ static void results_come_in_order(void **state)
 	for (size_t w = 0; w < sizeof(workers) / sizeof(workers[0]); w++) {
 		struct fixture *f = filled(workers[w]);
 		for (size_t k = 0; k < sizeof(windows) / sizeof(windows[0]); k++) {
-			struct row row = {.fail_at = SIZE_MAX, .skip_every = k, .keep = k & 1};
-			const struct store_row each = {N, windows[k], request, take, &row};
-			assert_int_equal(store_run_row(f->s, &each), 0);
-			assert_int_equal(row.taken, N);
+			struct expected x = {.fail_at = SIZE_MAX, .skip_every = k, .keep = k & 1};
+			const struct store_sequence seq = {N, windows[k], request, take, &x};
+			assert_int_equal(store_run_sequence(f->s, &seq), 0);
+			assert_int_equal(x.taken, N);
 		}
 		fixture_free(f);
 	}
@@ -85,36 +85,36 @@ static void no_more_than_the_window_is_under_way(void **state)
 	enum { WINDOW = 4 };
 	struct fixture *f = filled(16);
 	struct store_counts counts;
-	struct row row = {.fail_at = SIZE_MAX};
-	const struct store_row each = {N, WINDOW, request, take, &row};
-	assert_int_equal(store_run_row(f->s, &each), 0);
+	struct expected x = {.fail_at = SIZE_MAX};
+	const struct store_sequence seq = {N, WINDOW, request, take, &x};
+	assert_int_equal(store_run_sequence(f->s, &seq), 0);
 	store_count_read(f->s, &counts);
 	assert_int_equal(counts.calls[STORE_GET], N);
 	assert_in_range(counts.in_flight_max, 1, WINDOW);
 	fixture_free(f);
 }
 
-static void a_refused_result_ends_the_row(void **state)
+static void an_error_of_take_ends_the_sequence(void **state)
 {
 	enum { WINDOW = 8, BAD = 20 };
 	struct fixture *f = filled(4);
 	struct store_counts counts;
-	struct row row = {.fail_at = BAD};
-	const struct store_row each = {N, WINDOW, request, take, &row};
-	assert_int_equal(store_run_row(f->s, &each), -EIO);
+	struct expected x = {.fail_at = BAD};
+	const struct store_sequence seq = {N, WINDOW, request, take, &x};
+	assert_int_equal(store_run_sequence(f->s, &seq), -EIO);
 	store_count_read(f->s, &counts);
-	assert_int_equal(row.taken, BAD + 1);
+	assert_int_equal(x.taken, BAD + 1);
 	assert_int_equal(counts.calls[STORE_GET], BAD + WINDOW);
 	fixture_free(f);
 }
 
-static void nothing_is_a_row(void **state)
+static void an_empty_sequence_succeeds(void **state)
 {
 	struct fixture *f = filled(0);
-	struct row row = {.fail_at = SIZE_MAX};
-	const struct store_row each = {0, 8, request, take, &row};
-	assert_int_equal(store_run_row(f->s, &each), 0);
-	assert_int_equal(row.taken, 0);
+	struct expected x = {.fail_at = SIZE_MAX};
+	const struct store_sequence seq = {0, 8, request, take, &x};
+	assert_int_equal(store_run_sequence(f->s, &seq), 0);
+	assert_int_equal(x.taken, 0);
 	fixture_free(f);
 }
 
@@ -123,8 +123,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results_come_in_order),
 		cmocka_unit_test(no_more_than_the_window_is_under_way),
-		cmocka_unit_test(a_refused_result_ends_the_row),
-		cmocka_unit_test(nothing_is_a_row),
+		cmocka_unit_test(an_error_of_take_ends_the_sequence),
+		cmocka_unit_test(an_empty_sequence_succeeds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

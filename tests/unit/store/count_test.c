@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counting wrapper: it changes nothing, and its numbers are right. */
+/* The counting wrapper: it changes no answer, and its counters are right. */
 #include "store_contract.h"
 
 #include <store/implement.h>
@@ -31,7 +31,7 @@ static uint64_t result_of(const struct store_counts *n, enum store_op call, cons
 	return 0;
 }
 
-/* Each call in one place, by what came of it, and in the histogram of its kind. */
+/* Each request is counted once by its result and once in the histogram of its operation. */
 static void test_results(void **state)
 {
 	static const struct {
@@ -86,7 +86,8 @@ static void test_counts(void **state)
 	assert_code(s, "y", -ENOENT);
 	assert_listing(s, "", false, "x");
 	assert_int_equal(call_delete(s, "x", NULL, NULL), 0);
-	assert_int_equal(call_put(s, "/", "", 0, NULL, NULL, NULL), -EINVAL); /* never passes */
+	assert_int_equal(call_put(s, "/", "", 0, NULL, NULL, NULL),
+			 -EINVAL); /* invalid key: does not reach the wrapper */
 	store_count_read(s, &n);
 	assert_int_equal(n.calls[STORE_GET], 4);
 	assert_int_equal(n.range_gets, 2);
@@ -101,7 +102,7 @@ static void test_counts(void **state)
 }
 
 /* Over a store with pages of 1000. */
-static void test_pages_asked_for(void **state)
+static void test_number_of_pages(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
 	static const struct {
@@ -128,10 +129,48 @@ static void test_pages_asked_for(void **state)
 				 cases[i].pages);
 		assert_int_equal(page.n, cases[i].code ? 0 : 2500);
 		assert_false(page.more);
+		assert_null(page.next);
 	}
 }
 
-/* ---- a store that answers when it is told to ---- */
+/* At the level debug, each request is one line. */
+static void test_log_lines(void **state)
+{
+	static const struct {
+		uint64_t first, length;
+		const char *text;
+	} cases[] = {
+		{0, STORE_TO_END, "get x: ok, 10 bytes, "},
+		{3, STORE_TO_END, "get x, bytes 3-: ok, 7 bytes, "},
+		{3, 4, "get x, bytes 3-6: ok, 4 bytes, "},
+		{0, 1, "get x, bytes 0-0: ok, 1 bytes, "},
+	};
+	struct fixture *f = *state;
+	put_text(f->s, "x", "0123456789");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		FILE *to = tmpfile();
+		const int saved = dup(STDERR_FILENO);
+		struct call_result res;
+		char text[256] = "";
+		assert_true(to && saved >= 0);
+		dup2(fileno(to), STDERR_FILENO);
+		f->env.log = log_new("test", LOG_LEVEL_DEBUG);
+		const int rc =
+			call_get(f->s, "x", cases[i].first, cases[i].length, 0, NULL, &res, NULL);
+		log_free(f->env.log);
+		f->env.log = NULL;
+		dup2(saved, STDERR_FILENO);
+		close(saved);
+		assert_true(pread(fileno(to), text, sizeof(text) - 1, 0) > 0);
+		fclose(to);
+		assert_int_equal(rc, 0);
+		bytes_release(&res.body);
+		if (!strstr(text, cases[i].text))
+			fail_msg("\"%s\" is not in \"%s\"", cases[i].text, text);
+	}
+}
+
+/* ---- a store that answers when the test lets it ---- */
 
 struct held {
 	struct store base;
@@ -145,9 +184,9 @@ static void hold(struct store *s, struct store_request *req)
 	h->reqs[h->n++] = req;
 }
 
-static void let_go(struct held *h)
+static void answer_last(struct held *h)
 {
-	store_fail(&h->base, h->reqs[--h->n], -EIO, "let go");
+	store_fail(&h->base, h->reqs[--h->n], -EIO, "answered by the test");
 }
 
 static void free_held(struct store *s)
@@ -184,12 +223,12 @@ static void test_in_flight(void **state)
 	start(s, STORE_GET, &done);
 	start(s, STORE_GET, &done);
 	start(s, STORE_HEAD, &done);
-	let_go(h);
-	let_go(h);
+	answer_last(h);
+	answer_last(h);
 	start(s, STORE_GET, &done);
 	start(s, STORE_GET, &done);
 	while (h->n)
-		let_go(h);
+		answer_last(h);
 	store_count_read(s, &n);
 	assert_int_equal(n.in_flight_max, 3);
 	assert_int_equal(n.failures, 5);
@@ -204,7 +243,8 @@ int main(void)
 		CONTRACT_TESTS(counted_dir_workers),
 		CONTRACT_TEST(test_counts, counted_mem),
 		CONTRACT_TEST(test_results, counted_mem),
-		CONTRACT_TEST(test_pages_asked_for, counted_mem),
+		CONTRACT_TEST(test_number_of_pages, counted_mem),
+		CONTRACT_TEST(test_log_lines, counted_mem),
 		CONTRACT_TEST(test_in_flight, counted_mem),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

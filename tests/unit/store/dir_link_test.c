@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory store and symbolic links: inside they are followed, out of the bucket never. */
+/* The directory store and symbolic links: a link is followed only if it stays in the bucket. */
 #include "store_fixture.h"
 
 #include <sys/resource.h>
@@ -26,7 +26,7 @@ static void make_link(const struct fixture *f, const char *to, const char *key)
 	assert_int_equal(symlink(to, path_of(f, key)), 0);
 }
 
-/* A listing that is to prove what is absent: it fails, and names the key. */
+/* The listing fails, because it would have to prove absence, and the reason names the key. */
 static void assert_no_listing(const struct fixture *f, const char *prefix, unsigned int how,
 			      int code, const char *key)
 {
@@ -88,7 +88,7 @@ static void test_listing_through_a_link_that_leads_out(void **state)
 	assert_non_null(strstr(err.msg, "up"));
 }
 
-/* A put replaces the link, not what it leads to. */
+/* A put replaces the link, not its target. */
 static void test_put_over_a_link(void **state)
 {
 	struct fixture *f = *state;
@@ -115,9 +115,10 @@ static void test_links_inside(void **state)
 	assert_listing(f->s, "d/e", true, "d/e/");
 	assert_listing(f->s, "d/e/", true, "d/e/y");
 
-	assert_int_equal(call_delete(f->s, "d/e", NULL, NULL), 0); /* no object */
+	assert_int_equal(call_delete(f->s, "d/e", NULL, NULL),
+			 0); /* not an object, so nothing is deleted */
 	assert_object(f->s, "d/e/y", "2");
-	assert_int_equal(call_delete(f->s, "file", NULL, NULL), 0); /* the link */
+	assert_int_equal(call_delete(f->s, "file", NULL, NULL), 0); /* deletes the link */
 	assert_object(f->s, "d/x", "1");
 	put_text(f->s, "d/e/z", "3");
 	assert_object(f->s, "e/z", "3");
@@ -126,7 +127,7 @@ static void test_links_inside(void **state)
 	assert_code(f->s, "e/y", -ENOENT);
 }
 
-/* An entry that is there is no proof that nothing is. */
+/* A dangling link is an entry, so it does not prove that the object is absent. */
 static void test_links_that_lead_nowhere(void **state)
 {
 	struct fixture *f = *state;
@@ -157,7 +158,23 @@ static void test_links_that_lead_nowhere(void **state)
 	assert_listing(f->s, "other/", false, "other/x");
 }
 
-/* The directory that the link leads to is another user's. */
+/* A listing fails if no entry at all can be examined. A later page may consist of such entries. */
+static void test_listing_of_dangling_links_only(void **state)
+{
+	struct fixture *f = *state;
+	const struct call_list first = {.prefix = "d/", .delimit = true};
+	const struct call_list later = {.prefix = "d/", .delimit = true, .start_after = "d/a"};
+	struct store_page page;
+	assert_int_equal(mkdir(path_of(f, "d"), 0777), 0);
+	make_link(f, "nowhere", "d/b");
+	assert_int_equal(call_list_page(f->s, &first, &page, NULL), -ENOLINK);
+	put_text(f->s, "d/a", "1");
+	assert_int_equal(call_list_page(f->s, &later, &page, NULL), 0);
+	assert_int_equal(page.n, 0);
+	store_page_release(&page);
+}
+
+/* The links lead to a directory that the process may not search. */
 static void test_links_into_a_closed_directory(void **state)
 {
 	struct fixture *f = *state;
@@ -184,7 +201,7 @@ static void test_links_into_a_closed_directory(void **state)
 	assert_non_null(strstr(err.msg, "d/"));
 }
 
-/* Too few descriptors are no reason to leave out what is there. */
+/* Without free descriptors a listing fails; it does not leave out entries. */
 static void test_links_without_descriptors(void **state)
 {
 	struct fixture *f = *state;
@@ -231,7 +248,7 @@ static void test_circles(void **state)
 	assert_code(f->s, "self", -EACCES);
 }
 
-/* d0 has two links to d1, that two to d2 and so on: 2^40 paths, no circle. */
+/* d0 has two links to d1, d1 has two to d2, and so on: 2^40 paths without a cycle. */
 static void test_bomb(void **state)
 {
 	struct fixture *f = *state;
@@ -263,6 +280,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_put_over_a_link, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_inside, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_that_lead_nowhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_listing_of_dangling_links_only, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_links_into_a_closed_directory, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_links_without_descriptors, setup, teardown),

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory store: listings of directories that are large, deep, closed or empty. */
+/* The directory store: listings of directories that are large, deep, unreadable or empty. */
 #include "store_fixture.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+/* True: readdir() reports the type of no entry, as on file systems that do not store it. */
+static bool types_are_unknown;
+static unsigned int entries_read;
+
+struct dirent *readdir(DIR *dir)
+{
+	static struct dirent *(*real)(DIR *);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "readdir64");
+	struct dirent *entry = real(dir);
+	entries_read += entry != NULL;
+	if (entry && types_are_unknown)
+		entry->d_type = DT_UNKNOWN;
+	return entry;
+}
 
 static int setup(void **state)
 {
@@ -32,8 +50,8 @@ static void make_files(const struct fixture *f, const char *dir, unsigned int n)
 	}
 }
 
-/* Runs fn in a child and counts its system calls, all of them and those that read a directory.
- * False when tracing is not allowed here. */
+/* Runs fn in a child process and counts its system calls: all of them, and those that read a
+ * directory. False if tracing is not allowed. */
 static bool count_calls(void (*fn)(struct fixture *f), struct fixture *f, unsigned int *all,
 			unsigned int *readdirs)
 {
@@ -82,10 +100,10 @@ static void test_limit_costs_little(void **state)
 	if (!count_calls(list_too_many, f, &all, &readdirs))
 		skip();
 	assert_int_equal(readdirs, 1);
-	assert_true(all < 50); /* and so not one for each object */
+	assert_true(all < 50); /* far fewer than objects */
 }
 
-/* More directories than are gathered before the first is entered. */
+/* More directories than one batch. */
 static void test_limit_among_directories(void **state)
 {
 	struct fixture *f = *state;
@@ -105,6 +123,22 @@ static void test_limit_among_directories(void **state)
 	for (size_t i = 1; i < page.n; i++)
 		assert_true(strcmp(page.items[i - 1].key, page.items[i].key) < 0);
 	store_page_release(&page);
+}
+
+/* The files of the first batch of directories exceed the limit. */
+static void test_limit_is_noticed_before_all_directories_are_read(void **state)
+{
+	enum { BATCH = 1024, DIRECTORIES = 2 * BATCH };
+	struct fixture *f = *state;
+	struct store_page page;
+	for (unsigned int i = 0; i < DIRECTORIES; i++) {
+		char dir[32];
+		snprintf(dir, sizeof(dir), "%u", i);
+		make_files(f, dir, 1);
+	}
+	entries_read = 0;
+	assert_int_equal(call_list_all(f->s, "", false, 1, &page, NULL), -E2BIG);
+	assert_in_range(entries_read, BATCH, BATCH + 10);
 }
 
 static void test_large_pages(void **state)
@@ -128,13 +162,50 @@ static void test_empty_directories(void **state)
 	assert_listing(f->s, "a/", true, "a/b/");
 	assert_listing(f->s, "", false, "c/x");
 	assert_listing(f->s, "a/", false, "");
-	/* What follows the page is no object. */
+	/* What follows the page is not an object. */
 	mkdir(path_of(f, "d"), 0777);
 	const struct call_list req = {.prefix = "", .max = 1};
 	auto_page struct store_page page = {0};
 	assert_int_equal(call_list_page(f->s, &req, &page, NULL), 0);
 	assert_int_equal(page.n, 1);
 	assert_false(page.more);
+}
+
+static void test_entries_of_unknown_type(void **state)
+{
+	struct fixture *f = *state;
+	put_text(f->s, "a", "1");
+	put_text(f->s, "d/x", "1");
+	assert_int_equal(mkdir(path_of(f, "empty"), 0777), 0);
+	assert_int_equal(mkfifo(path_of(f, "fifo"), 0666), 0);
+	assert_int_equal(symlink("a", path_of(f, "link")), 0);
+	assert_int_equal(symlink("d", path_of(f, "link-to-d")), 0);
+	for (int unknown = 0; unknown < 2; unknown++) {
+		types_are_unknown = unknown;
+		assert_listing(f->s, "", true, "a d/ empty/ link link-to-d/");
+		assert_listing(f->s, "", false, "a d/x link link-to-d/x");
+	}
+	types_are_unknown = false;
+}
+
+static void test_entry_of_unknown_type_that_cannot_be_examined(void **state)
+{
+	struct fixture *f = *state;
+	const bool root = geteuid() == 0;
+	struct store_page page = {0};
+	put_text(f->s, "half/x", "1");
+	assert_int_equal(chmod(path_of(f, "half"), 0444), 0);
+	if (root)
+		assert_int_equal(seteuid(65534), 0);
+	types_are_unknown = true;
+	int whole = call_list_all(f->s, "half/", false, 10, &page, NULL);
+	int names = call_list_all(f->s, "half/", true, 10, &page, NULL);
+	types_are_unknown = false;
+	if (root)
+		assert_int_equal(seteuid(0), 0);
+	assert_int_equal(chmod(path_of(f, "half"), 0777), 0);
+	assert_int_equal(whole, -EACCES);
+	assert_int_equal(names, -EACCES); /* no entry is left */
 }
 
 static void test_too_deep(void **state)
@@ -156,12 +227,12 @@ static void test_too_deep(void **state)
 	assert_listing(f->s, "d/", false, key);
 }
 
-/* A whole listing, and what the log says of it. */
+/* A whole listing and its log messages. */
 static void list_and_log(struct fixture *f, struct store_page *page, char *said, size_t size)
 {
 	FILE *to = tmpfile();
 	const int saved = dup(STDERR_FILENO);
-	struct log *log = log_new("test", LOG_LEVEL_WARNING, false);
+	struct log *log = log_new("test", LOG_LEVEL_WARNING);
 	assert_true(to && saved >= 0 && log);
 	dup2(fileno(to), STDERR_FILENO);
 	f->env.log = log;
@@ -177,7 +248,7 @@ static void list_and_log(struct fixture *f, struct store_page *page, char *said,
 	said[n] = '\0';
 }
 
-/* A directory of names of 255 bytes, five deep: the last level cannot be keys. */
+/* Five levels of names of 255 bytes: keys of the last level would be too long. */
 static void test_keys_too_long(void **state)
 {
 	struct fixture *f = *state;
@@ -200,8 +271,8 @@ static void test_keys_too_long(void **state)
 	auto_page struct store_page page = {0};
 	char said[512];
 	list_and_log(f, &page, said, sizeof(said));
-	assert_string_equal(said, "test: warning: listing of '': 1 names are left out, the keys "
-				  "would be longer than 1024\n");
+	assert_string_equal(said, "test: warning: listing of '': 1 names are left out: their keys "
+				  "would be longer than 1024 bytes\n");
 	assert_int_equal(page.n, 3); /* below the fourth level a key would have 1025 bytes */
 	for (size_t i = 0; i < page.n; i++)
 		assert_true(store_key_ok(page.items[i].key));
@@ -231,7 +302,7 @@ static void test_unreadable_directory(void **state)
 	assert_int_equal(chmod(path_of(f, "shut"), 0777), 0);
 }
 
-/* Names can be read, what they are cannot be looked at. */
+/* The names of entries can be read, but the entries cannot be examined. */
 static void test_unsearchable_directory(void **state)
 {
 	struct fixture *f = *state;
@@ -268,8 +339,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_limit_costs_little),
 		TEST(test_limit_among_directories),
+		TEST(test_limit_is_noticed_before_all_directories_are_read),
 		TEST(test_large_pages),
 		TEST(test_empty_directories),
+		TEST(test_entries_of_unknown_type),
+		TEST(test_entry_of_unknown_type_that_cannot_be_examined),
 		TEST(test_too_deep),
 		TEST(test_keys_too_long),
 		TEST(test_unreadable_directory),

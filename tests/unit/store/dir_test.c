@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory store: the contract, and what other programs do to files while we use them. */
+/* The directory store: the contract, and other programs that change files meanwhile. */
 #include "store_contract.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 static int dir_inline(void **state)
@@ -71,58 +73,95 @@ static void test_empty_json_is_retried(void **state)
 	assert_object(f->s, "x.json", "{}");
 }
 
-/* A file of sysfs says that it has a page of bytes and has a few: as if it had shrunk. */
-static void test_shrinking_file(void **state)
+/* ---- objects that change while they are read ---- */
+
+/* Replaces the store's reads: a test changes the file before each of the first `changes` reads. */
+static struct {
+	void (*change)(const char *path);
+	const char *path;
+	unsigned int changes, reads;
+} meddler;
+
+ssize_t pread(int fd, void *to, size_t n, off_t at)
+{
+	if (meddler.change && meddler.reads++ < meddler.changes)
+		meddler.change(meddler.path);
+	return syscall(SYS_pread64, fd, to, n, at);
+}
+
+/* Each change sets a different time, because two writes within one tick of the kernel's clock get
+ * the same time. */
+static void rewrite(const char *path)
+{
+	const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1000 + meddler.reads}};
+	write_file(path, "new");
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void shorten(const char *path)
+{
+	assert_int_equal(truncate(path, 1), 0);
+}
+
+static void lengthen_again(struct fixture *f)
+{
+	write_file(meddler.path, "old");
+}
+
+static int get_changing(struct fixture *f, void (*change)(const char *path), unsigned int changes,
+			struct call_result *res, struct err *err)
+{
+	write_file(path_of(f, "x"), "old");
+	meddler.path = path_of(f, "x"); /* path_of() must not be called until the read has ended */
+	meddler.change = change;
+	meddler.changes = changes;
+	meddler.reads = 0;
+	f->slept_ns = 0;
+	const int rc = call_get(f->s, "x", 0, UINT64_MAX, 0, NULL, res, err);
+	meddler.change = NULL;
+	return rc;
+}
+
+static void test_file_that_changes_while_it_is_read(void **state)
 {
 	struct fixture *f = *state;
-	struct err err = ERR_INIT;
 	struct call_result res;
-	struct stat st;
-	if (stat("/sys/kernel/uevent_seqnum", &st) || st.st_size < 100)
-		skip();
-	struct store *sys = store_dir_new(&f->env, "/sys/kernel", &err);
-	assert_non_null(sys);
-	assert_int_equal(call_get(sys, "uevent_seqnum", 0, UINT64_MAX, 0, NULL, &res, &err), -EIO);
-	assert_non_null(strstr(err.msg, "shrank"));
-	assert_null(res.body.data);
-	assert_int_equal(f->slept_ns, 2 * 5000000);
-	store_free(sys);
+	struct store_meta meta;
+	struct err err = ERR_INIT;
+	for (unsigned int changes = 1; changes <= 2; changes++) {
+		assert_int_equal(get_changing(f, rewrite, changes, &res, &err), 0);
+		assert_int_equal(res.body.len, 3);
+		assert_memory_equal(res.body.data, "new", 3);
+		assert_int_equal(call_head(f->s, "x", &meta, NULL), 0);
+		assert_string_equal(res.meta.etag, meta.etag);
+		assert_int_equal(f->slept_ns, changes * 5000000);
+		bytes_release(&res.body);
+	}
 }
 
-struct scribbler {
-	int fd;
-	atomic_bool stop;
-};
-
-static void *scribble(void *arg)
-{
-	struct scribbler *s = arg;
-	while (!atomic_load(&s->stop))
-		assert_int_equal(pwrite(s->fd, "x", 1, 0), 1);
-	return NULL;
-}
-
-/* It takes longer to read than the clock of its times takes to tick. */
 static void test_file_that_is_written_all_the_time(void **state)
 {
 	struct fixture *f = *state;
-	struct scribbler s = {.fd = open(path_of(f, "x"), O_RDWR | O_CREAT, 0666)};
 	struct call_result res;
 	struct err err = ERR_INIT;
-	pthread_t thread;
-	assert_true(s.fd >= 0);
-	assert_int_equal(ftruncate(s.fd, 64 << 20), 0);
-	assert_int_equal(pthread_create(&thread, NULL, scribble, &s), 0);
-	const int rc = call_get(f->s, "x", 0, UINT64_MAX, 0, NULL, &res, &err);
-	atomic_store(&s.stop, true);
-	pthread_join(thread, NULL);
-	assert_int_equal(rc, -EIO);
+	assert_int_equal(get_changing(f, rewrite, UINT_MAX, &res, &err), -EIO);
 	assert_null(res.body.data);
-	assert_non_null(strstr(err.msg, "written to each time"));
+	assert_non_null(strstr(err.msg, "object x"));
+	assert_non_null(strstr(err.msg, "changed during each attempt to read it"));
+	assert_int_equal(meddler.reads, 3);
 	assert_int_equal(f->slept_ns, 2 * 5000000);
-	assert_int_equal(call_get(f->s, "x", 0, UINT64_MAX, 0, NULL, &res, &err), 0);
-	bytes_release(&res.body);
-	close(s.fd);
+}
+
+static void test_shrinking_file(void **state)
+{
+	struct fixture *f = *state;
+	struct call_result res;
+	struct err err = ERR_INIT;
+	f->on_sleep = lengthen_again;
+	assert_int_equal(get_changing(f, shorten, UINT_MAX, &res, &err), -EIO);
+	assert_null(res.body.data);
+	assert_non_null(strstr(err.msg, "shrank"));
+	assert_int_equal(f->slept_ns, 2 * 5000000);
 }
 
 static void test_huge_sparse_file(void **state)
@@ -141,7 +180,7 @@ static void test_huge_sparse_file(void **state)
 	bytes_release(&res.body);
 }
 
-/* ---- what is no object ---- */
+/* ---- files that are no objects ---- */
 
 static void make_socket(const char *path)
 {
@@ -223,6 +262,58 @@ static void test_failed_puts_leave_nothing(void **state)
 	assert_object(f->s, "d/y", "2");
 }
 
+/* A put syncs the file and its directory. If that fails, so does the put. */
+static struct {
+	atomic_uint files, directories;
+	bool fail;
+} syncs;
+
+int fsync(int fd)
+{
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	syncs.files += S_ISREG(st.st_mode);
+	syncs.directories += S_ISDIR(st.st_mode);
+	if (syncs.fail)
+		errno = EIO;
+	return syncs.fail ? -1 : 0;
+}
+
+static void test_puts_are_synced(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	syncs.files = syncs.directories = 0;
+	put_text(f->s, "x", "1");
+	assert_int_equal(syncs.files, 1);
+	assert_int_equal(syncs.directories, 1);
+	syncs.fail = true;
+	assert_int_equal(call_put(f->s, "x", "2", 1, NULL, NULL, &err), -EIO);
+	syncs.fail = false;
+	assert_object(f->s, "x", "1");
+	assert_int_equal(count_entries(path_of(f, "")), 1);
+}
+
+/* If standard input is closed, a file may get descriptor 0, which is as valid as any other. */
+static void test_descriptor_zero(void **state)
+{
+	struct fixture *f = *state;
+	char text[8];
+	put_text(f->s, "d/x", "1");
+	const int saved = dup(STDIN_FILENO);
+	close(STDIN_FILENO);
+	const int got = get_text(f->s, "d/x", text, sizeof(text));
+	const int deleted = call_delete(f->s, "d/x", NULL, NULL);
+	if (saved >= 0) {
+		dup2(saved, STDIN_FILENO);
+		close(saved);
+	}
+	assert_int_equal(got, 0);
+	assert_string_equal(text, "1");
+	assert_int_equal(deleted, 0);
+	assert_int_equal(count_entries(path_of(f, "")), 0);
+}
+
 static void test_replacing_keeps_readers(void **state)
 {
 	struct fixture *f = *state;
@@ -258,7 +349,7 @@ static void run_crowd(struct fixture *f, void *(*fn)(void *), struct crowd crowd
 		pthread_join(threads[i], NULL);
 }
 
-/* Each makes and empties the directories that the others are using. */
+/* Each thread makes and empties directories that the others use. */
 static void *make_and_empty(void *arg)
 {
 	struct crowd *c = arg;
@@ -317,12 +408,15 @@ int main(void)
 		CONTRACT_TEST(test_space, dir_inline),
 		CONTRACT_TEST(test_empty_json_is_read_again, dir_inline),
 		CONTRACT_TEST(test_empty_json_is_retried, dir_inline),
-		CONTRACT_TEST(test_shrinking_file, dir_inline),
+		CONTRACT_TEST(test_file_that_changes_while_it_is_read, dir_inline),
 		CONTRACT_TEST(test_file_that_is_written_all_the_time, dir_inline),
+		CONTRACT_TEST(test_shrinking_file, dir_inline),
 		CONTRACT_TEST(test_huge_sparse_file, dir_inline),
 		CONTRACT_TEST(test_special_files, dir_inline),
 		CONTRACT_TEST(test_temporary_names, dir_inline),
 		CONTRACT_TEST(test_failed_puts_leave_nothing, dir_inline),
+		CONTRACT_TEST(test_puts_are_synced, dir_inline),
+		CONTRACT_TEST(test_descriptor_zero, dir_inline),
 		CONTRACT_TEST(test_replacing_keeps_readers, dir_inline),
 		CONTRACT_TEST(test_make_and_empty, dir_workers),
 		CONTRACT_TEST(test_one_is_first, dir_workers),

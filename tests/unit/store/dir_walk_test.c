@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory store where the kernel has less: a filter takes openat2(2) and the flags of
- * renameat2(2) away from this process, then the contract is tested again, and that no link is
- * followed.
+ * The directory store on an older kernel: a seccomp filter disables openat2(2) and the flags of
+ * renameat2(2) for this process. The contract is tested again, and that no link is followed.
  */
 #include "store_contract.h"
 
@@ -12,8 +11,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* openat2(2) is unknown, and renameat2(2) knows no flags (as on a file system without them). */
-static bool take_away(void)
+/* After this openat2(2) fails with ENOSYS, and renameat2(2) with flags fails with EINVAL, as on a
+ * file system that does not support them. */
+static bool install_filter(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -45,6 +45,19 @@ static void test_filter_works(void **state)
 	assert_int_equal(errno, ENOSYS);
 	assert_int_equal(renameat2(AT_FDCWD, "a", AT_FDCWD, "b", RENAME_NOREPLACE), -1);
 	assert_int_equal(errno, EINVAL);
+}
+
+/* Without RENAME_NOREPLACE the new object gets a second name, and its temporary name is removed. */
+static void test_conditional_put_leaves_no_temporary_file(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_cond absent = {.if_none_match = "*"};
+	struct stat st;
+	assert_int_equal(call_put(f->s, "x", "1", 1, &absent, NULL, NULL), 0);
+	assert_int_equal(stat(path_of(f, "x"), &st), 0);
+	assert_int_equal(st.st_nlink, 1);
+	assert_int_equal(call_put(f->s, "x", "2", 1, &absent, NULL, NULL), -EEXIST);
+	assert_object(f->s, "x", "1");
 }
 
 static void test_no_link_is_followed(void **state)
@@ -80,10 +93,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CONTRACT_TEST(test_filter_works, walk_setup),
 		CONTRACT_TESTS(walk_setup),
+		CONTRACT_TEST(test_conditional_put_leaves_no_temporary_file, walk_setup),
 		CONTRACT_TEST(test_no_link_is_followed, walk_setup),
 	};
-	if (!take_away()) {
-		fprintf(stderr, "no seccomp here\n");
+	if (!install_filter()) {
+		fprintf(stderr, "skipped: seccomp is not available\n");
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

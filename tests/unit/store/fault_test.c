@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The failing wrapper: what it does to which request. */
+/* The wrapper that injects failures: which requests it hits, and how. */
 #include "store_contract.h"
 
 static int harmless_mem(void **state)
@@ -34,7 +34,7 @@ static struct store *faulty(struct fixture *f, const char *spec, struct store **
 	return s;
 }
 
-static void test_failing_requests_stay_outside(void **state)
+static void test_failing_requests_do_not_reach_the_store(void **state)
 {
 	struct store *counting, *s = faulty(*state, "fail:1+:ESTALE", &counting);
 	struct store_counts n;
@@ -50,14 +50,22 @@ static void test_failing_requests_stay_outside(void **state)
 	assert_int_equal(n.calls[STORE_GET] + n.calls[STORE_HEAD] + n.calls[STORE_LIST] +
 				 n.calls[STORE_DELETE],
 			 0);
-	assert_int_equal(n.calls[STORE_PUT], 2); /* those of the test itself */
+	assert_int_equal(n.calls[STORE_PUT], 2); /* by the test itself */
+	store_free(s);
+}
+
+/* If several rules fail a request, the first one decides. */
+static void test_the_first_failure_counts(void **state)
+{
+	struct store *counting, *s = faulty(*state, "fail:1:EACCES,fail:1:ESTALE", &counting);
+	assert_code(s, "x", -EACCES);
 	store_free(s);
 }
 
 static void test_which_are_hit(void **state)
 {
 	static const struct {
-		const char *spec, *want; /* a letter for each of ten gets of x: ok or fail */
+		const char *spec, *want; /* ten GETs of x: o = ok, F = failed */
 	} cases[] = {
 		{"", "oooooooooo"},
 		{"fail:3", "ooFooooooo"},
@@ -67,6 +75,8 @@ static void test_which_are_hit(void **state)
 		{"fail:100%", "FFFFFFFFFF"},
 		{"fail:1,fail:3", "FoFooooooo"},
 		{"fail:1+@d/*", "oooooooooo"},
+		{"fail:1+@y", "oooooooooo"},
+		{"fail:1+@x", "FFFFFFFFFF"},
 		{"fail:*5@[xyz]", "ooooFooooF"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -153,7 +163,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CONTRACT_TESTS(harmless_mem),
 		CONTRACT_TESTS(delayed_dir_workers),
-		CONTRACT_TEST(test_failing_requests_stay_outside, harmless_mem),
+		CONTRACT_TEST(test_failing_requests_do_not_reach_the_store, harmless_mem),
+		CONTRACT_TEST(test_the_first_failure_counts, harmless_mem),
 		CONTRACT_TEST(test_which_are_hit, harmless_mem),
 		CONTRACT_TEST(test_chance_is_repeatable, harmless_mem),
 		CONTRACT_TEST(test_bodies, harmless_mem),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is a key and what is not. */
+/* Valid and invalid keys. */
 #include "store_fixture.h"
 
 static void test_table(void **state)

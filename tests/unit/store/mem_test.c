@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store in memory: the contract, inline and with workers, and what a directory cannot do. */
+/* The store in memory: the contract with and without workers, and keys that a directory cannot
+ * hold. */
 #include "store_contract.h"
 
 static int mem_inline(void **state)

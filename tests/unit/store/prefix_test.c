@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of a bucket as a bucket. */
+/* The part of a bucket below a prefix as a bucket of its own. */
 #include "store_contract.h"
 
 static int below_mem(void **state)
@@ -28,7 +28,7 @@ static void test_prefixes(void **state)
 	assert_listing(f->s, "", false, "x");
 }
 
-/* A key that is one on its own but too long with the prefix. */
+/* A key that is valid alone, but too long with the prefix. */
 static void test_too_long(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;

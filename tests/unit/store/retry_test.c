@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wrapper that asks again, over faults that pass; no time passes here. */
+/* The wrapper that repeats requests after temporary failures. Sleeping is faked, so no time passes.
+ */
 #include "store_contract.h"
 
 #include <dirent.h>
@@ -17,7 +18,7 @@ static int harmless(void **state)
 	return f->s ? 0 : -1;
 }
 
-/* Every third request of each kind fails, and passes when it is asked again. */
+/* Every third request fails with -EAGAIN and succeeds when it is repeated. */
 static int shaky(void **state)
 {
 	struct fixture *f = fixture_new(3);
@@ -44,7 +45,7 @@ static struct store *over(struct fixture *f, const char *faults,
 	return store_retry_new(*counting, opt, NULL);
 }
 
-/* What is made once more is counted; what is given up is not made. */
+/* Only attempts that were really repeated are counted. */
 static void test_repeated_requests_are_counted(void **state)
 {
 	static const struct {
@@ -66,8 +67,8 @@ static void test_repeated_requests_are_counted(void **state)
 	}
 }
 
-/* What was said of attempts before the one that succeeded is not left for the next failure. */
-static void test_success_says_nothing(void **state)
+/* The reasons of failed attempts do not remain in the answer of the attempt that succeeds. */
+static void test_success_has_no_reason(void **state)
 {
 	struct store *counting,
 		*s = over(*state, "fail:1:EAGAIN,fail:3:EAGAIN,fail:5:EAGAIN", &quick, &counting);
@@ -85,7 +86,7 @@ static void test_success_says_nothing(void **state)
 	store_free(s);
 }
 
-static void test_gives_up(void **state)
+static void test_attempts_are_limited(void **state)
 {
 	struct fixture *f = *state;
 	struct store *counting, *s = over(f, "fail:1+:EAGAIN", &quick, &counting);
@@ -108,7 +109,7 @@ static void test_gives_up(void **state)
 	store_free(s);
 }
 
-/* A failure that is not to be tried again, and what came before it. */
+/* A permanent failure after temporary ones. */
 static void test_a_failure_names_its_attempt(void **state)
 {
 	static const struct {
@@ -139,7 +140,7 @@ static void test_a_failure_names_its_attempt(void **state)
 	}
 }
 
-/* Four pauses: between half of and the whole 100, 200, 400 and 800 ms. */
+/* Four pauses: 50 to 100 % of 100, 200, 400 and 800 ms. */
 static void test_pauses_grow(void **state)
 {
 	struct fixture *f = *state;
@@ -152,8 +153,8 @@ static void test_pauses_grow(void **state)
 	store_free(s);
 }
 
-/* Clients that failed together do not come back together: of 64 pauses there are few alike, some in
- * each half of what is allowed. */
+/* Clients that fail at the same time must not repeat at the same time: few of 64 pauses are equal,
+ * and both halves of the allowed range occur. */
 static void test_pauses_differ(void **state)
 {
 	enum { N = 64 };
@@ -186,8 +187,49 @@ static void test_budget(void **state)
 	store_free(s);
 }
 
-/* The usual policy outlasts a server that is away for 30 s, whatever the dice say. */
-static void test_usual_policy(void **state)
+/* A clock that advances by 20 s each time that it is read. */
+static uint64_t slow_clock(const struct env *env)
+{
+	static _Atomic uint64_t reads;
+	return ++reads * UINT64_C(20) * 1000000000;
+}
+
+/* The time that attempts take counts, not only the pauses: with 60 s there is no fourth attempt. */
+static void test_slow_attempts_use_up_the_budget(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	f->env.now = slow_clock;
+	struct store *s = store_mem_new(&f->env, NULL);
+	s = store_retry_new(store_fault_new(s, "fail:1+:EAGAIN", NULL), &quick, NULL);
+	assert_int_equal(call_head(s, "x", NULL, &err), -EIO);
+	assert_non_null(strstr(err.msg, "3 attempts"));
+	store_free(s);
+}
+
+/* Each page of a whole listing has its own attempts: three pages, two of them repeated once. */
+static void test_pages_have_their_own_attempts(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_retry_options two = {.attempts = 2};
+	struct store *s = store_mem_new(&f->env, NULL);
+	struct store_page page;
+	for (int i = 0; i < 2500; i++) {
+		char key[16];
+		snprintf(key, sizeof(key), "%d", i);
+		put_text(s, key, "");
+	}
+	s = store_retry_new(store_fault_new(s, "fail:*2:EAGAIN", NULL), &two, NULL);
+	assert_int_equal(call_list_all(s, "", false, 3000, &page, NULL), 0);
+	assert_int_equal(page.n, 2500);
+	assert_int_equal(store_retry_count(s), 2);
+	store_page_release(&page);
+	store_free(s);
+}
+
+/* With the default policy a request survives a server that is unreachable for 30 s, for every
+ * random number. */
+static void test_default_policy(void **state)
 {
 	struct fixture *f = *state;
 	struct store *counting, *s = over(f, "fail:1+:EAGAIN", NULL, &counting);
@@ -196,7 +238,7 @@ static void test_usual_policy(void **state)
 	store_free(s);
 }
 
-static void test_only_passing_faults(void **state)
+static void test_permanent_failures_are_not_repeated(void **state)
 {
 	static const char *const faults[] = {"fail:1:EIO", "fail:1:ENOENT", "fail:1:EACCES",
 					     "fail:1:ESTALE"};
@@ -211,18 +253,18 @@ static void test_only_passing_faults(void **state)
 	assert_int_equal(((struct fixture *)*state)->slept_ns, 0);
 }
 
-/* ---- what a store learns of earlier attempts ---- */
+/* ---- the store below learns of earlier attempts ---- */
 
 struct seen {
 	struct store base;
 	unsigned int puts;
-	bool again[8];
+	bool retried[8];
 };
 
 static void put_late(struct store *s, struct store_request *req)
 {
 	struct seen *seen = (struct seen *)s;
-	seen->again[seen->puts++] = req->cond.again;
+	seen->retried[seen->puts++] = req->cond.retried;
 	if (seen->puts < 3)
 		store_fail(s, req, -EAGAIN, "late");
 	else
@@ -234,7 +276,7 @@ static void free_nothing(struct store *s)
 	(void)s;
 }
 
-static void test_put_says_again(void **state)
+static void test_repeated_put_is_marked(void **state)
 {
 	static const struct store_ops ops = {
 		.name = "seen", .submit = put_late, .free = free_nothing};
@@ -245,17 +287,17 @@ static void test_put_says_again(void **state)
 	const struct store_cond absent = {.if_none_match = "*"};
 	assert_int_equal(call_put(s, "x", "1", 1, &absent, NULL, NULL), 0);
 	assert_int_equal(seen.puts, 3);
-	assert_false(seen.again[0]);
-	assert_true(seen.again[1]);
-	assert_true(seen.again[2]);
+	assert_false(seen.retried[0]);
+	assert_true(seen.retried[1]);
+	assert_true(seen.retried[2]);
 	store_free(s);
 }
 
-/* ---- what a server asks for ---- */
+/* ---- a server that says how long to wait ---- */
 
 struct busy {
 	struct store base;
-	unsigned int left, again_ms;
+	unsigned int left, retry_after_ms;
 };
 
 static void busy(struct store *s, struct store_request *req)
@@ -263,24 +305,24 @@ static void busy(struct store *s, struct store_request *req)
 	struct busy *b = (struct busy *)s;
 	if (b->left == 0) {
 		if (req->op == STORE_DELETE)
-			store_absent(s, req, STORE_SAID);
+			store_absent(s, req, STORE_BY_SERVICE);
 		else
 			store_present(s, req);
 		return;
 	}
 	b->left--;
 	err_set(&req->answer.err, -EAGAIN, "busy");
-	req->answer.err.again_ms = b->again_ms;
+	req->answer.err.retry_after_ms = b->retry_after_ms;
 	store_fail(s, req, -EAGAIN, NULL);
 }
 
 static const struct store_ops busy_ops = {.name = "busy", .submit = busy, .free = free_nothing};
 
-/* Its time, and our pause on top; until the budget is spent. */
-static void test_servers_wish(void **state)
+/* The pause is the server's time plus the usual pause, within the budget. */
+static void test_the_servers_time_is_added(void **state)
 {
 	static const struct {
-		unsigned int times, again_ms;
+		unsigned int times, retry_after_ms;
 		int code;
 		uint64_t from_ms, to_ms;
 	} cases[] = {
@@ -291,7 +333,8 @@ static void test_servers_wish(void **state)
 	};
 	struct fixture *f = *state;
 	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
-		struct busy b = {.left = cases[i / 2].times, .again_ms = cases[i / 2].again_ms};
+		struct busy b = {.left = cases[i / 2].times,
+				 .retry_after_ms = cases[i / 2].retry_after_ms};
 		store_init(&b.base, &busy_ops, &f->env, 0);
 		struct store *s = store_retry_new(&b.base, NULL, NULL);
 		f->slept_ns = 0;
@@ -307,31 +350,35 @@ static void test_servers_wish(void **state)
 
 struct reader {
 	atomic_bool gone;
-	uint64_t leaves_ns, returns_ns; /* by what was slept */
+	uint64_t leaves_ns, returns_ns; /* of the time slept */
+	uint64_t period_ns;		/* 0, or leaves and returns again in each period */
 };
 
 static void leave_and_return(struct fixture *f)
 {
 	struct reader *r = f->ctx;
-	atomic_store(&r->gone, f->slept_ns >= r->leaves_ns && f->slept_ns < r->returns_ns);
+	const uint64_t now = r->period_ns ? f->slept_ns % r->period_ns : f->slept_ns;
+	atomic_store(&r->gone, now >= r->leaves_ns && now < r->returns_ns);
 }
 
-/* While a busy server is given its time the reader leaves, for good or for a moment. */
-static void test_nobody_waits_for_nobody(void **state)
+/* The reader cancels during a pause, permanently or for a moment. */
+static void test_cancelling_ends_a_pause(void **state)
 {
 	static const struct {
-		uint64_t leaves_ms, returns_ms;
+		uint64_t leaves_ms, returns_ms, period_ms;
 		int code;
 		uint64_t from_ms, to_ms;
 	} cases[] = {
-		{1000, UINT32_MAX, -ECANCELED, 1400, 1600},
-		{1000, 1300, 0, 20050, 20120},
+		{1000, UINT32_MAX, 0, -ECANCELED, 1400, 1600},
+		{1000, 1300, 0, 0, 20050, 20120},
+		{100, 400, 1000, 0, 20050, 20120},
 	};
 	struct fixture *f = *state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct reader reader = {.leaves_ns = cases[i].leaves_ms * 1000000,
-					.returns_ns = cases[i].returns_ms * 1000000};
-		struct busy b = {.left = 1, .again_ms = 20000};
+					.returns_ns = cases[i].returns_ms * 1000000,
+					.period_ns = cases[i].period_ms * 1000000};
+		struct busy b = {.left = 1, .retry_after_ms = 20000};
 		store_init(&b.base, &busy_ops, &f->env, 0);
 		struct store *s = store_retry_new(&b.base, NULL, NULL);
 		struct call_get req = {.key = "x", .length = UINT64_MAX, .cancelled = &reader.gone};
@@ -347,12 +394,12 @@ static void test_nobody_waits_for_nobody(void **state)
 	}
 }
 
-/* Nothing of the repetition is left in the caller's request. */
-static void test_cancelled_request_is_as_it_was(void **state)
+/* A cancelled request has no mark of its repetition. */
+static void test_cancelled_request_is_restored(void **state)
 {
 	struct fixture *f = *state;
 	const atomic_bool gone = true;
-	struct busy b = {.left = 1, .again_ms = 20000};
+	struct busy b = {.left = 1, .retry_after_ms = 20000};
 	store_init(&b.base, &busy_ops, &f->env, 0);
 	struct store *s = store_retry_new(&b.base, NULL, NULL);
 	auto_request struct store_request *req = store_request_new(s, STORE_GET);
@@ -361,11 +408,11 @@ static void test_cancelled_request_is_as_it_was(void **state)
 	req->cancelled = &gone;
 	store_run(s, req);
 	assert_int_equal(store_failure(&req->answer, NULL), -ECANCELED);
-	assert_false(req->cond.again);
+	assert_false(req->cond.retried);
 	store_free(s);
 }
 
-/* Many at once, more than there are workers: none of these waits in a worker. */
+/* More requests than workers wait at once: none of them waits in a worker. */
 static void test_many_wait_side_by_side(void **state)
 {
 	enum { N = 200 };
@@ -394,8 +441,8 @@ static unsigned int count_threads(void)
 	return n;
 }
 
-/* The thread that waits ends, and comes back when it is needed. */
-static void test_waits_after_a_rest(void **state)
+/* The thread ends, and starts again when a request has to wait. */
+static void test_waits_after_the_thread_was_stopped(void **state)
 {
 	struct store *counting, *s = over(*state, "fail:*2:EAGAIN", NULL, &counting);
 	for (uint64_t round = 1; round <= 3; round++) {
@@ -403,7 +450,7 @@ static void test_waits_after_a_rest(void **state)
 			assert_int_equal(call_head(s, "x", NULL, NULL), 0);
 		assert_true(store_retry_count(s) >= round);
 		const unsigned int threads = count_threads();
-		store_retry_rest(s);
+		store_retry_stop_thread(s);
 		assert_int_equal(count_threads(), threads - 1);
 	}
 	store_free(s);
@@ -415,20 +462,22 @@ int main(void)
 		CONTRACT_TESTS(harmless),
 		CONTRACT_TESTS(shaky),
 		CONTRACT_TEST(test_repeated_requests_are_counted, bare),
-		CONTRACT_TEST(test_success_says_nothing, bare),
-		CONTRACT_TEST(test_gives_up, bare),
+		CONTRACT_TEST(test_success_has_no_reason, bare),
+		CONTRACT_TEST(test_attempts_are_limited, bare),
 		CONTRACT_TEST(test_a_failure_names_its_attempt, bare),
 		CONTRACT_TEST(test_pauses_grow, bare),
 		CONTRACT_TEST(test_pauses_differ, bare),
 		CONTRACT_TEST(test_budget, bare),
-		CONTRACT_TEST(test_usual_policy, bare),
-		CONTRACT_TEST(test_only_passing_faults, bare),
-		CONTRACT_TEST(test_put_says_again, bare),
-		CONTRACT_TEST(test_servers_wish, bare),
-		CONTRACT_TEST(test_nobody_waits_for_nobody, bare),
-		CONTRACT_TEST(test_cancelled_request_is_as_it_was, bare),
+		CONTRACT_TEST(test_slow_attempts_use_up_the_budget, bare),
+		CONTRACT_TEST(test_pages_have_their_own_attempts, bare),
+		CONTRACT_TEST(test_default_policy, bare),
+		CONTRACT_TEST(test_permanent_failures_are_not_repeated, bare),
+		CONTRACT_TEST(test_repeated_put_is_marked, bare),
+		CONTRACT_TEST(test_the_servers_time_is_added, bare),
+		CONTRACT_TEST(test_cancelling_ends_a_pause, bare),
+		CONTRACT_TEST(test_cancelled_request_is_restored, bare),
 		CONTRACT_TEST(test_many_wait_side_by_side, bare),
-		CONTRACT_TEST(test_waits_after_a_rest, bare),
+		CONTRACT_TEST(test_waits_after_the_thread_was_stopped, bare),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checked calls over stores that behave badly, and the way of a request through a stack. */
+/* Requests to stores that break the contract, and the path of a request through a stack. */
 #include "store_fixture.h"
 
 #include <store/implement.h>
 
 struct bad_store {
 	struct store base;
-	unsigned int lists; /* pages asked for */
+	unsigned int lists; /* pages requested */
 	const struct store_request *seen;
+	const char *next; /* NULL: "same" */
 	char key[64];
 };
 
-/* A server that says "more" for ever, with the same page. */
+/* A server whose every page says that more items follow the key "same". */
 static void submit(struct store *s, struct store_request *req)
 {
 	struct bad_store *bad = (struct bad_store *)s;
@@ -25,7 +26,7 @@ static void submit(struct store *s, struct store_request *req)
 	bad->lists++;
 	page->arena = arena_new(4096);
 	page->more = true;
-	page->next = "same";
+	page->next = bad->next ? bad->next : "same";
 	store_present(s, req);
 }
 
@@ -53,6 +54,25 @@ static void test_listing_that_does_not_advance(void **state)
 	assert_non_null(strstr(err.msg, "advance"));
 }
 
+/* The next page would begin after a key that no request can hold. */
+static void test_listing_with_a_next_key_that_is_too_long(void **state)
+{
+	const struct env env = env_real(NULL, NULL);
+	char next[STORE_KEY_MAX + 2];
+	struct bad_store bad;
+	struct store_page page;
+	struct err err = ERR_INIT;
+	memset(next, 'k', sizeof(next) - 1);
+	next[sizeof(next) - 1] = '\0';
+	bad_init(&bad, &env);
+	bad.next = next;
+	assert_int_equal(call_list_all(&bad.base, "", false, 10, &page, &err), -EIO);
+	assert_int_equal(bad.lists, 1);
+	bad.next = next + 1;
+	assert_int_equal(call_list_all(&bad.base, "", false, 10, &page, &err), -EIO);
+	assert_int_equal(bad.lists, 3);
+}
+
 static void test_space_is_optional(void **state)
 {
 	struct bad_store bad = {.base = {.ops = &bad_ops}};
@@ -70,8 +90,8 @@ static void test_nothing_is_fine(void **state)
 	store_run_all(NULL, NULL, 0);
 }
 
-/* The caller's own request comes to the bottom of a deep stack and back, as it was. */
-static void test_one_request_goes_all_the_way(void **state)
+/* The bottom of a stack gets the caller's own request, and the caller gets it back unchanged. */
+static void test_the_request_is_not_copied(void **state)
 {
 	const struct env env = env_real(NULL, NULL);
 	struct bad_store bad;
@@ -89,7 +109,7 @@ static void test_one_request_goes_all_the_way(void **state)
 	assert_ptr_equal(req->key, key);
 	assert_string_equal(req->key, "x/y");
 	assert_int_equal(store_failure(&req->answer, NULL), -EIO);
-	/* And again, for something else. */
+	/* The same request for another operation. */
 	store_request_reset(req, STORE_HEAD);
 	store_request_key(req, "z");
 	store_run(s, req);
@@ -98,7 +118,7 @@ static void test_one_request_goes_all_the_way(void **state)
 	store_free(s);
 }
 
-/* A key that is too long is an answer, not an overflow: alone, and with what is put in front. */
+/* A key that is too long, alone or with its prefix, fails with -EINVAL. */
 static void test_keys_that_are_too_long(void **state)
 {
 	const struct env env = env_real(NULL, NULL);
@@ -120,9 +140,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_listing_that_does_not_advance),
+		cmocka_unit_test(test_listing_with_a_next_key_that_is_too_long),
 		cmocka_unit_test(test_space_is_optional),
 		cmocka_unit_test(test_nothing_is_fine),
-		cmocka_unit_test(test_one_request_goes_all_the_way),
+		cmocka_unit_test(test_the_request_is_not_copied),
 		cmocka_unit_test(test_keys_that_are_too_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AWS credentials, found as AWS's tools find them, and renewed before they expire. They are never
- * logged, and never part of an error text.
+ * AWS credentials, from the same sources as the AWS tools, renewed before they expire. They are
+ * never logged, and never part of an error message.
  *
- * The chain, first hit wins: environment; web identity of the environment; profile of the shared
- * files (keys, role with source profile, web identity, process); container endpoint; instance
- * metadata (version 2). A profile that is named by an option goes before the environment.
+ * The first source of this chain that has credentials is used: environment; web identity of the
+ * environment; profile of the shared files (keys, role with source profile, web identity, process);
+ * container endpoint; instance metadata (version 2). If an option names a profile, this profile is
+ * the only source.
  */
 #ifndef AWS_CREDENTIALS_H
 #define AWS_CREDENTIALS_H
@@ -16,8 +17,8 @@
 
 struct cred {
 	struct str access_key, secret_key;
-	struct str token; /* "" for none */
-	int64_t expires;  /* seconds since the epoch; 0 never */
+	struct str token; /* "": none */
+	int64_t expires;  /* seconds since the epoch; 0: never */
 };
 void cred_release(struct cred *cred);
 #define auto_cred __attribute__((cleanup(cred_release)))
@@ -25,49 +26,51 @@ void cred_release(struct cred *cred);
 /* One blocking HTTP request of a provider. */
 struct cred_fetch {
 	const char *method, *url;
-	const char *header[4]; /* "Name: value"; the first NULL ends */
+	const char *header[4]; /* "Name: value"; the first NULL ends the list */
 	const char *body;      /* of a POST; NULL none */
 	unsigned int timeout_ms;
-	bool to_link_local; /* never through a proxy */
+	bool to_link_local; /* not through a proxy */
 };
 
-/* What providers take from the world, so that tests need none of it. */
+/* The environment of the providers. Tests substitute their own. */
 struct aws_environment {
 	const struct env *env;
 	const char *profile; /* option; NULL: AWS_PROFILE, "default" */
-	const char *region;  /* of STS; NULL: the environment's, the profile's */
+	const char *region;  /* of STS; NULL: that of the environment or of the profile */
 	const char *ca_bundle;
-	/* Relative paths are below it, and commands run in it: credentials are renewed by a daemon
-	 * that has left the directory of whoever started it. NULL: the process's own. */
+	/* Base of relative paths, and working directory of commands. A daemon has
+	 * changed its working directory when it renews credentials, so this is the directory in
+	 * which it was started. NULL: the working directory of the process. */
 	const char *directory;
-	bool warn; /* of a credentials file that others can read */
+	bool warn; /* log a warning if other users can read a credentials file */
 	const char *(*getenv)(const struct aws_environment *w, const char *name);
 	int64_t (*wall)(const struct aws_environment *w); /* seconds since the epoch */
-	/* 0 with status and body; -ECONNREFUSED …: no answer */
+	/* 0 with status and body; a negative errno if no answer arrives */
 	int (*fetch)(const struct aws_environment *w, const struct cred_fetch *req, long *status,
 		     struct str *body, struct err *err);
-	/* The user's home directory, where no variable says; -ENOENT. NULL: there is none. */
+	/* The user's home directory if HOME is not set; -ENOENT. NULL: there is none. */
 	int (*home)(const struct aws_environment *w, struct str *out);
 	void *ctx;
 };
-/* The real world; fetch over libcurl. */
+/* The environment of this process; fetch uses libcurl. */
 struct aws_environment aws_environment_real(const struct env *env);
 
 struct credentials;
-/* Finds them for the first time. NULL with -ENOENT (nobody has any; err says where they were
- * looked for), -EACCES, -EINVAL … world is copied, its strings too. */
-struct credentials *credentials_new(const struct aws_environment *world, struct err *err);
+/* Finds credentials. NULL with err set: -ENOENT (no source has any), -EACCES, -EINVAL … environment
+ * and its strings are copied. */
+struct credentials *credentials_new(const struct aws_environment *environment, struct err *err);
 void credentials_free(struct credentials *c);
-/* A copy of those that are valid now. Renews them when they are about to expire: then one caller
- * waits for the service, others only when they have expired already. -EACCES, -EIO, -ENOMEM: none
- * that an object could be the reason of. Any thread but the I/O thread. */
+/* Copies the valid credentials to *out. Renews them first if they expire soon; see credentials.c
+ * for which callers block. -EACCES, -EIO, -ENOMEM, but no code that could be a statement about an
+ * object. Any thread except the I/O thread. */
 int credentials_get(struct credentials *c, struct cred *out, struct err *err);
-/* The server says that this access key has expired: forget it. False when nothing newer could
- * be had. */
+/* To be called if the server says that this access key has expired. Returns true if the request is
+ * worth another attempt with renewed credentials. */
 bool credentials_expired(struct credentials *c, const char *access_key);
-/* The server has denied something to this access key, and some (Ceph) say no more than that when a
- * session is over. True when it is worth another attempt: the next credentials_get() looks whether
- * there is a newer session. Only of those whose end nobody knows, and seldom. */
-bool credentials_doubted(struct credentials *c, const char *access_key);
+/* To be called if the server denies a request without a reason. Some servers (Ceph) do so when a
+ * session has expired. Returns true if the request is worth another attempt, because the next
+ * credentials_get() rereads the credentials; this happens at most every 30 s, and only for session
+ * keys whose expiry time is unknown. */
+bool credentials_denied(struct credentials *c, const char *access_key);
 
 #endif

@@ -10,11 +10,11 @@ struct s3_error {
 	char code[64]; /* "NoSuchKey"; "" when the document has none */
 	char message[256];
 	char request_id[64];
-	char region[32]; /* where the bucket is, when the error says so */
+	char region[32]; /* of the bucket, if the document names it */
 };
 
-/* Reads what there is; texts that are too long are cut. False, and all "", when the bytes are no
- * error document. */
+/* Reads an error document; members that are too long are cut. False, with all members "", if the
+ * bytes are not an error document. */
 bool s3_error_parse(const void *bytes, size_t n, struct s3_error *out);
 
 #endif

@@ -20,15 +20,15 @@ struct ini_entry {
 
 struct ini {
 	struct arena *arena;
-	struct ini_entry *entries; /* the last one first: it wins */
+	struct ini_entry *entries; /* in reverse order: the last entry of a key wins */
 };
 void ini_release(struct ini *ini);
 #define auto_ini __attribute__((cleanup(ini_release)))
 
-/* Lines that are none of "[section]", "key = value", indented "key = value", comment (# or ;) or
- * blank are passed over, as AWS's tools do. -EINVAL: too large, or a NUL; -ENOMEM. */
+/* Lines other than "[section]", "key = value", indented "key = value", comments (# or ;) and blank
+ * lines are ignored, as in AWS's tools. -EINVAL: too large, or it has a NUL; -ENOMEM. */
 int ini_parse(const char *text, size_t n, struct ini *out, struct err *err);
-/* NULL when there is none. */
+/* NULL: there is no such key. */
 const char *ini_get(const struct ini *ini, const char *section, const char *key);
 
 #endif

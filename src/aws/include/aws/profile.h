@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings as the AWS tools find them: environment variables, and the shared config and credentials
- * files. Pure but for reading those.
+ * The settings of the AWS tools: environment variables, and the shared config and credentials
+ * files. Reads these files, otherwise pure.
  */
 #ifndef AWS_PROFILE_H
 #define AWS_PROFILE_H
@@ -9,20 +9,20 @@
 #include <aws/credentials.h>
 #include <aws/ini.h>
 
-/* Environment; NULL also when it is empty. */
+/* An environment variable; NULL if it is unset or empty. */
 const char *cred_env(const struct aws_environment *w, const char *name);
 
-/* The two shared files. A file that is not there is empty. */
+/* The two shared files. A missing file counts as empty. */
 struct profile_files {
 	struct ini config, credentials;
-	const char *profile; /* the one in use; borrowed from world or environment */
+	const char *profile; /* the profile in use; borrowed from the option or the variable */
 };
 int profile_files_load(const struct aws_environment *w, struct profile_files *out, struct err *err);
 void profile_files_release(struct profile_files *files);
 #define auto_profiles __attribute__((cleanup(profile_files_release)))
-/* A setting of a profile, NULL when it has none. */
+/* A setting of a profile; NULL if the profile does not have it. */
 const char *profile_get(const struct profile_files *files, const char *profile, const char *key);
-/* The endpoint of a service ("s3", "sts") that the profile has in a section of its own, or NULL. */
+/* The endpoint of a service ("s3", "sts") in the profile's "services" section; NULL: none. */
 const char *profile_endpoint(const struct profile_files *files, const char *profile,
 			     const char *service);
 bool profile_exists(const struct profile_files *files, const char *profile);

@@ -17,10 +17,9 @@ enum { SIGV4_DATE_SIZE = 17, SIGV4_PAIRS_MAX = 24 };
 
 struct sigv4_request {
 	const char *method;
-	const char *path;		 /* as it is sent: each segment encoded once */
-	const struct sigv4_pair *query;	 /* not encoded, any order */
-	const struct sigv4_pair *header; /* all of these are signed; names in any case and order,
-					    host among them */
+	const char *path;		 /* as sent: each segment encoded once */
+	const struct sigv4_pair *query;	 /* not encoded, in any order */
+	const struct sigv4_pair *header; /* to be signed, with host; names in any case and order */
 	size_t n_query, n_header;	 /* at most SIGV4_PAIRS_MAX each */
 	const char *payload;		 /* SHA-256 of the body in hexadecimal */
 };
@@ -32,9 +31,10 @@ struct sigv4_key {
 
 /* "20130524T000000Z" for seconds since the epoch. */
 void sigv4_date(int64_t when, char date[SIGV4_DATE_SIZE]);
-/* "a=1&b=" in canonical order, for the URL too. -EINVAL: too many pairs. */
+/* Appends "a=1&b=" in canonical order, which the URL uses, too. -EINVAL: too many pairs. */
 int sigv4_query(const struct sigv4_pair *query, size_t n, struct str *out);
-/* The value of Authorization. -EINVAL: too many pairs; -ENOMEM; -EIO: OpenSSL. */
+/* Appends the value of the Authorization header. -EINVAL: too many pairs; -ENOMEM; -EIO: OpenSSL
+ * refuses. */
 int sigv4_authorization(const struct sigv4_request *req, const struct sigv4_key *key, int64_t when,
 			struct str *out);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A word to somebody who waits: the answer is not wanted any more. One waiter at a time hangs a
- * wake-up on it while it waits; the word stays once it is given.
+ * Cancels an operation that another thread waits for. While a thread waits, it registers a wake-up
+ * function. At most one thread at a time does so. Once fired, a cancel stays fired.
  *
- * Lock order: a cancel's lock is taken before the locks that a wake-up takes, so a waiter calls
- * cancel_begin() and cancel_end() without these.
+ * Lock order: a cancel's lock is taken before the locks that the wake-up function takes. A waiter
+ * must therefore not hold those when it calls cancel_begin() or cancel_end().
  */
 #ifndef BASE_CANCEL_H
 #define BASE_CANCEL_H
@@ -15,21 +15,22 @@
 
 struct cancel {
 	atomic_bool fired;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	void (*wake)(void *arg);
 	void *arg;
 };
 
 void cancel_init(struct cancel *c);
-void cancel_release(struct cancel *c); /* nobody waits, nobody fires any more */
+void cancel_release(struct cancel *c); /* no thread may wait or fire any more */
 /* Any thread, any number of times. */
 void cancel_fire(struct cancel *c);
 
-/* The three that a waiter calls take NULL for "waits as long as it takes". */
+/* The waiter calls these three. With NULL the operation cannot be cancelled. */
 bool cancel_is_fired(struct cancel *c);
-/* From here to cancel_end(), wake(arg) is called when the word is given, in the other's thread; at
- * once when it was given before. */
+/* Until cancel_end(), cancel_fire() calls wake(arg), in its own thread. If c has already fired,
+ * cancel_begin() itself calls wake(arg). */
 void cancel_begin(struct cancel *c, void (*wake)(void *arg), void *arg);
-void cancel_end(struct cancel *c); /* wake does not run and will not */
+/* When it returns, wake is not running and will not be called. */
+void cancel_end(struct cancel *c);
 
 #endif

@@ -11,7 +11,7 @@
 uint32_t checksum_lookup3(const void *bytes, size_t n, uint32_t init);
 
 /* HDF5's fletcher32 (filter 3): 16-bit big-endian words; an odd last byte is the high half of a
- * word. The filter stores the result little-endian behind the data. */
+ * word. The filter stores the result little-endian after the data. */
 uint32_t checksum_fletcher32(const void *bytes, size_t n);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one way to read foreign bytes: a bounded, sticky cursor. A read past the end sets bad,
- * returns zero (or NULL) and moves nothing; every later read fails too, so a parser reads a whole
- * structure and asks cur_ok() once before it trusts any of it. Integers are little-endian, as
- * everywhere in HDF5 metadata.
+ * Reads foreign bytes through a bounded, sticky cursor. A read past the end sets `bad`, returns
+ * zero (or NULL) and moves nothing. Every later read fails, too. A parser therefore reads a whole
+ * structure and then checks cur_ok() once, before it uses any of it. Integers are little-endian, as
+ * in all HDF5 metadata.
  */
 #ifndef BASE_CURSOR_H
 #define BASE_CURSOR_H
@@ -36,15 +36,13 @@ uint32_t cur_u32be(struct cursor *c);
 uint64_t cur_u64be(struct cursor *c);
 /* An n-byte integer, 0 <= n <= 8. */
 uint64_t cur_uint(struct cursor *c, unsigned int n);
-/* Borrowed from the cursor's bytes; NULL (and bad) when fewer than n are left. */
+/* The next n bytes, borrowed from the cursor's; NULL (and bad) if fewer are left. */
 const uint8_t *cur_bytes(struct cursor *c, size_t n);
 void cur_skip(struct cursor *c, size_t n);
-/* Skips to the next multiple of align (a power of two) counted from start. */
-void cur_align(struct cursor *c, size_t align);
-/* A cursor over the next n bytes, which this one skips. Bad when fewer are left. */
+/* Returns a cursor over the next n bytes, and skips them. It is bad if fewer are left. */
 struct cursor cur_sub(struct cursor *c, size_t n);
-/* Length of the NUL-terminated string at the cursor; consumes it with its NUL. NULL (and bad)
- * when no NUL is left. */
+/* Returns the NUL-terminated string at the cursor and skips it with its NUL. len, which may be
+ * NULL, gets its length. NULL (and bad) if no NUL is left. */
 const char *cur_cstr(struct cursor *c, size_t *len);
 
 #endif

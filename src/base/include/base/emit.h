@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one way to lay bytes down: a bounded emitter. Over a NULL buffer it only counts, so an
- * encoder run twice tells its size first and fills it second, with one code path. Writing past
- * the capacity sets bad and writes nothing. Integers are little-endian.
+ * Writes bytes through a bounded emitter. Without a buffer it only counts, so the same encoder
+ * first computes its size and then fills a buffer. A write past the capacity sets `bad` and writes
+ * nothing. Integers are little-endian.
  */
 #ifndef BASE_EMIT_H
 #define BASE_EMIT_H
@@ -30,12 +30,11 @@ void emit_u64(struct emit *e, uint64_t v);
 void emit_uint(struct emit *e, uint64_t v, unsigned int n);
 void emit_bytes(struct emit *e, const void *bytes, size_t n);
 void emit_zero(struct emit *e, size_t n);
-/* Zeros up to the next multiple of align (a power of two) counted from `from`. */
+/* Writes zeros up to the next multiple of align (a power of two), counted from `from`. */
 void emit_align(struct emit *e, size_t from, size_t align);
-/* lookup3 checksum (HDF5 metadata) of the bytes [from, pos), 4 bytes. */
+/* Writes the lookup3 checksum (4 bytes) of the bytes [from, pos). */
 void emit_checksum(struct emit *e, size_t from);
-/* Overwrites 4 or 8 bytes at an earlier position. */
+/* Overwrites 4 bytes at an earlier position. */
 void emit_patch_u32(struct emit *e, size_t at, uint32_t v);
-void emit_patch_u64(struct emit *e, size_t at, uint64_t v);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the code takes from the world: log, clock, sleep, randomness, workers, memory. Handed in, so
- * that tests use a fake clock and zero workers. Borrowed by everything that gets it; outlives it.
+ * The services that the caller provides: log, clock, sleep, randomness, workers, memory budget.
+ * Tests provide a fake clock and no workers. An object that receives an env borrows it and must be
+ * freed before it.
  */
 #ifndef BASE_ENV_H
 #define BASE_ENV_H
@@ -16,7 +17,7 @@
 struct env {
 	struct log *log;
 	struct pool *pool;
-	struct budget *budget; /* NULL: memory without limit */
+	struct budget *budget; /* NULL: unlimited */
 	/* Monotonic nanoseconds. */
 	uint64_t (*now)(const struct env *env);
 	void (*sleep)(const struct env *env, uint64_t ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file descriptor that is closed where its variable ends. */
+/* Closes a file descriptor when its variable goes out of scope. */
 #ifndef BASE_FD_H
 #define BASE_FD_H
 

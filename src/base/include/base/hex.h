@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The digit's value, 0 to 15; -1 for what is none. */
+/* The digit's value, 0 to 15; -1: not a digit. */
 static inline int hex_digit(int c)
 {
 	if (c >= '0' && c <= '9')
@@ -18,7 +18,7 @@ static inline int hex_digit(int c)
 	return -1;
 }
 
-/* 2 n lower-case digits and a NUL. */
+/* Writes 2 n lower-case digits and a NUL. */
 static inline void hex_encode(const uint8_t *bytes, size_t n, char *text)
 {
 	static const char digits[] = "0123456789abcdef";

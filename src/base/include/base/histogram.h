@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Durations by how long they are: counters in buckets whose bounds go 1, 2, 5, 10 … from 100 µs to
- * 50 s, which places a request to a disk as well as one to a bucket that is far away.
+ * A histogram of durations. The upper bounds of its buckets are 1, 2, 5, 10 and so on, from 100 µs
+ * to 50 s, which suits requests to a disk as well as to a distant bucket.
  *
- * Threads: recording and reading are lock-free, from any thread. Each counter is an atomic of its
- * own: whoever reads may see an observation in its bucket and not yet in the sum.
+ * Threads: any thread may record and read, without locks. Each counter is a separate atomic: a
+ * reader may see an observation in its bucket before it is in the sum.
  */
 #ifndef BASE_HISTOGRAM_H
 #define BASE_HISTOGRAM_H
@@ -20,8 +20,8 @@ struct histogram {
 	atomic_uint_fast64_t sum_ns;
 };
 
-/* What it has counted: buckets[i] observations that took no longer than bound i and longer than
- * the one before; the last bucket holds what exceeds all bounds. */
+/* A copy of the counters. buckets[i] counts the durations of at most bound i that exceed bound i -
+ * 1; the last bucket counts those that exceed all bounds. */
 struct histogram_counts {
 	uint64_t buckets[HISTOGRAM_BUCKETS];
 	uint64_t count; /* the sum of all buckets */

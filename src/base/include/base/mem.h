@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory: cleanup attributes, overflow-checked arithmetic, growable bytes, and an arena for
- * things that live and die together (the objects of one domain).
+ * allocations that are freed together, such as the objects of one domain.
  */
 #ifndef BASE_MEM_H
 #define BASE_MEM_H
@@ -37,13 +37,13 @@ static inline uint64_t div_up_u64(uint64_t a, uint64_t b)
 {
 	return a / b + (a % b != 0);
 }
-/* align: a power of two; the caller knows that v + align does not overflow. */
+/* align: a power of two. The caller ensures that v + align does not overflow. */
 static inline uint64_t align_u64(uint64_t v, uint64_t align)
 {
 	return (v + align - 1) & ~(align - 1);
 }
 
-/* Bytes of somebody else's; several make one body. */
+/* Borrowed bytes. Several pieces make up one body. */
 struct piece {
 	const void *data;
 	size_t n;
@@ -62,27 +62,27 @@ struct bytes {
 	size_t len;
 	size_t cap;
 };
-/* Room for n more bytes behind len; -ENOMEM. */
+/* Makes room for n more bytes after len. Fails with -ENOMEM. */
 int bytes_reserve(struct bytes *b, size_t n);
 int bytes_append(struct bytes *b, const void *data, size_t n);
 int bytes_append_zero(struct bytes *b, size_t n);
-/* Gives back what is reserved behind len. */
+/* Frees the memory reserved after len. */
 void bytes_trim(struct bytes *b);
 void bytes_release(struct bytes *b);
 #define auto_bytes __attribute__((cleanup(bytes_release)))
 
-/* An arena: allocations are freed together. Not thread-safe; after it is filled it may be read
- * by many. */
+/* An arena: its allocations are freed together. Not thread-safe, but any number of threads may read
+ * the allocations. */
 struct arena;
-/* limit: total bytes that may be allocated from it (a hostile document must not eat the machine).
- */
+/* limit: bytes that may be allocated from it in total, so that a hostile document cannot exhaust
+ * the machine's memory. */
 struct arena *arena_new(size_t limit);
 void arena_free(struct arena *a);
-/* Zeroed, 16-aligned; NULL without memory or over the limit. */
+/* n zeroed bytes, aligned to 16. NULL: out of memory, or the limit is reached. */
 void *arena_alloc(struct arena *a, size_t n);
-/* n * size, overflow-checked. */
+/* The same for n elements of size bytes each. */
 void *arena_array(struct arena *a, size_t n, size_t size);
-/* Copies n bytes and adds a NUL. */
+/* A copy of n bytes with a NUL after it. */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 size_t arena_used(const struct arena *a);
 

@@ -2,12 +2,12 @@
 /*
  * A source of bytes that are read at offsets: a file, an object in a bucket, an image, memory.
  *
- * A source need not have all of its bytes at hand. If it would have to wait, read_at answers
- * -EAGAIN instead, and source_read() notes the range. The caller then gets that range (or more)
- * in its own way and starts the pure walk that wanted it again from its beginning. What a walk
- * that fails with -EAGAIN has given to its callbacks so far is void.
+ * A source never blocks. If it does not have the bytes in memory, read_at returns -EAGAIN and
+ * source_read() records the range. The caller fetches that range, or more, and restarts the decoder
+ * that read it. The caller must discard what the decoder passed to its callbacks before the
+ * -EAGAIN.
  *
- * A source is used by one thread at a time, because of the range that it notes.
+ * Only one thread at a time may use a source, because it records that range.
  */
 #ifndef BASE_SOURCE_H
 #define BASE_SOURCE_H
@@ -19,16 +19,16 @@
 
 struct source {
 	uint64_t size; /* bytes */
-	/* All n bytes at offset, or a negative errno; -EAGAIN: they are not at hand, with no reason
-	 * in err. Called by source_read() alone, n > 0, never past size. */
+	/* Reads all n bytes at offset. Returns 0 or a negative errno; -EAGAIN, with err unset: the
+	 * bytes are not in memory. Only source_read() calls it, with n > 0 and within size. */
 	int (*read_at)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
 	void *ctx;
-	/* The range that the last read with -EAGAIN wanted. */
-	uint64_t wanted, wanted_len;
+	/* The range of the last read that returned -EAGAIN. */
+	uint64_t missing_offset, missing_length;
 };
 
-/* All n bytes at offset. -EIO: they are not inside of the source; -EAGAIN: s->wanted; else what the
- * source says. */
+/* Reads all n bytes at offset. -EIO: the range is not within the source; -EAGAIN: see
+ * missing_offset; other codes are those of the source. */
 int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct err *err);
 
 #endif

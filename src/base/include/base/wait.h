@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for a known number of completions. The waiter lives on the waiting thread's stack:
- * wait_done() touches it under the lock only, so it may vanish as soon as wait_all() returns.
+ * Waits for a known number of completions. The waiter may be on the waiting thread's stack:
+ * wait_done() accesses it only under the lock, so it may end when wait_all() returns.
  */
 #ifndef BASE_WAIT_H
 #define BASE_WAIT_H

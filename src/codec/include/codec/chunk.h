@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunk bytes: from what a bucket stores to elements, and from elements to what an HDF5 file
- * stores. Pure: bytes in, bytes out. Sources: formats of HSDS chunk objects (doc/BUCKET.md),
- * Blosc 1 frame format (c-blosc README_CHUNK_FORMAT), RFC 1950/1951.
+ * Chunks: decodes the chunk objects of a bucket to elements, and encodes elements as an HDF5 file
+ * stores them. Pure: bytes in, bytes out. Any thread. Sources: HSDS chunk objects (doc/BUCKET.md),
+ * Blosc 1 frames (c-blosc, README_CHUNK_FORMAT.rst), RFC 1950 and 1951.
  */
 #ifndef CODEC_CHUNK_H
 #define CODEC_CHUNK_H
@@ -19,56 +19,66 @@
 #include <data/filter.h>
 #include <data/object.h>
 
-enum { CODEC_REF_TEXT = 48 /* bytes of a reference in a stored chunk */ };
+enum { CODEC_REF_TEXT = 48 /* size of a reference in a chunk object, bytes */ };
+
+/* How to decode a chunk object. Everything is borrowed. */
 
 struct codec_chunk {
 	const struct dtype *type;
-	uint64_t nelems; /* of the full chunk shape */
+	uint64_t nelems; /* elements of a whole chunk */
 	const struct pipeline *pipeline;
 	enum chunk_encoding encoding;
-	uint64_t max_bytes; /* a decoded variable-length chunk may not be larger */
+	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
 };
 
-/* Bytes of one element of t in a stored chunk: like t->size but each reference CODEC_REF_TEXT; 0
- * for types with a vlen inside (no fixed size), UINT64_MAX over 2^40. */
+/* Size of one element of t in a chunk object, bytes: t->size, but each reference takes
+ * CODEC_REF_TEXT. 0 if t contains a vlen, so that its elements have no fixed size. UINT64_MAX above
+ * 2^40. */
 uint64_t codec_stored_elem_size(const struct dtype *t);
 
-/* Undoes the filters by sniffing (Blosc1 frame incl. the bitshuffle flag and HSDS's own
- * bitshuffle header, zlib, raw), then turns stored elements into file form (dtype elems.h): vlen
- * sequences into slots and heap, reference texts into object numbers. stored: borrowed; when the
- * type is plain and nothing is filtered *stored is moved into out (and emptied) instead of copied.
- * -EIO: damaged, with the reason; -EOPNOTSUPP: a compressor that is not built in. Trailing bytes:
- * only the zeros that HSDS leaves behind arrays of vlen. */
+/* Decodes a chunk object. First it undoes the filters, which it detects in the bytes (a Blosc 1
+ * frame, HSDS's bitshuffle header, zlib, or none). Then it converts the elements to their form in
+ * data/elems.h: sequences to slots and heap, reference texts to object numbers. *out is empty
+ * before, and is the caller's on success; it is empty after an error. *stored remains the caller's.
+ * If no filter was applied, its bytes may be moved instead of copied, and it is empty afterwards.
+ * The only bytes allowed after the last element are the zeros that HSDS writes after arrays of
+ * vlens. -EIO: damaged; -EOPNOTSUPP: a compressor that is not built in; -ENOMEM. */
 int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
 		       struct err *err);
 
-/* Decoded size of a stored variable-length chunk from its first bytes (at least 16 when the object
- * has them) and its object size: Blosc1 header -> nbytes, raw -> object_size. -EAGAIN when the
- * whole object is needed (zlib); given whole, it is inflated (-EIO when damaged, or beyond
- * max_bytes). Claims beyond max_bytes: -EFBIG. */
+/* Decoded size of a chunk object of variable length. head: its first n bytes, at least 16 if it has
+ * so many. A Blosc frame states the size in its header; an object without a filter has its own
+ * size. For a zlib stream the whole object is needed: -EAGAIN if n is less than object_size;
+ * otherwise the stream is inflated, and -EIO means that it is damaged or longer than max_bytes.
+ * -EFBIG: a stated size above max_bytes. */
 int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
 		       uint64_t object_size, uint64_t max_bytes, uint64_t *decoded,
 		       struct err *err);
 
-/* Elements of a sequence start + i * step for i in [first, first + n), in t's file form. t: integer
- * or float, else -EOPNOTSUPP. */
+/* Writes the elements start + i * step of type t to out, for i in [first, first + n). -EOPNOTSUPP
+ * unless t is a whole integer or an IEEE float. */
 int codec_arange(const struct dtype *t, double start, double step, uint64_t first, uint64_t n,
 		 uint8_t *out, struct err *err);
 
-/* ---- the "stored" filter form of an HDF5 file ---- */
+/* ---- filters of an HDF5 file ---- */
 
-/* The filters of p that every libhdf5 has and that we encode (shuffle, deflate, fletcher32), in
- * order; others are left out. */
+/* The filters of p that every libhdf5 has and that codec_stored_encode() encodes (shuffle, deflate,
+ * fletcher32), in order, without the others. out may be p. */
 void codec_stored_pipeline(const struct pipeline *p, struct pipeline *out);
-/* Bytes of a chunk of n bytes under a pipeline of the above: n, + 5 per 65,535-byte block (one at
- * least) + 6 for each deflate, + 4 for each fletcher32. A pure function. */
+/* Encoded size of a chunk of n bytes with a pipeline of codec_stored_pipeline(), bytes. It depends
+ * on nothing else: each deflate adds 6, and 5 for each block of 65,535 bytes (at least one); each
+ * fletcher32 adds 4. UINT64_MAX on overflow. */
 uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
-/* Encodes n plain bytes into out, exactly codec_stored_size() bytes. elem_size: for shuffle. */
+/* Encodes n bytes to out, which has exactly out_n = codec_stored_size() bytes. deflate does not
+ * compress: it writes stored blocks. elem_size: for shuffle. -EINVAL: wrong out_n; -EOPNOTSUPP:
+ * another filter; -ENOMEM. */
 int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
 			size_t n, uint8_t *out, size_t out_n, struct err *err);
-/* The way back, for any stream of these filters (real deflate too): at most max bytes. As in
- * libhdf5, bytes behind a zlib stream are ignored. -EIO damaged, -EOPNOTSUPP another filter. */
+/* Decodes bytes that libhdf5 or codec_stored_encode() encoded with these filters, to at most max
+ * bytes. Bit i of filter_mask: filter i was not applied. Bytes after a zlib stream are ignored, as
+ * in libhdf5. *out is empty before, and the caller's. -EIO: damaged or too long; -EOPNOTSUPP:
+ * another filter; -ENOMEM. */
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err);
 

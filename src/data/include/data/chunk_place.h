@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the stored bytes of a chunk are, and what they have become there. */
+/* The place of a chunk in the store: an object, a part of it, and how the chunk is encoded there.
+ */
 #ifndef DATA_CHUNK_PLACE_H
 #define DATA_CHUNK_PLACE_H
 
@@ -9,18 +10,18 @@
 
 #define CHUNK_TO_END UINT64_MAX
 
-/* How elements become the bytes of a stored chunk; codec/ knows what each means. */
+/* How a stored chunk is encoded. codec/ implements each encoding. */
 enum chunk_encoding {
-	ENCODING_HSDS,	    /* a zlib stream is shuffled where the dataset records shuffle */
-	ENCODING_HSDS_PLAIN /* the same, but a zlib stream is never shuffled */
+	ENCODING_HSDS,	    /* inflate, then unshuffle if the dataset records shuffle */
+	ENCODING_HSDS_PLAIN /* the same, but an inflated chunk is never unshuffled */
 };
 
 struct chunk_place {
-	bool absent; /* nothing is stored of this chunk; the rest does not count */
-	char *key;   /* of the object that holds it; in the caller's buffer of `room` bytes */
-	size_t room;
-	uint64_t offset,
-		length; /* the part of the object; length CHUNK_TO_END: all behind offset */
+	bool absent; /* the chunk is not stored; the other fields are not valid */
+	char *key;   /* key of the object that holds the chunk, in the caller's buffer */
+	size_t room; /* bytes of that buffer */
+	uint64_t offset;
+	uint64_t length; /* CHUNK_TO_END: from offset to the end of the object */
 	enum chunk_encoding encoding;
 };
 

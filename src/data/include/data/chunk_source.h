@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chunks of a tree's datasets as whoever shows them sees them: which exist, and one of them on
- * demand. A domain has them in its bucket; a test makes them up.
+ * The chunks of a tree's datasets: the list of stored chunks of a dataset, and each chunk on
+ * demand. An image reads its chunks through this interface. A domain implements it with the objects
+ * of its bucket. Tests implement it without a bucket.
  */
 #ifndef DATA_CHUNK_SOURCE_H
 #define DATA_CHUNK_SOURCE_H
@@ -14,55 +15,53 @@
 #include <data/elems.h>
 
 enum {
-	CHUNK_BYTES_MAX =
-		1 << 28, /* bytes of a chunk, stored or decoded: many are in memory at once */
+	/* Bytes of a chunk, stored or decoded. Many chunks are in memory at the same time. */
+	CHUNK_BYTES_MAX = 1 << 28,
 };
-/* Bytes of a dataset that may all have a place in a file. Of a larger one the stored chunks alone
- * have one, so its chunk_list must be listed. */
+/* A file has room for all chunks of a dataset of up to this many bytes. A larger dataset has room
+ * for its stored chunks only, so its chunk_list must be listed. */
 #define DATASET_DENSE_MAX (UINT64_C(1) << 50)
 
-/* What is known of a dataset's stored chunks. */
+/* What is known about the stored chunks of a dataset. */
 struct chunk_list {
 	bool listed;  /* the list below is complete */
-	bool unknown; /* variable-length, but the list could not be had: reading fails */
+	bool unknown; /* variable-length data without a list: reading fails */
 	uint64_t n;
+	uint64_t bytes;		 /* of the chunks as they are stored */
 	const uint64_t *numbers; /* ascending chunk numbers that exist */
-	const uint64_t
-		*decoded; /* variable-length datasets only (then listed is true): decoded
-			     sizes in bytes, same order; UINT64_MAX: damaged, reading fails */
+	/* Variable-length datasets only (then listed is true): decoded sizes in bytes, in the
+	 * same order. UINT64_MAX: the chunk is damaged, and reading it fails. */
+	const uint64_t *decoded;
 };
-/* Place in the list of the first stored chunk from `number` on, n when there is none. */
+/* Index in the list of the first stored chunk whose number is `number` or more; n: none. */
 uint64_t chunk_list_from(const struct chunk_list *chunks, uint64_t number);
-/* Place in the list of the very chunk, n when it is not there. */
+/* Index in the list of the chunk `number`; n: it is not in the list. */
 uint64_t chunk_list_find(const struct chunk_list *chunks, uint64_t number);
 
-/* A chunk's elements, full chunk shape. absent: nothing is stored (and no initializer): all fill;
- * elems is empty then. */
 struct chunk_result {
-	int code;
-	bool absent;
-	struct elems elems; /* transferred to the callee */
+	int code;	    /* 0 or a negative errno */
+	bool absent;	    /* the chunk is not stored: all elements are the fill value */
+	struct elems elems; /* of the whole chunk; empty if absent; the callback owns them */
 	uint64_t fetched;   /* bytes that came from the store */
 	struct err err;	    /* names the key */
 };
 typedef void (*chunk_done)(void *arg, struct chunk_result *chunk);
 
-/* Which chunk is asked for, and how urgently. */
-struct chunk_wanted {
-	uint32_t dataset; /* its number in the tree */
-	uint64_t number;  /* the chunk's place in the grid, row-major */
-	bool ahead;	  /* no reader waits for it yet: what readers wait for goes first */
-	/* NULL, or set when nobody needs the chunk any more: then get may end with -ECANCELED.
-	 * Borrowed until done is called. */
+struct chunk_request {
+	uint32_t dataset; /* object number in the tree */
+	uint64_t number;  /* of the chunk in the grid, in row-major order */
+	bool prefetch;	  /* no reader waits for the chunk: requests of readers have priority */
+	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED.
+	 * Borrowed until done is called. NULL: the request cannot be cancelled. */
 	const atomic_bool *cancelled;
 };
 
 /* Any thread may call both. */
 struct chunk_source {
-	/* Borrowed; constant as long as the source is there. */
+	/* The list is borrowed and constant for the lifetime of the source. */
 	const struct chunk_list *(*list)(void *ctx, uint32_t dataset);
-	/* Asynchronous: done is called once, by any thread, also before get returns. */
-	void (*get)(void *ctx, const struct chunk_wanted *wanted, chunk_done done, void *arg);
+	/* Asynchronous: done is called once, from any thread, possibly before get returns. */
+	void (*get)(void *ctx, const struct chunk_request *request, chunk_done done, void *arg);
 	void *ctx;
 };
 

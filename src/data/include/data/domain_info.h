@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a domain or folder says of itself: owner, access control list, times. */
+/* Metadata of a domain or folder: owner, access control list, times. */
 #ifndef DATA_DOMAIN_INFO_H
 #define DATA_DOMAIN_INFO_H
 
@@ -15,16 +15,16 @@ enum domain_perm {
 };
 
 struct domain_acl {
-	const char *user;   /* "default" for everybody */
+	const char *user;   /* "default": all users without an entry */
 	unsigned int perms; /* enum domain_perm */
 };
 
 struct domain_info {
-	const char *root;  /* id of the root group; NULL: a folder */
-	const char *owner; /* "" unknown */
+	const char *root;  /* id of the root group; NULL: this is a folder */
+	const char *owner; /* "": unknown */
 	uint32_t nacls;
 	struct domain_acl *acls;
-	int64_t created_ns, modified_ns; /* since the epoch; 0 unknown */
+	int64_t created_ns, modified_ns; /* since the epoch; 0: unknown */
 };
 
 #endif

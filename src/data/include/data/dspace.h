@@ -18,16 +18,16 @@ struct dspace {
 	uint32_t rank; /* 0 unless simple */
 	uint64_t dims[DSPACE_MAX_RANK];
 	uint64_t max[DSPACE_MAX_RANK]; /* >= dims; DSPACE_UNLIMITED */
-	uint64_t nelems;	       /* scalar 1, null 0, simple: the product */
+	uint64_t nelems;	       /* scalar: 1, null: 0, simple: the product of dims */
 };
 
 void dspace_scalar(struct dspace *s);
 void dspace_null(struct dspace *s);
-/* max NULL: fixed size. -EINVAL rank 0 or max < dims; -E2BIG rank over 32 or a product over 2^63.
- */
+/* max NULL: the dimensions are fixed. -EINVAL: rank 0, or max < dims; -E2BIG: rank over 32, or more
+ * than 2^63 elements. */
 int dspace_simple(struct dspace *s, uint32_t rank, const uint64_t *dims, const uint64_t *max,
 		  struct err *err);
-/* Any dimension can grow. */
+/* True if any dimension can grow. */
 bool dspace_extendible(const struct dspace *s);
 
 /*
@@ -37,19 +37,17 @@ struct grid {
 	uint32_t rank;
 	uint64_t dims[DSPACE_MAX_RANK];	 /* extent of the dataset, in elements */
 	uint32_t chunk[DSPACE_MAX_RANK]; /* extent of a chunk, in elements, each > 0 */
-	uint64_t count[DSPACE_MAX_RANK]; /* chunks per dimension; 0 where dims is 0 */
+	uint64_t count[DSPACE_MAX_RANK]; /* chunks along each dimension; 0 where dims is 0 */
 	uint64_t nchunks;		 /* product of count */
 	uint64_t chunk_elems;		 /* product of chunk */
 };
 
-/* -EINVAL a zero chunk dimension; -E2BIG rank 0 or over 32, a chunk of 2^32 elements or more, or
- * a chunk count over 2^62. */
+/* -EINVAL: a chunk dimension is 0; -E2BIG: rank 0 or over 32, a chunk of 2^32 elements or more, or
+ * more than 2^62 chunks. */
 int grid_init(struct grid *g, uint32_t rank, const uint64_t *dims, const uint64_t *chunk,
 	      struct err *err);
 /* Chunk number <-> chunk coordinates (in chunks, not elements). number < nchunks. */
 void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords);
 uint64_t grid_number(const struct grid *g, const uint64_t *coords);
-/* The whole chunk lies in the extent. */
-bool grid_is_full(const struct grid *g, uint64_t number);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datatypes as HDF5 knows them (File Format Specification, IV.A.2.d), without the bytes of any
- * format. A struct dtype is built once by the constructors below, in an arena, and then constant;
- * types share parts freely. Constructors check what they are given (sizes, depth, ranks, names)
- * and derive the facts at the end of the struct, so whoever holds a dtype need not check again.
+ * HDF5 datatypes (File Format Specification, IV.A.2.d) in memory. The constructors below allocate a
+ * struct dtype in an arena; it is constant from then on, and several types may share a part. The
+ * constructors check sizes, depth, ranks and names, and compute the derived members at the end of
+ * the struct. So code that receives a dtype does not check it again.
  */
 #ifndef DATA_DTYPE_H
 #define DATA_DTYPE_H
@@ -17,15 +17,15 @@
 
 enum {
 	DTYPE_MAX_DEPTH = 32,	   /* nesting of compound, array, vlen, enum */
-	DTYPE_MAX_MEMBERS = 65535, /* the member count has 16 bits in the file */
+	DTYPE_MAX_MEMBERS = 65535, /* the file has 16 bits for the number of members */
 	DTYPE_MAX_RANK = 32,
 	DTYPE_MAX_SIZE = 1 << 30,    /* bytes of one element */
-	DTYPE_MAX_NODES = 1 << 20,   /* types inside a type: parts may be shared, walks must end */
-	DTYPE_MAX_DESCRIBED = 65535, /* a message's size has 16 bits in the file */
-	DTYPE_MAX_TAG = 255,	     /* bytes of an opaque tag; its length has 8 bits in the file */
-	DTYPE_VLEN_SIZE = 16,	     /* file form: count, collection address, index */
+	DTYPE_MAX_NODES = 1 << 20,   /* parts of a type, counted as often as they occur */
+	DTYPE_MAX_DESCRIBED = 65535, /* the file has 16 bits for the size of a message */
+	DTYPE_MAX_TAG = 255,	     /* bytes of an opaque tag; the file has 8 bits for it */
+	DTYPE_VLEN_SIZE = 16,	     /* in the file: count, collection address, index */
 	DTYPE_OBJREF_SIZE = 8,
-	DTYPE_REGREF_SIZE = 12, /* collection address, index */
+	DTYPE_REGREF_SIZE = 12, /* in the file: collection address, index */
 };
 
 /* Numbered as in the datatype message. */
@@ -66,7 +66,7 @@ struct dtype {
 			bool is_signed;
 			uint16_t bit_offset;
 			uint16_t precision;
-		} integer; /* also bitfield (is_signed false) and time */
+		} integer; /* also of bitfields and times, where is_signed is false */
 		struct {
 			bool big_endian;
 			uint16_t bit_offset, precision;
@@ -86,7 +86,8 @@ struct dtype {
 		} opaque;
 		struct {
 			uint32_t n;
-			const struct dtype_member *members; /* in order of offset as given */
+			const struct dtype_member
+				*members; /* in the order of the datatype message */
 		} compound;
 		struct {
 			enum dtype_ref kind;
@@ -95,10 +96,10 @@ struct dtype {
 			const struct dtype *base; /* an integer type */
 			uint32_t n;
 			const char *const *names;
-			const uint8_t *values; /* n * base->size bytes, in base's byte order */
+			const uint8_t *values; /* n * base->size bytes in the byte order of base */
 		} enumeration;
 		struct {
-			const struct dtype *base; /* strings: 1-byte string or integer type */
+			const struct dtype *base; /* of a string: a string or integer of 1 byte */
 			bool is_string;
 			enum dtype_pad pad;
 			enum dtype_cset cset;
@@ -110,23 +111,24 @@ struct dtype {
 			uint64_t nelems; /* product of dims */
 		} array;
 	};
-	/* Derived. */
+	/* Derived from the above. */
 	uint8_t depth;	     /* 1 for an atomic type */
-	uint32_t nodes;	     /* this type and all inside, each as often as it occurs */
-	bool has_vlen;	     /* a vlen somewhere inside */
-	bool has_vstring;    /* a vlen string somewhere inside */
-	bool has_ref;	     /* a reference somewhere inside */
-	bool has_array;	     /* an array somewhere inside (message version 2) */
-	uint64_t vlen_slots; /* vlen items per element, those inside vlens not counted */
-	uint32_t described;  /* bytes of its shortest description in a file (version 3), at most
-				UINT32_MAX; messages have DTYPE_MAX_DESCRIBED */
+	uint32_t nodes;	     /* this type and its parts, each as often as it occurs */
+	bool has_vlen;	     /* it is or contains a variable-length type */
+	bool has_vstring;    /* it is or contains a variable-length string */
+	bool has_ref;	     /* it is or contains a reference */
+	bool has_array;	     /* it is or contains an array (message version 2) */
+	uint64_t vlen_slots; /* vlen slots in an element, without those inside vlens */
+	/* Bytes of the shortest datatype message (version 3), at most UINT32_MAX. A type with more
+	 * than DTYPE_MAX_DESCRIBED does not fit in a message. */
+	uint32_t described;
 };
 
-/* All constructors: allocated in a; NULL with err set (-EINVAL what makes no sense, -E2BIG over a
- * limit, -ENOMEM). Names and tags are copied. */
+/* All constructors allocate in a, and copy names and tags. They return NULL with err set on
+ * failure: -EINVAL: not a valid type; -E2BIG: over a limit; -ENOMEM. */
 const struct dtype *dtype_integer(struct arena *a, uint32_t size, bool is_signed, bool big_endian,
 				  struct err *err);
-/* IEEE 754: size 2, 4 or 8. */
+/* IEEE 754 of 2, 4 or 8 bytes. */
 const struct dtype *dtype_ieee(struct arena *a, uint32_t size, bool big_endian, struct err *err);
 const struct dtype *dtype_bitfield(struct arena *a, uint32_t size, bool big_endian,
 				   struct err *err);
@@ -137,23 +139,24 @@ const struct dtype *dtype_reference(struct arena *a, enum dtype_ref kind, struct
 const struct dtype *dtype_vlen_string(struct arena *a, enum dtype_pad pad, enum dtype_cset cset,
 				      struct err *err);
 const struct dtype *dtype_vlen(struct arena *a, const struct dtype *base, struct err *err);
-/* dims: rank of them, each > 0. */
+/* dims: `rank` dimensions, each > 0. */
 const struct dtype *dtype_array(struct arena *a, const struct dtype *base, uint32_t rank,
 				const uint32_t *dims, struct err *err);
-/* values: n * base->size bytes in base's byte order; names distinct. */
+/* values: n * base->size bytes in the byte order of base. No two names are equal. */
 const struct dtype *dtype_enum(struct arena *a, const struct dtype *base, uint32_t n,
 			       const char *const *names, const uint8_t *values, struct err *err);
-/* members: offset and size inside size, not overlapping, names distinct. size 0: packed, offsets
- * are computed and those given are ignored. */
+/* Members lie inside `size`, do not overlap, and have different names. size 0: members are packed,
+ * and their offsets are computed instead of read. */
 const struct dtype *dtype_compound(struct arena *a, uint32_t n, const struct dtype_member *members,
 				   uint32_t size, struct err *err);
-/* Any type whose fields the caller has filled in (a decoded datatype message): checks everything
- * that the constructors above check, copies it (not its children), derives the facts. */
+/* A type of any class from a struct that the caller has filled in, such as a decoded datatype
+ * message. Makes all checks of the constructors above, copies the struct without its child types,
+ * and computes the derived members. */
 const struct dtype *dtype_checked(struct arena *a, const struct dtype *t, struct err *err);
 
 bool dtype_equal(const struct dtype *a, const struct dtype *b);
 
-/* True when elements can be moved as they are: no vlen and no reference inside. */
+/* True if elements have no slots (elems.h), so their bytes are those of the file. */
 static inline bool dtype_is_plain(const struct dtype *t)
 {
 	return !t->has_vlen && !t->has_ref;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filter pipelines by their registered HDF5 filter ids, as a dataset's creation properties list
- * them (in the order in which they were applied).
+ * Filter pipelines. A pipeline lists its filters in the order in which a writer applies them, as
+ * the creation properties of a dataset do. Filters have the ids under which they are registered for
+ * HDF5.
  */
 #ifndef DATA_FILTER_H
 #define DATA_FILTER_H
@@ -25,8 +26,8 @@ enum filter_id {
 };
 
 struct filter {
-	uint32_t id;	  /* enum filter_id or any registered number */
-	const char *name; /* as stored, may be NULL */
+	uint32_t id;	  /* enum filter_id or any other registered id */
+	const char *name; /* as recorded; may be NULL */
 	uint32_t nparams;
 	uint32_t params[FILTER_MAX_PARAMS];
 };

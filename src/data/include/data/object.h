@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HDF5 objects of one domain as plain data: what a schema reads from a bucket and what an
- * image is rendered from. Objects are numbered; a link, a reference and a committed type name
- * their target by number. Everything a struct object points at lives in the domain's arena, except
- * struct elems (own buffers, released by object_release).
+ * HDF5 objects in memory: a schema fills them in from the documents of a bucket, and an image
+ * renders them. Objects are numbered; links, references and uses of committed types hold the number
+ * of their target. What a struct object points to is in the arena of its tree, except for the
+ * buffers of struct elems, which object_release() frees.
  */
 #ifndef DATA_OBJECT_H
 #define DATA_OBJECT_H
@@ -27,10 +27,10 @@ struct attribute {
 	uint32_t committed; /* number of the committed type, or OBJECT_NONE */
 	struct dspace space;
 	struct elems value; /* space.nelems elements */
-	int64_t created_ns; /* since the epoch; 0 unknown */
+	int64_t created_ns; /* since the epoch; 0: unknown */
 };
 
-/* Bytes of its value: all of it, set or not. */
+/* Bytes of the value in a file, including unset elements. */
 static inline uint64_t attribute_bytes(const struct attribute *a)
 {
 	return a->space.nelems * a->type->size;
@@ -59,24 +59,25 @@ struct dataset {
 	const struct dtype *type;
 	uint32_t committed;
 	struct dspace space;
-	enum layout_class requested; /* what the creator asked for; a hint */
-	struct grid grid; /* the stored chunks; scalar: rank 1, one chunk of one element; null and
-			     zero-size dataspaces: nchunks 0 */
+	enum layout_class requested; /* of the creation properties; a hint */
+	/* Grid of the stored chunks. Scalar dataspace: rank 1 and one chunk of one element; null
+	 * dataspace or no elements: nchunks is 0. */
+	struct grid grid;
 	uint32_t nfilters;
 	const struct filter *filters; /* as recorded; see dataset_pipeline() */
-	bool fill_defined;	      /* a fill value was given */
-	struct elems fill;	      /* one element, when fill_defined */
+	bool fill_defined;	      /* the creation properties have a fill value */
+	struct elems fill;	      /* one element, if fill_defined */
 	enum alloc_time alloc_time;
 	enum fill_time fill_time;
 	enum initializer initializer;
 	double arange_start, arange_step;
-	/* NULL: a chunk that is not stored has computed elements or the fill value. Else why its
-	 * value cannot be known: no listing proves that such a chunk is absent. */
-	const char *elsewhere;
-	const void *locator; /* the schema's own: where chunks are */
+	/* NULL: a chunk that is not stored has computed elements or the fill value. Otherwise a
+	 * listing cannot prove that a chunk is absent, and this is the reason. */
+	const char *absence_unknown;
+	const void *locator; /* private to the schema: how it finds chunks */
 };
 
-/* A dataset holds no more filters than it has; what works on pipelines gets one made for it. */
+/* The filters of a dataset as a struct pipeline, which is too large to be kept for each dataset. */
 static inline void dataset_pipeline(const struct dataset *ds, struct pipeline *out)
 {
 	out->n = ds->nfilters;
@@ -86,7 +87,7 @@ static inline void dataset_pipeline(const struct dataset *ds, struct pipeline *o
 
 struct object {
 	enum object_kind kind;
-	const char *id; /* as the service names it, for messages and xattrs */
+	const char *id; /* of the service, for messages and extended attributes */
 	int64_t created_ns, modified_ns;
 	bool attrs_ordered; /* attribute creation order is tracked */
 	uint32_t nattrs;
@@ -101,11 +102,11 @@ struct object {
 	};
 };
 
-/* Frees the elems inside; the object itself stays the arena's. */
+/* Frees the elems of an object. The object itself belongs to the arena. */
 void object_release(struct object *o);
 
-/* From the text of a reference ("datasets/d-…", "g-…") to object number + 1; 0 = null or unknown.
- * Handed to whoever meets references in foreign bytes. */
+/* Turns the text of a reference ("datasets/d-…", "g-…") into object number + 1; 0: null or unknown.
+ * A decoder of stored values gets one from its caller. */
 struct object_resolver {
 	uint64_t (*resolve)(void *ctx, const char *text, size_t n);
 	void *ctx;

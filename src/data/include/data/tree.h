@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tree: the objects of one domain or file in memory, numbered from 0, the root group. It knows
- * neither where it came from nor how it is shown. A loader adds objects, fills them in and finishes
- * the tree; what follows from all objects together is found then: which of them are reachable, in
- * which order, and by how many links.
+ * A tree: the objects of one domain or file in memory, numbered from 0, the root group. It depends
+ * neither on its source nor on how it is rendered. A loader adds objects, fills them in and
+ * finishes the tree. tree_finish() finds which objects are reachable, orders them and counts
+ * references.
  *
- * One thread fills a tree. From when it is handed on it is constant, and any thread may read it.
+ * One thread fills a tree. A finished tree is constant, and any thread may read it.
  */
 #ifndef DATA_TREE_H
 #define DATA_TREE_H
@@ -21,57 +21,59 @@ enum { TREE_MAX_OBJECTS = 1 << 20 };
 
 struct tree_object {
 	struct object o;
-	uint32_t refcount; /* hard links from reachable groups (root: +1), plus for committed types
-			      each dataset and attribute that shares it */
-	bool broken;	   /* it could not be read: not reachable */
-	bool linked;	   /* it is in the order */
-	bool missed;	   /* a hard link leads to it, but it is broken */
+	/* Hard links in reachable groups, one more for the root group. For a committed type also
+	 * every dataset and attribute that shares it. */
+	uint32_t refcount;
+	bool broken;  /* it could not be read */
+	bool linked;  /* it is reachable and in tree_order() */
+	bool missing; /* it is broken, and a reachable group has a hard link to it */
 };
 
 struct tree;
 
-/* limit: bytes of the tree's arena. NULL without memory. */
+/* limit: bytes of the arena of the tree. NULL: out of memory. */
 struct tree *tree_new(size_t limit);
 void tree_free(struct tree *t);
 
 /* ---- filling ---- */
 
-/* For all that the objects point at, and what else lives as long as the tree. */
+/* For everything that objects point to, and for other data with the lifetime of the tree. */
 struct arena *tree_arena(struct tree *t);
-/* A new object; the first is the root group. -E2BIG, -ENOMEM. */
+/* Adds an object. The first one is the root group. -E2BIG, -ENOMEM. */
 int tree_add(struct tree *t, uint32_t *number, struct err *err);
-/* To be filled in. Valid until the next tree_add(). What it points at must be the arena's, but for
- * elems, which become the tree's. */
+/* The object, for the loader to fill in. The pointer is valid until the next tree_add(). What the
+ * object points to is in the arena; the tree takes ownership of its elems. */
 struct object *tree_edit(struct tree *t, uint32_t number);
-/* The object could not be read: whatever it holds is released, and links to it will be left out.
- * id: for messages; the arena's. */
+/* Marks an object as broken: it could not be read. Releases its contents; tree_finish() drops links
+ * to it. id: for messages; in the arena. */
 void tree_break(struct tree *t, uint32_t number, const char *id);
-/* Notes a problem: an object or a part that was left out. */
+/* Records a problem: an object or a part of one that the tree leaves out. */
 void tree_note(struct tree *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Drops hard links to broken objects, orders what is reachable, counts references, and keeps shared
- * types where the committed type is there and the same. -EIO: the root object is not a group;
+/* Drops hard links to broken objects, orders the reachable objects and counts references. A type is
+ * shared only if the committed type is in the tree and equal. -EIO: the root object is not a group;
  * -ENOMEM. */
 int tree_finish(struct tree *t, struct err *err);
 
 /* ---- reading ---- */
 
-/* Upper limit of numbers, for tables indexed by number. */
+/* All numbers are less than this; for tables indexed by number. */
 uint32_t tree_numbers(const struct tree *t);
-/* Of any number; also before the tree is finished. */
+/* The object with a number, also before the tree is finished. */
 const struct tree_object *tree_object(const struct tree *t, uint32_t number);
-/* Reachable objects in breadth-first order of their first link; [0] is the root group. */
+/* Number of reachable objects. They are in breadth-first order of their first link. */
 uint32_t tree_count(const struct tree *t);
+/* Number of the i-th reachable object; the 0-th is the root group. */
 uint32_t tree_nth(const struct tree *t, uint32_t i);
-/* Objects that would be reachable if they could be read. */
-uint32_t tree_missed(const struct tree *t);
-/* All that are reachable, and behind them all that are missed; borrowed. */
+/* Number of missing objects. */
+uint32_t tree_missing(const struct tree *t);
+/* Numbers of the reachable objects, then of the missing ones; borrowed. */
 const uint32_t *tree_order(const struct tree *t);
-/* The n-th problem, NULL past the end. At most TREE_MAX_PROBLEMS are kept. */
+/* The n-th problem; NULL past the end. The tree keeps the first TREE_MAX_PROBLEMS. */
 enum { TREE_MAX_PROBLEMS = 1000 };
 const char *tree_problem(const struct tree *t, uint32_t n);
-/* Problems, also those that are not kept. */
+/* Number of problems, including those that are not kept. */
 uint32_t tree_problems(const struct tree *t);
-/* Memory that it holds, but for the values of attributes and fill values; bytes. */
+/* Bytes of memory of the tree, without the values of attributes and fill values. */
 uint64_t tree_memory(const struct tree *t);
 
 #endif

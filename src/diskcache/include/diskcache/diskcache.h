@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects that were got, kept in a directory on disk for the next mount: a wrapper.
+ * A wrapper that keeps fetched objects in a directory on disk, for later mounts.
  *
- *   a whole object is got         the directory has        what happens
- *   of a version that is known    that version             it is answered, nothing is asked
- *   of no version in particular   any version              it is asked for with if_none_match, and
- *                                                          answered when that says 304
- *   either                        nothing, another         the get is passed on, and what comes is
- *                                 version, damage          kept
+ *   get of a whole object       the directory has       the wrapper
+ *   of a known version          that version            answers without a request
+ *   of any version              any version             sends a request with if_none_match, and
+ *                                                       answers if the response is 304
+ *   either                      nothing, another        passes the get on and stores the
+ *                               version, or a damaged   answer
+ *                               entry
  *
- * A version is known by cond.if_match or known_etag; so are ranges of it answered where the whole
- * object is there. All else passes by. Puts and deletes drop what there is of their object.
+ * The known version is cond.if_match or known_etag. A range of a known version is answered if the
+ * directory has the whole object. Other requests are passed on. Puts and deletes drop the entry of
+ * their object.
  *
- * The bytes that come out are those that went in, or none: every entry is digested whole before it
- * is used, and a damaged one is dropped and asked for again. The disk never makes a get fail: where
- * it does, is full, or cannot keep up, the bucket answers.
+ * A get never returns wrong bytes: the digest of an entry is checked before it is used, and a
+ * damaged entry is dropped and the object is fetched again. A get never fails because of the disk:
+ * if the disk fails or is full, the wrapper gets the object from the bucket.
  *
- * Threads: reading is a job of the pool; so is writing, behind the answer. What is to be written is
- * written when the store is freed.
+ * Threads: jobs of the pool read and write entries. An object is written after its get is answered.
+ * store_free() waits until all queued objects are written.
  */
 #ifndef DISKCACHE_DISKCACHE_H
 #define DISKCACHE_DISKCACHE_H
@@ -25,39 +27,41 @@
 #include <store/store.h>
 
 struct store_diskcache_options {
-	/* Made with mode 0700 when it is not there (its parent must be). Refused: a link, another
-	 * user's, one that others can write to. May be shared by any number of processes. */
+	/* Created with mode 0700 if missing (its parent must exist). A symbolic link, a directory
+	 * of another user, and one that others can write to are refused. Any number of processes
+	 * may share it. */
 	const char *dir;
-	/* What the bucket is called among all buckets that may share the directory. */
+	/* Identifies the bucket among the buckets that share the directory. */
 	const char *scope;
-	/* Of all entries of the directory, whoever wrote them. Holds for what this process writes:
-	 * others may have another limit. */
+	/* Limit for all entries of the directory, observed by this process when it writes. Other
+	 * processes may have another limit. */
 	uint64_t max_bytes;
-	/* Objects up to this size are kept. */
+	/* Larger objects are not stored. */
 	uint64_t max_object;
-	/* Objects that were modified less than this before they were got are not kept: for stores
-	 * whose version of an object is a time, which two writes may share. 0: all are. */
+	/* Objects that were modified less than this before the get are not stored. This is for
+	 * stores whose version of an object is a time: two writes may have the same time. 0: no
+	 * such limit. */
 	uint64_t settle_ns;
-	/* Bytes of memory for objects that wait to be written; when it is full, they are not kept.
-	 * 0: 32 MiB. */
+	/* Limit for the memory of objects that are queued to be written. If an object does not fit,
+	 * it is not stored. 0: 32 MiB. */
 	uint64_t max_behind;
 };
 
-/* Owns inner, on success; strings are copied. NULL with err set. No thread is left behind and the
- * directory is open: a daemon may fork, and go elsewhere, before its first request. */
+/* Owns inner on success; strings are copied. NULL with err set. Starts no thread and opens the
+ * directory, so a daemon may fork and change its directory before the first request. */
 struct store *store_diskcache_new(struct store *inner, const struct store_diskcache_options *opt,
 				  struct err *err);
 
 struct store_diskcache_stats {
-	uint64_t hits, hit_bytes; /* answered from disk, nothing was asked */
-	uint64_t revalidated;	  /* answered from disk after the bucket said that it is current */
-	uint64_t misses;	  /* could have been, had there been an entry */
+	uint64_t hits, hit_bytes; /* gets answered from disk without a request */
+	uint64_t revalidated; /* gets answered from disk after the bucket confirmed the version */
+	uint64_t misses;      /* gets without a usable entry */
 	uint64_t stored;
-	uint64_t skipped; /* not kept: too large, too young, or the disk was behind */
+	uint64_t skipped; /* objects not stored: too large, too new, or the disk was too slow */
 	uint64_t dropped; /* damaged entries */
 	uint64_t evicted;
 	uint64_t errors; /* of the disk */
-	uint64_t bytes;	 /* in use when this process last looked */
+	uint64_t bytes;	 /* in use when this process last read or wrote the count */
 };
 void store_diskcache_read(struct store *s, struct store_diskcache_stats *out);
 

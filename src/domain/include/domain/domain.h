@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live domain: its objects in memory, its chunks on demand. The only room that knows both which
- * key holds an object and what its bytes mean.
+ * A snapshot of a domain: its objects are in memory, its chunks are fetched when they are read.
+ * Only this layer knows both the key of an object and the meaning of its bytes.
  *
- * Opening takes as many rounds of parallel requests as the schema's loader needs, whatever the
- * depth: as a rule the domain document, the listings, all object documents. The first two
- * are one where the document is known. (Domains with variable-length data may need a fourth and
- * fifth: listings of those datasets' chunks when the domain was too large for one page, and the
- * first 16 bytes of compressed ones: sizes must be known when an image is planned.)
+ * An open takes as many rounds of parallel requests as the schema's loader needs, whatever the
+ * depth of the tree. Usually these are three: the domain document, the listings, all object
+ * documents. If the document is known, the first two are one round. Domains with variable-length
+ * data may need a fourth and a fifth, because the layout of an image depends on the sizes of these
+ * chunks. If the domain is too large for one page of a listing, the chunks of these datasets are
+ * listed. If chunks are compressed, the first 16 bytes of each are read.
  *
- * A struct domain is a snapshot and constant after domain_open(): any thread may read it.
+ * A struct domain is constant after domain_open(): any thread may read it.
  */
 #ifndef DOMAIN_DOMAIN_H
 #define DOMAIN_DOMAIN_H
@@ -24,8 +25,9 @@
 #include <data/tree.h>
 
 enum {
-	DOMAIN_LISTING = 1000,	   /* keys of a domain that are listed whole: one page */
-	DOMAIN_KEPT_MAX = 4 << 20, /* bytes of documents that are kept for the next opening */
+	DOMAIN_LISTING =
+		1000, /* keys of one page: a domain with at most this many is listed whole */
+	DOMAIN_KEPT_MAX = 4 << 20, /* bytes of documents that are kept for the next open */
 };
 
 struct domain;
@@ -33,40 +35,42 @@ struct schema_document;
 struct schema_ops;
 struct store;
 
-/* What is known of a domain before it is opened. A zeroed struct is nothing. */
+/* What the caller knows of a domain before it is opened; all members may be zero. */
 struct domain_hint {
-	struct schema_document *document; /* what looking it up has read: saves a round when it is
-					     still so. Borrowed */
-	bool is_fresh; /* and read for this very opening: it need not be asked for again */
-	struct domain *previous; /* an earlier snapshot: what did not change is taken from it. When
-				    nothing did, it is the result itself */
+	/* From the look-up. If the bucket has the same version, a round is saved. Borrowed. */
+	struct schema_document *document;
+	/* The document was read during this open, and is not requested again. */
+	bool is_fresh;
+	/* An earlier snapshot. Unchanged parts are taken from it. If nothing has changed, it is
+	 * the result. */
+	struct domain *previous;
 };
 
-/* The domain as it is now. schemas: those that it may belong to, ends with NULL. path: without
- * slashes at its ends. hint: may be NULL. *out is the caller's reference. Of an unchanged domain
- * with an earlier snapshot this costs one round: the document on condition, and one listing or
- * (large domains of few objects) a head per document. Errors: -ENOENT no domain document; -EISDIR a
- * folder; -EIO with key and cause; -E2BIG; -ENOMEM. */
+/* Opens the current version. schemas: of the bucket, ends with NULL. path: without slashes at its
+ * ends. hint: may be NULL. *out is the caller's reference. If hint->previous is still current, this
+ * takes one round: a conditional request for the document, with one listing or (in large domains of
+ * few objects) a head for each document. Errors: -ENOENT no domain document; -EISDIR a folder; -EIO
+ * with key and cause; -E2BIG; -ENOMEM; other errors of the store. */
 int domain_open(const struct env *env, struct store *store, const struct schema_ops *const *schemas,
 		const char *path, const struct domain_hint *hint, struct domain **out,
 		struct err *err);
 struct domain *domain_ref(struct domain *d);
 void domain_unref(struct domain *d);
 
-/* An opening sees changes of chunks too (the domain was listed whole). */
+/* The domain was listed whole, so the next open notices changed chunks, too. */
 bool domain_sees_chunks(const struct domain *d);
-/* Memory that it holds, bytes: what it charges to the budget of its environment. */
+/* Bytes of memory that the domain has charged to the budget of its environment. */
 uint64_t domain_memory(const struct domain *d);
 
 const struct domain_info *domain_info(const struct domain *d);
 const char *domain_path(const struct domain *d);
 int64_t domain_modified_ns(const struct domain *d); /* newest of all documents */
 
-/* Its objects, constant. Problems: objects and parts that were left out, for `hsimage info`. */
+/* The objects, constant. The tree's problems name the objects and parts that were left out. */
 const struct tree *domain_tree(const struct domain *d);
 
-/* Its chunks. A chunk is fetched, and decoded in a worker, where chunk_source's done is called. The
- * domain must outlive the requests. */
+/* The chunks. A chunk is decoded in a worker, which then calls the request's done. The domain must
+ * outlive the requests. */
 struct chunk_source domain_chunk_source(struct domain *d);
 /* What is known of a dataset's stored chunks. */
 const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number);

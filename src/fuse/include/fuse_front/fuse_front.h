@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The FUSE front: shows an engine at a mount point until it is unmounted. */
+/* The FUSE front: mounts an engine and serves the mount until it ends. */
 #ifndef FUSE_FRONT_FUSE_FRONT_H
 #define FUSE_FRONT_FUSE_FRONT_H
 
@@ -12,30 +12,36 @@
 struct engine;
 struct session;
 
+#define FUSE_FRONT_ACL_MODE ((mode_t)-1)
+
 struct fuse_front_options {
 	const char *program;	   /* argv[0] */
-	const char *bucket;	   /* shown as the mount's source */
-	const char *mountpoint;	   /* absolute */
-	const char *mount_options; /* for the kernel and fusermount3, comma-separated; "" none */
+	const char *bucket;	   /* the source that /proc/mounts shows */
+	const char *mountpoint;	   /* absolute, or "/dev/fd/N" for an open /dev/fuse */
+	const char *mount_options; /* for the kernel and fusermount3, comma-separated, or "" */
 	bool foreground, debug, single_thread;
 	uid_t uid; /* owner of all files */
 	gid_t gid;
-	mode_t umask;	     /* bits taken off all modes */
+	/* Permission bits of all files and directories. FUSE_FRONT_ACL_MODE: the engine computes
+	 * them from the access control lists. */
+	mode_t file_mode, dir_mode;
+	mode_t umask;	     /* permission bits to remove from all modes */
 	double metadata_ttl; /* seconds for which names and attributes are valid in the kernel */
-	/* Called after the last fork, before anything is served: for threads of the caller's. When
-	 * it fails, so does fuse_front_run(). May be NULL. */
+	/* Called after the last fork and before the first request, so that the caller can start
+	 * threads. When it fails, so does fuse_front_run(). May be NULL. */
 	int (*started)(void *arg, struct err *err);
 	void *started_arg;
 };
 
-/* Mounts, leaves the terminal unless in the foreground (the parent exits with status 0 when the
- * mount is there), serves until unmounted or told to stop by SIGINT, SIGTERM or SIGHUP, unmounts.
- * The engine and the log are borrowed, until *left is freed. Returns 0, or a negative errno when it
- * could not be mounted or the connection broke.
- * left: the files that were open when the mount ended; NULL when there is nothing to free. */
+/* Mounts, serves requests and unmounts. Without opt->foreground the daemon forks into the
+ * background, and the parent process exits with status 0 as soon as the mount exists. The mount
+ * ends when it is unmounted or at SIGINT, SIGTERM or SIGHUP. Returns 0, or a negative errno if
+ * mounting or the connection to the kernel fails. *session: holds the files that are still open at
+ * the end; NULL if there is nothing to free. The options, the engine and the log are borrowed until
+ * the session is freed. */
 int fuse_front_run(const struct fuse_front_options *opt, struct engine *engine, struct log *log,
-		   struct session **left, struct err *err);
-/* Closes them, which waits for the loads that are under way for them. Any thread. NULL is fine. */
-void fuse_front_free(struct session *left);
+		   struct session **session, struct err *err);
+/* Closes these files and waits for their loads. Any thread. NULL is fine. */
+void fuse_front_free(struct session *session);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An HDF5 file as decoders see it: a source of bytes, and what the superblock says of all
- * structures behind it. Every decoder takes one. Those of messages use its sizes alone, so for them
- * it needs no source.
+ * An HDF5 file for decoders: a source of bytes, and the members of the superblock that all
+ * structures depend on. Every decoder takes one. Decoders of messages only use the sizes of
+ * addresses and lengths, so the source may be NULL.
  *
- * Sizes of addresses and lengths are 8 in what is encoded; 2, 4 and 8 are decoded.
+ * Encoders write addresses and lengths of 8 bytes. Decoders read 2, 4 and 8 bytes.
  */
 #ifndef H5_FILE_H
 #define H5_FILE_H
@@ -16,40 +16,39 @@
 
 struct h5_file {
 	struct source *source; /* borrowed */
-	uint64_t base;	       /* where address 0 is in the source: behind a user block */
+	uint64_t base;	       /* offset of address 0 in the source: the size of the user block */
 	uint64_t root;	       /* address of the root group's object header */
-	uint64_t sohm;	       /* of the table of shared messages; H5_UNDEF: none */
+	uint64_t sohm;	       /* address of the master table of shared messages; H5_UNDEF: none */
 	uint8_t addr_size, len_size;
 };
 
-/* A file as this project encodes them, without looking at its superblock. s: may be NULL for
- * decoders of messages. */
+/* A file with the sizes that encoders write. The superblock is not read. s may be NULL for decoders
+ * of messages. */
 static inline struct h5_file h5_file_of(struct source *s)
 {
 	return (struct h5_file){
 		.source = s, .root = H5_UNDEF, .sohm = H5_UNDEF, .addr_size = 8, .len_size = 8};
 }
 
-/* Finds the superblock, at offset 0 or behind a user block of 512 * 2^n bytes, and reads it with
- * its extension. -EIO: not an HDF5 file, or damaged; -EOPNOTSUPP: a version that is not read;
- * -EAGAIN: see base/source.h. */
+/* Finds the superblock, at offset 0 or after a user block of 512 * 2^n bytes, and reads it with its
+ * extension. -EIO: not an HDF5 file, or damaged; -EOPNOTSUPP: unsupported version; -EAGAIN: see
+ * base/source.h. */
 int h5_file_open(struct h5_file *f, struct source *s, struct err *err);
 
-/* Bytes of the file from address 0 on. */
+/* Bytes of the file after the user block. */
 static inline uint64_t h5_file_size(const struct h5_file *f)
 {
 	return f->base < f->source->size ? f->source->size - f->base : 0;
 }
 
-/* All n bytes at an address. -EIO: they are outside of the file. */
+/* Reads exactly n bytes at an address. -EIO: they are outside of the file. */
 int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err);
 
-/* An integer of `size` bytes whose largest value, all ones, means "undefined" or "unlimited":
- * UINT64_MAX whatever the size. */
+/* An integer of `size` bytes whose largest value means "undefined" or "unlimited". Returns
+ * UINT64_MAX for that value, whatever the size is. */
 static inline uint64_t h5_cur_undef(struct cursor *c, unsigned int size)
 {
 	const uint64_t v = cur_uint(c, size);
-
 	return size < 8 && v == (UINT64_C(1) << 8 * size) - 1 ? UINT64_MAX : v;
 }
 

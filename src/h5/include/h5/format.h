@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Constants of the HDF5 File Format Specification 3.0. Throughout h5/: encoders write to a struct
- * emit (which may only count) and cannot fail but for its capacity and for a length that is too
- * large for its field (both spoil the emitter, also while it counts); decoders take a struct
- * h5_file and return 0 or -EIO (damaged, err says what and where), -EOPNOTSUPP (a version or class
- * that is not decoded), -ENOMEM, or what the file's source answers.
+ * Constants of the HDF5 File Format Specification 3.0 ("Spec" in comments).
+ *
+ * All encoders of h5/ write to a struct emit, which may only count. They set its `bad` if the bytes
+ * do not fit, or if a length is too large for its field. All decoders take a struct h5_file and
+ * return 0, -EIO (damaged; err says what and where), -EOPNOTSUPP (a version or class without a
+ * decoder), -ENOMEM, or an error of the source of the file.
  */
 #ifndef H5_FORMAT_H
 #define H5_FORMAT_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Global heap collections (Spec III.E). A writer fills collections one after the other in a
- * region of the file. A collection is closed, with its exact size, when the next object would
- * take it over its target or it has 65,535 objects. It is never smaller than 4,096 bytes: small
- * ones are left open whatever comes next, and what the last one lacks is covered by a filler
- * object, not by free space (libhdf5 would put other objects' data there).
+ * Global heap collections (Spec III.E). A writer fills one collection after the other in a region
+ * of the file. It closes a collection, with its exact size, if the next object would exceed the
+ * target size, or if the collection has 65,535 objects. But a collection has at least 4,096 bytes:
+ * the writer does not close a smaller one, and adds a filler object to the last one. (libhdf5 would
+ * use free space for other data.)
  */
 #ifndef H5_GHEAP_H
 #define H5_GHEAP_H
@@ -14,32 +14,32 @@
 enum {
 	H5_GHEAP_MIN = 4096,
 	H5_GHEAP_MAX_OBJECTS = 65535,
-	H5_GHEAP_TARGET_DATA = 64 * 1024,  /* regions of variable-length datasets */
-	H5_GHEAP_TARGET_ATTRS = 16 * 1024, /* attribute data */
+	H5_GHEAP_TARGET_DATA = 64 * 1024,  /* for chunks of variable-length datasets */
+	H5_GHEAP_TARGET_ATTRS = 16 * 1024, /* for attributes */
 };
 
 struct h5_gheap_writer {
-	struct bytes out;  /* the region so far; the caller's when finished */
+	struct bytes out;  /* the region */
 	uint64_t base;	   /* file address of its first byte, 8-aligned */
-	size_t target;	   /* bytes of a collection before it is closed */
-	size_t collection; /* where the open collection starts in out */
+	size_t target;	   /* bytes of a collection */
+	size_t collection; /* offset of the open collection in out */
 	uint32_t next;	   /* index of the next object; 0: no collection is open */
 };
 void h5_gheap_init(struct h5_gheap_writer *w, uint64_t base, size_t target);
-/* Adds an object of n bytes (0 for an empty string) with reference count 1; -> collection's file
- * address and the index of the object in it. -ENOMEM. */
+/* Adds an object of n bytes (0: an empty string) with reference count 1. Returns the file address
+ * of its collection and its index in it. -ENOMEM. */
 int h5_gheap_add(struct h5_gheap_writer *w, const void *obj, size_t n, uint64_t *addr,
 		 uint32_t *index, struct err *err);
-/* Closes the open collection. */
+/* Closes the open collection. The caller may then take ownership of w->out. */
 int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err);
 void h5_gheap_release(struct h5_gheap_writer *w);
-/* Never less than what nobjects of nbytes in all can come to, however they are cut and ordered,
- * empty ones among them; 0 for none. Never falls when nobjects or nbytes rises. A pure function
- * of its arguments. UINT64_MAX on overflow.
- */
+/* Upper limit of the bytes of a region with nobjects objects, some of which may be empty, of nbytes
+ * in total, whatever their sizes and order are. 0 for no objects. Increases monotonically with
+ * nobjects and nbytes. UINT64_MAX on overflow. */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 
-/* Reads object `index` of the collection at addr; appends to out, at most max bytes. */
+/* Appends the bytes of object `index` of the collection at addr to out. -EIO: also if it has more
+ * than max bytes. */
 int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
 		 struct bytes *out, struct err *err);
 

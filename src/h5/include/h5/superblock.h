@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Superblock (Spec II.A). Encoded as version 0; decoded as version 0, 1, 2 and 3. */
+/* Superblock (Spec II.A). The encoder writes version 0; the decoder reads versions 0 to 3. */
 #ifndef H5_SUPERBLOCK_H
 #define H5_SUPERBLOCK_H
 
@@ -8,26 +8,26 @@
 #include <h5/format.h>
 
 enum {
-	H5_SUPERBLOCK_SIZE = 96, /* as it is encoded */
+	H5_SUPERBLOCK_SIZE = 96, /* of version 0 with addresses of 8 bytes */
 	H5_SUPERBLOCK_MAX = 100, /* of any version */
 	H5_SIGNATURE_LEN = 8,
 };
 
 struct h5_superblock {
 	uint8_t version;
-	uint8_t status_flags;		      /* byte 20: 1 while a writer has the file open */
-	uint16_t leaf_k, internal_k, chunk_k; /* 4, 16, 32 where the version does not say */
+	uint8_t status_flags;		      /* bit 0: a writer has the file open */
+	uint16_t leaf_k, internal_k, chunk_k; /* 4, 16, 32 if the version has no such field */
 	uint64_t base, eof;
 	uint64_t root;		     /* address of the root group's object header */
-	uint64_t extension;	     /* of the superblock extension's; H5_UNDEF: none */
-	uint8_t addr_size, len_size; /* 8 in what is encoded */
+	uint64_t extension;	     /* address of that of the extension; H5_UNDEF: none */
+	uint8_t addr_size, len_size; /* the encoder writes 8 */
 };
 
 void h5_superblock_encode(struct emit *e, const struct h5_superblock *sb);
-/* Sizes of addresses and lengths other than 2, 4 and 8: -EOPNOTSUPP. */
+/* -EOPNOTSUPP: also for sizes of addresses or lengths other than 2, 4 and 8. */
 int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err *err);
 
-/* The first H5_SIGNATURE_LEN bytes of a superblock? */
+/* Whether H5_SIGNATURE_LEN bytes are the signature of a superblock. */
 bool h5_is_signature(const uint8_t *bytes);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP calls side by side over libcurl: one I/O thread owns the multi handle, its connections and
- * every call between http_submit() and the call's `done`. It is started by the first call, so a
- * transport may be made before a daemon forks. A server that offers HTTP/2 gets all calls over one
- * connection, as far as it allows. Knows nothing of S3.
+ * Parallel HTTP calls over libcurl. One I/O thread owns the multi handle, its connections and every
+ * call between http_submit() and the call's `done`. The first call starts the thread, so a
+ * transport may be created before a daemon forks. If the server offers HTTP/2, all calls share one
+ * connection, as far as the server allows. Nothing in this directory is specific to S3.
  *
  * A call: zero a struct http_call, set method and url (and a body, headers, limits), and hand it to
- * http_submit(). When `done` is called, `end` says how it ended; if that is HTTP_ANSWERED, `status`
- * and `answer` are the server's. http_call_release() then frees what the call holds:
+ * http_submit(). When `done` is called, `end` is the reason of the end. If it is HTTP_ANSWERED,
+ * `status` and `answer` are the server's. http_call_release() then frees what the call holds:
  *
  *   struct http_call call = {.method = "GET", .url = url, .body_max = 1 << 20};
  *   call.metered = HTTP_GET;
@@ -16,7 +16,7 @@
  *           use call.answer
  *   http_call_release(&call);
  *
- * The transport repeats nothing and follows no redirect: a failure or a redirect is an answer.
+ * The transport repeats no request and follows no redirect: both are reported to the caller.
  *
  * Threads: any thread may submit. http_run() blocks, so it is not for the I/O thread. `done` and
  * on_header() run in the I/O thread; if that thread cannot be started, `done` runs in the thread
@@ -37,10 +37,10 @@ struct curl_slist;
 
 enum {
 	HTTP_PRIORITIES = 3,
-	HTTP_REASON_MAX = 256, /* as libcurl's CURL_ERROR_SIZE */
+	HTTP_REASON_MAX = 256, /* libcurl's CURL_ERROR_SIZE */
 	HTTP_ERROR_BODY_MAX = 64 << 10,
-	/* So much of an error is read, to use its connection again. One that goes on is cut: it may
-	 * never end. */
+	/* The body of an error is read up to this length, so that its connection can be used again.
+	 * A longer one is cut, because it may never end. */
 	HTTP_ERROR_DRAIN_MAX = 1 << 20,
 };
 
@@ -50,7 +50,7 @@ enum http_end {
 	HTTP_TRUNCATED, /* the body is shorter than its Content-Length */
 	HTTP_TOO_LONG,	/* the body is longer than body_max */
 	HTTP_TIMED_OUT,
-	HTTP_REFUSED, /* TLS: the server is not who it should be; asking again will not help */
+	HTTP_REFUSED, /* the server's certificate or the URL is not valid; a retry does not help */
 	HTTP_BROKEN,  /* no connection, reset, … */
 	HTTP_UNKNOWN, /* the host's name has no address */
 	HTTP_CANCELLED,
@@ -58,78 +58,80 @@ enum http_end {
 };
 
 struct http_call {
-	/* set by the caller, constant until done */
+	/* set by the caller, constant until `done` is called */
 	const char *method;
 	const char *url;
 	struct curl_slist *header;  /* http_call_add_header() */
 	const struct piece *pieces; /* the body of the request */
 	size_t n_pieces;
 	uint64_t body_len; /* of all pieces */
-	uint64_t body_max; /* bytes of the answer's body when its status is below 300, else
-			      HTTP_TOO_LONG; of the body of an error, what exceeds
-			      HTTP_ERROR_BODY_MAX is dropped */
-	const atomic_bool *cancelled; /* NULL, or: once true for half a second, the call ends */
-	unsigned int priority;	      /* below HTTP_PRIORITIES; the lower is served first */
-	unsigned int first_byte_ms;   /* in place of the transport's limit; 0: that one */
-	enum http_method metered;     /* as what the transport's meter counts it */
-	/* A range was asked for. Should the server ignore it and send the whole object (200), its
-	 * first skip bytes are dropped and the next keep bytes kept. */
+	uint64_t body_max; /* of the body of an answer with a status below 300; a longer one gives
+			      HTTP_TOO_LONG. Bodies of errors are cut to HTTP_ERROR_BODY_MAX */
+	const atomic_bool *cancelled; /* may be NULL; the call ends if it is true for 0.5 s */
+	unsigned int priority;	      /* below HTTP_PRIORITIES; lower numbers are served first */
+	unsigned int first_byte_ms;   /* replaces the transport's limit unless 0 */
+	enum http_method metered;     /* the counter of the transport's statistics */
+	/* The request has a range. If the server ignores it and sends the whole object (200), the
+	 * first `skip` bytes of the body are dropped and the next `keep` bytes kept. */
 	bool ranged;
 	uint64_t skip, keep;
-	/* One header line of the answer; may be NULL. value: without spaces at its ends. */
+	/* Called for each header line of the answer; may be NULL. value has no spaces at its ends.
+	 */
 	void (*on_header)(struct http_call *call, const char *name, const char *value);
-	/* In the I/O thread: short, and never waiting. */
+	/* Called in the I/O thread: must be short and must not block. */
 	void (*done)(struct http_call *call);
 	void *arg;
 
 	/* the result */
 	enum http_end end;
-	char reason[HTTP_REASON_MAX]; /* of another end than HTTP_ANSWERED */
-	long status;		      /* 0: no answer came */
+	char reason[HTTP_REASON_MAX]; /* unless end is HTTP_ANSWERED */
+	long status;		      /* 0: no answer */
 	struct bytes answer;	      /* body */
-	int64_t content_length;	      /* -1: not told */
+	int64_t content_length;	      /* -1: unknown */
 
-	/* the I/O thread's */
+	/* for the I/O thread */
 	struct http_call *next;
 	struct http_io *io;
 	void *easy; /* libcurl's handle */
 	struct http_sockets *sockets;
-	int fd; /* -1: not known */
+	int fd; /* -1: unknown */
 	struct http_timeouts timeouts;
-	uint64_t cancelled_ns;		    /* since when; 0: it is not */
-	uint64_t serial;		    /* the older, the lower */
-	uint64_t started_ns, skipped, came; /* came: bytes of the body, also those not kept */
-	uint64_t sent;
-	size_t populated; /* of the answer's memory */
-	bool answering, acknowledged, too_long, cut, late, off;
+	uint64_t cancelled_ns; /* when the cancellation was detected; 0: not cancelled */
+	uint64_t serial;       /* older calls have lower serials */
+	uint64_t started_ns, skipped;
+	uint64_t received; /* bytes of the answer's body, including bytes not kept */
+	uint64_t sent;	   /* bytes of the request's body */
+	size_t populated;  /* bytes of the answer's memory */
+	bool answering, acknowledged, too_long, cut, late, is_cancelled;
 };
 
 struct http_options {
-	unsigned int connections; /* calls at once, each with a connection where there is no
-				     HTTP/2; more wait their turn */
-	unsigned int connect_ms;  /* to connect, with TLS */
+	unsigned int connections; /* calls at once, each with a connection unless HTTP/2 is used;
+				     other calls are queued */
+	unsigned int connect_ms;  /* limit for connecting, including TLS */
 	struct http_limits limits;
-	const char *ca_bundle;	  /* absolute path, borrowed; NULL: the system's */
+	const char *ca_bundle;	  /* absolute path, borrowed; NULL: the system's certificates */
 	struct http_stats *meter; /* borrowed; may be NULL */
 };
 
 struct http_io;
 /* NULL with err set. env is borrowed. */
 struct http_io *http_io_new(const struct env *env, const struct http_options *opt, struct err *err);
-/* No call is under way. */
+/* All calls must be done. */
 void http_io_free(struct http_io *io);
-/* call, and what it points to, is the I/O thread's until done is called. */
+/* The I/O thread owns the call and all that it points to until `done` is called. */
 void http_submit(struct http_io *io, struct http_call *call);
-/* Submits and waits; done is not to be set. */
+/* Submits a call and blocks until it is done. The caller does not set `done` and `arg`. */
 void http_run(struct http_io *io, struct http_call *call);
-/* Ends the I/O thread; connections stay. The next call starts it again. No call is under way and
- * none is submitted meanwhile. For a constructor that talks to the server before a fork. */
-void http_io_rest(struct http_io *io);
-/* Adds a line "Name: value", which is copied; "Name:" switches off a header that libcurl would add
- * by itself. -ENOMEM. */
+/* Ends the I/O thread and keeps the connections. The next call starts the thread again. All calls
+ * must be done, and no thread may submit one meanwhile. A program that sends requests before it
+ * forks needs this. */
+void http_io_stop_thread(struct http_io *io);
+/* Adds a copy of a line "Name: value"; "Name:" removes a header that libcurl adds by itself.
+ * -ENOMEM. */
 int http_call_add_header(struct http_call *call, const char *line);
-/* Releases the answer and the header of the request, which is overwritten first because it may hold
- * a signature or a token. For a call that is to be used again or thrown away. */
+/* Releases the answer and the header of the request; overwrites the header first, because it may
+ * contain a signature or a token. The call may then be submitted again. */
 void http_call_release(struct http_call *call);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What really went over the wire: requests by method and status, how long each took, bytes,
- * retries, connections. A store that talks to a server is handed a meter and reports every attempt
- * to it; what callers see of that is counted by store_count_new().
+ * Counters of the traffic: requests by method and status, their durations, bytes, connections. The
+ * transport counts every attempt here; store_count_new() counts the requests of the store's
+ * callers.
  *
- * Threads: all of it lock-free, from any thread; each counter is an atomic of its own. A NULL meter
- * takes everything and counts nothing.
+ * Threads: lock-free, any thread; each counter is an atomic. The functions that count accept NULL
+ * and do nothing.
  */
 #ifndef HTTP_STATS_H
 #define HTTP_STATS_H
@@ -14,7 +14,8 @@
 
 #include <base/histogram.h>
 
-/* A listing is a GET of the bucket: it is told from the others because it costs and takes more. */
+/* A listing is a GET of the bucket. It is counted separately because it costs more and takes
+ * longer. */
 enum http_method {
 	HTTP_GET,
 	HTTP_HEAD,
@@ -29,18 +30,19 @@ enum { HTTP_STATUSES = 600 };
 struct http_stats;
 
 struct http_stats_counts {
-	/* Complete answers by status; [0]: none came, it broke off, or it was no status of HTTP. */
+	/* Complete answers by status; [0]: requests without an answer, or with an invalid
+	 * status. */
 	uint64_t requests[HTTP_METHODS][HTTP_STATUSES];
 	struct histogram_counts seconds[HTTP_METHODS];
 	uint64_t bytes_in, bytes_out; /* bodies */
 	uint64_t connections_opened, connections;
 };
 
-struct http_stats *http_stats_new(void); /* NULL without memory */
+struct http_stats *http_stats_new(void); /* NULL: out of memory */
 void http_stats_free(struct http_stats *m);
 
-/* An attempt has ended after ns nanoseconds on its connection, connecting included. status: 0
- * unless the answer is complete, or as complete as it was wanted. */
+/* Counts an attempt that ended after ns nanoseconds, including the time for connecting. status is 0
+ * unless the answer is complete or was cut on purpose. */
 void http_stats_request(struct http_stats *m, enum http_method method, long status, uint64_t ns,
 			uint64_t bytes_in, uint64_t bytes_out);
 void http_stats_connected(struct http_stats *m);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a call may take. libcurl has no time-out for the first byte of an answer, and its limit
- * for slow transfers runs while a server thinks; so both are looked after here. Pure: the clock is
- * handed in.
+ * Time-outs of a call. libcurl has none for the first byte of an answer, and its limit for slow
+ * transfers also applies while the server prepares the answer. Pure: the caller passes the time.
  *
  *   phase       ends the call
  *   SENDING     slower than low_speed_bytes a second for low_speed_s
@@ -25,13 +24,14 @@ struct http_limits {
 
 struct http_timeouts {
 	enum http_phase phase;
-	uint64_t since_ns;  /* the phase began, or it was fast enough */
-	uint64_t looked_ns; /* the last look, and what had been sent and had come then */
+	uint64_t since_ns;   /* beginning of the phase, or the last time it was fast enough */
+	uint64_t checked_ns; /* the last check, and the bytes at that time */
 	uint64_t bytes;
 };
 
 void http_timeouts_begin(struct http_timeouts *p, enum http_phase phase, uint64_t now_ns);
-/* A look, some times a second at least. bytes: sent and received, together. True: it is over. */
+/* A check, to be made several times a second. bytes: sent plus received. True: the call has to end.
+ */
 bool http_timeouts_ends(struct http_timeouts *p, enum http_phase phase, uint64_t bytes,
 			uint64_t now_ns, const struct http_limits *limits);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a mount has counted, as text for machines: one JSON object, or Prometheus' text exposition
- * format 0.0.4. A struct of numbers goes in, text comes out; where the numbers come from is not
- * known here. doc/METRICS.md describes each. Pure, any thread.
+ * Writes the counters of a mount as a JSON object or in Prometheus' text exposition format 0.0.4.
+ * The engine fills in struct metrics. doc/METRICS.md describes each metric. Pure; any thread.
  */
 #ifndef METRICS_METRICS_H
 #define METRICS_METRICS_H
@@ -18,7 +17,7 @@ enum { METRICS_METHODS = 5, METRICS_STATUSES = 600, METRICS_CALLS = 5, METRICS_R
 /* Requests to a server. */
 struct metrics_http {
 	const char *method[METRICS_METHODS]; /* names: "GET" … */
-	/* By method and status; [0]: no complete answer came. */
+	/* By method and status; status 0: no complete response. */
 	uint64_t requests[METRICS_METHODS][METRICS_STATUSES];
 	struct histogram_counts seconds[METRICS_METHODS];
 	uint64_t retries, bytes_in, bytes_out, connections_opened, connections;
@@ -51,7 +50,7 @@ struct metrics_disk {
 
 /* One live image of a domain. */
 struct metrics_domain {
-	char *path; /* "/home/u/run", the caller's */
+	char *path; /* "/home/u/run"; owned by the caller */
 	char version[24];
 	uint64_t open, opens, reads, bytes_read, bytes_fetched;
 	uint64_t hits, misses, waits, wait_ns, loads, load_failures;
@@ -59,7 +58,7 @@ struct metrics_domain {
 };
 
 struct metrics {
-	const char *version, *bucket; /* of the program; as it was named */
+	const char *version, *bucket; /* of the program; the bucket as the user named it */
 	uint64_t uptime_ns;
 	struct metrics_http http;
 	struct metrics_store store;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a path of the mount is, and what a directory holds (doc/SEMANTICS.md, "Names"): domains,
- * directories and plain objects, found in the bucket and remembered for a while. Knows documents
- * and listings, no domain's content.
+ * Resolves a path of the mount to a domain, a directory or a plain object, and lists directories
+ * (doc/SEMANTICS.md, "Names"). The results are read from the bucket and cached for a limited time.
+ * This layer reads domain documents and listings, but not the contents of a domain.
  *
  * Threads: every function may be called from any thread. No lock is held during I/O or callbacks.
  */
@@ -21,36 +21,42 @@
 #include <store/store.h>
 #include <uthash.h>
 
-/* In the order of precedence: of what would have one name, the first is shown. */
+/* In the order of precedence: if several have one name, the first is shown. */
 enum names_kind { NAMES_DOMAIN, NAMES_DIR, NAMES_OBJECT };
 
 enum names_doc_kind {
-	NAMES_DOC_NONE,	  /* there is no document */
-	NAMES_DOC_FOLDER, /* one without a root group */
-	NAMES_DOC_ROOT,	  /* a domain */
-	NAMES_DOC_BROKEN, /* one that cannot be read or understood: why says so */
-	NAMES_DOC_CLOSED, /* of a node: what lies beneath cannot be listed, why says so */
+	NAMES_DOC_NONE,	      /* there is no document */
+	NAMES_DOC_FOLDER,     /* a document without a root group */
+	NAMES_DOC_ROOT,	      /* a domain's document */
+	NAMES_DOC_BROKEN,     /* the document cannot be read or parsed: see why */
+	NAMES_DOC_UNLISTABLE, /* in a node only: its prefix cannot be listed, see why */
 };
 
-/* What a document tells names. */
 struct names_doc {
 	enum names_doc_kind kind;
 	struct schema_document *document; /* of NAMES_DOC_FOLDER and NAMES_DOC_ROOT; a reference */
-	int code;			  /* NAMES_DOC_BROKEN, NAMES_DOC_CLOSED */
+	int code;			  /* of NAMES_DOC_BROKEN and NAMES_DOC_UNLISTABLE */
 	char *why;
 };
 
-/* What a path of the mount is. Constant, but for the estimate, which any thread may set. */
+/* The domain, directory or object at a path of the mount. Constant, except for the estimate, which
+ * any thread may set. */
 struct names_node {
 	atomic_uint refs;
 	enum names_kind kind;
 	char *path;		   /* in the bucket: of the domain, the prefix or the object */
 	struct names_doc doc;	   /* of a domain, or of a directory that has one */
 	struct store_meta meta;	   /* of a plain object */
-	_Atomic uint64_t estimate; /* of a domain's size in bytes; 0: nobody asked yet */
-	/* The name cache's own, under its lock. */
-	uint64_t expires, list_expires;
-	struct bytes list; /* of what a directory holds; empty: not known */
+	_Atomic uint64_t estimate; /* of a domain's size in bytes; 0: not known yet */
+	/* Members of the name cache, guarded by its lock. */
+	uint64_t expires;
+	uint64_t walk; /* number of the walk that the node belongs to, or 0 */
+	bool walked;   /* looked up since the listing */
+	uint64_t walked_until;
+	int failure; /* of the latest look-up */
+	uint64_t failure_until;
+	struct bytes list; /* entries of a directory; empty: not known */
+	uint64_t list_expires;
 	UT_hash_handle hh;
 	char name[]; /* path in the mount */
 };
@@ -68,51 +74,52 @@ struct names_options {
 	const struct env *env; /* its clock and its log */
 	struct store *store;
 	const struct schema_ops *const *schemas; /* ends with NULL */
-	uint64_t ttl_ns;			 /* how long what a name is stays valid */
-	uint64_t list_ttl_ns; /* and what a directory holds; 0: it is listed each time */
+	uint64_t ttl_ns;			 /* how long a node is valid */
+	uint64_t list_ttl_ns; /* how long a listing is valid; 0: each listing sends requests */
 };
 
 struct names;
-struct names *names_new(const struct names_options *opt); /* NULL without memory */
+struct names *names_new(const struct names_options *opt); /* NULL when out of memory */
 void names_free(struct names *ns);
 
-/* What a name of the mount is, from memory or from the bucket. -ENOENT; what kept the bucket from
- * answering. The caller unrefs. */
+/* The node of a path, from the cache or from the bucket. -ENOENT, or the error of a
+ * request. The caller unrefs. */
 int names_resolve(struct names *ns, const char *path, struct names_node **out, struct err *err);
-/* The same. *asked: the bucket was asked during this very call, so the node is not older. */
-int names_resolve_now(struct names *ns, const char *path, struct names_node **out, bool *asked,
-		      struct err *err);
-/* What it was when the bucket was last asked, valid or stale; NULL when that is not remembered. The
- * caller unrefs. */
+/* The same, but a walk of the directory does not extend the time for which the node is valid.
+ * *is_new: the node was read from the bucket during this call. */
+int names_resolve_for_open(struct names *ns, const char *path, struct names_node **out,
+			   bool *is_new, struct err *err);
+/* The cached node, valid or stale; NULL when there is none. The caller unrefs. */
 struct names_node *names_recall(struct names *ns, const char *path);
-/* The bucket is not as this path was remembered. */
+/* Drops the cached node. For a caller that has found that the bucket does not match it any more. */
 void names_forget(struct names *ns, const char *path);
 
 /* Calls fn for each entry of a directory, in byte order of the names; non-zero stops. -ENOENT,
  * -ENOTDIR. */
 typedef int (*names_list_fn)(void *arg, const char *name, enum names_kind kind);
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err);
-/* Whether a directory can be listed now. Asks only where the last answer was that it cannot. */
+/* Returns 0 if a directory can be listed now. Sends a request only if the cached node says that the
+ * directory cannot be listed. */
 int names_check_dir(struct names *ns, const char *path, struct err *err);
 
-/* About how large the file of a domain is that was never opened. ask: the bucket may be asked, of
- * this domain and of those that are likely to be asked for next. */
-uint64_t names_size(struct names *ns, struct names_node *node, bool ask);
+/* The estimated size of a domain's file, for a domain that was never opened. may_request: the
+ * function may send requests, for this domain and for the domains after it in the listing. */
+uint64_t names_size(struct names *ns, struct names_node *node, bool may_request);
 
-/* Permission bits of a file or directory from its access control list; without a document: all may
- * read, so that opening what is broken says why. */
+/* Permission bits of a file or directory from its access control list. Without a document
+ * everyone may read, so that opening a broken file reports the reason. */
 unsigned int names_mode(const struct domain_info *d, bool is_dir);
 unsigned int names_doc_mode(const struct names_doc *d, bool is_dir);
-/* Access control lists as JSON, as the document has them. Heap; NULL without memory. */
+/* Access control lists as JSON, as in the document. Heap; NULL when out of memory. */
 char *names_acls_json(const struct domain_info *d);
 
 /* ---- paths; pure ---- */
 
-/* Heap, NULL without memory. */
+/* Heap, NULL when out of memory. */
 char *names_join(const char *dir, const char *name);
-/* Length of what is before the last component, without the slash; 0 at the top. */
+/* Length of the path before its last component, without the slash; 0 in the root directory. */
 size_t names_parent_len(const char *path);
-/* A domain's path to its file's path, in place. -ENAMETOOLONG. */
+/* Changes the path of a domain to the path of its file, in place. -ENAMETOOLONG. */
 int names_of_domain(char *path, size_t cap);
 
 #endif

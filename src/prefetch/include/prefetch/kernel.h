@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the kernel reads a file for a program: in requests of its own size, and some way ahead of the
- * program. An access pattern is the program's only as far as it goes beyond that.
- *
- * The FUSE front asks the kernel to read 2 MiB ahead (fuse/read_ahead.h).
+ * How the kernel reads a file for a program. The kernel chooses the size of its requests, and it
+ * reads ahead; fuse/read_ahead.h sets the read-ahead to 2 MiB. So reads within these limits do not
+ * show how the program itself reads.
  */
 #ifndef PREFETCH_KERNEL_H
 #define PREFETCH_KERNEL_H
 
 enum {
-	KERNEL_REQUEST = 5 << 18, /* bytes: one request of the kernel, and a quarter */
-	KERNEL_AHEAD = 6 << 20,	  /* bytes: more than the kernel reads ahead, two windows of it */
+	KERNEL_REQUEST = 5 << 18, /* bytes: one request of 1 MiB, and a quarter */
+	KERNEL_AHEAD = 6 << 20,	  /* bytes: more than two windows of read-ahead */
 };
 
 #endif

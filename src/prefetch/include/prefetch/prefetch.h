@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which chunks a reader will read next, and how many of them to load now. It watches the chunks
- * that one reader reads, recognises patterns in them (pattern.h) and measures how far ahead of the
- * reader each pattern has to be (depth.h). What it expects belongs to a group, one for each pattern
- * and one for file order: when a pattern breaks, its group is cancelled.
+ * Predicts which chunks of an open file a program reads next, and computes how many of them to load
+ * now. It recognises loops in the chunks that were read (pattern.h) and computes how many chunks to
+ * prefetch (depth.h). Each prefetched chunk belongs to a group. There is one group for each loop
+ * nest (track) and one for file order. When the program leaves a track, the caller cancels the
+ * track's group.
  *
- * It says what to load; the cache decides what there is room for, and loads it. Chunks of the
- * dataset that is read are all that it expects: only a reader that goes through the file in its
- * order (sequential.h) is followed from dataset to dataset.
+ * This room only chooses the chunks; the cache loads them if memory permits. A track never leaves
+ * its dataset. Only for a program that reads the file in file order (sequential.h), prefetching
+ * continues from one dataset to the next.
  *
  * Pure; the caller's lock guards it.
  */
@@ -21,20 +22,20 @@ struct prefetch;
 struct track;
 
 enum {
-	PREFETCH_FILE_ORDER = 32, /* the group of a reader in file order */
+	PREFETCH_FILE_ORDER = 16, /* the group of a program that reads in file order */
 	PREFETCH_GROUPS,
 };
 
 /* The dataset that is read. Each stored chunk has a slot; slots are in the order of the chunks'
- * numbers, which are row-major. Both functions are pure and quick. */
+ * row-major numbers. Both functions are pure and quick. */
 struct prefetch_dataset {
 	uint32_t dataset;
 	uint32_t rank;
 	const uint64_t *counts; /* chunks in each dimension; borrowed */
 	uint64_t cost;		/* bytes of memory that a loaded chunk takes */
-	/* False: the chunk has no slot, because it is not stored. */
+	/* False: the chunk is not stored. */
 	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
-	/* Is the slot loaded, or asked for? */
+	/* True if the slot is loaded or requested. */
 	bool (*is_known)(void *ctx, uint32_t dataset, uint64_t slot);
 	void *ctx;
 };
@@ -43,44 +44,44 @@ struct prefetch_dataset {
 struct prefetch_read {
 	uint64_t slot, number;
 	uint64_t now_ns;
-	uint64_t waited_ns;  /* that all reads of this reader have waited so far */
-	uint64_t latency_ns; /* of a load; 0: not known */
+	uint64_t waited_ns;  /* total waiting time of the file's reads so far */
+	uint64_t latency_ns; /* of a load; 0: unknown */
 	bool late;	     /* the read has to wait */
 };
 
 enum prefetch_action {
 	PREFETCH_NOTHING,
-	PREFETCH_LOAD,	 /* the slots of prefetch_next() */
-	PREFETCH_CANCEL, /* what was asked for in the group will not be read */
+	PREFETCH_LOAD,	 /* load the slots that prefetch_next() returns */
+	PREFETCH_CANCEL, /* cancel the loads of the group: the program has left its track */
 };
 
 struct prefetch_advice {
 	enum prefetch_action action;
 	uint8_t group;
-	/* prefetch_next()'s own */
+	/* private to prefetch_next() */
 	const struct track *track;
 	uint64_t next, end;
 	uint32_t left;
 };
 
-struct prefetch *prefetch_new(void); /* NULL without memory */
+struct prefetch *prefetch_new(void); /* NULL: out of memory */
 void prefetch_free(struct prefetch *p);
 
-/* The reader reads a slot. The advice is valid until the next call. */
+/* Records that the program reads a slot. The advice is valid until the next call. */
 struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_dataset *d,
 				     const struct prefetch_read *read);
-/* The next slot to load; false when there is none. The caller stops when it has no room. */
+/* Stores the next slot to load; false after the last. The caller may stop earlier. */
 bool prefetch_next(struct prefetch_advice *a, const struct prefetch_dataset *d, uint64_t *slot);
-/* A slot that was loaded for a group was evicted before it was read. */
+/* Records that a slot of the group was evicted before the program read it. */
 void prefetch_wasted(struct prefetch *p, uint8_t group);
 
-/* A reader in file order has moved on by so many slots, of `cost` bytes of memory. */
+/* A program that reads in file order has read so many more slots, of `cost` bytes of memory. */
 struct prefetch_step {
 	uint64_t slots, cost;
 	uint64_t now_ns, waited_ns, latency_ns; /* as in struct prefetch_read */
 };
 
-/* How many slots to have loaded, or asked for, ahead of it. */
+/* Returns how many slots after the current one are to be loaded or requested. */
 uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *step);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recognises a reader that goes through a file in its order, as cp does: what it has read is one
- * run without a gap from the metadata through all of a dataset well into another one. A program
- * that reads datasets goes from the metadata to where it wants to be. (One that reads the file's
- * first datasets whole, one after the other, is in its order too.)
+ * Recognises a program that reads a file in file order, as cp does. Such a program reads one run
+ * without a gap from the metadata through all of the first dataset and SEQUENTIAL_MARGIN bytes into
+ * another one. A program that reads only some datasets leaves a gap between the metadata and the
+ * dataset. (A program that reads the first datasets of the file completely, one after the other,
+ * also reads in file order.)
  *
- * Several threads of the kernel's read ahead arrive out of order, so what lies a few MiB behind or
- * before the run belongs to it. Pure; the caller's lock guards it.
+ * Requests of the kernel's read-ahead arrive out of order, so reads up to a few MiB after the end
+ * of the run belong to it. Pure; the caller's lock guards it.
  */
 #ifndef PREFETCH_SEQUENTIAL_H
 #define PREFETCH_SEQUENTIAL_H
@@ -17,14 +18,14 @@
 #include <prefetch/kernel.h>
 
 enum {
-	SEQUENTIAL_PIECES = 16,		  /* that wait for the gap before them to close */
-	SEQUENTIAL_GAP = 8 << 20,	  /* bytes; of what is read out of order */
+	SEQUENTIAL_PIECES = 16,		  /* reads after the run that may join it later */
+	SEQUENTIAL_GAP = 8 << 20,	  /* bytes by which reads may be out of order */
 	SEQUENTIAL_MARGIN = KERNEL_AHEAD, /* bytes into another dataset */
 };
 
-/* Where the run must begin, and where it must lead to. */
+/* The run begins before `data` and reaches beyond `second`. */
 struct sequential_file {
-	uint64_t data;	 /* first byte of a chunk: what is before is metadata */
+	uint64_t data;	 /* offset of the first chunk: metadata comes before */
 	uint64_t second; /* end of the first dataset's chunks */
 };
 
@@ -37,10 +38,10 @@ struct sequential {
 	} pieces[SEQUENTIAL_PIECES];
 };
 
-/* There is nothing to read before `to`: who reads on begins there. */
+/* Extends the run to `to`: the file has no stored bytes between the end of the run and `to`. */
 void sequential_skip(struct sequential *o, uint64_t to);
-/* Bytes [start, end) are read. True when this reader goes through the file in its order; what it
- * will want next begins at o->end. */
+/* Records that the program reads bytes [start, end). True: it reads in file order and continues at
+ * o->end. */
 bool sequential_read(struct sequential *o, const struct sequential_file *f, uint64_t start,
 		     uint64_t end);
 

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The language in which failures are ordered (store_fault_new()). Pure: text in, rules out, and
- * back.
+ * The language that describes which failures store_fault_new() injects. Pure.
  *
  *	spec = [ rule { "," rule } ]
  *	rule = what ":" when [ ":" value ] [ "@" glob ]
  *	what = "fail" | "truncate" | "delay" | "flip"
  *	when = n | n "+" | "*" n | p "%"
  *
- *	what		value			without
- *	fail		errno name		EIO
- *	truncate	bytes kept		0
- *	delay		ms, <= 3600000		(must be there)
- *	flip		byte offset		0
+ *	what		effect				value			default
+ *	fail		the request fails		name of an errno	EIO
+ *	truncate	the body is cut			bytes that remain	0
+ *	delay		the request is delayed		ms, <= 3600000		none
+ *	flip		a byte of the body is inverted	offset			0
  *
- * n is a number from 1 on: the n-th matching request, all from the n-th on, each n-th. p is that
- * part of them, pseudo-random from a fixed seed: 0 to 100, at most four digits behind the point. A
- * glob (fnmatch(3), of the key; of a listing's prefix) is not empty and has no comma; without one
- * all requests match. truncate and flip change the bodies of gets, and match nothing else. An empty
- * spec injects nothing.
+ * n, at least 1, selects the n-th matching request; n+ selects all from the n-th on, *n each n-th.
+ * p% selects a part of them at random, from a fixed seed: 0 to 100, with at most four digits after
+ * the point. A request matches if its key (for LIST, its prefix) matches the glob (see fnmatch(3)),
+ * which is not empty and has no comma. Without a glob every request matches. truncate and flip
+ * match GETs only. An empty spec injects nothing.
  */
 #ifndef STORE_FAULT_SPEC_H
 #define STORE_FAULT_SPEC_H
@@ -38,10 +37,10 @@ enum {
 enum fault_what { FAULT_FAIL, FAULT_TRUNCATE, FAULT_DELAY, FAULT_FLIP };
 
 enum fault_when {
-	FAULT_NTH,   /* the n-th, once */
+	FAULT_NTH,   /* the n-th */
 	FAULT_FROM,  /* the n-th and all later ones */
 	FAULT_EVERY, /* each n-th */
-	FAULT_PPM,   /* n of a million, by chance */
+	FAULT_PPM,   /* n of a million, at random */
 };
 
 struct fault_rule {
@@ -57,17 +56,14 @@ struct fault_spec {
 	unsigned int n;
 };
 
-/* -EINVAL with the rule and what is wrong with it; -E2BIG for too many rules. */
+/* -EINVAL with the rule and what is wrong with it; -E2BIG if there are too many rules. */
 int fault_spec_parse(const char *text, struct fault_spec *spec, struct err *err);
-/* The text of a spec, in its shortest form: parsing it gives the spec again. -ENOSPC when it does
- * not fit n bytes with its NUL. */
-int fault_spec_format(const struct fault_spec *spec, char *text, size_t n);
 
-/* Whether the nth (from 1 on) request that matches a rule is hit. index: of the rule in its spec,
- * so that two rules of one percentage do not hit the same requests. */
+/* True if the nth (from 1 on) request that matches a rule is hit. index: the position of the rule
+ * in its spec, so that two rules with the same percentage hit different requests. */
 bool fault_rule_hits(const struct fault_rule *rule, unsigned int index, uint64_t nth);
 
-/* "EIO" for 5; NULL for what the language has no word for. */
+/* "EIO" for 5; NULL if the language has no name for the number. */
 const char *fault_errno_name(int number);
 
 #endif

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For those who implement a store: what an implementation and a wrapper have to do, and the
- * functions with which a request travels through a stack.
+ * How to implement a store: what an implementation and a wrapper must do, and the functions by
+ * which a request travels through a stack.
  *
  *   store_submit(top) -> top.submit -> store_pass() -> … -> bottom.submit
  *                                                           |
  *   done  <- top.completed <- store_complete() <- … <-------+
  *
- * Whoever has the request may change its answer, its slot and its job. A wrapper that changes
- * anything else (the key of a prefix, a condition of a cache) changes it back before it completes
- * the request. A request is touched no more once it was passed on or completed.
+ * The store that has the request may change its answer, its own slot and its job. A wrapper may
+ * also change the key (as prefix does) or a condition (as a cache does) if it restores them before
+ * it completes the request. A store must not touch a request after it has passed it on or completed
+ * it.
  *
- * A store at the bottom of a stack embeds struct store first, sets it up by store_init(), and in
- * its submit() either answers at once or calls store_work(), whose job answers in a worker. To
- * answer is to fill in req->answer (a page by store/page.h) and to call one of store_present(),
- * store_absent() and store_fail(), once. src/store/mem.c is the shortest complete one.
+ * An implementation is the bottom of a stack. It embeds struct store as its first member and
+ * initialises it with store_init(). Its submit() either answers at once or calls store_work(),
+ * whose job answers in a worker. To answer means: fill in req->answer (a page with store/page.h),
+ * then call one of store_present(), store_absent() and store_fail() once. src/store/mem.c is the
+ * shortest complete implementation.
  *
- * A wrapper is set up by store_wrap(). Its submit() calls store_pass(), its completed() looks at
- * the answer and calls store_complete(), or store_pass() again for another attempt. It may also
- * answer in its submit() and not pass the request on. Its constructor leaves inner to the caller
- * when it fails. src/store/prefix.c is the shortest one.
+ * A wrapper is initialised with store_wrap(). Its submit() calls store_pass(). Its completed()
+ * examines the answer, then calls store_complete(), or store_pass() for another attempt. A wrapper
+ * may also answer in submit() without passing the request on. If its constructor fails, inner still
+ * belongs to the caller. src/store/prefix.c is the shortest wrapper.
  *
- * tests/support/store_contract.h has the contract as tests, for every implementation and wrapper.
+ * tests/support/store_contract.h tests the contract for every implementation and wrapper.
  */
 #ifndef STORE_IMPLEMENT_H
 #define STORE_IMPLEMENT_H
@@ -32,88 +34,92 @@
 
 struct store_ops {
 	const char *name; /* "dir", "count" … */
-	/* Starts a request and never fails itself: whatever goes wrong is an answer. The op is one
-	 * of the first five; what is not supported is answered with store_unsupported(). The key
-	 * has passed store_key_ok(); the prefix of a list may be anything. A whole listing comes as
-	 * one request per page, so `whole` is of no concern here. Called in any thread, so it must
-	 * not block: that is for store_work().
+	/* Starts a request. It cannot fail itself: every error is an answer. Called in any thread,
+	 * so it must not block; blocking work goes to store_work(). The key has passed
+	 * store_key_ok(), except for LIST, whose prefix may be any text. A whole listing arrives as
+	 * one request for each page, so `whole` can be ignored here.
 	 *
-	 * get, head: PRESENT with the meta, and of a get with the body, or `unchanged`; ABSENT with
-	 *   the evidence. UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
-	 * list: a page. An unknown prefix is an empty page. A key that store_key_ok() refuses is
-	 *   left out. UNKNOWN with -EACCES, -EIO; -E2BIG when list.limit is not 0 and the store
-	 *   notices that more than so many items follow start_after, which the caller would throw
-	 *   away.
-	 * put: the whole object is replaced. It is atomic: a reader sees the old object or the new
-	 *   one. It is durable when it is done. PRESENT with the meta of the new version. UNKNOWN
-	 *   with -ESTALE, -EEXIST (conditions); -EACCES, -ENOSPC, -EIO.
-	 * delete: ABSENT, also when it was not there. UNKNOWN with -ESTALE for another version than
-	 *   if_match.
+	 * GET, HEAD: PRESENT with the meta and, for GET, the body, or `unchanged`; ABSENT with the
+	 *   evidence. UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
+	 * LIST: PRESENT with a page. The page of an unknown prefix is empty. A key that
+	 *   store_key_ok() refuses is left out. UNKNOWN with -EACCES, -EIO. If list.limit is not 0
+	 *   and the store notices that more items than that follow start_after, it may answer
+	 *   -E2BIG, because the caller would discard them.
+	 * PUT: replaces the whole object atomically: a reader sees the old object or the new one.
+	 *   The new one is durable when the request completes. PRESENT with the meta of the new
+	 *   version. UNKNOWN with -ESTALE, -EEXIST (conditions); -EACCES, -ENOSPC, -EIO.
+	 * DELETE: ABSENT, also if the object did not exist. UNKNOWN with -ESTALE if the object has
+	 *   another version than if_match.
 	 *
-	 * -EAGAIN: a passing fault of a store across a network, with err.again_ms when the server
-	 * says how long it wants to be left alone; above store_retry_new() nobody sees it. */
+	 * A store across a network answers -EAGAIN for a temporary failure, and sets
+	 * err.retry_after_ms if the server says how long to wait. store_retry_new() hides -EAGAIN
+	 * from the callers above it. */
 	void (*submit)(struct store *s, struct store_request *req);
-	/* Of a wrapper: a request that it passed on comes back, answered. In the thread in which
-	 * the store beneath has completed it; it must not block either. */
+	/* Wrappers only: a request that this wrapper passed on comes back with its answer. Called
+	 * in the thread in which the store below completed it. Must not block either. */
 	void (*completed)(struct store *s, struct store_request *req);
-	/* Optional: bytes free and total behind the store; -EOPNOTSUPP. */
+	/* Optional. See store_space(). */
 	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
-	/* No request is under way any more. */
+	/* Called when no request is in progress. */
 	void (*free)(struct store *s);
 };
 
-/* Every implementation embeds this first. */
+/* Every implementation embeds this as its first member. */
 struct store {
 	const struct store_ops *ops;
 	const struct env *env;
-	struct store *inner; /* of a wrapper: owned */
-	struct store *outer; /* the wrapper around it, or NULL */
-	size_t slot;	     /* where in a request's memory its slot is */
-	size_t slots;	     /* of it and all beneath it, bytes */
-	size_t headroom;     /* of keys: what it and all beneath it put in front */
+	struct store *inner; /* of a wrapper: the store below, owned */
+	struct store *outer; /* the wrapper above, or NULL */
+	size_t slot;	     /* offset of its slot in a request's memory, bytes */
+	size_t slots;	     /* size of its slot and of all slots below it, bytes */
+	size_t headroom;     /* bytes that it and all stores below put in front of a key */
 };
 
-/* slot: bytes that it wants in each request for itself: store_slot(). They are zero when a request
- * is submitted. s is zeroed. */
+/* Initialises a store at the bottom of a stack. s is zeroed. slot: size of its slot in each
+ * request, bytes; see store_slot(). env is borrowed until the store is freed. */
 void store_init(struct store *s, const struct store_ops *ops, const struct env *env, size_t slot);
-/* A wrapper: owns inner from now on. headroom: the most bytes that it puts in front of a key. */
+/* Initialises a wrapper, which owns inner from now on. headroom: the most bytes that the wrapper
+ * puts in front of a key. */
 void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner, size_t slot,
 		size_t headroom);
-/* For the ops of a wrapper that has nothing of its own to say or to release. */
+/* `space` and `free` of a wrapper that adds nothing to them. The second one frees inner and s,
+ * which must come from malloc(). */
 int store_wrapper_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
-/* Frees inner and s, which came from malloc(). */
 void store_wrapper_free(struct store *s);
 
+/* The store's own memory in a request. It is zeroed when the request is submitted. */
 static inline void *store_slot(const struct store *s, struct store_request *req)
 {
 	return req->memory + s->slot;
 }
 
-/* Hands a request down to inner. */
+/* Passes a request down to inner. */
 void store_pass(struct store *s, struct store_request *req);
-/* The request is answered as far as s goes: hands it up. In a worker, unless nothing was waited
- * for. */
+/* Passes an answered request up. Called in a worker, or in the submitting thread if the store did
+ * not have to wait for anything. */
 void store_complete(struct store *s, struct store_request *req);
+
+/* Cuts a range to an object of `size` bytes. Returns its length and sets *first to its offset. */
+uint64_t store_range_clip(const struct store_range *range, uint64_t size, uint64_t *first);
 
 /* ---- answers ---- */
 
-/* Drops the answer that there is: of an earlier attempt, or a page that was merged. */
+/* Discards the present answer: of an earlier attempt, or a page that was merged. */
 void store_answer_clear(struct store_request *req);
-/* The same, but err stays. */
+/* The same, but keeps err. */
 void store_result_drop(struct store_request *req);
-/* These set the answer's state and complete the request. Of PRESENT, meta, body, `unchanged` and
- * page are filled in before; store_absent() drops them. */
+/* Set the answer's state and complete the request. Before store_present(), the store fills in meta,
+ * body, `unchanged` and page. The other two discard them. */
 void store_present(struct store *s, struct store_request *req);
 void store_absent(struct store *s, struct store_request *req, enum store_evidence evidence);
-/* code: negative and not -ENOENT. fmt NULL: the reason is in the answer's err already. */
+/* code: negative and not -ENOENT. fmt: the reason; NULL if it is in the answer's err already. */
 void store_fail(struct store *s, struct store_request *req, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-void store_unsupported(struct store *s, struct store_request *req);
 
-/* Runs fn(req) in a worker; one job of a request at a time. Where the pool has no worker, and when
- * none can be started, it runs here and at once. */
+/* Runs fn(req) in a worker. If the pool has no worker and cannot start one, fn runs in the calling
+ * thread before store_work() returns. A request has at most one job at a time. */
 void store_work(struct store *s, struct store_request *req, pool_fn fn);
-/* In such a job: the store that store_work() was called for. */
+/* In such a job: the store that called store_work(). */
 struct store *store_working(const struct store_request *req);
 
 #endif

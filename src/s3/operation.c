@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a store request becomes a series of HTTP requests. The thread that starts a request builds
+ * and signs it, the I/O thread transfers it, and a worker of the pool checks the answer, so that
+ * neither a checksum nor a callback delays other transfers.
+ */
+#include "internal.h"
+
+static void run_next(void *arg)
+{
+	struct store_request *req = arg;
+	struct s3_operation *op = store_slot(store_working(req), req);
+	op->next(op);
+}
+
+/* In the I/O thread. */
+static void after_answer(struct http_call *http)
+{
+	struct s3_operation *op = http->arg;
+	store_work(&op->s->base, op->req, run_next);
+}
+
+static void release(struct s3_operation *op)
+{
+	if (op->has_call)
+		s3_request_release(&op->call);
+	op->has_call = false;
+	str_release(&op->token);
+}
+
+void s3_send(struct s3_operation *op, const struct s3_spec *spec,
+	     void (*next)(struct s3_operation *op))
+{
+	if (op->has_call)
+		s3_request_release(&op->call);
+	op->has_call = true;
+	op->next = next;
+	const int rc = s3_request_init(&op->call, op->s, spec, &op->req->answer.err);
+	op->call.failed = rc;
+	if (rc) {
+		next(op);
+		return;
+	}
+	op->call.http.cancelled = op->req->cancelled;
+	op->call.http.priority = op->req->priority;
+	op->call.http.done = after_answer;
+	op->call.http.arg = op;
+	http_submit(op->s->io, &op->call.http);
+}
+
+void s3_present(struct s3_operation *op)
+{
+	release(op);
+	store_present(&op->s->base, op->req);
+}
+
+void s3_absent(struct s3_operation *op, enum store_evidence evidence)
+{
+	release(op);
+	store_absent(&op->s->base, op->req, evidence);
+}
+
+void s3_fail(struct s3_operation *op, int code)
+{
+	release(op);
+	store_fail(&op->s->base, op->req, code, NULL);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The check of a dataset's document, with several chunks that need it at the same time. */
+#include "fixture.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include <store/implement.h>
+
+/* A wrapper that holds heads until a test lets them go. */
+struct holder {
+	struct store base;
+	struct store_request *held;
+	unsigned int heads;
+};
+
+static void hold(struct store *s, struct store_request *req)
+{
+	struct holder *h = (struct holder *)s;
+	if (req->op != STORE_HEAD) {
+		store_pass(s, req);
+		return;
+	}
+	assert_null(h->held);
+	h->held = req;
+	h->heads++;
+}
+
+static void cancel_held(struct holder *h)
+{
+	struct store_request *req = h->held;
+	h->held = NULL;
+	store_fail(&h->base, req, -ECANCELED, "cancelled");
+}
+
+static void pass_held(struct holder *h)
+{
+	struct store_request *req = h->held;
+	h->held = NULL;
+	store_pass(&h->base, req);
+}
+
+struct got {
+	unsigned int calls;
+	int code;
+	bool absent;
+};
+
+static void take(void *arg, struct chunk_result *chunk)
+{
+	struct got *got = arg;
+	got->calls++;
+	got->code = chunk->code;
+	got->absent = chunk->absent;
+	elems_release(&chunk->elems);
+}
+
+static uint64_t fixed_time(const struct env *env)
+{
+	return UINT64_C(1000000000000);
+}
+
+/* Opens a domain that is too large to be listed whole, so that an absent chunk needs the check. */
+static void open_large(struct fixture *f, struct holder *h)
+{
+	static const struct store_ops ops = {
+		.name = "holder", .submit = hold, .completed = store_complete};
+	for (unsigned int i = 0; i < DOMAIN_LISTING; i++) {
+		char key[128];
+		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-00aaaa/%u", i);
+		assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
+	}
+	f->env.now = fixed_time;
+	*h = (struct holder){0};
+	store_wrap(&h->base, &ops, f->store, 0, 0);
+	assert_int_equal(
+		domain_open(&f->env, &h->base, schema_all(), "d.h5", NULL, &f->domain, NULL), 0);
+	h->heads = 0;
+}
+
+static void close_large(struct fixture *f)
+{
+	domain_unref(f->domain);
+	f->domain = NULL;
+}
+
+static void request_chunk(struct fixture *f, uint64_t number, const atomic_bool *cancelled,
+			  struct got *got)
+{
+	const struct tree *tree = domain_tree(f->domain);
+	const struct chunk_source chunks = domain_chunk_source(f->domain);
+	struct chunk_request request = {.number = number, .cancelled = cancelled};
+	for (uint32_t i = 0; i < tree_count(tree); i++)
+		if (strcmp(tree_object(tree, tree_nth(tree, i))->o.id, SMALL_INTS) == 0)
+			request.dataset = tree_nth(tree, i);
+	*got = (struct got){0};
+	chunks.get(chunks.ctx, &request, take, got);
+}
+
+static void several_chunks_wait_for_one_check(void **state)
+{
+	struct fixture *f = *state;
+	struct holder h;
+	struct got a, b;
+	open_large(f, &h);
+	request_chunk(f, 0, NULL, &a);
+	request_chunk(f, 2, NULL, &b);
+	assert_int_equal(h.heads, 1);
+	assert_int_equal(a.calls + b.calls, 0);
+	pass_held(&h);
+	assert_int_equal(h.heads, 1);
+	assert_true(a.calls == 1 && a.code == 0 && a.absent);
+	assert_true(b.calls == 1 && b.code == 0 && b.absent);
+	close_large(f);
+}
+
+/* Only the chunk that was cancelled fails. For the other one, the document is checked again. */
+static void a_cancelled_chunk_does_not_cancel_the_others(void **state)
+{
+	struct fixture *f = *state;
+	struct holder h;
+	struct got a, b;
+	atomic_bool cancelled = false;
+	open_large(f, &h);
+	request_chunk(f, 0, &cancelled, &a);
+	request_chunk(f, 2, NULL, &b);
+	atomic_store(&cancelled, true);
+	cancel_held(&h);
+	assert_true(a.calls == 1 && a.code == -ECANCELED);
+	assert_int_equal(b.calls, 0);
+	assert_int_equal(h.heads, 2);
+	pass_held(&h);
+	assert_true(a.calls == 1);
+	assert_true(b.calls == 1 && b.code == 0 && b.absent);
+	/* Both heads are over: the next chunk does not wait for one of them. */
+	request_chunk(f, 0, NULL, &a);
+	assert_int_equal(a.calls, 1);
+	assert_int_equal(h.heads, 2);
+	close_large(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(several_chunks_wait_for_one_check, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_cancelled_chunk_does_not_cancel_the_others, setup,
+						teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
