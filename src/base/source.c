@@ -22,5 +22,9 @@ int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct e
 		return err_set(err, rc, "%zu bytes at offset %" PRIu64 " are not in memory", n,
 			       offset);
 	}
+	if (!rc) {
+		s->reads++;
+		s->bytes += n;
+	}
 	return rc;
 }

@@ -94,8 +94,8 @@ static int decode_parts(const struct h5_file *f, struct cursor *c, struct cursor
 	return decode_data(c, out, err);
 }
 
-int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_attr *out,
-		   struct err *err)
+int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
+		   struct h5_shared *shared, struct h5_attr *out, struct err *err)
 {
 	*out = (struct h5_attr){.committed = H5_UNDEF};
 	uint8_t version = cur_u8(c), flags = cur_u8(c);

@@ -69,6 +69,9 @@ void h5_link_encode(struct emit *e, const struct h5_link *l)
 	case LINK_EXTERNAL:
 		encode_external(e, l);
 		break;
+	case LINK_USER: /* images contain none */
+		e->bad = true;
+		break;
 	}
 }
 

@@ -92,13 +92,13 @@ static int decode_filter(struct cursor *c, uint8_t version, struct arena *a, str
 		return err_set(err, -EIO,
 			       "filter pipeline: the name takes %u bytes, not a multiple of 8",
 			       name_len);
-	if (f->nparams > FILTER_MAX_PARAMS)
-		return err_set(err, -EOPNOTSUPP,
-			       "filter pipeline: filter %" PRIu32 " has %" PRIu32
-			       " client values, too many",
-			       f->id, f->nparams);
-	for (uint32_t i = 0; i < f->nparams; i++)
-		f->params[i] = cur_u32(c);
+	struct cursor values = cur_sub(c, (size_t)f->nparams * 4);
+	uint32_t *params = cur_ok(c) ? arena_alloc(a, (size_t)f->nparams * 4) : NULL;
+	if (cur_ok(c) && !params && f->nparams)
+		return err_set(err, -ENOMEM, "filter pipeline: out of memory");
+	for (uint32_t i = 0; params && i < f->nparams; i++)
+		params[i] = cur_u32(&values);
+	f->params = params;
 	if (version == 1 && f->nparams % 2)
 		cur_skip(c, 4);
 	rc = h5_msg_end(c, "filter pipeline", err);

@@ -194,6 +194,7 @@ static void plan_contiguous(struct image_dataset *d)
  * create such a dataset. */
 static void shown_filters(const struct image_dataset *d, struct pipeline *out)
 {
+	static const uint32_t level = DEFLATE_LEVEL;
 	struct pipeline recorded, stored;
 	out->n = 0;
 	if (d->image->flags & IMAGE_NO_FILTERS || d->ds->nfilters == 0)
@@ -206,10 +207,10 @@ static void shown_filters(const struct image_dataset *d, struct pipeline *out)
 			continue;
 		if (f->id == FILTER_SHUFFLE) {
 			f->nparams = 1;
-			f->params[0] = d->ds->type->size;
+			f->params = &d->ds->type->size;
 		} else if (f->id == FILTER_DEFLATE && f->nparams != 1) {
 			f->nparams = 1;
-			f->params[0] = DEFLATE_LEVEL;
+			f->params = &level;
 		}
 		out->f[out->n++] = *f;
 	}

@@ -51,24 +51,28 @@ static int set_id(const json_t *id, struct filter *f, struct err *err)
 	return 0;
 }
 
-static int set_params(const json_t *v, struct filter *f, struct err *err)
+static int set_params(struct schema_ctx *ctx, const json_t *v, struct filter *f, struct err *err)
 {
 	const json_t *params = json_object_get(v, "parameters");
 	const json_t *level = json_object_get(v, "level");
 	size_t n = json_array_size(params);
 	if (n > FILTER_MAX_PARAMS)
 		return err_set(err, -EIO, "%zu parameters, the limit is %d", n, FILTER_MAX_PARAMS);
+	uint32_t *values = arena_alloc(ctx->arena, (n ? n : 1) * sizeof(*values));
+	if (!values)
+		return err_set(err, -ENOMEM, "out of memory");
+	f->params = values;
 	for (size_t i = 0; i < n; i++) {
 		const json_t *p = json_array_get(params, i);
 		if (!json_is_integer(p))
 			return err_set(err, -EIO, "parameter %zu is not an integer", i);
-		f->params[f->nparams++] = (uint32_t)json_integer_value(p);
+		values[f->nparams++] = (uint32_t)json_integer_value(p);
 	}
 	if (f->id == FILTER_DEFLATE && f->nparams == 0) {
 		uint64_t n_level;
-		f->params[f->nparams++] = schema_count(level, &n_level) && n_level <= 9
-						  ? (uint32_t)n_level
-						  : 6; /* the default of zlib */
+		values[f->nparams++] = schema_count(level, &n_level) && n_level <= 9
+					       ? (uint32_t)n_level
+					       : 6; /* the default of zlib */
 	}
 	return 0;
 }
@@ -106,7 +110,7 @@ static int parse_filter(struct schema_ctx *ctx, const json_t *v, struct filter *
 		if (rc)
 			return err_wrap(err, rc, "name");
 	}
-	return set_params(v, f, err);
+	return set_params(ctx, v, f, err);
 }
 
 int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeline *out,

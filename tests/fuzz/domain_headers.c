@@ -36,7 +36,7 @@ static void visit(struct headers *h, uint64_t addr)
 static int decode_attribute(struct headers *h, struct cursor *c, struct err *err)
 {
 	struct h5_attr attr;
-	const int rc = h5_attr_decode(&h->file, c, h->arena, &attr, err);
+	const int rc = h5_attr_decode(&h->file, c, h->arena, NULL, &attr, err);
 	if (!rc && !attr.type)
 		visit(h, attr.committed);
 	return rc;

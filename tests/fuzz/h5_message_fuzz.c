@@ -47,7 +47,7 @@ static int decode(uint8_t type, const uint8_t *body, size_t n, struct arena *a, 
 	case H5_MSG_PIPELINE:
 		return h5_pipeline_decode(&c, a, &m->pipeline, NULL);
 	case H5_MSG_ATTRIBUTE:
-		return h5_attr_decode(&plain, &c, a, &m->attr, NULL);
+		return h5_attr_decode(&plain, &c, a, NULL, &m->attr, NULL);
 	case H5_MSG_LINK:
 		return h5_link_decode(&plain, &c, a, &m->link, NULL);
 	case H5_MSG_LINK_INFO:

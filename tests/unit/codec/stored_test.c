@@ -235,7 +235,7 @@ static void pipeline_keeps_what_every_library_has(void **state)
 				FILTER_NBIT,	   FILTER_SZIP,	   FILTER_FLETCHER32};
 	struct pipeline p = pipeline_of(ids, 7);
 	p.f[3].nparams = 1;
-	p.f[3].params[0] = 9;
+	p.f[3].params = (const uint32_t[]){9};
 	codec_stored_pipeline(&p, &p);
 	assert_int_equal(p.n, 3);
 	assert_int_equal(p.f[0].id, FILTER_SHUFFLE);

@@ -118,10 +118,11 @@ static void shapes_show_their_limits(void **state)
 static void filters_have_names(void **state)
 {
 	auto_str struct str out = {0}, all = {0}, none = {0};
+	static const uint32_t six[] = {6};
 	static struct pipeline p = {
 		.n = 5,
 		.f = {{.id = FILTER_SHUFFLE},
-		      {.id = FILTER_DEFLATE, .nparams = 1, .params = {6}},
+		      {.id = FILTER_DEFLATE, .nparams = 1, .params = six},
 		      {.id = FILTER_DEFLATE},
 		      {.id = 333, .name = "own"},
 		      {.id = 334}},
@@ -133,7 +134,7 @@ static void filters_have_names(void **state)
 		      {.id = FILTER_NBIT},
 		      {.id = FILTER_SCALEOFFSET},
 		      {.id = FILTER_LZF, .name = "other"},
-		      {.id = FILTER_BLOSC, .nparams = 1, .params = {6}},
+		      {.id = FILTER_BLOSC, .nparams = 1, .params = six},
 		      {.id = FILTER_LZ4},
 		      {.id = FILTER_BITSHUFFLE},
 		      {.id = FILTER_ZSTD}},

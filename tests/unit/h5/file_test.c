@@ -111,7 +111,7 @@ static int add_attr(void *ctx, const uint8_t *record, uint16_t size, struct err 
 	int rc = heap_object(w, record, 8, &body, err);
 	struct cursor c = cursor_of(body.data, body.len);
 	if (!rc)
-		rc = h5_attr_decode(w->f, &c, w->a, &attr, err);
+		rc = h5_attr_decode(w->f, &c, w->a, NULL, &attr, err);
 	if (rc)
 		return rc;
 	w->attrs++;

@@ -18,7 +18,7 @@ static void encode(struct emit *e, const void *a)
 
 static int decode(struct cursor *c, struct arena *a, void *out, struct err *err)
 {
-	return h5_attr_decode(&plain, c, a, out, err);
+	return h5_attr_decode(&plain, c, a, NULL, out, err);
 }
 
 /* If the datatype is shared, the message does not contain the size of the data. */

@@ -182,7 +182,7 @@ static int count_attr(void *ctx, const uint8_t *record, uint16_t size, struct er
 	struct h5_attr attr;
 	assert_int_equal(h5_fheap_get(w->heap, record, ATTR_ID, 1 << 20, &body, NULL), 0);
 	struct cursor c = cursor_of(body.data, body.len);
-	assert_int_equal(h5_attr_decode(&w->r->file, &c, w->r->arena, &attr, NULL), 0);
+	assert_int_equal(h5_attr_decode(&w->r->file, &c, w->r->arena, NULL, &attr, NULL), 0);
 	w->bytes += attr.data_len;
 	for (uint64_t i = 0; strcmp(attr.name, "big") == 0 && i < attr.data_len; i++)
 		assert_int_equal(attr.data[i], 'a' + i % 26);

@@ -74,7 +74,7 @@ static void references_point_to_object_headers(void **state)
 	const struct h5_msg *msg = rendered_message(r, root, H5_MSG_ATTRIBUTE, 0);
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &ref, NULL), 0);
+	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, NULL, &ref, NULL), 0);
 	assert_int_equal(ref.data_len, 8);
 	c = cursor_of(ref.data, 8);
 	assert_int_equal(cur_u64(&c), ints.addr);

@@ -65,7 +65,8 @@ static void every_heap_of_a_chunk_takes_an_offset(void **state)
 /* Only a chunk whose stored bytes are those of the slot is loaded without a second copy. */
 static void a_load_holds_stored_and_decoded_bytes(void **state)
 {
-	static const struct filter deflate = {.id = FILTER_DEFLATE, .nparams = 1, .params = {6}};
+	static const uint32_t six = 6;
+	static const struct filter deflate = {.id = FILTER_DEFLATE, .nparams = 1, .params = &six};
 	static const struct filter other = {.id = FILTER_ZSTD};
 	enum { CHUNK = 1000 };
 	struct small_tree *t = *state;

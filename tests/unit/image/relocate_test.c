@@ -63,7 +63,7 @@ static void attributes_share_collections(void **state)
 	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &attr, NULL), 0);
+	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, NULL, &attr, NULL), 0);
 	assert_int_equal(attr.data_len, 3 * DTYPE_VLEN_SIZE);
 	auto_free char *one = item_of(r, attr.data, 3);
 	auto_free char *none = item_of(r, attr.data + DTYPE_VLEN_SIZE, 0);
@@ -89,7 +89,7 @@ static struct h5_attr render_attr(struct rendered *r, const char *type, const ch
 	const struct h5_msg *msg = rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
 	assert_non_null(msg);
 	struct cursor c = cursor_of(msg->body, msg->len);
-	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &attr, NULL), 0);
+	assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, NULL, &attr, NULL), 0);
 	assert_int_equal(attr.data_len, 5 * DTYPE_VLEN_SIZE);
 	return attr;
 }
@@ -149,7 +149,7 @@ static void references_to_what_is_not_in_the_file_are_null(void **state)
 			rendered_message(r, rendered_root(r), H5_MSG_ATTRIBUTE, 0);
 		assert_non_null(msg);
 		struct cursor c = cursor_of(msg->body, msg->len);
-		assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, &attr, NULL), 0);
+		assert_int_equal(h5_attr_decode(&r->file, &c, r->arena, NULL, &attr, NULL), 0);
 		c = cursor_of(attr.data, attr.data_len);
 		assert_int_equal(cur_u64(&c), 0);
 	}

@@ -73,7 +73,7 @@ static struct h5_attr read_attr(struct rendered *r, struct bytes *body)
 	assert_int_equal(h5_fheap_get(heap, f.id, sizeof(f.id), 1 << 20, body, NULL), 0);
 	h5_fheap_close(heap);
 	struct cursor b = cursor_of(body->data, body->len);
-	assert_int_equal(h5_attr_decode(&r->file, &b, r->arena, &attr, NULL), 0);
+	assert_int_equal(h5_attr_decode(&r->file, &b, r->arena, NULL, &attr, NULL), 0);
 	return attr;
 }
 

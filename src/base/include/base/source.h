@@ -25,6 +25,7 @@ struct source {
 	void *ctx;
 	/* The range of the last read that returned -EAGAIN. */
 	uint64_t missing_offset, missing_length;
+	uint64_t reads, bytes; /* successful reads so far, and the bytes that they returned */
 };
 
 /* Reads all n bytes at offset. -EIO: the range is not within the source; -EAGAIN: see

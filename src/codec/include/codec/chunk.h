@@ -32,9 +32,9 @@ struct codec_chunk {
 	const struct object_resolver *resolver;
 };
 
-/* Size of one element of t in a chunk object, bytes: t->size, but each reference takes
- * CODEC_REF_TEXT. 0 if t contains a vlen, so that its elements have no fixed size. UINT64_MAX above
- * 2^40. */
+/* Size of one element of t in a chunk object, bytes: t->size, but compounds are packed there, and
+ * each reference takes CODEC_REF_TEXT. 0 if t contains a vlen, so that its elements have no fixed
+ * size. UINT64_MAX above 2^40. */
 uint64_t codec_stored_elem_size(const struct dtype *t);
 
 /* Decodes a chunk object. First it undoes the filters, which it detects in the bytes (a Blosc 1
@@ -75,11 +75,35 @@ uint64_t codec_stored_size(const struct pipeline *p, uint64_t n);
  * another filter; -ENOMEM. */
 int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint8_t *plain,
 			size_t n, uint8_t *out, size_t out_n, struct err *err);
-/* Decodes bytes that libhdf5 or codec_stored_encode() encoded with these filters, to at most max
+/* Whether a decoder of the filter is built in. */
+bool codec_filter_known(uint32_t id);
+/* Decodes bytes that libhdf5 or a registered plug-in encoded with these filters, to at most max
  * bytes. Bit i of filter_mask: filter i was not applied. Bytes after a zlib stream are ignored, as
- * in libhdf5. *out is empty before, and the caller's. -EIO: damaged or too long; -EOPNOTSUPP:
- * another filter; -ENOMEM. */
+ * in libhdf5. *out is empty before, and the caller's. -EIO: damaged or too long; -EOPNOTSUPP: a
+ * filter without a decoder; -ENOMEM. */
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err);
+
+/* ---- making chunk objects ---- */
+
+/* How to encode a chunk object. Everything is borrowed. */
+struct codec_encode {
+	const struct dtype *type;
+	uint64_t nelems;		 /* elements of a whole chunk */
+	const struct pipeline *pipeline; /* as recorded; pipeline_of_object() applies */
+	const struct object_namer *namer;
+};
+/* The reverse of codec_chunk_decode(): elements to the bytes of a chunk object, with the filters of
+ * pipeline_of_object(). in: nelems elements, of which only `fixed` counts. *out is empty before,
+ * and the caller's. -EFBIG: longer than 2^31 bytes; -EIO: a slot of `in` is invalid; -ENOMEM. */
+int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
+		       struct err *err);
+
+/* Whether the stored bytes of a chunk in an HDF5 file can be its chunk object as they are: the type
+ * is plain and packed, and the filters that were applied are those of pipeline_of_object(), with or
+ * without a fletcher32 behind them. If so, *keep is the number of bytes that the object has (the
+ * checksum is checked and cut off); otherwise 0. -EIO: the checksum is wrong. */
+int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const struct dtype *t,
+		   const uint8_t *bytes, size_t n, size_t *keep, struct err *err);
 
 #endif

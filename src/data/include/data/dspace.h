@@ -46,6 +46,12 @@ struct grid {
  * more than 2^62 chunks. */
 int grid_init(struct grid *g, uint32_t rank, const uint64_t *dims, const uint64_t *chunk,
 	      struct err *err);
+/* Cuts a dataset without chunks (compact, contiguous) into chunks of at most `limit` bytes, each of
+ * which is one contiguous run of elements: whole rows (or planes, …) where one fits, otherwise
+ * parts of one row. elem_size: bytes of an element; a larger element than `limit` is a chunk of its
+ * own. Writes `rank` chunk dimensions, each > 0. Every dimension of dims is > 0. */
+void grid_cut(uint32_t rank, const uint64_t *dims, uint64_t elem_size, uint64_t limit,
+	      uint64_t *chunk);
 /* Chunk number <-> chunk coordinates (in chunks, not elements). number < nchunks. */
 void grid_coords(const struct grid *g, uint64_t number, uint64_t *coords);
 uint64_t grid_number(const struct grid *g, const uint64_t *coords);

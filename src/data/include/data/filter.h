@@ -9,7 +9,10 @@
 
 #include <stdint.h>
 
-enum { FILTER_MAX = 32 /* filters in a pipeline, H5Z_MAX_NFILTERS */, FILTER_MAX_PARAMS = 32 };
+enum {
+	FILTER_MAX = 32,	  /* filters in a pipeline, H5Z_MAX_NFILTERS */
+	FILTER_MAX_PARAMS = 65535 /* the file has 16 bits for their number */
+};
 
 enum filter_id {
 	FILTER_DEFLATE = 1,
@@ -18,6 +21,7 @@ enum filter_id {
 	FILTER_SZIP = 4,
 	FILTER_NBIT = 5,
 	FILTER_SCALEOFFSET = 6,
+	FILTER_BZIP2 = 307,
 	FILTER_LZF = 32000,
 	FILTER_BLOSC = 32001,
 	FILTER_LZ4 = 32004,
@@ -29,12 +33,18 @@ struct filter {
 	uint32_t id;	  /* enum filter_id or any other registered id */
 	const char *name; /* as recorded; may be NULL */
 	uint32_t nparams;
-	uint32_t params[FILTER_MAX_PARAMS];
+	const uint32_t *params; /* nparams numbers, which live as long as the tree or file */
 };
 
 struct pipeline {
 	uint32_t n;
 	struct filter f[FILTER_MAX];
 };
+
+/* The filters that a new chunk object has if a dataset records these: deflate if the dataset
+ * records any filter that compresses, and before it shuffle if it records shuffle before the first
+ * one that compresses; otherwise none. These are the forms that the service serves. out may be p.
+ */
+void pipeline_of_object(const struct pipeline *p, struct pipeline *out);
 
 #endif

@@ -36,7 +36,8 @@ static inline uint64_t attribute_bytes(const struct attribute *a)
 	return a->space.nelems * a->type->size;
 }
 
-enum link_class { LINK_HARD = 0, LINK_SOFT = 1, LINK_EXTERNAL = 64 };
+/* LINK_USER: a link class that a program has registered; only that program can follow it. */
+enum link_class { LINK_HARD = 0, LINK_SOFT = 1, LINK_EXTERNAL = 64, LINK_USER = 65 };
 
 struct link {
 	const char *name; /* no "/" and no NUL inside, not empty; may be invalid UTF-8 */
@@ -49,6 +50,13 @@ struct link {
 };
 
 enum layout_class { LAYOUT_COMPACT, LAYOUT_CONTIGUOUS, LAYOUT_CHUNKED };
+/* Where the raw data of a dataset are. Schemas only store RAW_STORED. */
+enum raw_data {
+	RAW_STORED,	/* in the domain or file itself */
+	RAW_EXTERNAL,	/* in external files */
+	RAW_VIRTUAL,	/* in other datasets: a virtual dataset */
+	RAW_STRUCTURED, /* in structured chunks: layout version 5 */
+};
 enum alloc_time { ALLOC_TIME_EARLY = 1, ALLOC_TIME_LATE = 2, ALLOC_TIME_INCR = 3 };
 enum fill_time { FILL_TIME_ALLOC = 0, FILL_TIME_NEVER = 1, FILL_TIME_IFSET = 2 };
 
@@ -60,6 +68,10 @@ struct dataset {
 	uint32_t committed;
 	struct dspace space;
 	enum layout_class requested; /* of the creation properties; a hint */
+	enum raw_data raw;
+	/* The chunk shape of the creation properties, grid.rank numbers, if it is not that of the
+	 * grid; NULL: it is. */
+	const uint32_t *requested_chunk;
 	/* Grid of the stored chunks. Scalar dataspace: rank 1 and one chunk of one element; null
 	 * dataspace or no elements: nchunks is 0. */
 	struct grid grid;
@@ -115,5 +127,14 @@ static inline uint64_t object_resolve(const struct object_resolver *r, const cha
 {
 	return r && r->resolve ? r->resolve(r->ctx, text, n) : 0;
 }
+
+/* The reverse: writes the text of a reference, "datasets/d-…", for object number + 1 = ref. text
+ * has OBJECT_REF_TEXT bytes, and the function pads them with NULs. 0 is the null reference, whose
+ * text is empty. An encoder of stored values gets one from its caller. */
+enum { OBJECT_REF_TEXT = 48 };
+struct object_namer {
+	void (*name)(void *ctx, uint64_t ref, char *text);
+	void *ctx;
+};
 
 #endif

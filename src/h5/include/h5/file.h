@@ -10,15 +10,29 @@
 #define H5_FILE_H
 
 #include <base/cursor.h>
+#include <base/mem.h>
 #include <base/source.h>
 
 #define H5_UNDEF UINT64_MAX /* the undefined address */
 
+struct pipeline;
+
+/* Undoes the filters of a fractal heap. codec/ implements them, which h5/ does not see. */
+struct h5_unfilter {
+	/* Decodes n bytes to at most max bytes. Bit i of mask: filter i was not applied. *out is
+	 * empty before. -EIO: damaged; -EOPNOTSUPP: an unknown filter; -ENOMEM. */
+	int (*decode)(void *ctx, const struct pipeline *p, uint32_t mask, const void *in, size_t n,
+		      size_t max, struct bytes *out, struct err *err);
+	void *ctx;
+};
+
 struct h5_file {
-	struct source *source; /* borrowed */
-	uint64_t base;	       /* offset of address 0 in the source: the size of the user block */
-	uint64_t root;	       /* address of the root group's object header */
-	uint64_t sohm;	       /* address of the master table of shared messages; H5_UNDEF: none */
+	struct source *source;		    /* borrowed */
+	const struct h5_unfilter *unfilter; /* NULL: a filtered heap fails with -EOPNOTSUPP */
+	struct h5_claims *claims; /* NULL, or records which bytes structures occupy: h5/claims.h */
+	uint64_t base; /* offset of address 0 in the source: the size of the user block */
+	uint64_t root; /* address of the root group's object header */
+	uint64_t sohm; /* address of the master table of shared messages; H5_UNDEF: none */
 	uint8_t addr_size, len_size;
 };
 

@@ -15,6 +15,8 @@
 #include <data/object.h>
 #include <h5/format.h>
 
+struct h5_shared; /* h5/shared.h */
+
 /* Dataspace, 0x01: encoded as version 2, a simple one with maximum dimensions, as libhdf5 does.
  * Decoded as version 1 and 2. */
 void h5_dspace_encode(struct emit *e, const struct dspace *s);
@@ -43,15 +45,29 @@ void h5_fill_encode(struct emit *e, const struct h5_fill *f);
 int h5_fill_decode(struct cursor *c, struct h5_fill *f, struct err *err);
 
 /* Data layout, 0x08: encoded as version 3 (compact, contiguous, or chunked with a version 1
- * B-tree); decoded as version 3, and as version 4 if it is compact or contiguous. */
+ * B-tree); decoded as versions 1 to 4. Of virtual (version 4) and structured (version 5) layouts
+ * only `raw` is decoded. */
+enum h5_index_type { /* numbered as in version 4 of the message; 0: version 1 B-tree */
+		     H5_INDEX_BTREE1 = 0,
+		     H5_INDEX_SINGLE = 1,
+		     H5_INDEX_IMPLICIT = 2,
+		     H5_INDEX_FIXED_ARRAY = 3,
+		     H5_INDEX_EXTENSIBLE_ARRAY = 4,
+		     H5_INDEX_BTREE2 = 5,
+};
 struct h5_layout {
-	enum layout_class cls;
-	uint64_t addr;	     /* of contiguous data or of the B-tree; H5_UNDEF: not allocated */
-	uint64_t size;	     /* compact, contiguous: bytes of data */
-	const uint8_t *data; /* compact; borrowed */
-	uint32_t rank;	     /* chunked: of the dataset */
+	enum layout_class cls; /* of virtual and structured data: LAYOUT_CHUNKED */
+	enum raw_data raw;     /* RAW_STORED, RAW_VIRTUAL or RAW_STRUCTURED */
+	uint64_t addr;	       /* of contiguous data or of the index; H5_UNDEF: not allocated */
+	uint64_t size;	       /* compact, contiguous: bytes of data */
+	const uint8_t *data;   /* compact; borrowed */
+	uint32_t rank;	       /* chunked: of the dataset */
 	uint32_t chunk[DSPACE_MAX_RANK];
 	uint32_t elem_size; /* chunked */
+	enum h5_index_type index;
+	bool whole_edges;     /* partial edge chunks are not filtered */
+	uint64_t single_size; /* H5_INDEX_SINGLE with filters: stored bytes and filter mask */
+	uint32_t single_mask;
 };
 void h5_layout_encode(struct emit *e, const struct h5_layout *l);
 int h5_layout_decode(const struct h5_file *f, struct cursor *c, struct h5_layout *l,
@@ -74,9 +90,10 @@ struct h5_attr {
 	uint64_t data_len;
 };
 void h5_attr_encode(struct emit *e, const struct h5_attr *a);
-/* If the datatype is shared, type is NULL and data are the rest of the body. */
-int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_attr *out,
-		   struct err *err);
+/* shared: finds the bodies of a shared datatype or dataspace; NULL: if there is one, -EOPNOTSUPP.
+ */
+int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
+		   struct h5_shared *shared, struct h5_attr *out, struct err *err);
 
 /* Link, 0x06: version 1. Paths and file names are NUL-terminated. */
 struct h5_link {

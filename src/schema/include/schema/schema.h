@@ -191,6 +191,26 @@ struct schema_loader {
 	bool same; /* nothing has changed since `previous`; the tree is empty */
 };
 
+/* ---- new domains ---- */
+
+/* Something in a tree that a domain cannot hold. */
+struct schema_refusal {
+	uint32_t object;       /* number */
+	const char *attribute; /* NULL, or the attribute of the object that cannot be held */
+	const char *link;      /* NULL, or the link of the group that cannot be held */
+	const char *why;       /* such as "a virtual dataset" */
+};
+typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
+
+/* The record of an import that is not finished: which storage it writes, and what it reads. */
+struct schema_import {
+	uint64_t domain; /* see adopt() */
+	const char *path, *file;
+	uint64_t size;	    /* of the file, bytes */
+	int64_t mtime_ns;   /* of the file */
+	int64_t created_ns; /* when the import began: the time of all new documents */
+};
+
 struct schema_ops {
 	const char *name; /* "hsds2" */
 	bool (*is_document)(const char *key);
@@ -239,6 +259,40 @@ struct schema_ops {
 	/* Recognises the key of a chunk in such a listing. False: it is no chunk of this dataset.
 	 */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
+
+	/* ---- new domains: from a tree that was not loaded by a loader ---- */
+
+	/* Calls fn for everything in the tree that a domain cannot hold: one table of rules. What
+	 * it does not report is emitted completely. Non-zero stops and is returned. */
+	int (*refusals)(const struct tree *t, schema_refusal_fn fn, void *ctx);
+	/* Gives each object an id and the times of its links and attributes: distinct, increasing
+	 * in their order. domain: 64 random bits that all ids have in common; the same bits give
+	 * the same ids. now_ns: the time of objects that have none. Call it before all functions
+	 * below. */
+	int (*adopt)(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
+	/* Appends the document of an object, or of the domain, to *out. Reads the tree's ids, grids
+	 * and filters. */
+	int (*emit_object)(const struct tree *t, uint32_t number, struct bytes *out,
+			   struct err *err);
+	int (*emit_domain)(const struct domain_info *info, struct bytes *out, struct err *err);
+	/* Write keys, and return their length or -ENAMETOOLONG: of the document of a domain, of the
+	 * document of a new object, of a chunk of a new dataset, and the prefix of all keys of a
+	 * new domain except for its domain document. */
+	int (*domain_key)(const char *path, char *key, size_t room);
+	int (*new_object_key)(const struct tree *t, uint32_t number, char *key, size_t room);
+	int (*new_chunk_key)(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
+			     size_t room);
+	int (*storage_prefix)(uint64_t domain, char *prefix, size_t room);
+	/* Writes the text of a reference to an object: see struct object_namer. */
+	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
+	/* The 64 bits of the ids of a domain. -EIO: not the id of a root group of this schema. */
+	int (*domain_of_root)(const char *root, uint64_t *domain, struct err *err);
+	/* The record of an unfinished import to this path: its key, its text, and its members. The
+	 * strings are in the arena. */
+	int (*import_key)(const char *path, char *key, size_t room);
+	int (*import_emit)(const struct schema_import *i, struct bytes *out, struct err *err);
+	int (*import_parse)(const void *text, size_t n, struct arena *a, struct schema_import *out,
+			    struct err *err);
 };
 
 #endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared messages (Spec IV.A.2 "shared message", III.H): messages whose body is in another object
+ * header (a committed datatype) or in the file's heap of shared messages.
+ */
+#ifndef H5_SHARED_H
+#define H5_SHARED_H
+
+#include <h5/format.h>
+#include <h5/ohdr.h>
+
+/* Finds the bodies of shared messages of one file. Opens the master table and each heap when it
+ * first needs them, and keeps them open. One thread. */
+struct h5_shared;
+/* f: borrowed. NULL: out of memory. */
+struct h5_shared *h5_shared_new(const struct h5_file *f);
+void h5_shared_free(struct h5_shared *s); /* NULL is fine */
+
+/* c: the body of a message of this type with the flag H5_MSG_SHARED, or a part of an attribute
+ * message that is shared. The cursor moves past it. body: gets the message body, in the arena.
+ * *committed: the address of the object header that holds it; H5_UNDEF: the heap holds it. -EIO:
+ * also if that object has no message of this type, or if its message is shared, too. */
+int h5_shared_resolve(struct h5_shared *s, enum h5_msg_type type, struct cursor *c, struct arena *a,
+		      struct cursor *body, uint64_t *committed, struct err *err);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads any HDF5 file: follows its addresses, makes a struct tree of its objects, and finds and
+ * decodes the chunks of its datasets. The file is foreign: every size, address and count is
+ * checked, each structure is read once, and work and memory are bounded by the size of the file.
+ *
+ * A dataset without chunks (compact, contiguous) is cut into chunks, each of which is one run of
+ * bytes: see grid_cut(). So all datasets of a file have a grid and chunks.
+ *
+ * An object that is damaged is marked as broken in the tree, and a problem is recorded. The rest of
+ * the file stays readable.
+ *
+ * The source may be any: a file, an image, memory, or a bucket, whose bytes are not all in memory.
+ * h5file_open() and the functions that read may then fail with -EAGAIN (see base/source.h); the
+ * caller fetches the missing range and calls again.
+ *
+ * Threads: one at a time opens. After that any thread may call the functions that are marked with
+ * "any thread", if the source permits it.
+ */
+#ifndef H5FILE_H5FILE_H
+#define H5FILE_H5FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <hsmount/err.h>
+#include <base/budget.h>
+#include <base/source.h>
+#include <data/elems.h>
+#include <data/filter.h>
+#include <data/tree.h>
+
+enum { H5FILE_CUT = 4 << 20 /* most bytes of a chunk of a dataset without chunks */ };
+
+struct h5file;
+
+struct h5file_options {
+	struct budget *budget; /* charged for the tree and the claims; NULL: unlimited */
+	uint64_t max_tree;     /* bytes of the tree; 0: 1 GiB */
+	/* Reads the index of every dataset and claims its chunks, too, so that overlapping chunks
+	 * are found. Otherwise only the metadata is claimed. */
+	bool claim_chunks;
+};
+
+/* Reads all metadata except for chunk indexes. -EIO: not an HDF5 file, or so damaged that its root
+ * group cannot be read; -EOPNOTSUPP; -ENOMEM; errors of the source. Damage elsewhere is no error:
+ * see h5file_problems(). source: borrowed until h5file_close(). opt: may be NULL. */
+int h5file_open(struct source *source, const struct h5file_options *opt, struct h5file **out,
+		struct err *err);
+void h5file_close(struct h5file *f); /* NULL is fine */
+
+/* The objects. The root group is object 0, the others have increasing numbers in breadth-first
+ * order of their first link. o->id is a path that leads to the object. attribute and fill values
+ * are complete. dataset.filters: the pipeline of the file. dataset.grid: the chunks of the file, or
+ * of the cut. The tree is constant, except that h5file_take_tree() hands it over. */
+const struct tree *h5file_tree(const struct h5file *f);
+/* The same tree for a caller that changes its grids, filters, times and ids before it emits
+ * documents. h5file keeps its own copy of the grid and pipeline of each dataset, and owns the tree.
+ */
+struct tree *h5file_edit_tree(struct h5file *f);
+
+/* A problem: something that is damaged, or that could not be decoded. */
+enum h5file_severity {
+	H5FILE_DAMAGED,	    /* the file contradicts the specification */
+	H5FILE_UNSUPPORTED, /* a structure without a decoder */
+	H5FILE_WARNING,	    /* nothing of the content is lost, such as a dangling reference */
+};
+struct h5file_problem {
+	enum h5file_severity severity;
+	uint32_t object;  /* number; OBJECT_NONE: of the whole file */
+	const char *path; /* of the object or link; "" of the file */
+	const char *text; /* what, with the address */
+};
+uint64_t h5file_problems(const struct h5file *f); /* number of problems */
+/* The n-th problem; NULL past the last one that is kept (the first 1,000). */
+const struct h5file_problem *h5file_problem(const struct h5file *f, uint64_t n);
+
+/* What else the file says of a dataset. */
+struct h5file_dataset {
+	struct grid grid;	  /* of the file */
+	struct pipeline pipeline; /* of the file */
+	enum layout_class layout; /* of the file */
+	bool whole_edges;	  /* partial edge chunks are not filtered */
+	uint64_t stored_bytes;	  /* contiguous, compact: bytes of raw data; chunked: 0 */
+	uint64_t header;	  /* address of the object header */
+};
+/* NULL: the object is no dataset, or it is broken. Any thread. */
+const struct h5file_dataset *h5file_dataset(const struct h5file *f, uint32_t number);
+
+/* ---- chunks ---- */
+
+struct h5file_chunk {
+	uint64_t number; /* in the grid of the file */
+	uint64_t addr;	 /* of the first byte, relative to the base address; not of compact data */
+	uint64_t size;	 /* stored bytes */
+	uint32_t filter_mask;
+	bool is_filtered;    /* false: bytes as elements, whatever the pipeline says */
+	const uint8_t *data; /* compact data; otherwise NULL */
+};
+typedef int (*h5file_chunk_fn)(void *ctx, const struct h5file_chunk *chunk, struct err *err);
+/* Calls fn for each stored chunk with a number in [first, end), in the order of the index. Memory
+ * does not depend on the number of chunks. -EIO, -EOPNOTSUPP: also of datasets that are not
+ * RAW_STORED. */
+int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
+		  h5file_chunk_fn fn, void *ctx, struct err *err);
+
+/* Reads the stored bytes of a chunk. *out is empty before. Any thread. */
+int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
+		      struct err *err);
+/* Undoes the filters and converts the bytes to the elements of the whole chunk (grid.chunk_elems;
+ * of a cut, the elements beyond the extent are zeros): addresses of headers become object numbers,
+ * heap references become items. *stored is the caller's and may be emptied. Any thread: the heap
+ * cache has a lock of its own. -EIO: damaged; -EOPNOTSUPP: a filter without a decoder. */
+int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
+			struct bytes *stored, struct elems *out, struct err *err);
+
+/* The source's counters: reads and bytes so far. */
+void h5file_counts(const struct h5file *f, uint64_t *reads, uint64_t *bytes);
+
+#endif
