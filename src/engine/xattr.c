@@ -16,7 +16,6 @@
 #include <base/str.h>
 #include <data/describe.h>
 
-
 enum { VALUE_MAX = 65536 /* XATTR_SIZE_MAX: the kernel accepts no more */ };
 
 struct xattr {
