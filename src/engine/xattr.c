@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include <base/str.h>
-#include <data/describe.h>
+
+#include "describe.h"
 
 enum { VALUE_MAX = 65536 /* XATTR_SIZE_MAX: the kernel accepts no more */ };
 
