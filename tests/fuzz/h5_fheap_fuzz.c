@@ -2,8 +2,8 @@
 /*
  * Fractal heaps. Input: length of an id, the id in 16 bytes, u32 address of the heap, a file. The
  * target reads it unchanged and with a correct checksum of a header without filters. Properties: an
- * object that is read is not larger than the file and the id; a heap that is encoded from parts of
- * the input has these objects.
+ * object that is read is not larger than the file and the id; the size of the file limits what is
+ * read; a heap that is encoded from parts of the input has these objects.
  */
 #include <errno.h>
 #include <stdbool.h>
