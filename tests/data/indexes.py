@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes indexes.h5 with h5py 3.7 and HDF5 1.10.8: datasets with every chunk index of version 4 of the
-layout message. A chunk is one 16-bit element, whose value follows from the number of the chunk, so
-the bytes show whether a reader has found the right chunk. The only filter is shuffle, which does not
-change chunks of one element.
+"""Writes indexes.h5 with h5py 3.7 and HDF5 1.10.8: datasets with every chunk index of version 4 of
+the layout message. A chunk is one 16-bit element, whose value follows from the number of the chunk,
+so the bytes show whether a reader has found the right chunk. The only filter is shuffle, which does
+not change chunks of one element.
 
     tests/data/indexes.py tests/data/indexes.h5
 """

@@ -73,8 +73,8 @@ struct h5_layout {
 	enum layout_class cls; /* of virtual and structured data: LAYOUT_CHUNKED */
 	enum raw_data raw;     /* RAW_STORED, RAW_VIRTUAL or RAW_STRUCTURED */
 	uint64_t addr;	       /* of contiguous data or of the index; H5_UNDEF: not allocated */
-	uint64_t size;	       /* compact, contiguous: bytes of data; UINT64_MAX: not recorded,
-				* which means those of all elements (contiguous, versions 1 and 2) */
+	uint64_t size;	       /* compact, contiguous: bytes of data; UINT64_MAX: not recorded
+				* (contiguous, versions 1 and 2), so it is that of the elements */
 	const uint8_t *data;   /* compact; borrowed */
 	uint32_t rank;	       /* chunked: of the dataset */
 	uint32_t chunk[DSPACE_MAX_RANK];
