@@ -229,7 +229,7 @@ struct read_node {
 	uint8_t level;
 	uint16_t entries;
 	uint8_t *raw;	    /* to be freed */
-	struct cursor keys; /* the entries, and the key after them */
+	struct cursor keys; /* the entries */
 };
 
 static int compare(uint32_t rank, const uint64_t *a, const uint64_t *b)
@@ -249,10 +249,10 @@ static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk
 	cur_skip(c, 8);
 }
 
-/* Bytes of a node up to the last key that is used. */
+/* Bytes of a node up to its last entry. */
 static size_t used_size(const struct walk *w, unsigned int entries)
 {
-	return w->header_size + entries * w->entry_size + key_size(w->rank);
+	return w->header_size + entries * w->entry_size;
 }
 
 static int decode_header(const struct walk *w, struct read_node *n, int level, struct err *err)
@@ -311,7 +311,7 @@ static int read_node(const struct walk *w, uint64_t addr, int level, struct read
 		rc = h5_file_read(w->f, addr + size, n->raw + size, used - size, err);
 	}
 	n->keys = cursor_of(n->raw + w->header_size, used - w->header_size);
-	/* The rest of the node is not claimed: its size depends on K, which need not be known. */
+	/* The rest of the node is not claimed: its size depends on K, which is not known here. */
 	return rc ? rc : h5_claim(w->f->claims, addr, used, "B-tree node", err);
 }
 
@@ -360,16 +360,17 @@ static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 static int walk_entries(struct walk *w, struct read_node *n, struct err *err)
 {
 	int rc = 0;
-	struct h5_bt1_chunk entry, next;
+	struct h5_bt1_chunk entry, next = {0};
 	read_key(&n->keys, w->rank, &entry);
 	for (uint16_t i = 0; i < n->entries && !rc; i++, entry = next) {
+		const bool last = i + 1 == n->entries;
 		entry.addr = h5_cur_addr(w->f, &n->keys);
-		read_key(&n->keys, w->rank, &next);
+		if (!last)
+			read_key(&n->keys, w->rank, &next);
 		if (n->level == 0) {
 			rc = visit(w, &entry, n->addr, err);
 			continue;
 		}
-		const bool last = i + 1 == n->entries;
 		if (!last && compare(w->rank, entry.offset, next.offset) >= 0)
 			return not_in_order(n->addr, err);
 		if (side(w, entry.offset) > 0)
