@@ -278,13 +278,14 @@ static int decode_header(const struct walk *w, struct read_node *n, int level, s
 	return 0;
 }
 
-/* Reads a node with one read if K is at most H5_BT1_K, which is the default of libhdf5. */
 static int read_node(const struct walk *w, uint64_t addr, int level, struct read_node *n,
 		     struct err *err)
 {
 	const uint64_t file_size = h5_file_size(w->f);
 	const uint64_t left = addr < file_size ? file_size - addr : 0;
-	size_t size = (size_t)min_u64(left, used_size(w, H5_BT1_FANOUT));
+	const unsigned int fanout = 2U * w->f->chunk_k;
+	const size_t full = used_size(w, fanout) + key_size(w->rank);
+	const size_t size = (size_t)min_u64(left, full);
 	*n = (struct read_node){.addr = addr};
 	if (size < w->header_size)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": outside of the file", addr);
@@ -297,22 +298,16 @@ static int read_node(const struct walk *w, uint64_t addr, int level, struct read
 	rc = decode_header(w, n, level, err);
 	if (rc)
 		return rc;
-	const size_t used = used_size(w, n->entries);
-	if (used > left)
+	if (n->entries > fanout)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": %u entries, more than %u",
+			       addr, n->entries, fanout);
+	if (used_size(w, n->entries) > size)
 		return err_set(err, -EIO,
 			       "B-tree node at %" PRIu64
 			       ": %u entries extend past the end of the file",
 			       addr, n->entries);
-	if (used > size) {
-		uint8_t *bigger = realloc(n->raw, used);
-		if (!bigger)
-			return err_set(err, -ENOMEM, "out of memory");
-		n->raw = bigger;
-		rc = h5_file_read(w->f, addr + size, n->raw + size, used - size, err);
-	}
-	n->keys = cursor_of(n->raw + w->header_size, used - w->header_size);
-	/* The rest of the node is not claimed: its size depends on K, which is not known here. */
-	return rc ? rc : h5_claim(w->f->claims, addr, used, "B-tree node", err);
+	n->keys = cursor_of(n->raw + w->header_size, n->entries * w->entry_size);
+	return h5_claim(w->f->claims, addr, size, "B-tree node", err);
 }
 
 /* -1, 0, 1: the offset is before, in or after the range. */
