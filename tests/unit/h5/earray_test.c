@@ -58,7 +58,7 @@ static void test_small_blocks(void **state)
 		{"data block absent", index, INDEX_BLOCK, 14 + 8 * IN_INDEX, 8, UINT64_MAX, false,
 		 0, ""},
 		{"data block twice", index, INDEX_BLOCK, 14 + 8 * (IN_INDEX + 2), 8,
-		 u64_at(&m, pointers + 8), false, -EIO, "wrong place"},
+		 u64_at(&m, pointers + 8), false, -EIO, "a data block twice"},
 		{"super block as data block", index, INDEX_BLOCK, 14 + 8 * IN_INDEX, 8, super,
 		 false, -EIO, "wrong signature"},
 		{"data block as super block", index, INDEX_BLOCK, 14 + 8 * (IN_INDEX + DIRECT), 8,
