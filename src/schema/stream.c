@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Elements in the form in which the service stores them, in values with "encoding": "base64". They
- * follow each other without padding. Types of fixed size are as in an HDF5 file. The others are
+ * follow each other without padding, and compounds are packed. Types of fixed size are otherwise
+ * as in an HDF5 file. The others are
  *
  *   vlen        +0 i32 LE  number of bytes that follow; 0 for an empty string
  *               +4         the string, or base elements in this form
@@ -10,14 +11,22 @@
  * There are exactly n elements. Only the value of a single string or opaque may be shorter than its
  * type, because clients remove NULs at the end. Pure.
  */
+#include "emit.h"
 #include "parse.h"
 
 #include <string.h>
 
 #include <base/cursor.h>
+#include <base/emit.h>
 #include <data/number.h>
 
 enum { REF_TEXT = 48, VLEN_MAX = INT32_MAX };
+
+/* True if elements have the same bytes in memory and in this form. */
+static bool is_copied(const struct dtype *t)
+{
+	return t->is_packed && dtype_is_plain(t);
+}
 
 struct stream {
 	struct schema_ctx *ctx;
@@ -84,7 +93,7 @@ static int take_vlen(struct stream *s, const struct dtype *t, struct cursor *c, 
 	if (!cur_ok(c) || len > VLEN_MAX)
 		return err_set(s->err, -EIO,
 			       "base64: a sequence states %u bytes, more than are left", len);
-	if (!t->vlen.is_string && !dtype_is_plain(t->vlen.base)) {
+	if (!t->vlen.is_string && !is_copied(t->vlen.base)) {
 		count = 0;
 		rc = take_items(s, t->vlen.base, &items, &count, &heap_off);
 	} else if (len % t->vlen.base->size) {
@@ -105,7 +114,7 @@ static int take(struct stream *s, const struct dtype *t, struct cursor *c, struc
 		size_t off)
 {
 	int rc = 0;
-	if (dtype_is_plain(t)) {
+	if (is_copied(t)) {
 		const uint8_t *bytes = cur_bytes(c, t->size);
 		if (!bytes)
 			return err_set(s->err, -EIO, "base64: too few bytes");
@@ -151,7 +160,7 @@ int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, con
 	struct cursor c = cursor_of(bytes, len);
 	const bool is_stripped =
 		n == 1 && len < t->size && (t->cls == DTYPE_STRING || t->cls == DTYPE_OPAQUE);
-	if (dtype_is_plain(t) && (is_stripped || (len % t->size == 0 && len / t->size == n)))
+	if (is_copied(t) && (is_stripped || (len % t->size == 0 && len / t->size == n)))
 		return append(&s, bytes, len);
 	for (uint64_t i = 0; i < n; i++) {
 		const size_t off = out->fixed.len;
@@ -164,4 +173,109 @@ int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, con
 	if (cur_left(&c) > 0)
 		return err_set(err, -EIO, "base64: %zu bytes too many", cur_left(&c));
 	return 0;
+}
+
+/* ---- encoding ---- */
+
+struct encoder {
+	const struct tree *tree;
+	const struct elems *e;
+	struct bytes *out;
+	struct err *err;
+};
+
+static int append_stored(struct encoder *k, const void *bytes, size_t n)
+{
+	if (n > SCHEMA_EMIT_VALUES_MAX || k->out->len > SCHEMA_EMIT_VALUES_MAX - n)
+		return err_set(k->err, -EFBIG, "values of more than %d bytes",
+			       SCHEMA_EMIT_VALUES_MAX);
+	return bytes_append(k->out, bytes, n) ? err_errno(k->err, -ENOMEM, "value") : 0;
+}
+
+static int give(struct encoder *k, const struct dtype *t, const uint8_t *slot);
+
+static int give_vlen(struct encoder *k, const struct dtype *t, const uint8_t *slot)
+{
+	const struct dtype *base = t->vlen.base;
+	const struct elems_vlen v = elems_get_vlen(slot);
+	const uint64_t len = (uint64_t)v.count * base->size; /* 32 bits each */
+	const size_t at = k->out->len;
+	if (len > k->e->heap.len || (len && v.offset > k->e->heap.len - len))
+		return err_set(k->err, -EIO, "a sequence is outside of its heap");
+	int rc = append_stored(k, "\0\0\0", sizeof(uint32_t));
+	if (!rc && len && is_copied(base)) {
+		rc = append_stored(k, k->e->heap.data + v.offset, (size_t)len);
+	} else {
+		for (uint32_t i = 0; !rc && i < v.count; i++)
+			rc = give(k, base, k->e->heap.data + v.offset + (size_t)i * base->size);
+	}
+	if (rc)
+		return rc;
+	struct emit count = emit_to(k->out->data + at, sizeof(uint32_t));
+	emit_u32(&count, (uint32_t)(k->out->len - at - sizeof(uint32_t)));
+	return 0;
+}
+
+static int give(struct encoder *k, const struct dtype *t, const uint8_t *slot)
+{
+	char text[REF_TEXT];
+	int rc = 0;
+	if (is_copied(t))
+		return append_stored(k, slot, t->size);
+	switch (t->cls) {
+	case DTYPE_REFERENCE:
+		schema_ref_text(k->tree,
+				t->reference.kind == DTYPE_REF_OBJECT
+					? number_get_int(slot, DTYPE_OBJREF_SIZE, false)
+					: 0,
+				text);
+		return append_stored(k, text, sizeof(text));
+	case DTYPE_VLEN:
+		return give_vlen(k, t, slot);
+	case DTYPE_COMPOUND:
+		for (uint32_t i = 0; !rc && i < t->compound.n; i++)
+			rc = give(k, t->compound.members[i].type,
+				  slot + t->compound.members[i].offset);
+		return rc;
+	case DTYPE_ARRAY:
+		for (uint64_t i = 0; !rc && i < t->array.nelems; i++)
+			rc = give(k, t->array.base, slot + (size_t)i * t->array.base->size);
+		return rc;
+	default:
+		return err_set(k->err, -EIO, "values of this class cannot be stored");
+	}
+}
+
+/* The elements of a copied type at once. */
+static int give_all(struct encoder *k, uint64_t len)
+{
+	if (len > SCHEMA_EMIT_VALUES_MAX)
+		return err_set(k->err, -EFBIG, "a value of more than %d bytes",
+			       SCHEMA_EMIT_VALUES_MAX);
+	if (bytes_reserve(k->out, (size_t)len))
+		return err_errno(k->err, -ENOMEM, "value");
+	elems_read(k->e, 0, k->out->data + k->out->len, (size_t)len);
+	k->out->len += (size_t)len;
+	return 0;
+}
+
+int schema_stream_encode(const struct tree *tree, const struct dtype *t, uint64_t n,
+			 const struct elems *e, struct bytes *out, struct err *err)
+{
+	struct encoder k = {.tree = tree, .e = e, .out = out, .err = err};
+	auto_free uint8_t *element = NULL;
+	uint64_t len;
+	int rc = 0;
+	if (!mul_u64(n, t->size, &len))
+		return err_set(err, -EFBIG, "value size overflows");
+	if (is_copied(t))
+		return len ? give_all(&k, len) : 0;
+	element = malloc(t->size);
+	if (!element)
+		return err_errno(err, -ENOMEM, "value");
+	for (uint64_t i = 0; !rc && i < n; i++) {
+		elems_read(e, i * t->size, element, t->size);
+		rc = give(&k, t, element);
+	}
+	return rc;
 }

@@ -114,6 +114,8 @@ struct dtype {
 	/* Derived from the above. */
 	uint8_t depth;	     /* 1 for an atomic type */
 	uint32_t nodes;	     /* this type and its parts, each as often as it occurs */
+	uint32_t packed;     /* bytes of one element without the gaps of compounds; at most size */
+	bool is_packed;	     /* no compound has gaps, and members stand in the order of their type */
 	bool has_vlen;	     /* it is or contains a variable-length type */
 	bool has_vstring;    /* it is or contains a variable-length string */
 	bool has_ref;	     /* it is or contains a reference */
