@@ -37,16 +37,17 @@ static bool overlap(uint32_t a, uint32_t a_size, uint32_t b, uint32_t b_size)
 	return a < b + b_size && b < a + a_size;
 }
 
+/* libhdf5 counts the locations of parts from bit 0 of the element, whatever the bit offset is. */
 static int check_float(const struct dtype *t, struct err *err)
 {
-	uint32_t precision = t->floating.precision;
+	uint32_t bits = (uint32_t)t->size * 8;
 	uint32_t sign = t->floating.sign_loc;
 	uint32_t exp = t->floating.exp_loc, exp_size = t->floating.exp_size;
 	uint32_t mant = t->floating.mant_loc, mant_size = t->floating.mant_size;
 	if (exp_size == 0 || mant_size == 0)
 		return err_set(err, -EINVAL, "float without exponent or mantissa");
-	if (sign >= precision || exp + exp_size > precision || mant + mant_size > precision)
-		return err_set(err, -EINVAL, "part of a float outside of its %u bits", precision);
+	if (sign >= bits || exp + exp_size > bits || mant + mant_size > bits)
+		return err_set(err, -EINVAL, "part of a float outside of its %u bits", bits);
 	if (overlap(sign, 1, exp, exp_size) || overlap(sign, 1, mant, mant_size) ||
 	    overlap(exp, exp_size, mant, mant_size))
 		return err_set(err, -EINVAL, "parts of a float overlap");
@@ -54,7 +55,7 @@ static int check_float(const struct dtype *t, struct err *err)
 		return err_set(err, -EINVAL, "unknown mantissa normalisation %u", t->floating.norm);
 	if (t->floating.lo_pad > 1 || t->floating.hi_pad > 1 || t->floating.internal_pad > 1)
 		return err_set(err, -EINVAL, "padding bit of a float is neither 0 nor 1");
-	return check_bits(t, t->floating.bit_offset, precision, err);
+	return check_bits(t, t->floating.bit_offset, t->floating.precision, err);
 }
 
 static int check_text(enum dtype_pad pad, enum dtype_cset cset, struct err *err)

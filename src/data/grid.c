@@ -75,3 +75,15 @@ uint64_t grid_number(const struct grid *g, const uint64_t *coords)
 	}
 	return number;
 }
+
+void grid_cut(uint32_t rank, const uint64_t *dims, uint64_t elem_size, uint64_t limit,
+	      uint64_t *chunk)
+{
+	/* Elements that a chunk may still be multiplied by. grid_init() refuses more than 2^32. */
+	uint64_t room = min_u64(limit / max_u64(elem_size, 1), UINT32_MAX);
+	for (uint32_t i = rank; i-- > 0;) {
+		chunk[i] = min_u64(max_u64(room, 1), dims[i]);
+		/* Once a dimension is not whole, the elements of a further row do not follow. */
+		room = chunk[i] == dims[i] ? room / dims[i] : 1;
+	}
+}

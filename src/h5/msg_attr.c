@@ -69,12 +69,13 @@ static int decode_name(struct cursor *c, struct arena *a, struct h5_attr *out, s
 	return out->name ? 0 : err_set(err, -ENOMEM, "attribute: out of memory");
 }
 
-static int decode_data(struct cursor *c, struct h5_attr *out, struct err *err)
+static int decode_data(const struct h5_file *f, struct cursor *c, struct h5_attr *out,
+		       struct err *err)
 {
 	uint64_t need = cur_left(c);
 	/* The size of a shared datatype is not known here: data are the rest of the body. */
-	if (out->type &&
-	    (!mul_u64(out->space.nelems, out->type->size, &need) || need > cur_left(c)))
+	if (out->type && (!mul_u64(out->space.nelems, h5_dtype_file_size(f, out->type), &need) ||
+			  need > cur_left(c)))
 		return err_set(err, -EIO, "attribute %s: the data are too short", out->name);
 	out->data = cur_bytes(c, (size_t)need);
 	out->data_len = need;
@@ -86,12 +87,12 @@ static int decode_parts(const struct h5_file *f, struct cursor *c, struct cursor
 			struct err *err)
 {
 	int rc = flags & FLAG_SHARED_TYPE ? h5_shared_decode(f, type, &out->committed, err)
-					  : h5_dtype_decode(type, a, &out->type, err);
+					  : h5_dtype_decode(f, type, a, &out->type, err);
 	if (!rc)
 		rc = h5_dspace_decode(f, space, &out->space, err);
 	if (rc)
 		return err_wrap(err, rc, "attribute %s", out->name);
-	return decode_data(c, out, err);
+	return decode_data(f, c, out, err);
 }
 
 int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,

@@ -9,12 +9,15 @@
  *   +3 u8   type                   +3 5    reserved
  *   +4 u64  dims[rank]             +8 u64  dims[rank]
  *      u64  max[rank] (flag bit 0)    u64  max[rank] (flag bit 0)
+ *
+ * Flag bit 1 of version 1 means that permutation indices follow. No release of libhdf5 has written
+ * or read them, so they are ignored.
  */
 #include <h5/message.h>
 
 #include "msg.h"
 
-enum { FLAG_MAX = 1 << 0, FLAG_PERMUTATION = 1 << 1 };
+enum { FLAG_MAX = 1 << 0 };
 
 /* libhdf5 always writes the maximum dimensions of a simple dataspace. */
 void h5_dspace_encode(struct emit *e, const struct dspace *s)
@@ -37,9 +40,6 @@ static int decode_simple(const struct h5_file *f, struct cursor *c, uint8_t rank
 	uint64_t dims[DSPACE_MAX_RANK], max[DSPACE_MAX_RANK];
 	if (rank > DSPACE_MAX_RANK)
 		return err_set(err, -EIO, "dataspace: invalid rank %u", rank);
-	if (flags & FLAG_PERMUTATION)
-		return err_set(err, -EOPNOTSUPP,
-			       "dataspace: permuted dimensions are not supported");
 	for (uint8_t i = 0; i < rank; i++)
 		dims[i] = h5_cur_len(f, c);
 	for (uint8_t i = 0; i < rank && flags & FLAG_MAX; i++)
@@ -63,13 +63,13 @@ int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s
 		return rc;
 	if (version != 1 && version != 2)
 		return h5_msg_version(version, "dataspace", err);
-	if (cls == DSPACE_SIMPLE)
+	if (cls == DSPACE_SIMPLE && rank) /* like libhdf5, take rank 0 for one element */
 		return decode_simple(f, c, rank, flags, s, err);
 	if (rank || cls > DSPACE_NULL)
 		return err_set(err, -EIO, "dataspace: invalid type %u with rank %u", cls, rank);
-	if (cls == DSPACE_SCALAR)
-		dspace_scalar(s);
-	else
+	if (cls == DSPACE_NULL)
 		dspace_null(s);
+	else
+		dspace_scalar(s);
 	return 0;
 }

@@ -29,6 +29,7 @@
 #include <h5/message.h>
 
 #include "msg.h"
+#include "msg_dtype.h"
 
 enum {
 	NAME_ALIGN = 8,
@@ -40,6 +41,10 @@ enum {
 	/* Versions 1 and 2 take less than 8 times the bytes of version 3: a member of 11 takes 52.
 	 */
 	SURELY_SHORT = DTYPE_MAX_DESCRIBED / 8,
+	/* Version 4 added revised references, and version 5 complex numbers. All else is as in
+	 * version 3. */
+	LAST_VERSION = 5,
+	CLASS_COMPLEX = 11,
 };
 
 /* Class bit field. */
@@ -59,6 +64,7 @@ enum {
 	HALF_BYTE = 0xf,
 	VLEN_SEQUENCE = 0,
 	VLEN_STRING = 1,
+	FIRST_REVISED = 2, /* kind of reference, since version 4 */
 };
 
 /*
@@ -268,6 +274,7 @@ struct head {
 };
 
 struct reader {
+	const struct h5_file *f;
 	struct cursor *c;
 	struct arena *a;
 	unsigned int depth;
@@ -310,15 +317,16 @@ static int decode_integer(struct reader *r, const struct head *h, const struct d
 	struct dtype t = {.cls = (enum dtype_class)h->cls, .size = h->size};
 	t.integer.big_endian = h->bits & BIT_BIG_ENDIAN;
 	if (h->cls != DTYPE_TIME) {
-		if (h->bits & BITS_PADDING)
-			return err_set(
-				r->err, -EOPNOTSUPP,
-				"datatype: padding of unused bits with ones is not supported");
 		t.integer.is_signed = h->cls == DTYPE_INTEGER && h->bits & BIT_SIGNED;
 		t.integer.bit_offset = cur_u16(r->c);
 	}
 	t.integer.precision = cur_u16(r->c);
 	int rc = ended(r);
+	/* Without unused bits, the kind of padding has no meaning. */
+	if (!rc && h->cls != DTYPE_TIME && h->bits & BITS_PADDING &&
+	    t.integer.precision < h->size * UINT64_C(8))
+		return err_set(r->err, -EOPNOTSUPP,
+			       "datatype: padding of unused bits with ones is not supported");
 	return rc ? rc : built(r, dtype_checked(r->a, &t, r->err), out);
 }
 
@@ -370,7 +378,12 @@ static int decode_opaque(struct reader *r, const struct head *h, const struct dt
 
 static int decode_reference(struct reader *r, const struct head *h, const struct dtype **out)
 {
+	static const char *const revised[] = {"object", "dataset region", "attribute"};
 	uint32_t kind = h->bits & HALF_BYTE;
+	if (kind >= FIRST_REVISED && kind - FIRST_REVISED < sizeof(revised) / sizeof(revised[0]))
+		return err_set(r->err, -EOPNOTSUPP,
+			       "datatype: revised references (H5T_STD_REF, %s) are not supported",
+			       revised[kind - FIRST_REVISED]);
 	if (kind > DTYPE_REF_REGION)
 		return err_set(r->err, -EOPNOTSUPP, "datatype: unsupported reference type %" PRIu32,
 			       kind);
@@ -420,7 +433,11 @@ static int decode_compound(struct reader *r, const struct head *h, const struct 
 		if (rc)
 			return rc;
 	}
-	return built(r, dtype_compound(r->a, n, members, h->size, r->err), out);
+	uint32_t size = h->size;
+	int rc = h5_dtype_widen_members(r->f, n, members, &size);
+	if (rc)
+		return err_set(r->err, rc, "datatype: a compound is too large");
+	return built(r, dtype_compound(r->a, n, members, size, r->err), out);
 }
 
 static int decode_enum(struct reader *r, const struct head *h, const struct dtype **out)
@@ -468,15 +485,13 @@ static int decode_array(struct reader *r, const struct head *h, const struct dty
 {
 	uint32_t dims[DTYPE_MAX_RANK];
 	uint8_t rank = cur_u8(r->c);
-	if (h->version == 1)
-		return damaged(r, "version 1 has no arrays");
 	if (rank > DTYPE_MAX_RANK)
 		return damaged(r, "an array has more than 32 dimensions");
-	if (h->version == 2)
+	if (h->version < 3) /* old programs wrote arrays in version 1, with the fields of 2 */
 		cur_skip(r->c, 3);
 	for (uint8_t i = 0; i < rank; i++)
 		dims[i] = cur_u32(r->c);
-	if (h->version == 2)
+	if (h->version < 3)
 		cur_skip(r->c, 4U * rank);
 	if (!cur_ok(r->c))
 		return ended(r);
@@ -495,16 +510,19 @@ static int decode_any_body(struct reader *r, const struct head *h, const struct 
 		[DTYPE_ENUM] = decode_enum,	    [DTYPE_VLEN] = decode_vlen,
 		[DTYPE_ARRAY] = decode_array,
 	};
-	if (h->version < 1 || h->version > 3)
+	if (h->version < 1 || h->version > LAST_VERSION)
 		return h5_msg_version(h->version, "datatype", r->err);
+	if (h->cls == CLASS_COMPLEX)
+		return err_set(r->err, -EOPNOTSUPP,
+			       "datatype: complex numbers (H5T_COMPLEX) are not supported");
 	if (h->cls >= sizeof(decoders) / sizeof(decoders[0]))
 		return err_set(r->err, -EOPNOTSUPP, "datatype: unsupported class %u", h->cls);
 	int rc = decoders[h->cls](r, h, out);
-	if (!rc && (*out)->size != h->size)
+	if (!rc && h5_dtype_file_size(r->f, *out) != h->size)
 		rc = err_set(r->err, -EIO,
 			     "datatype: class %u has %" PRIu32
 			     " bytes, but its parts take %" PRIu32,
-			     h->cls, h->size, (*out)->size);
+			     h->cls, h->size, h5_dtype_file_size(r->f, *out));
 	return rc;
 }
 
@@ -526,10 +544,11 @@ static int decode_any(struct reader *r, const struct dtype **out)
 	return rc;
 }
 
-int h5_dtype_decode(struct cursor *c, struct arena *a, const struct dtype **t, struct err *err)
+int h5_dtype_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
+		    const struct dtype **t, struct err *err)
 {
 	struct err own = ERR_INIT;
-	struct reader r = {.c = c, .a = a, .err = err ? err : &own};
+	struct reader r = {.f = f, .c = c, .a = a, .err = err ? err : &own};
 	int rc = decode_any(&r, t);
 	if (rc)
 		*t = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fill value message, 0x05 (Spec IV.A.2.f). Pure functions.
+ * Fill value message, 0x05 (Spec IV.A.2.f), and the old one, 0x04 (IV.A.2.e). Pure functions.
  *
  * Version 2 (encoded) and 1:             Version 3:
  *   +0 u8   version                        +0 u8   version, 3
@@ -12,6 +12,8 @@
  *
  * A defined value of size 0 is the default fill value, zeros. Version 1 always has the size, which
  * is negative if the value is undefined.
+ *
+ * The old message: +0 u32 size, +4 value. Size 0: the value is undefined.
  */
 #include <h5/message.h>
 
@@ -51,7 +53,21 @@ static int check_times(uint8_t alloc, uint8_t write, struct h5_fill *f, struct e
 static void decode_value(struct cursor *c, struct h5_fill *f)
 {
 	f->size = cur_u32(c);
+	if (f->size > INT32_MAX) { /* negative */
+		f->defined = false;
+		f->size = 0;
+	}
 	f->value = f->size ? cur_bytes(c, f->size) : NULL;
+}
+
+int h5_fill_old_decode(struct cursor *c, struct h5_fill *f, struct err *err)
+{
+	/* libhdf5 assumes these times. */
+	*f = (struct h5_fill){
+		.alloc_time = ALLOC_TIME_LATE, .fill_time = FILL_TIME_IFSET, .defined = true};
+	decode_value(c, f);
+	f->defined = f->size;
+	return h5_msg_end(c, "old fill value", err);
 }
 
 static int decode_packed(struct cursor *c, struct h5_fill *f, struct err *err)

@@ -18,7 +18,13 @@
  *      u16  estimated links (estimates)      +0 u8   version, 1
  *      u16  estimated name length (same)     +1 3    reserved
  *                                            +4 u32  seconds since the epoch
+ *
+ * Old modification time, 0x0e (IV.A.2.o): 14 digits, YYYYMMDDhhmmss in UTC, and 2 reserved bytes.
+ *
+ * Comment, 0x0d (IV.A.2.n): text with NUL.
  */
+#include <string.h>
+
 #include <h5/message.h>
 
 #include "msg.h"
@@ -174,4 +180,56 @@ int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err)
 	if (cur_ok(c) && version != 1)
 		return h5_msg_version(version, "modification time", err);
 	return h5_msg_end(c, "modification time", err);
+}
+
+/* Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March, so that the leap
+ * day is the last one. year >= 1970. */
+static int64_t days_since_epoch(int64_t year, int64_t month, int64_t day)
+{
+	enum { DAYS_TO_1970_MARCH_BASED = 719468 };
+	const int64_t y = month > 2 ? year : year - 1, m = (month + 9) % 12;
+	return y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 -
+	       DAYS_TO_1970_MARCH_BASED;
+}
+
+/* A number of n decimal digits; -1: it is not one. */
+static int64_t read_digits(struct cursor *c, size_t n)
+{
+	int64_t v = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t digit = cur_u8(c);
+		if (digit < '0' || digit > '9')
+			return -1;
+		v = v * 10 + (digit - '0');
+	}
+	return v;
+}
+
+int h5_mtime_old_decode(struct cursor *c, uint32_t *seconds, struct err *err)
+{
+	struct cursor text = cur_sub(c, 14);
+	*seconds = 0;
+	if (!cur_ok(c))
+		return h5_msg_end(c, "old modification time", err);
+	const int64_t year = read_digits(&text, 4), month = read_digits(&text, 2);
+	const int64_t day = read_digits(&text, 2), hour = read_digits(&text, 2);
+	const int64_t minute = read_digits(&text, 2), second = read_digits(&text, 2);
+	if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 ||
+	    hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
+		return err_set(err, -EIO, "old modification time: not a date and time");
+	const int64_t t =
+		((days_since_epoch(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+	*seconds = (uint32_t)min_u64((uint64_t)t, UINT32_MAX);
+	return 0;
+}
+
+int h5_comment_decode(struct cursor *c, struct arena *a, const char **comment, struct err *err)
+{
+	size_t n = 0;
+	const char *text = cur_cstr(c, &n);
+	*comment = NULL;
+	if (!text)
+		return h5_msg_end(c, "comment", err);
+	*comment = arena_strndup(a, text, n);
+	return *comment ? 0 : err_set(err, -ENOMEM, "comment: out of memory");
 }

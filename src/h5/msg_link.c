@@ -13,6 +13,8 @@
  *   hard:     u64 address of the object header
  *   soft:     u16 length, path without NUL
  *   external: u16 length, u8 version and flags (0), file name with NUL, path with NUL
+ *   user-defined (types 65 to 255): u16 length, data, which only the program that has registered
+ *             the type understands
  */
 #include <string.h>
 
@@ -123,8 +125,11 @@ static int decode_value(const struct h5_file *f, struct cursor *c, uint8_t type,
 		l->cls = LINK_EXTERNAL;
 		return decode_external(c, a, l, err);
 	}
-	return err_set(err, type < FIRST_USER_TYPE ? -EIO : -EOPNOTSUPP,
-		       "link: unsupported type %u", type);
+	if (type < FIRST_USER_TYPE)
+		return err_set(err, -EIO, "link: invalid type %u", type);
+	l->cls = LINK_USER;
+	cur_skip(c, cur_u16(c));
+	return h5_msg_end(c, "link", err);
 }
 
 int h5_link_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_link *l,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object headers, version 2 (Spec IV.A.1.b).
+ * Object headers, version 2 (Spec IV.A.1.b); version 1 is in ohdr1.c.
  *
  *   +0 4    "OHDR"
  *   +4 u8   version, 2
@@ -22,17 +22,16 @@
  *           body
  *
  * The gap is what remains at the end of a chunk if it is smaller than the head of a message.
- *
- * The decoder reads each chunk once: it remembers their addresses, and a continuation to one of
- * them fails with -EIO.
  */
 #include <string.h>
 
 #include <base/checksum.h>
+#include <h5/claims.h>
+#include <h5/message.h>
 #include <h5/ohdr.h>
 
-#include "addrset.h"
 #include "msg.h"
+#include "ohdr1.h"
 
 enum {
 	SIGNATURE_LEN = 4,
@@ -46,8 +45,6 @@ enum {
 	FLAGS_RESERVED = 0xc0,
 	MSG_HEAD = 4,
 	MSG_CORDER = 2,
-	MAX_MESSAGES = 1 << 20,
-	MAX_BYTES = 64 << 20,
 };
 
 static const char header_signature[SIGNATURE_LEN] = {'O', 'H', 'D', 'R'};
@@ -101,90 +98,22 @@ void h5_ohdr_encode(struct emit *e, const struct h5_ohdr *h)
 	emit_checksum(e, from);
 }
 
-struct extent {
-	uint64_t addr, len;
-};
-
-struct reader {
-	const struct h5_file *f;
-	struct arena *a;
-	struct h5_ohdr *h;
-	struct bytes msgs;   /* of struct h5_msg */
-	struct bytes chunks; /* of struct extent: continuation chunks in the order of messages */
-	struct addrset seen;
-	uint64_t total; /* bytes of all chunks */
-	struct err *err;
-};
-
-static void reader_release(struct reader *r)
+/* Reads a chunk and checks its checksum. c: the bytes that the checksum covers. */
+static int read_chunk(struct ohdr_reader *r, struct ohdr_extent x, struct cursor *c)
 {
-	bytes_release(&r->msgs);
-	bytes_release(&r->chunks);
-	addrset_release(&r->seen);
-}
-
-static int out_of_memory(struct reader *r)
-{
-	return err_set(r->err, -ENOMEM, "object header: out of memory");
-}
-
-/* Reads a chunk into the arena and checks its checksum. c: the bytes that the checksum covers. */
-static int read_chunk(struct reader *r, struct extent x, struct cursor *c)
-{
-	if (x.len < SIGNATURE_LEN + CHECKSUM_LEN || x.len > MAX_BYTES - r->total)
-		return err_set(r->err, -EIO,
-			       "object header: chunk of %" PRIu64 " bytes, too small or too large",
-			       x.len);
-	r->total += x.len;
-	int rc = addrset_add(&r->seen, x.addr);
-	if (rc < 0)
-		return out_of_memory(r);
-	if (rc == 0)
-		return err_set(r->err, -EIO,
-			       "object header: two continuations lead to the same chunk");
-
-	uint64_t end;
-	if (!add_u64(x.addr, x.len, &end) || end > h5_file_size(r->f))
-		return err_set(r->err, -EIO,
-			       "object header: chunk at %" PRIu64 " is outside of the file",
-			       x.addr);
-	void *buf = arena_alloc(r->a, (size_t)x.len);
-	if (!buf)
-		return out_of_memory(r);
-	rc = h5_file_read(r->f, x.addr, buf, (size_t)x.len, r->err);
+	int rc = ohdr_read_chunk(r, x, SIGNATURE_LEN + CHECKSUM_LEN, c);
 	if (rc)
 		return rc;
-	struct cursor all = cursor_of(buf, (size_t)x.len);
+	struct cursor all = *c;
 	*c = cur_sub(&all, (size_t)x.len - CHECKSUM_LEN);
-	if (checksum_lookup3(buf, (size_t)x.len - CHECKSUM_LEN, 0) != cur_u32(&all))
+	if (checksum_lookup3(c->pos, (size_t)x.len - CHECKSUM_LEN, 0) != cur_u32(&all))
 		return err_set(r->err, -EIO,
 			       "object header: checksum of the chunk at %" PRIu64 " does not match",
 			       x.addr);
 	return 0;
 }
 
-static int add_continuation(struct reader *r, struct cursor *body)
-{
-	struct extent x = {.addr = h5_cur_addr(r->f, body)};
-	x.len = h5_cur_len(r->f, body);
-	int rc = h5_msg_end(body, "object header continuation", r->err);
-	if (!rc && bytes_append(&r->chunks, &x, sizeof(x)))
-		rc = out_of_memory(r);
-	return rc;
-}
-
-static int add_message(struct reader *r, const struct h5_msg *m, struct cursor *body)
-{
-	if (m->type == H5_MSG_NIL)
-		return 0;
-	if (m->type == H5_MSG_CONTINUATION)
-		return add_continuation(r, body);
-	if (r->msgs.len / sizeof(*m) >= MAX_MESSAGES)
-		return err_set(r->err, -EIO, "object header: more than %d messages", MAX_MESSAGES);
-	return bytes_append(&r->msgs, m, sizeof(*m)) ? out_of_memory(r) : 0;
-}
-
-static int parse_messages(struct reader *r, struct cursor *c)
+static int parse_messages(struct ohdr_reader *r, struct cursor *c)
 {
 	while (cur_left(c) >= head_len(r->h)) {
 		struct h5_msg m = {.type = cur_u8(c)};
@@ -194,12 +123,9 @@ static int parse_messages(struct reader *r, struct cursor *c)
 			m.corder = cur_u16(c);
 		struct cursor body = cur_sub(c, m.len);
 		if (!cur_ok(c))
-			return err_set(r->err, -EIO,
-				       "object header: message 0x%02x of %" PRIu32
-				       " bytes is longer than its chunk",
-				       m.type, m.len);
+			return ohdr_message_cut(r, m.type, m.len);
 		m.body = body.pos;
-		int rc = add_message(r, &m, &body);
+		int rc = ohdr_add_message(r, &m, &body);
 		if (rc)
 			return rc;
 	}
@@ -213,13 +139,12 @@ static int parse_prefix(struct cursor *c, struct h5_ohdr *h, uint64_t *chunk_siz
 	if (!cur_ok(c))
 		return h5_msg_end(c, "object header", err);
 	if (memcmp(sig, header_signature, SIGNATURE_LEN) != 0)
-		return err_set(err, sig[0] == 1 ? -EOPNOTSUPP : -EIO,
-			       sig[0] == 1 ? "object header: unsupported version 1"
-					   : "object header: wrong signature");
+		return err_set(err, -EIO, "object header: wrong signature");
 	if (version != 2)
 		return h5_msg_version(version, "object header", err);
 	if (flags & FLAGS_RESERVED)
 		return err_set(err, -EIO, "object header: invalid flags 0x%02x", flags);
+	h->version = version;
 	h->attr_order_tracked = flags & FLAG_TRACKED;
 	h->attr_order_indexed = flags & FLAG_INDEXED;
 	h->has_phase = flags & FLAG_PHASE;
@@ -238,21 +163,16 @@ static int parse_prefix(struct cursor *c, struct h5_ohdr *h, uint64_t *chunk_siz
 	return h5_msg_end(c, "object header", err);
 }
 
-static int read_first(struct reader *r, uint64_t addr)
+/* Reads chunk 0 of a version 2 header. raw: its first n bytes. */
+static int read_first(struct ohdr_reader *r, uint64_t addr, const uint8_t *raw, size_t n)
 {
-	uint8_t buf[PREFIX_MAX];
-	uint64_t left = addr < h5_file_size(r->f) ? h5_file_size(r->f) - addr : 0;
-	size_t n = (size_t)min_u64(left, sizeof(buf));
-	int rc = h5_file_read(r->f, addr, buf, n, r->err);
-	if (rc)
-		return rc;
-	struct cursor c = cursor_of(buf, n);
+	struct cursor c = cursor_of(raw, n);
 	uint64_t chunk_size = 0;
-	rc = parse_prefix(&c, r->h, &chunk_size, r->err);
+	int rc = parse_prefix(&c, r->h, &chunk_size, r->err);
 	if (rc)
 		return rc;
 	size_t prefix = cur_pos(&c);
-	struct extent x = {.addr = addr};
+	struct ohdr_extent x = {.addr = addr};
 	if (!add_u64(chunk_size, prefix + CHECKSUM_LEN, &x.len))
 		return err_set(r->err, -EIO, "object header: size of chunk 0 overflows");
 	rc = read_chunk(r, x, &c);
@@ -262,11 +182,9 @@ static int read_first(struct reader *r, uint64_t addr)
 	return parse_messages(r, &c);
 }
 
-static int read_continuation(struct reader *r, size_t at)
+static int read_continuation(struct ohdr_reader *r, struct ohdr_extent x)
 {
-	struct extent x;
 	struct cursor c;
-	memcpy(&x, r->chunks.data + at, sizeof(x));
 	int rc = read_chunk(r, x, &c);
 	if (rc)
 		return rc;
@@ -275,28 +193,100 @@ static int read_continuation(struct reader *r, size_t at)
 	return parse_messages(r, &c);
 }
 
-static int read_all(struct reader *r, uint64_t addr)
+static int read_chunks(struct ohdr_reader *r, uint64_t addr)
 {
-	int rc = read_first(r, addr);
-	for (size_t at = 0; !rc && at < r->chunks.len; at += sizeof(struct extent))
-		rc = read_continuation(r, at);
-	if (rc || !r->msgs.len)
+	uint8_t raw[PREFIX_MAX] = {0};
+	uint64_t left = addr < h5_file_size(r->f) ? h5_file_size(r->f) - addr : 0;
+	size_t n = (size_t)min_u64(left, sizeof(raw));
+	int rc = h5_file_read(r->f, addr, raw, n, r->err);
+	if (rc)
 		return rc;
+	const bool old = raw[0] == 1;
+	rc = old ? ohdr1_read_first(r, addr) : read_first(r, addr, raw, n);
+	for (size_t at = 0; !rc && at < r->todo.len; at += sizeof(struct ohdr_extent)) {
+		struct ohdr_extent x;
+		memcpy(&x, r->todo.data + at, sizeof(x));
+		rc = old ? ohdr1_read_continuation(r, x) : read_continuation(r, x);
+	}
+	return rc || !old ? rc : ohdr1_end(r);
+}
+
+/* Moves the messages to the arena. */
+static int keep_messages(struct ohdr_reader *r)
+{
+	if (!r->msgs.len)
+		return 0;
 	struct h5_msg *msgs = arena_alloc(r->a, r->msgs.len);
 	if (!msgs)
-		return out_of_memory(r);
+		return ohdr_out_of_memory(r);
 	memcpy(msgs, r->msgs.data, r->msgs.len);
 	r->h->msgs = msgs;
 	r->h->n = (uint32_t)(r->msgs.len / sizeof(*msgs));
 	return 0;
 }
 
+/* Version 2 has a message for a reference count other than 1. */
+static int find_refcount(struct ohdr_reader *r)
+{
+	const struct h5_msg *m = h5_ohdr_find(r->h, H5_MSG_REFCOUNT);
+	if (r->h->version == 1)
+		return 0;
+	r->h->refcount = 1;
+	if (!m)
+		return 0;
+	struct cursor c = cursor_of(m->body, m->len);
+	return h5_refcount_decode(&c, &r->h->refcount, r->err);
+}
+
+/* Claims are made last, because a decoder that a source has interrupted starts again. */
+static int claim_chunks(struct ohdr_reader *r)
+{
+	int rc = 0;
+	for (size_t at = 0; !rc && at < r->chunks.len; at += sizeof(struct ohdr_extent)) {
+		struct ohdr_extent x;
+		memcpy(&x, r->chunks.data + at, sizeof(x));
+		rc = h5_claim(r->f->claims, x.addr, x.len, "object header", r->err);
+	}
+	return rc;
+}
+
 int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_ohdr *h,
 		   struct err *err)
 {
-	struct reader r = {.f = f, .a = a, .h = h, .err = err};
+	struct ohdr_reader r = {.f = f, .a = a, .h = h, .err = err};
 	*h = (struct h5_ohdr){.n = 0};
-	int rc = read_all(&r, addr);
-	reader_release(&r);
-	return rc ? err_wrap(err, rc, "at %" PRIu64, addr) : 0;
+	int rc = read_chunks(&r, addr);
+	if (!rc)
+		rc = keep_messages(&r);
+	if (!rc)
+		rc = find_refcount(&r);
+	if (!rc)
+		rc = claim_chunks(&r);
+	ohdr_reader_release(&r);
+	if (!rc)
+		return 0;
+	*h = (struct h5_ohdr){.n = 0};
+	return err_wrap(err, rc, "at %" PRIu64, addr);
+}
+
+const struct h5_msg *h5_ohdr_find(const struct h5_ohdr *h, enum h5_msg_type type)
+{
+	for (uint32_t i = 0; i < h->n; i++)
+		if (h->msgs[i].type == type)
+			return &h->msgs[i];
+	return NULL;
+}
+
+bool h5_ohdr_kind(const struct h5_ohdr *h, enum object_kind *kind)
+{
+	const bool has_type = h5_ohdr_find(h, H5_MSG_DATATYPE);
+	if (h5_ohdr_find(h, H5_MSG_SYMBOL_TABLE) || h5_ohdr_find(h, H5_MSG_LINK_INFO))
+		*kind = OBJECT_GROUP;
+	else if (has_type && h5_ohdr_find(h, H5_MSG_DATASPACE))
+		*kind = OBJECT_DATASET;
+	else if (has_type)
+		*kind = OBJECT_DATATYPE;
+	else
+		return false;
+	return true;
 }

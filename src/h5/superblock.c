@@ -115,7 +115,7 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 	sb->base = cur_addr(c, sb);
 	cur_skip(c, sb->addr_size); /* free-space info: no release of libhdf5 writes it */
 	sb->eof = cur_addr(c, sb);
-	uint64_t driver = cur_addr(c, sb);
+	sb->driver_info = cur_addr(c, sb);
 	cur_skip(c, sb->len_size); /* name offset */
 	sb->root = cur_addr(c, sb);
 	cur_skip(c, 4 + 4 + SCRATCH_LEN);
@@ -127,9 +127,6 @@ static int decode_old(struct cursor *c, struct h5_superblock *sb, struct err *er
 			       "superblock: unsupported versions of free space %u, symbol table %u "
 			       "or shared header %u",
 			       free_space, symbol_table, shared);
-	if (driver != H5_UNDEF)
-		return err_set(err, -EOPNOTSUPP,
-			       "superblock: the file is one of several of a multi-file driver");
 	return 0;
 }
 
@@ -168,6 +165,7 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 		.internal_k = DEFAULT_INTERNAL_K,
 		.chunk_k = DEFAULT_CHUNK_K,
 		.extension = H5_UNDEF,
+		.driver_info = H5_UNDEF,
 	};
 	if (sb->version > 3)
 		return h5_msg_version(sb->version, "superblock", err);
@@ -176,5 +174,7 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 		return rc;
 	if (!sb->leaf_k || !sb->internal_k || !sb->chunk_k)
 		return err_set(err, -EIO, "superblock: a K of a B-tree is 0");
+	if (sb->root == H5_UNDEF)
+		return err_set(err, -EIO, "superblock: there is no root group");
 	return 0;
 }

@@ -12,8 +12,9 @@
 #include "write.h"
 
 enum {
-	/* Most bytes of the values of one object: their base64 form fits in a document that the
-	 * reader accepts. */
+	/* Most bytes in memory of the values of one object, and most bytes of one value in its
+	 * stored form: in base64 they fit in a document that the reader accepts. */
+	SCHEMA_EMIT_OBJECT_MAX = 96 << 20,
 	SCHEMA_EMIT_VALUES_MAX = 160 << 20,
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record of an unfinished import: {"domain", "path", "file", "size", "mtime", "created"}. It is
- * read by this program alone. "domain" has 16 hexadecimal digits, times are in nanoseconds since
+ * The record of an unfinished import: {"domain", "replaces", "path", "file", "min_chunk", "size",
+ * "mtime", "created"}. It is read by this program alone. "domain" has 16 hexadecimal digits, times are in nanoseconds since
  * the epoch, and a path that is not UTF-8 is in base64 in "path_base64", "file_base64". Pure.
  */
 #include "emit.h"
@@ -41,6 +41,9 @@ int schema_import_emit(const struct schema_import *i, struct bytes *out, struct 
 	write_member_word(&w, "domain", digits);
 	put_path(&w, "path", "path_base64", i->path);
 	put_path(&w, "file", "file_base64", i->file);
+	if (i->replaces)
+		write_member_text(&w, "replaces", i->replaces);
+	write_member_uint(&w, "min_chunk", i->min_chunk);
 	write_member_uint(&w, "size", i->size);
 	write_key(&w, "mtime");
 	write_int(&w, i->mtime_ns);
@@ -64,10 +67,10 @@ static int parse_path(struct schema_ctx *ctx, const json_t *doc, const char *key
 		return schema_ctx_name(ctx, json_string_value(text), json_string_length(text), out,
 				       &utf8, err);
 	if (!json_is_string(coded))
-		return err_set(err, -EIO, "missing");
+		return err_set(err, -EIO, "%s: missing", key);
 	int rc = schema_base64_decode(json_string_value(coded), json_string_length(coded), &raw);
 	if (rc == -EINVAL || (raw.len && memchr(raw.data, '\0', raw.len)))
-		return err_set(err, -EIO, "not the base64 form of a path");
+		return err_set(err, -EIO, "%s: not the base64 form of a path", coded_key);
 	*out = rc ? NULL : arena_strndup(ctx->arena, raw.len ? (char *)raw.data : "", raw.len);
 	return *out ? 0 : err_errno(err, -ENOMEM, "path");
 }
@@ -87,6 +90,24 @@ static bool parse_domain(const json_t *v, uint64_t *out)
 	return true;
 }
 
+static int parse_replaces(struct schema_ctx *ctx, const json_t *v, const char **out,
+			  struct err *err)
+{
+	struct schema_id id;
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_string(v) ||
+	    !schema_id_parse(json_string_value(v), json_string_length(v), &id) ||
+	    id.kind != OBJECT_GROUP)
+		return err_set(err, -EIO, "replaces: not the id of a group");
+	char *text = arena_alloc(ctx->arena, SCHEMA_ID_MAX);
+	if (!text)
+		return err_errno(err, -ENOMEM, "replaces");
+	schema_id_format(&id, text);
+	*out = text;
+	return 0;
+}
+
 static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schema_import *out,
 			 struct err *err)
 {
@@ -94,17 +115,19 @@ static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schem
 	const json_t *created = json_object_get(doc, "created");
 	if (!parse_domain(json_object_get(doc, "domain"), &out->domain))
 		return err_set(err, -EIO, "domain: not 16 hexadecimal digits");
-	if (!schema_count(json_object_get(doc, "size"), &out->size))
-		return err_set(err, -EIO, "size: not a size");
+	if (!schema_count(json_object_get(doc, "size"), &out->size) ||
+	    !schema_count(json_object_get(doc, "min_chunk"), &out->min_chunk))
+		return err_set(err, -EIO, "size, min_chunk: not sizes");
 	if (!json_is_integer(mtime) || !json_is_integer(created))
 		return err_set(err, -EIO, "mtime, created: not times");
 	out->mtime_ns = json_integer_value(mtime);
 	out->created_ns = json_integer_value(created);
-	int rc = parse_path(ctx, doc, "path", "path_base64", &out->path, err);
-	if (rc)
-		return err_wrap(err, rc, "path");
-	rc = parse_path(ctx, doc, "file", "file_base64", &out->file, err);
-	return rc ? err_wrap(err, rc, "file") : 0;
+	int rc = parse_replaces(ctx, json_object_get(doc, "replaces"), &out->replaces, err);
+	if (!rc)
+		rc = parse_path(ctx, doc, "path", "path_base64", &out->path, err);
+	if (!rc)
+		rc = parse_path(ctx, doc, "file", "file_base64", &out->file, err);
+	return rc;
 }
 
 int schema_import_parse(const void *text, size_t n, struct arena *a, struct schema_import *out,

@@ -57,7 +57,7 @@ static int decode_datatype(struct headers *h, const struct h5_msg *msg, struct c
 	const struct dtype *type;
 	uint64_t addr;
 	if (!(msg->flags & H5_MSG_SHARED))
-		return h5_dtype_decode(c, h->arena, &type, err);
+		return h5_dtype_decode(&h->file, c, h->arena, &type, err);
 	const int rc = h5_shared_decode(&h->file, c, &addr, err);
 	if (!rc)
 		visit(h, addr);

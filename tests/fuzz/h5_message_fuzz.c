@@ -39,7 +39,7 @@ static int decode(uint8_t type, const uint8_t *body, size_t n, struct arena *a, 
 	case H5_MSG_DATASPACE:
 		return h5_dspace_decode(&plain, &c, &m->dspace, NULL);
 	case H5_MSG_DATATYPE:
-		return h5_dtype_decode(&c, a, &m->dtype, NULL);
+		return h5_dtype_decode(&plain, &c, a, &m->dtype, NULL);
 	case H5_MSG_FILL:
 		return h5_fill_decode(&c, &m->fill, NULL);
 	case H5_MSG_LAYOUT:

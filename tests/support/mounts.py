@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -91,11 +92,21 @@ class Mount:
     def alive(self):
         return self.process is not None and self.process.poll() is None
 
+    def drop_late_interrupts(self):
+        """If an interrupt arrives after its request was answered, libfuse keeps it until a later
+        request. Each request drops one. The leak checker would report those that are left."""
+        calls = threading.Thread(target=lambda: [os.statvfs(self.path) for _ in range(8)],
+                                 daemon=True)
+        calls.start()
+        calls.join(5)
+
     def stop(self):
         """Unmounts and waits for the end. If that fails, sends signals. Returns the exit status."""
         if self.process is None:
             return None
         if is_mounted(self.path):
+            if self.alive():
+                self.drop_late_interrupts()
             unmount(self.path)
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:

@@ -81,12 +81,53 @@ static void the_last_of_very_many(void **state)
 	assert_true(grid_number(&g, coords) == g.nchunks - 1);
 }
 
+/* Chunks of a cut dataset are single runs of elements within the limit. */
+static void cuts(void **state)
+{
+	static const uint64_t mib4 = 4 << 20;
+	static const struct {
+		const char *name;
+		uint32_t rank;
+		uint64_t dims[3], elem_size, limit, chunk[3];
+	} rows[] = {
+		{"all of it fits", 2, {1024, 1024}, 4, mib4, {1024, 1024}},
+		{"whole rows", 2, {1025, 1024}, 4, mib4, {1024, 1024}},
+		{"whole rows, a rest is left", 2, {1000, 3000}, 8, mib4, {174, 3000}},
+		{"parts of a row", 2, {10, 2000000}, 8, mib4, {1, 524288}},
+		{"planes", 3, {100, 64, 1024}, 8, mib4, {8, 64, 1024}},
+		{"rows of a plane", 3, {100, 6400, 1024}, 8, mib4, {1, 512, 1024}},
+		{"a row, but not two", 2, {10, 400000}, 8, mib4, {1, 400000}},
+		{"an element is larger than the limit", 2, {3, 4}, 5 << 20, mib4, {1, 1}},
+		{"an element of the limit", 2, {3, 4}, 4 << 20, mib4, {1, 1}},
+		{"one column", 2, {10000000, 1}, 1, mib4, {4194304, 1}},
+		{"limit over 2^32 elements",
+		 2,
+		 {UINT64_C(1) << 40, 2},
+		 1,
+		 UINT64_MAX,
+		 {UINT32_MAX / 2, 2}},
+		{"element size 0", 1, {10}, 0, 4, {4}},
+		{"limit 0", 2, {10, 10}, 1, 0, {1, 1}},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t chunk[3] = {0};
+		struct grid g;
+		grid_cut(rows[i].rank, rows[i].dims, rows[i].elem_size, rows[i].limit, chunk);
+		for (uint32_t d = 0; d < rows[i].rank; d++)
+			if (chunk[d] != rows[i].chunk[d])
+				fail_msg("%s: %llu in dimension %u", rows[i].name,
+					 (unsigned long long)chunk[d], d);
+		assert_int_equal(grid_init(&g, rows[i].rank, rows[i].dims, chunk, NULL), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits),
 		cmocka_unit_test(numbers_are_row_major),
 		cmocka_unit_test(the_last_of_very_many),
+		cmocka_unit_test(cuts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static const struct malformed_message malformed[] = {
 	{"times cut off", "020202", -EIO},
 	{"size cut off", "02020201000000", -EIO},
 	{"value cut off", "0202020104000000030000", -EIO},
-	{"value of 4 GiB", "02020201ffffffff03000000", -EIO},
+	{"value of 2 GiB", "02020201ffffff7f03000000", -EIO},
 	{"version 1 without a size", "01020200", -EIO},
 	{"allocation time 0", "0200020100000000", -EIO},
 	{"allocation time 4", "0204020100000000", -EIO},

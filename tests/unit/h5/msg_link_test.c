@@ -134,7 +134,7 @@ static const struct malformed_message malformed[] = {
 	{"empty path", "01080104736f66740000", -EIO},
 	{"NUL in the path", "01080104736f667409002f6e6f2f7700657265", -EIO},
 	{"reserved type", "01080204736f667409002f6e6f2f7768657265", -EIO},
-	{"user-defined type", "01084104736f667409002f6e6f2f7768657265", -EOPNOTSUPP},
+	{"user-defined data cut off", "01084104736f667409002f6e6f2f77686572", -EIO},
 	{"external version 1", "010840036578740f00106f746865722e6835002f612f6200", -EOPNOTSUPP},
 	{"external path without NUL", "010840036578740e00006f746865722e6835002f612f62", -EIO},
 	{"external without a path", "010840036578740a00006f746865722e683500", -EIO},

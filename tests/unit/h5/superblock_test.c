@@ -112,7 +112,6 @@ static const struct {
 	{"lengths of 3 bytes", version0, 14, 3, -EOPNOTSUPP},
 	{"leaf K of zero", version0, 16, 0, -EIO},
 	{"internal K of zero", version0, 18, 0, -EIO},
-	{"driver information", version0, 48, 0, -EOPNOTSUPP},
 	{"wrong checksum", version2, 36, 0x31, -EIO},
 	{"version 3 with the checksum of version 2", version2, 8, 3, -EIO},
 	{"offsets of 0 bytes", version3, 9, 0, -EOPNOTSUPP},

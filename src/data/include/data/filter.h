@@ -43,7 +43,9 @@ struct pipeline {
 
 /* The filters that a new chunk object has if a dataset records these: deflate if the dataset
  * records any filter that compresses, and before it shuffle if it records shuffle before the first
- * one that compresses; otherwise none. These are the forms that the service serves. out may be p.
+ * one that compresses; otherwise none. N-bit and scale-offset do not count as compression. The
+ * level is the recorded one if deflate is the first filter that compresses, otherwise 6; shuffle
+ * keeps its recorded parameters. These are the forms that the service serves. out may be p.
  */
 void pipeline_of_object(const struct pipeline *p, struct pipeline *out);
 

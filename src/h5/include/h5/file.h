@@ -34,6 +34,13 @@ struct h5_file {
 	uint64_t root; /* address of the root group's object header */
 	uint64_t sohm; /* address of the master table of shared messages; H5_UNDEF: none */
 	uint8_t addr_size, len_size;
+	/* K of B-trees: entries of symbol table nodes, of group B-trees and of chunk B-trees are
+	 * at most 2K. */
+	uint16_t leaf_k, internal_k, chunk_k;
+	/* The structures that h5_file_open() reads: bytes of the superblock at address 0, addresses
+	 * of the superblock extension and of the driver information block, or H5_UNDEF. */
+	uint32_t superblock_size;
+	uint64_t extension, driver_info;
 };
 
 /* A file with the sizes that encoders write. The superblock is not read. s may be NULL for decoders
@@ -41,13 +48,27 @@ struct h5_file {
 static inline struct h5_file h5_file_of(struct source *s)
 {
 	return (struct h5_file){
-		.source = s, .root = H5_UNDEF, .sohm = H5_UNDEF, .addr_size = 8, .len_size = 8};
+		.source = s,
+		.root = H5_UNDEF,
+		.sohm = H5_UNDEF,
+		.addr_size = 8,
+		.len_size = 8,
+		.leaf_k = 4,
+		.internal_k = 16,
+		.chunk_k = 32,
+		.extension = H5_UNDEF,
+		.driver_info = H5_UNDEF,
+	};
 }
 
 /* Finds the superblock, at offset 0 or after a user block of 512 * 2^n bytes, and reads it with its
- * extension. -EIO: not an HDF5 file, or damaged; -EOPNOTSUPP: unsupported version; -EAGAIN: see
- * base/source.h. */
+ * extension. f->claims is NULL afterwards. -EIO: not an HDF5 file, or damaged; -EOPNOTSUPP:
+ * unsupported version, or a part of a file that is split into several; -EAGAIN: see base/source.h.
+ */
 int h5_file_open(struct h5_file *f, struct source *s, struct err *err);
+/* Claims the bytes of the structures that h5_file_open() has read. A caller that keeps claims calls
+ * it once, after it has set f->claims. -EIO: also if two of them overlap; -EAGAIN. */
+int h5_file_claim(const struct h5_file *f, struct err *err);
 
 /* Bytes of the file after the user block. */
 static inline uint64_t h5_file_size(const struct h5_file *f)

@@ -43,12 +43,15 @@ enum h5_msg_type {
 	H5_MSG_ATTRIBUTE_INFO = 0x15,
 	H5_MSG_REFCOUNT = 0x16,
 	H5_MSG_FREE_SPACE_INFO = 0x17,
+	H5_MSG_CACHE_IMAGE = 0x18,
+	H5_MSG_LAST_KNOWN = H5_MSG_CACHE_IMAGE,
 };
 
 enum h5_msg_flags {
 	H5_MSG_CONSTANT = 1 << 0,
 	H5_MSG_SHARED = 1 << 1,
 	H5_MSG_DONT_SHARE = 1 << 2,
+	H5_MSG_MUST_KNOW = 1 << 7, /* a reader that does not know the type must fail */
 };
 
 #endif

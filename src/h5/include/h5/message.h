@@ -23,10 +23,22 @@ void h5_dspace_encode(struct emit *e, const struct dspace *s);
 int h5_dspace_decode(const struct h5_file *f, struct cursor *c, struct dspace *s, struct err *err);
 
 /* Datatype, 0x03: encoded as version 1, or 2 if the type contains an array, as libhdf5 does by
- * default; as version 3 if it would otherwise not fit in a message. Decoded as version 1, 2 and 3;
- * the decoded type does not point to the body. */
+ * default; as version 3 if it would otherwise not fit in a message. Decoded as version 1 to 5; the
+ * decoded type does not point to the body. -EOPNOTSUPP: also for complex numbers, VAX floats and
+ * the revised references of HDF5 1.12. */
 void h5_dtype_encode(struct emit *e, const struct dtype *t);
-int h5_dtype_decode(struct cursor *c, struct arena *a, const struct dtype **t, struct err *err);
+int h5_dtype_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
+		    const struct dtype **t, struct err *err);
+
+/* A decoded type describes elements with addresses of 8 bytes. Where the file has shorter ones,
+ * elements that contain variable-length data or references are shorter in the file: fill values,
+ * attribute data, raw data, and elements in global heaps. The caller reads n elements of
+ * h5_dtype_file_size() bytes and widens them. With addresses of 8 bytes, both sizes are equal and
+ * widening is a copy. */
+uint32_t h5_dtype_file_size(const struct h5_file *f, const struct dtype *t);
+/* in: n * h5_dtype_file_size() bytes; out: n * t->size bytes. Padding is not kept. -ENOMEM. */
+int h5_dtype_widen(const struct h5_file *f, const struct dtype *t, const uint8_t *in, uint64_t n,
+		   uint8_t *out);
 
 /* Shared message (flag H5_MSG_SHARED; Spec IV.A.2 "shared message"): the address of the object
  * header of a committed datatype. Encoded as version 2, decoded as 1, 2 and 3. */
@@ -39,10 +51,12 @@ struct h5_fill {
 	enum fill_time fill_time;
 	bool defined;
 	uint32_t size;	      /* 0 if defined: the default fill value (zeros) */
-	const uint8_t *value; /* borrowed */
+	const uint8_t *value; /* as in the file; see h5_dtype_widen(); borrowed */
 };
 void h5_fill_encode(struct emit *e, const struct h5_fill *f);
 int h5_fill_decode(struct cursor *c, struct h5_fill *f, struct err *err);
+/* Fill value (old), 0x04. Datasets may have both messages; then this one does not count. */
+int h5_fill_old_decode(struct cursor *c, struct h5_fill *f, struct err *err);
 
 /* Data layout, 0x08: encoded as version 3 (compact, contiguous, or chunked with a version 1
  * B-tree); decoded as versions 1 to 4. Of virtual (version 4) and structured (version 5) layouts
@@ -86,16 +100,18 @@ struct h5_attr {
 	const struct dtype *type;
 	uint64_t committed; /* address of the committed datatype; H5_UNDEF: not shared */
 	struct dspace space;
-	const uint8_t *data; /* borrowed; may be NULL while the emitter counts */
-	uint64_t data_len;
+	const uint8_t *data; /* as in the file; borrowed; may be NULL while the emitter counts */
+	uint64_t data_len;   /* space.nelems * h5_dtype_file_size() */
 };
 void h5_attr_encode(struct emit *e, const struct h5_attr *a);
-/* shared: finds the bodies of a shared datatype or dataspace; NULL: if there is one, -EOPNOTSUPP.
- */
+/* shared: finds the bodies of a shared datatype or dataspace. NULL: the type of an attribute with a
+ * committed datatype is NULL, its data are the rest of the body, and -EOPNOTSUPP for other shared
+ * parts. */
 int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
 		   struct h5_shared *shared, struct h5_attr *out, struct err *err);
 
-/* Link, 0x06: version 1. Paths and file names are NUL-terminated. */
+/* Link, 0x06: version 1. Paths and file names are NUL-terminated. The data of a user-defined link
+ * are not decoded. */
 struct h5_link {
 	const char *name;
 	size_t name_len;
@@ -142,5 +158,25 @@ void h5_refcount_encode(struct emit *e, uint32_t count);
 int h5_refcount_decode(struct cursor *c, uint32_t *count, struct err *err);
 void h5_mtime_encode(struct emit *e, uint32_t seconds);
 int h5_mtime_decode(struct cursor *c, uint32_t *seconds, struct err *err);
+/* Modification time (old), 0x0e. */
+int h5_mtime_old_decode(struct cursor *c, uint32_t *seconds, struct err *err);
+
+/* Comment, 0x0d: NUL-terminated, in the arena. */
+int h5_comment_decode(struct cursor *c, struct arena *a, const char **comment, struct err *err);
+
+/* External file list, 0x07: the raw data of a contiguous dataset are in these files, one after
+ * another. */
+struct h5_efl_slot {
+	uint64_t name;	 /* offset of the file name in the heap: h5_lheap_string() */
+	uint64_t offset; /* of the data in the file */
+	uint64_t size;	 /* bytes; UINT64_MAX: unlimited */
+};
+struct h5_efl {
+	uint64_t heap; /* address of a local heap */
+	uint16_t n;    /* > 0 */
+	const struct h5_efl_slot *slots;
+};
+int h5_efl_decode(const struct h5_file *f, struct cursor *c, struct arena *a, struct h5_efl *out,
+		  struct err *err);
 
 #endif

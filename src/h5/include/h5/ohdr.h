@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Object headers (Spec IV.A.1). The encoder writes version 2 in one chunk. The decoder reads
- * version 2 with continuation chunks.
+ * versions 1 and 2 with continuation chunks.
  */
 #ifndef H5_OHDR_H
 #define H5_OHDR_H
 
 #include <stdbool.h>
 
+#include <data/object.h>
 #include <h5/format.h>
 
 struct h5_msg {
-	uint8_t type;	     /* enum h5_msg_type */
+	uint8_t type;	     /* enum h5_msg_type; 0xff: unknown, over 255 (version 1) */
 	uint8_t flags;	     /* enum h5_msg_flags */
 	uint16_t corder;     /* creation order, if the header tracks that of attributes */
 	uint32_t len;	     /* at most 65,535 */
@@ -19,6 +20,8 @@ struct h5_msg {
 };
 
 struct h5_ohdr {
+	uint8_t version;   /* 1 or 2; the encoder ignores it */
+	uint32_t refcount; /* hard links to the object; the encoder ignores it */
 	bool attr_order_tracked, attr_order_indexed;
 	bool has_times;
 	uint32_t atime, mtime, ctime, btime; /* seconds since the epoch */
@@ -32,8 +35,16 @@ struct h5_ohdr {
 void h5_ohdr_encode(struct emit *e, const struct h5_ohdr *h);
 /* Reads the header at addr and its continuation chunks into the arena. Leaves out NIL and
  * continuation messages, and keeps messages of unknown types. Checks signatures and checksums.
- * -EIO: also for more than 2^20 messages or 64 MiB. */
+ * A version 1 header has none, and its messages have no creation order. -EIO: also for more than
+ * 2^20 messages or 64 MiB; -EOPNOTSUPP: also for a message of unknown type that a reader must not
+ * ignore. */
 int h5_ohdr_decode(const struct h5_file *f, uint64_t addr, struct arena *a, struct h5_ohdr *h,
 		   struct err *err);
+
+/* The first message of a type; NULL: there is none. */
+const struct h5_msg *h5_ohdr_find(const struct h5_ohdr *h, enum h5_msg_type type);
+/* What kind of object the header describes, by the messages that it has. false: none of them; the
+ * extension of the superblock, for example. */
+bool h5_ohdr_kind(const struct h5_ohdr *h, enum object_kind *kind);
 
 #endif

@@ -20,6 +20,7 @@ struct h5_superblock {
 	uint64_t base, eof;
 	uint64_t root;		     /* address of the root group's object header */
 	uint64_t extension;	     /* address of that of the extension; H5_UNDEF: none */
+	uint64_t driver_info;	     /* address of the driver information block; H5_UNDEF: none */
 	uint8_t addr_size, len_size; /* the encoder writes 8 */
 };
 

@@ -206,6 +206,10 @@ typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
 struct schema_import {
 	uint64_t domain; /* see adopt() */
 	const char *path, *file;
+	/* The id of the root group of the domain that this import replaces; NULL: it replaces none.
+	 * Its storage is deleted at the end. */
+	const char *replaces;
+	uint64_t min_chunk; /* chunks are joined to at least this many bytes; 0: they are not */
 	uint64_t size;	    /* of the file, bytes */
 	int64_t mtime_ns;   /* of the file */
 	int64_t created_ns; /* when the import began: the time of all new documents */

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Claimed bytes as a sorted list of disjoint runs. New claims are collected in a batch. A full
+ * batch is sorted, compared with the runs, and merged into them; runs that touch become one. Only
+ * the claims of a batch have names, so the reason of an overlap names both structures if both are
+ * in one batch.
+ *
+ * Claims of one structure that follow each other (the chunks of a dataset in file order) extend the
+ * last claim of the batch, so they need no merge at all.
+ *
+ * An overlap does not destroy the list: the bytes are claimed once, and other overlaps can still be
+ * found.
+ */
+#include <h5/claims.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/mem.h>
+
+enum { BATCH = 64 * 1024, FIRST_PENDING = 64 };
+
+struct run {
+	uint64_t start, end;
+};
+_Static_assert(sizeof(struct run) == 16, "the header promises 16 bytes for each run");
+
+struct pending {
+	uint64_t start, end;
+	const char *what;
+};
+
+struct h5_claims {
+	struct budget_charge charge;
+	struct run *runs; /* ascending, not empty, with a gap between any two */
+	size_t nruns, cap_runs;
+	struct pending *pending; /* in the order of the calls */
+	size_t npending, cap_pending;
+};
+
+struct h5_claims *h5_claims_new(struct budget *budget)
+{
+	struct h5_claims *c = calloc(1, sizeof(*c));
+	if (c)
+		c->charge = (struct budget_charge){.budget = budget, .use = BUDGET_TREES};
+	return c;
+}
+
+void h5_claims_free(struct h5_claims *c)
+{
+	if (!c)
+		return;
+	free(c->runs);
+	free(c->pending);
+	budget_set(&c->charge, 0, NULL);
+	free(c);
+}
+
+/* Charges the memory of both lists with these capacities. */
+static int charge(struct h5_claims *c, size_t runs, size_t pending, struct err *err)
+{
+	uint64_t bytes = (uint64_t)runs * sizeof(*c->runs) + pending * sizeof(*c->pending);
+	return budget_set(&c->charge, bytes, err);
+}
+
+static int out_of_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "claims: out of memory");
+}
+
+static int grow_pending(struct h5_claims *c, struct err *err)
+{
+	size_t cap = c->cap_pending ? 2 * c->cap_pending : FIRST_PENDING;
+	int rc = charge(c, c->cap_runs, cap, err);
+	if (rc)
+		return rc;
+	struct pending *bigger = realloc(c->pending, cap * sizeof(*bigger));
+	if (!bigger)
+		return out_of_memory(err);
+	c->pending = bigger;
+	c->cap_pending = cap;
+	return 0;
+}
+
+/* Makes room for `more` runs. Grows by a quarter, because the list may be large. */
+static int grow_runs(struct h5_claims *c, size_t more, struct err *err)
+{
+	if (c->cap_runs - c->nruns >= more)
+		return 0;
+	size_t cap = c->nruns + c->nruns / 4 + more;
+	int rc = charge(c, cap, c->cap_pending, err);
+	if (rc)
+		return rc;
+	struct run *bigger = realloc(c->runs, cap * sizeof(*bigger));
+	if (!bigger)
+		return out_of_memory(err);
+	c->runs = bigger;
+	c->cap_runs = cap;
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct pending *x = a, *y = b;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end == y->end ? 0 : x->end < y->end ? -1 : 1;
+}
+
+/* The first run that ends after an address. */
+static size_t first_after(const struct h5_claims *c, uint64_t addr)
+{
+	size_t lo = 0, hi = c->nruns;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (c->runs[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* p overlaps another structure at the address `at`. */
+static int overlap(const struct pending *p, const char *other, uint64_t at, struct err *err)
+{
+	return err_set(err, -EIO, "%s at %" PRIu64 " (%" PRIu64 " bytes) overlaps %s at %" PRIu64,
+		       p->what, p->start, p->end - p->start, other, at);
+}
+
+/* Compares the sorted batch with itself and with the runs from number i on. */
+static int find_overlap(const struct h5_claims *c, size_t i, struct err *err)
+{
+	const struct pending *longest = NULL; /* of those before p, the one that ends last */
+	for (size_t k = 0; k < c->npending; k++) {
+		const struct pending *p = &c->pending[k];
+		if (longest && longest->end > p->start)
+			return overlap(p, longest->what, longest->start, err);
+		while (i < c->nruns && c->runs[i].end <= p->start)
+			i++;
+		if (i < c->nruns && c->runs[i].start < p->end)
+			return overlap(p, "another structure", max_u64(p->start, c->runs[i].start),
+				       err);
+		if (!longest || p->end > longest->end)
+			longest = p;
+	}
+	return 0;
+}
+
+/* Joins runs that touch, from number i on. */
+static void join(struct h5_claims *c, size_t i)
+{
+	size_t n = i;
+	for (; i < c->nruns; i++) {
+		struct run r = c->runs[i];
+		if (n && c->runs[n - 1].end >= r.start)
+			c->runs[n - 1].end = max_u64(c->runs[n - 1].end, r.end);
+		else
+			c->runs[n++] = r;
+	}
+	c->nruns = n;
+}
+
+/* Merges the batch into the runs, beginning at the end of both, so no second list is needed. */
+static void merge(struct h5_claims *c, size_t from)
+{
+	size_t r = c->nruns, p = c->npending, to = r + p;
+	c->nruns = to;
+	while (p > 0) {
+		const struct pending *last = &c->pending[p - 1];
+		if (r > from && c->runs[r - 1].start > last->start) {
+			c->runs[--to] = c->runs[--r];
+		} else {
+			c->runs[--to] = (struct run){last->start, last->end};
+			p--;
+		}
+	}
+	c->npending = 0;
+	join(c, from);
+}
+
+int h5_claims_check(struct h5_claims *c, struct err *err)
+{
+	if (!c || c->npending == 0)
+		return 0;
+	int rc = grow_runs(c, c->npending, err);
+	if (rc)
+		return rc;
+	qsort(c->pending, c->npending, sizeof(*c->pending), by_start);
+	size_t from = first_after(c, c->pending[0].start);
+	rc = find_overlap(c, from, err);
+	merge(c, from);
+	return rc;
+}
+
+int h5_claim(struct h5_claims *c, uint64_t addr, uint64_t n, const char *what, struct err *err)
+{
+	struct pending p = {.start = addr, .what = what};
+	if (!c || n == 0)
+		return 0;
+	if (!add_u64(addr, n, &p.end))
+		return err_set(err, -EIO, "%s at %" PRIu64 ": %" PRIu64 " bytes end after 2^64",
+			       what, addr, n);
+	if (c->npending) {
+		struct pending *last = &c->pending[c->npending - 1];
+		if (last->end == addr && last->what == what) {
+			last->end = p.end;
+			return 0;
+		}
+	}
+	if (c->npending == BATCH) {
+		int rc = h5_claims_check(c, err);
+		if (rc)
+			return rc;
+	}
+	if (c->npending == c->cap_pending) {
+		int rc = grow_pending(c, err);
+		if (rc)
+			return rc;
+	}
+	c->pending[c->npending++] = p;
+	return 0;
+}
