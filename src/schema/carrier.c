@@ -54,7 +54,8 @@ static const struct dtype *refuse(struct search *s, const char *why)
 static const struct dtype *opaque(struct search *s, const struct dtype *t)
 {
 	if (!dtype_is_plain(t))
-		return refuse(s, "an array of compounds with references or variable-length members");
+		return refuse(s,
+			      "an array of compounds with references or variable-length members");
 	s->is_bytes = true;
 	return dtype_opaque(s->arena, t->packed, "", s->err);
 }
@@ -183,8 +184,8 @@ static const struct dtype *vlen(struct search *s, const struct dtype *t)
 	const struct dtype *base = find(s, given, PLACE_VLEN);
 	if (!base)
 		return NULL;
-	if (base->cls == DTYPE_INTEGER || base->cls == DTYPE_FLOAT || base->cls == DTYPE_REFERENCE ||
-	    base->cls == DTYPE_STRING)
+	if (base->cls == DTYPE_INTEGER || base->cls == DTYPE_FLOAT ||
+	    base->cls == DTYPE_REFERENCE || base->cls == DTYPE_STRING)
 		return base == given ? t : dtype_vlen(s->arena, base, s->err);
 	if (given->has_ref)
 		return refuse(s, "a sequence of items that contain references");

@@ -188,7 +188,8 @@ static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct datase
 		return 0;
 	if (word && word[0] == '\0' && !is_text)
 		return 0;
-	int rc = schema_fill_value(ctx, ds->type, v, coded, &ds->fill, err);
+	ctx->unset = json_object_get(json_object_get(props, "hsmount"), "unset");
+	const int rc = schema_fill_value(ctx, ds->type, v, coded, &ds->fill, err);
 	ds->fill_defined = rc == 0;
 	return rc;
 }

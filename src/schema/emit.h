@@ -18,6 +18,19 @@ enum {
 	SCHEMA_EMIT_VALUES_MAX = 160 << 20,
 };
 
+/* Strings without a value in a value in base64: see stream.c. Zeroed, it is empty. */
+struct schema_unset {
+	size_t n;
+	struct {
+		uint64_t first, count;
+	} * ranges;
+};
+static inline void schema_unset_release(struct schema_unset *u)
+{
+	free(u->ranges);
+}
+#define auto_unset __attribute__((cleanup(schema_unset_release)))
+
 struct schema_emit {
 	const struct tree *tree;
 	struct arena *arena; /* for carriers; released after the document */
@@ -26,7 +39,8 @@ struct schema_emit {
 	struct err *err;
 };
 
-/* The object that a reference names: number + 1; NULL: the domain has no such object. */
+/* emit_ref.c: the object that a reference names: number + 1; NULL: the domain has no such object.
+ */
 const struct object *schema_emit_target(const struct tree *t, uint64_t ref);
 /* Writes the text of a reference: OBJECT_REF_TEXT bytes, padded with NULs. */
 void schema_ref_text(const struct tree *t, uint64_t ref, char *text);
@@ -40,7 +54,9 @@ int schema_emit_value(struct schema_emit *e, const struct carrier *c, const stru
 /* "fillValue" and "fillValue_encoding" of a dataset. *written: false if the service has no form for
  * it: the value is a string that has never been set. */
 int schema_emit_fill(struct schema_emit *e, const struct carrier *c, const struct dataset *ds,
-		     bool *written);
+		     bool *written, struct schema_unset *unset);
+/* The member "unset" of "hsmount". */
+void schema_emit_unset(struct writer *w, const struct schema_unset *unset);
 /* emit_dataset.c: the members of a dataset from "type" to "layout", without attributes. */
 int schema_emit_dataset(struct schema_emit *e, const struct object *o);
 /* The members of "shape". */
@@ -58,9 +74,10 @@ int schema_import_parse(const void *text, size_t n, struct arena *a, struct sche
 /* refusals.c */
 int schema_refusals(const struct tree *t, schema_refusal_fn fn, void *ctx);
 
-/* stream.c: appends the bytes in which the service stores the n elements of a value. -EIO: a slot
- * is damaged; -EFBIG. */
+/* stream.c: appends the bytes in which the service stores the n elements of a value, and adds the
+ * strings without a value to *unset. -EIO: a slot is damaged; -EFBIG. */
 int schema_stream_encode(const struct tree *tree, const struct dtype *t, uint64_t n,
-			 const struct elems *e, struct bytes *out, struct err *err);
+			 const struct elems *e, struct bytes *out, struct schema_unset *unset,
+			 struct err *err);
 
 #endif

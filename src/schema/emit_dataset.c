@@ -9,6 +9,7 @@
  *              one has the filters of the chunk objects (pipeline_of_object())
  *   layout     "H5D_COMPACT", which is H5D_CONTIGUOUS to the service
  *   fillValue  null: a fill value is defined, and is a string that has never been set
+ *   unset      the strings of a fill value in base64 that have no value (stream.c)
  *
  * and "shape" has a member "hsmount" with "maxdims", if a maximum is 0: the service takes 0 as no
  * limit. Pure.
@@ -201,10 +202,11 @@ static void put_initializer(struct writer *w, const struct dataset *ds)
 }
 
 /* What the service does not know. */
-static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters, bool fill)
+static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters, bool fill,
+			const struct schema_unset *unset)
 {
 	const bool compact = ds->requested == LAYOUT_COMPACT;
-	if (!filters && !fill && !compact)
+	if (!filters && !fill && !compact && unset->n == 0)
 		return;
 	write_key(w, "hsmount");
 	write_open(w, '{');
@@ -214,6 +216,8 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 		write_key(w, "fillValue");
 		write_null(w);
 	}
+	if (unset->n > 0)
+		schema_emit_unset(w, unset);
 	if (filters) {
 		write_key(w, "filters");
 		write_open(w, '[');
@@ -229,6 +233,7 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 	const struct dataset *ds = &o->dataset;
 	struct writer *w = &e->w;
 	struct pipeline served;
+	auto_unset struct schema_unset unset = {0};
 	bool written = true;
 	dataset_pipeline(ds, &served);
 	pipeline_of_object(&served, &served);
@@ -237,7 +242,7 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 	put_requested(w, ds);
 	put_times(w, ds);
 	if (ds->fill_defined) {
-		int rc = schema_emit_fill(e, c, ds, &written);
+		int rc = schema_emit_fill(e, c, ds, &written, &unset);
 		if (rc)
 			return err_wrap(e->err, rc, "fill value");
 	}
@@ -247,7 +252,7 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 		write_member_uint(w, "CreateOrder", 1);
 	}
 	put_initializer(w, ds);
-	put_hsmount(w, ds, !is_same(&served, ds), !written);
+	put_hsmount(w, ds, !is_same(&served, ds), !written, &unset);
 	write_close(w, '}');
 	return 0;
 }

@@ -19,29 +19,11 @@ enum { DEEP = DTYPE_MAX_DEPTH / 2 };
 
 static void write_service(struct writer *w, const struct dtype *t, unsigned int depth);
 
-void schema_write_string_type(struct writer *w, const struct dtype *t)
-{
-	static const char *const pads[] = {
-		[DTYPE_PAD_NULLTERM] = "H5T_STR_NULLTERM",
-		[DTYPE_PAD_NULLPAD] = "H5T_STR_NULLPAD",
-		[DTYPE_PAD_SPACEPAD] = "H5T_STR_SPACEPAD",
-	};
-	const bool variable = t->cls == DTYPE_VLEN;
-	const enum dtype_cset cset = variable ? t->vlen.cset : t->string.cset;
-	write_member_word(w, "charSet",
-			  cset == DTYPE_CSET_UTF8 ? "H5T_CSET_UTF8" : "H5T_CSET_ASCII");
-	write_member_word(w, "strPad", pads[variable ? t->vlen.pad : t->string.pad]);
-	if (variable)
-		write_member_word(w, "length", "H5T_VARIABLE");
-	else
-		write_member_uint(w, "length", t->size);
-}
-
 /* "H5T_STD_I32LE" */
 static void base_name(const struct dtype *t, char name[static 24])
 {
 	const bool big = t->cls == DTYPE_FLOAT ? t->floating.big_endian : t->integer.big_endian;
-	const char *prefix = t->cls == DTYPE_FLOAT	 ? "IEEE_F"
+	const char *prefix = t->cls == DTYPE_FLOAT  ? "IEEE_F"
 			     : t->integer.is_signed ? "STD_I"
 						    : "STD_U";
 	snprintf(name, 24, "H5T_%s%u%s", prefix, 8 * (t->size & 15), big ? "BE" : "LE");
@@ -55,9 +37,8 @@ static void write_mapping(struct writer *w, const struct dtype *t)
 	write_open(w, '{');
 	for (uint32_t i = 0; i < t->enumeration.n; i++) {
 		const char *name = t->enumeration.names[i];
-		const uint64_t bits =
-			number_get_int(t->enumeration.values + (size_t)i * base->size, base->size,
-				       base->integer.big_endian);
+		const uint64_t bits = number_get_int(t->enumeration.values + (size_t)i * base->size,
+						     base->size, base->integer.big_endian);
 		write_key_text(w, name, strlen(name));
 		if (base->integer.is_signed)
 			write_int(w, (int64_t)(bits << unused) >> unused);
@@ -98,8 +79,7 @@ static void write_class(struct writer *w, const struct dtype *t, unsigned int de
 	case DTYPE_INTEGER:
 	case DTYPE_FLOAT:
 		base_name(t, name);
-		write_member_word(w, "class",
-				  t->cls == DTYPE_FLOAT ? "H5T_FLOAT" : "H5T_INTEGER");
+		write_member_word(w, "class", t->cls == DTYPE_FLOAT ? "H5T_FLOAT" : "H5T_INTEGER");
 		write_member_word(w, "base", name);
 		break;
 	case DTYPE_STRING:

@@ -257,7 +257,8 @@ static bool is_small(struct schema_emit *e, const struct dtype *t, const struct 
 
 /* A value of n > 0 elements: lists, or base64 text. */
 static int put_value(struct schema_emit *e, const struct carrier *c, const struct dtype *t,
-		     const struct dspace *s, const struct elems *elems, bool *is_base64)
+		     const struct dspace *s, const struct elems *elems, bool *is_base64,
+		     struct schema_unset *unset)
 {
 	auto_bytes struct bytes raw = {0};
 	bool fits = false;
@@ -267,14 +268,28 @@ static int put_value(struct schema_emit *e, const struct carrier *c, const struc
 	*is_base64 = !fits;
 	if (rc || fits)
 		return rc;
-	rc = schema_stream_encode(e->tree, t, s->nelems, elems, &raw, e->err);
+	rc = schema_stream_encode(e->tree, t, s->nelems, elems, &raw, unset, e->err);
 	if (!rc)
 		write_base64(&e->w, raw.data, raw.len);
 	return rc;
 }
 
+void schema_emit_unset(struct writer *w, const struct schema_unset *unset)
+{
+	write_key(w, "unset");
+	write_open(w, '[');
+	for (size_t i = 0; i < unset->n; i++) {
+		write_open(w, '[');
+		write_uint(w, unset->ranges[i].first);
+		write_uint(w, unset->ranges[i].count);
+		write_close(w, ']');
+	}
+	write_close(w, ']');
+}
+
 int schema_emit_value(struct schema_emit *e, const struct carrier *c, const struct attribute *a)
 {
+	auto_unset struct schema_unset unset = {0};
 	bool is_base64 = false;
 	int rc = 0;
 	write_key(&e->w, "value");
@@ -284,10 +299,16 @@ int schema_emit_value(struct schema_emit *e, const struct carrier *c, const stru
 		write_open(&e->w, '[');
 		write_close(&e->w, ']');
 	} else {
-		rc = put_value(e, c, a->type, &a->space, &a->value, &is_base64);
+		rc = put_value(e, c, a->type, &a->space, &a->value, &is_base64, &unset);
 	}
 	if (!rc && is_base64)
 		write_member_word(&e->w, "encoding", "base64");
+	if (!rc && unset.n > 0) {
+		write_key(&e->w, "hsmount");
+		write_open(&e->w, '{');
+		schema_emit_unset(&e->w, &unset);
+		write_close(&e->w, '}');
+	}
 	return rc;
 }
 
@@ -304,7 +325,7 @@ static bool is_ambiguous(const struct dtype *t, const char *json, size_t n)
 }
 
 int schema_emit_fill(struct schema_emit *e, const struct carrier *c, const struct dataset *ds,
-		     bool *written)
+		     bool *written, struct schema_unset *unset)
 {
 	static const char key[] = "fillValue";
 	struct carrier how = *c;
@@ -316,7 +337,7 @@ int schema_emit_fill(struct schema_emit *e, const struct carrier *c, const struc
 	dspace_scalar(&scalar);
 	write_key(w, key);
 	const size_t at = w->out->len;
-	int rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64);
+	int rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64, unset);
 	const char *json = (const char *)w->out->data + at;
 	const size_t n = w->out->len - at;
 	*written = true;
@@ -332,7 +353,7 @@ int schema_emit_fill(struct schema_emit *e, const struct carrier *c, const struc
 		w->out->len = at;
 		w->behind = false;
 		how.is_bytes = true;
-		rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64);
+		rc = put_value(e, &how, ds->type, &scalar, &ds->fill, &is_base64, unset);
 	}
 	if (!rc && is_base64)
 		write_member_word(w, "fillValue_encoding", "base64");

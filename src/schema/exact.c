@@ -186,7 +186,8 @@ static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dt
 	if (rc)
 		return rc;
 	if (json_is_string(coded)) {
-		rc = schema_base64_decode(json_string_value(coded), json_string_length(coded), &raw);
+		rc = schema_base64_decode(json_string_value(coded), json_string_length(coded),
+					  &raw);
 		if (!rc)
 			rc = bytes_append(&raw, "", 1);
 		if (rc == -ENOMEM)

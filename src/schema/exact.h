@@ -33,10 +33,10 @@ void schema_exact_write(struct writer *w, const struct dtype *t);
 int schema_exact_parse(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		       struct err *err);
 
-/* type.c: forms that the service's types and these have in common. */
+/* type_string.c: strings, whose form is the same. */
 int schema_type_string(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		       struct err *err);
-/* emit_type.c: the members charSet, strPad and length. */
+/* The members charSet, strPad and length. */
 void schema_write_string_type(struct writer *w, const struct dtype *t);
 
 #endif

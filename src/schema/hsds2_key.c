@@ -91,7 +91,8 @@ static int object_folder(const struct schema_id *id, char *key, size_t cap)
 
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap)
 {
-	int n = hsds2_is_root(id) ? hsds2_storage_prefix(id, key, cap) : object_folder(id, key, cap);
+	int n = hsds2_is_root(id) ? hsds2_storage_prefix(id, key, cap)
+				  : object_folder(id, key, cap);
 	return n < 0 ? n : print_at(key, cap, (size_t)n, "%s", kinds[id->kind].file);
 }
 
@@ -276,7 +277,8 @@ bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *numbe
 	for (uint32_t d = 0; d < grid->rank; d++)
 		if (k.coords[d] >= grid->count[d])
 			return false;
-	if (hsds2_chunk_key(o, k.coords, expected, sizeof(expected)) < 0 || strcmp(expected, key) != 0)
+	if (hsds2_chunk_key(o, k.coords, expected, sizeof(expected)) < 0 ||
+	    strcmp(expected, key) != 0)
 		return false;
 	*number = grid_number(grid, k.coords);
 	return true;

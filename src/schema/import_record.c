@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record of an unfinished import: {"domain", "replaces", "path", "file", "min_chunk", "size",
- * "mtime", "created"}. It is read by this program alone. "domain" has 16 hexadecimal digits, times are in nanoseconds since
- * the epoch, and a path that is not UTF-8 is in base64 in "path_base64", "file_base64". Pure.
+ * "mtime", "created"}. It is read by this program alone. "domain" has 16 hexadecimal digits, times
+ * are in nanoseconds since the epoch, and a path that is not UTF-8 is in base64 in "path_base64",
+ * "file_base64". Pure.
  */
 #include "emit.h"
 #include "parse.h"

@@ -117,40 +117,6 @@ static int parse_size(const json_t *v, uint32_t *out, struct err *err)
 	return 0;
 }
 
-int schema_type_string(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
-		       struct err *err)
-{
-	const json_t *length = json_object_get(v, "length");
-	const char *word = json_string_value(length);
-	const char *cset_word = schema_json_word(v, "charSet");
-	const char *pad_word = schema_json_word(v, "strPad");
-	bool variable = word && strcmp(word, "H5T_VARIABLE") == 0;
-	enum dtype_cset cset = DTYPE_CSET_ASCII;
-	enum dtype_pad pad = variable ? DTYPE_PAD_NULLTERM : DTYPE_PAD_NULLPAD;
-	if (cset_word && strcmp(cset_word, "H5T_CSET_UTF8") == 0)
-		cset = DTYPE_CSET_UTF8;
-	else if (cset_word && strcmp(cset_word, "H5T_CSET_ASCII") != 0)
-		return err_set(err, -EIO, "unknown charSet \"%.64s\"", cset_word);
-	if (pad_word && strcmp(pad_word, "H5T_STR_NULLTERM") == 0)
-		pad = DTYPE_PAD_NULLTERM;
-	else if (pad_word && strcmp(pad_word, "H5T_STR_NULLPAD") == 0)
-		pad = DTYPE_PAD_NULLPAD;
-	else if (pad_word && strcmp(pad_word, "H5T_STR_SPACEPAD") == 0)
-		pad = DTYPE_PAD_SPACEPAD;
-	else if (pad_word)
-		return err_set(err, -EIO, "unknown strPad \"%.64s\"", pad_word);
-	if (variable) {
-		*out = dtype_vlen_string(ctx->arena, pad, cset, err);
-		return check(*out, err);
-	}
-	uint32_t size = 0;
-	int rc = parse_size(length, &size, err);
-	if (rc)
-		return err_wrap(err, rc, "length");
-	*out = dtype_string(ctx->arena, size, pad, cset, err);
-	return check(*out, err);
-}
-
 static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 			struct err *err)
 {

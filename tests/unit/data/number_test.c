@@ -18,7 +18,8 @@ static void integers_are_read_back(void **state)
 		for (uint32_t size = 1; size <= 8; size++)
 			for (int big = 0; big < 2; big++) {
 				const uint64_t low =
-					size == 8 ? bits[i] : bits[i] & ((UINT64_C(1) << 8 * size) - 1);
+					size == 8 ? bits[i]
+						  : bits[i] & ((UINT64_C(1) << 8 * size) - 1);
 				number_put_int(at, size, big, bits[i]);
 				assert_int_equal(number_get_int(at, size, big), low);
 			}
