@@ -192,10 +192,24 @@ static void shrink(struct tree *t)
 	t->capacity = t->numbers;
 }
 
+/* Forgets the results of an earlier tree_finish(). */
+static void reset(struct tree *t)
+{
+	free(t->order);
+	t->order = NULL;
+	t->count = t->missing = 0;
+	for (uint32_t i = 0; i < t->numbers; i++) {
+		struct tree_object *o = &t->objects[i];
+		o->refcount = 0;
+		o->linked = o->missing = false;
+	}
+}
+
 int tree_finish(struct tree *t, struct err *err)
 {
 	if (t->numbers == 0 || t->objects[0].o.kind != OBJECT_GROUP || t->objects[0].broken)
 		return err_set(err, -EIO, "the root object is not a group");
+	reset(t);
 	t->order = calloc(t->numbers, sizeof(*t->order));
 	if (!t->order)
 		return err_set(err, -ENOMEM, "out of memory: %u objects", t->numbers);

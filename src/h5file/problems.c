@@ -14,6 +14,7 @@ void problems_add(struct problems *p, struct arena *a, enum h5file_severity seve
 		.text = arena_strndup(a, why->msg, strlen(why->msg)),
 	};
 	p->n++;
+	p->by_severity[severity]++;
 	if (p->kept.len / sizeof(one) < PROBLEMS_KEPT && one.path && one.text)
 		(void)bytes_append(&p->kept, &one, sizeof(one));
 }

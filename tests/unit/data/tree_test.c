@@ -104,6 +104,31 @@ static void links_to_broken_objects_are_left_out(void **state)
 	assert_non_null(strstr(tree_problem(t, 1), "\"far\""));
 }
 
+/* An object is broken after the tree was finished: what only it leads to is not reachable any more,
+ * and all counts are those of the second call. */
+static void finished_again(void **state)
+{
+	struct tree *t = *state;
+	struct object *o = add(t, OBJECT_GROUP, "root", 2);
+	o->group.links[0] = hard("a", 1);
+	o->group.links[1] = hard("b", 2);
+	o = add(t, OBJECT_GROUP, "one", 2);
+	o->group.links[0] = hard("only", 3);
+	o->group.links[1] = hard("both", 2);
+	add(t, OBJECT_GROUP, "two", 0);
+	add(t, OBJECT_GROUP, "three", 0);
+	assert_int_equal(tree_finish(t, NULL), 0);
+	assert_order(t, 4, (const uint32_t[]){0, 1, 2, 3});
+	assert_int_equal(tree_object(t, 2)->refcount, 2);
+	tree_break(t, 1, "one");
+	assert_int_equal(tree_finish(t, NULL), 0);
+	assert_order(t, 2, (const uint32_t[]){0, 2});
+	assert_int_equal(tree_object(t, 2)->refcount, 1);
+	assert_false(tree_object(t, 3)->linked);
+	assert_int_equal(tree_missing(t), 1);
+	assert_int_equal(tree_edit(t, 0)->group.nlinks, 1);
+}
+
 /* An equal committed type is shared and thereby reachable; a different one is not. */
 static void committed_types(void **state)
 {
@@ -175,6 +200,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(breadth_first_with_a_cycle, setup, teardown),
 		cmocka_unit_test_setup_teardown(links_to_broken_objects_are_left_out, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(finished_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(committed_types, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_root_group, setup, teardown),
 		cmocka_unit_test_setup_teardown(problems, setup, teardown),

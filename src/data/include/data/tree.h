@@ -50,8 +50,8 @@ void tree_break(struct tree *t, uint32_t number, const char *id);
 /* Records a problem: an object or a part of one that the tree leaves out. */
 void tree_note(struct tree *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Drops hard links to broken objects, orders the reachable objects and counts references. A type is
- * shared only if the committed type is in the tree and equal. -EIO: the root object is not a group;
- * -ENOMEM. */
+ * shared only if the committed type is in the tree and equal. May be called again after objects
+ * were broken or links were removed. -EIO: the root object is not a group; -ENOMEM. */
 int tree_finish(struct tree *t, struct err *err);
 
 /* ---- reading ---- */

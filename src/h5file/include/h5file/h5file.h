@@ -72,6 +72,8 @@ struct h5file_problem {
 	const char *text; /* what, with the address */
 };
 uint64_t h5file_problems(const struct h5file *f); /* number of problems */
+/* Number of problems of one severity. */
+uint64_t h5file_problems_of(const struct h5file *f, enum h5file_severity severity);
 /* The n-th problem; NULL past the last one that is kept (the first 1,000). */
 const struct h5file_problem *h5file_problem(const struct h5file *f, uint64_t n);
 

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of an import: see domain/import.h. */
+#include "import_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORD_ARENA = 1 << 20 };
+
+static int import_init(struct import *im, const struct import_options *opt,
+		       struct import_result *result, struct err *err)
+{
+	*im = (struct import){.opt = opt, .schema = opt->schema, .result = result};
+	im->arena = arena_new(RECORD_ARENA);
+	return im->arena ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Waits for the requests that run. */
+static void import_release(struct import *im)
+{
+	put_queue_free(im->queue);
+	key_set_free(im->keys);
+	h5file_close(im->file);
+	free(im->datasets);
+	schema_document_unref(im->document);
+	schema_document_unref(im->folder);
+	arena_free(im->arena);
+}
+
+/* ---- the file ---- */
+
+static int open_file(struct import *im, struct err *err)
+{
+	const struct import_options *opt = im->opt;
+	const struct h5file_options how = {.budget = opt->env->budget, .claim_chunks = true};
+	struct source *source;
+	int rc = opt->file.open(opt->file.ctx, &source, err);
+	if (rc)
+		return rc;
+	rc = h5file_open(source, &how, &im->file, err);
+	if (rc)
+		return err_wrap(err, rc, "%s", opt->file.name);
+	im->tree = h5file_edit_tree(im->file);
+	rc = import_check(im, err);
+	return rc ? rc : import_plan(im, err);
+}
+
+/* What an earlier call has put. */
+static int list_stored(struct import *im, struct err *err)
+{
+	char prefix[SCHEMA_KEY_MAX + 1];
+	if (im->is_new)
+		return 0;
+	const int rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
+	return rc < 0 ? err_set(err, rc, "the path is too long")
+		      : key_set_list(im->opt, prefix, &im->keys, err);
+}
+
+/* ---- one import ---- */
+
+static int prepare(struct import *im, struct err *err)
+{
+	int rc = open_file(im, err);
+	if (!rc)
+		rc = list_stored(im, err);
+	if (!rc)
+		rc = im->schema->adopt(im->tree, im->record.domain, im->record.created_ns, err);
+	if (rc)
+		return rc;
+	im->queue = put_queue_new(im->opt->env, im->opt->store, im->opt->puts, im->opt->cancelled);
+	return im->queue ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Nothing but the record is stored: removes it, so that nothing is left of this call. */
+static void forget(struct import *im)
+{
+	struct err ignored = ERR_INIT;
+	if (im->is_new)
+		import_delete_record(im, &ignored);
+}
+
+static int store(struct import *im, struct err *err)
+{
+	const struct import_options *opt = im->opt;
+	int rc = import_store(im, err);
+	if (!rc)
+		rc = opt->file.check(opt->file.ctx, err);
+	if (!rc)
+		rc = import_end(im, err);
+	if (!rc)
+		return 0;
+	/* A put that has failed may have succeeded nevertheless. So the record stays. */
+	const struct err why = *err;
+	return err_set(err, rc,
+		       "%s; the same command continues the import, and --abort removes what is "
+		       "stored",
+		       why.msg);
+}
+
+static bool is_same_file(const struct import *im)
+{
+	const struct import_file *file = &im->opt->file;
+	return im->record.size == file->size && im->record.mtime_ns == file->mtime_ns;
+}
+
+/* *again: an earlier import to this path, of another file, was completed only now. */
+static int run(struct import *im, bool *again, struct err *err)
+{
+	int rc = import_begin(im, err);
+	if (rc)
+		return rc;
+	if (im->is_finished) {
+		*again = !is_same_file(im);
+		im->result->finished_earlier = !*again;
+		return import_clean_up(im, err);
+	}
+	rc = prepare(im, err);
+	if (rc)
+		forget(im);
+	return rc ? rc : store(im, err);
+}
+
+int domain_import(const struct import_options *opt, struct import_result *out, struct err *err)
+{
+	struct err own = ERR_INIT;
+	bool again = true;
+	int rc = 0;
+	for (int i = 0; !rc && again && i < 2; i++) {
+		struct import im;
+		*out = (struct import_result){0};
+		again = false;
+		rc = import_init(&im, opt, out, err ? err : &own);
+		if (!rc)
+			rc = run(&im, &again, err ? err : &own);
+		import_release(&im);
+	}
+	return rc;
+}
+
+/* ---- removing ---- */
+
+static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
+{
+	char prefix[SCHEMA_KEY_MAX + 1];
+	bool found;
+	int rc = import_document(im->opt, im->opt->path, &im->document, err);
+	if (!rc)
+		rc = import_read_record(im, &found, err);
+	if (rc)
+		return rc;
+	if (!found)
+		return err_set(err, -ENOENT, "%s: there is no unfinished import", im->opt->path);
+	if (import_names_record(im, im->document))
+		return err_set(err, -EBUSY,
+			       "%s: the domain is complete; start the import again without "
+			       "--abort to finish it",
+			       im->opt->path);
+	rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
+	if (rc < 0)
+		return err_set(err, rc, "the path is too long");
+	rc = import_purge(im->opt, prefix, deleted, err);
+	return rc ? rc : import_delete_record(im, err);
+}
+
+int domain_import_abort(const struct import_options *opt, uint64_t *deleted, struct err *err)
+{
+	struct err own = ERR_INIT;
+	struct import_result result = {0};
+	struct import im;
+	*deleted = 0;
+	int rc = import_init(&im, opt, &result, err ? err : &own);
+	if (!rc)
+		rc = abort_import(&im, deleted, err ? err : &own);
+	import_release(&im);
+	return rc;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decides whether a file can be stored. Damage always ends the import. What a domain cannot hold
+ * ends it, too, or is left out if the user says so: an attribute, a link, or an object with all
+ * links to it.
+ *
+ * Three sources name what cannot be held: the reader (a structure without a decoder; it has marked
+ * the object as broken), the schema's table of rules, and the limit of a chunk's size.
+ */
+#include "import_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <codec/chunk.h>
+#include <data/chunk_source.h>
+
+enum { LISTED = 20 /* lines about one kind of problem if the import ends */ };
+
+struct refused {
+	uint32_t object;
+	const char *attribute, *link;
+};
+
+struct check {
+	struct import *im;
+	struct refused *v;
+	size_t n, cap;
+	uint64_t lines, listed; /* that were reported, and the limit */
+	struct err *err;
+};
+
+/* ---- reports ---- */
+
+static void line(struct check *c, const char *path, const char *part, const char *name,
+		 const char *why)
+{
+	if (c->lines++ < c->listed)
+		import_note(c->im, "%s%s%s%s%s: %s", *path ? path : "the file", part ? ", " : "",
+			    part ? part : "", part ? " " : "", name ? name : "", why);
+}
+
+static void report_rest(const struct check *c)
+{
+	if (c->lines > c->listed)
+		import_note(c->im, "and %" PRIu64 " more", c->lines - c->listed);
+}
+
+/* ---- damage, and structures without a decoder ---- */
+
+/* Reports the problems of one severity. Returns their number; the reader keeps only some of them.
+ */
+static uint64_t report_problems(struct check *c, enum h5file_severity severity)
+{
+	const struct h5file_problem *p;
+	const uint64_t n = h5file_problems_of(c->im->file, severity), before = c->lines;
+	for (uint64_t i = 0; (p = h5file_problem(c->im->file, i)); i++)
+		if (p->severity == severity)
+			line(c, p->path, NULL, NULL, p->text);
+	c->lines = before + n;
+	return n;
+}
+
+static int check_damage(struct check *c)
+{
+	c->listed = LISTED;
+	c->lines = 0;
+	const uint64_t n = report_problems(c, H5FILE_DAMAGED);
+	report_rest(c);
+	if (!n)
+		return 0;
+	return err_set(c->err, -EIO, "%s: %" PRIu64 " part%s of the file %s damaged",
+		       c->im->opt->file.name, n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+}
+
+/* ---- what a domain cannot hold ---- */
+
+static int add(void *ctx, const struct schema_refusal *r)
+{
+	struct check *c = ctx;
+	if (c->n == c->cap) {
+		const size_t cap = c->cap ? 2 * c->cap : 16;
+		struct refused *v = reallocarray(c->v, cap, sizeof(*v));
+		if (!v)
+			return err_set(c->err, -ENOMEM, "out of memory");
+		c->v = v;
+		c->cap = cap;
+	}
+	c->v[c->n++] = (struct refused){r->object, r->attribute, r->link};
+	line(c, import_path(c->im, r->object),
+	     r->attribute ? "attribute"
+	     : r->link	  ? "link"
+			  : NULL,
+	     r->attribute ? r->attribute : r->link, r->why);
+	return 0;
+}
+
+/* The bucket's readers, too, refuse a larger chunk. */
+static int check_chunks(struct check *c)
+{
+	const struct tree *t = c->im->tree;
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
+		const uint32_t number = tree_nth(t, i);
+		const struct object *o = &tree_object(t, number)->o;
+		uint64_t bytes;
+		if (o->kind != OBJECT_DATASET || !o->dataset.grid.nchunks)
+			continue;
+		const struct dataset *ds = &o->dataset;
+		const uint64_t size = max_u64(codec_stored_elem_size(ds->type), ds->type->size);
+		if (mul_u64(size, ds->grid.chunk_elems, &bytes) && bytes <= CHUNK_BYTES_MAX)
+			continue;
+		const struct schema_refusal r = {.object = number,
+						 .why = "a chunk is larger than 256 MiB"};
+		rc = add(c, &r);
+	}
+	return rc;
+}
+
+static int collect(struct check *c, uint64_t *undecoded)
+{
+	c->listed = c->im->opt->skip_unsupported ? UINT64_MAX : LISTED;
+	c->lines = 0;
+	*undecoded = report_problems(c, H5FILE_UNSUPPORTED);
+	int rc = c->im->schema->refusals(c->im->tree, add, c);
+	if (!rc)
+		rc = check_chunks(c);
+	if (!rc)
+		report_rest(c);
+	return rc;
+}
+
+/* ---- leaving things out ---- */
+
+static bool is_name(const char *name, const char *refused)
+{
+	return refused && strcmp(name, refused) == 0;
+}
+
+static bool is_refused(const struct check *c, size_t first, size_t n, bool is_link,
+		       const char *name)
+{
+	for (size_t i = first; i < first + n; i++)
+		if (is_name(name, is_link ? c->v[i].link : c->v[i].attribute))
+			return true;
+	return false;
+}
+
+static void drop_parts(struct check *c, size_t first, size_t n)
+{
+	struct object *o = tree_edit(c->im->tree, c->v[first].object);
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < o->nattrs; i++) {
+		if (is_refused(c, first, n, false, o->attrs[i].name))
+			elems_release(&o->attrs[i].value);
+		else
+			o->attrs[kept++] = o->attrs[i];
+	}
+	o->nattrs = kept;
+	if (o->kind != OBJECT_GROUP)
+		return;
+	kept = 0;
+	for (uint32_t i = 0; i < o->group.nlinks; i++)
+		if (!is_refused(c, first, n, true, o->group.links[i].name))
+			o->group.links[kept++] = o->group.links[i];
+	o->group.nlinks = kept;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct refused *x = a, *y = b;
+	return x->object < y->object ? -1 : x->object > y->object;
+}
+
+static int drop(struct check *c)
+{
+	struct tree *t = c->im->tree;
+	qsort(c->v, c->n, sizeof(*c->v), compare);
+	for (size_t first = 0, end; first < c->n; first = end) {
+		const uint32_t number = c->v[first].object;
+		bool whole = false;
+		for (end = first; end < c->n && c->v[end].object == number; end++)
+			whole = whole || (!c->v[end].attribute && !c->v[end].link);
+		if (whole && number == 0)
+			return err_set(c->err, -EOPNOTSUPP, "%s: the root group cannot be stored",
+				       c->im->opt->file.name);
+		if (whole)
+			tree_break(t, number, tree_object(t, number)->o.id);
+		else
+			drop_parts(c, first, end - first);
+	}
+	return c->n ? tree_finish(t, c->err) : 0;
+}
+
+static int decide(struct check *c, uint64_t undecoded)
+{
+	const uint64_t n = c->n + undecoded;
+	if (n && !c->im->opt->skip_unsupported)
+		return err_set(c->err, -EOPNOTSUPP,
+			       "%s: %" PRIu64 " part%s of the file cannot be stored in a domain; "
+			       "to import the rest, use --skip-unsupported",
+			       c->im->opt->file.name, n, n == 1 ? "" : "s");
+	c->im->result->left_out = n;
+	return drop(c);
+}
+
+int import_check(struct import *im, struct err *err)
+{
+	struct check c = {.im = im, .err = err};
+	uint64_t undecoded = 0;
+	int rc = check_damage(&c);
+	if (!rc)
+		rc = collect(&c, &undecoded);
+	if (!rc)
+		rc = decide(&c, undecoded);
+	free(c.v);
+	return rc;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the import share. See domain/import.h. */
+#ifndef DOMAIN_IMPORT_INTERNAL_H
+#define DOMAIN_IMPORT_INTERNAL_H
+
+#include <domain/import.h>
+
+#include <base/mem.h>
+#include <data/tree.h>
+#include <h5file/h5file.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+#include "put_queue.h"
+
+struct key_set;
+
+/* What is planned for a dataset. Zeroed: it has no chunks. */
+struct import_dataset {
+	uint64_t stored;   /* chunks that the file stores */
+	uint64_t bytes;	   /* of them */
+	bool is_ascending; /* the index lists them in the order of their numbers */
+};
+
+struct import {
+	const struct import_options *opt;
+	const struct schema_ops *schema;
+	struct import_result *result;
+	struct arena *arena; /* for the record */
+	struct put_queue *queue;
+
+	/* import_begin.c */
+	struct schema_import record;
+	struct schema_document *document; /* of the domain that is replaced; NULL: there is none */
+	struct schema_document *folder;	  /* of the nearest ancestor that has one; NULL: none has */
+	size_t folder_len;		  /* length of its path */
+	bool is_new;	  /* this call has put the record, and nothing else has been put */
+	bool is_finished; /* the document names the storage of the record already */
+
+	/* The file. */
+	struct h5file *file;
+	struct tree *tree;		 /* of the file, to be edited */
+	struct import_dataset *datasets; /* by number */
+	uint64_t total;			 /* bytes of raw data in the file */
+	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
+	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
+};
+
+/* ---- import_report.c ---- */
+
+/* A line for the user. */
+void import_note(const struct import *im, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Reports progress. */
+void import_progress(const struct import *im);
+/* The path of an object of the file. Never NULL. */
+const char *import_path(const struct import *im, uint32_t number);
+
+/* ---- import_begin.c: step 1, and what exists ---- */
+
+/* Reads the document of the domain, the record and the folders. Puts the record if there is none.
+ */
+int import_begin(struct import *im, struct err *err);
+/* The document of a path; *out is NULL if there is none. The caller unrefs. */
+int import_document(const struct import_options *opt, const char *path,
+		    struct schema_document **out, struct err *err);
+/* Reads the record of opt->path. *found: there is one. */
+int import_read_record(struct import *im, bool *found, struct err *err);
+int import_delete_record(struct import *im, struct err *err);
+/* Whether the document names the storage that the record names. */
+bool import_names_record(const struct import *im, const struct schema_document *d);
+
+/* ---- import_check.c: step 2 ---- */
+
+/* Reports everything in the file that is damaged or cannot be stored. Leaves out what cannot be
+ * stored if the options say so. -EIO, -EOPNOTSUPP. */
+int import_check(struct import *im, struct err *err);
+
+/* ---- import_plan.c ---- */
+
+/* Reads the index of each dataset, joins chunks, and counts. */
+int import_plan(struct import *im, struct err *err);
+
+/* ---- import_chunk.c: the body of one chunk ---- */
+
+/* A dataset whose chunks are put. Constant, except for its references: one of the thread that
+ * fills the queue, and one of each chunk. */
+struct chunk_context {
+	atomic_uint refs;
+	struct import *im; /* constant, except for its queue */
+	uint32_t number;   /* of the dataset */
+	const struct dataset *ds;
+	const struct h5file_dataset *file;
+	struct pipeline recorded; /* of the dataset */
+	bool is_joined;		  /* the grids differ */
+	bool may_pass;		  /* stored bytes may be put as they are */
+	bool is_filtered;	  /* objects of chunks are compressed */
+	uint64_t plain_size;	  /* bytes of a whole chunk as elements */
+	struct object_namer namer;
+	uint8_t *fill; /* one element; NULL: zeros */
+};
+/* NULL: out of memory. */
+struct chunk_context *chunk_context_new(struct import *im, uint32_t number);
+void chunk_context_unref(struct chunk_context *c); /* NULL is fine */
+
+/* One chunk of the domain, from n chunks of the file. */
+struct chunk_parts {
+	struct chunk_context *context; /* a reference */
+	uint64_t number;	       /* in the grid of the domain */
+	uint32_t n;
+	struct h5file_chunk parts[];
+};
+/* Adds a chunk of the file to the parts of chunk `number`; *parts NULL: it is the first. Its data,
+ * if it has any, are borrowed from the file. -ENOMEM. */
+int chunk_add_part(struct chunk_parts **parts, struct chunk_context *context, uint64_t number,
+		   const struct h5file_chunk *part);
+void chunk_free(void *parts); /* NULL is fine */
+/* Bytes that making the body needs at most. */
+uint64_t chunk_memory(const struct chunk_parts *c);
+/* For struct put. arg: a struct chunk_parts. */
+int chunk_make(void *arg, struct bytes *body, struct err *err);
+void chunk_explain(void *arg, struct err *err);
+
+/* ---- import_store.c: step 3 ---- */
+
+/* Puts all chunks and all documents of objects. */
+int import_store(struct import *im, struct err *err);
+
+/* ---- import_end.c: steps 4 to 7 ---- */
+
+int import_end(struct import *im, struct err *err);
+/* Steps 6 and 7 only. */
+int import_clean_up(struct import *im, struct err *err);
+/* Deletes all keys below a prefix. */
+int import_purge(const struct import_options *opt, const char *prefix, uint64_t *deleted,
+		 struct err *err);
+
+/* ---- key_set.c: the keys of a listing, as hashes ---- */
+
+/* Lists all keys below a prefix. *out: NULL if there are none. */
+int key_set_list(const struct import_options *opt, const char *prefix, struct key_set **out,
+		 struct err *err);
+void key_set_free(struct key_set *set); /* NULL is fine */
+/* Whether a key was listed; *size: of its object. Two of 2^64 keys may be confused. NULL: no. */
+bool key_set_find(const struct key_set *set, const char *key, uint64_t *size);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Puts chunks, then documents. The thread of the caller reads the indexes and fills the queue; all
+ * else happens in the pool.
+ *
+ * A chunk that an interrupted import has put is not put again. If all chunks of the dataset have
+ * the same size, that of the object is compared.
+ */
+#include "import_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <codec/chunk.h>
+
+enum {
+	DOCUMENT_TEXT = 4096, /* bytes of a document without its attributes and links */
+	LINK_TEXT = 256,
+	VALUE_TEXT = 6, /* bytes of text for a byte of a value */
+};
+
+/* ---- chunks ---- */
+
+struct chunks {
+	struct import *im;
+	struct chunk_context *context;
+	uint32_t factors[DSPACE_MAX_RANK];
+	uint64_t size;		   /* of each object, bytes; 0: they differ */
+	struct chunk_parts *parts; /* of the chunk that is collected; NULL: none */
+};
+
+/* The number of the domain's chunk that holds a chunk of the file. */
+static uint64_t number_of(const struct chunks *c, uint64_t number)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+	if (!c->context->is_joined)
+		return number;
+	grid_coords(&c->context->file->grid, number, coords);
+	for (uint32_t i = 0; i < c->context->file->grid.rank; i++)
+		coords[i] /= c->factors[i];
+	return grid_number(&c->context->ds->grid, coords);
+}
+
+static bool is_stored(const struct chunks *c, const char *key)
+{
+	uint64_t size;
+	return key_set_find(c->im->keys, key, &size) && (!c->size || size == c->size);
+}
+
+/* Hands the collected chunk over to the queue. */
+static int put_chunk(struct chunks *c, struct err *err)
+{
+	struct import *im = c->im;
+	struct chunk_parts *parts = c->parts;
+	char key[SCHEMA_KEY_MAX + 1];
+	uint64_t weight = 0;
+	if (!parts)
+		return 0;
+	int rc = im->schema->new_chunk_key(im->tree, c->context->number, parts->number, key,
+					   sizeof(key));
+	if (rc < 0)
+		return err_set(err, rc, "the key of a chunk is too long");
+	c->parts = NULL;
+	for (uint32_t i = 0; i < parts->n; i++)
+		weight += parts->parts[i].size;
+	if (is_stored(c, key)) {
+		im->result->found++;
+		im->passed += weight;
+		chunk_free(parts);
+		return 0;
+	}
+	const struct put put = {
+		.key = key,
+		.make = chunk_make,
+		.explain = chunk_explain,
+		.release = chunk_free,
+		.arg = parts,
+		.memory = chunk_memory(parts),
+		.weight = weight,
+	};
+	rc = put_queue_add(im->queue, &put, err);
+	import_progress(im);
+	return rc;
+}
+
+static int take_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct chunks *c = ctx;
+	const uint64_t number = number_of(c, chunk->number);
+	int rc = 0;
+	if (c->parts && c->parts->number != number)
+		rc = put_chunk(c, err);
+	if (!rc && chunk_add_part(&c->parts, c->context, number, chunk))
+		rc = err_set(err, -ENOMEM, "out of memory");
+	/* Without joining the chunk is complete now. */
+	return rc || c->context->is_joined ? rc : put_chunk(c, err);
+}
+
+/* Bytes of each object of a dataset that is neither compressed nor of variable length. */
+static uint64_t object_size(const struct chunk_context *c)
+{
+	const uint64_t elem_size = codec_stored_elem_size(c->ds->type);
+	return c->is_filtered ? 0 : elem_size * c->ds->grid.chunk_elems;
+}
+
+static int put_dataset(struct import *im, uint32_t number, struct err *err)
+{
+	struct chunks c = {.im = im, .context = chunk_context_new(im, number)};
+	if (!c.context)
+		return err_set(err, -ENOMEM, "out of memory");
+	const struct grid *grid = &c.context->ds->grid, *file = &c.context->file->grid;
+	c.size = object_size(c.context);
+	for (uint32_t i = 0; i < grid->rank; i++)
+		c.factors[i] = grid->chunk[i] / file->chunk[i];
+	int rc = h5file_chunks(im->file, number, 0, file->nchunks, take_chunk, &c, err);
+	if (!rc)
+		rc = put_chunk(&c, err);
+	chunk_free(c.parts);
+	chunk_context_unref(c.context);
+	return rc;
+}
+
+static int put_chunks(struct import *im, struct err *err)
+{
+	int rc = 0;
+	import_progress(im);
+	for (uint32_t i = 0; !rc && i < tree_count(im->tree); i++) {
+		const uint32_t number = tree_nth(im->tree, i);
+		if (im->datasets[number].stored)
+			rc = put_dataset(im, number, err);
+	}
+	if (!rc)
+		rc = put_queue_flush(im->queue, err);
+	import_progress(im);
+	return rc;
+}
+
+/* ---- documents ---- */
+
+struct document {
+	const struct import *im;
+	uint32_t number;
+};
+
+static int make_document(void *arg, struct bytes *body, struct err *err)
+{
+	const struct document *d = arg;
+	return d->im->schema->emit_object(d->im->tree, d->number, body, err);
+}
+
+static void explain_document(void *arg, struct err *err)
+{
+	const struct document *d = arg;
+	err_wrap(err, err->code, "object %s", import_path(d->im, d->number));
+}
+
+static uint64_t document_memory(const struct object *o)
+{
+	uint64_t bytes = DOCUMENT_TEXT;
+	for (uint32_t i = 0; i < o->nattrs; i++) {
+		const struct elems *value = &o->attrs[i].value;
+		bytes += LINK_TEXT + VALUE_TEXT * (value->fixed.len + value->heap.len);
+	}
+	return o->kind == OBJECT_GROUP ? bytes + (uint64_t)LINK_TEXT * o->group.nlinks : bytes;
+}
+
+static int put_document(struct import *im, uint32_t number, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	struct document *d = malloc(sizeof(*d));
+	if (!d)
+		return err_set(err, -ENOMEM, "out of memory");
+	*d = (struct document){.im = im, .number = number};
+	const int rc = im->schema->new_object_key(im->tree, number, key, sizeof(key));
+	if (rc < 0) {
+		free(d);
+		return err_set(err, rc, "the key of an object is too long");
+	}
+	const struct put put = {
+		.key = key,
+		.make = make_document,
+		.explain = explain_document,
+		.release = free,
+		.arg = d,
+		.memory = document_memory(&tree_object(im->tree, number)->o),
+	};
+	im->result->objects++;
+	return put_queue_add(im->queue, &put, err);
+}
+
+/* Puts the documents of all objects of a kind, except for the root group. */
+static int put_documents(struct import *im, enum object_kind kind, struct err *err)
+{
+	int rc = 0;
+	for (uint32_t i = 1; !rc && i < tree_count(im->tree); i++) {
+		const uint32_t number = tree_nth(im->tree, i);
+		if (tree_object(im->tree, number)->o.kind == kind)
+			rc = put_document(im, number, err);
+	}
+	return rc ? rc : put_queue_flush(im->queue, err);
+}
+
+int import_store(struct import *im, struct err *err)
+{
+	static const enum object_kind kinds[] = {OBJECT_DATASET, OBJECT_DATATYPE, OBJECT_GROUP};
+	struct put_queue_counts counts;
+	int rc = put_chunks(im, err);
+	put_queue_counts(im->queue, &counts);
+	im->result->chunks = im->result->found + counts.puts;
+	for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		rc = put_documents(im, kinds[i], err);
+	if (!rc)
+		rc = put_document(im, tree_nth(im->tree, 0), err);
+	if (!rc)
+		rc = put_queue_flush(im->queue, err);
+	put_queue_counts(im->queue, &counts);
+	im->result->puts = counts.puts;
+	im->result->bytes = counts.bytes;
+	return rc;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Imports an HDF5 file as a new domain.
+ *
+ * The order, in which each step is complete before the next one begins:
+ *
+ *   1  the record of the import, only if there is none; or the record of an import of the same file
+ *      that was interrupted
+ *   2  the file is opened and checked; nothing else is put if a part of it cannot be stored
+ *   3  chunks, datasets, committed types, groups, the root group
+ *   4  missing folders above the domain
+ *   5  the document of the domain, only if there is none (or, to replace one, only if it still has
+ *      the version that step 1 has read)
+ *   6  the storage of a replaced domain is deleted
+ *   7  the record is deleted
+ *
+ * Invariants, each tested by stopping after every single operation:
+ *
+ *   - A reader sees the domain only with step 5, and then completely.
+ *   - The storage that an import writes is named by its record, from before its first object until
+ *     the domain document names it. So it can always be continued or removed.
+ *   - An import that is repeated puts the same objects under the same keys.
+ *
+ * Blocks. One import at a time in one thread; the requests and the encoding of chunks run in the
+ * pool. Memory: the tree of the file, and for each operation of the queue (put_queue.h) the chunk
+ * that is read and encoded, within the budget of the environment.
+ */
+#ifndef DOMAIN_IMPORT_H
+#define DOMAIN_IMPORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+#include <base/source.h>
+#include <hsmount/err.h>
+
+struct schema_ops;
+struct store;
+
+/* The file, which the caller opens when it is needed. */
+struct import_file {
+	const char *name; /* absolute, for the record and for messages */
+	uint64_t size;	  /* bytes */
+	int64_t mtime_ns; /* since the epoch */
+	/* Called once, after the first step. The source is valid until the import returns, and any
+	 * thread may read it. */
+	int (*open)(void *ctx, struct source **out, struct err *err);
+	/* -ESTALE: the file no longer has that size and time. Called before step 4. */
+	int (*check)(void *ctx, struct err *err);
+	void *ctx;
+};
+
+struct import_options {
+	const struct env *env;
+	struct store *store;
+	const struct schema_ops *schema;
+	const char *path;  /* of the domain in the bucket, valid and not empty */
+	const char *owner; /* NULL: the owner of the nearest folder, or else default_owner */
+	const char *default_owner;
+	bool replace;	       /* a domain that exists is replaced */
+	bool keep_storage;     /* of a replaced domain */
+	bool skip_unsupported; /* what a domain cannot hold is left out instead of refused */
+	uint64_t min_chunk;    /* joins neighbouring chunks up to this many bytes; 0: it does not */
+	unsigned int puts;     /* at the same time, > 0 */
+	int64_t now_ns;	       /* since the epoch */
+	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+	struct import_file file;      /* not for domain_import_abort() */
+	/* A line for the user: what is damaged or left out, advice. May be NULL. */
+	void (*note)(void *ctx, const char *line);
+	/* Bytes of raw data in the file that are stored, and all of them. May be NULL. */
+	void (*progress)(void *ctx, uint64_t done, uint64_t total);
+	void *ctx;
+};
+
+struct import_result {
+	uint64_t objects, chunks; /* of the domain: documents, and chunks that are stored */
+	uint64_t puts, bytes;	  /* of chunks and documents that this call has put */
+	uint64_t found;		  /* chunks that an earlier, interrupted import has put */
+	uint64_t left_out;	  /* objects, attributes and links */
+	bool finished_earlier;	  /* only the steps after the document were left */
+};
+
+/* Imports. *out is filled in as far as the import came, also after an error. Errors: -EEXIST: the
+ * domain exists, or another import to this path is not finished; -EISDIR: a folder; -ENOTDIR: a
+ * part of the path is a domain; -ESTALE: the file or the domain that is replaced has changed;
+ * -EOPNOTSUPP: something in the file cannot be stored; -EIO: the file is damaged; -ECANCELED;
+ * errors of the store and of the file. */
+int domain_import(const struct import_options *opt, struct import_result *out, struct err *err);
+
+/* Removes what an unfinished import to opt->path has stored, then its record. -ENOENT: there is no
+ * such import. -EBUSY: its domain is complete, so that nothing is removed. *deleted: the number of
+ * objects that were removed. */
+int domain_import_abort(const struct import_options *opt, uint64_t *deleted, struct err *err);
+
+#endif
