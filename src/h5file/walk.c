@@ -127,7 +127,8 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 		rc = attr_read(f, h, err);
 	if (!rc)
 		note_comment(f, h);
-	return rc ? err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number)) : 0;
+	return rc ? err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number))
+		  : 0;
 }
 
 /* Reads an object, or marks it as broken. */

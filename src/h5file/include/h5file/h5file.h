@@ -80,7 +80,7 @@ const struct h5file_problem *h5file_problem(const struct h5file *f, uint64_t n);
 /* What else the file says of a dataset. */
 struct h5file_dataset {
 	struct grid grid;	  /* of the file */
-	struct pipeline pipeline; /* of the file */
+	const struct pipeline *pipeline; /* of the file; datasets may share it */
 	enum layout_class layout; /* of the file */
 	bool whole_edges;	  /* partial edge chunks are not filtered */
 	uint64_t stored_bytes;	  /* contiguous, compact: bytes of raw data; chunked: 0 */
