@@ -23,8 +23,9 @@ int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct e
 			       offset);
 	}
 	if (!rc) {
-		s->reads++;
-		s->bytes += n;
+		/* Several threads may read a source that permits it. */
+		__atomic_fetch_add(&s->reads, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&s->bytes, n, __ATOMIC_RELAXED);
 	}
 	return rc;
 }

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include <base/str.h>
+#include <data/describe.h>
 
-#include "describe.h"
 #include "verify.h"
 
 static int say_text(const struct engine_info_sink *sink, const struct str *line)

@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include <base/str.h>
-
-#include "describe.h"
+#include <data/describe.h>
 
 enum { VALUE_MAX = 65536 /* XATTR_SIZE_MAX: the kernel accepts no more */ };
 

@@ -20,14 +20,17 @@
  * Reference counts are 1: the specification requires them to be positive. libhdf5 writes 0 and does
  * not check them.
  *
- * Reading walks over the object headers of one collection and caches nothing.
+ * All functions are pure. gheap_cache.c reads collections.
  */
-#include <h5/gheap.h>
+#include "gheap_format.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <h5/gheap.h>
 
 enum {
 	COLLECTION_HEADER = 16,
@@ -35,7 +38,6 @@ enum {
 	SIZE_AT = 8,
 	ALIGN = 8,
 	VERSION = 1,
-	WINDOW = 4096, /* bytes that a scan reads at a time */
 };
 
 void h5_gheap_init(struct h5_gheap_writer *w, uint64_t base, size_t target)
@@ -178,104 +180,71 @@ uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target)
 	return max_u64(bound, H5_GHEAP_MIN + ALIGN);
 }
 
-struct scan {
-	const struct h5_file *f;
-	uint64_t end; /* of the collection */
-	uint64_t at;  /* address of the window */
-	size_t len;
-	uint8_t window[WINDOW];
-};
-
-/* A cursor over n bytes at address pos, which are inside of the collection. */
-static int peek(struct scan *s, uint64_t pos, size_t n, struct cursor *c, struct err *err)
+int gheap_header_decode(const struct h5_file *f, const uint8_t *raw, uint64_t *size,
+			struct err *err)
 {
-	if (pos < s->at || pos + n > s->at + s->len) {
-		size_t len = (size_t)min_u64(WINDOW, s->end - pos);
-		int rc = h5_file_read(s->f, pos, s->window, len, err);
-		if (rc)
-			return rc;
-		s->at = pos;
-		s->len = len;
-	}
-	*c = cursor_of(s->window + (pos - s->at), n);
-	return 0;
-}
-
-static int read_header(struct scan *s, uint64_t addr, struct err *err)
-{
-	struct cursor c;
-	const uint64_t size_of_file = h5_file_size(s->f);
-	if (addr > size_of_file || size_of_file - addr < COLLECTION_HEADER)
-		return err_set(err, -EIO, "the address is outside of the file");
-	s->end = size_of_file;
-	int rc = peek(s, addr, COLLECTION_HEADER, &c, err);
-	if (rc)
-		return rc;
+	struct cursor c = cursor_of(raw, GHEAP_HEADER_SIZE);
 	const uint8_t *magic = cur_bytes(&c, 4);
-	uint8_t version = cur_u8(&c);
+	const uint8_t version = cur_u8(&c);
 	cur_skip(&c, 3);
-	uint64_t size = h5_cur_len(s->f, &c);
+	*size = h5_cur_len(f, &c);
 	if (memcmp(magic, "GCOL", 4) != 0)
 		return err_set(err, -EIO, "wrong signature");
 	if (version != VERSION)
 		return err_set(err, -EOPNOTSUPP, "unsupported version %d", version);
-	if (size < COLLECTION_HEADER || size > size_of_file - addr)
-		return err_set(err, -EIO, "the size of %" PRIu64 " bytes is invalid", size);
-	s->end = addr + size;
+	if (*size < GHEAP_HEADER_SIZE)
+		return err_set(err, -EIO, "the size of %" PRIu64 " bytes is invalid", *size);
 	return 0;
 }
 
-/* Finds the data of an object: n bytes at address pos. */
-static int find(struct scan *s, uint64_t addr, uint32_t index, uint64_t *pos, uint64_t *n,
-		struct err *err)
+static int compare_items(const void *a, const void *b)
 {
-	uint64_t at = addr + COLLECTION_HEADER;
-	while (s->end - at >= OBJECT_HEADER) {
-		struct cursor c;
-		int rc = peek(s, at, OBJECT_HEADER, &c, err);
-		if (rc)
-			return rc;
-		uint16_t found = cur_u16(&c);
-		cur_skip(&c, 6);
-		uint64_t size = h5_cur_len(s->f, &c), rest = s->end - at - OBJECT_HEADER;
-		if (found == 0) {
-			/* The size of free space includes its header. */
-			if (size < OBJECT_HEADER || size - OBJECT_HEADER > rest)
-				return err_set(err, -EIO,
-					       "free space extends past the end of the collection");
-			at += size;
-			continue;
-		}
-		if (size > rest)
-			return err_set(err, -EIO,
-				       "object %d extends past the end of the collection", found);
-		*pos = at + OBJECT_HEADER;
-		*n = size;
-		if (found == index)
-			return 0;
+	const struct gheap_item *x = a, *y = b;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* libhdf5 gives indexes again that became free, so they need not ascend. */
+static int sort_items(struct bytes *items, bool sorted, struct err *err)
+{
+	const size_t n = items->len / sizeof(struct gheap_item);
+	struct gheap_item *all = (void *)items->data;
+	if (!sorted)
+		qsort(all, n, sizeof(*all), compare_items);
+	for (size_t i = 1; i < n; i++)
+		if (all[i].index == all[i - 1].index)
+			return err_set(err, -EIO, "two objects have the index %d", all[i].index);
+	return 0;
+}
+
+int gheap_items_decode(const struct h5_file *f, const uint8_t *raw, size_t n, struct bytes *items,
+		       struct err *err)
+{
+	struct cursor c = cursor_of(raw, n);
+	bool sorted = true;
+	uint16_t last = 0;
+	cur_skip(&c, GHEAP_HEADER_SIZE);
+	/* A remainder that is too small for a header is free space. */
+	while (cur_left(&c) >= GHEAP_OBJECT_HEADER) {
+		struct cursor header = cur_sub(&c, GHEAP_OBJECT_HEADER);
+		struct gheap_item item = {.at = cur_pos(&c), .index = cur_u16(&header)};
+		cur_skip(&header, 6);
+		uint64_t size = h5_cur_len(f, &header);
+		/* The size of free space includes its header. */
+		if (item.index == 0)
+			size = size < GHEAP_OBJECT_HEADER ? UINT64_MAX : size - GHEAP_OBJECT_HEADER;
+		if (size > cur_left(&c))
+			return err_set(err, -EIO, "%s %d extends past the end of the collection",
+				       item.index ? "object" : "free space", item.index);
+		item.n = (size_t)size;
 		/* The last object may have no padding. */
-		at += OBJECT_HEADER + min_u64(align_u64(size, ALIGN), rest);
+		cur_skip(&c,
+			 (size_t)min_u64(item.index ? align_u64(size, ALIGN) : size, cur_left(&c)));
+		if (item.index == 0)
+			continue;
+		sorted = sorted && item.index > last;
+		last = item.index;
+		if (bytes_append(items, &item, sizeof(item)))
+			return err_set(err, -ENOMEM, "out of memory");
 	}
-	return err_set(err, -EIO, "there is no object %u", index);
-}
-
-int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
-		 struct bytes *out, struct err *err)
-{
-	struct scan s = {.f = f};
-	uint64_t pos = 0, n = 0;
-	int rc = index ? read_header(&s, addr, err) : err_set(err, -EIO, "object 0 is free space");
-	if (!rc)
-		rc = find(&s, addr, index, &pos, &n, err);
-	if (!rc && n > max)
-		rc = err_set(err, -EIO, "object %u has %" PRIu64 " bytes, more than %zu", index, n,
-			     max);
-	if (!rc && bytes_reserve(out, (size_t)n))
-		rc = err_set(err, -ENOMEM, "out of memory");
-	if (!rc)
-		rc = h5_file_read(f, pos, out->data + out->len, (size_t)n, err);
-	if (rc)
-		return err_wrap(err, rc, "global heap at %" PRIu64, addr);
-	out->len += (size_t)n;
-	return 0;
+	return sort_items(items, sorted, err);
 }

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <cache/cache.h>
+#include <data/describe.h>
 #include <domain/domain.h>
 #include <image/image.h>
 #include <schema/schema.h>
@@ -32,7 +33,6 @@
 
 #include "domain_headers.h"
 #include "domain_input.h"
-#include "engine/describe.h"
 #include "require.h"
 #include "schema/hsds2.h"
 #include "store_calls.h"

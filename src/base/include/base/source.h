@@ -7,7 +7,8 @@
  * that read it. The caller must discard what the decoder passed to its callbacks before the
  * -EAGAIN.
  *
- * Only one thread at a time may use a source, because it records that range.
+ * Only one thread at a time may use a source that returns -EAGAIN, because it records that range.
+ * Otherwise the implementation says whether several threads may read at a time.
  */
 #ifndef BASE_SOURCE_H
 #define BASE_SOURCE_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares two trees: objects by their place in the hierarchy, not by number or id. Pure. */
+/* Compares two trees: objects by their place in the hierarchy, not by number or id. The texts say
+ * how tree b differs from tree a: "is missing", "is additional", "int16 instead of int32". Pure. */
 #ifndef DATA_TREE_DIFF_H
 #define DATA_TREE_DIFF_H
 
@@ -9,27 +10,31 @@
 #include <data/tree.h>
 
 enum tree_diff_flags {
-	TREE_DIFF_TIMES = 1 << 0,   /* compare times of creation and modification, in seconds */
+	/* compare times of creation and modification, in seconds, where both are known */
+	TREE_DIFF_TIMES = 1 << 0,
 	TREE_DIFF_FILTERS = 1 << 1, /* compare the filters of datasets */
 	TREE_DIFF_GRIDS = 1 << 2,   /* compare the shapes of chunks */
 	TREE_DIFF_ORDER = 1 << 3,   /* compare the order of links and attributes */
 };
 struct tree_diff_sink {
-	/* One difference. path: of the object, in both trees. text: what differs. Non-zero stops.
-	 */
+	/* One difference. path: of the object, in both trees; "(object N)" for a committed type
+	 * without a link. text: what differs. Non-zero stops. */
 	int (*difference)(void *ctx, const char *path, const char *text);
 	void *ctx;
 };
 /* Reports all differences and stores their number in *n. Which hard links lead to the same object
  * must agree in both trees. Attribute and fill values are compared as elements: two NaNs are equal,
- * references are equal if their targets correspond. map: NULL, or tree_numbers(a) numbers that
- * become the corresponding objects of b (OBJECT_NONE: none). -ENOMEM, or the result of a callback.
+ * references are equal if their targets correspond, and a target without a counterpart corresponds
+ * to the null reference. map: NULL, or tree_numbers(a) numbers that become the corresponding
+ * objects of b (OBJECT_NONE: none). -ENOMEM, or the result of a callback.
  */
 int tree_diff(const struct tree *a, const struct tree *b, unsigned int flags,
 	      const struct tree_diff_sink *sink, uint32_t *map, uint64_t *n, struct err *err);
 
 /* The same for two values of n elements, whose references correspond by map (NULL: by number).
- * Returns the index of the first element that differs; n: none. */
+ * Returns the index of the first element that differs; n: none. Bytes after the NUL of a
+ * NUL-terminated string and between the members of a compound do not count. An empty sequence
+ * equals one without a value; an empty variable-length string does not. */
 uint64_t elems_diff(const struct dtype *t, uint64_t n, const struct elems *a, const struct elems *b,
 		    const uint32_t *map);
 

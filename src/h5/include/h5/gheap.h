@@ -38,8 +38,8 @@ void h5_gheap_release(struct h5_gheap_writer *w);
  * nobjects and nbytes. UINT64_MAX on overflow. */
 uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 
-/* Appends the bytes of object `index` of the collection at addr to out. -EIO: also if it has more
- * than max bytes. */
+/* Appends the bytes of object `index` of the collection at addr to out. Reads the whole collection:
+ * to read many objects, use h5/gheap_cache.h. -EIO: also if it has more than max bytes. */
 int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
 		 struct bytes *out, struct err *err);
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe.h"
+#include <data/describe.h>
 
 static int setup(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See describe.h. Any thread. */
-#include "describe.h"
+/* See data/describe.h. Any thread. */
+#include <data/describe.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -172,16 +172,29 @@ struct object_paths {
 	struct step steps[]; /* by object number */
 };
 
-struct object_paths *object_paths_new(const struct tree *t)
+struct object_paths *object_paths_none(uint32_t numbers)
 {
-	uint32_t n = tree_numbers(t);
-	struct object_paths *p = calloc(1, sizeof(*p) + (size_t)n * sizeof(p->steps[0]));
+	struct object_paths *p = calloc(1, sizeof(*p) + (size_t)numbers * sizeof(p->steps[0]));
 	if (!p)
 		return NULL;
-	p->n = n;
-	p->root = tree_nth(t, 0);
-	for (uint32_t i = 0; i < n; i++)
+	p->n = numbers;
+	for (uint32_t i = 0; i < numbers; i++)
 		p->steps[i].parent = OBJECT_NONE;
+	return p;
+}
+
+void object_paths_add(struct object_paths *p, uint32_t number, uint32_t parent, const char *name)
+{
+	if (number < p->n && number != p->root && p->steps[number].parent == OBJECT_NONE)
+		p->steps[number] = (struct step){.parent = parent, .name = name};
+}
+
+struct object_paths *object_paths_new(const struct tree *t)
+{
+	struct object_paths *p = object_paths_none(tree_numbers(t));
+	if (!p)
+		return NULL;
+	p->root = tree_nth(t, 0);
 	/* Groups come in breadth-first order, so a parent is entered before its children. */
 	for (uint32_t i = 0; i < tree_count(t); i++) {
 		uint32_t number = tree_nth(t, i);
@@ -190,10 +203,8 @@ struct object_paths *object_paths_new(const struct tree *t)
 			continue;
 		for (uint32_t k = 0; k < o->group.nlinks; k++) {
 			const struct link *l = &o->group.links[k];
-			if (l->cls != LINK_HARD || l->target >= n || l->target == p->root ||
-			    p->steps[l->target].parent != OBJECT_NONE)
-				continue;
-			p->steps[l->target] = (struct step){.parent = number, .name = l->name};
+			if (l->cls == LINK_HARD)
+				object_paths_add(p, l->target, number, l->name);
 		}
 	}
 	return p;

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list of collections, of which the one that was used last comes first. A table of items is kept
+ * with each, so that an item is found by a binary search. The first read takes FIRST_READ bytes,
+ * the size of most collections; only of larger ones it is followed by a second read.
+ *
+ * A collection that is damaged is kept without its bytes, but with the reason.
+ */
+#include <h5/gheap_cache.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <h5/claims.h>
+#include <h5/gheap.h>
+
+#include "addrset.h"
+#include "gheap_format.h"
+
+enum { FIRST_READ = H5_GHEAP_MIN };
+
+struct collection {
+	uint64_t addr;
+	struct bytes data;
+	struct bytes items; /* of struct gheap_item */
+	struct err *damage; /* NULL: none */
+};
+
+struct h5_gheap_cache {
+	struct h5_file file;
+	struct addrset claimed;			      /* addresses of collections */
+	struct collection *slot[H5_GHEAP_CACHED + 1]; /* one more while one is added */
+	size_t n;
+	uint64_t bytes; /* of all collections */
+};
+
+static int out_of_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+static void collection_free(struct collection *g)
+{
+	if (!g)
+		return;
+	bytes_release(&g->data);
+	bytes_release(&g->items);
+	free(g->damage);
+	free(g);
+}
+
+static uint64_t weight(const struct collection *g)
+{
+	return sizeof(*g) + g->data.cap + g->items.cap + (g->damage ? sizeof(*g->damage) : 0);
+}
+
+struct h5_gheap_cache *h5_gheap_cache_new(const struct h5_file *f)
+{
+	struct h5_gheap_cache *c = calloc(1, sizeof(*c));
+	if (c)
+		c->file = *f;
+	return c;
+}
+
+void h5_gheap_cache_free(struct h5_gheap_cache *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->n; i++)
+		collection_free(c->slot[i]);
+	addrset_release(&c->claimed);
+	free(c);
+}
+
+static int append(const struct h5_file *f, uint64_t addr, uint64_t n, struct bytes *out,
+		  struct err *err)
+{
+	if (n > SIZE_MAX || bytes_reserve(out, (size_t)n))
+		return out_of_memory(err);
+	int rc = h5_file_read(f, addr, out->data + out->len, (size_t)n, err);
+	if (!rc)
+		out->len += (size_t)n;
+	return rc;
+}
+
+static int read_collection(const struct h5_file *f, struct collection *g, struct err *err)
+{
+	const uint64_t file_size = h5_file_size(f);
+	uint64_t size;
+	if (g->addr > file_size || file_size - g->addr < GHEAP_HEADER_SIZE)
+		return err_set(err, -EIO, "the address is outside of the file");
+	const uint64_t room = file_size - g->addr;
+	int rc = append(f, g->addr, min_u64(room, FIRST_READ), &g->data, err);
+	if (!rc)
+		rc = gheap_header_decode(f, g->data.data, &size, err);
+	if (rc)
+		return rc;
+	if (size > room)
+		return err_set(err, -EIO,
+			       "its size of %" PRIu64 " bytes passes the end of the file", size);
+	if (size > g->data.len)
+		rc = append(f, g->addr + g->data.len, size - g->data.len, &g->data, err);
+	g->data.len = (size_t)min_u64(g->data.len, size);
+	bytes_trim(&g->data);
+	if (!rc)
+		rc = gheap_items_decode(f, g->data.data, g->data.len, &g->items, err);
+	return rc;
+}
+
+static int claim(struct h5_gheap_cache *c, const struct collection *g, struct err *err)
+{
+	if (!c->file.claims)
+		return 0;
+	int rc = addrset_add(&c->claimed, g->addr);
+	if (rc < 0)
+		return out_of_memory(err);
+	return rc ? h5_claim(c->file.claims, g->addr, g->data.len, "global heap", err) : 0;
+}
+
+/* Remembers a lasting failure, so that the collection is not read for each of its items. */
+static int keep_damage(struct collection *g, const struct err *why, struct err *err)
+{
+	bytes_release(&g->data);
+	bytes_release(&g->items);
+	g->damage = malloc(sizeof(*g->damage));
+	if (!g->damage)
+		return out_of_memory(err);
+	err_copy(g->damage, why);
+	return 0;
+}
+
+static int load(struct h5_gheap_cache *c, uint64_t addr, struct collection **out, struct err *err)
+{
+	struct err why = ERR_INIT;
+	struct collection *g = calloc(1, sizeof(*g));
+	if (!g)
+		return out_of_memory(err);
+	g->addr = addr;
+	int rc = read_collection(&c->file, g, &why);
+	if (!rc)
+		rc = claim(c, g, &why);
+	if (rc == -EIO || rc == -EOPNOTSUPP)
+		rc = keep_damage(g, &why, &why);
+	if (rc) {
+		collection_free(g);
+		if (err)
+			err_copy(err, &why);
+		return rc;
+	}
+	*out = g;
+	return 0;
+}
+
+/* Moves the collection in slot i to the front. */
+static void use(struct h5_gheap_cache *c, size_t i)
+{
+	struct collection *g = c->slot[i];
+	memmove(c->slot + 1, c->slot, i * sizeof(c->slot[0]));
+	c->slot[0] = g;
+}
+
+static void evict(struct h5_gheap_cache *c)
+{
+	while (c->n > 1 && (c->n > H5_GHEAP_CACHED || c->bytes > H5_GHEAP_CACHED_BYTES)) {
+		struct collection *last = c->slot[--c->n];
+		c->bytes -= weight(last);
+		collection_free(last);
+	}
+}
+
+/* Puts the collection at addr into the first slot. */
+static int find_collection(struct h5_gheap_cache *c, uint64_t addr, struct err *err)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->slot[i]->addr == addr) {
+			use(c, i);
+			return 0;
+		}
+	int rc = load(c, addr, &c->slot[c->n], err);
+	if (rc)
+		return rc;
+	c->bytes += weight(c->slot[c->n]);
+	use(c, c->n++);
+	evict(c);
+	return 0;
+}
+
+static const struct gheap_item *find_item(const struct collection *g, uint32_t index)
+{
+	const struct gheap_item *all = (const void *)g->items.data;
+	size_t lo = 0, n = g->items.len / sizeof(*all), hi = n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (all[mid].index < index)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && all[lo].index == index ? &all[lo] : NULL;
+}
+
+static int get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index, const uint8_t **data,
+	       size_t *n, struct err *err)
+{
+	if (index == 0)
+		return err_set(err, -EIO, "object 0 is free space");
+	int rc = find_collection(c, addr, err);
+	if (rc)
+		return rc;
+	const struct collection *g = c->slot[0];
+	if (g->damage) {
+		if (err)
+			err_copy(err, g->damage);
+		return g->damage->code;
+	}
+	const struct gheap_item *item = find_item(g, index);
+	if (!item)
+		return err_set(err, -EIO, "there is no object %u", index);
+	*data = g->data.data + item->at;
+	*n = item->n;
+	return 0;
+}
+
+int h5_gheap_cache_get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index,
+		       const uint8_t **data, size_t *n, struct err *err)
+{
+	int rc = get(c, addr, index, data, n, err);
+	return rc ? err_wrap(err, rc, "global heap at %" PRIu64, addr) : 0;
+}
+
+int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
+		 struct bytes *out, struct err *err)
+{
+	struct h5_gheap_cache *c = h5_gheap_cache_new(f);
+	const uint8_t *data;
+	size_t n;
+	if (!c)
+		return err_set(err, -ENOMEM, "global heap: out of memory");
+	int rc = h5_gheap_cache_get(c, addr, index, &data, &n, err);
+	if (!rc && n > max)
+		rc = err_set(err, -EIO,
+			     "global heap at %" PRIu64 ": object %u has %zu bytes, more than %zu",
+			     addr, index, n, max);
+	if (!rc && bytes_append(out, data, n))
+		rc = err_set(err, -ENOMEM, "global heap: out of memory");
+	h5_gheap_cache_free(c);
+	return rc;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads items of global heap collections (Spec III.E). A collection is read whole, once, and kept
+ * while there is room for it, so a chunk of strings takes one read for each collection.
+ *
+ * One thread at a time: the caller has a lock if it has threads.
+ */
+#ifndef H5_GHEAP_CACHE_H
+#define H5_GHEAP_CACHE_H
+
+#include <h5/format.h>
+
+enum {
+	H5_GHEAP_CACHED = 64,		  /* most collections that are kept */
+	H5_GHEAP_CACHED_BYTES = 16 << 20, /* most bytes of them; a larger one is kept alone */
+};
+
+struct h5_gheap_cache;
+/* f: copied; its source and claims are borrowed. Each collection is claimed when it is read for the
+ * first time. NULL: out of memory. */
+struct h5_gheap_cache *h5_gheap_cache_new(const struct h5_file *f);
+void h5_gheap_cache_free(struct h5_gheap_cache *c); /* NULL is fine */
+/* Finds item `index` of the collection at addr. *data: its *n bytes, borrowed until the next call.
+ * -EIO: there is no such item, or the collection is damaged; -EAGAIN: see base/source.h; -ENOMEM.
+ * A damaged collection is not read again. */
+int h5_gheap_cache_get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index,
+		       const uint8_t **data, size_t *n, struct err *err);
+
+#endif
