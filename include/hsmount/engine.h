@@ -158,8 +158,9 @@ struct engine_import {
 	bool skip_unsupported; /* leaves out what a domain cannot hold, instead of failing */
 	uint64_t min_chunk;    /* joins neighbouring chunks to this many bytes; 0: never */
 	unsigned int puts;     /* at the same time; 0: the default */
-	const char *owner;     /* NULL: that of the replaced domain or of the folder, or else … */
-	const char *default_owner;
+	/* The owner of the domain is the first of these that is not NULL: owner, that of the
+	 * replaced domain, service_user, that of the nearest folder, local_user. */
+	const char *owner, *service_user, *local_user;
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
 	/* Called in the calling thread; both may be NULL: a line about what is left out, damaged
 	 * or advisable; and bytes of the file's data that are stored, of all. */

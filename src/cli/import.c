@@ -110,7 +110,6 @@ int command_import(struct command *c)
 {
 	struct err err = ERR_INIT;
 	struct engine_import *import = &c->import;
-	const char *of_service = getenv("HS_USERNAME");
 	/* FILE is missing if the import is only removed. */
 	const char *target = c->operands[1] ? c->operands[1] : c->operands[0];
 	const size_t n = strlen(target);
@@ -124,9 +123,8 @@ int command_import(struct command *c)
 		return status;
 	import->path = c->path;
 	import->in_folder = n && target[n - 1] == '/';
-	if (!import->owner && of_service && *of_service)
-		import->owner = of_service;
-	import->default_owner = login_name();
+	import->service_user = getenv("HS_USERNAME");
+	import->local_user = login_name();
 	import->cancelled = &interrupted;
 	import->line = print_line;
 	import->progress = show_progress;

@@ -47,11 +47,15 @@ static int put_info(const struct import *im, const char *path, const struct doma
 static const char *owner_of(const struct import *im)
 {
 	const struct import_options *opt = im->opt;
-	const struct schema_document *from = im->document ? im->document : im->folder;
-	if (opt->owner)
-		return opt->owner;
-	return from && from->info.owner && from->info.owner[0] ? from->info.owner
-							       : opt->default_owner;
+	const char *const owners[] = {
+		opt->owner,	   im->document ? im->document->info.owner : NULL,
+		opt->service_user, im->folder ? im->folder->info.owner : NULL,
+		opt->local_user,
+	};
+	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++)
+		if (owners[i] && *owners[i])
+			return owners[i];
+	return "";
 }
 
 /* Folders get documents if a folder above them has one: the service then lists them. In a bucket
