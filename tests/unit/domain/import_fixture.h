@@ -30,10 +30,10 @@ enum {
 /* A wrapper that counts requests, and lets some of them fail. */
 struct gate {
 	struct store base;
-	atomic_uint n;	  /* requests so far */
-	unsigned int at;  /* the number of the request that fails, from 1; 0: none does */
-	bool later;	  /* all later ones fail, too */
-	bool after;	  /* they reach the bucket before they fail */
+	atomic_uint n;	 /* requests so far */
+	unsigned int at; /* the number of the request that fails, from 1; 0: none does */
+	bool later;	 /* all later ones fail, too */
+	bool after;	 /* they reach the bucket before they fail */
 	int code;
 	atomic_uint ops[STORE_OPS];
 };
@@ -259,7 +259,6 @@ static inline void world_put(struct world *w, const char *key, const char *text)
 	assert_int_equal(call_put(w->store, key, text, strlen(text), NULL, NULL, NULL), 0);
 }
 
-#define FOLDER                                                                                     \
-	"{\"owner\": \"olaf\", \"acls\": {}, \"created\": 1.0, \"lastModified\": 1.0}"
+#define FOLDER "{\"owner\": \"olaf\", \"acls\": {}, \"created\": 1.0, \"lastModified\": 1.0}"
 
 #endif

@@ -7,7 +7,6 @@
 #include "import_fixture.h"
 
 enum { PUTS = CHUNKS + OBJECTS + 2 /* the document and the record */ };
-#define KEY "home/ann/run.h5/.domain.json"
 
 static void test_whole(void **state)
 {
@@ -264,52 +263,6 @@ static void test_cancelled(void **state)
 	world_release(&w);
 }
 
-/* ---- folders and owners ---- */
-
-static void assert_info(struct world *w, const char *path, const char *owner, unsigned int nacls)
-{
-	struct call_result res;
-	char key[256], word[256];
-	snprintf(key, sizeof(key), "%s/.domain.json", path);
-	if (call_get(w->store, key, 0, STORE_TO_END, 0, NULL, &res, NULL))
-		fail_msg("%s is missing", key);
-	assert_int_equal(bytes_append(&res.body, "", 1), 0);
-	const char *text = (const char *)res.body.data;
-	unsigned int n = 0;
-	for (const char *p = text; (p = strstr(p, "\"updateACL\"")); p++)
-		n++;
-	snprintf(word, sizeof(word), "\"owner\": \"%s\"", owner);
-	if (!strstr(text, word) || n != nacls)
-		fail_msg("%s: %s", path, text);
-	bytes_release(&res.body);
-}
-
-static void test_folders(void **state)
-{
-	struct world w;
-	world_init(&w, 0);
-	w.opt.path = "a/b/c/x.h5";
-	world_put(&w, "a/.domain.json", FOLDER);
-	world_must_import(&w, NULL);
-	assert_info(&w, "a/b/c/x.h5", "olaf", 1);
-	assert_info(&w, "a/b/c", "olaf", 2);
-	assert_info(&w, "a/b", "olaf", 2);
-	assert_int_equal(w.gate->ops[STORE_PUT], PUTS + 3);
-	w.opt.owner = "eve";
-	w.seed = 3;
-	w.opt.path = "a/b/y.h5";
-	world_must_import(&w, NULL);
-	assert_info(&w, "a/b/y.h5", "eve", 1);
-	/* In a bucket without documents of folders none are made. */
-	w.seed = 4;
-	w.opt.owner = NULL;
-	w.opt.path = "z/b/c/x.h5";
-	world_must_import(&w, NULL);
-	assert_info(&w, "z/b/c/x.h5", "ann", 1);
-	assert_int_equal(world_keys(&w, "z/b/.domain.json") + world_keys(&w, "z/.domain.json"), 0);
-	world_release(&w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,7 +276,6 @@ int main(void)
 		cmocka_unit_test(test_other_record),
 		cmocka_unit_test(test_changed_file),
 		cmocka_unit_test(test_cancelled),
-		cmocka_unit_test(test_folders),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
