@@ -40,6 +40,7 @@ struct import {
 	/* The file. */
 	struct h5file *file;
 	struct tree *tree;		 /* of the file, to be edited */
+	const char **paths;		 /* by number: of the objects in the file */
 	struct import_dataset *datasets; /* by number */
 	uint64_t total;			 /* bytes of raw data in the file */
 	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
