@@ -105,7 +105,7 @@ static int store(struct import *im, struct err *err)
 	if (!rc)
 		rc = import_end(im, err);
 	if (!rc)
-		return 0;
+		return import_clean_up(im, err);
 	/* A put that has failed may have succeeded nevertheless. So the record stays. */
 	const struct err why = *err;
 	return err_set(err, rc,

@@ -105,6 +105,7 @@ static void test_continued(void **state)
 	assert_non_null(strstr(err.msg, ": chunk ("));
 	const size_t stored = world_keys(&w, "db/5a5a5a5a-5a5a5a5a/");
 	assert_true(stored > 3);
+	world_open_gate(&w);
 	world_must_import(&w, &result);
 	assert_int_equal(result.found, stored);
 	assert_int_equal(result.chunks, CHUNKS);
