@@ -388,6 +388,37 @@ static void too_long(void **state)
 	}
 }
 
+/* Items of a sequence may be up to four times as large as they are stored. */
+static void gaps_in_sequences(void **state)
+{
+	struct fixture *f = *state;
+	const struct pipeline none = {0};
+	struct elems e = {0}, out;
+	uint8_t item[25] = {1, 2, 0, 0, 3, 4, 5, 6};
+	const struct dtype *wide = compound(f->arena, 24, f->i16, 0, f->i32, 4);
+	const struct dtype *wider = compound(f->arena, 25, f->i16, 0, f->i32, 4);
+	const uint32_t one[] = {1};
+	const struct dtype *cases[] = {
+		dtype_vlen(f->arena, wider, NULL),
+		dtype_array(f->arena, dtype_vlen(f->arena, wider, NULL), 1, one, NULL),
+		dtype_vlen(f->arena, dtype_vlen(f->arena, wider, NULL), NULL),
+	};
+	add_vlen(&e, 1, item, 24);
+	expect(dtype_vlen(f->arena, wide, NULL), 1, &e, "\6\0\0\0\1\2\3\4\5\6", 10);
+	for (size_t i = 0; i < 3; i++) {
+		struct err err = ERR_INIT;
+		const struct codec_chunk c = {
+			.type = cases[i], .nelems = 1, .pipeline = &none, .max_bytes = 1000};
+		struct bytes stored = {0};
+		add(&e, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+		refuse(cases[i], 1, &e, -EOPNOTSUPP, "25 bytes, of which at most 6 are used");
+		assert_int_equal(bytes_append_zero(&stored, 4), 0);
+		assert_int_equal(codec_chunk_decode(&c, &stored, &out, &err), -EOPNOTSUPP);
+		assert_null(out.fixed.data);
+		bytes_release(&stored);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +433,7 @@ int main(void)
 		cmocka_unit_test(variable_length_is_deflated),
 		cmocka_unit_test(invalid),
 		cmocka_unit_test(too_long),
+		cmocka_unit_test(gaps_in_sequences),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -79,9 +79,9 @@ static inline void expect_failure(const char *name, const struct pipeline *p, ui
 	test_free(in);
 }
 
-/* Decodes a case, then checks that no shorter input gives other bytes than its own, and that
- * flipped bits do no harm. whole: every shorter input fails. */
-static inline void check_case(const struct chunk_case *c, bool whole)
+/* Decodes a case, then every shorter input, and every input with a flipped bit. Inputs that lack
+ * more than `spare` bytes fail, unless the filter has changed nothing. */
+static inline void check_case(const struct chunk_case *c, size_t spare)
 {
 	const struct pipeline p = one_filter(c->id, c->nparams, c->params);
 	struct bytes stored = from_hex(c->stored), plain = from_hex(c->plain);
@@ -90,7 +90,7 @@ static inline void check_case(const struct chunk_case *c, bool whole)
 		struct bytes out = {0};
 		uint8_t *in = exact(stored.data, n);
 		const int rc = codec_hdf5_decode(&p, 0, c->elem_size, in, n, plain.len, &out, NULL);
-		if (rc != -EIO && whole)
+		if (rc != -EIO && n + spare < stored.len && strcmp(c->stored, c->plain) != 0)
 			fail_msg("%s: %zu of %zu bytes are decoded", c->name, n, stored.len);
 		bytes_release(&out);
 		test_free(in);

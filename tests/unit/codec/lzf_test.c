@@ -11,11 +11,12 @@
 
 static void chunks_of_h5py(void **state)
 {
+	/* A shorter chunk may end with a whole run. */
 	size_t found = 0;
 	for (size_t i = 0; i < sizeof(libhdf5_chunks) / sizeof(libhdf5_chunks[0]); i++) {
 		if (libhdf5_chunks[i].id != FILTER_LZF)
 			continue;
-		check_case(&libhdf5_chunks[i], false);
+		check_case(&libhdf5_chunks[i], SIZE_MAX / 2);
 		found++;
 	}
 	assert_int_equal(found, 3);
