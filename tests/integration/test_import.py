@@ -2,6 +2,7 @@
 """hsimage import: files that become domains in a directory and in S3. libhdf5's tools, ncdump and
 the oracle judge what is stored; the keys of the bucket show what an import leaves behind."""
 import contextlib
+import json
 import os
 import re
 import signal
@@ -175,9 +176,10 @@ def test_sources_of_the_collection(sample, bucket, tmp_path):
         exported = export(bucket / f"home/{i}.h5", tmp_path / "out.h5")
         if done.stderr == "":
             assert_equal_files(source, exported)
-        # The oracle does not know the types that the service replaces: bit fields, for example.
-        differences = compare.differences(oracle.Bucket(str(bucket)), f"home/{i}.h5", exported)
-        assert [d for d in differences if "('class'" not in d] == [], source
+        domain = oracle.Bucket(str(bucket)).domain(f"home/{i}.h5")
+        # The oracle does not know the types that the service's JSON cannot say.
+        if not any("hsmount" in json.dumps(o.doc) for o in domain.objects.values()):
+            assert compare.differences(oracle.Bucket(str(bucket)), f"home/{i}.h5", exported) == []
 
 
 def test_lzf(bucket, tmp_path):
@@ -487,7 +489,7 @@ def test_s3_interrupted(environment, remote, large, tmp_path):
     text = gateway.hsimage(environment, "import", "-o", "debug_fault=fail:200+:EACCES",
                            str(large), target, code=1)
     assert "the same command continues the import" in text
-    assert gateway.hsimage(environment, "ls", f"s3://{remote}/home") in (b"", b"\n")
+    assert "no such file" in gateway.hsimage(environment, "ls", f"s3://{remote}/home", code=1)
     gateway.hsimage(environment, "import", str(large), target)
     out = tmp_path / "out.h5"
     gateway.hsimage(environment, "export", target, str(out))
