@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures hsimage import: files of 1 GiB, to a directory and to the gateway, beside plain copies of
-the same bytes. See README.md, "Imports"."""
+"""Measures hsimage import: files of 1 GiB, to a directory and to the gateway, beside plain copies
+of the same bytes. See README.md, "Imports"."""
 import argparse
 import os
 import re
