@@ -16,6 +16,7 @@ struct command {
 	bool details;		 /* ls -l */
 	bool verify;		 /* info --verify */
 	const char *output;	 /* export --output, or NULL */
+	bool all, json;		 /* check */
 	struct log *log;
 	struct progress progress;
 	/* Set by command_open(); file by the command. */
@@ -33,7 +34,8 @@ void command_close(void *command);
 /* Prints an error; returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* ls.c, info.c, export.c */
+/* check.c, export.c, info.c, ls.c */
+int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
 int command_export(struct command *c);
