@@ -14,7 +14,7 @@ static void add_part(struct str *out, const char *part)
 	str_add(out, ": ");
 }
 
-/* "error: /home/u/a.h5: /group/data: db/…/0_0: the chunk has 7 bytes instead of 8" */
+/* "error: /home/u/a.h5: /group/data: KEY: the chunk has 7 bytes instead of 8" */
 static void text_finding(const struct engine_check_finding *f, struct str *out)
 {
 	str_addf(out, "%s: ", engine_check_severity_name(f->severity));
