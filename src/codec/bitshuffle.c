@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bitshuffle form (HSDS 2023-11 to 2024-09, the layout of the bitshuffle HDF5 filter with
- * LZ4):
+ * Bitshuffle (filter 32008). With a compressor inside, LZ4 or Zstandard, the layout is this one,
+ * which HSDS 2023-11 to 2024-09 writes too, with LZ4:
  *
  *   +0  u64 BE  bytes decoded
  *   +8  u32 BE  bytes of a block, decoded
  *   +12         blocks, then the remaining elements
  *
- *   block:      +0 u32 BE  bytes of the LZ4 block
- *               +4         LZ4 block
+ *   block:      +0 u32 BE  bytes of the compressed block
+ *               +4         LZ4 block or Zstandard frame
+ *
+ * Without a compressor there is no header, and each block is stored as it is.
  *
  * The number of elements in a block is a multiple of 8. The last block may have fewer, again a
  * multiple of 8. Up to 7 elements remain; they follow the last block as they are. In a block of N
- * elements, after LZ4, bit j of byte k of all elements is stored together: N / 8 bytes at offset
+ * elements, decompressed, bit j of byte k of all elements is stored together: N / 8 bytes at offset
  * (k * 8 + j) * N / 8, with the first element in the lowest bit.
  */
 #include "bitshuffle.h"
@@ -20,8 +22,11 @@
 #include <errno.h>
 #include <lz4.h>
 #include <string.h>
+#include <zstd.h>
 
 #include <base/cursor.h>
+
+#include "undo.h"
 
 enum {
 	HEADER = 12,
@@ -30,6 +35,17 @@ enum {
 	BLOCK_DEFAULT_ELEMS = 128,  /* but at least so many elements */
 	LZ4_RATIO = 255,	    /* no byte of LZ4 decodes to more bytes */
 	BOUND_FACTOR = 4,	    /* worst case: a block of 8 bytes takes 4 + 8 + 8/255 + 16 */
+};
+
+/* How the blocks are compressed, numbered as in the filter's parameters. */
+enum inside { INSIDE_NONE = 0, INSIDE_LZ4 = 2, INSIDE_ZSTD = 3 };
+
+struct blocks {
+	enum inside inside;
+	size_t elem_size;
+	size_t elems;	  /* of a block, a multiple of 8 */
+	ZSTD_DCtx *zstd;  /* NULL unless needed */
+	uint8_t *scratch; /* memory for a decompressed block */
 };
 
 bool bitshuffle_looks_like(const uint8_t *in, size_t n, uint64_t total)
@@ -80,39 +96,73 @@ static size_t default_block(size_t elem_size)
 	return elems < BLOCK_DEFAULT_ELEMS ? BLOCK_DEFAULT_ELEMS : elems;
 }
 
-/* Decodes a block of count elements at the cursor. bits: scratch memory of the block's size. */
-static int decode_block(struct cursor *c, uint8_t *to, uint8_t *bits, size_t count,
-			size_t elem_size, struct err *err)
+static int decompress_lz4(const uint8_t *in, uint32_t len, uint8_t *bits, size_t size)
 {
-	size_t size = count * elem_size;
-	uint32_t len = cur_u32be(c);
-	const uint8_t *lz4 = cur_bytes(c, len);
-	if (!lz4 || len > INT32_MAX || size > INT32_MAX)
+	if (len > INT32_MAX || size > INT32_MAX)
+		return -1;
+	const int got = LZ4_decompress_safe((const char *)in, (char *)bits, (int)len, (int)size);
+	return got >= 0 && (size_t)got == size ? 0 : -1;
+}
+
+static int decompress_zstd(ZSTD_DCtx *z, const uint8_t *in, uint32_t len, uint8_t *bits,
+			   size_t size)
+{
+	const size_t got = ZSTD_decompressDCtx(z, bits, size, in, len);
+	return !ZSTD_isError(got) && got == size ? 0 : -1;
+}
+
+/* Decodes a block of count elements at the cursor. */
+static int decode_block(const struct blocks *b, struct cursor *c, uint8_t *to, size_t count,
+			struct err *err)
+{
+	const size_t size = count * b->elem_size;
+	const uint32_t len = b->inside == INSIDE_NONE ? 0 : cur_u32be(c);
+	const uint8_t *bytes = cur_bytes(c, b->inside == INSIDE_NONE ? size : len);
+	if (!bytes)
 		return err_set(err, -EIO,
 			       "bitshuffle: a block states %u bytes, more than the chunk has", len);
-	int got = LZ4_decompress_safe((const char *)lz4, (char *)bits, (int)len, (int)size);
-	if (got < 0 || (size_t)got != size)
+	if (b->inside == INSIDE_NONE) {
+		unshuffle_bits(to, bytes, count, b->elem_size);
+		return 0;
+	}
+	if (b->inside == INSIDE_LZ4 && decompress_lz4(bytes, len, b->scratch, size))
 		return err_set(err, -EIO, "bitshuffle: damaged LZ4 block");
-	unshuffle_bits(to, bits, count, elem_size);
+	if (b->inside == INSIDE_ZSTD && decompress_zstd(b->zstd, bytes, len, b->scratch, size))
+		return err_set(err, -EIO, "bitshuffle: damaged Zstandard frame");
+	unshuffle_bits(to, b->scratch, count, b->elem_size);
 	return 0;
 }
 
-static int decode_blocks(struct cursor *c, uint8_t *to, uint64_t total, size_t elem_size,
-			 size_t block, struct err *err)
+static void blocks_release(struct blocks *b)
 {
-	uint64_t left = total / elem_size;
-	auto_free uint8_t *bits = malloc(min_u64(block, left) * elem_size + 1);
-	if (!bits)
+	ZSTD_freeDCtx(b->zstd);
+	free(b->scratch);
+}
+
+static int blocks_prepare(struct blocks *b, uint64_t total, struct err *err)
+{
+	if (b->inside == INSIDE_NONE)
+		return 0;
+	b->scratch = malloc((size_t)min_u64(b->elems, total / b->elem_size) * b->elem_size + 1);
+	b->zstd = b->inside == INSIDE_ZSTD ? ZSTD_createDCtx() : NULL;
+	if (!b->scratch || (b->inside == INSIDE_ZSTD && !b->zstd))
 		return err_errno(err, -ENOMEM, "bitshuffle");
+	return 0;
+}
+
+static int decode_blocks(const struct blocks *b, struct cursor *c, uint64_t total, uint8_t *to,
+			 struct err *err)
+{
+	uint64_t left = total / b->elem_size;
 	while (left >= BLOCK_MULTIPLE) {
-		size_t count = (size_t)min_u64(block, left / BLOCK_MULTIPLE * BLOCK_MULTIPLE);
-		int rc = decode_block(c, to, bits, count, elem_size, err);
+		size_t count = (size_t)min_u64(b->elems, left / BLOCK_MULTIPLE * BLOCK_MULTIPLE);
+		int rc = decode_block(b, c, to, count, err);
 		if (rc)
 			return rc;
-		to += count * elem_size;
+		to += count * b->elem_size;
 		left -= count;
 	}
-	size_t tail = (size_t)left * elem_size;
+	size_t tail = (size_t)left * b->elem_size;
 	const uint8_t *plain = cur_bytes(c, tail);
 	if (!plain || cur_left(c) > 0)
 		return err_set(err, -EIO, "bitshuffle: %s",
@@ -121,31 +171,89 @@ static int decode_blocks(struct cursor *c, uint8_t *to, uint64_t total, size_t e
 	return 0;
 }
 
+/* Decodes `total` bytes, a multiple of the element size. */
+static int decode(struct blocks *b, struct cursor *c, uint64_t total, struct bytes *out,
+		  struct err *err)
+{
+	int rc = total > SIZE_MAX - 1 ? -ENOMEM : bytes_reserve(out, (size_t)total + 1);
+	if (rc)
+		return err_errno(err, rc, "bitshuffle");
+	rc = blocks_prepare(b, total, err);
+	if (rc == 0)
+		rc = decode_blocks(b, c, total, out->data, err);
+	if (rc == 0)
+		out->len = (size_t)total;
+	blocks_release(b);
+	return rc;
+}
+
+/* The number of elements of a block of so many bytes; 0: not a valid size. */
+static size_t block_elems(uint32_t block_bytes, size_t elem_size)
+{
+	const size_t elems = block_bytes ? block_bytes / elem_size : default_block(elem_size);
+	return elems % BLOCK_MULTIPLE == 0 ? elems : 0;
+}
+
+static int bad_block(uint32_t block_bytes, size_t elem_size, struct err *err)
+{
+	return err_set(err, -EIO,
+		       "bitshuffle: blocks of %u bytes have no multiple of 8 elements of %zu bytes",
+		       block_bytes, elem_size);
+}
+
+/* Reads the header and decodes what follows. total: expected size; UINT64_MAX: up to limit. */
+static int decode_compressed(const uint8_t *in, size_t n, enum inside inside, size_t elem_size,
+			     uint64_t total, uint64_t limit, struct bytes *out, struct err *err)
+{
+	struct cursor c = cursor_of(in, n);
+	const uint64_t stated = cur_u64be(&c);
+	const uint32_t block_bytes = cur_u32be(&c);
+	const bool fits = total == UINT64_MAX ? stated <= limit : stated == total;
+	if (!cur_ok(&c) || !fits || elem_size == 0 || stated % elem_size != 0)
+		return err_set(err, -EIO,
+			       "bitshuffle: the header states %llu bytes, the chunk has %llu",
+			       (unsigned long long)stated,
+			       (unsigned long long)(total == UINT64_MAX ? limit : total));
+	struct blocks b = {.inside = inside, .elem_size = elem_size};
+	b.elems = block_elems(block_bytes, elem_size);
+	if (b.elems == 0)
+		return bad_block(block_bytes, elem_size, err);
+	/* So few bytes cannot decode to `stated`: do not allocate memory for a false size. */
+	if (inside == INSIDE_LZ4 && stated / LZ4_RATIO > n)
+		return err_set(err, -EIO, "bitshuffle: %zu bytes cannot decode to %llu", n,
+			       (unsigned long long)stated);
+	return decode(&b, &c, stated, out, err);
+}
+
 int bitshuffle_decode(const uint8_t *in, size_t n, size_t elem_size, uint64_t total,
 		      struct bytes *out, struct err *err)
 {
+	return decode_compressed(in, n, INSIDE_LZ4, elem_size, total, total, out, err);
+}
+
+int undo_bitshuffle(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
+		    struct err *err)
+{
+	enum { PARAM_ELEM_SIZE = 2, PARAM_BLOCK = 3, PARAM_INSIDE = 4 };
+	const uint32_t elem_size = undo_param(u, PARAM_ELEM_SIZE, u->elem_size);
+	const uint32_t inside = undo_param(u, PARAM_INSIDE, INSIDE_NONE);
+	if (elem_size == 0)
+		return err_set(err, -EIO, "bitshuffle: elements of 0 bytes");
+	if (inside == INSIDE_LZ4 || inside == INSIDE_ZSTD)
+		return decode_compressed(in, n, (enum inside)inside, elem_size, UINT64_MAX,
+					 u->limit, out, err);
+	if (inside != INSIDE_NONE)
+		return err_set(err, -EOPNOTSUPP, "bitshuffle: compressor %u is not built in",
+			       inside);
+	if (n > u->limit || n % elem_size != 0)
+		return err_set(err, -EIO,
+			       "bitshuffle: %zu bytes in elements of %u, at most %llu are expected",
+			       n, elem_size, (unsigned long long)u->limit);
+	const uint32_t elems = undo_param(u, PARAM_BLOCK, 0);
+	struct blocks b = {.inside = INSIDE_NONE, .elem_size = elem_size};
+	b.elems = elems ? elems : default_block(elem_size);
+	if (b.elems % BLOCK_MULTIPLE != 0)
+		return err_set(err, -EIO, "bitshuffle: blocks of %u elements", elems);
 	struct cursor c = cursor_of(in, n);
-	uint64_t stated = cur_u64be(&c);
-	uint32_t block_bytes = cur_u32be(&c);
-	if (!cur_ok(&c) || stated != total || elem_size == 0 || total % elem_size != 0)
-		return err_set(err, -EIO,
-			       "bitshuffle: the header states %llu bytes, the chunk has %llu",
-			       (unsigned long long)stated, (unsigned long long)total);
-	size_t block = block_bytes ? block_bytes / elem_size : default_block(elem_size);
-	if (block == 0 || block % BLOCK_MULTIPLE != 0)
-		return err_set(err, -EIO,
-			       "bitshuffle: blocks of %u bytes have no multiple of 8 elements of "
-			       "%zu bytes",
-			       block_bytes, elem_size);
-	/* So few bytes cannot decode to `total`: do not allocate memory for a false size. */
-	if (total / LZ4_RATIO > n || total > SIZE_MAX - 1)
-		return err_set(err, -EIO, "bitshuffle: %zu bytes cannot decode to %llu", n,
-			       (unsigned long long)total);
-	int rc = bytes_reserve(out, (size_t)total + 1);
-	if (rc)
-		return err_errno(err, rc, "bitshuffle");
-	rc = decode_blocks(&c, out->data, total, elem_size, block, err);
-	if (rc == 0)
-		out->len = (size_t)total;
-	return rc;
+	return decode(&b, &c, n, out, err);
 }

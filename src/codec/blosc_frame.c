@@ -25,11 +25,14 @@
 
 #include <base/cursor.h>
 
+#include "undo.h"
+
 enum {
 	FRAME_VERSION = 2,
 	FRAME_VERSION_COMPRESSOR = 1,
 	FRAME_FLAG_STORED = 0x02,
 	FRAME_CODEC_SHIFT = 5,
+	FRAME_AT_CBYTES = 12,
 };
 
 _Static_assert(BLOSC_FRAME_HEADER == BLOSC_MIN_HEADER_LENGTH, "Blosc 1 header");
@@ -99,4 +102,17 @@ int blosc_frame_decode(const struct blosc_frame *f, const uint8_t *in, size_t n,
 			       f->nbytes);
 	out->len = f->nbytes;
 	return 0;
+}
+
+/* Filter 32001: the frame is the chunk. Bytes after it are ignored, as the plug-in does. */
+int undo_blosc(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
+	       struct err *err)
+{
+	struct blosc_frame f;
+	struct cursor c = cursor_of(in, n);
+	cur_skip(&c, FRAME_AT_CBYTES);
+	const uint32_t cbytes = cur_u32(&c);
+	if (!cur_ok(&c) || cbytes > n || !blosc_frame_parse(in, n, cbytes, &f))
+		return err_set(err, -EIO, "blosc: %zu bytes are not a Blosc 1 frame", n);
+	return blosc_frame_decode(&f, in, cbytes, u->limit, out, err);
 }

@@ -5,11 +5,13 @@
  * the bytes (doc/BUCKET.md, "Filters as found in stored chunks"):
  *
  *   1. a Blosc 1 frame, if byte 0 is 2 and the length in the header is the object's;
- *   2. otherwise a zlib stream, if a compressor is recorded and the bytes begin like one. If
- *      shuffle is recorded too, the bytes are shuffled, unless the encoding is ENCODING_HSDS_PLAIN;
+ *   2. otherwise a zlib stream, if a compressor is recorded and the bytes begin like one. The
+ *      bytes are shuffled if pipeline_of_object() says so, unless the encoding is
+ *      ENCODING_HSDS_PLAIN;
  *   3. otherwise plain bytes. HSDS never applies a shuffle that is recorded without a compressor.
  *
- * If bitshuffle is recorded, the result may then have the bitshuffle form of HSDS (bitshuffle.c).
+ * If bitshuffle is recorded, the result of 1 and 3 may have the bitshuffle form of HSDS
+ * (bitshuffle.c).
  *
  * If the type has a fixed size, the length decides between ambiguous forms: bytes of exactly the
  * right length are plain, unless a compressor is recorded and the other form decodes to the right
@@ -34,15 +36,31 @@ enum { UNLISTED_CHECKSUM = 4 };
 struct decoding {
 	const struct codec_chunk *chunk;
 	struct recorded recorded;
+	bool deflated;	   /* a zlib stream is possible */
+	bool shuffled;	   /* and if it is one, its bytes are shuffled */
 	size_t elem_size;  /* size of an element in the object; 0: variable length */
 	uint64_t expected; /* size of the decoded chunk, if elem_size > 0 */
 	uint64_t limit;	   /* most bytes that undoing a filter may yield */
 	struct err *err;
 };
 
+/* What the recorded filters say about a zlib stream. Compressors that are unknown to
+ * pipeline_of_object() may have been replaced by zlib, too. */
+static void expect_stream(struct decoding *d)
+{
+	struct pipeline object = {0};
+	if (d->chunk->pipeline)
+		pipeline_of_object(d->chunk->pipeline, &object);
+	d->deflated = d->recorded.compressor || object.n > 0;
+	d->shuffled = object.n > 0 ? object.f[0].id == FILTER_SHUFFLE : d->recorded.shuffle;
+	if (d->chunk->encoding == ENCODING_HSDS_PLAIN)
+		d->shuffled = false;
+}
+
 static int decoding_init(struct decoding *d, const struct codec_chunk *c, struct err *err)
 {
 	*d = (struct decoding){.chunk = c, .recorded = recorded_of(c->pipeline), .err = err};
+	expect_stream(d);
 	uint64_t size = codec_stored_elem_size(c->type);
 	d->limit = c->max_bytes;
 	if (size == 0)
@@ -84,8 +102,7 @@ static int undo_zlib(struct decoding *d, const struct bytes *stored, struct byte
 		return rc;
 	if (left != 0 && left != UNLISTED_CHECKSUM)
 		return err_set(d->err, -EIO, "%zu bytes after the zlib stream", left);
-	bool shuffled = d->recorded.shuffle && d->chunk->encoding == ENCODING_HSDS;
-	return shuffled && plain_fits(d, out->len) ? unshuffle(d, out) : 0;
+	return d->shuffled && plain_fits(d, out->len) ? unshuffle(d, out) : 0;
 }
 
 /* True if the object is a frame, and not plain bytes that look like one. */
@@ -103,6 +120,8 @@ static int undo_bitshuffle(struct decoding *d, struct bytes *b)
 	    !bitshuffle_looks_like(b->data, b->len, d->expected))
 		return 0;
 	int rc = bitshuffle_decode(b->data, b->len, d->elem_size, d->expected, &plain, d->err);
+	if (rc == -EIO && plain_fits(d, b->len)) /* plain bytes that look like that form */
+		return 0;
 	if (rc)
 		return rc;
 	bytes_release(b);
@@ -119,13 +138,12 @@ static int undo_filters(struct decoding *d, struct bytes *stored, struct bytes *
 	int rc = 0;
 	if (is_frame(d, stored, &frame)) {
 		rc = blosc_frame_decode(&frame, stored->data, stored->len, d->limit, out, d->err);
-	} else if (d->recorded.compressor && zstream_looks_like(stored->data, stored->len)) {
+	} else if (d->deflated && zstream_looks_like(stored->data, stored->len)) {
 		rc = undo_zlib(d, stored, out);
-		if (rc == -EIO &&
-		    plain_fits(d, stored->len)) { /* plain bytes that look like a stream */
-			bytes_release(out);
-			rc = 0;
-		}
+		if (rc != -EIO || !plain_fits(d, stored->len))
+			return rc;
+		bytes_release(out); /* plain bytes that look like a stream */
+		rc = 0;
 	}
 	if (rc == 0 && !out->data) {
 		*out = *stored;
@@ -163,7 +181,7 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 	if (d.elem_size == 0 && plain.len > c->max_bytes)
 		return err_set(err, -EIO, "chunk has %zu bytes, the limit is %llu", plain.len,
 			       (unsigned long long)c->max_bytes);
-	if (dtype_is_plain(c->type)) {
+	if (elements_are_packed(c->type)) {
 		out->fixed = plain;
 		plain = (struct bytes){0};
 		return 0;
@@ -192,13 +210,15 @@ int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
 		       uint64_t object_size, uint64_t max_bytes, uint64_t *decoded, struct err *err)
 {
 	struct recorded r = recorded_of(p);
+	struct pipeline object;
 	struct blosc_frame frame;
 	uint64_t size = object_size;
+	pipeline_of_object(p, &object);
 	if (n < min_u64(BLOSC_FRAME_HEADER, object_size))
 		return err_set(err, -EAGAIN, "%zu bytes do not show the decoded size", n);
 	if (blosc_frame_parse(head, n, object_size, &frame))
 		size = frame.nbytes;
-	else if (r.compressor && zstream_looks_like(head, n))
+	else if ((r.compressor || object.n > 0) && zstream_looks_like(head, n))
 		return inflated_size(head, n, object_size, max_bytes, decoded, err);
 	if (size > max_bytes)
 		return err_set(err, -EFBIG, "chunk has %llu bytes, the limit is %llu",

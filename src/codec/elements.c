@@ -9,13 +9,15 @@
  *   compound    its members in order
  *   array       its items in order, without a count
  *
- * After the last element HSDS writes 4 zero bytes for each array of vlens. Compounds in the object
- * are packed, and so are their dtypes.
+ * After the last element HSDS writes 4 zero bytes for each array of vlens, and so does the encoder.
+ * The dtype of a compound may have gaps between its members. They are zeros in decoded elements.
  *
  * The decoder reads through a cursor. Each element consumes at least one byte or fails. The depth
  * is that of the type, at most DTYPE_MAX_DEPTH. No memory is allocated before the object has been
  * checked to have enough bytes for the smallest form of its elements. So hostile bytes cost no more
  * memory than a few times their own length.
+ *
+ * The encoder first checks all slots of its input, and then follows them without further checks.
  */
 #include "elements.h"
 
@@ -23,10 +25,31 @@
 #include <string.h>
 
 #include <base/cursor.h>
+#include <base/emit.h>
 
 enum { COUNT_SIZE = 4, ARRAY_TRAILER = 4 };
 
 #define STORED_SIZE_MAX (UINT64_C(1) << 40)
+
+bool elements_are_packed(const struct dtype *t)
+{
+	if (!dtype_is_plain(t))
+		return false;
+	if (t->cls == DTYPE_ARRAY)
+		return elements_are_packed(t->array.base);
+	if (t->cls != DTYPE_COMPOUND)
+		return true;
+	uint32_t end = 0;
+	for (uint32_t i = 0; i < t->compound.n; i++) {
+		const struct dtype_member *m = &t->compound.members[i];
+		if (m->offset != end || !elements_are_packed(m->type))
+			return false;
+		end += m->type->size;
+	}
+	return end == t->size;
+}
+
+/* ---- decoding ---- */
 
 struct walk {
 	const struct codec_chunk *chunk;
@@ -44,8 +67,6 @@ static uint64_t saturate(uint64_t n)
 static uint64_t least_size(const struct dtype *t)
 {
 	uint64_t sum = 0;
-	if (dtype_is_plain(t))
-		return t->size;
 	switch (t->cls) {
 	case DTYPE_REFERENCE:
 		return CODEC_REF_TEXT;
@@ -139,7 +160,7 @@ static int put_vlen(struct walk *w, const struct dtype *t, uint8_t *slot)
 	const uint8_t *items = NULL;
 	size_t items_len = len;
 	uint32_t count = 0;
-	if (dtype_is_plain(base)) {
+	if (elements_are_packed(base)) {
 		if (len % base->size != 0)
 			return err_set(
 				w->err, -EIO,
@@ -190,7 +211,7 @@ static int put_array(struct walk *w, const struct dtype *t, uint8_t *slot)
 /* Decodes one element at the cursor into slot, which has t->size bytes. */
 static int put(struct walk *w, const struct dtype *t, uint8_t *slot)
 {
-	if (dtype_is_plain(t)) {
+	if (elements_are_packed(t)) {
 		const uint8_t *bytes = cur_bytes(&w->in, t->size);
 		if (!bytes)
 			return truncated(w);
@@ -249,4 +270,140 @@ int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, st
 	if (rc == -ENOMEM)
 		return err_errno(err, rc, "chunk of %llu elements", (unsigned long long)c->nelems);
 	return rc ? rc : check_trailer(&w);
+}
+
+/* ---- encoding ---- */
+
+struct encoding {
+	const struct object_namer *namer;
+	const uint8_t *heap;
+	struct bytes *out;
+	struct err *err;
+};
+
+static int get(struct encoding *e, const struct dtype *t, const uint8_t *slot);
+
+static int too_long(struct encoding *e)
+{
+	return err_set(e->err, -EFBIG, "chunk is encoded to more than %llu bytes",
+		       (unsigned long long)ELEMENTS_ENCODED_MAX);
+}
+
+static int append(struct encoding *e, const void *bytes, uint64_t n)
+{
+	if (n > ELEMENTS_ENCODED_MAX - e->out->len)
+		return too_long(e);
+	const int rc = bytes_append(e->out, bytes, (size_t)n);
+	return rc ? err_errno(e->err, rc, "chunk") : 0;
+}
+
+static int get_reference(struct encoding *e, const uint8_t *slot)
+{
+	char text[CODEC_REF_TEXT] = {0};
+	struct cursor c = cursor_of(slot, DTYPE_OBJREF_SIZE);
+	const uint64_t ref = cur_u64(&c);
+	if (ref != 0 && e->namer && e->namer->name)
+		e->namer->name(e->namer->ctx, ref, text);
+	return append(e, text, sizeof(text));
+}
+
+static int get_vlen(struct encoding *e, const struct dtype *t, const uint8_t *slot)
+{
+	static const uint8_t no_count[COUNT_SIZE];
+	const struct dtype *base = t->vlen.base;
+	const struct elems_vlen v = elems_get_vlen(slot);
+	const uint8_t *items = v.count ? e->heap + v.offset : NULL;
+	const size_t at = e->out->len;
+	int rc = append(e, no_count, COUNT_SIZE);
+	if (rc == 0 && v.count > 0 && elements_are_packed(base))
+		rc = append(e, items, (uint64_t)v.count * base->size);
+	else
+		for (uint32_t i = 0; i < v.count && rc == 0; i++)
+			rc = get(e, base, items + (size_t)i * base->size);
+	if (rc)
+		return rc;
+	/* At most ELEMENTS_ENCODED_MAX - COUNT_SIZE, so that int32 holds it. */
+	struct emit count = emit_to(e->out->data + at, COUNT_SIZE);
+	emit_u32(&count, (uint32_t)(e->out->len - at - COUNT_SIZE));
+	return 0;
+}
+
+/* Encodes the element at slot. */
+static int get(struct encoding *e, const struct dtype *t, const uint8_t *slot)
+{
+	int rc = 0;
+	if (elements_are_packed(t))
+		return append(e, slot, t->size);
+	switch (t->cls) {
+	case DTYPE_REFERENCE:
+		return get_reference(e, slot);
+	case DTYPE_VLEN:
+		return get_vlen(e, t, slot);
+	case DTYPE_COMPOUND:
+		for (uint32_t i = 0; i < t->compound.n && rc == 0; i++)
+			rc = get(e, t->compound.members[i].type,
+				 slot + t->compound.members[i].offset);
+		return rc;
+	case DTYPE_ARRAY:
+		for (uint64_t i = 0; i < t->array.nelems && rc == 0; i++)
+			rc = get(e, t->array.base, slot + i * t->array.base->size);
+		return rc;
+	default:
+		return err_set(e->err, -EIO, "a type of class %d has no slots", (int)t->cls);
+	}
+}
+
+static bool has_region(const struct dtype *t)
+{
+	if (!t->has_ref)
+		return false;
+	if (t->cls == DTYPE_REFERENCE)
+		return t->reference.kind == DTYPE_REF_REGION;
+	if (t->cls == DTYPE_ARRAY)
+		return has_region(t->array.base);
+	if (t->cls == DTYPE_VLEN)
+		return has_region(t->vlen.base);
+	for (uint32_t i = 0; i < t->compound.n; i++)
+		if (has_region(t->compound.members[i].type))
+			return true;
+	return false;
+}
+
+static int check_input(const struct codec_encode *c, const struct elems *in, struct err *err)
+{
+	static const struct elems_visitor none;
+	uint64_t size = 0;
+	if (has_region(c->type))
+		return err_set(err, -EOPNOTSUPP,
+			       "region references cannot be stored in a chunk object");
+	if (!mul_u64(c->nelems, c->type->size, &size) || size != in->fixed.len)
+		return err_set(err, -EIO, "%zu bytes are not %llu elements of %u bytes",
+			       in->fixed.len, (unsigned long long)c->nelems, c->type->size);
+	return elems_visit(c->type, in->fixed.data, c->nelems, in->heap.data, in->heap.len, &none,
+			   err);
+}
+
+int elements_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
+		    struct err *err)
+{
+	const struct dtype *t = c->type;
+	struct encoding e = {.namer = c->namer, .heap = in->heap.data, .out = out, .err = err};
+	int rc = check_input(c, in, err);
+	if (rc)
+		return rc;
+	uint64_t least = 0, trailer = 0;
+	if (!mul_u64(least_size(t), c->nelems, &least) ||
+	    !mul_u64(vlen_arrays(t) * ARRAY_TRAILER, c->nelems, &trailer) ||
+	    !add_u64(least, trailer, &least) || least > ELEMENTS_ENCODED_MAX)
+		return too_long(&e);
+	rc = bytes_reserve(out, (size_t)least);
+	if (rc)
+		return err_errno(err, rc, "chunk");
+	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)
+		rc = get(&e, t, in->fixed.data + i * t->size);
+	if (rc == 0 && trailer > ELEMENTS_ENCODED_MAX - out->len)
+		rc = too_long(&e);
+	if (rc == 0 && bytes_append_zero(out, (size_t)trailer))
+		rc = err_errno(err, -ENOMEM, "chunk");
+	return rc;
 }

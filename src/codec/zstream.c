@@ -103,6 +103,31 @@ int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *o
 	return 0;
 }
 
+static void deflate_cleanup(z_stream **z)
+{
+	deflateEnd(*z);
+}
+
+int zstream_deflate(const uint8_t *in, size_t n, int level, struct bytes *out, struct err *err)
+{
+	z_stream stream = {0};
+	if (deflateInit(&stream, level) != Z_OK)
+		return err_errno(err, -ENOMEM, "zlib");
+	z_stream *z __attribute__((cleanup(deflate_cleanup))) = &stream;
+	const uLong bound = deflateBound(z, n);
+	if (bound > UINT_MAX || bytes_reserve(out, bound))
+		return err_errno(err, -ENOMEM, "zlib stream of %zu bytes", n);
+	z->next_in = (z_const Bytef *)(uintptr_t)in;
+	z->avail_in = (uInt)n;
+	z->next_out = out->data + out->len;
+	z->avail_out = (uInt)bound;
+	/* The output has room for all, so one call ends the stream. */
+	if (deflate(z, Z_FINISH) != Z_STREAM_END)
+		return err_set(err, -EIO, "zlib cannot deflate %zu bytes", n);
+	out->len += bound - z->avail_out;
+	return 0;
+}
+
 uint64_t zstream_stored_size(uint64_t n)
 {
 	uint64_t blocks = n ? div_up_u64(n, BLOCK_MAX) : 1;

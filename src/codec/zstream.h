@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zlib streams: inflating with a limit, and writing without compression. */
+/* zlib streams: inflating with a limit, deflating, and writing without compression. */
 #ifndef CODEC_ZSTREAM_H
 #define CODEC_ZSTREAM_H
 
@@ -17,6 +17,9 @@ bool zstream_looks_like(const uint8_t *in, size_t n);
  * -EIO: damaged, truncated, or over the limit; -ENOMEM. */
 int zstream_inflate(const uint8_t *in, size_t n, uint64_t limit, struct bytes *out, size_t *left,
 		    struct err *err);
+
+/* Appends a stream of n bytes, at most 2^31, to out. level: 0 to 9. -ENOMEM. */
+int zstream_deflate(const uint8_t *in, size_t n, int level, struct bytes *out, struct err *err);
 
 /* Size of a stream of stored blocks that holds n bytes. UINT64_MAX on overflow. */
 uint64_t zstream_stored_size(uint64_t n);

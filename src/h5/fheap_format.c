@@ -12,9 +12,11 @@ enum {
 	BLOCK_PREFIX_SIZE = 4 + 1, /* signature and version */
 	ADDRS_IN_HEADER = 3,
 	LENS_IN_HEADER = 12,
-	TINY_SHORT_MAX = 16,  /* largest length in the first byte of an id */
-	START_ROWS = 1,	      /* as in heaps of libhdf5 */
-	MAX_INDEX = 62,	      /* bits of heap offsets; no overflow of 2^63 */
+	TINY_SHORT_MAX = 16, /* largest length in the first byte of an id */
+	START_ROWS = 1,	     /* as in heaps of libhdf5 */
+	MAX_INDEX = 64,	     /* bits of heap offsets */
+	FILTER_MASK_SIZE = 4,
+	FILTER_LEN_AT = 7,
 	MAX_DIRECT_BITS = 31, /* of the size of direct blocks, as in libhdf5 */
 };
 
@@ -44,17 +46,20 @@ static unsigned int min_uint(unsigned int a, unsigned int b)
 /* Sizes of ids of huge and tiny objects, as in H5HF__huge_init() and H5HF__tiny_init(). */
 static void init_ids(struct fheap_table *t)
 {
-	unsigned int room = t->params.id_len - 1U;
-	t->huge_direct = room >= (unsigned int)t->file.addr_size + t->file.len_size;
+	unsigned int room = t->params.id_len - 1U, place = t->file.addr_size + t->file.len_size;
+	if (t->filtered)
+		place += FILTER_MASK_SIZE + t->file.len_size;
+	t->huge_direct = room >= place;
 	t->huge_size = min_uint(room, 8);
 	t->tiny_extended = room > TINY_SHORT_MAX + 1;
 	t->tiny_max = t->tiny_extended ? room - 1 : min_uint(room, TINY_SHORT_MAX);
 }
 
 int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
-		     const struct h5_fheap_params *p, bool checksum, struct err *err)
+		     const struct h5_fheap_params *p, bool checksum, bool filtered, struct err *err)
 {
-	*t = (struct fheap_table){.params = *p, .file = *f, .checksum = checksum};
+	*t = (struct fheap_table){
+		.params = *p, .file = *f, .checksum = checksum, .filtered = filtered};
 	if (!is_power_of_2(p->table_width) || !is_power_of_2(p->start_block) ||
 	    !is_power_of_2(p->max_direct) || p->start_block > p->max_direct ||
 	    p->max_index > MAX_INDEX || p->max_direct >> MAX_DIRECT_BITS > 1)
@@ -127,8 +132,10 @@ uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows)
 uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows)
 {
 	const uint64_t entries = (uint64_t)rows * t->params.table_width;
+	const uint64_t direct = (uint64_t)min_uint(rows, t->direct) * t->params.table_width;
+	const uint64_t more = t->filtered ? t->file.len_size + FILTER_MASK_SIZE : 0;
 	return BLOCK_PREFIX_SIZE + t->file.addr_size + t->off_size + entries * t->file.addr_size +
-	       CHECKSUM_SIZE;
+	       direct * more + CHECKSUM_SIZE;
 }
 
 void fheap_header_encode(struct emit *e, const struct fheap_header *h)
@@ -169,21 +176,25 @@ size_t fheap_header_size(const struct h5_file *f)
 	       LENS_IN_HEADER * (8 - (size_t)f->len_size);
 }
 
-int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_header *h,
-			struct err *err)
+size_t fheap_header_more(const struct h5_file *f, const uint8_t *raw)
 {
-	const uint8_t *start = c->pos;
+	struct cursor c = cursor_of(raw, fheap_header_size(f));
+	cur_skip(&c, FILTER_LEN_AT);
+	const uint16_t filter_len = cur_u16(&c);
+	return filter_len ? (size_t)f->len_size + FILTER_MASK_SIZE + filter_len : 0;
+}
+
+static void decode_fields(const struct h5_file *f, struct cursor *c, struct fheap_header *h)
+{
 	struct h5_fheap_params *p = &h->params;
-	const uint8_t *magic = cur_bytes(c, 4);
-	uint8_t version = cur_u8(c);
 	p->id_len = cur_u16(c);
-	uint16_t filter_len = cur_u16(c);
+	h->filter_len = cur_u16(c);
 	h->flags = cur_u8(c);
 	p->max_managed = cur_u32(c);
 	h->huge_last_id = h5_cur_len(f, c);
 	h->huge_tree = h5_cur_addr(f, c);
 	h->free_bytes = h5_cur_len(f, c);
-	cur_skip(c, f->addr_size); /* free-space manager: only writers need it */
+	h->free_space = h5_cur_addr(f, c);
 	h->managed_bytes = h5_cur_len(f, c);
 	h->block_bytes = h5_cur_len(f, c);
 	h->iterator = h5_cur_len(f, c);
@@ -196,17 +207,31 @@ int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_
 	p->start_block = h5_cur_len(f, c);
 	p->max_direct = h5_cur_len(f, c);
 	p->max_index = cur_u16(c);
-	cur_skip(c, 2); /* starting rows: the same */
+	cur_skip(c, 2); /* starting rows: only writers need them */
 	h->root = h5_cur_addr(f, c);
 	h->root_rows = cur_u16(c);
-	uint32_t stored = cur_u32(c);
-	if (!cur_ok(c) || memcmp(magic, "FRHP", 4) != 0)
+}
+
+int fheap_header_decode(const struct h5_file *f, const uint8_t *raw, size_t n,
+			struct fheap_header *h, struct cursor *filters, struct err *err)
+{
+	struct cursor c = cursor_of(raw, n);
+	const uint8_t *magic = cur_bytes(&c, 4);
+	const uint8_t version = cur_u8(&c);
+	*h = (struct fheap_header){.root_stored = 0};
+	decode_fields(f, &c, h);
+	if (h->filter_len) {
+		h->root_stored = h5_cur_len(f, &c);
+		h->root_mask = cur_u32(&c);
+	}
+	*filters = cur_sub(&c, h->filter_len);
+	const size_t used = cur_pos(&c);
+	const uint32_t stored = cur_u32(&c);
+	if (!cur_ok(&c) || memcmp(magic, "FRHP", 4) != 0)
 		return err_set(err, -EIO, "fractal heap header: wrong signature");
 	if (version != 0)
 		return err_set(err, -EOPNOTSUPP, "fractal heap: unsupported version %d", version);
-	if (filter_len)
-		return err_set(err, -EOPNOTSUPP, "fractal heap: filters are not supported");
-	if (stored != checksum_lookup3(start, fheap_header_size(f) - CHECKSUM_SIZE, 0))
+	if (stored != checksum_lookup3(raw, used, 0))
 		return err_set(err, -EIO, "fractal heap header: wrong checksum");
 	return 0;
 }
@@ -294,4 +319,18 @@ int fheap_indirect_decode(const struct fheap_table *t, uint64_t heap, uint64_t o
 	if (!cur_ok(&c) || stored != checksum_lookup3(raw, size - CHECKSUM_SIZE, 0))
 		return err_set(err, -EIO, "FHIB block: wrong checksum");
 	return 0;
+}
+
+struct fheap_child fheap_child_decode(const struct fheap_table *t, struct cursor *children,
+				      unsigned int row)
+{
+	struct fheap_child child = {.addr = h5_cur_addr(&t->file, children)};
+	if (row >= t->direct)
+		return child;
+	child.stored = fheap_row_size(t, row);
+	if (t->filtered) {
+		child.stored = h5_cur_len(&t->file, children);
+		child.mask = cur_u32(children);
+	}
+	return child;
 }

@@ -3,11 +3,11 @@
  * The blocks of a fractal heap (Spec III.G) and the arithmetic of its doubling table, which the
  * writer and the reader share.
  *
- * Header "FRHP", 146 bytes without filters (all tables are for addresses and lengths of 8 bytes):
+ * Header "FRHP" (all tables are for addresses and lengths of 8 bytes):
  *
  *    +0  signature, u8 version 0       +70  u64  managed objects
  *    +5  u16  heap id length           +78  u64  bytes of huge objects
- *    +7  u16  length of filters, 0     +86  u64  huge objects
+ *    +7  u16  length of filters        +86  u64  huge objects
  *    +9  u8   flags                    +94  u64  bytes of tiny objects
  *   +10  u32  max. managed object     +102  u64  tiny objects
  *   +14  u64  last id of a huge object      +110  u16  table width
@@ -17,7 +17,10 @@
  *   +46  u64  managed space           +130  u16  starting rows of the root indirect block
  *   +54  u64  space of direct blocks  +132  u64  root block, undefined when empty
  *   +62  u64  allocation iterator     +140  u16  rows of the root block, 0: it is direct
- *                                     +142  u32  checksum of the bytes before it
+ *
+ *   only if there are filters: u64 stored size and u32 filter mask of a direct root block, then the
+ *   filter pipeline message; the encoder writes none
+ *   u32 checksum of the bytes before it
  *
  * Direct block "FHDB" and indirect block "FHIB":
  *
@@ -26,14 +29,18 @@
  *   +13  block's offset in the heap, ceil(max. heap size / 8) bytes
  *        direct: u32 checksum of the whole block with this field 0 (flag FHEAP_CHECKSUM_BLOCKS),
  *                then objects
- *        indirect: u64 address of each of rows * width children, undefined if there is none,
- *                then u32 checksum of the bytes before it
+ *        indirect: u64 address of each of rows * width children, undefined if there is none; if
+ *                there are filters, each address of a direct block is followed by the u64 stored
+ *                size and the u32 filter mask of the block; then u32 checksum of the bytes before
+ * it
+ *
+ * Filters are applied to a whole direct block with its prefix, and to each huge object.
  *
  * Heap id: one byte of version (bits 6-7, 0) and class (bits 4-5), then
  *   managed  offset in the heap, which counts block prefixes too and is as wide as in blocks;
  *            then the length
- *   huge     address and length if the id has room for them; otherwise a number that the B-tree of
- *            huge objects maps to address and length
+ *   huge     address and stored length if the id has room for them, with filters also u32 filter
+ *            mask and length; otherwise a number that the B-tree of huge objects maps to them
  *   tiny     the length minus 1 (in bits 0-3; also in a second byte if ids have more than 18
  *            bytes), then the bytes of the object
  *
@@ -50,7 +57,7 @@
 #include <h5/fheap.h>
 
 enum {
-	FHEAP_HEADER_SIZE = 146,
+	FHEAP_HEADER_SIZE = 146, /* without filters */
 	FHEAP_MAX_ROWS = 64,
 	FHEAP_ID_CLASS = 0x30,
 	FHEAP_ID_VERSION = 0xc0,
@@ -71,19 +78,24 @@ struct fheap_header {
 	struct h5_fheap_params params;
 	uint8_t flags;
 	uint64_t huge_last_id, huge_tree;
-	uint64_t free_bytes;
+	uint64_t free_bytes, free_space; /* free_space: address of the free-space manager */
 	uint64_t managed_bytes, block_bytes, iterator, managed_n;
 	uint64_t huge_bytes, huge_n;
 	uint64_t tiny_bytes, tiny_n;
 	uint64_t root;
 	uint16_t root_rows;
+	uint16_t filter_len; /* 0: no filters */
+	uint64_t
+		root_stored; /* with filters: stored bytes and filter mask of a direct root block */
+	uint32_t root_mask;
 };
 
 /* Values computed from the parameters. */
 struct fheap_table {
 	struct h5_fheap_params params;
-	struct h5_file file;	/* for its sizes */
-	bool checksum;		/* direct blocks have one */
+	struct h5_file file; /* for its sizes */
+	bool checksum;	     /* direct blocks have one */
+	bool filtered;
 	unsigned int row_bits;	/* log2 of the bytes of row 0 */
 	unsigned int max_rows;	/* most rows of the root indirect block */
 	unsigned int direct;	/* rows of direct blocks */
@@ -96,9 +108,10 @@ struct fheap_table {
 	bool tiny_extended;	/* the length of a tiny object has a second byte */
 };
 
-/* -EIO: impossible parameters. */
+/* checksum: direct blocks have one. -EIO: impossible parameters. */
 int fheap_table_init(struct fheap_table *t, const struct h5_file *f,
-		     const struct h5_fheap_params *params, bool checksum, struct err *err);
+		     const struct h5_fheap_params *params, bool checksum, bool filtered,
+		     struct err *err);
 
 /* An entry of an indirect block. */
 struct fheap_entry {
@@ -122,11 +135,14 @@ uint64_t fheap_capacity(const struct fheap_table *t, unsigned int rows);
 uint64_t fheap_indirect_size(const struct fheap_table *t, unsigned int rows);
 
 void fheap_header_encode(struct emit *e, const struct fheap_header *h);
-/* Bytes of a header with the sizes of a file. */
+/* Bytes of a header with the sizes of a file, without what filters add to it. */
 size_t fheap_header_size(const struct h5_file *f);
-/* c: fheap_header_size() bytes. */
-int fheap_header_decode(const struct h5_file *f, struct cursor *c, struct fheap_header *h,
-			struct err *err);
+/* What filters add to a header that begins with these fheap_header_size() bytes. */
+size_t fheap_header_more(const struct h5_file *f, const uint8_t *raw);
+/* raw: the n bytes of the whole header. *filters: the filter pipeline message, empty if there are
+ * no filters. */
+int fheap_header_decode(const struct h5_file *f, const uint8_t *raw, size_t n,
+			struct fheap_header *h, struct cursor *filters, struct err *err);
 
 /* A block of `size` bytes. data: n bytes of objects, n <= size - t->prefix. */
 void fheap_direct_encode(struct emit *e, const struct fheap_table *t, uint64_t heap,
@@ -140,9 +156,17 @@ void fheap_indirect_encode(struct emit *e, const struct fheap_table *t, uint64_t
 			   uint64_t offset, unsigned int rows,
 			   uint64_t (*child)(void *ctx, const struct fheap_entry *entry),
 			   void *ctx);
-/* raw: fheap_indirect_size() bytes. children: receives a cursor over the addresses. */
+/* raw: fheap_indirect_size() bytes. children: receives a cursor over the children. */
 int fheap_indirect_decode(const struct fheap_table *t, uint64_t heap, uint64_t offset,
 			  const uint8_t *raw, size_t size, struct cursor *children,
 			  struct err *err);
+struct fheap_child {
+	uint64_t addr;	 /* H5_UNDEF: none */
+	uint64_t stored; /* direct blocks: bytes in the file */
+	uint32_t mask;	 /* of filters that were not applied */
+};
+/* The next child, which belongs to a row. */
+struct fheap_child fheap_child_decode(const struct fheap_table *t, struct cursor *children,
+				      unsigned int row);
 
 #endif

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading objects of a fractal heap. h5_fheap_open() reads the header and all indirect blocks, and
- * makes a table of direct blocks by heap offset. After that, each object takes one read. The first
- * object of a block takes one more read, to check the block's checksum. The first huge object takes
- * a walk over the B-tree of huge objects.
+ * makes a table of direct blocks by heap offset. A direct block is read when its first object is
+ * needed. Blocks are then kept, up to CACHE_LIMIT bytes. Of other blocks without filters, each
+ * object takes one read. Blocks with filters are decoded again, and the cache evicts blocks in
+ * turn.
  *
  * A block contains its offset in the heap, so a block that is in the tree twice is damaged. Blocks
  * do not overlap, so the size of the file limits how much is read and kept.
+ *
+ * All blocks are claimed at the end of h5_fheap_open(), so an open that fails claims nothing. The
+ * free-space manager, which only writers need, is claimed if it is not damaged.
  *
  * Not thread-safe.
  */
@@ -16,35 +20,55 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <h5/btree2.h>
+#include <data/filter.h>
+#include <h5/claims.h>
+#include <h5/free_space.h>
+#include <h5/message.h>
+
+#include "fheap_huge.h"
+
+enum {
+	CACHE_LIMIT = 16 << 20,
+	BLOCK_MAX = 64 << 20,	 /* bytes of a direct block; libhdf5 writes 64 KiB */
+	FILTERS_LIMIT = 1 << 20, /* memory of decoded filters */
+};
 
 struct block {
 	uint64_t offset; /* in the heap; ascending */
 	uint64_t size;
 	uint64_t addr;
-	bool checked;
+	uint64_t stored; /* bytes in the file */
+	uint8_t *data;	 /* NULL: not kept */
+	uint32_t mask;
+	bool is_checked;
 };
 
-struct huge {
-	uint64_t id; /* ascending */
-	uint64_t addr, len;
+struct run {
+	uint64_t addr, n;
 };
 
 struct h5_fheap_reader {
 	struct h5_file file;
 	uint64_t addr;
+	size_t header_size;
 	struct fheap_header header;
 	struct fheap_table table;
-	struct bytes blocks; /* of struct block */
-	uint64_t bytes_left; /* bytes of the file that no block has used */
-	struct bytes huge;   /* of struct huge */
-	bool huge_read;	     /* the B-tree of huge objects has been read */
+	struct arena *arena; /* of the pipeline; NULL: no filters */
+	struct pipeline pipeline;
+	struct bytes blocks;   /* of struct block */
+	struct bytes indirect; /* of struct run: the indirect blocks, until they are claimed */
+	uint64_t bytes_left;   /* bytes of the file that no block has used */
+	uint64_t kept;	       /* bytes of blocks that are kept */
+	size_t hand;	       /* the block from which the next one to evict is searched */
+	struct fheap_huge_index huge;
 };
 
 static int out_of_memory(struct err *err)
 {
 	return err_set(err, -ENOMEM, "fractal heap: out of memory");
 }
+
+/* ---- opening ---- */
 
 /* Counts n bytes of the file for a block. */
 static int use(struct h5_fheap_reader *r, uint64_t n, struct err *err)
@@ -55,20 +79,38 @@ static int use(struct h5_fheap_reader *r, uint64_t n, struct err *err)
 	return 0;
 }
 
-static int add_block(struct h5_fheap_reader *r, uint64_t offset, uint64_t size, uint64_t addr,
-		     struct err *err)
+static int add_block(struct h5_fheap_reader *r, uint64_t offset, uint64_t size,
+		     const struct fheap_child *child, struct err *err)
 {
-	struct block b = {.offset = offset, .size = size, .addr = addr};
-	int rc = use(r, size, err);
+	struct block b = {.offset = offset,
+			  .size = size,
+			  .addr = child->addr,
+			  .stored = child->stored,
+			  .mask = child->mask};
+	int rc = use(r, b.stored, err);
 	if (!rc && bytes_append(&r->blocks, &b, sizeof(b)))
 		rc = out_of_memory(err);
 	return rc;
 }
 
+/* Reads an indirect block of `size` bytes. */
+static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offset, uint64_t size,
+			 uint8_t *raw, struct cursor *children, struct err *err)
+{
+	const struct run run = {addr, size};
+	int rc = h5_file_read(&r->file, addr, raw, (size_t)size, err);
+	if (!rc)
+		rc = fheap_indirect_decode(&r->table, r->addr, offset, raw, (size_t)size, children,
+					   err);
+	if (rc)
+		return err_wrap(err, rc, "block at %" PRIu64, addr);
+	return bytes_append(&r->indirect, &run, sizeof(run)) ? out_of_memory(err) : 0;
+}
+
 /* Adds the direct blocks below the indirect block at addr. The range of a child is smaller than
  * that of its parent, which limits the depth. */
-static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offset,
-			 unsigned int rows, struct err *err)
+static int add_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offset,
+			unsigned int rows, struct err *err)
 {
 	const struct fheap_table *t = &r->table;
 	uint64_t size = fheap_indirect_size(t, rows);
@@ -79,52 +121,103 @@ static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offs
 	if (!raw)
 		return out_of_memory(err);
 	struct cursor children;
-	rc = h5_file_read(&r->file, addr, raw, (size_t)size, err);
-	if (!rc)
-		rc = fheap_indirect_decode(t, r->addr, offset, raw, (size_t)size, &children, err);
+	rc = read_indirect(r, addr, offset, size, raw, &children, err);
 	for (unsigned int row = 0; row < rows && !rc; row++) {
 		for (unsigned int col = 0; col < t->params.table_width && !rc; col++) {
-			struct fheap_entry entry = fheap_entry_at(t, row, col);
-			uint64_t child = h5_cur_addr(&r->file, &children);
-			if (child == H5_UNDEF)
+			const struct fheap_entry entry = fheap_entry_at(t, row, col);
+			const struct fheap_child child = fheap_child_decode(t, &children, row);
+			if (child.addr == H5_UNDEF)
 				continue;
 			if (row < t->direct)
-				rc = add_block(r, offset + entry.offset, entry.size, child, err);
+				rc = add_block(r, offset + entry.offset, entry.size, &child, err);
 			else
-				rc = read_indirect(r, child, offset + entry.offset,
-						   fheap_child_rows(t, row), err);
+				rc = add_indirect(r, child.addr, offset + entry.offset,
+						  fheap_child_rows(t, row), err);
 		}
 	}
 	return rc;
 }
 
-static int read_header(struct h5_fheap_reader *r, struct err *err)
+static int open_filters(struct h5_fheap_reader *r, struct cursor *filters, struct err *err)
 {
-	uint8_t raw[FHEAP_HEADER_SIZE];
-	const size_t size = fheap_header_size(&r->file);
-	int rc = h5_file_read(&r->file, r->addr, raw, size, err);
-	if (rc)
-		return rc;
-	struct cursor c = cursor_of(raw, size);
-	rc = fheap_header_decode(&r->file, &c, &r->header, err);
-	if (rc)
-		return rc;
-	rc = fheap_table_init(&r->table, &r->file, &r->header.params,
-			      r->header.flags & FHEAP_CHECKSUM_BLOCKS, err);
+	if (!r->header.filter_len)
+		return 0;
+	if (!r->file.unfilter)
+		return err_set(err, -EOPNOTSUPP, "fractal heap: filters are not supported");
+	r->arena = arena_new(FILTERS_LIMIT);
+	if (!r->arena)
+		return out_of_memory(err);
+	return h5_pipeline_decode(filters, r->arena, &r->pipeline, err);
+}
+
+static int decode_header(struct h5_fheap_reader *r, const uint8_t *raw, struct err *err)
+{
+	struct cursor filters;
+	int rc = fheap_header_decode(&r->file, raw, r->header_size, &r->header, &filters, err);
+	if (!rc)
+		rc = open_filters(r, &filters, err);
+	if (!rc)
+		rc = fheap_table_init(&r->table, &r->file, &r->header.params,
+				      r->header.flags & FHEAP_CHECKSUM_BLOCKS,
+				      r->header.filter_len > 0, err);
 	if (!rc && r->header.root_rows > r->table.max_rows)
 		rc = err_set(err, -EIO, "fractal heap: %d rows, more than the maximum of %u",
 			     r->header.root_rows, r->table.max_rows);
 	return rc;
 }
 
+static int read_header(struct h5_fheap_reader *r, struct err *err)
+{
+	uint8_t start[FHEAP_HEADER_SIZE];
+	const size_t size = fheap_header_size(&r->file);
+	int rc = h5_file_read(&r->file, r->addr, start, size, err);
+	if (rc)
+		return rc;
+	const size_t more = fheap_header_more(&r->file, start);
+	r->header_size = size + more;
+	auto_free uint8_t *raw = malloc(r->header_size);
+	if (!raw)
+		return out_of_memory(err);
+	memcpy(raw, start, size);
+	if (more)
+		rc = h5_file_read(&r->file, r->addr + size, raw + size, more, err);
+	return rc ? rc : decode_header(r, raw, err);
+}
+
 static int read_heap(struct h5_fheap_reader *r, struct err *err)
 {
+	const struct fheap_header *h = &r->header;
 	int rc = read_header(r, err);
-	if (rc || r->header.root == H5_UNDEF)
+	if (rc || h->root == H5_UNDEF)
 		return rc;
-	if (r->header.root_rows == 0)
-		return add_block(r, 0, r->table.params.start_block, r->header.root, err);
-	return read_indirect(r, r->header.root, 0, r->header.root_rows, err);
+	if (h->root_rows)
+		return add_indirect(r, h->root, 0, h->root_rows, err);
+	const uint64_t size = r->table.params.start_block;
+	const struct fheap_child root = {h->root, h->filter_len ? h->root_stored : size,
+					 h->root_mask};
+	return add_block(r, 0, size, &root, err);
+}
+
+static int claim_blocks(struct h5_fheap_reader *r, struct err *err)
+{
+	struct h5_claims *claims = r->file.claims;
+	if (!claims)
+		return 0;
+	const struct run *indirect = (const void *)r->indirect.data;
+	const struct block *blocks = (const void *)r->blocks.data;
+	int rc = h5_free_space_claim(&r->file, r->header.free_space, err);
+	if (rc == -EIO || rc == -EOPNOTSUPP) {
+		rc = 0;
+		if (err)
+			err_clear(err);
+	}
+	if (!rc)
+		rc = h5_claim(claims, r->addr, r->header_size, "fractal heap", err);
+	for (size_t i = 0; !rc && i < r->indirect.len / sizeof(*indirect); i++)
+		rc = h5_claim(claims, indirect[i].addr, indirect[i].n, "indirect block", err);
+	for (size_t i = 0; !rc && i < r->blocks.len / sizeof(*blocks); i++)
+		rc = h5_claim(claims, blocks[i].addr, blocks[i].stored, "direct block", err);
+	return rc;
 }
 
 int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader **out,
@@ -137,6 +230,9 @@ int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader
 	r->addr = addr;
 	r->bytes_left = h5_file_size(f);
 	int rc = read_heap(r, err);
+	if (!rc)
+		rc = claim_blocks(r, err);
+	bytes_release(&r->indirect);
 	if (rc) {
 		h5_fheap_close(r);
 		return err_wrap(err, rc, "fractal heap at %" PRIu64, addr);
@@ -149,40 +245,101 @@ void h5_fheap_close(struct h5_fheap_reader *r)
 {
 	if (!r)
 		return;
+	struct block *blocks = (void *)r->blocks.data;
+	for (size_t i = 0; i < r->blocks.len / sizeof(*blocks); i++)
+		free(blocks[i].data);
 	bytes_release(&r->blocks);
-	bytes_release(&r->huge);
+	bytes_release(&r->indirect);
+	fheap_huge_release(&r->huge);
+	arena_free(r->arena);
 	free(r);
 }
 
-/* Appends bytes [addr, addr + n) of the file to out. */
-static int append_from(const struct h5_fheap_reader *r, uint64_t addr, uint64_t n, size_t max,
-		       struct bytes *out, struct err *err)
+/* ---- objects ---- */
+
+/* Appends `stored` bytes at addr, without filters: n bytes. */
+static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_place *p, size_t max,
+			  struct bytes *out, struct err *err)
 {
-	if (n > max)
-		return err_set(err, -EIO, "object of %" PRIu64 " bytes, more than %zu", n, max);
-	if (n > h5_file_size(&r->file))
+	if (p->n > max)
+		return err_set(err, -EIO, "object of %" PRIu64 " bytes, more than %zu", p->n, max);
+	if (p->stored > h5_file_size(&r->file))
 		return err_set(err, -EIO, "the object is larger than the file");
-	if (bytes_reserve(out, (size_t)n))
+	auto_bytes struct bytes in = {0}, decoded = {0};
+	struct bytes *to = r->table.filtered ? &in : out;
+	if (bytes_reserve(to, (size_t)p->stored))
 		return out_of_memory(err);
-	int rc = h5_file_read(&r->file, addr, out->data + out->len, (size_t)n, err);
-	if (!rc)
-		out->len += (size_t)n;
-	return rc;
+	int rc = h5_file_read(&r->file, p->addr, to->data + to->len, (size_t)p->stored, err);
+	if (rc)
+		return rc;
+	to->len += (size_t)p->stored;
+	if (!r->table.filtered)
+		return 0;
+	const struct h5_unfilter *u = r->file.unfilter;
+	rc = u->decode(u->ctx, &r->pipeline, p->mask, in.data, in.len, (size_t)p->n, &decoded, err);
+	if (rc)
+		return rc;
+	if (decoded.len != p->n)
+		return err_set(err, -EIO, "%zu bytes behind the filters instead of %" PRIu64,
+			       decoded.len, p->n);
+	return bytes_append(out, decoded.data, decoded.len) ? out_of_memory(err) : 0;
 }
 
-/* Checks prefix and checksum of a direct block, once. */
-static int check_block(struct h5_fheap_reader *r, struct block *b, struct err *err)
+/* Reads a direct block and checks its prefix and checksum. */
+static int read_block(const struct h5_fheap_reader *r, struct block *b, struct bytes *raw,
+		      struct err *err)
 {
-	if (b->checked)
-		return 0;
-	auto_free uint8_t *raw = malloc((size_t)b->size);
-	if (!raw)
-		return out_of_memory(err);
-	int rc = h5_file_read(&r->file, b->addr, raw, (size_t)b->size, err);
+	const struct fheap_place place = {
+		.addr = b->addr, .stored = b->stored, .n = b->size, .mask = b->mask};
+	if (b->size > BLOCK_MAX)
+		return err_set(err, -EOPNOTSUPP, "a direct block of %" PRIu64 " bytes", b->size);
+	int rc = append_decoded(r, &place, BLOCK_MAX, raw, err);
 	if (!rc)
-		rc = fheap_direct_check(&r->table, r->addr, b->offset, raw, (size_t)b->size, err);
-	b->checked = rc == 0;
-	return rc;
+		rc = fheap_direct_check(&r->table, r->addr, b->offset, raw->data, raw->len, err);
+	b->is_checked = rc == 0;
+	return rc ? err_wrap(err, rc, "block at %" PRIu64, b->addr) : 0;
+}
+
+/* Frees blocks in turn until `size` more bytes can be kept. */
+static void evict(struct h5_fheap_reader *r, uint64_t size)
+{
+	struct block *blocks = (void *)r->blocks.data;
+	while (r->kept && r->kept + size > CACHE_LIMIT) {
+		struct block *b = &blocks[r->hand];
+		r->hand = (r->hand + 1) % (r->blocks.len / sizeof(*blocks));
+		if (!b->data)
+			continue;
+		free(b->data);
+		b->data = NULL;
+		r->kept -= b->size;
+	}
+}
+
+/* Appends n bytes at offset `within` of a block. */
+static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t within, uint64_t n,
+		       struct bytes *out, struct err *err)
+{
+	auto_bytes struct bytes raw = {0};
+	if (!b->data && b->is_checked && !r->table.filtered) {
+		const struct fheap_place place = {.addr = b->addr + within, .stored = n, .n = n};
+		return append_decoded(r, &place, (size_t)n, out, err);
+	}
+	int rc = b->data ? 0 : read_block(r, b, &raw, err);
+	if (rc)
+		return rc;
+	const uint8_t *data = b->data ? b->data : raw.data;
+	if (bytes_append(out, data + within, (size_t)n))
+		return out_of_memory(err);
+	if (b->data)
+		return 0;
+	if (r->table.filtered)
+		evict(r, b->size);
+	if (r->kept + b->size <= CACHE_LIMIT) {
+		b->data = raw.data;
+		raw = (struct bytes){0};
+		r->kept += b->size;
+	}
+	return 0;
 }
 
 /* The direct block at a heap offset; NULL: there is none. */
@@ -206,70 +363,28 @@ static int get_managed(struct h5_fheap_reader *r, struct cursor *id, size_t max,
 		       struct err *err)
 {
 	uint64_t offset = cur_uint(id, r->table.off_size), len = cur_uint(id, r->table.len_size);
-	struct block *b = find_block(r, offset);
+	struct block *b = offset < r->header.managed_bytes ? find_block(r, offset) : NULL;
 	if (!b)
 		return err_set(err, -EIO, "there is no block at heap offset %" PRIu64, offset);
 	uint64_t within = offset - b->offset;
 	if (within < r->table.prefix || len > b->size - within)
 		return err_set(err, -EIO, "the object is outside of its block");
-	int rc = check_block(r, b, err);
-	return rc ? rc : append_from(r, b->addr + within, len, max, out, err);
-}
-
-static int add_huge(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
-{
-	struct h5_fheap_reader *r = ctx;
-	struct cursor c = cursor_of(record, record_size);
-	struct huge h;
-	h.addr = h5_cur_addr(&r->file, &c);
-	h.len = h5_cur_len(&r->file, &c);
-	h.id = h5_cur_len(&r->file, &c);
-	const struct huge *all = (const void *)r->huge.data;
-	size_t n = r->huge.len / sizeof(h);
-	if (!cur_ok(&c))
-		return err_set(err, -EIO, "a B-tree record has %d bytes", record_size);
-	if (n && all[n - 1].id >= h.id)
-		return err_set(err, -EIO, "the huge objects are not in order");
-	return bytes_append(&r->huge, &h, sizeof(h)) ? out_of_memory(err) : 0;
-}
-
-static int read_huge_tree(struct h5_fheap_reader *r, struct err *err)
-{
-	if (r->huge_read)
-		return 0;
-	if (r->header.huge_tree == H5_UNDEF)
-		return err_set(err, -EIO, "the heap has no huge objects");
-	r->huge.len = 0; /* a failed walk may have left some */
-	int rc = h5_bt2_walk(&r->file, r->header.huge_tree, H5_BT2_HUGE, add_huge, r, err);
-	r->huge_read = rc == 0;
-	return rc;
+	if (len > max)
+		return err_set(err, -EIO, "object of %" PRIu64 " bytes, more than %zu", len, max);
+	return append_from(r, b, within, len, out, err);
 }
 
 static int get_huge(struct h5_fheap_reader *r, struct cursor *id, size_t max, struct bytes *out,
 		    struct err *err)
 {
-	if (r->table.huge_direct) {
-		uint64_t addr = h5_cur_addr(&r->file, id), len = h5_cur_len(&r->file, id);
-		return append_from(r, addr, len, max, out, err);
-	}
-	uint64_t number = cur_uint(id, r->table.huge_size);
-	int rc = read_huge_tree(r, err);
-	if (rc)
-		return rc;
-	const struct huge *all = (const void *)r->huge.data;
-	size_t lo = 0, n = r->huge.len / sizeof(*all), hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (all[mid].id < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == n || all[lo].id != number)
-		return err_set(err, -EIO, "there is no huge object %" PRIu64, number);
-	return append_from(r, all[lo].addr, all[lo].len, max, out, err);
+	struct fheap_place object;
+	int rc = fheap_huge_find(&r->huge, &r->table, r->header.huge_tree, id, &object, err);
+	if (!rc)
+		rc = append_decoded(r, &object, max, out, err);
+	if (!rc)
+		rc = fheap_huge_claim(&r->huge, &r->table, &object, err);
+	return rc;
 }
-
 static int get_tiny(const struct h5_fheap_reader *r, uint8_t flags, struct cursor *id, size_t max,
 		    struct bytes *out, struct err *err)
 {

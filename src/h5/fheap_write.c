@@ -75,7 +75,7 @@ struct h5_fheap *h5_fheap_new(const struct h5_fheap_params *params)
 	if (!h)
 		return NULL;
 	const struct h5_file file = h5_file_of(NULL);
-	int rc = fheap_table_init(&h->table, &file, params, true, NULL);
+	int rc = fheap_table_init(&h->table, &file, params, true, false, NULL);
 	/* Ids that contain addresses are not possible before addresses are known. */
 	assert(rc == 0 && !h->table.huge_direct);
 	(void)rc;

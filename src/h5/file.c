@@ -31,6 +31,7 @@
 #include <h5/superblock.h>
 
 #include "msg.h"
+#include "sohm.h"
 
 enum {
 	USER_BLOCK_MIN = 512,
@@ -59,9 +60,13 @@ static int decode_table(struct h5_file *f, const struct h5_msg *m, struct err *e
 	struct cursor c = cursor_of(m->body, m->len);
 	const uint8_t version = cur_u8(&c);
 	f->sohm = h5_cur_addr(f, &c);
+	f->sohm_indexes = cur_u8(&c);
 	int rc = h5_msg_end(&c, "shared message table", err);
 	if (!rc && version != 0)
 		rc = h5_msg_version(version, "shared message table", err);
+	if (!rc && (!f->sohm_indexes || f->sohm_indexes > SOHM_MAX_INDEXES))
+		rc = err_set(err, -EIO, "shared message table: %u indexes; the limit is %d",
+			     f->sohm_indexes, SOHM_MAX_INDEXES);
 	return rc;
 }
 

@@ -11,12 +11,13 @@
  *           name, datatype, dataspace: in version 1 each is padded to a multiple of 8
  *           data
  *
- * The datatype is the body of a datatype message, or of a shared message if flag bit 0 is set. The
- * encoder writes version 3.
+ * Datatype and dataspace are the bodies of such messages, or of a shared message if their flag bit
+ * is set. The encoder writes version 3.
  */
 #include <string.h>
 
 #include <h5/message.h>
+#include <h5/shared.h>
 
 #include "msg.h"
 
@@ -82,17 +83,31 @@ static int decode_data(const struct h5_file *f, struct cursor *c, struct h5_attr
 	return 0;
 }
 
-static int decode_parts(const struct h5_file *f, struct cursor *c, struct cursor *type,
-			struct cursor *space, uint8_t flags, struct arena *a, struct h5_attr *out,
+static int decode_type(const struct h5_file *f, struct cursor *type, bool is_shared,
+		       struct arena *a, struct h5_shared *shared, struct h5_attr *out,
+		       struct err *err)
+{
+	if (is_shared && !shared)
+		return h5_shared_decode(f, type, &out->committed, err);
+	struct cursor body = *type;
+	int rc = is_shared ? h5_shared_resolve(shared, H5_MSG_DATATYPE, type, a, &body,
+					       &out->committed, err)
+			   : 0;
+	return rc ? rc : h5_dtype_decode(f, &body, a, &out->type, err);
+}
+
+static int decode_space(const struct h5_file *f, struct cursor *space, bool is_shared,
+			struct arena *a, struct h5_shared *shared, struct h5_attr *out,
 			struct err *err)
 {
-	int rc = flags & FLAG_SHARED_TYPE ? h5_shared_decode(f, type, &out->committed, err)
-					  : h5_dtype_decode(f, type, a, &out->type, err);
-	if (!rc)
-		rc = h5_dspace_decode(f, space, &out->space, err);
-	if (rc)
-		return err_wrap(err, rc, "attribute %s", out->name);
-	return decode_data(f, c, out, err);
+	struct cursor body = *space;
+	uint64_t committed;
+	if (is_shared && !shared)
+		return err_set(err, -EOPNOTSUPP, "the dataspace is shared");
+	int rc = is_shared ? h5_shared_resolve(shared, H5_MSG_DATASPACE, space, a, &body,
+					       &committed, err)
+			   : 0;
+	return rc ? rc : h5_dspace_decode(f, &body, &out->space, err);
 }
 
 int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
@@ -117,9 +132,12 @@ int h5_attr_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
 	if (cset > DTYPE_CSET_UTF8 || flags & ~(FLAG_SHARED_TYPE | FLAG_SHARED_SPACE))
 		return err_set(err, -EIO, "attribute: invalid flags 0x%02x or character set %u",
 			       flags, cset);
-	if (flags & FLAG_SHARED_SPACE)
-		return err_set(err, -EOPNOTSUPP, "attribute: shared dataspaces are not supported");
 	out->utf8 = cset == DTYPE_CSET_UTF8;
 	rc = decode_name(&name, a, out, err);
-	return rc ? rc : decode_parts(f, c, &type, &space, flags, a, out, err);
+	if (rc)
+		return rc;
+	rc = decode_type(f, &type, flags & FLAG_SHARED_TYPE, a, shared, out, err);
+	if (!rc)
+		rc = decode_space(f, &space, flags & FLAG_SHARED_SPACE, a, shared, out, err);
+	return rc ? err_wrap(err, rc, "attribute %s", out->name) : decode_data(f, c, out, err);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Elements of files whose addresses have 2 or 4 bytes. struct dtype describes elements with
- * addresses of 8 bytes. In such a file, these elements are shorter, by `gap` bytes for each
- * address:
+ * addresses of 8 bytes. In such a file:
  *
- *   variable-length    u32 count, addr collection, u32 index
- *   object reference   addr
- *   region reference   addr collection, u32 index
+ *   variable-length    u32 count, addr collection, u32 index: shorter by `gap` bytes
+ *   object reference   addr, zeros up to 8 bytes: the same in little-endian
+ *   region reference   addr collection, u32 index, zeros up to 12 bytes
  *
- * So a compound that contains them is shorter, and members after them are at smaller offsets. A
- * member moves by the gaps of all members before it, which keeps its padding and its overlaps. So
- * the layout in the file follows from the type alone.
+ * So a compound with variable-length members is shorter, and members after them are at smaller
+ * offsets. A member moves by the gaps of all members before it, which keeps its padding and its
+ * overlaps. So the layout in the file follows from the type alone.
  *
  * Pure functions. Recursion is at most DTYPE_MAX_DEPTH deep.
  */
@@ -20,30 +19,17 @@
 
 #include "msg.h"
 
+enum { ADDR_SIZE = 8, INDEX_SIZE = 4, COUNT_SIZE = 4 };
+
 static uint32_t gap_of(const struct h5_file *f)
 {
-	return DTYPE_OBJREF_SIZE - (uint32_t)f->addr_size;
-}
-
-/* Addresses in an element. */
-static uint64_t addresses(const struct dtype *t)
-{
-	uint64_t n = 0;
-	if (!t->has_vlen && !t->has_ref)
-		return 0;
-	if (t->cls == DTYPE_ARRAY)
-		return t->array.nelems * addresses(t->array.base);
-	if (t->cls != DTYPE_COMPOUND)
-		return 1;
-	for (uint32_t i = 0; i < t->compound.n; i++)
-		n += addresses(t->compound.members[i].type);
-	return n;
+	return ADDR_SIZE - (uint32_t)f->addr_size;
 }
 
 uint32_t h5_dtype_file_size(const struct h5_file *f, const struct dtype *t)
 {
-	/* Each address takes 8 bytes of the size. */
-	return gap_of(f) ? t->size - (uint32_t)(gap_of(f) * addresses(t)) : t->size;
+	/* Each slot takes 16 bytes of the size. */
+	return t->size - (uint32_t)(gap_of(f) * t->vlen_slots);
 }
 
 static int compare_offsets(const void *a, const void *b)
@@ -84,7 +70,7 @@ int h5_dtype_widen_members(const struct h5_file *f, uint32_t n, struct dtype_mem
 		if (offset > UINT32_MAX)
 			return -EOPNOTSUPP;
 		offsets[sorted[i] - members] = (uint32_t)offset;
-		moved += gap_of(f) * addresses(sorted[i]->type);
+		moved += gap_of(f) * sorted[i]->type->vlen_slots;
 	}
 	if (moved > UINT32_MAX - *size)
 		return -EOPNOTSUPP;
@@ -111,35 +97,34 @@ static int widen_compound(const struct h5_file *f, const struct dtype *t, const 
 		int rc = widen_one(f, m->type, in + (m->offset - moved), out + m->offset);
 		if (rc)
 			return rc;
-		moved += gap_of(f) * addresses(m->type);
+		moved += gap_of(f) * m->type->vlen_slots;
 	}
 	return 0;
 }
 
-/* An address between `before` and `after` bytes. */
-static void widen_address(const struct h5_file *f, size_t before, size_t after, const uint8_t *in,
-			  uint8_t *out)
+/* The address of a collection after `before` bytes, and the index of an item after it. */
+static void widen_item(const struct h5_file *f, size_t before, const uint8_t *in, uint8_t *out)
 {
 	struct cursor c = cursor_of(in + before, f->addr_size);
-	struct emit e = emit_to(out + before, 8);
-	emit_u64(&e, h5_cur_addr(f, &c));
+	struct emit e = emit_to(out + before, ADDR_SIZE);
 	memcpy(out, in, before);
-	memcpy(out + before + 8, in + before + f->addr_size, after);
+	emit_u64(&e, h5_cur_addr(f, &c));
+	memcpy(out + before + ADDR_SIZE, in + before + f->addr_size, INDEX_SIZE);
 }
 
 static int widen_one(const struct h5_file *f, const struct dtype *t, const uint8_t *in,
 		     uint8_t *out)
 {
-	if (!t->has_vlen && !t->has_ref)
-		memcpy(out, in, t->size);
-	else if (t->cls == DTYPE_COMPOUND)
+	if (t->cls == DTYPE_COMPOUND)
 		return widen_compound(f, t, in, out);
-	else if (t->cls == DTYPE_ARRAY)
+	if (t->cls == DTYPE_ARRAY)
 		return h5_dtype_widen(f, t->array.base, in, t->array.nelems, out);
-	else if (t->cls == DTYPE_VLEN)
-		widen_address(f, 4, 4, in, out);
+	if (t->cls == DTYPE_VLEN)
+		widen_item(f, COUNT_SIZE, in, out);
+	else if (t->cls == DTYPE_REFERENCE && t->reference.kind == DTYPE_REF_REGION)
+		widen_item(f, 0, in, out);
 	else
-		widen_address(f, 0, t->reference.kind == DTYPE_REF_REGION ? 4 : 0, in, out);
+		memcpy(out, in, t->size);
 	return 0;
 }
 
@@ -147,7 +132,7 @@ int h5_dtype_widen(const struct h5_file *f, const struct dtype *t, const uint8_t
 		   uint8_t *out)
 {
 	const uint32_t size = h5_dtype_file_size(f, t);
-	if (size == t->size) {
+	if (!gap_of(f) || dtype_is_plain(t)) {
 		memcpy(out, in, (size_t)(n * size));
 		return 0;
 	}

@@ -9,7 +9,13 @@
  *   +2 u64  address of the object header     +2  6    reserved
  *                                            +8  u64  name offset of a symbol table entry
  *                                            +16 u64  address of the object header
+ *
+ * Version 3, type 1: +2 8 heap id. The heap is that of the messages' type.
  */
+#include "msg_shared.h"
+
+#include <string.h>
+
 #include <h5/message.h>
 
 #include "msg.h"
@@ -24,21 +30,37 @@ void h5_shared_encode(struct emit *e, uint64_t addr)
 	emit_u64(e, addr);
 }
 
-int h5_shared_decode(const struct h5_file *f, struct cursor *c, uint64_t *addr, struct err *err)
+int msg_shared_decode(const struct h5_file *f, struct cursor *c, struct msg_shared *out,
+		      struct err *err)
 {
 	uint8_t version = cur_u8(c), type = cur_u8(c);
+	*out = (struct msg_shared){.addr = H5_UNDEF};
 	if (!cur_ok(c))
 		return h5_msg_end(c, "shared message", err);
 	if (version < 1 || version > 3)
 		return h5_msg_version(version, "shared message", err);
+	out->in_heap = version == 3 && type == SHARED_IN_HEAP;
+	if (version != 1 && !out->in_heap && type != SHARED_COMMITTED &&
+	    !(version == 2 && type == SHARED_UNTYPED))
+		return err_set(err, -EIO, "shared message: invalid type %u", type);
 	if (version == 1)
 		cur_skip(c, 6U + f->len_size);
-	else if (version == 3 && type == SHARED_IN_HEAP)
-		return err_set(
-			err, -EOPNOTSUPP,
-			"shared message: messages in the shared message heap are not supported");
-	else if (type != SHARED_COMMITTED && !(version == 2 && type == SHARED_UNTYPED))
-		return err_set(err, -EIO, "shared message: invalid type %u", type);
-	*addr = h5_cur_addr(f, c);
+	const uint8_t *id = out->in_heap ? cur_bytes(c, H5_SHARED_ID) : NULL;
+	if (id)
+		memcpy(out->id, id, H5_SHARED_ID);
+	else
+		out->addr = h5_cur_addr(f, c);
 	return h5_msg_end(c, "shared message", err);
+}
+
+int h5_shared_decode(const struct h5_file *f, struct cursor *c, uint64_t *addr, struct err *err)
+{
+	struct msg_shared ref;
+	int rc = msg_shared_decode(f, c, &ref, err);
+	*addr = ref.addr;
+	if (!rc && ref.in_heap)
+		rc = err_set(err, -EOPNOTSUPP,
+			     "shared message: a message in the shared message heap, which has no "
+			     "object header");
+	return rc;
 }

@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fractal heaps. Input: length of an id, the id in 16 bytes, u32 address of the heap, a file. The
- * target reads it unchanged and with a correct checksum of the header. Properties: an object that
- * is read is not larger than the file and the id; a heap that is encoded from parts of the input
- * has these objects.
+ * target reads it unchanged and with a correct checksum of a header without filters. Properties: an
+ * object that is read is not larger than the file and the id; the size of the file limits what is
+ * read; a heap that is encoded from parts of the input has these objects.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include <base/checksum.h>
+#include <h5/claims.h>
 #include <h5/fheap.h>
 #include <mem_src.h>
 
 #include "require.h"
 
+enum { READS = 64 << 10 };
 enum { ID_MAX = 16, PREFIX = 1 + ID_MAX + 4, HEADER = 146, OBJECTS = 200, MAX_OBJECT = 1 << 20 };
+
+/* Filters that change nothing. */
+static int pass(void *ctx, const struct pipeline *p, uint32_t mask, const void *in, size_t n,
+		size_t max, struct bytes *out, struct err *err)
+{
+	return n <= max ? bytes_append(out, in, n) : err_set(err, -EIO, "too long");
+}
+
+static const struct h5_unfilter unfilter = {.decode = pass};
 
 static void read_one(const uint8_t *file, size_t size, uint32_t addr, const uint8_t *id,
 		     size_t id_len)
@@ -23,12 +35,17 @@ static void read_one(const uint8_t *file, size_t size, uint32_t addr, const uint
 	struct h5_fheap_reader *r;
 	struct bytes out = {0};
 	mem_src_init(&m, file, size);
-	if (h5_fheap_open(&m.file, addr, &r, NULL))
-		return;
-	for (int i = 0; i < 2; i++)
-		if (!h5_fheap_get(r, id, id_len, MAX_OBJECT, &out, NULL))
-			require(out.len <= 2 * size + 2 * ID_MAX);
-	h5_fheap_close(r);
+	m.file.unfilter = &unfilter;
+	m.file.claims = h5_claims_new(NULL);
+	require(m.file.claims != NULL);
+	if (!h5_fheap_open(&m.file, addr, &r, NULL)) {
+		for (int i = 0; i < 2; i++)
+			if (!h5_fheap_get(r, id, id_len, MAX_OBJECT, &out, NULL))
+				require(out.len <= 2 * size + 2 * ID_MAX);
+		h5_fheap_close(r);
+	}
+	require(m.source.bytes <= 16 * (uint64_t)size + READS);
+	h5_claims_free(m.file.claims);
 	bytes_release(&out);
 }
 

@@ -361,7 +361,7 @@ static const struct {
 	{"header version", 4, 1, 1, true, -EOPNOTSUPP, 0},
 	{"ids too short", 5, 2, 6, true, -EIO, 0},
 	{"ids without bytes", 5, 2, 0, true, -EIO, 0},
-	{"filters", 7, 2, 20, true, -EOPNOTSUPP, 0},
+	{"filters longer than the header", 7, 2, 20, true, -EIO, 0},
 	{"header checksum", 50, 1, 1, false, -EIO, 0},
 	{"managed objects larger than blocks", 10, 4, 1 << 20, true, -EIO, 0},
 	{"width 0", 110, 2, 0, true, -EIO, 0},

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Version 2 B-trees (Spec III.A.2) of records of a fixed size: links by name (type 5) and creation
- * order (6), attributes by name (8) and creation order (9), huge objects of fractal heaps (1). The
- * encoder writes a whole tree from sorted records. The decoder walks it.
+ * order (6), shared
+ * messages (7), attributes by name (8) and creation order (9), huge objects of fractal heaps (1).
+ * The encoder writes a whole tree from sorted records. The decoder walks it.
  */
 #ifndef H5_BTREE2_H
 #define H5_BTREE2_H
@@ -11,8 +12,12 @@
 
 enum h5_bt2_type {
 	H5_BT2_HUGE = 1,
+	H5_BT2_HUGE_FILTERED = 2,
+	H5_BT2_HUGE_DIRECT = 3,
+	H5_BT2_HUGE_DIRECT_FILTERED = 4,
 	H5_BT2_LINK_NAME = 5,
 	H5_BT2_LINK_CORDER = 6,
+	H5_BT2_SHARED = 7,
 	H5_BT2_ATTR_NAME = 8,
 	H5_BT2_ATTR_CORDER = 9,
 };

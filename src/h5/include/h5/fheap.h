@@ -36,11 +36,13 @@ int h5_fheap_insert_apart(struct h5_fheap *h, uint64_t addr, uint64_t n, uint8_t
 /* The header begins at the emitter's position. addr: file address of that position. */
 void h5_fheap_encode(struct emit *e, const struct h5_fheap *h, uint64_t addr);
 
-/* Opens the heap at addr for reading. -EOPNOTSUPP: also for heaps with filters. */
+/* Opens the heap at addr for reading, and claims its blocks. f: copied; what it points to is
+ * borrowed. -EOPNOTSUPP: also for a heap with filters if f->unfilter is NULL. */
 struct h5_fheap_reader;
 int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader **out,
 		  struct err *err);
-/* Appends the bytes of an object to out. -EIO: also if it has more than max bytes. */
+/* Appends the bytes of an object to out. -EIO: also if it has more than max bytes. Claims a huge
+ * object, and the B-tree of huge objects, the first time. */
 int h5_fheap_get(struct h5_fheap_reader *r, const uint8_t *id, size_t id_len, size_t max,
 		 struct bytes *out, struct err *err);
 void h5_fheap_close(struct h5_fheap_reader *r);

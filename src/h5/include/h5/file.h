@@ -30,9 +30,10 @@ struct h5_file {
 	struct source *source;		    /* borrowed */
 	const struct h5_unfilter *unfilter; /* NULL: a filtered heap fails with -EOPNOTSUPP */
 	struct h5_claims *claims; /* NULL, or records which bytes structures occupy: h5/claims.h */
-	uint64_t base; /* offset of address 0 in the source: the size of the user block */
-	uint64_t root; /* address of the root group's object header */
-	uint64_t sohm; /* address of the master table of shared messages; H5_UNDEF: none */
+	uint64_t base;	      /* offset of address 0 in the source: the size of the user block */
+	uint64_t root;	      /* address of the root group's object header */
+	uint64_t sohm;	      /* address of the master table of shared messages; H5_UNDEF: none */
+	uint8_t sohm_indexes; /* indexes in that table, at most 8 */
 	uint8_t addr_size, len_size;
 	/* K of B-trees: entries of symbol table nodes, of group B-trees and of chunk B-trees are
 	 * at most 2K. */

@@ -31,10 +31,10 @@ int h5_dtype_decode(const struct h5_file *f, struct cursor *c, struct arena *a,
 		    const struct dtype **t, struct err *err);
 
 /* A decoded type describes elements with addresses of 8 bytes. Where the file has shorter ones,
- * elements that contain variable-length data or references are shorter in the file: fill values,
- * attribute data, raw data, and elements in global heaps. The caller reads n elements of
- * h5_dtype_file_size() bytes and widens them. With addresses of 8 bytes, both sizes are equal and
- * widening is a copy. */
+ * elements that contain variable-length data are shorter in the file, and region references differ:
+ * in fill values, attribute data, raw data, and elements in global heaps. The caller reads n
+ * elements of h5_dtype_file_size() bytes and widens them. With addresses of 8 bytes, both sizes are
+ * equal and widening is a copy. */
 uint32_t h5_dtype_file_size(const struct h5_file *f, const struct dtype *t);
 /* in: n * h5_dtype_file_size() bytes; out: n * t->size bytes. Padding is not kept. -ENOMEM. */
 int h5_dtype_widen(const struct h5_file *f, const struct dtype *t, const uint8_t *in, uint64_t n,

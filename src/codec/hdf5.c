@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decodes the chunks of HDF5 files: undoes the filters of a pipeline from the last to the first,
+ * without those that the chunk's mask excludes. Parameters of filters are those of the file.
+ *
+ * No step yields more bytes than the filters before it can have made of a chunk of max bytes: max
+ * plus a slack for each of them (slack_of()). So neither a hostile stream nor hostile parameters
+ * take more memory than a few times max. Pure; any thread.
+ */
+#include <codec/chunk.h>
+
+#include <errno.h>
+
+#include "fletcher32.h"
+#include "shuffle.h"
+#include "undo.h"
+#include "zstream.h"
+
+static int undo_deflate(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
+			struct err *err)
+{
+	size_t left = 0; /* libhdf5 ignores bytes after the stream, too */
+	return zstream_inflate(in, n, u->limit, out, &left, err);
+}
+
+static int undo_shuffle(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,
+			struct err *err)
+{
+	if (n == 0)
+		return 0;
+	int rc = n > u->limit ? -EIO : bytes_reserve(out, n);
+	if (rc == -EIO)
+		return err_set(err, rc, "shuffle: %zu bytes, at most %llu are expected", n,
+			       (unsigned long long)u->limit);
+	if (rc)
+		return err_errno(err, rc, "shuffle");
+	unshuffle_bytes(out->data, in, n, undo_param(u, 0, u->elem_size));
+	out->len = n;
+	return 0;
+}
+
+/* The filters with a decoder. fletcher32 has no function: undoing it changes no byte. */
+static const struct {
+	uint32_t id;
+	undo_fn *undo;
+} decoders[] = {
+	{FILTER_DEFLATE, undo_deflate},
+	{FILTER_SHUFFLE, undo_shuffle},
+	{FILTER_FLETCHER32, NULL},
+	{FILTER_SZIP, undo_szip},
+	{FILTER_NBIT, undo_nbit},
+	{FILTER_SCALEOFFSET, undo_scaleoffset},
+	{FILTER_BZIP2, undo_bzip2},
+	{FILTER_LZF, undo_lzf},
+	{FILTER_BLOSC, undo_blosc},
+	{FILTER_LZ4, undo_lz4},
+	{FILTER_BITSHUFFLE, undo_bitshuffle},
+	{FILTER_ZSTD, undo_zstd},
+};
+enum { DECODERS = sizeof(decoders) / sizeof(decoders[0]) };
+
+static size_t find_decoder(uint32_t id)
+{
+	size_t i = 0;
+	while (i < DECODERS && decoders[i].id != id)
+		i++;
+	return i;
+}
+
+bool codec_filter_known(uint32_t id)
+{
+	return find_decoder(id) < DECODERS;
+}
+
+/* The bytes between two filters: borrowed from the caller, then owned after the first filter that
+ * allocates. */
+struct stream {
+	const uint8_t *data;
+	size_t n;
+	struct bytes own;
+};
+
+static void stream_take(struct stream *s, struct bytes *b)
+{
+	bytes_release(&s->own);
+	s->own = *b;
+	*b = (struct bytes){0};
+	s->data = s->own.data;
+	s->n = s->own.len;
+}
+
+/* Most bytes that a filter adds to n bytes which it cannot compress. LZ4 and bitshuffle have a
+ * length in front of each block, and blocks may be as short as a few bytes. */
+static uint64_t slack_of(uint32_t id, uint64_t n)
+{
+	enum { HEADERS = 1024, BLOCKS_FACTOR = 4 };
+	switch (id) {
+	case FILTER_SHUFFLE:
+		return 0;
+	case FILTER_FLETCHER32:
+		return FLETCHER32_SIZE;
+	case FILTER_LZ4:
+	case FILTER_BITSHUFFLE:
+		return n < UINT64_MAX / BLOCKS_FACTOR - HEADERS ? BLOCKS_FACTOR * n + HEADERS
+								: UINT64_MAX;
+	default:
+		return n / 8 + HEADERS;
+	}
+}
+
+/* Most bytes that filters [0, i) can have made of at most max bytes. */
+static uint64_t limit_before(const struct pipeline *p, uint32_t mask, uint32_t i, uint64_t max)
+{
+	for (uint32_t k = 0; k < i; k++)
+		if (!(mask & (1u << k)) && !add_u64(max, slack_of(p->f[k].id, max), &max))
+			return UINT64_MAX;
+	return max;
+}
+
+static int not_built_in(const struct filter *f, struct err *err)
+{
+	if (f->name && f->name[0])
+		return err_set(err, -EOPNOTSUPP, "filter %u (%s) is not built in", f->id, f->name);
+	return err_set(err, -EOPNOTSUPP, "filter %u is not built in", f->id);
+}
+
+static int undo_one(const struct undo *u, struct stream *s, struct err *err)
+{
+	struct bytes plain auto_bytes = {0};
+	const size_t i = find_decoder(u->f->id);
+	if (i == DECODERS)
+		return not_built_in(u->f, err);
+	if (!decoders[i].undo)
+		return fletcher32_check(s->data, s->n, &s->n, err);
+	const int rc = decoders[i].undo(u, s->data, s->n, &plain, err);
+	if (rc == 0)
+		stream_take(s, &plain);
+	return rc;
+}
+
+/* Gives the bytes of s to out. */
+static int finish(struct stream *s, size_t max, struct bytes *out, struct err *err)
+{
+	if (s->n > max)
+		return err_set(err, -EIO, "chunk decodes to %zu bytes, at most %zu are expected",
+			       s->n, max);
+	if (s->own.data && s->data == s->own.data) {
+		s->own.len = s->n;
+		*out = s->own;
+		s->own = (struct bytes){0};
+		return 0;
+	}
+	int rc = bytes_append(out, s->data, s->n);
+	return rc ? err_errno(err, rc, "chunk of %zu bytes", s->n) : 0;
+}
+
+int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
+		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err)
+{
+	struct stream s = {.data = in, .n = n};
+	int rc = p->n <= FILTER_MAX ? 0 : err_set(err, -EIO, "pipeline of %u filters", p->n);
+	for (uint32_t i = p->n; i-- > 0 && rc == 0;) {
+		const struct undo u = {.f = &p->f[i],
+				       .elem_size = elem_size,
+				       .limit = limit_before(p, filter_mask, i, max)};
+		if (!(filter_mask & (1u << i)))
+			rc = undo_one(&u, &s, err);
+	}
+	if (rc == 0)
+		rc = finish(&s, max, out, err);
+	bytes_release(&s.own);
+	return rc;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a stored chunk of an HDF5 file can be a chunk object as it is. The filters that were
+ * applied to it, without the checksums at the end, are those of pipeline_of_object(). A checksum in
+ * front of deflate is inside of the stream, where it cannot be cut off. Pure; any thread.
+ */
+#include <codec/chunk.h>
+
+#include <errno.h>
+
+#include "elements.h"
+#include "fletcher32.h"
+#include "recorded.h"
+#include "zstream.h"
+
+/* The filters that were applied. */
+static void applied_filters(const struct pipeline *file, uint32_t mask, struct pipeline *out)
+{
+	out->n = 0;
+	for (uint32_t i = 0; i < file->n && i < FILTER_MAX; i++)
+		if (!(mask & (1u << i)))
+			out->f[out->n++] = file->f[i];
+}
+
+/* Whether a reader of the chunk object undoes exactly this filter. */
+static bool is_same(const struct filter *applied, const struct filter *object,
+		    const struct dtype *t)
+{
+	if (applied->id != object->id || recorded_is_bitshuffle(applied))
+		return false;
+	return applied->id != FILTER_SHUFFLE || applied->nparams == 0 ||
+	       applied->params[0] == t->size;
+}
+
+int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const struct dtype *t,
+		   const uint8_t *bytes, size_t n, size_t *keep, struct err *err)
+{
+	struct pipeline applied, object;
+	*keep = 0;
+	if (!elements_are_packed(t))
+		return 0;
+	applied_filters(file, filter_mask, &applied);
+	pipeline_of_object(file, &object);
+	uint32_t sums = 0;
+	while (applied.n > 0 && applied.f[applied.n - 1].id == FILTER_FLETCHER32) {
+		applied.n--;
+		sums++;
+	}
+	if (applied.n != object.n)
+		return 0;
+	for (uint32_t i = 0; i < applied.n; i++)
+		if (!is_same(&applied.f[i], &object.f[i], t))
+			return 0;
+	for (; sums > 0; sums--) {
+		const int rc = fletcher32_check(bytes, n, &n, err);
+		if (rc)
+			return rc;
+	}
+	/* If the first bytes are not those of a stream, the decoder will say so. */
+	if (object.n == 0 || zstream_looks_like(bytes, n))
+		*keep = n;
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the huge objects of a fractal heap are: from ids or from a v2 B-tree. */
+#ifndef H5_FHEAP_HUGE_H
+#define H5_FHEAP_HUGE_H
+
+#include "addrset.h"
+#include "fheap_format.h"
+
+struct fheap_place {
+	uint64_t addr;
+	uint64_t stored; /* bytes in the file */
+	uint64_t n;	 /* bytes of the object */
+	uint64_t number; /* in ids without address */
+	uint32_t mask;	 /* of filters that were not applied */
+};
+
+/* All-zero: nothing has been read. */
+struct fheap_huge_index {
+	bool is_read;
+	struct bytes all;	/* of struct fheap_place, by number */
+	struct addrset claimed; /* addresses of objects */
+};
+
+/* Finds the object of an id; id: after its first byte. Reads the B-tree (at `tree`) the first time
+ * that it is needed: if ids have no addresses, or if the file has claims. */
+int fheap_huge_find(struct fheap_huge_index *h, const struct fheap_table *t, uint64_t tree,
+		    struct cursor *id, struct fheap_place *out, struct err *err);
+/* Claims the object, if that was not done before. */
+int fheap_huge_claim(struct fheap_huge_index *h, const struct fheap_table *t,
+		     const struct fheap_place *object, struct err *err);
+void fheap_huge_release(struct fheap_huge_index *h);
+
+#endif
