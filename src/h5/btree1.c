@@ -42,6 +42,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <h5/claims.h>
+
 enum {
 	NODE_TYPE_CHUNK = 1,
 	NODE_HEADER_SIZE = 24,
@@ -211,13 +213,23 @@ struct walk {
 	const struct h5_file *f;
 	uint32_t rank;
 	size_t header_size, entry_size; /* bytes, with the size of addresses of the file */
-	/* Chunks are in strictly ascending order, so no node is visited twice. The size of the file
+	const struct h5_bt1_range *range;
+	/* Chunks are in strictly ascending order, so no leaf is visited twice. The size of the file
 	 * limits the number of nodes if they overlap. */
 	uint64_t nodes_left;
 	bool any;
 	uint64_t last[DSPACE_MAX_RANK];
 	h5_bt1_fn fn;
 	void *ctx;
+};
+
+/* A node that has been read. */
+struct read_node {
+	uint64_t addr;
+	uint8_t level;
+	uint16_t entries;
+	uint8_t *raw;	    /* to be freed */
+	struct cursor keys; /* the entries, and the key after them */
 };
 
 static int compare(uint32_t rank, const uint64_t *a, const uint64_t *b)
@@ -237,77 +249,140 @@ static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk
 	cur_skip(c, 8);
 }
 
-static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node, struct err *err)
+/* Bytes of a node up to the last key that is used. */
+static size_t used_size(const struct walk *w, unsigned int entries)
 {
-	if (w->any && compare(w->rank, w->last, chunk->offset) >= 0)
-		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": the chunks are not in order",
-			       node);
-	w->any = true;
-	memcpy(w->last, chunk->offset, w->rank * sizeof(w->last[0]));
-	return w->fn(w->ctx, chunk, err);
+	return w->header_size + entries * w->entry_size + key_size(w->rank);
 }
 
-static int read_header(struct walk *w, uint64_t addr, int level, uint8_t *own, uint16_t *entries,
-		       struct err *err)
+static int decode_header(const struct walk *w, struct read_node *n, int level, struct err *err)
 {
-	uint8_t raw[NODE_HEADER_SIZE];
-	int rc = h5_file_read(w->f, addr, raw, w->header_size, err);
-	if (rc)
-		return err_wrap(err, rc, "B-tree node at %" PRIu64, addr);
-	struct cursor c = cursor_of(raw, w->header_size);
+	const uint64_t addr = n->addr;
+	struct cursor c = cursor_of(n->raw, w->header_size);
 	const uint8_t *magic = cur_bytes(&c, 4);
 	uint8_t type = cur_u8(&c);
-	*own = cur_u8(&c);
-	*entries = cur_u16(&c);
+	n->level = cur_u8(&c);
+	n->entries = cur_u16(&c);
 	if (memcmp(magic, "TREE", 4) != 0 || type != NODE_TYPE_CHUNK)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": not a node of a chunk index",
 			       addr);
-	if (level >= 0 && *own != level)
+	if (level >= 0 && n->level != level)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d instead of %d",
-			       addr, *own, level);
-	if (*own >= MAX_LEVELS)
+			       addr, n->level, level);
+	if (n->level >= MAX_LEVELS)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d is too deep", addr,
-			       *own);
+			       n->level);
 	/* libhdf5 frees empty nodes except for the root. */
-	if (*entries == 0 && (level >= 0 || *own > 0))
+	if (n->entries == 0 && (level >= 0 || n->level > 0))
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 " is empty", addr);
 	return 0;
 }
+
+/* Reads a node with one read if K is at most H5_BT1_K, which is the default of libhdf5. */
+static int read_node(const struct walk *w, uint64_t addr, int level, struct read_node *n,
+		     struct err *err)
+{
+	const uint64_t file_size = h5_file_size(w->f);
+	const uint64_t left = addr < file_size ? file_size - addr : 0;
+	size_t size = (size_t)min_u64(left, used_size(w, H5_BT1_FANOUT));
+	*n = (struct read_node){.addr = addr};
+	if (size < w->header_size)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": outside of the file", addr);
+	n->raw = malloc(size);
+	if (!n->raw)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = h5_file_read(w->f, addr, n->raw, size, err);
+	if (rc)
+		return err_wrap(err, rc, "B-tree node at %" PRIu64, addr);
+	rc = decode_header(w, n, level, err);
+	if (rc)
+		return rc;
+	const size_t used = used_size(w, n->entries);
+	if (used > left)
+		return err_set(err, -EIO,
+			       "B-tree node at %" PRIu64
+			       ": %u entries extend past the end of the file",
+			       addr, n->entries);
+	if (used > size) {
+		uint8_t *bigger = realloc(n->raw, used);
+		if (!bigger)
+			return err_set(err, -ENOMEM, "out of memory");
+		n->raw = bigger;
+		rc = h5_file_read(w->f, addr + size, n->raw + size, used - size, err);
+	}
+	n->keys = cursor_of(n->raw + w->header_size, used - w->header_size);
+	/* The rest of the node is not claimed: its size depends on K, which need not be known. */
+	return rc ? rc : h5_claim(w->f->claims, addr, used, "B-tree node", err);
+}
+
+/* -1, 0, 1: the offset is before, in or after the range. */
+static int side(const struct walk *w, const uint64_t *offset)
+{
+	if (!w->range)
+		return 0;
+	if (compare(w->rank, offset, w->range->first) < 0)
+		return -1;
+	return compare(w->rank, offset, w->range->last) > 0;
+}
+
+static int not_in_order(uint64_t node, struct err *err)
+{
+	return err_set(err, -EIO, "B-tree node at %" PRIu64 ": the chunks are not in order", node);
+}
+
+static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node, struct err *err)
+{
+	if (w->any && compare(w->rank, w->last, chunk->offset) >= 0)
+		return not_in_order(node, err);
+	w->any = true;
+	memcpy(w->last, chunk->offset, w->rank * sizeof(w->last[0]));
+	return side(w, chunk->offset) == 0 ? w->fn(w->ctx, chunk, err) : 0;
+}
+
+static int walk_entries(struct walk *w, struct read_node *n, struct err *err);
 
 /* level: the level that the parent requires, or -1 for the root. The level of the root limits the
  * depth of the recursion. */
 static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 {
-	uint8_t own_level = 0;
-	uint16_t entries = 0;
+	struct read_node n;
 	if (w->nodes_left-- == 0)
 		return err_set(err, -EIO, "B-tree has more nodes than the file can hold");
-	int rc = read_header(w, addr, level, &own_level, &entries, err);
-	if (rc)
-		return rc;
-	size_t size = entries * w->entry_size;
-	if (size > h5_file_size(w->f) - addr - w->header_size)
-		return err_set(err, -EIO,
-			       "B-tree node at %" PRIu64
-			       ": %u entries extend past the end of the file",
-			       addr, entries);
-	auto_free uint8_t *raw = malloc(size ? size : 1);
-	if (!raw)
-		return err_set(err, -ENOMEM, "out of memory");
-	rc = h5_file_read(w->f, addr + w->header_size, raw, size, err);
-	struct cursor c = cursor_of(raw, size);
-	for (uint16_t i = 0; i < entries && !rc; i++) {
-		struct h5_bt1_chunk chunk;
-		read_key(&c, w->rank, &chunk);
-		chunk.addr = h5_cur_addr(w->f, &c);
-		rc = own_level ? walk_node(w, chunk.addr, own_level - 1, err)
-			       : visit(w, &chunk, addr, err);
+	int rc = read_node(w, addr, level, &n, err);
+	if (!rc)
+		rc = walk_entries(w, &n, err);
+	free(n.raw);
+	return rc;
+}
+
+/* The chunks below an entry are not before its key, and before the next key. The key after the last
+ * entry is not used, because libhdf5 does not keep it true. */
+static int walk_entries(struct walk *w, struct read_node *n, struct err *err)
+{
+	int rc = 0;
+	struct h5_bt1_chunk entry, next;
+	read_key(&n->keys, w->rank, &entry);
+	for (uint16_t i = 0; i < n->entries && !rc; i++, entry = next) {
+		entry.addr = h5_cur_addr(w->f, &n->keys);
+		read_key(&n->keys, w->rank, &next);
+		if (n->level == 0) {
+			rc = visit(w, &entry, n->addr, err);
+			continue;
+		}
+		const bool last = i + 1 == n->entries;
+		if (!last && compare(w->rank, entry.offset, next.offset) >= 0)
+			return not_in_order(n->addr, err);
+		if (side(w, entry.offset) > 0)
+			return 0;
+		if (w->range && !last && compare(w->rank, next.offset, w->range->first) <= 0)
+			continue;
+		rc = walk_node(w, entry.addr, n->level - 1, err);
 	}
 	return rc;
 }
 
-int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
-		struct err *err)
+int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
+		      const struct h5_bt1_range *range, h5_bt1_fn fn, void *ctx, struct err *err)
 {
 	if (rank == 0 || rank > DSPACE_MAX_RANK)
 		return err_set(err, -EIO, "chunk index: invalid rank %u", rank);
@@ -315,8 +390,15 @@ int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn
 			 .rank = rank,
 			 .header_size = NODE_HEADER_SIZE - 2 * (CHILD_SIZE - (size_t)f->addr_size),
 			 .entry_size = key_size(rank) + f->addr_size,
+			 .range = range,
 			 .fn = fn,
 			 .ctx = ctx};
 	w.nodes_left = h5_file_size(f) / (w.header_size + w.entry_size) + 1;
 	return walk_node(&w, addr, -1, err);
+}
+
+int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
+		struct err *err)
+{
+	return h5_bt1_walk_range(f, addr, rank, NULL, fn, ctx, err);
 }

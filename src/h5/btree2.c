@@ -40,6 +40,7 @@
 #include <string.h>
 
 #include <base/checksum.h>
+#include <h5/claims.h>
 
 #include "addrset.h"
 
@@ -256,6 +257,7 @@ struct walk {
 	enum h5_bt2_type type;
 	struct addrset seen; /* addresses of the nodes that were read */
 	uint64_t nodes_left; /* the size of the file limits the number of nodes */
+	h5_bt2_side_fn side; /* NULL: all records */
 	h5_bt2_fn fn;
 	void *ctx;
 };
@@ -312,31 +314,48 @@ static int read_node(struct walk *w, const struct pointer *p, unsigned int u, ui
 	rc = h5_file_read(w->f, p->addr, raw, w->shape.node_size, err);
 	if (rc)
 		return err_wrap(err, rc, "v2 B-tree node at %" PRIu64, p->addr);
-	return check_node(w, p, u, raw, c, err);
+	rc = check_node(w, p, u, raw, c, err);
+	return rc ? rc : h5_claim(w->f->claims, p->addr, w->shape.node_size, "v2 B-tree node", err);
+}
+
+static int side_of(const struct walk *w, const uint8_t *record)
+{
+	return w->side ? w->side(w->ctx, record, w->shape.record_size) : 0;
+}
+
+static int visit(const struct walk *w, const uint8_t *record, struct err *err)
+{
+	if (side_of(w, record) != 0)
+		return 0;
+	return w->fn(w->ctx, record, w->shape.record_size, err);
 }
 
 static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, struct err *err);
 
 /* Walks the sub-trees of an internal node and the records between them. records and pointers: the
- * two arrays of the node. */
+ * two arrays of the node. A sub-tree is not read if the record before it is after the range, or the
+ * one after it before the range. */
 static int walk_children(struct walk *w, const struct pointer *p, unsigned int u,
 			 struct cursor records, struct cursor pointers, struct err *err)
 {
 	const struct shape *s = &w->shape;
 	uint64_t all = p->nrec;
+	int before = 0; /* the side of the record before the child */
 	for (uint64_t i = 0; i <= p->nrec; i++) {
+		const uint8_t *next = i < p->nrec ? cur_bytes(&records, s->record_size) : NULL;
+		const int after = next ? side_of(w, next) : 0;
 		struct pointer child;
 		child.addr = h5_cur_addr(w->f, &pointers);
 		child.nrec = cur_uint(&pointers, s->nrec_size);
 		child.all = u > 1 ? cur_uint(&pointers, s->level[u - 1].cum_size) : child.nrec;
 		if (!add_u64(all, child.all, &all) || all > p->all)
 			return damaged(err, p->addr, "wrong number of records");
-		int rc = walk_node(w, &child, u - 1, err);
-		if (!rc && i < p->nrec)
-			rc = w->fn(w->ctx, cur_bytes(&records, s->record_size), s->record_size,
-				   err);
+		int rc = before > 0 || after < 0 ? 0 : walk_node(w, &child, u - 1, err);
+		if (!rc && next)
+			rc = visit(w, next, err);
 		if (rc)
 			return rc;
+		before = after;
 	}
 	return all == p->all ? 0 : damaged(err, p->addr, "wrong number of records");
 }
@@ -357,7 +376,7 @@ static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, st
 	if (p->all != p->nrec)
 		return damaged(err, p->addr, "wrong number of records");
 	for (uint64_t i = 0; i < p->nrec && !rc; i++)
-		rc = w->fn(w->ctx, cur_bytes(&records, s->record_size), s->record_size, err);
+		rc = visit(w, cur_bytes(&records, s->record_size), err);
 	return rc;
 }
 
@@ -390,13 +409,13 @@ static int read_header(struct walk *w, uint64_t addr, struct pointer *root, stru
 	if (node_size > NODE_SIZE_MAX ||
 	    !shape_init(&w->shape, w->f->addr_size, node_size, record_size, depth))
 		return err_set(err, -EIO, "v2 B-tree at %" PRIu64 ": impossible sizes", addr);
-	return 0;
+	return h5_claim(w->f->claims, addr, size, "v2 B-tree header", err);
 }
 
-int h5_bt2_walk(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
-		void *ctx, struct err *err)
+int h5_bt2_walk_range(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type,
+		      h5_bt2_side_fn side, h5_bt2_fn fn, void *ctx, struct err *err)
 {
-	struct walk w = {.f = f, .type = type, .fn = fn, .ctx = ctx};
+	struct walk w = {.f = f, .type = type, .side = side, .fn = fn, .ctx = ctx};
 	struct pointer root;
 	int rc = read_header(&w, addr, &root, err);
 	if (rc)
@@ -407,4 +426,10 @@ int h5_bt2_walk(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type, h
 	rc = walk_node(&w, &root, w.shape.depth, err);
 	addrset_release(&w.seen);
 	return rc;
+}
+
+int h5_bt2_walk(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
+		void *ctx, struct err *err)
+{
+	return h5_bt2_walk_range(f, addr, type, NULL, fn, ctx, err);
 }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <string.h>
 
 #include <h5/message.h>
 
@@ -74,6 +75,82 @@ static void test_version4(void **state)
 		assert_message(&codec, rows[i], rows[i], vectors[i].hex, compare, &vectors[i].l);
 }
 
+static bool same(const struct h5_layout *a, const struct h5_layout *b)
+{
+	return a->cls == b->cls && a->raw == b->raw && a->addr == b->addr && a->size == b->size &&
+	       a->rank == b->rank && !memcmp(a->chunk, b->chunk, sizeof(a->chunk)) &&
+	       a->elem_size == b->elem_size && a->index == b->index &&
+	       a->whole_edges == b->whole_edges && a->single_size == b->single_size &&
+	       a->single_mask == b->single_mask && a->stored_len == b->stored_len;
+}
+
+/* What is only decoded. Those of version 4 are as HDF5 1.10.8 writes them. */
+static void test_other_versions(void **state)
+{
+	const struct h5_layout chunks = {.cls = LAYOUT_CHUNKED,
+					 .addr = 0x7b0,
+					 .rank = 2,
+					 .chunk = {1, 1},
+					 .elem_size = 2,
+					 .stored_len = 2};
+	struct h5_layout l[16];
+	for (size_t i = 0; i < sizeof(l) / sizeof(l[0]); i++)
+		l[i] = chunks;
+	l[0].index = H5_INDEX_SINGLE;
+	l[1].index = H5_INDEX_SINGLE;
+	l[1].single_size = 0x102;
+	l[1].single_mask = 3;
+	l[2].index = H5_INDEX_IMPLICIT;
+	l[3].index = H5_INDEX_FIXED_ARRAY;
+	l[4].index = H5_INDEX_EXTENSIBLE_ARRAY;
+	l[5].index = H5_INDEX_BTREE2;
+	l[6] = l[3];
+	l[6].whole_edges = true;
+	l[7] = l[3]; /* version 5 */
+	l[7].stored_len = 8;
+	l[8] = l[3];
+	l[8].chunk[0] = 0x10000; /* 131,072 bytes */
+	l[8].stored_len = 4;
+	l[9] = l[3];
+	l[9].chunk[0] = l[9].chunk[1] = l[9].elem_size = UINT32_MAX;
+	l[9].stored_len = 8;
+	l[10] = (struct h5_layout){.cls = LAYOUT_CHUNKED, .raw = RAW_VIRTUAL, .addr = H5_UNDEF};
+	l[11] = (struct h5_layout){.cls = LAYOUT_CHUNKED, .raw = RAW_STRUCTURED, .addr = H5_UNDEF};
+	l[12] = chunks; /* version 1 */
+	l[12].stored_len = 0;
+	l[13] = (struct h5_layout){.cls = LAYOUT_CONTIGUOUS, .addr = 0x7b0, .size = UINT64_MAX};
+	l[14] = (struct h5_layout){.cls = LAYOUT_COMPACT, .addr = H5_UNDEF, .size = 3};
+	static const char *const hex[] = {
+		"040200030101010201b007000000000000",
+		"040202030101010201020100000000000003000000b007000000000000",
+		"040200030101010202b007000000000000",
+		"0402000301010102030ab007000000000000",
+		"040200030101010204200404100ab007000000000000",
+		"040200030101010205000800006428b007000000000000",
+		"0402010301010102030ab007000000000000",
+		"0502000301010102030ab007000000000000",
+		"0402000304000001000100000002000000030ab007000000000000",
+		"0402000304ffffffffffffffffffffffff030ab007000000000000",
+		"0403b00700000000000001000000",
+		"0504",
+		"0103020000000000b007000000000000010000000100000002000000",
+		"0203010000000000b007000000000000050000000400000002000000",
+		"0202000000000000050000000400000003000000010203",
+	};
+	for (size_t i = 0; i < sizeof(hex) / sizeof(hex[0]); i++) {
+		size_t n;
+		uint8_t *bytes = hex_bytes(hex[i], &n);
+		struct h5_layout got;
+		struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
+		if (decode_message(&codec, hex[i], bytes, n, a, &got) || !same(&got, &l[i]))
+			fail_msg("row %zu", i);
+		if (got.raw == RAW_STORED)
+			assert_fails_truncated(&codec, hex[i], bytes, n);
+		arena_free(a);
+		free(bytes);
+	}
+}
+
 static void test_compact_data_over_64k(void **state)
 {
 	const struct h5_layout l = {.cls = LAYOUT_COMPACT, .size = 65536};
@@ -84,10 +161,22 @@ static void test_compact_data_over_64k(void **state)
 
 static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
-	{"version 1", "0101010000000000", -EOPNOTSUPP},
-	{"version 2", "0201010000000000", -EOPNOTSUPP},
-	{"chunked in version 4", "0402000301141902030affffffffffffffff", -EOPNOTSUPP},
-	{"virtual", "040300000000000000000000000000", -EOPNOTSUPP},
+	{"version 0", "0001010000000000", -EOPNOTSUPP},
+	{"version 6", "0601010000000000", -EOPNOTSUPP},
+	{"class 3 in version 1", "01020300000000000000000000000000", -EIO},
+	{"contiguous dimensionality 34", "02220100000000000000000000000000", -EIO},
+	{"class 4 in version 4", "0404000000000000", -EIO},
+	{"class 5", "0505000000000000", -EIO},
+	{"flags 4", "0402040301010102030ab007000000000000", -EIO},
+	{"dimensions of 0 bytes", "0402000300010102030ab007000000000000", -EIO},
+	{"dimensions of 9 bytes", "0402000309010102030ab007000000000000", -EIO},
+	{"dimension of 2^32", "04020002050000000001020000000003b007000000000000000a", -EOPNOTSUPP},
+	{"dimensionality 1 in version 4", "0402000101010102030ab007000000000000", -EIO},
+	{"index type 0", "0402000301010102000ab007000000000000", -EIO},
+	{"index type 6", "0402000301010102060ab007000000000000", -EIO},
+	{"page bits 0", "04020003010101020300b007000000000000", -EIO},
+	{"least elements 0", "040200030101010204200404000ab007000000000000", -EIO},
+	{"node size 0", "040200030101010205000000006428b007000000000000", -EIO},
 	{"class 3", "0303000000000000", -EIO},
 	{"compact data cut off", "03000c000000000000000000000000", -EIO},
 	{"contiguous size cut off", "0301ffffffffffffffff08000000000000", -EIO},
@@ -108,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_library_vectors),
 		cmocka_unit_test(test_version4),
+		cmocka_unit_test(test_other_versions),
 		cmocka_unit_test(test_compact_data_over_64k),
 		cmocka_unit_test(test_malformed),
 	};

@@ -47,5 +47,12 @@ void h5_bt1_read(const struct h5_bt1 *t, uint64_t offset, void *buf, size_t n);
 typedef int (*h5_bt1_fn)(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err);
 int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
 		struct err *err);
+/* The same for chunks whose offsets are between these, both included, in row-major order. Reads
+ * only nodes that can hold such chunks. range NULL: all chunks. */
+struct h5_bt1_range {
+	const uint64_t *first, *last; /* offsets in elements, rank of them */
+};
+int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
+		      const struct h5_bt1_range *range, h5_bt1_fn fn, void *ctx, struct err *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Version 2 B-trees (Spec III.A.2) of records of a fixed size: links by name (type 5) and creation
- * order (6), shared
- * messages (7), attributes by name (8) and creation order (9), huge objects of fractal heaps (1).
- * The encoder writes a whole tree from sorted records. The decoder walks it.
+ * order (6), shared messages (7), attributes by name (8) and creation order (9), huge objects of
+ * fractal heaps (1), chunks (10, 11). The encoder writes a whole tree from sorted records. The
+ * decoder walks it.
  */
 #ifndef H5_BTREE2_H
 #define H5_BTREE2_H
@@ -20,6 +20,8 @@ enum h5_bt2_type {
 	H5_BT2_SHARED = 7,
 	H5_BT2_ATTR_NAME = 8,
 	H5_BT2_ATTR_CORDER = 9,
+	H5_BT2_CHUNK = 10,
+	H5_BT2_CHUNK_FILTERED = 11,
 };
 
 struct h5_bt2 {
@@ -40,6 +42,12 @@ void h5_bt2_encode(struct emit *e, const struct h5_bt2 *t, uint64_t addr);
 typedef int (*h5_bt2_fn)(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err);
 int h5_bt2_walk(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type, h5_bt2_fn fn,
 		void *ctx, struct err *err);
+/* The same for a range of records. side says where a record is: < 0 before the range, 0 in it, > 0
+ * after it. It has the ctx of fn, and may be called several times for a record. Reads only nodes
+ * that can hold records of the range. side NULL: all records. */
+typedef int (*h5_bt2_side_fn)(void *ctx, const uint8_t *record, uint16_t record_size);
+int h5_bt2_walk_range(const struct h5_file *f, uint64_t addr, enum h5_bt2_type type,
+		      h5_bt2_side_fn side, h5_bt2_fn fn, void *ctx, struct err *err);
 
 /* Bytes of records. Heap ids have 7 bytes for links and 8 for attributes. */
 enum {

@@ -59,8 +59,8 @@ int h5_fill_decode(struct cursor *c, struct h5_fill *f, struct err *err);
 int h5_fill_old_decode(struct cursor *c, struct h5_fill *f, struct err *err);
 
 /* Data layout, 0x08: encoded as version 3 (compact, contiguous, or chunked with a version 1
- * B-tree); decoded as versions 1 to 4. Of virtual (version 4) and structured (version 5) layouts
- * only `raw` is decoded. */
+ * B-tree); decoded as versions 1 to 5. Of virtual layouts and structured chunks (class 4) only
+ * `raw` is decoded. */
 enum h5_index_type { /* numbered as in version 4 of the message; 0: version 1 B-tree */
 		     H5_INDEX_BTREE1 = 0,
 		     H5_INDEX_SINGLE = 1,
@@ -73,7 +73,8 @@ struct h5_layout {
 	enum layout_class cls; /* of virtual and structured data: LAYOUT_CHUNKED */
 	enum raw_data raw;     /* RAW_STORED, RAW_VIRTUAL or RAW_STRUCTURED */
 	uint64_t addr;	       /* of contiguous data or of the index; H5_UNDEF: not allocated */
-	uint64_t size;	       /* compact, contiguous: bytes of data */
+	uint64_t size;	       /* compact, contiguous: bytes of data; UINT64_MAX: not recorded
+				* (contiguous, versions 1 and 2), so it is that of the elements */
 	const uint8_t *data;   /* compact; borrowed */
 	uint32_t rank;	       /* chunked: of the dataset */
 	uint32_t chunk[DSPACE_MAX_RANK];
@@ -82,6 +83,8 @@ struct h5_layout {
 	bool whole_edges;     /* partial edge chunks are not filtered */
 	uint64_t single_size; /* H5_INDEX_SINGLE with filters: stored bytes and filter mask */
 	uint32_t single_mask;
+	uint8_t stored_len; /* bytes of a chunk's stored size in an index, if the chunks are
+			     * filtered; not for version 1 B-trees */
 };
 void h5_layout_encode(struct emit *e, const struct h5_layout *l);
 int h5_layout_decode(const struct h5_file *f, struct cursor *c, struct h5_layout *l,

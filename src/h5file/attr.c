@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attributes: messages of the object header (compact), or a fractal heap with a version 2 B-tree of
+ * names (dense). Either may be shared messages. They get into the order of their creation if the
+ * object tracks it, and otherwise of their names.
+ */
+#include "attr.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/emit.h>
+#include <h5/btree2.h>
+#include <h5/fheap.h>
+
+#include "objects.h"
+#include "values.h"
+
+enum { RECORD_ID = 8, RECORD_SIZE = H5_BT2_ATTR_NAME_SIZE };
+
+struct found {
+	struct attribute attr;
+	uint64_t committed; /* header of the committed datatype; H5_UNDEF: none */
+	uint32_t corder;
+};
+
+struct reader {
+	struct h5file *f;
+	const struct header *h;
+	bool tracked;
+	struct bytes found; /* of struct found */
+	struct h5_fheap_reader *heap;
+	uint64_t indexed; /* records of the index of creation order */
+};
+
+static int out_of_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Reports an error that leaves the other attributes readable; returns others. */
+static int report(struct reader *r, const char *what, int rc, struct err *err)
+{
+	if (!is_local(rc))
+		return rc;
+	err_wrap(err, rc, "%s", what);
+	h5file_report(r->f, r->h->number, err);
+	err_clear(err);
+	return 0;
+}
+
+/* The value of an attribute. */
+static int decode_value(struct reader *r, const struct h5_attr *a, struct elems *value,
+			struct err *err)
+{
+	uint64_t n;
+	auto_bytes struct bytes fixed = {0};
+	if (!mul_u64(a->space.nelems, h5_dtype_file_size(&r->f->file, a->type), &n) ||
+	    n > a->data_len)
+		return err_set(err, -EIO,
+			       "the value has %" PRIu64 " bytes, less than its elements need",
+			       a->data_len);
+	if (bytes_append(&fixed, a->data, (size_t)n))
+		return out_of_memory(err);
+	return values_decode(r->f, a->type, &fixed, a->space.nelems, value, err);
+}
+
+static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struct err *err)
+{
+	struct found x = {.committed = a->committed, .corder = corder};
+	x.attr = (struct attribute){
+		.name = a->name, .type = a->type, .committed = OBJECT_NONE, .space = a->space};
+	int rc = decode_value(r, a, &x.attr.value, err);
+	if (rc)
+		return err_wrap(err, rc, "attribute \"%s\"", a->name);
+	r->f->value_bytes += x.attr.value.fixed.cap + x.attr.value.heap.cap;
+	if (!bytes_append(&r->found, &x, sizeof(x)))
+		return 0;
+	elems_release(&x.attr.value);
+	return out_of_memory(err);
+}
+
+/* Decodes the body of an attribute message. */
+static int add_body(struct reader *r, struct cursor *body, uint32_t corder, struct err *err)
+{
+	struct h5_attr a;
+	int rc = h5_attr_decode(&r->f->file, body, tree_arena(r->f->tree), r->f->shared, &a, err);
+	if (!rc)
+		rc = add(r, &a, corder, err);
+	return report(r, "an attribute is left out", rc, err);
+}
+
+static int read_compact(struct reader *r, struct err *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < r->h->h.n; i++) {
+		const struct h5_msg *m = &r->h->h.msgs[i];
+		struct cursor body;
+		if (m->type != H5_MSG_ATTRIBUTE)
+			continue;
+		rc = header_body(r->f, r->h, m, &body, NULL, err);
+		rc = rc ? report(r, "an attribute is left out", rc, err)
+			: add_body(r, &body, m->corder, err);
+	}
+	return rc;
+}
+
+/* The message of a dense attribute. id: in the heap of shared messages, or in that of the object.
+ */
+static int find_dense(struct reader *r, const uint8_t *id, bool shared, struct bytes *object,
+		      struct cursor *body, struct err *err)
+{
+	if (shared) {
+		/* A shared message of version 3 whose body is in the heap. */
+		uint8_t raw[2 + RECORD_ID] = {3, 1};
+		uint64_t committed;
+		memcpy(raw + 2, id, RECORD_ID);
+		struct cursor c = cursor_of(raw, sizeof(raw));
+		return h5_shared_resolve(r->f->shared, H5_MSG_ATTRIBUTE, &c, r->h->scratch, body,
+					 &committed, err);
+	}
+	int rc = h5_fheap_get(r->heap, id, RECORD_ID, (size_t)h5_file_size(&r->f->file), object,
+			      err);
+	*body = cursor_of(object->data, object->len);
+	return rc;
+}
+
+static int add_dense(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
+{
+	struct reader *r = ctx;
+	auto_bytes struct bytes object = {0};
+	struct cursor c = cursor_of(record, record_size), body;
+	const uint8_t *id = cur_bytes(&c, RECORD_ID);
+	const uint8_t flags = cur_u8(&c);
+	const uint32_t corder = cur_u32(&c);
+	if (record_size != RECORD_SIZE)
+		return err_set(err, -EIO, "a B-tree record has %u bytes", record_size);
+	int rc = find_dense(r, id, flags & H5_MSG_SHARED, &object, &body, err);
+	return rc ? report(r, "an attribute is left out", rc, err)
+		  : add_body(r, &body, corder, err);
+}
+
+static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
+{
+	struct reader *r = ctx;
+	r->indexed++;
+	return 0;
+}
+
+/* The second index is not needed to read the attributes. A complete check reads it, too. */
+static int check_corders(struct reader *r, const struct h5_ainfo *info, struct err *err)
+{
+	if (!r->f->claim_chunks || info->corders == H5_UNDEF)
+		return 0;
+	return h5_bt2_walk(&r->f->file, info->corders, H5_BT2_ATTR_CORDER, count_record, r, err);
+}
+
+static int read_dense(struct reader *r, struct err *err)
+{
+	const struct h5_msg *m = h5_ohdr_find(&r->h->h, H5_MSG_ATTRIBUTE_INFO);
+	struct h5_ainfo info;
+	struct cursor body;
+	if (!m)
+		return 0;
+	int rc = header_body(r->f, r->h, m, &body, NULL, err);
+	if (!rc)
+		rc = h5_ainfo_decode(&r->f->file, &body, &info, err);
+	if (rc)
+		return rc;
+	r->tracked = r->tracked || info.tracked;
+	if (info.heap == H5_UNDEF)
+		return 0;
+	if (info.names == H5_UNDEF)
+		return err_set(err, -EIO, "dense attributes without an index of names");
+	rc = h5_fheap_open(&r->f->file, info.heap, &r->heap, err);
+	if (!rc)
+		rc = h5_bt2_walk(&r->f->file, info.names, H5_BT2_ATTR_NAME, add_dense, r, err);
+	h5_fheap_close(r->heap);
+	r->heap = NULL;
+	return rc ? rc : check_corders(r, &info, err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+	return strcmp(x->attr.name, y->attr.name);
+}
+
+static int by_corder(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+	if (x->corder != y->corder)
+		return x->corder < y->corder ? -1 : 1;
+	return by_name(a, b);
+}
+
+/* Sorts the attributes. Of those with the same name only one stays. Returns their number. */
+static size_t sort(struct reader *r)
+{
+	struct found *all = (void *)r->found.data;
+	size_t n = r->found.len / sizeof(*all), kept = 0;
+	if (n)
+		qsort(all, n, sizeof(*all), by_name);
+	for (size_t i = 0; i < n; i++) {
+		struct err why = ERR_INIT;
+		if (!kept || by_name(&all[kept - 1], &all[i]) != 0) {
+			all[kept++] = all[i];
+			continue;
+		}
+		err_set(&why, -EIO, "attribute \"%s\" is there twice", all[i].attr.name);
+		h5file_report(r->f, r->h->number, &why);
+		elems_release(&all[i].attr.value);
+	}
+	r->found.len = kept * sizeof(*all);
+	if (kept && r->tracked)
+		qsort(all, kept, sizeof(*all), by_corder);
+	return kept;
+}
+
+/* Moves the attributes to the tree. */
+static int finish(struct reader *r, struct err *err)
+{
+	const size_t n = sort(r);
+	struct found *all = (void *)r->found.data;
+	struct object *o = tree_edit(r->f->tree, r->h->number);
+	o->attrs_ordered = r->tracked;
+	if (!n)
+		return 0;
+	struct attribute *attrs = arena_array(tree_arena(r->f->tree), n, sizeof(*attrs));
+	if (!attrs)
+		return out_of_memory(err);
+	for (uint32_t i = 0; i < n; i++) {
+		int rc = all[i].committed == H5_UNDEF
+				 ? 0
+				 : objects_share(r->f, r->h->number, i, all[i].committed, err);
+		if (rc)
+			return rc;
+		attrs[i] = all[i].attr;
+	}
+	o->attrs = attrs;
+	o->nattrs = (uint32_t)n;
+	r->found.len = 0;
+	return 0;
+}
+
+static void release(struct reader *r)
+{
+	struct found *all = (void *)r->found.data;
+	for (size_t i = 0; i < r->found.len / sizeof(*all); i++)
+		elems_release(&all[i].attr.value);
+	bytes_release(&r->found);
+}
+
+int attr_read(struct h5file *f, const struct header *h, struct err *err)
+{
+	struct reader r = {.f = f, .h = h, .tracked = h->h.attr_order_tracked};
+	int rc = read_compact(&r, err);
+	if (!rc)
+		rc = report(&r, "the attributes are not complete", read_dense(&r, err), err);
+	if (!rc)
+		rc = finish(&r, err);
+	release(&r);
+	return rc;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The chunks of a dataset: those of its index, or those that its grid cuts from contiguous or
+ * compact data. Reading and decoding them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <codec/chunk.h>
+#include <h5/index.h>
+
+#include "internal.h"
+#include "values.h"
+
+static const struct dataset_info *info_of(const struct h5file *f, uint32_t number)
+{
+	return number < f->ndatasets ? f->datasets[number] : NULL;
+}
+
+const struct h5file_dataset *h5file_dataset(const struct h5file *f, uint32_t number)
+{
+	const struct dataset_info *d = info_of(f, number);
+	return d ? &d->shown : NULL;
+}
+
+static int check(const struct h5file *f, uint32_t number, const struct dataset_info **out,
+		 struct err *err)
+{
+	*out = info_of(f, number);
+	if (!*out)
+		return err_set(err, -EINVAL, "object %" PRIu32 " is not a dataset", number);
+	if ((*out)->raw == RAW_STORED)
+		return 0;
+	return err_set(err, -EOPNOTSUPP, "the data are %s",
+		       (*out)->raw == RAW_EXTERNAL  ? "in external files"
+		       : (*out)->raw == RAW_VIRTUAL ? "in other datasets (a virtual dataset)"
+						    : "in structured chunks");
+}
+
+/* ---- contiguous and compact ---- */
+
+/* The run of elements that a chunk of a cut grid holds: [*first, *first + *n). */
+static void find_run(const struct grid *g, uint64_t number, uint64_t *first, uint64_t *n)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+	grid_coords(g, number, coords);
+	*first = 0;
+	*n = 1;
+	for (uint32_t i = 0; i < g->rank; i++) {
+		const uint64_t start = coords[i] * g->chunk[i];
+		*first = *first * g->dims[i] + start;
+		*n *= min_u64(g->chunk[i], g->dims[i] - start);
+	}
+}
+
+static int cut(const struct dataset_info *d, uint64_t first, uint64_t end, h5file_chunk_fn fn,
+	       void *ctx, struct err *err)
+{
+	const struct h5_layout *l = &d->layout;
+	const struct grid *g = &d->shown.grid;
+	int rc = 0;
+	if (!d->shown.stored_bytes)
+		return 0;
+	for (uint64_t i = first; !rc && i < min_u64(end, g->nchunks); i++) {
+		uint64_t at, n;
+		find_run(g, i, &at, &n);
+		struct h5file_chunk c = {.number = i, .size = n * d->elem_size};
+		at *= d->elem_size;
+		if (c.size > l->size || at > l->size - c.size)
+			return err_set(err, -EIO,
+				       "chunk %" PRIu64 " is behind the %" PRIu64
+				       " bytes of data that are stored",
+				       i, l->size);
+		if (l->cls == LAYOUT_COMPACT)
+			c.data = l->data + at;
+		else
+			c.addr = l->addr + at;
+		rc = fn(ctx, &c, err);
+	}
+	return rc;
+}
+
+/* ---- chunked ---- */
+
+/* Whether a chunk extends beyond the dataset. */
+static bool is_partial(const struct grid *g, uint64_t number)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+	grid_coords(g, number, coords);
+	for (uint32_t i = 0; i < g->rank; i++)
+		if (g->dims[i] - coords[i] * g->chunk[i] < g->chunk[i])
+			return true;
+	return false;
+}
+
+struct show {
+	const struct dataset_info *d;
+	h5file_chunk_fn fn;
+	void *ctx;
+};
+
+static int show(void *ctx, const struct h5_chunk *chunk, struct err *err)
+{
+	const struct show *s = ctx;
+	const struct h5file_dataset *d = &s->d->shown;
+	struct h5file_chunk c = {.number = chunk->number,
+				 .addr = chunk->addr,
+				 .size = chunk->size,
+				 .filter_mask = chunk->filter_mask};
+	c.is_filtered = d->pipeline.n && !(d->whole_edges && is_partial(&d->grid, c.number));
+	return s->fn(s->ctx, &c, err);
+}
+
+static int walk_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
+		       h5file_chunk_fn fn, void *ctx, struct err *err)
+{
+	const struct dataset_info *d;
+	int rc = check(f, number, &d, err);
+	if (rc)
+		return rc;
+	if (d->layout.cls != LAYOUT_CHUNKED)
+		return cut(d, first, end, fn, ctx, err);
+	if (d->layout.addr == H5_UNDEF || first >= min_u64(end, d->shown.grid.nchunks))
+		return 0;
+	struct show s = {.d = d, .fn = fn, .ctx = ctx};
+	return h5_index_walk(&f->file, &d->layout, &tree_object(f->tree, number)->o.dataset.space,
+			     &d->shown.grid, d->shown.pipeline.n > 0, first, end, show, &s, err);
+}
+
+int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
+		  h5file_chunk_fn fn, void *ctx, struct err *err)
+{
+	return walk_chunks(f, number, first, end, fn, ctx, err);
+}
+
+/* ---- bytes ---- */
+
+int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
+		      struct err *err)
+{
+	if (chunk->size > h5_file_size(&f->file))
+		return err_set(err, -EIO, "a chunk of %" PRIu64 " bytes is larger than the file",
+			       chunk->size);
+	if (bytes_reserve(out, (size_t)chunk->size))
+		return err_set(err, -ENOMEM, "out of memory: chunk of %" PRIu64 " bytes",
+			       chunk->size);
+	int rc = 0;
+	if (chunk->data)
+		memcpy(out->data, chunk->data, (size_t)chunk->size);
+	else
+		rc = h5_file_read(&f->file, chunk->addr, out->data, (size_t)chunk->size, err);
+	if (!rc)
+		out->len = (size_t)chunk->size;
+	return rc;
+}
+
+/* Undoes the filters. *out: exactly the bytes of the chunk in the file, without those of a cut that
+ * are beyond the extent. */
+static int undo_filters(const struct dataset_info *d, const struct h5file_chunk *chunk,
+			struct bytes *stored, struct bytes *out, struct err *err)
+{
+	const struct h5file_dataset *shown = &d->shown;
+	const uint64_t whole = shown->grid.chunk_elems * d->elem_size;
+	const uint64_t want = d->layout.cls == LAYOUT_CHUNKED ? whole : chunk->size;
+	int rc = 0;
+	if (whole > SIZE_MAX / 2)
+		return err_set(err, -ENOMEM, "out of memory: chunk of %" PRIu64 " bytes", whole);
+	if (chunk->is_filtered) {
+		rc = codec_hdf5_decode(&shown->pipeline, chunk->filter_mask, d->elem_size,
+				       stored->data, stored->len, (size_t)want, out, err);
+	} else {
+		*out = *stored;
+		*stored = (struct bytes){0};
+	}
+	if (!rc && out->len != want)
+		rc = err_set(err, -EIO, "the chunk has %zu bytes instead of %" PRIu64, out->len,
+			     want);
+	if (!rc && bytes_append_zero(out, (size_t)(whole - want)))
+		rc = err_set(err, -ENOMEM, "out of memory");
+	return rc;
+}
+
+/* Records the first dangling reference in the chunks of a dataset. */
+static void note_dangling(struct h5file *f, uint32_t number, uint64_t addr)
+{
+	struct err why = ERR_INIT;
+	pthread_mutex_lock(&f->lock);
+	const bool first = !f->datasets[number]->dangling;
+	f->datasets[number]->dangling = true;
+	pthread_mutex_unlock(&f->lock);
+	if (!first)
+		return;
+	err_set(&why, -EIO, "a reference leads to no object: there is none at %" PRIu64, addr);
+	h5file_note(f, H5FILE_WARNING, number, &why);
+}
+
+static int decode(struct h5file *f, uint32_t number, const struct dataset_info *d,
+		  struct bytes *plain, struct elems *out, struct err *err)
+{
+	const uint64_t n = d->shown.grid.chunk_elems;
+	uint64_t dangling, addr;
+	int rc = values_decode(f, d->type, plain, n, out, err);
+	if (!rc)
+		rc = values_resolve(f, d->type, out, n, &dangling, &addr, err);
+	if (!rc && dangling)
+		note_dangling(f, number, addr);
+	if (rc)
+		elems_release(out);
+	return rc;
+}
+
+int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
+			struct bytes *stored, struct elems *out, struct err *err)
+{
+	const struct dataset_info *d;
+	auto_bytes struct bytes plain = {0};
+	int rc = check(f, number, &d, err);
+	if (!rc)
+		rc = undo_filters(d, chunk, stored, &plain, err);
+	if (!rc)
+		rc = decode(f, number, d, &plain, out, err);
+	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups: symbol tables (h5/symtab.h), compact links (messages of the object header) and dense
+ * links (a fractal heap with a version 2 B-tree of names). The links get into the order of their
+ * creation if the group tracks it, and otherwise of their names. Then the hard links number their
+ * targets.
+ */
+#include "group.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/utf8.h>
+#include <h5/btree2.h>
+#include <h5/fheap.h>
+#include <h5/symtab.h>
+
+#include "objects.h"
+
+struct found {
+	struct link link;
+	uint64_t addr; /* of a hard link's target */
+	bool has_corder;
+	int64_t corder;
+};
+
+struct reader {
+	struct h5file *f;
+	const struct header *h;
+	bool tracked;	    /* creation order */
+	struct bytes found; /* of struct found */
+	struct h5_fheap_reader *heap;
+	uint64_t indexed; /* records of the index of creation order */
+};
+
+static int out_of_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Reports an error that leaves the rest of the group readable; returns others. */
+static int report(struct reader *r, const char *what, int rc, struct err *err)
+{
+	if (!is_local(rc))
+		return rc;
+	err_wrap(err, rc, "%s", what);
+	h5file_report(r->f, r->h->number, err);
+	err_clear(err);
+	return 0;
+}
+
+/* Adds a link. Leaves out one that no path can name, and a target that cannot be an object. */
+static int add(struct reader *r, struct found *x, struct err *err)
+{
+	struct err why = ERR_INIT;
+	const size_t n = strlen(x->link.name);
+	if (!n || strchr(x->link.name, '/'))
+		err_set(&why, -EIO, "link \"%s\": the name is empty or contains \"/\"",
+			x->link.name);
+	else if (x->link.cls == LINK_HARD && (!x->addr || x->addr >= h5_file_size(&r->f->file)))
+		err_set(&why, -EIO,
+			"link \"%s\": the object header at %" PRIu64 " is outside of the file",
+			x->link.name, x->addr);
+	if (why.code) {
+		h5file_report(r->f, r->h->number, &why);
+		return 0;
+	}
+	x->link.utf8 = utf8_valid(x->link.name, n);
+	x->link.target = OBJECT_NONE;
+	return bytes_append(&r->found, x, sizeof(*x)) ? out_of_memory(err) : 0;
+}
+
+static int add_symbol(void *ctx, const struct h5_symbol *s, struct err *err)
+{
+	struct reader *r = ctx;
+	struct arena *a = tree_arena(r->f->tree);
+	struct found x = {.addr = s->header};
+	x.link.name = arena_strndup(a, s->name, strlen(s->name));
+	if (s->header == H5_UNDEF) {
+		x.link.cls = LINK_SOFT;
+		x.link.path = arena_strndup(a, s->path, strlen(s->path));
+	}
+	if (!x.link.name || (x.link.cls == LINK_SOFT && !x.link.path))
+		return out_of_memory(err);
+	return add(r, &x, err);
+}
+
+static int add_message(struct reader *r, struct cursor *body, struct err *err)
+{
+	struct h5_link l;
+	int rc = h5_link_decode(&r->f->file, body, tree_arena(r->f->tree), &l, err);
+	if (rc)
+		return report(r, "a link is left out", rc, err);
+	struct found x = {.addr = l.addr, .has_corder = l.has_corder, .corder = l.corder};
+	x.link.name = l.name;
+	x.link.cls = l.cls;
+	x.link.path = l.path;
+	x.link.domain = l.file;
+	return add(r, &x, err);
+}
+
+static int add_dense(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
+{
+	enum { HASH = 4 };
+	struct reader *r = ctx;
+	auto_bytes struct bytes object = {0};
+	if (record_size <= HASH)
+		return err_set(err, -EIO, "a B-tree record has %u bytes", record_size);
+	int rc = h5_fheap_get(r->heap, record + HASH, record_size - HASH,
+			      (size_t)h5_file_size(&r->f->file), &object, err);
+	if (rc)
+		return report(r, "a link is left out", rc, err);
+	struct cursor body = cursor_of(object.data, object.len);
+	return add_message(r, &body, err);
+}
+
+static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
+{
+	struct reader *r = ctx;
+	r->indexed++;
+	return 0;
+}
+
+/* The second index is not needed to read the links. A complete check reads it, too. */
+static int check_corders(struct reader *r, const struct h5_linfo *info, uint64_t links,
+			 struct err *err)
+{
+	if (!r->f->claim_chunks || info->corders == H5_UNDEF)
+		return 0;
+	int rc = h5_bt2_walk(&r->f->file, info->corders, H5_BT2_LINK_CORDER, count_record, r, err);
+	if (!rc && r->indexed != links)
+		rc = err_set(err, -EIO,
+			     "the index of creation order has %" PRIu64
+			     " links instead of %" PRIu64,
+			     r->indexed, links);
+	return rc;
+}
+
+static int read_dense(struct reader *r, const struct h5_linfo *info, struct err *err)
+{
+	const size_t before = r->found.len;
+	if (info->names == H5_UNDEF)
+		return err_set(err, -EIO, "dense links without an index of names");
+	int rc = h5_fheap_open(&r->f->file, info->heap, &r->heap, err);
+	if (!rc)
+		rc = h5_bt2_walk(&r->f->file, info->names, H5_BT2_LINK_NAME, add_dense, r, err);
+	h5_fheap_close(r->heap);
+	r->heap = NULL;
+	const uint64_t links = (r->found.len - before) / sizeof(struct found);
+	return rc ? rc : check_corders(r, info, links, err);
+}
+
+static int read_link_info(struct reader *r, struct err *err)
+{
+	const struct h5_msg *m = h5_ohdr_find(&r->h->h, H5_MSG_LINK_INFO);
+	struct h5_linfo info;
+	struct cursor body;
+	if (!m)
+		return 0;
+	int rc = header_body(r->f, r->h, m, &body, NULL, err);
+	if (!rc)
+		rc = h5_linfo_decode(&r->f->file, &body, &info, err);
+	if (rc)
+		return rc;
+	r->tracked = info.tracked;
+	return info.heap == H5_UNDEF ? 0 : read_dense(r, &info, err);
+}
+
+static int read_symbols(struct reader *r, struct err *err)
+{
+	const struct h5_msg *m = h5_ohdr_find(&r->h->h, H5_MSG_SYMBOL_TABLE);
+	struct h5_symtab table;
+	struct cursor body;
+	if (!m)
+		return 0;
+	int rc = header_body(r->f, r->h, m, &body, NULL, err);
+	if (!rc)
+		rc = h5_symtab_decode(&r->f->file, &body, &table, err);
+	return rc ? rc : h5_symtab_walk(&r->f->file, &table, add_symbol, r, err);
+}
+
+static int read_compact(struct reader *r, struct err *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < r->h->h.n; i++) {
+		struct cursor body;
+		if (r->h->h.msgs[i].type != H5_MSG_LINK)
+			continue;
+		rc = header_body(r->f, r->h, &r->h->h.msgs[i], &body, NULL, err);
+		rc = rc ? report(r, "a link is left out", rc, err) : add_message(r, &body, err);
+	}
+	return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+	return strcmp(x->link.name, y->link.name);
+}
+
+static int by_corder(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+	if (x->corder != y->corder)
+		return x->corder < y->corder ? -1 : 1;
+	return by_name(a, b);
+}
+
+/* Sorts the links. Of links with the same name only one stays. Returns their number. */
+static size_t sort(struct reader *r)
+{
+	struct found *all = (void *)r->found.data;
+	size_t n = r->found.len / sizeof(*all), kept = 0;
+	if (n)
+		qsort(all, n, sizeof(*all), by_name);
+	for (size_t i = 0; i < n; i++) {
+		struct err why = ERR_INIT;
+		r->tracked = r->tracked && all[i].has_corder;
+		if (kept && by_name(&all[kept - 1], &all[i]) == 0) {
+			err_set(&why, -EIO, "link \"%s\" is in the group twice", all[i].link.name);
+			h5file_report(r->f, r->h->number, &why);
+			continue;
+		}
+		all[kept++] = all[i];
+	}
+	if (kept && r->tracked)
+		qsort(all, kept, sizeof(*all), by_corder);
+	return kept;
+}
+
+/* Numbers the targets and moves the links to the tree. */
+static int finish(struct reader *r, struct err *err)
+{
+	struct h5file *f = r->f;
+	const size_t n = sort(r);
+	const struct found *all = (const void *)r->found.data;
+	struct link *links = arena_array(tree_arena(f->tree), n, sizeof(*links));
+	if (!links && n)
+		return out_of_memory(err);
+	for (size_t i = 0; i < n; i++) {
+		links[i] = all[i].link;
+		if (links[i].cls != LINK_HARD)
+			continue;
+		int rc = objects_number(f, all[i].addr, r->h->path, links[i].name, &links[i].target,
+					err);
+		if (rc)
+			return rc;
+	}
+	struct object *o = tree_edit(f->tree, r->h->number);
+	o->kind = OBJECT_GROUP;
+	o->group.links = links;
+	o->group.nlinks = (uint32_t)n;
+	return 0;
+}
+
+int group_read(struct h5file *f, const struct header *h, struct err *err)
+{
+	struct reader r = {.f = f, .h = h};
+	int rc = report(&r, "the group is not complete", read_link_info(&r, err), err);
+	if (!rc)
+		rc = report(&r, "the group is not complete", read_symbols(&r, err), err);
+	if (!rc)
+		rc = read_compact(&r, err);
+	if (!rc)
+		rc = finish(&r, err);
+	bytes_release(&r.found);
+	return rc;
+}

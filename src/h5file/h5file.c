@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a file: superblock, walk, claims. A failed open frees everything, so a caller whose
+ * source returned -EAGAIN starts again from the beginning and gets the same result.
+ *
+ * Claims: during the open the decoders claim what they read. Raw data of contiguous datasets are
+ * claimed here, and chunks if the caller wants it. Afterwards nothing is claimed any more.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <codec/chunk.h>
+#include <h5/claims.h>
+#include <h5/superblock.h>
+
+#include "walk.h"
+
+enum { MAX_TREE = 1 << 30, MAX_TEXTS = 16 << 20 };
+
+/* ---- claims ---- */
+
+static int claim_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct h5file *f = ctx;
+	return h5_claim(f->file.claims, chunk->addr, chunk->size, "chunk", err);
+}
+
+/* Claims the raw data of a dataset. */
+static int claim_dataset(struct h5file *f, uint32_t number, struct err *err)
+{
+	const struct dataset_info *d = f->datasets[number];
+	if (d->raw != RAW_STORED || d->layout.cls == LAYOUT_COMPACT)
+		return 0;
+	if (d->layout.cls == LAYOUT_CHUNKED)
+		return f->claim_chunks
+			       ? h5file_chunks(f, number, 0, UINT64_MAX, claim_chunk, f, err)
+			       : 0;
+	return d->shown.stored_bytes
+		       ? h5_claim(f->file.claims, d->layout.addr, d->layout.size, "raw data", err)
+		       : 0;
+}
+
+static int claim_all(struct h5file *f, struct err *err)
+{
+	for (uint32_t i = 0; i < f->ndatasets; i++) {
+		int rc = f->datasets[i] ? claim_dataset(f, i, err) : 0;
+		if (rc && !is_local(rc))
+			return rc;
+		if (rc)
+			h5file_report(f, i, err);
+		err_clear(err);
+	}
+	int rc = h5_claims_check(f->file.claims, err);
+	if (!is_local(rc))
+		return rc;
+	h5file_report(f, OBJECT_NONE, err);
+	err_clear(err);
+	return 0;
+}
+
+/* ---- opening ---- */
+
+static int unfilter(void *ctx, const struct pipeline *p, uint32_t mask, const void *in, size_t n,
+		    size_t max, struct bytes *out, struct err *err)
+{
+	return codec_hdf5_decode(p, mask, 1, in, n, max, out, err);
+}
+
+/* Compares the size of the file with the end that the superblock records. */
+static int check_end(struct h5file *f, struct err *err)
+{
+	uint8_t raw[H5_SUPERBLOCK_MAX];
+	struct h5_superblock sb;
+	const struct source *s = f->file.source;
+	const size_t n = (size_t)min_u64(s->size - f->file.base, sizeof(raw));
+	int rc = h5_file_read(&f->file, 0, raw, n, err);
+	struct cursor c = cursor_of(raw, n);
+	if (!rc)
+		rc = h5_superblock_decode(&c, &sb, err);
+	/* The recorded end counts from where the recorded base is. */
+	if (rc || sb.eof < sb.base || sb.eof - sb.base <= h5_file_size(&f->file))
+		return rc;
+	err_set(err, -EIO,
+		"the file is truncated: it should have %" PRIu64 " bytes but has %" PRIu64,
+		sb.eof - sb.base + f->file.base, s->size);
+	h5file_report(f, OBJECT_NONE, err);
+	err_clear(err);
+	return 0;
+}
+
+static int open_superblock(struct h5file *f, struct err *err)
+{
+	static const struct h5_unfilter undo = {.decode = unfilter};
+	struct source *source = f->file.source;
+	struct h5_claims *claims = f->file.claims;
+	int rc = h5_file_open(&f->file, source, err);
+	f->file.unfilter = &undo;
+	f->file.claims = claims;
+	if (!rc)
+		rc = check_end(f, err);
+	if (rc)
+		return rc;
+	rc = h5_file_claim(&f->file, err);
+	if (!is_local(rc))
+		return rc;
+	h5file_report(f, OBJECT_NONE, err);
+	err_clear(err);
+	return 0;
+}
+
+static int read_all(struct h5file *f, struct err *err)
+{
+	int rc = open_superblock(f, err);
+	if (rc)
+		return rc;
+	f->shared = h5_shared_new(&f->file);
+	f->heaps = h5_gheap_cache_new(&f->file);
+	if (!f->shared || !f->heaps)
+		return err_set(err, -ENOMEM, "out of memory");
+	rc = walk_file(f, err);
+	return rc ? rc : claim_all(f, err);
+}
+
+static struct h5file *make(struct source *source, const struct h5file_options *opt)
+{
+	struct h5file *f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	const uint64_t max = opt && opt->max_tree ? opt->max_tree : MAX_TREE;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_mutex_init(&f->heap_lock, NULL);
+	f->claim_chunks = opt && opt->claim_chunks;
+	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};
+	f->bytes_before = source->bytes;
+	f->file = h5_file_of(source);
+	f->file.claims = h5_claims_new(f->charge.budget);
+	f->tree = tree_new((size_t)min_u64(max, SIZE_MAX));
+	f->arena = arena_new((size_t)min_u64(max, SIZE_MAX));
+	f->problem_texts = arena_new(MAX_TEXTS);
+	if (f->file.claims && f->tree && f->arena && f->problem_texts)
+		return f;
+	h5file_close(f);
+	return NULL;
+}
+
+/* Ends the claims: what is read from now on was read before, or is data. */
+static int end_claims(struct h5file *f, struct err *err)
+{
+	h5_gheap_cache_free(f->heaps);
+	h5_shared_free(f->shared);
+	h5_claims_free(f->file.claims);
+	f->shared = NULL;
+	f->file.claims = NULL;
+	f->heaps = h5_gheap_cache_new(&f->file);
+	return f->heaps ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+int h5file_open(struct source *source, const struct h5file_options *opt, struct h5file **out,
+		struct err *err)
+{
+	struct err why = ERR_INIT;
+	struct h5file *f = make(source, opt);
+	int rc = f ? read_all(f, &why) : err_set(&why, -ENOMEM, "out of memory");
+	if (!rc)
+		rc = end_claims(f, &why);
+	if (!rc) {
+		*out = f;
+		return 0;
+	}
+	h5file_close(f);
+	if (err)
+		err_copy(err, &why);
+	return rc;
+}
+
+void h5file_close(struct h5file *f)
+{
+	if (!f)
+		return;
+	h5_shared_free(f->shared);
+	h5_gheap_cache_free(f->heaps);
+	h5_claims_free(f->file.claims);
+	tree_free(f->tree);
+	problems_release(&f->problems);
+	addr_map_release(&f->numbers);
+	bytes_release(&f->headers);
+	bytes_release(&f->shares);
+	free(f->datasets);
+	arena_free(f->arena);
+	arena_free(f->problem_texts);
+	budget_set(&f->charge, 0, NULL);
+	pthread_mutex_destroy(&f->lock);
+	pthread_mutex_destroy(&f->heap_lock);
+	free(f);
+}
+
+const struct tree *h5file_tree(const struct h5file *f)
+{
+	return f->tree;
+}
+
+struct tree *h5file_edit_tree(struct h5file *f)
+{
+	return f->tree;
+}
+
+void h5file_counts(const struct h5file *f, uint64_t *reads, uint64_t *bytes)
+{
+	*reads = f->file.source->reads;
+	*bytes = f->file.source->bytes;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The numbers of a file's objects. An object gets its number when the first link to it is read, and
+ * objects are read in the order of their numbers. So the numbers are in breadth-first order.
+ */
+#ifndef H5FILE_OBJECTS_H
+#define H5FILE_OBJECTS_H
+
+#include "internal.h"
+
+enum {
+	/* A longer path is shortened in the middle: the paths of a chain of groups would need
+	 * memory proportional to the square of its length. */
+	OBJECTS_PATH_MAX = 4096
+};
+
+/* The number of the object whose header is at addr. If it has none, adds it, with the path
+ * parent/name. -E2BIG: more than TREE_MAX_OBJECTS; -ENOMEM. */
+int objects_number(struct h5file *f, uint64_t addr, const char *parent, const char *name,
+		   uint32_t *number, struct err *err);
+uint64_t objects_header(const struct h5file *f, uint32_t number);
+/* A path in the arena of the tree. NULL: out of memory. */
+const char *objects_path(struct h5file *f, const char *parent, const char *name);
+
+/* Records that a dataset (attr: OBJECT_NONE) or an attribute uses the committed datatype at addr.
+ */
+int objects_share(struct h5file *f, uint32_t number, uint32_t attr, uint64_t addr, struct err *err);
+/* Adds the committed datatypes without a link. *added: how many. */
+int objects_add_unlinked(struct h5file *f, uint32_t *added, struct err *err);
+/* Sets all `committed` members. */
+void objects_set_committed(struct h5file *f);
+
+#endif

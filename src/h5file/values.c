@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conversion of elements (Spec IV.B "data storage", VIII): see values.h. h5_dtype_widen() makes
+ * all addresses 8 bytes long. Then
+ *
+ *   a vlen slot is       +0 u32 count, +4 u64 address of a heap collection, +12 u32 index
+ *   an object reference  +0 u64 address of an object header
+ *   a region reference   +0 u64 address of a heap collection, +8 u32 index; the item there is the
+ *                        address of an object header and a serialized selection
+ *
+ * The address 0 means that there is no value. Each item is read once for each slot that refers to
+ * it. Valid files have one slot for each item, so the bytes of all items of a call are limited by
+ * the size of the file.
+ */
+#include "values.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <base/cursor.h>
+#include <base/emit.h>
+
+struct convert {
+	struct h5file *f;
+	struct elems *out;
+	uint64_t left; /* bytes of items that may still be read */
+	struct err *err;
+};
+
+static int convert(struct convert *c, const struct dtype *t, uint8_t *at, uint64_t n);
+
+/* Appends the item of a heap to out, which is empty. The cache keeps it only until another thread
+ * reads the next one, so it is copied under the lock. */
+static int read_item(struct convert *c, uint64_t addr, uint32_t index, struct bytes *out)
+{
+	const uint8_t *data;
+	size_t n;
+	pthread_mutex_lock(&c->f->heap_lock);
+	int rc = h5_gheap_cache_get(c->f->heaps, addr, index, &data, &n, c->err);
+	if (!rc && n > c->left)
+		rc = err_set(c->err, -EIO, "the elements refer to more bytes than the file has");
+	if (!rc && bytes_append(out, data, n))
+		rc = err_set(c->err, -ENOMEM, "out of memory");
+	pthread_mutex_unlock(&c->f->heap_lock);
+	if (!rc)
+		c->left -= n;
+	return rc;
+}
+
+static int add_item(struct convert *c, const void *bytes, size_t n, uint64_t *offset)
+{
+	const int rc = elems_heap_add(c->out, bytes, n, offset);
+	if (rc == -E2BIG)
+		return err_set(c->err, -EOPNOTSUPP, "more than 2^32 bytes of variable length");
+	return rc ? err_set(c->err, rc, "out of memory") : 0;
+}
+
+/* Turns n elements as the file has them into n * t->size bytes. in: taken over. */
+static int widen(struct convert *c, const struct dtype *t, struct bytes *in, uint64_t n)
+{
+	struct bytes out = {0};
+	uint64_t size;
+	if (h5_dtype_file_size(&c->f->file, t) == t->size)
+		return 0;
+	if (!mul_u64(n, t->size, &size) || size > SIZE_MAX || bytes_reserve(&out, (size_t)size))
+		return err_set(c->err, -ENOMEM, "out of memory");
+	int rc = h5_dtype_widen(&c->f->file, t, in->data, n, out.data);
+	bytes_release(in);
+	out.len = (size_t)size;
+	*in = out;
+	return rc ? err_set(c->err, rc, "out of memory") : 0;
+}
+
+/* Reads the items of a vlen slot and converts them. */
+static int read_items(struct convert *c, const struct dtype *base, uint64_t addr, uint32_t index,
+		      uint32_t count, struct bytes *items)
+{
+	const uint64_t need = (uint64_t)count * h5_dtype_file_size(&c->f->file, base);
+	int rc = read_item(c, addr, index, items);
+	if (!rc && need > items->len)
+		rc = err_set(c->err, -EIO,
+			     "%" PRIu32 " elements need %" PRIu64 " bytes, but item %" PRIu32
+			     " of the global heap at %" PRIu64 " has %zu",
+			     count, need, index, addr, items->len);
+	if (rc)
+		return rc;
+	items->len = (size_t)need;
+	rc = widen(c, base, items, count);
+	return rc ? rc : convert(c, base, items->data, count);
+}
+
+static int convert_vlen(struct convert *c, const struct dtype *t, uint8_t *slot)
+{
+	struct cursor in = cursor_of(slot, DTYPE_VLEN_SIZE);
+	const uint32_t count = cur_u32(&in);
+	const uint64_t addr = cur_u64(&in);
+	const uint32_t index = cur_u32(&in);
+	auto_bytes struct bytes items = {0};
+	uint64_t offset = 0;
+	memset(slot, 0, DTYPE_VLEN_SIZE);
+	if (!addr || addr == H5_UNDEF)
+		return 0;
+	int rc = count ? read_items(c, t->vlen.base, addr, index, count, &items) : 0;
+	if (!rc)
+		rc = add_item(c, items.data, items.len, &offset);
+	if (!rc)
+		elems_put_vlen(slot, count, offset);
+	return rc;
+}
+
+/* The item of a region reference with an address of 8 bytes. */
+static int read_selection(struct convert *c, uint64_t addr, uint32_t index, struct bytes *out)
+{
+	auto_bytes struct bytes item = {0};
+	uint8_t object[sizeof(uint64_t)];
+	int rc = read_item(c, addr, index, &item);
+	if (rc)
+		return rc;
+	struct cursor in = cursor_of(item.data, item.len);
+	struct emit e = emit_to(object, sizeof(object));
+	emit_u64(&e, h5_cur_addr(&c->f->file, &in));
+	if (!cur_ok(&in))
+		return err_set(c->err, -EIO,
+			       "item %" PRIu32 " of the global heap at %" PRIu64
+			       " is too short for a region reference",
+			       index, addr);
+	if (bytes_append(out, object, sizeof(object)) ||
+	    bytes_append(out, item.data + cur_pos(&in), cur_left(&in)))
+		return err_set(c->err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int convert_region(struct convert *c, uint8_t *slot)
+{
+	struct cursor in = cursor_of(slot, DTYPE_REGREF_SIZE);
+	const uint64_t addr = cur_u64(&in);
+	const uint32_t index = cur_u32(&in);
+	auto_bytes struct bytes selection = {0};
+	uint64_t offset;
+	memset(slot, 0, DTYPE_REGREF_SIZE);
+	if (!addr || addr == H5_UNDEF)
+		return 0;
+	int rc = read_selection(c, addr, index, &selection);
+	if (!rc)
+		rc = add_item(c, selection.data, selection.len, &offset);
+	if (rc)
+		return rc;
+	struct emit e = emit_to(slot, DTYPE_REGREF_SIZE);
+	emit_u64(&e, offset + 1);
+	emit_u32(&e, (uint32_t)selection.len);
+	return 0;
+}
+
+static int convert_compound(struct convert *c, const struct dtype *t, uint8_t *at)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < t->compound.n; i++)
+		rc = convert(c, t->compound.members[i].type, at + t->compound.members[i].offset, 1);
+	return rc;
+}
+
+/* Each recursion converts a child type, so it is at most DTYPE_MAX_DEPTH deep. */
+static int convert(struct convert *c, const struct dtype *t, uint8_t *at, uint64_t n)
+{
+	int rc = 0;
+	if (dtype_is_plain(t))
+		return 0;
+	for (; n > 0 && !rc; n--, at += t->size) {
+		switch (t->cls) {
+		case DTYPE_VLEN:
+			rc = convert_vlen(c, t, at);
+			break;
+		case DTYPE_REFERENCE:
+			if (t->reference.kind == DTYPE_REF_REGION)
+				rc = convert_region(c, at);
+			break;
+		case DTYPE_COMPOUND:
+			rc = convert_compound(c, t, at);
+			break;
+		case DTYPE_ARRAY:
+			rc = convert(c, t->array.base, at, t->array.nelems);
+			break;
+		default:
+			return 0; /* no slots */
+		}
+	}
+	return rc;
+}
+
+int values_decode(struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
+		  struct elems *out, struct err *err)
+{
+	struct convert c = {.f = f, .out = out, .left = h5_file_size(&f->file), .err = err};
+	out->fixed = *in;
+	*in = (struct bytes){0};
+	int rc = widen(&c, t, &out->fixed, n);
+	if (!rc)
+		rc = convert(&c, t, out->fixed.data, n);
+	if (rc)
+		elems_release(out);
+	return rc;
+}
+
+struct resolve {
+	const struct h5file *f;
+	struct elems *e;
+	uint64_t dangling, addr;
+};
+
+static uint64_t get_u64(const uint8_t *at)
+{
+	struct cursor c = cursor_of(at, sizeof(uint64_t));
+	return cur_u64(&c);
+}
+
+/* Replaces an address by object number + 1. False: there is no such object. */
+static bool replace(struct resolve *r, uint8_t *at)
+{
+	const uint64_t addr = get_u64(at);
+	const bool null = !addr || addr == H5_UNDEF;
+	const uint32_t number = null ? UINT32_MAX : addr_map_get(&r->f->numbers, addr);
+	const bool found = number != UINT32_MAX && !tree_object(r->f->tree, number)->broken;
+	struct emit e = emit_to(at, sizeof(uint64_t));
+	emit_u64(&e, found ? (uint64_t)number + 1 : 0);
+	if (!null && !found && !r->dangling++)
+		r->addr = addr;
+	return found;
+}
+
+static int resolve(void *ctx, const struct dtype *t, uint8_t *slot, struct err *err)
+{
+	struct resolve *r = ctx;
+	if (t->reference.kind == DTYPE_REF_OBJECT)
+		replace(r, slot);
+	else if (get_u64(slot) && !replace(r, r->e->heap.data + get_u64(slot) - 1))
+		memset(slot, 0, DTYPE_REGREF_SIZE);
+	return 0;
+}
+
+int values_resolve(const struct h5file *f, const struct dtype *t, struct elems *e, uint64_t n,
+		   uint64_t *dangling, uint64_t *addr, struct err *err)
+{
+	struct resolve r = {.f = f, .e = e};
+	const struct elems_visitor v = {.reference = resolve, .ctx = &r};
+	const int rc =
+		t->has_ref ? elems_visit(t, e->fixed.data, n, e->heap.data, e->heap.len, &v, err)
+			   : 0;
+	*dangling = r.dangling;
+	*addr = r.addr;
+	return rc;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walk: objects are read in the order of their numbers, and the links of a group number the
+ * objects that follow. So there is no recursion over the hierarchy, and groups that contain each
+ * other are read once. Committed datatypes without a link come last.
+ *
+ * A valid file has each byte of metadata in one structure, which is read a few times at most. The
+ * walk ends if it has read many times the size of the file, as it does if thousands of objects of a
+ * damaged file share the same bytes.
+ */
+#include "walk.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "attr.h"
+#include "dataset.h"
+#include "group.h"
+#include "objects.h"
+#include "values.h"
+
+enum {
+	SCRATCH_LIMIT = 256 << 20,
+	READ_FACTOR = 64,     /* bytes that may be read for each byte of the file */
+	READ_MIN = 64 << 20,  /* and in addition */
+	CHARGE_INTERVAL = 64, /* objects between two changes of the charge */
+};
+
+static const int64_t second_ns = 1000000000;
+
+static int out_of_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Times: version 2 headers have them; older objects have a message at most. */
+static int read_times(struct h5file *f, const struct header *h, struct object *o, struct err *err)
+{
+	const struct h5_msg *new = h5_ohdr_find(&h->h, H5_MSG_MTIME);
+	const struct h5_msg *old = h5_ohdr_find(&h->h, H5_MSG_MTIME_OLD);
+	const struct h5_msg *m = new ? new : old;
+	if (h->h.has_times) {
+		o->created_ns = h->h.btime * second_ns;
+		o->modified_ns = h->h.mtime * second_ns;
+	}
+	if (!m)
+		return 0;
+	struct cursor body;
+	uint32_t seconds = 0;
+	int rc = header_body(f, h, m, &body, NULL, err);
+	if (!rc)
+		rc = new ? h5_mtime_decode(&body, &seconds, err)
+			 : h5_mtime_old_decode(&body, &seconds, err);
+	if (!rc)
+		o->modified_ns = seconds * second_ns;
+	return rc;
+}
+
+static int read_datatype(struct h5file *f, const struct header *h, struct err *err)
+{
+	const struct dtype *type;
+	uint64_t committed;
+	int rc = header_type(f, h, &type, &committed, err);
+	if (rc)
+		return rc;
+	struct object *o = tree_edit(f->tree, h->number);
+	o->kind = OBJECT_DATATYPE;
+	o->datatype = type;
+	return 0;
+}
+
+/* Space for the dataset in the table by number. */
+static int add_dataset(struct h5file *f, uint32_t number, struct dataset_info *info,
+		       struct err *err)
+{
+	const uint32_t numbers = tree_numbers(f->tree);
+	if (number >= f->ndatasets) {
+		uint32_t n = f->ndatasets ? f->ndatasets : 64;
+		while (n <= number)
+			n = 2 * n > numbers && numbers > number ? numbers : 2 * n;
+		struct dataset_info **all =
+			reallocarray(f->datasets, n, sizeof(struct dataset_info *));
+		if (!all)
+			return out_of_memory(err);
+		memset(all + f->ndatasets, 0, (n - f->ndatasets) * sizeof(struct dataset_info *));
+		f->datasets = all;
+		f->ndatasets = n;
+	}
+	f->datasets[number] = info;
+	return 0;
+}
+
+static int read_dataset(struct h5file *f, const struct header *h, struct err *err)
+{
+	struct dataset_info *info = NULL;
+	int rc = dataset_read(f, h, &info, err);
+	return rc ? rc : add_dataset(f, h->number, info, err);
+}
+
+static void note_comment(struct h5file *f, const struct header *h)
+{
+	struct err why = ERR_INIT;
+	if (!h5_ohdr_find(&h->h, H5_MSG_COMMENT))
+		return;
+	err_set(&why, -EOPNOTSUPP, "the comment is left out");
+	h5file_note(f, H5FILE_WARNING, h->number, &why);
+}
+
+static int read_object(struct h5file *f, struct header *h, struct err *err)
+{
+	enum object_kind kind;
+	int rc = h5_ohdr_decode(&f->file, objects_header(f, h->number), h->scratch, &h->h, err);
+	if (rc)
+		return rc;
+	if (!h5_ohdr_kind(&h->h, &kind))
+		return err_set(err, -EIO, "the object header is not that of an object");
+	if (kind == OBJECT_GROUP)
+		rc = group_read(f, h, err);
+	else if (kind == OBJECT_DATASET)
+		rc = read_dataset(f, h, err);
+	else
+		rc = read_datatype(f, h, err);
+	if (!rc)
+		rc = read_times(f, h, tree_edit(f->tree, h->number), err);
+	if (!rc)
+		rc = attr_read(f, h, err);
+	if (!rc)
+		note_comment(f, h);
+	return rc;
+}
+
+/* Reads an object, or marks it as broken. */
+static int visit(struct h5file *f, uint32_t number, struct err *err)
+{
+	struct header h = {.number = number, .path = tree_object(f->tree, number)->o.id};
+	h.scratch = arena_new(SCRATCH_LIMIT);
+	if (!h.scratch)
+		return out_of_memory(err);
+	int rc = read_object(f, &h, err);
+	arena_free(h.scratch);
+	if (!is_local(rc))
+		return rc;
+	err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, number));
+	if (number == 0)
+		return err_wrap(err, rc, "root group");
+	h5file_report(f, number, err);
+	err_clear(err);
+	tree_break(f->tree, number, h.path);
+	if (number < f->ndatasets)
+		f->datasets[number] = NULL;
+	return 0;
+}
+
+static int charge(struct h5file *f, struct err *err)
+{
+	return budget_set(&f->charge,
+			  tree_memory(f->tree) + arena_used(f->arena) + f->value_bytes +
+				  f->headers.cap +
+				  f->numbers.capacity * sizeof(*f->numbers.entries),
+			  err);
+}
+
+static int check_work(const struct h5file *f, struct err *err)
+{
+	const uint64_t done = f->file.source->bytes - f->bytes_before;
+	if (done / READ_FACTOR <= h5_file_size(&f->file) + READ_MIN / READ_FACTOR)
+		return 0;
+	return err_set(err, -EIO,
+		       "%" PRIu64 " bytes of metadata were read from a file of %" PRIu64
+		       " bytes: its structures overlap",
+		       done, h5_file_size(&f->file));
+}
+
+/* Reads the objects from a number on. */
+static int visit_from(struct h5file *f, uint32_t number, struct err *err)
+{
+	int rc = 0;
+	for (; !rc && number < tree_numbers(f->tree); number++) {
+		rc = visit(f, number, err);
+		if (!rc)
+			rc = check_work(f, err);
+		if (!rc && number % CHARGE_INTERVAL == 0)
+			rc = charge(f, err);
+	}
+	return rc;
+}
+
+static void note_dangling(struct h5file *f, uint32_t number, const char *what, uint64_t n,
+			  uint64_t addr)
+{
+	struct err why = ERR_INIT;
+	if (!n)
+		return;
+	err_set(&why, -EIO, "%s: %" PRIu64 " reference(s) lead to no object, the first to %" PRIu64,
+		what, n, addr);
+	h5file_note(f, H5FILE_WARNING, number, &why);
+}
+
+/* Resolves the references in the attributes and the fill value of an object. */
+static int resolve(struct h5file *f, uint32_t number, struct err *err)
+{
+	struct object *o = tree_edit(f->tree, number);
+	uint64_t n, addr;
+	int rc = 0;
+	if (tree_object(f->tree, number)->broken)
+		return 0;
+	for (uint32_t i = 0; !rc && i < o->nattrs; i++) {
+		struct attribute *a = &o->attrs[i];
+		rc = values_resolve(f, a->type, &a->value, a->space.nelems, &n, &addr, err);
+		if (!rc)
+			note_dangling(f, number, a->name, n, addr);
+	}
+	if (rc || o->kind != OBJECT_DATASET || !o->dataset.fill_defined)
+		return rc;
+	rc = values_resolve(f, o->dataset.type, &o->dataset.fill, 1, &n, &addr, err);
+	if (!rc)
+		note_dangling(f, number, "fill value", n, addr);
+	return rc;
+}
+
+int walk_file(struct h5file *f, struct err *err)
+{
+	uint32_t root, added = 0;
+	int rc = objects_number(f, f->file.root, "/", NULL, &root, err);
+	if (!rc)
+		rc = visit_from(f, root, err);
+	do {
+		const uint32_t next = tree_numbers(f->tree);
+		if (!rc)
+			rc = objects_add_unlinked(f, &added, err);
+		if (!rc)
+			rc = visit_from(f, next, err);
+	} while (!rc && added);
+	for (uint32_t i = 0; !rc && i < tree_numbers(f->tree); i++)
+		rc = resolve(f, i, err);
+	if (rc)
+		return rc;
+	objects_set_committed(f);
+	bytes_release(&f->shares);
+	rc = tree_finish(f->tree, err);
+	return rc ? rc : charge(f, err);
+}

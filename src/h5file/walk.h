@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk over all objects of a file. */
+#ifndef H5FILE_WALK_H
+#define H5FILE_WALK_H
+
+#include "internal.h"
+
+/* Reads all objects that the root group leads to, and finishes the tree. -EIO: the root group
+ * cannot be read, or structures overlap so much that the walk would take more than the file's size
+ * permits; -E2BIG: too many objects; -ENOMEM; -EAGAIN. */
+int walk_file(struct h5file *f, struct err *err);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The map of addresses against a list. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "h5file/addr_map.h"
+
+static void finds_what_was_added(void **state)
+{
+	struct addr_map m = {0};
+	assert_int_equal(addr_map_get(&m, 0), UINT32_MAX);
+	for (uint32_t i = 0; i < 5000; i++) {
+		const uint64_t addr = (uint64_t)i * i * 512;
+		assert_int_equal(addr_map_get(&m, addr), UINT32_MAX);
+		assert_int_equal(addr_map_add(&m, addr, i), 0);
+	}
+	for (uint32_t i = 0; i < 5000; i++) {
+		assert_int_equal(addr_map_get(&m, (uint64_t)i * i * 512), i);
+		assert_int_equal(addr_map_get(&m, (uint64_t)i * i * 512 + 1), UINT32_MAX);
+	}
+	assert_int_equal(addr_map_get(&m, UINT64_MAX), UINT32_MAX);
+	addr_map_release(&m);
+	assert_int_equal(addr_map_get(&m, 512), UINT32_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_was_added)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
