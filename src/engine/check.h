@@ -99,9 +99,11 @@ int check_keys(struct domain_check *dc);
 /* Fetches, decodes and compares n chunks. */
 int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
 
-/* Makes the file of the domain, reads it back and compares. Sets dc->image. mount_dir: of the file.
- */
+/* Makes the file of the domain and opens it. Sets dc->image if that succeeds. mount_dir: of the
+ * file. */
 int check_image_open(struct domain_check *dc, const char *mount_dir);
+/* Compares the objects and the chunk indexes of the file with the domain. */
+int check_image_compare(struct domain_check *dc);
 void check_image_close(struct check_image *ci); /* NULL is fine */
 /* Compares a chunk that the domain has delivered with the same chunk of the file. */
 int check_image_chunk(struct domain_check *dc, const struct check_chunk *chunk,

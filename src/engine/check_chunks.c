@@ -74,11 +74,11 @@ static void send(struct runner *r)
 	}
 }
 
-/* The reason without the path of the domain, which each finding has. */
-static const char *reason(const struct domain_check *dc, const struct err *err)
+/* The reason without the path of the domain and the key, which the finding has. */
+static const char *reason(const struct domain_check *dc, const char *key, const struct err *err)
 {
 	auto_str struct str prefix = {0};
-	str_addf(&prefix, "domain /%s: ", domain_path(dc->d));
+	str_addf(&prefix, "domain /%s: chunk %s: ", domain_path(dc->d), key);
 	const size_t n = strlen(str_text(&prefix));
 	return strncmp(err->msg, str_text(&prefix), n) == 0 ? err->msg + n : err->msg;
 }
@@ -104,7 +104,7 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 	if (domain_chunk_key(dc->d, chunk->dataset, chunk->number, key, sizeof(key)) < 0)
 		key[0] = '\0';
 	return check_find_at(dc, severity_of(chunk, result), chunk->dataset, key, "%s",
-			     reason(dc, &result->err));
+			     reason(dc, key, &result->err));
 }
 
 /* Waits for the next chunk and uses it, unless the check ends. */

@@ -341,12 +341,16 @@ int check_image_open(struct domain_check *dc, const char *mount_dir)
 		return report_failure(dc, rc, what, &why);
 	}
 	dc->image = ci;
-	rc = make_tables(ci);
-	if (!rc)
-		rc = report_problems(ci);
-	if (!rc)
+	return make_tables(ci);
+}
+
+int check_image_compare(struct domain_check *dc)
+{
+	struct check_image *ci = dc->image;
+	int rc = ci ? report_problems(ci) : 0;
+	if (ci && !rc)
 		rc = compare_trees(ci);
-	return rc ? rc : compare_indexes(ci);
+	return ci && !rc ? compare_indexes(ci) : rc;
 }
 
 void check_image_close(struct check_image *ci)

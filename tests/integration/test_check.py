@@ -99,7 +99,8 @@ def test_each_defect_is_found(damaged, name):
     if expect == FINE:
         assert result["result"] == "sound", result["findings"]
     elif expect != EITHER:
-        assert result["result"] == "damaged"
+        unknown = name == "chunk_blosc_codec_unknown"
+        assert result["result"] == ("unchecked" if unknown else "damaged")
     if expect in (FILE, PART, DATA) and key:
         assert any(key in f["key"] + f["text"] for f in result["findings"]), result["findings"]
     if expect == DATA:
@@ -209,7 +210,7 @@ def test_damage_outside_of_the_sample_needs_all(maker):
 
 # ---- what cannot be asked ----
 
-@pytest.mark.parametrize("rule", ["eio:1+@*/d/*/0_0", "eio:1+@*.info.json"])
+@pytest.mark.parametrize("rule", ["fail:1+@*/d/*/0_0", "fail:1+@*.info.json"])
 def test_a_request_that_fails_is_no_damage(maker, rule):
     d, _ = rich(maker)
     maker.put(f"{d.root.key.rsplit('/', 1)[0]}/.info.json", b"{}")
@@ -224,7 +225,7 @@ def test_a_domain_that_cannot_be_opened_is_unchecked(maker):
     rich(maker, "y.h5")
     maker.write()
     results = {r["path"]: r for r in
-               check("-o", "debug_fault=eio:1+@x.h5/.domain.json", maker.path)}
+               check("-o", "debug_fault=fail:1+@x.h5/.domain.json", maker.path)}
     assert results["/x.h5"]["result"] == "unchecked"
     assert results["/y.h5"]["result"] == "sound"
 
