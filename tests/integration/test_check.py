@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hsimage check: real domains are sound, every defect is found where it is, and nothing is written."""
+"""hsimage check: real domains are sound, each defect is found where it is, nothing is written."""
 import json
 import os
 import shutil
