@@ -15,7 +15,9 @@
  * The decoder reads through a cursor. Each element consumes at least one byte or fails. The depth
  * is that of the type, at most DTYPE_MAX_DEPTH. No memory is allocated before the object has been
  * checked to have enough bytes for the smallest form of its elements. So hostile bytes cost no more
- * memory than a few times their own length.
+ * memory than a few times their own length. Items of a sequence may have gaps, but not so large
+ * ones that an item has more than ITEMS_RATIO times its bytes in the object. image/ relies on that,
+ * too.
  *
  * The encoder first checks all slots of its input, and then follows them without further checks.
  */
@@ -27,7 +29,13 @@
 #include <base/cursor.h>
 #include <base/emit.h>
 
-enum { COUNT_SIZE = 4, ARRAY_TRAILER = 4 };
+#include "pack.h"
+
+enum {
+	COUNT_SIZE = 4,
+	ARRAY_TRAILER = 4,
+	ITEMS_RATIO = 4, /* DTYPE_VLEN_SIZE / COUNT_SIZE */
+};
 
 #define STORED_SIZE_MAX (UINT64_C(1) << 40)
 
@@ -105,6 +113,28 @@ static uint64_t vlen_arrays(const struct dtype *t)
 		for (uint32_t i = 0; i < t->compound.n; i++)
 			sum += vlen_arrays(t->compound.members[i].type);
 	return sum;
+}
+
+static int check_items(const struct dtype *t, struct err *err)
+{
+	uint64_t most = 0;
+	int rc = 0;
+	if (!t->has_vlen)
+		return 0;
+	if (t->cls == DTYPE_ARRAY)
+		return check_items(t->array.base, err);
+	if (t->cls == DTYPE_VLEN) {
+		const struct dtype *base = t->vlen.base;
+		if (mul_u64(least_size(base), ITEMS_RATIO, &most) && base->size > most)
+			return err_set(err, -EOPNOTSUPP,
+				       "items of a sequence have %u bytes, of which at most %llu "
+				       "are used",
+				       base->size, (unsigned long long)most / ITEMS_RATIO);
+		return check_items(base, err);
+	}
+	for (uint32_t i = 0; i < t->compound.n && rc == 0; i++)
+		rc = check_items(t->compound.members[i].type, err);
+	return rc;
 }
 
 static int put(struct walk *w, const struct dtype *t, uint8_t *slot);
@@ -258,13 +288,22 @@ int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, st
 	struct walk w = {.chunk = c, .in = cursor_of(in, n), .out = out, .err = err};
 	const struct dtype *t = c->type;
 	uint64_t least = 0, size = 0;
+	int rc = check_items(t, err);
+	if (rc)
+		return rc;
 	if (!mul_u64(least_size(t), c->nelems, &least) || least > n)
 		return err_set(err, -EIO, "chunk has %zu bytes, %llu elements need at least %llu",
 			       n, (unsigned long long)c->nelems, (unsigned long long)least);
 	if (!mul_u64(c->nelems, t->size, &size) || size > SIZE_MAX)
 		return err_set(err, -ENOMEM, "out of memory: chunk of %llu elements",
 			       (unsigned long long)c->nelems);
-	int rc = bytes_append_zero(&out->fixed, (size_t)size);
+	rc = bytes_append_zero(&out->fixed, (size_t)size);
+	struct pack pack;
+	if (rc == 0 && pack_init(&pack, t)) {
+		unpack_elems(&pack, out->fixed.data, in, c->nelems);
+		cur_skip(&w.in, (size_t)least);
+		return check_trailer(&w);
+	}
 	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)
 		rc = put(&w, t, out->fixed.data + i * t->size);
 	if (rc == -ENOMEM)
@@ -389,6 +428,8 @@ int elements_encode(const struct codec_encode *c, const struct elems *in, struct
 	const struct dtype *t = c->type;
 	struct encoding e = {.namer = c->namer, .heap = in->heap.data, .out = out, .err = err};
 	int rc = check_input(c, in, err);
+	if (rc == 0)
+		rc = check_items(t, err);
 	if (rc)
 		return rc;
 	uint64_t least = 0, trailer = 0;
@@ -399,6 +440,12 @@ int elements_encode(const struct codec_encode *c, const struct elems *in, struct
 	rc = bytes_reserve(out, (size_t)least);
 	if (rc)
 		return err_errno(err, rc, "chunk");
+	struct pack pack;
+	if (pack_init(&pack, t)) {
+		pack_elems(&pack, out->data, in->fixed.data, c->nelems);
+		out->len = (size_t)least;
+		return 0;
+	}
 	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)
 		rc = get(&e, t, in->fixed.data + i * t->size);
 	if (rc == 0 && trailer > ELEMENTS_ENCODED_MAX - out->len)

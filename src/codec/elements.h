@@ -13,11 +13,13 @@
 #define ELEMENTS_ENCODED_MAX (UINT64_C(1) << 31)
 
 /* in: all bytes of the chunk, after its filters were undone. out: empty before; after an error the
- * caller still releases it. -EIO: the bytes are not nelems elements of the type; -ENOMEM. */
+ * caller still releases it. -EIO: the bytes are not nelems elements of the type; -EOPNOTSUPP: items
+ * of a sequence with large gaps; -ENOMEM. */
 int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, struct elems *out,
 		    struct err *err);
 /* out: empty before; after an error the caller still releases it. -EIO: `in` is not nelems valid
- * elements; -EOPNOTSUPP: region references; -EFBIG; -ENOMEM. */
+ * elements; -EOPNOTSUPP: region references, or items of a sequence with large gaps; -EFBIG;
+ * -ENOMEM. */
 int elements_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		    struct err *err);
 /* True if the elements have no slots and no gaps, and the members of compounds are in the order of

@@ -320,11 +320,35 @@ static void describe(struct dtype *t)
 	t->described = (uint32_t)min_u64(size, UINT32_MAX);
 }
 
+/* The packed size of an element. No sum exceeds size: members do not overlap, and the child types
+ * satisfy the same. */
+static void derive_packed(struct dtype *t)
+{
+	const struct dtype *base = t->array.base;
+	t->packed = t->size;
+	t->is_packed = true;
+	if (t->cls == DTYPE_ARRAY) {
+		t->array.nelems = t->size / base->size;
+		t->packed = (uint32_t)(base->packed * t->array.nelems);
+		t->is_packed = base->is_packed;
+	}
+	if (t->cls != DTYPE_COMPOUND)
+		return;
+	t->packed = 0;
+	for (uint32_t i = 0; i < t->compound.n; i++) {
+		const struct dtype_member *m = &t->compound.members[i];
+		t->is_packed = t->is_packed && m->type->is_packed && m->offset == t->packed;
+		t->packed += m->type->packed;
+	}
+	t->is_packed = t->is_packed && t->packed == t->size;
+}
+
 static int derive(struct dtype *t, struct err *err)
 {
 	int r = 0;
 	t->depth = 1;
 	t->nodes = 1;
+	derive_packed(t);
 	t->has_vlen = t->cls == DTYPE_VLEN;
 	t->has_vstring = t->has_vlen && t->vlen.is_string;
 	t->has_ref = t->cls == DTYPE_REFERENCE;
@@ -398,7 +422,6 @@ static bool copy_parts(struct arena *a, struct dtype *t)
 	case DTYPE_ARRAY:
 		for (uint32_t i = t->array.rank; i < DTYPE_MAX_RANK; i++)
 			t->array.dims[i] = 0;
-		t->array.nelems = t->size / t->array.base->size;
 		return true;
 	default:
 		return true;

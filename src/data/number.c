@@ -66,3 +66,51 @@ void number_put_float(uint8_t *at, uint32_t size, bool big_endian, double v)
 	}
 	number_put_int(at, size, big_endian, bits);
 }
+
+uint64_t number_get_int(const uint8_t *at, uint32_t size, bool big_endian)
+{
+	uint64_t bits = 0;
+	for (uint32_t i = 0; i < size; i++)
+		bits |= (uint64_t)at[big_endian ? size - 1 - i : i] << 8 * i;
+	return bits;
+}
+
+/* IEEE 754 binary16 to binary64, bit by bit, so that a NaN keeps its payload. */
+static double of_half(uint64_t half)
+{
+	const uint64_t sign = (half & 0x8000) << 48;
+	uint64_t mant = half & 0x3ff;
+	uint64_t exp = half >> 10 & 0x1f;
+	double v;
+	if (exp == 0 && mant == 0) {
+		exp = 0;
+	} else if (exp == 0) {
+		exp = 1023 - 14;
+		while (!(mant & 0x400)) { /* subnormal: at most 10 steps */
+			mant <<= 1;
+			exp--;
+		}
+		mant &= 0x3ff;
+	} else {
+		exp = exp == 0x1f ? 0x7ff : exp + 1023 - 15;
+	}
+	const uint64_t bits = sign | exp << 52 | mant << 42;
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}
+
+double number_get_float(const uint8_t *at, uint32_t size, bool big_endian)
+{
+	const uint64_t bits = number_get_int(at, size, big_endian);
+	double v;
+	if (size == 2)
+		return of_half(bits);
+	if (size == 4) {
+		const uint32_t low = (uint32_t)bits;
+		float f;
+		memcpy(&f, &low, sizeof(f));
+		return (double)f;
+	}
+	memcpy(&v, &bits, sizeof(v));
+	return v;
+}

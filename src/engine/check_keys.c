@@ -349,14 +349,10 @@ static int check_stored(struct inventory *v)
 static bool find_keys(struct inventory *v)
 {
 	const struct schema_document *document = domain_document(v->dc->d);
-	const uint32_t root = tree_nth(v->dc->tree, 0);
-	/* The document of the root group is directly below the prefix. */
-	if (domain_object_key(v->dc->d, root, v->prefix, sizeof(v->prefix)) < 0)
+	uint64_t bits;
+	if (v->schema->domain_of_root(document->info.root, &bits, NULL) ||
+	    v->schema->storage_prefix(bits, v->prefix, sizeof(v->prefix)) < 0)
 		return false;
-	char *slash = strrchr(v->prefix, '/');
-	if (!slash)
-		return false;
-	slash[1] = '\0';
 	if (v->schema->info_key(document, v->summary, sizeof(v->summary)) <= 0)
 		v->summary[0] = '\0';
 	return true;

@@ -229,7 +229,7 @@ struct read_node {
 	uint8_t level;
 	uint16_t entries;
 	uint8_t *raw;	    /* to be freed */
-	struct cursor keys; /* the entries, and the key after them */
+	struct cursor keys; /* the entries */
 };
 
 static int compare(uint32_t rank, const uint64_t *a, const uint64_t *b)
@@ -249,10 +249,10 @@ static void read_key(struct cursor *c, uint32_t rank, struct h5_bt1_chunk *chunk
 	cur_skip(c, 8);
 }
 
-/* Bytes of a node up to the last key that is used. */
+/* Bytes of a node up to its last entry. */
 static size_t used_size(const struct walk *w, unsigned int entries)
 {
-	return w->header_size + entries * w->entry_size + key_size(w->rank);
+	return w->header_size + entries * w->entry_size;
 }
 
 static int decode_header(const struct walk *w, struct read_node *n, int level, struct err *err)
@@ -278,13 +278,14 @@ static int decode_header(const struct walk *w, struct read_node *n, int level, s
 	return 0;
 }
 
-/* Reads a node with one read if K is at most H5_BT1_K, which is the default of libhdf5. */
 static int read_node(const struct walk *w, uint64_t addr, int level, struct read_node *n,
 		     struct err *err)
 {
 	const uint64_t file_size = h5_file_size(w->f);
 	const uint64_t left = addr < file_size ? file_size - addr : 0;
-	size_t size = (size_t)min_u64(left, used_size(w, H5_BT1_FANOUT));
+	const unsigned int fanout = 2U * w->f->chunk_k;
+	const size_t full = used_size(w, fanout) + key_size(w->rank);
+	const size_t size = (size_t)min_u64(left, full);
 	*n = (struct read_node){.addr = addr};
 	if (size < w->header_size)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": outside of the file", addr);
@@ -297,22 +298,16 @@ static int read_node(const struct walk *w, uint64_t addr, int level, struct read
 	rc = decode_header(w, n, level, err);
 	if (rc)
 		return rc;
-	const size_t used = used_size(w, n->entries);
-	if (used > left)
+	if (n->entries > fanout)
+		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": %u entries, more than %u",
+			       addr, n->entries, fanout);
+	if (used_size(w, n->entries) > size)
 		return err_set(err, -EIO,
 			       "B-tree node at %" PRIu64
 			       ": %u entries extend past the end of the file",
 			       addr, n->entries);
-	if (used > size) {
-		uint8_t *bigger = realloc(n->raw, used);
-		if (!bigger)
-			return err_set(err, -ENOMEM, "out of memory");
-		n->raw = bigger;
-		rc = h5_file_read(w->f, addr + size, n->raw + size, used - size, err);
-	}
-	n->keys = cursor_of(n->raw + w->header_size, used - w->header_size);
-	/* The rest of the node is not claimed: its size depends on K, which need not be known. */
-	return rc ? rc : h5_claim(w->f->claims, addr, used, "B-tree node", err);
+	n->keys = cursor_of(n->raw + w->header_size, n->entries * w->entry_size);
+	return h5_claim(w->f->claims, addr, size, "B-tree node", err);
 }
 
 /* -1, 0, 1: the offset is before, in or after the range. */
@@ -360,16 +355,17 @@ static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 static int walk_entries(struct walk *w, struct read_node *n, struct err *err)
 {
 	int rc = 0;
-	struct h5_bt1_chunk entry, next;
+	struct h5_bt1_chunk entry, next = {0};
 	read_key(&n->keys, w->rank, &entry);
 	for (uint16_t i = 0; i < n->entries && !rc; i++, entry = next) {
+		const bool last = i + 1 == n->entries;
 		entry.addr = h5_cur_addr(w->f, &n->keys);
-		read_key(&n->keys, w->rank, &next);
+		if (!last)
+			read_key(&n->keys, w->rank, &next);
 		if (n->level == 0) {
 			rc = visit(w, &entry, n->addr, err);
 			continue;
 		}
-		const bool last = i + 1 == n->entries;
 		if (!last && compare(w->rank, entry.offset, next.offset) >= 0)
 			return not_in_order(n->addr, err);
 		if (side(w, entry.offset) > 0)

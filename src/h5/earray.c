@@ -48,6 +48,7 @@ enum {
 	HEADER_LENGTHS = 6,
 	MAX_BITS = 62, /* so that numbers of elements do not overflow; libhdf5 writes 32 */
 	MAX_PAGE_BITS = 32,
+	MAX_DIRECT = 2 * (128 - 1), /* 128: the largest power of two in a byte */
 };
 
 struct earray {
@@ -217,12 +218,27 @@ static int walk_super_block(const struct earray *ea, const struct group *g, uint
 	return rc;
 }
 
+/* Whether two of the n pointers are equal. Data blocks of the index block need this, because the
+ * number that libhdf5 writes to a block of a group is right for one of the next group. */
+static bool repeated(const struct earray *ea, struct cursor pointers, uint64_t n)
+{
+	uint64_t seen[MAX_DIRECT];
+	for (uint64_t i = 0; i < n; i++) {
+		seen[i] = h5_cur_addr(ea->array.walk->f, &pointers);
+		for (uint64_t k = 0; k < i; k++)
+			if (seen[k] == seen[i] && seen[i] != H5_UNDEF)
+				return true;
+	}
+	return false;
+}
+
 static int walk_index_block(const struct earray *ea, struct err *err)
 {
 	const struct chunk_array *a = &ea->array;
 	const struct h5_file *f = a->walk->f;
 	const uint64_t entries = ea->in_index * index_entry_size(a->walk);
-	const uint64_t pointers = group_of(ea, ea->direct).blocks * 2 - 2 + ea->groups - ea->direct;
+	const uint64_t direct = group_of(ea, ea->direct).blocks * 2 - 2; /* data blocks */
+	const uint64_t pointers = direct + ea->groups - ea->direct;
 	const uint64_t size = array_prefix(a) + entries + pointers * f->addr_size + ARRAY_CHECKSUM;
 	auto_free uint8_t *raw = NULL;
 	struct cursor c;
@@ -232,6 +248,8 @@ static int walk_index_block(const struct earray *ea, struct err *err)
 	if (rc)
 		return rc;
 	rc = array_entries(a, 0, cur_sub(&c, (size_t)entries), err);
+	if (!rc && repeated(ea, c, direct))
+		return array_damaged(a, ea->index_block, "it has a data block twice", err);
 	for (unsigned int u = 0; u < ea->groups && !rc; u++) {
 		const struct group g = group_of(ea, u);
 		if (u >= ea->direct)

@@ -66,6 +66,8 @@ static int read_tree(struct fheap_huge_index *h, const struct fheap_table *t, ui
 {
 	if (h->is_read)
 		return 0;
+	if (h->failed)
+		return err_set(err, h->failed, "the B-tree of huge objects is damaged");
 	if (tree == H5_UNDEF)
 		return err_set(err, -EIO, "the heap has no huge objects");
 	struct reading r = {.h = h, .t = t};
@@ -76,6 +78,8 @@ static int read_tree(struct fheap_huge_index *h, const struct fheap_table *t, ui
 	h->all.len = 0; /* a failed walk may have left some */
 	int rc = h5_bt2_walk(&t->file, tree, type, add_record, &r, err);
 	h->is_read = rc == 0;
+	if (rc == -EIO || rc == -EOPNOTSUPP)
+		h->failed = rc;
 	return rc;
 }
 

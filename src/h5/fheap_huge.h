@@ -17,6 +17,7 @@ struct fheap_place {
 /* All-zero: nothing has been read. */
 struct fheap_huge_index {
 	bool is_read;
+	int failed;		/* code of a lasting failure; the tree is not read again */
 	struct bytes all;	/* of struct fheap_place, by number */
 	struct addrset claimed; /* addresses of objects */
 };

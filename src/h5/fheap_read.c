@@ -41,6 +41,7 @@ struct block {
 	uint8_t *data;	 /* NULL: not kept */
 	uint32_t mask;
 	bool is_checked;
+	int failed; /* code of a lasting failure; the block is not read again */
 };
 
 struct run {
@@ -291,12 +292,16 @@ static int read_block(const struct h5_fheap_reader *r, struct block *b, struct b
 {
 	const struct fheap_place place = {
 		.addr = b->addr, .stored = b->stored, .n = b->size, .mask = b->mask};
+	if (b->failed)
+		return err_set(err, b->failed, "block at %" PRIu64 " is damaged", b->addr);
 	if (b->size > BLOCK_MAX)
 		return err_set(err, -EOPNOTSUPP, "a direct block of %" PRIu64 " bytes", b->size);
 	int rc = append_decoded(r, &place, BLOCK_MAX, raw, err);
 	if (!rc)
 		rc = fheap_direct_check(&r->table, r->addr, b->offset, raw->data, raw->len, err);
 	b->is_checked = rc == 0;
+	if (rc == -EIO || rc == -EOPNOTSUPP)
+		b->failed = rc;
 	return rc ? err_wrap(err, rc, "block at %" PRIu64, b->addr) : 0;
 }
 

@@ -54,8 +54,10 @@ static void find_run(const struct grid *g, uint64_t number, uint64_t *first, uin
 	}
 }
 
-static int cut(const struct dataset_info *d, uint64_t first, uint64_t end, h5file_chunk_fn fn,
-	       void *ctx, struct err *err)
+/* The addresses of runs ascend, so a run outside of the file ends the walk: no work is done for the
+ * others, however many the file promises. */
+static int cut(const struct h5file *f, const struct dataset_info *d, uint64_t first, uint64_t end,
+	       h5file_chunk_fn fn, void *ctx, struct err *err)
 {
 	const struct h5_layout *l = &d->layout;
 	const struct grid *g = &d->shown.grid;
@@ -63,7 +65,7 @@ static int cut(const struct dataset_info *d, uint64_t first, uint64_t end, h5fil
 	if (!d->shown.stored_bytes)
 		return 0;
 	for (uint64_t i = first; !rc && i < min_u64(end, g->nchunks); i++) {
-		uint64_t at, n;
+		uint64_t at, n, last;
 		find_run(g, i, &at, &n);
 		struct h5file_chunk c = {.number = i, .size = n * d->elem_size};
 		at *= d->elem_size;
@@ -74,8 +76,9 @@ static int cut(const struct dataset_info *d, uint64_t first, uint64_t end, h5fil
 				       i, l->size);
 		if (l->cls == LAYOUT_COMPACT)
 			c.data = l->data + at;
-		else
-			c.addr = l->addr + at;
+		else if (!add_u64(l->addr, at, &c.addr) || !add_u64(c.addr, c.size, &last) ||
+			 last > h5_file_size(&f->file))
+			return err_set(err, -EIO, "chunk %" PRIu64 " is outside of the file", i);
 		rc = fn(ctx, &c, err);
 	}
 	return rc;
@@ -120,7 +123,7 @@ static int walk_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64
 	if (rc)
 		return rc;
 	if (d->layout.cls != LAYOUT_CHUNKED)
-		return cut(d, first, end, fn, ctx, err);
+		return cut(f, d, first, end, fn, ctx, err);
 	if (d->layout.addr == H5_UNDEF || first >= min_u64(end, d->shown.grid.nchunks))
 		return 0;
 	struct show s = {.d = d, .fn = fn, .ctx = ctx};

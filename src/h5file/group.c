@@ -103,13 +103,15 @@ static int add_message(struct reader *r, struct cursor *body, struct err *err)
 
 static int add_dense(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
 {
-	enum { HASH = 4 };
+	enum { HASH = 4, FILTERED_MAX = 1 << 20 };
 	struct reader *r = ctx;
 	auto_bytes struct bytes object = {0};
+	/* Behind filters, a link may be longer than the file. */
+	const uint64_t max = max_u64(h5_file_size(&r->f->file), FILTERED_MAX);
 	if (record_size <= HASH)
 		return err_set(err, -EIO, "a B-tree record has %u bytes", record_size);
-	int rc = h5_fheap_get(r->heap, record + HASH, record_size - HASH,
-			      (size_t)h5_file_size(&r->f->file), &object, err);
+	int rc =
+		h5_fheap_get(r->heap, record + HASH, record_size - HASH, (size_t)max, &object, err);
 	if (rc)
 		return report(r, "a link is left out", rc, err);
 	struct cursor body = cursor_of(object.data, object.len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "attributes": {name: {type, shape, value, encoding, created}} -> struct attribute. An
+ * "attributes": {name: {type, shape, value, encoding, created, hsmount}} -> struct attribute. An
  * attribute that cannot be parsed is left out and reported. Pure.
  */
 #include "parse.h"
@@ -20,6 +20,7 @@ static int parse_attribute(struct schema_ctx *ctx, const json_t *v, struct attri
 	if (rc)
 		return err_wrap(err, rc, "shape");
 	a->created_ns = schema_time_ns(json_object_get(v, "created"));
+	ctx->unset = json_object_get(json_object_get(v, "hsmount"), "unset");
 	rc = schema_value(ctx, a->type, &a->space, json_object_get(v, "value"),
 			  schema_json_word(v, "encoding"), &a->value, err);
 	return rc ? err_wrap(err, rc, "value") : 0;

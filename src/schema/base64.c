@@ -51,3 +51,28 @@ int schema_base64_decode(const char *text, size_t n, struct bytes *out)
 	}
 	return rc;
 }
+
+static void encode_group(const uint8_t *in, size_t n, char out[static 4])
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint32_t v = 0;
+	for (size_t i = 0; i < 3; i++)
+		v = v << 8 | (i < n ? in[i] : 0);
+	for (size_t i = 0; i < 4; i++)
+		out[i] = i <= n ? digits[v >> (18 - 6 * i) & 63] : '=';
+}
+
+int schema_base64_encode(const void *bytes, size_t n, struct bytes *out)
+{
+	const uint8_t *in = bytes;
+	if (n > SIZE_MAX / 4 * 3)
+		return -ENOMEM;
+	int rc = bytes_reserve(out, (n + 2) / 3 * 4);
+	for (size_t i = 0; !rc && i < n; i += 3) {
+		char group[4];
+		encode_group(in + i, n - i < 3 ? n - i : 3, group);
+		rc = bytes_append(out, group, sizeof(group));
+	}
+	return rc;
+}

@@ -2,7 +2,8 @@
 /*
  * A dataset's document: type, shape, layout and creation properties -> struct dataset. "layout" has
  * the shape of the chunks as they are stored. "creationProperties" has the creator's request; it
- * may be missing, and some clients write a base64 string that is ignored here. Pure.
+ * may be missing, and some clients write a base64 string that is ignored here. Its member "hsmount"
+ * has what the service cannot say (emit_dataset.c). Pure.
  */
 #include "parse.h"
 
@@ -78,9 +79,10 @@ static int parse_grid(const struct layout *l, struct dataset *ds, struct err *er
 	return 0;
 }
 
-static void parse_requested(const struct layout *l, struct dataset *ds)
+static void parse_requested(const struct layout *l, const json_t *hsmount, struct dataset *ds)
 {
-	if (strcmp(l->cls, "H5D_COMPACT") == 0)
+	const char *exact = schema_json_word(hsmount, "layout");
+	if (strcmp(l->cls, "H5D_COMPACT") == 0 || (exact && strcmp(exact, "H5D_COMPACT") == 0))
 		ds->requested = LAYOUT_COMPACT;
 	else if (strncmp(l->cls, "H5D_CONTIGUOUS", 14) == 0)
 		ds->requested = LAYOUT_CONTIGUOUS;
@@ -88,6 +90,32 @@ static void parse_requested(const struct layout *l, struct dataset *ds)
 		ds->requested = LAYOUT_CHUNKED;
 	else
 		ds->requested = LAYOUT_CONTIGUOUS;
+}
+
+/* The chunk shape of the creator's request, if it is valid and not the stored one. */
+static int parse_requested_chunk(struct schema_ctx *ctx, const struct layout *l, struct dataset *ds,
+				 struct err *err)
+{
+	const json_t *dims = json_object_get(l->requested, "dims");
+	uint64_t given[DSPACE_MAX_RANK];
+	uint32_t rank = 0;
+	bool same = true;
+	if (ds->requested != LAYOUT_CHUNKED || ds->space.cls != DSPACE_SIMPLE || !dims)
+		return 0;
+	struct err ignored = ERR_INIT;
+	if (schema_dims(dims, &rank, given, &ignored) || rank != ds->grid.rank)
+		return 0;
+	uint32_t *chunk = arena_array(ctx->arena, rank, sizeof(*chunk));
+	if (!chunk)
+		return err_errno(err, -ENOMEM, "layout");
+	for (uint32_t d = 0; d < rank; d++) {
+		if (given[d] == 0 || given[d] > UINT32_MAX)
+			return 0;
+		chunk[d] = (uint32_t)given[d];
+		same = same && chunk[d] == ds->grid.chunk[d];
+	}
+	ds->requested_chunk = same ? NULL : chunk;
+	return 0;
 }
 
 /* H5D_CONTIGUOUS_REF, H5D_CHUNKED_REF, H5D_CHUNKED_REF_INDIRECT. */
@@ -119,13 +147,24 @@ static int parse_locator(struct schema_ctx *ctx, const struct layout *l, const s
 
 /* ---- creation properties ---- */
 
-static int parse_filters(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
-			 struct err *err)
+/* The list of hsmount has all parameters of a filter, also none. */
+static void drop_defaults(const json_t *list, struct pipeline *p)
 {
+	for (uint32_t i = 0; i < p->n; i++)
+		if (json_array_size(json_object_get(json_array_get(list, i), "parameters")) == 0)
+			p->f[i].nparams = 0;
+}
+
+static int parse_filters(struct schema_ctx *ctx, const json_t *props, const json_t *hsmount,
+			 struct dataset *ds, struct err *err)
+{
+	const json_t *exact = json_object_get(hsmount, "filters");
 	struct pipeline p;
-	int rc = schema_pipeline(ctx, json_object_get(props, "filters"), &p, err);
+	int rc = schema_pipeline(ctx, exact ? exact : json_object_get(props, "filters"), &p, err);
 	if (rc || p.n == 0)
 		return rc;
+	if (exact)
+		drop_defaults(exact, &p);
 	struct filter *filters = arena_array(ctx->arena, p.n, sizeof(*filters));
 	if (!filters)
 		return err_set(err, -ENOMEM, "out of memory: %u filters", p.n);
@@ -140,14 +179,17 @@ static int parse_fill(struct schema_ctx *ctx, const json_t *props, struct datase
 {
 	const json_t *v = json_object_get(props, "fillValue");
 	const char *word = json_string_value(v);
+	const char *coded = schema_json_word(props, "fillValue_encoding");
 	bool is_text = ds->type->cls == DTYPE_STRING || ds->type->cls == DTYPE_OPAQUE ||
 		       (ds->type->cls == DTYPE_VLEN && ds->type->vlen.is_string);
-	if (!v || json_is_null(v) || (word && strcmp(word, "None") == 0))
+	const json_t *exact = json_object_get(json_object_get(props, "hsmount"), "fillValue");
+	ds->fill_defined = json_is_null(exact); /* a string that was never set */
+	if (!v || json_is_null(v) || (word && !coded && strcmp(word, "None") == 0))
 		return 0;
 	if (word && word[0] == '\0' && !is_text)
 		return 0;
-	int rc = schema_fill_value(ctx, ds->type, v, schema_json_word(props, "fillValue_encoding"),
-				   &ds->fill, err);
+	ctx->unset = json_object_get(json_object_get(props, "hsmount"), "unset");
+	const int rc = schema_fill_value(ctx, ds->type, v, coded, &ds->fill, err);
 	ds->fill_defined = rc == 0;
 	return rc;
 }
@@ -220,6 +262,7 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 {
 	struct dataset *ds = &o->dataset;
 	const json_t *props = json_object_get(doc, "creationProperties");
+	const json_t *hsmount = json_object_get(props, "hsmount");
 	struct layout l = layout_of(doc, props);
 	int rc = schema_type(ctx, json_object_get(doc, "type"), &ds->type, &ds->committed, err);
 	if (rc)
@@ -230,9 +273,12 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 	rc = parse_grid(&l, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "layout");
-	parse_requested(&l, ds);
+	parse_requested(&l, hsmount, ds);
+	rc = parse_requested_chunk(ctx, &l, ds, err);
+	if (rc)
+		return rc;
 	parse_times(props, ds);
-	rc = parse_filters(ctx, props, ds, err);
+	rc = parse_filters(ctx, props, hsmount, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "filters");
 	rc = parse_fill(ctx, props, ds, err);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "emit.h"
 #include "object.h"
 
 enum { DOCUMENT_ARENA = 64 << 20 /* memory for parsing a domain's document, bytes */ };
@@ -64,4 +65,17 @@ const struct schema_ops hsds2_ops = {
 	.locate = hsds2_locate,
 	.chunk_prefix = hsds2_chunk_prefix,
 	.chunk_of_key = hsds2_chunk_of_key,
+	.refusals = schema_refusals,
+	.adopt = hsds2_adopt,
+	.emit_object = schema_emit_object,
+	.emit_domain = schema_emit_domain,
+	.domain_key = hsds2_domain_key,
+	.new_object_key = hsds2_new_object_key,
+	.new_chunk_key = hsds2_new_chunk_key,
+	.storage_prefix = hsds2_new_storage_prefix,
+	.ref_text = schema_ref_text,
+	.domain_of_root = hsds2_domain_of_root,
+	.import_key = hsds2_import_key,
+	.import_emit = schema_import_emit,
+	.import_parse = schema_import_parse,
 };

@@ -39,6 +39,9 @@ int hsds2_object_prefix(const struct schema_id *root, unsigned int i, char *pref
 /* The id of the object whose prefix ("db/8-8/g/4-6-6/") is in such a listing. */
 bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id);
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap);
+/* A chunk of a dataset, by its coordinates in the grid. The dataset has a locator. */
+int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap);
+bool hsds2_is_root(const struct schema_id *id);
 int hsds2_info_key(const struct schema_id *root, char *key, size_t cap);
 
 /* What a key below the storage prefix of a domain names. */
@@ -66,6 +69,17 @@ bool hsds2_request(struct schema_loader *l, uint32_t i, struct schema_request *r
 int hsds2_answer(struct schema_loader *l, uint32_t i, const struct schema_answer *answer,
 		 struct err *err);
 void hsds2_loader_free(struct schema_loader *l);
+
+/* ---- hsds2_new.c: the ops of new domains ---- */
+
+int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
+/* These also return -EINVAL: the object has no id, or no such chunk. */
+int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
+int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
+			size_t room);
+int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);
+int hsds2_domain_of_root(const char *root, uint64_t *domain, struct err *err);
+int hsds2_import_key(const char *path, char *key, size_t room);
 
 /* ---- hsds2_space.c: ids and object numbers ---- */
 

@@ -48,7 +48,7 @@ print_at(char *key, size_t cap, size_t pos, const char *fmt, ...)
 	return (int)pos + n;
 }
 
-static bool is_root(const struct schema_id *id)
+bool hsds2_is_root(const struct schema_id *id)
 {
 	if (id->kind != OBJECT_GROUP)
 		return false;
@@ -91,7 +91,8 @@ static int object_folder(const struct schema_id *id, char *key, size_t cap)
 
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap)
 {
-	int n = is_root(id) ? hsds2_storage_prefix(id, key, cap) : object_folder(id, key, cap);
+	int n = hsds2_is_root(id) ? hsds2_storage_prefix(id, key, cap)
+				  : object_folder(id, key, cap);
 	return n < 0 ? n : print_at(key, cap, (size_t)n, "%s", kinds[id->kind].file);
 }
 
@@ -109,7 +110,7 @@ static uint32_t partition_of(uint32_t count, uint32_t rank, const uint64_t *coor
 	return (uint32_t)k;
 }
 
-static int chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap)
+int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
 	uint32_t rank = o->dataset.grid.rank;
@@ -131,7 +132,7 @@ int hsds2_locate(const struct object *o, uint64_t number, unsigned int *step,
 	if (loc->is_ref)
 		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.absence_unknown);
 	grid_coords(&o->dataset.grid, number, coords);
-	if (chunk_key(o, coords, place->key, place->room) < 0)
+	if (hsds2_chunk_key(o, coords, place->key, place->room) < 0)
 		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
 	place->length = CHUNK_TO_END;
 	place->encoding = ENCODING_HSDS;
@@ -215,7 +216,7 @@ static bool take_object(const char **p, struct schema_id *id)
 	id->kind = (enum object_kind)kind;
 	return take(p, '/') && take_hex(p, id->b + 8, 2) && take(p, '-') &&
 	       take_hex(p, id->b + 10, 3) && take(p, '-') && take_hex(p, id->b + 13, 3) &&
-	       take(p, '/') && !is_root(id); /* the root group has another key */
+	       take(p, '/') && !hsds2_is_root(id); /* the root group has another key */
 }
 
 bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
@@ -276,7 +277,8 @@ bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *numbe
 	for (uint32_t d = 0; d < grid->rank; d++)
 		if (k.coords[d] >= grid->count[d])
 			return false;
-	if (chunk_key(o, k.coords, expected, sizeof(expected)) < 0 || strcmp(expected, key) != 0)
+	if (hsds2_chunk_key(o, k.coords, expected, sizeof(expected)) < 0 ||
+	    strcmp(expected, key) != 0)
 		return false;
 	*number = grid_number(grid, k.coords);
 	return true;

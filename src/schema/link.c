@@ -2,12 +2,19 @@
 /*
  * "links": {name: {class, id | h5path, h5domain, created}} -> struct link. A link is left
  * out and reported if HDF5 cannot hold its name, or if it is a hard link to an object that the
- * domain does not have. Pure.
+ * domain does not have.
+ *
+ * The member "hsmount" {name, h5path, h5domain} has the bytes, in base64, of text that is not
+ * UTF-8. Pure.
  */
 #include "parse.h"
 
+#include "base64.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+#include <base/utf8.h>
 
 static int parse_hard(struct schema_ctx *ctx, const json_t *v, struct link *l, struct err *err)
 {
@@ -23,6 +30,25 @@ static int parse_hard(struct schema_ctx *ctx, const json_t *v, struct link *l, s
 	return 0;
 }
 
+/* Replaces text by the bytes of a member of "hsmount", if the link has it. */
+static int take_bytes(struct schema_ctx *ctx, const json_t *v, const char *member, const char **out,
+		      struct err *err)
+{
+	const json_t *coded = json_object_get(json_object_get(v, "hsmount"), member);
+	auto_bytes struct bytes raw = {0};
+	if (!coded)
+		return 0;
+	int rc = json_is_string(coded) ? schema_base64_decode(json_string_value(coded),
+							      json_string_length(coded), &raw)
+				       : -EINVAL;
+	if (rc == -ENOMEM)
+		return err_errno(err, rc, "link");
+	if (rc || raw.len > SCHEMA_NAME_MAX || (raw.len && memchr(raw.data, '\0', raw.len)))
+		return err_set(err, -EIO, "hsmount: %s: not the base64 form of text", member);
+	*out = arena_strndup(ctx->arena, raw.len ? (const char *)raw.data : "", raw.len);
+	return *out ? 0 : err_errno(err, -ENOMEM, "link");
+}
+
 static int parse_path(struct schema_ctx *ctx, const json_t *v, const char *member, const char **out,
 		      struct err *err)
 {
@@ -32,6 +58,8 @@ static int parse_path(struct schema_ctx *ctx, const json_t *v, const char *membe
 		return err_set(err, -EIO, "%s: missing", member);
 	int rc = schema_ctx_name(ctx, json_string_value(text), json_string_length(text), out, &utf8,
 				 err);
+	if (!rc)
+		rc = take_bytes(ctx, v, member, out, err);
 	if (!rc && (*out)[0] == '\0')
 		rc = err_set(err, -EIO, "it is empty");
 	return rc ? err_wrap(err, rc, "%s", member) : 0;
@@ -110,6 +138,10 @@ int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, st
 		struct err why = ERR_INIT;
 		*l = (struct link){0};
 		int rc = schema_ctx_name(ctx, key, strlen(key), &l->name, &l->utf8, &why);
+		if (!rc)
+			rc = take_bytes(ctx, v, "name", &l->name, &why);
+		if (!rc)
+			l->utf8 = utf8_valid(l->name, strlen(l->name));
 		if (!rc)
 			rc = parse_link(ctx, v, l, &why);
 		if (rc == -ENOMEM) {

@@ -34,6 +34,8 @@ struct schema_ctx {
 	uint64_t compares;  /* what is left of SCHEMA_COMPARES_MAX */
 	struct bytes text;  /* scratch memory of schema_ctx_text() */
 	struct bytes stack; /* items of the vlens that are being read, innermost last */
+	/* "unset" of the value that is being read: see stream.c. NULL: no string is unset. */
+	const json_t *unset;
 };
 
 /* The code for a constructor of the data layer that failed: a defect of the document, unless it ran

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "shape": {class, dims, maxdims} -> struct dspace. Sizes are checked strictly. Pure. */
+/* "shape": {class, dims, maxdims, hsmount} -> struct dspace. Sizes are checked strictly. Pure. */
 #include "parse.h"
 
 #include <string.h>
@@ -25,8 +25,9 @@ int schema_dims(const json_t *list, uint32_t *rank, uint64_t dims[static DSPACE_
 	return 0;
 }
 
-/* 0, "H5S_UNLIMITED" and null mean unlimited. */
-static int parse_max(const json_t *list, const struct dspace *s, uint64_t *max, struct err *err)
+/* "H5S_UNLIMITED" and null mean unlimited, and so does 0 unless it is exact. */
+static int parse_max(const json_t *list, const struct dspace *s, bool exact, uint64_t *max,
+		     struct err *err)
 {
 	if (!json_is_array(list) || json_array_size(list) != s->rank)
 		return err_set(err, -EIO, "maxdims: not a list of %u sizes", s->rank);
@@ -37,7 +38,7 @@ static int parse_max(const json_t *list, const struct dspace *s, uint64_t *max, 
 			max[d] = DSPACE_UNLIMITED;
 		else if (!schema_count(v, &max[d]))
 			return err_set(err, -EIO, "maxdims: dimension %u is not a size", d);
-		else if (max[d] == 0)
+		else if (max[d] == 0 && !exact)
 			max[d] = DSPACE_UNLIMITED;
 	}
 	return 0;
@@ -47,6 +48,7 @@ static int parse_simple(const json_t *shape, struct dspace *out, struct err *err
 {
 	struct dspace given = {0};
 	const json_t *maxdims = json_object_get(shape, "maxdims");
+	const json_t *exact = json_object_get(json_object_get(shape, "hsmount"), "maxdims");
 	bool limited = maxdims && !json_is_null(maxdims);
 	int rc = schema_dims(json_object_get(shape, "dims"), &given.rank, given.dims, err);
 	if (rc)
@@ -56,7 +58,7 @@ static int parse_simple(const json_t *shape, struct dspace *out, struct err *err
 		return 0;
 	}
 	if (limited)
-		rc = parse_max(maxdims, &given, given.max, err);
+		rc = parse_max(exact ? exact : maxdims, &given, exact, given.max, err);
 	if (rc)
 		return rc;
 	rc = dspace_simple(out, given.rank, given.dims, limited ? given.max : NULL, err);

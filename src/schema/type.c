@@ -2,10 +2,15 @@
 /*
  * "type" as in HDF5/JSON ({"class": "H5T_…", …}, or the name of a predefined type) -> struct dtype.
  * The constructors of data/dtype.h limit sizes, ranks and numbers of members. The depth is limited
- * here. Compounds are packed, because the schema has no offsets. Pure.
+ * here. Compounds are packed, because the schema has no offsets.
+ *
+ * If the type has a member "hsmount" (exact.h), the result is the exact type of that member. Both
+ * types must be stored in the same bytes. Pure.
  */
 #include "parse.h"
 
+#include "carrier.h"
+#include "exact.h"
 #include "number.h"
 
 #include <string.h>
@@ -110,40 +115,6 @@ static int parse_size(const json_t *v, uint32_t *out, struct err *err)
 		return err_set(err, -EIO, v ? "not a size" : "missing");
 	*out = (uint32_t)n;
 	return 0;
-}
-
-static int parse_string(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
-			struct err *err)
-{
-	const json_t *length = json_object_get(v, "length");
-	const char *word = json_string_value(length);
-	const char *cset_word = schema_json_word(v, "charSet");
-	const char *pad_word = schema_json_word(v, "strPad");
-	bool variable = word && strcmp(word, "H5T_VARIABLE") == 0;
-	enum dtype_cset cset = DTYPE_CSET_ASCII;
-	enum dtype_pad pad = variable ? DTYPE_PAD_NULLTERM : DTYPE_PAD_NULLPAD;
-	if (cset_word && strcmp(cset_word, "H5T_CSET_UTF8") == 0)
-		cset = DTYPE_CSET_UTF8;
-	else if (cset_word && strcmp(cset_word, "H5T_CSET_ASCII") != 0)
-		return err_set(err, -EIO, "unknown charSet \"%.64s\"", cset_word);
-	if (pad_word && strcmp(pad_word, "H5T_STR_NULLTERM") == 0)
-		pad = DTYPE_PAD_NULLTERM;
-	else if (pad_word && strcmp(pad_word, "H5T_STR_NULLPAD") == 0)
-		pad = DTYPE_PAD_NULLPAD;
-	else if (pad_word && strcmp(pad_word, "H5T_STR_SPACEPAD") == 0)
-		pad = DTYPE_PAD_SPACEPAD;
-	else if (pad_word)
-		return err_set(err, -EIO, "unknown strPad \"%.64s\"", pad_word);
-	if (variable) {
-		*out = dtype_vlen_string(ctx->arena, pad, cset, err);
-		return check(*out, err);
-	}
-	uint32_t size = 0;
-	int rc = parse_size(length, &size, err);
-	if (rc)
-		return err_wrap(err, rc, "length");
-	*out = dtype_string(ctx->arena, size, pad, cset, err);
-	return check(*out, err);
 }
 
 static int parse_opaque(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
@@ -338,7 +309,7 @@ static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 	if (strcmp(cls, "H5T_BITFIELD") == 0)
 		return parse_atomic(ctx, v, DTYPE_BITFIELD, depth, out, err);
 	if (strcmp(cls, "H5T_STRING") == 0)
-		return parse_string(ctx, v, out, err);
+		return schema_type_string(ctx, v, out, err);
 	if (strcmp(cls, "H5T_OPAQUE") == 0)
 		return parse_opaque(ctx, v, out, err);
 	if (strcmp(cls, "H5T_REFERENCE") == 0)
@@ -354,6 +325,22 @@ static int parse(struct schema_ctx *ctx, const json_t *v, unsigned int depth,
 	return err_set(err, -EIO, "unknown class \"%.64s\"", cls);
 }
 
+/* *type: the type that the service sees; replaced by the exact one. */
+static int parse_exact(struct schema_ctx *ctx, const json_t *v, const struct dtype **type,
+		       struct err *err)
+{
+	const struct dtype *exact;
+	int rc = schema_exact_parse(ctx, v, &exact, err);
+	if (rc)
+		return err_wrap(err, rc, "hsmount");
+	if (!schema_carries(*type, exact))
+		return err_set(err, -EIO,
+			       "hsmount: its elements are not stored in the same bytes as those "
+			       "of the type");
+	*type = exact;
+	return 0;
+}
+
 int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
 		uint32_t *committed, struct err *err)
 {
@@ -363,6 +350,8 @@ int schema_type(struct schema_ctx *ctx, const json_t *v, const struct dtype **ou
 	if (text && schema_id_parse(text, strlen(text), &id) && id.kind == OBJECT_DATATYPE)
 		*committed = schema_number(ctx, &id);
 	int rc = parse(ctx, v, 1, out, err);
+	if (!rc && json_object_get(v, "hsmount"))
+		rc = parse_exact(ctx, json_object_get(v, "hsmount"), out, err);
 	if (!rc && (*out)->described > DTYPE_MAX_DESCRIBED)
 		return err_set(err, -E2BIG,
 			       "its description has %u bytes, the limit of a file is %d",

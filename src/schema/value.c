@@ -25,6 +25,7 @@
 #include "parse.h"
 
 #include "base64.h"
+#include "carrier.h"
 #include "number.h"
 
 #include <math.h>
@@ -151,6 +152,9 @@ static int put_integer(struct reader *r, const struct dtype *t, const json_t *v,
 		       struct err *err)
 {
 	struct schema_num num;
+	if (t->size > sizeof(num.bits))
+		return err_set(err, -EIO, "an integer of %u bytes cannot be written in JSON",
+			       t->size);
 	int rc = number_of(r, v, &num, err);
 	if (!rc)
 		rc = reserve(r, at, t->size, err);
@@ -163,6 +167,11 @@ static int put_float(struct reader *r, const struct dtype *t, const json_t *v, s
 		     struct err *err)
 {
 	struct schema_num num = {.real = (double)NAN};
+	if (!schema_is_ieee(t))
+		return json_is_null(v) ? 0
+				       : err_set(err, -EIO,
+						 "a float that is not of IEEE 754 cannot be "
+						 "written in JSON");
 	int rc = json_is_null(v) ? 0 : number_of(r, v, &num, err);
 	if (!rc)
 		rc = reserve(r, at, t->size, err);
@@ -445,6 +454,7 @@ static int put(struct reader *r, const struct dtype *t, const json_t *v, struct 
 	switch (t->cls) {
 	case DTYPE_INTEGER:
 	case DTYPE_BITFIELD:
+	case DTYPE_TIME:
 		return put_integer(r, t, v, at, err);
 	case DTYPE_ENUM:
 		return put_enum(r, t, v, at, err);

@@ -2,7 +2,8 @@
 /*
  * Input: +0 selects a pipeline, +1 element size, +2 bytes. The bytes are encoded as a chunk:
  * decoding must return them, and zlib must accept the deflate stream. The bytes are also decoded as
- * a stream: the result must survive encoding and decoding.
+ * a stream: the result must survive encoding and decoding. If the encoded chunk can be a chunk
+ * object as it is, reading that object returns the bytes, too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,40 @@ static void round_trip(const struct pipeline *p, uint32_t elem_size, const uint8
 	free(encoded);
 }
 
+/* The filters that the mask leaves. */
+static void applied(const struct pipeline *p, uint32_t mask, struct pipeline *out)
+{
+	out->n = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!(mask & (1u << i)))
+			out->f[out->n++] = p->f[i];
+}
+
+static void verbatim(const struct pipeline *p, uint32_t mask, uint32_t elem_size, const uint8_t *x,
+		     size_t n)
+{
+	struct arena *a = arena_new(1 << 16);
+	const struct dtype *t = dtype_opaque(a, elem_size, "", NULL);
+	struct pipeline stored;
+	struct bytes object = {0};
+	size_t keep = 0;
+	applied(p, mask, &stored);
+	const size_t size = (size_t)codec_stored_size(&stored, n);
+	require(t && bytes_append_zero(&object, size) == 0);
+	require(codec_stored_encode(&stored, elem_size, x, n, object.data, size, NULL) == 0);
+	require(codec_verbatim(p, mask, t, object.data, size, &keep, NULL) == 0 && keep <= size);
+	if (keep > 0) {
+		const struct codec_chunk c = {.type = t, .nelems = n / elem_size, .pipeline = p};
+		struct elems out;
+		object.len = keep;
+		require(codec_chunk_decode(&c, &object, &out, NULL) == 0);
+		require(out.fixed.len == n && (n == 0 || memcmp(out.fixed.data, x, n) == 0));
+		elems_release(&out);
+	}
+	bytes_release(&object);
+	arena_free(a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < HEADER)
@@ -65,6 +100,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	round_trip(&p, elem_size, data + HEADER, size - HEADER);
 	struct bytes plain = {0};
 	uint32_t mask = data[0] >> 4;
+	if (elem_size > 0)
+		verbatim(&p, mask, elem_size, data + HEADER,
+			 (size - HEADER) / elem_size * elem_size);
 	if (codec_hdf5_decode(&p, mask, elem_size, data + HEADER, size - HEADER, MOST, &plain,
 			      NULL) == 0) {
 		require(plain.len <= MOST);

@@ -38,7 +38,7 @@
 #include <base/source_paged.h>
 #include <h5file/h5file.h>
 
-enum { PAGES = 256, MAX_DATA = 1 << 28, MAX_ELEMS = 1 << 24 };
+enum { PAGES = 256, MAX_DATA = 1 << 28, MAX_ELEMS = 1 << 20 };
 
 static struct h5file *file;
 static bool with_data;

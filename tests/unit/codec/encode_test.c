@@ -388,6 +388,56 @@ static void too_long(void **state)
 	}
 }
 
+/* Items of a sequence may be up to four times as large as they are stored. */
+static void gaps_in_sequences(void **state)
+{
+	struct fixture *f = *state;
+	const struct pipeline none = {0};
+	struct elems e = {0}, out;
+	uint8_t item[25] = {1, 2, 0, 0, 3, 4, 5, 6};
+	const struct dtype *wide = compound(f->arena, 24, f->i16, 0, f->i32, 4);
+	const struct dtype *wider = compound(f->arena, 25, f->i16, 0, f->i32, 4);
+	const uint32_t one[] = {1};
+	const struct dtype *cases[] = {
+		dtype_vlen(f->arena, wider, NULL),
+		dtype_array(f->arena, dtype_vlen(f->arena, wider, NULL), 1, one, NULL),
+		dtype_vlen(f->arena, dtype_vlen(f->arena, wider, NULL), NULL),
+	};
+	add_vlen(&e, 1, item, 24);
+	expect(dtype_vlen(f->arena, wide, NULL), 1, &e, "\6\0\0\0\1\2\3\4\5\6", 10);
+	for (size_t i = 0; i < 3; i++) {
+		struct err err = ERR_INIT;
+		const struct codec_chunk c = {
+			.type = cases[i], .nelems = 1, .pipeline = &none, .max_bytes = 1000};
+		struct bytes stored = {0};
+		add(&e, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+		refuse(cases[i], 1, &e, -EOPNOTSUPP, "25 bytes, of which at most 6 are used");
+		assert_int_equal(bytes_append_zero(&stored, 4), 0);
+		assert_int_equal(codec_chunk_decode(&c, &stored, &out, &err), -EOPNOTSUPP);
+		assert_null(out.fixed.data);
+		bytes_release(&stored);
+	}
+}
+
+/* Arrays of compounds with gaps: few items, and more than the encoder has runs for. */
+static void long_arrays_of_compounds(void **state)
+{
+	struct fixture *f = *state;
+	for (uint32_t items = 50; items <= 200; items += 50) {
+		const struct dtype *t = dtype_array(f->arena, f->padded, 1, &items, NULL);
+		struct elems e = {0};
+		struct bytes want = {0};
+		for (uint32_t i = 0; i < 2 * items; i++) {
+			const uint8_t x = (uint8_t)i;
+			add(&e, (const uint8_t[]){0, x, 1, 0, 2, 3, 4, x, 0, 0, 0, 0}, 12);
+			assert_int_equal(
+				bytes_append(&want, (const uint8_t[]){x, 1, 2, 3, 4, x}, 6), 0);
+		}
+		expect(t, 2, &e, want.data, want.len);
+		bytes_release(&want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,11 +447,13 @@ int main(void)
 		cmocka_unit_test(zeros_after_arrays_of_sequences),
 		cmocka_unit_test(compounds_are_packed),
 		cmocka_unit_test(gaps_are_not_stored),
+		cmocka_unit_test(long_arrays_of_compounds),
 		cmocka_unit_test(filters),
 		cmocka_unit_test(level_of_the_pipeline),
 		cmocka_unit_test(variable_length_is_deflated),
 		cmocka_unit_test(invalid),
 		cmocka_unit_test(too_long),
+		cmocka_unit_test(gaps_in_sequences),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -237,6 +237,10 @@ static void bitshuffle(void **state)
 	const uint32_t params[] = {0, 4, 4, 0, 3};
 	const struct pipeline zs = one_filter(FILTER_BITSHUFFLE, 5, params);
 	check("bitshuffle with Zstandard", &zs, 4, as_bitshuffle(plain, 2000, 4, 64, 3), 2000);
+	/* No elements, and fewer than a block, of a size that would take much memory. */
+	const uint32_t huge[] = {0, 4, UINT32_MAX, 0, 0};
+	const struct pipeline none = one_filter(FILTER_BITSHUFFLE, 5, huge);
+	expect_bytes("nothing", &none, 4, &(struct bytes){0}, "", 0);
 	/* Old files have fewer parameters, and no compressor. */
 	const struct pipeline old = one_filter(FILTER_BITSHUFFLE, 3, params);
 	struct bytes b = as_bitshuffle(plain, 2000, 4, 2048, 0);

@@ -9,86 +9,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <h5/btree1.h>
 #include <h5/claims.h>
 #include <h5/index.h>
-#include <h5/ohdr.h>
 #include <mem_src.h>
 
-enum { ARENA_LIMIT = 64 << 20, BT1_ADDR = 4096, RANGES = 200 };
+#include "index_fixture.h"
 
-/* ---- datasets of the file ---- */
-
-struct chunked {
-	struct dspace space;
-	struct grid grid;
-	struct h5_layout layout;
-	bool filtered;
-};
-
-static struct bytes read_data(const char *name)
-{
-	char path[4096];
-	struct bytes b = {0};
-	uint8_t piece[4096];
-	size_t n;
-	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
-	FILE *f = fopen(path, "rb");
-	assert_non_null(f);
-	while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
-		assert_int_equal(bytes_append(&b, piece, n), 0);
-	fclose(f);
-	return b;
-}
-
-static uint64_t find_link(const struct h5_file *f, uint64_t group, const char *name)
-{
-	struct arena *a = arena_new(ARENA_LIMIT);
-	uint64_t addr = H5_UNDEF;
-	struct h5_ohdr h;
-	assert_int_equal(h5_ohdr_decode(f, group, a, &h, NULL), 0);
-	for (uint32_t i = 0; i < h.n; i++) {
-		struct cursor c = cursor_of(h.msgs[i].body, h.msgs[i].len);
-		struct h5_link link;
-		if (h.msgs[i].type != H5_MSG_LINK)
-			continue;
-		assert_int_equal(h5_link_decode(f, &c, a, &link, NULL), 0);
-		if (strcmp(link.name, name) == 0)
-			addr = link.addr;
-	}
-	arena_free(a);
-	if (addr == H5_UNDEF)
-		fail_msg("no %s", name);
-	return addr;
-}
-
-static struct chunked open_dataset(const struct h5_file *f, const char *group, const char *name)
-{
-	struct chunked d = {0};
-	struct arena *a = arena_new(ARENA_LIMIT);
-	struct h5_ohdr h;
-	uint64_t chunk[DSPACE_MAX_RANK];
-	assert_int_equal(
-		h5_ohdr_decode(f, find_link(f, find_link(f, f->root, group), name), a, &h, NULL),
-		0);
-	for (uint32_t i = 0; i < h.n; i++) {
-		struct cursor c = cursor_of(h.msgs[i].body, h.msgs[i].len);
-		if (h.msgs[i].type == H5_MSG_DATASPACE)
-			assert_int_equal(h5_dspace_decode(f, &c, &d.space, NULL), 0);
-		else if (h.msgs[i].type == H5_MSG_LAYOUT)
-			assert_int_equal(h5_layout_decode(f, &c, &d.layout, NULL), 0);
-		d.filtered = d.filtered || h.msgs[i].type == H5_MSG_PIPELINE;
-	}
-	for (uint32_t i = 0; i < d.layout.rank; i++)
-		chunk[i] = d.layout.chunk[i];
-	assert_int_equal(grid_init(&d.grid, d.space.rank, d.space.dims, chunk, NULL), 0);
-	arena_free(a);
-	return d;
-}
+enum { BT1_ADDR = 4096, RANGES = 200 };
 
 /* As tests/data/indexes.py computes them. */
 static uint16_t value_of(uint64_t number)
@@ -163,7 +94,7 @@ static const struct row {
 /* Each chunk is found once in the whole index, and in a range if and only if it is in it. */
 static void check_dataset(struct mem_src *m, const struct row *row)
 {
-	const struct chunked d = open_dataset(&m->file, row->group, row->name);
+	const struct chunked d = open_chunked(&m->file, row->group, row->name);
 	struct err err = ERR_INIT;
 	struct found all, part;
 	uint32_t seed = 1;
@@ -231,7 +162,7 @@ static void test_reads(void **state)
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		struct chunked d = open_dataset(&m.file, ranges[i].group, ranges[i].name);
+		struct chunked d = open_chunked(&m.file, ranges[i].group, ranges[i].name);
 		struct found found;
 		m.reads = 0;
 		assert_int_equal(walk(&m, &d, ranges[i].first, ranges[i].end, &found, NULL), 0);
@@ -251,7 +182,7 @@ static void test_smaller_extent(void **state)
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);
 	for (size_t i = 2; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct chunked d = open_dataset(&m.file, rows[i].group, rows[i].name);
+		struct chunked d = open_chunked(&m.file, rows[i].group, rows[i].name);
 		struct chunked small = d;
 		uint64_t chunk[DSPACE_MAX_RANK], expected = 0;
 		struct found all, part;

@@ -104,12 +104,55 @@ static void test_malformed(void **state)
 	assert_malformed(&codec, malformed, sizeof(malformed) / sizeof(malformed[0]));
 }
 
+/* The old message has no times; libhdf5 assumes them. */
+static void test_old_message(void **state)
+{
+	static const struct {
+		const char *hex;
+		bool defined;
+		uint32_t size;
+		int rc;
+	} rows[] = {{"040000000700000000000000", true, 4, 0},
+		    {"00000000", false, 0, 0},
+		    {"ffffffff", false, 0, 0},
+		    {"0400000007000000", true, 4, 0},
+		    {"04000000070000", false, 0, -EIO},
+		    {"040000", false, 0, -EIO}};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n;
+		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
+		struct cursor c = cursor_of(bytes, n);
+		struct h5_fill f;
+		assert_int_equal(h5_fill_old_decode(&c, &f, NULL), rows[i].rc);
+		if (!rows[i].rc) {
+			assert_int_equal(f.defined, rows[i].defined);
+			assert_int_equal(f.size, rows[i].size);
+			assert_int_equal(f.alloc_time, ALLOC_TIME_LATE);
+			assert_int_equal(f.fill_time, FILL_TIME_IFSET);
+		}
+		if (f.size && !rows[i].rc)
+			assert_int_equal(f.value[0], 7);
+		free(bytes);
+	}
+}
+
+/* A negative size means that there is no value. */
+static void test_negative_size(void **state)
+{
+	const uint8_t body[] = {2, 2, 2, 1, 0xff, 0xff, 0xff, 0xff};
+	struct cursor c = cursor_of(body, sizeof(body));
+	struct h5_fill f;
+	assert_int_equal(h5_fill_decode(&c, &f, NULL), 0);
+	assert_false(f.defined);
+	assert_int_equal(f.size, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_library_vectors),
-		cmocka_unit_test(test_undefined),
-		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_library_vectors), cmocka_unit_test(test_undefined),
+		cmocka_unit_test(test_malformed),	cmocka_unit_test(test_old_message),
+		cmocka_unit_test(test_negative_size),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,55 @@ static void test_shared(void **state)
 			       compare_u64, &addr);
 }
 
+static int decode_old_mtime(struct cursor *c, struct arena *a, void *out, struct err *err)
+{
+	return h5_mtime_old_decode(c, out, err);
+}
+static const struct message_codec old_mtime = {.size = sizeof(uint32_t),
+					       .decode = decode_old_mtime};
+
+static int decode_comment(struct cursor *c, struct arena *a, void *out, struct err *err)
+{
+	return h5_comment_decode(c, a, out, err);
+}
+static const struct message_codec comment = {.size = sizeof(const char *),
+					     .decode = decode_comment};
+
+/* The first row is from a file of 2000; `date -u +%s` agrees with all. */
+static void test_old_time(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t seconds;
+	} rows[] = {
+		{"20000323162808", 953828888},	{"19700101000000", 0},
+		{"20000229235959", 951868799},	{"20000301000000", 951868800},
+		{"19991231235959", 946684799},	{"21000301000000", 4107542400},
+		{"20240229120000", 1709208000}, {"99991231235959", UINT32_MAX},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint8_t body[16] = {0};
+		uint32_t seconds;
+		memcpy(body, rows[i].text, 14);
+		assert_int_equal(decode_message(&old_mtime, rows[i].text, body, 16, NULL, &seconds),
+				 0);
+		assert_int_equal(seconds, rows[i].seconds);
+	}
+}
+
+static void test_comment(void **state)
+{
+	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
+	size_t n;
+	uint8_t *bytes = hex_bytes("6120636f6d6d656e7400000000000000", &n);
+	const char *text;
+	assert_int_equal(decode_message(&comment, "comment", bytes, n, a, &text), 0);
+	assert_string_equal(text, "a comment");
+	assert_fails_truncated(&comment, "comment", bytes, 9);
+	free(bytes);
+	arena_free(a);
+}
+
 static const struct {
 	const struct message_codec *codec;
 	struct malformed_message row;
@@ -170,6 +219,7 @@ static const struct {
 	{&shared, {"shared, version 0", "0002c835000000000000", -EOPNOTSUPP}},
 	{&shared, {"shared, version 4", "0402c835000000000000", -EOPNOTSUPP}},
 	{&shared, {"shared in the heap", "0301c835000000000000", -EOPNOTSUPP}},
+	{&shared, {"shared in the heap, cut off", "0301c8350000000000", -EIO}},
 	{&shared, {"shared, not at all", "0300c835000000000000", -EIO}},
 	{&shared, {"shared, cut off", "0202c8350000000000", -EIO}},
 	{&shared, {"shared, version 1 cut off", "0100000000000000c835000000000000", -EIO}},
@@ -185,6 +235,12 @@ static const struct {
 	{&ginfo, {"group info flags", "0004", -EIO}},
 	{&ginfo, {"group info cut off", "000340000a0009000c", -EIO}},
 	{&ginfo, {"group info of nothing", "", -EIO}},
+	{&old_mtime, {"old time cut off", "32303030303332333136323830", -EIO}},
+	{&old_mtime, {"month 13", "32303030313332333136323830380000", -EIO}},
+	{&old_mtime, {"day 0", "32303030303330303136323830380000", -EIO}},
+	{&old_mtime, {"hour 24", "32303030303332333234323830380000", -EIO}},
+	{&old_mtime, {"year 1969", "31393639303332333136323830380000", -EIO}},
+	{&old_mtime, {"no digits", "32303030303332333136323830200000", -EIO}},
 };
 
 static void test_malformed(void **state)
@@ -199,6 +255,7 @@ int main(void)
 		cmocka_unit_test(test_link_info),  cmocka_unit_test(test_attribute_info),
 		cmocka_unit_test(test_group_info), cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_shared),	   cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_old_time),   cmocka_unit_test(test_comment),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

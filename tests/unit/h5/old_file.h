@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that HDF5 1.10.8 wrote with the version bound "earliest", without its zeros, and functions
- * that put files together in memory. In the root group at 96 (header continued at 4152; B-tree 136,
- * heap 680, symbol table node 1504): "alpha" and "hard", a dataset with 8 attributes at 1832;
- * "beta", an empty group at 800; "soft" to /beta/gone; "type", a committed datatype at 4232.
+ * A file that HDF5 1.10.8 wrote with the version bound "earliest", without its zeros. In the root
+ * group at 96 (header continued at 4152; B-tree 136, heap 680, symbol table node 1504): "alpha" and
+ * "hard", a dataset with 8 attributes at 1832; "beta", an empty group at 800; "soft" to /beta/gone;
+ * "type", a committed datatype at 4232.
  */
 #ifndef TESTS_H5_OLD_FILE_H
 #define TESTS_H5_OLD_FILE_H
 
-#include <h5/file.h>
-
-#include "hex.h"
-
-struct piece_of_file {
-	size_t at;
-	const char *hex;
-};
+#include "memory_file.h"
 
 enum { OLD_FILE_SIZE = 5056 };
 static const struct piece_of_file old_file[] = {
@@ -69,60 +62,9 @@ static const struct piece_of_file old_file[] = {
 	       "0300000000000000040000000000000005"},
 };
 
-/* A file in memory. */
-struct memory_file {
-	uint8_t *bytes;
-	size_t size;
-	struct source source;
-	struct h5_file file;
-	struct arena *a;
-};
-
-static inline int memory_read(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
-{
-	memcpy(buf, ((struct memory_file *)ctx)->bytes + offset, n);
-	return 0;
-}
-
-static inline void memory_put(struct memory_file *f, size_t at, const char *hex)
-{
-	size_t n;
-	uint8_t *bytes = hex_bytes(hex, &n);
-	assert_true(at <= f->size && n <= f->size - at);
-	memcpy(f->bytes + at, bytes, n);
-	free(bytes);
-}
-
-/* A file of zeros. */
-static inline void memory_open(struct memory_file *f, size_t size)
-{
-	*f = (struct memory_file){.bytes = calloc(1, size), .size = size};
-	f->a = arena_new(256 << 20);
-	assert_non_null(f->bytes);
-	assert_non_null(f->a);
-	f->source = (struct source){.size = size, .read_at = memory_read, .ctx = f};
-	f->file = h5_file_of(&f->source);
-}
-
 static inline void memory_open_old(struct memory_file *f)
 {
-	memory_open(f, OLD_FILE_SIZE);
-	for (size_t i = 0; i < sizeof(old_file) / sizeof(old_file[0]); i++)
-		memory_put(f, old_file[i].at, old_file[i].hex);
+	memory_open_pieces(f, OLD_FILE_SIZE, old_file, sizeof(old_file) / sizeof(old_file[0]));
 }
-
-static inline void memory_close(struct memory_file *f)
-{
-	arena_free(f->a);
-	free(f->bytes);
-}
-
-/* Defects of the old file: bytes at an address that are replaced. */
-struct file_defect {
-	const char *name;
-	size_t at;
-	const char *hex;
-	int rc;
-};
 
 #endif

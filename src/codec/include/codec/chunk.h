@@ -43,7 +43,8 @@ uint64_t codec_stored_elem_size(const struct dtype *t);
  * before, and is the caller's on success; it is empty after an error. *stored remains the caller's.
  * If no filter was applied, its bytes may be moved instead of copied, and it is empty afterwards.
  * The only bytes allowed after the last element are the zeros that HSDS writes after arrays of
- * vlens. -EIO: damaged; -EOPNOTSUPP: a compressor that is not built in; -ENOMEM. */
+ * vlens. -EIO: damaged; -EOPNOTSUPP: a compressor that is not built in, or items of a sequence that
+ * are more than four times as large as they are stored; -ENOMEM. */
 int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
 		       struct err *err);
 
@@ -78,9 +79,11 @@ int codec_stored_encode(const struct pipeline *p, uint32_t elem_size, const uint
 /* Whether a decoder of the filter is built in. */
 bool codec_filter_known(uint32_t id);
 /* Decodes bytes that libhdf5 or a registered plug-in encoded with these filters, to at most max
- * bytes. Bit i of filter_mask: filter i was not applied. Bytes after a zlib stream are ignored, as
- * in libhdf5. *out is empty before, and the caller's. -EIO: damaged or too long; -EOPNOTSUPP: a
- * filter without a decoder; -ENOMEM. */
+ * bytes. Bit i of filter_mask: filter i was not applied. elem_size: for a shuffle whose parameters
+ * do not state it. Bytes after a zlib stream are ignored, as in libhdf5. The caller checks that the
+ * chunk is complete. *out is empty before, and the caller's on success; it is empty after an error.
+ * -EIO: damaged or too long; -EOPNOTSUPP: a filter without a decoder, or a variant of one;
+ * -ENOMEM. */
 int codec_hdf5_decode(const struct pipeline *p, uint32_t filter_mask, uint32_t elem_size,
 		      const uint8_t *in, size_t n, size_t max, struct bytes *out, struct err *err);
 
@@ -94,15 +97,18 @@ struct codec_encode {
 	const struct object_namer *namer;
 };
 /* The reverse of codec_chunk_decode(): elements to the bytes of a chunk object, with the filters of
- * pipeline_of_object(). in: nelems elements, of which only `fixed` counts. *out is empty before,
- * and the caller's. -EFBIG: longer than 2^31 bytes; -EIO: a slot of `in` is invalid; -ENOMEM. */
+ * pipeline_of_object(). in: nelems elements, all in `fixed`. *out is empty before, and the caller's
+ * on success; it is empty after an error. -EFBIG: longer than 2^31 bytes; -EIO: a slot of `in` is
+ * invalid; -EOPNOTSUPP: region references, and items of a sequence that are more than four times as
+ * large as they are stored; -ENOMEM. */
 int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		       struct err *err);
 
 /* Whether the stored bytes of a chunk in an HDF5 file can be its chunk object as they are: the type
  * is plain and packed, and the filters that were applied are those of pipeline_of_object(), with or
  * without a fletcher32 behind them. If so, *keep is the number of bytes that the object has (the
- * checksum is checked and cut off); otherwise 0. -EIO: the checksum is wrong. */
+ * checksum is checked and cut off); otherwise 0. Of a zlib stream, only the header is checked; the
+ * size of a chunk without filters is not checked. -EIO: the checksum is wrong. */
 int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const struct dtype *t,
 		   const uint8_t *bytes, size_t n, size_t *keep, struct err *err);
 

@@ -112,12 +112,14 @@ struct dtype {
 		} array;
 	};
 	/* Derived from the above. */
-	uint8_t depth;	     /* 1 for an atomic type */
-	uint32_t nodes;	     /* this type and its parts, each as often as it occurs */
-	bool has_vlen;	     /* it is or contains a variable-length type */
-	bool has_vstring;    /* it is or contains a variable-length string */
-	bool has_ref;	     /* it is or contains a reference */
-	bool has_array;	     /* it is or contains an array (message version 2) */
+	uint8_t depth;	  /* 1 for an atomic type */
+	uint32_t nodes;	  /* this type and its parts, each as often as it occurs */
+	uint32_t packed;  /* bytes of one element without the gaps of compounds; at most size */
+	bool is_packed;	  /* no compound has gaps, and members stand in the order of their type */
+	bool has_vlen;	  /* it is or contains a variable-length type */
+	bool has_vstring; /* it is or contains a variable-length string */
+	bool has_ref;	  /* it is or contains a reference */
+	bool has_array;	  /* it is or contains an array (message version 2) */
 	uint64_t vlen_slots; /* vlen slots in an element, without those inside vlens */
 	/* Bytes of the shortest datatype message (version 3), at most UINT32_MAX. A type with more
 	 * than DTYPE_MAX_DESCRIBED does not fit in a message. */

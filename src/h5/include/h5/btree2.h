@@ -2,7 +2,7 @@
 /*
  * Version 2 B-trees (Spec III.A.2) of records of a fixed size: links by name (type 5) and creation
  * order (6), shared messages (7), attributes by name (8) and creation order (9), huge objects of
- * fractal heaps (1), chunks (10, 11). The encoder writes a whole tree from sorted records. The
+ * fractal heaps (1 to 4), chunks (10, 11). The encoder writes a whole tree from sorted records. The
  * decoder walks it.
  */
 #ifndef H5_BTREE2_H

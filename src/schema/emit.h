@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Documents of new objects: the reverse of the parsers of parse.h, the same in schema v1 and v2.
+ * They read a tree whose objects have ids and times. err is never NULL here.
+ */
+#ifndef SCHEMA_EMIT_H
+#define SCHEMA_EMIT_H
+
+#include <schema/schema.h>
+
+#include "carrier.h"
+#include "write.h"
+
+enum {
+	/* Most bytes in memory of the values of one object, and most bytes of one value in its
+	 * stored form: in base64 they fit in a document that the reader accepts. */
+	SCHEMA_EMIT_OBJECT_MAX = 96 << 20,
+	SCHEMA_EMIT_VALUES_MAX = 160 << 20,
+};
+
+/* Strings without a value in a value in base64: see stream.c. Zeroed, it is empty. */
+struct schema_unset {
+	size_t n;
+	struct {
+		uint64_t first, count;
+	} * ranges;
+};
+static inline void schema_unset_release(struct schema_unset *u)
+{
+	free(u->ranges);
+}
+#define auto_unset __attribute__((cleanup(schema_unset_release)))
+
+struct schema_emit {
+	const struct tree *tree;
+	struct arena *arena; /* for carriers; released after the document */
+	struct writer w;
+	uint64_t lists; /* bytes of the values that have been written as lists */
+	struct err *err;
+};
+
+/* emit_ref.c: the object that a reference names: number + 1; NULL: the domain has no such object.
+ */
+const struct object *schema_emit_target(const struct tree *t, uint64_t ref);
+/* Writes the text of a reference: OBJECT_REF_TEXT bytes, padded with NULs. */
+void schema_ref_text(const struct tree *t, uint64_t ref, char *text);
+
+/* emit_type.c: the member "type". committed: OBJECT_NONE, or the number of the committed type.
+ * *carrier: see schema_carrier(). -EOPNOTSUPP: the service has no form for it. */
+int schema_emit_type(struct schema_emit *e, const struct dtype *t, uint32_t committed,
+		     struct carrier *carrier);
+/* emit_value.c: "value" and, in base64, "encoding" of an attribute. */
+int schema_emit_value(struct schema_emit *e, const struct carrier *c, const struct attribute *a);
+/* "fillValue" and "fillValue_encoding" of a dataset. *written: false if the service has no form for
+ * it: the value is a string that has never been set. */
+int schema_emit_fill(struct schema_emit *e, const struct carrier *c, const struct dataset *ds,
+		     bool *written, struct schema_unset *unset);
+/* The member "unset" of "hsmount". */
+void schema_emit_unset(struct writer *w, const struct schema_unset *unset);
+/* emit_dataset.c: the members of a dataset from "type" to "layout", without attributes. */
+int schema_emit_dataset(struct schema_emit *e, const struct object *o);
+/* The members of "shape". */
+void schema_emit_space(struct schema_emit *e, const struct dspace *s);
+
+/* emit.c: appends a document. -EOPNOTSUPP: the object holds something that refusals() reports. */
+int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out, struct err *err);
+int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct err *err);
+
+/* import_record.c */
+int schema_import_emit(const struct schema_import *i, struct bytes *out, struct err *err);
+int schema_import_parse(const void *text, size_t n, struct arena *a, struct schema_import *out,
+			struct err *err);
+
+/* refusals.c */
+int schema_refusals(const struct tree *t, schema_refusal_fn fn, void *ctx);
+
+/* stream.c: appends the bytes in which the service stores the n elements of a value, and adds the
+ * strings without a value to *unset. -EIO: a slot is damaged; -EFBIG. */
+int schema_stream_encode(const struct tree *tree, const struct dtype *t, uint64_t n,
+			 const struct elems *e, struct bytes *out, struct schema_unset *unset,
+			 struct err *err);
+
+#endif

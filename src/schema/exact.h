@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The member "hsmount" of a type: the exact type of HDF5 where the service's JSON cannot say it. It
+ * stands beside the carrier (carrier.h), at the top of the type:
+ *
+ *   {"class": "H5T_INTEGER", "base": "H5T_STD_U8LE",
+ *    "hsmount": {"class": "H5T_BITFIELD", "size": 1, "order": "LE", "offset": 0, "precision": 8}}
+ *
+ *   class            members
+ *   INTEGER          size, order ("LE" or "BE"), signed, offset, precision (bits)
+ *   BITFIELD, TIME   size, order, offset, precision
+ *   FLOAT            size, order, offset, precision, sign, exponent [position, bits, bias],
+ *                    mantissa [position, bits, normalisation], padding [low, high, internal];
+ *                    the numbers of the datatype message
+ *   STRING           length, charSet, strPad, as in the service's form
+ *   OPAQUE           size; tag as text, or in base64 in "tag_base64"
+ *   COMPOUND         size, fields [{name, offset, type}]
+ *   REFERENCE        base
+ *   ENUM             base, names [], values: base64 of the values in the form of the base
+ *   ARRAY            dims, base
+ *   VLEN             base
+ *
+ * Types inside of it have the same form.
+ */
+#ifndef SCHEMA_EXACT_H
+#define SCHEMA_EXACT_H
+
+#include "parse.h"
+
+#include "write.h"
+
+void schema_exact_write(struct writer *w, const struct dtype *t);
+int schema_exact_parse(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
+		       struct err *err);
+
+/* type_string.c: strings, whose form is the same. */
+int schema_type_string(struct schema_ctx *ctx, const json_t *v, const struct dtype **out,
+		       struct err *err);
+/* The members charSet, strPad and length. */
+void schema_write_string_type(struct writer *w, const struct dtype *t);
+
+#endif
