@@ -63,8 +63,23 @@ static void each_finding_may_end_the_check(void **state)
 	str_release(&all.text);
 }
 
-/* Two requests look the path up, then the open, the listing and the summary, and each chunk once.
- */
+static void an_unfinished_import(void **state)
+{
+	struct bucket *b = *state;
+	struct findings s = {0};
+	const struct engine_check_sink sink = findings_sink(&s);
+	char key[SCHEMA_KEY_MAX + 1];
+	bucket_domain(b, 1, "x.h5");
+	assert_true(schema_all()[0]->import_key("x.h5", key, sizeof(key)) > 0);
+	bucket_put(b, key, "{}");
+	bucket_open(b, 1000, 0);
+	assert_int_equal(engine_check(b->engine, "x.h5", false, &sink, NULL), 0);
+	assert_non_null(strstr(str_text(&s.text), key));
+	assert_non_null(strstr(str_text(&s.text), "is not finished\n= sound /x.h5\n"));
+	str_release(&s.text);
+}
+
+/* The open, the listing and the summary, each chunk once, and the record of an import. */
 static void requests(void **state)
 {
 	static const struct bucket_more more = {0};
