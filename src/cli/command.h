@@ -18,6 +18,7 @@ struct command {
 	const char *output;	 /* export --output, or NULL */
 	struct engine_import import;
 	bool imports; /* an option of import was given */
+	bool all, json;		 /* check */
 	struct log *log;
 	struct progress progress;
 	/* Set by command_open(); file by the command. */
@@ -35,7 +36,8 @@ void command_close(void *command);
 /* Prints an error; returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* ls.c, info.c, export.c, import.c */
+/* check.c, export.c, import.c, info.c, ls.c */
+int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
 int command_export(struct command *c);
