@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two HDF5 files object by object, as h5py and libhdf5 read them: links, types, spaces, fill
-values, data, attributes. Elements are compared as their bytes in the type of the file, without the
-padding of compounds, so no conversion hides a difference.
+"""Compares two HDF5 files object by object, as h5py and libhdf5 read them: links, types, spaces,
+fill values, data, attributes. Elements are compared as their bytes in the type of the file, without
+the padding of compounds, so no conversion hides a difference.
 
     filediff.py A B         prints the differences
 """
@@ -132,12 +132,18 @@ class Difference:
             if x.type != y.type:
                 self.note(at, f"link class {x.type}, not {y.type}")
             elif x.type == h5l.TYPE_HARD:
-                if at not in self.ignored and \
-                        self.a.path_of(open_object(a, name)) != self.b.path_of(open_object(b, name)):
+                if at not in self.ignored and self.a.path_of(
+    open_object(
+        a,
+        name)) != self.b.path_of(
+            open_object(
+                b,
+                 name)):
                     self.note(at, "links to another object")
             elif x.type == h5l.TYPE_SOFT and a.links.get_val(name) != b.links.get_val(name):
                 self.note(at, f"soft link {a.links.get_val(name)}, not {b.links.get_val(name)}")
-            elif x.type == h5l.TYPE_EXTERNAL and a.links.get_val(name)[1] != b.links.get_val(name)[1]:
+            elif x.type == h5l.TYPE_EXTERNAL and \
+                    a.links.get_val(name)[1] != b.links.get_val(name)[1]:
                 self.note(at, "external link to another object")
         if tracks_order(a):
             one, two = [], []
@@ -161,8 +167,9 @@ class Difference:
             same = a.get_simple_extent_dims() == b.get_simple_extent_dims() and \
                 a.get_simple_extent_dims(True) == b.get_simple_extent_dims(True)
         if not same:
-            self.note(where, f"space {a.get_simple_extent_dims()} {a.get_simple_extent_dims(True)}, "
-                             f"not {b.get_simple_extent_dims()} {b.get_simple_extent_dims(True)}")
+            self.note(
+    where, f"space {a.get_simple_extent_dims()} {a.get_simple_extent_dims(True)}, "
+    f"not {b.get_simple_extent_dims()} {b.get_simple_extent_dims(True)}")
         return same
 
     def values(self, where, tid, x, y):
@@ -222,7 +229,9 @@ class Difference:
         offsets = set()
         for d in (one, two):
             if d.chunks:
-                offsets |= {d.id.get_chunk_info(i).chunk_offset for i in range(d.id.get_num_chunks())}
+                offsets |= {
+    d.id.get_chunk_info(i).chunk_offset for i in range(
+        d.id.get_num_chunks())}
         for offset in sorted(offsets):
             box = tuple(slice(o, min(o + c, n)) for o, c, n in zip(offset, one.chunks, one.shape))
             if one[box].tobytes() != two[box].tobytes():
@@ -242,7 +251,11 @@ class Difference:
             x, y = h5a.open(a, name), h5a.open(b, name)
             if self.type(at, x.get_type(), y.get_type()) and \
                     self.space(at, x.get_space(), y.get_space()) and not has_region(x.get_type()):
-                self.values(at, x.get_type(), self.a.reader.attribute(x), self.b.reader.attribute(y))
+                self.values(
+    at,
+    x.get_type(),
+    self.a.reader.attribute(x),
+     self.b.reader.attribute(y))
 
 
 def tracks_order(group):

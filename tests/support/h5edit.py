@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes an HDF5 file at random, as programs that open it read-write do: attributes, groups, links,
-datasets of all layouts, resizing, variable-length data, copies of objects, deleting and creating
-again. The same seed makes the same changes.
+"""Changes an HDF5 file at random, as programs that open it read-write do: attributes, groups,
+links, datasets of all layouts, resizing, variable-length data, copies of objects, deleting and
+creating again. The same seed makes the same changes.
 
     h5edit.py FILE SEED [OPERATIONS]
 """
@@ -54,8 +54,19 @@ class Editor:
 
     def value(self):
         r = self.random
-        return r.choice((r.randrange(100), r.random(), "text " * r.randrange(9), np.arange(r.randrange(1, 400)),
-                         np.bytes_("bytes"), np.zeros((2, 3), ">f4")))
+        return r.choice(
+    (r.randrange(100),
+    r.random(),
+    "text " * r.randrange(9),
+    np.arange(
+        r.randrange(
+            1,
+            400)),
+            np.bytes_("bytes"),
+            np.zeros(
+                (2,
+                3),
+                 ">f4")))
 
     def data(self, dtype, shape):
         dtype = np.dtype(dtype)
@@ -92,7 +103,12 @@ class Editor:
     def rename_attribute(self):
         o = self.pick((h5py.Group, h5py.Dataset))
         if len(o.attrs):
-            h5py.h5a.rename(o.id, self.random.choice(sorted(o.attrs)).encode(), self.name().encode())
+            h5py.h5a.rename(
+    o.id,
+    self.random.choice(
+        sorted(
+            o.attrs)).encode(),
+             self.name().encode())
 
     def add_group(self):
         g = self.pick(h5py.Group)
@@ -164,10 +180,22 @@ class Editor:
             parent.create_dataset(name.rsplit("/", 1)[1], data=np.arange(self.random.randrange(50)))
 
     def run(self, operations):
-        every = [self.add_attribute, self.change_attribute, self.delete_attribute,
-                 self.rename_attribute, self.add_group, self.add_dataset, self.add_dataset,
-                 self.rewrite, self.rewrite, self.resize, self.add_link, self.delete_link, self.move,
-                 self.copy, self.again]
+        every = [
+    self.add_attribute,
+    self.change_attribute,
+    self.delete_attribute,
+    self.rename_attribute,
+    self.add_group,
+    self.add_dataset,
+    self.add_dataset,
+    self.rewrite,
+    self.rewrite,
+    self.resize,
+    self.add_link,
+    self.delete_link,
+    self.move,
+    self.copy,
+     self.again]
         for _ in range(operations):
             operation = self.random.choice(every)
             try:

@@ -232,7 +232,8 @@ def layouts(f):
     dataset(f, "contiguous unwritten", i4, (5, 12), None, plist(h5d.CONTIGUOUS, fill=-3))
     dataset(f, "contiguous early", i4, (5, 12), None,
             plist(h5d.CONTIGUOUS, fill=9, alloc=h5d.ALLOC_TIME_EARLY))
-    dataset(f, "never filled", i4, (5, 12), data, plist(chunk=(2, 5), fill_time=h5d.FILL_TIME_NEVER))
+    dataset(f, "never filled", i4, (5, 12), data, plist(
+        chunk=(2, 5), fill_time=h5d.FILL_TIME_NEVER))
     dataset(f, "scalar", i4, (), data[:4])
     dataset(f, "null", i4, None)
     dataset(f, "no elements", i4, (0, 3))
@@ -242,11 +243,13 @@ def layouts(f):
     # One of each chunk index (of the version 1 B-tree, in the old formats).
     for name, shape, maxshape, chunk in (
             ("single", (5, 12), (5, 12), (5, 12)), ("fixed", (50, 12), (50, 12), (1, 5)),
-            ("fixed paged", (3000,), (6000,), (1,)), ("extensible", (50, 12), (UNLIMITED, 12), (4, 5)),
+            ("fixed paged", (3000,), (6000,), (1,)),
+            ("extensible", (50, 12), (UNLIMITED, 12), (4, 5)),
             ("extensible second", (4, 50), (8, UNLIMITED), (3, 2)),
             ("extensible long", (5000,), (UNLIMITED,), (1,)),
             ("tree", (50, 12), (UNLIMITED, UNLIMITED), (4, 5)),
-            ("tree deep", (80, 80), (UNLIMITED, UNLIMITED), (1, 2)), ("rank 4", (3, 4, 5, 2), None, (2, 3, 2, 1))):
+            ("tree deep", (80, 80), (UNLIMITED, UNLIMITED), (1, 2)),
+            ("rank 4", (3, 4, 5, 2), None, (2, 3, 2, 1))):
         values = np.arange(np.prod(shape), dtype="<i4").tobytes()
         dataset(f, name, i4, shape, values, plist(chunk=chunk), maxshape)
         dataset(f, f"{name} early", i4, shape, None,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what h5file/ reads from an HDF5 file, as tests/support/treedump prints it, with what h5py
-and its libhdf5 report.
+"""Compares what h5file/ reads from an HDF5 file, as tests/support/treedump prints it, with what
+h5py and its libhdf5 report.
 
     h5model.py FILE...      prints the differences
 """
@@ -187,7 +187,7 @@ class Model:
     # ---- values ----
 
     def element(self, tid, at):
-        """The element at a memory address, in the form of treedump, but finite floats as numbers."""
+        """The element at a memory address, as treedump prints it, but finite floats as numbers."""
         cls, size = tid.get_class(), tid.get_size()
         if cls == h5t.STRING and tid.is_variable_str():
             pointer = ctypes.c_void_p.from_address(at).value
