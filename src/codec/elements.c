@@ -29,6 +29,8 @@
 #include <base/cursor.h>
 #include <base/emit.h>
 
+#include "pack.h"
+
 enum {
 	COUNT_SIZE = 4,
 	ARRAY_TRAILER = 4,
@@ -296,6 +298,12 @@ int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, st
 		return err_set(err, -ENOMEM, "out of memory: chunk of %llu elements",
 			       (unsigned long long)c->nelems);
 	rc = bytes_append_zero(&out->fixed, (size_t)size);
+	struct pack pack;
+	if (rc == 0 && pack_init(&pack, t)) {
+		unpack_elems(&pack, out->fixed.data, in, c->nelems);
+		cur_skip(&w.in, (size_t)least);
+		return check_trailer(&w);
+	}
 	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)
 		rc = put(&w, t, out->fixed.data + i * t->size);
 	if (rc == -ENOMEM)
@@ -432,6 +440,12 @@ int elements_encode(const struct codec_encode *c, const struct elems *in, struct
 	rc = bytes_reserve(out, (size_t)least);
 	if (rc)
 		return err_errno(err, rc, "chunk");
+	struct pack pack;
+	if (pack_init(&pack, t)) {
+		pack_elems(&pack, out->data, in->fixed.data, c->nelems);
+		out->len = (size_t)least;
+		return 0;
+	}
 	for (uint64_t i = 0; i < c->nelems && rc == 0; i++)
 		rc = get(&e, t, in->fixed.data + i * t->size);
 	if (rc == 0 && trailer > ELEMENTS_ENCODED_MAX - out->len)

@@ -419,6 +419,25 @@ static void gaps_in_sequences(void **state)
 	}
 }
 
+/* Arrays of compounds with gaps: few items, and more than the encoder has runs for. */
+static void long_arrays_of_compounds(void **state)
+{
+	struct fixture *f = *state;
+	for (uint32_t items = 50; items <= 200; items += 50) {
+		const struct dtype *t = dtype_array(f->arena, f->padded, 1, &items, NULL);
+		struct elems e = {0};
+		struct bytes want = {0};
+		for (uint32_t i = 0; i < 2 * items; i++) {
+			const uint8_t x = (uint8_t)i;
+			add(&e, (const uint8_t[]){0, x, 1, 0, 2, 3, 4, x, 0, 0, 0, 0}, 12);
+			assert_int_equal(
+				bytes_append(&want, (const uint8_t[]){x, 1, 2, 3, 4, x}, 6), 0);
+		}
+		expect(t, 2, &e, want.data, want.len);
+		bytes_release(&want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +447,7 @@ int main(void)
 		cmocka_unit_test(zeros_after_arrays_of_sequences),
 		cmocka_unit_test(compounds_are_packed),
 		cmocka_unit_test(gaps_are_not_stored),
+		cmocka_unit_test(long_arrays_of_compounds),
 		cmocka_unit_test(filters),
 		cmocka_unit_test(level_of_the_pipeline),
 		cmocka_unit_test(variable_length_is_deflated),

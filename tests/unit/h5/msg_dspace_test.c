@@ -82,6 +82,28 @@ static void test_no_maximum(void **state)
 		       "0201010103000000000000000300000000000000", compare_no_maximum, NULL);
 }
 
+/* Permutations have never been used, and rank 0 is one element. */
+static void test_as_libhdf5_reads(void **state)
+{
+	static const struct {
+		const char *hex;
+		enum dspace_class cls;
+	} rows[] = {
+		{"010103000000000003000000000000000300000000000000", DSPACE_SIMPLE},
+		{"02000001", DSPACE_SCALAR},
+		{"0100000000000000", DSPACE_SCALAR},
+		{"02000002", DSPACE_NULL},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n;
+		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
+		struct dspace s;
+		assert_int_equal(decode_message(&codec, rows[i].hex, bytes, n, NULL, &s), 0);
+		assert_int_equal(s.cls, rows[i].cls);
+		free(bytes);
+	}
+}
+
 static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 0", "0001000000000000", -EOPNOTSUPP},
@@ -107,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_library_vectors),
 		cmocka_unit_test(test_no_maximum),
+		cmocka_unit_test(test_as_libhdf5_reads),
 		cmocka_unit_test(test_malformed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,6 +206,65 @@ static void test_padding_of_floats(void **state)
 	}
 }
 
+/* A float of 20 bits at bit 7, in a file of HDF5 1.8: its sign is bit 26 of the element. */
+static void test_float_with_an_offset(void **state)
+{
+	const char *hex = "11201a0004000000070014001406070d1f000000";
+	const struct dtype *t = decoded("offset", hex, *state);
+	assert_int_equal(t->floating.bit_offset, 7);
+	assert_int_equal(t->floating.precision, 20);
+	assert_int_equal(t->floating.sign_loc, 26);
+	assert_encodes("offset", encode, t, hex);
+}
+
+/* Without unused bits, their padding has no meaning. */
+static void test_padding_without_unused_bits(void **state)
+{
+	const struct dtype *t = decoded("padding", "100e00000400000000002000", *state);
+	assert_encodes("padding", encode, t, "100800000400000000002000");
+}
+
+/* Later versions of what version 3 has, and arrays of version 1 as old programs wrote them. */
+static void test_other_versions(void **state)
+{
+	static const char *const rows[][2] = {
+		{"400800000400000000002000", "100800000400000000002000"},
+		{"500800000400000000002000", "100800000400000000002000"},
+		{"4602000005000000610000100800000400000000002000620004101000000100000000000800",
+		 "3602000005000000610000100800000400000000002000620004101000000100000000000800"},
+		{"1a0000000c000000010000000300000000000000100800000400000000002000",
+		 "2a0000000c000000010000000300000000000000100800000400000000002000"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_true(dtype_equal(decoded("other", rows[i][0], *state),
+					decoded("same", rows[i][1], *state)));
+}
+
+/* What the reader refuses has a name in the message. */
+static void test_refused_by_name(void **state)
+{
+	static const struct {
+		const char *hex, *word;
+	} rows[] = {
+		{"5b0100000800000011201f000400000000002000170800177f000000", "H5T_COMPLEX"},
+		{"1712000012000000", "H5T_STD_REF, object"},
+		{"4713000012000000", "dataset region"},
+		{"4714000012000000", "attribute"},
+		{"11611f000400000000002000170800177f000000", "VAX"},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t n;
+		uint8_t *bytes = hex_bytes(rows[i].hex, &n);
+		struct cursor c = cursor_of(bytes, n);
+		struct err err = ERR_INIT;
+		const struct dtype *t;
+		assert_int_equal(h5_dtype_decode(&plain, &c, *state, &t, &err), -EOPNOTSUPP);
+		if (!strstr(err.msg, rows[i].word))
+			fail_msg("%s is not in: %s", rows[i].word, err.msg);
+		free(bytes);
+	}
+}
+
 static void test_nested_meaning(void **state)
 {
 	struct arena *a = *state;
@@ -399,6 +458,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(long_types_take_the_short_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_atomic_meaning, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_padding_of_floats, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_float_with_an_offset, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_padding_without_unused_bits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_versions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused_by_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nested_meaning, setup, teardown),
 		cmocka_unit_test(test_width_of_offsets),
 		cmocka_unit_test_setup_teardown(test_member_with_dims, setup, teardown),

@@ -118,6 +118,22 @@ static void test_name_widths(void **state)
 	arena_free(a);
 }
 
+/* The data of a user-defined link are skipped. */
+static void test_user_defined(void **state)
+{
+	struct arena *a = arena_new(MESSAGE_ARENA_LIMIT);
+	size_t n;
+	uint8_t *bytes = hex_bytes("01084104736f667409002f6e6f2f7768657265", &n);
+	struct h5_link l;
+	assert_int_equal(decode_message(&codec, "user-defined", bytes, n, a, &l), 0);
+	assert_int_equal(l.cls, LINK_USER);
+	assert_string_equal(l.name, "soft");
+	assert_null(l.path);
+	assert_fails_truncated(&codec, "user-defined", bytes, n);
+	free(bytes);
+	arena_free(a);
+}
+
 static const struct malformed_message malformed[] = {
 	{"nothing", "", -EIO},
 	{"version 0", "00000468617264d033000000000000", -EOPNOTSUPP},
@@ -151,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_library_vectors),
 		cmocka_unit_test(test_name_widths),
+		cmocka_unit_test(test_user_defined),
 		cmocka_unit_test(test_malformed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

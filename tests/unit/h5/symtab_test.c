@@ -165,6 +165,124 @@ static void test_defects(void **state)
 	}
 }
 
+/*
+ * A group of 32 * 32 * 8 links in three levels: heap at 64, its data, nodes. Name i has 8 bytes
+ * with its NUL, at offset 8 + 8 i.
+ */
+enum {
+	FANOUT = 32,
+	PER_NODE = 8,
+	LEAVES = FANOUT * FANOUT,
+	LINKS = LEAVES * PER_NODE,
+	DATA = 128,
+	DATA_SIZE = 8 + 8 * LINKS,
+	SYMBOLS = DATA + DATA_SIZE,
+	TREE_SIZE = 24 + 32 * 16 + 8,
+	TREES = SYMBOLS + LEAVES * NODE_SIZE,
+	BIG_SIZE = TREES + (FANOUT + 1) * TREE_SIZE,
+};
+
+static void put_heap(struct memory_file *f)
+{
+	struct emit e = emit_to(f->bytes, f->size);
+	e.pos = 64;
+	emit_bytes(&e, "HEAP\0\0\0\0", 8);
+	emit_u64(&e, DATA_SIZE);
+	emit_u64(&e, 1);
+	emit_u64(&e, DATA);
+	for (int i = 0; i < LINKS; i++)
+		snprintf((char *)f->bytes + DATA + 8 + 8 * i, 8, "%07d", i);
+}
+
+static void put_symbols(struct memory_file *f, int leaf)
+{
+	struct emit e = emit_to(f->bytes, f->size);
+	e.pos = SYMBOLS + (size_t)leaf * NODE_SIZE;
+	emit_bytes(&e, "SNOD\1\0\10\0", 8);
+	for (int i = 0; i < PER_NODE; i++) {
+		emit_u64(&e, 8 + 8 * ((uint64_t)leaf * PER_NODE + (uint64_t)i));
+		emit_u64(&e, 1000);
+		emit_zero(&e, 24);
+	}
+	assert_false(e.bad);
+}
+
+/* Tree node `number` in the file has `FANOUT` children of `size` bytes from `first`. */
+static void put_tree(struct memory_file *f, int number, uint8_t level, uint64_t first,
+		     uint64_t size)
+{
+	struct emit e = emit_to(f->bytes, f->size);
+	e.pos = TREES + (size_t)number * TREE_SIZE;
+	emit_bytes(&e, "TREE\0", 5);
+	emit_u8(&e, level);
+	emit_u16(&e, FANOUT);
+	emit_u64(&e, H5_UNDEF);
+	emit_u64(&e, H5_UNDEF);
+	for (uint64_t i = 0; i < FANOUT; i++) {
+		emit_u64(&e, 0);
+		emit_u64(&e, first + i * size);
+	}
+	assert_false(e.bad);
+}
+
+static int count(void *ctx, const struct h5_symbol *s, struct err *err)
+{
+	char name[8];
+	snprintf(name, sizeof(name), "%07d", (*(int *)ctx)++);
+	return strcmp(name, s->name) == 0 ? 0 : err_set(err, -EBADMSG, "%s", s->name);
+}
+
+/* Each node and the heap are read once; a claim of the heap reads its header again. */
+static void test_many_links(void **state)
+{
+	struct memory_file f;
+	struct err err = ERR_INIT;
+	int n = 0;
+	memory_open(&f, BIG_SIZE);
+	put_heap(&f);
+	for (int i = 0; i < LEAVES; i++)
+		put_symbols(&f, i);
+	for (int i = 0; i < FANOUT; i++)
+		put_tree(&f, 1 + i, 0, SYMBOLS + (uint64_t)i * FANOUT * NODE_SIZE, NODE_SIZE);
+	put_tree(&f, 0, 1, TREES + TREE_SIZE, TREE_SIZE);
+	const struct h5_symtab t = {.btree = TREES, .heap = 64};
+	struct h5_claims *claims = h5_claims_new(NULL);
+	f.file.claims = claims;
+	if (h5_symtab_walk(&f.file, &t, count, &n, &err) || h5_claims_check(claims, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(n, LINKS);
+	assert_int_equal(f.source.reads, 2 + LEAVES + FANOUT + 1 + 1);
+	assert_true(f.source.bytes <= BIG_SIZE + 32);
+	h5_claims_free(claims);
+	memory_close(&f);
+}
+
+/* Names that are ends of one long name are in order, but would take quadratic time. */
+static void test_names_share_bytes(void **state)
+{
+	enum { LONG = 8 * LINKS };
+	struct memory_file f;
+	struct err err = ERR_INIT;
+	memory_open(&f, BIG_SIZE);
+	put_heap(&f);
+	memset(f.bytes + DATA + 8, 'a', LONG - 1);
+	for (int i = 0; i < LEAVES; i++) {
+		put_symbols(&f, i);
+		for (int k = 0; k < PER_NODE; k++) {
+			const int link = i * PER_NODE + k;
+			struct emit e = emit_to(f.bytes, f.size);
+			e.pos = SYMBOLS + (size_t)i * NODE_SIZE + 8 + (size_t)k * 40;
+			emit_u64(&e, (uint64_t)(8 + LONG - 2 - 7 * link));
+		}
+	}
+	put_tree(&f, 0, 0, SYMBOLS, NODE_SIZE);
+	const struct h5_symtab t = {.btree = TREES, .heap = 64};
+	struct list l = {.n = 0};
+	assert_int_equal(h5_symtab_walk(&f.file, &t, add, &l, &err), -EIO);
+	assert_true(l.n > 100);
+	memory_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +291,8 @@ int main(void)
 		cmocka_unit_test(test_callback_ends_the_walk),
 		cmocka_unit_test(test_claims),
 		cmocka_unit_test(test_defects),
+		cmocka_unit_test(test_many_links),
+		cmocka_unit_test(test_names_share_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
