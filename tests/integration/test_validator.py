@@ -13,18 +13,21 @@ DSET = "d-00112233-44556677-0001-000002-000003"
 ACL = {p: True for p in ("create", "read", "update", "delete", "readACL", "updateACL")}
 INT = {"class": "H5T_INTEGER", "base": "H5T_STD_I32LE"}
 DOCS = {
-    "a.h5/.domain.json": {"root": ROOT, "owner": "me", "acls": {"me": ACL}, "created": 1.0, "lastModified": 1.0},
+    "a.h5/.domain.json": {"root": ROOT, "owner": "me", "acls": {"me": ACL}, "created": 1.0,
+                          "lastModified": 1.0},
     "db/00112233-44556677/.group.json": {
         "id": ROOT, "root": ROOT, "created": 1.0, "lastModified": 1.0,
         "links": {"x": {"id": DSET, "class": "H5L_TYPE_HARD", "created": 1.0},
-                  "y": {"class": "H5L_TYPE_EXTERNAL", "h5path": "/z", "h5domain": "b.h5", "created": 2.0}},
-        "attributes": {"a": {"type": INT, "shape": {"class": "H5S_SIMPLE", "dims": [2]}, "value": [1, 2],
-                             "created": 1.0}}},
+                  "y": {"class": "H5L_TYPE_EXTERNAL", "h5path": "/z", "h5domain": "b.h5",
+                        "created": 2.0}},
+        "attributes": {"a": {"type": INT, "shape": {"class": "H5S_SIMPLE", "dims": [2]},
+                             "value": [1, 2], "created": 1.0}}},
     "db/00112233-44556677/d/0001-000002-000003/.dataset.json": {
         "id": DSET, "root": ROOT, "created": 1.0, "lastModified": 1.0, "type": INT,
         "shape": {"class": "H5S_SIMPLE", "dims": [3], "maxdims": [0]}, "attributes": {},
         "creationProperties": {"layout": {"class": "H5D_CHUNKED", "dims": [2]},
-                               "filters": [{"class": "H5Z_FILTER_SHUFFLE", "id": 2, "name": "shuffle"}]},
+                               "filters": [{"class": "H5Z_FILTER_SHUFFLE", "id": 2,
+                                            "name": "shuffle"}]},
         "layout": {"class": "H5D_CHUNKED", "dims": [2]}},
 }
 DOMAIN, GROUP, DATASET = DOCS
@@ -35,7 +38,8 @@ REQUIRED = (
     [(GROUP, ("links", "x", m)) for m in ("id", "class")] +
     [(GROUP, ("links", "y", m)) for m in ("h5path", "h5domain")] +
     [(GROUP, ("attributes", "a", m)) for m in ("type", "shape", "value", "created")] +
-    [(DATASET, (m,)) for m in ("id", "root", "created", "lastModified", "type", "shape", "attributes")] +
+    [(DATASET, (m,)) for m in ("id", "root", "created", "lastModified", "type", "shape",
+                               "attributes")] +
     [(DATASET, ("shape", "class")), (DATASET, ("creationProperties", "filters", 0, "name"))])
 WRONG = {
     "id of another object": (DATASET, ("id",), DSET[:-1] + "4"),
@@ -45,7 +49,8 @@ WRONG = {
     "unknown base": (DATASET, ("type", "base"), "H5T_STD_I24LE"),
     "array of compounds": (DATASET, ("type",), {"class": "H5T_ARRAY", "dims": [2], "base": {
         "class": "H5T_COMPOUND", "fields": [{"name": "a", "type": INT}]}}),
-    "field name": (DATASET, ("type",), {"class": "H5T_COMPOUND", "fields": [{"name": "é", "type": INT}]}),
+    "field name": (DATASET, ("type",), {"class": "H5T_COMPOUND",
+                                        "fields": [{"name": "é", "type": INT}]}),
     "rank of chunks": (DATASET, ("layout", "dims"), [2, 2]),
     "maximum": (DATASET, ("shape", "maxdims"), [2]),
     "value": (GROUP, ("attributes", "a", "value"), [[1, 2]]),
@@ -82,7 +87,7 @@ def test_accepts_a_whole_domain(tmp_path):
     assert list(domains(tmp_path)) == ["a.h5"]
 
 
-@pytest.mark.parametrize("key,path", REQUIRED, ids=lambda v: "/".join(map(str, v)) if isinstance(v, tuple) else "")
+@pytest.mark.parametrize("key,path", REQUIRED, ids=str)
 def test_misses_no_member(tmp_path, key, path):
     assert put(tmp_path, changed(key, path, lambda at, last: at.pop(last))) != []
 
