@@ -16,6 +16,7 @@ struct command {
 	bool details;		 /* ls -l */
 	bool verify;		 /* info --verify */
 	const char *output;	 /* export --output, or NULL */
+	bool all, json;		 /* check */
 	struct engine_import import;
 	bool imports; /* an option of import was given */
 	struct log *log;
@@ -35,7 +36,8 @@ void command_close(void *command);
 /* Prints an error; returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* ls.c, info.c, export.c, import.c */
+/* check.c, export.c, import.c, info.c, ls.c */
+int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
 int command_export(struct command *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
- * HDF5 file, stores an HDF5 file as a domain. */
+ * HDF5 file, checks domains and files, stores an HDF5 file as a domain. */
 #include "command.h"
 
 #include <errno.h>
@@ -14,7 +14,12 @@
 #include "shutdown.h"
 
 enum { CLOSE_MS = 200 };
-enum { OPTION_VERIFY = 256, OPTION_OUTPUT }; /* returned by getopt_long() */
+enum {
+	OPTION_VERIFY = 256,
+	OPTION_OUTPUT,
+	OPTION_ALL,
+	OPTION_JSON
+}; /* returned by getopt_long() */
 
 static const char help[] =
 	"usage: hsimage [OPTIONS] COMMAND [ARGUMENTS]\n"
@@ -23,6 +28,8 @@ static const char help[] =
 	"  ls [-l] BUCKET[/PATH]           list a directory\n"
 	"  info [--verify] BUCKET/DOMAIN   describe a domain and what is wrong with it\n"
 	"  export BUCKET/DOMAIN [FILE]     write a domain as an HDF5 file\n"
+	"  check [--all] [--json] BUCKET[/PATH] | FILE\n"
+	"                                  look for damage in domains or in an HDF5 file\n"
 	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
 	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
@@ -73,6 +80,19 @@ static const struct command_def {
 	 "Without FILE, the bytes go to standard output if that is not a terminal\n"
 	 "(hsimage export BUCKET/DOMAIN > FILE), else to a file with the domain's name in the\n"
 	 "current directory. A file is written whole or not at all.\n"},
+	{"check", command_check, "BUCKET[/PATH] or FILE",
+	 "usage: hsimage [OPTIONS] check [--all] [--json] BUCKET[/PATH]\n"
+	 "       hsimage [OPTIONS] -b BUCKET check [--all] [--json] [PATH]\n"
+	 "       hsimage check [--all] [--json] FILE\n"
+	 "Looks for damage in a domain, in every domain below a directory, or in an HDF5 file.\n"
+	 "Reads documents, links, keys and a sample of the chunks, renders each domain as a file\n"
+	 "and reads that back. Writes nothing. Prints a line for each finding, then the result.\n"
+	 "\n"
+	 "  --all    read and decode every chunk, instead of at most 64 of each dataset and 1000\n"
+	 "           of each domain\n"
+	 "  --json   print one JSON object for each domain or file\n"
+	 "\n"
+	 "Exit status: 0 everything is sound, 1 something is damaged or could not be checked.\n"},
 	{"import", command_import, "BUCKET/DOMAIN",
 	 "usage: hsimage [OPTIONS] import FILE BUCKET/DOMAIN\n"
 	 "       hsimage [OPTIONS] -b BUCKET import FILE DOMAIN\n"
@@ -170,6 +190,12 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 			return add_verify_option(c, optarg, err);
 		c->verify = true;
 		return 0;
+	case OPTION_ALL:
+		c->all = true;
+		return 0;
+	case OPTION_JSON:
+		c->json = true;
+		return 0;
 	case OPTION_OUTPUT:
 		c->output = optarg;
 		return *optarg ? 0 : err_set(err, -EINVAL, "--output: must not be empty");
@@ -188,9 +214,11 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 {
 	static const struct option own[] = {
 		{"abort", no_argument, NULL, OPTION_ABORT},
+		{"all", no_argument, NULL, OPTION_ALL},
 		{"bucket", required_argument, NULL, 'b'},
 		{"help", no_argument, NULL, 'h'},
 		{"jobs", required_argument, NULL, 'j'},
+		{"json", no_argument, NULL, OPTION_JSON},
 		{"keep-storage", no_argument, NULL, OPTION_KEEP_STORAGE},
 		{"min-chunk", required_argument, NULL, OPTION_MIN_CHUNK},
 		{"output", required_argument, NULL, OPTION_OUTPUT},
@@ -258,12 +286,15 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	const char *foreign = c->details && def->run != command_ls	 ? "-l"
 			      : c->verify && def->run != command_info	 ? "--verify"
 			      : c->output && def->run != command_export	 ? "--output"
+			      : c->all && def->run != command_check	 ? "--all"
+			      : c->json && def->run != command_check	 ? "--json"
 			      : c->imports && def->run != command_import ? "of import"
 									 : NULL;
-	const char *in_bucket = def->run == command_ls ? "PATH" : "DOMAIN";
+	const bool takes_path = def->run == command_ls || def->run == command_check;
+	const char *in_bucket = takes_path ? "PATH" : "DOMAIN";
 	const char *const names[] = {c->bucket ? in_bucket : def->operand, "FILE"};
 	const int most = def->run == command_export && !c->output ? 2 : 1;
-	const int required = !(c->bucket && def->run == command_ls);
+	const int required = !(c->bucket && takes_path);
 	if (foreign)
 		return err_set(err, -EINVAL, "%s has no option %s", def->name, foreign);
 	if (def->run == command_import)
@@ -290,7 +321,7 @@ static int run(struct command *c, const struct arguments *a)
 	const struct command_def *def = find_command(a->v[0]);
 	if (!a->v[0])
 		err_set(&err, -EINVAL,
-			"missing operand: COMMAND is required: ls, info, export or import");
+			"missing operand: COMMAND is required: ls, info, export, check or import");
 	else if (!def)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))

@@ -89,6 +89,32 @@ int64_t domain_modified_ns(const struct domain *d)
 	return own > d->space->modified_ns ? own : d->space->modified_ns;
 }
 
+const struct schema_ops *domain_schema(const struct domain *d)
+{
+	return d->schema;
+}
+
+const struct schema_document *domain_document(const struct domain *d)
+{
+	return d->document;
+}
+
+int domain_object_key(const struct domain *d, uint32_t number, char *key, size_t room)
+{
+	const char *etag;
+	return d->schema->object_key(d->space, number, key, room, &etag);
+}
+
+int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, char *key,
+		     size_t room)
+{
+	struct chunk_place place = {.key = key, .room = room};
+	unsigned int step = 0;
+	int rc = d->schema->locate(&tree_object(d->tree, dataset)->o, chunk, &step, NULL, &place,
+				   NULL);
+	return rc < 0 ? rc : rc || place.absent ? -ENOENT : (int)strlen(key);
+}
+
 const struct tree *domain_tree(const struct domain *d)
 {
 	return d->tree;

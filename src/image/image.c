@@ -101,3 +101,27 @@ uint64_t image_fetched(const struct image *img)
 {
 	return atomic_load_explicit(&img->fetched, memory_order_relaxed);
 }
+
+bool image_layout(const struct image *img, uint32_t i, struct image_layout *out)
+{
+	if (i >= img->ndatasets)
+		return false;
+	const struct image_dataset *d = &img->datasets[i];
+	*out = (struct image_layout){
+		.number = d->number,
+		.chunked = d->chunked,
+		.listed = d->listed,
+		.fill_hidden = d->fill_hidden,
+		.slots = d->raw_bytes ? d->nslots : 0,
+		.addr = d->raw_addr,
+		.size = d->slot_bytes,
+		.stride = d->stride,
+		.chunk_bytes = d->chunk_bytes,
+	};
+	return true;
+}
+
+int image_external_file(const struct image *img, const char *domain, char *file, size_t room)
+{
+	return external_file(img, domain, file, room);
+}

@@ -19,7 +19,7 @@ import mkbucket
 from mounts import HSIMAGE, PATIENCE, run, wait_for
 from oracle import mount_name
 
-COMMANDS = ["ls", "info", "export"]
+COMMANDS = ["ls", "info", "export", "check", "import"]
 MODE = "-r--r--r--"
 ACLS = ('{"maker":{"create":true,"read":true,"update":true,"delete":true,"readACL":true,'
         '"updateACL":true},"default":{"create":false,"read":true,"update":false,"delete":false,'
@@ -82,11 +82,16 @@ class Terminal:
 # ---- usage ----
 
 @pytest.mark.parametrize("arguments, words", [
-    ((), "missing operand: COMMAND is required: ls, info or export"),
+    ((), "missing operand: COMMAND is required: ls, info, export, check or import"),
     (("explode", "x"), "explode: no such command"),
     (("ls",), "missing operand: BUCKET[/PATH]"),
     (("info",), "missing operand: BUCKET/DOMAIN"),
     (("export",), "missing operand: BUCKET/DOMAIN"),
+    (("check",), "missing operand: BUCKET[/PATH] or FILE"),
+    (("check", "a", "b"), 'extra operand: "b"'),
+    (("ls", "--all", "x"), "ls has no option --all"),
+    (("info", "--json", "x"), "info has no option --json"),
+    (("check", "--verify", "x"), "check has no option --verify"),
     (("-b", "B", "export"), "missing operand: DOMAIN"),
     (("export", "-b", "B"), "missing operand: DOMAIN"),
     (("ls", "a", "b"), 'extra operand: "b"'),

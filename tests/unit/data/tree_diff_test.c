@@ -98,6 +98,7 @@ static struct tree *make(void)
 	add_attribute(t, ROOT, "two", int4(t), "\2\0\0\0");
 	add_attribute(t, DATASET, "r", dtype_reference(tree_arena(t), DTYPE_REF_OBJECT, NULL),
 		      target);
+	tree_edit(t, ROOT)->attrs_ordered = true;
 	for (uint32_t i = 0; i < OBJECTS; i++)
 		tree_edit(t, i)->created_ns = tree_edit(t, i)->modified_ns = 5000000000;
 	return t;
@@ -176,6 +177,7 @@ static void numbers_and_order_do_not_matter(void **state)
 	add_link(f->b, 0, "g", 2);
 	add_link(f->b, 2, "d2", 3);
 	add_link(f->b, 2, "d", 3);
+	tree_edit(f->b, 0)->attrs_ordered = true;
 	add_attribute(f->b, 0, "two", int4(f->b), "\2\0\0\0");
 	add_attribute(f->b, 0, "one", int4(f->b), "\1\0\0\0");
 	add_attribute(f->b, 3, "r", dtype_reference(tree_arena(f->b), DTYPE_REF_OBJECT, NULL),
@@ -401,6 +403,41 @@ static void committed_types_without_links(void **state)
 		    "(object 4): attribute \"n\" has another value, from element 0 of 1 on\n");
 }
 
+static void attributes_without_order(void **state)
+{
+	struct fixture *f = *state;
+	attribute_order(f->b);
+	tree_edit(f->b, ROOT)->attrs_ordered = false;
+	assert_int_equal(run(f, ALL, NULL), 0);
+}
+
+static int other_name(void *ctx, const char *file, char *out, size_t room)
+{
+	assert_string_equal(file, "f.h5");
+	return snprintf(out, room, "../f.h5") < 0 ? -EIO : 0;
+}
+
+static bool has_no_fill(void *ctx, uint32_t number)
+{
+	assert_int_equal(number, DATASET);
+	return false;
+}
+
+static void the_caller_knows_other_file_names_and_fill_values(void **state)
+{
+	struct fixture *f = *state;
+	const struct tree_diff_sink sink = {.file_name = other_name, .has_fill = has_no_fill};
+	uint64_t n;
+	other_fill(f->b);
+	tree_edit(f->b, ROOT)->group.links[3].domain = "../f.h5";
+	assert_int_equal(run(f, ALL, NULL), 2);
+	assert_int_equal(tree_diff(f->a, f->b, ALL, &sink, NULL, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	tree_edit(f->b, ROOT)->group.links[3].domain = "f.h5";
+	assert_int_equal(tree_diff(f->a, f->b, ALL, &sink, NULL, &n, NULL), 0);
+	assert_int_equal(n, 1);
+}
+
 static void circles_end(void **state)
 {
 	struct fixture *f = *state;
@@ -481,6 +518,9 @@ int main(void)
 		cmocka_unit_test(each_difference),
 		cmocka_unit_test_setup_teardown(unknown_times_are_not_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(committed_types_without_links, setup, teardown),
+		cmocka_unit_test_setup_teardown(attributes_without_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_caller_knows_other_file_names_and_fill_values,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(circles_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_callback_stops, setup, teardown),
 		cmocka_unit_test_setup_teardown(deep_hierarchies, setup, teardown),

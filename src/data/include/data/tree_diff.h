@@ -4,6 +4,8 @@
 #ifndef DATA_TREE_DIFF_H
 #define DATA_TREE_DIFF_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <hsmount/err.h>
@@ -14,12 +16,18 @@ enum tree_diff_flags {
 	TREE_DIFF_TIMES = 1 << 0,
 	TREE_DIFF_FILTERS = 1 << 1, /* compare the filters of datasets */
 	TREE_DIFF_GRIDS = 1 << 2,   /* compare the shapes of chunks */
-	TREE_DIFF_ORDER = 1 << 3,   /* compare the order of links and attributes */
+	/* compare the order of links, and of attributes where both objects track it */
+	TREE_DIFF_ORDER = 1 << 3,
 };
 struct tree_diff_sink {
 	/* One difference. path: of the object, in both trees; "(object N)" for a committed type
 	 * without a link. text: what differs. Non-zero stops. */
 	int (*difference)(void *ctx, const char *path, const char *text);
+	/* NULL, or writes the file name that an external link of b must have if the link of a has
+	 * this one. Returns 0, or a negative errno: no name corresponds. NULL: the same name. */
+	int (*file_name)(void *ctx, const char *file, char *out, size_t room);
+	/* NULL, or false: the fill value of this dataset of a is not compared. */
+	bool (*has_fill)(void *ctx, uint32_t number);
 	void *ctx;
 };
 /* Reports all differences and stores their number in *n. Which hard links lead to the same object

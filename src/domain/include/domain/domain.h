@@ -66,6 +66,15 @@ const struct domain_info *domain_info(const struct domain *d);
 const char *domain_path(const struct domain *d);
 int64_t domain_modified_ns(const struct domain *d); /* newest of all documents */
 
+/* The layout of the domain in the bucket, and its document; borrowed. */
+const struct schema_ops *domain_schema(const struct domain *d);
+const struct schema_document *domain_document(const struct domain *d);
+/* Write the key of the document of an object, or of a chunk of a dataset. They return its length,
+ * or a negative errno if there is no such key. */
+int domain_object_key(const struct domain *d, uint32_t number, char *key, size_t room);
+int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, char *key,
+		     size_t room);
+
 /* The objects, constant. The tree's problems name the objects and parts that were left out. */
 const struct tree *domain_tree(const struct domain *d);
 

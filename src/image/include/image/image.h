@@ -9,6 +9,7 @@
 #ifndef IMAGE_IMAGE_H
 #define IMAGE_IMAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -62,6 +63,24 @@ uint64_t image_memory(const struct image *img);
 void image_get_stats(const struct image *img, struct cache_owner_stats *out);
 /* Bytes of stored chunks that were fetched from the store. */
 uint64_t image_fetched(const struct image *img);
+
+/* Where the chunks of a dataset are in the file, for a check of the file. */
+struct image_layout {
+	uint32_t number; /* of the dataset in the tree */
+	bool chunked;	 /* else contiguous: chunks in sequence are the elements in order */
+	/* Slot i has the i-th stored chunk (see struct chunk_list); else chunk i. */
+	bool listed;
+	bool fill_hidden;     /* the header does not have the fill value */
+	uint64_t slots;	      /* number of slots; 0: no raw data */
+	uint64_t addr;	      /* of the first slot */
+	uint64_t size;	      /* of a slot, bytes */
+	uint64_t stride;      /* from slot to slot */
+	uint64_t chunk_bytes; /* of a chunk before the filters */
+};
+/* The layout of the i-th dataset in the order of the tree. False: there are no more. */
+bool image_layout(const struct image *img, uint32_t i, struct image_layout *out);
+/* The file name that an external link to a domain has in the file. -ENAMETOOLONG. */
+int image_external_file(const struct image *img, const char *domain, char *file, size_t room);
 
 struct image_stream *
 image_stream_new(struct image *img); /* NULL: out of memory; image_read() accepts it */

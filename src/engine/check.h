@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The check of a domain or a file: shared by the files check*.c.
+ *
+ *   check.c          walks a bucket and calls check_domain() for each domain
+ *   check_domain.c   the order of the checks of one domain
+ *   check_links.c    soft links
+ *   check_keys.c     what the bucket has below the domain's prefix
+ *   check_chunks.c   reads and decodes chunks
+ *   check_image.c    the rendered file, read back
+ *   check_file.c     a local HDF5 file
+ *   check_sample.c   chooses chunks
+ *   check_report.c   findings and results
+ *
+ * A check runs in the thread of its caller. Functions return 0, or what ends the whole check: the
+ * sink's result or -ENOMEM. What they find is no error.
+ */
+#ifndef ENGINE_CHECK_H
+#define ENGINE_CHECK_H
+
+#include <hsmount/engine.h>
+
+#include <base/str.h>
+#include <data/chunk_source.h>
+#include <data/describe.h>
+#include <data/tree.h>
+#include <domain/domain.h>
+
+struct engine;
+struct names_node;
+
+struct check {
+	const struct engine_check_sink *sink;
+	bool all;
+	struct engine_check_result result; /* of the current domain or file */
+	uint64_t expected;		   /* stored bytes to decode, as far as is known */
+	struct err *err;		   /* why the check ends */
+};
+
+/* ---- check_report.c ---- */
+
+/* Starts the result of a domain or file. path: borrowed until check_end(). */
+void check_begin(struct check *c, const char *path);
+int check_end(struct check *c);
+/* Reports a finding. object, key: NULL or text. */
+int check_find(struct check *c, enum engine_check_severity severity, const char *object,
+	       const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+int check_no_memory(struct check *c);
+struct domain_check;
+/* check_find() for an object of the domain. */
+int check_find_at(struct domain_check *dc, enum engine_check_severity severity, uint32_t number,
+		  const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Counts a decoded chunk of so many stored bytes. */
+void check_decoded(struct check *c, uint64_t bytes);
+
+/* ---- check_sample.c: a deterministic choice of chunks; pure ---- */
+
+struct check_chunk {
+	uint32_t dataset; /* object number */
+	uint64_t number;
+	uint64_t size; /* stored bytes */
+};
+enum { CHECK_SAMPLE = 1000, CHECK_SAMPLE_EACH = 64 /* of one dataset */ };
+
+struct check_ranked {
+	struct check_chunk chunk;
+	uint64_t rank; /* the lowest are chosen */
+};
+/* Zero-initialised: empty. The first and the last chunk of a dataset are chosen before others. */
+struct check_sample {
+	struct check_ranked each[CHECK_SAMPLE_EACH]; /* of the current dataset */
+	uint32_t neach;
+	struct check_chunk first, last;
+	uint64_t seen; /* of the current dataset */
+	struct check_ranked chosen[2 * CHECK_SAMPLE + CHECK_SAMPLE_EACH];
+	uint32_t n;
+};
+/* The chunks of a dataset come one after the other, in any order. */
+void check_sample_add(struct check_sample *s, const struct check_chunk *chunk);
+/* Copies the sample to out[CHECK_SAMPLE], by dataset and number, and returns its size. */
+uint32_t check_sample_take(struct check_sample *s, struct check_chunk *out);
+
+/* ---- one domain ---- */
+
+struct check_image;
+
+struct domain_check {
+	struct check *c;
+	struct engine *e;
+	struct domain *d;
+	const struct tree *tree;
+	struct object_paths *paths;
+	struct check_image *image; /* NULL: it could not be made or read */
+};
+int check_domain(struct check *c, struct engine *e, const struct names_node *n);
+int check_links(struct domain_check *dc);
+/* Reports what is below the domain's prefix, and checks the chunks. */
+int check_keys(struct domain_check *dc);
+/* Fetches, decodes and compares n chunks. */
+int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
+
+/* Makes the file of the domain and opens it. Sets dc->image if that succeeds. mount_dir: of the
+ * file. */
+int check_image_open(struct domain_check *dc, const char *mount_dir);
+/* Compares the objects and the chunk indexes of the file with the domain. */
+int check_image_compare(struct domain_check *dc);
+void check_image_close(struct check_image *ci); /* NULL is fine */
+/* Compares a chunk that the domain has delivered with the same chunk of the file. */
+int check_image_chunk(struct domain_check *dc, const struct check_chunk *chunk,
+		      const struct chunk_result *result);
+
+#endif

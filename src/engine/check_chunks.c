@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fetches and decodes chunks, several at a time, and compares each with the rendered file. The
+ * results are used in the order of the chunks, so the findings are in the same order every time.
+ */
+#include "check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <store/store.h>
+
+enum {
+	AT_ONCE = 64,
+	BYTES_AT_ONCE = 64 << 20, /* decoded, unless a single chunk is larger */
+};
+
+struct runner;
+
+struct flight {
+	struct runner *r;
+	bool done;
+	uint64_t bytes; /* decoded */
+	struct chunk_result result;
+};
+
+struct runner {
+	struct domain_check *dc;
+	struct chunk_source source;
+	const struct check_chunk *chunks;
+	size_t n, sent, used;
+	uint64_t bytes; /* of the chunks in flight */
+	pthread_mutex_t lock;
+	pthread_cond_t arrived;
+	struct flight flights[AT_ONCE]; /* of chunk i: flights[i % AT_ONCE] */
+};
+
+static const struct dataset *dataset_of(const struct domain_check *dc,
+					const struct check_chunk *chunk)
+{
+	return &tree_object(dc->tree, chunk->dataset)->o.dataset;
+}
+
+static void arrived(void *arg, struct chunk_result *result)
+{
+	struct flight *f = arg;
+	struct runner *r = f->r;
+	pthread_mutex_lock(&r->lock);
+	f->result = *result;
+	f->done = true;
+	pthread_cond_signal(&r->arrived);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void send(struct runner *r)
+{
+	while (r->sent < r->n && r->sent - r->used < AT_ONCE) {
+		const struct check_chunk *chunk = &r->chunks[r->sent];
+		const struct dataset *ds = dataset_of(r->dc, chunk);
+		const uint64_t bytes = ds->grid.chunk_elems * ds->type->size;
+		struct flight *f = &r->flights[r->sent % AT_ONCE];
+		if (r->sent > r->used && r->bytes + bytes > BYTES_AT_ONCE)
+			return;
+		f->r = r;
+		f->done = false;
+		f->bytes = bytes;
+		r->bytes += bytes;
+		r->sent++;
+		const struct chunk_request request = {.dataset = chunk->dataset,
+						      .number = chunk->number};
+		r->source.get(r->source.ctx, &request, arrived, f);
+	}
+}
+
+/* The reason without the path of the domain and the key, which the finding has. */
+static const char *reason(const struct domain_check *dc, const char *key, const struct err *err)
+{
+	auto_str struct str prefix = {0};
+	str_addf(&prefix, "domain /%s: chunk %s: ", domain_path(dc->d), key);
+	const size_t n = strlen(str_text(&prefix));
+	return strncmp(err->msg, str_text(&prefix), n) == 0 ? err->msg + n : err->msg;
+}
+
+/* A chunk that arrived, even if only in part, and cannot be decoded is damaged. If nothing arrived,
+ * the request may have failed. */
+static enum engine_check_severity severity_of(const struct check_chunk *chunk,
+					      const struct chunk_result *result)
+{
+	if (result->code == -EFBIG || (result->code == -EIO && (result->fetched || !chunk->size)))
+		return ENGINE_CHECK_ERROR;
+	return ENGINE_CHECK_UNCHECKED;
+}
+
+static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_result *result)
+{
+	struct domain_check *dc = r->dc;
+	char key[STORE_KEY_MAX + 1] = "";
+	if (result->code == 0) {
+		check_decoded(dc->c, chunk->size);
+		return check_image_chunk(dc, chunk, result);
+	}
+	if (domain_chunk_key(dc->d, chunk->dataset, chunk->number, key, sizeof(key)) < 0)
+		key[0] = '\0';
+	return check_find_at(dc, severity_of(chunk, result), chunk->dataset, key, "%s",
+			     reason(dc, key, &result->err));
+}
+
+/* Waits for the next chunk and uses it, unless the check ends. */
+static int next(struct runner *r, int rc)
+{
+	struct flight *f = &r->flights[r->used % AT_ONCE];
+	pthread_mutex_lock(&r->lock);
+	while (!f->done)
+		pthread_cond_wait(&r->arrived, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	if (!rc)
+		rc = use(r, &r->chunks[r->used], &f->result);
+	elems_release(&f->result.elems);
+	r->bytes -= f->bytes;
+	r->used++;
+	return rc;
+}
+
+int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n)
+{
+	struct runner *r = calloc(1, sizeof(*r));
+	int rc = 0;
+	if (!r)
+		return check_no_memory(dc->c);
+	r->dc = dc;
+	r->source = domain_chunk_source(dc->d);
+	r->chunks = chunks;
+	r->n = n;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->arrived, NULL);
+	while (r->used < r->n && (!rc || r->used < r->sent)) {
+		if (!rc)
+			send(r);
+		rc = next(r, rc);
+	}
+	pthread_cond_destroy(&r->arrived);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+	return rc;
+}
