@@ -16,6 +16,8 @@ struct command {
 	bool details;		 /* ls -l */
 	bool verify;		 /* info --verify */
 	const char *output;	 /* export --output, or NULL */
+	struct engine_import import;
+	bool imports; /* an option of import was given */
 	struct log *log;
 	struct progress progress;
 	/* Set by command_open(); file by the command. */
@@ -33,10 +35,25 @@ void command_close(void *command);
 /* Prints an error; returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* ls.c, info.c, export.c */
+/* ls.c, info.c, export.c, import.c */
 int command_ls(struct command *c);
 int command_info(struct command *c);
 int command_export(struct command *c);
+int command_import(struct command *c);
+
+/* import.c: the options of import; any other value of getopt_long() is -j. */
+enum command_import_options {
+	OPTION_REPLACE = 512,
+	OPTION_KEEP_STORAGE,
+	OPTION_SKIP_UNSUPPORTED,
+	OPTION_ABORT,
+	OPTION_OWNER,
+	OPTION_MIN_CHUNK,
+};
+/* Applies an option. -EINVAL. */
+int command_import_option(struct command *c, int opt, const char *value, struct err *err);
+/* Checks that the options fit together. -EINVAL. */
+int command_import_check(const struct command *c, struct err *err);
 
 /* Writes a name to standard output. Bytes that a terminal would interpret are shown as \xNN.
  * Returns 0 or a negative errno. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
- * HDF5 file. */
+ * HDF5 file, stores an HDF5 file as a domain. */
 #include "command.h"
 
 #include <errno.h>
@@ -18,11 +18,12 @@ enum { OPTION_VERIFY = 256, OPTION_OUTPUT }; /* returned by getopt_long() */
 
 static const char help[] =
 	"usage: hsimage [OPTIONS] COMMAND [ARGUMENTS]\n"
-	"Looks into a bucket of HDF5 domains without mounting it.\n"
+	"Works with a bucket of HDF5 domains without mounting it.\n"
 	"\n"
 	"  ls [-l] BUCKET[/PATH]           list a directory\n"
 	"  info [--verify] BUCKET/DOMAIN   describe a domain and what is wrong with it\n"
 	"  export BUCKET/DOMAIN [FILE]     write a domain as an HDF5 file\n"
+	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
 	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
 	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
@@ -72,6 +73,23 @@ static const struct command_def {
 	 "Without FILE, the bytes go to standard output if that is not a terminal\n"
 	 "(hsimage export BUCKET/DOMAIN > FILE), else to a file with the domain's name in the\n"
 	 "current directory. A file is written whole or not at all.\n"},
+	{"import", command_import, "BUCKET/DOMAIN",
+	 "usage: hsimage [OPTIONS] import FILE BUCKET/DOMAIN\n"
+	 "       hsimage [OPTIONS] -b BUCKET import FILE DOMAIN\n"
+	 "       hsimage [OPTIONS] import --abort BUCKET/DOMAIN\n"
+	 "Stores an HDF5 file as a new domain. If DOMAIN is a folder or ends with \"/\", the\n"
+	 "name of the file is appended. The domain appears when it is complete. An import that\n"
+	 "was interrupted is continued by the same command.\n"
+	 "\n"
+	 "  --replace            replace a domain that exists, and delete its storage\n"
+	 "  --keep-storage       with --replace: keep the storage of the old domain\n"
+	 "  --skip-unsupported   leave out what a domain cannot hold, and list it; without this\n"
+	 "                       option such a file is refused\n"
+	 "  --min-chunk SIZE     join neighbouring chunks until each has SIZE bytes\n"
+	 "  --owner NAME         the owner of the domain ($HS_USERNAME, or else the owner of the\n"
+	 "                       folder)\n"
+	 "  -j, --jobs N         objects to put at the same time (64 in S3, 16 in a directory)\n"
+	 "  --abort              remove what an unfinished import has stored\n"},
 };
 enum { NCOMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -155,10 +173,13 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 	case OPTION_OUTPUT:
 		c->output = optarg;
 		return *optarg ? 0 : err_set(err, -EINVAL, "--output: must not be empty");
+	case '?':
+		return -EINVAL; /* getopt_long() has printed why */
 	default:
 		if (opt >= OPTIONS_LONG)
 			return options_add_long(&c->options, opt, optarg, err);
-		return -EINVAL; /* getopt_long() has printed why */
+		c->imports = true;
+		return command_import_option(c, opt, optarg, err);
 	}
 }
 
@@ -166,9 +187,16 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 static int parse(struct command *c, struct arguments *a, int argc, char **argv, struct err *err)
 {
 	static const struct option own[] = {
+		{"abort", no_argument, NULL, OPTION_ABORT},
 		{"bucket", required_argument, NULL, 'b'},
 		{"help", no_argument, NULL, 'h'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"keep-storage", no_argument, NULL, OPTION_KEEP_STORAGE},
+		{"min-chunk", required_argument, NULL, OPTION_MIN_CHUNK},
 		{"output", required_argument, NULL, OPTION_OUTPUT},
+		{"owner", required_argument, NULL, OPTION_OWNER},
+		{"replace", no_argument, NULL, OPTION_REPLACE},
+		{"skip-unsupported", no_argument, NULL, OPTION_SKIP_UNSUPPORTED},
 		{"verify", optional_argument, NULL, OPTION_VERIFY},
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
@@ -180,7 +208,7 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 		return err_set(err, -ENOMEM, "out of memory");
 	if (argc > 0)
 		argv[0] = program; /* for getopt_long()'s messages */
-	while (!rc && (opt = getopt_long(argc, argv, "-b:hlo:V", longs, NULL)) != -1)
+	while (!rc && (opt = getopt_long(argc, argv, "-b:hj:lo:V", longs, NULL)) != -1)
 		rc = parse_one(c, a, opt, err);
 	for (int i = optind; !rc && i < argc; i++) /* after "--" */
 		add_operand(a, argv[i]);
@@ -210,20 +238,36 @@ static int print_help(const struct arguments *a)
 	return EXIT_OK;
 }
 
+/* import has its own operands: the file comes first, and is not needed with --abort. */
+static int check_import(const struct command *c, const struct arguments *a, struct err *err)
+{
+	const char *domain = c->bucket ? "DOMAIN" : "BUCKET/DOMAIN";
+	const char *const names[] = {"FILE", domain};
+	const bool only_domain = c->import.abort && a->n == 2;
+	int rc = operands_check(a->v + 1, (int)a->n - 1, only_domain ? &domain : names,
+				only_domain ? 1 : 2, only_domain ? 1 : 2, err);
+	if (!rc)
+		rc = command_import_check(c, err);
+	return rc ? rc : options_check(&c->options, err);
+}
+
 /* Checks that the command accepts the options and operands of the command line. */
 static int check_arguments(const struct command *c, const struct arguments *a,
 			   const struct command_def *def, struct err *err)
 {
-	const char *foreign = c->details && def->run != command_ls	? "-l"
-			      : c->verify && def->run != command_info	? "--verify"
-			      : c->output && def->run != command_export ? "--output"
-									: NULL;
+	const char *foreign = c->details && def->run != command_ls	 ? "-l"
+			      : c->verify && def->run != command_info	 ? "--verify"
+			      : c->output && def->run != command_export	 ? "--output"
+			      : c->imports && def->run != command_import ? "of import"
+									 : NULL;
 	const char *in_bucket = def->run == command_ls ? "PATH" : "DOMAIN";
 	const char *const names[] = {c->bucket ? in_bucket : def->operand, "FILE"};
 	const int most = def->run == command_export && !c->output ? 2 : 1;
 	const int required = !(c->bucket && def->run == command_ls);
 	if (foreign)
 		return err_set(err, -EINVAL, "%s has no option %s", def->name, foreign);
+	if (def->run == command_import)
+		return check_import(c, a, err);
 	int rc = operands_check(a->v + 1, (int)a->n - 1, names, most, required, err);
 	return rc ? rc : options_check(&c->options, err);
 }
@@ -245,7 +289,8 @@ static int run(struct command *c, const struct arguments *a)
 	struct err err = ERR_INIT;
 	const struct command_def *def = find_command(a->v[0]);
 	if (!a->v[0])
-		err_set(&err, -EINVAL, "missing operand: COMMAND is required: ls, info or export");
+		err_set(&err, -EINVAL,
+			"missing operand: COMMAND is required: ls, info, export or import");
 	else if (!def)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))

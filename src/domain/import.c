@@ -24,12 +24,25 @@ static void import_release(struct import *im)
 	key_set_free(im->keys);
 	h5file_close(im->file);
 	free(im->datasets);
+	free(im->paths);
 	schema_document_unref(im->document);
 	schema_document_unref(im->folder);
 	arena_free(im->arena);
 }
 
 /* ---- the file ---- */
+
+/* The objects get other ids later. */
+static int keep_paths(struct import *im, struct err *err)
+{
+	const uint32_t n = tree_numbers(im->tree);
+	im->paths = calloc(n, sizeof(*im->paths));
+	if (!im->paths)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < n; i++)
+		im->paths[i] = tree_object(im->tree, i)->o.id;
+	return 0;
+}
 
 static int open_file(struct import *im, struct err *err)
 {
@@ -43,7 +56,9 @@ static int open_file(struct import *im, struct err *err)
 	if (rc)
 		return err_wrap(err, rc, "%s", opt->file.name);
 	im->tree = h5file_edit_tree(im->file);
-	rc = import_check(im, err);
+	rc = keep_paths(im, err);
+	if (!rc)
+		rc = import_check(im, err);
 	return rc ? rc : import_plan(im, err);
 }
 
@@ -90,7 +105,7 @@ static int store(struct import *im, struct err *err)
 	if (!rc)
 		rc = import_end(im, err);
 	if (!rc)
-		return 0;
+		return import_clean_up(im, err);
 	/* A put that has failed may have succeeded nevertheless. So the record stays. */
 	const struct err why = *err;
 	return err_set(err, rc,

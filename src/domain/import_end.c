@@ -4,9 +4,9 @@
  * domain, the record.
  *
  * Two domains may share one root group. Before the storage of a replaced domain is deleted, the
- * documents of the domains in the same folder are read: if one of them names that storage, or if
- * they cannot be read, the storage stays. Domains elsewhere in the bucket are not asked, as the
- * service does not ask them when it deletes a domain.
+ * documents of the domains in the same folder are read: if one of them names that storage, it
+ * stays. Domains elsewhere in the bucket are not asked, as the service does not ask them when it
+ * deletes a domain.
  */
 #include "import_internal.h"
 
@@ -47,11 +47,15 @@ static int put_info(const struct import *im, const char *path, const struct doma
 static const char *owner_of(const struct import *im)
 {
 	const struct import_options *opt = im->opt;
-	const struct schema_document *from = im->document ? im->document : im->folder;
-	if (opt->owner)
-		return opt->owner;
-	return from && from->info.owner && from->info.owner[0] ? from->info.owner
-							       : opt->default_owner;
+	const char *const owners[] = {
+		opt->owner,	   im->document ? im->document->info.owner : NULL,
+		opt->service_user, im->folder ? im->folder->info.owner : NULL,
+		opt->local_user,
+	};
+	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++)
+		if (owners[i] && *owners[i])
+			return owners[i];
+	return "";
 }
 
 /* Folders get documents if a folder above them has one: the service then lists them. In a bucket
@@ -187,42 +191,44 @@ static int is_shared(const struct import *im, uint64_t storage, struct err *err)
 	return rc ? rc : found;
 }
 
-/* Never fails the import: the new domain is complete. */
-static void delete_replaced(struct import *im)
+static int delete_replaced(struct import *im, struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
-	struct err why = ERR_INIT;
 	uint64_t storage, deleted;
 	const char *root = im->record.replaces;
-	if (!root || im->opt->keep_storage)
-		return;
-	int rc = im->schema->domain_of_root(root, &storage, &why);
-	if (!rc)
-		rc = is_shared(im, storage, &why);
+	/* The storage of another schema is not known here. */
+	if (!root || im->opt->keep_storage || im->schema->domain_of_root(root, &storage, NULL))
+		return 0;
+	int rc = is_shared(im, storage, err);
 	if (rc == 1) {
 		import_note(im, "the storage of the replaced domain is kept, because another "
 				"domain in the same folder uses it");
-		return;
+		return 0;
 	}
-	if (!rc && im->schema->storage_prefix(storage, prefix, sizeof(prefix)) > 0)
-		rc = import_purge(im->opt, prefix, &deleted, &why);
-	if (rc)
-		import_note(im, "the storage of the replaced domain, %s, is not deleted: %s", root,
-			    why.msg);
+	if (!rc)
+		rc = im->schema->storage_prefix(storage, prefix, sizeof(prefix));
+	return rc < 0 ? rc : import_purge(im->opt, prefix, &deleted, err);
 }
 
 int import_clean_up(struct import *im, struct err *err)
 {
-	delete_replaced(im);
-	return import_delete_record(im, err);
+	int rc = delete_replaced(im, err);
+	if (!rc)
+		rc = import_delete_record(im, err);
+	if (!rc)
+		return 0;
+	const struct err why = *err;
+	return err_set(err, rc,
+		       "%s: the domain is complete, but %s is not removed: %s; the same command "
+		       "tries again",
+		       im->opt->path,
+		       im->record.replaces ? "the storage of the replaced domain"
+					   : "the record of its import",
+		       why.msg);
 }
 
 int import_end(struct import *im, struct err *err)
 {
 	int rc = put_folders(im, err);
-	if (!rc)
-		rc = put_domain(im, err);
-	if (!rc)
-		rc = import_clean_up(im, err);
-	return rc;
+	return rc ? rc : put_domain(im, err);
 }

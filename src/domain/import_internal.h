@@ -40,6 +40,7 @@ struct import {
 	/* The file. */
 	struct h5file *file;
 	struct tree *tree;		 /* of the file, to be edited */
+	const char **paths;		 /* by number: of the objects in the file */
 	struct import_dataset *datasets; /* by number */
 	uint64_t total;			 /* bytes of raw data in the file */
 	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
@@ -126,10 +127,11 @@ void chunk_explain(void *arg, struct err *err);
 /* Puts all chunks and all documents of objects. */
 int import_store(struct import *im, struct err *err);
 
-/* ---- import_end.c: steps 4 to 7 ---- */
+/* ---- import_end.c ---- */
 
+/* Steps 4 and 5. */
 int import_end(struct import *im, struct err *err);
-/* Steps 6 and 7 only. */
+/* Steps 6 and 7. */
 int import_clean_up(struct import *im, struct err *err);
 /* Deletes all keys below a prefix. */
 int import_purge(const struct import_options *opt, const char *prefix, uint64_t *deleted,

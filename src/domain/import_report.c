@@ -31,6 +31,5 @@ void import_progress(const struct import *im)
 
 const char *import_path(const struct import *im, uint32_t number)
 {
-	const char *path = tree_object(im->tree, number)->o.id;
-	return path ? path : "";
+	return im->paths[number] ? im->paths[number] : "";
 }

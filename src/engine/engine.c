@@ -99,6 +99,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->log = opt->log;
 	e->no_filters = opt->no_filters;
 	e->debug_count = opt->debug_count;
+	e->connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
 	e->open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
 	e->started_ns = wall_clock();
 	rc = -ENOMEM;

@@ -29,9 +29,10 @@ struct engine {
 	struct store_stack_parts stack; /* parts of it that have counters */
 	struct cache *cache;
 	bool no_filters, debug_count;
-	uint64_t open_ttl_ns; /* engine_options.open_ttl */
-	uint64_t opened_ns;   /* by env's clock */
-	int64_t started_ns;   /* since the epoch: the time of directories without a document */
+	unsigned int connections; /* of S3, at the same time */
+	uint64_t open_ttl_ns;	  /* engine_options.open_ttl */
+	uint64_t opened_ns;	  /* by env's clock */
+	int64_t started_ns;	  /* since the epoch: the time of directories without a document */
 	struct names *names;
 	struct snapshots *snapshots;
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */

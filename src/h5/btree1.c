@@ -269,9 +269,6 @@ static int decode_header(const struct walk *w, struct read_node *n, int level, s
 	if (level >= 0 && n->level != level)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d instead of %d",
 			       addr, n->level, level);
-	if (n->level >= MAX_LEVELS)
-		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": level %d is too deep", addr,
-			       n->level);
 	/* libhdf5 frees empty nodes except for the root. */
 	if (n->entries == 0 && (level >= 0 || n->level > 0))
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 " is empty", addr);
@@ -336,8 +333,9 @@ static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node
 
 static int walk_entries(struct walk *w, struct read_node *n, struct err *err);
 
-/* level: the level that the parent requires, or -1 for the root. The level of the root limits the
- * depth of the recursion. */
+/* level: the level that the parent requires, or -1 for the root. The level of the root, at most
+ * 255, limits the depth of the recursion. With K = 1, libhdf5 makes trees of more than 100 levels.
+ */
 static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 {
 	struct read_node n;

@@ -16,6 +16,11 @@ void h5file_report(struct h5file *f, uint32_t number, const struct err *why)
 	h5file_note(f, why->code == -EOPNOTSUPP ? H5FILE_UNSUPPORTED : H5FILE_DAMAGED, number, why);
 }
 
+uint64_t h5file_problems_of(const struct h5file *f, enum h5file_severity severity)
+{
+	return f->problems.by_severity[severity];
+}
+
 uint64_t h5file_problems(const struct h5file *f)
 {
 	return f->problems.n;

@@ -22,7 +22,13 @@ static struct s3_list_query query_of(const char *key)
 	return (struct s3_list_query){.prefix = key, .complete = true, .max = 2};
 }
 
-static void after_listing(struct s3_operation *op)
+void s3_send_absence(struct s3_operation *op, void (*next)(struct s3_operation *op))
+{
+	const struct s3_list_query query = query_of(op->req->key);
+	s3_send_list(op, &query, NULL, next);
+}
+
+int s3_absence_result(struct s3_operation *op)
 {
 	const char *key = op->req->key;
 	struct err *err = &op->req->answer.err;
@@ -32,18 +38,26 @@ static void after_listing(struct s3_operation *op)
 	const struct store_page *page = &result.page;
 	if (rc == 0 && page->n == 0 && page->more)
 		rc = err_set(err, -EIO,
-			     "GET %s: 404, and a listing does not show whether it exists", key);
+			     "object %s: 404, and a listing does not show whether it exists", key);
 	else if (rc == 0 && page->n && strcmp(page->items[0].key, key) == 0)
-		rc = err_set(err, -EIO, "GET %s: 404, but a listing names the object", key);
+		rc = err_set(err, -EEXIST, "object %s: 404, but a listing names it", key);
 	s3_list_release(&result);
+	return rc;
+}
+
+static void after_listing(struct s3_operation *op)
+{
+	const int rc = s3_absence_result(op);
+	struct err *err = &op->req->answer.err;
+	if (rc == -EEXIST)
+		err->code = -EIO;
 	if (rc)
-		s3_fail(op, rc);
+		s3_fail(op, err->code);
 	else
 		s3_absent(op, STORE_BY_LISTING);
 }
 
 void s3_confirm_absence(struct s3_operation *op)
 {
-	const struct s3_list_query query = query_of(op->req->key);
-	s3_send_list(op, &query, NULL, after_listing);
+	s3_send_absence(op, after_listing);
 }

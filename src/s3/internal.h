@@ -212,6 +212,10 @@ int s3_head_result(struct s3_operation *op, struct store_meta *meta);
 
 /* After a 404 without the service's own document: a listing decides the result of the request. */
 void s3_confirm_absence(struct s3_operation *op);
+/* The same for a request that goes on: sends the listing. s3_absence_result() then returns 0: the
+ * object is absent; -EEXIST: the listing names it; or another errno, with err set. */
+void s3_send_absence(struct s3_operation *op, void (*next)(struct s3_operation *op));
+int s3_absence_result(struct s3_operation *op);
 
 /* ---- listings for other files ---- */
 

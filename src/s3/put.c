@@ -15,6 +15,9 @@
  *   BARE       the same with the forms exchanged            QUOTED, likewise
  *   NONE       HEAD, compare, PUT                           -
  *
+ * If the server does not support If-None-Match (501), the store sends a HEAD, confirms a 404 by a
+ * listing, and sends the PUT without a condition.
+ *
  * A delete with a condition is always compared by a HEAD first, because Ceph ignores If-Match
  * there. Another writer may change the object between the two requests.
  *
@@ -138,6 +141,19 @@ static void exists(struct s3_operation *op)
 	refuse(op, -EEXIST);
 }
 
+static void after_absent_listing(struct s3_operation *op)
+{
+	const int rc = s3_absence_result(op);
+	if (rc == -EEXIST)
+		exists(op);
+	else if (rc)
+		finish(op, rc);
+	else
+		send_put(op, NULL, NULL, after_plain);
+}
+
+/* A 404 to a HEAD proves nothing, and an object that is wrongly taken for absent would be
+ * replaced. */
 static void after_absent_head(struct s3_operation *op)
 {
 	struct store_meta now;
@@ -145,7 +161,7 @@ static void after_absent_head(struct s3_operation *op)
 	if (rc == 0)
 		exists(op);
 	else if (rc == -ENOENT)
-		send_put(op, NULL, NULL, after_plain);
+		s3_send_absence(op, after_absent_listing);
 	else
 		finish(op, rc);
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parallel_get PORT CONNECTIONS < TARGETS: fetches objects as fast as possible, for comparison with
- * programs that fetch the same objects. Each line of standard input is a path and query, signed in
- * advance. The program gets all of them from 127.0.0.1:PORT over the given number of persistent
- * connections, with one request at a time on each, and discards the bytes. It prints seconds
- * (including the time to connect), requests and bytes.
+ * parallel_get PORT CONNECTIONS [FILE] < TARGETS: fetches objects as fast as possible, for
+ * comparison with programs that fetch the same objects. Each line of standard input is a path and
+ * query, signed in advance. The program gets all of them from 127.0.0.1:PORT over the given number
+ * of persistent connections, with one request at a time on each, and discards the bytes. It prints
+ * seconds (including the time to connect), requests and bytes.
+ *
+ * With FILE it puts objects instead. Each line of standard input then is "OFFSET SIZE TARGET", and
+ * the body is that part of the file, of at most BODY_MAX bytes.
  *
  * Each thread has one connection and takes the next target from a common list.
  */
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,10 +24,11 @@
 
 #include "http_peer.h"
 
-enum { CONNECTIONS_MAX = 512, BUFFER = 256 << 10 };
+enum { CONNECTIONS_MAX = 512, BUFFER = 256 << 10, BODY_MAX = 16 << 20 };
 
 struct work {
 	unsigned int port;
+	int file; /* -1: objects are fetched */
 	char **targets;
 	size_t n;
 	atomic_size_t next;
@@ -38,14 +43,9 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int get(struct work *w, struct http_peer *p, const char *target, char *buffer)
+/* Receives the answer and discards its body. Returns the size of the body or -1. */
+static int64_t receive(struct http_peer *p, char *buffer)
 {
-	char text[8192];
-	const int text_n =
-		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
-			 target, w->port);
-	if (text_n >= (int)sizeof(text) || http_write(p->fd, text, (size_t)text_n))
-		return -1;
 	ssize_t n = http_head(p);
 	if (n <= 0 || http_status(p->buf + p->at, (size_t)n) != 200)
 		return -1;
@@ -61,7 +61,40 @@ static int get(struct work *w, struct http_peer *p, const char *target, char *bu
 			return -1;
 		left -= (uint64_t)got;
 	}
-	atomic_fetch_add(&w->bytes, body.length);
+	return (int64_t)body.length;
+}
+
+static int put(struct work *w, struct http_peer *p, const char *line, char *buffer)
+{
+	char text[8192];
+	char *end;
+	const uint64_t offset = strtoull(line, &end, 10), size = strtoull(end, &end, 10);
+	const int text_n = snprintf(text, sizeof(text),
+				    "PUT %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+				    "Content-Length: %llu\r\n\r\n",
+				    end + 1, w->port, (unsigned long long)size);
+	if (text_n >= (int)sizeof(text) || size > BODY_MAX ||
+	    pread(w->file, buffer, size, (off_t)offset) != (ssize_t)size ||
+	    http_write(p->fd, text, (size_t)text_n) || http_write(p->fd, buffer, size))
+		return -1;
+	if (receive(p, buffer) < 0)
+		return -1;
+	atomic_fetch_add(&w->bytes, size);
+	return 0;
+}
+
+static int get(struct work *w, struct http_peer *p, const char *target, char *buffer)
+{
+	char text[8192];
+	const int text_n =
+		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
+			 target, w->port);
+	if (text_n >= (int)sizeof(text) || http_write(p->fd, text, (size_t)text_n))
+		return -1;
+	const int64_t n = receive(p, buffer);
+	if (n < 0)
+		return -1;
+	atomic_fetch_add(&w->bytes, (uint64_t)n);
 	return 0;
 }
 
@@ -69,13 +102,13 @@ static void *run(void *arg)
 {
 	struct work *w = arg;
 	struct http_peer *p = calloc(1, sizeof(*p));
-	char *buffer = malloc(BUFFER);
+	char *buffer = malloc(w->file < 0 ? BUFFER : BODY_MAX);
 	bool ok = p && buffer && (p->fd = http_connect(w->port)) >= 0;
 	while (ok) {
 		size_t i = atomic_fetch_add(&w->next, 1);
 		if (i >= w->n)
 			break;
-		ok = get(w, p, w->targets[i], buffer) == 0;
+		ok = (w->file < 0 ? get : put)(w, p, w->targets[i], buffer) == 0;
 	}
 	if (!ok)
 		atomic_store(&w->failed, true);
@@ -111,14 +144,17 @@ static int read_targets(struct work *w)
 
 int main(int argc, char **argv)
 {
-	struct work w = {0};
+	struct work w = {.file = -1};
 	pthread_t threads[CONNECTIONS_MAX];
 	size_t wanted, n = 0;
-	if (argc != 3 || (wanted = strtoul(argv[2], NULL, 10)) == 0 || wanted > CONNECTIONS_MAX) {
-		fprintf(stderr, "usage: parallel_get PORT CONNECTIONS < TARGETS\n");
+	if (argc < 3 || argc > 4 || (wanted = strtoul(argv[2], NULL, 10)) == 0 ||
+	    wanted > CONNECTIONS_MAX) {
+		fprintf(stderr, "usage: parallel_get PORT CONNECTIONS [FILE] < TARGETS\n");
 		return 2;
 	}
 	w.port = (unsigned int)strtoul(argv[1], NULL, 10);
+	if (argc == 4 && (w.file = open(argv[3], O_RDONLY)) < 0)
+		return 1;
 	if (read_targets(&w))
 		return 1;
 	const double start = now();

@@ -43,15 +43,15 @@ def derived_key(secret_key, scope):
     return key
 
 
-def presigned(host, path, access_key, secret_key, region="us-east-1", seconds=3600):
-    """Path and query of a GET that needs no headers but Host."""
+def presigned(host, path, access_key, secret_key, region="us-east-1", seconds=3600, method="GET"):
+    """Path and query of a request that needs no headers but Host."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{now[:8]}/{region}/s3/aws4_request"
     path = quote(path, "/")
     query = "&".join(f"{k}={quote(v)}" for k, v in (
         ("X-Amz-Algorithm", "AWS4-HMAC-SHA256"), ("X-Amz-Credential", f"{access_key}/{scope}"),
         ("X-Amz-Date", now), ("X-Amz-Expires", str(seconds)), ("X-Amz-SignedHeaders", "host")))
-    canonical = "\n".join(["GET", path, query, f"host:{host}\n", "host", "UNSIGNED-PAYLOAD"])
+    canonical = "\n".join([method, path, query, f"host:{host}\n", "host", "UNSIGNED-PAYLOAD"])
     text = "\n".join(["AWS4-HMAC-SHA256", now, scope,
                       hashlib.sha256(canonical.encode()).hexdigest()])
     return f"{path}?{query}&X-Amz-Signature={sign(derived_key(secret_key, scope), text).hex()}"

@@ -306,6 +306,35 @@ static void test_callback_stops(void **state)
 	free(image);
 }
 
+/* With K = 1, libhdf5 makes trees that are mostly one path. */
+static void test_deep_tree(void **state)
+{
+	enum { LEVELS = 256, SIZE = HEADER + 24 + 2 * 32 }; /* K = 1: two entries and a key */
+	uint8_t *image = calloc(LEVELS, SIZE);
+	struct mem_src m;
+	uint64_t seen = 0;
+	assert_non_null(image);
+	for (unsigned int i = 0; i < LEVELS; i++) {
+		struct emit e = emit_to(image + i * SIZE, SIZE);
+		emit_bytes(&e, "TREE", 4);
+		emit_u8(&e, 1);
+		emit_u8(&e, (uint8_t)(LEVELS - 1 - i));
+		emit_u16(&e, 1);
+		emit_u64(&e, H5_UNDEF);
+		emit_u64(&e, H5_UNDEF);
+		emit_zero(&e, 24); /* key */
+		emit_u64(&e, (i + 1) * SIZE);
+	}
+	mem_src_init(&m, image, (size_t)LEVELS * SIZE);
+	m.file.chunk_k = 1;
+	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, count_chunk, &seen, NULL), 0);
+	assert_int_equal(seen, 1);
+	assert_int_equal(m.reads, LEVELS);
+	image[6] = 3; /* more than 2 K entries */
+	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, count_chunk, &seen, NULL), -EIO);
+	free(image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_index_without_limit),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_callback_stops),
+		cmocka_unit_test(test_deep_tree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

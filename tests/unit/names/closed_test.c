@@ -3,7 +3,7 @@
  * shows none. */
 #include "bucket.h"
 
-#include "internal.h"
+#include "engine/internal.h"
 
 #include <errno.h>
 

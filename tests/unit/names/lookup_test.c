@@ -2,7 +2,7 @@
 /* Names, kinds, modes, and the requests that finding them takes. */
 #include "bucket.h"
 
-#include "internal.h"
+#include "engine/internal.h"
 #include "rules.h"
 
 #include <errno.h>

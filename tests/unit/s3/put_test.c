@@ -72,12 +72,30 @@ static void test_server_without_conditions(void **state)
 	}
 }
 
+/* A HEAD says 404, but a listing names the object: it is not replaced. */
+static void test_lying_head(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"};
+	struct fixture *f = fixture_new(1);
+	struct server server = {
+		.status = {501, 404, 200},
+		.contents = "<Contents><Key>x</Key><Size>2</Size><ETag>\"v\"</ETag>"
+			    "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"};
+	server_start(&server);
+	server_open(&server, f, STORE_S3_VERIFY_AUTO);
+	assert_int_equal(call_put(f->s, "x", "12", 2, &absent, NULL, NULL), -EEXIST);
+	fixture_free(f);
+	server_stop(&server);
+	assert_int_equal(server.answered, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_server_without_conditions),
+		cmocka_unit_test(test_lying_head),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

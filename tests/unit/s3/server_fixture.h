@@ -22,6 +22,7 @@ struct server {
 	unsigned int status[6], next;
 	unsigned int answered;
 	const char *header, *body; /* likewise; header: lines with their ends, NULL none */
+	const char *contents;	   /* XML in every listing; NULL: none */
 	char url[64];
 	pthread_t thread;
 };
@@ -47,16 +48,18 @@ static inline unsigned int server_next_status(struct server *s)
 
 static inline void *server_run(void *arg)
 {
-	static const char empty[] = "<ListBucketResult><IsTruncated>false</IsTruncated>"
-				    "</ListBucketResult>";
+	char objects[512];
 	static const char listing[] = "GET /bucket?";
 	struct server *s = arg;
 	int fd;
+	snprintf(objects, sizeof(objects),
+		 "<ListBucketResult><IsTruncated>false</IsTruncated>%s</ListBucketResult>",
+		 s->contents ? s->contents : "");
 	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
 		char head[4096];
 		const ssize_t n = recv(fd, head, sizeof(head), 0);
 		if (n > (ssize_t)sizeof(listing) && memcmp(head, listing, sizeof(listing) - 1) == 0)
-			server_answer(fd, 200, NULL, empty);
+			server_answer(fd, 200, NULL, objects);
 		else if (n > 0)
 			server_answer(fd, server_next_status(s), s->header, s->body ? s->body : "");
 		/* Reads the body of the request, so that the answer is not lost with a reset. */

@@ -56,9 +56,10 @@ struct import_options {
 	const struct env *env;
 	struct store *store;
 	const struct schema_ops *schema;
-	const char *path;  /* of the domain in the bucket, valid and not empty */
-	const char *owner; /* NULL: the owner of the nearest folder, or else default_owner */
-	const char *default_owner;
+	const char *path; /* of the domain in the bucket, valid and not empty */
+	/* The owner of the domain is the first of these that is not NULL: owner, that of the
+	 * replaced domain, service_user, that of the nearest folder, local_user. */
+	const char *owner, *service_user, *local_user;
 	bool replace;	       /* a domain that exists is replaced */
 	bool keep_storage;     /* of a replaced domain */
 	bool skip_unsupported; /* what a domain cannot hold is left out instead of refused */

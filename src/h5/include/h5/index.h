@@ -28,7 +28,12 @@ typedef int (*h5_index_fn)(void *ctx, const struct h5_chunk *chunk, struct err *
  * its chunk is layout->chunk. space: for the maximum dimensions, from which arrays are numbered.
  * filtered: the dataset has a pipeline. -EIO: damaged, or a chunk is outside of the file; if an
  * index lists a chunk twice, this is noticed where its order shows it, and otherwise by the
- * caller's claims. If fn returns non-zero, the walk ends and returns that value. */
+ * caller's claims: the walk claims the index that it reads, but not the chunks. -EOPNOTSUPP: also
+ * for an array of more than 2^64 elements. If fn returns non-zero, the walk ends and returns that
+ * value.
+ *
+ * Takes memory for one path of nodes, or one block and page, whatever the number of chunks is; in
+ * a version 2 B-tree, also 8 to 32 bytes for each node. */
 int h5_index_walk(const struct h5_file *f, const struct h5_layout *layout,
 		  const struct dspace *space, const struct grid *grid, bool filtered,
 		  uint64_t first, uint64_t end, h5_index_fn fn, void *ctx, struct err *err);

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Imports a local file, or removes what an unfinished import has stored: finds the path of the
+ * domain by the names that a mount shows, and hands both over to domain/. One thread.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/str.h>
+#include <domain/import.h>
+#include <s3/s3.h>
+
+#include "import_file.h"
+
+enum { DIR_PUTS = 16, S3_PUTS = 64 };
+
+/* ---- the path of the domain ---- */
+
+static const char *last_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* What a mount shows at a path. *kind: -1 if it shows nothing. *in_bucket: heap, its path there. */
+static int look_up(struct engine *e, const char *path, int *kind, char **in_bucket, struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	struct err why = ERR_INIT;
+	bool is_new;
+	const int rc = names_resolve_for_open(e->names, path, &n, &is_new, &why);
+	*kind = rc ? -1 : (int)n->kind;
+	*in_bucket = NULL;
+	if (rc && rc != -ENOENT) {
+		err_copy(err, &why);
+		return rc;
+	}
+	*in_bucket = strdup(rc ? path : n->path);
+	return *in_bucket ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+/* A domain without extension is shown with one. If another entry has that name, a mount would leave
+ * the new domain out. */
+static int check_bare(struct engine *e, const char *path, struct err *err)
+{
+	char shown[STORE_KEY_MAX + 1];
+	auto_free char *other = NULL;
+	int kind;
+	if (strlen(path) >= sizeof(shown))
+		return 0; /* the key is too long, as the store says */
+	strcpy(shown, path);
+	if (names_of_domain(shown, sizeof(shown)) || strcmp(shown, path) == 0)
+		return 0;
+	int rc = look_up(e, shown, &kind, &other, err);
+	if (rc || kind < 0 || strcmp(other, path) == 0)
+		return rc;
+	return err_set(err, -EEXIST, "%s: a mount would show this domain as %s, which exists", path,
+		       shown);
+}
+
+static int check_name(const char *path, struct err *err)
+{
+	auto_free char *prefix = names_join(path, "");
+	if (!prefix)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!store_key_ok(path))
+		return err_set(err, -EINVAL, "%s: not a valid path", path);
+	if (schema_is_document(schema_all(), path) || schema_is_storage(schema_all(), path) ||
+	    schema_is_storage(schema_all(), prefix))
+		return err_set(err, -EINVAL, "%s: the path is part of the bucket's storage", path);
+	return 0;
+}
+
+/* *path: heap, of the domain in the bucket. */
+static int find_target(struct engine *e, const struct engine_import *opt, char **path,
+		       struct err *err)
+{
+	auto_free char *asked = strdup(opt->path);
+	int kind = NAMES_DIR;
+	int rc = asked ? 0 : err_set(err, -ENOMEM, "out of memory");
+	if (!rc && !opt->in_folder && *opt->path)
+		rc = look_up(e, asked, &kind, path, err);
+	if (!rc && kind == NAMES_DIR) {
+		if (!opt->file)
+			return err_set(err, -EISDIR, "%s: it is a folder; name the domain",
+				       *asked ? asked : "/");
+		free(*path);
+		*path = NULL;
+		char *below = names_join(asked, last_of(opt->file));
+		if (!below)
+			return err_set(err, -ENOMEM, "out of memory");
+		free(asked);
+		asked = below;
+		rc = look_up(e, asked, &kind, path, err);
+	}
+	if (rc)
+		return rc;
+	if (kind == NAMES_DIR)
+		return err_set(err, -EISDIR, "%s: it is a folder", asked);
+	if (kind == NAMES_OBJECT)
+		return err_set(err, -EEXIST, "%s: it exists and is not a domain", asked);
+	rc = check_name(*path, err);
+	return rc || kind == NAMES_DOMAIN ? rc : check_bare(e, *path, err);
+}
+
+/* ---- the import ---- */
+
+static int64_t wall_clock(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static int open_source(void *ctx, struct source **out, struct err *err)
+{
+	return import_source_open(ctx, out, err);
+}
+
+static int check_source(void *ctx, struct err *err)
+{
+	return import_source_check(ctx, err);
+}
+
+/* Puts at the same time. More than the connections to the server would only wait for one. */
+static unsigned int puts_of(const struct engine *e, const struct engine_import *opt)
+{
+	const unsigned int asked = opt->puts ? opt->puts : e->stack.s3 ? S3_PUTS : DIR_PUTS;
+	const unsigned int most = e->connections && e->connections < asked ? e->connections : asked;
+	return e->stack.s3 ? most : asked;
+}
+
+static void note(void *ctx, const char *line)
+{
+	const struct engine_import *opt = ctx;
+	if (opt->line)
+		opt->line(opt->arg, line);
+}
+
+static void progress(void *ctx, uint64_t done, uint64_t total)
+{
+	const struct engine_import *opt = ctx;
+	if (opt->progress)
+		opt->progress(opt->arg, done, total);
+}
+
+static void __attribute__((format(printf, 2, 3)))
+add_note(const struct engine_import *opt, const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+	if (!opt->line)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	opt->line(opt->arg, text);
+}
+
+static int import(const struct import_options *io, const struct engine_import *opt, struct err *err)
+{
+	struct import_result result;
+	int rc = domain_import(io, &result, err);
+	if (!rc && result.finished_earlier)
+		add_note(opt, "an earlier import of this file was complete except for its last "
+			      "step");
+	if (!rc && result.found)
+		add_note(opt,
+			 "continued an interrupted import: %" PRIu64 " chunks were there already",
+			 result.found);
+	return rc;
+}
+
+static int remove_stored(const struct import_options *io, const struct engine_import *opt,
+			 struct err *err)
+{
+	uint64_t deleted;
+	int rc = domain_import_abort(io, &deleted, err);
+	if (!rc)
+		add_note(opt, "removed %" PRIu64 " objects of an unfinished import", deleted);
+	return rc;
+}
+
+int engine_import(struct engine *e, const struct engine_import *opt, struct err *err)
+{
+	struct import_source file = {0};
+	struct engine_import copy = *opt;
+	auto_free char *path = NULL;
+	int rc = opt->file && !opt->abort ? import_source_init(&file, opt->file, err) : 0;
+	if (!rc)
+		rc = find_target(e, opt, &path, err);
+	const struct import_options io = {
+		.env = &e->env,
+		.store = e->store,
+		.schema = schema_all()[0],
+		.path = path,
+		.owner = opt->owner,
+		.service_user = opt->service_user,
+		.local_user = opt->local_user,
+		.replace = opt->replace,
+		.keep_storage = opt->keep_storage,
+		.skip_unsupported = opt->skip_unsupported,
+		.min_chunk = opt->min_chunk,
+		.puts = puts_of(e, opt),
+		.now_ns = wall_clock(),
+		.cancelled = opt->cancelled,
+		.file = {.name = file.path,
+			 .size = file.size,
+			 .mtime_ns = file.mtime_ns,
+			 .open = open_source,
+			 .check = check_source,
+			 .ctx = &file},
+		.note = note,
+		.progress = progress,
+		.ctx = &copy,
+	};
+	if (!rc)
+		rc = opt->abort ? remove_stored(&io, opt, err) : import(&io, opt, err);
+	if (path)
+		names_forget(e->names, path);
+	import_source_release(&file);
+	return rc;
+}

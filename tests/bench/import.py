@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures hsimage import: files of 1 GiB, to a directory and to the gateway, beside plain copies
+of the same bytes. See README.md, "Imports"."""
+import argparse
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import h5py
+import numpy as np
+
+import s3_world
+from s3_world import Network
+
+MIB = 1 << 20
+CONNECTIONS = 64
+CHUNKS = {"1 MiB chunks": MIB, "64 KiB chunks": MIB // 16, "contiguous": None, "gzip": MIB}
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def make_file(path, kind, size):
+    """Random bytes; for gzip numbers that are compressed to about a half."""
+    chunk = CHUNKS[kind]
+    rng = np.random.default_rng(1)
+    more = {"chunks": (chunk // 4,)} if chunk else {}
+    if kind == "gzip":
+        more.update(compression="gzip", compression_opts=1)
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("d", (size // 4,), "<u4", **more)
+        for at in range(0, size // 4, 4 * MIB):
+            n = min(4 * MIB, size // 4 - at)
+            d[at:at + n] = rng.integers(0, 1 << (16 if kind == "gzip" else 32), n, dtype="<u4")
+    with h5py.File(path) as f:
+        d = f["d"]
+        if not chunk:
+            at, step = d.id.get_offset(), 4 * MIB
+            return [(at + i, min(step, size - i)) for i in range(0, size, step)]
+        return [(i.byte_offset, i.size) for i in map(d.id.get_chunk_info,
+                                                     range(d.id.get_num_chunks()))]
+
+
+class Bench:
+    def __init__(self, args, directory):
+        self.args, self.directory = args, directory
+        self.path = os.path.join(directory, "file.h5")
+
+    def run(self, target, env, *options):
+        """Seconds and peak memory (MiB) of one import."""
+        start = time.monotonic()
+        done = subprocess.Popen([s3_world.mounts.HSIMAGE, "import", *options, self.path, target],
+                                env=env, stderr=subprocess.PIPE, text=True)
+        _, status, used = os.wait4(done.pid, 0)
+        seconds = time.monotonic() - start
+        text = done.stderr.read()
+        done.returncode = os.waitstatus_to_exitcode(status)
+        assert done.returncode == 0, text
+        return seconds, used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
+
+    def report(self, where, kind, bytes_, runs, floor, floor_name):
+        seconds = statistics.median(r[0] for r in runs)
+        memory = max(r[1] for r in runs)
+        cpu = statistics.median(r[2] for r in runs)
+        base = statistics.median(floor)
+        ratio = base / seconds
+        say(f"{where:22} {kind:14} {bytes_ / seconds / 1e6:7.0f} MB/s  {floor_name} "
+            f"{bytes_ / base / 1e6:7.0f} MB/s  ratio {ratio:4.2f}  {cpu:5.1f} CPU s  "
+            f"peak {memory:4.0f} MiB")
+
+    # ---- directory ----
+
+    def to_directory(self, kind, parts):
+        total = sum(n for _, n in parts)
+        bucket = os.path.join(self.directory, "bucket")
+        runs, floor = [], []
+        for _ in range(self.args.runs):
+            os.makedirs(os.path.join(bucket, "db"))
+            runs.append(self.run(os.path.join(bucket, "x.h5"), None, "-o", "allow_empty"))
+            shutil.rmtree(bucket)
+            copy = os.path.join(self.directory, "copy")
+            start = time.monotonic()
+            subprocess.run(["cp", self.path, copy], check=True)
+            subprocess.run(["sync", copy], check=True)
+            floor.append(time.monotonic() - start)
+            os.unlink(copy)
+        self.report("directory", kind, total, runs, floor, "cp+sync")
+
+    # ---- S3 ----
+
+    def plain_puts(self, bucket, parts):
+        lines = "".join(
+            f"{at} {n} " + s3_world.s3client.presigned(
+                self.proxy.host, f"/{bucket}/plain/{i}", *self.gateway.keys, method="PUT") + "\n"
+            for i, (at, n) in enumerate(parts))
+        done = subprocess.run(
+            [os.path.join(s3_world.PROGRAMS, "parallel_get"), str(self.proxy.port),
+             str(CONNECTIONS), self.path], input=lines, text=True, stdout=subprocess.PIPE,
+            check=True, timeout=900)
+        return float(done.stdout.split()[0])
+
+    def to_gateway(self, kind, parts, delay):
+        self.proxy.set(Network(delay))
+        total = sum(n for _, n in parts)
+        env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+        env.update(HOME=self.directory, AWS_ACCESS_KEY_ID=self.gateway.keys[0],
+                   AWS_SECRET_ACCESS_KEY=self.gateway.keys[1], AWS_EC2_METADATA_DISABLED="true",
+                   AWS_ENDPOINT_URL=self.proxy.endpoint)
+        client = self.gateway.client()
+        runs, floor, puts = [], [], set()
+        for i in range(self.args.runs):
+            name = re.sub("[^a-z0-9]", "-", f"{kind}-{delay}-{i}".lower())
+            client.make_bucket(name)
+            self.proxy.reset()
+            runs.append(self.run(f"s3://{name}/x.h5", env, "-o", "allow_empty"))
+            puts.add(sum(r.method == "PUT" for r in self.proxy.spent().rows))
+            floor.append(self.plain_puts(name, parts))
+            for key in re.findall("<Key>(.*?)</Key>", self.all_keys(client, name)):
+                client.delete(name, key)
+        self.report(f"gateway {delay} ms", kind, total, runs, floor, "64 PUTs")
+        say(f"{'':22} {len(parts)} chunks, {puts} PUTs")
+
+    @staticmethod
+    def all_keys(client, bucket):
+        text, token = "", {}
+        while True:
+            page = client.request("GET", f"/{bucket}", {"list-type": "2", **token})[1].decode()
+            text += page
+            more = re.search("<NextContinuationToken>(.*?)</", page)
+            if not more:
+                return text
+            token = {"continuation-token": more.group(1)}
+
+    def all(self):
+        for kind in self.args.kinds:
+            parts = make_file(self.path, kind, self.args.size * MIB)
+            if "directory" in self.args.targets:
+                self.to_directory(kind, parts)
+            if "gateway" not in self.args.targets:
+                continue
+            with s3_world.Gateway(os.path.join(self.directory, "rgw")) as self.gateway, \
+                    s3_world.Proxy(self.gateway, self.directory) as self.proxy:
+                for delay in self.args.delays:
+                    self.to_gateway(kind, parts, delay)
+            shutil.rmtree(os.path.join(self.directory, "rgw"), ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=1024, help="MiB of a file")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--delays", type=lambda s: [int(x) for x in s.split(",")], default=[0, 20])
+    parser.add_argument("--targets", type=lambda s: s.split(","), default=["directory", "gateway"])
+    parser.add_argument("--directory", help="where the files are made")
+    parser.add_argument("kinds", nargs="*", default=list(CHUNKS), metavar="KIND")
+    args = parser.parse_args()
+    unknown = [k for k in args.kinds if k not in CHUNKS]
+    if unknown:
+        sys.exit(f"unknown kind {unknown[0]}; known: {', '.join(CHUNKS)}")
+    with tempfile.TemporaryDirectory(prefix="import-bench-", dir=args.directory) as directory:
+        Bench(args, directory).all()
+
+
+if __name__ == "__main__":
+    main()

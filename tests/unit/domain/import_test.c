@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Imports: what is put, in which order, and what a reader sees if the import ends after any of its
+ * requests. The bucket after an import that was continued is that of one that was not interrupted,
+ * byte for byte.
+ */
+#include "import_fixture.h"
+
+enum { PUTS = CHUNKS + OBJECTS + 2 /* the document and the record */ };
+
+static void test_whole(void **state)
+{
+	static const unsigned int workers[] = {0, 1, 4};
+	char *first = NULL;
+	for (size_t i = 0; i < 3; i++) {
+		struct world w;
+		struct import_result result;
+		world_init(&w, workers[i]);
+		world_must_import(&w, &result);
+		assert_string_equal(w.notes, "");
+		assert_int_equal(w.gate->ops[STORE_PUT], PUTS);
+		assert_int_equal(w.gate->ops[STORE_DELETE], 1);
+		assert_int_equal(w.gate->ops[STORE_LIST], 0);
+		assert_int_equal(result.objects, OBJECTS);
+		assert_int_equal(result.chunks, CHUNKS);
+		assert_int_equal(result.found, 0);
+		assert_int_equal(result.left_out, 0);
+		assert_int_equal(w.done, w.total);
+		assert_true(w.total > 0);
+		assert_int_equal(w.opened, 1);
+		assert_int_equal(world_keys(&w, ""), CHUNKS + OBJECTS + 1);
+		assert_int_equal(world_objects(&w, "home/ann/run.h5"), OBJECTS);
+		char *content = world_content(&w, "");
+		if (first)
+			assert_string_equal(content, first);
+		free(first);
+		first = content;
+		world_release(&w);
+	}
+	free(first);
+}
+
+/* Number of requests of an import. */
+static unsigned int requests_of(struct world *w)
+{
+	world_open_gate(w);
+	world_must_import(w, NULL);
+	return w->gate->n;
+}
+
+/* One request fails, in every possible place; or all from there on, as if the program had ended
+ * there; or their answers are lost. Nothing is visible then, and the same command completes the
+ * import. */
+static void check_failures(bool later, bool after)
+{
+	struct world clean;
+	world_init(&clean, 0);
+	const unsigned int n = requests_of(&clean);
+	char *want = world_content(&clean, "");
+	for (unsigned int i = 1; i <= n; i++) {
+		struct world w;
+		struct err err;
+		world_init(&w, 0);
+		w.gate->later = later;
+		w.gate->after = after;
+		const int rc = world_import_failing(&w, i, -EIO, &err);
+		assert_int_equal(rc, -EIO);
+		assert_non_null(strstr(err.msg, "by the test"));
+		const uint32_t objects = world_objects(&w, "home/ann/run.h5");
+		/* The last request deletes the record, the one before puts the document. */
+		const bool complete = i == n || (after && i == n - 1);
+		if (objects != (complete ? OBJECTS : 0))
+			fail_msg("request %u of %u: %u objects", i, n, objects);
+		if (after && i == n) /* the record was deleted */
+			assert_int_equal(world_import(&w, NULL, &err), -EEXIST);
+		else
+			world_must_import(&w, NULL);
+		char *content = world_content(&w, "");
+		assert_string_equal(content, want);
+		free(content);
+		world_release(&w);
+	}
+	free(want);
+	world_release(&clean);
+}
+
+static void test_failures(void **state)
+{
+	check_failures(false, false);
+	check_failures(true, false);
+	check_failures(true, true);
+}
+
+/* What was stored before is not put again. */
+static void test_continued(void **state)
+{
+	struct world w;
+	struct import_result result;
+	struct err err;
+	world_init(&w, 0);
+	w.gate->later = true;
+	assert_int_equal(world_import_failing(&w, 4 + 8, -EIO, &err), -EIO);
+	assert_non_null(strstr(err.msg, "the same command continues the import"));
+	assert_non_null(strstr(err.msg, "dataset /"));
+	assert_non_null(strstr(err.msg, ": chunk ("));
+	const size_t stored = world_keys(&w, "db/5a5a5a5a-5a5a5a5a/");
+	assert_true(stored > 3);
+	world_open_gate(&w);
+	world_must_import(&w, &result);
+	assert_int_equal(result.found, stored);
+	assert_int_equal(result.chunks, CHUNKS);
+	assert_int_equal(w.gate->ops[STORE_PUT], PUTS - 1 - stored);
+	assert_int_equal(w.gate->ops[STORE_LIST], 1);
+	assert_int_equal(w.done, w.total);
+	world_release(&w);
+}
+
+/* Removing leaves the bucket as it was, wherever the import has ended, and wherever the removal
+ * itself ends. */
+static void test_abort(void **state)
+{
+	struct world clean;
+	world_init(&clean, 0);
+	const unsigned int n = requests_of(&clean);
+	world_release(&clean);
+	for (unsigned int i = 3; i < n; i++) {
+		struct world w;
+		struct err err;
+		uint64_t deleted;
+		world_init(&w, 0);
+		world_put(&w, "home/.domain.json", FOLDER);
+		w.seed = 1;
+		w.opt.path = "home/other.h5";
+		world_must_import(&w, NULL);
+		w.seed = 2;
+		w.opt.path = "home/ann/run.h5";
+		char *before = world_content(&w, "");
+		w.gate->later = true;
+		assert_int_equal(world_import_failing(&w, i, -EIO, &err), -EIO);
+		w.gate->at = 1 + i % 9;
+		w.gate->code = -EACCES;
+		(void)domain_import_abort(&w.opt, &deleted, &err);
+		world_open_gate(&w);
+		const int rc = domain_import_abort(&w.opt, &deleted, &err);
+		if (rc && rc != -ENOENT)
+			fail_msg("%u: %s", i, err.msg);
+		char *content = world_content(&w, "");
+		assert_string_equal(content, before);
+		free(content);
+		free(before);
+		assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), -ENOENT);
+		world_release(&w);
+	}
+}
+
+/* An import that is complete but for its record is not removed. */
+static void test_abort_of_a_complete_one(void **state)
+{
+	struct world w;
+	struct err err;
+	struct import_result result;
+	uint64_t deleted;
+	world_init(&w, 0);
+	const unsigned int n = requests_of(&w);
+	world_release(&w);
+	world_init(&w, 0);
+	assert_int_equal(world_import_failing(&w, n, -EIO, &err), -EIO);
+	assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), -EBUSY);
+	assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
+	world_must_import(&w, &result);
+	assert_true(result.finished_earlier);
+	assert_int_equal(w.opened, 1);
+	assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), -ENOENT);
+	world_release(&w);
+}
+
+/* The bucket cannot be written: the file is not even opened. */
+static void test_read_only_bucket(void **state)
+{
+	struct world w;
+	struct err err;
+	world_init(&w, 0);
+	/* A GET of the document, of the record, and of two folders come first. */
+	assert_int_equal(world_import_failing(&w, 5, -EACCES, &err), -EACCES);
+	assert_int_equal(w.opened, 0);
+	assert_int_equal(world_keys(&w, ""), 0);
+	world_release(&w);
+}
+
+static void check_refused(struct world *w, int code, const char *words)
+{
+	struct err err;
+	char *before = world_content(w, "");
+	const unsigned int opened = w->opened;
+	assert_int_equal(world_import(w, NULL, &err), code);
+	if (!strstr(err.msg, words))
+		fail_msg("%s", err.msg);
+	assert_int_equal(w->opened, opened);
+	char *after = world_content(w, "");
+	assert_string_equal(after, before);
+	free(after);
+	free(before);
+}
+
+static void test_target_exists(void **state)
+{
+	struct world w;
+	world_init(&w, 0);
+	world_put(&w, "home/ann/.domain.json", FOLDER);
+	world_must_import(&w, NULL);
+	check_refused(&w, -EEXIST, "to replace it, use --replace");
+	w.opt.path = "home/ann";
+	check_refused(&w, -EISDIR, "it is a folder");
+	w.opt.path = "home/ann/run.h5/more.h5";
+	check_refused(&w, -ENOTDIR, "home/ann/run.h5 is a domain, not a folder");
+	world_put(&w, "home/ann/bad.h5/.domain.json", "{");
+	w.opt.path = "home/ann/bad.h5";
+	check_refused(&w, -EIO, "home/ann/bad.h5/.domain.json");
+	world_release(&w);
+}
+
+/* An unfinished import of something else is in the way. */
+static void test_other_record(void **state)
+{
+	struct world w;
+	struct err err;
+	world_init(&w, 0);
+	w.gate->later = true;
+	assert_int_equal(world_import_failing(&w, 10, -EIO, &err), -EIO);
+	w.gate->later = false;
+	w.opt.file.mtime_ns++;
+	check_refused(&w, -EEXIST, "another version of this file, is not finished");
+	w.opt.file.mtime_ns--;
+	w.opt.file.size++;
+	check_refused(&w, -EEXIST, "--abort");
+	w.opt.file.size--;
+	w.opt.min_chunk = 1 << 20;
+	check_refused(&w, -EEXIST, "with another --min-chunk");
+	w.opt.min_chunk = 0;
+	world_must_import(&w, NULL);
+	world_release(&w);
+}
+
+/* The file changes while it is read: the domain does not appear. */
+static void test_changed_file(void **state)
+{
+	struct world w;
+	struct err err;
+	world_init(&w, 0);
+	w.check = -ESTALE;
+	assert_int_equal(world_import(&w, NULL, &err), -ESTALE);
+	assert_int_equal(world_objects(&w, w.opt.path), 0);
+	assert_int_equal(world_keys(&w, "home/ann/run.h5/.domain"), 0);
+	world_release(&w);
+}
+
+static void test_cancelled(void **state)
+{
+	struct world w;
+	struct err err;
+	const atomic_bool cancelled = true;
+	world_init(&w, 0);
+	w.opt.cancelled = &cancelled;
+	assert_int_equal(world_import(&w, NULL, &err), -ECANCELED);
+	assert_int_equal(world_keys(&w, "home/ann/run.h5/.domain"), 0);
+	w.opt.cancelled = NULL;
+	world_must_import(&w, NULL);
+	world_release(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_continued),
+		cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_abort_of_a_complete_one),
+		cmocka_unit_test(test_read_only_bucket),
+		cmocka_unit_test(test_target_exists),
+		cmocka_unit_test(test_other_record),
+		cmocka_unit_test(test_changed_file),
+		cmocka_unit_test(test_cancelled),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
