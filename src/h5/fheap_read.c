@@ -276,6 +276,8 @@ static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_pl
 		return err_set(err, -EIO, "object of %" PRIu64 " bytes, more than %zu", p->n, max);
 	if (p->stored > h5_file_size(&r->file))
 		return err_set(err, -EIO, "the object is larger than the file");
+	if (!p->stored)
+		return p->n ? err_set(err, -EIO, "no bytes are stored") : 0;
 	auto_bytes struct bytes in = {0}, decoded = {0};
 	struct bytes *to = r->table.filtered ? &in : out;
 	if (bytes_reserve(to, (size_t)p->stored))
