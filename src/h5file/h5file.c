@@ -111,6 +111,17 @@ static int open_superblock(struct h5file *f, struct err *err)
 	return 0;
 }
 
+/* Damage of the table of shared messages is a problem of the file, as is that of objects. */
+static int claim_shared(struct h5file *f, struct err *err)
+{
+	int rc = h5_shared_claim(f->shared, err);
+	if (!is_local(rc))
+		return rc;
+	h5file_report(f, OBJECT_NONE, err);
+	err_clear(err);
+	return 0;
+}
+
 static int read_all(struct h5file *f, struct err *err)
 {
 	int rc = open_superblock(f, err);
@@ -120,7 +131,9 @@ static int read_all(struct h5file *f, struct err *err)
 	f->heaps = h5_gheap_cache_new(&f->file);
 	if (!f->shared || !f->heaps)
 		return err_set(err, -ENOMEM, "out of memory");
-	rc = walk_file(f, err);
+	rc = claim_shared(f, err);
+	if (!rc)
+		rc = walk_file(f, err);
 	return rc ? rc : claim_all(f, err);
 }
 

@@ -61,7 +61,7 @@ static int widen(struct convert *c, const struct dtype *t, struct bytes *in, uin
 {
 	struct bytes out = {0};
 	uint64_t size;
-	if (h5_dtype_file_size(&c->f->file, t) == t->size)
+	if (c->f->file.addr_size == sizeof(uint64_t) || dtype_is_plain(t))
 		return 0;
 	if (!mul_u64(n, t->size, &size) || size > SIZE_MAX || bytes_reserve(&out, (size_t)size))
 		return err_set(c->err, -ENOMEM, "out of memory");

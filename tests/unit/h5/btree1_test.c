@@ -11,7 +11,7 @@
 #include <h5/btree1.h>
 #include <mem_src.h>
 
-#include "hex.h"
+#include <hex.h>
 
 enum { ELEM_SIZE = 2, ADDR = 4096, HEADER = 24 };
 

@@ -12,7 +12,7 @@
 #include <h5/btree2.h>
 #include <mem_src.h>
 
-#include "hex.h"
+#include <hex.h>
 
 enum { ADDR = 1000, HEADER = 38, NODE = 512, PREFIX = 6 };
 

@@ -17,7 +17,7 @@
 #include <mem_src.h>
 
 #include "fheap_vectors.h"
-#include "hex.h"
+#include <hex.h>
 
 enum { MAX_OBJECT = 1 << 20, HUGE = 5000, FLETCHER = 4 };
 

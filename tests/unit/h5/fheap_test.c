@@ -12,7 +12,7 @@
 #include <h5/fheap.h>
 #include <mem_src.h>
 
-#include "hex.h"
+#include <hex.h>
 
 enum { ADDR = 0x1ef, HEADER = 146, MAX_OBJECT = 1 << 20 };
 

@@ -12,7 +12,7 @@
 #include <h5/free_space.h>
 #include <mem_src.h>
 
-#include "hex.h"
+#include <hex.h>
 
 /* A free-space manager of a heap, as HDF5 1.10.8 writes it. Its list has 0x63 bytes at 0x156. */
 static const char header[] =

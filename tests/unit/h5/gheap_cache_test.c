@@ -13,7 +13,7 @@
 #include <h5/gheap_cache.h>
 #include <mem_src.h>
 
-#include "hex.h"
+#include <hex.h>
 
 enum { HEADER = 16 };
 

@@ -7,8 +7,8 @@
  * times 3 elements; "type" 324, a committed big-endian integer, which "d" and the attribute "c"
  * use. The others are compounds of 12 bytes.
  */
-#ifndef TESTS_H5_SOHM_FILE_H
-#define TESTS_H5_SOHM_FILE_H
+#ifndef SUPPORT_SOHM_FILE_H
+#define SUPPORT_SOHM_FILE_H
 
 #include "memory_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files in memory: of zeros, or from pieces of a file that a library wrote. */
-#ifndef TESTS_H5_MEMORY_FILE_H
-#define TESTS_H5_MEMORY_FILE_H
+#ifndef SUPPORT_MEMORY_FILE_H
+#define SUPPORT_MEMORY_FILE_H
 
 #include <base/mem.h>
 #include <h5/file.h>

@@ -3,8 +3,8 @@
  * Bytes as hexadecimal text in test tables. They are decoded into heap blocks of exactly their
  * size, so that address sanitizer detects an overrun of one byte.
  */
-#ifndef TESTS_H5_HEX_H
-#define TESTS_H5_HEX_H
+#ifndef SUPPORT_HEX_H
+#define SUPPORT_HEX_H
 
 #include <stdio.h>
 #include <stdlib.h>
