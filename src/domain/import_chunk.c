@@ -83,7 +83,7 @@ struct chunk_context *chunk_context_new(struct import *im, uint32_t number)
 	c->is_joined = memcmp(g->chunk, c->file->grid.chunk, g->rank * sizeof(g->chunk[0])) != 0;
 	c->is_filtered = object.n != 0;
 	c->may_pass = !c->is_joined && dtype_is_plain(c->ds->type) &&
-		      same_filters(&c->file->pipeline, &object);
+		      same_filters(c->file->pipeline, &object);
 	c->plain_size = c->ds->type->size * g->chunk_elems; /* import_check() */
 	if (copy_fill(c)) {
 		chunk_context_unref(c);
@@ -170,7 +170,7 @@ static int pass(const struct chunk_context *c, const struct h5file_chunk *part,
 	size_t keep = 0;
 	if (!c->may_pass || (!part->is_filtered && c->is_filtered))
 		return MUST_DECODE;
-	int rc = codec_verbatim(&c->file->pipeline, part->filter_mask, c->ds->type, stored->data,
+	int rc = codec_verbatim(c->file->pipeline, part->filter_mask, c->ds->type, stored->data,
 				stored->len, &keep, err);
 	if (rc)
 		return rc;

@@ -2,9 +2,9 @@
 /*
  * Reading objects of a fractal heap. h5_fheap_open() reads the header and all indirect blocks, and
  * makes a table of direct blocks by heap offset. A direct block is read when its first object is
- * needed. Blocks are then kept, up to CACHE_LIMIT bytes. Of other blocks without filters, each
- * object takes one read. Blocks with filters are decoded again, and the cache evicts blocks in
- * turn.
+ * needed. Blocks are then kept, up to CACHE_LIMIT bytes. Of other blocks, each object takes one
+ * read. Blocks with filters are all kept, because decoding them for each object would take too long
+ * in a hostile file; larger heaps with filters than FILTERED_LIMIT are not supported.
  *
  * A block contains its offset in the heap, so a block that is in the tree twice is damaged. Blocks
  * do not overlap, so the size of the file limits how much is read and kept.
@@ -29,8 +29,10 @@
 
 enum {
 	CACHE_LIMIT = 16 << 20,
-	BLOCK_MAX = 64 << 20,	 /* bytes of a direct block; libhdf5 writes 64 KiB */
-	FILTERS_LIMIT = 1 << 20, /* memory of decoded filters */
+	BLOCK_MAX = 64 << 20,	   /* bytes of a direct block; libhdf5 writes 64 KiB */
+	FILTERED_LIMIT = 64 << 20, /* bytes of all blocks; 1.5 million links */
+	HUGE_LIMIT = 256 << 20,	   /* bytes of filtered huge objects that are read */
+	FILTERS_LIMIT = 1 << 20,   /* memory of decoded filters */
 };
 
 struct block {
@@ -60,7 +62,8 @@ struct h5_fheap_reader {
 	struct bytes indirect; /* of struct run: the indirect blocks, until they are claimed */
 	uint64_t bytes_left;   /* bytes of the file that no block has used */
 	uint64_t kept;	       /* bytes of blocks that are kept */
-	size_t hand;	       /* the block from which the next one to evict is searched */
+	uint64_t filtered;     /* with filters: bytes of all blocks */
+	uint64_t huge_read;    /* with filters: bytes of huge objects so far */
 	struct fheap_huge_index huge;
 };
 
@@ -89,6 +92,13 @@ static int add_block(struct h5_fheap_reader *r, uint64_t offset, uint64_t size,
 			  .stored = child->stored,
 			  .mask = child->mask};
 	int rc = use(r, b.stored, err);
+	if (!rc && r->table.filtered) {
+		if (size > FILTERED_LIMIT - r->filtered)
+			return err_set(err, -EOPNOTSUPP,
+				       "fractal heap: more than %d bytes behind filters",
+				       FILTERED_LIMIT);
+		r->filtered += size;
+	}
 	if (!rc && bytes_append(&r->blocks, &b, sizeof(b)))
 		rc = out_of_memory(err);
 	return rc;
@@ -266,6 +276,8 @@ static int append_decoded(const struct h5_fheap_reader *r, const struct fheap_pl
 		return err_set(err, -EIO, "object of %" PRIu64 " bytes, more than %zu", p->n, max);
 	if (p->stored > h5_file_size(&r->file))
 		return err_set(err, -EIO, "the object is larger than the file");
+	if (!p->stored)
+		return p->n ? err_set(err, -EIO, "no bytes are stored") : 0;
 	auto_bytes struct bytes in = {0}, decoded = {0};
 	struct bytes *to = r->table.filtered ? &in : out;
 	if (bytes_reserve(to, (size_t)p->stored))
@@ -305,21 +317,6 @@ static int read_block(const struct h5_fheap_reader *r, struct block *b, struct b
 	return rc ? err_wrap(err, rc, "block at %" PRIu64, b->addr) : 0;
 }
 
-/* Frees blocks in turn until `size` more bytes can be kept. */
-static void evict(struct h5_fheap_reader *r, uint64_t size)
-{
-	struct block *blocks = (void *)r->blocks.data;
-	while (r->kept && r->kept + size > CACHE_LIMIT) {
-		struct block *b = &blocks[r->hand];
-		r->hand = (r->hand + 1) % (r->blocks.len / sizeof(*blocks));
-		if (!b->data)
-			continue;
-		free(b->data);
-		b->data = NULL;
-		r->kept -= b->size;
-	}
-}
-
 /* Appends n bytes at offset `within` of a block. */
 static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t within, uint64_t n,
 		       struct bytes *out, struct err *err)
@@ -337,9 +334,7 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 		return out_of_memory(err);
 	if (b->data)
 		return 0;
-	if (r->table.filtered)
-		evict(r, b->size);
-	if (r->kept + b->size <= CACHE_LIMIT) {
+	if (r->table.filtered || r->kept + b->size <= CACHE_LIMIT) {
 		b->data = raw.data;
 		raw = (struct bytes){0};
 		r->kept += b->size;
@@ -384,8 +379,13 @@ static int get_huge(struct h5_fheap_reader *r, struct cursor *id, size_t max, st
 {
 	struct fheap_place object;
 	int rc = fheap_huge_find(&r->huge, &r->table, r->header.huge_tree, id, &object, err);
+	if (!rc && r->table.filtered && object.n > HUGE_LIMIT - r->huge_read)
+		return err_set(err, -EOPNOTSUPP,
+			       "more than %d bytes of huge objects behind filters", HUGE_LIMIT);
 	if (!rc)
 		rc = append_decoded(r, &object, max, out, err);
+	if (!rc && r->table.filtered)
+		r->huge_read += object.n;
 	if (!rc)
 		rc = fheap_huge_claim(&r->huge, &r->table, &object, err);
 	return rc;

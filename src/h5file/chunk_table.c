@@ -111,7 +111,7 @@ static int show(void *ctx, const struct h5_chunk *chunk, struct err *err)
 				 .addr = chunk->addr,
 				 .size = chunk->size,
 				 .filter_mask = chunk->filter_mask};
-	c.is_filtered = d->pipeline.n && !(d->whole_edges && is_partial(&d->grid, c.number));
+	c.is_filtered = d->pipeline->n && !(d->whole_edges && is_partial(&d->grid, c.number));
 	return s->fn(s->ctx, &c, err);
 }
 
@@ -128,7 +128,7 @@ static int walk_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64
 		return 0;
 	struct show s = {.d = d, .fn = fn, .ctx = ctx};
 	return h5_index_walk(&f->file, &d->layout, &tree_object(f->tree, number)->o.dataset.space,
-			     &d->shown.grid, d->shown.pipeline.n > 0, first, end, show, &s, err);
+			     &d->shown.grid, d->shown.pipeline->n > 0, first, end, show, &s, err);
 }
 
 int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
@@ -170,7 +170,7 @@ static int undo_filters(const struct dataset_info *d, const struct h5file_chunk 
 	if (whole > SIZE_MAX / 2)
 		return err_set(err, -ENOMEM, "out of memory: chunk of %" PRIu64 " bytes", whole);
 	if (chunk->is_filtered) {
-		rc = codec_hdf5_decode(&shown->pipeline, chunk->filter_mask, d->elem_size,
+		rc = codec_hdf5_decode(shown->pipeline, chunk->filter_mask, d->elem_size,
 				       stored->data, stored->len, (size_t)want, out, err);
 	} else {
 		*out = *stored;

@@ -69,24 +69,46 @@ static int read_layout(struct reader *r)
 	return keep_data(r);
 }
 
+static bool same_pipeline(const struct pipeline *a, const struct pipeline *b)
+{
+	for (uint32_t i = 0; i < a->n && a->n == b->n; i++) {
+		const struct filter *x = &a->f[i], *y = &b->f[i];
+		const bool named = x->name && y->name;
+		if (x->id != y->id || x->nparams != y->nparams ||
+		    (named ? strcmp(x->name, y->name) != 0 : x->name != y->name) ||
+		    (x->nparams &&
+		     memcmp(x->params, y->params, x->nparams * sizeof(*x->params)) != 0))
+			return false;
+	}
+	return a->n == b->n;
+}
+
+/* Most datasets of a file have the same filters, and a struct pipeline is large: a dataset shares
+ * that of the one before it if they are equal. */
+static int keep_pipeline(struct reader *r, const struct pipeline *p)
+{
+	struct h5file *f = r->f;
+	if (!f->pipeline || !same_pipeline(f->pipeline, p)) {
+		struct pipeline *copy = arena_alloc(f->arena, sizeof(*copy));
+		if (!copy)
+			return err_set(r->err, -ENOMEM, "out of memory");
+		*copy = *p;
+		f->pipeline = copy;
+	}
+	r->info->shown.pipeline = f->pipeline;
+	r->ds.nfilters = f->pipeline->n;
+	r->ds.filters = f->pipeline->f;
+	return 0;
+}
+
 static int read_pipeline(struct reader *r)
 {
-	struct pipeline *p = &r->info->shown.pipeline;
-	struct arena *a = tree_arena(r->f->tree);
+	struct pipeline p = {.n = 0};
 	struct cursor body;
 	int rc = find(r, H5_MSG_PIPELINE, &body);
-	if (rc <= 0)
-		return rc;
-	rc = h5_pipeline_decode(&body, a, p, r->err);
-	if (rc || !p->n)
-		return rc;
-	struct filter *filters = arena_array(a, p->n, sizeof(*filters));
-	if (!filters)
-		return err_set(r->err, -ENOMEM, "out of memory");
-	memcpy(filters, p->f, p->n * sizeof(*filters));
-	r->ds.nfilters = p->n;
-	r->ds.filters = filters;
-	return 0;
+	if (rc > 0)
+		rc = h5_pipeline_decode(&body, tree_arena(r->f->tree), &p, r->err);
+	return rc ? rc : keep_pipeline(r, &p);
 }
 
 /* The bytes of a defined fill value. */

@@ -36,9 +36,11 @@ static int claim_dataset(struct h5file *f, uint32_t number, struct err *err)
 		return f->claim_chunks
 			       ? h5file_chunks(f, number, 0, UINT64_MAX, claim_chunk, f, err)
 			       : 0;
-	return d->shown.stored_bytes
-		       ? h5_claim(f->file.claims, d->layout.addr, d->layout.size, "raw data", err)
-		       : 0;
+	uint64_t end; /* data outside of the file are a problem of their own */
+	if (!d->shown.stored_bytes || !add_u64(d->layout.addr, d->layout.size, &end) ||
+	    end > h5_file_size(&f->file))
+		return 0;
+	return h5_claim(f->file.claims, d->layout.addr, d->layout.size, "raw data", err);
 }
 
 static int claim_all(struct h5file *f, struct err *err)

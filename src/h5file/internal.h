@@ -36,12 +36,13 @@ struct h5file {
 	bool claim_chunks;
 	struct budget_charge charge;
 	struct tree *tree;
-	struct arena *arena;		/* of everything else that lives as long as the file */
-	struct dataset_info **datasets; /* by number; NULL: no dataset */
-	uint32_t ndatasets;		/* length of this table */
-	struct addr_map numbers;	/* header addresses of all objects */
-	struct bytes headers;		/* of uint64_t: the address of each object's header */
-	struct bytes shares;		/* of struct share, until the open ends */
+	struct arena *arena;		 /* of everything else that lives as long as the file */
+	struct dataset_info **datasets;	 /* by number; NULL: no dataset */
+	uint32_t ndatasets;		 /* length of this table */
+	const struct pipeline *pipeline; /* of the last dataset */
+	struct addr_map numbers;	 /* header addresses of all objects */
+	struct bytes headers;		 /* of uint64_t: the address of each object's header */
+	struct bytes shares;		 /* of struct share, until the open ends */
 	struct h5_shared *shared;
 	uint64_t value_bytes;  /* of attributes and fill values */
 	uint64_t bytes_before; /* that the source had read when the open began */

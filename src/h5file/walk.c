@@ -127,7 +127,8 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 		rc = attr_read(f, h, err);
 	if (!rc)
 		note_comment(f, h);
-	return rc;
+	return rc ? err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number))
+		  : 0;
 }
 
 /* Reads an object, or marks it as broken. */
@@ -141,7 +142,6 @@ static int visit(struct h5file *f, uint32_t number, struct err *err)
 	arena_free(h.scratch);
 	if (!is_local(rc))
 		return rc;
-	err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, number));
 	if (number == 0)
 		return err_wrap(err, rc, "root group");
 	h5file_report(f, number, err);

@@ -27,7 +27,8 @@
 
 enum {
 	BUDGET = 64 << 20,
-	PAGE = 1024,
+	PAGE_MIN = 512,
+	PAGES = 12,		 /* of a larger file; each may restart the open */
 	CHUNKS_READ = 4,	 /* of each dataset */
 	CHUNK_BYTES = 256 << 10, /* larger chunks are not decoded */
 	DATASETS = 64,		 /* chunks are read of so many */
@@ -67,7 +68,7 @@ static void init(struct opened *o, const uint8_t *data, size_t size, bool paged)
 	*o = (struct opened){.err = ERR_INIT};
 	mem_src_init(&o->m, data, size);
 	if (paged)
-		mem_src_hide(&o->m, PAGE);
+		mem_src_hide(&o->m, size / PAGES > PAGE_MIN ? size / PAGES : PAGE_MIN);
 	o->budget = budget_new(&(struct budget_limits){
 		.bytes = BUDGET, .metadata_min = BUDGET / 2, .option = "limit"});
 	require(o->budget);
@@ -77,7 +78,7 @@ static void init(struct opened *o, const uint8_t *data, size_t size, bool paged)
 static void open_file(struct opened *o)
 {
 	const struct h5file_options opt = {.budget = o->budget, .claim_chunks = true};
-	const size_t pages = (size_t)o->m.source.size / PAGE + 2;
+	const size_t pages = o->m.page ? (size_t)o->m.source.size / o->m.page + 2 : 1;
 	for (size_t i = 0; i < pages; i++) {
 		const uint64_t reads = o->m.source.reads, bytes = o->m.source.bytes;
 		err_clear(&o->err);

@@ -38,7 +38,7 @@
 #include <base/source_paged.h>
 #include <h5file/h5file.h>
 
-enum { PAGES = 256, MAX_DATA = 1 << 28, MAX_ELEMS = 1 << 20 };
+enum { PAGES = 256, MAX_DATA = 1 << 25, MAX_ELEMS = 1 << 20 };
 
 static struct h5file *file;
 static bool with_data;
@@ -445,11 +445,14 @@ static int add_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *er
 
 static uint32_t crc32_add(uint32_t crc, const uint8_t *bytes, size_t n)
 {
+	static const uint32_t table[] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac,
+					 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+					 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+					 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
 	crc = ~crc;
 	for (size_t i = 0; i < n; i++) {
-		crc ^= bytes[i];
-		for (int k = 0; k < 8; k++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+		crc = table[(crc ^ bytes[i]) & 15] ^ crc >> 4;
+		crc = table[(crc ^ bytes[i] >> 4) & 15] ^ crc >> 4;
 	}
 	return ~crc;
 }

@@ -304,6 +304,46 @@ static void test_malformed_filtered_heaps(void **state)
 	}
 }
 
+/* Blocks of 2^start bytes, behind filters. */
+static int open_with_blocks(unsigned int start)
+{
+	enum { START = 112, MAX_DIRECT = 120 };
+	struct opened o;
+	load(&o, &vectors[1]);
+	put_uint(o.bytes + SMALL_HEAP + START, UINT64_C(1) << start, 8);
+	put_uint(o.bytes + SMALL_HEAP + MAX_DIRECT, UINT64_C(2) << start, 8);
+	mend(o.bytes + SMALL_HEAP, HEADER_SUM);
+	int rc = h5_fheap_open(&o.m.file, SMALL_HEAP, &o.r, NULL);
+	release(&o);
+	return rc;
+}
+
+static void test_a_filtered_heap_that_is_too_large(void **state)
+{
+	assert_int_equal(open_with_blocks(16), 0);
+	assert_int_equal(open_with_blocks(26), 0);
+	assert_int_equal(open_with_blocks(27), -EOPNOTSUPP);
+}
+
+/* Many ids of one huge object must not keep a reader busy. */
+static void test_huge_objects_are_decoded_a_limited_time(void **state)
+{
+	enum { LIMIT = 256 << 20, OBJECT = 5010 };
+	struct opened o;
+	size_t n = 0;
+	int rc;
+	load(&o, &vectors[1]);
+	assert_int_equal(h5_fheap_open(&o.m.file, SMALL_HEAP, &o.r, NULL), 0);
+	do {
+		auto_bytes struct bytes out = {0};
+		rc = h5_fheap_get(o.r, (const uint8_t *)"\x10\1\0\0\0\0\0", 7, OBJECT, &out, NULL);
+		n += rc == 0;
+	} while (!rc);
+	assert_int_equal(rc, -EOPNOTSUPP);
+	assert_int_equal(n, LIMIT / OBJECT);
+	release(&o);
+}
+
 /* libhdf5 does not write ids that are so long. The test changes the length of ids in a header. */
 static void test_filtered_objects_in_ids(void **state)
 {
@@ -401,6 +441,8 @@ int main(void)
 		cmocka_unit_test(test_filters_without_a_decoder),
 		cmocka_unit_test(test_a_block_that_is_not_filtered),
 		cmocka_unit_test(test_malformed_filtered_heaps),
+		cmocka_unit_test(test_a_filtered_heap_that_is_too_large),
+		cmocka_unit_test(test_huge_objects_are_decoded_a_limited_time),
 		cmocka_unit_test(test_filtered_objects_in_ids),
 		cmocka_unit_test(test_missing_pages),
 		cmocka_unit_test(test_a_heap_larger_than_the_cache),

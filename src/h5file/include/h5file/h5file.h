@@ -79,12 +79,12 @@ const struct h5file_problem *h5file_problem(const struct h5file *f, uint64_t n);
 
 /* What else the file says of a dataset. */
 struct h5file_dataset {
-	struct grid grid;	  /* of the file */
-	struct pipeline pipeline; /* of the file */
-	enum layout_class layout; /* of the file */
-	bool whole_edges;	  /* partial edge chunks are not filtered */
-	uint64_t stored_bytes;	  /* contiguous, compact: bytes of raw data; chunked: 0 */
-	uint64_t header;	  /* address of the object header */
+	struct grid grid;		 /* of the file */
+	const struct pipeline *pipeline; /* of the file; datasets may share it */
+	enum layout_class layout;	 /* of the file */
+	bool whole_edges;		 /* partial edge chunks are not filtered */
+	uint64_t stored_bytes;		 /* contiguous, compact: bytes of raw data; chunked: 0 */
+	uint64_t header;		 /* address of the object header */
 };
 /* NULL: the object is no dataset, or it is broken. Any thread. */
 const struct h5file_dataset *h5file_dataset(const struct h5file *f, uint32_t number);

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunks of datasets without chunks, of a version 1 B-tree, of compact data; sizes that are wrong;
+ * data that are too short; partial chunks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <h5/btree1.h>
+#include <h5file/h5file.h>
+
+#include "small_file.h"
+
+/* A file with the dataset /d, whose header is at d. size: bytes that the source says it has; data
+ * behind the real end are never read. 0: the real size. */
+static struct h5file *open_sized(struct small_file *s, uint64_t d, uint64_t size)
+{
+	struct h5file *f = NULL;
+	struct err err = ERR_INIT;
+	small_object(s);
+	small_group(s, false);
+	small_link(s, "d", d);
+	small_finish(s, small_end(s));
+	if (size)
+		s->src.source.size = size;
+	if (h5file_open(&s->src.source, NULL, &f, &err))
+		fail_msg("%s", err.msg);
+	return f;
+}
+
+static struct h5file *open_with(struct small_file *s, uint64_t d)
+{
+	return open_sized(s, d, 0);
+}
+
+struct seen {
+	struct h5file_chunk chunk[64];
+	size_t n;
+};
+
+static int see(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct seen *s = ctx;
+	assert_true(s->n < 64);
+	s->chunk[s->n++] = *chunk;
+	return 0;
+}
+
+static int decode(struct h5file *f, const struct h5file_chunk *c, struct elems *out,
+		  struct err *err)
+{
+	struct bytes stored = {0};
+	int rc = h5file_chunk_read(f, c, &stored, err);
+	if (!rc)
+		rc = h5file_chunk_decode(f, 1, c, &stored, out, err);
+	bytes_release(&stored);
+	return rc;
+}
+
+static void compact_data(void **state)
+{
+	static struct small_file s;
+	const uint8_t v[] = {1, 2, 3, 4, 5, 6};
+	const struct dspace space = small_vector(6);
+	const struct h5_layout l = {.cls = LAYOUT_COMPACT, .data = v, .size = 6};
+	struct seen seen = {.n = 0};
+	struct elems out = {0};
+	struct err err = ERR_INIT;
+	small_begin(&s);
+	small_object(&s);
+	small_dataset(&s, dtype_integer(s.arena, 1, false, false, NULL), &space, &l, NULL);
+	struct h5file *f = open_with(&s, small_end(&s));
+	assert_int_equal(h5file_dataset(f, 1)->layout, LAYOUT_COMPACT);
+	assert_int_equal(h5file_dataset(f, 1)->stored_bytes, 6);
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), 0);
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(decode(f, &seen.chunk[0], &out, &err), 0);
+	assert_memory_equal(out.fixed.data, v, 6);
+	elems_release(&out);
+	assert_int_equal(h5file_chunks(f, 1, 1, UINT64_MAX, see, &seen, &err), 0);
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(h5file_chunks(f, 0, 0, 1, see, &seen, &err), -EINVAL);
+	assert_null(h5file_dataset(f, 0));
+	assert_null(h5file_dataset(f, 99));
+	h5file_close(f);
+	small_release(&s);
+}
+
+static void a_contiguous_dataset_is_cut(void **state)
+{
+	static struct small_file s;
+	const uint64_t dims[] = {9, 1 << 20};
+	struct dspace space;
+	struct seen seen = {.n = 0};
+	struct err err = ERR_INIT;
+	small_begin(&s);
+	const uint64_t at = small_put(&s, "x", 1);
+	const struct h5_layout l = {.cls = LAYOUT_CONTIGUOUS, .addr = at, .size = 9 << 20};
+	dspace_simple(&space, 2, dims, NULL, NULL);
+	small_object(&s);
+	small_dataset(&s, dtype_integer(s.arena, 1, false, false, NULL), &space, &l, NULL);
+	const uint64_t d = small_end(&s);
+	struct h5file *f = open_sized(&s, d, 10 << 20);
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), 0);
+	assert_int_equal(seen.n, 3);
+	assert_int_equal(seen.chunk[1].addr, at + (4 << 20));
+	assert_int_equal(seen.chunk[1].size, 4 << 20);
+	assert_int_equal(seen.chunk[2].size, 1 << 20); /* the last run is shorter */
+	h5file_close(f);
+	/* Now the file ends within chunk 2. */
+	seen.n = 0;
+	f = open_sized(&s, d, 9 << 20);
+	assert_int_equal(h5file_problems(f), 1);
+	assert_non_null(strstr(h5file_problem(f, 0)->text, "outside of the file"));
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), -EIO);
+	assert_int_equal(seen.n, 2);
+	h5file_close(f);
+	small_release(&s);
+}
+
+/* The elements of a cut that are beyond the extent are zeros. */
+static void a_short_run_is_filled_up(void **state)
+{
+	static struct small_file s;
+	struct seen seen = {.n = 0};
+	struct elems out = {0};
+	struct err err = ERR_INIT;
+	const uint64_t dims[] = {3, 1 << 20};
+	struct dspace space;
+	dspace_simple(&space, 2, dims, NULL, NULL);
+	small_begin(&s);
+	const struct h5_layout l = {
+		.cls = LAYOUT_CONTIGUOUS, .addr = small_put(&s, "abc", 3), .size = 24 << 20};
+	small_object(&s);
+	small_dataset(&s, dtype_integer(s.arena, 8, false, false, NULL), &space, &l, NULL);
+	struct h5file *f = open_sized(&s, small_end(&s), 64 << 20);
+	const struct grid *g = &h5file_dataset(f, 1)->grid;
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), 0);
+	assert_int_equal(seen.n, g->nchunks);
+	/* A chunk of one element, of which the caller has the bytes. */
+	struct bytes stored = {0};
+	seen.chunk[0].size = 8;
+	assert_int_equal(bytes_append(&stored, "12345678", 8), 0);
+	assert_int_equal(h5file_chunk_decode(f, 1, &seen.chunk[0], &stored, &out, &err), 0);
+	assert_int_equal(out.fixed.len, g->chunk_elems * 8);
+	assert_memory_equal(out.fixed.data, "12345678\0\0", 10);
+	assert_int_equal(out.fixed.data[out.fixed.len - 1], 0);
+	elems_release(&out);
+	bytes_release(&stored);
+	h5file_close(f);
+	small_release(&s);
+}
+
+static void too_few_data(void **state)
+{
+	static struct small_file s;
+	struct seen seen = {.n = 0};
+	struct err err = ERR_INIT;
+	const uint8_t v[8] = {0};
+	const struct dspace space = small_vector(9);
+	small_begin(&s);
+	const struct h5_layout l = {
+		.cls = LAYOUT_CONTIGUOUS, .addr = small_put(&s, v, 8), .size = 8};
+	small_object(&s);
+	small_dataset(&s, dtype_integer(s.arena, 1, false, false, NULL), &space, &l, NULL);
+	struct h5file *f = open_with(&s, small_end(&s));
+	assert_int_equal(h5file_problems(f), 1);
+	assert_non_null(strstr(h5file_problem(f, 0)->text, "8 bytes of data are stored"));
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), -EIO);
+	h5file_close(f);
+	small_release(&s);
+}
+
+/* ---- a version 1 B-tree ---- */
+
+enum { CHUNKS = 3, CHUNK = 4 /* elements of 2 bytes */ };
+
+struct table {
+	uint64_t data;
+	uint32_t size[CHUNKS], mask[CHUNKS];
+};
+
+static void nth(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
+{
+	const struct table *t = ctx;
+	*out = (struct h5_bt1_chunk){.size = t->size[i],
+				     .filter_mask = t->mask[i],
+				     .offset = {i * CHUNK},
+				     .addr = t->data + 2 * CHUNK * i};
+}
+
+static void end(void *ctx, struct h5_bt1_chunk *out)
+{
+	*out = (struct h5_bt1_chunk){.offset = {CHUNKS * CHUNK}};
+}
+
+/* 10 elements in chunks of 4. filters: NULL or a pipeline. */
+static struct h5file *open_chunked(struct small_file *s, struct table *t,
+				   const struct pipeline *filters)
+{
+	uint16_t v[CHUNKS * CHUNK];
+	for (uint16_t i = 0; i < CHUNKS * CHUNK; i++)
+		v[i] = i;
+	small_begin(s);
+	t->data = small_put(s, v, sizeof(v));
+	struct h5_bt1 tree = {.rank = 1,
+			      .elem_size = 2,
+			      .n = CHUNKS,
+			      .addr = (s->n + 7) & ~(size_t)7,
+			      .chunk = nth,
+			      .end = end,
+			      .ctx = t};
+	const size_t n = (size_t)h5_bt1_size(1, CHUNKS);
+	uint8_t *nodes = malloc(n);
+	h5_bt1_read(&tree, 0, nodes, n);
+	assert_int_equal(small_put(s, nodes, n), tree.addr);
+	free(nodes);
+	const struct dspace space = small_vector(10);
+	const struct h5_layout l = {.cls = LAYOUT_CHUNKED,
+				    .rank = 1,
+				    .chunk = {CHUNK},
+				    .elem_size = 2,
+				    .addr = tree.addr};
+	small_object(s);
+	small_dataset(s, dtype_integer(s->arena, 2, false, false, NULL), &space, &l, NULL);
+	if (filters) {
+		struct emit e = small_body(s);
+		h5_pipeline_encode(&e, filters);
+		small_message(s, H5_MSG_PIPELINE, &e);
+	}
+	return open_with(s, small_end(s));
+}
+
+static void chunks_of_an_index(void **state)
+{
+	static struct small_file s;
+	struct table t = {.size = {8, 8, 8}};
+	struct seen seen = {.n = 0};
+	struct elems out = {0};
+	struct err err = ERR_INIT;
+	struct h5file *f = open_chunked(&s, &t, NULL);
+	assert_int_equal(h5file_chunks(f, 1, 1, 3, see, &seen, &err), 0);
+	assert_int_equal(seen.n, 2);
+	assert_int_equal(seen.chunk[0].number, 1);
+	assert_false(seen.chunk[0].is_filtered);
+	assert_int_equal(decode(f, &seen.chunk[1], &out, &err), 0);
+	assert_int_equal(out.fixed.len, 8); /* the whole chunk, beyond the extent, too */
+	assert_int_equal(out.fixed.data[0], 8);
+	assert_int_equal(out.fixed.data[6], 11);
+	elems_release(&out);
+	h5file_close(f);
+	small_release(&s);
+}
+
+static void sizes_that_are_wrong(void **state)
+{
+	static struct small_file s;
+	struct table t = {.size = {8, 6, 10}};
+	struct seen seen = {.n = 0};
+	struct err err = ERR_INIT;
+	struct h5file *f = open_chunked(&s, &t, NULL);
+	if (!h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err))
+		for (size_t i = 1; i < seen.n; i++) {
+			struct elems out = {0};
+			assert_int_equal(decode(f, &seen.chunk[i], &out, &err), -EIO);
+		}
+	h5file_close(f);
+	small_release(&s);
+}
+
+/* Shuffle was applied to chunk 0 only: the mask of the others says so. */
+static void filter_masks(void **state)
+{
+	static struct small_file s;
+	static const uint32_t two[] = {2};
+	const struct pipeline p = {
+		.n = 1,
+		.f = {{.id = FILTER_SHUFFLE, .name = "shuffle", .nparams = 1, .params = two}}};
+	struct table t = {.size = {8, 8, 8}, .mask = {0, 1, 1}};
+	struct seen seen = {.n = 0};
+	struct elems out = {0};
+	struct err err = ERR_INIT;
+	struct h5file *f = open_chunked(&s, &t, &p);
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), 0);
+	assert_int_equal(seen.n, 3);
+	assert_true(seen.chunk[0].is_filtered);
+	assert_int_equal(decode(f, &seen.chunk[0], &out, &err), 0);
+	/* Stored: 0 0 1 0 2 0 3 0. The first half holds the low bytes. */
+	assert_memory_equal(out.fixed.data, "\0\2\0\0\1\3\0\0", 8);
+	elems_release(&out);
+	assert_int_equal(decode(f, &seen.chunk[1], &out, &err), 0);
+	assert_memory_equal(out.fixed.data, "\4\0\5\0\6\0\7\0", 8);
+	elems_release(&out);
+	h5file_close(f);
+	small_release(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(compact_data),
+		cmocka_unit_test(a_contiguous_dataset_is_cut),
+		cmocka_unit_test(a_short_run_is_filled_up),
+		cmocka_unit_test(too_few_data),
+		cmocka_unit_test(chunks_of_an_index),
+		cmocka_unit_test(sizes_that_are_wrong),
+		cmocka_unit_test(filter_masks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
