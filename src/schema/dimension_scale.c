@@ -3,7 +3,8 @@
  * The attributes CLASS and NAME of dimension scales. According to the dimension scale specification
  * they are null-terminated, and libhdf5 recognises a scale only if its CLASS is a null-terminated
  * string of 16 bytes. hsload, the usual loader, stores both null-padded and without terminator.
- * These functions restore the terminators. Pure.
+ * These functions restore the terminators, except for attributes whose documents have the exact
+ * type (exact.h). Pure.
  */
 #include "parse.h"
 
@@ -39,10 +40,18 @@ static bool is_scale_class(const struct attribute *a)
 	       (a->value.fixed.len == len || a->value.fixed.data[len] == '\0');
 }
 
-static int terminate(struct schema_ctx *ctx, struct attribute *a, struct err *err)
+/* True if the document of the attribute has the exact type. */
+static bool is_exact(const json_t *doc, const char *name)
+{
+	const json_t *a = json_object_get(json_object_get(doc, "attributes"), name);
+	return json_object_get(json_object_get(a, "type"), "hsmount");
+}
+
+static int terminate(struct schema_ctx *ctx, const json_t *doc, struct attribute *a,
+		     struct err *err)
 {
 	size_t len;
-	if (!is_padded(a, &len))
+	if (!is_padded(a, &len) || is_exact(doc, a->name))
 		return 0;
 	const struct dtype *t = dtype_string(ctx->arena, (uint32_t)len + 1, DTYPE_PAD_NULLTERM,
 					     a->type->string.cset, err);
@@ -53,13 +62,14 @@ static int terminate(struct schema_ctx *ctx, struct attribute *a, struct err *er
 	return 0;
 }
 
-int schema_dimension_scale(struct schema_ctx *ctx, struct object *o, struct err *err)
+int schema_dimension_scale(struct schema_ctx *ctx, const json_t *doc, struct object *o,
+			   struct err *err)
 {
 	struct attribute *class = find(o, "CLASS");
 	if (o->kind != OBJECT_DATASET || !is_scale_class(class))
 		return 0;
-	int rc = terminate(ctx, class, err);
+	int rc = terminate(ctx, doc, class, err);
 	if (!rc)
-		rc = terminate(ctx, find(o, "NAME"), err);
+		rc = terminate(ctx, doc, find(o, "NAME"), err);
 	return rc ? err_wrap(err, rc, "dimension scale") : 0;
 }

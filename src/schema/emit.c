@@ -90,13 +90,23 @@ static int put_links(struct schema_emit *e, const struct object *o)
 
 /* ---- attributes ---- */
 
+/* The loader repairs these attributes of hsload's dimension scales (dimension_scale.c), but not if
+ * the exact type says that they are as they should be. */
+static bool is_scale_text(const struct attribute *a)
+{
+	return (strcmp(a->name, "CLASS") == 0 || strcmp(a->name, "NAME") == 0) &&
+	       a->type->cls == DTYPE_STRING && a->type->string.pad == DTYPE_PAD_NULLPAD;
+}
+
 static int put_attribute(struct schema_emit *e, const struct attribute *a)
 {
 	struct writer *w = &e->w;
 	struct carrier carrier;
 	write_key_text(w, a->name, strlen(a->name));
 	write_open(w, '{');
+	e->exact = is_scale_text(a);
 	int rc = schema_emit_type(e, a->type, a->committed, &carrier);
+	e->exact = false;
 	if (!rc) {
 		schema_emit_space(e, &a->space);
 		rc = schema_emit_value(e, &carrier, a);

@@ -35,6 +35,7 @@ struct schema_emit {
 	const struct tree *tree;
 	struct arena *arena; /* for carriers; released after the document */
 	struct writer w;
+	bool exact;	/* write the exact type also if it is that of the service */
 	uint64_t lists; /* bytes of the values that have been written as lists */
 	struct err *err;
 };

@@ -158,7 +158,7 @@ int schema_emit_type(struct schema_emit *e, const struct dtype *t, uint32_t comm
 					 : schema_emit_target(e->tree, (uint64_t)committed + 1);
 	if (o && o->kind == OBJECT_DATATYPE)
 		write_member_word(w, "id", o->id);
-	if (carrier->type != t && !dtype_equal(carrier->type, t)) {
+	if (e->exact || (carrier->type != t && !dtype_equal(carrier->type, t))) {
 		write_key(w, "hsmount");
 		schema_exact_write(w, t);
 	}

@@ -71,7 +71,7 @@ static int parse_document(struct schema_ctx *ctx, const struct schema_id *id,
 	rc = parse_kind(ctx, doc, id, o, err);
 	if (!rc)
 		rc = schema_attributes(ctx, doc, o, err);
-	return rc ? rc : schema_dimension_scale(ctx, o, err);
+	return rc ? rc : schema_dimension_scale(ctx, doc, o, err);
 }
 
 int schema_object_parse(struct arena *a, const struct schema_id *id, const struct schema_id *root,

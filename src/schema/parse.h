@@ -104,6 +104,7 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 
 /* dimension_scale.c: restores the terminators of CLASS and NAME of a dimension scale, which hsload
  * removes. The attributes of o must have been parsed. */
-int schema_dimension_scale(struct schema_ctx *ctx, struct object *o, struct err *err);
+int schema_dimension_scale(struct schema_ctx *ctx, const json_t *doc, struct object *o,
+			   struct err *err);
 
 #endif

@@ -102,8 +102,11 @@ static bool has_other_grid(const struct object *o)
 
 static uint64_t value_bytes(const struct dtype *t, const struct dspace *s, const struct elems *e)
 {
+	/* The text of a reference is longer than the reference, also inside of a sequence. */
+	const uint64_t stored = t->has_ref ? OBJECT_REF_TEXT / DTYPE_OBJREF_SIZE : 1;
 	uint64_t bytes;
-	if (!mul_u64(s->nelems, t->size, &bytes) || !add_u64(bytes, e->heap.len, &bytes))
+	if (!mul_u64(s->nelems, t->size, &bytes) || !add_u64(bytes, e->heap.len, &bytes) ||
+	    !mul_u64(bytes, stored, &bytes))
 		return UINT64_MAX;
 	return bytes;
 }
