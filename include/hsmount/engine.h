@@ -146,34 +146,6 @@ struct engine_info_sink {
 int engine_info(struct engine *e, const char *path, bool verify,
 		const struct engine_info_sink *sink, struct err *err);
 
-/* An import of a local HDF5 file as a new domain. Strings are borrowed. */
-struct engine_import {
-	const char *file; /* with abort it may be NULL */
-	/* The domain, as in a mount. If it is a folder, the name of the file is appended. */
-	const char *path;
-	bool in_folder;	       /* path is a folder, even if the bucket has none there */
-	bool abort;	       /* only removes what an unfinished import to path has stored */
-	bool replace;	       /* replaces a domain that exists */
-	bool keep_storage;     /* keeps the storage of the domain that is replaced */
-	bool skip_unsupported; /* leaves out what a domain cannot hold, instead of failing */
-	uint64_t min_chunk;    /* joins neighbouring chunks to this many bytes; 0: never */
-	unsigned int puts;     /* at the same time; 0: the default */
-	/* The owner of the domain is the first of these that is not NULL: owner, that of the
-	 * replaced domain, service_user, that of the nearest folder, local_user. */
-	const char *owner, *service_user, *local_user;
-	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
-	/* Called in the calling thread; both may be NULL: a line about what is left out, damaged
-	 * or advisable; and bytes of the file's data that are stored, of all. */
-	void (*line)(void *arg, const char *line);
-	void (*progress)(void *arg, uint64_t done, uint64_t total);
-	void *arg;
-};
-/* Imports. Until it succeeds, nothing of the domain is visible. What an import that did not
- * complete has stored is continued by the next call with the same file and path. Fails with
- * -EEXIST, -EISDIR, -ENOTDIR if the path is not free, -ESTALE if the file changes, -EOPNOTSUPP if
- * the file has something that a domain cannot hold, -EIO if it is damaged, and errors of file and
- * bucket. */
-int engine_import(struct engine *e, const struct engine_import *opt, struct err *err);
 /* What a check finds. */
 enum engine_check_severity {
 	ENGINE_CHECK_ERROR,	/* something is damaged */
@@ -231,6 +203,35 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 /* Checks an HDF5 file outside of buckets. Fails if it cannot be opened or read. */
 int engine_check_file(const char *file, bool all, const struct engine_check_sink *sink,
 		      struct err *err);
+
+/* An import of a local HDF5 file as a new domain. Strings are borrowed. */
+struct engine_import {
+	const char *file; /* with abort it may be NULL */
+	/* The domain, as in a mount. If it is a folder, the name of the file is appended. */
+	const char *path;
+	bool in_folder;	       /* path is a folder, even if the bucket has none there */
+	bool abort;	       /* only removes what an unfinished import to path has stored */
+	bool replace;	       /* replaces a domain that exists */
+	bool keep_storage;     /* keeps the storage of the domain that is replaced */
+	bool skip_unsupported; /* leaves out what a domain cannot hold, instead of failing */
+	uint64_t min_chunk;    /* joins neighbouring chunks to this many bytes; 0: never */
+	unsigned int puts;     /* at the same time; 0: the default */
+	/* The owner of the domain is the first of these that is not NULL: owner, that of the
+	 * replaced domain, service_user, that of the nearest folder, local_user. */
+	const char *owner, *service_user, *local_user;
+	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+	/* Called in the calling thread; both may be NULL: a line about what is left out, damaged
+	 * or advisable; and bytes of the file's data that are stored, of all. */
+	void (*line)(void *arg, const char *line);
+	void (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *arg;
+};
+/* Imports. Until it succeeds, nothing of the domain is visible. What an import that did not
+ * complete has stored is continued by the next call with the same file and path. Fails with
+ * -EEXIST, -EISDIR, -ENOTDIR if the path is not free, -ESTALE if the file changes, -EOPNOTSUPP if
+ * the file has something that a domain cannot hold, -EIO if it is damaged, and errors of file and
+ * bucket. */
+int engine_import(struct engine *e, const struct engine_import *opt, struct err *err);
 
 struct engine_counts {
 	uint64_t gets, range_gets, heads, lists, bytes_in, failures, in_flight_max;

@@ -16,9 +16,9 @@ struct command {
 	bool details;		 /* ls -l */
 	bool verify;		 /* info --verify */
 	const char *output;	 /* export --output, or NULL */
+	bool all, json;		 /* check */
 	struct engine_import import;
 	bool imports; /* an option of import was given */
-	bool all, json;		 /* check */
 	struct log *log;
 	struct progress progress;
 	/* Set by command_open(); file by the command. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
- * HDF5 file, stores an HDF5 file as a domain, checks domains and files. */
+ * HDF5 file, checks domains and files, stores an HDF5 file as a domain. */
 #include "command.h"
 
 #include <errno.h>
@@ -28,9 +28,9 @@ static const char help[] =
 	"  ls [-l] BUCKET[/PATH]           list a directory\n"
 	"  info [--verify] BUCKET/DOMAIN   describe a domain and what is wrong with it\n"
 	"  export BUCKET/DOMAIN [FILE]     write a domain as an HDF5 file\n"
-	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
 	"  check [--all] [--json] BUCKET[/PATH] | FILE\n"
 	"                                  look for damage in domains or in an HDF5 file\n"
+	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
 	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
 	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
@@ -80,6 +80,19 @@ static const struct command_def {
 	 "Without FILE, the bytes go to standard output if that is not a terminal\n"
 	 "(hsimage export BUCKET/DOMAIN > FILE), else to a file with the domain's name in the\n"
 	 "current directory. A file is written whole or not at all.\n"},
+	{"check", command_check, "BUCKET[/PATH] or FILE",
+	 "usage: hsimage [OPTIONS] check [--all] [--json] BUCKET[/PATH]\n"
+	 "       hsimage [OPTIONS] -b BUCKET check [--all] [--json] [PATH]\n"
+	 "       hsimage check [--all] [--json] FILE\n"
+	 "Looks for damage in a domain, in every domain below a directory, or in an HDF5 file.\n"
+	 "Reads documents, links, keys and a sample of the chunks, renders each domain as a file\n"
+	 "and reads that back. Writes nothing. Prints a line for each finding, then the result.\n"
+	 "\n"
+	 "  --all    read and decode every chunk, instead of at most 64 of each dataset and 1000\n"
+	 "           of each domain\n"
+	 "  --json   print one JSON object for each domain or file\n"
+	 "\n"
+	 "Exit status: 0 everything is sound, 1 something is damaged or could not be checked.\n"},
 	{"import", command_import, "BUCKET/DOMAIN",
 	 "usage: hsimage [OPTIONS] import FILE BUCKET/DOMAIN\n"
 	 "       hsimage [OPTIONS] -b BUCKET import FILE DOMAIN\n"
@@ -97,19 +110,6 @@ static const struct command_def {
 	 "                       folder)\n"
 	 "  -j, --jobs N         objects to put at the same time (64 in S3, 16 in a directory)\n"
 	 "  --abort              remove what an unfinished import has stored\n"},
-	{"check", command_check, "BUCKET[/PATH] or FILE",
-	 "usage: hsimage [OPTIONS] check [--all] [--json] BUCKET[/PATH]\n"
-	 "       hsimage [OPTIONS] -b BUCKET check [--all] [--json] [PATH]\n"
-	 "       hsimage check [--all] [--json] FILE\n"
-	 "Looks for damage in a domain, in every domain below a directory, or in an HDF5 file.\n"
-	 "Reads documents, links, keys and a sample of the chunks, renders each domain as a file\n"
-	 "and reads that back. Writes nothing. Prints a line for each finding, then the result.\n"
-	 "\n"
-	 "  --all    read and decode every chunk, instead of at most 64 of each dataset and 1000\n"
-	 "           of each domain\n"
-	 "  --json   print one JSON object for each domain or file\n"
-	 "\n"
-	 "Exit status: 0 everything is sound, 1 something is damaged or could not be checked.\n"},
 };
 enum { NCOMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -286,9 +286,9 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	const char *foreign = c->details && def->run != command_ls	 ? "-l"
 			      : c->verify && def->run != command_info	 ? "--verify"
 			      : c->output && def->run != command_export	 ? "--output"
-			      : c->imports && def->run != command_import ? "of import"
 			      : c->all && def->run != command_check	 ? "--all"
 			      : c->json && def->run != command_check	 ? "--json"
+			      : c->imports && def->run != command_import ? "of import"
 									 : NULL;
 	const bool takes_path = def->run == command_ls || def->run == command_check;
 	const char *in_bucket = takes_path ? "PATH" : "DOMAIN";
@@ -321,7 +321,7 @@ static int run(struct command *c, const struct arguments *a)
 	const struct command_def *def = find_command(a->v[0]);
 	if (!a->v[0])
 		err_set(&err, -EINVAL,
-			"missing operand: COMMAND is required: ls, info, export, import or check");
+			"missing operand: COMMAND is required: ls, info, export, check or import");
 	else if (!def)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))

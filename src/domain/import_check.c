@@ -177,7 +177,8 @@ static int compare(const void *a, const void *b)
 static int drop(struct check *c)
 {
 	struct tree *t = c->im->tree;
-	qsort(c->v, c->n, sizeof(*c->v), compare);
+	if (c->n)
+		qsort(c->v, c->n, sizeof(*c->v), compare);
 	for (size_t first = 0, end; first < c->n; first = end) {
 		const uint32_t number = c->v[first].object;
 		bool whole = false;

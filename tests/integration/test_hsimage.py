@@ -19,7 +19,7 @@ import mkbucket
 from mounts import HSIMAGE, PATIENCE, run, wait_for
 from oracle import mount_name
 
-COMMANDS = ["ls", "info", "export", "check"]
+COMMANDS = ["ls", "info", "export", "check", "import"]
 MODE = "-r--r--r--"
 ACLS = ('{"maker":{"create":true,"read":true,"update":true,"delete":true,"readACL":true,'
         '"updateACL":true},"default":{"create":false,"read":true,"update":false,"delete":false,'
@@ -82,7 +82,7 @@ class Terminal:
 # ---- usage ----
 
 @pytest.mark.parametrize("arguments, words", [
-    ((), "missing operand: COMMAND is required: ls, info, export or check"),
+    ((), "missing operand: COMMAND is required: ls, info, export, check or import"),
     (("explode", "x"), "explode: no such command"),
     (("ls",), "missing operand: BUCKET[/PATH]"),
     (("info",), "missing operand: BUCKET/DOMAIN"),

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+
 #include <base/cursor.h>
 #include <h5/gheap.h>
 #include <h5file/h5file.h>
@@ -218,6 +220,82 @@ static void shared_items_are_limited(void **state)
 	small_release(&s);
 }
 
+enum { THREADS = 4, ROUNDS = 100, STRINGS = 64 };
+
+static int read_uncounted(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	const struct mem_src *m = ctx;
+	memcpy(buf, m->bytes + offset, n);
+	return 0;
+}
+
+struct decoder {
+	struct h5file *f;
+	struct h5file_chunk chunk;
+	unsigned int wrong;
+};
+
+static void *decode_again_and_again(void *ctx)
+{
+	struct decoder *d = ctx;
+	for (int i = 0; i < ROUNDS; i++) {
+		struct bytes stored = {0};
+		struct elems out = {0};
+		int rc = h5file_chunk_read(d->f, &d->chunk, &stored, NULL);
+		if (!rc)
+			rc = h5file_chunk_decode(d->f, 1, &d->chunk, &stored, &out, NULL);
+		for (size_t k = 0; !rc && k < STRINGS; k++) {
+			const struct elems_vlen v = elems_get_vlen(out.fixed.data + 16 * k);
+			if (v.count != 3 || memcmp(out.heap.data + v.offset, "one", 3) != 0)
+				rc = -EIO;
+		}
+		d->wrong += rc != 0;
+		bytes_release(&stored);
+		elems_release(&out);
+	}
+	return NULL;
+}
+
+static void any_thread_decodes_chunks(void **state)
+{
+	static struct small_file s;
+	uint8_t slots[16 * STRINGS];
+	pthread_t threads[THREADS];
+	struct decoder d[THREADS];
+	struct h5file *f = NULL;
+	struct err err = ERR_INIT;
+	small_begin(&s);
+	const uint64_t heap = put_heap(&s, 0);
+	for (size_t i = 0; i < STRINGS; i++)
+		put_slot(slots + 16 * i, 3, heap, 1);
+	const struct dspace space = small_vector(STRINGS);
+	const struct h5_layout l = {.cls = LAYOUT_CONTIGUOUS,
+				    .addr = small_put(&s, slots, sizeof(slots)),
+				    .size = sizeof(slots)};
+	small_object(&s);
+	small_dataset(&s, dtype_vlen_string(s.arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_UTF8, NULL),
+		      &space, &l, NULL);
+	const uint64_t addr = small_end(&s);
+	small_object(&s);
+	small_group(&s, false);
+	small_link(&s, "d", addr);
+	small_finish(&s, small_end(&s));
+	assert_int_equal(h5file_open(&s.src.source, NULL, &f, &err), 0);
+	/* The bytes of the test's source do not change, but it counts its reads. */
+	s.src.source.read_at = read_uncounted;
+	for (int i = 0; i < THREADS; i++) {
+		d[i] = (struct decoder){.f = f, .chunk = {.addr = l.addr, .size = l.size}};
+		assert_int_equal(pthread_create(&threads[i], NULL, decode_again_and_again, &d[i]),
+				 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], NULL);
+		assert_int_equal(d[i].wrong, 0);
+	}
+	h5file_close(f);
+	small_release(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +304,7 @@ int main(void)
 		cmocka_unit_test(regions),
 		cmocka_unit_test(damaged_slots),
 		cmocka_unit_test(shared_items_are_limited),
+		cmocka_unit_test(any_thread_decodes_chunks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,6 +219,29 @@ static void starts_again_when_pages_arrive(void **state)
 	small_release(&here);
 }
 
+/* What an open charges is returned, whether it succeeds or not. */
+static void memory_is_charged(void **state)
+{
+	static struct small_file s;
+	for (int fits = 0; fits < 2; fits++) {
+		struct budget *b = budget_new(&(struct budget_limits){
+			.bytes = fits ? 64 << 20 : 4096, .metadata_min = 1024, .option = "x"});
+		const struct h5file_options opt = {.budget = b};
+		struct budget_stats stats;
+		struct h5file *f = NULL;
+		struct err err = ERR_INIT;
+		make(&s);
+		assert_int_equal(h5file_open(&s.src.source, &opt, &f, &err), fits ? 0 : -ENOMEM);
+		budget_get_stats(b, &stats);
+		assert_int_equal(stats.used[BUDGET_TREES] > 0, fits);
+		h5file_close(f);
+		budget_get_stats(b, &stats);
+		assert_int_equal(stats.used[BUDGET_TREES], 0);
+		budget_free(b);
+		small_release(&s);
+	}
+}
+
 /* A chain of groups: no recursion, and paths do not need memory for each level. */
 static void deep_nesting(void **state)
 {
@@ -256,6 +279,7 @@ int main(void)
 		cmocka_unit_test(a_truncated_file_is_reported),
 		cmocka_unit_test(overlapping_data_are_reported),
 		cmocka_unit_test(starts_again_when_pages_arrive),
+		cmocka_unit_test(memory_is_charged),
 		cmocka_unit_test(deep_nesting),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

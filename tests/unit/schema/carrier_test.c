@@ -284,7 +284,7 @@ static void carried_types_are_loaded_again(void **state)
 #define U2 "\"class\":\"H5T_INTEGER\",\"base\":\"H5T_STD_U16LE\""
 #define BITS(s)                                                                                    \
 	"{\"class\":\"H5T_BITFIELD\",\"size\":" s ",\"order\":\"LE\",\"offset\":0,\"precision\":"  \
-						  "8}"
+	"8}"
 
 static void damaged_exact_types_are_refused(void **state)
 {
