@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 
+import h5py
 import pytest
 
 import filediff
@@ -183,7 +184,7 @@ def test_foreign_round_trip(foreign, tmp_path, bucket, name):
     ignored = left_out(done)
     out = export(bucket, tmp_path / "out.h5")
     try:
-        found = filediff.differences(source, out, ignored)
+        h5py.File(source, "r").close()
     except OSError as e:
-        pytest.skip(f"libhdf5 cannot read it: {e}")
-    assert found == []
+        pytest.skip(f"libhdf5 cannot open it: {e}")
+    assert filediff.differences(source, out, ignored) == []
