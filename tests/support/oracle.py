@@ -281,6 +281,14 @@ def bitshuffle_lz4(raw, itemsize):
     return bytes(out) + raw[at:at + total - len(out)]
 
 
+def inflates_to(raw, nbytes):
+    """A compressed chunk may be as long as its elements."""
+    try:
+        return len(zlib.decompress(raw)) == nbytes
+    except zlib.error:
+        return False
+
+
 def decode_chunk(raw, filters, nbytes, itemsize):
     """Stored bytes -> element bytes. nbytes None: variable length, any size."""
     classes = [f.get("class") for f in filters]
@@ -291,7 +299,7 @@ def decode_chunk(raw, filters, nbytes, itemsize):
             struct.unpack_from("<I", raw, 12)[0] == len(raw) and raw[1] == 1 and filters:
         raw = bytes(numcodecs.Blosc().decode(raw))
         shuffled = False
-    elif "H5Z_FILTER_DEFLATE" in classes and len(raw) != nbytes:
+    elif "H5Z_FILTER_DEFLATE" in classes and (len(raw) != nbytes or inflates_to(raw, nbytes)):
         raw = zlib.decompress(raw)
     else:
         shuffled = False
