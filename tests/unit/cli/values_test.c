@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "values.h"
+#include "cli/values.h"
 
 static void numbers(void **state)
 {
