@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include <chunk_array.h>
+#include "h5/chunk_array.h"
 
 static const struct shape {
 	uint32_t rank, slowest;
