@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists the root of a bucket. A bucket of schema v1 has all objects of all domains in its root,
+ * Lists the root of a bucket. Some schemas keep the objects of all domains in the root,
  * which may be millions of keys. Any thread.
  */
 #ifndef NAMES_ROOT_LIST_H
