@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading at an address of a file: see h5/file.h. */
+/* Reading at an address of a file, and announcing reads: see h5/file.h. */
 #include <h5/file.h>
 
 #include <errno.h>
@@ -13,4 +13,11 @@ int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, st
 	if (!add_u64(f->base, addr, &offset))
 		return err_set(err, -EIO, "address %" PRIu64 " is outside of the file", addr);
 	return source_read(f->source, offset, buf, n, err);
+}
+
+void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n)
+{
+	const uint64_t size = h5_file_size(f);
+	if (addr < size)
+		source_advise(f->source, f->base + addr, min_u64(n, size - addr));
 }

@@ -53,6 +53,12 @@ struct h5file {
 	struct problems problems;
 };
 
+/* A file that is not yet read. NULL: out of memory. opt: may be NULL. To be freed with
+ * h5file_close(). */
+struct h5file *h5file_new(struct source *source, const struct h5file_options *opt);
+/* Reads the superblock, and prepares to read shared messages and global heaps. */
+int h5file_start(struct h5file *f, struct err *err);
+
 /* Whether an error means that a part of the file is damaged or not supported, so that the rest can
  * be read. Other errors end the open. */
 static inline bool is_local(int rc)

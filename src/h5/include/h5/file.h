@@ -80,6 +80,10 @@ static inline uint64_t h5_file_size(const struct h5_file *f)
 /* Reads exactly n bytes at an address. -EIO: they are outside of the file. */
 int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err);
 
+/* Announces that n bytes at an address, or as many of them as the file has, are read soon. See
+ * source_advise(). */
+void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n);
+
 /* An integer of `size` bytes whose largest value means "undefined" or "unlimited". Returns
  * UINT64_MAX for that value, whatever the size is. */
 static inline uint64_t h5_cur_undef(struct cursor *c, unsigned int size)
