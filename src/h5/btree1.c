@@ -215,8 +215,8 @@ struct walk {
 	size_t header_size, entry_size; /* bytes, with the size of addresses of the file */
 	const struct h5_bt1_range *range;
 	/* Chunks are in strictly ascending order, so no leaf is visited twice. The size of the file
-	 * limits the number of nodes if they overlap. */
-	uint64_t nodes_left;
+	 * limits the bytes of all nodes if they overlap. */
+	uint64_t bytes_left;
 	bool any;
 	uint64_t last[DSPACE_MAX_RANK];
 	h5_bt1_fn fn;
@@ -280,8 +280,7 @@ static int decode_header(const struct walk *w, struct read_node *n, int level, s
 	return 0;
 }
 
-static int read_node(const struct walk *w, uint64_t addr, int level, struct read_node *n,
-		     struct err *err)
+static int read_node(struct walk *w, uint64_t addr, int level, struct read_node *n, struct err *err)
 {
 	const uint64_t file_size = h5_file_size(w->f);
 	const uint64_t left = addr < file_size ? file_size - addr : 0;
@@ -290,6 +289,9 @@ static int read_node(const struct walk *w, uint64_t addr, int level, struct read
 	*n = (struct read_node){.addr = addr};
 	if (size < w->header_size)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": outside of the file", addr);
+	if (size > w->bytes_left)
+		return err_set(err, -EIO, "B-tree has more nodes than the file can hold");
+	w->bytes_left -= size;
 	n->raw = malloc(size);
 	if (!n->raw)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -343,8 +345,6 @@ static int walk_entries(struct walk *w, struct read_node *n, struct err *err);
 static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 {
 	struct read_node n;
-	if (w->nodes_left-- == 0)
-		return err_set(err, -EIO, "B-tree has more nodes than the file can hold");
 	int rc = read_node(w, addr, level, &n, err);
 	if (!rc)
 		rc = walk_entries(w, &n, err);
@@ -416,7 +416,7 @@ int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 			 .range = range,
 			 .fn = fn,
 			 .ctx = ctx};
-	w.nodes_left = h5_file_size(f) / (w.header_size + w.entry_size) + 1;
+	w.bytes_left = h5_file_size(f);
 	return walk_node(&w, addr, -1, err);
 }
 

@@ -355,6 +355,9 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 	if (rc)
 		return rc;
 	const uint8_t *data = b->data ? b->data : raw.data;
+	rc = h5_file_spend(&r->file, n, err);
+	if (rc)
+		return rc;
 	if (bytes_append(out, data + within, (size_t)n))
 		return out_of_memory(err);
 	if (b->data)

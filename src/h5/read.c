@@ -7,12 +7,30 @@
 
 #include <base/mem.h>
 
+int h5_file_spend(const struct h5_file *f, uint64_t n, struct err *err)
+{
+	if (!f->work)
+		return 0;
+	if (n <= f->work->left) {
+		f->work->left -= n;
+		return 0;
+	}
+	f->work->left = 0;
+	return err_set(
+		err, -EIO,
+		"the structures of the file overlap: reading them takes many times its size");
+}
+
 int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err)
 {
 	uint64_t offset;
 	if (!add_u64(f->base, addr, &offset))
 		return err_set(err, -EIO, "address %" PRIu64 " is outside of the file", addr);
-	return source_read(f->source, offset, buf, n, err);
+	/* A read outside of the file fails without any work. */
+	const uint64_t size = f->source->size;
+	const bool is_inside = offset <= size && n <= size - offset;
+	int rc = is_inside ? h5_file_spend(f, n, err) : 0;
+	return rc ? rc : source_read(f->source, offset, buf, n, err);
 }
 
 void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n)

@@ -16,7 +16,12 @@
 
 #include "walk.h"
 
-enum { MAX_TREE = 1 << 30, MAX_TEXTS = 16 << 20 };
+enum {
+	MAX_TREE = 1 << 30,
+	MAX_TEXTS = 16 << 20,
+	WORK_FACTOR = 64,    /* bytes that may be read for each byte of the file */
+	WORK_MIN = 64 << 20, /* and in addition */
+};
 
 /* ---- claims ---- */
 
@@ -97,6 +102,10 @@ int h5file_start(struct h5file *f, struct err *err)
 	struct source *source = f->file.source;
 	struct h5_claims *claims = f->file.claims;
 	int rc = h5_file_open(&f->file, source, err);
+	if (!mul_u64(source->size, WORK_FACTOR, &f->work.left) ||
+	    !add_u64(f->work.left, WORK_MIN, &f->work.left))
+		f->work.left = UINT64_MAX;
+	f->file.work = &f->work;
 	f->file.unfilter = &undo;
 	f->file.claims = claims;
 	if (rc)
@@ -151,7 +160,7 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	pthread_mutex_init(&f->heap_lock, NULL);
 	f->claim_chunks = opt && opt->claim_chunks;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};
-	f->bytes_before = source->bytes;
+	f->max_tree = max;
 	f->file = h5_file_of(source);
 	f->file.claims = h5_claims_new(f->charge.budget);
 	f->tree = tree_new((size_t)min_u64(max, SIZE_MAX));
@@ -163,7 +172,7 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	return NULL;
 }
 
-/* Ends the claims: what is read from now on was read before, or is data. */
+/* Ends the claims and the limit of work: what is read from now on was read before, or is data. */
 static int end_claims(struct h5file *f, struct err *err)
 {
 	h5_gheap_cache_free(f->heaps);
@@ -171,6 +180,7 @@ static int end_claims(struct h5file *f, struct err *err)
 	h5_claims_free(f->file.claims);
 	f->shared = NULL;
 	f->file.claims = NULL;
+	f->file.work = NULL;
 	f->heaps = h5_gheap_cache_new(&f->file);
 	return f->heaps ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
