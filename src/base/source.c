@@ -29,3 +29,9 @@ int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct e
 	}
 	return rc;
 }
+
+void source_advise(struct source *s, uint64_t offset, uint64_t n)
+{
+	if (s->advise && n && offset < s->size && n <= s->size - offset)
+		s->advise(s->ctx, offset, n);
+}

@@ -275,7 +275,7 @@ static void locate(struct fetch *f, const struct schema_answer *answer)
 	struct chunk_place place = {.key = f->req->key, .room = f->req->room};
 	struct err err = ERR_INIT;
 	const int rc =
-		f->d->schema->locate(object_of(f), f->number, &f->step, answer, &place, &err);
+		f->d->schema->locate(object_of(f), NULL, f->number, &f->step, answer, &place, &err);
 	if (rc < 0)
 		fail(f, rc, &err);
 	else if (rc == SCHEMA_NEEDS_ANSWER)

@@ -110,8 +110,8 @@ int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, c
 {
 	struct chunk_place place = {.key = key, .room = room};
 	unsigned int step = 0;
-	int rc = d->schema->locate(&tree_object(d->tree, dataset)->o, chunk, &step, NULL, &place,
-				   NULL);
+	int rc = d->schema->locate(&tree_object(d->tree, dataset)->o, NULL, chunk, &step, NULL,
+				   &place, NULL);
 	return rc < 0 ? rc : rc || place.absent ? -ENOENT : (int)strlen(key);
 }
 

@@ -19,6 +19,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* Bodies that are made or wait while `puts` requests run. Enough for all workers of a large
+ * machine; more would only take memory. */
+enum { READY_MAX = 16 };
+
 struct slot {
 	struct put_queue *queue;
 	struct store_request *req;
@@ -295,7 +299,7 @@ void put_queue_counts(struct put_queue *q, struct put_queue_counts *out)
 struct put_queue *put_queue_new(const struct env *env, struct store *store, unsigned int puts,
 				const atomic_bool *cancelled)
 {
-	const unsigned int n = 2 * puts;
+	const unsigned int n = puts + (puts < READY_MAX ? puts : READY_MAX);
 	struct put_queue *q = calloc(1, sizeof(*q) + n * sizeof(q->slots[0]));
 	if (!q)
 		return NULL;

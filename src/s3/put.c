@@ -108,6 +108,15 @@ static void refuse(struct s3_operation *op, int rc)
 		finish(op, rc);
 }
 
+/* Whether the MD5 in the ETag of the answer is compared with the bytes that were sent. The
+ * signature of a request contains the SHA-256 of its body, and the server compares the two before
+ * it stores the object. A second digest would cost more than everything else that the store does
+ * for a large body. */
+static bool verifies(const struct s3_store *s)
+{
+	return s->creds ? s->verify == STORE_S3_VERIFY_ALWAYS : s3_verifies(s);
+}
+
 /* The result of a PUT: 0 with the meta of the new version, or a negative errno. */
 static int put_result(struct s3_operation *op)
 {
@@ -120,7 +129,7 @@ static int put_result(struct s3_operation *op)
 		return rc == S3_UNPROVEN ? -ENOENT : rc;
 	*meta = a->meta;
 	meta->size = pieces_size(req->pieces, req->n_pieces);
-	if (s3_verifies(op->s) && s3_request_has_md5(&op->call) &&
+	if (verifies(op->s) && s3_request_has_md5(&op->call) &&
 	    digest_md5(req->pieces, req->n_pieces, md5) == 0 && strcmp(md5, meta->etag) != 0)
 		return err_set(err_of(op), -EAGAIN,
 			       "PUT %s: the server has stored other bytes (MD5 %s, ETag %s)",

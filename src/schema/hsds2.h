@@ -58,8 +58,9 @@ void hsds2_key_classify(const char *key, struct hsds2_key *out);
 
 extern const struct schema_ops hsds2_ops;
 
-int hsds2_locate(const struct object *o, uint64_t number, unsigned int *step,
-		 const struct schema_answer *answer, struct chunk_place *place, struct err *err);
+int hsds2_locate(const struct object *o, const struct object *table, uint64_t number,
+		 unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
+		 struct err *err);
 int hsds2_chunk_prefix(const struct object *o, char *prefix, size_t cap);
 bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number);
 

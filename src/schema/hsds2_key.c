@@ -124,8 +124,9 @@ int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, s
 	return n;
 }
 
-int hsds2_locate(const struct object *o, uint64_t number, unsigned int *step,
-		 const struct schema_answer *answer, struct chunk_place *place, struct err *err)
+int hsds2_locate(const struct object *o, const struct object *table, uint64_t number,
+		 unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
+		 struct err *err)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
 	uint64_t coords[DSPACE_MAX_RANK];

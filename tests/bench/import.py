@@ -3,6 +3,7 @@
 """Measures hsimage import: files of 1 GiB, to a directory and to the gateway, beside plain copies
 of the same bytes. See README.md, "Imports"."""
 import argparse
+import collections
 import os
 import re
 import shutil
@@ -48,32 +49,59 @@ def make_file(path, kind, size):
                                                      range(d.id.get_num_chunks()))]
 
 
+# Processor seconds of the program and of the servers of the gateway; peak memory in MiB.
+Run = collections.namedtuple("Run", "seconds cpu servers peak")
+
+
 class Bench:
     def __init__(self, args, directory):
         self.args, self.directory = args, directory
         self.path = os.path.join(directory, "file.h5")
+        self.gateway = None
+
+    def servers_cpu(self):
+        """The processor seconds of the gateway's servers so far."""
+        ticks = 0
+        for name in ("rgw", "osd") if self.gateway else ():
+            with open(os.path.join(self.gateway.directory, name + ".pid")) as f:
+                pid = f.read().strip()
+            with open(f"/proc/{pid}/stat") as f:
+                ticks += sum(map(int, f.read().rpartition(")")[2].split()[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def measure(self, command, env, text=""):
+        with tempfile.TemporaryFile("w+") as lines, tempfile.TemporaryFile("w+") as errors:
+            lines.write(text)
+            lines.seek(0)
+            servers, start = self.servers_cpu(), time.monotonic()
+            done = subprocess.Popen(command, env=env, stdin=lines, stdout=subprocess.DEVNULL,
+                                    stderr=errors)
+            _, status, used = os.wait4(done.pid, 0)
+            seconds = time.monotonic() - start
+            done.returncode = os.waitstatus_to_exitcode(status)
+            errors.seek(0)
+            assert done.returncode == 0, errors.read()
+        return Run(seconds, used.ru_utime + used.ru_stime, self.servers_cpu() - servers,
+                   used.ru_maxrss / 1024)
 
     def run(self, target, env, *options):
-        """Seconds and peak memory (MiB) of one import."""
-        start = time.monotonic()
-        done = subprocess.Popen([s3_world.mounts.HSIMAGE, "import", *options, self.path, target],
-                                env=env, stderr=subprocess.PIPE, text=True)
-        _, status, used = os.wait4(done.pid, 0)
-        seconds = time.monotonic() - start
-        text = done.stderr.read()
-        done.returncode = os.waitstatus_to_exitcode(status)
-        assert done.returncode == 0, text
-        return seconds, used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
+        return self.measure([s3_world.mounts.HSIMAGE, "import", *options, self.path, target], env)
 
-    def report(self, where, kind, bytes_, runs, floor, floor_name):
-        seconds = statistics.median(r[0] for r in runs)
-        memory = max(r[1] for r in runs)
-        cpu = statistics.median(r[2] for r in runs)
-        base = statistics.median(floor)
-        ratio = base / seconds
-        say(f"{where:22} {kind:14} {bytes_ / seconds / 1e6:7.0f} MB/s  {floor_name} "
-            f"{bytes_ / base / 1e6:7.0f} MB/s  ratio {ratio:4.2f}  {cpu:5.1f} CPU s  "
-            f"peak {memory:4.0f} MiB")
+    @staticmethod
+    def report(where, kind, bytes_, runs, floors):
+        """floors: the runs of each program that the import is compared with, by its name."""
+        def median(some, figure):
+            return statistics.median(getattr(r, figure) for r in some)
+
+        def figures(name, some):
+            return (f"  {name:8} {bytes_ / median(some, 'seconds') / 1e6:5.0f} MB/s, CPU s: "
+                    f"{median(some, 'cpu'):4.1f} + servers {median(some, 'servers'):4.1f}")
+
+        say(f"{where}, {kind}:")
+        say(figures("import", runs) + f", peak {max(r.peak for r in runs):.0f} MiB")
+        for name, some in floors.items():
+            say(figures(name, some) +
+                f", ratio {median(some, 'seconds') / median(runs, 'seconds'):4.2f}")
 
     # ---- directory ----
 
@@ -86,25 +114,23 @@ class Bench:
             runs.append(self.run(os.path.join(bucket, "x.h5"), None, "-o", "allow_empty"))
             shutil.rmtree(bucket)
             copy = os.path.join(self.directory, "copy")
-            start = time.monotonic()
-            subprocess.run(["cp", self.path, copy], check=True)
-            subprocess.run(["sync", copy], check=True)
-            floor.append(time.monotonic() - start)
+            floor.append(self.measure(["sh", "-c", 'cp "$0" "$1" && sync "$1"', self.path, copy],
+                                      None))
             os.unlink(copy)
-        self.report("directory", kind, total, runs, floor, "cp+sync")
+        self.report("directory", kind, total, runs, {"cp+sync": floor})
 
     # ---- S3 ----
 
-    def plain_puts(self, bucket, parts):
-        lines = "".join(
-            f"{at} {n} " + s3_world.s3client.presigned(
-                self.proxy.host, f"/{bucket}/plain/{i}", *self.gateway.keys, method="PUT") + "\n"
-            for i, (at, n) in enumerate(parts))
-        done = subprocess.run(
-            [os.path.join(s3_world.PROGRAMS, "parallel_get"), str(self.proxy.port),
-             str(CONNECTIONS), self.path], input=lines, text=True, stdout=subprocess.PIPE,
-            check=True, timeout=900)
-        return float(done.stdout.split()[0])
+    def plain_puts(self, bucket, parts, sign, env):
+        lines = []
+        for i, (at, n) in enumerate(parts):
+            path = f"/{bucket}/{'signed' if sign else 'plain'}/{i}"
+            target = path if sign else s3_world.s3client.presigned(
+                self.proxy.host, path, *self.gateway.keys, method="PUT")
+            lines.append(f"{at} {n} {target}\n")
+        return self.measure([os.path.join(s3_world.PROGRAMS, "parallel_get"), str(self.proxy.port),
+                             str(CONNECTIONS), self.path, *(["sign"] if sign else [])], env,
+                            "".join(lines))
 
     def to_gateway(self, kind, parts, delay):
         self.proxy.set(Network(delay))
@@ -114,18 +140,24 @@ class Bench:
                    AWS_SECRET_ACCESS_KEY=self.gateway.keys[1], AWS_EC2_METADATA_DISABLED="true",
                    AWS_ENDPOINT_URL=self.proxy.endpoint)
         client = self.gateway.client()
-        runs, floor, puts = [], [], set()
+        runs, plain, signed, puts = [], [], [], set()
         for i in range(self.args.runs):
             name = re.sub("[^a-z0-9]", "-", f"{kind}-{delay}-{i}".lower())
             client.make_bucket(name)
             self.proxy.reset()
             runs.append(self.run(f"s3://{name}/x.h5", env, "-o", "allow_empty"))
             puts.add(sum(r.method == "PUT" for r in self.proxy.spent().rows))
-            floor.append(self.plain_puts(name, parts))
-            for key in re.findall("<Key>(.*?)</Key>", self.all_keys(client, name)):
-                client.delete(name, key)
-        self.report(f"gateway {delay} ms", kind, total, runs, floor, "64 PUTs")
-        say(f"{'':22} {len(parts)} chunks, {puts} PUTs")
+            self.empty(client, name)
+            plain.append(self.plain_puts(name, parts, False, env))
+            self.empty(client, name)
+            signed.append(self.plain_puts(name, parts, True, env))
+            self.empty(client, name)
+        self.report(f"gateway {delay} ms", kind, total, runs, {"PUTs": plain, "signed": signed})
+        say(f"  {len(parts)} chunks, PUTs: {', '.join(map(str, sorted(puts)))}")
+
+    def empty(self, client, bucket):
+        for key in re.findall("<Key>(.*?)</Key>", self.all_keys(client, bucket)):
+            client.delete(bucket, key)
 
     @staticmethod
     def all_keys(client, bucket):
@@ -149,6 +181,7 @@ class Bench:
                     s3_world.Proxy(self.gateway, self.directory) as self.proxy:
                 for delay in self.args.delays:
                     self.to_gateway(kind, parts, delay)
+            self.gateway = None
             shutil.rmtree(os.path.join(self.directory, "rgw"), ignore_errors=True)
 
 

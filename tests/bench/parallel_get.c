@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parallel_get PORT CONNECTIONS [FILE] < TARGETS: fetches objects as fast as possible, for
+ * parallel_get PORT CONNECTIONS [FILE [sign]] < TARGETS: fetches objects as fast as possible, for
  * comparison with programs that fetch the same objects. Each line of standard input is a path and
  * query, signed in advance. The program gets all of them from 127.0.0.1:PORT over the given number
  * of persistent connections, with one request at a time on each, and discards the bytes. It prints
  * seconds (including the time to connect), requests and bytes.
  *
  * With FILE it puts objects instead. Each line of standard input then is "OFFSET SIZE TARGET", and
- * the body is that part of the file, of at most BODY_MAX bytes.
+ * the body is that part of the file, of at most BODY_MAX bytes. With `sign`, the targets are paths,
+ * and each request is signed with the SHA-256 of its body, as S3 clients do over plain HTTP. The
+ * keys are those of the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY). Otherwise the body
+ * is not signed.
  *
  * Each thread has one connection and takes the next target from a common list.
  */
@@ -22,13 +25,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <aws/sigv4.h>
+
 #include "http_peer.h"
 
 enum { CONNECTIONS_MAX = 512, BUFFER = 256 << 10, BODY_MAX = 16 << 20 };
 
 struct work {
 	unsigned int port;
-	int file; /* -1: objects are fetched */
+	int file;	      /* -1: objects are fetched */
+	struct sigv4_key key; /* access_key NULL: requests are signed already */
 	char **targets;
 	size_t n;
 	atomic_size_t next;
@@ -64,18 +70,43 @@ static int64_t receive(struct http_peer *p, char *buffer)
 	return (int64_t)body.length;
 }
 
+/* Appends the header fields of a signed request. */
+static int sign(const struct work *w, const char *path, const void *body, size_t size,
+		struct str *out)
+{
+	char host[32], date[SIGV4_DATE_SIZE], hash[SHA256_HEX];
+	const time_t when = time(NULL);
+	const struct sigv4_pair header[] = {
+		{"host", host}, {"x-amz-content-sha256", hash}, {"x-amz-date", date}};
+	const struct sigv4_request request = {
+		.method = "PUT", .path = path, .header = header, .n_header = 3, .payload = hash};
+	snprintf(host, sizeof(host), "127.0.0.1:%u", w->port);
+	sigv4_date(when, date);
+	if (digest_sha256(&(struct piece){body, size}, 1, hash))
+		return -1;
+	str_addf(out, "x-amz-content-sha256: %s\r\nx-amz-date: %s\r\nAuthorization: ", hash, date);
+	if (sigv4_authorization(&request, &w->key, when, out))
+		return -1;
+	str_add(out, "\r\n");
+	return str_ok(out) ? 0 : -1;
+}
+
 static int put(struct work *w, struct http_peer *p, const char *line, char *buffer)
 {
-	char text[8192];
 	char *end;
+	auto_str struct str head = {0};
 	const uint64_t offset = strtoull(line, &end, 10), size = strtoull(end, &end, 10);
-	const int text_n = snprintf(text, sizeof(text),
-				    "PUT %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
-				    "Content-Length: %llu\r\n\r\n",
-				    end + 1, w->port, (unsigned long long)size);
-	if (text_n >= (int)sizeof(text) || size > BODY_MAX ||
-	    pread(w->file, buffer, size, (off_t)offset) != (ssize_t)size ||
-	    http_write(p->fd, text, (size_t)text_n) || http_write(p->fd, buffer, size))
+	if (size > BODY_MAX || pread(w->file, buffer, size, (off_t)offset) != (ssize_t)size)
+		return -1;
+	str_addf(&head,
+		 "PUT %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+		 "Content-Length: %llu\r\n",
+		 end + 1, w->port, (unsigned long long)size);
+	if (w->key.access_key && sign(w, end + 1, buffer, size, &head))
+		return -1;
+	str_add(&head, "\r\n");
+	if (!str_ok(&head) || http_write(p->fd, head.b.data, head.b.len) ||
+	    http_write(p->fd, buffer, size))
 		return -1;
 	if (receive(p, buffer) < 0)
 		return -1;
@@ -147,13 +178,20 @@ int main(int argc, char **argv)
 	struct work w = {.file = -1};
 	pthread_t threads[CONNECTIONS_MAX];
 	size_t wanted, n = 0;
-	if (argc < 3 || argc > 4 || (wanted = strtoul(argv[2], NULL, 10)) == 0 ||
-	    wanted > CONNECTIONS_MAX) {
-		fprintf(stderr, "usage: parallel_get PORT CONNECTIONS [FILE] < TARGETS\n");
+	if (argc < 3 || argc > 5 || (argc == 5 && strcmp(argv[4], "sign") != 0) ||
+	    (wanted = strtoul(argv[2], NULL, 10)) == 0 || wanted > CONNECTIONS_MAX) {
+		fprintf(stderr, "usage: parallel_get PORT CONNECTIONS [FILE [sign]] < TARGETS\n");
 		return 2;
 	}
 	w.port = (unsigned int)strtoul(argv[1], NULL, 10);
-	if (argc == 4 && (w.file = open(argv[3], O_RDONLY)) < 0)
+	if (argc == 5)
+		w.key = (struct sigv4_key){.access_key = getenv("AWS_ACCESS_KEY_ID"),
+					   .secret_key = getenv("AWS_SECRET_ACCESS_KEY"),
+					   .region = "us-east-1",
+					   .service = "s3"};
+	if (argc == 5 && (!w.key.access_key || !w.key.secret_key))
+		return 2;
+	if (argc >= 4 && (w.file = open(argv[3], O_RDONLY)) < 0)
 		return 1;
 	if (read_targets(&w))
 		return 1;

@@ -101,7 +101,7 @@ static void check_dataset(const struct object *o)
 	uint64_t number;
 	unsigned int state = 0;
 	struct chunk_place place = {.key = key, .room = sizeof(key)};
-	if (hsds2_locate(o, ds->grid.nchunks - 1, &state, NULL, &place, NULL) < 0)
+	if (hsds2_locate(o, NULL, ds->grid.nchunks - 1, &state, NULL, &place, NULL) < 0)
 		return; /* in another file */
 	require(hsds2_chunk_of_key(o, key, &number) && number == ds->grid.nchunks - 1);
 	const int n = hsds2_chunk_prefix(o, prefix, sizeof(prefix));

@@ -10,9 +10,9 @@
 
 #define DATA "a/data" /* not below the domain: no listing of the open covers it */
 
-static int locate_by_table(const struct object *o, uint64_t number, unsigned int *step,
-			   const struct schema_answer *answer, struct chunk_place *place,
-			   struct err *err)
+static int locate_by_table(const struct object *o, const struct object *table, uint64_t number,
+			   unsigned int *step, const struct schema_answer *answer,
+			   struct chunk_place *place, struct err *err)
 {
 	if ((*step)++ == 0) {
 		assert_null(answer);

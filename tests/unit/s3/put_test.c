@@ -23,16 +23,25 @@ static void test_failures(void **state)
 	}
 }
 
-/* The MD5 in the ETag of the answer is not that of the bytes that were sent. */
+/* The MD5 in the ETag of the answer is not that of the bytes that were sent. If the request was
+ * signed, the server has compared the SHA-256 of the body. */
 static void test_damage(void **state)
 {
 	static const struct {
 		enum store_s3_verify verify;
+		bool is_signed;
 		int code;
-	} cases[] = {{STORE_S3_VERIFY_AUTO, -EAGAIN}, {STORE_S3_VERIFY_NEVER, 0}};
+	} cases[] = {
+		{STORE_S3_VERIFY_AUTO, false, -EAGAIN},	 {STORE_S3_VERIFY_AUTO, true, 0},
+		{STORE_S3_VERIFY_ALWAYS, true, -EAGAIN}, {STORE_S3_VERIFY_NEVER, false, 0},
+		{STORE_S3_VERIFY_NEVER, true, 0},
+	};
+	setenv("AWS_ACCESS_KEY_ID", "key", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture *f = fixture_new(1);
 		struct server server = {.status = {200},
+					.is_signed = cases[i].is_signed,
 					.header = "ETag: \"d41d8cd98f00b204e9800998ecf8427e\"\r\n"};
 		server_start(&server);
 		server_open(&server, f, cases[i].verify);

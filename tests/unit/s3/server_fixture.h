@@ -23,6 +23,7 @@ struct server {
 	unsigned int answered;
 	const char *header, *body; /* likewise; header: lines with their ends, NULL none */
 	const char *contents;	   /* XML in every listing; NULL: none */
+	bool is_signed;		   /* requests are; the environment has the keys */
 	char url[64];
 	pthread_t thread;
 };
@@ -99,7 +100,7 @@ static inline void server_open(const struct server *s, struct fixture *f,
 	const struct store_s3_options opt = {.bucket = "bucket",
 					     .endpoint = s->url,
 					     .region = "us-east-1",
-					     .no_sign_request = true,
+					     .no_sign_request = !s->is_signed,
 					     .verify = verify};
 	f->s = store_s3_new(&f->env, &opt, &err);
 	if (!f->s)

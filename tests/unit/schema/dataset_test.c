@@ -317,7 +317,8 @@ static void chunks_in_other_files(void **state)
 		struct parsed p = parse_dataset(text);
 		assert_int_equal(p.rc, 0);
 		assert_int_equal(p.o.dataset.requested, i ? LAYOUT_CHUNKED : LAYOUT_CONTIGUOUS);
-		assert_int_equal(hsds2_locate(&p.o, 0, &step, NULL, &place, &err), -EOPNOTSUPP);
+		assert_int_equal(hsds2_locate(&p.o, NULL, 0, &step, NULL, &place, &err),
+				 -EOPNOTSUPP);
 		assert_contains(err.msg, "another file");
 		parsed_release(&p);
 	}

@@ -140,7 +140,7 @@ static void chunk_keys(void **state)
 		const uint64_t number = grid_number(&o->dataset.grid, rows[i].coords);
 		uint64_t found = 0;
 		snprintf(want, sizeof(want), PREFIX "d/0002-000000-000000/%s", rows[i].key);
-		assert_int_equal(hsds2_locate(o, number, &step, NULL, &place, NULL), 0);
+		assert_int_equal(hsds2_locate(o, NULL, number, &step, NULL, &place, NULL), 0);
 		assert_string_equal(key, want);
 		assert_true(place.offset == 0 && place.length == CHUNK_TO_END && !place.absent);
 		assert_true(hsds2_chunk_of_key(o, key, &found));

@@ -124,7 +124,8 @@ static void keys_are_those_of_the_loader(void **state)
 	assert_memory_equal(key, "db/01234567-89abcdef/d/", 23);
 	assert_int_equal(ops()->new_object_key(t, 1, key, 30), -ENAMETOOLONG);
 	assert_true(ops()->new_chunk_key(t, 1, 5, expected, sizeof(expected)) > 0);
-	assert_int_equal(ops()->locate(&tree_object(t, 1)->o, 5, &step, NULL, &place, NULL), 0);
+	assert_int_equal(ops()->locate(&tree_object(t, 1)->o, NULL, 5, &step, NULL, &place, NULL),
+			 0);
 	assert_string_equal(key, expected);
 	assert_string_equal(strrchr(key, '/'), "/1_2");
 	assert_true(ops()->chunk_of_key(&tree_object(t, 1)->o, key, &number));

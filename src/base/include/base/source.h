@@ -23,6 +23,9 @@ struct source {
 	/* Reads all n bytes at offset. Returns 0 or a negative errno; -EAGAIN, with err unset: the
 	 * bytes are not in memory. Only source_read() calls it, with n > 0 and within size. */
 	int (*read_at)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
+	/* NULL, or takes note that the decoder will soon read n bytes at offset, within size. A
+	 * source that is slow fetches such ranges in parallel. Only source_advise() calls it. */
+	void (*advise)(void *ctx, uint64_t offset, uint64_t n);
 	void *ctx;
 	/* The range of the last read that returned -EAGAIN. */
 	uint64_t missing_offset, missing_length;
@@ -32,5 +35,8 @@ struct source {
 /* Reads all n bytes at offset. -EIO: the range is not within the source; -EAGAIN: see
  * missing_offset; other codes are those of the source. */
 int source_read(struct source *s, uint64_t offset, void *buf, size_t n, struct err *err);
+/* Announces a read. It is a hint: it does not fail, and a range outside of the source is ignored.
+ */
+void source_advise(struct source *s, uint64_t offset, uint64_t n);
 
 #endif

@@ -8,21 +8,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <data/reference.h>
+
 #define CHUNK_TO_END UINT64_MAX
 
 /* How a stored chunk is encoded. codec/ implements each encoding. */
 enum chunk_encoding {
-	ENCODING_HSDS,	    /* inflate, then unshuffle if the dataset records shuffle */
-	ENCODING_HSDS_PLAIN /* the same, but an inflated chunk is never unshuffled */
+	ENCODING_HSDS,	     /* inflate, then unshuffle if the dataset records shuffle */
+	ENCODING_HSDS_PLAIN, /* the same, but an inflated chunk is never unshuffled */
+	ENCODING_HDF5,	     /* as in an HDF5 file: the filters of the pipeline and filter_mask */
 };
 
 struct chunk_place {
 	bool absent; /* the chunk is not stored; the other fields are not valid */
+	/* NULL: the object `key` holds the chunk. Otherwise this HDF5 file holds it, and key is
+	 * empty. Valid as long as the tree or, in an answer to a record, as long as the record. */
+	const struct reference_file *file;
 	char *key;   /* key of the object that holds the chunk, in the caller's buffer */
 	size_t room; /* bytes of that buffer */
 	uint64_t offset;
-	uint64_t length; /* CHUNK_TO_END: from offset to the end of the object */
+	uint64_t length;      /* CHUNK_TO_END: from offset to the end of the object */
+	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
 	enum chunk_encoding encoding;
+	/* For SCHEMA_NEEDS_RECORD: element number `record`, in row-major order, of the dataset
+	 * `table`. */
+	uint32_t table;
+	uint64_t record;
+	struct reference_file record_file; /* memory for `file`, if a record names the file */
 };
 
 #endif

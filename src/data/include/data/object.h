@@ -16,6 +16,7 @@
 #include <data/dtype.h>
 #include <data/elems.h>
 #include <data/filter.h>
+#include <data/reference.h>
 
 #define OBJECT_NONE UINT32_MAX
 
@@ -61,7 +62,13 @@ enum alloc_time { ALLOC_TIME_EARLY = 1, ALLOC_TIME_LATE = 2, ALLOC_TIME_INCR = 3
 enum fill_time { FILL_TIME_ALLOC = 0, FILL_TIME_NEVER = 1, FILL_TIME_IFSET = 2 };
 
 /* Elements that are computed where no chunk is stored. */
-enum initializer { INITIALIZER_NONE, INITIALIZER_ARANGE };
+enum initializer {
+	INITIALIZER_NONE,
+	INITIALIZER_ARANGE,
+	/* A chunk table. Records of chunks of it that are not stored are in the chunk index of the
+	 * file: see struct dataset.indexed. */
+	INITIALIZER_CHUNK_LOCATOR,
+};
 
 struct dataset {
 	const struct dtype *type;
@@ -83,6 +90,8 @@ struct dataset {
 	enum fill_time fill_time;
 	enum initializer initializer;
 	double arange_start, arange_step;
+	const struct reference_file *indexed; /* INITIALIZER_CHUNK_LOCATOR: file and dataset */
+	const struct reference *reference;    /* NULL: the domain has the raw data itself */
 	/* NULL: a chunk that is not stored has computed elements or the fill value. Otherwise a
 	 * listing cannot prove that a chunk is absent, and this is the reason. */
 	const char *absence_unknown;

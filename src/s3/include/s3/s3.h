@@ -18,7 +18,9 @@ enum store_s3_style {
 };
 
 /* Whether the bodies of whole objects are compared with a CRC that the service sends, or else with
- * the MD5 in their ETag. */
+ * the MD5 in their ETag. The body of a put is compared with the MD5 in the ETag of the answer, with
+ * AUTO only if requests are not signed: otherwise the service compares it with the SHA-256 in the
+ * signature. */
 enum store_s3_verify {
 	STORE_S3_VERIFY_AUTO, /* only over plain HTTP: TLS detects damage itself */
 	STORE_S3_VERIFY_ALWAYS,

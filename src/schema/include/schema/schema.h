@@ -42,6 +42,8 @@ struct schema_ops;
 /* Results of the state machines besides 0 and negative errnos. */
 enum {
 	SCHEMA_NEEDS_ANSWER = 1, /* the request must be run and answered */
+	SCHEMA_NEEDS_RECORD = 2, /* locate: a record of a chunk table must be read */
+	SCHEMA_NEEDS_INDEX = 3,	 /* locate: the chunk index of an HDF5 file has the place */
 	SCHEMA_ENOUGH = 1,	 /* the other answers of this round are not needed */
 };
 
@@ -73,6 +75,9 @@ struct schema_answer {
 	int code;	/* 0, or the error of the request; its reason is in err */
 	const struct err *err;
 	const char *etag; /* "": unknown */
+	/* The record that locate has asked for, as one element of the table. absent: the chunk of
+	 * the table is not stored. */
+	const struct elems *record;
 	const void *body; /* len bytes */
 	size_t len;
 	/* LIST: item() returns the i-th of nitems, in the order of their keys. */
@@ -249,14 +254,20 @@ struct schema_ops {
 	 * unknown objects. */
 	uint64_t (*resolve)(const struct schema_space *s, const char *text, size_t n);
 
-	/* Finds where chunk `number` of a dataset is stored. The caller sets key and room of *place
-	 * and zeroes everything else. answer: NULL in the first call; never one with a code. *step:
-	 * 0 in the first call. Returns SCHEMA_NEEDS_ANSWER: the caller reads what *place describes
-	 * and calls again with the answer; 0: *place is that of the chunk; -EOPNOTSUPP: the chunk
-	 * is in a place that cannot be read, with the reason. */
-	int (*locate)(const struct object *o, uint64_t number, unsigned int *step,
-		      const struct schema_answer *answer, struct chunk_place *place,
-		      struct err *err);
+	/* Finds where chunk `number` of a dataset is stored. table: the object
+	 * o->dataset.reference->table; NULL if there is none. The caller sets key and room of
+	 * *place and zeroes everything else. answer: NULL in the first call; never one with a code.
+	 * *step: 0 in the first call. Returns 0: *place is that of the chunk; SCHEMA_NEEDS_ANSWER:
+	 * the caller reads what *place describes and calls again with the answer;
+	 *   SCHEMA_NEEDS_RECORD: the caller reads place->record of place->table, and calls again
+	 *     with answer->record, or with answer->absent;
+	 *   SCHEMA_NEEDS_INDEX: the chunk has the same coordinates in the chunk index of the
+	 * dataset place->file->h5path of place->file, which the caller reads; -EOPNOTSUPP: the
+	 * chunk is in a place that cannot be read, with the reason; -EIO: the record is damaged, or
+	 * the table is no chunk table of this dataset. */
+	int (*locate)(const struct object *o, const struct object *table, uint64_t number,
+		      unsigned int *step, const struct schema_answer *answer,
+		      struct chunk_place *place, struct err *err);
 	/* Writes the prefix whose listing shows which chunks of a dataset are stored, and returns
 	 * its length. -EOPNOTSUPP: no listing shows that. */
 	int (*chunk_prefix)(const struct object *o, char *prefix, size_t room);
