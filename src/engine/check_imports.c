@@ -30,7 +30,7 @@ int check_import(struct domain_check *dc)
 	store_run(store, req);
 	if (store_failure(&req->answer, &why))
 		return check_find(dc->c, ENGINE_CHECK_UNCHECKED, NULL, req->key,
-				  "whether an import is unfinished: %s", why.msg);
+				  "the record of an import cannot be read: %s", why.msg);
 	if (store_absence(&req->answer))
 		return 0;
 	return check_find(dc->c, ENGINE_CHECK_NOTE, NULL, req->key,
@@ -73,7 +73,7 @@ static int take_import(const struct records *r, const char *key, const struct sc
 	const int shown = is_shown(r, import->path, &why);
 	if (shown < 0)
 		return check_find_alone(r->c, import->path, ENGINE_CHECK_UNCHECKED, key,
-					"whether the import has made the domain: %s", why.msg);
+					"the domain of an import cannot be looked up: %s", why.msg);
 	if (shown)
 		return 0;
 	return check_find_alone(r->c, import->path, ENGINE_CHECK_NOTE, key,

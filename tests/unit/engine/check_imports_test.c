@@ -103,7 +103,7 @@ static void records_that_cannot_be_read(void **state)
 	} cases[] = {
 		{"fail:1+@db/.import-", "db/.import-", "records of imports cannot be listed"},
 		{"fail:1+@db/.import-?*", NULL, "the record of an import cannot be read"},
-		{"fail:1+@a/new.h5*", NULL, "whether the import has made the domain"},
+		{"fail:1+@a/new.h5*", NULL, "the domain of an import cannot be looked up"},
 	};
 	struct bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
