@@ -24,7 +24,8 @@ struct domain {
 	atomic_uint refs;
 	const struct env *env;
 	struct store *store;
-	const struct schema_ops *schema; /* of the document */
+	const struct domain_files *files; /* or NULL */
+	const struct schema_ops *schema;  /* of the document */
 	char *path;
 	struct tree *tree;
 	struct arena *arena; /* the tree's */

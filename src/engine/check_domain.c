@@ -128,7 +128,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 	check_begin(c, path);
 	const struct domain_hint hint = {.document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document
 										   : NULL};
-	int rc = domain_open(&e->env, e->store, schema_all(), n->path, &hint, &d, &why);
+	int rc = domain_open(&e->domains, n->path, &hint, &d, &why);
 	if (rc)
 		rc = report_closed(c, rc, failed_requests(e) != failures, &why);
 	else
