@@ -158,6 +158,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
+	e->domains =
+		(struct domain_bucket){.env = &e->env, .store = e->store, .schemas = schema_all()};
 	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);
 	e->snapshots =

@@ -12,6 +12,7 @@
 
 #include <base/env.h>
 #include <cache/cache.h>
+#include <domain/domain.h>
 #include <names/names.h>
 #include <http/stats.h>
 #include <store/store.h>
@@ -27,6 +28,7 @@ struct engine {
 	struct http_stats *meter;	/* counts HTTP requests */
 	struct store *store;		/* the whole stack of stores */
 	struct store_stack_parts stack; /* parts of it that have counters */
+	struct domain_bucket domains;	/* how domains are opened */
 	struct cache *cache;
 	bool no_filters, debug_count;
 	unsigned int connections; /* of S3, at the same time */
