@@ -96,6 +96,9 @@ int import_plan(struct import *im, struct err *err);
 
 /* Makes references of the datasets whose data can stay in the file. */
 int link_plan(struct import *im, struct err *err);
+/* Puts a body that exists already. *body is emptied. */
+int link_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
+		  struct err *err);
 /* Puts the chunks of the tables. */
 int link_put_tables(struct import *im, struct err *err);
 /* Announces the reads of the chunks of a dataset that is copied. */
@@ -142,11 +145,6 @@ int chunk_make(void *arg, struct bytes *body, struct err *err);
 void chunk_explain(void *arg, struct err *err);
 
 /* ---- import_store.c: step 3 ---- */
-
-/* Puts a body that exists already. *body is emptied. explain, arg: see struct put; arg must outlive
- * the queue. */
-int import_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
-		    void (*explain)(void *arg, struct err *err), void *arg, struct err *err);
 
 /* Puts all chunks and all documents of objects. */
 int import_store(struct import *im, struct err *err);

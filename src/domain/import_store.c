@@ -21,57 +21,6 @@ enum {
 	VALUE_TEXT = 6, /* bytes of text for a byte of a value */
 };
 
-/* ---- bodies ---- */
-
-struct body {
-	struct bytes bytes;
-	void (*explain)(void *arg, struct err *err);
-	void *arg;
-};
-
-static int give_body(void *arg, struct bytes *body, struct err *err)
-{
-	struct body *b = arg;
-	(void)err;
-	*body = b->bytes;
-	b->bytes = (struct bytes){0};
-	return 0;
-}
-
-static void explain_body(void *arg, struct err *err)
-{
-	const struct body *b = arg;
-	if (b->explain)
-		b->explain(b->arg, err);
-}
-
-static void free_body(void *arg)
-{
-	struct body *b = arg;
-	bytes_release(&b->bytes);
-	free(b);
-}
-
-int import_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
-		    void (*explain)(void *arg, struct err *err), void *arg, struct err *err)
-{
-	struct body *b = malloc(sizeof(*b));
-	if (!b)
-		return err_set(err, -ENOMEM, "out of memory");
-	*b = (struct body){.bytes = *body, .explain = explain, .arg = arg};
-	*body = (struct bytes){0};
-	const struct put put = {
-		.key = key,
-		.make = give_body,
-		.explain = explain_body,
-		.release = free_body,
-		.arg = b,
-		.memory = b->bytes.len,
-		.weight = weight,
-	};
-	return put_queue_add(im->queue, &put, err);
-}
-
 /* ---- chunks ---- */
 
 struct chunks {
@@ -111,7 +60,7 @@ static int put_made(struct chunks *c, struct chunk_parts *parts, const char *key
 	chunk_free(parts);
 	if (rc)
 		return rc < 0 ? rc : 0;
-	return import_put_body(c->im, key, &body, weight, NULL, NULL, err);
+	return link_put_body(c->im, key, &body, weight, err);
 }
 
 /* Hands the collected chunk over to the queue. */
