@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 
@@ -373,3 +372,62 @@ def test_bytes(bucket, version):
     check_all(bucket)
 
 
+# ---- S3 ----
+
+@pytest.mark.timeout(300)
+@needs_gateway[1]
+def test_s3(environment, client, tmp_path):
+    name = f"link-{time.monotonic_ns()}"
+    client.make_bucket(name)
+    client.put(name, "db/x/.group.json", b"{}")
+    make_file(tmp_path / "file.h5", "latest")
+    client.put(name, FILE, (tmp_path / "file.h5").read_bytes())
+    done = run(HSIMAGE, "link", f"s3://{name}/{FILE}", f"s3://{name}/{DOMAIN}", env=environment,
+               check=True, timeout=110)
+    datasets, _, requests, read = counts_of(done)
+    assert datasets == 7 and requests > 1
+    assert read < (tmp_path / "file.h5").stat().st_size / 2
+    text = gateway.hsimage(environment, "ls", f"s3://{name}/home")
+    assert text == b"file.h5\n"
+    refused = run(HSIMAGE, "link", f"s3://{name}/raw/none.h5", f"s3://{name}/{DOMAIN}",
+                  env=environment)
+    assert refused.returncode == 1 and "no such object" in refused.stderr
+
+
+# ---- files of HDF5's own tests and of other projects ----
+
+FOREIGN = os.path.join(os.path.dirname(TREE), "shared", "data", "foreign-hdf5")
+
+
+def foreign_names():
+    try:
+        with open(f"{FOREIGN}.index.tsv", encoding="utf-8") as f:
+            return [line.split("\t")[0] for line in f][1:]
+    except FileNotFoundError:
+        return []
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("foreign")
+    run("tar", "-xJf", f"{FOREIGN}.tar.xz", "-C", directory, check=True)
+    return directory
+
+
+@pytest.mark.skipif(not foreign_names(), reason="the files are not there")
+@pytest.mark.sampled(rarer=2)
+@pytest.mark.parametrize("name", foreign_names())
+def test_foreign(foreign, bucket, name):
+    shutil.copy(foreign / name, bucket / FILE)
+    done = link(bucket, "--skip-unsupported", check=False)
+    copied = run(HSIMAGE, "-b", bucket, "import", "--skip-unsupported", bucket / FILE,
+                 "home/copy.h5", timeout=110)
+    assert done.returncode == copied.returncode, done.stderr
+    if done.returncode:
+        return
+    assert hsds_validator.check_domain(os.fspath(bucket), DOMAIN, strict=True) == []
+    try:
+        h5py.File(bucket / FILE, "r").close()
+    except OSError as e:
+        pytest.skip(f"libhdf5 cannot open it: {e}")
+    check_all(bucket)
