@@ -8,8 +8,8 @@ import { readFileSync } from "node:fs";
 import h5wasm from "h5wasm/node";
 
 const lib = await h5wasm.ready;
-lib.activate_throwing_error_handler();    // otherwise what cannot be read has random values
-const LISTED = 20000;    // larger arrays of numbers are described by a digest
+lib.activate_throwing_error_handler();    // without it, what cannot be read has random values
+const LISTED = 200000;    // larger arrays of numbers are described by a digest
 
 function plain(file, value) {
 	if (ArrayBuffer.isView(value) && value.length > LISTED)

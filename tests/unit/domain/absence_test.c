@@ -43,7 +43,9 @@ static int open_domain(struct fixture *f, struct err *err)
 {
 	domain_unref(f->domain);
 	f->domain = NULL;
-	return domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &f->domain, err);
+	return domain_open(
+		&(struct domain_bucket){.env = &f->env, .store = f->store, .schemas = schema_all()},
+		"d.h5", NULL, &f->domain, err);
 }
 
 static uint32_t number_of(const struct fixture *f, const char *id)
@@ -389,7 +391,9 @@ static int open_again(struct fixture *f, struct err *err)
 {
 	const struct domain_hint hint = {.previous = f->domain};
 	struct domain *m = NULL;
-	int rc = domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &m, err);
+	int rc = domain_open(
+		&(struct domain_bucket){.env = &f->env, .store = f->store, .schemas = schema_all()},
+		"d.h5", &hint, &m, err);
 	if (rc)
 		return rc;
 	domain_unref(f->domain);
