@@ -154,11 +154,23 @@ static void give_absent(struct fetch *f)
 	finish(f, &chunk);
 }
 
+/* Converts a chunk that is stored as text. SCHEMA_NOT_TEXT: it is not. */
+static int convert_text(const struct fetch *f, struct bytes *out, struct err *err)
+{
+	const struct bytes *body = &f->req->answer.body;
+	const struct domain *d = f->d;
+	if (!d->schema->chunk_text)
+		return SCHEMA_NOT_TEXT;
+	return d->schema->chunk_text(d->space, object_of(f), body->data, body->len, body->len, out,
+				     err);
+}
+
 static void give_stored(struct fetch *f)
 {
 	const struct dataset *ds = &object_of(f)->dataset;
 	struct store_answer *a = &f->req->answer;
 	struct chunk_result chunk = {.fetched = a->body.len};
+	struct bytes text auto_bytes = {0};
 	struct pipeline pipeline;
 	const struct codec_chunk spec = {
 		.type = ds->type,
@@ -169,7 +181,12 @@ static void give_stored(struct fetch *f)
 		.resolver = &f->d->resolver,
 	};
 	dataset_pipeline(ds, &pipeline);
-	chunk.code = codec_chunk_decode(&spec, &a->body, &chunk.elems, &chunk.err);
+	const int is_text = convert_text(f, &text, &chunk.err);
+	if (is_text == 0)
+		pipeline.n = 0;
+	chunk.code = is_text < 0 ? is_text
+				 : codec_chunk_decode(&spec, is_text ? &a->body : &text,
+						      &chunk.elems, &chunk.err);
 	finish(f, &chunk);
 }
 
