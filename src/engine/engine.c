@@ -125,6 +125,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		goto fail;
 	}
 	rc = recognise_bucket(opt, &e->stack, err);
+	if (!rc)
+		rc = files_new(&e->env, opt, e->store, e->meter, &e->files, err);
 	stop_threads(e);
 	if (rc)
 		goto fail;
@@ -153,6 +155,7 @@ void engine_close(struct engine *e)
 	names_free(e->names);
 	if (e->cache)
 		cache_free(e->cache);
+	files_free(e->files);
 	if (e->store)
 		store_free(e->store);
 	http_stats_free(e->meter);
