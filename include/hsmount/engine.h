@@ -63,10 +63,13 @@ struct engine_options {
 	double metadata_ttl;	  /* seconds for which cached names and sizes are valid */
 	double open_ttl;	  /* seconds for which results of opens and listings are valid;
 				     0: each open and each listing sends requests */
-	bool no_filters;	  /* render every dataset unfiltered */
-	bool allow_empty;	  /* accept a place that is not recognised as a bucket */
-	const char *debug_fault;  /* injects failures into the store, for tests; NULL: none */
-	bool debug_count; /* show the counters as attributes user.hsds.debug.* of the root */
+	/* NULL, or the only entries of the root directory: names, with or without slashes at their
+	 * ends, separated by commas. The root of the bucket is then never listed. */
+	const char *root;
+	bool no_filters;	 /* render every dataset unfiltered */
+	bool allow_empty;	 /* accept a place that is not recognised as a bucket */
+	const char *debug_fault; /* injects failures into the store, for tests; NULL: none */
+	bool debug_count;	 /* show the counters as attributes user.hsds.debug.* of the root */
 	struct engine_s3_options s3;
 };
 /* The defaults: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,

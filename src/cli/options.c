@@ -77,6 +77,18 @@ static int set_cache_disk_size(struct options *o, const char *name, const char *
 		       : bad_value(err, name, value, "must be at least 1M");
 }
 
+/* Adds to the list: the option may be given more than once. */
+static int set_root(struct options *o, const char *name, const char *value, struct err *err)
+{
+	const char *known = o->engine.root;
+	char *both = NULL;
+	if (asprintf(&both, "%s%s%s", known ? known : "", known ? "," : "", value) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	free((char *)(uintptr_t)known);
+	o->engine.root = both;
+	return 0;
+}
+
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
@@ -220,7 +232,10 @@ static const struct option_def {
 	{"filters", "stored|none", CONTENT, CALL, .set = set_filters,
 	 .help = "show datasets with their filters, in a form that is cheap to\n"
 		 "compute, or without filters (stored)"},
-	{"allow_uri", "URI[,URI…]", CONTENT, LIST, IN(engine.allow_uri),
+	{"root", "PATH[,PATH...]", CONTENT, CALL, .set = set_root,
+	 .help = "show only these top-level directories, and never list the root of\n"
+		 "the bucket"},
+	{"allow_uri", "URI[,URI...]", CONTENT, LIST, IN(engine.allow_uri),
 	 .help = "where domains may refer to HDF5 files outside of the bucket:\n"
 		 "prefixes s3://BUCKET/ or file:///DIRECTORY/ (nowhere)"},
 	{"bucket_name", "NAME", CONTENT, TEXT, IN(engine.bucket_name),
@@ -416,6 +431,7 @@ void options_release(struct options *o)
 		if (o->longs[i].val >= OPTIONS_LONG)
 			free((char *)(uintptr_t)o->longs[i].name);
 	free(o->longs);
+	free((char *)(uintptr_t)o->engine.root);
 	str_release(&o->given);
 	str_release(&o->mount);
 }
@@ -469,6 +485,9 @@ int options_add_long(struct options *o, int c, const char *value, struct err *er
 /* word: "name" or "name=value"; is overwritten. */
 static int add_one(struct options *o, char *word, struct err *err)
 {
+	/* The list of -o is divided at commas, and so is the value of root. */
+	if (word[0] == '/' && o->engine.root)
+		return set_root(o, "root", word, err);
 	char *value = strchr(word, '=');
 	if (value)
 		*value++ = '\0';

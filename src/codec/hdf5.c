@@ -4,8 +4,8 @@
  * without those that the chunk's mask excludes. Parameters of filters are those of the file.
  *
  * No step yields more bytes than the filters before it can have made of a chunk of max bytes: max
- * plus a slack for each of them (slack_of()). So neither a hostile stream nor hostile parameters
- * take more memory than a few times max. Pure; any thread.
+ * plus a slack for each of them (slack_of()), but at most LIMIT_FACTOR times max. So neither a
+ * hostile stream nor hostile parameters take more memory than a few times max. Pure; any thread.
  */
 #include <codec/chunk.h>
 
@@ -108,13 +108,18 @@ static uint64_t slack_of(uint32_t id, uint64_t n)
 	}
 }
 
-/* Most bytes that filters [0, i) can have made of at most max bytes. */
+/* Most bytes that filters [0, i) can have made of at most max bytes. A long pipeline of filters
+ * with much slack would permit any size, so there is a limit for all of them. */
 static uint64_t limit_before(const struct pipeline *p, uint32_t mask, uint32_t i, uint64_t max)
 {
+	enum { LIMIT_FACTOR = 8, LIMIT_MIN = 64 << 10 };
+	uint64_t limit;
+	if (!mul_u64(max, LIMIT_FACTOR, &limit) || !add_u64(limit, LIMIT_MIN, &limit))
+		limit = UINT64_MAX;
 	for (uint32_t k = 0; k < i; k++)
 		if (!(mask & (1u << k)) && !add_u64(max, slack_of(p->f[k].id, max), &max))
-			return UINT64_MAX;
-	return max;
+			return limit;
+	return min_u64(max, limit);
 }
 
 static int not_built_in(const struct filter *f, struct err *err)

@@ -92,7 +92,7 @@ int import_read_record(struct import *im, bool *found, struct err *err)
 		return rc;
 	const struct bytes *body = &req->answer.body;
 	rc = im->schema->import_parse(body->data, body->len, im->arena, &im->record, err);
-	return rc ? err_wrap(err, rc, "the record of an unfinished import, %s", key) : 0;
+	return rc ? err_wrap(err, rc, "%s", key) : 0;
 }
 
 bool import_names_record(const struct import *im, const struct schema_document *d)
@@ -163,17 +163,18 @@ static int check_record(const struct import *im, struct err *err)
 	const char *root = im->document ? im->document->info.root : NULL;
 	const char *why = NULL;
 	if (r->size != opt->file.size || r->mtime_ns != opt->file.mtime_ns)
-		why = "of another file, or of another version of this file,";
+		why = "it was started with another file or another version of the file";
 	else if (r->min_chunk != opt->min_chunk)
-		why = "with another --min-chunk";
+		why = "it was started with another --min-chunk";
 	else if (!same_text(r->replaces, root))
-		why = "to another version of this domain";
+		why = "the domain that it was to replace has changed";
 	if (!why)
 		return 0;
-	return err_set(err, -EEXIST,
-		       "%s: an import %s is not finished (of %s); to remove what it has stored, "
-		       "use --abort",
-		       opt->path, why, r->file);
+	return err_set(
+		err, -EEXIST,
+		"%s: an import of %s is not finished, and cannot be continued: %s; to remove "
+		"what it has stored, use --abort",
+		opt->path, r->file, why);
 }
 
 /* ---- what is there ---- */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_PERMS = DOMAIN_PERM_UPDATE_ACL * 2 - 1, DELETES = 64 };
+enum { ALL_PERMS = (1 << DOMAIN_PERMS) - 1, DELETES = 64 };
 
 /* ---- documents of domains and folders ---- */
 

@@ -9,6 +9,7 @@
 #include "import_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,8 @@ static int put_chunk(struct chunks *c, struct err *err)
 	int rc = im->schema->new_chunk_key(im->tree, c->context->number, parts->number, key,
 					   sizeof(key));
 	if (rc < 0)
-		return err_set(err, rc, "the key of a chunk is too long");
+		return err_set(err, rc, "%s: the key of chunk %" PRIu64 " is too long",
+			       import_path(im, c->context->number), parts->number);
 	c->parts = NULL;
 	for (uint32_t i = 0; i < parts->n; i++)
 		weight += parts->parts[i].size;
@@ -175,7 +177,8 @@ static int put_document(struct import *im, uint32_t number, struct err *err)
 	const int rc = im->schema->new_object_key(im->tree, number, key, sizeof(key));
 	if (rc < 0) {
 		free(d);
-		return err_set(err, rc, "the key of an object is too long");
+		return err_set(err, rc, "%s: the key of the object is too long",
+			       import_path(im, number));
 	}
 	const struct put put = {
 		.key = key,

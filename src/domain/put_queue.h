@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Puts and deletes, many at a time, for a caller that may block. The body of a put is made in a
- * worker. Bounded in three ways: at most `puts` requests are with the store; at most 16 more
- * operations, and no more than twice as many, are in the queue, waiting bodies included; and the
- * bodies with what is needed to make them fit into the budget, if there is one. A single operation
- * that is larger than the budget runs alone.
+ * worker. Bounded in three ways: at most `puts` requests are with the store; as many operations,
+ * but at most 16, wait for a request or are being made; and the bodies with what is needed to make
+ * them fit into the budget, if there is one. A single operation that is larger than the budget runs
+ * alone.
  *
  * The first error stops the queue: operations that have not reached the store are dropped, requests
  * that have are finished. From then on put_queue_add() and put_queue_flush() return that error.

@@ -3,7 +3,6 @@
 #include "check.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,19 +45,6 @@ static int add_path(void *arg, const char *name, enum names_kind kind)
 	return 0;
 }
 
-/* A path that cannot be checked gets a result of its own. */
-static int report_path(struct check *c, const char *name, const char *what, const struct err *why)
-{
-	auto_free char *path = NULL;
-	if (asprintf(&path, "/%s", name) < 0) {
-		path = NULL;
-		return check_no_memory(c);
-	}
-	check_begin(c, path);
-	int rc = check_find(c, ENGINE_CHECK_UNCHECKED, NULL, NULL, "%s: %s", what, why->msg);
-	return rc ? rc : check_end(c);
-}
-
 static int list_dir(struct walk *w, const char *path, struct path **at)
 {
 	struct err why = ERR_INIT;
@@ -66,7 +52,8 @@ static int list_dir(struct walk *w, const char *path, struct path **at)
 	w->at = at;
 	const int rc = names_list(w->e->names, path, add_path, w, &why);
 	if (rc && !w->rc)
-		return report_path(w->c, path, "the directory cannot be listed", &why);
+		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
+					"the directory cannot be listed: %s", why.msg);
 	return w->rc;
 }
 
@@ -75,7 +62,8 @@ static int visit(struct walk *w, const char *path, struct path **rest)
 	auto_names_node struct names_node *n = NULL;
 	struct err why = ERR_INIT;
 	if (names_resolve(w->e->names, path, &n, &why))
-		return report_path(w->c, path, "the path cannot be looked up", &why);
+		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
+					"the path cannot be looked up: %s", why.msg);
 	switch (n->kind) {
 	case NAMES_DOMAIN:
 		return check_domain(w->c, w->e, n);
@@ -107,5 +95,5 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 			rc = visit(&w, p->text, &first);
 		free(p);
 	}
-	return rc;
+	return rc || n->kind != NAMES_DIR ? rc : check_imports(&c, e, path);
 }

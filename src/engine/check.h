@@ -5,7 +5,9 @@
  *   check.c          walks a bucket and calls check_domain() for each domain
  *   check_domain.c   the order of the checks of one domain
  *   check_links.c    soft links
+ *   check_external.c external links
  *   check_keys.c     what the bucket has below the domain's prefix
+ *   check_imports.c  unfinished imports
  *   check_chunks.c   reads and decodes chunks
  *   check_image.c    the rendered file, read back
  *   check_file.c     a local HDF5 file
@@ -45,6 +47,9 @@ int check_end(struct check *c);
 /* Reports a finding. object, key: NULL or text. */
 int check_find(struct check *c, enum engine_check_severity severity, const char *object,
 	       const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Reports a finding as the only one of a path of the bucket, which gets a result of its own. */
+int check_find_alone(struct check *c, const char *path, enum engine_check_severity severity,
+		     const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 int check_no_memory(struct check *c);
 struct domain_check;
 /* check_find() for an object of the domain. */
@@ -94,6 +99,13 @@ struct domain_check {
 };
 int check_domain(struct check *c, struct engine *e, const struct names_node *n);
 int check_links(struct domain_check *dc);
+/* dir: of the domain in the mount. */
+int check_external_links(struct domain_check *dc, const char *dir);
+/* Reports an import that is to replace the domain. */
+int check_import(struct domain_check *dc);
+/* Reports each import to a path below a directory at which there is no domain yet: a result of its
+ * own. dir: path in the bucket; "": all imports. */
+int check_imports(struct check *c, struct engine *e, const char *dir);
 /* Reports what is below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
 /* Fetches, decodes and compares n chunks. */

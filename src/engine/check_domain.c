@@ -78,27 +78,6 @@ static int report_elsewhere(struct domain_check *dc)
 	return rc;
 }
 
-/* The record of an import that was interrupted: of a domain that was to be replaced. */
-static int report_import(struct domain_check *dc)
-{
-	const struct schema_ops *schema = domain_schema(dc->d);
-	struct store *store = dc->e->store;
-	auto_request struct store_request *req = store_request_new(store, STORE_HEAD);
-	struct err why = ERR_INIT;
-	if (!req)
-		return check_no_memory(dc->c);
-	if (schema->import_key(domain_path(dc->d), req->key, req->room) < 0)
-		return 0;
-	store_run(store, req);
-	if (store_failure(&req->answer, &why))
-		return check_find(dc->c, ENGINE_CHECK_UNCHECKED, NULL, req->key,
-				  "whether an import is unfinished: %s", why.msg);
-	if (store_absence(&req->answer))
-		return 0;
-	return check_find(dc->c, ENGINE_CHECK_NOTE, NULL, req->key,
-			  "an import that was to replace the domain is not finished");
-}
-
 static int check_open(struct check *c, struct engine *e, const struct names_node *n,
 		      struct domain *d)
 {
@@ -114,13 +93,15 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	if (!rc)
 		rc = check_links(&dc);
 	if (!rc)
+		rc = check_external_links(&dc, dir);
+	if (!rc)
 		rc = check_image_open(&dc, dir);
 	if (!rc)
 		rc = check_image_compare(&dc);
 	if (!rc)
 		rc = check_keys(&dc);
 	if (!rc)
-		rc = report_import(&dc);
+		rc = check_import(&dc);
 	check_image_close(dc.image);
 	object_paths_free(dc.paths);
 	return rc;

@@ -74,6 +74,22 @@ int check_find(struct check *c, enum engine_check_severity severity, const char 
 	return omitted ? 0 : c->sink->finding(c->sink->arg, &finding);
 }
 
+int check_find_alone(struct check *c, const char *path, enum engine_check_severity severity,
+		     const char *key, const char *fmt, ...)
+{
+	auto_str struct str shown = {0}, text = {0};
+	va_list ap;
+	str_addf(&shown, "/%s", path);
+	va_start(ap, fmt);
+	str_addv(&text, fmt, ap);
+	va_end(ap);
+	if (!str_ok(&shown) || !str_ok(&text))
+		return check_no_memory(c);
+	check_begin(c, str_text(&shown));
+	int rc = check_find(c, severity, NULL, key, "%s", str_text(&text));
+	return rc ? rc : check_end(c);
+}
+
 int check_find_at(struct domain_check *dc, enum engine_check_severity severity, uint32_t number,
 		  const char *key, const char *fmt, ...)
 {

@@ -68,6 +68,31 @@ static unsigned int prefetches_max(const struct engine_options *opt)
 	return n > KEPT_FREE ? n - n / KEPT_FREE : n > 1 ? n - 1 : 1;
 }
 
+/* Divides engine_options.root into names. */
+static int parse_roots(struct engine *e, const char *list, struct err *err)
+{
+	size_t n = 0;
+	char *rest;
+	if (!list)
+		return 0;
+	e->root_names = strdup(list);
+	e->roots = calloc(strlen(list) + 2, sizeof(*e->roots));
+	if (!e->root_names || !e->roots)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (char *name = strtok_r(e->root_names, ",", &rest); name;
+	     name = strtok_r(NULL, ",", &rest)) {
+		name += strspn(name, "/");
+		size_t len = strlen(name);
+		while (len && name[len - 1] == '/')
+			name[--len] = '\0';
+		if (!names_ok(name, len))
+			return err_set(err, -EINVAL,
+				       "root=%s: must be names of top-level directories", list);
+		e->roots[n++] = name;
+	}
+	return n ? 0 : err_set(err, -EINVAL, "root=%s: must name a top-level directory", list);
+}
+
 static struct names *new_names(const struct engine *e, const struct engine_options *opt)
 {
 	const struct names_options names = {
@@ -76,6 +101,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 		.schemas = schema_all(),
 		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
 		.list_ttl_ns = e->open_ttl_ns,
+		.roots = e->roots,
 	};
 	return names_new(&names);
 }
@@ -124,6 +150,9 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 			err_copy(err, &why);
 		goto fail;
 	}
+	rc = parse_roots(e, opt->root, err);
+	if (rc)
+		goto fail;
 	rc = recognise_bucket(opt, &e->stack, err);
 	if (!rc)
 		rc = files_new(&e->env, opt, e->store, e->meter, &e->files, err);
@@ -161,6 +190,8 @@ void engine_close(struct engine *e)
 	http_stats_free(e->meter);
 	pool_free(e->pool);
 	budget_free(e->env.budget);
+	free(e->roots);
+	free(e->root_names);
 	free(e->bucket);
 	free(e);
 }

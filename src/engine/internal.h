@@ -37,6 +37,8 @@ struct engine {
 	uint64_t open_ttl_ns;	  /* engine_options.open_ttl */
 	uint64_t opened_ns;	  /* by env's clock */
 	int64_t started_ns;	  /* since the epoch: the time of directories without a document */
+	char *root_names;	  /* names of engine_options.root, each with a NUL */
+	const char **roots;	  /* of names_options; in root_names */
 	struct names *names;
 	struct snapshots *snapshots;
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */

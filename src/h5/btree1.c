@@ -215,8 +215,8 @@ struct walk {
 	size_t header_size, entry_size; /* bytes, with the size of addresses of the file */
 	const struct h5_bt1_range *range;
 	/* Chunks are in strictly ascending order, so no leaf is visited twice. The size of the file
-	 * limits the number of nodes if they overlap. */
-	uint64_t nodes_left;
+	 * limits the bytes of all nodes if they overlap. */
+	uint64_t bytes_left;
 	bool any;
 	uint64_t last[DSPACE_MAX_RANK];
 	h5_bt1_fn fn;
@@ -255,6 +255,11 @@ static size_t used_size(const struct walk *w, unsigned int entries)
 	return w->header_size + entries * w->entry_size;
 }
 
+static size_t full_size(const struct walk *w)
+{
+	return used_size(w, 2U * w->f->chunk_k) + key_size(w->rank);
+}
+
 static int decode_header(const struct walk *w, struct read_node *n, int level, struct err *err)
 {
 	const uint64_t addr = n->addr;
@@ -275,17 +280,18 @@ static int decode_header(const struct walk *w, struct read_node *n, int level, s
 	return 0;
 }
 
-static int read_node(const struct walk *w, uint64_t addr, int level, struct read_node *n,
-		     struct err *err)
+static int read_node(struct walk *w, uint64_t addr, int level, struct read_node *n, struct err *err)
 {
 	const uint64_t file_size = h5_file_size(w->f);
 	const uint64_t left = addr < file_size ? file_size - addr : 0;
 	const unsigned int fanout = 2U * w->f->chunk_k;
-	const size_t full = used_size(w, fanout) + key_size(w->rank);
-	const size_t size = (size_t)min_u64(left, full);
+	const size_t size = (size_t)min_u64(left, full_size(w));
 	*n = (struct read_node){.addr = addr};
 	if (size < w->header_size)
 		return err_set(err, -EIO, "B-tree node at %" PRIu64 ": outside of the file", addr);
+	if (size > w->bytes_left)
+		return err_set(err, -EIO, "B-tree has more nodes than the file can hold");
+	w->bytes_left -= size;
 	n->raw = malloc(size);
 	if (!n->raw)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -339,13 +345,34 @@ static int walk_entries(struct walk *w, struct read_node *n, struct err *err);
 static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
 {
 	struct read_node n;
-	if (w->nodes_left-- == 0)
-		return err_set(err, -EIO, "B-tree has more nodes than the file can hold");
 	int rc = read_node(w, addr, level, &n, err);
 	if (!rc)
 		rc = walk_entries(w, &n, err);
 	free(n.raw);
 	return rc;
+}
+
+/* Whether the children below an entry are all before the range. next: the next key; NULL: none. */
+static bool is_before(const struct walk *w, const struct h5_bt1_chunk *next)
+{
+	return w->range && next && compare(w->rank, next->offset, w->range->first) <= 0;
+}
+
+/* Announces the reads of the children in the range. */
+static void advise_children(const struct walk *w, const struct read_node *n)
+{
+	struct cursor c = n->keys;
+	struct h5_bt1_chunk entry, next;
+	read_key(&c, w->rank, &entry);
+	for (uint16_t i = 0; i < n->entries && side(w, entry.offset) <= 0; i++, entry = next) {
+		const bool last = i + 1 == n->entries;
+		const uint64_t child = h5_cur_addr(w->f, &c);
+		next = entry;
+		if (!last)
+			read_key(&c, w->rank, &next);
+		if (!is_before(w, last ? NULL : &next))
+			h5_file_advise(w->f, child, full_size(w));
+	}
 }
 
 /* The chunks below an entry are not before its key, and before the next key. The key after the last
@@ -354,6 +381,8 @@ static int walk_entries(struct walk *w, struct read_node *n, struct err *err)
 {
 	int rc = 0;
 	struct h5_bt1_chunk entry, next = {0};
+	if (n->level)
+		advise_children(w, n);
 	read_key(&n->keys, w->rank, &entry);
 	for (uint16_t i = 0; i < n->entries && !rc; i++, entry = next) {
 		const bool last = i + 1 == n->entries;
@@ -368,7 +397,7 @@ static int walk_entries(struct walk *w, struct read_node *n, struct err *err)
 			return not_in_order(n->addr, err);
 		if (side(w, entry.offset) > 0)
 			return 0;
-		if (w->range && !last && compare(w->rank, next.offset, w->range->first) <= 0)
+		if (is_before(w, last ? NULL : &next))
 			continue;
 		rc = walk_node(w, entry.addr, n->level - 1, err);
 	}
@@ -387,7 +416,7 @@ int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 			 .range = range,
 			 .fn = fn,
 			 .ctx = ctx};
-	w.nodes_left = h5_file_size(f) / (w.header_size + w.entry_size) + 1;
+	w.bytes_left = h5_file_size(f);
 	return walk_node(&w, addr, -1, err);
 }
 

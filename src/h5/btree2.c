@@ -332,6 +332,23 @@ static int visit(const struct walk *w, const uint8_t *record, struct err *err)
 
 static int walk_node(struct walk *w, const struct pointer *p, unsigned int u, struct err *err);
 
+/* Announces the reads of the children that walk_children() visits. */
+static void advise_children(const struct walk *w, uint64_t nrec, unsigned int u,
+			    struct cursor records, struct cursor pointers)
+{
+	const struct shape *s = &w->shape;
+	int before = 0;
+	for (uint64_t i = 0; i <= nrec; i++) {
+		const uint8_t *next = i < nrec ? cur_bytes(&records, s->record_size) : NULL;
+		const int after = next ? side_of(w, next) : 0;
+		const uint64_t addr = h5_cur_addr(w->f, &pointers);
+		cur_skip(&pointers, pointer_size(s, u) - s->addr_size);
+		if (before <= 0 && after >= 0)
+			h5_file_advise(w->f, addr, s->node_size);
+		before = after;
+	}
+}
+
 /* Walks the sub-trees of an internal node and the records between them. records and pointers: the
  * two arrays of the node. A sub-tree is not read if the record before it is after the range, or the
  * one after it before the range. */
@@ -341,6 +358,7 @@ static int walk_children(struct walk *w, const struct pointer *p, unsigned int u
 	const struct shape *s = &w->shape;
 	uint64_t all = p->nrec;
 	int before = 0; /* the side of the record before the child */
+	advise_children(w, p->nrec, u, records, pointers);
 	for (uint64_t i = 0; i <= p->nrec; i++) {
 		const uint8_t *next = i < p->nrec ? cur_bytes(&records, s->record_size) : NULL;
 		const int after = next ? side_of(w, next) : 0;

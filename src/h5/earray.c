@@ -156,12 +156,39 @@ static int check_prefix(const struct earray *ea, uint64_t addr, const struct gro
 	return rc;
 }
 
+static uint64_t data_block_size(const struct earray *ea, const struct group *g)
+{
+	const uint64_t entries = g->pages ? 0 : g->each * index_entry_size(ea->array.walk);
+	return array_prefix(&ea->array) + ea->offset_len + entries + ARRAY_CHECKSUM;
+}
+
+static uint64_t super_block_size(const struct earray *ea, const struct group *g)
+{
+	return array_prefix(&ea->array) + ea->offset_len + g->blocks * div_up_u64(g->pages, 8) +
+	       g->blocks * ea->array.walk->f->addr_size + ARRAY_CHECKSUM;
+}
+
+/* Announces the reads of the data blocks of a group. */
+static void advise_blocks(const struct earray *ea, const struct group *g, struct cursor *pointers)
+{
+	const struct h5_file *f = ea->array.walk->f;
+	for (uint64_t k = 0; k < g->blocks; k++) {
+		const uint64_t addr = h5_cur_addr(f, pointers);
+		if (addr != H5_UNDEF && wanted(ea, g->first + k * g->each, g->each))
+			h5_file_advise(f, addr, data_block_size(ea, g));
+	}
+}
+
 /* Pages of the data block at addr, whose prefix has been read. bit: of its first page. */
 static int walk_pages(const struct earray *ea, const struct group *g, uint64_t addr, uint64_t first,
 		      const uint8_t *bits, uint64_t bit, struct err *err)
 {
 	const struct chunk_array *a = &ea->array;
 	const uint64_t size = ea->page * index_entry_size(a->walk) + ARRAY_CHECKSUM;
+	for (uint64_t i = 0; i < g->pages; i++)
+		if (bits[(bit + i) / 8] & 0x80 >> (bit + i) % 8 &&
+		    wanted(ea, first + i * ea->page, ea->page))
+			h5_file_advise(a->walk->f, addr + i * size, size);
 	for (uint64_t i = 0; i < g->pages; i++, bit++, addr += size, first += ea->page) {
 		if (!(bits[bit / 8] & 0x80 >> bit % 8) || !wanted(ea, first, ea->page))
 			continue;
@@ -185,8 +212,7 @@ static int walk_data_block(const struct earray *ea, const struct group *g, uint6
 	const uint64_t first = g->first + k * g->each;
 	if (addr == H5_UNDEF || !wanted(ea, first, g->each))
 		return 0;
-	const uint64_t entries = g->pages ? 0 : g->each * index_entry_size(a->walk);
-	const uint64_t size = array_prefix(a) + ea->offset_len + entries + ARRAY_CHECKSUM;
+	const uint64_t size = data_block_size(ea, g);
 	auto_free uint8_t *raw = NULL;
 	struct cursor c;
 	int rc = array_read(a, addr, size, "EADB", &raw, &c, err);
@@ -205,14 +231,15 @@ static int walk_super_block(const struct earray *ea, const struct group *g, uint
 	if (addr == H5_UNDEF || !wanted(ea, g->first, g->blocks * g->each))
 		return 0;
 	const uint64_t bitmap = g->blocks * div_up_u64(g->pages, 8);
-	const uint64_t size = array_prefix(a) + ea->offset_len + bitmap +
-			      g->blocks * a->walk->f->addr_size + ARRAY_CHECKSUM;
 	auto_free uint8_t *raw = NULL;
 	struct cursor c;
-	int rc = array_read(a, addr, size, "EASB", &raw, &c, err);
+	int rc = array_read(a, addr, super_block_size(ea, g), "EASB", &raw, &c, err);
 	if (!rc)
 		rc = check_prefix(ea, addr, g, 0, &c, err);
 	const uint8_t *bits = rc || !bitmap ? NULL : cur_bytes(&c, (size_t)bitmap);
+	struct cursor pointers = c;
+	if (!rc)
+		advise_blocks(ea, g, &pointers);
 	for (uint64_t k = 0; k < g->blocks && !rc; k++)
 		rc = walk_data_block(ea, g, k, h5_cur_addr(a->walk->f, &c), bits, err);
 	return rc;
@@ -230,6 +257,22 @@ static bool repeated(const struct earray *ea, struct cursor pointers, uint64_t n
 				return true;
 	}
 	return false;
+}
+
+/* Announces the reads of the blocks whose addresses are in the index block. */
+static void advise_all(const struct earray *ea, struct cursor pointers)
+{
+	const struct h5_file *f = ea->array.walk->f;
+	for (unsigned int u = 0; u < ea->groups; u++) {
+		const struct group g = group_of(ea, u);
+		if (u < ea->direct) {
+			advise_blocks(ea, &g, &pointers);
+			continue;
+		}
+		const uint64_t addr = h5_cur_addr(f, &pointers);
+		if (addr != H5_UNDEF && wanted(ea, g.first, g.blocks * g.each))
+			h5_file_advise(f, addr, super_block_size(ea, &g));
+	}
 }
 
 static int walk_index_block(const struct earray *ea, struct err *err)
@@ -250,6 +293,7 @@ static int walk_index_block(const struct earray *ea, struct err *err)
 	rc = array_entries(a, 0, cur_sub(&c, (size_t)entries), err);
 	if (!rc && repeated(ea, c, direct))
 		return array_damaged(a, ea->index_block, "it has a data block twice", err);
+	advise_all(ea, c);
 	for (unsigned int u = 0; u < ea->groups && !rc; u++) {
 		const struct group g = group_of(ea, u);
 		if (u >= ea->direct)

@@ -62,24 +62,41 @@ static int read_header(struct farray *fa, struct err *err)
 	return 0;
 }
 
-static int walk_pages(const struct farray *fa, uint64_t at, struct cursor bitmap, struct err *err)
+/* A page that is in use and has elements of the range. */
+struct page {
+	uint64_t first; /* element */
+	uint64_t addr, size;
+};
+
+/* Finds the first page at or after element `next`. at: the address of the first page. */
+static bool next_page(const struct farray *fa, uint64_t at, const uint8_t *bitmap, uint64_t next,
+		      struct page *out)
+{
+	const uint64_t entry = index_entry_size(fa->array.walk);
+	struct array_run run;
+	for (; array_next(&fa->array, next, &run); next = out->first + fa->page) {
+		const uint64_t page = run.element / fa->page;
+		out->first = page * fa->page;
+		out->addr = at + page * (fa->page * entry + ARRAY_CHECKSUM);
+		out->size = min_u64(fa->page, fa->n - out->first) * entry + ARRAY_CHECKSUM;
+		if (bitmap[page / 8] & 0x80 >> page % 8)
+			return true;
+	}
+	return false;
+}
+
+static int walk_pages(const struct farray *fa, uint64_t at, const uint8_t *bitmap, struct err *err)
 {
 	const struct chunk_array *a = &fa->array;
-	const uint64_t entry = index_entry_size(a->walk);
-	struct array_run run;
-	uint64_t first; /* element of the page */
-	for (uint64_t next = 0; array_next(a, next, &run); next = first + fa->page) {
-		const uint64_t page = run.element / fa->page;
-		const uint64_t offset = page * (fa->page * entry + ARRAY_CHECKSUM);
-		first = page * fa->page;
-		if (!(bitmap.pos[page / 8] & 0x80 >> page % 8))
-			continue;
+	struct page p;
+	for (uint64_t next = 0; next_page(fa, at, bitmap, next, &p); next = p.first + fa->page)
+		h5_file_advise(a->walk->f, p.addr, p.size);
+	for (uint64_t next = 0; next_page(fa, at, bitmap, next, &p); next = p.first + fa->page) {
 		auto_free uint8_t *raw = NULL;
 		struct cursor c;
-		uint64_t n = min_u64(fa->page, fa->n - first) * entry + ARRAY_CHECKSUM;
-		int rc = array_read(a, at + offset, n, NULL, &raw, &c, err);
+		int rc = array_read(a, p.addr, p.size, NULL, &raw, &c, err);
 		if (!rc)
-			rc = array_entries(a, first, c, err);
+			rc = array_entries(a, p.first, c, err);
 		if (rc)
 			return rc;
 	}
@@ -105,6 +122,6 @@ int farray_walk(const struct index_walk *w, struct err *err)
 		rc = array_owner(&fa.array, fa.block, &c, err);
 	if (rc)
 		return rc;
-	return paged ? walk_pages(&fa, fa.block + size, c, err)
+	return paged ? walk_pages(&fa, fa.block + size, c.pos, err)
 		     : array_entries(&fa.array, 0, c, err);
 }

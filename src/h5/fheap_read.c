@@ -118,6 +118,21 @@ static int read_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offs
 	return bytes_append(&r->indirect, &run, sizeof(run)) ? out_of_memory(err) : 0;
 }
 
+/* Announces the reads of the indirect blocks below one. */
+static void advise_indirect(const struct h5_fheap_reader *r, struct cursor children,
+			    unsigned int rows)
+{
+	const struct fheap_table *t = &r->table;
+	for (unsigned int row = 0; row < rows; row++) {
+		for (unsigned int col = 0; col < t->params.table_width; col++) {
+			const struct fheap_child child = fheap_child_decode(t, &children, row);
+			if (row >= t->direct && child.addr != H5_UNDEF)
+				h5_file_advise(&r->file, child.addr,
+					       fheap_indirect_size(t, fheap_child_rows(t, row)));
+		}
+	}
+}
+
 /* Adds the direct blocks below the indirect block at addr. The range of a child is smaller than
  * that of its parent, which limits the depth. */
 static int add_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offset,
@@ -133,6 +148,8 @@ static int add_indirect(struct h5_fheap_reader *r, uint64_t addr, uint64_t offse
 		return out_of_memory(err);
 	struct cursor children;
 	rc = read_indirect(r, addr, offset, size, raw, &children, err);
+	if (!rc)
+		advise_indirect(r, children, rows);
 	for (unsigned int row = 0; row < rows && !rc; row++) {
 		for (unsigned int col = 0; col < t->params.table_width && !rc; col++) {
 			const struct fheap_entry entry = fheap_entry_at(t, row, col);
@@ -252,6 +269,14 @@ int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader
 	return 0;
 }
 
+void h5_fheap_advise(const struct h5_fheap_reader *r)
+{
+	const struct block *blocks = (const void *)r->blocks.data;
+	for (size_t i = 0; i < r->blocks.len / sizeof(*blocks); i++)
+		if (blocks[i].size <= BLOCK_MAX)
+			h5_file_advise(&r->file, blocks[i].addr, blocks[i].stored);
+}
+
 void h5_fheap_close(struct h5_fheap_reader *r)
 {
 	if (!r)
@@ -330,6 +355,9 @@ static int append_from(struct h5_fheap_reader *r, struct block *b, uint64_t with
 	if (rc)
 		return rc;
 	const uint8_t *data = b->data ? b->data : raw.data;
+	rc = h5_file_spend(&r->file, n, err);
+	if (rc)
+		return rc;
 	if (bytes_append(out, data + within, (size_t)n))
 		return out_of_memory(err);
 	if (b->data)

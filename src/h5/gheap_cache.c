@@ -4,6 +4,10 @@
  * with each, so that an item is found by a binary search. The first read takes FIRST_READ bytes,
  * the size of most collections; only of larger ones it is followed by a second read.
  *
+ * Collections that do not fit into the cache are read again, possibly for each item. libhdf5 makes
+ * a collection of more than LARGE bytes only for an item of that size, so what is read is limited
+ * by the number and the size of the items.
+ *
  * A collection that is damaged is kept without its bytes, but with the reason.
  */
 #include <h5/gheap_cache.h>
@@ -18,7 +22,12 @@
 #include "addrset.h"
 #include "gheap_format.h"
 
-enum { FIRST_READ = H5_GHEAP_MIN };
+enum {
+	FIRST_READ = H5_GHEAP_MIN,
+	LARGE = 64 << 10,
+	READ_FACTOR = 16,    /* bytes that may be read for each byte of the file */
+	READ_MIN = 64 << 20, /* and in addition */
+};
 
 struct collection {
 	uint64_t addr;
@@ -33,6 +42,8 @@ struct h5_gheap_cache {
 	struct collection *slot[H5_GHEAP_CACHED + 1]; /* one more while one is added */
 	size_t n;
 	uint64_t bytes; /* of all collections */
+	uint64_t left;	/* bytes that may be read */
+	bool is_spent;	/* more bytes were needed; nothing is read any more */
 };
 
 static int out_of_memory(struct err *err)
@@ -58,8 +69,12 @@ static uint64_t weight(const struct collection *g)
 struct h5_gheap_cache *h5_gheap_cache_new(const struct h5_file *f)
 {
 	struct h5_gheap_cache *c = calloc(1, sizeof(*c));
-	if (c)
-		c->file = *f;
+	if (!c)
+		return NULL;
+	c->file = *f;
+	if (!mul_u64(h5_file_size(f), READ_FACTOR, &c->left) ||
+	    !add_u64(c->left, READ_MIN, &c->left))
+		c->left = UINT64_MAX;
 	return c;
 }
 
@@ -130,6 +145,12 @@ static int keep_damage(struct collection *g, const struct err *why, struct err *
 	return 0;
 }
 
+static int spent(struct err *err)
+{
+	return err_set(err, -EIO,
+		       "the collections are read too often: they are much larger than their items");
+}
+
 static int load(struct h5_gheap_cache *c, uint64_t addr, struct collection **out, struct err *err)
 {
 	struct err why = ERR_INIT;
@@ -137,7 +158,12 @@ static int load(struct h5_gheap_cache *c, uint64_t addr, struct collection **out
 	if (!g)
 		return out_of_memory(err);
 	g->addr = addr;
-	int rc = read_collection(&c->file, g, &why);
+	int rc = c->is_spent ? spent(&why) : read_collection(&c->file, g, &why);
+	if (!rc && g->data.len > c->left) {
+		c->is_spent = true;
+		rc = spent(&why);
+	}
+	c->left -= min_u64(c->left, g->data.len);
 	if (!rc)
 		rc = claim(c, g, &why);
 	if (rc == -EIO || rc == -EOPNOTSUPP)
@@ -219,6 +245,8 @@ static int get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index, const ui
 		return err_set(err, -EIO, "there is no object %u", index);
 	*data = g->data.data + item->at;
 	*n = item->n;
+	if (!add_u64(c->left, LARGE + (uint64_t)*n, &c->left))
+		c->left = UINT64_MAX;
 	return 0;
 }
 

@@ -78,8 +78,12 @@ static int read_table(struct h5_shared *s, struct err *err)
 }
 
 /* Copies a body to the arena. */
-static int give(const struct bytes *from, struct arena *a, struct cursor *body, struct err *err)
+static int give(const struct h5_shared *s, const struct bytes *from, struct arena *a,
+		struct cursor *body, struct err *err)
 {
+	int rc = h5_file_spend(&s->file, from->len, err);
+	if (rc)
+		return rc;
 	uint8_t *copy = arena_alloc(a, from->len ? from->len : 1);
 	if (!copy)
 		return err_set(err, -ENOMEM, "shared message: out of memory");
@@ -116,7 +120,7 @@ int h5_shared_get(struct h5_shared *s, enum h5_msg_type type, const uint8_t *id,
 	int rc = open_heap(s, type, &heap, err);
 	if (!rc)
 		rc = h5_fheap_get(heap, id, H5_SHARED_ID, BODY_MAX, &found, err);
-	return rc ? rc : give(&found, a, body, err);
+	return rc ? rc : give(s, &found, a, body, err);
 }
 
 /* The message of a type in an object header. */
@@ -178,7 +182,7 @@ int h5_shared_resolve(struct h5_shared *s, enum h5_msg_type type, struct cursor 
 	const struct bytes *found = NULL;
 	rc = find_in_header(s, type, ref.addr, &found, err);
 	if (!rc)
-		rc = give(found, a, body, err);
+		rc = give(s, found, a, body, err);
 	if (!rc)
 		*committed = ref.addr;
 	return rc;

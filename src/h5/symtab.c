@@ -19,7 +19,9 @@
  *      16   scratch pad; of a soft link: u32 offset of the path in the local heap
  *
  * A node takes the bytes of 2K entries, also if it has fewer. Names are in strictly ascending order
- * of their bytes in the whole tree. Keys are not used: they only speed up a search.
+ * of their bytes in the whole tree. A key is the offset of a name in the local heap: the names of
+ * child i come after that of key i, and none of them after that of key i + 1. A walk over all links
+ * does not use the keys; a search does.
  *
  * Bounds for damaged files: a node is read once; all nodes together have no more bytes than the
  * file; all names together have no more bytes than the heap. So a walk takes linear time. Claims
@@ -43,6 +45,7 @@ enum {
 	CACHED_GROUP = 1,
 	CACHED_LINK = 2,
 	LEVEL_MAX = 63,
+	KEY_MAX = 64 << 10, /* a longer name is no key */
 	HEAP_ARENA = 65 << 20,
 	/* Links may share the bytes of a path, within reason. */
 	PATH_BYTES_PER_HEAP_BYTE = 64,
@@ -73,6 +76,7 @@ struct walk {
 	uint64_t names_left; /* of the heap, that no name has used */
 	uint64_t paths_left;
 	const char *last; /* the last name, in the heap */
+	const char *only; /* NULL, or the name that is searched */
 	h5_symtab_fn fn;
 	void *ctx;
 	bool stopped; /* fn has ended the walk: its reason stays as it is */
@@ -134,6 +138,8 @@ static int visit(struct walk *w, struct cursor *c, struct err *err)
 		return err_set(err, -EIO, "the names are not in order: \"%s\" after \"%s\"", s.name,
 			       w->last);
 	w->last = s.name;
+	if (w->only && strcmp(w->only, s.name) != 0)
+		return 0;
 	if (type == CACHED_LINK) {
 		const uint32_t path = cur_u32(&scratch);
 		s.header = H5_UNDEF;
@@ -176,13 +182,24 @@ static int wrapped(const struct walk *w, int rc, uint64_t addr, const char *what
 	return rc && !w->stopped ? err_wrap(err, rc, "%s at %" PRIu64, what, addr) : rc;
 }
 
-static int walk_symbols(struct walk *w, uint64_t addr, struct err *err)
+static uint64_t tree_node_size(const struct walk *w)
+{
+	const uint64_t entry = (uint64_t)w->f->len_size + w->f->addr_size;
+	return NODE_HEAD + 2 * (uint64_t)w->f->addr_size + 2 * w->f->internal_k * entry +
+	       w->f->len_size;
+}
+
+static uint64_t symbols_size(const struct walk *w)
 {
 	const uint64_t entry = (uint64_t)w->f->len_size + w->f->addr_size + ENTRY_FIXED;
+	return NODE_HEAD + 2 * w->f->leaf_k * entry;
+}
+
+static int walk_symbols(struct walk *w, uint64_t addr, struct err *err)
+{
 	auto_free uint8_t *raw = NULL;
 	struct cursor c;
-	int rc = read_node(w, addr, NODE_HEAD + 2 * w->f->leaf_k * entry, "symbol table node", &raw,
-			   &c, err);
+	int rc = read_node(w, addr, symbols_size(w), "symbol table node", &raw, &c, err);
 	if (!rc)
 		rc = parse_symbols(w, &c, err);
 	return wrapped(w, rc, addr, "symbol table node", err);
@@ -213,15 +230,46 @@ static int parse_head(const struct walk *w, struct cursor *c, int level, uint8_t
  * *inner: the failure is that of a child, whose address the reason has. */
 static int walk_tree(struct walk *w, uint64_t addr, int level, struct err *err);
 
+/* The name of a key; NULL: it is none. */
+static const char *key_name(const struct walk *w, uint64_t offset)
+{
+	uint64_t left = KEY_MAX;
+	return take_string(w, offset, &left);
+}
+
+/* Whether the names of a child may include the one that is searched. A key that is no name of the
+ * heap excludes nothing. */
+static bool is_wanted(const struct walk *w, uint64_t before, uint64_t last)
+{
+	if (!w->only)
+		return true;
+	const char *from = key_name(w, before), *to = key_name(w, last);
+	return (!from || strcmp(w->only, from) > 0) && (!to || strcmp(w->only, to) <= 0);
+}
+
+/* Announces the reads of the children. */
+static void advise_children(const struct walk *w, struct cursor c, uint16_t n, int level)
+{
+	for (uint16_t i = 0; !w->only && i < n; i++) {
+		cur_skip(&c, w->f->len_size);
+		h5_file_advise(w->f, h5_cur_addr(w->f, &c),
+			       level ? tree_node_size(w) : symbols_size(w));
+	}
+}
+
 static int walk_children(struct walk *w, struct cursor *c, uint16_t n, int level, bool *inner,
 			 struct err *err)
 {
 	int rc = 0;
+	advise_children(w, *c, n, level);
+	uint64_t key = h5_cur_len(w->f, c);
 	for (uint16_t i = 0; !rc && i < n; i++) {
-		cur_skip(c, w->f->len_size);
-		const uint64_t child = h5_cur_addr(w->f, c);
+		const uint64_t before = key, child = h5_cur_addr(w->f, c);
 		if (!cur_ok(c))
 			return err_set(err, -EIO, "more children than the node has room for");
+		key = h5_cur_len(w->f, c);
+		if (cur_ok(c) && !is_wanted(w, before, key))
+			continue;
 		rc = level ? walk_tree(w, child, level - 1, err) : walk_symbols(w, child, err);
 		*inner = rc;
 	}
@@ -230,15 +278,12 @@ static int walk_children(struct walk *w, struct cursor *c, uint16_t n, int level
 
 static int walk_tree(struct walk *w, uint64_t addr, int level, struct err *err)
 {
-	const uint64_t entry = (uint64_t)w->f->len_size + w->f->addr_size;
-	const uint64_t size = NODE_HEAD + 2 * (uint64_t)w->f->addr_size +
-			      2 * w->f->internal_k * entry + w->f->len_size;
 	auto_free uint8_t *raw = NULL;
 	struct cursor c;
 	uint8_t own = 0;
 	uint16_t n = 0;
 	bool inner = false;
-	int rc = read_node(w, addr, size, "B-tree of a group", &raw, &c, err);
+	int rc = read_node(w, addr, tree_node_size(w), "B-tree of a group", &raw, &c, err);
 	if (!rc)
 		rc = parse_head(w, &c, level, &own, &n, err);
 	if (!rc)
@@ -275,14 +320,20 @@ static int walk_all(struct walk *w, const struct h5_symtab *t, struct arena *a, 
 	return rc;
 }
 
-int h5_symtab_walk(const struct h5_file *f, const struct h5_symtab *t, h5_symtab_fn fn, void *ctx,
-		   struct err *err)
+int h5_symtab_find(const struct h5_file *f, const struct h5_symtab *t, const char *name,
+		   h5_symtab_fn fn, void *ctx, struct err *err)
 {
-	struct walk w = {.f = f, .bytes_left = h5_file_size(f), .fn = fn, .ctx = ctx};
+	struct walk w = {.f = f, .bytes_left = h5_file_size(f), .only = name, .fn = fn, .ctx = ctx};
 	struct arena *a = arena_new(HEAP_ARENA);
 	int rc = walk_all(&w, t, a, err);
 	bytes_release(&w.nodes);
 	addrset_release(&w.seen);
 	arena_free(a);
 	return rc;
+}
+
+int h5_symtab_walk(const struct h5_file *f, const struct h5_symtab *t, h5_symtab_fn fn, void *ctx,
+		   struct err *err)
+{
+	return h5_symtab_find(f, t, NULL, fn, ctx, err);
 }

@@ -18,7 +18,11 @@
 #include "objects.h"
 #include "values.h"
 
-enum { RECORD_ID = 8, RECORD_SIZE = H5_BT2_ATTR_NAME_SIZE };
+enum {
+	RECORD_ID = 8,
+	RECORD_SIZE = H5_BT2_ATTR_NAME_SIZE,
+	CHARGE_INTERVAL = 1 << 20, /* bytes of values between two charges */
+};
 
 struct found {
 	struct attribute attr;
@@ -76,10 +80,14 @@ static int add(struct reader *r, const struct h5_attr *a, uint32_t corder, struc
 	if (rc)
 		return err_wrap(err, rc, "attribute \"%s\"", a->name);
 	r->f->value_bytes += x.attr.value.fixed.cap + x.attr.value.heap.cap;
-	if (!bytes_append(&r->found, &x, sizeof(x)))
-		return 0;
-	elems_release(&x.attr.value);
-	return out_of_memory(err);
+	if (bytes_append(&r->found, &x, sizeof(x))) {
+		elems_release(&x.attr.value);
+		return out_of_memory(err);
+	}
+	/* An object may have thousands of attributes. */
+	return r->f->value_bytes - r->f->values_charged > CHARGE_INTERVAL
+		       ? objects_charge(r->f, err)
+		       : 0;
 }
 
 /* Decodes the body of an attribute message. */

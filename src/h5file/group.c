@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/checksum.h>
 #include <base/utf8.h>
 #include <h5/btree2.h>
 #include <h5/fheap.h>
@@ -33,17 +34,24 @@ struct reader {
 	struct bytes found; /* of struct found */
 	struct h5_fheap_reader *heap;
 	uint64_t indexed; /* records of the index of creation order */
+	const char *only; /* NULL, or the name of the only link that is read */
+	uint32_t hash;	  /* of this name */
 };
+
+/* The bytes of a dataset's object header as libhdf5 makes it: a prefix of 16, and 256 of messages.
+ */
+enum { HEADER_GUESS = 272 };
 
 static int out_of_memory(struct err *err)
 {
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Reports an error that leaves the rest of the group readable; returns others. */
+/* Reports an error that leaves the rest of the group readable; returns others. A search returns
+ * all errors. */
 static int report(struct reader *r, const char *what, int rc, struct err *err)
 {
-	if (!is_local(rc))
+	if (!is_local(rc) || r->only)
 		return rc;
 	err_wrap(err, rc, "%s", what);
 	h5file_report(r->f, r->h->number, err);
@@ -56,6 +64,8 @@ static int add(struct reader *r, struct found *x, struct err *err)
 {
 	struct err why = ERR_INIT;
 	const size_t n = strlen(x->link.name);
+	if (r->only && strcmp(r->only, x->link.name) != 0)
+		return 0;
 	if (!n || strchr(x->link.name, '/'))
 		err_set(&why, -EIO, "link \"%s\": the name is empty or contains \"/\"",
 			x->link.name);
@@ -63,6 +73,8 @@ static int add(struct reader *r, struct found *x, struct err *err)
 		err_set(&why, -EIO,
 			"link \"%s\": the object header at %" PRIu64 " is outside of the file",
 			x->link.name, x->addr);
+	if (why.code && r->only)
+		return err_set(err, why.code, "%s", why.msg);
 	if (why.code) {
 		h5file_report(r->f, r->h->number, &why);
 		return 0;
@@ -118,6 +130,17 @@ static int add_dense(void *ctx, const uint8_t *record, uint16_t record_size, str
 	return add_message(r, &body, err);
 }
 
+/* Names are indexed by their hash. */
+static int compare_hash(void *ctx, const uint8_t *record, uint16_t record_size)
+{
+	const struct reader *r = ctx;
+	struct cursor c = cursor_of(record, record_size);
+	const uint32_t hash = cur_u32(&c);
+	if (!cur_ok(&c))
+		return 0; /* add_dense() refuses it */
+	return hash < r->hash ? -1 : hash > r->hash;
+}
+
 static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, struct err *err)
 {
 	struct reader *r = ctx;
@@ -129,7 +152,7 @@ static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, 
 static int check_corders(struct reader *r, const struct h5_linfo *info, uint64_t links,
 			 struct err *err)
 {
-	if (!r->f->claim_chunks || info->corders == H5_UNDEF)
+	if (!r->f->claim_chunks || info->corders == H5_UNDEF || r->only)
 		return 0;
 	int rc = h5_bt2_walk(&r->f->file, info->corders, H5_BT2_LINK_CORDER, count_record, r, err);
 	if (!rc && r->indexed != links)
@@ -146,8 +169,11 @@ static int read_dense(struct reader *r, const struct h5_linfo *info, struct err 
 	if (info->names == H5_UNDEF)
 		return err_set(err, -EIO, "dense links without an index of names");
 	int rc = h5_fheap_open(&r->f->file, info->heap, &r->heap, err);
+	if (!rc && !r->only)
+		h5_fheap_advise(r->heap);
 	if (!rc)
-		rc = h5_bt2_walk(&r->f->file, info->names, H5_BT2_LINK_NAME, add_dense, r, err);
+		rc = h5_bt2_walk_range(&r->f->file, info->names, H5_BT2_LINK_NAME,
+				       r->only ? compare_hash : NULL, add_dense, r, err);
 	h5_fheap_close(r->heap);
 	r->heap = NULL;
 	const uint64_t links = (r->found.len - before) / sizeof(struct found);
@@ -180,7 +206,7 @@ static int read_symbols(struct reader *r, struct err *err)
 	int rc = header_body(r->f, r->h, m, &body, NULL, err);
 	if (!rc)
 		rc = h5_symtab_decode(&r->f->file, &body, &table, err);
-	return rc ? rc : h5_symtab_walk(&r->f->file, &table, add_symbol, r, err);
+	return rc ? rc : h5_symtab_find(&r->f->file, &table, r->only, add_symbol, r, err);
 }
 
 static int read_compact(struct reader *r, struct err *err)
@@ -245,10 +271,13 @@ static int finish(struct reader *r, struct err *err)
 		links[i] = all[i].link;
 		if (links[i].cls != LINK_HARD)
 			continue;
+		const uint32_t before = tree_numbers(f->tree);
 		int rc = objects_number(f, all[i].addr, r->h->path, links[i].name, &links[i].target,
 					err);
 		if (rc)
 			return rc;
+		if (links[i].target == before)
+			h5_file_advise(&f->file, all[i].addr, HEADER_GUESS);
 	}
 	struct object *o = tree_edit(f->tree, r->h->number);
 	o->kind = OBJECT_GROUP;
@@ -257,14 +286,33 @@ static int finish(struct reader *r, struct err *err)
 	return 0;
 }
 
+/* Reads the links, or the one that is searched. */
+static int read_links(struct reader *r, struct err *err)
+{
+	int rc = report(r, "the group is not complete", read_link_info(r, err), err);
+	if (!rc)
+		rc = report(r, "the group is not complete", read_symbols(r, err), err);
+	return rc ? rc : read_compact(r, err);
+}
+
+int group_find(struct h5file *f, const struct header *h, const char *name, bool *found,
+	       struct group_link *out, struct err *err)
+{
+	struct reader r = {.f = f, .h = h, .only = name};
+	r.hash = checksum_lookup3(name, strlen(name), 0);
+	int rc = read_links(&r, err);
+	const struct found *first = (const void *)r.found.data;
+	*found = !rc && r.found.len;
+	if (*found)
+		*out = (struct group_link){.link = first->link, .addr = first->addr};
+	bytes_release(&r.found);
+	return rc;
+}
+
 int group_read(struct h5file *f, const struct header *h, struct err *err)
 {
 	struct reader r = {.f = f, .h = h};
-	int rc = report(&r, "the group is not complete", read_link_info(&r, err), err);
-	if (!rc)
-		rc = report(&r, "the group is not complete", read_symbols(&r, err), err);
-	if (!rc)
-		rc = read_compact(&r, err);
+	int rc = read_links(&r, err);
 	if (!rc)
 		rc = finish(&r, err);
 	bytes_release(&r.found);

@@ -10,4 +10,15 @@
  * errors only. */
 int group_read(struct h5file *f, const struct header *h, struct err *err);
 
+/* One link of a group. */
+struct group_link {
+	struct link link; /* texts are in the arena of the tree; no target */
+	uint64_t addr;	  /* of a hard link's target */
+};
+/* Finds the link with this name. Reads only the structures that can have it. The tree is not
+ * changed. *found false: the group does not have it. -EIO: also if the part that may have it is
+ * damaged. */
+int group_find(struct h5file *f, const struct header *h, const char *name, bool *found,
+	       struct group_link *out, struct err *err);
+
 #endif

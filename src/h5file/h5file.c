@@ -16,7 +16,12 @@
 
 #include "walk.h"
 
-enum { MAX_TREE = 1 << 30, MAX_TEXTS = 16 << 20 };
+enum {
+	MAX_TREE = 1 << 30,
+	MAX_TEXTS = 16 << 20,
+	WORK_FACTOR = 64,    /* bytes that may be read for each byte of the file */
+	WORK_MIN = 64 << 20, /* and in addition */
+};
 
 /* ---- claims ---- */
 
@@ -91,19 +96,28 @@ static int check_end(struct h5file *f, struct err *err)
 	return 0;
 }
 
-static int open_superblock(struct h5file *f, struct err *err)
+int h5file_start(struct h5file *f, struct err *err)
 {
 	static const struct h5_unfilter undo = {.decode = unfilter};
 	struct source *source = f->file.source;
 	struct h5_claims *claims = f->file.claims;
 	int rc = h5_file_open(&f->file, source, err);
+	if (!mul_u64(source->size, WORK_FACTOR, &f->work.left) ||
+	    !add_u64(f->work.left, WORK_MIN, &f->work.left))
+		f->work.left = UINT64_MAX;
+	f->file.work = &f->work;
 	f->file.unfilter = &undo;
 	f->file.claims = claims;
-	if (!rc)
-		rc = check_end(f, err);
 	if (rc)
 		return rc;
-	rc = h5_file_claim(&f->file, err);
+	f->shared = h5_shared_new(&f->file);
+	f->heaps = h5_gheap_cache_new(&f->file);
+	return f->shared && f->heaps ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+static int claim_superblock(struct h5file *f, struct err *err)
+{
+	int rc = h5_file_claim(&f->file, err);
 	if (!is_local(rc))
 		return rc;
 	h5file_report(f, OBJECT_NONE, err);
@@ -124,20 +138,19 @@ static int claim_shared(struct h5file *f, struct err *err)
 
 static int read_all(struct h5file *f, struct err *err)
 {
-	int rc = open_superblock(f, err);
-	if (rc)
-		return rc;
-	f->shared = h5_shared_new(&f->file);
-	f->heaps = h5_gheap_cache_new(&f->file);
-	if (!f->shared || !f->heaps)
-		return err_set(err, -ENOMEM, "out of memory");
-	rc = claim_shared(f, err);
+	int rc = h5file_start(f, err);
+	if (!rc)
+		rc = check_end(f, err);
+	if (!rc)
+		rc = claim_superblock(f, err);
+	if (!rc)
+		rc = claim_shared(f, err);
 	if (!rc)
 		rc = walk_file(f, err);
 	return rc ? rc : claim_all(f, err);
 }
 
-static struct h5file *make(struct source *source, const struct h5file_options *opt)
+struct h5file *h5file_new(struct source *source, const struct h5file_options *opt)
 {
 	struct h5file *f = calloc(1, sizeof(*f));
 	if (!f)
@@ -147,7 +160,7 @@ static struct h5file *make(struct source *source, const struct h5file_options *o
 	pthread_mutex_init(&f->heap_lock, NULL);
 	f->claim_chunks = opt && opt->claim_chunks;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};
-	f->bytes_before = source->bytes;
+	f->max_tree = max;
 	f->file = h5_file_of(source);
 	f->file.claims = h5_claims_new(f->charge.budget);
 	f->tree = tree_new((size_t)min_u64(max, SIZE_MAX));
@@ -159,7 +172,7 @@ static struct h5file *make(struct source *source, const struct h5file_options *o
 	return NULL;
 }
 
-/* Ends the claims: what is read from now on was read before, or is data. */
+/* Ends the claims and the limit of work: what is read from now on was read before, or is data. */
 static int end_claims(struct h5file *f, struct err *err)
 {
 	h5_gheap_cache_free(f->heaps);
@@ -167,6 +180,7 @@ static int end_claims(struct h5file *f, struct err *err)
 	h5_claims_free(f->file.claims);
 	f->shared = NULL;
 	f->file.claims = NULL;
+	f->file.work = NULL;
 	f->heaps = h5_gheap_cache_new(&f->file);
 	return f->heaps ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
@@ -175,7 +189,7 @@ int h5file_open(struct source *source, const struct h5file_options *opt, struct 
 		struct err *err)
 {
 	struct err why = ERR_INIT;
-	struct h5file *f = make(source, opt);
+	struct h5file *f = h5file_new(source, opt);
 	int rc = f ? read_all(f, &why) : err_set(&why, -ENOMEM, "out of memory");
 	if (!rc)
 		rc = end_claims(f, &why);
@@ -218,6 +232,11 @@ const struct tree *h5file_tree(const struct h5file *f)
 struct tree *h5file_edit_tree(struct h5file *f)
 {
 	return f->tree;
+}
+
+uint64_t h5file_base(const struct h5file *f)
+{
+	return f->file.base;
 }
 
 void h5file_counts(const struct h5file *f, uint64_t *reads, uint64_t *bytes)

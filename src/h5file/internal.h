@@ -33,6 +33,8 @@ struct dataset_info {
 
 struct h5file {
 	struct h5_file file; /* claims: only while it is opened */
+	struct h5_work work; /* limits what the open reads */
+	uint64_t max_tree;   /* bytes of the tree, of the arena, and of values */
 	bool claim_chunks;
 	struct budget_charge charge;
 	struct tree *tree;
@@ -44,14 +46,20 @@ struct h5file {
 	struct bytes headers;		 /* of uint64_t: the address of each object's header */
 	struct bytes shares;		 /* of struct share, until the open ends */
 	struct h5_shared *shared;
-	uint64_t value_bytes;  /* of attributes and fill values */
-	uint64_t bytes_before; /* that the source had read when the open began */
-	pthread_mutex_t lock;  /* guards problems and `dangling` after the open */
+	uint64_t value_bytes;	 /* of attributes and fill values */
+	uint64_t values_charged; /* of value_bytes, at the last charge */
+	pthread_mutex_t lock;	 /* guards problems and `dangling` after the open */
 	pthread_mutex_t heap_lock;
 	struct h5_gheap_cache *heaps; /* guarded by heap_lock */
 	struct arena *problem_texts;
 	struct problems problems;
 };
+
+/* A file that is not yet read. NULL: out of memory. opt: may be NULL. To be freed with
+ * h5file_close(). */
+struct h5file *h5file_new(struct source *source, const struct h5file_options *opt);
+/* Reads the superblock, and prepares to read shared messages and global heaps. */
+int h5file_start(struct h5file *f, struct err *err);
 
 /* Whether an error means that a part of the file is damaged or not supported, so that the rest can
  * be read. Other errors end the open. */

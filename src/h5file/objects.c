@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Object numbers, paths and uses of committed datatypes. See objects.h. */
+/* Object numbers, paths, uses of committed datatypes, memory. See objects.h. */
 #include "objects.h"
 
 #include <inttypes.h>
@@ -97,4 +97,18 @@ void objects_set_committed(struct h5file *f)
 		else
 			o->dataset.committed = type;
 	}
+}
+
+int objects_charge(struct h5file *f, struct err *err)
+{
+	if (f->value_bytes > f->max_tree)
+		return err_set(err, -ENOMEM,
+			       "out of memory: attributes and fill values of %" PRIu64 " bytes",
+			       f->value_bytes);
+	f->values_charged = f->value_bytes;
+	return budget_set(&f->charge,
+			  tree_memory(f->tree) + arena_used(f->arena) + f->value_bytes +
+				  f->headers.cap +
+				  f->numbers.capacity * sizeof(*f->numbers.entries),
+			  err);
 }

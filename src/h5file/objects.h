@@ -30,4 +30,7 @@ int objects_add_unlinked(struct h5file *f, uint32_t *added, struct err *err);
 /* Sets all `committed` members. */
 void objects_set_committed(struct h5file *f);
 
+/* Charges the memory of the tree and of the values. -ENOMEM: the budget, or the limit of values. */
+int objects_charge(struct h5file *f, struct err *err);
+
 #endif

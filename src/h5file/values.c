@@ -40,6 +40,8 @@ static int read_item(struct convert *c, uint64_t addr, uint32_t index, struct by
 	int rc = h5_gheap_cache_get(c->f->heaps, addr, index, &data, &n, c->err);
 	if (!rc && n > c->left)
 		rc = err_set(c->err, -EIO, "the elements refer to more bytes than the file has");
+	if (!rc)
+		rc = h5_file_spend(&c->f->file, n, c->err);
 	if (!rc && bytes_append(out, data, n))
 		rc = err_set(c->err, -ENOMEM, "out of memory");
 	pthread_mutex_unlock(&c->f->heap_lock);

@@ -5,8 +5,8 @@
  * other are read once. Committed datatypes without a link come last.
  *
  * A valid file has each byte of metadata in one structure, which is read a few times at most. The
- * walk ends if it has read many times the size of the file, as it does if thousands of objects of a
- * damaged file share the same bytes.
+ * walk ends if it has read many times the size of the file, as it does if thousands of objects or
+ * attributes of a damaged file share the same bytes. See struct h5_work.
  */
 #include "walk.h"
 
@@ -22,8 +22,6 @@
 
 enum {
 	SCRATCH_LIMIT = 256 << 20,
-	READ_FACTOR = 64,     /* bytes that may be read for each byte of the file */
-	READ_MIN = 64 << 20,  /* and in addition */
 	CHARGE_INTERVAL = 64, /* objects between two changes of the charge */
 };
 
@@ -152,24 +150,9 @@ static int visit(struct h5file *f, uint32_t number, struct err *err)
 	return 0;
 }
 
-static int charge(struct h5file *f, struct err *err)
-{
-	return budget_set(&f->charge,
-			  tree_memory(f->tree) + arena_used(f->arena) + f->value_bytes +
-				  f->headers.cap +
-				  f->numbers.capacity * sizeof(*f->numbers.entries),
-			  err);
-}
-
 static int check_work(const struct h5file *f, struct err *err)
 {
-	const uint64_t done = f->file.source->bytes - f->bytes_before;
-	if (done / READ_FACTOR <= h5_file_size(&f->file) + READ_MIN / READ_FACTOR)
-		return 0;
-	return err_set(err, -EIO,
-		       "%" PRIu64 " bytes of metadata were read from a file of %" PRIu64
-		       " bytes: its structures overlap",
-		       done, h5_file_size(&f->file));
+	return f->work.left ? 0 : h5_file_spend(&f->file, 1, err);
 }
 
 /* Reads the objects from a number on. */
@@ -181,7 +164,7 @@ static int visit_from(struct h5file *f, uint32_t number, struct err *err)
 		if (!rc)
 			rc = check_work(f, err);
 		if (!rc && number % CHARGE_INTERVAL == 0)
-			rc = charge(f, err);
+			rc = objects_charge(f, err);
 	}
 	return rc;
 }
@@ -239,5 +222,5 @@ int walk_file(struct h5file *f, struct err *err)
 	objects_set_committed(f);
 	bytes_release(&f->shares);
 	rc = tree_finish(f->tree, err);
-	return rc ? rc : charge(f, err);
+	return rc ? rc : objects_charge(f, err);
 }

@@ -61,19 +61,25 @@ static int relative_path(const char *dir, const char *full, char *out, size_t ca
 	return 0;
 }
 
-int external_file(const struct image *img, const char *domain, char *file, size_t cap)
+int image_external_path(const char *dir, const char *domain, image_file_name_fn file_name,
+			char *path, size_t room)
 {
 	static const char scheme[] = "hdf5://";
-	char full[4096] = "";
 	int rc = 0;
+	path[0] = '\0';
 	if (strncmp(domain, scheme, sizeof(scheme) - 1) == 0)
 		domain += sizeof(scheme) - 1;
 	else if (domain[0] != '/')
-		rc = append_components(full, sizeof(full), img->dir);
+		rc = append_components(path, room, dir);
 	if (!rc)
-		rc = append_components(full, sizeof(full), domain);
-	if (!rc && img->file_name && full[0])
-		rc = img->file_name(full, sizeof(full));
+		rc = append_components(path, room, domain);
+	return rc || !file_name || !path[0] ? rc : file_name(path, room);
+}
+
+int external_file(const struct image *img, const char *domain, char *file, size_t cap)
+{
+	char full[IMAGE_FILE_NAME_MAX];
+	int rc = image_external_path(img->dir, domain, img->file_name, full, sizeof(full));
 	if (!rc)
 		rc = relative_path(img->dir, full, file, cap);
 	if (!rc && !file[0])

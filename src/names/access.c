@@ -6,15 +6,6 @@
 
 #include <base/str.h>
 
-static const struct {
-	unsigned int perm;
-	const char *name;
-} perm_names[] = {
-	{DOMAIN_PERM_CREATE, "create"},	   {DOMAIN_PERM_READ, "read"},
-	{DOMAIN_PERM_UPDATE, "update"},	   {DOMAIN_PERM_DELETE, "delete"},
-	{DOMAIN_PERM_READ_ACL, "readACL"}, {DOMAIN_PERM_UPDATE_ACL, "updateACL"},
-};
-
 char *names_acls_json(const struct domain_info *d)
 {
 	struct str out = {0};
@@ -22,9 +13,9 @@ char *names_acls_json(const struct domain_info *d)
 	for (uint32_t i = 0; i < d->nacls; i++) {
 		str_add(&out, i ? "," : "");
 		str_add_json(&out, d->acls[i].user);
-		for (size_t p = 0; p < sizeof(perm_names) / sizeof(perm_names[0]); p++)
-			str_addf(&out, "%s\"%s\":%s", p ? "," : ":{", perm_names[p].name,
-				 d->acls[i].perms & perm_names[p].perm ? "true" : "false");
+		for (unsigned int p = 0; p < DOMAIN_PERMS; p++)
+			str_addf(&out, "%s\"%s\":%s", p ? "," : ":{", domain_perm_names[p],
+				 d->acls[i].perms >> p & 1 ? "true" : "false");
 		str_add(&out, "}");
 	}
 	str_add(&out, "}");

@@ -8,18 +8,10 @@
 
 static unsigned int parse_perms(const json_t *acl)
 {
-	static const struct {
-		const char *member;
-		unsigned int perm;
-	} members[] = {
-		{"create", DOMAIN_PERM_CREATE},	   {"read", DOMAIN_PERM_READ},
-		{"update", DOMAIN_PERM_UPDATE},	   {"delete", DOMAIN_PERM_DELETE},
-		{"readACL", DOMAIN_PERM_READ_ACL}, {"updateACL", DOMAIN_PERM_UPDATE_ACL},
-	};
 	unsigned int perms = 0;
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-		if (json_is_true(json_object_get(acl, members[i].member)))
-			perms |= members[i].perm;
+	for (unsigned int i = 0; i < DOMAIN_PERMS; i++)
+		if (json_is_true(json_object_get(acl, domain_perm_names[i])))
+			perms |= 1U << i;
 	return perms;
 }
 

@@ -186,7 +186,7 @@ static int put_object(struct schema_emit *e, const struct object *o)
 static int finish(struct writer *w, size_t start, int rc, struct err *err)
 {
 	if (!rc && w->bad)
-		rc = err_set(err, -ENOMEM, "out of memory: document");
+		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc && w->out->len - start > SCHEMA_JSON_MAX)
 		rc = err_set(err, -EFBIG, "document of %zu bytes, the limit is %d",
 			     w->out->len - start, SCHEMA_JSON_MAX);
@@ -216,19 +216,11 @@ int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out,
 
 static void put_acl(struct writer *w, const char *user, unsigned int perms)
 {
-	static const struct {
-		const char *member;
-		unsigned int perm;
-	} members[] = {
-		{"create", DOMAIN_PERM_CREATE},	   {"read", DOMAIN_PERM_READ},
-		{"update", DOMAIN_PERM_UPDATE},	   {"delete", DOMAIN_PERM_DELETE},
-		{"readACL", DOMAIN_PERM_READ_ACL}, {"updateACL", DOMAIN_PERM_UPDATE_ACL},
-	};
 	write_key_text(w, user, strlen(user));
 	write_open(w, '{');
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-		write_key(w, members[i].member);
-		write_bool(w, perms & members[i].perm);
+	for (unsigned int i = 0; i < DOMAIN_PERMS; i++) {
+		write_key(w, domain_perm_names[i]);
+		write_bool(w, perms >> i & 1);
 	}
 	write_close(w, '}');
 }

@@ -75,6 +75,7 @@ const struct schema_ops hsds2_ops = {
 	.storage_prefix = hsds2_new_storage_prefix,
 	.ref_text = schema_ref_text,
 	.domain_of_root = hsds2_domain_of_root,
+	.import_prefix = HSDS2_IMPORT_PREFIX,
 	.import_key = hsds2_import_key,
 	.import_emit = schema_import_emit,
 	.import_parse = schema_import_parse,

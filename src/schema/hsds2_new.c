@@ -153,6 +153,6 @@ int hsds2_import_key(const char *path, char *key, size_t room)
 	const size_t len = strlen(path);
 	const uint32_t high = checksum_lookup3(path, len, 0);
 	const uint32_t low = checksum_lookup3(path, len, high + 1);
-	const int n = snprintf(key, room, "db/.import-%08x%08x.json", high, low);
+	const int n = snprintf(key, room, HSDS2_IMPORT_PREFIX "%08x%08x.json", high, low);
 	return n < 0 || (size_t)n >= room ? -ENAMETOOLONG : n;
 }

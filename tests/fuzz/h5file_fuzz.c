@@ -5,6 +5,8 @@
  *   - all problems have a message and a severity, and an object that exists;
  *   - chunks have numbers in the grid, and lie within the file; the first ones of each dataset can
  *     be read and decoded, or fail with a message;
+ *   - a dataset that is found by its path, and a chunk that is found by its number, are those of
+ *     the complete walk, if the file has no problem; in any file the search ends;
  *   - a second open gives the same tree and the same problems;
  *   - a file whose pages arrive one by one, after -EAGAIN, gives the same tree and problems.
  *
@@ -21,6 +23,7 @@
 
 #include <data/tree_diff.h>
 #include <h5file/h5file.h>
+#include <h5file/one.h>
 #include <mem_src.h>
 
 #include "require.h"
@@ -31,6 +34,7 @@ enum {
 	PAGES = 12,		 /* of a larger file; each may restart the open */
 	CHUNKS_READ = 4,	 /* of each dataset */
 	CHUNK_BYTES = 256 << 10, /* larger chunks are not decoded */
+	ONE_CHUNKS = 8,		 /* of each dataset are found by their numbers */
 	DATASETS = 64,		 /* chunks are read of so many */
 	READS_MIN = 4096,	 /* of a small file */
 	BYTES_MIN = 1 << 20,
@@ -110,6 +114,7 @@ static void release(struct opened *o)
 
 struct walk {
 	struct opened *o;
+	struct h5file_one *one; /* NULL: the search for the dataset failed */
 	const struct h5file_dataset *d;
 	uint32_t number;
 	uint64_t elem_size;
@@ -132,6 +137,35 @@ static void read_chunk(struct walk *w, const struct h5file_chunk *chunk)
 	elems_release(&elems);
 }
 
+/* A key of a damaged B-tree may hide a chunk from the search. */
+static void find_chunk(const struct walk *w, const struct h5file_chunk *chunk)
+{
+	struct h5file_chunk found;
+	struct err err = ERR_INIT;
+	bool stored = false;
+	int rc = h5file_one_chunk(w->one, chunk->number, &stored, &found, &err);
+	if (rc)
+		check_error(rc, &err);
+	else if (stored && !h5file_problems(w->o->f))
+		require(found.addr == chunk->addr && found.size == chunk->size &&
+			found.filter_mask == chunk->filter_mask &&
+			found.is_filtered == chunk->is_filtered);
+}
+
+static struct h5file_one *find_dataset(struct opened *o, const struct object *object,
+				       const struct h5file_dataset *d)
+{
+	struct h5file_one *one = NULL;
+	struct err err = ERR_INIT;
+	int rc = h5file_one_open(&o->m.source, object->id, &one, &err);
+	require((rc == 0) == (one != NULL));
+	if (rc)
+		require(err.code == rc && err.msg[0]);
+	else if (!h5file_problems(o->f))
+		require(h5file_one_dataset(one)->header == d->header);
+	return one;
+}
+
 static int visit(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 {
 	struct walk *w = ctx;
@@ -139,6 +173,8 @@ static int visit(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 	require(chunk->number < w->d->grid.nchunks);
 	require(chunk->data || (chunk->addr <= size && chunk->size <= size - chunk->addr));
 	require(w->seen <= size);
+	if (w->one && w->seen < ONE_CHUNKS)
+		find_chunk(w, chunk);
 	if (w->seen++ < w->limit)
 		read_chunk(w, chunk);
 	return 0;
@@ -154,9 +190,11 @@ static void read_dataset(struct opened *o, uint32_t number, const struct object 
 		return;
 	if (mul_u64(w.d->grid.chunk_elems, object->dataset.type->size, &n) && n <= CHUNK_BYTES)
 		w.limit = CHUNKS_READ;
+	w.one = find_dataset(o, object, w.d);
 	int rc = h5file_chunks(o->f, number, 0, UINT64_MAX, visit, &w, &err);
 	if (rc)
 		check_error(rc, &err);
+	h5file_one_close(w.one);
 	check_work(o, reads, bytes, "chunks");
 }
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""h5wasm reads the files with libhdf5 2.0, which makes checks that 1.x does not make."""
+"""h5wasm contains libhdf5 2.0. It reads the files of a mount, which makes checks that 1.x does not
+make, and it writes files for import. In the files that it writes in the newest format are messages
+that the libhdf5 of h5py cannot read. h5wasm itself describes these."""
 import hashlib
 import json
 import os
@@ -9,32 +11,46 @@ import subprocess
 import numpy as np
 import pytest
 
-from mounts import BUILD
+import filediff
+import h5model
+import hsds_validator
+import mkbucket
+from mounts import BUILD, HSIMAGE, run
 from oracle import mount_name
 from sampling import sampled
 
+DOMAIN = "home/file.h5"
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "h5wasm")
 
 
 @pytest.fixture(scope="module")
-def reader():
-    """Installs the package. Returns a function that reads files and returns results by path."""
+def node():
+    """Installs the package. Returns a function that runs a script with a list of tasks, and returns
+    the objects that it prints."""
     if not shutil.which("npm") or not shutil.which("node"):
         pytest.skip("npm is not installed")
     work = os.path.join(BUILD, "h5wasm")
     os.makedirs(work, exist_ok=True)
-    for name in ("package.json", "package-lock.json", "read.mjs"):
+    for name in os.listdir(HERE):
         shutil.copy(os.path.join(HERE, name), work)
     if not os.path.isdir(os.path.join(work, "node_modules", "h5wasm")):
         subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=work,
                        check=True, timeout=110, capture_output=True)
 
+    def execute(script, tasks):
+        done = subprocess.run(["node", script], cwd=work, input=json.dumps(tasks).encode(),
+                              check=False, timeout=110, capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        return [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return execute
+
+
+@pytest.fixture(scope="module")
+def reader(node):
+    """Returns a function that reads files and returns results by path."""
     def read(files):
         files = [{"path": path, "objects": objects} for path, objects in files]
-        out = subprocess.run(["node", "read.mjs"], cwd=work, input=json.dumps(files).encode(),
-                             check=True, timeout=110, capture_output=True).stdout
-        results = [json.loads(line) for line in out.decode().splitlines()]
-        return {r["path"]: r for r in results}
+        return {r["path"]: r for r in node("read.mjs", files)}
     return read
 
 
@@ -76,3 +92,128 @@ def check(entry, domain, ours, theirs):
             stored = [None if s is None else s.decode("utf-8", "replace") for s in obj.data()]
             shown = [None if s is None else x for s, x in zip(stored, seen["strings"])]
             assert shown == stored, f"{entry} {path}"
+
+
+# ---- files that h5wasm writes ----
+
+FORMATS = {"earliest": ("earliest", "latest"), "v108": ("v108", "v108"), "v110": ("v110", "v110"),
+           "latest": ("latest", "latest")}
+FORMS = ("numbers", "strings", "compounds", "references", "layouts", "filters", "groups",
+         "attributes", "huge_attributes", "scales", "swmr", "unsupported")
+TOO_NEW = {"earliest": ("huge_attributes", "swmr"), "v108": ("swmr",)}
+REFUSED = {"unsupported": {"/fine@with/slash": "/fine, attribute with/slash",
+                           "/regions": "/regions"}}
+
+
+class Imported:
+    """A file, and what `import` and `export` make of it."""
+
+    def __init__(self, name, source, directory):
+        self.name, self.source, self.out = name, source, directory / f"{name}.out.h5"
+        self.model = h5model.Model(source, "--claims")
+        small = os.path.getsize(source) < 8 << 20    # h5model takes long for many elements
+        self.found = self.model.run() if small else []
+        bucket = directory / name
+        with mkbucket.Maker(bucket) as maker:
+            maker.folder("home")
+        (bucket / "db").mkdir(exist_ok=True)
+        self.refused = REFUSED.get(name, {})
+        if self.refused:
+            done = run(HSIMAGE, "-b", bucket, "import", source, DOMAIN)
+            assert done.returncode == 1
+            for shown in self.refused.values():
+                assert f"hsimage: {shown}: " in done.stderr
+        options = ["--skip-unsupported"] if self.refused else []
+        done = run(HSIMAGE, "-b", bucket, "import", *options, source, DOMAIN, check=True)
+        assert len(done.stderr.splitlines()) == len(self.refused), done.stderr
+        self.found += hsds_validator.check_domain(os.fspath(bucket), DOMAIN, strict=True)
+        run(HSIMAGE, "-b", bucket, "export", DOMAIN, self.out, check=True)
+        self.found += filediff.differences(source, self.out, self.refused)
+        shutil.rmtree(bucket)
+
+    def objects(self):
+        """The paths that JSON can express."""
+        paths = []
+        for o in self.model.objects:
+            try:
+                paths.append(h5model.raw_bytes(o["path"]).decode())
+            except UnicodeDecodeError:
+                pass
+        return [p for p in paths if p not in self.refused]
+
+    def compare(self, source, out):
+        """source, out: what describe.mjs prints."""
+        for path, theirs in source["objects"].items():
+            ours = out["objects"][path]
+            for name in [r.partition("@")[2] for r in self.refused if r.startswith(path + "@")]:
+                theirs["attributes"].pop(name)
+            if path == "/":
+                for refused in self.refused:
+                    theirs["links"].pop(refused[1:], None)
+            for key in theirs:
+                if key != "filters" and comparable(theirs[key]) != comparable(ours.get(key)):
+                    self.found.append(f"{path}: {key} {str(ours.get(key))[:200]}, h5wasm has "
+                                      f"{str(theirs[key])[:200]} in the source")
+        for o in self.model.objects:
+            path = h5model.raw_bytes(o["path"]).decode("utf-8", "replace")
+            if o["path"] in self.model.unreadable and path in source["objects"]:
+                self.compare_model(path, o, source["objects"][path])
+
+    def compare_model(self, path, ours, theirs):
+        """An object that h5py cannot read, as treedump shows it."""
+        assert ours["kind"] == theirs["kind"].lower() == "dataset", path
+        shown = theirs["metadata"]
+        for a, b in ((ours["shape"], shown["shape"]), (ours["max"], extents(shown["maxshape"])),
+                     (ours.get("chunk"), shown["chunks"]),
+                     ([f["id"] for f in ours.get("filters", ())], theirs["filters"]),
+                     (ours["data"], theirs.get("value"))):
+            if b is not None and not same(a, b):
+                self.found.append(f"{path}: {str(a)[:100]}, h5wasm has {str(b)[:100]}")
+
+
+def comparable(value):
+    """Without what an image may change: contiguous data can be in chunks, and the other way."""
+    if isinstance(value, dict):
+        return {k: comparable(v) for k, v in value.items() if k not in ("chunks", "filters")}
+    return [comparable(v) for v in value] if isinstance(value, list) else value
+
+
+def extents(shape):
+    """The package shows an unlimited extent as the number that stands for it, rounded."""
+    return shape and [None if n is None or n >= 2**63 else n for n in shape]
+
+
+def same(ours, theirs):
+    """ours: as treedump prints it. The package shows references in compounds as []."""
+    if theirs == [] and not isinstance(ours, list):
+        return ours is None or ours.startswith("/")
+    if isinstance(theirs, list):
+        return isinstance(ours, list) and len(ours) == len(theirs) and all(map(same, ours, theirs))
+    if isinstance(ours, str) and isinstance(theirs, (int, float)):
+        return float.fromhex(ours) == theirs
+    if isinstance(ours, int) and isinstance(theirs, str):
+        return f"{ours}n" == theirs
+    if isinstance(ours, str) and theirs in ("NaN", "Infinity", "-Infinity"):
+        return ours == theirs.lower().replace("infinity", "inf")
+    if isinstance(ours, str) and isinstance(theirs, str):
+        return h5model.raw_bytes(ours).decode().rstrip("\0 ") == theirs.rstrip("\0 ")
+    return ours == theirs or ours is None and theirs == ""
+
+
+def judge(node, files):
+    """files: what Imported returns."""
+    tasks = [{"path": os.fspath(path), "objects": f.objects()}
+             for f in files for path in (f.source, f.out)]
+    shown = {d["path"]: d for d in node("describe.mjs", tasks)}
+    for f in files:
+        f.compare(shown[os.fspath(f.source)], shown[os.fspath(f.out)])
+    assert {f.name: f.found[:5] for f in files if f.found} == {}
+
+
+@pytest.mark.parametrize("bounds", FORMATS)
+def test_imports_what_it_writes(node, tmp_path, bounds):
+    forms = sampled([form for form in FORMS if form not in TOO_NEW.get(bounds, ())],
+                    lambda form: f"{bounds} {form}")
+    node("write.mjs", [{"path": os.fspath(tmp_path / f"{form}.h5"), "form": form,
+                        "libver": FORMATS[bounds]} for form in forms])
+    judge(node, [Imported(form, tmp_path / f"{form}.h5", tmp_path) for form in forms])

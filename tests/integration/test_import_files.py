@@ -66,7 +66,7 @@ def round_trip(bucket, source, tmp_path, *options):
 
 # ---- what h5py can write ----
 
-@pytest.mark.sampled
+@pytest.mark.sampled(rarer=2)
 @pytest.mark.parametrize("name,bounds", [n for n in h5make.names() if n[0] != "unsupported"])
 def test_every_form(tmp_path, bucket, name, bounds):
     source = tmp_path / "source.h5"
@@ -122,7 +122,7 @@ def edited(pytestconfig, tmp_path, seed):
     raise AssertionError("libhdf5 crashes without a change")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(rarer=2)
 @pytest.mark.parametrize("seed", range(300))
 def test_after_a_writer(pytestconfig, tmp_path, bucket, seed):
     entry, source, bounds = edited(pytestconfig, tmp_path, seed)
@@ -157,7 +157,7 @@ REFUSED = {"hdf5-2.0dev/tools/test/misc/testfiles/h5clear_mdc_image.h5": "metada
 
 
 @pytest.mark.skipif(not foreign_names(), reason="the files are not there")
-@pytest.mark.sampled
+@pytest.mark.sampled(rarer=2)
 @pytest.mark.parametrize("name", foreign_names())
 def test_foreign_model(foreign, name):
     if name in CRASHES:
@@ -170,7 +170,7 @@ def test_foreign_model(foreign, name):
 
 
 @pytest.mark.skipif(not foreign_names(), reason="the files are not there")
-@pytest.mark.sampled
+@pytest.mark.sampled(rarer=2)
 @pytest.mark.parametrize("name", foreign_names())
 def test_foreign_round_trip(foreign, tmp_path, bucket, name):
     source = foreign / name

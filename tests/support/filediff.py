@@ -117,6 +117,16 @@ def names(group):
     return out
 
 
+def attribute_names(handle):
+    """None if this libhdf5 cannot read an attribute of the object, which fails for all of them."""
+    found = []
+    try:
+        h5a.iterate(handle, lambda name, *_: found.append(name))
+    except RuntimeError:
+        return None
+    return found
+
+
 class Difference:
     def __init__(self, a, b, ignored=()):
         """ignored: paths (of objects; "path@attribute"; of links) that are left out on purpose.
@@ -272,11 +282,12 @@ class Difference:
                 self.note(where, f"the chunk at {offset} differs")
 
     def attributes(self, where, a, b):
-        listed = []
-        for handle in (a, b):
-            found = []
-            h5a.iterate(handle, lambda name, *_, found=found: found.append(name))
-            listed.append(found)
+        listed = [attribute_names(handle) for handle in (a, b)]
+        if listed[0] is None:
+            return
+        if listed[1] is None:
+            self.note(where, "its attributes cannot be read")
+            return
         for name in set(listed[0]) ^ set(listed[1]):
             self.note(f"{where}@{name.decode('utf-8', 'surrogateescape')}",
                       "this attribute is in one file only")

@@ -228,9 +228,10 @@ class Liar:
             return Answer(206, headers, body[first:last + 1])
         return Answer(200, headers, body)
 
-    def keys(self):
+    def keys(self, prefix):
+        """The keys in the folder of the prefix and below, sorted."""
         out = []
-        for folder, _, names in os.walk(self.root):
+        for folder, _, names in os.walk(os.path.join(self.root, os.path.dirname(prefix))):
             out += [os.path.relpath(os.path.join(folder, n), self.root) for n in names]
         return sorted(out, key=os.fsencode)
 
@@ -238,7 +239,7 @@ class Liar:
         prefix, after = request.query.get("prefix", ""), request.query.get("start-after", "")
         after = request.query.get("continuation-token", after)
         most, items, more = int(request.query.get("max-keys", 1000)), [], False
-        for key in self.keys():
+        for key in self.keys(prefix):
             if not key.startswith(prefix):
                 continue
             rest = key[len(prefix):]

@@ -9,8 +9,8 @@ import zlib
 ONE_IN = max(1, int(os.environ.get("HSMOUNT_SAMPLE", "4")))
 EVERYTHING = ONE_IN == 1
 MARKERS = (
-    "sampled(by=None): of the parameter sets (of each value of the parameter `by`) one in "
-    "HSMOUNT_SAMPLE runs, at least one",
+    "sampled(by=None, rarer=1): of the parameter sets (of each value of the parameter `by`) one in "
+    "HSMOUNT_SAMPLE * rarer runs, at least one; all of them if HSMOUNT_SAMPLE is 1",
     "long: runs with HSMOUNT_SAMPLE=1 only")
 
 
@@ -21,25 +21,29 @@ def words():
             "HSMOUNT_SAMPLE=1 runs all")
 
 
-def sampled(things, name=str):
-    """One in ONE_IN of the things, but at least one, in the given order."""
+def sampled(things, name=str, rarer=1):
+    """One in ONE_IN * rarer of the things, but at least one, in the given order."""
+    one_in = 1 if EVERYTHING else ONE_IN * rarer
     chosen = sorted(things, key=lambda t: (zlib.crc32(name(t).encode("utf-8", "surrogateescape")),
                                            name(t)))
-    chosen = {name(t) for t in chosen[:-(-len(chosen) // ONE_IN)]}
+    chosen = {name(t) for t in chosen[:-(-len(chosen) // one_in)]}
     return [t for t in things if name(t) in chosen]
 
 
 def choose(items):
     """Returns the items of pytest that run."""
-    groups = collections.defaultdict(list)
+    groups, rarer = collections.defaultdict(list), {}
     for item in items:
         marker = item.get_closest_marker("sampled")
         if marker:
             by = marker.kwargs.get("by")
             value = by and str(item.callspec.params[by])
-            groups[item.nodeid.split("[")[0], value].append(item)
+            group = item.nodeid.split("[")[0], value
+            groups[group].append(item)
+            rarer[group] = marker.kwargs.get("rarer", 1)
     left_out = set()
-    for group in groups.values():
-        left_out.update(set(group) - set(sampled(group, lambda item: item.nodeid)))
+    for group, members in groups.items():
+        left_out.update(set(members) - set(sampled(members, lambda item: item.nodeid,
+                                                   rarer[group])))
     return [item for item in items if item not in left_out and
             (EVERYTHING or not item.get_closest_marker("long"))]

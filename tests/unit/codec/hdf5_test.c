@@ -135,6 +135,21 @@ static void short_blocks_between_filters(void **state)
 	bytes_release(&lz4);
 }
 
+/* The slack of a long pipeline is limited, too. */
+static void no_bomb_in_a_long_pipeline(void **state)
+{
+	enum { N = 4096, BOMB = 1 << 24 };
+	uint8_t *zeros = test_calloc(1, BOMB);
+	struct bytes bomb = deflated(zeros, BOMB);
+	struct pipeline p = {.n = FILTER_MAX};
+	for (uint32_t i = 0; i < FILTER_MAX; i++)
+		p.f[i].id = FILTER_LZ4;
+	p.f[FILTER_MAX - 1].id = FILTER_DEFLATE;
+	expect_failure("bomb", &p, 1, bomb.data, bomb.len, N, -EIO, "inflates to more than 98304");
+	bytes_release(&bomb);
+	test_free(zeros);
+}
+
 static void pipelines_that_are_too_long(void **state)
 {
 	struct pipeline p = {.n = FILTER_MAX + 1};
@@ -168,6 +183,7 @@ int main(void)
 		cmocka_unit_test(checksums),
 		cmocka_unit_test(no_bomb_between_filters),
 		cmocka_unit_test(short_blocks_between_filters),
+		cmocka_unit_test(no_bomb_in_a_long_pipeline),
 		cmocka_unit_test(pipelines_that_are_too_long),
 		cmocka_unit_test(nothing),
 	};

@@ -229,7 +229,7 @@ static void test_other_record(void **state)
 	assert_int_equal(world_import_failing(&w, 10, -EIO, &err), -EIO);
 	w.gate->later = false;
 	w.opt.file.mtime_ns++;
-	check_refused(&w, -EEXIST, "another version of this file, is not finished");
+	check_refused(&w, -EEXIST, "another version of the file; to remove");
 	w.opt.file.mtime_ns--;
 	w.opt.file.size++;
 	check_refused(&w, -EEXIST, "--abort");

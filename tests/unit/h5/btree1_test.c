@@ -335,6 +335,49 @@ static void test_deep_tree(void **state)
 	free(image);
 }
 
+static int go_on(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err)
+{
+	++*(uint64_t *)ctx;
+	return 0;
+}
+
+/* Nodes of a large K have megabytes. Many of them that overlap are not all read. */
+static void test_nodes_that_overlap(void **state)
+{
+	enum { ENTRY = 24 + 8, CHILDREN = 1000, SIZE = 8 << 20, K = 65535 };
+	uint8_t *image = calloc(1, SIZE);
+	struct mem_src m;
+	uint64_t seen = 0;
+	assert_non_null(image);
+	struct emit root = emit_to(image, SIZE);
+	const size_t first = HEADER + (CHILDREN + 1) * ENTRY;
+	for (unsigned int i = 0; i <= CHILDREN; i++) {
+		/* The root, and then leaves of one chunk. */
+		struct emit leaf = emit_to(image + first + i * (HEADER + ENTRY), HEADER + ENTRY);
+		struct emit *e = i ? &leaf : &root;
+		emit_bytes(e, "TREE", 4);
+		emit_u8(e, 1);
+		emit_u8(e, i == 0);
+		emit_u16(e, i ? 1 : CHILDREN);
+		emit_u64(e, H5_UNDEF);
+		emit_u64(e, H5_UNDEF);
+		if (!i)
+			continue;
+		struct emit *const both[] = {&root, &leaf};
+		for (int k = 0; k < 2; k++) {
+			emit_u64(both[k], 1);
+			emit_u64(both[k], i); /* offset */
+			emit_u64(both[k], 0);
+			emit_u64(both[k], first + i * (HEADER + ENTRY));
+		}
+	}
+	mem_src_init(&m, image, SIZE);
+	m.file.chunk_k = K;
+	assert_int_equal(h5_bt1_walk(&m.file, 0, 1, go_on, &seen, NULL), -EIO);
+	assert_true(m.source.bytes <= SIZE);
+	free(image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_callback_stops),
 		cmocka_unit_test(test_deep_tree),
+		cmocka_unit_test(test_nodes_that_overlap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

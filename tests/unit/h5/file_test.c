@@ -335,12 +335,37 @@ static void test_outside(void **state)
 	}
 }
 
+/* What is read counts, and nothing is read behind the limit. */
+static void test_limit_of_work(void **state)
+{
+	static const uint8_t bytes[100];
+	struct h5_work work = {.left = 150};
+	struct mem_src m;
+	struct err err = ERR_INIT;
+	uint8_t buf[100];
+	mem_src_init(&m, bytes, sizeof(bytes));
+	m.file.work = &work;
+	assert_int_equal(h5_file_read(&m.file, 1, buf, 100, NULL), -EIO); /* outside */
+	assert_int_equal(work.left, 150);
+	assert_int_equal(h5_file_read(&m.file, 0, buf, 100, NULL), 0);
+	assert_int_equal(h5_file_spend(&m.file, 40, NULL), 0);
+	assert_int_equal(work.left, 10);
+	assert_int_equal(h5_file_read(&m.file, 0, buf, 11, &err), -EIO);
+	assert_non_null(strstr(err.msg, "overlap"));
+	assert_int_equal(h5_file_read(&m.file, 0, buf, 1, NULL), -EIO);
+	assert_int_equal(m.reads, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole_file),   cmocka_unit_test(test_pages_on_demand),
-		cmocka_unit_test(test_wanted_range), cmocka_unit_test(test_no_file),
-		cmocka_unit_test(test_outside),	     cmocka_unit_test(test_file_ends_behind_a_node),
+		cmocka_unit_test(test_limit_of_work),
+		cmocka_unit_test(test_whole_file),
+		cmocka_unit_test(test_pages_on_demand),
+		cmocka_unit_test(test_wanted_range),
+		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_file_ends_behind_a_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

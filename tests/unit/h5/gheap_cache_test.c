@@ -162,6 +162,43 @@ static void test_large_collections(void **state)
 	heap_release(&h);
 }
 
+/* A damaged file has small items in collections that are too large for the cache. */
+static void test_collections_that_are_much_larger_than_their_items(void **state)
+{
+	enum { SIZE = 12 << 20, GETS = 10000 };
+	struct mem_src m;
+	const uint8_t *data;
+	size_t n;
+	uint64_t gets = 0;
+	struct err err = ERR_INIT;
+	uint8_t *file = calloc(2, SIZE);
+	assert_non_null(file);
+	for (size_t i = 0; i < 2; i++) {
+		struct emit e = emit_to(file + i * SIZE, SIZE);
+		emit_bytes(&e, "GCOL", 4);
+		emit_u32(&e, 1);
+		emit_u64(&e, SIZE);
+		emit_u64(&e, 1 | 1 << 16); /* index 1, one reference */
+		emit_u64(&e, 8);
+		emit_u64(&e, 7);
+		emit_u64(&e, 0); /* free space */
+		emit_u64(&e, SIZE - 40);
+	}
+	mem_src_init(&m, file, 2 * (size_t)SIZE);
+	struct h5_gheap_cache *c = h5_gheap_cache_new(&m.file);
+	assert_non_null(c);
+	while (gets < GETS && !h5_gheap_cache_get(c, gets % 2 * SIZE, 1, &data, &n, &err))
+		gets++;
+	assert_in_range(gets, 30, 60);
+	assert_int_equal(err.code, -EIO);
+	assert_non_null(strstr(err.msg, "too often"));
+	const uint64_t bytes = m.source.bytes;
+	assert_int_equal(h5_gheap_cache_get(c, SIZE / 2, 1, &data, &n, NULL), -EIO);
+	assert_int_equal(m.source.bytes, bytes);
+	h5_gheap_cache_free(c);
+	free(file);
+}
+
 /* What a caller gets who fetches missing pages and asks again. */
 static void test_missing_pages(void **state)
 {
@@ -316,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_a_collection_is_read_once),
 		cmocka_unit_test(test_evicted_collections),
 		cmocka_unit_test(test_large_collections),
+		cmocka_unit_test(test_collections_that_are_much_larger_than_their_items),
 		cmocka_unit_test(test_missing_pages),
 		cmocka_unit_test(test_order_and_sizes),
 		cmocka_unit_test(test_malformed),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <h5/gheap.h>
 #include <h5file/h5file.h>
 
 #include "small_file.h"
@@ -130,6 +131,56 @@ static void a_committed_type_without_a_link(void **state)
 	small_release(&s);
 }
 
+/* An object with the attributes "00", "01" and so on, strings that are all the same item of n
+ * bytes.
+ */
+static void make_strings(struct small_file *s, size_t n)
+{
+	static char text[128 << 10];
+	struct h5_gheap_writer heap;
+	uint64_t addr;
+	uint32_t index;
+	small_begin(s);
+	memset(text, 'x', sizeof(text));
+	h5_gheap_init(&heap, s->n, sizeof(text));
+	assert_int_equal(h5_gheap_add(&heap, text, n, &addr, &index, NULL), 0);
+	assert_int_equal(h5_gheap_finish(&heap, NULL), 0);
+	assert_int_equal(small_put(s, heap.out.data, heap.out.len), addr);
+	h5_gheap_release(&heap);
+	small_object(s);
+	small_group(s, false);
+	const struct dtype *t =
+		dtype_vlen_string(s->arena, DTYPE_PAD_NULLTERM, DTYPE_CSET_ASCII, NULL);
+	const struct dspace space = small_scalar();
+	uint8_t slots[DTYPE_VLEN_SIZE];
+	struct emit e = emit_to(slots, sizeof(slots));
+	emit_u32(&e, (uint32_t)n);
+	emit_u64(&e, addr);
+	emit_u32(&e, index);
+	for (unsigned int i = 0; i < 60; i++) {
+		const char name[] = {(char)('0' + i / 10), (char)('0' + i % 10), 0};
+		small_attr(s, name, t, &space, slots);
+	}
+	small_finish(s, small_end(s));
+}
+
+/* Values that share their bytes take more memory than the file. */
+static void values_have_a_limit(void **state)
+{
+	static struct small_file s;
+	const struct h5file_options opt = {.max_tree = 4 << 20};
+	for (int fits = 0; fits < 2; fits++) {
+		struct h5file *f = NULL;
+		struct err err = ERR_INIT;
+		make_strings(&s, fits ? 2000 : 120000);
+		const int rc = h5file_open(&s.src.source, &opt, &f, &err);
+		assert_int_equal(rc, fits ? 0 : -ENOMEM);
+		assert_true(fits || strstr(err.msg, "attributes and fill values"));
+		h5file_close(f);
+		small_release(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,6 +188,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_there_twice),
 		cmocka_unit_test(a_value_that_is_too_short),
 		cmocka_unit_test(a_committed_type_without_a_link),
+		cmocka_unit_test(values_have_a_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

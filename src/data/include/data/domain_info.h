@@ -13,6 +13,9 @@ enum domain_perm {
 	DOMAIN_PERM_READ_ACL = 1 << 4,
 	DOMAIN_PERM_UPDATE_ACL = 1 << 5,
 };
+enum { DOMAIN_PERMS = 6 };
+/* The member of an access control list that grants DOMAIN_PERM 1 << i. */
+extern const char *const domain_perm_names[DOMAIN_PERMS];
 
 struct domain_acl {
 	const char *user;   /* "default": all users without an entry */

@@ -45,6 +45,8 @@ int h5_fheap_open(const struct h5_file *f, uint64_t addr, struct h5_fheap_reader
  * object, and the B-tree of huge objects, the first time. */
 int h5_fheap_get(struct h5_fheap_reader *r, const uint8_t *id, size_t id_len, size_t max,
 		 struct bytes *out, struct err *err);
+/* Announces that all objects are read soon: see source_advise(). */
+void h5_fheap_advise(const struct h5_fheap_reader *r);
 void h5_fheap_close(struct h5_fheap_reader *r);
 
 #endif

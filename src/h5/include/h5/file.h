@@ -26,10 +26,17 @@ struct h5_unfilter {
 	void *ctx;
 };
 
+/* A limit of what the decoders may read. In a valid file each structure is read a few times at
+ * most; in a damaged one, many may refer to the same bytes. One thread at a time. */
+struct h5_work {
+	uint64_t left; /* bytes */
+};
+
 struct h5_file {
 	struct source *source;		    /* borrowed */
 	const struct h5_unfilter *unfilter; /* NULL: a filtered heap fails with -EOPNOTSUPP */
 	struct h5_claims *claims; /* NULL, or records which bytes structures occupy: h5/claims.h */
+	struct h5_work *work;	  /* NULL, or the limit of h5_file_spend() */
 	uint64_t base;	      /* offset of address 0 in the source: the size of the user block */
 	uint64_t root;	      /* address of the root group's object header */
 	uint64_t sohm;	      /* address of the master table of shared messages; H5_UNDEF: none */
@@ -77,8 +84,17 @@ static inline uint64_t h5_file_size(const struct h5_file *f)
 	return f->base < f->source->size ? f->source->size - f->base : 0;
 }
 
-/* Reads exactly n bytes at an address. -EIO: they are outside of the file. */
+/* Counts n bytes that a decoder reads, or copies from what it has read before. -EIO: the limit is
+ * reached; nothing more can be read. */
+int h5_file_spend(const struct h5_file *f, uint64_t n, struct err *err);
+
+/* Reads exactly n bytes at an address, and counts them. -EIO: they are outside of the file, or the
+ * limit of work is reached. */
 int h5_file_read(const struct h5_file *f, uint64_t addr, void *buf, size_t n, struct err *err);
+
+/* Announces that n bytes at an address, or as many of them as the file has, are read soon. See
+ * source_advise(). */
+void h5_file_advise(const struct h5_file *f, uint64_t addr, uint64_t n);
 
 /* An integer of `size` bytes whose largest value means "undefined" or "unlimited". Returns
  * UINT64_MAX for that value, whatever the size is. */

@@ -21,7 +21,8 @@ struct h5_gheap_cache;
 struct h5_gheap_cache *h5_gheap_cache_new(const struct h5_file *f);
 void h5_gheap_cache_free(struct h5_gheap_cache *c); /* NULL is fine */
 /* Finds item `index` of the collection at addr. *data: its *n bytes, borrowed until the next call.
- * -EIO: there is no such item, or the collection is damaged; -EAGAIN: see base/source.h; -ENOMEM.
+ * -EIO: there is no such item, the collection is damaged, or collections that are much larger than
+ * the items in use had to be read too often; -EAGAIN: see base/source.h; -ENOMEM.
  * A damaged collection is not read again. */
 int h5_gheap_cache_get(struct h5_gheap_cache *c, uint64_t addr, uint32_t index,
 		       const uint8_t **data, size_t *n, struct err *err);

@@ -116,6 +116,8 @@ int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct
 int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
 			struct bytes *stored, struct elems *out, struct err *err);
 
+/* The offset in the source to which addresses are relative: the size of the user block. */
+uint64_t h5file_base(const struct h5file *f);
 /* The source's counters: reads and bytes so far. */
 void h5file_counts(const struct h5file *f, uint64_t *reads, uint64_t *bytes);
 

@@ -30,6 +30,10 @@ void h5file_one_close(struct h5file_one *one); /* NULL is fine */
 const struct h5file_dataset *h5file_one_dataset(const struct h5file_one *one);
 const struct dataset *h5file_one_description(const struct h5file_one *one);
 
+/* The offset in the source to which addresses of chunks are relative: the size of the user block.
+ */
+uint64_t h5file_one_base(const struct h5file_one *one);
+
 /* Finds chunk `number` of the file's grid. Of a contiguous or compact dataset, the one chunk of its
  * cut (see h5file.h). *stored false: it is absent. */
 int h5file_one_chunk(struct h5file_one *one, uint64_t number, bool *stored,

@@ -81,6 +81,10 @@ struct image_layout {
 bool image_layout(const struct image *img, uint32_t i, struct image_layout *out);
 /* The file name that an external link to a domain has in the file. -ENAMETOOLONG. */
 int image_external_file(const struct image *img, const char *domain, char *file, size_t room);
+/* The path in the mount to which an external link to a domain leads, from a file in the directory
+ * dir. "": the root of the mount. file_name: as in struct image_options. -ENAMETOOLONG. */
+int image_external_path(const char *dir, const char *domain, image_file_name_fn file_name,
+			char *path, size_t room);
 
 struct image_stream *
 image_stream_new(struct image *img); /* NULL: out of memory; image_read() accepts it */

@@ -303,7 +303,8 @@ struct schema_ops {
 	/* The 64 bits of the ids of a domain. -EIO: not the id of a root group of this schema. */
 	int (*domain_of_root)(const char *root, uint64_t *domain, struct err *err);
 	/* The record of an unfinished import to this path: its key, its text, and its members. The
-	 * strings are in the arena. */
+	 * strings are in the arena. The keys of all records begin with the prefix. */
+	const char *import_prefix;
 	int (*import_key)(const char *path, char *key, size_t room);
 	int (*import_emit)(const struct schema_import *i, struct bytes *out, struct err *err);
 	int (*import_parse)(const void *text, size_t n, struct arena *a, struct schema_import *out,
