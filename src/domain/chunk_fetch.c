@@ -41,7 +41,7 @@ struct fetch {
 	uint64_t number;
 	chunk_done done;
 	void *arg;
-	bool is_table; /* see fetch_table_chunk() */
+	bool is_table; /* a chunk of a chunk table: see fetch_table_chunk() */
 	bool located;  /* the key of the request is the chunk's */
 	struct place_search place;
 	enum presence presence;
@@ -396,6 +396,17 @@ static void located(struct place_search *s, int code, const struct err *err)
 }
 
 static void fetch_chunk(struct domain *d, const struct chunk_request *request, bool is_table,
+			chunk_done done, void *arg);
+
+/* Reads a chunk of a chunk table. A chunk that is not stored is absent, even if other programs
+ * compute its values. */
+static void fetch_table_chunk(struct domain *d, const struct chunk_request *request,
+			      chunk_done done, void *arg)
+{
+	fetch_chunk(d, request, true, done, arg);
+}
+
+static void fetch_chunk(struct domain *d, const struct chunk_request *request, bool is_table,
 			chunk_done done, void *arg)
 {
 	struct fetch *f = malloc(sizeof(*f) + store_request_size(d->store));
@@ -422,16 +433,11 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 		.number = request->number,
 		.prefetch = request->prefetch,
 		.cancelled = request->cancelled,
+		.load = fetch_table_chunk,
 		.req = f->req,
 		.done = located,
 	};
 	place_find(&f->place);
-}
-
-void fetch_table_chunk(struct domain *d, const struct chunk_request *request, chunk_done done,
-		       void *arg)
-{
-	fetch_chunk(d, request, true, done, arg);
 }
 
 static void fetch(void *ctx, const struct chunk_request *request, chunk_done done, void *arg)

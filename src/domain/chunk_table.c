@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "domain_internal.h"
-#include "fetch.h"
 
 #include <uthash.h>
 #include <utlist.h>
@@ -258,7 +257,7 @@ void table_read(struct table_read *r)
 	if (first) {
 		const struct chunk_request request = {
 			.dataset = r->table, .number = key.chunk, .prefetch = r->prefetch};
-		fetch_table_chunk(d, &request, loaded, c);
+		r->load(d, &request, loaded, c);
 	} else if (!waits) {
 		finish(r, &err);
 	}

@@ -8,11 +8,6 @@
 
 #include "domain_internal.h"
 
-/* chunk_fetch.c: reads a chunk of a chunk table. Unlike other reads, a chunk that is not stored is
- * absent even if other programs compute its values. */
-void fetch_table_chunk(struct domain *d, const struct chunk_request *request, chunk_done done,
-		       void *arg);
-
 /* place.c: finds the place of a chunk. */
 struct place_search {
 	/* The caller sets these. */
@@ -21,6 +16,9 @@ struct place_search {
 	uint64_t number;
 	bool prefetch;
 	const atomic_bool *cancelled;
+	/* For struct table_read. */
+	void (*load)(struct domain *d, const struct chunk_request *request, chunk_done done,
+		     void *arg);
 	struct store_request *req; /* for what the schema must read. It gets the key of the chunk */
 	/* code 0: the members below describe the place. Called in any thread, possibly before
 	 * place_find() returns. */

@@ -84,6 +84,7 @@ static void read_record(struct place_search *s)
 		.table = s->place.table,
 		.record = s->place.record,
 		.prefetch = s->prefetch,
+		.load = s->load,
 		.done = record_read,
 		.arg = s,
 	};

@@ -25,7 +25,8 @@ void domain_references_init(struct domain *d)
 
 static void free_file(struct ref_file *f)
 {
-	ref_index_release(f);
+	if (f->release_index)
+		f->release_index(f);
 	free(f->uri);
 	free(f);
 }
@@ -130,7 +131,6 @@ static struct ref_file *new_file(struct domain *d, const char *uri, struct err *
 	if (!rc) {
 		f->d = d;
 		f->size = UINT64_MAX;
-		ref_index_init(f);
 		return f;
 	}
 	if (f)

@@ -58,12 +58,6 @@ struct index_read {
 
 /* ---- life ---- */
 
-void ref_index_init(struct ref_file *f)
-{
-	f->index.last = &f->index.first;
-	f->index.charge = (struct budget_charge){.budget = f->d->env->budget, .use = BUDGET_TREES};
-}
-
 /* Closes the datasets and drops the pages. */
 static void drop_pages(struct ref_file *f)
 {
@@ -79,11 +73,9 @@ static void drop_pages(struct ref_file *f)
 	budget_set(&f->index.charge, 0, NULL);
 }
 
-void ref_index_release(struct ref_file *f)
+static void release(struct ref_file *f)
 {
 	struct ref_dataset *ds, *next;
-	if (!f->d)
-		return;
 	drop_pages(f);
 	HASH_ITER (hh, f->datasets, ds, next) {
 		HASH_DEL(f->datasets, ds);
@@ -416,11 +408,8 @@ static bool next_search(struct ref_file *f, struct ref_search **first)
 	pthread_mutex_lock(&f->d->references.lock);
 	*first = x->first;
 	x->first = (*first)->next;
-	if (!x->first) {
-		x->last = &x->first;
-		x->running = false;
-	}
-	const bool more = x->running;
+	const bool more = x->first != NULL;
+	x->running = more;
 	pthread_mutex_unlock(&f->d->references.lock);
 	return more;
 }
@@ -454,14 +443,23 @@ static void run(struct ref_file *f)
 
 void ref_index_find(struct ref_search *s)
 {
-	struct ref_index *x = &s->file->index;
+	struct ref_file *f = s->file;
+	struct ref_index *x = &f->index;
 	s->next = NULL;
-	pthread_mutex_lock(&s->file->d->references.lock);
-	*x->last = s;
-	x->last = &s->next;
+	pthread_mutex_lock(&f->d->references.lock);
+	if (x->first)
+		x->last->next = s;
+	else
+		x->first = s;
+	x->last = s;
 	const bool first = !x->running;
 	x->running = true;
-	pthread_mutex_unlock(&s->file->d->references.lock);
+	if (!f->release_index) {
+		x->charge.budget = f->d->env->budget;
+		x->charge.use = BUDGET_TREES;
+		f->release_index = release;
+	}
+	pthread_mutex_unlock(&f->d->references.lock);
 	if (first)
-		run(s->file);
+		run(f);
 }

@@ -11,8 +11,8 @@
 /* The searches in the index of one file run one after the other, because the source of the decoder
  * belongs to one thread at a time. */
 struct ref_index {
-	struct ref_search *first, **last; /* waiting searches; under the lock of the references */
-	bool running;			  /* a thread runs the first one; under the same lock */
+	struct ref_search *first, *last; /* waiting searches; under the lock of the references */
+	bool running;			 /* a thread runs the first one; under the same lock */
 	/* The rest belongs to that thread. */
 	struct source_paged *pages; /* NULL: nothing has been read */
 	struct source source;	    /* of the pages; it takes the decoder's advice */
@@ -40,11 +40,9 @@ struct ref_file {
 	char etag[STORE_ETAG_MAX];    /* "": any */
 	struct ref_dataset *datasets; /* uthash, by number; under the lock */
 	struct ref_index index;
+	void (*release_index)(struct ref_file *f); /* NULL: it has not been used */
 	UT_hash_handle hh;
 	char key[STORE_KEY_MAX + 1];
 };
-
-void ref_index_init(struct ref_file *f);
-void ref_index_release(struct ref_file *f);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include <hsmount/err.h>
 #include <base/mem.h>
+#include <data/chunk_source.h>
 #include <data/elems.h>
 #include <data/filter.h>
 #include <data/reference.h>
@@ -95,6 +96,9 @@ struct table_read {
 	uint32_t table;
 	uint64_t record;
 	bool prefetch;
+	/* Reads a chunk of the table, as struct chunk_source.get does. */
+	void (*load)(struct domain *d, const struct chunk_request *request, chunk_done done,
+		     void *arg);
 	/* value: one element; NULL: its chunk is not stored. */
 	void (*done)(struct table_read *r, int code, const struct elems *value,
 		     const struct err *err);

@@ -160,8 +160,12 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
-	e->domains =
-		(struct domain_bucket){.env = &e->env, .store = e->store, .schemas = schema_all()};
+	e->domains = (struct domain_bucket){
+		.env = &e->env,
+		.store = e->store,
+		.schemas = schema_all(),
+		.files = files_interface(e->files),
+	};
 	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);
 	e->snapshots =
