@@ -29,7 +29,7 @@ struct codec_chunk {
 	const struct pipeline *pipeline;
 	enum chunk_encoding encoding;
 	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
-	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
+	uint64_t max_bytes;   /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
 };
 
