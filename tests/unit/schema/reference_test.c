@@ -223,10 +223,12 @@ static void variable_length_data_cannot_be_read(void **state)
 
 #define FIELD(name, type) "{'name':'" name "','type':" type "}"
 #define INT(t)		  "{'class':'H5T_INTEGER','base':'H5T_STD_" t "'}"
-#define URI		  "{'class':'H5T_STRING','charSet':'H5T_CSET_ASCII','length':'H5T_VARIABLE'}"
-#define RECORD(fields)	  "'type':{'class':'H5T_COMPOUND','fields':[" fields "]}"
-#define OFFSET		  FIELD("offset", INT("I64LE"))
-#define SIZE		  FIELD("size", INT("I32LE"))
+#define URI                                                                                        \
+	"{'class':'H5T_STRING','charSet':'H5T_CSET_ASCII',"                                        \
+	"'length':'H5T_VARIABLE'}"
+#define RECORD(fields) "'type':{'class':'H5T_COMPOUND','fields':[" fields "]}"
+#define OFFSET	       FIELD("offset", INT("I64LE"))
+#define SIZE	       FIELD("size", INT("I32LE"))
 #define INDIRECT(more)                                                                             \
 	TYPE("I32LE")                                                                              \
 	SHAPE("[4,7]")                                                                             \
