@@ -336,6 +336,7 @@ static void read_range(struct fetch *f)
 		.length = place->length,
 		.prefetch = f->place.prefetch,
 		.cancelled = f->place.cancelled,
+		.batch = f->place.batch,
 		.done = range_read,
 		.arg = f,
 	};
@@ -434,6 +435,7 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 		.prefetch = request->prefetch,
 		.cancelled = request->cancelled,
 		.load = fetch_table_chunk,
+		.batch = request->batch,
 		.req = f->req,
 		.done = located,
 	};
@@ -450,7 +452,18 @@ static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 	return domain_chunks(ctx, dataset);
 }
 
+static void *begin(void *ctx)
+{
+	return ref_batch_begin(ctx);
+}
+
+static void end(void *ctx, void *batch)
+{
+	ref_batch_end(batch);
+}
+
 struct chunk_source domain_chunk_source(struct domain *d)
 {
-	return (struct chunk_source){.list = list_chunks, .get = fetch, .ctx = d};
+	return (struct chunk_source){
+		.list = list_chunks, .get = fetch, .begin = begin, .end = end, .ctx = d};
 }

@@ -116,7 +116,7 @@ static void take_record(struct table_read *r, const struct table_chunk *c)
 					  &ignored);
 }
 
-static void finish(struct table_read *r, const struct err *err)
+static void finish(struct table_read *r, struct ref_batch *batch, const struct err *err)
 {
 	struct elems value = r->value;
 	struct err why = ERR_INIT;
@@ -126,7 +126,7 @@ static void finish(struct table_read *r, const struct err *err)
 	else if (r->code)
 		err_set(&why, r->code, "record %" PRIu64 " of the chunk table cannot be read",
 			r->record);
-	r->done(r, r->code, r->code || r->absent ? NULL : &value, &why);
+	r->done(r, r->code, r->code || r->absent ? NULL : &value, batch, &why);
 	elems_release(&value);
 }
 
@@ -208,11 +208,13 @@ static void loaded(void *arg, struct chunk_result *result)
 	}
 	pthread_mutex_unlock(&all->lock);
 	free_all(dropped);
+	struct ref_batch *batch = ref_batch_begin(d);
 	while (waiting) {
 		struct table_read *r = waiting;
 		waiting = r->next;
-		finish(r, &result->err);
+		finish(r, batch, &result->err);
 	}
+	ref_batch_end(batch);
 }
 
 static struct table_chunk *add_locked(struct domain *d, const struct table_key *key)
@@ -259,6 +261,6 @@ void table_read(struct table_read *r)
 			.dataset = r->table, .number = key.chunk, .prefetch = r->prefetch};
 		r->load(d, &request, loaded, c);
 	} else if (!waits) {
-		finish(r, &err);
+		finish(r, r->batch, &err);
 	}
 }

@@ -45,6 +45,7 @@ struct domain {
 	struct budget_charge charge;
 
 	struct domain_rechecks rechecks;
+	bool has_references; /* a dataset refers to an HDF5 file */
 	struct domain_references references;
 };
 

@@ -19,6 +19,8 @@ struct place_search {
 	/* For struct table_read. */
 	void (*load)(struct domain *d, const struct chunk_request *request, chunk_done done,
 		     void *arg);
+	/* NULL, or valid until place_find() returns, and again until done does. */
+	struct ref_batch *batch;
 	struct store_request *req; /* for what the schema must read. It gets the key of the chunk */
 	/* code 0: the members below describe the place. Called in any thread, possibly before
 	 * place_find() returns. */

@@ -67,9 +67,10 @@ static void object_answered(struct store_request *req)
 /* ---- a record ---- */
 
 static void record_read(struct table_read *r, int code, const struct elems *value,
-			const struct err *err)
+			struct ref_batch *batch, const struct err *err)
 {
 	struct place_search *s = r->arg;
+	s->batch = batch;
 	const struct schema_answer answer = {.absent = !value, .record = value};
 	if (code)
 		fail(s, code, err);
@@ -85,6 +86,7 @@ static void read_record(struct place_search *s)
 		.record = s->place.record,
 		.prefetch = s->prefetch,
 		.load = s->load,
+		.batch = s->batch,
 		.done = record_read,
 		.arg = s,
 	};
@@ -144,12 +146,14 @@ static void locate(struct place_search *s, const struct schema_answer *answer)
 	int rc = s->d->schema->locate(object_of(s), table_of(s), s->number, &s->step, answer,
 				      &s->place, &err);
 	if (rc == SCHEMA_NEEDS_ANSWER) {
+		s->batch = NULL;
 		s->req->done = object_answered;
 		s->req->arg = s;
 		place_get(s, PLACE_MAX);
 	} else if (rc == SCHEMA_NEEDS_RECORD) {
 		read_record(s);
 	} else if (rc == SCHEMA_NEEDS_INDEX) {
+		s->batch = NULL;
 		search_index(s);
 	} else {
 		if (!rc && !s->place.absent && s->place.file)

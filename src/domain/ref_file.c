@@ -38,7 +38,6 @@ void domain_references_release(struct domain *d)
 		HASH_DEL(d->references.files, f);
 		free_file(f);
 	}
-	chunk_tables_release(d);
 	pthread_mutex_destroy(&d->references.lock);
 }
 
@@ -179,6 +178,39 @@ uint64_t ref_file_size(const struct ref_file *f)
 	return atomic_load(&f->pinned) ? f->size : UINT64_MAX;
 }
 
+/* ---- speed ---- */
+
+enum { SPEED_WINDOW = 64, GAP_MIN = 4 << 10, GAP_MAX = 1 << 20 };
+
+static void record_speed(struct ref_file *f, uint64_t ns, uint64_t bytes)
+{
+	struct domain_references *all = &f->d->references;
+	const double rate = (double)bytes * 1e9 / (double)max_u64(ns, 1);
+	pthread_mutex_lock(&all->lock);
+	if (!all->now.latency_ns || ns < all->now.latency_ns)
+		all->now.latency_ns = max_u64(ns, 1);
+	all->now.rate = max_u64(all->now.rate, (uint64_t)rate);
+	if (++all->answers == SPEED_WINDOW) {
+		all->before = all->now;
+		all->now = (struct ref_speed){0};
+		all->answers = 0;
+	}
+	pthread_mutex_unlock(&all->lock);
+}
+
+uint64_t ref_gap(struct ref_file *f)
+{
+	struct domain_references *all = &f->d->references;
+	pthread_mutex_lock(&all->lock);
+	const struct ref_speed now = all->now, before = all->before;
+	pthread_mutex_unlock(&all->lock);
+	const uint64_t latency = now.latency_ns && before.latency_ns
+					 ? min_u64(now.latency_ns, before.latency_ns)
+					 : now.latency_ns + before.latency_ns;
+	const double gap = (double)latency * (double)max_u64(now.rate, before.rate) / 1e9;
+	return gap < GAP_MIN ? GAP_MIN : gap > GAP_MAX ? GAP_MAX : (uint64_t)gap;
+}
+
 /* ---- reads ---- */
 
 static int past_the_end(const struct ref_read *r, uint64_t size, struct err *err)
@@ -220,8 +252,11 @@ static void finish(struct ref_read *r, int code, struct err *err)
 static void answered(struct store_request *req)
 {
 	struct ref_read *r = req->arg;
+	const struct env *env = r->file->d->env;
 	struct err err = ERR_INIT;
 	const int code = check_answer(r, &err);
+	if (!code)
+		record_speed(r->file, env->now(env) - r->began_ns, req->answer.body.len);
 	finish(r, code, &err);
 }
 
@@ -233,6 +268,12 @@ void ref_read(struct ref_read *r)
 	struct err err = ERR_INIT;
 	int rc = 0;
 	r->req = NULL;
+	if (r->batch) {
+		r->next = r->batch->first;
+		r->batch->first = r;
+		r->batch->n++;
+		return;
+	}
 	if (size != UINT64_MAX && !r->short_ok &&
 	    (r->offset > size || r->length > size - r->offset))
 		rc = past_the_end(r, size, &err);
@@ -250,6 +291,7 @@ void ref_read(struct ref_read *r)
 	r->req->cond.if_match = pinned && f->etag[0] ? f->etag : NULL;
 	r->req->priority = r->prefetch ? STORE_PREFETCH : STORE_READER;
 	r->req->cancelled = r->cancelled;
+	r->began_ns = f->d->env->now(f->d->env);
 	r->req->done = answered;
 	r->req->arg = r;
 	store_submit(f->store, r->req);

@@ -29,7 +29,13 @@ struct domain_references {
 	struct table_chunk *tables; /* uthash; chunk_table.c */
 	struct table_chunk *oldest; /* list of the complete ones, in the order of their use */
 	uint64_t table_bytes;
-	atomic_bool changed; /* a file has another version than the snapshot */
+	/* How fast the files are read, in two windows of the last answers; see ref_gap(). */
+	struct ref_speed {
+		uint64_t latency_ns; /* shortest; 0: none */
+		uint64_t rate;	     /* highest, bytes per second */
+	} now, before;
+	unsigned int answers; /* in the current window */
+	atomic_bool changed;  /* a file has another version than the snapshot */
 };
 void domain_references_init(struct domain *d);
 void domain_references_release(struct domain *d);
@@ -46,6 +52,11 @@ const char *ref_file_uri(const struct ref_file *f);
 /* Bytes of the version that the snapshot reads; UINT64_MAX: not known before the first read. */
 uint64_t ref_file_size(const struct ref_file *f);
 
+/* The longest gap between two reads that takes less time than a round trip, bytes: the shortest
+ * time of an answer, multiplied by the highest rate of one, of the last 64 to 128 answers; at least
+ * 4 KiB, at most 1 MiB. */
+uint64_t ref_gap(struct ref_file *f);
+
 /* A read of a range, in the caller's memory until done is called. */
 struct ref_read {
 	struct ref_file *file;
@@ -53,14 +64,31 @@ struct ref_read {
 	bool short_ok;		 /* the range may reach past the end of the file */
 	bool prefetch;
 	const atomic_bool *cancelled; /* as in struct store_request */
+	/* NULL, or the read is submitted at the end of this batch, maybe together with others. It
+	 * is cancelled only if it is submitted alone. */
+	struct ref_batch *batch;
 	/* code: 0, or -EIO: the file is absent, is another version, or ends before the range; or an
 	 * error of the store. err names the file. body: `length` bytes, which done may take. Called
 	 * in any thread, possibly before ref_read() returns. */
 	void (*done)(struct ref_read *r, int code, struct bytes *body, const struct err *err);
 	void *arg;
-	struct store_request *req; /* private */
+	/* private */
+	struct store_request *req;
+	uint64_t began_ns;
+	struct ref_read *next; /* in the batch */
 };
 void ref_read(struct ref_read *r);
+
+/* ---- ref_merge.c: reads that begin at the same time ---- */
+
+struct ref_batch {
+	struct ref_read *first;
+	size_t n;
+};
+/* NULL: the domain refers to no files, or out of memory. Then reads are not joined. */
+struct ref_batch *ref_batch_begin(struct domain *d);
+/* Submits the reads and frees the batch. NULL is fine. */
+void ref_batch_end(struct ref_batch *b);
 
 /* ---- ref_index.c: the chunk index of a file ---- */
 
@@ -99,9 +127,12 @@ struct table_read {
 	/* Reads a chunk of the table, as struct chunk_source.get does. */
 	void (*load)(struct domain *d, const struct chunk_request *request, chunk_done done,
 		     void *arg);
-	/* value: one element; NULL: its chunk is not stored. */
+	/* NULL, or passed to done, if that is called before table_read() returns. */
+	struct ref_batch *batch;
+	/* value: one element; NULL: its chunk is not stored. batch: for reads; valid until done
+	 * returns; or NULL. */
 	void (*done)(struct table_read *r, int code, const struct elems *value,
-		     const struct err *err);
+		     struct ref_batch *batch, const struct err *err);
 	void *arg;
 	/* private */
 	struct table_read *next;
