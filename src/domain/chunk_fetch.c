@@ -163,6 +163,17 @@ static void give_absent(struct fetch *f)
 	finish(f, &chunk);
 }
 
+/* Converts a chunk that is stored as text. SCHEMA_NOT_TEXT: it is not. */
+static int convert_text(const struct fetch *f, struct bytes *out, struct err *err)
+{
+	const struct bytes *body = &f->req->answer.body;
+	const struct domain *d = f->d;
+	if (!d->schema->chunk_text)
+		return SCHEMA_NOT_TEXT;
+	return d->schema->chunk_text(d->space, object_of(f), body->data, body->len, body->len, out,
+				     err);
+}
+
 /* p: the filters of the file; NULL: those that the dataset records. Returns the code. */
 static int decode(const struct fetch *f, const struct pipeline *p, uint32_t filter_mask,
 		  struct bytes *stored, struct chunk_result *chunk)
@@ -186,8 +197,17 @@ static int decode(const struct fetch *f, const struct pipeline *p, uint32_t filt
 
 static void give_stored(struct fetch *f)
 {
-	struct chunk_result chunk = {0};
-	decode(f, NULL, 0, &f->req->answer.body, &chunk);
+	static const struct pipeline none;
+	struct bytes *body = &f->req->answer.body;
+	struct chunk_result chunk = {.fetched = body->len};
+	struct bytes text auto_bytes = {0};
+	const uint64_t fetched = body->len;
+	const int is_text = convert_text(f, &text, &chunk.err);
+	if (is_text < 0)
+		chunk.code = is_text;
+	else
+		decode(f, is_text ? NULL : &none, 0, is_text ? body : &text, &chunk);
+	chunk.fetched = fetched;
 	finish(f, &chunk);
 }
 

@@ -78,6 +78,22 @@ int domain_accept(void *ctx, struct object *o, struct err *err);
 /* chunk_inventory.c: finds which chunks exist, and the decoded sizes of variable-length ones. */
 int domain_list_chunks(struct domain *d, struct err *err);
 
+/* chunk_measure.c: a stored chunk of variable length. */
+struct chunk_probe {
+	uint64_t number;
+	uint64_t stored;  /* bytes of the object */
+	uint64_t decoded; /* bytes; UINT64_MAX: the chunk is damaged */
+	bool absent;
+};
+/* Measures n chunks of a dataset whose numbers are set. first_bytes: of each chunk that are
+ * requested first. must_exist: a chunk that is absent has been deleted (-ESTALE). Other errors are
+ * those of the store. */
+int domain_measure_chunks(struct domain *d, uint32_t number, struct chunk_probe *probes, size_t n,
+			  uint64_t first_bytes, bool must_exist, struct err *err);
+/* Requests and measures every chunk of a dataset, and makes its chunk_list. -E2BIG: its grid has
+ * too many chunks. */
+int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err);
+
 /* recheck.c: checks whether a dataset's document is still the version of the snapshot. */
 struct domain_recheck {
 	const atomic_bool *cancelled; /* as in struct store_request */

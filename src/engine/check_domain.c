@@ -99,7 +99,7 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	if (!rc)
 		rc = check_image_compare(&dc);
 	if (!rc)
-		rc = check_keys(&dc);
+		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc);
 	if (!rc)
 		rc = check_import(&dc);
 	check_image_close(dc.image);

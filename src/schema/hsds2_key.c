@@ -51,7 +51,7 @@ print_at(char *key, size_t cap, size_t pos, const char *fmt, ...)
 
 bool hsds2_is_root(const struct schema_id *id)
 {
-	if (id->kind != OBJECT_GROUP)
+	if (id->kind != OBJECT_GROUP || id->form != SCHEMA_ID_V2)
 		return false;
 	for (int i = 0; i < 8; i++)
 		if (id->b[i + 8] != (id->b[i] ^ 0x88)) /* each digit plus 8, modulo 16 */
@@ -103,7 +103,7 @@ int hsds2_info_key(const struct schema_id *root, char *key, size_t cap)
 	return n < 0 ? n : print_at(key, cap, (size_t)n, ".info.json");
 }
 
-static uint32_t partition_of(uint32_t count, uint32_t rank, const uint64_t *coords)
+uint32_t hsds2_partition(uint32_t count, uint32_t rank, const uint64_t *coords)
 {
 	uint64_t k = 0;
 	for (uint32_t d = 0; d < rank; d++)
@@ -118,7 +118,7 @@ int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, s
 	int n = object_folder(&loc->id, key, cap);
 	if (n >= 0 && loc->partition_count > 1)
 		n = print_at(key, cap, (size_t)n, "p%u/",
-			     partition_of(loc->partition_count, rank, coords));
+			     hsds2_partition(loc->partition_count, rank, coords));
 	for (uint32_t d = 0; n >= 0 && d < rank; d++)
 		n = print_at(key, cap, (size_t)n, d ? "_%llu" : "%llu",
 			     (unsigned long long)coords[d]);
