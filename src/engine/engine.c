@@ -111,6 +111,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 static void stop_threads(struct engine *e)
 {
 	store_stack_stop_threads(&e->stack);
+	files_stop_threads(e->files);
 	pool_stop_threads(e->pool);
 }
 

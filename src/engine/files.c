@@ -290,6 +290,6 @@ const struct domain_files *files_interface(struct files *f)
 
 void files_stop_threads(struct files *f)
 {
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = 0; f && i < f->n; i++)
 		store_stack_stop_threads(&f->allowed[i].parts);
 }

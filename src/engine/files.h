@@ -12,8 +12,8 @@
 struct files;
 
 /* own: the store of the bucket. opt: its bucket, bucket_name and allow_uri. Opens what allow_uri
- * names; sends no requests. -EINVAL: an option is wrong; errors of the stores. env, own and meter
- * are borrowed. */
+ * names, and asks S3 for each bucket. -EINVAL: an option is wrong; errors of the stores. env, own
+ * and meter are borrowed. */
 int files_new(const struct env *env, const struct engine_options *opt, struct store *own,
 	      struct http_stats *meter, struct files **out, struct err *err);
 void files_free(struct files *f); /* NULL is fine */

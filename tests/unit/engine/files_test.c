@@ -148,20 +148,23 @@ static void allowed_places_have_stores_of_their_own(void **state)
 {
 	struct bucket *b = *state;
 	struct place p;
-	char allow[512];
-	snprintf(allow, sizeof(allow), "s3://other,s3://third/a/,file://%s", b->dir);
-	if (make(&p, b, "s3://bkt", NULL, allow))
-		fail_msg("%s", p.err.msg);
-	assert_int_equal(resolve(&p, "other/x"), 0);
-	assert_ptr_not_equal(p.store, p.own);
-	assert_string_equal(p.key, "x");
-	assert_int_equal(resolve(&p, "s3://third/a/b"), 0);
-	assert_string_equal(p.key, "a/b");
-	is_refused(&p, "s3://third/b", -EACCES);
-	is_refused(&p, "s3://other2/b", -EACCES);
+	assert_int_equal(make(&p, b, "s3://bkt", NULL, join("file:///usr/,file://", b->dir, "")),
+			 0);
 	assert_int_equal(resolve(&p, join("file://", b->dir, "/sub/x")), 0);
+	assert_ptr_not_equal(p.store, p.own);
 	assert_string_equal(p.key, "sub/x");
+	is_refused(&p, join("file://", b->dir, "2/x"), -EACCES);
+	is_refused(&p, "other/x", -EACCES);
 	files_free(p.files);
+}
+
+/* The bucket is asked for when the mount begins, so a wrong name is an error at once. */
+static void an_allowed_bucket_must_be_reachable(void **state)
+{
+	struct bucket *b = *state;
+	struct place p;
+	assert_true(make(&p, b, "s3://bkt", NULL, "s3://other/") < 0);
+	assert_non_null(strstr(p.err.msg, "allow_uri=s3://other/"));
 }
 
 static void wrong_values_of_allow_uri_are_refused(void **state)
@@ -187,6 +190,7 @@ int main(void)
 		TEST(a_prefix_of_an_s3_bucket_shows_what_is_below_it),
 		TEST(malformed_uris_are_refused),
 		TEST(allowed_places_have_stores_of_their_own),
+		TEST(an_allowed_bucket_must_be_reachable),
 		TEST(wrong_values_of_allow_uri_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
