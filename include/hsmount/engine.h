@@ -49,7 +49,12 @@ struct engine_s3_options {
 };
 
 struct engine_options {
-	const char *bucket;    /* directory path, file://… or s3://bucket[/prefix] */
+	const char *bucket; /* directory path, file://… or s3://bucket[/prefix] */
+	/* For references to HDF5 files: the name of the bucket in them; NULL: that of the S3
+	 * bucket, or the last component of the directory. And prefixes of URIs outside of the
+	 * bucket that may be read, separated by commas: "s3://BUCKET/", "file:///DIRECTORY/"; NULL:
+	 * none. */
+	const char *bucket_name, *allow_uri;
 	struct log *log;       /* borrowed; NULL: nothing is logged */
 	unsigned int workers;  /* threads for requests and decoding; 0: the calling thread */
 	uint64_t cache_size;   /* bytes of decoded chunks, loads and metadata */
@@ -58,10 +63,13 @@ struct engine_options {
 	double metadata_ttl;	  /* seconds for which cached names and sizes are valid */
 	double open_ttl;	  /* seconds for which results of opens and listings are valid;
 				     0: each open and each listing sends requests */
-	bool no_filters;	  /* render every dataset unfiltered */
-	bool allow_empty;	  /* accept a place that is not recognised as a bucket */
-	const char *debug_fault;  /* injects failures into the store, for tests; NULL: none */
-	bool debug_count; /* show the counters as attributes user.hsds.debug.* of the root */
+	/* NULL, or the only entries of the root directory: names, with or without slashes at their
+	 * ends, separated by commas. The root of the bucket is then never listed. */
+	const char *root;
+	bool no_filters;	 /* render every dataset unfiltered */
+	bool allow_empty;	 /* accept a place that is not recognised as a bucket */
+	const char *debug_fault; /* injects failures into the store, for tests; NULL: none */
+	bool debug_count;	 /* show the counters as attributes user.hsds.debug.* of the root */
 	struct engine_s3_options s3;
 };
 /* The defaults: workers 16, cache_size 256 MiB, cache_disk_size 10 GiB, metadata_ttl 1,
@@ -204,9 +212,22 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 int engine_check_file(const char *file, bool all, const struct engine_check_sink *sink,
 		      struct err *err);
 
+/* A domain that refers to an HDF5 file in the bucket instead of having its data. */
+struct engine_link {
+	const char *key; /* of the file in the bucket */
+	/* engine_import.file is a local file, which is, or will be, that object. Otherwise the
+	 * object is read, in ranges. */
+	bool is_local;
+	bool locate; /* no chunk tables are stored: readers find chunks in the index of the file */
+	/* Filled in: datasets that refer to the file, and the bytes of their data; requests for
+	 * ranges, and the bytes of their answers. */
+	uint64_t linked, linked_bytes, requests, bytes;
+};
+
 /* An import of a local HDF5 file as a new domain. Strings are borrowed. */
 struct engine_import {
-	const char *file; /* with abort it may be NULL */
+	const char *file; /* with abort it may be NULL; with link, its name is taken from here */
+	struct engine_link *link; /* NULL: the domain gets the data */
 	/* The domain, as in a mount. If it is a folder, the name of the file is appended. */
 	const char *path;
 	bool in_folder;	       /* path is a folder, even if the bucket has none there */

@@ -77,6 +77,18 @@ static int set_cache_disk_size(struct options *o, const char *name, const char *
 		       : bad_value(err, name, value, "must be at least 1M");
 }
 
+/* Adds to the list: the option may be given more than once. */
+static int set_root(struct options *o, const char *name, const char *value, struct err *err)
+{
+	const char *known = o->engine.root;
+	char *both = NULL;
+	if (asprintf(&both, "%s%s%s", known ? known : "", known ? "," : "", value) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	free((char *)(uintptr_t)known);
+	o->engine.root = both;
+	return 0;
+}
+
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
@@ -188,6 +200,7 @@ enum kind {
 	CALL,  /* by `set` */
 	FLAG,  /* bool */
 	TEXT,  /* const char *, on the heap */
+	LIST,  /* the same; a value is added to the earlier ones, after a comma */
 	SIZE,  /* uint64_t */
 	COUNT, /* unsigned int, `min` to 1024 */
 	MODE,  /* mode_t */
@@ -219,6 +232,15 @@ static const struct option_def {
 	{"filters", "stored|none", CONTENT, CALL, .set = set_filters,
 	 .help = "show datasets with their filters, in a form that is cheap to\n"
 		 "compute, or without filters (stored)"},
+	{"root", "PATH[,PATH...]", CONTENT, CALL, .set = set_root,
+	 .help = "show only these top-level directories, and never list the root of\n"
+		 "the bucket"},
+	{"allow_uri", "URI[,URI...]", CONTENT, LIST, IN(engine.allow_uri),
+	 .help = "where domains may refer to HDF5 files outside of the bucket:\n"
+		 "prefixes s3://BUCKET/ or file:///DIRECTORY/ (nowhere)"},
+	{"bucket_name", "NAME", CONTENT, TEXT, IN(engine.bucket_name),
+	 .help = "name of the bucket in references to HDF5 files (that of the S3\n"
+		 "bucket, or the last component of the directory)"},
 	{"allow_empty", NULL, CONTENT, FLAG, IN(engine.allow_empty),
 	 .help = "accept a directory or prefix that is not recognised as a bucket"},
 	{"endpoint", "URL", S3, TEXT, IN(engine.s3.endpoint),
@@ -317,6 +339,22 @@ static int set_text(const char **text, const struct option_def *d, const char *v
 	return *text ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+static int set_list(const char **list, const struct option_def *d, const char *value,
+		    struct err *err)
+{
+	const char *before = *list;
+	char *both = NULL;
+	if (!before)
+		return set_text(list, d, value, err);
+	if (!value[0])
+		return bad_value(err, d->name, value, "must not be empty");
+	if (asprintf(&both, "%s,%s", before, value) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	free((char *)(uintptr_t)before);
+	*list = both;
+	return 0;
+}
+
 static int set_count(unsigned int *count, const struct option_def *d, const char *value,
 		     struct err *err)
 {
@@ -349,6 +387,8 @@ static int set(struct options *o, const struct option_def *d, const char *value,
 		return 0;
 	case TEXT:
 		return set_text(member, d, value, err);
+	case LIST:
+		return set_list(member, d, value, err);
 	case SIZE:
 		return set_size(member, d->name, value, err);
 	case COUNT:
@@ -385,12 +425,13 @@ void options_init(struct options *o, bool mounting)
 void options_release(struct options *o)
 {
 	for (size_t i = 0; i < NDEFS; i++)
-		if (defs[i].kind == TEXT)
+		if (defs[i].kind == TEXT || defs[i].kind == LIST)
 			free(*(char **)(void *)((char *)o + defs[i].member));
 	for (size_t i = 0; o->longs && o->longs[i].name; i++)
 		if (o->longs[i].val >= OPTIONS_LONG)
 			free((char *)(uintptr_t)o->longs[i].name);
 	free(o->longs);
+	free((char *)(uintptr_t)o->engine.root);
 	str_release(&o->given);
 	str_release(&o->mount);
 }
@@ -444,6 +485,9 @@ int options_add_long(struct options *o, int c, const char *value, struct err *er
 /* word: "name" or "name=value"; is overwritten. */
 static int add_one(struct options *o, char *word, struct err *err)
 {
+	/* The list of -o is divided at commas, and so is the value of root. */
+	if (word[0] == '/' && o->engine.root)
+		return set_root(o, "root", word, err);
 	char *value = strchr(word, '=');
 	if (value)
 		*value++ = '\0';

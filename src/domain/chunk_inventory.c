@@ -3,9 +3,7 @@
  * Finds out which chunks exist. If the domain was listed whole, the listing names the chunks of
  * every dataset. Otherwise only two kinds of datasets are listed, each by itself: those whose
  * chunks do not all fit into a file, and those with variable-length data. For the latter the
- * decoded size of each chunk is needed, too, because the heaps are laid out before any chunk is
- * read. The first bytes of a compressed chunk contain its decoded size; a zlib stream has no size
- * and is read whole.
+ * decoded size of each chunk is needed, too (chunk_measure.c).
  */
 #include <domain/domain.h>
 
@@ -14,13 +12,9 @@
 
 #include "domain_internal.h"
 
-#include <codec/chunk.h>
-
 enum {
 	VLEN_CHUNKS_MAX = 1 << 20, /* chunks of one variable-length dataset */
 	HEAD_BYTES = 16,	   /* a Blosc header */
-	HEADS_AT_ONCE = 1024,
-	WHOLE_AT_ONCE = 16,
 };
 
 struct stored_chunk {
@@ -74,105 +68,17 @@ static int collect(struct domain *d, uint32_t number, const struct store_page *p
 	return 0;
 }
 
-/* Returns the error of a temporary failure, otherwise 0. A temporary failure fails the open,
- * because without the chunk the file would have another layout. -EFBIG is not temporary: it is a
- * property of the chunk. */
-static int temporary_failure(const struct store_request *req, struct err *err)
-{
-	int rc = store_failure(&req->answer, NULL);
-	if (store_absence(&req->answer))
-		return err_set(err, -ESTALE, "chunk %s: deleted since it was listed", req->key);
-	if (rc == 0 || rc == -EFBIG)
-		return 0;
-	store_failure(&req->answer, err);
-	return err_wrap(err, rc, "chunk %s", req->key);
-}
-
-/* The decoded size of a chunk, from the bytes in req. -EAGAIN: more bytes are needed. Other errors:
- * the chunk is damaged. */
-static int size_of(const struct domain *d, uint32_t number, const struct store_request *req,
-		   uint64_t *size, struct err *why)
-{
-	const struct store_answer *a = &req->answer;
-	struct pipeline pipeline;
-	int rc = store_failure(a, why);
-	if (rc)
-		return rc;
-	dataset_pipeline(&tree_object(d->tree, number)->o.dataset, &pipeline);
-	return codec_decoded_size(&pipeline, a->body.data, a->body.len, a->meta.size,
-				  CHUNK_BYTES_MAX, size, why);
-}
-
-/* Takes the decoded sizes from n answers. which[] keeps the chunks of which more bytes are needed;
- * *left is their number. */
-static int take_sizes(struct domain *d, uint32_t number, struct store_request *const *reqs,
-		      size_t *which, size_t n, uint64_t *decoded, size_t *left, struct err *err)
-{
-	size_t again = 0;
-	for (size_t i = 0; i < n; i++) {
-		struct err why = ERR_INIT;
-		uint64_t *size = &decoded[which[i]];
-		int rc = temporary_failure(reqs[i], err);
-		if (rc)
-			return rc;
-		rc = size_of(d, number, reqs[i], size, &why);
-		if (rc == -EAGAIN && reqs[i]->range.length != STORE_TO_END) {
-			which[again++] = which[i];
-		} else if (rc) {
-			tree_note(d->tree, "%s: chunk cannot be read: %s", reqs[i]->key, why.msg);
-			*size = UINT64_MAX;
-		}
-	}
-	*left = again;
-	return 0;
-}
-
-/* Requests the first `length` bytes of the chunks known[which[i]] and takes their sizes. */
-static int measure_some(struct domain *d, uint32_t number, const struct stored_chunk *known,
-			size_t *which, size_t n, uint64_t length, uint64_t *decoded, size_t *left,
-			struct err *err)
-{
-	struct store_request **reqs = store_requests_new(d->store, n);
-	int rc = reqs ? 0 : err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; !rc && i < n; i++) {
-		struct store_request *req = reqs[i];
-		store_request_key(req, known[which[i]].item->key);
-		req->range.length = length;
-		req->max = CHUNK_BYTES_MAX;
-		req->known_etag = domain_listed_etag(d, req->key);
-	}
-	if (!rc)
-		store_run_all(d->store, reqs, n);
-	if (!rc)
-		rc = take_sizes(d, number, reqs, which, n, decoded, left, err);
-	store_requests_free(reqs, n);
-	return rc;
-}
-
-/* Reads the first bytes of all chunks, then the rest of those whose first bytes have no size. */
 static int measure_compressed(struct domain *d, uint32_t number, const struct stored_chunk *known,
 			      size_t n, uint64_t *decoded, struct err *err)
 {
-	auto_free size_t *which = calloc(n ? n : 1, sizeof(*which));
-	size_t whole = 0;
-	int rc = 0;
-	if (!which)
+	auto_free struct chunk_probe *probes = calloc(n ? n : 1, sizeof(*probes));
+	if (!probes)
 		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t first = 0; !rc && first < n; first += HEADS_AT_ONCE) {
-		const size_t some = (size_t)min_u64(HEADS_AT_ONCE, n - first);
-		size_t left = 0;
-		for (size_t i = 0; i < some; i++)
-			which[whole + i] = first + i;
-		rc = measure_some(d, number, known, which + whole, some, HEAD_BYTES, decoded, &left,
-				  err);
-		whole += left;
-	}
-	for (size_t first = 0; !rc && first < whole; first += WHOLE_AT_ONCE) {
-		size_t left = 0;
-		rc = measure_some(d, number, known, which + first,
-				  (size_t)min_u64(WHOLE_AT_ONCE, whole - first), UINT64_MAX,
-				  decoded, &left, err);
-	}
+	for (size_t i = 0; i < n; i++)
+		probes[i].number = known[i].number;
+	int rc = domain_measure_chunks(d, number, probes, n, HEAD_BYTES, true, err);
+	for (size_t i = 0; i < n; i++)
+		decoded[i] = probes[i].decoded;
 	return rc;
 }
 
@@ -270,11 +176,14 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 	if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)
 		return 0; /* the initializer gives every chunk a value */
 	if (!chunk_prefix(d, o, prefix)) {
-		/* No listing shows the chunks, so their sizes are not known. */
-		d->chunks[number].unknown = o->dataset.type->has_vlen;
-		return 0;
-	}
-	if (domain_was_listed(d, prefix))
+		if (!o->dataset.type->has_vlen || o->dataset.grid.nchunks == 0)
+			return 0;
+		if (!o->dataset.absence_unknown &&
+		    domain_chunk_key(d, number, 0, prefix, sizeof(prefix)) >= 0)
+			rc = domain_probe_chunks(d, number, err);
+		else /* the chunks are elsewhere, so their sizes are not known */
+			d->chunks[number].unknown = true;
+	} else if (domain_was_listed(d, prefix))
 		rc = list_from_page(d, number, prefix, err);
 	else if (must_list(&o->dataset))
 		rc = list_by_request(d, number, prefix, err);

@@ -14,6 +14,8 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
+#include "references.h"
+
 /* Datasets whose documents were checked again while the snapshot is in use (recheck.c). */
 struct domain_rechecks {
 	pthread_mutex_t lock;	    /* guards the table and its entries */
@@ -24,7 +26,8 @@ struct domain {
 	atomic_uint refs;
 	const struct env *env;
 	struct store *store;
-	const struct schema_ops *schema; /* of the document */
+	const struct domain_files *files; /* or NULL */
+	const struct schema_ops *schema;  /* of the document */
 	char *path;
 	struct tree *tree;
 	struct arena *arena; /* the tree's */
@@ -42,6 +45,8 @@ struct domain {
 	struct budget_charge charge;
 
 	struct domain_rechecks rechecks;
+	bool has_references; /* a dataset refers to an HDF5 file */
+	struct domain_references references;
 };
 
 /* All chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
@@ -59,6 +64,9 @@ const struct store_item *domain_listed(const struct domain *d, const char *key);
 /* The version of a key in the listing; NULL: not known. Borrowed from the domain. */
 const char *domain_listed_etag(const struct domain *d, const char *key);
 
+/* chunk_table.c: frees the chunks of tables. */
+void chunk_tables_release(struct domain *d);
+
 /* The answer to a request in the form that schemas use. Borrowed from the request. */
 void domain_answer(const struct store_request *req, struct schema_answer *out);
 /* load.c: loads the document and the tree. *same: the hint's earlier snapshot is still current, and
@@ -69,6 +77,22 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 int domain_accept(void *ctx, struct object *o, struct err *err);
 /* chunk_inventory.c: finds which chunks exist, and the decoded sizes of variable-length ones. */
 int domain_list_chunks(struct domain *d, struct err *err);
+
+/* chunk_measure.c: a stored chunk of variable length. */
+struct chunk_probe {
+	uint64_t number;
+	uint64_t stored;  /* bytes of the object */
+	uint64_t decoded; /* bytes; UINT64_MAX: the chunk is damaged */
+	bool absent;
+};
+/* Measures n chunks of a dataset whose numbers are set. first_bytes: of each chunk that are
+ * requested first. must_exist: a chunk that is absent has been deleted (-ESTALE). Other errors are
+ * those of the store. */
+int domain_measure_chunks(struct domain *d, uint32_t number, struct chunk_probe *probes, size_t n,
+			  uint64_t first_bytes, bool must_exist, struct err *err);
+/* Requests and measures every chunk of a dataset, and makes its chunk_list. -E2BIG: its grid has
+ * too many chunks. */
+int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err);
 
 /* recheck.c: checks whether a dataset's document is still the version of the snapshot. */
 struct domain_recheck {

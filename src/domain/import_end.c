@@ -196,9 +196,13 @@ static int delete_replaced(struct import *im, struct err *err)
 	char prefix[SCHEMA_KEY_MAX + 1];
 	uint64_t storage, deleted;
 	const char *root = im->record.replaces;
-	/* The storage of another schema is not known here. */
-	if (!root || im->opt->keep_storage || im->schema->domain_of_root(root, &storage, NULL))
+	if (!root || im->opt->keep_storage)
 		return 0;
+	if (im->schema->domain_of_root(root, &storage, NULL)) {
+		import_note(im, "the storage of the replaced domain is kept, because no listing "
+				"shows it");
+		return 0;
+	}
 	int rc = is_shared(im, storage, err);
 	if (rc == 1) {
 		import_note(im, "the storage of the replaced domain is kept, because another "

@@ -69,7 +69,9 @@ static void fill_in(struct store_request *req, const struct schema_request *need
 	static const enum store_op ops[] = {
 		[SCHEMA_GET] = STORE_GET, [SCHEMA_HEAD] = STORE_HEAD, [SCHEMA_LIST] = STORE_LIST};
 	req->op = ops[needed->op];
-	req->max = DOCUMENT_USUAL;
+	req->max = needed->length ? needed->length : DOCUMENT_USUAL;
+	if (needed->length)
+		req->range.length = needed->length;
 	req->cond.if_none_match = needed->etag;
 	req->known_etag = needed->listed;
 	req->list.delimit = needed->delimit;
@@ -83,7 +85,8 @@ static void fill_in(struct store_request *req, const struct schema_request *need
 static void read_large(struct domain *d, struct store_request *req)
 {
 	char key[SCHEMA_KEY_MAX + 1];
-	if (req->op != STORE_GET || store_failure(&req->answer, NULL) != -EFBIG)
+	if (req->op != STORE_GET || req->max != DOCUMENT_USUAL ||
+	    store_failure(&req->answer, NULL) != -EFBIG)
 		return;
 	snprintf(key, sizeof(key), "%s", req->key);
 	store_request_reset(req, STORE_GET);
@@ -159,9 +162,7 @@ static bool request_document(struct loading *l, struct store_request *req)
 	const struct schema_document *known = l->d->document;
 	struct schema_request needed = {.key = req->key, .room = req->room};
 	struct schema_document *none;
-	l->classify = (struct schema_classify){0};
-	while (l->schemas[l->classify.schema] && l->schemas[l->classify.schema] != known->schema)
-		l->classify.schema++;
+	l->classify = schema_classify_again(l->schemas, known);
 	if (schema_classify(l->schemas, l->d->path, &l->classify, NULL, &needed, &none, NULL) !=
 	    SCHEMA_NEEDS_ANSWER)
 		return false;
@@ -280,6 +281,7 @@ static int load(struct loading *l, bool *same)
 	const bool has_space = l->previous && l->previous->schema == schema;
 	const struct schema_load what = {
 		.document = d->document,
+		.path = d->path,
 		.tree = d->tree,
 		.previous = has_space ? l->previous->space : NULL,
 		.reload = must_reload(l),
@@ -300,7 +302,11 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 		const struct domain_hint *hint, bool *same, struct err *err)
 {
 	struct err own = ERR_INIT;
-	struct loading l = {.d = d, .schemas = schemas, .previous = hint->previous, .err = &own};
+	const bool outdated = hint->previous && domain_is_outdated(hint->previous);
+	struct loading l = {.d = d,
+			    .schemas = schemas,
+			    .previous = outdated ? NULL : hint->previous,
+			    .err = &own};
 	struct schema_document *known = hint->document;
 	int rc = 0;
 	if (hint->previous && !known)

@@ -17,16 +17,18 @@ static uint64_t resolve(void *ctx, const char *text, size_t n)
 	return d->schema->resolve(d->space, text, n);
 }
 
-static struct domain *new_domain(const struct env *env, struct store *store, const char *path)
+static struct domain *new_domain(const struct domain_bucket *bucket, const char *path)
 {
 	struct domain *d = calloc(1, sizeof(*d));
 	if (!d)
 		return NULL;
 	atomic_init(&d->refs, 1);
-	d->env = env;
-	d->store = store;
-	d->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_TREES};
+	d->env = bucket->env;
+	d->store = bucket->store;
+	d->files = bucket->files;
+	d->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
 	domain_rechecks_init(d);
+	domain_references_init(d);
 	d->resolver = (struct object_resolver){.resolve = resolve, .ctx = d};
 	d->path = strdup(path);
 	d->tree = tree_new(DOMAIN_ARENA_LIMIT);
@@ -67,19 +69,18 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 	return rc ? rc : domain_charge(d, err);
 }
 
-int domain_open(const struct env *env, struct store *store, const struct schema_ops *const *schemas,
-		const char *path, const struct domain_hint *hint, struct domain **out,
-		struct err *err)
+int domain_open(const struct domain_bucket *bucket, const char *path,
+		const struct domain_hint *hint, struct domain **out, struct err *err)
 {
 	static const struct domain_hint none;
-	struct domain *d = new_domain(env, store, path);
+	struct domain *d = new_domain(bucket, path);
 	bool same = false;
 	*out = NULL;
 	if (!d)
 		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);
 	if (!hint)
 		hint = &none;
-	int rc = read_all(d, schemas, hint, &same, err);
+	int rc = read_all(d, bucket->schemas, hint, &same, err);
 	log_problems(d);
 	if (rc || same) {
 		domain_unref(d);

@@ -7,6 +7,7 @@
  *   check_links.c    soft links
  *   check_external.c external links
  *   check_keys.c     what the bucket has below the domain's prefix
+ *   check_grid.c     chunks of a domain whose keys cannot be listed
  *   check_imports.c  unfinished imports
  *   check_chunks.c   reads and decodes chunks
  *   check_image.c    the rendered file, read back
@@ -64,6 +65,7 @@ struct check_chunk {
 	uint32_t dataset; /* object number */
 	uint64_t number;
 	uint64_t size; /* stored bytes */
+	bool probed;   /* whether it is stored, and its size, are not known */
 };
 enum { CHECK_SAMPLE = 1000, CHECK_SAMPLE_EACH = 64 /* of one dataset */ };
 
@@ -108,6 +110,8 @@ int check_import(struct domain_check *dc);
 int check_imports(struct check *c, struct engine *e, const char *dir);
 /* Reports what is below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
+/* The same for a domain whose keys cannot be listed. */
+int check_grid(struct domain_check *dc);
 /* Fetches, decodes and compares n chunks. */
 int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
 

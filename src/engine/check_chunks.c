@@ -88,7 +88,8 @@ static const char *reason(const struct domain_check *dc, const char *key, const 
 static enum engine_check_severity severity_of(const struct check_chunk *chunk,
 					      const struct chunk_result *result)
 {
-	if (result->code == -EFBIG || (result->code == -EIO && (result->fetched || !chunk->size)))
+	const bool arrived = result->fetched || (!chunk->size && !chunk->probed);
+	if (result->code == -EFBIG || (result->code == -EIO && arrived))
 		return ENGINE_CHECK_ERROR;
 	return ENGINE_CHECK_UNCHECKED;
 }
@@ -97,8 +98,14 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 {
 	struct domain_check *dc = r->dc;
 	char key[STORE_KEY_MAX + 1] = "";
+	if (result->code == 0 && result->absent && chunk->probed)
+		return 0;
+	if (chunk->probed && result->fetched) {
+		dc->c->result.chunks++;
+		dc->c->result.bytes += result->fetched;
+	}
 	if (result->code == 0) {
-		check_decoded(dc->c, chunk->size);
+		check_decoded(dc->c, chunk->probed ? result->fetched : chunk->size);
 		return check_image_chunk(dc, chunk, result);
 	}
 	if (domain_chunk_key(dc->d, chunk->dataset, chunk->number, key, sizeof(key)) < 0)

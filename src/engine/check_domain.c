@@ -99,7 +99,7 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	if (!rc)
 		rc = check_image_compare(&dc);
 	if (!rc)
-		rc = check_keys(&dc);
+		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc);
 	if (!rc)
 		rc = check_import(&dc);
 	check_image_close(dc.image);
@@ -128,7 +128,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 	check_begin(c, path);
 	const struct domain_hint hint = {.document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document
 										   : NULL};
-	int rc = domain_open(&e->env, e->store, schema_all(), n->path, &hint, &d, &why);
+	int rc = domain_open(&e->domains, n->path, &hint, &d, &why);
 	if (rc)
 		rc = report_closed(c, rc, failed_requests(e) != failures, &why);
 	else

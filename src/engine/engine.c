@@ -68,6 +68,31 @@ static unsigned int prefetches_max(const struct engine_options *opt)
 	return n > KEPT_FREE ? n - n / KEPT_FREE : n > 1 ? n - 1 : 1;
 }
 
+/* Divides engine_options.root into names. */
+static int parse_roots(struct engine *e, const char *list, struct err *err)
+{
+	size_t n = 0;
+	char *rest;
+	if (!list)
+		return 0;
+	e->root_names = strdup(list);
+	e->roots = calloc(strlen(list) + 2, sizeof(*e->roots));
+	if (!e->root_names || !e->roots)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (char *name = strtok_r(e->root_names, ",", &rest); name;
+	     name = strtok_r(NULL, ",", &rest)) {
+		name += strspn(name, "/");
+		size_t len = strlen(name);
+		while (len && name[len - 1] == '/')
+			name[--len] = '\0';
+		if (!names_ok(name, len))
+			return err_set(err, -EINVAL,
+				       "root=%s: must be names of top-level directories", list);
+		e->roots[n++] = name;
+	}
+	return n ? 0 : err_set(err, -EINVAL, "root=%s: must name a top-level directory", list);
+}
+
 static struct names *new_names(const struct engine *e, const struct engine_options *opt)
 {
 	const struct names_options names = {
@@ -76,6 +101,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 		.schemas = schema_all(),
 		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
 		.list_ttl_ns = e->open_ttl_ns,
+		.roots = e->roots,
 	};
 	return names_new(&names);
 }
@@ -85,6 +111,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 static void stop_threads(struct engine *e)
 {
 	store_stack_stop_threads(&e->stack);
+	files_stop_threads(e->files);
 	pool_stop_threads(e->pool);
 }
 
@@ -124,11 +151,22 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 			err_copy(err, &why);
 		goto fail;
 	}
+	rc = parse_roots(e, opt->root, err);
+	if (rc)
+		goto fail;
 	rc = recognise_bucket(opt, &e->stack, err);
+	if (!rc)
+		rc = files_new(&e->env, opt, e->store, e->meter, &e->files, err);
 	stop_threads(e);
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
+	e->domains = (struct domain_bucket){
+		.env = &e->env,
+		.store = e->store,
+		.schemas = schema_all(),
+		.files = files_interface(e->files),
+	};
 	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);
 	e->snapshots =
@@ -151,11 +189,14 @@ void engine_close(struct engine *e)
 	names_free(e->names);
 	if (e->cache)
 		cache_free(e->cache);
+	files_free(e->files);
 	if (e->store)
 		store_free(e->store);
 	http_stats_free(e->meter);
 	pool_free(e->pool);
 	budget_free(e->env.budget);
+	free(e->roots);
+	free(e->root_names);
 	free(e->bucket);
 	free(e);
 }

@@ -79,8 +79,12 @@ static int say_file(const struct engine_info_sink *sink, const struct snapshot *
 	if (!rc)
 		rc = say(sink, "file layout: revision %d", IMAGE_REVISION);
 	if (!rc && !s->sees_chunks)
-		rc = say(sink, "note: the domain is too large to be listed as a whole, so a change "
-			       "of chunks alone does not make a new version of the file");
+		rc = say(sink,
+			 "note: %s, so a change of chunks alone does not make a new version of the "
+			 "file",
+			 domain_schema(s->domain)->storage_prefix
+				 ? "the domain is too large to be listed as a whole"
+				 : "no listing shows the keys of the domain");
 	return rc;
 }
 

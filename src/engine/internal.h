@@ -12,10 +12,12 @@
 
 #include <base/env.h>
 #include <cache/cache.h>
+#include <domain/domain.h>
 #include <names/names.h>
 #include <http/stats.h>
 #include <store/store.h>
 
+#include "files.h"
 #include "snapshots.h"
 #include "store_stack.h"
 
@@ -27,12 +29,16 @@ struct engine {
 	struct http_stats *meter;	/* counts HTTP requests */
 	struct store *store;		/* the whole stack of stores */
 	struct store_stack_parts stack; /* parts of it that have counters */
+	struct files *files;		/* that domains refer to */
+	struct domain_bucket domains;	/* how domains are opened */
 	struct cache *cache;
 	bool no_filters, debug_count;
 	unsigned int connections; /* of S3, at the same time */
 	uint64_t open_ttl_ns;	  /* engine_options.open_ttl */
 	uint64_t opened_ns;	  /* by env's clock */
 	int64_t started_ns;	  /* since the epoch: the time of directories without a document */
+	char *root_names;	  /* names of engine_options.root, each with a NUL */
+	const char **roots;	  /* of names_options; in root_names */
 	struct names *names;
 	struct snapshots *snapshots;
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */

@@ -126,9 +126,6 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 {
 	auto_above struct above above = {0};
 	const char *name = opt->bucket;
-	const char *unsupported = schema_survey_unsupported(seen);
-	if (unsupported)
-		return err_set(err, -EOPNOTSUPP, "%s is a bucket of %s", name, unsupported);
 	int rc = seen->document ? survey_document(parts->count, seen, err) : 0;
 	if (!rc)
 		rc = find_above(name, parts, seen, opt->log, &above, err);
@@ -159,7 +156,7 @@ int recognise_bucket(const struct engine_options *opt, const struct store_stack_
 		err_errno(err, rc, "reading the directory");
 	if (rc)
 		err_wrap(err, rc, "bucket %s", opt->bucket);
-	else if (!seen.storage)
+	else if (!schema_survey_stores(&seen))
 		rc = judge(opt, parts, &seen, err);
 	return rc;
 }

@@ -270,7 +270,7 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 		.is_fresh = of->requested.tick != 0,
 		.previous = previous,
 	};
-	int rc = domain_open(&e->env, e->store, schema_all(), of->path, &hint, &domain, err);
+	int rc = domain_open(&e->domains, of->path, &hint, &domain, err);
 	if (rc)
 		return rc;
 	if (domain == previous && (old->sees_chunks || !was_idle))

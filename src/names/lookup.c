@@ -16,6 +16,7 @@
 #include "children.h"
 #include "domain_doc.h"
 #include "name_cache.h"
+#include "root_list.h"
 #include "rules.h"
 
 /* ---- one round of requests ---- */
@@ -283,7 +284,8 @@ static int request_node(struct names *ns, const char *path, struct names_node **
 {
 	if (path[0] == '\0')
 		return resolve_root(ns, out, err);
-	if (!store_key_ok(path) || names_is_hidden(ns->schemas, path))
+	if (!store_key_ok(path) || names_is_hidden(ns->schemas, path) ||
+	    !names_is_below_roots(ns, path))
 		return no_such(path, err);
 	int rc = resolve_known(ns, path, out, err);
 	if (rc)

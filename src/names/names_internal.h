@@ -13,6 +13,7 @@ struct names {
 	struct store *store;
 	const struct schema_ops *const *schemas;
 	uint64_t ttl_ns, list_ttl_ns;
+	const char *const *roots; /* as in the options */
 	struct names_cache *cache;
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists a directory in three rounds: a delimited listing; then, in parallel, the documents of all
- * prefixes; then, in parallel, a listing below each prefix whose document alone does not decide how
- * it is shown (domains without an extension, broken documents, no document). A prefix that cannot
- * be listed does not hide other entries. rules.c has the rules for names. Any thread.
+ * Lists a directory in three rounds: a delimited listing (of the root: root_list.c); then, in
+ * parallel, the documents of all prefixes; then, in parallel, a listing below each prefix whose
+ * document alone does not decide how it is shown (domains without an extension, broken documents,
+ * no document). A prefix that cannot be listed does not hide other entries. rules.c has the rules
+ * for names. Any thread.
  */
 #include "names_internal.h"
 
@@ -15,6 +16,7 @@
 #include "children.h"
 #include "domain_doc.h"
 #include "name_cache.h"
+#include "root_list.h"
 #include "rules.h"
 
 struct entry {
@@ -34,6 +36,7 @@ struct listing {
 	const char *dir;
 	struct entry *entries;
 	size_t n, cap;
+	bool is_wide;		   /* see names_root_list() */
 	struct omitted unfit;	   /* keys that cannot be file names */
 	struct omitted unlistable; /* prefixes that cannot be listed */
 };
@@ -298,20 +301,30 @@ static void drop_doubles(struct listing *l)
 	l->n = n;
 }
 
-static int build(struct listing *l, struct err *err)
+static int list_below(struct listing *l, struct store_request *req, struct err *err)
 {
-	auto_request struct store_request *req = store_request_new(l->ns->store, STORE_LIST);
-	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
-	if (l->dir[0])
-		snprintf(req->key, req->room, "%s/", l->dir);
+	snprintf(req->key, req->room, "%s/", l->dir);
 	req->list.delimit = true;
 	req->list.whole = true;
 	req->list.limit = CHILDREN_LISTED_MAX;
 	store_run(l->ns->store, req);
 	int rc = store_failure(&req->answer, err);
-	if (!rc)
-		rc = add_prefixes(l, &req->answer.page, err);
+	return rc ? rc : add_prefixes(l, &req->answer.page, err);
+}
+
+static int list_root(struct listing *l, struct err *err)
+{
+	auto_page struct store_page page = {0};
+	int rc = names_root_list(l->ns, &page, &l->is_wide, err);
+	return rc ? rc : add_prefixes(l, &page, err);
+}
+
+static int build(struct listing *l, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(l->ns->store, STORE_LIST);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = l->dir[0] ? list_below(l, req, err) : list_root(l, err);
 	if (rc)
 		return err_wrap(err, rc, "listing %s", l->dir[0] ? req->key : "the bucket");
 	if (l->n)
@@ -322,13 +335,19 @@ static int build(struct listing *l, struct err *err)
 
 /* ---- cached listings ---- */
 
+/* How long the listing of a root with very many keys is valid at least. */
+#define WIDE_TTL_NS (UINT64_C(300) * 1000000000)
+
 /* Format of a cached list: for each entry a byte for the kind, the name, a NUL; then one more NUL,
  * so that the list of an empty directory is not empty. */
 static void cache_list(struct listing *l)
 {
+	const struct names *ns = l->ns;
+	const uint64_t least = l->is_wide && ns->ttl_ns ? WIDE_TTL_NS : 0;
+	const uint64_t ttl_ns = max_u64(ns->list_ttl_ns, least);
 	struct bytes names = {0};
 	int rc = 0;
-	if (l->ns->list_ttl_ns == 0)
+	if (ttl_ns == 0)
 		return;
 	for (size_t i = 0; !rc && i < l->n; i++) {
 		const struct names_node *n = l->entries[i].node;
@@ -345,8 +364,7 @@ static void cache_list(struct listing *l)
 	if (rc)
 		bytes_release(&names);
 	else
-		names_cache_put_list(l->ns->cache, l->dir, &names,
-				     names_now(l->ns) + l->ns->list_ttl_ns);
+		names_cache_put_list(l->ns->cache, l->dir, &names, names_now(l->ns) + ttl_ns);
 }
 
 static int report_cached(const struct bytes *names, names_list_fn fn, void *arg)
@@ -425,7 +443,7 @@ int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, 
 	struct listing l = {.ns = ns, .dir = path};
 	auto_bytes struct bytes list = {0};
 	bool sure;
-	if (ns->list_ttl_ns && names_cache_get_list(ns->cache, path, names_now(ns), &list))
+	if (names_cache_get_list(ns->cache, path, names_now(ns), &list))
 		return report_cached(&list, fn, arg);
 	int rc = find_dir(&l, &sure, err);
 	if (!rc)

@@ -57,8 +57,6 @@ const char *names_last(const char *path);
 bool names_has_extension(const char *name);
 /* Ends with ".h5" and is longer. */
 bool names_has_suffix(const char *name);
-/* n bytes can be a name in a directory. */
-bool names_ok(const char *name, size_t n);
 /* The path of a bare domain's file. Heap; NULL when out of memory. */
 char *names_with_suffix(const char *path);
 

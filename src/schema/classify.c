@@ -2,12 +2,24 @@
 /* Finds the schema of a path: tries one after the other. Pure. */
 #include <schema/schema.h>
 
+#include "hsds1.h"
 #include "hsds2.h"
 
 const struct schema_ops *const *schema_all(void)
 {
-	static const struct schema_ops *const all[] = {&hsds2_ops, NULL};
+	static const struct schema_ops *const all[] = {&hsds2_ops, &hsds1_ops, NULL};
 	return all;
+}
+
+struct schema_classify schema_classify_again(const struct schema_ops *const *schemas,
+					     const struct schema_document *known)
+{
+	struct schema_classify state = {0};
+	while (schemas[state.schema] && schemas[state.schema] != known->schema)
+		state.schema++;
+	while (schemas[state.schema] && !schemas[state.schema]->classify && state.schema > 0)
+		state.schema--;
+	return state;
 }
 
 int schema_classify(const struct schema_ops *const *schemas, const char *path,
@@ -16,10 +28,12 @@ int schema_classify(const struct schema_ops *const *schemas, const char *path,
 {
 	*out = NULL;
 	for (; schemas[state->schema]; state->schema++, state->step = 0, answer = NULL) {
-		int rc =
-			schemas[state->schema]->classify(path, &state->step, answer, req, out, err);
-		if (*out)
-			(*out)->schema = schemas[state->schema];
+		const struct schema_ops *schema = schemas[state->schema];
+		if (!schema->classify)
+			continue;
+		int rc = schema->classify(path, &state->step, answer, req, out, err);
+		if (*out && !(*out)->schema)
+			(*out)->schema = schema;
 		if (rc || *out)
 			return rc;
 	}

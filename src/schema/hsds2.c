@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of schema v2. */
+/* The ops of schema v2. The documents of domains are the same in v1, so they are read here for
+ * both.
+ */
 #include "hsds2.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "emit.h"
+#include "hsds1.h"
+#include "hsds_load.h"
 #include "object.h"
 
 enum { DOCUMENT_ARENA = 64 << 20 /* memory for parsing a domain's document, bytes */ };
@@ -14,6 +18,13 @@ static bool is_document(const char *key)
 {
 	size_t len;
 	return hsds2_is_domain_key(key, &len);
+}
+
+/* The form of the id of the root group shows that a domain is one of schema v1. */
+static bool is_v1(const char *root)
+{
+	struct schema_id id;
+	return root && schema_id_parse(root, strlen(root), &id) && id.form == SCHEMA_ID_V1;
 }
 
 static int parse(const struct schema_answer *answer, struct schema_document **out, struct err *err)
@@ -27,6 +38,8 @@ static int parse(const struct schema_answer *answer, struct schema_document **ou
 		*out = schema_document_new(&info, answer->etag);
 		rc = *out ? 0 : err_errno(err, -ENOMEM, "document");
 	}
+	if (!rc && is_v1(info.root))
+		(*out)->schema = &hsds1_ops;
 	arena_free(arena);
 	return rc;
 }
@@ -60,8 +73,8 @@ const struct schema_ops hsds2_ops = {
 	.request = hsds2_request,
 	.answer = hsds2_answer,
 	.loader_free = hsds2_loader_free,
-	.object_key = hsds2_space_key,
-	.resolve = hsds2_resolve,
+	.object_key = hsds_space_key,
+	.resolve = hsds_resolve,
 	.locate = hsds2_locate,
 	.chunk_prefix = hsds2_chunk_prefix,
 	.chunk_of_key = hsds2_chunk_of_key,

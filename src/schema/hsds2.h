@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schema v2: its keys, the data that a dataset needs to compute the keys of its chunks, and the
- * loader. The JSON is the same in v1; see parse.h.
+ * loader. The JSON is the same in v1; see parse.h. The files hsds_*.c serve both.
  */
 #ifndef SCHEMA_HSDS2_H
 #define SCHEMA_HSDS2_H
@@ -10,11 +10,10 @@
 
 #include "id.h"
 
-/* dataset.locator. */
+/* dataset.locator, in v1 too. */
 struct hsds2_locator {
 	struct schema_id id;
-	/* The data is in another HDF5 file (layout *_REF, *_REF_INDIRECT), so chunks have no keys.
-	 */
+	/* The layout refers to other files in a way that is not known. */
 	bool is_ref;
 	/* Number of folders among which the chunks are distributed; 1: there are no folders. */
 	uint32_t partition_count;
@@ -41,6 +40,8 @@ bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id);
 int hsds2_object_key(const struct schema_id *id, char *key, size_t cap);
 /* A chunk of a dataset, by its coordinates in the grid. The dataset has a locator. */
 int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap);
+/* The folder of a chunk of a dataset with `count` folders; in v1, the partition. */
+uint32_t hsds2_partition(uint32_t count, uint32_t rank, const uint64_t *coords);
 bool hsds2_is_root(const struct schema_id *id);
 int hsds2_info_key(const struct schema_id *root, char *key, size_t cap);
 
@@ -82,33 +83,5 @@ int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);
 int hsds2_domain_of_root(const char *root, uint64_t *domain, struct err *err);
 #define HSDS2_IMPORT_PREFIX "db/.import-"
 int hsds2_import_key(const char *path, char *key, size_t room);
-
-/* ---- hsds2_space.c: ids and object numbers ---- */
-
-struct hsds2_entry {
-	struct schema_id id;
-	bool absent;	  /* its document does not exist; the store has proved it */
-	const char *etag; /* of its document: as listed, later as read; "": unknown */
-	const void *text; /* of its document; NULL: it is not kept */
-	size_t text_len;
-};
-
-struct hsds2_space {
-	struct schema_space base;
-	struct schema_id root;
-	uint32_t n;
-	struct hsds2_entry *entries; /* by number */
-	uint32_t *table, mask;	     /* hash table by id; number + 1, or 0: free */
-	uint64_t digest;	     /* of the whole listing */
-	int listing_code;	     /* 0, or why the domain could not be listed whole */
-};
-
-/* Builds the hash table. All entries must be set. -ENOMEM. */
-int hsds2_space_index(struct hsds2_space *s, struct arena *a);
-/* OBJECT_NONE: the domain has no such object. */
-uint32_t hsds2_number(const struct hsds2_space *s, const struct schema_id *id);
-int hsds2_space_key(const struct schema_space *s, uint32_t number, char *key, size_t room,
-		    const char **etag);
-uint64_t hsds2_resolve(const struct schema_space *s, const char *text, size_t n);
 
 #endif

@@ -11,6 +11,7 @@
  * functions write: another spelling of a number or id is not recognised. Pure.
  */
 #include "hsds2.h"
+#include "reference.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -50,7 +51,7 @@ print_at(char *key, size_t cap, size_t pos, const char *fmt, ...)
 
 bool hsds2_is_root(const struct schema_id *id)
 {
-	if (id->kind != OBJECT_GROUP)
+	if (id->kind != OBJECT_GROUP || id->form != SCHEMA_ID_V2)
 		return false;
 	for (int i = 0; i < 8; i++)
 		if (id->b[i + 8] != (id->b[i] ^ 0x88)) /* each digit plus 8, modulo 16 */
@@ -102,7 +103,7 @@ int hsds2_info_key(const struct schema_id *root, char *key, size_t cap)
 	return n < 0 ? n : print_at(key, cap, (size_t)n, ".info.json");
 }
 
-static uint32_t partition_of(uint32_t count, uint32_t rank, const uint64_t *coords)
+uint32_t hsds2_partition(uint32_t count, uint32_t rank, const uint64_t *coords)
 {
 	uint64_t k = 0;
 	for (uint32_t d = 0; d < rank; d++)
@@ -117,7 +118,7 @@ int hsds2_chunk_key(const struct object *o, const uint64_t *coords, char *key, s
 	int n = object_folder(&loc->id, key, cap);
 	if (n >= 0 && loc->partition_count > 1)
 		n = print_at(key, cap, (size_t)n, "p%u/",
-			     partition_of(loc->partition_count, rank, coords));
+			     hsds2_partition(loc->partition_count, rank, coords));
 	for (uint32_t d = 0; n >= 0 && d < rank; d++)
 		n = print_at(key, cap, (size_t)n, d ? "_%llu" : "%llu",
 			     (unsigned long long)coords[d]);
@@ -130,6 +131,8 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
 	uint64_t coords[DSPACE_MAX_RANK];
+	if (o->dataset.reference)
+		return schema_reference_locate(o, table, number, step, answer, place, err);
 	if (loc->is_ref)
 		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.absence_unknown);
 	grid_coords(&o->dataset.grid, number, coords);
@@ -143,7 +146,9 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 int hsds2_chunk_prefix(const struct object *o, char *prefix, size_t cap)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
-	return o->dataset.absence_unknown ? -EOPNOTSUPP : object_folder(&loc->id, prefix, cap);
+	return o->dataset.absence_unknown || o->dataset.reference
+		       ? -EOPNOTSUPP
+		       : object_folder(&loc->id, prefix, cap);
 }
 
 /* ---- recognising ---- */

@@ -18,7 +18,7 @@
 /* A copy in the arena of the tree. NULL if out of memory. */
 static const char *copy_etag(struct hsds2_loader *l, const char *etag)
 {
-	return etag[0] ? arena_strndup(tree_arena(l->base.load.tree), etag, strlen(etag)) : "";
+	return etag[0] ? arena_strndup(tree_arena(l->hsds.base.load.tree), etag, strlen(etag)) : "";
 }
 
 static int add(struct hsds2_loader *l, const struct schema_id *id, const char *etag,
@@ -32,13 +32,13 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 			       TREE_MAX_OBJECTS);
 	if (l->nfound == l->room) {
 		const uint32_t room = l->room ? 2 * l->room : 16;
-		struct hsds2_entry *found = reallocarray(l->found, room, sizeof(*found));
+		struct hsds_entry *found = reallocarray(l->found, room, sizeof(*found));
 		if (!found)
 			return err_set(err, -ENOMEM, "out of memory: %u objects", room);
 		l->found = found;
 		l->room = room;
 	}
-	l->found[l->nfound++] = (struct hsds2_entry){.id = *id, .etag = copy};
+	l->found[l->nfound++] = (struct hsds_entry){.id = *id, .etag = copy};
 	return 0;
 }
 
@@ -46,13 +46,13 @@ static int add(struct hsds2_loader *l, const struct schema_id *id, const char *e
 static int add_root(struct hsds2_loader *l, struct err *err)
 {
 	l->nfound = 0;
-	return add(l, &l->space->root, "", err);
+	return add(l, &l->hsds.space->root, "", err);
 }
 
 static int add_or_root(struct hsds2_loader *l, const struct schema_id *id, const char *etag,
 		       struct err *err)
 {
-	if (!schema_id_equal(id, &l->space->root))
+	if (!schema_id_equal(id, &l->hsds.space->root))
 		return add(l, id, etag, err);
 	l->found[0].etag = copy_etag(l, etag);
 	return l->found[0].etag ? 0 : err_set(err, -ENOMEM, "out of memory");
@@ -102,9 +102,9 @@ int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer,
 		if (is_object(&item, &id))
 			rc = add_or_root(l, &id, item.etag, err);
 	}
-	l->space->base.listed_whole = answer->nitems <= l->base.load.list_limit;
-	if (l->space->base.listed_whole)
-		l->space->digest = digest_of(answer);
+	l->hsds.space->base.listed_whole = answer->nitems <= l->hsds.base.load.list_limit;
+	if (l->hsds.space->base.listed_whole)
+		l->hsds.space->digest = digest_of(answer);
 	return rc;
 }
 
@@ -123,18 +123,16 @@ int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answ
 
 int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 {
-	struct hsds2_space *s = l->space;
-	struct arena *arena = tree_arena(l->base.load.tree);
+	struct hsds_space *s = l->hsds.space;
+	struct tree *tree = l->hsds.base.load.tree;
 	uint32_t number;
-	s->n = l->nfound;
-	s->entries = arena_array(arena, s->n, sizeof(*s->entries));
-	if (s->entries)
-		memcpy(s->entries, l->found, s->n * sizeof(*s->entries));
-	if (!s->entries || hsds2_space_index(s, arena))
-		return err_set(err, -ENOMEM, "out of memory: %u objects", s->n);
 	int rc = 0;
-	for (uint32_t i = 0; !rc && i < s->n; i++)
-		rc = tree_add(l->base.load.tree, &number, err);
+	if (hsds_space_reserve(s, tree_arena(tree), l->nfound))
+		return err_set(err, -ENOMEM, "out of memory: %u objects", l->nfound);
+	for (uint32_t i = 0; !rc && i < l->nfound; i++) {
+		rc = hsds_space_add(s, tree_arena(tree), &l->found[i]);
+		rc = rc ? err_set(err, rc, "out of memory") : tree_add(tree, &number, err);
+	}
 	return rc;
 }
 
@@ -145,7 +143,7 @@ int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 static int find_suspects(struct hsds2_loader *l, const struct schema_answer *answer,
 			 struct err *err)
 {
-	const struct hsds2_space *old = l->previous;
+	const struct hsds_space *old = l->hsds.previous;
 	const struct tree *tree = old->base.tree;
 	const uint32_t all = tree_count(tree) + tree_missing(tree);
 	auto_free bool *seen = calloc(tree_numbers(tree), sizeof(*seen));
@@ -156,25 +154,24 @@ static int find_suspects(struct hsds2_loader *l, const struct schema_answer *ans
 		struct schema_item item;
 		struct schema_id id;
 		answer->item(answer->items, i, &item);
-		const uint32_t number =
-			is_object(&item, &id) ? hsds2_number(old, &id) : OBJECT_NONE;
+		const uint32_t number = is_object(&item, &id) ? hsds_number(old, &id) : OBJECT_NONE;
 		if (number != OBJECT_NONE)
-			seen[number] |= hsds2_same_version(item.etag, old->entries[number].etag);
+			seen[number] |= hsds_same_version(item.etag, old->entries[number].etag);
 	}
 	for (uint32_t i = 0; i < all; i++)
 		if (!seen[tree_order(tree)[i]])
-			l->suspects[l->nheads++] = tree_order(tree)[i];
-	l->heads = l->suspects;
+			l->suspects[l->hsds.nheads++] = tree_order(tree)[i];
+	l->hsds.heads = l->suspects;
 	return 0;
 }
 
 int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
 {
-	const struct hsds2_space *old = l->previous;
-	const bool whole = answer->nitems <= l->base.load.list_limit;
+	const struct hsds_space *old = l->hsds.previous;
+	const bool whole = answer->nitems <= l->hsds.base.load.list_limit;
 	if (whole && old->base.listed_whole)
-		l->changed = digest_of(answer) != old->digest;
+		l->hsds.changed = digest_of(answer) != old->digest;
 	else
-		l->changed = whole != old->base.listed_whole;
-	return l->changed || whole ? 0 : find_suspects(l, answer, err);
+		l->hsds.changed = whole != old->base.listed_whole;
+	return l->hsds.changed || whole ? 0 : find_suspects(l, answer, err);
 }

@@ -3,10 +3,8 @@
 #ifndef SCHEMA_HSDS2_LOAD_H
 #define SCHEMA_HSDS2_LOAD_H
 
-#include <errno.h>
-#include <string.h>
-
 #include "hsds2.h"
+#include "hsds_load.h"
 
 /* What the requests of the current round are for. */
 enum hsds2_stage {
@@ -19,29 +17,13 @@ enum hsds2_stage {
 };
 
 struct hsds2_loader {
-	struct schema_loader base;
-	const struct hsds2_space *previous; /* NULL unless it has the same root group */
-	struct hsds2_space *space;
+	struct hsds_loader hsds;
 	enum hsds2_stage stage;
-	bool changed; /* the domain has changed since `previous` */
-
 	/* The objects found so far, in the order of their numbers. */
-	struct hsds2_entry *found;
+	struct hsds_entry *found;
 	uint32_t nfound, room;
-
-	/* Numbers of the objects of `previous` to compare by HEAD: all, or those whose versions in
-	 * the listing differ. */
-	const uint32_t *heads;
-	uint32_t nheads;
-	uint32_t *suspects;	      /* memory of `heads` in the second case */
-	char key[SCHEMA_KEY_MAX + 1]; /* of the document that is being parsed */
+	uint32_t *suspects; /* memory of hsds.heads, if not all objects are compared */
 };
-
-/* True if both versions are known and equal. */
-static inline bool hsds2_same_version(const char *a, const char *b)
-{
-	return a[0] && strcmp(a, b) == 0;
-}
 
 /* hsds2_list.c: add the objects of a whole listing or, if there is none, of the listing of one
  * prefix after the other. */

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object ids of schema v2: "<c>-<8>-<8>-<4>-<6>-<6>", where c is g, d or t, and the rest is
- * lower-case hex. In a reference the id may follow its collection ("datasets/d-…") and may be
- * padded. Pure.
+ * Object ids: "<c>-<8>-<8>-<4>-<6>-<6>" in schema v2, "<c>-<8>-<4>-<4>-<4>-<12>" (a UUID) in schema
+ * v1, where c is g, d or t, and the rest is lower-case hex. The second hyphen after the first group
+ * of digits shows which form an id has. In a reference the id may follow its collection
+ * ("datasets/d-…") and may be padded. Pure.
  */
 #include "id.h"
 
-#include <stdio.h>
 #include <string.h>
-
-enum { ID_LEN = 38 };
 
 static const struct {
 	char letter;
@@ -28,10 +26,17 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Positions of the hyphens: 1, 10, 19, 24, 31. */
-static bool is_hyphen(unsigned int i)
+enum { HYPHENS = 5 };
+/* Where the hyphens are; V1_MARK tells the forms apart. */
+static const unsigned char hyphens[][HYPHENS] = {
+	[SCHEMA_ID_V2] = {1, 10, 19, 24, 31},
+	[SCHEMA_ID_V1] = {1, 10, 15, 20, 25},
+};
+enum { V1_MARK = 15 };
+
+static bool is_hyphen(enum schema_id_form form, unsigned int i)
 {
-	return i == 1 || i == 10 || i == 19 || i == 24 || i == 31;
+	return memchr(hyphens[form], (int)i, HYPHENS) != NULL;
 }
 
 static bool parse_bare(const char *text, struct schema_id *id)
@@ -42,9 +47,12 @@ static bool parse_bare(const char *text, struct schema_id *id)
 		kind++;
 	if (kind == NKINDS)
 		return false;
-	*id = (struct schema_id){.kind = (enum object_kind)kind};
-	for (unsigned int i = 1; i < ID_LEN; i++) {
-		if (is_hyphen(i)) {
+	*id = (struct schema_id){
+		.kind = (enum object_kind)kind,
+		.form = text[V1_MARK] == '-' ? SCHEMA_ID_V1 : SCHEMA_ID_V2,
+	};
+	for (unsigned int i = 1; i < SCHEMA_ID_LEN; i++) {
+		if (is_hyphen(id->form, i)) {
 			if (text[i] != '-')
 				return false;
 			continue;
@@ -62,9 +70,9 @@ bool schema_id_parse(const char *text, size_t n, struct schema_id *id)
 {
 	while (n > 0 && (text[n - 1] == '\0' || text[n - 1] == ' '))
 		n--;
-	if (n < ID_LEN)
+	if (n < SCHEMA_ID_LEN)
 		return false;
-	size_t prefix = n - ID_LEN;
+	size_t prefix = n - SCHEMA_ID_LEN;
 	if (!parse_bare(text + prefix, id))
 		return false;
 	const char *collection = kinds[id->kind].collection;
@@ -73,14 +81,27 @@ bool schema_id_parse(const char *text, size_t n, struct schema_id *id)
 
 void schema_id_format(const struct schema_id *id, char text[static SCHEMA_ID_MAX])
 {
-	const uint8_t *b = id->b;
-	snprintf(text, SCHEMA_ID_MAX,
-		 "%c-%02x%02x%02x%02x-%02x%02x%02x%02x-%02x%02x-%02x%02x%02x-%02x%02x%02x",
-		 kinds[id->kind].letter, b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9],
-		 b[10], b[11], b[12], b[13], b[14], b[15]);
+	static const char hex[] = "0123456789abcdef";
+	unsigned int digits = 0;
+	text[0] = kinds[id->kind].letter;
+	for (unsigned int i = 1; i < SCHEMA_ID_LEN; i++) {
+		const uint8_t byte = id->b[digits / 2];
+		if (is_hyphen(id->form, i)) {
+			text[i] = '-';
+			continue;
+		}
+		text[i] = hex[digits % 2 ? byte & 15 : byte >> 4];
+		digits++;
+	}
+	text[SCHEMA_ID_LEN] = '\0';
 }
 
 bool schema_id_equal(const struct schema_id *a, const struct schema_id *b)
 {
-	return a->kind == b->kind && memcmp(a->b, b->b, sizeof(a->b)) == 0;
+	return a->kind == b->kind && a->form == b->form && memcmp(a->b, b->b, sizeof(a->b)) == 0;
+}
+
+const char *schema_id_version(enum schema_id_form form)
+{
+	return form == SCHEMA_ID_V1 ? "v1" : "v2";
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Object ids of schema v2. Pure. */
+/* Object ids of schema v1 and v2. Pure. */
 #ifndef SCHEMA_ID_H
 #define SCHEMA_ID_H
 
@@ -9,11 +9,18 @@
 
 #include <data/object.h>
 
-enum { SCHEMA_ID_MAX = 40 /* "g-8-8-4-6-6" and NUL */ };
+enum {
+	SCHEMA_ID_LEN = 38, /* "g-8-8-4-6-6" or "g-8-4-4-4-12" */
+	SCHEMA_ID_MAX = 40,
+};
+
+/* The version of the schema, which the form of an id shows. */
+enum schema_id_form { SCHEMA_ID_V2, SCHEMA_ID_V1 };
 
 /* A parsed id. */
 struct schema_id {
 	enum object_kind kind;
+	enum schema_id_form form;
 	uint8_t b[16];
 };
 
@@ -21,6 +28,8 @@ struct schema_id {
  * else, also for the empty (null) reference. */
 bool schema_id_parse(const char *text, size_t n, struct schema_id *id);
 void schema_id_format(const struct schema_id *id, char text[static SCHEMA_ID_MAX]);
+/* "v1" or "v2" */
+const char *schema_id_version(enum schema_id_form form);
 bool schema_id_equal(const struct schema_id *a, const struct schema_id *b);
 
 /* Finds the object number of an id; OBJECT_NONE: the domain has no such object. */

@@ -24,6 +24,10 @@ static int parse_hard(struct schema_ctx *ctx, const json_t *v, struct link *l, s
 	if (!json_is_string(id_text) ||
 	    !schema_id_parse(json_string_value(id_text), json_string_length(id_text), &id))
 		return err_set(err, -EIO, "id: not the id of an object");
+	if (id.form != ctx->form)
+		return err_set(err, -EIO, "%s is an id of schema %s in a domain of schema %s",
+			       json_string_value(id_text), schema_id_version(id.form),
+			       schema_id_version(ctx->form));
 	l->target = schema_number(ctx, &id);
 	if (l->target == OBJECT_NONE)
 		return err_set(err, -EIO, "object %s does not exist", json_string_value(id_text));

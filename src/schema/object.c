@@ -83,6 +83,7 @@ int schema_object_parse(struct arena *a, const struct schema_id *id, const struc
 	struct schema_ctx ctx = {
 		.arena = a,
 		.numbers = numbers,
+		.form = root->form,
 		.skip = skip,
 		.skip_ctx = skip_ctx,
 		.budget = SCHEMA_VALUES_MAX,

@@ -28,6 +28,7 @@ enum {
 struct schema_ctx {
 	struct arena *arena;
 	const struct schema_numbers *numbers;
+	enum schema_id_form form; /* of the domain's ids */
 	void (*skip)(void *ctx, const char *what, const struct err *why);
 	void *skip_ctx;
 	uint64_t budget;    /* what is left of SCHEMA_VALUES_MAX */

@@ -4,8 +4,8 @@
  * or something else. The keys of the first listings decide:
  *
  *   db/…                              storage of schema v2: a bucket
- *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>  an object of schema v1
- *   <5>-c[<k>]-<8>-…-<12>[_<i>…]      a chunk of schema v1
+ *   <5>-<g|d|t>-<8>-<4>-<4>-<4>-<12>  an object of schema v1: a bucket
+ *   <5>-c[<k>]-<8>-…-<12>_<i>…        a chunk of schema v1: a bucket
  *   .domain.json                      the place's own document: it is a domain or a folder
  *   <name>/.domain.json               the document of a domain or folder in the place
  *
@@ -13,46 +13,9 @@
  */
 #include <schema/schema.h>
 
-#include <string.h>
-
+#include "hsds1.h"
 #include "hsds2.h"
 #include "json.h"
-
-static bool skip_hex(const char **p, unsigned int n)
-{
-	for (; n > 0; n--, (*p)++)
-		if (!((**p >= '0' && **p <= '9') || (**p >= 'a' && **p <= 'f')))
-			return false;
-	return true;
-}
-
-static bool skip_digits(const char **p)
-{
-	const char *start = *p;
-	while (**p >= '0' && **p <= '9')
-		(*p)++;
-	return *p > start;
-}
-
-static bool is_v1_key(const char *key)
-{
-	static const unsigned int groups[] = {8, 4, 4, 4, 12};
-	const char *p = key;
-	if (!skip_hex(&p, 5) || *p++ != '-' || !*p || !strchr("gdtc", *p))
-		return false;
-	const bool is_chunk = *p++ == 'c';
-	if (is_chunk)
-		skip_digits(&p); /* the number of a partition */
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		if (*p++ != '-' || !skip_hex(&p, groups[i]))
-			return false;
-	while (is_chunk && *p == '_') {
-		p++;
-		if (!skip_digits(&p))
-			return false;
-	}
-	return *p == '\0';
-}
 
 const char schema_survey_storage[] = "db/";
 
@@ -68,7 +31,7 @@ void schema_survey_key(struct schema_survey *s, const char *key)
 	s->anything = true;
 	if (hsds2_is_storage(key))
 		s->storage |= key[2] == '/';
-	else if (is_v1_key(key))
+	else if (hsds1_is_object(key))
 		s->v1 = true;
 	else if (!hsds2_is_domain_key(key, &path_len))
 		return;
@@ -92,19 +55,10 @@ bool schema_survey_stores(const struct schema_survey *s)
 	return s->storage || s->v1;
 }
 
-const char *schema_survey_unsupported(const struct schema_survey *s)
-{
-	if (schema_recognise(s, false) != SCHEMA_PLACE_BUCKET_V1)
-		return NULL;
-	return "schema v1, which is not supported yet: only buckets of schema v2 can be read";
-}
-
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket)
 {
-	if (s->storage)
+	if (schema_survey_stores(s))
 		return SCHEMA_PLACE_BUCKET;
-	if (s->v1)
-		return SCHEMA_PLACE_BUCKET_V1;
 	if (s->document)
 		return s->has_root ? SCHEMA_PLACE_DOMAIN : SCHEMA_PLACE_FOLDER;
 	if (s->documents)

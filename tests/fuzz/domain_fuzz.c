@@ -164,7 +164,9 @@ static struct snapshot take_snapshot(struct world *w, struct domain *previous, s
 	const struct domain_hint hint = {.previous = previous};
 	struct snapshot s = {0};
 	*err = (struct err)ERR_INIT;
-	int rc = domain_open(&w->env, w->store, schema_all(), w->path, &hint, &s.domain, err);
+	int rc = domain_open(
+		&(struct domain_bucket){.env = &w->env, .store = w->store, .schemas = schema_all()},
+		w->path, &hint, &s.domain, err);
 	require((rc == 0) == (s.domain != NULL));
 	if (!rc) {
 		const struct chunk_source chunks = domain_chunk_source(s.domain);
@@ -492,7 +494,10 @@ static void check_revalidation(struct world *w, const struct input *in, struct i
 	struct domain *d = held.domain, *same = NULL;
 	const struct domain_hint hint = {.previous = d};
 	size_t sum = 0;
-	require(domain_open(&w->env, w->store, schema_all(), w->path, &hint, &same, NULL) == 0);
+	require(domain_open(&(struct domain_bucket){.env = &w->env,
+						    .store = w->store,
+						    .schemas = schema_all()},
+			    w->path, &hint, &same, NULL) == 0);
 	require(same == d);
 	domain_unref(same);
 	for (size_t i = 0; i < in->n; i++)

@@ -8,7 +8,9 @@
 
 #include <schema/schema.h>
 
+#include "schema/hsds1.h"
 #include "schema/hsds2.h"
+#include "schema/hsds_load.h"
 #include "schema/object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,11 +25,16 @@ static void check_root(const char *text)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	struct schema_id root;
-	struct hsds2_key k;
+	struct hsds1_key k1;
+	struct hsds2_key k2;
 	require(schema_id_parse(text, strlen(text), &root));
-	require(hsds2_object_key(&root, key, sizeof(key)) > 0);
-	hsds2_key_classify(key, &k);
-	require(k.cls == HSDS2_KEY_OBJECT && schema_id_equal(&k.id, &root));
+	require(hsds_object_key(&root, key, sizeof(key)) > 0);
+	hsds1_key_classify(key, &k1);
+	hsds2_key_classify(key, &k2);
+	if (root.form == SCHEMA_ID_V1)
+		require(k1.cls == HSDS1_KEY_OBJECT && schema_id_equal(&k1.id, &root));
+	else
+		require(k2.cls == HSDS2_KEY_OBJECT && schema_id_equal(&k2.id, &root));
 }
 
 static void check_same(const struct domain_info *a, const struct domain_info *b)

@@ -53,8 +53,8 @@ def check_as_on_source(entry, shown, attempt):
     """A tool must succeed, except if it fails on the source file too: tools have limits and
     defects (attributes over 64 KiB, references between files, missing plug-ins)."""
     ours = attempt(shown)
-    if ours is not None and entry.source and os.path.exists(entry.source):
-        theirs = attempt(entry.source)
+    if ours is not None and os.path.exists(entry.twin):
+        theirs = attempt(entry.twin)
         assert theirs is not None, f"{ours}, but the tool accepts the source file"
         return
     assert ours is None

@@ -16,7 +16,6 @@ V1_ARCHIVE = os.path.join(os.path.dirname(TREE), "shared", "data", "hsds-v1.tar.
 
 # Places and the messages for them; {} is the directory or bucket that holds the places.
 REFUSED = [
-    ("v1", "{}/v1 is a bucket of schema v1, which is not supported yet"),
     ("good/home", "{0}/good/home is a folder of the bucket {0}/good: use {0}/good and look for "
                   "home/ in it"),
     ("good/lab", "{0}/good/lab is a folder of the bucket {0}/good: use {0}/good and look for lab/ "
@@ -122,9 +121,10 @@ def test_other_prefixes(server, mnt, place, names, _, warning):
                           env=env) == ["", ""]
 
 
-@pytest.mark.parametrize("place, names", [("good", ["home", "lab"]), ("new", ["home"])])
+@pytest.mark.parametrize("place, names", [("good", ["home", "lab"]), ("new", ["home"]),
+                                          ("v1", ["home"])])
 def test_buckets(places, server, mnt, place, names):
-    """One bucket has storage, the other one only the document of a folder."""
+    """Buckets with storage of schema v2, with only the document of a folder, and of schema v1."""
     assert check_accepted(places / place, mnt, names) == ["", ""]
     assert check_accepted(f"s3://bucket/{place}", mnt, names, env=server.environment()) == ["", ""]
 
@@ -200,7 +200,7 @@ def test_hsimage_by_paths(places):
     done = run(HSIMAGE, "ls", places / "good" / "home", check=True)
     assert sorted(done.stdout.split()) == ["run.h5", "x.h5"]
     done = run(HSIMAGE, "info", places / "v1" / "home" / "x.h5")
-    assert done.returncode == 1 and f"{places}/v1 is a bucket of schema v1" in done.stderr
+    assert done.returncode == 1 and "home/x.h5: no such file or directory" in done.stderr
     done = run(HSIMAGE, "ls", places / "other" / "data")
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert f"{places}/other/data is not in a bucket" in done.stderr
@@ -211,10 +211,9 @@ def test_hsimage_by_paths(places):
 def test_a_v1_bucket_of_the_service(mnt, tmp_path):
     subprocess.run(["tar", "-xJf", V1_ARCHIVE, "-C", tmp_path], check=True, timeout=60)
     bucket = tmp_path / "hsds-v1"
-    check_refused(bucket, mnt, f"{bucket} is a bucket of schema v1")
+    assert check_accepted(bucket, mnt, ["home"]) == ["", ""]
     check_refused(bucket / "home", mnt, f"{bucket}/home is a folder of the bucket {bucket}: ")
     domain = next(p.parent for p in bucket.rglob(".domain.json") if p.parent.suffix == ".h5")
     check_refused(domain, mnt, f"{domain} is a single domain of the bucket {bucket}: ")
     with Liar(bucket) as server:
-        check_refused("s3://bucket", mnt, "s3://bucket is a bucket of schema v1",
-                      env=server.environment())
+        assert check_accepted("s3://bucket", mnt, ["home"], env=server.environment()) == ["", ""]

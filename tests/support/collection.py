@@ -9,7 +9,7 @@ import subprocess
 import mounts
 import oracle
 
-ARCHIVES = ("hsds-v2", "hsds-v2-public")
+ARCHIVES = ("hsds-v2", "hsds-v2-public", "hsds-v1")
 
 # Changes by a loader that h5diff does not report.
 HARMLESS = ("filltime", "layout-class", "chunk-dims-stored", "chunk-dims-requested", "filters",
@@ -25,6 +25,9 @@ class Entry:
         self.source = None
         if line and line[2].endswith(".h5"):
             self.source = os.path.join(collection.sources, line[2])
+        # A file with the same kinds of objects, for tools that fail on some.
+        self.twin = self.source or os.path.join(os.path.dirname(collection.sources),
+                                                "hsds-v2-sources", os.path.basename(path))
         self.changes = line[4] if line else ""
         self.service_differs = bool(line) and "h5diff rc 1" in line[5]
 
@@ -55,8 +58,10 @@ class Collection:
         self.name, self.archive = name, archive
         self.bucket = oracle.Bucket(os.path.join(directory, name))
         self.sources = os.path.join(directory, f"{name}-sources")
-        with open(os.path.join(directory, f"{name}.manifest.tsv"), encoding="utf-8") as f:
-            rows = [r for r in csv.reader(f, delimiter="\t") if len(r) > 5 and r[0] == name]
+        rows, manifest = [], os.path.join(directory, f"{name}.manifest.tsv")
+        if os.path.exists(manifest):
+            with open(manifest, encoding="utf-8") as f:
+                rows = [r for r in csv.reader(f, delimiter="\t") if len(r) > 5 and r[0] == name]
         self.manifest = {r[1].strip("/"): r for r in rows}
 
     def __str__(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second reader of a bucket (schema v2): the oracle of the integration tests.
+"""A second reader of a bucket (schema v1 and v2): the oracle of the integration tests.
 
 It shares no code with the programs, and it is short because it reads everything at once. It returns
 data in *neutral form*, into which `h5raw` converts an HDF5 file:
@@ -12,6 +12,7 @@ data in *neutral form*, into which `h5raw` converts an HDF5 file:
   data     plain: numpy array of void with the dataset's shape; otherwise a flat list of elements
 """
 import base64
+import hashlib
 import json
 import math
 import os
@@ -29,6 +30,16 @@ PADS = {"H5T_STR_NULLTERM": "nullterm", "H5T_STR_NULLPAD": "nullpad",
 
 # ---- keys ----
 
+def is_v1(oid):
+    """Ids of schema v1 are UUIDs: their second group has 4 digits instead of 8."""
+    return len(oid.split("-")[2]) == 4
+
+
+def hashed(name):
+    """Key of schema v1."""
+    return hashlib.md5(name.encode()).hexdigest()[:5] + "-" + name
+
+
 def is_root(oid):
     digits = oid[2:].replace("-", "")
     return oid[0] == "g" and digits[16:] == "".join(
@@ -43,13 +54,18 @@ def storage_key(oid):
 
 
 def document_key(oid):
+    if is_v1(oid):
+        return hashed(oid)
     return f"{storage_key(oid)}/{DOCUMENT[oid[0]]}"
 
 
 def chunk_key(oid, index, partitions=0):
     part = ""
+    k = sum(i * PARTITION_PRIMES[d % 10] for d, i in enumerate(index)) % max(partitions or 1, 1)
+    if is_v1(oid):
+        which = f"c{k}" if partitions and partitions > 1 else "c"
+        return hashed(which + oid[1:] + "".join(f"_{i}" for i in index))
     if partitions and partitions > 1:
-        k = sum(i * PARTITION_PRIMES[d % 10] for d, i in enumerate(index)) % partitions
         part = f"p{k}/"
     return f"{storage_key(oid)}/{part}" + "_".join(map(str, index))
 
@@ -289,8 +305,9 @@ def inflates_to(raw, nbytes):
         return False
 
 
-def decode_chunk(raw, filters, nbytes, itemsize):
-    """Stored bytes -> element bytes. nbytes None: variable length, any size."""
+def decode_chunk(raw, filters, nbytes, itemsize, unshuffles=True):
+    """Stored bytes -> element bytes. nbytes None: variable length, any size. unshuffles: the bytes
+    of a zlib stream may be shuffled, as in schema v2."""
     classes = [f.get("class") for f in filters]
     names = [f.get("name") for f in filters]
     shuffled = "H5Z_FILTER_SHUFFLE" in classes
@@ -301,6 +318,7 @@ def decode_chunk(raw, filters, nbytes, itemsize):
         shuffled = False
     elif "H5Z_FILTER_DEFLATE" in classes and (len(raw) != nbytes or inflates_to(raw, nbytes)):
         raw = zlib.decompress(raw)
+        shuffled = shuffled and unshuffles
     else:
         shuffled = False
     if bitshuffled:
@@ -351,7 +369,8 @@ class Link:
     def __init__(self, name, doc):
         self.name, self.created = name, doc.get("created", 0)
         self.kind = doc["class"].removeprefix("H5L_TYPE_").lower()
-        self.id, self.path, self.domain = doc.get("id"), doc.get("h5path"), doc.get("h5domain")
+        self.id, self.path = doc.get("id"), doc.get("h5path")
+        self.domain = doc.get("h5domain", doc.get("domain"))
 
 
 def committed_id(t):
@@ -419,6 +438,9 @@ class Object:
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         count, filters = math.prod(self.chunk_shape()), self.properties.get("filters", [])
+        if has_vlen(self.type) and raw[:1] == b"[" and raw[1:2] not in b"\0\1\2\3\4":
+            values = flatten(json.loads(raw), len(self.chunk_shape()), count)
+            return [encode_value(self.type, v) for v in values]
         if has_vlen(self.type):
             buf, at, out = decode_chunk(raw, filters, None, 1), 0, []
             for _ in range(count):
@@ -426,7 +448,7 @@ class Object:
                 out.append(v)
             return out
         n = size_of(self.type)
-        buf = decode_chunk(raw, filters, count * n, n)
+        buf = decode_chunk(raw, filters, count * n, n, not is_v1(self.id))
         if is_plain(self.type):
             return np.frombuffer(buf, f"V{n}")
         return [split_fixed(self.type, buf[i * n:i * n + n]) for i in range(count)]

@@ -8,8 +8,8 @@ import { readFileSync } from "node:fs";
 import h5wasm from "h5wasm/node";
 
 const lib = await h5wasm.ready;
-lib.activate_throwing_error_handler();    // otherwise what cannot be read has random values
-const LISTED = 20000;    // larger arrays of numbers are described by a digest
+lib.activate_throwing_error_handler();    // without it, what cannot be read has random values
+const LISTED = 200000;    // larger arrays of numbers are described by a digest
 
 function plain(file, value) {
 	if (ArrayBuffer.isView(value) && value.length > LISTED)
@@ -50,6 +50,7 @@ function describe(file, object) {
 		out.links = {};
 		for (const name of object.keys()) {
 			const path = `${object.path.replace(/\/$/, "")}/${name}`, type = object.get_type(path);
+			if (type < 0) continue;    // the package misreads names that are not UTF-8
 			out.links[name] = type === lib.H5G_LINK ? object.get_link(path)
 				: type === lib.H5G_UDLINK ? object.get_external_link(path).obj_path : type;
 		}

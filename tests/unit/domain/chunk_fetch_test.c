@@ -60,8 +60,10 @@ static void keep(void *arg, struct chunk_result *chunk)
 static uint32_t find(struct fixture *f, const char *id)
 {
 	if (!f->domain)
-		assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", NULL,
-					     &f->domain, NULL),
+		assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+								     .store = f->store,
+								     .schemas = schema_all()},
+					     "d.h5", NULL, &f->domain, NULL),
 				 0);
 	const struct tree *tree = domain_tree(f->domain);
 	for (uint32_t i = 0; i < tree_count(tree); i++)

@@ -7,8 +7,11 @@ static const struct chunk_list *open_and_find(struct fixture *f, const char *id)
 {
 	domain_unref(f->domain);
 	f->domain = NULL;
-	assert_int_equal(
-		domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &f->domain, NULL), 0);
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = f->store,
+							     .schemas = schema_all()},
+				     "d.h5", NULL, &f->domain, NULL),
+			 0);
 	for (uint32_t i = 0; i < tree_count(domain_tree(f->domain)); i++) {
 		uint32_t number = tree_nth(domain_tree(f->domain), i);
 		if (strcmp(tree_object(domain_tree(f->domain), number)->o.id, id) == 0)

@@ -16,7 +16,9 @@ static int open_domain(struct fixture *f, struct store *store, struct err *err)
 {
 	domain_unref(f->domain);
 	f->domain = NULL;
-	return domain_open(&f->env, store, schema_all(), "d.h5", NULL, &f->domain, err);
+	return domain_open(
+		&(struct domain_bucket){.env = &f->env, .store = store, .schemas = schema_all()},
+		"d.h5", NULL, &f->domain, err);
 }
 
 static uint32_t number_of(const struct fixture *f, const char *id)
@@ -139,8 +141,10 @@ static void each_request_of_a_reopen_may_fail(void **state)
 		char spec[64];
 		snprintf(spec, sizeof(spec), "fail:%u:EIO", n);
 		f->store = store_fault_new(f->store, spec, NULL);
-		const int rc =
-			domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &d, &err);
+		const int rc = domain_open(&(struct domain_bucket){.env = &f->env,
+								   .store = f->store,
+								   .schemas = schema_all()},
+					   "d.h5", &hint, &d, &err);
 		if (rc == 0) {
 			assert_ptr_not_equal(d, f->domain);
 			domain_unref(d);
@@ -150,8 +154,11 @@ static void each_request_of_a_reopen_may_fail(void **state)
 		assert_null(d);
 		if (rc != -EIO || !strstr(err.msg, "injected failure"))
 			fail_msg("request %u: %d: %s", n, rc, err.msg);
-		assert_int_equal(
-			domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &d, NULL), 0);
+		assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+								     .store = f->store,
+								     .schemas = schema_all()},
+					     "d.h5", &hint, &d, NULL),
+				 0);
 		assert_ptr_not_equal(d, f->domain);
 		domain_unref(d);
 	}

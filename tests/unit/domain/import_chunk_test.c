@@ -15,7 +15,10 @@ static void open_import(struct reading *r, unsigned int workers, uint64_t min_ch
 	r->w.opt.min_chunk = min_chunk;
 	world_must_import(&r->w, NULL);
 	pool_stop_threads(r->w.env.pool);
-	if (domain_open(&r->w.env, r->w.store, schema_all(), r->w.opt.path, NULL, &r->d, &err))
+	if (domain_open(&(struct domain_bucket){.env = &r->w.env,
+						.store = r->w.store,
+						.schemas = schema_all()},
+			r->w.opt.path, NULL, &r->d, &err))
 		fail_msg("%s", err.msg);
 }
 

@@ -212,7 +212,9 @@ static inline uint32_t world_objects(struct world *w, const char *path)
 {
 	struct domain *d;
 	struct err err = ERR_INIT;
-	const int rc = domain_open(&w->env, w->store, schema_all(), path, NULL, &d, &err);
+	const int rc = domain_open(
+		&(struct domain_bucket){.env = &w->env, .store = w->store, .schemas = schema_all()},
+		path, NULL, &d, &err);
 	if (rc == -ENOENT)
 		return 0;
 	if (rc)

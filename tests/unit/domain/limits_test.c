@@ -11,7 +11,10 @@ static void open_domain(struct fixture *f)
 	struct err err = ERR_INIT;
 	domain_unref(f->domain);
 	f->domain = NULL;
-	if (domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &f->domain, &err))
+	if (domain_open(&(struct domain_bucket){.env = &f->env,
+						.store = f->store,
+						.schemas = schema_all()},
+			"d.h5", NULL, &f->domain, &err))
 		fail_msg("%s", err.msg);
 }
 
@@ -161,8 +164,10 @@ static void an_open_that_does_not_fit_into_memory_fails(void **state)
 						.option = "cache_size"});
 		struct budget_stats stats;
 		f->env.budget = budget;
-		const int rc = domain_open(&f->env, f->store, schema_all(), "d.h5", NULL,
-					   &f->domain, &err);
+		const int rc = domain_open(&(struct domain_bucket){.env = &f->env,
+								   .store = f->store,
+								   .schemas = schema_all()},
+					   "d.h5", NULL, &f->domain, &err);
 		assert_int_equal(rc, enough ? 0 : -ENOMEM);
 		if (!enough)
 			assert_non_null(strstr(err.msg, "bytes of metadata"));

@@ -63,7 +63,10 @@ static void open_with_table(struct test *t, struct fixture *f)
 		snprintf(key, sizeof(key), "tables/%d", i);
 		assert_int_equal(call_put(f->store, key, entries[i], 2, NULL, NULL, NULL), 0);
 	}
-	assert_int_equal(domain_open(&f->env, f->store, t->schemas, "d.h5", NULL, &t->domain, NULL),
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = f->store,
+							     .schemas = t->schemas},
+				     "d.h5", NULL, &t->domain, NULL),
 			 0);
 	f->domain = t->domain;
 	store_count_read(f->store, &t->before);

@@ -11,7 +11,9 @@ static struct domain *open_domain(struct fixture *f)
 {
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
-	int rc = domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &d, &err);
+	int rc = domain_open(
+		&(struct domain_bucket){.env = &f->env, .store = f->store, .schemas = schema_all()},
+		"d.h5", NULL, &d, &err);
 	if (rc)
 		print_error("%s\n", err.msg);
 	assert_int_equal(rc, 0);
@@ -146,7 +148,10 @@ static void a_broken_root_is_an_error_with_its_key(void **state)
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", "{'id':"), 0);
-	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", NULL, &d, &err),
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = f->store,
+							     .schemas = schema_all()},
+				     "d.h5", NULL, &d, &err),
 			 -EIO);
 	assert_null(d);
 	assert_non_null(strstr(err.msg, SMALL_PREFIX "/.group.json"));
@@ -157,10 +162,16 @@ static void missing_domains_and_folders_are_told_apart(void **state)
 {
 	struct fixture *f = *state;
 	struct domain *d = NULL;
-	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "none.h5", NULL, &d, NULL),
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = f->store,
+							     .schemas = schema_all()},
+				     "none.h5", NULL, &d, NULL),
 			 -ENOENT);
 	small_put(f->store, "folder/.domain.json", "{'owner':'a','acls':{}}");
-	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "folder", NULL, &d, NULL),
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = f->store,
+							     .schemas = schema_all()},
+				     "folder", NULL, &d, NULL),
 			 -EISDIR);
 }
 

@@ -73,8 +73,11 @@ static void open_large(struct fixture *f, struct holder *h)
 	f->env.now = fixed_time;
 	*h = (struct holder){0};
 	store_wrap(&h->base, &ops, f->store, 0, 0);
-	assert_int_equal(
-		domain_open(&f->env, &h->base, schema_all(), "d.h5", NULL, &f->domain, NULL), 0);
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = &h->base,
+							     .schemas = schema_all()},
+				     "d.h5", NULL, &f->domain, NULL),
+			 0);
 	h->heads = 0;
 }
 

@@ -23,7 +23,10 @@ static struct domain *open_with(struct fixture *f, const struct domain_hint *hin
 	const struct cost before = spent(f);
 	struct domain *d = NULL;
 	struct err err = ERR_INIT;
-	if (domain_open(&f->env, f->store, schema_all(), "d.h5", hint, &d, &err))
+	if (domain_open(&(struct domain_bucket){.env = &f->env,
+						.store = f->store,
+						.schemas = schema_all()},
+			"d.h5", hint, &d, &err))
 		fail_msg("%s", err.msg);
 	const struct cost after = spent(f);
 	*cost = (struct cost){after.gets - before.gets, after.heads - before.heads,
@@ -320,10 +323,16 @@ static void a_domain_that_is_gone_is_gone(void **state)
 	struct domain *a = open_with(f, NULL, &cost), *b = NULL;
 	const struct domain_hint hint = {.previous = a};
 	assert_int_equal(call_delete(f->store, "d.h5/.domain.json", NULL, NULL), 0);
-	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &b, NULL),
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = f->store,
+							     .schemas = schema_all()},
+				     "d.h5", &hint, &b, NULL),
 			 -ENOENT);
 	assert_int_equal(small_put(f->store, "d.h5/.domain.json", "{'owner':'a','acls':{}}"), 0);
-	assert_int_equal(domain_open(&f->env, f->store, schema_all(), "d.h5", &hint, &b, NULL),
+	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+							     .store = f->store,
+							     .schemas = schema_all()},
+				     "d.h5", &hint, &b, NULL),
 			 -EISDIR);
 	assert_null(b);
 	domain_unref(a);
@@ -343,7 +352,10 @@ static void a_failing_store_fails_the_opening(void **state)
 		struct store *faulty = store_fault_new(inner, faults[i], NULL);
 		struct domain *d = NULL;
 		assert_non_null(faulty);
-		assert_int_equal(domain_open(&f->env, faulty, schema_all(), "d.h5", NULL, &d, NULL),
+		assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
+								     .store = faulty,
+								     .schemas = schema_all()},
+					     "d.h5", NULL, &d, NULL),
 				 -EIO);
 		assert_null(d);
 		store_free(faulty);

@@ -29,9 +29,7 @@ static void open_domain(struct opened *o, struct bucket *b, const char *filters)
 	o->c = (struct check){.sink = &o->sink};
 	check_begin(&o->c, "/x.h5");
 	o->dc = (struct domain_check){.c = &o->c, .e = b->engine};
-	assert_int_equal(domain_open(&b->engine->env, b->engine->store, schema_all(), "x.h5", NULL,
-				     &o->dc.d, NULL),
-			 0);
+	assert_int_equal(domain_open(&b->engine->domains, "x.h5", NULL, &o->dc.d, NULL), 0);
 	o->dc.tree = domain_tree(o->dc.d);
 	o->dc.paths = object_paths_new(o->dc.tree);
 	assert_int_equal(check_image_open(&o->dc, ""), 0);

@@ -107,6 +107,8 @@ static int setup(void **state)
 	pthread_cond_init(&f->gate.held_one, NULL);
 	store_wrap(&f->gate.base, &ops, small_domain_new(&e->env), 0, 0);
 	e->store = &f->gate.base;
+	e->domains =
+		(struct domain_bucket){.env = &e->env, .store = e->store, .schemas = schema_all()};
 	e->cache = cache_new(&e->env, 1, NULL);
 	e->names = names_new(&(struct names_options){
 		.env = &e->env, .store = e->store->inner, .schemas = schema_all()});

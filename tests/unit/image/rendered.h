@@ -66,7 +66,9 @@ static inline int rendered_make(struct rendered *r, const struct image_options *
 {
 	static const struct image_options none = {.domain_dir = ""};
 	struct domain *domain = NULL;
-	int rc = domain_open(&r->env, r->store, schema_all(), "d.h5", NULL, &domain, err);
+	int rc = domain_open(
+		&(struct domain_bucket){.env = &r->env, .store = r->store, .schemas = schema_all()},
+		"d.h5", NULL, &domain, err);
 	if (rc)
 		return rc;
 	image_free(r->img);

@@ -73,6 +73,56 @@ static void other_paths_go_to_the_next_schema(void **state)
 	schema_document_unref(a.document);
 }
 
+/* One document shows which schema a domain has: the form of its root. */
+static void the_root_chooses_between_v1_and_v2(void **state)
+{
+	static const struct {
+		const char *text, *schema;
+	} rows[] = {
+		{"{\"root\":\"" ROOT_ID "\",\"owner\":\"ann\"}", "hsds2"},
+		{"{\"root\":\"g-953ef986-e555-11f1-b213-02fc00000001\",\"owner\":\"ann\"}",
+		 "hsds1"},
+		{"{\"owner\":\"ann\"}", "hsds2"}, /* a folder */
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct schema_answer present = {
+			.etag = "e", .body = rows[i].text, .len = strlen(rows[i].text)};
+		struct machine a = {0};
+		struct schema_request req = {.key = a.key, .room = sizeof(a.key)};
+		assert_int_equal(schema_classify(schema_all(), "x", &a.state, NULL, &req,
+						 &a.document, &a.err),
+				 SCHEMA_NEEDS_ANSWER);
+		assert_string_equal(a.key, "x/.domain.json");
+		assert_int_equal(schema_classify(schema_all(), "x", &a.state, &present, &req,
+						 &a.document, &a.err),
+				 0);
+		assert_string_equal(a.document->schema->name, rows[i].schema);
+		/* Asked again, it begins with the same request. */
+		a.state = schema_classify_again(schema_all(), a.document);
+		struct schema_document *none;
+		a.key[0] = '\0';
+		assert_int_equal(
+			schema_classify(schema_all(), "x", &a.state, NULL, &req, &none, &a.err),
+			SCHEMA_NEEDS_ANSWER);
+		assert_string_equal(a.key, "x/.domain.json");
+		schema_document_unref(a.document);
+	}
+}
+
+/* An absent document is requested once, although two schemas would have it. */
+static void one_request_shows_that_there_is_no_domain(void **state)
+{
+	struct machine a = {0};
+	struct schema_request req = {.key = a.key, .room = sizeof(a.key)};
+	assert_int_equal(
+		schema_classify(schema_all(), "x", &a.state, NULL, &req, &a.document, &a.err),
+		SCHEMA_NEEDS_ANSWER);
+	assert_int_equal(
+		schema_classify(schema_all(), "x", &a.state, &absent, &req, &a.document, &a.err),
+		0);
+	assert_null(a.document);
+}
+
 static void a_path_that_no_schema_recognises_has_no_document(void **state)
 {
 	struct machine a = {0};
@@ -114,6 +164,8 @@ int main(void)
 		cmocka_unit_test(other_paths_go_to_the_next_schema),
 		cmocka_unit_test(a_path_that_no_schema_recognises_has_no_document),
 		cmocka_unit_test(a_broken_domain_is_an_error),
+		cmocka_unit_test(the_root_chooses_between_v1_and_v2),
+		cmocka_unit_test(one_request_shows_that_there_is_no_domain),
 		cmocka_unit_test(a_path_that_is_too_long_is_no_domain),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

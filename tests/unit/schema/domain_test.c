@@ -61,7 +61,8 @@ static void refuses(void **state)
 		"{\"root\":7}",
 		"{\"root\":\"\"}",
 		"{\"root\":\"" DATASET_ID "\"}",
-		"{\"root\":\"g-00112233-4455-6677-8899-aabbccddeeff\"}", /* schema v1 */
+		"{\"root\":\"d-00112233-4455-6677-8899-aabbccddeeff\"}",
+		"{\"root\":\"g-00112233-4455-6677-8899aabbccddeeff\"}",
 		"{\"acls\":[]}",
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema_test.h"
 
+#include "schema/hsds_load.h"
+
 #define PREFIX "db/00112233-44556677/"
 
 static void domain_keys(void **state)
@@ -199,26 +201,25 @@ static void objects_by_id(void **state)
 {
 	enum { N = 100 };
 	struct arena *arena = arena_new(1 << 20);
-	struct hsds2_entry entries[N] = {0};
-	struct hsds2_space s = {.n = N, .entries = entries};
+	struct hsds_space s = {0};
 	char text[SCHEMA_ID_MAX + 16], key[SCHEMA_KEY_MAX + 1];
 	const char *etag;
 	for (unsigned int i = 0; i < N; i++) {
 		snprintf(text, sizeof(text), "d-00112233-44556677-%04x-000000-000000", i);
-		entries[i].id = test_id(text);
-		entries[i].etag = i == 7 ? "seven" : "";
+		const struct hsds_entry entry = {.id = test_id(text),
+						 .etag = i == 7 ? "seven" : ""};
+		assert_int_equal(hsds_space_add(&s, arena, &entry), 0);
 	}
-	assert_int_equal(hsds2_space_index(&s, arena), 0);
 	for (unsigned int i = 0; i < N; i++) {
 		snprintf(text, sizeof(text), "datasets/d-00112233-44556677-%04x-000000-000000", i);
-		assert_int_equal(hsds2_number(&s, &entries[i].id), i);
-		assert_int_equal(hsds2_resolve(&s.base, text, strlen(text)), i + 1);
+		assert_int_equal(hsds_number(&s, &s.entries[i].id), i);
+		assert_int_equal(hsds_resolve(&s.base, text, strlen(text)), i + 1);
 	}
 	const struct schema_id other = test_id(GROUP_ID);
-	assert_int_equal(hsds2_number(&s, &other), OBJECT_NONE);
-	assert_int_equal(hsds2_resolve(&s.base, GROUP_ID, strlen(GROUP_ID)), 0);
-	assert_int_equal(hsds2_resolve(&s.base, "", 0), 0);
-	assert_true(hsds2_space_key(&s.base, 7, key, sizeof(key), &etag) > 0);
+	assert_int_equal(hsds_number(&s, &other), OBJECT_NONE);
+	assert_int_equal(hsds_resolve(&s.base, GROUP_ID, strlen(GROUP_ID)), 0);
+	assert_int_equal(hsds_resolve(&s.base, "", 0), 0);
+	assert_true(hsds_space_key(&s.base, 7, key, sizeof(key), &etag) > 0);
 	assert_string_equal(key, PREFIX "d/0007-000000-000000/.dataset.json");
 	assert_string_equal(etag, "seven");
 	arena_free(arena);

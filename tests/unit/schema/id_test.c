@@ -4,7 +4,8 @@
 static void parses_and_formats(void **state)
 {
 	static const char *const good[] = {ROOT_ID, DATASET_ID, TYPE_ID,
-					   "d-deadbeef-01234567-89ab-cdef00-112233"};
+					   "d-deadbeef-01234567-89ab-cdef00-112233",
+					   "d-deadbeef-0123-4567-89ab-cdef00112233"};
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		struct schema_id id;
 		char text[SCHEMA_ID_MAX];
@@ -14,6 +15,14 @@ static void parses_and_formats(void **state)
 	}
 	assert_int_equal(test_id(good[3]).kind, OBJECT_DATASET);
 	assert_hex(test_id(good[3]).b, 16, "deadbeef0123456789abcdef00112233");
+	assert_hex(test_id(good[4]).b, 16, "deadbeef0123456789abcdef00112233");
+	assert_int_equal(test_id(good[3]).form, SCHEMA_ID_V2);
+	assert_int_equal(test_id(good[4]).form, SCHEMA_ID_V1);
+	/* The same digits in the other form are another object. */
+	const struct schema_id v2 = test_id(good[3]), v1 = test_id(good[4]);
+	assert_false(schema_id_equal(&v2, &v1));
+	assert_string_equal(schema_id_version(v1.form), "v1");
+	assert_string_equal(schema_id_version(v2.form), "v2");
 }
 
 static void takes_collections_and_padding(void **state)
@@ -45,7 +54,10 @@ static void refuses(void **state)
 		"d-00112233-44556677-0002-000000-00000g",
 		"d-00112233-44556677-0002-000000-00000A",
 		"d-00112233x44556677-0002-000000-000000",
-		"d-00112233-4455-6677-8899-aabbccddeeff",
+		"d-00112233-4455-6677-8899-aabbccddeef",
+		"d-00112233-4455-6677-8899-aabbccddeeff0",
+		"d-00112233-4455-6677-8899aaabbccddeeff",
+		"d-00112233-445566-77-8899-aabbccddeeff",
 		"<HDF5 object reference>",
 	};
 	struct schema_id id;

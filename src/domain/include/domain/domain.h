@@ -31,9 +31,20 @@ enum {
 };
 
 struct domain;
+struct domain_files;
 struct schema_document;
 struct schema_ops;
 struct store;
+
+/* A bucket with domains. Everything is borrowed, and must outlive the domains; the struct itself is
+ * copied. */
+struct domain_bucket {
+	const struct env *env;
+	struct store *store;
+	const struct schema_ops *const *schemas; /* of the bucket, ends with NULL */
+	/* The HDF5 files that domains refer to; NULL: reading their data fails. */
+	const struct domain_files *files;
+};
 
 /* What the caller knows of a domain before it is opened; all members may be zero. */
 struct domain_hint {
@@ -46,19 +57,21 @@ struct domain_hint {
 	struct domain *previous;
 };
 
-/* Opens the current version. schemas: of the bucket, ends with NULL. path: without slashes at its
- * ends. hint: may be NULL. *out is the caller's reference. If hint->previous is still current, this
- * takes one round: a conditional request for the document, with one listing or (in large domains of
- * few objects) a head for each document. Errors: -ENOENT no domain document; -EISDIR a folder; -EIO
- * with key and cause; -E2BIG; -ENOMEM; other errors of the store. */
-int domain_open(const struct env *env, struct store *store, const struct schema_ops *const *schemas,
-		const char *path, const struct domain_hint *hint, struct domain **out,
-		struct err *err);
+/* Opens the current version. path: without slashes at its ends. hint: may be NULL. *out is the
+ * caller's reference. If hint->previous is still current, this takes one round: a conditional
+ * request for the document, with one listing or (in large domains of few objects) a head for each
+ * document. Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG;
+ * -ENOMEM; other errors of the store. */
+int domain_open(const struct domain_bucket *bucket, const char *path,
+		const struct domain_hint *hint, struct domain **out, struct err *err);
 struct domain *domain_ref(struct domain *d);
 void domain_unref(struct domain *d);
 
 /* The domain was listed whole, so the next open notices changed chunks, too. */
 bool domain_sees_chunks(const struct domain *d);
+/* A file that the domain refers to has another version than when the domain was opened: reads of it
+ * fail with -EIO. The next open does not use this snapshot as hint->previous. */
+bool domain_is_outdated(const struct domain *d);
 /* Bytes of memory that the domain has charged to the budget of its environment. */
 uint64_t domain_memory(const struct domain *d);
 

@@ -76,6 +76,9 @@ struct names_options {
 	const struct schema_ops *const *schemas; /* ends with NULL */
 	uint64_t ttl_ns;			 /* how long a node is valid */
 	uint64_t list_ttl_ns; /* how long a listing is valid; 0: each listing sends requests */
+	/* NULL, or: the root directory has only these entries, and is never listed. Names without
+	 * slashes; ends with NULL. */
+	const char *const *roots;
 };
 
 struct names;
@@ -114,6 +117,9 @@ unsigned int names_doc_mode(const struct names_doc *d, bool is_dir);
 char *names_acls_json(const struct domain_info *d);
 
 /* ---- paths; pure ---- */
+
+/* n bytes can be a name in a directory. */
+bool names_ok(const char *name, size_t n);
 
 /* Heap, NULL when out of memory. */
 char *names_join(const char *dir, const char *name);

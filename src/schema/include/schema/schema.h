@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How domains are stored in a bucket: one struct schema_ops for each layout (hsds2 is the only
- * one), chosen for each domain. This room alone knows the keys, the content of the documents, and
+ * How domains are stored in a bucket: one struct schema_ops for each layout (hsds2, hsds1), chosen
+ * for each domain. This room alone knows the keys, the content of the documents, and
  * which document is needed next.
  *
  * Pure: nothing here reads a store. A function that needs something from the store is a state
@@ -45,6 +45,7 @@ enum {
 	SCHEMA_NEEDS_RECORD = 2, /* locate: a record of a chunk table must be read */
 	SCHEMA_NEEDS_INDEX = 3,	 /* locate: the chunk index of an HDF5 file has the place */
 	SCHEMA_ENOUGH = 1,	 /* the other answers of this round are not needed */
+	SCHEMA_NOT_TEXT = 1,	 /* chunk_text: the chunk is no text */
 };
 
 enum schema_op { SCHEMA_GET, SCHEMA_HEAD, SCHEMA_LIST };
@@ -58,6 +59,7 @@ struct schema_request {
 	/* GET: NULL, or a version. If the object still has it, the answer needs no body. */
 	const char *etag;
 	const char *listed; /* GET: NULL, or the version that a listing has just shown */
+	uint64_t length;    /* GET: 0, or only so many bytes are of use */
 	/* LIST: all items if there are at most `limit`, otherwise -E2BIG. */
 	bool delimit;
 	uint32_t limit;
@@ -100,7 +102,8 @@ struct schema_document *schema_document_new(const struct domain_info *info, cons
 struct schema_document *schema_document_ref(struct schema_document *d);
 void schema_document_unref(struct schema_document *d); /* NULL is fine */
 
-/* The state of schema_classify(). Zeroed: the start, with the first schema. */
+/* The state of schema_classify(). Zeroed: the start, with the first schema.
+ * schema_classify_again() is the start for a path whose document is known. */
 struct schema_classify {
 	unsigned int schema; /* index of the schema whose request is running */
 	unsigned int step;
@@ -112,6 +115,8 @@ struct schema_classify {
 int schema_classify(const struct schema_ops *const *schemas, const char *path,
 		    struct schema_classify *state, const struct schema_answer *answer,
 		    struct schema_request *req, struct schema_document **out, struct err *err);
+struct schema_classify schema_classify_again(const struct schema_ops *const *schemas,
+					     const struct schema_document *known);
 /* All schemas in the order in which they are tried. Ends with NULL. */
 const struct schema_ops *const *schema_all(void);
 /* True if the key is that of a document, or of an object that a schema stores. Neither appears as a
@@ -141,18 +146,14 @@ void schema_survey_key(struct schema_survey *s, const char *key);
 void schema_survey_document(struct schema_survey *s, const void *json, size_t n);
 
 enum schema_place {
-	SCHEMA_PLACE_BUCKET,	/* of schema v2; it may contain objects of v1, too */
-	SCHEMA_PLACE_BUCKET_V1, /* of schema v1 only */
-	SCHEMA_PLACE_FOLDER,	/* a folder of a bucket */
-	SCHEMA_PLACE_DOMAIN,	/* a domain of a bucket */
+	SCHEMA_PLACE_BUCKET, /* of schema v1, v2 or both */
+	SCHEMA_PLACE_FOLDER, /* a folder of a bucket */
+	SCHEMA_PLACE_DOMAIN, /* a domain of a bucket */
 	SCHEMA_PLACE_EMPTY,
 	SCHEMA_PLACE_OTHER,
 };
 /* True if the place has objects of any schema. */
 bool schema_survey_stores(const struct schema_survey *s);
-/* Why a bucket cannot be read, as the end of the sentence "this is a bucket of …"; NULL if it can
- * be read. */
-const char *schema_survey_unsupported(const struct schema_survey *s);
 /* within_bucket: a directory or prefix above the place is a bucket. */
 enum schema_place schema_recognise(const struct schema_survey *s, bool within_bucket);
 
@@ -177,6 +178,7 @@ struct schema_space {
 /* The input of a loader. Borrowed until the loader is freed. The loader fills the tree. */
 struct schema_load {
 	const struct schema_document *document;
+	const char *path; /* of the domain */
 	struct tree *tree;
 	const struct schema_space
 		*previous;   /* NULL, or that of an earlier load, of the same schema */
@@ -218,13 +220,16 @@ struct schema_import {
 	uint64_t size;	    /* of the file, bytes */
 	int64_t mtime_ns;   /* of the file */
 	int64_t created_ns; /* when the import began: the time of all new documents */
+	const char *link;   /* NULL, or the domain refers to the file, in the way of this word */
+	const char *etag;   /* of the file; NULL: not known */
 };
 
 struct schema_ops {
 	const char *name; /* "hsds2" */
 	bool (*is_document)(const char *key);
 	bool (*is_storage)(const char *key);
-	/* The same as schema_classify(), for one schema. */
+	/* The same as schema_classify(), for one schema. It may set the schema of the document.
+	 * NULL: the schema before this one finds its documents, too. */
 	int (*classify)(const char *path, unsigned int *step, const struct schema_answer *answer,
 			struct schema_request *req, struct schema_document **out, struct err *err);
 	/* Writes the key of the summary and returns its length. 0: the domain has none. */
@@ -275,7 +280,17 @@ struct schema_ops {
 	 */
 	bool (*chunk_of_key)(const struct object *o, const char *key, uint64_t *number);
 
-	/* ---- new domains: from a tree that was not loaded by a loader ---- */
+	/* Converts a chunk of variable length that is stored as text to the bytes in which the
+	 * schema stores such chunks otherwise, without filters; appends them to *out. text: the
+	 * first n of the object's `size` bytes. Any thread. Returns 0; SCHEMA_NOT_TEXT: the chunk
+	 * is no text; -EAGAIN: it may be, and all its bytes are needed; -EIO: the text is not that
+	 * of a chunk of this dataset; -ENOMEM. NULL: the schema has no such chunks. */
+	int (*chunk_text)(const struct schema_space *s, const struct object *o, const void *text,
+			  size_t n, uint64_t size, struct bytes *out, struct err *err);
+
+	/* ---- new domains: from a tree that was not loaded by a loader ----
+	 *
+	 * All but import_key are NULL in a schema in which no new domains are made. */
 
 	/* Calls fn for everything in the tree that a domain cannot hold: one table of rules. What
 	 * it does not report is emitted completely. Non-zero stops and is returned. */

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys of schema v1. All objects and chunks lie at the root of the bucket. The first 5 digits of a
+ * key are those of the MD5 of what follows the first hyphen, so that keys are spread evenly:
+ *
+ *   <5>-<c>-<8>-<4>-<4>-<4>-<12>              the document of object <c>-…, where c is g, d or t
+ *   <5>-c-<8>-<4>-<4>-<4>-<12>_<i>_<j>…       a chunk of dataset d-…; rank 1 and scalar: _<i>
+ *   <5>-c<k>-<8>-<4>-<4>-<4>-<12>_<i>_<j>…    the same in partition k
+ *   headnode, topleveldomains.txt             files of the service
+ *
+ * and in the folder of a domain, beside its document:
+ *
+ *   .groups.txt .datasets.txt .datatypes.txt  catalogs of its objects, without the root group
+ *   .d-<8>-<4>-<4>-<4>-<12>.chunks.txt        catalogs of the chunks of a dataset
+ *
+ * Pure.
+ */
+#include "hsds1.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/evp.h>
+
+#include "hsds2.h"
+
+enum {
+	HASH_DIGITS = 5,
+	HASHED = HASH_DIGITS + 1,      /* where the hashed part of a key begins */
+	HASHED_MAX = 64 + 33 * 21 + 1, /* bytes of the longest hashed part, with its NUL */
+};
+
+/* ---- writing ---- */
+
+/* Writes the key of a hashed part. */
+static int hash_key(const char *hashed, char *key, size_t cap)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned int size = 0;
+	if (EVP_Digest(hashed, strlen(hashed), digest, &size, EVP_md5(), NULL) != 1 || size < 3)
+		return -EOPNOTSUPP;
+	const int n =
+		snprintf(key, cap, "%02x%02x%x-%s", digest[0], digest[1], digest[2] >> 4, hashed);
+	return n < 0 || (size_t)n >= cap || n > SCHEMA_KEY_MAX ? -ENAMETOOLONG : n;
+}
+
+int hsds1_object_key(const struct schema_id *id, char *key, size_t cap)
+{
+	char text[SCHEMA_ID_MAX];
+	schema_id_format(id, text);
+	return hash_key(text, key, cap);
+}
+
+static int chunk_key(const struct schema_id *dataset, const uint64_t *partition, uint32_t rank,
+		     const uint64_t *coords, char *key, size_t cap)
+{
+	char id[SCHEMA_ID_MAX], hashed[HASHED_MAX];
+	schema_id_format(dataset, id);
+	size_t n = partition ? (size_t)snprintf(hashed, sizeof(hashed), "c%" PRIu64 "%s",
+						*partition, id + 1)
+			     : (size_t)snprintf(hashed, sizeof(hashed), "c%s", id + 1);
+	for (uint32_t d = 0; d < rank && n < sizeof(hashed); d++)
+		n += (size_t)snprintf(hashed + n, sizeof(hashed) - n, "_%" PRIu64, coords[d]);
+	return n < sizeof(hashed) ? hash_key(hashed, key, cap) : -ENAMETOOLONG;
+}
+
+int hsds1_chunk_key(const struct object *o, const uint64_t *coords, char *key, size_t cap)
+{
+	const struct hsds2_locator *loc = o->dataset.locator;
+	const uint32_t rank = o->dataset.grid.rank;
+	const uint64_t partition = hsds2_partition(loc->partition_count, rank, coords);
+	return chunk_key(&loc->id, loc->partition_count > 1 ? &partition : NULL, rank, coords, key,
+			 cap);
+}
+
+static const char *const catalogs[] = {
+	[OBJECT_GROUP] = ".groups.txt",
+	[OBJECT_DATASET] = ".datasets.txt",
+	[OBJECT_DATATYPE] = ".datatypes.txt",
+};
+enum { NCATALOGS = sizeof(catalogs) / sizeof(catalogs[0]) };
+
+int hsds1_catalog_key(const char *path, enum object_kind kind, char *key, size_t cap)
+{
+	const int n = snprintf(key, cap, "%s%s%s", path, path[0] ? "/" : "", catalogs[kind]);
+	return n < 0 || (size_t)n >= cap || n > SCHEMA_KEY_MAX ? -ENAMETOOLONG : n;
+}
+
+int hsds1_locate(const struct object *o, const struct object *table, uint64_t number,
+		 unsigned int *step, const struct schema_answer *answer, struct chunk_place *place,
+		 struct err *err)
+{
+	const struct hsds2_locator *loc = o->dataset.locator;
+	uint64_t coords[DSPACE_MAX_RANK];
+	if (o->dataset.reference || loc->is_ref)
+		return hsds2_locate(o, table, number, step, answer, place, err);
+	grid_coords(&o->dataset.grid, number, coords);
+	const int n = hsds1_chunk_key(o, coords, place->key, place->room);
+	if (n == -ENAMETOOLONG)
+		return err_set(err, n, "the key of the chunk would be too long");
+	if (n < 0)
+		return err_set(err, n, "the key of the chunk needs MD5, which OpenSSL refuses");
+	place->length = CHUNK_TO_END;
+	place->encoding = ENCODING_HSDS_PLAIN;
+	return 0;
+}
+
+/* The chunks of a dataset are spread over the bucket, so no listing shows them. */
+int hsds1_chunk_prefix(const struct object *o, char *prefix, size_t cap)
+{
+	(void)o;
+	if (cap)
+		prefix[0] = '\0';
+	return -EOPNOTSUPP;
+}
+
+/* ---- recognising ---- */
+
+/* The functions take_*() move *p past the text that they recognise. */
+static bool take(const char **p, char c)
+{
+	if (**p != c)
+		return false;
+	(*p)++;
+	return true;
+}
+
+static bool take_hex(const char **p, unsigned int n)
+{
+	for (; n > 0; n--, (*p)++)
+		if (!((**p >= '0' && **p <= '9') || (**p >= 'a' && **p <= 'f')))
+			return false;
+	return true;
+}
+
+/* A decimal number without leading zeros. */
+static bool take_number(const char **p, uint64_t *out)
+{
+	const char *start = *p;
+	uint64_t v = 0;
+	for (; **p >= '0' && **p <= '9'; (*p)++)
+		if (!mul_u64(v, 10, &v) || !add_u64(v, (uint64_t)(**p - '0'), &v))
+			return false;
+	*out = v;
+	return *p > start && (*start != '0' || *p == start + 1);
+}
+
+/* "-8-4-4-4-12" */
+static bool take_uuid(const char **p)
+{
+	static const unsigned char groups[] = {8, 4, 4, 4, 12};
+	for (size_t i = 0; i < sizeof(groups); i++)
+		if (!take(p, '-') || !take_hex(p, groups[i]))
+			return false;
+	return true;
+}
+
+/* "c[<k>]-8-4-4-4-12_<i>_<j>…" */
+static bool take_chunk(const char **p, struct hsds1_key *out)
+{
+	char id[SCHEMA_ID_MAX] = "d";
+	if (!take(p, 'c'))
+		return false;
+	out->is_partitioned = **p != '-';
+	if (out->is_partitioned && !take_number(p, &out->partition))
+		return false;
+	const char *uuid = *p;
+	if (!take_uuid(p))
+		return false;
+	memcpy(id + 1, uuid, (size_t)(*p - uuid));
+	while (take(p, '_'))
+		if (out->rank == DSPACE_MAX_RANK || !take_number(p, &out->coords[out->rank++]))
+			return false;
+	return out->rank > 0 && schema_id_parse(id, strlen(id), &out->id);
+}
+
+/* Everything but the digits of the hash. */
+static bool parse_key(const char *key, struct hsds1_key *out)
+{
+	const char *p = key;
+	*out = (struct hsds1_key){.cls = HSDS1_KEY_OTHER};
+	if (!take_hex(&p, HASH_DIGITS) || !take(&p, '-'))
+		return false;
+	const bool is_chunk = *p == 'c';
+	if (is_chunk ? !take_chunk(&p, out)
+		     : strlen(p) != SCHEMA_ID_LEN || !schema_id_parse(p, SCHEMA_ID_LEN, &out->id) ||
+			       out->id.form != SCHEMA_ID_V1)
+		return false;
+	out->cls = is_chunk ? HSDS1_KEY_CHUNK : HSDS1_KEY_OBJECT;
+	return !is_chunk || *p == '\0';
+}
+
+void hsds1_key_classify(const char *key, struct hsds1_key *out)
+{
+	char expected[SCHEMA_KEY_MAX + 1];
+	if (!parse_key(key, out) || hash_key(key + HASHED, expected, sizeof(expected)) < 0 ||
+	    strcmp(expected, key) != 0)
+		*out = (struct hsds1_key){.cls = HSDS1_KEY_OTHER};
+}
+
+bool hsds1_is_object(const char *key)
+{
+	struct hsds1_key parsed;
+	return parse_key(key, &parsed);
+}
+
+bool hsds1_is_storage(const char *key)
+{
+	return strcmp(key, "headnode") == 0 || strcmp(key, "topleveldomains.txt") == 0 ||
+	       hsds1_is_object(key);
+}
+
+static bool is_chunk_catalog(const char *name)
+{
+	struct schema_id id;
+	return strlen(name) > 1 + SCHEMA_ID_LEN && name[0] == '.' &&
+	       schema_id_parse(name + 1, SCHEMA_ID_LEN, &id) && id.form == SCHEMA_ID_V1 &&
+	       id.kind == OBJECT_DATASET && strcmp(name + 1 + SCHEMA_ID_LEN, ".chunks.txt") == 0;
+}
+
+bool hsds1_is_catalog(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+	const char *name = slash ? slash + 1 : key;
+	for (size_t i = 0; i < NCATALOGS; i++)
+		if (strcmp(name, catalogs[i]) == 0)
+			return true;
+	return is_chunk_catalog(name);
+}
+
+bool hsds1_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
+{
+	const struct hsds2_locator *loc = o->dataset.locator;
+	const struct grid *grid = &o->dataset.grid;
+	char expected[SCHEMA_KEY_MAX + 1];
+	struct hsds1_key k;
+	if (!parse_key(key, &k) || k.cls != HSDS1_KEY_CHUNK || k.rank != grid->rank ||
+	    !schema_id_equal(&k.id, &loc->id))
+		return false;
+	for (uint32_t d = 0; d < grid->rank; d++)
+		if (k.coords[d] >= grid->count[d])
+			return false;
+	if (hsds1_chunk_key(o, k.coords, expected, sizeof(expected)) < 0 ||
+	    strcmp(expected, key) != 0)
+		return false;
+	*number = grid_number(grid, k.coords);
+	return true;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loader of schema v1. The keys of a domain's objects have nothing in common, so no listing
+ * shows them. The loader begins with the root group and follows links: each round reads the
+ * documents of all objects that the documents of the round before name. An object is read if a
+ * group that was read has a hard link to it, if a dataset or an attribute uses it as its committed
+ * type, or if it is the chunk table of a dataset. Objects that only a reference names get a number
+ * and are not read.
+ *
+ * To read a deep tree in few rounds, the loader reads objects on suspicion, too: those that the
+ * catalogs of the domain name, or those of the earlier load. These are only hints. A catalog may be
+ * missing or stale, and it may name objects of other domains. Therefore
+ *
+ *   - whether an object is in the tree depends on links alone;
+ *   - if an object that no link has named cannot be used, nothing is reported. If a link names it
+ *     later, it is read again;
+ *   - only the first bytes of a catalog are read, and the number of objects that were read on
+ *     suspicion alone is at most HINTS_FIRST plus the number of those that links name.
+ *
+ * The stages:
+ *
+ *   HEADS     if there is an earlier load: a HEAD for each of its documents. If none has changed,
+ *             the load is complete;
+ *   CATALOGS  if there is none: the catalogs and the root group;
+ *   WALK      documents, round by round, until the links name nothing new.
+ *
+ * Pure.
+ */
+#include "hsds1.h"
+
+#include <stdlib.h>
+
+#include "hsds_load.h"
+
+enum {
+	CATALOG_BYTES = 4 << 20, /* that are read; a line has about 80 bytes */
+	HINTS_FIRST = 1024,
+	KINDS = OBJECT_DATATYPE + 1,
+};
+
+enum stage { START, HEADS, CATALOGS, WALK, END };
+
+/* What is known of an object: flags. */
+enum {
+	REACHED = 1 << 0,   /* links lead to it */
+	READ = 1 << 1,	    /* its document was read, and the object is in the tree or broken */
+	SUSPECTED = 1 << 2, /* it was read, or tried, before a link named it */
+};
+
+struct numbers {
+	uint32_t *v;
+	uint32_t n, room;
+};
+
+struct hsds1_loader {
+	struct hsds_loader hsds;
+	enum stage stage;
+	uint8_t *state; /* by number */
+	uint32_t room;
+	struct numbers round;	/* objects of the current round */
+	struct numbers reached; /* objects to follow */
+	uint32_t nreached, nsuspected;
+	struct schema_id *hints;
+	uint32_t nhints, hints_room, next_hint;
+	int failed; /* number_of() could not add an object */
+};
+
+static struct hsds1_loader *self(struct schema_loader *l)
+{
+	return (struct hsds1_loader *)l;
+}
+
+static int no_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory: objects");
+}
+
+static int push(struct numbers *list, uint32_t number)
+{
+	if (list->n == list->room) {
+		const uint32_t room = list->room ? 2 * list->room : 64;
+		uint32_t *v = reallocarray(list->v, room, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		list->v = v;
+		list->room = room;
+	}
+	list->v[list->n++] = number;
+	return 0;
+}
+
+/* ---- objects ---- */
+
+static int add_object(struct hsds1_loader *l, const struct schema_id *id)
+{
+	struct hsds_space *s = l->hsds.space;
+	struct tree *tree = l->hsds.base.load.tree;
+	const struct hsds_entry entry = {.id = *id, .etag = ""};
+	struct err ignored = ERR_INIT;
+	uint32_t number;
+	if (s->n == l->room) {
+		const uint32_t room = l->room ? 2 * l->room : 64;
+		uint8_t *state = reallocarray(l->state, room, sizeof(*state));
+		if (!state)
+			return -ENOMEM;
+		l->state = state;
+		l->room = room;
+	}
+	int rc = tree_add(tree, &number, &ignored);
+	if (rc || hsds_space_add(s, tree_arena(tree), &entry))
+		return rc ? rc : -ENOMEM;
+	l->state[number] = 0;
+	return 0;
+}
+
+/* Finds the number of an object that a document names. A new object gets one, because its document
+ * may be read later. */
+static uint32_t number_of(void *loader, const struct schema_id *id)
+{
+	struct hsds1_loader *l = loader;
+	uint32_t number = hsds_number(l->hsds.space, id);
+	if (number != OBJECT_NONE || id->form != SCHEMA_ID_V1 || l->failed)
+		return number;
+	number = l->hsds.space->n;
+	l->failed = add_object(l, id);
+	return l->failed ? OBJECT_NONE : number;
+}
+
+static int check_numbers(const struct hsds1_loader *l, struct err *err)
+{
+	if (l->failed == -E2BIG)
+		return err_set(err, -E2BIG, "the domain has more than %u objects",
+			       TREE_MAX_OBJECTS);
+	return l->failed ? no_memory(err) : 0;
+}
+
+/* ---- links ---- */
+
+static int reach(struct hsds1_loader *l, uint32_t number)
+{
+	if (number == OBJECT_NONE || l->state[number] & REACHED)
+		return 0;
+	l->state[number] |= REACHED;
+	l->nreached++;
+	if (l->state[number] & SUSPECTED)
+		l->nsuspected--;
+	return push(&l->reached, number);
+}
+
+/* Reaches all objects that an object leads to. */
+static int follow_object(struct hsds1_loader *l, uint32_t number)
+{
+	const struct tree_object *to = tree_object(l->hsds.base.load.tree, number);
+	const struct object *o = &to->o;
+	int rc = 0;
+	if (to->broken)
+		return 0;
+	for (uint32_t i = 0; !rc && i < o->nattrs; i++)
+		rc = reach(l, o->attrs[i].committed);
+	if (!rc && o->kind == OBJECT_DATASET)
+		rc = reach(l, o->dataset.committed);
+	if (!rc && o->kind == OBJECT_DATASET && o->dataset.reference)
+		rc = reach(l, o->dataset.reference->table);
+	for (uint32_t i = 0; !rc && o->kind == OBJECT_GROUP && i < o->group.nlinks; i++)
+		if (o->group.links[i].cls == LINK_HARD)
+			rc = reach(l, o->group.links[i].target);
+	return rc;
+}
+
+/* Makes the next round: all objects that were reached and not read. */
+static int follow(struct hsds1_loader *l)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < l->round.n; i++)
+		if ((l->state[l->round.v[i]] & (REACHED | READ)) == (REACHED | READ))
+			rc = follow_object(l, l->round.v[i]);
+	l->round.n = 0;
+	while (!rc && l->reached.n) {
+		const uint32_t number = l->reached.v[--l->reached.n];
+		rc = l->state[number] & READ ? follow_object(l, number) : push(&l->round, number);
+	}
+	return rc;
+}
+
+/* ---- hints ---- */
+
+static int add_hint(void *ctx, const struct schema_id *id)
+{
+	struct hsds1_loader *l = ctx;
+	if (l->nhints == l->hints_room) {
+		const uint32_t room = l->hints_room ? 2 * l->hints_room : 256;
+		struct schema_id *hints = reallocarray(l->hints, room, sizeof(*hints));
+		if (!hints)
+			return -ENOMEM;
+		l->hints = hints;
+		l->hints_room = room;
+	}
+	l->hints[l->nhints++] = *id;
+	return 0;
+}
+
+static int hint_earlier(struct hsds1_loader *l)
+{
+	const struct hsds_space *old = l->hsds.previous;
+	const struct tree *tree = old->base.tree;
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(tree); i++)
+		rc = add_hint(l, &old->entries[tree_nth(tree, i)].id);
+	return rc;
+}
+
+/* Adds objects to the round on suspicion. */
+static int suspect(struct hsds1_loader *l)
+{
+	int rc = 0;
+	while (!rc && !l->failed && l->next_hint < l->nhints &&
+	       l->nsuspected < HINTS_FIRST + l->nreached) {
+		const uint32_t number = number_of(l, &l->hints[l->next_hint++]);
+		if (number == OBJECT_NONE || l->state[number])
+			continue;
+		l->state[number] |= SUSPECTED;
+		l->nsuspected++;
+		rc = push(&l->round, number);
+	}
+	return rc;
+}
+
+/* ---- rounds ---- */
+
+static int begin(struct hsds1_loader *l, struct err *err)
+{
+	int rc = add_object(l, &l->hsds.space->root);
+	if (!rc)
+		rc = reach(l, 0);
+	if (!rc && l->hsds.previous)
+		rc = hint_earlier(l);
+	return rc ? no_memory(err) : 0;
+}
+
+/* The objects that were not read are those that links do not lead to. */
+static void finish(struct hsds1_loader *l)
+{
+	struct hsds_space *s = l->hsds.space;
+	s->base.modified_ns = 0;
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct tree_object *o = tree_object(s->base.tree, i);
+		if (!(l->state[i] & READ))
+			hsds_mark_broken(&l->hsds, i);
+		else if (l->state[i] & REACHED && !o->broken &&
+			 o->o.modified_ns > s->base.modified_ns)
+			s->base.modified_ns = o->o.modified_ns;
+	}
+}
+
+static int walk(struct hsds1_loader *l, uint32_t *n, struct err *err)
+{
+	int rc = check_numbers(l, err);
+	if (rc)
+		return rc;
+	rc = follow(l);
+	if (!rc && l->round.n)
+		rc = suspect(l);
+	if (rc)
+		return no_memory(err);
+	rc = check_numbers(l, err);
+	*n = l->round.n;
+	if (!rc && l->round.n == 0) {
+		finish(l);
+		l->stage = END;
+	}
+	return rc;
+}
+
+int hsds1_round(struct schema_loader *base, uint32_t *n, struct err *err)
+{
+	struct hsds1_loader *l = self(base);
+	int rc = 0;
+	*n = 0;
+	switch (l->stage) {
+	case START:
+		if (l->hsds.previous && !base->load.reload) {
+			hsds_compare_all(&l->hsds);
+			l->stage = HEADS;
+			*n = l->hsds.nheads;
+			return 0;
+		}
+		break;
+	case HEADS:
+		if (!l->hsds.changed) {
+			base->same = true;
+			l->stage = END;
+			return 0;
+		}
+		break;
+	case CATALOGS:
+		l->stage = WALK;
+		return walk(l, n, err);
+	case WALK:
+		return walk(l, n, err);
+	case END:
+		return 0;
+	}
+	rc = begin(l, err);
+	l->stage = l->hsds.previous ? WALK : CATALOGS;
+	if (rc || l->stage == WALK)
+		return rc ? rc : walk(l, n, err);
+	*n = 1 + KINDS;
+	rc = follow(l); /* the round is the root group */
+	return rc ? no_memory(err) : 0;
+}
+
+static bool request_catalog(const struct hsds1_loader *l, enum object_kind kind,
+			    struct schema_request *req)
+{
+	req->length = CATALOG_BYTES;
+	return hsds1_catalog_key(l->hsds.base.load.path, kind, req->key, req->room) >= 0;
+}
+
+bool hsds1_request(struct schema_loader *base, uint32_t i, struct schema_request *req)
+{
+	const struct hsds1_loader *l = self(base);
+	switch (l->stage) {
+	case HEADS:
+		return hsds_request_head(&l->hsds, i, req);
+	case CATALOGS:
+		return i ? request_catalog(l, (enum object_kind)(i - 1), req)
+			 : hsds_request_document(&l->hsds, 0, req);
+	case WALK:
+		return hsds_request_document(&l->hsds, l->round.v[i], req);
+	case START:
+	case END:
+		break;
+	}
+	return false;
+}
+
+/* A catalog that cannot be read gives no hints. */
+static int answer_catalog(struct hsds1_loader *l, enum object_kind kind,
+			  const struct schema_answer *answer, struct err *err)
+{
+	if (!answer || answer->absent || answer->code)
+		return 0;
+	return hsds1_catalog_parse(answer->body, answer->len, kind, add_hint, l) ? no_memory(err)
+										 : 0;
+}
+
+static int answer_object(struct hsds1_loader *l, uint32_t number,
+			 const struct schema_answer *answer, struct err *err)
+{
+	bool used = true;
+	int rc = l->state[number] & REACHED
+			 ? hsds_answer_document(&l->hsds, number, answer, err)
+			 : hsds_try_document(&l->hsds, number, answer, &used, err);
+	if (!rc && used)
+		l->state[number] |= READ;
+	return rc ? rc : check_numbers(l, err);
+}
+
+int hsds1_answer(struct schema_loader *base, uint32_t i, const struct schema_answer *answer,
+		 struct err *err)
+{
+	struct hsds1_loader *l = self(base);
+	switch (l->stage) {
+	case HEADS:
+		return answer ? hsds_answer_head(&l->hsds, i, answer, err)
+			      : err_set(err, -EIO, "the key of an object cannot be made");
+	case CATALOGS:
+		return i ? answer_catalog(l, (enum object_kind)(i - 1), answer, err)
+			 : answer_object(l, 0, answer, err);
+	case WALK:
+		return answer_object(l, l->round.v[i], answer, err);
+	case START:
+	case END:
+		break;
+	}
+	return 0;
+}
+
+int hsds1_loader_new(const struct schema_load *load, struct schema_loader **out, struct err *err)
+{
+	struct hsds_loader *l;
+	int rc = hsds_loader_new(load, sizeof(struct hsds1_loader), &l, err);
+	if (!rc)
+		l->number = number_of;
+	*out = rc ? NULL : &l->base;
+	return rc;
+}
+
+void hsds1_loader_free(struct schema_loader *base)
+{
+	struct hsds1_loader *l = self(base);
+	if (!l)
+		return;
+	free(l->state);
+	free(l->round.v);
+	free(l->reached.v);
+	free(l->hints);
+	free(l);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the loaders of schema v1 and v2 share. In both, a domain is a set of objects with ids, and
+ * the key of an object's document follows from its id. They differ in how a loader finds out which
+ * objects there are: see hsds1_load.c and hsds2_load.c. Pure.
+ */
+#ifndef SCHEMA_HSDS_LOAD_H
+#define SCHEMA_HSDS_LOAD_H
+
+#include <errno.h>
+#include <string.h>
+
+#include <schema/schema.h>
+
+#include "id.h"
+
+/* ---- hsds_space.c: ids and object numbers ---- */
+
+struct hsds_entry {
+	struct schema_id id;
+	bool absent;	  /* its document does not exist; the store has proved it */
+	const char *etag; /* of its document: as listed, later as read; "": unknown */
+	const void *text; /* of its document; NULL: it is not kept */
+	size_t text_len;
+};
+
+struct hsds_space {
+	struct schema_space base;
+	struct schema_id root;
+	uint32_t n, room;
+	struct hsds_entry *entries; /* by number; moves when an entry is added */
+	uint32_t *table, mask;	    /* hash table by id; number + 1, or 0: free */
+	uint64_t digest;	    /* v2: of the whole listing */
+	int listing_code;	    /* v2: 0, or why the domain could not be listed whole */
+};
+
+/* Makes room for n entries in all. -ENOMEM. */
+int hsds_space_reserve(struct hsds_space *s, struct arena *a, uint32_t n);
+/* Adds an entry; its number is s->n before the call. -ENOMEM. */
+int hsds_space_add(struct hsds_space *s, struct arena *a, const struct hsds_entry *entry);
+/* OBJECT_NONE: the space has no such object. */
+uint32_t hsds_number(const struct hsds_space *s, const struct schema_id *id);
+/* The key of the document of an object. Returns its length, or a negative errno. */
+int hsds_object_key(const struct schema_id *id, char *key, size_t room);
+/* Ops of both schemas. */
+int hsds_space_key(const struct schema_space *s, uint32_t number, char *key, size_t room,
+		   const char **etag);
+uint64_t hsds_resolve(const struct schema_space *s, const char *text, size_t n);
+
+/* ---- hsds_read.c: the documents of objects ---- */
+
+struct hsds_loader {
+	struct schema_loader base;
+	const struct hsds_space *previous; /* NULL unless it has the same root group */
+	struct hsds_space *space;
+	bool changed; /* the domain has changed since `previous` */
+	/* Numbers of the objects of `previous` to compare by HEAD. */
+	const uint32_t *heads;
+	uint32_t nheads;
+	/* The number of an object that a document names; OBJECT_NONE: there is no such object.
+	 */
+	uint32_t (*number)(void *loader, const struct schema_id *id);
+	char key[SCHEMA_KEY_MAX + 1]; /* of the document that is being parsed */
+};
+
+/* Allocates a zeroed loader of `size` bytes, which begins with a struct hsds_loader, and fills that
+ * in, except for `number`. The caller frees it. */
+int hsds_loader_new(const struct schema_load *load, size_t size, struct hsds_loader **out,
+		    struct err *err);
+
+/* True if both versions are known and equal. */
+static inline bool hsds_same_version(const char *a, const char *b)
+{
+	return a[0] && strcmp(a, b) == 0;
+}
+
+/* Compares all reachable and missing objects of `previous` by HEAD. */
+void hsds_compare_all(struct hsds_loader *l);
+/* Request and answer i of such a comparison. SCHEMA_ENOUGH: the domain has changed. */
+bool hsds_request_head(const struct hsds_loader *l, uint32_t i, struct schema_request *req);
+int hsds_answer_head(struct hsds_loader *l, uint32_t i, const struct schema_answer *answer,
+		     struct err *err);
+
+/* The request for the document of an object. False: none is needed. */
+bool hsds_request_document(const struct hsds_loader *l, uint32_t number,
+			   struct schema_request *req);
+/* Parses an answer, or, if it is NULL, the document of the earlier load. If the object cannot be
+ * shown, it is marked as broken, and a note says why. Fails if that is the root group, or if the
+ * failure may be temporary. */
+int hsds_answer_document(struct hsds_loader *l, uint32_t number, const struct schema_answer *answer,
+			 struct err *err);
+/* The same for a document that the domain may not need: if it cannot be used, *used is false, and
+ * the object is as before. -ENOMEM. */
+int hsds_try_document(struct hsds_loader *l, uint32_t number, const struct schema_answer *answer,
+		      bool *used, struct err *err);
+/* Marks an object as broken. */
+void hsds_mark_broken(struct hsds_loader *l, uint32_t number);
+
+#endif
