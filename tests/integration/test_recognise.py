@@ -26,8 +26,8 @@ REFUSED = [
                       "and look for home/run.h5 in it"),
     ("old/home/x.h5", "{0}/old/home/x.h5 is a single domain of the bucket {0}/old: use {0}/old "
                       "and look for home/x.h5 in it"),
-    ("old/home", "{0}/old/home is a folder of the bucket {0}/old: use {0}/old and look for home/ in "
-                 "it"),
+    ("old/home", "{0}/old/home is a folder of the bucket {0}/old: use {0}/old and look for home/ "
+                 "in it"),
     ("alone", "{}/alone is a folder of a bucket, not a bucket: use the bucket that it is in"),
 ]
 OTHERS = [
