@@ -207,9 +207,22 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 int engine_check_file(const char *file, bool all, const struct engine_check_sink *sink,
 		      struct err *err);
 
+/* A domain that refers to an HDF5 file in the bucket instead of having its data. */
+struct engine_link {
+	const char *key; /* of the file in the bucket */
+	/* engine_import.file is a local file, which is, or will be, that object. Otherwise the
+	 * object is read, in ranges. */
+	bool is_local;
+	bool locate; /* no chunk tables are stored: readers find chunks in the index of the file */
+	/* Filled in: datasets that refer to the file, and the bytes of their data; requests for
+	 * ranges, and the bytes of their answers. */
+	uint64_t linked, linked_bytes, requests, bytes;
+};
+
 /* An import of a local HDF5 file as a new domain. Strings are borrowed. */
 struct engine_import {
-	const char *file; /* with abort it may be NULL */
+	const char *file; /* with abort it may be NULL; with link, its name is taken from here */
+	struct engine_link *link; /* NULL: the domain gets the data */
 	/* The domain, as in a mount. If it is a folder, the name of the file is appended. */
 	const char *path;
 	bool in_folder;	       /* path is a folder, even if the bucket has none there */

@@ -18,7 +18,9 @@ struct command {
 	const char *output;	 /* export --output, or NULL */
 	bool all, json;		 /* check */
 	struct engine_import import;
-	bool imports; /* an option of import was given */
+	bool imports;	/* an option of import was given */
+	const char *as; /* link --as, or NULL */
+	bool fastlink;	/* link --fastlink */
 	struct log *log;
 	struct progress progress;
 	/* Set by command_open(); file by the command. */
@@ -36,12 +38,18 @@ void command_close(void *command);
 /* Prints an error; returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* check.c, export.c, import.c, info.c, ls.c */
+/* check.c, export.c, import.c, info.c, link.c, ls.c */
 int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
 int command_export(struct command *c);
 int command_import(struct command *c);
+int command_link(struct command *c);
+
+/* The two parts of command_import(). The first one opens the bucket and fills in c->import. Each
+ * returns 0 or an exit status. */
+int command_import_open(struct command *c);
+int command_import_run(struct command *c);
 
 /* import.c: the options of import; any other value of getopt_long() is -j. */
 enum command_import_options {
@@ -51,6 +59,8 @@ enum command_import_options {
 	OPTION_ABORT,
 	OPTION_OWNER,
 	OPTION_MIN_CHUNK,
+	OPTION_AS,
+	OPTION_FASTLINK,
 };
 /* Applies an option. -EINVAL. */
 int command_import_option(struct command *c, int opt, const char *value, struct err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
- * HDF5 file, checks domains and files, stores an HDF5 file as a domain. */
+ * HDF5 file, checks domains and files, stores an HDF5 file as a domain or links it. */
 #include "command.h"
 
 #include <errno.h>
@@ -31,6 +31,7 @@ static const char help[] =
 	"  check [--all] [--json] BUCKET[/PATH] | FILE\n"
 	"                                  look for damage in domains or in an HDF5 file\n"
 	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
+	"  link FILE BUCKET/DOMAIN         make a domain of an HDF5 file without copying its data\n"
 	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
 	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
@@ -110,6 +111,22 @@ static const struct command_def {
 	 "                       folder)\n"
 	 "  -j, --jobs N         objects to put at the same time (64 in S3, 16 in a directory)\n"
 	 "  --abort              remove what an unfinished import has stored\n"},
+	{"link", command_link, "BUCKET/DOMAIN",
+	 "usage: hsimage [OPTIONS] link BUCKET/FILE BUCKET/DOMAIN\n"
+	 "       hsimage [OPTIONS] link --as KEY FILE BUCKET/DOMAIN\n"
+	 "       hsimage [OPTIONS] -b BUCKET link KEY DOMAIN\n"
+	 "       hsimage [OPTIONS] link --abort BUCKET/DOMAIN\n"
+	 "Makes a domain of an HDF5 file in the same bucket. The domain refers to the data,\n"
+	 "which stay in the file: only its metadata are read. Otherwise like import.\n"
+	 "\n"
+	 "  --as KEY             FILE is a local file that has, or will have, this key\n"
+	 "  --fastlink           store no chunk tables: readers look up chunks in the file\n"
+	 "  --replace            replace a domain that exists, and delete its storage\n"
+	 "  --keep-storage       with --replace: keep the storage of the old domain\n"
+	 "  --skip-unsupported   leave out what a domain cannot hold, and list it\n"
+	 "  --owner NAME         the owner of the domain\n"
+	 "  -j, --jobs N         objects to put at the same time (64 in S3, 16 in a directory)\n"
+	 "  --abort              remove what an unfinished link has stored\n"},
 };
 enum { NCOMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -215,7 +232,9 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 	static const struct option own[] = {
 		{"abort", no_argument, NULL, OPTION_ABORT},
 		{"all", no_argument, NULL, OPTION_ALL},
+		{"as", required_argument, NULL, OPTION_AS},
 		{"bucket", required_argument, NULL, 'b'},
+		{"fastlink", no_argument, NULL, OPTION_FASTLINK},
 		{"help", no_argument, NULL, 'h'},
 		{"jobs", required_argument, NULL, 'j'},
 		{"json", no_argument, NULL, OPTION_JSON},
@@ -283,13 +302,17 @@ static int check_import(const struct command *c, const struct arguments *a, stru
 static int check_arguments(const struct command *c, const struct arguments *a,
 			   const struct command_def *def, struct err *err)
 {
-	const char *foreign = c->details && def->run != command_ls	 ? "-l"
-			      : c->verify && def->run != command_info	 ? "--verify"
-			      : c->output && def->run != command_export	 ? "--output"
-			      : c->all && def->run != command_check	 ? "--all"
-			      : c->json && def->run != command_check	 ? "--json"
-			      : c->imports && def->run != command_import ? "of import"
-									 : NULL;
+	const bool imports = def->run == command_import || def->run == command_link;
+	const char *foreign = c->details && def->run != command_ls		? "-l"
+			      : c->verify && def->run != command_info		? "--verify"
+			      : c->output && def->run != command_export		? "--output"
+			      : c->all && def->run != command_check		? "--all"
+			      : c->json && def->run != command_check		? "--json"
+			      : c->imports && !imports				? "of import"
+			      : c->as && def->run != command_link		? "--as"
+			      : c->fastlink && def->run != command_link		? "--fastlink"
+			      : c->import.min_chunk && def->run == command_link ? "--min-chunk"
+										: NULL;
 	const bool takes_path = def->run == command_ls || def->run == command_check;
 	const char *in_bucket = takes_path ? "PATH" : "DOMAIN";
 	const char *const names[] = {c->bucket ? in_bucket : def->operand, "FILE"};
@@ -297,7 +320,7 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 	const int required = !(c->bucket && takes_path);
 	if (foreign)
 		return err_set(err, -EINVAL, "%s has no option %s", def->name, foreign);
-	if (def->run == command_import)
+	if (imports)
 		return check_import(c, a, err);
 	int rc = operands_check(a->v + 1, (int)a->n - 1, names, most, required, err);
 	return rc ? rc : options_check(&c->options, err);
@@ -321,7 +344,8 @@ static int run(struct command *c, const struct arguments *a)
 	const struct command_def *def = find_command(a->v[0]);
 	if (!a->v[0])
 		err_set(&err, -EINVAL,
-			"missing operand: COMMAND is required: ls, info, export, check or import");
+			"missing operand: COMMAND is required: ls, info, export, check, import or "
+			"link");
 	else if (!def)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))

@@ -57,6 +57,12 @@ int command_import_option(struct command *c, int opt, const char *value, struct 
 	case OPTION_ABORT:
 		import->abort = true;
 		return 0;
+	case OPTION_AS:
+		c->as = value;
+		return *value ? 0 : err_set(err, -EINVAL, "--as: must not be empty");
+	case OPTION_FASTLINK:
+		c->fastlink = true;
+		return 0;
 	case OPTION_OWNER:
 		import->owner = value;
 		return *value ? 0 : err_set(err, -EINVAL, "--owner: must not be empty");
@@ -77,6 +83,9 @@ int command_import_option(struct command *c, int opt, const char *value, struct 
 int command_import_check(const struct command *c, struct err *err)
 {
 	const struct engine_import *import = &c->import;
+	if (import->abort && (c->as || c->fastlink))
+		return err_set(err, -EINVAL,
+			       "--abort removes an unfinished link; other options do not apply");
 	if (import->keep_storage && !import->replace)
 		return err_set(err, -EINVAL, "--keep-storage is an option of --replace");
 	if (import->abort && (import->replace || import->skip_unsupported || import->min_chunk))
@@ -106,9 +115,8 @@ static const char *login_name(void)
 	return user ? user->pw_name : "admin";
 }
 
-int command_import(struct command *c)
+int command_import_open(struct command *c)
 {
-	struct err err = ERR_INIT;
 	struct engine_import *import = &c->import;
 	/* FILE is missing if the import is only removed. */
 	const char *target = c->operands[1] ? c->operands[1] : c->operands[0];
@@ -129,8 +137,20 @@ int command_import(struct command *c)
 	import->line = print_line;
 	import->progress = show_progress;
 	import->arg = c;
-	if (engine_import(c->engine, import, &err))
+	return EXIT_OK;
+}
+
+int command_import_run(struct command *c)
+{
+	struct err err = ERR_INIT;
+	if (engine_import(c->engine, &c->import, &err))
 		return command_failed(c, &err);
 	progress_finish(&c->progress);
 	return EXIT_OK;
+}
+
+int command_import(struct command *c)
+{
+	const int status = command_import_open(c);
+	return status ? status : command_import_run(c);
 }

@@ -24,6 +24,7 @@ static void import_release(struct import *im)
 	key_set_free(im->keys);
 	h5file_close(im->file);
 	free(im->datasets);
+	bytes_release(&im->tables);
 	free(im->paths);
 	schema_document_unref(im->document);
 	schema_document_unref(im->folder);
@@ -37,6 +38,7 @@ static int keep_paths(struct import *im, struct err *err)
 {
 	const uint32_t n = tree_numbers(im->tree);
 	im->paths = calloc(n, sizeof(*im->paths));
+	im->npaths = n;
 	if (!im->paths)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n; i++)
@@ -47,7 +49,9 @@ static int keep_paths(struct import *im, struct err *err)
 static int open_file(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
-	const struct h5file_options how = {.budget = opt->env->budget, .claim_chunks = true};
+	/* The chunks of a file that stays as it is are not read, so that overlapping ones do not
+	 * matter before somebody reads them. */
+	const struct h5file_options how = {.budget = opt->env->budget, .claim_chunks = !opt->link};
 	struct source *source;
 	int rc = opt->file.open(opt->file.ctx, &source, err);
 	if (rc)
@@ -59,7 +63,9 @@ static int open_file(struct import *im, struct err *err)
 	rc = keep_paths(im, err);
 	if (!rc)
 		rc = import_check(im, err);
-	return rc ? rc : import_plan(im, err);
+	if (!rc)
+		rc = import_plan(im, err);
+	return rc || !opt->link ? rc : link_plan(im, err);
 }
 
 /* What an earlier call has put. */
@@ -117,7 +123,8 @@ static int store(struct import *im, struct err *err)
 static bool is_same_file(const struct import *im)
 {
 	const struct import_file *file = &im->opt->file;
-	return im->record.size == file->size && im->record.mtime_ns == file->mtime_ns;
+	return im->record.size == file->size && im->record.mtime_ns == file->mtime_ns &&
+	       import_is_same_kind(im);
 }
 
 /* *again: an earlier import to this path, of another file, was completed only now. */

@@ -102,6 +102,24 @@ bool import_names_record(const struct import *im, const struct schema_document *
 	       domain == im->record.domain;
 }
 
+/* What the record says of a link; NULL: an import. */
+static const char *kind_of(const struct import_options *opt)
+{
+	return !opt->link ? NULL : opt->link->locate ? "located" : "tables";
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool import_is_same_kind(const struct import *im)
+{
+	const struct import_link *link = im->opt->link;
+	return same_text(im->record.link, kind_of(im->opt)) &&
+	       (!link || same_text(im->record.etag, link->etag));
+}
+
 static int put_record(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
@@ -117,6 +135,8 @@ static int put_record(struct import *im, struct err *err)
 		.size = opt->file.size,
 		.mtime_ns = opt->file.mtime_ns,
 		.created_ns = opt->now_ns,
+		.link = kind_of(opt),
+		.etag = opt->link ? opt->link->etag : NULL,
 	};
 	opt->env->random(opt->env, &im->record.domain, sizeof(im->record.domain));
 	int rc = im->schema->import_emit(&im->record, &text, err);
@@ -150,11 +170,6 @@ int import_delete_record(struct import *im, struct err *err)
 	return store_failure(&req->answer, err);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 /* Whether the record is that of this import, which then goes on. */
 static int check_record(const struct import *im, struct err *err)
 {
@@ -166,6 +181,11 @@ static int check_record(const struct import *im, struct err *err)
 		why = "it was started with another file or another version of the file";
 	else if (r->min_chunk != opt->min_chunk)
 		why = "it was started with another --min-chunk";
+	else if (!same_text(r->link, kind_of(opt)))
+		why = r->link ? "it is a link, or one with another --fastlink"
+			      : "it copies the data instead of linking them";
+	else if (!import_is_same_kind(im))
+		why = "it was started with another version of the file";
 	else if (!same_text(r->replaces, root))
 		why = "the domain that it was to replace has changed";
 	if (!why)

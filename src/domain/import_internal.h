@@ -22,6 +22,12 @@ struct import_dataset {
 	bool is_ascending; /* the index lists them in the order of their numbers */
 };
 
+/* The chunk table of a linked dataset, which is a dataset without a link. */
+struct import_table {
+	uint32_t dataset, table; /* numbers */
+	bool has_masks;
+};
+
 struct import {
 	const struct import_options *opt;
 	const struct schema_ops *schema;
@@ -45,6 +51,8 @@ struct import {
 	uint64_t total;			 /* bytes of raw data in the file */
 	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
 	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
+	struct bytes tables;		 /* of struct import_table */
+	uint32_t npaths;		 /* length of paths and datasets */
 };
 
 /* ---- import_report.c ---- */
@@ -68,6 +76,8 @@ int import_document(const struct import_options *opt, const char *path,
 /* Reads the record of opt->path. *found: there is one. */
 int import_read_record(struct import *im, bool *found, struct err *err);
 int import_delete_record(struct import *im, struct err *err);
+/* Whether the record is of an import, or of a link in the same way, of the same version. */
+bool import_is_same_kind(const struct import *im);
 /* Whether the document names the storage that the record names. */
 bool import_names_record(const struct import *im, const struct schema_document *d);
 
@@ -81,6 +91,18 @@ int import_check(struct import *im, struct err *err);
 
 /* Reads the index of each dataset, joins chunks, and counts. */
 int import_plan(struct import *im, struct err *err);
+
+/* ---- import_link.c ---- */
+
+/* Makes references of the datasets whose data can stay in the file. */
+int link_plan(struct import *im, struct err *err);
+/* Puts a body that exists already. *body is emptied. */
+int link_put_body(struct import *im, const char *key, struct bytes *body, uint64_t weight,
+		  struct err *err);
+/* Puts the chunks of the tables. */
+int link_put_tables(struct import *im, struct err *err);
+/* Announces the reads of the chunks of a dataset that is copied. */
+int link_advise(struct import *im, uint32_t number, struct err *err);
 
 /* ---- import_chunk.c: the body of one chunk ---- */
 

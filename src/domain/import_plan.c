@@ -171,7 +171,7 @@ int import_plan(struct import *im, struct err *err)
 		if (!rc && im->opt->min_chunk && im->datasets[number].is_ascending)
 			rc = join(im, number, err);
 	}
-	if (!rc && small > MANY_CHUNKS && !im->opt->min_chunk)
+	if (!rc && small > MANY_CHUNKS && !im->opt->min_chunk && !im->opt->link)
 		import_note(im,
 			    "%" PRIu64 " chunks are smaller than 64 KiB, and each becomes an "
 			    "object; --min-chunk=1M joins neighbouring chunks",

@@ -25,11 +25,15 @@ void import_progress(const struct import *im)
 	struct put_queue_counts counts;
 	if (!im->opt->progress)
 		return;
+	if (im->opt->link) {
+		im->opt->progress(im->opt->ctx, im->result->linked_bytes, im->opt->file.size);
+		return;
+	}
 	put_queue_counts(im->queue, &counts);
 	im->opt->progress(im->opt->ctx, im->passed + counts.weight, im->total);
 }
 
 const char *import_path(const struct import *im, uint32_t number)
 {
-	return im->paths[number] ? im->paths[number] : "";
+	return number < im->npaths && im->paths[number] ? im->paths[number] : "";
 }

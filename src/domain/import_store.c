@@ -49,6 +49,20 @@ static bool is_stored(const struct chunks *c, const char *key)
 	return key_set_find(c->im->keys, key, &size) && (!c->size || size == c->size);
 }
 
+/* Makes the body here, because the source of a link may block. */
+static int put_made(struct chunks *c, struct chunk_parts *parts, const char *key, uint64_t weight,
+		    struct err *err)
+{
+	auto_bytes struct bytes body = {0};
+	int rc = chunk_make(parts, &body, err);
+	if (rc < 0)
+		chunk_explain(parts, err);
+	chunk_free(parts);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	return link_put_body(c->im, key, &body, weight, err);
+}
+
 /* Hands the collected chunk over to the queue. */
 static int put_chunk(struct chunks *c, struct err *err)
 {
@@ -72,6 +86,8 @@ static int put_chunk(struct chunks *c, struct err *err)
 		chunk_free(parts);
 		return 0;
 	}
+	if (im->opt->link)
+		return put_made(c, parts, key, weight, err);
 	const struct put put = {
 		.key = key,
 		.make = chunk_make,
@@ -115,7 +131,9 @@ static int put_dataset(struct import *im, uint32_t number, struct err *err)
 	c.size = object_size(c.context);
 	for (uint32_t i = 0; i < grid->rank; i++)
 		c.factors[i] = grid->chunk[i] / file->chunk[i];
-	int rc = h5file_chunks(im->file, number, 0, file->nchunks, take_chunk, &c, err);
+	int rc = im->opt->link ? link_advise(im, number, err) : 0;
+	if (!rc)
+		rc = h5file_chunks(im->file, number, 0, file->nchunks, take_chunk, &c, err);
 	if (!rc)
 		rc = put_chunk(&c, err);
 	chunk_free(c.parts);
@@ -132,6 +150,8 @@ static int put_chunks(struct import *im, struct err *err)
 		if (im->datasets[number].stored)
 			rc = put_dataset(im, number, err);
 	}
+	if (!rc)
+		rc = link_put_tables(im, err);
 	if (!rc)
 		rc = put_queue_flush(im->queue, err);
 	import_progress(im);
@@ -201,6 +221,10 @@ static int put_documents(struct import *im, enum object_kind kind, struct err *e
 		if (tree_object(im->tree, number)->o.kind == kind)
 			rc = put_document(im, number, err);
 	}
+	const struct import_table *tables = (const void *)im->tables.data;
+	for (size_t i = 0; !rc && kind == OBJECT_DATASET && i < im->tables.len / sizeof(*tables);
+	     i++)
+		rc = put_document(im, tables[i].table, err);
 	return rc ? rc : put_queue_flush(im->queue, err);
 }
 

@@ -18,6 +18,7 @@
 #include <s3/s3.h>
 
 #include "import_file.h"
+#include "link_file.h"
 
 enum { DIR_PUTS = 16, S3_PUTS = 64 };
 
@@ -129,6 +130,16 @@ static int check_source(void *ctx, struct err *err)
 	return import_source_check(ctx, err);
 }
 
+static struct import_file file_of(struct import_source *s)
+{
+	return (struct import_file){.name = s->path,
+				    .size = s->size,
+				    .mtime_ns = s->mtime_ns,
+				    .open = open_source,
+				    .check = check_source,
+				    .ctx = s};
+}
+
 /* Puts at the same time. More than the connections to the server would only wait for one. */
 static unsigned int puts_of(const struct engine *e, const struct engine_import *opt)
 {
@@ -168,6 +179,10 @@ static int import(const struct import_options *io, const struct engine_import *o
 {
 	struct import_result result;
 	int rc = domain_import(io, &result, err);
+	if (opt->link) {
+		opt->link->linked = result.linked;
+		opt->link->linked_bytes = result.linked_bytes;
+	}
 	if (!rc && result.finished_earlier)
 		add_note(opt, "an earlier import of this file was complete except for its last "
 			      "step");
@@ -191,11 +206,24 @@ static int remove_stored(const struct import_options *io, const struct engine_im
 int engine_import(struct engine *e, const struct engine_import *opt, struct err *err)
 {
 	struct import_source file = {0};
+	struct link_file linked = {0};
 	struct engine_import copy = *opt;
 	auto_free char *path = NULL;
-	int rc = opt->file && !opt->abort ? import_source_init(&file, opt->file, err) : 0;
+	int rc = 0;
+	if (opt->link && !opt->abort)
+		rc = link_file_init(&linked, e, opt, err);
+	else if (opt->file && !opt->abort)
+		rc = import_source_init(&file, opt->file, err);
 	if (!rc)
 		rc = find_target(e, opt, &path, err);
+	if (!rc && opt->link && strcmp(path, opt->link->key) == 0)
+		rc = err_set(err, -EEXIST, "%s: the domain cannot have the key of the file", path);
+	const struct import_link link = {
+		.bucket = linked.bucket,
+		.key = linked.bucket_key,
+		.etag = linked.meta.etag[0] ? linked.meta.etag : NULL,
+		.locate = opt->link && opt->link->locate,
+	};
 	const struct import_options io = {
 		.env = &e->env,
 		.store = e->store,
@@ -211,12 +239,8 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.puts = puts_of(e, opt),
 		.now_ns = wall_clock(),
 		.cancelled = opt->cancelled,
-		.file = {.name = file.path,
-			 .size = file.size,
-			 .mtime_ns = file.mtime_ns,
-			 .open = open_source,
-			 .check = check_source,
-			 .ctx = &file},
+		.file = opt->link ? link_file_of(&linked) : file_of(&file),
+		.link = opt->link ? &link : NULL,
 		.note = note,
 		.progress = progress,
 		.ctx = &copy,
@@ -225,6 +249,9 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		rc = opt->abort ? remove_stored(&io, opt, err) : import(&io, opt, err);
 	if (path)
 		names_forget(e->names, path);
+	if (opt->link)
+		link_file_counts(&linked, &opt->link->requests, &opt->link->bytes);
+	link_file_release(&linked);
 	import_source_release(&file);
 	return rc;
 }

@@ -158,6 +158,11 @@ int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct
 	return rc;
 }
 
+void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chunk)
+{
+	h5_file_advise(&f->file, chunk->addr, chunk->size);
+}
+
 /* Undoes the filters. *out: exactly the bytes of the chunk in the file, without those of a cut that
  * are beyond the extent. */
 static int undo_filters(const struct dataset_info *d, const struct h5file_chunk *chunk,

@@ -197,7 +197,9 @@ static int finish(struct writer *w, size_t start, int rc, struct err *err)
 
 int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out, struct err *err)
 {
-	const struct object *o = schema_emit_target(t, (uint64_t)number + 1);
+	/* A chunk table has no link. */
+	const struct tree_object *to = number < tree_numbers(t) ? tree_object(t, number) : NULL;
+	const struct object *o = to && !to->broken && to->o.id ? &to->o : NULL;
 	const size_t start = out->len;
 	struct err why = ERR_INIT;
 	if (!o || !tree_object(t, 0)->o.id)

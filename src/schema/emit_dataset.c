@@ -11,12 +11,23 @@
  *   fillValue  null: a fill value is defined, and is a string that has never been set
  *   unset      the strings of a fill value in base64 that have no value (stream.c)
  *
- * and "shape" has a member "hsmount" with "maxdims", if a maximum is 0: the service takes 0 as no
+ * If the data stay in an HDF5 file, the "layout" of "creationProperties" refers to it:
+ *
+ *   H5D_CONTIGUOUS_REF         file_uri, offset, size
+ *   H5D_CHUNKED_REF            file_uri, dims, chunks {"i_j": [offset, size]}, with the filter mask
+ *                              as a third number if it is not 0
+ *   H5D_CHUNKED_REF_INDIRECT   file_uri, dims, chunk_table (the id of a dataset)
+ *
+ * with a member "hsmount" {etag, size, h5path, exact}: the version of the file, the path of the
+ * dataset in it, and that "filters" of "hsmount" has all filters of the file.
+ *
+ * "shape" has a member "hsmount" with "maxdims", if a maximum is 0: the service takes 0 as no
  * limit. Pure.
  */
 #include "emit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,20 +88,109 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s)
 
 /* ---- layout ---- */
 
+static void put_chunk_dims(struct writer *w, const struct grid *grid, const uint32_t *chunk)
+{
+	write_key(w, "dims");
+	write_open(w, '[');
+	for (uint32_t d = 0; d < grid->rank; d++)
+		write_uint(w, chunk[d]);
+	write_close(w, ']');
+}
+
 static void put_layout(struct writer *w, const char *cls, const struct grid *grid,
 		       const uint32_t *chunk)
 {
 	write_key(w, "layout");
 	write_open(w, '{');
 	write_member_word(w, "class", cls);
-	if (chunk) {
-		write_key(w, "dims");
+	if (chunk)
+		put_chunk_dims(w, grid, chunk);
+	write_close(w, '}');
+}
+
+/* ---- references to an HDF5 file ---- */
+
+static void put_coords(struct writer *w, const struct grid *g, uint64_t number)
+{
+	uint64_t coords[DSPACE_MAX_RANK];
+	char text[DSPACE_MAX_RANK * 21 + 1];
+	size_t n = 0;
+	grid_coords(g, number, coords);
+	for (uint32_t d = 0; d < g->rank; d++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu64, d ? "_" : "",
+				      coords[d]);
+	write_key_text(w, text, n);
+}
+
+static void put_ranges(struct writer *w, const struct reference *r, const struct grid *g)
+{
+	write_key(w, "chunks");
+	write_open(w, '{');
+	for (uint64_t i = 0; i < r->nchunks; i++) {
+		const struct reference_chunk *c = &r->chunks[i];
+		put_coords(w, g, c->number);
 		write_open(w, '[');
-		for (uint32_t d = 0; d < grid->rank; d++)
-			write_uint(w, chunk[d]);
+		write_uint(w, c->offset);
+		write_uint(w, c->size);
+		if (c->filter_mask)
+			write_uint(w, c->filter_mask);
 		write_close(w, ']');
 	}
 	write_close(w, '}');
+}
+
+/* The version of the file, and where the dataset is in it. */
+static void put_version(struct writer *w, const struct reference *r)
+{
+	const struct reference_file *f = &r->file;
+	write_key(w, "hsmount");
+	write_open(w, '{');
+	if (f->etag)
+		write_member_text(w, "etag", f->etag);
+	if (f->size != UINT64_MAX)
+		write_member_uint(w, "size", f->size);
+	if (f->h5path)
+		write_member_text(w, "h5path", f->h5path);
+	if (r->exact) {
+		write_key(w, "exact");
+		write_bool(w, true);
+	}
+	write_close(w, '}');
+}
+
+static int put_reference(struct schema_emit *e, const struct dataset *ds)
+{
+	static const char *const classes[] = {
+		[REFERENCE_CONTIGUOUS] = "H5D_CONTIGUOUS_REF",
+		[REFERENCE_CHUNKED] = "H5D_CHUNKED_REF",
+		[REFERENCE_TABLE] = "H5D_CHUNKED_REF_INDIRECT",
+	};
+	const struct reference *r = ds->reference;
+	struct writer *w = &e->w;
+	const struct object *table = NULL;
+	if (r->layout == REFERENCE_TABLE) {
+		table = r->table < tree_numbers(e->tree) ? &tree_object(e->tree, r->table)->o
+							 : NULL;
+		if (!table || !table->id)
+			return err_set(e->err, -EINVAL, "the chunk table has no id");
+	}
+	write_key(w, "layout");
+	write_open(w, '{');
+	write_member_word(w, "class", classes[r->layout]);
+	write_member_text(w, "file_uri", r->file.uri);
+	if (r->layout == REFERENCE_CONTIGUOUS) {
+		write_member_uint(w, "offset", r->offset);
+		write_member_uint(w, "size", r->size);
+	}
+	if (r->layout != REFERENCE_CONTIGUOUS)
+		put_chunk_dims(w, &ds->grid, ds->grid.chunk);
+	if (r->layout == REFERENCE_CHUNKED)
+		put_ranges(w, r, &ds->grid);
+	if (table)
+		write_member_word(w, "chunk_table", table->id);
+	put_version(w, r);
+	write_close(w, '}');
+	return 0;
 }
 
 static void put_requested(struct writer *w, const struct dataset *ds)
@@ -186,9 +286,36 @@ static void put_times(struct writer *w, const struct dataset *ds)
 		write_member_word(w, "fillTime", fills[ds->fill_time]);
 }
 
+static void put_argument(struct writer *w, const char *name, const char *value, size_t n)
+{
+	struct bytes text = {0};
+	if (bytes_append(&text, name, strlen(name)) || bytes_append(&text, value, n))
+		w->bad = true;
+	else
+		write_text(w, (const char *)text.data, text.len);
+	bytes_release(&text);
+}
+
+/* A table whose records are in the index of the file. The URI is "bucket/key". */
+static void put_locator(struct writer *w, const struct reference_file *f)
+{
+	const char *slash = strchr(f->uri, '/');
+	const size_t bucket = slash ? (size_t)(slash - f->uri) : 0;
+	const char *key = slash ? slash + 1 : f->uri;
+	write_key(w, "initializer");
+	write_open(w, '[');
+	write_word(w, "chunklocator");
+	put_argument(w, "--h5path=", f->h5path, strlen(f->h5path));
+	put_argument(w, "--filepath=", key, strlen(key));
+	put_argument(w, "--bucket=", f->uri, bucket);
+	write_close(w, ']');
+}
+
 static void put_initializer(struct writer *w, const struct dataset *ds)
 {
 	char start[40], step[40];
+	if (ds->initializer == INITIALIZER_CHUNK_LOCATOR)
+		put_locator(w, ds->indexed);
 	if (ds->initializer != INITIALIZER_ARANGE)
 		return;
 	snprintf(start, sizeof(start), "--start=%.17g", ds->arange_start);
@@ -228,6 +355,17 @@ static void put_hsmount(struct writer *w, const struct dataset *ds, bool filters
 	write_close(w, '}');
 }
 
+/* Of the filters of a file, those that the service can undo. */
+static void served_of_file(struct pipeline *p)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->f[i].id == FILTER_SHUFFLE ||
+		    (p->f[i].id == FILTER_DEFLATE && p->f[i].nparams > 0))
+			p->f[n++] = p->f[i];
+	p->n = n;
+}
+
 static int put_properties(struct schema_emit *e, const struct object *o, const struct carrier *c)
 {
 	const struct dataset *ds = &o->dataset;
@@ -236,10 +374,19 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 	auto_unset struct schema_unset unset = {0};
 	bool written = true;
 	dataset_pipeline(ds, &served);
-	pipeline_of_object(&served, &served);
+	if (ds->reference)
+		served_of_file(&served);
+	else
+		pipeline_of_object(&served, &served);
 	write_key(w, "creationProperties");
 	write_open(w, '{');
-	put_requested(w, ds);
+	if (ds->reference) {
+		int rc = put_reference(e, ds);
+		if (rc)
+			return rc;
+	} else {
+		put_requested(w, ds);
+	}
 	put_times(w, ds);
 	if (ds->fill_defined) {
 		int rc = schema_emit_fill(e, c, ds, &written, &unset);
@@ -252,7 +399,8 @@ static int put_properties(struct schema_emit *e, const struct object *o, const s
 		write_member_uint(w, "CreateOrder", 1);
 	}
 	put_initializer(w, ds);
-	put_hsmount(w, ds, !is_same(&served, ds), !written, &unset);
+	put_hsmount(w, ds, ds->reference ? ds->nfilters > 0 : !is_same(&served, ds), !written,
+		    &unset);
 	write_close(w, '}');
 	return 0;
 }

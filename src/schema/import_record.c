@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record of an unfinished import: {"domain", "replaces", "path", "file", "min_chunk", "size",
- * "mtime", "created"}. It is read by this program alone. "domain" has 16 hexadecimal digits, times
- * are in nanoseconds since the epoch, and a path that is not UTF-8 is in base64 in "path_base64",
- * "file_base64". Pure.
+ * "mtime", "created"}, optionally "link" and "etag". It is read by this program alone. "domain" has
+ * 16 hexadecimal digits, times are in nanoseconds since the epoch, and a path that is not UTF-8 is
+ * in base64 in "path_base64", "file_base64". Pure.
  */
 #include "emit.h"
 #include "parse.h"
@@ -50,6 +50,10 @@ int schema_import_emit(const struct schema_import *i, struct bytes *out, struct 
 	write_int(&w, i->mtime_ns);
 	write_key(&w, "created");
 	write_int(&w, i->created_ns);
+	if (i->link)
+		write_member_text(&w, "link", i->link);
+	if (i->etag)
+		write_member_text(&w, "etag", i->etag);
 	write_close(&w, '}');
 	if (!w.bad)
 		return 0;
@@ -109,6 +113,18 @@ static int parse_replaces(struct schema_ctx *ctx, const json_t *v, const char **
 	return 0;
 }
 
+static int parse_text(struct schema_ctx *ctx, const json_t *doc, const char *key, const char **out,
+		      struct err *err)
+{
+	const json_t *v = json_object_get(doc, key);
+	bool utf8;
+	if (!v)
+		return 0;
+	if (!json_is_string(v))
+		return err_set(err, -EIO, "%s: not a text", key);
+	return schema_ctx_name(ctx, json_string_value(v), json_string_length(v), out, &utf8, err);
+}
+
 static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schema_import *out,
 			 struct err *err)
 {
@@ -124,6 +140,10 @@ static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schem
 	out->mtime_ns = json_integer_value(mtime);
 	out->created_ns = json_integer_value(created);
 	int rc = parse_replaces(ctx, json_object_get(doc, "replaces"), &out->replaces, err);
+	if (!rc)
+		rc = parse_text(ctx, doc, "link", &out->link, err);
+	if (!rc)
+		rc = parse_text(ctx, doc, "etag", &out->etag, err);
 	if (!rc)
 		rc = parse_path(ctx, doc, "path", "path_base64", &out->path, err);
 	if (!rc)

@@ -51,6 +51,11 @@ def folder_of(oid):
     return f"db/{a}-{b}" if oid == root_of(oid) else f"db/{a}-{b}/{kind}/{c}-{d}-{e}"
 
 
+# Classes of the layout that the creator asked for.
+ASKED = ("H5D_CHUNKED", "H5D_CONTIGUOUS", "H5D_CONTIGUOUS_REF", "H5D_CHUNKED_REF",
+         "H5D_CHUNKED_REF_INDIRECT")
+
+
 class Checker:
     def __init__(self, bucket, strict):
         self.bucket = bucket
@@ -300,7 +305,7 @@ class Checker:
         layout = doc.get("layout", asked)
         if self.strict:
             self.need("layout" in doc or dims is None, "layout is missing")
-            self.need(asked.get("class") in ("H5D_CHUNKED", "H5D_CONTIGUOUS"), f"layout {asked}")
+            self.need(asked.get("class") in ASKED, f"layout {asked}")
             self.need(asked.get("class") != "H5D_CHUNKED" or "dims" in asked, f"layout {asked}")
         filtered = self.filters(props)
         if dims is None or "dims" not in layout:
@@ -382,13 +387,15 @@ class Checker:
             self.reachable(root)
 
     def reachable(self, root):
-        """Every document must be linked, or be a committed type that is used."""
+        """Every document must be linked, or be a committed type or a chunk table that is used."""
         todo, seen = [root], {root}
         while todo:
             doc = self.docs[todo.pop()]
             names = [link["id"] for link in doc.get("links", {}).values() if "id" in link]
             types = [doc.get("type")] + [a["type"] for a in doc["attributes"].values()]
             names += [t["id"] for t in types if isinstance(t, dict) and "id" in t]
+            layout = doc.get("creationProperties", {}).get("layout", {})
+            names += [layout["chunk_table"]] if "chunk_table" in layout else []
             todo += [n for n in names if n in self.docs and n not in seen]
             seen.update(names)
         for oid in self.docs:

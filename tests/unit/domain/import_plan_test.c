@@ -95,7 +95,8 @@ static void setup(struct world *w, uint32_t rank, const uint64_t *dims, const ui
 	w->opt = (struct import_options){.env = &w->env, .note = take_note, .ctx = w};
 	w->file.dataset.grid = o->dataset.grid;
 	w->file.chunk_size = 100;
-	w->im = (struct import){.opt = &w->opt, .file = &w->file, .tree = t, .paths = w->paths};
+	w->im = (struct import){
+		.opt = &w->opt, .file = &w->file, .tree = t, .paths = w->paths, .npaths = 2};
 }
 
 static int plan(struct world *w, struct err *err)

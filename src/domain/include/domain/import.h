@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Imports an HDF5 file as a new domain.
+ * Imports an HDF5 file as a new domain, or links it: then the domain has the metadata, and its
+ * datasets refer to byte ranges of the file, which stays in the bucket.
  *
  * The order, in which each step is complete before the next one begins:
  *
@@ -52,6 +53,14 @@ struct import_file {
 	void *ctx;
 };
 
+/* How a domain refers to the file, instead of having its data. */
+struct import_link {
+	/* The bucket of the domain and the key of the file in it, which need not exist yet. */
+	const char *bucket, *key;
+	const char *etag; /* of that object; NULL: not known */
+	bool locate;	  /* no chunk tables are stored: readers find chunks in the file's index */
+};
+
 struct import_options {
 	const struct env *env;
 	struct store *store;
@@ -68,6 +77,9 @@ struct import_options {
 	int64_t now_ns;	       /* since the epoch */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
 	struct import_file file;      /* not for domain_import_abort() */
+	/* NULL, or the domain refers to the file. The source of the file is then read only in the
+	 * thread of the caller, and may block. */
+	const struct import_link *link;
 	/* A line for the user: what is damaged or left out, advice. May be NULL. */
 	void (*note)(void *ctx, const char *line);
 	/* Bytes of raw data in the file that are stored, and all of them. May be NULL. */
@@ -80,6 +92,8 @@ struct import_result {
 	uint64_t puts, bytes;	  /* of chunks and documents that this call has put */
 	uint64_t found;		  /* chunks that an earlier, interrupted import has put */
 	uint64_t left_out;	  /* objects, attributes and links */
+	uint64_t linked;	  /* datasets whose data stay in the file */
+	uint64_t linked_bytes;	  /* of these data as they are stored */
 	bool finished_earlier;	  /* only the steps after the document were left */
 };
 

@@ -109,6 +109,8 @@ int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t en
 /* Reads the stored bytes of a chunk. *out is empty before. Any thread. */
 int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
 		      struct err *err);
+/* Announces that a chunk is read soon: see source_advise(). One thread at a time. */
+void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chunk);
 /* Undoes the filters and converts the bytes to the elements of the whole chunk (grid.chunk_elems;
  * of a cut, the elements beyond the extent are zeros): addresses of headers become object numbers,
  * heap references become items. *stored is the caller's and may be emptied. Any thread: the heap

@@ -220,6 +220,8 @@ struct schema_import {
 	uint64_t size;	    /* of the file, bytes */
 	int64_t mtime_ns;   /* of the file */
 	int64_t created_ns; /* when the import began: the time of all new documents */
+	const char *link;   /* NULL, or the domain refers to the file, in the way of this word */
+	const char *etag;   /* of the file; NULL: not known */
 };
 
 struct schema_ops {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See link_file.h. The version of the object is found by a HEAD before it is read, is a condition
+ * of each range that is read, and is compared again before the domain appears.
+ */
+#include "link_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <schema/schema.h>
+
+static int out_of_memory(struct err *err)
+{
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+/* The bucket and the key under which readers of the domain find the file: in S3, those of the
+ * service; the name of a directory is that of its bucket. */
+static int find_bucket(struct link_file *f, struct err *err)
+{
+	auto_free char *prefix = NULL;
+	if (store_stack_is_s3(f->e->bucket)) {
+		int rc = store_stack_split_s3(f->e->bucket, &f->bucket, &prefix, err);
+		if (rc)
+			return rc;
+	} else {
+		auto_free char *dir = realpath(store_stack_dir(f->e->bucket), NULL);
+		const char *slash = dir ? strrchr(dir, '/') : NULL;
+		if (!slash || !slash[1])
+			return err_set(err, -EINVAL, "%s: the bucket has no name", f->e->bucket);
+		f->bucket = strdup(slash + 1);
+	}
+	const int n =
+		asprintf(&f->bucket_key, "%s%s%s", prefix ? prefix : "", prefix ? "/" : "", f->key);
+	if (n < 0)
+		f->bucket_key = NULL;
+	return f->bucket && f->bucket_key ? 0 : out_of_memory(err);
+}
+
+static int check_key(const struct link_file *f, struct err *err)
+{
+	if (!store_key_ok(f->key))
+		return err_set(err, -EINVAL, "%s: not a valid key", f->key);
+	if (schema_is_document(schema_all(), f->key) || schema_is_storage(schema_all(), f->key))
+		return err_set(err, -EINVAL, "%s: a part of a domain, not an HDF5 file", f->key);
+	return 0;
+}
+
+/* *meta: size UINT64_MAX if there is no such object. */
+static int head(const struct link_file *f, struct store_meta *meta, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(f->e->store, STORE_HEAD);
+	if (!req)
+		return out_of_memory(err);
+	store_request_key(req, f->key);
+	req->cancelled = f->cancelled;
+	store_run(f->e->store, req);
+	int rc = store_failure(&req->answer, err);
+	if (rc)
+		return err_wrap(err, rc, "%s", f->key);
+	*meta = store_absence(&req->answer) ? (struct store_meta){.size = UINT64_MAX}
+					    : req->answer.meta;
+	return 0;
+}
+
+static int find_local(struct link_file *f, const char *path, struct err *err)
+{
+	int rc = import_source_init(&f->local, path, err);
+	if (rc || f->meta.size == UINT64_MAX || f->meta.size == f->local.size)
+		return rc;
+	return err_set(err, -ESTALE,
+		       "%s is not the object %s: it has %" PRIu64 " bytes, the object has %" PRIu64,
+		       path, f->key, f->local.size, f->meta.size);
+}
+
+int link_file_init(struct link_file *f, struct engine *e, const struct engine_import *opt,
+		   struct err *err)
+{
+	const struct engine_link *link = opt->link;
+	*f = (struct link_file){
+		.e = e, .cancelled = opt->cancelled, .key = link->key, .is_local = link->is_local};
+	int rc = check_key(f, err);
+	if (!rc)
+		rc = find_bucket(f, err);
+	if (!rc && asprintf(&f->name, "%s/%s", f->bucket, f->bucket_key) < 0) {
+		f->name = NULL;
+		rc = out_of_memory(err);
+	}
+	if (!rc)
+		rc = head(f, &f->meta, err);
+	if (!rc && f->is_local)
+		return find_local(f, opt->file, err);
+	if (!rc && f->meta.size == UINT64_MAX)
+		rc = err_set(err, -ENOENT, "%s: the bucket has no such object", f->key);
+	return rc;
+}
+
+void link_file_release(struct link_file *f)
+{
+	store_source_free(f->source);
+	import_source_release(&f->local);
+	free(f->bucket);
+	free(f->bucket_key);
+	free(f->name);
+	*f = (struct link_file){0};
+}
+
+static int open_file(void *ctx, struct source **out, struct err *err)
+{
+	struct link_file *f = ctx;
+	if (f->is_local)
+		return import_source_open(&f->local, out, err);
+	store_source_free(f->source);
+	f->source = store_source_new(&(struct store_source_options){.store = f->e->store,
+								    .key = f->key,
+								    .size = f->meta.size,
+								    .etag = f->meta.etag,
+								    .cancelled = f->cancelled});
+	if (!f->source)
+		return out_of_memory(err);
+	*out = store_source_source(f->source);
+	return 0;
+}
+
+/* An object that did not exist may exist now. */
+static int check_file(void *ctx, struct err *err)
+{
+	struct link_file *f = ctx;
+	struct store_meta now;
+	int rc = f->is_local ? import_source_check(&f->local, err) : 0;
+	if (rc || f->meta.size == UINT64_MAX)
+		return rc;
+	rc = head(f, &now, err);
+	if (!rc && (now.size != f->meta.size || strcmp(now.etag, f->meta.etag) != 0))
+		rc = err_set(err, -ESTALE, "%s has changed while it was linked", f->key);
+	return rc;
+}
+
+struct import_file link_file_of(struct link_file *f)
+{
+	return (struct import_file){
+		.name = f->is_local ? f->local.path : f->name,
+		.size = f->is_local ? f->local.size : f->meta.size,
+		.mtime_ns = f->is_local ? f->local.mtime_ns : f->meta.mtime_ns,
+		.open = open_file,
+		.check = check_file,
+		.ctx = f,
+	};
+}
+
+void link_file_counts(const struct link_file *f, uint64_t *requests, uint64_t *bytes)
+{
+	struct store_source_counts counts = {0};
+	if (f->source)
+		store_source_counts(f->source, &counts);
+	*requests = counts.requests;
+	*bytes = counts.bytes;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file of a link: an object of the bucket, of which only ranges are read, or a local file that
+ * is, or will be, an object of the bucket.
+ */
+#ifndef ENGINE_LINK_FILE_H
+#define ENGINE_LINK_FILE_H
+
+#include <domain/import.h>
+#include <domain/store_source.h>
+#include <store/store.h>
+
+#include "import_file.h"
+#include "internal.h"
+
+struct link_file {
+	struct engine *e;
+	const atomic_bool *cancelled;
+	const char *key;	   /* in the engine's bucket; borrowed */
+	char *bucket, *bucket_key; /* for readers of the domain; owned */
+	char *name;		   /* for messages; owned */
+	struct store_meta meta;	   /* of the object; size UINT64_MAX: it does not exist yet */
+	bool is_local;
+	struct import_source local;
+	struct store_source *source; /* while it is open */
+};
+
+/* Finds the file without opening it. -ENOENT: the bucket has no such object; -ESTALE: the local
+ * file is not the object; -EINVAL. The caller calls link_file_release(), also after an error. */
+int link_file_init(struct link_file *f, struct engine *e, const struct engine_import *opt,
+		   struct err *err);
+void link_file_release(struct link_file *f);
+/* The file for domain_import(). Valid as long as f. */
+struct import_file link_file_of(struct link_file *f);
+/* Requests and bytes so far. */
+void link_file_counts(const struct link_file *f, uint64_t *requests, uint64_t *bytes);
+
+#endif

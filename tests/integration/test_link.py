@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hsimage link: domains whose data stay in an HDF5 file of the bucket. The references and chunk
+tables are read here, without the product, and compared with what libhdf5 says of the file: the
+place and the stored bytes of each chunk. Requests and bytes are counted."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import gateway
+import h5make
+import hsds_validator
+import mkbucket
+import oracle
+import s3client
+from gateway import needs_gateway
+from mounts import HSIMAGE, PATIENCE, TREE, run, wait_for
+
+FILE, DOMAIN = "raw/file.h5", "home/file.h5"
+COUNTS = re.compile(r"hsimage: (\d+) datasets? refers? to (\d+) bytes of the file; "
+                    r"(\d+) requests? read (\d+) bytes of it\n")
+LINKED_MIN, LISTED_MAX = 512, 1000
+RECORD = np.dtype([("offset", "<i8"), ("size", "<i4")])
+MASKED = np.dtype([("offset", "<i8"), ("size", "<i4"), ("filter_mask", "<i4")])
+
+
+@pytest.fixture
+def bucket(tmp_path):
+    root = tmp_path / "bucket"
+    with mkbucket.Maker(root) as maker:
+        maker.folder("home")
+    (root / "db").mkdir(exist_ok=True)
+    (root / "raw").mkdir()
+    return root
+
+
+def link(bucket, *options, check=True, file=FILE, domain=DOMAIN):
+    return run(HSIMAGE, "-b", bucket, "link", *options, file, domain, check=check, timeout=110)
+
+
+def counts_of(done):
+    return tuple(int(n) for n in COUNTS.search(done.stderr).groups())
+
+
+# ---- a reader of references ----
+
+def table_records(bucket, oid, shape):
+    """The records of a chunk table, by its documents and chunk objects alone."""
+    with open(bucket / oracle.document_key(oid), encoding="ascii") as f:
+        doc = json.load(f)
+    names = [field["name"] for field in doc["type"]["fields"]]
+    dtype = MASKED if len(names) == 3 else RECORD
+    assert names == list(dtype.names) and tuple(doc["shape"]["dims"]) == shape
+    assert [field["type"]["base"] for field in doc["type"]["fields"]] == \
+        ["H5T_STD_I64LE", "H5T_STD_I32LE", "H5T_STD_I32LE"][:len(names)]
+    chunk = doc["layout"]["dims"]
+    out = np.zeros(shape, dtype)
+    for index in np.ndindex(*(-(-n // c) for n, c in zip(shape, chunk))):
+        raw = (bucket / oracle.chunk_key(oid, index)).read_bytes()
+        part = np.frombuffer(raw, dtype).reshape(chunk)
+        window = tuple(slice(i * c, min((i + 1) * c, n))
+                       for i, c, n in zip(index, chunk, shape))
+        out[window] = part[tuple(slice(0, w.stop - w.start) for w in window)]
+    return out
+
+
+def references(bucket, dataset):
+    """{coordinates: (offset, size, mask)} of a linked dataset; None: it has its data itself."""
+    layout = dataset.properties.get("layout", {})
+    if not layout.get("class", "").endswith(("_REF", "_REF_INDIRECT")):
+        return None
+    assert layout["file_uri"] == "bucket/" + FILE
+    assert layout["hsmount"]["size"] == os.path.getsize(bucket / FILE)
+    if layout["class"] == "H5D_CONTIGUOUS_REF":
+        return {(): (layout["offset"], layout["size"], 0)}
+    assert layout["dims"] == dataset.doc["layout"]["dims"]
+    if layout["class"] == "H5D_CHUNKED_REF":
+        return {tuple(int(i) for i in key.split("_")): (v[0], v[1], v[2] if len(v) > 2 else 0)
+                for key, v in layout["chunks"].items()}
+    grid = tuple(-(-n // c) for n, c in zip(dataset.shape, layout["dims"]))
+    found = table_records(bucket, layout["chunk_table"], grid)
+    masks = found["filter_mask"] if "filter_mask" in found.dtype.names else np.zeros(grid, int)
+    return {index: (int(found[index]["offset"]), int(found[index]["size"]), int(masks[index]))
+            for index in np.ndindex(*grid) if found[index]["size"]}
+
+
+def check_chunks(raw, ds, refs):
+    """The references of a chunked dataset are what libhdf5 says."""
+    chunk = ds.chunks
+    infos = [ds.id.get_chunk_info(i) for i in range(ds.id.get_num_chunks())]
+    infos = [i for i in infos if all(o < n for o, n in zip(i.chunk_offset, ds.shape))]
+    expected = {tuple(o // c for o, c in zip(i.chunk_offset, chunk)): i for i in infos}
+    assert refs.keys() == expected.keys()
+    for index, (offset, size, mask) in refs.items():
+        info = expected[index]
+        read_mask, stored = ds.id.read_direct_chunk(info.chunk_offset)
+        assert size == info.size == len(stored)
+        assert raw[offset:offset + size] == stored
+        assert mask in (info.filter_mask, unfiltered_edge(ds, index)) and read_mask in (0, mask)
+
+
+def unfiltered_edge(ds, index):
+    partial = any((i + 1) * c > n for i, c, n in zip(index, ds.chunks, ds.shape))
+    return (1 << ds.id.get_create_plist().get_nfilters()) - 1 if partial else 0
+
+
+def is_linked(ds):
+    t = ds.id.get_type()
+    if ds.shape in (None, ()) or ds.size < LINKED_MIN or ds.id.get_storage_size() == 0:
+        return False
+    plist = ds.id.get_create_plist()
+    if plist.get_layout() == h5py.h5d.COMPACT:
+        return False
+    return not has_class(t) and is_packed(t)
+
+
+def has_class(t):
+    cls = t.get_class()
+    if cls == h5py.h5t.COMPOUND:
+        return any(has_class(t.get_member_type(i)) for i in range(t.get_nmembers()))
+    if cls == h5py.h5t.ARRAY:
+        return has_class(t.get_super())
+    return cls in (h5py.h5t.VLEN, h5py.h5t.REFERENCE) or (
+        cls == h5py.h5t.STRING and t.is_variable_str())
+
+
+def is_packed(t):
+    cls = t.get_class()
+    if cls == h5py.h5t.ARRAY:
+        return is_packed(t.get_super())
+    if cls != h5py.h5t.COMPOUND:
+        return True
+    at = 0
+    for i in range(t.get_nmembers()):
+        if t.get_member_offset(i) != at or not is_packed(t.get_member_type(i)):
+            return False
+        at += t.get_member_type(i).get_size()
+    return at == t.get_size()
+
+
+def check_all(bucket, domain=DOMAIN):
+    """Each dataset of the file is linked, with the right references, or copied. Returns the classes
+    of their layouts."""
+    stored = oracle.Bucket(bucket).domain(domain)
+    raw = (bucket / FILE).read_bytes()
+    by_path = {path: stored.objects[oid] for oid, path in stored.paths.items()}
+    classes = {}
+    with h5py.File(bucket / FILE, "r") as f:
+        for path, found in by_path.items():
+            if found.kind != "d":
+                continue
+            ds = f[path]
+            refs = references(bucket, found)
+            classes[path] = found.properties.get("layout", {}).get("class")
+            assert (refs is not None) == is_linked(ds), path
+            if refs is None:
+                continue
+            if ds.chunks is None:
+                [(offset, size, _)] = refs.values()
+                assert raw[offset:offset + size] == ds[()].tobytes(), path
+            else:
+                check_chunks(raw, ds, refs)
+    return classes
+
+
+# ---- what h5py can write ----
+
+@pytest.mark.sampled(rarer=2)
+@pytest.mark.parametrize("name,bounds", [n for n in h5make.names() if n[0] != "unsupported"])
+def test_every_form(bucket, name, bounds):
+    h5make.make(bucket / FILE, name, bounds)
+    done = link(bucket)
+    classes = check_all(bucket)
+    datasets, _, requests, read = counts_of(done)
+    assert datasets == sum("_REF" in (c or "") for c in classes.values())
+    assert requests >= 1 and read <= 1.2 * os.path.getsize(bucket / FILE)
+    assert hsds_validator.check_domain(os.fspath(bucket), DOMAIN, strict=True) == []
+
+
+def make_file(path, version="earliest"):
+    n = np.arange(120000, dtype="<i4").reshape(400, 300)
+    with h5py.File(path, "w", libver=version) as f:
+        f.attrs["title"] = "linked"
+        f.create_dataset("contiguous", data=n)
+        f.create_dataset("few", data=n, chunks=(100, 70), compression="gzip", shuffle=True,
+                         fletcher32=True)
+        f.create_dataset("many", data=n, chunks=(10, 10), compression="gzip")
+        f.create_dataset("growing", data=n, chunks=(7, 11), maxshape=(None, None))
+        f.create_dataset("row", data=n.reshape(-1), chunks=(50,), maxshape=(None,))
+        f.create_dataset("lzf", data=n, chunks=(100, 100), compression="lzf")
+        f.create_dataset("small", data=np.arange(10))
+        f.create_dataset("text", data=["word"] * 600, dtype=h5py.string_dtype())
+        gaps = np.dtype({"names": ["a", "b"], "formats": ["i1", "<f8"], "offsets": [0, 8],
+                         "itemsize": 16})
+        f.create_dataset("gaps", data=np.ones(1000, gaps))
+        f.create_dataset("unwritten", (10000,), "<i4", chunks=(100,))
+        mask = f.create_dataset("mask", (1000, 20), "<i4", chunks=(10, 1), compression="gzip")
+        mask[...] = n.reshape(-1)[:20000].reshape(1000, 20)
+        mask.id.write_direct_chunk((30, 2), n.reshape(-1)[:10].tobytes(), filter_mask=1)
+        f.create_group("group")["soft"] = h5py.SoftLink("/few")
+
+
+@pytest.mark.parametrize("version", ["earliest", "latest"])
+def test_layouts(bucket, version):
+    make_file(bucket / FILE, version)
+    datasets, data, _, _ = counts_of(link(bucket))
+    classes = check_all(bucket)
+    assert datasets == 7 and data > 0
+    assert classes["/contiguous"] == "H5D_CONTIGUOUS_REF"
+    assert classes["/few"] == classes["/lzf"] == "H5D_CHUNKED_REF"
+    for path in ("/many", "/growing", "/row", "/mask"):
+        assert classes[path] == "H5D_CHUNKED_REF_INDIRECT"
+    stored = oracle.Bucket(bucket).domain(DOMAIN)
+    few = next(stored.objects[i] for i, path in stored.paths.items() if path == "/few")
+    assert [f["id"] for f in few.properties["filters"]] == [2, 1]
+    assert all(f["name"] for f in few.properties["filters"])
+    assert [f["id"] for f in few.properties["hsmount"]["filters"]] == [2, 1, 3]
+    assert few.properties["layout"]["hsmount"]["h5path"] == "/few"
+    assert few.properties["layout"]["hsmount"]["exact"] is True
+
+
+def test_fastlink(bucket):
+    make_file(bucket / FILE)
+    link(bucket, "--fastlink")
+    stored = oracle.Bucket(bucket).domain(DOMAIN)
+    many = next(stored.objects[i] for i, path in stored.paths.items() if path == "/many")
+    table = many.properties["layout"]["chunk_table"]
+    key = oracle.document_key(table)
+    assert os.listdir(os.path.dirname(bucket / key)) == [".dataset.json"], "no chunks"
+    with open(bucket / key, encoding="ascii") as f:
+        doc = json.load(f)
+    assert doc["creationProperties"]["initializer"] == [
+        "chunklocator", "--h5path=/many", "--filepath=" + FILE, "--bucket=bucket"]
+    assert doc["shape"]["dims"] == [40, 30]
+
+
+def tree_of(root):
+    return sorted(os.path.relpath(os.path.join(path, name), root)
+                  for path, _, names in os.walk(root) for name in names)
+
+
+def test_local_file(bucket, tmp_path):
+    """With --as, the object need not exist; if it does, its size is compared."""
+    local = tmp_path / "local.h5"
+    make_file(local)
+    target = os.path.join(bucket, DOMAIN)
+    refused = run(HSIMAGE, "link", local, target)
+    assert refused.returncode == 1 and "name its key in the bucket with --as" in refused.stderr
+    done = run(HSIMAGE, "link", "--as", FILE, local, target, check=True, timeout=110)
+    assert counts_of(done)[2:] == (0, 0)
+    shutil.copy(local, bucket / FILE)
+    check_all(bucket)
+    run(HSIMAGE, "link", "--replace", "--as", FILE, local, target, check=True, timeout=110)
+    check_all(bucket)
+    with open(bucket / FILE, "ab") as f:
+        f.write(b"more")
+    refused = run(HSIMAGE, "link", "--replace", "--as", FILE, local, target)
+    assert refused.returncode == 1 and "is not the object" in refused.stderr
+
+
+def test_operands(bucket, tmp_path):
+    make_file(bucket / FILE)
+    run(HSIMAGE, "link", bucket / FILE, bucket / DOMAIN, check=True, timeout=110)
+    check_all(bucket)
+    for arguments, text in [
+            ((bucket / "raw/none.h5", bucket / "home/x.h5"), "the bucket has no such object"),
+            ((bucket / FILE, bucket / DOMAIN), "the domain exists"),
+            ((bucket / DOMAIN, bucket / "home/x.h5"), "the bucket has no such object"),
+            (("--min-chunk", "1M", bucket / FILE, bucket / "home/x.h5"),
+             "link has no option --min-chunk")]:
+        done = run(HSIMAGE, "link", *arguments)
+        assert done.returncode and text in done.stderr, done.stderr
+    other = tmp_path / "other"
+    with mkbucket.Maker(other) as maker:
+        maker.folder("home")
+    (other / "db").mkdir(exist_ok=True)
+    done = run(HSIMAGE, "link", bucket / FILE, other / "home/x.h5")
+    assert done.returncode == 1 and "files of its own bucket" in done.stderr
+
+
+def test_interrupted(bucket):
+    """A link that was interrupted is continued, and can be removed."""
+    make_file(bucket / FILE)
+    before = tree_of(bucket)
+    failing = ("-o", "debug_fault=fail:20+:EACCES@*/d/*")
+    assert link(bucket, *failing, check=False).returncode == 1
+    assert tree_of(bucket) != before
+    copied = run(HSIMAGE, "-b", bucket, "import", bucket / FILE, DOMAIN)
+    assert copied.returncode == 1 and "cannot be continued" in copied.stderr
+    other = link(bucket, "--fastlink", check=False)
+    assert other.returncode == 1 and "cannot be continued" in other.stderr
+    link(bucket)
+    check_all(bucket)
+    assert link(bucket, "--replace", *failing, check=False).returncode == 1
+    run(HSIMAGE, "-b", bucket, "link", "--abort", DOMAIN, check=True)
+    check_all(bucket)
+
+
+def test_file_that_changes(bucket):
+    """A file that changes while it is read is noticed, and nothing of the domain appears."""
+    make_file(bucket / FILE)
+    before = tree_of(bucket)
+    program = subprocess.Popen(
+        [HSIMAGE, "-b", bucket, "-o", "debug_fault=delay:3+:200@raw/*", "link", FILE, DOMAIN],
+        stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for(lambda: tree_of(bucket) != before, PATIENCE)    # the record
+        time.sleep(0.3)
+        with open(bucket / FILE, "r+b") as f:
+            f.seek(0, 2)
+            f.write(b"x")
+        _, text = program.communicate(timeout=PATIENCE * 4)
+    finally:
+        program.kill()
+        program.wait()
+    assert program.returncode == 1 and "changed" in text, text
+    assert not (bucket / DOMAIN / ".domain.json").exists()
+
+
+def test_large_chunk(bucket):
+    with h5py.File(bucket / FILE, "w") as f:
+        f.create_dataset("fine", data=np.arange(10))
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((300 << 20,))
+        plist.set_deflate(1)
+        space = h5py.h5s.create_simple((300 << 20,))
+        ds = h5py.Dataset(h5py.h5d.create(f.id, b"large", h5py.h5t.STD_U8LE, space, plist))
+        ds.id.write_direct_chunk((0,), b"x" * 1000, filter_mask=0)
+    refused = link(bucket, check=False)
+    assert refused.returncode == 1 and "/large: " in refused.stderr
+    assert "256 MiB" in refused.stderr
+    done = link(bucket, "--skip-unsupported")
+    assert "/large: " in done.stderr
+
+
+# ---- how much is read ----
+
+def metadata_bytes(path):
+    """Bytes of the file that are no raw data."""
+    data = 0
+
+    def add(_, x):
+        nonlocal data
+        if isinstance(x, h5py.Dataset):
+            data += x.id.get_storage_size()
+    with h5py.File(path, "r") as f:
+        f.visititems(add)
+    return os.path.getsize(path) - data
+
+
+@pytest.mark.parametrize("version", ["earliest", "latest"])
+def test_bytes(bucket, version):
+    """The nodes of an index are between the chunks, which are not read."""
+    n = np.random.default_rng(1).integers(0, 2**62, (1000, 1500))
+    with h5py.File(bucket / FILE, "w", libver=version) as f:
+        for k in range(3):
+            f.create_dataset(f"d{k}", n.shape, n.dtype, chunks=(10, 20), maxshape=(None, None))
+        for i in range(0, 1000, 100):
+            for k in range(3):
+                f[f"d{k}"][i:i + 100] = n[i:i + 100]
+    metadata = metadata_bytes(bucket / FILE)
+    datasets, data, requests, read = counts_of(link(bucket))
+    assert datasets == 3 and data == 3 * n.nbytes
+    assert read <= 1.2 * metadata, (read, metadata)
+    assert requests <= 3 * 7500 / 16 + 100
+    check_all(bucket)
+
+
+# ---- S3 ----
+
+@pytest.mark.timeout(300)
+@needs_gateway[1]
+def test_s3(environment, client, tmp_path):
+    name = f"link-{time.monotonic_ns()}"
+    client.make_bucket(name)
+    client.put(name, "db/x/.group.json", b"{}")
+    make_file(tmp_path / "file.h5", "latest")
+    client.put(name, FILE, (tmp_path / "file.h5").read_bytes())
+    done = run(HSIMAGE, "link", f"s3://{name}/{FILE}", f"s3://{name}/{DOMAIN}", env=environment,
+               check=True, timeout=110)
+    datasets, _, requests, read = counts_of(done)
+    assert datasets == 7 and requests > 1
+    assert read < (tmp_path / "file.h5").stat().st_size / 2
+    text = gateway.hsimage(environment, "ls", f"s3://{name}/home")
+    assert text == b"file.h5\n"
+    refused = run(HSIMAGE, "link", f"s3://{name}/raw/none.h5", f"s3://{name}/{DOMAIN}",
+                  env=environment)
+    assert refused.returncode == 1 and "no such object" in refused.stderr
+
+
+# ---- files of HDF5's own tests and of other projects ----
+
+FOREIGN = os.path.join(os.path.dirname(TREE), "shared", "data", "foreign-hdf5")
+
+
+def foreign_names():
+    try:
+        with open(f"{FOREIGN}.index.tsv", encoding="utf-8") as f:
+            return [line.split("\t")[0] for line in f][1:]
+    except FileNotFoundError:
+        return []
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("foreign")
+    run("tar", "-xJf", f"{FOREIGN}.tar.xz", "-C", directory, check=True)
+    return directory
+
+
+@pytest.mark.skipif(not foreign_names(), reason="the files are not there")
+@pytest.mark.sampled(rarer=2)
+@pytest.mark.parametrize("name", foreign_names())
+def test_foreign(foreign, bucket, name):
+    shutil.copy(foreign / name, bucket / FILE)
+    done = link(bucket, "--skip-unsupported", check=False)
+    copied = run(HSIMAGE, "-b", bucket, "import", "--skip-unsupported", bucket / FILE,
+                 "home/copy.h5", timeout=110)
+    assert done.returncode == copied.returncode, done.stderr
+    if done.returncode:
+        return
+    assert hsds_validator.check_domain(os.fspath(bucket), DOMAIN, strict=True) == []
+    try:
+        h5py.File(bucket / FILE, "r").close()
+    except OSError as e:
+        pytest.skip(f"libhdf5 cannot open it: {e}")
+    check_all(bucket)
