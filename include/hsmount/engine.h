@@ -49,7 +49,12 @@ struct engine_s3_options {
 };
 
 struct engine_options {
-	const char *bucket;    /* directory path, file://… or s3://bucket[/prefix] */
+	const char *bucket; /* directory path, file://… or s3://bucket[/prefix] */
+	/* For references to HDF5 files: the name of the bucket in them; NULL: that of the S3
+	 * bucket, or the last component of the directory. And prefixes of URIs outside of the
+	 * bucket that may be read, separated by commas: "s3://BUCKET/", "file:///DIRECTORY/"; NULL:
+	 * none. */
+	const char *bucket_name, *allow_uri;
 	struct log *log;       /* borrowed; NULL: nothing is logged */
 	unsigned int workers;  /* threads for requests and decoding; 0: the calling thread */
 	uint64_t cache_size;   /* bytes of decoded chunks, loads and metadata */

@@ -207,6 +207,11 @@ const atomic_bool *cache_fill_cancel(const struct cache_fill *fill)
 	return &fill->cancel;
 }
 
+void *cache_fill_batch(const struct cache_fill *fill)
+{
+	return fill->batch;
+}
+
 bool cache_fill_ahead(const struct cache_fill *fill)
 {
 	return fill->ahead;

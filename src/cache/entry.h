@@ -112,6 +112,7 @@ struct cache_fill {
 	bool ahead;	       /* it began as a prefetch */
 	pthread_cond_t done;
 	struct cache_fill *next; /* of a list of loads to start */
+	void *batch;		 /* for the source, while it starts the load */
 	struct err err;		 /* of a failure */
 };
 

@@ -38,8 +38,41 @@ void load_queue_idle_locked(struct cache_owner *o)
 		pthread_cond_broadcast(&o->idle);
 }
 
+/* Loads of one owner that are started by one thread. */
+struct batch {
+	struct cache_owner *owner; /* busy, so that it is not freed; NULL: none */
+	void *of_source;
+};
+
+static void batch_end(struct batch *b, struct cache *c)
+{
+	struct cache_owner *o = b->owner;
+	if (!o)
+		return;
+	b->owner = NULL;
+	o->src.end(o->src.ctx, b->of_source);
+	pthread_mutex_lock(&c->lock);
+	load_queue_idle_locked(o);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void batch_begin(struct batch *b, struct cache_owner *o, struct cache *c)
+{
+	if (o == b->owner)
+		return;
+	batch_end(b, c);
+	*b = (struct batch){0};
+	if (!o->src.begin)
+		return;
+	pthread_mutex_lock(&c->lock);
+	o->busy++;
+	pthread_mutex_unlock(&c->lock);
+	*b = (struct batch){.owner = o, .of_source = o->src.begin(o->src.ctx)};
+}
+
 void todo_do(struct todo *todo, struct cache *c)
 {
+	struct batch batch = {0};
 	struct cache_fill *f;
 	entry_free_all(todo->victims);
 	todo->victims = NULL;
@@ -47,6 +80,8 @@ void todo_do(struct todo *todo, struct cache *c)
 		/* The entry remains while its load is incomplete. */
 		const struct entry_key key = f->entry->key;
 		struct cache_owner *o = key.owner;
+		batch_begin(&batch, o, c);
+		f->batch = batch.of_source;
 		o->src.load(o->src.ctx, (uint32_t)key.dataset, key.slot, f);
 		pthread_mutex_lock(&c->lock);
 		f->starting = false;
@@ -60,6 +95,7 @@ void todo_do(struct todo *todo, struct cache *c)
 		entry_free_all(todo->victims);
 		todo->victims = NULL;
 	}
+	batch_end(&batch, c);
 }
 
 /* ---- room ---- */

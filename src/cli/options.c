@@ -200,6 +200,7 @@ enum kind {
 	CALL,  /* by `set` */
 	FLAG,  /* bool */
 	TEXT,  /* const char *, on the heap */
+	LIST,  /* the same; a value is added to the earlier ones, after a comma */
 	SIZE,  /* uint64_t */
 	COUNT, /* unsigned int, `min` to 1024 */
 	MODE,  /* mode_t */
@@ -234,6 +235,12 @@ static const struct option_def {
 	{"root", "PATH[,PATH...]", CONTENT, CALL, .set = set_root,
 	 .help = "show only these top-level directories, and never list the root of\n"
 		 "the bucket"},
+	{"allow_uri", "URI[,URI...]", CONTENT, LIST, IN(engine.allow_uri),
+	 .help = "where domains may refer to HDF5 files outside of the bucket:\n"
+		 "prefixes s3://BUCKET/ or file:///DIRECTORY/ (nowhere)"},
+	{"bucket_name", "NAME", CONTENT, TEXT, IN(engine.bucket_name),
+	 .help = "name of the bucket in references to HDF5 files (that of the S3\n"
+		 "bucket, or the last component of the directory)"},
 	{"allow_empty", NULL, CONTENT, FLAG, IN(engine.allow_empty),
 	 .help = "accept a directory or prefix that is not recognised as a bucket"},
 	{"endpoint", "URL", S3, TEXT, IN(engine.s3.endpoint),
@@ -332,6 +339,22 @@ static int set_text(const char **text, const struct option_def *d, const char *v
 	return *text ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+static int set_list(const char **list, const struct option_def *d, const char *value,
+		    struct err *err)
+{
+	const char *before = *list;
+	char *both = NULL;
+	if (!before)
+		return set_text(list, d, value, err);
+	if (!value[0])
+		return bad_value(err, d->name, value, "must not be empty");
+	if (asprintf(&both, "%s,%s", before, value) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
+	free((char *)(uintptr_t)before);
+	*list = both;
+	return 0;
+}
+
 static int set_count(unsigned int *count, const struct option_def *d, const char *value,
 		     struct err *err)
 {
@@ -364,6 +387,8 @@ static int set(struct options *o, const struct option_def *d, const char *value,
 		return 0;
 	case TEXT:
 		return set_text(member, d, value, err);
+	case LIST:
+		return set_list(member, d, value, err);
 	case SIZE:
 		return set_size(member, d->name, value, err);
 	case COUNT:
@@ -400,7 +425,7 @@ void options_init(struct options *o, bool mounting)
 void options_release(struct options *o)
 {
 	for (size_t i = 0; i < NDEFS; i++)
-		if (defs[i].kind == TEXT)
+		if (defs[i].kind == TEXT || defs[i].kind == LIST)
 			free(*(char **)(void *)((char *)o + defs[i].member));
 	for (size_t i = 0; o->longs && o->longs[i].name; i++)
 		if (o->longs[i].val >= OPTIONS_LONG)

@@ -15,7 +15,8 @@
  *
  * If the type has a fixed size, the length decides between ambiguous forms: bytes of exactly the
  * right length are plain, unless a compressor is recorded and the other form decodes to the right
- * length too. Pure; any thread.
+ * length too. A chunk of an HDF5 file is different: its filters and their mask are given, and
+ * nothing is detected. Pure; any thread.
  */
 #include <codec/chunk.h>
 
@@ -164,12 +165,44 @@ static int wrong_length(const struct decoding *d, size_t n)
 		       (unsigned long long)d->expected);
 }
 
+/* A chunk of an HDF5 file has the elements as they are in memory, and nothing is detected. */
+static int decode_hdf5(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
+		       struct err *err)
+{
+	struct bytes plain auto_bytes = {0};
+	uint64_t expected;
+	int rc = 0;
+	if (!dtype_is_plain(c->type))
+		return err_set(err, -EOPNOTSUPP,
+			       "a chunk of an HDF5 file with variable-length data or references");
+	if (!mul_u64(c->type->size, c->nelems, &expected) || expected > SIZE_MAX / 2)
+		return err_set(err, -EIO, "a chunk of %llu elements of %u bytes is too large",
+			       (unsigned long long)c->nelems, c->type->size);
+	if (c->pipeline->n == 0 && stored->len == expected) {
+		plain = *stored;
+		*stored = (struct bytes){0};
+	} else {
+		rc = codec_hdf5_decode(c->pipeline, c->filter_mask, c->type->size, stored->data,
+				       stored->len, (size_t)expected, &plain, err);
+	}
+	if (!rc && plain.len != expected)
+		rc = err_set(err, -EIO, "chunk has %zu bytes, its shape needs %llu", plain.len,
+			     (unsigned long long)expected);
+	if (rc)
+		return rc;
+	out->fixed = plain;
+	plain = (struct bytes){0};
+	return 0;
+}
+
 int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct elems *out,
 		       struct err *err)
 {
 	struct bytes plain auto_bytes = {0};
 	struct decoding d;
 	*out = (struct elems){0};
+	if (c->encoding == ENCODING_HDF5)
+		return decode_hdf5(c, stored, out, err);
 	int rc = decoding_init(&d, c, err);
 	if (rc)
 		return rc;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fetches one chunk: the schema names its place in the store, the store gets the object, and the
- * worker that completes the request decodes it. If the schema needs another object first to find
- * the place, such as a table, that is requested in the same way. If the listing of the open named
- * the object's version, another version fails with -ESTALE: an open file never mixes two versions.
- * Every error names the chunk's key. No function blocks.
+ * Fetches one chunk: place.c finds its place in the store, the store gets the object, and the
+ * worker that completes the request decodes it. If the listing of the open named the object's
+ * version, another version fails with -ESTALE: an open file never mixes two versions. Every error
+ * names the chunk's key, or the HDF5 file that has the chunk. No function blocks.
+ *
+ * A chunk in an HDF5 file is decoded with the filters that the dataset records. If these need not
+ * be complete (struct reference) and the chunk does not decode to exactly its size, the index of
+ * the file is read, and the chunk is decoded with the file's own filters. They are used first for
+ * the next chunks.
  *
  * A chunk is absent, and has the fill value or a computed one, in three cases:
  *   - the complete listing of the open does not name it; no request is made;
@@ -20,7 +24,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "domain_internal.h"
+#include "fetch.h"
 
 #include <codec/chunk.h>
 
@@ -30,24 +34,24 @@ enum presence {
 	NOT_LISTED,   /* it was absent at the open */
 };
 
-enum { PLACE_MAX = 1 << 24 /* bytes of an object that is read to find a place */ };
-
 /* A fetch with its request. */
 struct fetch {
 	struct domain *d;
 	uint32_t dataset;
 	uint64_t number;
-	bool prefetch; /* as in struct chunk_request, like the next */
-	const atomic_bool *cancelled;
 	chunk_done done;
 	void *arg;
-	unsigned int step; /* of locating the chunk */
-	bool located;	   /* the key of the request is the chunk's */
-	enum chunk_encoding encoding;
+	bool is_table; /* a chunk of a chunk table: see fetch_table_chunk() */
+	bool located;  /* the key of the request is the chunk's */
+	struct place_search place;
 	enum presence presence;
 	struct store_absence absence; /* the proof, once there is one */
 	struct domain_recheck recheck;
 	struct pool_job job;
+	/* A chunk in an HDF5 file. */
+	struct ref_read read;
+	struct ref_search search;
+	struct bytes stored;
 	struct store_request *req; /* in `memory` */
 	alignas(max_align_t) char memory[];
 };
@@ -129,9 +133,12 @@ static void finish(struct fetch *f, struct chunk_result *chunk)
 				 object_of(f)->id);
 		err_wrap(&chunk->err, chunk->code, "domain /%s", f->d->path);
 	}
+	const chunk_done done = f->done;
+	void *arg = f->arg;
+	bytes_release(&f->stored);
 	store_request_release(f->req);
-	f->done(f->arg, chunk);
 	free(f);
+	done(arg, chunk);
 }
 
 static void fail(struct fetch *f, int code, const struct err *err)
@@ -145,7 +152,9 @@ static void give_absent(struct fetch *f)
 {
 	const struct dataset *ds = &object_of(f)->dataset;
 	struct chunk_result chunk = {0};
-	if (ds->absence_unknown)
+	if (f->is_table && ds->initializer == INITIALIZER_CHUNK_LOCATOR)
+		chunk.absent = true;
+	else if (ds->absence_unknown)
 		chunk.code = err_set(&chunk.err, -EOPNOTSUPP, "%s", ds->absence_unknown);
 	else if (ds->initializer == INITIALIZER_ARANGE)
 		chunk.code = compute_arange(f, &chunk);
@@ -165,28 +174,40 @@ static int convert_text(const struct fetch *f, struct bytes *out, struct err *er
 				     err);
 }
 
-static void give_stored(struct fetch *f)
+/* p: the filters of the file; NULL: those that the dataset records. Returns the code. */
+static int decode(const struct fetch *f, const struct pipeline *p, uint32_t filter_mask,
+		  struct bytes *stored, struct chunk_result *chunk)
 {
 	const struct dataset *ds = &object_of(f)->dataset;
-	struct store_answer *a = &f->req->answer;
-	struct chunk_result chunk = {.fetched = a->body.len};
-	struct bytes text auto_bytes = {0};
-	struct pipeline pipeline;
+	struct pipeline recorded;
 	const struct codec_chunk spec = {
 		.type = ds->type,
 		.nelems = ds->grid.chunk_elems,
-		.pipeline = &pipeline,
-		.encoding = f->encoding,
+		.pipeline = p ? p : &recorded,
+		.encoding = f->place.place.encoding,
+		.filter_mask = filter_mask,
 		.max_bytes = measured(f->d, f->dataset, f->number),
 		.resolver = &f->d->resolver,
 	};
-	dataset_pipeline(ds, &pipeline);
+	dataset_pipeline(ds, &recorded);
+	chunk->fetched = stored->len;
+	chunk->code = codec_chunk_decode(&spec, stored, &chunk->elems, &chunk->err);
+	return chunk->code;
+}
+
+static void give_stored(struct fetch *f)
+{
+	static const struct pipeline none;
+	struct bytes *body = &f->req->answer.body;
+	struct chunk_result chunk = {.fetched = body->len};
+	struct bytes text auto_bytes = {0};
+	const uint64_t fetched = body->len;
 	const int is_text = convert_text(f, &text, &chunk.err);
-	if (is_text == 0)
-		pipeline.n = 0;
-	chunk.code = is_text < 0 ? is_text
-				 : codec_chunk_decode(&spec, is_text ? &a->body : &text,
-						      &chunk.elems, &chunk.err);
+	if (is_text < 0)
+		chunk.code = is_text;
+	else
+		decode(f, is_text ? NULL : &none, 0, is_text ? body : &text, &chunk);
+	chunk.fetched = fetched;
 	finish(f, &chunk);
 }
 
@@ -219,7 +240,7 @@ static void chunk_answered(struct store_request *req)
 		give_absent(f);
 }
 
-/* ---- the place ---- */
+/* ---- absent chunks ---- */
 
 static void give_unlisted(void *arg)
 {
@@ -237,20 +258,112 @@ static void give_absent_later(struct fetch *f)
 		fail(f, err_set(&err, -ENOMEM, "out of memory"), &err);
 }
 
-static void submit(struct fetch *f, const struct chunk_place *place, uint64_t max, store_done done)
+/* ---- chunks in HDF5 files ---- */
+
+static void wrap_file(const struct fetch *f, struct chunk_result *chunk)
 {
-	struct store_request *req = f->req;
-	const char *etag = domain_listed_etag(f->d, req->key);
-	req->range = (struct store_range){.first = place->offset, .length = place->length};
-	req->max = max;
-	req->cond.if_match = etag;
-	req->known_etag = etag;
-	req->priority = f->prefetch ? STORE_PREFETCH : STORE_READER;
-	req->cancelled = f->cancelled;
-	req->done = done;
-	req->arg = f;
-	store_submit(f->d->store, req);
+	if (chunk->code)
+		err_wrap(&chunk->err, chunk->code, "%s, %" PRIu64 " bytes at offset %" PRIu64,
+			 ref_file_uri(f->place.file), f->place.place.length, f->place.place.offset);
 }
+
+/* The index of the file has the chunk's filters. */
+static void index_searched(struct ref_search *s, int code, const struct ref_place *found,
+			   const struct err *err)
+{
+	struct fetch *f = s->arg;
+	const struct chunk_place *place = &f->place.place;
+	struct chunk_result chunk = {.code = code};
+	if (code)
+		err_copy(&chunk.err, err);
+	else if (!found->stored || found->offset != place->offset || found->size != place->length)
+		chunk.code = err_set(&chunk.err, -EIO,
+				     "the index of the file does not have the chunk there");
+	else
+		decode(f, found->pipeline, found->filter_mask, &f->stored, &chunk);
+	wrap_file(f, &chunk);
+	finish(f, &chunk);
+}
+
+/* Whether the recorded filters, or those of the file without the chunk's mask, may be the reason
+ * why a chunk does not decode. */
+static bool may_have_other_filters(const struct fetch *f, int code)
+{
+	const struct reference *r = object_of(f)->dataset.reference;
+	return (code == -EIO || code == -EOPNOTSUPP) && r && !r->exact && !f->place.pipeline &&
+	       r->layout != REFERENCE_CONTIGUOUS;
+}
+
+static void search_index(struct fetch *f)
+{
+	const struct reference *r = object_of(f)->dataset.reference;
+	f->search = (struct ref_search){
+		.file = f->place.file,
+		.dataset = f->dataset,
+		.number = f->number,
+		.h5path = r->file.h5path,
+		.prefetch = f->place.prefetch,
+		.done = index_searched,
+		.arg = f,
+	};
+	ref_index_find(&f->search);
+}
+
+/* The last chunk of a contiguous dataset may be shorter than the others: the rest of it is outside
+ * of the extent. */
+static int complete_edge(struct fetch *f, struct err *err)
+{
+	const struct dataset *ds = &object_of(f)->dataset;
+	const uint64_t bytes = ds->grid.chunk_elems * ds->type->size;
+	if (!ds->reference || ds->reference->layout != REFERENCE_CONTIGUOUS ||
+	    f->stored.len >= bytes)
+		return 0;
+	return bytes_append_zero(&f->stored, (size_t)(bytes - f->stored.len))
+		       ? err_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+static void range_read(struct ref_read *r, int code, struct bytes *body, const struct err *err)
+{
+	struct fetch *f = r->arg;
+	const struct pipeline *p = f->place.pipeline;
+	struct chunk_result chunk = {.code = code};
+	if (code) {
+		fail(f, code, err);
+		return;
+	}
+	f->stored = *body;
+	*body = (struct bytes){0};
+	chunk.code = complete_edge(f, &chunk.err);
+	if (!p && object_of(f)->dataset.reference && !object_of(f)->dataset.reference->exact)
+		p = ref_index_pipeline(f->place.file, f->dataset);
+	if (!chunk.code)
+		decode(f, p, f->place.place.filter_mask, &f->stored, &chunk);
+	if (may_have_other_filters(f, chunk.code)) {
+		search_index(f);
+		return;
+	}
+	wrap_file(f, &chunk);
+	finish(f, &chunk);
+}
+
+static void read_range(struct fetch *f)
+{
+	const struct chunk_place *place = &f->place.place;
+	f->read = (struct ref_read){
+		.file = f->place.file,
+		.offset = place->offset,
+		.length = place->length,
+		.prefetch = f->place.prefetch,
+		.cancelled = f->place.cancelled,
+		.batch = f->place.batch,
+		.done = range_read,
+		.arg = f,
+	};
+	ref_read(&f->read);
+}
+
+/* ---- all chunks ---- */
 
 /* Whether the chunk can be read at all, as far as the snapshot knows. */
 static int check_known(const struct fetch *f, struct err *err)
@@ -263,64 +376,60 @@ static int check_known(const struct fetch *f, struct err *err)
 	return 0;
 }
 
-static void get_chunk(struct fetch *f, const struct chunk_place *place)
+static void get_object(struct fetch *f)
+{
+	f->req->done = chunk_answered;
+	f->req->arg = f;
+	place_get(&f->place, stored_limit(&object_of(f)->dataset));
+}
+
+static void get_chunk(struct fetch *f)
 {
 	const struct dataset *ds = &object_of(f)->dataset;
+	const struct chunk_place *place = &f->place.place;
 	struct err err = ERR_INIT;
 	const int rc = check_known(f, &err);
-	f->located = !place->absent;
-	f->encoding = place->encoding;
+	const bool is_object = !place->absent && !place->file;
+	f->located = is_object;
 	f->presence =
-		place->absent ? NEVER_LISTED : presence_of(f->d, f->dataset, f->number, place->key);
+		is_object ? presence_of(f->d, f->dataset, f->number, place->key) : NEVER_LISTED;
 	f->absence.evidence =
 		STORE_BY_LISTING; /* the schema's evidence, until the store has answered */
 	if (rc)
 		fail(f, rc, &err);
 	else if (place->absent)
 		domain_recheck(f->d, f->dataset, &f->recheck);
-	else if (f->presence == NOT_LISTED && !ds->absence_unknown)
+	else if (place->file)
+		read_range(f);
+	else if (f->presence == NOT_LISTED && (!ds->absence_unknown || f->is_table))
 		give_absent_later(f);
 	else
-		submit(f, place, stored_limit(ds), chunk_answered);
+		get_object(f);
 }
 
-static void place_answered(struct store_request *req);
-
-/* answer: to the schema's last request; NULL at the start. */
-static void locate(struct fetch *f, const struct schema_answer *answer)
+static void located(struct place_search *s, int code, const struct err *err)
 {
-	struct chunk_place place = {.key = f->req->key, .room = f->req->room};
-	struct err err = ERR_INIT;
-	const int rc =
-		f->d->schema->locate(object_of(f), NULL, f->number, &f->step, answer, &place, &err);
-	if (rc < 0)
-		fail(f, rc, &err);
-	else if (rc == SCHEMA_NEEDS_ANSWER)
-		submit(f, &place, PLACE_MAX, place_answered);
+	struct fetch *f = (struct fetch *)((char *)s - offsetof(struct fetch, place));
+	if (code)
+		fail(f, code, err);
 	else
-		get_chunk(f, &place);
+		get_chunk(f);
 }
 
-static void place_answered(struct store_request *req)
+static void fetch_chunk(struct domain *d, const struct chunk_request *request, bool is_table,
+			chunk_done done, void *arg);
+
+/* Reads a chunk of a chunk table. A chunk that is not stored is absent, even if other programs
+ * compute its values. */
+static void fetch_table_chunk(struct domain *d, const struct chunk_request *request,
+			      chunk_done done, void *arg)
 {
-	struct fetch *f = req->arg;
-	struct err err = ERR_INIT;
-	const int rc = store_failure(&req->answer, &err);
-	struct bytes body auto_bytes = req->answer.body;
-	struct schema_answer answer;
-	domain_answer(req, &answer);
-	req->answer.body = (struct bytes){0};
-	if (rc) {
-		fail(f, rc, &err);
-		return;
-	}
-	store_request_reset(req, STORE_GET);
-	locate(f, &answer);
+	fetch_chunk(d, request, true, done, arg);
 }
 
-static void fetch(void *ctx, const struct chunk_request *request, chunk_done done, void *arg)
+static void fetch_chunk(struct domain *d, const struct chunk_request *request, bool is_table,
+			chunk_done done, void *arg)
 {
-	struct domain *d = ctx;
 	struct fetch *f = malloc(sizeof(*f) + store_request_size(d->store));
 	if (!f) {
 		struct chunk_result chunk = {.code = -ENOMEM};
@@ -332,15 +441,30 @@ static void fetch(void *ctx, const struct chunk_request *request, chunk_done don
 		.d = d,
 		.dataset = request->dataset,
 		.number = request->number,
-		.prefetch = request->prefetch,
-		.cancelled = request->cancelled,
 		.done = done,
 		.arg = arg,
+		.is_table = is_table,
 	};
 	f->req = store_request_init(f->memory, d->store, STORE_GET);
 	f->recheck = (struct domain_recheck){
 		.cancelled = request->cancelled, .done = rechecked, .arg = f};
-	locate(f, NULL);
+	f->place = (struct place_search){
+		.d = d,
+		.dataset = request->dataset,
+		.number = request->number,
+		.prefetch = request->prefetch,
+		.cancelled = request->cancelled,
+		.load = fetch_table_chunk,
+		.batch = request->batch,
+		.req = f->req,
+		.done = located,
+	};
+	place_find(&f->place);
+}
+
+static void fetch(void *ctx, const struct chunk_request *request, chunk_done done, void *arg)
+{
+	fetch_chunk(ctx, request, false, done, arg);
 }
 
 static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
@@ -348,7 +472,18 @@ static const struct chunk_list *list_chunks(void *ctx, uint32_t dataset)
 	return domain_chunks(ctx, dataset);
 }
 
+static void *begin(void *ctx)
+{
+	return ref_batch_begin(ctx);
+}
+
+static void end(void *ctx, void *batch)
+{
+	ref_batch_end(batch);
+}
+
 struct chunk_source domain_chunk_source(struct domain *d)
 {
-	return (struct chunk_source){.list = list_chunks, .get = fetch, .ctx = d};
+	return (struct chunk_source){
+		.list = list_chunks, .get = fetch, .begin = begin, .end = end, .ctx = d};
 }

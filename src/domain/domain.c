@@ -18,6 +18,8 @@ void domain_unref(struct domain *d)
 {
 	if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	chunk_tables_release(d);
+	domain_references_release(d);
 	domain_rechecks_release(d);
 	store_page_release(&d->listing);
 	free(d->chunks);
@@ -112,7 +114,7 @@ int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, c
 	unsigned int step = 0;
 	int rc = d->schema->locate(&tree_object(d->tree, dataset)->o, NULL, chunk, &step, NULL,
 				   &place, NULL);
-	return rc < 0 ? rc : rc || place.absent ? -ENOENT : (int)strlen(key);
+	return rc < 0 ? rc : rc || place.absent || place.file ? -ENOENT : (int)strlen(key);
 }
 
 const struct tree *domain_tree(const struct domain *d)

@@ -14,6 +14,8 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
+#include "references.h"
+
 /* Datasets whose documents were checked again while the snapshot is in use (recheck.c). */
 struct domain_rechecks {
 	pthread_mutex_t lock;	    /* guards the table and its entries */
@@ -43,6 +45,8 @@ struct domain {
 	struct budget_charge charge;
 
 	struct domain_rechecks rechecks;
+	bool has_references; /* a dataset refers to an HDF5 file */
+	struct domain_references references;
 };
 
 /* All chunks of the dataset together have more than DATASET_DENSE_MAX bytes. */
@@ -59,6 +63,9 @@ size_t domain_listed_from(const struct domain *d, const char *key);
 const struct store_item *domain_listed(const struct domain *d, const char *key);
 /* The version of a key in the listing; NULL: not known. Borrowed from the domain. */
 const char *domain_listed_etag(const struct domain *d, const char *key);
+
+/* chunk_table.c: frees the chunks of tables. */
+void chunk_tables_release(struct domain *d);
 
 /* The answer to a request in the form that schemas use. Borrowed from the request. */
 void domain_answer(const struct store_request *req, struct schema_answer *out);

@@ -302,7 +302,11 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 		const struct domain_hint *hint, bool *same, struct err *err)
 {
 	struct err own = ERR_INIT;
-	struct loading l = {.d = d, .schemas = schemas, .previous = hint->previous, .err = &own};
+	const bool outdated = hint->previous && domain_is_outdated(hint->previous);
+	struct loading l = {.d = d,
+			    .schemas = schemas,
+			    .previous = outdated ? NULL : hint->previous,
+			    .err = &own};
 	struct schema_document *known = hint->document;
 	int rc = 0;
 	if (hint->previous && !known)

@@ -111,6 +111,7 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 static void stop_threads(struct engine *e)
 {
 	store_stack_stop_threads(&e->stack);
+	files_stop_threads(e->files);
 	pool_stop_threads(e->pool);
 }
 
@@ -154,12 +155,18 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	if (rc)
 		goto fail;
 	rc = recognise_bucket(opt, &e->stack, err);
+	if (!rc)
+		rc = files_new(&e->env, opt, e->store, e->meter, &e->files, err);
 	stop_threads(e);
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
-	e->domains =
-		(struct domain_bucket){.env = &e->env, .store = e->store, .schemas = schema_all()};
+	e->domains = (struct domain_bucket){
+		.env = &e->env,
+		.store = e->store,
+		.schemas = schema_all(),
+		.files = files_interface(e->files),
+	};
 	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);
 	e->snapshots =
@@ -182,6 +189,7 @@ void engine_close(struct engine *e)
 	names_free(e->names);
 	if (e->cache)
 		cache_free(e->cache);
+	files_free(e->files);
 	if (e->store)
 		store_free(e->store);
 	http_stats_free(e->meter);

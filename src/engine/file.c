@@ -199,7 +199,7 @@ static ssize_t read_domain(struct engine_file *f, void *buf, size_t n, uint64_t 
 			   struct cancel *cancel, struct err *err)
 {
 	ssize_t got = image_read(f->snapshot->image, f->stream, buf, n, offset, cancel, err);
-	if (got == -ESTALE)
+	if (got == -ESTALE || (got < 0 && domain_is_outdated(f->snapshot->domain)))
 		snapshot_mark_stale(f->snapshot);
 	return got < 0 ? read_failure((int)got) : got;
 }

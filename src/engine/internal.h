@@ -17,6 +17,7 @@
 #include <http/stats.h>
 #include <store/store.h>
 
+#include "files.h"
 #include "snapshots.h"
 #include "store_stack.h"
 
@@ -28,6 +29,7 @@ struct engine {
 	struct http_stats *meter;	/* counts HTTP requests */
 	struct store *store;		/* the whole stack of stores */
 	struct store_stack_parts stack; /* parts of it that have counters */
+	struct files *files;		/* that domains refer to */
 	struct domain_bucket domains;	/* how domains are opened */
 	struct cache *cache;
 	bool no_filters, debug_count;

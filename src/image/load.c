@@ -144,6 +144,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 		.number = dataset_chunk(d, slot),
 		.prefetch = cache_fill_ahead(fill),
 		.cancelled = cache_fill_cancel(fill),
+		.batch = cache_fill_batch(fill),
 	};
 	img->chunks.get(img->chunks.ctx, &request, loaded, l);
 }
@@ -186,9 +187,24 @@ static bool slot_of(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot
 	return *slot < d->nslots && (!d->known->listed || place < d->known->n);
 }
 
+static void *begin(void *ctx)
+{
+	const struct image *img = ctx;
+	return img->chunks.begin(img->chunks.ctx);
+}
+
+static void end(void *ctx, void *batch)
+{
+	const struct image *img = ctx;
+	img->chunks.end(img->chunks.ctx, batch);
+}
+
 struct cache_source image_source(struct image *img)
 {
+	const bool joins = img->chunks.begin != NULL;
 	return (struct cache_source){.load = load,
+				     .begin = joins ? begin : NULL,
+				     .end = joins ? end : NULL,
 				     .describe = describe,
 				     .number = number_of,
 				     .slot = slot_of,

@@ -9,6 +9,7 @@
 
 #include "hsds2.h"
 #include "number.h"
+#include "reference.h"
 
 #include <string.h>
 
@@ -16,28 +17,47 @@ struct layout {
 	const json_t *stored;	 /* "layout" */
 	const json_t *requested; /* "creationProperties.layout" */
 	const char *cls;	 /* class of `requested`; "": none */
+	const json_t *reference; /* NULL, or the one that refers to HDF5 files */
+	enum reference_layout kind;
 };
 
 static struct layout layout_of(const json_t *doc, const json_t *props)
 {
-	struct layout l = {json_object_get(doc, "layout"), json_object_get(props, "layout"), ""};
+	struct layout l = {
+		.stored = json_object_get(doc, "layout"),
+		.requested = json_object_get(props, "layout"),
+		.cls = "",
+	};
 	const char *requested = schema_json_word(l.requested, "class");
 	if (requested)
 		l.cls = requested;
+	if (schema_reference_layout(requested, &l.kind))
+		l.reference = l.requested;
+	else if (schema_reference_layout(schema_json_word(l.stored, "class"), &l.kind))
+		l.reference = l.stored;
 	return l;
 }
 
 /* ---- chunk grid ---- */
+
+/* The chunk dimensions in the document; NULL: it has none. Of references, those of the file. */
+static const json_t *find_dims(const struct layout *l)
+{
+	const json_t *dims = json_object_get(l->reference, "hyper_dims");
+	if (!dims || json_is_null(dims))
+		dims = json_object_get(l->reference, "dims");
+	if (!dims)
+		dims = json_object_get(l->stored, "dims");
+	return dims ? dims : json_object_get(l->requested, "dims");
+}
 
 /* Chunk dimensions of a simple dataspace. If the document has none, nothing of the dataset is
  * stored, and it counts as one chunk. */
 static int chunk_dims(const struct layout *l, const struct dspace *space, uint64_t *chunk,
 		      struct err *err)
 {
-	const json_t *dims = json_object_get(l->stored, "dims");
+	const json_t *dims = find_dims(l);
 	uint32_t rank = 0;
-	if (!dims)
-		dims = json_object_get(l->requested, "dims");
 	if (!dims) {
 		for (uint32_t d = 0; d < space->rank; d++)
 			chunk[d] = max_u64(space->dims[d], 1);
@@ -69,8 +89,9 @@ static int parse_grid(const struct layout *l, struct dataset *ds, struct err *er
 		rc = grid_init(&ds->grid, 1, &one, chunk, err);
 		return rc ? schema_defect(err) : 0;
 	}
-	rc = chunk_dims(l, &ds->space, chunk, err);
-	if (rc)
+	if (l->reference && l->kind == REFERENCE_CONTIGUOUS)
+		schema_reference_cut(&ds->space, ds->type->size, chunk);
+	else if ((rc = chunk_dims(l, &ds->space, chunk, err)))
 		return rc;
 	if (grid_init(&ds->grid, ds->space.rank, ds->space.dims, chunk, err))
 		return schema_defect(err);
@@ -118,7 +139,7 @@ static int parse_requested_chunk(struct schema_ctx *ctx, const struct layout *l,
 	return 0;
 }
 
-/* H5D_CONTIGUOUS_REF, H5D_CHUNKED_REF, H5D_CHUNKED_REF_INDIRECT. */
+/* A layout of this kind, known or not. */
 static bool is_ref(const char *cls)
 {
 	return cls && strstr(cls, "_REF");
@@ -136,12 +157,13 @@ static int parse_locator(struct schema_ctx *ctx, const struct layout *l, const s
 	    (!schema_count(partitions, &n) || n > INT32_MAX))
 		return err_set(err, -EIO, "partition_count: not a count");
 	loc->partition_count = n > 1 ? (uint32_t)n : 1;
-	loc->is_ref = is_ref(l->cls) || is_ref(schema_json_word(l->stored, "class"));
-	if (loc->is_ref)
-		ds->absence_unknown =
-			"its data is in another file (layout *_REF), which is not supported";
 	loc->id = *id;
 	ds->locator = loc;
+	if (l->reference)
+		return schema_reference_parse(ctx, l->reference, l->kind, ds, err);
+	loc->is_ref = is_ref(l->cls) || is_ref(schema_json_word(l->stored, "class"));
+	if (loc->is_ref)
+		ds->absence_unknown = "its data is in another file, in a layout that is not known";
 	return 0;
 }
 
@@ -245,7 +267,8 @@ static int parse_arange(const json_t *list, struct dataset *ds, struct err *err)
 	return 0;
 }
 
-static int parse_initializer(const json_t *props, struct dataset *ds, struct err *err)
+static int parse_initializer(struct schema_ctx *ctx, const json_t *props, struct dataset *ds,
+			     struct err *err)
 {
 	const json_t *list = json_object_get(props, "initializer");
 	const char *word = json_is_string(list) ? json_string_value(list)
@@ -254,7 +277,8 @@ static int parse_initializer(const json_t *props, struct dataset *ds, struct err
 		return parse_arange(list, ds, err);
 	if (word)
 		ds->absence_unknown = "its chunk table has not been filled by the service yet";
-	return 0;
+	return word && strcmp(word, "chunklocator") == 0 ? schema_chunk_locator(ctx, list, ds, err)
+							 : 0;
 }
 
 int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schema_id *id,
@@ -284,7 +308,7 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 	rc = parse_fill(ctx, props, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "fillValue");
-	rc = parse_initializer(props, ds, err);
+	rc = parse_initializer(ctx, props, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "initializer");
 	rc = parse_locator(ctx, &l, id, ds, err);

@@ -94,7 +94,7 @@ int hsds1_locate(const struct object *o, const struct object *table, uint64_t nu
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
 	uint64_t coords[DSPACE_MAX_RANK];
-	if (loc->is_ref)
+	if (o->dataset.reference || loc->is_ref)
 		return hsds2_locate(o, table, number, step, answer, place, err);
 	grid_coords(&o->dataset.grid, number, coords);
 	const int n = hsds1_chunk_key(o, coords, place->key, place->room);

@@ -13,8 +13,7 @@
 /* dataset.locator, in v1 too. */
 struct hsds2_locator {
 	struct schema_id id;
-	/* The data is in another HDF5 file (layout *_REF, *_REF_INDIRECT), so chunks have no keys.
-	 */
+	/* The layout refers to other files in a way that is not known. */
 	bool is_ref;
 	/* Number of folders among which the chunks are distributed; 1: there are no folders. */
 	uint32_t partition_count;

@@ -11,6 +11,7 @@
  * functions write: another spelling of a number or id is not recognised. Pure.
  */
 #include "hsds2.h"
+#include "reference.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -130,6 +131,8 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
 	uint64_t coords[DSPACE_MAX_RANK];
+	if (o->dataset.reference)
+		return schema_reference_locate(o, table, number, step, answer, place, err);
 	if (loc->is_ref)
 		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.absence_unknown);
 	grid_coords(&o->dataset.grid, number, coords);
@@ -143,7 +146,9 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 int hsds2_chunk_prefix(const struct object *o, char *prefix, size_t cap)
 {
 	const struct hsds2_locator *loc = o->dataset.locator;
-	return o->dataset.absence_unknown ? -EOPNOTSUPP : object_folder(&loc->id, prefix, cap);
+	return o->dataset.absence_unknown || o->dataset.reference
+		       ? -EOPNOTSUPP
+		       : object_folder(&loc->id, prefix, cap);
 }
 
 /* ---- recognising ---- */

@@ -91,6 +91,10 @@ struct cache_source {
 	/* Starts a load, which ends with exactly one call of cache_complete(), from any thread,
 	 * possibly before this function returns. */
 	void (*load)(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *fill);
+	/* Both NULL, or called around several loads of one thread. The result of begin, which may
+	 * be NULL, is cache_fill_batch() of these loads. Loads may be as late as end. */
+	void *(*begin)(void *ctx);
+	void (*end)(void *ctx, void *batch);
 	/* Pure and quick: called with the cache's lock held. */
 	void (*describe)(void *ctx, uint32_t dataset, struct cache_dataset *out);
 	uint64_t (*number)(void *ctx, uint32_t dataset, uint64_t slot);
@@ -117,6 +121,9 @@ void cache_complete(struct cache_fill *fill, int code, struct cache_chunk *chunk
 const atomic_bool *cache_fill_cancel(const struct cache_fill *fill);
 /* True if the load began as a prefetch. Readers' loads should not wait for it. */
 bool cache_fill_ahead(const struct cache_fill *fill);
+
+/* What begin() of the source has returned; valid until load() returns. */
+void *cache_fill_batch(const struct cache_fill *fill);
 
 /* A stream observes the access pattern of one open file. NULL: out of memory; reads work without a
  * stream. */

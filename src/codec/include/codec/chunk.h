@@ -28,7 +28,8 @@ struct codec_chunk {
 	uint64_t nelems; /* elements of a whole chunk */
 	const struct pipeline *pipeline;
 	enum chunk_encoding encoding;
-	uint64_t max_bytes; /* limit of a decoded chunk of variable length */
+	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
+	uint64_t max_bytes;   /* limit of a decoded chunk of variable length */
 	const struct object_resolver *resolver;
 };
 

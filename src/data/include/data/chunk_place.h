@@ -21,11 +21,13 @@ enum chunk_encoding {
 
 struct chunk_place {
 	bool absent; /* the chunk is not stored; the other fields are not valid */
-	/* NULL: the object `key` holds the chunk. Otherwise this HDF5 file holds it, and key is
-	 * empty. Valid as long as the tree or, in an answer to a record, as long as the record. */
+	/* NULL: the object `key` holds the chunk. Otherwise this HDF5 file holds it. It is valid as
+	 * long as this struct, the caller's buffer and the tree. */
 	const struct reference_file *file;
-	char *key;   /* key of the object that holds the chunk, in the caller's buffer */
-	size_t room; /* bytes of that buffer */
+	/* The caller's buffer of `room` bytes: the key of the object that holds the chunk; if
+	 * `file` is set, the URI of a file that a record names, or empty. */
+	char *key;
+	size_t room;
 	uint64_t offset;
 	uint64_t length;      /* CHUNK_TO_END: from offset to the end of the object */
 	uint32_t filter_mask; /* ENCODING_HDF5: bit i: filter i was not applied */
@@ -34,7 +36,7 @@ struct chunk_place {
 	 * `table`. */
 	uint32_t table;
 	uint64_t record;
-	struct reference_file record_file; /* memory for `file`, if a record names the file */
+	struct reference_file record_file; /* memory for `file` */
 };
 
 #endif

@@ -54,6 +54,8 @@ struct chunk_request {
 	/* Becomes true when the chunk is no longer needed; get may then fail with -ECANCELED.
 	 * Borrowed until done is called. NULL: the request cannot be cancelled. */
 	const atomic_bool *cancelled;
+	/* NULL, or from begin(). Used only before get returns. */
+	void *batch;
 };
 
 /* Any thread may call both. */
@@ -62,6 +64,11 @@ struct chunk_source {
 	const struct chunk_list *(*list)(void *ctx, uint32_t dataset);
 	/* Asynchronous: done is called once, from any thread, possibly before get returns. */
 	void (*get)(void *ctx, const struct chunk_request *request, chunk_done done, void *arg);
+	/* Both NULL, or: the requests of one thread between begin and end, with the result of begin
+	 * (which may be NULL) as their batch, may be sent as late as in end, and joined. end may
+	 * call done, and does not use ctx after the last request of the batch is done. */
+	void *(*begin)(void *ctx);
+	void (*end)(void *ctx, void *batch);
 	void *ctx;
 };
 

@@ -22,7 +22,8 @@ enum reference_layout {
 
 /* An HDF5 file, as the domain refers to it. Texts are NUL-terminated. */
 struct reference_file {
-	const char *uri;    /* as recorded: "bucket/key", "s3://bucket/key", "file:///path" */
+	const char *uri;    /* as recorded: "bucket/key", "/key" (in the bucket of the
+				domain), "s3://bucket/key", "file:///path" */
 	const char *h5path; /* of the dataset in the file; NULL: not recorded */
 	/* The version that the domain was made from. NULL and UINT64_MAX: not recorded. */
 	const char *etag;

@@ -69,6 +69,9 @@ void domain_unref(struct domain *d);
 
 /* The domain was listed whole, so the next open notices changed chunks, too. */
 bool domain_sees_chunks(const struct domain *d);
+/* A file that the domain refers to has another version than when the domain was opened: reads of it
+ * fail with -EIO. The next open does not use this snapshot as hint->previous. */
+bool domain_is_outdated(const struct domain *d);
 /* Bytes of memory that the domain has charged to the budget of its environment. */
 uint64_t domain_memory(const struct domain *d);
 

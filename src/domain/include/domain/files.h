@@ -13,7 +13,8 @@
 struct store;
 
 struct domain_files {
-	/* Finds the object of a file URI: "bucket/key", "s3://bucket/key" or "file:///path". Writes
+	/* Finds the object of a file URI: "bucket/key", "/key" (in the bucket
+	 * itself), "s3://bucket/key" or "file:///path". Writes
 	 * its key to key[room]. The store lives as long as ctx. Sends no request. -EINVAL: no valid
 	 * URI; -EACCES: the place is not in the bucket, and no option permits it; -EOPNOTSUPP:
 	 * another scheme; -ENAMETOOLONG; -ENOMEM. Any thread. */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the place of a chunk: runs the schema's state machine, and reads what it needs: an object
+ * of the bucket, a record of a chunk table (chunk_table.c), or the chunk index of an HDF5 file
+ * (ref_index.c). No function blocks.
+ */
+#include "fetch.h"
+
+#include <errno.h>
+
+enum { PLACE_MAX = 1 << 24 /* bytes of an object that is read to find a place */ };
+
+static const struct object *object_of(const struct place_search *s)
+{
+	return &tree_object(s->d->tree, s->dataset)->o;
+}
+
+/* The chunk table of the dataset; NULL: it has none, or it could not be loaded. */
+static const struct object *table_of(const struct place_search *s)
+{
+	const struct reference *r = object_of(s)->dataset.reference;
+	if (!r || r->table == OBJECT_NONE)
+		return NULL;
+	const struct tree_object *t = tree_object(s->d->tree, r->table);
+	return t->broken ? NULL : &t->o;
+}
+
+static void fail(struct place_search *s, int code, const struct err *err)
+{
+	s->done(s, code, err);
+}
+
+void place_get(struct place_search *s, uint64_t max)
+{
+	struct store_request *req = s->req;
+	const char *etag = domain_listed_etag(s->d, req->key);
+	req->range = (struct store_range){.first = s->place.offset, .length = s->place.length};
+	req->max = max;
+	req->cond.if_match = etag;
+	req->known_etag = etag;
+	req->priority = s->prefetch ? STORE_PREFETCH : STORE_READER;
+	req->cancelled = s->cancelled;
+	store_submit(s->d->store, req);
+}
+
+static void locate(struct place_search *s, const struct schema_answer *answer);
+
+/* ---- an object of the bucket ---- */
+
+static void object_answered(struct store_request *req)
+{
+	struct place_search *s = req->arg;
+	struct err err = ERR_INIT;
+	const int rc = store_failure(&req->answer, &err);
+	struct bytes body auto_bytes = req->answer.body;
+	struct schema_answer answer;
+	domain_answer(req, &answer);
+	req->answer.body = (struct bytes){0};
+	if (rc) {
+		fail(s, rc, &err);
+		return;
+	}
+	store_request_reset(req, STORE_GET);
+	locate(s, &answer);
+}
+
+/* ---- a record ---- */
+
+static void record_read(struct table_read *r, int code, const struct elems *value,
+			struct ref_batch *batch, const struct err *err)
+{
+	struct place_search *s = r->arg;
+	s->batch = batch;
+	const struct schema_answer answer = {.absent = !value, .record = value};
+	if (code)
+		fail(s, code, err);
+	else
+		locate(s, &answer);
+}
+
+static void read_record(struct place_search *s)
+{
+	s->table = (struct table_read){
+		.domain = s->d,
+		.table = s->place.table,
+		.record = s->place.record,
+		.prefetch = s->prefetch,
+		.load = s->load,
+		.batch = s->batch,
+		.done = record_read,
+		.arg = s,
+	};
+	table_read(&s->table);
+}
+
+/* ---- a file ---- */
+
+/* Sets s->file. The key of the request is empty from then on: errors of a file name it. */
+static int find_file(struct place_search *s, struct err *err)
+{
+	s->file = ref_file_find(s->d, s->place.file, err);
+	s->req->key[0] = '\0';
+	return s->file ? 0 : err->code;
+}
+
+static void index_searched(struct ref_search *search, int code, const struct ref_place *found,
+			   const struct err *err)
+{
+	struct place_search *s = search->arg;
+	if (!code) {
+		s->place.absent = !found->stored;
+		s->place.offset = found->offset;
+		s->place.length = found->size;
+		s->place.filter_mask = found->filter_mask;
+		s->pipeline = found->pipeline;
+	}
+	s->done(s, code, err);
+}
+
+static void search_index(struct place_search *s)
+{
+	struct err err = ERR_INIT;
+	if (find_file(s, &err)) {
+		fail(s, err.code, &err);
+		return;
+	}
+	s->index = (struct ref_search){
+		.file = s->file,
+		.dataset = s->dataset,
+		.number = s->number,
+		.h5path = s->place.file->h5path,
+		.prefetch = s->prefetch,
+		.done = index_searched,
+		.arg = s,
+	};
+	ref_index_find(&s->index);
+}
+
+/* ---- all together ---- */
+
+/* answer: to the schema's last request; NULL at the start. */
+static void locate(struct place_search *s, const struct schema_answer *answer)
+{
+	struct err err = ERR_INIT;
+	s->place = (struct chunk_place){.key = s->req->key, .room = s->req->room};
+	int rc = s->d->schema->locate(object_of(s), table_of(s), s->number, &s->step, answer,
+				      &s->place, &err);
+	if (rc == SCHEMA_NEEDS_ANSWER) {
+		s->batch = NULL;
+		s->req->done = object_answered;
+		s->req->arg = s;
+		place_get(s, PLACE_MAX);
+	} else if (rc == SCHEMA_NEEDS_RECORD) {
+		read_record(s);
+	} else if (rc == SCHEMA_NEEDS_INDEX) {
+		s->batch = NULL;
+		search_index(s);
+	} else {
+		if (!rc && !s->place.absent && s->place.file)
+			rc = find_file(s, &err);
+		s->done(s, rc, &err);
+	}
+}
+
+void place_find(struct place_search *s)
+{
+	s->step = 0;
+	s->file = NULL;
+	s->pipeline = NULL;
+	locate(s, NULL);
+}

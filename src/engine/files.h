@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HDF5 files that domains may refer to: struct domain_files for an engine. */
+#ifndef ENGINE_FILES_H
+#define ENGINE_FILES_H
+
+#include <hsmount/engine.h>
+
+#include <domain/files.h>
+
+#include "store_stack.h"
+
+struct files;
+
+/* own: the store of the bucket. opt: its bucket, bucket_name and allow_uri. Opens what allow_uri
+ * names, and asks S3 for each bucket. -EINVAL: an option is wrong; errors of the stores. env, own
+ * and meter are borrowed. */
+int files_new(const struct env *env, const struct engine_options *opt, struct store *own,
+	      struct http_stats *meter, struct files **out, struct err *err);
+void files_free(struct files *f); /* NULL is fine */
+/* Valid as long as f. */
+const struct domain_files *files_interface(struct files *f);
+/* Ends the threads of the stores. The next request starts them again. Must not be called while a
+ * request runs. */
+void files_stop_threads(struct files *f);
+
+#endif
