@@ -25,13 +25,14 @@ enum {
 	SECTOR = 64,
 	PAGE = 64 * SECTOR,
 	KEEP = 128 << 20,
-	FETCH_MIN = 512,	 /* bytes that a read fetches at least, if they are absent */
-	DIRECT_MIN = 1 << 20,	 /* longer reads are not kept */
-	REQUEST_MAX = 4 << 20,	 /* bytes of one request */
-	ROUND_BYTES = 8 << 20,	 /* announced bytes that one round fetches */
-	ROUND_RANGES = 256,	 /* announced ranges of one round */
-	GAP_MAX = 4096,		 /* bytes between two ranges of one request */
-	GAP_PART = 8,		 /* all gaps of a request: at most so many parts of it */
+	FETCH_MIN = 512,       /* bytes that a read fetches at least, if they are absent */
+	DIRECT_MIN = 1 << 20,  /* longer reads are not kept */
+	REQUEST_MAX = 4 << 20, /* bytes of one request */
+	ROUND_BYTES = 8 << 20, /* announced bytes that one round fetches */
+	ROUND_RANGES = 256,    /* announced ranges of one round */
+	GAP_MAX = 4096,	       /* bytes between two ranges of one request */
+	GAP_PART = 8,	       /* all gaps of a request: at most so many parts of it */
+	ANNOUNCED_FACTOR = 2,
 	ANNOUNCED_MAX = 4 << 20, /* ranges that wait; more are forgotten */
 };
 
@@ -338,10 +339,14 @@ static int read_at(void *ctx, uint64_t offset, void *buf, size_t n, struct err *
 	return rc;
 }
 
+/* A damaged file may announce the same bytes again and again, so announcements are ignored after
+ * ANNOUNCED_FACTOR times the size of the object was fetched. */
 static void advise(void *ctx, uint64_t offset, uint64_t n)
 {
 	struct store_source *s = ctx;
 	const struct range r = {offset, offset + n};
+	if (s->counts.bytes / ANNOUNCED_FACTOR > s->source.size)
+		return;
 	if (n < DIRECT_MIN && s->announced.len / sizeof(r) < ANNOUNCED_MAX)
 		bytes_append(&s->announced, &r, sizeof(r)); /* it is only a hint */
 }

@@ -8,10 +8,12 @@ import os
 import shutil
 import subprocess
 
+import h5py
 import numpy as np
 import pytest
 
 import filediff
+import h5make
 import h5model
 import hsds_validator
 import mkbucket
@@ -151,6 +153,8 @@ class Imported:
                 for refused in self.refused:
                     theirs["links"].pop(refused[1:], None)
             for key in theirs:
+                if key == "value" and "failure" in ours or "failure" in theirs:
+                    continue    # h5wasm lacks the filter or the type
                 if key != "filters" and comparable(theirs[key]) != comparable(ours.get(key)):
                     self.found.append(f"{path}: {key} {str(ours.get(key))[:200]}, h5wasm has "
                                       f"{str(theirs[key])[:200]} in the source")
@@ -217,3 +221,22 @@ def test_imports_what_it_writes(node, tmp_path, bounds):
     node("write.mjs", [{"path": os.fspath(tmp_path / f"{form}.h5"), "form": form,
                         "libver": FORMATS[bounds]} for form in forms])
     judge(node, [Imported(form, tmp_path / f"{form}.h5", tmp_path) for form in forms])
+
+
+# libhdf5 2.0 cannot read the unlimited extents that it writes with lengths of 2 or 4 bytes.
+NOT_REWRITTEN = ("wide_file", "unsupported", "addresses_2", "addresses_4")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name,bounds", [
+    (name, bounds) for name, bounds in h5make.names()
+    if bounds in ("earliest", "latest") and name not in NOT_REWRITTEN])
+def test_imports_what_it_rewrites(node, tmp_path, name, bounds):
+    """Types and layouts that its functions cannot make: files of h5py in which it writes all values
+    again and changes extents, links and attributes."""
+    path, objects = tmp_path / f"{name}.h5", ["/"]
+    h5make.make(path, name, bounds)
+    with h5py.File(path, "r") as f:
+        f.visit(lambda o: objects.append(f"/{o}") if o.isprintable() else None)
+    node("write.mjs", [{"path": os.fspath(path), "libver": FORMATS["latest"], "objects": objects}])
+    judge(node, [Imported(name, path, tmp_path)])

@@ -50,6 +50,7 @@ function describe(file, object) {
 		out.links = {};
 		for (const name of object.keys()) {
 			const path = `${object.path.replace(/\/$/, "")}/${name}`, type = object.get_type(path);
+			if (type < 0) continue;    // the package misreads names that are not UTF-8
 			out.links[name] = type === lib.H5G_LINK ? object.get_link(path)
 				: type === lib.H5G_UDLINK ? object.get_external_link(path).obj_path : type;
 		}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes HDF5 files with h5wasm: every type, layout, chunk index, filter, form of groups and form of
 // attributes that its libhdf5 2.0 can write. Standard input: JSON list of {path, form, libver}.
-// `form` is a function of this file, and `libver` the lower and the upper bound of the format.
+// `form` is a function of this file, and `libver` the lower and the upper bound of the format. With
+// `objects` instead of `form`, it changes these objects of a file that exists.
 import { readFileSync } from "node:fs";
 import h5wasm from "h5wasm/node";
 
@@ -155,7 +156,7 @@ function references(f) {
 	group.create_attribute("many", data, [4]);
 }
 
-// The forms of chunk indexes. The implicit index needs early allocation, which is not offered.
+// The forms of chunk indexes. The implicit index needs early allocation, which is not offered: see rewrite().
 const INDEXES = [
 	["single", [5, 12], [5, 12], [5, 12]], ["fixed", [50, 12], [50, 12], [1, 5]],
 	["fixed paged", [1100], [2200], [1]], ["extensible", [50, 12], [null, 12], [4, 5]],
@@ -299,11 +300,44 @@ function unsupported(f) {
 	d.create_attribute("beside", range(2));
 }
 
+// ---- a file that exists ----
+
+// Writes all values again, changes extents, and adds and deletes objects, links and attributes.
+function rewrite(f, names) {
+	for (const name of names) {
+		const object = name === "/" ? f : f.get(name);
+		if (object instanceof h5wasm.Dataset) {
+			const { metadata } = object;
+			const bytes = new Uint8Array(metadata.size * metadata.total_size);
+			if (metadata.shape) withBytes(bytes, (at) => {
+				// It lacks some filters and types. An exception would leave the dataset open.
+				lib.deactivate_throwing_error_handler();
+				const read = lib.get_dataset_data(f.file_id, name, null, null, null, at);
+				const written = read < 0 || lib.set_dataset_data(f.file_id, name, null, null, null, at);
+				lib.activate_throwing_error_handler();
+				ok(written);
+			});
+			const { shape, maxshape, chunks } = metadata;
+			if (chunks && maxshape?.some((n, i) => n > shape[i]))
+				ok(object.resize(shape.map((n, i) => Math.min(maxshape[i], n + 3))));
+		}
+		object.create_attribute("added by 2.0", [1, 2, name.length]);
+		const old = Object.keys(object.attrs);
+		if (old.length > 2) ok(object.delete_attribute(old[0]));
+	}
+	const g = f.create_group("added", true);
+	for (let i = 0; i < 20; i++) ok(f.create_soft_link(`/g${i}`, `/added/link ${20 - i}`));
+	for (const [name, shape, maxshape, chunks] of INDEXES.slice(0, 2).concat([INDEXES[3], INDEXES[6]]))
+		g.create_dataset({ name, data: range(shape.reduce((a, b) => a * b)), shape, maxshape, chunks,
+			compression: "gzip", compression_opts: 3 });
+}
+
 const forms = { numbers, strings, compounds, references, layouts, filters, groups, attributes,
 	huge_attributes, scales, swmr, unsupported };
 lib.activate_throwing_error_handler();
-for (const { path, form, libver } of JSON.parse(readFileSync(0, "utf8"))) {
-	const f = new h5wasm.File(path, "w", { libver });
-	forms[form](f);
+for (const { path, form, libver, objects } of JSON.parse(readFileSync(0, "utf8"))) {
+	const f = new h5wasm.File(path, objects ? "a" : "w", { libver });
+	if (objects) rewrite(f, objects);
+	else forms[form](f);
 	f.close();
 }
