@@ -112,7 +112,7 @@ def dump(m, name, dataset, start, count):
 
 
 def test_a_small_h5dump_is_one_range(links, mount):
-    """Of a contiguous dataset. In the file of a chunked one, a page may have bytes of two chunks."""
+    """Of a contiguous dataset. In a chunked one, a page may have bytes of two chunks."""
     m = mount(links, "debug_count")
     for name, dataset, start, count, most in (("contig.h5", "/big", "300,5", "1,10", 1),
                                               ("chunked_few.h5", "/gzip", "70,110", "1,10", 2)):
