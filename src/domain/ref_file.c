@@ -173,6 +173,11 @@ const char *ref_file_uri(const struct ref_file *f)
 	return f->uri;
 }
 
+struct domain *ref_file_domain(const struct ref_file *f)
+{
+	return f->d;
+}
+
 uint64_t ref_file_size(const struct ref_file *f)
 {
 	return atomic_load(&f->pinned) ? f->size : UINT64_MAX;

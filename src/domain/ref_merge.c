@@ -7,6 +7,10 @@
  *
  * A batch belongs to one thread, which adds all reads and then ends it. Nothing waits for a timer,
  * so the requests depend only on the reads.
+ *
+ * When a chunk is complete, the cache begins the next load. So the end of a request for several
+ * reads begins several loads, one after the other. They are joined, too: their batches are parts of
+ * one that ends after the last of these reads is done.
  */
 #include "references.h"
 
@@ -26,9 +30,23 @@ struct merged {
 	struct ref_read *members[];
 };
 
+/* The batch of the request for several reads that this thread is completing; NULL: none. It is
+ * reset before the function that sets it returns, so nothing is shared between engines. */
+static _Thread_local struct ref_batch *completing;
+
 struct ref_batch *ref_batch_begin(struct domain *d)
 {
-	return d->has_references ? calloc(1, sizeof(struct ref_batch)) : NULL;
+	struct ref_batch *b = completing;
+	if (!d->has_references)
+		return NULL;
+	if (b && b->domain == d) {
+		b->depth++;
+		return b;
+	}
+	b = calloc(1, sizeof(*b));
+	if (b)
+		*b = (struct ref_batch){.domain = d, .depth = 1};
+	return b;
 }
 
 static int by_place(const void *a, const void *b)
@@ -49,8 +67,9 @@ static void give_part(struct ref_read *r, uint64_t start, const struct bytes *bo
 	if (at > body->len || r->length > body->len - at)
 		rc = err_set(&err, -EIO,
 			     "%s, bytes %" PRIu64 "-%" PRIu64
-			     ": the range is past the end of the file",
-			     ref_file_uri(r->file), r->offset, r->offset + r->length - 1);
+			     ": the range is past the end of the file, which has %" PRIu64 " bytes",
+			     ref_file_uri(r->file), r->offset, r->offset + r->length - 1,
+			     ref_file_size(r->file));
 	else if (bytes_append(&part, body->data + at, (size_t)r->length))
 		rc = err_set(&err, -ENOMEM, "out of memory");
 	r->done(r, rc, &part, &err);
@@ -59,7 +78,10 @@ static void give_part(struct ref_read *r, uint64_t start, const struct bytes *bo
 static void merged_read(struct ref_read *read, int code, struct bytes *body, const struct err *err)
 {
 	struct merged *m = read->arg;
+	struct ref_batch *before = completing, *batch;
 	const uint64_t start = m->read.offset;
+	completing = NULL;
+	completing = batch = ref_batch_begin(ref_file_domain(m->read.file));
 	for (size_t i = 0; i < m->n; i++) {
 		struct bytes none = {0};
 		if (code)
@@ -67,7 +89,10 @@ static void merged_read(struct ref_read *read, int code, struct bytes *body, con
 		else
 			give_part(m->members[i], start, body);
 	}
+	completing = before;
 	free(m);
+	/* The domain may be gone unless a read of the batch keeps it. */
+	ref_batch_end(batch);
 }
 
 /* Reads the n members, which end at `end`, with one request. */
@@ -117,7 +142,7 @@ static void submit(struct ref_read **reads, size_t n, uint64_t gap)
 
 void ref_batch_end(struct ref_batch *b)
 {
-	if (!b)
+	if (!b || --b->depth)
 		return;
 	struct ref_read *r = b->first, **reads = b->n > 1 ? calloc(b->n, sizeof(*reads)) : NULL;
 	const uint64_t gap = r ? ref_gap(r->file) : 0;

@@ -49,6 +49,7 @@ struct ref_file;
 struct ref_file *ref_file_find(struct domain *d, const struct reference_file *recorded,
 			       struct err *err);
 const char *ref_file_uri(const struct ref_file *f);
+struct domain *ref_file_domain(const struct ref_file *f);
 /* Bytes of the version that the snapshot reads; UINT64_MAX: not known before the first read. */
 uint64_t ref_file_size(const struct ref_file *f);
 
@@ -82,6 +83,8 @@ void ref_read(struct ref_read *r);
 /* ---- ref_merge.c: reads that begin at the same time ---- */
 
 struct ref_batch {
+	struct domain *domain;
+	unsigned int depth; /* begins without an end */
 	struct ref_read *first;
 	size_t n;
 };
