@@ -127,6 +127,7 @@ def test_a_directory_bucket(tmp_path, bucket):
 
 @pytest.mark.parametrize("roots", ["/", "home/ann", ".."])
 def test_wrong_roots(tmp_path, bucket, roots):
-    done = mounts.run(mounts.HSIMAGE, "-o", f"root={roots}", "info", os.path.join(bucket, "home/x.h5"))
+    domain = os.path.join(bucket, "home/x.h5")
+    done = mounts.run(mounts.HSIMAGE, "-o", f"root={roots}", "info", domain)
     assert done.returncode == 1
     assert f"root={roots}" in done.stderr
