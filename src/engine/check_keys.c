@@ -41,6 +41,7 @@ struct inventory {
 	char summary[SCHEMA_KEY_MAX + 1]; /* its key; "": none */
 	struct arena *arena;
 	struct entry *entries; /* by prefix; without the root group */
+	bool *is_table;	       /* by number: the chunk table of a dataset */
 	uint32_t n;
 	/* The object of the previous key, and what was seen of it. */
 	uint32_t current;
@@ -82,7 +83,15 @@ static int find_prefixes(struct inventory *v)
 	const uint32_t root = tree_nth(t, 0);
 	v->arena = arena_new(SIZE_MAX);
 	v->entries = calloc(tree_numbers(t), sizeof(*v->entries));
-	int rc = v->arena && v->entries ? 0 : check_no_memory(v->dc->c);
+	if (v->arena)
+		v->is_table = arena_array(v->arena, tree_numbers(t), sizeof(*v->is_table));
+	int rc = v->is_table && v->entries ? 0 : check_no_memory(v->dc->c);
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
+		const struct object *o = &tree_object(t, tree_nth(t, i))->o;
+		if (o->kind == OBJECT_DATASET && o->dataset.reference &&
+		    o->dataset.reference->table != OBJECT_NONE)
+			v->is_table[o->dataset.reference->table] = true;
+	}
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++)
 		if (i != root)
 			rc = add_entry(v, i);
@@ -202,6 +211,21 @@ static int take_other(struct inventory *v, const struct store_item *item)
 	return 0;
 }
 
+/* A key of a chunk table that has no link. Its chunks are read with those of its dataset. */
+static void take_table(struct inventory *v, const struct object *o, bool document,
+		       const struct store_item *item)
+{
+	uint64_t number;
+	if (document)
+		return;
+	if (!v->schema->chunk_of_key(o, item->key, &number)) {
+		count(&v->beside, item);
+		return;
+	}
+	v->dc->c->result.chunks++;
+	v->dc->c->result.bytes += item->meta.size;
+}
+
 static int take_key(struct inventory *v, const struct store_item *item)
 {
 	const uint32_t number = object_of(v, item->key);
@@ -217,6 +241,10 @@ static int take_key(struct inventory *v, const struct store_item *item)
 	struct check_chunk chunk = {.dataset = number, .size = item->meta.size};
 	const bool document = is_document(v, number, item->key);
 	v->documents += document;
+	if (!to->linked && !to->broken && v->is_table[number]) {
+		take_table(v, &to->o, document, item);
+		return 0;
+	}
 	if (!to->linked && !to->missing) {
 		v->orphan_objects += document;
 		count(&v->orphans, item);
