@@ -115,9 +115,11 @@ int pool_run(struct pool *pool, struct pool_job *job)
 		*pool->tail = job;
 		pool->tail = &job->next;
 		pool->queued++;
-		pthread_cond_signal(&pool->wake);
 	}
 	pthread_mutex_unlock(&pool->lock);
+	/* After the unlock, so that the worker does not wake up only to wait for the lock. */
+	if (started)
+		pthread_cond_signal(&pool->wake);
 	return started ? 0 : -ENOMEM;
 }
 

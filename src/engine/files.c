@@ -283,6 +283,16 @@ void files_free(struct files *f)
 	free(f);
 }
 
+const char *files_bucket_name(const struct files *f)
+{
+	return f->name;
+}
+
+const char *files_bucket_prefix(const struct files *f)
+{
+	return f->prefix;
+}
+
 const struct domain_files *files_interface(struct files *f)
 {
 	return &f->base;

@@ -19,6 +19,10 @@ int files_new(const struct env *env, const struct engine_options *opt, struct st
 void files_free(struct files *f); /* NULL is fine */
 /* Valid as long as f. */
 const struct domain_files *files_interface(struct files *f);
+/* The URI of an object of the bucket is "name/prefix" followed by its key. The prefix is empty or
+ * ends with a slash. Valid as long as f. */
+const char *files_bucket_name(const struct files *f);
+const char *files_bucket_prefix(const struct files *f);
 /* Ends the threads of the stores. The next request starts them again. Must not be called while a
  * request runs. */
 void files_stop_threads(struct files *f);

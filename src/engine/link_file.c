@@ -18,25 +18,12 @@ static int out_of_memory(struct err *err)
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
-/* The bucket and the key under which readers of the domain find the file: in S3, those of the
- * service; the name of a directory is that of its bucket. */
+/* The bucket and the key under which readers of the domain find the file. */
 static int find_bucket(struct link_file *f, struct err *err)
 {
-	auto_free char *prefix = NULL;
-	if (store_stack_is_s3(f->e->bucket)) {
-		int rc = store_stack_split_s3(f->e->bucket, &f->bucket, &prefix, err);
-		if (rc)
-			return rc;
-	} else {
-		auto_free char *dir = realpath(store_stack_dir(f->e->bucket), NULL);
-		const char *slash = dir ? strrchr(dir, '/') : NULL;
-		if (!slash || !slash[1])
-			return err_set(err, -EINVAL, "%s: the bucket has no name", f->e->bucket);
-		f->bucket = strdup(slash + 1);
-	}
-	const int n =
-		asprintf(&f->bucket_key, "%s%s%s", prefix ? prefix : "", prefix ? "/" : "", f->key);
-	if (n < 0)
+	const struct files *files = f->e->files;
+	f->bucket = strdup(files_bucket_name(files));
+	if (asprintf(&f->bucket_key, "%s%s", files_bucket_prefix(files), f->key) < 0)
 		f->bucket_key = NULL;
 	return f->bucket && f->bucket_key ? 0 : out_of_memory(err);
 }

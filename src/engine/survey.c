@@ -148,6 +148,21 @@ int survey_store(struct store *s, struct schema_survey *seen, struct err *err)
 	return rc;
 }
 
+/* Whether the first keys in a prefix are those of objects that lie at the top of a bucket. */
+static int find_objects(struct store *s, const char *prefix, bool *found, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
+	auto_free char *dir = prefix[0] ? names_join(prefix, "") : strdup("");
+	struct schema_survey seen = {0};
+	if (!req || !dir)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = list_page(s, dir, STORE_PAGE_MAX, req, err);
+	for (size_t i = 0; !rc && i < req->answer.page.n; i++)
+		schema_survey_key(&seen, req->answer.page.items[i].key + strlen(dir));
+	*found = schema_survey_stores(&seen);
+	return rc;
+}
+
 int survey_has_storage(struct store *s, const char *prefix, bool *found, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(s, STORE_LIST);
@@ -157,7 +172,7 @@ int survey_has_storage(struct store *s, const char *prefix, bool *found, struct 
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = list_page(s, storage, 1, req, err);
 	*found = !rc && req->answer.page.n;
-	return rc;
+	return rc || *found ? rc : find_objects(s, prefix, found, err);
 }
 
 /* ---- documents ---- */

@@ -9,13 +9,16 @@
 
 #include "rules.h"
 
+/* A domain may have several documents, such as catalogs: all of them are no further keys. */
+enum { DOCUMENTS_MAX = 64 };
+
 void names_children_prepare(const char *path, struct store_request *req)
 {
 	req->op = STORE_LIST;
 	snprintf(req->key, req->room, "%s/", path);
 	req->list.delimit = true;
 	req->list.whole = true;
-	req->list.limit = 1;
+	req->list.limit = DOCUMENTS_MAX;
 }
 
 int names_children_in(const struct names *ns, const struct store_request *req)
@@ -26,11 +29,13 @@ int names_children_in(const struct names *ns, const struct store_request *req)
 	case 0:
 		if (page->n == 0)
 			return CHILDREN_NONE;
-		return page->n == 1 && schema_is_document(ns->schemas, page->items[0].key)
-			       ? CHILDREN_DOC
-			       : CHILDREN_MORE;
+		for (size_t i = 0; i < page->n; i++)
+			if (page->items[i].is_prefix ||
+			    !schema_is_document(ns->schemas, page->items[i].key))
+				return CHILDREN_MORE;
+		return CHILDREN_DOC;
 	case -E2BIG:
-		return CHILDREN_MORE; /* two keys, so one of them is not the document */
+		return CHILDREN_MORE;
 	case -EINVAL:
 		return CHILDREN_NONE; /* no key can begin like this */
 	default:

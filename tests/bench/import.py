@@ -107,12 +107,13 @@ class Bench:
 
     def to_directory(self, kind, parts):
         total = sum(n for _, n in parts)
-        bucket = os.path.join(self.directory, "bucket")
         runs, floor = [], []
         for _ in range(self.args.runs):
-            os.makedirs(os.path.join(bucket, "db"))
+            # It is kept until the end: ext4 without a journal does not reuse the inode of a deleted
+            # file for a minute, and its search for another one would be most of an import's time.
+            bucket = tempfile.mkdtemp(prefix="bucket-", dir=self.directory)
+            os.mkdir(os.path.join(bucket, "db"))
             runs.append(self.run(os.path.join(bucket, "x.h5"), None, "-o", "allow_empty"))
-            shutil.rmtree(bucket)
             copy = os.path.join(self.directory, "copy")
             floor.append(self.measure(["sh", "-c", 'cp "$0" "$1" && sync "$1"', self.path, copy],
                                       None))

@@ -34,6 +34,7 @@
 #include "domain_headers.h"
 #include "domain_input.h"
 #include "require.h"
+#include "schema/hsds1.h"
 #include "schema/hsds2.h"
 #include "store_calls.h"
 
@@ -461,12 +462,17 @@ static void check_held(struct image *first, struct image *held, const struct win
 	}
 }
 
-/* A random object; in a large domain, a random document. */
+/* A random object; in a large domain, a random document. The versions of chunks of schema v1 are
+ * not known. */
 static const struct input_object *victim(const struct world *w, const struct input *in, size_t from)
 {
 	for (size_t i = 0; i < in->n; i++) {
 		const struct input_object *o = &in->v[(from + i) % in->n];
 		const size_t n = strlen(o->key);
+		struct hsds1_key key;
+		hsds1_key_classify(o->key, &key);
+		if (key.cls == HSDS1_KEY_CHUNK)
+			continue;
 		if (!w->large || (n > 5 && strcmp(o->key + n - 5, ".json") == 0))
 			return o;
 	}

@@ -4,6 +4,7 @@
 
     domain_pack.py BUCKET PATH >corpus/domain/NAME
 """
+import itertools
 import json
 import os
 import sys
@@ -24,12 +25,33 @@ def body_of(data):
     return "hex:" + data.hex()
 
 
+def keys_of_v1(bucket, path):
+    """Catalogs, documents and chunks of a domain of schema v1, which has no prefix."""
+    folder = os.path.join(bucket, path)
+    yield from (os.path.join(path, name) for name in sorted(os.listdir(folder))
+                if name != ".domain.json" and not name.endswith(".chunks.txt"))
+    for oid, obj in oracle.Bucket(bucket).domain(path).objects.items():
+        yield oracle.document_key(oid)
+        if oid[0] != "d" or not obj.shape and obj.shape != ():
+            continue
+        grid = [-(-n // c) for n, c in zip(obj.shape or (1,), obj.chunk_shape())]
+        for index in itertools.product(*map(range, grid)):
+            key = oracle.chunk_key(oid, index, obj.doc["layout"].get("partition_count", 0))
+            if os.path.exists(os.path.join(bucket, key)):
+                yield key
+
+
 def objects_of(bucket, path):
     """Keys and bodies: the domain document first, then all below its root."""
     key = os.path.join(path, ".domain.json")
     with open(os.path.join(bucket, key), "rb") as f:
         body = f.read()
     yield key, body
+    if oracle.is_v1(json.loads(body)["root"]):
+        for key in keys_of_v1(bucket, path):
+            with open(os.path.join(bucket, key), "rb") as f:
+                yield key, f.read()
+        return
     below = os.path.join(bucket, oracle.storage_key(json.loads(body)["root"]))
     for folder, folders, names in os.walk(below):
         folders.sort()

@@ -305,6 +305,21 @@ def test_local_file(bucket, tmp_path):
     assert refused.returncode == 1 and "is not the object" in refused.stderr
 
 
+def test_bucket_name(bucket, tmp_path):
+    """References name the bucket as the service knows it."""
+    make_file(bucket / FILE)
+    named = ("-o", "bucket_name=public")
+    run(HSIMAGE, *named, "-b", bucket, "link", FILE, DOMAIN, check=True, timeout=110)
+    stored = oracle.Bucket(bucket).domain(DOMAIN)
+    uris = {x.properties["layout"]["file_uri"] for x in stored.objects.values()
+            if "file_uri" in x.properties.get("layout", {})}
+    assert uris == {"public/" + FILE}
+    out = tmp_path / "out.h5"
+    run(HSIMAGE, *named, "-b", bucket, "export", DOMAIN, out, check=True, timeout=110)
+    assert filediff.differences(bucket / FILE, out) == []
+    assert run(HSIMAGE, "-b", bucket, "export", DOMAIN, tmp_path / "no.h5").returncode == 1
+
+
 def test_operands(bucket, tmp_path):
     make_file(bucket / FILE)
     run(HSIMAGE, "link", bucket / FILE, bucket / DOMAIN, check=True, timeout=110)
@@ -428,8 +443,9 @@ def test_s3(environment, client, tmp_path):
     datasets, _, requests, read = counts_of(done)
     assert datasets == 7 and requests > 1
     assert read < (tmp_path / "file.h5").stat().st_size / 2
-    text = gateway.hsimage(environment, "ls", f"s3://{name}/home")
-    assert text == b"file.h5\n"
+    out = tmp_path / "out.h5"
+    gateway.hsimage(environment, "export", f"s3://{name}/{DOMAIN}", str(out))
+    assert filediff.differences(tmp_path / "file.h5", out) == []
     refused = run(HSIMAGE, "link", f"s3://{name}/raw/none.h5", f"s3://{name}/{DOMAIN}",
                   env=environment)
     assert refused.returncode == 1 and "no such object" in refused.stderr

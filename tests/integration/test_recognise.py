@@ -12,7 +12,7 @@ from mounts import HSIMAGE, HSMOUNT, PATIENCE, TREE, is_mounted, run, unmount
 from s3liar import Liar, error
 
 V1 = "953ef986-e555-11f1-b213-02fc00000001"
-V1_ARCHIVE = os.path.join(os.path.dirname(TREE), "shared", "data", "hsds-v1.tar.xz")
+V1_ARCHIVE = os.path.join(TREE, "tests", "data", "hsds-v1.tar.xz")
 
 # Places and the messages for them; {} is the directory or bucket that holds the places.
 REFUSED = [
@@ -24,6 +24,10 @@ REFUSED = [
                        "and look for home/x.h5 in it"),
     ("good/home/run", "{0}/good/home/run is a single domain of the bucket {0}/good: use {0}/good "
                       "and look for home/run.h5 in it"),
+    ("old/home/x.h5", "{0}/old/home/x.h5 is a single domain of the bucket {0}/old: use {0}/old "
+                      "and look for home/x.h5 in it"),
+    ("old/home", "{0}/old/home is a folder of the bucket {0}/old: use {0}/old and look for home/ "
+                 "in it"),
     ("alone", "{}/alone is a folder of a bucket, not a bucket: use the bucket that it is in"),
 ]
 OTHERS = [
@@ -43,6 +47,8 @@ def places(tmp_path_factory):
         for path in ("home/x.h5", "home/run", "lab/y.h5"):
             domain = bucket.domain(path)
             domain.dataset(domain.root, "x", mkbucket.INT32, [4]).chunk((0,), bytes(range(16)))
+    with mkbucket.Maker(root / "old") as bucket:      # of schema v1; home has no document
+        bucket.domain("home/x.h5", v1=True)
     for place, folder in (("v1", "home"), ("new", "home"), ("alone", "sub")):
         with mkbucket.Maker(root / place) as bucket:
             bucket.folder(folder)
@@ -94,7 +100,7 @@ def check_accepted(place, mnt, names, *options, env=None):
 @pytest.mark.parametrize("place, words", REFUSED, ids=[p for p, _ in REFUSED])
 def test_directories(places, mnt, place, words):
     for options in ((), ("-o", "allow_empty")):
-        if place != "good/lab" or not options:
+        if place not in ("good/lab", "old/home") or not options:
             check_refused(places / place, mnt, words.format(places), *options)
     if place == "good/lab":     # it has no document
         run(HSIMAGE, "-o", "allow_empty", "-b", places / place, "ls", check=True)
@@ -207,7 +213,6 @@ def test_hsimage_by_paths(places):
     assert done.stderr.endswith("; name the bucket with -b\n")
 
 
-@pytest.mark.skipif(not os.path.exists(V1_ARCHIVE), reason="there is no bucket of schema v1")
 def test_a_v1_bucket_of_the_service(mnt, tmp_path):
     subprocess.run(["tar", "-xJf", V1_ARCHIVE, "-C", tmp_path], check=True, timeout=60)
     bucket = tmp_path / "hsds-v1"

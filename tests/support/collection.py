@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collections of domains that the real service wrote: the archive in tests/data, or the larger ones
-in ../shared/data beside the checkout, if they exist."""
+"""Collections of domains that the real service wrote: the archives in tests/data, or the larger
+ones in ../shared/data beside the checkout, if they exist."""
 import csv
 import glob
 import os
@@ -75,7 +75,8 @@ def archives():
     shared = os.path.join(os.path.dirname(mounts.TREE), "shared", "data")
     found = [os.path.join(shared, f"{name}.tar.xz") for name in ARCHIVES]
     found = [path for path in found if os.path.exists(path)]
-    return found or sorted(glob.glob(os.path.join(mounts.TREE, "tests", "data", "*.tar.xz")))
+    return found or sorted(glob.glob(os.path.join(mounts.TREE, "tests", "data", "*.tar.xz")),
+                           reverse=True)        # the larger one, of schema v2, is the sample
 
 
 def unpack_all(directory):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes buckets of schema v2: small ones for tests, large ones for benchmarks.
+"""Makes buckets of schema v2, or v1: small ones for tests, large ones for benchmarks.
 
     with Maker(root) as bucket:
         d = bucket.domain("home/x.h5")
@@ -92,8 +92,9 @@ class ObjectMaker:
 
 
 class DomainMaker:
-    def __init__(self, bucket, path, acls):
+    def __init__(self, bucket, path, acls, v1=False):
         self.bucket, self.path, self.clock, self.raw = bucket, path, EPOCH, None
+        self.v1 = v1
         self.digits = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self.objects = []
         self.doc = {"owner": "maker", "acls": acls, "created": EPOCH, "lastModified": EPOCH}
@@ -111,6 +112,8 @@ class DomainMaker:
             name = f"{self.path} {len(self.objects)}"
             tail = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         h = self.digits + tail
+        if self.v1:     # a UUID, of which the first half need not be that of the domain
+            return f"{kind}-{tail[:8]}-{tail[8:12]}-{tail[12:]}-{h[:4]}-{h[4:16]}"
         return f"{kind}-{h[:8]}-{h[8:16]}-{h[16:20]}-{h[20:26]}-{h[26:]}"
 
     def add(self, kind, members, parent, name):
@@ -138,6 +141,15 @@ class DomainMaker:
             members["layout"] = layout
         members["creationProperties"] = {"layout": layout, **properties}
         return self.add("d", members, parent, name)
+
+    def catalog(self, *more):
+        """Writes the catalogs of schema v1, with further ids."""
+        names = {"g": ".groups.txt", "d": ".datasets.txt", "t": ".datatypes.txt"}
+        for kind, name in names.items():
+            ids = [o.id for o in self.objects[1:] if o.id[0] == kind] + \
+                [oid for oid in more if oid[0] == kind]
+            self.bucket.put(f"{self.path}/{name}",
+                            "".join(f"{oid} etag 1700000000 300\n" for oid in ids).encode())
 
     def write(self):
         for obj in self.objects:
@@ -178,8 +190,8 @@ class Maker:
                "lastModified": EPOCH}
         self.put(f"{path}/.domain.json", json.dumps(doc).encode())
 
-    def domain(self, path, acls=None):
-        made = DomainMaker(self, path, acls or full_acl(default=True))
+    def domain(self, path, acls=None, v1=False):
+        made = DomainMaker(self, path, acls or full_acl(default=True), v1)
         self.domains.append(made)
         return made
 

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Keys and catalogs of schema v1. A key that is recognised is exactly the key that is written for
+ * the object or chunk, so no two keys name the same one. A catalog gives only ids of its kind, each
+ * of which stands at the beginning of a line; a catalog of these lines alone gives the same ids.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <schema/schema.h>
+
+#include "schema/hsds1.h"
+#include "schema/hsds2.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+/* ---- keys ---- */
+
+static void check_chunk(const char *key, const struct hsds1_key *k)
+{
+	char want[SCHEMA_KEY_MAX + 1], id[SCHEMA_ID_MAX];
+	schema_id_format(&k->id, id);
+	int at = snprintf(want, sizeof(want), "%.6sc", key);
+	if (k->is_partitioned)
+		at += snprintf(want + at, sizeof(want) - (size_t)at, "%" PRIu64, k->partition);
+	at += snprintf(want + at, sizeof(want) - (size_t)at, "%s", id + 1);
+	require(k->rank > 0 && k->rank <= DSPACE_MAX_RANK);
+	for (uint32_t d = 0; d < k->rank; d++)
+		at += snprintf(want + at, sizeof(want) - (size_t)at, "_%" PRIu64, k->coords[d]);
+	require(strcmp(want, key) == 0);
+}
+
+static void check_key(const char *key)
+{
+	struct hsds1_key k;
+	struct hsds2_key other;
+	char want[SCHEMA_KEY_MAX + 1];
+	struct schema_survey seen = {0};
+	const bool is_object = hsds1_is_object(key);
+	schema_survey_key(&seen, key);
+	require(seen.v1 == is_object);
+	require(!is_object || hsds1_is_storage(key));
+	require(!is_object || !hsds1_is_catalog(key));
+	hsds1_key_classify(key, &k);
+	hsds2_key_classify(key, &other);
+	require(k.cls == HSDS1_KEY_OTHER || (is_object && other.cls == HSDS2_KEY_OTHER));
+	if (k.cls == HSDS1_KEY_OBJECT) {
+		require(hsds1_object_key(&k.id, want, sizeof(want)) > 0);
+		require(strcmp(want, key) == 0);
+	} else if (k.cls == HSDS1_KEY_CHUNK) {
+		check_chunk(key, &k);
+	}
+}
+
+/* ---- catalogs ---- */
+
+struct lines {
+	char *text;
+	size_t n;
+	uint32_t count;
+};
+
+static int add_line(void *ctx, const struct schema_id *id)
+{
+	struct lines *l = ctx;
+	char line[SCHEMA_ID_MAX];
+	schema_id_format(id, line);
+	require(id->form == SCHEMA_ID_V1);
+	memcpy(l->text + l->n, line, SCHEMA_ID_LEN);
+	l->text[l->n + SCHEMA_ID_LEN] = '\n';
+	l->n += SCHEMA_ID_LEN + 1;
+	l->count++;
+	return 0;
+}
+
+static void check_catalog(const char *text, size_t n)
+{
+	for (enum object_kind kind = OBJECT_GROUP; kind <= OBJECT_DATATYPE; kind++) {
+		struct lines one = {.text = malloc(n + 1)}, two = {.text = malloc(n + 1)};
+		require(one.text && two.text);
+		require(hsds1_catalog_parse(text, n, kind, add_line, &one) == 0);
+		require(hsds1_catalog_parse(one.text, one.n, kind, add_line, &two) == 0);
+		require(one.n == two.n && memcmp(one.text, two.text, one.n) == 0);
+		free(one.text);
+		free(two.text);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size ? size : 1), *key = malloc(size + 1);
+	require(text && key);
+	if (size) {
+		memcpy(text, data, size);
+		memcpy(key, data, size);
+	}
+	key[size] = '\0';
+	check_catalog(text, size);
+	if (size < SCHEMA_KEY_MAX)
+		check_key(key);
+	free(text);
+	free(key);
+	return 0;
+}
