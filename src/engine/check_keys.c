@@ -41,8 +41,8 @@ struct inventory {
 	char summary[SCHEMA_KEY_MAX + 1]; /* its key; "": none */
 	struct arena *arena;
 	struct entry *entries; /* by prefix; without the root group */
-	bool *is_table;	       /* by number: the chunk table of a dataset */
 	uint32_t n;
+	bool *is_table; /* by number: a chunk table, to which a dataset refers */
 	/* The object of the previous key, and what was seen of it. */
 	uint32_t current;
 	struct tally beside; /* keys of a dataset that are none of its chunks */
@@ -77,21 +77,23 @@ static int add_entry(struct inventory *v, uint32_t number)
 	return 0;
 }
 
+static void mark_table(struct inventory *v, const struct object *o)
+{
+	const struct reference *r = o->kind == OBJECT_DATASET ? o->dataset.reference : NULL;
+	if (r && r->layout == REFERENCE_TABLE && r->table < tree_numbers(v->dc->tree))
+		v->is_table[r->table] = true;
+}
+
 static int find_prefixes(struct inventory *v)
 {
 	const struct tree *t = v->dc->tree;
 	const uint32_t root = tree_nth(t, 0);
 	v->arena = arena_new(SIZE_MAX);
 	v->entries = calloc(tree_numbers(t), sizeof(*v->entries));
-	if (v->arena)
-		v->is_table = arena_array(v->arena, tree_numbers(t), sizeof(*v->is_table));
-	int rc = v->is_table && v->entries ? 0 : check_no_memory(v->dc->c);
-	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
-		const struct object *o = &tree_object(t, tree_nth(t, i))->o;
-		if (o->kind == OBJECT_DATASET && o->dataset.reference &&
-		    o->dataset.reference->table != OBJECT_NONE)
-			v->is_table[o->dataset.reference->table] = true;
-	}
+	v->is_table = calloc(tree_numbers(t), sizeof(*v->is_table));
+	int rc = v->arena && v->entries && v->is_table ? 0 : check_no_memory(v->dc->c);
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
+		mark_table(v, &tree_object(t, tree_nth(t, i))->o);
 	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++)
 		if (i != root)
 			rc = add_entry(v, i);
@@ -172,6 +174,19 @@ static int take_chunk(struct inventory *v, const struct check_chunk *chunk, cons
 	return v->nbatch == CHUNKS_AT_ONCE ? flush_batch(v) : 0;
 }
 
+/* A chunk of a chunk table. Its records are read when the chunks of the dataset are. */
+static int take_table_chunk(struct inventory *v, const struct check_chunk *chunk, const char *key)
+{
+	const uint64_t exact = exact_size(&tree_object(v->dc->tree, chunk->dataset)->o.dataset);
+	v->dc->c->result.chunks++;
+	v->dc->c->result.bytes += chunk->size;
+	if (!exact || chunk->size == exact)
+		return 0;
+	return check_find(v->dc->c, ENGINE_CHECK_ERROR, NULL, key,
+			  "the chunk of a chunk table has %" PRIu64 " bytes instead of %" PRIu64,
+			  chunk->size, exact);
+}
+
 /* ---- keys ---- */
 
 static void count(struct tally *t, const struct store_item *item)
@@ -211,21 +226,6 @@ static int take_other(struct inventory *v, const struct store_item *item)
 	return 0;
 }
 
-/* A key of a chunk table that has no link. Its chunks are read with those of its dataset. */
-static void take_table(struct inventory *v, const struct object *o, bool document,
-		       const struct store_item *item)
-{
-	uint64_t number;
-	if (document)
-		return;
-	if (!v->schema->chunk_of_key(o, item->key, &number)) {
-		count(&v->beside, item);
-		return;
-	}
-	v->dc->c->result.chunks++;
-	v->dc->c->result.bytes += item->meta.size;
-}
-
 static int take_key(struct inventory *v, const struct store_item *item)
 {
 	const uint32_t number = object_of(v, item->key);
@@ -241,8 +241,11 @@ static int take_key(struct inventory *v, const struct store_item *item)
 	struct check_chunk chunk = {.dataset = number, .size = item->meta.size};
 	const bool document = is_document(v, number, item->key);
 	v->documents += document;
-	if (!to->linked && !to->broken && v->is_table[number]) {
-		take_table(v, &to->o, document, item);
+	if (v->is_table[number] && !to->linked && !to->broken) {
+		if (!document && v->schema->chunk_of_key(&to->o, item->key, &chunk.number))
+			return take_table_chunk(v, &chunk, item->key);
+		if (!document)
+			count(&v->orphans, item);
 		return 0;
 	}
 	if (!to->linked && !to->missing) {
@@ -414,6 +417,7 @@ int check_keys(struct domain_check *dc)
 	}
 	arena_free(v->arena);
 	free(v->entries);
+	free(v->is_table);
 	free(v);
 	return rc;
 }

@@ -110,6 +110,37 @@ def test_a_domain_without_extension_and_its_catalogs(own, mount):
     assert os.listdir(m.file("home/deep")) == ["more"]
 
 
+def test_data_in_an_hdf5_file(tmp_path, mount):
+    """A contiguous reference, and one with a chunk table to which no link leads."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        source = os.path.join(bucket.root, "source.h5")
+        with h5py.File(source, "w") as f:
+            whole = f.create_dataset("whole", data=np.arange(1000, dtype="<i4"))
+            chunks = f.create_dataset("chunks", data=np.arange(1000, dtype="<i4"), chunks=(100,),
+                                      shuffle=True, compression="gzip")
+            infos = [chunks.id.get_chunk_info(i) for i in range(10)]
+            offset, size = whole.id.get_offset(), whole.id.get_storage_size()
+        d = bucket.domain("ref.h5", v1=True)
+        ds = d.dataset(d.root, "whole", mkbucket.INT32, [1000], [1000])
+        uri = {"file_uri": "bucket/source.h5"}
+        ds.doc["creationProperties"]["layout"] = {"class": "H5D_CONTIGUOUS_REF", "offset": offset,
+                                                  "size": size, **uri}
+        table = d.dataset(None, None, {"class": "H5T_COMPOUND", "fields": [
+            {"name": "offset", "type": mkbucket.INT64}, {"name": "size", "type": mkbucket.INT32}]},
+            [10])
+        table.chunk((0,), b"".join(struct.pack("<qi", i.byte_offset, i.size) for i in infos))
+        ds = d.dataset(d.root, "chunks", mkbucket.INT32, [1000], [100], **SHUFFLED)
+        ds.doc["creationProperties"]["layout"] = {
+            "class": "H5D_CHUNKED_REF_INDIRECT", "dims": [100], "chunk_table": table.id, **uri}
+    m = mount(bucket.root)
+    with h5py.File(m.file("ref.h5")) as f:
+        assert sorted(f) == ["chunks", "whole"]
+        for name in f:
+            assert list(f[name]) == list(range(1000))
+    done = run(HSIMAGE, "-b", bucket.root, "check", "--all", "ref.h5")
+    assert done.returncode == 0 and "sound: /ref.h5" in done.stdout, done.stdout
+
+
 # ---- requests ----
 
 def of_root(request):
