@@ -167,10 +167,12 @@ static int open_allowed(const struct env *env, const struct engine_options *opt,
 			struct http_stats *meter, struct allowed *a, struct err *err)
 {
 	const bool s3 = has_prefix(a->uri, s3_scheme);
+	if (!s3 && !has_prefix(a->uri, file_scheme))
+		return wrong_prefix(a->uri, err);
 	const char *path = a->uri + (s3 ? sizeof(s3_scheme) : sizeof(file_scheme)) - 1;
 	const size_t host = strcspn(path, "/");
-	if ((!s3 && !has_prefix(a->uri, file_scheme)) || (s3 ? host == 0 : host != 0) ||
-	    memchr(path, '@', host) || !is_path(path + host + 1))
+	if ((s3 ? host == 0 : host != 0) || !path[host] || memchr(path, '@', host) ||
+	    !is_path(path + host + 1))
 		return wrong_prefix(a->uri, err);
 	a->root = s3 ? strndup(a->uri, (size_t)(path - a->uri) + host + 1) : strdup(a->uri);
 	if (!a->root)
