@@ -82,7 +82,7 @@ class Terminal:
 # ---- usage ----
 
 @pytest.mark.parametrize("arguments, words", [
-    ((), "missing operand: COMMAND is required: ls, info, export, check or import"),
+    ((), "missing operand: COMMAND is required: ls, info, export, check, import or link"),
     (("explode", "x"), "explode: no such command"),
     (("ls",), "missing operand: BUCKET[/PATH]"),
     (("info",), "missing operand: BUCKET/DOMAIN"),

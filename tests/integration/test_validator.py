@@ -80,6 +80,8 @@ def changed(key, path, change):
 
 @pytest.mark.sampled
 def test_accepts_real_domains(entry):
+    if entry.collection.name == "hsds-v1":
+        pytest.skip("the validator is for what an import puts: schema v2")
     assert check_domain(entry.collection.bucket.root, entry.path) == []
 
 

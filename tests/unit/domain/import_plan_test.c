@@ -88,12 +88,13 @@ static void setup(struct world *w, uint32_t rank, const uint64_t *dims, const ui
 	o->dataset.type = dtype_integer(tree_arena(t), 4, true, false, NULL);
 	assert_int_equal(grid_init(&o->dataset.grid, rank, dims, chunk, NULL), 0);
 	assert_int_equal(tree_finish(t, NULL), 0);
-	w->ds = &o->dataset;
+	/* tree_finish() moves the objects. */
+	w->ds = &tree_edit(t, 1)->dataset;
 	w->env = env_real(NULL, NULL);
 	w->env.budget =
 		budget_new(&(struct budget_limits){.bytes = 64 * MIB, .metadata_min = 64 * MIB});
 	w->opt = (struct import_options){.env = &w->env, .note = take_note, .ctx = w};
-	w->file.dataset.grid = o->dataset.grid;
+	w->file.dataset.grid = w->ds->grid;
 	w->file.chunk_size = 100;
 	w->im = (struct import){
 		.opt = &w->opt, .file = &w->file, .tree = t, .paths = w->paths, .npaths = 2};
