@@ -76,6 +76,8 @@ int import_document(const struct import_options *opt, const char *path,
 /* Reads the record of opt->path. *found: there is one. */
 int import_read_record(struct import *im, bool *found, struct err *err);
 int import_delete_record(struct import *im, struct err *err);
+/* Notes in the record that what is stored may be damaged, so that it is put once more. */
+int import_distrust(struct import *im, struct err *err);
 /* Whether the record is of an import, or of a link in the same way, of the same version. */
 bool import_is_same_kind(const struct import *im);
 /* Whether the document names the storage that the record names. */
