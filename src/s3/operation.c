@@ -26,6 +26,8 @@ static void release(struct s3_operation *op)
 		s3_request_release(&op->call);
 	op->has_call = false;
 	str_release(&op->token);
+	s3_upload_free(op->upload);
+	op->upload = NULL;
 }
 
 void s3_send(struct s3_operation *op, const struct s3_spec *spec,
