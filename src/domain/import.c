@@ -102,22 +102,42 @@ static void forget(struct import *im)
 		import_delete_record(im, &ignored);
 }
 
+/* A file that has changed is the reason of the other errors that it causes. */
+static int check_file(struct import *im, int rc, struct err *err)
+{
+	const struct import_file *file = &im->opt->file;
+	struct err why = ERR_INIT;
+	if (rc == -ECANCELED)
+		return rc;
+	const int changed = file->check(file->ctx, &why);
+	if (!changed || (rc && changed != -ESTALE))
+		return rc;
+	im->is_lost = changed == -ESTALE;
+	err_copy(err, &why);
+	return changed;
+}
+
+/* What the user can do after an error. */
+static const char *remedy(const struct import *im)
+{
+	if (im->is_lost)
+		return "this import cannot be continued, and --abort removes what is stored";
+	if (atomic_load(&im->is_damaged))
+		return "the same command fails again as long as the file is like this, and "
+		       "--abort removes what is stored";
+	return "the same command continues the import, and --abort removes what is stored";
+}
+
 static int store(struct import *im, struct err *err)
 {
-	const struct import_options *opt = im->opt;
-	int rc = import_store(im, err);
-	if (!rc)
-		rc = opt->file.check(opt->file.ctx, err);
+	int rc = check_file(im, import_store(im, err), err);
 	if (!rc)
 		rc = import_end(im, err);
 	if (!rc)
 		return import_clean_up(im, err);
 	/* A put that has failed may have succeeded nevertheless. So the record stays. */
 	const struct err why = *err;
-	return err_set(err, rc,
-		       "%s; the same command continues the import, and --abort removes what is "
-		       "stored",
-		       why.msg);
+	return err_set(err, rc, "%s; %s", why.msg, remedy(im));
 }
 
 static bool is_same_file(const struct import *im)

@@ -120,6 +120,11 @@ bool import_is_same_kind(const struct import *im)
 	       (!link || same_text(im->record.etag, link->etag));
 }
 
+bool import_replaces(const struct import *im, const struct schema_document *d)
+{
+	return same_text(im->record.replaces, d ? d->info.root : NULL);
+}
+
 static int put_record(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
@@ -175,7 +180,6 @@ static int check_record(const struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
 	const struct schema_import *r = &im->record;
-	const char *root = im->document ? im->document->info.root : NULL;
 	const char *why = NULL;
 	if (r->size != opt->file.size || r->mtime_ns != opt->file.mtime_ns)
 		why = "it was started with another file or another version of the file";
@@ -186,7 +190,7 @@ static int check_record(const struct import *im, struct err *err)
 			      : "it copies the data instead of linking them";
 	else if (!import_is_same_kind(im))
 		why = "it was started with another version of the file";
-	else if (!same_text(r->replaces, root))
+	else if (!import_replaces(im, im->document))
 		why = "the domain that it was to replace has changed";
 	if (!why)
 		return 0;
