@@ -68,12 +68,25 @@ static int open_file(struct import *im, struct err *err)
 	return rc || !opt->link ? rc : link_plan(im, err);
 }
 
+/* Whether all that an earlier call has put is sound. After a machine has stopped, objects that were
+ * not durable yet may be lost or damaged. */
+static bool is_kept(const struct import *im)
+{
+	const char *life = im->record.life;
+	return !life || strcmp(life, store_life(im->opt->store)) == 0;
+}
+
 /* What an earlier call has put. */
 static int list_stored(struct import *im, struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
 	if (im->is_new)
 		return 0;
+	if (!is_kept(im)) {
+		import_note(im, "the machine or its disk failed during the import, so everything "
+				"is put once more");
+		return 0;
+	}
 	const int rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
 	return rc < 0 ? err_set(err, rc, "the path is too long")
 		      : key_set_list(im->opt, prefix, &im->keys, err);
@@ -102,6 +115,17 @@ static void forget(struct import *im)
 		import_delete_record(im, &ignored);
 }
 
+/* Makes durable what is stored. If that fails, the system does not say which objects are damaged.
+ */
+static int make_durable(struct import *im, struct err *err)
+{
+	struct err ignored = ERR_INIT;
+	const int rc = store_sync(im->opt->store, err);
+	if (rc && import_distrust(im, &ignored))
+		im->is_lost = true;
+	return rc;
+}
+
 /* A file that has changed is the reason of the other errors that it causes. */
 static int check_file(struct import *im, int rc, struct err *err)
 {
@@ -112,7 +136,7 @@ static int check_file(struct import *im, int rc, struct err *err)
 	const int changed = file->check(file->ctx, &why);
 	if (!changed || (rc && changed != -ESTALE))
 		return rc;
-	im->is_lost = changed == -ESTALE;
+	im->is_lost = im->is_lost || changed == -ESTALE;
 	err_copy(err, &why);
 	return changed;
 }
@@ -121,7 +145,7 @@ static int check_file(struct import *im, int rc, struct err *err)
 static const char *remedy(const struct import *im)
 {
 	if (im->is_lost)
-		return "this import cannot be continued, and --abort removes what is stored";
+		return "remove what is stored with --abort before you try again";
 	if (atomic_load(&im->is_damaged))
 		return "the same command fails again as long as the file is like this, and "
 		       "--abort removes what is stored";
@@ -130,7 +154,10 @@ static const char *remedy(const struct import *im)
 
 static int store(struct import *im, struct err *err)
 {
-	int rc = check_file(im, import_store(im, err), err);
+	int rc = import_store(im, err);
+	if (!rc)
+		rc = make_durable(im, err);
+	rc = check_file(im, rc, err);
 	if (!rc)
 		rc = import_end(im, err);
 	if (!rc)

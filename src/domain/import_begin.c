@@ -125,13 +125,32 @@ bool import_replaces(const struct import *im, const struct schema_document *d)
 	return same_text(im->record.replaces, d ? d->info.root : NULL);
 }
 
-static int put_record(struct import *im, struct err *err)
+/* Puts the record; if_none_match: see struct store_cond. */
+static int put_record(const struct import *im, const char *if_none_match, struct err *err)
 {
 	const struct import_options *opt = im->opt;
 	auto_request struct store_request *req = store_request_new(opt->store, STORE_PUT);
 	auto_bytes struct bytes text = {0};
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
+	int rc = im->schema->import_emit(&im->record, &text, err);
+	if (!rc)
+		rc = record_key(im, req->key, req->room, err);
+	if (rc)
+		return rc;
+	const struct piece piece = {text.data, text.len};
+	req->pieces = &piece;
+	req->n_pieces = 1;
+	req->cond.if_none_match = if_none_match;
+	req->cancelled = opt->cancelled;
+	store_run(opt->store, req);
+	return store_failure(&req->answer, err);
+}
+
+static int begin_record(struct import *im, struct err *err)
+{
+	const struct import_options *opt = im->opt;
+	const char *life = store_life(opt->store);
 	im->record = (struct schema_import){
 		.path = opt->path,
 		.file = opt->file.name,
@@ -142,25 +161,21 @@ static int put_record(struct import *im, struct err *err)
 		.created_ns = opt->now_ns,
 		.link = kind_of(opt),
 		.etag = opt->link ? opt->link->etag : NULL,
+		.life = *life ? life : NULL,
 	};
 	opt->env->random(opt->env, &im->record.domain, sizeof(im->record.domain));
-	int rc = im->schema->import_emit(&im->record, &text, err);
-	if (!rc)
-		rc = im->schema->import_key(opt->path, req->key, req->room);
-	if (rc < 0)
-		return err->code ? rc : err_set(err, rc, "%s: the path is too long", opt->path);
-	const struct piece piece = {text.data, text.len};
-	req->pieces = &piece;
-	req->n_pieces = 1;
-	req->cond.if_none_match = "*";
-	req->cancelled = opt->cancelled;
-	store_run(opt->store, req);
-	rc = store_failure(&req->answer, err);
+	const int rc = put_record(im, "*", err);
 	if (rc == -EEXIST)
 		return err_set(err, rc, "%s: another import to this path has just begun",
 			       opt->path);
 	im->is_new = !rc;
 	return rc;
+}
+
+int import_distrust(struct import *im, struct err *err)
+{
+	im->record.life = "lost";
+	return put_record(im, NULL, err);
 }
 
 int import_delete_record(struct import *im, struct err *err)
@@ -249,5 +264,5 @@ int import_begin(struct import *im, struct err *err)
 		rc = check_record(im, err);
 	if (!rc)
 		rc = find_folder(im, err);
-	return rc || found ? rc : put_record(im, err);
+	return rc || found ? rc : begin_record(im, err);
 }

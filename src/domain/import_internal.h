@@ -44,7 +44,7 @@ struct import {
 	size_t folder_len;		  /* length of its path */
 	bool is_new;	  /* this call has put the record, and nothing else has been put */
 	bool is_finished; /* the document names the storage of the record already */
-	bool is_lost;	  /* no later call can continue the import */
+	bool is_lost;	  /* no later call can or should continue the import */
 
 	/* The file. */
 	struct h5file *file;
@@ -80,6 +80,8 @@ int import_document(const struct import_options *opt, const char *path,
 /* Reads the record of opt->path. *found: there is one. */
 int import_read_record(struct import *im, bool *found, struct err *err);
 int import_delete_record(struct import *im, struct err *err);
+/* Notes in the record that what is stored may be damaged, so that it is put once more. */
+int import_distrust(struct import *im, struct err *err);
 /* Whether the record is of an import, or of a link in the same way, of the same version. */
 bool import_is_same_kind(const struct import *im);
 /* Whether the document, or NULL for none, is that of the domain that the record replaces. */

@@ -221,7 +221,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 	const struct import_link link = {
 		.bucket = linked.bucket,
 		.key = linked.bucket_key,
-		.etag = linked.meta.etag[0] ? linked.meta.etag : NULL,
+		.etag = link_file_etag(&linked),
 		.locate = opt->link && opt->link->locate,
 	};
 	const struct import_options io = {

@@ -177,9 +177,16 @@ static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
 	return 0;
 }
 
+static const char *life(struct store *s)
+{
+	return dir_store_of(s)->life;
+}
+
 static void free_store(struct store *s)
 {
 	struct dir_store *d = dir_store_of(s);
+	if (d->sync >= 0)
+		close(d->sync);
 	close(d->root);
 	free(d);
 }
@@ -188,6 +195,8 @@ static const struct store_ops dir_ops = {
 	.name = "dir",
 	.submit = submit,
 	.space = space,
+	.sync = dir_sync,
+	.life = life,
 	.free = free_store,
 };
 
@@ -207,6 +216,6 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 	d->beneath = dir_can_stay_beneath(root);
 	d->root = root;
 	root = -1;
-	atomic_init(&d->serial, 0);
+	dir_sync_init(d, path);
 	return &d->base;
 }

@@ -454,7 +454,7 @@ def test_changed_file(bucket, large):
         program.send_signal(signal.SIGCONT)
         text = program.stderr.read()
         assert program.wait(PATIENCE) == 1
-    assert "has changed during the import; this import cannot be continued" in text
+    assert "has changed during the import; remove what is stored with --abort" in text
     assert not (target / ".domain.json").exists()
     assert "is not finished, and cannot be continued" in import_file(large, target, code=1)
 
