@@ -51,7 +51,8 @@ static int open_file(struct import *im, struct err *err)
 	const struct import_options *opt = im->opt;
 	/* The chunks of a file that stays as it is are not read, so that overlapping ones do not
 	 * matter before somebody reads them. */
-	const struct h5file_options how = {.budget = opt->env->budget, .claim_chunks = !opt->link};
+	const struct h5file_options how = {
+		.budget = opt->env->budget, .claim_chunks = !opt->link, .external = opt->external};
 	struct source *source;
 	int rc = opt->file.open(opt->file.ctx, &source, err);
 	if (rc)
