@@ -7,7 +7,7 @@
  *   check_links.c    soft links
  *   check_external.c external links
  *   check_keys.c     what the bucket has below the domain's prefix
- *   check_grid.c     chunks of a domain whose keys cannot be listed
+ *   check_grid.c     chunks that no listing shows
  *   check_imports.c  unfinished imports
  *   check_chunks.c   reads and decodes chunks
  *   check_image.c    the rendered file, read back
@@ -110,8 +110,10 @@ int check_import(struct domain_check *dc);
 int check_imports(struct check *c, struct engine *e, const char *dir);
 /* Reports what is below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
-/* The same for a domain whose keys cannot be listed. */
-int check_grid(struct domain_check *dc);
+/* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */
+int check_grid(struct domain_check *dc, bool only_files);
+/* Requests so far that got no answer, in this bucket and in those of referenced files. */
+uint64_t check_failed_requests(const struct engine *e);
 /* Fetches, decodes and compares n chunks. */
 int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
 
