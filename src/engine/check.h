@@ -56,6 +56,8 @@ struct domain_check;
 /* check_find() for an object of the domain. */
 int check_find_at(struct domain_check *dc, enum engine_check_severity severity, uint32_t number,
 		  const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Requests so far that got no answer, in this bucket and in those of referenced files. */
+uint64_t check_failed_requests(const struct engine *e);
 /* Counts a decoded chunk of so many stored bytes. */
 void check_decoded(struct check *c, uint64_t bytes);
 
@@ -112,8 +114,6 @@ int check_imports(struct check *c, struct engine *e, const char *dir);
 int check_keys(struct domain_check *dc);
 /* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */
 int check_grid(struct domain_check *dc, bool only_files);
-/* Requests so far that got no answer, in this bucket and in those of referenced files. */
-uint64_t check_failed_requests(const struct engine *e);
 /* Fetches, decodes and compares n chunks. */
 int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
 

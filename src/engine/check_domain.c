@@ -13,11 +13,6 @@
 
 #include "internal.h"
 
-uint64_t check_failed_requests(const struct engine *e)
-{
-	return store_stack_failures(&e->stack) + files_failures(e->files);
-}
-
 /* A problem of the tree begins with the key of a document or chunk, or names an object by its id.
  */
 static int report_problem(struct check *c, const char *text)
