@@ -13,6 +13,10 @@ static int import_init(struct import *im, const struct import_options *opt,
 		       struct import_result *result, struct err *err)
 {
 	*im = (struct import){.opt = opt, .schema = opt->schema, .result = result};
+	im->place = (struct document_place){.env = opt->env,
+					    .store = opt->store,
+					    .schema = opt->schema,
+					    .cancelled = opt->cancelled};
 	im->arena = arena_new(RECORD_ARENA);
 	return im->arena ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
@@ -215,7 +219,7 @@ static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
 	bool found;
-	int rc = import_document(im->opt, im->opt->path, &im->document, err);
+	int rc = document_get(&im->place, im->opt->path, &im->document, err);
 	if (!rc)
 		rc = import_read_record(im, &found, err);
 	if (rc)
@@ -230,7 +234,7 @@ static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 	rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
 	if (rc < 0)
 		return err_set(err, rc, "the path is too long");
-	rc = import_purge(im->opt, prefix, deleted, err);
+	rc = storage_purge(&im->place, prefix, deleted, err);
 	return rc ? rc : import_delete_record(im, err);
 }
 
