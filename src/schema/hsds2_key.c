@@ -252,16 +252,14 @@ void hsds2_key_classify(const char *key, struct hsds2_key *out)
 		out->id = id;
 }
 
-/* Only the key at which the chunk would be read counts: in range, and in the right partition. */
+/* Only the key at which the chunk would be read counts: that of this dataset, in range, and in the
+ * right partition. */
 bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
 {
-	const struct hsds2_locator *loc = o->dataset.locator;
 	const struct grid *grid = &o->dataset.grid;
 	char expected[SCHEMA_KEY_MAX + 1];
 	struct hsds2_key k;
 	hsds2_key_classify(key, &k);
-	if (k.cls != HSDS2_KEY_CHUNK || !schema_id_equal(&k.id, &loc->id) || k.rank != grid->rank)
-		return false;
 	for (uint32_t d = 0; d < grid->rank; d++)
 		if (k.coords[d] >= grid->count[d])
 			return false;
