@@ -235,8 +235,10 @@ struct engine_import {
 	bool replace;	       /* replaces a domain that exists */
 	bool keep_storage;     /* keeps the storage of the domain that is replaced */
 	bool skip_unsupported; /* leaves out what a domain cannot hold, instead of failing */
-	uint64_t min_chunk;    /* joins neighbouring chunks to this many bytes; 0: never */
-	unsigned int puts;     /* at the same time; 0: the default */
+	/* NULL, or the directory below which external files with raw data are found. */
+	const char *allow_external;
+	uint64_t min_chunk; /* joins neighbouring chunks to this many bytes; 0: never */
+	unsigned int puts;  /* at the same time; 0: the default */
 	/* The owner of the domain is the first of these that is not NULL: owner, that of the
 	 * replaced domain, service_user, that of the nearest folder, local_user. */
 	const char *owner, *service_user, *local_user;

@@ -11,6 +11,7 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
+#include "document.h"
 #include "put_queue.h"
 
 struct key_set;
@@ -31,6 +32,7 @@ struct import_table {
 struct import {
 	const struct import_options *opt;
 	const struct schema_ops *schema;
+	struct document_place place;
 	struct import_result *result;
 	struct arena *arena; /* for the record */
 	struct put_queue *queue;
@@ -70,12 +72,11 @@ const char *import_path(const struct import *im, uint32_t number);
 /* Reads the document of the domain, the record and the folders. Puts the record if there is none.
  */
 int import_begin(struct import *im, struct err *err);
-/* The document of a path; *out is NULL if there is none. The caller unrefs. */
-int import_document(const struct import_options *opt, const char *path,
-		    struct schema_document **out, struct err *err);
 /* Reads the record of opt->path. *found: there is one. */
 int import_read_record(struct import *im, bool *found, struct err *err);
 int import_delete_record(struct import *im, struct err *err);
+/* Notes in the record that what is stored may be damaged, so that it is put once more. */
+int import_distrust(struct import *im, struct err *err);
 /* Whether the record is of an import, or of a link in the same way, of the same version. */
 bool import_is_same_kind(const struct import *im);
 /* Whether the document names the storage that the record names. */
@@ -155,9 +156,6 @@ int import_store(struct import *im, struct err *err);
 int import_end(struct import *im, struct err *err);
 /* Steps 6 and 7. */
 int import_clean_up(struct import *im, struct err *err);
-/* Deletes all keys below a prefix. */
-int import_purge(const struct import_options *opt, const char *prefix, uint64_t *deleted,
-		 struct err *err);
 
 /* ---- key_set.c: the keys of a listing, as hashes ---- */
 
