@@ -415,6 +415,20 @@ def test_file_that_changes(bucket):
     assert not (bucket / DOMAIN / ".domain.json").exists()
 
 
+def test_overlapping_chunks(bucket):
+    """A record of the index is changed so that two chunks share bytes: a warning, once."""
+    make_file(bucket / FILE)
+    with h5py.File(bucket / FILE) as f:
+        infos = [f["growing"].id.get_chunk_info(i) for i in range(3)]
+    raw = (bucket / FILE).read_bytes()
+    old, new = (infos[i].byte_offset.to_bytes(8, "little") for i in (2, 1))
+    assert raw.count(old) == 1
+    (bucket / FILE).write_bytes(raw.replace(old, new))
+    done = link(bucket)
+    assert done.stderr.count("overlap") == 2, done.stderr
+    assert f"chunks overlap in the file: chunk at {infos[1].byte_offset} " in done.stderr
+
+
 def test_large_chunk(bucket):
     with h5py.File(bucket / FILE, "w") as f:
         f.create_dataset("fine", data=np.arange(10))
