@@ -59,15 +59,19 @@ static int size_of(const struct domain *d, uint32_t number, const struct store_r
 		   uint64_t *size, struct err *why)
 {
 	const struct store_answer *a = &req->answer;
+	const struct dataset *ds = &tree_object(d->tree, number)->o.dataset;
 	struct pipeline pipeline;
 	int rc = store_failure(a, why);
 	if (!rc)
 		rc = size_of_text(d, number, a, size, why);
 	if (rc != SCHEMA_NOT_TEXT)
 		return rc;
-	dataset_pipeline(&tree_object(d->tree, number)->o.dataset, &pipeline);
-	return codec_decoded_size(&pipeline, a->body.data, a->body.len, a->meta.size,
-				  CHUNK_BYTES_MAX, size, why);
+	dataset_pipeline(ds, &pipeline);
+	const struct codec_chunk c = {.type = ds->type,
+				      .nelems = ds->grid.chunk_elems,
+				      .pipeline = &pipeline,
+				      .max_bytes = CHUNK_BYTES_MAX};
+	return codec_decoded_size(&c, a->body.data, a->body.len, a->meta.size, size, why);
 }
 
 /* A number of chunks that are requested together. */
@@ -166,7 +170,8 @@ int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err)
 	const uint64_t n = tree_object(d->tree, number)->o.dataset.grid.nchunks;
 	if (n > PROBES_MAX)
 		return err_set(err, -E2BIG,
-			       "no listing shows them, and there may be %llu; the limit is %d",
+			       "no listing shows them, and there may be %llu; the size of each is "
+			       "needed, and at most %d are requested",
 			       (unsigned long long)n, PROBES_MAX);
 	auto_free struct chunk_probe *probes = calloc(n ? n : 1, sizeof(*probes));
 	uint64_t *numbers = arena_array(d->arena, n ? n : 1, sizeof(*numbers));

@@ -11,6 +11,7 @@
  * functions write: another spelling of a number or id is not recognised. Pure.
  */
 #include "hsds2.h"
+#include "key_text.h"
 #include "reference.h"
 
 #include <errno.h>
@@ -134,7 +135,8 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 	if (o->dataset.reference)
 		return schema_reference_locate(o, table, number, step, answer, place, err);
 	if (loc->is_ref)
-		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.absence_unknown);
+		return err_set(err, o->dataset.reference_damaged ? -EIO : -EOPNOTSUPP, "%s",
+			       o->dataset.absence_unknown);
 	grid_coords(&o->dataset.grid, number, coords);
 	if (hsds2_chunk_key(o, coords, place->key, place->room) < 0)
 		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
@@ -170,15 +172,7 @@ bool hsds2_is_storage(const char *key)
 	return strncmp(key, "db", 2) == 0 && (key[2] == '/' || key[2] == '\0');
 }
 
-/* The functions take_*() move *p past the text that they recognise. The NUL at the end matches
- * nothing. */
-static bool take(const char **p, char c)
-{
-	if (**p != c)
-		return false;
-	(*p)++;
-	return true;
-}
+/* The functions take_*() move *p past the text that they recognise. */
 
 /* 2 * n lower-case hex digits. */
 static bool take_hex(const char **p, uint8_t *out, unsigned int n)
@@ -193,36 +187,24 @@ static bool take_hex(const char **p, uint8_t *out, unsigned int n)
 	return true;
 }
 
-/* A decimal number without leading zeros. */
-static bool take_number(const char **p, uint64_t *out)
-{
-	const char *start = *p;
-	uint64_t v = 0;
-	for (; **p >= '0' && **p <= '9'; (*p)++)
-		if (!mul_u64(v, 10, &v) || !add_u64(v, (uint64_t)(**p - '0'), &v))
-			return false;
-	*out = v;
-	return *p > start && (*start != '0' || *p == start + 1);
-}
-
 static bool take_storage(const char **p, struct schema_id *id)
 {
-	return take(p, 'd') && take(p, 'b') && take(p, '/') && take_hex(p, id->b, 4) &&
-	       take(p, '-') && take_hex(p, id->b + 4, 4) && take(p, '/');
+	return key_take(p, 'd') && key_take(p, 'b') && key_take(p, '/') && take_hex(p, id->b, 4) &&
+	       key_take(p, '-') && take_hex(p, id->b + 4, 4) && key_take(p, '/');
 }
 
 /* "g/4-6-6/" */
 static bool take_object(const char **p, struct schema_id *id)
 {
 	unsigned int kind = 0;
-	while (kind < NKINDS && !take(p, kinds[kind].letter))
+	while (kind < NKINDS && !key_take(p, kinds[kind].letter))
 		kind++;
 	if (kind == NKINDS)
 		return false;
 	id->kind = (enum object_kind)kind;
-	return take(p, '/') && take_hex(p, id->b + 8, 2) && take(p, '-') &&
-	       take_hex(p, id->b + 10, 3) && take(p, '-') && take_hex(p, id->b + 13, 3) &&
-	       take(p, '/') && !hsds2_is_root(id); /* the root group has another key */
+	return key_take(p, '/') && take_hex(p, id->b + 8, 2) && key_take(p, '-') &&
+	       take_hex(p, id->b + 10, 3) && key_take(p, '-') && take_hex(p, id->b + 13, 3) &&
+	       key_take(p, '/') && !hsds2_is_root(id); /* the root group has another key */
 }
 
 bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
@@ -236,12 +218,12 @@ bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
 static bool take_chunk(const char **p, struct hsds2_key *out)
 {
 	uint64_t partition;
-	if (take(p, 'p') && !(take_number(p, &partition) && take(p, '/')))
+	if (key_take(p, 'p') && !(key_take_number(p, &partition) && key_take(p, '/')))
 		return false;
 	do {
-		if (out->rank == DSPACE_MAX_RANK || !take_number(p, &out->coords[out->rank++]))
+		if (out->rank == DSPACE_MAX_RANK || !key_take_number(p, &out->coords[out->rank++]))
 			return false;
-	} while (take(p, '_'));
+	} while (key_take(p, '_'));
 	return **p == '\0';
 }
 
@@ -270,16 +252,14 @@ void hsds2_key_classify(const char *key, struct hsds2_key *out)
 		out->id = id;
 }
 
-/* Only the key at which the chunk would be read counts: in range, and in the right partition. */
+/* Only the key at which the chunk would be read counts: that of this dataset, in range, and in the
+ * right partition. */
 bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
 {
-	const struct hsds2_locator *loc = o->dataset.locator;
 	const struct grid *grid = &o->dataset.grid;
 	char expected[SCHEMA_KEY_MAX + 1];
 	struct hsds2_key k;
 	hsds2_key_classify(key, &k);
-	if (k.cls != HSDS2_KEY_CHUNK || !schema_id_equal(&k.id, &loc->id) || k.rank != grid->rank)
-		return false;
 	for (uint32_t d = 0; d < grid->rank; d++)
 		if (k.coords[d] >= grid->count[d])
 			return false;
