@@ -135,7 +135,8 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 	if (o->dataset.reference)
 		return schema_reference_locate(o, table, number, step, answer, place, err);
 	if (loc->is_ref)
-		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.absence_unknown);
+		return err_set(err, o->dataset.reference_damaged ? -EIO : -EOPNOTSUPP, "%s",
+			       o->dataset.absence_unknown);
 	grid_coords(&o->dataset.grid, number, coords);
 	if (hsds2_chunk_key(o, coords, place->key, place->room) < 0)
 		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
