@@ -409,7 +409,6 @@ static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, cons
 		entry_failed_locked(c, e, todo->now, &todo->victims);
 		return true;
 	}
-	e->holds = 0; /* waiting readers have the fill */
 	entry_drop_locked(c, e, &todo->victims);
 	return false;
 }
