@@ -33,7 +33,7 @@ static int get(const struct import_options *opt, const char *key, struct store_r
 		return err_set(err, -ENOMEM, "out of memory");
 	store_request_key(req, key);
 	req->max = DOCUMENT_MAX;
-	req->cancelled = opt->cancelled;
+	req->cancelled = cancelled_by(opt->cancelled);
 	store_run(opt->store, req);
 	int rc = store_failure(&req->answer, err);
 	if (rc || store_absence(&req->answer)) {
@@ -148,7 +148,7 @@ static int put_record(struct import *im, struct err *err)
 	req->pieces = &piece;
 	req->n_pieces = 1;
 	req->cond.if_none_match = "*";
-	req->cancelled = opt->cancelled;
+	req->cancelled = cancelled_by(opt->cancelled);
 	store_run(opt->store, req);
 	rc = store_failure(&req->answer, err);
 	if (rc == -EEXIST)

@@ -27,6 +27,7 @@ static void free_file(struct ref_file *f)
 {
 	if (f->release_index)
 		f->release_index(f);
+	budget_set(&f->charge, 0, NULL);
 	free(f->uri);
 	free(f);
 }
@@ -106,6 +107,11 @@ static int check_version(struct ref_file *f, const struct store_meta *meta, stru
 
 /* ---- files ---- */
 
+int ref_file_charge(struct ref_file *f, uint64_t n, struct err *err)
+{
+	return budget_set(&f->charge, f->charge.bytes + n, err);
+}
+
 static struct ref_file *find_locked(struct domain *d, const char *uri)
 {
 	struct ref_file *f = NULL;
@@ -116,26 +122,35 @@ static struct ref_file *find_locked(struct domain *d, const char *uri)
 static struct ref_file *new_file(struct domain *d, const char *uri, struct err *err)
 {
 	const struct domain_files *files = d->files;
-	struct ref_file *f = calloc(1, sizeof(*f));
-	int rc = -ENOMEM;
-	if (f)
-		f->uri = strdup(uri);
-	if (!f || !f->uri)
-		err_set(err, rc, "out of memory");
-	else if (!files)
-		rc = err_set(err, -EOPNOTSUPP, "%s: files outside of the domain are not read here",
-			     uri);
-	else
-		rc = files->resolve(files->ctx, uri, &f->store, f->key, sizeof(f->key), err);
-	if (!rc) {
-		f->d = d;
-		f->size = UINT64_MAX;
-		return f;
+	struct store *store;
+	char key[STORE_KEY_MAX + 1];
+	if (!files) {
+		err_set(err, -EOPNOTSUPP, "%s: files outside of the domain are not read here", uri);
+		return NULL;
 	}
-	if (f)
-		free(f->uri);
-	free(f);
-	return NULL;
+	if (files->resolve(files->ctx, uri, &store, key, sizeof(key), err))
+		return NULL;
+	struct ref_file *f = calloc(1, sizeof(*f) + strlen(key) + 1);
+	if (!f) {
+		err_set(err, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	f->d = d;
+	f->store = store;
+	f->size = UINT64_MAX;
+	memcpy(f->key, key, strlen(key) + 1);
+	f->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
+	if (ref_file_charge(f, sizeof(*f) + strlen(key) + strlen(uri) + 2, err)) {
+		free(f);
+		return NULL;
+	}
+	f->uri = strdup(uri);
+	if (!f->uri) {
+		err_set(err, -ENOMEM, "out of memory");
+		free_file(f);
+		return NULL;
+	}
+	return f;
 }
 
 /* Another thread may have added the file meanwhile. */
