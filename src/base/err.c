@@ -37,8 +37,6 @@ static void record(struct err *err, int code, const char *tail, const char *fmt,
 	if (tail[0])
 		join(raw, tail);
 	err->code = code;
-	if (!tail[0])
-		err->retry_after_ms = 0;
 	printable(err->msg, sizeof(err->msg), raw);
 }
 
@@ -47,6 +45,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	va_list ap;
 	if (!err)
 		return code;
+	err->retry_after_ms = 0;
 	va_start(ap, fmt);
 	record(err, code, "", fmt, ap);
 	va_end(ap);
@@ -58,8 +57,10 @@ int err_wrap(struct err *err, int code, const char *fmt, ...)
 	va_list ap;
 	if (!err)
 		return code;
-	va_start(ap, fmt);
 	/* If the callee has not set err, its code is 0 and its message is empty. */
+	if (!err->code)
+		err->retry_after_ms = 0;
+	va_start(ap, fmt);
 	record(err, err->code ? err->code : code, err->msg, fmt, ap);
 	va_end(ap);
 	return err->code;
@@ -71,6 +72,7 @@ int err_errno(struct err *err, int code, const char *fmt, ...)
 	va_list ap;
 	if (!err)
 		return code;
+	err->retry_after_ms = 0;
 	va_start(ap, fmt);
 	record(err, code, code == -ENOMEM ? "out of memory" : strerror_r(-code, why, sizeof(why)),
 	       fmt, ap);

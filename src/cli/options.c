@@ -77,18 +77,6 @@ static int set_cache_disk_size(struct options *o, const char *name, const char *
 		       : bad_value(err, name, value, "must be at least 1M");
 }
 
-/* Adds to the list: the option may be given more than once. */
-static int set_root(struct options *o, const char *name, const char *value, struct err *err)
-{
-	const char *known = o->engine.root;
-	char *both = NULL;
-	if (asprintf(&both, "%s%s%s", known ? known : "", known ? "," : "", value) < 0)
-		return err_set(err, -ENOMEM, "out of memory");
-	free((char *)(uintptr_t)known);
-	o->engine.root = both;
-	return 0;
-}
-
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
@@ -232,7 +220,7 @@ static const struct option_def {
 	{"filters", "stored|none", CONTENT, CALL, .set = set_filters,
 	 .help = "show datasets with their filters, in a form that is cheap to\n"
 		 "compute, or without filters (stored)"},
-	{"root", "PATH[,PATH...]", CONTENT, CALL, .set = set_root,
+	{"root", "PATH[,PATH...]", CONTENT, LIST, IN(engine.root),
 	 .help = "show only these top-level directories, and never list the root of\n"
 		 "the bucket"},
 	{"allow_uri", "URI[,URI...]", CONTENT, LIST, IN(engine.allow_uri),
@@ -328,26 +316,24 @@ static bool is_ignored(const char *word)
 	return false;
 }
 
-static int set_text(const char **text, const struct option_def *d, const char *value,
-		    struct err *err)
+static int set_text(const char **text, const char *name, const char *value, struct err *err)
 {
 	/* The usual cause is a shell variable that is not set. */
 	if (!value[0])
-		return bad_value(err, d->name, value, "must not be empty");
+		return bad_value(err, name, value, "must not be empty");
 	free((char *)(uintptr_t)*text);
 	*text = strdup(value);
 	return *text ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
-static int set_list(const char **list, const struct option_def *d, const char *value,
-		    struct err *err)
+static int set_list(const char **list, const char *name, const char *value, struct err *err)
 {
 	const char *before = *list;
 	char *both = NULL;
 	if (!before)
-		return set_text(list, d, value, err);
+		return set_text(list, name, value, err);
 	if (!value[0])
-		return bad_value(err, d->name, value, "must not be empty");
+		return bad_value(err, name, value, "must not be empty");
 	if (asprintf(&both, "%s,%s", before, value) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	free((char *)(uintptr_t)before);
@@ -386,9 +372,9 @@ static int set(struct options *o, const struct option_def *d, const char *value,
 		*(bool *)member = true;
 		return 0;
 	case TEXT:
-		return set_text(member, d, value, err);
+		return set_text(member, d->name, value, err);
 	case LIST:
-		return set_list(member, d, value, err);
+		return set_list(member, d->name, value, err);
 	case SIZE:
 		return set_size(member, d->name, value, err);
 	case COUNT:
@@ -431,7 +417,6 @@ void options_release(struct options *o)
 		if (o->longs[i].val >= OPTIONS_LONG)
 			free((char *)(uintptr_t)o->longs[i].name);
 	free(o->longs);
-	free((char *)(uintptr_t)o->engine.root);
 	str_release(&o->given);
 	str_release(&o->mount);
 }
@@ -487,7 +472,7 @@ static int add_one(struct options *o, char *word, struct err *err)
 {
 	/* The list of -o is divided at commas, and so is the value of root. */
 	if (word[0] == '/' && o->engine.root)
-		return set_root(o, "root", word, err);
+		return set_list(&o->engine.root, "root", word, err);
 	char *value = strchr(word, '=');
 	if (value)
 		*value++ = '\0';

@@ -13,9 +13,10 @@
  * If bitshuffle is recorded, the result of 1 and 3 may have the bitshuffle form of HSDS
  * (bitshuffle.c).
  *
- * If the type has a fixed size, the length decides between ambiguous forms: bytes of exactly the
- * right length are plain, unless a compressor is recorded and the other form decodes to the right
- * length too. A chunk of an HDF5 file is different: its filters and their mask are given, and
+ * Plain bytes may begin like a frame or a stream: a first sequence of 376 bytes has the count 78 01
+ * 00 00. So bytes that are the elements of a whole chunk as they are (of a fixed size: exactly so
+ * many) are plain, unless a compressor is recorded and undoing it yields the elements of a whole
+ * chunk, too. A chunk of an HDF5 file is different: its filters and their mask are given, and
  * nothing is detected. Pure; any thread.
  */
 #include <codec/chunk.h>
@@ -79,6 +80,13 @@ static bool plain_fits(const struct decoding *d, size_t n)
 	return d->elem_size > 0 && n == d->expected;
 }
 
+/* Whether bytes without filters are the elements of a whole chunk. */
+static bool is_whole(const struct decoding *d, const struct bytes *b)
+{
+	return d->elem_size > 0 ? b->len == d->expected
+				: elements_fit(d->chunk->type, d->chunk->nelems, b->data, b->len);
+}
+
 static int unshuffle(struct decoding *d, struct bytes *b)
 {
 	struct bytes plain auto_bytes = {0};
@@ -104,6 +112,19 @@ static int undo_zlib(struct decoding *d, const struct bytes *stored, struct byte
 	if (left != 0 && left != UNLISTED_CHECKSUM)
 		return err_set(d->err, -EIO, "%zu bytes after the zlib stream", left);
 	return d->shuffled && plain_fits(d, out->len) ? unshuffle(d, out) : 0;
+}
+
+/* Inflates an object that begins like a zlib stream. *out stays empty if the object is plain. */
+static int undo_stream(struct decoding *d, const struct bytes *stored, struct bytes *out)
+{
+	const bool may_be_plain = is_whole(d, stored);
+	int rc = undo_zlib(d, stored, out);
+	if (rc == -ENOMEM || !may_be_plain || (rc == 0 && is_whole(d, out)))
+		return rc;
+	bytes_release(out);
+	if (d->err)
+		err_clear(d->err);
+	return 0;
 }
 
 /* True if the object is a frame, and not plain bytes that look like one. */
@@ -140,11 +161,9 @@ static int undo_filters(struct decoding *d, struct bytes *stored, struct bytes *
 	if (is_frame(d, stored, &frame)) {
 		rc = blosc_frame_decode(&frame, stored->data, stored->len, d->limit, out, d->err);
 	} else if (d->deflated && zstream_looks_like(stored->data, stored->len)) {
-		rc = undo_zlib(d, stored, out);
-		if (rc != -EIO || !plain_fits(d, stored->len))
+		rc = undo_stream(d, stored, out);
+		if (rc || out->data)
 			return rc;
-		bytes_release(out); /* plain bytes that look like a stream */
-		rc = 0;
 	}
 	if (rc == 0 && !out->data) {
 		*out = *stored;
@@ -225,37 +244,42 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 	return rc;
 }
 
-/* A zlib stream does not state its decoded size. */
-static int inflated_size(const uint8_t *stored, size_t n, uint64_t object_size, uint64_t max_bytes,
+/* The decoded size of a whole object that begins like a zlib stream. */
+static int inflated_size(const struct codec_chunk *c, const uint8_t *object, size_t n,
 			 uint64_t *decoded, struct err *err)
 {
+	const struct bytes stored = {.data = (uint8_t *)(uintptr_t)object, .len = n};
 	struct bytes plain auto_bytes = {0};
-	size_t left = 0;
-	if (n < object_size)
-		return err_set(err, -EAGAIN, "a zlib stream does not state its decoded size");
-	int rc = zstream_inflate(stored, n, max_bytes, &plain, &left, err);
+	struct decoding d;
+	int rc = decoding_init(&d, c, err);
 	if (!rc)
-		*decoded = plain.len;
+		rc = undo_stream(&d, &stored, &plain);
+	if (!rc)
+		*decoded = plain.data ? plain.len : n;
 	return rc;
 }
 
-int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
-		       uint64_t object_size, uint64_t max_bytes, uint64_t *decoded, struct err *err)
+int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t n,
+		       uint64_t object_size, uint64_t *decoded, struct err *err)
 {
-	struct recorded r = recorded_of(p);
+	struct recorded r = recorded_of(c->pipeline);
 	struct pipeline object;
 	struct blosc_frame frame;
 	uint64_t size = object_size;
-	pipeline_of_object(p, &object);
+	pipeline_of_object(c->pipeline, &object);
 	if (n < min_u64(BLOSC_FRAME_HEADER, object_size))
 		return err_set(err, -EAGAIN, "%zu bytes do not show the decoded size", n);
-	if (blosc_frame_parse(head, n, object_size, &frame))
+	if (blosc_frame_parse(head, n, object_size, &frame)) {
 		size = frame.nbytes;
-	else if ((r.compressor || object.n > 0) && zstream_looks_like(head, n))
-		return inflated_size(head, n, object_size, max_bytes, decoded, err);
-	if (size > max_bytes)
+	} else if ((r.compressor || object.n > 0) && zstream_looks_like(head, n)) {
+		if (n < object_size)
+			return err_set(err, -EAGAIN,
+				       "a zlib stream does not state its decoded size");
+		return inflated_size(c, head, n, decoded, err);
+	}
+	if (size > c->max_bytes)
 		return err_set(err, -EFBIG, "chunk has %llu bytes, the limit is %llu",
-			       (unsigned long long)size, (unsigned long long)max_bytes);
+			       (unsigned long long)size, (unsigned long long)c->max_bytes);
 	*decoded = size;
 	return 0;
 }

@@ -311,6 +311,51 @@ int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, st
 	return rc ? rc : check_trailer(&w);
 }
 
+/* ---- checking ---- */
+
+/* Moves over one element. False: there is none at the cursor. */
+static bool skip(struct cursor *in, const struct dtype *t)
+{
+	const struct dtype *base = t->cls == DTYPE_VLEN ? t->vlen.base : NULL;
+	if (t->cls == DTYPE_REFERENCE || elements_are_packed(t)) {
+		cur_skip(in, t->cls == DTYPE_REFERENCE ? CODEC_REF_TEXT : t->size);
+		return cur_ok(in);
+	}
+	if (t->cls == DTYPE_VLEN) {
+		const uint32_t len = cur_u32(in);
+		struct cursor inside = cur_sub(in, len);
+		if (!cur_ok(in) || elements_are_packed(base))
+			return cur_ok(in) && len % base->size == 0;
+		while (cur_left(&inside) > 0)
+			if (!skip(&inside, base))
+				return false;
+		return true;
+	}
+	if (t->cls == DTYPE_ARRAY) {
+		for (uint64_t i = 0; i < t->array.nelems; i++)
+			if (!skip(in, t->array.base))
+				return false;
+		return true;
+	}
+	for (uint32_t i = 0; i < t->compound.n; i++)
+		if (!skip(in, t->compound.members[i].type))
+			return false;
+	return t->cls == DTYPE_COMPOUND;
+}
+
+bool elements_fit(const struct dtype *t, uint64_t nelems, const uint8_t *in, size_t n)
+{
+	const struct codec_chunk c = {.type = t, .nelems = nelems};
+	struct walk w = {.chunk = &c, .in = cursor_of(in, n)};
+	uint64_t least;
+	if (!mul_u64(least_size(t), nelems, &least) || least > n)
+		return false;
+	for (uint64_t i = 0; i < nelems; i++)
+		if (!skip(&w.in, t))
+			return false;
+	return check_trailer(&w) == 0;
+}
+
 /* ---- encoding ---- */
 
 struct encoding {

@@ -17,6 +17,8 @@
  * of a sequence with large gaps; -ENOMEM. */
 int elements_decode(const struct codec_chunk *c, const uint8_t *in, size_t n, struct elems *out,
 		    struct err *err);
+/* True if elements_decode() accepts the bytes, except for references and gaps. Needs no memory. */
+bool elements_fit(const struct dtype *t, uint64_t nelems, const uint8_t *in, size_t n);
 /* out: empty before; after an error the caller still releases it. -EIO: `in` is not nelems valid
  * elements; -EOPNOTSUPP: region references, or items of a sequence with large gaps; -EFBIG;
  * -ENOMEM. */

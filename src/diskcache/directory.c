@@ -76,19 +76,22 @@ void disk_dir_close(struct disk_dir *d)
 
 /* ---- reading ---- */
 
-/* Reads n bytes at an offset. Returns fewer at the end of the file, or if the disk fails. */
-static size_t read_at(int fd, void *buf, size_t n, uint64_t offset)
+/* Reads n bytes at an offset; *done is lower only at the end of the file. A failure of the disk is
+ * its errno: it says nothing about the entry. */
+static int read_at(int fd, void *buf, size_t n, uint64_t offset, size_t *done)
 {
-	size_t done = 0;
-	while (done < n) {
-		ssize_t got = pread(fd, (uint8_t *)buf + done, n - done, (off_t)(offset + done));
+	*done = 0;
+	while (*done < n) {
+		ssize_t got = pread(fd, (uint8_t *)buf + *done, n - *done, (off_t)(offset + *done));
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0)
+		if (got < 0)
+			return -errno;
+		if (got == 0)
 			break;
-		done += (size_t)got;
+		*done += (size_t)got;
 	}
-	return done;
+	return 0;
 }
 
 /* head contains the first n bytes of the file. The body is copied to its own block. */
@@ -97,12 +100,16 @@ static int read_body(int fd, const struct disk_entry *entry, const uint8_t *head
 {
 	const size_t size = (size_t)entry->meta.size, have = n - entry->head;
 	const size_t first = have < size ? have : size;
+	size_t rest = 0;
+	int rc = 0;
 	if (size && bytes_reserve(body, size))
 		return -ENOMEM;
 	if (first)
 		memcpy(body->data, head + entry->head, first);
-	if (first < size && read_at(fd, body->data + first, size - first, n) != size - first)
-		return -EBADMSG;
+	if (first < size)
+		rc = read_at(fd, body->data + first, size - first, n, &rest);
+	if (rc || rest != size - first)
+		return rc ? rc : -EBADMSG;
 	body->len = size;
 	return disk_entry_check(entry, head, body->data);
 }
@@ -124,8 +131,10 @@ static int read_entry(int fd, const struct stat *st, const struct disk_id *id, c
 	struct disk_entry entry;
 	if (!S_ISREG(st->st_mode))
 		return -EBADMSG;
-	const size_t n = read_at(fd, head, sizeof(head), 0);
-	int rc = disk_entry_decode(head, n, (uint64_t)st->st_size, id, &entry);
+	size_t n;
+	int rc = read_at(fd, head, sizeof(head), 0, &n);
+	if (rc == 0)
+		rc = disk_entry_decode(head, n, (uint64_t)st->st_size, id, &entry);
 	if (rc == 0 && etag && strcmp(etag, entry.meta.etag) != 0)
 		return -ESTALE;
 	if (rc == 0)

@@ -382,7 +382,6 @@ static const struct store_ops diskcache_ops = {
 	.name = "diskcache",
 	.submit = submit,
 	.completed = completed,
-	.space = store_wrapper_space,
 	.free = free_store,
 };
 

@@ -59,15 +59,19 @@ static int size_of(const struct domain *d, uint32_t number, const struct store_r
 		   uint64_t *size, struct err *why)
 {
 	const struct store_answer *a = &req->answer;
+	const struct dataset *ds = &tree_object(d->tree, number)->o.dataset;
 	struct pipeline pipeline;
 	int rc = store_failure(a, why);
 	if (!rc)
 		rc = size_of_text(d, number, a, size, why);
 	if (rc != SCHEMA_NOT_TEXT)
 		return rc;
-	dataset_pipeline(&tree_object(d->tree, number)->o.dataset, &pipeline);
-	return codec_decoded_size(&pipeline, a->body.data, a->body.len, a->meta.size,
-				  CHUNK_BYTES_MAX, size, why);
+	dataset_pipeline(ds, &pipeline);
+	const struct codec_chunk c = {.type = ds->type,
+				      .nelems = ds->grid.chunk_elems,
+				      .pipeline = &pipeline,
+				      .max_bytes = CHUNK_BYTES_MAX};
+	return codec_decoded_size(&c, a->body.data, a->body.len, a->meta.size, size, why);
 }
 
 /* A number of chunks that are requested together. */

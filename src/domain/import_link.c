@@ -6,7 +6,7 @@
  * The data stay in the file if the service could read them there: at least LINKED_MIN elements that
  * are contiguous or in chunks, in the form that they would have in a chunk object before filters.
  * So elements are neither of variable length nor references, and compounds have no gaps. All other
- * datasets are copied.
+ * datasets are copied, and so are those whose data are in external files.
  *
  * Up to LISTED_MAX chunks are listed in the document. More are in a chunk table: a dataset without
  * a link, with one record for each chunk of the grid. A record is a compound of
@@ -185,7 +185,7 @@ static bool is_linkable(const struct import *im, uint32_t number)
 	if (o->o.kind != OBJECT_DATASET || !file || !im->datasets[number].stored)
 		return false;
 	const struct dataset *ds = &o->o.dataset;
-	return ds->raw == RAW_STORED && file->layout != LAYOUT_COMPACT &&
+	return ds->raw == RAW_STORED && !file->pieces && file->layout != LAYOUT_COMPACT &&
 	       ds->space.cls == DSPACE_SIMPLE && ds->space.nelems >= LINKED_MIN &&
 	       dtype_is_plain(ds->type) && ds->type->is_packed;
 }

@@ -120,6 +120,7 @@ static void send(struct slot *s)
 	req->pieces = &s->piece;
 	req->n_pieces = req->op == STORE_PUT && s->body.len ? 1 : 0;
 	req->priority = STORE_COMMIT;
+	req->deferred = true;
 	req->cancelled = cancelled_by(s->queue->cancelled);
 	req->done = sent;
 	req->arg = s;

@@ -9,6 +9,8 @@
  * The first error stops the queue: operations that have not reached the store are dropped, requests
  * that have are finished. From then on put_queue_add() and put_queue_flush() return that error.
  *
+ * All puts are deferred: see store_sync().
+ *
  * Threads: one thread adds and flushes.
  */
 #ifndef DOMAIN_PUT_QUEUE_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that a domain refers to, and reads of their ranges. A snapshot reads one version of each
- * file: the one that the domain records, or else the one that answered first. Every later request
- * is conditional on its ETag, and each answer is compared with it. If the file has another version,
- * the read fails with -EIO, and the next open of the domain loads it again. See references.h for
- * threading.
+ * file: the one that the domain records, or else the one that answered first. If the domain records
+ * only the size, it is the first version of this size. Every later request is conditional on its
+ * ETag, and each answer is compared with it. If the file has another version, the read fails with
+ * -EIO, and the next open of the domain loads it again. See references.h for threading.
  */
 #include "references.h"
 
@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <domain/files.h>
 
 #include "ref_internal.h"
 
@@ -49,12 +47,13 @@ bool domain_is_outdated(const struct domain *d)
 
 /* ---- versions ---- */
 
-static int set_changed(struct ref_file *f, struct err *err)
+/* recorded: the version that the domain records is meant, not that of an earlier read. */
+static int set_changed(struct ref_file *f, bool recorded, struct err *err)
 {
 	atomic_store(&f->d->references.changed, true);
 	return err_set(err, -EIO,
-		       f->recorded ? "the file is not the version that the domain was made from"
-				   : "the file has changed since the domain was opened");
+		       recorded ? "the file is not the version that the domain was made from"
+				: "the file has changed since the domain was opened");
 }
 
 static bool is_etag(const char *recorded)
@@ -62,10 +61,15 @@ static bool is_etag(const char *recorded)
 	return recorded && recorded[0] && strlen(recorded) < STORE_ETAG_MAX;
 }
 
+static bool is_other_size(uint64_t a, uint64_t b)
+{
+	return a != UINT64_MAX && b != UINT64_MAX && a != b;
+}
+
 static bool is_other(const struct ref_file *f, const char *etag, uint64_t size)
 {
 	return (f->etag[0] && etag[0] && strcmp(f->etag, etag) != 0) ||
-	       (f->size != UINT64_MAX && size != UINT64_MAX && f->size != size);
+	       is_other_size(f->size, size);
 }
 
 static void pin_locked(struct ref_file *f, const char *etag, uint64_t size)
@@ -75,34 +79,39 @@ static void pin_locked(struct ref_file *f, const char *etag, uint64_t size)
 	atomic_store(&f->pinned, true);
 }
 
-/* A file with a recorded ETag or size is read in that version only. What is not recorded is not
- * compared. */
+/* A file with a recorded ETag or size is read in that version only. What is not recorded is that of
+ * the first answer. */
 static int pin_recorded(struct ref_file *f, const struct reference_file *recorded, struct err *err)
 {
-	const char *etag = is_etag(recorded->etag) ? recorded->etag : "";
-	int rc = 0;
+	const char *etag = is_etag(recorded->etag) && !f->place.local_etags ? recorded->etag : "";
+	bool other;
 	if (!etag[0] && recorded->size == UINT64_MAX)
 		return 0;
 	pthread_mutex_lock(&f->d->references.lock);
-	if (!atomic_load(&f->pinned)) {
+	other = is_other_size(f->recorded_size, recorded->size);
+	if (atomic_load(&f->pinned))
+		other = other || is_other(f, etag, recorded->size);
+	if (!other && recorded->size != UINT64_MAX)
+		f->recorded_size = recorded->size;
+	if (!other && etag[0] && !atomic_load(&f->pinned)) {
 		f->recorded = true;
-		pin_locked(f, etag, recorded->size);
-	} else if (is_other(f, etag, recorded->size)) {
-		rc = -EIO;
+		pin_locked(f, etag, f->recorded_size);
 	}
 	pthread_mutex_unlock(&f->d->references.lock);
-	return rc ? err_wrap(err, set_changed(f, err), "%s", f->uri) : 0;
+	return other ? err_wrap(err, set_changed(f, true, err), "%s", f->uri) : 0;
 }
 
 /* Compares the version of an answer. */
 static int check_version(struct ref_file *f, const struct store_meta *meta, struct err *err)
 {
 	pthread_mutex_lock(&f->d->references.lock);
-	if (!atomic_load(&f->pinned))
+	const bool wrong_size = is_other_size(f->recorded_size, meta->size);
+	if (!wrong_size && !atomic_load(&f->pinned))
 		pin_locked(f, meta->etag, meta->size);
-	const bool other = is_other(f, meta->etag, meta->size);
+	const bool other = wrong_size || is_other(f, meta->etag, meta->size);
+	const bool recorded = wrong_size || f->recorded;
 	pthread_mutex_unlock(&f->d->references.lock);
-	return other ? set_changed(f, err) : 0;
+	return other ? set_changed(f, recorded, err) : 0;
 }
 
 /* ---- files ---- */
@@ -122,35 +131,30 @@ static struct ref_file *find_locked(struct domain *d, const char *uri)
 static struct ref_file *new_file(struct domain *d, const char *uri, struct err *err)
 {
 	const struct domain_files *files = d->files;
-	struct store *store;
-	char key[STORE_KEY_MAX + 1];
-	if (!files) {
-		err_set(err, -EOPNOTSUPP, "%s: files outside of the domain are not read here", uri);
-		return NULL;
-	}
-	if (files->resolve(files->ctx, uri, &store, key, sizeof(key), err))
-		return NULL;
-	struct ref_file *f = calloc(1, sizeof(*f) + strlen(key) + 1);
+	struct ref_file *f = calloc(1, sizeof(*f));
+	int rc = -ENOMEM;
 	if (!f) {
-		err_set(err, -ENOMEM, "out of memory");
+		err_set(err, rc, "out of memory");
 		return NULL;
 	}
 	f->d = d;
-	f->store = store;
 	f->size = UINT64_MAX;
-	memcpy(f->key, key, strlen(key) + 1);
+	f->recorded_size = UINT64_MAX;
 	f->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
-	if (ref_file_charge(f, sizeof(*f) + strlen(key) + strlen(uri) + 2, err)) {
-		free(f);
-		return NULL;
-	}
 	f->uri = strdup(uri);
-	if (!f->uri) {
-		err_set(err, -ENOMEM, "out of memory");
-		free_file(f);
-		return NULL;
-	}
-	return f;
+	if (!f->uri)
+		err_set(err, rc, "out of memory");
+	else if (!files)
+		rc = err_set(err, -EOPNOTSUPP, "%s: files outside of the domain are not read here",
+			     uri);
+	else
+		rc = files->resolve(files->ctx, uri, &f->place, err);
+	if (!rc)
+		rc = ref_file_charge(f, sizeof(*f) + strlen(uri) + 1, err);
+	if (!rc)
+		return f;
+	free_file(f);
+	return NULL;
 }
 
 /* Another thread may have added the file meanwhile. */
@@ -244,7 +248,7 @@ static int check_answer(struct ref_read *r, struct err *err)
 	const struct store_answer *a = &r->req->answer;
 	int rc = store_failure(a, err);
 	if (rc == -ESTALE)
-		return set_changed(r->file, err);
+		return set_changed(r->file, r->file->recorded, err);
 	if (rc)
 		return rc;
 	if (store_absence(a))
@@ -298,14 +302,14 @@ void ref_read(struct ref_read *r)
 	    (r->offset > size || r->length > size - r->offset))
 		rc = past_the_end(r, size, &err);
 	if (!rc)
-		r->req = store_request_new(f->store, STORE_GET);
+		r->req = store_request_new(f->place.store, STORE_GET);
 	if (!rc && !r->req)
 		rc = err_set(&err, -ENOMEM, "out of memory");
 	if (rc) {
 		finish(r, rc, &err);
 		return;
 	}
-	store_request_key(r->req, f->key);
+	store_request_key(r->req, f->place.key);
 	r->req->range = (struct store_range){.first = r->offset, .length = r->length};
 	r->req->max = r->length;
 	r->req->cond.if_match = pinned && f->etag[0] ? f->etag : NULL;
@@ -314,5 +318,5 @@ void ref_read(struct ref_read *r)
 	r->began_ns = f->d->env->now(f->d->env);
 	r->req->done = answered;
 	r->req->arg = r;
-	store_submit(f->store, r->req);
+	store_submit(f->place.store, r->req);
 }

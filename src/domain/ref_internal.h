@@ -6,6 +6,7 @@
 #include "domain_internal.h"
 
 #include <base/source.h>
+#include <domain/files.h>
 #include <uthash.h>
 
 /* The searches in the index of one file run one after the other, because the source of the decoder
@@ -31,7 +32,8 @@ struct ref_index {
 struct ref_file {
 	struct domain *d;
 	char *uri;
-	struct store *store;
+	struct domain_file place;
+	uint64_t recorded_size; /* by the domain; UINT64_MAX: any; under the lock */
 	/* The version that the snapshot reads. Written once, under the lock, then `pinned` is set;
 	 * whoever sees that reads it without the lock. */
 	atomic_bool pinned;
@@ -43,7 +45,6 @@ struct ref_file {
 	void (*release_index)(struct ref_file *f); /* NULL: it has not been used */
 	struct budget_charge charge;		   /* of the file and its datasets */
 	UT_hash_handle hh;
-	char key[];
 };
 
 /* Charges n more bytes to the budget, until the domain is freed. One thread at a time. */

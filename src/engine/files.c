@@ -57,13 +57,13 @@ static int normalize(const char *uri, struct str *out, struct err *err)
 	const char *scheme_end = strstr(uri, "://");
 	const char *rest = scheme_end ? scheme_end + 3 : uri;
 	const bool file = has_prefix(uri, file_scheme);
+	const size_t host = strcspn(rest, "/");
+	if (memchr(rest, '@', host))
+		return err_set(err, -EINVAL, "the URI of a file contains credentials");
 	if (scheme_end && !file && !has_prefix(uri, s3_scheme))
 		return err_set(err, -EOPNOTSUPP,
 			       "%s: only s3:// and file:// are schemes of files that can be read",
 			       uri);
-	const size_t host = strcspn(rest, "/");
-	if (memchr(rest, '@', host))
-		return err_set(err, -EINVAL, "the URI of a file contains credentials");
 	if (file ? host != 0 : host == 0)
 		return err_set(err, -EINVAL, "%s: not the URI of a file", uri);
 	if (!rest[host] || !store_key_ok(rest + host + 1))
@@ -94,36 +94,36 @@ static const char *own_key(const struct files *f, const char *uri)
 	return key && has_prefix(key, prefix) ? key + strlen(prefix) : NULL;
 }
 
-static int take(struct store *from, const char *from_key, struct store **store, char *key,
-		size_t room, struct err *err)
+static int take(struct store *from, bool is_dir, const char *key, struct domain_file *out,
+		struct err *err)
 {
-	if (!store_key_ok(from_key))
-		return err_set(err, -EINVAL, "%s: not the key of an object", from_key);
-	if (strlen(from_key) >= room)
-		return err_set(err, -ENAMETOOLONG, "%s: the key is too long", from_key);
-	memcpy(key, from_key, strlen(from_key) + 1);
-	*store = from;
+	if (!store_key_ok(key))
+		return err_set(err, -EINVAL, "%s: not the key of an object", key);
+	if (strlen(key) >= sizeof(out->key))
+		return err_set(err, -ENAMETOOLONG, "%s: the key is too long", key);
+	memcpy(out->key, key, strlen(key) + 1);
+	out->store = from;
+	out->local_etags = is_dir;
 	return 0;
 }
 
-static int resolve(void *ctx, const char *uri, struct store **store, char *key, size_t room,
-		   struct err *err)
+static int resolve(void *ctx, const char *uri, struct domain_file *out, struct err *err)
 {
 	const struct files *f = ctx;
 	auto_str struct str full = {0};
 	if (uri[0] == '/')
-		return take(f->own, uri + 1, store, key, room, err);
+		return take(f->own, f->dir, uri + 1, out, err);
 	int rc = normalize(uri, &full, err);
 	if (rc)
 		return rc;
 	const char *inside = own_key(f, str_text(&full));
 	if (inside)
-		return take(f->own, inside, store, key, room, err);
+		return take(f->own, f->dir, inside, out, err);
 	for (size_t i = 0; i < f->n; i++)
 		if (has_prefix(str_text(&full), f->allowed[i].uri))
 			return take(f->allowed[i].store,
-				    str_text(&full) + strlen(f->allowed[i].root), store, key, room,
-				    err);
+				    has_prefix(f->allowed[i].root, file_scheme),
+				    str_text(&full) + strlen(f->allowed[i].root), out, err);
 	return err_set(err, -EACCES,
 		       "%s is outside of the bucket \"%s\"; -o allow_uri=%.*s permits it", uri,
 		       f->name, (int)(strrchr(str_text(&full), '/') + 1 - str_text(&full)),
@@ -283,6 +283,11 @@ void files_free(struct files *f)
 	free(f->prefix);
 	free(f->dir);
 	free(f);
+}
+
+bool files_has_local_etags(const struct files *f)
+{
+	return f->dir;
 }
 
 const char *files_bucket_name(const struct files *f)

@@ -17,6 +17,7 @@
 #include <domain/import.h>
 #include <s3/s3.h>
 
+#include "external_files.h"
 #include "import_file.h"
 #include "link_file.h"
 
@@ -140,6 +141,34 @@ static struct import_file file_of(struct import_source *s)
 				    .ctx = s};
 }
 
+/* A file and the external files that have parts of its data. */
+struct whole_file {
+	struct import_file main;
+	struct external_files *external; /* NULL: not allowed */
+};
+
+static int open_whole(void *ctx, struct source **out, struct err *err)
+{
+	const struct whole_file *w = ctx;
+	return w->main.open(w->main.ctx, out, err);
+}
+
+static int check_whole(void *ctx, struct err *err)
+{
+	const struct whole_file *w = ctx;
+	int rc = w->main.check(w->main.ctx, err);
+	return rc || !w->external ? rc : external_files_check(w->external, err);
+}
+
+static struct import_file whole_file_of(struct whole_file *w)
+{
+	struct import_file f = w->main;
+	f.open = open_whole;
+	f.check = check_whole;
+	f.ctx = w;
+	return f;
+}
+
 /* Puts at the same time. More than the connections to the server would only wait for one. */
 static unsigned int puts_of(const struct engine *e, const struct engine_import *opt)
 {
@@ -208,8 +237,13 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 	struct import_source file = {0};
 	struct link_file linked = {0};
 	struct engine_import copy = *opt;
+	struct whole_file whole = {0};
 	auto_free char *path = NULL;
 	int rc = 0;
+	if (opt->allow_external)
+		rc = external_files_new(opt->allow_external, &whole.external, err);
+	if (rc)
+		return rc;
 	if (opt->link && !opt->abort)
 		rc = link_file_init(&linked, e, opt, err);
 	else if (opt->file && !opt->abort)
@@ -221,9 +255,10 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 	const struct import_link link = {
 		.bucket = linked.bucket,
 		.key = linked.bucket_key,
-		.etag = linked.meta.etag[0] ? linked.meta.etag : NULL,
+		.etag = link_file_etag(&linked),
 		.locate = opt->link && opt->link->locate,
 	};
+	whole.main = opt->link ? link_file_of(&linked) : file_of(&file);
 	const struct import_options io = {
 		.env = &e->env,
 		.store = e->store,
@@ -239,7 +274,8 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.puts = puts_of(e, opt),
 		.now_ns = wall_clock(),
 		.cancelled = opt->cancelled,
-		.file = opt->link ? link_file_of(&linked) : file_of(&file),
+		.file = whole_file_of(&whole),
+		.external = whole.external ? external_files_access(whole.external) : NULL,
 		.link = opt->link ? &link : NULL,
 		.note = note,
 		.progress = progress,
@@ -253,5 +289,6 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		link_file_counts(&linked, &opt->link->requests, &opt->link->bytes);
 	link_file_release(&linked);
 	import_source_release(&file);
+	external_files_free(whole.external);
 	return rc;
 }

@@ -54,6 +54,11 @@ static int head(const struct link_file *f, struct store_meta *meta, struct err *
 	return 0;
 }
 
+const char *link_file_etag(const struct link_file *f)
+{
+	return f->meta.etag[0] && !files_has_local_etags(f->e->files) ? f->meta.etag : NULL;
+}
+
 static int find_local(struct link_file *f, const char *path, struct err *err)
 {
 	int rc = import_source_init(&f->local, path, err);

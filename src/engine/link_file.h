@@ -30,6 +30,8 @@ struct link_file {
 int link_file_init(struct link_file *f, struct engine *e, const struct engine_import *opt,
 		   struct err *err);
 void link_file_release(struct link_file *f);
+/* The ETag for the domain to record; NULL: none, or a copy of the bucket would have another one. */
+const char *link_file_etag(const struct link_file *f);
 /* The file for domain_import(). Valid as long as f. */
 struct import_file link_file_of(struct link_file *f);
 /* Requests and bytes so far. */

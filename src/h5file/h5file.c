@@ -35,7 +35,7 @@ static int claim_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *
 static int claim_dataset(struct h5file *f, uint32_t number, struct err *err)
 {
 	const struct dataset_info *d = f->datasets[number];
-	if (d->raw != RAW_STORED || d->layout.cls == LAYOUT_COMPACT)
+	if (d->raw != RAW_STORED || d->layout.cls == LAYOUT_COMPACT || d->shown.pieces)
 		return 0;
 	if (d->layout.cls == LAYOUT_CHUNKED)
 		return f->claim_chunks
@@ -159,6 +159,7 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_mutex_init(&f->heap_lock, NULL);
 	f->claim_chunks = opt && opt->claim_chunks;
+	f->external = opt ? opt->external : NULL;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};
 	f->max_tree = max;
 	f->file = h5_file_of(source);

@@ -25,6 +25,7 @@
 #include <openssl/evp.h>
 
 #include "hsds2.h"
+#include "key_text.h"
 
 enum {
 	HASH_DIGITS = 5,
@@ -119,14 +120,6 @@ int hsds1_chunk_prefix(const struct object *o, char *prefix, size_t cap)
 /* ---- recognising ---- */
 
 /* The functions take_*() move *p past the text that they recognise. */
-static bool take(const char **p, char c)
-{
-	if (**p != c)
-		return false;
-	(*p)++;
-	return true;
-}
-
 static bool take_hex(const char **p, unsigned int n)
 {
 	for (; n > 0; n--, (*p)++)
@@ -135,24 +128,12 @@ static bool take_hex(const char **p, unsigned int n)
 	return true;
 }
 
-/* A decimal number without leading zeros. */
-static bool take_number(const char **p, uint64_t *out)
-{
-	const char *start = *p;
-	uint64_t v = 0;
-	for (; **p >= '0' && **p <= '9'; (*p)++)
-		if (!mul_u64(v, 10, &v) || !add_u64(v, (uint64_t)(**p - '0'), &v))
-			return false;
-	*out = v;
-	return *p > start && (*start != '0' || *p == start + 1);
-}
-
 /* "-8-4-4-4-12" */
 static bool take_uuid(const char **p)
 {
 	static const unsigned char groups[] = {8, 4, 4, 4, 12};
 	for (size_t i = 0; i < sizeof(groups); i++)
-		if (!take(p, '-') || !take_hex(p, groups[i]))
+		if (!key_take(p, '-') || !take_hex(p, groups[i]))
 			return false;
 	return true;
 }
@@ -161,17 +142,17 @@ static bool take_uuid(const char **p)
 static bool take_chunk(const char **p, struct hsds1_key *out)
 {
 	char id[SCHEMA_ID_MAX] = "d";
-	if (!take(p, 'c'))
+	if (!key_take(p, 'c'))
 		return false;
 	out->is_partitioned = **p != '-';
-	if (out->is_partitioned && !take_number(p, &out->partition))
+	if (out->is_partitioned && !key_take_number(p, &out->partition))
 		return false;
 	const char *uuid = *p;
 	if (!take_uuid(p))
 		return false;
 	memcpy(id + 1, uuid, (size_t)(*p - uuid));
-	while (take(p, '_'))
-		if (out->rank == DSPACE_MAX_RANK || !take_number(p, &out->coords[out->rank++]))
+	while (key_take(p, '_'))
+		if (out->rank == DSPACE_MAX_RANK || !key_take_number(p, &out->coords[out->rank++]))
 			return false;
 	return out->rank > 0 && schema_id_parse(id, strlen(id), &out->id);
 }
@@ -181,7 +162,7 @@ static bool parse_key(const char *key, struct hsds1_key *out)
 {
 	const char *p = key;
 	*out = (struct hsds1_key){.cls = HSDS1_KEY_OTHER};
-	if (!take_hex(&p, HASH_DIGITS) || !take(&p, '-'))
+	if (!take_hex(&p, HASH_DIGITS) || !key_take(&p, '-'))
 		return false;
 	const bool is_chunk = *p == 'c';
 	if (is_chunk ? !take_chunk(&p, out)

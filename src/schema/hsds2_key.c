@@ -11,6 +11,7 @@
  * functions write: another spelling of a number or id is not recognised. Pure.
  */
 #include "hsds2.h"
+#include "key_text.h"
 #include "reference.h"
 
 #include <errno.h>
@@ -170,15 +171,7 @@ bool hsds2_is_storage(const char *key)
 	return strncmp(key, "db", 2) == 0 && (key[2] == '/' || key[2] == '\0');
 }
 
-/* The functions take_*() move *p past the text that they recognise. The NUL at the end matches
- * nothing. */
-static bool take(const char **p, char c)
-{
-	if (**p != c)
-		return false;
-	(*p)++;
-	return true;
-}
+/* The functions take_*() move *p past the text that they recognise. */
 
 /* 2 * n lower-case hex digits. */
 static bool take_hex(const char **p, uint8_t *out, unsigned int n)
@@ -193,36 +186,24 @@ static bool take_hex(const char **p, uint8_t *out, unsigned int n)
 	return true;
 }
 
-/* A decimal number without leading zeros. */
-static bool take_number(const char **p, uint64_t *out)
-{
-	const char *start = *p;
-	uint64_t v = 0;
-	for (; **p >= '0' && **p <= '9'; (*p)++)
-		if (!mul_u64(v, 10, &v) || !add_u64(v, (uint64_t)(**p - '0'), &v))
-			return false;
-	*out = v;
-	return *p > start && (*start != '0' || *p == start + 1);
-}
-
 static bool take_storage(const char **p, struct schema_id *id)
 {
-	return take(p, 'd') && take(p, 'b') && take(p, '/') && take_hex(p, id->b, 4) &&
-	       take(p, '-') && take_hex(p, id->b + 4, 4) && take(p, '/');
+	return key_take(p, 'd') && key_take(p, 'b') && key_take(p, '/') && take_hex(p, id->b, 4) &&
+	       key_take(p, '-') && take_hex(p, id->b + 4, 4) && key_take(p, '/');
 }
 
 /* "g/4-6-6/" */
 static bool take_object(const char **p, struct schema_id *id)
 {
 	unsigned int kind = 0;
-	while (kind < NKINDS && !take(p, kinds[kind].letter))
+	while (kind < NKINDS && !key_take(p, kinds[kind].letter))
 		kind++;
 	if (kind == NKINDS)
 		return false;
 	id->kind = (enum object_kind)kind;
-	return take(p, '/') && take_hex(p, id->b + 8, 2) && take(p, '-') &&
-	       take_hex(p, id->b + 10, 3) && take(p, '-') && take_hex(p, id->b + 13, 3) &&
-	       take(p, '/') && !hsds2_is_root(id); /* the root group has another key */
+	return key_take(p, '/') && take_hex(p, id->b + 8, 2) && key_take(p, '-') &&
+	       take_hex(p, id->b + 10, 3) && key_take(p, '-') && take_hex(p, id->b + 13, 3) &&
+	       key_take(p, '/') && !hsds2_is_root(id); /* the root group has another key */
 }
 
 bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
@@ -236,12 +217,12 @@ bool hsds2_object_of_prefix(const char *prefix, struct schema_id *id)
 static bool take_chunk(const char **p, struct hsds2_key *out)
 {
 	uint64_t partition;
-	if (take(p, 'p') && !(take_number(p, &partition) && take(p, '/')))
+	if (key_take(p, 'p') && !(key_take_number(p, &partition) && key_take(p, '/')))
 		return false;
 	do {
-		if (out->rank == DSPACE_MAX_RANK || !take_number(p, &out->coords[out->rank++]))
+		if (out->rank == DSPACE_MAX_RANK || !key_take_number(p, &out->coords[out->rank++]))
 			return false;
-	} while (take(p, '_'));
+	} while (key_take(p, '_'));
 	return **p == '\0';
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The record of an unfinished import: {"domain", "replaces", "path", "file", "min_chunk", "size",
- * "mtime", "created"}, optionally "link" and "etag". It is read by this program alone. "domain" has
- * 16 hexadecimal digits, times are in nanoseconds since the epoch, and a path that is not UTF-8 is
- * in base64 in "path_base64", "file_base64". Pure.
+ * "mtime", "created"}, optionally "link", "etag" and "life". It is read by this program alone.
+ * "domain" has 16 hexadecimal digits, times are in nanoseconds since the epoch, and a path that is
+ * not UTF-8 is in base64 in "path_base64", "file_base64". Pure.
  */
 #include "emit.h"
 #include "parse.h"
@@ -54,6 +54,8 @@ int schema_import_emit(const struct schema_import *i, struct bytes *out, struct 
 		write_member_text(&w, "link", i->link);
 	if (i->etag)
 		write_member_text(&w, "etag", i->etag);
+	if (i->life)
+		write_member_text(&w, "life", i->life);
 	write_close(&w, '}');
 	if (!w.bad)
 		return 0;
@@ -144,6 +146,8 @@ static int parse_members(struct schema_ctx *ctx, const json_t *doc, struct schem
 		rc = parse_text(ctx, doc, "link", &out->link, err);
 	if (!rc)
 		rc = parse_text(ctx, doc, "etag", &out->etag, err);
+	if (!rc)
+		rc = parse_text(ctx, doc, "life", &out->life, err);
 	if (!rc)
 		rc = parse_path(ctx, doc, "path", "path_base64", &out->path, err);
 	if (!rc)

@@ -312,8 +312,9 @@ static int set_range(const struct reference_file *file, uint64_t offset, uint64_
 		     uint32_t mask, struct chunk_place *place, struct err *err)
 {
 	if (size > CHUNK_BYTES_MAX)
-		return err_set(err, -EIO, "the chunk has %" PRIu64 " bytes in %s, the limit is %d",
-			       size, file->uri, CHUNK_BYTES_MAX);
+		return err_set(err, -EIO,
+			       "the chunk has %" PRIu64 " bytes in its file, the limit is %d", size,
+			       CHUNK_BYTES_MAX);
 	place->file = file;
 	place->offset = offset;
 	place->length = size;
@@ -341,9 +342,9 @@ static int place_contiguous(const struct dataset *ds, uint64_t number, struct ch
 	if (!mul_u64(first, ds->type->size, &at) || !mul_u64(n, ds->type->size, &bytes) ||
 	    !add_u64(at, bytes, &end) || end > r->size)
 		return err_set(err, -EIO,
-			       "the reference to %s has %" PRIu64
+			       "the reference has %" PRIu64
 			       " bytes, which are fewer than those of the dataset",
-			       r->file.uri, r->size);
+			       r->size);
 	return set_range(&r->file, r->offset + at, bytes, 0, place, err);
 }
 

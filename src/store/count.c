@@ -157,7 +157,6 @@ static const struct store_ops count_ops = {
 	.name = "count",
 	.submit = submit,
 	.completed = completed,
-	.space = store_wrapper_space,
 	.free = store_wrapper_free,
 };
 

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include <base/beneath.h>
+
 /* Results of an attempt to read, besides 0 and a negative errno. All but the first mean that
  * another program may be writing the file. */
 enum { IS_ABSENT = 1, IS_EMPTY, HAS_SHRUNK, HAS_CHANGED };
@@ -177,9 +179,16 @@ static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
 	return 0;
 }
 
+static const char *life(struct store *s)
+{
+	return dir_store_of(s)->life;
+}
+
 static void free_store(struct store *s)
 {
 	struct dir_store *d = dir_store_of(s);
+	if (d->sync >= 0)
+		close(d->sync);
 	close(d->root);
 	free(d);
 }
@@ -188,6 +197,8 @@ static const struct store_ops dir_ops = {
 	.name = "dir",
 	.submit = submit,
 	.space = space,
+	.sync = dir_sync,
+	.life = life,
 	.free = free_store,
 };
 
@@ -204,9 +215,9 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 		return NULL;
 	}
 	store_init(&d->base, &dir_ops, env, 0);
-	d->beneath = dir_can_stay_beneath(root);
+	d->beneath = beneath_has_openat2(root);
 	d->root = root;
 	root = -1;
-	atomic_init(&d->serial, 0);
+	dir_sync_init(d, path);
 	return &d->base;
 }

@@ -4,7 +4,7 @@
  * listing (dir_list.c). Every path is relative to the root and goes through dir_open(), which never
  * opens anything outside the root.
  *
- * Threads: after the constructor only `serial` changes, which is atomic.
+ * Threads: after the constructor only the atomic members change.
  */
 #ifndef STORE_DIR_H
 #define STORE_DIR_H
@@ -18,11 +18,20 @@
 
 #include <base/fd.h>
 
+enum { DIR_LIFE_MAX = 64 };
+
 struct dir_store {
 	struct store base;
 	int root;		     /* O_PATH | O_DIRECTORY */
 	bool beneath;		     /* openat2(2) works */
 	atomic_uint_fast64_t serial; /* makes names of temporary files unique */
+	int sync;		     /* the directory, for syncfs(2); -1: no PUT is deferred */
+	dev_t device;		     /* of the file system that it synchronises */
+	char life[DIR_LIFE_MAX];     /* "": no PUT is deferred */
+	/* Directories that are being made and may not be durable yet; directories that deferred
+	 * PUTs have made, and how many of those were durable at the last dir_sync(). */
+	atomic_uint making;
+	atomic_uint_fast64_t made, synced;
 };
 
 static inline struct dir_store *dir_store_of(struct store *s)
@@ -55,14 +64,17 @@ int dir_stat(const struct dir_store *d, const char *path, struct stat *st);
  * -ENOLINK: a dangling link.
  * -EIO: the path appeared and vanished several times meanwhile. */
 int dir_open_proved(const struct dir_store *d, const char *path, int flags);
-/* True if openat2(2) works: the kernel has it and no sandbox forbids it. For the constructor. */
-bool dir_can_stay_beneath(int root);
 
 /* Records an error of dir_open() for an object and returns the code that the contract requires. */
 int dir_fail(struct err *err, int code, const char *key);
 
 void dir_meta(const struct stat *st, struct store_meta *meta);
 bool dir_same_version(const struct stat *st, const char *etag);
+
+/* Makes deferred PUTs possible if the file system and the kernel allow it. For the constructor. */
+void dir_sync_init(struct dir_store *d, const char *path);
+/* See store_sync(). */
+int dir_sync(struct store *s, struct err *err);
 
 /* The operations. They run in a worker, fill in the answer except for its state, and return 0 or a
  * negative errno, whose reason is in the answer's err. */

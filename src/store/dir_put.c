@@ -4,7 +4,7 @@
  *
  * A put writes a temporary file in the object's own directory, syncs it, and renames it. So a
  * reader sees the old object or the new one, also after a crash. A crash leaves at most a temporary
- * file behind, which no listing shows.
+ * file behind, which no listing shows. A deferred put does not sync; see dir_sync.c.
  *
  * A put makes the directories that it needs, and a delete removes the directories that it empties.
  * So a delete may remove a directory between two steps of a put. The put then starts again.
@@ -20,7 +20,7 @@ enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
 
 /* Makes the missing directories of a path, which is changed while the function runs. 0 or a
  * negative errno. */
-static int make_dirs(const struct dir_store *d, char *path)
+static int make_missing(const struct dir_store *d, char *path, bool deferred)
 {
 	char *name = path;
 	auto_close int at = dir_open(d, "", O_RDONLY | O_DIRECTORY);
@@ -29,7 +29,7 @@ static int make_dirs(const struct dir_store *d, char *path)
 		if (slash)
 			*slash = '\0';
 		if (mkdirat(at, name, 0777) == 0) {
-			if (fsync(at))
+			if (!deferred && fsync(at))
 				return -errno;
 		} else if (errno != EEXIST) {
 			return -errno;
@@ -45,12 +45,44 @@ static int make_dirs(const struct dir_store *d, char *path)
 	return at;
 }
 
-static int open_parent(const struct dir_store *d, char *dir)
+static int make_dirs(struct dir_store *d, char *path, bool deferred)
+{
+	if (deferred) {
+		atomic_fetch_add(&d->made, 1);
+		return make_missing(d, path, true);
+	}
+	atomic_fetch_add(&d->making, 1);
+	const int rc = make_missing(d, path, false);
+	atomic_fetch_sub(&d->making, 1);
+	return rc;
+}
+
+/* Another put may have made a directory above this object a moment ago, which is not durable yet.
+ * Then this put makes all directories above the object durable itself. */
+static int sync_above(const struct dir_store *d, const char *key)
+{
+	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
+	if (atomic_load(&d->making) == 0 && atomic_load(&d->made) == atomic_load(&d->synced))
+		return 0;
+	dir_split(key, path);
+	while (path[0]) {
+		dir_split(path, above);
+		auto_close int fd = dir_open(d, above, O_RDONLY | O_DIRECTORY);
+		if (fd == -ENOENT) /* the object has been deleted meanwhile */
+			return 0;
+		if (fd < 0 || fsync(fd))
+			return fd < 0 ? fd : -errno;
+		strcpy(path, above);
+	}
+	return 0;
+}
+
+static int open_parent(struct dir_store *d, char *dir, bool deferred)
 {
 	int fd = dir_open(d, dir, O_RDONLY | O_DIRECTORY);
 	if (fd != -ENOENT || dir[0] == '\0')
 		return fd;
-	int rc = make_dirs(d, dir);
+	int rc = make_dirs(d, dir, deferred);
 	return rc ? rc : dir_open(d, dir, O_RDONLY | O_DIRECTORY);
 }
 
@@ -73,8 +105,6 @@ static int write_all(int fd, const struct store_request *req)
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < req->n_pieces; i++)
 		rc = write_piece(fd, req->pieces[i].data, req->pieces[i].n);
-	if (rc == 0 && fsync(fd))
-		rc = -errno;
 	return rc;
 }
 
@@ -128,26 +158,40 @@ static int rename_checked(const struct dir_store *d, int parent, const char *tem
 	return renameat(parent, temp, parent, name) ? -errno : 0;
 }
 
+/* Whether dir_sync() makes the put durable. */
+static bool may_defer(const struct dir_store *d, const struct store_request *req, int parent)
+{
+	struct stat st;
+	return req->deferred && d->sync >= 0 && fstat(parent, &st) == 0 && st.st_dev == d->device;
+}
+
 static int put_once(struct dir_store *d, struct store_request *req)
 {
 	char dir[STORE_KEY_MAX + 1];
 	char temp[TEMP_NAME_MAX];
 	const char *name = dir_split(req->key, dir);
-	auto_close int parent = open_parent(d, dir);
+	auto_close int parent = open_parent(d, dir, req->deferred && d->sync >= 0);
 	if (parent < 0)
 		return parent;
+	const bool deferred = may_defer(d, req, parent);
 	auto_close int fd = open_temp(d, parent, temp);
 	if (fd < 0)
 		return fd;
 	int rc = write_all(fd, req);
+	if (rc == 0 && !deferred && fsync(fd))
+		rc = -errno;
 	if (rc == 0)
 		rc = rename_checked(d, parent, temp, req->key, name, &req->cond);
 	if (rc) {
 		unlinkat(parent, temp, 0);
 		return rc;
 	}
-	if (fsync(parent))
+	if (!deferred && fsync(parent))
 		return -errno;
+	if (!deferred)
+		rc = sync_above(d, req->key);
+	if (rc)
+		return rc;
 	/* After the rename, because the rename changes the time of the last status change. */
 	struct stat st;
 	if (fstat(fd, &st))

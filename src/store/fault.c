@@ -117,7 +117,6 @@ static const struct store_ops fault_ops = {
 	.name = "fault",
 	.submit = submit,
 	.completed = completed,
-	.space = store_wrapper_space,
 	.free = store_wrapper_free,
 };
 

@@ -59,7 +59,6 @@ static const struct store_ops prefix_ops = {
 	.name = "prefix",
 	.submit = submit,
 	.completed = completed,
-	.space = store_wrapper_space,
 	.free = store_wrapper_free,
 };
 

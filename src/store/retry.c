@@ -279,7 +279,6 @@ static const struct store_ops retry_ops = {
 	.name = "retry",
 	.submit = submit,
 	.completed = completed,
-	.space = store_wrapper_space,
 	.free = free_store,
 };
 

@@ -253,11 +253,6 @@ void store_wrap(struct store *s, const struct store_ops *ops, struct store *inne
 	inner->outer = s;
 }
 
-int store_wrapper_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-	return store_space(s->inner, free_bytes, total_bytes);
-}
-
 void store_wrapper_free(struct store *s)
 {
 	store_free(s->inner);
@@ -266,11 +261,27 @@ void store_wrapper_free(struct store *s)
 
 int store_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)
 {
+	while (s->inner && !s->ops->space)
+		s = s->inner;
 	if (!s->ops->space)
 		return -EOPNOTSUPP;
 	int rc = s->ops->space(s, free_bytes, total_bytes);
 	assert(rc < 0 || *free_bytes <= *total_bytes);
 	return rc;
+}
+
+int store_sync(struct store *s, struct err *err)
+{
+	while (s->inner && !s->ops->sync)
+		s = s->inner;
+	return s->ops->sync ? s->ops->sync(s, err) : 0;
+}
+
+const char *store_life(struct store *s)
+{
+	while (s->inner && !s->ops->life)
+		s = s->inner;
+	return s->ops->life ? s->ops->life(s) : "";
 }
 
 void store_free(struct store *s)

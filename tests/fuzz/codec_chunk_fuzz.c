@@ -134,7 +134,7 @@ static void check(const struct codec_chunk *c, struct elems *e, const uint8_t *i
 	require(e->fixed.len == c->nelems * t->size);
 	require(elems_visit(t, e->fixed.data, c->nelems, e->heap.data, e->heap.len, &visitor,
 			    NULL) == 0);
-	int rc = codec_decoded_size(c->pipeline, in, n < 16 ? n : 16, n, MAX_BYTES, &decoded, NULL);
+	int rc = codec_decoded_size(c, in, n, n, &decoded, NULL);
 	require(!t->has_vlen || rc || e->heap.len <= 4 * decoded);
 	if (c->pipeline->n > 0 || (t->has_vlen && decoded != n))
 		return;

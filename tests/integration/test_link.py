@@ -273,6 +273,19 @@ def test_fastlink(bucket, tmp_path):
     check_export(bucket, tmp_path)
 
 
+def test_a_copy_of_the_bucket(bucket, tmp_path):
+    """A directory can be copied: what the domain records of the file is true of the copy, too."""
+    make_file(bucket / FILE)
+    link(bucket)
+    (tmp_path / "copy").mkdir()
+    copied = shutil.copytree(bucket, tmp_path / "copy" / "bucket")
+    check_export(copied, tmp_path)
+    with open(copied / FILE, "ab") as f:
+        f.write(b"x")
+    refused = run(HSIMAGE, "-b", copied, "export", DOMAIN, tmp_path / "no.h5")
+    assert "is not the version that the domain was made from" in refused.stderr
+
+
 def test_mount(bucket, mount):
     """h5diff reads both files; the data of one come from ranges of the other."""
     with h5py.File(bucket / FILE, "w") as f:

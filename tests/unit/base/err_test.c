@@ -47,6 +47,21 @@ static void errno_has_words(void **state)
 	assert_string_equal(err.msg, "open x: No such file or directory");
 }
 
+/* The time belongs to one error: context does not change it, another error does not have it. */
+static void another_error_has_no_retry_time(void **state)
+{
+	struct err err = ERR_INIT;
+	err_set(&err, -EAGAIN, "busy");
+	err.retry_after_ms = 1500;
+	err_wrap(&err, -EIO, "get");
+	assert_int_equal(err.retry_after_ms, 1500);
+	err_errno(&err, -EIO, "read");
+	assert_int_equal(err.retry_after_ms, 0);
+	err.retry_after_ms = 1500;
+	err_set(&err, -EIO, "other");
+	assert_int_equal(err.retry_after_ms, 0);
+}
+
 static void null_carries_the_code(void **state)
 {
 	struct err err = ERR_INIT;
@@ -137,6 +152,7 @@ int main(void)
 		cmocka_unit_test(wrap_prefixes),
 		cmocka_unit_test(wrap_of_silence_takes_the_code),
 		cmocka_unit_test(errno_has_words),
+		cmocka_unit_test(another_error_has_no_retry_time),
 		cmocka_unit_test(null_carries_the_code),
 		cmocka_unit_test(foreign_bytes_are_printable),
 		cmocka_unit_test(the_end_is_cut),

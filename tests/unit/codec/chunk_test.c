@@ -463,6 +463,15 @@ static void wrong_lengths(void **state)
 	bytes_release(&stored);
 }
 
+/* The code for the first n bytes of an object; *decoded gets the size. */
+static int size_of(const struct fixture *f, const struct pipeline *p, const void *head, size_t n,
+		   uint64_t object_size, uint64_t max_bytes, uint64_t *decoded)
+{
+	const struct codec_chunk c = {
+		.type = f->text, .nelems = 3, .pipeline = p, .max_bytes = max_bytes};
+	return codec_decoded_size(&c, head, n, object_size, decoded, NULL);
+}
+
 static void decoded_sizes(void **state)
 {
 	struct fixture *f = *state;
@@ -471,25 +480,20 @@ static void decoded_sizes(void **state)
 	struct bytes frame = as_blosc(f->plain, BYTES, BLOSC_NOSHUFFLE, "zlib");
 	struct bytes zlib = as_zlib(f->plain, BYTES);
 	uint64_t n = 0;
-	assert_int_equal(codec_decoded_size(&gz, frame.data, 16, frame.len, 1 << 20, &n, NULL), 0);
+	assert_int_equal(size_of(f, &gz, frame.data, 16, frame.len, 1 << 20, &n), 0);
 	assert_int_equal(n, BYTES);
-	assert_int_equal(codec_decoded_size(&gz, frame.data, 16, frame.len, 3999, &n, NULL),
-			 -EFBIG);
-	assert_int_equal(codec_decoded_size(&gz, frame.data, 8, frame.len, 1 << 20, &n, NULL),
-			 -EAGAIN);
-	assert_int_equal(codec_decoded_size(&gz, zlib.data, 16, zlib.len, 1 << 20, &n, NULL),
-			 -EAGAIN);
-	assert_int_equal(codec_decoded_size(&gz, zlib.data, zlib.len, zlib.len, 1 << 20, &n, NULL),
-			 0);
+	assert_int_equal(size_of(f, &gz, frame.data, 16, frame.len, 3999, &n), -EFBIG);
+	assert_int_equal(size_of(f, &gz, frame.data, 8, frame.len, 1 << 20, &n), -EAGAIN);
+	assert_int_equal(size_of(f, &gz, zlib.data, 16, zlib.len, 1 << 20, &n), -EAGAIN);
+	assert_int_equal(size_of(f, &gz, zlib.data, zlib.len, zlib.len, 1 << 20, &n), 0);
 	assert_int_equal(n, BYTES);
-	assert_int_equal(
-		codec_decoded_size(&gz, zlib.data, zlib.len, zlib.len, BYTES - 1, &n, NULL), -EIO);
-	assert_int_equal(codec_decoded_size(&none, zlib.data, 16, zlib.len, 1 << 20, &n, NULL), 0);
+	assert_int_equal(size_of(f, &gz, zlib.data, zlib.len, zlib.len, BYTES - 1, &n), -EIO);
+	assert_int_equal(size_of(f, &none, zlib.data, 16, zlib.len, 1 << 20, &n), 0);
 	assert_int_equal(n, zlib.len);
-	assert_int_equal(codec_decoded_size(&none, f->plain, 16, 12345, 12344, &n, NULL), -EFBIG);
-	assert_int_equal(codec_decoded_size(&none, f->plain, 16, 12345, 12345, &n, NULL), 0);
+	assert_int_equal(size_of(f, &none, f->plain, 16, 12345, 12344, &n), -EFBIG);
+	assert_int_equal(size_of(f, &none, f->plain, 16, 12345, 12345, &n), 0);
 	assert_int_equal(n, 12345);
-	assert_int_equal(codec_decoded_size(&none, f->plain, 3, 3, 100, &n, NULL), 0);
+	assert_int_equal(size_of(f, &none, f->plain, 3, 3, 100, &n), 0);
 	assert_int_equal(n, 3);
 	bytes_release(&frame);
 	bytes_release(&zlib);
@@ -499,15 +503,103 @@ static void decoded_sizes(void **state)
 static void large_zlib_streams(void **state)
 {
 	enum { LARGE = 40 << 20 };
+	struct fixture *f = *state;
 	struct pipeline gz = pipeline_of(FILTER_DEFLATE, 0, 0);
 	uint8_t *zeros = test_calloc(1, LARGE);
 	struct bytes zlib = as_zlib(zeros, LARGE);
 	uint64_t n = 0;
-	assert_int_equal(codec_decoded_size(&gz, zlib.data, zlib.len, zlib.len, LARGE, &n, NULL),
-			 0);
+	assert_int_equal(size_of(f, &gz, zlib.data, zlib.len, zlib.len, LARGE, &n), 0);
 	assert_int_equal(n, LARGE);
 	bytes_release(&zlib);
 	test_free(zeros);
+}
+
+/* The object of three strings, of which the first has n bytes. */
+static struct bytes as_strings(uint32_t n, const uint8_t *first)
+{
+	static const uint8_t rest[] = {0, 0, 0, 0, 2, 0, 0, 0, 'd', 'e'};
+	const uint8_t count[] = {(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), 0};
+	struct bytes b = as_is(count, sizeof(count));
+	add(&b, first, n);
+	add(&b, rest, sizeof(rest));
+	return b;
+}
+
+/* Decodes three strings, and checks that the size agrees. *out is released by the caller. */
+static int decode_strings(const struct fixture *f, enum chunk_encoding e, struct bytes *stored,
+			  struct elems *out)
+{
+	const struct pipeline gz = pipeline_of(FILTER_SHUFFLE, FILTER_DEFLATE, 0);
+	const struct codec_chunk c = {
+		.type = f->text, .nelems = 3, .pipeline = &gz, .encoding = e, .max_bytes = 1 << 20};
+	uint64_t size = 0;
+	const int sized =
+		codec_decoded_size(&c, stored->data, stored->len, stored->len, &size, NULL);
+	int rc = codec_chunk_decode(&c, stored, out, NULL);
+	if (sized != rc)
+		fail_msg("decoding gives %d, the size gives %d", rc, sized);
+	for (uint64_t i = 0, left = size; !rc && i < 3; i++) {
+		const uint64_t used = 4 + elems_get_vlen(out->fixed.data + 16 * i).count;
+		assert_true(used <= left);
+		left -= used;
+		assert_true(i < 2 || left == 0);
+	}
+	return rc;
+}
+
+/* The counts of these first strings have the form of a zlib header. */
+static void strings_that_look_compressed(void **state)
+{
+	struct fixture *f = *state;
+	static const uint32_t lengths[] = {0x0178, 0x9c78, 0xda78, 0x5e78};
+	for (size_t i = 0; i < 2 * sizeof(lengths) / sizeof(lengths[0]); i++) {
+		const uint32_t n = lengths[i / 2];
+		const enum chunk_encoding e = i % 2 ? ENCODING_HSDS_PLAIN : ENCODING_HSDS;
+		uint8_t *text = test_malloc(n);
+		memset(text, 'a', n);
+		struct bytes b = as_strings(n, text);
+		struct elems out;
+		assert_int_equal(decode_strings(f, e, &b, &out), 0);
+		assert_int_equal(elems_get_vlen(out.fixed.data).count, n);
+		elems_release(&out);
+		bytes_release(&b);
+		/* One byte less, and it is neither. */
+		b = as_strings(n, text);
+		b.len--;
+		assert_int_equal(decode_strings(f, e, &b, &out), -EIO);
+		bytes_release(&b);
+		test_free(text);
+	}
+}
+
+/* A stream that is whole is taken as one, although it would be three strings as it is. */
+static void a_stream_that_looks_like_strings(void **state)
+{
+	struct fixture *f = *state;
+	enum { N = 0x0178, HEADER = 2, BLOCK = 5 };
+	struct bytes plain = as_strings(3, (const uint8_t *)"abc");
+	uint8_t text[N] = {0};
+	struct bytes inner = {0};
+	/* 78 01, then an empty block whose header begins with the other two bytes of the count. */
+	static const uint8_t begin[] = {0x78, 0x01, 0x00, 0x00, 0x00, 0xff, 0xff, 0x01};
+	const uint8_t len[] = {(uint8_t)plain.len, 0, (uint8_t)~plain.len, 0xff};
+	add(&inner, begin, sizeof(begin));
+	add(&inner, len, sizeof(len));
+	add(&inner, plain.data, plain.len);
+	add_be(&inner, adler32(adler32(0, NULL, 0), plain.data, (uInt)plain.len), 4);
+	struct elems out;
+	assert_int_equal(decode_strings(f, ENCODING_HSDS, &inner, &out), 0);
+	assert_int_equal(elems_get_vlen(out.fixed.data).count, 3);
+	elems_release(&out);
+	/* The same stream at the beginning of a string, whose bytes are behind it. */
+	memcpy(text, inner.data + 4, inner.len - 4);
+	struct bytes b = as_strings(N, text);
+	assert_int_equal(decode_strings(f, ENCODING_HSDS, &b, &out), 0);
+	assert_int_equal(elems_get_vlen(out.fixed.data).count, N);
+	elems_release(&out);
+	bytes_release(&b);
+	bytes_release(&inner);
+	bytes_release(&plain);
 }
 
 static void variable_length_in_a_frame_or_a_stream(void **state)
@@ -558,6 +650,8 @@ int main(void)
 		cmocka_unit_test(decoded_sizes),
 		cmocka_unit_test(large_zlib_streams),
 		cmocka_unit_test(variable_length_in_a_frame_or_a_stream),
+		cmocka_unit_test(strings_that_look_compressed),
+		cmocka_unit_test(a_stream_that_looks_like_strings),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

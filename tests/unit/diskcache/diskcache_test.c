@@ -4,6 +4,23 @@
 #include "store_contract.h"
 #include "diskcache_fixture.h"
 
+#include <sys/syscall.h>
+
+#include "diskcache/entry.h"
+
+/* The disk fails once to read at this offset of a file; -1: it reads everything. */
+static off_t unreadable = -1;
+
+ssize_t pread(int fd, void *buf, size_t n, off_t offset)
+{
+	if (offset == unreadable) {
+		unreadable = -1;
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, buf, n, offset);
+}
+
 static int over_mem(void **state)
 {
 	struct fixture *f = fixture_new(0);
@@ -378,6 +395,33 @@ static void test_disk_fails(void **state)
 	side_free(&a);
 }
 
+/* The disk fails to read the head, or the rest, of an entry: the bucket answers, and the
+ * entry, which is not known to be damaged, stays. */
+static void test_disk_cannot_read(void **state)
+{
+	static char text[3 * DISK_HEAD_MAX];
+	static const off_t offsets[] = {0, DISK_HEAD_MAX};
+	struct fixture *f = *state;
+	struct side a = side_new(f, roomy);
+	char etag[STORE_ETAG_MAX];
+	memset(text, 'x', sizeof(text) - 1);
+	put_text(f->s, "x", text);
+	version_of(f->s, "x", etag);
+	assert_got(&a, "x", etag, text, 1);
+	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		unreadable = offsets[i];
+		assert_got(&a, "x", etag, text, 1);
+		assert_int_equal(unreadable, -1);
+		assert_got(&a, "x", etag, text, 0);
+		assert_int_equal(entries(f), 1);
+	}
+	struct store_diskcache_stats stats;
+	store_diskcache_read(a.top, &stats);
+	assert_int_equal(stats.dropped, 0);
+	assert_int_equal(stats.errors, 2);
+	side_free(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +441,7 @@ int main(void)
 		CONTRACT_TEST(test_huge_entry, setup),
 		CONTRACT_TEST(test_things_in_the_way, setup),
 		CONTRACT_TEST(test_disk_fails, setup),
+		CONTRACT_TEST(test_disk_cannot_read, setup),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

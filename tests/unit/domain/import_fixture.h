@@ -27,7 +27,8 @@ enum {
 	CHUNKS = 14,  /* that are not all fill */
 };
 
-/* A wrapper that counts requests, and lets some of them fail. */
+/* A wrapper that counts requests, and lets some of them fail. It keeps the keys of deferred puts
+ * until they are synchronised, for world_power_cut(). */
 struct gate {
 	struct store base;
 	atomic_uint n;	 /* requests so far */
@@ -36,6 +37,11 @@ struct gate {
 	bool after;	 /* they reach the bucket before they fail */
 	int code;
 	atomic_uint ops[STORE_OPS];
+	char life[8];
+	int sync; /* the result of store_sync() */
+	unsigned int syncs;
+	unsigned int ndeferred;
+	char *deferred[64];
 };
 
 static inline struct gate *gate_of(struct store *s)
@@ -62,18 +68,52 @@ static inline void gate_submit(struct store *s, struct store_request *req)
 
 static inline void gate_completed(struct store *s, struct store_request *req)
 {
+	struct gate *g = gate_of(s);
 	const bool *fails = store_slot(s, req);
+	if (req->deferred && g->life[0]) {
+		assert_true(g->ndeferred < sizeof(g->deferred) / sizeof(g->deferred[0]));
+		g->deferred[g->ndeferred++] = strdup(req->key);
+	}
 	if (*fails)
-		store_fail(s, req, gate_of(s)->code, "%s: lost by the test", req->key);
+		store_fail(s, req, g->code, "%s: lost by the test", req->key);
 	else
 		store_complete(s, req);
+}
+
+static inline void gate_forget(struct gate *g)
+{
+	while (g->ndeferred)
+		free(g->deferred[--g->ndeferred]);
+}
+
+static inline int gate_sync(struct store *s, struct err *err)
+{
+	struct gate *g = gate_of(s);
+	g->syncs++;
+	if (g->sync)
+		return err_set(err, g->sync, "the disk failed in the test");
+	gate_forget(g);
+	return 0;
+}
+
+static inline const char *gate_life(struct store *s)
+{
+	return gate_of(s)->life;
+}
+
+static inline void gate_free(struct store *s)
+{
+	gate_forget(gate_of(s));
+	store_wrapper_free(s);
 }
 
 static const struct store_ops gate_ops = {
 	.name = "gate",
 	.submit = gate_submit,
 	.completed = gate_completed,
-	.free = store_wrapper_free,
+	.sync = gate_sync,
+	.life = gate_life,
+	.free = gate_free,
 };
 
 struct world {
@@ -205,6 +245,23 @@ static inline void world_must_import(struct world *w, struct import_result *out)
 	struct err err = ERR_INIT;
 	if (world_import(w, out, &err))
 		fail_msg("%s (%s)", err.msg, w->notes);
+}
+
+/* The machine stops and starts again: of the objects that are not durable, every second one is
+ * empty and the others are gone. Works without workers only. */
+static inline void world_power_cut(struct world *w)
+{
+	struct gate *g = w->gate;
+	for (unsigned int i = 0; i < g->ndeferred; i++) {
+		if (i % 2)
+			assert_int_equal(call_delete(g->base.inner, g->deferred[i], NULL, NULL), 0);
+		else
+			assert_int_equal(
+				call_put(g->base.inner, g->deferred[i], "", 0, NULL, NULL, NULL),
+				0);
+	}
+	gate_forget(g);
+	g->life[0]++;
 }
 
 /* Opens the domain as a reader does: its number of objects, 0 if there is none. */

@@ -91,6 +91,68 @@ static void test_failures(void **state)
 	check_failures(true, true);
 }
 
+/* The machine stops after any request of an import. The domain does not appear without its objects,
+ * and the same command completes the import although some of what it has put is lost. */
+static void test_power_cut(void **state)
+{
+	struct world clean;
+	world_init(&clean, 0);
+	strcpy(clean.gate->life, "1");
+	const unsigned int n = requests_of(&clean);
+	char *want = world_content(&clean, "");
+	assert_int_equal(clean.gate->syncs, 1);
+	for (unsigned int i = 1; i <= n; i++) {
+		struct world w;
+		struct err err;
+		world_init(&w, 0);
+		strcpy(w.gate->life, "1");
+		w.gate->later = true;
+		assert_int_equal(world_import_failing(&w, i, -EIO, &err), -EIO);
+		world_power_cut(&w);
+		assert_int_equal(world_objects(&w, w.opt.path), i == n ? OBJECTS : 0);
+		world_must_import(&w, NULL);
+		char *content = world_content(&w, "");
+		assert_string_equal(content, want);
+		free(content);
+		world_release(&w);
+	}
+	free(want);
+	world_release(&clean);
+}
+
+/* The disk could not write everything: nothing of it is used, although it seems to be stored. */
+static void test_failed_sync(void **state)
+{
+	struct world w;
+	struct err err;
+	struct import_result result;
+	uint64_t deleted;
+	world_init(&w, 0);
+	strcpy(w.gate->life, "1");
+	w.gate->sync = -EIO;
+	assert_int_equal(world_import(&w, NULL, &err), -EIO);
+	assert_non_null(strstr(err.msg, "the disk failed in the test; the same command"));
+	assert_int_equal(world_objects(&w, w.opt.path), 0);
+	w.gate->sync = 0;
+	world_open_gate(&w);
+	world_must_import(&w, &result);
+	assert_non_null(strstr(w.notes, "everything is put once more"));
+	assert_int_equal(result.found, 0);
+	assert_int_equal(result.chunks, CHUNKS);
+	world_release(&w);
+
+	/* Not even this can be noted in the record. */
+	world_init(&w, 0);
+	strcpy(w.gate->life, "1");
+	w.gate->sync = -EIO;
+	w.gate->later = true;
+	assert_int_equal(world_import_failing(&w, 5 + CHUNKS + OBJECTS + 1, -EIO, &err), -EIO);
+	assert_non_null(strstr(err.msg, "the disk failed in the test; remove what is stored"));
+	assert_int_equal(domain_import_abort(&w.opt, &deleted, &err), 0);
+	assert_int_equal(world_keys(&w, ""), 0);
+	world_release(&w);
+}
+
 /* What was stored before is not put again. */
 static void test_continued(void **state)
 {
@@ -273,6 +335,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_power_cut),
+		cmocka_unit_test(test_failed_sync),
 		cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_abort),
 		cmocka_unit_test(test_abort_of_a_complete_one),

@@ -30,17 +30,18 @@ struct test {
 	struct store *store; /* of the file; NULL: that of the fixture */
 	struct chunk_result chunks[4];
 	unsigned int calls;
+	bool local_etags;
 	struct store_counts before;
 };
 
-static int resolve(void *ctx, const char *uri, struct store **store, char *key, size_t room,
-		   struct err *err)
+static int resolve(void *ctx, const char *uri, struct domain_file *out, struct err *err)
 {
 	struct test *t = ctx;
 	if (strncmp(uri, "b/", 2) != 0)
 		return err_set(err, -EACCES, "%s is outside of the bucket", uri);
-	snprintf(key, room, "%s", uri + 2);
-	*store = t->store ? t->store : t->f->store;
+	snprintf(out->key, sizeof(out->key), "%s", uri + 2);
+	out->store = t->store ? t->store : t->f->store;
+	out->local_etags = t->local_etags;
 	return 0;
 }
 
@@ -223,6 +224,19 @@ static void another_version_than_the_recorded_one_is_refused(void **state)
 		domain_unref(f->domain);
 		f->domain = NULL;
 	}
+}
+
+/* A file of a directory has another ETag after the bucket was copied. */
+static void a_recorded_etag_says_nothing_of_a_directory(void **state)
+{
+	struct test t;
+	open_with(&t, *state,
+		  CHUNKED("{'0':[400,16],'1':[800,16]},'hsmount':{'etag':'other','size':4000}"));
+	t.local_etags = true;
+	assert_values(get(&t, 0), 100);
+	put_file(&t, 5000, 1000);
+	assert_fails(&t, 1, -EIO, "has changed since the domain was opened");
+	done(&t);
 }
 
 static void a_chunk_that_does_not_decode_names_the_file(void **state)
@@ -445,6 +459,7 @@ int main(void)
 		TEST(a_file_outside_of_the_bucket_is_refused),
 		TEST(a_file_that_changes_is_never_mixed),
 		TEST(another_version_than_the_recorded_one_is_refused),
+		TEST(a_recorded_etag_says_nothing_of_a_directory),
 		TEST(a_chunk_that_does_not_decode_names_the_file),
 		TEST(without_all_filters_the_index_is_read),
 		TEST(a_chunk_of_a_table_is_read_once),

@@ -9,8 +9,8 @@
 struct place {
 	struct files *files;
 	struct err err;
-	char key[STORE_KEY_MAX + 1];
-	struct store *store, *own;
+	struct domain_file file;
+	struct store *own;
 };
 
 static int make(struct place *p, struct bucket *b, const char *bucket, const char *name,
@@ -34,16 +34,16 @@ static int resolve(struct place *p, const char *uri)
 {
 	const struct domain_files *f = files_interface(p->files);
 	p->err = (struct err)ERR_INIT;
-	p->store = NULL;
-	return f->resolve(f->ctx, uri, &p->store, p->key, sizeof(p->key), &p->err);
+	p->file.store = NULL;
+	return f->resolve(f->ctx, uri, &p->file, &p->err);
 }
 
 static void is_own(struct place *p, const char *uri, const char *key)
 {
 	if (resolve(p, uri))
 		fail_msg("%s: %s", uri, p->err.msg);
-	assert_ptr_equal(p->store, p->own);
-	assert_string_equal(p->key, key);
+	assert_ptr_equal(p->file.store, p->own);
+	assert_string_equal(p->file.key, key);
 }
 
 static void is_refused(struct place *p, const char *uri, int code)
@@ -141,6 +141,8 @@ static void malformed_uris_are_refused(void **state)
 		is_refused(&p, rows[i].uri, rows[i].code);
 	is_refused(&p, "s3://key:secret@b/x", -EINVAL);
 	assert_null(strstr(p.err.msg, "secret"));
+	is_refused(&p, "https://key:secret@b/x", -EINVAL);
+	assert_null(strstr(p.err.msg, "secret"));
 	files_free(p.files);
 }
 
@@ -151,8 +153,10 @@ static void allowed_places_have_stores_of_their_own(void **state)
 	assert_int_equal(make(&p, b, "s3://bkt", NULL, join("file:///usr/,file://", b->dir, "")),
 			 0);
 	assert_int_equal(resolve(&p, join("file://", b->dir, "/sub/x")), 0);
-	assert_ptr_not_equal(p.store, p.own);
-	assert_string_equal(p.key, "sub/x");
+	assert_ptr_not_equal(p.file.store, p.own);
+	assert_string_equal(p.file.key, "sub/x");
+	assert_true(p.file.local_etags); /* the mounted bucket is not a directory */
+	assert_false(files_has_local_etags(p.files));
 	is_refused(&p, join("file://", b->dir, "2/x"), -EACCES);
 	is_refused(&p, "other/x", -EACCES);
 	files_free(p.files);

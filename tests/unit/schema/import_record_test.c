@@ -18,7 +18,10 @@ static void what_is_emitted_is_parsed(void **state)
 		 .min_chunk = 1 << 20,
 		 .size = INT64_MAX,
 		 .mtime_ns = 1700000000123456789,
-		 .created_ns = 1700000000987654321},
+		 .created_ns = 1700000000987654321,
+		 .link = "tables",
+		 .etag = "\"12-3\"",
+		 .life = "6f1c"},
 		{.domain = UINT64_MAX,
 		 .path = "lone \xe9",
 		 .file = "\xed\xb3\xa9\xff",
@@ -45,6 +48,9 @@ static void what_is_emitted_is_parsed(void **state)
 		assert_int_equal(got.size, row->size);
 		assert_int_equal(got.mtime_ns, row->mtime_ns);
 		assert_int_equal(got.created_ns, row->created_ns);
+		assert_string_equal(got.link ? got.link : "", row->link ? row->link : "");
+		assert_string_equal(got.etag ? got.etag : "", row->etag ? row->etag : "");
+		assert_string_equal(got.life ? got.life : "", row->life ? row->life : "");
 		bytes_release(&text);
 		arena_free(a);
 	}

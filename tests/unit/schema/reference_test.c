@@ -107,7 +107,7 @@ static void a_range_that_is_too_short_is_an_error(void **state)
 					    "'offset':0,'size':15"));
 	locate(&f, &p, NULL, 0, 0, NULL);
 	assert_int_equal(f.rc, -EIO);
-	assert_contains(f.err.msg, "b/x has 15 bytes");
+	assert_contains(f.err.msg, "the reference has 15 bytes");
 	parsed_release(&p);
 }
 
@@ -204,7 +204,7 @@ static void a_chunk_of_more_than_256_MiB_is_refused(void **state)
 	struct parsed p = parse(TYPE("I32LE") SHAPE("[4,7]") REF(CHUNKED("{'0_0':[0,268435457]}")));
 	locate(&f, &p, NULL, 0, 0, NULL);
 	assert_int_equal(f.rc, -EIO);
-	assert_contains(f.err.msg, "268435457 bytes in b/x");
+	assert_contains(f.err.msg, "268435457 bytes in its file");
 	parsed_release(&p);
 }
 

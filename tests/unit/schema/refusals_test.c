@@ -200,7 +200,8 @@ static void every_row_is_reported(void **state)
 		const char *attribute, *link;
 	} rows[] = {
 		{make_virtual, "a virtual dataset", 1, NULL, NULL},
-		{make_external, "raw data in external files", 1, NULL, NULL},
+		{make_external, "raw data in external files, which --allow-external reads", 1, NULL,
+		 NULL},
 		{make_structured, "structured chunks", 1, NULL, NULL},
 		{make_elsewhere, "raw data in another HDF5 file", 1, NULL, NULL},
 		{make_zfp, "a filter without a decoder", 1, NULL, NULL},

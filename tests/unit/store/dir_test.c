@@ -264,9 +264,19 @@ static void test_failed_puts_leave_nothing(void **state)
 
 /* A put syncs the file and its directory. If that fails, so does the put. */
 static struct {
-	atomic_uint files, directories;
+	atomic_uint files, directories, all;
 	bool fail;
 } syncs;
+
+int syncfs(int fd)
+{
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	syncs.all++;
+	if (syncs.fail)
+		errno = EIO;
+	return syncs.fail ? -1 : 0;
+}
 
 int fsync(int fd)
 {
@@ -292,6 +302,40 @@ static void test_puts_are_synced(void **state)
 	syncs.fail = false;
 	assert_object(f->s, "x", "1");
 	assert_int_equal(count_entries(path_of(f, "")), 1);
+}
+
+static void put_deferred(struct store *s, const char *key)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	store_request_key(req, key);
+	req->deferred = true;
+	store_run(s, req);
+	assert_int_equal(req->answer.state, STORE_PRESENT);
+}
+
+/* A deferred put syncs nothing. A put after it that needs its directories syncs them, until all is
+ * synced. */
+static void test_deferred_puts(void **state)
+{
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	assert_int_equal(strlen(store_life(f->s)), 36);
+	syncs.files = syncs.directories = syncs.all = 0;
+	put_deferred(f->s, "a/b/x");
+	put_deferred(f->s, "a/b/y");
+	assert_object(f->s, "a/b/x", "");
+	assert_int_equal(syncs.files + syncs.directories, 0);
+	put_text(f->s, "a/b/z", "1");
+	assert_int_equal(syncs.files, 1);
+	assert_int_equal(syncs.directories, 1 + 2);
+	syncs.fail = true;
+	assert_int_equal(store_sync(f->s, &err), -EIO);
+	assert_non_null(strstr(err.msg, "cannot be written to the disk"));
+	syncs.fail = false;
+	assert_int_equal(store_sync(f->s, &err), 0);
+	assert_int_equal(syncs.all, 2);
+	put_text(f->s, "a/b/z", "2");
+	assert_int_equal(syncs.directories, 1 + 2 + 1);
 }
 
 /* If standard input is closed, a file may get descriptor 0, which is as valid as any other. */
@@ -416,6 +460,7 @@ int main(void)
 		CONTRACT_TEST(test_temporary_names, dir_inline),
 		CONTRACT_TEST(test_failed_puts_leave_nothing, dir_inline),
 		CONTRACT_TEST(test_puts_are_synced, dir_inline),
+		CONTRACT_TEST(test_deferred_puts, dir_inline),
 		CONTRACT_TEST(test_descriptor_zero, dir_inline),
 		CONTRACT_TEST(test_replacing_keeps_readers, dir_inline),
 		CONTRACT_TEST(test_make_and_empty, dir_workers),

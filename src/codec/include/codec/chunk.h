@@ -51,12 +51,11 @@ int codec_chunk_decode(const struct codec_chunk *c, struct bytes *stored, struct
 
 /* Decoded size of a chunk object of variable length. head: its first n bytes, at least 16 if it has
  * so many. A Blosc frame states the size in its header; an object without a filter has its own
- * size. For a zlib stream the whole object is needed: -EAGAIN if n is less than object_size;
- * otherwise the stream is inflated, and -EIO means that it is damaged or longer than max_bytes.
- * -EFBIG: a stated size above max_bytes. */
-int codec_decoded_size(const struct pipeline *p, const uint8_t *head, size_t n,
-		       uint64_t object_size, uint64_t max_bytes, uint64_t *decoded,
-		       struct err *err);
+ * size. If the bytes begin like a zlib stream, the whole object is needed: -EAGAIN if n is less
+ * than object_size; otherwise it is inflated, and -EIO means that it is damaged or longer than
+ * max_bytes. -EFBIG: a stated size above max_bytes. */
+int codec_decoded_size(const struct codec_chunk *c, const uint8_t *head, size_t n,
+		       uint64_t object_size, uint64_t *decoded, struct err *err);
 
 /* Writes the elements start + i * step of type t to out, for i in [first, first + n). -EOPNOTSUPP
  * unless t is a whole integer or an IEEE float. */

@@ -6,20 +6,27 @@
 #ifndef DOMAIN_FILES_H
 #define DOMAIN_FILES_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
 #include <hsmount/err.h>
 
-struct store;
+#include <store/store.h>
+
+struct domain_file {
+	struct store *store; /* lives as long as ctx */
+	/* A copy of the file has another ETag, so one that a domain records says nothing of this
+	 * store. */
+	bool local_etags;
+	char key[STORE_KEY_MAX + 1];
+};
 
 struct domain_files {
-	/* Finds the object of a file URI: "bucket/key", "/key" (in the bucket
-	 * itself), "s3://bucket/key" or "file:///path". Writes
-	 * its key to key[room]. The store lives as long as ctx. Sends no request. -EINVAL: no valid
-	 * URI; -EACCES: the place is not in the bucket, and no option permits it; -EOPNOTSUPP:
-	 * another scheme; -ENAMETOOLONG; -ENOMEM. Any thread. */
-	int (*resolve)(void *ctx, const char *uri, struct store **store, char *key, size_t room,
-		       struct err *err);
+	/* Finds the object of a file URI: "bucket/key", "/key" (in the bucket itself),
+	 * "s3://bucket/key" or "file:///path". Neither blocks nor sends a request. -EINVAL: no
+	 * valid URI; -EACCES: the place is not in the bucket, and no option permits it;
+	 * -EOPNOTSUPP: another scheme; -ENAMETOOLONG; -ENOMEM. No error contains credentials. Any
+	 * thread. */
+	int (*resolve)(void *ctx, const char *uri, struct domain_file *out, struct err *err);
 	void *ctx;
 };
 

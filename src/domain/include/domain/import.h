@@ -8,7 +8,7 @@
  *   1  the record of the import, only if there is none; or the record of an import of the same file
  *      that was interrupted
  *   2  the file is opened and checked; nothing else is put if a part of it cannot be stored
- *   3  chunks, datasets, committed types, groups, the root group
+ *   3  chunks, datasets, committed types, groups, the root group; then all of them are made durable
  *   4  missing folders above the domain
  *   5  the document of the domain, only if there is none (or, to replace one, only if it still has
  *      the version that step 1 has read)
@@ -20,6 +20,7 @@
  *   - A reader sees the domain only with step 5, and then completely.
  *   - The storage that an import writes is named by its record, from before its first object until
  *     the domain document names it. So it can always be continued or removed.
+ *   - When the domain appears, all its objects are durable.
  *   - An import that is repeated puts the same objects under the same keys.
  *
  * Blocks. One import at a time in one thread; the requests and the encoding of chunks run in the
@@ -37,6 +38,7 @@
 #include <base/source.h>
 #include <hsmount/err.h>
 
+struct h5file_external;
 struct schema_ops;
 struct store;
 
@@ -80,6 +82,9 @@ struct import_options {
 	/* NULL, or the domain refers to the file. The source of the file is then read only in the
 	 * thread of the caller, and may block. */
 	const struct import_link *link;
+	/* NULL, or opens the external files that have raw data of the file. These data are copied,
+	 * also if the domain refers to the file. Borrowed. */
+	const struct h5file_external *external;
 	/* A line for the user: what is damaged or left out, advice. May be NULL. */
 	void (*note)(void *ctx, const char *line);
 	/* Bytes of raw data in the file that are stored, and all of them. May be NULL. */

@@ -222,6 +222,7 @@ struct schema_import {
 	int64_t created_ns; /* when the import began: the time of all new documents */
 	const char *link;   /* NULL, or the domain refers to the file, in the way of this word */
 	const char *etag;   /* of the file; NULL: not known */
+	const char *life;   /* store_life() when the import began; NULL: "" */
 };
 
 struct schema_ops {

@@ -46,10 +46,10 @@ struct store_ops {
 	 *   and the store notices that more items than that follow start_after, it may answer
 	 *   -E2BIG, because the caller would discard them.
 	 * PUT: replaces the whole object atomically: a reader sees the old object or the new one.
-	 *   The new one is durable when the request completes. PRESENT with the meta of the new
-	 *   version. UNKNOWN with -ESTALE, -EEXIST (conditions); -EACCES, -ENOSPC, -EIO.
-	 * DELETE: ABSENT, also if the object did not exist. UNKNOWN with -ESTALE if the object has
-	 *   another version than if_match.
+	 *   The new one is durable when the request completes, unless the request is `deferred` and
+	 *   the store has a `sync`. PRESENT with the meta of the new version. UNKNOWN with -ESTALE,
+	 * -EEXIST (conditions); -EACCES, -ENOSPC, -EIO. DELETE: ABSENT, also if the object did not
+	 * exist. UNKNOWN with -ESTALE if the object has another version than if_match.
 	 *
 	 * A store across a network answers -EAGAIN for a temporary failure, and sets
 	 * err.retry_after_ms if the server says how long to wait. store_retry_new() hides -EAGAIN
@@ -58,8 +58,11 @@ struct store_ops {
 	/* Wrappers only: a request that this wrapper passed on comes back with its answer. Called
 	 * in the thread in which the store below completed it. Must not block either. */
 	void (*completed)(struct store *s, struct store_request *req);
-	/* Optional. See store_space(). */
+	/* Optional: see store_space(), store_sync(), store_life(). A wrapper without them has those
+	 * of the store below. */
 	int (*space)(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
+	int (*sync)(struct store *s, struct err *err);
+	const char *(*life)(struct store *s);
 	/* Called when no request is in progress. */
 	void (*free)(struct store *s);
 };
@@ -82,9 +85,7 @@ void store_init(struct store *s, const struct store_ops *ops, const struct env *
  * puts in front of a key. */
 void store_wrap(struct store *s, const struct store_ops *ops, struct store *inner, size_t slot,
 		size_t headroom);
-/* `space` and `free` of a wrapper that adds nothing to them. The second one frees inner and s,
- * which must come from malloc(). */
-int store_wrapper_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
+/* `free` of a wrapper that adds nothing to it: frees inner and s, which must come from malloc(). */
 void store_wrapper_free(struct store *s);
 
 /* The store's own memory in a request. It is zeroed when the request is submitted. */

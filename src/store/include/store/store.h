@@ -19,7 +19,7 @@
  *           cond
  *   HEAD    key; optional: cond                        PRESENT with meta, or ABSENT
  *   LIST    key, which is a prefix; optional: list     PRESENT with page, which may be empty
- *   PUT     key, pieces, n_pieces; optional: cond      PRESENT with meta of the new version
+ *   PUT     key, pieces, n_pieces; optional: cond,     PRESENT with meta of the new version
  *   DELETE  key; optional: cond.if_match               ABSENT
  *
  * A thread that may block gets an object like this:
@@ -205,6 +205,8 @@ struct store_request {
 	struct store_list list;	    /* LIST */
 	const struct piece *pieces; /* PUT: the body; borrowed until `done` */
 	size_t n_pieces;
+	/* PUT: the object may be lost if the machine stops before the next store_sync(). */
+	bool deferred;
 	/* While this is true, the request is cancelled, and a store may fail it with -ECANCELED. S3
 	 * does so half a second after the cancellation, because an answer that arrives within that
 	 * time is worth more than a closed connection. The same applies to a request that waits for
@@ -270,6 +272,12 @@ void store_run(struct store *s, struct store_request *req);
 void store_run_all(struct store *s, struct store_request *const *reqs, size_t n);
 /* Bytes free and in total in the store; -EOPNOTSUPP if it cannot tell, or a negative errno. */
 int store_space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes);
+/* Makes every object durable whose deferred PUT is done. Blocks. A negative errno: some of them may
+ * be lost. A store whose PUTs are always durable at once returns 0. */
+int store_sync(struct store *s, struct err *err);
+/* Objects of deferred PUTs, of any process, are lost at most when this text changes, that is, when
+ * the machine is started again. "": a PUT is durable at once. Valid as long as s. */
+const char *store_life(struct store *s);
 /* Frees a stack; s is its top. No request may be in progress. NULL is fine. */
 void store_free(struct store *s);
 
