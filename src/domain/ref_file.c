@@ -149,6 +149,10 @@ static struct ref_file *new_file(struct domain *d, const char *uri, struct err *
 			     uri);
 	else
 		rc = files->resolve(files->ctx, uri, &f->place, err);
+	/* A URI that cannot be right is a defect of the domain. */
+	if (rc == -EINVAL || rc == -ENAMETOOLONG)
+		rc = err->code = -EIO;
+	/* A chunk table may name any number of files. */
 	if (!rc)
 		rc = ref_file_charge(f, sizeof(*f) + strlen(uri) + 1, err);
 	if (!rc)

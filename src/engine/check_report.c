@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "internal.h"
+
 enum { FINDINGS_MAX = 10000 /* that are reported for one domain or file */ };
 
 const char *engine_check_severity_name(enum engine_check_severity severity)
@@ -114,4 +116,9 @@ void check_decoded(struct check *c, uint64_t bytes)
 	if (c->sink->progress)
 		c->sink->progress(c->sink->arg, r->decoded_bytes,
 				  max_u64(c->expected, r->decoded_bytes));
+}
+
+uint64_t check_failed_requests(const struct engine *e)
+{
+	return store_stack_failures(&e->stack) + files_failures(e->files);
 }

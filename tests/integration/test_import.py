@@ -352,12 +352,14 @@ def virtual(path):
 def test_unsupported(bucket, tmp_path):
     path = tmp_path / "x.h5"
     virtual(path)
+    with h5py.File(path, "r+") as f:
+        f.create_dataset("large", (1 << 28,), "i4", chunks=(1 << 27,))
     before = keys(bucket)
     text = import_file(path, bucket / "home/ann/x.h5", code=1)
-    assert "/virtual" in text and "--skip-unsupported" in text
+    assert "2 parts of the file cannot be stored" in text and "--skip-unsupported" in text
     assert keys(bucket) == before
     text = import_file("--skip-unsupported", path, bucket / "home/ann/x.h5")
-    assert "/virtual" in text and text.count("\n") == 1
+    assert "/virtual" in text and "/large" in text and text.count("\n") == 2
     with h5py.File(export(bucket / "home/ann/x.h5", tmp_path / "out.h5")) as f:
         assert list(f) == ["group", "real"] and list(f["group"]) == []
 

@@ -170,6 +170,15 @@ def check_all(bucket, domain=DOMAIN):
     return classes
 
 
+def linked_places(bucket):
+    """(path, references()) of each linked dataset."""
+    stored = oracle.Bucket(bucket).domain(DOMAIN)
+    for oid, path in stored.paths.items():
+        refs = references(bucket, stored.objects[oid]) if oid[0] == "d" else None
+        if refs is not None:
+            yield path, refs
+
+
 LEFT_OUT = re.compile(r"hsimage: (/.*?)(?:, (?:(attribute)|link) (.*?))?: .*")
 
 
@@ -255,6 +264,18 @@ def test_layouts(bucket, tmp_path, version):
     check_export(bucket, tmp_path)
     checked = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
     assert checked.returncode == 0 and "notes" not in checked.stdout, checked.stdout
+    places = next(refs for path, refs in linked_places(bucket) if path == "/few")
+    with open(bucket / FILE, "r+b") as f:
+        f.seek(places[1, 2][0] + 10)
+        f.write(b"damage")
+    checked = run(HSIMAGE, "-b", bucket, "check", DOMAIN)
+    assert checked.returncode == 1, checked.stdout
+    assert re.search(rf"error: .*/few: .*bucket/{FILE}, \d+ bytes at offset {places[1, 2][0]}: ",
+                     checked.stdout), checked.stdout
+    assert checked.stdout.count("error: ") == 1
+    os.unlink(bucket / FILE)
+    checked = run(HSIMAGE, "-b", bucket, "check", DOMAIN)
+    assert checked.returncode == 1 and "the file does not exist" in checked.stdout
 
 
 def test_fastlink(bucket, tmp_path):

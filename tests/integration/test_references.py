@@ -283,12 +283,17 @@ def test_bad_ranges_fail_with_one_clear_line(copy, mount, change, why):
     assert why in m.log(), m.log()
 
 
-def test_a_negative_offset_leaves_the_dataset_out(copy, mount):
+def test_a_damaged_reference_fails_only_reads(copy, mount):
     edit(copy, BIG, lambda l: l.update(offset=-8))
     m = mount(copy)
     with h5py.File(m.file(HOME, "contig.h5")) as f:
-        assert "big" not in f and "c1d" in f
+        assert f["big"].shape == (550, 1000) and f["c1d"][0] is not None
+        with pytest.raises(OSError):
+            f["big"][()]
     assert "not the offset and size of a range" in m.log()
+    checked = run(mounts.HSIMAGE, "-b", copy, "check", HOME + "/contig.h5")
+    assert checked.returncode == 1
+    assert f"{BIG}: its reference to HDF5 files is damaged" in checked.stdout
 
 
 def test_a_changed_file_is_an_error_until_the_next_open(copy, mount):
