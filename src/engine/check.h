@@ -110,6 +110,8 @@ int check_import(struct domain_check *dc);
 /* Reports each import to a path below a directory at which there is no domain yet: a result of its
  * own. dir: path in the bucket; "": all imports. */
 int check_imports(struct check *c, struct engine *e, const char *dir);
+/* The same for a path at which there is nothing. *found: an import was reported. */
+int check_import_of(struct check *c, struct engine *e, const char *path, bool *found);
 /* Reports what is below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
 /* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */

@@ -11,22 +11,24 @@ enum { FINDINGS_MAX = 10000 /* that are reported for one domain or file */ };
 
 const char *engine_check_severity_name(enum engine_check_severity severity)
 {
-	static const char *const names[ENGINE_CHECK_SEVERITIES] = {"error", "unchecked", "warning",
-								   "note"};
+	static const char *const names[ENGINE_CHECK_SEVERITIES] = {"error", "unchecked",
+								   "unfinished", "warning", "note"};
 	return names[severity];
 }
 
 const char *engine_check_outcome_name(enum engine_check_outcome outcome)
 {
-	static const char *const names[ENGINE_CHECK_OUTCOMES] = {"sound", "damaged", "unchecked"};
+	static const char *const names[ENGINE_CHECK_OUTCOMES] = {"sound", "damaged", "unchecked",
+								 "unfinished"};
 	return names[outcome];
 }
 
 enum engine_check_outcome engine_check_outcome(const struct engine_check_result *r)
 {
-	return r->findings[ENGINE_CHECK_ERROR]	     ? ENGINE_CHECK_DAMAGED
-	       : r->findings[ENGINE_CHECK_UNCHECKED] ? ENGINE_CHECK_NOT_CHECKED
-						     : ENGINE_CHECK_SOUND;
+	return r->findings[ENGINE_CHECK_ERROR]	      ? ENGINE_CHECK_DAMAGED
+	       : r->findings[ENGINE_CHECK_UNCHECKED]  ? ENGINE_CHECK_NOT_CHECKED
+	       : r->findings[ENGINE_CHECK_UNFINISHED] ? ENGINE_CHECK_NOT_FINISHED
+						      : ENGINE_CHECK_SOUND;
 }
 
 void check_begin(struct check *c, const char *path)
