@@ -49,8 +49,8 @@ static int keep_paths(struct import *im, struct err *err)
 static int open_file(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
-	/* The chunks of a file that stays as it is are not read, so that overlapping ones do not
-	 * matter before somebody reads them. */
+	/* The chunks of a linked file are not read, so that overlapping ones do not matter before
+	 * a program reads them. */
 	const struct h5file_options how = {
 		.budget = opt->env->budget, .claim_chunks = !opt->link, .external = opt->external};
 	struct source *source;
@@ -84,8 +84,8 @@ static int list_stored(struct import *im, struct err *err)
 	if (im->is_new)
 		return 0;
 	if (!is_kept(im)) {
-		import_note(im, "the machine or its disk failed during the import, so everything "
-				"is put once more");
+		import_note(im, "since the import began, the machine was started again or its disk "
+				"failed; everything is put once more");
 		return 0;
 	}
 	const int rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));

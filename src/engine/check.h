@@ -7,7 +7,7 @@
  *   check_links.c    soft links
  *   check_external.c external links
  *   check_keys.c     what the bucket has below the domain's prefix
- *   check_grid.c     chunks of a domain whose keys cannot be listed
+ *   check_grid.c     chunks that no listing of the domain shows
  *   check_imports.c  unfinished imports
  *   check_chunks.c   reads and decodes chunks
  *   check_image.c    the rendered file, read back
@@ -108,10 +108,10 @@ int check_import(struct domain_check *dc);
 /* Reports each import to a path below a directory at which there is no domain yet: a result of its
  * own. dir: path in the bucket; "": all imports. */
 int check_imports(struct check *c, struct engine *e, const char *dir);
-/* Reports what is below the domain's prefix, and checks the chunks. */
+/* Reports what is below the domain's prefix, and checks the chunks that are there. */
 int check_keys(struct domain_check *dc);
-/* The same for a domain whose keys cannot be listed. */
-int check_grid(struct domain_check *dc);
+/* Checks the other chunks. is_listed: check_keys() has listed the keys of the domain. */
+int check_grid(struct domain_check *dc, bool is_listed);
 /* Fetches, decodes and compares n chunks. */
 int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
 

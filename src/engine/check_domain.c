@@ -85,6 +85,7 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	dc.paths = object_paths_new(dc.tree);
 	c->result.objects = tree_count(dc.tree);
+	const bool is_listed = domain_schema(d)->storage_prefix;
 	int rc = dir && dc.paths ? 0 : check_no_memory(c);
 	if (!rc)
 		rc = report_problems(&dc);
@@ -98,8 +99,10 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 		rc = check_image_open(&dc, dir);
 	if (!rc)
 		rc = check_image_compare(&dc);
+	if (!rc && is_listed)
+		rc = check_keys(&dc);
 	if (!rc)
-		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc);
+		rc = check_grid(&dc, is_listed);
 	if (!rc)
 		rc = check_import(&dc);
 	check_image_close(dc.image);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the chunks of a domain whose keys no listing shows: it requests chunks of the grid of each
- * dataset, a sample or all. A chunk that is absent is no finding.
+ * Checks the chunks that no listing of the domain shows: those of datasets whose data are in HDF5
+ * files, and all chunks of a domain whose keys cannot be listed. It requests chunks of the grid of
+ * each such dataset, a sample or all. A chunk that is absent is no finding.
  */
 #include "check.h"
 
@@ -66,21 +67,23 @@ static int check_sampled(struct grid_check *g)
 	return rc;
 }
 
-int check_grid(struct domain_check *dc)
+int check_grid(struct domain_check *dc, bool is_listed)
 {
 	const struct tree *t = dc->tree;
 	struct grid_check *g = calloc(1, sizeof(*g));
 	int rc = g ? 0 : check_no_memory(dc->c);
 	if (g)
 		g->dc = dc;
-	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
-		if (tree_object(t, tree_nth(t, i))->o.kind == OBJECT_DATASET)
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
+		const struct object *o = &tree_object(t, tree_nth(t, i))->o;
+		if (o->kind == OBJECT_DATASET && (o->dataset.reference || !is_listed))
 			rc = add_dataset(g, tree_nth(t, i));
+	}
 	if (!rc)
 		rc = dc->c->all ? flush(g) : check_sampled(g);
 	free(g);
-	return rc ? rc
-		  : check_find(dc->c, ENGINE_CHECK_NOTE, NULL, NULL,
-			       "no listing shows the keys of this domain, so objects without a "
-			       "link are not searched for");
+	return rc || is_listed ? rc
+			       : check_find(dc->c, ENGINE_CHECK_NOTE, NULL, NULL,
+					    "no listing shows the keys of this domain, so objects "
+					    "without a link are not searched for");
 }

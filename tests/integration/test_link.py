@@ -257,6 +257,26 @@ def test_layouts(bucket, tmp_path, version):
     assert checked.returncode == 0 and "notes" not in checked.stdout, checked.stdout
 
 
+def test_check_reads_the_file(bucket):
+    make_file(bucket / FILE)
+    link(bucket)
+    with h5py.File(bucket / FILE) as f:
+        chunk = f["few"].id.get_chunk_info(0)
+    with open(bucket / FILE, "r+b") as f:
+        f.seek(chunk.byte_offset)
+        f.write(bytes(chunk.size))
+    checked = run(HSIMAGE, "-b", bucket, "check", DOMAIN)
+    assert checked.returncode == 1
+    assert checked.stdout.startswith("error: /home/file.h5: /few: chunk 0 of "), checked.stdout
+    os.unlink(bucket / FILE)
+    checked = run(HSIMAGE, "-b", bucket, "check", DOMAIN)
+    assert checked.returncode == 1
+    assert checked.stdout.startswith("unchecked: /home/file.h5: /"), checked.stdout
+    assert checked.stdout.splitlines()[-1].startswith("unchecked: "), checked.stdout
+    assert "bucket/raw/file.h5, bytes " in checked.stdout
+    assert ": the file does not exist\n" in checked.stdout
+
+
 def test_fastlink(bucket, tmp_path):
     make_file(bucket / FILE)
     link(bucket, "--fastlink")

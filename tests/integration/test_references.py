@@ -152,18 +152,23 @@ def test_another_name_of_the_bucket(copy, tmp_path, mount):
         with pytest.raises(OSError):
             f["big"][()]
     assert 'links/data/contig.h5 is outside of the bucket "renamed"' in m.log()
-    assert "-o allow_uri=s3://links/data/ permits it" in m.log()
+    assert ("; to read it, use -o bucket_name=links if it is a copy of that bucket, "
+            "otherwise -o allow_uri=s3://links/data/\n") in m.log()
     check_all(mount(renamed, "bucket_name=links"), renamed)
 
 
-def edit(bucket, oid, change):
-    """Changes the layout in the document of a dataset, and the way it is stored."""
+def edit_document(bucket, oid, change):
     path = os.path.join(bucket, "db", oid[2:19], "d", oid[20:], ".dataset.json")
     with open(path, encoding="utf-8") as f:
         document = json.load(f)
-    change(document["creationProperties"]["layout"])
+    change(document)
     with open(path, "w", encoding="utf-8") as f:
         json.dump(document, f)
+
+
+def edit(bucket, oid, change):
+    """Changes the layout of a dataset."""
+    edit_document(bucket, oid, lambda d: change(d["creationProperties"]["layout"]))
 
 
 BIG = "d-5b05ad3b-4b5a4676-026a-a4941b-ebc00b"     # of contig.h5
@@ -173,6 +178,21 @@ def fails(m, name, dataset, errors=OSError):
     with h5py.File(m.file(HOME, name)) as f:
         with pytest.raises(errors):
             f[dataset][()]
+
+
+def test_variable_length_data_cannot_be_read(copy, mount):
+    def change(document):
+        document["type"] = {"class": "H5T_STRING", "length": "H5T_VARIABLE",
+                            "charSet": "H5T_CSET_ASCII", "strPad": "H5T_STR_NULLTERM"}
+        document["creationProperties"].pop("fillValue", None)
+    edit_document(copy, BIG, change)
+    m = mount(copy)
+    fails(m, "contig.h5", "big")
+    reason = "variable-length data and references in an HDF5 file cannot be read"
+    assert f"object {BIG}: {reason}\n" in m.log()
+    checked = run(mounts.HSIMAGE, "check", copy / HOME / "contig.h5")
+    assert checked.returncode == 1
+    assert checked.stdout.startswith(f"unchecked: /{HOME}/contig.h5: /big: {reason}\n")
 
 
 def test_a_file_elsewhere_needs_permission(copy, tmp_path, mount):
