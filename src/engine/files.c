@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the files are that domains refer to. A URI is foreign: it is accepted only if it is inside
- * of the mounted bucket, or below a prefix that the option allow_uri names. These are the forms of
- * a URI, and what they mean in a bucket of the name "b":
+ * Finds the files that domains refer to. A URI comes from the bucket, so it is not trusted: it is
+ * accepted only if it is inside of the mounted bucket, or below a prefix that the option allow_uri
+ * names. These are the forms of a URI, and what they mean in a bucket of the name "b":
  *
  *   b/key, s3://b/key, /key         the object `key` of the mounted bucket
  *   other/key, s3://other/key       an object of another bucket of the same service
