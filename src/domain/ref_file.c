@@ -25,6 +25,7 @@ static void free_file(struct ref_file *f)
 {
 	if (f->release_index)
 		f->release_index(f);
+	budget_set(&f->charge, 0, NULL);
 	free(f->uri);
 	free(f);
 }
@@ -136,16 +137,23 @@ static struct ref_file *new_file(struct domain *d, const char *uri, struct err *
 			     uri);
 	else
 		rc = files->resolve(files->ctx, uri, &f->place, err);
-	if (!rc) {
-		f->d = d;
-		f->size = UINT64_MAX;
-		f->recorded_size = UINT64_MAX;
-		return f;
-	}
+	/* A URI that cannot be right is a defect of the domain. */
+	if (rc == -EINVAL || rc == -ENAMETOOLONG)
+		rc = err->code = -EIO;
+	/* A chunk table may name any number of files. */
 	if (f)
-		free(f->uri);
-	free(f);
-	return NULL;
+		f->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
+	if (!rc)
+		rc = budget_set(&f->charge, sizeof(*f) + strlen(uri), err);
+	if (rc) {
+		if (f)
+			free_file(f);
+		return NULL;
+	}
+	f->d = d;
+	f->size = UINT64_MAX;
+	f->recorded_size = UINT64_MAX;
+	return f;
 }
 
 /* Another thread may have added the file meanwhile. */

@@ -43,6 +43,7 @@ struct ref_file {
 	struct ref_dataset *datasets; /* uthash, by number; under the lock */
 	struct ref_index index;
 	void (*release_index)(struct ref_file *f); /* NULL: it has not been used */
+	struct budget_charge charge;
 	UT_hash_handle hh;
 };
 

@@ -31,7 +31,8 @@ struct runner {
 	struct chunk_source source;
 	const struct check_chunk *chunks;
 	size_t n, sent, used;
-	uint64_t bytes; /* of the chunks in flight */
+	uint64_t bytes;	   /* of the chunks in flight */
+	uint64_t failures; /* check_failed_requests() at the start */
 	pthread_mutex_t lock;
 	pthread_cond_t arrived;
 	struct flight flights[AT_ONCE]; /* of chunk i: flights[i % AT_ONCE] */
@@ -92,11 +93,14 @@ static const char *reason(const struct domain_check *dc, const char *key, const 
 }
 
 /* A chunk that arrived, even if only in part, and cannot be decoded is damaged. If nothing arrived,
- * the request may have failed. */
-static enum engine_check_severity severity_of(const struct check_chunk *chunk,
+ * the request may have failed. A place in an HDF5 file is wrong if all requests were answered. */
+static enum engine_check_severity severity_of(const struct runner *r,
+					      const struct check_chunk *chunk,
 					      const struct chunk_result *result)
 {
-	const bool arrived = result->fetched || (!chunk->size && !chunk->probed);
+	const bool in_file = dataset_of(r->dc, chunk)->reference;
+	const bool arrived = result->fetched || (!chunk->size && !chunk->probed) ||
+			     (in_file && check_failed_requests(r->dc->e) == r->failures);
 	if (result->code == -EFBIG || (result->code == -EIO && arrived))
 		return ENGINE_CHECK_ERROR;
 	return ENGINE_CHECK_UNCHECKED;
@@ -118,7 +122,7 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 	}
 	if (domain_chunk_key(dc->d, chunk->dataset, chunk->number, key, sizeof(key)) < 0)
 		key[0] = '\0';
-	return check_find_at(dc, severity_of(chunk, result), chunk->dataset, key, "%s",
+	return check_find_at(dc, severity_of(r, chunk, result), chunk->dataset, key, "%s",
 			     reason(dc, key, &result->err));
 }
 
@@ -146,6 +150,7 @@ int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size
 		return check_no_memory(dc->c);
 	r->dc = dc;
 	r->source = domain_chunk_source(dc->d);
+	r->failures = check_failed_requests(dc->e);
 	r->chunks = chunks;
 	r->n = n;
 	pthread_mutex_init(&r->lock, NULL);

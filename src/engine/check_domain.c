@@ -13,29 +13,6 @@
 
 #include "internal.h"
 
-/* True if a request with this result was answered, even if the answer is that an object is too
- * large. */
-static bool was_answered(const char *result)
-{
-	static const char *const answers[] = {"ok", "absent", "unchanged", "EFBIG", "E2BIG"};
-	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
-		if (strcmp(result, answers[i]) == 0)
-			return true;
-	return false;
-}
-
-static uint64_t failed_requests(const struct engine *e)
-{
-	struct store_counts counts;
-	uint64_t n = 0;
-	store_count_read(e->stack.count, &counts);
-	for (unsigned int op = 0; op < STORE_OPS; op++)
-		for (unsigned int i = 0; i < STORE_RESULTS; i++)
-			if (!was_answered(store_result_name(i)))
-				n += counts.results[op][i];
-	return n;
-}
-
 /* A problem of the tree begins with the key of a document or chunk, or names an object by its id.
  */
 static int report_problem(struct check *c, const char *text)
@@ -64,14 +41,16 @@ static int report_problems(struct domain_check *dc)
 	return rc;
 }
 
-/* Datasets whose elements this program cannot find. */
+/* Datasets whose elements this program cannot find. Those with a damaged reference are among the
+ * problems. */
 static int report_elsewhere(struct domain_check *dc)
 {
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(dc->tree); i++) {
 		const uint32_t number = tree_nth(dc->tree, i);
 		const struct object *o = &tree_object(dc->tree, number)->o;
-		if (o->kind == OBJECT_DATASET && o->dataset.absence_unknown)
+		if (o->kind == OBJECT_DATASET && o->dataset.absence_unknown &&
+		    !o->dataset.reference_damaged)
 			rc = check_find_at(dc, ENGINE_CHECK_UNCHECKED, number, NULL, "%s",
 					   o->dataset.absence_unknown);
 	}
@@ -85,7 +64,6 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	dc.paths = object_paths_new(dc.tree);
 	c->result.objects = tree_count(dc.tree);
-	const bool is_listed = domain_schema(d)->storage_prefix;
 	int rc = dir && dc.paths ? 0 : check_no_memory(c);
 	if (!rc)
 		rc = report_problems(&dc);
@@ -99,10 +77,10 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 		rc = check_image_open(&dc, dir);
 	if (!rc)
 		rc = check_image_compare(&dc);
-	if (!rc && is_listed)
-		rc = check_keys(&dc);
 	if (!rc)
-		rc = check_grid(&dc, is_listed);
+		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc, false);
+	if (!rc && domain_schema(d)->storage_prefix)
+		rc = check_grid(&dc, true);
 	if (!rc)
 		rc = check_import(&dc);
 	check_image_close(dc.image);
@@ -122,7 +100,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 {
 	struct domain *d = NULL;
 	struct err why = ERR_INIT;
-	const uint64_t failures = failed_requests(e);
+	const uint64_t failures = check_failed_requests(e);
 	auto_free char *path = NULL;
 	if (asprintf(&path, "/%s", n->name) < 0) {
 		path = NULL;
@@ -133,7 +111,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 										   : NULL};
 	int rc = domain_open(&e->domains, n->path, &hint, &d, &why);
 	if (rc)
-		rc = report_closed(c, rc, failed_requests(e) != failures, &why);
+		rc = report_closed(c, rc, check_failed_requests(e) != failures, &why);
 	else
 		rc = check_open(c, e, n, d);
 	domain_unref(d);

@@ -318,6 +318,14 @@ const struct domain_files *files_interface(struct files *f)
 	return &f->base;
 }
 
+uint64_t files_failures(const struct files *f)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < f->n; i++)
+		n += store_stack_failures(&f->allowed[i].parts);
+	return n;
+}
+
 void files_stop_threads(struct files *f)
 {
 	for (size_t i = 0; f && i < f->n; i++)

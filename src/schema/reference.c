@@ -23,10 +23,6 @@
 #include <data/chunk_source.h>
 #include <data/number.h>
 
-/* Such elements have addresses in the file, not values. */
-static const char needs_heap[] = "variable-length data and references in an HDF5 file cannot be "
-				 "read";
-
 bool schema_reference_layout(const char *cls, enum reference_layout *out)
 {
 	static const struct {
@@ -241,8 +237,6 @@ int schema_reference_parse(struct schema_ctx *ctx, const json_t *layout, enum re
 	if (rc)
 		return rc;
 	ds->reference = r;
-	if (!dtype_is_plain(ds->type))
-		ds->absence_unknown = needs_heap;
 	/* The chunks of the grid are those of the file. Contiguous data have no filters. */
 	ds->requested_chunk = NULL;
 	if (kind == REFERENCE_CONTIGUOUS)
@@ -483,7 +477,7 @@ static int place_record(const struct reference *r, const struct record_type *t,
 	if (!rc && t->mask)
 		rc = read_number(e, t->mask, &mask, err);
 	if (!rc && (!add_u64(offset, size, &end) || mask > UINT32_MAX))
-		rc = err_set(err, -EIO, "offset and size are not a range");
+		rc = err_set(err, -EIO, "it is no range");
 	if (!rc && t->uri) {
 		rc = read_text(e, t->uri, place->key, place->room, err);
 		place->record_file = (struct reference_file){
@@ -549,8 +543,6 @@ int schema_reference_locate(const struct object *o, const struct object *table, 
 {
 	const struct dataset *ds = &o->dataset;
 	place->key[0] = '\0';
-	if (!dtype_is_plain(ds->type))
-		return err_set(err, -EOPNOTSUPP, "%s", needs_heap);
 	switch (ds->reference->layout) {
 	case REFERENCE_CONTIGUOUS:
 		return place_contiguous(ds, number, place, err);
