@@ -53,10 +53,11 @@ static int keep_paths(struct import *im, struct err *err)
 static int open_file(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
-	/* The chunks of a linked file are not read, so that overlapping ones do not matter before
-	 * a program reads them. */
-	const struct h5file_options how = {
-		.budget = opt->env->budget, .claim_chunks = !opt->link, .external = opt->external};
+	/* A link reads each index anyway, many ranges side by side, and claims the chunks then. */
+	const struct h5file_options how = {.budget = opt->env->budget,
+					   .claim_chunks = !opt->link,
+					   .keep_claims = opt->link,
+					   .external = opt->external};
 	struct source *source;
 	int rc = opt->file.open(opt->file.ctx, &source, err);
 	if (rc)

@@ -57,6 +57,7 @@ struct import {
 	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
 	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
 	struct bytes tables;		 /* of struct import_table */
+	bool overlaps;			 /* in the file of a link; reported */
 	uint32_t npaths;		 /* length of paths and datasets */
 	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
 };

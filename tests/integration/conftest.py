@@ -25,12 +25,22 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for marker in sampling.MARKERS:
         config.addinivalue_line("markers", marker)
-    config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
-    config.collections = collection.unpack_all(config.unpacked)
+    # The workers of xdist use the files of the process that started them.
+    config.unpacked = getattr(config, "workerinput", {}).get("unpacked")
+    if not config.unpacked:
+        config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
+        collection.unpack_all(config.unpacked)
+    config.collections = collection.all_in(config.unpacked)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["unpacked"] = node.config.unpacked
 
 
 def pytest_unconfigure(config):
-    shutil.rmtree(config.unpacked, ignore_errors=True)
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(config.unpacked, ignore_errors=True)
 
 
 def pytest_report_header(config):
