@@ -50,16 +50,6 @@ static void free_chunk(struct table_chunk *c)
 	free(c);
 }
 
-void chunk_tables_release(struct domain *d)
-{
-	struct table_chunk *c, *next;
-	HASH_ITER (hh, d->references.tables, c, next) {
-		HASH_DEL(d->references.tables, c);
-		free_chunk(c);
-	}
-	d->references.oldest = NULL;
-}
-
 /* ---- one record of a chunk ---- */
 
 static int copy_items(void *ctx, const struct dtype *t, uint8_t *slot, uint8_t *items,
@@ -154,12 +144,12 @@ static void remove_locked(struct table_chunk *c)
 	}
 }
 
-/* Drops chunks until the rest fits. Returns the list of those to free. */
-static struct table_chunk *trim_locked(struct domain *d)
+/* Drops chunks until the rest has at most `most` bytes. Returns the list of those to free. */
+static struct table_chunk *trim_locked(struct domain *d, uint64_t most)
 {
 	struct domain_references *all = &d->references;
 	struct table_chunk *dropped = NULL;
-	while (all->table_bytes > TABLES_MAX) {
+	while (all->table_bytes > most) {
 		struct table_chunk *c = all->oldest;
 		remove_locked(c);
 		c->next = dropped;
@@ -175,6 +165,16 @@ static void free_all(struct table_chunk *list)
 		list = c->next;
 		free_chunk(c);
 	}
+}
+
+void domain_forget_tables(struct domain *d)
+{
+	struct domain_references *all = &d->references;
+	struct table_chunk *dropped;
+	pthread_mutex_lock(&all->lock);
+	dropped = trim_locked(d, 0);
+	pthread_mutex_unlock(&all->lock);
+	free_all(dropped);
 }
 
 /* The chunk has arrived: every reader gets its record, then the chunk is kept, or dropped. */
@@ -200,7 +200,7 @@ static void loaded(void *arg, struct chunk_result *result)
 		c->complete = true;
 		all->table_bytes += memory_of(c);
 		DL_APPEND(all->oldest, c);
-		dropped = trim_locked(d);
+		dropped = trim_locked(d, TABLES_MAX);
 	} else {
 		remove_locked(c);
 		c->next = NULL;

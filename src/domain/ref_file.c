@@ -116,6 +116,11 @@ static int check_version(struct ref_file *f, const struct store_meta *meta, stru
 
 /* ---- files ---- */
 
+int ref_file_charge(struct ref_file *f, uint64_t n, struct err *err)
+{
+	return budget_set(&f->charge, f->charge.bytes + n, err);
+}
+
 static struct ref_file *find_locked(struct domain *d, const char *uri)
 {
 	struct ref_file *f = NULL;
@@ -128,9 +133,16 @@ static struct ref_file *new_file(struct domain *d, const char *uri, struct err *
 	const struct domain_files *files = d->files;
 	struct ref_file *f = calloc(1, sizeof(*f));
 	int rc = -ENOMEM;
-	if (f)
-		f->uri = strdup(uri);
-	if (!f || !f->uri)
+	if (!f) {
+		err_set(err, rc, "out of memory");
+		return NULL;
+	}
+	f->d = d;
+	f->size = UINT64_MAX;
+	f->recorded_size = UINT64_MAX;
+	f->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
+	f->uri = strdup(uri);
+	if (!f->uri)
 		err_set(err, rc, "out of memory");
 	else if (!files)
 		rc = err_set(err, -EOPNOTSUPP, "%s: files outside of the domain are not read here",
@@ -141,19 +153,12 @@ static struct ref_file *new_file(struct domain *d, const char *uri, struct err *
 	if (rc == -EINVAL || rc == -ENAMETOOLONG)
 		rc = err->code = -EIO;
 	/* A chunk table may name any number of files. */
-	if (f)
-		f->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
 	if (!rc)
-		rc = budget_set(&f->charge, sizeof(*f) + strlen(uri), err);
-	if (rc) {
-		if (f)
-			free_file(f);
-		return NULL;
-	}
-	f->d = d;
-	f->size = UINT64_MAX;
-	f->recorded_size = UINT64_MAX;
-	return f;
+		rc = ref_file_charge(f, sizeof(*f) + strlen(uri) + 1, err);
+	if (!rc)
+		return f;
+	free_file(f);
+	return NULL;
 }
 
 /* Another thread may have added the file meanwhile. */

@@ -256,7 +256,7 @@ static int fetch(struct store_source *s, const struct range *r, size_t n,
 		store_request_key(reqs[i], s->opt.key);
 		reqs[i]->range.first = r[i].first;
 		reqs[i]->range.length = r[i].end - r[i].first;
-		reqs[i]->cancelled = s->opt.cancelled;
+		reqs[i]->cancelled = cancelled_by(s->opt.cancelled);
 		if (s->opt.etag && *s->opt.etag)
 			reqs[i]->cond.if_match = s->opt.etag;
 	}
