@@ -249,6 +249,8 @@ def test_layouts(bucket, tmp_path, version):
     assert few.properties["layout"]["hsmount"]["h5path"] == "/few"
     assert few.properties["layout"]["hsmount"]["exact"] is True
     check_export(bucket, tmp_path)
+    lines = run(HSIMAGE, "-b", bucket, "info", DOMAIN, check=True).stdout.splitlines()
+    assert sum(line.endswith(", data in bucket/raw/file.h5") for line in lines) == datasets
     checked = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
     assert checked.returncode == 0 and "notes" not in checked.stdout, checked.stdout
     places = next(refs for path, refs in linked_places(bucket) if path == "/few")
