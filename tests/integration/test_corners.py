@@ -315,6 +315,23 @@ def test_attributes_of_64_megabytes(tmp_path, kind):
         assert np.array_equal(f.attrs["large"], value)
 
 
+@pytest.mark.parametrize("kind", ("text", pytest.param("numbers", marks=pytest.mark.long)))
+@VERSIONS
+def test_stored_attributes_of_64_megabytes(tmp_path, kind, v1):
+    """In the form of the service: JSON in the document of the object."""
+    text = "0123456789abcdef" * (1 << 22)
+
+    def make(d):
+        if kind == "text":
+            d.root.attribute("large", string(len(text)), [], text)
+        else:
+            d.root.attribute("large", INT64, [1 << 23], list(range(1 << 23)))
+    out = export(bucket_of(tmp_path, make, v1), "home/x.h5", tmp_path / "out.h5")
+    with h5py.File(out) as f:
+        shown = f.attrs["large"]
+    assert shown == text.encode() if kind == "text" else (shown == np.arange(1 << 23)).all()
+
+
 # ---- region references ----
 
 def test_stored_region_references_are_null(tmp_path):
