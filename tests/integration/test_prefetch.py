@@ -327,8 +327,8 @@ with h5py.File(sys.argv[1], "r", rdcc_nbytes=0) as f:
 @pytest.mark.parametrize("filters", [[], [{"class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 1,
                                            "name": "deflate"}]])
 def test_large_chunks_stay_within_the_budget(tmp_path, mount, filters):
-    """Eight readers, each of half of twelve chunks of 12 MiB: loading all at the same time would take
-    190 MB."""
+    """Eight readers, each of half of twelve chunks of 12 MiB: loading all at the same time would
+    take 190 MB."""
     import zlib
 
     budget, side, chunks = 48 * MIB, 12 * MIB, 12
