@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of chunk tables. A chunk of a table is read like that of any other dataset and kept in
- * memory, because neighbouring records are usually needed soon. All who need a record of a chunk
- * that is being read wait for one read. The chunks that were not used for longest are dropped when
- * those of the domain take more than TABLES_MAX, and all of them with the domain. Each is charged
- * to the budget; if it does not fit, the chunk is used, but not kept.
+ * memory, because neighbouring records are usually needed soon. All reads of records of one chunk
+ * wait for one read of that chunk. When the chunks of a domain's tables take more than TABLES_MAX,
+ * the least recently used ones are dropped. Each chunk is charged to the budget; if it does not
+ * fit, it is used, but not kept.
  *
  * See references.h for threading.
  */

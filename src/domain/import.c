@@ -89,8 +89,8 @@ static int list_stored(struct import *im, struct err *err)
 	if (im->is_new)
 		return 0;
 	if (!is_kept(im)) {
-		import_note(im, "the machine or its disk failed during the import, so everything "
-				"is put once more");
+		import_note(im, "since the import began, the machine was started again or its disk "
+				"failed; everything is put once more");
 		return 0;
 	}
 	const int rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));

@@ -58,7 +58,7 @@ static struct reference_chunk range_of(const struct scan *s, const struct h5file
 				    .offset = s->base + chunk->addr,
 				    .size = chunk->size,
 				    .filter_mask = chunk->filter_mask};
-	/* A partial edge chunk without filters. */
+	/* A partial edge chunk that the file stores without filters. */
 	if (!chunk->is_filtered && s->file->pipeline->n)
 		r.filter_mask = (uint32_t)((UINT64_C(1) << s->file->pipeline->n) - 1);
 	return r;
@@ -323,7 +323,7 @@ static int put_record(void *ctx, const struct h5file_chunk *chunk, struct err *e
 	const struct reference_chunk r = range_of(rec->s, chunk);
 	uint8_t *to = rec->to + (r.number - rec->first) * rec->size;
 	(void)err;
-	number_put_int(to, SIZE_AT, false, r.offset);
+	number_put_int(to, 8, false, r.offset);
 	number_put_int(to + SIZE_AT, 4, false, r.size);
 	if (rec->size == RECORD_MASKED)
 		number_put_int(to + MASK_AT, 4, false, r.filter_mask);

@@ -75,13 +75,21 @@ static void send(struct runner *r)
 	}
 }
 
-/* The reason without the path of the domain and the key, which the finding has. */
+/* The text after a prefix, if it has that. */
+static const char *without(const char *text, const struct str *prefix)
+{
+	const size_t n = strlen(str_text(prefix));
+	return strncmp(text, str_text(prefix), n) == 0 ? text + n : text;
+}
+
+/* The reason without the path of the domain and the key, which the finding has. The message of a
+ * chunk without a key names its number. */
 static const char *reason(const struct domain_check *dc, const char *key, const struct err *err)
 {
-	auto_str struct str prefix = {0};
-	str_addf(&prefix, "domain /%s: chunk %s: ", domain_path(dc->d), key);
-	const size_t n = strlen(str_text(&prefix));
-	return strncmp(err->msg, str_text(&prefix), n) == 0 ? err->msg + n : err->msg;
+	auto_str struct str domain = {0}, chunk = {0};
+	str_addf(&domain, "domain /%s: ", domain_path(dc->d));
+	str_addf(&chunk, "chunk %s: ", key);
+	return without(without(err->msg, &domain), &chunk);
 }
 
 /* A chunk that arrived, even if only in part, and cannot be decoded is damaged. If nothing arrived,

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
                                 "support"))
 
 import collection  # noqa: E402
+import imports  # noqa: E402
 import mounts  # noqa: E402
 import sampling  # noqa: E402
 from gateway import (client, contract_bucket, environment, gateway,  # noqa: E402,F401
@@ -115,3 +116,11 @@ def mount(tmp_path):
 def sample(pytestconfig):
     """The collection that is part of the project."""
     return pytestconfig.collections[0]
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory):
+    """The directory with the files of imports.foreign_names()."""
+    directory = tmp_path_factory.mktemp("foreign")
+    mounts.run("tar", "-xJf", f"{imports.FOREIGN}.tar.xz", "-C", directory, check=True)
+    return directory

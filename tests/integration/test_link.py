@@ -17,11 +17,12 @@ import filediff
 import gateway
 import h5make
 import hsds_validator
+import imports
 import mkbucket
 import oracle
 import s3client
 from gateway import needs_gateway
-from mounts import HSIMAGE, PATIENCE, TREE, run, wait_for
+from mounts import HSIMAGE, PATIENCE, run, wait_for
 
 FILE, DOMAIN = "raw/file.h5", "home/file.h5"
 COUNTS = re.compile(r"hsimage: (\d+) datasets? refers? to (\d+) bytes of the file; "
@@ -33,10 +34,7 @@ MASKED = np.dtype([("offset", "<i8"), ("size", "<i4"), ("filter_mask", "<i4")])
 
 @pytest.fixture
 def bucket(tmp_path):
-    root = tmp_path / "bucket"
-    with mkbucket.Maker(root) as maker:
-        maker.folder("home")
-    (root / "db").mkdir(exist_ok=True)
+    root = imports.make_bucket(tmp_path / "bucket")
     (root / "raw").mkdir()
     return root
 
@@ -159,7 +157,11 @@ def check_all(bucket, domain=DOMAIN):
             ds = f[path]
             refs = references(bucket, found)
             classes[path] = found.properties.get("layout", {}).get("class")
-            assert (refs is not None) == is_linked(ds), path
+            try:
+                linked = is_linked(ds)
+            except RuntimeError:    # libhdf5 cannot read its index
+                continue
+            assert (refs is not None) == linked, path
             if refs is None:
                 continue
             if ds.chunks is None:
@@ -177,21 +179,6 @@ def linked_places(bucket):
         refs = references(bucket, stored.objects[oid]) if oid[0] == "d" else None
         if refs is not None:
             yield path, refs
-
-
-LEFT_OUT = re.compile(r"hsimage: (/.*?)(?:, (?:(attribute)|link) (.*?))?: .*")
-
-
-def left_out(done):
-    """What `--skip-unsupported` lists, as paths for filediff."""
-    found = set()
-    for line in done.stderr.splitlines():
-        match = LEFT_OUT.fullmatch(line)
-        if match:
-            path, attribute, name = match.groups()
-            found.add(path if not name else f"{path}@{name}" if attribute else
-                      f"{path.rstrip('/')}/{name}")
-    return found
 
 
 def check_export(bucket, tmp_path, ignored=()):
@@ -262,6 +249,8 @@ def test_layouts(bucket, tmp_path, version):
     assert few.properties["layout"]["hsmount"]["h5path"] == "/few"
     assert few.properties["layout"]["hsmount"]["exact"] is True
     check_export(bucket, tmp_path)
+    lines = run(HSIMAGE, "-b", bucket, "info", DOMAIN, check=True).stdout.splitlines()
+    assert sum(line.endswith(", data in bucket/raw/file.h5") for line in lines) == datasets
     checked = run(HSIMAGE, "-b", bucket, "check", "--all", DOMAIN)
     assert checked.returncode == 0 and "notes" not in checked.stdout, checked.stdout
     places = next(refs for path, refs in linked_places(bucket) if path == "/few")
@@ -503,31 +492,9 @@ def test_s3(environment, client, tmp_path):
 
 # ---- files of HDF5's own tests and of other projects ----
 
-FOREIGN = os.path.join(os.path.dirname(TREE), "shared", "data", "foreign-hdf5")
-
-
-def foreign_names():
-    try:
-        with open(f"{FOREIGN}.index.tsv", encoding="utf-8") as f:
-            return [line.split("\t")[0] for line in f][1:]
-    except FileNotFoundError:
-        return []
-
-
-CRASHES = {    # h5py or its libhdf5
-    "hdf5-2.0dev/tools/test/h5diff/testfiles/h5diff_attr3.h5"}
-
-
-@pytest.fixture(scope="session")
-def foreign(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("foreign")
-    run("tar", "-xJf", f"{FOREIGN}.tar.xz", "-C", directory, check=True)
-    return directory
-
-
-@pytest.mark.skipif(not foreign_names(), reason="the files are not there")
+@pytest.mark.skipif(not imports.foreign_names(), reason="the files are not there")
 @pytest.mark.sampled(rarer=2)
-@pytest.mark.parametrize("name", foreign_names())
+@pytest.mark.parametrize("name", imports.foreign_names())
 def test_foreign(foreign, bucket, tmp_path, name):
     shutil.copy(foreign / name, bucket / FILE)
     done = link(bucket, "--skip-unsupported", check=False)
@@ -542,6 +509,6 @@ def test_foreign(foreign, bucket, tmp_path, name):
     except OSError as e:
         pytest.skip(f"libhdf5 cannot open it: {e}")
     check_all(bucket)
-    if name in CRASHES:
+    if name in imports.CRASHES:
         pytest.skip("libhdf5 crashes")
-    check_export(bucket, tmp_path, left_out(done))
+    check_export(bucket, tmp_path, imports.left_out(done, COUNTS))
