@@ -25,7 +25,7 @@ enum {
 	DEPTH_BEGIN_MAX = 64,	 /* ...and at most */
 	DEPTH_SLACK = 8,	 /* if the program waits, the depth may reach at least this */
 	DEPTH_MAX = 64,		 /* requests; if loads are joined, a request has several chunks */
-	DEPTH_CHUNKS_MAX = 4096, /* chunks */
+	DEPTH_CHUNKS_MAX = 1024, /* chunks: a load takes a few kB besides its chunk */
 	/* Until a program has read this many bytes in file order, the kernel's read-ahead may be
 	 * the only reader. Then the depth is at most DEPTH_UNSURE bytes or DEPTH_BEGIN chunks. */
 	DEPTH_SURE = KERNEL_AHEAD,

@@ -24,8 +24,8 @@ static const struct {
 	{"a directory, and no time to measure", MS, 0, 1 << 20, 2, 8, 1},
 	{"nothing takes any time", 0, 0, 1 << 20, 2, 2, 1},
 	{"small chunks", 50 * MS, 0, 4096, 64, 64, 1},
-	{"small chunks that are joined", 50 * MS, 0, 4096, 1280, 1280, 20},
-	{"tiny chunks that are joined", 50 * MS, 0, 100, 4096, 4096, 256},
+	{"small chunks that are joined", 50 * MS, 0, 4096, 640, 640, 10},
+	{"tiny chunks that are joined", 50 * MS, 0, 100, 1024, 1024, 256},
 	{"small chunks that are joined, a slow reader", 50 * MS, 50 * MS, 4096, 3, 4, 20},
 };
 
