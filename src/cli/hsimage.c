@@ -93,14 +93,15 @@ static const struct command_def {
 	 "           of each domain\n"
 	 "  --json   print one JSON object for each domain or file\n"
 	 "\n"
-	 "Exit status: 0 everything is sound, 1 something is damaged or could not be checked.\n"},
+	 "Exit status: 0 everything is sound, 1 something is damaged, could not be checked, or is\n"
+	 "an import that is not finished.\n"},
 	{"import", command_import, "BUCKET/DOMAIN",
 	 "usage: hsimage [OPTIONS] import FILE BUCKET/DOMAIN\n"
 	 "       hsimage [OPTIONS] -b BUCKET import FILE DOMAIN\n"
 	 "       hsimage [OPTIONS] import --abort BUCKET/DOMAIN\n"
 	 "Stores an HDF5 file as a new domain. If DOMAIN is a folder or ends with \"/\", the\n"
 	 "name of the file is appended. The domain appears when it is complete. An import that\n"
-	 "was interrupted is continued by the same command.\n"
+	 "was interrupted is continued by the same command. An empty directory becomes a bucket.\n"
 	 "\n"
 	 "  --replace            replace a domain that exists, and delete its storage\n"
 	 "  --keep-storage       with --replace: keep the storage of the old domain\n"

@@ -127,6 +127,7 @@ int command_import_open(struct command *c)
 	const size_t n = strlen(target);
 	import->file = c->operands[1] ? c->operands[0] : NULL;
 	c->operands[0] = target;
+	c->options.engine.make_bucket = true;
 	handle_signals();
 	if (!import->abort)
 		progress_start(&c->progress);

@@ -21,7 +21,7 @@ int document_read(const struct document_place *p, const char *key, struct store_
 		return err_set(err, -ENOMEM, "out of memory");
 	store_request_key(req, key);
 	req->max = DOCUMENT_MAX;
-	req->cancelled = p->cancelled;
+	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
 	int rc = store_failure(&req->answer, err);
 	if (rc || store_absence(&req->answer)) {
@@ -94,7 +94,7 @@ int document_write(const struct document_place *p, const char *key, const void *
 	req->pieces = &piece;
 	req->n_pieces = n ? 1 : 0;
 	req->cond = *cond;
-	req->cancelled = p->cancelled;
+	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
 	const int rc = store_failure(&req->answer, err);
 	if (!rc && etag)

@@ -69,6 +69,11 @@ bool import_is_same_kind(const struct import *im)
 	       (!link || same_text(im->record.etag, link->etag));
 }
 
+bool import_replaces(const struct import *im, const struct schema_document *d)
+{
+	return same_text(im->record.replaces, d ? d->info.root : NULL);
+}
+
 /* Puts the record; if_none_match: see struct store_cond. */
 static int put_record(const struct import *im, const char *if_none_match, struct err *err)
 {
@@ -129,7 +134,6 @@ static int check_record(const struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
 	const struct schema_import *r = &im->record;
-	const char *root = im->document ? im->document->info.root : NULL;
 	const char *why = NULL;
 	if (r->size != opt->file.size || r->mtime_ns != opt->file.mtime_ns)
 		why = "it was started with another file or another version of the file";
@@ -140,7 +144,7 @@ static int check_record(const struct import *im, struct err *err)
 			      : "it copies the data instead of linking them";
 	else if (!import_is_same_kind(im))
 		why = "it was started with another version of the file";
-	else if (!same_text(r->replaces, root))
+	else if (!import_replaces(im, im->document))
 		why = "the domain that it was to replace has changed";
 	if (!why)
 		return 0;

@@ -49,19 +49,20 @@ static int put_folders(const struct import *im, struct err *err)
 
 /* After the condition of the document's put has failed: a put whose answer was lost may have
  * succeeded, or the same import in another process. */
-static int check_loser(const struct import *im, int code, struct err *err)
+static int check_loser(struct import *im, int code, struct err *err)
 {
 	struct schema_document *now = NULL;
 	struct err ignored = ERR_INIT;
 	const int rc = document_get(&im->place, im->opt->path, &now, &ignored);
 	const bool ours = !rc && import_names_record(im, now);
+	const bool folder = !rc && now && !now->info.root;
+	im->is_lost = !rc && (folder || !import_replaces(im, now));
 	schema_document_unref(now);
 	if (ours)
 		return 0;
 	return err_set(err, code,
-		       code == -EEXIST
-			       ? "%s: a domain with this path was created during the import"
-			       : "%s: the domain was changed during the import; start it again",
+		       code == -EEXIST ? "%s: a domain with this path was created during the import"
+				       : "%s: the domain was changed during the import",
 		       im->opt->path);
 }
 

@@ -5,6 +5,8 @@
 
 #include <domain/import.h>
 
+#include <stdatomic.h>
+
 #include <base/mem.h>
 #include <data/tree.h>
 #include <h5file/h5file.h>
@@ -44,6 +46,7 @@ struct import {
 	size_t folder_len;		  /* length of its path */
 	bool is_new;	  /* this call has put the record, and nothing else has been put */
 	bool is_finished; /* the document names the storage of the record already */
+	bool is_lost;	  /* no later call can or should continue the import */
 
 	/* The file. */
 	struct h5file *file;
@@ -54,7 +57,9 @@ struct import {
 	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
 	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
 	struct bytes tables;		 /* of struct import_table */
+	bool overlaps;			 /* in the file of a link; reported */
 	uint32_t npaths;		 /* length of paths and datasets */
+	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
 };
 
 /* ---- import_report.c ---- */
@@ -79,6 +84,8 @@ int import_delete_record(struct import *im, struct err *err);
 int import_distrust(struct import *im, struct err *err);
 /* Whether the record is of an import, or of a link in the same way, of the same version. */
 bool import_is_same_kind(const struct import *im);
+/* Whether the document, or NULL for none, is that of the domain that the record replaces. */
+bool import_replaces(const struct import *im, const struct schema_document *d);
 /* Whether the document names the storage that the record names. */
 bool import_names_record(const struct import *im, const struct schema_document *d);
 
@@ -111,7 +118,7 @@ int link_advise(struct import *im, uint32_t number, struct err *err);
  * fills the queue, and one of each chunk. */
 struct chunk_context {
 	atomic_uint refs;
-	struct import *im; /* constant, except for its queue */
+	struct import *im; /* constant, except for its queue and is_damaged */
 	uint32_t number;   /* of the dataset */
 	const struct dataset *ds;
 	const struct h5file_dataset *file;

@@ -58,10 +58,31 @@ static struct reference_chunk range_of(const struct scan *s, const struct h5file
 				    .offset = s->base + chunk->addr,
 				    .size = chunk->size,
 				    .filter_mask = chunk->filter_mask};
-	/* A partial edge chunk without filters. */
+	/* A partial edge chunk that the file stores without filters. */
 	if (!chunk->is_filtered && s->file->pipeline->n)
 		r.filter_mask = (uint32_t)((UINT64_C(1) << s->file->pipeline->n) - 1);
 	return r;
+}
+
+/* The data stay where they are, so an overlap is no reason to refuse the file. rc, why: of a claim.
+ * Only the first overlap is reported. */
+static int note_overlap(struct import *im, int rc, const struct err *why, struct err *err)
+{
+	if (rc == -EIO && !im->overlaps)
+		import_note(im, "chunks overlap in the file: %s", why->msg);
+	im->overlaps = im->overlaps || rc == -EIO;
+	if (!rc || rc == -EIO)
+		return 0;
+	err_copy(err, why);
+	return rc;
+}
+
+static int claim(const struct scan *s, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct err why = ERR_INIT;
+	if (s->im->overlaps || s->file->layout != LAYOUT_CHUNKED)
+		return 0; /* the open has claimed contiguous data */
+	return note_overlap(s->im, h5file_claim(s->im->file, chunk, &why), &why, err);
 }
 
 static int scan_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
@@ -78,7 +99,7 @@ static int scan_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 		import_progress(s->im);
 	if (s->n <= LISTED_MAX && bytes_append(&s->listed, &r, sizeof(r)))
 		return err_set(err, -ENOMEM, "out of memory");
-	return 0;
+	return claim(s, chunk, err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -247,7 +268,8 @@ int link_plan(struct import *im, struct err *err)
 	for (uint32_t i = 0; !rc && i < tree_count(im->tree); i++)
 		if (is_linkable(im, tree_nth(im->tree, i)))
 			rc = link_dataset(im, tree_nth(im->tree, i), err);
-	return rc;
+	struct err why = ERR_INIT;
+	return rc ? rc : note_overlap(im, h5file_claims_check(im->file, &why), &why, err);
 }
 
 /* ---- bodies that exist ---- */
@@ -301,7 +323,7 @@ static int put_record(void *ctx, const struct h5file_chunk *chunk, struct err *e
 	const struct reference_chunk r = range_of(rec->s, chunk);
 	uint8_t *to = rec->to + (r.number - rec->first) * rec->size;
 	(void)err;
-	number_put_int(to, SIZE_AT, false, r.offset);
+	number_put_int(to, 8, false, r.offset);
 	number_put_int(to + SIZE_AT, 4, false, r.size);
 	if (rec->size == RECORD_MASKED)
 		number_put_int(to + MASK_AT, 4, false, r.filter_mask);

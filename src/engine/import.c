@@ -80,6 +80,25 @@ static int check_name(const char *path, struct err *err)
 	return 0;
 }
 
+/* The nearest thing above a path that does not exist must be able to contain the domain. */
+static int check_above(struct engine *e, const char *path, struct err *err)
+{
+	auto_free char *above = strdup(path);
+	if (!above)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t n; (n = names_parent_len(above)) > 0;) {
+		auto_free char *there = NULL;
+		int kind;
+		above[n] = '\0';
+		const int rc = look_up(e, above, &kind, &there, err);
+		if (!rc && kind == NAMES_OBJECT)
+			return err_set(err, -ENOTDIR, "%s: %s is not a folder", path, above);
+		if (rc || kind >= 0)
+			return rc;
+	}
+	return 0;
+}
+
 /* *path: heap, of the domain in the bucket. */
 static int find_target(struct engine *e, const struct engine_import *opt, char **path,
 		       struct err *err)
@@ -109,7 +128,10 @@ static int find_target(struct engine *e, const struct engine_import *opt, char *
 	if (kind == NAMES_OBJECT)
 		return err_set(err, -EEXIST, "%s: it exists and is not a domain", asked);
 	rc = check_name(*path, err);
-	return rc || kind == NAMES_DOMAIN ? rc : check_bare(e, *path, err);
+	if (rc || kind == NAMES_DOMAIN)
+		return rc;
+	rc = check_above(e, *path, err);
+	return rc ? rc : check_bare(e, *path, err);
 }
 
 /* ---- the import ---- */

@@ -50,6 +50,7 @@ struct h5file_options {
 	/* Reads the index of every dataset and claims its chunks, too, so that overlapping chunks
 	 * are found. Otherwise only the metadata is claimed. */
 	bool claim_chunks;
+	bool keep_claims; /* for h5file_claim() */
 	/* NULL, or raw data in external files are read: such a dataset is like a contiguous one,
 	 * and RAW_STORED. Borrowed until h5file_open() returns. */
 	const struct h5file_external *external;
@@ -126,6 +127,11 @@ int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t en
 /* Reads the stored bytes of a chunk. *out is empty before. Any thread. */
 int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
 		      struct err *err);
+/* Claims the bytes of a chunk, with keep_claims. An overlap with another claimed chunk, or with
+ * what the open has read, may be found later: h5file_claims_check() finds all. One thread at a
+ * time. -EIO: overlap; -ENOMEM. */
+int h5file_claim(struct h5file *f, const struct h5file_chunk *chunk, struct err *err);
+int h5file_claims_check(struct h5file *f, struct err *err);
 /* Announces that a chunk is read soon: see source_advise(). One thread at a time. */
 void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chunk);
 /* Undoes the filters and converts the bytes to the elements of the whole chunk (grid.chunk_elems;
