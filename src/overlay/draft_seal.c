@@ -66,8 +66,9 @@ static int copy_layer(const struct layer *upper, struct err *err)
 	return rc;
 }
 
-/* From the record on, the upper layer must be gone: a replay removes it there. Its file may go when
- * the record is durable. */
+/* From the record on, the upper layer must be gone: a replay removes it there. If an older state is
+ * durable, which needs the file of that layer, the record must be durable before the file may go.
+ */
 static int remove_top(struct draft *d, struct err *err)
 {
 	char name[SPOOL_NAME];
@@ -78,8 +79,10 @@ static int remove_top(struct draft *d, struct err *err)
 	pthread_mutex_lock(&d->lock);
 	layers_pop(&d->layers);
 	pthread_mutex_unlock(&d->lock);
-	d->synced_changes = UINT64_MAX; /* something must be synced in any case */
-	rc = draft_sync_held(d, err);
+	if (d->synced) {
+		d->synced_changes = UINT64_MAX; /* something must be synced in any case */
+		rc = draft_sync_held(d, err);
+	}
 	if (rc == 0) {
 		spool_name(generation, name);
 		unlinkat(d->place.dir, name, 0);
