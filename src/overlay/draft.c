@@ -50,6 +50,7 @@ static struct draft *make(struct journal *j, const struct draft_beneath *beneath
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&d->changes, &attr);
 	pthread_rwlockattr_destroy(&attr);
+	d->sealed_changes = UINT64_MAX; /* never */
 	pthread_mutex_init(&d->charging, NULL);
 	pthread_mutex_init(&d->lock, NULL);
 	return d;

@@ -49,28 +49,43 @@ static uint64_t find_missing_locked(const struct layers *l, uint64_t start, uint
 	return last - first - frames_count(&l->top->stored, first, last);
 }
 
-static int write_held(struct draft *d, uint64_t offset, const void *buf, size_t n, struct err *err)
+/* Makes the room for a write: blocks of the spool, memory, and, unless all its bytes are written
+ * already, a record of the map. */
+static int prepare_write(struct draft *d, uint64_t offset, uint64_t end, bool *covered,
+			 struct err *err)
 {
-	const uint64_t end = offset + n;
+	struct spool_room *room = &d->place.j->room;
 	uint64_t added = 0;
 	pthread_mutex_lock(&d->lock);
-	const bool covered = frames_cover(&d->layers.top->written, offset, end);
+	*covered = frames_cover(&d->layers.top->written, offset, end);
 	const uint64_t missing = find_missing_locked(&d->layers, offset, end);
 	pthread_mutex_unlock(&d->lock);
-	int rc = spool_room_take(&d->place.j->room, missing, err);
+	int rc = spool_room_take(room, missing, err);
 	if (rc)
 		return rc;
 	rc = draft_change_layers(d, LAYERS_STORE, offset, end, &added, err);
 	/* Another write may have added some of the blocks meanwhile. */
-	spool_room_give(&d->place.j->room, missing - added);
-	if (rc == 0)
-		rc = spool_write(d->layers.top->spool, offset, buf, n, err);
-	if (rc == 0 && !covered)
-		rc = append(d, MAP_WRITE, offset, n, err);
-	if (rc == 0 && !covered)
-		rc = draft_change_layers(d, LAYERS_WRITE, offset, end, NULL, err);
+	spool_room_give(room, missing - added);
+	return rc || *covered ? rc : map_promise(&d->map, err);
+}
+
+static int write_held(struct draft *d, uint64_t offset, const void *buf, size_t n, struct err *err)
+{
+	const uint64_t end = offset + n;
+	bool covered;
+	int rc = prepare_write(d, offset, end, &covered, err);
+	if (rc)
+		return rc;
 	atomic_fetch_add(&d->changed, 1);
-	return rc;
+	rc = spool_write(d->layers.top->spool, offset, buf, n, err);
+	if (covered)
+		return rc;
+	if (rc) {
+		map_break_promise(&d->map);
+		return rc;
+	}
+	rc = append(d, MAP_WRITE, offset, n, err);
+	return rc ? rc : draft_change_layers(d, LAYERS_WRITE, offset, end, NULL, err);
 }
 
 int draft_write(struct draft *d, uint64_t offset, const void *buf, size_t n, struct err *err)

@@ -30,7 +30,7 @@ struct draft {
 	struct draft_snapshot *snapshot;
 	bool sealed; /* the snapshot has the top layer: a change begins a new one */
 	bool synced; /* some state of the draft is durable */
-	uint64_t synced_changes;
+	uint64_t synced_changes, sealed_changes; /* `changed` at that time */
 	int sync_failed; /* the disk has lost something: nothing is durable any more */
 
 	struct map_file map;

@@ -51,21 +51,34 @@ int draft_change_layers(struct draft *d, enum layers_change change, uint64_t sta
 
 /* ---- the top layer ---- */
 
+static int push_layer(struct draft *d, uint32_t generation, struct spool *spool, struct err *err)
+{
+	pthread_mutex_lock(&d->lock);
+	int rc = layers_begin(&d->layers, generation, spool);
+	pthread_mutex_unlock(&d->lock);
+	if (rc == 0)
+		return 0;
+	spool_unref(spool);
+	return rc == -E2BIG ? err_set(err, -ENOSPC,
+				      "no room to join the %d generations of the draft", LAYERS_MAX)
+			    : err_set(err, rc, "out of memory");
+}
+
 static int begin_generation(struct draft *d, struct err *err)
 {
+	const uint32_t generation = d->layers.highest + 1;
 	struct spool *spool;
-	int rc = spool_create(d->place.dir, d->layers.highest + 1, &spool, err);
+	int rc = spool_create(d->place.dir, generation, &spool, err);
+	if (rc == 0)
+		rc = push_layer(d, generation, spool, err);
 	if (rc)
 		return rc;
-	pthread_mutex_lock(&d->lock);
-	rc = layers_begin(&d->layers, spool);
-	pthread_mutex_unlock(&d->lock);
+	rc = map_append(&d->map, MAP_BEGIN, generation, 0, 0, err);
 	if (rc) {
-		spool_unref(spool);
-		return rc == -E2BIG ? err_set(err, -ENOSPC,
-					      "no room to join the %d generations of the draft",
-					      LAYERS_MAX)
-				    : err_set(err, rc, "out of memory");
+		pthread_mutex_lock(&d->lock);
+		layers_pop(&d->layers);
+		pthread_mutex_unlock(&d->lock);
+		return rc;
 	}
 	d->sealed = false;
 	return 0;

@@ -124,7 +124,8 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 {
 	while (d->layers.n > 1 && !d->recovered && fold(d, NULL) == 0)
 		;
-	if (!d->recovered) {
+	const uint64_t changes = atomic_load(&d->changed);
+	if (!d->recovered && d->sealed_changes != changes) {
 		int rc = map_append(&d->map, MAP_SEAL, d->layers.top->generation, 0, d->layers.size,
 				    err);
 		if (rc)
@@ -132,10 +133,11 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 	}
 	*s = (struct draft_snapshot){.draft = d,
 				     .layers = d->layers,
-				     .changes = atomic_load(&d->changed),
+				     .changes = changes,
 				     .source.size = d->layers.size,
 				     .source.read_at = draft_snapshot_read,
 				     .source.ctx = s};
+	d->sealed_changes = changes;
 	d->snapshot = s;
 	d->sealed = true;
 	return 0;

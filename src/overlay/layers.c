@@ -40,10 +40,9 @@ int layers_init(struct layers *l, struct frames_memory *memory, uint64_t beneath
 	return push(l, 0, NULL);
 }
 
-int layers_begin(struct layers *l, struct spool *spool)
+int layers_begin(struct layers *l, uint32_t generation, struct spool *spool)
 {
-	return l->n == LAYERS_MAX || l->highest == UINT32_MAX ? -E2BIG
-							      : push(l, l->highest + 1, spool);
+	return l->n == LAYERS_MAX ? -E2BIG : push(l, generation, spool);
 }
 
 /* Removes the top layer. */

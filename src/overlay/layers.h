@@ -41,7 +41,7 @@ struct layer {
 struct layers {
 	struct layer *top;
 	unsigned int n;
-	uint32_t highest; /* generation that was ever begun */
+	uint32_t highest; /* number of a generation that was ever begun */
 	uint64_t size;	  /* of the file */
 	uint64_t beneath; /* size of what lies beneath */
 	struct frames_memory *memory;
@@ -51,8 +51,9 @@ struct layers {
 int layers_init(struct layers *l, struct frames_memory *memory, uint64_t beneath);
 /* Frees the layers and drops their references to spools. */
 void layers_release(struct layers *l);
-/* Begins a new generation. Takes the reference. -E2BIG: there are LAYERS_MAX. */
-int layers_begin(struct layers *l, struct spool *spool);
+/* Begins a new generation, with a larger number than any before. Takes the reference on success.
+ * -E2BIG: there are LAYERS_MAX. */
+int layers_begin(struct layers *l, uint32_t generation, struct spool *spool);
 
 enum layers_change {
 	LAYERS_STORE,  /* blocks of [start, end) have been allocated; *added: bytes of new ones */
@@ -67,7 +68,7 @@ int layers_change(struct layers *l, enum layers_change change, uint64_t start, u
 		  uint64_t *added);
 /* The blocks that the lower spool needs for the merge. */
 uint64_t layers_merge_need(const struct layers *l);
-/* Removes the top layer, after a merge. */
+/* Removes the top layer, which has been merged or is empty. */
 void layers_pop(struct layers *l);
 
 /* Bytes of all stored blocks: the room that the draft takes. */

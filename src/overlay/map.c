@@ -99,20 +99,6 @@ static int refuse(const struct map_record *r, const char *why, struct err *err)
 	return err_set(err, -EBADMSG, "record %" PRIu32 " of the map %s", r->sequence, why);
 }
 
-/* Finds or begins the generation that the record changes. */
-static int enter_generation(struct map_state *s, const struct map_record *r, struct err *err)
-{
-	struct layers *l = s->layers;
-	if (r->generation == l->top->generation)
-		return 0;
-	if (r->generation == 0 || r->generation - 1 != l->highest)
-		return refuse(r, "names a generation that is not there", err);
-	int rc = layers_begin(l, NULL);
-	if (rc == -E2BIG)
-		return refuse(r, "begins too many generations", err);
-	return rc ? err_set(err, rc, "out of memory") : 0;
-}
-
 /* Repeats a change until it has the memory that it needs. */
 static int change(struct map_state *s, enum layers_change change, uint64_t start, uint64_t end,
 		  struct err *err)
@@ -142,8 +128,6 @@ static int check_range(const struct map_state *s, const struct map_record *r, st
 static int apply_change(struct map_state *s, const struct map_record *r, struct err *err)
 {
 	int rc = check_range(s, r, err);
-	if (rc == 0)
-		rc = enter_generation(s, r, err);
 	if (rc)
 		return rc;
 	if (r->type == MAP_SIZE)
@@ -155,10 +139,20 @@ static int apply_change(struct map_state *s, const struct map_record *r, struct 
 	return rc ? rc : change(s, LAYERS_WRITE, r->offset, end, err);
 }
 
+static int apply_begin(struct map_state *s, const struct map_record *r, struct err *err)
+{
+	if (r->generation <= s->layers->highest)
+		return refuse(r, "begins a generation again", err);
+	int rc = layers_begin(s->layers, r->generation, NULL);
+	if (rc == -E2BIG)
+		return refuse(r, "begins too many generations", err);
+	return rc ? err_set(err, rc, "out of memory") : 0;
+}
+
 static int apply_fold(struct map_state *s, const struct map_record *r, struct err *err)
 {
-	if (s->layers->n < 2 || r->generation != s->layers->top->generation)
-		return refuse(r, "folds a generation that is not there", err);
+	if (s->layers->n < 2)
+		return refuse(r, "folds the only generation", err);
 	int rc = change(s, LAYERS_MERGE, 0, 0, err);
 	if (rc == 0)
 		layers_pop(s->layers);
@@ -167,8 +161,8 @@ static int apply_fold(struct map_state *s, const struct map_record *r, struct er
 
 static int check_seal(const struct map_state *s, const struct map_record *r, struct err *err)
 {
-	if (r->generation != s->layers->top->generation || r->length != s->layers->size)
-		return refuse(r, "seals a state that is not there", err);
+	if (r->length != s->layers->size)
+		return refuse(r, "seals a file of another size", err);
 	return 0;
 }
 
@@ -180,6 +174,12 @@ static int apply_start(struct map_state *s, const struct map_record *r, struct e
 	return rc ? err_set(err, rc, "out of memory") : 0;
 }
 
+static bool names_newest(enum map_type type)
+{
+	return type == MAP_WRITE || type == MAP_SIZE || type == MAP_ZERO || type == MAP_SEAL ||
+	       type == MAP_FOLD;
+}
+
 static int apply(void *ctx, const uint8_t *record, uint32_t sequence, struct err *err)
 {
 	struct map_state *s = ctx;
@@ -188,9 +188,13 @@ static int apply(void *ctx, const uint8_t *record, uint32_t sequence, struct err
 		return err_set(err, -EBADMSG, "record %" PRIu32 " of the map is damaged", sequence);
 	if ((r.type == MAP_START) != (sequence == 0))
 		return refuse(&r, "is not expected there", err);
+	if (names_newest(r.type) && r.generation != s->layers->top->generation)
+		return refuse(&r, "names a generation that is not the newest", err);
 	switch (r.type) {
 	case MAP_START:
 		return apply_start(s, &r, err);
+	case MAP_BEGIN:
+		return apply_begin(s, &r, err);
 	case MAP_WRITE:
 	case MAP_SIZE:
 	case MAP_ZERO:

@@ -13,7 +13,8 @@
 
 enum map_type {
 	MAP_START = 1, /* first record; length: size of the file at first */
-	MAP_WRITE,     /* [offset, offset + length) of the generation */
+	MAP_BEGIN,     /* the generation is the newest one from now on */
+	MAP_WRITE,     /* [offset, offset + length) has been written */
 	MAP_SIZE,      /* length: the new size */
 	MAP_ZERO,      /* [offset, offset + length) has become zero */
 	MAP_SEAL,      /* a commit reads the generations up to this one; length: size of the file */
@@ -30,9 +31,7 @@ enum {
 struct map_record {
 	enum map_type type;
 	uint32_t sequence;
-	/* A record that changes the file names the generation that it changes, and begins it if it
-	 * is one more than the highest so far. */
-	uint32_t generation;
+	uint32_t generation; /* the newest one; 0 in MAP_MARK and MAP_SYNC */
 	uint64_t offset, length;
 };
 
@@ -65,6 +64,7 @@ struct map_file {
 	pthread_mutex_t lock;
 	uint64_t taken; /* of the room */
 	uint32_t records;
+	uint32_t promised; /* records of writes that have room, but are not there yet */
 	struct map_record last;
 };
 
@@ -74,9 +74,14 @@ int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t si
 /* Closes the file and gives its room back. */
 void map_close(struct map_file *m);
 /* Appends a record. A write that continues the last record makes that one longer instead: it is
- * not durable yet, because MAP_SYNC would follow it. -ENOSPC, -EFBIG, -EIO. Any thread. */
+ * not durable yet, because MAP_SYNC would follow it. -ENOSPC, -EFBIG, -EIO. Any thread.
+ * MAP_WRITE: only after map_promise(). */
 int map_append(struct map_file *m, enum map_type type, uint32_t generation, uint64_t offset,
 	       uint64_t length, struct err *err);
+/* Takes the room of a record of a write, before its bytes are accepted. -ENOSPC, -EFBIG. */
+int map_promise(struct map_file *m, struct err *err);
+/* The write has failed. Otherwise map_append() of MAP_WRITE keeps the promise. */
+void map_break_promise(struct map_file *m);
 /* Makes the records durable. */
 int map_sync(struct map_file *m, struct err *err);
 

@@ -18,6 +18,8 @@
 
 #include "file.h"
 
+enum { SPARE = SPOOL_BLOCK / MAP_RECORD };
+
 static int put(const struct map_file *m, const struct map_record *r, struct err *err)
 {
 	uint8_t bytes[MAP_RECORD];
@@ -26,21 +28,47 @@ static int put(const struct map_file *m, const struct map_record *r, struct err 
 	return rc ? err_errno(err, rc, "cannot write to the map") : 0;
 }
 
-static int take_room_locked(struct map_file *m, struct err *err)
+/* Makes the map large enough for n records. */
+static int take_room_locked(struct map_file *m, uint64_t n, struct err *err)
 {
-	if ((uint64_t)m->records * MAP_RECORD < m->taken)
+	if (n > UINT32_MAX)
+		return err_set(err, -EFBIG, "the map has too many records");
+	if (n * MAP_RECORD <= m->taken)
 		return 0;
 	int rc = spool_room_take(m->room, SPOOL_BLOCK, err);
+	if (rc)
+		return rc;
+	if (fallocate(m->fd, FALLOC_FL_KEEP_SIZE, (off_t)m->taken, SPOOL_BLOCK) &&
+	    errno != EOPNOTSUPP) {
+		rc = err_errno(err, -errno, "cannot allocate the map");
+		spool_room_give(m->room, SPOOL_BLOCK);
+		return rc;
+	}
+	m->taken += SPOOL_BLOCK;
+	return 0;
+}
+
+/* Writes leave a spare block behind, so that a full spool can be sealed, synced and truncated. */
+int map_promise(struct map_file *m, struct err *err)
+{
+	pthread_mutex_lock(&m->lock);
+	int rc = take_room_locked(m, (uint64_t)m->records + m->promised + 1 + SPARE, err);
 	if (rc == 0)
-		m->taken += SPOOL_BLOCK;
+		m->promised++;
+	pthread_mutex_unlock(&m->lock);
 	return rc;
+}
+
+void map_break_promise(struct map_file *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->promised--;
+	pthread_mutex_unlock(&m->lock);
 }
 
 static int append_locked(struct map_file *m, const struct map_record *r, struct err *err)
 {
-	if (m->records == UINT32_MAX)
-		return err_set(err, -EFBIG, "the map has too many records");
-	int rc = take_room_locked(m, err);
+	int rc = take_room_locked(m, (uint64_t)m->records + m->promised + 1, err);
 	if (rc == 0)
 		rc = put(m, r, err);
 	if (rc)
@@ -72,6 +100,7 @@ int map_append(struct map_file *m, enum map_type type, uint32_t generation, uint
 {
 	int rc;
 	pthread_mutex_lock(&m->lock);
+	m->promised -= type == MAP_WRITE;
 	if (type == MAP_WRITE && continues_last(&m->last, generation, offset)) {
 		rc = lengthen_locked(m, offset + length, err);
 	} else {

@@ -15,7 +15,7 @@
 
 #include "overlay_fixture.h"
 
-enum { THREADS = 8, PART = 40000, FILE_SIZE = THREADS * PART, ROUNDS = 300 };
+enum { THREADS = 8, PART = 40000, FILE_SIZE = THREADS * PART, ROUNDS = 1500 };
 
 struct worker {
 	struct draft *d;
