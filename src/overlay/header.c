@@ -37,7 +37,7 @@ static uint32_t crc_of(const uint8_t bytes[HEADER_SIZE])
 	return checksum_crc32c(bytes + CRC_END, HEADER_SIZE - CRC_END, crc);
 }
 
-int header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err)
+int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err)
 {
 	const struct draft_about *about = &h->about;
 	const size_t path = strlen(about->path), name = strlen(about->name);
@@ -110,7 +110,7 @@ static int decode_fields(struct cursor *c, struct header *h, struct err *err)
 	return 0;
 }
 
-int header_decode(const void *bytes, size_t n, struct header *h, struct err *err)
+int draft_header_decode(const void *bytes, size_t n, struct header *h, struct err *err)
 {
 	struct cursor c = cursor_of(bytes, n);
 	*h = (struct header){.about.kind = 0};

@@ -13,8 +13,8 @@ struct header {
 };
 
 /* -ENAMETOOLONG: the strings do not fit. */
-int header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err);
+int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err);
 /* n: size of the file. -EBADMSG: it is damaged; -ENOTSUP: it has a later version. */
-int header_decode(const void *bytes, size_t n, struct header *h, struct err *err);
+int draft_header_decode(const void *bytes, size_t n, struct header *h, struct err *err);
 
 #endif

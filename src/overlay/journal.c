@@ -191,7 +191,7 @@ static bool describe_used(const struct place *p, uint8_t bytes[HEADER_SIZE], str
 	size_t n;
 	auto_close int fd = file_open(p->dir, "draft", O_RDONLY);
 	return fd >= 0 && file_read(fd, 0, bytes, HEADER_SIZE, &n) == 0 &&
-	       header_decode(bytes, n, h, NULL) == 0;
+	       draft_header_decode(bytes, n, h, NULL) == 0;
 }
 
 static int list_one(struct journal *j, const char *id, item_fn *fn, void *ctx)

@@ -64,7 +64,7 @@ static int write_description(const struct place *p, const char *name,
 	uint8_t bytes[HEADER_SIZE];
 	struct header h = {.about = *about};
 	memcpy(h.boot, p->j->boot, sizeof(h.boot));
-	int rc = header_encode(&h, bytes, err);
+	int rc = draft_header_encode(&h, bytes, err);
 	if (rc)
 		return rc;
 	const int fd = file_open(p->dir, name, O_RDWR | O_CREAT | O_TRUNC);
@@ -181,7 +181,7 @@ static int read_description(const struct place *p, uint8_t bytes[HEADER_SIZE], s
 		return err_errno(err, rc, "cannot read the file `draft`");
 	if (st.st_size > HEADER_SIZE)
 		n = (size_t)st.st_size; /* refused without a look at the bytes */
-	return header_decode(bytes, n, h, err);
+	return draft_header_decode(bytes, n, h, err);
 }
 
 int place_open(struct journal *j, const char *id, struct place *p, uint8_t bytes[HEADER_SIZE],

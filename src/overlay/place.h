@@ -48,7 +48,7 @@ int place_publish(struct place *p, struct err *err);
 /* Deletes ID.new instead. The caller closes p. */
 void place_abandon(struct place *p);
 /* Opens and locks ID. `bytes` holds the description, to which h points. -ENOENT; -EBUSY: it is
- * locked. -EBADMSG and -ENOTSUP as header_decode(): p is open and locked. */
+ * locked. -EBADMSG and -ENOTSUP as draft_header_decode(): p is open and locked. */
 int place_open(struct journal *j, const char *id, struct place *p, uint8_t bytes[HEADER_SIZE],
 	       struct header *h, struct err *err);
 /* Replaces the description. */

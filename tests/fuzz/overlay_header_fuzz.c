@@ -12,12 +12,12 @@ static void decode(const uint8_t *data, size_t size)
 	struct header h;
 	uint8_t again[HEADER_SIZE];
 	struct err err = ERR_INIT;
-	if (header_decode(data, size, &h, &err)) {
+	if (draft_header_decode(data, size, &h, &err)) {
 		require(err.msg[0] != '\0');
 		return;
 	}
 	require(size == HEADER_SIZE);
-	require(header_encode(&h, again, NULL) == 0);
+	require(draft_header_encode(&h, again, NULL) == 0);
 	require(memcmp(again, data, HEADER_SIZE) == 0);
 }
 

@@ -30,7 +30,8 @@ static void a_description_is_read(void **state)
 {
 	uint8_t bytes[HEADER_SIZE];
 	struct header h;
-	assert_int_equal(header_decode(bytes, load("change", bytes, sizeof(bytes)), &h, NULL), 0);
+	assert_int_equal(draft_header_decode(bytes, load("change", bytes, sizeof(bytes)), &h, NULL),
+			 0);
 	assert_int_equal(h.about.kind, DRAFT_CHANGE);
 	assert_string_equal(h.about.path, "home/u/a");
 	assert_string_equal(h.about.name, "/home/u/a.h5");
@@ -38,7 +39,8 @@ static void a_description_is_read(void **state)
 	assert_int_equal(h.about.beneath, 300000);
 	assert_int_equal(h.about.created_ns, 1234567890123456789);
 	assert_int_equal(h.boot[15], 15);
-	assert_int_equal(header_decode(bytes, load("longest", bytes, sizeof(bytes)), &h, NULL), 0);
+	assert_int_equal(
+		draft_header_decode(bytes, load("longest", bytes, sizeof(bytes)), &h, NULL), 0);
 	assert_int_equal(strlen(h.about.path), 4029);
 }
 
@@ -76,7 +78,7 @@ static void a_damaged_description_has_a_reason(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct err err = ERR_INIT;
 		const size_t n = load(cases[i].name, bytes, sizeof(bytes));
-		assert_int_equal(header_decode(bytes, n, &h, &err), cases[i].code);
+		assert_int_equal(draft_header_decode(bytes, n, &h, &err), cases[i].code);
 		assert_string_equal(err.msg, cases[i].why);
 	}
 }
