@@ -181,7 +181,9 @@ static int recover(struct draft *d, const struct header *h, struct err *err)
 	if (rc == 0 && d->layers.beneath != h->about.beneath)
 		rc = err_set(err, -EBADMSG,
 			     "the file `draft` and the map disagree about what lies beneath");
-	return rc ? rc : open_spools(d, err);
+	if (rc == 0)
+		rc = open_spools(d, err);
+	return rc ? rc : draft_find_planned(d, err);
 }
 
 int draft_open(struct journal *j, const char *id, const struct draft_beneath *beneath,
@@ -218,15 +220,17 @@ const struct draft_about *draft_get_about(const struct draft *d)
 	return &d->about;
 }
 
-int draft_rename(struct draft *d, const char *path, const char *name, struct err *err)
+int draft_describe(struct draft *d, const char *path, const char *name, const char *version,
+		   struct err *err)
 {
 	struct draft_about about = d->about;
 	if (d->recovered)
 		return err_set(err, -EROFS, "a draft of an earlier mount cannot be changed");
 	about.path = path;
 	about.name = name;
+	about.version = version;
 	pthread_rwlock_wrlock(&d->changes);
-	int rc = place_describe(&d->place, &about, err);
+	int rc = place_describe(&d->place, &about, d->synced, err);
 	if (rc == 0)
 		rc = copy_about(d, &about, err);
 	pthread_rwlock_unlock(&d->changes);

@@ -33,6 +33,11 @@ struct draft {
 	uint64_t synced_changes, sealed_changes; /* `changed` at that time */
 	int sync_failed; /* the disk has lost something: nothing is durable any more */
 
+	/* Of the plan of a draft that is recovered; NULL without one. Constant. */
+	struct layer *planned;
+	uint64_t planned_size;
+	uint64_t plan_number; /* of the plan that draft_note_done() means */
+
 	struct map_file map;
 	atomic_uint_fast64_t changed; /* number of changes */
 	atomic_uint_fast64_t mark;
@@ -66,6 +71,8 @@ int draft_begin_write(struct draft *d, struct err *err);
 int draft_begin_change(struct draft *d, struct err *err);
 /* Makes the draft durable; `changes` is held for writing. */
 int draft_sync_held(struct draft *d, struct err *err);
+/* Finds the generation for which the plan of a recovered draft was made. */
+int draft_find_planned(struct draft *d, struct err *err);
 /* The read_at of a snapshot's source. */
 int draft_snapshot_read(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
 

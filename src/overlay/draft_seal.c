@@ -137,6 +137,10 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 				     .source.size = d->layers.size,
 				     .source.read_at = draft_snapshot_read,
 				     .source.ctx = s};
+	if (d->planned) {
+		s->layers.top = d->planned;
+		s->layers.size = s->source.size = d->planned_size;
+	}
 	d->sealed_changes = changes;
 	d->snapshot = s;
 	d->sealed = true;

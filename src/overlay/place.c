@@ -132,12 +132,12 @@ void place_abandon(struct place *p)
 	place_delete(p->j->dir, name);
 }
 
-int place_describe(struct place *p, const struct draft_about *about, struct err *err)
+int place_describe(struct place *p, const struct draft_about *about, bool durable, struct err *err)
 {
 	const int fd = write_description(p, "draft.new", about, err);
 	if (fd < 0)
 		return fd;
-	int rc = fsync(fd) ? -errno : 0;
+	int rc = durable && fsync(fd) ? -errno : 0;
 	if (rc == 0 && renameat(p->dir, "draft.new", p->dir, description))
 		rc = -errno;
 	if (rc) {
@@ -146,6 +146,8 @@ int place_describe(struct place *p, const struct draft_about *about, struct err 
 	}
 	close(p->lock);
 	p->lock = fd;
+	if (durable && fsync(p->dir))
+		return err_errno(err, -errno, "cannot sync the journal");
 	return 0;
 }
 

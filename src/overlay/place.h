@@ -51,8 +51,8 @@ void place_abandon(struct place *p);
  * locked. -EBADMSG and -ENOTSUP as draft_header_decode(): p is open and locked. */
 int place_open(struct journal *j, const char *id, struct place *p, uint8_t bytes[HEADER_SIZE],
 	       struct header *h, struct err *err);
-/* Replaces the description. */
-int place_describe(struct place *p, const struct draft_about *about, struct err *err);
+/* Replaces the description; durable: it survives a crash of the machine. */
+int place_describe(struct place *p, const struct draft_about *about, bool durable, struct err *err);
 /* Makes the names of the draft durable. */
 int place_sync(const struct place *p, struct err *err);
 /* Moves the directory of an open place to those that are unreadable. */

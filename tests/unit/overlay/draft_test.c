@@ -414,7 +414,7 @@ static void wrong_requests_are_refused(void **state)
 	assert_int_equal(draft_write(s.d, 0, "a", 1, NULL), -EROFS);
 	assert_int_equal(draft_resize(s.d, 1, NULL), -EROFS);
 	assert_int_equal(draft_mark(s.d, 1, NULL), -EROFS);
-	assert_int_equal(draft_rename(s.d, "a", "b", NULL), -EROFS);
+	assert_int_equal(draft_describe(s.d, "a", "b", "", NULL), -EROFS);
 	end(&s);
 }
 

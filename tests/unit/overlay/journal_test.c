@@ -102,8 +102,9 @@ static void a_draft_is_listed_until_it_is_dropped(void **state)
 	assert_string_equal(l.items[0].name, about_change.name);
 	assert_int_equal(draft_open(f.j, id, NULL, &second, &err), -EBUSY);
 	assert_int_equal(journal_drop(f.j, id, NULL), -EBUSY);
-	assert_int_equal(draft_rename(d, "home/u/b", "/home/u/b.h5", NULL), 0);
+	assert_int_equal(draft_describe(d, "home/u/b", "/home/u/b.h5", "\"2\"", NULL), 0);
 	assert_string_equal(draft_get_about(d)->path, "home/u/b");
+	assert_string_equal(draft_get_about(d)->version, "\"2\"");
 	assert_int_equal(draft_open(f.j, id, NULL, &second, &err), -EBUSY);
 	l = list(f.j);
 	assert_int_equal(l.items[0].state, JOURNAL_IN_USE);
@@ -224,7 +225,7 @@ static void the_description_has_room_for_long_names(void **state)
 	about.name = "";
 	memset(path, 'p', 4096 - 64 - 3);
 	assert_int_equal(draft_create(f.j, &about, NULL, &d, NULL), 0);
-	assert_int_equal(draft_rename(d, "short", path, NULL), -ENAMETOOLONG);
+	assert_int_equal(draft_describe(d, "short", path, "x", NULL), -ENAMETOOLONG);
 	assert_string_equal(draft_get_about(d)->path, path);
 	assert_int_equal(draft_drop(d, NULL), 0);
 	path[4096 - 64 - 3] = 'p';

@@ -56,10 +56,13 @@ void draft_close(struct draft *d);
 int draft_drop(struct draft *d, struct err *err);
 
 const char *draft_id(const struct draft *d);
-/* The strings are valid until draft_rename(). */
+/* The strings are valid until draft_describe(). */
 const struct draft_about *draft_get_about(const struct draft *d);
-/* The file has another path and name from now on. No other thread may use draft_get_about(). */
-int draft_rename(struct draft *d, const char *path, const char *name, struct err *err);
+/* Changes the path and the name, because the file was renamed, or the version. After the commit of
+ * a snapshot, the version is the new one, and draft_beneath.read() may read it instead of the old
+ * one: where it is read, both have the same bytes. No other thread may use draft_get_about(). */
+int draft_describe(struct draft *d, const char *path, const char *name, const char *version,
+		   struct err *err);
 
 /* ---- bytes ---- */
 
@@ -91,7 +94,8 @@ int draft_sync(struct draft *d, struct err *err);
 
 /* ---- snapshots ---- */
 
-/* The file as it is now. -EBUSY: there is a snapshot already. */
+/* The file as it is now; or, if the draft was opened for recovery and has a plan (overlay/plan.h),
+ * as it was for the plan. -EBUSY: there is a snapshot already. */
 int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err);
 /* Several threads may read it at a time. It has no -EAGAIN. */
 struct source *draft_snapshot_source(struct draft_snapshot *s);
