@@ -396,6 +396,32 @@ static void a_full_spool_can_be_truncated(void **state)
 	end(&s);
 }
 
+/* Without memory for the list of what was written, a write fails and changes nothing. */
+static void a_full_budget_refuses_writes(void **state)
+{
+	static struct state s;
+	struct budget *small = budget_new(&(struct budget_limits){
+		.bytes = 1000, .metadata_min = 40000, .option = "cache_size"});
+	struct err err = ERR_INIT;
+	int rc = 0;
+	begin(&s, 1, &about_change);
+	assert_int_equal(draft_drop(s.d, NULL), 0);
+	s.f.env.budget = small;
+	s.d = make_draft(&s.f, &about_change);
+	uint64_t offset = 0;
+	for (; rc == 0; offset += 2) {
+		rc = draft_write(s.d, offset, "x", 1, &err);
+		if (rc == 0)
+			s.now.bytes[offset] = 'x';
+	}
+	assert_int_equal(rc, -ENOMEM);
+	assert_non_null(strstr(err.msg, "cache_size"));
+	assert_in_range(offset, 65536, MODEL - 2);
+	compare_all(&s);
+	end(&s);
+	budget_free(small);
+}
+
 static void wrong_requests_are_refused(void **state)
 {
 	static struct state s;
@@ -429,6 +455,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_are_removed_give_their_room_back),
 		cmocka_unit_test(a_full_spool_refuses_changes_only),
 		cmocka_unit_test(a_full_spool_can_be_truncated),
+		cmocka_unit_test(a_full_budget_refuses_writes),
 		cmocka_unit_test(wrong_requests_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
