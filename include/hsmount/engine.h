@@ -66,8 +66,9 @@ struct engine_options {
 	/* NULL, or the only entries of the root directory: names, with or without slashes at their
 	 * ends, separated by commas. The root of the bucket is then never listed. */
 	const char *root;
-	bool no_filters;	 /* render every dataset unfiltered */
-	bool allow_empty;	 /* accept a place that is not recognised as a bucket */
+	bool no_filters;  /* render every dataset unfiltered */
+	bool allow_empty; /* accept a place that is not recognised as a bucket */
+	bool make_bucket; /* accept an empty place, which becomes a bucket by the first put */
 	const char *debug_fault; /* injects failures into the store, for tests; NULL: none */
 	bool debug_count;	 /* show the counters as attributes user.hsds.debug.* of the root */
 	struct engine_s3_options s3;
@@ -87,6 +88,9 @@ void engine_close(struct engine *e); /* all files must be closed */
  * Fails with -ENOENT if there is no such directory, and with the error of the first directory that
  * cannot be read if the bucket is not found. */
 int engine_split(const char *arg, char **bucket, char **path, struct err *err);
+/* Splits "BUCKET/PATH" for a bucket that does not exist yet: the nearest directory that exists.
+ * Fails with -ENOENT if it is not empty. */
+int engine_split_new(const char *arg, char **bucket, char **path, struct err *err);
 
 enum engine_kind { ENGINE_DIR, ENGINE_DOMAIN, ENGINE_PLAIN };
 
@@ -156,13 +160,14 @@ int engine_info(struct engine *e, const char *path, bool verify,
 
 /* What a check finds. */
 enum engine_check_severity {
-	ENGINE_CHECK_ERROR,	/* something is damaged */
-	ENGINE_CHECK_UNCHECKED, /* something could not be checked, such as a request that failed */
-	ENGINE_CHECK_WARNING,	/* nothing is damaged, but a person should look at it */
+	ENGINE_CHECK_ERROR,	 /* something is damaged */
+	ENGINE_CHECK_UNCHECKED,	 /* something could not be checked, such as a request that failed */
+	ENGINE_CHECK_UNFINISHED, /* an import has not ended: readers do not see its domain */
+	ENGINE_CHECK_WARNING,	 /* nothing is damaged, but a person should look at it */
 	ENGINE_CHECK_NOTE,
 	ENGINE_CHECK_SEVERITIES
 };
-/* "error", "unchecked", "warning", "note". */
+/* "error", "unchecked", "unfinished", "warning", "note". */
 const char *engine_check_severity_name(enum engine_check_severity severity);
 struct engine_check_finding {
 	enum engine_check_severity severity;
@@ -171,8 +176,9 @@ struct engine_check_finding {
 	const char *key;    /* in the bucket; "": none in particular */
 	const char *text;
 };
-/* The result for one domain or file. It is damaged if there are errors, unchecked if there are no
- * errors but something could not be checked, otherwise sound. */
+/* The result for one domain or file: the first of these that applies. Damaged: there are errors.
+ * Unchecked: something could not be checked. Unfinished: an import to its path has not ended.
+ * Sound. */
 struct engine_check_result {
 	const char *path;
 	uint64_t findings[ENGINE_CHECK_SEVERITIES];
@@ -185,10 +191,11 @@ enum engine_check_outcome {
 	ENGINE_CHECK_SOUND,
 	ENGINE_CHECK_DAMAGED,
 	ENGINE_CHECK_NOT_CHECKED,
+	ENGINE_CHECK_NOT_FINISHED,
 	ENGINE_CHECK_OUTCOMES
 };
 enum engine_check_outcome engine_check_outcome(const struct engine_check_result *r);
-/* "sound", "damaged", "unchecked". */
+/* "sound", "damaged", "unchecked", "unfinished". */
 const char *engine_check_outcome_name(enum engine_check_outcome outcome);
 /* Called in the thread that checks. If a function returns non-zero, the check ends and returns
  * that. */
@@ -204,8 +211,8 @@ struct engine_check_sink {
 /* Checks a domain, or every domain below a directory: documents, links, keys, sizes of chunks, the
  * bytes of chunks (of a sample; with all: of each one), and that the HDF5 file that is rendered
  * from the domain has the content of the domain. Never writes. Damage is no error: it is a finding.
- * Fails if the path does not exist or is no domain or directory, with -ENOMEM, or as the sink does.
- */
+ * Fails if the path does not exist, unless an import to it is not finished, or is no domain or
+ * directory; with -ENOMEM, or as the sink does. */
 int engine_check(struct engine *e, const char *path, bool all, const struct engine_check_sink *sink,
 		 struct err *err);
 /* Checks an HDF5 file outside of buckets. Fails if it cannot be opened or read. */
@@ -235,8 +242,10 @@ struct engine_import {
 	bool replace;	       /* replaces a domain that exists */
 	bool keep_storage;     /* keeps the storage of the domain that is replaced */
 	bool skip_unsupported; /* leaves out what a domain cannot hold, instead of failing */
-	uint64_t min_chunk;    /* joins neighbouring chunks to this many bytes; 0: never */
-	unsigned int puts;     /* at the same time; 0: the default */
+	/* NULL, or the directory below which external files with raw data are found. */
+	const char *allow_external;
+	uint64_t min_chunk; /* joins neighbouring chunks to this many bytes; 0: never */
+	unsigned int puts;  /* at the same time; 0: the default */
 	/* The owner of the domain is the first of these that is not NULL: owner, that of the
 	 * replaced domain, service_user, that of the nearest folder, local_user. */
 	const char *owner, *service_user, *local_user;

@@ -178,7 +178,7 @@ static struct entry *demand_locked(struct cache_owner *o, uint32_t dataset, uint
 {
 	struct cache_dataset d;
 	stream_describe(o, dataset, &d);
-	return entry_new_locked(o, dataset, slot, d.load_cost, LIST_DEMAND);
+	return entry_new_locked(o, dataset, slot, &d, LIST_DEMAND);
 }
 
 /* Returns the entry of a chunk, held for the reader unless it is a failure, and with a reference to
@@ -364,13 +364,14 @@ uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t da
 	return i;
 }
 
-uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost)
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost, uint64_t joined)
 {
 	struct cache *c = s->owner->cache;
 	pthread_mutex_lock(&c->lock);
 	const struct prefetch_step step = {
 		.slots = slots,
 		.cost = cost,
+		.joined = joined,
 		.now_ns = c->env->now(c->env),
 		.waited_ns = s->waited_ns,
 		.latency_ns = latency_shortest(&s->owner->latency),
@@ -410,7 +411,6 @@ static bool fail_locked(struct entry *e, struct cache_fill *fill, int code, cons
 		entry_failed_locked(c, e, todo->now, &todo->victims);
 		return true;
 	}
-	e->holds = 0; /* waiting readers have the fill */
 	entry_drop_locked(c, e, &todo->victims);
 	return false;
 }

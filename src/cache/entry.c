@@ -107,7 +107,7 @@ static void waste(struct cache *c, struct entry *e)
 
 /* ---- loads ---- */
 
-static struct cache_fill *fill_new(struct entry *e, uint64_t cost)
+static struct cache_fill *fill_new(struct entry *e, const struct cache_dataset *d)
 {
 	struct cache_fill *f = calloc(1, sizeof(*f));
 	if (!f)
@@ -122,7 +122,8 @@ static struct cache_fill *fill_new(struct entry *e, uint64_t cost)
 		return NULL;
 	}
 	f->entry = e;
-	f->cost = cost;
+	f->cost = d->load_cost;
+	f->parts = REQUEST_PARTS / max_u64(min_u64(d->joined, CACHE_JOINED_MAX), 1);
 	f->refs = 1;
 	return f;
 }
@@ -137,14 +138,14 @@ void fill_unref_locked(struct cache_fill *f)
 }
 
 struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t slot,
-			       uint64_t load_cost, enum entry_list list)
+			       const struct cache_dataset *d, enum entry_list list)
 {
 	struct cache *c = o->cache;
 	struct entry *e = calloc(1, sizeof(*e));
 	if (!e)
 		return NULL;
 	e->key = (struct entry_key){.owner = o, .slot = slot, .dataset = dataset};
-	e->fill = fill_new(e, load_cost);
+	e->fill = fill_new(e, d);
 	if (e->fill)
 		HASH_ADD(hh, c->table, key, sizeof(e->key), e);
 	if (!e->fill || e->hash_failed) {
@@ -169,6 +170,7 @@ void entry_start_locked(struct cache *c, struct entry *e, uint64_t now)
 	o->stats.prefetches += e->prefetched;
 	move(c, e, LIST_LOADING);
 	c->stats.in_flight += f->cost;
+	c->loading_parts += f->parts;
 	budget_take(c->env->budget, BUDGET_LOADS, f->cost);
 	if (c->stats.in_flight > c->stats.in_flight_max)
 		c->stats.in_flight_max = c->stats.in_flight;
@@ -272,6 +274,7 @@ static void end_load(struct cache *c, struct entry *e)
 {
 	assert(e->list == LIST_LOADING && c->stats.in_flight >= e->fill->cost);
 	c->stats.in_flight -= e->fill->cost;
+	c->loading_parts -= e->fill->parts;
 	budget_return(c->env->budget, BUDGET_LOADS, e->fill->cost);
 	e->fill->entry = NULL;
 	e->fill = NULL;
@@ -394,12 +397,14 @@ void entry_check_locked(const struct cache *c)
 	enum { MANY = 4096 }; /* a fraction of a millisecond */
 	if (HASH_COUNT(c->table) > MANY)
 		return;
-	uint64_t bytes = 0, main_bytes = 0, in_flight = 0, prefetched = 0, n = 0, listed = 0;
+	uint64_t bytes = 0, main_bytes = 0, in_flight = 0, parts = 0, prefetched = 0, n = 0,
+		 listed = 0;
 	for (const struct entry *e = c->table; e; e = e->hh.next, n++) {
 		check_entry(e);
 		bytes += e->charge;
 		main_bytes += e->use.main ? e->charge : 0;
 		in_flight += e->list == LIST_LOADING ? e->fill->cost : 0;
+		parts += e->list == LIST_LOADING ? e->fill->parts : 0;
 		prefetched += e->prefetch_cost;
 	}
 	for (size_t i = 0; i < LISTS; i++) {
@@ -407,6 +412,7 @@ void entry_check_locked(const struct cache *c)
 		listed += c->lists[i].n;
 	}
 	assert(n == listed && bytes == c->stats.bytes && main_bytes == c->main_bytes);
+	assert(parts == c->loading_parts);
 	assert(in_flight == c->stats.in_flight && prefetched == c->prefetch_bytes);
 	assert(c->lists[LIST_FAILED].n <= FAILURES_MAX);
 #else

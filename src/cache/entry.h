@@ -29,7 +29,7 @@
  *
  * - bytes is the sum of the charges of the loaded entries (HELD, UNREAD, NEW, MAIN); main_bytes is
  *   the same sum for those marked main;
- * - in_flight is the sum of the costs of the LOADING entries;
+ * - in_flight is the sum of the costs of the LOADING entries, loading_parts that of their parts;
  * - bytes and in_flight are charged to the budget. They fit its room, or no idle entry (UNREAD,
  *   NEW, MAIN) is left;
  * - prefetch_bytes, in all and of each stream, is the sum of prefetch_cost over the entries that a
@@ -53,6 +53,8 @@
 #define HASH_NONFATAL_OOM	 1
 #define uthash_nonfatal_oom(elt) ((elt)->hash_failed = true)
 #include <uthash.h>
+
+enum { REQUEST_PARTS = 16 * CACHE_JOINED_MAX };
 
 enum { FAILURES_MAX = 256 }; /* cached at the same time; about 300 KiB */
 
@@ -102,6 +104,7 @@ struct entry {
 struct cache_fill {
 	struct entry *entry; /* until it is complete */
 	uint64_t cost;
+	uint64_t parts;	   /* of a request of the source, in REQUEST_PARTS */
 	uint64_t started;  /* by env->now */
 	unsigned int refs; /* one for the load, later for the cached failure; one for the thread
 			      that starts the load; one for each waiting reader */
@@ -150,6 +153,7 @@ struct cache {
 	struct entry *table;
 	struct list lists[LISTS];
 	uint64_t main_bytes;
+	uint64_t loading_parts; /* of all loads in flight; REQUEST_PARTS are a request */
 	uint64_t prefetch_bytes, prefetch_streams; /* streams with prefetch_bytes > 0 */
 	unsigned int passed; /* chunks released while a reader's load was queued */
 	uint64_t owners, last_serial;
@@ -169,7 +173,7 @@ struct entry *entry_find_locked(struct cache *c, struct cache_owner *o, uint64_t
 /* A new entry, queued in LIST_DEMAND or LIST_PREFETCH; its fill has one reference. NULL: out of
  * memory. */
 struct entry *entry_new_locked(struct cache_owner *o, uint64_t dataset, uint64_t slot,
-			       uint64_t load_cost, enum entry_list list);
+			       const struct cache_dataset *d, enum entry_list list);
 /* The load of a queued entry begins. */
 void entry_start_locked(struct cache *c, struct entry *e, uint64_t now);
 /* A load that its source has cancelled begins again. */

@@ -173,10 +173,14 @@ static bool begin_for_reader(struct cache *c, struct todo *todo)
 	return true;
 }
 
-static bool begin_prefetch(struct cache *c, struct todo *todo)
+/* The first prefetch begins when there is room for a whole request, so that others begin with it
+ * and the source can join them. */
+static bool begin_prefetch(struct cache *c, bool first, struct todo *todo)
 {
 	struct entry *e = list_oldest(c, LIST_PREFETCH);
-	if (!e || c->lists[LIST_DEMAND].n > 0 || c->lists[LIST_LOADING].n >= c->max_prefetch ||
+	if (!e || c->lists[LIST_DEMAND].n > 0 ||
+	    c->loading_parts + (first ? REQUEST_PARTS : e->fill->parts) >
+		    (uint64_t)c->max_prefetch * REQUEST_PARTS ||
 	    !make_room(c, e->fill->cost, false, todo))
 		return false;
 	start(c, e, todo);
@@ -187,8 +191,8 @@ void load_queue_run_locked(struct cache *c, struct todo *todo)
 {
 	while (begin_for_reader(c, todo))
 		;
-	while (begin_prefetch(c, todo))
-		;
+	for (bool first = true; begin_prefetch(c, first, todo);)
+		first = false;
 }
 
 void load_queue_restart_locked(struct cache *c, struct entry *e, struct todo *todo)

@@ -8,7 +8,8 @@
  * a large chunk must not wait forever behind small ones. A load that does not fit after all idle
  * chunks are evicted begins when no other load is in flight and no chunk is held. (If some chunk is
  * always held, it begins after LOAD_QUEUE_PATIENCE chunks were released.) Prefetches begin when no
- * reader's load is queued, at most as many in parallel as the store serves.
+ * reader's load is queued, at most as many in parallel as the store serves. Loads that the source
+ * joins to one request begin together.
  *
  * Programs read a chunk piece by piece. If chunks are large, readers of several chunks would evict
  * each other's chunk before its next piece is read, and load it again for each piece. So for a

@@ -84,7 +84,7 @@ bool stream_request_locked(struct cache_owner *o, struct cache_stream *s, uint8_
 		return true;
 	if (!has_share(c, s, d->load_cost, todo))
 		return false;
-	e = entry_new_locked(o, dataset, slot, d->load_cost, LIST_PREFETCH);
+	e = entry_new_locked(o, dataset, slot, d, LIST_PREFETCH);
 	if (!e)
 		return false;
 	entry_expect_locked(c, e, s, group, d->load_cost);
@@ -138,6 +138,8 @@ void stream_read_locked(struct cache_stream *s, uint32_t dataset, uint64_t slot,
 		.rank = d.rank,
 		.counts = d.counts,
 		.cost = d.cost,
+		.joined = d.joined,
+		.most = stream_share(s) / d.load_cost,
 		.slot = slot_of,
 		.is_known = is_known,
 		.ctx = o,

@@ -40,6 +40,7 @@ static void text_result(const struct engine_check_result *r, struct str *out)
 		 r->chunks, r->decoded);
 	add_count(out, "errors", r->findings[ENGINE_CHECK_ERROR]);
 	add_count(out, "unchecked", r->findings[ENGINE_CHECK_UNCHECKED]);
+	add_count(out, "unfinished", r->findings[ENGINE_CHECK_UNFINISHED]);
 	add_count(out, "warnings", r->findings[ENGINE_CHECK_WARNING]);
 	add_count(out, "notes", r->findings[ENGINE_CHECK_NOTE]);
 	add_count(out, "not shown", r->omitted);
@@ -84,6 +85,7 @@ static void json_result(const struct engine_check_result *r, const struct str *f
 	json_number(out, "decoded_bytes", r->decoded_bytes);
 	json_number(out, "errors", r->findings[ENGINE_CHECK_ERROR]);
 	json_number(out, "unchecked", r->findings[ENGINE_CHECK_UNCHECKED]);
+	json_number(out, "unfinished", r->findings[ENGINE_CHECK_UNFINISHED]);
 	json_number(out, "warnings", r->findings[ENGINE_CHECK_WARNING]);
 	json_number(out, "notes", r->findings[ENGINE_CHECK_NOTE]);
 	json_number(out, "omitted", r->omitted);
@@ -129,5 +131,8 @@ void check_format_totals(const struct check_format *k, struct str *out)
 
 bool check_format_is_sound(const struct check_format *k)
 {
-	return !k->outcomes[ENGINE_CHECK_DAMAGED] && !k->outcomes[ENGINE_CHECK_NOT_CHECKED];
+	for (int i = 0; i < ENGINE_CHECK_OUTCOMES; i++)
+		if (i != ENGINE_CHECK_SOUND && k->outcomes[i])
+			return false;
+	return true;
 }

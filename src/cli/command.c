@@ -32,14 +32,19 @@ static int find_bucket(struct command *c, struct err *err)
 	static const char s3[] = "s3:";
 	const char *operand = c->operands[0] ? c->operands[0] : "";
 	if (!c->bucket) {
+		const bool make = c->options.engine.make_bucket;
 		int rc = engine_split(operand, &c->bucket_path, &c->path, err);
+		if (rc == -ENOENT && make &&
+		    engine_split_new(operand, &c->bucket_path, &c->path, NULL) == 0)
+			rc = 0;
 		if (rc == -ENOENT && strncmp(operand, s3, sizeof(s3) - 1) == 0) {
 			const char *name = operand + sizeof(s3) - 1;
 			err_set(err, rc, "%s: No such file or directory; did you mean s3://%s?",
 				operand, name + strspn(name, "/"));
 		} else if (rc == -ENOENT) {
 			const struct err why = *err;
-			err_set(err, rc, "%s; name the bucket with -b", why.msg);
+			err_set(err, rc, "%s; name the bucket%s with -b", why.msg,
+				make ? ", or an empty directory for a new one," : "");
 		}
 		return rc;
 	}

@@ -61,6 +61,7 @@ enum command_import_options {
 	OPTION_MIN_CHUNK,
 	OPTION_AS,
 	OPTION_FASTLINK,
+	OPTION_ALLOW_EXTERNAL,
 };
 /* Applies an option. -EINVAL. */
 int command_import_option(struct command *c, int opt, const char *value, struct err *err);

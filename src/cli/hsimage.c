@@ -93,19 +93,21 @@ static const struct command_def {
 	 "           of each domain\n"
 	 "  --json   print one JSON object for each domain or file\n"
 	 "\n"
-	 "Exit status: 0 everything is sound, 1 something is damaged or could not be checked.\n"},
+	 "Exit status: 0 everything is sound, 1 something is damaged, could not be checked, or is\n"
+	 "an import that is not finished.\n"},
 	{"import", command_import, "BUCKET/DOMAIN",
 	 "usage: hsimage [OPTIONS] import FILE BUCKET/DOMAIN\n"
 	 "       hsimage [OPTIONS] -b BUCKET import FILE DOMAIN\n"
 	 "       hsimage [OPTIONS] import --abort BUCKET/DOMAIN\n"
 	 "Stores an HDF5 file as a new domain. If DOMAIN is a folder or ends with \"/\", the\n"
 	 "name of the file is appended. The domain appears when it is complete. An import that\n"
-	 "was interrupted is continued by the same command.\n"
+	 "was interrupted is continued by the same command. An empty directory becomes a bucket.\n"
 	 "\n"
 	 "  --replace            replace a domain that exists, and delete its storage\n"
 	 "  --keep-storage       with --replace: keep the storage of the old domain\n"
 	 "  --skip-unsupported   leave out what a domain cannot hold, and list it; without this\n"
 	 "                       option such a file is refused\n"
+	 "  --allow-external DIR read raw data that are in files of DIR (external file lists)\n"
 	 "  --min-chunk SIZE     join neighbouring chunks until each has SIZE bytes\n"
 	 "  --owner NAME         the owner of the domain ($HS_USERNAME, or else the owner of the\n"
 	 "                       folder)\n"
@@ -124,6 +126,7 @@ static const struct command_def {
 	 "  --replace            replace a domain that exists, and delete its storage\n"
 	 "  --keep-storage       with --replace: keep the storage of the old domain\n"
 	 "  --skip-unsupported   leave out what a domain cannot hold, and list it\n"
+	 "  --allow-external DIR copy raw data that are in files of DIR (external file lists)\n"
 	 "  --owner NAME         the owner of the domain\n"
 	 "  -j, --jobs N         objects to put at the same time (64 in S3, 16 in a directory)\n"
 	 "  --abort              remove what an unfinished link has stored\n"},
@@ -232,6 +235,7 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 	static const struct option own[] = {
 		{"abort", no_argument, NULL, OPTION_ABORT},
 		{"all", no_argument, NULL, OPTION_ALL},
+		{"allow-external", required_argument, NULL, OPTION_ALLOW_EXTERNAL},
 		{"as", required_argument, NULL, OPTION_AS},
 		{"bucket", required_argument, NULL, 'b'},
 		{"fastlink", no_argument, NULL, OPTION_FASTLINK},

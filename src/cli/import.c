@@ -63,6 +63,9 @@ int command_import_option(struct command *c, int opt, const char *value, struct 
 	case OPTION_FASTLINK:
 		c->fastlink = true;
 		return 0;
+	case OPTION_ALLOW_EXTERNAL:
+		import->allow_external = value;
+		return *value ? 0 : err_set(err, -EINVAL, "--allow-external: must not be empty");
 	case OPTION_OWNER:
 		import->owner = value;
 		return *value ? 0 : err_set(err, -EINVAL, "--owner: must not be empty");
@@ -88,7 +91,8 @@ int command_import_check(const struct command *c, struct err *err)
 			       "--abort removes an unfinished link; other options do not apply");
 	if (import->keep_storage && !import->replace)
 		return err_set(err, -EINVAL, "--keep-storage is an option of --replace");
-	if (import->abort && (import->replace || import->skip_unsupported || import->min_chunk))
+	if (import->abort && (import->replace || import->skip_unsupported || import->min_chunk ||
+			      import->allow_external))
 		return err_set(err, -EINVAL,
 			       "--abort removes an unfinished import; other options of import do "
 			       "not apply");
@@ -123,6 +127,7 @@ int command_import_open(struct command *c)
 	const size_t n = strlen(target);
 	import->file = c->operands[1] ? c->operands[0] : NULL;
 	c->operands[0] = target;
+	c->options.engine.make_bucket = true;
 	handle_signals();
 	if (!import->abort)
 		progress_start(&c->progress);

@@ -355,7 +355,7 @@ static void read_range(struct fetch *f)
 		.offset = place->offset,
 		.length = place->length,
 		.prefetch = f->place.prefetch,
-		.cancelled = f->place.cancelled,
+		.cancelled = cancelled_by(f->place.cancelled),
 		.batch = f->place.batch,
 		.done = range_read,
 		.arg = f,

@@ -173,6 +173,8 @@ static int list_chunks(struct domain *d, uint32_t number, const struct object *o
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
 	int rc = 0;
+	if (o->dataset.reference_damaged)
+		tree_note(d->tree, "dataset %s: %s", o->id, o->dataset.absence_unknown);
 	if (o->dataset.initializer != INITIALIZER_NONE && !o->dataset.type->has_vlen)
 		return 0; /* the initializer gives every chunk a value */
 	if (!chunk_prefix(d, o, prefix)) {

@@ -170,7 +170,8 @@ int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err)
 	const uint64_t n = tree_object(d->tree, number)->o.dataset.grid.nchunks;
 	if (n > PROBES_MAX)
 		return err_set(err, -E2BIG,
-			       "no listing shows them, and there may be %llu; the limit is %d",
+			       "no listing shows them, and there may be %llu; the size of each is "
+			       "needed, and at most %d are requested",
 			       (unsigned long long)n, PROBES_MAX);
 	auto_free struct chunk_probe *probes = calloc(n ? n : 1, sizeof(*probes));
 	uint64_t *numbers = arena_array(d->arena, n ? n : 1, sizeof(*numbers));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of chunk tables. A chunk of a table is read like that of any other dataset and kept in
- * memory, because neighbouring records are usually needed soon. All who need a record of a chunk
- * that is being read wait for one read. The chunks that were not used for longest are dropped when
- * those of the domain take more than TABLES_MAX, and all of them with the domain. Each is charged
- * to the budget; if it does not fit, the chunk is used, but not kept.
+ * memory, because neighbouring records are usually needed soon. All reads of records of one chunk
+ * wait for one read of that chunk. When the chunks of a domain's tables take more than TABLES_MAX,
+ * the least recently used ones are dropped. Each chunk is charged to the budget; if it does not
+ * fit, it is used, but not kept.
  *
  * See references.h for threading.
  */
@@ -48,16 +48,6 @@ static void free_chunk(struct table_chunk *c)
 	budget_set(&c->charge, 0, NULL);
 	elems_release(&c->elems);
 	free(c);
-}
-
-void chunk_tables_release(struct domain *d)
-{
-	struct table_chunk *c, *next;
-	HASH_ITER (hh, d->references.tables, c, next) {
-		HASH_DEL(d->references.tables, c);
-		free_chunk(c);
-	}
-	d->references.oldest = NULL;
 }
 
 /* ---- one record of a chunk ---- */
@@ -154,12 +144,12 @@ static void remove_locked(struct table_chunk *c)
 	}
 }
 
-/* Drops chunks until the rest fits. Returns the list of those to free. */
-static struct table_chunk *trim_locked(struct domain *d)
+/* Drops chunks until the rest has at most `most` bytes. Returns the list of those to free. */
+static struct table_chunk *trim_locked(struct domain *d, uint64_t most)
 {
 	struct domain_references *all = &d->references;
 	struct table_chunk *dropped = NULL;
-	while (all->table_bytes > TABLES_MAX) {
+	while (all->table_bytes > most) {
 		struct table_chunk *c = all->oldest;
 		remove_locked(c);
 		c->next = dropped;
@@ -175,6 +165,16 @@ static void free_all(struct table_chunk *list)
 		list = c->next;
 		free_chunk(c);
 	}
+}
+
+void domain_forget_tables(struct domain *d)
+{
+	struct domain_references *all = &d->references;
+	struct table_chunk *dropped;
+	pthread_mutex_lock(&all->lock);
+	dropped = trim_locked(d, 0);
+	pthread_mutex_unlock(&all->lock);
+	free_all(dropped);
 }
 
 /* The chunk has arrived: every reader gets its record, then the chunk is kept, or dropped. */
@@ -200,7 +200,7 @@ static void loaded(void *arg, struct chunk_result *result)
 		c->complete = true;
 		all->table_bytes += memory_of(c);
 		DL_APPEND(all->oldest, c);
-		dropped = trim_locked(d);
+		dropped = trim_locked(d, TABLES_MAX);
 	} else {
 		remove_locked(c);
 		c->next = NULL;

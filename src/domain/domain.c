@@ -18,7 +18,7 @@ void domain_unref(struct domain *d)
 {
 	if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	chunk_tables_release(d);
+	domain_forget_tables(d);
 	domain_references_release(d);
 	domain_rechecks_release(d);
 	store_page_release(&d->listing);

@@ -64,9 +64,6 @@ const struct store_item *domain_listed(const struct domain *d, const char *key);
 /* The version of a key in the listing; NULL: not known. Borrowed from the domain. */
 const char *domain_listed_etag(const struct domain *d, const char *key);
 
-/* chunk_table.c: frees the chunks of tables. */
-void chunk_tables_release(struct domain *d);
-
 /* The answer to a request in the form that schemas use. Borrowed from the request. */
 void domain_answer(const struct store_request *req, struct schema_answer *out);
 /* load.c: loads the document and the tree. *same: the hint's earlier snapshot is still current, and

@@ -13,6 +13,10 @@ static int import_init(struct import *im, const struct import_options *opt,
 		       struct import_result *result, struct err *err)
 {
 	*im = (struct import){.opt = opt, .schema = opt->schema, .result = result};
+	im->place = (struct document_place){.env = opt->env,
+					    .store = opt->store,
+					    .schema = opt->schema,
+					    .cancelled = opt->cancelled};
 	im->arena = arena_new(RECORD_ARENA);
 	return im->arena ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
@@ -49,9 +53,11 @@ static int keep_paths(struct import *im, struct err *err)
 static int open_file(struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
-	/* The chunks of a file that stays as it is are not read, so that overlapping ones do not
-	 * matter before somebody reads them. */
-	const struct h5file_options how = {.budget = opt->env->budget, .claim_chunks = !opt->link};
+	/* A link reads each index anyway, many ranges side by side, and claims the chunks then. */
+	const struct h5file_options how = {.budget = opt->env->budget,
+					   .claim_chunks = !opt->link,
+					   .keep_claims = opt->link,
+					   .external = opt->external};
 	struct source *source;
 	int rc = opt->file.open(opt->file.ctx, &source, err);
 	if (rc)
@@ -83,8 +89,8 @@ static int list_stored(struct import *im, struct err *err)
 	if (im->is_new)
 		return 0;
 	if (!is_kept(im)) {
-		import_note(im, "the machine or its disk failed during the import, so everything "
-				"is put once more");
+		import_note(im, "since the import began, the machine was started again or its disk "
+				"failed; everything is put once more");
 		return 0;
 	}
 	const int rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
@@ -116,33 +122,55 @@ static void forget(struct import *im)
 }
 
 /* Makes durable what is stored. If that fails, the system does not say which objects are damaged.
- * *remedy is changed if the same command cannot continue the import. */
-static int make_durable(struct import *im, const char **remedy, struct err *err)
+ */
+static int make_durable(struct import *im, struct err *err)
 {
 	struct err ignored = ERR_INIT;
 	const int rc = store_sync(im->opt->store, err);
 	if (rc && import_distrust(im, &ignored))
-		*remedy = "remove what is stored with --abort before you try again";
+		im->is_lost = true;
 	return rc;
+}
+
+/* A file that has changed is the reason of the other errors that it causes. */
+static int check_file(struct import *im, int rc, struct err *err)
+{
+	const struct import_file *file = &im->opt->file;
+	struct err why = ERR_INIT;
+	if (rc == -ECANCELED)
+		return rc;
+	const int changed = file->check(file->ctx, &why);
+	if (!changed || (rc && changed != -ESTALE))
+		return rc;
+	im->is_lost = im->is_lost || changed == -ESTALE;
+	err_copy(err, &why);
+	return changed;
+}
+
+/* What the user can do after an error. */
+static const char *remedy(const struct import *im)
+{
+	if (im->is_lost)
+		return "remove what is stored with --abort before you try again";
+	if (atomic_load(&im->is_damaged))
+		return "the same command fails again as long as the file is like this, and "
+		       "--abort removes what is stored";
+	return "the same command continues the import, and --abort removes what is stored";
 }
 
 static int store(struct import *im, struct err *err)
 {
-	/* A put that has failed may have succeeded nevertheless. So the record stays. */
-	const char *remedy = "the same command continues the import, and --abort removes what is "
-			     "stored";
-	const struct import_options *opt = im->opt;
 	int rc = import_store(im, err);
 	if (!rc)
-		rc = make_durable(im, &remedy, err);
-	if (!rc)
-		rc = opt->file.check(opt->file.ctx, err);
+		rc = make_durable(im, err);
+	rc = check_file(im, rc, err);
 	if (!rc)
 		rc = import_end(im, err);
 	if (!rc)
 		return import_clean_up(im, err);
+	/* A put that has failed may have succeeded nevertheless. So the record stays. */
 	const struct err why = *err;
-	return err_set(err, rc, "%s; %s", why.msg, remedy);
+	return err_set(err, rc, "%s; %s", why.msg, remedy(im));
 }
 
 static bool is_same_file(const struct import *im)
@@ -192,7 +220,7 @@ static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
 	bool found;
-	int rc = import_document(im->opt, im->opt->path, &im->document, err);
+	int rc = document_get(&im->place, im->opt->path, &im->document, err);
 	if (!rc)
 		rc = import_read_record(im, &found, err);
 	if (rc)
@@ -207,7 +235,7 @@ static int abort_import(struct import *im, uint64_t *deleted, struct err *err)
 	rc = im->schema->storage_prefix(im->record.domain, prefix, sizeof(prefix));
 	if (rc < 0)
 		return err_set(err, rc, "the path is too long");
-	rc = import_purge(im->opt, prefix, deleted, err);
+	rc = storage_purge(&im->place, prefix, deleted, err);
 	return rc ? rc : import_delete_record(im, err);
 }
 

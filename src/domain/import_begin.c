@@ -21,57 +21,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DOCUMENT_MAX = 16 << 20 /* bytes; those of domains and records have a few hundred */ };
-
-/* Reads a small object. *out is NULL if there is none; the caller frees the request. */
-static int get(const struct import_options *opt, const char *key, struct store_request **out,
-	       struct err *err)
-{
-	struct store_request *req = store_request_new(opt->store, STORE_GET);
-	*out = NULL;
-	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
-	store_request_key(req, key);
-	req->max = DOCUMENT_MAX;
-	req->cancelled = opt->cancelled;
-	store_run(opt->store, req);
-	int rc = store_failure(&req->answer, err);
-	if (rc || store_absence(&req->answer)) {
-		store_request_free(req);
-		return rc;
-	}
-	*out = req;
-	return 0;
-}
-
-int import_document(const struct import_options *opt, const char *path,
-		    struct schema_document **out, struct err *err)
-{
-	char key[SCHEMA_KEY_MAX + 1];
-	unsigned int step = 0;
-	struct schema_request needed = {.key = key, .room = sizeof(key)};
-	const struct schema_answer *last = NULL;
-	struct schema_answer answer;
-	auto_request struct store_request *req = NULL;
-	int rc;
-	*out = NULL;
-	while ((rc = opt->schema->classify(path, &step, last, &needed, out, err)) ==
-	       SCHEMA_NEEDS_ANSWER) {
-		store_request_free(req);
-		rc = get(opt, key, &req, err);
-		if (rc)
-			return rc;
-		answer = (struct schema_answer){.absent = !req};
-		if (req) {
-			answer.etag = req->answer.meta.etag;
-			answer.body = req->answer.body.data;
-			answer.len = req->answer.body.len;
-		}
-		last = &answer;
-	}
-	return rc ? err_wrap(err, rc, "%s", key) : 0;
-}
-
 /* ---- the record ---- */
 
 static int record_key(const struct import *im, char *key, size_t room, struct err *err)
@@ -86,7 +35,7 @@ int import_read_record(struct import *im, bool *found, struct err *err)
 	auto_request struct store_request *req = NULL;
 	int rc = record_key(im, key, sizeof(key), err);
 	if (!rc)
-		rc = get(im->opt, key, &req, err);
+		rc = document_read(&im->place, key, &req, err);
 	*found = !rc && req;
 	if (!*found)
 		return rc;
@@ -120,26 +69,21 @@ bool import_is_same_kind(const struct import *im)
 	       (!link || same_text(im->record.etag, link->etag));
 }
 
+bool import_replaces(const struct import *im, const struct schema_document *d)
+{
+	return same_text(im->record.replaces, d ? d->info.root : NULL);
+}
+
 /* Puts the record; if_none_match: see struct store_cond. */
 static int put_record(const struct import *im, const char *if_none_match, struct err *err)
 {
-	const struct import_options *opt = im->opt;
-	auto_request struct store_request *req = store_request_new(opt->store, STORE_PUT);
+	char key[SCHEMA_KEY_MAX + 1];
 	auto_bytes struct bytes text = {0};
-	if (!req)
-		return err_set(err, -ENOMEM, "out of memory");
+	const struct store_cond cond = {.if_none_match = if_none_match};
 	int rc = im->schema->import_emit(&im->record, &text, err);
 	if (!rc)
-		rc = record_key(im, req->key, req->room, err);
-	if (rc)
-		return rc;
-	const struct piece piece = {text.data, text.len};
-	req->pieces = &piece;
-	req->n_pieces = 1;
-	req->cond.if_none_match = if_none_match;
-	req->cancelled = opt->cancelled;
-	store_run(opt->store, req);
-	return store_failure(&req->answer, err);
+		rc = record_key(im, key, sizeof(key), err);
+	return rc ? rc : document_write(&im->place, key, text.data, text.len, &cond, NULL, err);
 }
 
 static int begin_record(struct import *im, struct err *err)
@@ -190,7 +134,6 @@ static int check_record(const struct import *im, struct err *err)
 {
 	const struct import_options *opt = im->opt;
 	const struct schema_import *r = &im->record;
-	const char *root = im->document ? im->document->info.root : NULL;
 	const char *why = NULL;
 	if (r->size != opt->file.size || r->mtime_ns != opt->file.mtime_ns)
 		why = "it was started with another file or another version of the file";
@@ -201,7 +144,7 @@ static int check_record(const struct import *im, struct err *err)
 			      : "it copies the data instead of linking them";
 	else if (!import_is_same_kind(im))
 		why = "it was started with another version of the file";
-	else if (!same_text(r->replaces, root))
+	else if (!import_replaces(im, im->document))
 		why = "the domain that it was to replace has changed";
 	if (!why)
 		return 0;
@@ -227,29 +170,10 @@ static int check_target(const struct import *im, struct err *err)
 	return 0;
 }
 
-/* Finds the nearest folder above the domain that has a document. */
-static int find_folder(struct import *im, struct err *err)
-{
-	auto_free char *path = strdup(im->opt->path);
-	int rc = path ? 0 : err_set(err, -ENOMEM, "out of memory");
-	while (!rc && !im->folder) {
-		char *slash = strrchr(path, '/');
-		if (!slash)
-			return 0;
-		*slash = '\0';
-		rc = import_document(im->opt, path, &im->folder, err);
-		im->folder_len = strlen(path);
-		if (!rc && im->folder && im->folder->info.root)
-			rc = err_set(err, -ENOTDIR, "%s: %s is a domain, not a folder",
-				     im->opt->path, path);
-	}
-	return rc;
-}
-
 int import_begin(struct import *im, struct err *err)
 {
 	bool found = false;
-	int rc = import_document(im->opt, im->opt->path, &im->document, err);
+	int rc = document_get(&im->place, im->opt->path, &im->document, err);
 	if (!rc)
 		rc = import_read_record(im, &found, err);
 	im->is_finished = !rc && found && import_names_record(im, im->document);
@@ -259,6 +183,6 @@ int import_begin(struct import *im, struct err *err)
 	if (!rc && found)
 		rc = check_record(im, err);
 	if (!rc)
-		rc = find_folder(im, err);
+		rc = document_above(&im->place, im->opt->path, &im->folder, &im->folder_len, err);
 	return rc || found ? rc : begin_record(im, err);
 }

@@ -4,8 +4,8 @@
  * ends it, too, or is left out if the user says so: an attribute, a link, or an object with all
  * links to it.
  *
- * Three sources name what cannot be held: the reader (a structure without a decoder; it has marked
- * the object as broken), the schema's table of rules, and the limit of a chunk's size.
+ * Two sources name what cannot be held: the reader (a structure without a decoder; it has marked
+ * the object as broken), and the schema's table of rules.
  */
 #include "import_internal.h"
 
@@ -13,9 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <codec/chunk.h>
-#include <data/chunk_source.h>
 
 enum { LISTED = 20 /* lines about one kind of problem if the import ends */ };
 
@@ -97,36 +94,12 @@ static int add(void *ctx, const struct schema_refusal *r)
 	return 0;
 }
 
-/* The bucket's readers, too, refuse a larger chunk. */
-static int check_chunks(struct check *c)
-{
-	const struct tree *t = c->im->tree;
-	int rc = 0;
-	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
-		const uint32_t number = tree_nth(t, i);
-		const struct object *o = &tree_object(t, number)->o;
-		uint64_t bytes;
-		if (o->kind != OBJECT_DATASET || !o->dataset.grid.nchunks)
-			continue;
-		const struct dataset *ds = &o->dataset;
-		const uint64_t size = max_u64(codec_stored_elem_size(ds->type), ds->type->size);
-		if (mul_u64(size, ds->grid.chunk_elems, &bytes) && bytes <= CHUNK_BYTES_MAX)
-			continue;
-		const struct schema_refusal r = {.object = number,
-						 .why = "a chunk is larger than 256 MiB"};
-		rc = add(c, &r);
-	}
-	return rc;
-}
-
 static int collect(struct check *c, uint64_t *undecoded)
 {
 	c->listed = c->im->opt->skip_unsupported ? UINT64_MAX : LISTED;
 	c->lines = 0;
 	*undecoded = report_problems(c, H5FILE_UNSUPPORTED);
 	int rc = c->im->schema->refusals(c->im->tree, add, c);
-	if (!rc)
-		rc = check_chunks(c);
 	if (!rc)
 		report_rest(c);
 	return rc;

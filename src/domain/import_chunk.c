@@ -124,6 +124,14 @@ static bool is_fill(const struct chunk_context *c, const uint8_t *bytes, size_t 
 
 /* ---- one chunk of the file ---- */
 
+/* Notes that the bytes of the file are the reason of an error, so that it will come again. */
+static int blame_file(const struct chunk_context *c, int rc)
+{
+	if (rc < 0 && rc != -ENOMEM)
+		atomic_store(&c->im->is_damaged, true);
+	return rc;
+}
+
 static int decode(const struct chunk_context *c, const struct h5file_chunk *part,
 		  struct bytes *stored, struct elems *out, struct err *err)
 {
@@ -131,7 +139,7 @@ static int decode(const struct chunk_context *c, const struct h5file_chunk *part
 	const int rc = h5file_chunk_decode(f, c->number, part, stored, out, err);
 	if (rc)
 		elems_release(out);
-	return rc;
+	return blame_file(c, rc);
 }
 
 static int encode(const struct chunk_context *c, const struct elems *in, struct bytes *body,
@@ -143,7 +151,7 @@ static int encode(const struct chunk_context *c, const struct elems *in, struct 
 					 .namer = &c->namer};
 	if (is_fill(c, in->fixed.data, in->fixed.len))
 		return PUT_NOTHING;
-	return codec_chunk_encode(&how, in, body, err);
+	return blame_file(c, codec_chunk_encode(&how, in, body, err));
 }
 
 /* Whether all elements of a chunk are the fill value: 1, 0 or a negative errno. */
@@ -173,7 +181,7 @@ static int pass(const struct chunk_context *c, const struct h5file_chunk *part,
 	int rc = codec_verbatim(c->file->pipeline, part->filter_mask, c->ds->type, stored->data,
 				stored->len, &keep, err);
 	if (rc)
-		return rc;
+		return blame_file(c, rc);
 	if (!keep || (!c->is_filtered && keep != c->plain_size))
 		return MUST_DECODE;
 	if (!c->is_filtered)

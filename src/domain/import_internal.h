@@ -5,12 +5,15 @@
 
 #include <domain/import.h>
 
+#include <stdatomic.h>
+
 #include <base/mem.h>
 #include <data/tree.h>
 #include <h5file/h5file.h>
 #include <schema/schema.h>
 #include <store/store.h>
 
+#include "document.h"
 #include "put_queue.h"
 
 struct key_set;
@@ -31,6 +34,7 @@ struct import_table {
 struct import {
 	const struct import_options *opt;
 	const struct schema_ops *schema;
+	struct document_place place;
 	struct import_result *result;
 	struct arena *arena; /* for the record */
 	struct put_queue *queue;
@@ -42,6 +46,7 @@ struct import {
 	size_t folder_len;		  /* length of its path */
 	bool is_new;	  /* this call has put the record, and nothing else has been put */
 	bool is_finished; /* the document names the storage of the record already */
+	bool is_lost;	  /* no later call can or should continue the import */
 
 	/* The file. */
 	struct h5file *file;
@@ -52,7 +57,9 @@ struct import {
 	uint64_t passed;		 /* of them: of chunks that an earlier call has put */
 	struct key_set *keys;		 /* that an earlier call has put; NULL: none */
 	struct bytes tables;		 /* of struct import_table */
+	bool overlaps;			 /* in the file of a link; reported */
 	uint32_t npaths;		 /* length of paths and datasets */
+	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
 };
 
 /* ---- import_report.c ---- */
@@ -70,9 +77,6 @@ const char *import_path(const struct import *im, uint32_t number);
 /* Reads the document of the domain, the record and the folders. Puts the record if there is none.
  */
 int import_begin(struct import *im, struct err *err);
-/* The document of a path; *out is NULL if there is none. The caller unrefs. */
-int import_document(const struct import_options *opt, const char *path,
-		    struct schema_document **out, struct err *err);
 /* Reads the record of opt->path. *found: there is one. */
 int import_read_record(struct import *im, bool *found, struct err *err);
 int import_delete_record(struct import *im, struct err *err);
@@ -80,6 +84,8 @@ int import_delete_record(struct import *im, struct err *err);
 int import_distrust(struct import *im, struct err *err);
 /* Whether the record is of an import, or of a link in the same way, of the same version. */
 bool import_is_same_kind(const struct import *im);
+/* Whether the document, or NULL for none, is that of the domain that the record replaces. */
+bool import_replaces(const struct import *im, const struct schema_document *d);
 /* Whether the document names the storage that the record names. */
 bool import_names_record(const struct import *im, const struct schema_document *d);
 
@@ -112,7 +118,7 @@ int link_advise(struct import *im, uint32_t number, struct err *err);
  * fills the queue, and one of each chunk. */
 struct chunk_context {
 	atomic_uint refs;
-	struct import *im; /* constant, except for its queue */
+	struct import *im; /* constant, except for its queue and is_damaged */
 	uint32_t number;   /* of the dataset */
 	const struct dataset *ds;
 	const struct h5file_dataset *file;
@@ -157,9 +163,6 @@ int import_store(struct import *im, struct err *err);
 int import_end(struct import *im, struct err *err);
 /* Steps 6 and 7. */
 int import_clean_up(struct import *im, struct err *err);
-/* Deletes all keys below a prefix. */
-int import_purge(const struct import_options *opt, const char *prefix, uint64_t *deleted,
-		 struct err *err);
 
 /* ---- key_set.c: the keys of a listing, as hashes ---- */
 

@@ -6,7 +6,7 @@
  * The data stay in the file if the service could read them there: at least LINKED_MIN elements that
  * are contiguous or in chunks, in the form that they would have in a chunk object before filters.
  * So elements are neither of variable length nor references, and compounds have no gaps. All other
- * datasets are copied.
+ * datasets are copied, and so are those whose data are in external files.
  *
  * Up to LISTED_MAX chunks are listed in the document. More are in a chunk table: a dataset without
  * a link, with one record for each chunk of the grid. A record is a compound of
@@ -58,10 +58,31 @@ static struct reference_chunk range_of(const struct scan *s, const struct h5file
 				    .offset = s->base + chunk->addr,
 				    .size = chunk->size,
 				    .filter_mask = chunk->filter_mask};
-	/* A partial edge chunk without filters. */
+	/* A partial edge chunk that the file stores without filters. */
 	if (!chunk->is_filtered && s->file->pipeline->n)
 		r.filter_mask = (uint32_t)((UINT64_C(1) << s->file->pipeline->n) - 1);
 	return r;
+}
+
+/* The data stay where they are, so an overlap is no reason to refuse the file. rc, why: of a claim.
+ * Only the first overlap is reported. */
+static int note_overlap(struct import *im, int rc, const struct err *why, struct err *err)
+{
+	if (rc == -EIO && !im->overlaps)
+		import_note(im, "chunks overlap in the file: %s", why->msg);
+	im->overlaps = im->overlaps || rc == -EIO;
+	if (!rc || rc == -EIO)
+		return 0;
+	err_copy(err, why);
+	return rc;
+}
+
+static int claim(const struct scan *s, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct err why = ERR_INIT;
+	if (s->im->overlaps || s->file->layout != LAYOUT_CHUNKED)
+		return 0; /* the open has claimed contiguous data */
+	return note_overlap(s->im, h5file_claim(s->im->file, chunk, &why), &why, err);
 }
 
 static int scan_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *err)
@@ -78,7 +99,7 @@ static int scan_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *e
 		import_progress(s->im);
 	if (s->n <= LISTED_MAX && bytes_append(&s->listed, &r, sizeof(r)))
 		return err_set(err, -ENOMEM, "out of memory");
-	return 0;
+	return claim(s, chunk, err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -185,7 +206,7 @@ static bool is_linkable(const struct import *im, uint32_t number)
 	if (o->o.kind != OBJECT_DATASET || !file || !im->datasets[number].stored)
 		return false;
 	const struct dataset *ds = &o->o.dataset;
-	return ds->raw == RAW_STORED && file->layout != LAYOUT_COMPACT &&
+	return ds->raw == RAW_STORED && !file->pieces && file->layout != LAYOUT_COMPACT &&
 	       ds->space.cls == DSPACE_SIMPLE && ds->space.nelems >= LINKED_MIN &&
 	       dtype_is_plain(ds->type) && ds->type->is_packed;
 }
@@ -247,7 +268,8 @@ int link_plan(struct import *im, struct err *err)
 	for (uint32_t i = 0; !rc && i < tree_count(im->tree); i++)
 		if (is_linkable(im, tree_nth(im->tree, i)))
 			rc = link_dataset(im, tree_nth(im->tree, i), err);
-	return rc;
+	struct err why = ERR_INIT;
+	return rc ? rc : note_overlap(im, h5file_claims_check(im->file, &why), &why, err);
 }
 
 /* ---- bodies that exist ---- */
@@ -301,7 +323,7 @@ static int put_record(void *ctx, const struct h5file_chunk *chunk, struct err *e
 	const struct reference_chunk r = range_of(rec->s, chunk);
 	uint8_t *to = rec->to + (r.number - rec->first) * rec->size;
 	(void)err;
-	number_put_int(to, SIZE_AT, false, r.offset);
+	number_put_int(to, 8, false, r.offset);
 	number_put_int(to + SIZE_AT, 4, false, r.size);
 	if (rec->size == RECORD_MASKED)
 		number_put_int(to + MASK_AT, 4, false, r.filter_mask);

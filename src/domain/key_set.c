@@ -95,7 +95,7 @@ static int add_pages(struct key_set *set, const struct import_options *opt, cons
 		store_request_key(req, prefix);
 		if (after)
 			store_request_start_after(req, after);
-		req->cancelled = opt->cancelled;
+		req->cancelled = cancelled_by(opt->cancelled);
 		store_run(opt->store, req);
 		const struct store_page *page = &req->answer.page;
 		int rc = store_failure(&req->answer, err);

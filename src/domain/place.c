@@ -39,7 +39,7 @@ void place_get(struct place_search *s, uint64_t max)
 	req->cond.if_match = etag;
 	req->known_etag = etag;
 	req->priority = s->prefetch ? STORE_PREFETCH : STORE_READER;
-	req->cancelled = s->cancelled;
+	req->cancelled = cancelled_by(s->cancelled);
 	store_submit(s->d->store, req);
 }
 

@@ -121,7 +121,7 @@ static void send(struct slot *s)
 	req->n_pieces = req->op == STORE_PUT && s->body.len ? 1 : 0;
 	req->priority = STORE_COMMIT;
 	req->deferred = true;
-	req->cancelled = s->queue->cancelled;
+	req->cancelled = cancelled_by(s->queue->cancelled);
 	req->done = sent;
 	req->arg = s;
 	store_submit(s->queue->store, req);

@@ -176,7 +176,7 @@ static void check(struct rechecked *e, const atomic_bool *cancelled)
 	 * store refuses the empty key. */
 	if (d->schema->object_key(d->space, e->number, req->key, req->room, &e->etag) < 0)
 		req->key[0] = '\0';
-	req->cancelled = cancelled;
+	req->cancelled = cancelled_by(cancelled);
 	req->done = answered;
 	req->arg = e;
 	store_submit(d->store, req);

@@ -25,6 +25,7 @@ static void free_file(struct ref_file *f)
 {
 	if (f->release_index)
 		f->release_index(f);
+	budget_set(&f->charge, 0, NULL);
 	free(f->uri);
 	free(f);
 }
@@ -115,6 +116,11 @@ static int check_version(struct ref_file *f, const struct store_meta *meta, stru
 
 /* ---- files ---- */
 
+int ref_file_charge(struct ref_file *f, uint64_t n, struct err *err)
+{
+	return budget_set(&f->charge, f->charge.bytes + n, err);
+}
+
 static struct ref_file *find_locked(struct domain *d, const char *uri)
 {
 	struct ref_file *f = NULL;
@@ -127,24 +133,31 @@ static struct ref_file *new_file(struct domain *d, const char *uri, struct err *
 	const struct domain_files *files = d->files;
 	struct ref_file *f = calloc(1, sizeof(*f));
 	int rc = -ENOMEM;
-	if (f)
-		f->uri = strdup(uri);
-	if (!f || !f->uri)
+	if (!f) {
+		err_set(err, rc, "out of memory");
+		return NULL;
+	}
+	f->d = d;
+	f->size = UINT64_MAX;
+	f->recorded_size = UINT64_MAX;
+	f->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
+	f->uri = strdup(uri);
+	if (!f->uri)
 		err_set(err, rc, "out of memory");
 	else if (!files)
 		rc = err_set(err, -EOPNOTSUPP, "%s: files outside of the domain are not read here",
 			     uri);
 	else
 		rc = files->resolve(files->ctx, uri, &f->place, err);
-	if (!rc) {
-		f->d = d;
-		f->size = UINT64_MAX;
-		f->recorded_size = UINT64_MAX;
+	/* A URI that cannot be right is a defect of the domain. */
+	if (rc == -EINVAL || rc == -ENAMETOOLONG)
+		rc = err->code = -EIO;
+	/* A chunk table may name any number of files. */
+	if (!rc)
+		rc = ref_file_charge(f, sizeof(*f) + strlen(uri) + 1, err);
+	if (!rc)
 		return f;
-	}
-	if (f)
-		free(f->uri);
-	free(f);
+	free_file(f);
 	return NULL;
 }
 

@@ -117,7 +117,7 @@ static struct ref_dataset *add_dataset(struct ref_file *f, const struct ref_sear
 		return NULL;
 	ds->number = s->dataset;
 	ds->path = s->h5path ? strdup(s->h5path) : own_path(f->d, s->dataset);
-	if (ds->path) {
+	if (ds->path && ref_file_charge(f, sizeof(*ds) + strlen(ds->path) + 1, NULL) == 0) {
 		pthread_mutex_lock(&f->d->references.lock);
 		HASH_ADD(hh, f->datasets, number, sizeof(ds->number), ds);
 		pthread_mutex_unlock(&f->d->references.lock);

@@ -43,7 +43,11 @@ struct ref_file {
 	struct ref_dataset *datasets; /* uthash, by number; under the lock */
 	struct ref_index index;
 	void (*release_index)(struct ref_file *f); /* NULL: it has not been used */
+	struct budget_charge charge;		   /* of the file and its datasets */
 	UT_hash_handle hh;
 };
+
+/* Charges n more bytes to the budget, until the domain is freed. One thread at a time. */
+int ref_file_charge(struct ref_file *f, uint64_t n, struct err *err);
 
 #endif

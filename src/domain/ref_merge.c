@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Joins reads of a file that begin at the same time: those of one loop of the cache, and those that
- * have waited for the same chunk of a chunk table. Reads with a gap of at most ref_gap() bytes
- * between them become one request of at most MERGED_MAX bytes. The bytes of the gap are dropped. So
- * a request is saved where the gap takes less time than a round trip.
+ * have waited for the same chunk of a chunk table. A gap between two reads is fetched, too, and its
+ * bytes are dropped, if one of these is true:
+ *   - it has at most GAP_ALWAYS bytes;
+ *   - it has at most ref_gap() bytes, so that it takes less time than a round trip, and the gaps of
+ *     the request have no more bytes than the reads.
+ * A request has at most MERGED_MAX bytes. It is cancelled when all of its reads are.
  *
  * A batch belongs to one thread, which adds all reads and then ends it. Nothing waits for a timer,
  * so the requests depend only on the reads.
- *
- * When a chunk is complete, the cache begins the next load. So the end of a request for several
- * reads begins several loads, one after the other. They are joined, too: their batches are parts of
- * one that ends after the last of these reads is done.
  */
 #include "references.h"
 
@@ -21,7 +20,10 @@
 
 #include "domain_internal.h"
 
-enum { MERGED_MAX = 4 << 20 /* bytes of a request for several reads */ };
+enum {
+	MERGED_MAX = 4 << 20, /* bytes of a request for several reads */
+	GAP_ALWAYS = 4 << 10,
+};
 
 /* One request for several reads. */
 struct merged {
@@ -30,23 +32,9 @@ struct merged {
 	struct ref_read *members[];
 };
 
-/* The batch of the request for several reads that this thread is completing; NULL: none. It is
- * reset before the function that sets it returns, so nothing is shared between engines. */
-static _Thread_local struct ref_batch *completing;
-
 struct ref_batch *ref_batch_begin(struct domain *d)
 {
-	struct ref_batch *b = completing;
-	if (!d->has_references)
-		return NULL;
-	if (b && b->domain == d) {
-		b->depth++;
-		return b;
-	}
-	b = calloc(1, sizeof(*b));
-	if (b)
-		*b = (struct ref_batch){.domain = d, .depth = 1};
-	return b;
+	return d->has_references ? calloc(1, sizeof(struct ref_batch)) : NULL;
 }
 
 static int by_place(const void *a, const void *b)
@@ -78,10 +66,7 @@ static void give_part(struct ref_read *r, uint64_t start, const struct bytes *bo
 static void merged_read(struct ref_read *read, int code, struct bytes *body, const struct err *err)
 {
 	struct merged *m = read->arg;
-	struct ref_batch *before = completing, *batch;
 	const uint64_t start = m->read.offset;
-	completing = NULL;
-	completing = batch = ref_batch_begin(ref_file_domain(m->read.file));
 	for (size_t i = 0; i < m->n; i++) {
 		struct bytes none = {0};
 		if (code)
@@ -89,10 +74,16 @@ static void merged_read(struct ref_read *read, int code, struct bytes *body, con
 		else
 			give_part(m->members[i], start, body);
 	}
-	completing = before;
 	free(m);
-	/* The domain may be gone unless a read of the batch keeps it. */
-	ref_batch_end(batch);
+}
+
+static bool all_cancelled(const void *arg)
+{
+	const struct merged *m = arg;
+	for (size_t i = 0; i < m->n; i++)
+		if (!is_cancelled(&m->members[i]->cancelled))
+			return false;
+	return true;
 }
 
 /* Reads the n members, which end at `end`, with one request. */
@@ -112,6 +103,7 @@ static void read_merged(struct ref_read **members, size_t n, uint64_t end)
 		.length = end - members[0]->offset,
 		.short_ok = true,
 		.prefetch = true,
+		.cancelled = {.fn = all_cancelled, .arg = m},
 		.done = merged_read,
 		.arg = m,
 	};
@@ -120,29 +112,39 @@ static void read_merged(struct ref_read **members, size_t n, uint64_t end)
 	ref_read(&m->read);
 }
 
-static void submit(struct ref_read **reads, size_t n, uint64_t gap)
+/* How many of the n reads, which are sorted, one request fetches. *end: of its range. */
+static size_t join(struct ref_read *const *reads, size_t n, uint64_t most_gap, uint64_t *end)
 {
-	size_t first = 0;
-	while (first < n) {
-		const struct ref_read *f = reads[first];
-		uint64_t end = f->offset + f->length;
-		size_t next = first + 1;
-		for (; next < n && reads[next]->file == f->file; next++) {
-			const struct ref_read *r = reads[next];
-			const uint64_t to = max_u64(end, r->offset + r->length);
-			if ((r->offset > end && r->offset - end > gap) ||
-			    to - f->offset > MERGED_MAX)
-				break;
-			end = to;
-		}
-		read_merged(reads + first, next - first, end);
-		first = next;
+	const struct ref_read *first = reads[0];
+	uint64_t gaps = 0;
+	size_t count = 1;
+	*end = first->offset + first->length;
+	for (; count < n && reads[count]->file == first->file; count++) {
+		const struct ref_read *r = reads[count];
+		const uint64_t to = max_u64(*end, r->offset + r->length);
+		const uint64_t gap = r->offset > *end ? r->offset - *end : 0;
+		gaps += gap;
+		if ((gap > GAP_ALWAYS && (gap > most_gap || gaps > to - first->offset - gaps)) ||
+		    to - first->offset > MERGED_MAX)
+			break;
+		*end = to;
+	}
+	return count;
+}
+
+static void submit(struct ref_read **reads, size_t n, uint64_t most_gap)
+{
+	for (size_t first = 0; first < n;) {
+		uint64_t end;
+		const size_t count = join(reads + first, n - first, most_gap, &end);
+		read_merged(reads + first, count, end);
+		first += count;
 	}
 }
 
 void ref_batch_end(struct ref_batch *b)
 {
-	if (!b || --b->depth)
+	if (!b)
 		return;
 	struct ref_read *r = b->first, **reads = b->n > 1 ? calloc(b->n, sizeof(*reads)) : NULL;
 	const uint64_t gap = r ? ref_gap(r->file) : 0;

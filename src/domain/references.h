@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include <hsmount/err.h>
+#include <base/cancelled.h>
 #include <base/mem.h>
 #include <data/chunk_source.h>
 #include <data/elems.h>
@@ -64,9 +65,9 @@ struct ref_read {
 	uint64_t offset, length; /* length > 0 */
 	bool short_ok;		 /* the range may reach past the end of the file */
 	bool prefetch;
-	const atomic_bool *cancelled; /* as in struct store_request */
+	struct cancelled cancelled; /* as in struct store_request */
 	/* NULL, or the read is submitted at the end of this batch, maybe together with others. It
-	 * is cancelled only if it is submitted alone. */
+	 * is then cancelled when all of them are. */
 	struct ref_batch *batch;
 	/* code: 0, or -EIO: the file is absent, is another version, or ends before the range; or an
 	 * error of the store. err names the file. body: `length` bytes, which done may take. Called
@@ -83,8 +84,6 @@ void ref_read(struct ref_read *r);
 /* ---- ref_merge.c: reads that begin at the same time ---- */
 
 struct ref_batch {
-	struct domain *domain;
-	unsigned int depth; /* begins without an end */
 	struct ref_read *first;
 	size_t n;
 };

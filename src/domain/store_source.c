@@ -7,7 +7,8 @@
  * Pages are in the order in which they were made; the oldest that was not used since the last look
  * is evicted.
  *
- * Announced ranges wait in the order of the announcements. Decoders read in this order, nearly.
+ * Announced ranges wait in the order of the announcements, which is nearly the order in which
+ * decoders read them.
  */
 #include <domain/store_source.h>
 
@@ -31,7 +32,7 @@ enum {
 	ROUND_BYTES = 8 << 20, /* announced bytes that one round fetches */
 	ROUND_RANGES = 256,    /* announced ranges of one round */
 	GAP_MAX = 4096,	       /* bytes between two ranges of one request */
-	GAP_PART = 8,	       /* all gaps of a request: at most so many parts of it */
+	GAP_PART = 8,	       /* the gaps of a request take at most 1/8 of its other bytes */
 	ANNOUNCED_FACTOR = 2,
 	ANNOUNCED_MAX = 4 << 20, /* ranges that wait; more are forgotten */
 };
@@ -176,7 +177,7 @@ static int by_first(const void *a, const void *b)
 /* Sorts the ranges and merges neighbours. Returns how many are left. */
 static size_t merge(struct range *r, size_t n)
 {
-	uint64_t gaps = 0; /* of the last range */
+	uint64_t gaps = 0; /* bytes in the gaps of the last range */
 	size_t out = 0;
 	qsort(r, n, sizeof(*r), by_first);
 	for (size_t i = 1; i < n; i++) {
@@ -255,7 +256,7 @@ static int fetch(struct store_source *s, const struct range *r, size_t n,
 		store_request_key(reqs[i], s->opt.key);
 		reqs[i]->range.first = r[i].first;
 		reqs[i]->range.length = r[i].end - r[i].first;
-		reqs[i]->cancelled = s->opt.cancelled;
+		reqs[i]->cancelled = cancelled_by(s->opt.cancelled);
 		if (s->opt.etag && *s->opt.etag)
 			reqs[i]->cond.if_match = s->opt.etag;
 	}

@@ -82,7 +82,12 @@ int engine_check(struct engine *e, const char *path, bool all, const struct engi
 	struct check c = {.sink = sink, .all = all, .err = err};
 	struct walk w = {.c = &c, .e = e};
 	struct path *first = NULL;
+	bool found = false;
 	int rc = names_resolve(e->names, path, &n, err);
+	if (rc == -ENOENT) {
+		const int import = check_import_of(&c, e, path, &found);
+		return import || found ? import : rc;
+	}
 	if (rc)
 		return rc;
 	if (n->kind == NAMES_OBJECT)

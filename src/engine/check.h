@@ -7,7 +7,7 @@
  *   check_links.c    soft links
  *   check_external.c external links
  *   check_keys.c     what the bucket has below the domain's prefix
- *   check_grid.c     chunks of a domain whose keys cannot be listed
+ *   check_grid.c     chunks that no listing shows
  *   check_imports.c  unfinished imports
  *   check_chunks.c   reads and decodes chunks
  *   check_image.c    the rendered file, read back
@@ -56,6 +56,8 @@ struct domain_check;
 /* check_find() for an object of the domain. */
 int check_find_at(struct domain_check *dc, enum engine_check_severity severity, uint32_t number,
 		  const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Requests so far that got no answer, in this bucket and in those of referenced files. */
+uint64_t check_failed_requests(const struct engine *e);
 /* Counts a decoded chunk of so many stored bytes. */
 void check_decoded(struct check *c, uint64_t bytes);
 
@@ -108,10 +110,12 @@ int check_import(struct domain_check *dc);
 /* Reports each import to a path below a directory at which there is no domain yet: a result of its
  * own. dir: path in the bucket; "": all imports. */
 int check_imports(struct check *c, struct engine *e, const char *dir);
+/* The same for a path at which there is nothing. *found: an import was reported. */
+int check_import_of(struct check *c, struct engine *e, const char *path, bool *found);
 /* Reports what is below the domain's prefix, and checks the chunks. */
 int check_keys(struct domain_check *dc);
-/* The same for a domain whose keys cannot be listed. */
-int check_grid(struct domain_check *dc);
+/* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */
+int check_grid(struct domain_check *dc, bool only_files);
 /* Fetches, decodes and compares n chunks. */
 int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
 

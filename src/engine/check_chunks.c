@@ -31,7 +31,8 @@ struct runner {
 	struct chunk_source source;
 	const struct check_chunk *chunks;
 	size_t n, sent, used;
-	uint64_t bytes; /* of the chunks in flight */
+	uint64_t bytes;	   /* of the chunks in flight */
+	uint64_t failures; /* check_failed_requests() at the start */
 	pthread_mutex_t lock;
 	pthread_cond_t arrived;
 	struct flight flights[AT_ONCE]; /* of chunk i: flights[i % AT_ONCE] */
@@ -74,21 +75,32 @@ static void send(struct runner *r)
 	}
 }
 
-/* The reason without the path of the domain and the key, which the finding has. */
+/* The text after a prefix, if it has that. */
+static const char *without(const char *text, const struct str *prefix)
+{
+	const size_t n = strlen(str_text(prefix));
+	return strncmp(text, str_text(prefix), n) == 0 ? text + n : text;
+}
+
+/* The reason without the path of the domain and the key, which the finding has. The message of a
+ * chunk without a key names its number. */
 static const char *reason(const struct domain_check *dc, const char *key, const struct err *err)
 {
-	auto_str struct str prefix = {0};
-	str_addf(&prefix, "domain /%s: chunk %s: ", domain_path(dc->d), key);
-	const size_t n = strlen(str_text(&prefix));
-	return strncmp(err->msg, str_text(&prefix), n) == 0 ? err->msg + n : err->msg;
+	auto_str struct str domain = {0}, chunk = {0};
+	str_addf(&domain, "domain /%s: ", domain_path(dc->d));
+	str_addf(&chunk, "chunk %s: ", key);
+	return without(without(err->msg, &domain), &chunk);
 }
 
 /* A chunk that arrived, even if only in part, and cannot be decoded is damaged. If nothing arrived,
- * the request may have failed. */
-static enum engine_check_severity severity_of(const struct check_chunk *chunk,
+ * the request may have failed. A place in an HDF5 file is wrong if all requests were answered. */
+static enum engine_check_severity severity_of(const struct runner *r,
+					      const struct check_chunk *chunk,
 					      const struct chunk_result *result)
 {
-	const bool arrived = result->fetched || (!chunk->size && !chunk->probed);
+	const bool in_file = dataset_of(r->dc, chunk)->reference;
+	const bool arrived = result->fetched || (!chunk->size && !chunk->probed) ||
+			     (in_file && check_failed_requests(r->dc->e) == r->failures);
 	if (result->code == -EFBIG || (result->code == -EIO && arrived))
 		return ENGINE_CHECK_ERROR;
 	return ENGINE_CHECK_UNCHECKED;
@@ -110,7 +122,7 @@ static int use(struct runner *r, const struct check_chunk *chunk, struct chunk_r
 	}
 	if (domain_chunk_key(dc->d, chunk->dataset, chunk->number, key, sizeof(key)) < 0)
 		key[0] = '\0';
-	return check_find_at(dc, severity_of(chunk, result), chunk->dataset, key, "%s",
+	return check_find_at(dc, severity_of(r, chunk, result), chunk->dataset, key, "%s",
 			     reason(dc, key, &result->err));
 }
 
@@ -138,6 +150,7 @@ int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size
 		return check_no_memory(dc->c);
 	r->dc = dc;
 	r->source = domain_chunk_source(dc->d);
+	r->failures = check_failed_requests(dc->e);
 	r->chunks = chunks;
 	r->n = n;
 	pthread_mutex_init(&r->lock, NULL);

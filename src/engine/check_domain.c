@@ -13,29 +13,6 @@
 
 #include "internal.h"
 
-/* True if a request with this result was answered, even if the answer is that an object is too
- * large. */
-static bool was_answered(const char *result)
-{
-	static const char *const answers[] = {"ok", "absent", "unchanged", "EFBIG", "E2BIG"};
-	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
-		if (strcmp(result, answers[i]) == 0)
-			return true;
-	return false;
-}
-
-static uint64_t failed_requests(const struct engine *e)
-{
-	struct store_counts counts;
-	uint64_t n = 0;
-	store_count_read(e->stack.count, &counts);
-	for (unsigned int op = 0; op < STORE_OPS; op++)
-		for (unsigned int i = 0; i < STORE_RESULTS; i++)
-			if (!was_answered(store_result_name(i)))
-				n += counts.results[op][i];
-	return n;
-}
-
 /* A problem of the tree begins with the key of a document or chunk, or names an object by its id.
  */
 static int report_problem(struct check *c, const char *text)
@@ -64,14 +41,16 @@ static int report_problems(struct domain_check *dc)
 	return rc;
 }
 
-/* Datasets whose elements this program cannot find. */
+/* Datasets whose elements this program cannot find. Those with a damaged reference are among the
+ * problems. */
 static int report_elsewhere(struct domain_check *dc)
 {
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(dc->tree); i++) {
 		const uint32_t number = tree_nth(dc->tree, i);
 		const struct object *o = &tree_object(dc->tree, number)->o;
-		if (o->kind == OBJECT_DATASET && o->dataset.absence_unknown)
+		if (o->kind == OBJECT_DATASET && o->dataset.absence_unknown &&
+		    !o->dataset.reference_damaged)
 			rc = check_find_at(dc, ENGINE_CHECK_UNCHECKED, number, NULL, "%s",
 					   o->dataset.absence_unknown);
 	}
@@ -99,7 +78,9 @@ static int check_open(struct check *c, struct engine *e, const struct names_node
 	if (!rc)
 		rc = check_image_compare(&dc);
 	if (!rc)
-		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc);
+		rc = domain_schema(d)->storage_prefix ? check_keys(&dc) : check_grid(&dc, false);
+	if (!rc && domain_schema(d)->storage_prefix)
+		rc = check_grid(&dc, true);
 	if (!rc)
 		rc = check_import(&dc);
 	check_image_close(dc.image);
@@ -119,7 +100,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 {
 	struct domain *d = NULL;
 	struct err why = ERR_INIT;
-	const uint64_t failures = failed_requests(e);
+	const uint64_t failures = check_failed_requests(e);
 	auto_free char *path = NULL;
 	if (asprintf(&path, "/%s", n->name) < 0) {
 		path = NULL;
@@ -130,7 +111,7 @@ int check_domain(struct check *c, struct engine *e, const struct names_node *n)
 										   : NULL};
 	int rc = domain_open(&e->domains, n->path, &hint, &d, &why);
 	if (rc)
-		rc = report_closed(c, rc, failed_requests(e) != failures, &why);
+		rc = report_closed(c, rc, check_failed_requests(e) != failures, &why);
 	else
 		rc = check_open(c, e, n, d);
 	domain_unref(d);

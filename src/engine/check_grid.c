@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks the chunks of a domain whose keys no listing shows: it requests chunks of the grid of each
- * dataset, a sample or all. A chunk that is absent is no finding.
+ * Checks the chunks that no listing shows: those in HDF5 files, and all of a domain whose keys
+ * cannot be listed. It requests chunks of the grid of each dataset, a sample or all. A chunk that
+ * is absent is no finding.
  */
 #include "check.h"
 
@@ -42,7 +43,9 @@ static int add_dataset(struct grid_check *g, uint32_t number)
 {
 	const struct dataset *ds = &tree_object(g->dc->tree, number)->o.dataset;
 	const struct chunk_list *known = domain_chunks(g->dc->d, number);
-	const uint64_t n = known->listed ? known->n : ds->grid.nchunks;
+	const struct reference *r = ds->reference;
+	const bool in_document = r && r->layout == REFERENCE_CHUNKED;
+	const uint64_t n = in_document ? r->nchunks : known->listed ? known->n : ds->grid.nchunks;
 	const uint64_t step = g->dc->c->all ? 1 : div_up_u64(n, CANDIDATES_MAX);
 	int rc = 0;
 	if (ds->absence_unknown || known->unknown)
@@ -51,7 +54,10 @@ static int add_dataset(struct grid_check *g, uint32_t number)
 		/* A chunk that cannot be measured is among the problems of the domain. */
 		if (known->decoded && known->decoded[i] == UINT64_MAX)
 			continue;
-		rc = add(g, number, known->listed ? known->numbers[i] : i);
+		rc = add(g, number,
+			 in_document	 ? r->chunks[i].number
+			 : known->listed ? known->numbers[i]
+					 : i);
 	}
 	return rc;
 }
@@ -66,21 +72,25 @@ static int check_sampled(struct grid_check *g)
 	return rc;
 }
 
-int check_grid(struct domain_check *dc)
+int check_grid(struct domain_check *dc, bool only_files)
 {
 	const struct tree *t = dc->tree;
 	struct grid_check *g = calloc(1, sizeof(*g));
 	int rc = g ? 0 : check_no_memory(dc->c);
 	if (g)
 		g->dc = dc;
-	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
-		if (tree_object(t, tree_nth(t, i))->o.kind == OBJECT_DATASET)
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
+		const struct object *o = &tree_object(t, tree_nth(t, i))->o;
+		if (o->kind == OBJECT_DATASET && (!only_files || o->dataset.reference))
 			rc = add_dataset(g, tree_nth(t, i));
+	}
 	if (!rc)
 		rc = dc->c->all ? flush(g) : check_sampled(g);
 	free(g);
-	return rc ? rc
-		  : check_find(dc->c, ENGINE_CHECK_NOTE, NULL, NULL,
-			       "no listing shows the keys of this domain, so objects without a "
-			       "link are not searched for");
+	return rc || only_files
+		       ? rc
+		       : check_find(
+				 dc->c, ENGINE_CHECK_NOTE, NULL, NULL,
+				 "no listing shows the keys of this domain, so objects without a "
+				 "link are not searched for");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unfinished imports, found by their records. The check of a domain looks for the record of its
+ * Unfinished imports, found by their records. The check of a path looks for the record of that
  * path. The check of a directory also lists all records: an import of a new domain has a record,
  * but no domain yet.
  */
@@ -33,7 +33,7 @@ int check_import(struct domain_check *dc)
 				  "the record of an import cannot be read: %s", why.msg);
 	if (store_absence(&req->answer))
 		return 0;
-	return check_find(dc->c, ENGINE_CHECK_NOTE, NULL, req->key,
+	return check_find(dc->c, ENGINE_CHECK_UNFINISHED, NULL, req->key,
 			  "an import that is to replace the domain is not finished");
 }
 
@@ -42,12 +42,13 @@ struct records {
 	struct engine *e;
 	const struct schema_ops *schema;
 	const char *dir;
+	bool found; /* something was reported */
 };
 
 static bool is_below(const char *path, const char *dir)
 {
 	const size_t n = strlen(dir);
-	return n == 0 || (strncmp(path, dir, n) == 0 && path[n] == '/');
+	return n == 0 || (strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0'));
 }
 
 /* Whether a mount shows the domain, so that its own check reports the import: 1, 0 or a negative
@@ -65,24 +66,25 @@ static int is_shown(const struct records *r, const char *path, struct err *why)
 	return n->kind == NAMES_DOMAIN && strcmp(n->path, path) == 0;
 }
 
-static int take_import(const struct records *r, const char *key, const struct schema_import *import)
+static int take_import(struct records *r, const char *key, const struct schema_import *import)
 {
 	struct err why = ERR_INIT;
 	if (!is_below(import->path, r->dir))
 		return 0;
 	const int shown = is_shown(r, import->path, &why);
+	r->found = r->found || shown != 1;
 	if (shown < 0)
 		return check_find_alone(r->c, import->path, ENGINE_CHECK_UNCHECKED, key,
 					"the domain of an import cannot be looked up: %s", why.msg);
 	if (shown)
 		return 0;
-	return check_find_alone(r->c, import->path, ENGINE_CHECK_NOTE, key,
+	return check_find_alone(r->c, import->path, ENGINE_CHECK_UNFINISHED, key,
 				"there is no domain yet: the import of %s is not finished",
 				import->file);
 }
 
 /* A damaged record does not say to which directory the import is. */
-static int take_record(const struct records *r, const char *key)
+static int take_record(struct records *r, const char *key)
 {
 	struct store *store = r->e->store;
 	auto_request struct store_request *req = store_request_new(store, STORE_GET);
@@ -95,11 +97,12 @@ static int take_record(const struct records *r, const char *key)
 		req->max = RECORD_MAX;
 		store_run(store, req);
 		const struct bytes *body = &req->answer.body;
-		if (store_failure(&req->answer, &why))
+		if (store_failure(&req->answer, &why)) {
+			r->found = true;
 			rc = check_find_alone(r->c, r->dir, ENGINE_CHECK_UNCHECKED, key,
 					      "the record of an import cannot be read: %s",
 					      why.msg);
-		else if (store_absence(&req->answer))
+		} else if (store_absence(&req->answer))
 			rc = 0; /* the import has just ended */
 		else if (!r->schema->import_parse(body->data, body->len, arena, &import, &why))
 			rc = take_import(r, key, &import);
@@ -110,7 +113,7 @@ static int take_record(const struct records *r, const char *key)
 	return rc;
 }
 
-static int list_records(const struct records *r)
+static int list_records(struct records *r)
 {
 	struct store *store = r->e->store;
 	auto_request struct store_request *req = store_request_new(store, STORE_LIST);
@@ -141,5 +144,19 @@ int check_imports(struct check *c, struct engine *e, const char *dir)
 		r.schema = *s;
 		rc = list_records(&r);
 	}
+	return rc;
+}
+
+int check_import_of(struct check *c, struct engine *e, const char *path, bool *found)
+{
+	struct records r = {.c = c, .e = e, .dir = path};
+	char key[STORE_KEY_MAX + 1];
+	int rc = 0;
+	for (const struct schema_ops *const *s = schema_all(); !rc && *s; s++) {
+		r.schema = *s;
+		if ((*s)->import_prefix && (*s)->import_key(path, key, sizeof(key)) > 0)
+			rc = take_record(&r, key);
+	}
+	*found = r.found;
 	return rc;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { STEPS_MAX = 4096, SOFT_MAX = 16 /* soft links on the way, as in libhdf5 */ };
+_Static_assert(STEPS_MAX == 4096 && SOFT_MAX == 16, "the texts of check_link()");
 
 struct entry {
 	uint32_t group;
@@ -23,7 +24,7 @@ struct links {
 	size_t n;
 };
 
-enum outcome { FOUND, DANGLING, CIRCLE, ELSEWHERE };
+enum outcome { FOUND, ELSEWHERE, DANGLING, MANY_LINKS, MANY_NAMES };
 
 static int compare(const void *x, const void *y)
 {
@@ -69,7 +70,7 @@ static enum outcome follow_link(struct walk *w, const struct link *link)
 		w->at = link->target;
 		return FOUND;
 	case LINK_SOFT:
-		return ++w->soft > SOFT_MAX ? CIRCLE : follow(w, link->path);
+		return ++w->soft > SOFT_MAX ? MANY_LINKS : follow(w, link->path);
 	default:
 		return ELSEWHERE;
 	}
@@ -84,7 +85,7 @@ static enum outcome follow(struct walk *w, const char *path)
 	while (outcome == FOUND && *(path += strspn(path, "/"))) {
 		const size_t n = strcspn(path, "/");
 		if (++w->steps > STEPS_MAX)
-			return CIRCLE;
+			return MANY_NAMES;
 		if (n != 1 || *path != '.') {
 			const struct link *link = find(w->l, w->at, path, n);
 			outcome = link ? follow_link(w, link) : DANGLING;
@@ -96,6 +97,11 @@ static enum outcome follow(struct walk *w, const char *path)
 
 static int check_link(struct domain_check *dc, const struct links *l, const struct entry *e)
 {
+	static const char *const texts[] = {
+		[DANGLING] = "which does not exist",
+		[MANY_LINKS] = "through more than 16 soft links, perhaps in a circle",
+		[MANY_NAMES] = "through more than 4096 names",
+	};
 	struct walk w = {.l = l, .at = e->group, .soft = 1};
 	auto_str struct str name = {0};
 	const enum outcome outcome = follow(&w, e->link->path);
@@ -105,8 +111,7 @@ static int check_link(struct domain_check *dc, const struct links *l, const stru
 	str_add(&name, "\" leads to \"");
 	str_add_printable(&name, e->link->path);
 	return check_find_at(dc, ENGINE_CHECK_NOTE, e->group, NULL, "soft link \"%s\", %s",
-			     str_text(&name),
-			     outcome == CIRCLE ? "a circle of soft links" : "which does not exist");
+			     str_text(&name), texts[outcome]);
 }
 
 /* The number of links in reachable groups. */

@@ -5,26 +5,30 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "internal.h"
+
 enum { FINDINGS_MAX = 10000 /* that are reported for one domain or file */ };
 
 const char *engine_check_severity_name(enum engine_check_severity severity)
 {
-	static const char *const names[ENGINE_CHECK_SEVERITIES] = {"error", "unchecked", "warning",
-								   "note"};
+	static const char *const names[ENGINE_CHECK_SEVERITIES] = {"error", "unchecked",
+								   "unfinished", "warning", "note"};
 	return names[severity];
 }
 
 const char *engine_check_outcome_name(enum engine_check_outcome outcome)
 {
-	static const char *const names[ENGINE_CHECK_OUTCOMES] = {"sound", "damaged", "unchecked"};
+	static const char *const names[ENGINE_CHECK_OUTCOMES] = {"sound", "damaged", "unchecked",
+								 "unfinished"};
 	return names[outcome];
 }
 
 enum engine_check_outcome engine_check_outcome(const struct engine_check_result *r)
 {
-	return r->findings[ENGINE_CHECK_ERROR]	     ? ENGINE_CHECK_DAMAGED
-	       : r->findings[ENGINE_CHECK_UNCHECKED] ? ENGINE_CHECK_NOT_CHECKED
-						     : ENGINE_CHECK_SOUND;
+	return r->findings[ENGINE_CHECK_ERROR]	      ? ENGINE_CHECK_DAMAGED
+	       : r->findings[ENGINE_CHECK_UNCHECKED]  ? ENGINE_CHECK_NOT_CHECKED
+	       : r->findings[ENGINE_CHECK_UNFINISHED] ? ENGINE_CHECK_NOT_FINISHED
+						      : ENGINE_CHECK_SOUND;
 }
 
 void check_begin(struct check *c, const char *path)
@@ -112,4 +116,9 @@ void check_decoded(struct check *c, uint64_t bytes)
 	if (c->sink->progress)
 		c->sink->progress(c->sink->arg, r->decoded_bytes,
 				  max_u64(c->expected, r->decoded_bytes));
+}
+
+uint64_t check_failed_requests(const struct engine *e)
+{
+	return store_stack_failures(&e->stack) + files_failures(e->files);
 }

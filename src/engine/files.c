@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the files are that domains refer to. A URI is foreign: it is accepted only if it is inside
- * of the mounted bucket, or below a prefix that the option allow_uri names. These are the forms of
- * a URI, and what they mean in a bucket of the name "b":
+ * Finds the files that domains refer to. A URI comes from the bucket, so it is not trusted: it is
+ * accepted only if it is inside of the mounted bucket, or below a prefix that the option allow_uri
+ * names. These are the forms of a URI, and what they mean in a bucket of the name "b":
  *
  *   b/key, s3://b/key, /key         the object `key` of the mounted bucket
  *   other/key, s3://other/key       an object of another bucket of the same service
@@ -107,6 +107,22 @@ static int take(struct store *from, bool is_dir, const char *key, struct domain_
 	return 0;
 }
 
+/* full: the URI in its long form. A directory may be a copy of the bucket that a reference names.
+ */
+static int refuse(const struct files *f, const char *uri, const char *full, struct err *err)
+{
+	const char *bucket = full + sizeof(s3_scheme) - 1;
+	auto_str struct str copy = {0};
+	if (f->dir && has_prefix(full, s3_scheme))
+		str_addf(&copy, "-o bucket_name=%.*s if it is a copy of that bucket, otherwise ",
+			 (int)strcspn(bucket, "/"), bucket);
+	return err_set(
+		err, -EACCES,
+		"%s is outside of the bucket \"%s%s%s\"; to read it, use %s-o allow_uri=%.*s", uri,
+		f->name, f->prefix[0] ? "/" : "", f->prefix, str_text(&copy),
+		(int)(strrchr(full, '/') + 1 - full), full);
+}
+
 static int resolve(void *ctx, const char *uri, struct domain_file *out, struct err *err)
 {
 	const struct files *f = ctx;
@@ -124,10 +140,7 @@ static int resolve(void *ctx, const char *uri, struct domain_file *out, struct e
 			return take(f->allowed[i].store,
 				    has_prefix(f->allowed[i].root, file_scheme),
 				    str_text(&full) + strlen(f->allowed[i].root), out, err);
-	return err_set(err, -EACCES,
-		       "%s is outside of the bucket \"%s\"; -o allow_uri=%.*s permits it", uri,
-		       f->name, (int)(strrchr(str_text(&full), '/') + 1 - str_text(&full)),
-		       str_text(&full));
+	return refuse(f, uri, str_text(&full), err);
 }
 
 /* ---- life ---- */
@@ -303,6 +316,14 @@ const char *files_bucket_prefix(const struct files *f)
 const struct domain_files *files_interface(struct files *f)
 {
 	return &f->base;
+}
+
+uint64_t files_failures(const struct files *f)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < f->n; i++)
+		n += store_stack_failures(&f->allowed[i].parts);
+	return n;
 }
 
 void files_stop_threads(struct files *f)

@@ -26,6 +26,8 @@ const char *files_bucket_name(const struct files *f);
 const char *files_bucket_prefix(const struct files *f);
 /* The bucket is a directory: see struct domain_file. */
 bool files_has_local_etags(const struct files *f);
+/* store_stack_failures() of what allow_uri names. */
+uint64_t files_failures(const struct files *f);
 /* Ends the threads of the stores. The next request starts them again. Must not be called while a
  * request runs. */
 void files_stop_threads(struct files *f);

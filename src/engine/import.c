@@ -17,6 +17,7 @@
 #include <domain/import.h>
 #include <s3/s3.h>
 
+#include "external_files.h"
 #include "import_file.h"
 #include "link_file.h"
 
@@ -79,6 +80,25 @@ static int check_name(const char *path, struct err *err)
 	return 0;
 }
 
+/* The nearest thing above a path that does not exist must be able to contain the domain. */
+static int check_above(struct engine *e, const char *path, struct err *err)
+{
+	auto_free char *above = strdup(path);
+	if (!above)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t n; (n = names_parent_len(above)) > 0;) {
+		auto_free char *there = NULL;
+		int kind;
+		above[n] = '\0';
+		const int rc = look_up(e, above, &kind, &there, err);
+		if (!rc && kind == NAMES_OBJECT)
+			return err_set(err, -ENOTDIR, "%s: %s is not a folder", path, above);
+		if (rc || kind >= 0)
+			return rc;
+	}
+	return 0;
+}
+
 /* *path: heap, of the domain in the bucket. */
 static int find_target(struct engine *e, const struct engine_import *opt, char **path,
 		       struct err *err)
@@ -108,7 +128,10 @@ static int find_target(struct engine *e, const struct engine_import *opt, char *
 	if (kind == NAMES_OBJECT)
 		return err_set(err, -EEXIST, "%s: it exists and is not a domain", asked);
 	rc = check_name(*path, err);
-	return rc || kind == NAMES_DOMAIN ? rc : check_bare(e, *path, err);
+	if (rc || kind == NAMES_DOMAIN)
+		return rc;
+	rc = check_above(e, *path, err);
+	return rc ? rc : check_bare(e, *path, err);
 }
 
 /* ---- the import ---- */
@@ -138,6 +161,34 @@ static struct import_file file_of(struct import_source *s)
 				    .open = open_source,
 				    .check = check_source,
 				    .ctx = s};
+}
+
+/* A file and the external files that have parts of its data. */
+struct whole_file {
+	struct import_file main;
+	struct external_files *external; /* NULL: not allowed */
+};
+
+static int open_whole(void *ctx, struct source **out, struct err *err)
+{
+	const struct whole_file *w = ctx;
+	return w->main.open(w->main.ctx, out, err);
+}
+
+static int check_whole(void *ctx, struct err *err)
+{
+	const struct whole_file *w = ctx;
+	int rc = w->main.check(w->main.ctx, err);
+	return rc || !w->external ? rc : external_files_check(w->external, err);
+}
+
+static struct import_file whole_file_of(struct whole_file *w)
+{
+	struct import_file f = w->main;
+	f.open = open_whole;
+	f.check = check_whole;
+	f.ctx = w;
+	return f;
 }
 
 /* Puts at the same time. More than the connections to the server would only wait for one. */
@@ -208,8 +259,13 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 	struct import_source file = {0};
 	struct link_file linked = {0};
 	struct engine_import copy = *opt;
+	struct whole_file whole = {0};
 	auto_free char *path = NULL;
 	int rc = 0;
+	if (opt->allow_external)
+		rc = external_files_new(opt->allow_external, &whole.external, err);
+	if (rc)
+		return rc;
 	if (opt->link && !opt->abort)
 		rc = link_file_init(&linked, e, opt, err);
 	else if (opt->file && !opt->abort)
@@ -224,6 +280,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.etag = link_file_etag(&linked),
 		.locate = opt->link && opt->link->locate,
 	};
+	whole.main = opt->link ? link_file_of(&linked) : file_of(&file);
 	const struct import_options io = {
 		.env = &e->env,
 		.store = e->store,
@@ -239,7 +296,8 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.puts = puts_of(e, opt),
 		.now_ns = wall_clock(),
 		.cancelled = opt->cancelled,
-		.file = opt->link ? link_file_of(&linked) : file_of(&file),
+		.file = whole_file_of(&whole),
+		.external = whole.external ? external_files_access(whole.external) : NULL,
 		.link = opt->link ? &link : NULL,
 		.note = note,
 		.progress = progress,
@@ -253,5 +311,6 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		link_file_counts(&linked, &opt->link->requests, &opt->link->bytes);
 	link_file_release(&linked);
 	import_source_release(&file);
+	external_files_free(whole.external);
 	return rc;
 }

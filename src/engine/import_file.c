@@ -7,10 +7,12 @@
 #include "import_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include <base/fd.h>
 #include <base/source_file.h>
 #include <base/source_paged.h>
 
@@ -19,9 +21,11 @@ enum {
 	DIRECT_MIN = 16 << 10, /* longer reads go past the pages */
 };
 
+/* The file is opened, because a mount of a bucket knows the size of a domain only then. */
 static int find(const char *path, struct stat *st, struct err *err)
 {
-	if (stat(path, st))
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, st))
 		return err_errno(err, -errno, "%s", path);
 	if (!S_ISREG(st->st_mode))
 		return err_set(err, -EINVAL, "%s is not a regular file", path);

@@ -18,8 +18,8 @@ struct import_source {
 	struct source source; /* any thread may read it */
 };
 
-/* Finds the file without opening it. -EINVAL: it is no regular file; the codes of stat(2). The
- * caller calls import_source_release(), also after an error. */
+/* Finds the file and its version. -EINVAL: it is no regular file; the codes of open(2). The caller
+ * calls import_source_release(), also after an error. */
 int import_source_init(struct import_source *s, const char *path, struct err *err);
 void import_source_release(struct import_source *s);
 /* Opens the file. *out: valid until import_source_release(). -ESTALE: it has changed since. */

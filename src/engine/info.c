@@ -100,7 +100,7 @@ static int say_counts(const struct engine_info_sink *sink, struct domain *domain
 		links += o->kind == OBJECT_GROUP ? o->group.nlinks : 0;
 	}
 	return say(sink,
-		   "contents: groups %u, datasets %u, named datatypes %u, links %" PRIu64
+		   "contents: groups %u, datasets %u, committed datatypes %u, links %" PRIu64
 		   ", attributes %" PRIu64,
 		   kinds[OBJECT_GROUP], kinds[OBJECT_DATASET], kinds[OBJECT_DATATYPE], links,
 		   attrs);
@@ -123,7 +123,8 @@ static void add_storage(struct str *line, const struct dataset *d, const struct 
 	}
 }
 
-/* "dataset /a/b: int32 [10,20], chunks [5,20], 2 of 4 written, filters deflate(6), …" */
+/* "dataset /a/b: int32 [10,20], chunks [5,20], 2 of 4 written, filters deflate(6), …", and at the
+ * end "data in bucket/raw.h5" if an HDF5 file has the data */
 static void dataset_line(struct str *line, struct domain *domain, const struct object_paths *paths,
 			 uint32_t number)
 {
@@ -149,6 +150,10 @@ static void dataset_line(struct str *line, struct domain *domain, const struct o
 	describe_filters(line, &filters);
 	if (c && c->listed)
 		add_storage(line, d, c);
+	if (d->reference) {
+		const char *uri = d->reference->file.uri;
+		str_addf(line, ", data in %s", uri ? uri : "the HDF5 files of a chunk table");
+	}
 }
 
 static int say_datasets(const struct engine_info_sink *sink, struct domain *domain)

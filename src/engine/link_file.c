@@ -44,7 +44,7 @@ static int head(const struct link_file *f, struct store_meta *meta, struct err *
 	if (!req)
 		return out_of_memory(err);
 	store_request_key(req, f->key);
-	req->cancelled = f->cancelled;
+	req->cancelled = cancelled_by(f->cancelled);
 	store_run(f->e->store, req);
 	int rc = store_failure(&req->answer, err);
 	if (rc)

@@ -69,7 +69,7 @@ static void load(void *ctx, uint32_t dataset, uint64_t slot, struct cache_fill *
 	req->cond.if_match = etag;
 	req->known_etag = etag;
 	req->priority = cache_fill_ahead(fill) ? STORE_PREFETCH : STORE_READER;
-	req->cancelled = cache_fill_cancel(fill);
+	req->cancelled = cancelled_by(cache_fill_cancel(fill));
 	req->done = block_done;
 	req->arg = b;
 	store_submit(p->store, req);

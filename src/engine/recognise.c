@@ -138,6 +138,8 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 		return 0;
 	if (above.bucket)
 		return refuse_part(name, SCHEMA_PLACE_FOLDER, &above, err);
+	if (place == SCHEMA_PLACE_EMPTY && opt->make_bucket)
+		return 0;
 	if (!store_stack_is_s3(name))
 		return refuse_dir(name, place, err);
 	warn_s3(opt->log, name, place);

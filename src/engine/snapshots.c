@@ -273,14 +273,16 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 	int rc = domain_open(&e->domains, of->path, &hint, &domain, err);
 	if (rc)
 		return rc;
-	if (domain == previous && (old->sees_chunks || !was_idle))
+	if (domain == previous && (old->sees_chunks || !was_idle)) {
 		*out = old;
-	else
+	} else {
 		/* If chunks may have changed unseen (!sees_chunks), a snapshot that is not open is
 		 * made again, with the same version but without cached chunks. The kernel drops
 		 * its pages, too (engine_file_cacheable()). */
+		domain_forget_tables(domain);
 		rc = new_snapshot(e, domain, of->mount_dir,
 				  domain == previous ? old->version : new_version, out, err);
+	}
 	domain_unref(domain);
 	return rc;
 }

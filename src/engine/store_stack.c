@@ -182,6 +182,29 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 	return s;
 }
 
+/* True if a request with this result was answered, even if the answer is that an object is too
+ * large. */
+static bool was_answered(const char *result)
+{
+	static const char *const answers[] = {"ok", "absent", "unchanged", "EFBIG", "E2BIG"};
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+		if (strcmp(result, answers[i]) == 0)
+			return true;
+	return false;
+}
+
+uint64_t store_stack_failures(const struct store_stack_parts *parts)
+{
+	struct store_counts counts;
+	uint64_t n = 0;
+	store_count_read(parts->count, &counts);
+	for (unsigned int op = 0; op < STORE_OPS; op++)
+		for (unsigned int i = 0; i < STORE_RESULTS; i++)
+			if (!was_answered(store_result_name(i)))
+				n += counts.results[op][i];
+	return n;
+}
+
 /* First the retrying store, because its thread passes requests to the store below. */
 void store_stack_stop_threads(const struct store_stack_parts *parts)
 {

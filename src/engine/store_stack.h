@@ -29,6 +29,9 @@ struct store_stack_parts {
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
 			      struct http_stats *meter, struct store_stack_parts *parts,
 			      struct err *err);
+/* Requests so far that were not answered: after all attempts, it is not known what the bucket has.
+ */
+uint64_t store_stack_failures(const struct store_stack_parts *parts);
 /* Ends the threads of the stack. The next request starts them again. Must not be called while a
  * request runs. */
 void store_stack_stop_threads(const struct store_stack_parts *parts);

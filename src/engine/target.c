@@ -70,13 +70,37 @@ static int split_s3(const char *arg, char **bucket, char **path, struct err *err
 	return err_set(err, -ENOMEM, "out of memory");
 }
 
-int engine_split(const char *arg, char **bucket, char **path, struct err *err)
+/* The directory of an argument without "file://". */
+static const char *local(const char *arg)
 {
 	static const char file[] = "file://";
+	const size_t n = sizeof(file) - 1;
+	return strncmp(arg, file, n) == 0 ? arg + n : arg;
+}
+
+/* Divides a path behind its first n bytes, the bucket. */
+static int split_at(const char *whole, size_t n, char **bucket, char **path, struct err *err)
+{
+	const char *rest = whole + n;
+	while (*rest == '/')
+		rest++;
+	size_t len = strlen(rest);
+	while (len && rest[len - 1] == '/')
+		len--;
+	*bucket = strndup(whole, n);
+	*path = strndup(rest, len);
+	if (*bucket && *path)
+		return 0;
+	free(*bucket);
+	free(*path);
+	return err_set(err, -ENOMEM, "out of memory");
+}
+
+int engine_split(const char *arg, char **bucket, char **path, struct err *err)
+{
 	if (store_stack_is_s3(arg))
 		return split_s3(arg, bucket, path, err);
-	if (strncmp(arg, file, sizeof(file) - 1) == 0)
-		arg += sizeof(file) - 1;
+	arg = local(arg);
 	struct err why = ERR_INIT;
 	auto_free char *whole = absolute(arg);
 	auto_free char *dir = whole ? strdup(whole) : NULL;
@@ -84,23 +108,31 @@ int engine_split(const char *arg, char **bucket, char **path, struct err *err)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t n = strlen(whole); n > 0; n = names_parent_len(dir)) {
 		dir[n] = '\0';
-		if (!is_bucket(dir, &why))
-			continue;
-		const char *rest = whole + n;
-		while (*rest == '/')
-			rest++;
-		*path = strdup(rest);
-		*bucket = *path ? dir : NULL;
-		if (!*bucket)
-			return err_set(err, -ENOMEM, "out of memory");
-		dir = NULL;
-		for (size_t len = strlen(*path); len && (*path)[len - 1] == '/';)
-			(*path)[--len] = '\0';
-		return 0;
+		if (is_bucket(dir, &why))
+			return split_at(whole, n, bucket, path, err);
 	}
 	if (why.code)
 		return err_set(err, why.code, "%s: cannot look for the bucket: %s", arg, why.msg);
 	return err_set(err, -ENOENT,
 		       "%s is not in a bucket: no directory from there upwards has %s in it", arg,
 		       schema_survey_storage);
+}
+
+int engine_split_new(const char *arg, char **bucket, char **path, struct err *err)
+{
+	auto_free char *whole = absolute(local(arg));
+	auto_free char *dir = whole ? strdup(whole) : NULL;
+	struct schema_survey seen;
+	int rc = dir ? -ENOENT : -ENOMEM;
+	size_t n = dir ? strlen(dir) : 0;
+	/* The end of the path does not exist yet. */
+	while (n > 0 && (rc = survey_dir(dir, &seen)) == -ENOENT) {
+		n = names_parent_len(dir);
+		dir[n] = '\0';
+	}
+	if (rc == -ENOMEM)
+		return err_set(err, rc, "out of memory");
+	if (rc || schema_recognise(&seen, false) != SCHEMA_PLACE_EMPTY)
+		return err_set(err, -ENOENT, "%s is not in an empty directory", arg);
+	return split_at(whole, n, bucket, path, err);
 }

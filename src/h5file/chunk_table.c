@@ -10,7 +10,7 @@
 #include <codec/chunk.h>
 #include <h5/index.h>
 
-#include "internal.h"
+#include "external.h"
 #include "values.h"
 
 static const struct dataset_info *info_of(const struct h5file *f, uint32_t number)
@@ -74,7 +74,10 @@ static int cut(const struct h5file *f, const struct dataset_info *d, uint64_t fi
 				       "chunk %" PRIu64 " is behind the %" PRIu64
 				       " bytes of data that are stored",
 				       i, l->size);
-		if (l->cls == LAYOUT_COMPACT)
+		if (d->shown.pieces) {
+			c.pieces = d->shown.pieces;
+			c.addr = at;
+		} else if (l->cls == LAYOUT_COMPACT)
 			c.data = l->data + at;
 		else if (!add_u64(l->addr, at, &c.addr) || !add_u64(c.addr, c.size, &last) ||
 			 last > h5_file_size(&f->file))
@@ -142,7 +145,7 @@ int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t en
 int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
 		      struct err *err)
 {
-	if (chunk->size > h5_file_size(&f->file))
+	if (!chunk->pieces && chunk->size > h5_file_size(&f->file))
 		return err_set(err, -EIO, "a chunk of %" PRIu64 " bytes is larger than the file",
 			       chunk->size);
 	if (bytes_reserve(out, (size_t)chunk->size))
@@ -151,6 +154,8 @@ int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct
 	int rc = 0;
 	if (chunk->data)
 		memcpy(out->data, chunk->data, (size_t)chunk->size);
+	else if (chunk->pieces)
+		rc = external_read(chunk->pieces, chunk->addr, out->data, (size_t)chunk->size, err);
 	else
 		rc = h5_file_read(&f->file, chunk->addr, out->data, (size_t)chunk->size, err);
 	if (!rc)
@@ -160,7 +165,8 @@ int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct
 
 void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chunk)
 {
-	h5_file_advise(&f->file, chunk->addr, chunk->size);
+	if (!chunk->pieces)
+		h5_file_advise(&f->file, chunk->addr, chunk->size);
 }
 
 /* Undoes the filters. *out: exactly the bytes of the chunk in the file, without those of a cut that

@@ -3,8 +3,9 @@
  * Datasets: type, dataspace, layout, filters, fill value and external files, each a message of the
  * object header.
  *
- * A contiguous dataset whose data are not completely in the file stays in the tree, because its
- * metadata are whole; reading its chunks fails.
+ * Data in external files are like those of a contiguous dataset if the caller gives access to these
+ * files. A contiguous dataset whose data are not completely in the file stays in the tree, because
+ * its metadata are whole; reading its chunks fails.
  */
 #include "dataset.h"
 
@@ -12,6 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "external.h"
 #include "objects.h"
 #include "values.h"
 
@@ -184,13 +186,32 @@ static int make_grid(struct reader *r)
 	return 0;
 }
 
+/* Opens the external files of a dataset, if there are any and the caller permits it. */
+static int read_external(struct reader *r)
+{
+	struct h5_layout *l = &r->info->layout;
+	struct cursor body;
+	if (r->ds.raw != RAW_EXTERNAL || l->cls != LAYOUT_CONTIGUOUS || !r->f->external)
+		return 0;
+	if (!mul_u64(r->ds.space.nelems, r->info->elem_size, &l->size))
+		return err_set(r->err, -EIO, "the dataset has more than 2^64 bytes");
+	int rc = find(r, H5_MSG_EXTERNAL_FILES, &body);
+	if (rc > 0)
+		rc = external_open(r->f, &body, l->size, &r->info->shown.pieces, r->err);
+	if (rc)
+		return rc;
+	r->ds.raw = RAW_STORED;
+	r->info->shown.stored_bytes = l->size;
+	return 0;
+}
+
 /* Checks that the data of a dataset without chunks are there. */
 static void check_data(struct reader *r)
 {
 	struct h5_layout *l = &r->info->layout;
 	struct err why = ERR_INIT;
 	uint64_t need, end;
-	if (r->ds.raw != RAW_STORED || l->cls == LAYOUT_CHUNKED)
+	if (r->ds.raw != RAW_STORED || l->cls == LAYOUT_CHUNKED || r->info->shown.pieces)
 		return;
 	if (!mul_u64(r->ds.space.nelems, r->info->elem_size, &need))
 		need = UINT64_MAX;
@@ -227,6 +248,8 @@ static int read_all(struct reader *r)
 		rc = read_pipeline(r);
 	if (!rc)
 		rc = read_fill(r);
+	if (!rc)
+		rc = read_external(r);
 	if (!rc && r->committed != H5_UNDEF)
 		rc = objects_share(r->f, r->h->number, OBJECT_NONE, r->committed, r->err);
 	return rc;

@@ -4,7 +4,7 @@
  * source returned -EAGAIN starts again from the beginning and gets the same result.
  *
  * Claims: during the open the decoders claim what they read. Raw data of contiguous datasets are
- * claimed here, and chunks if the caller wants it. Afterwards nothing is claimed any more.
+ * claimed here, and chunks if the caller wants it. Afterwards the decoders claim nothing any more.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static int claim_chunk(void *ctx, const struct h5file_chunk *chunk, struct err *
 static int claim_dataset(struct h5file *f, uint32_t number, struct err *err)
 {
 	const struct dataset_info *d = f->datasets[number];
-	if (d->raw != RAW_STORED || d->layout.cls == LAYOUT_COMPACT)
+	if (d->raw != RAW_STORED || d->layout.cls == LAYOUT_COMPACT || d->shown.pieces)
 		return 0;
 	if (d->layout.cls == LAYOUT_CHUNKED)
 		return f->claim_chunks
@@ -46,6 +46,16 @@ static int claim_dataset(struct h5file *f, uint32_t number, struct err *err)
 	    end > h5_file_size(&f->file))
 		return 0;
 	return h5_claim(f->file.claims, d->layout.addr, d->layout.size, "raw data", err);
+}
+
+int h5file_claim(struct h5file *f, const struct h5file_chunk *chunk, struct err *err)
+{
+	return h5_claim(f->kept, chunk->addr, chunk->size, "chunk", err);
+}
+
+int h5file_claims_check(struct h5file *f, struct err *err)
+{
+	return h5_claims_check(f->kept, err);
 }
 
 static int claim_all(struct h5file *f, struct err *err)
@@ -159,6 +169,8 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_mutex_init(&f->heap_lock, NULL);
 	f->claim_chunks = opt && opt->claim_chunks;
+	f->keep_claims = opt && opt->keep_claims;
+	f->external = opt ? opt->external : NULL;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};
 	f->max_tree = max;
 	f->file = h5_file_of(source);
@@ -177,7 +189,10 @@ static int end_claims(struct h5file *f, struct err *err)
 {
 	h5_gheap_cache_free(f->heaps);
 	h5_shared_free(f->shared);
-	h5_claims_free(f->file.claims);
+	if (f->keep_claims)
+		f->kept = f->file.claims;
+	else
+		h5_claims_free(f->file.claims);
 	f->shared = NULL;
 	f->file.claims = NULL;
 	f->file.work = NULL;
@@ -210,6 +225,7 @@ void h5file_close(struct h5file *f)
 	h5_shared_free(f->shared);
 	h5_gheap_cache_free(f->heaps);
 	h5_claims_free(f->file.claims);
+	h5_claims_free(f->kept);
 	tree_free(f->tree);
 	problems_release(&f->problems);
 	addr_map_release(&f->numbers);

@@ -82,11 +82,6 @@ static void fail_early(struct http_call *call)
 	end_early(call, HTTP_NO_MEMORY, "out of memory");
 }
 
-static bool is_cancelled(const struct http_call *call)
-{
-	return call->cancelled && atomic_load(call->cancelled);
-}
-
 static enum http_phase phase_of(const struct http_call *call)
 {
 	if (call->answering)
@@ -96,7 +91,7 @@ static enum http_phase phase_of(const struct http_call *call)
 
 static void start_call(struct http_io *io, struct http_call *call)
 {
-	if (is_cancelled(call)) {
+	if (is_cancelled(&call->cancelled)) {
 		end_early(call, HTTP_CANCELLED, HTTP_CANCELLED_REASON);
 		return;
 	}
@@ -165,7 +160,7 @@ static void close_silent_connection(struct http_io *io, const struct http_call *
  * to arrive. */
 static bool has_to_end(struct http_call *call, uint64_t now)
 {
-	if (!is_cancelled(call)) {
+	if (!is_cancelled(&call->cancelled)) {
 		call->cancelled_ns = 0;
 		return false;
 	}

@@ -10,6 +10,10 @@
 
 #include <codec/chunk.h>
 
+/* The source joins chunks that are in an HDF5 file. Requests of this many decoded bytes take longer
+ * to transfer than to begin, and several of them are decoded in parallel. */
+enum { JOINED_BYTES = 1 << 20 };
+
 struct load {
 	struct image_dataset *d;
 	uint64_t slot;
@@ -157,6 +161,9 @@ void dataset_costs(struct image_dataset *d)
 	/* A chunk whose stored bytes are those of the slot is not copied. Otherwise two forms of it
 	 * are in memory at a time: stored and decoded, then decoded and encoded. */
 	d->load_cost = as_stored ? d->cost : d->cost + d->chunk_bytes;
+	d->joined = 1;
+	if (d->ds->reference && d->chunk_bytes)
+		d->joined = max_u64(min_u64(JOINED_BYTES / d->chunk_bytes, CACHE_JOINED_MAX), 1);
 }
 
 static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
@@ -165,6 +172,7 @@ static void describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 	const struct image_dataset *d = &img->datasets[dataset];
 	*out = (struct cache_dataset){.cost = d->cost,
 				      .load_cost = d->load_cost,
+				      .joined = d->joined,
 				      .nslots = d->nslots,
 				      .rank = d->ds->grid.rank,
 				      .counts = d->ds->grid.count};

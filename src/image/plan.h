@@ -99,6 +99,7 @@ struct image_dataset {
 	struct elems fill;			  /* one element in file form; empty: zeros */
 	bool fill_borrowed;			  /* its memory belongs to the tree */
 	uint64_t cost, load_cost; /* bytes of memory of a chunk, and while it is loaded */
+	uint64_t joined;	  /* as in struct cache_dataset */
 };
 
 /* A large attribute: its message is a huge object of the fractal heap and has a region of its own.

@@ -16,9 +16,11 @@ static int get_slot(struct image *img, const struct reader *r, uint32_t dataset,
 		    const struct cache_chunk **chunk, struct err *err)
 {
 	const struct image_dataset *d = &img->datasets[dataset];
+	const struct object *o = &tree_object(img->tree, d->number)->o;
 	if (d->unknown)
-		return err_set(err, -EIO, "object %s: its chunks are not known",
-			       tree_object(img->tree, d->number)->o.id);
+		return err_set(err, -EIO, "object %s: %s", o->id,
+			       o->dataset.absence_unknown ? o->dataset.absence_unknown
+							  : "its chunks are not known");
 	return cache_get(img->owner, r->stream ? r->stream->cache : NULL, dataset, slot, r->cancel,
 			 chunk, err);
 }

@@ -7,7 +7,8 @@
 
 #include <unistd.h>
 
-/* Slots that a read requests at once. When half of them have been read, it requests more. */
+/* Slots that a read requests at once, unless the source joins more loads. When half of them have
+ * been read, it requests more. */
 enum { BATCH = 128 };
 
 struct image_stream *image_stream_new(struct image *img)
@@ -90,6 +91,13 @@ static uint64_t request(struct image *img, struct image_stream *s, uint64_t firs
 	return first;
 }
 
+/* The dataset of a slot; NULL: there is no such slot. */
+static const struct image_dataset *dataset_at(const struct image *img, uint64_t slot)
+{
+	const uint32_t i = find_slot(img, slot);
+	return i < img->nextents ? &img->datasets[img->extents[i].dataset] : NULL;
+}
+
 void stream_plan_read(struct image *img, struct image_stream *s, struct stream_plan *plan,
 		      uint64_t at, uint64_t end)
 {
@@ -99,7 +107,8 @@ void stream_plan_read(struct image *img, struct image_stream *s, struct stream_p
 	const uint64_t first = slot_at(img, at), last = slot_at(img, end - 1) + 1;
 	if (last <= first + 1)
 		return;
-	const uint64_t requested = request(img, s, first, min_u64(last, first + BATCH));
+	const uint64_t batch = max_u64(dataset_at(img, first)->joined, BATCH);
+	const uint64_t requested = request(img, s, first, min_u64(last, first + batch));
 	if (requested == last)
 		return;
 	const uint64_t next = first + max_u64((requested - first) / 2, 1);
@@ -112,22 +121,19 @@ void stream_plan_read(struct image *img, struct image_stream *s, struct stream_p
 
 /* ---- sequential reads ---- */
 
-/* Bytes of memory of the chunk in a slot. */
-static uint64_t cost_at(const struct image *img, uint64_t slot)
-{
-	const uint32_t i = find_slot(img, slot);
-	return i < img->nextents ? img->datasets[img->extents[i].dataset].cost : 0;
-}
-
 /* The program reads sequentially. Its last read has advanced by `steps` slots and reached slot
  * `read`. Requests the slots from there on. */
 static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps)
 {
 	struct image *img = s->image;
-	const uint32_t depth = cache_stream_depth(s->cache, steps, cost_at(img, read));
+	const struct image_dataset *d = dataset_at(img, read);
+	const uint64_t joined = d ? d->joined : 1;
+	const uint32_t depth = cache_stream_depth(s->cache, steps, d ? d->cost : 0, joined);
 	pthread_mutex_lock(&s->lock);
 	const uint64_t first = max_u64(s->prefetched, read);
-	const uint64_t last = max_u64(min_u64(read + depth, img->nslots), first);
+	uint64_t last = max_u64(min_u64(read + depth, img->nslots), first);
+	if (last - first < prefetch_refill(joined, depth) && last < img->nslots)
+		last = first;
 	s->prefetched = last;
 	pthread_mutex_unlock(&s->lock);
 	const uint64_t requested = request(img, s, first, last);

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include <prefetch/prefetch.h>
 #include <prefetch/sequential.h>
 #include "plan.h"
 

@@ -51,8 +51,9 @@ void depth_begin(struct depth *p, const struct depth_step *s)
 void depth_follow(struct depth *p, const struct depth_step *s)
 {
 	measure(p, s);
-	uint64_t computed = min_u64(DEPTH_MIN + 2 * s->latency_ns / p->think_ns, DEPTH_MAX);
-	uint64_t most = min_u64(max_u64(2 * computed, DEPTH_SLACK), DEPTH_MAX);
+	uint64_t limit = min_u64((uint64_t)DEPTH_MAX * max_u64(s->joined, 1), DEPTH_CHUNKS_MAX);
+	uint64_t computed = min_u64(DEPTH_MIN + 2 * s->latency_ns / p->think_ns, limit);
+	uint64_t most = min_u64(max_u64(2 * computed, DEPTH_SLACK), limit);
 	uint64_t depth = max_u64(p->chunks, DEPTH_MIN);
 	if (s->late)
 		depth = max_u64(computed, min_u64(2 * depth, most));

@@ -6,7 +6,8 @@
  * DEPTH_MIN, because both times vary. The latency is the shortest recent one (latency.h). It
  * contains no queueing time, so loads that delay each other do not increase the depth. If the
  * program waits nevertheless, the depth doubles, up to DEPTH_SLACK or twice the computed depth. For
- * a directory the depth is two or three chunks; for a bucket at 50 ms it may reach DEPTH_MAX.
+ * a directory the depth is two or three chunks; for a bucket at 50 ms it may reach DEPTH_MAX
+ * requests.
  *
  * Pure; the caller's lock guards it.
  */
@@ -20,10 +21,11 @@
 
 enum {
 	DEPTH_MIN = 2,
-	DEPTH_BEGIN = 4,      /* chunks for a new track on a distant store, at least... */
-	DEPTH_BEGIN_MAX = 64, /* ...and at most */
-	DEPTH_SLACK = 8,      /* if the program waits, the depth may reach at least this */
-	DEPTH_MAX = 64,
+	DEPTH_BEGIN = 4,	 /* chunks for a new track on a distant store, at least... */
+	DEPTH_BEGIN_MAX = 64,	 /* ...and at most */
+	DEPTH_SLACK = 8,	 /* if the program waits, the depth may reach at least this */
+	DEPTH_MAX = 64,		 /* requests; if loads are joined, a request has several chunks */
+	DEPTH_CHUNKS_MAX = 1024, /* chunks: a load takes a few kB besides its chunk */
 	/* Until a program has read this many bytes in file order, the kernel's read-ahead may be
 	 * the only reader. Then the depth is at most DEPTH_UNSURE bytes or DEPTH_BEGIN chunks. */
 	DEPTH_SURE = KERNEL_AHEAD,
@@ -45,6 +47,7 @@ struct depth_step {
 	uint64_t steps;	     /* chunks since the last step */
 	uint64_t latency_ns; /* of loads; 0: unknown */
 	uint64_t cost;	     /* bytes of a chunk */
+	uint64_t joined;     /* loads that take one request; 0, 1: they are not joined */
 	bool late;	     /* the program waits for a chunk */
 	bool sequential;     /* the program may be reading in file order */
 };

@@ -10,7 +10,10 @@
 #include "depth.h"
 #include "pattern.h"
 
-enum { HOLES = 16 /* chunks without a slot that are skipped for each chunk with one */ };
+enum {
+	HOLES = 16,	     /* chunks without a slot that are skipped for each chunk with one */
+	JOINED_DISTANCE = 2, /* slots; loads of chunks that are further apart are not joined */
+};
 
 _Static_assert((int)PREFETCH_FILE_ORDER == (int)PATTERN_TRACKS,
 	       "one group for each track, and one for file order");
@@ -53,6 +56,22 @@ static bool is_sequential(const struct prefetch *p, const struct track *t,
 				       d->is_known(d->ctx, d->dataset, slot - 1));
 }
 
+/* How many loads of the chunks that the track predicts take one request. 1 unless the chunks are
+ * neighbours. */
+static uint64_t joined_by(const struct track *t, const struct prefetch_dataset *d)
+{
+	const struct chunk_grid grid = grid_of(d);
+	uint64_t slots[2], number = 0;
+	if (d->joined <= 1)
+		return 1;
+	for (uint64_t i = 0; i < 2; i++)
+		if (!pattern_expect(t, &grid, i, &number) ||
+		    !d->slot(d->ctx, d->dataset, number, &slots[i]))
+			return 1;
+	const uint64_t distance = max_u64(slots[0], slots[1]) - min_u64(slots[0], slots[1]);
+	return distance <= JOINED_DISTANCE ? d->joined : 1;
+}
+
 static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetch_dataset *d,
 		       const struct prefetch_read *read)
 {
@@ -63,6 +82,7 @@ static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetc
 		.steps = 1,
 		.latency_ns = read->latency_ns,
 		.cost = d->cost,
+		.joined = joined_by(t, d),
 		.late = read->late,
 		.sequential = is_sequential(p, t, d),
 	};
@@ -71,6 +91,46 @@ static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetc
 	else
 		depth_follow(depth, &step);
 	return t->depth = depth->chunks;
+}
+
+uint32_t prefetch_refill(uint64_t joined, uint32_t depth)
+{
+	return (uint32_t)max_u64(min_u64(joined, depth / 2), 1);
+}
+
+/* True if the n-th chunk after the newest one, or the track's last one if that comes before it, is
+ * loaded or requested. */
+static bool reaches(const struct track *t, const struct prefetch_dataset *d, uint64_t n)
+{
+	const struct chunk_grid grid = grid_of(d);
+	uint64_t first = 0, number = 0, slot = 0;
+	while (first < n) { /* the number of chunks that the track predicts, at most n */
+		const uint64_t middle = first + (n - first) / 2;
+		if (pattern_expect(t, &grid, middle, &number))
+			first = middle + 1;
+		else
+			n = middle;
+	}
+	return n == 0 || (pattern_expect(t, &grid, n - 1, &number) &&
+			  d->slot(d->ctx, d->dataset, number, &slot) &&
+			  d->is_known(d->ctx, d->dataset, slot));
+}
+
+/* Computes the advice to load `depth` chunks of the track. */
+static void advise(struct prefetch_advice *a, const struct track *t,
+		   const struct prefetch_dataset *d, uint32_t depth)
+{
+	const uint64_t joined = joined_by(t, d);
+	if (joined > 1) {
+		depth = (uint32_t)min_u64(depth, max_u64(d->most, 1));
+		const uint32_t refill = prefetch_refill(joined, depth);
+		if (refill > 1 && reaches(t, d, depth - refill + 1))
+			return;
+	}
+	a->action = PREFETCH_LOAD;
+	a->track = t;
+	a->left = depth;
+	a->end = depth + (uint64_t)HOLES * min_u64(depth + 1, DEPTH_MAX);
 }
 
 /* True if the last read was of the same chunk. Remembers this one. */
@@ -101,10 +161,7 @@ struct prefetch_advice prefetch_read(struct prefetch *p, const struct prefetch_d
 		a.action = PREFETCH_CANCEL;
 		return a;
 	}
-	a.action = PREFETCH_LOAD;
-	a.track = t;
-	a.left = follow(p, t, d, read);
-	a.end = (uint64_t)HOLES * (a.left + 1);
+	advise(&a, t, d, follow(p, t, d, read));
 	return a;
 }
 
@@ -138,6 +195,7 @@ uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *
 		.steps = step->slots,
 		.latency_ns = step->latency_ns,
 		.cost = step->cost,
+		.joined = step->joined,
 		.late = step->waited_ns > depth->waited_ns,
 	};
 	if (depth->stepped_ns == 0)

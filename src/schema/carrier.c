@@ -7,10 +7,13 @@
 #include "carrier.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <base/utf8.h>
+
+enum { SPREAD_MAX = 1024 /* members of a compound that carries an array */ };
 
 enum place { PLACE_TOP, PLACE_MEMBER, PLACE_ARRAY, PLACE_VLEN };
 
@@ -154,6 +157,33 @@ static const struct dtype *flatten(const struct dtype *t, uint32_t *rank,
 	return t;
 }
 
+/* The service cannot store an array type of references or of items of variable length. It can store
+ * a compound that has the items as its members. A single item needs no compound. */
+static const struct dtype *spread(struct search *s, const struct dtype *item, uint64_t n)
+{
+	struct dtype_member *members;
+	if (n > SPREAD_MAX)
+		return refuse(s, "an array type of more than 1024 references or variable-length "
+				 "items");
+	s->is_bytes = true;
+	if (n == 1)
+		return item;
+	members = arena_array(s->arena, (size_t)n, sizeof(*members));
+	for (uint32_t i = 0; members && i < n; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "item_%" PRIu32, i);
+		members[i].name = arena_strndup(s->arena, name, strlen(name));
+		members[i].type = item;
+		if (!members[i].name)
+			members = NULL;
+	}
+	if (!members) {
+		err_set(s->err, -ENOMEM, "out of memory: type");
+		return NULL;
+	}
+	return dtype_compound(s->arena, (uint32_t)n, members, 0, s->err);
+}
+
 static const struct dtype *array(struct search *s, const struct dtype *t, enum place place)
 {
 	uint32_t rank, dims[DTYPE_MAX_RANK];
@@ -170,7 +200,7 @@ static const struct dtype *array(struct search *s, const struct dtype *t, enum p
 		return opaque(s, t);
 	}
 	if (place == PLACE_TOP)
-		return refuse(s, "an array type of references or variable-length items");
+		return spread(s, base, nelems);
 	if (base == t->array.base)
 		return t;
 	return dtype_array(s->arena, base, rank, dims, s->err);
@@ -249,6 +279,21 @@ static const struct dtype *unwrap(const struct dtype *t)
 	return t;
 }
 
+/* Whether the members of a compound, or a type that is not an array, are the items of an array. */
+static bool carries_items(const struct dtype *carrier, const struct dtype *exact)
+{
+	const bool is_spread = carrier->cls == DTYPE_COMPOUND;
+	uint32_t rank, dims[DTYPE_MAX_RANK];
+	uint64_t n;
+	exact = flatten(exact, &rank, dims, &n);
+	if (n != (is_spread ? carrier->compound.n : 1))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		if (!schema_carries(is_spread ? carrier->compound.members[i].type : carrier, exact))
+			return false;
+	return true;
+}
+
 bool schema_carries(const struct dtype *carrier, const struct dtype *exact)
 {
 	uint32_t rank, dims[DTYPE_MAX_RANK];
@@ -258,6 +303,8 @@ bool schema_carries(const struct dtype *carrier, const struct dtype *exact)
 		       carrier->packed == exact->packed;
 	carrier = unwrap(carrier);
 	exact = unwrap(exact);
+	if (exact->cls == DTYPE_ARRAY && carrier->cls != DTYPE_ARRAY)
+		return carries_items(carrier, exact);
 	if (carrier->cls != exact->cls)
 		return false;
 	switch (exact->cls) {

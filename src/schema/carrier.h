@@ -12,6 +12,8 @@
  *   enumeration inside an array or a sequence         its integer
  *   compound with one member of variable length       that member
  *   array of arrays                                   one array with the dimensions of both
+ *   array type of a dataset or an attribute, of up    compound with the items as its members,
+ *     to 1024 references or items of variable length    or the item if there is only one
  *   sequence of anything but numbers, strings and     sequence of bytes
  *     object references
  *   other types of fixed size: long double and other  opaque of the same stored size

@@ -3,7 +3,8 @@
  * A dataset's document: type, shape, layout and creation properties -> struct dataset. "layout" has
  * the shape of the chunks as they are stored. "creationProperties" has the creator's request; it
  * may be missing, and some clients write a base64 string that is ignored here. Its member "hsmount"
- * has what the service cannot say (emit_dataset.c). Pure.
+ * has what the service cannot say (emit_dataset.c). A dataset with a damaged reference to HDF5
+ * files stays in the domain, and its chunks cannot be read. Pure.
  */
 #include "parse.h"
 
@@ -100,6 +101,37 @@ static int parse_grid(const struct layout *l, struct dataset *ds, struct err *er
 	return 0;
 }
 
+/* Forgets the reference, whose defect is `why`. */
+static int leave_reference(struct schema_ctx *ctx, struct layout *l, struct dataset *ds,
+			   const struct err *why, struct err *err)
+{
+	static const char text[] = "its reference to HDF5 files is damaged: ";
+	const size_t n = strlen(why->msg);
+	char *reason = arena_alloc(ctx->arena, sizeof(text) + n);
+	if (why->code == -ENOMEM || !reason)
+		return err_set(err, -ENOMEM, "out of memory");
+	memcpy(reason, text, sizeof(text) - 1);
+	memcpy(reason + sizeof(text) - 1, why->msg, n + 1);
+	l->reference = NULL;
+	ds->reference = NULL;
+	ds->reference_damaged = true;
+	ds->absence_unknown = reason;
+	return 0;
+}
+
+/* The dimensions of a damaged reference may be useless. */
+static int parse_grid_anyway(struct schema_ctx *ctx, struct layout *l, struct dataset *ds,
+			     struct err *err)
+{
+	struct err why = ERR_INIT;
+	if (!l->reference)
+		return parse_grid(l, ds, err);
+	int rc = parse_grid(l, ds, &why);
+	if (rc)
+		rc = leave_reference(ctx, l, ds, &why, err);
+	return rc || l->reference ? rc : parse_grid(l, ds, err);
+}
+
 static void parse_requested(const struct layout *l, const json_t *hsmount, struct dataset *ds)
 {
 	const char *exact = schema_json_word(hsmount, "layout");
@@ -145,9 +177,10 @@ static bool is_ref(const char *cls)
 	return cls && strstr(cls, "_REF");
 }
 
-static int parse_locator(struct schema_ctx *ctx, const struct layout *l, const struct schema_id *id,
+static int parse_locator(struct schema_ctx *ctx, struct layout *l, const struct schema_id *id,
 			 struct dataset *ds, struct err *err)
 {
+	struct err why = ERR_INIT;
 	struct hsds2_locator *loc = arena_alloc(ctx->arena, sizeof(*loc));
 	const json_t *partitions = json_object_get(l->stored, "partition_count");
 	uint64_t n = 1;
@@ -159,12 +192,19 @@ static int parse_locator(struct schema_ctx *ctx, const struct layout *l, const s
 	loc->partition_count = n > 1 ? (uint32_t)n : 1;
 	loc->id = *id;
 	ds->locator = loc;
-	if (l->reference)
-		return schema_reference_parse(ctx, l->reference, l->kind, ds, err);
-	loc->is_ref = is_ref(l->cls) || is_ref(schema_json_word(l->stored, "class"));
-	if (loc->is_ref)
+	int rc = 0;
+	if (l->reference && !dtype_is_plain(ds->type)) {
+		l->reference = NULL;
+		ds->absence_unknown = "variable-length data and references in another HDF5 file "
+				      "cannot be read";
+	}
+	if (l->reference && schema_reference_parse(ctx, l->reference, l->kind, ds, &why))
+		rc = leave_reference(ctx, l, ds, &why, err);
+	loc->is_ref =
+		!l->reference && (is_ref(l->cls) || is_ref(schema_json_word(l->stored, "class")));
+	if (loc->is_ref && !ds->absence_unknown)
 		ds->absence_unknown = "its data is in another file, in a layout that is not known";
-	return 0;
+	return rc;
 }
 
 /* ---- creation properties ---- */
@@ -275,7 +315,7 @@ static int parse_initializer(struct schema_ctx *ctx, const json_t *props, struct
 						: json_string_value(json_array_get(list, 0));
 	if (word && strcmp(word, "arange") == 0)
 		return parse_arange(list, ds, err);
-	if (word)
+	if (word && !ds->reference_damaged)
 		ds->absence_unknown = "its chunk table has not been filled by the service yet";
 	return word && strcmp(word, "chunklocator") == 0 ? schema_chunk_locator(ctx, list, ds, err)
 							 : 0;
@@ -294,7 +334,7 @@ int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schem
 	rc = schema_space(json_object_get(doc, "shape"), &ds->space, err);
 	if (rc)
 		return err_wrap(err, rc, "shape");
-	rc = parse_grid(&l, ds, err);
+	rc = parse_grid_anyway(ctx, &l, ds, err);
 	if (rc)
 		return err_wrap(err, rc, "layout");
 	parse_requested(&l, hsmount, ds);

@@ -13,7 +13,8 @@
 /* dataset.locator, in v1 too. */
 struct hsds2_locator {
 	struct schema_id id;
-	/* The layout refers to other files in a way that is not known. */
+	/* The layout refers to other files, and dataset.absence_unknown says why they cannot be
+	 * read. */
 	bool is_ref;
 	/* Number of folders among which the chunks are distributed; 1: there are no folders. */
 	uint32_t partition_count;

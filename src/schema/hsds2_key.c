@@ -135,7 +135,8 @@ int hsds2_locate(const struct object *o, const struct object *table, uint64_t nu
 	if (o->dataset.reference)
 		return schema_reference_locate(o, table, number, step, answer, place, err);
 	if (loc->is_ref)
-		return err_set(err, -EOPNOTSUPP, "%s", o->dataset.absence_unknown);
+		return err_set(err, o->dataset.reference_damaged ? -EIO : -EOPNOTSUPP, "%s",
+			       o->dataset.absence_unknown);
 	grid_coords(&o->dataset.grid, number, coords);
 	if (hsds2_chunk_key(o, coords, place->key, place->room) < 0)
 		return err_set(err, -ENAMETOOLONG, "the key of the chunk would be too long");
@@ -251,16 +252,14 @@ void hsds2_key_classify(const char *key, struct hsds2_key *out)
 		out->id = id;
 }
 
-/* Only the key at which the chunk would be read counts: in range, and in the right partition. */
+/* Only the key at which the chunk would be read counts: that of this dataset, in range, and in the
+ * right partition. */
 bool hsds2_chunk_of_key(const struct object *o, const char *key, uint64_t *number)
 {
-	const struct hsds2_locator *loc = o->dataset.locator;
 	const struct grid *grid = &o->dataset.grid;
 	char expected[SCHEMA_KEY_MAX + 1];
 	struct hsds2_key k;
 	hsds2_key_classify(key, &k);
-	if (k.cls != HSDS2_KEY_CHUNK || !schema_id_equal(&k.id, &loc->id) || k.rank != grid->rank)
-		return false;
 	for (uint32_t d = 0; d < grid->rank; d++)
 		if (k.coords[d] >= grid->count[d])
 			return false;

@@ -543,10 +543,6 @@ int schema_reference_locate(const struct object *o, const struct object *table, 
 {
 	const struct dataset *ds = &o->dataset;
 	place->key[0] = '\0';
-	if (!dtype_is_plain(ds->type))
-		return err_set(err, -EOPNOTSUPP,
-			       "variable-length data and references in another HDF5 file cannot be "
-			       "read");
 	switch (ds->reference->layout) {
 	case REFERENCE_CONTIGUOUS:
 		return place_contiguous(ds, number, place, err);

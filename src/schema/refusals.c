@@ -191,7 +191,7 @@ static const struct {
 	bool (*link)(const struct link *l);
 } rules[] = {
 	{"a virtual dataset", .dataset = is_virtual},
-	{"raw data in external files", .dataset = is_external},
+	{"raw data in external files, which --allow-external reads", .dataset = is_external},
 	{"structured chunks", .dataset = is_structured},
 	{"raw data in another HDF5 file", .dataset = is_elsewhere},
 	{"a filter without a decoder", .dataset = has_unknown_filter},

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include <base/beneath.h>
+
 /* Results of an attempt to read, besides 0 and a negative errno. All but the first mean that
  * another program may be writing the file. */
 enum { IS_ABSENT = 1, IS_EMPTY, HAS_SHRUNK, HAS_CHANGED };
@@ -213,7 +215,7 @@ struct store *store_dir_new(const struct env *env, const char *path, struct err 
 		return NULL;
 	}
 	store_init(&d->base, &dir_ops, env, 0);
-	d->beneath = dir_can_stay_beneath(root);
+	d->beneath = beneath_has_openat2(root);
 	d->root = root;
 	root = -1;
 	dir_sync_init(d, path);

@@ -64,8 +64,6 @@ int dir_stat(const struct dir_store *d, const char *path, struct stat *st);
  * -ENOLINK: a dangling link.
  * -EIO: the path appeared and vanished several times meanwhile. */
 int dir_open_proved(const struct dir_store *d, const char *path, int flags);
-/* True if openat2(2) works: the kernel has it and no sandbox forbids it. For the constructor. */
-bool dir_can_stay_beneath(int root);
 
 /* Records an error of dir_open() for an object and returns the code that the contract requires. */
 int dir_fail(struct err *err, int code, const char *key);

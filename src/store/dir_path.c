@@ -1,80 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The directory store: paths that cannot leave the root. openat2(2) resolves a whole path with
- * RESOLVE_BENEATH, so an attacker cannot escape by renaming directories or adding links meanwhile.
- * If the kernel has no openat2(2), or a sandbox forbids it, the store opens a path component by
- * component and follows no link.
- */
+/* The directory store: paths that cannot leave the root, and the proof that one does not exist. */
 #include "dir.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 
-static int open_beneath(int root, const char *path, int flags)
-{
-	/* EAGAIN: a rename elsewhere disturbed the resolution of a ".." in a link. */
-	enum { RETRIES = 16 };
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-	};
-	for (int i = 0;; i++) {
-		long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-		if (fd >= 0)
-			return (int)fd;
-		if ((errno != EAGAIN && errno != EINTR) || i == RETRIES)
-			return -errno;
-	}
-}
-
-static int open_component(int at, const char *name, size_t n, int flags)
-{
-	char copy[NAME_MAX + 1];
-	if (n > NAME_MAX)
-		return -ENAMETOOLONG;
-	memcpy(copy, name, n);
-	copy[n] = '\0';
-	int fd = openat(at, copy, flags | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static int open_walk(int root, const char *path, int flags)
-{
-	auto_close int held = -1;
-	int at = root;
-	for (;;) {
-		size_t n = strcspn(path, "/");
-		if (path[n] == '\0')
-			return open_component(at, path, n, flags);
-		int next = open_component(at, path, n, O_PATH | O_DIRECTORY);
-		if (next < 0)
-			return next;
-		if (held >= 0)
-			close(held);
-		at = held = next;
-		path += n + 1;
-	}
-}
-
-bool dir_can_stay_beneath(int root)
-{
-	int fd = open_beneath(root, ".", O_PATH | O_DIRECTORY);
-	if (fd < 0)
-		return false;
-	close(fd);
-	return true;
-}
+#include <base/beneath.h>
 
 int dir_open(const struct dir_store *d, const char *path, int flags)
 {
 	if (path[0] == '\0')
 		path = ".";
-	return d->beneath ? open_beneath(d->root, path, flags) : open_walk(d->root, path, flags);
+	return beneath_open(d->root, d->beneath, path, flags);
 }
 
 int dir_stat(const struct dir_store *d, const char *path, struct stat *st)

@@ -115,7 +115,7 @@ static void insert_locked(struct retry_store *r, struct attempts *a)
 	*at = a->req;
 }
 
-static bool is_cancelled(const struct attempts *a)
+static bool gives_up(const struct attempts *a)
 {
 	return a->cancelled_ns >= cancel_ns;
 }
@@ -125,7 +125,7 @@ static struct attempts *take_locked(struct retry_store *r)
 {
 	for (struct store_request **at = &r->list; *at; at = &attempts_of(r, *at)->next) {
 		struct attempts *a = attempts_of(r, *at);
-		if (a->left_ns && !is_cancelled(a))
+		if (a->left_ns && !gives_up(a))
 			continue;
 		*at = a->next;
 		return a;
@@ -137,7 +137,7 @@ static void count_down_locked(struct retry_store *r, uint64_t slept)
 {
 	for (struct store_request *req = r->list; req; req = attempts_of(r, req)->next) {
 		struct attempts *a = attempts_of(r, req);
-		const bool cancelled = req->cancelled && atomic_load(req->cancelled);
+		const bool cancelled = is_cancelled(&req->cancelled);
 		a->left_ns -= min_u64(a->left_ns, slept);
 		a->cancelled_ns = cancelled ? a->cancelled_ns + slept : 0;
 	}
@@ -156,7 +156,7 @@ static void end_wait(struct retry_store *r, struct attempts *a)
 {
 	struct store_request *req = a->req;
 	store_answer_clear(req);
-	if (is_cancelled(a))
+	if (gives_up(a))
 		store_work(&r->base, req, cancel);
 	else
 		store_pass(&r->base, req);

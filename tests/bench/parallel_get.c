@@ -2,9 +2,10 @@
 /*
  * parallel_get PORT CONNECTIONS [FILE [sign]] < TARGETS: fetches objects as fast as possible, for
  * comparison with programs that fetch the same objects. Each line of standard input is a path and
- * query, signed in advance. The program gets all of them from 127.0.0.1:PORT over the given number
- * of persistent connections, with one request at a time on each, and discards the bytes. It prints
- * seconds (including the time to connect), requests and bytes.
+ * query, signed in advance; "FIRST-LAST TARGET" fetches this range of bytes. The program gets all
+ * of them from 127.0.0.1:PORT over the given number of persistent connections, with one request at
+ * a time on each, and discards the bytes. It prints seconds (including the time to connect),
+ * requests and bytes.
  *
  * With FILE it puts objects instead. Each line of standard input then is "OFFSET SIZE TARGET", and
  * the body is that part of the file, of at most BODY_MAX bytes. With `sign`, the targets are paths,
@@ -53,7 +54,8 @@ static double now(void)
 static int64_t receive(struct http_peer *p, char *buffer)
 {
 	ssize_t n = http_head(p);
-	if (n <= 0 || http_status(p->buf + p->at, (size_t)n) != 200)
+	const int status = n > 0 ? http_status(p->buf + p->at, (size_t)n) : 0;
+	if (status != 200 && status != 206)
 		return -1;
 	struct http_framing body = http_framing(p->buf + p->at, (size_t)n);
 	http_take(p, (size_t)n);
@@ -114,12 +116,16 @@ static int put(struct work *w, struct http_peer *p, const char *line, char *buff
 	return 0;
 }
 
-static int get(struct work *w, struct http_peer *p, const char *target, char *buffer)
+static int get(struct work *w, struct http_peer *p, const char *line, char *buffer)
 {
-	char text[8192];
+	char text[8192], range[64] = "";
+	const int range_n = (int)strcspn(line, " /");
+	const bool has_range = line[range_n] == ' ';
+	if (has_range)
+		snprintf(range, sizeof(range), "Range: bytes=%.*s\r\n", range_n, line);
 	const int text_n =
-		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
-			 target, w->port);
+		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s\r\n",
+			 has_range ? line + range_n + 1 : line, w->port, range);
 	if (text_n >= (int)sizeof(text) || http_write(p->fd, text, (size_t)text_n))
 		return -1;
 	const int64_t n = receive(p, buffer);

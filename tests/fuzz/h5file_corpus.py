@@ -149,6 +149,16 @@ def layouts(f):
     f.create_virtual_dataset("virtual", layout, fillvalue=1)
 
 
+def external(f):
+    for name, pieces in ((b"one", [(b"a", 0, 40)]),
+                         (b"three", [(b"a", 8, 12), (b"longer name", 0, 8),
+                                     (b"b", 30, h5f.UNLIMITED)])):
+        dcpl = h5p.create(h5p.DATASET_CREATE)
+        for piece in pieces:
+            dcpl.set_external(*piece)
+        h5d.create(f.id, name, h5t.STD_I32LE, h5s.create_simple((10,)), dcpl)
+
+
 def filtered_group(f, n):
     gcpl = h5p.create(h5p.GROUP_CREATE)
     call("H5Pset_deflate", HID(gcpl.id), ctypes.c_uint(6))
@@ -197,6 +207,7 @@ def main(out):
         write("chunked-" + suffix, chunked, **options)
         write("filters-" + suffix, filters, **options)
         write("layouts-" + suffix, layouts, **options)
+        write("external-" + suffix, external, **options)
     write("indexes", indexes)
     write("large-indexes", large_indexes)
     write("nested-heap", many_links, 300)

@@ -3,7 +3,8 @@
  * Whole HDF5 files (h5file/). Input: the bytes of a file. Either the open fails with a message, or:
  *
  *   - all problems have a message and a severity, and an object that exists;
- *   - chunks have numbers in the grid, and lie within the file; the first ones of each dataset can
+ *   - chunks have numbers in the grid, and lie within the file, or within the raw data of a dataset
+ *     in external files, all of which have the same few bytes; the first ones of each dataset can
  *     be read and decoded, or fail with a message;
  *   - a dataset that is found by its path, and a chunk that is found by its number, are those of
  *     the complete walk, if the file has no problem; in any file the search ends;
@@ -40,12 +41,16 @@ enum {
 	BYTES_MIN = 1 << 20,
 	READS_EACH = 64, /* bytes of a file for which the budget of reads has one read... */
 	BYTES_FACTOR = 64,
+	/* A dataset in external files misses at most 1 GiB, in chunks of more than 2 MiB, or pairs
+	 * of chunks of more than 4 MiB. */
+	EXTERNAL_CHUNKS = 1024,
 };
+static const char external_bytes[] = "the bytes of every external file";
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct opened {
-	struct mem_src m;
+	struct mem_src m, external;
 	struct budget *budget;
 	struct h5file *f; /* NULL: the open failed */
 	struct err err;
@@ -71,6 +76,7 @@ static void init(struct opened *o, const uint8_t *data, size_t size, bool paged)
 {
 	*o = (struct opened){.err = ERR_INIT};
 	mem_src_init(&o->m, data, size);
+	mem_src_init(&o->external, external_bytes, sizeof(external_bytes));
 	if (paged)
 		mem_src_hide(&o->m, size / PAGES > PAGE_MIN ? size / PAGES : PAGE_MIN);
 	o->budget = budget_new(&(struct budget_limits){
@@ -78,10 +84,21 @@ static void init(struct opened *o, const uint8_t *data, size_t size, bool paged)
 	require(o->budget);
 }
 
+static int open_external(void *ctx, const char *name, struct source **out, struct err *err)
+{
+	struct opened *o = ctx;
+	if (strchr(name, '!'))
+		return err_set(err, -EOPNOTSUPP, "%s: no such file", name);
+	*out = &o->external.source;
+	return 0;
+}
+
 /* Opens the file again after each -EAGAIN. */
 static void open_file(struct opened *o)
 {
-	const struct h5file_options opt = {.budget = o->budget, .claim_chunks = true};
+	const struct h5file_external external = {.open = open_external, .ctx = o};
+	const struct h5file_options opt = {
+		.budget = o->budget, .claim_chunks = true, .external = &external};
 	const size_t pages = o->m.page ? (size_t)o->m.source.size / o->m.page + 2 : 1;
 	for (size_t i = 0; i < pages; i++) {
 		const uint64_t reads = o->m.source.reads, bytes = o->m.source.bytes;
@@ -171,9 +188,10 @@ static int visit(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 	struct walk *w = ctx;
 	const uint64_t size = w->o->m.source.size;
 	require(chunk->number < w->d->grid.nchunks);
-	require(chunk->data || (chunk->addr <= size && chunk->size <= size - chunk->addr));
-	require(w->seen <= size);
-	if (w->one && w->seen < ONE_CHUNKS)
+	const uint64_t room = chunk->pieces ? w->d->stored_bytes : size;
+	require(chunk->data || (chunk->addr <= room && chunk->size <= room - chunk->addr));
+	require(w->seen <= size + (chunk->pieces ? EXTERNAL_CHUNKS : 0));
+	if (w->one && !chunk->pieces && w->seen < ONE_CHUNKS)
 		find_chunk(w, chunk);
 	if (w->seen++ < w->limit)
 		read_chunk(w, chunk);

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
                                 "support"))
 
 import collection  # noqa: E402
+import imports  # noqa: E402
 import mounts  # noqa: E402
 import sampling  # noqa: E402
 from gateway import (client, contract_bucket, environment, gateway,  # noqa: E402,F401
@@ -25,12 +26,22 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for marker in sampling.MARKERS:
         config.addinivalue_line("markers", marker)
-    config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
-    config.collections = collection.unpack_all(config.unpacked)
+    # The workers of xdist use the files of the process that started them.
+    config.unpacked = getattr(config, "workerinput", {}).get("unpacked")
+    if not config.unpacked:
+        config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
+        collection.unpack_all(config.unpacked)
+    config.collections = collection.all_in(config.unpacked)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    node.workerinput["unpacked"] = node.config.unpacked
 
 
 def pytest_unconfigure(config):
-    shutil.rmtree(config.unpacked, ignore_errors=True)
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(config.unpacked, ignore_errors=True)
 
 
 def pytest_report_header(config):
@@ -105,3 +116,11 @@ def mount(tmp_path):
 def sample(pytestconfig):
     """The collection that is part of the project."""
     return pytestconfig.collections[0]
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory):
+    """The directory with the files of imports.foreign_names()."""
+    directory = tmp_path_factory.mktemp("foreign")
+    mounts.run("tar", "-xJf", f"{imports.FOREIGN}.tar.xz", "-C", directory, check=True)
+    return directory

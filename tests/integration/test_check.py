@@ -18,9 +18,10 @@ from mounts import HSIMAGE, run
 from oracle import mount_name
 
 MEMBERS = {"path": str, "result": str, "objects": int, "chunks": int, "bytes": int, "decoded": int,
-           "decoded_bytes": int, "errors": int, "unchecked": int, "warnings": int, "notes": int,
-           "omitted": int, "findings": list}
-SEVERITIES = {"error": "errors", "unchecked": "unchecked", "warning": "warnings", "note": "notes"}
+           "decoded_bytes": int, "errors": int, "unchecked": int, "unfinished": int,
+           "warnings": int, "notes": int, "omitted": int, "findings": list}
+SEVERITIES = {"error": "errors", "unchecked": "unchecked", "unfinished": "unfinished",
+              "warning": "warnings", "note": "notes"}
 
 
 def check(*arguments, **more):
@@ -36,7 +37,8 @@ def check(*arguments, **more):
         for severity, total in SEVERITIES.items():
             assert r[total] == sum(f["severity"] == severity for f in r["findings"])
         assert r["result"] == ("damaged" if r["errors"] else
-                               "unchecked" if r["unchecked"] else "sound")
+                               "unchecked" if r["unchecked"] else
+                               "unfinished" if r["unfinished"] else "sound")
     assert out.returncode == any(r["result"] != "sound" for r in results), out
     return results
 
@@ -188,7 +190,8 @@ def test_a_dangling_soft_link_is_a_note(maker):
     result = check_one(maker.path / "x.h5")
     assert result["result"] == "sound"
     assert sorted(texts(result)) == [
-        'soft link "circle" leads to "circle", a circle of soft links',
+        'soft link "circle" leads to "circle", through more than 16 soft links, '
+        'perhaps in a circle',
         'soft link "nowhere" leads to "/not/there", which does not exist']
 
 
@@ -253,7 +256,7 @@ def test_text(maker):
         "sound: /dir/y.h5: objects 1, chunks 0, decoded 0",
         f"error: /x.h5: /plain: {key}: the chunk has 5 bytes instead of 400",
         "damaged: /x.h5: objects 5, chunks 15, decoded 14, errors 1",
-        "domains 2, sound 1, damaged 1, unchecked 0"]
+        "domains 2, sound 1, damaged 1, unchecked 0, unfinished 0"]
     out = run(HSIMAGE, "check", maker.path / "dir" / "y.h5")
     assert out.returncode == 0
     assert out.stdout == "sound: /dir/y.h5: objects 1, chunks 0, decoded 0\n"

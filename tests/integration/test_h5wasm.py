@@ -16,6 +16,7 @@ import filediff
 import h5make
 import h5model
 import hsds_validator
+import imports
 import mkbucket
 from mounts import BUILD, HSIMAGE, run
 from oracle import mount_name
@@ -94,6 +95,23 @@ def check(entry, domain, ours, theirs):
             stored = [None if s is None else s.decode("utf-8", "replace") for s in obj.data()]
             shown = [None if s is None else x for s, x in zip(stored, seen["strings"])]
             assert shown == stored, f"{entry} {path}"
+
+
+def test_reads_linked_files(reader, tmp_path, mount):
+    """Data that stay in an HDF5 file are those of the file."""
+    bucket = imports.make_bucket(tmp_path / "bucket")
+    n = np.arange(60000, dtype="<i4").reshape(300, 200)
+    with h5py.File(bucket / "file.h5", "w") as f:
+        f.create_dataset("contiguous", data=n)
+        f.create_dataset("few", data=n, chunks=(100, 70), compression="gzip", shuffle=True,
+                         fletcher32=True)
+        f.create_dataset("many", data=n, chunks=(5, 10), compression="gzip")
+    run(HSIMAGE, "-b", bucket, "link", "file.h5", DOMAIN, check=True)
+    files = [os.path.join(mount(bucket).path, DOMAIN), os.fspath(bucket / "file.h5")]
+    found = reader([(path, ["/contiguous", "/few", "/many"]) for path in files])
+    for path in files:
+        assert not found[path]["failures"]
+        assert [d["digest"] for d in found[path]["datasets"].values()] == [native(n)] * 3
 
 
 # ---- files that h5wasm writes ----

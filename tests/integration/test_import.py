@@ -22,6 +22,7 @@ import oracle
 import s3client
 from gateway import needs_gateway
 from mounts import HSIMAGE, PATIENCE, run, wait_for
+from sampling import sampled
 
 RECORD = re.compile(r"\bimport\b")
 
@@ -174,7 +175,7 @@ def test_sources_of_the_collection(sample, bucket, tmp_path):
     """The files from which the service's loaders made the collection."""
     sources = sorted({e.source for e in sample.entries() if e.source})
     assert len(sources) > 20
-    for i, source in enumerate(sources):
+    for i, source in enumerate(sampled(sources)):
         done = run(HSIMAGE, "import", "--skip-unsupported", source, bucket / f"home/{i}.h5")
         assert done.returncode == 0, (source, done.stderr)
         exported = export(bucket / f"home/{i}.h5", tmp_path / "out.h5")
@@ -352,12 +353,14 @@ def virtual(path):
 def test_unsupported(bucket, tmp_path):
     path = tmp_path / "x.h5"
     virtual(path)
+    with h5py.File(path, "r+") as f:
+        f.create_dataset("large", (1 << 28,), "i4", chunks=(1 << 27,))
     before = keys(bucket)
     text = import_file(path, bucket / "home/ann/x.h5", code=1)
-    assert "/virtual" in text and "--skip-unsupported" in text
+    assert "2 parts of the file cannot be stored" in text and "--skip-unsupported" in text
     assert keys(bucket) == before
     text = import_file("--skip-unsupported", path, bucket / "home/ann/x.h5")
-    assert "/virtual" in text and text.count("\n") == 1
+    assert "/virtual" in text and "/large" in text and text.count("\n") == 2
     with h5py.File(export(bucket / "home/ann/x.h5", tmp_path / "out.h5")) as f:
         assert list(f) == ["group", "real"] and list(f["group"]) == []
 
@@ -454,8 +457,53 @@ def test_changed_file(bucket, large):
         program.send_signal(signal.SIGCONT)
         text = program.stderr.read()
         assert program.wait(PATIENCE) == 1
-    assert "has changed during the import" in text
+    assert "has changed during the import; remove what is stored with --abort" in text
     assert not (target / ".domain.json").exists()
+    assert "is not finished, and cannot be continued" in import_file(large, target, code=1)
+
+
+def test_damaged_chunk(bucket, tmp_path):
+    """The import ends at a chunk that cannot be decoded, and so does the next one."""
+    path, target = tmp_path / "x.h5", bucket / "home/ann/x.h5"
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("d", data=np.arange(4000), chunks=(1000,), fletcher32=True)
+        at = d.id.get_chunk_info(2)
+    with open(path, "r+b") as f:
+        f.seek(at.byte_offset + 5)
+        f.write(b"x")
+    before = keys(bucket)
+    for _ in range(2):
+        text = import_file(path, target, code=1)
+        assert "dataset /d: chunk (2)" in text and text.count("\n") == 1
+        assert "the same command fails again as long as the file is like this" in text
+    import_file("--abort", target)
+    assert keys(bucket) == before
+
+
+# ---- new buckets ----
+
+def test_empty_directory(large, tmp_path):
+    """An empty directory becomes a bucket; an import that is removed leaves it empty."""
+    new, target = tmp_path / "new", tmp_path / "new/home/x.h5"
+    new.mkdir()
+    assert "no unfinished import" in import_file("--abort", target, code=1)
+    import_file("-o", "debug_fault=fail:30+:EIO", large, target, code=1)
+    unfinished = run(HSIMAGE, "check", new)
+    assert unfinished.returncode == 1 and "\nunfinished: /home/x.h5: " in unfinished.stdout
+    assert run(HSIMAGE, "check", target).stdout == unfinished.stdout
+    import_file("--abort", target)
+    assert not keys(new)
+    assert "is an empty directory" in run(HSIMAGE, "-b", new, "ls").stderr
+    import_file("-b", new, large, "home/")
+    assert run(HSIMAGE, "check", new).stdout.startswith("sound: /home/large.h5: ")
+    # Only an empty directory is taken for one that is meant to be a bucket.
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "file").touch()
+    for options, words in (((), "an empty directory for a new one"), (("-b", other), "is not a b")):
+        text = import_file(*options, large, "x.h5" if options else other / "x.h5", code=1)
+        assert words in text, text
+    assert os.listdir(other) == ["file"]
 
 
 # ---- S3 ----

@@ -6,7 +6,6 @@ stored, a validator of what the service requires. Files: every form that h5py ca
 are beside the checkout, files of HDF5's own tests and of other projects."""
 import os
 import random
-import re
 import shutil
 import sys
 
@@ -18,8 +17,8 @@ import h5edit
 import h5make
 import h5model
 import hsds_validator
-import mkbucket
-from mounts import HSIMAGE, TREE, run
+import imports
+from mounts import HSIMAGE, run
 from oracle import mount_name
 
 DOMAIN = "home/file.h5"
@@ -27,11 +26,7 @@ DOMAIN = "home/file.h5"
 
 @pytest.fixture
 def bucket(tmp_path):
-    root = tmp_path / "bucket"
-    with mkbucket.Maker(root) as maker:
-        maker.folder("home")
-    (root / "db").mkdir(exist_ok=True)
-    return root
+    return imports.make_bucket(tmp_path / "bucket")
 
 
 def import_file(bucket, source, *options, check=True):
@@ -42,20 +37,6 @@ def import_file(bucket, source, *options, check=True):
 def export(bucket, target):
     run(HSIMAGE, "-b", bucket, "export", DOMAIN, target, check=True, timeout=110)
     return target
-
-
-LEFT_OUT = re.compile(r"hsimage: (/.*?)(?:, (?:(attribute)|link) (.*?))?: .*")
-
-
-def left_out(done):
-    """What `--skip-unsupported` lists, one line each: "hsimage: PATH: reason", where PATH may end
-    with ", attribute NAME" or ", link NAME". As paths for filediff."""
-    found = set()
-    for line in done.stderr.splitlines():
-        path, attribute, name = LEFT_OUT.fullmatch(line).groups()
-        found.add(path if not name else f"{path}@{name}" if attribute else
-                  f"{path.rstrip('/')}/{name}")
-    return found
 
 
 def round_trip(bucket, source, tmp_path, *options):
@@ -88,7 +69,7 @@ def test_what_a_domain_cannot_hold(tmp_path, bucket):
         assert f"hsimage: {path}: " in refused.stderr
     assert sorted(os.listdir(bucket / "home")) == [".domain.json"], "nothing is left"
     done, out = round_trip(bucket, source, tmp_path, "--skip-unsupported")
-    assert left_out(done) == expected
+    assert imports.left_out(done) == expected
     assert filediff.differences(source, out, expected) == []
 
 
@@ -127,40 +108,17 @@ def edited(pytestconfig, tmp_path, seed):
 def test_after_a_writer(pytestconfig, tmp_path, bucket, seed):
     entry, source, bounds = edited(pytestconfig, tmp_path, seed)
     done, out = round_trip(bucket, source, tmp_path, "--skip-unsupported")
-    ignored = left_out(done)
+    ignored = imports.left_out(done)
     assert filediff.differences(source, out, ignored) == [], (str(entry), bounds)
 
 
 # ---- files of HDF5's own tests and of other projects ----
 
-FOREIGN = os.path.join(os.path.dirname(TREE), "shared", "data", "foreign-hdf5")
-
-
-def foreign_names():
-    try:
-        with open(f"{FOREIGN}.index.tsv", encoding="utf-8") as f:
-            return [line.split("\t")[0] for line in f][1:]
-    except FileNotFoundError:
-        return []
-
-
-@pytest.fixture(scope="session")
-def foreign(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("foreign")
-    run("tar", "-xJf", f"{FOREIGN}.tar.xz", "-C", directory, check=True)
-    return directory
-
-
-CRASHES = {    # h5py or its libhdf5
-    "hdf5-2.0dev/tools/test/h5diff/testfiles/h5diff_attr3.h5"}
-REFUSED = {"hdf5-2.0dev/tools/test/misc/testfiles/h5clear_mdc_image.h5": "metadata cache image"}
-
-
-@pytest.mark.skipif(not foreign_names(), reason="the files are not there")
+@pytest.mark.skipif(not imports.foreign_names(), reason="the files are not there")
 @pytest.mark.sampled(rarer=2)
-@pytest.mark.parametrize("name", foreign_names())
+@pytest.mark.parametrize("name", imports.foreign_names())
 def test_foreign_model(foreign, name):
-    if name in CRASHES:
+    if name in imports.CRASHES:
         pytest.skip("libhdf5 crashes")
     try:
         found = h5model.differences(foreign / name, "--claims")
@@ -169,19 +127,19 @@ def test_foreign_model(foreign, name):
     assert found == []
 
 
-@pytest.mark.skipif(not foreign_names(), reason="the files are not there")
+@pytest.mark.skipif(not imports.foreign_names(), reason="the files are not there")
 @pytest.mark.sampled(rarer=2)
-@pytest.mark.parametrize("name", foreign_names())
+@pytest.mark.parametrize("name", imports.foreign_names())
 def test_foreign_round_trip(foreign, tmp_path, bucket, name):
     source = foreign / name
     done = import_file(bucket, source, "--skip-unsupported", check=False)
     if done.returncode:
-        assert REFUSED.get(name, "?") in done.stderr
+        assert imports.REFUSED.get(name, "?") in done.stderr
         return
     assert hsds_validator.check_domain(os.fspath(bucket), DOMAIN, strict=True) == []
-    if name in CRASHES:
+    if name in imports.CRASHES:
         pytest.skip("libhdf5 crashes")
-    ignored = left_out(done)
+    ignored = imports.left_out(done)
     out = export(bucket, tmp_path / "out.h5")
     try:
         h5py.File(source, "r").close()

@@ -80,9 +80,11 @@ def archives():
 
 
 def unpack_all(directory):
-    out = []
     for archive in archives():
         subprocess.run(["tar", "-xJf", archive, "-C", directory], check=True, timeout=60)
-        name = os.path.basename(archive).removesuffix(".tar.xz")
-        out.append(Collection(directory, name, archive))
-    return out
+
+
+def all_in(directory):
+    """The collections that unpack_all() put there."""
+    return [Collection(directory, os.path.basename(archive).removesuffix(".tar.xz"), archive)
+            for archive in archives()]

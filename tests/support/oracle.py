@@ -298,9 +298,9 @@ def bitshuffle_lz4(raw, itemsize):
 
 
 def inflates_to(raw, nbytes):
-    """A compressed chunk may be as long as its elements."""
+    """A compressed chunk may be as long as its elements. nbytes None: to any number of bytes."""
     try:
-        return len(zlib.decompress(raw)) == nbytes
+        return nbytes in (None, len(zlib.decompress(raw)))
     except zlib.error:
         return False
 
@@ -316,7 +316,8 @@ def decode_chunk(raw, filters, nbytes, itemsize, unshuffles=True):
             struct.unpack_from("<I", raw, 12)[0] == len(raw) and raw[1] == 1 and filters:
         raw = bytes(numcodecs.Blosc().decode(raw))
         shuffled = False
-    elif "H5Z_FILTER_DEFLATE" in classes and (len(raw) != nbytes or inflates_to(raw, nbytes)):
+    elif "H5Z_FILTER_DEFLATE" in classes and \
+            (nbytes not in (None, len(raw)) or inflates_to(raw, nbytes)):
         raw = zlib.decompress(raw)
         shuffled = shuffled and unshuffles
     else:

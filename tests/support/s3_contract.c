@@ -23,10 +23,11 @@ static struct fixture *bucket(unsigned int workers, enum store_s3_style style, b
 {
 	struct err err = ERR_INIT;
 	struct fixture *f = fixture_new(workers);
+	/* With faults, servers do not answer. Without, a busy machine may take long to answer. */
 	const struct store_s3_options opt = {.bucket = getenv("S3_TEST_BUCKET"),
 					     .style = style,
-					     .first_byte_ms = 1000,
-					     .low_speed_s = 1};
+					     .first_byte_ms = asks_again ? 1000 : 0,
+					     .low_speed_s = asks_again ? 1 : 0};
 	f->version_is_content = true;
 	f->put_knows_no_time = true;
 	f->utf8_keys = true;

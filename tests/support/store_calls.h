@@ -69,7 +69,7 @@ static inline void call_fill(struct store_request *req, const struct call_get *g
 	req->max = get->max;
 	req->cond = get->cond;
 	req->known_etag = get->known_etag;
-	req->cancelled = get->cancelled;
+	req->cancelled = cancelled_by(get->cancelled);
 }
 
 static inline void call_take(struct store_request *req, struct call_result *res)

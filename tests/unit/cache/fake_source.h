@@ -34,6 +34,8 @@ struct fake_source {
 	uint32_t rank;
 	uint64_t counts[3];
 	uint64_t sparse; /* 0: all are stored */
+	uint64_t joined; /* as in struct cache_dataset */
+	size_t nbatches;
 	bool deferred;
 	uint64_t latency;	      /* ns */
 	uint64_t fail_from, fail_end; /* chunks that fail, with fail_code */
@@ -120,12 +122,23 @@ static inline size_t fake_give_up(struct fake_source *f)
 	return n;
 }
 
+static inline void *fake_begin(void *ctx)
+{
+	((struct fake_source *)ctx)->nbatches++;
+	return NULL;
+}
+
+static inline void fake_end(void *ctx, void *batch)
+{
+}
+
 static inline void fake_describe(void *ctx, uint32_t dataset, struct cache_dataset *out)
 {
 	struct fake_source *f = ctx;
 	(void)dataset;
 	*out = (struct cache_dataset){.cost = f->size,
 				      .load_cost = f->load_size ? f->load_size : f->size,
+				      .joined = f->joined,
 				      .nslots = div_up_u64(f->nchunks, fake_step(f)),
 				      .rank = f->rank,
 				      .counts = f->counts};
@@ -148,6 +161,8 @@ static inline bool fake_slot(void *ctx, uint32_t dataset, uint64_t number, uint6
 static inline struct cache_source fake_source(struct fake_source *f)
 {
 	return (struct cache_source){.load = fake_load,
+				     .begin = fake_begin,
+				     .end = fake_end,
 				     .describe = fake_describe,
 				     .number = fake_number,
 				     .slot = fake_slot,

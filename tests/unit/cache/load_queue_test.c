@@ -285,6 +285,30 @@ static void a_queued_reader_tries_again(void **state)
 	fake_close(&r.f);
 }
 
+/* Its load gets room because metadata is released, while another load runs. */
+static void released_metadata_makes_room(void **state)
+{
+	enum { LOOKS = 10000 };
+	struct waiting_reader r = {.rc = -1};
+	pthread_t thread;
+	open_deferred(&r.f, 4);
+	cancel_init(&r.cancel);
+	struct budget_charge metadata = {.budget = r.f.env.budget, .use = BUDGET_PLANS};
+	assert_int_equal(budget_set(&metadata, 2 * (SIZE + 512), NULL), 0);
+	assert_int_equal(ask(&r.f, 0), -EINTR);
+	assert_int_equal(pthread_create(&thread, NULL, read_chunk_1, &r), 0);
+	for (int i = 0; i < LOOKS && fake_stats(&r.f).queued == 0; i++)
+		usleep(1000);
+	assert_int_equal(r.f.nloads, 1);
+	assert_int_equal(budget_set(&metadata, 0, NULL), 0);
+	assert_int_equal(r.f.nloads, 2);
+	fake_complete_all(&r.f);
+	pthread_join(thread, NULL);
+	assert_int_equal(r.rc, 0);
+	cancel_release(&r.cancel);
+	fake_close(&r.f);
+}
+
 /* A load larger than the room beside a chunk that is always held. */
 static void a_queued_reader_does_not_wait_forever(void **state)
 {
@@ -325,16 +349,16 @@ static void evicted_prefetches_reduce_the_depth(void **state)
 	assert_int_equal(cache_advise(f.owner, s, 0, 100, AHEAD), AHEAD);
 	while (fake_complete_next(&f))
 		;
-	cache_stream_depth(s, 1, SIZE);
+	cache_stream_depth(s, 1, SIZE, 1);
 	f.clock += FAKE_SECOND / 1000;
-	assert_int_equal(cache_stream_depth(s, 1, SIZE), 64);
+	assert_int_equal(cache_stream_depth(s, 1, SIZE, 1), 64);
 	for (uint64_t i = 0; i < 2 * AHEAD; i++) {
 		held[i] = fake_take(&f, NULL, 0, i);
 		assert_non_null(held[i]);
 	}
 	assert_int_equal(fake_stats(&f).prefetch_wasted, AHEAD);
 	f.clock += 10 * FAKE_SECOND;
-	assert_in_range(cache_stream_depth(s, 1, SIZE), 2, 8);
+	assert_in_range(cache_stream_depth(s, 1, SIZE, 1), 2, 8);
 	for (uint64_t i = 0; i < 2 * AHEAD; i++)
 		cache_put(f.owner, held[i], true);
 	cache_stream_free(s);
@@ -353,6 +377,7 @@ int main(void)
 		cmocka_unit_test(evicted_chunks_are_freed),
 		cmocka_unit_test(a_closed_stream_makes_room_for_others),
 		cmocka_unit_test(a_queued_reader_tries_again),
+		cmocka_unit_test(released_metadata_makes_room),
 		cmocka_unit_test(a_queued_reader_does_not_wait_forever),
 		cmocka_unit_test(evicted_prefetches_reduce_the_depth),
 	};

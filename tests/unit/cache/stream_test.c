@@ -182,6 +182,54 @@ static void chunks_that_are_not_stored_are_skipped(void **state)
 	finish(&f, s);
 }
 
+/* A source that joins loads gets them in groups, all along a sequential read. */
+static void joined_loads_begin_together(void **state)
+{
+	enum { CHUNKS = 2000, JOINED = 20 };
+	struct fake_source f;
+	far_away(&f, CHUNKS, 1200);
+	f.joined = JOINED;
+	struct cache_stream *s = cache_stream_new(f.owner);
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		assert_true(fake_read(&f, s, 0, i));
+	print_message("%zu batches, %u rounds\n", f.nbatches, (unsigned int)rounds(&f));
+	assert_int_equal(fake_stats(&f).loads, CHUNKS);
+	assert_in_range(f.nbatches, 1, CHUNKS / JOINED + 20);
+	assert_true(rounds(&f) <= 20);
+	finish(&f, s);
+}
+
+/* Chunks that are far apart are not joined, so the depth has as many chunks as without joining. */
+static void a_stride_is_not_joined(void **state)
+{
+	struct fake_source f;
+	far_away(&f, 4000, 1200);
+	f.joined = 20;
+	struct cache_stream *s = cache_stream_new(f.owner);
+	for (uint64_t i = 0; i < 100; i++)
+		assert_true(fake_read(&f, s, 0, 9 * i));
+	fake_complete_all(&f);
+	assert_in_range(fake_stats(&f).loads, 100, 100 + DEPTH_MAX);
+	assert_true(rounds(&f) <= 8);
+	finish(&f, s);
+}
+
+/* If the share of the budget is smaller than the depth, the groups are smaller, too. */
+static void joined_loads_fit_the_budget(void **state)
+{
+	enum { CHUNKS = 1000, JOINED = 20 };
+	struct fake_source f;
+	far_away(&f, CHUNKS, 64);
+	f.joined = JOINED;
+	struct cache_stream *s = cache_stream_new(f.owner);
+	for (uint64_t i = 0; i < CHUNKS; i++)
+		assert_true(fake_read(&f, s, 0, i));
+	print_message("%zu batches\n", f.nbatches);
+	assert_int_equal(fake_stats(&f).prefetch_wasted, 0);
+	assert_in_range(f.nbatches, 1, CHUNKS / 10);
+	finish(&f, s);
+}
+
 static void random_access_loads_what_it_reads(void **state)
 {
 	struct fake_source f;
@@ -301,6 +349,26 @@ static void a_read_is_loaded_before_prefetches(void **state)
 	cancel_release(&now);
 	fake_complete_all(&f);
 	assert_int_equal(f.nloads, 151);
+	fake_close(&f);
+}
+
+/* Loads that the source joins count as one request. The next ones begin when a whole request has
+ * ended. */
+static void joined_prefetches_are_one_request(void **state)
+{
+	enum { JOINED = 16, ALL = FAKE_PREFETCH * JOINED };
+	struct fake_source f;
+	far_away(&f, 2 * ALL, 4 * ALL);
+	f.joined = JOINED;
+	assert_int_equal(cache_advise(f.owner, NULL, 0, 0, ALL + 50), ALL + 50);
+	assert_int_equal(f.nloads, ALL);
+	for (size_t i = 0; i < JOINED; i++) {
+		assert_int_equal(f.nloads, ALL);
+		fake_complete(&f, i);
+	}
+	assert_int_equal(f.nloads, ALL + JOINED);
+	assert_int_equal(f.nbatches, 2);
+	fake_complete_all(&f);
 	fake_close(&f);
 }
 
@@ -533,6 +601,9 @@ int main(void)
 		cmocka_unit_test(a_near_store_prefetches_little),
 		cmocka_unit_test(never_past_the_end),
 		cmocka_unit_test(chunks_that_are_not_stored_are_skipped),
+		cmocka_unit_test(joined_loads_begin_together),
+		cmocka_unit_test(a_stride_is_not_joined),
+		cmocka_unit_test(joined_loads_fit_the_budget),
 		cmocka_unit_test(random_access_loads_what_it_reads),
 		cmocka_unit_test(streams_side_by_side),
 		cmocka_unit_test(two_patterns_of_one_reader),
@@ -540,6 +611,7 @@ int main(void)
 		cmocka_unit_test(many_streams_do_not_evict_each_other),
 		cmocka_unit_test(a_stopped_stream_gives_way),
 		cmocka_unit_test(a_read_is_loaded_before_prefetches),
+		cmocka_unit_test(joined_prefetches_are_one_request),
 		cmocka_unit_test(a_load_with_a_waiting_reader_is_no_prefetch),
 		cmocka_unit_test(closing_a_stream_drops_queued_prefetches),
 		cmocka_unit_test(loads_of_a_closed_stream_may_be_cancelled),

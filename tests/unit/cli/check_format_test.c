@@ -16,7 +16,7 @@ static const struct engine_check_finding findings[] = {
 };
 static const struct engine_check_result result = {
 	.path = "/u/a.h5",
-	.findings = {1, 0, 0, 1},
+	.findings = {[ENGINE_CHECK_ERROR] = 1, [ENGINE_CHECK_NOTE] = 1},
 	.objects = 2,
 	.chunks = 3,
 	.bytes = 4,
@@ -48,7 +48,7 @@ static void text(void **state)
 		      "error: /u/a.h5: /g/\\x1bx: db/1: the \"text\"\\x0a\n"
 		      "note: /u/a.h5: more \\xff\n"
 		      "damaged: /u/a.h5: objects 2, chunks 3, decoded 5, errors 1, notes 1\n",
-		      "domains 2, sound 1, damaged 1, unchecked 0\n");
+		      "domains 2, sound 1, damaged 1, unchecked 0, unfinished 0\n");
 }
 
 static void json(void **state)
@@ -56,7 +56,8 @@ static void json(void **state)
 	assert_output(true,
 		      "{\"path\": \"/u/a.h5\", \"result\": \"damaged\", \"objects\": 2, "
 		      "\"chunks\": 3, \"bytes\": 4, \"decoded\": 5, \"decoded_bytes\": 6, "
-		      "\"errors\": 1, \"unchecked\": 0, \"warnings\": 0, \"notes\": 1, "
+		      "\"errors\": 1, \"unchecked\": 0, \"unfinished\": 0, \"warnings\": 0, "
+		      "\"notes\": 1, "
 		      "\"omitted\": 0, \"findings\": [{\"severity\": \"error\", \"object\": "
 		      "\"/g/\\u001bx\", \"key\": \"db/1\", \"text\": \"the \\\"text\\\"\\u000a\"}, "
 		      "{\"severity\": \"note\", \"object\": \"\", \"key\": \"\", \"text\": \"more "
@@ -80,14 +81,27 @@ static void totals_of_no_domain(void **state)
 	auto_str struct str out = {0};
 	const struct check_format k = {0};
 	check_format_totals(&k, &out);
-	assert_string_equal(str_text(&out), "domains 0, sound 0, damaged 0, unchecked 0\n");
+	assert_string_equal(str_text(&out),
+			    "domains 0, sound 0, damaged 0, unchecked 0, unfinished 0\n");
 	assert_true(check_format_is_sound(&k));
+}
+
+/* Only "sound" is success. */
+static void outcomes_that_fail(void **state)
+{
+	for (int i = 0; i < ENGINE_CHECK_OUTCOMES; i++) {
+		struct check_format k = {0};
+		k.outcomes[ENGINE_CHECK_SOUND] = 1;
+		k.outcomes[i]++;
+		assert_int_equal(check_format_is_sound(&k), i == ENGINE_CHECK_SOUND);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text),
+		cmocka_unit_test(outcomes_that_fail),
 		cmocka_unit_test(json),
 		cmocka_unit_test(findings_belong_to_one_domain),
 		cmocka_unit_test(totals_of_no_domain),

@@ -240,6 +240,9 @@ static void constructors_refuse_invalid_types(void **state)
 	assert_int_equal(err.code, -EINVAL);
 	assert_null(dtype_integer(s->arena, 8192, true, false, &err));
 	assert_int_equal(err.code, -E2BIG);
+	const struct dtype *largest = dtype_integer(s->arena, 8191, true, false, NULL);
+	assert_non_null(largest);
+	assert_int_equal(largest->integer.precision, 8 * 8191);
 	assert_null(dtype_bitfield(s->arena, 8192, false, &err));
 	assert_int_equal(err.code, -E2BIG);
 	assert_null(dtype_ieee(s->arena, 3, false, &err));

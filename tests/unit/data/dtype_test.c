@@ -143,6 +143,21 @@ static void constructors_copy_their_input(void **state)
 	assert_int_equal(colour->depth, 2);
 }
 
+static void the_size_of_compounds_is_limited(void **state)
+{
+	struct arena *a = *state;
+	struct err err = ERR_INIT;
+	const struct dtype *half =
+		dtype_string(a, DTYPE_MAX_SIZE / 2, DTYPE_PAD_NULLPAD, DTYPE_CSET_ASCII, NULL);
+	const struct dtype *i1 = dtype_integer(a, 1, true, false, NULL);
+	const struct dtype_member members[] = {{"a", 0, half}, {"b", 0, half}, {"c", 0, i1}};
+	const struct dtype *t = dtype_compound(a, 2, members, 0, NULL);
+	assert_non_null(t);
+	assert_int_equal(t->size, DTYPE_MAX_SIZE);
+	assert_null(dtype_compound(a, 3, members, 0, &err));
+	assert_int_equal(err.code, -E2BIG);
+}
+
 static void depth_is_limited(void **state)
 {
 	struct err err = ERR_INIT;
@@ -303,6 +318,7 @@ int main(void)
 		cmocka_unit_test(references_and_vlens_have_slots),
 		cmocka_unit_test(derived_members_of_nested_types),
 		cmocka_unit_test(constructors_copy_their_input),
+		cmocka_unit_test(the_size_of_compounds_is_limited),
 		cmocka_unit_test(depth_is_limited),
 		cmocka_unit_test(the_number_of_parts_is_limited),
 		cmocka_unit_test(thousands_of_names_are_checked_quickly),

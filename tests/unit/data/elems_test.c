@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <data/elems.h>
 
@@ -132,6 +133,25 @@ static void heap_is_aligned(void **state)
 	assert_int_equal(e.heap.len, 25);
 	elems_release(&e);
 	assert_null(e.heap.data);
+}
+
+/* The heap may have 4 GiB. The memory is reserved, but only its last page is used. */
+static void heap_is_full(void **state)
+{
+	const size_t most = (size_t)1 << 32;
+	uint64_t offset = 0;
+	uint8_t *all = mmap(NULL, most, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct elems e = {.heap = {.data = all, .len = most - 15, .cap = most}};
+	assert_ptr_not_equal(all, MAP_FAILED);
+	assert_int_equal(elems_heap_add(&e, "123456789", 9, &offset), -E2BIG);
+	assert_int_equal(e.heap.len, most - 15);
+	assert_int_equal(elems_heap_add(&e, "12345678", 8, &offset), 0);
+	assert_int_equal(offset, most - 8);
+	assert_int_equal(e.heap.len, most);
+	assert_memory_equal(all + offset, "12345678", 8);
+	assert_int_equal(elems_heap_add(&e, "x", 1, &offset), -E2BIG);
+	munmap(all, most);
 }
 
 static void types_without_slots_are_not_walked(void **state)
@@ -358,6 +378,7 @@ int main(void)
 		cmocka_unit_test(slots_have_the_documented_layout),
 		cmocka_unit_test(only_strings_have_empty_objects),
 		cmocka_unit_test(heap_is_aligned),
+		cmocka_unit_test(heap_is_full),
 		cmocka_unit_test(types_without_slots_are_not_walked),
 		cmocka_unit_test(slots_are_visited_in_order),
 		cmocka_unit_test(items_are_visited_before_their_slot),

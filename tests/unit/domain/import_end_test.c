@@ -186,15 +186,19 @@ static void test_changed_meanwhile(void **state)
 	init_replace(&w);
 	w.opt.file.check = change_domain;
 	assert_int_equal(world_import(&w, NULL, &err), -ESTALE);
-	assert_non_null(strstr(err.msg, "the domain was changed during the import"));
+	assert_non_null(strstr(err.msg, "the domain was changed during the import; remove "
+					"what is stored with --abort before you try again"));
 	assert_int_equal(world_keys(&w, OLD_STORAGE), CHUNKS + OBJECTS);
 	assert_info(&w, w.opt.path, "olaf", 0);
 	world_release(&w);
 	world_init(&w, 0);
 	w.opt.file.check = make_domain;
 	assert_int_equal(world_import(&w, NULL, &err), -EEXIST);
-	assert_non_null(strstr(err.msg, "was created during the import"));
+	assert_non_null(strstr(err.msg, "was created during the import; remove what is stored "
+					"with --abort before you try again"));
 	assert_int_equal(world_objects(&w, w.opt.path), OBJECTS);
+	w.opt.file.check = world_check_file;
+	assert_int_equal(world_import(&w, NULL, &err), -EEXIST);
 	world_release(&w);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include <domain/files.h>
+#include <store/implement.h>
 
 #define TABLE	  SMALL_ID("d", "0002-000000-000009")
 #define TABLE_KEY SMALL_PREFIX "/d/0002-000000-000009/"
@@ -26,6 +27,7 @@
 struct test {
 	struct fixture *f;
 	struct domain_files files;
+	struct store *store; /* of the file; NULL: that of the fixture */
 	struct chunk_result chunks[4];
 	unsigned int calls;
 	bool local_etags;
@@ -38,7 +40,7 @@ static int resolve(void *ctx, const char *uri, struct domain_file *out, struct e
 	if (strncmp(uri, "b/", 2) != 0)
 		return err_set(err, -EACCES, "%s is outside of the bucket", uri);
 	snprintf(out->key, sizeof(out->key), "%s", uri + 2);
-	out->store = t->f->store;
+	out->store = t->store ? t->store : t->f->store;
 	out->local_etags = t->local_etags;
 	return 0;
 }
@@ -46,7 +48,7 @@ static int resolve(void *ctx, const char *uri, struct domain_file *out, struct e
 /* A file of the numbers 0, 1, 2 … */
 static void put_file(struct test *t, int32_t first, size_t n)
 {
-	int32_t values[1024];
+	int32_t values[4096];
 	for (size_t i = 0; i < n; i++)
 		values[i] = first + (int32_t)i;
 	assert_int_equal(call_put(t->f->store, "data", values, n * 4, NULL, NULL, NULL), 0);
@@ -315,6 +317,111 @@ static void reads_that_begin_together_are_joined(void **state)
 		elems_release(&t.chunks[i].elems);
 }
 
+/* A store that answers later. */
+struct slow {
+	struct store base;
+	struct store_request *req;
+	unsigned int n;
+};
+
+static void hold(struct store *s, struct store_request *req)
+{
+	struct slow *slow = (struct slow *)s;
+	slow->req = req;
+	slow->n++;
+}
+
+static void free_nothing(struct store *s)
+{
+}
+
+static const struct store_ops slow_ops = {.name = "slow", .submit = hold, .free = free_nothing};
+
+static void joined_reads_are_cancelled_when_all_are(void **state)
+{
+	struct test t;
+	struct slow slow = {.n = 0};
+	atomic_bool cancelled[2] = {false, false};
+	open_with(&t, *state, CHUNKED("{'0':[400,16],'2':[800,16]}"));
+	store_init(&slow.base, &slow_ops, &t.f->env, 0);
+	t.store = &slow.base;
+	const struct chunk_source chunks = domain_chunk_source(t.f->domain);
+	void *batch = chunks.begin(chunks.ctx);
+	for (uint64_t i = 0; i < 2; i++)
+		chunks.get(chunks.ctx,
+			   &(struct chunk_request){.dataset = ints(t.f->domain),
+						   .number = 2 * i,
+						   .cancelled = &cancelled[i],
+						   .batch = batch},
+			   keep, &t);
+	chunks.end(chunks.ctx, batch);
+	assert_int_equal(slow.n, 1);
+	assert_int_equal(slow.req->range.length, 416);
+	for (int i = 0; i < 2; i++) {
+		assert_false(is_cancelled(&slow.req->cancelled));
+		atomic_store(&cancelled[i], true);
+	}
+	assert_true(is_cancelled(&slow.req->cancelled));
+	store_fail(&slow.base, slow.req, -ECANCELED, "cancelled");
+	assert_int_equal(t.calls, 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(t.chunks[i].code, -ECANCELED);
+}
+
+/* A gap is fetched if it has at most 4 KiB, or no more bytes than the chunks. */
+static void far_chunks_are_not_joined(void **state)
+{
+	struct test t;
+	open_with(&t, *state, CHUNKED("{'0':[400,16],'1':[4512,16],'2':[8625,16]}"));
+	put_file(&t, 0, 1024 * 3);
+	const struct chunk_source chunks = domain_chunk_source(t.f->domain);
+	void *batch = chunks.begin(chunks.ctx);
+	for (uint64_t i = 0; i < 3; i++)
+		chunks.get(chunks.ctx,
+			   &(struct chunk_request){
+				   .dataset = ints(t.f->domain), .number = i, .batch = batch},
+			   keep, &t);
+	chunks.end(chunks.ctx, batch);
+	assert_int_equal(t.calls, 3);
+	assert_int_equal(gets(&t), 2); /* gaps of 4,096 and 4,097 bytes */
+	for (int i = 0; i < 3; i++)
+		elems_release(&t.chunks[i].elems);
+}
+
+static void a_forgotten_table_is_read_again(void **state)
+{
+	struct test t = {.f = *state};
+	put_table(&t);
+	open_with(&t, *state, INDIRECT);
+	get(&t, 1);
+	assert_int_equal(gets(&t), 1);
+	domain_forget_tables(t.f->domain);
+	get(&t, 1);
+	assert_int_equal(gets(&t), 2);
+	done(&t);
+}
+
+/* A domain may refer to very many files. */
+static void files_are_charged_to_the_budget(void **state)
+{
+	struct test t;
+	struct fixture *f = *state;
+	struct budget_stats before, after;
+	f->env.budget = budget_new(&(struct budget_limits){.bytes = 1 << 20});
+	open_with(&t, f, CHUNKED("{'0':[400,16]}"));
+	budget_get_stats(f->env.budget, &before);
+	get(&t, 0);
+	budget_get_stats(f->env.budget, &after);
+	assert_true(after.used[BUDGET_TREES] > before.used[BUDGET_TREES] + 500);
+	done(&t);
+	domain_unref(f->domain);
+	f->domain = NULL;
+	budget_get_stats(f->env.budget, &after);
+	assert_int_equal(after.used[BUDGET_TREES], 0);
+	budget_free(f->env.budget);
+	f->env.budget = NULL;
+}
+
 static void a_missing_table_is_no_absent_chunk(void **state)
 {
 	struct test t;
@@ -357,6 +464,10 @@ int main(void)
 		TEST(without_all_filters_the_index_is_read),
 		TEST(a_chunk_of_a_table_is_read_once),
 		TEST(reads_that_begin_together_are_joined),
+		TEST(joined_reads_are_cancelled_when_all_are),
+		TEST(far_chunks_are_not_joined),
+		TEST(a_forgotten_table_is_read_again),
+		TEST(files_are_charged_to_the_budget),
 		TEST(a_missing_table_is_no_absent_chunk),
 		TEST(a_table_without_its_chunk_makes_chunks_absent),
 		TEST(a_damaged_chunk_of_a_table_is_an_error),

@@ -75,7 +75,7 @@ static void an_unfinished_import(void **state)
 	bucket_open(b, 1000, 0);
 	assert_int_equal(engine_check(b->engine, "x.h5", false, &sink, NULL), 0);
 	assert_non_null(strstr(str_text(&s.text), key));
-	assert_non_null(strstr(str_text(&s.text), "is not finished\n= sound /x.h5\n"));
+	assert_non_null(strstr(str_text(&s.text), "is not finished\n= unfinished /x.h5\n"));
 	str_release(&s.text);
 }
 

@@ -39,12 +39,17 @@ static void imports_without_a_domain(void **state)
 	char new[256] = "", bare[256] = "", all[1024];
 	bucket_domain(b, 1, "x.h5");
 	bucket_folder(b, "a");
-	expect(new, sizeof(new), "note", "/a/new.h5", put_record(b, "a/new.h5", false), NO_DOMAIN,
-	       "sound");
-	expect(bare, sizeof(bare), "note", "/bare", put_record(b, "bare", false), NO_DOMAIN,
-	       "sound");
+	expect(new, sizeof(new), "unfinished", "/a/new.h5", put_record(b, "a/new.h5", false),
+	       NO_DOMAIN, "unfinished");
+	expect(bare, sizeof(bare), "unfinished", "/bare", put_record(b, "bare", false), NO_DOMAIN,
+	       "unfinished");
 	bucket_open(b, 1000, 0);
 	assert_check(b, "a", false, new);
+	assert_check(b, "a/new.h5", false, new);
+	struct findings none = {0};
+	const struct engine_check_sink unused = findings_sink(&none);
+	assert_int_equal(engine_check(b->engine, "a/other.h5", false, &unused, NULL), -ENOENT);
+	assert_int_equal(none.calls, 0);
 	/* The records are in the order of their keys. */
 	struct findings s = {0};
 	const struct engine_check_sink sink = findings_sink(&s);
@@ -67,8 +72,8 @@ static void imports_of_domains_that_are_shown(void **state)
 		const char *key = put_record(b, paths[i], false);
 		snprintf(shown, sizeof(shown), "/%s%s", paths[i], i ? ".h5" : "");
 		text[0] = '\0';
-		expect(text, sizeof(text), "note", shown, key,
-		       "an import that is to replace the domain is not finished", "sound");
+		expect(text, sizeof(text), "unfinished", shown, key,
+		       "an import that is to replace the domain is not finished", "unfinished");
 		bucket_open(b, 1000, 0);
 		assert_check(b, "", false, text);
 		engine_close(b->engine);

@@ -80,10 +80,23 @@ static void paths_that_do_not_exist(void **state)
 
 static void circles(void **state)
 {
-	assert_finding("/g/soft", "/g: soft link \"soft\" leads to \"/g/soft\", a circle of soft "
-				  "links\n");
-	assert_finding("soft/x",
-		       "/g: soft link \"soft\" leads to \"soft/x\", a circle of soft links\n");
+	assert_finding("/g/soft", "/g: soft link \"soft\" leads to \"/g/soft\", through more than "
+				  "16 soft links, perhaps in a circle\n");
+	assert_finding("soft/x", "/g: soft link \"soft\" leads to \"soft/x\", through more than 16 "
+				 "soft links, perhaps in a circle\n");
+}
+
+/* Round and round through a hard link to the root group. */
+static void long_paths(void **state)
+{
+	auto_str struct str path = {0}, text = {0};
+	for (int i = 0; i < 4096; i++)
+		str_add(&path, "/loop");
+	assert_finding(str_text(&path), "");
+	str_add(&path, "/g");
+	str_addf(&text, "/g: soft link \"soft\" leads to \"%s\", through more than 4096 names\n",
+		 str_text(&path));
+	assert_finding(str_text(&path), str_text(&text));
 }
 
 int main(void)
@@ -92,6 +105,7 @@ int main(void)
 		cmocka_unit_test(paths_that_exist),
 		cmocka_unit_test(paths_that_do_not_exist),
 		cmocka_unit_test(circles),
+		cmocka_unit_test(long_paths),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,6 +60,7 @@ static void outcomes(void **state)
 	} cases[] = {
 		{ENGINE_CHECK_ERROR, "damaged"},
 		{ENGINE_CHECK_UNCHECKED, "unchecked"},
+		{ENGINE_CHECK_UNFINISHED, "unfinished"},
 		{ENGINE_CHECK_WARNING, "sound"},
 		{ENGINE_CHECK_NOTE, "sound"},
 	};
@@ -75,7 +76,9 @@ static void outcomes(void **state)
 		assert_int_equal(s.result.findings[cases[i].severity], 1);
 	}
 	check_begin(&c, "/a.h5");
+	check_find(&c, ENGINE_CHECK_UNFINISHED, NULL, NULL, "x");
 	check_find(&c, ENGINE_CHECK_UNCHECKED, NULL, NULL, "x");
+	assert_int_equal(engine_check_outcome(&c.result), ENGINE_CHECK_NOT_CHECKED);
 	check_find(&c, ENGINE_CHECK_ERROR, NULL, NULL, "x");
 	assert_int_equal(engine_check_outcome(&c.result), ENGINE_CHECK_DAMAGED);
 }

@@ -3,6 +3,7 @@
 #include "bucket.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 static void an_argument_is_split_at_the_bucket(void **state)
 {
@@ -29,6 +30,29 @@ static void an_argument_is_split_at_the_bucket(void **state)
 		free(path);
 	}
 	assert_int_equal(engine_split("/nowhere/x.h5", &bucket, &path, NULL), -ENOENT);
+}
+
+static void a_new_bucket_is_an_empty_directory(void **state)
+{
+	static const char *const rows[][2] = {
+		{"/new", ""}, {"/new/", ""}, {"/new/x.h5", "x.h5"}, {"/new/home/ann/", "home/ann"}};
+	struct bucket *b = *state;
+	char dir[256], arg[300], *bucket, *path;
+	snprintf(dir, sizeof(dir), "%s/new", b->dir);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(arg, sizeof(arg), "%s%s", b->dir, rows[i][0]);
+		assert_int_equal(engine_split_new(arg, &bucket, &path, NULL), 0);
+		assert_string_equal(bucket, dir);
+		assert_string_equal(path, rows[i][1]);
+		free(bucket);
+		free(path);
+	}
+	snprintf(arg, sizeof(arg), "%s/other/x.h5", b->dir); /* the nearest one is not empty */
+	assert_int_equal(engine_split_new(arg, &bucket, &path, NULL), -ENOENT);
+	bucket_put(b, "new/file", "");
+	snprintf(arg, sizeof(arg), "%s/new/file/x.h5", b->dir); /* below a file */
+	assert_int_equal(engine_split_new(arg, &bucket, &path, NULL), -ENOENT);
 }
 
 /* A directory that cannot be read may be the bucket, so no bucket is reported as absent. */
@@ -72,6 +96,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_argument_is_split_at_the_bucket),
+		TEST(a_new_bucket_is_an_empty_directory),
 		TEST(unreadable_directories_are_reported),
 		TEST(options_are_checked),
 	};

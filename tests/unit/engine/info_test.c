@@ -93,7 +93,7 @@ static void a_domain_is_described(void **state)
 		 "last modified: 2023-11-14T22:13:21.000000Z\n"
 		 "HDF5 file: %.1f kB (%llu bytes)\n"
 		 "file layout: revision %d\n"
-		 "contents: groups 1, datasets 2, named datatypes 0, links 2, attributes 1\n"
+		 "contents: groups 1, datasets 2, committed datatypes 0, links 2, attributes 1\n"
 		 "dataset /data: int32 [8], chunks [4], 2 of 2 written, filters none, 32 bytes of "
 		 "data stored in 32 bytes (1.0:1)\n"
 		 "dataset /data1: int32 [8], chunks [4], 0 of 2 written, filters none, 32 bytes "

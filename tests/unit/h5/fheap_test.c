@@ -435,6 +435,24 @@ static void test_malformed_heaps(void **state)
 	release(&b);
 }
 
+/* A flag of the header says whether direct blocks have checksums. Without it the bytes there have
+ * no meaning. */
+static void test_blocks_without_checksums(void **state)
+{
+	enum { FLAGS = 9, CHECKSUM = BLOCK_0 + 4 + 1 + 8 + 4 };
+	size_t sizes[40];
+	struct built b;
+	for (size_t i = 0; i < 40; i++)
+		sizes[i] = 60;
+	build(&b, &h5_fheap_links, sizes, 40);
+	assert_int_equal(b.image[ADDR + FLAGS], 2);
+	b.image[ADDR + FLAGS] = 0;
+	b.image[ADDR + CHECKSUM] ^= 0xff;
+	mend(b.image + ADDR);
+	read_back(&b);
+	release(&b);
+}
+
 static void test_malformed_ids(void **state)
 {
 	static const struct {
@@ -518,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_as_many_huge_objects_as_ids),
 		cmocka_unit_test(test_tiny_objects_with_two_bytes_of_length),
 		cmocka_unit_test(test_malformed_heaps),
+		cmocka_unit_test(test_blocks_without_checksums),
 		cmocka_unit_test(test_malformed_ids),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -324,7 +324,7 @@ static void prepare(struct scene *scene, const struct expectation *e, const char
 				     .n_pieces = uploads ? 1 : 0,
 				     .body_len = uploads ? UPLOAD : 0,
 				     .body_max = 1 << 20,
-				     .cancelled = cancelled,
+				     .cancelled = cancelled_by(cancelled),
 				     .first_byte_ms = e->first_byte_ms,
 				     .done = done,
 				     .arg = t};

@@ -14,15 +14,19 @@ static const struct {
 	const char *name;
 	uint64_t latency, think, cost; /* ns, ns, bytes */
 	uint32_t least, most;	       /* depth after the third chunk */
+	uint64_t joined;
 } cases[] = {
-	{"a bucket far away, a fast reader", 50 * MS, MS, 1 << 20, 64, 64},
-	{"a bucket not so far away", 20 * MS, MS, 1 << 20, 40, 64},
-	{"a reader as slow as the store", 50 * MS, 50 * MS, 1 << 20, 3, 4},
-	{"a very slow reader", 50 * MS, 5000 * MS, 1 << 20, 2, 2},
-	{"a directory", MS, MS, 1 << 20, 3, 6},
-	{"a directory, and no time to measure", MS, 0, 1 << 20, 2, 8},
-	{"nothing takes any time", 0, 0, 1 << 20, 2, 2},
-	{"small chunks", 50 * MS, 0, 4096, 64, 64},
+	{"a bucket far away, a fast reader", 50 * MS, MS, 1 << 20, 64, 64, 1},
+	{"a bucket not so far away", 20 * MS, MS, 1 << 20, 40, 64, 1},
+	{"a reader as slow as the store", 50 * MS, 50 * MS, 1 << 20, 3, 4, 1},
+	{"a very slow reader", 50 * MS, 5000 * MS, 1 << 20, 2, 2, 1},
+	{"a directory", MS, MS, 1 << 20, 3, 6, 1},
+	{"a directory, and no time to measure", MS, 0, 1 << 20, 2, 8, 1},
+	{"nothing takes any time", 0, 0, 1 << 20, 2, 2, 1},
+	{"small chunks", 50 * MS, 0, 4096, 64, 64, 1},
+	{"small chunks that are joined", 50 * MS, 0, 4096, 640, 640, 10},
+	{"tiny chunks that are joined", 50 * MS, 0, 100, 1024, 1024, 256},
+	{"small chunks that are joined, a slow reader", 50 * MS, 50 * MS, 4096, 3, 4, 20},
 };
 
 static struct depth_step step_of(uint64_t now, uint64_t latency, uint64_t cost)
@@ -36,6 +40,7 @@ static void depth_is_delay_over_time(void **state)
 		struct depth p = {0};
 		uint64_t now = 1000 * MS;
 		struct depth_step s = step_of(now, cases[i].latency, cases[i].cost);
+		s.joined = cases[i].joined;
 		print_message("%s\n", cases[i].name);
 		depth_init(&p, &s);
 		assert_int_equal(p.chunks, DEPTH_MIN);

@@ -137,6 +137,17 @@ static const struct dtype *single_text(struct arena *a)
 	return dtype_compound(a, 1, &m, 0, NULL);
 }
 
+static const struct dtype *array_of_texts(struct arena *a)
+{
+	return array(a, text(a));
+}
+
+static const struct dtype *array_of_one_text(struct arena *a)
+{
+	static const uint32_t dims[] = {1, 1};
+	return dtype_array(a, text(a), 2, dims, NULL);
+}
+
 static const struct dtype *lone_tag(struct arena *a)
 {
 	return dtype_opaque(a, 5, "\xff", NULL);
@@ -165,6 +176,8 @@ static const struct row {
 	{vlen_of_texts, "\"base\": {\"class\": \"H5T_INTEGER\", \"base\": \"H5T_STD_U8LE\"}", ""},
 	{vlen_of_enums, "\"base\": {\"class\": \"H5T_INTEGER\", \"base\": \"H5T_STD_I8LE\"}", "[["},
 	{single_text, "\"type\": {\"class\": \"H5T_STRING\"", "[\"text\", "},
+	{array_of_texts, "{\"name\": \"item_2\", \"type\": {\"class\": \"H5T_STRING\"", ""},
+	{array_of_one_text, "\"type\": {\"class\": \"H5T_STRING\"", ""},
 	{lone_tag, "\"H5T_OPAQUE\", \"size\": 5, \"tag\": \"\", \"hsmount\"", ""},
 };
 
@@ -286,6 +299,9 @@ static void carried_types_are_loaded_again(void **state)
 	"{\"class\":\"H5T_BITFIELD\",\"size\":" s ",\"order\":\"LE\",\"offset\":0,\"precision\":"  \
 	"8}"
 
+#define REF	"\"class\":\"H5T_REFERENCE\",\"base\":\"H5T_STD_REF_OBJ\""
+#define REFS(n) "\"hsmount\":{\"class\":\"H5T_ARRAY\",\"dims\":[" n "],\"base\":{" REF "}}"
+
 static void damaged_exact_types_are_refused(void **state)
 {
 	static const struct {
@@ -294,6 +310,10 @@ static void damaged_exact_types_are_refused(void **state)
 		{"{" U2 ",\"hsmount\":" BITS("1") "}", "not stored in the same bytes"},
 		{"{" U2 ",\"hsmount\":" BITS("4") "}", "not stored in the same bytes"},
 		{"{" U2 ",\"hsmount\":{\"class\":\"H5T_VLEN\",\"base\":" BITS("2") "}}",
+		 "not stored in the same bytes"},
+		{"{" REF "," REFS("2") "}", "not stored in the same bytes"},
+		{"{\"class\":\"H5T_COMPOUND\",\"fields\":[{\"name\":\"a\",\"type\":{" REF
+		 "}},{\"name\":\"b\",\"type\":{" REF "}}]," REFS("3") "}",
 		 "not stored in the same bytes"},
 		{"{" U2 ",\"hsmount\":{\"class\":\"H5T_NONE\"}}", "unknown class"},
 		{"{" U2 ",\"hsmount\":7}", "no class"},

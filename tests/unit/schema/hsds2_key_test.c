@@ -151,6 +151,31 @@ static void chunk_keys(void **state)
 	}
 }
 
+/* Keys at which no chunk of the dataset is read. */
+static void keys_of_no_chunk(void **state)
+{
+	static const char *const others[] = {
+		"d/0002-000000-000000/.dataset.json", /* its document */
+		"d/0003-000000-000000/3_4",	      /* of another dataset */
+		"d/0002-000000-000000/3",	      /* of another rank */
+		"d/0002-000000-000000/3_4_0",
+		"d/0002-000000-000000/9_0", /* outside of the grid */
+		"d/0002-000000-000000/0_9",
+		"d/0002-000000-000000/p0/3_4", /* a partition */
+	};
+	struct parsed p;
+	struct object *o = dataset_of(&p, "[9,9]", "{\"dims\":[1,1]}");
+	uint64_t number;
+	assert_true(hsds2_chunk_of_key(o, PREFIX "d/0002-000000-000000/8_8", &number));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		char key[SCHEMA_KEY_MAX];
+		snprintf(key, sizeof(key), PREFIX "%s", others[i]);
+		if (hsds2_chunk_of_key(o, key, &number))
+			fail_msg("%s", key);
+	}
+	parsed_release(&p);
+}
+
 static void classifies_unknown_keys_as_other(void **state)
 {
 	static const char *const others[] = {
@@ -245,10 +270,15 @@ static void short_buffers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(domain_keys),	 cmocka_unit_test(object_keys),
-		cmocka_unit_test(prefixes),	 cmocka_unit_test(too_long),
-		cmocka_unit_test(chunk_keys),	 cmocka_unit_test(classifies_unknown_keys_as_other),
-		cmocka_unit_test(objects_by_id), cmocka_unit_test(short_buffers),
+		cmocka_unit_test(domain_keys),
+		cmocka_unit_test(object_keys),
+		cmocka_unit_test(prefixes),
+		cmocka_unit_test(too_long),
+		cmocka_unit_test(chunk_keys),
+		cmocka_unit_test(keys_of_no_chunk),
+		cmocka_unit_test(classifies_unknown_keys_as_other),
+		cmocka_unit_test(objects_by_id),
+		cmocka_unit_test(short_buffers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

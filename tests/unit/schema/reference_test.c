@@ -156,7 +156,8 @@ static void the_version_of_the_file_is_recorded(void **state)
 	parsed_release(&p);
 }
 
-static void refuses(void **state)
+/* The dataset stays in the domain, and its chunks cannot be read. */
+static void damaged_references_are_kept(void **state)
 {
 	static const struct {
 		const char *layout, *why;
@@ -181,7 +182,9 @@ static void refuses(void **state)
 		{CHUNKED("{'0_-1':[1,4]}"), "2 coordinates"},
 		{CHUNKED("{'0_99999999999999999999999':[1,4]}"), "too large"},
 		{CHUNKED("{'0_1':[1,4],'0_01':[1,4]}"), "occurs twice"},
-		{"'class':'H5D_CHUNKED_REF','file_uri':'b/x','dims':[2],'chunks':{}", "dimensions"},
+		{"'class':'H5D_CHUNKED_REF','file_uri':'b/x','dims':[2],'chunks':{}}},"
+		 "'layout':{'dims':[2,3],'more':{",
+		 "dimensions"},
 		{"'class':'H5D_CHUNKED_REF_INDIRECT','dims':[2,3]", "chunk_table"},
 		{"'class':'H5D_CHUNKED_REF_INDIRECT','dims':[2,3],'chunk_table':'" GROUP_ID "'",
 		 "chunk_table"},
@@ -192,8 +195,13 @@ static void refuses(void **state)
 		snprintf(text, sizeof(text), TYPE("I32LE") SHAPE("[4,7]") REF("%s"),
 			 rows[i].layout);
 		struct parsed p = parse(text);
-		if (p.rc != -EIO || !strstr(p.err.msg, rows[i].why))
+		if (p.rc || !p.o.dataset.reference_damaged || p.o.dataset.reference)
 			fail_msg("%s: %d %s", text, p.rc, p.err.msg);
+		assert_contains(p.o.dataset.absence_unknown, rows[i].why);
+		struct found f;
+		locate(&f, &p, NULL, 0, 0, NULL);
+		assert_int_equal(f.rc, -EIO);
+		assert_contains(f.err.msg, rows[i].why);
 		parsed_release(&p);
 	}
 }
@@ -415,7 +423,7 @@ int main(void)
 		cmocka_unit_test(a_range_that_is_too_short_is_an_error),
 		cmocka_unit_test(chunks_are_listed_in_the_document),
 		cmocka_unit_test(the_version_of_the_file_is_recorded),
-		cmocka_unit_test(refuses),
+		cmocka_unit_test(damaged_references_are_kept),
 		cmocka_unit_test(a_chunk_of_more_than_256_MiB_is_refused),
 		cmocka_unit_test(variable_length_data_cannot_be_read),
 		cmocka_unit_test(a_record_has_the_place),

@@ -405,7 +405,7 @@ static void test_cancelled_request_is_restored(void **state)
 	auto_request struct store_request *req = store_request_new(s, STORE_GET);
 	assert_non_null(req);
 	store_request_key(req, "x");
-	req->cancelled = &gone;
+	req->cancelled = cancelled_by(&gone);
 	store_run(s, req);
 	assert_int_equal(store_failure(&req->answer, NULL), -ECANCELED);
 	assert_false(req->cond.retried);

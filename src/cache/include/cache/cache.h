@@ -70,15 +70,21 @@ struct cache_owner_stats {
 };
 
 /* Uses the clock, the log and the budget (not NULL) of env. max_prefetch: how many prefetches may
- * be in flight, which is the number of parallel requests of the store. */
+ * be in flight, which is the number of parallel requests of the store. Loads that the source joins
+ * count as one. */
 struct cache *cache_new(const struct env *env, unsigned int max_prefetch, struct err *err);
 void cache_free(struct cache *c); /* after all owners are freed */
 void cache_get_stats(struct cache *c, struct cache_stats *out);
+
+enum { CACHE_JOINED_MAX = 256 };
 
 /* A source's constant properties of a dataset. */
 struct cache_dataset {
 	uint64_t cost;	    /* bytes of memory that a loaded chunk takes */
 	uint64_t load_cost; /* peak bytes of a load: encoded and decoded */
+	/* So many loads of neighbouring chunks that begin together take about one request, because
+	 * the source joins them (at most CACHE_JOINED_MAX); 0 and 1: it does not. */
+	uint64_t joined;
 	uint64_t nslots;
 	uint32_t rank;
 	const uint64_t *counts; /* chunks in each dimension; borrowed from the source */
@@ -147,7 +153,8 @@ void cache_put(struct cache_owner *o, const struct cache_chunk *chunk, bool done
 uint64_t cache_advise(struct cache_owner *o, struct cache_stream *s, uint32_t dataset,
 		      uint64_t first, uint64_t n);
 /* For a program that reads in file order, across datasets. slots: how many it has read since the
- * last call; each takes `cost` bytes. Returns how many slots to prefetch. */
-uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost);
+ * last call; each takes `cost` bytes; joined: as in struct cache_dataset. Returns how many slots to
+ * prefetch. */
+uint32_t cache_stream_depth(struct cache_stream *s, uint64_t slots, uint64_t cost, uint64_t joined);
 
 #endif

@@ -95,6 +95,9 @@ struct dataset {
 	/* NULL: a chunk that is not stored has computed elements or the fill value. Otherwise a
 	 * listing cannot prove that a chunk is absent, and this is the reason. */
 	const char *absence_unknown;
+	/* The reason is a defect of the reference, of which there is a note: no chunk can be read.
+	 */
+	bool reference_damaged;
 	const void *locator; /* private to the schema: how it finds chunks */
 };
 

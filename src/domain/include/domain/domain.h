@@ -72,6 +72,9 @@ bool domain_sees_chunks(const struct domain *d);
 /* A file that the domain refers to has another version than when the domain was opened: reads of it
  * fail with -EIO. The next open does not use this snapshot as hint->previous. */
 bool domain_is_outdated(const struct domain *d);
+/* Drops the chunks of chunk tables that are in memory: later reads fetch them again. For a snapshot
+ * whose chunks may have changed (see domain_sees_chunks()). Any thread. */
+void domain_forget_tables(struct domain *d);
 /* Bytes of memory that the domain has charged to the budget of its environment. */
 uint64_t domain_memory(const struct domain *d);
 

@@ -38,6 +38,7 @@
 #include <base/source.h>
 #include <hsmount/err.h>
 
+struct h5file_external;
 struct schema_ops;
 struct store;
 
@@ -81,6 +82,9 @@ struct import_options {
 	/* NULL, or the domain refers to the file. The source of the file is then read only in the
 	 * thread of the caller, and may block. */
 	const struct import_link *link;
+	/* NULL, or opens the external files that have raw data of the file. These data are copied,
+	 * also if the domain refers to the file. Borrowed. */
+	const struct h5file_external *external;
 	/* A line for the user: what is damaged or left out, advice. May be NULL. */
 	void (*note)(void *ctx, const char *line);
 	/* Bytes of raw data in the file that are stored, and all of them. May be NULL. */

@@ -34,12 +34,26 @@ enum { H5FILE_CUT = 4 << 20 /* most bytes of a chunk of a dataset without chunks
 
 struct h5file;
 
+/* The files in which datasets have their raw data: external file lists. */
+struct h5file_external {
+	/* Opens a file by the name that the HDF5 file has for it. *out is valid until
+	 * h5file_close(), and any thread may read it; -EAGAIN is no result of it. Every call with
+	 * one name gives the same source. -EOPNOTSUPP: the file cannot be used, and the dataset is
+	 * broken. */
+	int (*open)(void *ctx, const char *name, struct source **out, struct err *err);
+	void *ctx;
+};
+
 struct h5file_options {
 	struct budget *budget; /* charged for the tree and the claims; NULL: unlimited */
 	uint64_t max_tree;     /* bytes of the tree; 0: 1 GiB */
 	/* Reads the index of every dataset and claims its chunks, too, so that overlapping chunks
 	 * are found. Otherwise only the metadata is claimed. */
 	bool claim_chunks;
+	bool keep_claims; /* for h5file_claim() */
+	/* NULL, or raw data in external files are read: such a dataset is like a contiguous one,
+	 * and RAW_STORED. Borrowed until h5file_open() returns. */
+	const struct h5file_external *external;
 };
 
 /* Reads all metadata except for chunk indexes. -EIO: not an HDF5 file, or so damaged that its root
@@ -85,6 +99,8 @@ struct h5file_dataset {
 	bool whole_edges;		 /* partial edge chunks are not filtered */
 	uint64_t stored_bytes;		 /* contiguous, compact: bytes of raw data; chunked: 0 */
 	uint64_t header;		 /* address of the object header */
+	/* NULL, or the raw data are in external files. */
+	const struct h5file_pieces *pieces;
 };
 /* NULL: the object is no dataset, or it is broken. Any thread. */
 const struct h5file_dataset *h5file_dataset(const struct h5file *f, uint32_t number);
@@ -98,6 +114,8 @@ struct h5file_chunk {
 	uint32_t filter_mask;
 	bool is_filtered;    /* false: bytes as elements, whatever the pipeline says */
 	const uint8_t *data; /* compact data; otherwise NULL */
+	/* Data in external files: addr is the offset in the raw data of the dataset; or NULL. */
+	const struct h5file_pieces *pieces;
 };
 typedef int (*h5file_chunk_fn)(void *ctx, const struct h5file_chunk *chunk, struct err *err);
 /* Calls fn for each stored chunk with a number in [first, end), in the order of the index. Memory
@@ -109,6 +127,11 @@ int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t en
 /* Reads the stored bytes of a chunk. *out is empty before. Any thread. */
 int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
 		      struct err *err);
+/* Claims the bytes of a chunk, with keep_claims. An overlap with another claimed chunk, or with
+ * what the open has read, may be found later: h5file_claims_check() finds all. One thread at a
+ * time. -EIO: overlap; -ENOMEM. */
+int h5file_claim(struct h5file *f, const struct h5file_chunk *chunk, struct err *err);
+int h5file_claims_check(struct h5file *f, struct err *err);
 /* Announces that a chunk is read soon: see source_advise(). One thread at a time. */
 void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chunk);
 /* Undoes the filters and converts the bytes to the elements of the whole chunk (grid.chunk_elems;

@@ -25,9 +25,8 @@
 #ifndef HTTP_HTTP_H
 #define HTTP_HTTP_H
 
-#include <stdatomic.h>
-
 #include <hsmount/err.h>
+#include <base/cancelled.h>
 #include <base/env.h>
 #include <base/mem.h>
 #include <http/stats.h>
@@ -67,10 +66,10 @@ struct http_call {
 	uint64_t body_len; /* of all pieces */
 	uint64_t body_max; /* of the body of an answer with a status below 300; a longer one gives
 			      HTTP_TOO_LONG. Bodies of errors are cut to HTTP_ERROR_BODY_MAX */
-	const atomic_bool *cancelled; /* may be NULL; the call ends if it is true for 0.5 s */
-	unsigned int priority;	      /* below HTTP_PRIORITIES; lower numbers are served first */
-	unsigned int first_byte_ms;   /* replaces the transport's limit unless 0 */
-	enum http_method metered;     /* the counter of the transport's statistics */
+	struct cancelled cancelled; /* the call ends if it is cancelled for 0.5 s */
+	unsigned int priority;	    /* below HTTP_PRIORITIES; lower numbers are served first */
+	unsigned int first_byte_ms; /* replaces the transport's limit unless 0 */
+	enum http_method metered;   /* the counter of the transport's statistics */
 	/* The request has a range. If the server ignores it and sends the whole object (200), the
 	 * first `skip` bytes of the body are dropped and the next `keep` bytes kept. */
 	bool ranged;

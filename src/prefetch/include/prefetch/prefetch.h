@@ -33,6 +33,10 @@ struct prefetch_dataset {
 	uint32_t rank;
 	const uint64_t *counts; /* chunks in each dimension; borrowed */
 	uint64_t cost;		/* bytes of memory that a loaded chunk takes */
+	/* So many loads of neighbouring slots take one request if they begin together; 0, 1: they
+	 * do not. Then there is advice only if as many can begin, or half of all. */
+	uint64_t joined;
+	uint64_t most; /* chunks that have room, if loads are joined */
 	/* False: the chunk is not stored. */
 	bool (*slot)(void *ctx, uint32_t dataset, uint64_t number, uint64_t *slot);
 	/* True if the slot is loaded or requested. */
@@ -78,9 +82,12 @@ void prefetch_wasted(struct prefetch *p, uint8_t group);
 /* A program that reads in file order has read so many more slots, of `cost` bytes of memory. */
 struct prefetch_step {
 	uint64_t slots, cost;
+	uint64_t joined;			/* as in struct prefetch_dataset */
 	uint64_t now_ns, waited_ns, latency_ns; /* as in struct prefetch_read */
 };
 
+/* How many slots are loaded at a time if `depth` slots are loaded or requested ahead. */
+uint32_t prefetch_refill(uint64_t joined, uint32_t depth);
 /* Returns how many slots after the current one are to be loaded or requested. */
 uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *step);
 

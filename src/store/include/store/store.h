@@ -60,12 +60,12 @@
 #define STORE_STORE_H
 
 #include <stdalign.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <hsmount/err.h>
+#include <base/cancelled.h>
 #include <base/env.h>
 #include <base/histogram.h>
 #include <base/mem.h>
@@ -207,11 +207,11 @@ struct store_request {
 	size_t n_pieces;
 	/* PUT: the object may be lost if the machine stops before the next store_sync(). */
 	bool deferred;
-	/* NULL, or borrowed until `done`. While it is true, the request is cancelled, and a store
-	 * may fail it with -ECANCELED. S3 does so half a second after the cancellation, because an
-	 * answer that arrives within that time is worth more than a closed connection. The same
-	 * applies to a request that waits for its next attempt. */
-	const atomic_bool *cancelled;
+	/* While this is true, the request is cancelled, and a store may fail it with -ECANCELED. S3
+	 * does so half a second after the cancellation, because an answer that arrives within that
+	 * time is worth more than a closed connection. The same applies to a request that waits for
+	 * its next attempt. */
+	struct cancelled cancelled;
 	store_done done;
 	void *arg;
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the result of an asynchronous operation is still needed. The caller of the operation
+ * provides this; the threads that run the operation call it again and again until it ends.
+ */
+#ifndef BASE_CANCELLED_H
+#define BASE_CANCELLED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cancelled {
+	/* Any thread, quick. True: nobody needs the result; this may change again. NULL: the
+	 * operation cannot be cancelled. */
+	bool (*fn)(const void *arg);
+	const void *arg; /* borrowed until the operation ends */
+};
+
+static inline bool is_cancelled(const struct cancelled *c)
+{
+	return c->fn && c->fn(c->arg);
+}
+
+static inline bool cancelled_flag(const void *flag)
+{
+	return atomic_load((const atomic_bool *)flag);
+}
+
+/* Cancelled while the flag is true; NULL: never. */
+static inline struct cancelled cancelled_by(const atomic_bool *flag)
+{
+	return (struct cancelled){.fn = flag ? cancelled_flag : NULL, .arg = flag};
+}
+
+#endif

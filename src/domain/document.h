@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The documents of domains and folders, and the storage that they name, for callers that change
+ * them: imports and changes of names. All functions block.
+ */
+#ifndef DOMAIN_DOCUMENT_H
+#define DOMAIN_DOCUMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+#include <data/domain_info.h>
+#include <hsmount/err.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+/* Where the documents are. Borrowed. */
+struct document_place {
+	const struct env *env;
+	struct store *store;
+	const struct schema_ops *schema; /* in which new documents are written */
+	const atomic_bool *cancelled;	 /* NULL, or true: requests fail with -ECANCELED */
+};
+
+enum { DOCUMENT_ALL_PERMS = (1 << DOMAIN_PERMS) - 1 };
+
+/* Reads a small object. *out: the answered request, or NULL if there is no such object. */
+int document_read(const struct document_place *p, const char *key, struct store_request **out,
+		  struct err *err);
+/* The document of a path; *out is NULL if there is none. The caller unrefs. */
+int document_get(const struct document_place *p, const char *path, struct schema_document **out,
+		 struct err *err);
+/* The nearest folder above a path that has a document; *out is NULL if there is none. *len: the
+ * length of its path. -ENOTDIR: it is a domain. */
+int document_above(const struct document_place *p, const char *path, struct schema_document **out,
+		   size_t *len, struct err *err);
+/* Puts n bytes under a key. etag: NULL, or gets the new version. */
+int document_write(const struct document_place *p, const char *key, const void *bytes, size_t n,
+		   const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err);
+/* Puts the document of a path. */
+int document_put(const struct document_place *p, const char *path, const struct domain_info *info,
+		 const struct store_cond *cond, struct err *err);
+/* The document of a new folder, with the default access control list. -EEXIST. */
+int document_put_folder(const struct document_place *p, const char *path, const char *owner,
+			int64_t now_ns, struct err *err);
+
+/* Whether a domain in the folder of `path`, other than `path` itself, names the storage: 1, 0 or a
+ * negative errno. */
+int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,
+		      struct err *err);
+/* Deletes all keys below a prefix. *deleted: how many. */
+int storage_purge(const struct document_place *p, const char *prefix, uint64_t *deleted,
+		  struct err *err);
+
+#endif
