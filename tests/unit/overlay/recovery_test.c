@@ -250,6 +250,33 @@ static void a_spool_that_lost_bytes_is_noticed(void **state)
 	end(&s);
 }
 
+static void a_mark_can_be_made_durable(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_stat stat;
+	char id[JOURNAL_ID];
+	fixture_begin(&f, 1 << 30);
+	struct draft *d = make_draft(&f, &about_new);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	assert_int_equal(draft_sync(d, NULL), 0);
+	assert_int_equal(draft_mark(d, 5, NULL), 0);
+	assert_int_equal(draft_sync(d, NULL), 0);
+	assert_int_equal(draft_mark(d, 6, NULL), 0);
+	draft_close(d);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+	draft_get_stat(d, &stat);
+	assert_int_equal(stat.mark, 6);
+	draft_close(d);
+	journal_close(f.j);
+	memcpy(f.boot, "other boot", 10);
+	fixture_open(&f, 1 << 30);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+	draft_get_stat(d, &stat);
+	assert_int_equal(stat.mark, 5);
+	draft_close(d);
+	fixture_end(&f);
+}
+
 /* The child's write number i, and what it leaves in the file. */
 static uint64_t offset_of_write(uint32_t i)
 {
@@ -342,6 +369,7 @@ int main(void)
 		cmocka_unit_test(no_changed_byte_of_a_description_is_believed),
 		cmocka_unit_test(after_a_restart_of_the_machine_synced_records_count),
 		cmocka_unit_test(a_spool_that_lost_bytes_is_noticed),
+		cmocka_unit_test(a_mark_can_be_made_durable),
 		cmocka_unit_test(what_was_acknowledged_survives_a_kill),
 		cmocka_unit_test(what_lies_beneath_may_be_missing),
 	};
