@@ -241,8 +241,11 @@ int draft_mark(struct draft *d, uint64_t mark, struct err *err)
 {
 	if (d->recovered)
 		return err_set(err, -EROFS, "a draft of an earlier mount cannot be changed");
+	pthread_rwlock_wrlock(&d->changes);
 	int rc = map_append(&d->map, MAP_MARK, 0, 0, mark, err);
 	if (rc == 0)
 		atomic_store(&d->mark, mark);
+	d->synced_changes = UINT64_MAX;
+	pthread_rwlock_unlock(&d->changes);
 	return rc;
 }

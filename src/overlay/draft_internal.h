@@ -30,7 +30,8 @@ struct draft {
 	struct draft_snapshot *snapshot;
 	bool sealed; /* the snapshot has the top layer: a change begins a new one */
 	bool synced; /* some state of the draft is durable */
-	uint64_t synced_changes, sealed_changes; /* `changed` at that time */
+	/* `changed` at that time. UINT64_MAX: the map has a new record that is no change */
+	uint64_t synced_changes, sealed_changes;
 	int sync_failed; /* the disk has lost something: nothing is durable any more */
 
 	/* Of the plan of a draft that is recovered; NULL without one. Constant. */

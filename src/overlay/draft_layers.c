@@ -81,6 +81,7 @@ static int begin_generation(struct draft *d, struct err *err)
 		return rc;
 	}
 	d->sealed = false;
+	d->synced_changes = UINT64_MAX;
 	return 0;
 }
 

@@ -84,8 +84,9 @@ int draft_note_done(struct draft *d, uint32_t operation, struct err *err)
 	if (rc == 0 && st.st_size % PLAN_DONE_RECORD != 0 &&
 	    ftruncate(fd, st.st_size - st.st_size % PLAN_DONE_RECORD))
 		rc = -errno;
+	errno = EIO; /* if only a part of the record is written */
 	if (rc == 0 && write(fd, record, sizeof(record)) != (ssize_t)sizeof(record))
-		rc = errno ? -errno : -EIO;
+		rc = -errno;
 	return rc ? err_errno(err, rc, "cannot note what is done") : 0;
 }
 

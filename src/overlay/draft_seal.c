@@ -79,10 +79,9 @@ static int remove_top(struct draft *d, struct err *err)
 	pthread_mutex_lock(&d->lock);
 	layers_pop(&d->layers);
 	pthread_mutex_unlock(&d->lock);
-	if (d->synced) {
-		d->synced_changes = UINT64_MAX; /* something must be synced in any case */
+	d->synced_changes = UINT64_MAX;
+	if (d->synced)
 		rc = draft_sync_held(d, err);
-	}
 	if (rc == 0) {
 		spool_name(generation, name);
 		unlinkat(d->place.dir, name, 0);

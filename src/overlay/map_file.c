@@ -78,11 +78,12 @@ static int append_locked(struct map_file *m, const struct map_record *r, struct 
 	return 0;
 }
 
-/* True if the write [offset, offset + length) begins in the last record or at its end. */
-static bool continues_last(const struct map_record *last, uint32_t generation, uint64_t offset)
+/* True if the write begins in the last record or at its end. A record of another type lies between
+ * the writes of two generations. */
+static bool continues_last(const struct map_record *last, uint64_t offset)
 {
-	return last->type == MAP_WRITE && last->generation == generation &&
-	       offset >= last->offset && offset <= last->offset + last->length;
+	return last->type == MAP_WRITE && offset >= last->offset &&
+	       offset <= last->offset + last->length;
 }
 
 static int lengthen_locked(struct map_file *m, uint64_t end, struct err *err)
@@ -101,7 +102,7 @@ int map_append(struct map_file *m, enum map_type type, uint32_t generation, uint
 	int rc;
 	pthread_mutex_lock(&m->lock);
 	m->promised -= type == MAP_WRITE;
-	if (type == MAP_WRITE && continues_last(&m->last, generation, offset)) {
+	if (type == MAP_WRITE && continues_last(&m->last, offset)) {
 		rc = lengthen_locked(m, offset + length, err);
 	} else {
 		const struct map_record r = {type, m->records, generation, offset, length};

@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "overlay_fixture.h"
 
@@ -247,6 +250,94 @@ static void a_spool_that_lost_bytes_is_noticed(void **state)
 	end(&s);
 }
 
+static void a_mark_can_be_made_durable(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_stat stat;
+	char id[JOURNAL_ID];
+	fixture_begin(&f, 1 << 30);
+	struct draft *d = make_draft(&f, &about_new);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	assert_int_equal(draft_sync(d, NULL), 0);
+	assert_int_equal(draft_mark(d, 5, NULL), 0);
+	assert_int_equal(draft_sync(d, NULL), 0);
+	assert_int_equal(draft_mark(d, 6, NULL), 0);
+	draft_close(d);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+	draft_get_stat(d, &stat);
+	assert_int_equal(stat.mark, 6);
+	draft_close(d);
+	journal_close(f.j);
+	memcpy(f.boot, "other boot", 10);
+	fixture_open(&f, 1 << 30);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+	draft_get_stat(d, &stat);
+	assert_int_equal(stat.mark, 5);
+	draft_close(d);
+	fixture_end(&f);
+}
+
+/* The child's write number i, and what it leaves in the file. */
+static uint64_t offset_of_write(uint32_t i)
+{
+	return (uint64_t)(i * 7919 % 4096) * 100;
+}
+
+static void write_until_killed(struct draft *d, volatile uint32_t *done)
+{
+	for (uint32_t i = 0;; i++) {
+		uint32_t values[20];
+		for (unsigned int k = 0; k < 20; k++)
+			values[k] = i;
+		if (draft_write(d, offset_of_write(i), values, sizeof(values), NULL))
+			_exit(1);
+		*done = i + 1;
+	}
+}
+
+static void what_was_acknowledged_survives_a_kill(void **state)
+{
+	static uint32_t expected[4096];
+	volatile uint32_t *done =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct overlay_fixture f;
+	char id[JOURNAL_ID];
+	fixture_begin(&f, 1 << 30);
+	for (uint32_t round = 0; round < 8; round++) {
+		const uint32_t enough = 1 + round * 700;
+		struct draft *d = make_draft(&f, &about_new);
+		memcpy(id, draft_id(d), JOURNAL_ID);
+		*done = 0;
+		const pid_t child = fork();
+		if (child == 0)
+			write_until_killed(d, done);
+		while (*done < enough)
+			usleep(100);
+		kill(child, SIGKILL);
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		draft_close(d); /* the parent's copy, which has written nothing */
+		assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+		memset(expected, 0xff, sizeof(expected));
+		for (uint32_t i = 0; i < *done; i++)
+			expected[offset_of_write(i) / 100] = i;
+		for (uint32_t k = 0; k < 4096; k++) {
+			uint32_t value;
+			size_t got;
+			if (expected[k] == UINT32_MAX || expected[k] + 4096 == *done)
+				continue; /* never written, or perhaps overwritten at the end */
+			assert_int_equal(
+				draft_read(d, (uint64_t)k * 100 + 76, &value, 4, &got, NULL), 0);
+			assert_int_equal(got, 4);
+			assert_int_equal(value, expected[k]);
+		}
+		assert_int_equal(draft_drop(d, NULL), 0);
+	}
+	munmap((void *)(uintptr_t)done, 4096);
+	fixture_end(&f);
+}
+
 static void what_lies_beneath_may_be_missing(void **state)
 {
 	struct overlay_fixture f;
@@ -278,6 +369,8 @@ int main(void)
 		cmocka_unit_test(no_changed_byte_of_a_description_is_believed),
 		cmocka_unit_test(after_a_restart_of_the_machine_synced_records_count),
 		cmocka_unit_test(a_spool_that_lost_bytes_is_noticed),
+		cmocka_unit_test(a_mark_can_be_made_durable),
+		cmocka_unit_test(what_was_acknowledged_survives_a_kill),
 		cmocka_unit_test(what_lies_beneath_may_be_missing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
