@@ -157,8 +157,8 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err);
  * storage is deleted later. -EISDIR. */
 int engine_unlink(struct engine *e, const char *path, struct err *err);
 /* Renames a domain or a plain object, and replaces what has the new name unless it is a directory
- * (-EISDIR). flags: 0, or RENAME_NOREPLACE: -EEXIST; others: -EINVAL. -EINVAL too if a domain would
- * get a name without extension, under which a mount does not show it. -EXDEV: a directory, or a
+ * (-EISDIR). flags: 0, or RENAME_NOREPLACE: -EEXIST; others: -EINVAL. -EPERM: a domain would get a
+ * name without extension, under which a mount does not show it. -EXDEV: a directory, or a
  * plain object of more than 64 MiB. */
 int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
 		  struct err *err);

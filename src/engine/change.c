@@ -288,7 +288,7 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 		return rc;
 	snprintf(shown, sizeof(shown), "%s", m->to);
 	if (names_of_domain(shown, sizeof(shown)) || strcmp(shown, m->to) != 0)
-		return err_set(err, -EINVAL,
+		return err_set(err, -EPERM,
 			       "%s: the name of a domain needs an extension, such as .h5", m->to);
 	/* In a directory, the domain and the object cannot exist side by side. */
 	if (m->target && !replaces)

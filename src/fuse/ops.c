@@ -18,7 +18,8 @@ static void init(void *arg, struct fuse_conn_info *conn)
 	conn->congestion_threshold = SESSION_BACKGROUND * 3 / 4;
 }
 
-/* The content of files and their attributes cannot be changed. */
+/* The content of files and their attributes cannot be changed. On a writable mount, programs that
+ * copy attributes ignore ENOTSUP. */
 static void refuse_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 			  struct fuse_file_info *fi)
 {
@@ -34,12 +35,12 @@ static void refuse_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t
 static void refuse_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 			    size_t size, int flags)
 {
-	fuse_reply_err(req, EROFS);
+	fuse_reply_err(req, session_of(req)->opt->write ? ENOTSUP : EROFS);
 }
 
 static void refuse_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-	fuse_reply_err(req, EROFS);
+	fuse_reply_err(req, session_of(req)->opt->write ? ENOTSUP : EROFS);
 }
 
 /* libhdf5 needs file locks. Without .flock and .getlk the kernel manages them itself. */
