@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import time
 
 import h5py
 import pytest
@@ -54,7 +55,7 @@ class Gateway:
         self.client, self.bucket, self.env, self.url = client, bucket, env, f"s3://{bucket}"
 
     def keys(self):
-        body = self.client.request("GET", f"/{self.bucket}", {"list-type": "2"})
+        _, body = self.client.request("GET", f"/{self.bucket}", {"list-type": "2"})
         return sorted(re.findall("<Key>(.*?)</Key>", body.decode()))
 
     def get(self, key):
@@ -240,6 +241,21 @@ def test_open_files_of_removed_domains(place, tmp_path):
         assert content(m.file("home/sub/d.nc")) == b"domain 4"
 
 
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_storage_is_deleted_while_mounted(place, tmp_path):
+    with mount(place, tmp_path, "rw") as m:
+        with open(m.file("home/a.h5"), "rb"):
+            os.unlink(m.file("home/a.h5"))
+            os.unlink(m.file("home/b.h5"))
+            time.sleep(20)
+            assert len(storages(place)) == 5
+            assert mounts.wait_for(lambda: len(storages(place)) == 4)
+            time.sleep(8)
+            assert len(storages(place)) == 4
+        assert mounts.wait_for(lambda: len(storages(place)) == 3)
+
+
 def test_two_names_of_one_domain(place, tmp_path):
     place.put("home/twin.h5/.domain.json", place.get("home/a.h5/.domain.json"))
     with mount(place, tmp_path, "rw") as m:
@@ -283,8 +299,7 @@ def test_a_directory_is_made_again(place, tmp_path):
     """Although a program still uses the removed one."""
     with mount(place, tmp_path, "rw") as m:
         os.mkdir(m.file("home/d"))
-        with open(os.devnull, "rb"):
-            fd = os.open(m.file("home/d"), os.O_RDONLY)
+        fd = os.open(m.file("home/d"), os.O_RDONLY)
         os.rmdir(m.file("home/d"))
         os.mkdir(m.file("home/d"))
         rename(m.file("home/a.h5"), m.file("home/d/a.h5"))
