@@ -277,6 +277,30 @@ def test_a_removed_name_leads_elsewhere(place, tmp_path):
         assert content(m.file("home/sub/twin.h5")) == b"domain 1"
 
 
+@pytest.mark.parametrize("place", ["directory"], indirect=True)
+def test_a_rename_that_fails(place, tmp_path):
+    """Each request for the old name's document fails in turn. The domain always has a name; if it
+    has two, the user removes the old one, and nothing is lost."""
+    both = 0
+    for n in range(1, 8):
+        with mount(place, tmp_path, "rw", f"debug_fault=fail:{n}:EIO@home/a.h5/.domain.json") as m:
+            code = attempt(rename, m.path, "home/a.h5", "home/sub/a.h5")
+            keys = place.keys()
+            old, new = (f"home/{path}/.domain.json" in keys for path in ("a.h5", "sub/a.h5"))
+            assert (code, old, new) in {(0, False, True), (errno.EIO, True, False),
+                                        (errno.EIO, True, True)}, (n, m.log())
+            if old and new:
+                assert "has the name home/sub/a.h5 now, too" in m.log()
+                os.unlink(m.file("home/a.h5"))
+                both += 1
+        with mount(place, tmp_path, "rw") as m:
+            if new:
+                assert content(m.file("home/sub/a.h5")) == b"domain 1"
+                rename(m.file("home/sub/a.h5"), m.file("home/a.h5"))
+            assert content(m.file("home/a.h5")) == b"domain 1"
+    assert both
+
+
 def test_another_program_changes_the_bucket(place, tmp_path):
     """The mount has old versions in its caches."""
     with mount(place, tmp_path, "rw", "metadata_ttl=60") as m:
