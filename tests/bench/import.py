@@ -76,13 +76,11 @@ class Bench:
             servers, start = self.servers_cpu(), time.monotonic()
             done = subprocess.Popen(command, env=env, stdin=lines, stdout=subprocess.DEVNULL,
                                     stderr=errors)
-            _, status, used = os.wait4(done.pid, 0)
+            status, cpu, peak = s3_world.wait_for(done)
             seconds = time.monotonic() - start
-            done.returncode = os.waitstatus_to_exitcode(status)
             errors.seek(0)
-            assert done.returncode == 0, errors.read()
-        return Run(seconds, used.ru_utime + used.ru_stime, self.servers_cpu() - servers,
-                   used.ru_maxrss / 1024)
+            assert status == 0, errors.read()
+        return Run(seconds, cpu, self.servers_cpu() - servers, peak)
 
     def run(self, target, env, *options):
         return self.measure([s3_world.mounts.HSIMAGE, "import", *options, self.path, target], env)
