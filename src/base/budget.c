@@ -73,7 +73,7 @@ static uint64_t metadata_limit(const struct budget *b)
 
 static uint64_t metadata_locked(const struct budget *b)
 {
-	return b->used[BUDGET_TREES] + b->used[BUDGET_PLANS];
+	return b->used[BUDGET_TREES] + b->used[BUDGET_PLANS] + b->used[BUDGET_DRAFTS];
 }
 
 /* Charges n more bytes if they fit. *others: the metadata charged before. */
@@ -118,7 +118,7 @@ int budget_set(struct budget_charge *c, uint64_t bytes, struct err *err)
 {
 	struct budget *b = c->budget;
 	uint64_t others;
-	assert(c->use == BUDGET_TREES || c->use == BUDGET_PLANS);
+	assert(c->use < BUDGET_CHUNKS);
 	if (!b || bytes == c->bytes) {
 		c->bytes = bytes;
 		return 0;

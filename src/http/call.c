@@ -186,9 +186,10 @@ static int on_connection(void *arg, char *remote, char *local, int remote_port, 
 
 static void prepare_method(struct http_call *call, CURL *easy)
 {
+	const bool is_post = strcmp(call->method, "POST") == 0;
 	if (strcmp(call->method, "HEAD") == 0) {
 		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-	} else if (strcmp(call->method, "PUT") == 0) {
+	} else if (is_post || strcmp(call->method, "PUT") == 0) {
 		curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
 		curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->body_len);
 		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_send);
@@ -196,6 +197,8 @@ static void prepare_method(struct http_call *call, CURL *easy)
 		curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
 		curl_easy_setopt(easy, CURLOPT_SEEKDATA, call);
 		curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+		if (is_post)
+			curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "POST");
 	} else if (strcmp(call->method, "GET") != 0) {
 		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
 	}

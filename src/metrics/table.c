@@ -132,7 +132,7 @@ const struct metrics_row metrics_rows[] = {
 	COUNTER("cache", "load_failures", cache.load_failures, "Loads that failed."),
 	COUNTER("cache", "evictions", cache.evictions, "Chunks evicted from memory."),
 	GAUGE("cache", "bytes", cache.bytes, "Memory of cached chunks."),
-	GAUGE("cache", "charged_bytes", cache.charged, "Memory of metadata: trees and images."),
+	GAUGE("cache", "charged_bytes", cache.charged, "Memory of trees, images and drafts."),
 	GAUGE("cache", "in_flight_bytes", cache.in_flight, "Memory of the loads in flight."),
 	GAUGE("cache", "in_flight_max_bytes", cache.in_flight_max,
 	      "Largest memory of loads in flight at once."),

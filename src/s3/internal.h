@@ -7,6 +7,7 @@
  *   discover.c  the first request, which finds region, addressing and rights
  *   operation.c how a store request becomes a series of HTTP requests
  *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
+ *   multipart.c  puts of large objects in parts
  *   checksum.c  CRCs that the service sends with an object
  *   absence.c   absence that a listing has to prove
  *   request.c   one signed HTTP request and the interpretation of its answer
@@ -175,6 +176,7 @@ enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
 
 /* A store request while the S3 store works on it; lives in the request's slot. It is a series of
  * HTTP requests: s3_send() starts each one, and `next` continues in a worker. */
+struct s3_upload;
 struct s3_operation {
 	struct s3_store *s;
 	struct store_request *req;
@@ -187,6 +189,8 @@ struct s3_operation {
 	struct str token;	  /* list.c: continuation token of the server's next page */
 	unsigned int empty_pages; /* list.c: consecutive ones so far */
 	bool quoted;		  /* put.c: the ETag was sent in quotes */
+	struct s3_upload *upload; /* multipart.c; NULL: the put has no parts */
+	void (*free_upload)(struct s3_upload *u);
 };
 
 /* Signs and sends a request. `next` runs in a worker when the answer has arrived, or in this thread
@@ -203,6 +207,10 @@ void s3_get(struct s3_operation *op);
 void s3_list(struct s3_operation *op);
 void s3_put(struct s3_operation *op);
 void s3_delete(struct s3_operation *op);
+
+/* A put in parts. */
+enum { S3_PARTS_MIN = 64 << 20 /* bytes; smaller objects are put at once */ };
+void s3_put_parts(struct s3_operation *op);
 
 /* Sends a HEAD of the object. s3_head_result() then returns 0 with the object's meta, -ENOENT or
  * another errno. Here a 404 is sufficient for -ENOENT; callers must not report it as the

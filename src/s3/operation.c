@@ -26,6 +26,9 @@ static void release(struct s3_operation *op)
 		s3_request_release(&op->call);
 	op->has_call = false;
 	str_release(&op->token);
+	if (op->upload)
+		op->free_upload(op->upload);
+	op->upload = NULL;
 }
 
 void s3_send(struct s3_operation *op, const struct s3_spec *spec,

@@ -299,8 +299,11 @@ static void after_first_head(struct s3_operation *op)
 
 void s3_put(struct s3_operation *op)
 {
-	const struct store_cond *cond = &op->req->cond;
-	if (cond->if_none_match)
+	const struct store_request *req = op->req;
+	const struct store_cond *cond = &req->cond;
+	if (req->in_parts && pieces_size(req->pieces, req->n_pieces) > S3_PARTS_MIN)
+		s3_put_parts(op);
+	else if (cond->if_none_match)
 		send_put(op, "if-none-match", "*", after_absent);
 	else if (!cond->if_match)
 		send_put(op, NULL, NULL, after_plain);

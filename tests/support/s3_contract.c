@@ -85,12 +85,64 @@ static void test_small_answers_are_not_delayed(void **state)
 	assert_true(f->env.now(&f->env) - started < UINT64_C(25000000) * N);
 }
 
+static int put_large(struct store *s, const struct piece *pieces, size_t n,
+		     const struct store_cond *cond, struct store_meta *meta, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	store_request_key(req, "large");
+	req->pieces = pieces;
+	req->n_pieces = n;
+	req->in_parts = true;
+	req->cond = *cond;
+	store_run(s, req);
+	*meta = req->answer.meta;
+	return store_failure(&req->answer, err);
+}
+
+/* An object that is put in parts: its bytes, its conditions, and a bucket that does not exist. The
+ * pieces do not end where the parts end. */
+static void test_put_in_parts(void **state)
+{
+	enum { SIZE = (80 << 20) + 12345, FIRST = (20 << 20) + 1 };
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	struct store_meta meta, other;
+	struct call_result res;
+	auto_free uint8_t *bytes = malloc(SIZE);
+	for (uint32_t i = 0; i < SIZE; i++)
+		bytes[i] = (uint8_t)(i * 2654435761u >> 24);
+	const struct piece pieces[] = {
+		{bytes, 1}, {bytes + 1, FIRST}, {bytes + 1 + FIRST, SIZE - 1 - FIRST}};
+	struct store_cond cond = {.if_none_match = "*"};
+	if (put_large(f->s, pieces, 3, &cond, &meta, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(meta.size, SIZE);
+	assert_non_null(strstr(meta.etag, "-6"));
+	assert_int_equal(call_get(f->s, "large", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
+	assert_int_equal(res.body.len, SIZE);
+	assert_memory_equal(res.body.data, bytes, SIZE);
+	assert_string_equal(res.meta.etag, meta.etag);
+	bytes_release(&res.body);
+	assert_int_equal(put_large(f->s, pieces, 3, &cond, &other, &err), -EEXIST);
+	cond = (struct store_cond){.if_match = "0"};
+	assert_int_equal(put_large(f->s, pieces, 3, &cond, &other, &err), -ESTALE);
+	cond.if_match = meta.etag;
+	bytes[SIZE - 1] ^= 1;
+	assert_int_equal(put_large(f->s, pieces, 3, &cond, &other, &err), 0);
+	assert_string_not_equal(other.etag, meta.etag);
+	assert_int_equal(call_get(f->s, "large", SIZE - 1, 1, 0, NULL, &res, NULL), 0);
+	assert_int_equal(res.body.data[0], bytes[SIZE - 1]);
+	bytes_release(&res.body);
+	assert_int_equal(call_delete(f->s, "large", NULL, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest bare[] = {
 		CONTRACT_TESTS(s3_inline),
 		CONTRACT_TESTS(s3_workers),
 		CONTRACT_TEST(test_small_answers_are_not_delayed, s3_workers),
+		CONTRACT_TEST(test_put_in_parts, s3_workers),
 	};
 	const struct CMUnitTest stack[] = {CONTRACT_TESTS(s3_stack)};
 	const struct CMUnitTest virtual_host[] = {CONTRACT_TESTS(s3_virtual_host)};

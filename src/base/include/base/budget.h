@@ -2,9 +2,10 @@
 /*
  * Accounts for all memory that is kept for a long time. There are two kinds of it.
  *
- * Metadata: trees (with the values of attributes) and plans of open files. Metadata may take half
- * of the budget, or `metadata_min` bytes if that is more. If a charge does not fit, the budget
- * calls the holders to free metadata. If they cannot free enough, the charge is refused.
+ * Metadata: trees (with the values of attributes) and plans of open files, and the written ranges
+ * of drafts. Metadata may take half of the budget, or `metadata_min` bytes if that is more. If a
+ * charge does not fit, the budget calls the holders to free metadata. If they cannot free enough,
+ * the charge is refused.
  *
  * Chunks: cached chunks, and chunks that are being loaded, at their peak. They may take what
  * metadata leaves of the budget, at least half of it. The cache decides what to load and what to
@@ -31,6 +32,7 @@
 enum budget_use {
 	BUDGET_TREES,
 	BUDGET_PLANS,
+	BUDGET_DRAFTS,
 	BUDGET_CHUNKS,
 	BUDGET_LOADS,
 	BUDGET_USES,
@@ -48,10 +50,10 @@ void budget_free(struct budget *b);			       /* all charges must be zero */
 
 /* ---- metadata ---- */
 
-/* The charge of one tree or plan. budget NULL: unlimited. */
+/* The charge of one tree, plan or draft. budget NULL: unlimited. */
 struct budget_charge {
 	struct budget *budget;
-	enum budget_use use; /* BUDGET_TREES or BUDGET_PLANS */
+	enum budget_use use; /* BUDGET_TREES, BUDGET_PLANS or BUDGET_DRAFTS */
 	uint64_t bytes;
 };
 /* Changes the charge to `bytes`. -ENOMEM: the increase does not fit, and the charge is unchanged. A

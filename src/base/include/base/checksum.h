@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checksums of the HDF5 file format. */
+/* Checksums of the HDF5 file format and of the journal. */
 #ifndef BASE_CHECKSUM_H
 #define BASE_CHECKSUM_H
 
@@ -13,5 +13,9 @@ uint32_t checksum_lookup3(const void *bytes, size_t n, uint32_t init);
 /* HDF5's fletcher32 (filter 3): 16-bit big-endian words; an odd last byte is the high half of a
  * word. The filter stores the result little-endian after the data. */
 uint32_t checksum_fletcher32(const void *bytes, size_t n);
+
+/* CRC-32C (Castagnoli) of n more bytes after those whose CRC is crc; 0 at first. For short
+ * records: it computes half a byte at a time. */
+uint32_t checksum_crc32c(const void *bytes, size_t n, uint32_t crc);
 
 #endif

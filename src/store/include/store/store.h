@@ -207,6 +207,9 @@ struct store_request {
 	size_t n_pieces;
 	/* PUT: the object may be lost if the machine stops before the next store_sync(). */
 	bool deferred;
+	/* PUT: S3 may send an object of more than 64 MiB in parts. The ETag is not the MD5 then,
+	 * and another writer may come between the check of a condition and the change. */
+	bool in_parts;
 	/* While this is true, the request is cancelled, and a store may fail it with -ECANCELED. S3
 	 * does so half a second after the cancellation, because an answer that arrives within that
 	 * time is worth more than a closed connection. The same applies to a request that waits for

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See domain/change.h. */
+#include <domain/change.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <base/mem.h>
+
+#include "document.h"
+
+static struct document_place place_of(const struct change *c)
+{
+	return (struct document_place){.env = c->env, .store = c->store, .schema = c->schema};
+}
+
+static int key_of(const struct change *c, const char *path, char *key, size_t room, struct err *err)
+{
+	const int n = c->schema->domain_key(path, key, room);
+	return n < 0 ? err_set(err, n, "%s: the path is too long", path) : 0;
+}
+
+/* Deletes the document that the caller has seen. */
+static int delete_document(const struct change *c, const char *path,
+			   const struct schema_document *d, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(c->store, STORE_DELETE);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	const int rc = key_of(c, path, req->key, req->room, err);
+	if (rc)
+		return rc;
+	req->cond.if_match = d->etag[0] ? d->etag : NULL;
+	store_run(c->store, req);
+	return store_failure(&req->answer, err);
+}
+
+/* ---- folders ---- */
+
+int change_make_folder(const struct change *c, const char *path, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	const int rc = document_put_folder(&place, path, c->owner, c->now_ns, err);
+	return rc == -EEXIST ? err_set(err, rc, "%s: it exists", path) : rc;
+}
+
+/* Whether a folder has nothing but its document. 1, 0 or a negative errno. */
+static int is_empty(const struct change *c, const char *path, struct err *err)
+{
+	char document[SCHEMA_KEY_MAX + 1];
+	auto_request struct store_request *req = store_request_new(c->store, STORE_LIST);
+	auto_free char *prefix = malloc(strlen(path) + 2);
+	if (!req || !prefix)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = key_of(c, path, document, sizeof(document), err);
+	if (rc)
+		return rc;
+	store_request_key(req, strcat(strcpy(prefix, path), "/"));
+	req->list.max = 2;
+	req->list.delimit = true;
+	req->list.complete = true;
+	store_run(c->store, req);
+	rc = store_failure(&req->answer, err);
+	const struct store_page *page = &req->answer.page;
+	for (size_t i = 0; !rc && i < page->n; i++)
+		if (strcmp(page->items[i].key, document) != 0)
+			return 0;
+	return rc ? rc : !page->more;
+}
+
+int change_remove_folder(const struct change *c, const char *path,
+			 const struct schema_document *folder, struct err *err)
+{
+	struct schema_document *made = NULL;
+	const struct document_place place = place_of(c);
+	const int empty = is_empty(c, path, err);
+	int rc = empty < 0 ? empty : 0;
+	if (!empty)
+		rc = err_set(err, -ENOTEMPTY, "%s: the folder is not empty", path);
+	/* An empty directory of a file system gets a document, whose deletion removes it. */
+	if (!rc && !folder) {
+		rc = change_make_folder(c, path, err);
+		if (!rc)
+			rc = document_get(&place, path, &made, err);
+		folder = made;
+	}
+	if (!rc && folder)
+		rc = delete_document(c, path, folder, err);
+	schema_document_unref(made);
+	return rc;
+}
+
+/* ---- domains ---- */
+
+static void set_garbage(const struct change *c, const struct schema_document *d,
+			struct change_garbage *out)
+{
+	out->any = c->schema->domain_of_root(d->info.root, &out->storage, NULL) == 0;
+}
+
+int change_remove_domain(const struct change *c, const char *path,
+			 const struct schema_document *domain, struct change_garbage *out,
+			 struct err *err)
+{
+	*out = (struct change_garbage){0};
+	const int rc = delete_document(c, path, domain, err);
+	if (!rc)
+		set_garbage(c, domain, out);
+	return rc;
+}
+
+int change_rename_domain(const struct change *c, const char *from,
+			 const struct schema_document *domain, const char *to,
+			 const struct schema_document *target, struct change_garbage *out,
+			 struct err *err)
+{
+	const struct document_place place = place_of(c);
+	const struct store_cond cond = {
+		.if_none_match = target ? NULL : "*",
+		.if_match = target ? target->etag : NULL,
+	};
+	*out = (struct change_garbage){0};
+	int rc = document_put(&place, to, &domain->info, &cond, err);
+	if (rc == -EEXIST)
+		return err_set(err, rc, "%s: it exists", to);
+	if (rc)
+		return rc;
+	if (target && strcmp(target->info.root, domain->info.root) != 0)
+		set_garbage(c, target, out);
+	rc = delete_document(c, from, domain, err);
+	return rc ? err_wrap(err, rc, "%s has the name %s now, too", from, to) : 0;
+}
+
+int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
+		   uint64_t *deleted, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	char prefix[SCHEMA_KEY_MAX + 1];
+	*deleted = 0;
+	if (!g->any)
+		return 0;
+	int rc = storage_is_shared(&place, path, g->storage, err);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	rc = c->schema->storage_prefix(g->storage, prefix, sizeof(prefix));
+	if (rc < 0)
+		return err_set(err, rc, "%s: the path of its storage is too long", path);
+	return storage_purge(&place, prefix, deleted, err);
+}

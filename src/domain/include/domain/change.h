@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of names in a bucket: folders are made and removed, domains are renamed and removed. The
+ * storage of a domain that has lost its name is garbage. It is deleted by a call of its own,
+ * because readers that have the domain open still need it.
+ *
+ * The caller has looked the names up, and passes the documents that it has seen. Each change is
+ * conditional on these versions, so it fails with -ESTALE if another program was faster.
+ *
+ * All functions block. Any thread.
+ */
+#ifndef DOMAIN_CHANGE_H
+#define DOMAIN_CHANGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+#include <hsmount/err.h>
+
+struct schema_document;
+struct schema_ops;
+struct store;
+
+/* Borrowed. */
+struct change {
+	const struct env *env;
+	struct store *store;
+	const struct schema_ops *schema; /* of new documents */
+	const char *owner;		 /* of new folders */
+	int64_t now_ns;			 /* since the epoch */
+};
+
+/* The storage of a domain without a name. Zeroed: there is none. */
+struct change_garbage {
+	bool any;
+	uint64_t storage; /* see schema_ops.domain_of_root() */
+};
+
+/* Puts the document of a folder. -EEXIST. */
+int change_make_folder(const struct change *c, const char *path, struct err *err);
+/* Deletes the document of a folder in which nothing else is. folder: NULL if it has no document.
+ * -ENOTEMPTY. */
+int change_remove_folder(const struct change *c, const char *path,
+			 const struct schema_document *folder, struct err *err);
+/* Deletes the document of a domain. */
+int change_remove_domain(const struct change *c, const char *path,
+			 const struct schema_document *domain, struct change_garbage *out,
+			 struct err *err);
+/* Gives a domain another name: one PUT, one DELETE. target: the domain that has this name, and is
+ * replaced, or NULL. If the call fails after the PUT, both names lead to the same domain. -EEXIST:
+ * the target exists, although the caller has not seen it. */
+int change_rename_domain(const struct change *c, const char *from,
+			 const struct schema_document *domain, const char *to,
+			 const struct schema_document *target, struct change_garbage *out,
+			 struct err *err);
+/* Deletes garbage, unless a domain in the folder of `path` still uses it. *deleted: the number of
+ * objects. */
+int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
+		   uint64_t *deleted, struct err *err);
+
+#endif

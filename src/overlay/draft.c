@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a draft: see overlay/draft.h. */
+#include "draft_internal.h"
+
+#include <base/fd.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file.h"
+
+/* ---- memory ---- */
+
+/* Copies the strings of `about`. */
+static int copy_about(struct draft *d, const struct draft_about *about, struct err *err)
+{
+	const size_t path = strlen(about->path) + 1, name = strlen(about->name) + 1;
+	const size_t version = strlen(about->version) + 1;
+	char *strings = malloc(path + name + version);
+	if (!strings)
+		return err_set(err, -ENOMEM, "out of memory");
+	d->about = *about;
+	d->about.path = memcpy(strings, about->path, path);
+	d->about.name = memcpy(strings + path, about->name, name);
+	d->about.version = memcpy(strings + path + name, about->version, version);
+	free(d->strings);
+	d->strings = strings;
+	return 0;
+}
+
+static struct draft *make(struct journal *j, const struct draft_beneath *beneath)
+{
+	struct draft *d = calloc(1, sizeof(*d));
+	pthread_rwlockattr_t attr;
+	if (!d)
+		return NULL;
+	d->place = (struct place){.j = j, .dir = -1, .lock = -1, .guard = -1};
+	d->map.fd = -1;
+	if (beneath)
+		d->beneath = *beneath;
+	d->charge = (struct budget_charge){.budget = j->env->budget, .use = BUDGET_DRAFTS};
+	/* Otherwise writes that follow each other could keep a truncation waiting for ever. */
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&d->changes, &attr);
+	pthread_rwlockattr_destroy(&attr);
+	d->sealed_changes = UINT64_MAX; /* never */
+	pthread_mutex_init(&d->charging, NULL);
+	pthread_mutex_init(&d->lock, NULL);
+	return d;
+}
+
+void draft_close(struct draft *d)
+{
+	if (!d)
+		return;
+	assert(!d->snapshot);
+	if (d->map.fd >= 0)
+		map_close(&d->map);
+	if (!d->recovered)
+		spool_room_give(&d->place.j->room, layers_stored(&d->layers));
+	layers_release(&d->layers);
+	budget_set(&d->charge, 0, NULL);
+	place_close(&d->place);
+	pthread_mutex_destroy(&d->lock);
+	pthread_mutex_destroy(&d->charging);
+	pthread_rwlock_destroy(&d->changes);
+	free(d->strings);
+	free(d);
+}
+
+int draft_drop(struct draft *d, struct err *err)
+{
+	int rc = place_remove(&d->place, err);
+	draft_close(d);
+	return rc;
+}
+
+/* ---- a new draft ---- */
+
+static int make_files(struct draft *d, struct err *err)
+{
+	int rc = layers_init(&d->layers, &d->memory, d->about.beneath);
+	if (rc)
+		return err_set(err, rc, "out of memory");
+	rc = spool_create(d->place.dir, 0, &d->layers.top->spool, err);
+	if (rc)
+		return rc;
+	return map_create(&d->map, d->place.dir, &d->place.j->room, d->about.beneath, err);
+}
+
+static int create(struct draft *d, const struct draft_about *about, struct err *err)
+{
+	int rc = about->beneath > FRAMES_LIMIT ? err_errno(err, -EFBIG, "the file")
+					       : copy_about(d, about, err);
+	if (rc == 0)
+		rc = place_begin(d->place.j, about, &d->place, err);
+	if (rc)
+		return rc;
+	rc = make_files(d, err);
+	if (rc == 0)
+		rc = place_publish(&d->place, err);
+	if (rc)
+		place_abandon(&d->place);
+	return rc;
+}
+
+int draft_create(struct journal *j, const struct draft_about *about,
+		 const struct draft_beneath *beneath, struct draft **out, struct err *err)
+{
+	struct draft *d = make(j, beneath);
+	if (!d)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = create(d, about, err);
+	if (rc) {
+		draft_close(d);
+		return err_wrap(err, rc, "journal of %s", about->name);
+	}
+	*out = d;
+	return 0;
+}
+
+/* ---- a draft of an earlier process ---- */
+
+/* The map as a source: its file does not change while the lock of the draft is held. */
+static int read_map_bytes(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	const int *fd = ctx;
+	size_t got;
+	int rc = file_read(*fd, offset, buf, n, &got);
+	if (rc == 0 && got < n)
+		rc = -EIO;
+	return rc ? err_errno(err, rc, "cannot read the map") : 0;
+}
+
+static int replay(struct draft *d, bool same_boot, struct err *err)
+{
+	struct stat st;
+	struct map_state s = {.layers = &d->layers, .memory = &d->memory, .charge = &d->charge};
+	auto_close int fd = file_open(d->place.dir, "map", O_RDONLY);
+	if (fd == -ENOENT)
+		return err_set(err, -EBADMSG, "its map is missing");
+	if (fd < 0 || fstat(fd, &st))
+		return err_errno(err, fd < 0 ? fd : -errno, "cannot open the map");
+	struct source bytes = {.size = (uint64_t)st.st_size, .read_at = read_map_bytes, .ctx = &fd};
+	int rc = map_replay(&bytes, same_boot, &s, err);
+	atomic_init(&d->mark, s.mark);
+	atomic_init(&d->changed, s.records);
+	return rc;
+}
+
+static int open_spools(struct draft *d, struct err *err)
+{
+	int rc = 0;
+	for (struct layer *l = d->layers.top; rc == 0 && l; l = l->below) {
+		uint64_t size = 0;
+		rc = spool_open(d->place.dir, l->generation, &l->spool, err);
+		if (rc == 0)
+			rc = spool_size(l->spool, &size, err);
+		if (rc == 0 && size < l->least)
+			rc = err_set(err, -EBADMSG,
+				     "spool.%" PRIu32 " has %" PRIu64 " bytes, but %" PRIu64
+				     " were written",
+				     l->generation, size, l->least);
+	}
+	return rc;
+}
+
+static int recover(struct draft *d, const struct header *h, struct err *err)
+{
+	const bool same_boot = memcmp(h->boot, d->place.j->boot, JOURNAL_BOOT) == 0;
+	int rc = copy_about(d, &h->about, err);
+	if (rc == 0)
+		rc = replay(d, same_boot, err);
+	if (rc == 0 && d->layers.beneath != h->about.beneath)
+		rc = err_set(err, -EBADMSG,
+			     "the file `draft` and the map disagree about what lies beneath");
+	if (rc == 0)
+		rc = open_spools(d, err);
+	return rc ? rc : draft_find_planned(d, err);
+}
+
+int draft_open(struct journal *j, const char *id, const struct draft_beneath *beneath,
+	       struct draft **out, struct err *err)
+{
+	uint8_t bytes[HEADER_SIZE];
+	struct header h;
+	struct draft *d = make(j, beneath);
+	if (!d)
+		return err_set(err, -ENOMEM, "out of memory");
+	d->recovered = true;
+	int rc = place_open(j, id, &d->place, bytes, &h, err);
+	if (rc == 0)
+		rc = recover(d, &h, err);
+	if (rc == -EBADMSG || rc == -ENODATA)
+		place_set_aside(&d->place, NULL);
+	if (rc) {
+		draft_close(d);
+		return err_wrap(err, rc, "draft %s", id);
+	}
+	*out = d;
+	return 0;
+}
+
+/* ---- description ---- */
+
+const char *draft_id(const struct draft *d)
+{
+	return d->place.id;
+}
+
+const struct draft_about *draft_get_about(const struct draft *d)
+{
+	return &d->about;
+}
+
+int draft_describe(struct draft *d, const char *path, const char *name, const char *version,
+		   struct err *err)
+{
+	struct draft_about about = d->about;
+	if (d->recovered)
+		return err_set(err, -EROFS, "a draft of an earlier mount cannot be changed");
+	about.path = path;
+	about.name = name;
+	about.version = version;
+	pthread_rwlock_wrlock(&d->changes);
+	int rc = place_describe(&d->place, &about, d->synced, err);
+	if (rc == 0)
+		rc = copy_about(d, &about, err);
+	pthread_rwlock_unlock(&d->changes);
+	return rc;
+}
+
+int draft_mark(struct draft *d, uint64_t mark, struct err *err)
+{
+	if (d->recovered)
+		return err_set(err, -EROFS, "a draft of an earlier mount cannot be changed");
+	pthread_rwlock_wrlock(&d->changes);
+	int rc = map_append(&d->map, MAP_MARK, 0, 0, mark, err);
+	if (rc == 0)
+		atomic_store(&d->mark, mark);
+	d->synced_changes = UINT64_MAX;
+	pthread_rwlock_unlock(&d->changes);
+	return rc;
+}

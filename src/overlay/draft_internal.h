@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A draft, for draft.c (its life), draft_change.c (writes and other changes), draft_layers.c (what
+ * changes need), draft_read.c (reads) and draft_seal.c (snapshots and generations).
+ *
+ * Locks, in the order in which they are taken:
+ *  - changes: held for reading by a write, for writing by every other change, by draft_seal() and
+ *    draft_sync(). It is held during I/O. So the records of the map have an order in which the
+ *    changes can be repeated, and nothing is removed while it is written. Reads do not take it.
+ *  - charging: held while the budget is asked.
+ *  - lock: guards the layers. It is never held during I/O or a callback.
+ */
+#ifndef OVERLAY_DRAFT_INTERNAL_H
+#define OVERLAY_DRAFT_INTERNAL_H
+
+#include <overlay/draft.h>
+
+#include "map.h"
+#include "place.h"
+
+struct draft {
+	struct place place;
+	struct draft_about about;
+	char *strings; /* of about */
+	struct draft_beneath beneath;
+	bool recovered; /* it cannot be changed */
+
+	pthread_rwlock_t changes;
+	/* Guarded by changes: */
+	struct draft_snapshot *snapshot;
+	bool sealed; /* the snapshot has the top layer: a change begins a new one */
+	bool synced; /* some state of the draft is durable */
+	/* `changed` at that time. UINT64_MAX: the map has a new record that is no change */
+	uint64_t synced_changes, sealed_changes;
+	int sync_failed; /* the disk has lost something: nothing is durable any more */
+
+	/* Of the plan of a draft that is recovered; NULL without one. Constant. */
+	struct layer *planned;
+	uint64_t planned_size;
+	uint64_t plan_number; /* of the plan that draft_note_done() means */
+
+	struct map_file map;
+	atomic_uint_fast64_t changed; /* number of changes */
+	atomic_uint_fast64_t mark;
+
+	pthread_mutex_t charging; /* guards charge */
+	struct budget_charge charge;
+
+	pthread_mutex_t lock;
+	/* Guarded by lock; the top layer and the list of layers change only while `changes` is held
+	 * for writing. */
+	struct layers layers;
+	struct frames_memory memory;
+};
+
+struct draft_snapshot {
+	struct draft *draft;
+	struct layers layers; /* constant while the snapshot is open */
+	struct source source;
+	uint64_t changes;
+};
+
+/* Changes the layers, with the memory that it takes. */
+int draft_change_layers(struct draft *d, enum layers_change change, uint64_t start, uint64_t end,
+			uint64_t *added, struct err *err);
+/* Gives memory back to the budget that the layers do not use any more. */
+void draft_trim_memory(struct draft *d);
+
+/* Takes `changes` for a write, or for another change. On success, the top layer may be changed, and
+ * the caller unlocks `changes`. */
+int draft_begin_write(struct draft *d, struct err *err);
+int draft_begin_change(struct draft *d, struct err *err);
+/* Makes the draft durable; `changes` is held for writing. */
+int draft_sync_held(struct draft *d, struct err *err);
+/* Finds the generation for which the plan of a recovered draft was made. */
+int draft_find_planned(struct draft *d, struct err *err);
+/* The read_at of a snapshot's source. */
+int draft_snapshot_read(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
+
+#endif

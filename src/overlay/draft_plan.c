@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The files `plan` and `done` of a draft: see overlay/plan.h.
+ *
+ * Invariants:
+ *  1. A plan is durable as a whole, and only after the draft: what it needs is there.
+ *  2. A record of `done` names the plan, so it means nothing for another one. A record that is lost
+ *     makes the operation be done twice.
+ */
+#include <base/fd.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "draft_internal.h"
+#include "file.h"
+#include "plan_codec.h"
+
+static int sync_file(int fd)
+{
+	return fsync(fd) ? -errno : 0;
+}
+
+/* Replaces the file `plan`, durably. */
+static int write_plan(const struct draft *d, const struct bytes *file)
+{
+	const int dir = d->place.dir;
+	auto_close int fd = file_open(dir, "plan.new", O_WRONLY | O_CREAT | O_TRUNC);
+	int rc = fd < 0 ? fd : file_write(fd, 0, file->data, file->len);
+	if (rc == 0)
+		rc = sync_file(fd);
+	if (rc == 0 && renameat(dir, "plan.new", dir, "plan"))
+		rc = -errno;
+	return rc ? rc : sync_file(dir);
+}
+
+static int put_held(struct draft *d, const struct plan_operation *operations, uint32_t count,
+		    struct err *err)
+{
+	auto_bytes struct bytes file = {0};
+	struct plan plan = {.count = count};
+	if (!d->snapshot)
+		return err_set(err, -EINVAL, "a plan needs a snapshot");
+	plan.generation = d->snapshot->layers.top->generation;
+	plan.size = d->snapshot->layers.size;
+	plan.operations = (struct plan_operation *)(uintptr_t)operations;
+	d->place.j->env->random(d->place.j->env, &plan.number, sizeof(plan.number));
+	int rc = plan_encode(&plan, &file, err);
+	if (rc == 0)
+		rc = draft_sync_held(d, err);
+	if (rc)
+		return rc;
+	rc = write_plan(d, &file);
+	if (rc)
+		return err_errno(err, rc, "cannot write the plan");
+	unlinkat(d->place.dir, "done", 0); /* of an older plan */
+	d->plan_number = plan.number;
+	return 0;
+}
+
+int draft_put_plan(struct draft *d, const struct plan_operation *operations, uint32_t count,
+		   struct err *err)
+{
+	if (d->recovered)
+		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
+	pthread_rwlock_wrlock(&d->changes);
+	int rc = put_held(d, operations, count, err);
+	pthread_rwlock_unlock(&d->changes);
+	return rc;
+}
+
+int draft_note_done(struct draft *d, uint32_t operation, struct err *err)
+{
+	const struct plan plan = {.number = d->plan_number};
+	uint8_t record[PLAN_DONE_RECORD];
+	struct stat st;
+	plan_encode_done(&plan, operation, record);
+	auto_close int fd = file_open(d->place.dir, "done", O_WRONLY | O_CREAT | O_APPEND);
+	int rc = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
+	/* A record that a crash has torn. */
+	if (rc == 0 && st.st_size % PLAN_DONE_RECORD != 0 &&
+	    ftruncate(fd, st.st_size - st.st_size % PLAN_DONE_RECORD))
+		rc = -errno;
+	errno = EIO; /* if only a part of the record is written */
+	if (rc == 0 && write(fd, record, sizeof(record)) != (ssize_t)sizeof(record))
+		rc = -errno;
+	return rc ? err_errno(err, rc, "cannot note what is done") : 0;
+}
+
+/* Reads a whole file. The caller frees *bytes. -EFBIG: it is larger than PLAN_MAX. */
+static int read_file(int dir, const char *name, uint8_t **bytes, size_t *n)
+{
+	struct stat st;
+	auto_close int fd = file_open(dir, name, O_RDONLY);
+	*bytes = NULL;
+	if (fd < 0 || fstat(fd, &st))
+		return fd < 0 ? fd : -errno;
+	if (st.st_size > PLAN_MAX)
+		return -EFBIG;
+	*bytes = malloc((size_t)st.st_size + 1);
+	return *bytes ? file_read(fd, 0, *bytes, (size_t)st.st_size, n) : -ENOMEM;
+}
+
+/* Without the file `done`, nothing is done. */
+static int read_done(const struct draft *d, struct plan *plan, struct err *err)
+{
+	auto_free uint8_t *bytes = NULL;
+	size_t n;
+	int rc = read_file(d->place.dir, "done", &bytes, &n);
+	if (rc == 0)
+		plan_apply_done(plan, bytes, n);
+	return rc == 0 || rc == -ENOENT ? 0 : err_errno(err, rc, "cannot read what is done");
+}
+
+int draft_get_plan(struct draft *d, struct plan *plan, struct err *err)
+{
+	uint8_t *file;
+	size_t n;
+	*plan = (struct plan){.count = 0};
+	int rc = read_file(d->place.dir, "plan", &file, &n);
+	if (rc == -EFBIG)
+		rc = err_set(err, -EBADMSG, "the file `plan` is too short or too long");
+	else if (rc)
+		rc = err_errno(err, rc, "cannot read the plan");
+	else
+		rc = plan_decode(file, n, plan, err);
+	if (rc) {
+		free(file);
+		return rc;
+	}
+	rc = read_done(d, plan, err);
+	if (rc)
+		plan_release(plan);
+	return rc;
+}
+
+int draft_remove_plan(struct draft *d, struct err *err)
+{
+	const int dir = d->place.dir;
+	int rc = unlinkat(dir, "plan", 0) && errno != ENOENT ? -errno : 0;
+	if (rc == 0 && unlinkat(dir, "done", 0) && errno != ENOENT)
+		rc = -errno;
+	return rc ? err_errno(err, rc, "cannot remove the plan") : 0;
+}
+
+int draft_find_planned(struct draft *d, struct err *err)
+{
+	struct plan plan;
+	struct stat st;
+	if (fstatat(d->place.dir, "plan", &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+		return 0;
+	int rc = draft_get_plan(d, &plan, err);
+	if (rc)
+		return rc;
+	struct layer *layer = d->layers.top;
+	while (layer && layer->generation != plan.generation)
+		layer = layer->below;
+	d->planned = layer;
+	d->planned_size = plan.size;
+	d->plan_number = plan.number;
+	plan_release(&plan);
+	return layer ? 0 : err_set(err, -EBADMSG, "the plan needs a generation that is not there");
+}

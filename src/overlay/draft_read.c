@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a draft and its snapshots. */
+#include "draft_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <base/mem.h>
+
+static int read_run(const struct draft *d, const struct run *run, uint64_t at, void *buf,
+		    struct err *err)
+{
+	const size_t n = (size_t)(run->end - at);
+	switch (run->kind) {
+	case RUN_SPOOL:
+		return spool_read(run->spool, at, buf, n, err);
+	case RUN_BENEATH:
+		if (!d->beneath.read)
+			return err_set(err, -EIO, "what lies beneath the draft is not available");
+		return d->beneath.read(d->beneath.ctx, at, buf, n, err);
+	case RUN_ZERO:
+		break;
+	}
+	memset(buf, 0, n);
+	return 0;
+}
+
+/* Finds the run at `at`, with a reference to its spool: the layer may be folded while it is read.
+ * False: the file has ended. */
+static bool find_live(struct draft *d, uint64_t at, uint64_t end, struct run *run)
+{
+	pthread_mutex_lock(&d->lock);
+	end = min_u64(end, d->layers.size);
+	if (at < end) {
+		*run = layers_find(&d->layers, at, end);
+		if (run->kind == RUN_SPOOL)
+			spool_ref(run->spool);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return at < end;
+}
+
+int draft_read(struct draft *d, uint64_t offset, void *buf, size_t n, size_t *got, struct err *err)
+{
+	const uint64_t end = offset + min_u64(n, UINT64_MAX - offset);
+	uint64_t at = offset;
+	struct run run;
+	int rc = 0;
+	while (rc == 0 && find_live(d, at, end, &run)) {
+		rc = read_run(d, &run, at, (uint8_t *)buf + (at - offset), err);
+		if (run.kind == RUN_SPOOL)
+			spool_unref(run.spool);
+		at = run.end;
+	}
+	*got = rc ? 0 : (size_t)(at - offset);
+	return rc;
+}
+
+int draft_seek(struct draft *d, uint64_t offset, int whence, uint64_t *found)
+{
+	int rc = -ENXIO;
+	if (whence != SEEK_DATA && whence != SEEK_HOLE)
+		return -EINVAL;
+	pthread_mutex_lock(&d->lock);
+	const uint64_t size = d->layers.size;
+	for (uint64_t at = offset; rc && at < size;) {
+		const struct run run = layers_find(&d->layers, at, size);
+		if ((run.kind == RUN_ZERO) == (whence == SEEK_HOLE)) {
+			*found = at;
+			rc = 0;
+		}
+		at = run.end;
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (rc && whence == SEEK_HOLE && offset < size) {
+		*found = size;
+		rc = 0;
+	}
+	return rc;
+}
+
+void draft_get_stat(struct draft *d, struct draft_stat *out)
+{
+	*out = (struct draft_stat){.changes = atomic_load(&d->changed),
+				   .mark = atomic_load(&d->mark)};
+	pthread_mutex_lock(&d->lock);
+	out->size = d->layers.size;
+	out->spooled = layers_stored(&d->layers);
+	out->memory = d->memory.used;
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- snapshots ---- */
+
+int draft_snapshot_read(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	const struct draft_snapshot *s = ctx;
+	const uint64_t end = offset + n;
+	int rc = 0;
+	for (uint64_t at = offset; rc == 0 && at < end;) {
+		const struct run run = layers_find(&s->layers, at, end);
+		rc = read_run(s->draft, &run, at, (uint8_t *)buf + (at - offset), err);
+		at = run.end;
+	}
+	return rc;
+}
+
+struct source *draft_snapshot_source(struct draft_snapshot *s)
+{
+	return &s->source;
+}
+
+uint64_t draft_snapshot_changes(const struct draft_snapshot *s)
+{
+	return s->changes;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file `draft`, which describes a draft: see header.c. Pure. */
+#ifndef OVERLAY_HEADER_H
+#define OVERLAY_HEADER_H
+
+#include <overlay/journal.h>
+
+enum { HEADER_SIZE = 4096, HEADER_VERSION = 1 };
+
+struct header {
+	struct draft_about about; /* strings borrowed from the bytes that were decoded */
+	uint8_t boot[JOURNAL_BOOT];
+};
+
+/* -ENAMETOOLONG: the strings do not fit. */
+int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err);
+/* n: size of the file. -EBADMSG: it is damaged; -ENOTSUP: it has a later version. */
+int draft_header_decode(const void *bytes, size_t n, struct header *h, struct err *err);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A draft: one file that programs write. What they write is on disk, in a spool, and in the
+ * journal, until the caller has committed it to the bucket and drops the draft.
+ *
+ *   draft_create() -> writes, reads … -> draft_seal() -> the commit reads the snapshot
+ *                          ^                                        |
+ *                          +---- draft_snapshot_close() <-----------+--> draft_drop()
+ *
+ * Programs may go on writing while a commit reads the snapshot: the snapshot does not change. The
+ * caller keeps the snapshot open until it needs its bytes no more; until then they survive, too.
+ *
+ * Any thread may call any function but draft_close() and draft_drop(), after which no other call is
+ * allowed. Reads never wait for a disk that a write waits for. Each byte that a read returns is one
+ * that the file had during the call.
+ *
+ * Errors of changes: -ENOSPC: the spool or the disk is full; -EFBIG; -ENOMEM: the budget has no
+ * memory for the list of what was written; -EIO; -EROFS: the draft was opened for recovery. Nothing
+ * is accepted that does not have its room: draft_sync() and the closing functions do not fail for
+ * want of space.
+ */
+#ifndef OVERLAY_DRAFT_H
+#define OVERLAY_DRAFT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <base/source.h>
+#include <overlay/journal.h>
+
+struct draft;
+struct draft_snapshot;
+
+/* Reads what lies beneath a draft of kind DRAFT_CHANGE: all n bytes, within about->beneath. Called
+ * without a lock, in the thread of the reader, by several threads at a time. */
+struct draft_beneath {
+	int (*read)(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err);
+	void *ctx;
+};
+
+/* ---- life ---- */
+
+/* Strings are copied. -ENAMETOOLONG: they do not fit into the description of a draft. */
+int draft_create(struct journal *j, const struct draft_about *about,
+		 const struct draft_beneath *beneath, struct draft **out, struct err *err);
+/* Opens a draft that an earlier process has left. It can be read, sealed and dropped, but not
+ * changed. beneath NULL: reads of what lies beneath fail with -EIO. -ENOENT; -EBUSY: another
+ * process has it open; -ENOTSUP: a later version has written it; -EBADMSG: it is damaged; -ENODATA:
+ * nothing of it was durable when the machine stopped. After the last two it has been set aside. */
+int draft_open(struct journal *j, const char *id, const struct draft_beneath *beneath,
+	       struct draft **out, struct err *err);
+/* Leaves the draft in the journal. NULL is allowed. There must be no snapshot. */
+void draft_close(struct draft *d);
+/* Deletes the draft, and closes it in any case. There must be no snapshot. */
+int draft_drop(struct draft *d, struct err *err);
+
+const char *draft_id(const struct draft *d);
+/* The strings are valid until draft_describe(). */
+const struct draft_about *draft_get_about(const struct draft *d);
+/* Changes the path and the name, because the file was renamed, or the version. After the commit of
+ * a snapshot, the version is the new one, and draft_beneath.read() may read it instead of the old
+ * one: where it is read, both have the same bytes. No other thread may use draft_get_about(). */
+int draft_describe(struct draft *d, const char *path, const char *name, const char *version,
+		   struct err *err);
+
+/* ---- bytes ---- */
+
+int draft_write(struct draft *d, uint64_t offset, const void *buf, size_t n, struct err *err);
+/* *got: bytes read, less than n only at the end of the file. */
+int draft_read(struct draft *d, uint64_t offset, void *buf, size_t n, size_t *got, struct err *err);
+int draft_resize(struct draft *d, uint64_t size, struct err *err);
+/* mode: as for fallocate(2): 0 or FALLOC_FL_ZERO_RANGE, with or without FALLOC_FL_KEEP_SIZE, or
+ * FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE; -EOPNOTSUPP for other modes, and if the disk cannot
+ * punch holes. */
+int draft_allocate(struct draft *d, int mode, uint64_t offset, uint64_t n, struct err *err);
+/* whence: SEEK_DATA or SEEK_HOLE. What lies beneath is data. -ENXIO as for lseek(2). */
+int draft_seek(struct draft *d, uint64_t offset, int whence, uint64_t *found);
+
+struct draft_stat {
+	uint64_t size;
+	uint64_t changes; /* increases with every change */
+	uint64_t spooled; /* bytes of the spool */
+	uint64_t memory;  /* bytes for the list of what was written */
+	uint64_t mark;
+};
+void draft_get_stat(struct draft *d, struct draft_stat *out);
+
+/* Notes something in the journal for the recovery, such as that the library has closed the file.
+ * The last mark counts; 0 if there is none. */
+int draft_mark(struct draft *d, uint64_t mark, struct err *err);
+/* Makes all that was written before durable: it survives a crash of the machine. */
+int draft_sync(struct draft *d, struct err *err);
+
+/* ---- snapshots ---- */
+
+/* The file as it is now; or, if the draft was opened for recovery and has a plan (overlay/plan.h),
+ * as it was for the plan. -EBUSY: there is a snapshot already. */
+int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err);
+/* Several threads may read it at a time. It has no -EAGAIN. */
+struct source *draft_snapshot_source(struct draft_snapshot *s);
+/* draft_stat.changes at the time of the snapshot. */
+uint64_t draft_snapshot_changes(const struct draft_snapshot *s);
+void draft_snapshot_close(struct draft_snapshot *s); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The map of a draft: the record of what was written where, from which its layers can be made again
+ * after a crash. The format is in map.c and in doc/JOURNAL.md.
+ */
+#ifndef OVERLAY_MAP_H
+#define OVERLAY_MAP_H
+
+#include <base/budget.h>
+#include <base/source.h>
+
+#include "layers.h"
+
+enum map_type {
+	MAP_START = 1, /* first record; length: size of the file at first */
+	MAP_BEGIN,     /* the generation is the newest one from now on */
+	MAP_WRITE,     /* [offset, offset + length) has been written */
+	MAP_SIZE,      /* length: the new size */
+	MAP_ZERO,      /* [offset, offset + length) has become zero */
+	MAP_SEAL,      /* a commit reads the generations up to this one; length: size of the file */
+	MAP_FOLD,      /* the newest generation has been copied into the one below */
+	MAP_MARK,      /* length: what the caller of draft_mark() passed */
+	MAP_SYNC,      /* all that was written before is durable */
+};
+
+enum {
+	MAP_RECORD = 32,
+	MAP_MAGIC = 0x31504d48, /* "HMP1": the generation of the first record */
+};
+
+struct map_record {
+	enum map_type type;
+	uint32_t sequence;
+	uint32_t generation; /* the newest one; 0 in MAP_MARK and MAP_SYNC */
+	uint64_t offset, length;
+};
+
+void map_encode(const struct map_record *r, uint8_t bytes[MAP_RECORD]);
+/* -EBADMSG: not an intact record, or not with this sequence number. */
+int map_decode(const uint8_t bytes[MAP_RECORD], uint32_t sequence, struct map_record *r);
+
+/* What a map says, in the caller's structs. */
+struct map_state {
+	struct layers *layers;
+	struct frames_memory *memory;
+	struct budget_charge *charge; /* of memory->allowed */
+	uint64_t mark;		      /* the last one; 0 without any */
+	uint32_t records;	      /* that count */
+};
+
+/* Reads a map. After a crash of the daemon alone (`same_boot`) all records count, up to one that is
+ * torn at the end. After a crash of the machine, those before the last MAP_SYNC do. layers, memory
+ * and charge->bytes are zero at first, and the caller releases them in any case. -EBADMSG: it is
+ * damaged; -ENODATA: no record counts; -ENOMEM; errors of the source. */
+int map_replay(struct source *bytes, bool same_boot, struct map_state *s, struct err *err);
+
+/* ---- appending ---- */
+
+/* The map of a live draft. Its own lock orders the records and is held while one of them is
+ * written. */
+struct map_file {
+	int fd;
+	struct spool_room *room;
+	pthread_mutex_t lock;
+	uint64_t taken; /* of the room */
+	uint32_t records;
+	uint32_t promised; /* records of writes that have room, but are not there yet */
+	struct map_record last;
+};
+
+/* Makes the map in a directory, with its first record. */
+int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t size,
+	       struct err *err);
+/* Closes the file and gives its room back. */
+void map_close(struct map_file *m);
+/* Appends a record. A write that continues the last record makes that one longer instead: it is
+ * not durable yet, because MAP_SYNC would follow it. -ENOSPC, -EFBIG, -EIO. Any thread.
+ * MAP_WRITE: only after map_promise(). */
+int map_append(struct map_file *m, enum map_type type, uint32_t generation, uint64_t offset,
+	       uint64_t length, struct err *err);
+/* Takes the room of a record of a write, before its bytes are accepted. -ENOSPC, -EFBIG. */
+int map_promise(struct map_file *m, struct err *err);
+/* The write has failed. Otherwise map_append() of MAP_WRITE keeps the promise. */
+void map_break_promise(struct map_file *m);
+/* Makes the records durable. */
+int map_sync(struct map_file *m, struct err *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files `plan` and `done`: see plan_codec.c. Pure. */
+#ifndef OVERLAY_PLAN_CODEC_H
+#define OVERLAY_PLAN_CODEC_H
+
+#include <base/mem.h>
+#include <overlay/plan.h>
+
+enum { PLAN_DONE_RECORD = 24 };
+
+/* Appends the file of a plan, whose `file` is not used. -EINVAL, -E2BIG, -ENOMEM. */
+int plan_encode(const struct plan *plan, struct bytes *out, struct err *err);
+/* On success, the plan owns `file`, n bytes, which was allocated with malloc(). -EBADMSG, -ENOTSUP:
+ * a later version, -ENOMEM. */
+int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err);
+
+void plan_encode_done(const struct plan *plan, uint32_t operation, uint8_t bytes[PLAN_DONE_RECORD]);
+/* Marks the operations that are done. Records that are torn or of another plan are ignored. */
+void plan_apply_done(struct plan *plan, const uint8_t *bytes, size_t n);
+
+#endif

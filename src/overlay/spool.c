@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room and files of spools: see spool.h. */
+#include "spool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <base/mem.h>
+
+#include "file.h"
+
+enum {
+	STEP = 16 << 20, /* bytes that may be taken for one question to the disk */
+	KEEP = 16 << 20, /* bytes that remain free for the plan, its bodies and the map */
+};
+
+/* ---- room ---- */
+
+static int free_space(const struct spool_room *room, uint64_t *bytes, struct err *err)
+{
+	struct statvfs v;
+	if (fstatvfs(room->dir, &v))
+		return err_errno(err, -errno,
+				 "cannot read the free space of the journal directory");
+	if (!mul_u64(v.f_bavail, v.f_frsize, bytes))
+		*bytes = UINT64_MAX;
+	return 0;
+}
+
+int spool_room_init(struct spool_room *room, int dir, uint64_t limit, struct err *err)
+{
+	*room = (struct spool_room){.dir = dir, .limit = limit};
+	if (limit == 0) {
+		int rc = free_space(room, &room->limit, err);
+		if (rc)
+			return rc;
+		room->limit /= 2;
+	}
+	pthread_mutex_init(&room->lock, NULL);
+	return 0;
+}
+
+void spool_room_release(struct spool_room *room)
+{
+	assert(room->taken == 0);
+	pthread_mutex_destroy(&room->lock);
+}
+
+static int ask_disk_locked(struct spool_room *room, uint64_t n, struct err *err)
+{
+	uint64_t left = 0;
+	int rc = free_space(room, &left, err);
+	if (rc)
+		return rc;
+	left -= min_u64(left, KEEP);
+	if (left < n)
+		return err_set(err, -ENOSPC,
+			       "no room for %" PRIu64 " more bytes on the disk of the journal "
+			       "directory, of which %d are kept free for commits",
+			       n, KEEP);
+	room->granted = min_u64(left, max_u64(n, STEP));
+	return 0;
+}
+
+static int take_locked(struct spool_room *room, uint64_t n, struct err *err)
+{
+	if (n > room->limit - room->taken)
+		return err_set(err, -ENOSPC,
+			       "no room for %" PRIu64 " more bytes in the spool: %" PRIu64
+			       " of the %" PRIu64 " bytes of spool_size are taken",
+			       n, room->taken, room->limit);
+	int rc = n > room->granted ? ask_disk_locked(room, n, err) : 0;
+	if (rc)
+		return rc;
+	room->taken += n;
+	room->granted -= n;
+	return 0;
+}
+
+int spool_room_take(struct spool_room *room, uint64_t n, struct err *err)
+{
+	if (n == 0)
+		return 0;
+	pthread_mutex_lock(&room->lock);
+	int rc = take_locked(room, n, err);
+	pthread_mutex_unlock(&room->lock);
+	return rc;
+}
+
+void spool_room_give(struct spool_room *room, uint64_t n)
+{
+	pthread_mutex_lock(&room->lock);
+	assert(room->taken >= n);
+	room->taken -= n;
+	pthread_mutex_unlock(&room->lock);
+}
+
+uint64_t spool_room_taken(struct spool_room *room)
+{
+	pthread_mutex_lock(&room->lock);
+	const uint64_t taken = room->taken;
+	pthread_mutex_unlock(&room->lock);
+	return taken;
+}
+
+/* ---- one file ---- */
+
+void spool_name(uint32_t generation, char name[SPOOL_NAME])
+{
+	snprintf(name, SPOOL_NAME, "spool.%" PRIu32, generation);
+}
+
+static int make(int fd, const char *name, struct spool **out, struct err *err)
+{
+	if (fd < 0)
+		return err_errno(err, fd, "%s", name);
+	struct spool *s = malloc(sizeof(*s));
+	if (!s) {
+		close(fd);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	*s = (struct spool){.fd = fd};
+	atomic_init(&s->refs, 1);
+	*out = s;
+	return 0;
+}
+
+int spool_create(int dir, uint32_t generation, struct spool **out, struct err *err)
+{
+	char name[SPOOL_NAME];
+	spool_name(generation, name);
+	return make(file_open(dir, name, O_RDWR | O_CREAT | O_TRUNC), name, out, err);
+}
+
+int spool_open(int dir, uint32_t generation, struct spool **out, struct err *err)
+{
+	char name[SPOOL_NAME];
+	spool_name(generation, name);
+	const int fd = file_open(dir, name, O_RDONLY);
+	if (fd == -ENOENT)
+		return err_set(err, -EBADMSG, "%s is missing", name);
+	return make(fd, name, out, err);
+}
+
+struct spool *spool_ref(struct spool *s)
+{
+	atomic_fetch_add(&s->refs, 1);
+	return s;
+}
+
+void spool_unref(struct spool *s)
+{
+	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+		return;
+	close(s->fd);
+	free(s);
+}
+
+int spool_write(struct spool *s, uint64_t offset, const void *buf, size_t n, struct err *err)
+{
+	int rc = file_write(s->fd, offset, buf, n);
+	return rc ? err_errno(err, rc, "cannot write to the spool") : 0;
+}
+
+int spool_read(const struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	size_t got;
+	int rc = file_read(s->fd, offset, buf, n, &got);
+	if (rc)
+		return err_errno(err, rc, "cannot read the spool");
+	memset((uint8_t *)buf + got, 0, n - got);
+	return 0;
+}
+
+int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err)
+{
+	if (fallocate(s->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n) == 0 ||
+	    errno == EOPNOTSUPP)
+		return 0;
+	return err_errno(err, -errno, "cannot allocate the spool");
+}
+
+int spool_cut(struct spool *s, uint64_t offset, struct err *err)
+{
+	struct stat st;
+	/* A file that is shorter keeps its size, but loses what was allocated behind its end. */
+	if (fstat(s->fd, &st) || ftruncate(s->fd, (off_t)min_u64(offset, (uint64_t)st.st_size)))
+		return err_errno(err, -errno, "cannot truncate the spool");
+	return 0;
+}
+
+int spool_zero(struct spool *s, uint64_t offset, uint64_t n, struct err *err)
+{
+	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n))
+		return err_errno(err, -errno, "cannot punch a hole into the spool");
+	return 0;
+}
+
+int spool_sync(struct spool *s, struct err *err)
+{
+	return fdatasync(s->fd) ? err_errno(err, -errno, "cannot sync the spool") : 0;
+}
+
+int spool_size(const struct spool *s, uint64_t *size, struct err *err)
+{
+	struct stat st;
+	if (fstat(s->fd, &st))
+		return err_errno(err, -errno, "cannot read the size of the spool");
+	*size = (uint64_t)st.st_size;
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans: what was put is read again, also by a later process, with the bytes that they mean. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <glob.h>
+
+#include <overlay/plan.h>
+
+#include "overlay_fixture.h"
+
+static const struct plan_operation operations[] = {
+	{.action = PLAN_PUT,
+	 .condition = PLAN_IF_ABSENT,
+	 .body = PLAN_RANGE,
+	 .phase = 1,
+	 .key = "chunk",
+	 .version = "",
+	 .offset = 2,
+	 .length = 5,
+	 .sha256 = "digest"},
+	{.action = PLAN_PUT,
+	 .condition = PLAN_IF_VERSION,
+	 .body = PLAN_INLINE,
+	 .phase = 2,
+	 .key = "document",
+	 .version = "\"etag\"",
+	 .bytes = "{}",
+	 .length = 2,
+	 .sha256 = "other"},
+	{.action = PLAN_DELETE, .phase = 3, .key = "old", .version = ""},
+};
+
+enum { COUNT = sizeof(operations) / sizeof(operations[0]) };
+
+/* A draft with a snapshot of the 8 bytes "original". */
+static struct draft *make_sealed(struct overlay_fixture *f, struct draft_snapshot **s)
+{
+	fixture_begin(f, 1 << 20);
+	struct draft *d = make_draft(f, &about_new);
+	assert_int_equal(draft_write(d, 0, "original", 8, NULL), 0);
+	assert_int_equal(draft_seal(d, s, NULL), 0);
+	return d;
+}
+
+static void compare(const struct plan *plan)
+{
+	assert_int_equal(plan->count, COUNT);
+	assert_int_equal(plan->size, 8);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		const struct plan_operation *a = &operations[i], *b = &plan->operations[i];
+		assert_int_equal(a->action, b->action);
+		assert_int_equal(a->condition, b->condition);
+		assert_int_equal(a->body, b->body);
+		assert_int_equal(a->phase, b->phase);
+		assert_int_equal(a->offset, b->offset);
+		assert_int_equal(a->length, b->length);
+		assert_string_equal(a->key, b->key);
+		assert_string_equal(a->version, b->version);
+		assert_memory_equal(a->sha256, b->sha256, PLAN_DIGEST);
+	}
+	assert_memory_equal(plan->operations[1].bytes, "{}", 2);
+}
+
+static void a_later_process_finishes_a_plan(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	struct plan plan;
+	char id[JOURNAL_ID], bytes[8];
+	struct draft *d = make_sealed(&f, &s);
+	assert_int_equal(draft_get_plan(d, &plan, NULL), -ENOENT);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	assert_int_equal(draft_note_done(d, 1, NULL), 0);
+	/* The program goes on. */
+	assert_int_equal(draft_write(d, 2, "changed", 7, NULL), 0);
+	assert_int_equal(draft_resize(d, 5, NULL), 0);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	draft_snapshot_close(s);
+	draft_close(d);
+	/* The plan is durable, and so is what it needs. */
+	journal_close(f.j);
+	memcpy(f.boot, "other boot", 10);
+	fixture_open(&f, 1 << 20);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
+	compare(&plan);
+	assert_false(plan.operations[0].done);
+	assert_true(plan.operations[1].done);
+	plan_release(&plan);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	assert_int_equal(draft_snapshot_source(s)->size, 8);
+	assert_int_equal(source_read(draft_snapshot_source(s), 0, bytes, 8, NULL), 0);
+	assert_memory_equal(bytes, "original", 8);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), -EROFS);
+	assert_int_equal(draft_note_done(d, 0, NULL), 0);
+	assert_int_equal(draft_note_done(d, 2, NULL), 0);
+	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_true(plan.operations[i].done);
+	plan_release(&plan);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_remove_plan(d, NULL), 0);
+	assert_int_equal(draft_get_plan(d, &plan, NULL), -ENOENT);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+static void what_was_done_belongs_to_one_plan(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	struct plan plan;
+	char path[128];
+	glob_t found;
+	struct draft *d = make_sealed(&f, &s);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	for (uint32_t i = 0; i < COUNT; i++)
+		assert_int_equal(draft_note_done(d, i, NULL), 0);
+	/* A crash may leave the old file beside the new plan. */
+	snprintf(path, sizeof(path), "%s/1/*/*/done", f.path);
+	assert_int_equal(glob(path, 0, NULL, &found), 0);
+	snprintf(path, sizeof(path), "%s/kept", f.path);
+	assert_int_equal(link(found.gl_pathv[0], path), 0);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	assert_int_equal(link(path, found.gl_pathv[0]), 0);
+	assert_int_equal(truncate(found.gl_pathv[0], 2 * 24 + 7), 0);
+	assert_int_equal(draft_note_done(d, 2, NULL), 0);
+	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
+	assert_false(plan.operations[0].done || plan.operations[1].done);
+	assert_true(plan.operations[2].done);
+	plan_release(&plan);
+	globfree(&found);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), -EINVAL);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+static void an_invalid_operation_is_refused(void **state)
+{
+	static const struct {
+		struct plan_operation op;
+		const char *why;
+	} cases[] = {
+		{{.action = 3, .key = "k", .version = ""}, "an unknown action"},
+		{{.action = PLAN_PUT, .key = "k", .version = ""},
+		 "a body that does not fit its action"},
+		{{.action = PLAN_DELETE, .body = PLAN_INLINE, .key = "k", .version = ""},
+		 "a body that does not fit its action"},
+		{{.action = PLAN_DELETE, .key = "", .version = ""}, "no key"},
+		{{.action = PLAN_DELETE, .key = "k", .version = "v"},
+		 "a version that does not fit its condition"},
+		{{.action = PLAN_DELETE, .condition = PLAN_IF_VERSION, .key = "k", .version = ""},
+		 "a version that does not fit its condition"},
+		{{.action = PLAN_DELETE, .key = "k", .version = "", .length = 1},
+		 "a length or a digest without a body"},
+		{{.action = PLAN_PUT,
+		  .body = PLAN_RANGE,
+		  .key = "k",
+		  .version = "",
+		  .offset = 4,
+		  .length = 5},
+		 "a range outside of the file"},
+	};
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	struct draft *d = make_sealed(&f, &s);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct err err = ERR_INIT;
+		assert_int_equal(draft_put_plan(d, &cases[i].op, 1, &err), -EINVAL);
+		if (!strstr(err.msg, cases[i].why))
+			fail_msg("%s", err.msg);
+	}
+	draft_snapshot_close(s);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+static void no_changed_byte_of_a_plan_is_believed(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	struct plan plan;
+	char path[128];
+	uint8_t bytes[1024];
+	glob_t found;
+	struct draft *d = make_sealed(&f, &s);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	snprintf(path, sizeof(path), "%s/1/*/*/plan", f.path);
+	assert_int_equal(glob(path, 0, NULL, &found), 0);
+	const int fd = open(found.gl_pathv[0], O_RDWR);
+	const ssize_t n = read(fd, bytes, sizeof(bytes));
+	assert_true(n > 0 && n < (ssize_t)sizeof(bytes));
+	for (ssize_t i = 0; i < n; i++) {
+		const uint8_t changed = bytes[i] ^ (uint8_t)(1 << i % 8);
+		assert_int_equal(pwrite(fd, &changed, 1, i), 1);
+		assert_int_equal(draft_get_plan(d, &plan, NULL), -EBADMSG);
+		assert_int_equal(pwrite(fd, &bytes[i], 1, i), 1);
+	}
+	for (ssize_t i = n - 1; i >= 0; i--) {
+		assert_int_equal(ftruncate(fd, i), 0);
+		assert_int_equal(draft_get_plan(d, &plan, NULL), -EBADMSG);
+	}
+	close(fd);
+	globfree(&found);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_later_process_finishes_a_plan),
+		cmocka_unit_test(what_was_done_belongs_to_one_plan),
+		cmocka_unit_test(an_invalid_operation_is_refused),
+		cmocka_unit_test(no_changed_byte_of_a_plan_is_believed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
