@@ -174,9 +174,10 @@ int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_
 
 enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
 
+struct s3_upload;
+
 /* A store request while the S3 store works on it; lives in the request's slot. It is a series of
  * HTTP requests: s3_send() starts each one, and `next` continues in a worker. */
-struct s3_upload;
 struct s3_operation {
 	struct s3_store *s;
 	struct store_request *req;
