@@ -174,6 +174,8 @@ int s3_request_run(struct s3_request *call, struct s3_store *s, const struct s3_
 
 enum { S3_QUOTED_MAX = STORE_ETAG_MAX + 3 };
 
+struct s3_upload;
+
 /* A store request while the S3 store works on it; lives in the request's slot. It is a series of
  * HTTP requests: s3_send() starts each one, and `next` continues in a worker. */
 struct s3_operation {
@@ -189,6 +191,7 @@ struct s3_operation {
 	unsigned int empty_pages; /* list.c: consecutive ones so far */
 	bool quoted;		  /* put.c: the ETag was sent in quotes */
 	struct s3_upload *upload; /* multipart.c; NULL: the put has no parts */
+	void (*free_upload)(struct s3_upload *u);
 };
 
 /* Signs and sends a request. `next` runs in a worker when the answer has arrived, or in this thread
@@ -209,8 +212,6 @@ void s3_delete(struct s3_operation *op);
 /* A put in parts. */
 enum { S3_PARTS_MIN = 64 << 20 /* bytes; smaller objects are put at once */ };
 void s3_put_parts(struct s3_operation *op);
-struct s3_upload;
-void s3_upload_free(struct s3_upload *u); /* NULL is fine */
 
 /* Sends a HEAD of the object. s3_head_result() then returns 0 with the object's meta, -ENOENT or
  * another errno. Here a 404 is sufficient for -ENOENT; callers must not report it as the

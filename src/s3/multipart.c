@@ -49,10 +49,8 @@ static struct err *err_of(struct s3_operation *op)
 	return &op->req->answer.err;
 }
 
-void s3_upload_free(struct s3_upload *u)
+static void free_upload(struct s3_upload *u)
 {
-	if (!u)
-		return;
 	str_release(&u->body);
 	free(u->pieces);
 	free(u);
@@ -332,6 +330,7 @@ void s3_put_parts(struct s3_operation *op)
 	u->size = pieces_size(req->pieces, req->n_pieces);
 	u->part_size = max_u64(PART_MIN, u->size / PARTS_MAX + 1);
 	u->number = 1;
+	op->free_upload = free_upload;
 	str_add(&u->body, "<CompleteMultipartUpload>");
 	s3_send(op, &spec, after_begin);
 }

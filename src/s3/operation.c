@@ -26,7 +26,8 @@ static void release(struct s3_operation *op)
 		s3_request_release(&op->call);
 	op->has_call = false;
 	str_release(&op->token);
-	s3_upload_free(op->upload);
+	if (op->upload)
+		op->free_upload(op->upload);
 	op->upload = NULL;
 }
 

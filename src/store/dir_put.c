@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
+enum { WRITE_EARLY = 256 << 10 /* bytes */ };
 
 /* Makes the missing directories of a path, which is changed while the function runs. 0 or a
  * negative errno. */
@@ -180,6 +181,9 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	int rc = write_all(fd, req);
 	if (rc == 0 && !deferred && fsync(fd))
 		rc = -errno;
+	/* The disk begins to write large files now, instead of with dir_sync(). */
+	if (rc == 0 && deferred && pieces_size(req->pieces, req->n_pieces) >= WRITE_EARLY)
+		sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	if (rc == 0)
 		rc = rename_checked(d, parent, temp, req->key, name, &req->cond);
 	if (rc) {

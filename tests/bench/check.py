@@ -28,18 +28,12 @@ def fill(bucket, chunks):
     bucket.write()
 
 
-def peak_memory(process):
-    """Waits for a process and returns its exit status and its peak memory in MiB."""
-    _, status, usage = os.wait4(process.pid, 0)
-    return os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024
-
-
 def measure(name, operand, *options, env=None, requests=lambda: None):
     with tempfile.TemporaryFile("w+") as out:
         began = time.monotonic()
         process = subprocess.Popen([mounts.HSIMAGE, "check", "--json", *options, operand], env=env,
                                    stdout=out)
-        status, memory = peak_memory(process)
+        status, _, memory = s3_world.wait_for(process)
         seconds = time.monotonic() - began
         out.seek(0)
         result = json.load(out)

@@ -87,13 +87,6 @@ class Bench:
                 "AWS_SECRET_ACCESS_KEY": secret, "AWS_EC2_METADATA_DISABLED": "true",
                 "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": self.proxy.endpoint}
 
-    @staticmethod
-    def peak(pid):
-        """In KiB. (ru_maxrss is at least that of this process, which forked the other.)"""
-        with open(f"/proc/{pid}/status", encoding="ascii") as f:
-            found = re.search(r"VmHWM:\s+(\d+) kB", f.read())
-        return int(found[1]) if found else 0
-
     def link(self, bucket, domain=DOMAIN):
         """Returns the seconds, the processor seconds, the peak memory in MiB, the requests and
         bytes of the file, and all traffic."""
@@ -102,19 +95,13 @@ class Bench:
             start = time.monotonic()
             done = subprocess.Popen([mounts.HSIMAGE, "-b", f"s3://{bucket}", "-o", "allow_empty",
                                      "link", FILE, domain], env=self.environment(), stderr=errors)
-            peak, ended = 0, 0
-            while not ended:
-                peak = max(peak, self.peak(done.pid))
-                time.sleep(0.002)
-                ended, status, used = os.wait4(done.pid, os.WNOHANG)
+            status, cpu, peak = s3_world.wait_for(done)
             seconds = time.monotonic() - start
-            done.returncode = os.waitstatus_to_exitcode(status)
             errors.seek(0)
             text = errors.read()
-            assert done.returncode == 0, text
+            assert status == 0, text
         requests, bytes_ = map(int, COUNTS.search(text).groups())
-        return (seconds, used.ru_utime + used.ru_stime, peak / 1024, requests, bytes_,
-                self.proxy.spent())
+        return seconds, cpu, peak, requests, bytes_, self.proxy.spent()
 
     # ---- the open of a domain with a large chunk table ----
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -257,6 +258,24 @@ class RcloneFull(Rclone):
 PEERS = (S3fs, RcloneOff, RcloneFull, Ros3)
 
 
+def peak_memory(pid):
+    """The peak memory of a program that runs, in bytes; 0 if it has ended."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next((int(line.split()[1]) << 10 for line in f if line.startswith("VmHWM")), 0)
+
+
+def wait_for(process):
+    """Waits for a program. Returns its exit status, processor seconds and peak memory in MiB.
+    ru_maxrss would be at least the memory of this process, from which the other was forked."""
+    peak, ended = 0, 0
+    while not ended:
+        peak = max(peak, peak_memory(process.pid))
+        time.sleep(0.004)
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime, peak / (1 << 20)
+
+
 class Hsmount(Reader):
     """The program under test, started anew for each run."""
     name, can_copy = "hsmount", True
@@ -279,5 +298,4 @@ class Hsmount(Reader):
 
     def peak(self):
         """The peak memory of the daemon in bytes."""
-        with open(f"/proc/{self.mount.process.pid}/status", encoding="ascii") as f:
-            return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmHWM"))
+        return peak_memory(self.mount.process.pid)

@@ -458,8 +458,11 @@ static void test_several_mounts(void **state)
 	for (unsigned int i = 0; i < 2 * READERS; i++)
 		pthread_join(readers[i].thread, NULL);
 	for (int i = 0; i < 2; i++) {
-		store_diskcache_read(sides[i].top, &stats[i]);
-		assert_true(stats[i].hits > 0);
+		/* A busy disk may have stored nothing yet of what this side has read. */
+		do {
+			assert_large(sides[i].top, 0, etags[0]);
+			store_diskcache_read(sides[i].top, &stats[i]);
+		} while (stats[i].hits == 0);
 		assert_int_equal(stats[i].errors, 0);
 		side_free(&sides[i]);
 	}
