@@ -69,6 +69,8 @@ struct engine_options {
 	bool no_filters;  /* render every dataset unfiltered */
 	bool allow_empty; /* accept a place that is not recognised as a bucket */
 	bool make_bucket; /* accept an empty place, which becomes a bucket by the first put */
+	bool write;	  /* engine_mkdir(), engine_rename() and so on change the bucket */
+	const char *user; /* owner of new folders; required if write is set */
 	const char *debug_fault; /* injects failures into the store, for tests; NULL: none */
 	bool debug_count;	 /* show the counters as attributes user.hsds.debug.* of the root */
 	struct engine_s3_options s3;
@@ -81,7 +83,9 @@ void engine_options_init(struct engine_options *opt);
  * is wrong or the place is not a bucket, with -EOPNOTSUPP if the bucket's schema is not supported.
  */
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err);
-void engine_close(struct engine *e); /* all files must be closed */
+/* All files must be closed. Deletes the storage of domains that were removed, for at most 15
+ * seconds. */
+void engine_close(struct engine *e);
 
 /* Splits "BUCKET/PATH". The bucket is the nearest directory, from the argument upwards, that has a
  * store of domains in it; in "s3://bucket/path" it is the whole bucket. The caller frees both.
@@ -141,6 +145,23 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 			size_t size, struct err *err);
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
 			 struct err *err);
+
+/* Changes of names. A change is visible to all readers of the bucket when the function returns, and
+ * at once in this engine. Each fails with -EROFS unless engine_options.write is set, with -ESTALE
+ * if other programs keep changing the same name, and with errors of the bucket. */
+/* Makes a folder. -EEXIST, -EINVAL: the path is part of the bucket's storage. */
+int engine_mkdir(struct engine *e, const char *path, struct err *err);
+/* Removes an empty folder. -ENOTDIR, -ENOTEMPTY. */
+int engine_rmdir(struct engine *e, const char *path, struct err *err);
+/* Removes a domain or a plain object. Files that have the domain open can still be read: its
+ * storage is deleted later. -EISDIR. */
+int engine_unlink(struct engine *e, const char *path, struct err *err);
+/* Renames a domain or a plain object, and replaces what has the new name unless it is a directory
+ * (-EISDIR). flags: 0, or RENAME_NOREPLACE: -EEXIST; others: -EINVAL. -EPERM: a domain would get a
+ * name without extension, under which a mount does not show it. -EXDEV: a directory, or a
+ * plain object of more than 64 MiB. */
+int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
+		  struct err *err);
 
 /* Free and total bytes of the file system of the bucket; -EOPNOTSUPP if there is none. */
 int engine_space(struct engine *e, uint64_t *free_bytes, uint64_t *total_bytes);

@@ -28,13 +28,14 @@
 
 _Static_assert(OPTIONS_NO_MODE == FUSE_FRONT_ACL_MODE, "passed on without a check");
 
-enum { CLOSE_MS = 5000 };
+/* The storage of removed domains is deleted at the end, for at most 15 seconds. */
+enum { CLOSE_MS = 5000, CLOSE_WRITE_MS = 20000 };
 
 static const char program[] = "hsmount";
 
 static const char help[] =
 	"usage: hsmount [OPTIONS] BUCKET MOUNTPOINT\n"
-	"Shows a bucket of HDF5 domains as a tree of HDF5 files, read-only.\n"
+	"Shows a bucket of HDF5 domains as a tree of HDF5 files.\n"
 	"\n"
 	"BUCKET is a directory, file:///DIRECTORY or s3://BUCKET[/PREFIX].\n"
 	"Unmount with: fusermount3 -u MOUNTPOINT\n"
@@ -337,6 +338,7 @@ static int mount_and_serve(const struct settings *s, const char *mountpoint,
 		.foreground = s->foreground,
 		.debug = s->debug,
 		.single_thread = s->single_thread,
+		.write = o->engine.write,
 		.uid = o->uid,
 		.gid = o->gid,
 		.file_mode = o->file_mode,
@@ -357,6 +359,13 @@ static int mount_and_serve(const struct settings *s, const char *mountpoint,
 	return rc;
 }
 
+/* The owner of new folders, as hsimage chooses the owner of new domains. */
+static const char *owner_name(void)
+{
+	const char *name = getenv("HS_USERNAME");
+	return name && name[0] ? name : login_name();
+}
+
 static int serve(struct settings *s, struct log *log, struct err *err)
 {
 	auto_free char *bucket = absolute_bucket(s->bucket, err);
@@ -371,13 +380,15 @@ static int serve(struct settings *s, struct log *log, struct err *err)
 			 : 0;
 	o->engine.bucket = bucket;
 	o->engine.log = log;
+	o->engine.user = owner_name();
 	log_signal_block();
 	if (!rc)
 		rc = engine_open(&o->engine, &remains.engine, err);
 	if (rc)
 		return rc;
 	rc = mount_and_serve(s, mountpoint, &remains, err);
-	if (!shutdown_in_time(close_remains, &remains, CLOSE_MS)) {
+	if (!shutdown_in_time(close_remains, &remains,
+			      o->engine.write ? CLOSE_WRITE_MS : CLOSE_MS)) {
 		log_warning(log,
 			    "exiting without waiting for requests to the bucket that do not end");
 		if (rc)

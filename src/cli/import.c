@@ -8,7 +8,6 @@
 #include "command.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -110,13 +109,6 @@ static void show_progress(void *arg, uint64_t done, uint64_t total)
 {
 	struct command *c = arg;
 	progress_set(&c->progress, done, total);
-}
-
-/* The name of the user for whom this program runs. */
-static const char *login_name(void)
-{
-	const struct passwd *user = getpwuid(geteuid());
-	return user ? user->pw_name : "admin";
 }
 
 int command_import_open(struct command *c)

@@ -41,6 +41,12 @@ int operands_check(char *const *operands, int n, const char *const *names, int n
 	return err_wrap(err, -EINVAL, "missing operand");
 }
 
+const char *login_name(void)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	return user ? user->pw_name : "admin";
+}
+
 /* ---- values ---- */
 
 static int bad_value(struct err *err, const char *name, const char *value, const char *expected)
@@ -152,15 +158,10 @@ static int set_default_permissions(struct options *o, const char *name, const ch
 	return pass_on(o, name, value, err);
 }
 
-static int accept_ro(struct options *o, const char *name, const char *value, struct err *err)
+/* "ro" and "rw": the last one counts. */
+static int set_write(struct options *o, const char *name, const char *value, struct err *err)
 {
-	return 0;
-}
-
-/* mount(8) adds "rw" unless the user gives "ro", so "rw" is accepted. */
-static int accept_rw(struct options *o, const char *name, const char *value, struct err *err)
-{
-	fprintf(stderr, "hsmount: mounted read-only: writing is not supported\n");
+	o->engine.write = strcmp(name, "rw") == 0;
 	return 0;
 }
 
@@ -273,9 +274,11 @@ static const struct option_def {
 	 .help = "let the kernel check modes"},
 	{"nonempty", NULL, MOUNT, FLAG, IN(nonempty),
 	 .help = "mount even where another bucket is mounted already"},
-	{"ro", NULL, MOUNT, CALL, .set = accept_ro,
-	 .help = "mount read-only, which is always the case"},
-	{"rw", NULL, MOUNT, CALL, .set = accept_rw},
+	{"ro", NULL, MOUNT, CALL, .set = set_write,
+	 .help = "mount read-only, which is the default"},
+	{"rw", NULL, MOUNT, CALL, .set = set_write,
+	 .help = "let programs change names: make and remove directories, rename and\n"
+		 "remove files; the contents of files cannot be written"},
 	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
 	{"allow_root", NULL, MOUNT, CALL, .set = pass_on},
 	{"auto_unmount", NULL, MOUNT, CALL, .set = pass_on},
@@ -292,8 +295,8 @@ static const struct option_def {
 
 enum { NDEFS = sizeof(defs) / sizeof(defs[0]) };
 
-/* Other words of fstab(5) and /proc/mounts. With or without a value they mean nothing to a
- * read-only mount, or they are for other programs. Labels of SELinux (context=…) are not
+/* Other words of fstab(5) and /proc/mounts. With or without a value they mean nothing to
+ * hsmount, or they are for other programs. Labels of SELinux (context=…) are not
  * implemented: the kernel labels the files as those of any FUSE mount. */
 static const char *const ignored[] = {
 	"defaults",    "auto",		"noauto",      "user",	     "nouser",	  "users",

@@ -61,6 +61,9 @@ void options_print_help(bool mounting);
 int operands_check(char *const *operands, int n, const char *const *names, int n_names,
 		   int required, struct err *err);
 
+/* The name of the user for whom this program runs. Valid until the next call of getpwnam(3). */
+const char *login_name(void);
+
 /* Prints "PROGRAM: message" to standard error and returns EXIT_FAILED. */
 int complain(const char *program, const struct err *err);
 

@@ -12,7 +12,8 @@
 
 static struct document_place place_of(const struct change *c)
 {
-	return (struct document_place){.env = c->env, .store = c->store, .schema = c->schema};
+	return (struct document_place){
+		.env = c->env, .store = c->store, .schema = c->schema, .cancelled = c->cancelled};
 }
 
 static int key_of(const struct change *c, const char *path, char *key, size_t room, struct err *err)

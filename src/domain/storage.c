@@ -47,6 +47,7 @@ int storage_is_shared(const struct document_place *p, const char *path, uint64_t
 	req->list.delimit = true;
 	req->list.whole = true;
 	req->list.complete = true;
+	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
 	int rc = store_failure(&req->answer, err);
 	const struct store_page *page = &req->answer.page;
@@ -60,7 +61,7 @@ int storage_purge(const struct document_place *p, const char *prefix, uint64_t *
 		  struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_LIST);
-	auto_put_queue struct put_queue *q = put_queue_new(p->env, p->store, DELETES, NULL);
+	auto_put_queue struct put_queue *q = put_queue_new(p->env, p->store, DELETES, p->cancelled);
 	auto_free char *after = NULL;
 	struct put_queue_counts counts;
 	int rc = req && q ? 0 : err_set(err, -ENOMEM, "out of memory");
@@ -69,6 +70,7 @@ int storage_purge(const struct document_place *p, const char *prefix, uint64_t *
 		store_request_key(req, prefix);
 		if (after)
 			store_request_start_after(req, after);
+		req->cancelled = cancelled_by(p->cancelled);
 		store_run(p->store, req);
 		const struct store_page *page = &req->answer.page;
 		rc = store_failure(&req->answer, err);

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <diskcache/diskcache.h>
 #include <s3/s3.h>
@@ -40,6 +39,8 @@ static int check_options(const struct engine_options *opt, struct err *err)
 {
 	if (!opt->bucket || !opt->bucket[0])
 		return err_set(err, -EINVAL, "missing bucket");
+	if (opt->write && (!opt->user || !opt->user[0]))
+		return err_set(err, -EINVAL, "missing user");
 	if (opt->workers > MAX_WORKERS)
 		return err_set(err, -EINVAL, "workers=%u: must be at most %d", opt->workers,
 			       MAX_WORKERS);
@@ -49,13 +50,6 @@ static int check_options(const struct engine_options *opt, struct err *err)
 	if (opt->cache_dir && opt->cache_disk_size < CACHE_DISK_MIN)
 		return err_set(err, -EINVAL, "cache_disk_size: must be at least 1M");
 	return 0;
-}
-
-static int64_t wall_clock(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 /* Limit of prefetches at the same time: a little less than the store's limit of requests, so that a
@@ -128,7 +122,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	e->debug_count = opt->debug_count;
 	e->connections = opt->s3.connections ? opt->s3.connections : STORE_S3_CONNECTIONS;
 	e->open_ttl_ns = (uint64_t)llround(opt->open_ttl * 1e9);
-	e->started_ns = wall_clock();
+	e->started_ns = engine_wall_clock();
 	rc = -ENOMEM;
 	e->pool = pool_new(opt->workers);
 	if (!e->pool)
@@ -173,6 +167,13 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		snapshots_new(e->env.budget, max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
 	if (!e->cache || !e->names || !e->snapshots)
 		goto fail;
+	if (opt->write) {
+		const struct garbage_ops ops = change_garbage_ops(e);
+		e->garbage = garbage_new(&e->env, &ops, true);
+		e->user = strdup(opt->user);
+		if (!e->garbage || !e->user)
+			goto fail;
+	}
 	*out = e;
 	return 0;
 fail:
@@ -185,6 +186,7 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
+	garbage_free(e->garbage);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	if (e->cache)
@@ -197,6 +199,7 @@ void engine_close(struct engine *e)
 	budget_free(e->env.budget);
 	free(e->roots);
 	free(e->root_names);
+	free(e->user);
 	free(e->bucket);
 	free(e);
 }

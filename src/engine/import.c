@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <base/str.h>
 #include <domain/import.h>
@@ -67,19 +66,6 @@ static int check_bare(struct engine *e, const char *path, struct err *err)
 		       shown);
 }
 
-static int check_name(const char *path, struct err *err)
-{
-	auto_free char *prefix = names_join(path, "");
-	if (!prefix)
-		return err_set(err, -ENOMEM, "out of memory");
-	if (!store_key_ok(path))
-		return err_set(err, -EINVAL, "%s: not a valid path", path);
-	if (schema_is_document(schema_all(), path) || schema_is_storage(schema_all(), path) ||
-	    schema_is_storage(schema_all(), prefix))
-		return err_set(err, -EINVAL, "%s: the path is part of the bucket's storage", path);
-	return 0;
-}
-
 /* The nearest thing above a path that does not exist must be able to contain the domain. */
 static int check_above(struct engine *e, const char *path, struct err *err)
 {
@@ -127,7 +113,7 @@ static int find_target(struct engine *e, const struct engine_import *opt, char *
 		return err_set(err, -EISDIR, "%s: it is a folder", asked);
 	if (kind == NAMES_OBJECT)
 		return err_set(err, -EEXIST, "%s: it exists and is not a domain", asked);
-	rc = check_name(*path, err);
+	rc = names_check_new(e->names, *path, err);
 	if (rc || kind == NAMES_DOMAIN)
 		return rc;
 	rc = check_above(e, *path, err);
@@ -135,13 +121,6 @@ static int find_target(struct engine *e, const struct engine_import *opt, char *
 }
 
 /* ---- the import ---- */
-
-static int64_t wall_clock(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static int open_source(void *ctx, struct source **out, struct err *err)
 {
@@ -294,7 +273,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.skip_unsupported = opt->skip_unsupported,
 		.min_chunk = opt->min_chunk,
 		.puts = puts_of(e, opt),
-		.now_ns = wall_clock(),
+		.now_ns = engine_wall_clock(),
 		.cancelled = opt->cancelled,
 		.file = whole_file_of(&whole),
 		.external = whole.external ? external_files_access(whole.external) : NULL,

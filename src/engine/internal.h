@@ -9,6 +9,7 @@
 #include <hsmount/engine.h>
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include <base/env.h>
 #include <cache/cache.h>
@@ -18,6 +19,7 @@
 #include <store/store.h>
 
 #include "files.h"
+#include "garbage.h"
 #include "snapshots.h"
 #include "store_stack.h"
 
@@ -42,12 +44,25 @@ struct engine {
 	struct names *names;
 	struct snapshots *snapshots;
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
+	struct garbage *garbage;		/* NULL: names cannot be changed */
+	char *user;				/* owner of new folders */
 };
 
 static inline uint64_t engine_now(const struct engine *e)
 {
 	return e->env.now(&e->env);
 }
+
+/* Nanoseconds since the epoch. */
+static inline int64_t engine_wall_clock(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* How garbage is examined and deleted (change.c). */
+struct garbage_ops change_garbage_ops(struct engine *e);
 
 /* The attributes of a plain object of this version (stat.c). */
 void stat_object(const struct store_meta *meta, struct engine_stat *st);

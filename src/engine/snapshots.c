@@ -435,6 +435,23 @@ void snapshot_mark_stale(struct snapshot *s)
 	pthread_mutex_unlock(&t->lock);
 }
 
+void snapshots_forget(struct snapshots *t, const char *path)
+{
+	struct snapshot *garbage = NULL;
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot) {
+		slot->stale = true;
+		slot->last = (struct engine_stat){0};
+		/* A build may be about to find that the current snapshot is still valid. */
+		if (!slot->build)
+			drop_current_locked(t, slot, &garbage);
+	}
+	pthread_mutex_unlock(&t->lock);
+	free_snapshots(garbage);
+}
+
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st)
 {
 	struct slot *slot = NULL;

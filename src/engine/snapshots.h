@@ -79,6 +79,10 @@ void snapshot_close(struct snapshot *s);
  * the bucket, whatever open_ttl is. */
 void snapshot_mark_stale(struct snapshot *s);
 
+/* For a caller that has changed which domain has this path, or removed it: the next open asks the
+ * bucket, whatever open_ttl is. Open files are not affected. */
+void snapshots_forget(struct snapshots *t, const char *path);
+
 /* Attributes of the last image of a domain. False if the table remembers none. */
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st);
 /* The number of snapshots, including old ones that are still open. */

@@ -68,6 +68,8 @@ static void stat_node(struct engine *e, struct names_node *n, bool estimate, str
 	}
 	st->size_exact = true;
 	st->mode = names_doc_mode(&n->doc, true);
+	if (e->garbage)
+		st->mode |= names_write_mode(&n->doc);
 	if (st->mtime_ns == 0)
 		st->mtime_ns = st->ctime_ns = e->started_ns;
 }

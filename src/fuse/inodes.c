@@ -15,14 +15,18 @@
 #include <string.h>
 #include <uthash.h>
 
+/* Of the second table, without padding between the two. */
+struct key {
+	uint64_t version;
+	char path[];
+};
+
 struct inode {
 	uint64_t ino;
 	uint64_t nlookup;
 	struct engine_stat st;
 	UT_hash_handle by_ino, by_key;
-	/* The key of the second table: version and path, without padding between them. */
-	uint64_t version;
-	char path[];
+	struct key *key; /* heap */
 };
 
 struct inodes {
@@ -36,17 +40,37 @@ static unsigned int key_len(const char *path)
 	return (unsigned int)(sizeof(uint64_t) + strlen(path));
 }
 
+static struct key *new_key(const char *path, uint64_t version)
+{
+	const size_t n = strlen(path) + 1;
+	struct key *key = malloc(sizeof(*key) + n);
+	if (key) {
+		key->version = version;
+		memcpy(key->path, path, n);
+	}
+	return key;
+}
+
 static struct inode *new_inode(uint64_t ino, const char *path, const struct engine_stat *st)
 {
-	size_t n = strlen(path) + 1;
-	struct inode *i = calloc(1, sizeof(*i) + n);
-	if (!i)
+	struct inode *i = calloc(1, sizeof(*i));
+	struct key *key = new_key(path, st->version);
+	if (!i || !key) {
+		free(i);
+		free(key);
 		return NULL;
+	}
 	i->ino = ino;
 	i->st = *st;
-	i->version = st->version;
-	memcpy(i->path, path, n);
+	i->key = key;
 	return i;
+}
+
+static void free_inode(struct inode *i)
+{
+	if (i)
+		free(i->key);
+	free(i);
 }
 
 static struct inode *find_ino_locked(struct inodes *t, uint64_t ino)
@@ -59,13 +83,13 @@ static struct inode *find_ino_locked(struct inodes *t, uint64_t ino)
 static struct inode *find_key_locked(struct inodes *t, const struct inode *like)
 {
 	struct inode *i = NULL;
-	HASH_FIND(by_key, t->by_key, &like->version, key_len(like->path), i);
+	HASH_FIND(by_key, t->by_key, like->key, key_len(like->key->path), i);
 	return i;
 }
 
 static bool add_key_locked(struct inodes *t, struct inode *i)
 {
-	HASH_ADD_KEYPTR(by_key, t->by_key, &i->version, key_len(i->path), i);
+	HASH_ADD_KEYPTR(by_key, t->by_key, i->key, key_len(i->key->path), i);
 	return i->by_key.tbl != NULL;
 }
 
@@ -94,7 +118,7 @@ struct inodes *inodes_new(void)
 	struct inode *i = new_inode(INODES_ROOT, "", &root);
 	if (!t || !i || !add_locked(t, i)) {
 		free(t);
-		free(i);
+		free_inode(i);
 		return NULL;
 	}
 	i->nlookup = 1; /* for the mount */
@@ -111,7 +135,7 @@ void inodes_free(struct inodes *t)
 	HASH_CLEAR(by_key, t->by_key);
 	HASH_ITER (by_ino, t->by_ino, i, next) {
 		HASH_DELETE(by_ino, t->by_ino, i);
-		free(i);
+		free_inode(i);
 	}
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -144,7 +168,7 @@ uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_
 		ino = i->ino;
 	}
 	pthread_mutex_unlock(&t->lock);
-	free(fresh);
+	free_inode(fresh);
 	return ino;
 }
 
@@ -162,7 +186,39 @@ void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup)
 		}
 	}
 	pthread_mutex_unlock(&t->lock);
-	free(gone);
+	free_inode(gone);
+}
+
+void inodes_remove(struct inodes *t, const char *path)
+{
+	struct inode *i, *next;
+	pthread_mutex_lock(&t->lock);
+	HASH_ITER (by_ino, t->by_ino, i, next) {
+		if (strcmp(i->key->path, path) == 0)
+			remove_key_locked(t, i);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void inodes_rename(struct inodes *t, const char *from, const char *to)
+{
+	struct inode *i, *next;
+	pthread_mutex_lock(&t->lock);
+	HASH_ITER (by_ino, t->by_ino, i, next) {
+		struct key *key;
+		if (strcmp(i->key->path, from) != 0)
+			continue;
+		remove_key_locked(t, i);
+		key = new_key(to, i->key->version);
+		if (!key)
+			continue;
+		free(i->key);
+		i->key = key;
+		/* If this fails for lack of memory, the next lookup makes another inode. */
+		if (!find_key_locked(t, i))
+			add_key_locked(t, i);
+	}
+	pthread_mutex_unlock(&t->lock);
 }
 
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
@@ -171,7 +227,7 @@ int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
 	pthread_mutex_lock(&t->lock);
 	const struct inode *i = find_ino_locked(t, ino);
 	if (i) {
-		*out = (struct inode_view){.ino = ino, .path = strdup(i->path), .st = i->st};
+		*out = (struct inode_view){.ino = ino, .path = strdup(i->key->path), .st = i->st};
 		rc = out->path ? 0 : -ENOMEM;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -182,10 +238,10 @@ bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st)
 {
 	pthread_mutex_lock(&t->lock);
 	struct inode *i = find_ino_locked(t, ino);
-	bool same = i && i->version == st->version;
-	if (i && i->version == 0) {
+	bool same = i && i->key->version == st->version;
+	if (i && i->key->version == 0) {
 		remove_key_locked(t, i);
-		i->version = st->version;
+		i->key->version = st->version;
 		i->st = *st;
 		/* If this fails for lack of memory, the next lookup makes another inode. */
 		if (!find_key_locked(t, i))

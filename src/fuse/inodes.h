@@ -39,6 +39,11 @@ void inodes_free(struct inodes *t);
 uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_stat *st);
 /* Decrements the lookup count, and removes the inode when the count is 0. */
 void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup);
+/* The path has no file any more. Its inodes stay until the kernel forgets them, but later look-ups
+ * of the path get another one: the kernel does not use the inode of a removed directory again. */
+void inodes_remove(struct inodes *t, const char *path);
+/* The file has another path. If there is no memory for it, its inodes are removed. */
+void inodes_rename(struct inodes *t, const char *from, const char *to);
 /* -ESTALE: the table has no such number; -ENOMEM. */
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
 /* Call it when a file with these attributes was opened for this inode. An inode with version 0 gets

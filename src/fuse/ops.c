@@ -18,46 +18,8 @@ static void init(void *arg, struct fuse_conn_info *conn)
 	conn->congestion_threshold = SESSION_BACKGROUND * 3 / 4;
 }
 
-/* Operations that would change a file or directory. The kernel itself refuses them on a read-only
- * mount, but root can remount it read-write. */
-static void refuse_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
-			   struct fuse_file_info *fi)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-			 dev_t rdev)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_name(fuse_req_t req, fuse_ino_t parent, const char *name)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
-			  const char *newname, unsigned int flags)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t newparent, const char *newname)
-{
-	fuse_reply_err(req, EROFS);
-}
-
+/* The content of files and their attributes cannot be changed. On a writable mount, programs that
+ * copy attributes ignore ENOTSUP. */
 static void refuse_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 			  struct fuse_file_info *fi)
 {
@@ -73,7 +35,12 @@ static void refuse_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t
 static void refuse_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
 			    size_t size, int flags)
 {
-	fuse_reply_err(req, EROFS);
+	fuse_reply_err(req, session_of(req)->opt->write ? ENOTSUP : EROFS);
+}
+
+static void refuse_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	fuse_reply_err(req, session_of(req)->opt->write ? ENOTSUP : EROFS);
 }
 
 /* libhdf5 needs file locks. Without .flock and .getlk the kernel manages them itself. */
@@ -94,16 +61,16 @@ const struct fuse_lowlevel_ops ops_table = {
 	.read = ops_read,
 	.release = ops_release,
 	.lseek = ops_lseek,
-	.setattr = refuse_setattr,
-	.mknod = refuse_mknod,
-	.mkdir = refuse_mkdir,
-	.unlink = refuse_name,
-	.rmdir = refuse_name,
-	.symlink = refuse_symlink,
-	.rename = refuse_rename,
-	.link = refuse_link,
+	.setattr = ops_setattr,
+	.mknod = ops_mknod,
+	.mkdir = ops_mkdir,
+	.unlink = ops_unlink,
+	.rmdir = ops_rmdir,
+	.symlink = ops_symlink,
+	.rename = ops_rename,
+	.link = ops_link,
 	.create = refuse_create,
 	.write = refuse_write,
 	.setxattr = refuse_setxattr,
-	.removexattr = refuse_name,
+	.removexattr = refuse_removexattr,
 };

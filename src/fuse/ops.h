@@ -3,8 +3,11 @@
 #ifndef FUSE_OPS_H
 #define FUSE_OPS_H
 
+#include <stdbool.h>
+
 #include "fuse_api.h"
 
+struct engine_stat;
 struct session;
 
 /* For fuse_session_new(), whose userdata must be a struct session. */
@@ -19,6 +22,24 @@ void ops_access(fuse_req_t req, fuse_ino_t ino, int mask);
 void ops_statfs(fuse_req_t req, fuse_ino_t ino);
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
+
+enum { OPS_PATH_MAX = 4096 /* bytes, with the NUL */ };
+/* The path of a name in a directory. False: the function has replied with an error. */
+bool ops_path(fuse_req_t req, fuse_ino_t parent, const char *name, char path[OPS_PATH_MAX]);
+/* Replies with the inode of a path, and its attributes. */
+void ops_reply_entry(fuse_req_t req, const char *path, const struct engine_stat *st);
+
+/* ops_change.c: on a mount without engine_options.write they fail with EROFS */
+void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+		 struct fuse_file_info *fi);
+void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode);
+void ops_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name);
+void ops_unlink(fuse_req_t req, fuse_ino_t parent, const char *name);
+void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+		const char *new_name, unsigned int flags);
+void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev);
+void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name);
+void ops_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char *new_name);
 
 /* ops_stats.c: the directory and files of stats_files.h */
 void ops_stats_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);

@@ -16,7 +16,6 @@
 #include "stats_files.h"
 
 enum {
-	PATH_MAX_BYTES = 4096,
 	NAME_MAX_BYTES = 255,
 	XATTR_MAX_BYTES = 65536,
 	STATFS_BLOCK = 4096,
@@ -37,28 +36,51 @@ static uint64_t subject_of(fuse_ino_t parent, const char *name)
 	return checksum_lookup3(name, strlen(name), (uint32_t)parent) | UINT64_C(1) << 63;
 }
 
-void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+bool ops_path(fuse_req_t req, fuse_ino_t parent, const char *name, char path[OPS_PATH_MAX])
 {
-	struct session *s = session_of(req);
 	auto_inode struct inode_view dir = {0};
-	struct engine_stat st;
-	struct err err = ERR_INIT;
-	char path[PATH_MAX_BYTES];
-	if (stats_files_own(parent, name)) {
-		ops_stats_lookup(req, parent, name);
-		return;
-	}
 	if (!reply_get_inode(req, parent, &dir))
-		return;
+		return false;
 	size_t len = strlen(dir.path), n = strlen(name);
-	if (n > NAME_MAX_BYTES || len + n + 2 > sizeof(path)) {
+	if (n > NAME_MAX_BYTES || len + n + 2 > OPS_PATH_MAX) {
 		fuse_reply_err(req, ENAMETOOLONG);
-		return;
+		return false;
 	}
 	memcpy(path, dir.path, len);
 	if (len)
 		path[len++] = '/';
 	memcpy(path + len, name, n + 1);
+	return true;
+}
+
+void ops_reply_entry(fuse_req_t req, const char *path, const struct engine_stat *st)
+{
+	struct session *s = session_of(req);
+	struct fuse_entry_param entry = {.ino = inodes_look_up(s->inodes, path, st)};
+	struct err err = ERR_INIT;
+	if (!entry.ino) {
+		reply_fail(req, err_set(&err, -ENOMEM, "out of memory"), "look up", path, &err);
+		return;
+	}
+	entry.entry_timeout = s->opt->metadata_ttl;
+	entry.attr_timeout = reply_attr_timeout(s, st);
+	reply_attr(s, entry.ino, st, &entry.attr);
+	if (fuse_reply_entry(req, &entry) == -ENOENT) /* the kernel has dropped the request */
+		inodes_forget(s->inodes, entry.ino, 1);
+}
+
+void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct session *s = session_of(req);
+	struct engine_stat st;
+	struct err err = ERR_INIT;
+	char path[OPS_PATH_MAX];
+	if (stats_files_own(parent, name)) {
+		ops_stats_lookup(req, parent, name);
+		return;
+	}
+	if (!ops_path(req, parent, name, path))
+		return;
 	struct request request;
 	int rc = 0;
 	if (!reopen_stat(s->reopen, fuse_req_ctx(req)->pid, path, &st)) {
@@ -69,24 +91,12 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	if (rc)
 		reopen_end(s->reopen, fuse_req_ctx(req)->pid);
-	if (rc == -ENOENT) {
+	if (rc == -ENOENT)
 		reply_negative(req);
-		return;
-	}
-	struct fuse_entry_param entry = {0};
-	if (rc == 0) {
-		entry.ino = inodes_look_up(s->inodes, path, &st);
-		rc = entry.ino ? 0 : err_set(&err, -ENOMEM, "out of memory");
-	}
-	if (rc) {
+	else if (rc)
 		reply_fail(req, rc, "look up", path, &err);
-		return;
-	}
-	entry.entry_timeout = s->opt->metadata_ttl;
-	entry.attr_timeout = reply_attr_timeout(s, &st);
-	reply_attr(s, entry.ino, &st, &entry.attr);
-	if (fuse_reply_entry(req, &entry) == -ENOENT) /* the kernel has dropped the request */
-		inodes_forget(s->inodes, entry.ino, 1);
+	else
+		ops_reply_entry(req, path, &st);
 }
 
 void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
@@ -152,10 +162,11 @@ void ops_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		fuse_reply_attr(req, &st, timeout);
 }
 
-/* No file is writable. If default_permissions is set, the kernel checks the mode itself. */
+/* If default_permissions is set, the kernel checks the mode itself. On a writable mount all files
+ * count as writable here: rm asks about others before it removes them. */
 void ops_access(fuse_req_t req, fuse_ino_t ino, int mask)
 {
-	fuse_reply_err(req, mask & W_OK ? EROFS : 0);
+	fuse_reply_err(req, mask & W_OK && !session_of(req)->opt->write ? EROFS : 0);
 }
 
 void ops_statfs(fuse_req_t req, fuse_ino_t ino)

@@ -15,6 +15,9 @@ void reply_fail(fuse_req_t req, int code, const char *what, const char *path, co
 	case -EINTR:
 	case -ERANGE:
 	case -ESTALE:
+	case -EEXIST:
+	case -ENOTEMPTY:
+	case -EXDEV:
 		log_debug(session_of(req)->log, "%s %s: %s", what, path, err->msg);
 		break;
 	default:

@@ -6,7 +6,8 @@
 #include "session.h"
 
 /* Logs the error and replies with it. code: negative errno. Errors that are normal in use (a name
- * does not exist, a file has changed, a read was cancelled) are logged as debug messages. */
+ * does not exist or does already, a file has changed, a read was cancelled) are logged as debug
+ * messages. */
 void reply_fail(fuse_req_t req, int code, const char *what, const char *path,
 		const struct err *err);
 /* Copies an inode to *out. False: the function has replied with ESTALE or ENOMEM. */

@@ -34,8 +34,9 @@ static char *escape(const char *s)
 static int build_args(const struct fuse_front_options *opt, struct fuse_args *args)
 {
 	auto_free char *source = escape(opt->bucket), *options = NULL;
-	if (!source || asprintf(&options, "ro,subtype=hsmount,fsname=%s%s%s", source,
-				opt->mount_options[0] ? "," : "", opt->mount_options) < 0) {
+	if (!source ||
+	    asprintf(&options, "%s,subtype=hsmount,fsname=%s%s%s", opt->write ? "rw" : "ro", source,
+		     opt->mount_options[0] ? "," : "", opt->mount_options) < 0) {
 		options = NULL;
 		return -ENOMEM;
 	}

@@ -30,16 +30,20 @@ static const struct domain_acl *find_acl(const struct domain_info *d, const char
 	return NULL;
 }
 
+/* As in the service, an owner without an entry has the rights of `default`. */
+static const struct domain_acl *owner_acl(const struct domain_info *d)
+{
+	const struct domain_acl *owner = d->owner && d->owner[0] ? find_acl(d, d->owner) : NULL;
+	return owner ? owner : find_acl(d, "default");
+}
+
 unsigned int names_mode(const struct domain_info *d, bool is_dir)
 {
 	if (d->nacls == 0)
 		return is_dir ? 0555 : 0444;
 	const struct domain_acl *others = find_acl(d, "default");
-	const struct domain_acl *owner = d->owner && d->owner[0] ? find_acl(d, d->owner) : NULL;
+	const struct domain_acl *owner = owner_acl(d);
 	unsigned int mode = 0;
-	/* As in the service, an owner without an entry has the rights of `default`. */
-	if (!owner)
-		owner = others;
 	if (owner && owner->perms & DOMAIN_PERM_READ)
 		mode |= is_dir ? 0500 : 0400;
 	if (others && others->perms & DOMAIN_PERM_READ)
@@ -51,4 +55,13 @@ unsigned int names_doc_mode(const struct names_doc *d, bool is_dir)
 {
 	static const struct domain_info none;
 	return names_mode(d->document ? &d->document->info : &none, is_dir);
+}
+
+unsigned int names_write_mode(const struct names_doc *d)
+{
+	const struct domain_info *info = d->document ? &d->document->info : NULL;
+	if (!info || info->nacls == 0)
+		return 0200;
+	const struct domain_acl *owner = owner_acl(info);
+	return owner && owner->perms & DOMAIN_PERM_CREATE ? 0200 : 0;
 }

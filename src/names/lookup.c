@@ -298,6 +298,7 @@ static int request_node(struct names *ns, const char *path, struct names_node **
 static int resolve(struct names *ns, const char *path, struct names_node **out, struct err *err)
 {
 	const uint64_t began_ns = names_now(ns), second = UINT64_C(1000000000);
+	const uint64_t changes = atomic_load(&ns->changes);
 	struct err own = ERR_INIT;
 	err = err ? err : &own;
 	int rc = names_cache_get_failure(ns->cache, path, began_ns);
@@ -305,7 +306,7 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 		return err_set(err, rc, "%s: the same request has just failed", path);
 	rc = request_node(ns, path, out, err);
 	/* A document that cannot be read now may be readable soon, so it is not cached. */
-	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN)
+	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN && !names_has_changed(ns, changes))
 		names_cache_put(ns->cache, *out, names_valid_until(ns, *out));
 	if (rc == -ENOENT)
 		names_cache_drop(ns->cache, path);

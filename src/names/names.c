@@ -2,9 +2,13 @@
 /* See names/names.h. Any thread. */
 #include "names_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "name_cache.h"
+#include "root_list.h"
+#include "rules.h"
 
 struct names *names_new(const struct names_options *opt)
 {
@@ -42,4 +46,25 @@ struct names_node *names_recall(struct names *ns, const char *path)
 void names_forget(struct names *ns, const char *path)
 {
 	names_cache_drop(ns->cache, path);
+}
+
+void names_changed(struct names *ns, const char *path)
+{
+	struct bytes none = {0};
+	auto_free char *dir = strndup(path, names_parent_len(path));
+	atomic_fetch_add(&ns->changes, 1);
+	names_cache_drop(ns->cache, path);
+	if (dir)
+		names_cache_put_list(ns->cache, dir, &none, 0);
+}
+
+int names_check_new(struct names *ns, const char *path, struct err *err)
+{
+	if (!store_key_ok(path))
+		return err_set(err, -EINVAL, "%s: not a valid path", path);
+	if (names_is_hidden(ns->schemas, path))
+		return err_set(err, -EINVAL, "%s: the path is part of the bucket's storage", path);
+	if (!names_is_below_roots(ns, path))
+		return err_set(err, -EINVAL, "%s: the mount does not show this path", path);
+	return 0;
 }

@@ -7,7 +7,7 @@
 
 struct names_cache;
 
-/* Constant; the cache guards itself. */
+/* Constant, except for the counter; the cache guards itself. */
 struct names {
 	const struct env *env;
 	struct store *store;
@@ -15,11 +15,18 @@ struct names {
 	uint64_t ttl_ns, list_ttl_ns;
 	const char *const *roots; /* as in the options */
 	struct names_cache *cache;
+	atomic_uint_fast64_t changes; /* calls of names_changed() */
 };
 
 enum {
 	NAMES_AT_ONCE = 256, /* requests in one round */
 };
+
+/* Whether a name was changed since *changes was read from ns->changes. */
+static inline bool names_has_changed(struct names *ns, uint64_t changes)
+{
+	return atomic_load(&ns->changes) != changes;
+}
 
 static inline uint64_t names_now(const struct names *ns)
 {

@@ -37,6 +37,7 @@ struct listing {
 	struct entry *entries;
 	size_t n, cap;
 	bool is_wide;		   /* see names_root_list() */
+	uint64_t changes;	   /* names_has_changed() since the beginning */
 	struct omitted unfit;	   /* keys that cannot be file names */
 	struct omitted unlistable; /* prefixes that cannot be listed */
 };
@@ -402,8 +403,10 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 	int rc = 0;
 	log_omitted(l, &l->unfit, "keys cannot be file names and are left out");
 	log_omitted(l, &l->unlistable, "entries cannot be listed");
-	cache_nodes(l);
-	cache_list(l);
+	if (!names_has_changed(l->ns, l->changes)) {
+		cache_nodes(l);
+		cache_list(l);
+	}
 	for (size_t i = 0; !rc && i < l->n; i++)
 		rc = fn(arg, names_last(l->entries[i].node->name), l->entries[i].node->kind);
 	return rc;
@@ -440,7 +443,7 @@ int names_check_dir(struct names *ns, const char *path, struct err *err)
 
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err)
 {
-	struct listing l = {.ns = ns, .dir = path};
+	struct listing l = {.ns = ns, .dir = path, .changes = atomic_load(&ns->changes)};
 	auto_bytes struct bytes list = {0};
 	bool sure;
 	if (names_cache_get_list(ns->cache, path, names_now(ns), &list))

@@ -139,6 +139,37 @@ static void many_inodes_have_different_numbers(void **state)
 		assert_int_equal(exists(*state, inos[i]), i % 2);
 }
 
+static void a_removed_path_gets_another_inode(void **state)
+{
+	uint64_t a = look_up(*state, "a", 0), b = look_up(*state, "b", 0);
+	inodes_remove(*state, "a");
+	assert_true(exists(*state, a));
+	uint64_t again = look_up(*state, "a", 0);
+	assert_int_not_equal(again, a);
+	assert_int_equal(look_up(*state, "a", 0), again);
+	assert_int_equal(look_up(*state, "b", 0), b);
+	inodes_forget(*state, a, 1);
+	assert_int_equal(look_up(*state, "a", 0), again);
+}
+
+static void an_inode_follows_its_file(void **state)
+{
+	auto_inode struct inode_view view = {0};
+	uint64_t unopened = look_up(*state, "a", 0), opened = look_up(*state, "a", 3);
+	uint64_t old = look_up(*state, "b", 0);
+	inodes_remove(*state, "b");
+	inodes_rename(*state, "a", "b");
+	assert_int_equal(inodes_get(*state, opened, &view), 0);
+	assert_string_equal(view.path, "b");
+	assert_int_equal(look_up(*state, "b", 0), unopened);
+	assert_int_equal(look_up(*state, "b", 3), opened);
+	assert_int_not_equal(look_up(*state, "a", 3), opened);
+	inodes_forget(*state, old, 1);
+	assert_int_equal(look_up(*state, "b", 0), unopened);
+	inodes_forget(*state, unopened, 3);
+	assert_false(exists(*state, unopened));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -152,6 +183,8 @@ int main(void)
 		TEST(two_inodes_can_adopt_one_version),
 		TEST(a_file_that_becomes_a_directory_is_another_inode),
 		TEST(many_inodes_have_different_numbers),
+		TEST(a_removed_path_gets_another_inode),
+		TEST(an_inode_follows_its_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,12 +13,17 @@
 
 #include "small_domain.h"
 
+/* Its names are changed while a document is read. */
+static struct names *changing;
+
 static int classify_marked(const char *path, unsigned int *step, const struct schema_answer *answer,
 			   struct schema_request *ask, struct schema_document **out,
 			   struct err *err)
 {
 	static const char *const names[] = {"mark", "description"};
 	const struct domain_info info = {.root = "the root", .owner = "mark", .modified_ns = 7};
+	if (changing)
+		names_changed(changing, path);
 	if (*step && answer->absent)
 		return *step == 1 ? 0 : err_set(err, -EIO, "no description");
 	if (*step == 2) {
@@ -61,7 +66,10 @@ static int setup(void **state)
 	f->store = small_domain_new(&f->env);
 	f->schemas[0] = &marked;
 	f->schemas[1] = schema_all()[0];
-	const struct names_options opt = {.env = &f->env, .store = f->store, .schemas = f->schemas};
+	const struct names_options opt = {.env = &f->env,
+					  .store = f->store,
+					  .schemas = f->schemas,
+					  .ttl_ns = UINT64_C(3600000000000)};
 	f->names = names_new(&opt);
 	*state = f;
 	return f->names ? 0 : -1;
@@ -119,6 +127,25 @@ static void what_a_schema_cannot_read_is_broken(void **state)
 	assert_non_null(strstr(node->doc.why, "m.h5/description: no description"));
 }
 
+/* What was read before a change does not get into the cache. */
+static void an_answer_older_than_a_change_is_not_cached(void **state)
+{
+	struct fixture *f = *state;
+	auto_names_node struct names_node *node = NULL, *cached = NULL;
+	small_put(f->store, "m.h5/mark", "x");
+	small_put(f->store, "m.h5/description", "x");
+	changing = f->names;
+	assert_int_equal(names_resolve(f->names, "m.h5", &node, NULL), 0);
+	changing = NULL;
+	assert_null(names_recall(f->names, "m.h5"));
+	names_node_unref(node);
+	assert_int_equal(names_resolve(f->names, "m.h5", &node, NULL), 0);
+	cached = names_recall(f->names, "m.h5");
+	assert_ptr_equal(cached, node);
+	names_changed(f->names, "m.h5");
+	assert_null(names_recall(f->names, "m.h5"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -127,6 +154,7 @@ int main(void)
 		TEST(each_domain_has_the_schema_that_knows_it),
 		TEST(a_directory_shows_domains_of_both),
 		TEST(what_a_schema_cannot_read_is_broken),
+		TEST(an_answer_older_than_a_change_is_not_cached),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #ifndef DOMAIN_CHANGE_H
 #define DOMAIN_CHANGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +30,8 @@ struct change {
 	const struct schema_ops *schema; /* of new documents */
 	const char *owner;		 /* of new folders */
 	int64_t now_ns;			 /* since the epoch */
+	/* NULL, or true: requests fail with -ECANCELED. */
+	const atomic_bool *cancelled;
 };
 
 /* The storage of a domain without a name. Zeroed: there is none. */

@@ -20,7 +20,8 @@ struct fuse_front_options {
 	const char *mountpoint;	   /* absolute, or "/dev/fd/N" for an open /dev/fuse */
 	const char *mount_options; /* for the kernel and fusermount3, comma-separated, or "" */
 	bool foreground, debug, single_thread;
-	uid_t uid; /* owner of all files */
+	bool write; /* names can be changed; the engine must have been opened so */
+	uid_t uid;  /* owner of all files */
 	gid_t gid;
 	/* Permission bits of all files and directories. FUSE_FRONT_ACL_MODE: the engine computes
 	 * them from the access control lists. */

@@ -96,6 +96,12 @@ int names_resolve_for_open(struct names *ns, const char *path, struct names_node
 struct names_node *names_recall(struct names *ns, const char *path);
 /* Drops the cached node. For a caller that has found that the bucket does not match it any more. */
 void names_forget(struct names *ns, const char *path);
+/* For a caller that has changed what has this name: drops the cached node and the cached listing of
+ * its directory. Answers to requests that were sent earlier do not get into the cache. */
+void names_changed(struct names *ns, const char *path);
+/* Fails with -EINVAL if the mount would not show an entry of this path: the path is no valid key,
+ * belongs to the storage, or is outside of the directories of names_options.roots. */
+int names_check_new(struct names *ns, const char *path, struct err *err);
 
 /* Calls fn for each entry of a directory, in byte order of the names; non-zero stops. -ENOENT,
  * -ENOTDIR. */
@@ -113,6 +119,9 @@ uint64_t names_size(struct names *ns, struct names_node *node, bool may_request)
  * everyone may read, so that opening a broken file reports the reason. */
 unsigned int names_mode(const struct domain_info *d, bool is_dir);
 unsigned int names_doc_mode(const struct names_doc *d, bool is_dir);
+/* The permission bits of a directory that lets its owner change names in it: 0200, or 0 if the
+ * access control list does not let the owner create anything. */
+unsigned int names_write_mode(const struct names_doc *d);
 /* Access control lists as JSON, as in the document. Heap; NULL when out of memory. */
 char *names_acls_json(const struct domain_info *d);
 

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of names: looks the names up, lets domain/change.h do it, and drops what is cached about
+ * them. A change is conditional on the versions that the look-up has seen. If another program was
+ * faster, it is tried once more after a fresh look-up. Any thread.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <domain/change.h>
+
+enum { COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
+
+static struct change change_of(struct engine *e, const atomic_bool *cancelled)
+{
+	return (struct change){
+		.env = &e->env,
+		.store = e->store,
+		.schema = schema_all()[0],
+		.owner = e->user,
+		.now_ns = engine_wall_clock(),
+		.cancelled = cancelled,
+	};
+}
+
+/* ---- garbage ---- */
+
+static bool storage_of(const struct domain_info *d, uint64_t *storage)
+{
+	return d->root && schema_all()[0]->domain_of_root(d->root, storage, NULL) == 0;
+}
+
+static int reads_storage(void *arg, struct snapshot *s)
+{
+	uint64_t storage;
+	return atomic_load(&s->use.open) && storage_of(domain_info(s->domain), &storage) &&
+	       storage == *(const uint64_t *)arg;
+}
+
+/* Out of memory: it may be read. */
+static bool is_read(void *ctx, uint64_t storage)
+{
+	const struct engine *e = ctx;
+	return snapshots_each(e->snapshots, reads_storage, &storage) != 0;
+}
+
+static int collect(void *ctx, const char *path, const struct change_garbage *g,
+		   const atomic_bool *cancelled, struct err *err)
+{
+	struct engine *e = ctx;
+	const struct change c = change_of(e, cancelled);
+	uint64_t deleted;
+	return change_collect(&c, path, g, &deleted, err);
+}
+
+struct garbage_ops change_garbage_ops(struct engine *e)
+{
+	return (struct garbage_ops){.is_read = is_read, .collect = collect, .ctx = e};
+}
+
+/* ---- looking up ---- */
+
+static int find(struct engine *e, const char *path, struct names_node **out, struct err *err)
+{
+	bool is_new;
+	return names_resolve_for_open(e->names, path, out, &is_new, err);
+}
+
+/* *out is NULL if nothing has this name. */
+static int find_any(struct engine *e, const char *path, struct names_node **out, struct err *err)
+{
+	struct err why = ERR_INIT;
+	const int rc = find(e, path, out, &why);
+	if (rc == 0)
+		return 0;
+	*out = NULL;
+	if (rc != -ENOENT)
+		err_copy(err, &why);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* The directory of a path. */
+static int find_dir(struct engine *e, const char *path, struct names_node **out, struct err *err)
+{
+	auto_free char *dir = strndup(path, names_parent_len(path));
+	if (!dir)
+		return err_set(err, -ENOMEM, "out of memory");
+	const int rc = find(e, dir, out, err);
+	return rc || (*out)->kind == NAMES_DIR
+		       ? rc
+		       : err_set(err, -ENOTDIR, "%s: %s is not a directory", path, dir);
+}
+
+static int check_dir(struct engine *e, const char *path, struct err *err)
+{
+	auto_names_node struct names_node *dir = NULL;
+	return find_dir(e, path, &dir, err);
+}
+
+/* The document of a domain that can be read. */
+static int document_of(const struct names_node *n, const struct schema_document **out,
+		       struct err *err)
+{
+	*out = n->doc.document;
+	return n->doc.kind == NAMES_DOC_ROOT
+		       ? 0
+		       : err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
+				 n->doc.why ? n->doc.why : "it has no document");
+}
+
+/* Drops what is cached about a name. n: what had it, or NULL. */
+static void changed(struct engine *e, const char *path, const struct names_node *n)
+{
+	const char *in_bucket = n ? n->path : path;
+	names_changed(e->names, path);
+	if (strcmp(in_bucket, path) != 0)
+		names_changed(e->names, in_bucket);
+	snapshots_forget(e->snapshots, in_bucket);
+}
+
+/* A directory without a document vanishes with its last entry. It gets a document before an entry
+ * is removed, so that it stays, as on a disk. */
+static int keep_dir(struct engine *e, const struct change *c, const char *path, struct err *err)
+{
+	auto_names_node struct names_node *dir = NULL;
+	int rc = find_dir(e, path, &dir, err);
+	if (rc || !dir->path[0] || dir->doc.kind != NAMES_DOC_NONE)
+		return rc;
+	rc = change_make_folder(c, dir->path, err);
+	names_changed(e->names, dir->name);
+	return rc == -EEXIST ? 0 : rc;
+}
+
+/* ---- directories ---- */
+
+static int make_dir(struct engine *e, const char *path, struct err *err)
+{
+	const struct change c = change_of(e, NULL);
+	auto_names_node struct names_node *n = NULL;
+	int rc = names_check_new(e->names, path, err);
+	if (!rc)
+		rc = check_dir(e, path, err);
+	if (!rc)
+		rc = find_any(e, path, &n, err);
+	if (!rc && n)
+		rc = err_set(err, -EEXIST, "%s: it exists", path);
+	if (rc)
+		return rc;
+	rc = change_make_folder(&c, path, err);
+	changed(e, path, NULL);
+	return rc;
+}
+
+static int remove_dir(struct engine *e, const char *path, struct err *err)
+{
+	const struct change c = change_of(e, NULL);
+	auto_names_node struct names_node *n = NULL;
+	int rc = find(e, path, &n, err);
+	if (rc)
+		return rc;
+	if (n->kind != NAMES_DIR)
+		return err_set(err, -ENOTDIR, "%s: not a directory", path);
+	if (!path[0])
+		return err_set(err, -EBUSY, "the root of the mount");
+	if (n->doc.kind == NAMES_DOC_BROKEN || n->doc.kind == NAMES_DOC_UNLISTABLE)
+		return err_set(err, n->doc.code, "%s: %s", path, n->doc.why);
+	if (n->doc.kind == NAMES_DOC_ROOT)
+		return err_set(err, -ENOTEMPTY, "%s: there are domains below the domain", path);
+	rc = keep_dir(e, &c, path, err);
+	if (rc)
+		return rc;
+	rc = change_remove_folder(&c, path, n->doc.document, err);
+	changed(e, path, n);
+	return rc;
+}
+
+/* ---- domains and plain objects ---- */
+
+static int delete_object(struct engine *e, const struct names_node *n, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(e->store, STORE_DELETE);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, n->path);
+	req->cond.if_match = n->meta.etag[0] ? n->meta.etag : NULL;
+	store_run(e->store, req);
+	return store_failure(&req->answer, err);
+}
+
+static int remove_domain(struct engine *e, const struct change *c, const struct names_node *n,
+			 struct err *err)
+{
+	const struct schema_document *doc;
+	struct change_garbage garbage;
+	int rc = document_of(n, &doc, err);
+	if (rc)
+		return rc;
+	rc = change_remove_domain(c, n->path, doc, &garbage, err);
+	garbage_add(e->garbage, n->path, &garbage);
+	return rc;
+}
+
+static int remove_file(struct engine *e, const char *path, struct err *err)
+{
+	const struct change c = change_of(e, NULL);
+	auto_names_node struct names_node *n = NULL;
+	int rc = find(e, path, &n, err);
+	if (rc)
+		return rc;
+	if (n->kind == NAMES_DIR)
+		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
+	rc = keep_dir(e, &c, path, err);
+	if (rc)
+		return rc;
+	rc = n->kind == NAMES_DOMAIN ? remove_domain(e, &c, n, err) : delete_object(e, n, err);
+	changed(e, path, n);
+	return rc;
+}
+
+/* ---- renaming ---- */
+
+struct move {
+	const char *from, *to;
+	struct names_node *source;
+	struct names_node *target; /* NULL: nothing has the new name */
+};
+
+static int put_copy(struct engine *e, const struct move *m, const struct bytes *body,
+		    struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(e->store, STORE_PUT);
+	const bool replaces = m->target && m->target->kind == NAMES_OBJECT;
+	const struct piece piece = {body->data, body->len};
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, m->to);
+	req->pieces = &piece;
+	req->n_pieces = body->len ? 1 : 0;
+	req->cond.if_none_match = replaces ? NULL : "*";
+	req->cond.if_match = replaces ? m->target->meta.etag : NULL;
+	req->in_parts = true;
+	store_run(e->store, req);
+	return store_failure(&req->answer, err);
+}
+
+/* A copy under the new name, then the removal of the old one. */
+static int rename_object(struct engine *e, const struct change *c, const struct move *m,
+			 struct err *err)
+{
+	auto_request struct store_request *get = store_request_new(e->store, STORE_GET);
+	const char *etag = m->source->meta.etag;
+	if (!get)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (m->source->meta.size > COPIED_MAX)
+		return err_set(err, -EXDEV, "%s: it is larger than 64 MiB", m->from);
+	store_request_key(get, m->source->path);
+	get->max = COPIED_MAX;
+	get->cond.if_match = etag[0] ? etag : NULL;
+	store_run(e->store, get);
+	int rc = store_failure(&get->answer, err);
+	if (!rc && store_absence(&get->answer))
+		rc = err_set(err, -ESTALE, "%s: it was deleted", m->from);
+	/* A domain would hide the object. */
+	if (!rc && m->target && m->target->kind == NAMES_DOMAIN)
+		rc = remove_domain(e, c, m->target, err);
+	if (!rc)
+		rc = put_copy(e, m, &get->answer.body, err);
+	return rc ? rc : delete_object(e, m->source, err);
+}
+
+static int rename_domain(struct engine *e, const struct change *c, const struct move *m,
+			 struct err *err)
+{
+	const bool replaces = m->target && m->target->kind == NAMES_DOMAIN;
+	const char *to = replaces ? m->target->path : m->to;
+	const struct schema_document *doc, *replaced = NULL;
+	struct change_garbage garbage;
+	uint64_t storage;
+	char shown[STORE_KEY_MAX + 1];
+	int rc = document_of(m->source, &doc, err);
+	if (!rc && replaces)
+		rc = document_of(m->target, &replaced, err);
+	if (rc)
+		return rc;
+	snprintf(shown, sizeof(shown), "%s", m->to);
+	if (names_of_domain(shown, sizeof(shown)) || strcmp(shown, m->to) != 0)
+		return err_set(err, -EPERM,
+			       "%s: the name of a domain needs an extension, such as .h5", m->to);
+	/* In a directory, the domain and the object cannot exist side by side. */
+	if (m->target && !replaces)
+		rc = delete_object(e, m->target, err);
+	if (rc)
+		return rc;
+	rc = change_rename_domain(c, m->source->path, doc, to, replaced, &garbage, err);
+	garbage_add(e->garbage, to, &garbage);
+	if (!storage_of(&doc->info, &storage))
+		return rc;
+	garbage_rescue(e->garbage, storage);
+	/* Both names may lead to the domain now. */
+	if (rc && rc != -ESTALE && rc != -EEXIST && garbage_keep(e->garbage, storage))
+		log_warning(e->log, "%s: do not remove it: %s may be the same domain", m->from, to);
+	return rc;
+}
+
+static int find_move(struct engine *e, struct move *m, bool no_replace, struct err *err)
+{
+	int rc = find(e, m->from, &m->source, err);
+	if (!rc && m->source->kind == NAMES_DIR)
+		rc = err_set(err, -EXDEV, "%s: a directory cannot be renamed", m->from);
+	if (!rc)
+		rc = names_check_new(e->names, m->to, err);
+	if (!rc)
+		rc = check_dir(e, m->to, err);
+	if (!rc)
+		rc = find_any(e, m->to, &m->target, err);
+	if (rc || !m->target)
+		return rc;
+	if (no_replace)
+		return err_set(err, -EEXIST, "%s: it exists", m->to);
+	return m->target->kind == NAMES_DIR ? err_set(err, -EISDIR, "%s: is a directory", m->to)
+					    : 0;
+}
+
+static int rename_file(struct engine *e, const char *from, const char *to, bool no_replace,
+		       struct err *err)
+{
+	const struct change c = change_of(e, NULL);
+	struct move m = {.from = from, .to = to};
+	int rc = find_move(e, &m, no_replace, err);
+	if (!rc)
+		rc = keep_dir(e, &c, from, err);
+	if (!rc) {
+		rc = m.source->kind == NAMES_DOMAIN ? rename_domain(e, &c, &m, err)
+						    : rename_object(e, &c, &m, err);
+		changed(e, from, m.source);
+		changed(e, to, m.target);
+	}
+	names_node_unref(m.source);
+	names_node_unref(m.target);
+	return rc;
+}
+
+/* ---- the interface ---- */
+
+static int check_write(const struct engine *e, struct err *err)
+{
+	return e->garbage ? 0 : err_set(err, -EROFS, "mounted read-only");
+}
+
+/* One more attempt reads the documents again. */
+static bool tries_again(struct engine *e, int rc, const char *path)
+{
+	if (rc == -ESTALE)
+		changed(e, path, NULL);
+	return rc == -ESTALE;
+}
+
+int engine_mkdir(struct engine *e, const char *path, struct err *err)
+{
+	const int rc = check_write(e, err);
+	return rc ? rc : make_dir(e, path, err);
+}
+
+int engine_rmdir(struct engine *e, const char *path, struct err *err)
+{
+	int rc = check_write(e, err);
+	if (!rc)
+		rc = remove_dir(e, path, err);
+	return tries_again(e, rc, path) ? remove_dir(e, path, err) : rc;
+}
+
+int engine_unlink(struct engine *e, const char *path, struct err *err)
+{
+	int rc = check_write(e, err);
+	if (!rc)
+		rc = remove_file(e, path, err);
+	return tries_again(e, rc, path) ? remove_file(e, path, err) : rc;
+}
+
+int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
+		  struct err *err)
+{
+	const bool no_replace = flags & RENAME_NOREPLACE;
+	int rc = check_write(e, err);
+	if (!rc && flags & ~(unsigned int)RENAME_NOREPLACE)
+		rc = err_set(err, -EINVAL, "names cannot be exchanged");
+	if (rc || strcmp(from, to) == 0)
+		return rc;
+	rc = rename_file(e, from, to, no_replace, err);
+	/* Another program has made the target since it was looked up. */
+	if (rc == -EEXIST && !no_replace)
+		rc = -ESTALE;
+	const bool again = tries_again(e, rc, from);
+	return tries_again(e, rc, to) && again ? rename_file(e, from, to, no_replace, err) : rc;
+}

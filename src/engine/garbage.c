@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See garbage.h. The lock guards the lists and the state of the thread. It is not held while an
+ * entry is examined or deleted; meanwhile the entry is in no list.
+ */
+#include "garbage.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <utlist.h>
+
+#include <base/mem.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+/* When storage that is being read, or that could not be deleted, is examined again. */
+#define AGAIN_NS (5 * SECOND_NS)
+/* At this time everything is due, but what fails is not tried again. */
+#define END_NS (UINT64_MAX - AGAIN_NS)
+
+struct entry {
+	struct change_garbage garbage;
+	uint64_t due;
+	struct entry *next;
+	char path[];
+};
+
+/* Storage that is never deleted. */
+struct kept {
+	uint64_t storage;
+	struct kept *next;
+};
+
+struct garbage {
+	const struct env *env;
+	struct garbage_ops ops;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct entry *entries;
+	struct kept *kept;
+	pthread_t thread;
+	bool threaded, started, closing, ended;
+	atomic_bool cancelled;
+};
+
+struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, bool threaded)
+{
+	struct garbage *q = calloc(1, sizeof(*q));
+	if (!q)
+		return NULL;
+	q->env = env;
+	q->ops = *ops;
+	q->threaded = threaded;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->changed, NULL);
+	return q;
+}
+
+/* ---- deleting ---- */
+
+static bool is_kept_locked(const struct garbage *q, uint64_t storage)
+{
+	const struct kept *k = q->kept;
+	while (k && k->storage != storage)
+		k = k->next;
+	return k != NULL;
+}
+
+/* Takes an entry that is due out of the list. *next: when the next one is due. */
+static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
+{
+	struct entry *e, *found = NULL;
+	*next = UINT64_MAX;
+	pthread_mutex_lock(&q->lock);
+	LL_FOREACH(q->entries, e)
+	{
+		if (!found && e->due <= now)
+			found = e;
+		else
+			*next = min_u64(*next, e->due);
+	}
+	if (found)
+		LL_DELETE(q->entries, found);
+	const bool kept = found && is_kept_locked(q, found->garbage.storage);
+	pthread_mutex_unlock(&q->lock);
+	if (kept)
+		found->garbage.any = false;
+	return found;
+}
+
+/* Whether the entry is done with. */
+static bool collect_one(struct garbage *q, const struct entry *e)
+{
+	struct err err = ERR_INIT;
+	if (!e->garbage.any)
+		return true;
+	if (q->ops.is_read(q->ops.ctx, e->garbage.storage))
+		return false;
+	if (q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err) == 0)
+		return true;
+	log_warning(q->env->log, "cannot delete the storage of the domain that was /%s: %s",
+		    e->path, err.msg);
+	return false;
+}
+
+uint64_t garbage_collect(struct garbage *q, uint64_t now)
+{
+	uint64_t next;
+	struct entry *e, *again = NULL;
+	while (!atomic_load(&q->cancelled) && (e = take_due(q, now, &next))) {
+		if (collect_one(q, e)) {
+			free(e);
+			continue;
+		}
+		e->due = now + AGAIN_NS;
+		LL_PREPEND(again, e);
+	}
+	pthread_mutex_lock(&q->lock);
+	LL_CONCAT(q->entries, again);
+	next = UINT64_MAX;
+	LL_FOREACH(q->entries, e)
+	next = min_u64(next, e->due);
+	pthread_mutex_unlock(&q->lock);
+	return next;
+}
+
+/* ---- the thread ---- */
+
+/* The moment `ns` from now, for pthread_cond_timedwait(3). */
+static struct timespec moment_in(uint64_t ns)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ns += (uint64_t)ts.tv_nsec;
+	ts.tv_sec += (time_t)(ns / SECOND_NS);
+	ts.tv_nsec = (long)(ns % SECOND_NS);
+	return ts;
+}
+
+static void wait_until(struct garbage *q, uint64_t next)
+{
+	const uint64_t now = q->env->now(q->env), longest = 3600 * SECOND_NS;
+	const uint64_t ns = next > now ? min_u64(next - now, longest) : 0;
+	const struct timespec end = moment_in(ns);
+	pthread_mutex_lock(&q->lock);
+	if (!q->closing && ns)
+		pthread_cond_timedwait(&q->changed, &q->lock, &end);
+	pthread_mutex_unlock(&q->lock);
+}
+
+static bool is_closing(struct garbage *q)
+{
+	pthread_mutex_lock(&q->lock);
+	const bool closing = q->closing;
+	pthread_mutex_unlock(&q->lock);
+	return closing;
+}
+
+static void *work(void *arg)
+{
+	struct garbage *q = arg;
+	while (!is_closing(q))
+		wait_until(q, garbage_collect(q, q->env->now(q->env)));
+	garbage_collect(q, END_NS);
+	pthread_mutex_lock(&q->lock);
+	q->ended = true;
+	pthread_cond_broadcast(&q->changed);
+	pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+static void start_locked(struct garbage *q)
+{
+	sigset_t all, old;
+	/* The thread inherits the mask, so it never receives a signal. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	q->started = pthread_create(&q->thread, NULL, work, q) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static void stop(struct garbage *q)
+{
+	const struct timespec end = moment_in(GARBAGE_CLOSE_NS);
+	int rc = 0;
+	pthread_mutex_lock(&q->lock);
+	q->closing = true;
+	pthread_cond_broadcast(&q->changed);
+	while (!q->ended && rc == 0)
+		rc = pthread_cond_timedwait(&q->changed, &q->lock, &end);
+	pthread_mutex_unlock(&q->lock);
+	atomic_store(&q->cancelled, true);
+	pthread_join(q->thread, NULL);
+}
+
+void garbage_free(struct garbage *q)
+{
+	struct entry *e, *next;
+	struct kept *k, *after;
+	if (!q)
+		return;
+	if (q->started)
+		stop(q);
+	else
+		garbage_collect(q, END_NS);
+	LL_FOREACH_SAFE(q->entries, e, next)
+	{
+		log_warning(q->env->log,
+			    "the storage of the domain that was /%s remains in the bucket",
+			    e->path);
+		free(e);
+	}
+	LL_FOREACH_SAFE(q->kept, k, after)
+	free(k);
+	pthread_cond_destroy(&q->changed);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+/* ---- the lists ---- */
+
+void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)
+{
+	const size_t n = strlen(path) + 1;
+	struct entry *e = g->any ? malloc(sizeof(*e) + n) : NULL;
+	if (!g->any)
+		return;
+	if (!e) {
+		log_warning(q->env->log,
+			    "the storage of the domain that was /%s remains in the bucket: out of "
+			    "memory",
+			    path);
+		return;
+	}
+	*e = (struct entry){.garbage = *g, .due = q->env->now(q->env) + GARBAGE_DELAY_NS};
+	memcpy(e->path, path, n);
+	pthread_mutex_lock(&q->lock);
+	LL_PREPEND(q->entries, e);
+	if (q->threaded && !q->started)
+		start_locked(q);
+	pthread_cond_broadcast(&q->changed);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void garbage_rescue(struct garbage *q, uint64_t storage)
+{
+	struct entry *e;
+	pthread_mutex_lock(&q->lock);
+	LL_FOREACH(q->entries, e)
+	e->garbage.any = e->garbage.any && e->garbage.storage != storage;
+	pthread_mutex_unlock(&q->lock);
+}
+
+int garbage_keep(struct garbage *q, uint64_t storage)
+{
+	struct kept *k = malloc(sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	k->storage = storage;
+	pthread_mutex_lock(&q->lock);
+	LL_PREPEND(q->kept, k);
+	pthread_mutex_unlock(&q->lock);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The storage of domains that were removed or replaced. It is deleted when no file reads it any
+ * more, and not earlier than GARBAGE_DELAY_NS after the change, because programs on other machines
+ * may be about to open what they have just looked up. A thread does this. It starts with the first
+ * garbage, so an engine may be made before a daemon forks. Any thread.
+ */
+#ifndef ENGINE_GARBAGE_H
+#define ENGINE_GARBAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <base/env.h>
+#include <domain/change.h>
+#include <hsmount/err.h>
+
+#define GARBAGE_DELAY_NS UINT64_C(30000000000)
+#define GARBAGE_CLOSE_NS UINT64_C(15000000000) /* how long garbage_free() deletes */
+
+struct garbage_ops {
+	/* Whether an open file reads the storage. */
+	bool (*is_read)(void *ctx, uint64_t storage);
+	/* Deletes the storage of what had this path. Stops when *cancelled becomes true. Blocks. */
+	int (*collect)(void *ctx, const char *path, const struct change_garbage *g,
+		       const atomic_bool *cancelled, struct err *err);
+	void *ctx;
+};
+
+struct garbage;
+
+/* env: borrowed. threaded: false for tests, which call garbage_collect() themselves. NULL: out of
+ * memory. */
+struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, bool threaded);
+/* Deletes all storage that no file reads, without a delay. Logs what remains. NULL is fine. */
+void garbage_free(struct garbage *q);
+/* Adds the storage of what had this path. Nothing is added if g is empty. */
+void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g);
+/* The storage has another name: what was added for it is dropped. */
+void garbage_rescue(struct garbage *q, uint64_t storage);
+/* The storage is never deleted: two paths may lead to it. -ENOMEM. */
+int garbage_keep(struct garbage *q, uint64_t storage);
+/* Deletes what is due at this time. Returns the time at which to call it again, or UINT64_MAX.
+ * Blocks.
+ */
+uint64_t garbage_collect(struct garbage *q, uint64_t now);
+
+#endif

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mounts with -o rw: names change as on a disk, in a directory and in S3. Open files of removed
+domains can be read, and their storage is gone after the mount has ended."""
+import ctypes
+import errno
+import json
+import os
+import re
+import time
+
+import h5py
+import pytest
+
+import mkbucket
+import mounts
+from gateway import needs_gateway
+from mounts import Mount
+
+NOREPLACE, EXCHANGE = 1, 2
+CHUNKS, CHUNK = 8, 32 << 10         # of each domain; bytes
+DOMAINS = {"home/a.h5": 1, "home/b.h5": 2, "home/run": 3, "home/sub/d.nc": 4, "loose/e.h5": 5}
+PLAIN = {"home/plain.txt": b"plain", "home/empty": b"", "loose/only.txt": b"only"}
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def rename(source, target, flags=0):
+    if libc.renameat2(-100, os.fsencode(source), -100, os.fsencode(target), flags):
+        raise OSError(ctypes.get_errno(), "renameat2")
+
+
+class Directory:
+    env = None
+
+    def __init__(self, root):
+        self.url = os.fspath(root)
+
+    def keys(self):
+        return sorted(os.path.relpath(os.path.join(at, name), self.url)
+                      for at, _, names in os.walk(self.url) for name in names)
+
+    def get(self, key):
+        with open(os.path.join(self.url, key), "rb") as f:
+            return f.read()
+
+    def put(self, key, body):
+        path = os.path.join(self.url, key)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".new", "wb") as f:
+            f.write(body)
+        os.rename(path + ".new", path)
+
+
+class Gateway:
+    def __init__(self, client, bucket, env):
+        self.client, self.bucket, self.env, self.url = client, bucket, env, f"s3://{bucket}"
+
+    def keys(self):
+        _, body = self.client.request("GET", f"/{self.bucket}", {"list-type": "2"})
+        return sorted(re.findall("<Key>(.*?)</Key>", body.decode()))
+
+    def get(self, key):
+        return self.client.get(self.bucket, key)
+
+    def put(self, key, body):
+        self.client.put(self.bucket, key, body)
+
+
+@pytest.fixture(params=["directory", pytest.param("gateway", marks=needs_gateway)])
+def place(request, tmp_path):
+    root = tmp_path / "bucket"
+    with mkbucket.Maker(root) as bucket:
+        for path in "home", "home/sub":
+            bucket.folder(path)
+        for path, value in DOMAINS.items():
+            domain = bucket.domain(path)
+            data = domain.dataset(domain.root, "data", mkbucket.INT8, [CHUNKS * CHUNK], [CHUNK])
+            for i in range(CHUNKS):
+                data.chunk((i,), bytes([value * 10 + i]) * CHUNK)
+        for key, body in PLAIN.items():
+            bucket.put(key, body)
+    if request.param == "directory":
+        return Directory(root)
+    name = f"rw-names-{os.path.basename(tmp_path)}".replace("_", "-").lower()[:60].rstrip("-")
+    client = request.getfixturevalue("client")
+    client.make_bucket(name)
+    client.upload(name, root)
+    return Gateway(client, name, request.getfixturevalue("environment"))
+
+
+def mount(place, tmp_path, *options, name="rw"):
+    return Mount(place.url, tmp_path / name, *options, env=place.env)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """The same tree on a disk. The content of a domain is its number."""
+    root = tmp_path / "disk"
+    for path, value in DOMAINS.items():
+        file = root / (path if "." in os.path.basename(path) else path + ".h5")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"domain {value}", encoding="ascii")
+    for path, body in PLAIN.items():
+        (root / path).write_bytes(body)
+    return os.fspath(root)
+
+
+def content(path):
+    with open(path, "rb") as f:
+        body = f.read()
+    if not body.startswith(b"\x89HDF"):
+        return body
+    with h5py.File(path, "r") as f:
+        data = f["data"][::CHUNK]
+    assert [v - data[0] for v in data] == list(range(CHUNKS))
+    return f"domain {data[0] // 10}".encode()
+
+
+def tree(root):
+    out = {}
+    for at, directories, names in os.walk(root):
+        directories.sort()
+        out |= {os.path.relpath(os.path.join(at, d), root): None for d in directories}
+        out |= {os.path.relpath(os.path.join(at, n), root): content(os.path.join(at, n))
+                for n in names}
+    return out
+
+
+def attempt(call, root, *arguments):
+    """0, or the errno."""
+    paths = [os.path.join(root, a) if isinstance(a, str) else a for a in arguments]
+    try:
+        call(*paths)
+    except OSError as e:
+        return e.errno
+    return 0
+
+
+def requests(m):
+    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
+        calls = json.load(f)["store"]["calls"]
+    return {call: sum(results.values()) for call, results in calls.items()}
+
+
+STEPS = [
+    (os.mkdir, "home/new", 0),
+    (os.mkdir, "home/new", errno.EEXIST),
+    (os.mkdir, "home/a.h5", errno.EEXIST),
+    (os.mkdir, "home/run.h5", errno.EEXIST),
+    (os.mkdir, "home/none/x", errno.ENOENT),
+    (os.mkdir, "home/plain.txt/x", errno.ENOTDIR),
+    (os.mkdir, "home/" + "n" * 300, errno.ENAMETOOLONG),
+    (os.rmdir, "home", errno.ENOTEMPTY),
+    (os.rmdir, "home/a.h5", errno.ENOTDIR),
+    (os.rmdir, "home/none", errno.ENOENT),
+    (os.unlink, "home/new", errno.EISDIR),
+    (os.unlink, "home/none", errno.ENOENT),
+    (rename, "home/a.h5", "home/a.h5", 0),
+    (rename, "home/a.h5", "home/new/a.h5", 0),
+    (rename, "home/new/a.h5", "home/b.h5", NOREPLACE, errno.EEXIST),
+    (rename, "home/new/a.h5", "home/new/c.h5", NOREPLACE, 0),
+    (rename, "home/new/c.h5", "home/b.h5", 0),
+    (rename, "home/none", "home/x", errno.ENOENT),
+    (rename, "home/b.h5", "home/none/x.h5", errno.ENOENT),
+    (rename, "home/b.h5", "home/new", errno.EISDIR),
+    (rename, "home/b.h5", "home/run.h5", 0),
+    (rename, "home/run.h5", "home/sub/d.nc", 0),
+    (rename, "home/plain.txt", "home/new/p", 0),
+    (rename, "home/empty", "home/new/p", 0),
+    (rename, "home/new/p", "home/sub/d.nc", 0),
+    (rename, "loose/e.h5", "home/sub/d.nc", 0),
+    (os.unlink, "loose/only.txt", 0),
+    (os.rmdir, "loose", 0),
+    (os.rmdir, "home/new", 0),
+    (os.chmod, "home/sub/d.nc", 0o600, 0),
+    (os.chmod, "home/sub", 0o700, 0),
+    (os.chown, "home/sub/d.nc", os.getuid(), os.getgid(), 0),
+    (os.utime, "home/sub/d.nc", (1, 1), 0),
+    (os.rename, "home/sub/d.nc", "top.h5", 0),
+    (os.unlink, "top.h5", 0),
+    (os.rmdir, "home/sub", 0),
+]
+
+
+@pytest.mark.parametrize("ttl", ["metadata_ttl=0", "metadata_ttl=60"])
+def test_as_on_a_disk(place, disk, tmp_path, ttl):
+    with mount(place, tmp_path, "rw", ttl) as m:
+        assert tree(m.path) == tree(disk)
+        for call, *arguments, code in STEPS:
+            assert attempt(call, disk, *arguments) == code, (call, arguments)
+            assert attempt(call, m.path, *arguments) == code, (call, arguments, m.log())
+            # Comparing contents takes requests, so the tree is compared often enough.
+            if call in (rename, os.rename) or code == 0:
+                assert tree(m.path) == tree(disk), (call, arguments)
+    with mount(place, tmp_path, name="later") as m:
+        assert tree(m.path) == tree(disk) == {"home": None}
+    assert place.keys() == ["home/.domain.json"]
+
+
+def test_a_rename_is_one_put_and_one_delete(place, tmp_path):
+    with mount(place, tmp_path, "rw") as m:
+        for source, target in (("a.h5", "new.h5"), ("new.h5", "b.h5"), ("b.h5", "run.h5"),
+                               ("run.h5", "sub/d.nc")):
+            before = requests(m)
+            rename(m.file("home", source), m.file("home", target))
+            after = mounts.difference(before, requests(m))
+            assert (after["put"], after["delete"]) == (1, 1), (source, target, after)
+            assert after["get"] + after["list"] + after["head"] < 20
+        assert content(m.file("home/sub/d.nc")) == b"domain 1"
+        before = requests(m)
+        assert attempt(rename, m.path, "home/sub", "home/other") == errno.EXDEV
+        assert mounts.difference(before, requests(m))["put"] == 0
+
+
+def storages(place):
+    return {key.split("/")[1] for key in place.keys() if key.startswith("db/")}
+
+
+def test_open_files_of_removed_domains(place, tmp_path):
+    """Nothing of the data is read before the domains lose their names."""
+    paths = "home/a.h5", "home/b.h5", "home/run.h5"
+    with mount(place, tmp_path, name="before") as m:
+        images = []
+        for path in paths:
+            with open(m.file(path), "rb") as f:
+                images.append(f.read())
+    assert len(storages(place)) == 5
+    with mount(place, tmp_path, "rw") as m:
+        files = [open(m.file(path), "rb") for path in paths]
+        os.unlink(m.file("home/a.h5"))
+        rename(m.file("home/run.h5"), m.file("home/b.h5"))
+        with pytest.raises(FileNotFoundError):
+            os.stat(m.file("home/a.h5"))
+        assert content(m.file("home/b.h5")) == b"domain 3"
+        for f, image in zip(files, images):
+            assert f.read() == image
+            f.close()
+        assert len(storages(place)) == 5
+    assert len(storages(place)) == 3
+    with mount(place, tmp_path, name="after") as m:
+        assert content(m.file("home/b.h5")) == b"domain 3"
+        assert content(m.file("home/sub/d.nc")) == b"domain 4"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+def test_storage_is_deleted_while_mounted(place, tmp_path):
+    with mount(place, tmp_path, "rw") as m:
+        with open(m.file("home/a.h5"), "rb"):
+            os.unlink(m.file("home/a.h5"))
+            os.unlink(m.file("home/b.h5"))
+            time.sleep(20)
+            assert len(storages(place)) == 5
+            assert mounts.wait_for(lambda: len(storages(place)) == 4)
+            time.sleep(8)
+            assert len(storages(place)) == 4
+        assert mounts.wait_for(lambda: len(storages(place)) == 3)
+
+
+def test_two_names_of_one_domain(place, tmp_path):
+    place.put("home/twin.h5/.domain.json", place.get("home/a.h5/.domain.json"))
+    with mount(place, tmp_path, "rw") as m:
+        os.unlink(m.file("home/a.h5"))
+    assert len(storages(place)) == 5
+    with mount(place, tmp_path, "rw") as m:
+        assert content(m.file("home/twin.h5")) == b"domain 1"
+        os.unlink(m.file("home/twin.h5"))
+    assert len(storages(place)) == 4
+
+
+def test_a_removed_name_leads_elsewhere(place, tmp_path):
+    """The storage of a removed name is not deleted if the domain gets a name in another folder."""
+    place.put("home/twin.h5/.domain.json", place.get("home/a.h5/.domain.json"))
+    with mount(place, tmp_path, "rw") as m:
+        os.unlink(m.file("home/a.h5"))
+        rename(m.file("home/twin.h5"), m.file("home/sub/twin.h5"))
+    with mount(place, tmp_path) as m:
+        assert content(m.file("home/sub/twin.h5")) == b"domain 1"
+
+
+@pytest.mark.parametrize("place", ["directory"], indirect=True)
+def test_a_rename_that_fails(place, tmp_path):
+    """Each request for the old name's document fails in turn. The domain always has a name; if it
+    has two, the user removes the old one, and nothing is lost."""
+    both = 0
+    for n in range(1, 8):
+        with mount(place, tmp_path, "rw", f"debug_fault=fail:{n}:EIO@home/a.h5/.domain.json") as m:
+            code = attempt(rename, m.path, "home/a.h5", "home/sub/a.h5")
+            keys = place.keys()
+            old, new = (f"home/{path}/.domain.json" in keys for path in ("a.h5", "sub/a.h5"))
+            assert (code, old, new) in {(0, False, True), (errno.EIO, True, False),
+                                        (errno.EIO, True, True)}, (n, m.log())
+            if old and new:
+                assert "has the name home/sub/a.h5 now, too" in m.log()
+                os.unlink(m.file("home/a.h5"))
+                both += 1
+        with mount(place, tmp_path, "rw") as m:
+            if new:
+                assert content(m.file("home/sub/a.h5")) == b"domain 1"
+                rename(m.file("home/sub/a.h5"), m.file("home/a.h5"))
+            assert content(m.file("home/a.h5")) == b"domain 1"
+    assert both
+
+
+def test_another_program_changes_the_bucket(place, tmp_path):
+    """The mount has old versions in its caches."""
+    with mount(place, tmp_path, "rw", "metadata_ttl=60") as m:
+        for name in "a.h5", "b.h5", "plain.txt":
+            os.stat(m.file("home", name))
+        for key in "home/a.h5/.domain.json", "home/b.h5/.domain.json":
+            document = json.loads(place.get(key))
+            document["lastModified"] += 1
+            place.put(key, json.dumps(document).encode())
+        place.put("home/plain.txt", b"newer")
+        rename(m.file("home/a.h5"), m.file("home/b.h5"))
+        assert content(m.file("home/b.h5")) == b"domain 1"
+        rename(m.file("home/plain.txt"), m.file("home/p"))
+        assert content(m.file("home/p")) == b"newer"
+        os.unlink(m.file("home/b.h5"))
+    assert "home/b.h5/.domain.json" not in place.keys()
+
+
+def test_a_directory_is_made_again(place, tmp_path):
+    """Although a program still uses the removed one."""
+    with mount(place, tmp_path, "rw") as m:
+        os.mkdir(m.file("home/d"))
+        fd = os.open(m.file("home/d"), os.O_RDONLY)
+        os.rmdir(m.file("home/d"))
+        os.mkdir(m.file("home/d"))
+        rename(m.file("home/a.h5"), m.file("home/d/a.h5"))
+        assert os.listdir(m.file("home/d")) == ["a.h5"]
+        os.close(fd)
+        document = json.loads(place.get("home/d/.domain.json"))
+        assert "root" not in document and document["owner"] in document["acls"]
+
+
+def create(path):
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666))
+
+
+def write(path):
+    os.close(os.open(path, os.O_WRONLY))
+
+
+REFUSED = [
+    (create, "home/x.h5", errno.EROFS),
+    (write, "home/a.h5", errno.EROFS),
+    (write, "home/plain.txt", errno.EROFS),
+    (os.truncate, "home/a.h5", 0, errno.EROFS),
+    (os.mknod, "home/x.h5", errno.EROFS),
+    (os.mkfifo, "home/fifo", errno.EPERM),
+    (os.symlink, "a.h5", "home/link", errno.EPERM),
+    (os.link, "home/a.h5", "home/link.h5", errno.EPERM),
+    (os.setxattr, "home/a.h5", "user.x", b"1", errno.ENOTSUP),
+    (os.removexattr, "home/a.h5", "user.hsds.root", errno.ENOTSUP),
+    (rename, "home/a.h5", "home/b.h5", EXCHANGE, errno.EINVAL),
+    (rename, "home/a.h5", "home/bare", errno.EPERM),
+    (os.mkdir, "db", errno.EINVAL),
+    (os.mkdir, "home/.domain.json", errno.EINVAL),
+    (os.rmdir, ".hsmount", errno.EPERM),
+    (os.unlink, ".hsmount/stats", errno.EPERM),
+    (rename, "home/a.h5", ".hsmount/a.h5", errno.EPERM),
+]
+
+
+def test_what_is_refused(place, tmp_path):
+    keys = place.keys()
+    with mount(place, tmp_path, "rw") as m:
+        for call, *arguments, code in REFUSED:
+            assert attempt(call, m.path, *arguments) == code, (call, arguments)
+        assert os.stat(m.file("home")).st_mode & 0o700 == 0o700
+        assert os.access(m.file("home/a.h5"), os.W_OK)
+    with mount(place, tmp_path, name="ro") as m:
+        assert os.stat(m.file("home")).st_mode & 0o200 == 0
+        for call, *arguments, _ in REFUSED + STEPS[:1] + [
+                (os.rmdir, "home/sub", 0), (os.unlink, "home/a.h5", 0),
+                (rename, "home/a.h5", "home/x.h5", 0), (os.chmod, "home/a.h5", 0o600, 0)]:
+            assert attempt(call, m.path, *arguments) in (errno.EROFS, errno.EXDEV), \
+                (call, arguments)
+    assert place.keys() == keys
+
+
+def test_large_plain_objects(tmp_path):
+    """Up to 64 MiB are copied within the bucket, larger ones are left to mv."""
+    with mkbucket.Maker(tmp_path / "bucket") as bucket:
+        bucket.folder("home")
+        bucket.put("db/x", b"")
+        bucket.put("home/fits", b"f" * (64 << 20))
+        bucket.put("home/large", b"l" * ((64 << 20) + 1))
+    with Mount(tmp_path / "bucket", tmp_path / "rw", "rw") as m:
+        rename(m.file("home/fits"), m.file("home/moved"))
+        assert attempt(rename, m.path, "home/large", "home/other") == errno.EXDEV
+        assert sorted(os.listdir(m.file("home"))) == ["large", "moved"]
+        assert os.path.getsize(m.file("home/moved")) == 64 << 20
