@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See domain/change.h. */
+/*
+ * See domain/change.h.
+ *
+ * A rename into another folder that ends between the PUT and the DELETE leaves two names of one
+ * domain, in folders that no deletion of storage would look at together. So such a rename first
+ * puts a record into the storage of the domain, with both names, and deletes it at the end. Before
+ * storage is deleted, the names in its record are looked up.
+ */
 #include <domain/change.h>
 
 #include <errno.h>
@@ -111,6 +118,77 @@ int change_remove_domain(const struct change *c, const char *path,
 	return rc;
 }
 
+/* ---- the record of a rename ---- */
+
+static int record_key(const struct change *c, uint64_t storage, char key[SCHEMA_KEY_MAX + 1],
+		      struct err *err)
+{
+	static const char name[] = ".rename";
+	const int n = c->schema->storage_prefix(storage, key, SCHEMA_KEY_MAX + 1 - sizeof(name));
+	if (n < 0)
+		return err_set(err, n, "the path of the storage is too long");
+	strcpy(key + n, name);
+	return 0;
+}
+
+static bool in_one_folder(const char *a, const char *b)
+{
+	const char *end_a = strrchr(a, '/'), *end_b = strrchr(b, '/');
+	const size_t n = end_a ? (size_t)(end_a - a) : 0;
+	return n == (end_b ? (size_t)(end_b - b) : 0) && memcmp(a, b, n) == 0;
+}
+
+/* Puts the record, both names with a NUL each, and sets its key. "": the rename needs none. */
+static int put_record(const struct change *c, const struct schema_document *domain,
+		      const char *from, const char *to, char key[SCHEMA_KEY_MAX + 1],
+		      struct err *err)
+{
+	const struct document_place place = place_of(c);
+	const struct store_cond none = {0};
+	auto_bytes struct bytes text = {0};
+	uint64_t storage;
+	key[0] = '\0';
+	if (in_one_folder(from, to) || c->schema->domain_of_root(domain->info.root, &storage, NULL))
+		return 0;
+	if (bytes_append(&text, from, strlen(from) + 1) || bytes_append(&text, to, strlen(to) + 1))
+		return err_set(err, -ENOMEM, "out of memory");
+	const int rc = record_key(c, storage, key, err);
+	return rc ? rc : document_write(&place, key, text.data, text.len, &none, NULL, err);
+}
+
+/* A record that stays does no harm. */
+static void delete_record(const struct change *c, const char *key)
+{
+	auto_request struct store_request *req =
+		key[0] ? store_request_new(c->store, STORE_DELETE) : NULL;
+	if (!req)
+		return;
+	store_request_key(req, key);
+	store_run(c->store, req);
+}
+
+/* Whether a name in the record leads to the storage: 1, 0 or a negative errno. */
+static int record_names(const struct change *c, uint64_t storage, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	char key[SCHEMA_KEY_MAX + 1];
+	auto_request struct store_request *req = NULL;
+	int rc = record_key(c, storage, key, err);
+	if (!rc)
+		rc = document_read(&place, key, &req, err);
+	if (rc || !req)
+		return rc;
+	const struct bytes *text = &req->answer.body;
+	size_t at = 0;
+	for (; !rc && at < text->len; at += strlen((const char *)text->data + at) + 1) {
+		const char *path = (const char *)text->data + at;
+		if (!memchr(path, '\0', text->len - at) || !store_key_ok(path))
+			return err_set(err, -EIO, "%s: not the record of a rename", key);
+		rc = document_names_storage(&place, path, storage, err);
+	}
+	return rc;
+}
+
 int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
@@ -121,8 +199,14 @@ int change_rename_domain(const struct change *c, const char *from,
 		.if_none_match = target ? NULL : "*",
 		.if_match = target ? target->etag : NULL,
 	};
+	char record[SCHEMA_KEY_MAX + 1];
 	*out = (struct change_garbage){0};
-	int rc = document_put(&place, to, &domain->info, &cond, err);
+	int rc = put_record(c, domain, from, to, record, err);
+	if (rc)
+		return rc;
+	rc = document_put(&place, to, &domain->info, &cond, err);
+	if (rc == -EEXIST || rc == -ESTALE)
+		delete_record(c, record);
 	if (rc == -EEXIST)
 		return err_set(err, rc, "%s: it exists", to);
 	if (rc)
@@ -130,7 +214,10 @@ int change_rename_domain(const struct change *c, const char *from,
 	if (target && strcmp(target->info.root, domain->info.root) != 0)
 		set_garbage(c, target, out);
 	rc = delete_document(c, from, domain, err);
-	return rc ? err_wrap(err, rc, "%s has the name %s now, too", from, to) : 0;
+	if (rc)
+		return err_wrap(err, rc, "%s has the name %s now, too", from, to);
+	delete_record(c, record);
+	return 0;
 }
 
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
@@ -142,6 +229,8 @@ int change_collect(const struct change *c, const char *path, const struct change
 	if (!g->any)
 		return 0;
 	int rc = storage_is_shared(&place, path, g->storage, err);
+	if (!rc)
+		rc = record_names(c, g->storage, err);
 	if (rc)
 		return rc < 0 ? rc : 0;
 	rc = c->schema->storage_prefix(g->storage, prefix, sizeof(prefix));

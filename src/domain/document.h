@@ -46,6 +46,9 @@ int document_put(const struct document_place *p, const char *path, const struct 
 int document_put_folder(const struct document_place *p, const char *path, const char *owner,
 			int64_t now_ns, struct err *err);
 
+/* Whether a path is a domain that names the storage: 1, 0 or a negative errno. */
+int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,
+			   struct err *err);
 /* Whether a domain in the folder of `path`, other than `path` itself, names the storage: 1, 0 or a
  * negative errno. */
 int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,

@@ -18,21 +18,26 @@
 
 enum { DELETES = 64 };
 
-/* Whether the domain or folder at a prefix names the storage: 1, 0 or a negative errno. */
-static int names_storage(const struct document_place *p, const char *prefix, uint64_t storage,
-			 struct err *err)
+int document_names_storage(const struct document_place *p, const char *path, uint64_t storage,
+			   struct err *err)
 {
-	auto_free char *path = strndup(prefix, strlen(prefix) - 1);
 	struct schema_document *d = NULL;
 	uint64_t other;
-	if (!path)
-		return err_set(err, -ENOMEM, "out of memory");
 	const int rc = document_get(p, path, &d, err);
 	const bool same = !rc && d && d->info.root &&
 			  !p->schema->domain_of_root(d->info.root, &other, NULL) &&
 			  other == storage;
 	schema_document_unref(d);
 	return rc ? rc : same;
+}
+
+/* The same for the domain or folder at a prefix. */
+static int prefix_names_storage(const struct document_place *p, const char *prefix,
+				uint64_t storage, struct err *err)
+{
+	auto_free char *path = strndup(prefix, strlen(prefix) - 1);
+	return path ? document_names_storage(p, path, storage, err)
+		    : err_set(err, -ENOMEM, "out of memory");
 }
 
 int storage_is_shared(const struct document_place *p, const char *path, uint64_t storage,
@@ -53,7 +58,7 @@ int storage_is_shared(const struct document_place *p, const char *path, uint64_t
 	const struct store_page *page = &req->answer.page;
 	for (size_t i = 0; !rc && i < page->n; i++)
 		if (page->items[i].is_prefix && !p->schema->is_storage(page->items[i].key))
-			rc = names_storage(p, page->items[i].key, storage, err);
+			rc = prefix_names_storage(p, page->items[i].key, storage, err);
 	return rc;
 }
 

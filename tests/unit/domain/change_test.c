@@ -164,13 +164,56 @@ static void test_shared_storage(void **state)
 	world_release(&w);
 }
 
+/* A rename into another folder ends after any of its requests. Removing one of the names that are
+ * left keeps the storage as long as the other one leads to it. */
+static void test_two_folders(void **state)
+{
+	static const char *const paths[] = {"home/a.h5", "work/b.h5"};
+	for (unsigned int at = 0; at <= 8; at++) {
+		struct world w;
+		struct err err = ERR_INIT;
+		struct change_garbage garbage;
+		uint64_t deleted;
+		world_init(&w, 0);
+		import_as(&w, paths[0], 1);
+		const struct change c = change_of(&w);
+		struct schema_document *a = look_up(&w, paths[0]);
+		world_open_gate(&w);
+		w.gate->at = 1 + at / 2;
+		w.gate->after = at % 2;
+		w.gate->later = true;
+		w.gate->code = -EIO;
+		const int rc =
+			change_rename_domain(&c, paths[0], a, paths[1], NULL, &garbage, &err);
+		assert_int_equal(rc, at < 6 ? -EIO : 0);
+		world_open_gate(&w);
+		w.gate->later = w.gate->after = false;
+		assert_int_equal(world_objects(&w, paths[1]), at >= 3 ? OBJECTS : 0);
+		for (unsigned int first = at % 3 == 0, i = 0; i < 2; i++) {
+			const char *path = paths[(first + i) % 2],
+				   *other = paths[(first + i + 1) % 2];
+			struct schema_document *d = look_up(&w, path);
+			if (!d)
+				continue;
+			assert_int_equal(change_remove_domain(&c, path, d, &garbage, &err), 0);
+			assert_int_equal(change_collect(&c, path, &garbage, &deleted, &err), 0);
+			schema_document_unref(d);
+			d = look_up(&w, other);
+			assert_int_equal(world_objects(&w, other), d ? OBJECTS : 0);
+			schema_document_unref(d);
+		}
+		assert_int_equal(world_keys(&w, ""), 0);
+		schema_document_unref(a);
+		world_release(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folders),
-		cmocka_unit_test(test_rename),
-		cmocka_unit_test(test_conflicts),
-		cmocka_unit_test(test_shared_storage),
+		cmocka_unit_test(test_folders),	    cmocka_unit_test(test_rename),
+		cmocka_unit_test(test_conflicts),   cmocka_unit_test(test_shared_storage),
+		cmocka_unit_test(test_two_folders),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

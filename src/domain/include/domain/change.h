@@ -50,15 +50,15 @@ int change_remove_folder(const struct change *c, const char *path,
 int change_remove_domain(const struct change *c, const char *path,
 			 const struct schema_document *domain, struct change_garbage *out,
 			 struct err *err);
-/* Gives a domain another name: one PUT, one DELETE. target: the domain that has this name, and is
- * replaced, or NULL. If the call fails after the PUT, both names lead to the same domain. -EEXIST:
- * the target exists, although the caller has not seen it. */
+/* Gives a domain another name: one PUT, one DELETE; in another folder two of each. target: the
+ * domain that has this name, and is replaced, or NULL. If the call fails after the PUT, both names
+ * lead to the same domain. -EEXIST: the target exists, although the caller has not seen it. */
 int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
 			 struct err *err);
-/* Deletes garbage, unless a domain in the folder of `path` still uses it. *deleted: the number of
- * objects. */
+/* Deletes garbage, unless a domain in the folder of `path`, or a name of an interrupted rename of
+ * the domain, still leads to it. *deleted: the number of objects. */
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
 		   uint64_t *deleted, struct err *err);
 
