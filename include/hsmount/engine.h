@@ -71,6 +71,11 @@ struct engine_options {
 	bool make_bucket; /* accept an empty place, which becomes a bucket by the first put */
 	bool write;	  /* engine_mkdir(), engine_rename() and so on change the bucket */
 	const char *user; /* owner of new folders; required if write is set */
+	/* Required if write is set: the directory that keeps what programs write until the bucket
+	 * has it (doc/JOURNAL.md). Its parent must exist. And how many bytes it may keep; 0: half
+	 * of the free space. */
+	const char *journal_dir;
+	uint64_t spool_size;
 	const char *debug_fault; /* injects failures into the store, for tests; NULL: none */
 	bool debug_count;	 /* show the counters as attributes user.hsds.debug.* of the root */
 	struct engine_s3_options s3;
@@ -83,6 +88,9 @@ void engine_options_init(struct engine_options *opt);
  * is wrong or the place is not a bucket, with -EOPNOTSUPP if the bucket's schema is not supported.
  */
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err);
+/* Begins work in the background, such as commits that an earlier process has begun. Call it at most
+ * once, when the process does not fork any more. An engine without write needs no call. */
+void engine_start(struct engine *e);
 /* All files must be closed. Deletes the storage of domains that were removed, for at most 15
  * seconds. */
 void engine_close(struct engine *e);
@@ -108,6 +116,8 @@ struct engine_stat {
 			      (= default) */
 	uint64_t version;  /* changes with the bytes of the file; 0: not known, because the domain
 			      was never opened */
+	bool draft;	   /* a file that programs write: size and times change, although the
+			      version stays */
 };
 
 /* Looks a path up. Costs at most one round of requests. The size of a domain that was never opened
@@ -139,12 +149,70 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
  */
 int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);
 
+/* ---- files that programs write ---- */
+
+/* A file that programs write is a draft, until it is committed: then the bucket has it, as a domain
+ * if it is an HDF5 file that a domain can hold, otherwise as a plain object. All who write a name
+ * share its draft. Who reads the name sees the last commit; a draft is seen by those who open it,
+ * and by everybody if nothing else has its name.
+ *
+ * A draft lives until its last file is closed. A draft that could not be committed stays, with its
+ * name and the attribute user.hsds.error, until it is committed, replaced or removed; after
+ * engine_close() the journal has it. */
+
+enum engine_open_flags {
+	ENGINE_CREATE = 1,    /* the file is made if nothing has this name */
+	ENGINE_EXCLUSIVE = 2, /* with ENGINE_CREATE: -EEXIST if something has this name */
+	ENGINE_TRUNCATE = 4,  /* the old bytes of the file do not matter */
+};
+/* Opens a file for reading and writing. -EROFS: the engine was opened without write, or the path is
+ * a domain and ENGINE_TRUNCATE is missing: domains are replaced, not changed; -EISDIR; -ENOENT;
+ * -EINVAL, -ENAMETOOLONG: the bucket cannot have an object of this name; -ENOSPC: the journal has
+ * no room. Costs the requests of a look-up. */
+int engine_open_write(struct engine *e, const char *path, unsigned int flags,
+		      struct engine_file **out, struct err *err);
+/* Opens a draft for reading. version: see engine_draft_stat(). -ESTALE: it does not exist any more.
+ */
+int engine_open_draft(struct engine *e, uint64_t version, struct engine_file **out,
+		      struct err *err);
+/* Whether a path has a draft, and its attributes. Their version identifies it, and no other file
+ * ever has it. *alone: nothing else has this name, so that engine_lookup() and engine_file_open()
+ * find the draft, too. Sends no request. */
+bool engine_draft_stat(struct engine *e, const char *path, struct engine_stat *st, bool *alone);
+/* The same for the draft of a version, even if it has no name any more. */
+bool engine_draft_stat_version(struct engine *e, uint64_t version, struct engine_stat *st);
+
+/* These functions need a file of engine_open_write(). Errors of changes: -ENOSPC, -EFBIG, -ENOMEM,
+ * -EIO. Whatever they accept has room in the journal. They send no request. */
+/* As pwrite(2): all n bytes, or an error. */
+ssize_t engine_pwrite(struct engine_file *f, const void *buf, size_t n, uint64_t offset,
+		      struct err *err);
+int engine_resize(struct engine_file *f, uint64_t size, struct err *err);
+/* As fallocate(2). */
+int engine_allocate(struct engine_file *f, int mode, uint64_t offset, uint64_t n, struct err *err);
+
+/* For close(2) of a program that has written to the file. Commits the draft if it is complete: not
+ * an HDF5 file that its library has not closed yet, or of which a part is missing. Then the result
+ * is that of the commit. Otherwise 0. Blocks. */
+int engine_flush(struct engine_file *f, struct err *err);
+/* As fsync(2). Commits the draft if it is complete; otherwise makes the journal durable. */
+int engine_sync(struct engine_file *f, struct err *err);
+/* engine_file_close() of the last file of engine_open_write() commits what is left, whether it is
+ * complete or not: what cannot become a domain becomes a plain object. It blocks, and logs errors.
+ */
+
 /* Extended attributes (user.hsds.*), as getxattr(2) and listxattr(2): with size 0 they return the
  * length only. They fail with -ENODATA or -ERANGE, among others. */
 ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, void *buf,
 			size_t size, struct err *err);
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
 			 struct err *err);
+
+/* As setxattr(2). Only user.hsds.acls can be set: the access control list of a domain or a folder,
+ * as JSON in the form in which it is read. -EOPNOTSUPP: another attribute, or a plain object;
+ * -EINVAL: not such a list; -EROFS, -ESTALE as for changes of names. */
+int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
+		    size_t size, int flags, struct err *err);
 
 /* Changes of names. A change is visible to all readers of the bucket when the function returns, and
  * at once in this engine. Each fails with -EROFS unless engine_options.write is set, with -ESTALE
@@ -290,7 +358,12 @@ struct engine_counts {
 	/* Zero without a cache_dir. See doc/METRICS.md, "Objects on disk". */
 	uint64_t disk_hits, disk_hit_bytes, disk_revalidated, disk_misses, disk_stored;
 	uint64_t disk_skipped, disk_dropped, disk_evicted, disk_errors, disk_bytes;
-	uint64_t images;	    /* live */
+	uint64_t images; /* live */
+	/* Drafts that are open, and those that could not be committed; commits that have succeeded
+	 * and failed; bytes of engine_pwrite(); bytes in the journal, and their limit; drafts of
+	 * earlier processes that wait for `hsimage recover`. */
+	uint64_t drafts_open, drafts_failed, commits, commit_failures, bytes_written;
+	uint64_t spool_used, spool_size, drafts_left;
 	uint64_t reads, bytes_read; /* calls of engine_pread(), and the bytes that they returned */
 };
 void engine_get_counts(struct engine *e, struct engine_counts *out);

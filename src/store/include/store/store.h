@@ -205,6 +205,9 @@ struct store_request {
 	struct store_list list;	    /* LIST */
 	const struct piece *pieces; /* PUT: the body; borrowed until `done` */
 	size_t n_pieces;
+	/* PUT: NULL, or the body instead of pieces: all bytes of the source. It is borrowed until
+	 * `done`. Any thread reads it, never two at a time, and it has no -EAGAIN. */
+	struct source *body;
 	/* PUT: the object may be lost if the machine stops before the next store_sync(). */
 	bool deferred;
 	/* PUT: S3 may send an object of more than 64 MiB in parts. The ETag is not the MD5 then,

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commits a draft: decides what its bytes are, and stores them as a domain or as a plain object.
+ *
+ * A draft is complete if it has no HDF5 signature, or if it is an HDF5 file that its library has
+ * closed: the status of the superblock is 0, the end of the file is where the superblock says, and
+ * its structures can be read. Only complete drafts become domains.
+ *
+ * A commit can be repeated. It notes in the journal that it begins (draft_mark()), and the id of
+ * the storage follows from the id of the draft and the number of the commit. So the mount that
+ * follows after a crash puts the same objects under the same keys. Nobody sees the storage before
+ * the document of the domain names it.
+ *
+ * Blocks. One call at a time for each draft; any thread.
+ */
+#ifndef ENGINE_DRAFT_COMMIT_H
+#define ENGINE_DRAFT_COMMIT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <hsmount/err.h>
+#include <overlay/draft.h>
+
+struct engine;
+
+/* What draft_mark() notes. 0: no commit has begun. */
+struct commit_mark {
+	uint32_t number; /* of the last commit that has begun, from 1 */
+	bool is_running; /* it has not ended */
+	bool is_last;	 /* no program has the file open: it is stored even if it is not complete */
+};
+uint64_t commit_mark_encode(const struct commit_mark *m);
+struct commit_mark commit_mark_decode(uint64_t mark);
+
+/* The id of the storage that a commit writes (schema_ops.domain_of_root()). */
+uint64_t commit_storage(const char *draft_id, uint32_t number);
+
+/* What the bucket has under the name, for draft_about.version:
+ *   ""         nothing
+ *   "d:ETAG"   a domain, whose document has this ETag
+ *   "o:ETAG"   a plain object
+ * A commit fails with -ESTALE if the bucket has something else by then. */
+enum { COMMIT_VERSION = 1024 /* bytes, with the NUL */ };
+/* node: NULL, or what a look-up has found; not a directory. -ENAMETOOLONG. */
+struct names_node;
+int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION]);
+
+enum commit_kind {
+	COMMIT_WAITS, /* the draft is not complete, and nothing was stored */
+	COMMIT_DOMAIN,
+	COMMIT_OBJECT,
+};
+
+struct commit {
+	struct engine *e;
+	struct draft *draft; /* its description says what is replaced */
+	struct draft_snapshot *snapshot;
+	uint32_t number;	      /* of this commit; larger than all before of this draft */
+	bool is_last;		      /* see struct commit_mark */
+	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+};
+
+struct commit_result {
+	enum commit_kind kind;
+	char version[COMMIT_VERSION]; /* of what the bucket has now; not of COMMIT_WAITS */
+	char kept[512];		      /* COMMIT_OBJECT, COMMIT_WAITS: why it is no domain; "":
+					 it is not an HDF5 file */
+};
+
+/* Commits. On success the caller calls draft_describe() with the new version. An error does not
+ * change what readers of the name see, and the same call can be repeated. Fails with -ESTALE if
+ * another program has changed the name, and with errors of the bucket and the journal. The names
+ * and snapshots of the engine know about the change when it returns. */
+int draft_commit(const struct commit *c, struct commit_result *out, struct err *err);
+
+/* ---- draft_recover.c ---- */
+
+/* Finishes the commits that earlier processes have begun, one after the other, and logs what is
+ * left in the journal. *left: the number of drafts that wait for `hsimage recover`. Blocks. */
+void drafts_recover(struct engine *e, struct journal *j, const atomic_bool *cancelled,
+		    atomic_uint_fast64_t *left);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The drafts of a mount, by name: files that programs write (see hsmount/engine.h). This table
+ * knows names, open files and the life of a draft; overlay/draft.h keeps the bytes, and
+ * draft_commit.h brings them into the bucket.
+ *
+ *   path ---> struct file_draft <--- struct draft_file (one for each open file)
+ *                    |
+ *                    +---> struct draft (overlay)
+ *
+ * A draft loses its name when the name is removed, or given to another file. Then it is not
+ * committed any more, and vanishes with its last open file.
+ *
+ * Locks: the lock of the table guards names, counts and states, and is never held during I/O. One
+ * commit at a time for each draft. Any thread.
+ */
+#ifndef ENGINE_DRAFTS_H
+#define ENGINE_DRAFTS_H
+
+#include <hsmount/engine.h>
+
+struct drafts;
+struct draft_file;
+
+/* Opens the journal. */
+int drafts_new(struct engine *e, const struct engine_options *opt, struct drafts **out,
+	       struct err *err);
+/* All files must be closed. Tries failed commits once more, for at most 15 seconds. NULL is fine.
+ */
+void drafts_free(struct drafts *t);
+struct journal *drafts_journal(struct drafts *t);
+
+/* See engine_open_write() and engine_open_draft(). */
+int drafts_open_write(struct drafts *t, const char *path, unsigned int flags,
+		      struct draft_file **out, struct err *err);
+int drafts_open_read(struct drafts *t, uint64_t version, struct draft_file **out, struct err *err);
+/* Of a draft that is alone under its name; -ENOENT: there is none. */
+int drafts_open_alone(struct drafts *t, const char *path, struct draft_file **out, struct err *err);
+/* Commits what is left if it is the last one that writes. */
+void draft_file_close(struct draft_file *f);
+
+bool drafts_stat(struct drafts *t, const char *path, struct engine_stat *st, bool *alone);
+bool drafts_stat_version(struct drafts *t, uint64_t version, struct engine_stat *st);
+void draft_file_stat(struct draft_file *f, struct engine_stat *st);
+
+ssize_t draft_file_read(struct draft_file *f, void *buf, size_t n, uint64_t offset,
+			struct err *err);
+ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64_t offset,
+			 struct err *err);
+int draft_file_resize(struct draft_file *f, uint64_t size, struct err *err);
+int draft_file_allocate(struct draft_file *f, int mode, uint64_t offset, uint64_t n,
+			struct err *err);
+int64_t draft_file_seek(struct draft_file *f, uint64_t offset, int whence);
+/* See engine_flush() and engine_sync(). */
+int draft_file_flush(struct draft_file *f, struct err *err);
+int draft_file_sync(struct draft_file *f, struct err *err);
+
+/* ---- names; for change.c and stat.c ---- */
+
+/* The names in a directory that only drafts have, in byte order: calls fn without a lock. -ENOMEM,
+ * or what fn returns. */
+int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg);
+/* The path is removed, or another file gets it: the draft loses its name. Returns whether there was
+ * one; *alone: nothing else has had the name. */
+bool drafts_detach(struct drafts *t, const char *path, bool *alone);
+/* The file has another path. For a draft that is alone, this is all that a rename has to do, and
+ * true is returned: `from` has nothing else. */
+bool drafts_rename(struct drafts *t, const char *from, const char *to);
+/* Waits for a commit of this path that is running. */
+void drafts_wait(struct drafts *t, const char *path);
+
+/* ---- notes about names: attributes ---- */
+
+/* The text of user.hsds.error: why the last commit of this path has failed. Heap; NULL: it has not,
+ * or there is no memory. */
+char *drafts_error(struct drafts *t, const char *path);
+/* The text of user.hsds.kept: why the file at this path is a plain object and no domain, as far as
+ * this process has stored it. Heap; NULL: not known. */
+char *drafts_kept(struct drafts *t, const char *path);
+
+/* Fills in the counts of drafts and commits. */
+void drafts_get_counts(struct drafts *t, struct engine_counts *out);
+
+#endif
