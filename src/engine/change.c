@@ -70,11 +70,11 @@ static int find(struct engine *e, const char *path, struct names_node **out, str
 	return names_resolve_for_open(e->names, path, out, &is_new, err);
 }
 
-/* *out is NULL if nothing has this name. */
+/* *out is NULL if nothing has this name, or had it a moment ago. */
 static int find_any(struct engine *e, const char *path, struct names_node **out, struct err *err)
 {
 	struct err why = ERR_INIT;
-	const int rc = find(e, path, out, &why);
+	const int rc = names_resolve_for_change(e->names, path, out, &why);
 	if (rc == 0)
 		return 0;
 	*out = NULL;
@@ -272,6 +272,18 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	return rc ? rc : delete_object(e, m->source, err);
 }
 
+/* A listing leaves a domain out whose name is too long with ".h5". */
+static int check_listed(const char *path, struct err *err)
+{
+	char shown[STORE_KEY_MAX + 1];
+	snprintf(shown, sizeof(shown), "%s", path);
+	const char *slash = strrchr(path, '/');
+	const char *last = shown + (slash ? slash - path + 1 : 0);
+	if (names_of_domain(shown, sizeof(shown)) || !names_ok(last, strlen(last)))
+		return err_set(err, -ENAMETOOLONG, "%s: the name is too long with .h5", path);
+	return 0;
+}
+
 static int rename_domain(struct engine *e, const struct change *c, const struct move *m,
 			 struct err *err)
 {
@@ -280,20 +292,17 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	const struct schema_document *doc, *replaced = NULL;
 	struct change_garbage garbage;
 	uint64_t storage;
-	char shown[STORE_KEY_MAX + 1];
 	int rc = document_of(m->source, &doc, err);
+	if (!rc)
+		rc = check_listed(to, err);
 	if (!rc && replaces)
 		rc = document_of(m->target, &replaced, err);
 	if (rc)
 		return rc;
-	snprintf(shown, sizeof(shown), "%s", m->to);
-	if (names_of_domain(shown, sizeof(shown)) || strcmp(shown, m->to) != 0)
-		return err_set(err, -EPERM,
-			       "%s: the name of a domain needs an extension, such as .h5", m->to);
 	/* In a directory, the domain and the object cannot exist side by side. */
 	if (m->target && !replaces)
 		rc = delete_object(e, m->target, err);
-	if (rc)
+	if (rc || strcmp(m->source->path, to) == 0)
 		return rc;
 	rc = change_rename_domain(c, m->source->path, doc, to, replaced, &garbage, err);
 	garbage_add(e->garbage, to, &garbage);
@@ -304,6 +313,16 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	if (rc && rc != -ESTALE && rc != -EEXIST && garbage_keep(e->garbage, storage))
 		log_warning(e->log, "%s: do not remove it: %s may be the same domain", m->from, to);
 	return rc;
+}
+
+/* Both names of a domain without extension lead to it. */
+static void forget_same(struct move *m)
+{
+	if (!m->target || m->target->kind != NAMES_DOMAIN || m->source->kind != NAMES_DOMAIN ||
+	    strcmp(m->target->path, m->source->path) != 0)
+		return;
+	names_node_unref(m->target);
+	m->target = NULL;
 }
 
 static int find_move(struct engine *e, struct move *m, bool no_replace, struct err *err)
@@ -317,6 +336,8 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 		rc = check_dir(e, m->to, err);
 	if (!rc)
 		rc = find_any(e, m->to, &m->target, err);
+	if (!rc)
+		forget_same(m);
 	if (rc || !m->target)
 		return rc;
 	if (no_replace)

@@ -91,17 +91,16 @@ static int open_object(struct engine_file *f, const struct names_node *n, struct
 	return 0;
 }
 
-/* Looks a path up. If the cached result is a domain, it is used even if it is stale (*is_valid is
- * false then): opening reads the domain's document anyway, and a domain hides anything else of that
- * name. */
+/* Looks a path up. A cached domain that hides anything else of this name is used even if it is
+ * stale
+ * (*is_valid is false then): opening reads the domain's document anyway. */
 static int find_file(struct engine *e, const char *path, struct names_node **out, bool *is_valid,
 		     struct snapshot_time *requested, struct err *err)
 {
 	*requested = (struct snapshot_time){0};
 	*is_valid = false;
 	*out = names_recall(e->names, path);
-	if (*out && (*out)->kind == NAMES_DOMAIN && (*out)->doc.kind == NAMES_DOC_ROOT &&
-	    strcmp((*out)->path, path) == 0)
+	if (*out && names_is_certain(*out))
 		return 0;
 	names_node_unref(*out);
 	*is_valid = true;
