@@ -69,7 +69,9 @@ struct engine_options {
 	bool no_filters;  /* render every dataset unfiltered */
 	bool allow_empty; /* accept a place that is not recognised as a bucket */
 	bool make_bucket; /* accept an empty place, which becomes a bucket by the first put */
-	bool write;	  /* engine_mkdir(), engine_rename() and so on change the bucket */
+	/* engine_mkdir(), engine_rename() and so on change the bucket. An empty place is accepted.
+	 */
+	bool write;
 	const char *user; /* owner of new folders; required if write is set */
 	/* Required if write is set: the directory that keeps what programs write until the bucket
 	 * has it (doc/JOURNAL.md). Its parent must exist. And how many bytes it may keep; 0: half

@@ -429,6 +429,28 @@ def test_what_is_refused(place, tmp_path):
     assert place.keys() == keys
 
 
+@pytest.mark.parametrize("place", ["directory", pytest.param("gateway", marks=needs_gateway)])
+def test_an_empty_place(place, tmp_path, request):
+    """It becomes a bucket with its first folder."""
+    url, env = os.fspath(tmp_path / "bucket"), None
+    if place == "gateway":
+        name = f"rw-empty-{os.path.basename(tmp_path)}".replace("_", "-").lower()[:60].rstrip("-")
+        request.getfixturevalue("client").make_bucket(name)
+        url, env = f"s3://{name}", request.getfixturevalue("environment")
+    else:
+        os.mkdir(url)
+        with pytest.raises(AssertionError, match="is an empty directory, not a bucket"):
+            with Mount(url, tmp_path / "ro"):
+                pass
+    with Mount(url, tmp_path / "rw", "rw", env=env) as m:
+        assert os.listdir(m.path) == []
+        assert "nothing is there; the first file makes it a bucket" in m.log()
+        os.mkdir(m.file("home"))
+    with Mount(url, tmp_path / "later", env=env) as m:
+        assert os.listdir(m.path) == ["home"]
+        assert m.log() == ""
+
+
 def test_large_plain_objects(tmp_path):
     """Up to 64 MiB are copied within the bucket, larger ones are left to mv."""
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
