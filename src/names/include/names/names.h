@@ -129,9 +129,9 @@ uint64_t names_size(struct names *ns, struct names_node *node, bool may_request)
  * everyone may read, so that opening a broken file reports the reason. */
 unsigned int names_mode(const struct domain_info *d, bool is_dir);
 unsigned int names_doc_mode(const struct names_doc *d, bool is_dir);
-/* The permission bits of a directory that lets its owner change names in it: 0200, or 0 if the
- * access control list does not let the owner create anything. */
-unsigned int names_write_mode(const struct names_doc *d);
+/* The permission bit 0200 of a directory whose owner may create something in it, or of a domain
+ * whose owner may update it; otherwise 0. */
+unsigned int names_write_mode(const struct names_doc *d, bool is_dir);
 /* Access control lists as JSON, as in the document. Heap; NULL when out of memory. */
 char *names_acls_json(const struct domain_info *d);
 
