@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The buckets of a journal: journal_buckets(). Any thread. */
+/* The buckets of a journal: journal_buckets() and journal_is_of(). Any thread. */
 #include <overlay/journal.h>
 
 #include <base/fd.h>
@@ -12,6 +12,12 @@
 #include "bucket_note.h"
 #include "file.h"
 #include "levels.h"
+
+bool journal_is_of(const char *digits, const char *bucket)
+{
+	char expected[LEVEL_DIGITS];
+	return level_of_bucket(bucket, expected, NULL) == 0 && strcmp(digits, expected) == 0;
+}
 
 /* Appends the names of the directories of buckets, LEVEL_DIGITS bytes each. */
 static int read_names(int version, struct bytes *names)

@@ -151,6 +151,7 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 	struct source bytes = {.size = (uint64_t)st.st_size, .read_at = read_map_bytes, .ctx = &fd};
 	int rc = map_replay(&bytes, same_boot, &s, err);
 	atomic_init(&d->mark, s.mark);
+	d->is_marked = !s.since_mark;
 	atomic_init(&d->changed, s.records);
 	return rc;
 }
@@ -237,6 +238,11 @@ int draft_describe(struct draft *d, const char *path, const char *name, const ch
 		rc = copy_about(d, &about, err);
 	pthread_rwlock_unlock(&d->changes);
 	return rc;
+}
+
+void draft_note_why(struct draft *d, const char *why)
+{
+	place_note_why(&d->place, why);
 }
 
 int draft_mark(struct draft *d, uint64_t mark, struct err *err)

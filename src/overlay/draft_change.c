@@ -4,7 +4,8 @@
  *
  * A write takes its room, writes its bytes into the spool, appends a record to the map, and only
  * then makes them visible. So a write that fails changes nothing that can be read, unless it
- * overwrites. A write of bytes that are written already needs no record.
+ * overwrites. A write of bytes that are written already needs no record, except for the first
+ * change after a seal: the map tells whether something has changed since then.
  *
  * Truncating appends the record before the spool loses its bytes. If an older state is durable, it
  * makes the record durable first: otherwise a crash of the machine would restore the larger file
@@ -29,7 +30,10 @@ static uint64_t read_size(struct draft *d)
 static int append(struct draft *d, enum map_type type, uint64_t offset, uint64_t length,
 		  struct err *err)
 {
-	return map_append(&d->map, type, d->layers.top->generation, offset, length, err);
+	int rc = map_append(&d->map, type, d->layers.top->generation, offset, length, err);
+	if (rc == 0)
+		atomic_store(&d->noted, true);
+	return rc;
 }
 
 static int check_range(uint64_t offset, uint64_t n, struct err *err)
@@ -50,14 +54,14 @@ static uint64_t find_missing_locked(const struct layers *l, uint64_t start, uint
 }
 
 /* Makes the room for a write: blocks of the spool, memory, and, unless all its bytes are written
- * already, a record of the map. */
+ * already, a record of the map. *covered: it needs none. */
 static int prepare_write(struct draft *d, uint64_t offset, uint64_t end, bool *covered,
 			 struct err *err)
 {
 	struct spool_room *room = &d->place.j->room;
 	uint64_t added = 0;
 	pthread_mutex_lock(&d->lock);
-	*covered = frames_cover(&d->layers.top->written, offset, end);
+	*covered = atomic_load(&d->noted) && frames_cover(&d->layers.top->written, offset, end);
 	const uint64_t missing = find_missing_locked(&d->layers, offset, end);
 	pthread_mutex_unlock(&d->lock);
 	int rc = spool_room_take(room, missing, err);

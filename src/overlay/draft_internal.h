@@ -41,6 +41,8 @@ struct draft {
 
 	struct map_file map;
 	atomic_uint_fast64_t changed; /* number of changes */
+	atomic_bool noted;	      /* the map has a change after the last seal */
+	bool is_marked;		      /* draft_stat.is_marked */
 	atomic_uint_fast64_t mark;
 
 	pthread_mutex_t charging; /* guards charge */

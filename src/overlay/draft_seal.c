@@ -141,6 +141,7 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 		s->layers.size = s->source.size = d->planned_size;
 	}
 	d->sealed_changes = changes;
+	atomic_store(&d->noted, false);
 	d->snapshot = s;
 	d->sealed = true;
 	return 0;

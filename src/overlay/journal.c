@@ -18,7 +18,7 @@
 #include "levels.h"
 #include "place.h"
 
-enum { WHY = 512 /* bytes of the reason for which a draft was set aside */ };
+enum { WHY = ERR_MAX };
 
 /* ---- opening ---- */
 
@@ -183,12 +183,25 @@ static bool describe(int dir, uint8_t bytes[HEADER_SIZE], struct header *h)
 	       draft_header_decode(bytes, n, h, NULL) == 0;
 }
 
+/* Why a draft was not committed, or was set aside. False: it was not noted. */
+static bool read_why(int dir, char why[WHY])
+{
+	size_t n;
+	auto_close int fd = file_open(dir, PLACE_WHY, O_RDONLY);
+	if (fd < 0 || file_read(fd, 0, why, WHY - 1, &n) || n == 0)
+		return false;
+	why[n] = '\0';
+	why[strcspn(why, "\n")] = '\0';
+	return true;
+}
+
 static int list_one(struct journal *j, const char *id, item_fn *fn, void *ctx)
 {
 	uint8_t bytes[HEADER_SIZE];
 	struct header h;
 	struct place p;
 	struct err why = ERR_INIT;
+	char note[WHY] = "";
 	struct journal_item item = {.id = id, .about = &h.about};
 	int rc = place_open(j, id, &p, bytes, &h, &why);
 	bool listed = rc != -ENOENT;
@@ -199,23 +212,13 @@ static int list_one(struct journal *j, const char *id, item_fn *fn, void *ctx)
 		item.state = rc == -ENOTSUP ? JOURNAL_LATER : JOURNAL_UNREADABLE;
 		item.about = NULL;
 	}
+	if (rc == 0 || rc == -EBUSY)
+		read_why(p.dir, note);
 	if (rc == -EBADMSG)
 		place_set_aside(&p, why.msg, NULL);
 	place_close(&p); /* fn may open the draft */
-	item.why = rc == 0 || rc == -EBUSY ? "" : why.msg;
+	item.why = rc == 0 || rc == -EBUSY ? note : why.msg;
 	return listed ? fn(ctx, &item) : 0;
-}
-
-/* The reason for which a draft was set aside. False: it was not noted. */
-static bool read_why(int dir, char why[WHY])
-{
-	size_t n;
-	auto_close int fd = file_open(dir, PLACE_WHY, O_RDONLY);
-	if (fd < 0 || file_read(fd, 0, why, WHY - 1, &n) || n == 0)
-		return false;
-	why[n] = '\0';
-	why[strcspn(why, "\n")] = '\0';
-	return true;
 }
 
 static int list_one_aside(int aside, const char *id, item_fn *fn, void *ctx)

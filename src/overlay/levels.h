@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include <hsmount/err.h>
+#include <overlay/journal.h>
 
-enum { LEVEL_DIGITS = 65 /* of a SHA-256, with the NUL */ };
+enum { LEVEL_DIGITS = JOURNAL_DIGITS };
 
 /* Open a directory of the journal at `path`, and make it first if `make` is set. They return a
  * descriptor. -EPERM: it is not private; -ENOENT. */

@@ -198,12 +198,16 @@ static int apply(void *ctx, const uint8_t *record, uint32_t sequence, struct err
 	case MAP_WRITE:
 	case MAP_SIZE:
 	case MAP_ZERO:
+		s->since_seal = s->since_mark = true;
 		return apply_change(s, &r, err);
 	case MAP_SEAL:
+		s->since_seal = false;
 		return check_seal(s, &r, err);
 	case MAP_FOLD:
 		return apply_fold(s, &r, err);
 	case MAP_MARK:
+		if (r.length != s->mark)
+			s->since_mark = s->since_seal;
 		s->mark = r.length;
 		return 0;
 	case MAP_SYNC:
@@ -224,5 +228,6 @@ int map_replay(struct source *bytes, bool same_boot, struct map_state *s, struct
 			       same_boot ? "the map has no intact record"
 					 : "nothing was durable when the machine stopped");
 	s->records = count.records;
+	s->since_seal = s->since_mark = true;
 	return each_record(bytes, count.records, apply, s, err);
 }

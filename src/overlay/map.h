@@ -45,7 +45,10 @@ struct map_state {
 	struct frames_memory *memory;
 	struct budget_charge *charge; /* of memory->allowed */
 	uint64_t mark;		      /* the last one; 0 without any */
-	uint32_t records;	      /* that count */
+	/* Something has changed since the last MAP_SEAL; and since that before the mark got its
+	 * last value. */
+	bool since_seal, since_mark;
+	uint32_t records; /* that count */
 };
 
 /* Reads a map. After a crash of the daemon alone (`same_boot`) all records count, up to one that is

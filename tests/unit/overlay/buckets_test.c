@@ -156,7 +156,7 @@ static void nothing_is_made(void **state)
 static void other_entries_are_ignored(void **state)
 {
 	struct overlay_fixture f;
-	char command[200];
+	char command[400];
 	fixture_begin(&f, 1 << 20);
 	snprintf(command, sizeof(command), "cd %s/1 && mkdir x && touch y %064d && mkdir .%064d",
 		 f.path, 0, 0);

@@ -94,12 +94,18 @@ struct draft_stat {
 	uint64_t spooled; /* bytes of the spool */
 	uint64_t memory;  /* bytes for the list of what was written */
 	uint64_t mark;
+	/* Of a draft that was opened for recovery: nothing has changed since the draft_seal()
+	 * before the mark got its last value. */
+	bool is_marked;
 };
 void draft_get_stat(struct draft *d, struct draft_stat *out);
 
 /* Notes something in the journal for the recovery, such as that the library has closed the file.
  * The last mark counts; 0 if there is none. */
 int draft_mark(struct draft *d, uint64_t mark, struct err *err);
+/* Notes for people why the draft could not be committed; NULL: nothing is known. Any draft, but one
+ * thread at a time. A failure is ignored. See journal_item.why. */
+void draft_note_why(struct draft *d, const char *why);
 /* Makes all that was written before durable: it survives a crash of the machine. */
 int draft_sync(struct draft *d, struct err *err);
 

@@ -18,7 +18,7 @@
 
 #include <base/env.h>
 
-enum { JOURNAL_ID = 17, JOURNAL_BOOT = 16 };
+enum { JOURNAL_ID = 17, JOURNAL_BOOT = 16, JOURNAL_DIGITS = 65 /* with the NUL */ };
 
 struct journal_settings {
 	/* Made with mode 0700 if it is missing; its parent must exist. A symbolic link, a directory
@@ -51,6 +51,9 @@ struct journal_bucket {
  * is not private. A return value of fn that is not 0 ends the list and is returned. */
 int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
 		    void *ctx, struct err *err);
+
+/* Whether `digits` are those of the bucket that journal_settings.bucket identifies. */
+bool journal_is_of(const char *digits, const char *bucket);
 
 struct journal_stats {
 	uint64_t spool_size, spool_used; /* bytes */
