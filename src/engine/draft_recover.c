@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finishes what earlier processes have begun: see draft_commit.h.
+ *
+ *   in the journal                 what happens
+ *   a commit has begun             it is made again; then the draft is dropped
+ *   a commit has ended             the draft is dropped if nothing was written later
+ *   no commit has begun            left: nobody knows whether the program had finished
+ *   in use, or it cannot be read   left
+ *
+ * Nothing of a draft that is left is deleted, and `hsimage recover` shows it. The storage that the
+ * commit of a damaged draft may have put is garbage of the bucket until that draft is dropped.
+ *
+ * A commit that had begun while a program had the file open is made only if the file is complete
+ * now: the program may have gone on writing.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "draft_beneath.h"
+#include "draft_commit.h"
+
+struct recovery {
+	struct engine *e;
+	struct journal *j;
+	const atomic_bool *cancelled;
+	struct bytes ids; /* JOURNAL_ID bytes each, of the drafts that no process has open */
+	uint64_t left;
+};
+
+static bool was_cancelled(const struct recovery *r)
+{
+	return r->cancelled && atomic_load(r->cancelled);
+}
+
+static void leave(struct recovery *r, const char *id, const char *name, const char *why)
+{
+	r->left++;
+	log_warning(r->e->log,
+		    "draft %s%s%s is left in the journal: %s; see `hsimage recover list`", id,
+		    name[0] ? " of " : "", name, why);
+}
+
+static int note_item(void *ctx, const struct journal_item *item)
+{
+	struct recovery *r = ctx;
+	switch (item->state) {
+	case JOURNAL_LEFT:
+		return bytes_append(&r->ids, item->id, JOURNAL_ID);
+	case JOURNAL_IN_USE:
+		break; /* by another mount, which will commit it */
+	case JOURNAL_LATER:
+	case JOURNAL_UNREADABLE:
+		leave(r, item->id, item->about ? item->about->name : "", item->why);
+	}
+	return 0;
+}
+
+/* Commits the draft as it is in the journal. */
+static int commit(struct recovery *r, struct draft *d, const struct commit_mark *m,
+		  struct commit_result *out, struct err *err)
+{
+	struct commit c = {.e = r->e,
+			   .draft = d,
+			   .number = m->number,
+			   .is_last = m->is_last,
+			   .cancelled = r->cancelled};
+	int rc = draft_seal(d, &c.snapshot, err);
+	if (rc)
+		return rc;
+	rc = draft_commit(&c, out, err);
+	draft_snapshot_close(c.snapshot);
+	return rc;
+}
+
+/* Whether the bucket has what the draft says; otherwise *err has the reason. */
+static bool finish(struct recovery *r, struct draft *d, struct old_object *beneath, struct err *err)
+{
+	const struct draft_about *about = draft_get_about(d);
+	struct commit_result result = {.kind = COMMIT_WAITS};
+	struct draft_stat stat;
+	draft_get_stat(d, &stat);
+	const struct commit_mark m = commit_mark_decode(stat.mark);
+	if (!m.is_running && m.number && stat.is_marked)
+		return true;
+	if (!m.is_running) {
+		err_set(err, -EBUSY, "%s",
+			m.number ? "it was committed, but not what was written to it later"
+				 : "the program that wrote it had not closed it");
+		return false;
+	}
+	int rc = 0;
+	if (!store_key_ok(about->path) || !store_key_ok(about->name))
+		rc = err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);
+	else if (about->kind == DRAFT_CHANGE)
+		rc = old_object_open(beneath, r->e, about, err);
+	if (!rc)
+		rc = commit(r, d, &m, &result, err);
+	if (!rc && result.kind == COMMIT_WAITS)
+		rc = err_set(err, -EBUSY, "it is not complete: %s", result.kept);
+	/* The next mount tries again, whatever the reason was. */
+	if (rc && rc != -ECANCELED)
+		draft_note_why(d, err->msg);
+	return rc == 0;
+}
+
+static void recover_draft(struct recovery *r, const char *id)
+{
+	struct old_object beneath = {.object = NULL};
+	const struct draft_beneath reader = old_object_beneath(&beneath);
+	struct draft *d;
+	struct err err = ERR_INIT;
+	char name[STORE_KEY_MAX + 1];
+	const int rc = draft_open(r->j, id, &reader, &d, &err);
+	if (rc == -ENOENT || rc == -EBUSY)
+		return; /* another process has been faster */
+	if (rc) {
+		leave(r, id, "", err.msg);
+		return;
+	}
+	snprintf(name, sizeof(name), "%s", draft_get_about(d)->name);
+	if (!finish(r, d, &beneath, &err)) {
+		draft_close(d);
+		if (!was_cancelled(r))
+			leave(r, id, name, err.msg);
+	} else if (draft_drop(d, &err)) {
+		leave(r, id, name, err.msg);
+	} else {
+		log_info(r->e->log, "committed what an earlier mount had begun: %s", name);
+	}
+	old_object_close(&beneath);
+}
+
+void drafts_recover(struct engine *e, struct journal *j, const atomic_bool *cancelled,
+		    atomic_uint_fast64_t *left)
+{
+	struct recovery r = {.e = e, .j = j, .cancelled = cancelled};
+	struct err err = ERR_INIT;
+	if (journal_list(j, note_item, &r, &err))
+		log_warning(e->log, "cannot look for drafts of earlier mounts: %s", err.msg);
+	for (size_t at = 0; at < r.ids.len && !was_cancelled(&r); at += JOURNAL_ID)
+		recover_draft(&r, (const char *)r.ids.data + at);
+	atomic_store(left, r.left);
+	bytes_release(&r.ids);
+}
