@@ -5,7 +5,7 @@
  *
  * Paths are UTF-8 and relative to the mount. The root is "", and no path begins or ends with a
  * slash. A domain has the name that a mount shows: ".h5" is appended if its last component has no
- * extension.
+ * extension. Its name in the bucket leads to it, too, unless something else has that name.
  *
  * Between engine_open() and engine_close() any thread may call any function. A function returns 0
  * or a count, or a negative errno with the reason in *err, unless err is NULL.
@@ -69,7 +69,9 @@ struct engine_options {
 	bool no_filters;  /* render every dataset unfiltered */
 	bool allow_empty; /* accept a place that is not recognised as a bucket */
 	bool make_bucket; /* accept an empty place, which becomes a bucket by the first put */
-	bool write;	  /* engine_mkdir(), engine_rename() and so on change the bucket */
+	/* engine_mkdir(), engine_rename() and so on change the bucket. An empty place is accepted.
+	 */
+	bool write;
 	const char *user; /* owner of new folders; required if write is set */
 	/* Required if write is set: the directory that keeps what programs write until the bucket
 	 * has it (doc/JOURNAL.md). Its parent must exist. And how many bytes it may keep; 0: half
@@ -217,7 +219,9 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 /* Changes of names. A change is visible to all readers of the bucket when the function returns, and
  * at once in this engine. Each fails with -EROFS unless engine_options.write is set, with -ESTALE
  * if other programs keep changing the same name, and with errors of the bucket. */
-/* Makes a folder. -EEXIST, -EINVAL: the path is part of the bucket's storage. */
+/* Makes a folder. -EEXIST; -EINVAL: the path is part of the bucket's storage, or not UTF-8;
+ * -ENAMETOOLONG: the key of its document would have more than 1,024 bytes. These two are errors of
+ * all new names. */
 int engine_mkdir(struct engine *e, const char *path, struct err *err);
 /* Removes an empty folder. -ENOTDIR, -ENOTEMPTY. */
 int engine_rmdir(struct engine *e, const char *path, struct err *err);
@@ -225,8 +229,7 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err);
  * storage is deleted later. -EISDIR. */
 int engine_unlink(struct engine *e, const char *path, struct err *err);
 /* Renames a domain or a plain object, and replaces what has the new name unless it is a directory
- * (-EISDIR). flags: 0, or RENAME_NOREPLACE: -EEXIST; others: -EINVAL. -EPERM: a domain would get a
- * name without extension, under which a mount does not show it. -EXDEV: a directory, or a
+ * (-EISDIR). flags: 0, or RENAME_NOREPLACE: -EEXIST; others: -EINVAL. -EXDEV: a directory, or a
  * plain object of more than 64 MiB. */
 int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
 		  struct err *err);

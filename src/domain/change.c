@@ -99,6 +99,46 @@ int change_remove_folder(const struct change *c, const char *path,
 	return rc;
 }
 
+/* ---- access control lists ---- */
+
+static int put_folder_acls(const struct change *c, const char *path, const struct domain_info *acls,
+			   struct err *err)
+{
+	const struct document_place place = place_of(c);
+	const struct store_cond absent = {.if_none_match = "*"};
+	struct domain_info info = *acls;
+	info.owner = c->owner;
+	info.created_ns = info.modified_ns = c->now_ns;
+	const int rc = document_put(&place, path, &info, &absent, err);
+	return rc == -EEXIST ? err_set(err, -ESTALE, "%s: it has a document now", path) : rc;
+}
+
+int change_set_acls(const struct change *c, const char *path, bool is_new,
+		    const struct domain_info *acls, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	char key[SCHEMA_KEY_MAX + 1];
+	auto_request struct store_request *req = NULL;
+	auto_bytes struct bytes text = {0};
+	if (is_new)
+		return put_folder_acls(c, path, acls, err);
+	int rc = key_of(c, path, key, sizeof(key), err);
+	if (!rc)
+		rc = document_read(&place, key, &req, err);
+	if (!rc && !req)
+		rc = err_set(err, -ESTALE, "%s: its document was deleted", path);
+	if (rc)
+		return rc;
+	const struct store_answer *answer = &req->answer;
+	const struct store_cond same = {.if_match = answer->meta.etag};
+	const struct store_cond any = {.if_none_match = NULL};
+	rc = c->schema->edit_acls(answer->body.data, answer->body.len, acls, &text, err);
+	if (rc)
+		return err_wrap(err, rc, "%s", key);
+	return document_write(&place, key, text.data, text.len, answer->meta.etag[0] ? &same : &any,
+			      NULL, err);
+}
+
 /* ---- domains ---- */
 
 static void set_garbage(const struct change *c, const struct schema_document *d,

@@ -2,8 +2,10 @@
 /*
  * Changes of names: looks the names up, lets domain/change.h do it, and drops what is cached about
  * them. A change is conditional on the versions that the look-up has seen. If another program was
- * faster, it is tried once more after a fresh look-up. Any thread.
+ * faster, it is tried once more after a fresh look-up. While a name is changed, it is held, so that
+ * no draft of it is committed (drafts.h). Any thread.
  */
+#include "drafts.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -70,11 +72,11 @@ static int find(struct engine *e, const char *path, struct names_node **out, str
 	return names_resolve_for_open(e->names, path, out, &is_new, err);
 }
 
-/* *out is NULL if nothing has this name. */
+/* *out is NULL if nothing has this name, or had it a moment ago. */
 static int find_any(struct engine *e, const char *path, struct names_node **out, struct err *err)
 {
 	struct err why = ERR_INIT;
-	const int rc = find(e, path, out, &why);
+	const int rc = names_resolve_for_change(e->names, path, out, &why);
 	if (rc == 0)
 		return 0;
 	*out = NULL;
@@ -146,7 +148,7 @@ static int make_dir(struct engine *e, const char *path, struct err *err)
 		rc = check_dir(e, path, err);
 	if (!rc)
 		rc = find_any(e, path, &n, err);
-	if (!rc && n)
+	if (!rc && (n || drafts_is_alone(e->drafts, path)))
 		rc = err_set(err, -EEXIST, "%s: it exists", path);
 	if (rc)
 		return rc;
@@ -159,13 +161,16 @@ static int remove_dir(struct engine *e, const char *path, struct err *err)
 {
 	const struct change c = change_of(e, NULL);
 	auto_names_node struct names_node *n = NULL;
-	int rc = find(e, path, &n, err);
+	int rc = drafts_is_alone(e->drafts, path) ? 0 : find(e, path, &n, err);
 	if (rc)
 		return rc;
-	if (n->kind != NAMES_DIR)
+	if (!n || n->kind != NAMES_DIR)
 		return err_set(err, -ENOTDIR, "%s: not a directory", path);
 	if (!path[0])
 		return err_set(err, -EBUSY, "the root of the mount");
+	if (drafts_has_entries(e->drafts, path))
+		return err_set(err, -ENOTEMPTY, "%s: it has files that are not in the bucket yet",
+			       path);
 	if (n->doc.kind == NAMES_DOC_BROKEN || n->doc.kind == NAMES_DOC_UNLISTABLE)
 		return err_set(err, n->doc.code, "%s: %s", path, n->doc.why);
 	if (n->doc.kind == NAMES_DOC_ROOT)
@@ -272,6 +277,18 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	return rc ? rc : delete_object(e, m->source, err);
 }
 
+/* A listing leaves a domain out whose name is too long with ".h5". */
+static int check_listed(const char *path, struct err *err)
+{
+	char shown[STORE_KEY_MAX + 1];
+	snprintf(shown, sizeof(shown), "%s", path);
+	const char *slash = strrchr(path, '/');
+	const char *last = shown + (slash ? slash - path + 1 : 0);
+	if (names_of_domain(shown, sizeof(shown)) || !names_ok(last, strlen(last)))
+		return err_set(err, -ENAMETOOLONG, "%s: the name is too long with .h5", path);
+	return 0;
+}
+
 static int rename_domain(struct engine *e, const struct change *c, const struct move *m,
 			 struct err *err)
 {
@@ -280,20 +297,17 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	const struct schema_document *doc, *replaced = NULL;
 	struct change_garbage garbage;
 	uint64_t storage;
-	char shown[STORE_KEY_MAX + 1];
 	int rc = document_of(m->source, &doc, err);
+	if (!rc)
+		rc = check_listed(to, err);
 	if (!rc && replaces)
 		rc = document_of(m->target, &replaced, err);
 	if (rc)
 		return rc;
-	snprintf(shown, sizeof(shown), "%s", m->to);
-	if (names_of_domain(shown, sizeof(shown)) || strcmp(shown, m->to) != 0)
-		return err_set(err, -EPERM,
-			       "%s: the name of a domain needs an extension, such as .h5", m->to);
 	/* In a directory, the domain and the object cannot exist side by side. */
 	if (m->target && !replaces)
 		rc = delete_object(e, m->target, err);
-	if (rc)
+	if (rc || strcmp(m->source->path, to) == 0)
 		return rc;
 	rc = change_rename_domain(c, m->source->path, doc, to, replaced, &garbage, err);
 	garbage_add(e->garbage, to, &garbage);
@@ -304,6 +318,16 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 	if (rc && rc != -ESTALE && rc != -EEXIST && garbage_keep(e->garbage, storage))
 		log_warning(e->log, "%s: do not remove it: %s may be the same domain", m->from, to);
 	return rc;
+}
+
+/* Both names of a domain without extension lead to it. */
+static void forget_same(struct move *m)
+{
+	if (!m->target || m->target->kind != NAMES_DOMAIN || m->source->kind != NAMES_DOMAIN ||
+	    strcmp(m->target->path, m->source->path) != 0)
+		return;
+	names_node_unref(m->target);
+	m->target = NULL;
 }
 
 static int find_move(struct engine *e, struct move *m, bool no_replace, struct err *err)
@@ -317,6 +341,8 @@ static int find_move(struct engine *e, struct move *m, bool no_replace, struct e
 		rc = check_dir(e, m->to, err);
 	if (!rc)
 		rc = find_any(e, m->to, &m->target, err);
+	if (!rc)
+		forget_same(m);
 	if (rc || !m->target)
 		return rc;
 	if (no_replace)
@@ -361,8 +387,14 @@ static bool tries_again(struct engine *e, int rc, const char *path)
 
 int engine_mkdir(struct engine *e, const char *path, struct err *err)
 {
-	const int rc = check_write(e, err);
-	return rc ? rc : make_dir(e, path, err);
+	struct draft_hold hold;
+	int rc = check_write(e, err);
+	if (rc)
+		return rc;
+	draft_table_hold(e->drafts, &hold, path, NULL);
+	rc = make_dir(e, path, err);
+	draft_table_release(e->drafts, &hold);
+	return rc;
 }
 
 int engine_rmdir(struct engine *e, const char *path, struct err *err)
@@ -373,27 +405,104 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err)
 	return tries_again(e, rc, path) ? remove_dir(e, path, err) : rc;
 }
 
-int engine_unlink(struct engine *e, const char *path, struct err *err)
+/* A draft that is alone has no object in the bucket. */
+static int unlink_held(struct engine *e, const char *path, struct err *err)
 {
-	int rc = check_write(e, err);
-	if (!rc)
+	int rc = 0;
+	if (!drafts_is_alone(e->drafts, path)) {
 		rc = remove_file(e, path, err);
-	return tries_again(e, rc, path) ? remove_file(e, path, err) : rc;
+		if (tries_again(e, rc, path))
+			rc = remove_file(e, path, err);
+	}
+	if (rc && rc != -ENOENT)
+		return rc;
+	const bool had_draft = drafts_detach(e->drafts, path);
+	return had_draft ? 0 : rc;
 }
 
-int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
-		  struct err *err)
+int engine_unlink(struct engine *e, const char *path, struct err *err)
 {
-	const bool no_replace = flags & RENAME_NOREPLACE;
+	struct draft_hold hold;
 	int rc = check_write(e, err);
-	if (!rc && flags & ~(unsigned int)RENAME_NOREPLACE)
-		rc = err_set(err, -EINVAL, "names cannot be exchanged");
-	if (rc || strcmp(from, to) == 0)
+	if (rc)
 		return rc;
-	rc = rename_file(e, from, to, no_replace, err);
+	draft_table_hold(e->drafts, &hold, path, NULL);
+	rc = unlink_held(e, path, err);
+	draft_table_release(e->drafts, &hold);
+	return rc;
+}
+
+static int rename_in_bucket(struct engine *e, const char *from, const char *to, bool no_replace,
+			    struct err *err)
+{
+	int rc = rename_file(e, from, to, no_replace, err);
 	/* Another program has made the target since it was looked up. */
 	if (rc == -EEXIST && !no_replace)
 		rc = -ESTALE;
 	const bool again = tries_again(e, rc, from);
 	return tries_again(e, rc, to) && again ? rename_file(e, from, to, no_replace, err) : rc;
+}
+
+/* The draft of a file that has been renamed follows. Its commit fails if that is not possible. */
+static void move_draft(struct engine *e, const char *from, const char *to)
+{
+	auto_names_node struct names_node *n = NULL;
+	struct err why = ERR_INIT;
+	struct engine_stat st;
+	bool alone;
+	if (!drafts_stat(e->drafts, from, &st, &alone)) {
+		drafts_renamed(e->drafts, from, to);
+		return;
+	}
+	int rc = find(e, to, &n, &why);
+	if (!rc)
+		rc = drafts_rename(e->drafts, from, to, n, &why);
+	if (!rc)
+		return;
+	log_warning(e->log, "%s: what is being written stays under the old name of %s: %s", from,
+		    to, why.msg);
+	drafts_detach(e->drafts, to);
+}
+
+/* For a draft that is alone. A file that has the new name is replaced by the commit. */
+static int rename_alone(struct engine *e, const char *from, const char *to, bool no_replace,
+			struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	int rc = drafts_check_new(e->drafts, to, err);
+	if (!rc)
+		rc = find_any(e, to, &n, err);
+	if (!rc && n && n->kind == NAMES_DIR)
+		rc = err_set(err, -EISDIR, "%s: is a directory", to);
+	if (!rc && n && no_replace)
+		rc = err_set(err, -EEXIST, "%s: it exists", to);
+	return rc ? rc : drafts_rename(e->drafts, from, to, n, err);
+}
+
+static int rename_held(struct engine *e, const char *from, const char *to, bool no_replace,
+		       struct err *err)
+{
+	if (no_replace && drafts_is_alone(e->drafts, to))
+		return err_set(err, -EEXIST, "%s: it exists", to);
+	if (drafts_is_alone(e->drafts, from))
+		return rename_alone(e, from, to, no_replace, err);
+	const int rc = rename_in_bucket(e, from, to, no_replace, err);
+	if (!rc)
+		move_draft(e, from, to);
+	return rc;
+}
+
+int engine_rename(struct engine *e, const char *from, const char *to, unsigned int flags,
+		  struct err *err)
+{
+	struct draft_hold hold;
+	int rc = check_write(e, err);
+	if (!rc && flags & ~(unsigned int)RENAME_NOREPLACE)
+		rc = err_set(err, -EINVAL, "names cannot be exchanged");
+	if (rc || strcmp(from, to) == 0)
+		return rc;
+	draft_table_hold(e->drafts, &hold, from, to);
+	rc = rename_held(e, from, to, flags & RENAME_NOREPLACE, err);
+	draft_table_release(e->drafts, &hold);
+	return rc;
 }

@@ -22,19 +22,23 @@
 
 #include <hsmount/err.h>
 #include <overlay/draft.h>
+#include <store/store.h>
 
 struct engine;
 
 /* What draft_mark() notes. 0: no commit has begun. */
 struct commit_mark {
 	uint32_t number; /* of the last commit that has begun, from 1 */
+	/* Commits before it that have failed, and may have left objects in their storage. */
+	uint32_t failed;
 	bool is_running; /* it has not ended */
 	bool is_last;	 /* no program has the file open: it is stored even if it is not complete */
 };
 uint64_t commit_mark_encode(const struct commit_mark *m);
 struct commit_mark commit_mark_decode(uint64_t mark);
 
-/* The id of the storage that a commit writes (schema_ops.domain_of_root()). */
+/* The id of the storage that a commit writes (schema_ops.domain_of_root()). A recovered draft may
+ * have been written to since its commit began, so it gets the storage of the next number. */
 uint64_t commit_storage(const char *draft_id, uint32_t number);
 
 /* What the bucket has under the name, for draft_about.version:
@@ -57,22 +61,30 @@ struct commit {
 	struct engine *e;
 	struct draft *draft; /* its description says what is replaced */
 	struct draft_snapshot *snapshot;
-	uint32_t number;	      /* of this commit; larger than all before of this draft */
+	/* Of this commit: larger than all before of this draft that have begun, or the same as that
+	 * of the last one, if it has failed and the bytes are the same. Of a recovered draft, that
+	 * of its mark. */
+	uint32_t number;
 	bool is_last;		      /* see struct commit_mark */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
 };
 
 struct commit_result {
 	enum commit_kind kind;
-	char version[COMMIT_VERSION]; /* of what the bucket has now; not of COMMIT_WAITS */
-	char kept[512];		      /* COMMIT_OBJECT, COMMIT_WAITS: why it is no domain; "":
-					 it is not an HDF5 file */
+	/* Of what the bucket has now; not of COMMIT_WAITS. The path in the bucket is that of the
+	 * draft, unless a plain object replaces a domain without extension. */
+	char version[COMMIT_VERSION];
+	char path[STORE_KEY_MAX + 1];
+	char kept[512]; /* COMMIT_OBJECT, COMMIT_WAITS: why it is no domain; "":
+			   it is not an HDF5 file */
 };
 
-/* Commits. On success the caller calls draft_describe() with the new version. An error does not
- * change what readers of the name see, and the same call can be repeated. Fails with -ESTALE if
- * another program has changed the name, and with errors of the bucket and the journal. The names
- * and snapshots of the engine know about the change when it returns. */
+/* Commits. On success the caller calls draft_describe() with the new path and version. An error
+ * does not change what readers of the name see, and the same call can be repeated; only in a
+ * directory, where a domain and a plain object cannot have one name, the name may have nothing if
+ * one was to replace the other. Fails with -ESTALE if another program has changed the name, and
+ * with errors of the bucket and the journal. The names and snapshots of the engine know about the
+ * change when it returns. about->name is the path in the mount, as in engine.h. */
 int draft_commit(const struct commit *c, struct commit_result *out, struct err *err);
 
 /* ---- draft_recover.c ---- */

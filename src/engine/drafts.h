@@ -55,19 +55,39 @@ int64_t draft_file_seek(struct draft_file *f, uint64_t offset, int whence);
 int draft_file_flush(struct draft_file *f, struct err *err);
 int draft_file_sync(struct draft_file *f, struct err *err);
 
-/* ---- names; for change.c and stat.c ---- */
+/* ---- names; for change.c and stat.c. Without a table (NULL) there are no drafts. ---- */
 
 /* The names in a directory that only drafts have, in byte order: calls fn without a lock. -ENOMEM,
  * or what fn returns. */
 int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg);
-/* The path is removed, or another file gets it: the draft loses its name. Returns whether there was
- * one; *alone: nothing else has had the name. */
-bool drafts_detach(struct drafts *t, const char *path, bool *alone);
-/* The file has another path. For a draft that is alone, this is all that a rename has to do, and
- * true is returned: `from` has nothing else. */
-bool drafts_rename(struct drafts *t, const char *from, const char *to);
-/* Waits for a commit of this path that is running. */
-void drafts_wait(struct drafts *t, const char *path);
+bool drafts_has_entries(struct drafts *t, const char *dir);
+/* Whether a draft has this name and nothing else has it. */
+bool drafts_is_alone(struct drafts *t, const char *path);
+/* Checks that the bucket can have a new file of this name: -ENAMETOOLONG, -EINVAL, -ENOTDIR,
+ * -ENOENT: there is no such directory. */
+int drafts_check_new(struct drafts *t, const char *path, struct err *err);
+
+/* Who changes what a name means holds the name. So nobody opens a new draft there meanwhile, and no
+ * commit runs. */
+struct draft_hold {
+	const char *names[2]; /* borrowed; the second one may be NULL */
+	struct draft_hold *next;
+};
+/* Waits until nobody holds the names, and holds them. */
+void draft_table_hold(struct drafts *t, struct draft_hold *h, const char *a, const char *b);
+void draft_table_release(struct drafts *t, struct draft_hold *h);
+
+/* The caller holds the names. */
+/* The path has been removed: the draft loses its name. Returns whether there was one. */
+bool drafts_detach(struct drafts *t, const char *path);
+/* The file has another path: its draft follows. A draft that has the new path loses it. n: NULL, or
+ * what the bucket has at the new path now: for a draft that is alone, what it replaces; otherwise
+ * the file itself. -ENOENT: there is no draft; errors of the journal: nothing has changed. */
+struct names_node;
+int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
+		  struct err *err);
+/* The same for a file without a draft. */
+void drafts_renamed(struct drafts *t, const char *from, const char *to);
 
 /* ---- notes about names: attributes ---- */
 

@@ -13,6 +13,7 @@
 #include <diskcache/diskcache.h>
 #include <s3/s3.h>
 
+#include "drafts.h"
 #include "recognise.h"
 
 enum {
@@ -173,6 +174,9 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		e->user = strdup(opt->user);
 		if (!e->garbage || !e->user)
 			goto fail;
+		rc = opt->journal_dir ? drafts_new(e, opt, &e->drafts, err) : 0;
+		if (rc)
+			goto fail;
 	}
 	*out = e;
 	return 0;
@@ -186,6 +190,7 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
+	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->garbage);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
@@ -204,9 +209,21 @@ void engine_close(struct engine *e)
 	free(e);
 }
 
+void engine_start(struct engine *e)
+{
+}
+
+/* Programs look at the free space before they write. What they write must fit into the journal. */
 int engine_space(struct engine *e, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-	return store_space(e->store, free_bytes, total_bytes);
+	int rc = store_space(e->store, free_bytes, total_bytes);
+	if (rc != -EOPNOTSUPP || !e->drafts)
+		return rc;
+	struct engine_counts counts;
+	drafts_get_counts(e->drafts, &counts);
+	*total_bytes = counts.spool_size;
+	*free_bytes = counts.spool_size - min_u64(counts.spool_used, counts.spool_size);
+	return 0;
 }
 
 void engine_get_counts(struct engine *e, struct engine_counts *out)
@@ -246,4 +263,5 @@ void engine_get_counts(struct engine *e, struct engine_counts *out)
 		.reads = atomic_load(&e->reads),
 		.bytes_read = atomic_load(&e->bytes_read),
 	};
+	drafts_get_counts(e->drafts, out);
 }

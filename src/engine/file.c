@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files: the image of a domain, or a plain object (raw_object.h). An open file shows one
- * version until it is closed. An image is a snapshot, and each block of a plain object is requested
- * on the condition that the ETag is still the same. A file is constant after opening; any thread.
+ * Open files: the image of a domain, a plain object (raw_object.h), or a draft (drafts.h). An open
+ * file of the first two shows one version until it is closed. An image is a snapshot, and each
+ * block of a plain object is requested on the condition that the ETag is still the same. A file is
+ * constant after opening; any thread.
  */
+#include "drafts.h"
 #include "internal.h"
 #include "raw_object.h"
 
@@ -16,9 +18,10 @@
 struct engine_file {
 	struct engine *e;
 	struct engine_stat st;
-	struct snapshot *snapshot; /* NULL for a plain object */
+	struct snapshot *snapshot; /* of a domain; one of the three is not NULL */
 	struct image_stream *stream;
-	struct raw_object *object; /* NULL for a domain */
+	struct raw_object *object; /* of a plain object */
+	struct draft_file *draft;  /* of a draft */
 };
 
 int snapshot_resolve(struct engine *e, const char *path, struct names_node **out,
@@ -87,21 +90,20 @@ static int open_object(struct engine_file *f, const struct names_node *n, struct
 	rc = raw_object_open(f->e->store, f->e->cache, n->path, &meta, &f->object, err);
 	if (rc)
 		return rc;
-	stat_object(&meta, &f->st);
+	stat_object(f->e, &meta, &f->st);
 	return 0;
 }
 
-/* Looks a path up. If the cached result is a domain, it is used even if it is stale (*is_valid is
- * false then): opening reads the domain's document anyway, and a domain hides anything else of that
- * name. */
+/* Looks a path up. A cached domain that hides anything else of this name is used even if it is
+ * stale
+ * (*is_valid is false then): opening reads the domain's document anyway. */
 static int find_file(struct engine *e, const char *path, struct names_node **out, bool *is_valid,
 		     struct snapshot_time *requested, struct err *err)
 {
 	*requested = (struct snapshot_time){0};
 	*is_valid = false;
 	*out = names_recall(e->names, path);
-	if (*out && (*out)->kind == NAMES_DOMAIN && (*out)->doc.kind == NAMES_DOC_ROOT &&
-	    strcmp((*out)->path, path) == 0)
+	if (*out && names_is_certain(*out))
 		return 0;
 	names_node_unref(*out);
 	*is_valid = true;
@@ -128,10 +130,28 @@ static int open_node(struct engine *e, const struct names_node *n,
 	return rc;
 }
 
+/* Takes the draft over if it succeeds. */
+static int wrap_draft(struct engine *e, struct draft_file *draft, struct engine_file **out,
+		      struct err *err)
+{
+	struct engine_file *f = calloc(1, sizeof(*f));
+	if (!f) {
+		draft_file_close(draft);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	f->e = e;
+	f->draft = draft;
+	*out = f;
+	return 0;
+}
+
 int engine_file_open(struct engine *e, const char *path, struct engine_file **out, struct err *err)
 {
 	bool is_valid = false;
-	int rc = -ENOENT;
+	struct draft_file *draft;
+	int rc = e->drafts ? drafts_open_alone(e->drafts, path, &draft, err) : -ENOENT;
+	if (rc != -ENOENT)
+		return rc ? rc : wrap_draft(e, draft, out, err);
 	while (rc == -ENOENT && !is_valid) {
 		auto_names_node struct names_node *n = NULL;
 		struct snapshot_time requested;
@@ -156,12 +176,16 @@ void engine_file_close(struct engine_file *f)
 		atomic_fetch_sub(&f->snapshot->use.open, 1);
 	snapshot_close(f->snapshot);
 	raw_object_close(f->object);
+	draft_file_close(f->draft);
 	free(f);
 }
 
 void engine_file_stat(struct engine_file *f, struct engine_stat *st)
 {
-	*st = f->st;
+	if (f->draft)
+		draft_file_stat(f->draft, st);
+	else
+		*st = f->st;
 }
 
 bool engine_file_cacheable(struct engine_file *f)
@@ -195,6 +219,13 @@ static int read_failure(int code)
 	}
 }
 
+static ssize_t read_draft(struct engine_file *f, void *buf, size_t n, uint64_t offset,
+			  struct err *err)
+{
+	const ssize_t got = draft_file_read(f->draft, buf, n, offset, err);
+	return got < 0 ? read_failure((int)got) : got;
+}
+
 static ssize_t read_domain(struct engine_file *f, void *buf, size_t n, uint64_t offset,
 			   struct cancel *cancel, struct err *err)
 {
@@ -217,6 +248,7 @@ ssize_t engine_pread(struct engine_file *f, void *buf, size_t n, uint64_t offset
 	if (n == 0)
 		return 0;
 	ssize_t got = f->snapshot ? read_domain(f, buf, n, offset, cancel, err)
+		      : f->draft  ? read_draft(f, buf, n, offset, err)
 				  : read_object(f, buf, n, offset, cancel, err);
 	const uint64_t bytes = got > 0 ? (uint64_t)got : 0;
 	count(&f->e->reads, 1);
@@ -234,7 +266,78 @@ int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence)
 		return -EINVAL;
 	if (f->snapshot)
 		return image_seek(f->snapshot->image, offset, whence);
+	if (f->draft)
+		return draft_file_seek(f->draft, offset, whence);
 	if (offset >= f->st.size)
 		return -ENXIO;
 	return (int64_t)(whence == SEEK_DATA ? offset : f->st.size);
+}
+
+/* ---- files that programs write ---- */
+
+int engine_open_write(struct engine *e, const char *path, unsigned int flags,
+		      struct engine_file **out, struct err *err)
+{
+	struct draft_file *draft;
+	if (!e->drafts)
+		return err_set(err, -EROFS, "mounted read-only");
+	int rc = drafts_open_write(e->drafts, path, flags, &draft, err);
+	return rc ? rc : wrap_draft(e, draft, out, err);
+}
+
+int engine_open_draft(struct engine *e, uint64_t version, struct engine_file **out, struct err *err)
+{
+	struct draft_file *draft;
+	if (!e->drafts)
+		return err_set(err, -ESTALE, "mounted read-only");
+	int rc = drafts_open_read(e->drafts, version, &draft, err);
+	return rc ? rc : wrap_draft(e, draft, out, err);
+}
+
+bool engine_draft_stat(struct engine *e, const char *path, struct engine_stat *st, bool *alone)
+{
+	return drafts_stat(e->drafts, path, st, alone);
+}
+
+bool engine_draft_stat_version(struct engine *e, uint64_t version, struct engine_stat *st)
+{
+	return drafts_stat_version(e->drafts, version, st);
+}
+
+static int check_draft(const struct engine_file *f, struct err *err)
+{
+	return f->draft ? 0 : err_set(err, -EBADF, "the file is open for reading");
+}
+
+ssize_t engine_pwrite(struct engine_file *f, const void *buf, size_t n, uint64_t offset,
+		      struct err *err)
+{
+	int rc = check_draft(f, err);
+	if (!rc && n > SSIZE_MAX)
+		rc = err_set(err, -EINVAL, "the range is larger than any file");
+	return rc ? rc : draft_file_write(f->draft, buf, n, offset, err);
+}
+
+int engine_resize(struct engine_file *f, uint64_t size, struct err *err)
+{
+	int rc = check_draft(f, err);
+	return rc ? rc : draft_file_resize(f->draft, size, err);
+}
+
+int engine_allocate(struct engine_file *f, int mode, uint64_t offset, uint64_t n, struct err *err)
+{
+	int rc = check_draft(f, err);
+	return rc ? rc : draft_file_allocate(f->draft, mode, offset, n, err);
+}
+
+int engine_flush(struct engine_file *f, struct err *err)
+{
+	int rc = check_draft(f, err);
+	return rc ? rc : draft_file_flush(f->draft, err);
+}
+
+int engine_sync(struct engine_file *f, struct err *err)
+{
+	int rc = check_draft(f, err);
+	return rc ? rc : draft_file_sync(f->draft, err);
 }

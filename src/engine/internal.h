@@ -23,6 +23,8 @@
 #include "snapshots.h"
 #include "store_stack.h"
 
+struct drafts;
+
 struct engine {
 	struct env env;
 	struct log *log;
@@ -46,6 +48,7 @@ struct engine {
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
 	struct garbage *garbage;		/* NULL: names cannot be changed */
 	char *user;				/* owner of new folders */
+	struct drafts *drafts;			/* NULL: files cannot be written */
 };
 
 static inline uint64_t engine_now(const struct engine *e)
@@ -65,7 +68,7 @@ static inline int64_t engine_wall_clock(void)
 struct garbage_ops change_garbage_ops(struct engine *e);
 
 /* The attributes of a plain object of this version (stat.c). */
-void stat_object(const struct store_meta *meta, struct engine_stat *st);
+void stat_object(const struct engine *e, const struct store_meta *meta, struct engine_stat *st);
 
 /* Looks a path up. *requested: a time before the request for it; zero if the answer
  * was in the cache. */

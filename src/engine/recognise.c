@@ -87,10 +87,13 @@ static int refuse_dir(const char *name, enum schema_place place, struct err *err
 		       name, schema_survey_storage);
 }
 
-static void warn_s3(struct log *log, const char *name, enum schema_place place)
+static void warn(const struct engine_options *opt, enum schema_place place)
 {
+	struct log *log = opt->log;
+	const char *name = opt->bucket;
 	if (place == SCHEMA_PLACE_EMPTY)
-		log_warning(log, "%s: nothing is there", name);
+		log_warning(log, "%s: nothing is there%s", name,
+			    opt->write ? "; the first file makes it a bucket" : "");
 	else
 		log_warning(
 			log,
@@ -140,9 +143,9 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 		return refuse_part(name, SCHEMA_PLACE_FOLDER, &above, err);
 	if (place == SCHEMA_PLACE_EMPTY && opt->make_bucket)
 		return 0;
-	if (!store_stack_is_s3(name))
+	if (!store_stack_is_s3(name) && !(place == SCHEMA_PLACE_EMPTY && opt->write))
 		return refuse_dir(name, place, err);
-	warn_s3(opt->log, name, place);
+	warn(opt, place);
 	return 0;
 }
 

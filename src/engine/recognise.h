@@ -8,8 +8,9 @@
 #include "store_stack.h"
 
 /* If the place is not a bucket, fails with -EINVAL and a message that says what it is; but an S3
- * prefix that is not recognised only causes a warning in the log. Fails with -EOPNOTSUPP if the
- * schema is not supported, and with the error of a listing that fails.
+ * prefix that is not recognised, and an empty place if it can be written, only cause a warning in
+ * the log. Fails with -EOPNOTSUPP if the schema is not supported, and with the error of a listing
+ * that fails.
  *
  * In S3, one listing of a single key recognises a bucket. If that finds nothing, at most 17 small
  * listings follow. Starts threads of the stack and of the pool. */

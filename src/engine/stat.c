@@ -3,7 +3,10 @@
  * Attributes of files and directories. names/ finds out what a path is. The size of a domain is
  * exact if the domain was opened, because its snapshot has the size. Any thread.
  */
+#include "drafts.h"
 #include "internal.h"
+
+#include <string.h>
 
 enum { STAT_BLOCK = 512 };
 
@@ -25,7 +28,7 @@ static uint64_t version_of(const struct store_meta *meta)
 	return h ? h : 1;
 }
 
-void stat_object(const struct store_meta *meta, struct engine_stat *st)
+void stat_object(const struct engine *e, const struct store_meta *meta, struct engine_stat *st)
 {
 	*st = (struct engine_stat){
 		.kind = ENGINE_PLAIN,
@@ -34,7 +37,7 @@ void stat_object(const struct store_meta *meta, struct engine_stat *st)
 		.blocks = div_up_u64(meta->size, STAT_BLOCK),
 		.mtime_ns = meta->mtime_ns,
 		.ctime_ns = meta->mtime_ns,
-		.mode = 0444,
+		.mode = e->drafts ? 0644 : 0444,
 		.version = version_of(meta),
 	};
 }
@@ -44,6 +47,8 @@ static void stat_domain(struct engine *e, struct names_node *n, bool estimate,
 {
 	bool known = snapshots_recall(e->snapshots, n->path, st);
 	st->mode = names_doc_mode(&n->doc, false); /* its document may be newer than the image */
+	if (e->drafts)
+		st->mode |= names_write_mode(&n->doc, false);
 	if (known)
 		return;
 	st->size = names_size(e->names, n, estimate);
@@ -54,7 +59,7 @@ static void stat_domain(struct engine *e, struct names_node *n, bool estimate,
 static void stat_node(struct engine *e, struct names_node *n, bool estimate, struct engine_stat *st)
 {
 	if (n->kind == NAMES_OBJECT) {
-		stat_object(&n->meta, st);
+		stat_object(e, &n->meta, st);
 		return;
 	}
 	*st = (struct engine_stat){
@@ -69,7 +74,7 @@ static void stat_node(struct engine *e, struct names_node *n, bool estimate, str
 	st->size_exact = true;
 	st->mode = names_doc_mode(&n->doc, true);
 	if (e->garbage)
-		st->mode |= names_write_mode(&n->doc);
+		st->mode |= names_write_mode(&n->doc, true);
 	if (st->mtime_ns == 0)
 		st->mtime_ns = st->ctime_ns = e->started_ns;
 }
@@ -78,6 +83,9 @@ static int stat_path(struct engine *e, const char *path, bool estimate, struct e
 		     struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
+	bool alone;
+	if (drafts_stat(e->drafts, path, st, &alone) && alone)
+		return 0;
 	int rc = names_resolve(e->names, path, &n, err);
 	if (rc == 0)
 		stat_node(e, n, estimate, st);
@@ -94,21 +102,57 @@ int engine_getattr(struct engine *e, const char *path, struct engine_stat *st, s
 	return stat_path(e, path, true, st, err);
 }
 
+/* Merges two sequences in byte order: the entries of the bucket, and the names of drafts. */
 struct lister {
 	engine_list_fn fn;
 	void *arg;
+	struct bytes drafts; /* names, each with a NUL */
+	size_t at;	     /* of the next one */
 };
+
+static int add_draft(void *arg, const char *name, enum engine_kind kind)
+{
+	struct lister *l = arg;
+	return bytes_append(&l->drafts, name, strlen(name) + 1);
+}
+
+/* Lists the drafts before a name; NULL: all that are left. */
+static int list_drafts(struct lister *l, const char *before)
+{
+	int rc = 0;
+	while (rc == 0 && l->at < l->drafts.len) {
+		const char *name = (const char *)l->drafts.data + l->at;
+		const int order = before ? strcmp(name, before) : -1;
+		if (order > 0)
+			return 0;
+		l->at += strlen(name) + 1;
+		/* A draft that has just been committed is in the bucket, too. */
+		if (order < 0)
+			rc = l->fn(l->arg, name, ENGINE_PLAIN);
+	}
+	return rc;
+}
 
 static int list_one(void *arg, const char *name, enum names_kind kind)
 {
-	const struct lister *l = arg;
-	return l->fn(l->arg, name, kinds[kind]);
+	struct lister *l = arg;
+	const int rc = list_drafts(l, name);
+	return rc ? rc : l->fn(l->arg, name, kinds[kind]);
 }
 
+/* The drafts are taken first: what is committed meanwhile appears in the bucket. */
 int engine_list(struct engine *e, const char *path, engine_list_fn fn, void *arg, struct err *err)
 {
 	struct lister l = {.fn = fn, .arg = arg};
-	return names_list(e->names, path, list_one, &l, err);
+	int rc = drafts_list(e->drafts, path, add_draft, &l);
+	if (rc)
+		rc = err_set(err, rc, "out of memory");
+	if (!rc)
+		rc = names_list(e->names, path, list_one, &l, err);
+	if (!rc)
+		rc = list_drafts(&l, NULL);
+	bytes_release(&l.drafts);
+	return rc;
 }
 
 int engine_check_dir(struct engine *e, const char *path, struct err *err)

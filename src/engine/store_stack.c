@@ -112,19 +112,39 @@ static const uint64_t max_object = (uint64_t)64 << 20;
  * the file system's clock would not change the ETag. */
 static const uint64_t dir_settle_ns = UINT64_C(2) * 1000000000;
 
-/* Makes a name, unique among all buckets, for the part of the bucket that is shown: the server's
- * URL or the directory's real path, then the prefix. s: the store at the bottom. */
-static int name_bucket(struct store *s, bool s3, const char *bucket, const char *prefix,
-		       struct str *out, struct err *err)
+int store_stack_identity(const struct store_stack_parts *parts, const char *name, struct str *out,
+			 struct err *err)
 {
 	auto_bytes struct bytes server = {0};
-	auto_free char *path = s3 ? NULL : realpath(store_stack_dir(bucket), NULL);
-	int rc = s3 ? store_s3_identity(s, &server) : path ? 0 : -errno;
+	auto_free char *path = NULL, *bucket = NULL, *prefix = NULL;
+	int rc = 0;
+	if (!parts->s3)
+		path = realpath(store_stack_dir(name), NULL);
+	else if (store_stack_split_s3(name, &bucket, &prefix, err))
+		return -ENOMEM;
+	if (parts->s3)
+		rc = store_s3_identity(parts->s3, &server);
+	else if (!path)
+		rc = -errno;
 	str_addn(out, (const char *)server.data, server.len);
 	str_addf(out, "%s%s%s", path ? path : "", prefix ? "\n" : "", prefix ? prefix : "");
 	if (!rc && !str_ok(out))
 		rc = -ENOMEM;
-	return rc ? err_errno(err, rc, "bucket %s", bucket) : 0;
+	return rc ? err_errno(err, rc, "bucket %s", name) : 0;
+}
+
+char *store_stack_name(const char *name)
+{
+	auto_free char *bucket = NULL, *prefix = NULL;
+	auto_str struct str out = {0};
+	if (!store_stack_is_s3(name)) {
+		char *path = realpath(store_stack_dir(name), NULL);
+		return path ? path : strdup(name);
+	}
+	if (store_stack_split_s3(name, &bucket, &prefix, NULL))
+		return NULL;
+	str_addf(&out, "%s%s%s%s", s3_scheme, bucket, prefix ? "/" : "", prefix ? prefix : "");
+	return str_take(&out);
 }
 
 static struct store *new_diskcache(struct store *inner, const struct engine_options *opt, bool s3,
@@ -161,7 +181,7 @@ struct store *store_stack_new(const struct env *env, const struct engine_options
 		return NULL;
 	s = s3 ? new_s3(env, &opt->s3, bucket, prefix, meter, err) : new_dir(env, opt->bucket, err);
 	parts->s3 = s3 ? s : NULL;
-	if (s && opt->cache_dir && name_bucket(s, s3, opt->bucket, prefix, &scope, err))
+	if (s && opt->cache_dir && store_stack_identity(parts, opt->bucket, &scope, err))
 		wrap(&s, NULL);
 	if (s && opt->debug_fault)
 		wrap(&s, store_fault_new(s, opt->debug_fault, err));

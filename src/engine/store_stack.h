@@ -5,6 +5,7 @@
 
 #include <hsmount/engine.h>
 
+#include <base/str.h>
 #include <http/stats.h>
 #include <store/store.h>
 
@@ -15,6 +16,10 @@ int store_stack_split_s3(const char *url, char **bucket, char **prefix, struct e
 bool store_stack_is_s3(const char *bucket);
 /* The directory of "file:///a/b" or "/a/b": "/a/b". Borrowed from bucket. */
 const char *store_stack_dir(const char *bucket);
+
+/* The name of a bucket as other processes can use it: absolute, without needless slashes. On the
+ * heap; NULL: out of memory. */
+char *store_stack_name(const char *bucket);
 
 /* Stores of the stack that the engine uses directly. The stack owns them. */
 struct store_stack_parts {
@@ -29,6 +34,10 @@ struct store_stack_parts {
 struct store *store_stack_new(const struct env *env, const struct engine_options *opt,
 			      struct http_stats *meter, struct store_stack_parts *parts,
 			      struct err *err);
+/* Appends a text that identifies, among all buckets, the part of the bucket that is shown: the
+ * server's URL or the directory's real path, then the prefix on a line of its own. */
+int store_stack_identity(const struct store_stack_parts *parts, const char *bucket, struct str *out,
+			 struct err *err);
 /* Requests so far that were not answered: after all attempts, it is not known what the bucket has.
  */
 uint64_t store_stack_failures(const struct store_stack_parts *parts);

@@ -5,6 +5,7 @@
  * the domain or uses its current snapshot. With debug_count, the root has counters instead. Any
  * thread.
  */
+#include "drafts.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -148,6 +149,38 @@ static const struct xattr xattrs[] = {
 };
 enum { NXATTRS = sizeof(xattrs) / sizeof(xattrs[0]) };
 
+/* ---- from the drafts: attributes of names, which need no request ---- */
+
+static const struct {
+	const char *name;
+	char *(*of)(struct drafts *t, const char *path);
+} notes[] = {
+	{"user.hsds.error", drafts_error},
+	{"user.hsds.kept", drafts_kept},
+};
+enum { NNOTES = sizeof(notes) / sizeof(notes[0]) };
+
+/* -ENODATA: the path has no such note, or this is not the name of one. */
+static int get_note(struct engine *e, const char *path, const char *name, struct str *out)
+{
+	int i = 0;
+	while (i < NNOTES && strcmp(notes[i].name, name) != 0)
+		i++;
+	auto_free char *text = i < NNOTES ? notes[i].of(e->drafts, path) : NULL;
+	return text ? add_text(text, out) : -ENODATA;
+}
+
+static int list_notes(struct engine *e, const char *path, struct bytes *names)
+{
+	int rc = 0;
+	for (int i = 0; !rc && i < NNOTES; i++) {
+		auto_free char *text = notes[i].of(e->drafts, path);
+		if (text)
+			rc = bytes_append(names, notes[i].name, strlen(notes[i].name) + 1);
+	}
+	return rc;
+}
+
 /* ---- counters of the root ---- */
 
 #define DEBUG_PREFIX "user.hsds.debug."
@@ -173,6 +206,10 @@ static const struct {
 	COUNTER(disk_evicted),	 COUNTER(disk_errors),
 	COUNTER(disk_bytes),	 COUNTER(images),
 	COUNTER(reads),		 COUNTER(bytes_read),
+	COUNTER(drafts_open),	 COUNTER(drafts_failed),
+	COUNTER(commits),	 COUNTER(commit_failures),
+	COUNTER(bytes_written),	 COUNTER(spool_used),
+	COUNTER(spool_size),	 COUNTER(drafts_left),
 #undef COUNTER
 };
 enum { NCOUNTERS = sizeof(counters) / sizeof(counters[0]) };
@@ -247,7 +284,9 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 		if (strcmp(xattrs[i].name, name) == 0)
 			x = &xattrs[i];
 	if (!x)
-		return -ENODATA; /* security.capability, for example: costs no request */
+		return get_note(e, path, name, out); /* security.capability costs no request */
+	if (drafts_is_alone(e->drafts, path))
+		return -ENODATA;
 	auto_names_node struct names_node *n = NULL;
 	struct snapshot_time requested;
 	int rc = snapshot_resolve(e, path, &n, &requested, err);
@@ -295,20 +334,24 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 	auto_names_node struct names_node *n = NULL;
 	/* Reading the counters must not send requests, so the root has no other attributes. */
 	bool counting = has_counters(e, path);
-	int rc = counting ? 0 : names_resolve(e->names, path, &n, err);
-	if (!rc && !counting)
+	const bool alone = !counting && drafts_is_alone(e->drafts, path);
+	int rc = counting || alone ? 0 : names_resolve(e->names, path, &n, err);
+	if (!rc && n)
 		rc = check_doc(n, err);
+	const bool has_doc = n && rc == 0;
 	if (rc == -ENODATA)
-		return 0;
+		rc = 0;
 	if (rc)
 		return rc;
-	for (int i = 0; !rc && i < NXATTRS && !counting; i++) {
+	for (int i = 0; !rc && i < NXATTRS && has_doc; i++) {
 		rc = has_xattr(n, &xattrs[i]);
 		if (!rc)
 			rc = bytes_append(&names, xattrs[i].name, strlen(xattrs[i].name) + 1);
 		else if (rc == -ENODATA)
 			rc = 0;
 	}
+	if (!rc && !counting)
+		rc = list_notes(e, path, &names);
 	for (int i = 0; !rc && i < NCOUNTERS && counting; i++)
 		rc = bytes_append(&names, counters[i].name, strlen(counters[i].name) + 1);
 	return rc ? err_set(err, rc, "out of memory") : copy_out(&names, buf, size, "names", err);

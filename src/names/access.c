@@ -57,11 +57,12 @@ unsigned int names_doc_mode(const struct names_doc *d, bool is_dir)
 	return names_mode(d->document ? &d->document->info : &none, is_dir);
 }
 
-unsigned int names_write_mode(const struct names_doc *d)
+unsigned int names_write_mode(const struct names_doc *d, bool is_dir)
 {
+	const unsigned int needed = is_dir ? DOMAIN_PERM_CREATE : DOMAIN_PERM_UPDATE;
 	const struct domain_info *info = d->document ? &d->document->info : NULL;
 	if (!info || info->nacls == 0)
 		return 0200;
 	const struct domain_acl *owner = owner_acl(info);
-	return owner && owner->perms & DOMAIN_PERM_CREATE ? 0200 : 0;
+	return owner && owner->perms & needed ? 0200 : 0;
 }

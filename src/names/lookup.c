@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resolves a path of the mount. The path may be a domain, a folder, a prefix, an object, or the
- * file of a bare domain. A look-up takes up to four requests: the document, a listing of the
- * prefix, the object's first byte, and the document of the bare domain. They are sent in one round,
- * and rules.c decides. If neither the document nor the prefix can be read, the path exists only if
- * the listing of its directory shows it, so in a bucket that refuses every request no name exists.
- * Any thread.
+ * file of a bare domain, which is found under its own name, too. A look-up takes up to four
+ * requests: the document, a listing of the prefix, the object's first byte, and the document of the
+ * bare domain. They are sent in one round, and rules.c decides. If neither the document nor the
+ * prefix can be read, the path exists only if the listing of its directory shows it, so in a bucket
+ * that refuses every request no name exists. Any thread.
  */
 #include "names_internal.h"
 
@@ -171,7 +171,7 @@ static int resolve_own(struct names *ns, const char *path, struct probe *p, stru
 		if (listed == LISTED_NOT)
 			return no_such(path, err);
 		if (listed == LISTED_OBJECT)
-			rule.own = SHOWN_NOTHING;
+			rule = (struct names_rule){.own = SHOWN_NOTHING};
 	}
 	switch (rule.own) {
 	case SHOWN_DIR:
@@ -183,20 +183,12 @@ static int resolve_own(struct names *ns, const char *path, struct probe *p, stru
 	case SHOWN_NOTHING:
 		break;
 	}
-	return make_object(path, p, out, err);
+	const int rc = make_object(path, p, out, err);
+	return rc == -ENOENT && rule.bare ? make_node(path, NAMES_DOMAIN, path, &p->doc, out, err)
+					  : rc;
 }
 
 /* ---- bare domains ---- */
-
-/* "run" for "run.h5". NULL if the name has no suffix, or if "run" itself has an extension, so that
- * it is not a bare domain. copy: a copy of path, which is shortened. */
-static const char *bare_of(const char *path, char *copy)
-{
-	if (!names_has_suffix(names_last(path)))
-		return NULL;
-	copy[strlen(path) - strlen(NAMES_SUFFIX)] = '\0';
-	return names_has_extension(names_last(copy)) ? NULL : copy;
-}
 
 /* Whether a bare domain whose document cannot be read is shown: 1, 0, or negative. */
 static int shows_broken(struct names *ns, const char *bare, struct err *err)
@@ -232,12 +224,12 @@ static int resolve_bare(struct names *ns, const char *mount_path, const char *ba
 
 static int resolve_new(struct names *ns, const char *path, struct names_node **out, struct err *err)
 {
-	auto_free char *copy = strdup(path);
-	const char *bare = copy ? bare_of(path, copy) : NULL;
+	auto_free char *bare = NULL;
 	struct probe p;
-	if (!copy || probe(ns, path, bare, &p))
+	int rc = names_has_suffix(names_last(path)) ? names_other(path, &bare) : 0;
+	if (rc || probe(ns, path, bare, &p))
 		return err_set(err, -ENOMEM, "out of memory");
-	int rc = resolve_own(ns, path, &p, out, err);
+	rc = resolve_own(ns, path, &p, out, err);
 	if (rc == -ENOENT && bare)
 		rc = resolve_bare(ns, path, bare, &p, out, err);
 	release_probe(&p);
@@ -260,8 +252,7 @@ static int resolve_known(struct names *ns, const char *path, struct names_node *
 {
 	auto_names_node struct names_node *known = names_cache_recall(ns->cache, path);
 	struct names_doc doc;
-	if (!known || strcmp(known->path, path) != 0 ||
-	    (known->doc.kind != NAMES_DOC_FOLDER && known->kind != NAMES_DOMAIN))
+	if (!known || (known->doc.kind != NAMES_DOC_FOLDER && !names_is_certain(known)))
 		return 0;
 	const uint64_t began_ns = names_now(ns);
 	if (names_docs_get(ns, &path, 1, &doc))
@@ -294,7 +285,8 @@ static int request_node(struct names *ns, const char *path, struct names_node **
 }
 
 /* If a look-up of a name that the kernel has cached fails, the kernel repeats it at once. If the
- * look-up failed after a long time, its repetition fails with the same error. */
+ * look-up failed after a long time, its repetition fails with the same error. Before a program
+ * makes or renames a file, the kernel looks its name up; the change need not ask again. */
 static int resolve(struct names *ns, const char *path, struct names_node **out, struct err *err)
 {
 	const uint64_t began_ns = names_now(ns), second = UINT64_C(1000000000);
@@ -308,10 +300,14 @@ static int resolve(struct names *ns, const char *path, struct names_node **out, 
 	/* A document that cannot be read now may be readable soon, so it is not cached. */
 	if (rc == 0 && (*out)->doc.kind != NAMES_DOC_BROKEN && !names_has_changed(ns, changes))
 		names_cache_put(ns->cache, *out, names_valid_until(ns, *out));
-	if (rc == -ENOENT)
+	if (rc == -ENOENT) {
 		names_cache_drop(ns->cache, path);
-	else if (rc && took_long(ns, began_ns))
+		if (!names_has_changed(ns, changes))
+			names_cache_put_absent(ns->cache, path,
+					       began_ns + min_u64(ns->ttl_ns, second));
+	} else if (rc && took_long(ns, began_ns)) {
 		names_cache_put_failure(ns->cache, path, rc, names_now(ns) + second);
+	}
 	return rc;
 }
 
@@ -327,4 +323,14 @@ int names_resolve_for_open(struct names *ns, const char *path, struct names_node
 	*out = names_cache_get(ns->cache, path, names_now(ns));
 	*is_new = !*out;
 	return *out ? 0 : resolve(ns, path, out, err);
+}
+
+int names_resolve_for_change(struct names *ns, const char *path, struct names_node **out,
+			     struct err *err)
+{
+	bool is_new;
+	*out = NULL;
+	if (names_cache_is_absent(ns->cache, path, names_now(ns)))
+		return no_such(path, err);
+	return names_resolve_for_open(ns, path, out, &is_new, err);
 }

@@ -19,12 +19,18 @@ struct walk {
 	uint64_t ttl, active_until, ends;
 };
 
+struct absence {
+	char *path; /* NULL: unused */
+	uint64_t until;
+};
+
 struct names_cache {
 	pthread_mutex_t lock;
 	struct names_node *table;
 	size_t lists; /* bytes of all lists */
 	struct walk walks[NAMES_WALKS];
 	uint64_t last_walk;
+	struct absence absent[NAMES_ABSENT]; /* by hash */
 };
 
 static struct names_node *find_locked(struct names_cache *c, const char *mount_path)
@@ -64,6 +70,8 @@ void names_cache_free(struct names_cache *c)
 		remove_locked(c, node);
 		names_node_unref(node);
 	}
+	for (size_t i = 0; i < NAMES_ABSENT; i++)
+		free(c->absent[i].path);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -124,6 +132,44 @@ void names_cache_continue_walk(struct names_cache *c, struct names_node *node, u
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* ---- names that were absent ---- */
+
+static struct absence *absence_of(struct names_cache *c, const char *mount_path)
+{
+	unsigned int hash;
+	HASH_JEN(mount_path, strlen(mount_path), hash);
+	return &c->absent[hash % NAMES_ABSENT];
+}
+
+static void end_absence_locked(struct names_cache *c, const char *mount_path)
+{
+	struct absence *a = absence_of(c, mount_path);
+	if (a->path && strcmp(a->path, mount_path) == 0) {
+		free(a->path);
+		a->path = NULL;
+	}
+}
+
+void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until)
+{
+	char *copy = strdup(mount_path);
+	pthread_mutex_lock(&c->lock);
+	struct absence *a = absence_of(c, mount_path);
+	char *displaced = a->path;
+	*a = (struct absence){.path = copy, .until = until};
+	pthread_mutex_unlock(&c->lock);
+	free(displaced);
+}
+
+bool names_cache_is_absent(struct names_cache *c, const char *mount_path, uint64_t now)
+{
+	pthread_mutex_lock(&c->lock);
+	const struct absence *a = absence_of(c, mount_path);
+	const bool absent = a->path && now < a->until && strcmp(a->path, mount_path) == 0;
+	pthread_mutex_unlock(&c->lock);
+	return absent;
+}
+
 /* ---- nodes ---- */
 
 struct names_node *names_cache_get(struct names_cache *c, const char *mount_path, uint64_t now)
@@ -179,6 +225,7 @@ void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t ex
 		inherit_estimate(node, old);
 		remove_locked(c, old);
 	}
+	end_absence_locked(c, node->name);
 	node->expires = expires;
 	HASH_ADD_STR(c->table, name, node);
 	if (node->hh.tbl)
@@ -198,6 +245,7 @@ void names_cache_drop(struct names_cache *c, const char *mount_path)
 	struct names_node *node = find_locked(c, mount_path);
 	if (node)
 		remove_locked(c, node);
+	end_absence_locked(c, mount_path);
 	pthread_mutex_unlock(&c->lock);
 	names_node_unref(node);
 }

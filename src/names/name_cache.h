@@ -23,6 +23,7 @@ enum {
 	NAMES_CACHE_LISTS_MAX = 16 << 20, /* bytes of lists of directories */
 	NAMES_CACHE_SIBLINGS = 256,	  /* domains whose sizes are requested in one round */
 	NAMES_WALKS = 64,		  /* latest listings that have a walk */
+	NAMES_ABSENT = 64,		  /* names that were absent; newer ones displace others */
 	NAMES_WALK_MAX_S = 60,
 };
 
@@ -46,6 +47,11 @@ uint64_t names_cache_begin_walk(struct names_cache *c, uint64_t now, uint64_t tt
 void names_cache_join_walk(struct names_cache *c, struct names_node *node, uint64_t walk);
 /* Keeps the walk of a node active: a request for a node of it has just ended. */
 void names_cache_continue_walk(struct names_cache *c, struct names_node *node, uint64_t now);
+
+/* Records that nothing has this name, for names_cache_is_absent(). names_cache_put() and
+ * names_cache_drop() end that. */
+void names_cache_put_absent(struct names_cache *c, const char *mount_path, uint64_t until);
+bool names_cache_is_absent(struct names_cache *c, const char *mount_path, uint64_t now);
 
 /* The entries of a directory, in the caller's format. The list is transferred. It is not kept
  * if the directory has no node or the lists of all directories become too long. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/utf8.h>
+
 #include "name_cache.h"
 #include "root_list.h"
 #include "rules.h"
@@ -48,18 +50,45 @@ void names_forget(struct names *ns, const char *path)
 	names_cache_drop(ns->cache, path);
 }
 
+bool names_is_certain(const struct names_node *n)
+{
+	return n->kind == NAMES_DOMAIN && n->doc.kind == NAMES_DOC_ROOT &&
+	       names_has_extension(names_last(n->path)) && strcmp(n->path, n->name) == 0;
+}
+
 void names_changed(struct names *ns, const char *path)
 {
 	struct bytes none = {0};
-	auto_free char *dir = strndup(path, names_parent_len(path));
+	auto_free char *dir = strndup(path, names_parent_len(path)), *other = NULL;
+	names_other(path, &other);
 	atomic_fetch_add(&ns->changes, 1);
 	names_cache_drop(ns->cache, path);
+	if (other)
+		names_cache_drop(ns->cache, other);
 	if (dir)
 		names_cache_put_list(ns->cache, dir, &none, 0);
 }
 
+/* A path that can have a document can have an object, too. */
+static int check_length(const struct names *ns, const char *path, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const struct schema_ops *schema = ns->schemas[0]; /* of new documents */
+	if (strlen(path) > STORE_KEY_MAX || schema->domain_key(path, key, sizeof(key)) < 0)
+		return err_set(err, -ENAMETOOLONG, "%s: the path is too long for a key", path);
+	if (strlen(names_last(path)) > NAMES_MAX)
+		return err_set(err, -ENAMETOOLONG, "%s: the name has more than %d bytes", path,
+			       NAMES_MAX);
+	return 0;
+}
+
 int names_check_new(struct names *ns, const char *path, struct err *err)
 {
+	const int rc = check_length(ns, path, err);
+	if (rc)
+		return rc;
+	if (!utf8_valid(path, strlen(path)))
+		return err_set(err, -EINVAL, "%s: the path is not UTF-8", path);
 	if (!store_key_ok(path))
 		return err_set(err, -EINVAL, "%s: not a valid path", path);
 	if (names_is_hidden(ns->schemas, path))

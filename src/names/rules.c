@@ -139,6 +139,26 @@ char *names_with_suffix(const char *path)
 	return asprintf(&out, "%s" NAMES_SUFFIX, path) < 0 ? NULL : out;
 }
 
+int names_other(const char *path, char **out)
+{
+	const bool bare = !names_has_extension(names_last(path));
+	*out = NULL;
+	if (bare)
+		*out = names_with_suffix(path);
+	else if (names_has_suffix(names_last(path)))
+		*out = strndup(path, strlen(path) - SUFFIX_LEN);
+	else
+		return 0;
+	if (!*out)
+		return -ENOMEM;
+	/* "a.b" is not the name of a bare domain. */
+	if (!bare && names_has_extension(names_last(*out))) {
+		free(*out);
+		*out = NULL;
+	}
+	return 0;
+}
+
 int names_of_domain(char *path, size_t cap)
 {
 	size_t n = strlen(path);

@@ -2,8 +2,9 @@
 /*
  * The rules for names (doc/SEMANTICS.md, "Names"), which look-up and listing share. A path in the
  * mount is the same as the path in the bucket, with one exception: a "bare" domain, whose last
- * component has no extension, is shown as a file with ".h5" appended. If anything else has that
- * name in the bucket, the bare domain is left out. Pure functions.
+ * component has no extension, is listed as a file with ".h5" appended. If anything else has that
+ * name in the bucket, the bare domain is left out. A look-up of its own name finds it, too, unless
+ * a directory or an object has this name. Pure functions.
  */
 #ifndef NAMES_RULES_H
 #define NAMES_RULES_H
@@ -33,7 +34,8 @@ enum names_shown {
 
 struct names_rule {
 	enum names_shown own; /* under its own name */
-	bool bare;	      /* and as the file of a bare domain */
+	bool bare;	      /* and as the file of a bare domain; if nothing else is shown under
+				 its own name, a look-up finds it there, too */
 	/* The document and the listing below the path show no key: it is shown only if the
 	 * listing of its directory shows it. */
 	bool if_listed;
@@ -59,5 +61,8 @@ bool names_has_extension(const char *name);
 bool names_has_suffix(const char *name);
 /* The path of a bare domain's file. Heap; NULL when out of memory. */
 char *names_with_suffix(const char *path);
+/* The other name that a domain of this name may have: "run.h5" for "run", and the reverse. *out:
+ * heap, or NULL if there is none. -ENOMEM. */
+int names_other(const char *path, char **out);
 
 #endif

@@ -191,17 +191,19 @@ int draft_open(struct journal *j, const char *id, const struct draft_beneath *be
 {
 	uint8_t bytes[HEADER_SIZE];
 	struct header h;
+	struct err why = ERR_INIT;
 	struct draft *d = make(j, beneath);
 	if (!d)
 		return err_set(err, -ENOMEM, "out of memory");
 	d->recovered = true;
-	int rc = place_open(j, id, &d->place, bytes, &h, err);
+	int rc = place_open(j, id, &d->place, bytes, &h, &why);
 	if (rc == 0)
-		rc = recover(d, &h, err);
+		rc = recover(d, &h, &why);
 	if (rc == -EBADMSG || rc == -ENODATA)
-		place_set_aside(&d->place, NULL);
+		place_set_aside(&d->place, why.msg, NULL);
 	if (rc) {
 		draft_close(d);
+		err_copy(err, &why);
 		return err_wrap(err, rc, "draft %s", id);
 	}
 	*out = d;

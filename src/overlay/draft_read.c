@@ -80,6 +80,36 @@ int draft_seek(struct draft *d, uint64_t offset, int whence, uint64_t *found)
 	return rc;
 }
 
+static enum draft_extent_kind kind_of(const struct draft *d, uint64_t size, uint64_t at,
+				      uint64_t *end)
+{
+	static const enum draft_extent_kind kinds[] = {
+		[RUN_ZERO] = DRAFT_HOLE,
+		[RUN_SPOOL] = DRAFT_WRITTEN,
+		[RUN_BENEATH] = DRAFT_BENEATH,
+	};
+	const struct run run = layers_find(&d->layers, at, size);
+	*end = run.end;
+	return kinds[run.kind];
+}
+
+bool draft_next_extent(struct draft *d, struct draft_extent *x)
+{
+	pthread_mutex_lock(&d->lock);
+	const uint64_t size = d->layers.size;
+	const bool found = x->end < size;
+	uint64_t end;
+	if (found) {
+		x->start = x->end;
+		x->kind = kind_of(d, size, x->start, &x->end);
+		/* Neighbours of other generations, or that were written apart. */
+		while (x->end < size && kind_of(d, size, x->end, &end) == x->kind)
+			x->end = end;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return found;
+}
+
 void draft_get_stat(struct draft *d, struct draft_stat *out)
 {
 	*out = (struct draft_stat){.changes = atomic_load(&d->changed),

@@ -7,65 +7,53 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <base/hex.h>
 #include <base/str.h>
 
+#include "bucket_note.h"
 #include "file.h"
+#include "levels.h"
 #include "place.h"
 
-enum { DIGEST = 32 };
+enum { WHY = 512 /* bytes of the reason for which a draft was set aside */ };
 
 /* ---- opening ---- */
 
-static const char *why_refused(int rc)
+/* Opens PATH, PATH/1 and PATH/1/BUCKET. */
+static int open_levels(struct journal *j, const struct journal_settings *s, const char *digits,
+		       struct err *err)
 {
-	switch (rc) {
-	case -ELOOP:
-		return "is a symbolic link";
-	case -EPERM:
-		return "belongs to another user";
-	case -EACCES:
-		return "can be accessed by others; use chmod 700";
-	default:
-		return NULL;
-	}
-}
-
-/* Makes and opens a directory. Returns a descriptor. */
-static int open_level(int parent, const char *name, const char *path, struct err *err)
-{
-	if (mkdirat(parent, name, 0700) && errno != EEXIST)
-		return err_errno(err, -errno, "journal directory %s", path);
-	const int fd = file_open_dir(parent, name);
-	if (fd >= 0)
-		return fd;
-	const char *why = why_refused(fd);
-	if (why)
-		return err_set(err, -EPERM, "journal directory %s: %s%s%s", path,
-			       parent == AT_FDCWD ? "" : name, parent == AT_FDCWD ? "" : " ", why);
-	return err_errno(err, fd, "journal directory %s", path);
-}
-
-static int open_levels(struct journal *j, const struct journal_settings *s, struct err *err)
-{
-	uint8_t digest[DIGEST];
-	char bucket[2 * DIGEST + 1];
-	if (!EVP_Digest(s->bucket, strlen(s->bucket), digest, NULL, EVP_sha256(), NULL))
-		return err_set(err, -EIO, "cannot compute SHA-256");
-	hex_encode(digest, DIGEST, bucket);
-	j->root = open_level(AT_FDCWD, s->path, s->path, err);
+	const bool make = !s->digits;
+	j->root = level_open_root(s->path, make, err);
 	if (j->root < 0)
 		return j->root;
-	j->version = open_level(j->root, "1", s->path, err);
+	j->version = level_open(j->root, "1", s->path, make, err);
 	if (j->version < 0)
 		return j->version;
-	j->dir = open_level(j->version, bucket, s->path, err);
+	j->dir = level_open(j->version, digits, s->path, make, err);
 	return j->dir < 0 ? j->dir : 0;
+}
+
+static int open_bucket(struct journal *j, const struct journal_settings *s, struct err *err)
+{
+	char digits[LEVEL_DIGITS];
+	if (s->digits)
+		return level_is_bucket(s->digits)
+			       ? open_levels(j, s, s->digits, err)
+			       : err_set(err, -EINVAL, "%s is not the directory of a bucket",
+					 s->digits);
+	int rc = level_of_bucket(s->bucket, digits, err);
+	if (rc == 0)
+		rc = open_levels(j, s, digits, err);
+	if (rc)
+		return rc;
+	auto_close int guard = place_guard(j);
+	if (guard >= 0)
+		bucket_note_write(j->dir, digits, s->name ? s->name : s->bucket, s->bucket);
+	return 0;
 }
 
 /* The kernel's boot id is a UUID as text. */
@@ -114,7 +102,7 @@ int journal_open(const struct journal_settings *settings, const struct env *env,
 		rc = read_boot(j->boot, err);
 	}
 	if (rc == 0)
-		rc = open_levels(j, settings, err);
+		rc = open_bucket(j, settings, err);
 	if (rc == 0)
 		rc = spool_room_init(&j->room, j->dir, settings->spool_size, err);
 	if (rc) {
@@ -185,11 +173,12 @@ static int read_guarded(struct journal *j, struct bytes *ids)
 
 typedef int item_fn(void *ctx, const struct journal_item *item);
 
-/* The description of a draft that another process has open. False: it is being dropped. */
-static bool describe_used(const struct place *p, uint8_t bytes[HEADER_SIZE], struct header *h)
+/* The description of a draft in the directory `dir`, which is open in another process or was set
+ * aside. False: there is none that can be read. */
+static bool describe(int dir, uint8_t bytes[HEADER_SIZE], struct header *h)
 {
 	size_t n;
-	auto_close int fd = file_open(p->dir, "draft", O_RDONLY);
+	auto_close int fd = file_open(dir, "draft", O_RDONLY);
 	return fd >= 0 && file_read(fd, 0, bytes, HEADER_SIZE, &n) == 0 &&
 	       draft_header_decode(bytes, n, h, NULL) == 0;
 }
@@ -205,16 +194,43 @@ static int list_one(struct journal *j, const char *id, item_fn *fn, void *ctx)
 	bool listed = rc != -ENOENT;
 	if (rc == -EBUSY) {
 		item.state = JOURNAL_IN_USE;
-		listed = describe_used(&p, bytes, &h);
+		listed = describe(p.dir, bytes, &h); /* else it is being dropped */
 	} else if (rc) {
 		item.state = rc == -ENOTSUP ? JOURNAL_LATER : JOURNAL_UNREADABLE;
 		item.about = NULL;
 	}
 	if (rc == -EBADMSG)
-		place_set_aside(&p, NULL);
+		place_set_aside(&p, why.msg, NULL);
 	place_close(&p); /* fn may open the draft */
-	item.why = item.about ? "" : why.msg;
+	item.why = rc == 0 || rc == -EBUSY ? "" : why.msg;
 	return listed ? fn(ctx, &item) : 0;
+}
+
+/* The reason for which a draft was set aside. False: it was not noted. */
+static bool read_why(int dir, char why[WHY])
+{
+	size_t n;
+	auto_close int fd = file_open(dir, PLACE_WHY, O_RDONLY);
+	if (fd < 0 || file_read(fd, 0, why, WHY - 1, &n) || n == 0)
+		return false;
+	why[n] = '\0';
+	why[strcspn(why, "\n")] = '\0';
+	return true;
+}
+
+static int list_one_aside(int aside, const char *id, item_fn *fn, void *ctx)
+{
+	uint8_t bytes[HEADER_SIZE];
+	struct header h;
+	char why[WHY];
+	auto_close int dir = file_open_dir(aside, id);
+	const bool described = dir >= 0 && describe(dir, bytes, &h);
+	const struct journal_item item = {
+		.id = id,
+		.state = JOURNAL_UNREADABLE,
+		.about = described ? &h.about : NULL,
+		.why = dir >= 0 && read_why(dir, why) ? why : "it was set aside earlier"};
+	return fn(ctx, &item);
 }
 
 static int list_aside(const struct journal *j, item_fn *fn, void *ctx)
@@ -224,12 +240,8 @@ static int list_aside(const struct journal *j, item_fn *fn, void *ctx)
 	if (aside < 0)
 		return aside == -ENOENT ? 0 : aside;
 	int rc = read_ids(aside, false, &ids);
-	for (size_t at = 0; rc == 0 && at < ids.len; at += JOURNAL_ID) {
-		const struct journal_item item = {.id = (const char *)ids.data + at,
-						  .state = JOURNAL_UNREADABLE,
-						  .why = "it was set aside earlier"};
-		rc = fn(ctx, &item);
-	}
+	for (size_t at = 0; rc == 0 && at < ids.len; at += JOURNAL_ID)
+		rc = list_one_aside(aside, (const char *)ids.data + at, fn, ctx);
 	return rc;
 }
 

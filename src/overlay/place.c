@@ -218,9 +218,18 @@ int place_sync(const struct place *p, struct err *err)
 
 /* ---- removing ---- */
 
-int place_set_aside(struct place *p, struct err *err)
+/* A failure is ignored: the draft is set aside without the note. */
+static void note_why(const struct place *p, const char *why)
+{
+	auto_close int fd = file_open(p->dir, PLACE_WHY, O_WRONLY | O_CREAT | O_TRUNC);
+	if (fd >= 0 && file_write(fd, 0, why, strlen(why)) == 0)
+		file_write(fd, strlen(why), "\n", 1);
+}
+
+int place_set_aside(struct place *p, const char *why, struct err *err)
 {
 	const struct journal *j = p->j;
+	note_why(p, why);
 	if (mkdirat(j->dir, PLACE_ASIDE, 0700) && errno != EEXIST)
 		return err_errno(err, -errno, "cannot make the directory " PLACE_ASIDE);
 	auto_close int aside = file_open_dir(j->dir, PLACE_ASIDE);

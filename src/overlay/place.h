@@ -19,6 +19,7 @@
 #define PLACE_NEW     ".new"
 #define PLACE_DROPPED ".dropped"
 #define PLACE_ASIDE   "unreadable"
+#define PLACE_WHY     "why" /* a file: why a draft was set aside */
 
 struct journal {
 	const struct env *env;
@@ -55,8 +56,8 @@ int place_open(struct journal *j, const char *id, struct place *p, uint8_t bytes
 int place_describe(struct place *p, const struct draft_about *about, bool durable, struct err *err);
 /* Makes the names of the draft durable. */
 int place_sync(const struct place *p, struct err *err);
-/* Moves the directory of an open place to those that are unreadable. */
-int place_set_aside(struct place *p, struct err *err);
+/* Moves the directory of an open place to those that are unreadable, with a note why. */
+int place_set_aside(struct place *p, const char *why, struct err *err);
 /* Deletes the directory of an open place. */
 int place_remove(struct place *p, struct err *err);
 void place_close(struct place *p);

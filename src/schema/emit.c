@@ -227,6 +227,14 @@ static void put_acl(struct writer *w, const char *user, unsigned int perms)
 	write_close(w, '}');
 }
 
+void schema_emit_acls(struct writer *w, const struct domain_info *info)
+{
+	write_open(w, '{');
+	for (uint32_t i = 0; i < info->nacls; i++)
+		put_acl(w, info->acls[i].user, info->acls[i].perms);
+	write_close(w, '}');
+}
+
 int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct err *err)
 {
 	const size_t start = out->len;
@@ -236,10 +244,7 @@ int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct
 		write_member_word(&w, "root", info->root);
 	write_member_text(&w, "owner", info->owner);
 	write_key(&w, "acls");
-	write_open(&w, '{');
-	for (uint32_t i = 0; i < info->nacls; i++)
-		put_acl(&w, info->acls[i].user, info->acls[i].perms);
-	write_close(&w, '}');
+	schema_emit_acls(&w, info);
 	put_times(&w, info->created_ns, info->modified_ns);
 	write_close(&w, '}');
 	return finish(&w, start, 0, err);

@@ -66,6 +66,12 @@ void schema_emit_space(struct schema_emit *e, const struct dspace *s);
 /* emit.c: appends a document. -EOPNOTSUPP: the object holds something that refusals() reports. */
 int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out, struct err *err);
 int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct err *err);
+/* The value of the member "acls" of a domain's document. */
+void schema_emit_acls(struct writer *w, const struct domain_info *info);
+
+/* acls.c: see schema_ops.edit_acls(). */
+int schema_acls_edit(const void *text, size_t n, const struct domain_info *acls, struct bytes *out,
+		     struct err *err);
 
 /* import_record.c */
 int schema_import_emit(const struct schema_import *i, struct bytes *out, struct err *err);

@@ -82,6 +82,7 @@ const struct schema_ops hsds2_ops = {
 	.adopt = hsds2_adopt,
 	.emit_object = schema_emit_object,
 	.emit_domain = schema_emit_domain,
+	.edit_acls = schema_acls_edit,
 	.domain_key = hsds2_domain_key,
 	.new_object_key = hsds2_new_object_key,
 	.new_chunk_key = hsds2_new_chunk_key,

@@ -197,20 +197,64 @@ def test_as_on_a_disk(place, disk, tmp_path, ttl):
 
 
 def test_a_rename_is_one_put_and_one_delete(place, tmp_path):
-    with mount(place, tmp_path, "rw") as m:
-        for source, target in (("a.h5", "new.h5"), ("new.h5", "b.h5"), ("b.h5", "run.h5"),
-                               ("run.h5", "sub/d.nc")):
+    with mount(place, tmp_path, "rw", "metadata_ttl=1") as m:
+        cold = True
+        for source, target in (("a.h5", "new.h5"), ("new.h5", "sedaQfsfy"),
+                               ("sedaQfsfy", ".x.h5.Q3ZrN"), (".x.h5.Q3ZrN", "b.h5"),
+                               ("b.h5", "run.h5"), ("run.h5", "sub/d.nc")):
             before = requests(m)
             rename(m.file("home", source), m.file("home", target))
             after = mounts.difference(before, requests(m))
             # Into another folder: and those of the record of the rename.
             n = 2 if "/" in target else 1
             assert (after["put"], after["delete"]) == (n, n), (source, target, after)
-            assert after["get"] + after["list"] + after["head"] < 20
+            # One round for each name, and one for the directory.
+            assert after["list"] <= 3 and after["get"] + after["head"] <= 8
+            assert not cold or (after["list"], after["get"]) == (3, 8)
+            cold = False
         assert content(m.file("home/sub/d.nc")) == b"domain 1"
         before = requests(m)
         assert attempt(rename, m.path, "home/sub", "home/other") == errno.EXDEV
         assert mounts.difference(before, requests(m))["put"] == 0
+
+
+def test_names_without_extension(place, tmp_path):
+    """A domain is found under its name in the bucket, and under the one that is listed."""
+    home = "home/"
+    with mount(place, tmp_path, "rw") as m:
+        for path in "home/run", "home/run.h5":
+            assert content(m.file(path)) == b"domain 3"
+        assert attempt(os.mkdir, m.path, "home/run") == errno.EEXIST
+        assert attempt(os.listdir, m.path, "home/run") == errno.ENOTDIR
+        rename(m.file("home/a.h5"), m.file("home/sedaQfsfy"))
+        assert "home/sedaQfsfy/.domain.json" in place.keys()
+        assert content(m.file("home/sedaQfsfy")) == b"domain 1"
+        assert sorted(os.listdir(m.file("home"))) == ["b.h5", "empty", "plain.txt", "run.h5",
+                                                      "sedaQfsfy.h5", "sub"]
+        rename(m.file("home/sedaQfsfy"), m.file("home/b.h5"))
+        assert content(m.file("home/b.h5")) == b"domain 1"
+        # Its listed name becomes its name in the bucket, and the reverse.
+        assert attempt(rename, m.path, "home/run.h5", "home/run") == 0
+        assert "home/run/.domain.json" in place.keys()
+        assert attempt(rename, m.path, "home/run", "home/run.h5", NOREPLACE) == errno.EEXIST
+        rename(m.file("home/run"), m.file("home/run.h5"))
+        assert "home/run.h5/.domain.json" in place.keys()
+        assert not os.path.exists(m.file("home/run"))
+        rename(m.file("home/run.h5"), m.file("home/run"))
+        assert "home/run/.domain.json" in place.keys()
+        for name in ".x.h5.Q3ZrN", "a.", ".hidden", "...", "home":
+            rename(m.file("home/run"), m.file(home + name))
+            assert content(m.file(home + name)) == b"domain 3"
+            listed = name if "." in name[1:] else name + ".h5"
+            assert listed in os.listdir(m.file("home"))
+            rename(m.file(home + listed), m.file("home/run"))
+        rename(m.file("home/plain.txt"), m.file("home/run"))
+        assert content(m.file("home/run")) == b"plain"
+        assert not os.path.exists(m.file("home/run.h5"))
+        rename(m.file("home/b.h5"), m.file("home/run"))
+        os.unlink(m.file("home/run"))
+    assert [k for k in place.keys() if k.startswith(home)] == [
+        "home/.domain.json", "home/empty", "home/sub/.domain.json", "home/sub/d.nc/.domain.json"]
 
 
 def storages(place):
@@ -360,7 +404,6 @@ REFUSED = [
     (os.setxattr, "home/a.h5", "user.x", b"1", errno.ENOTSUP),
     (os.removexattr, "home/a.h5", "user.hsds.root", errno.ENOTSUP),
     (rename, "home/a.h5", "home/b.h5", EXCHANGE, errno.EINVAL),
-    (rename, "home/a.h5", "home/bare", errno.EPERM),
     (os.mkdir, "db", errno.EINVAL),
     (os.mkdir, "home/.domain.json", errno.EINVAL),
     (os.rmdir, ".hsmount", errno.EPERM),
@@ -384,6 +427,28 @@ def test_what_is_refused(place, tmp_path):
             assert attempt(call, m.path, *arguments) in (errno.EROFS, errno.EXDEV), \
                 (call, arguments)
     assert place.keys() == keys
+
+
+@pytest.mark.parametrize("place", ["directory", pytest.param("gateway", marks=needs_gateway)])
+def test_an_empty_place(place, tmp_path, request):
+    """It becomes a bucket with its first folder."""
+    url, env = os.fspath(tmp_path / "bucket"), None
+    if place == "gateway":
+        name = f"rw-empty-{os.path.basename(tmp_path)}".replace("_", "-").lower()[:60].rstrip("-")
+        request.getfixturevalue("client").make_bucket(name)
+        url, env = f"s3://{name}", request.getfixturevalue("environment")
+    else:
+        os.mkdir(url)
+        with pytest.raises(AssertionError, match="is an empty directory, not a bucket"):
+            with Mount(url, tmp_path / "ro"):
+                pass
+    with Mount(url, tmp_path / "rw", "rw", env=env) as m:
+        assert os.listdir(m.path) == []
+        assert "nothing is there; the first file makes it a bucket" in m.log()
+        os.mkdir(m.file("home"))
+    with Mount(url, tmp_path / "later", env=env) as m:
+        assert os.listdir(m.path) == ["home"]
+        assert m.log() == ""
 
 
 def test_large_plain_objects(tmp_path):

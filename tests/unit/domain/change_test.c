@@ -57,6 +57,35 @@ static void test_folders(void **state)
 	world_release(&w);
 }
 
+/* One get and one put. A document that was deleted meanwhile is not made again. */
+static void test_acls(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	struct domain_acl acl = {.user = "bob", .perms = DOMAIN_PERM_READ};
+	const struct domain_info acls = {.owner = "", .nacls = 1, .acls = &acl};
+	world_init(&w, 0);
+	import_as(&w, "a.h5", 1);
+	const struct change c = change_of(&w);
+	world_open_gate(&w);
+	assert_int_equal(change_set_acls(&c, "a.h5", false, &acls, &err), 0);
+	assert_int_equal(w.gate->n, 2);
+	struct schema_document *a = look_up(&w, "a.h5");
+	assert_int_equal(a->info.nacls, 1);
+	assert_string_equal(a->info.acls[0].user, "bob");
+	assert_non_null(a->info.root);
+	schema_document_unref(a);
+	assert_int_equal(change_set_acls(&c, "home", false, &acls, &err), -ESTALE);
+	assert_int_equal(change_set_acls(&c, "home", true, &acls, &err), 0);
+	assert_int_equal(change_set_acls(&c, "home", true, &acls, &err), -ESTALE);
+	struct schema_document *home = look_up(&w, "home");
+	assert_null(home->info.root);
+	assert_string_equal(home->info.owner, "ann");
+	assert_int_equal(home->info.acls[0].perms, DOMAIN_PERM_READ);
+	schema_document_unref(home);
+	world_release(&w);
+}
+
 /* A rename is one put and one delete. At each moment, the old or the new name leads to the domain,
  * and the name that is replaced leads to one of the two domains. */
 static void check_rename(bool replace, bool after)
@@ -211,9 +240,9 @@ static void test_two_folders(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_folders),	    cmocka_unit_test(test_rename),
-		cmocka_unit_test(test_conflicts),   cmocka_unit_test(test_shared_storage),
-		cmocka_unit_test(test_two_folders),
+		cmocka_unit_test(test_acls),	       cmocka_unit_test(test_folders),
+		cmocka_unit_test(test_rename),	       cmocka_unit_test(test_conflicts),
+		cmocka_unit_test(test_shared_storage), cmocka_unit_test(test_two_folders),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,20 +6,39 @@
 
 #define V1_ID "953ef986-e555-11f1-b213-02fc00000001"
 
-static int open_place(struct bucket *b, const char *below, bool allow_empty, struct err *err)
+static int open_as(struct bucket *b, const char *below, struct engine_options *opt, struct err *err)
 {
 	char place[256];
-	struct engine_options opt;
-	engine_options_init(&opt);
 	snprintf(place, sizeof(place), "%s%s%s", b->dir, below[0] ? "/" : "", below);
-	opt.bucket = place;
-	opt.workers = 0;
-	opt.allow_empty = allow_empty;
+	opt->bucket = place;
+	opt->workers = 0;
 	*err = (struct err)ERR_INIT;
-	int rc = engine_open(&opt, &b->engine, err);
+	int rc = engine_open(opt, &b->engine, err);
 	if (!rc)
 		engine_close(b->engine);
 	b->engine = NULL;
+	return rc;
+}
+
+static int open_place(struct bucket *b, const char *below, bool allow_empty, struct err *err)
+{
+	struct engine_options opt;
+	engine_options_init(&opt);
+	opt.allow_empty = allow_empty;
+	return open_as(b, below, &opt, err);
+}
+
+static int open_for_writing(struct bucket *b, const char *below, struct err *err)
+{
+	char journal[128];
+	struct engine_options opt;
+	engine_options_init(&opt);
+	opt.write = true;
+	opt.user = "ann";
+	snprintf(journal, sizeof(journal), "%s.journal", b->dir);
+	opt.journal_dir = journal;
+	int rc = open_as(b, below, &opt, err);
+	nftw(journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
 	return rc;
 }
 
@@ -139,6 +158,23 @@ static void another_directory_is_refused(void **state)
 	refuses(b, "", want);
 }
 
+/* If it can be written, the first domain makes it a bucket. */
+static void an_empty_directory_can_be_written(void **state)
+{
+	struct bucket *b = *state;
+	struct err err;
+	assert_int_equal(open_for_writing(b, "", &err), 0);
+	bucket_put(b, "readme", "text");
+	assert_int_equal(open_for_writing(b, "", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "is not a bucket"));
+	/* A part of a bucket is no bucket. */
+	bucket_domain(b, 1, "home/x.h5");
+	bucket_put(b, "empty/x", "");
+	bucket_remove(b, "empty/x");
+	assert_int_equal(open_for_writing(b, "empty", &err), -EINVAL);
+	assert_int_equal(open_for_writing(b, "", &err), 0);
+}
+
 /* A directory that may not be read is not called empty. */
 static void a_directory_without_permission_is_not_empty(void **state)
 {
@@ -182,6 +218,7 @@ int main(void)
 		TEST(a_part_of_a_bucket_is_refused),
 		TEST(a_part_without_its_bucket_is_refused),
 		TEST(another_directory_is_refused),
+		TEST(an_empty_directory_can_be_written),
 		TEST(a_directory_without_permission_is_not_empty),
 		TEST(a_bucket_is_recognised_among_many_files),
 	};

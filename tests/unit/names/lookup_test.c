@@ -82,9 +82,60 @@ static void a_domain_without_extension_gets_one(void **state)
 	assert_kind(b, "run", ENGINE_DIR);
 	assert_kind(b, "alone.h5", ENGINE_DOMAIN);
 	assert_kind(b, ".hidden.h5", ENGINE_DOMAIN);
-	assert_absent(b, "alone");
 	assert_absent(b, "run.h5.h5");
 	assert_absent(b, "end..h5");
+}
+
+static void assert_root(struct bucket *b, const char *path, unsigned int n)
+{
+	char root[64], wanted[16];
+	const ssize_t len =
+		engine_getxattr(b->engine, path, "user.hsds.root", root, sizeof(root) - 1, NULL);
+	if (len <= 0)
+		fail_msg("%s has no root", path);
+	root[len] = '\0';
+	snprintf(wanted, sizeof(wanted), "g-%08x", n);
+	assert_memory_equal(root, wanted, strlen(wanted));
+}
+
+/* A domain without extension is found under its own name, too, unless something else has it. The
+ * name in the cache never hides what gets the name later. */
+static void a_domain_without_extension_is_found(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_stat st;
+	struct engine_file *f;
+	bucket_domain(b, 1, "run");
+	bucket_domain(b, 2, ".hidden");
+	bucket_domain(b, 3, "twice");
+	bucket_domain(b, 4, "twice.h5");
+	bucket_put(b, "broken/.domain.json", "[]");
+	bucket_folder(b, "folder");
+	bucket_open(b, 0, 0);
+	assert_root(b, "run", 1);
+	assert_root(b, "run.h5", 1);
+	assert_root(b, ".hidden", 2);
+	assert_root(b, "twice", 3);
+	assert_root(b, "twice.h5", 4);
+	assert_kind(b, "folder", ENGINE_DIR);
+	assert_kind(b, "broken", ENGINE_DOMAIN);
+	assert_int_equal(engine_file_open(b->engine, "broken", &f, NULL), -EIO);
+	assert_string_equal(bucket_list(b, "").text,
+			    ".hidden.h5 broken.h5 folder/ run.h5 twice.h5");
+	assert_int_equal(bucket_list(b, "run").code, -ENOTDIR);
+	assert_int_equal(engine_file_open(b->engine, "run", &f, NULL), 0);
+	engine_file_close(f);
+	/* A key below the domain makes it a directory, too. */
+	bucket_put(b, "run/part", "plain");
+	assert_int_equal(engine_file_open(b->engine, "run", &f, NULL), -EISDIR);
+	assert_kind(b, "run", ENGINE_DIR);
+	assert_root(b, "run.h5", 1);
+	assert_string_equal(bucket_list(b, "run").text, "part=");
+	bucket_remove(b, "run/part");
+	assert_root(b, "run", 1);
+	bucket_remove(b, "run/.domain.json");
+	assert_int_equal(engine_lookup(b->engine, "run", &st, NULL), -ENOENT);
+	assert_int_equal(engine_lookup(b->engine, "run.h5", &st, NULL), -ENOENT);
 }
 
 /* Lists the root. log: the lines that the engine writes meanwhile. */
@@ -102,17 +153,6 @@ static struct bucket_listing list_and_log(struct bucket *b, char *log, size_t si
 	assert_true(n >= 0);
 	log[n] = '\0';
 	return l;
-}
-
-static void assert_root(struct bucket *b, const char *path, unsigned int n)
-{
-	char root[64], wanted[16];
-	const ssize_t len =
-		engine_getxattr(b->engine, path, "user.hsds.root", root, sizeof(root) - 1, NULL);
-	assert_true(len > 0);
-	root[len] = '\0';
-	snprintf(wanted, sizeof(wanted), "g-%08x", n);
-	assert_memory_equal(root, wanted, strlen(wanted));
 }
 
 static void a_domain_without_extension_is_left_out_if_its_name_is_taken(void **state)
@@ -413,8 +453,9 @@ static void a_name_costs_the_same_whatever_it_is(void **state)
 		unsigned int gets;
 		int code;
 	} rows[] = {
-		{"x.h5", 2, 0},	      {"run.h5", 2, 0},	  {"folder", 1, 0},	 {"prefix", 1, 0},
-		{"prefix/obj", 1, 0}, {"no", 1, -ENOENT}, {"no.h5", 2, -ENOENT},
+		{"x.h5", 2, 0},	       {"run.h5", 2, 0},     {"folder", 1, 0},
+		{"prefix", 1, 0},      {"prefix/obj", 1, 0}, {"no", 1, -ENOENT},
+		{"no.h5", 2, -ENOENT}, {"run", 1, 0},	     {".no.h5.Q3ZrN", 1, -ENOENT},
 	};
 	struct bucket *b = *state;
 	struct engine_stat st;
@@ -543,6 +584,7 @@ int main(void)
 		TEST(storage_and_documents_are_hidden),
 		TEST(names_that_no_bucket_has_are_absent),
 		TEST(a_domain_without_extension_gets_one),
+		TEST(a_domain_without_extension_is_found),
 		TEST(a_domain_without_extension_is_left_out_if_its_name_is_taken),
 		TEST(a_file_wins_over_what_is_below_it),
 		TEST(a_broken_document_hides_no_other),

@@ -247,6 +247,27 @@ static void an_estimate_outlives_its_name(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void an_absence_ends(void **state)
+{
+	struct names_cache *c = *state;
+	char path[32];
+	assert_false(names_cache_is_absent(c, "a", 0));
+	names_cache_put_absent(c, "a", 10);
+	assert_true(names_cache_is_absent(c, "a", 9));
+	assert_false(names_cache_is_absent(c, "a", 10));
+	assert_false(names_cache_is_absent(c, "b", 9));
+	put(c, "a", NAMES_DOMAIN);
+	assert_false(names_cache_is_absent(c, "a", 9));
+	names_cache_put_absent(c, "b", 10);
+	names_cache_drop(c, "b");
+	assert_false(names_cache_is_absent(c, "b", 9));
+	for (int i = 0; i < 10 * NAMES_ABSENT; i++) {
+		snprintf(path, sizeof(path), "%d", i);
+		names_cache_put_absent(c, path, 10);
+		assert_true(names_cache_is_absent(c, path, 9));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +282,7 @@ int main(void)
 		TEST(without_validity_there_is_no_walk),
 		TEST(sizes_of_siblings_are_requested_together),
 		TEST(an_estimate_outlives_its_name),
+		TEST(an_absence_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

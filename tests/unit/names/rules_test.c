@@ -82,6 +82,14 @@ static void a_bare_domain_s_file_has_a_suffix(void **state)
 		{"run", "run.h5"}, {"run.h5", "run.h5"},      {"a.b/run", "a.b/run.h5"},
 		{"end.", "end."},  {".hidden", ".hidden.h5"}, {"a/x.nc", "a/x.nc"},
 	};
+	static const struct {
+		const char *name, *other;
+	} others[] = {
+		{"run", "run.h5"}, {"a.b/run", "a.b/run.h5"}, {"run.h5", "run"},
+		{"a.b.h5", NULL},  {"a.b/run.h5", "a.b/run"}, {"run.nc", NULL},
+		{".x", ".x.h5"},   {".x.h5.Q3ZrN", NULL},     {".h5", ".h5.h5"},
+		{".h5.h5", ".h5"},
+	};
 	char path[64];
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		strcpy(path, rows[i].domain);
@@ -90,6 +98,14 @@ static void a_bare_domain_s_file_has_a_suffix(void **state)
 	}
 	strcpy(path, "run");
 	assert_int_equal(names_of_domain(path, sizeof("run.h5") - 1), -ENAMETOOLONG);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		auto_free char *other = NULL;
+		assert_int_equal(names_other(others[i].name, &other), 0);
+		if (!others[i].other)
+			assert_null(other);
+		else
+			assert_string_equal(other, others[i].other);
+	}
 	auto_free char *file = names_with_suffix("a/run");
 	assert_string_equal(file, "a/run.h5");
 	assert_true(names_has_suffix("run.h5"));

@@ -87,6 +87,22 @@ static void compare_snapshot(struct state *s)
 	compare_bytes(s->buf, s->then.bytes, 0, (size_t)s->then.size);
 }
 
+/* The extents cover the file, without gaps, and holes are those of seek. */
+static void check_extents(struct state *s)
+{
+	struct draft_extent x = {.end = 0};
+	uint64_t data;
+	enum draft_extent_kind before = DRAFT_HOLE;
+	for (uint64_t end = 0; draft_next_extent(s->d, &x); end = x.end) {
+		assert_true(x.start == end && x.end > x.start && x.end <= s->now.size);
+		assert_true(x.start == 0 || x.kind != before);
+		before = x.kind;
+		const int rc = draft_seek(s->d, x.start, SEEK_DATA, &data);
+		assert_int_equal(rc == 0 && data == x.start, x.kind != DRAFT_HOLE);
+	}
+	assert_int_equal(x.end, s->now.size);
+}
+
 /* A hole contains zeros only, and what seek calls data ends where the next hole begins. */
 static void check_seek(struct state *s)
 {
@@ -105,6 +121,7 @@ static void check_seek(struct state *s)
 	}
 	assert_int_equal(draft_seek(s->d, s->now.size, SEEK_DATA, &data), -ENXIO);
 	assert_int_equal(draft_seek(s->d, s->now.size, SEEK_HOLE, &hole), -ENXIO);
+	check_extents(s);
 }
 
 static void toggle_snapshot(struct state *s)

@@ -174,8 +174,36 @@ static void unreadable_drafts_are_set_aside(void **state)
 	l = list(f.j);
 	assert_int_equal(l.n, 1);
 	assert_int_equal(l.items[0].state, JOURNAL_UNREADABLE);
+	assert_string_equal(l.items[0].why, "the file `draft` has 3 bytes instead of 4096");
+	assert_string_equal(l.items[0].name, "");
 	assert_string_equal(l.items[0].id, id);
 	assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), -ENOENT);
+	assert_int_equal(journal_drop(f.j, id, NULL), 0);
+	assert_int_equal(list(f.j).n, 0);
+	fixture_end(&f);
+}
+
+static void what_was_set_aside_is_described(void **state)
+{
+	struct overlay_fixture f;
+	char path[256], id[JOURNAL_ID];
+	fixture_begin(&f, 1 << 20);
+	struct draft *d = make_draft(&f, &about_new);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	draft_close(d);
+	find_description(&f, path);
+	strcpy(strrchr(path, '/'), "/map");
+	unlink(path);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), -EBADMSG);
+	struct listed l = list(f.j);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.items[0].state, JOURNAL_UNREADABLE);
+	assert_string_equal(l.items[0].why, "its map is missing");
+	assert_string_equal(l.items[0].name, about_new.name);
+	snprintf(path, sizeof(path), "rm %s/1/*/unreadable/*/why", f.path);
+	assert_int_equal(system(path), 0);
+	l = list(f.j);
+	assert_string_equal(l.items[0].why, "it was set aside earlier");
 	assert_int_equal(journal_drop(f.j, id, NULL), 0);
 	assert_int_equal(list(f.j).n, 0);
 	fixture_end(&f);
@@ -197,7 +225,10 @@ static void leftovers_are_removed(void **state)
 	assert_int_equal(system(command), 0);
 	assert_int_equal(list(f.j).n, 0);
 	snprintf(path, sizeof(path), "%s/1/*/*", f.path);
-	assert_int_equal(glob(path, 0, NULL, &found), GLOB_NOMATCH);
+	assert_int_equal(glob(path, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	assert_string_equal(strrchr(found.gl_pathv[0], '/'), "/bucket");
+	globfree(&found);
 	fixture_end(&f);
 }
 
@@ -241,6 +272,7 @@ int main(void)
 		cmocka_unit_test(a_draft_is_listed_until_it_is_dropped),
 		cmocka_unit_test(buckets_do_not_see_each_other),
 		cmocka_unit_test(unreadable_drafts_are_set_aside),
+		cmocka_unit_test(what_was_set_aside_is_described),
 		cmocka_unit_test(leftovers_are_removed),
 		cmocka_unit_test(a_full_spool_makes_no_draft),
 		cmocka_unit_test(the_description_has_room_for_long_names),

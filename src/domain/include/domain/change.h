@@ -19,6 +19,7 @@
 #include <base/env.h>
 #include <hsmount/err.h>
 
+struct domain_info;
 struct schema_document;
 struct schema_ops;
 struct store;
@@ -46,6 +47,10 @@ int change_make_folder(const struct change *c, const char *path, struct err *err
  * -ENOTEMPTY. */
 int change_remove_folder(const struct change *c, const char *path,
 			 const struct schema_document *folder, struct err *err);
+/* Gives a domain or folder another access control list. The document that is there keeps everything
+ * else. is_new: a folder without a document, which gets one. */
+int change_set_acls(const struct change *c, const char *path, bool is_new,
+		    const struct domain_info *acls, struct err *err);
 /* Deletes the document of a domain. */
 int change_remove_domain(const struct change *c, const char *path,
 			 const struct schema_document *domain, struct change_garbage *out,

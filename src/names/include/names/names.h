@@ -92,15 +92,25 @@ int names_resolve(struct names *ns, const char *path, struct names_node **out, s
  * *is_new: the node was read from the bucket during this call. */
 int names_resolve_for_open(struct names *ns, const char *path, struct names_node **out,
 			   bool *is_new, struct err *err);
+/* The same for a caller whose change fails if something has the name by then: a name that was
+ * absent a moment ago counts as absent. -ENOENT without a request. */
+int names_resolve_for_change(struct names *ns, const char *path, struct names_node **out,
+			     struct err *err);
+/* Whether its document alone decides that a node is shown under its name: that of a domain with an
+ * extension, which hides anything else of this name. */
+bool names_is_certain(const struct names_node *n);
 /* The cached node, valid or stale; NULL when there is none. The caller unrefs. */
 struct names_node *names_recall(struct names *ns, const char *path);
 /* Drops the cached node. For a caller that has found that the bucket does not match it any more. */
 void names_forget(struct names *ns, const char *path);
-/* For a caller that has changed what has this name: drops the cached node and the cached listing of
- * its directory. Answers to requests that were sent earlier do not get into the cache. */
+/* For a caller that has changed what has this name: drops the cached node, that of the other name
+ * of a domain without extension, and the cached listing of the directory. Answers to requests that
+ * were sent earlier do not get into the cache. */
 void names_changed(struct names *ns, const char *path);
-/* Fails with -EINVAL if the mount would not show an entry of this path: the path is no valid key,
- * belongs to the storage, or is outside of the directories of names_options.roots. */
+/* Fails with -EINVAL if the mount would not show an entry of this path: the path is no valid key or
+ * not UTF-8, belongs to the storage, or is outside of the directories of names_options.roots; with
+ * -ENAMETOOLONG if the key of a document of this path would be too long, or its name has more than
+ * 255 bytes. */
 int names_check_new(struct names *ns, const char *path, struct err *err);
 
 /* Calls fn for each entry of a directory, in byte order of the names; non-zero stops. -ENOENT,
@@ -119,9 +129,9 @@ uint64_t names_size(struct names *ns, struct names_node *node, bool may_request)
  * everyone may read, so that opening a broken file reports the reason. */
 unsigned int names_mode(const struct domain_info *d, bool is_dir);
 unsigned int names_doc_mode(const struct names_doc *d, bool is_dir);
-/* The permission bits of a directory that lets its owner change names in it: 0200, or 0 if the
- * access control list does not let the owner create anything. */
-unsigned int names_write_mode(const struct names_doc *d);
+/* The permission bit 0200 of a directory whose owner may create something in it, or of a domain
+ * whose owner may update it; otherwise 0. */
+unsigned int names_write_mode(const struct names_doc *d, bool is_dir);
 /* Access control lists as JSON, as in the document. Heap; NULL when out of memory. */
 char *names_acls_json(const struct domain_info *d);
 

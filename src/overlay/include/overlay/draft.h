@@ -77,6 +77,17 @@ int draft_allocate(struct draft *d, int mode, uint64_t offset, uint64_t n, struc
 /* whence: SEEK_DATA or SEEK_HOLE. What lies beneath is data. -ENXIO as for lseek(2). */
 int draft_seek(struct draft *d, uint64_t offset, int whence, uint64_t *found);
 
+enum draft_extent_kind { DRAFT_HOLE, DRAFT_WRITTEN, DRAFT_BENEATH };
+
+/* A range of the file whose bytes come from one kind of place. Zero-initialised at first. */
+struct draft_extent {
+	uint64_t start, end;
+	enum draft_extent_kind kind;
+};
+/* The range from x->end on. False: the file ends there. Adjacent ranges differ in their kind,
+ * unless the file changes meanwhile. */
+bool draft_next_extent(struct draft *d, struct draft_extent *x);
+
 struct draft_stat {
 	uint64_t size;
 	uint64_t changes; /* increases with every change */

@@ -2,6 +2,7 @@
 /*
  * The directory in which drafts survive the daemon: see doc/JOURNAL.md.
  *
+ *   PATH/1/BUCKET/bucket      the name of the bucket, for people
  *   PATH/1/BUCKET/ID/         a draft: draft, map, spool.0, …
  *   PATH/1/BUCKET/unreadable/ drafts that cannot be read, as they were
  *
@@ -23,7 +24,10 @@ struct journal_settings {
 	/* Made with mode 0700 if it is missing; its parent must exist. A symbolic link, a directory
 	 * of another owner, and one that others can access are refused. */
 	const char *path;
-	const char *bucket;  /* identifies the bucket among those that share the directory */
+	const char *bucket; /* identifies the bucket among those that share the directory */
+	const char *name;   /* of the bucket, as a user writes it; NULL: the same as `bucket` */
+	/* Instead of `bucket`: see journal_bucket. Then nothing is made: -ENOENT. */
+	const char *digits;
 	uint64_t spool_size; /* limit for the bytes of open drafts; 0: half of the free space */
 	/* JOURNAL_BOOT bytes that differ after the machine was started again; NULL: those of the
 	 * kernel. */
@@ -36,6 +40,17 @@ int journal_open(const struct journal_settings *settings, const struct env *env,
 		 struct journal **out, struct err *err);
 /* All drafts must be closed. */
 void journal_close(struct journal *j);
+
+/* A bucket that has a directory in the journal. */
+struct journal_bucket {
+	const char *digits; /* the name of its directory */
+	/* As in journal_settings; both "" if an older version of the program has not noted them. */
+	const char *name, *bucket;
+};
+/* Calls fn for each bucket, in no order. Makes nothing: -ENOENT if there is no journal; -EPERM: it
+ * is not private. A return value of fn that is not 0 ends the list and is returned. */
+int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
+		    void *ctx, struct err *err);
 
 struct journal_stats {
 	uint64_t spool_size, spool_used; /* bytes */
@@ -69,8 +84,9 @@ enum journal_state {
 struct journal_item {
 	const char *id;
 	enum journal_state state;
-	const struct draft_about *about; /* JOURNAL_LEFT and JOURNAL_IN_USE; else NULL */
-	const char *why;		 /* JOURNAL_LATER and JOURNAL_UNREADABLE; else "" */
+	/* Not NULL for JOURNAL_LEFT and JOURNAL_IN_USE; for JOURNAL_UNREADABLE if it is known. */
+	const struct draft_about *about;
+	const char *why; /* JOURNAL_LATER and JOURNAL_UNREADABLE; else "" */
 };
 
 /* Calls fn for each draft of the bucket, in no order, without a lock. Removes what an interrupted

@@ -117,6 +117,11 @@ int schema_classify(const struct schema_ops *const *schemas, const char *path,
 		    struct schema_request *req, struct schema_document **out, struct err *err);
 struct schema_classify schema_classify_again(const struct schema_ops *const *schemas,
 					     const struct schema_document *known);
+/* Reads an access control list as JSON, in the form that documents have: an object with a member
+ * for each user, whose value has each permission as a boolean, and nothing else. Sets the list of
+ * *out, which is in the arena. -EINVAL: it has another form, with the reason; -ENOMEM. */
+int schema_acls_parse(const void *text, size_t n, struct arena *a, struct domain_info *out,
+		      struct err *err);
 /* All schemas in the order in which they are tried. Ends with NULL. */
 const struct schema_ops *const *schema_all(void);
 /* True if the key is that of a document, or of an object that a schema stores. Neither appears as a
@@ -306,6 +311,10 @@ struct schema_ops {
 	int (*emit_object)(const struct tree *t, uint32_t number, struct bytes *out,
 			   struct err *err);
 	int (*emit_domain)(const struct domain_info *info, struct bytes *out, struct err *err);
+	/* Appends the document of a domain or folder with another access control list. All other
+	 * bytes stay as they are. -EIO: the document is damaged. */
+	int (*edit_acls)(const void *text, size_t n, const struct domain_info *acls,
+			 struct bytes *out, struct err *err);
 	/* Write keys, and return their length or -ENAMETOOLONG: of the document of a domain, of the
 	 * document of a new object, of a chunk of a new dataset, and the prefix of all keys of a
 	 * new domain except for its domain document. */

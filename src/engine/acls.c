@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The attribute user.hsds.acls is set: the access control list in the document of a domain or
+ * folder is replaced. A folder without a document gets one. Any thread.
+ */
+#include "internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include <domain/change.h>
+
+enum { ACLS_ARENA = 1 << 20 };
+
+static int check_flags(const char *path, bool is_new, int flags, struct err *err)
+{
+	if (flags & ~(XATTR_CREATE | XATTR_REPLACE))
+		return err_set(err, -EINVAL, "%s: unknown flags", path);
+	if (flags & XATTR_CREATE && !is_new)
+		return err_set(err, -EEXIST, "%s: it has an access control list", path);
+	if (flags & XATTR_REPLACE && is_new)
+		return err_set(err, -ENODATA, "%s: it has no access control list", path);
+	return 0;
+}
+
+static int set_acls(struct engine *e, const char *path, const struct domain_info *acls, int flags,
+		    struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	const struct change c = {
+		.env = &e->env,
+		.store = e->store,
+		.schema = schema_all()[0],
+		.owner = e->user,
+		.now_ns = engine_wall_clock(),
+	};
+	bool now;
+	int rc = names_resolve_for_open(e->names, path, &n, &now, err);
+	if (rc)
+		return rc;
+	const enum names_doc_kind kind = n->doc.kind;
+	const bool is_new = kind == NAMES_DOC_NONE;
+	if (n->kind == NAMES_OBJECT || (is_new && !path[0]))
+		return err_set(err, -EOPNOTSUPP, "%s: it can have no access control list",
+			       path[0] ? path : "/");
+	if (kind == NAMES_DOC_BROKEN || kind == NAMES_DOC_UNLISTABLE)
+		return err_set(err, n->doc.code, "%s", n->doc.why);
+	rc = check_flags(path, is_new, flags, err);
+	if (rc)
+		return rc;
+	rc = change_set_acls(&c, n->path, is_new, acls, err);
+	names_changed(e->names, n->name);
+	return rc;
+}
+
+int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
+		    size_t size, int flags, struct err *err)
+{
+	struct domain_info acls;
+	struct arena *a;
+	if (!e->garbage)
+		return err_set(err, -EROFS, "mounted read-only");
+	if (strcmp(name, "user.hsds.acls") != 0)
+		return err_set(err, -EOPNOTSUPP, "%s: the attribute %s cannot be set", path, name);
+	a = arena_new(ACLS_ARENA);
+	if (!a)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = schema_acls_parse(value, size, a, &acls, err);
+	if (rc)
+		rc = err_wrap(err, rc, "%s: %s", path, name);
+	else
+		rc = set_acls(e, path, &acls, flags, err);
+	/* The list is replaced, whatever another program has made of it. */
+	if (rc == -ESTALE)
+		rc = set_acls(e, path, &acls, flags, err);
+	arena_free(a);
+	return rc;
+}

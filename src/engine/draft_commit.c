@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See draft_commit.h: decides what a draft becomes. draft_put.h has the parts of a commit. */
+#include "draft_put.h"
+
+#include <errno.h>
+
+#include "draft_signs.h"
+
+/* ---- the commit ---- */
+
+static int store_bytes(struct draft_put *p, enum draft_signs signs, struct commit_result *out,
+		       struct err *err)
+{
+	int rc = draft_put_find(p, err);
+	if (!rc && signs == SIGNS_CLOSED)
+		rc = err_set(err, -EOPNOTSUPP, "%s: no domains yet", p->about->name);
+	return rc ? rc : draft_put_object(p, out, err);
+}
+
+static int commit(struct draft_put *p, struct commit_result *out, struct err *err)
+{
+	enum draft_signs signs;
+	const struct cancelled stop = cancelled_by(p->c->cancelled);
+	int rc = is_cancelled(&stop) ? err_set(err, -ECANCELED, "interrupted") : 0;
+	if (!rc)
+		rc = draft_signs_read(&p->bytes, &signs, out->kept, sizeof(out->kept), err);
+	if (rc || (signs == SIGNS_UNCLOSED && !p->c->is_last))
+		return rc;
+	rc = store_bytes(p, signs, out, err);
+	draft_put_release(p);
+	if (!rc && out->kind != COMMIT_WAITS)
+		draft_put_end(p, out);
+	return rc;
+}
+
+int draft_commit(const struct commit *c, struct commit_result *out, struct err *err)
+{
+	struct draft_put p;
+	struct err own = ERR_INIT;
+	err = err ? err : &own;
+	*out = (struct commit_result){.kind = COMMIT_WAITS};
+	const int rc = draft_put_init(&p, c, err);
+	return rc ? rc : commit(&p, out, err);
+}

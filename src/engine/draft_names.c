@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the table of drafts knows about names, and what changes of names mean for drafts: see
+ * drafts.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draft_commit.h"
+#include "draft_table.h"
+#include "internal.h"
+
+/* ---- attributes ---- */
+
+bool drafts_stat(struct drafts *t, const char *path, struct engine_stat *st, bool *alone)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	if (d) {
+		file_draft_stat(d, st);
+		*alone = d->alone;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return d;
+}
+
+bool drafts_stat_version(struct drafts *t, uint64_t version, struct engine_stat *st)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_version_locked(t, version);
+	if (d)
+		file_draft_stat(d, st);
+	pthread_mutex_unlock(&t->lock);
+	return d;
+}
+
+bool drafts_is_alone(struct drafts *t, const char *path)
+{
+	struct engine_stat st;
+	bool alone;
+	return drafts_stat(t, path, &st, &alone) && alone;
+}
+
+static char *error_of_locked(const struct file_draft *d)
+{
+	char *text = NULL;
+	if (asprintf(&text, "%s; draft %s of the journal has the file", d->why ? d->why : "",
+		     draft_id(atomic_load(&d->bytes))) < 0)
+		return NULL;
+	return text;
+}
+
+char *drafts_error(struct drafts *t, const char *path)
+{
+	char *text = NULL;
+	if (!t)
+		return NULL;
+	pthread_mutex_lock(&t->lock);
+	const struct file_draft *d = draft_table_find_locked(t, path);
+	if (!d || !d->failure) {
+		d = t->aside;
+		while (d && strcmp(d->name, path) != 0)
+			d = d->next;
+	}
+	if (d)
+		text = error_of_locked(d);
+	pthread_mutex_unlock(&t->lock);
+	return text;
+}
+
+char *drafts_kept(struct drafts *t, const char *path)
+{
+	return t ? draft_notes_get(t->kept, path) : NULL;
+}
+
+void drafts_get_counts(struct drafts *t, struct engine_counts *out)
+{
+	struct journal_stats journal;
+	const struct file_draft *d;
+	if (!t)
+		return;
+	journal_get_stats(t->journal, &journal);
+	out->commits = atomic_load(&t->commits);
+	out->commit_failures = atomic_load(&t->commit_failures);
+	out->bytes_written = atomic_load(&t->bytes_written);
+	out->drafts_left = atomic_load(&t->left);
+	out->spool_used = journal.spool_used;
+	out->spool_size = journal.spool_size;
+	out->drafts_failed = 0;
+	pthread_mutex_lock(&t->lock);
+	for (d = t->by_name; d; d = d->by_name.next)
+		out->drafts_failed += d->failure && d->writers == 0;
+	for (d = t->aside; d; d = d->next)
+		out->drafts_failed++;
+	out->drafts_open = HASH_CNT(by_version, t->by_version) - out->drafts_failed;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- directories ---- */
+
+static bool is_in(const char *path, const char *dir)
+{
+	const size_t n = names_parent_len(path);
+	return n == strlen(dir) && strncmp(path, dir, n) == 0;
+}
+
+struct listing {
+	char **names;
+	size_t n;
+};
+
+static void release_listing(struct listing *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->names[i]);
+	free(l->names);
+}
+
+static int collect_locked(const struct drafts *t, const char *dir, struct listing *l)
+{
+	const size_t skip = dir[0] ? strlen(dir) + 1 : 0;
+	l->names = calloc(HASH_CNT(by_name, t->by_name) + 1, sizeof(*l->names));
+	if (!l->names)
+		return -ENOMEM;
+	for (const struct file_draft *d = t->by_name; d; d = d->by_name.next) {
+		if (!d->alone || !is_in(d->name, dir))
+			continue;
+		l->names[l->n] = strdup(d->name + skip);
+		if (!l->names[l->n])
+			return -ENOMEM;
+		l->n++;
+	}
+	return 0;
+}
+
+static int in_byte_order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg)
+{
+	struct listing l = {0};
+	int rc = 0;
+	if (!t)
+		return 0;
+	pthread_mutex_lock(&t->lock);
+	rc = t->by_name ? collect_locked(t, dir, &l) : 0;
+	pthread_mutex_unlock(&t->lock);
+	if (l.n)
+		qsort(l.names, l.n, sizeof(*l.names), in_byte_order);
+	for (size_t i = 0; !rc && i < l.n; i++)
+		rc = fn(arg, l.names[i], ENGINE_PLAIN);
+	release_listing(&l);
+	return rc;
+}
+
+static int stop(void *arg, const char *name, enum engine_kind kind)
+{
+	return 1;
+}
+
+bool drafts_has_entries(struct drafts *t, const char *dir)
+{
+	return drafts_list(t, dir, stop, NULL) != 0;
+}
+
+/* ---- changes ---- */
+
+bool drafts_detach(struct drafts *t, const char *path)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	if (d)
+		draft_table_unname_locked(d);
+	pthread_mutex_unlock(&t->lock);
+	if (d)
+		file_draft_unref(d);
+	draft_table_drop_aside(t, path);
+	draft_notes_set(t->kept, path, NULL);
+	return d;
+}
+
+/* The texts of a draft under its new name. */
+struct texts {
+	char *name, *path, *seen;
+};
+
+static int make_texts(struct texts *x, const char *to, const struct names_node *n, struct err *err)
+{
+	char version[COMMIT_VERSION];
+	int rc = commit_version_of(n, version);
+	if (rc)
+		return err_errno(err, rc, "%s", to);
+	x->name = strdup(to);
+	x->path = strdup(n ? n->path : to);
+	x->seen = strdup(version);
+	return x->name && x->path && x->seen ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Takes the texts over if it succeeds. */
+static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, struct err *err)
+{
+	pthread_mutex_lock(&d->making);
+	struct draft *bytes = atomic_load(&d->bytes);
+	int rc = bytes ? draft_describe(bytes, x->path, x->name, x->seen, err) : 0;
+	bool named = true;
+	if (!rc) {
+		drafts_detach(d->t, x->name);
+		pthread_mutex_lock(&d->t->lock);
+		free(d->path);
+		free(d->seen);
+		d->path = x->path;
+		d->seen = x->seen;
+		d->alone = d->alone && !replaces;
+		named = draft_table_rename_locked(d, x->name);
+		*x = (struct texts){0};
+		pthread_mutex_unlock(&d->t->lock);
+	}
+	pthread_mutex_unlock(&d->making);
+	if (!named)
+		file_draft_unref(d);
+	return rc;
+}
+
+int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
+		  struct err *err)
+{
+	struct texts x = {0};
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, from);
+	if (d)
+		d->refs++;
+	pthread_mutex_unlock(&t->lock);
+	if (!d)
+		return -ENOENT;
+	int rc = make_texts(&x, to, n, err);
+	if (!rc)
+		rc = rename_draft(d, &x, n, err);
+	if (!rc && d->base && n && n->kind == NAMES_OBJECT)
+		draft_base_replace(d->base, n->path, &n->meta, NULL);
+	if (!rc)
+		draft_notes_move(t->kept, from, to);
+	file_draft_unref(d);
+	free(x.name);
+	free(x.path);
+	free(x.seen);
+	return rc;
+}
+
+void drafts_renamed(struct drafts *t, const char *from, const char *to)
+{
+	if (!t)
+		return;
+	drafts_detach(t, to);
+	draft_notes_move(t->kept, from, to);
+}

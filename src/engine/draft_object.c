@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A draft becomes a plain object: see draft_put.h.
+ *
+ *   the bucket has    order                                condition
+ *   nothing           put                                  absent
+ *   an object         put                                  its version
+ *   a domain          put, then the document is deleted    none, then the version of the document
+ *
+ * A domain hides an object of the same name, so readers see the domain until the object is
+ * complete. A directory cannot have both: there the document is deleted first.
+ */
+#include "draft_put.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <domain/change.h>
+
+enum { COMPARED = 8 << 20 /* bytes of an object that are compared at a time */ };
+
+static const char *nonempty(const char *text)
+{
+	return text[0] ? text : NULL;
+}
+
+int draft_delete_object(const struct draft_put *p, const char *key, const char *etag,
+			struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->e->store, STORE_DELETE);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, key);
+	req->cond.if_match = nonempty(etag);
+	store_run(p->e->store, req);
+	return store_failure(&req->answer, err);
+}
+
+static int read_all(struct draft_put *p, struct bytes *out, struct err *err)
+{
+	const size_t n = (size_t)p->bytes.size;
+	out->data = n ? malloc(n) : NULL;
+	if (n && !out->data)
+		return err_set(err, -ENOMEM, "out of memory");
+	out->len = out->cap = n;
+	return source_read(&p->bytes, 0, out->data, n, err);
+}
+
+/* *etag: of the new version. */
+static int put(struct draft_put *p, const char *key, const struct store_cond *cond,
+	       char etag[STORE_ETAG_MAX], struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->e->store, STORE_PUT);
+	auto_bytes struct bytes body = {0};
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = read_all(p, &body, err);
+	if (rc)
+		return rc;
+	store_request_key(req, key);
+	const struct piece piece = {body.data, body.len};
+	req->pieces = &piece;
+	req->n_pieces = body.len ? 1 : 0;
+	req->in_parts = true;
+	req->priority = STORE_COMMIT;
+	req->cond = *cond;
+	req->cancelled = cancelled_by(p->c->cancelled);
+	store_run(p->e->store, req);
+	memcpy(etag, req->answer.meta.etag, STORE_ETAG_MAX);
+	return store_failure(&req->answer, err);
+}
+
+/* ---- an object that an earlier attempt may have put ---- */
+
+/* Whether n bytes of an object at an offset are those of the draft: 1, 0 or a negative errno. */
+static int same_range(struct draft_put *p, struct store_request *req, uint8_t *buf, uint64_t offset,
+		      size_t n, struct err *err)
+{
+	store_request_reset(req, STORE_GET);
+	store_request_key(req, p->about->name);
+	req->range = (struct store_range){.first = offset, .length = n};
+	req->max = n;
+	req->cond.if_match = nonempty(p->present.etag);
+	req->cancelled = cancelled_by(p->c->cancelled);
+	store_run(p->e->store, req);
+	int rc = store_failure(&req->answer, err);
+	if (rc == -ESTALE || (!rc && store_absence(&req->answer)))
+		return 0;
+	if (!rc)
+		rc = source_read(&p->bytes, offset, buf, n, err);
+	if (rc)
+		return rc;
+	const struct bytes *body = &req->answer.body;
+	return body->len == n && memcmp(body->data, buf, n) == 0;
+}
+
+/* Whether the object has the bytes of the draft: 1, 0 or a negative errno. */
+static int same_bytes(struct draft_put *p, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->e->store, STORE_GET);
+	auto_free uint8_t *buf = malloc(COMPARED);
+	const uint64_t size = p->bytes.size;
+	int same = p->present.node->meta.size == size;
+	if (!req || !buf)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint64_t at = 0; same == 1 && at < size; at += COMPARED)
+		same = same_range(p, req, buf, at, (size_t)min_u64(size - at, COMPARED), err);
+	return same;
+}
+
+static int set_version(struct commit_result *out, const char *key, const char *etag,
+		       struct err *err)
+{
+	const int n = snprintf(out->version, sizeof(out->version), "o:%s", etag);
+	const int k = snprintf(out->path, sizeof(out->path), "%s", key);
+	return (size_t)n < sizeof(out->version) && (size_t)k < sizeof(out->path)
+		       ? 0
+		       : err_set(err, -ENAMETOOLONG, "%s: the name is too long", key);
+}
+
+/* ---- a domain that has the name ---- */
+
+static int remove_domain(struct draft_put *p, const struct names_node *n, struct err *err)
+{
+	const struct change change = {
+		.env = &p->e->env,
+		.store = p->e->store,
+		.schema = schema_all()[0],
+		.owner = p->e->user,
+		.now_ns = engine_wall_clock(),
+		.cancelled = p->c->cancelled,
+	};
+	struct change_garbage garbage;
+	int rc = change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
+	if (!rc)
+		garbage_add(p->e->garbage, n->path, &garbage);
+	return rc;
+}
+
+static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_ETAG_MAX],
+			  struct err *err)
+{
+	const struct store_cond none = {0}, absent = {.if_none_match = "*"};
+	/* "run" is shown as "run.h5", where an object would be seen at once. */
+	const bool hidden = strcmp(p->present.node->path, key) == 0;
+	struct err why = ERR_INIT;
+	int rc = put(p, key, hidden ? &none : &absent, etag, &why);
+	if (rc == -EISDIR || rc == -ENOTDIR) {
+		rc = remove_domain(p, p->present.node, err);
+		return rc ? rc : put(p, key, &absent, etag, err);
+	}
+	if (rc) {
+		err_copy(err, &why);
+		return rc;
+	}
+	rc = remove_domain(p, p->present.node, err);
+	/* The domain stays, so the object must not. */
+	if (rc == -ESTALE)
+		draft_delete_object(p, key, etag, NULL);
+	return rc;
+}
+
+/* The object was put by an earlier attempt. It may not have removed a domain with another path. */
+static int remove_left(struct draft_put *p, struct err *err)
+{
+	const struct draft_about *about = p->about;
+	auto_names_node struct names_node *n = NULL;
+	char version[COMMIT_VERSION];
+	bool is_new;
+	if (about->version[0] != 'd' || strcmp(about->path, about->name) == 0)
+		return 0;
+	int rc = names_resolve_for_open(p->e->names, about->path, &n, &is_new, err);
+	if (rc == -ENOENT)
+		return 0;
+	if (!rc)
+		rc = commit_version_of(n, version);
+	if (rc || n->kind != NAMES_DOMAIN || strcmp(version, about->version) != 0)
+		return rc;
+	return remove_domain(p, n, err);
+}
+
+/* ---- all kinds ---- */
+
+static int put_over(struct draft_put *p, const char *key, char etag[STORE_ETAG_MAX],
+		    struct err *err)
+{
+	const struct present *there = &p->present;
+	const bool replaces = there->kind == PRESENT_OBJECT;
+	const struct store_cond cond = {
+		.if_none_match = replaces ? NULL : "*",
+		.if_match = replaces ? nonempty(there->etag) : NULL,
+	};
+	return there->kind == PRESENT_DOMAIN ? replace_domain(p, key, etag, err)
+					     : put(p, key, &cond, etag, err);
+}
+
+int draft_put_object(struct draft_put *p, struct commit_result *out, struct err *err)
+{
+	const char *key = p->about->name;
+	const struct present *there = &p->present;
+	char etag[STORE_ETAG_MAX];
+	out->kind = COMMIT_OBJECT;
+	if (there->differs && there->kind == PRESENT_OBJECT) {
+		const int same = same_bytes(p, err);
+		if (same != 1)
+			return same ? same : draft_put_stale(p, err);
+		const int rc = remove_left(p, err);
+		return rc ? rc : set_version(out, key, there->etag, err);
+	}
+	/* A domain that was to be replaced is gone, by an earlier attempt. An object is not: its
+	 * replacement is one step. */
+	if (there->differs && there->kind == PRESENT_NOTHING && p->about->version[0] == 'o')
+		return draft_put_stale(p, err);
+	int rc = draft_put_begin(p, err);
+	if (!rc)
+		rc = put_over(p, key, etag, err);
+	if (rc == -EEXIST || rc == -ESTALE)
+		return draft_put_stale(p, err);
+	return rc ? rc : set_version(out, key, etag, err);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of one commit: see draft_put.h.
+ *
+ * A first attempt sends no request to find out what the bucket has: the conditions of its puts
+ * check that it has what the draft was opened with. An attempt after a failed one looks the name
+ * up, because the failed one may have done more than its answers said:
+ *
+ *   the bucket has                          the attempt
+ *   what the draft was opened with          replaces it
+ *   a domain with the storage of this one   has only to delete what else has the name
+ *   a domain with that of an earlier one    replaces it
+ *   an object with the bytes of the draft   is complete, if the draft becomes an object
+ *   nothing                                 goes on, if a domain replaces an object or the reverse
+ *   something else                          fails with -ESTALE
+ */
+#include "draft_put.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the bytes ---- */
+
+/* Errors of the disk that has the draft are not damage of the HDF5 file. */
+static int read_snapshot(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct draft_put *p = ctx;
+	const int rc = source_read(draft_snapshot_source(p->c->snapshot), offset, buf, n, err);
+	if (rc)
+		atomic_store(&p->failed, true);
+	return rc;
+}
+
+/* ---- what the bucket has ---- */
+
+int draft_put_stale(const struct draft_put *p, struct err *err)
+{
+	return err_set(err, -ESTALE,
+		       "%s: another program has changed it since it was opened for writing",
+		       p->about->name);
+}
+
+/* A domain without extension is found under the name that a mount shows. */
+static int find_shown(struct draft_put *p, struct names_node **out, struct err *err)
+{
+	char shown[STORE_KEY_MAX + 1];
+	const char *name = p->about->name;
+	bool is_new;
+	if ((size_t)snprintf(shown, sizeof(shown), "%s", name) >= sizeof(shown) ||
+	    names_of_domain(shown, sizeof(shown)) || strcmp(shown, name) == 0)
+		return -ENOENT;
+	int rc = names_resolve_for_open(p->e->names, shown, out, &is_new, err);
+	if (!rc && strcmp((*out)->path, name) != 0) {
+		names_node_unref(*out);
+		*out = NULL;
+		rc = -ENOENT;
+	}
+	return rc;
+}
+
+/* *out: NULL if nothing has the name. */
+static int look_up(struct draft_put *p, struct names_node **out, struct err *err)
+{
+	struct err why = ERR_INIT;
+	bool is_new;
+	int rc = names_resolve_for_open(p->e->names, p->about->name, out, &is_new, &why);
+	if (rc == -ENOENT)
+		rc = find_shown(p, out, &why);
+	if (!rc)
+		return 0;
+	*out = NULL;
+	if (rc == -ENOENT)
+		return 0;
+	err_copy(err, &why);
+	return rc;
+}
+
+static void set_present(struct present *t, struct names_node *n)
+{
+	t->node = n;
+	t->kind = !n ? PRESENT_NOTHING : n->kind == NAMES_DOMAIN ? PRESENT_DOMAIN : PRESENT_OBJECT;
+	t->etag = !n			    ? ""
+		  : n->kind == NAMES_OBJECT ? n->meta.etag
+		  : n->doc.document	    ? n->doc.document->etag
+					    : "";
+}
+
+/* -EIO: the document of a domain cannot be read, so its owner is not known. */
+static int check_document(const struct names_node *n, struct err *err)
+{
+	if (n->doc.kind == NAMES_DOC_ROOT)
+		return 0;
+	return err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
+		       n->doc.why ? n->doc.why : "it has no document");
+}
+
+static bool has_version(const struct names_node *n, const char *version)
+{
+	char now[COMMIT_VERSION];
+	return commit_version_of(n, now) == 0 && strcmp(now, version) == 0;
+}
+
+/* Whether a domain has the storage of a commit of this draft. */
+static bool is_ours(const struct draft_put *p, const struct names_node *n)
+{
+	uint64_t storage;
+	const struct schema_document *d = n->doc.document;
+	if (!d || !d->info.root || schema_all()[0]->domain_of_root(d->info.root, &storage, NULL))
+		return false;
+	uint32_t i = p->oldest;
+	while (i < p->number && storage != commit_storage(draft_id(p->c->draft), i))
+		i++;
+	return storage == commit_storage(draft_id(p->c->draft), i);
+}
+
+/* After a failed attempt. */
+static int find_again(struct draft_put *p, struct err *err)
+{
+	struct present *t = &p->present;
+	struct names_node *n;
+	names_changed(p->e->names, p->about->name);
+	int rc = look_up(p, &n, err);
+	if (rc)
+		return rc;
+	set_present(t, n);
+	t->differs = !has_version(n, p->about->version);
+	if (!n)
+		return 0;
+	if (n->kind == NAMES_DIR || (t->differs && n->kind == NAMES_DOMAIN && !is_ours(p, n)))
+		return draft_put_stale(p, err);
+	return n->kind == NAMES_DOMAIN ? check_document(n, err) : 0;
+}
+
+/* The document of the domain that the draft was opened with: usually it is cached. */
+static int find_domain(struct draft_put *p, struct err *err)
+{
+	struct names_node *n = names_recall(p->e->names, p->about->name);
+	if (n && !has_version(n, p->about->version)) {
+		names_node_unref(n);
+		n = NULL;
+	}
+	int rc = n ? 0 : look_up(p, &n, err);
+	if (rc)
+		return rc;
+	set_present(&p->present, n);
+	if (!n || n->kind != NAMES_DOMAIN || !has_version(n, p->about->version))
+		return draft_put_stale(p, err);
+	return check_document(n, err);
+}
+
+int draft_put_find(struct draft_put *p, struct err *err)
+{
+	const char *version = p->about->version;
+	if (p->again)
+		return find_again(p, err);
+	if (version[0] == 'd')
+		return find_domain(p, err);
+	if (version[0] && strncmp(version, "o:", 2) != 0)
+		return err_set(err, -EINVAL, "%s: version \"%s\" of another program",
+			       p->about->name, version);
+	p->present.kind = version[0] ? PRESENT_OBJECT : PRESENT_NOTHING;
+	p->present.etag = version[0] ? version + 2 : "";
+	return 0;
+}
+
+/* ---- begin and end ---- */
+
+/* A draft of an earlier process is read-only, and so is its mark. */
+static int set_mark(struct draft_put *p, const struct commit_mark *m, struct err *err)
+{
+	const int rc = draft_mark(p->c->draft, commit_mark_encode(m), err);
+	return rc == -EROFS ? 0 : rc;
+}
+
+int draft_put_begin(struct draft_put *p, struct err *err)
+{
+	const struct commit_mark m = {
+		.number = p->number,
+		.failed = p->number - p->oldest,
+		.is_running = true,
+		.is_last = p->c->is_last,
+	};
+	if (p->began)
+		return 0;
+	p->began = true;
+	return set_mark(p, &m, err);
+}
+
+int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
+{
+	struct draft_stat stat;
+	draft_get_stat(c->draft, &stat);
+	const struct commit_mark before = commit_mark_decode(stat.mark);
+	*p = (struct draft_put){
+		.c = c,
+		.e = c->e,
+		.about = draft_get_about(c->draft),
+		.mark = stat.mark,
+		.number = c->number,
+		.oldest = c->number,
+		.again = before.is_running,
+	};
+	p->bytes = (struct source){.size = draft_snapshot_source(c->snapshot)->size,
+				   .read_at = read_snapshot,
+				   .ctx = p};
+	if (before.is_running)
+		p->oldest = before.number - (uint32_t)min_u64(before.failed, before.number);
+	if (before.number < c->number)
+		return 0;
+	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
+	const int rc = draft_mark(c->draft, stat.mark, err);
+	if (rc == -EROFS)
+		p->number = before.number + 1;
+	else if (!rc && (!before.is_running || before.number > c->number))
+		return err_set(err, -EINVAL, "%s: commit %u was made before", p->about->name,
+			       c->number);
+	return rc == -EROFS ? 0 : rc;
+}
+
+/* Storage of attempts that did not become the domain. */
+static void drop_left(struct draft_put *p, const struct commit_result *out)
+{
+	const uint32_t end = out->kind == COMMIT_OBJECT && p->began ? p->number + 1 : p->number;
+	for (uint32_t i = p->oldest; i < end; i++) {
+		const struct change_garbage left = {
+			.any = true, .storage = commit_storage(draft_id(p->c->draft), i)};
+		garbage_add(p->e->garbage, p->about->path, &left);
+	}
+}
+
+/* The commit has succeeded, so an error of the journal is not one of the commit: the next mount
+ * would make the same commit once more. */
+void draft_put_end(struct draft_put *p, const struct commit_result *out)
+{
+	const struct commit_mark m = {.number = p->number, .is_last = p->c->is_last};
+	struct err why = ERR_INIT;
+	drop_left(p, out);
+	if (set_mark(p, &m, &why))
+		log_warning(p->e->log, "%s: the journal does not know that it is complete: %s",
+			    p->about->name, why.msg);
+}
+
+void draft_put_release(struct draft_put *p)
+{
+	const struct draft_about *about = p->about;
+	names_changed(p->e->names, about->name);
+	if (strcmp(about->path, about->name) != 0)
+		names_changed(p->e->names, about->path);
+	snapshots_forget(p->e->snapshots, about->path);
+	names_node_unref(p->present.node);
+}

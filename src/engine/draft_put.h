@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a commit: what the bucket has under the name, and the two ways in which the bytes of
+ * a draft become what it has. See draft_commit.h.
+ */
+#ifndef ENGINE_DRAFT_PUT_H
+#define ENGINE_DRAFT_PUT_H
+
+#include "internal.h"
+
+#include <base/source.h>
+
+#include "draft_commit.h"
+
+enum present_kind { PRESENT_NOTHING, PRESENT_DOMAIN, PRESENT_OBJECT };
+
+/* What the bucket has under the name of the draft. */
+struct present {
+	enum present_kind kind;
+	const char *etag;	 /* of the document or of the object; "": unknown */
+	struct names_node *node; /* PRESENT_DOMAIN: with its document. A reference */
+	/* Something else than when the draft was opened; but an earlier attempt of this commit may
+	 * have done that. */
+	bool differs;
+};
+
+/* One call of draft_commit(). */
+struct draft_put {
+	const struct commit *c;
+	struct engine *e;
+	const struct draft_about *about;
+	uint64_t mark;	 /* of the draft, before this commit */
+	uint32_t number; /* of the storage */
+	uint32_t oldest; /* the first commit whose storage may be left over */
+	bool again;	 /* an earlier commit of the draft has begun and not succeeded */
+	bool began;	 /* this one is noted in the journal */
+	struct present present;
+	/* The bytes of the snapshot, and whether the disk has failed to read them. */
+	struct source bytes;
+	atomic_bool failed;
+};
+
+/* ---- draft_put.c: the state of a commit ---- */
+
+int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err);
+/* Finds p->present. -ESTALE: something that is no attempt of this draft. */
+int draft_put_find(struct draft_put *p, struct err *err);
+/* Notes in the journal that the commit begins. Call it before the first request that changes the
+ * bucket. */
+int draft_put_begin(struct draft_put *p, struct err *err);
+/* The commit has succeeded: notes it, and drops the storage of earlier attempts. */
+void draft_put_end(struct draft_put *p, const struct commit_result *out);
+/* Drops what is cached about the name, and p->present. */
+void draft_put_release(struct draft_put *p);
+/* Fails with -ESTALE: another program has changed the name. */
+int draft_put_stale(const struct draft_put *p, struct err *err);
+
+/* ---- draft_object.c ---- */
+
+/* Puts the bytes as a plain object, and removes a domain that has the name. */
+int draft_put_object(struct draft_put *p, struct commit_result *out, struct err *err);
+/* Deletes a plain object if it still has this version. Its absence is no error. -ESTALE. */
+int draft_delete_object(const struct draft_put *p, const char *key, const char *etag,
+			struct err *err);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See draft_save.h. The name is held from before the snapshot until the result is entered, so one
+ * commit runs at a time for each draft, and nobody renames or removes the file meanwhile. Programs
+ * may go on writing: what they write is in no snapshot, and waits for the next commit.
+ *
+ * If an object lies beneath a draft, a commit may put a domain in its place. What lies beneath can
+ * no longer be read then. So an HDF5 file of this kind is committed when nobody writes it any more,
+ * and who opens it meanwhile waits.
+ */
+#include "draft_save.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "draft_commit.h"
+#include "draft_signs.h"
+#include "internal.h"
+
+enum { RETRY_SECONDS = 15 };
+
+/* ---- the result of a commit ---- */
+
+/* Without memory, the old text stays. */
+static void replace_text(char **text, const char *by)
+{
+	char *copy = strdup(by);
+	if (!copy)
+		return;
+	free(*text);
+	*text = copy;
+}
+
+/* The journal and what lies beneath follow. If the journal cannot be written, the next commit tries
+ * it again. */
+static int describe(struct file_draft *d, struct draft *bytes, struct err *err)
+{
+	if (strcmp(draft_get_about(bytes)->version, d->seen) == 0)
+		return 0;
+	pthread_mutex_lock(&d->making);
+	int rc = draft_describe(bytes, d->path, d->name, d->seen, err);
+	pthread_mutex_unlock(&d->making);
+	return rc;
+}
+
+static void replace_base(struct file_draft *d, const struct commit_result *result, uint64_t size)
+{
+	const char *etag = strchr(result->version, ':');
+	struct store_meta meta = {.size = size};
+	if (!d->base || result->kind != COMMIT_OBJECT || !etag ||
+	    strlen(etag + 1) >= sizeof(meta.etag))
+		return;
+	strcpy(meta.etag, etag + 1);
+	draft_base_replace(d->base, d->path, &meta, NULL);
+}
+
+static void note_kept(struct file_draft *d, const struct commit_result *result)
+{
+	const bool kept = result->kind == COMMIT_OBJECT && result->kept[0];
+	draft_notes_set(d->t->kept, d->name, kept ? result->kept : NULL);
+	if (kept)
+		log_info(d->t->e->log, "/%s: stored as a plain file: %s", d->name, result->kept);
+}
+
+/* Without memory for the new version, the next commit fails with -ESTALE. */
+static void enter_success(struct file_draft *d, struct draft_snapshot *s,
+			  const struct commit_result *result)
+{
+	d->saved = draft_snapshot_changes(s);
+	pthread_mutex_lock(&d->t->lock);
+	replace_text(&d->seen, result->version);
+	replace_text(&d->path, result->path);
+	d->alone = false;
+	d->failure = 0;
+	const bool is_open = d->writers > 0;
+	pthread_mutex_unlock(&d->t->lock);
+	atomic_fetch_add(&d->t->commits, 1);
+	draft_table_drop_aside(d->t, d->name);
+	note_kept(d, result);
+	replace_base(d, result, draft_snapshot_source(s)->size);
+	if (is_open)
+		describe(d, atomic_load(&d->bytes), NULL);
+}
+
+static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const struct err *why)
+{
+	struct draft *bytes = atomic_load(&d->bytes);
+	pthread_mutex_lock(&d->t->lock);
+	const bool is_known = d->failure == rc && d->tried == changes;
+	d->failure = rc;
+	replace_text(&d->why, why->msg);
+	d->conflict = rc == -ESTALE;
+	if (d->conflict)
+		d->alone = false;
+	pthread_mutex_unlock(&d->t->lock);
+	d->tried = changes;
+	atomic_fetch_add(&d->t->commit_failures, 1);
+	if (!is_known)
+		log_warning(d->t->e->log,
+			    "/%s is not in the bucket: %s; draft %s of the journal has it", d->name,
+			    why->msg, draft_id(bytes));
+	struct err lost = ERR_INIT;
+	if (draft_sync(bytes, &lost))
+		log_warning(d->t->e->log, "draft %s may not survive a crash of the machine: %s",
+			    draft_id(bytes), lost.msg);
+}
+
+/* ---- a commit ---- */
+
+/* Whether a commit would take away what lies beneath a draft that programs go on writing. */
+static int takes_base_away(const struct file_draft *d, bool is_last, struct draft_snapshot *s,
+			   bool *takes, struct err *err)
+{
+	enum draft_signs signs;
+	char why[256];
+	*takes = false;
+	if (is_last || !d->base)
+		return 0;
+	int rc = draft_signs_read(draft_snapshot_source(s), &signs, why, sizeof(why), err);
+	*takes = !rc && signs != SIGNS_OTHER;
+	return rc;
+}
+
+static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool is_last,
+			   bool *waits, struct err *err)
+{
+	/* The same bytes are put under the same keys as by the commit that has failed. */
+	if (draft_snapshot_changes(s) != d->tried)
+		d->number++;
+	const struct commit c = {
+		.e = d->t->e,
+		.draft = atomic_load(&d->bytes),
+		.snapshot = s,
+		.number = d->number,
+		.is_last = is_last,
+		.cancelled = &d->t->cancelled,
+	};
+	struct commit_result result = {.kind = COMMIT_WAITS};
+	int rc = takes_base_away(d, is_last, s, waits, err);
+	if (!rc && !*waits)
+		rc = draft_commit(&c, &result, err);
+	if (rc)
+		return rc;
+	if (result.kind != COMMIT_WAITS) {
+		enter_success(d, s, &result);
+		return 0;
+	}
+	if (is_last)
+		return err_set(err, -EIO, "it is not complete: %s", result.kept);
+	*waits = true;
+	d->waited = draft_snapshot_changes(s);
+	return 0;
+}
+
+static int commit(struct file_draft *d, bool is_last, bool *waits, struct err *err)
+{
+	struct draft *bytes = atomic_load(&d->bytes);
+	struct draft_snapshot *s = NULL;
+	struct err own = ERR_INIT;
+	uint64_t changes = file_draft_changes(d);
+	int rc = describe(d, bytes, &own);
+	if (!rc)
+		rc = draft_seal(bytes, &s, &own);
+	if (!rc) {
+		changes = draft_snapshot_changes(s);
+		rc = commit_snapshot(d, s, is_last, waits, &own);
+	}
+	draft_snapshot_close(s);
+	if (!rc)
+		return 0;
+	enter_failure(d, rc, changes, &own);
+	err_copy(err, &own);
+	return rc;
+}
+
+/* ---- when ---- */
+
+static bool is_saved(const struct file_draft *d)
+{
+	return !atomic_load(&d->bytes) || file_draft_changes(d) == d->saved;
+}
+
+static int save_held(struct file_draft *d, bool even_empty, bool *waits, struct err *err)
+{
+	const uint64_t changes = file_draft_changes(d);
+	if (is_saved(d) || (changes == 0 && !even_empty))
+		return 0;
+	if (d->conflict)
+		return err_set(err, d->failure, "%s", d->why ? d->why : "");
+	*waits = changes == d->waited;
+	return *waits ? 0 : commit(d, false, waits, err);
+}
+
+int draft_save(struct file_draft *d, bool even_empty, bool *waits, struct err *err)
+{
+	struct draft_hold hold;
+	*waits = false;
+	if (!draft_table_hold_draft(d, &hold))
+		return 0;
+	int rc = save_held(d, even_empty, waits, err);
+	draft_table_release(d->t, &hold);
+	return rc;
+}
+
+/* From now on, programs that open the name wait for the end of this commit if an object lies
+ * beneath. False: a program has opened the draft again. */
+static bool begin_last(struct file_draft *d)
+{
+	pthread_mutex_lock(&d->t->lock);
+	const bool is_closed = d->writers == 0;
+	d->is_ending = is_closed && d->base;
+	pthread_mutex_unlock(&d->t->lock);
+	return is_closed;
+}
+
+static void end_last(struct file_draft *d)
+{
+	struct drafts *t = d->t;
+	pthread_mutex_lock(&t->lock);
+	d->is_ending = false;
+	const bool ends = d->writers == 0 && !d->conflict && is_saved(d);
+	if (ends)
+		draft_table_unname_locked(d);
+	else if (d->writers == 0 && d->conflict)
+		draft_table_set_aside_locked(d);
+	pthread_mutex_unlock(&t->lock);
+	if (ends)
+		file_draft_unref(d);
+}
+
+/* again: also what has failed before, without a change since then. */
+static void finish(struct file_draft *d, bool again)
+{
+	struct drafts *t = d->t;
+	struct draft_hold hold;
+	bool waits = false;
+	if (!draft_table_hold_draft(d, &hold))
+		return;
+	if (begin_last(d)) {
+		const bool has_failed = d->failure && file_draft_changes(d) == d->tried;
+		if (!is_saved(d) && !d->conflict && (again || !has_failed))
+			commit(d, true, &waits, NULL);
+		end_last(d);
+	}
+	draft_table_release(t, &hold);
+}
+
+void draft_finish(struct file_draft *d)
+{
+	finish(d, false);
+}
+
+/* ---- the end ---- */
+
+struct retry {
+	struct drafts *t;
+	bool ended; /* guarded by the table's lock */
+};
+
+/* A draft that has failed, with a reference. after: the version of the one before, or 0. */
+static struct file_draft *next_failed(struct drafts *t, uint64_t after)
+{
+	struct file_draft *d, *next, *found = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_ITER (by_name, t->by_name, d, next) {
+		if (d->version > after && (!found || d->version < found->version))
+			found = d;
+	}
+	if (found)
+		found->refs++;
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+static void *retry(void *arg)
+{
+	struct retry *r = arg;
+	struct file_draft *d;
+	uint64_t version = 0;
+	while (!atomic_load(&r->t->cancelled) && (d = next_failed(r->t, version))) {
+		version = d->version;
+		finish(d, true);
+		file_draft_unref(d);
+	}
+	pthread_mutex_lock(&r->t->lock);
+	r->ended = true;
+	pthread_cond_broadcast(&r->t->changed);
+	pthread_mutex_unlock(&r->t->lock);
+	return NULL;
+}
+
+void draft_retry_all(struct drafts *t)
+{
+	struct retry r = {.t = t};
+	struct timespec end;
+	sigset_t all, old;
+	pthread_t thread;
+	int rc = 0;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += RETRY_SECONDS;
+	if (!t->by_name)
+		return;
+	/* The thread inherits the mask, so it never receives a signal. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	const int failed = pthread_create(&thread, NULL, retry, &r);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (failed)
+		return;
+	pthread_mutex_lock(&t->lock);
+	while (!r.ended && rc == 0)
+		rc = pthread_cond_timedwait(&t->changed, &t->lock, &end);
+	pthread_mutex_unlock(&t->lock);
+	atomic_store(&t->cancelled, true);
+	pthread_join(thread, NULL);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The buckets of a journal: journal_buckets(). Any thread. */
+#include <overlay/journal.h>
+
+#include <base/fd.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "bucket_note.h"
+#include "file.h"
+#include "levels.h"
+
+/* Appends the names of the directories of buckets, LEVEL_DIGITS bytes each. */
+static int read_names(int version, struct bytes *names)
+{
+	const int fd = openat(version, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	int rc = 0;
+	if (!stream) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	errno = 0;
+	for (const struct dirent *e; rc == 0 && (e = readdir(stream)); errno = 0)
+		if (level_is_bucket(e->d_name))
+			rc = bytes_append(names, e->d_name, LEVEL_DIGITS);
+	rc = rc ? rc : -errno;
+	closedir(stream);
+	return rc;
+}
+
+static int pass(int version, const char *digits,
+		int (*fn)(void *ctx, const struct journal_bucket *b), void *ctx)
+{
+	auto_bucket_note struct bucket_note note = {.name = {.bad = false}};
+	auto_close int dir = file_open_dir(version, digits);
+	if (dir >= 0)
+		bucket_note_read(dir, digits, &note);
+	const struct journal_bucket b = {
+		.digits = digits, .name = str_text(&note.name), .bucket = str_text(&note.identity)};
+	return fn(ctx, &b);
+}
+
+int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_bucket *b),
+		    void *ctx, struct err *err)
+{
+	auto_bytes struct bytes names = {0};
+	auto_close int root = level_open_root(path, false, err);
+	if (root < 0)
+		return root;
+	struct err why = ERR_INIT;
+	auto_close int version = level_open(root, "1", path, false, &why);
+	if (version == -ENOENT)
+		return 0; /* a journal without drafts */
+	if (version < 0) {
+		err_copy(err, &why);
+		return version;
+	}
+	int rc = read_names(version, &names);
+	if (rc)
+		return err_errno(err, rc, "journal directory %s", path);
+	for (size_t at = 0; rc == 0 && at < names.len; at += LEVEL_DIGITS)
+		rc = pass(version, (const char *)names.data + at, fn, ctx);
+	return rc;
+}

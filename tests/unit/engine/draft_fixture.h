@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An engine over a bucket in memory or in a directory, whose requests can be made to fail, and
+ * drafts in a journal of their own.
+ */
+#ifndef TESTS_ENGINE_DRAFT_FIXTURE_H
+#define TESTS_ENGINE_DRAFT_FIXTURE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <engine/draft_commit.h>
+#include <engine/internal.h>
+#include <store/implement.h>
+
+#include "overlay_fixture.h"
+#include "store_calls.h"
+
+/* A wrapper that counts requests, and lets some of them fail. */
+struct gate {
+	struct store base;
+	atomic_uint n;	 /* requests so far */
+	unsigned int at; /* the number of the request that fails, from 1; 0: none does */
+	bool later;	 /* all later ones fail, too */
+	bool after;	 /* they reach the bucket before they fail */
+	int code;
+	atomic_uint ops[STORE_OPS];
+	int sync; /* the result of store_sync() */
+	/* Called before a request with this number, from 1; for another writer. */
+	unsigned int other_at;
+	void (*other)(struct store *bucket);
+};
+
+static inline struct gate *gate_of(struct store *s)
+{
+	return (struct gate *)s;
+}
+
+static inline void gate_submit(struct store *s, struct store_request *req)
+{
+	struct gate *g = gate_of(s);
+	bool *fails = store_slot(s, req);
+	const unsigned int n = atomic_fetch_add(&g->n, 1) + 1;
+	*fails = g->at && (n == g->at || (g->later && n > g->at));
+	atomic_fetch_add(&g->ops[req->op], 1);
+	if (g->other_at == n)
+		g->other(g->base.inner);
+	if (*fails && !g->after)
+		store_fail(s, req, g->code, "%s: refused by the test", req->key);
+	else
+		store_pass(s, req);
+}
+
+static inline void gate_completed(struct store *s, struct store_request *req)
+{
+	const bool *fails = store_slot(s, req);
+	if (*fails)
+		store_fail(s, req, gate_of(s)->code, "%s: lost by the test", req->key);
+	else
+		store_complete(s, req);
+}
+
+static inline int gate_sync(struct store *s, struct err *err)
+{
+	const struct gate *g = gate_of(s);
+	return g->sync ? err_set(err, g->sync, "the disk failed in the test") : 0;
+}
+
+static const struct store_ops gate_ops = {
+	.name = "gate",
+	.submit = gate_submit,
+	.completed = gate_completed,
+	.sync = gate_sync,
+	.free = store_wrapper_free,
+};
+
+struct world {
+	struct overlay_fixture f;
+	struct engine *e;
+	struct gate *gate;
+	char bucket[64]; /* path; "": the bucket is in memory */
+	struct draft *draft;
+	uint32_t number; /* of the last commit */
+	struct commit_result result;
+	struct err err;
+};
+
+static inline void world_names(struct world *w)
+{
+	const struct names_options names = {.env = &w->e->env,
+					    .store = w->e->store,
+					    .schemas = schema_all(),
+					    .ttl_ns = UINT64_C(3600000000000)};
+	names_free(w->e->names);
+	w->e->names = names_new(&names);
+	assert_non_null(w->e->names);
+}
+
+static inline void world_begin(struct world *w, bool is_dir, unsigned int workers)
+{
+	struct err err = ERR_INIT;
+	*w = (struct world){0};
+	fixture_begin(&w->f, 0);
+	struct engine *e = calloc(1, sizeof(*e));
+	assert_non_null(e);
+	w->e = e;
+	e->pool = pool_new(workers);
+	e->env = env_real(NULL, e->pool);
+	e->env.budget = w->f.budget;
+	w->gate = calloc(1, sizeof(*w->gate));
+	if (is_dir) {
+		snprintf(w->bucket, sizeof(w->bucket), "%s/draft-test-XXXXXX", fixture_parent());
+		assert_non_null(mkdtemp(w->bucket));
+	}
+	struct store *inner =
+		is_dir ? store_dir_new(&e->env, w->bucket, &err) : store_mem_new(&e->env, &err);
+	assert_non_null(inner);
+	store_wrap(&w->gate->base, &gate_ops, inner, sizeof(bool), 0);
+	e->store = &w->gate->base;
+	world_names(w);
+	e->snapshots = snapshots_new(w->f.budget, 1 << 20);
+	const struct garbage_ops ops = change_garbage_ops(e);
+	e->garbage = garbage_new(&e->env, &ops, false);
+	e->user = strdup("ann");
+	assert_true(e->snapshots && e->garbage && e->user);
+}
+
+static inline void world_end(struct world *w)
+{
+	char command[96];
+	struct engine *e = w->e;
+	if (w->draft)
+		assert_int_equal(draft_drop(w->draft, NULL), 0);
+	garbage_free(e->garbage);
+	snapshots_free(e->snapshots);
+	names_free(e->names);
+	store_free(e->store);
+	pool_free(e->pool);
+	free(e->user);
+	free(e);
+	fixture_end(&w->f);
+	snprintf(command, sizeof(command), "rm -rf %s", w->bucket);
+	if (w->bucket[0])
+		assert_int_equal(system(command), 0);
+}
+
+/* All requests succeed from now on, and are counted from 0. */
+static inline void world_open_gate(struct world *w)
+{
+	w->gate->at = w->gate->n = w->gate->other_at = 0;
+	w->gate->later = w->gate->after = false;
+	w->gate->sync = 0;
+	for (int i = 0; i < STORE_OPS; i++)
+		w->gate->ops[i] = 0;
+}
+
+/* ---- the bucket ---- */
+
+static inline void world_put(struct world *w, const char *key, const void *bytes, size_t n)
+{
+	struct err err = ERR_INIT;
+	if (call_put(w->gate->base.inner, key, bytes, n, NULL, NULL, &err))
+		fail_msg("%s", err.msg);
+}
+
+/* All keys below a prefix with their content, as one text. */
+static inline char *world_content(struct world *w, const char *prefix)
+{
+	struct store *s = w->gate->base.inner;
+	auto_page struct store_page page = {0};
+	struct bytes all = {0};
+	assert_int_equal(call_list_all(s, prefix, false, UINT32_MAX, &page, NULL), 0);
+	for (size_t i = 0; i < page.n; i++) {
+		struct call_result res;
+		const char *key = page.items[i].key;
+		assert_int_equal(call_get(s, key, 0, STORE_TO_END, 0, NULL, &res, NULL), 0);
+		assert_int_equal(bytes_append(&all, key, strlen(key)), 0);
+		for (size_t k = 0; k < res.body.len; k++) {
+			char hex[3];
+			snprintf(hex, sizeof(hex), "%02x", res.body.data[k]);
+			assert_int_equal(bytes_append(&all, hex, 2), 0);
+		}
+		assert_int_equal(bytes_append(&all, "\n", 1), 0);
+		bytes_release(&res.body);
+	}
+	assert_int_equal(bytes_append(&all, "", 1), 0);
+	return (char *)all.data;
+}
+
+static inline size_t world_keys(struct world *w, const char *prefix)
+{
+	auto_page struct store_page page = {0};
+	assert_int_equal(call_list_all(w->gate->base.inner, prefix, false, UINT32_MAX, &page, NULL),
+			 0);
+	return page.n;
+}
+
+/* Compares a plain object. */
+static inline void world_check_object(struct world *w, const char *key, const void *bytes, size_t n)
+{
+	struct call_result res;
+	struct err err = ERR_INIT;
+	if (call_get(w->gate->base.inner, key, 0, STORE_TO_END, 0, NULL, &res, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(res.body.len, n);
+	if (n)
+		assert_memory_equal(res.body.data, bytes, n);
+	bytes_release(&res.body);
+}
+
+/* ---- drafts ---- */
+
+/* A draft of a file, opened with what the bucket has under its name. */
+static inline void world_draft(struct world *w, const char *name)
+{
+	auto_names_node struct names_node *n = NULL;
+	char version[COMMIT_VERSION];
+	bool is_new;
+	const int rc = names_resolve_for_open(w->e->names, name, &n, &is_new, &w->err);
+	if (rc != -ENOENT)
+		assert_int_equal(rc, 0);
+	assert_int_equal(commit_version_of(n, version), 0);
+	const struct draft_about about = {
+		.kind = n ? DRAFT_REPLACE : DRAFT_NEW,
+		.path = n ? n->path : name,
+		.name = name,
+		.version = version,
+		.created_ns = INT64_C(1700000000000000000),
+	};
+	if (w->draft)
+		assert_int_equal(draft_drop(w->draft, NULL), 0);
+	w->draft = make_draft(&w->f, &about);
+	w->number = 0;
+}
+
+static inline void world_write(struct world *w, const void *bytes, size_t n)
+{
+	assert_int_equal(draft_resize(w->draft, 0, NULL), 0);
+	assert_int_equal(draft_write(w->draft, 0, bytes, n, NULL), 0);
+}
+
+/* Commits with a number, and describes the draft as the caller of draft_commit() does. */
+static inline int world_commit_as(struct world *w, uint32_t number, bool is_last)
+{
+	struct draft_snapshot *s;
+	w->number = number;
+	w->err = (struct err)ERR_INIT;
+	assert_int_equal(draft_seal(w->draft, &s, NULL), 0);
+	const struct commit c = {
+		.e = w->e, .draft = w->draft, .snapshot = s, .number = number, .is_last = is_last};
+	const int rc = draft_commit(&c, &w->result, &w->err);
+	draft_snapshot_close(s);
+	if (rc == 0 && w->result.kind != COMMIT_WAITS) {
+		char name[STORE_KEY_MAX + 1];
+		snprintf(name, sizeof(name), "%s", draft_get_about(w->draft)->name);
+		const int described =
+			draft_describe(w->draft, w->result.path, name, w->result.version, &w->err);
+		assert_true(described == 0 || described == -EROFS);
+	}
+	return rc;
+}
+
+static inline int world_commit(struct world *w, bool is_last)
+{
+	return world_commit_as(w, w->number + 1, is_last);
+}
+
+static inline void world_must_commit(struct world *w, enum commit_kind kind)
+{
+	if (world_commit(w, true))
+		fail_msg("%s", w->err.msg);
+	assert_int_equal(w->result.kind, kind);
+}
+
+/* What a look-up finds after the commit has the version of its result. */
+static inline void world_check_version(struct world *w, const char *name)
+{
+	auto_names_node struct names_node *n = NULL;
+	char version[COMMIT_VERSION];
+	bool is_new;
+	assert_int_equal(names_resolve_for_open(w->e->names, name, &n, &is_new, NULL), 0);
+	assert_int_equal(commit_version_of(n, version), 0);
+	assert_string_equal(version, w->result.version);
+	assert_string_equal(n->path, w->result.path);
+}
+
+#endif

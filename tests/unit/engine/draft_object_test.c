@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drafts that become plain objects. */
+#include "draft_fixture.h"
+
+static void a_new_file_is_one_put(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	world_draft(&w, "home/a.txt");
+	world_write(&w, "hello", 5);
+	world_open_gate(&w);
+	world_must_commit(&w, COMMIT_OBJECT);
+	assert_int_equal(w.gate->n, 1);
+	assert_string_equal(w.result.kept, "");
+	world_check_object(&w, "home/a.txt", "hello", 5);
+	world_check_version(&w, "home/a.txt");
+	/* Once more, over the own object. */
+	world_write(&w, "hello!", 6);
+	world_open_gate(&w);
+	world_must_commit(&w, COMMIT_OBJECT);
+	assert_int_equal(w.gate->n, 1);
+	world_check_object(&w, "home/a.txt", "hello!", 6);
+	world_end(&w);
+}
+
+static void an_empty_file_is_an_empty_object(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	world_draft(&w, "empty");
+	world_must_commit(&w, COMMIT_OBJECT);
+	world_check_object(&w, "empty", "", 0);
+	world_end(&w);
+}
+
+static void the_change_of_another_writer_is_kept(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	world_draft(&w, "a");
+	world_write(&w, "mine", 4);
+	world_put(&w, "a", "theirs", 6);
+	assert_int_equal(world_commit(&w, true), -ESTALE);
+	assert_string_equal(w.err.msg,
+			    "a: another program has changed it since it was opened for writing");
+	assert_int_equal(world_commit(&w, true), -ESTALE);
+	world_check_object(&w, "a", "theirs", 6);
+	world_draft(&w, "a");
+	world_write(&w, "mine", 4);
+	world_put(&w, "a", "again", 5);
+	assert_int_equal(world_commit(&w, true), -ESTALE);
+	world_check_object(&w, "a", "again", 5);
+	world_end(&w);
+}
+
+/* The answer is lost, and the object is found. */
+static void a_repeated_put_finds_its_object(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	world_draft(&w, "a");
+	world_write(&w, "mine", 4);
+	world_open_gate(&w);
+	w.gate->at = 1;
+	w.gate->after = true;
+	w.gate->code = -EIO;
+	assert_int_equal(world_commit(&w, true), -EIO);
+	world_open_gate(&w);
+	assert_int_equal(world_commit_as(&w, 1, true), 0);
+	assert_int_equal(w.gate->ops[STORE_PUT], 0);
+	assert_int_equal(w.result.kind, COMMIT_OBJECT);
+	world_check_version(&w, "a");
+	world_end(&w);
+}
+
+static void numbers_increase(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	world_draft(&w, "a");
+	world_write(&w, "one", 3);
+	world_must_commit(&w, COMMIT_OBJECT);
+	assert_int_equal(world_commit_as(&w, 1, true), -EINVAL);
+	assert_string_equal(w.err.msg, "a: commit 1 was made before");
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_new_file_is_one_put),
+		cmocka_unit_test(an_empty_file_is_an_empty_object),
+		cmocka_unit_test(the_change_of_another_writer_is_kept),
+		cmocka_unit_test(a_repeated_put_finds_its_object),
+		cmocka_unit_test(numbers_increase),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
