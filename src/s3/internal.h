@@ -7,7 +7,8 @@
  *   discover.c  the first request, which finds region, addressing and rights
  *   operation.c how a store request becomes a series of HTTP requests
  *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
- *   multipart.c  puts of large objects in parts
+ *   multipart.c, parts.c  puts of large objects in parts
+ *   body.c      bodies that are read from a source
  *   checksum.c  CRCs that the service sends with an object
  *   absence.c   absence that a listing has to prove
  *   request.c   one signed HTTP request and the interpretation of its answer
@@ -18,8 +19,11 @@
  * to interpret the answer, and then sends another request or ends the operation by s3_present(),
  * s3_absent(), s3_fail() or s3_confirm_absence().
  *
- * Threads: a store does not change after the constructor, except `if_match`, which is atomic. One
- * thread at a time uses an operation.
+ * A put whose body is a source, and a put in parts, begin in a thread of their own. In the second
+ * case all of the operation runs there: s3_send() waits for the answer and calls `next` itself.
+ *
+ * Threads: a store does not change after the constructor, except `if_match`, which is atomic, and
+ * `bodies`, which has a lock. One thread at a time uses an operation.
  */
 #ifndef S3_INTERNAL_H
 #define S3_INTERNAL_H
@@ -81,6 +85,14 @@ enum s3_if_match {
 	S3_IF_MATCH_NONE,    /* the server ignores If-Match: compare by a HEAD first */
 };
 
+/* The memory of bodies that have been read and are being sent. */
+struct s3_bodies {
+	pthread_mutex_t lock; /* guards all of this */
+	pthread_cond_t given;
+	uint64_t used;	       /* bytes */
+	uint64_t ticket, turn; /* of the next thread that waits, and of the first one */
+};
+
 struct s3_store {
 	struct store base;
 	struct http_io *io;
@@ -91,6 +103,7 @@ struct s3_store {
 	enum store_s3_verify verify;
 	atomic_int if_match; /* enum s3_if_match */
 	struct s3_crc_tables crc_tables;
+	struct s3_bodies bodies;
 };
 
 static inline struct s3_store *s3_store_of(struct store *s)
@@ -153,6 +166,8 @@ void s3_request_release(struct s3_request *call);
 #define auto_s3_request __attribute__((cleanup(s3_request_release)))
 /* Bodies from this store are compared with a CRC or with the MD5 in their ETag. */
 bool s3_verifies(const struct s3_store *s);
+/* The MD5 in the ETag of the answer to a PUT is compared with the bytes that were sent. */
+bool s3_put_verifies(const struct s3_store *s);
 /* The ETag of the answer is the MD5 of the object. */
 bool s3_request_has_md5(const struct s3_request *call);
 /* Interprets the answer. Returns 0, or with err set ("GET key: 503 SlowDown: words (request id)"):
@@ -190,12 +205,18 @@ struct s3_operation {
 	struct str token;	  /* list.c: continuation token of the server's next page */
 	unsigned int empty_pages; /* list.c: consecutive ones so far */
 	bool quoted;		  /* put.c: the ETag was sent in quotes */
+	/* put.c: the body, which is the caller's, or `loaded`. Not of a put in parts. */
+	const struct piece *pieces;
+	size_t n_pieces;
+	struct s3_body *loaded;	  /* body.c; NULL: none */
 	struct s3_upload *upload; /* multipart.c; NULL: the put has no parts */
 	void (*free_upload)(struct s3_upload *u);
+	bool apart; /* all of it runs in a thread of its own */
 };
 
-/* Signs and sends a request. `next` runs in a worker when the answer has arrived, or in this thread
- * if the request could not be sent. The operation may be freed when this returns. */
+/* Signs and sends a request. `next` runs in a worker when the answer has arrived; or in this thread
+ * if the request could not be sent, or after a wait if the operation runs apart. The operation may
+ * be freed when this returns. */
 void s3_send(struct s3_operation *op, const struct s3_spec *spec,
 	     void (*next)(struct s3_operation *op));
 /* Complete the store request, which frees the operation. code: a negative errno other than -ENOENT,
@@ -209,9 +230,29 @@ void s3_list(struct s3_operation *op);
 void s3_put(struct s3_operation *op);
 void s3_delete(struct s3_operation *op);
 
-/* A put in parts. */
+/* A put in parts, in a thread of its own. */
 enum { S3_PARTS_MIN = 64 << 20 /* bytes; smaller objects are put at once */ };
 void s3_put_parts(struct s3_operation *op);
+
+/* ---- bodies that are read from a source ---- */
+
+void s3_bodies_init(struct s3_bodies *b);
+void s3_bodies_release(struct s3_bodies *b);
+
+/* A part of a body in memory. */
+struct s3_body {
+	struct s3_store *s;
+	uint8_t *data;
+	size_t room;	    /* of data, bytes */
+	struct piece piece; /* what has been read */
+};
+/* Memory for n bytes, charged to the budget. A store has a limit for all bodies in memory; one
+ * larger body alone is allowed. wait: waits for other bodies to be sent; a caller that has a body
+ * must not. NULL: there is no room (without `wait`), or out of memory. */
+struct s3_body *s3_body_new(struct s3_store *s, size_t n, bool wait);
+void s3_body_free(struct s3_body *body); /* NULL is fine */
+/* Reads the body of the request from offset on. As store_body_read(). */
+int s3_body_read(struct s3_body *body, struct store_request *req, uint64_t offset, size_t n);
 
 /* Sends a HEAD of the object. s3_head_result() then returns 0 with the object's meta, -ENOENT or
  * another errno. Here a 404 is sufficient for -ENOENT; callers must not report it as the

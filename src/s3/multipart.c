@@ -3,19 +3,25 @@
  * Puts of large objects, in parts:
  *
  *   POST ?uploads                              the server names the upload
- *   PUT ?partNumber=N&uploadId=…, for each     the server answers with the ETag of the part
- *   HEAD, and a listing if necessary           only with a condition
- *   POST ?uploadId=…                           the object appears; the body names all parts
- *   DELETE ?uploadId=…                         only after an error: the parts are removed
+ *   PUT ?partNumber=N&uploadId=…, for each     parts.c: the server answers with the ETag of the
+ * part HEAD, and a listing if necessary           only with a condition POST ?uploadId=… the object
+ * appears; the body names all parts DELETE ?uploadId=…                         only after an error:
+ * the parts are removed
  *
- * The parts go one after the other, because the caller puts several objects side by side. Servers
- * differ in the conditions that they support for the last request, so the condition is compared
- * before it. Another writer may change the object between the two requests.
+ * All of this runs in a thread of its own, which waits for the answers. Servers differ in the
+ * conditions that they support for the last request, so the condition is compared before it.
+ * Another writer may change the object between the two requests.
+ *
+ * The last request is repeated after a temporary failure, because a repeated upload would send all
+ * parts again. Its answer may be lost. If the upload is gone then, or if the condition of a put
+ * fails whose earlier attempt may have succeeded, the ETag of the object decides: it follows from
+ * the ETags of the parts.
  *
  * https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
  */
 #include "internal.h"
 
+#include <aws/digest.h>
 #include <aws/xml.h>
 
 #include <errno.h>
@@ -24,24 +30,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/hex.h>
+
 #include "etag.h"
+#include "parts.h"
 
 enum {
 	PART_MIN = 16 << 20, /* bytes */
 	PARTS_MAX = 10000,
 	ID_MAX = 2048,
 	ANSWER_MAX = 64 << 10,
-	FIRST_PIECES = 16,
+	MD5_SIZE = 16,
 };
 
 struct s3_upload {
 	char id[ID_MAX];
-	uint64_t size, part_size, at; /* of the object, of a part, sent so far; bytes */
-	unsigned int number;	      /* of the current part, from 1 */
-	struct piece *pieces;	      /* of the current part */
-	size_t n_pieces, room;
-	struct str body; /* of the last request */
-	struct err why;	 /* after an error: its reason */
+	struct s3_parts parts;
+	struct str text; /* body of the last request */
+	struct piece body;
+	unsigned int failures; /* of the last request */
+	struct err why;	       /* after an error: its reason */
+	bool stored;	       /* an earlier attempt has put the object: `now` */
+	struct store_meta now;
 };
 
 static struct err *err_of(struct s3_operation *op)
@@ -51,22 +61,28 @@ static struct err *err_of(struct s3_operation *op)
 
 static void free_upload(struct s3_upload *u)
 {
-	str_release(&u->body);
-	free(u->pieces);
+	str_release(&u->text);
+	free(u->parts.etags);
 	free(u);
 }
 
 /* ---- the end ---- */
 
-static void after_abort(struct s3_operation *op)
+static void end(struct s3_operation *op)
 {
+	if (op->upload->stored) {
+		op->req->answer.meta = op->upload->now;
+		s3_present(op);
+		return;
+	}
 	*err_of(op) = op->upload->why;
 	s3_fail(op, op->upload->why.code);
 }
 
-static void give_up(struct s3_operation *op, int rc)
+/* Removes the parts, then ends the put. */
+static void abandon(struct s3_operation *op)
 {
-	struct s3_upload *u = op->upload;
+	const struct s3_upload *u = op->upload;
 	const struct sigv4_pair query[] = {{"uploadId", u->id}};
 	const struct s3_spec spec = {
 		.method = "DELETE",
@@ -75,13 +91,18 @@ static void give_up(struct s3_operation *op, int rc)
 		.n_query = 1,
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
+	s3_send(op, &spec, end);
+}
+
+static void give_up(struct s3_operation *op, int rc)
+{
+	struct s3_upload *u = op->upload;
 	err_of(op)->code = rc == -ENOENT || rc == -ENOSYS || rc == S3_UNPROVEN ? -EIO : rc;
-	if (!u->id[0]) {
-		s3_fail(op, err_of(op)->code);
-		return;
-	}
 	u->why = *err_of(op);
-	s3_send(op, &spec, after_abort);
+	if (u->id[0])
+		abandon(op);
+	else
+		end(op);
 }
 
 /* ---- the server's documents ---- */
@@ -119,13 +140,53 @@ static int read_element(struct s3_operation *op, const char *name, char *text, s
 		  : 0;
 }
 
+/* ---- whether the object is ours ---- */
+
+/* The ETag of an object in parts is the MD5 of the MD5s of its parts, and their number. */
+static bool etag_of_parts(const struct s3_parts *p, char etag[STORE_ETAG_MAX])
+{
+	char md5[MD5_HEX];
+	auto_free uint8_t *all = malloc((size_t)p->n * MD5_SIZE);
+	for (unsigned int i = 0; all && i < p->n; i++) {
+		if (!s3_etag_is_md5(p->etags[i]))
+			return false;
+		for (unsigned int k = 0; k < MD5_SIZE; k++)
+			all[i * MD5_SIZE + k] = (uint8_t)(hex_digit(p->etags[i][2 * k]) << 4 |
+							  hex_digit(p->etags[i][2 * k + 1]));
+	}
+	if (!all || digest_md5(&(struct piece){all, (size_t)p->n * MD5_SIZE}, 1, md5))
+		return false;
+	snprintf(etag, STORE_ETAG_MAX, "%s-%u", md5, p->n);
+	return true;
+}
+
+static bool is_ours(const struct s3_upload *u, const struct store_meta *now)
+{
+	char etag[STORE_ETAG_MAX];
+	return now->size == u->parts.size && etag_of_parts(&u->parts, etag) &&
+	       strcmp(etag, now->etag) == 0;
+}
+
+/* The condition has failed. An earlier attempt of this put may be the cause. */
+static void refuse(struct s3_operation *op, int rc, const struct store_meta *now)
+{
+	struct s3_upload *u = op->upload;
+	if (!op->req->cond.retried || !is_ours(u, now)) {
+		give_up(op, rc);
+		return;
+	}
+	u->stored = true;
+	u->now = *now;
+	abandon(op);
+}
+
 /* ---- the object appears ---- */
 
 static void after_last_head(struct s3_operation *op)
 {
 	struct store_meta now;
 	int rc = s3_head_result(op, &now);
-	if (rc == 0 && now.size != op->upload->size)
+	if (rc == 0 && now.size != op->upload->parts.size)
 		rc = err_set(err_of(op), -EIO,
 			     "PUT %s: another writer has replaced the object at once",
 			     op->req->key);
@@ -134,6 +195,36 @@ static void after_last_head(struct s3_operation *op)
 		s3_fail(op, rc == -ENOENT ? -EIO : rc);
 	else
 		s3_present(op);
+}
+
+/* The last request was sent more than once, and failed at last. */
+static void after_check(struct s3_operation *op)
+{
+	struct s3_upload *u = op->upload;
+	struct store_meta now;
+	if (s3_head_result(op, &now) == 0 && is_ours(u, &now)) {
+		op->req->answer.meta = now;
+		s3_present(op);
+		return;
+	}
+	*err_of(op) = u->why;
+	give_up(op, u->why.code);
+}
+
+static void complete(struct s3_operation *op);
+
+static void complete_again(struct s3_operation *op, int rc)
+{
+	struct s3_upload *u = op->upload;
+	if (rc == -EAGAIN && s3_parts_wait(op, ++u->failures)) {
+		complete(op);
+	} else if (u->failures) {
+		u->why = *err_of(op);
+		u->why.code = rc;
+		s3_send_head(op, after_check);
+	} else {
+		give_up(op, rc);
+	}
 }
 
 /* Some versions of Ceph leave the ETag empty. */
@@ -145,12 +236,12 @@ static void after_complete(struct s3_operation *op)
 	if (!rc)
 		rc = read_element(op, "ETag", etag, sizeof(etag));
 	if (rc) {
-		give_up(op, rc);
+		complete_again(op, rc);
 		return;
 	}
 	*meta = op->call.answer.meta;
 	s3_etag_read(etag, meta->etag);
-	meta->size = op->upload->size;
+	meta->size = op->upload->parts.size;
 	if (meta->etag[0])
 		s3_present(op);
 	else
@@ -161,22 +252,32 @@ static void complete(struct s3_operation *op)
 {
 	struct s3_upload *u = op->upload;
 	const struct sigv4_pair query[] = {{"uploadId", u->id}};
-	str_add(&u->body, "</CompleteMultipartUpload>");
-	if (!str_ok(&u->body)) {
-		give_up(op, err_set(err_of(op), -ENOMEM, "PUT %s: out of memory", op->req->key));
-		return;
-	}
-	u->pieces[0] = (struct piece){u->body.b.data, u->body.b.len};
 	const struct s3_spec spec = {
 		.method = "POST",
 		.key = op->req->key,
 		.query = query,
 		.n_query = 1,
-		.pieces = u->pieces,
+		.pieces = &u->body,
 		.n_pieces = 1,
 		.body_max = ANSWER_MAX,
 	};
 	s3_send(op, &spec, after_complete);
+}
+
+static void name_parts(struct s3_operation *op)
+{
+	struct s3_upload *u = op->upload;
+	str_add(&u->text, "<CompleteMultipartUpload>");
+	for (unsigned int i = 0; i < u->parts.n; i++)
+		str_addf(&u->text, "<Part><PartNumber>%u</PartNumber><ETag>\"%s\"</ETag></Part>",
+			 i + 1, u->parts.etags[i]);
+	str_add(&u->text, "</CompleteMultipartUpload>");
+	if (!str_ok(&u->text)) {
+		give_up(op, err_set(err_of(op), -ENOMEM, "PUT %s: out of memory", op->req->key));
+		return;
+	}
+	u->body = (struct piece){u->text.b.data, u->text.b.len};
+	complete(op);
 }
 
 static void after_absence(struct s3_operation *op)
@@ -185,7 +286,7 @@ static void after_absence(struct s3_operation *op)
 	if (rc)
 		give_up(op, rc);
 	else
-		complete(op);
+		name_parts(op);
 }
 
 static void after_head(struct s3_operation *op)
@@ -195,105 +296,36 @@ static void after_head(struct s3_operation *op)
 	struct store_meta now;
 	const int rc = s3_head_result(op, &now);
 	if (cond->if_none_match && rc == 0)
-		give_up(op, err_set(err_of(op), -EEXIST, "PUT %s: the object exists", key));
+		refuse(op, err_set(err_of(op), -EEXIST, "PUT %s: the object exists", key), &now);
 	else if (cond->if_none_match && rc == -ENOENT)
 		s3_send_absence(op, after_absence);
 	else if (rc == -ENOENT)
 		give_up(op, err_set(err_of(op), -ESTALE, "PUT %s: the object is gone", key));
+	else if (rc == -EAGAIN && s3_parts_wait(op, ++op->upload->failures))
+		s3_send_head(op, after_head);
 	else if (rc)
 		give_up(op, rc);
 	else if (strcmp(now.etag, cond->if_match) != 0)
-		give_up(op, err_set(err_of(op), -ESTALE, "PUT %s: version %s, expected %s", key,
-				    now.etag, cond->if_match));
+		refuse(op,
+		       err_set(err_of(op), -ESTALE, "PUT %s: version %s, expected %s", key,
+			       now.etag, cond->if_match),
+		       &now);
 	else
-		complete(op);
+		name_parts(op);
 }
 
-/* ---- parts ---- */
+/* ---- the beginning ---- */
 
-static int add_piece(struct s3_upload *u, const uint8_t *data, size_t n)
+static void send_parts(struct s3_operation *op)
 {
-	if (u->n_pieces == u->room) {
-		const size_t room = u->room ? 2 * u->room : FIRST_PIECES;
-		struct piece *more = realloc(u->pieces, room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		u->pieces = more;
-		u->room = room;
-	}
-	u->pieces[u->n_pieces++] = (struct piece){data, n};
-	return 0;
-}
-
-/* The pieces of the next part: the bytes from `at` on. */
-static int take_part(struct s3_operation *op)
-{
-	struct s3_upload *u = op->upload;
-	const struct store_request *req = op->req;
-	uint64_t skip = u->at, left = min_u64(u->part_size, u->size - u->at);
-	u->n_pieces = 0;
-	for (size_t i = 0; left && i < req->n_pieces; i++) {
-		const struct piece *p = &req->pieces[i];
-		if (skip >= p->n) {
-			skip -= p->n;
-			continue;
-		}
-		const size_t n = (size_t)min_u64(left, p->n - skip);
-		if (add_piece(u, (const uint8_t *)p->data + skip, n))
-			return err_set(err_of(op), -ENOMEM, "PUT %s: out of memory", req->key);
-		skip = 0;
-		left -= n;
-	}
-	return 0;
-}
-
-static void send_part(struct s3_operation *op);
-
-static void after_part(struct s3_operation *op)
-{
-	struct s3_upload *u = op->upload;
-	const struct s3_answer *a = &op->call.answer;
-	const int rc = s3_request_judge(&op->call, NULL, err_of(op));
-	if (rc || !a->meta.etag[0]) {
-		give_up(op, rc ? rc
-			       : err_set(err_of(op), -EIO,
-					 "PUT %s: the server's answer to part %u has no ETag",
-					 op->req->key, u->number));
-		return;
-	}
-	str_addf(&u->body, "<Part><PartNumber>%u</PartNumber><ETag>\"%s\"</ETag></Part>", u->number,
-		 a->meta.etag);
-	u->at += min_u64(u->part_size, u->size - u->at);
-	u->number++;
-	if (u->at < u->size)
-		send_part(op);
-	else if (op->req->cond.if_match || op->req->cond.if_none_match)
+	const struct store_cond *cond = &op->req->cond;
+	const int rc = s3_parts_send(&op->upload->parts);
+	if (rc)
+		give_up(op, rc);
+	else if (cond->if_match || cond->if_none_match)
 		s3_send_head(op, after_head);
 	else
-		complete(op);
-}
-
-static void send_part(struct s3_operation *op)
-{
-	struct s3_upload *u = op->upload;
-	char number[16];
-	const struct sigv4_pair query[] = {{"partNumber", number}, {"uploadId", u->id}};
-	const int rc = take_part(op);
-	if (rc) {
-		give_up(op, rc);
-		return;
-	}
-	snprintf(number, sizeof(number), "%u", u->number);
-	const struct s3_spec spec = {
-		.method = "PUT",
-		.key = op->req->key,
-		.query = query,
-		.n_query = 2,
-		.pieces = u->pieces,
-		.n_pieces = u->n_pieces,
-		.body_max = HTTP_ERROR_BODY_MAX,
-	};
-	s3_send(op, &spec, after_part);
+		name_parts(op);
 }
 
 static void after_begin(struct s3_operation *op)
@@ -308,7 +340,7 @@ static void after_begin(struct s3_operation *op)
 	if (rc)
 		give_up(op, rc);
 	else
-		send_part(op);
+		send_parts(op);
 }
 
 void s3_put_parts(struct s3_operation *op)
@@ -327,10 +359,18 @@ void s3_put_parts(struct s3_operation *op)
 		s3_fail(op, err_set(err_of(op), -ENOMEM, "PUT %s: out of memory", req->key));
 		return;
 	}
-	u->size = pieces_size(req->pieces, req->n_pieces);
-	u->part_size = max_u64(PART_MIN, u->size / PARTS_MAX + 1);
-	u->number = 1;
 	op->free_upload = free_upload;
-	str_add(&u->body, "<CompleteMultipartUpload>");
+	const uint64_t size = store_body_size(req);
+	const uint64_t part_size = max_u64(PART_MIN, size / PARTS_MAX + 1);
+	u->parts = (struct s3_parts){.op = op,
+				     .upload = u->id,
+				     .size = size,
+				     .part_size = part_size,
+				     .n = (unsigned int)div_up_u64(size, part_size)};
+	u->parts.etags = calloc(u->parts.n, sizeof(u->parts.etags[0]));
+	if (!u->parts.etags) {
+		s3_fail(op, err_set(err_of(op), -ENOMEM, "PUT %s: out of memory", req->key));
+		return;
+	}
 	s3_send(op, &spec, after_begin);
 }

@@ -2,7 +2,8 @@
 /*
  * How a store request becomes a series of HTTP requests. The thread that starts a request builds
  * and signs it, the I/O thread transfers it, and a worker of the pool checks the answer, so that
- * neither a checksum nor a callback delays other transfers.
+ * neither a checksum nor a callback delays other transfers. An operation that runs in a thread of
+ * its own waits for its answers instead.
  */
 #include "internal.h"
 
@@ -28,7 +29,9 @@ static void release(struct s3_operation *op)
 	str_release(&op->token);
 	if (op->upload)
 		op->free_upload(op->upload);
+	s3_body_free(op->loaded);
 	op->upload = NULL;
+	op->loaded = NULL;
 }
 
 void s3_send(struct s3_operation *op, const struct s3_spec *spec,
@@ -46,6 +49,11 @@ void s3_send(struct s3_operation *op, const struct s3_spec *spec,
 	}
 	op->call.http.cancelled = op->req->cancelled;
 	op->call.http.priority = op->req->priority;
+	if (op->apart) {
+		http_run(op->s->io, &op->call.http);
+		next(op);
+		return;
+	}
 	op->call.http.done = after_answer;
 	op->call.http.arg = op;
 	http_submit(op->s->io, &op->call.http);

@@ -45,8 +45,8 @@ static void send_put(struct s3_operation *op, const char *name, const char *valu
 		.key = req->key,
 		.header = &header,
 		.n_header = name ? 1 : 0,
-		.pieces = req->pieces,
-		.n_pieces = req->n_pieces,
+		.pieces = op->pieces,
+		.n_pieces = op->n_pieces,
 		.body_max = HTTP_ERROR_BODY_MAX,
 	};
 	s3_send(op, &spec, next);
@@ -86,9 +86,9 @@ static void after_md5_check(struct s3_operation *op)
 	const struct store_request *req = op->req;
 	struct err stale = *err_of(op);
 	struct store_meta now;
-	const uint64_t size = pieces_size(req->pieces, req->n_pieces);
+	const uint64_t size = store_body_size(req);
 	const int rc = s3_head_result(op, &now);
-	if (rc == 0 && digest_md5(req->pieces, req->n_pieces, md5) == 0 &&
+	if (rc == 0 && digest_md5(op->pieces, op->n_pieces, md5) == 0 &&
 	    strcmp(now.etag, md5) == 0 && now.size == size) {
 		op->req->answer.meta = now;
 		finish(op, 0);
@@ -108,15 +108,6 @@ static void refuse(struct s3_operation *op, int rc)
 		finish(op, rc);
 }
 
-/* Whether the MD5 in the ETag of the answer is compared with the bytes that were sent. The
- * signature of a request contains the SHA-256 of its body, and the server compares the two before
- * it stores the object. A second digest would cost more than everything else that the store does
- * for a large body. */
-static bool verifies(const struct s3_store *s)
-{
-	return s->creds ? s->verify == STORE_S3_VERIFY_ALWAYS : s3_verifies(s);
-}
-
 /* The result of a PUT: 0 with the meta of the new version, or a negative errno. */
 static int put_result(struct s3_operation *op)
 {
@@ -128,9 +119,9 @@ static int put_result(struct s3_operation *op)
 	if (rc)
 		return rc == S3_UNPROVEN ? -ENOENT : rc;
 	*meta = a->meta;
-	meta->size = pieces_size(req->pieces, req->n_pieces);
-	if (verifies(op->s) && s3_request_has_md5(&op->call) &&
-	    digest_md5(req->pieces, req->n_pieces, md5) == 0 && strcmp(md5, meta->etag) != 0)
+	meta->size = store_body_size(req);
+	if (s3_put_verifies(op->s) && s3_request_has_md5(&op->call) &&
+	    digest_md5(op->pieces, op->n_pieces, md5) == 0 && strcmp(md5, meta->etag) != 0)
 		return err_set(err_of(op), -EAGAIN,
 			       "PUT %s: the server has stored other bytes (MD5 %s, ETag %s)",
 			       req->key, md5, meta->etag);
@@ -297,13 +288,10 @@ static void after_first_head(struct s3_operation *op)
 		send_matching(op, impossible, true, after_trial);
 }
 
-void s3_put(struct s3_operation *op)
+static void put_whole(struct s3_operation *op)
 {
-	const struct store_request *req = op->req;
-	const struct store_cond *cond = &req->cond;
-	if (req->in_parts && pieces_size(req->pieces, req->n_pieces) > S3_PARTS_MIN)
-		s3_put_parts(op);
-	else if (cond->if_none_match)
+	const struct store_cond *cond = &op->req->cond;
+	if (cond->if_none_match)
 		send_put(op, "if-none-match", "*", after_absent);
 	else if (!cond->if_match)
 		send_put(op, NULL, NULL, after_plain);
@@ -311,6 +299,53 @@ void s3_put(struct s3_operation *op)
 		s3_send_head(op, after_first_head);
 	else
 		put_matching(op);
+}
+
+static bool has_parts(const struct store_request *req)
+{
+	return req->in_parts && store_body_size(req) > S3_PARTS_MIN;
+}
+
+/* Reads the body into memory, because its SHA-256 is sent before it. */
+static int load(struct s3_operation *op)
+{
+	const uint64_t size = store_body_size(op->req);
+	if (size == 0)
+		return 0;
+	op->loaded = size <= SIZE_MAX ? s3_body_new(op->s, (size_t)size, true) : NULL;
+	if (!op->loaded)
+		return err_set(err_of(op), -ENOMEM, "PUT %s: out of memory", op->req->key);
+	op->pieces = &op->loaded->piece;
+	op->n_pieces = 1;
+	return s3_body_read(op->loaded, op->req, 0, (size_t)size);
+}
+
+/* In a thread of its own. */
+static void put_apart(void *arg)
+{
+	struct store_request *req = arg;
+	struct s3_operation *op = store_slot(store_working(req), req);
+	op->apart = has_parts(req);
+	if (op->apart) {
+		s3_put_parts(op);
+		return;
+	}
+	const int rc = load(op);
+	if (rc)
+		s3_fail(op, rc);
+	else
+		put_whole(op);
+}
+
+void s3_put(struct s3_operation *op)
+{
+	struct store_request *req = op->req;
+	op->pieces = req->pieces;
+	op->n_pieces = req->n_pieces;
+	if (req->body || has_parts(req))
+		store_work_apart(&op->s->base, req, put_apart);
+	else
+		put_whole(op);
 }
 
 /* ---- deletes ---- */

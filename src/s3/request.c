@@ -256,6 +256,14 @@ bool s3_verifies(const struct s3_store *s)
 	       (s->verify == STORE_S3_VERIFY_AUTO && !s->endpoint.tls);
 }
 
+/* The signature of a request contains the SHA-256 of its body, and the server compares the two
+ * before it stores the object. A second digest would cost more than everything else that the store
+ * does for a large body. */
+bool s3_put_verifies(const struct s3_store *s)
+{
+	return s->creds ? s->verify == STORE_S3_VERIFY_ALWAYS : s3_verifies(s);
+}
+
 bool s3_request_has_md5(const struct s3_request *call)
 {
 	return !call->answer.etag_is_opaque && s3_etag_is_md5(call->answer.meta.etag);

@@ -31,6 +31,7 @@ static void free_store(struct store *store)
 	credentials_free(s->creds);
 	s3_endpoint_release(&s->endpoint);
 	free(s->owner);
+	s3_bodies_release(&s->bodies);
 	free(s);
 }
 
@@ -98,6 +99,7 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 	}
 	store_init(&s->base, &s3_ops, env, sizeof(struct s3_operation));
 	s3_crc_tables_init(&s->crc_tables);
+	s3_bodies_init(&s->bodies);
 	int rc = set_up(s, opt, &why);
 	if (rc == 0) {
 		rc = s3_discover(s, opt->prefix ? opt->prefix : "", &why);

@@ -149,7 +149,7 @@ static void completed(struct store *s, struct store_request *req)
 		atomic_fetch_sub(&c->in_flight, 1);
 	add(&c->bytes_in, req->answer.body.len);
 	if (result == 0 && req->op == STORE_PUT)
-		add(&c->bytes_out, pieces_size(req->pieces, req->n_pieces));
+		add(&c->bytes_out, store_body_size(req));
 	store_complete(s, req);
 }
 

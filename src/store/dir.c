@@ -165,7 +165,10 @@ static void answer(void *arg)
 
 static void submit(struct store *s, struct store_request *req)
 {
-	store_work(s, req, answer);
+	if (req->op == STORE_PUT && req->body)
+		store_work_apart(s, req, answer);
+	else
+		store_work(s, req, answer);
 }
 
 static int space(struct store *s, uint64_t *free_bytes, uint64_t *total_bytes)

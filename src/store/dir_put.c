@@ -16,8 +16,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/source.h>
+
 enum { TEMP_NAME_MAX = sizeof(DIR_TEMP_PREFIX) + 2 * 16 + 1 };
-enum { WRITE_EARLY = 256 << 10 /* bytes */ };
+enum { WRITE_EARLY = 256 << 10, READ_SIZE = 1 << 20, START_EVERY = 8 << 20 /* bytes */ };
+
+/* A result of an attempt besides 0 and a negative errno: the answer's err has the code. */
+enum { BODY_FAILED = 1 };
 
 /* Makes the missing directories of a path, which is changed while the function runs. 0 or a
  * negative errno. */
@@ -101,9 +106,32 @@ static int write_piece(int fd, const uint8_t *p, size_t n)
 	return 0;
 }
 
-static int write_all(int fd, const struct store_request *req)
+/* The disk begins to write a large file before all of it is there. */
+static int write_source(int fd, struct store_request *req)
+{
+	const uint64_t size = req->body->size;
+	auto_free uint8_t *buf = malloc((size_t)min_u64(READ_SIZE, size) + 1);
+	uint64_t started = 0;
+	int rc = buf ? 0 : -ENOMEM;
+	for (uint64_t at = 0; rc == 0 && at < size;) {
+		const size_t n = (size_t)min_u64(READ_SIZE, size - at);
+		if (store_body_read(req, at, buf, n))
+			return BODY_FAILED;
+		rc = write_piece(fd, buf, n);
+		at += n;
+		if (at - started >= START_EVERY) {
+			sync_file_range(fd, (off_t)started, START_EVERY, SYNC_FILE_RANGE_WRITE);
+			started = at;
+		}
+	}
+	return rc;
+}
+
+static int write_all(int fd, struct store_request *req)
 {
 	int rc = 0;
+	if (req->body)
+		return write_source(fd, req);
 	for (size_t i = 0; rc == 0 && i < req->n_pieces; i++)
 		rc = write_piece(fd, req->pieces[i].data, req->pieces[i].n);
 	return rc;
@@ -182,7 +210,7 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	if (rc == 0 && !deferred && fsync(fd))
 		rc = -errno;
 	/* The disk begins to write large files now, instead of with dir_sync(). */
-	if (rc == 0 && deferred && pieces_size(req->pieces, req->n_pieces) >= WRITE_EARLY)
+	if (rc == 0 && deferred && store_body_size(req) >= WRITE_EARLY)
 		sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	if (rc == 0)
 		rc = rename_checked(d, parent, temp, req->key, name, &req->cond);
@@ -218,6 +246,8 @@ int dir_put(struct dir_store *d, struct store_request *req)
 	switch (rc) {
 	case 0:
 		return 0;
+	case BODY_FAILED:
+		return err->code;
 	case -ESTALE:
 		return err_set(err, rc, "object %s: it has another version", req->key);
 	case -EEXIST:

@@ -4,7 +4,8 @@
  * S3, it behaves as S3: "a" and "a/b" can both exist, a prefix without objects does not exist, and
  * a page has at most STORE_PAGE_MAX items.
  *
- * Threads: one lock guards everything, and bodies are copied under it. Workers answer the requests.
+ * Threads: one lock guards everything, and bodies of GETs are copied under it. Workers answer the
+ * requests.
  */
 #include <store/implement.h>
 #include <store/page.h>
@@ -14,6 +15,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <base/source.h>
 
 struct object {
 	char *key;
@@ -185,21 +188,34 @@ static int insert_locked(struct mem_store *m, struct object *fresh)
 	return 0;
 }
 
-static int put_locked(struct mem_store *m, struct store_request *req)
+static int read_body(struct store_request *req, struct bytes *body)
 {
-	struct object fresh = {.key = strdup(req->key)};
-	int rc = fresh.key ? 0 : -ENOMEM;
+	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < req->n_pieces; i++)
 		if (req->pieces[i].n)
-			rc = bytes_append(&fresh.body, req->pieces[i].data, req->pieces[i].n);
+			rc = bytes_append(body, req->pieces[i].data, req->pieces[i].n);
+	if (!req->body || !req->body->size)
+		return rc;
+	if (req->body->size > SIZE_MAX || bytes_reserve(body, (size_t)req->body->size))
+		return -ENOMEM;
+	body->len = (size_t)req->body->size;
+	return store_body_read(req, 0, body->data, body->len);
+}
+
+/* Takes the body over on success. */
+static int put_locked(struct mem_store *m, struct store_request *req, struct bytes *body)
+{
+	struct object fresh = {.key = strdup(req->key), .body = *body};
+	int rc = fresh.key ? 0 : -ENOMEM;
 	if (rc == 0)
 		rc = check_put_locked(m, req, &req->answer.err);
 	if (rc == 0)
 		rc = insert_locked(m, &fresh);
 	if (rc) {
-		release(&fresh);
+		free(fresh.key);
 		return rc;
 	}
+	*body = (struct bytes){0};
 	req->answer.state = STORE_PRESENT;
 	req->answer.meta = fresh.meta;
 	return 0;
@@ -223,13 +239,13 @@ static int delete_locked(struct mem_store *m, struct store_request *req)
 
 /* ---- the store ---- */
 
-static int answer_locked(struct mem_store *m, struct store_request *req)
+static int answer_locked(struct mem_store *m, struct store_request *req, struct bytes *body)
 {
 	switch (req->op) {
 	case STORE_LIST:
 		return list_locked(m, req);
 	case STORE_PUT:
-		return put_locked(m, req);
+		return put_locked(m, req, body);
 	case STORE_DELETE:
 		return delete_locked(m, req);
 	default:
@@ -241,12 +257,13 @@ static void answer(void *arg)
 {
 	struct store_request *req = arg;
 	struct store *s = store_working(req);
-	int rc;
-	{
+	auto_bytes struct bytes body = {0};
+	int rc = req->op == STORE_PUT ? read_body(req, &body) : 0;
+	if (rc == 0) {
 		auto_unlock struct mem_store *m = lock(s);
-		rc = answer_locked(m, req);
+		rc = answer_locked(m, req, &body);
 	}
-	if (rc == -ENOMEM)
+	if (rc == -ENOMEM && !req->answer.err.code)
 		store_fail(s, req, rc, "%s of %s: out of memory", store_op_name(req->op), req->key);
 	else if (rc)
 		store_fail(s, req, rc, NULL);
@@ -258,7 +275,10 @@ static void answer(void *arg)
 
 static void submit(struct store *s, struct store_request *req)
 {
-	store_work(s, req, answer);
+	if (req->op == STORE_PUT && req->body)
+		store_work_apart(s, req, answer);
+	else
+		store_work(s, req, answer);
 }
 
 static void free_store(struct store *s)

@@ -40,6 +40,7 @@ static void check_request(const struct store_request *req)
 		assert(!cond->if_match || !cond->if_none_match);
 		assert(!cond->if_none_match || strcmp(cond->if_none_match, "*") == 0);
 		assert(req->pieces || !req->n_pieces);
+		assert(!req->body || !req->n_pieces);
 	}
 	assert(req->op != STORE_DELETE || !cond->if_none_match);
 	assert(!req->range.from_end || req->range.first == 0);

@@ -136,6 +136,33 @@ static void test_put_in_parts(void **state)
 	assert_int_equal(call_delete(f->s, "large", NULL, NULL), 0);
 }
 
+/* The same from a source, which is read part by part. */
+static void test_put_source_in_parts(void **state)
+{
+	enum { SIZE = (64 << 20) + 12345 };
+	struct fixture *f = *state;
+	struct err err = ERR_INIT;
+	struct store_meta meta;
+	struct call_result res;
+	struct patterned p;
+	patterned_init(&p, SIZE);
+	p.fail_at = 17 << 20;
+	p.code = -EBADMSG;
+	assert_int_equal(call_put_source(f->s, "large", &p.source, true, NULL, NULL, &err),
+			 -EBADMSG);
+	assert_code(f->s, "large", -ENOENT);
+	p.code = 0;
+	const struct store_cond cond = {.if_none_match = "*"};
+	if (call_put_source(f->s, "large", &p.source, true, &cond, &meta, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(meta.size, SIZE);
+	assert_non_null(strstr(meta.etag, "-5"));
+	assert_int_equal(call_get(f->s, "large", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
+	patterned_assert(res.body.data, res.body.len, SIZE);
+	bytes_release(&res.body);
+	assert_int_equal(call_delete(f->s, "large", NULL, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest bare[] = {
@@ -143,6 +170,7 @@ int main(void)
 		CONTRACT_TESTS(s3_workers),
 		CONTRACT_TEST(test_small_answers_are_not_delayed, s3_workers),
 		CONTRACT_TEST(test_put_in_parts, s3_workers),
+		CONTRACT_TEST(test_put_source_in_parts, s3_workers),
 	};
 	const struct CMUnitTest stack[] = {CONTRACT_TESTS(s3_stack)};
 	const struct CMUnitTest virtual_host[] = {CONTRACT_TESTS(s3_virtual_host)};

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <base/source.h>
 #include <store/store.h>
 
 struct call_result {
@@ -202,6 +203,24 @@ static inline int call_put(struct store *s, const char *key, const void *body, s
 	store_request_key(req, key);
 	req->pieces = pieces;
 	req->n_pieces = n ? 2 : 0;
+	if (cond)
+		req->cond = *cond;
+	store_run(s, req);
+	if (meta && req->answer.state == STORE_PRESENT)
+		*meta = req->answer.meta;
+	return store_failure(&req->answer, err);
+}
+
+static inline int call_put_source(struct store *s, const char *key, struct source *body,
+				  bool in_parts, const struct store_cond *cond,
+				  struct store_meta *meta, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	req->body = body;
+	req->in_parts = in_parts;
 	if (cond)
 		req->cond = *cond;
 	store_run(s, req);

@@ -8,6 +8,8 @@
 
 #include "store_fixture.h"
 
+#include "patterned_source.h"
+
 static void test_versions_agree(void **state)
 {
 	const struct fixture *f = *state;
@@ -49,6 +51,59 @@ static void test_empty_object(void **state)
 	assert_int_equal(call_put(s, "empty", NULL, 0, NULL, &meta, NULL), 0);
 	assert_int_equal(meta.size, 0);
 	assert_object(s, "empty", "");
+}
+
+/* A body that is read from a source, and an error of the source in the middle. */
+static void test_body_from_a_source(void **state)
+{
+	static const uint64_t sizes[] = {0, 1, 65536, (3 << 20) + 1};
+	struct store *s = ((struct fixture *)*state)->s;
+	const struct store_cond absent = {.if_none_match = "*"};
+	struct err err = ERR_INIT;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct patterned p;
+		struct store_meta meta;
+		struct call_result res;
+		patterned_init(&p, sizes[i]);
+		if (call_put_source(s, "d/body", &p.source, i % 2, NULL, &meta, &err))
+			fail_msg("%s", err.msg);
+		assert_int_equal(meta.size, sizes[i]);
+		assert_int_equal(call_get(s, "d/body", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
+		assert_string_equal(res.meta.etag, meta.etag);
+		patterned_assert(res.body.data, res.body.len, sizes[i]);
+		bytes_release(&res.body);
+		assert_int_equal(
+			call_put_source(s, "d/body", &p.source, false, &absent, NULL, &err),
+			-EEXIST);
+	}
+}
+
+static void test_body_that_cannot_be_read(void **state)
+{
+	static const struct {
+		int code, want;
+	} cases[] = {{-EBADMSG, -EBADMSG}, {-EIO, -EIO},       {-EAGAIN, -EIO},
+		     {-ENOENT, -EIO},	   {-ESTALE, -ESTALE}, {-ENOMEM, -ENOMEM}};
+	struct store *s = ((struct fixture *)*state)->s;
+	put_text(s, "d/old", "1");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct patterned p;
+		struct err err = ERR_INIT;
+		patterned_init(&p, 3 << 20);
+		p.fail_at = (3 << 20) - 1;
+		p.code = cases[i].code;
+		assert_int_equal(call_put_source(s, "d/old", &p.source, true, NULL, NULL, &err),
+				 cases[i].want);
+		assert_int_equal(err.code, cases[i].want);
+		assert_non_null(strstr(err.msg, "d/old"));
+		if (cases[i].code != -EAGAIN)
+			assert_non_null(strstr(err.msg, "the pattern is torn"));
+		assert_int_equal(p.failures, 1); /* it was not repeated */
+		assert_int_equal(call_put_source(s, "d/new", &p.source, true, NULL, NULL, &err),
+				 cases[i].want);
+	}
+	assert_object(s, "d/old", "1");
+	assert_listing(s, "d/", false, "d/old");
 }
 
 static void test_absent(void **state)
@@ -488,6 +543,8 @@ static int fixture_teardown(void **state)
 	}
 #define CONTRACT_TESTS(setup)                                                                      \
 	CONTRACT_TEST(test_versions_agree, setup), CONTRACT_TEST(test_empty_object, setup),        \
+		CONTRACT_TEST(test_body_from_a_source, setup),                                     \
+		CONTRACT_TEST(test_body_that_cannot_be_read, setup),                               \
 		CONTRACT_TEST(test_absent, setup), CONTRACT_TEST(test_ranges, setup),              \
 		CONTRACT_TEST(test_ranges_from_the_end, setup),                                    \
 		CONTRACT_TEST(test_proof_of_absence, setup), CONTRACT_TEST(test_bad_keys, setup),  \

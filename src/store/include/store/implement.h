@@ -48,8 +48,10 @@ struct store_ops {
 	 * PUT: replaces the whole object atomically: a reader sees the old object or the new one.
 	 *   The new one is durable when the request completes, unless the request is `deferred` and
 	 *   the store has a `sync`. PRESENT with the meta of the new version. UNKNOWN with -ESTALE,
-	 * -EEXIST (conditions); -EACCES, -ENOSPC, -EIO. DELETE: ABSENT, also if the object did not
-	 * exist. UNKNOWN with -ESTALE if the object has another version than if_match.
+	 *   -EEXIST (conditions); -EACCES, -ENOSPC, -EIO. If it has a `body`, the store calls
+	 *   store_work_apart() and reads it there with store_body_read().
+	 * DELETE: ABSENT, also if the object did not exist. UNKNOWN with -ESTALE if the object has
+	 *   another version than if_match.
 	 *
 	 * A store across a network answers -EAGAIN for a temporary failure, and sets
 	 * err.retry_after_ms if the server says how long to wait. store_retry_new() hides -EAGAIN
@@ -120,7 +122,14 @@ void store_fail(struct store *s, struct store_request *req, int code, const char
 /* Runs fn(req) in a worker. If the pool has no worker and cannot start one, fn runs in the calling
  * thread before store_work() returns. A request has at most one job at a time. */
 void store_work(struct store *s, struct store_request *req, pool_fn fn);
-/* In such a job: the store that called store_work(). */
+/* Runs fn(req) in a thread of its own, which may block. If no thread can be started, as
+ * store_work(). */
+void store_work_apart(struct store *s, struct store_request *req, pool_fn fn);
+/* In such a job: the store that called store_work() or store_work_apart(). */
 struct store *store_working(const struct store_request *req);
+
+/* Reads n bytes of req->body at offset. Blocks. A negative errno, never -EAGAIN or -ENOENT: the
+ * answer's err has the reason. */
+int store_body_read(struct store_request *req, uint64_t offset, void *buf, size_t n);
 
 #endif

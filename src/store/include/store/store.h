@@ -19,7 +19,8 @@
  *           cond
  *   HEAD    key; optional: cond                        PRESENT with meta, or ABSENT
  *   LIST    key, which is a prefix; optional: list     PRESENT with page, which may be empty
- *   PUT     key, pieces, n_pieces; optional: cond,     PRESENT with meta of the new version
+ *   PUT     key; pieces, n_pieces, or body;            PRESENT with meta of the new version
+ *           optional: cond
  *   DELETE  key; optional: cond.if_match               ABSENT
  *
  * A thread that may block gets an object like this:
@@ -206,7 +207,10 @@ struct store_request {
 	const struct piece *pieces; /* PUT: the body; borrowed until `done` */
 	size_t n_pieces;
 	/* PUT: NULL, or the body instead of pieces: all bytes of the source. It is borrowed until
-	 * `done`. Any thread reads it, never two at a time, and it has no -EAGAIN. */
+	 * `done`. A store reads it in a thread of its own, never two at a time, so a read may wait
+	 * for another request. A repeated attempt reads it again and must find the same bytes. An
+	 * error of the source fails the request with its code and is not repeated: -EAGAIN and
+	 * -ENOENT become -EIO. Nothing is stored then. */
 	struct source *body;
 	/* PUT: the object may be lost if the machine stops before the next store_sync(). */
 	bool deferred;
@@ -272,6 +276,8 @@ int store_failure(const struct store_answer *a, struct err *err);
 /* Starts a request. Releases the answer of an earlier use. s: the store for which the request was
  * made. */
 void store_submit(struct store *s, struct store_request *req);
+/* Length of the body of a PUT, bytes. */
+uint64_t store_body_size(const struct store_request *req);
 /* Submits one request, or n requests side by side, and waits until all are done. Blocks. Sets done
  * and arg itself. */
 void store_run(struct store *s, struct store_request *req);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The requests around the parts of an upload: conditions, the last request, and lost answers. */
+#include "parts_fixture.h"
+
+enum { SIZE = (64 << 20) + 5, N = 5 };
+
+struct result {
+	int code;
+	struct store_meta meta;
+	struct err err;
+};
+
+static struct result put(struct parts_server *server, const struct store_cond *cond)
+{
+	struct fixture *f = fixture_new(2);
+	struct result r = {.err = ERR_INIT};
+	struct patterned body;
+	server->n = N;
+	server->size = SIZE;
+	patterned_init(&body, SIZE);
+	parts_start(server);
+	parts_open(server, f, STORE_S3_VERIFY_NEVER);
+	r.code = call_put_source(f->s, "x", &body.source, true, cond, &r.meta, &r.err);
+	fixture_free(f);
+	parts_stop(server);
+	return r;
+}
+
+/* The last request is repeated after a temporary failure. If it has made the object although its
+ * answer says otherwise, the ETag of the object shows it. */
+static void test_last_request(void **state)
+{
+	static const struct {
+		unsigned int status, first, last;
+		bool loses_end;
+		int code;
+		unsigned int ends, heads;
+	} cases[] = {
+		{503, 1, 1, false, 0, 2, 0},	   {503, 1, 3, true, 0, 4, 0},
+		{503, 1, 999, true, 0, 8, 1},	   {503, 1, 999, false, -EAGAIN, 8, 1},
+		{403, 1, 1, false, -EACCES, 1, 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct parts_server server = {.fails = UPLOAD_END,
+					      .status = cases[i].status,
+					      .first = cases[i].first,
+					      .last = cases[i].last,
+					      .loses_end = cases[i].loses_end};
+		const struct result r = put(&server, NULL);
+		if (r.code != cases[i].code || server.requests[UPLOAD_END] != cases[i].ends ||
+		    server.requests[UPLOAD_HEAD] != cases[i].heads)
+			fail_msg("%zu: %d, %u, %u: %s", i, r.code, server.requests[UPLOAD_END],
+				 server.requests[UPLOAD_HEAD], r.err.msg);
+		assert_int_equal(server.requests[UPLOAD_PART], N);
+		assert_int_equal(server.requests[UPLOAD_ABORT], r.code != 0);
+		if (r.code == 0)
+			assert_int_equal(r.meta.size, SIZE);
+	}
+}
+
+/* The object exists. It is ours only if an earlier attempt can have made it. */
+static void test_condition(void **state)
+{
+	static const struct {
+		struct store_cond cond;
+		uint64_t size;
+		int code;
+	} cases[] = {
+		{{.if_none_match = "*"}, SIZE, -EEXIST},
+		{{.if_none_match = "*", .retried = true}, SIZE, 0},
+		{{.if_match = "other"}, SIZE, -ESTALE},
+		{{.if_match = "other", .retried = true}, SIZE, 0},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct parts_server server = {.exists = true};
+		const struct result r = put(&server, &cases[i].cond);
+		if (r.code != cases[i].code)
+			fail_msg("%zu: %d %s", i, r.code, r.err.msg);
+		assert_int_equal(server.requests[UPLOAD_END], 0);
+		assert_int_equal(server.requests[UPLOAD_ABORT], 1);
+	}
+}
+
+/* A server that refuses to begin. */
+static void test_begin_fails(void **state)
+{
+	struct parts_server server = {.fails = UPLOAD_BEGIN, .status = 403, .first = 1, .last = 1};
+	const struct result r = put(&server, NULL);
+	assert_int_equal(r.code, -EACCES);
+	assert_int_equal(server.requests[UPLOAD_PART] + server.requests[UPLOAD_ABORT], 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_last_request),
+		cmocka_unit_test(test_condition),
+		cmocka_unit_test(test_begin_fails),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server for uploads in parts. It keeps the length and the first byte of each part, and can fail
+ * requests. Each connection has a thread and serves one request.
+ */
+#ifndef TEST_S3_PARTS_FIXTURE_H
+#define TEST_S3_PARTS_FIXTURE_H
+
+#include "store_fixture.h"
+
+#include "patterned_source.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <s3/s3.h>
+
+#include <aws/digest.h>
+
+enum { PARTS_MAX = 16 };
+
+enum upload_request {
+	UPLOAD_BEGIN,
+	UPLOAD_PART,
+	UPLOAD_HEAD,
+	UPLOAD_END,
+	UPLOAD_ABORT,
+	UPLOAD_LAST
+};
+
+struct parts_server {
+	int fd;
+	char url[64];
+	pthread_t thread;
+	/* Set by the test: the status of the n-th request (from 1) of a kind, 0: none fails. */
+	enum upload_request fails;
+	unsigned int first, last, status;
+	bool loses_end; /* the failing UPLOAD_END has made the object all the same */
+	bool exists;	/* the object has these parts: n of them, `size` bytes */
+	unsigned int n;
+	uint64_t size;
+	pthread_mutex_t lock;
+	/* Guarded by lock: */
+	unsigned int requests[UPLOAD_LAST];
+	unsigned int running, most; /* parts at once */
+	uint64_t length[PARTS_MAX];
+	uint8_t first_byte[PARTS_MAX];
+	pthread_cond_t ended;
+	unsigned int connections;
+};
+
+struct parts_connection {
+	struct parts_server *s;
+	int fd;
+};
+
+static inline void parts_reply(int fd, unsigned int status, const char *header, const char *body)
+{
+	char text[1024];
+	const int n = snprintf(text, sizeof(text),
+			       "HTTP/1.1 %u Whatever\r\nContent-Length: %zu\r\n%s"
+			       "Connection: close\r\n\r\n%s",
+			       status, strlen(body), header, body);
+	send(fd, text, (size_t)n, MSG_NOSIGNAL);
+}
+
+static inline enum upload_request parts_kind(const char *head)
+{
+	if (strncmp(head, "HEAD", 4) == 0)
+		return UPLOAD_HEAD;
+	if (strncmp(head, "DELETE", 6) == 0)
+		return UPLOAD_ABORT;
+	if (strncmp(head, "PUT", 3) == 0)
+		return UPLOAD_PART;
+	return strstr(head, "?uploads") ? UPLOAD_BEGIN : UPLOAD_END;
+}
+
+/* Counts the request. Returns the status with which it fails, or 0. */
+static inline unsigned int parts_count(struct parts_server *s, enum upload_request kind)
+{
+	pthread_mutex_lock(&s->lock);
+	const unsigned int n = ++s->requests[kind];
+	if (kind == UPLOAD_PART && ++s->running > s->most)
+		s->most = s->running;
+	const bool fails = s->status && kind == s->fails && n >= s->first && n <= s->last;
+	if (kind == UPLOAD_END && (!fails || s->loses_end))
+		s->exists = true;
+	pthread_mutex_unlock(&s->lock);
+	return fails ? s->status : 0;
+}
+
+/* Reads the rest of a body. `head` has `have` bytes of it. */
+static inline void parts_read(int fd, const char *body, size_t have, uint64_t length,
+			      uint8_t *first)
+{
+	char *buf = malloc(1 << 20);
+	*first = have ? (uint8_t)body[0] : 0;
+	for (uint64_t at = have; at < length;) {
+		const ssize_t n = recv(fd, buf, 1 << 20, 0);
+		if (n <= 0)
+			break;
+		if (at == 0)
+			*first = (uint8_t)buf[0];
+		at += (uint64_t)n;
+	}
+	free(buf);
+}
+
+static inline void parts_keep(struct parts_server *s, const char *head, uint64_t length,
+			      uint8_t first, bool good)
+{
+	unsigned int number = 0;
+	const char *at = strstr(head, "partNumber=");
+	if (at)
+		number = (unsigned int)strtoul(at + strlen("partNumber="), NULL, 10);
+	pthread_mutex_lock(&s->lock);
+	s->running--;
+	if (good && number >= 1 && number <= PARTS_MAX) {
+		s->length[number - 1] = length;
+		s->first_byte[number - 1] = first;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+#define PARTS_ETAG "\"00000000000000000000000000000000\""
+
+/* The ETag of an object follows from the ETags of its parts. */
+static inline void parts_head(const struct parts_server *s, int fd)
+{
+	static const uint8_t zeros[PARTS_MAX * 16];
+	char md5[MD5_HEX], text[256];
+	digest_md5(&(struct piece){zeros, s->n * 16}, 1, md5);
+	const int n = snprintf(text, sizeof(text),
+			       "HTTP/1.1 %s\r\nContent-Length: %llu\r\nETag: \"%s-%u\"\r\n"
+			       "Connection: close\r\n\r\n",
+			       s->exists ? "200 OK" : "404 Not Found",
+			       (unsigned long long)(s->exists ? s->size : 0), md5, s->n);
+	send(fd, text, (size_t)n, MSG_NOSIGNAL);
+}
+
+static inline void parts_serve(struct parts_server *s, int fd)
+{
+	char head[8192];
+	size_t n = 0;
+	char *end = NULL;
+	while (!end && n < sizeof(head) - 1) {
+		const ssize_t got = recv(fd, head + n, sizeof(head) - 1 - n, 0);
+		if (got <= 0)
+			return;
+		n += (size_t)got;
+		head[n] = '\0';
+		end = strstr(head, "\r\n\r\n");
+	}
+	if (!end)
+		return;
+	if (strncmp(head, "GET /bucket?", 12) == 0) {
+		parts_reply(
+			fd, 200, "",
+			"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>");
+		return;
+	}
+	const enum upload_request kind = parts_kind(head);
+	const unsigned int failure = parts_count(s, kind);
+	const char *field = strcasestr(head, "content-length:");
+	const uint64_t length = field ? strtoull(field + 15, NULL, 10) : 0;
+	uint8_t first = 0;
+	parts_read(fd, end + 4, n - (size_t)(end + 4 - head), length, &first);
+	if (kind == UPLOAD_PART)
+		parts_keep(s, head, length, first, !failure);
+	if (kind == UPLOAD_HEAD)
+		parts_head(s, fd);
+	else if (failure)
+		parts_reply(fd, failure, "", "");
+	else if (kind == UPLOAD_BEGIN)
+		parts_reply(fd, 200, "", "<R><UploadId>1</UploadId></R>");
+	else if (kind == UPLOAD_PART)
+		parts_reply(fd, 200, "ETag: " PARTS_ETAG "\r\n", "");
+	else if (kind == UPLOAD_END)
+		parts_reply(fd, 200, "", "<R><ETag>\"done-5\"</ETag></R>");
+	else
+		parts_reply(fd, 204, "", "");
+}
+
+static inline void *parts_connection(void *arg)
+{
+	struct parts_connection *c = arg;
+	struct parts_server *s = c->s;
+	parts_serve(s, c->fd);
+	shutdown(c->fd, SHUT_WR);
+	close(c->fd);
+	free(c);
+	pthread_mutex_lock(&s->lock);
+	s->connections--;
+	pthread_cond_signal(&s->ended);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static inline void *parts_accept(void *arg)
+{
+	struct parts_server *s = arg;
+	int fd;
+	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
+		struct parts_connection *c = malloc(sizeof(*c));
+		pthread_t thread;
+		*c = (struct parts_connection){s, fd};
+		pthread_mutex_lock(&s->lock);
+		s->connections++;
+		pthread_mutex_unlock(&s->lock);
+		assert_int_equal(pthread_create(&thread, NULL, parts_connection, c), 0);
+		pthread_detach(thread);
+	}
+	return NULL;
+}
+
+static inline void parts_start(struct parts_server *s)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(at);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->ended, NULL);
+	s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(s->fd, 64), 0);
+	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&at, &n), 0);
+	snprintf(s->url, sizeof(s->url), "http://127.0.0.1:%d", ntohs(at.sin_port));
+	assert_int_equal(pthread_create(&s->thread, NULL, parts_accept, s), 0);
+}
+
+static inline void parts_stop(struct parts_server *s)
+{
+	shutdown(s->fd, SHUT_RDWR);
+	pthread_join(s->thread, NULL);
+	pthread_mutex_lock(&s->lock);
+	while (s->connections)
+		pthread_cond_wait(&s->ended, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	pthread_cond_destroy(&s->ended);
+	pthread_mutex_destroy(&s->lock);
+	close(s->fd);
+}
+
+static inline void parts_open(const struct parts_server *s, struct fixture *f,
+			      enum store_s3_verify verify)
+{
+	struct err err = ERR_INIT;
+	const struct store_s3_options opt = {.bucket = "bucket",
+					     .endpoint = s->url,
+					     .region = "us-east-1",
+					     .no_sign_request = true,
+					     .verify = verify};
+	f->s = store_s3_new(&f->env, &opt, &err);
+	if (!f->s)
+		fail_msg("%s", err.msg);
+}
+
+#endif
