@@ -75,7 +75,8 @@ static bool open_current(fuse_req_t req, const struct inode_view *view, struct e
 	struct session *s = session_of(req);
 	struct request request;
 	*rc = 0;
-	*out = reopen_take(s->reopen, fuse_req_ctx(req)->pid, view->path, view->st.version);
+	*out = reopen_take(s->reopen, fuse_req_ctx(req)->pid, view->path, view->st.version,
+			   false);
 	if (*out)
 		return true;
 	request_begin(s->requests, &request, req, 0);
@@ -96,7 +97,7 @@ static int adopt(struct session *s, pid_t thread, const struct inode_view *view,
 	engine_file_stat(file, &st);
 	if (inodes_adopt(s->inodes, view->ino, &st))
 		return 0;
-	reopen_put(s->reopen, thread, view->path, file);
+	reopen_put(s->reopen, thread, view->path, file, false);
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
 }
 
