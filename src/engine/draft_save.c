@@ -73,11 +73,14 @@ static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 	pthread_mutex_lock(&d->t->lock);
 	replace_text(&d->seen, result->version);
 	replace_text(&d->path, result->path);
+	const bool has_failed = d->failure;
 	d->alone = false;
 	d->failure = 0;
 	const bool is_open = d->writers > 0;
 	pthread_mutex_unlock(&d->t->lock);
 	atomic_fetch_add(&d->t->commits, 1);
+	if (has_failed)
+		draft_note_why(atomic_load(&d->bytes), NULL);
 	draft_table_drop_aside(d->t, d->name);
 	note_kept(d, result);
 	replace_base(d, result, draft_snapshot_source(s)->size);
@@ -102,6 +105,7 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 		log_warning(d->t->e->log,
 			    "/%s is not in the bucket: %s; draft %s of the journal has it", d->name,
 			    why->msg, draft_id(bytes));
+	draft_note_why(bytes, why->msg);
 	struct err lost = ERR_INIT;
 	if (draft_sync(bytes, &lost))
 		log_warning(d->t->e->log, "draft %s may not survive a crash of the machine: %s",

@@ -72,6 +72,9 @@ struct drafts {
 	struct draft_notes *kept;
 	atomic_uint_fast64_t commits, commit_failures, bytes_written, left;
 	atomic_bool cancelled; /* commits stop */
+	pthread_t recovery;    /* finishes the commits of earlier processes */
+	bool is_recovering;    /* the thread exists; of the owner */
+	atomic_bool recovery_stops;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a name is not held any more; the end of drafts_free() */
 	/* Guarded by lock: */

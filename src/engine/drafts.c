@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,33 @@ int drafts_new(struct engine *e, const struct engine_options *opt, struct drafts
 	return 0;
 }
 
+static void *recover(void *arg)
+{
+	struct drafts *t = arg;
+	drafts_recover(t->e, t->journal, &t->recovery_stops, &t->left);
+	return NULL;
+}
+
+void drafts_start(struct drafts *t)
+{
+	sigset_t all, old;
+	/* The thread inherits the mask, so it never receives a signal. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	t->is_recovering = pthread_create(&t->recovery, NULL, recover, t) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!t->is_recovering)
+		log_warning(t->e->log, "cannot start a thread: the journal of earlier mounts is "
+				       "not looked at");
+}
+
+static void stop_recovery(struct drafts *t)
+{
+	atomic_store(&t->recovery_stops, true);
+	if (t->is_recovering)
+		pthread_join(t->recovery, NULL);
+}
+
 /* The draft stays in the journal. */
 static void leave(struct file_draft *d)
 {
@@ -65,6 +93,7 @@ void drafts_free(struct drafts *t)
 	struct file_draft *d, *next;
 	if (!t)
 		return;
+	stop_recovery(t);
 	draft_retry_all(t);
 	HASH_ITER (by_name, t->by_name, d, next)
 		draft_table_set_aside_locked(d);

@@ -29,6 +29,8 @@ int drafts_new(struct engine *e, const struct engine_options *opt, struct drafts
  */
 void drafts_free(struct drafts *t);
 struct journal *drafts_journal(struct drafts *t);
+/* Finishes the commits of earlier processes, in a thread. At most once. */
+void drafts_start(struct drafts *t);
 
 /* See engine_open_write() and engine_open_draft(). */
 int drafts_open_write(struct drafts *t, const char *path, unsigned int flags,

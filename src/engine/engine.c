@@ -211,6 +211,8 @@ void engine_close(struct engine *e)
 
 void engine_start(struct engine *e)
 {
+	if (e->drafts)
+		drafts_start(e->drafts);
 }
 
 /* Programs look at the free space before they write. What they write must fit into the journal. */

@@ -67,6 +67,10 @@ static inline int64_t engine_wall_clock(void)
 /* How garbage is examined and deleted (change.c). */
 struct garbage_ops change_garbage_ops(struct engine *e);
 
+/* Puts at the same time, of an import that asks for so many, or 0 for the default. More than the
+ * connections to the server would only wait for one (import.c). */
+unsigned int import_puts(const struct engine *e, unsigned int asked);
+
 /* The attributes of a plain object of this version (stat.c). */
 void stat_object(const struct engine *e, const struct store_meta *meta, struct engine_stat *st);
 

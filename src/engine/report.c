@@ -13,6 +13,7 @@
 #include <metrics/metrics.h>
 #include <diskcache/diskcache.h>
 
+#include "drafts.h"
 #include "internal.h"
 
 enum { DOMAINS_MAX = 1000 /* if there are more, those with the most reads are shown */ };
@@ -156,6 +157,22 @@ static void gather_disk(struct store *disk, struct metrics_disk *out)
 	};
 }
 
+static void gather_drafts(struct drafts *t, struct metrics_drafts *out)
+{
+	struct engine_counts c = {0};
+	drafts_get_counts(t, &c);
+	*out = (struct metrics_drafts){
+		.open = c.drafts_open,
+		.failed = c.drafts_failed,
+		.left = c.drafts_left,
+		.bytes_written = c.bytes_written,
+		.commits = c.commits,
+		.commit_failures = c.commit_failures,
+		.spool_used = c.spool_used,
+		.spool_size = c.spool_size,
+	};
+}
+
 static void gather_cache(struct cache *cache, struct metrics *m)
 {
 	struct cache_stats c;
@@ -202,6 +219,7 @@ static int gather(struct engine *e, struct metrics *m)
 	gather_cache(e->cache, m);
 	if (e->stack.disk)
 		gather_disk(e->stack.disk, &m->disk);
+	gather_drafts(e->drafts, &m->drafts);
 	m->http.retries = e->stack.retry ? store_retry_count(e->stack.retry) : 0;
 	/* Over HTTP, repeated requests are included. */
 	m->bytes_fetched = store_stack_is_s3(e->bucket) ? m->http.bytes_in : m->store.bytes_in;

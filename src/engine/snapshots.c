@@ -252,7 +252,7 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
 		.mtime_ns = domain_modified_ns(domain),
 		.ctime_ns = domain_modified_ns(domain),
-		.mode = names_mode(domain_info(domain), false),
+		.mode = names_mode(domain_info(domain), false, e->drafts != NULL),
 		.version = version,
 	};
 	*out = s;

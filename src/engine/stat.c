@@ -46,9 +46,8 @@ static void stat_domain(struct engine *e, struct names_node *n, bool estimate,
 			struct engine_stat *st)
 {
 	bool known = snapshots_recall(e->snapshots, n->path, st);
-	st->mode = names_doc_mode(&n->doc, false); /* its document may be newer than the image */
-	if (e->drafts)
-		st->mode |= names_write_mode(&n->doc, false);
+	/* Its document may be newer than the image. */
+	st->mode = names_doc_mode(&n->doc, false, e->drafts != NULL);
 	if (known)
 		return;
 	st->size = names_size(e->names, n, estimate);
@@ -72,9 +71,7 @@ static void stat_node(struct engine *e, struct names_node *n, bool estimate, str
 		return;
 	}
 	st->size_exact = true;
-	st->mode = names_doc_mode(&n->doc, true);
-	if (e->garbage)
-		st->mode |= names_write_mode(&n->doc, true);
+	st->mode = names_doc_mode(&n->doc, true, e->garbage != NULL);
 	if (st->mtime_ns == 0)
 		st->mtime_ns = st->ctime_ns = e->started_ns;
 }

@@ -158,6 +158,14 @@ const struct metrics_row metrics_rows[] = {
 	COUNTER("disk", "evicted", disk.evicted, "Entries evicted from disk."),
 	COUNTER("disk", "errors", disk.errors, "Errors of the disk."),
 	GAUGE("disk", "bytes", disk.bytes, "Disk space of the entries when last measured."),
+	GAUGE("drafts", "open", drafts.open, "Files that programs have open for writing."),
+	GAUGE("drafts", "failed", drafts.failed, "Files that could not be stored in the bucket."),
+	GAUGE("drafts", "left", drafts.left, "Files of earlier mounts in the journal."),
+	COUNTER("drafts", "written_bytes", drafts.bytes_written, "Bytes written to files."),
+	COUNTER("drafts", "commits", drafts.commits, "Files stored in the bucket."),
+	COUNTER("drafts", "commit_failures", drafts.commit_failures, "Attempts that failed."),
+	GAUGE("drafts", "spool_bytes", drafts.spool_used, "Bytes in the journal."),
+	GAUGE("drafts", "spool_size_bytes", drafts.spool_size, "Limit for these."),
 	GAUGE("domains", "images", images, "Images of domains in memory, open or not."),
 };
 const size_t metrics_nrows = sizeof(metrics_rows) / sizeof(metrics_rows[0]);

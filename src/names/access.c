@@ -37,32 +37,25 @@ static const struct domain_acl *owner_acl(const struct domain_info *d)
 	return owner ? owner : find_acl(d, "default");
 }
 
-unsigned int names_mode(const struct domain_info *d, bool is_dir)
+unsigned int names_mode(const struct domain_info *d, bool is_dir, bool is_writable)
 {
+	const unsigned int writable = is_writable ? 0200 : 0;
 	if (d->nacls == 0)
-		return is_dir ? 0555 : 0444;
+		return (is_dir ? 0555 : 0444) | writable;
 	const struct domain_acl *others = find_acl(d, "default");
 	const struct domain_acl *owner = owner_acl(d);
 	unsigned int mode = 0;
 	if (owner && owner->perms & DOMAIN_PERM_READ)
 		mode |= is_dir ? 0500 : 0400;
+	if (owner && owner->perms & (is_dir ? DOMAIN_PERM_CREATE : DOMAIN_PERM_UPDATE))
+		mode |= writable;
 	if (others && others->perms & DOMAIN_PERM_READ)
 		mode |= is_dir ? 0055 : 0044;
 	return mode;
 }
 
-unsigned int names_doc_mode(const struct names_doc *d, bool is_dir)
+unsigned int names_doc_mode(const struct names_doc *d, bool is_dir, bool is_writable)
 {
 	static const struct domain_info none;
-	return names_mode(d->document ? &d->document->info : &none, is_dir);
-}
-
-unsigned int names_write_mode(const struct names_doc *d, bool is_dir)
-{
-	const unsigned int needed = is_dir ? DOMAIN_PERM_CREATE : DOMAIN_PERM_UPDATE;
-	const struct domain_info *info = d->document ? &d->document->info : NULL;
-	if (!info || info->nacls == 0)
-		return 0200;
-	const struct domain_acl *owner = owner_acl(info);
-	return owner && owner->perms & needed ? 0200 : 0;
+	return names_mode(d->document ? &d->document->info : &none, is_dir, is_writable);
 }

@@ -90,15 +90,69 @@ static void options_are_checked(void **state)
 	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
 }
 
+/* ---- writing ---- */
+
+static void open_writable(struct bucket *b)
+{
+	struct engine_options opt;
+	char journal[96];
+	engine_options_init(&opt);
+	snprintf(journal, sizeof(journal), "%s.journal", b->dir);
+	opt.write = true;
+	opt.user = "ann";
+	opt.journal_dir = journal;
+	opt.spool_size = 1 << 20;
+	bucket_open_as(b, opt);
+	engine_start(b->engine);
+}
+
+/* The store of a directory knows its free space; otherwise it would be that of the journal. */
+static void a_writable_engine_stores_files(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_counts c;
+	struct engine_file *f;
+	struct engine_stat st;
+	uint64_t free_bytes, total;
+	char buf[8], journal[96];
+	bucket_folder(b, "home");
+	for (int i = 0; i < 2; i++) {
+		open_writable(b);
+		assert_int_equal(engine_open_write(b->engine, "home/a", ENGINE_CREATE, &f, NULL),
+				 0);
+		assert_int_equal(engine_pwrite(f, "bytes", 5, 0, NULL), 5);
+		engine_get_counts(b->engine, &c);
+		assert_int_equal(c.drafts_open, 1);
+		assert_int_equal(c.spool_size, 1 << 20);
+		assert_int_equal(c.bytes_written, 5);
+		assert_true(c.spool_used > 0);
+		engine_file_close(f);
+		engine_get_counts(b->engine, &c);
+		assert_int_equal(c.drafts_open + c.drafts_failed + c.drafts_left, 0);
+		assert_int_equal(c.commits, 1);
+		assert_int_equal(engine_lookup(b->engine, "home/a", &st, NULL), 0);
+		assert_int_equal(st.mode, 0644);
+		assert_int_equal(engine_space(b->engine, &free_bytes, &total), 0);
+		assert_true(free_bytes <= total && total > 1 << 20);
+		assert_int_equal(engine_getxattr(b->engine, "", "user.hsds.debug.commits", buf,
+						 sizeof(buf), NULL),
+				 1);
+		assert_int_equal(buf[0], '1');
+		engine_close(b->engine);
+		b->engine = NULL;
+	}
+	snprintf(journal, sizeof(journal), "%s.journal", b->dir);
+	nftw(journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_argument_is_split_at_the_bucket),
-		TEST(a_new_bucket_is_an_empty_directory),
-		TEST(unreadable_directories_are_reported),
-		TEST(options_are_checked),
+		TEST(an_argument_is_split_at_the_bucket),  TEST(a_new_bucket_is_an_empty_directory),
+		TEST(unreadable_directories_are_reported), TEST(options_are_checked),
+		TEST(a_writable_engine_stores_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

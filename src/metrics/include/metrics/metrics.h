@@ -48,6 +48,13 @@ struct metrics_disk {
 	uint64_t bytes; /* now */
 };
 
+/* Files that programs write; zero on a mount that is read-only. */
+struct metrics_drafts {
+	uint64_t commits, commit_failures, bytes_written;
+	/* now */
+	uint64_t open, failed, left, spool_used, spool_size;
+};
+
 /* One live image of a domain. */
 struct metrics_domain {
 	char *path; /* "/home/u/run"; owned by the caller */
@@ -67,6 +74,7 @@ struct metrics {
 	struct metrics_cache cache;
 	struct metrics_prefetch prefetch;
 	struct metrics_disk disk;
+	struct metrics_drafts drafts;
 	uint64_t images;
 	struct metrics_domain *domains;
 	size_t ndomains;

@@ -126,12 +126,11 @@ int names_check_dir(struct names *ns, const char *path, struct err *err);
 uint64_t names_size(struct names *ns, struct names_node *node, bool may_request);
 
 /* Permission bits of a file or directory from its access control list. Without a document
- * everyone may read, so that opening a broken file reports the reason. */
-unsigned int names_mode(const struct domain_info *d, bool is_dir);
-unsigned int names_doc_mode(const struct names_doc *d, bool is_dir);
-/* The permission bit 0200 of a directory whose owner may create something in it, or of a domain
- * whose owner may update it; otherwise 0. */
-unsigned int names_write_mode(const struct names_doc *d, bool is_dir);
+ * everyone may read, so that opening a broken file reports the reason. is_writable: the owner has
+ * the bit 0200 if the list permits to update the domain, or to create something in the directory.
+ */
+unsigned int names_mode(const struct domain_info *d, bool is_dir, bool is_writable);
+unsigned int names_doc_mode(const struct names_doc *d, bool is_dir, bool is_writable);
 /* Access control lists as JSON, as in the document. Heap; NULL when out of memory. */
 char *names_acls_json(const struct domain_info *d);
 
