@@ -153,6 +153,7 @@ static void the_last_step_needs_no_file(void **state)
 		struct caller c;
 		bool found;
 		open_caller(&c);
+		c.commit.in_order = true;
 		c.w.gate->at = at;
 		c.w.gate->later = true;
 		c.w.gate->code = -EIO;
