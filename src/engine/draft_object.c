@@ -133,9 +133,9 @@ static int remove_domain(struct draft_put *p, const struct names_node *n, struct
 		.cancelled = p->c->cancelled,
 	};
 	struct change_garbage garbage;
-	int rc = change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
-	if (!rc)
-		garbage_add(p->e->garbage, n->path, &garbage);
+	const uint32_t note = garbage_note_change(p->e, n->path, &n->doc.document->info, NULL);
+	const int rc = change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
+	garbage_settle(p->e->garbage, n->path, &garbage, note);
 	return rc;
 }
 
