@@ -19,7 +19,10 @@
 
 #include <fuse_front/fuse_front.h>
 
+#include <base/mem.h>
+
 #include "allocator.h"
+#include "journal_dir.h"
 #include "shutdown.h"
 #include "log_signal.h"
 #include "metrics_listener.h"
@@ -28,8 +31,9 @@
 
 _Static_assert(OPTIONS_NO_MODE == FUSE_FRONT_ACL_MODE, "passed on without a check");
 
-/* The storage of removed domains is deleted at the end, for at most 15 seconds. */
-enum { CLOSE_MS = 5000, CLOSE_WRITE_MS = 20000 };
+/* At the end, open files are committed, failed commits are tried again, and the storage of removed
+ * domains is deleted. */
+enum { CLOSE_MS = 5000, CLOSE_WRITE_MS = 35000 };
 
 static const char program[] = "hsmount";
 
@@ -187,6 +191,20 @@ static bool inspect(const char *path, struct stat *st, struct statfs *fs)
 	close(fd);
 	errno = why;
 	return there;
+}
+
+/* Of a directory that may not exist yet. */
+static char *absolute_new(const char *path, struct err *err)
+{
+	char *out = NULL;
+	auto_free char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+	if (path[0] == '/')
+		return strdup(path);
+	if (!here)
+		err_errno(err, -errno, "current directory");
+	else if (asprintf(&out, "%s/%s", here, path) < 0)
+		out = NULL;
+	return out;
 }
 
 static char *absolute_mountpoint(const char *mountpoint, struct err *err)
@@ -359,6 +377,18 @@ static int mount_and_serve(const struct settings *s, const char *mountpoint,
 	return rc;
 }
 
+/* Where drafts survive the daemon: see doc/JOURNAL.md. *path: of the options; made if there is
+ * none. It becomes absolute, because the daemon changes its working directory. */
+static int find_journal(const char **path, struct err *err)
+{
+	char *found = *path ? absolute_new(*path, err) : journal_dir_default();
+	if (!found)
+		return err->code ? err->code : err_set(err, -ENOMEM, "out of memory");
+	free((char *)(uintptr_t)*path);
+	*path = found;
+	return journal_dir_make_parents(found, err);
+}
+
 /* The owner of new folders, as hsimage chooses the owner of new domains. */
 static const char *owner_name(void)
 {
@@ -382,6 +412,8 @@ static int serve(struct settings *s, struct log *log, struct err *err)
 	o->engine.log = log;
 	o->engine.user = owner_name();
 	log_signal_block();
+	if (!rc && o->engine.write)
+		rc = find_journal(&o->engine.journal_dir, err);
 	if (!rc)
 		rc = engine_open(&o->engine, &remains.engine, err);
 	if (rc)
@@ -390,7 +422,10 @@ static int serve(struct settings *s, struct log *log, struct err *err)
 	if (!shutdown_in_time(close_remains, &remains,
 			      o->engine.write ? CLOSE_WRITE_MS : CLOSE_MS)) {
 		log_warning(log,
-			    "exiting without waiting for requests to the bucket that do not end");
+			    "exiting without waiting for requests to the bucket that do not end%s",
+			    o->engine.write ? "; the journal keeps files that are not in the "
+					      "bucket: see hsimage recover"
+					    : "");
 		if (rc)
 			log_error(log, "%s", err->msg);
 		_exit(rc ? EXIT_FAILED : EXIT_OK);

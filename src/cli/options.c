@@ -83,6 +83,15 @@ static int set_cache_disk_size(struct options *o, const char *name, const char *
 		       : bad_value(err, name, value, "must be at least 1M");
 }
 
+static int set_spool_size(struct options *o, const char *name, const char *value, struct err *err)
+{
+	enum { MIN = 1 << 20 };
+	int rc = set_size(&o->engine.spool_size, name, value, err);
+	return rc || o->engine.spool_size >= MIN
+		       ? rc
+		       : bad_value(err, name, value, "must be at least 1M");
+}
+
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
@@ -277,8 +286,13 @@ static const struct option_def {
 	{"ro", NULL, MOUNT, CALL, .set = set_write,
 	 .help = "mount read-only, which is the default"},
 	{"rw", NULL, MOUNT, CALL, .set = set_write,
-	 .help = "let programs change names: make and remove directories, rename and\n"
-		 "remove files; the contents of files cannot be written"},
+	 .help = "let programs create, replace, rename and remove files and directories;\n"
+		 "an existing domain can be replaced, but not changed"},
+	{"journal_dir", "DIR", MOUNT, TEXT, IN(engine.journal_dir),
+	 .help = "with rw: keep files that programs write in DIR until the bucket has\n"
+		 "them (for root /var/lib/hsmount, else ~/.local/state/hsmount)"},
+	{"spool_size", "SIZE", MOUNT, CALL, .set = set_spool_size,
+	 .help = "with rw: maximum size of these files (half of the free space)"},
 	{"remount", NULL, MOUNT, CALL, .set = refuse_remount},
 	{"allow_root", NULL, MOUNT, CALL, .set = pass_on},
 	{"auto_unmount", NULL, MOUNT, CALL, .set = pass_on},
@@ -527,6 +541,9 @@ int options_check(const struct options *o, struct err *err)
 	if (o->has_cache_disk_size && !o->engine.cache_dir)
 		return err_set(err, -EINVAL,
 			       "cache_disk_size: nothing is kept on disk without cache_dir");
+	if (!o->engine.write && (o->engine.journal_dir || o->engine.spool_size))
+		return err_set(err, -EINVAL, "%s: nothing is written without rw",
+			       o->engine.journal_dir ? "journal_dir" : "spool_size");
 	return 0;
 }
 

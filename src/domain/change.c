@@ -109,7 +109,7 @@ static int put_folder_acls(const struct change *c, const char *path, const struc
 	struct domain_info info = *acls;
 	info.owner = c->owner;
 	info.created_ns = info.modified_ns = c->now_ns;
-	const int rc = document_put(&place, path, &info, &absent, err);
+	const int rc = document_put(&place, path, &info, &absent, NULL, err);
 	return rc == -EEXIST ? err_set(err, -ESTALE, "%s: it has a document now", path) : rc;
 }
 
@@ -244,7 +244,7 @@ int change_rename_domain(const struct change *c, const char *from,
 	int rc = put_record(c, domain, from, to, record, err);
 	if (rc)
 		return rc;
-	rc = document_put(&place, to, &domain->info, &cond, err);
+	rc = document_put(&place, to, &domain->info, &cond, NULL, err);
 	if (rc == -EEXIST || rc == -ESTALE)
 		delete_record(c, record);
 	if (rc == -EEXIST)

@@ -103,7 +103,7 @@ int document_write(const struct document_place *p, const char *key, const void *
 }
 
 int document_put(const struct document_place *p, const char *path, const struct domain_info *info,
-		 const struct store_cond *cond, struct err *err)
+		 const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	auto_bytes struct bytes text = {0};
@@ -111,7 +111,7 @@ int document_put(const struct document_place *p, const char *path, const struct 
 	if (rc < 0)
 		return err_set(err, rc, "%s: the path is too long", path);
 	rc = p->schema->emit_domain(info, &text, err);
-	return rc ? rc : document_write(p, key, text.data, text.len, cond, NULL, err);
+	return rc ? rc : document_write(p, key, text.data, text.len, cond, etag, err);
 }
 
 int document_put_folder(const struct document_place *p, const char *path, const char *owner,
@@ -124,5 +124,5 @@ int document_put_folder(const struct document_place *p, const char *path, const 
 					 .created_ns = now_ns,
 					 .modified_ns = now_ns};
 	const struct store_cond absent = {.if_none_match = "*"};
-	return document_put(p, path, &info, &absent, err);
+	return document_put(p, path, &info, &absent, NULL, err);
 }

@@ -39,9 +39,9 @@ int document_above(const struct document_place *p, const char *path, struct sche
 /* Puts n bytes under a key. etag: NULL, or gets the new version. */
 int document_write(const struct document_place *p, const char *key, const void *bytes, size_t n,
 		   const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err);
-/* Puts the document of a path. */
+/* Puts the document of a path. etag: NULL, or gets the new version. */
 int document_put(const struct document_place *p, const char *path, const struct domain_info *info,
-		 const struct store_cond *cond, struct err *err);
+		 const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err);
 /* The document of a new folder, with the default access control list. -EEXIST. */
 int document_put_folder(const struct document_place *p, const char *path, const char *owner,
 			int64_t now_ns, struct err *err);

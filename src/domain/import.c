@@ -86,7 +86,7 @@ static bool is_kept(const struct import *im)
 static int list_stored(struct import *im, struct err *err)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
-	if (im->is_new)
+	if (im->is_new || im->opt->commit)
 		return 0;
 	if (!is_kept(im)) {
 		import_note(im, "since the import began, the machine was started again or its disk "
@@ -103,6 +103,9 @@ static int list_stored(struct import *im, struct err *err)
 static int prepare(struct import *im, struct err *err)
 {
 	int rc = open_file(im, err);
+	im->result->refused = rc && rc != -ENOMEM && rc != -ECANCELED;
+	if (!rc && im->opt->commit)
+		rc = im->opt->commit->begin(im->opt->commit->ctx, err);
 	if (!rc)
 		rc = list_stored(im, err);
 	if (!rc)
@@ -127,7 +130,7 @@ static int make_durable(struct import *im, struct err *err)
 {
 	struct err ignored = ERR_INIT;
 	const int rc = store_sync(im->opt->store, err);
-	if (rc && import_distrust(im, &ignored))
+	if (rc && !im->opt->commit && import_distrust(im, &ignored))
 		im->is_lost = true;
 	return rc;
 }
@@ -137,7 +140,7 @@ static int check_file(struct import *im, int rc, struct err *err)
 {
 	const struct import_file *file = &im->opt->file;
 	struct err why = ERR_INIT;
-	if (rc == -ECANCELED)
+	if (rc == -ECANCELED || !file->check)
 		return rc;
 	const int changed = file->check(file->ctx, &why);
 	if (!changed || (rc && changed != -ESTALE))
@@ -166,6 +169,9 @@ static int store(struct import *im, struct err *err)
 	rc = check_file(im, rc, err);
 	if (!rc)
 		rc = import_end(im, err);
+	im->result->refused = rc && rc != -ENOMEM && rc != -ECANCELED && im->is_refused;
+	if (im->opt->commit)
+		return rc;
 	if (!rc)
 		return import_clean_up(im, err);
 	/* A put that has failed may have succeeded nevertheless. So the record stays. */

@@ -170,9 +170,29 @@ static int check_target(const struct import *im, struct err *err)
 	return 0;
 }
 
+static void begin_commit(struct import *im)
+{
+	const struct import_options *opt = im->opt;
+	const struct import_commit *c = opt->commit;
+	im->document = c->replaced ? schema_document_ref(c->replaced) : NULL;
+	im->has_folder = c->has_folder;
+	im->folder_len = c->folder_len;
+	im->record = (struct schema_import){
+		.path = opt->path,
+		.file = opt->file.name,
+		.domain = c->storage,
+		.replaces = c->replaced ? c->replaced->info.root : NULL,
+		.created_ns = opt->now_ns,
+	};
+}
+
 int import_begin(struct import *im, struct err *err)
 {
 	bool found = false;
+	if (im->opt->commit) {
+		begin_commit(im);
+		return 0;
+	}
 	int rc = document_get(&im->place, im->opt->path, &im->document, err);
 	if (!rc)
 		rc = import_read_record(im, &found, err);
@@ -184,5 +204,6 @@ int import_begin(struct import *im, struct err *err)
 		rc = check_record(im, err);
 	if (!rc)
 		rc = document_above(&im->place, im->opt->path, &im->folder, &im->folder_len, err);
+	im->has_folder = im->folder;
 	return rc || found ? rc : begin_record(im, err);
 }

@@ -66,6 +66,7 @@ static int check_damage(struct check *c)
 	c->lines = 0;
 	const uint64_t n = report_problems(c, H5FILE_DAMAGED);
 	report_rest(c);
+	c->im->result->problems = n;
 	if (!n)
 		return 0;
 	return err_set(c->err, -EIO, "%s: %" PRIu64 " part%s of the file %s damaged",
@@ -171,6 +172,7 @@ static int drop(struct check *c)
 static int decide(struct check *c, uint64_t undecoded)
 {
 	const uint64_t n = c->n + undecoded;
+	c->im->result->problems = c->im->opt->skip_unsupported ? 0 : n;
 	if (n && !c->im->opt->skip_unsupported)
 		return err_set(c->err, -EOPNOTSUPP,
 			       "%s: %" PRIu64 " part%s of the file cannot be stored in a domain; "

@@ -32,7 +32,7 @@ static int put_folders(const struct import *im, struct err *err)
 {
 	auto_free char *path = strdup(im->opt->path);
 	int rc = path ? 0 : err_set(err, -ENOMEM, "out of memory");
-	if (rc || !im->folder)
+	if (rc || !im->has_folder)
 		return rc;
 	for (char *end = path + im->folder_len; !rc && (end = strchr(end + 1, '/'));) {
 		*end = '\0';
@@ -57,6 +57,8 @@ static int check_loser(struct import *im, int code, struct err *err)
 	const bool ours = !rc && import_names_record(im, now);
 	const bool folder = !rc && now && !now->info.root;
 	im->is_lost = !rc && (folder || !import_replaces(im, now));
+	if (ours)
+		memcpy(im->result->etag, now->etag, min_u64(strlen(now->etag) + 1, STORE_ETAG_MAX));
 	schema_document_unref(now);
 	if (ours)
 		return 0;
@@ -66,8 +68,15 @@ static int check_loser(struct import *im, int code, struct err *err)
 		       im->opt->path);
 }
 
+static int put_document(struct import *im, const struct domain_info *info,
+			const struct store_cond *cond, struct err *err)
+{
+	return document_put(&im->place, im->opt->path, info, cond, im->result->etag, err);
+}
+
 static int put_domain(struct import *im, struct err *err)
 {
+	const struct import_commit *commit = im->opt->commit;
 	struct domain_acl own = {owner_of(im), DOCUMENT_ALL_PERMS};
 	const struct domain_info *old = im->document ? &im->document->info : NULL;
 	const bool keep = old && !im->opt->owner && old->nacls;
@@ -77,13 +86,18 @@ static int put_domain(struct import *im, struct err *err)
 		.nacls = keep ? old->nacls : 1,
 		.acls = keep ? old->acls : &own,
 		.created_ns = im->record.created_ns,
-		.modified_ns = im->record.created_ns,
+		.modified_ns = commit ? commit->modified_ns : im->record.created_ns,
 	};
 	const struct store_cond cond = {
 		.if_none_match = im->document ? NULL : "*",
 		.if_match = im->document ? im->document->etag : NULL,
 	};
-	const int rc = document_put(&im->place, im->opt->path, &info, &cond, err);
+	int rc = put_document(im, &info, &cond, err);
+	if (rc == -ENOTDIR && commit) {
+		rc = commit->make_way(commit->ctx, err);
+		if (!rc)
+			rc = put_document(im, &info, &cond, err);
+	}
 	if (!rc)
 		im->result->puts++;
 	return rc == -EEXIST || rc == -ESTALE ? check_loser(im, rc, err) : rc;
@@ -133,6 +147,9 @@ int import_clean_up(struct import *im, struct err *err)
 
 int import_end(struct import *im, struct err *err)
 {
+	const struct import_commit *commit = im->opt->commit;
 	int rc = put_folders(im, err);
+	if (!rc && commit)
+		commit->publish(commit->ctx);
 	return rc ? rc : put_domain(im, err);
 }

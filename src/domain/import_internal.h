@@ -42,7 +42,8 @@ struct import {
 	/* import_begin.c */
 	struct schema_import record;
 	struct schema_document *document; /* of the domain that is replaced; NULL: there is none */
-	struct schema_document *folder;	  /* of the nearest ancestor that has one; NULL: none has */
+	struct schema_document *folder;	  /* of the nearest ancestor that has one, or NULL */
+	bool has_folder;		  /* an ancestor has one */
 	size_t folder_len;		  /* length of its path */
 	bool is_new;	  /* this call has put the record, and nothing else has been put */
 	bool is_finished; /* the document names the storage of the record already */
@@ -60,6 +61,7 @@ struct import {
 	bool overlaps;			 /* in the file of a link; reported */
 	uint32_t npaths;		 /* length of paths and datasets */
 	atomic_bool is_damaged; /* a chunk cannot be decoded or encoded. Set by any thread */
+	bool is_refused;	/* … and this has ended the import, not an error of the bucket */
 };
 
 /* ---- import_report.c ---- */
@@ -75,7 +77,7 @@ const char *import_path(const struct import *im, uint32_t number);
 /* ---- import_begin.c: step 1, and what exists ---- */
 
 /* Reads the document of the domain, the record and the folders. Puts the record if there is none.
- */
+ * For a commit, the caller knows all this. */
 int import_begin(struct import *im, struct err *err);
 /* Reads the record of opt->path. *found: there is one. */
 int import_read_record(struct import *im, bool *found, struct err *err);

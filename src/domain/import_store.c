@@ -244,5 +244,6 @@ int import_store(struct import *im, struct err *err)
 	put_queue_counts(im->queue, &counts);
 	im->result->puts = counts.puts;
 	im->result->bytes = counts.bytes;
+	im->is_refused = counts.is_made && atomic_load(&im->is_damaged);
 	return rc;
 }

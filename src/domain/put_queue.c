@@ -89,15 +89,17 @@ static void finish(struct slot *s)
 }
 
 /* Records the first error. The operations that are ready are dropped. */
-static void stop(struct slot *s, const struct err *err)
+static void stop(struct slot *s, bool is_made, const struct err *err)
 {
 	struct put_queue *q = s->queue;
 	struct err why = *err;
 	if (s->put.explain)
 		s->put.explain(s->put.arg, &why);
 	pthread_mutex_lock(&q->lock);
-	if (!q->err.code)
+	if (!q->err.code) {
 		q->err = why;
+		q->counts.is_made = is_made;
+	}
 	struct slot *dropped = q->ready;
 	q->ready = NULL;
 	q->ready_end = &q->ready;
@@ -160,7 +162,7 @@ static void sent(struct store_request *req)
 {
 	struct slot *s = req->arg;
 	if (req->answer.state == STORE_UNKNOWN)
-		stop(s, &req->answer.err);
+		stop(s, false, &req->answer.err);
 	else
 		count(s);
 	struct slot *next = next_ready(s->queue);
@@ -208,7 +210,7 @@ static void make(void *arg)
 	if (rc < 0) {
 		if (!err.code)
 			err_set(&err, rc, "out of memory");
-		stop(s, &err);
+		stop(s, true, &err);
 	} else {
 		pthread_mutex_lock(&q->lock);
 		q->counts.weight += s->put.weight;

@@ -67,6 +67,7 @@ struct put_queue_counts {
 	uint64_t weight;	 /* of all operations that have succeeded */
 	unsigned int in_flight;	 /* most requests with the store at the same time so far */
 	unsigned int operations; /* most operations in the queue so far */
+	bool is_made;		 /* the error of the queue is one of a make() */
 };
 void put_queue_counts(struct put_queue *q, struct put_queue_counts *out);
 

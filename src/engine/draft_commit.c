@@ -12,8 +12,11 @@ static int store_bytes(struct draft_put *p, enum draft_signs signs, struct commi
 		       struct err *err)
 {
 	int rc = draft_put_find(p, err);
-	if (!rc && signs == SIGNS_CLOSED)
-		rc = err_set(err, -EOPNOTSUPP, "%s: no domains yet", p->about->name);
+	if (!rc && signs == SIGNS_CLOSED) {
+		const int result = draft_put_domain(p, out, err);
+		if (result <= 0 || (result == DRAFT_DAMAGED && !p->c->is_last))
+			return result < 0 ? result : 0;
+	}
 	return rc ? rc : draft_put_object(p, out, err);
 }
 

@@ -37,8 +37,8 @@ struct commit_mark {
 uint64_t commit_mark_encode(const struct commit_mark *m);
 struct commit_mark commit_mark_decode(uint64_t mark);
 
-/* The id of the storage that a commit writes (schema_ops.domain_of_root()). A recovered draft may
- * have been written to since its commit began, so it gets the storage of the next number. */
+/* The id of the storage that a commit writes (schema_ops.domain_of_root()). A recovered draft
+ * that was written to after its commit had begun gets the storage of the next number. */
 uint64_t commit_storage(const char *draft_id, uint32_t number);
 
 /* What the bucket has under the name, for draft_about.version:

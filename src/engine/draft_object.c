@@ -38,31 +38,15 @@ int draft_delete_object(const struct draft_put *p, const char *key, const char *
 	return store_failure(&req->answer, err);
 }
 
-static int read_all(struct draft_put *p, struct bytes *out, struct err *err)
-{
-	const size_t n = (size_t)p->bytes.size;
-	out->data = n ? malloc(n) : NULL;
-	if (n && !out->data)
-		return err_set(err, -ENOMEM, "out of memory");
-	out->len = out->cap = n;
-	return source_read(&p->bytes, 0, out->data, n, err);
-}
-
 /* *etag: of the new version. */
 static int put(struct draft_put *p, const char *key, const struct store_cond *cond,
 	       char etag[STORE_ETAG_MAX], struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->e->store, STORE_PUT);
-	auto_bytes struct bytes body = {0};
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
-	int rc = read_all(p, &body, err);
-	if (rc)
-		return rc;
 	store_request_key(req, key);
-	const struct piece piece = {body.data, body.len};
-	req->pieces = &piece;
-	req->n_pieces = body.len ? 1 : 0;
+	req->body = &p->bytes;
 	req->in_parts = true;
 	req->priority = STORE_COMMIT;
 	req->cond = *cond;
@@ -96,8 +80,7 @@ static int same_range(struct draft_put *p, struct store_request *req, uint8_t *b
 	return body->len == n && memcmp(body->data, buf, n) == 0;
 }
 
-/* Whether the object has the bytes of the draft: 1, 0 or a negative errno. */
-static int same_bytes(struct draft_put *p, struct err *err)
+int draft_same_object(struct draft_put *p, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->e->store, STORE_GET);
 	auto_free uint8_t *buf = malloc(COMPARED);
@@ -108,6 +91,21 @@ static int same_bytes(struct draft_put *p, struct err *err)
 	for (uint64_t at = 0; same == 1 && at < size; at += COMPARED)
 		same = same_range(p, req, buf, at, (size_t)min_u64(size - at, COMPARED), err);
 	return same;
+}
+
+int draft_check_object(const struct draft_put *p, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(p->e->store, STORE_HEAD);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, p->about->path);
+	req->cond.if_match = nonempty(p->present.etag);
+	req->cancelled = cancelled_by(p->c->cancelled);
+	store_run(p->e->store, req);
+	const int rc = store_failure(&req->answer, err);
+	if (rc == -ESTALE || (!rc && store_absence(&req->answer)))
+		return draft_put_stale(p, err);
+	return rc;
 }
 
 static int set_version(struct commit_result *out, const char *key, const char *etag,
@@ -133,27 +131,40 @@ static int remove_domain(struct draft_put *p, const struct names_node *n, struct
 		.cancelled = p->c->cancelled,
 	};
 	struct change_garbage garbage;
-	const uint32_t note = garbage_note_change(p->e, n->path, &n->doc.document->info, NULL);
-	const int rc = change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
-	garbage_settle(p->e->garbage, n->path, &garbage, note);
-	return rc;
+	draft_put_drop(p, n);
+	return change_remove_domain(&change, n->path, n->doc.document, &garbage, err);
+}
+
+/* Whether a put has failed because a directory has the folder of the domain under this key: 1, 0 or
+ * a negative errno. */
+static int is_folder(struct draft_put *p, const char *key, int rc, struct err *err)
+{
+	auto_request struct store_request *req = NULL;
+	if (rc != -EEXIST)
+		return rc == -EISDIR;
+	req = store_request_new(p->e->store, STORE_HEAD);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, key);
+	store_run(p->e->store, req);
+	rc = store_failure(&req->answer, err);
+	return rc ? rc : store_absence(&req->answer) != NULL;
 }
 
 static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_ETAG_MAX],
 			  struct err *err)
 {
 	const struct store_cond none = {0}, absent = {.if_none_match = "*"};
-	/* "run" is shown as "run.h5", where an object would be seen at once. */
-	const bool hidden = strcmp(p->present.node->path, key) == 0;
-	struct err why = ERR_INIT;
-	int rc = put(p, key, hidden ? &none : &absent, etag, &why);
-	if (rc == -EISDIR || rc == -ENOTDIR) {
+	/* The domain `run` is shown as `run.h5`, and hides neither object. */
+	char shown[STORE_KEY_MAX + 1];
+	const bool hidden = !draft_shown_name(p->present.node->path, shown);
+	int rc = put(p, key, hidden ? &none : &absent, etag, err);
+	if (rc) {
+		const int folder = is_folder(p, key, rc, err);
+		if (folder <= 0)
+			return folder ? folder : rc;
 		rc = remove_domain(p, p->present.node, err);
 		return rc ? rc : put(p, key, &absent, etag, err);
-	}
-	if (rc) {
-		err_copy(err, &why);
-		return rc;
 	}
 	rc = remove_domain(p, p->present.node, err);
 	/* The domain stays, so the object must not. */
@@ -162,23 +173,35 @@ static int replace_domain(struct draft_put *p, const char *key, char etag[STORE_
 	return rc;
 }
 
-/* The object was put by an earlier attempt. It may not have removed a domain with another path. */
+/* Removes the domain that the draft was opened with, if it has this name. */
+static int remove_old(struct draft_put *p, const char *name, struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	struct err why = ERR_INIT;
+	char version[COMMIT_VERSION];
+	bool is_new;
+	int rc = names_resolve_for_open(p->e->names, name, &n, &is_new, &why);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc) {
+		err_copy(err, &why);
+		return rc;
+	}
+	if (n->kind != NAMES_DOMAIN || commit_version_of(n, version) ||
+	    strcmp(version, p->about->version) != 0)
+		return 0;
+	return remove_domain(p, n, err);
+}
+
+/* The object was put by an earlier attempt, which may not have removed a domain without extension.
+ * A mount shows both. */
 static int remove_left(struct draft_put *p, struct err *err)
 {
 	const struct draft_about *about = p->about;
-	auto_names_node struct names_node *n = NULL;
-	char version[COMMIT_VERSION];
-	bool is_new;
-	if (about->version[0] != 'd' || strcmp(about->path, about->name) == 0)
+	char shown[STORE_KEY_MAX + 1];
+	if (about->version[0] != 'd' || !draft_shown_name(about->path, shown))
 		return 0;
-	int rc = names_resolve_for_open(p->e->names, about->path, &n, &is_new, err);
-	if (rc == -ENOENT)
-		return 0;
-	if (!rc)
-		rc = commit_version_of(n, version);
-	if (rc || n->kind != NAMES_DOMAIN || strcmp(version, about->version) != 0)
-		return rc;
-	return remove_domain(p, n, err);
+	return remove_old(p, strcmp(about->path, about->name) == 0 ? shown : about->path, err);
 }
 
 /* ---- all kinds ---- */
@@ -203,7 +226,7 @@ int draft_put_object(struct draft_put *p, struct commit_result *out, struct err 
 	char etag[STORE_ETAG_MAX];
 	out->kind = COMMIT_OBJECT;
 	if (there->differs && there->kind == PRESENT_OBJECT) {
-		const int same = same_bytes(p, err);
+		const int same = draft_same_object(p, err);
 		if (same != 1)
 			return same ? same : draft_put_stale(p, err);
 		const int rc = remove_left(p, err);

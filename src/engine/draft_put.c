@@ -41,14 +41,30 @@ int draft_put_stale(const struct draft_put *p, struct err *err)
 		       p->about->name);
 }
 
+bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1])
+{
+	return (size_t)snprintf(shown, STORE_KEY_MAX + 1, "%s", name) <= STORE_KEY_MAX &&
+	       !names_of_domain(shown, STORE_KEY_MAX + 1) && strcmp(shown, name) != 0;
+}
+
+static void forget_names(struct draft_put *p)
+{
+	const struct draft_about *about = p->about;
+	char shown[STORE_KEY_MAX + 1];
+	names_changed(p->e->names, about->name);
+	if (strcmp(about->path, about->name) != 0)
+		names_changed(p->e->names, about->path);
+	if (draft_shown_name(about->name, shown))
+		names_changed(p->e->names, shown);
+}
+
 /* A domain without extension is found under the name that a mount shows. */
 static int find_shown(struct draft_put *p, struct names_node **out, struct err *err)
 {
 	char shown[STORE_KEY_MAX + 1];
 	const char *name = p->about->name;
 	bool is_new;
-	if ((size_t)snprintf(shown, sizeof(shown), "%s", name) >= sizeof(shown) ||
-	    names_of_domain(shown, sizeof(shown)) || strcmp(shown, name) == 0)
+	if (!draft_shown_name(name, shown))
 		return -ENOENT;
 	int rc = names_resolve_for_open(p->e->names, shown, out, &is_new, err);
 	if (!rc && strcmp((*out)->path, name) != 0) {
@@ -101,26 +117,38 @@ static bool has_version(const struct names_node *n, const char *version)
 	return commit_version_of(n, now) == 0 && strcmp(now, version) == 0;
 }
 
-/* Whether a domain has the storage of a commit of this draft. */
-static bool is_ours(const struct draft_put *p, const struct names_node *n)
+bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number)
 {
 	uint64_t storage;
 	const struct schema_document *d = n->doc.document;
-	if (!d || !d->info.root || schema_all()[0]->domain_of_root(d->info.root, &storage, NULL))
-		return false;
-	uint32_t i = p->oldest;
-	while (i < p->number && storage != commit_storage(draft_id(p->c->draft), i))
-		i++;
-	return storage == commit_storage(draft_id(p->c->draft), i);
+	return d && d->info.root &&
+	       !schema_all()[0]->domain_of_root(d->info.root, &storage, NULL) &&
+	       storage == commit_storage(draft_id(p->c->draft), number);
 }
 
-/* After a failed attempt. */
+/* Whether a domain has the storage of a commit of this draft. */
+static bool is_ours(const struct draft_put *p, const struct names_node *n)
+{
+	uint32_t i = p->oldest;
+	while (i < p->number && !draft_is_storage(p, n, i))
+		i++;
+	return draft_is_storage(p, n, i);
+}
+
+/* After a failed attempt. Its domain without extension is not found under its own name as long as
+ * an object has it. */
 static int find_again(struct draft_put *p, struct err *err)
 {
 	struct present *t = &p->present;
-	struct names_node *n;
-	names_changed(p->e->names, p->about->name);
-	int rc = look_up(p, &n, err);
+	struct names_node *n = NULL;
+	forget_names(p);
+	int rc = find_shown(p, &n, err);
+	if (rc == 0 && !is_ours(p, n)) {
+		names_node_unref(n);
+		n = NULL;
+	}
+	if (rc == -ENOENT || (rc == 0 && !n))
+		rc = look_up(p, &n, err);
 	if (rc)
 		return rc;
 	set_present(t, n);
@@ -211,17 +239,33 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
 	const int rc = draft_mark(c->draft, stat.mark, err);
 	if (rc == -EROFS)
-		p->number = before.number + 1;
+		p->number = before.number + (stat.is_marked ? 0 : 1);
 	else if (!rc && (!before.is_running || before.number > c->number))
 		return err_set(err, -EINVAL, "%s: commit %u was made before", p->about->name,
 			       c->number);
 	return rc == -EROFS ? 0 : rc;
 }
 
+void draft_put_drop(const struct draft_put *p, const struct names_node *n)
+{
+	struct change_garbage old = {0};
+	const char *root = n->doc.document->info.root;
+	old.any = schema_all()[0]->domain_of_root(root, &old.storage, NULL) == 0;
+	garbage_add_early(p->e->garbage, n->path, &old,
+			  commit_storage(draft_id(p->c->draft), p->number));
+}
+
+/* What this attempt, or an earlier one, has replaced. */
+static void confirm_dropped(const struct draft_put *p)
+{
+	for (uint32_t i = p->oldest; i <= p->number; i++)
+		garbage_confirm(p->e->garbage, commit_storage(draft_id(p->c->draft), i));
+}
+
 /* Storage of attempts that did not become the domain. */
 static void drop_left(struct draft_put *p, const struct commit_result *out)
 {
-	const uint32_t end = out->kind == COMMIT_OBJECT && p->began ? p->number + 1 : p->number;
+	const uint32_t end = out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number;
 	for (uint32_t i = p->oldest; i < end; i++) {
 		const struct change_garbage left = {
 			.any = true, .storage = commit_storage(draft_id(p->c->draft), i)};
@@ -235,6 +279,7 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 {
 	const struct commit_mark m = {.number = p->number, .is_last = p->c->is_last};
 	struct err why = ERR_INIT;
+	confirm_dropped(p);
 	drop_left(p, out);
 	if (set_mark(p, &m, &why))
 		log_warning(p->e->log, "%s: the journal does not know that it is complete: %s",
@@ -243,10 +288,7 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 
 void draft_put_release(struct draft_put *p)
 {
-	const struct draft_about *about = p->about;
-	names_changed(p->e->names, about->name);
-	if (strcmp(about->path, about->name) != 0)
-		names_changed(p->e->names, about->path);
-	snapshots_forget(p->e->snapshots, about->path);
+	forget_names(p);
+	snapshots_forget(p->e->snapshots, p->about->path);
 	names_node_unref(p->present.node);
 }

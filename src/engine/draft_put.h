@@ -34,6 +34,7 @@ struct draft_put {
 	uint32_t oldest; /* the first commit whose storage may be left over */
 	bool again;	 /* an earlier commit of the draft has begun and not succeeded */
 	bool began;	 /* this one is noted in the journal */
+	bool stored;	 /* the storage may have objects */
 	struct present present;
 	/* The bytes of the snapshot, and whether the disk has failed to read them. */
 	struct source bytes;
@@ -50,17 +51,39 @@ int draft_put_find(struct draft_put *p, struct err *err);
 int draft_put_begin(struct draft_put *p, struct err *err);
 /* The commit has succeeded: notes it, and drops the storage of earlier attempts. */
 void draft_put_end(struct draft_put *p, const struct commit_result *out);
+/* The storage of a domain becomes garbage. Call it before the request that replaces or removes the
+ * domain, because its answer may be lost; as long as the domain has the storage, it is not deleted.
+ */
+void draft_put_drop(const struct draft_put *p, const struct names_node *n);
 /* Drops what is cached about the name, and p->present. */
 void draft_put_release(struct draft_put *p);
 /* Fails with -ESTALE: another program has changed the name. */
 int draft_put_stale(const struct draft_put *p, struct err *err);
+/* The name under which a mount shows a domain of this name. False: the same name. */
+bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1]);
+/* Whether a domain has the storage of this commit of the draft. */
+bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uint32_t number);
 
 /* ---- draft_object.c ---- */
 
 /* Puts the bytes as a plain object, and removes a domain that has the name. */
 int draft_put_object(struct draft_put *p, struct commit_result *out, struct err *err);
+/* -ESTALE: the bucket does not have the object any more that p->present describes. */
+int draft_check_object(const struct draft_put *p, struct err *err);
+/* Whether it has the bytes of the draft: 1, 0 or a negative errno. */
+int draft_same_object(struct draft_put *p, struct err *err);
 /* Deletes a plain object if it still has this version. Its absence is no error. -ESTALE. */
 int draft_delete_object(const struct draft_put *p, const char *key, const char *etag,
 			struct err *err);
+
+/* ---- draft_domain.c ---- */
+
+enum {
+	DRAFT_DAMAGED = 1, /* the file, so that it cannot become a domain: out->kept */
+	DRAFT_REFUSED,	   /* a domain cannot hold it: out->kept */
+};
+/* Imports the bytes, and removes a plain object that has the name. Returns 0, a negative errno, or
+ * one of the above; then nothing of it can be seen. */
+int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err *err);
 
 #endif

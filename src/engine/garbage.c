@@ -335,6 +335,52 @@ void garbage_add(struct garbage *q, const char *path, const struct change_garbag
 	garbage_settle(q, path, g, LEFTOVER_NONE);
 }
 
+void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
+		       uint64_t next)
+{
+	const struct leftover entry = {.state = LEFTOVER_EXPECTED,
+				       .storage = g->storage,
+				       .next = next,
+				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+				       .path = path};
+	uint32_t slot = LEFTOVER_NONE;
+	if (!g->any)
+		return;
+	note(q, &slot, &entry);
+	add(q, &entry, slot);
+}
+
+/* Takes an entry out of the list. */
+static struct entry *take_unsure(struct garbage *q, uint64_t next)
+{
+	struct entry *e;
+	pthread_mutex_lock(&q->lock);
+	LL_FOREACH(q->entries, e)
+	if (e->unsure && e->garbage.any && e->next_storage == next)
+		break;
+	if (e)
+		LL_DELETE(q->entries, e);
+	pthread_mutex_unlock(&q->lock);
+	return e;
+}
+
+void garbage_confirm(struct garbage *q, uint64_t next)
+{
+	struct entry *e;
+	while ((e = take_unsure(q, next))) {
+		const struct leftover entry = {.state = LEFTOVER_REMOVED,
+					       .storage = e->garbage.storage,
+					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+					       .path = e->path};
+		e->unsure = false;
+		if (e->slot != LEFTOVER_NONE)
+			note(q, &e->slot, &entry);
+		pthread_mutex_lock(&q->lock);
+		LL_PREPEND(q->entries, e);
+		pthread_mutex_unlock(&q->lock);
+	}
+}
+
 int garbage_inherit(struct garbage *q, const struct leftover *entry, struct err *err)
 {
 	uint32_t slot = LEFTOVER_NONE;

@@ -61,6 +61,13 @@ void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint6
 /* garbage_add(), after garbage_expect(). If g is empty, the path has kept its storage. */
 void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
 		    uint32_t slot);
+/* Adds the storage of a path that is about to lose it, or may have lost it already, because the
+ * answer to a request was lost. next: as for garbage_expect(), or another number for
+ * garbage_confirm(). */
+void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
+		       uint64_t next);
+/* The paths have lost the storage of garbage_add_early() with this number. */
+void garbage_confirm(struct garbage *q, uint64_t next);
 /* Adds what an earlier process has noted. Returns an error if it cannot be noted again. */
 int garbage_inherit(struct garbage *q, const struct leftover *entry, struct err *err);
 /* The storage has another name: what was added for it is dropped. */

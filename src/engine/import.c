@@ -170,10 +170,10 @@ static struct import_file whole_file_of(struct whole_file *w)
 	return f;
 }
 
-/* Puts at the same time. More than the connections to the server would only wait for one. */
-static unsigned int puts_of(const struct engine *e, const struct engine_import *opt)
+unsigned int import_puts(const struct engine *e, unsigned int asked)
 {
-	const unsigned int asked = opt->puts ? opt->puts : e->stack.s3 ? S3_PUTS : DIR_PUTS;
+	if (!asked)
+		asked = e->stack.s3 ? S3_PUTS : DIR_PUTS;
 	const unsigned int most = e->connections && e->connections < asked ? e->connections : asked;
 	return e->stack.s3 ? most : asked;
 }
@@ -272,7 +272,7 @@ int engine_import(struct engine *e, const struct engine_import *opt, struct err 
 		.keep_storage = opt->keep_storage,
 		.skip_unsupported = opt->skip_unsupported,
 		.min_chunk = opt->min_chunk,
-		.puts = puts_of(e, opt),
+		.puts = import_puts(e, opt->puts),
 		.now_ns = engine_wall_clock(),
 		.cancelled = opt->cancelled,
 		.file = whole_file_of(&whole),

@@ -80,6 +80,10 @@ int garbage_judge(void *engine, const struct leftover *expected, const atomic_bo
 uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
 			     const struct domain_info *gets);
 
+/* Puts at the same time, of an import that asks for so many, or 0 for the default. More than the
+ * connections to the server would only wait for one (import.c). */
+unsigned int import_puts(const struct engine *e, unsigned int asked);
+
 /* The attributes of a plain object of this version (stat.c). */
 void stat_object(const struct engine *e, const struct store_meta *meta, struct engine_stat *st);
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two hash tables over the same inodes: by number, and by path and version. When an inode adopts a
- * version, another inode can have the same path and version already. Both serve the same bytes, and
- * the second table keeps the other inode.
+ * Two hash tables: of the inodes by number, and of the names by path. A name has the list of its
+ * inodes, one for each version that the kernel knows, so a file is renamed or removed without
+ * looking at other files. A name that is removed leaves the table, and exists as long as its
+ * inodes.
+ *
+ * When an inode adopts a version, another inode can have the same path and version already. Both
+ * serve the same bytes, and look-ups find the other inode, which comes first in the list.
  */
 /* If memory runs out, uthash leaves the `tbl` of the new element NULL instead of calling exit(). */
 #define HASH_NONFATAL_OOM 1
@@ -14,64 +18,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include <utlist.h>
 
-/* Of the second table, without padding between the two. */
-struct key {
-	uint64_t version;
-	char path[];
+struct name {
+	char *path; /* heap */
+	struct inode *inodes;
+	bool in_table;
+	UT_hash_handle by_path;
 };
 
 struct inode {
 	uint64_t ino;
 	uint64_t nlookup;
 	struct engine_stat st;
-	UT_hash_handle by_ino, by_key;
-	struct key *key; /* heap */
+	UT_hash_handle by_ino;
+	struct name *name;
+	bool replaced; /* look-ups do not find it any more, although its name is in the table */
+	struct inode *prev, *next; /* in name->inodes */
 };
 
 struct inodes {
 	pthread_mutex_t lock;
-	struct inode *by_ino, *by_key;
+	struct inode *by_ino;
+	struct name *by_path;
 	uint64_t last;
 };
-
-static unsigned int key_len(const char *path)
-{
-	return (unsigned int)(sizeof(uint64_t) + strlen(path));
-}
-
-static struct key *new_key(const char *path, uint64_t version)
-{
-	const size_t n = strlen(path) + 1;
-	struct key *key = malloc(sizeof(*key) + n);
-	if (key) {
-		key->version = version;
-		memcpy(key->path, path, n);
-	}
-	return key;
-}
-
-static struct inode *new_inode(uint64_t ino, const char *path, const struct engine_stat *st)
-{
-	struct inode *i = calloc(1, sizeof(*i));
-	struct key *key = new_key(path, st->version);
-	if (!i || !key) {
-		free(i);
-		free(key);
-		return NULL;
-	}
-	i->ino = ino;
-	i->st = *st;
-	i->key = key;
-	return i;
-}
-
-static void free_inode(struct inode *i)
-{
-	if (i)
-		free(i->key);
-	free(i);
-}
 
 static struct inode *find_ino_locked(struct inodes *t, uint64_t ino)
 {
@@ -80,49 +51,123 @@ static struct inode *find_ino_locked(struct inodes *t, uint64_t ino)
 	return i;
 }
 
-static struct inode *find_key_locked(struct inodes *t, const struct inode *like)
+static struct name *find_name_locked(struct inodes *t, const char *path)
 {
-	struct inode *i = NULL;
-	HASH_FIND(by_key, t->by_key, like->key, key_len(like->key->path), i);
+	struct name *n = NULL;
+	HASH_FIND(by_path, t->by_path, path, strlen(path), n);
+	return n;
+}
+
+static bool add_name_locked(struct inodes *t, struct name *n)
+{
+	HASH_ADD_KEYPTR(by_path, t->by_path, n->path, strlen(n->path), n);
+	n->in_table = n->by_path.tbl != NULL;
+	return n->in_table;
+}
+
+static void remove_name_locked(struct inodes *t, struct name *n)
+{
+	if (n->in_table)
+		HASH_DELETE(by_path, t->by_path, n);
+	n->in_table = false;
+}
+
+static void drop_empty_locked(struct inodes *t, struct name *n)
+{
+	if (n->inodes)
+		return;
+	remove_name_locked(t, n);
+	free(n->path);
+	free(n);
+}
+
+/* Finds the name or makes it. NULL: out of memory. */
+static struct name *get_name_locked(struct inodes *t, const char *path)
+{
+	struct name *n = find_name_locked(t, path);
+	if (n)
+		return n;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->path = strdup(path);
+	if (n->path && add_name_locked(t, n))
+		return n;
+	free(n->path);
+	free(n);
+	return NULL;
+}
+
+static struct inode *find_version(const struct name *n, uint64_t version)
+{
+	struct inode *i;
+	DL_FOREACH(n->inodes, i)
+	{
+		if (i->st.version == version && !i->replaced)
+			return i;
+	}
+	return NULL;
+}
+
+static struct inode *add_inode_locked(struct inodes *t, struct name *n,
+				      const struct engine_stat *st)
+{
+	struct inode *i = calloc(1, sizeof(*i));
+	if (!i)
+		return NULL;
+	i->ino = t->last + 1;
+	i->st = *st;
+	i->name = n;
+	HASH_ADD(by_ino, t->by_ino, ino, sizeof(i->ino), i);
+	if (!i->by_ino.tbl) {
+		free(i);
+		return NULL;
+	}
+	t->last++;
+	DL_APPEND(n->inodes, i);
 	return i;
 }
 
-static bool add_key_locked(struct inodes *t, struct inode *i)
+static void remove_inode_locked(struct inodes *t, struct inode *i)
 {
-	HASH_ADD_KEYPTR(by_key, t->by_key, i->key, key_len(i->key->path), i);
-	return i->by_key.tbl != NULL;
-}
-
-static void remove_key_locked(struct inodes *t, struct inode *i)
-{
-	if (find_key_locked(t, i) == i)
-		HASH_DELETE(by_key, t->by_key, i);
-}
-
-/* False: out of memory, and i is in neither table. */
-static bool add_locked(struct inodes *t, struct inode *i)
-{
-	HASH_ADD(by_ino, t->by_ino, ino, sizeof(i->ino), i);
-	if (!i->by_ino.tbl)
-		return false;
-	if (add_key_locked(t, i))
-		return true;
+	struct name *n = i->name;
+	DL_DELETE(n->inodes, i);
 	HASH_DELETE(by_ino, t->by_ino, i);
-	return false;
+	free(i);
+	drop_empty_locked(t, n);
+}
+
+/* The inode of a path and version. Makes it if there is none. NULL: out of memory. */
+static struct inode *get_inode_locked(struct inodes *t, const char *path,
+				      const struct engine_stat *st)
+{
+	struct name *n = get_name_locked(t, path);
+	struct inode *i = n ? find_version(n, st->version) : NULL;
+	/* An inode cannot change from a file to a directory. */
+	if (i && i->st.kind != st->kind) {
+		i->replaced = true;
+		i = NULL;
+	}
+	if (n && !i)
+		i = add_inode_locked(t, n, st);
+	if (n && !i)
+		drop_empty_locked(t, n);
+	return i;
 }
 
 struct inodes *inodes_new(void)
 {
 	const struct engine_stat root = {.kind = ENGINE_DIR};
 	struct inodes *t = calloc(1, sizeof(*t));
-	struct inode *i = new_inode(INODES_ROOT, "", &root);
-	if (!t || !i || !add_locked(t, i)) {
+	if (!t)
+		return NULL;
+	t->last = INODES_ROOT - 1;
+	struct inode *i = get_inode_locked(t, "", &root);
+	if (!i) {
 		free(t);
-		free_inode(i);
 		return NULL;
 	}
 	i->nlookup = 1; /* for the mount */
-	t->last = INODES_ROOT;
 	pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
@@ -132,10 +177,8 @@ void inodes_free(struct inodes *t)
 	if (!t)
 		return;
 	struct inode *i, *next;
-	HASH_CLEAR(by_key, t->by_key);
 	HASH_ITER (by_ino, t->by_ino, i, next) {
-		HASH_DELETE(by_ino, t->by_ino, i);
-		free_inode(i);
+		remove_inode_locked(t, i);
 	}
 	pthread_mutex_destroy(&t->lock);
 	free(t);
@@ -143,82 +186,72 @@ void inodes_free(struct inodes *t)
 
 uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_stat *st)
 {
-	struct inode *fresh = new_inode(0, path, st);
 	uint64_t ino = 0;
-	if (!fresh)
-		return 0;
 	pthread_mutex_lock(&t->lock);
-	struct inode *i = find_key_locked(t, fresh);
-	/* An inode cannot change from a file to a directory. */
-	if (i && i->st.kind != st->kind) {
-		remove_key_locked(t, i);
-		i = NULL;
-	}
-	if (!i) {
-		fresh->ino = t->last + 1;
-		if (add_locked(t, fresh)) {
-			t->last++;
-			i = fresh;
-			fresh = NULL;
-		}
-	}
+	struct inode *i = get_inode_locked(t, path, st);
 	if (i) {
 		i->nlookup++;
 		i->st = *st; /* the version is the same, but the mode can have changed */
 		ino = i->ino;
 	}
 	pthread_mutex_unlock(&t->lock);
-	free_inode(fresh);
 	return ino;
 }
 
 void inodes_forget(struct inodes *t, uint64_t ino, uint64_t nlookup)
 {
-	struct inode *gone = NULL;
 	pthread_mutex_lock(&t->lock);
 	struct inode *i = find_ino_locked(t, ino);
 	if (i && i->ino != INODES_ROOT) {
 		i->nlookup -= nlookup < i->nlookup ? nlookup : i->nlookup;
-		if (i->nlookup == 0) {
-			remove_key_locked(t, i);
-			HASH_DELETE(by_ino, t->by_ino, i);
-			gone = i;
-		}
+		if (i->nlookup == 0)
+			remove_inode_locked(t, i);
 	}
 	pthread_mutex_unlock(&t->lock);
-	free_inode(gone);
 }
 
 void inodes_remove(struct inodes *t, const char *path)
 {
-	struct inode *i, *next;
 	pthread_mutex_lock(&t->lock);
-	HASH_ITER (by_ino, t->by_ino, i, next) {
-		if (strcmp(i->key->path, path) == 0)
-			remove_key_locked(t, i);
-	}
+	struct name *n = find_name_locked(t, path);
+	if (n)
+		remove_name_locked(t, n);
 	pthread_mutex_unlock(&t->lock);
+}
+
+/* The inodes of `from` get the name `to`, which a look-up has made since it was removed. */
+static void merge_locked(struct inodes *t, struct name *to, struct name *from)
+{
+	struct inode *i;
+	DL_FOREACH(from->inodes, i)
+	{
+		i->name = to;
+	}
+	DL_CONCAT(to->inodes, from->inodes);
+	from->inodes = NULL;
+	drop_empty_locked(t, from);
 }
 
 void inodes_rename(struct inodes *t, const char *from, const char *to)
 {
-	struct inode *i, *next;
+	char *path = strdup(to);
 	pthread_mutex_lock(&t->lock);
-	HASH_ITER (by_ino, t->by_ino, i, next) {
-		struct key *key;
-		if (strcmp(i->key->path, from) != 0)
-			continue;
-		remove_key_locked(t, i);
-		key = new_key(to, i->key->version);
-		if (!key)
-			continue;
-		free(i->key);
-		i->key = key;
-		/* If this fails for lack of memory, the next lookup makes another inode. */
-		if (!find_key_locked(t, i))
-			add_key_locked(t, i);
+	struct name *n = find_name_locked(t, from), *other = find_name_locked(t, to);
+	if (n && n != other) {
+		remove_name_locked(t, n);
+		if (path) {
+			free(n->path);
+			n->path = path;
+			path = NULL;
+		}
+		/* If this fails for lack of memory, the next look-up makes another inode. */
+		if (strcmp(n->path, to) == 0 && other)
+			merge_locked(t, other, n);
+		else if (strcmp(n->path, to) == 0)
+			add_name_locked(t, n);
 	}
 	pthread_mutex_unlock(&t->lock);
+	free(path);
 }
 
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
@@ -227,7 +260,7 @@ int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
 	pthread_mutex_lock(&t->lock);
 	const struct inode *i = find_ino_locked(t, ino);
 	if (i) {
-		*out = (struct inode_view){.ino = ino, .path = strdup(i->key->path), .st = i->st};
+		*out = (struct inode_view){.ino = ino, .path = strdup(i->name->path), .st = i->st};
 		rc = out->path ? 0 : -ENOMEM;
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -238,14 +271,12 @@ bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st)
 {
 	pthread_mutex_lock(&t->lock);
 	struct inode *i = find_ino_locked(t, ino);
-	bool same = i && i->key->version == st->version;
-	if (i && i->key->version == 0) {
-		remove_key_locked(t, i);
-		i->key->version = st->version;
+	bool same = i && i->st.version == st->version;
+	if (i && i->st.version == 0 && !st->draft) {
 		i->st = *st;
-		/* If this fails for lack of memory, the next lookup makes another inode. */
-		if (!find_key_locked(t, i))
-			add_key_locked(t, i);
+		/* Another inode that has this version comes first. */
+		DL_DELETE(i->name->inodes, i);
+		DL_APPEND(i->name->inodes, i);
 		same = true;
 	}
 	pthread_mutex_unlock(&t->lock);

@@ -7,6 +7,10 @@
  * The inode of a file that was never opened has version 0. When the file is opened for the first
  * time, the inode adopts the version that was opened. From then on its attributes do not change,
  * except for the mode, because permissions can change without a new version.
+ *
+ * A draft has a version, and so an inode, of its own. Its attributes here are those of a look-up,
+ * and not valid: see engine_draft_stat_version(). The inode of a committed file never becomes that
+ * of a draft, because readers use it.
  */
 #ifndef FUSE_INODES_H
 #define FUSE_INODES_H
@@ -25,7 +29,7 @@ struct inodes;
 struct inode_view {
 	uint64_t ino;
 	char *path;	       /* heap */
-	struct engine_stat st; /* version 0: only the kind is valid */
+	struct engine_stat st; /* version 0 or a draft: size and times are not valid */
 };
 static inline void inode_view_release(struct inode_view *v)
 {
@@ -47,8 +51,8 @@ void inodes_rename(struct inodes *t, const char *from, const char *to);
 /* -ESTALE: the table has no such number; -ENOMEM. */
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
 /* Call it when a file with these attributes was opened for this inode. An inode with version 0 gets
- * the file's version. True if the inode has the file's version now. False: it has another version,
- * and the kernel must look the name up again. */
+ * the file's version, unless the file is a draft. True if the inode has the file's version now.
+ * False: it has another version, and the kernel must look the name up again. */
 bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st);
 
 #endif

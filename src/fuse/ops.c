@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of operations, and the operations that always fail. */
+/* The table of operations, and what is asked of the kernel. */
 #include "ops.h"
-
-#include <errno.h>
 
 #include "session.h"
 
@@ -13,37 +11,19 @@ static void init(void *arg, struct fuse_conn_info *conn)
 	/* Replies are in memory. Copying them is faster than moving pages through a pipe. */
 	conn->want &= ~(unsigned int)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
 				      FUSE_CAP_SPLICE_MOVE);
-	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS);
+	/* Each write(2) arrives at once and in order, so that the status of an HDF5 file in a draft
+	 * says what its program has done. */
+	conn->want &= ~(unsigned int)FUSE_CAP_WRITEBACK_CACHE;
+	conn->want |= conn->capable &
+		      (FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC);
+	if (conn->max_write > SESSION_WRITE_MAX)
+		conn->max_write = SESSION_WRITE_MAX;
 	conn->max_background = SESSION_BACKGROUND;
 	conn->congestion_threshold = SESSION_BACKGROUND * 3 / 4;
 }
 
-/* The content of files and their attributes cannot be changed. On a writable mount, programs that
- * copy attributes ignore ENOTSUP. */
-static void refuse_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
-			  struct fuse_file_info *fi)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
-			 struct fuse_file_info *fi)
-{
-	fuse_reply_err(req, EROFS);
-}
-
-static void refuse_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
-			    size_t size, int flags)
-{
-	fuse_reply_err(req, session_of(req)->opt->write ? ENOTSUP : EROFS);
-}
-
-static void refuse_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
-{
-	fuse_reply_err(req, session_of(req)->opt->write ? ENOTSUP : EROFS);
-}
-
-/* libhdf5 needs file locks. Without .flock and .getlk the kernel manages them itself. */
+/* libhdf5 needs file locks. Without .flock and .getlk the kernel manages them itself. Without
+ * .copy_file_range it reads and writes. */
 const struct fuse_lowlevel_ops ops_table = {
 	.init = init,
 	.lookup = ops_lookup,
@@ -69,8 +49,11 @@ const struct fuse_lowlevel_ops ops_table = {
 	.symlink = ops_symlink,
 	.rename = ops_rename,
 	.link = ops_link,
-	.create = refuse_create,
-	.write = refuse_write,
-	.setxattr = refuse_setxattr,
-	.removexattr = refuse_removexattr,
+	.create = ops_create,
+	.write = ops_write,
+	.fallocate = ops_fallocate,
+	.flush = ops_flush,
+	.fsync = ops_fsync,
+	.setxattr = ops_setxattr,
+	.removexattr = ops_removexattr,
 };

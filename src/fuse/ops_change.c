@@ -7,7 +7,6 @@
 #include "ops.h"
 
 #include <errno.h>
-#include <sys/stat.h>
 
 #include "reply.h"
 #include "request.h"
@@ -26,10 +25,9 @@ static bool may_change(fuse_req_t req, fuse_ino_t parent, const char *name)
 	return !code;
 }
 
-/* may_change() and ops_path(). */
-static bool begin(fuse_req_t req, fuse_ino_t parent, const char *name, char path[OPS_PATH_MAX])
+bool ops_change_path(fuse_req_t req, fuse_ino_t parent, const char *name, char path[REPLY_PATH_MAX])
 {
-	return may_change(req, parent, name) && ops_path(req, parent, name, path);
+	return may_change(req, parent, name) && reply_get_path(req, parent, name, path);
 }
 
 static void reply(fuse_req_t req, int rc, const char *what, const char *path, const struct err *err)
@@ -43,11 +41,11 @@ static void reply(fuse_req_t req, int rc, const char *what, const char *path, co
 void ops_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	struct session *s = session_of(req);
-	char path[OPS_PATH_MAX];
+	char path[REPLY_PATH_MAX];
 	struct engine_stat st;
 	struct err err = ERR_INIT;
 	struct request request;
-	if (!begin(req, parent, name, path))
+	if (!ops_change_path(req, parent, name, path))
 		return;
 	request_begin(s->requests, &request, req, 0);
 	int rc = engine_mkdir(s->engine, path, &err);
@@ -65,10 +63,10 @@ static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name,
 			int (*remove)(struct engine *e, const char *path, struct err *err))
 {
 	struct session *s = session_of(req);
-	char path[OPS_PATH_MAX];
+	char path[REPLY_PATH_MAX];
 	struct err err = ERR_INIT;
 	struct request request;
-	if (!begin(req, parent, name, path))
+	if (!ops_change_path(req, parent, name, path))
 		return;
 	request_begin(s->requests, &request, req, 0);
 	const int rc = remove(s->engine, path, &err);
@@ -92,10 +90,11 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t 
 		const char *new_name, unsigned int flags)
 {
 	struct session *s = session_of(req);
-	char from[OPS_PATH_MAX], to[OPS_PATH_MAX];
+	char from[REPLY_PATH_MAX], to[REPLY_PATH_MAX];
 	struct err err = ERR_INIT;
 	struct request request;
-	if (!begin(req, parent, name, from) || !begin(req, new_parent, new_name, to))
+	if (!ops_change_path(req, parent, name, from) ||
+	    !ops_change_path(req, new_parent, new_name, to))
 		return;
 	request_begin(s->requests, &request, req, 0);
 	const int rc = engine_rename(s->engine, from, to, flags, &err);
@@ -107,25 +106,7 @@ void ops_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t 
 		reply(req, rc, "rename", from, &err);
 }
 
-/* Owner, mode and times follow from the bucket. Programs that copy or unpack files set them, and
- * must not fail. */
-void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
-		 struct fuse_file_info *fi)
-{
-	if (!session_of(req)->opt->write || to_set & FUSE_SET_ATTR_SIZE)
-		fuse_reply_err(req, EROFS);
-	else
-		ops_getattr(req, ino, fi);
-}
-
 /* ---- what a bucket cannot hold ---- */
-
-/* A regular file would have content, which cannot be written. */
-void ops_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t rdev)
-{
-	if (may_change(req, parent, name))
-		fuse_reply_err(req, S_ISREG(mode) ? EROFS : EPERM);
-}
 
 void ops_symlink(fuse_req_t req, const char *link, fuse_ino_t parent, const char *name)
 {

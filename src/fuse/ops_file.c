@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Files. For an open request the daemon finds out which version the bucket holds. If that is not
- * the version of the inode, the daemon replies with ESTALE. The kernel then looks the name up again
- * and opens the inode of the new version, all within one open(2) of the program (see reopen.h).
- */
+/* Reads of open files. */
 #include "ops.h"
 
 #include <errno.h>
@@ -12,163 +8,21 @@
 #include <string.h>
 
 #include <unistd.h>
-#include <utlist.h>
 
 #include <base/cancel.h>
 #include <base/mem.h>
 
-#include "read_ahead.h"
-#include "reopen.h"
+#include "handle.h"
 #include "reply.h"
 #include "request.h"
 #include "stats_files.h"
 
 enum { PAGE_BYTES = 4096 };
 
-struct handle {
-	struct engine_file *file; /* NULL: a file of stats_files.h, with this text */
-	char *text;
-	size_t len;
-	/* 1 + the offset of the read-ahead that was cancelled last. 0: none was cancelled, or the
-	 * kernel has repeated it. */
-	atomic_uint_fast64_t expired_at;
-	struct handle *prev, *next;
-};
-
-static struct handle *handle_of(const struct fuse_file_info *fi)
-{
-	return (struct handle *)(uintptr_t)fi->fh;
-}
-
-static struct handle *new_handle(struct session *s, struct engine_file *file)
-{
-	struct handle *h = calloc(1, sizeof(*h));
-	if (!h)
-		return NULL;
-	h->file = file;
-	pthread_mutex_lock(&s->handles_lock);
-	DL_APPEND(s->handles, h);
-	pthread_mutex_unlock(&s->handles_lock);
-	return h;
-}
-
-static void free_handle(struct session *s, struct handle *h)
-{
-	pthread_mutex_lock(&s->handles_lock);
-	DL_DELETE(s->handles, h);
-	pthread_mutex_unlock(&s->handles_lock);
-	engine_file_close(h->file);
-	free(h->text);
-	free(h);
-}
-
-void ops_file_close_all(struct session *s)
-{
-	while (s->handles)
-		free_handle(s, s->handles);
-}
-
-/* Opens the current version of a file. False: the kernel has got the reply EINTR. */
-static bool open_current(fuse_req_t req, const struct inode_view *view, struct engine_file **out,
-			 int *rc, struct err *err)
-{
-	struct session *s = session_of(req);
-	struct request request;
-	*rc = 0;
-	*out = reopen_take(s->reopen, fuse_req_ctx(req)->pid, view->path, view->st.version);
-	if (*out)
-		return true;
-	request_begin(s->requests, &request, req, 0);
-	*rc = engine_file_open(s->engine, view->path, out, err);
-	if (request_end(&request))
-		return true;
-	if (*rc == 0)
-		engine_file_close(*out);
-	return false;
-}
-
-/* -ESTALE: the file has not the inode's version. The file then belongs to s->reopen, which keeps it
- * for the kernel's second open request. */
-static int adopt(struct session *s, pid_t thread, const struct inode_view *view,
-		 struct engine_file *file, struct err *err)
-{
-	struct engine_stat st;
-	engine_file_stat(file, &st);
-	if (inodes_adopt(s->inodes, view->ino, &st))
-		return 0;
-	reopen_put(s->reopen, thread, view->path, file);
-	return err_set(err, -ESTALE, "%s: has changed", view->path);
-}
-
-/* All reads of one open file get the same text. They bypass the page cache, because the text can be
- * longer than the size that an earlier stat has reported. */
-static void open_stats(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct session *s = session_of(req);
-	struct err err = ERR_INIT;
-	char *text = NULL;
-	size_t len = 0;
-	int rc = stats_files_text(s->engine, ino, &text, &len, &err);
-	struct handle *h = rc ? NULL : new_handle(s, NULL);
-	if (!rc && !h)
-		rc = err_set(&err, -ENOMEM, "out of memory");
-	if (rc) {
-		free(text);
-		reply_fail(req, rc, "open", STATS_DIR_NAME, &err);
-		return;
-	}
-	h->text = text;
-	h->len = len;
-	fi->fh = (uintptr_t)h;
-	fi->direct_io = 1;
-	fi->noflush = 1;
-	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
-		free_handle(s, h);
-}
-
 void ops_file_stats_attr(fuse_req_t req, fuse_ino_t ino, const struct fuse_file_info *fi)
 {
 	const struct handle *h = fi && ino != STATS_DIR_INO ? handle_of(fi) : NULL;
 	ops_stats_getattr(req, ino, h ? &h->len : NULL);
-}
-
-void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct session *s = session_of(req);
-	auto_inode struct inode_view view = {0};
-	struct engine_file *file = NULL;
-	struct err err = ERR_INIT;
-	if ((fi->flags & O_ACCMODE) != O_RDONLY) {
-		fuse_reply_err(req, EROFS);
-		return;
-	}
-	if (stats_files_has(ino)) {
-		open_stats(req, ino, fi);
-		return;
-	}
-	if (!reply_get_inode(req, ino, &view))
-		return;
-	if (!atomic_flag_test_and_set(&s->tuned))
-		read_ahead_tune(s->opt->mountpoint);
-	int rc;
-	if (!open_current(req, &view, &file, &rc, &err))
-		return;
-	if (!rc)
-		rc = adopt(s, fuse_req_ctx(req)->pid, &view, file, &err);
-	struct handle *h = rc ? NULL : new_handle(s, file);
-	if (!rc && !h) {
-		engine_file_close(file);
-		rc = err_set(&err, -ENOMEM, "out of memory");
-	}
-	if (rc) {
-		reply_fail(req, rc, "open", view.path, &err);
-		return;
-	}
-	fi->fh = (uintptr_t)h;
-	fi->keep_cache = engine_file_cacheable(file);
-	fi->noflush = 1;
-	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
-		free_handle(s, h);
 }
 
 /* Each thread keeps its buffer: allocating 1 MiB for each read would take as long as copying it. */
@@ -281,12 +135,6 @@ void ops_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fus
 	if (n == -ESTALE)
 		log_warning(s->log, "read %s: %s", path, err.msg);
 	reply_fail(req, (int)n, "read", path, &err);
-}
-
-void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	free_handle(session_of(req), handle_of(fi));
-	fuse_reply_err(req, 0);
 }
 
 void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, struct fuse_file_info *fi)

@@ -10,21 +10,21 @@
 #include <base/checksum.h>
 #include <base/mem.h>
 
+#include "draft_view.h"
 #include "reopen.h"
 #include "reply.h"
 #include "request.h"
 #include "stats_files.h"
 
 enum {
-	NAME_MAX_BYTES = 255,
 	XATTR_MAX_BYTES = 65536,
 	STATFS_BLOCK = 4096,
 };
 
-static void reply_negative(fuse_req_t req)
+static void reply_negative(fuse_req_t req, bool is_shared)
 {
 	const struct fuse_entry_param none = {.entry_timeout = session_of(req)->opt->metadata_ttl};
-	if (none.entry_timeout > 0)
+	if (none.entry_timeout > 0 && !is_shared)
 		fuse_reply_entry(req, &none);
 	else
 		fuse_reply_err(req, ENOENT);
@@ -36,37 +36,27 @@ static uint64_t subject_of(fuse_ino_t parent, const char *name)
 	return checksum_lookup3(name, strlen(name), (uint32_t)parent) | UINT64_C(1) << 63;
 }
 
-bool ops_path(fuse_req_t req, fuse_ino_t parent, const char *name, char path[OPS_PATH_MAX])
+/* is_shared: a process that writes the draft of this name sees another file. */
+static void reply_entry(fuse_req_t req, const char *path, const struct engine_stat *st,
+			bool is_shared)
 {
-	auto_inode struct inode_view dir = {0};
-	if (!reply_get_inode(req, parent, &dir))
-		return false;
-	size_t len = strlen(dir.path), n = strlen(name);
-	if (n > NAME_MAX_BYTES || len + n + 2 > OPS_PATH_MAX) {
-		fuse_reply_err(req, ENAMETOOLONG);
-		return false;
+	struct session *s = session_of(req);
+	struct fuse_entry_param entry;
+	struct err err = ERR_INIT;
+	const int rc = reply_make_entry(s, path, st, &entry, &err);
+	if (rc) {
+		reply_fail(req, rc, "look up", path, &err);
+		return;
 	}
-	memcpy(path, dir.path, len);
-	if (len)
-		path[len++] = '/';
-	memcpy(path + len, name, n + 1);
-	return true;
+	if (is_shared)
+		entry.entry_timeout = 0;
+	if (fuse_reply_entry(req, &entry) == -ENOENT) /* the kernel has dropped the request */
+		inodes_forget(s->inodes, entry.ino, 1);
 }
 
 void ops_reply_entry(fuse_req_t req, const char *path, const struct engine_stat *st)
 {
-	struct session *s = session_of(req);
-	struct fuse_entry_param entry = {.ino = inodes_look_up(s->inodes, path, st)};
-	struct err err = ERR_INIT;
-	if (!entry.ino) {
-		reply_fail(req, err_set(&err, -ENOMEM, "out of memory"), "look up", path, &err);
-		return;
-	}
-	entry.entry_timeout = s->opt->metadata_ttl;
-	entry.attr_timeout = reply_attr_timeout(s, st);
-	reply_attr(s, entry.ino, st, &entry.attr);
-	if (fuse_reply_entry(req, &entry) == -ENOENT) /* the kernel has dropped the request */
-		inodes_forget(s->inodes, entry.ino, 1);
+	reply_entry(req, path, st, false);
 }
 
 void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -74,29 +64,33 @@ void ops_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct session *s = session_of(req);
 	struct engine_stat st;
 	struct err err = ERR_INIT;
-	char path[OPS_PATH_MAX];
+	char path[REPLY_PATH_MAX];
+	const pid_t thread = fuse_req_ctx(req)->pid;
 	if (stats_files_own(parent, name)) {
 		ops_stats_lookup(req, parent, name);
 		return;
 	}
-	if (!ops_path(req, parent, name, path))
+	if (!reply_get_path(req, parent, name, path))
 		return;
 	struct request request;
 	int rc = 0;
-	if (!reopen_stat(s->reopen, fuse_req_ctx(req)->pid, path, &st)) {
+	enum draft_view view = DRAFT_SEEN;
+	if (!reopen_stat(s->reopen, thread, path, &st))
+		view = draft_view(s, thread, path, &st);
+	if (view != DRAFT_SEEN) {
 		request_begin(s->requests, &request, req, subject_of(parent, name));
 		rc = engine_lookup(s->engine, path, &st, &err);
 		if (!request_end(&request))
 			return;
 	}
 	if (rc)
-		reopen_end(s->reopen, fuse_req_ctx(req)->pid);
+		reopen_end(s->reopen, thread);
 	if (rc == -ENOENT)
-		reply_negative(req);
+		reply_negative(req, view == DRAFT_HIDDEN);
 	else if (rc)
 		reply_fail(req, rc, "look up", path, &err);
 	else
-		ops_reply_entry(req, path, &st);
+		reply_entry(req, path, &st, view == DRAFT_HIDDEN);
 }
 
 void ops_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
@@ -123,6 +117,10 @@ static int stat_inode(struct session *s, const struct inode_view *view, struct s
 	if (view->ino == INODES_ROOT) {
 		st = s->root;
 		*timeout = ROOT_TTL_S;
+	} else if (st.draft) {
+		*timeout = 0;
+		if (!engine_draft_stat_version(s->engine, st.version, &st))
+			return err_set(err, -ESTALE, "%s: was committed", view->path);
 	} else if (st.version == 0) {
 		int rc = engine_getattr(s->engine, view->path, &st, err);
 		if (rc)
@@ -174,7 +172,7 @@ void ops_statfs(fuse_req_t req, fuse_ino_t ino)
 	struct statvfs out = {
 		.f_bsize = STATFS_BLOCK,
 		.f_frsize = STATFS_BLOCK,
-		.f_namemax = NAME_MAX_BYTES,
+		.f_namemax = SESSION_NAME_MAX,
 	};
 	uint64_t free_bytes = 0, total_bytes = 0;
 	if (engine_space(session_of(req)->engine, &free_bytes, &total_bytes) == 0) {
@@ -225,12 +223,59 @@ static void reply_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 		fuse_reply_buf(req, value, (size_t)n);
 }
 
+/* Attributes that other file systems have: labels, access control lists, capabilities. */
+static bool is_foreign(const char *name)
+{
+	static const char user[] = "user.";
+	return strncmp(name, user, sizeof(user) - 1) != 0;
+}
+
+/* The kernel asks for security.capability before every write(2). */
 void ops_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	reply_xattr(req, ino, name, size);
+	if (is_foreign(name))
+		fuse_reply_err(req, ENODATA);
+	else
+		reply_xattr(req, ino, name, size);
 }
 
 void ops_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
 	reply_xattr(req, ino, NULL, size);
+}
+
+/* Programs that copy attributes ignore EOPNOTSUPP. */
+void ops_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value, size_t size,
+		  int flags)
+{
+	struct session *s = session_of(req);
+	auto_inode struct inode_view view = {0};
+	struct request request;
+	struct err err = ERR_INIT;
+	if (!s->opt->write || is_foreign(name) || stats_files_has(ino)) {
+		fuse_reply_err(req, s->opt->write ? EOPNOTSUPP : EROFS);
+		return;
+	}
+	if (!reply_get_inode(req, ino, &view))
+		return;
+	request_begin(s->requests, &request, req, 0);
+	const int rc = engine_setxattr(s->engine, view.path, name, value, size, flags, &err);
+	if (!request_end(&request))
+		return;
+	if (rc)
+		reply_fail(req, rc, "set an attribute of", view.path, &err);
+	else
+		fuse_reply_err(req, 0);
+}
+
+/* No file has other attributes than those that describe it, and these cannot be removed. */
+void ops_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	static const char own[] = "user.hsds.";
+	if (!session_of(req)->opt->write)
+		fuse_reply_err(req, EROFS);
+	else if (is_foreign(name) || strncmp(name, own, sizeof(own) - 1) == 0)
+		fuse_reply_err(req, EOPNOTSUPP);
+	else
+		fuse_reply_err(req, ENODATA);
 }

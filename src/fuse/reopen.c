@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list of files, the oldest first. Every search removes the expired files. Files are closed after
- * the lock is released.
+ * the lock is released, because closing one that was truncated commits it.
  */
 #include "reopen.h"
 
@@ -14,6 +14,7 @@ struct kept {
 	pid_t thread;
 	uint64_t since;
 	struct engine_file *file;
+	bool writes, expired;
 	struct kept *prev, *next;
 	char path[];
 };
@@ -72,7 +73,7 @@ static struct kept *find_locked(struct reopen *t, pid_t thread, const char *path
 	struct kept *k, *next, *found = NULL;
 	DL_FOREACH_SAFE(t->list, k, next)
 	{
-		if (now - k->since > max_age)
+		if (k->expired || now - k->since > max_age)
 			remove_locked(t, k, removed);
 		else if (k->thread == thread && strcmp(k->path, path) == 0)
 			found = k;
@@ -80,7 +81,7 @@ static struct kept *find_locked(struct reopen *t, pid_t thread, const char *path
 	return found;
 }
 
-static struct kept *kept_new(pid_t thread, const char *path, struct engine_file *file)
+static struct kept *kept_new(pid_t thread, const char *path, struct engine_file *file, bool writes)
 {
 	const size_t n = strlen(path) + 1;
 	struct kept *k = calloc(1, sizeof(*k) + n);
@@ -88,13 +89,17 @@ static struct kept *kept_new(pid_t thread, const char *path, struct engine_file 
 		return NULL;
 	k->thread = thread;
 	k->file = file;
+	k->writes = writes;
 	memcpy(k->path, path, n);
 	return k;
 }
 
-void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file)
+void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
+		bool writes)
 {
-	struct kept *removed = NULL, *added = thread ? kept_new(thread, path, file) : NULL;
+	struct kept *removed = NULL, *added = NULL;
+	if (thread || writes)
+		added = kept_new(thread, path, file, writes);
 	if (!added) {
 		engine_file_close(file);
 		return;
@@ -125,6 +130,18 @@ void reopen_end(struct reopen *t, pid_t thread)
 	release(removed);
 }
 
+void reopen_expire(struct reopen *t, pid_t thread)
+{
+	struct kept *k;
+	pthread_mutex_lock(&t->lock);
+	DL_FOREACH(t->list, k)
+	{
+		if (k->thread == thread)
+			k->expired = true;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
 bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine_stat *st)
 {
 	struct kept *removed = NULL;
@@ -137,7 +154,8 @@ bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine
 	return k != NULL;
 }
 
-struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version)
+struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version,
+				bool writes)
 {
 	struct kept *removed = NULL;
 	struct engine_file *file = NULL;
@@ -147,7 +165,7 @@ struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path
 	if (k) {
 		remove_locked(t, k, &removed);
 		engine_file_stat(k->file, &st);
-		if (st.version == version) {
+		if (st.version == version && k->writes == writes) {
 			file = k->file;
 			k->file = NULL;
 		}

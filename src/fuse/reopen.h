@@ -12,8 +12,12 @@
  * not share lookups between threads, so the second open is always for the inode that the lookup of
  * the same thread returned.
  *
+ * It is the same with a file that is opened for writing, or truncated by its name: the draft has
+ * another inode than the committed file.
+ *
  * A file is kept for REOPEN_SECONDS at most. It is closed earlier if the thread's call fails, so
- * that the thread's next call does not get it. Any thread.
+ * that the thread's next call does not get it. Closing a truncated file blocks while it is
+ * committed. Any thread.
  */
 #ifndef FUSE_REOPEN_H
 #define FUSE_REOPEN_H
@@ -34,16 +38,23 @@ struct reopen;
 /* clock: monotonic nanoseconds; called under the lock. NULL: out of memory. */
 struct reopen *reopen_new(uint64_t (*clock)(void));
 void reopen_free(struct reopen *t);
-/* Keeps the file for the thread. Closes it instead if there is no memory, or if thread is 0. The
- * kernel reports thread 0 if the thread has no id in the daemon's PID namespace. */
-void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file);
+/* Keeps the file for the thread. writes: the file is one of engine_open_write(). Closes it instead
+ * if there is no memory. The kernel reports thread 0 if the thread has no id in the daemon's PID
+ * namespace. Then a file for reading is closed; one for writing is kept for all such threads,
+ * because programs that write a name share its draft. */
+void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
+		bool writes);
 /* Call it when the open(2) of the thread ends without its file: closes the files that are kept for
  * the thread. */
 void reopen_end(struct reopen *t, pid_t thread);
+/* The same, but another thread closes the files when it calls a function of the table. Does not
+ * block. */
+void reopen_expire(struct reopen *t, pid_t thread);
 /* Attributes of the file that is kept for the thread under this path. False: no file is kept. */
 bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine_stat *st);
-/* That file, transferred to the caller. NULL: no file is kept, or it had another version and was
- * closed. */
-struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version);
+/* That file, transferred to the caller. NULL: no file is kept, or it had another version or was for
+ * another kind of open, and was closed. */
+struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version,
+				bool writes);
 
 #endif

@@ -18,6 +18,8 @@ void reply_fail(fuse_req_t req, int code, const char *what, const char *path, co
 	case -EEXIST:
 	case -ENOTEMPTY:
 	case -EXDEV:
+	case -EROFS:
+	case -EOPNOTSUPP:
 		log_debug(session_of(req)->log, "%s %s: %s", what, path, err->msg);
 		break;
 	default:
@@ -65,5 +67,36 @@ void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat 
 
 double reply_attr_timeout(const struct session *s, const struct engine_stat *st)
 {
-	return st->kind == ENGINE_DIR || st->version ? s->opt->metadata_ttl : 0;
+	const bool constant = st->kind == ENGINE_DIR || (st->version && !st->draft);
+	return constant ? s->opt->metadata_ttl : 0;
+}
+
+bool reply_get_path(fuse_req_t req, fuse_ino_t parent, const char *name, char path[REPLY_PATH_MAX])
+{
+	auto_inode struct inode_view dir = {0};
+	if (!reply_get_inode(req, parent, &dir))
+		return false;
+	size_t len = strlen(dir.path), n = strlen(name);
+	if (n > SESSION_NAME_MAX || len + n + 2 > REPLY_PATH_MAX) {
+		fuse_reply_err(req, ENAMETOOLONG);
+		return false;
+	}
+	memcpy(path, dir.path, len);
+	if (len)
+		path[len++] = '/';
+	memcpy(path + len, name, n + 1);
+	return true;
+}
+
+int reply_make_entry(struct session *s, const char *path, const struct engine_stat *st,
+		     struct fuse_entry_param *out, struct err *err)
+{
+	*out = (struct fuse_entry_param){.ino = inodes_look_up(s->inodes, path, st)};
+	if (!out->ino)
+		return err_set(err, -ENOMEM, "out of memory");
+	out->attr_timeout = reply_attr_timeout(s, st);
+	/* Who sees a draft under the name depends on the process. */
+	out->entry_timeout = st->draft ? 0 : s->opt->metadata_ttl;
+	reply_attr(s, out->ino, st, &out->attr);
+	return 0;
 }

@@ -12,11 +12,18 @@ void reply_fail(fuse_req_t req, int code, const char *what, const char *path,
 		const struct err *err);
 /* Copies an inode to *out. False: the function has replied with ESTALE or ENOMEM. */
 bool reply_get_inode(fuse_req_t req, fuse_ino_t ino, struct inode_view *out);
+enum { REPLY_PATH_MAX = 4096 /* bytes, with the NUL */ };
+/* The path of a name in a directory. False: the function has replied with an error. */
+bool reply_get_path(fuse_req_t req, fuse_ino_t parent, const char *name, char path[REPLY_PATH_MAX]);
+/* Makes an entry with the inode of a path, whose look-up count it increments, and its attributes.
+ * -ENOMEM. */
+int reply_make_entry(struct session *s, const char *path, const struct engine_stat *st,
+		     struct fuse_entry_param *out, struct err *err);
 /* Attributes in the form that the kernel expects. */
 void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat *st,
 		struct stat *out);
-/* Seconds for which the kernel may cache attributes. 0 for a file of version 0, whose size is
- * estimated: a stat after an open then reports the real size. */
+/* Seconds for which the kernel may cache attributes. 0 for a draft, which changes; and for a file
+ * of version 0, whose size is estimated: a stat after an open then reports the real size. */
 double reply_attr_timeout(const struct session *s, const struct engine_stat *st);
 
 #endif

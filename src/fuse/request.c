@@ -186,7 +186,7 @@ int requests_expire(struct requests *t)
 		expiry = t->next_expiry;
 		pthread_mutex_unlock(&t->lock);
 		if (due) {
-			reopen_end(t->reopen, fuse_req_ctx(due)->pid);
+			reopen_expire(t->reopen, fuse_req_ctx(due)->pid);
 			fuse_reply_err(due, EINTR);
 		}
 	} while (due);

@@ -12,6 +12,7 @@
 
 #include <base/mem.h>
 
+#include "handle.h"
 #include "ops.h"
 #include "session.h"
 #include "watchdog.h"
@@ -78,11 +79,14 @@ static void read_root(struct session *s)
 /* Call it after the fork. */
 static int watch_and_serve(struct session *s, struct fuse_session *session, struct err *err)
 {
-	struct watchdog *watchdog = watchdog_start(s->log, s->requests, session, err);
+	struct watchdog *watchdog =
+		watchdog_start(s->log, s->requests, session, s->opt->write, err);
 	if (!watchdog)
 		return err->code;
 	int rc = s->opt->started ? s->opt->started(s->opt->started_arg, err) : 0;
 	if (!rc) {
+		if (s->opt->write)
+			engine_start(s->engine);
 		read_root(s);
 		rc = serve(s, session, err);
 	}
@@ -114,7 +118,7 @@ void fuse_front_free(struct session *session)
 {
 	if (!session)
 		return;
-	ops_file_close_all(session);
+	handle_close_all(session);
 	ops_dir_close_all(session);
 	session_free(session);
 }

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "reopen.h"
 #include "request.h"
+#include "writers.h"
 
 void session_free(struct session *s)
 {
@@ -15,6 +16,7 @@ void session_free(struct session *s)
 	inodes_free(s->inodes);
 	requests_free(s->requests);
 	reopen_free(s->reopen);
+	writers_free(s->writers);
 	pthread_mutex_destroy(&s->handles_lock);
 	free(s);
 }
@@ -33,7 +35,8 @@ struct session *session_new(const struct fuse_front_options *opt, struct engine 
 	s->inodes = inodes_new();
 	s->reopen = reopen_new(clock_ns);
 	s->requests = requests_new(clock_ns, s->reopen);
-	if (s->inodes && s->reopen && s->requests)
+	s->writers = writers_new(writers_process_of);
+	if (s->inodes && s->reopen && s->requests && s->writers)
 		return s;
 	session_free(s);
 	return NULL;

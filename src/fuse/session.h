@@ -25,12 +25,15 @@ enum {
 	SESSION_IDLE_THREADS = 8,  /* idle threads that are kept; more compete for few processors */
 	SESSION_BLKSIZE = 1 << 17, /* st_blksize: how much cp reads at once. With more, programs
 				    with buffered readers would load chunks for a few bytes */
+	SESSION_WRITE_MAX = 1 << 20, /* bytes of one write request */
+	SESSION_NAME_MAX = 255,	     /* bytes of a name */
 };
 
 struct dir;
 struct handle;
 struct reopen;
 struct requests;
+struct writers;
 
 struct session {
 	struct engine *engine;
@@ -39,12 +42,13 @@ struct session {
 	struct inodes *inodes;
 	struct requests *requests;
 	struct reopen *reopen;
+	struct writers *writers;
 	struct engine_stat root; /* attributes of the root, read once after mounting */
 	pthread_key_t buffer;	 /* each thread's buffer for reads */
 	atomic_flag tuned;	 /* read_ahead_tune() was called */
 	pthread_mutex_t handles_lock;
 	/* Files and directories that are open; closed at the end of the mount. */
-	struct handle *handles; /* ops_file.c */
+	struct handle *handles; /* handle.c */
 	struct dir *dirs;	/* ops_dir.c */
 };
 

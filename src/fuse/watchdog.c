@@ -36,6 +36,7 @@ struct watchdog {
 	struct requests *requests;
 	struct fuse_session *session;
 	pthread_t thread, loop;
+	bool writes;
 	int signals;	  /* signalfd */
 	atomic_bool stop; /* the session has ended */
 	sigset_t old_mask;
@@ -54,12 +55,15 @@ static void drain(int fd)
 		;
 }
 
-/* Ends the process while requests are still being served. The mount is read-only, so no data are
- * lost. Without the unmount a dead mount point would be left behind. */
+/* Ends the process while requests are still being served. No data are lost: the journal has what
+ * the bucket has not. Without the unmount a dead mount point would be left behind. */
 static void exit_now(struct watchdog *w) __attribute__((noreturn));
 static void exit_now(struct watchdog *w)
 {
-	log_warning(w->log, "exiting without waiting for requests to the bucket that do not end");
+	log_warning(w->log, "exiting without waiting for requests to the bucket that do not end%s",
+		    w->writes ? "; the journal keeps files that are not in the bucket: see "
+				"hsimage recover"
+			      : "");
 	fuse_session_unmount(w->session);
 	_exit(EXIT_SUCCESS);
 }
@@ -72,13 +76,14 @@ static void *watch(void *arg)
 		{.fd = requests_fd(w->requests), .events = POLLIN},
 		{.fd = fuse_session_fd(w->session)},
 	};
+	const int grace_ms = w->writes ? WATCHDOG_GRACE_WRITE_MS : WATCHDOG_GRACE_MS;
 	uint64_t grace_ends = 0; /* 0: the session is not ending */
 	int timeout = -1;
 	while (!atomic_load(&w->stop)) {
 		if (poll(fds, sizeof(fds) / sizeof(fds[0]), timeout) < 0)
 			continue;
 		if (!grace_ends && (fds[0].revents || fds[2].revents)) {
-			grace_ends = clock_ns() + WATCHDOG_GRACE_MS * UINT64_C(1000000);
+			grace_ends = clock_ns() + (uint64_t)grace_ms * 1000000;
 			fuse_session_exit(w->session);
 			requests_stop(w->requests);
 			fds[2].fd = -1; /* poll() would report its error every time */
@@ -120,7 +125,7 @@ static void release(struct watchdog *w)
 }
 
 struct watchdog *watchdog_start(struct log *log, struct requests *requests,
-				struct fuse_session *session, struct err *err)
+				struct fuse_session *session, bool writes, struct err *err)
 {
 	const struct sigaction nudge = {.sa_handler = do_nothing};
 	struct watchdog *w = calloc(1, sizeof(*w));
@@ -132,6 +137,7 @@ struct watchdog *watchdog_start(struct log *log, struct requests *requests,
 	w->log = log;
 	w->requests = requests;
 	w->session = session;
+	w->writes = writes;
 	w->loop = pthread_self();
 	ending_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, &w->old_mask);

@@ -57,12 +57,16 @@ def default_signals():
 
 class Mount:
     """hsmount in the foreground: `with Mount(bucket, directory, "cache_size=1M") as m: m.path`.
-    env: its environment, if it is not that of the test."""
+    env: its environment, if it is not that of the test. A writable mount has its journal in the
+    directory, unless the options name another one."""
 
     def __init__(self, bucket, directory, *options, env=None):
         self.bucket, self.options, self.env = os.fspath(bucket), options, env
         self.path = os.path.join(os.fspath(directory), "mnt")
         self.log_path = os.path.join(os.fspath(directory), "log")
+        self.journal = os.path.join(os.fspath(directory), "journal")
+        if "rw" in options and not any(o.startswith("journal_dir=") for o in options):
+            self.options += (f"journal_dir={self.journal}",)
         self.process = None
 
     def __enter__(self):

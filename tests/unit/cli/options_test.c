@@ -106,6 +106,8 @@ static void wrong_options_are_refused(void **state)
 		{"ro,remount", "-o remount: the options of a mount cannot be changed"},
 		{"relatimes", "-o relatimes: unknown option"},
 		{"cache_disk_size=1023k", "cache_disk_size=1023k: must be at least 1M"},
+		{"spool_size=1", "spool_size=1: must be at least 1M"},
+		{"journal_dir=", "journal_dir=: must not be empty"},
 		{"region=\"eu,ro", "-o region=eu,ro: the closing quote is missing"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -114,6 +116,30 @@ static void wrong_options_are_refused(void **state)
 		const char *message = add(&o, true, cases[i].list, &err);
 		if (strncmp(message, cases[i].message, strlen(cases[i].message)) != 0)
 			fail_msg("%s: %s", cases[i].list, message);
+		options_release(&o);
+	}
+}
+
+static void options_that_need_others(void **state)
+{
+	static const struct {
+		const char *list, *message;
+	} cases[] = {
+		{"cache_dir=/c,cache_disk_size=1M", ""},
+		{"cache_disk_size=1M",
+		 "cache_disk_size: nothing is kept on disk without cache_dir"},
+		{"rw,journal_dir=/j,spool_size=1M", ""},
+		{"journal_dir=/j,ro,rw", ""},
+		{"journal_dir=/j", "journal_dir: nothing is written without rw"},
+		{"rw,spool_size=1M,ro", "spool_size: nothing is written without rw"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct options o;
+		struct err err;
+		assert_string_equal(add(&o, true, cases[i].list, &err), "");
+		const int rc = options_check(&o, &err);
+		assert_string_equal(err.msg, cases[i].message);
+		assert_int_equal(rc, cases[i].message[0] ? -EINVAL : 0);
 		options_release(&o);
 	}
 }
@@ -175,6 +201,7 @@ int main(void)
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(users_and_groups_have_names),
 		cmocka_unit_test(wrong_options_are_refused),
+		cmocka_unit_test(options_that_need_others),
 		cmocka_unit_test(words_of_fstab_are_ignored),
 		cmocka_unit_test(operands_are_counted),
 	};

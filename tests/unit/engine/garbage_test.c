@@ -214,6 +214,26 @@ static void test_notes(void **state)
 	assert_string_equal(w.deleted, "a=1 c=3 ");
 }
 
+/* An entry that is added before the change. */
+static void test_early(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	const struct change_garbage one = {.any = true, .storage = 1}, two = {true, 2};
+	garbage_add_early(w.q, "a", &one, 9);
+	garbage_add_early(w.q, "b", &two, 0);
+	garbage_add_early(w.q, "c", &(struct change_garbage){.any = false}, 0);
+	garbage_confirm(w.q, 9);
+	garbage_confirm(w.q, 8);
+	assert_string_equal(w.notes, "0:expected:a=1>9 1:expected:b=2>0 0:removed:a=1>0 ");
+	w.notes[0] = '\0';
+	w.verdict = GARBAGE_STAYS;
+	assert_int_equal(after(&w, 30), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 ");
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 ");
+}
+
 /* Without notes it works, too. */
 static void test_no_notes(void **state)
 {
@@ -277,10 +297,11 @@ static void test_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_delay),	  cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_failures),  cmocka_unit_test(test_other_names),
-		cmocka_unit_test(test_notes),	  cmocka_unit_test(test_no_notes),
-		cmocka_unit_test(test_inherited), cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_delay),	 cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_failures), cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_notes),	 cmocka_unit_test(test_no_notes),
+		cmocka_unit_test(test_early),	 cmocka_unit_test(test_inherited),
+		cmocka_unit_test(test_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

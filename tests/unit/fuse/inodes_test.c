@@ -170,6 +170,55 @@ static void an_inode_follows_its_file(void **state)
 	assert_false(exists(*state, unopened));
 }
 
+static void a_removed_inode_stays_removed(void **state)
+{
+	auto_inode struct inode_view view = {0};
+	uint64_t old = look_up(*state, "a", 1);
+	inodes_remove(*state, "a");
+	uint64_t fresh = look_up(*state, "a", 1);
+	inodes_rename(*state, "a", "b");
+	assert_int_equal(look_up(*state, "b", 1), fresh);
+	assert_int_equal(inodes_get(*state, old, &view), 0);
+	assert_string_equal(view.path, "a");
+	inodes_forget(*state, old, 1);
+	assert_false(exists(*state, old));
+	assert_int_equal(look_up(*state, "b", 1), fresh);
+}
+
+/* Another thread can look the new name up between inodes_remove() and inodes_rename(). */
+static void a_rename_meets_a_look_up(void **state)
+{
+	auto_inode struct inode_view view = {0};
+	uint64_t a = look_up(*state, "a", 1), newer = look_up(*state, "a", 2);
+	uint64_t b = look_up(*state, "b", 1);
+	inodes_rename(*state, "a", "b");
+	assert_int_equal(look_up(*state, "b", 1), b);
+	assert_int_equal(look_up(*state, "b", 2), newer);
+	assert_int_equal(inodes_get(*state, a, &view), 0);
+	assert_string_equal(view.path, "b");
+	inodes_forget(*state, b, 2);
+	assert_int_equal(look_up(*state, "b", 1), a);
+	inodes_rename(*state, "b", "b");
+	assert_int_equal(look_up(*state, "b", 1), a);
+	inodes_rename(*state, "none", "b");
+	assert_int_equal(look_up(*state, "b", 1), a);
+}
+
+static void a_draft_has_its_own_inode(void **state)
+{
+	const uint64_t version = UINT64_C(1) << 63 | 7;
+	const struct engine_stat draft = {.kind = ENGINE_PLAIN, .version = version, .draft = true};
+	uint64_t unopened = look_up(*state, "a", 0);
+	assert_false(inodes_adopt(*state, unopened, &draft));
+	assert_int_equal(look_up(*state, "a", 0), unopened);
+	uint64_t ino = inodes_look_up(*state, "a", &draft);
+	assert_int_not_equal(ino, unopened);
+	assert_true(inodes_adopt(*state, ino, &draft));
+	inodes_rename(*state, "a", "b");
+	assert_int_equal(inodes_look_up(*state, "b", &draft), ino);
+	assert_int_equal(look_up(*state, "b", 0), unopened);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -185,6 +234,9 @@ int main(void)
 		TEST(many_inodes_have_different_numbers),
 		TEST(a_removed_path_gets_another_inode),
 		TEST(an_inode_follows_its_file),
+		TEST(a_removed_inode_stays_removed),
+		TEST(a_rename_meets_a_look_up),
+		TEST(a_draft_has_its_own_inode),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,15 +64,15 @@ static void a_file_is_found_by_thread_path_and_version(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3};
-	assert_null(reopen_take(t, ME, "a", 3));
-	reopen_put(t, ME, "a", &f);
+	assert_null(reopen_take(t, ME, "a", 3, false));
+	reopen_put(t, ME, "a", &f, false);
 	assert_int_equal(kept_version(t, ME, "a"), 3);
 	assert_int_equal(kept_version(t, ME, "b"), 0);
 	assert_int_equal(kept_version(t, OTHER, "a"), 0);
-	assert_null(reopen_take(t, ME, "b", 3));
-	assert_null(reopen_take(t, OTHER, "a", 3));
-	assert_ptr_equal(reopen_take(t, ME, "a", 3), &f);
-	assert_null(reopen_take(t, ME, "a", 3));
+	assert_null(reopen_take(t, ME, "b", 3, false));
+	assert_null(reopen_take(t, OTHER, "a", 3, false));
+	assert_ptr_equal(reopen_take(t, ME, "a", 3, false), &f);
+	assert_null(reopen_take(t, ME, "a", 3, false));
 	assert_int_equal(f.closed, 0);
 }
 
@@ -80,8 +80,8 @@ static void another_version_is_closed(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3};
-	reopen_put(t, ME, "a", &f);
-	assert_null(reopen_take(t, ME, "a", 4));
+	reopen_put(t, ME, "a", &f, false);
+	assert_null(reopen_take(t, ME, "a", 4, false));
 	assert_int_equal(f.closed, 1);
 	assert_int_equal(kept_version(t, ME, "a"), 0);
 }
@@ -90,35 +90,63 @@ static void a_second_file_of_a_thread_replaces_the_first(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file first = {.version = 3}, second = {.version = 4};
-	reopen_put(t, ME, "a", &first);
-	reopen_put(t, ME, "a", &second);
+	reopen_put(t, ME, "a", &first, false);
+	reopen_put(t, ME, "a", &second, false);
 	assert_int_equal(first.closed, 1);
-	assert_ptr_equal(reopen_take(t, ME, "a", 4), &second);
+	assert_ptr_equal(reopen_take(t, ME, "a", 4, false), &second);
 }
 
 static void nothing_is_kept_for_a_thread_without_id(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3};
-	reopen_put(t, 0, "a", &f);
+	reopen_put(t, 0, "a", &f, false);
 	assert_int_equal(f.closed, 1);
 	assert_int_equal(kept_version(t, 0, "a"), 0);
+}
+
+static void files_for_writing_are_kept_apart(void **state)
+{
+	struct reopen *t = *state;
+	struct engine_file f = {.version = 3}, g = {.version = 3}, h = {.version = 4};
+	reopen_put(t, ME, "a", &f, true);
+	assert_null(reopen_take(t, ME, "a", 3, false));
+	assert_int_equal(f.closed, 1);
+	reopen_put(t, ME, "a", &g, false);
+	assert_null(reopen_take(t, ME, "a", 3, true));
+	assert_int_equal(g.closed, 1);
+	reopen_put(t, 0, "a", &h, true);
+	assert_int_equal(kept_version(t, 0, "a"), 4);
+	assert_ptr_equal(reopen_take(t, 0, "a", 4, true), &h);
+}
+
+static void an_expired_file_is_closed_by_the_next_search(void **state)
+{
+	struct reopen *t = *state;
+	struct engine_file mine = {.version = 3}, other = {.version = 4};
+	reopen_put(t, ME, "a", &mine, true);
+	reopen_put(t, OTHER, "a", &other, true);
+	reopen_expire(t, ME);
+	assert_int_equal(mine.closed, 0);
+	assert_null(reopen_take(t, ME, "a", 3, true));
+	assert_int_equal(mine.closed, 1);
+	assert_ptr_equal(reopen_take(t, OTHER, "a", 4, true), &other);
 }
 
 static void any_search_closes_expired_files(void **state)
 {
 	struct reopen *t = *state;
 	struct engine_file f = {.version = 3}, g = {.version = 4};
-	reopen_put(t, ME, "a", &f);
+	reopen_put(t, ME, "a", &f, false);
 	now_ns++;
-	reopen_put(t, OTHER, "b", &g);
+	reopen_put(t, OTHER, "b", &g, false);
 	now_ns += MAX_AGE - 1;
 	assert_int_equal(kept_version(t, ME, "a"), 3);
 	now_ns++;
 	assert_int_equal(kept_version(t, OTHER, "b"), 4);
 	assert_int_equal(f.closed, 1);
 	now_ns++;
-	assert_null(reopen_take(t, ME, "c", 3));
+	assert_null(reopen_take(t, ME, "c", 3, false));
 	assert_int_equal(g.closed, 1);
 }
 
@@ -127,12 +155,12 @@ static void a_call_that_has_ended_leaves_no_file_for_the_next_one(void **state)
 	struct reopen *t = *state;
 	struct engine_file mine = {.version = 3}, other = {.version = 4};
 	reopen_end(t, ME);
-	reopen_put(t, ME, "a", &mine);
-	reopen_put(t, OTHER, "a", &other);
+	reopen_put(t, ME, "a", &mine, false);
+	reopen_put(t, OTHER, "a", &other, false);
 	reopen_end(t, ME);
 	assert_int_equal(mine.closed, 1);
-	assert_null(reopen_take(t, ME, "a", 3));
-	assert_ptr_equal(reopen_take(t, OTHER, "a", 4), &other);
+	assert_null(reopen_take(t, ME, "a", 3, false));
+	assert_ptr_equal(reopen_take(t, OTHER, "a", 4, false), &other);
 }
 
 static void one_file_too_many_closes_the_oldest(void **state)
@@ -141,12 +169,12 @@ static void one_file_too_many_closes_the_oldest(void **state)
 	static struct engine_file files[REOPEN_MAX + 1];
 	for (int i = 0; i <= REOPEN_MAX; i++) {
 		files[i].version = (uint64_t)i + 1;
-		reopen_put(t, i + 1, "a", &files[i]);
+		reopen_put(t, i + 1, "a", &files[i], false);
 	}
 	assert_int_equal(files[0].closed, 1);
 	assert_int_equal(kept_version(t, 1, "a"), 0);
 	for (int i = 1; i <= REOPEN_MAX; i++)
-		assert_ptr_equal(reopen_take(t, i + 1, "a", (uint64_t)i + 1), &files[i]);
+		assert_ptr_equal(reopen_take(t, i + 1, "a", (uint64_t)i + 1, false), &files[i]);
 }
 
 static void freeing_the_table_closes_its_files(void **state)
@@ -154,7 +182,7 @@ static void freeing_the_table_closes_its_files(void **state)
 	struct engine_file files[3] = {{.version = 1}, {.version = 2}, {.version = 3}};
 	struct reopen *t = reopen_new(fake_clock);
 	for (int i = 0; i < 3; i++)
-		reopen_put(t, ME + i, "a", &files[i]);
+		reopen_put(t, ME + i, "a", &files[i], false);
 	reopen_free(t);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(files[i].closed, 1);
@@ -171,10 +199,10 @@ static void *open_often(void *arg)
 	struct opener *o = arg;
 	struct engine_file f = {.version = (uint64_t)o->thread};
 	for (int i = 0; i < 2000; i++) {
-		reopen_put(o->t, o->thread, "a", &f);
+		reopen_put(o->t, o->thread, "a", &f, false);
 		now_ns++;
 		o->lost += kept_version(o->t, o->thread, "a") == 0;
-		o->lost += !reopen_take(o->t, o->thread, "a", f.version);
+		o->lost += !reopen_take(o->t, o->thread, "a", f.version, false);
 	}
 	o->lost += f.closed;
 	return NULL;
@@ -204,6 +232,8 @@ int main(void)
 		TEST(another_version_is_closed),
 		TEST(a_second_file_of_a_thread_replaces_the_first),
 		TEST(nothing_is_kept_for_a_thread_without_id),
+		TEST(files_for_writing_are_kept_apart),
+		TEST(an_expired_file_is_closed_by_the_next_search),
 		TEST(any_search_closes_expired_files),
 		TEST(a_call_that_has_ended_leaves_no_file_for_the_next_one),
 		TEST(one_file_too_many_closes_the_oldest),

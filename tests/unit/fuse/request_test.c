@@ -171,7 +171,7 @@ static void an_interrupted_request_that_takes_longer_is_answered_once(void **sta
 	struct engine_file file = {0};
 	struct engine_stat st;
 	struct request r, o;
-	reopen_put(f->reopen, 7, "a", &file);
+	reopen_put(f->reopen, 7, "a", &file, false);
 	request_begin(f->t, &r, &req, 0);
 	request_begin(f->t, &o, &other, 0);
 	interrupt(&req);

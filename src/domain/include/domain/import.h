@@ -23,6 +23,9 @@
  *   - When the domain appears, all its objects are durable.
  *   - An import that is repeated puts the same objects under the same keys.
  *
+ * An import for a commit (struct import_commit) has steps 2 to 5 only: the caller knows from its
+ * journal what is not finished, and what becomes garbage.
+ *
  * Blocks. One import at a time in one thread; the requests and the encoding of chunks run in the
  * pool. Memory: the tree of the file, and for each operation of the queue (put_queue.h) the chunk
  * that is read and encoded, within the budget of the environment.
@@ -37,10 +40,11 @@
 #include <base/env.h>
 #include <base/source.h>
 #include <hsmount/err.h>
+#include <store/store.h>
 
 struct h5file_external;
+struct schema_document;
 struct schema_ops;
-struct store;
 
 /* The file, which the caller opens when it is needed. */
 struct import_file {
@@ -50,7 +54,8 @@ struct import_file {
 	/* Called once, after the first step. The source is valid until the import returns, and any
 	 * thread may read it. */
 	int (*open)(void *ctx, struct source **out, struct err *err);
-	/* -ESTALE: the file no longer has that size and time. Called before step 4. */
+	/* -ESTALE: the file no longer has that size and time. Called before step 4. NULL: it does
+	 * not change. */
 	int (*check)(void *ctx, struct err *err);
 	void *ctx;
 };
@@ -61,6 +66,28 @@ struct import_link {
 	const char *bucket, *key;
 	const char *etag; /* of that object; NULL: not known */
 	bool locate;	  /* no chunk tables are stored: readers find chunks in the file's index */
+};
+
+/* An import whose caller keeps a journal, so that the bucket needs no record. The caller repeats it
+ * until it succeeds, or deletes the storage. All strings are borrowed. */
+struct import_commit {
+	uint64_t storage; /* see schema_ops.domain_of_root() */
+	/* The domain that is replaced, if it still has this version; NULL: there is none. Its
+	 * storage stays. */
+	struct schema_document *replaced;
+	/* The nearest folder above the domain that has a document: the length of its path. false:
+	 * none has. */
+	bool has_folder;
+	size_t folder_len;
+	int64_t modified_ns; /* of the document of the domain, since the epoch */
+	/* Called after step 2, before the first put. An error ends the import. */
+	int (*begin)(void *ctx, struct err *err);
+	/* Called after step 4. From the next request on, the domain may be replaced. */
+	void (*publish)(void *ctx);
+	/* Called if the path of the domain is an object, which a directory cannot have beside the
+	 * document. It deletes the object; then the document is put once more. */
+	int (*make_way)(void *ctx, struct err *err);
+	void *ctx;
 };
 
 struct import_options {
@@ -85,6 +112,8 @@ struct import_options {
 	/* NULL, or opens the external files that have raw data of the file. These data are copied,
 	 * also if the domain refers to the file. Borrowed. */
 	const struct h5file_external *external;
+	/* NULL, or the import is a commit. Not with link; replace and keep_storage are ignored. */
+	const struct import_commit *commit;
 	/* A line for the user: what is damaged or left out, advice. May be NULL. */
 	void (*note)(void *ctx, const char *line);
 	/* Bytes of raw data in the file that are stored, and all of them. May be NULL. */
@@ -100,6 +129,12 @@ struct import_result {
 	uint64_t linked;	  /* datasets whose data stay in the file */
 	uint64_t linked_bytes;	  /* of these data as they are stored */
 	bool finished_earlier;	  /* only the steps after the document were left */
+	/* The file is the reason of the error: it is damaged, or with -EOPNOTSUPP, a domain cannot
+	 * hold it. Not if its source has failed, which the caller knows. */
+	bool refused;
+	uint64_t problems; /* that were reported as lines, and are the reason of the error */
+	/* Of the document of the domain. A name of an earlier attempt may be found instead. */
+	char etag[STORE_ETAG_MAX];
 };
 
 /* Imports. *out is filled in as far as the import came, also after an error. Errors: -EEXIST: the
