@@ -157,6 +157,21 @@ bool budget_fits(struct budget *b, uint64_t n)
 	return taken <= room && n <= room - taken;
 }
 
+bool budget_fits_loads(struct budget *b, uint64_t n)
+{
+	pthread_mutex_lock(&b->lock);
+	const uint64_t room = room_locked(b), loads = b->used[BUDGET_LOADS];
+	const uint64_t taken = b->used[BUDGET_CHUNKS] + loads;
+	pthread_mutex_unlock(&b->lock);
+	return (taken <= room && n <= room - taken) || (loads <= room / 2 && n <= room / 2 - loads);
+}
+
+void budget_trim(struct budget *b)
+{
+	if (!budget_fits(b, 0))
+		notify_holders(b);
+}
+
 void budget_take(struct budget *b, enum budget_use use, uint64_t n)
 {
 	pthread_mutex_lock(&b->lock);

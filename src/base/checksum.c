@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two checksums of the HDF5 file format: Bob Jenkins' lookup3 (metadata of version 2 and
- * later, name hashes) and the fletcher32 of the filter fletcher32; and CRC-32C for the journal.
- * Pure; any thread.
+ * later, name hashes) and the fletcher32 of the filter fletcher32. Pure; any thread.
  */
 #include <base/checksum.h>
 
@@ -115,22 +114,4 @@ uint32_t checksum_fletcher32(const void *bytes, size_t n)
 		sum2 = fold(sum2);
 	}
 	return fold(sum2) << 16 | fold(sum1);
-}
-
-uint32_t checksum_crc32c(const void *bytes, size_t n, uint32_t crc)
-{
-	static const uint32_t table[16] = {
-		/* of the reflected polynomial 0x82f63b78 */
-		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
-		0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
-		0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
-	};
-	const uint8_t *p = bytes;
-	crc = ~crc;
-	for (size_t i = 0; i < n; i++) {
-		crc ^= p[i];
-		crc = crc >> 4 ^ table[crc & 15];
-		crc = crc >> 4 ^ table[crc & 15];
-	}
-	return ~crc;
 }

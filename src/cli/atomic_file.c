@@ -110,6 +110,19 @@ static void forget_temporary(struct atomic_file *f)
 	f->temporary = NULL;
 }
 
+/* Makes the new name durable. A file system that cannot do that says -EINVAL. */
+static int sync_name(const struct atomic_file *f, struct err *err)
+{
+	const char *slash = strrchr(f->target, '/');
+	char *dir = slash ? strndup(f->target, (size_t)(slash - f->target) + 1) : strdup(".");
+	const int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	const int rc = fd >= 0 && fsync(fd) && errno != EINVAL ? -errno : 0;
+	free(dir);
+	if (fd >= 0)
+		close(fd);
+	return rc ? err_errno(err, rc, "%s", f->path) : 0;
+}
+
 int atomic_file_commit(struct atomic_file *f, struct err *err)
 {
 	if (f->is_stream)
@@ -117,7 +130,7 @@ int atomic_file_commit(struct atomic_file *f, struct err *err)
 	if (fsync(f->fd) || rename(f->temporary, f->target))
 		return err_errno(err, -errno, "%s", f->path);
 	forget_temporary(f);
-	return 0;
+	return sync_name(f, err);
 }
 
 void atomic_file_close(struct atomic_file *f)

@@ -35,7 +35,8 @@ int atomic_file_open(struct atomic_file *f, const char *path, uint64_t size, str
 /* Ranges that are never written are holes. offset: ignored for a stream. */
 int atomic_file_write(struct atomic_file *f, const void *bytes, size_t n, uint64_t offset,
 		      struct err *err);
-/* Waits until the bytes are on disk, then renames the file. It replaces a file of that name. */
+/* Waits until the bytes are on disk, then renames the file, and waits until its name is on disk. It
+ * replaces a file of that name. */
 int atomic_file_commit(struct atomic_file *f, struct err *err);
 /* Call it even if atomic_file_open() has failed. Removes the temporary file if it was not
  * committed.

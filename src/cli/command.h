@@ -8,19 +8,29 @@
 
 #define COMMAND_PROGRAM "hsimage"
 
+/* Options of recover. */
+struct command_recover {
+	bool used; /* one of them was given */
+	bool force, yes;
+	const char *journal_dir; /* NULL: the default */
+};
+
 struct command {
 	struct options options;
 	/* From the command line; borrowed. */
 	const char *bucket;	 /* -b, or NULL */
 	const char *operands[2]; /* after the command's name; NULL: not given */
+	char *const *words;	 /* all of them, then NULL */
 	bool details;		 /* ls -l */
 	bool verify;		 /* info --verify */
 	const char *output;	 /* export --output, or NULL */
-	bool all, json;		 /* check */
+	bool all;		 /* check */
+	bool json;		 /* check, recover list */
 	struct engine_import import;
 	bool imports;	/* an option of import was given */
 	const char *as; /* link --as, or NULL */
 	bool fastlink;	/* link --fastlink */
+	struct command_recover recover;
 	struct log *log;
 	struct progress progress;
 	/* Set by command_open(); file by the command. */
@@ -38,13 +48,14 @@ void command_close(void *command);
 /* Prints an error; returns EXIT_FAILED. */
 int command_failed(struct command *c, const struct err *err);
 
-/* check.c, export.c, import.c, info.c, link.c, ls.c */
+/* check.c, export.c, import.c, info.c, link.c, ls.c, recover.c */
 int command_check(struct command *c);
 int command_ls(struct command *c);
 int command_info(struct command *c);
 int command_export(struct command *c);
 int command_import(struct command *c);
 int command_link(struct command *c);
+int command_recover(struct command *c);
 
 /* The two parts of command_import(). The first one opens the bucket and fills in c->import. Each
  * returns 0 or an exit status. */
@@ -67,6 +78,17 @@ enum command_import_options {
 int command_import_option(struct command *c, int opt, const char *value, struct err *err);
 /* Checks that the options fit together. -EINVAL. */
 int command_import_check(const struct command *c, struct err *err);
+
+/* recover.c: its options. */
+enum command_recover_options {
+	OPTION_FORCE = 640,
+	OPTION_YES,
+	OPTION_JOURNAL_DIR,
+};
+/* Applies an option. -EINVAL. */
+int command_recover_option(struct command *c, int opt, const char *value, struct err *err);
+/* Checks the n operands of recover, and that the options fit to them. -EINVAL. */
+int command_recover_check(const struct command *c, char *const *words, int n, struct err *err);
 
 /* Writes a name to standard output. Bytes that a terminal would interpret are shown as \xNN.
  * Returns 0 or a negative errno. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hsimage: the engine without FUSE. Lists a bucket, describes a domain, writes a domain out as an
- * HDF5 file, checks domains and files, stores an HDF5 file as a domain or links it. */
+ * HDF5 file, checks domains and files, stores an HDF5 file as a domain or links it, and saves what
+ * a mount has not brought into the bucket. */
 #include "command.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ static const char help[] =
 	"                                  look for damage in domains or in an HDF5 file\n"
 	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
 	"  link FILE BUCKET/DOMAIN         make a domain of an HDF5 file without copying its data\n"
+	"  recover list|show|export|drop   files that mounts could not bring into a bucket\n"
 	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
 	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
@@ -130,6 +132,26 @@ static const struct command_def {
 	 "  --owner NAME         the owner of the domain\n"
 	 "  -j, --jobs N         objects to put at the same time (64 in S3, 16 in a directory)\n"
 	 "  --abort              remove what an unfinished link has stored\n"},
+	{"recover", command_recover, "list, show, export or drop",
+	 "usage: hsimage [OPTIONS] recover list [--json] [BUCKET]\n"
+	 "       hsimage [OPTIONS] recover show ID\n"
+	 "       hsimage [OPTIONS] recover export [--force] ID FILE\n"
+	 "       hsimage [OPTIONS] recover drop [--yes] ID...\n"
+	 "Shows what programs wrote to mounts and no bucket has: drafts in the journal. Works\n"
+	 "without the bucket. An ID may be shortened.\n"
+	 "\n"
+	 "  list     a line for each draft: id, state, size, time (UTC), bucket, file, reason\n"
+	 "  show     describe a draft\n"
+	 "  export   write a draft as a file; \"-\" is standard output\n"
+	 "  drop     delete drafts, and what their commits have stored\n"
+	 "\n"
+	 "  --journal-dir DIR   the journal (/var/lib/hsmount for root, otherwise\n"
+	 "                      $XDG_STATE_HOME/hsmount or ~/.local/state/hsmount)\n"
+	 "  --json              print one JSON object for each draft\n"
+	 "  --force             replace FILE if it exists\n"
+	 "  -y, --yes           do not ask\n"
+	 "\n"
+	 "Exit status of list: 0 nothing waits, 1 something does.\n"},
 };
 enum { NCOMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -143,8 +165,8 @@ static const struct command_def *find_command(const char *name)
 
 /* The operands of the command line, and the options that belong to no command. */
 struct arguments {
-	char *v[4]; /* the command and its operands, then NULL; longer than any command needs */
-	size_t n;   /* number of operands, even if they do not fit into v */
+	char **v; /* the command and its operands, then at least two NULL */
+	size_t n; /* number of operands */
 	bool help, version;
 };
 
@@ -160,9 +182,7 @@ static int usage_error(const struct arguments *a, const struct err *err)
 
 static void add_operand(struct arguments *a, char *operand)
 {
-	if (a->n < sizeof(a->v) / sizeof(a->v[0]))
-		a->v[a->n] = operand;
-	a->n++;
+	a->v[a->n++] = operand;
 }
 
 /* After a command, too, -o is followed by options. So "export -o FILE" gets a hint. */
@@ -205,6 +225,8 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 	case 'V':
 		a->version = true;
 		return 0;
+	case 'y':
+		return command_recover_option(c, OPTION_YES, NULL, err);
 	case OPTION_VERIFY:
 		if (optarg)
 			return add_verify_option(c, optarg, err);
@@ -224,6 +246,8 @@ static int parse_one(struct command *c, struct arguments *a, int opt, struct err
 	default:
 		if (opt >= OPTIONS_LONG)
 			return options_add_long(&c->options, opt, optarg, err);
+		if (opt >= OPTION_FORCE)
+			return command_recover_option(c, opt, optarg, err);
 		c->imports = true;
 		return command_import_option(c, opt, optarg, err);
 	}
@@ -239,8 +263,10 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 		{"as", required_argument, NULL, OPTION_AS},
 		{"bucket", required_argument, NULL, 'b'},
 		{"fastlink", no_argument, NULL, OPTION_FASTLINK},
+		{"force", no_argument, NULL, OPTION_FORCE},
 		{"help", no_argument, NULL, 'h'},
 		{"jobs", required_argument, NULL, 'j'},
+		{"journal-dir", required_argument, NULL, OPTION_JOURNAL_DIR},
 		{"json", no_argument, NULL, OPTION_JSON},
 		{"keep-storage", no_argument, NULL, OPTION_KEEP_STORAGE},
 		{"min-chunk", required_argument, NULL, OPTION_MIN_CHUNK},
@@ -250,6 +276,7 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 		{"skip-unsupported", no_argument, NULL, OPTION_SKIP_UNSUPPORTED},
 		{"verify", optional_argument, NULL, OPTION_VERIFY},
 		{"version", no_argument, NULL, 'V'},
+		{"yes", no_argument, NULL, OPTION_YES},
 		{NULL, 0, NULL, 0},
 	};
 	static char program[] = COMMAND_PROGRAM;
@@ -259,7 +286,7 @@ static int parse(struct command *c, struct arguments *a, int argc, char **argv, 
 		return err_set(err, -ENOMEM, "out of memory");
 	if (argc > 0)
 		argv[0] = program; /* for getopt_long()'s messages */
-	while (!rc && (opt = getopt_long(argc, argv, "-b:hj:lo:V", longs, NULL)) != -1)
+	while (!rc && (opt = getopt_long(argc, argv, "-b:hj:lo:Vy", longs, NULL)) != -1)
 		rc = parse_one(c, a, opt, err);
 	for (int i = optind; !rc && i < argc; i++) /* after "--" */
 		add_operand(a, argv[i]);
@@ -302,16 +329,24 @@ static int check_import(const struct command *c, const struct arguments *a, stru
 	return rc ? rc : options_check(&c->options, err);
 }
 
+static int check_recover(const struct command *c, const struct arguments *a, struct err *err)
+{
+	int rc = command_recover_check(c, a->v + 1, (int)a->n - 1, err);
+	return rc ? rc : options_check(&c->options, err);
+}
+
 /* Checks that the command accepts the options and operands of the command line. */
 static int check_arguments(const struct command *c, const struct arguments *a,
 			   const struct command_def *def, struct err *err)
 {
 	const bool imports = def->run == command_import || def->run == command_link;
+	const bool prints_json = def->run == command_check || def->run == command_recover;
 	const char *foreign = c->details && def->run != command_ls		? "-l"
 			      : c->verify && def->run != command_info		? "--verify"
 			      : c->output && def->run != command_export		? "--output"
 			      : c->all && def->run != command_check		? "--all"
-			      : c->json && def->run != command_check		? "--json"
+			      : c->json && !prints_json				? "--json"
+			      : c->recover.used && def->run != command_recover	? "of recover"
 			      : c->imports && !imports				? "of import"
 			      : c->as && def->run != command_link		? "--as"
 			      : c->fastlink && def->run != command_link		? "--fastlink"
@@ -326,6 +361,8 @@ static int check_arguments(const struct command *c, const struct arguments *a,
 		return err_set(err, -EINVAL, "%s has no option %s", def->name, foreign);
 	if (imports)
 		return check_import(c, a, err);
+	if (def->run == command_recover)
+		return check_recover(c, a, err);
 	int rc = operands_check(a->v + 1, (int)a->n - 1, names, most, required, err);
 	return rc ? rc : options_check(&c->options, err);
 }
@@ -348,14 +385,15 @@ static int run(struct command *c, const struct arguments *a)
 	const struct command_def *def = find_command(a->v[0]);
 	if (!a->v[0])
 		err_set(&err, -EINVAL,
-			"missing operand: COMMAND is required: ls, info, export, check, import or "
-			"link");
+			"missing operand: COMMAND is required: ls, info, export, check, import, "
+			"link or recover");
 	else if (!def)
 		err_set(&err, -EINVAL, "%s: no such command", a->v[0]);
 	if (err.code || check_arguments(c, a, def, &err))
 		return usage_error(a, &err);
 	c->operands[0] = a->v[1];
 	c->operands[1] = a->v[2];
+	c->words = a->v + 1;
 	c->log = log_new(COMMAND_PROGRAM, c->options.log_level);
 	int status = def->run(c);
 	end_command(c, status);
@@ -371,7 +409,13 @@ int main(int argc, char **argv)
 	int status = EXIT_OK;
 	allocator_setup();
 	options_init(&c.options, false);
-	if (parse(&c, &a, argc, argv, &err))
+	/* The operands are fewer than argc; and NULLs behind them. */
+	a.v = calloc((size_t)argc + 3, sizeof(*a.v));
+	if (!a.v)
+		err_set(&err, -ENOMEM, "out of memory");
+	if (!a.v)
+		status = complain(COMMAND_PROGRAM, &err);
+	else if (parse(&c, &a, argc, argv, &err))
 		status = usage_error(&a, &err);
 	else if (a.version)
 		printf("%s %s\n", COMMAND_PROGRAM, HSMOUNT_VERSION);
@@ -384,5 +428,6 @@ int main(int argc, char **argv)
 		status = complain(COMMAND_PROGRAM, &err);
 	}
 	options_release(&c.options);
+	free(a.v);
 	return status;
 }

@@ -56,15 +56,17 @@ struct put_queue {
 
 static bool fits_locked(const struct put_queue *q, uint64_t n)
 {
-	return q->active == 0 || !q->env->budget || budget_fits(q->env->budget, n);
+	return q->active == 0 || !q->env->budget || budget_fits_loads(q->env->budget, n);
 }
 
+/* Chunks that the cache keeps for readers give way. Not under the lock. */
 static void charge(struct slot *s, uint64_t bytes)
 {
 	struct budget *budget = s->queue->env->budget;
-	if (budget && bytes > s->charged)
+	if (budget && bytes > s->charged) {
 		budget_take(budget, BUDGET_LOADS, bytes - s->charged);
-	else if (budget && bytes < s->charged)
+		budget_trim(budget);
+	} else if (budget && bytes < s->charged)
 		budget_return(budget, BUDGET_LOADS, s->charged - bytes);
 	s->charged = bytes;
 }

@@ -87,6 +87,10 @@ struct commit_result {
  * change when it returns. about->name is the path in the mount, as in engine.h. */
 int draft_commit(const struct commit *c, struct commit_result *out, struct err *err);
 
+/* For a draft of this process that is dropped: the storage of commits that have failed becomes
+ * garbage. */
+void draft_commit_forget(struct engine *e, struct draft *d);
+
 /* ---- draft_recover.c ---- */
 
 /* Finishes the commits that earlier processes have begun, one after the other, and logs what is

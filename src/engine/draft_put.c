@@ -194,6 +194,11 @@ int draft_put_find(struct draft_put *p, struct err *err)
 
 /* ---- begin and end ---- */
 
+static uint32_t oldest_of(const struct commit_mark *m)
+{
+	return m->number - (uint32_t)min_u64(m->failed, m->number);
+}
+
 /* A draft of an earlier process is read-only, and so is its mark. */
 static int set_mark(struct draft_put *p, const struct commit_mark *m, struct err *err)
 {
@@ -233,7 +238,7 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 				   .read_at = read_snapshot,
 				   .ctx = p};
 	if (before.is_running)
-		p->oldest = before.number - (uint32_t)min_u64(before.failed, before.number);
+		p->oldest = oldest_of(&before);
 	if (before.number < c->number)
 		return 0;
 	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
@@ -262,15 +267,23 @@ static void confirm_dropped(const struct draft_put *p)
 		garbage_confirm(p->e->garbage, commit_storage(draft_id(p->c->draft), i));
 }
 
-/* Storage of attempts that did not become the domain. */
-static void drop_left(struct draft_put *p, const struct commit_result *out)
+/* Storage of the commits [first, end), which are not the domain. */
+static void drop_left(struct engine *e, const struct draft *d, uint32_t first, uint32_t end)
 {
-	const uint32_t end = out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number;
-	for (uint32_t i = p->oldest; i < end; i++) {
-		const struct change_garbage left = {
-			.any = true, .storage = commit_storage(draft_id(p->c->draft), i)};
-		garbage_add(p->e->garbage, p->about->path, &left);
+	for (uint32_t i = first; i < end; i++) {
+		const struct change_garbage left = {.any = true,
+						    .storage = commit_storage(draft_id(d), i)};
+		garbage_add(e->garbage, draft_get_about(d)->path, &left);
 	}
+}
+
+void draft_commit_forget(struct engine *e, struct draft *d)
+{
+	struct draft_stat stat;
+	draft_get_stat(d, &stat);
+	const struct commit_mark m = commit_mark_decode(stat.mark);
+	if (m.is_running)
+		drop_left(e, d, oldest_of(&m), m.number + 1);
 }
 
 /* The commit has succeeded, so an error of the journal is not one of the commit: the next mount
@@ -280,7 +293,8 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 	const struct commit_mark m = {.number = p->number, .is_last = p->c->is_last};
 	struct err why = ERR_INIT;
 	confirm_dropped(p);
-	drop_left(p, out);
+	drop_left(p->e, p->c->draft, p->oldest,
+		  out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number);
 	if (set_mark(p, &m, &why))
 		log_warning(p->e->log, "%s: the journal does not know that it is complete: %s",
 			    p->about->name, why.msg);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draft_commit.h"
 #include "internal.h"
 
 enum { STAT_BLOCK = 512 };
@@ -92,6 +93,8 @@ static void free_draft(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
 	struct err err = ERR_INIT;
+	if (bytes && !d->is_left)
+		draft_commit_forget(d->t->e, bytes);
 	if (d->is_left)
 		draft_close(bytes);
 	else if (bytes && draft_drop(bytes, &err))

@@ -42,6 +42,8 @@ static int check_options(const struct engine_options *opt, struct err *err)
 		return err_set(err, -EINVAL, "missing bucket");
 	if (opt->write && (!opt->user || !opt->user[0]))
 		return err_set(err, -EINVAL, "missing user");
+	if (opt->write && (!opt->journal_dir || !opt->journal_dir[0]))
+		return err_set(err, -EINVAL, "missing journal_dir");
 	if (opt->workers > MAX_WORKERS)
 		return err_set(err, -EINVAL, "workers=%u: must be at most %d", opt->workers,
 			       MAX_WORKERS);
@@ -174,8 +176,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		e->user = strdup(opt->user);
 		if (!e->garbage || !e->user)
 			goto fail;
-		rc = opt->journal_dir ? drafts_new(e, opt, &e->drafts, err) : 0;
-		if (!rc && e->drafts)
+		rc = drafts_new(e, opt, &e->drafts, err);
+		if (!rc)
 			rc = garbage_notes_open(e, drafts_journal(e->drafts), err);
 		if (rc)
 			goto fail;

@@ -56,10 +56,8 @@ static struct draft *make(struct journal *j, const struct draft_beneath *beneath
 	return d;
 }
 
-void draft_close(struct draft *d)
+static void release(struct draft *d)
 {
-	if (!d)
-		return;
 	assert(!d->snapshot);
 	if (d->map.fd >= 0)
 		map_close(&d->map);
@@ -75,10 +73,29 @@ void draft_close(struct draft *d)
 	free(d);
 }
 
+/* Saves the checksums for the process that finds the draft. Without them, it reads the spool
+ * unchecked. */
+static void save_sums(struct draft *d)
+{
+	const bool durable = d->synced && d->durable_changes == atomic_load(&d->changed);
+	for (struct layer *l = d->layers.top; l; l = l->below)
+		if (l->spool && (durable || !l->spool->sums.saved))
+			sums_save(&l->spool->sums, l->spool->fd, durable);
+}
+
+void draft_close(struct draft *d)
+{
+	if (!d)
+		return;
+	if (!d->recovered)
+		save_sums(d);
+	release(d);
+}
+
 int draft_drop(struct draft *d, struct err *err)
 {
 	int rc = place_remove(&d->place, err);
-	draft_close(d);
+	release(d);
 	return rc;
 }
 
@@ -89,7 +106,7 @@ static int make_files(struct draft *d, struct err *err)
 	int rc = layers_init(&d->layers, &d->memory, d->about.beneath);
 	if (rc)
 		return err_set(err, rc, "out of memory");
-	rc = spool_create(d->place.dir, 0, &d->layers.top->spool, err);
+	rc = spool_create(d->place.dir, 0, d->charge.budget, &d->layers.top->spool, err);
 	if (rc)
 		return rc;
 	return map_create(&d->map, d->place.dir, &d->place.j->room, d->about.beneath, err);
@@ -119,7 +136,7 @@ int draft_create(struct journal *j, const struct draft_about *about,
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = create(d, about, err);
 	if (rc) {
-		draft_close(d);
+		release(d);
 		return err_wrap(err, rc, "journal of %s", about->name);
 	}
 	*out = d;
@@ -156,12 +173,13 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 	return rc;
 }
 
-static int open_spools(struct draft *d, struct err *err)
+static int open_spools(struct draft *d, bool same_boot, struct err *err)
 {
 	int rc = 0;
 	for (struct layer *l = d->layers.top; rc == 0 && l; l = l->below) {
 		uint64_t size = 0;
-		rc = spool_open(d->place.dir, l->generation, &l->spool, err);
+		rc = spool_open(d->place.dir, l->generation, same_boot, d->charge.budget, &l->spool,
+				err);
 		if (rc == 0)
 			rc = spool_size(l->spool, &size, err);
 		if (rc == 0 && size < l->least)
@@ -183,7 +201,7 @@ static int recover(struct draft *d, const struct header *h, struct err *err)
 		rc = err_set(err, -EBADMSG,
 			     "the file `draft` and the map disagree about what lies beneath");
 	if (rc == 0)
-		rc = open_spools(d, err);
+		rc = open_spools(d, same_boot, err);
 	return rc ? rc : draft_find_planned(d, err);
 }
 
@@ -203,7 +221,7 @@ int draft_open(struct journal *j, const char *id, const struct draft_beneath *be
 	if (rc == -EBADMSG || rc == -ENODATA)
 		place_set_aside(&d->place, why.msg, NULL);
 	if (rc) {
-		draft_close(d);
+		release(d);
 		err_copy(err, &why);
 		return err_wrap(err, rc, "draft %s", id);
 	}

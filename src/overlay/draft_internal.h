@@ -32,7 +32,8 @@ struct draft {
 	bool synced; /* some state of the draft is durable */
 	/* `changed` at that time. UINT64_MAX: the map has a new record that is no change */
 	uint64_t synced_changes, sealed_changes;
-	int sync_failed; /* the disk has lost something: nothing is durable any more */
+	uint64_t durable_changes; /* `changed` at that time: the spools are durable */
+	int sync_failed;	  /* the disk has lost something: nothing is durable any more */
 
 	/* Of the plan of a draft that is recovered; NULL without one. Constant. */
 	struct layer *planned;

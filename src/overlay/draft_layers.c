@@ -68,7 +68,7 @@ static int begin_generation(struct draft *d, struct err *err)
 {
 	const uint32_t generation = d->layers.highest + 1;
 	struct spool *spool;
-	int rc = spool_create(d->place.dir, generation, &spool, err);
+	int rc = spool_create(d->place.dir, generation, d->charge.budget, &spool, err);
 	if (rc == 0)
 		rc = push_layer(d, generation, spool, err);
 	if (rc)
@@ -136,7 +136,7 @@ int draft_sync_held(struct draft *d, struct err *err)
 		return rc;
 	}
 	d->synced = true;
-	d->synced_changes = changes;
+	d->synced_changes = d->durable_changes = changes;
 	return 0;
 }
 

@@ -12,9 +12,11 @@ static int read_run(const struct draft *d, const struct run *run, uint64_t at, v
 		    struct err *err)
 {
 	const size_t n = (size_t)(run->end - at);
+	int rc;
 	switch (run->kind) {
 	case RUN_SPOOL:
-		return spool_read(run->spool, at, buf, n, err);
+		rc = spool_read(run->spool, at, buf, n, err);
+		return rc == -EBADMSG ? err_wrap(err, rc, "draft %s", d->place.id) : rc;
 	case RUN_BENEATH:
 		if (!d->beneath.read)
 			return err_set(err, -EIO, "what lies beneath the draft is not available");

@@ -76,6 +76,7 @@ static int remove_top(struct draft *d, struct err *err)
 	int rc = map_append(&d->map, MAP_FOLD, generation, 0, 0, err);
 	if (rc)
 		return rc;
+	sums_remove(&d->layers.top->spool->sums);
 	pthread_mutex_lock(&d->lock);
 	layers_pop(&d->layers);
 	pthread_mutex_unlock(&d->lock);
@@ -140,6 +141,8 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 		s->layers.top = d->planned;
 		s->layers.size = s->source.size = d->planned_size;
 	}
+	if (!d->recovered && !d->layers.top->spool->sums.saved)
+		sums_save(&d->layers.top->spool->sums, d->layers.top->spool->fd, false);
 	d->sealed_changes = changes;
 	atomic_store(&d->noted, false);
 	d->snapshot = s;

@@ -118,8 +118,11 @@ void spool_name(uint32_t generation, char name[SPOOL_NAME])
 	snprintf(name, SPOOL_NAME, "spool.%" PRIu32, generation);
 }
 
-static int make(int fd, const char *name, struct spool **out, struct err *err)
+static int make(int fd, int dir, uint32_t generation, struct budget *budget, struct spool **out,
+		struct err *err)
 {
+	char name[SPOOL_NAME];
+	spool_name(generation, name);
 	if (fd < 0)
 		return err_errno(err, fd, "%s", name);
 	struct spool *s = malloc(sizeof(*s));
@@ -129,25 +132,30 @@ static int make(int fd, const char *name, struct spool **out, struct err *err)
 	}
 	*s = (struct spool){.fd = fd};
 	atomic_init(&s->refs, 1);
+	sums_init(&s->sums, dir, generation, budget);
 	*out = s;
 	return 0;
 }
 
-int spool_create(int dir, uint32_t generation, struct spool **out, struct err *err)
+int spool_create(int dir, uint32_t generation, struct budget *budget, struct spool **out,
+		 struct err *err)
 {
 	char name[SPOOL_NAME];
 	spool_name(generation, name);
-	return make(file_open(dir, name, O_RDWR | O_CREAT | O_TRUNC), name, out, err);
+	return make(file_open(dir, name, O_RDWR | O_CREAT | O_TRUNC), dir, generation, budget, out,
+		    err);
 }
 
-int spool_open(int dir, uint32_t generation, struct spool **out, struct err *err)
+int spool_open(int dir, uint32_t generation, bool same_boot, struct budget *budget,
+	       struct spool **out, struct err *err)
 {
 	char name[SPOOL_NAME];
 	spool_name(generation, name);
 	const int fd = file_open(dir, name, O_RDONLY);
 	if (fd == -ENOENT)
 		return err_set(err, -EBADMSG, "%s is missing", name);
-	return make(fd, name, out, err);
+	int rc = make(fd, dir, generation, budget, out, err);
+	return rc ? rc : sums_load(&(*out)->sums, same_boot, err);
 }
 
 struct spool *spool_ref(struct spool *s)
@@ -160,20 +168,26 @@ void spool_unref(struct spool *s)
 {
 	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
 		return;
+	sums_release(&s->sums);
 	close(s->fd);
 	free(s);
 }
 
 int spool_write(struct spool *s, uint64_t offset, const void *buf, size_t n, struct err *err)
 {
+	sums_begin(&s->sums, offset, n);
 	int rc = file_write(s->fd, offset, buf, n);
+	sums_end(&s->sums, offset, buf, n, rc != 0);
 	return rc ? err_errno(err, rc, "cannot write to the spool") : 0;
 }
 
-int spool_read(const struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err)
+int spool_read(struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err)
 {
 	size_t got;
-	int rc = file_read(s->fd, offset, buf, n, &got);
+	int rc = sums_check(&s->sums, s->fd, offset, n, err);
+	if (rc)
+		return rc;
+	rc = file_read(s->fd, offset, buf, n, &got);
 	if (rc)
 		return err_errno(err, rc, "cannot read the spool");
 	memset((uint8_t *)buf + got, 0, n - got);
@@ -191,6 +205,7 @@ int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err
 int spool_cut(struct spool *s, uint64_t offset, struct err *err)
 {
 	struct stat st;
+	sums_forget(&s->sums, offset, UINT64_MAX);
 	/* A file that is shorter keeps its size, but loses what was allocated behind its end. */
 	if (fstat(s->fd, &st) || ftruncate(s->fd, (off_t)min_u64(offset, (uint64_t)st.st_size)))
 		return err_errno(err, -errno, "cannot truncate the spool");
@@ -199,6 +214,7 @@ int spool_cut(struct spool *s, uint64_t offset, struct err *err)
 
 int spool_zero(struct spool *s, uint64_t offset, uint64_t n, struct err *err)
 {
+	sums_forget(&s->sums, offset, offset + n);
 	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n))
 		return err_errno(err, -errno, "cannot punch a hole into the spool");
 	return 0;

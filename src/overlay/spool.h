@@ -21,6 +21,8 @@
 
 #include <hsmount/err.h>
 
+#include "sums.h"
+
 enum { SPOOL_BLOCK = 4096 };
 
 struct spool_room {
@@ -47,21 +49,27 @@ enum { SPOOL_NAME = 32 };
 struct spool {
 	atomic_uint refs;
 	int fd;
+	struct sums sums;
 };
 
 /* Writes the name of the file of a generation. */
 void spool_name(uint32_t generation, char name[SPOOL_NAME]);
-/* Makes an empty file in the directory `dir` or, if it exists, empties it. */
-int spool_create(int dir, uint32_t generation, struct spool **out, struct err *err);
-/* Opens an existing file for reading. -EBADMSG: there is none. */
-int spool_open(int dir, uint32_t generation, struct spool **out, struct err *err);
+/* Makes an empty file in the directory `dir` or, if it exists, empties it. The directory stays open
+ * as long as the file is changed. budget: for checksums; may be NULL. */
+int spool_create(int dir, uint32_t generation, struct budget *budget, struct spool **out,
+		 struct err *err);
+/* Opens an existing file for reading, with its checksums. -EBADMSG: there is none, or the checksums
+ * are damaged. */
+int spool_open(int dir, uint32_t generation, bool same_boot, struct budget *budget,
+	       struct spool **out, struct err *err);
 struct spool *spool_ref(struct spool *s);
 void spool_unref(struct spool *s); /* NULL is allowed */
 
 /* The caller has taken the room. */
 int spool_write(struct spool *s, uint64_t offset, const void *buf, size_t n, struct err *err);
-/* Bytes behind the end of the file are zeros. */
-int spool_read(const struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err);
+/* Bytes behind the end of the file are zeros. -EBADMSG: the file was opened with checksums, and the
+ * bytes are others. */
+int spool_read(struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err);
 /* Allocates blocks on the disk, if its file system can. */
 int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err);
 /* Frees the blocks from an offset, which begins one, to the end of the file. */

@@ -83,7 +83,7 @@ class Terminal:
 # ---- usage ----
 
 @pytest.mark.parametrize("arguments, words", [
-    ((), "missing operand: COMMAND is required: ls, info, export, check, import or link"),
+    ((), "missing operand: COMMAND is required: ls, info, export, check, import, link or recover"),
     (("explode", "x"), "explode: no such command"),
     (("ls",), "missing operand: BUCKET[/PATH]"),
     (("info",), "missing operand: BUCKET/DOMAIN"),
@@ -106,7 +106,7 @@ class Terminal:
     (("info", "-l", "x"), "info has no option -l"),
     (("ls", "--output=x", "x"), "ls has no option --output"),
     (("ls", "--no-such-option", "x"), "unrecognized option '--no-such-option'"),
-    (("-y",), "invalid option -- 'y'"),
+    (("-z",), "invalid option -- 'z'"),
     (("help", "explode"), "explode: no such command"),
     (("ls", "-o", "nonsense", "x"), "-o nonsense: unknown option"),
     (("export", "-o", "out.h5", "x"),

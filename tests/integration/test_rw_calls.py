@@ -442,19 +442,45 @@ except (OSError, KeyboardInterrupt) as e:
 """
 
 
+def interrupted(path, script, seconds):
+    """Ctrl-C reaches the script after this time. Returns what it prints."""
+    with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE,
+                          text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(seconds)
+        start = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        result = child.stdout.readline()
+        assert time.monotonic() - start < SOON
+        return result
+
+
+CREATING = """
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+signal.signal(signal.SIGINT, lambda *_: None)
+print("ready", flush=True)
+print(libc.open(os.fsencode(sys.argv[1]), os.O_WRONLY | os.O_CREAT, 0o666), ctypes.get_errno())
+"""
+
+
+def test_an_interrupt_while_a_file_is_created(tmp_path):
+    """The call fails, and no file stays open that no program has."""
+    make_bucket(tmp_path / "bucket")
+    with Mount(tmp_path / "bucket", tmp_path / "rw", "rw",
+               "metadata_ttl=0", "debug_fault=delay:2:4000@home/new") as m:
+        assert interrupted(m.file("home/new"), CREATING, 0.3) == f"-1 {errno.EINTR}\n"
+        assert mounts.wait_for(lambda: (tmp_path / "bucket/home/new").exists(), 10)
+        with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
+            assert json.load(f)["drafts"]["open"] == 0
+
+
 def test_an_interrupt_while_a_file_is_committed(tmp_path):
     """The program ends soon; the commit goes on."""
     make_bucket(tmp_path / "bucket")
     with Mount(tmp_path / "bucket", tmp_path / "rw", "rw",
                "debug_fault=delay:2+:3000@home/new") as m:
-        with subprocess.Popen([sys.executable, "-c", INTERRUPTED, m.file("home/new")],
-                              stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout.readline() == "ready\n"
-            time.sleep(0.3)
-            start = time.monotonic()
-            child.send_signal(signal.SIGINT)
-            assert child.stdout.readline() != "done\n"
-            assert time.monotonic() - start < SOON
+        assert interrupted(m.file("home/new"), INTERRUPTED, 0.3) != "done\n"
         assert not (tmp_path / "bucket/home/new").exists()
         assert mounts.wait_for(lambda: (tmp_path / "bucket/home/new").exists(), 10)
     assert (tmp_path / "bucket/home/new").read_bytes() == b"begun"

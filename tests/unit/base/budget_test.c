@@ -141,6 +141,45 @@ static void chunks_get_what_metadata_leaves(void **state)
 	budget_free(b);
 }
 
+static void give_chunks_back(void *ctx)
+{
+	struct holder *h = ctx;
+	struct budget_stats stats;
+	h->room_changed++;
+	budget_get_stats(h->budget, &stats);
+	const uint64_t taken = stats.used[BUDGET_CHUNKS] + stats.used[BUDGET_LOADS];
+	if (taken > budget_room(h->budget))
+		budget_return(h->budget, BUDGET_CHUNKS, taken - budget_room(h->budget));
+}
+
+static void loads_get_half_even_if_chunks_have_all(void **state)
+{
+	struct budget *b = make(1000, 2000);
+	struct holder h = {.budget = b};
+	struct budget_stats stats;
+	budget_add_holder(b, &(struct budget_holder){NULL, give_chunks_back, &h});
+	budget_take(b, BUDGET_CHUNKS, 1000);
+	budget_trim(b);
+	assert_int_equal(h.room_changed, 0);
+	assert_false(budget_fits(b, 1));
+	assert_true(budget_fits_loads(b, 500));
+	assert_false(budget_fits_loads(b, 501));
+	budget_take(b, BUDGET_LOADS, 300);
+	budget_trim(b);
+	assert_int_equal(h.room_changed, 1);
+	budget_get_stats(b, &stats);
+	assert_int_equal(stats.used[BUDGET_CHUNKS], 700);
+	assert_true(budget_fits_loads(b, 200));
+	assert_false(budget_fits_loads(b, 201));
+	/* Without chunks, loads may have everything. */
+	budget_return(b, BUDGET_CHUNKS, 700);
+	assert_true(budget_fits_loads(b, 700));
+	assert_false(budget_fits_loads(b, 701));
+	budget_return(b, BUDGET_LOADS, 300);
+	budget_remove_holder(b, &h);
+	budget_free(b);
+}
+
 static void without_a_budget_there_is_no_limit(void **state)
 {
 	struct budget_charge tree = {.use = BUDGET_TREES};
@@ -184,6 +223,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_says_what_to_do),
 		cmocka_unit_test(holders_free_metadata_before_a_charge_is_refused),
 		cmocka_unit_test(chunks_get_what_metadata_leaves),
+		cmocka_unit_test(loads_get_half_even_if_chunks_have_all),
 		cmocka_unit_test(without_a_budget_there_is_no_limit),
 		cmocka_unit_test(threads_never_exceed_it),
 	};

@@ -286,6 +286,26 @@ static void test_budget(void **state)
 	check_budget(50 * BODY, 50 * BODY);
 }
 
+/* The cache has kept chunks in all of the room. They give way. */
+static void test_full_cache(void **state)
+{
+	struct world w;
+	struct err err = ERR_INIT;
+	struct put_queue_counts counts;
+	open_world(&w, 4, 8, NULL);
+	w.env.budget = budget_new(&(struct budget_limits){.bytes = 20 * BODY});
+	budget_take(w.env.budget, BUDGET_CHUNKS, 20 * BODY);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(add(&w, i, 0, 2 * BODY, &err), 0);
+	assert_int_equal(put_queue_flush(w.q, &err), 0);
+	put_queue_counts(w.q, &counts);
+	assert_true(counts.operations > 1);
+	assert_true(w.largest <= 30 * BODY);
+	budget_return(w.env.budget, BUDGET_CHUNKS, 20 * BODY);
+	assert_int_equal(stored(&w), MANY);
+	close_world(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_failure_at_the_end),
 		cmocka_unit_test(test_cancelled),
 		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_full_cache),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 /* Drafts that become domains, and those that cannot. */
 #include "draft_fixture.h"
 
+#include <pthread.h>
+
 #include "draft_files.h"
 
 static const char folder[] =
@@ -300,6 +302,86 @@ static void a_cancelled_commit_can_be_repeated(void **state)
 	world_end(&w);
 }
 
+/* ---- draft that is dropped ---- */
+
+static void the_storage_of_a_dropped_draft_is_garbage(void **state)
+{
+	for (unsigned int at = 1; at <= 4; at++) {
+		struct world w;
+		world_begin(&w, false, 0);
+		world_draft(&w, "x.h5");
+		world_write_file(&w, ONE);
+		world_open_gate(&w);
+		w.gate->at = at;
+		w.gate->after = true;
+		w.gate->code = -EIO;
+		assert_int_equal(world_commit(&w, true), -EIO);
+		draft_commit_forget(w.e, w.draft);
+		assert_int_equal(draft_drop(w.draft, NULL), 0);
+		w.draft = NULL;
+		world_open_gate(&w);
+		world_collect(&w);
+		/* The document of the domain was put after all. */
+		assert_int_equal(world_keys(&w, ""), at == 4 ? 4 : 0);
+		world_end(&w);
+	}
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 16 };
+
+struct thread {
+	pthread_t thread;
+	struct world *w;
+	struct draft *draft;
+	int rc;
+	struct commit_result result;
+};
+
+static void *commit_one(void *arg)
+{
+	struct thread *t = arg;
+	struct draft_snapshot *s;
+	t->rc = draft_seal(t->draft, &s, NULL);
+	if (t->rc)
+		return NULL;
+	const struct commit c = {
+		.e = t->w->e, .draft = t->draft, .snapshot = s, .number = 1, .is_last = true};
+	t->rc = draft_commit(&c, &t->result, NULL);
+	draft_snapshot_close(s);
+	return NULL;
+}
+
+static void many_commits_run_at_a_time(void **state)
+{
+	struct world w;
+	struct thread t[THREADS];
+	char name[32];
+	size_t n;
+	world_begin(&w, false, 4);
+	uint8_t *bytes = file_bytes(OTHER, &n);
+	for (unsigned int i = 0; i < THREADS; i++) {
+		snprintf(name, sizeof(name), "home/%u.h5", i);
+		world_draft(&w, name);
+		/* Every fourth one is no domain. */
+		world_write(&w, bytes + (i % 4 == 3), n - 1 + (i % 4 != 3));
+		t[i] = (struct thread){.w = &w, .draft = w.draft};
+		w.draft = NULL;
+	}
+	for (unsigned int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i].thread, NULL, commit_one, &t[i]), 0);
+	for (unsigned int i = 0; i < THREADS; i++) {
+		pthread_join(t[i].thread, NULL);
+		assert_int_equal(t[i].rc, 0);
+		assert_int_equal(t[i].result.kind, i % 4 == 3 ? COMMIT_OBJECT : COMMIT_DOMAIN);
+		assert_int_equal(draft_drop(t[i].draft, NULL), 0);
+	}
+	free(bytes);
+	assert_int_equal(world_keys(&w, ""), THREADS / 4 + THREADS * 3 / 4 * 6);
+	world_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -318,6 +400,8 @@ int main(void)
 		TEST(an_error_of_the_bucket_makes_no_object),
 		TEST(a_disk_that_fails_to_sync_publishes_nothing),
 		TEST(a_cancelled_commit_can_be_repeated),
+		TEST(the_storage_of_a_dropped_draft_is_garbage),
+		TEST(many_commits_run_at_a_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -338,6 +338,130 @@ static void what_was_acknowledged_survives_a_kill(void **state)
 	fixture_end(&f);
 }
 
+/* ---- a spool whose bytes were changed ---- */
+
+enum leaves { CLOSED, KILLED_WHILE_SEALED, KILLED_AFTER_A_CHANGE, KILLED };
+
+static void leave(struct draft *d, enum leaves how)
+{
+	static uint8_t bytes[200000];
+	struct draft_snapshot *snapshot;
+	memset(bytes, 'x', sizeof(bytes));
+	assert_int_equal(draft_write(d, 0, bytes, sizeof(bytes), NULL), 0);
+	assert_int_equal(draft_write(d, 100, "yy", 2, NULL), 0);
+	if (how == KILLED)
+		return;
+	assert_int_equal(draft_seal(d, &snapshot, NULL), 0);
+	if (how == KILLED_WHILE_SEALED)
+		return;
+	draft_snapshot_close(snapshot);
+	if (how == KILLED_AFTER_A_CHANGE)
+		assert_int_equal(draft_write(d, 101, "z", 1, NULL), 0);
+}
+
+/* A draft that a process leaves; its path. */
+static void leave_draft(struct overlay_fixture *f, enum leaves how, char id[JOURNAL_ID],
+			char spool[200])
+{
+	int status;
+	glob_t found;
+	char pattern[128];
+	struct draft *d;
+	const pid_t child = fork();
+	if (child == 0) {
+		d = make_draft(f, &about_new);
+		leave(d, how);
+		if (how == CLOSED)
+			draft_close(d);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	snprintf(pattern, sizeof(pattern), "%s/1/*/*/spool.0", f->path);
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	snprintf(spool, 200, "%s", found.gl_pathv[0]);
+	memcpy(id, strrchr(spool, '/') - (JOURNAL_ID - 1), JOURNAL_ID - 1);
+	id[JOURNAL_ID - 1] = '\0';
+	globfree(&found);
+}
+
+static void change_byte(const char *path, off_t at)
+{
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	uint8_t byte;
+	assert_int_equal(pread(fd, &byte, 1, at), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	close(fd);
+}
+
+static void a_changed_spool_is_noticed(void **state)
+{
+	static uint8_t bytes[200000];
+	for (int how = CLOSED; how <= KILLED; how++) {
+		struct overlay_fixture f;
+		char id[JOURNAL_ID], spool[200];
+		struct draft *d;
+		struct draft_snapshot *snapshot;
+		struct err err = ERR_INIT;
+		size_t got;
+		const bool has_sums = how == CLOSED || how == KILLED_WHILE_SEALED;
+		fixture_begin(&f, 1 << 30);
+		leave_draft(&f, how, id, spool);
+		assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+		assert_int_equal(draft_read(d, 0, bytes, sizeof(bytes), &got, NULL), 0);
+		assert_int_equal(got, sizeof(bytes));
+		assert_int_equal(bytes[101], how == KILLED_AFTER_A_CHANGE ? 'z' : 'y');
+		draft_close(d);
+		change_byte(spool, 70000);
+		assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+		assert_int_equal(draft_read(d, 70001, bytes, 10, &got, &err),
+				 has_sums ? -EBADMSG : 0);
+		if (has_sums) {
+			assert_non_null(strstr(err.msg, id));
+			assert_non_null(strstr(err.msg, "spool.0 is damaged"));
+		}
+		assert_int_equal(draft_read(d, 0, bytes, 65536, &got, NULL), 0);
+		assert_int_equal(draft_seal(d, &snapshot, NULL), 0);
+		assert_int_equal(
+			source_read(draft_snapshot_source(snapshot), 0, bytes, sizeof(bytes), NULL),
+			has_sums ? -EBADMSG : 0);
+		draft_snapshot_close(snapshot);
+		assert_int_equal(draft_drop(d, NULL), 0);
+		fixture_end(&f);
+	}
+}
+
+/* What was durable when the draft was closed is checked after a restart of the machine, too. */
+static void a_changed_spool_is_noticed_after_a_restart(void **state)
+{
+	for (unsigned int synced = 0; synced < 2; synced++) {
+		struct overlay_fixture f;
+		char id[JOURNAL_ID], spool[200], byte;
+		size_t got;
+		glob_t found;
+		fixture_begin(&f, 1 << 30);
+		struct draft *d = make_draft(&f, &about_new);
+		memcpy(id, draft_id(d), JOURNAL_ID);
+		assert_int_equal(draft_write(d, 0, "abc", 3, NULL), 0);
+		assert_int_equal(draft_sync(d, NULL), 0);
+		if (!synced)
+			assert_int_equal(draft_write(d, 1, "b", 1, NULL), 0);
+		draft_close(d);
+		snprintf(spool, sizeof(spool), "%s/1/*/*/spool.0", f.path);
+		assert_int_equal(glob(spool, 0, NULL, &found), 0);
+		change_byte(found.gl_pathv[0], 0);
+		globfree(&found);
+		journal_close(f.j);
+		memcpy(f.boot, "other boot", 10);
+		fixture_open(&f, 1 << 30);
+		assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
+		assert_int_equal(draft_read(d, 0, &byte, 1, &got, NULL), synced ? -EBADMSG : 0);
+		assert_int_equal(draft_drop(d, NULL), 0);
+		fixture_end(&f);
+	}
+}
+
 static void what_lies_beneath_may_be_missing(void **state)
 {
 	struct overlay_fixture f;
@@ -371,6 +495,8 @@ int main(void)
 		cmocka_unit_test(a_spool_that_lost_bytes_is_noticed),
 		cmocka_unit_test(a_mark_can_be_made_durable),
 		cmocka_unit_test(what_was_acknowledged_survives_a_kill),
+		cmocka_unit_test(a_changed_spool_is_noticed),
+		cmocka_unit_test(a_changed_spool_is_noticed_after_a_restart),
 		cmocka_unit_test(what_lies_beneath_may_be_missing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

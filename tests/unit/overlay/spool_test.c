@@ -64,7 +64,7 @@ static void a_file_is_sparse(void **state)
 	uint8_t bytes[8];
 	char name[SPOOL_NAME];
 	const uint64_t far = (uint64_t)1 << 36;
-	assert_int_equal(spool_create(AT_FDCWD, 4294967295, &s, NULL), 0);
+	assert_int_equal(spool_create(AT_FDCWD, 4294967295, NULL, &s, NULL), 0);
 	spool_name(4294967295, name);
 	assert_string_equal(name, "spool.4294967295");
 	assert_int_equal(spool_write(s, far, "abcd", 4, NULL), 0);
@@ -86,7 +86,7 @@ static void a_file_is_sparse(void **state)
 	assert_int_equal(spool_sync(s, NULL), 0);
 	spool_unref(s);
 	unlink(name);
-	assert_int_equal(spool_open(AT_FDCWD, 4294967295, &s, NULL), -EBADMSG);
+	assert_int_equal(spool_open(AT_FDCWD, 4294967295, true, NULL, &s, NULL), -EBADMSG);
 }
 
 int main(void)

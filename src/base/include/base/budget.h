@@ -66,7 +66,8 @@ struct budget_holder {
 	/* Called before a charge of metadata is refused, again and again while
 	 * it returns true. False: there is nothing to free. */
 	bool (*free_metadata)(void *ctx);
-	/* Called after the charge of metadata has changed, and with it the room for chunks. */
+	/* Called after the charge of metadata has changed, and with it the room for chunks; and by
+	 * budget_trim(). */
 	void (*room_changed)(void *ctx);
 	void *ctx;
 };
@@ -80,6 +81,12 @@ void budget_remove_holder(struct budget *b, const void *ctx);
 uint64_t budget_room(struct budget *b);
 /* True if chunks and loads may take n more bytes. */
 bool budget_fits(struct budget *b, uint64_t n);
+/* True if loads may take n more bytes: what chunks leave, or half of the room. In the latter case
+ * chunks give way when the caller calls budget_trim() after budget_take(). */
+bool budget_fits_loads(struct budget *b, uint64_t n);
+/* Lets the holders give back what does not fit any more. The caller holds no lock that they take.
+ */
+void budget_trim(struct budget *b);
 /* Adds or removes n bytes of BUDGET_CHUNKS or BUDGET_LOADS. budget_take() does not check whether
  * they fit: the caller decides. */
 void budget_take(struct budget *b, enum budget_use use, uint64_t n);

@@ -14,8 +14,10 @@ uint32_t checksum_lookup3(const void *bytes, size_t n, uint32_t init);
  * word. The filter stores the result little-endian after the data. */
 uint32_t checksum_fletcher32(const void *bytes, size_t n);
 
-/* CRC-32C (Castagnoli) of n more bytes after those whose CRC is crc; 0 at first. For short
- * records: it computes half a byte at a time. */
+/* CRC-32C (Castagnoli) of n more bytes after those whose CRC is crc; 0 at first. Uses the
+ * instructions of the processor, if it has them. */
 uint32_t checksum_crc32c(const void *bytes, size_t n, uint32_t crc);
+/* The same without such instructions. */
+uint32_t checksum_crc32c_portable(const void *bytes, size_t n, uint32_t crc);
 
 #endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What programs have written to mounts and no bucket has: the drafts in a journal directory
+ * (doc/JOURNAL.md). A draft can be listed, described, read and deleted, but not changed. The bucket
+ * is not needed, except for bytes that only the bucket has.
+ *
+ * An id of a draft may be shortened, as long as it is unique.
+ *
+ * One thread at a time for each struct. A function returns 0 or a count, or a negative errno with
+ * the reason in *err, unless err is NULL.
+ */
+#ifndef HSMOUNT_RECOVER_H
+#define HSMOUNT_RECOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <hsmount/engine.h>
+#include <hsmount/err.h>
+
+struct engine_drafts;
+
+/* Opens a journal directory. Makes nothing: -ENOENT. -EPERM: it is not private. */
+int engine_drafts_open(const char *journal_dir, struct engine_drafts **out, struct err *err);
+void engine_drafts_close(struct engine_drafts *s); /* NULL is fine */
+
+enum engine_draft_state {
+	ENGINE_DRAFT_WAITING,	 /* no process has it open */
+	ENGINE_DRAFT_IN_USE,	 /* a mount, or another process, has it open */
+	ENGINE_DRAFT_LATER,	 /* a later version of this program has written it */
+	ENGINE_DRAFT_UNREADABLE, /* it is damaged, and was set aside */
+	ENGINE_DRAFT_STATES
+};
+/* "waiting", "in use", "later version", "unreadable". */
+const char *engine_draft_state_name(enum engine_draft_state state);
+
+/* Strings are valid during the call, and "" if they are not known. */
+struct engine_draft_item {
+	const char *id;
+	enum engine_draft_state state;
+	bool has_size;
+	uint64_t size;	    /* of the file, bytes */
+	int64_t created_ns; /* since the epoch; 0: not known */
+	const char *bucket; /* its name, as a command line takes it */
+	const char *path;   /* of the file in the mount */
+	const char *why;    /* it is in the journal, or cannot be read */
+};
+/* Calls fn for each draft, the oldest of each bucket first. bucket: NULL, or the only one whose
+ * drafts are listed. A return value of fn that is not 0 ends the list and is returned. */
+int engine_drafts_list(struct engine_drafts *s, const char *bucket,
+		       int (*fn)(void *arg, const struct engine_draft_item *item), void *arg,
+		       struct err *err);
+
+/* Describes a draft for a person, a line for each fact. -ENOENT: there is no such draft; -EINVAL:
+ * not an id, or the beginning of several ids. */
+int engine_drafts_show(struct engine_drafts *s, const char *id,
+		       int (*line)(void *arg, const char *line), void *arg, struct err *err);
+
+/* ---- reading ---- */
+
+struct engine_draft;
+
+/* Opens a draft for reading; until it is closed, no other process can use it. bucket: how the
+ * bucket is opened if the draft has only a part of the bytes; if bucket->bucket is NULL, the
+ * journal knows its name. -ENOENT, -EINVAL; -EBUSY: it is in use; -ENOTSUP: a later version has
+ * written it; -EBADMSG, -ENODATA: it cannot be read; errors of the bucket. */
+int engine_draft_open(struct engine_drafts *s, const char *id, const struct engine_options *bucket,
+		      struct engine_draft **out, struct err *err);
+void engine_draft_close(struct engine_draft *d); /* NULL is fine */
+uint64_t engine_draft_size(struct engine_draft *d);
+/* The next range that is not a hole, from *end on. False: there is none. */
+bool engine_draft_next(struct engine_draft *d, uint64_t *start, uint64_t *end);
+/* Reads n bytes, which must be in the file. */
+int engine_draft_read(struct engine_draft *d, void *buf, size_t n, uint64_t offset,
+		      struct err *err);
+
+/* ---- deleting ---- */
+
+/* Deletes a draft. If a commit of it had begun, opens the bucket and deletes what the commit has
+ * stored, as far as no domain can have it; line, which may be NULL, gets what was deleted and what
+ * is left. Errors of the bucket are lines, too. Otherwise as engine_draft_open(). A draft that
+ * cannot be read is deleted. */
+int engine_drafts_drop(struct engine_drafts *s, const char *id, const struct engine_options *bucket,
+		       void (*line)(void *arg, const char *line), void *arg, struct err *err);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hsimage recover: lists, shows, exports and deletes what programs have written to mounts and no
+ * bucket has. */
+#include "command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <hsmount/recover.h>
+#include <base/mem.h>
+
+#include "atomic_file.h"
+#include "journal_dir.h"
+#include "recover_format.h"
+
+enum { PIECE = 4 << 20 };
+
+/* ---- the command line ---- */
+
+enum { LIST, SHOW, EXPORT, DROP, ACTIONS };
+
+static const struct action {
+	const char *name;
+	const char *operands[2];
+	int required, most;
+} actions[ACTIONS] = {
+	[LIST] = {"list", {"BUCKET"}, 0, 1},
+	[SHOW] = {"show", {"ID"}, 1, 1},
+	[EXPORT] = {"export", {"ID", "FILE"}, 2, 2},
+	[DROP] = {"drop", {"ID"}, 1, 1},
+};
+
+static int find_action(const char *name)
+{
+	int i = 0;
+	while (i < ACTIONS && strcmp(actions[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+int command_recover_option(struct command *c, int opt, const char *value, struct err *err)
+{
+	struct command_recover *r = &c->recover;
+	r->used = true;
+	switch (opt) {
+	case OPTION_FORCE:
+		r->force = true;
+		return 0;
+	case OPTION_YES:
+		r->yes = true;
+		return 0;
+	default:
+		r->journal_dir = value;
+		return *value ? 0 : err_set(err, -EINVAL, "--journal-dir: must not be empty");
+	}
+}
+
+int command_recover_check(const struct command *c, char *const *words, int n, struct err *err)
+{
+	const struct command_recover *r = &c->recover;
+	if (!n)
+		return err_set(err, -EINVAL,
+			       "missing operand: list, show, export or drop is required");
+	const int i = find_action(words[0]);
+	if (i == ACTIONS)
+		return err_set(err, -EINVAL, "recover %s: no such command", words[0]);
+	const char *foreign = r->force && i != EXPORT ? "--force"
+			      : r->yes && i != DROP   ? "--yes"
+			      : c->json && i != LIST  ? "--json"
+						      : NULL;
+	if (foreign)
+		return err_set(err, -EINVAL, "recover %s has no option %s", words[0], foreign);
+	/* drop takes any number of ids. */
+	for (int k = 1; i == DROP && k < n; k++)
+		if (!words[k][0])
+			return err_set(err, -EINVAL, "empty operand: ID");
+	const int most = actions[i].most, count = i == DROP && n > 2 ? 1 : n - 1;
+	return operands_check(words + 1, count, actions[i].operands, most, actions[i].required,
+			      err);
+}
+
+/* ---- list ---- */
+
+struct listing {
+	const struct command *c;
+	bool waits;
+};
+
+static int print_item(void *arg, const struct engine_draft_item *item)
+{
+	struct listing *l = arg;
+	auto_str struct str line = {0};
+	if (l->c->json)
+		recover_format_json(item, &line);
+	else
+		recover_format_text(item, &line);
+	l->waits |= recover_format_waits(item);
+	return !str_ok(&line) ? -ENOMEM : fputs(str_text(&line), stdout) == EOF ? -errno : 0;
+}
+
+static int list(struct command *c, struct engine_drafts *drafts)
+{
+	struct listing l = {.c = c};
+	struct err err = ERR_INIT;
+	const char *bucket = c->words[1] ? c->words[1] : c->bucket;
+	int rc = engine_drafts_list(drafts, bucket, print_item, &l, &err);
+	const int status = command_result(c, rc, &err);
+	return status ? status : l.waits ? EXIT_FAILED : EXIT_OK;
+}
+
+/* ---- show ---- */
+
+static int print_line(void *arg, const char *line)
+{
+	int rc = command_print_name(line);
+	return rc ? rc : putchar('\n') == EOF ? -errno : 0;
+}
+
+static int show(struct command *c, struct engine_drafts *drafts)
+{
+	struct err err = ERR_INIT;
+	int rc = engine_drafts_show(drafts, c->words[1], print_line, NULL, &err);
+	return command_result(c, rc, &err);
+}
+
+/* ---- export ---- */
+
+struct copy {
+	struct command *c;
+	struct engine_draft *in;
+	struct atomic_file out;
+	uint64_t done, total; /* bytes; holes that are not written do not count */
+	void *buf;	      /* of PIECE bytes */
+};
+
+static int copy_range(struct copy *k, uint64_t at, uint64_t end, struct err *err)
+{
+	int rc = 0;
+	for (size_t n; !rc && at < end; at += n) {
+		n = (size_t)min_u64(end - at, PIECE);
+		rc = engine_draft_read(k->in, k->buf, n, at, err);
+		if (!rc)
+			rc = atomic_file_write(&k->out, k->buf, n, at, err);
+		k->done += n;
+		progress_set(&k->c->progress, k->done, k->total);
+	}
+	return rc;
+}
+
+static int copy_bytes(struct copy *k, struct err *err)
+{
+	uint64_t start, end = 0;
+	int rc = 0;
+	if (k->out.is_stream) { /* a pipe cannot skip holes */
+		k->total = engine_draft_size(k->in);
+		return copy_range(k, 0, k->total, err);
+	}
+	while (engine_draft_next(k->in, &start, &end))
+		k->total += end - start;
+	for (end = 0; !rc && engine_draft_next(k->in, &start, &end);)
+		rc = copy_range(k, start, end, err);
+	return rc;
+}
+
+static int copy_all(struct copy *k, const char *file, struct err *err)
+{
+	auto_free void *buf = malloc(PIECE);
+	if (!buf)
+		return err_set(err, -ENOMEM, "out of memory");
+	k->buf = buf;
+	int rc = atomic_file_open(&k->out, file, engine_draft_size(k->in), err);
+	if (!rc)
+		rc = copy_bytes(k, err);
+	return rc ? rc : atomic_file_commit(&k->out, err);
+}
+
+/* An export must not replace a file that may be the better one. */
+static int check_file(const struct command *c, const char *file, struct err *err)
+{
+	struct stat st;
+	return c->recover.force || lstat(file, &st) ||
+			       (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+		       ? 0
+		       : err_set(err, -EEXIST, "%s: the file exists; --force replaces it", file);
+}
+
+static int export_draft(struct command *c, struct engine_drafts *drafts)
+{
+	struct copy k = {.c = c, .out = {.fd = -1}};
+	struct err err = ERR_INIT;
+	const char *id = c->words[1], *file = c->words[2];
+	int rc = check_file(c, file, &err);
+	if (!rc)
+		rc = engine_draft_open(drafts, id, &c->options.engine, &k.in, &err);
+	if (!rc) {
+		progress_start(&c->progress);
+		rc = copy_all(&k, file, &err);
+	}
+	atomic_file_close(&k.out);
+	engine_draft_close(k.in);
+	if (rc)
+		return command_failed(c, &err);
+	progress_finish(&c->progress);
+	return EXIT_OK;
+}
+
+/* ---- drop ---- */
+
+struct question {
+	const char *id;
+	struct str text;
+};
+
+static int ask_about(void *arg, const struct engine_draft_item *item)
+{
+	struct question *q = arg;
+	if (strncmp(item->id, q->id, strlen(q->id)) == 0 && !q->text.b.len)
+		recover_format_question(item, &q->text);
+	return 0;
+}
+
+/* Whether the user wants it. An id that does not exist is reported later. */
+static bool is_wanted(const struct command *c, struct engine_drafts *drafts, const char *id)
+{
+	struct question q = {.id = id};
+	char answer[16] = "";
+	if (c->recover.yes)
+		return true;
+	engine_drafts_list(drafts, NULL, ask_about, &q, NULL);
+	const bool asks = q.text.b.len > 0;
+	fputs(str_text(&q.text), stderr);
+	str_release(&q.text);
+	return !asks ||
+	       (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y'));
+}
+
+static void print_note(void *arg, const char *line)
+{
+	struct err err;
+	err_set(&err, 0, "%s: %s", (const char *)arg, line);
+	fprintf(stderr, COMMAND_PROGRAM ": %s\n", err.msg);
+}
+
+static int drop(struct command *c, struct engine_drafts *drafts)
+{
+	int status = EXIT_OK;
+	struct err err = ERR_INIT;
+	if (!c->recover.yes && !isatty(STDIN_FILENO)) {
+		err_set(&err, -EINVAL,
+			"standard input is not a terminal; --yes deletes without "
+			"a question");
+		return command_failed(c, &err);
+	}
+	for (size_t i = 1; c->words[i]; i++) {
+		char *id = c->words[i];
+		if (is_wanted(c, drafts, id) &&
+		    engine_drafts_drop(drafts, id, &c->options.engine, print_note, id, &err))
+			status = command_failed(c, &err);
+	}
+	return status;
+}
+
+/* ---- the command ---- */
+
+int command_recover(struct command *c)
+{
+	static int (*const run[ACTIONS])(struct command * c, struct engine_drafts * drafts) = {
+		[LIST] = list, [SHOW] = show, [EXPORT] = export_draft, [DROP] = drop};
+	auto_free char *by_default = c->recover.journal_dir ? NULL : journal_dir_default();
+	const char *dir = by_default ? by_default : c->recover.journal_dir;
+	const int action = find_action(c->words[0]);
+	struct engine_drafts *drafts;
+	struct err err = ERR_INIT;
+	if (!dir)
+		err_set(&err, -ENOMEM, "out of memory");
+	else
+		engine_drafts_open(dir, &drafts, &err);
+	/* No mount has ever written anything. */
+	if (err.code == -ENOENT && by_default && action == LIST)
+		return EXIT_OK;
+	if (err.code)
+		return command_failed(c, &err);
+	c->options.engine.bucket = c->bucket;
+	c->options.engine.log = c->log;
+	const int status = run[action](c, drafts);
+	engine_drafts_close(drafts);
+	return status;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Imports without a record in the bucket, for callers that keep a journal. */
+#include "import_fixture.h"
+
+enum { ALL = OBJECTS + CHUNKS + 1 /* puts: with the document of the domain */ };
+
+struct caller {
+	struct world w;
+	struct import_commit commit;
+	struct import_result result;
+	unsigned int begun, published, ways;
+	unsigned int requests; /* before the call of begin */
+	int begin;	       /* its result */
+};
+
+static int begin(void *ctx, struct err *err)
+{
+	struct caller *c = ctx;
+	c->begun++;
+	c->requests = c->w.gate->n;
+	return c->begin ? err_set(err, c->begin, "the journal is full") : 0;
+}
+
+static void publish(void *ctx)
+{
+	struct caller *c = ctx;
+	c->published++;
+}
+
+static int make_way(void *ctx, struct err *err)
+{
+	struct caller *c = ctx;
+	c->ways++;
+	return call_delete(c->w.store, c->w.opt.path, NULL, err);
+}
+
+static void open_caller(struct caller *c)
+{
+	*c = (struct caller){.commit = {.storage = 0x1234567890abcdef,
+					.modified_ns = INT64_C(1800000000000000000),
+					.begin = begin,
+					.publish = publish,
+					.make_way = make_way,
+					.ctx = c}};
+	world_init(&c->w, 0);
+	c->w.opt.commit = &c->commit;
+	c->w.opt.file.check = NULL;
+	world_open_gate(&c->w);
+}
+
+static int import(struct caller *c, struct err *err)
+{
+	return world_import(&c->w, &c->result, err);
+}
+
+static void only_puts_are_sent(void **state)
+{
+	struct caller c;
+	struct err err;
+	open_caller(&c);
+	assert_int_equal(import(&c, &err), 0);
+	assert_int_equal(c.w.gate->n, ALL);
+	assert_int_equal(c.w.gate->ops[STORE_PUT], ALL);
+	assert_int_equal(c.requests, 0);
+	assert_int_equal(c.begun, 1);
+	assert_int_equal(c.published, 1);
+	assert_int_equal(c.ways, 0);
+	assert_int_equal(world_keys(&c.w, ""), ALL);
+	assert_int_equal(world_keys(&c.w, "db/12345678-90abcdef/"), ALL - 1);
+	assert_int_equal(world_objects(&c.w, "home/ann/run.h5"), OBJECTS);
+	assert_true(c.result.etag[0]);
+	assert_false(c.result.refused);
+	world_release(&c.w);
+}
+
+/* At each request, and once more: the same bucket. */
+static void a_repeated_one_puts_the_same(void **state)
+{
+	struct caller whole;
+	struct err err;
+	open_caller(&whole);
+	assert_int_equal(import(&whole, &err), 0);
+	auto_free char *want = world_content(&whole.w, "");
+	for (unsigned int at = 1; at <= ALL; at++) {
+		struct caller c;
+		open_caller(&c);
+		c.w.gate->at = at;
+		c.w.gate->later = true;
+		c.w.gate->code = -EIO;
+		assert_int_equal(import(&c, &err), -EIO);
+		assert_false(c.result.refused);
+		assert_null(strstr(err.msg, "--abort"));
+		assert_int_equal(world_objects(&whole.w, "home/ann/run.h5"), OBJECTS);
+		world_open_gate(&c.w);
+		assert_int_equal(import(&c, &err), 0);
+		auto_free char *got = world_content(&c.w, "");
+		assert_string_equal(got, want);
+		world_release(&c.w);
+	}
+	world_release(&whole.w);
+}
+
+static void nothing_is_put_if_the_caller_cannot_begin(void **state)
+{
+	struct caller c;
+	struct err err;
+	open_caller(&c);
+	c.begin = -ENOSPC;
+	assert_int_equal(import(&c, &err), -ENOSPC);
+	assert_string_equal(err.msg, "the journal is full");
+	assert_int_equal(c.w.gate->n, 0);
+	assert_false(c.result.refused);
+	world_release(&c.w);
+}
+
+static void folders_are_put_below_the_one_that_is_named(void **state)
+{
+	struct caller c;
+	struct err err;
+	open_caller(&c);
+	c.commit.has_folder = true;
+	c.commit.folder_len = strlen("home");
+	assert_int_equal(import(&c, &err), 0);
+	assert_int_equal(c.w.gate->n, ALL + 1);
+	assert_int_equal(world_keys(&c.w, "home/"), 2);
+	assert_int_equal(world_keys(&c.w, "home/.domain.json"), 0);
+	world_release(&c.w);
+}
+
+static void the_replaced_domain_must_have_its_version(void **state)
+{
+	struct caller c;
+	struct err err;
+	open_caller(&c);
+	const struct domain_info info = {.root = "g-11111111-22222222-9999-9999aa-aaaaaa",
+					 .owner = "olaf"};
+	c.commit.replaced = schema_document_new(&info, "\"other\"");
+	assert_int_equal(import(&c, &err), -ESTALE);
+	assert_int_equal(world_objects(&c.w, "home/ann/run.h5"), 0);
+	assert_false(c.result.refused);
+	schema_document_unref(c.commit.replaced);
+	c.commit.replaced = NULL;
+	world_put(&c.w, "home/ann/run.h5/.domain.json", FOLDER);
+	assert_int_equal(import(&c, &err), -EEXIST);
+	world_release(&c.w);
+}
+
+/* A file of another format. */
+static int open_other(void *ctx, struct source **out, struct err *err)
+{
+	struct world *w = ctx;
+	char path[1024];
+	snprintf(path, sizeof(path), "%s/tests/data/import.py", getenv("HSMOUNT_SOURCE"));
+	const int rc = source_file_open(path, &w->file, err);
+	if (!rc)
+		*out = source_file_source(w->file);
+	return rc;
+}
+
+static void a_file_that_is_no_domain_is_refused(void **state)
+{
+	struct caller c;
+	struct err err;
+	open_caller(&c);
+	c.w.opt.file.open = open_other;
+	assert_int_equal(import(&c, &err), -EIO);
+	assert_true(c.result.refused);
+	assert_int_equal(c.w.gate->n, 0);
+	world_release(&c.w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_puts_are_sent),
+		cmocka_unit_test(a_repeated_one_puts_the_same),
+		cmocka_unit_test(nothing_is_put_if_the_caller_cannot_begin),
+		cmocka_unit_test(folders_are_put_below_the_one_that_is_named),
+		cmocka_unit_test(the_replaced_domain_must_have_its_version),
+		cmocka_unit_test(a_file_that_is_no_domain_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
