@@ -180,6 +180,9 @@ static int find_domain(struct draft_put *p, struct err *err)
 int draft_put_find(struct draft_put *p, struct err *err)
 {
 	const char *version = p->about->version;
+	if (p->found)
+		return 0;
+	p->found = true;
 	if (p->again)
 		return find_again(p, err);
 	if (version[0] == 'd')
@@ -302,7 +305,9 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 
 void draft_put_release(struct draft_put *p)
 {
-	forget_names(p);
-	snapshots_forget(p->e->snapshots, p->about->path);
+	if (p->began || p->again) {
+		forget_names(p);
+		snapshots_forget(p->e->snapshots, p->about->path);
+	}
 	names_node_unref(p->present.node);
 }

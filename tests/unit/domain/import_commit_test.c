@@ -145,6 +145,53 @@ static void the_replaced_domain_must_have_its_version(void **state)
 	world_release(&c.w);
 }
 
+/* The document alone, after all objects. The file is not opened. */
+static void the_last_step_needs_no_file(void **state)
+{
+	struct err err = ERR_INIT;
+	for (unsigned int at = 1; at <= ALL; at++) {
+		struct caller c;
+		bool found;
+		open_caller(&c);
+		c.w.gate->at = at;
+		c.w.gate->later = true;
+		c.w.gate->code = -EIO;
+		assert_int_equal(import(&c, &err), -EIO);
+		world_open_gate(&c.w);
+		const unsigned int opened = c.w.opened;
+		const size_t keys = world_keys(&c.w, "");
+		assert_int_equal(domain_import_finish(&c.w.opt, &found, &c.result, &err), 0);
+		assert_int_equal(c.w.opened, opened);
+		assert_int_equal(found, at == ALL);
+		assert_int_equal(world_keys(&c.w, ""), keys + found);
+		assert_int_equal(world_objects(&c.w, "home/ann/run.h5"), found ? OBJECTS : 0);
+		assert_int_equal(c.result.etag[0] != '\0', found);
+		world_release(&c.w);
+	}
+}
+
+static void the_last_step_reports_errors(void **state)
+{
+	struct caller c;
+	struct err err;
+	bool found;
+	open_caller(&c);
+	c.w.gate->at = ALL;
+	c.w.gate->code = -EIO;
+	assert_int_equal(import(&c, &err), -EIO);
+	for (unsigned int at = 1; at <= 2; at++) {
+		world_open_gate(&c.w);
+		c.w.gate->at = at;
+		c.w.gate->code = -EACCES;
+		err = (struct err)ERR_INIT;
+		assert_int_equal(domain_import_finish(&c.w.opt, &found, &c.result, &err), -EACCES);
+	}
+	world_open_gate(&c.w);
+	world_put(&c.w, "home/ann/run.h5/.domain.json", FOLDER);
+	assert_int_equal(domain_import_finish(&c.w.opt, &found, &c.result, &err), -EEXIST);
+	world_release(&c.w);
+}
+
 /* A file of another format. */
 static int open_other(void *ctx, struct source **out, struct err *err)
 {
@@ -178,6 +225,8 @@ int main(void)
 		cmocka_unit_test(folders_are_put_below_the_one_that_is_named),
 		cmocka_unit_test(the_replaced_domain_must_have_its_version),
 		cmocka_unit_test(a_file_that_is_no_domain_is_refused),
+		cmocka_unit_test(the_last_step_needs_no_file),
+		cmocka_unit_test(the_last_step_reports_errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,6 +144,12 @@ struct import_result {
  * errors of the store and of the file. */
 int domain_import(const struct import_options *opt, struct import_result *out, struct err *err);
 
+/* Makes steps 4 and 5 of an import for a commit that has made all steps before, and has returned
+ * from store_sync(). Does not open the file. *found: its objects are there; if not, nothing is
+ * done. */
+int domain_import_finish(const struct import_options *opt, bool *found, struct import_result *out,
+			 struct err *err);
+
 /* Removes what an unfinished import to opt->path has stored, then its record. -ENOENT: there is no
  * such import. -EBUSY: its domain is complete, so that nothing is removed. *deleted: the number of
  * objects that were removed. */
