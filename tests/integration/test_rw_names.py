@@ -257,6 +257,37 @@ def test_names_without_extension(place, tmp_path):
         "home/.domain.json", "home/empty", "home/sub/.domain.json", "home/sub/d.nc/.domain.json"]
 
 
+def test_a_temporary_file_is_renamed(place, tmp_path):
+    """As rsync, sed -i and NCO do it: the file is committed under its temporary name, found there,
+    and its rename takes two requests."""
+    with h5py.File(tmp_path / "new.h5", "w") as f:
+        f["data"] = range(1000)
+    new = (tmp_path / "new.h5").read_bytes()
+    with mount(place, tmp_path, "rw") as m:
+        for i, name in enumerate((".x.h5.Q3ZrN", "sedaQfsfy", "out.nc.pid1.ncks.tmp", "a.", ".tmp",
+                                  "x" * 252)):
+            temporary, target = m.file("home", name), m.file("home", f"{i % 2}.h5")
+            with open(temporary, "xb") as f:
+                f.write(new)
+            assert f"home/{name}/.domain.json" in place.keys()
+            os.utime(temporary)
+            os.chmod(temporary, 0o600)
+            assert os.stat(temporary).st_size > 0
+            before = requests(m)
+            os.rename(temporary, target)
+            after = mounts.difference(before, requests(m))
+            assert (after["put"], after["delete"]) == (1, 1), (name, after)
+            with h5py.File(target, "r") as f:
+                assert list(f["data"][:3]) == [0, 1, 2]
+            assert not os.path.exists(temporary)
+        for name in "sedaQfsfy", ".x.h5.Q3ZrN":
+            with open(m.file("home", name), "xb") as f:
+                f.write(b"no HDF5")
+            os.rename(m.file("home", name), m.file("home/plain.txt"))
+            assert content(m.file("home/plain.txt")) == b"no HDF5"
+    assert len(storages(place)) == len(DOMAINS) + 2
+
+
 def storages(place):
     return {key.split("/")[1] for key in place.keys() if key.startswith("db/")}
 
