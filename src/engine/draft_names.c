@@ -253,6 +253,9 @@ static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, st
 		d->path = x->path;
 		d->seen = x->seen;
 		d->alone = d->alone && !replaces;
+		/* A commit that seems to have failed may have put a domain under the old name. Two
+		 * domains must not have the same storage. */
+		d->number++;
 		named = draft_table_rename_locked(d, x->name);
 		*x = (struct texts){0};
 		pthread_mutex_unlock(&d->t->lock);

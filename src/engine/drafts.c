@@ -3,13 +3,11 @@
 #include "drafts.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/str.h>
-#include <schema/schema.h>
 
 #include "draft_commit.h"
 #include "draft_file.h"
@@ -173,12 +171,6 @@ static int check_dir(struct drafts *t, const char *path, struct err *err)
 
 int drafts_check_new(struct drafts *t, const char *path, struct err *err)
 {
-	char key[STORE_KEY_MAX + 1];
-	const char *name = path + names_parent_len(path);
-	name += *name == '/';
-	if (strlen(path) > STORE_KEY_MAX || strlen(name) > NAME_MAX ||
-	    schema_survey_document_key(path, key, sizeof(key)) < 0 || !store_key_ok(key))
-		return err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	int rc = names_check_new(t->e->names, path, err);
 	return rc ? rc : check_dir(t, path, err);
 }
