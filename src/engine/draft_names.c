@@ -256,6 +256,9 @@ static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, st
 		/* What a failed commit has put may be in use under the old name. */
 		d->numbered = UINT64_MAX;
 		d->alone = d->alone && !replaces;
+		/* A commit that seems to have failed may have put a domain under the old name. Two
+		 * domains must not have the same storage. */
+		d->number++;
 		named = draft_table_rename_locked(d, x->name);
 		*x = (struct texts){0};
 		pthread_mutex_unlock(&d->t->lock);
