@@ -11,6 +11,7 @@
 
 #include "draft_commit.h"
 #include "draft_file.h"
+#include "draft_put.h"
 #include "draft_save.h"
 #include "internal.h"
 
@@ -188,7 +189,7 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		return err_set(err, -EEXIST, "%s: it exists", path);
 	if (n->kind == NAMES_DOMAIN && !(flags & ENGINE_TRUNCATE))
 		return err_set(err, -EROFS, "%s: a domain can be replaced, but not changed", path);
-	return 0;
+	return draft_check_document(n, err);
 }
 
 static int set_texts(struct file_draft *d, const char *path, const struct names_node *n,
