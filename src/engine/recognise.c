@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <base/mem.h>
 #include <names/names.h>
@@ -93,13 +94,22 @@ static void warn(const struct engine_options *opt, enum schema_place place)
 	const char *name = opt->bucket;
 	if (place == SCHEMA_PLACE_EMPTY)
 		log_warning(log, "%s: nothing is there%s", name,
-			    opt->write ? "; the first file makes it a bucket" : "");
+			    opt->write ? "; it becomes a bucket" : "");
 	else
 		log_warning(
 			log,
 			"%s may not be a bucket of domains: neither the service's storage (%s) nor "
 			"a domain is there",
 			name, schema_survey_storage);
+}
+
+/* The next mount must recognise the bucket, even if only plain files are stored until then. */
+static int make_storage(const char *dir, struct err *err)
+{
+	auto_free char *path = names_join(dir, schema_survey_storage);
+	if (!path)
+		return err_set(err, -ENOMEM, "out of memory");
+	return mkdir(path, 0777) && errno != EEXIST ? err_errno(err, -errno, "%s", path) : 0;
 }
 
 /* Looks for the bucket that contains the place. The decision depends on it only if the place has
@@ -146,7 +156,9 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 	if (!store_stack_is_s3(name) && !(place == SCHEMA_PLACE_EMPTY && opt->write))
 		return refuse_dir(name, place, err);
 	warn(opt, place);
-	return 0;
+	return place == SCHEMA_PLACE_EMPTY && opt->write && !store_stack_is_s3(name)
+		       ? make_storage(store_stack_dir(name), err)
+		       : 0;
 }
 
 int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,

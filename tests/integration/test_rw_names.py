@@ -466,7 +466,7 @@ def test_what_is_refused(place, tmp_path):
 
 @pytest.mark.parametrize("place", ["directory", pytest.param("gateway", marks=needs_gateway)])
 def test_an_empty_place(place, tmp_path, request):
-    """It becomes a bucket with its first folder."""
+    """It becomes a bucket, even if only a plain file is stored in it."""
     url, env = os.fspath(tmp_path / "bucket"), None
     if place == "gateway":
         name = f"rw-empty-{os.path.basename(tmp_path)}".replace("_", "-").lower()[:60].rstrip("-")
@@ -479,10 +479,18 @@ def test_an_empty_place(place, tmp_path, request):
                 pass
     with Mount(url, tmp_path / "rw", "rw", env=env) as m:
         assert os.listdir(m.path) == []
-        assert "nothing is there; the first file makes it a bucket" in m.log()
+        assert "nothing is there; it becomes a bucket" in m.log()
+        with open(m.file("text"), "w") as f:
+            f.write("plain")
+    # A directory of S3 exists only with its objects.
+    lines = ["may not be a bucket"] if place == "gateway" else []
+    with Mount(url, tmp_path / "later", "rw", env=env) as m:
+        assert os.listdir(m.path) == ["text"]
+        assert [line in m.log() for line in lines] == [True] * len(lines)
+        assert lines or m.log() == ""
         os.mkdir(m.file("home"))
-    with Mount(url, tmp_path / "later", env=env) as m:
-        assert os.listdir(m.path) == ["home"]
+    with Mount(url, tmp_path / "last", env=env) as m:
+        assert os.listdir(m.path) == ["home", "text"]
         assert m.log() == ""
 
 

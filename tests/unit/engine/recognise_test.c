@@ -158,13 +158,18 @@ static void another_directory_is_refused(void **state)
 	refuses(b, "", want);
 }
 
-/* If it can be written, the first domain makes it a bucket. */
+/* If it can be written, it becomes a bucket. */
 static void an_empty_directory_can_be_written(void **state)
 {
 	struct bucket *b = *state;
 	struct err err;
 	assert_int_equal(open_for_writing(b, "", &err), 0);
 	bucket_put(b, "readme", "text");
+	assert_int_equal(open_place(b, "", false, &err), 0);
+	assert_int_equal(open_for_writing(b, "", &err), 0);
+	char storage[1024];
+	snprintf(storage, sizeof(storage), "%s/db", b->dir);
+	assert_int_equal(rmdir(storage), 0);
 	assert_int_equal(open_for_writing(b, "", &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "is not a bucket"));
 	/* A part of a bucket is no bucket. */
