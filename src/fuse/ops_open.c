@@ -156,6 +156,11 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	if (!rc)
 		rc = ops_open_adopt(s, fuse_req_ctx(req)->pid, &view, file, mode.writes, &err);
+	/* Another program has removed the file since the look-up. For O_CREAT, the kernel creates
+	 * it when it has looked it up again. */
+	if (rc == -ENOENT && mode.writes &&
+	    reopen_retry(s->reopen, fuse_req_ctx(req)->pid, view.path))
+		rc = -ESTALE;
 	if (!rc && !(h = make_handle(req, file, mode.writes, &err)))
 		rc = -ENOMEM;
 	if (rc)

@@ -114,6 +114,58 @@ def test_a_negative_look_up_does_not_hide_a_new_file(tmp_path):
         assert python(LOOK, pair.path("y")).endswith("10 b'other more'")
 
 
+RANDOM_CALLS = """
+import errno, os, random, sys, time
+root, seed = sys.argv[1], int(sys.argv[2])
+rnd, end, wrong = random.Random(seed), time.monotonic() + 3, []
+names = [os.path.join(root, f"f{i}") for i in range(3)]
+
+def write(path, flags):
+    fd = os.open(path, os.O_WRONLY | flags)
+    try:
+        os.write(fd, bytes([seed]) * rnd.randrange(1, 200000))
+    finally:
+        os.close(fd)
+
+calls = [
+    (lambda p: write(p, os.O_CREAT | os.O_TRUNC), (errno.ESTALE,)),
+    (lambda p: os.close(os.open(p, os.O_RDWR | os.O_CREAT)), (errno.ESTALE,)),
+    (lambda p: os.close(os.open(p, os.O_RDONLY)), (errno.ENOENT,)),
+    (lambda p: os.close(os.open(p, os.O_RDWR)), (errno.ENOENT, errno.ESTALE)),
+    (lambda p: os.rename(p, rnd.choice(names)), (errno.ENOENT,)),
+    (os.unlink, (errno.ENOENT,)),
+    (lambda p: os.truncate(p, 0), (errno.ENOENT, errno.ESTALE)),
+    (os.stat, (errno.ENOENT,)),
+    (lambda p: os.listdir(root), ()),
+]
+while time.monotonic() < end:
+    i = rnd.randrange(len(calls))
+    try:
+        calls[i][0](rnd.choice(names))
+    except OSError as e:
+        if e.errno not in calls[i][1]:
+            wrong.append((i, errno.errorcode[e.errno]))
+print(wrong)
+"""
+
+
+def test_processes_that_use_the_same_names(pair):
+    """If a name changes again and again, a call may fail with ESTALE. Otherwise no call fails in a
+    way that it does not on a disk. The bucket has what the mount shows."""
+    directory = pair.path("sub")
+    children = [subprocess.Popen([sys.executable, "-c", RANDOM_CALLS, directory, str(seed)],
+                                 stdout=subprocess.PIPE, text=True) for seed in range(1, 6)]
+    for child in children:
+        out, _ = child.communicate(timeout=60)
+        assert (child.returncode, out) == (0, "[]\n"), pair.rw.log()
+    pair.rw.stop()
+    pair.rw.start()
+    assert os.listdir(pair.path("sub")) == os.listdir(pair.ro.file("home/sub"))
+    for name in os.listdir(pair.path("sub")):
+        shutil.copy(pair.path(f"sub/{name}"), pair.local(name))
+        pair.equals(f"sub/{name}", name)
+
+
 # ---- calls ----
 
 def test_append_to_a_text(pair):
