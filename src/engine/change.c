@@ -61,7 +61,12 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 
 struct garbage_ops change_garbage_ops(struct engine *e)
 {
-	return (struct garbage_ops){.is_read = is_read, .collect = collect, .ctx = e};
+	return (struct garbage_ops){.is_read = is_read,
+				    .collect = collect,
+				    .judge = garbage_judge,
+				    .note = garbage_note,
+				    .forget = garbage_forget,
+				    .ctx = e};
 }
 
 /* ---- looking up ---- */
@@ -204,8 +209,9 @@ static int remove_domain(struct engine *e, const struct change *c, const struct 
 	int rc = document_of(n, &doc, err);
 	if (rc)
 		return rc;
+	const uint32_t note = garbage_note_change(e, n->path, &doc->info, NULL);
 	rc = change_remove_domain(c, n->path, doc, &garbage, err);
-	garbage_add(e->garbage, n->path, &garbage);
+	garbage_settle(e->garbage, n->path, &garbage, note);
 	return rc;
 }
 
@@ -309,9 +315,16 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 		rc = delete_object(e, m->target, err);
 	if (rc || strcmp(m->source->path, to) == 0)
 		return rc;
+	/* Storage that has a name is no garbage: before, because the next process would find a
+	 * note, and afterwards, because another thread may have removed its other name. */
+	const bool known = storage_of(&doc->info, &storage);
+	if (known)
+		garbage_rescue(e->garbage, storage);
+	const uint32_t note =
+		garbage_note_change(e, to, replaced ? &replaced->info : NULL, &doc->info);
 	rc = change_rename_domain(c, m->source->path, doc, to, replaced, &garbage, err);
-	garbage_add(e->garbage, to, &garbage);
-	if (!storage_of(&doc->info, &storage))
+	garbage_settle(e->garbage, to, &garbage, note);
+	if (!known)
 		return rc;
 	garbage_rescue(e->garbage, storage);
 	/* Both names may lead to the domain now. */
@@ -405,11 +418,23 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err)
 	return tries_again(e, rc, path) ? remove_dir(e, path, err) : rc;
 }
 
-/* A draft that is alone has no object in the bucket. */
+/* Whether the bucket has nothing under the name of a draft. */
+static bool is_only_draft(struct engine *e, const char *path)
+{
+	auto_names_node struct names_node *n = NULL;
+	if (!drafts_is_doubtful(e->drafts, path))
+		return drafts_is_alone(e->drafts, path);
+	names_changed(e->names, path);
+	if (find(e, path, &n, NULL))
+		return true;
+	drafts_is_found(e->drafts, path);
+	return false;
+}
+
 static int unlink_held(struct engine *e, const char *path, struct err *err)
 {
 	int rc = 0;
-	if (!drafts_is_alone(e->drafts, path)) {
+	if (!is_only_draft(e, path)) {
 		rc = remove_file(e, path, err);
 		if (tries_again(e, rc, path))
 			rc = remove_file(e, path, err);
@@ -470,6 +495,8 @@ static int rename_alone(struct engine *e, const char *from, const char *to, bool
 {
 	auto_names_node struct names_node *n = NULL;
 	int rc = drafts_check_new(e->drafts, to, err);
+	/* The commit needs the version that the bucket has now. */
+	names_forget(e->names, to);
 	if (!rc)
 		rc = find_any(e, to, &n, err);
 	if (!rc && n && n->kind == NAMES_DIR)
@@ -484,7 +511,7 @@ static int rename_held(struct engine *e, const char *from, const char *to, bool 
 {
 	if (no_replace && drafts_is_alone(e->drafts, to))
 		return err_set(err, -EEXIST, "%s: it exists", to);
-	if (drafts_is_alone(e->drafts, from))
+	if (is_only_draft(e, from))
 		return rename_alone(e, from, to, no_replace, err);
 	const int rc = rename_in_bucket(e, from, to, no_replace, err);
 	if (!rc)

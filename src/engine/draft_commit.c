@@ -20,17 +20,43 @@ static int store_bytes(struct draft_put *p, enum draft_signs signs, struct commi
 	return rc ? rc : draft_put_object(p, out, err);
 }
 
+/* Bytes of the draft that lie in an object can be read only as long as the bucket has that object.
+ * If an earlier attempt has replaced it, no more than its last steps may be left. */
+static int finish(struct draft_put *p, bool *done, struct commit_result *out, struct err *err)
+{
+	if (!p->again || p->about->kind != DRAFT_CHANGE)
+		return 0;
+	int rc = draft_put_find(p, err);
+	if (rc || !p->present.differs)
+		return rc;
+	*done = p->present.kind == PRESENT_OBJECT || draft_is_domain(p);
+	switch (p->present.kind) {
+	case PRESENT_OBJECT:
+		return draft_put_object(p, out, err);
+	case PRESENT_DOMAIN:
+		return *done ? draft_put_domain(p, out, err) : 0;
+	case PRESENT_NOTHING:
+		break;
+	}
+	return draft_finish_domain(p, done, out, err);
+}
+
 static int commit(struct draft_put *p, struct commit_result *out, struct err *err)
 {
 	enum draft_signs signs;
 	const struct cancelled stop = cancelled_by(p->c->cancelled);
+	bool done = false;
 	int rc = is_cancelled(&stop) ? err_set(err, -ECANCELED, "interrupted") : 0;
 	if (!rc)
+		rc = finish(p, &done, out, err);
+	if (!rc && !done)
 		rc = draft_signs_read(&p->bytes, &signs, out->kept, sizeof(out->kept), err);
-	if (rc || (signs == SIGNS_UNCLOSED && !p->c->is_last))
-		return rc;
-	rc = store_bytes(p, signs, out, err);
+	if (!rc && !done && (signs != SIGNS_UNCLOSED || p->c->is_last))
+		rc = store_bytes(p, signs, out, err);
 	draft_put_release(p);
+	/* The next mount tries again, too. */
+	if (rc)
+		draft_put_begin(p, NULL);
 	if (!rc && out->kind != COMMIT_WAITS)
 		draft_put_end(p, out);
 	return rc;

@@ -198,6 +198,10 @@ static int check_shown(const struct draft_put *p, const char *path, struct commi
 	}
 	if (rc || strcmp(n->path, path) == 0)
 		return 0;
+	if (draft_check_document(n, &why)) {
+		err_copy(err, &why);
+		return why.code;
+	}
 	snprintf(out->kept, sizeof(out->kept),
 		 "as a domain it would be listed as %.400s, which exists", shown);
 	return DRAFT_REFUSED;
@@ -216,21 +220,24 @@ static int set_result(struct commit_result *out, const char *path, const char *e
 		       : err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 }
 
-static int import(struct work *w, struct commit_result *out, struct err *err)
+/* c: of the options, which are valid as long as it. */
+static int set_options(struct work *w, struct import_commit *c, struct import_options *opt,
+		       struct err *err)
 {
 	struct draft_put *p = w->p;
 	const bool replaces = p->present.kind == PRESENT_DOMAIN;
 	const int64_t now = engine_wall_clock();
-	struct import_commit c = {
+	*c = (struct import_commit){
 		.storage = commit_storage(draft_id(p->c->draft), p->number),
 		.replaced = replaces ? p->present.node->doc.document : NULL,
 		.modified_ns = now,
+		.in_order = p->about->kind == DRAFT_CHANGE, /* draft_finish_domain() */
 		.begin = begin,
 		.publish = publish,
 		.make_way = make_way,
 		.ctx = w,
 	};
-	const struct import_options opt = {
+	*opt = (struct import_options){
 		.env = &p->e->env,
 		.store = p->e->store,
 		.schema = schema_all()[0],
@@ -243,16 +250,23 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 			 .size = p->bytes.size,
 			 .open = open_file,
 			 .ctx = w},
-		.commit = &c,
+		.commit = c,
 		.note = keep_line,
 		.ctx = w,
 	};
+	return find_folder(p, w->path, c, err);
+}
+
+static int import(struct work *w, struct commit_result *out, struct err *err)
+{
+	struct draft_put *p = w->p;
+	struct import_commit c;
+	struct import_options opt;
 	struct import_result r;
-	int rc = find_folder(p, w->path, &c, err);
-	if (!rc)
-		rc = domain_import(&opt, &r, err);
-	else
+	int rc = set_options(w, &c, &opt, err);
+	if (rc)
 		return rc;
+	rc = domain_import(&opt, &r, err);
 	if (!rc)
 		return set_result(out, w->path, r.etag, err);
 	if (w->is_object) {
@@ -264,7 +278,7 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	return rc == -EEXIST || rc == -ESTALE ? draft_put_stale(p, err) : rc;
 }
 
-static bool is_complete(const struct draft_put *p)
+bool draft_is_domain(const struct draft_put *p)
 {
 	return p->present.differs && p->present.kind == PRESENT_DOMAIN &&
 	       draft_is_storage(p, p->present.node, p->number);
@@ -274,7 +288,7 @@ int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err 
 {
 	const bool replaces = p->present.kind == PRESENT_DOMAIN;
 	struct work w = {.p = p, .path = replaces ? p->present.node->path : p->about->path};
-	if (is_complete(p)) {
+	if (draft_is_domain(p)) {
 		const int rc = delete_hidden(p, err);
 		return rc ? rc : set_result(out, w.path, p->present.etag, err);
 	}
@@ -285,4 +299,19 @@ int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err 
 	if (rc)
 		return rc;
 	return w.made_way ? 0 : delete_hidden(p, err);
+}
+
+int draft_finish_domain(struct draft_put *p, bool *found, struct commit_result *out,
+			struct err *err)
+{
+	struct work w = {.p = p, .path = p->about->path};
+	struct import_commit c;
+	struct import_options opt;
+	struct import_result r;
+	int rc = set_options(&w, &c, &opt, err);
+	if (!rc)
+		rc = domain_import_finish(&opt, found, &r, err);
+	if (rc == -EEXIST || rc == -ESTALE)
+		return draft_put_stale(p, err);
+	return rc || !*found ? rc : set_result(out, w.path, r.etag, err);
 }

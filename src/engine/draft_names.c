@@ -45,6 +45,26 @@ bool drafts_is_alone(struct drafts *t, const char *path)
 	return drafts_stat(t, path, &st, &alone) && alone;
 }
 
+bool drafts_is_doubtful(struct drafts *t, const char *path)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	const struct file_draft *d = draft_table_find_locked(t, path);
+	const bool doubtful = d && d->alone && d->failure;
+	pthread_mutex_unlock(&t->lock);
+	return doubtful;
+}
+
+void drafts_is_found(struct drafts *t, const char *path)
+{
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	if (d)
+		d->alone = false;
+	pthread_mutex_unlock(&t->lock);
+}
+
 static char *error_of_locked(const struct file_draft *d)
 {
 	char *text = NULL;
@@ -171,6 +191,23 @@ bool drafts_has_entries(struct drafts *t, const char *dir)
 
 /* ---- changes ---- */
 
+/* A commit of the draft has failed. The next mount must not make it again, and so bring a file back
+ * that was removed, if this process is killed while a program has the draft open. */
+static void forget_commit(struct file_draft *d)
+{
+	struct draft *bytes = atomic_load(&d->bytes);
+	struct draft_stat stat = {.mark = 0};
+	if (bytes)
+		draft_get_stat(bytes, &stat);
+	struct commit_mark m = commit_mark_decode(stat.mark);
+	if (!m.is_running)
+		return;
+	draft_commit_forget(d->t->e, bytes);
+	m.is_running = false;
+	m.failed = 0;
+	draft_mark(bytes, commit_mark_encode(&m), NULL);
+}
+
 bool drafts_detach(struct drafts *t, const char *path)
 {
 	if (!t)
@@ -180,11 +217,28 @@ bool drafts_detach(struct drafts *t, const char *path)
 	if (d)
 		draft_table_unname_locked(d);
 	pthread_mutex_unlock(&t->lock);
-	if (d)
+	if (d) {
+		forget_commit(d);
 		file_draft_unref(d);
+	}
 	draft_table_drop_aside(t, path);
 	draft_notes_set(t->kept, path, NULL);
 	return d;
+}
+
+/* The next commit describes it to the journal. */
+void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to)
+{
+	char *seen = strdup(to);
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	if (seen && d && strcmp(d->seen, from) == 0) {
+		char *old = d->seen;
+		d->seen = seen;
+		seen = old;
+	}
+	pthread_mutex_unlock(&t->lock);
+	free(seen);
 }
 
 /* The texts of a draft under its new name. */
@@ -218,7 +272,12 @@ static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, st
 		free(d->seen);
 		d->path = x->path;
 		d->seen = x->seen;
+		/* What a failed commit has put may be in use under the old name. */
+		d->numbered = UINT64_MAX;
 		d->alone = d->alone && !replaces;
+		/* A commit that seems to have failed may have put a domain under the old name. Two
+		 * domains must not have the same storage. */
+		d->number++;
 		named = draft_table_rename_locked(d, x->name);
 		*x = (struct texts){0};
 		pthread_mutex_unlock(&d->t->lock);

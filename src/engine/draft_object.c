@@ -80,16 +80,33 @@ static int same_range(struct draft_put *p, struct store_request *req, uint8_t *b
 	return body->len == n && memcmp(body->data, buf, n) == 0;
 }
 
-int draft_same_object(struct draft_put *p, struct err *err)
+/* 1, 0 or a negative errno. */
+static int same_part(struct draft_put *p, uint64_t at, uint64_t end, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->e->store, STORE_GET);
 	auto_free uint8_t *buf = malloc(COMPARED);
-	const uint64_t size = p->bytes.size;
-	int same = p->present.node->meta.size == size;
+	int same = 1;
 	if (!req || !buf)
 		return err_set(err, -ENOMEM, "out of memory");
-	for (uint64_t at = 0; same == 1 && at < size; at += COMPARED)
-		same = same_range(p, req, buf, at, (size_t)min_u64(size - at, COMPARED), err);
+	for (; same == 1 && at < end; at += COMPARED)
+		same = same_range(p, req, buf, at, (size_t)min_u64(end - at, COMPARED), err);
+	return same;
+}
+
+int draft_same_object(struct draft_put *p, struct err *err)
+{
+	struct draft *d = p->c->draft;
+	struct draft_extent x = {0};
+	struct draft_stat stat;
+	int same = p->present.node->meta.size == p->bytes.size;
+	if (p->about->kind != DRAFT_CHANGE)
+		return same == 1 ? same_part(p, 0, p->bytes.size, err) : same;
+	draft_get_stat(d, &stat);
+	if (stat.changes != draft_snapshot_changes(p->c->snapshot))
+		return 0; /* the extents are not those of the snapshot */
+	while (same == 1 && draft_next_extent(d, &x))
+		if (x.kind != DRAFT_BENEATH)
+			same = same_part(p, x.start, min_u64(x.end, p->bytes.size), err);
 	return same;
 }
 
@@ -187,6 +204,9 @@ static int remove_old(struct draft_put *p, const char *name, struct err *err)
 		err_copy(err, &why);
 		return rc;
 	}
+	rc = draft_check_document(n, err);
+	if (rc)
+		return rc;
 	if (n->kind != NAMES_DOMAIN || commit_version_of(n, version) ||
 	    strcmp(version, p->about->version) != 0)
 		return 0;

@@ -102,10 +102,9 @@ static void set_present(struct present *t, struct names_node *n)
 					    : "";
 }
 
-/* -EIO: the document of a domain cannot be read, so its owner is not known. */
-static int check_document(const struct names_node *n, struct err *err)
+int draft_check_document(const struct names_node *n, struct err *err)
 {
-	if (n->doc.kind == NAMES_DOC_ROOT)
+	if (n->doc.kind != NAMES_DOC_BROKEN && n->doc.kind != NAMES_DOC_UNLISTABLE)
 		return 0;
 	return err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
 		       n->doc.why ? n->doc.why : "it has no document");
@@ -155,9 +154,12 @@ static int find_again(struct draft_put *p, struct err *err)
 	t->differs = !has_version(n, p->about->version);
 	if (!n)
 		return 0;
+	rc = draft_check_document(n, err);
+	if (rc)
+		return rc;
 	if (n->kind == NAMES_DIR || (t->differs && n->kind == NAMES_DOMAIN && !is_ours(p, n)))
 		return draft_put_stale(p, err);
-	return n->kind == NAMES_DOMAIN ? check_document(n, err) : 0;
+	return 0;
 }
 
 /* The document of the domain that the draft was opened with: usually it is cached. */
@@ -172,14 +174,18 @@ static int find_domain(struct draft_put *p, struct err *err)
 	if (rc)
 		return rc;
 	set_present(&p->present, n);
-	if (!n || n->kind != NAMES_DOMAIN || !has_version(n, p->about->version))
-		return draft_put_stale(p, err);
-	return check_document(n, err);
+	rc = n ? draft_check_document(n, err) : 0;
+	if (!rc && (!n || n->kind != NAMES_DOMAIN || !has_version(n, p->about->version)))
+		rc = draft_put_stale(p, err);
+	return rc;
 }
 
 int draft_put_find(struct draft_put *p, struct err *err)
 {
 	const char *version = p->about->version;
+	if (p->found)
+		return 0;
+	p->found = true;
 	if (p->again)
 		return find_again(p, err);
 	if (version[0] == 'd')
@@ -256,7 +262,15 @@ void draft_put_drop(const struct draft_put *p, const struct names_node *n)
 	struct change_garbage old = {0};
 	const char *root = n->doc.document->info.root;
 	old.any = schema_all()[0]->domain_of_root(root, &old.storage, NULL) == 0;
-	garbage_add(p->e->garbage, n->path, &old);
+	garbage_add_early(p->e->garbage, n->path, &old,
+			  commit_storage(draft_id(p->c->draft), p->number));
+}
+
+/* What this attempt, or an earlier one, has replaced. */
+static void confirm_dropped(const struct draft_put *p)
+{
+	for (uint32_t i = p->oldest; i <= p->number; i++)
+		garbage_confirm(p->e->garbage, commit_storage(draft_id(p->c->draft), i));
 }
 
 /* Storage of the commits [first, end), which are not the domain. */
@@ -284,6 +298,7 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 {
 	const struct commit_mark m = {.number = p->number, .is_last = p->c->is_last};
 	struct err why = ERR_INIT;
+	confirm_dropped(p);
 	drop_left(p->e, p->c->draft, p->oldest,
 		  out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number);
 	if (set_mark(p, &m, &why))
@@ -293,7 +308,9 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 
 void draft_put_release(struct draft_put *p)
 {
-	forget_names(p);
-	snapshots_forget(p->e->snapshots, p->about->path);
+	if (p->began || p->again) {
+		forget_names(p);
+		snapshots_forget(p->e->snapshots, p->about->path);
+	}
 	names_node_unref(p->present.node);
 }

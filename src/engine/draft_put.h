@@ -36,6 +36,7 @@ struct draft_put {
 	bool began;	 /* this one is noted in the journal */
 	bool stored;	 /* the storage may have objects */
 	struct present present;
+	bool found; /* present is set */
 	/* The bytes of the snapshot, and whether the disk has failed to read them. */
 	struct source bytes;
 	atomic_bool failed;
@@ -55,10 +56,12 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out);
  * domain, because its answer may be lost; as long as the domain has the storage, it is not deleted.
  */
 void draft_put_drop(const struct draft_put *p, const struct names_node *n);
-/* Drops what is cached about the name, and p->present. */
+/* Drops what is cached about the name if the bucket may have changed, and p->present. */
 void draft_put_release(struct draft_put *p);
 /* Fails with -ESTALE: another program has changed the name. */
 int draft_put_stale(const struct draft_put *p, struct err *err);
+/* The error of a document that cannot be read: it is neither another version nor absent. */
+int draft_check_document(const struct names_node *n, struct err *err);
 /* The name under which a mount shows a domain of this name. False: the same name. */
 bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1]);
 /* Whether a domain has the storage of this commit of the draft. */
@@ -70,7 +73,8 @@ bool draft_is_storage(const struct draft_put *p, const struct names_node *n, uin
 int draft_put_object(struct draft_put *p, struct commit_result *out, struct err *err);
 /* -ESTALE: the bucket does not have the object any more that p->present describes. */
 int draft_check_object(const struct draft_put *p, struct err *err);
-/* Whether it has the bytes of the draft: 1, 0 or a negative errno. */
+/* Whether it has the bytes of the draft: 1, 0 or a negative errno. Bytes that were not written are
+ * not compared if they lie in an older version of the object, which cannot be read any more. */
 int draft_same_object(struct draft_put *p, struct err *err);
 /* Deletes a plain object if it still has this version. Its absence is no error. -ESTALE. */
 int draft_delete_object(const struct draft_put *p, const char *key, const char *etag,
@@ -85,5 +89,11 @@ enum {
 /* Imports the bytes, and removes a plain object that has the name. Returns 0, a negative errno, or
  * one of the above; then nothing of it can be seen. */
 int draft_put_domain(struct draft_put *p, struct commit_result *out, struct err *err);
+/* The bucket has the domain that this commit puts. */
+bool draft_is_domain(const struct draft_put *p);
+/* The bucket has nothing: puts the document if an earlier attempt has put all objects, and has then
+ * deleted the object that lies beneath the draft. *found: it has. The bytes are not read. */
+int draft_finish_domain(struct draft_put *p, bool *found, struct commit_result *out,
+			struct err *err);
 
 #endif

@@ -3,16 +3,15 @@
 #include "drafts.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/str.h>
-#include <schema/schema.h>
 
 #include "draft_commit.h"
 #include "draft_file.h"
+#include "draft_put.h"
 #include "draft_save.h"
 #include "internal.h"
 
@@ -173,12 +172,6 @@ static int check_dir(struct drafts *t, const char *path, struct err *err)
 
 int drafts_check_new(struct drafts *t, const char *path, struct err *err)
 {
-	char key[STORE_KEY_MAX + 1];
-	const char *name = path + names_parent_len(path);
-	name += *name == '/';
-	if (strlen(path) > STORE_KEY_MAX || strlen(name) > NAME_MAX ||
-	    schema_survey_document_key(path, key, sizeof(key)) < 0 || !store_key_ok(key))
-		return err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	int rc = names_check_new(t->e->names, path, err);
 	return rc ? rc : check_dir(t, path, err);
 }
@@ -196,7 +189,7 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		return err_set(err, -EEXIST, "%s: it exists", path);
 	if (n->kind == NAMES_DOMAIN && !(flags & ENGINE_TRUNCATE))
 		return err_set(err, -EROFS, "%s: a domain can be replaced, but not changed", path);
-	return 0;
+	return draft_check_document(n, err);
 }
 
 static int set_texts(struct file_draft *d, const char *path, const struct names_node *n,

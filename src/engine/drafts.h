@@ -80,6 +80,10 @@ void draft_table_hold(struct drafts *t, struct draft_hold *h, const char *a, con
 void draft_table_release(struct drafts *t, struct draft_hold *h);
 
 /* The caller holds the names. */
+/* Whether a draft that is alone has failed. Then the bucket may have the file all the same: an
+ * answer of it may have been lost. drafts_is_found(): it has. */
+bool drafts_is_doubtful(struct drafts *t, const char *path);
+void drafts_is_found(struct drafts *t, const char *path);
 /* The path has been removed: the draft loses its name. Returns whether there was one. */
 bool drafts_detach(struct drafts *t, const char *path);
 /* The file has another path: its draft follows. A draft that has the new path loses it. n: NULL, or
@@ -88,7 +92,10 @@ bool drafts_detach(struct drafts *t, const char *path);
 struct names_node;
 int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
 		  struct err *err);
-/* The same for a file without a draft. */
+/* This program has changed what the bucket has at the path, from one version to another
+ * (commit_version_of()), but not the file itself. A draft of it is no conflict. */
+void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to);
+/* As drafts_rename(), for a file without a draft. */
 void drafts_renamed(struct drafts *t, const char *from, const char *to);
 
 /* ---- notes about names: attributes ---- */

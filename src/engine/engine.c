@@ -42,6 +42,8 @@ static int check_options(const struct engine_options *opt, struct err *err)
 		return err_set(err, -EINVAL, "missing bucket");
 	if (opt->write && (!opt->user || !opt->user[0]))
 		return err_set(err, -EINVAL, "missing user");
+	if (opt->write && (!opt->journal_dir || !opt->journal_dir[0]))
+		return err_set(err, -EINVAL, "missing journal_dir");
 	if (opt->workers > MAX_WORKERS)
 		return err_set(err, -EINVAL, "workers=%u: must be at most %d", opt->workers,
 			       MAX_WORKERS);
@@ -174,7 +176,9 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		e->user = strdup(opt->user);
 		if (!e->garbage || !e->user)
 			goto fail;
-		rc = opt->journal_dir ? drafts_new(e, opt, &e->drafts, err) : 0;
+		rc = drafts_new(e, opt, &e->drafts, err);
+		if (!rc)
+			rc = garbage_notes_open(e, drafts_journal(e->drafts), err);
 		if (rc)
 			goto fail;
 	}
@@ -192,6 +196,7 @@ void engine_close(struct engine *e)
 		return;
 	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->garbage);
+	leftovers_free(e->leftovers);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	if (e->cache)
@@ -211,6 +216,7 @@ void engine_close(struct engine *e)
 
 void engine_start(struct engine *e)
 {
+	garbage_notes_take(e);
 	if (e->drafts)
 		drafts_start(e->drafts);
 }

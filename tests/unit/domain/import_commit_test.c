@@ -34,7 +34,7 @@ static int make_way(void *ctx, struct err *err)
 	return call_delete(c->w.store, c->w.opt.path, NULL, err);
 }
 
-static void open_caller(struct caller *c)
+static void open_with(struct caller *c, unsigned int workers)
 {
 	*c = (struct caller){.commit = {.storage = 0x1234567890abcdef,
 					.modified_ns = INT64_C(1800000000000000000),
@@ -42,10 +42,15 @@ static void open_caller(struct caller *c)
 					.publish = publish,
 					.make_way = make_way,
 					.ctx = c}};
-	world_init(&c->w, 0);
+	world_init(&c->w, workers);
 	c->w.opt.commit = &c->commit;
 	c->w.opt.file.check = NULL;
 	world_open_gate(&c->w);
+}
+
+static void open_caller(struct caller *c)
+{
+	open_with(c, 0);
 }
 
 static int import(struct caller *c, struct err *err)
@@ -100,6 +105,22 @@ static void a_repeated_one_puts_the_same(void **state)
 	world_release(&whole.w);
 }
 
+/* Chunks and documents are made side by side. */
+static void workers_put_the_same(void **state)
+{
+	struct caller one, many;
+	struct err err;
+	open_caller(&one);
+	open_with(&many, 4);
+	assert_int_equal(import(&one, &err), 0);
+	assert_int_equal(import(&many, &err), 0);
+	auto_free char *want = world_content(&one.w, "");
+	auto_free char *got = world_content(&many.w, "");
+	assert_string_equal(got, want);
+	world_release(&one.w);
+	world_release(&many.w);
+}
+
 static void nothing_is_put_if_the_caller_cannot_begin(void **state)
 {
 	struct caller c;
@@ -145,6 +166,54 @@ static void the_replaced_domain_must_have_its_version(void **state)
 	world_release(&c.w);
 }
 
+/* The document alone, after all objects. The file is not opened. */
+static void the_last_step_needs_no_file(void **state)
+{
+	struct err err = ERR_INIT;
+	for (unsigned int at = 1; at <= ALL; at++) {
+		struct caller c;
+		bool found;
+		open_caller(&c);
+		c.commit.in_order = true;
+		c.w.gate->at = at;
+		c.w.gate->later = true;
+		c.w.gate->code = -EIO;
+		assert_int_equal(import(&c, &err), -EIO);
+		world_open_gate(&c.w);
+		const unsigned int opened = c.w.opened;
+		const size_t keys = world_keys(&c.w, "");
+		assert_int_equal(domain_import_finish(&c.w.opt, &found, &c.result, &err), 0);
+		assert_int_equal(c.w.opened, opened);
+		assert_int_equal(found, at == ALL);
+		assert_int_equal(world_keys(&c.w, ""), keys + found);
+		assert_int_equal(world_objects(&c.w, "home/ann/run.h5"), found ? OBJECTS : 0);
+		assert_int_equal(c.result.etag[0] != '\0', found);
+		world_release(&c.w);
+	}
+}
+
+static void the_last_step_reports_errors(void **state)
+{
+	struct caller c;
+	struct err err;
+	bool found;
+	open_caller(&c);
+	c.w.gate->at = ALL;
+	c.w.gate->code = -EIO;
+	assert_int_equal(import(&c, &err), -EIO);
+	for (unsigned int at = 1; at <= 2; at++) {
+		world_open_gate(&c.w);
+		c.w.gate->at = at;
+		c.w.gate->code = -EACCES;
+		err = (struct err)ERR_INIT;
+		assert_int_equal(domain_import_finish(&c.w.opt, &found, &c.result, &err), -EACCES);
+	}
+	world_open_gate(&c.w);
+	world_put(&c.w, "home/ann/run.h5/.domain.json", FOLDER);
+	assert_int_equal(domain_import_finish(&c.w.opt, &found, &c.result, &err), -EEXIST);
+	world_release(&c.w);
+}
+
 /* A file of another format. */
 static int open_other(void *ctx, struct source **out, struct err *err)
 {
@@ -174,10 +243,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_puts_are_sent),
 		cmocka_unit_test(a_repeated_one_puts_the_same),
+		cmocka_unit_test(workers_put_the_same),
 		cmocka_unit_test(nothing_is_put_if_the_caller_cannot_begin),
 		cmocka_unit_test(folders_are_put_below_the_one_that_is_named),
 		cmocka_unit_test(the_replaced_domain_must_have_its_version),
 		cmocka_unit_test(a_file_that_is_no_domain_is_refused),
+		cmocka_unit_test(the_last_step_needs_no_file),
+		cmocka_unit_test(the_last_step_reports_errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,142 @@ static void it_is_finished_for_the_name_that_is_shown(void **state)
 	bare = NULL;
 }
 
+/* One request fails, and nothing is cached. That is no conflict, and the next mount knows that the
+ * commit is to be made. */
+static void a_failed_look_up_is_no_conflict(void **state)
+{
+	for (enum what old = TEXT; old < WHATS; old++)
+		for (enum what new = TEXT; new < WHATS; new ++)
+			for (unsigned int at = 1; at <= 10; at++) {
+				struct world w;
+				struct draft_stat stat;
+				begin(&w, false, "x.h5", old, new);
+				names_changed(w.e->names, "x.h5");
+				w.gate->at = at;
+				w.gate->code = -EIO;
+				const int rc = world_commit(&w, true);
+				const bool failed = w.gate->n >= at && rc;
+				assert_int_equal(rc, failed ? -EIO : 0);
+				world_open_gate(&w);
+				draft_get_stat(w.draft, &stat);
+				assert_int_equal(commit_mark_decode(stat.mark).is_running, failed);
+				if (failed) {
+					recover(&w);
+					assert_int_equal(world_commit_as(&w, 1, true), 0);
+				}
+				check_done(&w, "x.h5", new);
+				world_end(&w);
+			}
+}
+
+/* ---- drafts over an object that is there no more ---- */
+
+/* What lies beneath: an object in one version. */
+struct old_version {
+	struct world *w;
+	const char *key;
+	char etag[STORE_ETAG_MAX];
+};
+
+static int read_old(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct old_version *o = ctx;
+	const struct store_cond cond = {.if_match = o->etag};
+	struct call_result res;
+	int rc = call_get(o->w->gate->base.inner, o->key, offset, n, 0, &cond, &res, err);
+	if (rc == -ENOENT)
+		rc = err_set(err, -ESTALE, "it was deleted");
+	if (!rc)
+		memcpy(buf, res.body.data, n);
+	bytes_release(&res.body);
+	return rc;
+}
+
+/* Changes a few bytes of an object of n bytes. */
+static void change_object(struct world *w, struct old_version *o, const uint8_t *bytes, size_t n,
+			  uint64_t at, const char *by)
+{
+	char version[COMMIT_VERSION];
+	const struct draft_beneath beneath = {.read = read_old, .ctx = o};
+	*o = (struct old_version){.w = w, .key = "x.h5"};
+	world_put(w, "other.txt", "", 0);
+	world_put(w, o->key, bytes, n);
+	auto_names_node struct names_node *node = world_find(w, o->key);
+	assert_int_equal(commit_version_of(node, version), 0);
+	strcpy(o->etag, node->meta.etag);
+	const struct draft_about about = {.kind = DRAFT_CHANGE,
+					  .path = o->key,
+					  .name = o->key,
+					  .version = version,
+					  .beneath = n,
+					  .created_ns = INT64_C(1700000000000000000)};
+	assert_int_equal(draft_create(w->f.j, &about, &beneath, &w->draft, NULL), 0);
+	assert_int_equal(draft_write(w->draft, at, by, 1, NULL), 0);
+}
+
+static int reopen(struct world *w, struct old_version *o)
+{
+	char id[JOURNAL_ID];
+	struct draft_stat stat;
+	const struct draft_beneath beneath = {.read = read_old, .ctx = o};
+	strcpy(id, draft_id(w->draft));
+	draft_close(w->draft);
+	world_names(w);
+	assert_int_equal(draft_open(w->f.j, id, &beneath, &w->draft, NULL), 0);
+	draft_get_stat(w->draft, &stat);
+	return (int)commit_mark_decode(stat.mark).number;
+}
+
+/* The first write ends at a request, and is repeated. */
+static bool interrupt_change(bool is_dir, bool to_domain, enum how how, unsigned int at, bool after)
+{
+	struct world w;
+	struct old_version o;
+	size_t n;
+	world_begin(&w, is_dir, 0);
+	auto_free uint8_t *bytes = file_bytes(ONE, &n);
+	bytes[20] = 1;
+	change_object(&w, &o, bytes, n, to_domain ? 20 : 3000, to_domain ? "" : "X");
+	world_open_gate(&w);
+	w.gate->at = at;
+	w.gate->later = true;
+	w.gate->after = after;
+	w.gate->code = -EIO;
+	const int rc = world_commit_as(&w, 1, true);
+	const bool ended = w.gate->n < at;
+	assert_int_equal(rc, ended ? 0 : -EIO);
+	world_open_gate(&w);
+	if (!ended) {
+		const int number = how == RECOVERED ? reopen(&w, &o) : 1;
+		if (world_commit_as(&w, number ? (uint32_t)number : 1, true))
+			fail_msg("dir %d domain %d how %d at %u after %d: %s", is_dir, to_domain,
+				 how, at, after, w.err.msg);
+	}
+	assert_int_equal(w.result.kind, to_domain ? COMMIT_DOMAIN : COMMIT_OBJECT);
+	world_check_version(&w, "x.h5");
+	bytes[to_domain ? 20 : 3000] = to_domain ? 0 : 'X';
+	if (to_domain)
+		assert_int_equal(seen(&w, "x.h5"), FIRST);
+	else
+		world_check_object(&w, "x.h5", bytes, n);
+	world_collect(&w);
+	assert_int_equal(world_keys(&w, ""), to_domain ? 5 : 2);
+	world_end(&w);
+	return ended;
+}
+
+static void a_change_of_an_object_is_finished(void **state)
+{
+	for (int kind = 0; kind < 4; kind++)
+		for (int how = 0; how < 2; how++)
+			for (int after = 0; after < 2; after++) {
+				unsigned int at = 1;
+				while (!interrupt_change(kind & 1, kind & 2,
+							 how ? RECOVERED : SAME_NUMBER, at, after))
+					at++;
+			}
+}
+
 /* ---- other writers ---- */
 
 static const char *other_key;
@@ -302,6 +438,8 @@ int main(void)
 		cmocka_unit_test(it_is_finished_in_a_directory),
 		cmocka_unit_test(it_is_finished_for_a_name_without_extension),
 		cmocka_unit_test(it_is_finished_for_the_name_that_is_shown),
+		cmocka_unit_test(a_failed_look_up_is_no_conflict),
+		cmocka_unit_test(a_change_of_an_object_is_finished),
 		cmocka_unit_test(another_writer_is_noticed),
 		cmocka_unit_test(a_changed_name_fails),
 		cmocka_unit_test(a_removed_name_fails),

@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+#include "draft_files.h"
+
 static const char *error_of(struct world *w, const char *path)
 {
 	static char buf[2048];
@@ -196,6 +198,171 @@ static void a_later_commit_drops_the_draft_in_conflict(void **state)
 	table_end(&w);
 }
 
+/* ---- domains ---- */
+
+static void write_hdf5(struct engine_file *f, const char *file)
+{
+	size_t n;
+	uint8_t *bytes = file_bytes(file, &n);
+	assert_int_equal(engine_resize(f, 0, NULL), 0);
+	assert_int_equal(engine_pwrite(f, bytes, n, 0, NULL), n);
+	free(bytes);
+}
+
+static void check_kind(struct world *w, const char *path, enum engine_kind kind)
+{
+	struct engine_stat st;
+	assert_int_equal(engine_lookup(w->e, path, &st, NULL), 0);
+	assert_int_equal(st.kind, kind);
+}
+
+static void a_closed_hdf5_file_becomes_a_domain(void **state)
+{
+	const bool dirs[] = {false, true};
+	for (int i = 0; i < 2; i++) {
+		struct world w;
+		table_begin(&w, dirs[i], 4);
+		struct engine_file *f = open_write(&w, "a.h5", NEW);
+		write_hdf5(f, ONE);
+		check_kind(&w, "a.h5", ENGINE_PLAIN);
+		flush_ok(f);
+		check_kind(&w, "a.h5", ENGINE_DOMAIN);
+		assert_int_equal(world_chunks(&w, "a.h5"), 1);
+		/* The program goes on, and the name changes meanwhile. */
+		write_hdf5(f, OTHER);
+		assert_int_equal(engine_rename(w.e, "a.h5", "b.h5", 0, NULL), 0);
+		assert_int_equal(world_chunks(&w, "b.h5"), 1);
+		close_ok(f);
+		assert_int_equal(world_chunks(&w, "b.h5"), 3);
+		assert_int_equal(world_objects(&w, "a.h5"), 0);
+		check_list(&w, "", "b.h5");
+		/* Over the domain, and then a plain object over it. */
+		f = open_write(&w, "b.h5", ENGINE_TRUNCATE);
+		write_hdf5(f, ONE);
+		close_ok(f);
+		assert_int_equal(world_chunks(&w, "b.h5"), 1);
+		make_file(&w, "b.h5", "text");
+		check_kind(&w, "b.h5", ENGINE_PLAIN);
+		assert_int_equal(engine_unlink(w.e, "b.h5", NULL), 0);
+		check_list(&w, "", "");
+		assert_int_equal(table_journal(&w), 0);
+		table_end(&w);
+	}
+}
+
+/* Whether a commit fails whose k-th request, from 1, reaches the bucket while its answer is lost.
+ */
+static bool fails_at(struct world *w, unsigned int k)
+{
+	struct engine_file *f = open_write(w, "a.h5", NEW);
+	write_hdf5(f, ONE);
+	world_open_gate(w);
+	w->gate->at = k;
+	w->gate->after = true;
+	w->gate->code = -EIO;
+	const bool fails = engine_flush(f, NULL) != 0;
+	engine_file_close(f);
+	world_open_gate(w);
+	return fails;
+}
+
+/* A failed commit may have made the domain. Then it is renamed with the draft, and replaced by the
+ * next commit. Its storage goes, and nothing else. */
+static void a_failed_domain_is_renamed(void **state)
+{
+	unsigned int k = 0;
+	bool fails = true;
+	while (fails) {
+		struct world w;
+		table_begin(&w, k % 2, 4);
+		fails = fails_at(&w, ++k);
+		assert_int_equal(engine_rename(w.e, "a.h5", "b.h5", 0, NULL), 0);
+		engine_file_close(open_write(&w, "b.h5", fails ? 0 : NEW));
+		struct engine_file *f = open_write(&w, "b.h5", fails ? 0 : NEW);
+		if (!fails)
+			write_hdf5(f, ONE);
+		close_ok(f);
+		world_collect(&w);
+		assert_int_equal(world_objects(&w, "b.h5"), 2);
+		assert_int_equal(world_chunks(&w, "b.h5"), 1);
+		assert_int_equal(world_objects(&w, "a.h5"), 0);
+		check_list(&w, "", "b.h5");
+		assert_int_equal(engine_unlink(w.e, "b.h5", NULL), 0);
+		world_collect(&w);
+		assert_int_equal(world_keys(&w, ""), 0);
+		table_end(&w);
+	}
+	assert_in_range(k, 4, 100);
+}
+
+/* It was incomplete, and a program completes it. */
+static void a_plain_object_becomes_a_domain(void **state)
+{
+	struct world w;
+	size_t n;
+	uint8_t *bytes = file_bytes(ONE, &n);
+	table_begin(&w, true, 4);
+	struct engine_file *f = open_write(&w, "a.h5", NEW);
+	assert_int_equal(engine_pwrite(f, bytes, n - 1, 0, NULL), n - 1);
+	close_ok(f);
+	check_kind(&w, "a.h5", ENGINE_PLAIN);
+	f = open_write(&w, "a.h5", 0);
+	assert_int_equal(engine_pwrite(f, bytes + n - 1, 1, n - 1, NULL), 1);
+	flush_ok(f);
+	check_kind(&w, "a.h5", ENGINE_PLAIN);
+	engine_file_close(f);
+	check_kind(&w, "a.h5", ENGINE_DOMAIN);
+	assert_int_equal(world_objects(&w, "a.h5"), 2);
+	free(bytes);
+	table_end(&w);
+}
+
+/* cp -a sets attributes before it closes the file. */
+static void a_new_acl_is_no_conflict(void **state)
+{
+	static const char acl[] = "{\"ann\": {\"create\": true, \"read\": true, \"update\": true, "
+				  "\"delete\": true, \"readACL\": true, \"updateACL\": true}}";
+	struct world w;
+	table_begin(&w, true, 4);
+	struct engine_file *f = open_write(&w, "a.h5", NEW);
+	write_hdf5(f, ONE);
+	assert_int_equal(
+		engine_setxattr(w.e, "a.h5", "user.hsds.acls", acl, sizeof(acl) - 1, 0, NULL),
+		-EOPNOTSUPP);
+	close_ok(f);
+	f = open_write(&w, "a.h5", NEW);
+	write_hdf5(f, OTHER);
+	assert_int_equal(
+		engine_setxattr(w.e, "a.h5", "user.hsds.acls", acl, sizeof(acl) - 1, 0, NULL), 0);
+	flush_ok(f);
+	assert_int_equal(world_chunks(&w, "a.h5"), 3);
+	assert_int_equal(
+		engine_setxattr(w.e, "a.h5", "user.hsds.acls", acl, sizeof(acl) - 1, 0, NULL), 0);
+	write_hdf5(f, ONE);
+	close_ok(f);
+	assert_int_equal(world_chunks(&w, "a.h5"), 1);
+	assert_int_equal(table_journal(&w), 0);
+	table_end(&w);
+}
+
+/* Its reason is known, and the file is whole. */
+static void a_file_that_a_domain_cannot_hold_is_kept(void **state)
+{
+	struct world w;
+	char buf[512];
+	table_begin(&w, false, 4);
+	struct engine_file *f = open_write(&w, "a.h5", NEW);
+	write_hdf5(f, REFUSED);
+	flush_ok(f);
+	check_kind(&w, "a.h5", ENGINE_PLAIN);
+	assert_true(note_of(&w, "a.h5", "user.hsds.kept", buf, sizeof(buf))[0]);
+	write_hdf5(f, ONE);
+	close_ok(f);
+	check_kind(&w, "a.h5", ENGINE_DOMAIN);
+	assert_string_equal(note_of(&w, "a.h5", "user.hsds.kept", buf, sizeof(buf)), "");
+	table_end(&w);
+}
+
 /* ---- attributes ---- */
 
 static void list_has(struct world *w, const char *path, const char *name, bool expected)
@@ -252,6 +419,11 @@ int main(void)
 		TEST(what_fails_at_the_end_stays_in_the_journal),
 		TEST(a_conflict_is_not_repeated),
 		TEST(a_later_commit_drops_the_draft_in_conflict),
+		TEST(a_closed_hdf5_file_becomes_a_domain),
+		TEST(a_failed_domain_is_renamed),
+		TEST(a_plain_object_becomes_a_domain),
+		TEST(a_new_acl_is_no_conflict),
+		TEST(a_file_that_a_domain_cannot_hold_is_kept),
 		TEST(the_reasons_are_attributes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of engine_open() and engine_split(). */
+/* The arguments of engine_open() and engine_split(), and an engine that programs write to. */
 #include "bucket.h"
 
 #include <errno.h>
@@ -86,6 +86,12 @@ static void options_are_checked(void **state)
 	opt.debug_fault = "nonsense";
 	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
 	opt.debug_fault = NULL;
+	opt.write = true;
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+	opt.user = "ann";
+	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
+	assert_string_equal(err.msg, "missing journal_dir");
+	opt.write = false;
 	opt.metadata_ttl = -1;
 	assert_int_equal(engine_open(&opt, &e, &err), -EINVAL);
 }
