@@ -11,6 +11,8 @@
 
 #include <domain/change.h>
 
+#include "drafts.h"
+
 enum { ACLS_ARENA = 1 << 20 };
 
 static int check_flags(const char *path, bool is_new, int flags, struct err *err)
@@ -58,7 +60,9 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 		    size_t size, int flags, struct err *err)
 {
 	struct domain_info acls;
+	struct engine_stat st;
 	struct arena *a;
+	bool alone;
 	if (!e->garbage)
 		return err_set(err, -EROFS, "mounted read-only");
 	if (strcmp(name, "user.hsds.acls") != 0)
@@ -74,6 +78,9 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 	/* The list is replaced, whatever another program has made of it. */
 	if (rc == -ESTALE)
 		rc = set_acls(e, path, &acls, flags, err);
+	/* mv copies attributes before the bucket has the file. */
+	if (rc == -ENOENT && e->drafts && drafts_stat(e->drafts, path, &st, &alone) && alone)
+		rc = err_set(err, -EOPNOTSUPP, "%s: it is not in the bucket yet", path);
 	arena_free(a);
 	return rc;
 }
