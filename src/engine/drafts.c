@@ -186,6 +186,10 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	if (flags & ENGINE_CREATE && flags & ENGINE_EXCLUSIVE)
 		return err_set(err, -EEXIST, "%s: it exists", path);
+	/* The commit needs its owner and its version. */
+	if (n->kind == NAMES_DOMAIN && n->doc.kind != NAMES_DOC_ROOT)
+		return err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
+			       n->doc.why ? n->doc.why : "it has no document");
 	if (n->kind == NAMES_DOMAIN && !(flags & ENGINE_TRUNCATE))
 		return err_set(err, -EROFS, "%s: a domain can be replaced, but not changed", path);
 	return 0;
