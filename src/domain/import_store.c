@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts chunks, then documents. The thread of the caller reads the indexes and fills the queue; all
- * else happens in the pool.
+ * Puts chunks, then documents. A commit puts them side by side, because nobody sees an object
+ * before the document of the domain. The thread of the caller reads the indexes and fills the
+ * queue; all else happens in the pool.
  *
  * A chunk that an interrupted import has put is not put again. If all chunks of the dataset have
  * the same size, that of the object is compared.
@@ -20,6 +21,13 @@ enum {
 	LINK_TEXT = 256,
 	VALUE_TEXT = 6, /* bytes of text for a byte of a value */
 };
+
+/* Waits for what was put so far, unless it may be put together with what follows. */
+static int end_step(struct import *im, struct err *err)
+{
+	const struct import_commit *commit = im->opt->commit;
+	return commit && !commit->in_order ? 0 : put_queue_flush(im->queue, err);
+}
 
 /* ---- chunks ---- */
 
@@ -153,7 +161,7 @@ static int put_chunks(struct import *im, struct err *err)
 	if (!rc)
 		rc = link_put_tables(im, err);
 	if (!rc)
-		rc = put_queue_flush(im->queue, err);
+		rc = end_step(im, err);
 	import_progress(im);
 	return rc;
 }
@@ -225,7 +233,7 @@ static int put_documents(struct import *im, enum object_kind kind, struct err *e
 	for (size_t i = 0; !rc && kind == OBJECT_DATASET && i < im->tables.len / sizeof(*tables);
 	     i++)
 		rc = put_document(im, tables[i].table, err);
-	return rc ? rc : put_queue_flush(im->queue, err);
+	return rc ? rc : end_step(im, err);
 }
 
 int import_store(struct import *im, struct err *err)
@@ -234,7 +242,8 @@ int import_store(struct import *im, struct err *err)
 	struct put_queue_counts counts;
 	int rc = put_chunks(im, err);
 	put_queue_counts(im->queue, &counts);
-	im->result->chunks = im->result->found + counts.puts;
+	if (!im->opt->commit)
+		im->result->chunks = im->result->found + counts.puts;
 	for (size_t i = 0; !rc && i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		rc = put_documents(im, kinds[i], err);
 	if (!rc)

@@ -3,6 +3,8 @@
  * The attribute user.hsds.acls is set: the access control list in the document of a domain or
  * folder is replaced. A folder without a document gets one. Any thread.
  */
+#include "draft_commit.h"
+#include "drafts.h"
 #include "internal.h"
 
 #include <errno.h>
@@ -10,8 +12,6 @@
 #include <sys/xattr.h>
 
 #include <domain/change.h>
-
-#include "drafts.h"
 
 enum { ACLS_ARENA = 1 << 20 };
 
@@ -26,6 +26,19 @@ static int check_flags(const char *path, bool is_new, int flags, struct err *err
 	return 0;
 }
 
+/* A draft of this name replaces the document that has the new list. */
+static void tell_draft(struct engine *e, const struct names_node *before)
+{
+	auto_names_node struct names_node *now = NULL;
+	char from[COMMIT_VERSION], to[COMMIT_VERSION];
+	bool is_new;
+	if (!e->drafts || commit_version_of(before, from) ||
+	    names_resolve_for_open(e->names, before->name, &now, &is_new, NULL) ||
+	    commit_version_of(now, to))
+		return;
+	drafts_new_version(e->drafts, before->name, from, to);
+}
+
 static int set_acls(struct engine *e, const char *path, const struct domain_info *acls, int flags,
 		    struct err *err)
 {
@@ -38,6 +51,8 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 		.now_ns = engine_wall_clock(),
 	};
 	bool now;
+	if (drafts_is_alone(e->drafts, path))
+		return err_set(err, -EOPNOTSUPP, "%s: it is not in the bucket yet", path);
 	int rc = names_resolve_for_open(e->names, path, &n, &now, err);
 	if (rc)
 		return rc;
@@ -53,6 +68,8 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 		return rc;
 	rc = change_set_acls(&c, n->path, is_new, acls, err);
 	names_changed(e->names, n->name);
+	if (!rc && n->kind == NAMES_DOMAIN)
+		tell_draft(e, n);
 	return rc;
 }
 
@@ -70,6 +87,8 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 	a = arena_new(ACLS_ARENA);
 	if (!a)
 		return err_set(err, -ENOMEM, "out of memory");
+	struct draft_hold hold;
+	draft_table_hold(e->drafts, &hold, path, NULL);
 	int rc = schema_acls_parse(value, size, a, &acls, err);
 	if (rc)
 		rc = err_wrap(err, rc, "%s: %s", path, name);
@@ -78,8 +97,9 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 	/* The list is replaced, whatever another program has made of it. */
 	if (rc == -ESTALE)
 		rc = set_acls(e, path, &acls, flags, err);
+	draft_table_release(e->drafts, &hold);
 	/* mv copies attributes before the bucket has the file. */
-	if (rc == -ENOENT && e->drafts && drafts_stat(e->drafts, path, &st, &alone) && alone)
+	if (rc == -ENOENT && drafts_stat(e->drafts, path, &st, &alone) && alone)
 		rc = err_set(err, -EOPNOTSUPP, "%s: it is not in the bucket yet", path);
 	arena_free(a);
 	return rc;

@@ -470,6 +470,8 @@ static int rename_alone(struct engine *e, const char *from, const char *to, bool
 {
 	auto_names_node struct names_node *n = NULL;
 	int rc = drafts_check_new(e->drafts, to, err);
+	/* The commit needs the version that the bucket has now. */
+	names_forget(e->names, to);
 	if (!rc)
 		rc = find_any(e, to, &n, err);
 	if (!rc && n && n->kind == NAMES_DIR)

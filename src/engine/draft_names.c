@@ -187,6 +187,21 @@ bool drafts_detach(struct drafts *t, const char *path)
 	return d;
 }
 
+/* The next commit describes it to the journal. */
+void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to)
+{
+	char *seen = strdup(to);
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	if (seen && d && strcmp(d->seen, from) == 0) {
+		char *old = d->seen;
+		d->seen = seen;
+		seen = old;
+	}
+	pthread_mutex_unlock(&t->lock);
+	free(seen);
+}
+
 /* The texts of a draft under its new name. */
 struct texts {
 	char *name, *path, *seen;
@@ -219,6 +234,9 @@ static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, st
 		d->path = x->path;
 		d->seen = x->seen;
 		d->alone = d->alone && !replaces;
+		/* A commit that seems to have failed may have put a domain under the old name. Two
+		 * domains must not have the same storage. */
+		d->number++;
 		named = draft_table_rename_locked(d, x->name);
 		*x = (struct texts){0};
 		pthread_mutex_unlock(&d->t->lock);

@@ -155,9 +155,12 @@ static int find_again(struct draft_put *p, struct err *err)
 	t->differs = !has_version(n, p->about->version);
 	if (!n)
 		return 0;
+	rc = n->kind == NAMES_DOMAIN ? check_document(n, err) : 0;
+	if (rc)
+		return rc;
 	if (n->kind == NAMES_DIR || (t->differs && n->kind == NAMES_DOMAIN && !is_ours(p, n)))
 		return draft_put_stale(p, err);
-	return n->kind == NAMES_DOMAIN ? check_document(n, err) : 0;
+	return 0;
 }
 
 /* The document of the domain that the draft was opened with: usually it is cached. */
@@ -172,9 +175,12 @@ static int find_domain(struct draft_put *p, struct err *err)
 	if (rc)
 		return rc;
 	set_present(&p->present, n);
-	if (!n || n->kind != NAMES_DOMAIN || !has_version(n, p->about->version))
+	if (!n || n->kind != NAMES_DOMAIN)
 		return draft_put_stale(p, err);
-	return check_document(n, err);
+	rc = check_document(n, err);
+	if (!rc && !has_version(n, p->about->version))
+		rc = draft_put_stale(p, err);
+	return rc;
 }
 
 int draft_put_find(struct draft_put *p, struct err *err)

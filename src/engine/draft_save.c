@@ -92,9 +92,13 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 {
 	struct draft *bytes = atomic_load(&d->bytes);
 	pthread_mutex_lock(&d->t->lock);
-	const bool is_known = d->failure == rc && d->tried == changes;
-	d->failure = rc;
-	replace_text(&d->why, why->msg);
+	const bool is_known =
+		d->failure && (rc == -ECANCELED || (d->failure == rc && d->tried == changes));
+	/* That a repetition was interrupted is no cause. */
+	if (!d->failure || rc != -ECANCELED) {
+		d->failure = rc;
+		replace_text(&d->why, why->msg);
+	}
 	d->conflict = rc == -ESTALE;
 	if (d->conflict)
 		d->alone = false;
@@ -105,7 +109,7 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 		log_warning(d->t->e->log,
 			    "/%s is not in the bucket: %s; draft %s of the journal has it", d->name,
 			    why->msg, draft_id(bytes));
-	draft_note_why(bytes, why->msg);
+	draft_note_why(bytes, d->why);
 	struct err lost = ERR_INIT;
 	if (draft_sync(bytes, &lost))
 		log_warning(d->t->e->log, "draft %s may not survive a crash of the machine: %s",

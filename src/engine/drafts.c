@@ -3,13 +3,11 @@
 #include "drafts.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/str.h>
-#include <schema/schema.h>
 
 #include "draft_commit.h"
 #include "draft_file.h"
@@ -173,12 +171,6 @@ static int check_dir(struct drafts *t, const char *path, struct err *err)
 
 int drafts_check_new(struct drafts *t, const char *path, struct err *err)
 {
-	char key[STORE_KEY_MAX + 1];
-	const char *name = path + names_parent_len(path);
-	name += *name == '/';
-	if (strlen(path) > STORE_KEY_MAX || strlen(name) > NAME_MAX ||
-	    schema_survey_document_key(path, key, sizeof(key)) < 0 || !store_key_ok(key))
-		return err_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	int rc = names_check_new(t->e->names, path, err);
 	return rc ? rc : check_dir(t, path, err);
 }
@@ -194,6 +186,10 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	if (flags & ENGINE_CREATE && flags & ENGINE_EXCLUSIVE)
 		return err_set(err, -EEXIST, "%s: it exists", path);
+	/* The commit needs its owner and its version. */
+	if (n->kind == NAMES_DOMAIN && n->doc.kind != NAMES_DOC_ROOT)
+		return err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
+			       n->doc.why ? n->doc.why : "it has no document");
 	if (n->kind == NAMES_DOMAIN && !(flags & ENGINE_TRUNCATE))
 		return err_set(err, -EROFS, "%s: a domain can be replaced, but not changed", path);
 	return 0;

@@ -88,7 +88,10 @@ bool drafts_detach(struct drafts *t, const char *path);
 struct names_node;
 int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
 		  struct err *err);
-/* The same for a file without a draft. */
+/* This program has changed what the bucket has at the path, from one version to another
+ * (commit_version_of()), but not the file itself. A draft of it is no conflict. */
+void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to);
+/* As drafts_rename(), for a file without a draft. */
 void drafts_renamed(struct drafts *t, const char *from, const char *to);
 
 /* ---- notes about names: attributes ---- */

@@ -2,10 +2,9 @@
 /*
  * Deletes a draft for hsmount/recover.h, and what its commits have stored.
  *
- * A commit puts the root group after all other objects, and the document of the domain after that.
- * So storage without a root group has never been a domain, and is deleted. Storage with one may be
- * the domain of the draft, which another program may have renamed since: it is left unless nothing
- * is there.
+ * A commit puts the document of the domain after all objects. So storage without a root group has
+ * never been a domain, and is deleted. Storage with one may be the domain of the draft, which
+ * another program may have renamed since: it is left unless nothing is there.
  */
 #include "recover_drafts.h"
 

@@ -56,13 +56,17 @@ static struct draft *make(struct journal *j, const struct draft_beneath *beneath
 	return d;
 }
 
-static void release(struct draft *d)
+/* is_left: it remains in the journal. */
+static void release(struct draft *d, bool is_left)
 {
+	struct spool_room *room = &d->place.j->room;
 	assert(!d->snapshot);
 	if (d->map.fd >= 0)
-		map_close(&d->map);
-	if (!d->recovered)
-		spool_room_give(&d->place.j->room, layers_stored(&d->layers));
+		map_close(&d->map, is_left);
+	if (!d->recovered && is_left)
+		spool_room_leave(room, layers_stored(&d->layers));
+	else if (!d->recovered)
+		spool_room_give(room, layers_stored(&d->layers));
 	layers_release(&d->layers);
 	budget_set(&d->charge, 0, NULL);
 	place_close(&d->place);
@@ -89,13 +93,13 @@ void draft_close(struct draft *d)
 		return;
 	if (!d->recovered)
 		save_sums(d);
-	release(d);
+	release(d, true);
 }
 
 int draft_drop(struct draft *d, struct err *err)
 {
-	int rc = place_remove(&d->place, err);
-	release(d);
+	int rc = d->recovered ? place_remove_left(&d->place, err) : place_remove(&d->place, err);
+	release(d, rc != 0);
 	return rc;
 }
 
@@ -136,7 +140,7 @@ int draft_create(struct journal *j, const struct draft_about *about,
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = create(d, about, err);
 	if (rc) {
-		release(d);
+		release(d, false);
 		return err_wrap(err, rc, "journal of %s", about->name);
 	}
 	*out = d;
@@ -221,7 +225,7 @@ int draft_open(struct journal *j, const char *id, const struct draft_beneath *be
 	if (rc == -EBADMSG || rc == -ENODATA)
 		place_set_aside(&d->place, why.msg, NULL);
 	if (rc) {
-		release(d);
+		release(d, false);
 		err_copy(err, &why);
 		return err_wrap(err, rc, "draft %s", id);
 	}

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include <base/hex.h>
 #include <base/str.h>
@@ -17,6 +18,7 @@
 #include "file.h"
 #include "levels.h"
 #include "place.h"
+#include "usage.h"
 
 enum { WHY = ERR_MAX };
 
@@ -86,6 +88,30 @@ static void close_levels(struct journal *j)
 	free(j);
 }
 
+static bool is_open(int bucket, const char *id)
+{
+	auto_close int dir = file_open_dir(bucket, id);
+	auto_close int fd = dir < 0 ? -1 : file_open(dir, "draft", O_RDONLY);
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
+static uint64_t of_left(int bucket, const char *name)
+{
+	return place_is_id(name) && !is_open(bucket, name) ? usage_of(bucket, name) : 0;
+}
+
+static uint64_t of_unreadable(int aside, const char *name)
+{
+	return place_is_id(name) ? usage_of(aside, name) : 0;
+}
+
+/* Bytes of the drafts in the directory of a bucket that no process has open, and of those that are
+ * unreadable. They count against the limit of the spool. */
+static uint64_t usage_of_left(int bucket)
+{
+	return usage_sum(bucket, ".", of_left) + usage_sum(bucket, PLACE_ASIDE, of_unreadable);
+}
+
 int journal_open(const struct journal_settings *settings, const struct env *env,
 		 struct journal **out, struct err *err)
 {
@@ -104,7 +130,8 @@ int journal_open(const struct journal_settings *settings, const struct env *env,
 	if (rc == 0)
 		rc = open_bucket(j, settings, err);
 	if (rc == 0)
-		rc = spool_room_init(&j->room, j->dir, settings->spool_size, err);
+		rc = spool_room_init(&j->room, j->dir, settings->spool_size, usage_of_left(j->dir),
+				     err);
 	if (rc) {
 		close_levels(j);
 		return rc;
@@ -125,9 +152,10 @@ void journal_get_stats(struct journal *j, struct journal_stats *out)
 {
 	*out = (struct journal_stats){
 		.spool_size = j->room.limit,
-		.spool_used = spool_room_taken(&j->room),
+		.spool_left = spool_room_left(&j->room),
 		.set_aside = atomic_load(&j->set_aside),
 	};
+	out->spool_used = out->spool_left + spool_room_taken(&j->room);
 }
 
 /* ---- listing ---- */
@@ -261,10 +289,13 @@ int journal_list(struct journal *j, item_fn *fn, void *ctx, struct err *err)
 	return rc;
 }
 
-static int drop_aside(const struct journal *j, const char *id, struct err *err)
+static int drop_aside(struct journal *j, const char *id, struct err *err)
 {
 	auto_close int aside = file_open_dir(j->dir, PLACE_ASIDE);
+	const uint64_t bytes = aside < 0 ? 0 : usage_of(aside, id);
 	int rc = aside < 0 ? aside : place_delete(aside, id);
+	if (rc == 0)
+		spool_room_forget(&j->room, bytes);
 	return rc ? err_errno(err, rc, "cannot delete it") : 0;
 }
 
@@ -277,7 +308,7 @@ int journal_drop(struct journal *j, const char *id, struct err *err)
 	if (rc == -ENOENT && place_is_id(id))
 		rc = drop_aside(j, id, err);
 	else if (rc == 0 || rc == -EBADMSG)
-		rc = place_remove(&p, err);
+		rc = place_remove_left(&p, err);
 	place_close(&p);
 	return rc ? err_wrap(err, rc, "draft %s", id) : 0;
 }

@@ -74,8 +74,8 @@ struct map_file {
 /* Makes the map in a directory, with its first record. */
 int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t size,
 	       struct err *err);
-/* Closes the file and gives its room back. */
-void map_close(struct map_file *m);
+/* Closes the file and gives its room back, or leaves it taken if the draft is left. */
+void map_close(struct map_file *m, bool is_left);
 /* Appends a record. A write that continues the last record makes that one longer instead: it is
  * not durable yet, because MAP_SYNC would follow it. -ENOSPC, -EFBIG, -EIO. Any thread.
  * MAP_WRITE: only after map_promise(). */

@@ -120,16 +120,21 @@ int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t si
 	int rc = m->fd < 0 ? err_errno(err, m->fd, "cannot make the map")
 			   : map_append(m, MAP_START, MAP_MAGIC, 0, size, err);
 	if (rc)
-		map_close(m);
+		map_close(m, false);
 	return rc;
 }
 
-void map_close(struct map_file *m)
+void map_close(struct map_file *m, bool is_left)
 {
-	spool_room_give(m->room, m->taken);
+	if (is_left)
+		spool_room_leave(m->room, m->taken);
+	else
+		spool_room_give(m->room, m->taken);
 	pthread_mutex_destroy(&m->lock);
 	if (m->fd >= 0)
 		close(m->fd);
+	m->fd = -1;
+	m->taken = 0;
 }
 
 int map_sync(struct map_file *m, struct err *err)

@@ -15,6 +15,7 @@
 #include <base/hex.h>
 
 #include "file.h"
+#include "usage.h"
 
 enum {
 	TRIES = 16,
@@ -269,4 +270,13 @@ int place_remove(struct place *p, struct err *err)
 		rc = place_delete(p->j->dir, name);
 	/* Another process may have finished it. */
 	return rc && rc != -ENOENT ? err_errno(err, rc, "cannot delete the draft") : 0;
+}
+
+int place_remove_left(struct place *p, struct err *err)
+{
+	const uint64_t bytes = usage_of(p->j->dir, p->id);
+	int rc = place_remove(p, err);
+	if (rc == 0)
+		spool_room_forget(&p->j->room, bytes);
+	return rc;
 }

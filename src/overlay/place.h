@@ -62,6 +62,8 @@ void place_note_why(const struct place *p, const char *why);
 int place_set_aside(struct place *p, const char *why, struct err *err);
 /* Deletes the directory of an open place. */
 int place_remove(struct place *p, struct err *err);
+/* The same of a draft that an earlier process has left: its room is given back. */
+int place_remove_left(struct place *p, struct err *err);
 void place_close(struct place *p);
 
 /* Deletes a directory and the files in it. 0 or a negative errno. */

@@ -35,14 +35,15 @@ static int free_space(const struct spool_room *room, uint64_t *bytes, struct err
 	return 0;
 }
 
-int spool_room_init(struct spool_room *room, int dir, uint64_t limit, struct err *err)
+int spool_room_init(struct spool_room *room, int dir, uint64_t limit, uint64_t left,
+		    struct err *err)
 {
-	*room = (struct spool_room){.dir = dir, .limit = limit};
+	*room = (struct spool_room){.dir = dir, .limit = limit, .left = left};
 	if (limit == 0) {
 		int rc = free_space(room, &room->limit, err);
 		if (rc)
 			return rc;
-		room->limit /= 2;
+		room->limit = room->limit / 2 + left / 2;
 	}
 	pthread_mutex_init(&room->lock, NULL);
 	return 0;
@@ -72,11 +73,18 @@ static int ask_disk_locked(struct spool_room *room, uint64_t n, struct err *err)
 
 static int take_locked(struct spool_room *room, uint64_t n, struct err *err)
 {
-	if (n > room->limit - room->taken)
+	const uint64_t taken = min_u64(room->limit, room->taken + room->left);
+	char left[80] = "";
+	if (n > room->limit - taken) {
+		if (room->left)
+			snprintf(left, sizeof(left),
+				 ", %" PRIu64 " of them by drafts that hsimage recover lists",
+				 room->left);
 		return err_set(err, -ENOSPC,
 			       "no room for %" PRIu64 " more bytes in the spool: %" PRIu64
-			       " of the %" PRIu64 " bytes of spool_size are taken",
-			       n, room->taken, room->limit);
+			       " of the %" PRIu64 " bytes of spool_size are taken%s",
+			       n, taken, room->limit, left);
+	}
 	int rc = n > room->granted ? ask_disk_locked(room, n, err) : 0;
 	if (rc)
 		return rc;
@@ -103,12 +111,37 @@ void spool_room_give(struct spool_room *room, uint64_t n)
 	pthread_mutex_unlock(&room->lock);
 }
 
-uint64_t spool_room_taken(struct spool_room *room)
+void spool_room_leave(struct spool_room *room, uint64_t n)
+{
+	spool_room_give(room, n);
+	pthread_mutex_lock(&room->lock);
+	room->left += n;
+	pthread_mutex_unlock(&room->lock);
+}
+
+void spool_room_forget(struct spool_room *room, uint64_t n)
 {
 	pthread_mutex_lock(&room->lock);
-	const uint64_t taken = room->taken;
+	room->left -= min_u64(room->left, n);
 	pthread_mutex_unlock(&room->lock);
-	return taken;
+}
+
+static uint64_t read_count(struct spool_room *room, const uint64_t *count)
+{
+	pthread_mutex_lock(&room->lock);
+	const uint64_t n = *count;
+	pthread_mutex_unlock(&room->lock);
+	return n;
+}
+
+uint64_t spool_room_taken(struct spool_room *room)
+{
+	return read_count(room, &room->taken);
+}
+
+uint64_t spool_room_left(struct spool_room *room)
+{
+	return read_count(room, &room->left);
 }
 
 /* ---- one file ---- */

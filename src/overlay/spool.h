@@ -30,16 +30,23 @@ struct spool_room {
 	uint64_t limit; /* bytes */
 	pthread_mutex_t lock;
 	uint64_t taken;
+	uint64_t left;	  /* bytes of drafts that no process has open */
 	uint64_t granted; /* bytes that may be taken before the disk is asked again */
 };
 
-/* limit 0: half of the disk's free space. 0 or a negative errno. */
-int spool_room_init(struct spool_room *room, int dir, uint64_t limit, struct err *err);
+/* limit 0: half of the disk's free space, without the drafts that are left. left: bytes of these. 0
+ * or a negative errno. */
+int spool_room_init(struct spool_room *room, int dir, uint64_t limit, uint64_t left,
+		    struct err *err);
 void spool_room_release(struct spool_room *room);
 /* Takes n bytes. -ENOSPC: the limit or the disk has no room for them. */
 int spool_room_take(struct spool_room *room, uint64_t n, struct err *err);
 void spool_room_give(struct spool_room *room, uint64_t n);
+/* The draft that has taken n bytes is left, or n bytes of such drafts have been deleted. */
+void spool_room_leave(struct spool_room *room, uint64_t n);
+void spool_room_forget(struct spool_room *room, uint64_t n);
 uint64_t spool_room_taken(struct spool_room *room);
+uint64_t spool_room_left(struct spool_room *room);
 
 /* ---- one file ---- */
 

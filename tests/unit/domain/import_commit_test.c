@@ -34,7 +34,7 @@ static int make_way(void *ctx, struct err *err)
 	return call_delete(c->w.store, c->w.opt.path, NULL, err);
 }
 
-static void open_caller(struct caller *c)
+static void open_with(struct caller *c, unsigned int workers)
 {
 	*c = (struct caller){.commit = {.storage = 0x1234567890abcdef,
 					.modified_ns = INT64_C(1800000000000000000),
@@ -42,10 +42,15 @@ static void open_caller(struct caller *c)
 					.publish = publish,
 					.make_way = make_way,
 					.ctx = c}};
-	world_init(&c->w, 0);
+	world_init(&c->w, workers);
 	c->w.opt.commit = &c->commit;
 	c->w.opt.file.check = NULL;
 	world_open_gate(&c->w);
+}
+
+static void open_caller(struct caller *c)
+{
+	open_with(c, 0);
 }
 
 static int import(struct caller *c, struct err *err)
@@ -98,6 +103,22 @@ static void a_repeated_one_puts_the_same(void **state)
 		world_release(&c.w);
 	}
 	world_release(&whole.w);
+}
+
+/* Chunks and documents are made side by side. */
+static void workers_put_the_same(void **state)
+{
+	struct caller one, many;
+	struct err err;
+	open_caller(&one);
+	open_with(&many, 4);
+	assert_int_equal(import(&one, &err), 0);
+	assert_int_equal(import(&many, &err), 0);
+	auto_free char *want = world_content(&one.w, "");
+	auto_free char *got = world_content(&many.w, "");
+	assert_string_equal(got, want);
+	world_release(&one.w);
+	world_release(&many.w);
 }
 
 static void nothing_is_put_if_the_caller_cannot_begin(void **state)
@@ -153,6 +174,7 @@ static void the_last_step_needs_no_file(void **state)
 		struct caller c;
 		bool found;
 		open_caller(&c);
+		c.commit.in_order = true;
 		c.w.gate->at = at;
 		c.w.gate->later = true;
 		c.w.gate->code = -EIO;
@@ -221,6 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_puts_are_sent),
 		cmocka_unit_test(a_repeated_one_puts_the_same),
+		cmocka_unit_test(workers_put_the_same),
 		cmocka_unit_test(nothing_is_put_if_the_caller_cannot_begin),
 		cmocka_unit_test(folders_are_put_below_the_one_that_is_named),
 		cmocka_unit_test(the_replaced_domain_must_have_its_version),

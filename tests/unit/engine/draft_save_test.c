@@ -272,6 +272,34 @@ static void a_plain_object_becomes_a_domain(void **state)
 	table_end(&w);
 }
 
+/* cp -a sets attributes before it closes the file. */
+static void a_new_acl_is_no_conflict(void **state)
+{
+	static const char acl[] = "{\"ann\": {\"create\": true, \"read\": true, \"update\": true, "
+				  "\"delete\": true, \"readACL\": true, \"updateACL\": true}}";
+	struct world w;
+	table_begin(&w, true, 4);
+	struct engine_file *f = open_write(&w, "a.h5", NEW);
+	write_hdf5(f, ONE);
+	assert_int_equal(
+		engine_setxattr(w.e, "a.h5", "user.hsds.acls", acl, sizeof(acl) - 1, 0, NULL),
+		-EOPNOTSUPP);
+	close_ok(f);
+	f = open_write(&w, "a.h5", NEW);
+	write_hdf5(f, OTHER);
+	assert_int_equal(
+		engine_setxattr(w.e, "a.h5", "user.hsds.acls", acl, sizeof(acl) - 1, 0, NULL), 0);
+	flush_ok(f);
+	assert_int_equal(world_chunks(&w, "a.h5"), 3);
+	assert_int_equal(
+		engine_setxattr(w.e, "a.h5", "user.hsds.acls", acl, sizeof(acl) - 1, 0, NULL), 0);
+	write_hdf5(f, ONE);
+	close_ok(f);
+	assert_int_equal(world_chunks(&w, "a.h5"), 1);
+	assert_int_equal(table_journal(&w), 0);
+	table_end(&w);
+}
+
 /* Its reason is known, and the file is whole. */
 static void a_file_that_a_domain_cannot_hold_is_kept(void **state)
 {
@@ -348,6 +376,7 @@ int main(void)
 		TEST(a_later_commit_drops_the_draft_in_conflict),
 		TEST(a_closed_hdf5_file_becomes_a_domain),
 		TEST(a_plain_object_becomes_a_domain),
+		TEST(a_new_acl_is_no_conflict),
 		TEST(a_file_that_a_domain_cannot_hold_is_kept),
 		TEST(the_reasons_are_attributes),
 	};

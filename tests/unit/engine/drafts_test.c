@@ -362,7 +362,7 @@ static void a_full_journal_refuses_bytes(void **state)
 	table_new(&w, 1 << 20);
 	struct engine_file *f = open_write(&w, "a", NEW);
 	ssize_t rc = 1;
-	uint64_t at = 0;
+	uint64_t at = 0, free_bytes, total;
 	while (rc > 0 && at < 8 << 20) {
 		rc = engine_pwrite(f, block, sizeof(block), at, NULL);
 		at += rc > 0 ? (uint64_t)rc : 0;
@@ -371,6 +371,10 @@ static void a_full_journal_refuses_bytes(void **state)
 	assert_in_range(at, 1 << 19, 1 << 20);
 	assert_int_equal(table_counts(&w).spool_size, 1 << 20);
 	assert_in_range(table_counts(&w).spool_used, at, 1 << 20);
+	/* The bucket does not know its free space. */
+	assert_int_equal(engine_space(w.e, &free_bytes, &total), 0);
+	assert_int_equal(total, 1 << 20);
+	assert_int_equal(free_bytes, total - table_counts(&w).spool_used);
 	assert_int_equal(engine_allocate(f, 0, at, 1 << 20, NULL), -ENOSPC);
 	assert_int_equal(engine_resize(f, UINT64_C(1) << 61, NULL), -EFBIG);
 	assert_int_equal(engine_resize(f, 5, NULL), 0);

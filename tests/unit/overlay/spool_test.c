@@ -20,7 +20,7 @@ static void room_ends_at_its_limit(void **state)
 	struct spool_room room;
 	struct err err = ERR_INIT;
 	const int dir = open(".", O_RDONLY | O_DIRECTORY);
-	assert_int_equal(spool_room_init(&room, dir, 10000, NULL), 0);
+	assert_int_equal(spool_room_init(&room, dir, 10000, 0, NULL), 0);
 	assert_int_equal(spool_room_take(&room, 4096, NULL), 0);
 	assert_int_equal(spool_room_take(&room, 5904, NULL), 0);
 	assert_int_equal(spool_room_take(&room, 1, &err), -ENOSPC);
@@ -44,14 +44,14 @@ static void room_ends_at_that_of_the_disk(void **state)
 	const int dir = open(".", O_RDONLY | O_DIRECTORY);
 	assert_int_equal(fstatvfs(dir, &v), 0);
 	const uint64_t left = (uint64_t)v.f_bavail * v.f_frsize;
-	assert_int_equal(spool_room_init(&room, dir, UINT64_MAX, NULL), 0);
+	assert_int_equal(spool_room_init(&room, dir, UINT64_MAX, 0, NULL), 0);
 	/* Other programs use the disk, too. */
 	assert_int_equal(spool_room_take(&room, left * 2, &err), -ENOSPC);
 	assert_non_null(strstr(err.msg, "on the disk of the journal directory"));
 	assert_int_equal(spool_room_take(&room, left / 4, NULL), 0);
 	spool_room_give(&room, left / 4);
 	spool_room_release(&room);
-	assert_int_equal(spool_room_init(&room, dir, 0, NULL), 0);
+	assert_int_equal(spool_room_init(&room, dir, 0, 0, NULL), 0);
 	assert_in_range(room.limit, left / 4, left);
 	spool_room_release(&room);
 	close(dir);

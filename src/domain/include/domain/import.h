@@ -24,7 +24,8 @@
  *   - An import that is repeated puts the same objects under the same keys.
  *
  * An import for a commit (struct import_commit) has steps 2 to 5 only: the caller knows from its
- * journal what is not finished, and what becomes garbage.
+ * journal what is not finished, and what becomes garbage. Within step 3 there is no order, unless
+ * the caller wants it.
  *
  * Blocks. One import at a time in one thread; the requests and the encoding of chunks run in the
  * pool. Memory: the tree of the file, and for each operation of the queue (put_queue.h) the chunk
@@ -80,6 +81,9 @@ struct import_commit {
 	bool has_folder;
 	size_t folder_len;
 	int64_t modified_ns; /* of the document of the domain, since the epoch */
+	/* The root group is put when all other objects are there, for domain_import_finish().
+	 * Otherwise all objects are put side by side, which takes fewer rounds of requests. */
+	bool in_order;
 	/* Called after step 2, before the first put. An error ends the import. */
 	int (*begin)(void *ctx, struct err *err);
 	/* Called after step 4. From the next request on, the domain may be replaced. */
@@ -122,13 +126,14 @@ struct import_options {
 };
 
 struct import_result {
-	uint64_t objects, chunks; /* of the domain: documents, and chunks that are stored */
-	uint64_t puts, bytes;	  /* of chunks and documents that this call has put */
-	uint64_t found;		  /* chunks that an earlier, interrupted import has put */
-	uint64_t left_out;	  /* objects, attributes and links */
-	uint64_t linked;	  /* datasets whose data stay in the file */
-	uint64_t linked_bytes;	  /* of these data as they are stored */
-	bool finished_earlier;	  /* only the steps after the document were left */
+	/* Of the domain: documents, and chunks that are stored; the latter not of a commit. */
+	uint64_t objects, chunks;
+	uint64_t puts, bytes;  /* of chunks and documents that this call has put */
+	uint64_t found;	       /* chunks that an earlier, interrupted import has put */
+	uint64_t left_out;     /* objects, attributes and links */
+	uint64_t linked;       /* datasets whose data stay in the file */
+	uint64_t linked_bytes; /* of these data as they are stored */
+	bool finished_earlier; /* only the steps after the document were left */
 	/* The file is the reason of the error: it is damaged, or with -EOPNOTSUPP, a domain cannot
 	 * hold it. Not if its source has failed, which the caller knows. */
 	bool refused;
@@ -144,9 +149,9 @@ struct import_result {
  * errors of the store and of the file. */
 int domain_import(const struct import_options *opt, struct import_result *out, struct err *err);
 
-/* Makes steps 4 and 5 of an import for a commit that has made all steps before, and has returned
- * from store_sync(). Does not open the file. *found: its objects are there; if not, nothing is
- * done. */
+/* Makes steps 4 and 5 of an import for a commit, in_order, that has made all steps before, and has
+ * returned from store_sync(). Does not open the file. *found: its objects are there; if not,
+ * nothing is done. */
 int domain_import_finish(const struct import_options *opt, bool *found, struct import_result *out,
 			 struct err *err);
 

@@ -57,6 +57,7 @@ bool journal_is_of(const char *digits, const char *bucket);
 
 struct journal_stats {
 	uint64_t spool_size, spool_used; /* bytes */
+	uint64_t spool_left;		 /* of spool_used: drafts that no mount has open */
 	uint64_t set_aside;		 /* drafts that this process found unreadable */
 };
 void journal_get_stats(struct journal *j, struct journal_stats *out);

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A disk that fails at each call that changes it, and a daemon that is killed there. The functions
+ * of libc are replaced in this program. One script of changes runs again and again; a model says
+ * for each byte which changes may be seen there. Afterwards, the draft can be opened, and no byte
+ * is wrong.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "overlay_fixture.h"
+
+/* ---- the disk ---- */
+
+enum how { WORKS, FAILS_ONCE, FAILS_FOR_GOOD, FAILS_AFTER_HALF, KILLED_BEFORE, KILLED_AFTER_HALF };
+
+static struct {
+	enum how how;
+	unsigned int at;    /* number of the call, from 1 */
+	unsigned int calls; /* so far */
+	int code;
+} disk;
+
+/* Counts a call. True: it fails, with errno set. */
+static bool fails(bool *half)
+{
+	*half = false;
+	if (disk.how == WORKS || ++disk.calls < disk.at)
+		return false;
+	if (disk.calls > disk.at && disk.how != FAILS_FOR_GOOD)
+		return false;
+	*half = disk.how == FAILS_AFTER_HALF || disk.how == KILLED_AFTER_HALF;
+	if (disk.how == KILLED_BEFORE)
+		_exit(0);
+	errno = disk.code;
+	return true;
+}
+
+#define REAL(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, real_##name))
+static const char real_pwrite[] = "pwrite64", real_fsync[] = "fsync",
+		  real_fdatasync[] = "fdatasync", real_renameat[] = "renameat",
+		  real_mkdirat[] = "mkdirat", real_unlinkat[] = "unlinkat",
+		  real_ftruncate[] = "ftruncate64", real_fallocate[] = "fallocate64";
+
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
+{
+	bool half;
+	if (!fails(&half))
+		return REAL(pwrite)(fd, buf, n, offset);
+	const int code = errno;
+	if (half)
+		REAL(pwrite)(fd, buf, n / 2, offset);
+	if (disk.how == KILLED_AFTER_HALF)
+		_exit(0);
+	errno = code;
+	return -1;
+}
+
+#define REPLACE(name, parameters, arguments)                                                       \
+	int name parameters                                                                        \
+	{                                                                                          \
+		bool half;                                                                         \
+		if (!fails(&half))                                                                 \
+			return REAL(name) arguments;                                               \
+		if (disk.how == KILLED_AFTER_HALF)                                                 \
+			_exit(0);                                                                  \
+		return -1;                                                                         \
+	}
+
+REPLACE(fsync, (int fd), (fd))
+REPLACE(fdatasync, (int fd), (fd))
+REPLACE(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new))
+REPLACE(mkdirat, (int dir, const char *name, mode_t mode), (dir, name, mode))
+REPLACE(unlinkat, (int dir, const char *name, int flags), (dir, name, flags))
+REPLACE(ftruncate, (int fd, off_t size), (fd, size))
+REPLACE(fallocate, (int fd, int mode, off_t offset, off_t n), (fd, mode, offset, n))
+
+/* ---- the model ---- */
+
+enum { MAX = 150000, STEPS = 32, SIZES = STEPS + 1 };
+
+/* Change k writes the byte k; 0 is a byte that was never written or was set to zero. Bit k of a
+ * byte says that it may be k. */
+struct model {
+	uint32_t allowed[MAX];
+	uint64_t size[SIZES]; /* that the file may have */
+	unsigned int n_sizes;
+	bool made, dropped; /* draft_create() has succeeded; draft_drop() has begun */
+};
+
+static void model_begin(struct model *m)
+{
+	memset(m, 0, sizeof(*m));
+	for (unsigned int i = 0; i < MAX; i++)
+		m->allowed[i] = 1;
+	m->n_sizes = 1;
+}
+
+static void allow(struct model *m, uint64_t start, uint64_t end, unsigned int k, bool certain)
+{
+	for (uint64_t i = start; i < end; i++)
+		m->allowed[i] = (certain ? 0 : m->allowed[i]) | 1u << k;
+}
+
+static void add_size(struct model *m, uint64_t size)
+{
+	for (unsigned int i = 0; i < m->n_sizes; i++)
+		if (m->size[i] == size)
+			return;
+	assert_true(m->n_sizes < SIZES);
+	m->size[m->n_sizes++] = size;
+}
+
+/* A write to the end: the file may have grown from each of its sizes. */
+static void grow(struct model *m, uint64_t end, bool certain)
+{
+	const unsigned int n = m->n_sizes;
+	uint64_t old[SIZES];
+	memcpy(old, m->size, sizeof(old));
+	if (certain)
+		m->n_sizes = 0;
+	for (unsigned int i = 0; i < n; i++)
+		add_size(m, old[i] > end ? old[i] : end);
+}
+
+static void resize(struct model *m, uint64_t size, bool certain)
+{
+	if (certain)
+		m->n_sizes = 0;
+	add_size(m, size);
+	allow(m, size, MAX, 0, certain);
+}
+
+static void assert_fits(const struct model *m, const uint8_t *bytes, uint64_t size)
+{
+	bool possible = false;
+	for (unsigned int i = 0; i < m->n_sizes; i++)
+		possible |= m->size[i] == size;
+	if (!possible)
+		fail_msg("call %u: size %llu", disk.at, (unsigned long long)size);
+	for (uint64_t i = 0; i < size; i++)
+		if (bytes[i] >= STEPS || !(m->allowed[i] >> bytes[i] & 1))
+			fail_msg("call %u: byte %llu is %u, allowed %x", disk.at,
+				 (unsigned long long)i, bytes[i], m->allowed[i]);
+}
+
+/* ---- the script ---- */
+
+enum what { WRITE, RESIZE, ZERO, SYNC, MARK, SEAL, UNSEAL, DESCRIBE };
+
+/* Each kind of change, before, within and after a snapshot; and generations that are joined. */
+static const struct step {
+	enum what what;
+	uint32_t at, n;
+} script[] = {
+	{WRITE, 0, 70000},    {WRITE, 80000, 10},   {WRITE, 100, 50},	   {RESIZE, 60000, 0},
+	{SYNC, 0, 0},	      {WRITE, 60000, 9000}, {ZERO, 4000, 9000},	   {MARK, 0, 0},
+	{SEAL, 0, 0},	      {WRITE, 50, 100},	    {WRITE, 70000, 60000}, {RESIZE, 100000, 0},
+	{SYNC, 0, 0},	      {UNSEAL, 0, 0},	    {WRITE, 99000, 3000},  {SEAL, 0, 0},
+	{WRITE, 98000, 5000}, {ZERO, 98500, 10},    {UNSEAL, 0, 0},	   {SEAL, 0, 0},
+	{UNSEAL, 0, 0},	      {DESCRIBE, 0, 0},	    {WRITE, 1, 1},	   {RESIZE, 500, 0},
+	{SYNC, 0, 0},	      {WRITE, 700, 7},
+};
+enum { SCRIPT = sizeof(script) / sizeof(script[0]) };
+_Static_assert((int)SCRIPT < (int)STEPS, "a change has a bit");
+
+struct run {
+	struct draft *d;
+	struct draft_snapshot *snapshot;
+	struct model *m;
+	uint8_t sealed[MAX]; /* what the snapshot had at first */
+};
+
+static int change(struct run *r, unsigned int k, const struct step *s)
+{
+	static uint8_t bytes[MAX];
+	memset(bytes, (int)k, sizeof(bytes));
+	switch (s->what) {
+	case WRITE:
+		return draft_write(r->d, s->at, bytes, s->n, NULL);
+	case RESIZE:
+		return draft_resize(r->d, s->at, NULL);
+	case ZERO:
+		return draft_allocate(r->d, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, s->at, s->n,
+				      NULL);
+	case SYNC:
+		return draft_sync(r->d, NULL);
+	case MARK:
+		return draft_mark(r->d, k, NULL);
+	case DESCRIBE:
+		return draft_describe(r->d, "p", "/p", "", NULL);
+	default:
+		return 0;
+	}
+}
+
+static void note(struct model *m, unsigned int k, const struct step *s, bool certain)
+{
+	if (s->what == WRITE) {
+		allow(m, s->at, s->at + s->n, k, certain);
+		grow(m, s->at + s->n, certain);
+	} else if (s->what == RESIZE) {
+		resize(m, s->at, certain);
+	} else if (s->what == ZERO) {
+		allow(m, s->at, s->at + s->n, 0, certain);
+	}
+}
+
+static void read_snapshot(struct run *r, uint8_t *bytes)
+{
+	struct source *source = draft_snapshot_source(r->snapshot);
+	assert_int_equal(source_read(source, 0, bytes, (size_t)source->size, NULL), 0);
+}
+
+static void seal(struct run *r)
+{
+	if (draft_seal(r->d, &r->snapshot, NULL)) {
+		r->snapshot = NULL;
+		return;
+	}
+	read_snapshot(r, r->sealed);
+	assert_fits(r->m, r->sealed, draft_snapshot_source(r->snapshot)->size);
+}
+
+static void unseal(struct run *r)
+{
+	static uint8_t bytes[MAX];
+	if (!r->snapshot)
+		return;
+	read_snapshot(r, bytes);
+	assert_memory_equal(bytes, r->sealed, draft_snapshot_source(r->snapshot)->size);
+	draft_snapshot_close(r->snapshot);
+	r->snapshot = NULL;
+}
+
+static void compare(struct draft *d, const struct model *m)
+{
+	static uint8_t bytes[MAX];
+	size_t got;
+	assert_int_equal(draft_read(d, 0, bytes, MAX, &got, NULL), 0);
+	assert_fits(m, bytes, got);
+}
+
+/* Runs the script; what was not successful may have happened or not. At the end the draft is closed
+ * or dropped. */
+static void run_script(struct overlay_fixture *f, struct model *m, bool drops)
+{
+	static struct run r;
+	r = (struct run){.m = m};
+	if (draft_create(f->j, &about_new, NULL, &r.d, NULL))
+		return;
+	m->made = true;
+	for (unsigned int i = 0; i < SCRIPT; i++) {
+		const unsigned int k = i + 1;
+		note(m, k, &script[i], false);
+		if (script[i].what == SEAL)
+			seal(&r);
+		else if (script[i].what == UNSEAL)
+			unseal(&r);
+		else if (change(&r, k, &script[i]) == 0)
+			note(m, k, &script[i], true);
+		if (i % 4 == 0)
+			compare(r.d, m);
+	}
+	unseal(&r);
+	compare(r.d, m);
+	m->dropped = drops;
+	if (drops)
+		draft_drop(r.d, NULL);
+	else
+		draft_close(r.d);
+}
+
+/* ---- what is found ---- */
+
+struct found {
+	char id[JOURNAL_ID];
+	unsigned int left, unreadable;
+};
+
+static int note_item(void *ctx, const struct journal_item *item)
+{
+	struct found *f = ctx;
+	if (item->state == JOURNAL_UNREADABLE)
+		f->unreadable++;
+	else
+		f->left++;
+	memcpy(f->id, item->id, JOURNAL_ID);
+	return 0;
+}
+
+/* Another process opens the journal. */
+static void recover(struct overlay_fixture *f, const struct model *m)
+{
+	struct found found = {.left = 0};
+	struct draft *d;
+	struct err err = ERR_INIT;
+	disk.how = WORKS;
+	journal_close(f->j);
+	fixture_open(f, 1 << 30);
+	assert_int_equal(journal_list(f->j, note_item, &found, NULL), 0);
+	assert_int_equal(found.unreadable, 0);
+	/* It may have got its name a moment ago, or lost it. */
+	assert_in_range(found.left, m->made && !m->dropped, 1);
+	if (found.left) {
+		if (draft_open(f->j, found.id, NULL, &d, &err))
+			fail_msg("call %u: %s", disk.at, err.msg);
+		compare(d, m);
+		assert_int_equal(draft_drop(d, NULL), 0);
+	}
+	assert_int_equal(room_used(f), 0);
+}
+
+static struct model *new_model(void)
+{
+	struct model *m =
+		mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(m != MAP_FAILED);
+	model_begin(m);
+	return m;
+}
+
+/* Makes the disk fail at each call in turn. */
+static void fail_everywhere(enum how how, int code, bool drops)
+{
+	struct overlay_fixture f;
+	bool reached = true;
+	fixture_begin(&f, 1 << 30);
+	for (unsigned int at = 1; reached; at++) {
+		struct model *m = new_model();
+		disk.how = how;
+		disk.at = at;
+		disk.calls = 0;
+		disk.code = code;
+		run_script(&f, m, drops);
+		reached = disk.calls >= at;
+		recover(&f, m);
+		munmap(m, sizeof(*m));
+	}
+	assert_true(disk.at > 60);
+	fixture_end(&f);
+}
+
+static void the_disk_fails_once(void **state)
+{
+	fail_everywhere(FAILS_ONCE, EIO, true);
+	fail_everywhere(FAILS_ONCE, ENOSPC, false);
+}
+
+static void the_disk_fails_for_good(void **state)
+{
+	fail_everywhere(FAILS_FOR_GOOD, EIO, false);
+	fail_everywhere(FAILS_FOR_GOOD, ENOSPC, true);
+}
+
+static void the_disk_fails_after_half_of_a_write(void **state)
+{
+	fail_everywhere(FAILS_AFTER_HALF, EIO, false);
+	fail_everywhere(FAILS_AFTER_HALF, ENOSPC, false);
+}
+
+static void kill_everywhere(enum how how, bool drops)
+{
+	struct overlay_fixture f;
+	bool reached = true;
+	fixture_begin(&f, 1 << 30);
+	for (unsigned int at = 1; reached; at++) {
+		struct model *m = new_model();
+		int status;
+		disk.at = at;
+		const pid_t child = fork();
+		if (child == 0) {
+			disk.how = how;
+			disk.calls = 0;
+			run_script(&f, m, drops);
+			_exit(7);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status));
+		reached = WEXITSTATUS(status) == 0;
+		if (!reached)
+			assert_int_equal(WEXITSTATUS(status), 7);
+		recover(&f, m);
+		munmap(m, sizeof(*m));
+	}
+	assert_true(disk.at > 60);
+	fixture_end(&f);
+}
+
+static void the_daemon_is_killed(void **state)
+{
+	kill_everywhere(KILLED_BEFORE, true);
+	kill_everywhere(KILLED_AFTER_HALF, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_disk_fails_once),
+		cmocka_unit_test(the_disk_fails_for_good),
+		cmocka_unit_test(the_disk_fails_after_half_of_a_write),
+		cmocka_unit_test(the_daemon_is_killed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
