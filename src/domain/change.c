@@ -260,6 +260,12 @@ int change_rename_domain(const struct change *c, const char *from,
 	return 0;
 }
 
+int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err)
+{
+	const struct document_place place = place_of(c);
+	return document_names_storage(&place, path, storage, err);
+}
+
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,
 		   uint64_t *deleted, struct err *err)
 {

@@ -61,7 +61,12 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 
 struct garbage_ops change_garbage_ops(struct engine *e)
 {
-	return (struct garbage_ops){.is_read = is_read, .collect = collect, .ctx = e};
+	return (struct garbage_ops){.is_read = is_read,
+				    .collect = collect,
+				    .judge = garbage_judge,
+				    .note = garbage_note,
+				    .forget = garbage_forget,
+				    .ctx = e};
 }
 
 /* ---- looking up ---- */
@@ -204,8 +209,9 @@ static int remove_domain(struct engine *e, const struct change *c, const struct 
 	int rc = document_of(n, &doc, err);
 	if (rc)
 		return rc;
+	const uint32_t note = garbage_note_change(e, n->path, &doc->info, NULL);
 	rc = change_remove_domain(c, n->path, doc, &garbage, err);
-	garbage_add(e->garbage, n->path, &garbage);
+	garbage_settle(e->garbage, n->path, &garbage, note);
 	return rc;
 }
 
@@ -309,9 +315,16 @@ static int rename_domain(struct engine *e, const struct change *c, const struct 
 		rc = delete_object(e, m->target, err);
 	if (rc || strcmp(m->source->path, to) == 0)
 		return rc;
+	/* Storage that has a name is no garbage: before, because the next process would find a
+	 * note, and afterwards, because another thread may have removed its other name. */
+	const bool known = storage_of(&doc->info, &storage);
+	if (known)
+		garbage_rescue(e->garbage, storage);
+	const uint32_t note =
+		garbage_note_change(e, to, replaced ? &replaced->info : NULL, &doc->info);
 	rc = change_rename_domain(c, m->source->path, doc, to, replaced, &garbage, err);
-	garbage_add(e->garbage, to, &garbage);
-	if (!storage_of(&doc->info, &storage))
+	garbage_settle(e->garbage, to, &garbage, note);
+	if (!known)
 		return rc;
 	garbage_rescue(e->garbage, storage);
 	/* Both names may lead to the domain now. */

@@ -171,6 +171,23 @@ bool drafts_has_entries(struct drafts *t, const char *dir)
 
 /* ---- changes ---- */
 
+/* A commit of the draft has failed. The next mount must not make it again, and so bring a file back
+ * that was removed, if this process is killed while a program has the draft open. */
+static void forget_commit(struct file_draft *d)
+{
+	struct draft *bytes = atomic_load(&d->bytes);
+	struct draft_stat stat = {.mark = 0};
+	if (bytes)
+		draft_get_stat(bytes, &stat);
+	struct commit_mark m = commit_mark_decode(stat.mark);
+	if (!m.is_running)
+		return;
+	draft_commit_forget(d->t->e, bytes);
+	m.is_running = false;
+	m.failed = 0;
+	draft_mark(bytes, commit_mark_encode(&m), NULL);
+}
+
 bool drafts_detach(struct drafts *t, const char *path)
 {
 	if (!t)
@@ -180,8 +197,10 @@ bool drafts_detach(struct drafts *t, const char *path)
 	if (d)
 		draft_table_unname_locked(d);
 	pthread_mutex_unlock(&t->lock);
-	if (d)
+	if (d) {
+		forget_commit(d);
 		file_draft_unref(d);
+	}
 	draft_table_drop_aside(t, path);
 	draft_notes_set(t->kept, path, NULL);
 	return d;

@@ -265,7 +265,15 @@ void draft_put_drop(const struct draft_put *p, const struct names_node *n)
 	struct change_garbage old = {0};
 	const char *root = n->doc.document->info.root;
 	old.any = schema_all()[0]->domain_of_root(root, &old.storage, NULL) == 0;
-	garbage_add(p->e->garbage, n->path, &old);
+	garbage_add_early(p->e->garbage, n->path, &old,
+			  commit_storage(draft_id(p->c->draft), p->number));
+}
+
+/* What this attempt, or an earlier one, has replaced. */
+static void confirm_dropped(const struct draft_put *p)
+{
+	for (uint32_t i = p->oldest; i <= p->number; i++)
+		garbage_confirm(p->e->garbage, commit_storage(draft_id(p->c->draft), i));
 }
 
 /* Storage of the commits [first, end), which are not the domain. */
@@ -293,6 +301,7 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out)
 {
 	const struct commit_mark m = {.number = p->number, .is_last = p->c->is_last};
 	struct err why = ERR_INIT;
+	confirm_dropped(p);
 	drop_left(p->e, p->c->draft, p->oldest,
 		  out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number);
 	if (set_mark(p, &m, &why))

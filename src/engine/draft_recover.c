@@ -22,6 +22,7 @@
 
 #include "draft_beneath.h"
 #include "draft_commit.h"
+#include "draft_table.h"
 
 struct recovery {
 	struct engine *e;
@@ -107,6 +108,31 @@ static bool finish(struct recovery *r, struct draft *d, struct old_object *benea
 	return rc == 0;
 }
 
+/* A program has the file open for writing, or could not commit it in this mount. */
+static bool is_written(struct drafts *t, const char *name)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	const bool found = draft_table_find_locked(t, name);
+	pthread_mutex_unlock(&t->lock);
+	return found;
+}
+
+/* Nobody else changes what the name means meanwhile. */
+static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
+			 struct old_object *beneath, struct err *err)
+{
+	struct draft_hold hold;
+	draft_table_hold(r->e->drafts, &hold, name, NULL);
+	const bool busy = is_written(r->e->drafts, name);
+	if (busy)
+		err_set(err, -EBUSY, "a program has written a file of this name since");
+	const bool done = !busy && finish(r, d, beneath, err);
+	draft_table_release(r->e->drafts, &hold);
+	return done;
+}
+
 static void recover_draft(struct recovery *r, const char *id)
 {
 	struct old_object beneath = {.object = NULL};
@@ -122,7 +148,7 @@ static void recover_draft(struct recovery *r, const char *id)
 		return;
 	}
 	snprintf(name, sizeof(name), "%s", draft_get_about(d)->name);
-	if (!finish(r, d, &beneath, &err)) {
+	if (!finish_alone(r, d, name, &beneath, &err)) {
 		draft_close(d);
 		if (!was_cancelled(r))
 			leave(r, id, name, err.msg);

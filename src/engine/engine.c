@@ -177,6 +177,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		if (!e->garbage || !e->user)
 			goto fail;
 		rc = drafts_new(e, opt, &e->drafts, err);
+		if (!rc)
+			rc = garbage_notes_open(e, drafts_journal(e->drafts), err);
 		if (rc)
 			goto fail;
 	}
@@ -194,6 +196,7 @@ void engine_close(struct engine *e)
 		return;
 	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->garbage);
+	leftovers_free(e->leftovers);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	if (e->cache)
@@ -213,6 +216,7 @@ void engine_close(struct engine *e)
 
 void engine_start(struct engine *e)
 {
+	garbage_notes_take(e);
 	if (e->drafts)
 		drafts_start(e->drafts);
 }

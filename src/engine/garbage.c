@@ -25,6 +25,9 @@
 struct entry {
 	struct change_garbage garbage;
 	uint64_t due;
+	uint64_t next_storage; /* as in struct leftover */
+	uint32_t slot;	       /* of its note */
+	bool unsure;	       /* the name may still lead to the storage */
 	struct entry *next;
 	char path[];
 };
@@ -60,6 +63,31 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 	return q;
 }
 
+/* ---- notes ---- */
+
+static void note(struct garbage *q, uint32_t *slot, const struct leftover *entry)
+{
+	struct err err = ERR_INIT;
+	if (q->ops.note && q->ops.note(q->ops.ctx, slot, entry, &err))
+		log_warning(q->env->log,
+			    "if this program is killed, the storage of the domain that was /%s "
+			    "remains in the bucket: %s",
+			    entry->path, err.msg);
+}
+
+static void forget(struct garbage *q, uint32_t *slot)
+{
+	if (*slot != LEFTOVER_NONE)
+		q->ops.forget(q->ops.ctx, slot);
+}
+
+static int64_t wall_clock_in(uint64_t ns)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * (int64_t)SECOND_NS + ts.tv_nsec + (int64_t)ns;
+}
+
 /* ---- deleting ---- */
 
 static bool is_kept_locked(const struct garbage *q, uint64_t storage)
@@ -92,15 +120,38 @@ static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 	return found;
 }
 
+/* Whether the name has really lost the storage: 1, 0 or a negative errno. */
+static int is_removed(struct garbage *q, struct entry *e, struct err *err)
+{
+	const struct leftover expected = {.state = LEFTOVER_EXPECTED,
+					  .storage = e->garbage.storage,
+					  .next = e->next_storage,
+					  .path = e->path};
+	const int rc = e->unsure ? q->ops.judge(q->ops.ctx, &expected, &q->cancelled, err)
+				 : GARBAGE_REMOVED;
+	if (rc == GARBAGE_UNCLEAR)
+		log_warning(q->env->log,
+			    "the storage of the domain that was /%s may remain in the bucket: the "
+			    "program ended while it removed the domain",
+			    e->path);
+	if (rc == GARBAGE_REMOVED)
+		e->unsure = false;
+	return rc < 0 ? rc : rc == GARBAGE_REMOVED;
+}
+
 /* Whether the entry is done with. */
-static bool collect_one(struct garbage *q, const struct entry *e)
+static bool collect_one(struct garbage *q, struct entry *e)
 {
 	struct err err = ERR_INIT;
 	if (!e->garbage.any)
 		return true;
 	if (q->ops.is_read(q->ops.ctx, e->garbage.storage))
 		return false;
-	if (q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err) == 0)
+	const int removed = is_removed(q, e, &err);
+	if (removed == 0)
+		return true;
+	if (removed > 0 &&
+	    q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err) == 0)
 		return true;
 	log_warning(q->env->log, "cannot delete the storage of the domain that was /%s: %s",
 		    e->path, err.msg);
@@ -113,6 +164,7 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 	struct entry *e, *again = NULL;
 	while (!atomic_load(&q->cancelled) && (e = take_due(q, now, &next))) {
 		if (collect_one(q, e)) {
+			forget(q, &e->slot);
 			free(e);
 			continue;
 		}
@@ -210,8 +262,9 @@ void garbage_free(struct garbage *q)
 	LL_FOREACH_SAFE(q->entries, e, next)
 	{
 		log_warning(q->env->log,
-			    "the storage of the domain that was /%s remains in the bucket",
-			    e->path);
+			    "the storage of the domain that was /%s remains in the bucket%s",
+			    e->path,
+			    e->slot == LEFTOVER_NONE ? "" : " until the next mount with -o rw");
 		free(e);
 	}
 	LL_FOREACH_SAFE(q->kept, k, after)
@@ -223,21 +276,25 @@ void garbage_free(struct garbage *q)
 
 /* ---- the lists ---- */
 
-void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)
+static void add(struct garbage *q, const struct leftover *entry, uint32_t slot)
 {
-	const size_t n = strlen(path) + 1;
-	struct entry *e = g->any ? malloc(sizeof(*e) + n) : NULL;
-	if (!g->any)
-		return;
+	const size_t n = strlen(entry->path) + 1;
+	struct entry *e = malloc(sizeof(*e) + n);
 	if (!e) {
 		log_warning(q->env->log,
 			    "the storage of the domain that was /%s remains in the bucket: out of "
 			    "memory",
-			    path);
+			    entry->path);
 		return;
 	}
-	*e = (struct entry){.garbage = *g, .due = q->env->now(q->env) + GARBAGE_DELAY_NS};
-	memcpy(e->path, path, n);
+	*e = (struct entry){
+		.garbage = {.any = true, .storage = entry->storage},
+		.due = q->env->now(q->env) + GARBAGE_DELAY_NS,
+		.next_storage = entry->next,
+		.slot = slot,
+		.unsure = entry->state == LEFTOVER_EXPECTED,
+	};
+	memcpy(e->path, entry->path, n);
 	pthread_mutex_lock(&q->lock);
 	LL_PREPEND(q->entries, e);
 	if (q->threaded && !q->started)
@@ -246,13 +303,117 @@ void garbage_add(struct garbage *q, const char *path, const struct change_garbag
 	pthread_mutex_unlock(&q->lock);
 }
 
-void garbage_rescue(struct garbage *q, uint64_t storage)
+void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
+		    uint32_t *slot)
+{
+	const struct leftover entry = {.state = LEFTOVER_EXPECTED,
+				       .storage = storage,
+				       .next = next,
+				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+				       .path = path};
+	*slot = LEFTOVER_NONE;
+	note(q, slot, &entry);
+}
+
+void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
+		    uint32_t slot)
+{
+	const struct leftover entry = {.state = LEFTOVER_REMOVED,
+				       .storage = g->storage,
+				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+				       .path = path};
+	if (!g->any) {
+		forget(q, &slot);
+		return;
+	}
+	note(q, &slot, &entry);
+	add(q, &entry, slot);
+}
+
+void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)
+{
+	garbage_settle(q, path, g, LEFTOVER_NONE);
+}
+
+void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
+		       uint64_t next)
+{
+	const struct leftover entry = {.state = LEFTOVER_EXPECTED,
+				       .storage = g->storage,
+				       .next = next,
+				       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+				       .path = path};
+	uint32_t slot = LEFTOVER_NONE;
+	if (!g->any)
+		return;
+	note(q, &slot, &entry);
+	add(q, &entry, slot);
+}
+
+/* Takes an entry out of the list. */
+static struct entry *take_unsure(struct garbage *q, uint64_t next)
 {
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	LL_FOREACH(q->entries, e)
-	e->garbage.any = e->garbage.any && e->garbage.storage != storage;
+	if (e->unsure && e->garbage.any && e->next_storage == next)
+		break;
+	if (e)
+		LL_DELETE(q->entries, e);
 	pthread_mutex_unlock(&q->lock);
+	return e;
+}
+
+void garbage_confirm(struct garbage *q, uint64_t next)
+{
+	struct entry *e;
+	while ((e = take_unsure(q, next))) {
+		const struct leftover entry = {.state = LEFTOVER_REMOVED,
+					       .storage = e->garbage.storage,
+					       .due_ns = wall_clock_in(GARBAGE_DELAY_NS),
+					       .path = e->path};
+		e->unsure = false;
+		if (e->slot != LEFTOVER_NONE)
+			note(q, &e->slot, &entry);
+		pthread_mutex_lock(&q->lock);
+		LL_PREPEND(q->entries, e);
+		pthread_mutex_unlock(&q->lock);
+	}
+}
+
+int garbage_inherit(struct garbage *q, const struct leftover *entry, struct err *err)
+{
+	uint32_t slot = LEFTOVER_NONE;
+	const int rc = q->ops.note(q->ops.ctx, &slot, entry, err);
+	if (!rc)
+		add(q, entry, slot);
+	return rc;
+}
+
+/* The notes of entries that are not deleted any more are forgotten at once: the next process knows
+ * nothing about the other names of the storage. */
+static bool drop_one(struct garbage *q, uint64_t storage)
+{
+	uint32_t slot = LEFTOVER_NONE;
+	struct entry *e;
+	pthread_mutex_lock(&q->lock);
+	LL_FOREACH(q->entries, e)
+	if (e->garbage.any && e->garbage.storage == storage)
+		break;
+	if (e) {
+		slot = e->slot;
+		e->slot = LEFTOVER_NONE;
+		e->garbage.any = false;
+	}
+	pthread_mutex_unlock(&q->lock);
+	forget(q, &slot);
+	return e != NULL;
+}
+
+void garbage_rescue(struct garbage *q, uint64_t storage)
+{
+	while (drop_one(q, storage))
+		;
 }
 
 int garbage_keep(struct garbage *q, uint64_t storage)
@@ -264,5 +425,6 @@ int garbage_keep(struct garbage *q, uint64_t storage)
 	pthread_mutex_lock(&q->lock);
 	LL_PREPEND(q->kept, k);
 	pthread_mutex_unlock(&q->lock);
+	garbage_rescue(q, storage);
 	return 0;
 }

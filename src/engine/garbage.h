@@ -4,6 +4,9 @@
  * more, and not earlier than GARBAGE_DELAY_NS after the change, because programs on other machines
  * may be about to open what they have just looked up. A thread does this. It starts with the first
  * garbage, so an engine may be made before a daemon forks. Any thread.
+ *
+ * Each entry is noted in the journal, before the name is removed from the bucket, until the storage
+ * has been deleted. After a crash the next process takes the notes over.
  */
 #ifndef ENGINE_GARBAGE_H
 #define ENGINE_GARBAGE_H
@@ -15,9 +18,16 @@
 #include <base/env.h>
 #include <domain/change.h>
 #include <hsmount/err.h>
+#include <overlay/leftovers.h>
 
 #define GARBAGE_DELAY_NS UINT64_C(30000000000)
 #define GARBAGE_CLOSE_NS UINT64_C(15000000000) /* how long garbage_free() deletes */
+
+enum garbage_verdict {
+	GARBAGE_STAYS = 0, /* the name still leads to the storage */
+	GARBAGE_REMOVED,   /* by the process that has noted this */
+	GARBAGE_UNCLEAR,   /* another program may have renamed the domain */
+};
 
 struct garbage_ops {
 	/* Whether an open file reads the storage. */
@@ -25,6 +35,13 @@ struct garbage_ops {
 	/* Deletes the storage of what had this path. Stops when *cancelled becomes true. Blocks. */
 	int (*collect)(void *ctx, const char *path, const struct change_garbage *g,
 		       const atomic_bool *cancelled, struct err *err);
+	/* What has become of a name whose removal was noted and may not have happened: an enum
+	 * garbage_verdict, or negative. Blocks. */
+	int (*judge)(void *ctx, const struct leftover *expected, const atomic_bool *cancelled,
+		     struct err *err);
+	/* Notes: as leftovers_put() and leftovers_clear(). NULL: there are none. */
+	int (*note)(void *ctx, uint32_t *slot, const struct leftover *entry, struct err *err);
+	void (*forget)(void *ctx, uint32_t *slot);
 	void *ctx;
 };
 
@@ -37,6 +54,22 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 void garbage_free(struct garbage *q);
 /* Adds the storage of what had this path. Nothing is added if g is empty. */
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g);
+/* Notes that a path is about to lose its storage; *slot: LEFTOVER_NONE if it is not noted. next:
+ * the storage that it gets instead; 0: none. garbage_settle() follows. */
+void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,
+		    uint32_t *slot);
+/* garbage_add(), after garbage_expect(). If g is empty, the path has kept its storage. */
+void garbage_settle(struct garbage *q, const char *path, const struct change_garbage *g,
+		    uint32_t slot);
+/* Adds the storage of a path that is about to lose it, or may have lost it already, because the
+ * answer to a request was lost. next: as for garbage_expect(), or another number for
+ * garbage_confirm(). */
+void garbage_add_early(struct garbage *q, const char *path, const struct change_garbage *g,
+		       uint64_t next);
+/* The paths have lost the storage of garbage_add_early() with this number. */
+void garbage_confirm(struct garbage *q, uint64_t next);
+/* Adds what an earlier process has noted. Returns an error if it cannot be noted again. */
+int garbage_inherit(struct garbage *q, const struct leftover *entry, struct err *err);
 /* The storage has another name: what was added for it is dropped. */
 void garbage_rescue(struct garbage *q, uint64_t storage);
 /* The storage is never deleted: two paths may lead to it. -ENOMEM. */

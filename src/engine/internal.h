@@ -47,6 +47,7 @@ struct engine {
 	struct snapshots *snapshots;
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
 	struct garbage *garbage;		/* NULL: names cannot be changed */
+	struct leftovers *leftovers;		/* notes of garbage; NULL: there are none */
 	char *user;				/* owner of new folders */
 	struct drafts *drafts;			/* NULL: files cannot be written */
 };
@@ -66,6 +67,18 @@ static inline int64_t engine_wall_clock(void)
 
 /* How garbage is examined and deleted (change.c). */
 struct garbage_ops change_garbage_ops(struct engine *e);
+/* Notes of garbage in the journal (garbage_notes.c). */
+int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);
+/* Takes over what earlier processes have noted. Sends no request. */
+void garbage_notes_take(struct engine *e);
+int garbage_note(void *engine, uint32_t *slot, const struct leftover *entry, struct err *err);
+void garbage_forget(void *engine, uint32_t *slot);
+int garbage_judge(void *engine, const struct leftover *expected, const atomic_bool *cancelled,
+		  struct err *err);
+/* Notes that the domain at a path is removed, or replaced by another one (gets, or NULL), for
+ * garbage_settle(). */
+uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
+			     const struct domain_info *gets);
 
 /* Puts at the same time, of an import that asks for so many, or 0 for the default. More than the
  * connections to the server would only wait for one (import.c). */

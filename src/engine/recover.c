@@ -160,7 +160,8 @@ static int take(void *ctx, const struct journal_item *item)
 	if (item->about)
 		set_about(&i, item->about);
 	if (item->state == JOURNAL_IN_USE)
-		str_add(&i.why, "a mount has it open");
+		str_addf(&i.why, "a mount has it open%s%s",
+			 item->why[0] ? "; it could not be committed: " : "", item->why);
 	else if (item->state != JOURNAL_LEFT)
 		str_add(&i.why, item->why);
 	else if (!look_into(e->j, &i, item->why)) {

@@ -48,6 +48,8 @@ void handle_unref(struct session *s, struct handle *h)
 	DL_DELETE(s->handles, h);
 	pthread_mutex_unlock(&s->handles_lock);
 	engine_file_close(h->file);
+	if (h->ino)
+		inodes_close(s->inodes, h->ino);
 	writers_close(s->writers, h->writers);
 	free(h->text);
 	free(h);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "fuse_api.h"
 
@@ -15,6 +16,7 @@ struct writers_file;
 
 struct handle {
 	atomic_uint refs;	  /* one for the kernel, and one for each running flush or fsync */
+	uint64_t ino;		  /* inodes_close(); 0: none */
 	struct engine_file *file; /* NULL: a file of stats_files.h, with this text */
 	char *text;
 	size_t len;

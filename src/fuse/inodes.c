@@ -40,7 +40,9 @@ struct inode {
 	struct engine_stat st;
 	UT_hash_handle by_ino;
 	struct name *name;
-	bool replaced; /* look-ups do not find it any more, although its name is in the table */
+	uint64_t opens; /* inodes_adopt() without inodes_close() */
+	bool renamed;	/* since it has its version */
+	bool replaced;	/* look-ups do not find it any more, although its name is in the table */
 	struct inode *prev, *next; /* in name->inodes */
 };
 
@@ -280,6 +282,11 @@ void inodes_rename(struct inodes *t, const char *from, const char *to)
 	pthread_mutex_lock(&t->lock);
 	struct name *n = find_name_locked(t, from), *other = find_name_locked(t, to);
 	if (n && n != other) {
+		struct inode *i;
+		DL_FOREACH(n->inodes, i)
+		{
+			i->renamed = i->st.kind != ENGINE_DIR;
+		}
 		remove_name_locked(t, n);
 		if (path) {
 			free(n->path);
@@ -318,18 +325,43 @@ uint64_t inodes_shown(struct inodes *t, uint64_t ino)
 	return shown;
 }
 
-bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st)
+/* Whether the old version differs from this one in nothing that a program can have seen. */
+static bool may_renew(const struct inode *i, const struct engine_stat *st)
+{
+	return i->renamed && i->opens == 0 && !i->st.draft && !st->draft && i->st.size == st->size;
+}
+
+static enum inodes_adopted adopt_locked(struct inode *i, const struct engine_stat *st)
+{
+	if (i->st.version == st->version)
+		return INODES_SAME;
+	const bool is_new = i->st.version == 0 && !st->draft;
+	if (!is_new && !may_renew(i, st))
+		return INODES_OTHER;
+	i->st = *st;
+	i->renamed = false;
+	/* Another inode that has this version comes first. */
+	DL_DELETE(i->name->inodes, i);
+	DL_APPEND(i->name->inodes, i);
+	return is_new ? INODES_SAME : INODES_RENEWED;
+}
+
+enum inodes_adopted inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st)
 {
 	pthread_mutex_lock(&t->lock);
 	struct inode *i = find_ino_locked(t, ino);
-	bool same = i && i->st.version == st->version;
-	if (i && i->st.version == 0 && !st->draft) {
-		i->st = *st;
-		/* Another inode that has this version comes first. */
-		DL_DELETE(i->name->inodes, i);
-		DL_APPEND(i->name->inodes, i);
-		same = true;
-	}
+	const enum inodes_adopted adopted = i ? adopt_locked(i, st) : INODES_OTHER;
+	if (adopted != INODES_OTHER)
+		i->opens++;
 	pthread_mutex_unlock(&t->lock);
-	return same;
+	return adopted;
+}
+
+void inodes_close(struct inodes *t, uint64_t ino)
+{
+	pthread_mutex_lock(&t->lock);
+	struct inode *i = find_ino_locked(t, ino);
+	if (i && i->opens)
+		i->opens--;
+	pthread_mutex_unlock(&t->lock);
 }

@@ -57,9 +57,18 @@ void inodes_rename(struct inodes *t, const char *from, const char *to);
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
 /* The number that programs see. */
 uint64_t inodes_shown(struct inodes *t, uint64_t ino);
-/* Call it when a file with these attributes was opened for this inode. An inode with version 0 gets
- * the file's version, unless the file is a draft. True if the inode has the file's version now.
- * False: it has another version, and the kernel must look the name up again. */
-bool inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st);
+enum inodes_adopted {
+	INODES_OTHER, /* it has another version, and the kernel must look the name up again */
+	INODES_SAME,
+	/* It had another version, of which the kernel may have pages: it must drop them. */
+	INODES_RENEWED,
+};
+/* Call it when a file with these attributes was opened for this inode, and inodes_close() when the
+ * file is closed, unless the result is INODES_OTHER. An inode with version 0 gets the file's
+ * version, unless the file is a draft. So does an inode that was renamed, if no program has it open
+ * and the size is the same: programs such as mv examine a file, open it, examine it again, and
+ * refuse to copy it if its inode has changed. */
+enum inodes_adopted inodes_adopt(struct inodes *t, uint64_t ino, const struct engine_stat *st);
+void inodes_close(struct inodes *t, uint64_t ino);
 
 #endif

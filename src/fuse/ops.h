@@ -72,10 +72,11 @@ struct ops_open_mode {
 bool ops_open_current(fuse_req_t req, const struct inode_view *view,
 		      const struct ops_open_mode *mode, struct engine_file **out, int *rc,
 		      struct err *err);
-/* -ESTALE: the file has not the inode's version. The file then belongs to session->reopen, which
- * keeps it for the kernel's second request. */
+/* The inode counts as open until inodes_close(). *renewed: the kernel must drop its pages. -ESTALE:
+ * the file has not the inode's version. The file then belongs to session->reopen, which keeps it
+ * for the kernel's second request. */
 int ops_open_adopt(struct session *s, pid_t thread, const struct inode_view *view,
-		   struct engine_file *file, bool writes, struct err *err);
+		   struct engine_file *file, bool writes, bool *renewed, struct err *err);
 
 /* ops_write.c */
 void ops_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,

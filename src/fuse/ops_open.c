@@ -65,11 +65,13 @@ bool ops_open_current(fuse_req_t req, const struct inode_view *view,
 }
 
 int ops_open_adopt(struct session *s, pid_t thread, const struct inode_view *view,
-		   struct engine_file *file, bool writes, struct err *err)
+		   struct engine_file *file, bool writes, bool *renewed, struct err *err)
 {
 	struct engine_stat st;
 	engine_file_stat(file, &st);
-	if (inodes_adopt(s->inodes, view->ino, &st))
+	const enum inodes_adopted adopted = inodes_adopt(s->inodes, view->ino, &st);
+	*renewed = adopted == INODES_RENEWED;
+	if (adopted != INODES_OTHER)
 		return 0;
 	reopen_put(s->reopen, thread, view->path, file, writes);
 	return err_set(err, -ESTALE, "%s: has changed", view->path);
@@ -117,12 +119,12 @@ static struct handle *make_handle(fuse_req_t req, struct engine_file *file, bool
 
 /* A draft gets no pages of an earlier open, and each close of a file that is written sends FLUSH.
  */
-static void reply_open(fuse_req_t req, struct fuse_file_info *fi, struct handle *h)
+static void reply_open(fuse_req_t req, struct fuse_file_info *fi, struct handle *h, bool renewed)
 {
 	struct engine_stat st;
 	engine_file_stat(h->file, &st);
 	fi->fh = (uintptr_t)h;
-	fi->keep_cache = !st.draft && engine_file_cacheable(h->file);
+	fi->keep_cache = !st.draft && !renewed && engine_file_cacheable(h->file);
 	fi->noflush = !h->writes;
 	if (fuse_reply_open(req, fi) == -ENOENT) /* the kernel has dropped the request */
 		handle_unref(session_of(req), h);
@@ -151,17 +153,23 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	if (!atomic_flag_test_and_set(&s->tuned))
 		read_ahead_tune(s->opt->mountpoint);
+	bool renewed = false;
 	int rc;
 	if (!ops_open_current(req, &view, &mode, &file, &rc, &err))
 		return;
 	if (!rc)
-		rc = ops_open_adopt(s, fuse_req_ctx(req)->pid, &view, file, mode.writes, &err);
-	if (!rc && !(h = make_handle(req, file, mode.writes, &err)))
+		rc = ops_open_adopt(s, fuse_req_ctx(req)->pid, &view, file, mode.writes, &renewed,
+				    &err);
+	if (!rc && !(h = make_handle(req, file, mode.writes, &err))) {
+		inodes_close(s->inodes, ino);
 		rc = -ENOMEM;
-	if (rc)
+	}
+	if (rc) {
 		reply_fail(req, rc, "open", view.path, &err);
-	else
-		reply_open(req, fi, h);
+		return;
+	}
+	h->ino = ino;
+	reply_open(req, fi, h, renewed);
 }
 
 void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

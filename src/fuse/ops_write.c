@@ -173,18 +173,20 @@ static void resize_path(fuse_req_t req, fuse_ino_t ino, uint64_t size)
 	struct engine_stat st;
 	struct request request;
 	struct err err = ERR_INIT;
+	bool renewed;
 	int rc;
 	if (!reply_get_inode(req, ino, &view) ||
 	    !ops_open_current(req, &view, &mode, &file, &rc, &err))
 		return;
 	if (!rc)
-		rc = ops_open_adopt(s, thread_of(req), &view, file, true, &err);
+		rc = ops_open_adopt(s, thread_of(req), &view, file, true, &renewed, &err);
 	if (rc) {
 		reply_fail(req, rc, "truncate", view.path, &err);
 		return;
 	}
 	request_begin(s->requests, &request, req, 0);
 	rc = resize_and_close(file, size, &st, &err);
+	inodes_close(s->inodes, ino);
 	if (!request_end(&request))
 		return;
 	if (rc)

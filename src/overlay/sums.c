@@ -220,7 +220,7 @@ static size_t count_frames(const struct sums *s)
 	return n;
 }
 
-static uint8_t *encode(const struct sums *s, bool final, size_t *size)
+uint8_t *sums_encode(const struct sums *s, bool final, size_t *size)
 {
 	const size_t n = count_frames(s);
 	*size = HEADER + n * ENTRY;
@@ -265,7 +265,7 @@ int sums_save(struct sums *s, int spool, bool final)
 	size_t n;
 	pthread_mutex_lock(&s->lock);
 	int rc = complete(s, spool);
-	auto_free uint8_t *file = rc ? NULL : encode(s, final, &n);
+	auto_free uint8_t *file = rc ? NULL : sums_encode(s, final, &n);
 	if (rc == 0)
 		rc = file ? write_file(s, file, n, final) : -ENOMEM;
 	if (rc == 0)
@@ -281,19 +281,18 @@ void sums_remove(struct sums *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static int decode(struct sums *s, const uint8_t *file, size_t size, bool same_boot)
+int sums_decode(struct sums *s, const uint8_t *file, size_t size, bool *final)
 {
 	struct cursor c = cursor_of(file, size);
 	const uint8_t *const start = cur_bytes(&c, sizeof(magic));
 	const uint32_t version = cur_u32(&c), crc = cur_u32(&c);
-	const uint32_t generation = cur_u32(&c), final = cur_u32(&c), n = cur_u32(&c);
+	const uint32_t generation = cur_u32(&c), durable = cur_u32(&c), n = cur_u32(&c);
 	const uint32_t zero = cur_u32(&c);
 	if (!cur_ok(&c) || memcmp(start, magic, sizeof(magic)) != 0 || version != VERSION ||
-	    crc != crc_of_file(file, size) || generation != s->generation || final > 1 || zero ||
+	    crc != crc_of_file(file, size) || generation != s->generation || durable > 1 || zero ||
 	    n > SUMS_MAX || size != HEADER + (size_t)n * ENTRY)
 		return -EBADMSG;
-	if (!final && !same_boot)
-		return 0;
+	*final = durable;
 	s->v = calloc(n ? n : 1, sizeof(*s->v));
 	if (!s->v)
 		return -ENOMEM;
@@ -305,14 +304,15 @@ static int decode(struct sums *s, const uint8_t *file, size_t size, bool same_bo
 			return -EBADMSG;
 		s->v[i].length = length;
 	}
-	s->loaded = true;
-	return 0;
+	/* No checksum at the end says nothing. */
+	return n && !s->v[n - 1].length ? -EBADMSG : 0;
 }
 
 int sums_load(struct sums *s, bool same_boot, struct err *err)
 {
 	char name[NAME];
 	struct stat st;
+	bool final = false;
 	size_t n = 0;
 	name_of(s, name);
 	auto_close int fd = file_open(s->dir, name, O_RDONLY);
@@ -327,7 +327,8 @@ int sums_load(struct sums *s, bool same_boot, struct err *err)
 	if (rc == 0)
 		rc = budget_set(&s->charge, n / ENTRY * sizeof(*s->v), err);
 	if (rc == 0)
-		rc = decode(s, file, n, same_boot);
+		rc = sums_decode(s, file, n, &final);
+	s->loaded = rc == 0 && (final || same_boot);
 	/* After a crash of the machine, a file may be torn that did not have to be durable. */
 	if (rc == -EBADMSG && !same_boot)
 		return 0;

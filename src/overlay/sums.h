@@ -63,6 +63,10 @@ int sums_save(struct sums *s, int spool, bool final);
 /* Reads the file, if there is one that counts. -EBADMSG: it is damaged. */
 int sums_load(struct sums *s, bool same_boot, struct err *err);
 void sums_remove(struct sums *s);
+/* The same as bytes: pure. The caller frees them; NULL: out of memory. */
+uint8_t *sums_encode(const struct sums *s, bool final, size_t *size);
+/* s is empty. -EBADMSG, -ENOMEM. */
+int sums_decode(struct sums *s, const uint8_t *file, size_t size, bool *final);
 /* Compares the frames of [offset, offset + n) with the checksums that were loaded, each once.
  * -EBADMSG: the spool has other bytes. */
 int sums_check(struct sums *s, int spool, uint64_t offset, size_t n, struct err *err);

@@ -223,6 +223,40 @@ def test_a_conflict(mount, bucket, hdf5, tmp_path):
     assert (tmp_path / "out").read_bytes() == hdf5.read_bytes()
 
 
+def test_a_removed_file_does_not_come_back(mount, bucket, hdf5, tmp_path):
+    """Its commit had failed, and a program still had it open."""
+    m = mount("debug_fault=fail:3+:EACCES@db/*")
+    fd = write_without_end(m.file("home/new.h5"), hdf5.read_bytes())
+    with pytest.raises(PermissionError):
+        os.fsync(fd)
+    os.unlink(m.file("home/new.h5"))
+    kill(m)
+    end(fd)
+    m = mount()
+    assert wait_for(lambda: listed(tmp_path) == []), m.log()
+    assert not os.path.exists(m.file("home/new.h5"))
+    assert not os.path.exists(bucket / "home/new.h5")
+
+
+def test_a_name_that_is_written_again(mount, hdf5, tmp_path):
+    """A program makes the file anew while the mount finishes the commit of an earlier one."""
+    m = mount(SLOW.format("db/*"))
+    copying = in_background(shutil.copyfile, hdf5, m.file("home/new.h5"))
+    assert wait_for(lambda: [i for i in listed(tmp_path) if "in use" in i["state"]])
+    copying.join(1)
+    kill(m)
+    copying.join()
+    m = mount(SLOW.format("db/*"))
+    with open(m.file("home/new.h5"), "wb") as f:
+        f.write(b"anew")
+    with open(m.file("home/new.h5"), "rb") as f:
+        assert f.read() == b"anew"
+    assert wait_for(lambda: listed(tmp_path) == [] or left(m)), m.log()
+    assert m.stop() == 0
+    with open(mount().file("home/new.h5"), "rb") as f:
+        assert f.read() == b"anew"
+
+
 def test_a_file_that_was_committed(mount, bucket, tmp_path):
     """A program still had it open, but had written nothing more: nothing waits."""
     m = mount()

@@ -257,6 +257,37 @@ def test_names_without_extension(place, tmp_path):
         "home/.domain.json", "home/empty", "home/sub/.domain.json", "home/sub/d.nc/.domain.json"]
 
 
+def test_a_temporary_file_is_renamed(place, tmp_path):
+    """As rsync, sed -i and NCO do it: the file is committed under its temporary name, found there,
+    and its rename takes two requests."""
+    with h5py.File(tmp_path / "new.h5", "w") as f:
+        f["data"] = range(1000)
+    new = (tmp_path / "new.h5").read_bytes()
+    with mount(place, tmp_path, "rw") as m:
+        for i, name in enumerate((".x.h5.Q3ZrN", "sedaQfsfy", "out.nc.pid1.ncks.tmp", "a.", ".tmp",
+                                  "x" * 252)):
+            temporary, target = m.file("home", name), m.file("home", f"{i % 2}.h5")
+            with open(temporary, "xb") as f:
+                f.write(new)
+            assert f"home/{name}/.domain.json" in place.keys()
+            os.utime(temporary)
+            os.chmod(temporary, 0o600)
+            assert os.stat(temporary).st_size > 0
+            before = requests(m)
+            os.rename(temporary, target)
+            after = mounts.difference(before, requests(m))
+            assert (after["put"], after["delete"]) == (1, 1), (name, after)
+            with h5py.File(target, "r") as f:
+                assert list(f["data"][:3]) == [0, 1, 2]
+            assert not os.path.exists(temporary)
+        for name in "sedaQfsfy", ".x.h5.Q3ZrN":
+            with open(m.file("home", name), "xb") as f:
+                f.write(b"no HDF5")
+            os.rename(m.file("home", name), m.file("home/plain.txt"))
+            assert content(m.file("home/plain.txt")) == b"no HDF5"
+    assert len(storages(place)) == len(DOMAINS) + 2
+
+
 def storages(place):
     return {key.split("/")[1] for key in place.keys() if key.startswith("db/")}
 
@@ -399,8 +430,8 @@ REFUSED = [
     (os.mkfifo, "home/fifo", errno.EPERM),
     (os.symlink, "a.h5", "home/link", errno.EPERM),
     (os.link, "home/a.h5", "home/link.h5", errno.EPERM),
-    (os.setxattr, "home/a.h5", "user.x", b"1", errno.ENOTSUP),
-    (os.removexattr, "home/a.h5", "user.hsds.root", errno.ENOTSUP),
+    (os.setxattr, "home/a.h5", b"user.x", b"1", errno.ENOTSUP),
+    (os.removexattr, "home/a.h5", b"user.hsds.root", errno.ENOTSUP),
     (rename, "home/a.h5", "home/b.h5", EXCHANGE, errno.EINVAL),
     (os.mkdir, "db", errno.EINVAL),
     (os.mkdir, "home/.domain.json", errno.EINVAL),
@@ -453,6 +484,94 @@ def test_an_empty_place(place, tmp_path, request):
     with Mount(url, tmp_path / "later", env=env) as m:
         assert os.listdir(m.path) == ["home"]
         assert m.log() == ""
+
+
+def kill(m):
+    m.process.kill()
+    m.process.wait()
+    m.process = None
+    mounts.unmount(m.path)
+
+
+def test_the_daemon_is_killed(place, tmp_path):
+    """The next mount with the same journal deletes the storage of removed domains."""
+    m = mount(place, tmp_path, "rw")
+    m.start()
+    os.unlink(m.file("home/a.h5"))
+    rename(m.file("home/run.h5"), m.file("home/b.h5"))
+    os.unlink(m.file("home/sub/d.nc"))
+    kill(m)
+    assert len(storages(place)) == 5
+    # Another journal knows nothing about it.
+    with mount(place, tmp_path, "rw", name="other"):
+        pass
+    assert len(storages(place)) == 5
+    # Killed again.
+    m.start()
+    kill(m)
+    assert len(storages(place)) == 5
+    with m:
+        assert content(m.file("home/b.h5")) == b"domain 3"
+    assert len(storages(place)) == 2
+    with mount(place, tmp_path, name="after") as m:
+        assert content(m.file("home/b.h5")) == b"domain 3"
+        assert content(m.file("loose/e.h5")) == b"domain 5"
+
+
+def leave_out(acls, permission):
+    return {user: {p: v for p, v in perms.items() if p != permission}
+            for user, perms in acls.items()}
+
+
+def test_access_control_lists(place, tmp_path):
+    """They can be set in the form in which they are read."""
+    name = b"user.hsds.acls"
+    with mount(place, tmp_path, "rw", "metadata_ttl=0") as m:
+        before = {key: json.loads(place.get(f"home/{key}.domain.json")) for key in ("", "a.h5/")}
+        for path in "home", "home/a.h5", "home/run.h5":
+            acls = json.loads(os.getxattr(m.file(path), name))
+            acls["bob"] = dict.fromkeys(next(iter(acls.values())), True)
+            acls["default"] = acls["bob"] | {"read": False}
+            os.setxattr(m.file(path), name, json.dumps(acls).encode())
+            assert json.loads(os.getxattr(m.file(path), name)) == acls
+            assert os.stat(m.file(path)).st_mode & 0o077 == 0
+            for bad in (b"", b"[]", json.dumps(leave_out(acls, "read")).encode(),
+                        json.dumps(acls | {"": acls["bob"]}).encode()):
+                assert attempt(os.setxattr, m.path, path, name, bad) == errno.EINVAL
+            value = json.dumps(acls).encode()
+            assert attempt(os.setxattr, m.path, path, name, value,
+                           os.XATTR_CREATE) == errno.EEXIST
+        assert attempt(os.setxattr, m.path, "home/plain.txt", name, b"{}") == errno.ENOTSUP
+        assert attempt(os.setxattr, m.path, "loose", name, b"{}", os.XATTR_REPLACE) == errno.ENODATA
+        assert attempt(os.setxattr, m.path, "loose", name, b"{}", os.XATTR_CREATE) == 0
+        for key, document in before.items():
+            now = json.loads(place.get(f"home/{key}.domain.json"))
+            assert now.pop("acls")["bob"]["create"] is True
+            del document["acls"]
+            assert now == document
+        assert content(m.file("home/run")) == b"domain 3"
+
+
+@pytest.mark.timeout(120)
+def test_mv_of_a_folder(place, tmp_path):
+    """mv copies what cannot be renamed, with all that is below."""
+    with mount(place, tmp_path, "rw") as m:
+        os.mkdir(m.file("home/empty folder"))
+        before = tree(m.path)
+        mounts.run("mv", m.file("home"), m.file("moved"), check=True)
+        wanted = {("moved" + path[4:] if path.split("/")[0] == "home" else path): body
+                  for path, body in before.items()}
+        assert tree(m.path) == wanted
+        # Into a directory, and over an empty one.
+        os.mkdir(m.file("target"))
+        mounts.run("mv", m.file("moved"), m.file("target"), check=True)
+        mounts.run("mv", "-T", m.file("target/moved"), m.file("home"), check=True)
+        os.rmdir(m.file("target"))
+        assert tree(m.path) == before
+    with mount(place, tmp_path, name="later") as m:
+        assert tree(m.path) == before
+    # The storage of the first copies is gone.
+    assert len(storages(place)) == len(DOMAINS)
 
 
 def test_large_plain_objects(tmp_path):

@@ -20,6 +20,10 @@ struct world {
 	uint64_t read; /* the storage that a file reads, or 0 */
 	int code;      /* of deletions */
 	char deleted[256];
+	int verdict;
+	uint32_t slots; /* that have been given out */
+	int note_code;
+	char notes[512]; /* what is noted, in the order of changes */
 	struct garbage *q;
 };
 
@@ -44,10 +48,44 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 	return 0;
 }
 
+static int judge(void *ctx, const struct leftover *expected, const atomic_bool *cancelled,
+		 struct err *err)
+{
+	return ((const struct world *)ctx)->verdict;
+}
+
+static int note(void *ctx, uint32_t *slot, const struct leftover *entry, struct err *err)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->notes);
+	if (w->note_code)
+		return err_set(err, w->note_code, "no room");
+	if (*slot == LEFTOVER_NONE)
+		*slot = w->slots++;
+	snprintf(w->notes + n, sizeof(w->notes) - n, "%u:%s:%s=%u>%u ", *slot,
+		 entry->state == LEFTOVER_EXPECTED ? "expected" : "removed", entry->path,
+		 (unsigned int)entry->storage, (unsigned int)entry->next);
+	return 0;
+}
+
+static void forget(void *ctx, uint32_t *slot)
+{
+	struct world *w = ctx;
+	const size_t n = strlen(w->notes);
+	assert_int_not_equal(*slot, LEFTOVER_NONE);
+	snprintf(w->notes + n, sizeof(w->notes) - n, "-%u ", *slot);
+	*slot = LEFTOVER_NONE;
+}
+
 static void setup(struct world *w, bool threaded)
 {
 	*w = (struct world){.now = 100 * SECOND, .env = {.now = now, .ctx = w}};
-	const struct garbage_ops ops = {.is_read = is_read, .collect = collect, .ctx = w};
+	const struct garbage_ops ops = {.is_read = is_read,
+					.collect = collect,
+					.judge = judge,
+					.note = note,
+					.forget = forget,
+					.ctx = w};
 	w->q = garbage_new(&w->env, &ops, threaded);
 	assert_non_null(w->q);
 }
@@ -138,6 +176,111 @@ static void test_other_names(void **state)
 	assert_string_equal(w.deleted, "c=1 ");
 }
 
+/* What is noted before and after each change. */
+static void test_notes(void **state)
+{
+	struct world w;
+	uint32_t slot;
+	setup(&w, false);
+	garbage_expect(w.q, "a", 1, 9, &slot);
+	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, slot);
+	garbage_expect(w.q, "b", 2, 0, &slot);
+	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, slot);
+	add(&w, "c", 3);
+	assert_string_equal(w.notes, "0:expected:a=1>9 0:removed:a=1>0 1:expected:b=2>0 -1 "
+				     "2:removed:c=3>0 ");
+	w.notes[0] = '\0';
+	w.code = -EIO;
+	after(&w, 30);
+	assert_string_equal(w.notes, "");
+	w.code = 0;
+	after(&w, 5);
+	assert_string_equal(w.deleted, "a=1 c=3 ");
+	assert_string_equal(w.notes, "-0 -2 ");
+	/* What has another name is forgotten at once. */
+	w.notes[0] = '\0';
+	add(&w, "d", 4);
+	add(&w, "e", 4);
+	add(&w, "f", 5);
+	garbage_rescue(w.q, 4);
+	assert_int_equal(garbage_keep(w.q, 5), 0);
+	assert_string_equal(w.notes, "3:removed:d=4>0 4:removed:e=4>0 5:removed:f=5>0 -4 -3 -5 ");
+	/* What cannot be deleted at the end stays noted. */
+	w.notes[0] = '\0';
+	add(&w, "g", 6);
+	w.code = -EIO;
+	garbage_free(w.q);
+	assert_string_equal(w.notes, "6:removed:g=6>0 ");
+	assert_string_equal(w.deleted, "a=1 c=3 ");
+}
+
+/* An entry that is added before the change. */
+static void test_early(void **state)
+{
+	struct world w;
+	setup(&w, false);
+	const struct change_garbage one = {.any = true, .storage = 1}, two = {true, 2};
+	garbage_add_early(w.q, "a", &one, 9);
+	garbage_add_early(w.q, "b", &two, 0);
+	garbage_add_early(w.q, "c", &(struct change_garbage){.any = false}, 0);
+	garbage_confirm(w.q, 9);
+	garbage_confirm(w.q, 8);
+	assert_string_equal(w.notes, "0:expected:a=1>9 1:expected:b=2>0 0:removed:a=1>0 ");
+	w.notes[0] = '\0';
+	w.verdict = GARBAGE_STAYS;
+	assert_int_equal(after(&w, 30), UINT64_MAX);
+	assert_string_equal(w.deleted, "a=1 ");
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 ");
+}
+
+/* Without notes it works, too. */
+static void test_no_notes(void **state)
+{
+	struct world w;
+	uint32_t slot;
+	setup(&w, false);
+	w.note_code = -ENOSPC;
+	garbage_expect(w.q, "a", 1, 0, &slot);
+	assert_int_equal(slot, LEFTOVER_NONE);
+	garbage_settle(w.q, "a", &(struct change_garbage){.any = true, .storage = 1}, slot);
+	garbage_settle(w.q, "b", &(struct change_garbage){.any = false}, slot);
+	const struct leftover entry = {.state = LEFTOVER_REMOVED, .path = "c", .storage = 3};
+	assert_int_equal(garbage_inherit(w.q, &entry, NULL), -ENOSPC);
+	garbage_free(w.q);
+	assert_string_equal(w.deleted, "a=1 ");
+	assert_string_equal(w.notes, "");
+}
+
+static void test_inherited(void **state)
+{
+	static const struct {
+		enum leftover_state state;
+		int verdict;
+		const char *deleted;
+		uint64_t next;
+	} rows[] = {
+		{LEFTOVER_REMOVED, GARBAGE_STAYS, "a=1 ", UINT64_MAX},
+		{LEFTOVER_EXPECTED, GARBAGE_REMOVED, "a=1 ", UINT64_MAX},
+		{LEFTOVER_EXPECTED, GARBAGE_STAYS, "", UINT64_MAX},
+		{LEFTOVER_EXPECTED, GARBAGE_UNCLEAR, "", UINT64_MAX},
+		{LEFTOVER_EXPECTED, -EIO, "", 5},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct world w;
+		setup(&w, false);
+		const struct leftover entry = {
+			.state = rows[i].state, .path = "a", .storage = 1, .next = 2};
+		assert_int_equal(garbage_inherit(w.q, &entry, NULL), 0);
+		w.verdict = rows[i].verdict;
+		assert_int_equal(after(&w, 29), 1);
+		assert_int_equal(after(&w, 1), rows[i].next);
+		assert_string_equal(w.deleted, rows[i].deleted);
+		garbage_free(w.q);
+		assert_true(rows[i].verdict < 0 || strstr(w.notes, "-0 "));
+	}
+}
+
 /* The thread deletes everything at the end, without the delay. */
 static void test_thread(void **state)
 {
@@ -156,6 +299,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_delay),	 cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_failures), cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_notes),	 cmocka_unit_test(test_no_notes),
+		cmocka_unit_test(test_early),	 cmocka_unit_test(test_inherited),
 		cmocka_unit_test(test_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,8 +54,10 @@ static void states_are_told(void **state)
 	struct journal *journal = journal_of(&j, "");
 	assert_int_equal(draft_open(journal, id[0], NULL, &d, NULL), 0);
 	draft_note_why(d, "access denied");
-	snprintf(expected, sizeof(expected), "%s in use -1 %s a: a mount has it open\n", id[0],
-		 j.b->dir);
+	snprintf(expected, sizeof(expected),
+		 "%s in use -1 %s a: a mount has it open; it could not be committed: access "
+		 "denied\n",
+		 id[0], j.b->dir);
 	assert_non_null(strstr(journal_text(&j, NULL), expected));
 	draft_close(d);
 	snprintf(expected, sizeof(expected),

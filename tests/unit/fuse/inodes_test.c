@@ -34,7 +34,7 @@ static uint64_t look_up(struct inodes *t, const char *path, uint64_t version)
 static bool adopt(struct inodes *t, uint64_t ino, uint64_t version)
 {
 	const struct engine_stat st = {.kind = ENGINE_DOMAIN, .version = version, .size = 7};
-	return inodes_adopt(t, ino, &st);
+	return inodes_adopt(t, ino, &st) != INODES_OTHER;
 }
 
 static bool exists(struct inodes *t, uint64_t ino)
@@ -204,6 +204,26 @@ static void a_rename_meets_a_look_up(void **state)
 	assert_int_equal(look_up(*state, "b", 1), a);
 }
 
+static void a_renamed_file_keeps_its_inode_when_it_is_opened(void **state)
+{
+	const struct engine_stat old = {.kind = ENGINE_DOMAIN, .version = 5, .size = 7};
+	const struct engine_stat now = {.kind = ENGINE_DOMAIN, .version = 6, .size = 7};
+	const struct engine_stat longer = {.kind = ENGINE_DOMAIN, .version = 8, .size = 9};
+	uint64_t a = inodes_look_up(*state, "a", &old);
+	assert_int_equal(inodes_adopt(*state, a, &now), INODES_OTHER);
+	assert_int_equal(inodes_adopt(*state, a, &old), INODES_SAME);
+	inodes_rename(*state, "a", "b");
+	/* A program reads the old version. */
+	assert_int_equal(inodes_adopt(*state, a, &now), INODES_OTHER);
+	inodes_close(*state, a);
+	assert_int_equal(inodes_adopt(*state, a, &longer), INODES_OTHER);
+	assert_int_equal(inodes_adopt(*state, a, &now), INODES_RENEWED);
+	inodes_close(*state, a);
+	assert_int_equal(inodes_look_up(*state, "b", &now), a);
+	/* Only a rename permits this. */
+	assert_int_equal(inodes_adopt(*state, a, &old), INODES_OTHER);
+}
+
 static void a_draft_has_its_own_inode(void **state)
 {
 	const uint64_t version = UINT64_C(1) << 63 | 7;
@@ -213,7 +233,7 @@ static void a_draft_has_its_own_inode(void **state)
 	assert_int_equal(look_up(*state, "a", 0), unopened);
 	uint64_t ino = inodes_look_up(*state, "a", &draft);
 	assert_int_not_equal(ino, unopened);
-	assert_true(inodes_adopt(*state, ino, &draft));
+	assert_int_equal(inodes_adopt(*state, ino, &draft), INODES_SAME);
 	inodes_rename(*state, "a", "b");
 	assert_int_equal(inodes_look_up(*state, "b", &draft), ino);
 	assert_int_equal(look_up(*state, "b", 0), unopened);
@@ -296,6 +316,7 @@ int main(void)
 		TEST(an_inode_follows_its_file),
 		TEST(a_removed_inode_stays_removed),
 		TEST(a_rename_meets_a_look_up),
+		TEST(a_renamed_file_keeps_its_inode_when_it_is_opened),
 		TEST(a_draft_has_its_own_inode),
 		TEST(versions_of_a_plain_object_show_one_number),
 		TEST(old_numbers_are_forgotten),

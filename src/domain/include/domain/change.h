@@ -62,6 +62,8 @@ int change_rename_domain(const struct change *c, const char *from,
 			 const struct schema_document *domain, const char *to,
 			 const struct schema_document *target, struct change_garbage *out,
 			 struct err *err);
+/* Whether a path is a domain with this storage: 1, 0 or a negative errno. */
+int change_has_storage(const struct change *c, const char *path, uint64_t storage, struct err *err);
 /* Deletes garbage, unless a domain in the folder of `path`, or a name of an interrupted rename of
  * the domain, still leads to it. *deleted: the number of objects. */
 int change_collect(const struct change *c, const char *path, const struct change_garbage *g,

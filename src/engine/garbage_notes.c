@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Notes of garbage in the journal, and what a process does with those of an earlier one. Any
+ * thread. */
+#include "internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <domain/change.h>
+
+int garbage_note(void *engine, uint32_t *slot, const struct leftover *entry, struct err *err)
+{
+	const struct engine *e = engine;
+	return e->leftovers ? leftovers_put(e->leftovers, slot, entry, err) : 0;
+}
+
+void garbage_forget(void *engine, uint32_t *slot)
+{
+	const struct engine *e = engine;
+	if (e->leftovers)
+		leftovers_clear(e->leftovers, slot);
+}
+
+static bool find_storage(const struct domain_info *d, uint64_t *storage)
+{
+	return d && d->root && schema_all()[0]->domain_of_root(d->root, storage, NULL) == 0;
+}
+
+uint32_t garbage_note_change(struct engine *e, const char *path, const struct domain_info *loses,
+			     const struct domain_info *gets)
+{
+	uint64_t storage, next = 0;
+	uint32_t slot = LEFTOVER_NONE;
+	if (find_storage(loses, &storage) &&
+	    (!gets || (find_storage(gets, &next) && next != storage)))
+		garbage_expect(e->garbage, path, storage, next, &slot);
+	return slot;
+}
+
+/* If the path leads to the storage that was noted, only that process can have changed it. If it
+ * leads to something else, another program may have renamed the domain before. */
+int garbage_judge(void *engine, const struct leftover *expected, const atomic_bool *cancelled,
+		  struct err *err)
+{
+	struct engine *e = engine;
+	const struct change c = {.env = &e->env,
+				 .store = e->store,
+				 .schema = schema_all()[0],
+				 .cancelled = cancelled};
+	int rc = change_has_storage(&c, expected->path, expected->storage, err);
+	if (rc)
+		return rc < 0 ? rc : GARBAGE_STAYS;
+	rc = expected->next ? change_has_storage(&c, expected->path, expected->next, err) : 0;
+	return rc < 0 ? rc : rc ? GARBAGE_REMOVED : GARBAGE_UNCLEAR;
+}
+
+int garbage_notes_open(struct engine *e, struct journal *j, struct err *err)
+{
+	return leftovers_new(j, &e->leftovers, err);
+}
+
+static int inherit(void *ctx, const struct leftover *entry)
+{
+	struct engine *e = ctx;
+	return store_key_ok(entry->path) ? garbage_inherit(e->garbage, entry, NULL) : 0;
+}
+
+void garbage_notes_take(struct engine *e)
+{
+	struct leftovers_taken taken;
+	struct err err = ERR_INIT;
+	if (!e->leftovers)
+		return;
+	if (leftovers_take(e->leftovers, inherit, e, &taken, &err))
+		log_warning(e->log, "notes of removed domains in the journal: %s", err.msg);
+	if (taken.entries)
+		log_info(e->log, "the storage of %" PRIu32 " removed domains is left to delete",
+			 taken.entries);
+	if (taken.damaged || taken.set_aside || taken.later)
+		log_warning(e->log,
+			    "notes of removed domains in the journal: %" PRIu32
+			    " damaged entries, %" PRIu32 " unreadable files (set aside), %" PRIu32
+			    " files of a later version; some storage may remain in the bucket",
+			    taken.damaged, taken.set_aside, taken.later);
+}
