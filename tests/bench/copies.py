@@ -239,7 +239,7 @@ def main():
     args = parser.parse_args()
     os.environ.pop("AWS_CA_BUNDLE", None)       # rclone fails with it
     # Deleted parts of large objects count, too.
-    os.environ["MEMSTORE"] = str(args.size * MIB * 2 * (args.runs * len(PEERS) + 1))
+    os.environ["MEMSTORE"] = str((1024 + args.size * 2 * (args.runs * len(PEERS) + 1)) * MIB)
     with tempfile.TemporaryDirectory(prefix="copy-bench-", dir=args.directory) as directory:
         Bench(args, directory).all()
 
