@@ -418,11 +418,23 @@ int engine_rmdir(struct engine *e, const char *path, struct err *err)
 	return tries_again(e, rc, path) ? remove_dir(e, path, err) : rc;
 }
 
-/* A draft that is alone has no object in the bucket. */
+/* Whether the bucket has nothing under the name of a draft. */
+static bool is_only_draft(struct engine *e, const char *path)
+{
+	auto_names_node struct names_node *n = NULL;
+	if (!drafts_is_doubtful(e->drafts, path))
+		return drafts_is_alone(e->drafts, path);
+	names_changed(e->names, path);
+	if (find(e, path, &n, NULL))
+		return true;
+	drafts_is_found(e->drafts, path);
+	return false;
+}
+
 static int unlink_held(struct engine *e, const char *path, struct err *err)
 {
 	int rc = 0;
-	if (!drafts_is_alone(e->drafts, path)) {
+	if (!is_only_draft(e, path)) {
 		rc = remove_file(e, path, err);
 		if (tries_again(e, rc, path))
 			rc = remove_file(e, path, err);
@@ -499,7 +511,7 @@ static int rename_held(struct engine *e, const char *from, const char *to, bool 
 {
 	if (no_replace && drafts_is_alone(e->drafts, to))
 		return err_set(err, -EEXIST, "%s: it exists", to);
-	if (drafts_is_alone(e->drafts, from))
+	if (is_only_draft(e, from))
 		return rename_alone(e, from, to, no_replace, err);
 	const int rc = rename_in_bucket(e, from, to, no_replace, err);
 	if (!rc)

@@ -54,6 +54,9 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 	if (!rc && !done && (signs != SIGNS_UNCLOSED || p->c->is_last))
 		rc = store_bytes(p, signs, out, err);
 	draft_put_release(p);
+	/* The next mount tries again, too. */
+	if (rc)
+		draft_put_begin(p, NULL);
 	if (!rc && out->kind != COMMIT_WAITS)
 		draft_put_end(p, out);
 	return rc;

@@ -47,7 +47,8 @@ uint64_t commit_storage(const char *draft_id, uint32_t number);
  *   "o:ETAG"   a plain object
  * A commit fails with -ESTALE if the bucket has something else by then. */
 enum { COMMIT_VERSION = 1024 /* bytes, with the NUL */ };
-/* node: NULL, or what a look-up has found; not a directory. -ENAMETOOLONG. */
+/* node: NULL, or what a look-up has found; not a directory. -ENAMETOOLONG; the error of a document
+ * that could not be read, whose version is not known. */
 struct names_node;
 int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION]);
 

@@ -198,6 +198,10 @@ static int check_shown(const struct draft_put *p, const char *path, struct commi
 	}
 	if (rc || strcmp(n->path, path) == 0)
 		return 0;
+	if (draft_check_document(n, &why)) {
+		err_copy(err, &why);
+		return why.code;
+	}
 	snprintf(out->kept, sizeof(out->kept),
 		 "as a domain it would be listed as %.400s, which exists", shown);
 	return DRAFT_REFUSED;

@@ -57,6 +57,8 @@ int commit_version_of(const struct names_node *node, char out[COMMIT_VERSION])
 	const struct schema_document *d = node ? node->doc.document : NULL;
 	int n = 0;
 	out[0] = '\0';
+	if (node && node->kind == NAMES_DOMAIN && node->doc.kind == NAMES_DOC_BROKEN)
+		return node->doc.code ? node->doc.code : -EIO;
 	if (node && node->kind == NAMES_DOMAIN)
 		n = snprintf(out, COMMIT_VERSION, "d:%s", d ? d->etag : "");
 	else if (node)

@@ -45,6 +45,26 @@ bool drafts_is_alone(struct drafts *t, const char *path)
 	return drafts_stat(t, path, &st, &alone) && alone;
 }
 
+bool drafts_is_doubtful(struct drafts *t, const char *path)
+{
+	if (!t)
+		return false;
+	pthread_mutex_lock(&t->lock);
+	const struct file_draft *d = draft_table_find_locked(t, path);
+	const bool doubtful = d && d->alone && d->failure;
+	pthread_mutex_unlock(&t->lock);
+	return doubtful;
+}
+
+void drafts_is_found(struct drafts *t, const char *path)
+{
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	if (d)
+		d->alone = false;
+	pthread_mutex_unlock(&t->lock);
+}
+
 static char *error_of_locked(const struct file_draft *d)
 {
 	char *text = NULL;
@@ -252,6 +272,8 @@ static int rename_draft(struct file_draft *d, struct texts *x, bool replaces, st
 		free(d->seen);
 		d->path = x->path;
 		d->seen = x->seen;
+		/* What a failed commit has put may be in use under the old name. */
+		d->numbered = UINT64_MAX;
 		d->alone = d->alone && !replaces;
 		/* A commit that seems to have failed may have put a domain under the old name. Two
 		 * domains must not have the same storage. */

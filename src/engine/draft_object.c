@@ -204,6 +204,9 @@ static int remove_old(struct draft_put *p, const char *name, struct err *err)
 		err_copy(err, &why);
 		return rc;
 	}
+	rc = draft_check_document(n, err);
+	if (rc)
+		return rc;
 	if (n->kind != NAMES_DOMAIN || commit_version_of(n, version) ||
 	    strcmp(version, p->about->version) != 0)
 		return 0;

@@ -102,10 +102,9 @@ static void set_present(struct present *t, struct names_node *n)
 					    : "";
 }
 
-/* -EIO: the document of a domain cannot be read, so its owner is not known. */
-static int check_document(const struct names_node *n, struct err *err)
+int draft_check_document(const struct names_node *n, struct err *err)
 {
-	if (n->doc.kind == NAMES_DOC_ROOT)
+	if (n->doc.kind != NAMES_DOC_BROKEN && n->doc.kind != NAMES_DOC_UNLISTABLE)
 		return 0;
 	return err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
 		       n->doc.why ? n->doc.why : "it has no document");
@@ -155,7 +154,7 @@ static int find_again(struct draft_put *p, struct err *err)
 	t->differs = !has_version(n, p->about->version);
 	if (!n)
 		return 0;
-	rc = n->kind == NAMES_DOMAIN ? check_document(n, err) : 0;
+	rc = draft_check_document(n, err);
 	if (rc)
 		return rc;
 	if (n->kind == NAMES_DIR || (t->differs && n->kind == NAMES_DOMAIN && !is_ours(p, n)))
@@ -175,10 +174,8 @@ static int find_domain(struct draft_put *p, struct err *err)
 	if (rc)
 		return rc;
 	set_present(&p->present, n);
-	if (!n || n->kind != NAMES_DOMAIN)
-		return draft_put_stale(p, err);
-	rc = check_document(n, err);
-	if (!rc && !has_version(n, p->about->version))
+	rc = n ? draft_check_document(n, err) : 0;
+	if (!rc && (!n || n->kind != NAMES_DOMAIN || !has_version(n, p->about->version)))
 		rc = draft_put_stale(p, err);
 	return rc;
 }

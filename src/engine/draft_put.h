@@ -60,6 +60,8 @@ void draft_put_drop(const struct draft_put *p, const struct names_node *n);
 void draft_put_release(struct draft_put *p);
 /* Fails with -ESTALE: another program has changed the name. */
 int draft_put_stale(const struct draft_put *p, struct err *err);
+/* The error of a document that cannot be read: it is neither another version nor absent. */
+int draft_check_document(const struct names_node *n, struct err *err);
 /* The name under which a mount shows a domain of this name. False: the same name. */
 bool draft_shown_name(const char *name, char shown[STORE_KEY_MAX + 1]);
 /* Whether a domain has the storage of this commit of the draft. */

@@ -136,8 +136,9 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 			   bool *waits, struct err *err)
 {
 	/* The same bytes are put under the same keys as by the commit that has failed. */
-	if (draft_snapshot_changes(s) != d->tried)
+	if (draft_snapshot_changes(s) != d->numbered)
 		d->number++;
+	d->numbered = draft_snapshot_changes(s);
 	const struct commit c = {
 		.e = d->t->e,
 		.draft = atomic_load(&d->bytes),

@@ -43,11 +43,12 @@ struct file_draft {
 	pthread_mutex_t making;	       /* held while `bytes` is made, and while it is described */
 	_Atomic(struct draft *) bytes; /* NULL: nothing was changed yet. Set once */
 
-	/* Of the one who holds the name, and of the last user. draft_stat.changes of what the
+	/* Of the one who holds the name, and of the last user: draft_stat.changes of what the
 	 * bucket has, of the last commit that failed, and of the last one that found the draft
 	 * incomplete; UINT64_MAX: there is none. */
 	uint64_t saved, tried, waited;
-	uint32_t number; /* of the last commit */
+	uint32_t number;   /* of the last commit */
+	uint64_t numbered; /* draft_stat.changes of what it has committed */
 
 	/* Guarded by the table's lock. The texts change only while the name is held, too. */
 	char *name; /* in the mount */

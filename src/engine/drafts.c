@@ -11,6 +11,7 @@
 
 #include "draft_commit.h"
 #include "draft_file.h"
+#include "draft_put.h"
 #include "draft_save.h"
 #include "internal.h"
 
@@ -186,13 +187,9 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	if (flags & ENGINE_CREATE && flags & ENGINE_EXCLUSIVE)
 		return err_set(err, -EEXIST, "%s: it exists", path);
-	/* The commit needs its owner and its version. */
-	if (n->kind == NAMES_DOMAIN && n->doc.kind != NAMES_DOC_ROOT)
-		return err_set(err, n->doc.code ? n->doc.code : -EIO, "domain /%s: %s", n->path,
-			       n->doc.why ? n->doc.why : "it has no document");
 	if (n->kind == NAMES_DOMAIN && !(flags & ENGINE_TRUNCATE))
 		return err_set(err, -EROFS, "%s: a domain can be replaced, but not changed", path);
-	return 0;
+	return draft_check_document(n, err);
 }
 
 static int set_texts(struct file_draft *d, const char *path, const struct names_node *n,

@@ -80,6 +80,10 @@ void draft_table_hold(struct drafts *t, struct draft_hold *h, const char *a, con
 void draft_table_release(struct drafts *t, struct draft_hold *h);
 
 /* The caller holds the names. */
+/* Whether a draft that is alone has failed. Then the bucket may have the file all the same: an
+ * answer of it may have been lost. drafts_is_found(): it has. */
+bool drafts_is_doubtful(struct drafts *t, const char *path);
+void drafts_is_found(struct drafts *t, const char *path);
 /* The path has been removed: the draft loses its name. Returns whether there was one. */
 bool drafts_detach(struct drafts *t, const char *path);
 /* The file has another path: its draft follows. A draft that has the new path loses it. n: NULL, or

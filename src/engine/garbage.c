@@ -28,7 +28,7 @@ struct entry {
 	uint64_t next_storage; /* as in struct leftover */
 	uint32_t slot;	       /* of its note */
 	bool unsure;	       /* the name may still lead to the storage */
-	struct entry *next;
+	struct entry *prev, *next;
 	char path[];
 };
 
@@ -47,7 +47,7 @@ struct garbage {
 	struct kept *kept;
 	pthread_t thread;
 	bool threaded, started, closing, ended;
-	atomic_bool cancelled;
+	atomic_bool cancelled, warned;
 };
 
 struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, bool threaded)
@@ -68,11 +68,13 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 static void note(struct garbage *q, uint32_t *slot, const struct leftover *entry)
 {
 	struct err err = ERR_INIT;
-	if (q->ops.note && q->ops.note(q->ops.ctx, slot, entry, &err))
-		log_warning(q->env->log,
-			    "if this program is killed, the storage of the domain that was /%s "
-			    "remains in the bucket: %s",
-			    entry->path, err.msg);
+	const int rc = q->ops.note ? q->ops.note(q->ops.ctx, slot, entry, &err) : 0;
+	if (rc && !atomic_exchange(&q->warned, true))
+		log_warning(
+			q->env->log,
+			"if this program is killed, the storage of the domain that was /%s, and "
+			"of others, remains in the bucket: %s",
+			entry->path, err.msg);
 }
 
 static void forget(struct garbage *q, uint32_t *slot)
@@ -98,26 +100,40 @@ static bool is_kept_locked(const struct garbage *q, uint64_t storage)
 	return k != NULL;
 }
 
-/* Takes an entry that is due out of the list. *next: when the next one is due. */
+/* Keeps the list in the order in which the entries are due. New ones are the last. */
+static void insert_locked(struct garbage *q, struct entry *e)
+{
+	struct entry *before = q->entries ? q->entries->prev : NULL;
+	while (before && before->due > e->due)
+		before = before == q->entries ? NULL : before->prev;
+	if (before)
+		DL_APPEND_ELEM(q->entries, before, e);
+	else
+		DL_PREPEND(q->entries, e);
+}
+
+static void insert(struct garbage *q, struct entry *e)
+{
+	pthread_mutex_lock(&q->lock);
+	insert_locked(q, e);
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* Takes an entry that is due out of the list. NULL: there is none; *next: when one is due. */
 static struct entry *take_due(struct garbage *q, uint64_t now, uint64_t *next)
 {
-	struct entry *e, *found = NULL;
-	*next = UINT64_MAX;
 	pthread_mutex_lock(&q->lock);
-	LL_FOREACH(q->entries, e)
-	{
-		if (!found && e->due <= now)
-			found = e;
-		else
-			*next = min_u64(*next, e->due);
-	}
-	if (found)
-		LL_DELETE(q->entries, found);
-	const bool kept = found && is_kept_locked(q, found->garbage.storage);
+	struct entry *e = q->entries;
+	*next = e ? e->due : UINT64_MAX;
+	if (e && e->due > now)
+		e = NULL;
+	if (e)
+		DL_DELETE(q->entries, e);
+	const bool kept = e && is_kept_locked(q, e->garbage.storage);
 	pthread_mutex_unlock(&q->lock);
 	if (kept)
-		found->garbage.any = false;
-	return found;
+		e->garbage.any = false;
+	return e;
 }
 
 /* Whether the name has really lost the storage: 1, 0 or a negative errno. */
@@ -161,22 +177,16 @@ static bool collect_one(struct garbage *q, struct entry *e)
 uint64_t garbage_collect(struct garbage *q, uint64_t now)
 {
 	uint64_t next;
-	struct entry *e, *again = NULL;
-	while (!atomic_load(&q->cancelled) && (e = take_due(q, now, &next))) {
-		if (collect_one(q, e)) {
+	struct entry *e;
+	while ((e = take_due(q, now, &next))) {
+		if (!atomic_load(&q->cancelled) && collect_one(q, e)) {
 			forget(q, &e->slot);
 			free(e);
 			continue;
 		}
 		e->due = now + AGAIN_NS;
-		LL_PREPEND(again, e);
+		insert(q, e);
 	}
-	pthread_mutex_lock(&q->lock);
-	LL_CONCAT(q->entries, again);
-	next = UINT64_MAX;
-	LL_FOREACH(q->entries, e)
-	next = min_u64(next, e->due);
-	pthread_mutex_unlock(&q->lock);
 	return next;
 }
 
@@ -259,7 +269,7 @@ void garbage_free(struct garbage *q)
 		stop(q);
 	else
 		garbage_collect(q, END_NS);
-	LL_FOREACH_SAFE(q->entries, e, next)
+	DL_FOREACH_SAFE(q->entries, e, next)
 	{
 		log_warning(q->env->log,
 			    "the storage of the domain that was /%s remains in the bucket%s",
@@ -296,10 +306,11 @@ static void add(struct garbage *q, const struct leftover *entry, uint32_t slot)
 	};
 	memcpy(e->path, entry->path, n);
 	pthread_mutex_lock(&q->lock);
-	LL_PREPEND(q->entries, e);
+	insert_locked(q, e);
 	if (q->threaded && !q->started)
 		start_locked(q);
-	pthread_cond_broadcast(&q->changed);
+	if (e == q->entries)
+		pthread_cond_broadcast(&q->changed);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -355,11 +366,11 @@ static struct entry *take_unsure(struct garbage *q, uint64_t next)
 {
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
-	LL_FOREACH(q->entries, e)
+	DL_FOREACH(q->entries, e)
 	if (e->unsure && e->garbage.any && e->next_storage == next)
 		break;
 	if (e)
-		LL_DELETE(q->entries, e);
+		DL_DELETE(q->entries, e);
 	pthread_mutex_unlock(&q->lock);
 	return e;
 }
@@ -375,9 +386,7 @@ void garbage_confirm(struct garbage *q, uint64_t next)
 		e->unsure = false;
 		if (e->slot != LEFTOVER_NONE)
 			note(q, &e->slot, &entry);
-		pthread_mutex_lock(&q->lock);
-		LL_PREPEND(q->entries, e);
-		pthread_mutex_unlock(&q->lock);
+		insert(q, e);
 	}
 }
 
@@ -397,7 +406,7 @@ static bool drop_one(struct garbage *q, uint64_t storage)
 	uint32_t slot = LEFTOVER_NONE;
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
-	LL_FOREACH(q->entries, e)
+	DL_FOREACH(q->entries, e)
 	if (e->garbage.any && e->garbage.storage == storage)
 		break;
 	if (e) {

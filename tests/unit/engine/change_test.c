@@ -139,6 +139,7 @@ static void new_names_are_checked(void **state)
 		{deep, -ENAMETOOLONG},
 	};
 	struct bucket *b = *state;
+	struct engine_file *f;
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "a.h5");
 	open_rw(b, 0);
@@ -150,8 +151,12 @@ static void new_names_are_checked(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (engine_mkdir(b->engine, rows[i].path, NULL) != rows[i].code)
 			fail_msg("row %zu: mkdir", i);
-		if (rows[i].code)
-			assert_int_equal(move(b, "a.h5", rows[i].path), rows[i].code);
+		if (!rows[i].code)
+			continue;
+		assert_int_equal(move(b, "a.h5", rows[i].path), rows[i].code);
+		assert_int_equal(
+			engine_open_write(b->engine, rows[i].path, ENGINE_CREATE, &f, NULL),
+			rows[i].code);
 	}
 	/* With .h5, a listing could not show it. */
 	name[253] = '\0';

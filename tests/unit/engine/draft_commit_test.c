@@ -195,6 +195,34 @@ static void it_is_finished_for_the_name_that_is_shown(void **state)
 	bare = NULL;
 }
 
+/* One request fails, and nothing is cached. That is no conflict, and the next mount knows that the
+ * commit is to be made. */
+static void a_failed_look_up_is_no_conflict(void **state)
+{
+	for (enum what old = TEXT; old < WHATS; old++)
+		for (enum what new = TEXT; new < WHATS; new ++)
+			for (unsigned int at = 1; at <= 10; at++) {
+				struct world w;
+				struct draft_stat stat;
+				begin(&w, false, "x.h5", old, new);
+				names_changed(w.e->names, "x.h5");
+				w.gate->at = at;
+				w.gate->code = -EIO;
+				const int rc = world_commit(&w, true);
+				const bool failed = w.gate->n >= at && rc;
+				assert_int_equal(rc, failed ? -EIO : 0);
+				world_open_gate(&w);
+				draft_get_stat(w.draft, &stat);
+				assert_int_equal(commit_mark_decode(stat.mark).is_running, failed);
+				if (failed) {
+					recover(&w);
+					assert_int_equal(world_commit_as(&w, 1, true), 0);
+				}
+				check_done(&w, "x.h5", new);
+				world_end(&w);
+			}
+}
+
 /* ---- drafts over an object that is there no more ---- */
 
 /* What lies beneath: an object in one version. */
@@ -410,6 +438,7 @@ int main(void)
 		cmocka_unit_test(it_is_finished_in_a_directory),
 		cmocka_unit_test(it_is_finished_for_a_name_without_extension),
 		cmocka_unit_test(it_is_finished_for_the_name_that_is_shown),
+		cmocka_unit_test(a_failed_look_up_is_no_conflict),
 		cmocka_unit_test(a_change_of_an_object_is_finished),
 		cmocka_unit_test(another_writer_is_noticed),
 		cmocka_unit_test(a_changed_name_fails),

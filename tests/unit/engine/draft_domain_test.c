@@ -205,6 +205,28 @@ static void a_domain_that_a_listing_would_not_show_is_an_object(void **state)
 
 /* ---- errors ---- */
 
+/* Also while the name is looked up under which the domain would be listed. */
+static void a_look_up_that_fails_makes_no_object(void **state)
+{
+	for (unsigned int at = 1; at <= 9; at++) {
+		struct world w;
+		world_begin(&w, false, 0);
+		world_draft(&w, "run");
+		world_write_file(&w, ONE);
+		world_open_gate(&w);
+		w.gate->at = at;
+		w.gate->code = -EIO;
+		const int rc = world_commit(&w, true);
+		assert_true(rc == 0 || rc == -EIO);
+		if (rc == 0)
+			assert_int_equal(w.result.kind, COMMIT_DOMAIN);
+		world_open_gate(&w);
+		if (rc)
+			world_must_commit(&w, COMMIT_DOMAIN);
+		world_end(&w);
+	}
+}
+
 struct failing {
 	uint8_t *bytes;
 	size_t n;
@@ -396,6 +418,7 @@ int main(void)
 		TEST(damaged_data_are_found_on_the_way),
 		TEST(what_a_domain_cannot_hold_is_an_object),
 		TEST(a_domain_that_a_listing_would_not_show_is_an_object),
+		TEST(a_look_up_that_fails_makes_no_object),
 		TEST(an_error_of_the_disk_stores_nothing),
 		TEST(an_error_of_the_bucket_makes_no_object),
 		TEST(a_disk_that_fails_to_sync_publishes_nothing),

@@ -52,6 +52,10 @@ static void a_version_tells_domains_from_objects(void **state)
 	n = (struct names_node){.kind = NAMES_DOMAIN};
 	assert_int_equal(commit_version_of(&n, version), 0);
 	assert_string_equal(version, "d:");
+	n.doc.kind = NAMES_DOC_BROKEN;
+	n.doc.code = -EACCES;
+	assert_int_equal(commit_version_of(&n, version), -EACCES);
+	n.doc.kind = NAMES_DOC_ROOT;
 	const struct domain_info info = {.root = "g-0", .owner = "ann"};
 	n.doc.document = schema_document_new(&info, "\"def\"");
 	assert_int_equal(commit_version_of(&n, version), 0);

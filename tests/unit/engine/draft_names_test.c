@@ -271,6 +271,44 @@ static void a_failed_draft_is_renamed(void **state)
 	table_end(&w);
 }
 
+/* The commit failed, because the answer to its put was lost. */
+static void fail_after_put(struct world *w, const char *path)
+{
+	struct engine_file *f = open_write(w, path, NEW);
+	put_text(f, 0, "bytes");
+	shut_gate(w, -EIO);
+	w->gate->after = true;
+	assert_int_equal(engine_flush(f, NULL), -EIO);
+	engine_file_close(f);
+	world_open_gate(w);
+	assert_true(in_bucket(w, path));
+	assert_true(has_draft(w, path));
+}
+
+static void a_failed_draft_may_be_in_the_bucket(void **state)
+{
+	struct world w;
+	table_begin(&w, true, 0);
+	fail_after_put(&w, "a");
+	assert_int_equal(engine_unlink(w.e, "a", NULL), 0);
+	check_absent(&w, "a");
+	fail_after_put(&w, "a");
+	rename_ok(&w, "a", "b");
+	assert_false(in_bucket(&w, "a"));
+	check_name(&w, "b", "bytes");
+	struct engine_file *f = open_write(&w, "b", 0);
+	put_text(f, 5, " more");
+	close_ok(f);
+	check_bucket(&w, "b", "bytes more");
+	/* The same bytes again: the object is found. */
+	fail_after_put(&w, "c");
+	f = open_write(&w, "c", 0);
+	close_ok(f);
+	check_bucket(&w, "c", "bytes");
+	assert_int_equal(table_journal(&w), 0);
+	table_end(&w);
+}
+
 #define TEST(name) cmocka_unit_test(name)
 
 int main(void)
@@ -288,6 +326,7 @@ int main(void)
 		TEST(a_file_replaces_a_draft),
 		TEST(a_committed_file_is_renamed_over_another),
 		TEST(a_failed_draft_is_renamed),
+		TEST(a_failed_draft_may_be_in_the_bucket),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,6 +250,51 @@ static void a_closed_hdf5_file_becomes_a_domain(void **state)
 	}
 }
 
+/* Whether a commit fails whose k-th request, from 1, reaches the bucket while its answer is lost.
+ */
+static bool fails_at(struct world *w, unsigned int k)
+{
+	struct engine_file *f = open_write(w, "a.h5", NEW);
+	write_hdf5(f, ONE);
+	world_open_gate(w);
+	w->gate->at = k;
+	w->gate->after = true;
+	w->gate->code = -EIO;
+	const bool fails = engine_flush(f, NULL) != 0;
+	engine_file_close(f);
+	world_open_gate(w);
+	return fails;
+}
+
+/* A failed commit may have made the domain. Then it is renamed with the draft, and replaced by the
+ * next commit. Its storage goes, and nothing else. */
+static void a_failed_domain_is_renamed(void **state)
+{
+	unsigned int k = 0;
+	bool fails = true;
+	while (fails) {
+		struct world w;
+		table_begin(&w, k % 2, 4);
+		fails = fails_at(&w, ++k);
+		assert_int_equal(engine_rename(w.e, "a.h5", "b.h5", 0, NULL), 0);
+		engine_file_close(open_write(&w, "b.h5", fails ? 0 : NEW));
+		struct engine_file *f = open_write(&w, "b.h5", fails ? 0 : NEW);
+		if (!fails)
+			write_hdf5(f, ONE);
+		close_ok(f);
+		world_collect(&w);
+		assert_int_equal(world_objects(&w, "b.h5"), 2);
+		assert_int_equal(world_chunks(&w, "b.h5"), 1);
+		assert_int_equal(world_objects(&w, "a.h5"), 0);
+		check_list(&w, "", "b.h5");
+		assert_int_equal(engine_unlink(w.e, "b.h5", NULL), 0);
+		world_collect(&w);
+		assert_int_equal(world_keys(&w, ""), 0);
+		table_end(&w);
+	}
+	assert_in_range(k, 4, 100);
+}
+
 /* It was incomplete, and a program completes it. */
 static void a_plain_object_becomes_a_domain(void **state)
 {
@@ -375,6 +420,7 @@ int main(void)
 		TEST(a_conflict_is_not_repeated),
 		TEST(a_later_commit_drops_the_draft_in_conflict),
 		TEST(a_closed_hdf5_file_becomes_a_domain),
+		TEST(a_failed_domain_is_renamed),
 		TEST(a_plain_object_becomes_a_domain),
 		TEST(a_new_acl_is_no_conflict),
 		TEST(a_file_that_a_domain_cannot_hold_is_kept),

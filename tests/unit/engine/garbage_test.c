@@ -204,7 +204,7 @@ static void test_notes(void **state)
 	add(&w, "f", 5);
 	garbage_rescue(w.q, 4);
 	assert_int_equal(garbage_keep(w.q, 5), 0);
-	assert_string_equal(w.notes, "3:removed:d=4>0 4:removed:e=4>0 5:removed:f=5>0 -4 -3 -5 ");
+	assert_string_equal(w.notes, "3:removed:d=4>0 4:removed:e=4>0 5:removed:f=5>0 -3 -4 -5 ");
 	/* What cannot be deleted at the end stays noted. */
 	w.notes[0] = '\0';
 	add(&w, "g", 6);
@@ -281,6 +281,25 @@ static void test_inherited(void **state)
 	}
 }
 
+/* Adding and deleting take the same time, however many there are. */
+static void test_many(void **state)
+{
+	enum { MANY = 200000 };
+	struct world w;
+	setup(&w, false);
+	w.note_code = -ENOSPC;
+	for (uint32_t i = 1; i <= MANY; i++) {
+		add(&w, "a", i);
+		w.now++;
+		assert_int_equal(garbage_collect(w.q, w.now), 130 * SECOND);
+	}
+	w.read = MANY;
+	assert_int_equal(after(&w, 31), 5);
+	w.read = 0;
+	assert_int_equal(after(&w, 5), UINT64_MAX);
+	garbage_free(w.q);
+}
+
 /* The thread deletes everything at the end, without the delay. */
 static void test_thread(void **state)
 {
@@ -297,11 +316,11 @@ static void test_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_delay),	 cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_failures), cmocka_unit_test(test_other_names),
-		cmocka_unit_test(test_notes),	 cmocka_unit_test(test_no_notes),
-		cmocka_unit_test(test_early),	 cmocka_unit_test(test_inherited),
-		cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_delay),	  cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_failures),  cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_notes),	  cmocka_unit_test(test_no_notes),
+		cmocka_unit_test(test_early),	  cmocka_unit_test(test_many),
+		cmocka_unit_test(test_inherited), cmocka_unit_test(test_thread),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
