@@ -41,7 +41,7 @@ class Source:
 def exported(pytestconfig, directory):
     """The images of the domains of the collections."""
     entries = [e for c in pytestconfig.collections for e in c.entries()]
-    for i, entry in enumerate(sampled(entries, rarer=2)):
+    for i, entry in enumerate(sampled(entries, rarer=4)):
         path = directory / f"exported-{i}.h5"
         done = run(HSIMAGE, "-b", entry.collection.bucket.root, "export", mount_name(entry.path),
                    path)
@@ -51,7 +51,7 @@ def exported(pytestconfig, directory):
 
 def originals(pytestconfig, _):
     found = sorted({e.source for c in pytestconfig.collections for e in c.entries() if e.source})
-    for i, path in enumerate(sampled(found, os.path.basename, 2)):
+    for i, path in enumerate(sampled(found, os.path.basename, 3)):
         yield Source(path, f"original-{i}", h5diff=False)
 
 
@@ -68,7 +68,7 @@ def generated(_, directory):
 def edited(pytestconfig, directory):
     """As in test_import_files.py."""
     which = pytestconfig.collections[0]
-    for seed in sampled(range(1000, 1500), rarer=12):
+    for seed in sampled(range(1000, 1500), rarer=20):
         entry = random.Random(seed).choice(which.entries())
         path = directory / f"edited-{seed}.h5"
         for operations in (20, 5, 0):
@@ -84,7 +84,7 @@ def foreign_files(pytestconfig, _):
     names = imports.foreign_names()
     if not names:
         pytest.skip("the files are not there")
-    for i, name in enumerate(sampled(names, rarer=2)):
+    for i, name in enumerate(sampled(names, rarer=3)):
         if name not in imports.CRASHES:
             yield Source(pytestconfig.foreign / name, f"foreign-{i}-{os.path.basename(name)}",
                          h5diff=False)

@@ -213,7 +213,7 @@ def case(request, sources, first, tmp_path):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.sampled
+@pytest.mark.sampled(rarer=2)
 @pytest.mark.parametrize("case", COPIES, indirect=True)
 def test_killed_at_each_request(case):
     """From the n-th request on, the store does not answer, and then the daemon is killed."""
@@ -232,7 +232,7 @@ def test_killed_at_each_request(case):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.sampled
+@pytest.mark.sampled(rarer=2)
 @pytest.mark.parametrize("case", COPIES, indirect=True)
 def test_each_request_fails(case):
     """Once. The mount tries again when it ends, unless the program has removed the file."""

@@ -234,7 +234,7 @@ def test_copies_at_once(bucket, tmp_path):
 @pytest.mark.timeout(1800)
 def test_an_archive_of_many_files(bucket, tmp_path):
     """10,000 in the long run."""
-    n = 10_000 if EVERYTHING else max(100, 2000 // ONE_IN)
+    n = 10_000 if EVERYTHING else max(100, 1000 // ONE_IN)
     with h5py.File(tmp_path / "x.h5", "w") as f:
         f["d"] = np.arange(10)
     body = (tmp_path / "x.h5").read_bytes()
