@@ -177,8 +177,8 @@ static int refuse(const struct work *w, const struct import_result *r, int code,
 	return damaged ? DRAFT_DAMAGED : DRAFT_REFUSED;
 }
 
-/* A mount shows the domain `run` as `run.h5`. If that name is taken, a listing would not show the
- * domain. Returns DRAFT_REFUSED, 0 or a negative errno. */
+/* A mount shows the domain `run` as `run.h5`. If that name is taken or too long, a listing would
+ * not show the domain. Returns DRAFT_REFUSED, 0 or a negative errno. */
 static int check_shown(const struct draft_put *p, const char *path, struct commit_result *out,
 		       struct err *err)
 {
@@ -189,7 +189,15 @@ static int check_shown(const struct draft_put *p, const char *path, struct commi
 	if (p->present.kind == PRESENT_DOMAIN || strlen(path) >= sizeof(shown))
 		return 0;
 	strcpy(shown, path);
-	if (names_of_domain(shown, sizeof(shown)) || strcmp(shown, path) == 0)
+	const bool is_long = names_of_domain(shown, sizeof(shown));
+	const char *slash = strrchr(shown, '/');
+	const char *last = slash ? slash + 1 : shown;
+	if (is_long || !names_ok(last, strlen(last))) {
+		snprintf(out->kept, sizeof(out->kept),
+			 "as a domain it would be listed with .h5, and this name is too long");
+		return DRAFT_REFUSED;
+	}
+	if (strcmp(shown, path) == 0)
 		return 0;
 	const int rc = names_resolve_for_open(p->e->names, shown, &n, &is_new, &why);
 	if (rc && rc != -ENOENT) {

@@ -147,8 +147,8 @@ static int is_removed(struct garbage *q, struct entry *e, struct err *err)
 				 : GARBAGE_REMOVED;
 	if (rc == GARBAGE_UNCLEAR)
 		log_warning(q->env->log,
-			    "the storage of the domain that was /%s may remain in the bucket: the "
-			    "program ended while it removed the domain",
+			    "the storage of the domain that was /%s may remain in the bucket: "
+			    "perhaps another program has changed the name",
 			    e->path);
 	if (rc == GARBAGE_REMOVED)
 		e->unsure = false;

@@ -90,6 +90,10 @@ static int make_directory(struct place *p, char name[NAME], struct err *err)
 			p->dir = file_open_dir(p->j->dir, name);
 			return p->dir < 0 ? err_errno(err, p->dir, "cannot make a draft") : 0;
 		}
+		/* A program that creates a file would take ENOENT for a missing folder. */
+		if (errno == ENOENT)
+			return err_set(err, -EIO,
+				       "the directory of the journal was removed; mount again");
 		if (errno != EEXIST)
 			return err_errno(err, -errno, "cannot make a draft");
 	}

@@ -203,6 +203,24 @@ static void a_domain_that_a_listing_would_not_show_is_an_object(void **state)
 	world_end(&w);
 }
 
+static void a_domain_whose_listed_name_is_too_long_is_an_object(void **state)
+{
+	char name[254];
+	struct world w;
+	world_begin(&w, false, 0);
+	memset(name, 'n', 253);
+	name[253] = '\0';
+	world_draft(&w, name);
+	world_write_file(&w, ONE);
+	world_must_commit(&w, COMMIT_OBJECT);
+	assert_string_equal(w.result.kept,
+			    "as a domain it would be listed with .h5, and this name is too long");
+	world_draft(&w, name + 1);
+	world_write_file(&w, ONE);
+	world_must_commit(&w, COMMIT_DOMAIN);
+	world_end(&w);
+}
+
 /* ---- errors ---- */
 
 /* Also while the name is looked up under which the domain would be listed. */
@@ -418,6 +436,7 @@ int main(void)
 		TEST(damaged_data_are_found_on_the_way),
 		TEST(what_a_domain_cannot_hold_is_an_object),
 		TEST(a_domain_that_a_listing_would_not_show_is_an_object),
+		TEST(a_domain_whose_listed_name_is_too_long_is_an_object),
 		TEST(a_look_up_that_fails_makes_no_object),
 		TEST(an_error_of_the_disk_stores_nothing),
 		TEST(an_error_of_the_bucket_makes_no_object),

@@ -245,6 +245,22 @@ static void a_full_spool_makes_no_draft(void **state)
 	fixture_end(&f);
 }
 
+/* By a cleaner of old files, for example. ENOENT would say that a folder is missing. */
+static void a_removed_directory_is_an_error_of_the_disk(void **state)
+{
+	struct overlay_fixture f;
+	char command[160];
+	struct draft *d;
+	struct err err = ERR_INIT;
+	fixture_begin(&f, 1 << 20);
+	snprintf(command, sizeof(command), "rm -rf %s/1", f.path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(draft_create(f.j, &about_new, NULL, &d, &err), -EIO);
+	assert_string_equal(err.msg, "journal of /home/u/a.h5: the directory of the journal was "
+				     "removed; mount again");
+	fixture_end(&f);
+}
+
 static void the_description_has_room_for_long_names(void **state)
 {
 	struct overlay_fixture f;
@@ -275,6 +291,7 @@ int main(void)
 		cmocka_unit_test(what_was_set_aside_is_described),
 		cmocka_unit_test(leftovers_are_removed),
 		cmocka_unit_test(a_full_spool_makes_no_draft),
+		cmocka_unit_test(a_removed_directory_is_an_error_of_the_disk),
 		cmocka_unit_test(the_description_has_room_for_long_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
