@@ -99,8 +99,8 @@ static int purge(const struct drop *d, uint64_t storage, struct err *err)
 		return rc < 0 ? rc : 0;
 	rc = change_collect(&c, d->path, &g, &deleted, err);
 	if (!rc && deleted)
-		say(d, "deleted %" PRIu64 " objects below %s that its commit had stored", deleted,
-		    prefix);
+		say(d, "deleted %" PRIu64 " object%s below %s that its commit had stored", deleted,
+		    deleted == 1 ? "" : "s", prefix);
 	return rc;
 }
 

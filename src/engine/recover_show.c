@@ -106,8 +106,8 @@ static int put_bytes(const struct show *w, struct draft *d)
 	}
 	int rc = put(w, "size", "%" PRIu64 " bytes", x.end);
 	if (!rc)
-		rc = put(w, "written", "%" PRIu64 " bytes in %" PRIu64 " ranges", n.written,
-			 n.ranges);
+		rc = put(w, "written", "%" PRIu64 " bytes in %" PRIu64 " range%s", n.written,
+			 n.ranges, n.ranges == 1 ? "" : "s");
 	if (!rc && n.beneath)
 		rc = put(w, "not written", "%" PRIu64 " bytes, which are only in the bucket",
 			 n.beneath);

@@ -103,7 +103,7 @@ static void the_storage_of_its_commits_is_deleted(void **state)
 	for (uint32_t n = 2; n <= 6; n++)
 		store_part(&j, id, n, false);
 	drop(&j, id);
-	assert_non_null(strstr(j.text, "deleted 1 objects below "));
+	assert_non_null(strstr(j.text, "deleted 1 object below "));
 	for (uint32_t n = 2; n <= 6; n++) /* 3 has failed, 4 is the last one, 5 its repetition */
 		assert_int_equal(has_storage(&j, id, n), n == 2 || n == 6);
 	assert_string_equal(journal_text(&j, NULL), "");

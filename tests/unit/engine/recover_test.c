@@ -139,7 +139,7 @@ static void a_draft_is_described(void **state)
 	check_has(&j,
 		  "file: home/run.h5\npath in the bucket: home/run\nbegun: 2023-11-14T22:13:20");
 	check_has(&j, "replaces: a domain of version \"etag\"\n");
-	check_has(&j, "size: 5 bytes\nwritten: 5 bytes in 1 ranges\n");
+	check_has(&j, "size: 5 bytes\nwritten: 5 bytes in 1 range\n");
 	check_has(&j, "commits: 3, the last one has not ended\ncontent: not an HDF5 file\n");
 	check_has(&j, j.b->dir);
 
