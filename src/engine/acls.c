@@ -77,7 +77,9 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 		    size_t size, int flags, struct err *err)
 {
 	struct domain_info acls;
+	struct engine_stat st;
 	struct arena *a;
+	bool alone;
 	if (!e->garbage)
 		return err_set(err, -EROFS, "mounted read-only");
 	if (strcmp(name, "user.hsds.acls") != 0)
@@ -96,6 +98,9 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 	if (rc == -ESTALE)
 		rc = set_acls(e, path, &acls, flags, err);
 	draft_table_release(e->drafts, &hold);
+	/* mv copies attributes before the bucket has the file. */
+	if (rc == -ENOENT && drafts_stat(e->drafts, path, &st, &alone) && alone)
+		rc = err_set(err, -EOPNOTSUPP, "%s: it is not in the bucket yet", path);
 	arena_free(a);
 	return rc;
 }

@@ -17,7 +17,10 @@
 
 enum {
 	USER_BLOCK_MIN = 512,
-	OPEN_FOR_WRITING = 1, /* in the status of the superblock */
+	/* In the status of the superblock. Old libraries leave both in closed files, and newer
+	 * ones, which clear the first when they close a file, never set the second. */
+	OPEN_FOR_WRITING = 1,
+	IS_CONSISTENT = 2,
 };
 
 /* Finds the superblock: at the start, or after a user block of 512 * 2^n bytes. *found: it exists.
@@ -46,7 +49,7 @@ static enum draft_signs judge(const struct h5_superblock *sb, uint64_t at, uint6
 			      size_t room)
 {
 	uint64_t recorded;
-	if (sb->status_flags & OPEN_FOR_WRITING)
+	if ((sb->status_flags & (OPEN_FOR_WRITING | IS_CONSISTENT)) == OPEN_FOR_WRITING)
 		snprintf(why, room, "the program that wrote it has not closed it");
 	else if (!recorded_size(sb, at, &recorded))
 		snprintf(why, room, "it is damaged: superblock: the end of the file is not valid");

@@ -3,7 +3,8 @@
  * Two hash tables: of the inodes by number, and of the names by path. A name has the list of its
  * inodes, one for each version that the kernel knows, so a file is renamed or removed without
  * looking at other files. A name that is removed leaves the table, and exists as long as its
- * inodes.
+ * inodes. Other names of plain objects exist somewhat longer: between a stat and an open for
+ * writing, the kernel forgets the inode, and both must show the same number.
  *
  * When an inode adopts a version, another inode can have the same path and version already. Both
  * serve the same bytes, and look-ups find the other inode, which comes first in the list.
@@ -23,12 +24,18 @@
 struct name {
 	char *path; /* heap */
 	struct inode *inodes;
+	uint64_t shown; /* see struct inode: that of its plain object or draft; 0: it has none */
 	bool in_table;
+	bool is_kept; /* it has no inodes, and is in inodes->kept */
+	struct name *prev, *next;
 	UT_hash_handle by_path;
 };
 
+enum { KEPT_MAX = 256 };
+
 struct inode {
 	uint64_t ino;
+	uint64_t shown; /* the number that programs see */
 	uint64_t nlookup;
 	struct engine_stat st;
 	UT_hash_handle by_ino;
@@ -43,6 +50,8 @@ struct inodes {
 	pthread_mutex_t lock;
 	struct inode *by_ino;
 	struct name *by_path;
+	struct name *kept; /* the oldest one first */
+	unsigned int nkept;
 	uint64_t last;
 };
 
@@ -74,13 +83,35 @@ static void remove_name_locked(struct inodes *t, struct name *n)
 	n->in_table = false;
 }
 
-static void drop_empty_locked(struct inodes *t, struct name *n)
+static void unkeep_locked(struct inodes *t, struct name *n)
 {
-	if (n->inodes)
+	if (!n->is_kept)
 		return;
+	DL_DELETE(t->kept, n);
+	t->nkept--;
+	n->is_kept = false;
+}
+
+static void free_name_locked(struct inodes *t, struct name *n)
+{
+	unkeep_locked(t, n);
 	remove_name_locked(t, n);
 	free(n->path);
 	free(n);
+}
+
+static void drop_empty_locked(struct inodes *t, struct name *n)
+{
+	if (n->inodes || (n->is_kept && n->in_table))
+		return;
+	if (!n->in_table || !n->shown) {
+		free_name_locked(t, n);
+		return;
+	}
+	DL_APPEND(t->kept, n);
+	n->is_kept = true;
+	if (++t->nkept > KEPT_MAX)
+		free_name_locked(t, t->kept);
 }
 
 /* Finds the name or makes it. NULL: out of memory. */
@@ -118,6 +149,7 @@ static struct inode *add_inode_locked(struct inodes *t, struct name *n,
 	if (!i)
 		return NULL;
 	i->ino = t->last + 1;
+	i->shown = st->kind == ENGINE_PLAIN && n->shown ? n->shown : i->ino;
 	i->st = *st;
 	i->name = n;
 	HASH_ADD(by_ino, t->by_ino, ino, sizeof(i->ino), i);
@@ -126,6 +158,7 @@ static struct inode *add_inode_locked(struct inodes *t, struct name *n,
 		return NULL;
 	}
 	t->last++;
+	unkeep_locked(t, n);
 	DL_APPEND(n->inodes, i);
 	return i;
 }
@@ -154,6 +187,8 @@ static struct inode *get_inode_locked(struct inodes *t, const char *path,
 		i = add_inode_locked(t, n, st);
 	if (n && !i)
 		drop_empty_locked(t, n);
+	if (i)
+		n->shown = st->kind == ENGINE_PLAIN ? i->shown : 0;
 	return i;
 }
 
@@ -182,6 +217,8 @@ void inodes_free(struct inodes *t)
 	HASH_ITER (by_ino, t->by_ino, i, next) {
 		remove_inode_locked(t, i);
 	}
+	while (t->kept)
+		free_name_locked(t, t->kept);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -216,8 +253,10 @@ void inodes_remove(struct inodes *t, const char *path)
 {
 	pthread_mutex_lock(&t->lock);
 	struct name *n = find_name_locked(t, path);
-	if (n)
+	if (n) {
 		remove_name_locked(t, n);
+		drop_empty_locked(t, n);
+	}
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -225,11 +264,14 @@ void inodes_remove(struct inodes *t, const char *path)
 static void merge_locked(struct inodes *t, struct name *to, struct name *from)
 {
 	struct inode *i;
+	if (from->inodes)
+		unkeep_locked(t, to);
 	DL_FOREACH(from->inodes, i)
 	{
 		i->name = to;
 	}
 	DL_CONCAT(to->inodes, from->inodes);
+	to->shown = from->shown;
 	from->inodes = NULL;
 	drop_empty_locked(t, from);
 }
@@ -272,6 +314,15 @@ int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
 	}
 	pthread_mutex_unlock(&t->lock);
 	return rc;
+}
+
+uint64_t inodes_shown(struct inodes *t, uint64_t ino)
+{
+	pthread_mutex_lock(&t->lock);
+	const struct inode *i = find_ino_locked(t, ino);
+	const uint64_t shown = i ? i->shown : ino;
+	pthread_mutex_unlock(&t->lock);
+	return shown;
 }
 
 /* Whether the old version differs from this one in nothing that a program can have seen. */

@@ -11,6 +11,11 @@
  * A draft has a version, and so an inode, of its own. Its attributes here are those of a look-up,
  * and not valid: see engine_draft_stat_version(). The inode of a committed file never becomes that
  * of a draft, because readers use it.
+ *
+ * Programs see another number, st_ino. The versions of a plain object at one path, and its drafts,
+ * have the same one, as on a disk: an editor compares it with that of the file that it has opened
+ * for writing. Each version of a domain has its own, because libhdf5 takes files with one number
+ * for the same.
  */
 #ifndef FUSE_INODES_H
 #define FUSE_INODES_H
@@ -50,6 +55,8 @@ void inodes_remove(struct inodes *t, const char *path);
 void inodes_rename(struct inodes *t, const char *from, const char *to);
 /* -ESTALE: the table has no such number; -ENOMEM. */
 int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out);
+/* The number that programs see. */
+uint64_t inodes_shown(struct inodes *t, uint64_t ino);
 enum inodes_adopted {
 	INODES_OTHER, /* it has another version, and the kernel must look the name up again */
 	INODES_SAME,

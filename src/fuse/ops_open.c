@@ -160,6 +160,11 @@ void ops_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	if (!rc)
 		rc = ops_open_adopt(s, fuse_req_ctx(req)->pid, &view, file, mode.writes, &renewed,
 				    &err);
+	/* Another program has removed the file since the look-up. For O_CREAT, the kernel creates
+	 * it when it has looked it up again. */
+	if (rc == -ENOENT && mode.writes &&
+	    reopen_retry(s->reopen, fuse_req_ctx(req)->pid, view.path))
+		rc = -ESTALE;
 	if (!rc && !(h = make_handle(req, file, mode.writes, &err))) {
 		inodes_close(s->inodes, ino);
 		rc = -ENOMEM;

@@ -44,6 +44,10 @@ void reopen_free(struct reopen *t);
  * because programs that write a name share its draft. */
 void reopen_put(struct reopen *t, pid_t thread, const char *path, struct engine_file *file,
 		bool writes);
+/* Call it when an open finds that the path has no file any more. True: the open is the first one of
+ * an open(2), as far as is known, and ESTALE makes the kernel look the path up again, so that it
+ * creates the file if the program wants that. False: the open has been repeated already. */
+bool reopen_retry(struct reopen *t, pid_t thread, const char *path);
 /* Call it when the open(2) of the thread ends without its file: closes the files that are kept for
  * the thread. */
 void reopen_end(struct reopen *t, pid_t thread);
@@ -53,7 +57,8 @@ void reopen_expire(struct reopen *t, pid_t thread);
 /* Attributes of the file that is kept for the thread under this path. False: no file is kept. */
 bool reopen_stat(struct reopen *t, pid_t thread, const char *path, struct engine_stat *st);
 /* That file, transferred to the caller. NULL: no file is kept, or it had another version or was for
- * another kind of open, and was closed. */
+ * another kind of open, and was closed. A file for writing is also found if it was kept under
+ * another path: then it was renamed. */
 struct engine_file *reopen_take(struct reopen *t, pid_t thread, const char *path, uint64_t version,
 				bool writes);
 

@@ -51,7 +51,7 @@ void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat 
 	if (mode == FUSE_FRONT_ACL_MODE)
 		mode = st->mode;
 	*out = (struct stat){
-		.st_ino = ino,
+		.st_ino = inodes_shown(s->inodes, ino),
 		.st_mode = (is_dir ? S_IFDIR : S_IFREG) | (mode & 07777 & ~s->opt->umask),
 		.st_nlink = is_dir ? 2 : 1,
 		.st_uid = s->opt->uid,

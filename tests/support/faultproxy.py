@@ -12,8 +12,8 @@ what     status (value: the status; with an S3 error document; code: its code; h
 when     every: each n-th, first: the first n, percent of the matching requests; burst: (n, of), the
          last n of each `of`
 match    method, path (a substring of the target), whole (the request has no range), object (not a
-         listing), unless (a text that is not in the request's header), all optional; there is
-         no error200 to a HEAD, whose answer has no body
+         listing), unless (a text that is not in the request's header), with (one that is), all
+         optional; there is no error200 to a HEAD, whose answer has no body
 
 Proxy(endpoint, faults) is a context manager and runs in another thread. `requests` contains all
 requests. Between leave() and come_back() the server is unavailable."""
@@ -84,7 +84,8 @@ def matches(fault, request, method, target):
             not (fault.get("whole") and request.header(b"range")) and
             not (fault.get("object") and "list-type=" in target) and
             (fault["what"], method) != ("error200", "HEAD") and
-            ("unless" not in fault or fault["unless"].encode() not in request.head))
+            ("unless" not in fault or fault["unless"].encode() not in request.head) and
+            fault.get("with", "").encode() in request.head.lower())
 
 
 class Silent:

@@ -241,6 +241,66 @@ static void a_draft_has_its_own_inode(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static uint64_t look_up_plain(struct inodes *t, const char *path, uint64_t version, bool draft)
+{
+	const struct engine_stat st = {.kind = ENGINE_PLAIN, .version = version, .draft = draft};
+	return inodes_look_up(t, path, &st);
+}
+
+static void versions_of_a_plain_object_show_one_number(void **state)
+{
+	const uint64_t old = look_up_plain(*state, "a", 1, false);
+	const uint64_t draft = look_up_plain(*state, "a", 2, true);
+	assert_int_not_equal(old, draft);
+	assert_int_equal(inodes_shown(*state, old), old);
+	assert_int_equal(inodes_shown(*state, draft), old);
+	inodes_forget(*state, old, 1);
+	assert_int_equal(inodes_shown(*state, look_up_plain(*state, "a", 3, false)), old);
+	/* Also if the kernel forgets it for a moment. */
+	inodes_forget(*state, draft, 1);
+	inodes_forget(*state, draft + 1, 1);
+	assert_int_equal(inodes_shown(*state, look_up_plain(*state, "a", 4, true)), old);
+	/* The number goes with the file, and another file has another one. */
+	inodes_rename(*state, "a", "b");
+	assert_int_equal(inodes_shown(*state, look_up_plain(*state, "b", 3, false)), old);
+	const uint64_t other = look_up_plain(*state, "a", 4, false);
+	assert_int_equal(inodes_shown(*state, other), other);
+	inodes_remove(*state, "b");
+	assert_int_not_equal(inodes_shown(*state, look_up_plain(*state, "b", 5, false)), old);
+	assert_int_equal(inodes_shown(*state, 12345), 12345);
+}
+
+static void old_numbers_are_forgotten(void **state)
+{
+	enum { MANY = 2000 };
+	uint64_t first[MANY];
+	char path[16];
+	for (int again = 0; again < 2; again++) {
+		for (int i = 0; i < MANY; i++) {
+			snprintf(path, sizeof(path), "f%d", i);
+			const uint64_t ino = look_up_plain(*state, path, 1, false);
+			if (again)
+				assert_int_not_equal(inodes_shown(*state, ino), first[i]);
+			first[i] = ino;
+			inodes_forget(*state, ino, 1);
+			if (i % 3 == 0)
+				inodes_remove(*state, path);
+			else if (i % 3 == 1)
+				inodes_rename(*state, path, "renamed");
+		}
+	}
+}
+
+static void a_domain_shows_other_numbers(void **state)
+{
+	const uint64_t plain = look_up_plain(*state, "a", 1, false);
+	const uint64_t domain = look_up(*state, "a", 2);
+	assert_int_equal(inodes_shown(*state, domain), domain);
+	const uint64_t draft = look_up_plain(*state, "a", 3, true);
+	assert_int_equal(inodes_shown(*state, draft), draft);
+	assert_int_equal(inodes_shown(*state, plain), plain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +318,9 @@ int main(void)
 		TEST(a_rename_meets_a_look_up),
 		TEST(a_renamed_file_keeps_its_inode_when_it_is_opened),
 		TEST(a_draft_has_its_own_inode),
+		TEST(versions_of_a_plain_object_show_one_number),
+		TEST(old_numbers_are_forgotten),
+		TEST(a_domain_shows_other_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
