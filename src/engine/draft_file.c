@@ -112,15 +112,36 @@ static void note_change(struct draft_file *f)
 	atomic_store(&f->d->mtime_ns, engine_wall_clock());
 }
 
+/* A part of the file is missing now. The first place counts: a program that goes on begins there.
+ */
+static void note_loss(struct draft_file *f, uint64_t offset, int code)
+{
+	uint_fast64_t nothing = NOTHING_LOST;
+	if (atomic_compare_exchange_strong(&f->d->lost_at, &nothing, offset))
+		atomic_store(&f->d->lost_code, code);
+}
+
+/* The bytes from first to end are there now, or are no part of the file any more. */
+static void end_loss(struct draft_file *f, uint64_t first, uint64_t end)
+{
+	uint_fast64_t at = atomic_load(&f->d->lost_at);
+	if (at != NOTHING_LOST && at >= first && at < end)
+		atomic_compare_exchange_strong(&f->d->lost_at, &at, NOTHING_LOST);
+}
+
 ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64_t offset,
 			 struct err *err)
 {
 	struct draft *bytes;
 	int rc = begin_change(f, &bytes, err);
-	if (!rc)
-		rc = draft_write(bytes, offset, buf, n, err);
 	if (rc)
 		return rc;
+	rc = draft_write(bytes, offset, buf, n, err);
+	if (rc) {
+		note_loss(f, offset, rc);
+		return rc;
+	}
+	end_loss(f, offset, offset + n);
 	note_change(f);
 	atomic_fetch_add_explicit(&f->d->t->bytes_written, n, memory_order_relaxed);
 	return (ssize_t)n;
@@ -132,9 +153,11 @@ int draft_file_resize(struct draft_file *f, uint64_t size, struct err *err)
 	int rc = begin_change(f, &bytes, err);
 	if (!rc)
 		rc = draft_resize(bytes, size, err);
-	if (!rc)
-		note_change(f);
-	return rc;
+	if (rc)
+		return rc;
+	end_loss(f, size, NOTHING_LOST);
+	note_change(f);
+	return 0;
 }
 
 int draft_file_allocate(struct draft_file *f, int mode, uint64_t offset, uint64_t n,

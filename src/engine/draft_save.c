@@ -11,6 +11,7 @@
 #include "draft_save.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,18 +119,30 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 
 /* ---- a commit ---- */
 
-/* Whether a commit would take away what lies beneath a draft that programs go on writing. */
-static int takes_base_away(const struct file_draft *d, bool is_last, struct draft_snapshot *s,
-			   bool *takes, struct err *err)
+/* What speaks against a commit, unless the draft is a complete HDF5 file:
+ *
+ * - A write has failed, and the bucket has a file of this name. It is better than a part of the new
+ *   one, which stays in the journal. The program knows: its write has returned the error.
+ * - What lies beneath would be taken away from programs that go on writing. This speaks against a
+ *   complete one, too. */
+static int check_snapshot(const struct file_draft *d, bool is_last, struct draft_snapshot *s,
+			  bool *waits, struct err *err)
 {
+	const uint64_t lost = d->seen[0] ? atomic_load(&d->lost_at) : NOTHING_LOST;
+	const bool takes = !is_last && d->base;
 	enum draft_signs signs;
 	char why[256];
-	*takes = false;
-	if (is_last || !d->base)
+	if (lost == NOTHING_LOST && !takes)
 		return 0;
 	int rc = draft_signs_read(draft_snapshot_source(s), &signs, why, sizeof(why), err);
-	*takes = !rc && signs != SIGNS_OTHER;
-	return rc;
+	if (rc)
+		return rc;
+	const bool lacks = lost != NOTHING_LOST && signs != SIGNS_CLOSED;
+	*waits = !is_last && (lacks || (takes && signs != SIGNS_OTHER));
+	if (*waits || !lacks)
+		return 0;
+	return err_errno(err, atomic_load(&d->lost_code),
+			 "it lacks a part, because a write at byte %" PRIu64 " has failed", lost);
 }
 
 static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool is_last,
@@ -148,7 +161,7 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		.cancelled = &d->t->cancelled,
 	};
 	struct commit_result result = {.kind = COMMIT_WAITS};
-	int rc = takes_base_away(d, is_last, s, waits, err);
+	int rc = check_snapshot(d, is_last, s, waits, err);
 	if (!rc && !*waits)
 		rc = draft_commit(&c, &result, err);
 	if (rc)

@@ -84,6 +84,7 @@ struct file_draft *file_draft_new(struct drafts *t, enum draft_kind kind)
 	d->saved = kind == DRAFT_CHANGE ? 0 : UINT64_MAX;
 	d->tried = d->waited = d->numbered = UINT64_MAX;
 	atomic_init(&d->mtime_ns, d->created_ns);
+	atomic_init(&d->lost_at, NOTHING_LOST);
 	atomic_init(&d->bytes, NULL);
 	pthread_mutex_init(&d->making, NULL);
 	return d;

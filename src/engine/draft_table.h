@@ -32,6 +32,8 @@
 
 struct engine;
 
+#define NOTHING_LOST UINT64_MAX
+
 struct file_draft {
 	struct drafts *t;
 	uint64_t version;
@@ -39,6 +41,10 @@ struct file_draft {
 	int64_t created_ns;
 	struct draft_base *base; /* of DRAFT_CHANGE; else NULL */
 	atomic_int_fast64_t mtime_ns;
+	/* Where a write has failed whose bytes nobody has written since; NOTHING_LOST: nowhere. And
+	 * the error code of that write. */
+	atomic_uint_fast64_t lost_at;
+	atomic_int lost_code;
 
 	pthread_mutex_t making;	       /* held while `bytes` is made, and while it is described */
 	_Atomic(struct draft *) bytes; /* NULL: nothing was changed yet. Set once */

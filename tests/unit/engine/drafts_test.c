@@ -385,6 +385,50 @@ static void a_full_journal_refuses_bytes(void **state)
 	table_end(&w);
 }
 
+/* A file of which a write has failed does not replace a file of the bucket, until the bytes that it
+ * lacks have been written, or cut off. */
+static void a_file_that_lacks_a_part_replaces_nothing(void **state)
+{
+	struct world w;
+	static char large[2 << 20];
+	table_begin(&w, false, 0);
+	drafts_free(w.e->drafts);
+	table_new(&w, 1 << 20);
+	struct engine_file *f = open_write(&w, "a", NEW);
+	put_text(f, 0, "old");
+	close_ok(f);
+	for (int i = 0; i < 3; i++) {
+		f = open_write(&w, "a", ENGINE_TRUNCATE);
+		put_text(f, 0, "new");
+		assert_int_equal(engine_pwrite(f, large, sizeof(large), 3, NULL), -ENOSPC);
+		if (i == 1)
+			put_text(f, 3, "er");
+		if (i == 2)
+			assert_int_equal(engine_resize(f, 2, NULL), 0);
+		assert_int_equal(engine_flush(f, NULL), 0);
+		engine_file_close(f);
+		world_check_object(&w, "a",
+				   i == 0   ? "old"
+				   : i == 1 ? "newer"
+					    : "ne",
+				   i == 0   ? 3
+				   : i == 1 ? 5
+					    : 2);
+		auto_free char *why = drafts_error(w.e->drafts, "a");
+		assert_int_equal(!!why, i == 0);
+		if (i == 0)
+			assert_non_null(strstr(why, "it lacks a part, because a write at byte 3"));
+	}
+	/* A new file is what the program has written, as on a disk. */
+	f = open_write(&w, "b", NEW);
+	put_text(f, 0, "b");
+	assert_int_equal(engine_pwrite(f, large, sizeof(large), 1, NULL), -ENOSPC);
+	close_ok(f);
+	world_check_object(&w, "b", "b", 1);
+	assert_int_equal(table_counts(&w).spool_used, 0);
+	table_end(&w);
+}
+
 /* ---- while a commit runs ---- */
 
 static struct engine_file *writer, *joined;
@@ -463,6 +507,7 @@ int main(void)
 		TEST(domains_can_be_replaced_but_not_changed),
 		TEST(without_a_journal_nothing_is_written),
 		TEST(a_full_journal_refuses_bytes),
+		TEST(a_file_that_lacks_a_part_replaces_nothing),
 		TEST(a_program_may_write_while_a_commit_runs),
 		TEST(a_draft_that_is_being_committed_can_be_opened),
 	};
