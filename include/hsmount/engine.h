@@ -69,13 +69,13 @@ struct engine_options {
 	bool no_filters;  /* render every dataset unfiltered */
 	bool allow_empty; /* accept a place that is not recognised as a bucket */
 	bool make_bucket; /* accept an empty place, which becomes a bucket by the first put */
-	/* engine_mkdir(), engine_rename() and so on change the bucket. An empty place is accepted.
-	 */
+	/* engine_open_write(), engine_mkdir(), engine_rename() and so on change the bucket. An
+	 * empty directory becomes a bucket. */
 	bool write;
-	const char *user; /* owner of new folders; required if write is set */
-	/* Required if write is set: the directory that keeps what programs write until the bucket
-	 * has it (doc/JOURNAL.md). Its parent must exist. And how many bytes it may keep; 0: half
-	 * of the free space. */
+	const char *user; /* owner of new folders and domains; required if write is set */
+	/* journal_dir, which is required if write is set: the directory that keeps what programs
+	 * write until the bucket has it (doc/JOURNAL.md). Its parent must exist. spool_size: how
+	 * many bytes it may keep; 0: half of the free space. */
 	const char *journal_dir;
 	uint64_t spool_size;
 	const char *debug_fault; /* injects failures into the store, for tests; NULL: none */
@@ -93,8 +93,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 /* Begins work in the background, such as commits that an earlier process has begun. Call it at most
  * once, when the process does not fork any more. An engine without write needs no call. */
 void engine_start(struct engine *e);
-/* All files must be closed. Deletes the storage of domains that were removed, for at most 15
- * seconds. */
+/* All files must be closed. Repeats failed commits, for at most 15 seconds. Then deletes the
+ * storage of domains that were removed, for at most 15 seconds. */
 void engine_close(struct engine *e);
 
 /* Splits "BUCKET/PATH". The bucket is the nearest directory, from the argument upwards, that has a
@@ -153,13 +153,13 @@ int64_t engine_seek(struct engine_file *f, uint64_t offset, int whence);
 
 /* ---- files that programs write ---- */
 
-/* A file that programs write is a draft, until it is committed: then the bucket has it, as a domain
- * if it is an HDF5 file that a domain can hold, otherwise as a plain object. All who write a name
- * share its draft. Who reads the name sees the last commit; a draft is seen by those who open it,
- * and by everybody if nothing else has its name.
+/* A file that programs write is a draft until it is committed. A commit stores an HDF5 file that a
+ * domain can hold as a domain, and any other file as a plain object. All callers that open a name
+ * for writing share its draft. engine_lookup() and engine_file_open() find what was committed last.
+ * They find the draft only if nothing else has its name.
  *
- * A draft lives until its last file is closed. A draft that could not be committed stays, with its
- * name and the attribute user.hsds.error, until it is committed, replaced or removed; after
+ * A draft exists until its last file is closed. If it could not be committed, it stays, with its
+ * name and the attribute user.hsds.error, until it is committed, replaced or removed. After
  * engine_close() the journal has it. */
 
 enum engine_open_flags {
@@ -185,7 +185,7 @@ bool engine_draft_stat(struct engine *e, const char *path, struct engine_stat *s
 bool engine_draft_stat_version(struct engine *e, uint64_t version, struct engine_stat *st);
 
 /* These functions need a file of engine_open_write(). Errors of changes: -ENOSPC, -EFBIG, -ENOMEM,
- * -EIO. Whatever they accept has room in the journal. They send no request. */
+ * -EIO. The journal has room for all that they accept. They send no request. */
 /* As pwrite(2): all n bytes, or an error. */
 ssize_t engine_pwrite(struct engine_file *f, const void *buf, size_t n, uint64_t offset,
 		      struct err *err);
@@ -193,15 +193,16 @@ int engine_resize(struct engine_file *f, uint64_t size, struct err *err);
 /* As fallocate(2). */
 int engine_allocate(struct engine_file *f, int mode, uint64_t offset, uint64_t n, struct err *err);
 
-/* For close(2) of a program that has written to the file. Commits the draft if it is complete: not
- * an HDF5 file that its library has not closed yet, or of which a part is missing. Then the result
- * is that of the commit. Otherwise 0. Blocks. */
+/* For close(2) of a program that has written to the file. If the draft is complete, commits it and
+ * returns the result of the commit; otherwise returns 0. An HDF5 file is complete if its library
+ * has closed it, no part of it is missing, and it is not damaged; any other file is always
+ * complete. Blocks. */
 int engine_flush(struct engine_file *f, struct err *err);
 /* As fsync(2). Commits the draft if it is complete; otherwise makes the journal durable. */
 int engine_sync(struct engine_file *f, struct err *err);
-/* engine_file_close() of the last file of engine_open_write() commits what is left, whether it is
- * complete or not: what cannot become a domain becomes a plain object. It blocks, and logs errors.
- */
+/* engine_file_close() of the last file of engine_open_write() commits the draft if it has changed
+ * since the last commit, whether it is complete or not. An HDF5 file that is not complete becomes a
+ * plain object. The call blocks, and logs errors. */
 
 /* Extended attributes (user.hsds.*), as getxattr(2) and listxattr(2): with size 0 they return the
  * length only. They fail with -ENODATA or -ERANGE, among others. */

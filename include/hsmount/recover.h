@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs have written to mounts and no bucket has: the drafts in a journal directory
- * (doc/JOURNAL.md). A draft can be listed, described, read and deleted, but not changed. The bucket
- * is not needed, except for bytes that only the bucket has.
+ * The drafts in a journal directory (doc/JOURNAL.md): files that programs wrote to a mount and that
+ * the bucket does not have. A draft can be listed, described, read and deleted, but not changed.
+ * The bucket is needed only for bytes that no program has written, and to delete what a commit has
+ * stored.
  *
- * An id of a draft may be shortened, as long as it is unique.
+ * The beginning of an id is enough if no other draft's id begins in the same way.
  *
- * One thread at a time for each struct. A function returns 0 or a count, or a negative errno with
+ * One thread at a time may use a struct. A function returns 0 or a count, or a negative errno with
  * the reason in *err, unless err is NULL.
  */
 #ifndef HSMOUNT_RECOVER_H
@@ -21,7 +22,8 @@
 
 struct engine_drafts;
 
-/* Opens a journal directory. Makes nothing: -ENOENT. -EPERM: it is not private. */
+/* Opens a journal directory. -ENOENT: it does not exist; -EPERM: it belongs to
+ * another user, or others have access to it. */
 int engine_drafts_open(const char *journal_dir, struct engine_drafts **out, struct err *err);
 void engine_drafts_close(struct engine_drafts *s); /* NULL is fine */
 
@@ -44,7 +46,7 @@ struct engine_draft_item {
 	int64_t created_ns; /* since the epoch; 0: not known */
 	const char *bucket; /* its name, as a command line takes it */
 	const char *path;   /* of the file in the mount */
-	const char *why;    /* it is in the journal, or cannot be read */
+	const char *why;    /* why it is in the journal, or cannot be read */
 };
 /* Calls fn for each draft, the oldest of each bucket first. bucket: NULL, or the only one whose
  * drafts are listed. A return value of fn that is not 0 ends the list and is returned. */
@@ -78,9 +80,9 @@ int engine_draft_read(struct engine_draft *d, void *buf, size_t n, uint64_t offs
 /* ---- deleting ---- */
 
 /* Deletes a draft. If a commit of it had begun, opens the bucket and deletes what the commit has
- * stored, as far as no domain can have it; line, which may be NULL, gets what was deleted and what
- * is left. Errors of the bucket are lines, too. Otherwise as engine_draft_open(). A draft that
- * cannot be read is deleted. */
+ * stored, except objects that a domain may have. Calls line, which may be NULL, with what was
+ * deleted and what is left, and with errors of the bucket. A draft that cannot be read is deleted,
+ * too. Otherwise fails as engine_draft_open(). */
 int engine_drafts_drop(struct engine_drafts *s, const char *id, const struct engine_options *bucket,
 		       void (*line)(void *arg, const char *line), void *arg, struct err *err);
 

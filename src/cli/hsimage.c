@@ -33,7 +33,7 @@ static const char help[] =
 	"                                  look for damage in domains or in an HDF5 file\n"
 	"  import FILE BUCKET/DOMAIN       store an HDF5 file as a new domain\n"
 	"  link FILE BUCKET/DOMAIN         make a domain of an HDF5 file without copying its data\n"
-	"  recover list|show|export|drop   files that mounts could not bring into a bucket\n"
+	"  recover list|show|export|drop   files that programs wrote and the bucket does not have\n"
 	"  help [COMMAND]                  this text, or more about a command\n"
 	"\n"
 	"PATH and DOMAIN are names as in a mount (\".h5\" is appended to domains without\n"
@@ -137,8 +137,9 @@ static const struct command_def {
 	 "       hsimage [OPTIONS] recover show ID\n"
 	 "       hsimage [OPTIONS] recover export [--force] ID FILE\n"
 	 "       hsimage [OPTIONS] recover drop [--yes] ID...\n"
-	 "Shows what programs wrote to mounts and no bucket has: drafts in the journal. Works\n"
-	 "without the bucket. An ID may be shortened.\n"
+	 "Shows, saves or deletes files that programs wrote to a mount and that the bucket does\n"
+	 "not have: drafts in the journal. The first digits of an ID are enough if they are "
+	 "unique.\n"
 	 "\n"
 	 "  list     a line for each draft: id, state, size, time (UTC), bucket, file, reason\n"
 	 "  show     describe a draft\n"
@@ -151,7 +152,7 @@ static const struct command_def {
 	 "  --force             replace FILE if it exists\n"
 	 "  -y, --yes           do not ask\n"
 	 "\n"
-	 "Exit status of list: 0 nothing waits, 1 something does.\n"},
+	 "Exit status of list: 0 no draft is left, 1 the list has a draft that is not in use.\n"},
 };
 enum { NCOMMANDS = sizeof(commands) / sizeof(commands[0]) };
 

@@ -542,7 +542,7 @@ int options_check(const struct options *o, struct err *err)
 		return err_set(err, -EINVAL,
 			       "cache_disk_size: nothing is kept on disk without cache_dir");
 	if (!o->engine.write && (o->engine.journal_dir || o->engine.spool_size))
-		return err_set(err, -EINVAL, "%s: nothing is written without rw",
+		return err_set(err, -EINVAL, "%s: requires the option rw",
 			       o->engine.journal_dir ? "journal_dir" : "spool_size");
 	return 0;
 }

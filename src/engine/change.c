@@ -484,8 +484,10 @@ static void move_draft(struct engine *e, const char *from, const char *to)
 		rc = drafts_rename(e->drafts, from, to, n, &why);
 	if (!rc)
 		return;
-	log_warning(e->log, "%s: what is being written stays under the old name of %s: %s", from,
-		    to, why.msg);
+	log_warning(e->log,
+		    "%s was renamed to %s, but what programs are writing to it keeps the old "
+		    "name: %s",
+		    from, to, why.msg);
 	drafts_detach(e->drafts, to);
 }
 

@@ -63,8 +63,8 @@ void drafts_start(struct drafts *t)
 	t->is_recovering = pthread_create(&t->recovery, NULL, recover, t) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!t->is_recovering)
-		log_warning(t->e->log, "cannot start a thread: the journal of earlier mounts is "
-				       "not looked at");
+		log_warning(t->e->log, "cannot start a thread: drafts of earlier mounts stay in "
+				       "the journal until the next mount");
 }
 
 static void stop_recovery(struct drafts *t)

@@ -321,7 +321,8 @@ int recover_find(struct engine_drafts *s, const char *id, struct recover_found *
 	if (!rc && !f.found)
 		rc = err_set(err, -ENOENT, "%s: there is no such draft in %s", id, s->path);
 	if (!rc && f.found > 1)
-		rc = err_set(err, -EINVAL, "%s: %u drafts have ids that begin like this", id,
+		rc = err_set(err, -EINVAL,
+			     "%s: %u drafts have ids that begin like this; give more digits", id,
 			     f.found);
 	if (!rc)
 		rc = open_journal(s, out->digits, &out->journal, err);

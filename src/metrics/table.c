@@ -162,10 +162,11 @@ const struct metrics_row metrics_rows[] = {
 	GAUGE("drafts", "failed", drafts.failed, "Files that could not be stored in the bucket."),
 	GAUGE("drafts", "left", drafts.left, "Files of earlier mounts in the journal."),
 	COUNTER("drafts", "written_bytes", drafts.bytes_written, "Bytes written to files."),
-	COUNTER("drafts", "commits", drafts.commits, "Files stored in the bucket."),
-	COUNTER("drafts", "commit_failures", drafts.commit_failures, "Attempts that failed."),
+	COUNTER("drafts", "commits", drafts.commits, "Commits that succeeded."),
+	COUNTER("drafts", "commit_failures", drafts.commit_failures, "Commits that failed."),
 	GAUGE("drafts", "spool_bytes", drafts.spool_used, "Bytes in the journal."),
-	GAUGE("drafts", "spool_size_bytes", drafts.spool_size, "Limit for these."),
+	GAUGE("drafts", "spool_size_bytes", drafts.spool_size,
+	      "Limit of the bytes in the journal."),
 	GAUGE("domains", "images", images, "Images of domains in memory, open or not."),
 };
 const size_t metrics_nrows = sizeof(metrics_rows) / sizeof(metrics_rows[0]);

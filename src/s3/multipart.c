@@ -2,11 +2,11 @@
 /*
  * Puts of large objects, in parts:
  *
- *   POST ?uploads                              the server names the upload
- *   PUT ?partNumber=N&uploadId=…, for each     parts.c: the server answers with the ETag of the
- * part HEAD, and a listing if necessary           only with a condition POST ?uploadId=… the object
- * appears; the body names all parts DELETE ?uploadId=…                         only after an error:
- * the parts are removed
+ * - POST ?uploads: the server names the upload.
+ * - PUT ?partNumber=N&uploadId=…, for each part (parts.c): the server answers with its ETag.
+ * - HEAD, and a listing if necessary: only with a condition.
+ * - POST ?uploadId=…: the object appears. The body names all parts.
+ * - DELETE ?uploadId=…: only after an error. The parts are removed.
  *
  * All of this runs in a thread of its own, which waits for the answers. Servers differ in the
  * conditions that they support for the last request, so the condition is compared before it.

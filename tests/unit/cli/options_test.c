@@ -130,8 +130,8 @@ static void options_that_need_others(void **state)
 		 "cache_disk_size: nothing is kept on disk without cache_dir"},
 		{"rw,journal_dir=/j,spool_size=1M", ""},
 		{"journal_dir=/j,ro,rw", ""},
-		{"journal_dir=/j", "journal_dir: nothing is written without rw"},
-		{"rw,spool_size=1M,ro", "spool_size: nothing is written without rw"},
+		{"journal_dir=/j", "journal_dir: requires the option rw"},
+		{"rw,spool_size=1M,ro", "spool_size: requires the option rw"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct options o;
