@@ -16,28 +16,11 @@
 #include <h5/superblock.h>
 
 enum {
-	USER_BLOCK_MIN = 512,
 	/* In the status of the superblock. Old libraries leave both in closed files, and newer
 	 * ones, which clear the first when they close a file, never set the second. */
 	OPEN_FOR_WRITING = 1,
 	IS_CONSISTENT = 2,
 };
-
-/* Finds the superblock: at the start, or after a user block of 512 * 2^n bytes. *found: it exists.
- */
-static int find_superblock(struct source *s, uint64_t *at, bool *found, struct err *err)
-{
-	uint8_t bytes[H5_SIGNATURE_LEN];
-	*found = false;
-	for (*at = 0; *at < s->size && s->size - *at >= sizeof(bytes);
-	     *at = *at ? *at * 2 : USER_BLOCK_MIN) {
-		int rc = source_read(s, *at, bytes, sizeof(bytes), err);
-		*found = !rc && h5_is_signature(bytes);
-		if (rc || *found || *at > UINT64_MAX / 2)
-			return rc;
-	}
-	return 0;
-}
 
 /* The size that the superblock at `at` records for the file. */
 static bool recorded_size(const struct h5_superblock *sb, uint64_t at, uint64_t *size)
@@ -76,7 +59,7 @@ int draft_signs_read(struct source *s, enum draft_signs *out, char *why, size_t 
 	bool found;
 	*out = SIGNS_OTHER;
 	why[0] = '\0';
-	int rc = find_superblock(s, &at, &found, err);
+	int rc = h5_superblock_find(s, &at, &found, err);
 	if (rc || !found)
 		return rc;
 	const size_t n = (size_t)min_u64(s->size - at, sizeof(raw));

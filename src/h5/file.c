@@ -34,26 +34,10 @@
 #include "sohm.h"
 
 enum {
-	USER_BLOCK_MIN = 512,
 	ARENA_LIMIT = 128 << 20,
 	DRIVER_NAME = 8,
 	DRIVER_BLOCK_HEAD = 16,
 };
-
-/* Finds the first offset with the signature of a superblock. */
-static int find_superblock(struct source *s, uint64_t *at, struct err *err)
-{
-	uint8_t found[H5_SIGNATURE_LEN];
-	for (*at = 0; *at < s->size && s->size - *at >= sizeof(found);
-	     *at = *at ? *at * 2 : USER_BLOCK_MIN) {
-		int rc = source_read(s, *at, found, sizeof(found), err);
-		if (rc || h5_is_signature(found))
-			return rc;
-		if (*at > UINT64_MAX / 2)
-			break;
-	}
-	return err_set(err, -EIO, "superblock: not an HDF5 file");
-}
 
 static int decode_table(struct h5_file *f, const struct h5_msg *m, struct err *err)
 {
@@ -201,9 +185,12 @@ int h5_file_open(struct h5_file *f, struct source *s, struct err *err)
 {
 	uint8_t raw[H5_SUPERBLOCK_MAX];
 	struct h5_superblock sb;
-	uint64_t at = 0;
+	uint64_t at;
+	bool found;
 	*f = h5_file_of(s);
-	int rc = find_superblock(s, &at, err);
+	int rc = h5_superblock_find(s, &at, &found, err);
+	if (!rc && !found)
+		rc = err_set(err, -EIO, "superblock: not an HDF5 file");
 	if (rc)
 		return rc;
 	const size_t n = (size_t)min_u64(s->size - at, sizeof(raw));

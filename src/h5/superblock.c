@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Superblock (Spec II.A). Pure functions. The tables are for sizes of offsets and lengths of 8
- * bytes. Addresses have the size of offsets; the name offset has the size of lengths.
+ * Superblock (Spec II.A). Pure functions, but for the source. The tables are for sizes of offsets
+ * and lengths of 8 bytes. Addresses have the size of offsets; the name offset has the size of
+ * lengths.
  *
  * Versions 0 and 1 (version 1 has four more bytes at +24):
  *   +0  8   signature                        +16 u16  group leaf node K
@@ -27,6 +28,7 @@
 #include <string.h>
 
 #include <base/checksum.h>
+#include <base/source.h>
 #include <h5/superblock.h>
 
 #include "msg.h"
@@ -176,5 +178,20 @@ int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err 
 		return err_set(err, -EIO, "superblock: a K of a B-tree is 0");
 	if (sb->root == H5_UNDEF)
 		return err_set(err, -EIO, "superblock: there is no root group");
+	return 0;
+}
+
+int h5_superblock_find(struct source *s, uint64_t *at, bool *found, struct err *err)
+{
+	enum { USER_BLOCK_MIN = 512 };
+	uint8_t bytes[H5_SIGNATURE_LEN];
+	*found = false;
+	for (*at = 0; *at < s->size && s->size - *at >= sizeof(bytes);
+	     *at = *at ? *at * 2 : USER_BLOCK_MIN) {
+		int rc = source_read(s, *at, bytes, sizeof(bytes), err);
+		*found = !rc && h5_is_signature(bytes);
+		if (rc || *found || *at > UINT64_MAX / 2)
+			return rc;
+	}
 	return 0;
 }

@@ -4,7 +4,6 @@
 
 #include <base/fd.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,25 +18,10 @@ bool journal_is_of(const char *digits, const char *bucket)
 	return level_of_bucket(bucket, expected, NULL) == 0 && strcmp(digits, expected) == 0;
 }
 
-/* Appends the names of the directories of buckets, LEVEL_DIGITS bytes each. */
-static int read_names(int version, struct bytes *names)
+/* Appends the name of a directory of a bucket, LEVEL_DIGITS bytes. */
+static int add_name(void *ctx, const char *name)
 {
-	const int fd = openat(version, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-	int rc = 0;
-	if (!stream) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	errno = 0;
-	for (const struct dirent *e; rc == 0 && (e = readdir(stream)); errno = 0)
-		if (level_is_bucket(e->d_name))
-			rc = bytes_append(names, e->d_name, LEVEL_DIGITS);
-	rc = rc ? rc : -errno;
-	closedir(stream);
-	return rc;
+	return level_is_bucket(name) ? bytes_append(ctx, name, LEVEL_DIGITS) : 0;
 }
 
 static int pass(int version, const char *digits,
@@ -67,7 +51,7 @@ int journal_buckets(const char *path, int (*fn)(void *ctx, const struct journal_
 		err_copy(err, &why);
 		return version;
 	}
-	int rc = read_names(version, &names);
+	int rc = file_each_name(version, add_name, &names);
 	if (rc)
 		return err_errno(err, rc, "journal directory %s", path);
 	for (size_t at = 0; rc == 0 && at < names.len; at += LEVEL_DIGITS)

@@ -2,6 +2,7 @@
 /* See file.h. */
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -70,5 +71,24 @@ int file_open_dir(int parent, const char *name)
 	if (rc == 0)
 		return fd;
 	close(fd);
+	return rc;
+}
+
+int file_each_name(int dir, file_name_fn *fn, void *ctx)
+{
+	const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+	int rc = 0;
+	if (!stream) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	errno = 0;
+	for (const struct dirent *e; rc == 0 && (e = readdir(stream)); errno = 0)
+		rc = fn(ctx, e->d_name);
+	rc = rc ? rc : -errno;
+	closedir(stream);
 	return rc;
 }

@@ -16,5 +16,8 @@ int file_read(int fd, uint64_t offset, void *buf, size_t n, size_t *got);
 /* Opens a directory below another one (AT_FDCWD: a path). A symbolic link is refused with -ELOOP,
  * one of another owner with -EPERM, one that others can access with -EACCES. */
 int file_open_dir(int parent, const char *name);
+/* Calls fn with each name in a directory. A result other than 0 ends the walk and is returned. */
+typedef int file_name_fn(void *ctx, const char *name);
+int file_each_name(int dir, file_name_fn *fn, void *ctx);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include <base/fd.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -167,36 +166,31 @@ static bool has_suffix(const char *name, const char *suffix)
 	       strcmp(name + JOURNAL_ID - 1, suffix) == 0;
 }
 
-/* Appends the ids in a directory, JOURNAL_ID bytes each. */
-static int read_ids(int dir, bool delete_leftovers, struct bytes *ids)
+/* Appends an id, JOURNAL_ID bytes. */
+static int add_id(void *ctx, const char *name)
 {
-	const int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-	int rc = 0;
-	if (!stream) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	errno = 0;
-	for (const struct dirent *e; rc == 0 && (e = readdir(stream)); errno = 0) {
-		const char *name = e->d_name;
-		if (place_is_id(name))
-			rc = bytes_append(ids, name, JOURNAL_ID);
-		else if (delete_leftovers &&
-			 (has_suffix(name, PLACE_NEW) || has_suffix(name, PLACE_DROPPED)))
-			place_delete(dir, name);
-	}
-	rc = rc ? rc : -errno;
-	closedir(stream);
-	return rc;
+	return place_is_id(name) ? bytes_append(ctx, name, JOURNAL_ID) : 0;
+}
+
+struct found {
+	int dir;
+	struct bytes *ids;
+};
+
+/* Besides, deletes what is left of a draft that was being made or deleted. */
+static int add_id_or_delete(void *ctx, const char *name)
+{
+	const struct found *l = ctx;
+	if (has_suffix(name, PLACE_NEW) || has_suffix(name, PLACE_DROPPED))
+		place_delete(l->dir, name);
+	return add_id(l->ids, name);
 }
 
 static int read_guarded(struct journal *j, struct bytes *ids)
 {
 	auto_close int guard = place_guard(j);
-	return guard < 0 ? guard : read_ids(j->dir, true, ids);
+	struct found found = {.dir = j->dir, .ids = ids};
+	return guard < 0 ? guard : file_each_name(j->dir, add_id_or_delete, &found);
 }
 
 typedef int item_fn(void *ctx, const struct journal_item *item);
@@ -270,7 +264,7 @@ static int list_aside(const struct journal *j, item_fn *fn, void *ctx)
 	auto_close int aside = file_open_dir(j->dir, PLACE_ASIDE);
 	if (aside < 0)
 		return aside == -ENOENT ? 0 : aside;
-	int rc = read_ids(aside, false, &ids);
+	int rc = file_each_name(aside, add_id, &ids);
 	for (size_t at = 0; rc == 0 && at < ids.len; at += JOURNAL_ID)
 		rc = list_one_aside(aside, (const char *)ids.data + at, fn, ctx);
 	return rc;

@@ -12,7 +12,6 @@
 
 #include <base/fd.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -202,25 +201,10 @@ static bool is_name(const char *name)
 	       strcmp(name + JOURNAL_ID - 1, SUFFIX) == 0;
 }
 
-/* Appends the names of all files, NAME bytes each. */
-static int read_names(const struct leftovers *l, struct bytes *names)
+/* Appends the name of a file, NAME bytes. */
+static int add_name(void *ctx, const char *name)
 {
-	const int fd = openat(l->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-	int rc = 0;
-	if (!stream) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	errno = 0;
-	for (const struct dirent *e; !rc && (e = readdir(stream)); errno = 0)
-		if (is_name(e->d_name))
-			rc = bytes_append(names, e->d_name, NAME);
-	rc = rc ? rc : -errno;
-	closedir(stream);
-	return rc;
+	return is_name(name) ? bytes_append(ctx, name, NAME) : 0;
 }
 
 /* -EBUSY: its process lives; -ENOENT: another one has taken it over. */
@@ -316,7 +300,7 @@ int leftovers_take(struct leftovers *l, entry_fn *fn, void *ctx, struct leftover
 {
 	auto_bytes struct bytes names = {0};
 	*out = (struct leftovers_taken){0};
-	int rc = read_names(l, &names), first = 0;
+	int rc = file_each_name(l->dir, add_name, &names), first = 0;
 	if (rc)
 		return err_errno(err, rc, "cannot list the journal");
 	for (size_t at = 0; at < names.len; at += NAME) {

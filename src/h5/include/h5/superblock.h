@@ -28,6 +28,10 @@ void h5_superblock_encode(struct emit *e, const struct h5_superblock *sb);
 /* -EOPNOTSUPP: also for sizes of addresses or lengths other than 2, 4 and 8. */
 int h5_superblock_decode(struct cursor *c, struct h5_superblock *sb, struct err *err);
 
+struct source;
+/* Finds the superblock: at the start, or after a user block of 512 * 2^n bytes. Fails only as the
+ * source does. */
+int h5_superblock_find(struct source *s, uint64_t *at, bool *found, struct err *err);
 /* Whether H5_SIGNATURE_LEN bytes are the signature of a superblock. */
 bool h5_is_signature(const uint8_t *bytes);
 
