@@ -36,8 +36,9 @@ struct parts_server {
 	/* Set by the test: the status of the n-th request (from 1) of a kind, 0: none fails. */
 	enum upload_request fails;
 	unsigned int first, last, status;
-	bool loses_end; /* the failing UPLOAD_END has made the object all the same */
-	bool exists;	/* the object has these parts: n of them, `size` bytes */
+	bool holds_first; /* the first part is not read before a second one has arrived */
+	bool loses_end;	  /* the failing UPLOAD_END has made the object all the same */
+	bool exists;	  /* the object has these parts: n of them, `size` bytes */
 	unsigned int n;
 	uint64_t size;
 	pthread_mutex_t lock;
@@ -46,7 +47,7 @@ struct parts_server {
 	unsigned int running, most; /* parts at once */
 	uint64_t length[PARTS_MAX];
 	uint8_t first_byte[PARTS_MAX];
-	pthread_cond_t ended;
+	pthread_cond_t changed;
 	unsigned int connections;
 };
 
@@ -76,6 +77,17 @@ static inline enum upload_request parts_kind(const char *head)
 	return strstr(head, "?uploads") ? UPLOAD_BEGIN : UPLOAD_END;
 }
 
+/* For at most ten seconds. */
+static inline void parts_wait_for_second_locked(struct parts_server *s)
+{
+	struct timespec end;
+	int rc = 0;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	while (rc == 0 && s->requests[UPLOAD_PART] < 2)
+		rc = pthread_cond_timedwait(&s->changed, &s->lock, &end);
+}
+
 /* Counts the request. Returns the status with which it fails, or 0. */
 static inline unsigned int parts_count(struct parts_server *s, enum upload_request kind)
 {
@@ -86,6 +98,10 @@ static inline unsigned int parts_count(struct parts_server *s, enum upload_reque
 	const bool fails = s->status && kind == s->fails && n >= s->first && n <= s->last;
 	if (kind == UPLOAD_END && (!fails || s->loses_end))
 		s->exists = true;
+	if (kind == UPLOAD_PART && n == 2)
+		pthread_cond_broadcast(&s->changed);
+	if (kind == UPLOAD_PART && n == 1 && s->holds_first)
+		parts_wait_for_second_locked(s);
 	pthread_mutex_unlock(&s->lock);
 	return fails ? s->status : 0;
 }
@@ -192,7 +208,7 @@ static inline void *parts_connection(void *arg)
 	free(c);
 	pthread_mutex_lock(&s->lock);
 	s->connections--;
-	pthread_cond_signal(&s->ended);
+	pthread_cond_signal(&s->changed);
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
@@ -219,7 +235,7 @@ static inline void parts_start(struct parts_server *s)
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t n = sizeof(at);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->ended, NULL);
+	pthread_cond_init(&s->changed, NULL);
 	s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(listen(s->fd, 64), 0);
@@ -234,9 +250,9 @@ static inline void parts_stop(struct parts_server *s)
 	pthread_join(s->thread, NULL);
 	pthread_mutex_lock(&s->lock);
 	while (s->connections)
-		pthread_cond_wait(&s->ended, &s->lock);
+		pthread_cond_wait(&s->changed, &s->lock);
 	pthread_mutex_unlock(&s->lock);
-	pthread_cond_destroy(&s->ended);
+	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	close(s->fd);
 }

@@ -35,7 +35,7 @@ static void stop(struct upload *u)
 
 static void test_all_parts_are_sent(void **state)
 {
-	struct upload u = {0};
+	struct upload u = {.server = {.holds_first = true}};
 	start(&u, STORE_S3_VERIFY_NEVER);
 	if (put(&u))
 		fail_msg("%s", u.err.msg);
