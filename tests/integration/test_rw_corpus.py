@@ -33,6 +33,7 @@ class Source:
         self.path, self.name, self.h5diff = os.fspath(path), name, h5diff
         self.domain = f"home/{name}.h5"
         self.importable = None
+        self.kept = "" # user.hsds.kept in the mount that was written to
 
     def __str__(self):
         return self.name
@@ -103,9 +104,11 @@ def differences(source, shown, bucket):
     if not rwmounts.is_domain(shown):
         if not filecmp.cmp(source.path, shown, False):
             return ["another plain object"]
-        if source.importable:
-            return ["kept, but it can be imported: " +
-                    str(rwmounts.attribute(shown, "user.hsds.kept"))]
+        # An old library has left bytes behind the end. A file that is being written looks like this,
+        # too, so it is kept as it is.
+        has_tail = "but its superblock says" in source.kept
+        if source.importable and not has_tail:
+            return ["kept, but it can be imported: " + source.kept]
         return []
     if not source.importable:
         return ["a domain, but it cannot be imported"]
@@ -138,8 +141,8 @@ def test_copies(pytestconfig, request, tmp_path, kind):
             shutil.copyfile(source.path, m.file(source.domain))
         for source in sources:
             shown = m.file(source.domain)
-            if not rwmounts.is_domain(shown) and rwmounts.opens(shown) and \
-                    not rwmounts.attribute(shown, "user.hsds.kept"):
+            source.kept = rwmounts.attribute(shown, "user.hsds.kept") or ""
+            if not rwmounts.is_domain(shown) and rwmounts.opens(shown) and not source.kept:
                 problems.append(f"{source}: kept without a reason")
     assert rwmounts.journal_entries(m.journal) == []
     with mounts.Mount(bucket, tmp_path) as m:

@@ -276,7 +276,7 @@ def test_bucket_is_away(case):
         if not failed:
             assert case.end(n, {"new"})[1] == []
             return
-        assert "rror" in m.log()
+        assert "is not in the bucket" in m.log() or not left, m.log()
         after, still = case.end(n, {"old", "new"})
         assert still == []
         assert after == ("new" if left else "old"), (n, left)
@@ -322,6 +322,9 @@ def test_killed_at_each_write(sources, first, tmp_path, name, old):
             if committed.exists():
                 assert rwmounts.file_differences(committed, m.file("home", old)) == []
         left = rwmounts.journal_entries(m.journal)
+        if number == PIECES + 1: # committed by fsync, and not changed since
+            assert left == []
+            continue
         assert len(left) == 1
         saved = where / "saved"
         run(HSIMAGE, "recover", "export", "--journal-dir", m.journal,

@@ -104,7 +104,7 @@ def test_a_domain_without_extension_and_its_catalogs(own, mount):
     own.put(f"home/deep/.{own.domains[0].objects[1].id}.chunks.txt", b"0 etag 1 2\n")
     m = mount(own.root)
     assert sorted(os.listdir(m.file("home"))) == ["deep.h5", "forms.h5", "new.h5"]
-    assert not os.path.exists(m.file("home/deep"))
+    assert os.path.isfile(m.file("home/deep"))
     own.put("home/deep/more/x", b"x")
     m = mount(own.root)
     assert os.listdir(m.file("home/deep")) == ["more"]
