@@ -104,8 +104,8 @@ def differences(source, shown, bucket):
     if not rwmounts.is_domain(shown):
         if not filecmp.cmp(source.path, shown, False):
             return ["another plain object"]
-        # An old library has left bytes behind the end. A file that is being written looks like this,
-        # too, so it is kept as it is.
+        # An old library has left bytes behind the end. A file that is being written looks like
+        # this, too, so it is kept as it is.
         has_tail = "but its superblock says" in source.kept
         if source.importable and not has_tail:
             return ["kept, but it can be imported: " + source.kept]
