@@ -68,9 +68,9 @@ static void keep_line(void *ctx, const char *line)
 
 /* ---- the bucket ---- */
 
-/* The nearest folder above a path that has a document. A name that is cached is believed even if it
- * is stale: at worst a document is put that exists, or one is missing, which only listings of the
- * service need. */
+/* The nearest folder above a path that has a document. A cached name is used even if it is stale.
+ * At worst a document is put that exists, or one is missing, which only listings of the service
+ * need. */
 static int find_folder(struct draft_put *p, const char *path, struct import_commit *c,
 		       struct err *err)
 {

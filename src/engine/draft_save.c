@@ -6,7 +6,7 @@
  *
  * If an object lies beneath a draft, a commit may put a domain in its place. What lies beneath can
  * no longer be read then. So an HDF5 file of this kind is committed when nobody writes it any more,
- * and who opens it meanwhile waits.
+ * and opening it meanwhile waits.
  */
 #include "draft_save.h"
 

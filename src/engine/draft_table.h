@@ -66,7 +66,7 @@ struct file_draft {
 	bool alone;	/* nothing else has the name */
 	bool conflict;	/* the bucket has got something else under the name */
 	bool is_left;	/* it stays in the journal */
-	bool is_ending; /* who opens it waits for the end of its commit */
+	bool is_ending; /* opening it waits for the end of its commit */
 	int failure;	/* of the last commit; 0: it has not failed */
 	char *why;
 	struct file_draft *next; /* in `aside` */
