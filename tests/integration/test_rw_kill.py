@@ -139,9 +139,9 @@ class Case:
         """"old", "new", or what it is instead. A mount finishes commits in the background, so the
         file can change between two comparisons. A directory cannot have an object and a domain of
         one name, so if one replaces the other, the name is missing for a moment. And a request
-        of this test may be the one that fails."""
+        of this test may be the one that fails: the daemon remembers that for a second."""
         shown, found = m.file("home", self.path), None
-        for _ in range(20):
+        for _ in range(200):
             with contextlib.suppress(OSError):
                 for name, expected in (("new", self.new), ("old", self.old)):
                     if expected and (found := rwmounts.file_differences(expected, shown)) == []:
