@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draft_commit.h"
-#include "store_stack.h"
+#include <engine/draft_commit.h>
+#include <engine/store_stack.h>
 
 /* For the lists of what was written: as much as a mount may always use for them. */
 static const uint64_t memory_max = UINT64_C(512) << 20;

@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
+
 #include "internal.h"
 
 /* If the number of the last commit is lost with the map, as many are tried. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "draft_beneath.h"
+#include <engine/draft_beneath.h>
 
 struct engine_draft {
 	struct recover_found found;

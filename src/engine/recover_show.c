@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include <h5file/h5file.h>
-
-#include "draft_commit.h"
-#include "draft_signs.h"
+#include <engine/draft_commit.h>
+#include <engine/draft_signs.h>
 
 struct show {
 	struct engine_drafts *s;

@@ -6,11 +6,11 @@
 #ifndef ENGINE_DRAFT_BENEATH_H
 #define ENGINE_DRAFT_BENEATH_H
 
-#include "internal.h"
+#include <hsmount/engine.h>
 
 #include <overlay/draft.h>
 
-#include "raw_object.h"
+struct raw_object;
 
 /* Zero-initialised, it is closed: reads fail with -EIO. */
 struct old_object {

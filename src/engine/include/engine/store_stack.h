@@ -6,8 +6,9 @@
 #include <hsmount/engine.h>
 
 #include <base/str.h>
-#include <http/stats.h>
 #include <store/store.h>
+
+struct http_stats;
 
 /* Splits "s3://bucket[/prefix]". The caller frees both; *prefix is NULL if there is none. -EINVAL,
  * -ENOMEM. */

@@ -7,7 +7,7 @@
 
 #include <domain/files.h>
 
-#include "store_stack.h"
+#include <engine/store_stack.h>
 
 struct files;
 
