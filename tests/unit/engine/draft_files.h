@@ -36,6 +36,14 @@ static inline void world_write_file(struct world *w, const char *file)
 	free(bytes);
 }
 
+/* An engine, and a new file with the content of an HDF5 file. */
+static inline void world_begin_file(struct world *w, const char *name, const char *file)
+{
+	world_begin(w, false, 0);
+	world_draft(w, name);
+	world_write_file(w, file);
+}
+
 /* Looks a name up as a program does. The caller unrefs. */
 static inline struct names_node *world_find(struct world *w, const char *name)
 {

@@ -162,6 +162,14 @@ static inline void world_write(struct world *w, const void *bytes, size_t n)
 	assert_int_equal(draft_write(w->draft, 0, bytes, n, NULL), 0);
 }
 
+/* An engine, and a new file with a text. */
+static inline void world_begin_text(struct world *w, const char *name, const char *text)
+{
+	world_begin(w, false, 0);
+	world_draft(w, name);
+	world_write(w, text, strlen(text));
+}
+
 /* Commits with a number, and describes the draft as the caller of draft_commit() does. */
 static inline int world_commit_as(struct world *w, uint32_t number, bool is_last)
 {
