@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static void open_rw(struct bucket *b, double ttl)
+static void open_rw_with(struct bucket *b, double ttl, const char *fault)
 {
 	static char journal[128];
 	struct engine_options opt;
@@ -15,7 +15,13 @@ static void open_rw(struct bucket *b, double ttl)
 	opt.write = true;
 	opt.user = "ann";
 	opt.journal_dir = journal;
+	opt.debug_fault = fault;
 	bucket_open_as(b, opt);
+}
+
+static void open_rw(struct bucket *b, double ttl)
+{
+	open_rw_with(b, ttl, NULL);
 }
 
 static int move(struct bucket *b, const char *from, const char *to)
@@ -169,6 +175,26 @@ static void new_names_are_checked(void **state)
 	assert_int_equal(move(b, "a.h5", name), 0);
 }
 
+/* A bucket that is full takes the document of a directory only after an entry is removed. */
+static void removing_makes_room(void **state)
+{
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "with/a.h5");
+	bucket_put(b, "without/b", "text");
+	bucket_folder(b, "upper/lower");
+	/* The first request for a document is the look-up, the second one the put. */
+	open_rw_with(b, 1000,
+		     "fail:2:ENOSPC@with/.domain.json,fail:2+:EDQUOT@without/.domain.json,"
+		     "fail:2:ENOSPC@upper/.domain.json");
+	assert_int_equal(engine_unlink(b->engine, "with/a.h5", NULL), 0);
+	assert_true(has(b, "with/.domain.json"));
+	assert_int_equal(engine_unlink(b->engine, "without/b", NULL), 0);
+	assert_false(has(b, "without"));
+	assert_int_equal(engine_rmdir(b->engine, "upper/lower", NULL), 0);
+	assert_true(has(b, "upper/.domain.json"));
+	assert_list(b, "upper", "");
+}
+
 /* The journal is beside the bucket. */
 static int teardown(void **state)
 {
@@ -188,6 +214,7 @@ int main(void)
 		TEST(what_has_the_name_stays),
 		TEST(absent_names_are_not_looked_up_again),
 		TEST(new_names_are_checked),
+		TEST(removing_makes_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,18 @@ const struct tree *h5file_tree(const struct h5file *f);
  */
 struct tree *h5file_edit_tree(struct h5file *f);
 
+/* What tells an object from another one whose header was at the same address before. */
+struct h5file_header {
+	uint64_t addr;	  /* of the object header, relative to the base address */
+	uint8_t version;  /* of the object header: 1 or 2 */
+	int64_t birth_ns; /* birth time; 0: the header has none, as all headers of version 1 */
+};
+/* False: there is no such object, or its header or what belongs to it is damaged. Any thread. */
+bool h5file_header(const struct h5file *f, uint32_t number, struct h5file_header *out);
+/* The object, broken or not, whose header is at an address; OBJECT_NONE: there is none. Any thread.
+ */
+uint32_t h5file_at(const struct h5file *f, uint64_t addr);
+
 /* A problem: something that is damaged, or that could not be decoded. */
 enum h5file_severity {
 	H5FILE_DAMAGED,	    /* the file contradicts the specification */

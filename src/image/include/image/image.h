@@ -79,6 +79,8 @@ struct image_layout {
 };
 /* The layout of the i-th dataset in the order of the tree. False: there are no more. */
 bool image_layout(const struct image *img, uint32_t i, struct image_layout *out);
+/* The address of the header of an object of the tree. UINT64_MAX: the object is not in the file. */
+uint64_t image_header(const struct image *img, uint32_t number);
 /* The file name that an external link to a domain has in the file. -ENAMETOOLONG. */
 int image_external_file(const struct image *img, const char *domain, char *file, size_t room);
 /* The path in the mount to which an external link to a domain leads, from a file in the directory
