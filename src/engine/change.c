@@ -307,7 +307,8 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	int rc = store_failure(&get->answer, err);
 	if (!rc && store_absence(&get->answer))
 		rc = err_set(err, -ESTALE, "%s: it was deleted", m->from);
-	if (!rc)
+	strcpy(note, get->answer.note);
+	if (!rc && !get->answer.has_note)
 		rc = names_note(e->names, m->source, note, err);
 	/* A domain would hide the object. */
 	if (!rc && m->target && m->target->kind == NAMES_DOMAIN)

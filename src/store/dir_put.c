@@ -165,7 +165,8 @@ static void write_note(const struct dir_store *d, int fd, const struct store_req
 	if (!req->note || fsetxattr(fd, DIR_NOTE, req->note, strlen(req->note), 0) == 0 ||
 	    errno == EOPNOTSUPP)
 		return;
-	err_errno(&err, -errno, "object %s: it is stored without its note", req->key);
+	err_errno(&err, -errno, "object %s: it is stored without the attribute " DIR_NOTE,
+		  req->key);
 	log_warning(d->base.env->log, "%s", err.msg);
 }
 

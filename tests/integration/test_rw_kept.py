@@ -242,5 +242,5 @@ def test_a_directory_without_attributes(ramfs, tmp_path, body):
         assert reason(m, "a.h5") is None
         os.rename(m.file("home/a.h5"), m.file("home/b.h5"))
         assert reason(m, "b.h5") is None
-        assert "note" not in m.log()
+        assert "user.hsmount.kept" not in m.log()
     assert (root / "home/b.h5").read_bytes() == body
