@@ -8,7 +8,8 @@
  *   the next draft_seal()    copies the newest layer into the one below
  *
  * So a draft has one layer, unless programs write while a commit reads. If there is no room for the
- * copy, the layers remain as they are, up to LAYERS_MAX.
+ * copy, the layers remain as they are, up to LAYERS_MAX. While there is a plan, the layer of its
+ * snapshot remains as it is: nothing is copied into it, and a change begins a new one.
  */
 #include "draft_internal.h"
 
@@ -124,7 +125,7 @@ static int fold(struct draft *d, struct err *err)
 
 static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 {
-	while (d->layers.n > 1 && !d->recovered && fold(d, NULL) == 0)
+	while (d->layers.n > 1 && !d->recovered && !d->keeps && fold(d, NULL) == 0)
 		;
 	const uint64_t changes = atomic_load(&d->changed);
 	if (!d->recovered && d->sealed_changes != changes) {
@@ -176,7 +177,7 @@ void draft_snapshot_close(struct draft_snapshot *s)
 	struct draft *d = s->draft;
 	pthread_rwlock_wrlock(&d->changes);
 	d->snapshot = NULL;
-	d->sealed = false;
+	d->sealed = d->sealed && d->keeps;
 	pthread_rwlock_unlock(&d->changes);
 	free(s);
 }
