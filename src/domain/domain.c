@@ -21,6 +21,7 @@ void domain_unref(struct domain *d)
 	domain_forget_tables(d);
 	domain_references_release(d);
 	domain_rechecks_release(d);
+	domain_versions_release(d);
 	store_page_release(&d->listing);
 	free(d->chunks);
 	free(d->path);
@@ -105,6 +106,20 @@ int domain_object_key(const struct domain *d, uint32_t number, char *key, size_t
 {
 	const char *etag;
 	return d->schema->object_key(d->space, number, key, room, &etag);
+}
+
+const char *domain_object_version(const struct domain *d, uint32_t number, const void **text,
+				  size_t *len)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const char *etag = "";
+	*text = NULL;
+	*len = 0;
+	if (number >= tree_numbers(d->tree))
+		return etag;
+	d->schema->object_key(d->space, number, key, sizeof(key), &etag);
+	*text = d->schema->object_text(d->space, number, len);
+	return etag;
 }
 
 int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, char *key,
