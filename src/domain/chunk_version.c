@@ -159,35 +159,12 @@ int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uin
 	return err_set(err, -ESTALE, "changed since it was read first");
 }
 
-static void get_kept(struct domain *d, uint32_t dataset, uint64_t chunk, char etag[STORE_ETAG_MAX])
+void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
+			 char etag[STORE_ETAG_MAX])
 {
 	const struct version_key key = {.dataset = dataset, .chunk = chunk};
 	pthread_mutex_lock(&d->versions.lock);
 	const struct chunk_version *v = find_locked(d, &key);
-	if (v)
-		strcpy(etag, v->etag);
+	strcpy(etag, v ? v->etag : "");
 	pthread_mutex_unlock(&d->versions.lock);
-}
-
-int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
-			 char etag[STORE_ETAG_MAX], bool *absent)
-{
-	const struct tree_object *t =
-		dataset < tree_numbers(d->tree) ? tree_object(d->tree, dataset) : NULL;
-	char key[SCHEMA_KEY_MAX + 1];
-	etag[0] = '\0';
-	*absent = false;
-	if (!t || t->broken || t->o.kind != OBJECT_DATASET || chunk >= t->o.dataset.grid.nchunks)
-		return -EINVAL;
-	if (domain_chunk_key(d, dataset, chunk, key, sizeof(key)) < 0)
-		return 0; /* it is in no object of its own */
-	const struct store_item *item = domain_listed(d, key);
-	const struct chunk_list *chunks = &d->chunks[dataset];
-	*absent = !item && (domain_was_listed(d, key) ||
-			    (chunks->listed && chunk_list_find(chunks, chunk) == chunks->n));
-	if (item)
-		strcpy(etag, item->meta.etag);
-	if (!*absent && !etag[0])
-		get_kept(d, dataset, chunk, etag);
-	return 0;
 }

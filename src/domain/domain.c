@@ -132,6 +132,29 @@ int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, c
 	return rc < 0 ? rc : rc || place.absent || place.file ? -ENOENT : (int)strlen(key);
 }
 
+int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
+			 char etag[STORE_ETAG_MAX], bool *absent)
+{
+	const struct tree_object *t =
+		dataset < tree_numbers(d->tree) ? tree_object(d->tree, dataset) : NULL;
+	char key[SCHEMA_KEY_MAX + 1];
+	etag[0] = '\0';
+	*absent = false;
+	if (!t || t->broken || t->o.kind != OBJECT_DATASET || chunk >= t->o.dataset.grid.nchunks)
+		return -EINVAL;
+	if (domain_chunk_key(d, dataset, chunk, key, sizeof(key)) < 0)
+		return 0; /* it is in no object of its own */
+	const struct store_item *item = domain_listed(d, key);
+	const struct chunk_list *chunks = &d->chunks[dataset];
+	*absent = !item && (domain_was_listed(d, key) ||
+			    (chunks->listed && chunk_list_find(chunks, chunk) == chunks->n));
+	if (item)
+		strcpy(etag, item->meta.etag);
+	if (!*absent && !etag[0])
+		domain_versions_get(d, dataset, chunk, etag);
+	return 0;
+}
+
 const struct tree *domain_tree(const struct domain *d)
 {
 	return d->tree;

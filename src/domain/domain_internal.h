@@ -127,5 +127,8 @@ uint64_t domain_versions_begin(struct domain *d);
  * has found another version. */
 int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uint64_t chunk,
 			 const char *etag, struct err *err);
+/* The version that is kept of a chunk; "": none. */
+void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
+			 char etag[STORE_ETAG_MAX]);
 
 #endif
