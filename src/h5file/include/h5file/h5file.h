@@ -117,6 +117,13 @@ struct h5file_dataset {
 /* NULL: the object is no dataset, or it is broken. Any thread. */
 const struct h5file_dataset *h5file_dataset(const struct h5file *f, uint32_t number);
 
+/* Cuts a dataset without chunks (contiguous, compact, external files) into chunks of another shape,
+ * before its chunks are used, and sets the grid of the tree to it. chunk: as many dimensions as the
+ * grid has. A dataset without elements stays as it is. -EINVAL: the object is no dataset, it has
+ * chunks in the file, or a dimension is 0 or does not fit, so that the elements of the chunks in
+ * sequence are not those of the dataset in order: see grid_is_linear(). One thread at a time. */
+int h5file_set_cut(struct h5file *f, uint32_t number, const uint32_t *chunk, struct err *err);
+
 /* ---- chunks ---- */
 
 struct h5file_chunk {
@@ -152,6 +159,16 @@ void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chun
  * cache has a lock of its own. -EIO: damaged; -EOPNOTSUPP: a filter without a decoder. */
 int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
 			struct bytes *stored, struct elems *out, struct err *err);
+
+/* Calls fn for each global heap collection with items of the chunk: the values of variable-length
+ * elements, also of nested ones, and the selections of region references. Each collection comes
+ * once, in any order. stored: the stored bytes of the chunk. Memory is in proportion to the chunk,
+ * and to its items if they refer to other items. Any thread. -EIO: damaged, as in
+ * h5file_chunk_decode(); -EOPNOTSUPP: a filter without a decoder; -ENOMEM; or the result of fn. */
+int h5file_chunk_heaps(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
+		       const struct bytes *stored,
+		       int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx,
+		       struct err *err);
 
 /* The offset in the source to which addresses are relative: the size of the user block. */
 uint64_t h5file_base(const struct h5file *f);

@@ -10,7 +10,7 @@
  *
  * All functions run in workers, side by side. They read the tree and the file, which are constant.
  */
-#include "import_internal.h"
+#include "chunk_body.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,20 +21,28 @@
 #include <codec/chunk.h>
 #include <data/chunk_source.h>
 
+#include "put_queue.h"
+
 enum { FILL_RATIO = 50 };
 enum { MUST_DECODE = 2 /* result besides 0, PUT_NOTHING and negative errnos */ };
 
 /* ---- the dataset ---- */
 
+const char *chunk_origin_path(const struct chunk_origin *o, uint32_t number)
+{
+	const bool known = number < tree_numbers(o->tree) && o->paths && o->paths[number];
+	return known ? o->paths[number] : "";
+}
+
 /* A reference to an object that is left out becomes the null reference. */
 static void name_object(void *ctx, uint64_t ref, char *text)
 {
-	const struct import *im = ctx;
-	const struct tree_object *o = ref && ref <= tree_numbers(im->tree)
-					      ? tree_object(im->tree, (uint32_t)(ref - 1))
+	const struct chunk_origin *from = ctx;
+	const struct tree_object *o = ref && ref <= tree_numbers(from->tree)
+					      ? tree_object(from->tree, (uint32_t)(ref - 1))
 					      : NULL;
 	if (o && o->linked && !o->broken)
-		im->schema->ref_text(im->tree, ref, text);
+		from->schema->ref_text(from->tree, ref, text);
 	else
 		memset(text, 0, OBJECT_REF_TEXT);
 }
@@ -65,18 +73,18 @@ static int copy_fill(struct chunk_context *c)
 	return 0;
 }
 
-struct chunk_context *chunk_context_new(struct import *im, uint32_t number)
+struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_t number)
 {
 	struct pipeline object;
 	struct chunk_context *c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
 	atomic_init(&c->refs, 1);
-	c->im = im;
+	c->from = *from;
 	c->number = number;
-	c->ds = &tree_object(im->tree, number)->o.dataset;
-	c->file = h5file_dataset(im->file, number);
-	c->namer = (struct object_namer){.name = name_object, .ctx = im};
+	c->ds = &tree_object(from->tree, number)->o.dataset;
+	c->file = h5file_dataset(from->file, number);
+	c->namer = (struct object_namer){.name = name_object, .ctx = &c->from};
 	const struct grid *g = &c->ds->grid;
 	dataset_pipeline(c->ds, &c->recorded);
 	pipeline_of_object(&c->recorded, &object);
@@ -128,14 +136,14 @@ static bool is_fill(const struct chunk_context *c, const uint8_t *bytes, size_t 
 static int blame_file(const struct chunk_context *c, int rc)
 {
 	if (rc < 0 && rc != -ENOMEM)
-		atomic_store(&c->im->is_damaged, true);
+		atomic_store(c->from.is_damaged, true);
 	return rc;
 }
 
 static int decode(const struct chunk_context *c, const struct h5file_chunk *part,
 		  struct bytes *stored, struct elems *out, struct err *err)
 {
-	struct h5file *f = c->im->file;
+	struct h5file *f = c->from.file;
 	const int rc = h5file_chunk_decode(f, c->number, part, stored, out, err);
 	if (rc)
 		elems_release(out);
@@ -196,14 +204,16 @@ static int pass(const struct chunk_context *c, const struct h5file_chunk *part,
 	return 0;
 }
 
-static int make_one(const struct chunk_context *c, const struct h5file_chunk *part,
-		    struct bytes *body, struct err *err)
+static int make_one(struct chunk_parts *parts, struct bytes *body, struct err *err)
 {
+	const struct chunk_context *c = parts->context;
+	const struct h5file_chunk *part = parts->parts;
 	auto_bytes struct bytes stored = {0};
 	struct elems elems = {0};
-	int rc = h5file_chunk_read(c->im->file, part, &stored, err);
+	int rc = h5file_chunk_read(c->from.file, part, &stored, err);
 	if (!rc)
 		rc = pass(c, part, &stored, body, err);
+	parts->is_verbatim = rc == 0;
 	if (rc != MUST_DECODE)
 		return rc;
 	rc = decode(c, part, &stored, &elems, err);
@@ -264,7 +274,7 @@ static int add_part(const struct chunk_context *c, uint64_t number, const struct
 	uint64_t at[DSPACE_MAX_RANK], first[DSPACE_MAX_RANK];
 	auto_bytes struct bytes stored = {0};
 	struct elems elems = {0};
-	int rc = h5file_chunk_read(c->im->file, part, &stored, err);
+	int rc = h5file_chunk_read(c->from.file, part, &stored, err);
 	if (!rc)
 		rc = decode(c, part, &stored, &elems, err);
 	if (rc)
@@ -344,9 +354,10 @@ uint64_t chunk_memory(const struct chunk_parts *parts)
 
 int chunk_make(void *arg, struct bytes *body, struct err *err)
 {
-	const struct chunk_parts *parts = arg;
+	struct chunk_parts *parts = arg;
+	parts->is_verbatim = false;
 	return parts->context->is_joined ? make_joined(parts, body, err)
-					 : make_one(parts->context, parts->parts, body, err);
+					 : make_one(parts, body, err);
 }
 
 void chunk_explain(void *arg, struct err *err)
@@ -360,5 +371,6 @@ void chunk_explain(void *arg, struct err *err)
 	for (uint32_t i = 0; i < c->ds->grid.rank && n < sizeof(text); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" PRIu64, i ? "," : "",
 				      coords[i]);
-	err_wrap(err, err->code, "dataset %s: chunk (%s)", import_path(c->im, c->number), text);
+	err_wrap(err, err->code, "dataset %s: chunk (%s)", chunk_origin_path(&c->from, c->number),
+		 text);
 }
