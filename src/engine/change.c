@@ -142,6 +142,30 @@ static int keep_dir(struct engine *e, const struct change *c, const char *path, 
 	return rc == -EEXIST ? 0 : rc;
 }
 
+/* As keep_dir(), for an entry whose removal gives room. *late: a full bucket could not take the
+ * document, which follows with keep_dir_late(). */
+static int keep_dir_or_wait(struct engine *e, const struct change *c, const char *path, bool *late,
+			    struct err *err)
+{
+	const int rc = keep_dir(e, c, path, err);
+	*late = rc == -ENOSPC || rc == -EDQUOT;
+	return *late ? 0 : rc;
+}
+
+/* The entry is gone, so its removal has succeeded whatever happens here. */
+static void keep_dir_late(struct engine *e, const struct change *c, const char *path)
+{
+	struct err why = ERR_INIT;
+	auto_free char *dir = strndup(path, names_parent_len(path));
+	const int rc =
+		dir ? change_make_folder(c, dir, &why) : err_set(&why, -ENOMEM, "out of memory");
+	if (dir)
+		names_changed(e->names, dir);
+	if (rc && rc != -EEXIST)
+		log_warning(e->log, "%s is removed, and its directory vanishes if it is empty: %s",
+			    path, why.msg);
+}
+
 /* ---- directories ---- */
 
 static int make_dir(struct engine *e, const char *path, struct err *err)
@@ -166,6 +190,7 @@ static int remove_dir(struct engine *e, const char *path, struct err *err)
 {
 	const struct change c = change_of(e, NULL);
 	auto_names_node struct names_node *n = NULL;
+	bool late;
 	int rc = drafts_is_alone(e->drafts, path) ? 0 : find(e, path, &n, err);
 	if (rc)
 		return rc;
@@ -180,11 +205,13 @@ static int remove_dir(struct engine *e, const char *path, struct err *err)
 		return err_set(err, n->doc.code, "%s: %s", path, n->doc.why);
 	if (n->doc.kind == NAMES_DOC_ROOT)
 		return err_set(err, -ENOTEMPTY, "%s: there are domains below the domain", path);
-	rc = keep_dir(e, &c, path, err);
+	rc = keep_dir_or_wait(e, &c, path, &late, err);
 	if (rc)
 		return rc;
 	rc = change_remove_folder(&c, path, n->doc.document, err);
 	changed(e, path, n);
+	if (!rc && late)
+		keep_dir_late(e, &c, path);
 	return rc;
 }
 
@@ -219,16 +246,19 @@ static int remove_file(struct engine *e, const char *path, struct err *err)
 {
 	const struct change c = change_of(e, NULL);
 	auto_names_node struct names_node *n = NULL;
+	bool late;
 	int rc = find(e, path, &n, err);
 	if (rc)
 		return rc;
 	if (n->kind == NAMES_DIR)
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
-	rc = keep_dir(e, &c, path, err);
+	rc = keep_dir_or_wait(e, &c, path, &late, err);
 	if (rc)
 		return rc;
 	rc = n->kind == NAMES_DOMAIN ? remove_domain(e, &c, n, err) : delete_object(e, n, err);
 	changed(e, path, n);
+	if (!rc && late)
+		keep_dir_late(e, &c, path);
 	return rc;
 }
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
+
 #include "draft_table.h"
 #include "internal.h"
 

@@ -9,8 +9,7 @@
 #include "internal.h"
 
 #include <base/source.h>
-
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
 
 enum present_kind { PRESENT_NOTHING, PRESENT_DOMAIN, PRESENT_OBJECT };
 

@@ -17,8 +17,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "draft_commit.h"
-#include "draft_signs.h"
+#include <engine/draft_commit.h>
+#include <engine/draft_signs.h>
+
 #include "internal.h"
 
 enum { RETRY_SECONDS = 15 };

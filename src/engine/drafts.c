@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <engine/draft_commit.h>
 
-#include "draft_commit.h"
 #include "draft_file.h"
 #include "draft_put.h"
 #include "draft_save.h"

@@ -42,6 +42,7 @@ static struct draft *make(struct journal *j, const struct draft_beneath *beneath
 		return NULL;
 	d->place = (struct place){.j = j, .dir = -1, .lock = -1, .guard = -1};
 	d->map.fd = -1;
+	bodies_init(&d->bodies);
 	if (beneath)
 		d->beneath = *beneath;
 	d->charge = (struct budget_charge){.budget = j->env->budget, .use = BUDGET_DRAFTS};
@@ -64,10 +65,12 @@ static void release(struct draft *d, bool is_left)
 	if (d->map.fd >= 0)
 		map_close(&d->map, is_left);
 	if (!d->recovered && is_left)
-		spool_room_leave(room, layers_stored(&d->layers));
+		spool_room_leave(room, layers_stored(&d->layers) + d->bodies.taken);
 	else if (!d->recovered)
-		spool_room_give(room, layers_stored(&d->layers));
+		spool_room_give(room, layers_stored(&d->layers) + d->bodies.taken);
+	bodies_release(&d->bodies);
 	layers_release(&d->layers);
+	changes_free(d->layers.changes);
 	budget_set(&d->charge, 0, NULL);
 	place_close(&d->place);
 	pthread_mutex_destroy(&d->lock);
@@ -108,6 +111,10 @@ int draft_drop(struct draft *d, struct err *err)
 static int make_files(struct draft *d, struct err *err)
 {
 	int rc = layers_init(&d->layers, &d->memory, d->about.beneath);
+	if (!rc && d->about.kind == DRAFT_CHANGE) {
+		d->layers.changes = changes_begin(&d->memory, NULL);
+		rc = d->layers.changes ? 0 : -ENOMEM;
+	}
 	if (rc)
 		return err_set(err, rc, "out of memory");
 	rc = spool_create(d->place.dir, 0, d->charge.budget, &d->layers.top->spool, err);

@@ -61,7 +61,8 @@ static int prepare_write(struct draft *d, uint64_t offset, uint64_t end, bool *c
 	struct spool_room *room = &d->place.j->room;
 	uint64_t added = 0;
 	pthread_mutex_lock(&d->lock);
-	*covered = atomic_load(&d->noted) && frames_cover(&d->layers.top->written, offset, end);
+	*covered = atomic_load(&d->noted) && frames_cover(&d->layers.top->written, offset, end) &&
+		   (!d->layers.changes || frames_cover(&d->layers.changes->set, offset, end));
 	const uint64_t missing = find_missing_locked(&d->layers, offset, end);
 	pthread_mutex_unlock(&d->lock);
 	int rc = spool_room_take(room, missing, err);

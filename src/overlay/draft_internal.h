@@ -15,6 +15,7 @@
 
 #include <overlay/draft.h>
 
+#include "bodies.h"
 #include "map.h"
 #include "place.h"
 
@@ -29,6 +30,7 @@ struct draft {
 	/* Guarded by changes: */
 	struct draft_snapshot *snapshot;
 	bool sealed; /* the snapshot has the top layer: a change begins a new one */
+	bool keeps;  /* there may be a plan: the layer of its snapshot must not change */
 	bool synced; /* some state of the draft is durable */
 	/* `changed` at that time. UINT64_MAX: the map has a new record that is no change */
 	uint64_t synced_changes, sealed_changes;
@@ -39,6 +41,7 @@ struct draft {
 	struct layer *planned;
 	uint64_t planned_size;
 	uint64_t plan_number; /* of the plan that draft_note_done() means */
+	struct bodies bodies;
 
 	struct map_file map;
 	atomic_uint_fast64_t changed; /* number of changes */
@@ -61,6 +64,7 @@ struct draft_snapshot {
 	struct layers layers; /* constant while the snapshot is open */
 	struct source source;
 	uint64_t changes;
+	struct changes *since; /* all before it; constant, owned by the set of the draft */
 };
 
 /* Changes the layers, with the memory that it takes. */

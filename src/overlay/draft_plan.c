@@ -1,28 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files `plan` and `done` of a draft: see overlay/plan.h.
+ * The files `plan`, `done` and `bodies` of a draft: see overlay/plan.h.
  *
  * Invariants:
  *  1. A plan is durable as a whole, and only after the draft: what it needs is there.
  *  2. A record of `done` names the plan, so it means nothing for another one. A record that is lost
  *     makes the operation be done twice.
+ *  3. The file `bodies` is durable before a plan that names it, and the plan is gone, also after a
+ *     crash of the machine, before the file is removed.
  */
 #include <base/fd.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "bodies.h"
 #include "draft_internal.h"
 #include "file.h"
 #include "plan_codec.h"
+#include "usage.h"
 
 static int sync_file(int fd)
 {
 	return fsync(fd) ? -errno : 0;
 }
+
+/* ---- bodies ---- */
+
+int draft_add_body(struct draft *d, const void *bytes, size_t n, uint64_t *offset, struct err *err)
+{
+	if (d->recovered)
+		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
+	return bodies_add(&d->bodies, d->place.dir, &d->place.j->room, bytes, n, offset, err);
+}
+
+/* Whether n bytes shall be in the plan. */
+static bool take_inline(struct bodies *b, size_t n)
+{
+	pthread_mutex_lock(&b->lock);
+	const bool fits = n <= PLAN_INLINE_MAX && n <= PLAN_INLINE_SUM - b->inlined;
+	b->inlined += fits ? n : 0;
+	pthread_mutex_unlock(&b->lock);
+	return fits;
+}
+
+int draft_set_body(struct draft *d, struct plan_operation *op, const void *bytes, size_t n,
+		   struct err *err)
+{
+	const bool is_inline = take_inline(&d->bodies, n);
+	op->body = is_inline ? PLAN_INLINE : PLAN_FILE;
+	op->bytes = is_inline ? bytes : NULL;
+	op->offset = 0;
+	op->length = n;
+	plan_digest(bytes, n, op->sha256);
+	return is_inline ? 0 : draft_add_body(d, bytes, n, &op->offset, err);
+}
+
+int draft_read_body(struct draft *d, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	return bodies_read(&d->bodies, offset, buf, n, err);
+}
+
+static int read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
+			void *buf, struct err *err)
+{
+	switch (op->body) {
+	case PLAN_INLINE:
+		memcpy(buf, op->bytes, (size_t)op->length);
+		return 0;
+	case PLAN_RANGE:
+		return source_read(draft_snapshot_source(s), op->offset, buf, (size_t)op->length,
+				   err);
+	case PLAN_FILE:
+		return draft_read_body(d, op->offset, buf, (size_t)op->length, err);
+	case PLAN_NO_BODY:
+		break;
+	}
+	return err_set(err, -EINVAL, "an operation without a body");
+}
+
+int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
+		       void *buf, struct err *err)
+{
+	uint8_t digest[PLAN_DIGEST];
+	int rc = op->length ? read_planned(d, s, op, buf, err) : 0;
+	if (rc)
+		return rc;
+	plan_digest(buf, (size_t)op->length, digest);
+	return memcmp(digest, op->sha256, PLAN_DIGEST) == 0
+		       ? 0
+		       : err_set(err, -EBADMSG,
+				 "draft %s has other bytes for the object %s than its plan says",
+				 d->place.id, op->key);
+}
+
+/* ---- the plan ---- */
 
 /* Replaces the file `plan`, durably. */
 static int write_plan(const struct draft *d, const struct bytes *file)
@@ -49,10 +125,15 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 	plan.operations = (struct plan_operation *)(uintptr_t)operations;
 	d->place.j->env->random(d->place.j->env, &plan.number, sizeof(plan.number));
 	int rc = plan_encode(&plan, &file, err);
+	if (rc == 0 && plan_file_end(operations, count) > d->bodies.size)
+		rc = err_set(err, -EINVAL, "the plan names bodies that were not added");
 	if (rc == 0)
 		rc = draft_sync_held(d, err);
+	if (rc == 0)
+		rc = bodies_sync(&d->bodies, d->place.dir, err);
 	if (rc)
 		return rc;
+	d->keeps = true; /* also if an error comes after the rename */
 	rc = write_plan(d, &file);
 	if (rc)
 		return err_errno(err, rc, "cannot write the plan");
@@ -137,13 +218,34 @@ int draft_get_plan(struct draft *d, struct plan *plan, struct err *err)
 	return rc;
 }
 
-int draft_remove_plan(struct draft *d, struct err *err)
+static int remove_held(struct draft *d, struct err *err)
 {
 	const int dir = d->place.dir;
 	int rc = unlinkat(dir, "plan", 0) && errno != ENOENT ? -errno : 0;
+	if (rc == 0)
+		d->keeps = false;
 	if (rc == 0 && unlinkat(dir, "done", 0) && errno != ENOENT)
 		rc = -errno;
-	return rc ? err_errno(err, rc, "cannot remove the plan") : 0;
+	if (rc == 0 && bodies_exist(dir))
+		rc = sync_file(dir);
+	if (rc)
+		return err_errno(err, rc, "cannot remove the plan");
+	return bodies_remove(&d->bodies, dir, &d->place.j->room, err);
+}
+
+int draft_remove_plan(struct draft *d, struct err *err)
+{
+	struct journal *j = d->place.j;
+	pthread_rwlock_wrlock(&d->changes);
+	const uint64_t before = d->recovered ? usage_of(j->dir, d->place.id) : 0;
+	int rc = remove_held(d, err);
+	/* The files of a draft that was left count with what they take on the disk. */
+	if (d->recovered) {
+		const uint64_t after = usage_of(j->dir, d->place.id);
+		spool_room_forget(&j->room, before - min_u64(before, after));
+	}
+	pthread_rwlock_unlock(&d->changes);
+	return rc;
 }
 
 int draft_find_planned(struct draft *d, struct err *err)
@@ -161,6 +263,9 @@ int draft_find_planned(struct draft *d, struct err *err)
 	d->planned = layer;
 	d->planned_size = plan.size;
 	d->plan_number = plan.number;
+	const uint64_t end = plan_file_end(plan.operations, plan.count);
 	plan_release(&plan);
-	return layer ? 0 : err_set(err, -EBADMSG, "the plan needs a generation that is not there");
+	if (!layer)
+		return err_set(err, -EBADMSG, "the plan needs a generation that is not there");
+	return end ? bodies_open(&d->bodies, d->place.dir, end, err) : 0;
 }

@@ -8,7 +8,8 @@
  *   the next draft_seal()    copies the newest layer into the one below
  *
  * So a draft has one layer, unless programs write while a commit reads. If there is no room for the
- * copy, the layers remain as they are, up to LAYERS_MAX.
+ * copy, the layers remain as they are, up to LAYERS_MAX. While there is a plan, the layer of its
+ * snapshot remains as it is: nothing is copied into it, and a change begins a new one.
  */
 #include "draft_internal.h"
 
@@ -120,20 +121,39 @@ static int fold(struct draft *d, struct err *err)
 
 /* ---- snapshots ---- */
 
+/* What is changed from now on belongs to a new set. */
+static int begin_changes(struct draft *d, struct err *err)
+{
+	struct changes *c;
+	if (!d->layers.changes)
+		return 0;
+	pthread_mutex_lock(&d->lock);
+	c = changes_begin(&d->memory, d->layers.changes);
+	if (c)
+		d->layers.changes = c;
+	pthread_mutex_unlock(&d->lock);
+	return c ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
 static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 {
-	while (d->layers.n > 1 && !d->recovered && fold(d, NULL) == 0)
+	while (d->layers.n > 1 && !d->recovered && !d->keeps && fold(d, NULL) == 0)
 		;
 	const uint64_t changes = atomic_load(&d->changed);
+	struct changes *since = d->layers.changes;
+	int rc = begin_changes(d, err);
+	if (rc)
+		return rc;
 	if (!d->recovered && d->sealed_changes != changes) {
-		int rc = map_append(&d->map, MAP_SEAL, d->layers.top->generation, 0, d->layers.size,
-				    err);
+		rc = map_append(&d->map, MAP_SEAL, d->layers.top->generation, 0, d->layers.size,
+				err);
 		if (rc)
 			return rc;
 	}
 	*s = (struct draft_snapshot){.draft = d,
 				     .layers = d->layers,
 				     .changes = changes,
+				     .since = since,
 				     .source.size = d->layers.size,
 				     .source.read_at = draft_snapshot_read,
 				     .source.ctx = s};
@@ -167,6 +187,22 @@ int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err)
 	return 0;
 }
 
+void draft_snapshot_accept(struct draft_snapshot *s)
+{
+	struct draft *d = s->draft;
+	struct changes *c = d->layers.changes;
+	pthread_mutex_lock(&d->lock);
+	while (c && c->before != s->since)
+		c = c->before;
+	if (c) {
+		c->before = NULL;
+		changes_free(s->since);
+	}
+	pthread_mutex_unlock(&d->lock);
+	s->since = NULL;
+	draft_trim_memory(d);
+}
+
 void draft_snapshot_close(struct draft_snapshot *s)
 {
 	if (!s)
@@ -174,7 +210,7 @@ void draft_snapshot_close(struct draft_snapshot *s)
 	struct draft *d = s->draft;
 	pthread_rwlock_wrlock(&d->changes);
 	d->snapshot = NULL;
-	d->sealed = false;
+	d->sealed = d->sealed && d->keeps;
 	pthread_rwlock_unlock(&d->changes);
 	free(s);
 }

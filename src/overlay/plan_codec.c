@@ -3,7 +3,7 @@
  * The file `plan`, little-endian:
  *
  *    +0  8  "HSMDPLAN"
- *    +8  4  version: 1
+ *    +8  4  version: 2 if an operation has a body of kind 3, else 1
  *   +12  4  CRC-32C of +0 to +12 and +16 to the end
  *   +16  8  number of the plan
  *   +24  4  generation of the snapshot
@@ -15,7 +15,7 @@
  *
  *    +0  1  action: 1 put, 2 delete
  *    +1  1  condition: 0 none, 1 absent, 2 version
- *    +2  1  body: 0 none, 1 inline, 2 range of the snapshot
+ *    +2  1  body: 0 none, 1 inline, 2 range of the snapshot, 3 range of the file `bodies`
  *    +3  1  zero
  *    +4  4  phase
  *    +8  8  offset of the range
@@ -41,8 +41,16 @@
 #include <base/checksum.h>
 #include <base/cursor.h>
 #include <base/emit.h>
+#include <openssl/evp.h>
 
-enum { VERSION = 1, FIXED = 40, CRC_AT = 12, CRC_END = 16, OPERATION_MIN = 60 + 2 };
+enum {
+	VERSION = 1,
+	VERSION_FILE = 2,
+	FIXED = 40,
+	CRC_AT = 12,
+	CRC_END = 16,
+	OPERATION_MIN = 60 + 2
+};
 
 static const uint8_t magic[8] = {'H', 'S', 'M', 'D', 'P', 'L', 'A', 'N'};
 
@@ -51,14 +59,48 @@ static uint32_t crc_of(const uint8_t *file, size_t n)
 	return checksum_crc32c(file + CRC_END, n - CRC_END, checksum_crc32c(file, CRC_AT, 0));
 }
 
+void plan_digest(const void *bytes, size_t n, uint8_t digest[PLAN_DIGEST])
+{
+	if (!EVP_Digest(bytes, n, digest, NULL, EVP_sha256(), NULL))
+		abort(); /* no memory for a few bytes, or a library without SHA-256 */
+}
+
+uint64_t plan_file_end(const struct plan_operation *operations, uint32_t count)
+{
+	uint64_t end = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (operations[i].body == PLAN_FILE)
+			end = max_u64(end, operations[i].offset + operations[i].length);
+	return end;
+}
+
+/* Earlier versions of the program read plans that need no file `bodies`. */
+static uint32_t version_of(const struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->count; i++)
+		if (plan->operations[i].body == PLAN_FILE)
+			return VERSION_FILE;
+	return VERSION;
+}
+
+/* Whether the place of a body is possible. size: of the snapshot. */
+static bool is_place(const struct plan_operation *op, uint64_t size)
+{
+	uint64_t end;
+	if (op->body == PLAN_RANGE)
+		return add_u64(op->offset, op->length, &end) && end <= size;
+	if (op->body == PLAN_FILE)
+		return op->length != 0 && add_u64(op->offset, op->length, &end) && end <= INT64_MAX;
+	return op->offset == 0;
+}
+
 /* The reason why an operation is not valid; NULL if it is. */
 static const char *find_fault(const struct plan_operation *op, uint64_t size)
 {
 	static const uint8_t zeros[PLAN_DIGEST];
-	uint64_t end;
 	if (op->action != PLAN_PUT && op->action != PLAN_DELETE)
 		return "an unknown action";
-	if (op->condition > PLAN_IF_VERSION || op->body > PLAN_RANGE)
+	if (op->condition > PLAN_IF_VERSION || op->body > PLAN_FILE)
 		return "an unknown condition or body";
 	if ((op->action == PLAN_DELETE) != (op->body == PLAN_NO_BODY))
 		return "a body that does not fit its action";
@@ -66,8 +108,7 @@ static const char *find_fault(const struct plan_operation *op, uint64_t size)
 		return "a version that does not fit its condition";
 	if (op->key[0] == '\0')
 		return "no key";
-	if (op->body == PLAN_RANGE ? !add_u64(op->offset, op->length, &end) || end > size
-				   : op->offset != 0)
+	if (!is_place(op, size))
 		return "a range outside of the file";
 	if (op->body == PLAN_NO_BODY &&
 	    (op->length != 0 || memcmp(op->sha256, zeros, PLAN_DIGEST) != 0))
@@ -100,7 +141,7 @@ static void emit_operation(struct emit *e, const struct plan_operation *op)
 static void emit_plan(struct emit *e, const struct plan *plan)
 {
 	emit_bytes(e, magic, sizeof(magic));
-	emit_u32(e, VERSION);
+	emit_u32(e, version_of(plan));
 	emit_u32(e, 0);
 	emit_u64(e, plan->number);
 	emit_u32(e, plan->generation);
@@ -199,19 +240,24 @@ int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err)
 	const uint32_t version = cur_u32(&c), crc = cur_u32(&c);
 	if (crc != crc_of(file, n))
 		return damaged(err, "does not have its checksum");
-	if (version != VERSION)
+	if (version != VERSION && version != VERSION_FILE)
 		return err_set(err, -ENOTSUP,
 			       "the plan has version %" PRIu32 " of the format, this program reads "
-			       "version %d; use the program that wrote it",
-			       version, VERSION);
+			       "versions %d and %d; use the program that wrote it",
+			       version, VERSION, VERSION_FILE);
 	*plan = (struct plan){.number = cur_u64(&c)};
 	plan->generation = cur_u32(&c);
 	plan->count = cur_u32(&c);
 	plan->size = cur_u64(&c);
 	int rc = read_operations(&c, plan, err);
-	if (rc == 0)
-		plan->file = file;
-	return rc;
+	if (rc)
+		return rc;
+	if (version_of(plan) != version) {
+		free(plan->operations);
+		return damaged(err, "has a version that does not fit its operations");
+	}
+	plan->file = file;
+	return 0;
 }
 
 void plan_release(struct plan *plan)

@@ -14,6 +14,9 @@ int plan_encode(const struct plan *plan, struct bytes *out, struct err *err);
  * a later version, -ENOMEM. */
 int plan_decode(uint8_t *file, size_t n, struct plan *plan, struct err *err);
 
+/* The bytes that the file `bodies` must have for valid operations. */
+uint64_t plan_file_end(const struct plan_operation *operations, uint32_t count);
+
 void plan_encode_done(const struct plan *plan, uint32_t operation, uint8_t bytes[PLAN_DONE_RECORD]);
 /* Marks the operations that are done. Records that are torn or of another plan are ignored. */
 void plan_apply_done(struct plan *plan, const uint8_t *bytes, size_t n);

@@ -108,7 +108,7 @@ static void test_power_cut(void **state)
 		strcpy(w.gate->life, "1");
 		w.gate->later = true;
 		assert_int_equal(world_import_failing(&w, i, -EIO, &err), -EIO);
-		world_power_cut(&w);
+		gate_power_cut(w.gate);
 		assert_int_equal(world_objects(&w, w.opt.path), i == n ? OBJECTS : 0);
 		world_must_import(&w, NULL);
 		char *content = world_content(&w, "");

@@ -75,9 +75,7 @@ static void without_a_commit_a_draft_is_left(void **state)
 {
 	static const struct commit_mark ended = {.number = 2, .is_last = true};
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "home/a");
-	world_write(&w, "hello", 5);
+	world_begin_text(&w, "home/a", "hello");
 	end_process(&w, NULL);
 	world_draft(&w, "home/b");
 	world_write(&w, "hello", 5);
@@ -95,9 +93,7 @@ static void a_draft_that_was_committed_is_dropped(void **state)
 	static const char *const later[] = {NULL, "hello", "HELLO", "hello!", ""};
 	struct world w;
 	for (unsigned int i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-		world_begin(&w, false, 0);
-		world_draft(&w, "a");
-		world_write(&w, "hello", 5);
+		world_begin_text(&w, "a", "hello");
 		world_must_commit(&w, COMMIT_OBJECT);
 		if (later[i] && later[i][0])
 			assert_int_equal(draft_write(w.draft, 0, later[i], strlen(later[i]), NULL),
@@ -123,14 +119,10 @@ static void an_interrupted_commit_is_finished(void **state)
 	struct world w;
 	for (unsigned int at = 1; at <= 3; at++)
 		for (int after = 0; after < 2; after++) {
-			world_begin(&w, false, 0);
-			world_draft(&w, "home/a");
-			world_write(&w, "hello", 5);
-			world_open_gate(&w);
-			w.gate->at = at;
+			world_begin_text(&w, "home/a", "hello");
+			gate_fail(w.gate, at, -EIO);
 			w.gate->later = true;
 			w.gate->after = after;
-			w.gate->code = -EIO;
 			world_commit(&w, true);
 			end_process(&w, NULL);
 			world_open_gate(&w);
@@ -146,14 +138,10 @@ static void an_interrupted_commit_is_finished(void **state)
 static void a_bucket_that_fails_leaves_the_draft(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "mine", 4);
+	world_begin_text(&w, "a", "mine");
 	end_process(&w, &begun);
-	world_open_gate(&w);
-	w.gate->at = 1;
+	gate_fail(w.gate, 1, -EACCES);
 	w.gate->later = true;
-	w.gate->code = -EACCES;
 	assert_int_equal(recover(&w), 1);
 	assert_non_null(strstr(items(&w).why, "refused by the test"));
 	world_open_gate(&w);
@@ -165,9 +153,7 @@ static void a_bucket_that_fails_leaves_the_draft(void **state)
 static void the_change_of_another_writer_is_kept(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "mine", 4);
+	world_begin_text(&w, "a", "mine");
 	end_process(&w, &begun);
 	world_put(&w, "a", "theirs", 6);
 	for (int i = 0; i < 2; i++)
@@ -288,9 +274,7 @@ static void a_path_of_no_object_is_refused(void **state)
 static void a_draft_in_use_is_not_touched(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "hello", 5);
+	world_begin_text(&w, "a", "hello");
 	assert_int_equal(draft_mark(w.draft, commit_mark_encode(&begun), NULL), 0);
 	assert_int_equal(recover(&w), 0);
 	assert_int_equal(world_keys(&w, ""), 0);
@@ -320,9 +304,7 @@ static void a_damaged_draft_is_set_aside(void **state)
 	struct world w;
 	static const char *const files[] = {"map", "draft"};
 	for (unsigned int i = 0; i < 2; i++) {
-		world_begin(&w, false, 0);
-		world_draft(&w, "a");
-		world_write(&w, "hello", 5);
+		world_begin_text(&w, "a", "hello");
 		end_process(&w, &begun);
 		damage(&w, files[i], 20, 0x55);
 		for (int again = 0; again < 2; again++) {
@@ -337,9 +319,7 @@ static void a_damaged_draft_is_set_aside(void **state)
 static void a_cancelled_recovery_goes_on_later(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "hello", 5);
+	world_begin_text(&w, "a", "hello");
 	end_process(&w, &begun);
 	assert_int_equal(recover_unless(&w, true), 0);
 	assert_int_equal(world_keys(&w, ""), 0);

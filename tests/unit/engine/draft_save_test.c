@@ -288,10 +288,8 @@ static bool fails_at(struct world *w, unsigned int k)
 {
 	struct engine_file *f = open_write(w, "a.h5", NEW);
 	write_hdf5(f, ONE);
-	world_open_gate(w);
-	w->gate->at = k;
+	gate_fail(w->gate, k, -EIO);
 	w->gate->after = true;
-	w->gate->code = -EIO;
 	const bool fails = engine_flush(f, NULL) != 0;
 	engine_file_close(f);
 	world_open_gate(w);

@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include <overlay/plan.h>
+
 #include "overlay_fixture.h"
 
 /* The sanitizers are slow: with them, only some of the calls fail. */
@@ -52,7 +54,7 @@ static bool fails(bool *half)
 }
 
 #define REAL(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, real_##name))
-static const char real_pwrite[] = "pwrite64", real_fsync[] = "fsync",
+static const char real_pwrite[] = "pwrite64", real_write[] = "write", real_fsync[] = "fsync",
 		  real_fdatasync[] = "fdatasync", real_renameat[] = "renameat",
 		  real_mkdirat[] = "mkdirat", real_unlinkat[] = "unlinkat",
 		  real_ftruncate[] = "ftruncate64", real_fallocate[] = "fallocate64";
@@ -65,6 +67,20 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset)
 	const int code = errno;
 	if (half)
 		REAL(pwrite)(fd, buf, n / 2, offset);
+	if (disk.how == KILLED_AFTER_HALF)
+		_exit(0);
+	errno = code;
+	return -1;
+}
+
+ssize_t write(int fd, const void *buf, size_t n)
+{
+	bool half;
+	if (!fails(&half))
+		return REAL(write)(fd, buf, n);
+	const int code = errno;
+	if (half)
+		REAL(write)(fd, buf, n / 2);
 	if (disk.how == KILLED_AFTER_HALF)
 		_exit(0);
 	errno = code;
@@ -101,6 +117,8 @@ struct model {
 	uint64_t size[SIZES]; /* that the file may have */
 	unsigned int n_sizes;
 	bool made, dropped; /* draft_create() has succeeded; draft_drop() has begun */
+	/* draft_put_plan() has begun and draft_remove_plan() not ended; the reverse */
+	bool may_have_plan, must_have_plan;
 };
 
 static void model_begin(struct model *m)
@@ -161,9 +179,10 @@ static void assert_fits(const struct model *m, const uint8_t *bytes, uint64_t si
 
 /* ---- the script ---- */
 
-enum what { WRITE, RESIZE, ZERO, SYNC, MARK, SEAL, UNSEAL, DESCRIBE };
+enum what { WRITE, RESIZE, ZERO, SYNC, MARK, SEAL, UNSEAL, DESCRIBE, PLAN, UNPLAN };
 
-/* Each kind of change, before, within and after a snapshot; and generations that are joined. */
+/* Each kind of change, before, within and after a snapshot; generations that are joined; plans that
+ * are removed before and after the end of their snapshot. */
 static const struct step {
 	enum what what;
 	uint32_t at, n;
@@ -171,9 +190,10 @@ static const struct step {
 	{WRITE, 0, 70000},    {WRITE, 80000, 10},   {WRITE, 100, 50},	   {RESIZE, 60000, 0},
 	{SYNC, 0, 0},	      {WRITE, 60000, 9000}, {ZERO, 4000, 9000},	   {MARK, 0, 0},
 	{SEAL, 0, 0},	      {WRITE, 50, 100},	    {WRITE, 70000, 60000}, {RESIZE, 100000, 0},
-	{SYNC, 0, 0},	      {UNSEAL, 0, 0},	    {WRITE, 99000, 3000},  {SEAL, 0, 0},
-	{WRITE, 98000, 5000}, {ZERO, 98500, 10},    {UNSEAL, 0, 0},	   {SEAL, 0, 0},
-	{UNSEAL, 0, 0},	      {DESCRIBE, 0, 0},	    {WRITE, 1, 1},	   {RESIZE, 500, 0},
+	{PLAN, 0, 0},	      {SYNC, 0, 0},	    {UNPLAN, 0, 0},	   {UNSEAL, 0, 0},
+	{WRITE, 99000, 3000}, {SEAL, 0, 0},	    {PLAN, 0, 0},	   {WRITE, 98000, 5000},
+	{ZERO, 98500, 10},    {UNSEAL, 0, 0},	    {SEAL, 0, 0},	   {UNSEAL, 0, 0},
+	{DESCRIBE, 0, 0},     {WRITE, 1, 1},	    {UNPLAN, 0, 0},	   {RESIZE, 500, 0},
 	{SYNC, 0, 0},	      {WRITE, 700, 7},
 };
 enum { SCRIPT = sizeof(script) / sizeof(script[0]) };
@@ -256,6 +276,49 @@ static void compare(struct draft *d, const struct model *m)
 	assert_fits(m, bytes, got);
 }
 
+/* ---- plans ---- */
+
+static const char body[] = "the body of a plan", key[] = "key";
+
+static int put_plan(struct run *r)
+{
+	struct plan_operation op = {.action = PLAN_PUT, .body = PLAN_FILE, .key = key};
+	struct plan_operation ops[2] = {op, op};
+	int rc = r->snapshot ? 0 : -EINVAL;
+	for (unsigned int i = 0; rc == 0 && i < 2; i++) {
+		ops[i].version = "";
+		ops[i].length = sizeof(body);
+		plan_digest(body, sizeof(body), ops[i].sha256);
+		rc = draft_add_body(r->d, body, sizeof(body), &ops[i].offset, NULL);
+	}
+	if (rc == 0) {
+		r->m->may_have_plan = true;
+		rc = draft_put_plan(r->d, ops, 2, NULL);
+	}
+	r->m->must_have_plan = rc == 0;
+	return rc ? rc : draft_note_done(r->d, 1, NULL);
+}
+
+static void remove_plan(struct run *r)
+{
+	r->m->must_have_plan = false;
+	if (draft_remove_plan(r->d, NULL) == 0)
+		r->m->may_have_plan = false;
+}
+
+/* If there is a plan, its bodies are there. */
+static void check_plan(struct draft *d, const struct model *m)
+{
+	struct plan plan;
+	char bytes[sizeof(body)];
+	const int rc = draft_get_plan(d, &plan, NULL);
+	assert_true(rc == 0 || (rc == -ENOENT && !m->must_have_plan));
+	assert_true(rc != 0 || m->may_have_plan);
+	for (uint32_t i = 0; rc == 0 && i < plan.count; i++)
+		assert_int_equal(draft_read_planned(d, NULL, &plan.operations[i], bytes, NULL), 0);
+	plan_release(&plan);
+}
+
 /* Runs the script; what was not successful may have happened or not. At the end the draft is closed
  * or dropped. */
 static void run_script(struct overlay_fixture *f, struct model *m, bool drops)
@@ -272,6 +335,10 @@ static void run_script(struct overlay_fixture *f, struct model *m, bool drops)
 			seal(&r);
 		else if (script[i].what == UNSEAL)
 			unseal(&r);
+		else if (script[i].what == PLAN)
+			put_plan(&r);
+		else if (script[i].what == UNPLAN)
+			remove_plan(&r);
 		else if (change(&r, k, &script[i]) == 0)
 			note(m, k, &script[i], true);
 		if (i % 4 == 0)
@@ -321,6 +388,7 @@ static void recover(struct overlay_fixture *f, const struct model *m)
 		if (draft_open(f->j, found.id, NULL, &d, &err))
 			fail_msg("call %u: %s", disk.at, err.msg);
 		compare(d, m);
+		check_plan(d, m);
 		assert_int_equal(draft_drop(d, NULL), 0);
 	}
 	assert_int_equal(room_used(f), 0);

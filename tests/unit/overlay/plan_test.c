@@ -35,6 +35,9 @@ static const struct plan_operation operations[] = {
 	{.action = PLAN_DELETE, .phase = 3, .key = "old", .version = ""},
 };
 
+/* A plan with a body of each kind. */
+static const char large[PLAN_INLINE_MAX + 1] = "a document that is too large for the plan";
+
 enum { COUNT = sizeof(operations) / sizeof(operations[0]) };
 
 /* A draft with a snapshot of the 8 bytes "original". */
@@ -141,6 +144,224 @@ static void what_was_done_belongs_to_one_plan(void **state)
 	fixture_end(&f);
 }
 
+static void make_bodies(struct draft *d, struct plan_operation ops[3])
+{
+	for (unsigned int i = 0; i < 3; i++)
+		ops[i] = (struct plan_operation){.action = PLAN_PUT, .key = "key", .version = ""};
+	assert_int_equal(draft_set_body(d, &ops[0], "small", 5, NULL), 0);
+	assert_int_equal(draft_set_body(d, &ops[1], large, sizeof(large), NULL), 0);
+	ops[2].body = PLAN_RANGE;
+	ops[2].offset = 3;
+	ops[2].length = 4;
+	plan_digest("gina", 4, ops[2].sha256);
+	assert_int_equal(ops[0].body, PLAN_INLINE);
+	assert_int_equal(ops[1].body, PLAN_FILE);
+}
+
+static void assert_bodies(struct draft *d, struct draft_snapshot *s, int code)
+{
+	static char bytes[sizeof(large)];
+	struct plan plan;
+	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
+	assert_int_equal(plan.count, 3);
+	assert_int_equal(draft_read_planned(d, s, &plan.operations[0], bytes, NULL), 0);
+	assert_memory_equal(bytes, "small", 5);
+	assert_int_equal(draft_read_planned(d, s, &plan.operations[1], bytes, NULL), code);
+	if (code == 0)
+		assert_memory_equal(bytes, large, sizeof(large));
+	assert_int_equal(draft_read_planned(d, s, &plan.operations[2], bytes, NULL), 0);
+	assert_memory_equal(bytes, "gina", 4);
+	plan.operations[2].offset = 2;
+	assert_int_equal(draft_read_planned(d, s, &plan.operations[2], bytes, NULL), -EBADMSG);
+	plan_release(&plan);
+}
+
+static void open_later(struct overlay_fixture *f, const char *id, struct draft **d)
+{
+	struct err err = ERR_INIT;
+	journal_close(f->j);
+	fixture_open(f, 1 << 20);
+	if (draft_open(f->j, id, NULL, d, &err))
+		fail_msg("%s", err.msg);
+}
+
+static char *path_of(const struct overlay_fixture *f, const char *name)
+{
+	static char path[256];
+	glob_t found;
+	snprintf(path, sizeof(path), "%s/1/*/*/%s", f->path, name);
+	assert_int_equal(glob(path, 0, NULL, &found), 0);
+	snprintf(path, sizeof(path), "%s", found.gl_pathv[0]);
+	globfree(&found);
+	return path;
+}
+
+static void bodies_outlive_the_process(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	struct plan_operation ops[3];
+	struct stat st;
+	char id[JOURNAL_ID], path[256];
+	struct draft *d = make_sealed(&f, &s);
+	make_bodies(d, ops);
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL), 0);
+	assert_bodies(d, s, 0);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	draft_snapshot_close(s);
+	draft_close(d);
+	open_later(&f, id, &d);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	assert_bodies(d, s, 0);
+	assert_int_equal(draft_add_body(d, "a", 1, &ops[0].offset, NULL), -EROFS);
+	draft_snapshot_close(s);
+	snprintf(path, sizeof(path), "%s", path_of(&f, "bodies"));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(draft_remove_plan(d, NULL), 0);
+	assert_int_equal(stat(path, &st), -1);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	struct journal_stats stats;
+	journal_get_stats(f.j, &stats);
+	assert_int_equal(stats.spool_used, 0);
+	fixture_end(&f);
+}
+
+/* A process leaves a draft with bodies; their file is changed. */
+static struct draft *make_left(struct overlay_fixture *f, char id[JOURNAL_ID])
+{
+	struct draft_snapshot *s;
+	struct plan_operation ops[3];
+	struct draft *d = make_sealed(f, &s);
+	make_bodies(d, ops);
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL), 0);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	draft_snapshot_close(s);
+	draft_close(d);
+	return NULL;
+}
+
+static void a_changed_body_is_noticed(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	char id[JOURNAL_ID];
+	struct draft *d = make_left(&f, id);
+	const int fd = open(path_of(&f, "bodies"), O_WRONLY);
+	assert_int_equal(pwrite(fd, "A", 1, 0), 1);
+	open_later(&f, id, &d);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	assert_bodies(d, s, -EBADMSG);
+	assert_int_equal(ftruncate(fd, 7), 0);
+	assert_bodies(d, s, -EBADMSG);
+	draft_snapshot_close(s);
+	close(fd);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+static void missing_bodies_make_a_draft_unreadable(void **state)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		struct overlay_fixture f;
+		char id[JOURNAL_ID];
+		struct err err = ERR_INIT;
+		struct draft *d = make_left(&f, id);
+		if (i == 0)
+			assert_int_equal(unlink(path_of(&f, "bodies")), 0);
+		else
+			assert_int_equal(truncate(path_of(&f, "bodies"), sizeof(large) - 1), 0);
+		assert_int_equal(draft_open(f.j, id, NULL, &d, &err), -EBADMSG);
+		assert_non_null(strstr(err.msg, i == 0 ? "is missing" : "the plan needs 65537"));
+		assert_int_equal(journal_drop(f.j, id, NULL), 0);
+		fixture_end(&f);
+	}
+}
+
+static void a_plan_names_only_bodies_that_exist(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	struct plan_operation ops[3];
+	struct draft *d = make_sealed(&f, &s);
+	const uint64_t used = room_used(&f);
+	make_bodies(d, ops);
+	assert_int_equal(room_used(&f), used + 17 * 4096);
+	ops[1].offset = 1;
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL), -EINVAL);
+	assert_int_equal(draft_remove_plan(d, NULL), 0);
+	ops[1].offset = 0;
+	assert_int_equal(draft_put_plan(d, ops, 3, NULL), -EINVAL);
+	assert_int_equal(room_used(&f), used);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+/* The plan stays because the bucket cannot be reached, and the program goes on. */
+static void the_snapshot_of_a_plan_does_not_change(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	char id[JOURNAL_ID], bytes[8];
+	struct draft *d = make_sealed(&f, &s);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		draft_snapshot_close(s);
+		assert_int_equal(draft_write(d, i, "changed", 7, NULL), 0);
+		assert_int_equal(draft_seal(d, &s, NULL), 0);
+	}
+	draft_snapshot_close(s);
+	memcpy(id, draft_id(d), JOURNAL_ID);
+	draft_close(d);
+	open_later(&f, id, &d);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	assert_int_equal(source_read(draft_snapshot_source(s), 0, bytes, 8, NULL), 0);
+	assert_memory_equal(bytes, "original", 8);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+/* 100,000 operations, with keys as those of chunks and with documents of 1 KiB. */
+static void a_large_plan_fits(void **state)
+{
+	enum { MANY = 100000 };
+	static char keys[MANY][88];
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	struct plan plan;
+	struct stat st;
+	static char document[1024] = "{}", read[1024];
+	struct plan_operation *ops = calloc(MANY, sizeof(*ops));
+	assert_non_null(ops);
+	fixture_begin(&f, 256 << 20);
+	struct draft *d = make_draft(&f, &about_new);
+	assert_int_equal(draft_write(d, 0, "original", 8, NULL), 0);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	for (unsigned int i = 0; i < MANY; i++) {
+		snprintf(keys[i], sizeof(keys[i]),
+			 "db/0568d8c5-a77e-11e4/d/4f7e-3f9e15-5cf0da/.dataset-%06u.json", i);
+		ops[i] = (struct plan_operation){.action = PLAN_PUT,
+						 .condition = PLAN_IF_VERSION,
+						 .key = keys[i],
+						 .version = "0123456789abcdef0123456789abcdef"};
+		assert_int_equal(draft_set_body(d, &ops[i], document, sizeof(document), NULL), 0);
+	}
+	assert_int_equal(draft_put_plan(d, ops, MANY, NULL), 0);
+	assert_int_equal(stat(path_of(&f, "plan"), &st), 0);
+	assert_in_range(st.st_size, MANY * 100, MANY * 160 + PLAN_INLINE_SUM);
+	assert_int_equal(draft_get_plan(d, &plan, NULL), 0);
+	assert_int_equal(plan.count, MANY);
+	for (unsigned int i = 0; i < MANY; i += MANY - 1)
+		assert_int_equal(draft_read_planned(d, s, &plan.operations[i], read, NULL), 0);
+	assert_memory_equal(read, document, sizeof(document));
+	plan_release(&plan);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	free(ops);
+	fixture_end(&f);
+}
+
 static void an_invalid_operation_is_refused(void **state)
 {
 	static const struct {
@@ -165,6 +386,15 @@ static void an_invalid_operation_is_refused(void **state)
 		  .version = "",
 		  .offset = 4,
 		  .length = 5},
+		 "a range outside of the file"},
+		{{.action = PLAN_PUT,
+		  .body = PLAN_FILE,
+		  .key = "k",
+		  .version = "",
+		  .offset = UINT64_MAX,
+		  .length = 5},
+		 "a range outside of the file"},
+		{{.action = PLAN_PUT, .body = PLAN_FILE, .key = "k", .version = ""},
 		 "a range outside of the file"},
 	};
 	struct overlay_fixture f;
@@ -218,6 +448,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_later_process_finishes_a_plan),
 		cmocka_unit_test(what_was_done_belongs_to_one_plan),
+		cmocka_unit_test(bodies_outlive_the_process),
+		cmocka_unit_test(a_changed_body_is_noticed),
+		cmocka_unit_test(missing_bodies_make_a_draft_unreadable),
+		cmocka_unit_test(a_plan_names_only_bodies_that_exist),
+		cmocka_unit_test(the_snapshot_of_a_plan_does_not_change),
+		cmocka_unit_test(a_large_plan_fits),
 		cmocka_unit_test(an_invalid_operation_is_refused),
 		cmocka_unit_test(no_changed_byte_of_a_plan_is_believed),
 	};

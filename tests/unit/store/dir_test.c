@@ -299,6 +299,7 @@ static void test_puts_are_synced(void **state)
 	assert_int_equal(syncs.directories, 1);
 	syncs.fail = true;
 	assert_int_equal(call_put(f->s, "x", "2", 1, NULL, NULL, &err), -EIO);
+	assert_int_equal(call_put(f->s, "new/dir/y", "2", 1, NULL, NULL, &err), -EIO);
 	syncs.fail = false;
 	assert_object(f->s, "x", "1");
 	assert_int_equal(count_entries(path_of(f, "")), 1);
