@@ -271,7 +271,7 @@ struct move {
 };
 
 static int put_copy(struct engine *e, const struct move *m, const struct bytes *body,
-		    struct err *err)
+		    const char *note, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(e->store, STORE_PUT);
 	const bool replaces = m->target && m->target->kind == NAMES_OBJECT;
@@ -284,6 +284,7 @@ static int put_copy(struct engine *e, const struct move *m, const struct bytes *
 	req->cond.if_none_match = replaces ? NULL : "*";
 	req->cond.if_match = replaces ? m->target->meta.etag : NULL;
 	req->in_parts = true;
+	req->note = note[0] ? note : NULL;
 	store_run(e->store, req);
 	return store_failure(&req->answer, err);
 }
@@ -294,6 +295,7 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 {
 	auto_request struct store_request *get = store_request_new(e->store, STORE_GET);
 	const char *etag = m->source->meta.etag;
+	char note[STORE_NOTE_MAX + 1];
 	if (!get)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (m->source->meta.size > COPIED_MAX)
@@ -305,11 +307,14 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	int rc = store_failure(&get->answer, err);
 	if (!rc && store_absence(&get->answer))
 		rc = err_set(err, -ESTALE, "%s: it was deleted", m->from);
+	strcpy(note, get->answer.note);
+	if (!rc && !get->answer.has_note)
+		rc = names_note(e->names, m->source, note, err);
 	/* A domain would hide the object. */
 	if (!rc && m->target && m->target->kind == NAMES_DOMAIN)
 		rc = remove_domain(e, c, m->target, err);
 	if (!rc)
-		rc = put_copy(e, m, &get->answer.body, err);
+		rc = put_copy(e, m, &get->answer.body, note, err);
 	return rc ? rc : delete_object(e, m->source, err);
 }
 
@@ -506,7 +511,7 @@ static void move_draft(struct engine *e, const char *from, const char *to)
 	struct engine_stat st;
 	bool alone;
 	if (!drafts_stat(e->drafts, from, &st, &alone)) {
-		drafts_renamed(e->drafts, from, to);
+		drafts_detach(e->drafts, to);
 		return;
 	}
 	int rc = find(e, to, &n, &why);

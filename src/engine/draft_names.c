@@ -93,11 +93,6 @@ char *drafts_error(struct drafts *t, const char *path)
 	return text;
 }
 
-char *drafts_kept(struct drafts *t, const char *path)
-{
-	return t ? draft_notes_get(t->kept, path) : NULL;
-}
-
 void drafts_get_counts(struct drafts *t, struct engine_counts *out)
 {
 	struct journal_stats journal;
@@ -223,7 +218,6 @@ bool drafts_detach(struct drafts *t, const char *path)
 		file_draft_unref(d);
 	}
 	draft_table_drop_aside(t, path);
-	draft_notes_set(t->kept, path, NULL);
 	return d;
 }
 
@@ -305,19 +299,9 @@ int drafts_rename(struct drafts *t, const char *from, const char *to, const stru
 		rc = rename_draft(d, &x, n, err);
 	if (!rc && d->base && n && n->kind == NAMES_OBJECT)
 		draft_base_replace(d->base, n->path, &n->meta, NULL);
-	if (!rc)
-		draft_notes_move(t->kept, from, to);
 	file_draft_unref(d);
 	free(x.name);
 	free(x.path);
 	free(x.seen);
 	return rc;
-}
-
-void drafts_renamed(struct drafts *t, const char *from, const char *to)
-{
-	if (!t)
-		return;
-	drafts_detach(t, to);
-	draft_notes_move(t->kept, from, to);
 }

@@ -39,7 +39,8 @@ struct draft_put {
 	 * answer excludes that it has succeeded. */
 	bool may_be_seen;
 	struct present present;
-	bool found; /* present is set */
+	bool found;		       /* present is set */
+	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: of the object; "": none */
 	/* The bytes of the snapshot, and whether the disk has failed to read them. */
 	struct source bytes;
 	atomic_bool failed;

@@ -80,13 +80,13 @@ static void release(struct draft *d, bool is_left)
 	free(d);
 }
 
-/* Saves the checksums for the process that finds the draft. Without them, it reads the spool
- * unchecked. */
+/* Completes the checksums for the process that finds the draft. If that fails, it reads the bytes
+ * unchecked whose checksum was lost by a failed write. */
 static void save_sums(struct draft *d)
 {
 	const bool durable = d->synced && d->durable_changes == atomic_load(&d->changed);
 	for (struct layer *l = d->layers.top; l; l = l->below)
-		if (l->spool && (durable || !l->spool->sums.saved))
+		if (l->spool)
 			sums_save(&l->spool->sums, l->spool->fd, durable);
 }
 
@@ -184,12 +184,12 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 	return rc;
 }
 
-static int open_spools(struct draft *d, bool same_boot, struct err *err)
+static int open_spools(struct draft *d, enum spool_sums sums, struct err *err)
 {
 	int rc = 0;
 	for (struct layer *l = d->layers.top; rc == 0 && l; l = l->below) {
 		uint64_t size = 0;
-		rc = spool_open(d->place.dir, l->generation, same_boot, d->charge.budget, &l->spool,
+		rc = spool_open(d->place.dir, l->generation, sums, d->charge.budget, &l->spool,
 				err);
 		if (rc == 0)
 			rc = spool_size(l->spool, &size, err);
@@ -212,7 +212,11 @@ static int recover(struct draft *d, const struct header *h, struct err *err)
 		rc = err_set(err, -EBADMSG,
 			     "the file `draft` and the map disagree about what lies beneath");
 	if (rc == 0)
-		rc = open_spools(d, same_boot, err);
+		rc = open_spools(d,
+				 !h->sums    ? SPOOL_NO_SUMS
+				 : same_boot ? SPOOL_SUMS
+					     : SPOOL_FINAL_SUMS,
+				 err);
 	return rc ? rc : draft_find_planned(d, err);
 }
 

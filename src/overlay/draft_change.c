@@ -155,8 +155,10 @@ int draft_resize(struct draft *d, uint64_t size, struct err *err)
 
 static int zero_held(struct draft *d, uint64_t start, uint64_t end, struct err *err)
 {
+	struct layer *top = d->layers.top;
 	const uint64_t stored = read_stored(d);
-	int rc = start < end ? spool_zero(d->layers.top->spool, start, end - start, err) : 0;
+	/* Below the limit, the zeros hide other bytes: see layers.h. */
+	int rc = start < end ? spool_zero(top->spool, start, end - start, top->limit, err) : 0;
 	if (rc || start >= end)
 		return rc;
 	rc = append(d, MAP_ZERO, start, end - start, err);

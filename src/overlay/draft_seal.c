@@ -46,7 +46,7 @@ static int copy_written(const struct layer *upper, uint64_t at, uint64_t end, ui
 		const bool stored = frames_cover(&upper->stored, at, at + 1);
 		const uint64_t stop = min_u64(end, frames_find(&upper->stored, at, !stored));
 		rc = stored ? copy_range(upper->spool, to, at, stop, buf, err)
-			    : spool_zero(to, at, stop - at, err);
+			    : spool_zero(to, at, stop - at, stop, err);
 		at = stop;
 	}
 	return rc;
@@ -77,7 +77,7 @@ static int remove_top(struct draft *d, struct err *err)
 	int rc = map_append(&d->map, MAP_FOLD, generation, 0, 0, err);
 	if (rc)
 		return rc;
-	sums_remove(&d->layers.top->spool->sums);
+	struct spool *spool = spool_ref(d->layers.top->spool);
 	pthread_mutex_lock(&d->lock);
 	layers_pop(&d->layers);
 	pthread_mutex_unlock(&d->lock);
@@ -87,7 +87,9 @@ static int remove_top(struct draft *d, struct err *err)
 	if (rc == 0) {
 		spool_name(generation, name);
 		unlinkat(d->place.dir, name, 0);
+		sums_remove(&spool->sums);
 	}
+	spool_unref(spool);
 	return rc;
 }
 
@@ -161,7 +163,7 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 		s->layers.top = d->planned;
 		s->layers.size = s->source.size = d->planned_size;
 	}
-	if (!d->recovered && !d->layers.top->spool->sums.saved)
+	if (!d->recovered)
 		sums_save(&d->layers.top->spool->sums, d->layers.top->spool->fd, false);
 	d->sealed_changes = changes;
 	atomic_store(&d->noted, false);

@@ -38,6 +38,7 @@ const struct schema_ops hsds1_ops = {
 	.answer = hsds1_answer,
 	.loader_free = hsds1_loader_free,
 	.object_key = hsds_space_key,
+	.object_text = hsds_space_text,
 	.resolve = hsds_resolve,
 	.locate = hsds1_locate,
 	.chunk_prefix = hsds1_chunk_prefix,

@@ -128,6 +128,7 @@ int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, st
 	json_t *all = json_object_get(doc, "links");
 	const char *key;
 	json_t *v;
+	o->group.links_ordered = true;
 	if (!all || json_is_null(all))
 		return 0;
 	if (!json_is_object(all))

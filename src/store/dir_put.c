@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 
 #include <base/source.h>
 
@@ -157,6 +158,18 @@ static int open_temp(struct dir_store *d, int parent, char name[TEMP_NAME_MAX])
 	return -EIO;
 }
 
+/* The object is worth more than its note. */
+static void write_note(const struct dir_store *d, int fd, const struct store_request *req)
+{
+	struct err err = ERR_INIT;
+	if (!req->note || fsetxattr(fd, DIR_NOTE, req->note, strlen(req->note), 0) == 0 ||
+	    errno == EOPNOTSUPP)
+		return;
+	err_errno(&err, -errno, "object %s: it is stored without the attribute " DIR_NOTE,
+		  req->key);
+	log_warning(d->base.env->log, "%s", err.msg);
+}
+
 static int rename_if_absent(int parent, const char *temp, const char *name)
 {
 	if (renameat2(parent, temp, parent, name, RENAME_NOREPLACE) == 0)
@@ -208,6 +221,8 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	if (fd < 0)
 		return fd;
 	int rc = write_all(fd, req);
+	if (rc == 0)
+		write_note(d, fd, req);
 	if (rc == 0 && !deferred && fsync(fd))
 		rc = -errno;
 	/* The disk begins to write large files now, instead of with dir_sync(). */

@@ -43,18 +43,24 @@ static inline void world_random(const struct env *env, void *bytes, size_t n)
 	memset(bytes, w->seed, n);
 }
 
-static inline int world_open_file(void *ctx, struct source **out, struct err *err)
+/* Opens a file of tests/data. */
+static inline int world_open_data(struct world *w, const char *name, struct source **out,
+				  struct err *err)
 {
-	struct world *w = ctx;
 	char path[1024];
 	w->opened++;
-	snprintf(path, sizeof(path), "%s/tests/data/import.h5", getenv("HSMOUNT_SOURCE"));
+	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
 	source_file_close(w->file);
 	w->file = NULL;
 	int rc = source_file_open(path, &w->file, err);
 	if (!rc)
 		*out = source_file_source(w->file);
 	return rc;
+}
+
+static inline int world_open_file(void *ctx, struct source **out, struct err *err)
+{
+	return world_open_data(ctx, "import.h5", out, err);
 }
 
 static inline int world_check_file(void *ctx, struct err *err)
@@ -161,6 +167,13 @@ static inline uint32_t world_objects(struct world *w, const char *path)
 static inline char *world_content(struct world *w, const char *prefix)
 {
 	return gate_content(w->gate, prefix);
+}
+
+/* Compares the whole bucket. */
+static inline void world_check_content(struct world *w, const char *want)
+{
+	auto_free char *content = world_content(w, "");
+	assert_string_equal(content, want);
 }
 
 static inline size_t world_keys(struct world *w, const char *prefix)

@@ -75,9 +75,7 @@ static void check_failures(bool later, bool after)
 			assert_int_equal(world_import(&w, NULL, &err), -EEXIST);
 		else
 			world_must_import(&w, NULL);
-		char *content = world_content(&w, "");
-		assert_string_equal(content, want);
-		free(content);
+		world_check_content(&w, want);
 		world_release(&w);
 	}
 	free(want);
@@ -111,9 +109,7 @@ static void test_power_cut(void **state)
 		gate_power_cut(w.gate);
 		assert_int_equal(world_objects(&w, w.opt.path), i == n ? OBJECTS : 0);
 		world_must_import(&w, NULL);
-		char *content = world_content(&w, "");
-		assert_string_equal(content, want);
-		free(content);
+		world_check_content(&w, want);
 		world_release(&w);
 	}
 	free(want);

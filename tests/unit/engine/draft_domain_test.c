@@ -84,10 +84,13 @@ static void the_owner_of_a_replaced_domain_is_kept(void **state)
 
 static void assert_kept(struct world *w, const char *text)
 {
+	char note[STORE_NOTE_MAX + 1];
 	if (world_commit(w, true))
 		fail_msg("%s", w->err.msg);
 	assert_int_equal(w->result.kind, COMMIT_OBJECT);
 	assert_string_equal(w->result.kept, text);
+	assert_int_equal(call_note(w->gate->base.inner, "x.h5", note, NULL), 0);
+	assert_string_equal(note, text);
 	world_check_version(w, "x.h5");
 }
 

@@ -3,6 +3,7 @@
 #ifndef TESTS_ENGINE_DRAFT_FILES_H
 #define TESTS_ENGINE_DRAFT_FILES_H
 
+#include "data_file.h"
 #include "draft_fixture.h"
 
 #define ONE	"draft-one.h5"	   /* 2 objects, 1 chunk */
@@ -14,18 +15,9 @@ enum { END_OF_TIME = 1 << 30 /* seconds, when all garbage is due */ };
 /* Heap. */
 static inline uint8_t *file_bytes(const char *name, size_t *n)
 {
-	char path[1024];
-	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
-	FILE *in = fopen(path, "r");
-	assert_non_null(in);
-	assert_int_equal(fseek(in, 0, SEEK_END), 0);
-	*n = (size_t)ftell(in);
-	rewind(in);
-	uint8_t *bytes = malloc(*n);
-	assert_non_null(bytes);
-	assert_int_equal(fread(bytes, 1, *n, in), *n);
-	fclose(in);
-	return bytes;
+	const struct bytes b = data_file(name);
+	*n = b.len;
+	return b.data;
 }
 
 static inline void world_write_file(struct world *w, const char *file)

@@ -70,6 +70,21 @@ static void a_commit_that_has_begun_is_finished(void **state)
 	world_end(&w);
 }
 
+/* The bucket gets the reason why it is no domain, too. */
+static void the_reason_is_stored(void **state)
+{
+	struct world w;
+	char note[STORE_NOTE_MAX + 1];
+	world_begin(&w, false, 0);
+	world_draft(&w, "home/a.h5");
+	world_write(&w, "\x89HDF\r\n\x1a\n", 8);
+	end_process(&w, &begun);
+	assert_int_equal(recover(&w), 0);
+	assert_int_equal(call_note(w.gate->base.inner, "home/a.h5", note, NULL), 0);
+	assert_string_equal(note, "it is damaged: superblock: file ends too early");
+	world_end(&w);
+}
+
 /* Nobody knows whether the program had finished. */
 static void without_a_commit_a_draft_is_left(void **state)
 {
@@ -332,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_commit_that_has_begun_is_finished),
+		cmocka_unit_test(the_reason_is_stored),
 		cmocka_unit_test(without_a_commit_a_draft_is_left),
 		cmocka_unit_test(a_draft_that_was_committed_is_dropped),
 		cmocka_unit_test(an_interrupted_commit_is_finished),

@@ -421,6 +421,14 @@ static void the_reasons_are_attributes(void **state)
 	assert_int_equal(engine_rename(w.e, "kept.h5", "b.h5", 0, NULL), 0);
 	assert_true(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf))[0]);
 	assert_string_equal(note_of(&w, "kept.h5", "user.hsds.kept", buf, sizeof(buf)), "");
+	/* The bucket has it, so the next mount shows it. */
+	world_names(&w);
+	assert_string_equal(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf)),
+			    "it is damaged: superblock: file ends too early");
+	list_has(&w, "b.h5", "user.hsds.kept", true);
+	make_file(&w, "b.h5", "no HDF5 file");
+	assert_string_equal(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf)), "");
+	list_has(&w, "b.h5", "user.hsds.kept", false);
 	assert_int_equal(engine_unlink(w.e, "b.h5", NULL), 0);
 	assert_string_equal(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf)), "");
 	/* A draft that is alone has its attributes without a request. */

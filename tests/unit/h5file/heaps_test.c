@@ -15,6 +15,7 @@
 #include <h5/gheap.h>
 #include <h5file/h5file.h>
 
+#include "data_file.h"
 #include "small_file.h"
 
 enum { COLLECTION = 4096, MAX = 8 };
@@ -201,19 +202,14 @@ static int take(void *ctx, const struct h5file_chunk *chunk, struct err *err)
  */
 static void addresses_of_four_bytes(void **state)
 {
-	enum { FILE_MAX = 1 << 20, SLOT = 12 };
-	static uint8_t bytes[FILE_MAX];
+	enum { SLOT = 12 };
+	auto_bytes struct bytes b = data_file("sizes4.h5");
 	struct mem_src src;
 	struct seen seen = {.n = 0};
 	struct bytes stored = {0};
 	struct h5file *f = NULL;
-	char path[512];
 	uint32_t text = 0;
-	snprintf(path, sizeof(path), "%s/tests/data/sizes4.h5", getenv("HSMOUNT_SOURCE"));
-	FILE *file = fopen(path, "rb");
-	assert_non_null(file);
-	mem_src_init(&src, bytes, fread(bytes, 1, FILE_MAX, file));
-	fclose(file);
+	mem_src_init(&src, b.data, b.len);
 	assert_int_equal(h5file_open(&src.source, NULL, &f, NULL), 0);
 	while (strcmp(tree_object(h5file_tree(f), text)->o.id, "/text") != 0)
 		assert_true(++text < tree_numbers(h5file_tree(f)));
@@ -223,7 +219,7 @@ static void addresses_of_four_bytes(void **state)
 	assert_int_equal(h5file_chunk_read(f, &chunk, &stored, NULL), 0);
 	assert_int_equal(h5file_chunk_heaps(f, text, &chunk, &stored, see, &seen, NULL), 0);
 	assert_int_equal(seen.n, 1);
-	assert_memory_equal(bytes + h5file_base(f) + seen.addr[0], "GCOL", 4);
+	assert_memory_equal(b.data + h5file_base(f) + seen.addr[0], "GCOL", 4);
 	bytes_release(&stored);
 	h5file_close(f);
 }

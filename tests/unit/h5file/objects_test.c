@@ -14,9 +14,10 @@
 
 #include <h5file/h5file.h>
 
+#include "data_file.h"
 #include "small_file.h"
 
-enum { BIRTH = 1700000000, USER_BLOCK = 512, FILE_MAX = 1 << 20 };
+enum { BIRTH = 1700000000, USER_BLOCK = 512 };
 
 static struct h5file *open_source(struct source *s)
 {
@@ -122,19 +123,14 @@ static void a_broken_object(void **state)
 /* Counts the objects of a file with headers of version 1, and those of them with a time. */
 static void count_old(const char *name, uint32_t *old, uint32_t *with_time)
 {
-	char path[512];
-	uint8_t *bytes = malloc(FILE_MAX);
+	auto_bytes struct bytes b = data_file(name);
 	struct mem_src src;
-	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
-	FILE *file = fopen(path, "rb");
-	assert_non_null(file);
-	mem_src_init(&src, bytes, fread(bytes, 1, FILE_MAX, file));
-	fclose(file);
+	mem_src_init(&src, b.data, b.len);
 	struct h5file *f = open_source(&src.source);
 	for (uint32_t i = 0; i < tree_numbers(h5file_tree(f)); i++) {
 		struct h5file_header h;
 		assert_true(h5file_header(f, i, &h));
-		assert_int_equal(h.version, bytes[h5file_base(f) + h.addr] == 1 ? 1 : 2);
+		assert_int_equal(h.version, b.data[h5file_base(f) + h.addr] == 1 ? 1 : 2);
 		assert_int_equal(h5file_at(f, h.addr), i);
 		if (h.version != 1)
 			continue;
@@ -143,7 +139,6 @@ static void count_old(const char *name, uint32_t *old, uint32_t *with_time)
 		*with_time += tree_object(h5file_tree(f), i)->o.modified_ns != 0;
 	}
 	h5file_close(f);
-	free(bytes);
 }
 
 /* h5py wrote these files. A modification time is no birth time. */

@@ -26,6 +26,7 @@ struct server {
 	bool is_signed;		   /* requests are; the environment has the keys */
 	/* The next connection serves one request more, but closes without an answer to it. */
 	bool dies;
+	char head[4096]; /* the latest request for an object */
 	char url[64];
 	pthread_t thread;
 };
@@ -63,12 +64,15 @@ static inline void *server_run(void *arg)
 		char head[4096];
 		const bool dies = s->dies;
 		s->dies = false;
-		const ssize_t n = recv(fd, head, sizeof(head), 0);
+		const ssize_t n = recv(fd, head, sizeof(head) - 1, 0);
 		if (n > (ssize_t)sizeof(listing) && memcmp(head, listing, sizeof(listing) - 1) == 0)
 			server_answer(fd, 200, NULL, objects, dies);
-		else if (n > 0)
+		else if (n > 0) {
+			memcpy(s->head, head, (size_t)n);
+			s->head[n] = '\0';
 			server_answer(fd, server_next_status(s), s->header, s->body ? s->body : "",
 				      dies);
+		}
 		/* The head and the body of a small request arrive together. */
 		if (dies && recv(fd, head, sizeof(head), 0) > 0) {
 			close(fd);

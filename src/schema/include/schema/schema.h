@@ -261,6 +261,8 @@ struct schema_ops {
 	 * Returns the length of the key, or -ENAMETOOLONG. */
 	int (*object_key)(const struct schema_space *s, uint32_t number, char *key, size_t room,
 			  const char **etag);
+	/* The text of this version of the document, *len bytes; NULL: it is not kept. Borrowed. */
+	const void *(*object_text)(const struct schema_space *s, uint32_t number, size_t *len);
 	/* The object of a reference in a chunk: its number + 1; 0 for the null reference and for
 	 * unknown objects. */
 	uint64_t (*resolve)(const struct schema_space *s, const char *text, size_t n);
