@@ -84,7 +84,7 @@ int document_above(const struct document_place *p, const char *path, struct sche
 /* ---- writing ---- */
 
 int document_write(const struct document_place *p, const char *key, const void *bytes, size_t n,
-		   const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err)
+		   const struct store_cond *cond, struct document_answer *answer, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_PUT);
 	const struct piece piece = {bytes, n};
@@ -96,14 +96,15 @@ int document_write(const struct document_place *p, const char *key, const void *
 	req->cond = *cond;
 	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
-	const int rc = store_failure(&req->answer, err);
-	if (!rc && etag)
-		memcpy(etag, req->answer.meta.etag, STORE_ETAG_MAX);
-	return rc;
+	if (answer) {
+		memcpy(answer->etag, req->answer.meta.etag, STORE_ETAG_MAX);
+		answer->repeated = req->answer.repeated;
+	}
+	return store_failure(&req->answer, err);
 }
 
 int document_put(const struct document_place *p, const char *path, const struct domain_info *info,
-		 const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err)
+		 const struct store_cond *cond, struct document_answer *answer, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
 	auto_bytes struct bytes text = {0};
@@ -111,7 +112,7 @@ int document_put(const struct document_place *p, const char *path, const struct 
 	if (rc < 0)
 		return err_set(err, rc, "%s: the path is too long", path);
 	rc = p->schema->emit_domain(info, &text, err);
-	return rc ? rc : document_write(p, key, text.data, text.len, cond, etag, err);
+	return rc ? rc : document_write(p, key, text.data, text.len, cond, answer, err);
 }
 
 int document_put_folder(const struct document_place *p, const char *path, const char *owner,

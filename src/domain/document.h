@@ -36,12 +36,17 @@ int document_get(const struct document_place *p, const char *path, struct schema
  * length of its path. -ENOTDIR: it is a domain. */
 int document_above(const struct document_place *p, const char *path, struct schema_document **out,
 		   size_t *len, struct err *err);
-/* Puts n bytes under a key. etag: NULL, or gets the new version. */
+/* What the store says about a put. */
+struct document_answer {
+	char etag[STORE_ETAG_MAX]; /* of the new version; "" after an error */
+	bool repeated;		   /* see struct store_answer; also after an error */
+};
+/* Puts n bytes under a key. answer: may be NULL. */
 int document_write(const struct document_place *p, const char *key, const void *bytes, size_t n,
-		   const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err);
-/* Puts the document of a path. etag: NULL, or gets the new version. */
+		   const struct store_cond *cond, struct document_answer *answer, struct err *err);
+/* Puts the document of a path. answer: may be NULL. */
 int document_put(const struct document_place *p, const char *path, const struct domain_info *info,
-		 const struct store_cond *cond, char etag[STORE_ETAG_MAX], struct err *err);
+		 const struct store_cond *cond, struct document_answer *answer, struct err *err);
 /* The document of a new folder, with the default access control list. -EEXIST. */
 int document_put_folder(const struct document_place *p, const char *path, const char *owner,
 			int64_t now_ns, struct err *err);

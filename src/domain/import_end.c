@@ -48,7 +48,9 @@ static int put_folders(const struct import *im, struct err *err)
 }
 
 /* After the condition of the document's put has failed: a put whose answer was lost may have
- * succeeded, or the same import in another process. */
+ * succeeded, or the same import in another process. If the path has no document any more, one of
+ * this import may have been renamed: a server between this program and the bucket may have sent the
+ * put twice. */
 static int check_loser(struct import *im, int code, struct err *err)
 {
 	struct schema_document *now = NULL;
@@ -57,6 +59,7 @@ static int check_loser(struct import *im, int code, struct err *err)
 	const bool ours = !rc && import_names_record(im, now);
 	const bool folder = !rc && now && !now->info.root;
 	im->is_lost = !rc && (folder || !import_replaces(im, now));
+	im->result->unseen = !rc && now && !ours && !im->is_repeated;
 	if (ours)
 		memcpy(im->result->etag, now->etag, min_u64(strlen(now->etag) + 1, STORE_ETAG_MAX));
 	schema_document_unref(now);
@@ -71,7 +74,21 @@ static int check_loser(struct import *im, int code, struct err *err)
 static int put_document(struct import *im, const struct domain_info *info,
 			const struct store_cond *cond, struct err *err)
 {
-	return document_put(&im->place, im->opt->path, info, cond, im->result->etag, err);
+	struct document_answer answer = {.etag = ""};
+	const int rc = document_put(&im->place, im->opt->path, info, cond, &answer, err);
+	if (!rc)
+		memcpy(im->result->etag, answer.etag, STORE_ETAG_MAX);
+	im->is_repeated |= answer.repeated;
+	return rc;
+}
+
+/* A directory has an object in the way. */
+static int make_way(struct import *im, struct err *err)
+{
+	const struct import_commit *commit = im->opt->commit;
+	const int rc = commit->make_way(commit->ctx, err);
+	im->result->unseen = rc && !im->is_repeated;
+	return rc;
 }
 
 static int put_domain(struct import *im, struct err *err)
@@ -94,9 +111,10 @@ static int put_domain(struct import *im, struct err *err)
 	};
 	int rc = put_document(im, &info, &cond, err);
 	if (rc == -ENOTDIR && commit) {
-		rc = commit->make_way(commit->ctx, err);
-		if (!rc)
-			rc = put_document(im, &info, &cond, err);
+		rc = make_way(im, err);
+		if (rc)
+			return rc;
+		rc = put_document(im, &info, &cond, err);
 	}
 	if (!rc)
 		im->result->puts++;

@@ -49,6 +49,7 @@ struct import {
 	bool is_new;	  /* this call has put the record, and nothing else has been put */
 	bool is_finished; /* the document names the storage of the record already */
 	bool is_lost;	  /* no later call can or should continue the import */
+	bool is_repeated; /* a put of the document may have succeeded without an answer */
 
 	/* The file. */
 	struct h5file *file;

@@ -55,7 +55,9 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 		rc = store_bytes(p, signs, out, err);
 	draft_put_release(p);
 	/* The next mount tries again, too. */
-	if (rc)
+	if (draft_put_is_refused(p, rc))
+		draft_put_refuse(p);
+	else if (rc)
 		draft_put_begin(p, NULL);
 	if (!rc && out->kind != COMMIT_WAITS)
 		draft_put_end(p, out);

@@ -118,6 +118,7 @@ static int begin(void *ctx, struct err *err)
 static void publish(void *ctx)
 {
 	const struct work *w = ctx;
+	w->p->may_be_seen = true;
 	if (w->p->present.kind == PRESENT_DOMAIN)
 		draft_put_drop(w->p, w->p->present.node);
 }
@@ -277,6 +278,8 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	rc = domain_import(&opt, &r, err);
 	if (!rc)
 		return set_result(out, w->path, r.etag, err);
+	if (r.unseen)
+		p->may_be_seen = false;
 	if (w->is_object) {
 		snprintf(out->kept, sizeof(out->kept), "it is damaged");
 		return DRAFT_REFUSED;

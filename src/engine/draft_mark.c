@@ -11,18 +11,20 @@ enum {
 	/* Bits of a mark. */
 	RUNNING_BIT = 0,
 	LAST_BIT = 1,
-	FAILED_BIT = 2, /* … to 31 */
+	FAILED_BIT = 2, /* … to 30 */
+	REFUSED_BIT = 31,
 	NUMBER_BIT = 32,
 };
-static const uint32_t failed_max = (UINT32_C(1) << (NUMBER_BIT - FAILED_BIT)) - 1;
+static const uint32_t failed_max = (UINT32_C(1) << (REFUSED_BIT - FAILED_BIT)) - 1;
 
 /* ---- the mark in the journal ---- */
 
 uint64_t commit_mark_encode(const struct commit_mark *m)
 {
 	const uint64_t failed = m->failed < failed_max ? m->failed : failed_max;
-	return (uint64_t)m->number << NUMBER_BIT | failed << FAILED_BIT |
-	       (uint64_t)m->is_last << LAST_BIT | (uint64_t)m->is_running << RUNNING_BIT;
+	return (uint64_t)m->number << NUMBER_BIT | (uint64_t)m->is_refused << REFUSED_BIT |
+	       failed << FAILED_BIT | (uint64_t)m->is_last << LAST_BIT |
+	       (uint64_t)m->is_running << RUNNING_BIT;
 }
 
 struct commit_mark commit_mark_decode(uint64_t mark)
@@ -31,6 +33,7 @@ struct commit_mark commit_mark_decode(uint64_t mark)
 		.number = (uint32_t)(mark >> NUMBER_BIT),
 		.failed = (uint32_t)(mark >> FAILED_BIT) & failed_max,
 		.is_running = mark >> RUNNING_BIT & 1,
+		.is_refused = mark >> REFUSED_BIT & 1,
 		.is_last = mark >> LAST_BIT & 1,
 	};
 }

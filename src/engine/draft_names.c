@@ -199,7 +199,7 @@ static void forget_commit(struct file_draft *d)
 	if (!m.is_running)
 		return;
 	draft_commit_forget(d->t->e, bytes);
-	m.is_running = false;
+	m.is_running = m.is_refused = false;
 	m.failed = 0;
 	draft_mark(bytes, commit_mark_encode(&m), NULL);
 }

@@ -39,6 +39,13 @@ int draft_delete_object(const struct draft_put *p, const char *key, const char *
 	return store_failure(&req->answer, err);
 }
 
+/* Whether the first and only attempt of a put was refused, so that nobody can have seen it. */
+static bool is_refused(const struct store_answer *a)
+{
+	const int rc = store_failure(a, NULL);
+	return (rc == -EEXIST || rc == -ESTALE || rc == -EISDIR) && !a->repeated;
+}
+
 /* *etag: of the new version. */
 static int put(struct draft_put *p, const char *key, const struct store_cond *cond,
 	       char etag[STORE_ETAG_MAX], struct err *err)
@@ -54,6 +61,7 @@ static int put(struct draft_put *p, const char *key, const struct store_cond *co
 	req->note = nonempty(p->note);
 	req->cancelled = cancelled_by(p->c->cancelled);
 	store_run(p->e->store, req);
+	p->may_be_seen |= !is_refused(&req->answer);
 	memcpy(etag, req->answer.meta.etag, STORE_ETAG_MAX);
 	return store_failure(&req->answer, err);
 }

@@ -239,19 +239,20 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 		.number = c->number,
 		.oldest = c->number,
 		.again = before.is_running,
+		.is_first = before.number < c->number,
 	};
 	p->bytes = (struct source){.size = draft_snapshot_source(c->snapshot)->size,
 				   .read_at = read_snapshot,
 				   .ctx = p};
 	if (before.is_running)
 		p->oldest = oldest_of(&before);
-	if (before.number < c->number)
+	if (p->is_first)
 		return 0;
 	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
 	const int rc = draft_mark(c->draft, stat.mark, err);
 	if (rc == -EROFS)
-		p->number = before.number + (stat.is_marked ? 0 : 1);
-	else if (!rc && (!before.is_running || before.number > c->number))
+		p->number = before.number + (stat.is_marked && !before.is_refused ? 0 : 1);
+	else if (!rc && (!before.is_running || before.is_refused || before.number > c->number))
 		return err_set(err, -EINVAL, "%s: commit %u was made before", p->about->name,
 			       c->number);
 	return rc == -EROFS ? 0 : rc;
@@ -281,6 +282,34 @@ static void drop_left(struct engine *e, const struct draft *d, uint32_t first, u
 						    .storage = commit_storage(draft_id(d), i)};
 		garbage_add(e->garbage, draft_get_about(d)->path, &left);
 	}
+}
+
+bool draft_put_is_refused(const struct draft_put *p, int rc)
+{
+	return rc == -ESTALE && p->is_first && !p->may_be_seen;
+}
+
+/* The note is durable before the storage is deleted: otherwise a later mount could make the commit
+ * again, with the same storage. Without it, all stays as after a failure. */
+void draft_put_refuse(struct draft_put *p)
+{
+	const struct commit_mark m = {
+		.number = p->number,
+		.failed = p->number - p->oldest,
+		.is_running = true,
+		.is_refused = true,
+		.is_last = p->c->is_last,
+	};
+	struct err why = ERR_INIT;
+	int rc = draft_mark(p->c->draft, commit_mark_encode(&m), &why);
+	if (!rc)
+		rc = draft_sync(p->c->draft, &why);
+	if (rc)
+		log_warning(p->e->log,
+			    "%s: the journal does not know that the bucket has refused it: %s",
+			    p->about->name, why.msg);
+	else if (p->stored)
+		drop_left(p->e, p->c->draft, p->number, p->number + 1);
 }
 
 void draft_commit_forget(struct engine *e, struct draft *d)

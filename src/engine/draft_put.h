@@ -34,6 +34,10 @@ struct draft_put {
 	bool again;	 /* an earlier commit of the draft has begun and not succeeded */
 	bool began;	 /* this one is noted in the journal */
 	bool stored;	 /* the storage may have objects */
+	bool is_first;	 /* no commit with this number has begun before */
+	/* Others may have seen what this commit puts: a request that shows it was sent, and no
+	 * answer excludes that it has succeeded. */
+	bool may_be_seen;
 	struct present present;
 	bool found;		       /* present is set */
 	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: of the object; "": none */
@@ -52,6 +56,11 @@ int draft_put_find(struct draft_put *p, struct err *err);
 int draft_put_begin(struct draft_put *p, struct err *err);
 /* The commit has succeeded: notes it, and drops the storage of earlier attempts. */
 void draft_put_end(struct draft_put *p, const struct commit_result *out);
+/* Whether the bucket has something else for good, and nobody can have seen anything of this commit.
+ * rc: its result. */
+bool draft_put_is_refused(const struct draft_put *p, int rc);
+/* Notes that, and drops the storage. */
+void draft_put_refuse(struct draft_put *p);
 /* The storage of a domain becomes garbage. Call it before the request that replaces or removes the
  * domain, because its answer may be lost; as long as the domain has the storage, it is not deleted.
  */

@@ -4,6 +4,7 @@
  *
  *   in the journal                 what happens
  *   a commit has begun             it is made again; then the draft is dropped
+ *   … and the bucket refused it    left: something else has the name for good
  *   a commit has ended             the draft is dropped if nothing was written later
  *   no commit has begun            left: nobody knows whether the program had finished
  *   in use, or it cannot be read   left
@@ -17,6 +18,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,8 +31,14 @@ struct recovery {
 	struct engine *e;
 	struct journal *j;
 	const atomic_bool *cancelled;
-	struct bytes ids; /* JOURNAL_ID bytes each, of the drafts that no process has open */
-	uint64_t left;
+	struct bytes items; /* of struct item: the drafts that no process has open */
+	uint64_t left,
+		refused; /* refused: of those that are left, and that no line of the log names */
+};
+
+struct item {
+	char id[JOURNAL_ID];
+	bool has_reason; /* that it is left, and why, was logged before */
 };
 
 static bool was_cancelled(const struct recovery *r)
@@ -49,9 +57,11 @@ static void leave(struct recovery *r, const char *id, const char *name, const ch
 static int note_item(void *ctx, const struct journal_item *item)
 {
 	struct recovery *r = ctx;
+	struct item found = {.has_reason = item->why[0]};
 	switch (item->state) {
 	case JOURNAL_LEFT:
-		return bytes_append(&r->ids, item->id, JOURNAL_ID);
+		memcpy(found.id, item->id, JOURNAL_ID);
+		return bytes_append(&r->items, &found, sizeof(found));
 	case JOURNAL_IN_USE:
 		break; /* by another mount, which will commit it */
 	case JOURNAL_LATER:
@@ -134,8 +144,30 @@ static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
 	return done;
 }
 
-static void recover_draft(struct recovery *r, const char *id)
+static bool is_refused(struct draft *d)
 {
+	struct draft_stat stat;
+	draft_get_stat(d, &stat);
+	return commit_mark_decode(stat.mark).is_refused;
+}
+
+/* The process that got the refusal has logged and noted why, unless it was killed before. */
+static void leave_refused(struct recovery *r, struct draft *d, const struct item *item)
+{
+	static const char why[] = "another program has changed the file since it was opened for "
+				  "writing";
+	if (item->has_reason) {
+		r->left++;
+		r->refused++;
+		return;
+	}
+	draft_note_why(d, why);
+	leave(r, item->id, draft_get_about(d)->name, why);
+}
+
+static void recover_draft(struct recovery *r, const struct item *item)
+{
+	const char *id = item->id;
 	struct old_object beneath = {.object = NULL};
 	const struct draft_beneath reader = old_object_beneath(&beneath);
 	struct draft *d;
@@ -146,6 +178,11 @@ static void recover_draft(struct recovery *r, const char *id)
 		return; /* another process has been faster */
 	if (rc) {
 		leave(r, id, "", err.msg);
+		return;
+	}
+	if (is_refused(d)) {
+		leave_refused(r, d, item);
+		draft_close(d);
 		return;
 	}
 	snprintf(name, sizeof(name), "%s", draft_get_about(d)->name);
@@ -166,10 +203,19 @@ void drafts_recover(struct engine *e, struct journal *j, const atomic_bool *canc
 {
 	struct recovery r = {.e = e, .j = j, .cancelled = cancelled};
 	struct err err = ERR_INIT;
+	struct item item;
 	if (journal_list(j, note_item, &r, &err))
 		log_warning(e->log, "cannot look for drafts of earlier mounts: %s", err.msg);
-	for (size_t at = 0; at < r.ids.len && !was_cancelled(&r); at += JOURNAL_ID)
-		recover_draft(&r, (const char *)r.ids.data + at);
+	for (size_t at = 0; at < r.items.len && !was_cancelled(&r); at += sizeof(item)) {
+		memcpy(&item, r.items.data + at, sizeof(item));
+		recover_draft(&r, &item);
+	}
+	if (r.refused)
+		log_info(
+			e->log,
+			"files that another program has changed, and that are left in the journal: "
+			"%" PRIu64 "; see `hsimage recover list`",
+			r.refused);
 	atomic_store(left, r.left);
-	bytes_release(&r.ids);
+	bytes_release(&r.items);
 }

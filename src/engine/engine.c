@@ -114,6 +114,7 @@ static void stop_threads(struct engine *e)
 
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err)
 {
+	bool becomes_bucket;
 	int rc = check_options(opt, err);
 	if (rc)
 		return rc;
@@ -151,7 +152,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	rc = parse_roots(e, opt->root, err);
 	if (rc)
 		goto fail;
-	rc = recognise_bucket(opt, &e->stack, err);
+	rc = recognise_bucket(opt, &e->stack, &becomes_bucket, err);
 	if (!rc)
 		rc = files_new(&e->env, opt, e->store, e->meter, &e->files, err);
 	stop_threads(e);
@@ -179,6 +180,8 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		rc = drafts_new(e, opt, &e->drafts, err);
 		if (!rc)
 			rc = garbage_notes_open(e, drafts_journal(e->drafts), err);
+		if (!rc && becomes_bucket)
+			rc = recognise_make(opt, err);
 		if (rc)
 			goto fail;
 	}

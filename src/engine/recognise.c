@@ -103,15 +103,6 @@ static void warn(const struct engine_options *opt, enum schema_place place)
 			name, schema_survey_storage);
 }
 
-/* The next mount must recognise the bucket, even if only plain files are stored until then. */
-static int make_storage(const char *dir, struct err *err)
-{
-	auto_free char *path = names_join(dir, schema_survey_storage);
-	if (!path)
-		return err_set(err, -ENOMEM, "out of memory");
-	return mkdir(path, 0777) && errno != EEXIST ? err_errno(err, -errno, "%s", path) : 0;
-}
-
 /* Looks for the bucket that contains the place. The decision depends on it only if the place has
  * documents and no storage; otherwise only the message does. */
 static int find_above(const char *name, const struct store_stack_parts *parts,
@@ -134,8 +125,9 @@ static int find_above(const char *name, const struct store_stack_parts *parts,
 	return 0;
 }
 
+/* *becomes: an empty directory becomes a bucket. */
 static int judge(const struct engine_options *opt, const struct store_stack_parts *parts,
-		 struct schema_survey *seen, struct err *err)
+		 struct schema_survey *seen, bool *becomes, struct err *err)
 {
 	auto_above struct above above = {0};
 	const char *name = opt->bucket;
@@ -156,14 +148,14 @@ static int judge(const struct engine_options *opt, const struct store_stack_part
 	if (!store_stack_is_s3(name) && !(place == SCHEMA_PLACE_EMPTY && opt->write))
 		return refuse_dir(name, place, err);
 	warn(opt, place);
-	return place == SCHEMA_PLACE_EMPTY && opt->write && !store_stack_is_s3(name)
-		       ? make_storage(store_stack_dir(name), err)
-		       : 0;
+	*becomes = place == SCHEMA_PLACE_EMPTY && opt->write && !store_stack_is_s3(name);
+	return 0;
 }
 
 int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
-		     struct err *err)
+		     bool *becomes, struct err *err)
 {
+	*becomes = false;
 	const bool s3 = store_stack_is_s3(opt->bucket);
 	struct schema_survey seen;
 	int rc = 0;
@@ -174,6 +166,15 @@ int recognise_bucket(const struct engine_options *opt, const struct store_stack_
 	if (rc)
 		err_wrap(err, rc, "bucket %s", opt->bucket);
 	else if (!schema_survey_stores(&seen))
-		rc = judge(opt, parts, &seen, err);
+		rc = judge(opt, parts, &seen, becomes, err);
 	return rc;
+}
+
+/* The next mount must recognise the bucket, even if only plain files are stored until then. */
+int recognise_make(const struct engine_options *opt, struct err *err)
+{
+	auto_free char *path = names_join(store_stack_dir(opt->bucket), schema_survey_storage);
+	if (!path)
+		return err_set(err, -ENOMEM, "out of memory");
+	return mkdir(path, 0777) && errno != EEXIST ? err_errno(err, -errno, "%s", path) : 0;
 }

@@ -13,8 +13,13 @@
  * that fails.
  *
  * In S3, one listing of a single key recognises a bucket. If that finds nothing, at most 17 small
- * listings follow. Starts threads of the stack and of the pool. */
+ * listings follow. Starts threads of the stack and of the pool.
+ *
+ * *becomes: the place is an empty directory that is to become a bucket: call recognise_make() when
+ * nothing else can fail. */
 int recognise_bucket(const struct engine_options *opt, const struct store_stack_parts *parts,
-		     struct err *err);
+		     bool *becomes, struct err *err);
+/* Makes a bucket of the directory. */
+int recognise_make(const struct engine_options *opt, struct err *err);
 
 #endif

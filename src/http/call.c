@@ -168,6 +168,7 @@ static int on_rewind(void *arg, curl_off_t offset, int origin)
 	struct http_call *call = arg;
 	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > call->body_len)
 		return CURL_SEEKFUNC_FAIL;
+	call->resent |= call->sent > 0;
 	call->sent = (uint64_t)offset;
 	return CURL_SEEKFUNC_OK;
 }
@@ -332,6 +333,6 @@ void http_call_release(struct http_call *call)
 	call->sent = call->populated = 0;
 	call->skipped = call->received = 0;
 	call->answering = call->acknowledged = call->too_long = call->cut = call->late = false;
-	call->is_cancelled = false;
+	call->is_cancelled = call->resent = false;
 	call->cancelled_ns = 0;
 }

@@ -3,8 +3,9 @@
  * Deletes a draft for hsmount/recover.h, and what its commits have stored.
  *
  * A commit puts the document of the domain after all objects. So storage without a root group has
- * never been a domain, and is deleted. Storage with one may be the domain of the draft, which
- * another program may have renamed since: it is left unless nothing is there.
+ * never been a domain, and is deleted. Neither has that of a commit that the bucket has refused
+ * (commit_mark.is_refused). Other storage may be the domain of the draft, which another program may
+ * have renamed since: it is left unless nothing is there.
  */
 #include "drafts.h"
 
@@ -28,6 +29,7 @@ struct drop {
 	struct engine *e;
 	char path[STORE_KEY_MAX + 1]; /* of the file in the bucket */
 	uint32_t first, end;	      /* numbers of commits that may have left storage */
+	uint32_t refused;	      /* the number of the one that was refused; 0: none */
 	void (*line)(void *arg, const char *line);
 	void *arg;
 };
@@ -78,14 +80,23 @@ static int exists(const struct drop *d, enum store_op op, const char *key, struc
 	return rc ? rc : op == STORE_HEAD || req->answer.page.n > 0;
 }
 
-static int purge(const struct drop *d, uint64_t storage, struct err *err)
+/* Whether a domain may have a storage: 1, 0 or a negative errno. */
+static int may_be_domain(const struct drop *d, uint64_t storage, struct err *err)
 {
+	char root[SCHEMA_KEY_MAX + 1];
+	const int rc = key_of_root(storage, root, sizeof(root), err);
+	return rc ? rc : exists(d, STORE_HEAD, root, err);
+}
+
+static int purge(const struct drop *d, uint32_t number, struct err *err)
+{
+	const uint64_t storage = commit_storage(d->found->id, number);
 	const struct change c = {.env = &d->e->env,
 				 .store = d->e->store,
 				 .schema = schema_all()[0],
 				 .now_ns = engine_wall_clock()};
 	const struct change_garbage g = {.any = true, .storage = storage};
-	char prefix[SCHEMA_KEY_MAX + 1], root[SCHEMA_KEY_MAX + 1];
+	char prefix[SCHEMA_KEY_MAX + 1];
 	uint64_t deleted;
 	int rc = c.schema->storage_prefix(storage, prefix, sizeof(prefix));
 	if (rc < 0)
@@ -93,9 +104,7 @@ static int purge(const struct drop *d, uint64_t storage, struct err *err)
 	rc = exists(d, STORE_LIST, prefix, err);
 	if (rc <= 0)
 		return rc;
-	rc = key_of_root(storage, root, sizeof(root), err);
-	if (!rc)
-		rc = exists(d, STORE_HEAD, root, err);
+	rc = number == d->refused ? 0 : may_be_domain(d, storage, err);
 	if (rc > 0)
 		say(d, "kept the objects below %s: a domain may have them", prefix);
 	if (rc)
@@ -115,7 +124,7 @@ static void purge_all(struct drop *d, const struct engine_options *bucket)
 			 ? recover_open_bucket(d->found, bucket, &d->e, &err)
 			 : err_set(&err, -EINVAL, "\"%s\": no object can have this path", d->path);
 	for (uint32_t n = d->first; !rc && n < d->end; n++)
-		rc = purge(d, commit_storage(d->found->id, n), &err);
+		rc = purge(d, n, &err);
 	if (rc)
 		say(d, "objects that its commit has stored may be left in the bucket: %s", err.msg);
 	if (d->e)
@@ -132,6 +141,7 @@ static void set_numbers(struct drop *d, uint64_t mark)
 		return;
 	d->first = m.number - (uint32_t)min_u64(m.failed, m.number);
 	d->end = m.number + 2; /* a later mount may have repeated it, with the next number */
+	d->refused = m.is_refused ? m.number : 0;
 }
 
 /* Deletes a draft that can be read. It is locked from before the storage is deleted. */

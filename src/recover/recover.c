@@ -95,6 +95,9 @@ static void set_waiting(struct recover_item *i, bool is_marked, const char *note
 	const struct commit_mark m = commit_mark_decode(i->mark);
 	if (m.is_running && note[0])
 		str_addf(&i->why, "it could not be committed: %s", note);
+	else if (m.is_refused)
+		str_add(&i->why, "it could not be committed: another program has changed the file "
+				 "since it was opened for writing");
 	else if (m.is_running)
 		str_add(&i->why, "its commit has begun; the next mount finishes it");
 	else if (m.number && is_marked)

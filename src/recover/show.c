@@ -120,7 +120,9 @@ static int put_commit(const struct show *w, uint64_t mark)
 		return put(w, "commits", "none has begun");
 	if (!m.is_running)
 		return put(w, "commits", "%" PRIu32 ", the last one has ended", m.number);
-	return put(w, "commits", "%" PRIu32 ", the last one has not ended%s", m.number,
+	return put(w, "commits", "%" PRIu32 ", the last one has %s%s", m.number,
+		   m.is_refused ? "failed, because another program has changed the file"
+				: "not ended",
 		   m.is_last ? "; the program had closed the file" : "");
 }
 

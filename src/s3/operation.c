@@ -21,11 +21,18 @@ static void after_answer(struct http_call *http)
 	store_work(&op->s->base, op->req, run_next);
 }
 
+static void end_call(struct s3_operation *op)
+{
+	if (!op->has_call)
+		return;
+	op->req->answer.repeated |= op->req->op == STORE_PUT && op->call.http.resent;
+	s3_request_release(&op->call);
+	op->has_call = false;
+}
+
 static void release(struct s3_operation *op)
 {
-	if (op->has_call)
-		s3_request_release(&op->call);
-	op->has_call = false;
+	end_call(op);
 	str_release(&op->token);
 	if (op->upload)
 		op->free_upload(op->upload);
@@ -37,8 +44,7 @@ static void release(struct s3_operation *op)
 void s3_send(struct s3_operation *op, const struct s3_spec *spec,
 	     void (*next)(struct s3_operation *op))
 {
-	if (op->has_call)
-		s3_request_release(&op->call);
+	end_call(op);
 	op->has_call = true;
 	op->next = next;
 	const int rc = s3_request_init(&op->call, op->s, spec, &op->req->answer.err);

@@ -246,6 +246,7 @@ static void completed(struct store *s, struct store_request *req)
 		/* The reason names the attempt, unless it was the first. */
 		err_wrap(&answer->err, answer->err.code, "attempt %u", a->n + 1);
 	}
+	answer->repeated |= req->op == STORE_PUT && a->n;
 	/* The next page of a whole listing starts at attempt 1. */
 	*a = (struct attempts){0};
 	req->cond.retried = false;

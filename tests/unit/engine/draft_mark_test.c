@@ -17,7 +17,8 @@ static void a_mark_is_decoded_as_it_was_encoded(void **state)
 		{0},
 		{.number = 1, .is_running = true},
 		{.number = 7, .failed = 6, .is_last = true},
-		{.number = UINT32_MAX, .failed = 1 << 29, .is_running = true, .is_last = true},
+		{.number = UINT32_MAX, .failed = 1 << 28, .is_running = true, .is_last = true},
+		{.number = 3, .failed = 2, .is_running = true, .is_refused = true},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const struct commit_mark m = commit_mark_decode(commit_mark_encode(&rows[i]));
@@ -25,12 +26,14 @@ static void a_mark_is_decoded_as_it_was_encoded(void **state)
 		assert_int_equal(m.failed, rows[i].failed);
 		assert_int_equal(m.is_running, rows[i].is_running);
 		assert_int_equal(m.is_last, rows[i].is_last);
+		assert_int_equal(m.is_refused, rows[i].is_refused);
 	}
 	assert_int_equal(commit_mark_encode(&rows[0]), 0);
 	const struct commit_mark many = {.number = 5, .failed = UINT32_MAX};
 	const struct commit_mark m = commit_mark_decode(commit_mark_encode(&many));
 	assert_int_equal(m.number, 5);
-	assert_int_equal(m.failed, (1 << 30) - 1);
+	assert_int_equal(m.failed, (1 << 29) - 1);
+	assert_false(m.is_refused);
 }
 
 static void the_storage_follows_from_draft_and_number(void **state)

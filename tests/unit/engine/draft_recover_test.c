@@ -180,6 +180,26 @@ static void the_change_of_another_writer_is_kept(void **state)
 	world_end(&w);
 }
 
+/* It is not made again. The reason is noted if the process that got the refusal has not. */
+static void what_was_refused_waits(void **state)
+{
+	static const struct commit_mark refused = {
+		.number = 1, .is_running = true, .is_refused = true, .is_last = true};
+	struct world w;
+	world_begin(&w, false, 0);
+	world_draft(&w, "a");
+	world_write(&w, "mine", 4);
+	end_process(&w, &refused);
+	world_open_gate(&w);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(recover(&w), 1);
+		assert_string_equal(items(&w).why, "another program has changed the file since it "
+						   "was opened for writing");
+	}
+	assert_int_equal(w.gate->n, 0);
+	world_end(&w);
+}
+
 /* A program may have gone on writing after the commit has begun. */
 static void an_incomplete_file_waits(void **state)
 {
@@ -333,6 +353,7 @@ int main(void)
 		cmocka_unit_test(an_interrupted_commit_is_finished),
 		cmocka_unit_test(a_bucket_that_fails_leaves_the_draft),
 		cmocka_unit_test(the_change_of_another_writer_is_kept),
+		cmocka_unit_test(what_was_refused_waits),
 		cmocka_unit_test(an_incomplete_file_waits),
 		cmocka_unit_test(the_bytes_beneath_are_read),
 		cmocka_unit_test(without_the_bytes_beneath_it_is_left),

@@ -177,6 +177,38 @@ static void make_conflict(struct world *w, const char *path)
 	engine_file_close(f);
 }
 
+/* A domain was made meanwhile. The storage of this one is deleted, the draft waits. */
+static void a_conflict_leaves_only_the_draft(void **state)
+{
+	struct world w;
+	size_t n;
+	table_begin(&w, false, 0);
+	auto_free uint8_t *bytes = file_bytes(ONE, &n);
+	struct engine_file *f = open_write(&w, "a.h5", NEW);
+	assert_int_equal(engine_pwrite(f, bytes, n, 0, NULL), n);
+	world_put(&w, "a.h5/.domain.json", "{}", 2);
+	assert_int_equal(engine_flush(f, NULL), -ESTALE);
+	assert_true(world_keys(&w, "db/") > 0);
+	world_collect(&w);
+	assert_int_equal(world_keys(&w, "db/"), 0);
+	/* Also under another name. */
+	assert_int_equal(call_delete(w.gate->base.inner, "a.h5/.domain.json", NULL, NULL), 0);
+	names_changed(w.e->names, "a.h5");
+	engine_rename(w.e, "a.h5", "b.h5", 0, NULL);
+	assert_int_equal(engine_flush(f, NULL), -ESTALE);
+	engine_file_close(f);
+	drafts_free(w.e->drafts);
+	assert_int_equal(table_journal(&w), 1);
+	table_new(&w, 0);
+	world_open_gate(&w);
+	atomic_uint_fast64_t left = 0;
+	drafts_recover(w.e, drafts_journal(w.e->drafts), NULL, &left);
+	assert_int_equal(left, 1);
+	assert_int_equal(changes_of(&w), 0);
+	assert_int_equal(world_keys(&w, ""), 0);
+	table_end(&w);
+}
+
 static void a_later_commit_drops_the_draft_in_conflict(void **state)
 {
 	struct world w;
@@ -424,6 +456,7 @@ int main(void)
 		TEST(the_end_tries_once_more),
 		TEST(what_fails_at_the_end_stays_in_the_journal),
 		TEST(a_conflict_is_not_repeated),
+		TEST(a_conflict_leaves_only_the_draft),
 		TEST(a_later_commit_drops_the_draft_in_conflict),
 		TEST(a_closed_hdf5_file_becomes_a_domain),
 		TEST(a_failed_domain_is_renamed),

@@ -180,6 +180,24 @@ static void an_empty_directory_can_be_written(void **state)
 	assert_int_equal(open_for_writing(b, "", &err), 0);
 }
 
+/* Nothing is made before the journal is open. */
+static void without_a_journal_it_stays_empty(void **state)
+{
+	struct bucket *b = *state;
+	struct engine_options opt;
+	struct err err;
+	engine_options_init(&opt);
+	opt.write = true;
+	opt.user = "ann";
+	opt.journal_dir = "/dev/null";
+	assert_true(open_as(b, "", &opt, &err) < 0);
+	assert_non_null(strstr(err.msg, "/dev/null"));
+	assert_int_equal(rmdir(b->dir), 0);
+	assert_int_equal(mkdir(b->dir, 0700), 0);
+	assert_int_equal(open_for_writing(b, "", &err), 0);
+	assert_int_equal(open_place(b, "", false, &err), 0);
+}
+
 /* A directory that may not be read is not called empty. */
 static void a_directory_without_permission_is_not_empty(void **state)
 {
@@ -224,6 +242,7 @@ int main(void)
 		TEST(a_part_without_its_bucket_is_refused),
 		TEST(another_directory_is_refused),
 		TEST(an_empty_directory_can_be_written),
+		TEST(without_a_journal_it_stays_empty),
 		TEST(a_directory_without_permission_is_not_empty),
 		TEST(a_bucket_is_recognised_among_many_files),
 	};

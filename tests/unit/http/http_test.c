@@ -122,6 +122,21 @@ static void hold(struct server *s, int fd)
 	atomic_fetch_add(&s->let_go, 1);
 }
 
+/* Answers a request, reads the next one over the same connection, and closes it without an answer.
+ */
+static void die_once(int fd)
+{
+	char head[4096], body[4096];
+	say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+	size_t n = read_head(fd, head, sizeof(head));
+	while (n < sizeof(body) && strstr(head, "PUT")) {
+		const ssize_t got = recv(fd, body, sizeof(body) - n, 0);
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+}
+
 static void serve(struct server *s, int fd)
 {
 	char head[4096], path[64] = "";
@@ -145,6 +160,8 @@ static void serve(struct server *s, int fd)
 		say(fd, HEAD("10") "half");
 	} else if (strcmp(path, "laments") == 0) {
 		send_endless_error(s, fd);
+	} else if (strcmp(path, "dies-once") == 0) {
+		die_once(fd);
 	} else if (strcmp(path, "garbage") == 0) {
 		say(fd, "\1\2\3\4\r\n\r\n");
 	} else if (strcmp(path, "hangs-up") != 0) {
@@ -608,6 +625,39 @@ static void test_cancelled_calls_end(void **state)
 	assert_int_equal(scene->server.n, 3);
 }
 
+static void run_call(struct scene *scene, struct http_call *call, const char *path)
+{
+	char url[128];
+	snprintf(url, sizeof(url), "%s%s", scene->server.url, path);
+	call->url = url;
+	call->body_max = 1 << 20;
+	call->first_byte_ms = LONG_MS;
+	http_run(scene->io, call);
+	assert_int_equal(call->end, HTTP_ANSWERED);
+	assert_int_equal(call->status, 200);
+}
+
+/* The server has received a request, and the connection ends without an answer. libcurl sends the
+ * request again if it was not the first one of the connection. */
+static void test_a_body_that_is_sent_twice(void **state)
+{
+	static const char body[4096];
+	const struct piece piece = {body, sizeof(body)};
+	struct scene *scene = *state;
+	struct http_call get = {.method = "GET"};
+	struct http_call put = {
+		.method = "PUT", .pieces = &piece, .n_pieces = 1, .body_len = sizeof(body)};
+	run_call(scene, &get, "dies-once");
+	assert_false(get.resent);
+	for (int again = 0; again < 2; again++) {
+		run_call(scene, &put, "ok");
+		assert_int_equal(put.resent, !again);
+		http_call_release(&put);
+		assert_false(put.resent);
+	}
+	http_call_release(&get);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -621,6 +671,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_answer_of_a_proxy_is_ignored, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancelled_calls_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_body_that_is_sent_twice, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,6 +125,30 @@ static void complete_storage_is_kept(void **state)
 	journal_end(&j);
 }
 
+/* The bucket has refused the last commit, so no domain has its storage. That of an earlier one may
+ * be a domain. */
+static void refused_storage_is_deleted(void **state)
+{
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	const struct commit_mark m = {
+		.number = 2, .failed = 1, .is_running = true, .is_refused = true};
+	journal_begin(&j, *state);
+	journal_add(&j, "", &about_new, "1", commit_mark_encode(&m), id);
+	assert_non_null(strstr(journal_text(&j, NULL), "it could not be committed: another program "
+						       "has changed the file"));
+	for (uint32_t n = 1; n <= 3; n++) {
+		store_part(&j, id, n, true);
+		store_part(&j, id, n, false);
+	}
+	drop(&j, id);
+	assert_non_null(strstr(j.text, "deleted 2 objects below "));
+	for (uint32_t n = 1; n <= 3; n++)
+		assert_int_equal(has_storage(&j, id, n), n != 2);
+	assert_string_equal(journal_text(&j, NULL), "");
+	journal_end(&j);
+}
+
 static void a_damaged_draft_is_deleted(void **state)
 {
 	static const char *const files[] = {"map", "draft"};
@@ -170,6 +194,7 @@ int main(void)
 		TEST(a_draft_in_use_is_refused),
 		TEST(the_storage_of_its_commits_is_deleted),
 		TEST(complete_storage_is_kept),
+		TEST(refused_storage_is_deleted),
 		TEST(a_damaged_draft_is_deleted),
 		TEST(without_the_bucket_it_is_said),
 	};

@@ -98,6 +98,30 @@ static void test_lying_head(void **state)
 	assert_int_equal(server.answered, 2);
 }
 
+/* The connection ends after the put was received, and libcurl sends it again: the refusal may be
+ * due to the first one. Later ones are not. */
+static void test_a_put_that_is_sent_twice(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"};
+	const struct piece piece = {"12", 2};
+	struct fixture *f = fixture_new(1);
+	struct server server = {.status = {412}, .dies = true};
+	server_start(&server);
+	server_open(&server, f, STORE_S3_VERIFY_AUTO);
+	auto_request struct store_request *req = store_request_new(f->s, STORE_PUT);
+	for (int again = 0; again < 2; again++) {
+		store_request_key(req, "x");
+		req->pieces = &piece;
+		req->n_pieces = 1;
+		req->cond = absent;
+		store_run(f->s, req);
+		assert_int_equal(req->answer.err.code, -EEXIST);
+		assert_int_equal(req->answer.repeated, !again);
+	}
+	fixture_free(f);
+	server_stop(&server);
+}
+
 /* The note is a header, beside that of a condition; the signature covers it. */
 static void test_note(void **state)
 {
@@ -129,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_server_without_conditions),
 		cmocka_unit_test(test_lying_head),
+		cmocka_unit_test(test_a_put_that_is_sent_twice),
 		cmocka_unit_test(test_note),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

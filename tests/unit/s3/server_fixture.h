@@ -24,18 +24,21 @@ struct server {
 	const char *header, *body; /* likewise; header: lines with their ends, NULL none */
 	const char *contents;	   /* XML in every listing; NULL: none */
 	bool is_signed;		   /* requests are; the environment has the keys */
-	char head[4096];	   /* the latest request for an object */
+	/* The next connection serves one request more, but closes without an answer to it. */
+	bool dies;
+	char head[4096]; /* the latest request for an object */
 	char url[64];
 	pthread_t thread;
 };
 
-static inline void server_answer(int fd, unsigned int status, const char *header, const char *body)
+static inline void server_answer(int fd, unsigned int status, const char *header, const char *body,
+				 bool keeps)
 {
 	char text[1024];
 	const int n = snprintf(text, sizeof(text),
-			       "HTTP/1.1 %u Whatever\r\nContent-Length: %zu\r\n%s"
-			       "Connection: close\r\n\r\n%s",
-			       status, strlen(body), header ? header : "", body);
+			       "HTTP/1.1 %u Whatever\r\nContent-Length: %zu\r\n%s%s\r\n%s", status,
+			       strlen(body), header ? header : "",
+			       keeps ? "" : "Connection: close\r\n", body);
 	assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
 }
 
@@ -59,13 +62,21 @@ static inline void *server_run(void *arg)
 		 s->contents ? s->contents : "");
 	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
 		char head[4096];
+		const bool dies = s->dies;
+		s->dies = false;
 		const ssize_t n = recv(fd, head, sizeof(head) - 1, 0);
 		if (n > (ssize_t)sizeof(listing) && memcmp(head, listing, sizeof(listing) - 1) == 0)
-			server_answer(fd, 200, NULL, objects);
+			server_answer(fd, 200, NULL, objects, dies);
 		else if (n > 0) {
 			memcpy(s->head, head, (size_t)n);
 			s->head[n] = '\0';
-			server_answer(fd, server_next_status(s), s->header, s->body ? s->body : "");
+			server_answer(fd, server_next_status(s), s->header, s->body ? s->body : "",
+				      dies);
+		}
+		/* The head and the body of a small request arrive together. */
+		if (dies && recv(fd, head, sizeof(head), 0) > 0) {
+			close(fd);
+			continue;
 		}
 		/* Reads the body of the request, so that the answer is not lost with a reset. */
 		shutdown(fd, SHUT_WR);

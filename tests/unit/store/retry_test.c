@@ -45,6 +45,28 @@ static struct store *over(struct fixture *f, const char *faults,
 	return store_retry_new(*counting, opt, NULL);
 }
 
+/* Whether an attempt before the answer may have stored the object. */
+static void test_the_answer_tells_of_attempts(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"};
+	const struct piece piece = {"2", 1};
+	for (int repeated = 0; repeated < 2; repeated++) {
+		struct store *counting,
+			*s = over(*state, repeated ? "fail:1:EAGAIN" : "", &quick, &counting);
+		auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+		for (int again = 0; again < 2; again++) {
+			store_request_key(req, "x");
+			req->pieces = &piece;
+			req->n_pieces = 1;
+			req->cond = absent;
+			store_run(s, req);
+			assert_int_equal(req->answer.err.code, -EEXIST);
+			assert_int_equal(req->answer.repeated, repeated && !again);
+		}
+		store_free(s);
+	}
+}
+
 /* Only attempts that were really repeated are counted. */
 static void test_repeated_requests_are_counted(void **state)
 {
@@ -473,6 +495,7 @@ int main(void)
 		CONTRACT_TEST(test_default_policy, bare),
 		CONTRACT_TEST(test_permanent_failures_are_not_repeated, bare),
 		CONTRACT_TEST(test_repeated_put_is_marked, bare),
+		CONTRACT_TEST(test_the_answer_tells_of_attempts, bare),
 		CONTRACT_TEST(test_the_servers_time_is_added, bare),
 		CONTRACT_TEST(test_cancelling_ends_a_pause, bare),
 		CONTRACT_TEST(test_cancelled_request_is_restored, bare),

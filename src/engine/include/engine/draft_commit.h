@@ -32,7 +32,10 @@ struct commit_mark {
 	/* Commits before it that have failed, and may have left objects in their storage. */
 	uint32_t failed;
 	bool is_running; /* it has not ended */
-	bool is_last;	 /* no program has the file open: it is stored even if it is not complete */
+	/* It has failed with -ESTALE for good, and nobody can have seen its storage. It is not made
+	 * again: the number of a later commit is larger. */
+	bool is_refused;
+	bool is_last; /* no program has the file open: it is stored even if it is not complete */
 };
 uint64_t commit_mark_encode(const struct commit_mark *m);
 struct commit_mark commit_mark_decode(uint64_t mark);
@@ -63,8 +66,8 @@ struct commit {
 	struct draft *draft; /* its description says what is replaced */
 	struct draft_snapshot *snapshot;
 	/* Of this commit: larger than all before of this draft that have begun, or the same as that
-	 * of the last one, if it has failed and the bytes are the same. Of a recovered draft, that
-	 * of its mark. */
+	 * of the last one, if it has failed, was not refused, and the bytes are the same. Of a
+	 * recovered draft, that of its mark. */
 	uint32_t number;
 	bool is_last;		      /* see struct commit_mark */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */

@@ -87,6 +87,9 @@ struct http_call {
 	long status;		      /* 0: no answer */
 	struct bytes answer;	      /* body */
 	int64_t content_length;	      /* -1: unknown */
+	/* libcurl has sent the body once more over a new connection: the server may have received
+	 * the request twice. */
+	bool resent;
 
 	/* for the I/O thread */
 	struct http_call *next;

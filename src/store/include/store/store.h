@@ -155,7 +155,10 @@ struct store_absence {
 
 struct store_answer {
 	enum store_state state;
-	bool unchanged;		      /* PRESENT: the version that if_none_match names; no body */
+	bool unchanged; /* PRESENT: the version that if_none_match names; no body */
+	/* PUT: the body was sent more than once, so an attempt whose answer was lost may have
+	 * stored it, even if this answer says that the condition fails. */
+	bool repeated;
 	struct store_absence absence; /* ABSENT */
 	struct store_meta meta;	      /* PRESENT, but not of LIST: of the whole object */
 	/* GET: exactly the range. LIST: the page. They belong to the request. A caller that takes
