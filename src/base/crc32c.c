@@ -86,6 +86,23 @@ FAST static uint32_t add_fast(const uint8_t *p, size_t n, uint32_t crc)
 	return crc;
 }
 
+/* Multiplies by x^(8 n). */
+FAST static uint32_t shift_fast(uint32_t difference, size_t n)
+{
+	static const uint32_t powers[32] = {
+		/* x^(8 - 33), x^(16 - 33), x^(32 - 33), ..., reflected */
+		0xbf818109, 0x780d5a4d, 0x05ec76f1, 0x00000001, 0x493c7d27, 0xba4fc28e, 0x9e4addf8,
+		0x0d3b6092, 0xb9e02b86, 0xdd7e3b0c, 0x170076fa, 0xa51b6135, 0x82f89c77, 0x54a86326,
+		0x1dc403cc, 0x5ae703ab, 0xc5013a36, 0xac2ac6dd, 0x9b4615a9, 0x688d1c61, 0xf6af14e6,
+		0xb6ffe386, 0xb717425b, 0x478b0d30, 0x54cc62e5, 0x7b2102ee, 0x8a99adef, 0xa7568c8f,
+		0xd610d67e, 0x6b086b3f, 0xd94f3c0b, 0xbf818109,
+	};
+	for (unsigned int i = 0; i < 32; i++)
+		if (n >> i & 1)
+			difference = shift(difference, powers[i]);
+	return difference;
+}
+
 static bool is_fast(void)
 {
 	return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
@@ -98,6 +115,11 @@ static uint32_t add_fast(const uint8_t *p, size_t n, uint32_t crc)
 	return ~checksum_crc32c_portable(p, n, ~crc);
 }
 
+static uint32_t shift_fast(uint32_t difference, size_t n)
+{
+	return checksum_crc32c_shift_portable(difference, n);
+}
+
 static bool is_fast(void)
 {
 	return false;
@@ -108,4 +130,44 @@ static bool is_fast(void)
 uint32_t checksum_crc32c(const void *bytes, size_t n, uint32_t crc)
 {
 	return is_fast() ? ~add_fast(bytes, n, ~crc) : checksum_crc32c_portable(bytes, n, crc);
+}
+
+/* ---- without the bytes ---- */
+
+/* The product of two polynomials modulo that of the CRC, all reflected: bit 31 is x^0. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+	for (; a; a <<= 1) {
+		product ^= a >> 31 ? b : 0;
+		b = b >> 1 ^ (b & 1 ? 0x82f63b78 : 0);
+	}
+	return product;
+}
+
+uint32_t checksum_crc32c_shift_portable(uint32_t difference, size_t n)
+{
+	static const uint32_t powers[32] = {
+		/* x^8, x^16, x^32, ..., reflected */
+		0x00800000, 0x00008000, 0x82f63b78, 0x6ea2d55c, 0x18b8ea18, 0x510ac59a, 0xb82be955,
+		0xb8fdb1e7, 0x88e56f72, 0x74c360a4, 0xe4172b16, 0x0d65762a, 0x35d73a62, 0x28461564,
+		0xbf455269, 0xe2ea32dc, 0xfe7740e6, 0xf946610b, 0x3c204f8f, 0x538586e3, 0x59726915,
+		0x734d5309, 0xbc1ac763, 0x7d0722cc, 0xd289cabe, 0xe94ca9bc, 0x05b74f3f, 0xa51e1f42,
+		0x40000000, 0x20000000, 0x08000000, 0x00800000,
+	};
+	for (unsigned int i = 0; i < 32; i++)
+		if (n >> i & 1)
+			difference = multiply(powers[i], difference);
+	return difference;
+}
+
+uint32_t checksum_crc32c_shift(uint32_t difference, size_t n)
+{
+	return is_fast() ? shift_fast(difference, n)
+			 : checksum_crc32c_shift_portable(difference, n);
+}
+
+uint32_t checksum_crc32c_zeros(size_t n, uint32_t crc)
+{
+	return ~checksum_crc32c_shift(~crc, n);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include <hsmount/check.h>
+
 #include "check_format.h"
 
 struct checking {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <hsmount/engine.h>
+#include <hsmount/check.h>
 #include <base/str.h>
 
 /* Zero-initialised except for json. The owner releases findings. */

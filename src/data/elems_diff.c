@@ -25,6 +25,7 @@ struct pair {
 };
 struct comparison {
 	const uint32_t *map;
+	bool exact;	 /* elems_identical() */
 	uint64_t budget; /* bytes of items with slots that may still be compared */
 };
 
@@ -85,10 +86,10 @@ static bool is_nan(const struct dtype *t, uint8_t *bytes)
 	return fraction;
 }
 
-static bool floats_equal(const struct dtype *t, const struct pair *p)
+static bool floats_equal(const struct comparison *c, const struct dtype *t, const struct pair *p)
 {
 	uint8_t a[FLOAT_MAX], b[FLOAT_MAX];
-	if (t->size > FLOAT_MAX)
+	if (c->exact || t->size > FLOAT_MAX)
 		return bytes_diff(p, t->size) == t->size;
 	view_read(&p->a, 0, a, t->size);
 	view_read(&p->b, 0, b, t->size);
@@ -97,10 +98,10 @@ static bool floats_equal(const struct dtype *t, const struct pair *p)
 }
 
 /* A text ends at its first NUL. Padding does not count. */
-static bool strings_equal(const struct dtype *t, const struct pair *p)
+static bool strings_equal(const struct comparison *c, const struct dtype *t, const struct pair *p)
 {
 	uint8_t a[BLOCK], b[BLOCK];
-	if (t->string.pad != DTYPE_PAD_NULLTERM)
+	if (c->exact || t->string.pad != DTYPE_PAD_NULLTERM)
 		return bytes_diff(p, t->size) == t->size;
 	for (uint64_t done = 0; done < t->size;) {
 		const size_t len = (size_t)min_u64(t->size - done, BLOCK);
@@ -157,7 +158,7 @@ static bool targets_equal(const struct comparison *c, uint64_t a, uint64_t b)
 	if (a == 0 || !c->map)
 		return a == b;
 	const uint32_t target = c->map[a - 1];
-	return target == OBJECT_NONE ? b == 0 : (uint64_t)target + 1 == b;
+	return target == OBJECT_NONE ? b == 0 && !c->exact : (uint64_t)target + 1 == b;
 }
 
 static bool selections_equal(const struct comparison *c, const struct pair *p)
@@ -216,9 +217,9 @@ static bool equal(struct comparison *c, const struct dtype *t, const struct pair
 {
 	switch (t->cls) {
 	case DTYPE_FLOAT:
-		return floats_equal(t, p);
+		return floats_equal(c, t, p);
 	case DTYPE_STRING:
-		return strings_equal(t, p);
+		return strings_equal(c, t, p);
 	case DTYPE_COMPOUND:
 		return compounds_equal(c, t, p);
 	case DTYPE_REFERENCE:
@@ -270,17 +271,31 @@ static void find_repetition(const struct dtype *t, uint64_t n, const struct elem
 	*tail = end;
 }
 
-uint64_t elems_diff(const struct dtype *t, uint64_t n, const struct elems *a, const struct elems *b,
-		    const uint32_t *map)
+static uint64_t compare(struct comparison *c, const struct dtype *t, uint64_t n,
+			const struct elems *a, const struct elems *b)
 {
-	struct comparison c = {.map = map, .budget = (uint64_t)a->heap.len + b->heap.len};
 	const struct pair p = {.a = {.e = a}, .b = {.e = b}};
 	/* Beyond the end of both, all elements are unset. */
 	const uint64_t set = min_u64(n, div_up_u64(max_u64(elems_end(a), elems_end(b)), t->size));
 	uint64_t again, tail;
 	find_repetition(t, set, a, b, &again, &tail);
-	uint64_t at = first_diff(&c, t, p, again);
+	uint64_t at = first_diff(c, t, p, again);
 	if (at == again)
-		at = tail + first_diff(&c, t, pair_at(&p, tail * t->size), set - tail);
+		at = tail + first_diff(c, t, pair_at(&p, tail * t->size), set - tail);
 	return at == set ? n : at;
+}
+
+uint64_t elems_diff(const struct dtype *t, uint64_t n, const struct elems *a, const struct elems *b,
+		    const uint32_t *map)
+{
+	struct comparison c = {.map = map, .budget = (uint64_t)a->heap.len + b->heap.len};
+	return compare(&c, t, n, a, b);
+}
+
+bool elems_identical(const struct dtype *t, uint64_t n, const struct elems *a,
+		     const struct elems *b, const uint32_t *map)
+{
+	struct comparison c = {.map = map, .exact = true};
+	c.budget = (uint64_t)a->heap.len + b->heap.len;
+	return compare(&c, t, n, a, b) == n;
 }

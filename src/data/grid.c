@@ -76,6 +76,20 @@ uint64_t grid_number(const struct grid *g, const uint64_t *coords)
 	return number;
 }
 
+bool grid_is_linear(const struct grid *g)
+{
+	uint32_t cut = 0;
+	uint64_t before = 1;
+	while (cut < g->rank && g->chunk[cut] == 1)
+		before *= g->count[cut++];
+	if (cut == g->rank)
+		return true;
+	for (uint32_t d = cut + 1; d < g->rank; d++)
+		if (g->chunk[d] != g->dims[d])
+			return false;
+	return before == 1 || g->dims[cut] % g->chunk[cut] == 0;
+}
+
 void grid_cut(uint32_t rank, const uint64_t *dims, uint64_t elem_size, uint64_t limit,
 	      uint64_t *chunk)
 {

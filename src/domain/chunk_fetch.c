@@ -2,8 +2,9 @@
 /*
  * Fetches one chunk: place.c finds its place in the store, the store gets the object, and the
  * worker that completes the request decodes it. If the listing of the open named the object's
- * version, another version fails with -ESTALE: an open file never mixes two versions. Every error
- * names the chunk's key, or the HDF5 file that has the chunk. No function blocks.
+ * version, or an earlier load found it (chunk_version.c), another version fails with -ESTALE: an
+ * open file does not mix two versions. Every error names the chunk's key, or the HDF5 file that has
+ * the chunk. No function blocks.
  *
  * A chunk in an HDF5 file is decoded with the filters that the dataset records. If these need not
  * be complete (struct reference) and the chunk does not decode to exactly its size, the index of
@@ -41,8 +42,9 @@ struct fetch {
 	uint64_t number;
 	chunk_done done;
 	void *arg;
-	bool is_table; /* a chunk of a chunk table: see fetch_table_chunk() */
-	bool located;  /* the key of the request is the chunk's */
+	bool is_table;	/* a chunk of a chunk table: see fetch_table_chunk() */
+	uint64_t began; /* of the versions of chunks: see chunk_version.c */
+	bool located;	/* the key of the request is the chunk's */
 	struct place_search place;
 	enum presence presence;
 	struct store_absence absence; /* the proof, once there is one */
@@ -220,14 +222,27 @@ static void rechecked(void *arg, int code, const struct err *err)
 		give_absent(f);
 }
 
+/* Compares the version of a chunk with that of earlier loads, if no listing names it. */
+static int check_version(const struct fetch *f, struct err *err)
+{
+	const struct chunk_place *place = &f->place.place;
+	const bool is_whole = place->offset == 0 && place->length == CHUNK_TO_END;
+	if (!is_whole || f->req->known_etag)
+		return 0;
+	return domain_versions_note(f->d, f->began, f->dataset, f->number, f->req->answer.meta.etag,
+				    err);
+}
+
 static void chunk_answered(struct store_request *req)
 {
 	struct fetch *f = req->arg;
 	const struct store_absence *proof = store_absence(&req->answer);
 	struct err err = ERR_INIT;
-	const int rc = store_failure(&req->answer, &err);
+	int rc = store_failure(&req->answer, &err);
 	if (proof)
 		f->absence = *proof;
+	else if (!rc)
+		rc = check_version(f, &err);
 	if (rc)
 		fail(f, rc, &err);
 	else if (!proof)
@@ -444,6 +459,7 @@ static void fetch_chunk(struct domain *d, const struct chunk_request *request, b
 		.done = done,
 		.arg = arg,
 		.is_table = is_table,
+		.began = domain_versions_begin(d),
 	};
 	f->req = store_request_init(f->memory, d->store, STORE_GET);
 	f->recheck = (struct domain_recheck){

@@ -21,6 +21,7 @@ void domain_unref(struct domain *d)
 	domain_forget_tables(d);
 	domain_references_release(d);
 	domain_rechecks_release(d);
+	domain_versions_release(d);
 	store_page_release(&d->listing);
 	free(d->chunks);
 	free(d->path);
@@ -107,6 +108,20 @@ int domain_object_key(const struct domain *d, uint32_t number, char *key, size_t
 	return d->schema->object_key(d->space, number, key, room, &etag);
 }
 
+const char *domain_object_version(const struct domain *d, uint32_t number, const void **text,
+				  size_t *len)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const char *etag = "";
+	*text = NULL;
+	*len = 0;
+	if (number >= tree_numbers(d->tree))
+		return etag;
+	d->schema->object_key(d->space, number, key, sizeof(key), &etag);
+	*text = d->schema->object_text(d->space, number, len);
+	return etag;
+}
+
 int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, char *key,
 		     size_t room)
 {
@@ -115,6 +130,29 @@ int domain_chunk_key(const struct domain *d, uint32_t dataset, uint64_t chunk, c
 	int rc = d->schema->locate(&tree_object(d->tree, dataset)->o, NULL, chunk, &step, NULL,
 				   &place, NULL);
 	return rc < 0 ? rc : rc || place.absent || place.file ? -ENOENT : (int)strlen(key);
+}
+
+int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
+			 char etag[STORE_ETAG_MAX], bool *absent)
+{
+	const struct tree_object *t =
+		dataset < tree_numbers(d->tree) ? tree_object(d->tree, dataset) : NULL;
+	char key[SCHEMA_KEY_MAX + 1];
+	etag[0] = '\0';
+	*absent = false;
+	if (!t || t->broken || t->o.kind != OBJECT_DATASET || chunk >= t->o.dataset.grid.nchunks)
+		return -EINVAL;
+	if (domain_chunk_key(d, dataset, chunk, key, sizeof(key)) < 0)
+		return 0; /* it is in no object of its own */
+	const struct store_item *item = domain_listed(d, key);
+	const struct chunk_list *chunks = &d->chunks[dataset];
+	*absent = !item && (domain_was_listed(d, key) ||
+			    (chunks->listed && chunk_list_find(chunks, chunk) == chunks->n));
+	if (item)
+		strcpy(etag, item->meta.etag);
+	if (!*absent && !etag[0])
+		domain_versions_get(d, dataset, chunk, etag);
+	return 0;
 }
 
 const struct tree *domain_tree(const struct domain *d)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Declarations shared by the files of domain/. load.c fills struct domain, which is constant
- * afterwards, except for its reference count and the rechecks, which have a lock. */
+ * afterwards, except for its reference count, the rechecks, and the versions of chunks, which have
+ * locks. */
 #ifndef DOMAIN_DOMAIN_INTERNAL_H
 #define DOMAIN_DOMAIN_INTERNAL_H
 
@@ -20,6 +21,14 @@
 struct domain_rechecks {
 	pthread_mutex_t lock;	    /* guards the table and its entries */
 	struct rechecked *datasets; /* uthash, by number */
+};
+
+/* The versions of chunks that no listing names (chunk_version.c). */
+struct domain_versions {
+	pthread_mutex_t lock;	      /* guards the table and `began` */
+	struct chunk_version *chunks; /* uthash */
+	uint64_t began;		      /* increases with each domain_forget_chunks() */
+	atomic_bool changed;	      /* a chunk has been found in two versions */
 };
 
 struct domain {
@@ -45,6 +54,7 @@ struct domain {
 	struct budget_charge charge;
 
 	struct domain_rechecks rechecks;
+	struct domain_versions versions;
 	bool has_references; /* a dataset refers to an HDF5 file */
 	struct domain_references references;
 };
@@ -107,5 +117,18 @@ void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r
 bool domain_is_stale(struct domain *d, uint32_t dataset);
 void domain_rechecks_init(struct domain *d);
 void domain_rechecks_release(struct domain *d);
+
+/* chunk_version.c */
+void domain_versions_init(struct domain *d);
+void domain_versions_release(struct domain *d);
+/* A load of a chunk begins. Its result is for domain_versions_note(). */
+uint64_t domain_versions_begin(struct domain *d);
+/* Keeps the version of a chunk that was loaded from an object of its own. -ESTALE: an earlier load
+ * has found another version. */
+int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uint64_t chunk,
+			 const char *etag, struct err *err);
+/* The version that is kept of a chunk; "": none. */
+void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
+			 char etag[STORE_ETAG_MAX]);
 
 #endif

@@ -13,6 +13,7 @@
 #include <schema/schema.h>
 #include <store/store.h>
 
+#include "chunk_body.h"
 #include "document.h"
 #include "put_queue.h"
 
@@ -113,46 +114,6 @@ int link_put_body(struct import *im, const char *key, struct bytes *body, uint64
 int link_put_tables(struct import *im, struct err *err);
 /* Announces the reads of the chunks of a dataset that is copied. */
 int link_advise(struct import *im, uint32_t number, struct err *err);
-
-/* ---- import_chunk.c: the body of one chunk ---- */
-
-/* A dataset whose chunks are put. Constant, except for its references: one of the thread that
- * fills the queue, and one of each chunk. */
-struct chunk_context {
-	atomic_uint refs;
-	struct import *im; /* constant, except for its queue and is_damaged */
-	uint32_t number;   /* of the dataset */
-	const struct dataset *ds;
-	const struct h5file_dataset *file;
-	struct pipeline recorded; /* of the dataset */
-	bool is_joined;		  /* the grids differ */
-	bool may_pass;		  /* stored bytes may be put as they are */
-	bool is_filtered;	  /* objects of chunks are compressed */
-	uint64_t plain_size;	  /* bytes of a whole chunk as elements */
-	struct object_namer namer;
-	uint8_t *fill; /* one element; NULL: zeros */
-};
-/* NULL: out of memory. */
-struct chunk_context *chunk_context_new(struct import *im, uint32_t number);
-void chunk_context_unref(struct chunk_context *c); /* NULL is fine */
-
-/* One chunk of the domain, from n chunks of the file. */
-struct chunk_parts {
-	struct chunk_context *context; /* a reference */
-	uint64_t number;	       /* in the grid of the domain */
-	uint32_t n;
-	struct h5file_chunk parts[];
-};
-/* Adds a chunk of the file to the parts of chunk `number`; *parts NULL: it is the first. Its data,
- * if it has any, are borrowed from the file. -ENOMEM. */
-int chunk_add_part(struct chunk_parts **parts, struct chunk_context *context, uint64_t number,
-		   const struct h5file_chunk *part);
-void chunk_free(void *parts); /* NULL is fine */
-/* Bytes that making the body needs at most. */
-uint64_t chunk_memory(const struct chunk_parts *c);
-/* For struct put. arg: a struct chunk_parts. */
-int chunk_make(void *arg, struct bytes *body, struct err *err);
-void chunk_explain(void *arg, struct err *err);
 
 /* ---- import_store.c: step 3 ---- */
 

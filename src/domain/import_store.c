@@ -132,7 +132,12 @@ static uint64_t object_size(const struct chunk_context *c)
 
 static int put_dataset(struct import *im, uint32_t number, struct err *err)
 {
-	struct chunks c = {.im = im, .context = chunk_context_new(im, number)};
+	const struct chunk_origin from = {.file = im->file,
+					  .tree = im->tree,
+					  .schema = im->schema,
+					  .paths = im->paths,
+					  .is_damaged = &im->is_damaged};
+	struct chunks c = {.im = im, .context = chunk_context_new(&from, number)};
 	if (!c.context)
 		return err_set(err, -ENOMEM, "out of memory");
 	const struct grid *grid = &c.context->ds->grid, *file = &c.context->file->grid;

@@ -28,6 +28,7 @@ static struct domain *new_domain(const struct domain_bucket *bucket, const char 
 	d->files = bucket->files;
 	d->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
 	domain_rechecks_init(d);
+	domain_versions_init(d);
 	domain_references_init(d);
 	d->resolver = (struct object_resolver){.resolve = resolve, .ctx = d};
 	d->path = strdup(path);

@@ -42,7 +42,7 @@ void domain_references_release(struct domain *d)
 
 bool domain_is_outdated(const struct domain *d)
 {
-	return atomic_load(&d->references.changed);
+	return atomic_load(&d->references.changed) || atomic_load(&d->versions.changed);
 }
 
 /* ---- versions ---- */

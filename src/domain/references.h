@@ -144,4 +144,7 @@ struct table_read {
 };
 void table_read(struct table_read *r);
 
+/* Drops the chunks of tables that are in memory: later reads fetch them again. Any thread. */
+void domain_forget_tables(struct domain *d);
+
 #endif

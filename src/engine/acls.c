@@ -3,7 +3,7 @@
  * The attribute user.hsds.acls is set: the access control list in the document of a domain or
  * folder is replaced. A folder without a document gets one. Any thread.
  */
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
 #include "drafts.h"
 #include "internal.h"
 

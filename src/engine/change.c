@@ -142,6 +142,30 @@ static int keep_dir(struct engine *e, const struct change *c, const char *path, 
 	return rc == -EEXIST ? 0 : rc;
 }
 
+/* As keep_dir(), for an entry whose removal gives room. *late: a full bucket could not take the
+ * document, which follows with keep_dir_late(). */
+static int keep_dir_or_wait(struct engine *e, const struct change *c, const char *path, bool *late,
+			    struct err *err)
+{
+	const int rc = keep_dir(e, c, path, err);
+	*late = rc == -ENOSPC || rc == -EDQUOT;
+	return *late ? 0 : rc;
+}
+
+/* The entry is gone, so its removal has succeeded whatever happens here. */
+static void keep_dir_late(struct engine *e, const struct change *c, const char *path)
+{
+	struct err why = ERR_INIT;
+	auto_free char *dir = strndup(path, names_parent_len(path));
+	const int rc =
+		dir ? change_make_folder(c, dir, &why) : err_set(&why, -ENOMEM, "out of memory");
+	if (dir)
+		names_changed(e->names, dir);
+	if (rc && rc != -EEXIST)
+		log_warning(e->log, "%s is removed, and its directory vanishes if it is empty: %s",
+			    path, why.msg);
+}
+
 /* ---- directories ---- */
 
 static int make_dir(struct engine *e, const char *path, struct err *err)
@@ -166,6 +190,7 @@ static int remove_dir(struct engine *e, const char *path, struct err *err)
 {
 	const struct change c = change_of(e, NULL);
 	auto_names_node struct names_node *n = NULL;
+	bool late;
 	int rc = drafts_is_alone(e->drafts, path) ? 0 : find(e, path, &n, err);
 	if (rc)
 		return rc;
@@ -180,11 +205,13 @@ static int remove_dir(struct engine *e, const char *path, struct err *err)
 		return err_set(err, n->doc.code, "%s: %s", path, n->doc.why);
 	if (n->doc.kind == NAMES_DOC_ROOT)
 		return err_set(err, -ENOTEMPTY, "%s: there are domains below the domain", path);
-	rc = keep_dir(e, &c, path, err);
+	rc = keep_dir_or_wait(e, &c, path, &late, err);
 	if (rc)
 		return rc;
 	rc = change_remove_folder(&c, path, n->doc.document, err);
 	changed(e, path, n);
+	if (!rc && late)
+		keep_dir_late(e, &c, path);
 	return rc;
 }
 
@@ -219,16 +246,19 @@ static int remove_file(struct engine *e, const char *path, struct err *err)
 {
 	const struct change c = change_of(e, NULL);
 	auto_names_node struct names_node *n = NULL;
+	bool late;
 	int rc = find(e, path, &n, err);
 	if (rc)
 		return rc;
 	if (n->kind == NAMES_DIR)
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
-	rc = keep_dir(e, &c, path, err);
+	rc = keep_dir_or_wait(e, &c, path, &late, err);
 	if (rc)
 		return rc;
 	rc = n->kind == NAMES_DOMAIN ? remove_domain(e, &c, n, err) : delete_object(e, n, err);
 	changed(e, path, n);
+	if (!rc && late)
+		keep_dir_late(e, &c, path);
 	return rc;
 }
 
@@ -241,7 +271,7 @@ struct move {
 };
 
 static int put_copy(struct engine *e, const struct move *m, const struct bytes *body,
-		    struct err *err)
+		    const char *note, struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(e->store, STORE_PUT);
 	const bool replaces = m->target && m->target->kind == NAMES_OBJECT;
@@ -254,6 +284,7 @@ static int put_copy(struct engine *e, const struct move *m, const struct bytes *
 	req->cond.if_none_match = replaces ? NULL : "*";
 	req->cond.if_match = replaces ? m->target->meta.etag : NULL;
 	req->in_parts = true;
+	req->note = note[0] ? note : NULL;
 	store_run(e->store, req);
 	return store_failure(&req->answer, err);
 }
@@ -264,6 +295,7 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 {
 	auto_request struct store_request *get = store_request_new(e->store, STORE_GET);
 	const char *etag = m->source->meta.etag;
+	char note[STORE_NOTE_MAX + 1];
 	if (!get)
 		return err_set(err, -ENOMEM, "out of memory");
 	if (m->source->meta.size > COPIED_MAX)
@@ -275,11 +307,14 @@ static int rename_object(struct engine *e, const struct change *c, const struct 
 	int rc = store_failure(&get->answer, err);
 	if (!rc && store_absence(&get->answer))
 		rc = err_set(err, -ESTALE, "%s: it was deleted", m->from);
+	strcpy(note, get->answer.note);
+	if (!rc && !get->answer.has_note)
+		rc = names_note(e->names, m->source, note, err);
 	/* A domain would hide the object. */
 	if (!rc && m->target && m->target->kind == NAMES_DOMAIN)
 		rc = remove_domain(e, c, m->target, err);
 	if (!rc)
-		rc = put_copy(e, m, &get->answer.body, err);
+		rc = put_copy(e, m, &get->answer.body, note, err);
 	return rc ? rc : delete_object(e, m->source, err);
 }
 
@@ -476,7 +511,7 @@ static void move_draft(struct engine *e, const char *from, const char *to)
 	struct engine_stat st;
 	bool alone;
 	if (!drafts_stat(e->drafts, from, &st, &alone)) {
-		drafts_renamed(e->drafts, from, to);
+		drafts_detach(e->drafts, to);
 		return;
 	}
 	int rc = find(e, to, &n, &why);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See draft_beneath.h. Any thread may read. */
-#include "draft_beneath.h"
+#include <engine/draft_beneath.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "internal.h"
+#include "raw_object.h"
 
 static int read_object(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "draft_signs.h"
+#include <engine/draft_signs.h>
 
 /* ---- the commit ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the journal notes about the commits of a draft, and versions: see draft_commit.h. Pure. */
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
+
 #include "draft_table.h"
 #include "internal.h"
 
@@ -90,11 +91,6 @@ char *drafts_error(struct drafts *t, const char *path)
 		text = error_of_locked(d);
 	pthread_mutex_unlock(&t->lock);
 	return text;
-}
-
-char *drafts_kept(struct drafts *t, const char *path)
-{
-	return t ? draft_notes_get(t->kept, path) : NULL;
 }
 
 void drafts_get_counts(struct drafts *t, struct engine_counts *out)
@@ -222,7 +218,6 @@ bool drafts_detach(struct drafts *t, const char *path)
 		file_draft_unref(d);
 	}
 	draft_table_drop_aside(t, path);
-	draft_notes_set(t->kept, path, NULL);
 	return d;
 }
 
@@ -304,19 +299,9 @@ int drafts_rename(struct drafts *t, const char *from, const char *to, const stru
 		rc = rename_draft(d, &x, n, err);
 	if (!rc && d->base && n && n->kind == NAMES_OBJECT)
 		draft_base_replace(d->base, n->path, &n->meta, NULL);
-	if (!rc)
-		draft_notes_move(t->kept, from, to);
 	file_draft_unref(d);
 	free(x.name);
 	free(x.path);
 	free(x.seen);
 	return rc;
-}
-
-void drafts_renamed(struct drafts *t, const char *from, const char *to)
-{
-	if (!t)
-		return;
-	drafts_detach(t, to);
-	draft_notes_move(t->kept, from, to);
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <base/printable.h>
 #include <domain/change.h>
 
 enum { COMPARED = 8 << 20 /* bytes of an object that are compared at a time */ };
@@ -50,6 +51,7 @@ static int put(struct draft_put *p, const char *key, const struct store_cond *co
 	req->in_parts = true;
 	req->priority = STORE_COMMIT;
 	req->cond = *cond;
+	req->note = nonempty(p->note);
 	req->cancelled = cancelled_by(p->c->cancelled);
 	store_run(p->e->store, req);
 	memcpy(etag, req->answer.meta.etag, STORE_ETAG_MAX);
@@ -256,6 +258,8 @@ int draft_put_object(struct draft_put *p, struct commit_result *out, struct err 
 	 * replacement is one step. */
 	if (there->differs && there->kind == PRESENT_NOTHING && p->about->version[0] == 'o')
 		return draft_put_stale(p, err);
+	/* It may have names out of the file. */
+	printable(p->note, sizeof(p->note), out->kept);
 	int rc = draft_put_begin(p, err);
 	if (!rc)
 		rc = put_over(p, key, etag, err);

@@ -9,8 +9,7 @@
 #include "internal.h"
 
 #include <base/source.h>
-
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
 
 enum present_kind { PRESENT_NOTHING, PRESENT_DOMAIN, PRESENT_OBJECT };
 
@@ -36,7 +35,8 @@ struct draft_put {
 	bool began;	 /* this one is noted in the journal */
 	bool stored;	 /* the storage may have objects */
 	struct present present;
-	bool found; /* present is set */
+	bool found;		       /* present is set */
+	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: of the object; "": none */
 	/* The bytes of the snapshot, and whether the disk has failed to read them. */
 	struct source bytes;
 	atomic_bool failed;

@@ -20,8 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "draft_beneath.h"
-#include "draft_commit.h"
+#include <engine/draft_beneath.h>
+#include <engine/draft_commit.h>
+
 #include "draft_table.h"
 
 struct recovery {

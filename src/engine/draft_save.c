@@ -17,8 +17,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "draft_commit.h"
-#include "draft_signs.h"
+#include <engine/draft_commit.h>
+#include <engine/draft_signs.h>
+
 #include "internal.h"
 
 enum { RETRY_SECONDS = 15 };
@@ -58,14 +59,6 @@ static void replace_base(struct file_draft *d, const struct commit_result *resul
 	draft_base_replace(d->base, d->path, &meta, NULL);
 }
 
-static void note_kept(struct file_draft *d, const struct commit_result *result)
-{
-	const bool kept = result->kind == COMMIT_OBJECT && result->kept[0];
-	draft_notes_set(d->t->kept, d->name, kept ? result->kept : NULL);
-	if (kept)
-		log_info(d->t->e->log, "/%s: stored as a plain file: %s", d->name, result->kept);
-}
-
 /* Without memory for the new version, the next commit fails with -ESTALE. */
 static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 			  const struct commit_result *result)
@@ -83,7 +76,8 @@ static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 	if (has_failed)
 		draft_note_why(atomic_load(&d->bytes), NULL);
 	draft_table_drop_aside(d->t, d->name);
-	note_kept(d, result);
+	if (result->kind == COMMIT_OBJECT && result->kept[0])
+		log_info(d->t->e->log, "/%s: stored as a plain file: %s", d->name, result->kept);
 	replace_base(d, result, draft_snapshot_source(s)->size);
 	if (is_open)
 		describe(d, atomic_load(&d->bytes), NULL);

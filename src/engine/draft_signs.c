@@ -5,7 +5,7 @@
  * Older libraries do not set it, but the end of the file that they have recorded is often not yet
  * where the file ends. Pure, except for the source.
  */
-#include "draft_signs.h"
+#include <engine/draft_signs.h>
 
 #include <errno.h>
 #include <inttypes.h>

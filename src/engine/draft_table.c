@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draft_commit.h"
+#include <engine/draft_commit.h>
+
 #include "internal.h"
 
 enum { STAT_BLOCK = 512 };

@@ -27,7 +27,6 @@
 #include <uthash.h>
 
 #include "draft_base.h"
-#include "draft_notes.h"
 #include "drafts.h"
 
 struct engine;
@@ -76,7 +75,6 @@ struct file_draft {
 struct drafts {
 	struct engine *e;
 	struct journal *journal;
-	struct draft_notes *kept;
 	atomic_uint_fast64_t commits, commit_failures, bytes_written, left;
 	atomic_bool cancelled; /* commits stop */
 	pthread_t recovery;    /* finishes the commits of earlier processes */

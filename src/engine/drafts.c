@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include <base/str.h>
+#include <engine/draft_commit.h>
 
-#include "draft_commit.h"
 #include "draft_file.h"
 #include "draft_put.h"
 #include "draft_save.h"
@@ -26,11 +26,10 @@ int drafts_new(struct engine *e, const struct engine_options *opt, struct drafts
 	if (!t)
 		return err_set(err, -ENOMEM, "out of memory");
 	t->e = e;
-	t->kept = draft_notes_new();
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->changed, NULL);
-	int rc = t->kept && name ? store_stack_identity(&e->stack, opt->bucket, &bucket, err)
-				 : err_set(err, -ENOMEM, "out of memory");
+	int rc = name ? store_stack_identity(&e->stack, opt->bucket, &bucket, err)
+		      : err_set(err, -ENOMEM, "out of memory");
 	const struct journal_settings settings = {
 		.path = opt->journal_dir,
 		.bucket = str_text(&bucket),
@@ -102,7 +101,6 @@ void drafts_free(struct drafts *t)
 		file_draft_unref(d);
 	}
 	journal_close(t->journal);
-	draft_notes_free(t->kept);
 	pthread_cond_destroy(&t->changed);
 	pthread_mutex_destroy(&t->lock);
 	free(t);

@@ -95,17 +95,12 @@ int drafts_rename(struct drafts *t, const char *from, const char *to, const stru
 /* This program has changed what the bucket has at the path, from one version to another
  * (commit_version_of()), but not the file itself. A draft of it is no conflict. */
 void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to);
-/* As drafts_rename(), for a file without a draft. */
-void drafts_renamed(struct drafts *t, const char *from, const char *to);
 
-/* ---- notes about names: attributes ---- */
+/* ---- attributes ---- */
 
 /* The text of user.hsds.error: why the last commit of this path has failed. Heap; NULL: it has not,
  * or there is no memory. */
 char *drafts_error(struct drafts *t, const char *path);
-/* The text of user.hsds.kept: why the file at this path is a plain object and no domain, as far as
- * this process has stored it. Heap; NULL: not known. */
-char *drafts_kept(struct drafts *t, const char *path);
 
 /* Fills in the counts of drafts and commits. */
 void drafts_get_counts(struct drafts *t, struct engine_counts *out);

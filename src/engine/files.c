@@ -14,7 +14,7 @@
  *
  * Constant after files_new(); any thread.
  */
-#include "files.h"
+#include <engine/files.h>
 
 #include <errno.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
 
 #include <hsmount/engine.h>
 
-#include "store_stack.h"
+#include <engine/store_stack.h>
 
 /* If the place is not a bucket, fails with -EINVAL and a message that says what it is; but an S3
  * prefix that is not recognised, and an empty place if it can be written, only cause a warning in

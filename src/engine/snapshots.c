@@ -279,7 +279,7 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 		/* If chunks may have changed unseen (!sees_chunks), a snapshot that is not open is
 		 * made again, with the same version but without cached chunks. The kernel drops
 		 * its pages, too (engine_file_cacheable()). */
-		domain_forget_tables(domain);
+		domain_forget_chunks(domain);
 		rc = new_snapshot(e, domain, of->mount_dir,
 				  domain == previous ? old->version : new_version, out, err);
 	}

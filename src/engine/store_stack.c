@@ -12,7 +12,7 @@
  *
  * No state.
  */
-#include "store_stack.h"
+#include <engine/store_stack.h>
 
 #include <errno.h>
 #include <stdlib.h>

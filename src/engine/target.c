@@ -13,8 +13,8 @@
 #include <base/mem.h>
 #include <names/names.h>
 #include <schema/schema.h>
+#include <engine/store_stack.h>
 
-#include "store_stack.h"
 #include "survey.h"
 
 /* Whether a schema stores objects in this directory. Sets `why` to the first failure to tell. A

@@ -2,8 +2,8 @@
 /*
  * Extended attributes: facts of a domain or folder that POSIX attributes cannot hold. Some
  * attributes come from the document. The others come from the domain's objects: reading them opens
- * the domain or uses its current snapshot. With debug_count, the root has counters instead. Any
- * thread.
+ * the domain or uses its current snapshot. Plain objects and drafts have an attribute of their own.
+ * With debug_count, the root has counters instead. Any thread.
  */
 #include "drafts.h"
 #include "internal.h"
@@ -149,36 +149,27 @@ static const struct xattr xattrs[] = {
 };
 enum { NXATTRS = sizeof(xattrs) / sizeof(xattrs[0]) };
 
-/* ---- from the drafts: attributes of names, which need no request ---- */
+/* ---- of a draft: needs no request ---- */
 
-static const struct {
-	const char *name;
-	char *(*of)(struct drafts *t, const char *path);
-} notes[] = {
-	{"user.hsds.error", drafts_error},
-	{"user.hsds.kept", drafts_kept},
-};
-enum { NNOTES = sizeof(notes) / sizeof(notes[0]) };
+static const char error_name[] = "user.hsds.error";
 
-/* -ENODATA: the path has no such note, or this is not the name of one. */
-static int get_note(struct engine *e, const char *path, const char *name, struct str *out)
+static int draft_error(struct engine *e, const char *path, struct str *out)
 {
-	int i = 0;
-	while (i < NNOTES && strcmp(notes[i].name, name) != 0)
-		i++;
-	auto_free char *text = i < NNOTES ? notes[i].of(e->drafts, path) : NULL;
+	auto_free char *text = drafts_error(e->drafts, path);
 	return text ? add_text(text, out) : -ENODATA;
 }
 
-static int list_notes(struct engine *e, const char *path, struct bytes *names)
+/* ---- of a plain object ---- */
+
+static const char kept_name[] = "user.hsds.kept";
+
+static int kept(struct engine *e, struct names_node *n, struct str *out, struct err *err)
 {
-	int rc = 0;
-	for (int i = 0; !rc && i < NNOTES; i++) {
-		auto_free char *text = notes[i].of(e->drafts, path);
-		if (text)
-			rc = bytes_append(names, notes[i].name, strlen(notes[i].name) + 1);
-	}
-	return rc;
+	char note[STORE_NOTE_MAX + 1];
+	if (n->kind != NAMES_OBJECT)
+		return -ENODATA;
+	const int rc = names_note(e->names, n, note, err);
+	return rc ? rc : add_text(note, out);
 }
 
 /* ---- counters of the root ---- */
@@ -283,13 +274,18 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 	for (int i = 0; i < NXATTRS && !x; i++)
 		if (strcmp(xattrs[i].name, name) == 0)
 			x = &xattrs[i];
-	if (!x)
-		return get_note(e, path, name, out); /* security.capability costs no request */
+	if (strcmp(name, error_name) == 0)
+		return draft_error(e, path, out);
+	const bool is_kept = strcmp(name, kept_name) == 0;
+	if (!x && !is_kept)
+		return -ENODATA; /* security.capability costs no request */
 	if (drafts_is_alone(e->drafts, path))
 		return -ENODATA;
 	auto_names_node struct names_node *n = NULL;
 	struct snapshot_time requested;
 	int rc = snapshot_resolve(e, path, &n, &requested, err);
+	if (!rc && is_kept)
+		return kept(e, n, out, err);
 	if (!rc)
 		rc = check_doc(n, err);
 	if (!rc)
@@ -327,32 +323,53 @@ ssize_t engine_getxattr(struct engine *e, const char *path, const char *name, vo
 	return rc ? rc : copy_out(&value.b, buf, size, name, err);
 }
 
+/* Adds a name to the list. rc: 0, -ENODATA if there is no such attribute, or another errno, which
+ * is returned. */
+static int add_name(struct bytes *names, const char *name, int rc)
+{
+	if (rc == -ENODATA)
+		return 0;
+	return rc ? rc : bytes_append(names, name, strlen(name) + 1);
+}
+
+static int list_node(struct engine *e, struct names_node *n, struct bytes *names, struct err *err)
+{
+	auto_str struct str value = {0};
+	if (n->kind == NAMES_OBJECT)
+		return add_name(names, kept_name, kept(e, n, &value, err));
+	int rc = check_doc(n, err);
+	if (rc == -ENODATA)
+		return 0;
+	for (int i = 0; !rc && i < NXATTRS; i++)
+		rc = add_name(names, xattrs[i].name, has_xattr(n, &xattrs[i]));
+	return rc;
+}
+
+static int list_all(struct engine *e, const char *path, struct bytes *names, struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	auto_str struct str value = {0};
+	int rc = 0;
+	/* Reading the counters must not send requests, so the root has no other attributes. */
+	if (has_counters(e, path)) {
+		for (int i = 0; !rc && i < NCOUNTERS; i++)
+			rc = add_name(names, counters[i].name, 0);
+		return rc;
+	}
+	if (!drafts_is_alone(e->drafts, path)) {
+		rc = names_resolve(e->names, path, &n, err);
+		if (!rc)
+			rc = list_node(e, n, names, err);
+	}
+	return rc ? rc : add_name(names, error_name, draft_error(e, path, &value));
+}
+
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,
 			 struct err *err)
 {
 	auto_bytes struct bytes names = {0};
-	auto_names_node struct names_node *n = NULL;
-	/* Reading the counters must not send requests, so the root has no other attributes. */
-	bool counting = has_counters(e, path);
-	const bool alone = !counting && drafts_is_alone(e->drafts, path);
-	int rc = counting || alone ? 0 : names_resolve(e->names, path, &n, err);
-	if (!rc && n)
-		rc = check_doc(n, err);
-	const bool has_doc = n && rc == 0;
-	if (rc == -ENODATA)
-		rc = 0;
-	if (rc)
-		return rc;
-	for (int i = 0; !rc && i < NXATTRS && has_doc; i++) {
-		rc = has_xattr(n, &xattrs[i]);
-		if (!rc)
-			rc = bytes_append(&names, xattrs[i].name, strlen(xattrs[i].name) + 1);
-		else if (rc == -ENODATA)
-			rc = 0;
-	}
-	if (!rc && !counting)
-		rc = list_notes(e, path, &names);
-	for (int i = 0; !rc && i < NCOUNTERS && counting; i++)
-		rc = bytes_append(&names, counters[i].name, strlen(counters[i].name) + 1);
-	return rc ? err_set(err, rc, "out of memory") : copy_out(&names, buf, size, "names", err);
+	const int rc = list_all(e, path, &names, err);
+	if (rc == -ENOMEM)
+		return err_set(err, rc, "out of memory");
+	return rc ? rc : copy_out(&names, buf, size, "names", err);
 }

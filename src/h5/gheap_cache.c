@@ -99,21 +99,36 @@ static int append(const struct h5_file *f, uint64_t addr, uint64_t n, struct byt
 	return rc;
 }
 
-static int read_collection(const struct h5_file *f, struct collection *g, struct err *err)
+/* The bytes from the address of a collection to the end of the file. */
+static int find_room(const struct h5_file *f, uint64_t addr, uint64_t *room, struct err *err)
 {
 	const uint64_t file_size = h5_file_size(f);
-	uint64_t size;
-	if (g->addr > file_size || file_size - g->addr < GHEAP_HEADER_SIZE)
+	if (addr > file_size || file_size - addr < GHEAP_HEADER_SIZE)
 		return err_set(err, -EIO, "the address is outside of the file");
-	const uint64_t room = file_size - g->addr;
-	int rc = append(f, g->addr, min_u64(room, FIRST_READ), &g->data, err);
+	*room = file_size - addr;
+	return 0;
+}
+
+static int decode_size(const struct h5_file *f, const uint8_t *header, uint64_t room,
+		       uint64_t *size, struct err *err)
+{
+	int rc = gheap_header_decode(f, header, size, err);
+	if (rc || *size <= room)
+		return rc;
+	return err_set(err, -EIO, "its size of %" PRIu64 " bytes passes the end of the file",
+		       *size);
+}
+
+static int read_collection(const struct h5_file *f, struct collection *g, struct err *err)
+{
+	uint64_t room = 0, size = 0;
+	int rc = find_room(f, g->addr, &room, err);
 	if (!rc)
-		rc = gheap_header_decode(f, g->data.data, &size, err);
+		rc = append(f, g->addr, min_u64(room, FIRST_READ), &g->data, err);
+	if (!rc)
+		rc = decode_size(f, g->data.data, room, &size, err);
 	if (rc)
 		return rc;
-	if (size > room)
-		return err_set(err, -EIO,
-			       "its size of %" PRIu64 " bytes passes the end of the file", size);
 	if (size > g->data.len)
 		rc = append(f, g->addr + g->data.len, size - g->data.len, &g->data, err);
 	g->data.len = (size_t)min_u64(g->data.len, size);
@@ -274,4 +289,16 @@ int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t 
 		rc = err_set(err, -ENOMEM, "global heap: out of memory");
 	h5_gheap_cache_free(c);
 	return rc;
+}
+
+int h5_gheap_size(const struct h5_file *f, uint64_t addr, uint64_t *size, struct err *err)
+{
+	uint8_t header[GHEAP_HEADER_SIZE];
+	uint64_t room = 0;
+	int rc = find_room(f, addr, &room, err);
+	if (!rc)
+		rc = h5_file_read(f, addr, header, sizeof(header), err);
+	if (!rc)
+		rc = decode_size(f, header, room, size, err);
+	return rc ? err_wrap(err, rc, "global heap at %" PRIu64, addr) : 0;
 }

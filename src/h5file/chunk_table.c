@@ -11,6 +11,7 @@
 #include <h5/index.h>
 
 #include "external.h"
+#include "heaps.h"
 #include "values.h"
 
 static const struct dataset_info *info_of(const struct h5file *f, uint32_t number)
@@ -85,6 +86,28 @@ static int cut(const struct h5file *f, const struct dataset_info *d, uint64_t fi
 		rc = fn(ctx, &c, err);
 	}
 	return rc;
+}
+
+int h5file_set_cut(struct h5file *f, uint32_t number, const uint32_t *chunk, struct err *err)
+{
+	struct dataset_info *d = number < f->ndatasets ? f->datasets[number] : NULL;
+	uint64_t shape[DSPACE_MAX_RANK];
+	struct grid g;
+	if (!d || d->layout.cls == LAYOUT_CHUNKED)
+		return err_set(err, -EINVAL, "object %" PRIu32 " is not a dataset without chunks",
+			       number);
+	if (!d->shown.grid.nchunks)
+		return 0;
+	for (uint32_t i = 0; i < d->shown.grid.rank; i++)
+		shape[i] = chunk[i];
+	int rc = grid_init(&g, d->shown.grid.rank, d->shown.grid.dims, shape, err);
+	if (rc || !grid_is_linear(&g))
+		return err_set(err, -EINVAL,
+			       "object %" PRIu32 " cannot be cut into chunks of this shape",
+			       number);
+	d->shown.grid = g;
+	tree_edit(f->tree, number)->dataset.grid = g;
+	return 0;
 }
 
 /* ---- chunked ---- */
@@ -234,5 +257,32 @@ int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_c
 		rc = undo_filters(d, chunk, stored, &plain, err);
 	if (!rc)
 		rc = decode(f, number, d, &plain, out, err);
+	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;
+}
+
+/* The elements of a chunk as the file has them. */
+static int copy_plain(const struct dataset_info *d, const struct h5file_chunk *chunk,
+		      const struct bytes *stored, struct bytes *plain, struct err *err)
+{
+	auto_bytes struct bytes copy = {0};
+	if (bytes_append(&copy, stored->data, stored->len))
+		return err_set(err, -ENOMEM, "out of memory");
+	return undo_filters(d, chunk, &copy, plain, err);
+}
+
+int h5file_chunk_heaps(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
+		       const struct bytes *stored,
+		       int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx,
+		       struct err *err)
+{
+	const struct dataset_info *d;
+	auto_bytes struct bytes plain = {0};
+	int rc = check(f, number, &d, err);
+	if (!rc && dtype_is_plain(d->type))
+		return 0;
+	if (!rc)
+		rc = copy_plain(d, chunk, stored, &plain, err);
+	if (!rc)
+		rc = heaps_visit(f, d->type, &plain, d->shown.grid.chunk_elems, fn, ctx, err);
 	return rc ? err_wrap(err, rc, "chunk %" PRIu64, chunk->number) : 0;
 }

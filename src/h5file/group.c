@@ -283,6 +283,7 @@ static int finish(struct reader *r, struct err *err)
 	o->kind = OBJECT_GROUP;
 	o->group.links = links;
 	o->group.nlinks = (uint32_t)n;
+	o->group.links_ordered = r->tracked;
 	return 0;
 }
 

@@ -31,6 +31,13 @@ struct dataset_info {
 	bool dangling;	    /* a dangling reference in its chunks is already a problem */
 };
 
+/* The header of an object. */
+struct object_header {
+	uint64_t addr;
+	uint32_t birth;	 /* seconds; 0: the header has no birth time */
+	uint8_t version; /* 0: the object is not yet read, or it is broken */
+};
+
 struct h5file {
 	struct h5_file file; /* claims: only while it is opened */
 	struct h5_work work; /* limits what the open reads */
@@ -45,7 +52,7 @@ struct h5file {
 	uint32_t ndatasets;		 /* length of this table */
 	const struct pipeline *pipeline; /* of the last dataset */
 	struct addr_map numbers;	 /* header addresses of all objects */
-	struct bytes headers;		 /* of uint64_t: the address of each object's header */
+	struct bytes headers;		 /* of struct object_header, by number */
 	struct bytes shares;		 /* of struct share, until the open ends */
 	struct h5_shared *shared;
 	uint64_t value_bytes;	 /* of attributes and fill values */

@@ -48,18 +48,46 @@ int objects_number(struct h5file *f, uint64_t addr, const char *parent, const ch
 	if (!path)
 		return out_of_memory(err);
 	int rc = tree_add(f->tree, number, err);
+	const struct object_header header = {.addr = addr};
 	if (!rc && (addr_map_add(&f->numbers, addr, *number) ||
-		    bytes_append(&f->headers, &addr, sizeof(addr))))
+		    bytes_append(&f->headers, &header, sizeof(header))))
 		rc = out_of_memory(err);
 	if (!rc)
 		tree_edit(f->tree, *number)->id = path;
 	return rc;
 }
 
+static struct object_header *header_of(const struct h5file *f, uint32_t number)
+{
+	struct object_header *all = (void *)f->headers.data;
+	return &all[number];
+}
+
 uint64_t objects_header(const struct h5file *f, uint32_t number)
 {
-	const uint64_t *all = (const void *)f->headers.data;
-	return all[number];
+	return header_of(f, number)->addr;
+}
+
+void objects_set_header(struct h5file *f, uint32_t number, uint8_t version, uint32_t birth)
+{
+	struct object_header *h = header_of(f, number);
+	h->version = version;
+	h->birth = birth;
+}
+
+bool h5file_header(const struct h5file *f, uint32_t number, struct h5file_header *out)
+{
+	if (number >= f->headers.len / sizeof(struct object_header))
+		return false;
+	const struct object_header *h = header_of(f, number);
+	*out = (struct h5file_header){
+		.addr = h->addr, .version = h->version, .birth_ns = h->birth * INT64_C(1000000000)};
+	return h->version > 0;
+}
+
+uint32_t h5file_at(const struct h5file *f, uint64_t addr)
+{
+	return addr_map_get(&f->numbers, addr);
 }
 
 int objects_share(struct h5file *f, uint32_t number, uint32_t attr, uint64_t addr, struct err *err)

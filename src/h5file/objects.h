@@ -18,7 +18,11 @@ enum {
  * parent/name. -E2BIG: more than TREE_MAX_OBJECTS; -ENOMEM. */
 int objects_number(struct h5file *f, uint64_t addr, const char *parent, const char *name,
 		   uint32_t *number, struct err *err);
+/* The address of an object's header. */
 uint64_t objects_header(const struct h5file *f, uint32_t number);
+/* Records what the header says of itself. version 0: the object is broken. birth: seconds; 0: none.
+ */
+void objects_set_header(struct h5file *f, uint32_t number, uint8_t version, uint32_t birth);
 /* A path in the arena of the tree. NULL: out of memory. */
 const char *objects_path(struct h5file *f, const char *parent, const char *name);
 

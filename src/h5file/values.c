@@ -22,9 +22,8 @@
 #include <base/emit.h>
 
 struct convert {
-	struct h5file *f;
+	struct values_items items;
 	struct elems *out;
-	uint64_t left; /* bytes of items that may still be read */
 	struct err *err;
 };
 
@@ -32,21 +31,22 @@ static int convert(struct convert *c, const struct dtype *t, uint8_t *at, uint64
 
 /* Appends the item of a heap to out, which is empty. The cache keeps it only until another thread
  * reads the next one, so it is copied under the lock. */
-static int read_item(struct convert *c, uint64_t addr, uint32_t index, struct bytes *out)
+static int read_item(struct values_items *r, uint64_t addr, uint32_t index, struct bytes *out,
+		     struct err *err)
 {
 	const uint8_t *data;
 	size_t n;
-	pthread_mutex_lock(&c->f->heap_lock);
-	int rc = h5_gheap_cache_get(c->f->heaps, addr, index, &data, &n, c->err);
-	if (!rc && n > c->left)
-		rc = err_set(c->err, -EIO, "the elements refer to more bytes than the file has");
+	pthread_mutex_lock(&r->f->heap_lock);
+	int rc = h5_gheap_cache_get(r->f->heaps, addr, index, &data, &n, err);
+	if (!rc && n > r->left)
+		rc = err_set(err, -EIO, "the elements refer to more bytes than the file has");
 	if (!rc)
-		rc = h5_file_spend(&c->f->file, n, c->err);
+		rc = h5_file_spend(&r->f->file, n, err);
 	if (!rc && bytes_append(out, data, n))
-		rc = err_set(c->err, -ENOMEM, "out of memory");
-	pthread_mutex_unlock(&c->f->heap_lock);
+		rc = err_set(err, -ENOMEM, "out of memory");
+	pthread_mutex_unlock(&r->f->heap_lock);
 	if (!rc)
-		c->left -= n;
+		r->left -= n;
 	return rc;
 }
 
@@ -58,56 +58,70 @@ static int add_item(struct convert *c, const void *bytes, size_t n, uint64_t *of
 	return rc ? err_set(c->err, rc, "out of memory") : 0;
 }
 
-/* Turns n elements as the file has them into n * t->size bytes. in: taken over. */
-static int widen(struct convert *c, const struct dtype *t, struct bytes *in, uint64_t n)
+int values_widen(const struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
+		 struct err *err)
 {
 	struct bytes out = {0};
 	uint64_t size;
-	if (c->f->file.addr_size == sizeof(uint64_t) || dtype_is_plain(t))
+	if (f->file.addr_size == sizeof(uint64_t) || dtype_is_plain(t))
 		return 0;
 	if (!mul_u64(n, t->size, &size) || size > SIZE_MAX || bytes_reserve(&out, (size_t)size))
-		return err_set(c->err, -ENOMEM, "out of memory");
-	int rc = h5_dtype_widen(&c->f->file, t, in->data, n, out.data);
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = h5_dtype_widen(&f->file, t, in->data, n, out.data);
 	bytes_release(in);
 	out.len = (size_t)size;
 	*in = out;
-	return rc ? err_set(c->err, rc, "out of memory") : 0;
+	return rc ? err_set(err, rc, "out of memory") : 0;
 }
 
-/* Reads the items of a vlen slot and converts them. */
-static int read_items(struct convert *c, const struct dtype *base, uint64_t addr, uint32_t index,
-		      uint32_t count, struct bytes *items)
+struct values_items values_items_of(struct h5file *f)
 {
-	const uint64_t need = (uint64_t)count * h5_dtype_file_size(&c->f->file, base);
-	int rc = read_item(c, addr, index, items);
+	return (struct values_items){.f = f, .left = h5_file_size(&f->file)};
+}
+
+bool values_vlen(const uint8_t *slot, struct values_vlen *out)
+{
+	struct cursor in = cursor_of(slot, DTYPE_VLEN_SIZE);
+	out->count = cur_u32(&in);
+	out->addr = cur_u64(&in);
+	out->index = cur_u32(&in);
+	return out->addr && out->addr != H5_UNDEF;
+}
+
+int values_read(struct values_items *r, const struct dtype *base, const struct values_vlen *v,
+		struct bytes *items, struct err *err)
+{
+	const uint64_t need = (uint64_t)v->count * h5_dtype_file_size(&r->f->file, base);
+	int rc = read_item(r, v->addr, v->index, items, err);
 	if (!rc && need > items->len)
-		rc = err_set(c->err, -EIO,
+		rc = err_set(err, -EIO,
 			     "%" PRIu32 " elements need %" PRIu64 " bytes, but item %" PRIu32
 			     " of the global heap at %" PRIu64 " has %zu",
-			     count, need, index, addr, items->len);
+			     v->count, need, v->index, v->addr, items->len);
 	if (rc)
 		return rc;
 	items->len = (size_t)need;
-	rc = widen(c, base, items, count);
-	return rc ? rc : convert(c, base, items->data, count);
+	return values_widen(r->f, base, items, v->count, err);
 }
 
 static int convert_vlen(struct convert *c, const struct dtype *t, uint8_t *slot)
 {
-	struct cursor in = cursor_of(slot, DTYPE_VLEN_SIZE);
-	const uint32_t count = cur_u32(&in);
-	const uint64_t addr = cur_u64(&in);
-	const uint32_t index = cur_u32(&in);
 	auto_bytes struct bytes items = {0};
+	struct values_vlen v;
 	uint64_t offset = 0;
+	int rc = 0;
+	const bool is_set = values_vlen(slot, &v);
 	memset(slot, 0, DTYPE_VLEN_SIZE);
-	if (!addr || addr == H5_UNDEF)
+	if (!is_set)
 		return 0;
-	int rc = count ? read_items(c, t->vlen.base, addr, index, count, &items) : 0;
+	if (v.count)
+		rc = values_read(&c->items, t->vlen.base, &v, &items, c->err);
+	if (!rc && v.count)
+		rc = convert(c, t->vlen.base, items.data, v.count);
 	if (!rc)
 		rc = add_item(c, items.data, items.len, &offset);
 	if (!rc)
-		elems_put_vlen(slot, count, offset);
+		elems_put_vlen(slot, v.count, offset);
 	return rc;
 }
 
@@ -116,12 +130,12 @@ static int read_selection(struct convert *c, uint64_t addr, uint32_t index, stru
 {
 	auto_bytes struct bytes item = {0};
 	uint8_t object[sizeof(uint64_t)];
-	int rc = read_item(c, addr, index, &item);
+	int rc = read_item(&c->items, addr, index, &item, c->err);
 	if (rc)
 		return rc;
 	struct cursor in = cursor_of(item.data, item.len);
 	struct emit e = emit_to(object, sizeof(object));
-	emit_u64(&e, h5_cur_addr(&c->f->file, &in));
+	emit_u64(&e, h5_cur_addr(&c->items.f->file, &in));
 	if (!cur_ok(&in))
 		return err_set(c->err, -EIO,
 			       "item %" PRIu32 " of the global heap at %" PRIu64
@@ -133,15 +147,22 @@ static int read_selection(struct convert *c, uint64_t addr, uint32_t index, stru
 	return 0;
 }
 
-static int convert_region(struct convert *c, uint8_t *slot)
+bool values_region(const uint8_t *slot, uint64_t *addr, uint32_t *index)
 {
 	struct cursor in = cursor_of(slot, DTYPE_REGREF_SIZE);
-	const uint64_t addr = cur_u64(&in);
-	const uint32_t index = cur_u32(&in);
+	*addr = cur_u64(&in);
+	*index = cur_u32(&in);
+	return *addr && *addr != H5_UNDEF;
+}
+
+static int convert_region(struct convert *c, uint8_t *slot)
+{
 	auto_bytes struct bytes selection = {0};
-	uint64_t offset;
+	uint64_t addr, offset;
+	uint32_t index;
+	const bool is_set = values_region(slot, &addr, &index);
 	memset(slot, 0, DTYPE_REGREF_SIZE);
-	if (!addr || addr == H5_UNDEF)
+	if (!is_set)
 		return 0;
 	int rc = read_selection(c, addr, index, &selection);
 	if (!rc)
@@ -193,10 +214,10 @@ static int convert(struct convert *c, const struct dtype *t, uint8_t *at, uint64
 int values_decode(struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
 		  struct elems *out, struct err *err)
 {
-	struct convert c = {.f = f, .out = out, .left = h5_file_size(&f->file), .err = err};
+	struct convert c = {.items = values_items_of(f), .out = out, .err = err};
 	out->fixed = *in;
 	*in = (struct bytes){0};
-	int rc = widen(&c, t, &out->fixed, n);
+	int rc = values_widen(f, t, &out->fixed, n, err);
 	if (!rc)
 		rc = convert(&c, t, out->fixed.data, n);
 	if (rc)

@@ -18,4 +18,30 @@ int values_decode(struct h5file *f, const struct dtype *t, struct bytes *in, uin
 int values_resolve(const struct h5file *f, const struct dtype *t, struct elems *e, uint64_t n,
 		   uint64_t *dangling, uint64_t *addr, struct err *err);
 
+/* ---- elements as the file has them, with addresses of 8 bytes ---- */
+
+/* Turns n elements of the file into n * t->size bytes, if addresses have fewer than 8. *in: its
+ * bytes are replaced. -ENOMEM. */
+int values_widen(const struct h5file *f, const struct dtype *t, struct bytes *in, uint64_t n,
+		 struct err *err);
+struct values_vlen {
+	uint32_t count;
+	uint64_t addr; /* of the heap collection */
+	uint32_t index;
+};
+/* Decode the slot of a variable-length element, and of a region reference. False: no value. */
+bool values_vlen(const uint8_t *slot, struct values_vlen *out);
+bool values_region(const uint8_t *slot, uint64_t *addr, uint32_t *index);
+
+/* Reads items, with the limit for one call of values_decode(). */
+struct values_items {
+	struct h5file *f;
+	uint64_t left; /* bytes of items that may still be read */
+};
+struct values_items values_items_of(struct h5file *f);
+/* Reads the items of a variable-length element: count * base->size bytes, with addresses of 8
+ * bytes. *items is empty before. -EIO, -ENOMEM. */
+int values_read(struct values_items *r, const struct dtype *base, const struct values_vlen *v,
+		struct bytes *items, struct err *err);
+
 #endif

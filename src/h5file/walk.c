@@ -123,10 +123,11 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 		rc = read_times(f, h, tree_edit(f->tree, h->number), err);
 	if (!rc)
 		rc = attr_read(f, h, err);
-	if (!rc)
-		note_comment(f, h);
-	return rc ? err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number))
-		  : 0;
+	if (rc)
+		return err_wrap(err, rc, "object header at %" PRIu64, objects_header(f, h->number));
+	note_comment(f, h);
+	objects_set_header(f, h->number, h->h.version, h->h.has_times ? h->h.btime : 0);
+	return 0;
 }
 
 /* Reads an object, or marks it as broken. */

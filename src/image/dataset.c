@@ -12,23 +12,6 @@
 
 enum { DEFLATE_LEVEL = 6 /* zlib's default, if the domain records no level */ };
 
-/* Whether chunks in sequence are the elements in row-major order: chunks divide one dimension, have
- * 1 element along the dimensions before it, and cover the dimensions after it. Only the last chunk
- * of the dataset may be partial. */
-static bool is_linear(const struct grid *g)
-{
-	uint32_t cut = 0;
-	uint64_t before = 1;
-	while (cut < g->rank && g->chunk[cut] == 1)
-		before *= g->count[cut++];
-	if (cut == g->rank)
-		return true;
-	for (uint32_t d = cut + 1; d < g->rank; d++)
-		if (g->chunk[d] != g->dims[d])
-			return false;
-	return before == 1 || g->dims[cut] % g->chunk[cut] == 0;
-}
-
 static bool must_be_contiguous(const struct dataset *ds)
 {
 	return ds->space.cls != DSPACE_SIMPLE ||
@@ -48,7 +31,7 @@ static bool is_chunked(const struct dataset *ds, const struct pipeline *pipeline
 	if (must_be_contiguous(ds))
 		return false;
 	return dspace_extendible(&ds->space) || ds->requested == LAYOUT_CHUNKED ||
-	       pipeline->n > 0 || !is_linear(&ds->grid) || is_vast(ds);
+	       pipeline->n > 0 || !grid_is_linear(&ds->grid) || is_vast(ds);
 }
 
 /* Bytes of a window for `objects` heap objects with `bytes` bytes in total. If they do not fit in a
@@ -250,6 +233,12 @@ int dataset_plan(struct image_dataset *d, struct err *err)
 uint64_t dataset_chunk(const struct image_dataset *d, uint64_t slot)
 {
 	return d->listed ? d->known->numbers[slot] : slot;
+}
+
+bool dataset_slot(const struct image_dataset *d, uint64_t chunk, uint64_t *slot)
+{
+	*slot = d->listed ? chunk_list_find(d->known, chunk) : chunk;
+	return *slot < d->nslots;
 }
 
 static void index_chunk(void *ctx, uint64_t i, struct h5_bt1_chunk *out)

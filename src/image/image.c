@@ -36,6 +36,7 @@ void image_free(struct image *img)
 	free(img->datasets);
 	free(img->objects);
 	free(img->header_addr);
+	free(img->dataset_of);
 	free(img->extents);
 	free(img->meta);
 	free(img->dir);
@@ -119,6 +120,25 @@ bool image_layout(const struct image *img, uint32_t i, struct image_layout *out)
 		.chunk_bytes = d->chunk_bytes,
 	};
 	return true;
+}
+
+uint64_t image_header(const struct image *img, uint32_t number)
+{
+	return number < tree_numbers(img->tree) ? img->header_addr[number] : H5_UNDEF;
+}
+
+bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint64_t *start,
+		 uint64_t *end)
+{
+	const uint32_t i =
+		dataset < tree_numbers(img->tree) ? img->dataset_of[dataset] : OBJECT_NONE;
+	const struct image_dataset *d = i == OBJECT_NONE ? NULL : &img->datasets[i];
+	uint64_t slot;
+	if (!d || !d->windows || d->heap_addr == H5_UNDEF || !dataset_slot(d, chunk, &slot))
+		return false;
+	*start = d->heap_addr + dataset_window(d, slot);
+	*end = d->heap_addr + dataset_window(d, slot + 1);
+	return *start < *end;
 }
 
 int image_external_file(const struct image *img, const char *domain, char *file, size_t room)

@@ -10,7 +10,8 @@ uint64_t image_memory(const struct image *img)
 {
 	uint64_t sum = sizeof(*img) + img->meta_size;
 	sum += (uint64_t)img->nobjects * sizeof(*img->objects);
-	sum += (uint64_t)tree_numbers(img->tree) * sizeof(*img->header_addr);
+	sum += (uint64_t)tree_numbers(img->tree) *
+	       (sizeof(*img->header_addr) + sizeof(*img->dataset_of));
 	sum += (uint64_t)img->ndatasets * (sizeof(*img->datasets) + 3 * sizeof(*img->extents));
 	for (uint32_t i = 0; i < img->ndatasets; i++)
 		if (img->datasets[i].windows)

@@ -19,10 +19,13 @@ static int plan_objects(struct image *img, struct err *err)
 	img->nobjects = tree_count(img->tree);
 	img->objects = calloc(img->nobjects, sizeof(*img->objects));
 	img->header_addr = calloc(numbers, sizeof(*img->header_addr));
-	if (!img->objects || !img->header_addr)
+	img->dataset_of = calloc(numbers, sizeof(*img->dataset_of));
+	if (!img->objects || !img->header_addr || !img->dataset_of)
 		return err_set(err, -ENOMEM, "out of memory: %u objects", img->nobjects);
-	for (uint32_t i = 0; i < numbers; i++)
+	for (uint32_t i = 0; i < numbers; i++) {
 		img->header_addr[i] = H5_UNDEF;
+		img->dataset_of[i] = OBJECT_NONE;
+	}
 	for (uint32_t i = 0; i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
 		o->node = tree_object(img->tree, tree_nth(img->tree, i));
@@ -47,6 +50,7 @@ static int plan_storage(struct image *img, struct err *err)
 		struct image_dataset *d = &img->datasets[o->dataset];
 		d->image = img;
 		d->number = tree_nth(img->tree, i);
+		img->dataset_of[d->number] = o->dataset;
 		d->ds = &o->node->o.dataset;
 		d->known = img->chunks.list(img->chunks.ctx, d->number);
 		rc = wrap_object(err, dataset_plan(d, err), o);

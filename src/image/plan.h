@@ -138,6 +138,7 @@ struct image {
 	uint64_t *header_addr;	      /* by object number; H5_UNDEF: not in the file */
 	uint32_t ndatasets;
 	struct image_dataset *datasets;
+	uint32_t *dataset_of; /* by object number: index in datasets, or OBJECT_NONE */
 
 	uint32_t nvalues;
 	struct image_value *values;
@@ -160,6 +161,8 @@ int dataset_plan(struct image_dataset *d, struct err *err);
 /* Offset from heap_addr of the heap window of a slot. slot == nslots: the end of the last window.
  * Only for datasets with windows. */
 uint64_t dataset_window(const struct image_dataset *d, uint64_t slot);
+/* The slot of a chunk. False: it has none. */
+bool dataset_slot(const struct image_dataset *d, uint64_t chunk, uint64_t *slot);
 /* Bytes of all heap windows. */
 uint64_t dataset_heap_bytes(const struct image_dataset *d);
 /* The filter pipeline in the header; empty if there is none. It is computed when needed, because it

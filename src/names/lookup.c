@@ -16,6 +16,7 @@
 #include "children.h"
 #include "domain_doc.h"
 #include "name_cache.h"
+#include "node.h"
 #include "root_list.h"
 #include "rules.h"
 
@@ -32,6 +33,8 @@ struct probe {
 	int object; /* the object at this path: 0, OBJECT_ABSENT, or negative */
 	struct err object_err;
 	struct store_meta meta;
+	bool has_note;
+	char note[STORE_NOTE_MAX + 1];
 	struct names_doc bare; /* of the bare domain: at "run" when the path is "run.h5" */
 };
 
@@ -57,6 +60,8 @@ static void take_object(const struct store_request *req, struct probe *p)
 	if (!p->object)
 		p->object = store_failure(&req->answer, &p->object_err);
 	p->meta = req->answer.meta;
+	p->has_note = req->answer.has_note;
+	strcpy(p->note, req->answer.note);
 }
 
 static int run_round(struct names *ns, const char *path, const char *bare,
@@ -154,9 +159,12 @@ static int make_object(const char *path, const struct probe *p, struct names_nod
 		return err_wrap(err, p->object, "%s", path);
 	}
 	int rc = make_node(path, NAMES_OBJECT, path, &none, out, err);
-	if (!rc)
-		(*out)->meta = p->meta;
-	return rc;
+	if (rc)
+		return rc;
+	(*out)->meta = p->meta;
+	if (p->has_note)
+		names_node_set_note(*out, p->note);
+	return 0;
 }
 
 /* -ENOENT: nothing in the bucket has this name. p->doc is transferred if it is shown. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node.h"
 #include "rules.h"
 
 struct walk {
@@ -216,6 +217,15 @@ static void inherit_estimate(struct names_node *node, const struct names_node *o
 		atomic_store(&node->estimate, atomic_load(&old->estimate));
 }
 
+/* The note belongs to the version. */
+static void inherit_note(struct names_node *node, const struct names_node *old)
+{
+	const char *note = atomic_load(&old->note);
+	if (note && node->kind == NAMES_OBJECT && node->meta.etag[0] &&
+	    strcmp(node->meta.etag, old->meta.etag) == 0)
+		names_node_set_note(node, note);
+}
+
 void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t expires)
 {
 	struct names_node *evicted = NULL;
@@ -223,6 +233,7 @@ void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t ex
 	struct names_node *old = find_locked(c, node->name);
 	if (old) {
 		inherit_estimate(node, old);
+		inherit_note(node, old);
 		remove_locked(c, old);
 	}
 	end_absence_locked(c, node->name);
@@ -305,27 +316,28 @@ int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint6
 	return code;
 }
 
-/* ---- sizes ---- */
+/* ---- properties that cost a request ---- */
 
 static bool is_sibling(const struct names_node *a, const struct names_node *b)
 {
 	size_t n = names_parent_len(a->name);
-	return b->kind == NAMES_DOMAIN && names_parent_len(b->name) == n &&
+	return b->kind == a->kind && names_parent_len(b->name) == n &&
 	       strncmp(a->name, b->name, n) == 0;
 }
 
-size_t names_cache_unsized(struct names_cache *c, struct names_node *node,
+size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
+			   bool (*is_known)(const struct names_node *node),
 			   struct names_node *out[NAMES_CACHE_SIBLINGS])
 {
 	size_t count = 0;
 	out[count++] = names_node_ref(node);
 	pthread_mutex_lock(&c->lock);
 	struct names_node *before = find_locked(c, node->name) == node ? node->hh.prev : NULL;
-	if (before && is_sibling(node, before) && atomic_load(&before->estimate)) {
+	if (before && is_sibling(node, before) && is_known(before)) {
 		struct names_node *next = node->hh.next;
 		for (; next && count < NAMES_CACHE_SIBLINGS && is_sibling(node, next);
 		     next = next->hh.next)
-			if (atomic_load(&next->estimate) == 0 && next->doc.kind == NAMES_DOC_ROOT)
+			if (!is_known(next))
 				out[count++] = names_node_ref(next);
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -2,8 +2,8 @@
 /*
  * The nodes of paths that were looked up or listed, and the entries of directories. A node that is
  * not valid any more stays in the cache: its document's ETag makes the next request conditional.
- * Nodes are constant once they are in the cache, except for the estimate and the members of the
- * cache. Any thread.
+ * Nodes are constant once they are in the cache, except for the estimate, the note and the members
+ * of the cache. Any thread.
  *
  * A node is valid until its time, and longer while its directory is being walked: a listing begins
  * a walk, and the nodes that it shows belong to it. A walk is active for `ttl` after the listing
@@ -21,7 +21,7 @@
 enum {
 	NAMES_CACHE_MAX = 1 << 16,	  /* nodes; the oldest are evicted first */
 	NAMES_CACHE_LISTS_MAX = 16 << 20, /* bytes of lists of directories */
-	NAMES_CACHE_SIBLINGS = 256,	  /* domains whose sizes are requested in one round */
+	NAMES_CACHE_SIBLINGS = 256,	  /* nodes of which a property is requested in one round */
 	NAMES_WALKS = 64,		  /* latest listings that have a walk */
 	NAMES_ABSENT = 64,		  /* names that were absent; newer ones displace others */
 	NAMES_WALK_MAX_S = 60,
@@ -68,10 +68,12 @@ void names_cache_put_failure(struct names_cache *c, const char *mount_path, int 
 /* The recorded error code, 0 when there is none at `now`. */
 int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint64_t now);
 
-/* Returns the node in out[0]. If the node before it in the listing has an estimate, a program is
- * probably going through the directory; the domains after it that have no estimate then follow in
- * out. The caller unrefs all. Returns their number. */
-size_t names_cache_unsized(struct names_cache *c, struct names_node *node,
+/* For a property of nodes that costs a request. Returns the node in out[0]. If the property is
+ * known of the node before it in the listing, a program is probably going through the directory;
+ * the nodes of the same kind after it of which it is not known then follow in out. The caller
+ * unrefs all. Returns their number. */
+size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
+			   bool (*is_known)(const struct names_node *node),
 			   struct names_node *out[NAMES_CACHE_SIBLINGS]);
 
 #endif

@@ -60,6 +60,13 @@ struct names_node *names_node_new(const char *mount_path, enum names_kind kind, 
 	return node;
 }
 
+void names_node_set_note(struct names_node *node, const char *note)
+{
+	char *unknown = NULL, *copy = strdup(note);
+	if (copy && !atomic_compare_exchange_strong(&node->note, &unknown, copy))
+		free(copy);
+}
+
 struct names_node *names_node_ref(struct names_node *node)
 {
 	atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
@@ -73,5 +80,6 @@ void names_node_unref(struct names_node *node)
 		return;
 	names_doc_release(&node->doc);
 	free(node->path);
+	free(atomic_load(&node->note));
 	free(node);
 }

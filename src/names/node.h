@@ -14,5 +14,7 @@ int names_doc_fail(struct names_doc *out, enum names_doc_kind kind, int code, co
 /* doc is transferred, also on failure. NULL when out of memory. */
 struct names_node *names_node_new(const char *mount_path, enum names_kind kind, const char *path,
 				  struct names_doc *doc);
+/* The note of the object is known from now on. It stays unknown without memory. */
+void names_node_set_note(struct names_node *node, const char *note);
 
 #endif

@@ -37,11 +37,16 @@ static bool request_summary(const struct names_node *node, struct store_request 
 	return node->doc.kind == NAMES_DOC_ROOT && d->schema->info_key(d, req->key, req->room) > 0;
 }
 
+static bool is_known(const struct names_node *node)
+{
+	return atomic_load(&node->estimate) != 0;
+}
+
 /* Reads the summary of this domain, and in the same round those of the domains after it. */
 static void estimate(struct names *ns, struct names_node *first)
 {
 	struct names_node *nodes[NAMES_CACHE_SIBLINGS], *requested[NAMES_CACHE_SIBLINGS];
-	const size_t n = names_cache_unsized(ns->cache, first, nodes);
+	const size_t n = names_cache_unknown(ns->cache, first, is_known, nodes);
 	struct store_request **reqs = store_requests_new(ns->store, n);
 	size_t nreqs = 0;
 	for (size_t i = 0; reqs && i < n; i++) {

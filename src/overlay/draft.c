@@ -70,6 +70,7 @@ static void release(struct draft *d, bool is_left)
 		spool_room_give(room, layers_stored(&d->layers) + d->bodies.taken);
 	bodies_release(&d->bodies);
 	layers_release(&d->layers);
+	changes_free(d->layers.changes);
 	budget_set(&d->charge, 0, NULL);
 	place_close(&d->place);
 	pthread_mutex_destroy(&d->lock);
@@ -79,13 +80,13 @@ static void release(struct draft *d, bool is_left)
 	free(d);
 }
 
-/* Saves the checksums for the process that finds the draft. Without them, it reads the spool
- * unchecked. */
+/* Completes the checksums for the process that finds the draft. If that fails, it reads the bytes
+ * unchecked whose checksum was lost by a failed write. */
 static void save_sums(struct draft *d)
 {
 	const bool durable = d->synced && d->durable_changes == atomic_load(&d->changed);
 	for (struct layer *l = d->layers.top; l; l = l->below)
-		if (l->spool && (durable || !l->spool->sums.saved))
+		if (l->spool)
 			sums_save(&l->spool->sums, l->spool->fd, durable);
 }
 
@@ -110,6 +111,10 @@ int draft_drop(struct draft *d, struct err *err)
 static int make_files(struct draft *d, struct err *err)
 {
 	int rc = layers_init(&d->layers, &d->memory, d->about.beneath);
+	if (!rc && d->about.kind == DRAFT_CHANGE) {
+		d->layers.changes = changes_begin(&d->memory, NULL);
+		rc = d->layers.changes ? 0 : -ENOMEM;
+	}
 	if (rc)
 		return err_set(err, rc, "out of memory");
 	rc = spool_create(d->place.dir, 0, d->charge.budget, &d->layers.top->spool, err);
@@ -179,12 +184,12 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 	return rc;
 }
 
-static int open_spools(struct draft *d, bool same_boot, struct err *err)
+static int open_spools(struct draft *d, enum spool_sums sums, struct err *err)
 {
 	int rc = 0;
 	for (struct layer *l = d->layers.top; rc == 0 && l; l = l->below) {
 		uint64_t size = 0;
-		rc = spool_open(d->place.dir, l->generation, same_boot, d->charge.budget, &l->spool,
+		rc = spool_open(d->place.dir, l->generation, sums, d->charge.budget, &l->spool,
 				err);
 		if (rc == 0)
 			rc = spool_size(l->spool, &size, err);
@@ -207,7 +212,11 @@ static int recover(struct draft *d, const struct header *h, struct err *err)
 		rc = err_set(err, -EBADMSG,
 			     "the file `draft` and the map disagree about what lies beneath");
 	if (rc == 0)
-		rc = open_spools(d, same_boot, err);
+		rc = open_spools(d,
+				 !h->sums    ? SPOOL_NO_SUMS
+				 : same_boot ? SPOOL_SUMS
+					     : SPOOL_FINAL_SUMS,
+				 err);
 	return rc ? rc : draft_find_planned(d, err);
 }
 

@@ -61,7 +61,8 @@ static int prepare_write(struct draft *d, uint64_t offset, uint64_t end, bool *c
 	struct spool_room *room = &d->place.j->room;
 	uint64_t added = 0;
 	pthread_mutex_lock(&d->lock);
-	*covered = atomic_load(&d->noted) && frames_cover(&d->layers.top->written, offset, end);
+	*covered = atomic_load(&d->noted) && frames_cover(&d->layers.top->written, offset, end) &&
+		   (!d->layers.changes || frames_cover(&d->layers.changes->set, offset, end));
 	const uint64_t missing = find_missing_locked(&d->layers, offset, end);
 	pthread_mutex_unlock(&d->lock);
 	int rc = spool_room_take(room, missing, err);
@@ -154,8 +155,10 @@ int draft_resize(struct draft *d, uint64_t size, struct err *err)
 
 static int zero_held(struct draft *d, uint64_t start, uint64_t end, struct err *err)
 {
+	struct layer *top = d->layers.top;
 	const uint64_t stored = read_stored(d);
-	int rc = start < end ? spool_zero(d->layers.top->spool, start, end - start, err) : 0;
+	/* Below the limit, the zeros hide other bytes: see layers.h. */
+	int rc = start < end ? spool_zero(top->spool, start, end - start, top->limit, err) : 0;
 	if (rc || start >= end)
 		return rc;
 	rc = append(d, MAP_ZERO, start, end - start, err);

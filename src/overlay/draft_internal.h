@@ -64,6 +64,7 @@ struct draft_snapshot {
 	struct layers layers; /* constant while the snapshot is open */
 	struct source source;
 	uint64_t changes;
+	struct changes *since; /* all before it; constant, owned by the set of the draft */
 };
 
 /* Changes the layers, with the memory that it takes. */

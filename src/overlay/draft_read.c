@@ -144,6 +144,29 @@ struct source *draft_snapshot_source(struct draft_snapshot *s)
 	return &s->source;
 }
 
+/* Whether [start, end) has a byte that comes from what lies beneath, or one that does not. */
+static bool has_run(const struct draft_snapshot *s, uint64_t start, uint64_t end, bool beneath)
+{
+	bool found = false;
+	for (uint64_t at = start; !found && at < end;) {
+		const struct run run = layers_find(&s->layers, at, end);
+		found = (run.kind == RUN_BENEATH) == beneath;
+		at = run.end;
+	}
+	return found;
+}
+
+/* Of a draft that was opened for recovery, all changes count. */
+bool draft_snapshot_is_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end)
+{
+	return s->since ? changes_any(s->since, start, end) : has_run(s, start, end, false);
+}
+
+bool draft_snapshot_holds(const struct draft_snapshot *s, uint64_t start, uint64_t end)
+{
+	return end <= s->layers.size && !has_run(s, start, end, true);
+}
+
 uint64_t draft_snapshot_changes(const struct draft_snapshot *s)
 {
 	return s->changes;

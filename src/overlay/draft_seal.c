@@ -46,7 +46,7 @@ static int copy_written(const struct layer *upper, uint64_t at, uint64_t end, ui
 		const bool stored = frames_cover(&upper->stored, at, at + 1);
 		const uint64_t stop = min_u64(end, frames_find(&upper->stored, at, !stored));
 		rc = stored ? copy_range(upper->spool, to, at, stop, buf, err)
-			    : spool_zero(to, at, stop - at, err);
+			    : spool_zero(to, at, stop - at, stop, err);
 		at = stop;
 	}
 	return rc;
@@ -77,7 +77,7 @@ static int remove_top(struct draft *d, struct err *err)
 	int rc = map_append(&d->map, MAP_FOLD, generation, 0, 0, err);
 	if (rc)
 		return rc;
-	sums_remove(&d->layers.top->spool->sums);
+	struct spool *spool = spool_ref(d->layers.top->spool);
 	pthread_mutex_lock(&d->lock);
 	layers_pop(&d->layers);
 	pthread_mutex_unlock(&d->lock);
@@ -87,7 +87,9 @@ static int remove_top(struct draft *d, struct err *err)
 	if (rc == 0) {
 		spool_name(generation, name);
 		unlinkat(d->place.dir, name, 0);
+		sums_remove(&spool->sums);
 	}
+	spool_unref(spool);
 	return rc;
 }
 
@@ -121,20 +123,39 @@ static int fold(struct draft *d, struct err *err)
 
 /* ---- snapshots ---- */
 
+/* What is changed from now on belongs to a new set. */
+static int begin_changes(struct draft *d, struct err *err)
+{
+	struct changes *c;
+	if (!d->layers.changes)
+		return 0;
+	pthread_mutex_lock(&d->lock);
+	c = changes_begin(&d->memory, d->layers.changes);
+	if (c)
+		d->layers.changes = c;
+	pthread_mutex_unlock(&d->lock);
+	return c ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
 static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 {
 	while (d->layers.n > 1 && !d->recovered && !d->keeps && fold(d, NULL) == 0)
 		;
 	const uint64_t changes = atomic_load(&d->changed);
+	struct changes *since = d->layers.changes;
+	int rc = begin_changes(d, err);
+	if (rc)
+		return rc;
 	if (!d->recovered && d->sealed_changes != changes) {
-		int rc = map_append(&d->map, MAP_SEAL, d->layers.top->generation, 0, d->layers.size,
-				    err);
+		rc = map_append(&d->map, MAP_SEAL, d->layers.top->generation, 0, d->layers.size,
+				err);
 		if (rc)
 			return rc;
 	}
 	*s = (struct draft_snapshot){.draft = d,
 				     .layers = d->layers,
 				     .changes = changes,
+				     .since = since,
 				     .source.size = d->layers.size,
 				     .source.read_at = draft_snapshot_read,
 				     .source.ctx = s};
@@ -142,7 +163,7 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 		s->layers.top = d->planned;
 		s->layers.size = s->source.size = d->planned_size;
 	}
-	if (!d->recovered && !d->layers.top->spool->sums.saved)
+	if (!d->recovered)
 		sums_save(&d->layers.top->spool->sums, d->layers.top->spool->fd, false);
 	d->sealed_changes = changes;
 	atomic_store(&d->noted, false);
@@ -166,6 +187,22 @@ int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err)
 	}
 	*out = s;
 	return 0;
+}
+
+void draft_snapshot_accept(struct draft_snapshot *s)
+{
+	struct draft *d = s->draft;
+	struct changes *c = d->layers.changes;
+	pthread_mutex_lock(&d->lock);
+	while (c && c->before != s->since)
+		c = c->before;
+	if (c) {
+		c->before = NULL;
+		changes_free(s->since);
+	}
+	pthread_mutex_unlock(&d->lock);
+	s->since = NULL;
+	draft_trim_memory(d);
 }
 
 void draft_snapshot_close(struct draft_snapshot *s)

@@ -4,7 +4,7 @@
  * version.
  *
  *    +0  8  "HSMDRAFT"
- *    +8  4  version: 1
+ *    +8  4  version: 2, or 1 if spools may lack the files of checksums
  *   +12  4  CRC-32C of +0 to +12 and +16 to the end
  *   +16 16  boot id of the machine
  *   +32  4  kind: 1 new, 2 replace, 3 change
@@ -46,7 +46,7 @@ int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], stru
 		return err_set(err, -ENAMETOOLONG, "path and name are too long for the journal");
 	struct emit e = emit_to(bytes, HEADER_SIZE);
 	emit_bytes(&e, magic, sizeof(magic));
-	emit_u32(&e, HEADER_VERSION);
+	emit_u32(&e, h->sums ? HEADER_VERSION : HEADER_NO_SUMS);
 	emit_u32(&e, 0);
 	emit_bytes(&e, h->boot, sizeof(h->boot));
 	emit_u32(&e, about->kind);
@@ -122,10 +122,11 @@ int draft_header_decode(const void *bytes, size_t n, struct header *h, struct er
 	const uint32_t version = cur_u32(&c), crc = cur_u32(&c);
 	if (crc != crc_of(bytes))
 		return damaged(err, "does not have its checksum");
-	if (version != HEADER_VERSION)
+	if (version != HEADER_NO_SUMS && version != HEADER_VERSION)
 		return err_set(err, -ENOTSUP,
 			       "the draft has version %" PRIu32 " of the format, this program "
-			       "reads version %d; use the program that wrote it",
-			       version, HEADER_VERSION);
+			       "reads versions %d and %d; use the program that wrote it",
+			       version, HEADER_NO_SUMS, HEADER_VERSION);
+	h->sums = version == HEADER_VERSION;
 	return decode_fields(&c, h, err);
 }

@@ -5,11 +5,16 @@
 
 #include <overlay/journal.h>
 
-enum { HEADER_SIZE = 4096, HEADER_VERSION = 1 };
+enum {
+	HEADER_SIZE = 4096,
+	HEADER_NO_SUMS = 1, /* the version of drafts that need not have checksums */
+	HEADER_VERSION = 2,
+};
 
 struct header {
 	struct draft_about about; /* strings borrowed from the bytes that were decoded */
 	uint8_t boot[JOURNAL_BOOT];
+	bool sums; /* each spool has the file of its checksums */
 };
 
 /* -ENAMETOOLONG: the strings do not fit. */

@@ -76,7 +76,9 @@ static int store(struct layers *l, uint64_t start, uint64_t end, uint64_t *added
 
 static int write_range(struct layers *l, uint64_t start, uint64_t end)
 {
-	int rc = frames_add(&l->top->written, start, end);
+	int rc = changes_add(l->changes, start, end);
+	if (rc == 0)
+		rc = frames_add(&l->top->written, start, end);
 	if (rc)
 		return rc;
 	l->top->least = max_u64(l->top->least, end);
@@ -98,7 +100,9 @@ static int cut(struct layer *layer, uint64_t size)
 
 static int resize(struct layers *l, uint64_t size)
 {
-	int rc = size < l->size ? cut(l->top, size) : 0;
+	int rc = changes_add(l->changes, min_u64(size, l->size), max_u64(size, l->size));
+	if (rc == 0 && size < l->size)
+		rc = cut(l->top, size);
 	if (rc == 0)
 		l->size = size;
 	return rc;
@@ -108,7 +112,9 @@ static int zero(struct layers *l, uint64_t start, uint64_t end)
 {
 	struct layer *top = l->top;
 	const uint64_t border = min_u64(max_u64(start, top->limit), end);
-	int rc = frames_add(&top->written, start, border);
+	int rc = changes_add(l->changes, start, end);
+	if (rc == 0)
+		rc = frames_add(&top->written, start, border);
 	if (rc == 0)
 		rc = frames_remove(&top->written, border, end);
 	if (rc == 0 && block_up(start) < block_down(end))

@@ -23,6 +23,7 @@
 #ifndef OVERLAY_LAYERS_H
 #define OVERLAY_LAYERS_H
 
+#include "changes.h"
 #include "frames.h"
 #include "spool.h"
 
@@ -45,6 +46,7 @@ struct layers {
 	uint64_t size;	  /* of the file */
 	uint64_t beneath; /* size of what lies beneath */
 	struct frames_memory *memory;
+	struct changes *changes; /* gets all changes; NULL: nobody asks for them. Borrowed */
 };
 
 /* Makes the first layer of a file whose size is that of what lies beneath. -ENOMEM. */

@@ -63,7 +63,7 @@ static int write_description(const struct place *p, const char *name,
 			     const struct draft_about *about, struct err *err)
 {
 	uint8_t bytes[HEADER_SIZE];
-	struct header h = {.about = *about};
+	struct header h = {.about = *about, .sums = true};
 	memcpy(h.boot, p->j->boot, sizeof(h.boot));
 	int rc = draft_header_encode(&h, bytes, err);
 	if (rc)

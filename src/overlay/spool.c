@@ -175,11 +175,19 @@ int spool_create(int dir, uint32_t generation, struct budget *budget, struct spo
 {
 	char name[SPOOL_NAME];
 	spool_name(generation, name);
-	return make(file_open(dir, name, O_RDWR | O_CREAT | O_TRUNC), dir, generation, budget, out,
-		    err);
+	int rc = make(file_open(dir, name, O_RDWR | O_CREAT | O_TRUNC), dir, generation, budget,
+		      out, err);
+	if (rc)
+		return rc;
+	rc = sums_create(&(*out)->sums, err);
+	if (rc) {
+		spool_unref(*out);
+		*out = NULL;
+	}
+	return rc;
 }
 
-int spool_open(int dir, uint32_t generation, bool same_boot, struct budget *budget,
+int spool_open(int dir, uint32_t generation, enum spool_sums sums, struct budget *budget,
 	       struct spool **out, struct err *err)
 {
 	char name[SPOOL_NAME];
@@ -188,7 +196,7 @@ int spool_open(int dir, uint32_t generation, bool same_boot, struct budget *budg
 	if (fd == -ENOENT)
 		return err_set(err, -EBADMSG, "%s is missing", name);
 	int rc = make(fd, dir, generation, budget, out, err);
-	return rc ? rc : sums_load(&(*out)->sums, same_boot, err);
+	return rc || sums == SPOOL_NO_SUMS ? rc : sums_load(&(*out)->sums, sums == SPOOL_SUMS, err);
 }
 
 struct spool *spool_ref(struct spool *s)
@@ -206,12 +214,34 @@ void spool_unref(struct spool *s)
 	free(s);
 }
 
+/* Ends a change of which the result is rc. */
+static int end_change(struct spool *s, struct sums_change *c, const void *buf, int rc,
+		      const char *what, struct err *err)
+{
+	const enum sums_outcome outcome = rc == 0	      ? SUMS_CHANGED
+					  : rc == -EOPNOTSUPP ? SUMS_UNCHANGED
+							      : SUMS_FAILED;
+	const int sums = sums_end(&s->sums, s->fd, c, buf, outcome);
+	if (rc)
+		return err_errno(err, rc, "%s", what);
+	return sums ? err_errno(err, sums, "cannot write the checksums of the spool") : 0;
+}
+
+static int begin_change(struct spool *s, struct sums_change *c, struct err *err)
+{
+	const int rc = sums_begin(&s->sums, s->fd, c);
+	return rc ? err_errno(err, rc, "cannot write the checksums of the spool") : 0;
+}
+
 int spool_write(struct spool *s, uint64_t offset, const void *buf, size_t n, struct err *err)
 {
-	sums_begin(&s->sums, offset, n);
-	int rc = file_write(s->fd, offset, buf, n);
-	sums_end(&s->sums, offset, buf, n, rc != 0);
-	return rc ? err_errno(err, rc, "cannot write to the spool") : 0;
+	const uint64_t end = offset + n;
+	struct sums_change c = {.offset = offset, .end = end, .need = end};
+	int rc = begin_change(s, &c, err);
+	if (rc)
+		return rc;
+	rc = file_write(s->fd, offset, buf, n);
+	return end_change(s, &c, buf, rc, "cannot write to the spool", err);
 }
 
 int spool_read(struct spool *s, uint64_t offset, void *buf, size_t n, struct err *err)
@@ -235,22 +265,39 @@ int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err
 	return err_errno(err, -errno, "cannot allocate the spool");
 }
 
-int spool_cut(struct spool *s, uint64_t offset, struct err *err)
+/* A file that is shorter keeps its size, but loses what was allocated behind its end. */
+static int truncate_to(const struct spool *s, uint64_t offset)
 {
 	struct stat st;
-	sums_forget(&s->sums, offset, UINT64_MAX);
-	/* A file that is shorter keeps its size, but loses what was allocated behind its end. */
-	if (fstat(s->fd, &st) || ftruncate(s->fd, (off_t)min_u64(offset, (uint64_t)st.st_size)))
-		return err_errno(err, -errno, "cannot truncate the spool");
-	return 0;
+	return fstat(s->fd, &st) || ftruncate(s->fd, (off_t)min_u64(offset, (uint64_t)st.st_size))
+		       ? -errno
+		       : 0;
 }
 
-int spool_zero(struct spool *s, uint64_t offset, uint64_t n, struct err *err)
+int spool_cut(struct spool *s, uint64_t offset, struct err *err)
 {
-	sums_forget(&s->sums, offset, offset + n);
+	struct sums_change c = {.offset = offset, .end = align_u64(offset, SUMS_FRAME)};
+	int rc = begin_change(s, &c, err);
+	if (rc)
+		return rc;
+	rc = sums_cut(&s->sums, offset);
+	if (rc == 0)
+		rc = truncate_to(s, offset);
+	if (rc == 0)
+		sums_forget(&s->sums, offset);
+	return end_change(s, &c, NULL, rc, "cannot truncate the spool", err);
+}
+
+int spool_zero(struct spool *s, uint64_t offset, uint64_t n, uint64_t need, struct err *err)
+{
+	const uint64_t end = offset + n;
+	struct sums_change c = {.offset = offset, .end = end, .need = min_u64(need, end)};
+	int rc = begin_change(s, &c, err);
+	if (rc)
+		return rc;
 	if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)n))
-		return err_errno(err, -errno, "cannot punch a hole into the spool");
-	return 0;
+		rc = -errno;
+	return end_change(s, &c, NULL, rc, "cannot punch a hole into the spool", err);
 }
 
 int spool_sync(struct spool *s, struct err *err)

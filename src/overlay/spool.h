@@ -61,18 +61,25 @@ struct spool {
 
 /* Writes the name of the file of a generation. */
 void spool_name(uint32_t generation, char name[SPOOL_NAME]);
-/* Makes an empty file in the directory `dir` or, if it exists, empties it. The directory stays open
- * as long as the file is changed. budget: for checksums; may be NULL. */
+/* Makes an empty file in the directory `dir` or, if it exists, empties it; and that of its
+ * checksums. The directory stays open as long as the file is changed. budget: for checksums; may be
+ * NULL. */
 int spool_create(int dir, uint32_t generation, struct budget *budget, struct spool **out,
 		 struct err *err);
-/* Opens an existing file for reading, with its checksums. -EBADMSG: there is none, or the checksums
- * are damaged. */
-int spool_open(int dir, uint32_t generation, bool same_boot, struct budget *budget,
+
+enum spool_sums {
+	SPOOL_NO_SUMS,	  /* earlier versions of the program have not kept checksums */
+	SPOOL_FINAL_SUMS, /* they count only if all of the draft was durable */
+	SPOOL_SUMS,
+};
+/* Opens an existing file for reading, with its checksums. -EBADMSG: it or the file of its checksums
+ * is missing, or that file is damaged. */
+int spool_open(int dir, uint32_t generation, enum spool_sums sums, struct budget *budget,
 	       struct spool **out, struct err *err);
 struct spool *spool_ref(struct spool *s);
 void spool_unref(struct spool *s); /* NULL is allowed */
 
-/* The caller has taken the room. */
+/* The caller has taken the room. After a failure, the bytes may have been written. */
 int spool_write(struct spool *s, uint64_t offset, const void *buf, size_t n, struct err *err);
 /* Bytes behind the end of the file are zeros. -EBADMSG: the file was opened with checksums, and the
  * bytes are others. */
@@ -81,8 +88,9 @@ int spool_read(struct spool *s, uint64_t offset, void *buf, size_t n, struct err
 int spool_allocate(struct spool *s, uint64_t offset, uint64_t n, struct err *err);
 /* Frees the blocks from an offset, which begins one, to the end of the file. */
 int spool_cut(struct spool *s, uint64_t offset, struct err *err);
-/* Sets a range to zeros and frees its whole blocks. -EOPNOTSUPP: the file system cannot. */
-int spool_zero(struct spool *s, uint64_t offset, uint64_t n, struct err *err);
+/* Sets a range to zeros and frees its whole blocks. Bytes of it before `need` will be part of the
+ * draft. -EOPNOTSUPP: the file system cannot. */
+int spool_zero(struct spool *s, uint64_t offset, uint64_t n, uint64_t need, struct err *err);
 int spool_sync(struct spool *s, struct err *err);
 int spool_size(const struct spool *s, uint64_t *size, struct err *err);
 

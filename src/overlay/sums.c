@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checksums of a spool: see sums.h. The file, little-endian:
+ * Checksums of a spool: see sums.h.
  *
- *    +0  8  "HSMDSUMS"
- *    +8  4  version: 1
- *   +12  4  CRC-32C of +0 to +12 and of everything from +16 on
- *   +16  4  generation
- *   +20  4  1 if the draft was durable and nothing will change it, else 0
- *   +24  4  number of frames, n
- *   +28  4  zero
- *   +32     for each frame 4 bytes CRC-32C and 4 bytes length, 0: no checksum
- *
- * Invariants:
- *  1. While the file exists, the spool does not change. It is removed before the first change.
- *  2. `length` is not 0 only if the first `length` bytes of the frame in the spool have the CRC, or
- *     while a write is in progress that will set it.
+ * Invariants, also if the daemon is killed at any call:
+ *  1. An entry of the file is that of the frame in the spool, or unknown, or zero.
+ *  2. An entry is zero only if the map does not say that something of the frame is written.
+ *  3. In memory, `crc` and `length` are those of the frame in the spool, and the bytes behind
+ *     `length` are zero; or the frame is `lost`, or a change of it is in progress.
+ *  4. If a frame is not `lost`, the file has its entry; or one that is unknown, which a change in
+ *     progress has put there.
  */
 #include "sums.h"
 
@@ -30,23 +24,17 @@
 #include <unistd.h>
 
 #include <base/checksum.h>
-#include <base/cursor.h>
-#include <base/emit.h>
 #include <base/mem.h>
 
 #include "file.h"
 
 enum {
-	HEADER = 32,
-	ENTRY = 8,
-	CRC_AT = 12,
-	VERSION = 1,
+	BLOCK = 512, /* frames */
+	BLOCKS = SUMS_MAX / BLOCK,
+	TABLE = 8, /* blocks at first */
 	NAME = 32,
-	FIRST = 64, /* frames */
-	WRITERS_MAX = (1 << 12) - 1,
+	CHUNK = 16 << 10,
 };
-
-static const char magic[8] = "HSMDSUMS", new_name[] = "sums.new";
 
 static void name_of(const struct sums *s, char name[NAME])
 {
@@ -56,320 +44,511 @@ static void name_of(const struct sums *s, char name[NAME])
 void sums_init(struct sums *s, int dir, uint32_t generation, struct budget *budget)
 {
 	*s = (struct sums){.dir = dir,
+			   .fd = -1,
 			   .generation = generation,
 			   .charge = {.budget = budget, .use = BUDGET_DRAFTS}};
 	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->ended, NULL);
 }
 
 void sums_release(struct sums *s)
 {
-	free(s->v);
+	for (size_t b = 0; b < s->n_blocks; b++)
+		free(s->blocks[b]);
+	free(s->blocks);
 	budget_set(&s->charge, 0, NULL);
+	cleanup_close(&s->fd);
+	pthread_cond_destroy(&s->ended);
 	pthread_mutex_destroy(&s->lock);
 }
 
-/* ---- changes ---- */
+/* ---- memory ---- */
 
-static void unlink_saved_locked(struct sums *s)
+static int charge_locked(struct sums *s, size_t more, struct err *err)
 {
-	char name[NAME];
-	if (!s->saved)
-		return;
-	name_of(s, name);
-	unlinkat(s->dir, name, 0);
-	s->saved = false;
+	return budget_set(&s->charge, s->charge.bytes + more, err);
 }
 
-/* Makes room for n frames, if it can. */
-static void grow_locked(struct sums *s, uint64_t n)
+static int grow_table_locked(struct sums *s, size_t n, struct err *err)
 {
-	if (n <= s->n || s->full)
-		return;
-	const size_t more = (size_t)min_u64(max_u64(max_u64(2 * s->n, n), FIRST), SUMS_MAX);
-	struct sum *v = NULL;
-	if (budget_set(&s->charge, more * sizeof(*v), NULL) == 0)
-		v = realloc(s->v, more * sizeof(*v));
-	if (!v) {
-		budget_set(&s->charge, s->n * sizeof(*v), NULL);
-		s->full = true;
-		return;
+	if (n <= s->n_blocks)
+		return 0;
+	const size_t size = sizeof(*s->blocks);
+	const size_t more = (size_t)min_u64(max_u64(max_u64(2 * s->n_blocks, n), TABLE), BLOCKS);
+	int rc = charge_locked(s, (more - s->n_blocks) * size, err);
+	if (rc)
+		return rc;
+	struct sum **blocks = realloc(s->blocks, more * size);
+	if (!blocks) {
+		budget_set(&s->charge, s->charge.bytes - (more - s->n_blocks) * size, NULL);
+		return err_set(err, -ENOMEM, "out of memory");
 	}
-	memset(v + s->n, 0, (more - s->n) * sizeof(*v));
-	s->v = v;
-	s->n = more;
+	memset(blocks + s->n_blocks, 0, (more - s->n_blocks) * size);
+	s->blocks = blocks;
+	s->n_blocks = more;
+	return 0;
 }
 
-/* Frames [*first, *last) of a range that have room. */
-static void find_frames_locked(const struct sums *s, uint64_t start, uint64_t end, size_t *first,
-			       size_t *last)
+static int make_block_locked(struct sums *s, size_t b, struct err *err)
 {
-	*first = (size_t)min_u64(start / SUMS_FRAME, s->n);
-	*last = (size_t)min_u64(div_up_u64(end, SUMS_FRAME), s->n);
+	int rc = grow_table_locked(s, b + 1, err);
+	if (rc || s->blocks[b])
+		return rc;
+	rc = charge_locked(s, BLOCK * sizeof(struct sum), err);
+	if (rc)
+		return rc;
+	s->blocks[b] = calloc(BLOCK, sizeof(struct sum));
+	if (s->blocks[b])
+		return 0;
+	budget_set(&s->charge, s->charge.bytes - BLOCK * sizeof(struct sum), NULL);
+	return err_set(err, -ENOMEM, "out of memory");
 }
 
-void sums_begin(struct sums *s, uint64_t offset, size_t n)
+/* NULL: there is none. */
+static struct sum *find_block_locked(const struct sums *s, size_t b)
 {
-	size_t i, last;
-	pthread_mutex_lock(&s->lock);
-	unlink_saved_locked(s);
-	grow_locked(s, min_u64(div_up_u64(offset + n, SUMS_FRAME), SUMS_MAX));
-	for (find_frames_locked(s, offset, offset + n, &i, &last); i < last; i++) {
-		struct sum *f = &s->v[i];
-		f->mixed |= f->writers > 0;
-		f->writers += f->writers < WRITERS_MAX;
-		f->touched = true;
-	}
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* The checksum of a frame after n bytes were written at `at`, bytes from its beginning. */
-static void add_bytes(struct sum *f, uint32_t at, const uint8_t *bytes, uint32_t n)
-{
-	const uint32_t length = f->length;
-	if (at == 0 && n >= length)
-		*f = (struct sum){.crc = checksum_crc32c(bytes, n, 0), .length = n};
-	else if (at == length)
-		*f = (struct sum){.crc = checksum_crc32c(bytes, n, f->crc), .length = at + n};
-	else
-		f->length = 0;
-}
-
-/* One frame, i, of a write. If the writer was alone, nobody else has changed the entry. */
-static void end_frame(struct sums *s, size_t i, uint32_t at, const uint8_t *bytes, uint32_t n,
-		      bool failed)
-{
-	struct sum sum;
-	pthread_mutex_lock(&s->lock);
-	sum = s->v[i];
-	pthread_mutex_unlock(&s->lock);
-	if (!sum.mixed && !failed)
-		add_bytes(&sum, at, bytes, n);
-	pthread_mutex_lock(&s->lock);
-	struct sum *f = &s->v[i];
-	f->crc = sum.crc;
-	f->length = f->mixed || failed ? 0 : sum.length;
-	f->writers--;
-	f->mixed &= f->writers > 0;
-	pthread_mutex_unlock(&s->lock);
-}
-
-void sums_end(struct sums *s, uint64_t offset, const void *buf, size_t n, bool failed)
-{
-	const uint8_t *bytes = buf;
-	size_t i, last;
-	pthread_mutex_lock(&s->lock);
-	find_frames_locked(s, offset, offset + n, &i, &last);
-	pthread_mutex_unlock(&s->lock);
-	for (uint64_t at = offset; i < last; i++) {
-		const uint64_t stop = min_u64(offset + n, (uint64_t)(i + 1) * SUMS_FRAME);
-		end_frame(s, i, (uint32_t)(at % SUMS_FRAME), bytes + (at - offset),
-			  (uint32_t)(stop - at), failed);
-		at = stop;
-	}
-}
-
-void sums_forget(struct sums *s, uint64_t start, uint64_t end)
-{
-	size_t i, last;
-	pthread_mutex_lock(&s->lock);
-	unlink_saved_locked(s);
-	for (find_frames_locked(s, start, end, &i, &last); i < last; i++)
-		s->v[i].length = 0;
-	pthread_mutex_unlock(&s->lock);
+	return b < s->n_blocks ? s->blocks[b] : NULL;
 }
 
 /* ---- the file ---- */
 
-/* Reads the first n bytes of a frame; what is behind the end of the spool is zero. */
-static int read_frame(int spool, size_t i, uint8_t *buf, size_t n)
+/* Frames [first, first + n), in one block. */
+struct part {
+	struct sum *v; /* NULL: no memory */
+	size_t first, n;
+};
+
+static int write_entries(const struct sums *s, const struct part *p)
 {
-	size_t got;
-	const int rc = file_read(spool, (uint64_t)i * SUMS_FRAME, buf, n, &got);
+	uint8_t bytes[BLOCK * SUMS_ENTRY];
+	for (size_t i = 0; i < p->n; i++) {
+		const struct sum *f = p->v ? &p->v[i] : NULL;
+		const bool unknown = !f || f->lost || f->marked;
+		const struct sum_entry entry = {.crc = unknown ? 0 : f->crc,
+						.length = unknown ? 0 : f->length,
+						.unknown = unknown};
+		sum_entry_encode(s->generation, (uint32_t)(p->first + i), &entry,
+				 bytes + i * SUMS_ENTRY);
+	}
+	return file_write(s->fd, SUMS_HEADER + (uint64_t)p->first * SUMS_ENTRY, bytes,
+			  p->n * SUMS_ENTRY);
+}
+
+/* If it fails, the frames are lost. */
+static int put_part(const struct sums *s, const struct part *p)
+{
+	const int rc = write_entries(s, p);
 	if (rc == 0)
-		memset(buf + got, 0, n - got);
+		return 0;
+	for (size_t i = 0; p->v && i < p->n; i++)
+		p->v[i].lost = true;
+	/* A part of the entries may have been written, or half of one. */
+	write_entries(s, p);
 	return rc;
 }
 
-/* Computes what is missing. */
-static int complete(struct sums *s, int spool)
+static int put_header(const struct sums *s, bool final)
 {
-	auto_free uint8_t *buf = malloc(SUMS_FRAME);
-	int rc = buf ? 0 : -ENOMEM;
-	for (size_t i = 0; rc == 0 && i < s->n; i++) {
-		struct sum *f = &s->v[i];
-		if (f->length || !f->touched)
-			continue;
-		rc = read_frame(spool, i, buf, SUMS_FRAME);
-		f->crc = checksum_crc32c(buf, SUMS_FRAME, 0);
-		f->length = rc ? 0 : SUMS_FRAME;
-	}
-	return rc;
+	uint8_t bytes[SUMS_HEADER];
+	sums_header_encode(s->generation, final, bytes);
+	return file_write(s->fd, 0, bytes, sizeof(bytes));
 }
 
-static uint32_t crc_of_file(const uint8_t *file, size_t n)
-{
-	const uint32_t crc = checksum_crc32c(file, CRC_AT, 0);
-	return checksum_crc32c(file + CRC_AT + 4, n - CRC_AT - 4, crc);
-}
-
-static size_t count_frames(const struct sums *s)
-{
-	size_t n = s->n;
-	while (n > 0 && !s->v[n - 1].length)
-		n--;
-	return n;
-}
-
-uint8_t *sums_encode(const struct sums *s, bool final, size_t *size)
-{
-	const size_t n = count_frames(s);
-	*size = HEADER + n * ENTRY;
-	uint8_t *file = malloc(*size);
-	if (!file)
-		return NULL;
-	struct emit e = emit_to(file, *size);
-	emit_bytes(&e, magic, sizeof(magic));
-	emit_u32(&e, VERSION);
-	emit_u32(&e, 0);
-	emit_u32(&e, s->generation);
-	emit_u32(&e, final);
-	emit_u32(&e, (uint32_t)n);
-	emit_u32(&e, 0);
-	for (size_t i = 0; i < n; i++) {
-		emit_u32(&e, s->v[i].crc);
-		emit_u32(&e, s->v[i].length);
-	}
-	emit_patch_u32(&e, CRC_AT, crc_of_file(file, *size));
-	return file;
-}
-
-static int write_file(const struct sums *s, const uint8_t *file, size_t n, bool durable)
+int sums_create(struct sums *s, struct err *err)
 {
 	char name[NAME];
 	name_of(s, name);
-	auto_close int fd = file_open(s->dir, new_name, O_WRONLY | O_CREAT | O_TRUNC);
-	int rc = fd < 0 ? fd : file_write(fd, 0, file, n);
-	if (rc == 0 && durable && fsync(fd))
-		rc = -errno;
-	if (rc == 0 && renameat(s->dir, new_name, s->dir, name))
-		rc = -errno;
-	if (rc == 0 && durable && fsync(s->dir))
-		rc = -errno;
-	if (rc)
-		unlinkat(s->dir, new_name, 0);
+	s->fd = file_open(s->dir, name, O_RDWR | O_CREAT | O_TRUNC);
+	int rc = s->fd < 0 ? s->fd : put_header(s, false);
+	return rc ? err_errno(err, rc, "%s", name) : 0;
+}
+
+void sums_remove(const struct sums *s)
+{
+	char name[NAME];
+	name_of(s, name);
+	unlinkat(s->dir, name, 0);
+}
+
+/* ---- the spool ---- */
+
+/* The CRC of n bytes; what is behind the end of the spool is zero. */
+static int read_crc(int spool, uint64_t offset, size_t n, uint32_t *crc)
+{
+	uint8_t buf[CHUNK];
+	size_t got = 0;
+	int rc = 0;
+	for (*crc = 0; rc == 0 && n > 0; offset += got, n -= got) {
+		rc = file_read(spool, offset, buf, (size_t)min_u64(n, CHUNK), &got);
+		*crc = checksum_crc32c(buf, got, *crc);
+		if (got == 0)
+			break;
+	}
+	*crc = checksum_crc32c_zeros(n, *crc);
 	return rc;
+}
+
+static int read_frame(struct sum *f, size_t frame, int spool)
+{
+	uint32_t crc;
+	const int rc = read_crc(spool, (uint64_t)frame * SUMS_FRAME, SUMS_FRAME, &crc);
+	if (rc == 0)
+		*f = (struct sum){.crc = crc, .length = SUMS_FRAME};
+	return rc;
+}
+
+/* ---- changes ---- */
+
+/* n bytes of a frame, from `at` on. */
+struct span {
+	uint32_t at, n;
+};
+
+/* What a change does to a frame. Bytes that are zero already, and need not be part of the draft, do
+ * not count. */
+static struct span find_span(const struct sums_change *c, size_t frame, const struct sum *f)
+{
+	const uint64_t begin = (uint64_t)frame * SUMS_FRAME;
+	const uint64_t known = begin + (f->lost ? SUMS_FRAME : f->length);
+	const uint64_t limit = min_u64(begin + SUMS_FRAME, max_u64(c->need, known));
+	const uint64_t start = max_u64(c->offset, begin), end = min_u64(c->end, limit);
+	return (struct span){(uint32_t)(start - begin), start < end ? (uint32_t)(end - start) : 0};
+}
+
+static bool replaces(const struct sum *f, struct span x)
+{
+	return x.n && (f->lost || x.at < f->length);
+}
+
+static bool replaces_all(const struct sum *f, struct span x)
+{
+	return x.at == 0 && x.n >= f->length;
+}
+
+/* Only the first and the last frame of a change can be replaced in part. */
+static uint32_t *find_old(struct sums_change *c, size_t frame)
+{
+	return &c->old[frame != c->first];
+}
+
+static void find_frames_locked(const struct sums *s, struct sums_change *c)
+{
+	const uint64_t used = max_u64(div_up_u64(c->need, SUMS_FRAME), s->n);
+	c->first = (size_t)min_u64(c->offset / SUMS_FRAME, SUMS_MAX);
+	c->last = (size_t)min_u64(min_u64(div_up_u64(c->end, SUMS_FRAME), used), SUMS_MAX);
+	c->last = (size_t)max_u64(c->first, c->last);
+}
+
+static bool must_wait_locked(const struct sums *s, const struct sums_change *c)
+{
+	for (const struct sums_change *o = s->changes; o; o = o->next)
+		if (c->first < o->last && o->first < c->last)
+			return true;
+	return false;
+}
+
+static void make_blocks_locked(struct sums *s, const struct sums_change *c)
+{
+	const uint64_t last = min_u64(c->last, div_up_u64(c->need, SUMS_FRAME));
+	for (size_t b = c->first / BLOCK; b * BLOCK < last && !s->full; b++)
+		s->full = make_block_locked(s, b, NULL) != 0;
+}
+
+/* The next part of a change; p is zero at first. */
+static bool next_part(struct sums *s, const struct sums_change *c, struct part *p)
+{
+	p->first = p->n ? p->first + p->n : c->first;
+	if (p->first >= c->last)
+		return false;
+	const size_t b = p->first / BLOCK;
+	p->n = (size_t)min_u64(c->last, (b + 1) * BLOCK) - p->first;
+	pthread_mutex_lock(&s->lock);
+	struct sum *block = find_block_locked(s, b);
+	pthread_mutex_unlock(&s->lock);
+	p->v = block ? block + p->first % BLOCK : NULL;
+	return true;
+}
+
+/* Reads what will be replaced, and says in the file that it changes. */
+static int begin_part(const struct sums *s, int spool, struct sums_change *c, const struct part *p)
+{
+	bool marks = !p->v && p->first < div_up_u64(c->need, SUMS_FRAME);
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && p->v && i < p->n; i++) {
+		struct sum *f = &p->v[i];
+		const size_t frame = p->first + i;
+		const struct span x = find_span(c, frame, f);
+		if (!replaces(f, x))
+			continue;
+		f->marked = marks = true;
+		if (!f->lost && !replaces_all(f, x))
+			rc = read_crc(spool, (uint64_t)frame * SUMS_FRAME + x.at,
+				      (size_t)min_u64(x.n, f->length - x.at), find_old(c, frame));
+	}
+	return rc == 0 && marks ? put_part(s, p) : rc;
+}
+
+int sums_begin(struct sums *s, int spool, struct sums_change *c)
+{
+	struct part p = {.n = 0};
+	int rc = 0;
+	pthread_mutex_lock(&s->lock);
+	find_frames_locked(s, c);
+	while (must_wait_locked(s, c))
+		pthread_cond_wait(&s->ended, &s->lock);
+	c->next = s->changes;
+	s->changes = c;
+	s->n = (size_t)max_u64(s->n, c->last);
+	make_blocks_locked(s, c);
+	pthread_mutex_unlock(&s->lock);
+	while (rc == 0 && next_part(s, c, &p))
+		rc = begin_part(s, spool, c, &p);
+	if (rc)
+		sums_end(s, spool, c, NULL, SUMS_UNCHANGED);
+	return rc;
+}
+
+static uint32_t add_bytes(const uint8_t *bytes, size_t n, uint32_t crc)
+{
+	return bytes ? checksum_crc32c(bytes, n, crc) : checksum_crc32c_zeros(n, crc);
+}
+
+/* The checksum of a frame after a change. bytes: those of the span, or NULL for zeros; old: the CRC
+ * of the bytes that they replace, unless they replace all. */
+static void change_sum(struct sum *f, struct span x, const uint8_t *bytes, uint32_t old)
+{
+	const uint32_t length = f->length, end = x.at + x.n;
+	const uint32_t replaced = x.at < length ? (uint32_t)min_u64(x.n, length - x.at) : 0;
+	uint32_t crc = f->crc;
+	if (replaces_all(f, x)) {
+		*f = (struct sum){.crc = add_bytes(bytes, x.n, 0), .length = x.n};
+		return;
+	}
+	if (replaced)
+		crc ^= checksum_crc32c_shift(old ^ add_bytes(bytes, replaced, 0),
+					     length - x.at - replaced);
+	else
+		crc = checksum_crc32c_zeros(x.at - length, crc);
+	if (end > length)
+		crc = add_bytes(bytes ? bytes + replaced : NULL, x.n - replaced, crc);
+	*f = (struct sum){.crc = crc, .length = (uint32_t)max_u64(end, length)};
+}
+
+static int first_error(int first, int second)
+{
+	return first ? first : second;
+}
+
+static int end_part(const struct sums *s, int spool, struct sums_change *c, const struct part *p,
+		    const uint8_t *buf, enum sums_outcome outcome)
+{
+	bool put = false;
+	int rc = 0;
+	for (size_t i = 0; i < p->n; i++) {
+		struct sum *f = &p->v[i];
+		const size_t frame = p->first + i;
+		const struct span x = find_span(c, frame, f);
+		const uint64_t at = (uint64_t)frame * SUMS_FRAME + x.at - c->offset;
+		put |= outcome == SUMS_CHANGED || (outcome == SUMS_UNCHANGED && f->marked);
+		f->marked = false;
+		if (x.n && outcome == SUMS_FAILED)
+			f->lost = true;
+		else if (x.n && outcome == SUMS_CHANGED && f->lost)
+			rc = first_error(rc, read_frame(f, frame, spool));
+		else if (x.n && outcome == SUMS_CHANGED)
+			change_sum(f, x, buf ? buf + at : NULL, *find_old(c, frame));
+	}
+	return put ? first_error(rc, put_part(s, p)) : rc;
+}
+
+int sums_end(struct sums *s, int spool, struct sums_change *c, const void *buf,
+	     enum sums_outcome outcome)
+{
+	struct part p = {.n = 0};
+	int rc = 0;
+	while (next_part(s, c, &p))
+		if (p.v)
+			rc = first_error(rc, end_part(s, spool, c, &p, buf, outcome));
+	pthread_mutex_lock(&s->lock);
+	struct sums_change **at = &s->changes;
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	pthread_cond_broadcast(&s->ended);
+	pthread_mutex_unlock(&s->lock);
+	return outcome == SUMS_CHANGED ? rc : 0;
+}
+
+/* ---- changes while nobody writes ---- */
+
+/* The block b of entries. False: there is none. */
+static bool find_part(const struct sums *s, size_t b, struct part *p)
+{
+	*p = (struct part){.v = find_block_locked(s, b), .first = b * BLOCK};
+	p->n = (size_t)min_u64(s->n - min_u64(s->n, p->first), BLOCK);
+	return p->v && p->n > 0;
+}
+
+int sums_cut(struct sums *s, uint64_t offset)
+{
+	const uint64_t n = div_up_u64(offset, SUMS_FRAME);
+	struct part p;
+	if (n >= s->n)
+		return 0;
+	if (ftruncate(s->fd, (off_t)(SUMS_HEADER + n * SUMS_ENTRY)))
+		return -errno;
+	for (size_t b = (size_t)n / BLOCK; b < s->n_blocks; b++)
+		for (size_t i = 0; find_part(s, b, &p) && i < p.n; i++)
+			if (p.first + i >= n)
+				p.v[i].lost = true;
+	return 0;
+}
+
+void sums_forget(struct sums *s, uint64_t offset)
+{
+	const uint64_t n = div_up_u64(offset, SUMS_FRAME);
+	struct part p;
+	if (n >= s->n)
+		return;
+	for (size_t b = (size_t)n / BLOCK; b < s->n_blocks; b++)
+		for (size_t i = 0; find_part(s, b, &p) && i < p.n; i++)
+			if (p.first + i >= n)
+				p.v[i] = (struct sum){.crc = 0};
+	s->n = (size_t)n;
+}
+
+/* Computes what is lost of a block. */
+static int find_lost(const struct sums *s, int spool, const struct part *p)
+{
+	bool put = false;
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < p->n; i++)
+		if (p->v[i].lost) {
+			rc = read_frame(&p->v[i], p->first + i, spool);
+			put = true;
+		}
+	return rc == 0 && put ? put_part(s, p) : rc;
 }
 
 int sums_save(struct sums *s, int spool, bool final)
 {
-	size_t n;
-	pthread_mutex_lock(&s->lock);
-	int rc = complete(s, spool);
-	auto_free uint8_t *file = rc ? NULL : sums_encode(s, final, &n);
-	if (rc == 0)
-		rc = file ? write_file(s, file, n, final) : -ENOMEM;
-	if (rc == 0)
-		s->saved = true;
-	pthread_mutex_unlock(&s->lock);
-	return rc;
-}
-
-void sums_remove(struct sums *s)
-{
-	pthread_mutex_lock(&s->lock);
-	unlink_saved_locked(s);
-	pthread_mutex_unlock(&s->lock);
-}
-
-int sums_decode(struct sums *s, const uint8_t *file, size_t size, bool *final)
-{
-	struct cursor c = cursor_of(file, size);
-	const uint8_t *const start = cur_bytes(&c, sizeof(magic));
-	const uint32_t version = cur_u32(&c), crc = cur_u32(&c);
-	const uint32_t generation = cur_u32(&c), durable = cur_u32(&c), n = cur_u32(&c);
-	const uint32_t zero = cur_u32(&c);
-	if (!cur_ok(&c) || memcmp(start, magic, sizeof(magic)) != 0 || version != VERSION ||
-	    crc != crc_of_file(file, size) || generation != s->generation || durable > 1 || zero ||
-	    n > SUMS_MAX || size != HEADER + (size_t)n * ENTRY)
-		return -EBADMSG;
-	*final = durable;
-	s->v = calloc(n ? n : 1, sizeof(*s->v));
-	if (!s->v)
-		return -ENOMEM;
-	s->n = n;
-	for (size_t i = 0; i < n; i++) {
-		s->v[i].crc = cur_u32(&c);
-		const uint32_t length = cur_u32(&c);
-		if (length > SUMS_FRAME)
-			return -EBADMSG;
-		s->v[i].length = length;
+	struct part p;
+	int rc = 0;
+	for (size_t b = 0; rc == 0 && b < s->n_blocks; b++)
+		if (find_part(s, b, &p))
+			rc = find_lost(s, spool, &p);
+	if (rc || !final)
+		return rc;
+	/* The entries first: the header says that they are true. */
+	if (fsync(s->fd))
+		return -errno;
+	rc = put_header(s, true);
+	if (rc) {
+		put_header(s, false);
+		return rc;
 	}
-	/* No checksum at the end says nothing. */
-	return n && !s->v[n - 1].length ? -EBADMSG : 0;
+	return fsync(s->fd) || fsync(s->dir) ? -errno : 0;
+}
+
+/* ---- a draft of an earlier process ---- */
+
+static int load_block(struct sums *s, int fd, size_t b, struct err *err)
+{
+	uint8_t bytes[BLOCK * SUMS_ENTRY] = {0};
+	const uint64_t at = SUMS_HEADER + (uint64_t)b * sizeof(bytes);
+	size_t got;
+	int rc = make_block_locked(s, b, err);
+	if (rc)
+		return rc;
+	rc = file_read(fd, at, bytes, sizeof(bytes), &got);
+	for (size_t i = 0; rc == 0 && i < BLOCK; i++) {
+		struct sum_entry entry;
+		struct sum *f = &s->blocks[b][i];
+		f->damaged = sum_entry_decode(s->generation, (uint32_t)(b * BLOCK + i),
+					      bytes + i * SUMS_ENTRY, &entry) != 0;
+		f->crc = entry.crc;
+		f->length = f->damaged ? 0 : entry.length;
+		f->lost = entry.unknown;
+	}
+	return rc ? err_errno(err, rc, "cannot read sums.%" PRIu32, s->generation) : 0;
+}
+
+static int load(struct sums *s, int fd, bool same_boot, struct err *err)
+{
+	uint8_t header[SUMS_HEADER];
+	struct stat st;
+	size_t n;
+	bool final = false;
+	int rc = fstat(fd, &st) ? -errno : file_read(fd, 0, header, sizeof(header), &n);
+	if (rc)
+		return err_errno(err, rc, "cannot read sums.%" PRIu32, s->generation);
+	if (sums_header_decode(header, n, s->generation, &final) ||
+	    st.st_size > SUMS_HEADER + (off_t)SUMS_MAX * SUMS_ENTRY)
+		return err_set(err, -EBADMSG, "sums.%" PRIu32 " is damaged", s->generation);
+	s->loaded = final || same_boot;
+	s->n = (size_t)div_up_u64((uint64_t)st.st_size - SUMS_HEADER, SUMS_ENTRY);
+	for (size_t b = 0; rc == 0 && s->loaded && b * BLOCK < s->n; b++)
+		rc = load_block(s, fd, b, err);
+	return rc;
 }
 
 int sums_load(struct sums *s, bool same_boot, struct err *err)
 {
 	char name[NAME];
-	struct stat st;
-	bool final = false;
-	size_t n = 0;
 	name_of(s, name);
 	auto_close int fd = file_open(s->dir, name, O_RDONLY);
-	if (fd == -ENOENT)
-		return 0;
-	int rc = fd < 0 ? fd : fstat(fd, &st) ? -errno : 0;
-	if (rc == 0 && st.st_size > HEADER + (off_t)SUMS_MAX * ENTRY)
-		rc = -EBADMSG;
-	auto_free uint8_t *file = rc ? NULL : malloc((size_t)st.st_size + 1);
-	if (rc == 0)
-		rc = file ? file_read(fd, 0, file, (size_t)st.st_size, &n) : -ENOMEM;
-	if (rc == 0)
-		rc = budget_set(&s->charge, n / ENTRY * sizeof(*s->v), err);
-	if (rc == 0)
-		rc = sums_decode(s, file, n, &final);
-	s->loaded = rc == 0 && (final || same_boot);
+	int rc = fd == -ENOENT ? err_set(err, -EBADMSG, "%s is missing", name)
+		 : fd < 0      ? err_errno(err, fd, "cannot open %s", name)
+			       : load(s, fd, same_boot, err);
 	/* After a crash of the machine, a file may be torn that did not have to be durable. */
-	if (rc == -EBADMSG && !same_boot)
-		return 0;
-	return rc == 0		? 0
-	       : rc == -EBADMSG ? err_set(err, rc, "%s is damaged", name)
-				: err_errno(err, rc, "cannot read %s", name);
+	return rc == -EBADMSG && !same_boot ? 0 : rc;
 }
 
-/* ---- reading ---- */
-
-static int check_frame(struct sums *s, int spool, size_t i, uint8_t *buf, struct err *err)
+static int report_missing(const struct sums *s, size_t frame, const char *what, struct err *err)
 {
+	return err_set(err, -EBADMSG,
+		       "sums.%" PRIu32 " is damaged: it has %s for the bytes of spool.%" PRIu32
+		       " at offset %" PRIu64,
+		       s->generation, what, s->generation, (uint64_t)frame * SUMS_FRAME);
+}
+
+/* Compares a frame, of which the bytes before `end` are part of the draft. */
+static int check_frame(struct sums *s, int spool, size_t frame, uint64_t end, struct err *err)
+{
+	const uint64_t begin = (uint64_t)frame * SUMS_FRAME;
+	struct sum sum = {.crc = 0};
+	uint32_t crc;
 	pthread_mutex_lock(&s->lock);
-	const struct sum sum = s->v[i];
+	struct sum *f = find_block_locked(s, frame / BLOCK);
+	f = f ? f + frame % BLOCK : NULL;
+	if (f)
+		sum = *f;
 	pthread_mutex_unlock(&s->lock);
-	if (sum.checked || !sum.length)
+	if (sum.damaged)
+		return report_missing(s, frame, "no valid entry", err);
+	if (sum.lost)
 		return 0;
-	int rc = read_frame(spool, i, buf, sum.length);
+	if (begin + sum.length < min_u64(end, begin + SUMS_FRAME))
+		return report_missing(s, frame, "no checksum", err);
+	int rc = sum.checked ? 0 : read_crc(spool, begin, sum.length, &crc);
 	if (rc)
 		return err_errno(err, rc, "cannot read the spool");
-	if (checksum_crc32c(buf, sum.length, 0) != sum.crc)
+	if (!sum.checked && crc != sum.crc)
 		return err_set(err, -EBADMSG,
 			       "spool.%" PRIu32 " is damaged: the %u bytes at offset %" PRIu64
 			       " are not those that were written",
-			       s->generation, (unsigned int)sum.length, (uint64_t)i * SUMS_FRAME);
+			       s->generation, (unsigned int)sum.length, begin);
 	pthread_mutex_lock(&s->lock);
-	s->v[i].checked = true;
+	f->checked = true;
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 
 int sums_check(struct sums *s, int spool, uint64_t offset, size_t n, struct err *err)
 {
-	size_t i, last;
-	if (!s->loaded)
-		return 0;
-	auto_free uint8_t *buf = malloc(SUMS_FRAME);
-	if (!buf)
-		return err_set(err, -ENOMEM, "out of memory");
+	const uint64_t last = min_u64(div_up_u64(offset + n, SUMS_FRAME), SUMS_MAX);
 	int rc = 0;
-	for (find_frames_locked(s, offset, offset + n, &i, &last); rc == 0 && i < last; i++)
-		rc = check_frame(s, spool, i, buf, err);
+	for (uint64_t i = offset / SUMS_FRAME; rc == 0 && s->loaded && i < last; i++)
+		rc = check_frame(s, spool, (size_t)i, offset + n, err);
 	return rc;
 }

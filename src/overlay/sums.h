@@ -2,73 +2,99 @@
 /*
  * Checksums of a spool, so that a draft of an earlier process is not committed if its spool was
  * damaged meanwhile. One for each frame of 64 KiB: the CRC-32C of its first `length` bytes, as they
- * are in the file. The format of the file `sums.N` is in sums.c and in doc/JOURNAL.md.
+ * are in the file. The format of the file `sums.N` is in sums_format.h and in doc/JOURNAL.md.
  *
- * Whoever changes the spool says so before and afterwards. Bytes that are written in order add to
- * the checksum of their frame at once. The checksum of a frame that is written in another order is
- * computed from the spool when the checksums are saved.
+ * The file follows each change, so that its entries are true when the daemon is killed:
  *
- * Any thread; the lock guards all of it, and is held while a file is removed that is not true any
- * more.
+ *   sums_begin()   an entry whose bytes will change says that it is unknown
+ *   the change of the spool
+ *   sums_end()     the entries have the new checksums
+ *   the record in the map
+ *
+ * Bytes that are appended to a frame do not change its first `length` bytes. So writes in order
+ * take one more pwrite() each, and writes over other bytes take two.
+ *
+ * A checksum follows from what was written: a damaged byte elsewhere in the frame is not taken
+ * over. Only after a failed write is it computed from the spool.
+ *
+ * Any thread. A change has its frames for itself: another change of them waits in sums_begin(). The
+ * lock guards the list of changes and the table of blocks; it is not held during I/O.
  */
 #ifndef OVERLAY_SUMS_H
 #define OVERLAY_SUMS_H
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <base/budget.h>
 #include <hsmount/err.h>
 
-enum {
-	SUMS_FRAME = 64 << 10,
-	SUMS_MAX = 1 << 20, /* frames; bytes behind them have no checksum */
-};
+#include "sums_format.h"
 
 struct sum {
 	uint32_t crc;
-	uint32_t length : 17; /* 0: unknown */
-	uint32_t touched : 1; /* something was written */
-	uint32_t mixed : 1;   /* several threads are writing */
+	uint32_t length : 17; /* 0: nothing was written, and the bytes are zero, unless `lost` */
+	uint32_t marked : 1;  /* while it changes: the entry in the file says unknown */
+	uint32_t lost : 1;    /* only the spool tells */
+	uint32_t damaged : 1; /* the entry cannot be read */
 	uint32_t checked : 1; /* a reader has compared it */
-	uint32_t writers : 12;
+};
+
+/* A change of [offset, end), from sums_begin() to sums_end(). The caller sets the first three. */
+struct sums_change {
+	uint64_t offset, end;
+	uint64_t need; /* the bytes before it will be part of the draft; others may be zeros */
+	size_t first, last;
+	uint32_t old[2]; /* CRC of the bytes of the first and the last frame that are replaced */
+	struct sums_change *next;
 };
 
 struct sums {
 	pthread_mutex_t lock;
-	struct sum *v;
-	size_t n; /* frames that v has room for */
+	pthread_cond_t ended; /* a change */
+	struct sums_change *changes;
+	struct sum **blocks; /* NULL: no entries, or no memory for them */
+	size_t n_blocks;     /* in the table */
+	size_t n;	     /* frames that may have an entry in the file */
 	struct budget_charge charge;
-	bool full;  /* there is no memory for more */
-	bool saved; /* there is a file that is true */
+	bool full; /* there is no memory for more */
 	bool loaded;
 	int dir; /* of the file; borrowed */
+	int fd;	 /* of the file while it may change, else -1 */
 	uint32_t generation;
 };
 
 void sums_init(struct sums *s, int dir, uint32_t generation, struct budget *budget);
 void sums_release(struct sums *s);
+/* Makes the file, or empties it. */
+int sums_create(struct sums *s, struct err *err);
+/* Deletes the file; a failure is ignored. */
+void sums_remove(const struct sums *s);
 
-/* Around a write. `failed`: some of the bytes may have been written. */
-void sums_begin(struct sums *s, uint64_t offset, size_t n);
-void sums_end(struct sums *s, uint64_t offset, const void *buf, size_t n, bool failed);
-/* Before another change of [start, end), while nobody writes. */
-void sums_forget(struct sums *s, uint64_t start, uint64_t end);
+/* Before a change. 0, or a negative errno: then the spool must not be changed. */
+int sums_begin(struct sums *s, int spool, struct sums_change *c);
 
-/* Writes the file, while nobody changes the spool. final: all of the draft is durable, and nothing
- * will change it. 0 or a negative errno: there is no file then. */
+enum sums_outcome {
+	SUMS_CHANGED,
+	SUMS_UNCHANGED, /* the spool has its old bytes */
+	SUMS_FAILED,	/* some of the bytes may have changed */
+};
+/* After it. buf: the bytes from c->offset on; NULL: they have become zero. 0 or a negative errno,
+ * and then the range must not be recorded in the map; always 0 unless SUMS_CHANGED. */
+int sums_end(struct sums *s, int spool, struct sums_change *c, const void *buf,
+	     enum sums_outcome outcome);
+/* Removes the entries of frames that begin at `offset` or later from the file, before the spool is
+ * cut there and while nobody writes. 0 or a negative errno. */
+int sums_cut(struct sums *s, uint64_t offset);
+/* The spool has been cut. */
+void sums_forget(struct sums *s, uint64_t offset);
+
+/* Computes what is lost, while nobody changes the spool. final: all of the draft is durable, and
+ * nothing will change it. 0 or a negative errno. */
 int sums_save(struct sums *s, int spool, bool final);
-/* Reads the file, if there is one that counts. -EBADMSG: it is damaged. */
+/* Reads the file if it counts. -EBADMSG: it is missing or damaged. */
 int sums_load(struct sums *s, bool same_boot, struct err *err);
-void sums_remove(struct sums *s);
-/* The same as bytes: pure. The caller frees them; NULL: out of memory. */
-uint8_t *sums_encode(const struct sums *s, bool final, size_t *size);
-/* s is empty. -EBADMSG, -ENOMEM. */
-int sums_decode(struct sums *s, const uint8_t *file, size_t size, bool *final);
 /* Compares the frames of [offset, offset + n) with the checksums that were loaded, each once.
- * -EBADMSG: the spool has other bytes. */
+ * -EBADMSG: the spool has other bytes, or there is no checksum of them. */
 int sums_check(struct sums *s, int spool, uint64_t offset, size_t n, struct err *err);
 
 #endif

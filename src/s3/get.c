@@ -219,6 +219,7 @@ static void finish(struct s3_operation *op)
 		a->unchanged = rc == -EALREADY;
 	}
 	if (rc == 0) {
+		store_answer_note(op->req, op->call.answer.note, strlen(op->call.answer.note));
 		a->body = op->call.http.answer;
 		op->call.http.answer = (struct bytes){0};
 	}

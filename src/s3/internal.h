@@ -9,6 +9,7 @@
  *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
  *   multipart.c, parts.c  puts of large objects in parts
  *   body.c      bodies that are read from a source
+ *   note.c      the notes of objects, in headers
  *   checksum.c  CRCs that the service sends with an object
  *   absence.c   absence that a listing has to prove
  *   request.c   one signed HTTP request and the interpretation of its answer
@@ -135,8 +136,9 @@ struct s3_answer {
 	struct store_meta meta;	     /* etag and time; size is 0 */
 	uint64_t range_first, total; /* Content-Range; total UINT64_MAX: unknown */
 	bool has_range, has_etag, is_xml;
-	bool etag_is_opaque; /* encrypted with a key: the ETag is not the MD5 */
-	struct s3_crc crc;   /* of the whole object; kind S3_CRC_NONE: none */
+	bool etag_is_opaque;	       /* encrypted with a key: the ETag is not the MD5 */
+	struct s3_crc crc;	       /* of the whole object; kind S3_CRC_NONE: none */
+	char note[STORE_NOTE_MAX + 1]; /* foreign text */
 	char request_id[64];
 	char bucket_region[32], location[S3_LOCATION_MAX];
 	unsigned int retry_after_ms; /* Retry-After; 0: none */

@@ -33,6 +33,7 @@
 #include <base/hex.h>
 
 #include "etag.h"
+#include "note.h"
 #include "parts.h"
 
 enum {
@@ -347,11 +348,15 @@ void s3_put_parts(struct s3_operation *op)
 {
 	const struct sigv4_pair query[] = {{"uploads", ""}};
 	const struct store_request *req = op->req;
+	char note[S3_NOTE_VALUE];
+	struct sigv4_pair header;
 	const struct s3_spec spec = {
 		.method = "POST",
 		.key = req->key,
 		.query = query,
 		.n_query = 1,
+		.header = &header,
+		.n_header = s3_note_header(req->note, note, &header),
 		.body_max = ANSWER_MAX,
 	};
 	struct s3_upload *u = op->upload = calloc(1, sizeof(*u));

@@ -28,6 +28,7 @@
 #include "internal.h"
 
 #include "etag.h"
+#include "note.h"
 
 #include <aws/digest.h>
 
@@ -39,12 +40,17 @@ static void send_put(struct s3_operation *op, const char *name, const char *valu
 		     void (*next)(struct s3_operation *op))
 {
 	const struct store_request *req = op->req;
-	const struct sigv4_pair header = {name, value};
+	char note[S3_NOTE_VALUE];
+	struct sigv4_pair header[2];
+	size_t n = 0;
+	if (name)
+		header[n++] = (struct sigv4_pair){name, value};
+	n += s3_note_header(req->note, note, &header[n]);
 	const struct s3_spec spec = {
 		.method = "PUT",
 		.key = req->key,
-		.header = &header,
-		.n_header = name ? 1 : 0,
+		.header = header,
+		.n_header = n,
 		.pieces = op->pieces,
 		.n_pieces = op->n_pieces,
 		.body_max = HTTP_ERROR_BODY_MAX,

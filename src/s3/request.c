@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #include "etag.h"
+#include "note.h"
 #include "status.h"
 #include <aws/time.h>
 
@@ -70,6 +71,9 @@ static void on_header(struct http_call *http, const char *name, const char *valu
 		a->date = s3_time_http(value);
 	} else if (strncasecmp(name, checksum, sizeof(checksum) - 1) == 0) {
 		s3_crc_read(name + sizeof(checksum) - 1, value, &a->crc);
+	} else if (strcasecmp(name, S3_NOTE_HEADER) == 0) {
+		if (!s3_note_read(value, a->note))
+			a->note[0] = '\0';
 	} else if (strcasecmp(name, "x-amz-server-side-encryption") == 0) {
 		/* With AES256, the service's own key, the ETag is the MD5. */
 		a->etag_is_opaque |= strncmp(value, "aws:kms", 7) == 0;

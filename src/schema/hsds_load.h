@@ -45,6 +45,7 @@ int hsds_object_key(const struct schema_id *id, char *key, size_t room);
 /* Ops of both schemas. */
 int hsds_space_key(const struct schema_space *s, uint32_t number, char *key, size_t room,
 		   const char **etag);
+const void *hsds_space_text(const struct schema_space *s, uint32_t number, size_t *len);
 uint64_t hsds_resolve(const struct schema_space *s, const char *text, size_t n);
 
 /* ---- hsds_read.c: the documents of objects ---- */

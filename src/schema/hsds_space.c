@@ -76,6 +76,13 @@ int hsds_space_key(const struct schema_space *base, uint32_t number, char *key, 
 	return hsds_object_key(&s->entries[number].id, key, room);
 }
 
+const void *hsds_space_text(const struct schema_space *base, uint32_t number, size_t *len)
+{
+	const struct hsds_entry *entry = &((const struct hsds_space *)base)->entries[number];
+	*len = entry->text_len;
+	return entry->text;
+}
+
 uint64_t hsds_resolve(const struct schema_space *base, const char *text, size_t n)
 {
 	struct schema_id id;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 
 #include <base/beneath.h>
 
@@ -71,6 +72,17 @@ static int read_range(int fd, struct store_request *req)
 	return fstat(fd, &now) == 0 && dir_same_version(&now, a->meta.etag) ? 0 : HAS_CHANGED;
 }
 
+/* An attribute that is too long for the buffer is no note. */
+static int read_note(int fd, struct store_request *req)
+{
+	char text[STORE_NOTE_MAX + 1];
+	ssize_t n = fgetxattr(fd, DIR_NOTE, text, sizeof(text));
+	if (n < 0 && errno != ENODATA && errno != EOPNOTSUPP && errno != ERANGE)
+		return dir_fail(&req->answer.err, -errno, req->key);
+	store_answer_note(req, text, n < 0 ? 0 : (size_t)n);
+	return 0;
+}
+
 /* The error of opening a socket, or a device without a driver. */
 static bool is_special(int code)
 {
@@ -80,7 +92,8 @@ static bool is_special(int code)
 static int attempt(const struct dir_store *d, struct store_request *req)
 {
 	/* O_NONBLOCK: opening a FIFO must not block until a writer opens it. */
-	const int flags = req->op == STORE_HEAD ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	const bool is_path = req->op == STORE_HEAD && !req->wants_note;
+	const int flags = is_path ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
 	struct store_answer *a = &req->answer;
 	struct stat st;
 	auto_close int fd = dir_open_proved(d, req->key, flags);
@@ -99,6 +112,10 @@ static int attempt(const struct dir_store *d, struct store_request *req)
 	dir_meta(&st, &a->meta);
 	int rc = check_version(req, &st);
 	if (rc || a->unchanged)
+		return rc;
+	if (req->wants_note)
+		rc = read_note(fd, req);
+	if (rc)
 		return rc;
 	if (st.st_size == 0 && is_json(req->key))
 		return IS_EMPTY;

@@ -43,6 +43,9 @@ static inline struct dir_store *dir_store_of(struct store *s)
  * everything in a directory with such a name, as absent. */
 #define DIR_TEMP_PREFIX ".hsmount-tmp-"
 
+/* The extended attribute of a file that has the note of the object. */
+#define DIR_NOTE "user.hsmount.kept"
+
 /* True if a component of the key begins with DIR_TEMP_PREFIX. */
 bool dir_reserved(const char *key);
 

@@ -6,8 +6,9 @@
  * reader sees the old object or the new one, also after a crash. A crash leaves at most a temporary
  * file behind, which no listing shows. A deferred put does not sync; see dir_sync.c.
  *
- * A put makes the directories that it needs, and a delete removes the directories that it empties.
- * So a delete may remove a directory between two steps of a put. The put then starts again.
+ * A put makes the directories that it needs. A delete, and a put that fails, remove the directories
+ * above the object that are empty. So another request may remove a directory between two steps of a
+ * put. The put then starts again.
  */
 #include "dir.h"
 
@@ -15,6 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 
 #include <base/source.h>
 
@@ -156,6 +158,18 @@ static int open_temp(struct dir_store *d, int parent, char name[TEMP_NAME_MAX])
 	return -EIO;
 }
 
+/* The object is worth more than its note. */
+static void write_note(const struct dir_store *d, int fd, const struct store_request *req)
+{
+	struct err err = ERR_INIT;
+	if (!req->note || fsetxattr(fd, DIR_NOTE, req->note, strlen(req->note), 0) == 0 ||
+	    errno == EOPNOTSUPP)
+		return;
+	err_errno(&err, -errno, "object %s: it is stored without the attribute " DIR_NOTE,
+		  req->key);
+	log_warning(d->base.env->log, "%s", err.msg);
+}
+
 static int rename_if_absent(int parent, const char *temp, const char *name)
 {
 	if (renameat2(parent, temp, parent, name, RENAME_NOREPLACE) == 0)
@@ -207,6 +221,8 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	if (fd < 0)
 		return fd;
 	int rc = write_all(fd, req);
+	if (rc == 0)
+		write_note(d, fd, req);
 	if (rc == 0 && !deferred && fsync(fd))
 		rc = -errno;
 	/* The disk begins to write large files now, instead of with dir_sync(). */
@@ -232,6 +248,22 @@ static int put_once(struct dir_store *d, struct store_request *req)
 	return 0;
 }
 
+/* Removes the directories above the key that are empty, but never the root. Those next to the key
+ * may not exist. */
+static void prune(const struct dir_store *d, const char *key)
+{
+	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
+	dir_split(key, path);
+	while (path[0]) {
+		const char *name = dir_split(path, above);
+		auto_close int fd = dir_open(d, above, O_PATH | O_DIRECTORY);
+		const int rc = fd < 0 ? fd : unlinkat(fd, name, AT_REMOVEDIR) ? -errno : 0;
+		if (rc && rc != -ENOENT)
+			return;
+		strcpy(path, above);
+	}
+}
+
 int dir_put(struct dir_store *d, struct store_request *req)
 {
 	enum { ATTEMPTS = 8 };
@@ -243,6 +275,9 @@ int dir_put(struct dir_store *d, struct store_request *req)
 			       req->key);
 	for (int tries = 0; rc == -ENOENT && tries < ATTEMPTS; tries++)
 		rc = put_once(d, req);
+	/* The directories that it has made take room, which may be what was missing. */
+	if (rc)
+		prune(d, req->key);
 	switch (rc) {
 	case 0:
 		return 0;
@@ -259,20 +294,6 @@ int dir_put(struct dir_store *d, struct store_request *req)
 		return err_errno(err, rc, "object %s", req->key);
 	default:
 		return dir_fail(err, rc, req->key);
-	}
-}
-
-/* Removes the directories above the key that are empty, but never the root. */
-static void prune(const struct dir_store *d, const char *key)
-{
-	char path[STORE_KEY_MAX + 1], above[STORE_KEY_MAX + 1];
-	dir_split(key, path);
-	while (path[0]) {
-		const char *name = dir_split(path, above);
-		auto_close int fd = dir_open(d, above, O_PATH | O_DIRECTORY);
-		if (fd < 0 || unlinkat(fd, name, AT_REMOVEDIR))
-			return;
-		strcpy(path, above);
 	}
 }
 

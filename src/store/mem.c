@@ -22,6 +22,7 @@ struct object {
 	char *key;
 	struct bytes body;
 	struct store_meta meta;
+	char note[STORE_NOTE_MAX + 1];
 };
 
 struct mem_store {
@@ -84,6 +85,7 @@ static int get_locked(const struct mem_store *m, struct store_request *req)
 	if (cond->if_match && strcmp(cond->if_match, o->meta.etag) != 0)
 		return err_set(&a->err, -ESTALE, "object %s: it has another version", req->key);
 	a->meta = o->meta;
+	store_answer_note(req, o->note, strlen(o->note));
 	a->unchanged = cond->if_none_match && strcmp(cond->if_none_match, o->meta.etag) == 0;
 	if (a->unchanged || req->op == STORE_HEAD)
 		return 0;
@@ -207,6 +209,8 @@ static int put_locked(struct mem_store *m, struct store_request *req, struct byt
 {
 	struct object fresh = {.key = strdup(req->key), .body = *body};
 	int rc = fresh.key ? 0 : -ENOMEM;
+	if (req->note)
+		strcpy(fresh.note, req->note);
 	if (rc == 0)
 		rc = check_put_locked(m, req, &req->answer.err);
 	if (rc == 0)

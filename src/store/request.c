@@ -110,6 +110,8 @@ void store_result_drop(struct store_request *req)
 	req->answer.state = STORE_UNKNOWN;
 	req->answer.unchanged = false;
 	req->answer.meta = (struct store_meta){0};
+	req->answer.has_note = false;
+	req->answer.note[0] = '\0';
 }
 
 void store_answer_clear(struct store_request *req)

@@ -43,6 +43,8 @@ static void check_request(const struct store_request *req)
 		assert(!req->body || !req->n_pieces);
 	}
 	assert(req->op != STORE_DELETE || !cond->if_none_match);
+	assert(!req->note || (req->op == STORE_PUT && store_note_ok(req->note)));
+	assert(!req->wants_note || req->op == STORE_HEAD);
 	assert(!req->range.from_end || req->range.first == 0);
 }
 
@@ -79,6 +81,8 @@ static void check_answer(const struct store_request *req)
 		assert(a->body.len <= (req->op == STORE_GET ? req->range.length : 0));
 		assert(!req->max || a->body.len <= req->max);
 		assert(!a->unchanged || (req->cond.if_none_match && a->body.len == 0));
+		assert(a->has_note || a->unchanged || !req->wants_note);
+		assert(!a->note[0] || (a->has_note && store_note_ok(a->note)));
 		if (req->op == STORE_LIST)
 			check_page(req);
 	}

@@ -1,29 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checksums of a spool, as they are and with the right checksum of the file. Property: what is
- * accepted is what the encoder writes for the same checksums. */
+/* The checksums of a spool, as they are, and with the right checksums of the header and the
+ * entries. Properties: what is accepted is what the encoder writes for the same checksums, and an
+ * entry of which one bit is changed is not accepted. */
 #include <base/checksum.h>
 #include <string.h>
 
-#include "overlay/sums.h"
+#include "overlay/sums_format.h"
 #include "require.h"
 
-enum { CRC_AT = 12, GENERATION_AT = 16 };
+enum { CRC_AT = 12, CRC_END = 16, GENERATION_AT = 16, CHECK_SHIFT = 18 };
 
-static void decode(const uint8_t *data, size_t size)
+static uint32_t load(const uint8_t *p)
 {
-	struct sums s;
+	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void store(uint8_t *p, uint32_t v)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static void decode_header(const uint8_t *data, size_t size, uint32_t generation)
+{
+	uint8_t again[SUMS_HEADER];
 	bool final = false;
-	size_t n;
-	uint32_t generation = 0;
-	for (size_t i = 0; i < 4 && size >= GENERATION_AT + 4; i++)
-		generation |= (uint32_t)data[GENERATION_AT + i] << 8 * i;
-	sums_init(&s, -1, generation, NULL);
-	if (sums_decode(&s, data, size, &final) == 0) {
-		uint8_t *again = sums_encode(&s, final, &n);
-		require(again && n == size && memcmp(again, data, size) == 0);
-		free(again);
+	if (sums_header_decode(data, size, generation, &final))
+		return;
+	require(size >= SUMS_HEADER);
+	sums_header_encode(generation, final, again);
+	require(memcmp(again, data, sizeof(again)) == 0);
+}
+
+static void decode_entry(uint8_t bytes[SUMS_ENTRY], uint32_t generation, uint32_t frame)
+{
+	uint8_t again[SUMS_ENTRY];
+	struct sum_entry entry;
+	if (sum_entry_decode(generation, frame, bytes, &entry))
+		return;
+	require(entry.length <= SUMS_FRAME);
+	sum_entry_encode(generation, frame, &entry, again);
+	require(memcmp(again, bytes, sizeof(again)) == 0);
+	for (unsigned int bit = 0; bit < 8 * SUMS_ENTRY; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		require(sum_entry_decode(generation, frame, bytes, &entry) != 0);
+		bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
-	sums_release(&s);
+}
+
+/* Gives the entry the check of its other bits. */
+static void mend_entry(uint8_t bytes[SUMS_ENTRY], uint32_t generation, uint32_t frame)
+{
+	const uint32_t word = load(bytes + 4) & ((1u << CHECK_SHIFT) - 1);
+	uint8_t all[16];
+	store(all, generation);
+	store(all + 4, frame);
+	memcpy(all + 8, bytes, 4);
+	store(all + 12, word);
+	const uint32_t check = checksum_crc32c(all, sizeof(all), 0) >> (CHECK_SHIFT + 1);
+	store(bytes + 4, word | check << CHECK_SHIFT | 1u << 31);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,13 +67,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t *copy = malloc(size ? size : 1);
 	require(copy);
 	memcpy(copy, data, size);
-	decode(copy, size);
-	if (size >= CRC_AT + 4) {
+	const uint32_t generation = size >= GENERATION_AT + 4 ? load(copy + GENERATION_AT) : 0;
+	decode_header(copy, size, generation);
+	for (size_t at = SUMS_HEADER; at + SUMS_ENTRY <= size; at += SUMS_ENTRY) {
+		const uint32_t frame = (uint32_t)((at - SUMS_HEADER) / SUMS_ENTRY);
+		decode_entry(copy + at, generation, frame);
+		mend_entry(copy + at, generation, frame);
+		decode_entry(copy + at, generation, frame);
+	}
+	if (size >= SUMS_HEADER) {
 		const uint32_t head = checksum_crc32c(copy, CRC_AT, 0);
-		const uint32_t crc = checksum_crc32c(copy + CRC_AT + 4, size - CRC_AT - 4, head);
-		for (unsigned int i = 0; i < 4; i++)
-			copy[CRC_AT + i] = (uint8_t)(crc >> 8 * i);
-		decode(copy, size);
+		store(copy + CRC_AT,
+		      checksum_crc32c(copy + CRC_END, SUMS_FINAL_AT - CRC_END, head));
+		decode_header(copy, size, generation);
 	}
 	free(copy);
 	return 0;

@@ -21,6 +21,7 @@
 
 struct bucket {
 	char dir[64];
+	char journal[72]; /* of an engine that can write */
 	struct engine *engine;
 };
 
@@ -167,6 +168,7 @@ static inline int bucket_setup(void **state)
 	struct bucket *b = calloc(1, sizeof(*b));
 	strcpy(b->dir, "/tmp/engine-test-XXXXXX");
 	assert_non_null(mkdtemp(b->dir));
+	snprintf(b->journal, sizeof(b->journal), "%s.journal", b->dir);
 	*state = b;
 	return 0;
 }
@@ -181,6 +183,7 @@ static inline int bucket_teardown(void **state)
 	struct bucket *b = *state;
 	engine_close(b->engine);
 	nftw(b->dir, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(b->journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
 	free(b);
 	return 0;
 }
@@ -213,6 +216,26 @@ static inline struct engine *bucket_open_cached(struct bucket *b, double ttl)
 	engine_options_init(&opt);
 	opt.workers = 0;
 	opt.metadata_ttl = opt.open_ttl = ttl;
+	return bucket_open_as(b, opt);
+}
+
+static inline struct engine_options bucket_rw(const struct bucket *b)
+{
+	struct engine_options opt;
+	engine_options_init(&opt);
+	opt.workers = 0;
+	opt.write = true;
+	opt.user = "ann";
+	opt.journal_dir = b->journal;
+	return opt;
+}
+
+/* Opens an engine that can write. fault: as in engine_options. */
+static inline struct engine *bucket_open_rw(struct bucket *b, double ttl, const char *fault)
+{
+	struct engine_options opt = bucket_rw(b);
+	opt.metadata_ttl = ttl;
+	opt.debug_fault = fault;
 	return bucket_open_as(b, opt);
 }
 

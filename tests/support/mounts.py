@@ -64,8 +64,9 @@ class Mount:
         self.bucket, self.options, self.env = os.fspath(bucket), options, env
         self.path = os.path.join(os.fspath(directory), "mnt")
         self.log_path = os.path.join(os.fspath(directory), "log")
-        self.journal = os.path.join(os.fspath(directory), "journal")
-        if "rw" in options and not any(o.startswith("journal_dir=") for o in options):
+        given = [o.partition("=")[2] for o in options if o.startswith("journal_dir=")]
+        self.journal = given[0] if given else os.path.join(os.fspath(directory), "journal")
+        if "rw" in options and not given:
             self.options += (f"journal_dir={self.journal}",)
         self.process = None
 

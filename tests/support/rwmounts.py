@@ -22,8 +22,9 @@ class RwMount(Mount):
     directory finds it."""
 
     def __init__(self, bucket, directory, *options, env=None, journal=None):
-        self.journal = os.fspath(journal or os.path.join(directory, "journal"))
-        super().__init__(bucket, directory, "rw", f"journal_dir={self.journal}", *options, env=env)
+        if journal:
+            options = (f"journal_dir={os.fspath(journal)}", *options)
+        super().__init__(bucket, directory, "rw", *options, env=env)
 
     def stats(self):
         with open(self.file(".hsmount/stats"), encoding="utf-8") as f:

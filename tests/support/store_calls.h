@@ -17,11 +17,14 @@ struct call_result {
 	int code;
 	struct bytes body; /* owned by the caller */
 	struct store_meta meta;
+	bool has_note;
+	char note[STORE_NOTE_MAX + 1];
 	struct err err;
 };
 
 struct call_get {
 	enum store_op op;
+	bool wants_note;
 	const char *key;
 	uint64_t offset, length, max;
 	struct store_cond cond;
@@ -69,6 +72,7 @@ static inline void call_fill(struct store_request *req, const struct call_get *g
 	req->range.length = get->length;
 	req->max = get->max;
 	req->cond = get->cond;
+	req->wants_note = get->wants_note;
 	req->known_etag = get->known_etag;
 	req->cancelled = cancelled_by(get->cancelled);
 }
@@ -78,6 +82,8 @@ static inline void call_take(struct store_request *req, struct call_result *res)
 	*res = (struct call_result){0};
 	res->code = call_code(req, &res->err);
 	res->meta = req->answer.meta;
+	res->has_note = req->answer.has_note;
+	memcpy(res->note, req->answer.note, sizeof(res->note));
 	res->body = req->answer.body;
 	req->answer.body = (struct bytes){0};
 }
@@ -144,6 +150,20 @@ static inline int call_head(struct store *s, const char *key, struct store_meta 
 		err_copy(err, &res.err);
 	else if (meta)
 		*meta = res.meta;
+	return res.code;
+}
+
+static inline int call_note(struct store *s, const char *key, char note[STORE_NOTE_MAX + 1],
+			    struct err *err)
+{
+	const struct call_get get = {
+		.op = STORE_HEAD, .wants_note = true, .key = key, .length = STORE_TO_END};
+	struct call_result res;
+	if (call_get_many(s, &get, 1, &res))
+		return -ENOMEM;
+	if (res.code)
+		err_copy(err, &res.err);
+	memcpy(note, res.note, sizeof(res.note));
 	return res.code;
 }
 
@@ -226,6 +246,23 @@ static inline int call_put_source(struct store *s, const char *key, struct sourc
 	store_run(s, req);
 	if (meta && req->answer.state == STORE_PRESENT)
 		*meta = req->answer.meta;
+	return store_failure(&req->answer, err);
+}
+
+/* body NULL: the object is empty. */
+static inline int call_put_note(struct store *s, const char *key, struct source *body,
+				const char *note, const struct store_cond *cond, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(s, STORE_PUT);
+	if (!req)
+		return -ENOMEM;
+	store_request_key(req, key);
+	req->body = body;
+	req->in_parts = body;
+	req->note = note;
+	if (cond)
+		req->cond = *cond;
+	store_run(s, req);
 	return store_failure(&req->answer, err);
 }
 

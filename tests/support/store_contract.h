@@ -53,6 +53,47 @@ static void test_empty_object(void **state)
 	assert_object(s, "empty", "");
 }
 
+static void assert_note(struct store *s, const char *key, const char *want)
+{
+	struct err err = ERR_INIT;
+	char note[STORE_NOTE_MAX + 1];
+	if (call_note(s, key, note, &err))
+		fail_msg("%s", err.msg);
+	assert_string_equal(note, want);
+}
+
+/* The note belongs to the version: who replaces the object replaces the note. */
+static void test_notes(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_cond absent = {.if_none_match = "*"};
+	char longest[STORE_NOTE_MAX + 1] = "", note[STORE_NOTE_MAX + 1];
+	struct patterned body;
+	struct call_result res;
+	struct err err = ERR_INIT;
+	for (size_t i = 0; i < STORE_NOTE_MAX; i += 2)
+		strcat(longest, "\xc3\xa9");
+	const char *const notes[] = {"x", "100 % of it: a/b?c=d&e \"\\\" +", longest};
+	put_text(f->s, "plain", "1");
+	assert_note(f->s, "plain", "");
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++) {
+		const char *want = fixture_has_notes(f) ? notes[i] : "";
+		patterned_init(&body, 100000);
+		if (call_put_note(f->s, "d/x", i % 2 ? &body.source : NULL, notes[i], NULL, &err))
+			fail_msg("%s", err.msg);
+		assert_note(f->s, "d/x", want);
+		assert_int_equal(call_get(f->s, "d/x", 0, 1, 0, NULL, &res, NULL), 0);
+		assert_string_equal(res.note, res.has_note ? want : "");
+		bytes_release(&res.body);
+		assert_int_equal(call_put_note(f->s, "d/x", NULL, "y", &absent, NULL), -EEXIST);
+		assert_note(f->s, "d/x", want);
+	}
+	put_text(f->s, "d/x", "2");
+	assert_note(f->s, "d/x", "");
+	assert_listing(f->s, "d/", false, "d/x");
+	assert_int_equal(call_note(f->s, "d/absent", note, &err), -ENOENT);
+}
+
 /* A body that is read from a source, and an error of the source in the middle. */
 static void test_body_from_a_source(void **state)
 {
@@ -545,7 +586,7 @@ static int fixture_teardown(void **state)
 	}
 #define CONTRACT_TESTS(setup)                                                                      \
 	CONTRACT_TEST(test_versions_agree, setup), CONTRACT_TEST(test_empty_object, setup),        \
-		CONTRACT_TEST(test_body_from_a_source, setup),                                     \
+		CONTRACT_TEST(test_notes, setup), CONTRACT_TEST(test_body_from_a_source, setup),   \
 		CONTRACT_TEST(test_body_that_cannot_be_read, setup),                               \
 		CONTRACT_TEST(test_absent, setup), CONTRACT_TEST(test_ranges, setup),              \
 		CONTRACT_TEST(test_ranges_from_the_end, setup),                                    \

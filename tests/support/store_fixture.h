@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <base/env.h>
@@ -100,6 +101,15 @@ static inline const char *path_of(const struct fixture *f, const char *key)
 	static _Thread_local char path[2048];
 	snprintf(path, sizeof(path), "%s/bucket/%s", f->dir, key);
 	return path;
+}
+
+/* A directory whose file system has no extended attributes has no notes. */
+static inline bool fixture_has_notes(const struct fixture *f)
+{
+	char path[96];
+	snprintf(path, sizeof(path), "%s/bucket", f->dir);
+	return !f->dir[0] || setxattr(path, "user.hsmount.test", "", 0, 0) == 0 ||
+	       errno != EOPNOTSUPP;
 }
 
 static inline void write_file(const char *path, const char *text)

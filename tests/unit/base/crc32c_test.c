@@ -45,11 +45,38 @@ static void both_are_equal(void **state)
 	free(bytes);
 }
 
+/* Zeros that follow, and a difference that other bytes follow. */
+static void without_the_bytes(void **state)
+{
+	enum { SIZE = 65536 };
+	uint8_t *bytes = calloc(1, SIZE);
+	for (size_t n = 0; n <= SIZE; n = 2 * n + n % 3 + 1) {
+		const uint32_t crc = 2654435761u * (uint32_t)n;
+		assert_int_equal(checksum_crc32c_zeros(n, crc), checksum_crc32c(bytes, n, crc));
+		assert_int_equal(checksum_crc32c_shift(crc, n),
+				 checksum_crc32c_shift_portable(crc, n));
+	}
+	assert_int_equal(checksum_crc32c_zeros(UINT32_MAX, 5),
+			 checksum_crc32c_zeros(1, checksum_crc32c_zeros(UINT32_MAX - 1, 5)));
+	for (size_t n = 10; n < SIZE; n = 2 * n + n % 3) {
+		for (size_t i = 0; i < n; i++)
+			bytes[i] = (uint8_t)(i * i);
+		const uint32_t first = checksum_crc32c(bytes + 3, 5, 0);
+		const uint32_t whole = checksum_crc32c(bytes, n, 0);
+		memcpy(bytes + 3, "other", 5);
+		const uint32_t change = first ^ checksum_crc32c(bytes + 3, 5, 0);
+		assert_int_equal(whole ^ checksum_crc32c_shift(change, n - 8),
+				 checksum_crc32c(bytes, n, 0));
+	}
+	free(bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(published),
 		cmocka_unit_test(both_are_equal),
+		cmocka_unit_test(without_the_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

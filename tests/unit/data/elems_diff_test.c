@@ -281,6 +281,34 @@ static void repeated_elements(void **state)
 	assert_int_equal(diff(p, t, n), n - 2);
 }
 
+static void identical_values(void **state)
+{
+	static const uint32_t map[] = {4, OBJECT_NONE};
+	struct pair *p = *state;
+	const struct dtype *f = dtype_ieee(p->arena, 4, false, NULL);
+	const struct dtype *s =
+		dtype_string(p->arena, 4, DTYPE_PAD_NULLTERM, DTYPE_CSET_ASCII, NULL);
+	const struct dtype *r = dtype_reference(p->arena, DTYPE_REF_OBJECT, NULL);
+	set(&p->a, "\1\0\xc0\x7f", 4); /* NaNs */
+	set(&p->b, "\1\0\xc0\x7f", 4);
+	assert_true(elems_identical(f, 1, &p->a, &p->b, NULL));
+	set(&p->b, "\2\0\xc0\x7f", 4);
+	assert_int_equal(diff(p, f, 1), 1);
+	assert_false(elems_identical(f, 1, &p->a, &p->b, NULL));
+	set(&p->a, "ab\0c", 4);
+	set(&p->b, "ab\0d", 4);
+	assert_int_equal(diff(p, s, 1), 1);
+	assert_false(elems_identical(s, 1, &p->a, &p->b, NULL));
+	set(&p->a, "\1\0\0\0\0\0\0\0", 8);
+	set(&p->b, "\5\0\0\0\0\0\0\0", 8);
+	assert_true(elems_identical(r, 1, &p->a, &p->b, map));
+	set(&p->a, "\2\0\0\0\0\0\0\0", 8); /* without a counterpart */
+	set(&p->b, "\0\0\0\0\0\0\0\0", 8);
+	assert_int_equal(elems_diff(r, 1, &p->a, &p->b, map), 1);
+	assert_false(elems_identical(r, 1, &p->a, &p->b, map));
+	assert_true(elems_identical(r, 1, &p->b, &p->b, map));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -299,6 +327,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(selections, setup, teardown),
 		cmocka_unit_test_setup_teardown(unset_elements_are_zeros, setup, teardown),
 		cmocka_unit_test_setup_teardown(repeated_elements, setup, teardown),
+		cmocka_unit_test_setup_teardown(identical_values, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,35 @@ static void cuts(void **state)
 	}
 }
 
+static void chunks_in_the_order_of_the_elements(void **state)
+{
+	static const struct {
+		uint32_t rank;
+		uint64_t dims[3], chunk[3];
+		bool is_linear;
+	} rows[] = {
+		{1, {10}, {4}, true},
+		{1, {10}, {40}, true},
+		{1, {10}, {1}, true},
+		{2, {10, 3}, {4, 3}, true},
+		{2, {10, 3}, {4, 4}, false}, /* a row of the chunk is longer than the dataset */
+		{2, {10, 3}, {4, 1}, false},
+		{2, {10, 4}, {1, 2}, true},
+		{2, {10, 5}, {1, 2}, false}, /* a partial chunk in each row */
+		{2, {1, 5}, {1, 2}, true},
+		{2, {1, 8}, {2, 8}, true},
+		{3, {2, 6, 7}, {1, 3, 7}, true},
+		{3, {2, 6, 7}, {2, 3, 7}, false},
+		{3, {2, 6, 7}, {1, 1, 1}, true},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct grid g;
+		assert_int_equal(grid_init(&g, rows[i].rank, rows[i].dims, rows[i].chunk, NULL), 0);
+		if (grid_is_linear(&g) != rows[i].is_linear)
+			fail_msg("row %zu", i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +157,7 @@ int main(void)
 		cmocka_unit_test(numbers_are_row_major),
 		cmocka_unit_test(the_last_of_very_many),
 		cmocka_unit_test(cuts),
+		cmocka_unit_test(chunks_in_the_order_of_the_elements),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,13 +217,7 @@ static void the_last_step_reports_errors(void **state)
 /* A file of another format. */
 static int open_other(void *ctx, struct source **out, struct err *err)
 {
-	struct world *w = ctx;
-	char path[1024];
-	snprintf(path, sizeof(path), "%s/tests/data/import.py", getenv("HSMOUNT_SOURCE"));
-	const int rc = source_file_open(path, &w->file, err);
-	if (!rc)
-		*out = source_file_source(w->file);
-	return rc;
+	return world_open_data(ctx, "import.py", out, err);
 }
 
 static void a_file_that_is_no_domain_is_refused(void **state)

@@ -15,105 +15,13 @@
 #include <string.h>
 
 #include <base/source_file.h>
-#include <domain/domain.h>
 #include <domain/import.h>
-#include <schema/schema.h>
-#include <store/implement.h>
 
-#include "store_calls.h"
+#include "gate.h"
 
 enum {
 	OBJECTS = 15, /* of the file, see tests/data/import.py */
 	CHUNKS = 14,  /* that are not all fill */
-};
-
-/* A wrapper that counts requests, and lets some of them fail. It keeps the keys of deferred puts
- * until they are synchronised, for world_power_cut(). */
-struct gate {
-	struct store base;
-	atomic_uint n;	 /* requests so far */
-	unsigned int at; /* the number of the request that fails, from 1; 0: none does */
-	bool later;	 /* all later ones fail, too */
-	bool after;	 /* they reach the bucket before they fail */
-	int code;
-	atomic_uint ops[STORE_OPS];
-	char life[8];
-	int sync; /* the result of store_sync() */
-	unsigned int syncs;
-	unsigned int ndeferred;
-	char *deferred[64];
-};
-
-static inline struct gate *gate_of(struct store *s)
-{
-	return (struct gate *)s;
-}
-
-static inline bool gate_fails(const struct gate *g, unsigned int n)
-{
-	return g->at && (n == g->at || (g->later && n > g->at));
-}
-
-static inline void gate_submit(struct store *s, struct store_request *req)
-{
-	struct gate *g = gate_of(s);
-	bool *fails = store_slot(s, req);
-	*fails = gate_fails(g, atomic_fetch_add(&g->n, 1) + 1);
-	atomic_fetch_add(&g->ops[req->op], 1);
-	if (*fails && !g->after)
-		store_fail(s, req, g->code, "%s: refused by the test", req->key);
-	else
-		store_pass(s, req);
-}
-
-static inline void gate_completed(struct store *s, struct store_request *req)
-{
-	struct gate *g = gate_of(s);
-	const bool *fails = store_slot(s, req);
-	if (req->deferred && g->life[0]) {
-		assert_true(g->ndeferred < sizeof(g->deferred) / sizeof(g->deferred[0]));
-		g->deferred[g->ndeferred++] = strdup(req->key);
-	}
-	if (*fails)
-		store_fail(s, req, g->code, "%s: lost by the test", req->key);
-	else
-		store_complete(s, req);
-}
-
-static inline void gate_forget(struct gate *g)
-{
-	while (g->ndeferred)
-		free(g->deferred[--g->ndeferred]);
-}
-
-static inline int gate_sync(struct store *s, struct err *err)
-{
-	struct gate *g = gate_of(s);
-	g->syncs++;
-	if (g->sync)
-		return err_set(err, g->sync, "the disk failed in the test");
-	gate_forget(g);
-	return 0;
-}
-
-static inline const char *gate_life(struct store *s)
-{
-	return gate_of(s)->life;
-}
-
-static inline void gate_free(struct store *s)
-{
-	gate_forget(gate_of(s));
-	store_wrapper_free(s);
-}
-
-static const struct store_ops gate_ops = {
-	.name = "gate",
-	.submit = gate_submit,
-	.completed = gate_completed,
-	.sync = gate_sync,
-	.life = gate_life,
-	.free = gate_free,
 };
 
 struct world {
@@ -135,18 +43,24 @@ static inline void world_random(const struct env *env, void *bytes, size_t n)
 	memset(bytes, w->seed, n);
 }
 
-static inline int world_open_file(void *ctx, struct source **out, struct err *err)
+/* Opens a file of tests/data. */
+static inline int world_open_data(struct world *w, const char *name, struct source **out,
+				  struct err *err)
 {
-	struct world *w = ctx;
 	char path[1024];
 	w->opened++;
-	snprintf(path, sizeof(path), "%s/tests/data/import.h5", getenv("HSMOUNT_SOURCE"));
+	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
 	source_file_close(w->file);
 	w->file = NULL;
 	int rc = source_file_open(path, &w->file, err);
 	if (!rc)
 		*out = source_file_source(w->file);
 	return rc;
+}
+
+static inline int world_open_file(void *ctx, struct source **out, struct err *err)
+{
+	return world_open_data(ctx, "import.h5", out, err);
 }
 
 static inline int world_check_file(void *ctx, struct err *err)
@@ -177,8 +91,7 @@ static inline void world_init(struct world *w, unsigned int workers)
 	w->env.ctx = w;
 	w->env.budget =
 		budget_new(&(struct budget_limits){.bytes = 64 << 20, .metadata_min = 64 << 20});
-	w->gate = calloc(1, sizeof(*w->gate));
-	store_wrap(&w->gate->base, &gate_ops, store_mem_new(&w->env, NULL), sizeof(bool), 0);
+	w->gate = gate_new(store_mem_new(&w->env, NULL));
 	w->store = &w->gate->base;
 	w->opt = (struct import_options){
 		.env = &w->env,
@@ -212,13 +125,9 @@ static inline void world_release(struct world *w)
 	budget_free(w->env.budget);
 }
 
-/* All requests succeed from now on, and are counted from 0. */
 static inline void world_open_gate(struct world *w)
 {
-	w->gate->at = 0;
-	w->gate->n = 0;
-	for (int i = 0; i < STORE_OPS; i++)
-		w->gate->ops[i] = 0;
+	gate_open(w->gate);
 }
 
 static inline int world_import(struct world *w, struct import_result *out, struct err *err)
@@ -229,14 +138,15 @@ static inline int world_import(struct world *w, struct import_result *out, struc
 	return domain_import(&w->opt, out ? out : &unused, err);
 }
 
-/* The n-th request of an import fails. */
+/* The n-th request of an import fails; with gate.later and gate.after as the test has set them. */
 static inline int world_import_failing(struct world *w, unsigned int n, int code, struct err *err)
 {
-	world_open_gate(w);
+	gate_count(w->gate);
 	w->gate->at = n;
 	w->gate->code = code;
 	const int rc = world_import(w, NULL, err);
-	world_open_gate(w);
+	gate_count(w->gate);
+	w->gate->at = 0;
 	return rc;
 }
 
@@ -247,75 +157,33 @@ static inline void world_must_import(struct world *w, struct import_result *out)
 		fail_msg("%s (%s)", err.msg, w->notes);
 }
 
-/* The machine stops and starts again: of the objects that are not durable, every second one is
- * empty and the others are gone. Works without workers only. */
-static inline void world_power_cut(struct world *w)
-{
-	struct gate *g = w->gate;
-	for (unsigned int i = 0; i < g->ndeferred; i++) {
-		if (i % 2)
-			assert_int_equal(call_delete(g->base.inner, g->deferred[i], NULL, NULL), 0);
-		else
-			assert_int_equal(
-				call_put(g->base.inner, g->deferred[i], "", 0, NULL, NULL, NULL),
-				0);
-	}
-	gate_forget(g);
-	g->life[0]++;
-}
+/* ---- the bucket: see gate.h ---- */
 
-/* Opens the domain as a reader does: its number of objects, 0 if there is none. */
 static inline uint32_t world_objects(struct world *w, const char *path)
 {
-	struct domain *d;
-	struct err err = ERR_INIT;
-	const int rc = domain_open(
-		&(struct domain_bucket){.env = &w->env, .store = w->store, .schemas = schema_all()},
-		path, NULL, &d, &err);
-	if (rc == -ENOENT)
-		return 0;
-	if (rc)
-		fail_msg("%s", err.msg);
-	const uint32_t n = tree_count(domain_tree(d));
-	assert_int_equal(tree_missing(domain_tree(d)), 0);
-	assert_int_equal(tree_problems(domain_tree(d)), 0);
-	domain_unref(d);
-	return n;
+	return gate_objects(w->gate, path);
 }
 
-/* All keys below a prefix with their content, as one text, without the times in records. */
 static inline char *world_content(struct world *w, const char *prefix)
 {
-	auto_page struct store_page page = {0};
-	struct bytes all = {0};
-	assert_int_equal(call_list_all(w->store, prefix, false, UINT32_MAX, &page, NULL), 0);
-	for (size_t i = 0; i < page.n; i++) {
-		struct call_result res;
-		const char *key = page.items[i].key;
-		assert_int_equal(call_get(w->store, key, 0, STORE_TO_END, 0, NULL, &res, NULL), 0);
-		assert_int_equal(bytes_append(&all, key, strlen(key)), 0);
-		for (size_t k = 0; k < res.body.len; k++) {
-			char hex[3];
-			snprintf(hex, sizeof(hex), "%02x", res.body.data[k]);
-			assert_int_equal(bytes_append(&all, hex, 2), 0);
-		}
-		assert_int_equal(bytes_append(&all, "\n", 1), 0);
-		bytes_release(&res.body);
-	}
-	assert_int_equal(bytes_append(&all, "", 1), 0);
-	return (char *)all.data;
+	return gate_content(w->gate, prefix);
+}
+
+/* Compares the whole bucket. */
+static inline void world_check_content(struct world *w, const char *want)
+{
+	auto_free char *content = world_content(w, "");
+	assert_string_equal(content, want);
 }
 
 static inline size_t world_keys(struct world *w, const char *prefix)
 {
-	auto_page struct store_page page = {0};
-	assert_int_equal(call_list_all(w->store, prefix, false, UINT32_MAX, &page, NULL), 0);
-	return page.n;
+	return gate_keys(w->gate, prefix);
 }
 
 static inline void world_put(struct world *w, const char *key, const char *text)
 {
-	assert_int_equal(call_put(w->store, key, text, strlen(text), NULL, NULL, NULL), 0);
+	gate_put(w->gate, key, text, strlen(text));
 }
 
 #define FOLDER "{\"owner\": \"olaf\", \"acls\": {}, \"created\": 1.0, \"lastModified\": 1.0}"

@@ -18,16 +18,7 @@ enum {
 
 static int open_indexes(void *ctx, struct source **out, struct err *err)
 {
-	struct world *w = ctx;
-	char path[1024];
-	w->opened++;
-	snprintf(path, sizeof(path), "%s/tests/data/indexes.h5", getenv("HSMOUNT_SOURCE"));
-	source_file_close(w->file);
-	w->file = NULL;
-	int rc = source_file_open(path, &w->file, err);
-	if (!rc)
-		*out = source_file_source(w->file);
-	return rc;
+	return world_open_data(ctx, "indexes.h5", out, err);
 }
 
 static void init(struct world *w, struct import_link *link, unsigned int workers)
@@ -120,7 +111,7 @@ static void test_table(void **state)
 {
 	struct world w;
 	struct import_link link;
-	struct source *source;
+	struct source *source = NULL;
 	struct h5file *f = NULL;
 	init(&w, &link, 0);
 	world_must_import(&w, NULL);
@@ -184,9 +175,7 @@ static void test_interrupted(void **state)
 		w.gate->later = true;
 		assert_int_equal(world_import_failing(&w, i, -EIO, &err), -EIO);
 		world_must_import(&w, NULL);
-		char *content = world_content(&w, "");
-		assert_string_equal(content, want);
-		free(content);
+		world_check_content(&w, want);
 		world_release(&w);
 	}
 	free(want);

@@ -75,9 +75,7 @@ static void check_failures(bool later, bool after)
 			assert_int_equal(world_import(&w, NULL, &err), -EEXIST);
 		else
 			world_must_import(&w, NULL);
-		char *content = world_content(&w, "");
-		assert_string_equal(content, want);
-		free(content);
+		world_check_content(&w, want);
 		world_release(&w);
 	}
 	free(want);
@@ -108,12 +106,10 @@ static void test_power_cut(void **state)
 		strcpy(w.gate->life, "1");
 		w.gate->later = true;
 		assert_int_equal(world_import_failing(&w, i, -EIO, &err), -EIO);
-		world_power_cut(&w);
+		gate_power_cut(w.gate);
 		assert_int_equal(world_objects(&w, w.opt.path), i == n ? OBJECTS : 0);
 		world_must_import(&w, NULL);
-		char *content = world_content(&w, "");
-		assert_string_equal(content, want);
-		free(content);
+		world_check_content(&w, want);
 		world_release(&w);
 	}
 	free(want);

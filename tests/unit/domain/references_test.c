@@ -395,7 +395,7 @@ static void a_forgotten_table_is_read_again(void **state)
 	open_with(&t, *state, INDIRECT);
 	get(&t, 1);
 	assert_int_equal(gets(&t), 1);
-	domain_forget_tables(t.f->domain);
+	domain_forget_chunks(t.f->domain);
 	get(&t, 1);
 	assert_int_equal(gets(&t), 2);
 	done(&t);

@@ -13,35 +13,6 @@
 	"{\"create\":false,\"read\":true,\"update\":false,\"delete\":false,\"readACL\":false,"     \
 	"\"updateACL\":false}"
 
-static void journal_of(const struct bucket *b, char path[128])
-{
-	snprintf(path, 128, "%s.journal", b->dir);
-}
-
-static void open_rw(struct bucket *b, const char *fault)
-{
-	char journal[128];
-	struct engine_options opt;
-	engine_options_init(&opt);
-	journal_of(b, journal);
-	opt.workers = 0;
-	opt.metadata_ttl = 1000;
-	opt.write = true;
-	opt.user = "ann";
-	opt.journal_dir = journal;
-	opt.debug_fault = fault;
-	bucket_open_as(b, opt);
-}
-
-static int teardown(void **state)
-{
-	char journal[128];
-	journal_of(*state, journal);
-	const int rc = bucket_teardown(state);
-	nftw(journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
-	return rc;
-}
-
 static int set(struct bucket *b, const char *path, const char *text, int flags)
 {
 	return engine_setxattr(b->engine, path, "user.hsds.acls", text, strlen(text), flags, NULL);
@@ -72,7 +43,7 @@ static void what_is_read_can_be_set(void **state)
 	bucket_domain(b, 1, "home/x.h5");
 	bucket_domain(b, 2, "run");
 	bucket_put(b, "prefix/plain", "text");
-	open_rw(b, NULL);
+	bucket_open_rw(b, 1000, NULL);
 	assert_int_equal(mode_of(b, "home/x.h5"), 0400);
 	assert_int_equal(mode_of(b, "run.h5"), 0400);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
@@ -100,7 +71,7 @@ static void everything_else_stays(void **state)
 	char path[128], text[512] = "";
 	bucket_put(b, "home/.domain.json", before);
 	bucket_domain(b, 1, "home/x.h5");
-	open_rw(b, NULL);
+	bucket_open_rw(b, 1000, NULL);
 	assert_int_equal(set(b, "home", "{}", 0), 0);
 	snprintf(path, sizeof(path), "%s/home/.domain.json", b->dir);
 	FILE *f = fopen(path, "r");
@@ -114,7 +85,7 @@ static void flags_are_respected(void **state)
 {
 	struct bucket *b = *state;
 	bucket_domain(b, 1, "prefix/x.h5");
-	open_rw(b, NULL);
+	bucket_open_rw(b, 1000, NULL);
 	assert_int_equal(set(b, "prefix", NEW, XATTR_REPLACE), -ENODATA);
 	assert_int_equal(set(b, "prefix", NEW, XATTR_CREATE), 0);
 	assert_int_equal(set(b, "prefix", NEW, XATTR_CREATE), -EEXIST);
@@ -130,7 +101,7 @@ static void other_attributes_and_files_are_refused(void **state)
 	bucket_domain(b, 1, "x.h5");
 	bucket_put(b, "plain", "text");
 	bucket_put(b, "bad.h5/.domain.json", "[]");
-	open_rw(b, NULL);
+	bucket_open_rw(b, 1000, NULL);
 	assert_int_equal(engine_setxattr(b->engine, "x.h5", "user.x", "1", 1, 0, &err),
 			 -EOPNOTSUPP);
 	assert_int_equal(engine_setxattr(b->engine, "x.h5", "user.hsds.owner", "1", 1, 0, &err),
@@ -152,7 +123,7 @@ static void a_put_that_fails(void **state)
 {
 	struct bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
-	open_rw(b, "fail:3:EACCES@x.h5/.domain.json");
+	bucket_open_rw(b, 1000, "fail:3:EACCES@x.h5/.domain.json");
 	assert_int_equal(mode_of(b, "x.h5"), 0400);
 	assert_int_equal(set(b, "x.h5", NEW, 0), -EACCES);
 	assert_int_equal(mode_of(b, "x.h5"), 0400);
@@ -160,7 +131,7 @@ static void a_put_that_fails(void **state)
 	assert_int_equal(mode_of(b, "x.h5"), 0444);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
 {

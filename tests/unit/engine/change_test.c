@@ -4,20 +4,6 @@
 
 #include <errno.h>
 
-static void open_rw(struct bucket *b, double ttl)
-{
-	static char journal[128];
-	struct engine_options opt;
-	engine_options_init(&opt);
-	snprintf(journal, sizeof(journal), "%s.journal", b->dir);
-	opt.workers = 0;
-	opt.metadata_ttl = ttl;
-	opt.write = true;
-	opt.user = "ann";
-	opt.journal_dir = journal;
-	bucket_open_as(b, opt);
-}
-
 static int move(struct bucket *b, const char *from, const char *to)
 {
 	struct err err = ERR_INIT;
@@ -44,7 +30,7 @@ static void a_domain_may_have_a_name_without_extension(void **state)
 	bucket_domain(b, 1, "home/a.h5");
 	bucket_domain(b, 2, "home/b.h5");
 	bucket_put(b, "home/plain", "text");
-	open_rw(b, 1000);
+	bucket_open_rw(b, 1000, NULL);
 	assert_int_equal(move(b, "home/a.h5", "home/sedaQfsfy"), 0);
 	assert_list(b, "home", "b.h5 plain= sedaQfsfy.h5");
 	assert_int_equal(engine_lookup(b->engine, "home/sedaQfsfy", &st, NULL), 0);
@@ -77,7 +63,7 @@ static void what_has_the_name_stays(void **state)
 	bucket_domain(b, 1, "a.h5");
 	bucket_domain(b, 2, "run.h5");
 	bucket_put(b, "folder/x", "");
-	open_rw(b, 0);
+	bucket_open_rw(b, 0, NULL);
 	assert_int_equal(move(b, "a.h5", "folder"), -EISDIR);
 	/* Both domains are found, and one of them is listed. */
 	assert_int_equal(move(b, "a.h5", "run"), 0);
@@ -97,7 +83,7 @@ static void absent_names_are_not_looked_up_again(void **state)
 	bucket_domain(b, 1, "a.h5");
 	bucket_domain(b, 2, "c.h5");
 	bucket_folder(b, "home");
-	open_rw(b, 1000);
+	bucket_open_rw(b, 1000, NULL);
 	assert_int_equal(engine_lookup(b->engine, "a.h5", &st, NULL), 0);
 	assert_int_equal(engine_lookup(b->engine, "home/x.h5", &st, NULL), -ENOENT);
 	assert_int_equal(engine_lookup(b->engine, "home", &st, NULL), 0);
@@ -142,7 +128,7 @@ static void new_names_are_checked(void **state)
 	struct engine_file *f;
 	bucket_folder(b, "home");
 	bucket_domain(b, 1, "a.h5");
-	open_rw(b, 0);
+	bucket_open_rw(b, 0, NULL);
 	memset(name, 'n', 256);
 	name[256] = '\0';
 	for (size_t i = 0; i < sizeof(deep); i++)
@@ -169,17 +155,27 @@ static void new_names_are_checked(void **state)
 	assert_int_equal(move(b, "a.h5", name), 0);
 }
 
-/* The journal is beside the bucket. */
-static int teardown(void **state)
+/* A bucket that is full takes the document of a directory only after an entry is removed. */
+static void removing_makes_room(void **state)
 {
-	char journal[128];
-	snprintf(journal, sizeof(journal), "%s.journal", ((struct bucket *)*state)->dir);
-	const int rc = bucket_teardown(state);
-	nftw(journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
-	return rc;
+	struct bucket *b = *state;
+	bucket_domain(b, 1, "with/a.h5");
+	bucket_put(b, "without/b", "text");
+	bucket_folder(b, "upper/lower");
+	/* The first request for a document is the look-up, the second one the put. */
+	bucket_open_rw(b, 1000,
+		       "fail:2:ENOSPC@with/.domain.json,fail:2+:EDQUOT@without/.domain.json,"
+		       "fail:2:ENOSPC@upper/.domain.json");
+	assert_int_equal(engine_unlink(b->engine, "with/a.h5", NULL), 0);
+	assert_true(has(b, "with/.domain.json"));
+	assert_int_equal(engine_unlink(b->engine, "without/b", NULL), 0);
+	assert_false(has(b, "without"));
+	assert_int_equal(engine_rmdir(b->engine, "upper/lower", NULL), 0);
+	assert_true(has(b, "upper/.domain.json"));
+	assert_list(b, "upper", "");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
 {
@@ -188,6 +184,7 @@ int main(void)
 		TEST(what_has_the_name_stays),
 		TEST(absent_names_are_not_looked_up_again),
 		TEST(new_names_are_checked),
+		TEST(removing_makes_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,11 +291,9 @@ static bool interrupt_change(bool is_dir, bool to_domain, enum how how, unsigned
 	auto_free uint8_t *bytes = file_bytes(ONE, &n);
 	bytes[20] = 1;
 	change_object(&w, &o, bytes, n, to_domain ? 20 : 3000, to_domain ? "" : "X");
-	world_open_gate(&w);
-	w.gate->at = at;
+	gate_fail(w.gate, at, -EIO);
 	w.gate->later = true;
 	w.gate->after = after;
-	w.gate->code = -EIO;
 	const int rc = world_commit_as(&w, 1, true);
 	const bool ended = w.gate->n < at;
 	assert_int_equal(rc, ended ? 0 : -EIO);

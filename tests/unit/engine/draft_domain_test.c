@@ -84,19 +84,20 @@ static void the_owner_of_a_replaced_domain_is_kept(void **state)
 
 static void assert_kept(struct world *w, const char *text)
 {
+	char note[STORE_NOTE_MAX + 1];
 	if (world_commit(w, true))
 		fail_msg("%s", w->err.msg);
 	assert_int_equal(w->result.kind, COMMIT_OBJECT);
 	assert_string_equal(w->result.kept, text);
+	assert_int_equal(call_note(w->gate->base.inner, "x.h5", note, NULL), 0);
+	assert_string_equal(note, text);
 	world_check_version(w, "x.h5");
 }
 
 static void an_unclosed_file_waits_for_its_last_writer(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "x.h5");
-	world_write_file(&w, ONE);
+	world_begin_file(&w, "x.h5", ONE);
 	assert_int_equal(draft_write(w.draft, 20, "\1", 1, NULL), 0);
 	world_open_gate(&w);
 	assert_int_equal(world_commit(&w, false), 0);
@@ -112,9 +113,7 @@ static void an_unclosed_file_waits_for_its_last_writer(void **state)
 static void a_file_without_its_end_waits(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "x.h5");
-	world_write_file(&w, ONE);
+	world_begin_file(&w, "x.h5", ONE);
 	assert_int_equal(draft_resize(w.draft, 3000, NULL), 0);
 	assert_int_equal(world_commit(&w, false), 0);
 	assert_int_equal(w.result.kind, COMMIT_WAITS);
@@ -125,9 +124,7 @@ static void a_file_without_its_end_waits(void **state)
 static void a_damaged_file_waits(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "x.h5");
-	world_write_file(&w, ONE);
+	world_begin_file(&w, "x.h5", ONE);
 	assert_int_equal(draft_write(w.draft, 800, "damagedamage", 12, NULL), 0);
 	world_open_gate(&w);
 	assert_int_equal(world_commit(&w, false), 0);
@@ -172,9 +169,7 @@ static void damaged_data_are_found_on_the_way(void **state)
 static void what_a_domain_cannot_hold_is_an_object(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "x.h5");
-	world_write_file(&w, REFUSED);
+	world_begin_file(&w, "x.h5", REFUSED);
 	world_open_gate(&w);
 	assert_int_equal(world_commit(&w, false), 0);
 	assert_int_equal(w.gate->n, 1);
@@ -228,12 +223,8 @@ static void a_look_up_that_fails_makes_no_object(void **state)
 {
 	for (unsigned int at = 1; at <= 9; at++) {
 		struct world w;
-		world_begin(&w, false, 0);
-		world_draft(&w, "run");
-		world_write_file(&w, ONE);
-		world_open_gate(&w);
-		w.gate->at = at;
-		w.gate->code = -EIO;
+		world_begin_file(&w, "run", ONE);
+		gate_fail(w.gate, at, -EIO);
 		const int rc = world_commit(&w, true);
 		assert_true(rc == 0 || rc == -EIO);
 		if (rc == 0)
@@ -294,12 +285,8 @@ static void an_error_of_the_bucket_makes_no_object(void **state)
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		for (unsigned int at = 1; at <= 4; at++) {
 			struct world w;
-			world_begin(&w, false, 0);
-			world_draft(&w, "x.h5");
-			world_write_file(&w, ONE);
-			world_open_gate(&w);
-			w.gate->at = at;
-			w.gate->code = codes[i];
+			world_begin_file(&w, "x.h5", ONE);
+			gate_fail(w.gate, at, codes[i]);
 			assert_int_equal(world_commit(&w, true), codes[i]);
 			assert_int_equal(world_keys(&w, "x.h5"), 0);
 			world_end(&w);
@@ -309,9 +296,7 @@ static void an_error_of_the_bucket_makes_no_object(void **state)
 static void a_disk_that_fails_to_sync_publishes_nothing(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "x.h5");
-	world_write_file(&w, ONE);
+	world_begin_file(&w, "x.h5", ONE);
 	w.gate->sync = -EIO;
 	assert_int_equal(world_commit(&w, true), -EIO);
 	assert_int_equal(world_keys(&w, "x.h5"), 0);
@@ -327,9 +312,7 @@ static void a_cancelled_commit_can_be_repeated(void **state)
 	struct world w;
 	struct draft_snapshot *s;
 	atomic_bool cancelled = true;
-	world_begin(&w, false, 0);
-	world_draft(&w, "x.h5");
-	world_write_file(&w, ONE);
+	world_begin_file(&w, "x.h5", ONE);
 	assert_int_equal(draft_seal(w.draft, &s, NULL), 0);
 	struct commit c = {
 		.e = w.e, .draft = w.draft, .snapshot = s, .number = 1, .cancelled = &cancelled};
@@ -348,13 +331,9 @@ static void the_storage_of_a_dropped_draft_is_garbage(void **state)
 {
 	for (unsigned int at = 1; at <= 4; at++) {
 		struct world w;
-		world_begin(&w, false, 0);
-		world_draft(&w, "x.h5");
-		world_write_file(&w, ONE);
-		world_open_gate(&w);
-		w.gate->at = at;
+		world_begin_file(&w, "x.h5", ONE);
+		gate_fail(w.gate, at, -EIO);
 		w.gate->after = true;
-		w.gate->code = -EIO;
 		assert_int_equal(world_commit(&w, true), -EIO);
 		draft_commit_forget(w.e, w.draft);
 		assert_int_equal(draft_drop(w.draft, NULL), 0);

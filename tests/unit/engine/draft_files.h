@@ -3,6 +3,7 @@
 #ifndef TESTS_ENGINE_DRAFT_FILES_H
 #define TESTS_ENGINE_DRAFT_FILES_H
 
+#include "data_file.h"
 #include "draft_fixture.h"
 
 #define ONE	"draft-one.h5"	   /* 2 objects, 1 chunk */
@@ -14,18 +15,9 @@ enum { END_OF_TIME = 1 << 30 /* seconds, when all garbage is due */ };
 /* Heap. */
 static inline uint8_t *file_bytes(const char *name, size_t *n)
 {
-	char path[1024];
-	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
-	FILE *in = fopen(path, "r");
-	assert_non_null(in);
-	assert_int_equal(fseek(in, 0, SEEK_END), 0);
-	*n = (size_t)ftell(in);
-	rewind(in);
-	uint8_t *bytes = malloc(*n);
-	assert_non_null(bytes);
-	assert_int_equal(fread(bytes, 1, *n, in), *n);
-	fclose(in);
-	return bytes;
+	const struct bytes b = data_file(name);
+	*n = b.len;
+	return b.data;
 }
 
 static inline void world_write_file(struct world *w, const char *file)
@@ -34,6 +26,14 @@ static inline void world_write_file(struct world *w, const char *file)
 	uint8_t *bytes = file_bytes(file, &n);
 	world_write(w, bytes, n);
 	free(bytes);
+}
+
+/* An engine, and a new file with the content of an HDF5 file. */
+static inline void world_begin_file(struct world *w, const char *name, const char *file)
+{
+	world_begin(w, false, 0);
+	world_draft(w, name);
+	world_write_file(w, file);
 }
 
 /* Looks a name up as a program does. The caller unrefs. */
@@ -46,43 +46,20 @@ static inline struct names_node *world_find(struct world *w, const char *name)
 	return n;
 }
 
-/* Opens a domain as a reader does, who has nothing in its cache: its number of objects; 0: there is
- * none. All objects must be there. */
-static inline uint32_t world_objects(struct world *w, const char *path)
-{
-	struct domain *d;
-	struct err err = ERR_INIT;
-	const struct domain_bucket bucket = {
-		.env = &w->e->env, .store = w->gate->base.inner, .schemas = schema_all()};
-	const int rc = domain_open(&bucket, path, NULL, &d, &err);
-	if (rc == -ENOENT)
-		return 0;
-	if (rc)
-		fail_msg("%s", err.msg);
-	const uint32_t n = tree_count(domain_tree(d));
-	assert_int_equal(tree_missing(domain_tree(d)), 0);
-	assert_int_equal(tree_problems(domain_tree(d)), 0);
-	domain_unref(d);
-	return n;
-}
-
 /* The number of chunks of a domain. */
 static inline size_t world_chunks(struct world *w, const char *path)
 {
 	char prefix[SCHEMA_KEY_MAX + 1];
-	struct domain *d;
+	struct domain *d = gate_domain(w->gate, path);
 	uint64_t storage;
 	size_t n = 0;
 	auto_page struct store_page page = {0};
-	const struct domain_bucket bucket = {
-		.env = &w->e->env, .store = w->gate->base.inner, .schemas = schema_all()};
-	assert_int_equal(domain_open(&bucket, path, NULL, &d, NULL), 0);
+	assert_non_null(d);
 	const struct schema_ops *schema = domain_schema(d);
 	assert_int_equal(schema->domain_of_root(domain_info(d)->root, &storage, NULL), 0);
 	assert_true(schema->storage_prefix(storage, prefix, sizeof(prefix)) > 0);
 	domain_unref(d);
-	assert_int_equal(call_list_all(w->gate->base.inner, prefix, false, UINT32_MAX, &page, NULL),
-			 0);
+	gate_list(w->gate, prefix, &page);
 	for (size_t i = 0; i < page.n; i++)
 		n += !strstr(page.items[i].key, ".json");
 	return n;

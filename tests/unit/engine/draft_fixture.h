@@ -19,68 +19,9 @@
 
 #include <engine/draft_commit.h>
 #include <engine/internal.h>
-#include <store/implement.h>
 
+#include "gate.h"
 #include "overlay_fixture.h"
-#include "store_calls.h"
-
-/* A wrapper that counts requests, and lets some of them fail. */
-struct gate {
-	struct store base;
-	atomic_uint n;	 /* requests so far */
-	unsigned int at; /* the number of the request that fails, from 1; 0: none does */
-	bool later;	 /* all later ones fail, too */
-	bool after;	 /* they reach the bucket before they fail */
-	int code;
-	atomic_uint ops[STORE_OPS];
-	int sync; /* the result of store_sync() */
-	/* Called before a request with this number, from 1; for another writer. */
-	unsigned int other_at;
-	void (*other)(struct store *bucket);
-};
-
-static inline struct gate *gate_of(struct store *s)
-{
-	return (struct gate *)s;
-}
-
-static inline void gate_submit(struct store *s, struct store_request *req)
-{
-	struct gate *g = gate_of(s);
-	bool *fails = store_slot(s, req);
-	const unsigned int n = atomic_fetch_add(&g->n, 1) + 1;
-	*fails = g->at && (n == g->at || (g->later && n > g->at));
-	atomic_fetch_add(&g->ops[req->op], 1);
-	if (g->other_at == n)
-		g->other(g->base.inner);
-	if (*fails && !g->after)
-		store_fail(s, req, g->code, "%s: refused by the test", req->key);
-	else
-		store_pass(s, req);
-}
-
-static inline void gate_completed(struct store *s, struct store_request *req)
-{
-	const bool *fails = store_slot(s, req);
-	if (*fails)
-		store_fail(s, req, gate_of(s)->code, "%s: lost by the test", req->key);
-	else
-		store_complete(s, req);
-}
-
-static inline int gate_sync(struct store *s, struct err *err)
-{
-	const struct gate *g = gate_of(s);
-	return g->sync ? err_set(err, g->sync, "the disk failed in the test") : 0;
-}
-
-static const struct store_ops gate_ops = {
-	.name = "gate",
-	.submit = gate_submit,
-	.completed = gate_completed,
-	.sync = gate_sync,
-	.free = store_wrapper_free,
-};
 
 struct world {
 	struct overlay_fixture f;
@@ -115,15 +56,13 @@ static inline void world_begin(struct world *w, bool is_dir, unsigned int worker
 	e->pool = pool_new(workers);
 	e->env = env_real(NULL, e->pool);
 	e->env.budget = w->f.budget;
-	w->gate = calloc(1, sizeof(*w->gate));
 	if (is_dir) {
 		snprintf(w->bucket, sizeof(w->bucket), "%s/draft-test-XXXXXX", fixture_parent());
 		assert_non_null(mkdtemp(w->bucket));
 	}
 	struct store *inner =
 		is_dir ? store_dir_new(&e->env, w->bucket, &err) : store_mem_new(&e->env, &err);
-	assert_non_null(inner);
-	store_wrap(&w->gate->base, &gate_ops, inner, sizeof(bool), 0);
+	w->gate = gate_new(inner);
 	e->store = &w->gate->base;
 	world_names(w);
 	e->snapshots = snapshots_new(w->f.budget, 1 << 20);
@@ -152,55 +91,31 @@ static inline void world_end(struct world *w)
 		assert_int_equal(system(command), 0);
 }
 
-/* All requests succeed from now on, and are counted from 0. */
+/* ---- the bucket: see gate.h ---- */
+
 static inline void world_open_gate(struct world *w)
 {
-	w->gate->at = w->gate->n = w->gate->other_at = 0;
-	w->gate->later = w->gate->after = false;
-	w->gate->sync = 0;
-	for (int i = 0; i < STORE_OPS; i++)
-		w->gate->ops[i] = 0;
+	gate_open(w->gate);
 }
-
-/* ---- the bucket ---- */
 
 static inline void world_put(struct world *w, const char *key, const void *bytes, size_t n)
 {
-	struct err err = ERR_INIT;
-	if (call_put(w->gate->base.inner, key, bytes, n, NULL, NULL, &err))
-		fail_msg("%s", err.msg);
+	gate_put(w->gate, key, bytes, n);
 }
 
-/* All keys below a prefix with their content, as one text. */
 static inline char *world_content(struct world *w, const char *prefix)
 {
-	struct store *s = w->gate->base.inner;
-	auto_page struct store_page page = {0};
-	struct bytes all = {0};
-	assert_int_equal(call_list_all(s, prefix, false, UINT32_MAX, &page, NULL), 0);
-	for (size_t i = 0; i < page.n; i++) {
-		struct call_result res;
-		const char *key = page.items[i].key;
-		assert_int_equal(call_get(s, key, 0, STORE_TO_END, 0, NULL, &res, NULL), 0);
-		assert_int_equal(bytes_append(&all, key, strlen(key)), 0);
-		for (size_t k = 0; k < res.body.len; k++) {
-			char hex[3];
-			snprintf(hex, sizeof(hex), "%02x", res.body.data[k]);
-			assert_int_equal(bytes_append(&all, hex, 2), 0);
-		}
-		assert_int_equal(bytes_append(&all, "\n", 1), 0);
-		bytes_release(&res.body);
-	}
-	assert_int_equal(bytes_append(&all, "", 1), 0);
-	return (char *)all.data;
+	return gate_content(w->gate, prefix);
 }
 
 static inline size_t world_keys(struct world *w, const char *prefix)
 {
-	auto_page struct store_page page = {0};
-	assert_int_equal(call_list_all(w->gate->base.inner, prefix, false, UINT32_MAX, &page, NULL),
-			 0);
-	return page.n;
+	return gate_keys(w->gate, prefix);
+}
+
+static inline uint32_t world_objects(struct world *w, const char *path)
+{
+	return gate_objects(w->gate, path);
 }
 
 /* Compares a plain object. */
@@ -245,6 +160,14 @@ static inline void world_write(struct world *w, const void *bytes, size_t n)
 {
 	assert_int_equal(draft_resize(w->draft, 0, NULL), 0);
 	assert_int_equal(draft_write(w->draft, 0, bytes, n, NULL), 0);
+}
+
+/* An engine, and a new file with a text. */
+static inline void world_begin_text(struct world *w, const char *name, const char *text)
+{
+	world_begin(w, false, 0);
+	world_draft(w, name);
+	world_write(w, text, strlen(text));
 }
 
 /* Commits with a number, and describes the draft as the caller of draft_commit() does. */

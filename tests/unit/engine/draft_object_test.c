@@ -5,9 +5,7 @@
 static void a_new_file_is_one_put(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "home/a.txt");
-	world_write(&w, "hello", 5);
+	world_begin_text(&w, "home/a.txt", "hello");
 	world_open_gate(&w);
 	world_must_commit(&w, COMMIT_OBJECT);
 	assert_int_equal(w.gate->n, 1);
@@ -36,9 +34,7 @@ static void an_empty_file_is_an_empty_object(void **state)
 static void the_change_of_another_writer_is_kept(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "mine", 4);
+	world_begin_text(&w, "a", "mine");
 	world_put(&w, "a", "theirs", 6);
 	assert_int_equal(world_commit(&w, true), -ESTALE);
 	assert_string_equal(w.err.msg,
@@ -57,13 +53,9 @@ static void the_change_of_another_writer_is_kept(void **state)
 static void a_repeated_put_finds_its_object(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "mine", 4);
-	world_open_gate(&w);
-	w.gate->at = 1;
+	world_begin_text(&w, "a", "mine");
+	gate_fail(w.gate, 1, -EIO);
 	w.gate->after = true;
-	w.gate->code = -EIO;
 	assert_int_equal(world_commit(&w, true), -EIO);
 	world_open_gate(&w);
 	assert_int_equal(world_commit_as(&w, 1, true), 0);
@@ -76,9 +68,7 @@ static void a_repeated_put_finds_its_object(void **state)
 static void numbers_increase(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "one", 3);
+	world_begin_text(&w, "a", "one");
 	world_must_commit(&w, COMMIT_OBJECT);
 	assert_int_equal(world_commit_as(&w, 1, true), -EINVAL);
 	assert_string_equal(w.err.msg, "a: commit 1 was made before");

@@ -70,14 +70,27 @@ static void a_commit_that_has_begun_is_finished(void **state)
 	world_end(&w);
 }
 
+/* The bucket gets the reason why it is no domain, too. */
+static void the_reason_is_stored(void **state)
+{
+	struct world w;
+	char note[STORE_NOTE_MAX + 1];
+	world_begin(&w, false, 0);
+	world_draft(&w, "home/a.h5");
+	world_write(&w, "\x89HDF\r\n\x1a\n", 8);
+	end_process(&w, &begun);
+	assert_int_equal(recover(&w), 0);
+	assert_int_equal(call_note(w.gate->base.inner, "home/a.h5", note, NULL), 0);
+	assert_string_equal(note, "it is damaged: superblock: file ends too early");
+	world_end(&w);
+}
+
 /* Nobody knows whether the program had finished. */
 static void without_a_commit_a_draft_is_left(void **state)
 {
 	static const struct commit_mark ended = {.number = 2, .is_last = true};
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "home/a");
-	world_write(&w, "hello", 5);
+	world_begin_text(&w, "home/a", "hello");
 	end_process(&w, NULL);
 	world_draft(&w, "home/b");
 	world_write(&w, "hello", 5);
@@ -95,9 +108,7 @@ static void a_draft_that_was_committed_is_dropped(void **state)
 	static const char *const later[] = {NULL, "hello", "HELLO", "hello!", ""};
 	struct world w;
 	for (unsigned int i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-		world_begin(&w, false, 0);
-		world_draft(&w, "a");
-		world_write(&w, "hello", 5);
+		world_begin_text(&w, "a", "hello");
 		world_must_commit(&w, COMMIT_OBJECT);
 		if (later[i] && later[i][0])
 			assert_int_equal(draft_write(w.draft, 0, later[i], strlen(later[i]), NULL),
@@ -123,14 +134,10 @@ static void an_interrupted_commit_is_finished(void **state)
 	struct world w;
 	for (unsigned int at = 1; at <= 3; at++)
 		for (int after = 0; after < 2; after++) {
-			world_begin(&w, false, 0);
-			world_draft(&w, "home/a");
-			world_write(&w, "hello", 5);
-			world_open_gate(&w);
-			w.gate->at = at;
+			world_begin_text(&w, "home/a", "hello");
+			gate_fail(w.gate, at, -EIO);
 			w.gate->later = true;
 			w.gate->after = after;
-			w.gate->code = -EIO;
 			world_commit(&w, true);
 			end_process(&w, NULL);
 			world_open_gate(&w);
@@ -146,14 +153,10 @@ static void an_interrupted_commit_is_finished(void **state)
 static void a_bucket_that_fails_leaves_the_draft(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "mine", 4);
+	world_begin_text(&w, "a", "mine");
 	end_process(&w, &begun);
-	world_open_gate(&w);
-	w.gate->at = 1;
+	gate_fail(w.gate, 1, -EACCES);
 	w.gate->later = true;
-	w.gate->code = -EACCES;
 	assert_int_equal(recover(&w), 1);
 	assert_non_null(strstr(items(&w).why, "refused by the test"));
 	world_open_gate(&w);
@@ -165,9 +168,7 @@ static void a_bucket_that_fails_leaves_the_draft(void **state)
 static void the_change_of_another_writer_is_kept(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "mine", 4);
+	world_begin_text(&w, "a", "mine");
 	end_process(&w, &begun);
 	world_put(&w, "a", "theirs", 6);
 	for (int i = 0; i < 2; i++)
@@ -268,9 +269,7 @@ static void a_path_of_no_object_is_refused(void **state)
 static void a_draft_in_use_is_not_touched(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "hello", 5);
+	world_begin_text(&w, "a", "hello");
 	assert_int_equal(draft_mark(w.draft, commit_mark_encode(&begun), NULL), 0);
 	assert_int_equal(recover(&w), 0);
 	assert_int_equal(world_keys(&w, ""), 0);
@@ -300,9 +299,7 @@ static void a_damaged_draft_is_set_aside(void **state)
 	struct world w;
 	static const char *const files[] = {"map", "draft"};
 	for (unsigned int i = 0; i < 2; i++) {
-		world_begin(&w, false, 0);
-		world_draft(&w, "a");
-		world_write(&w, "hello", 5);
+		world_begin_text(&w, "a", "hello");
 		end_process(&w, &begun);
 		damage(&w, files[i], 20, 0x55);
 		for (int again = 0; again < 2; again++) {
@@ -317,9 +314,7 @@ static void a_damaged_draft_is_set_aside(void **state)
 static void a_cancelled_recovery_goes_on_later(void **state)
 {
 	struct world w;
-	world_begin(&w, false, 0);
-	world_draft(&w, "a");
-	world_write(&w, "hello", 5);
+	world_begin_text(&w, "a", "hello");
 	end_process(&w, &begun);
 	assert_int_equal(recover_unless(&w, true), 0);
 	assert_int_equal(world_keys(&w, ""), 0);
@@ -332,6 +327,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_commit_that_has_begun_is_finished),
+		cmocka_unit_test(the_reason_is_stored),
 		cmocka_unit_test(without_a_commit_a_draft_is_left),
 		cmocka_unit_test(a_draft_that_was_committed_is_dropped),
 		cmocka_unit_test(an_interrupted_commit_is_finished),

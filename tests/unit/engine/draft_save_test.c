@@ -256,10 +256,8 @@ static bool fails_at(struct world *w, unsigned int k)
 {
 	struct engine_file *f = open_write(w, "a.h5", NEW);
 	write_hdf5(f, ONE);
-	world_open_gate(w);
-	w->gate->at = k;
+	gate_fail(w->gate, k, -EIO);
 	w->gate->after = true;
-	w->gate->code = -EIO;
 	const bool fails = engine_flush(f, NULL) != 0;
 	engine_file_close(f);
 	world_open_gate(w);
@@ -391,6 +389,14 @@ static void the_reasons_are_attributes(void **state)
 	assert_int_equal(engine_rename(w.e, "kept.h5", "b.h5", 0, NULL), 0);
 	assert_true(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf))[0]);
 	assert_string_equal(note_of(&w, "kept.h5", "user.hsds.kept", buf, sizeof(buf)), "");
+	/* The bucket has it, so the next mount shows it. */
+	world_names(&w);
+	assert_string_equal(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf)),
+			    "it is damaged: superblock: file ends too early");
+	list_has(&w, "b.h5", "user.hsds.kept", true);
+	make_file(&w, "b.h5", "no HDF5 file");
+	assert_string_equal(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf)), "");
+	list_has(&w, "b.h5", "user.hsds.kept", false);
 	assert_int_equal(engine_unlink(w.e, "b.h5", NULL), 0);
 	assert_string_equal(note_of(&w, "b.h5", "user.hsds.kept", buf, sizeof(buf)), "");
 	/* A draft that is alone has its attributes without a request. */

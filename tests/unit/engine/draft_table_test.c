@@ -59,8 +59,6 @@ static void without_a_table_nothing_is_held(void **state)
 	assert_false(drafts_has_entries(NULL, ""));
 	assert_false(drafts_detach(NULL, "a"));
 	assert_null(drafts_error(NULL, "a"));
-	assert_null(drafts_kept(NULL, "a"));
-	drafts_renamed(NULL, "a", "b");
 	drafts_free(NULL);
 }
 

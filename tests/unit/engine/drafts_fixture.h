@@ -176,7 +176,7 @@ static inline const char *note_of(struct world *w, const char *path, const char 
 				  size_t size)
 {
 	const ssize_t n = engine_getxattr(w->e, path, name, buf, size - 1, NULL);
-	assert_true(n >= 0 || n == -ENODATA);
+	assert_true(n >= 0 || n == -ENODATA || n == -ENOENT);
 	buf[n < 0 ? 0 : n] = '\0';
 	return buf;
 }

@@ -100,13 +100,8 @@ static void options_are_checked(void **state)
 
 static void open_writable(struct bucket *b)
 {
-	struct engine_options opt;
-	char journal[96];
-	engine_options_init(&opt);
-	snprintf(journal, sizeof(journal), "%s.journal", b->dir);
-	opt.write = true;
-	opt.user = "ann";
-	opt.journal_dir = journal;
+	struct engine_options opt = bucket_rw(b);
+	opt.workers = 16;
 	opt.spool_size = 1 << 20;
 	bucket_open_as(b, opt);
 	engine_start(b->engine);
@@ -120,7 +115,7 @@ static void a_writable_engine_stores_files(void **state)
 	struct engine_file *f;
 	struct engine_stat st;
 	uint64_t free_bytes, total;
-	char buf[8], journal[96];
+	char buf[8];
 	bucket_folder(b, "home");
 	for (int i = 0; i < 2; i++) {
 		open_writable(b);
@@ -147,8 +142,6 @@ static void a_writable_engine_stores_files(void **state)
 		engine_close(b->engine);
 		b->engine = NULL;
 	}
-	snprintf(journal, sizeof(journal), "%s.journal", b->dir);
-	nftw(journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)

@@ -8,33 +8,6 @@
 
 #include "engine/internal.h"
 
-static void journal_of(const struct bucket *b, char path[128])
-{
-	snprintf(path, 128, "%s.journal", b->dir);
-}
-
-static void open_rw(struct bucket *b)
-{
-	static char journal[128];
-	struct engine_options opt;
-	engine_options_init(&opt);
-	journal_of(b, journal);
-	opt.workers = 0;
-	opt.write = true;
-	opt.user = "ann";
-	opt.journal_dir = journal;
-	bucket_open_as(b, opt);
-}
-
-static int teardown(void **state)
-{
-	char journal[128];
-	journal_of(*state, journal);
-	const int rc = bucket_teardown(state);
-	nftw(journal, bucket_rm, 16, FTW_DEPTH | FTW_PHYS);
-	return rc;
-}
-
 static bool has_storage(struct bucket *b, unsigned int n)
 {
 	char path[256];
@@ -60,7 +33,7 @@ static void killed(struct bucket *b, void (*fn)(struct bucket *b))
 	const pid_t child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		open_rw(b);
+		bucket_open_rw(b, 1, NULL);
 		fn(b);
 		raise(SIGKILL);
 	}
@@ -71,7 +44,7 @@ static void killed(struct bucket *b, void (*fn)(struct bucket *b))
 /* The next mount, from its start to its end. */
 static void mount_again(struct bucket *b)
 {
-	open_rw(b);
+	bucket_open_rw(b, 1, NULL);
 	engine_start(b->engine);
 	engine_close(b->engine);
 	b->engine = NULL;
@@ -190,7 +163,7 @@ static void changes_that_may_have_happened(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
 
 int main(void)
 {

@@ -27,7 +27,7 @@ enum {
 
 static void test_small_blocks(void **state)
 {
-	struct bytes image = read_data("indexes.h5");
+	struct bytes image = data_file("indexes.h5");
 	struct mem_src m;
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);
@@ -89,7 +89,7 @@ static void test_pages(void **state)
 		DATA = PREFIX + 4,
 		PAGE = 8196
 	};
-	struct bytes image = read_data("indexes.h5");
+	struct bytes image = data_file("indexes.h5");
 	struct mem_src m;
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);

@@ -22,7 +22,7 @@ enum {
 
 static void test_small(void **state)
 {
-	struct bytes image = read_data("indexes.h5");
+	struct bytes image = data_file("indexes.h5");
 	struct mem_src m;
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);
@@ -55,7 +55,7 @@ static void test_small(void **state)
 
 static void test_pages(void **state)
 {
-	struct bytes image = read_data("indexes.h5");
+	struct bytes image = data_file("indexes.h5");
 	struct mem_src m;
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);

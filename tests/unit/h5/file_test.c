@@ -22,24 +22,10 @@
 #include <h5/gheap.h>
 #include <h5/message.h>
 #include <h5/ohdr.h>
+#include <data_file.h>
 #include <mem_src.h>
 
 enum { USER_BLOCK = 512, LINKS = 62, ATTRS = 10, BIG = 5000, PAGE = 64, ARENA_LIMIT = 64 << 20 };
-
-static struct bytes read_data(const char *name)
-{
-	char path[4096];
-	struct bytes b = {0};
-	uint8_t piece[4096];
-	size_t n;
-	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
-	FILE *f = fopen(path, "rb");
-	assert_non_null(f);
-	while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
-		assert_int_equal(bytes_append(&b, piece, n), 0);
-	fclose(f);
-	return b;
-}
 
 /* What the decoders find in the file. */
 struct walk {
@@ -223,7 +209,7 @@ static void assert_all(const struct h5_file *f, const struct walk *w)
 
 static void test_whole_file(void **state)
 {
-	auto_bytes struct bytes file = read_data("sizes4.h5");
+	auto_bytes struct bytes file = data_file("sizes4.h5");
 	struct mem_src m;
 	struct walk w;
 	struct err err = ERR_INIT;
@@ -236,7 +222,7 @@ static void test_whole_file(void **state)
 /* A walk that needs a missing page fails with -EAGAIN, and its results are dropped. */
 static void test_pages_on_demand(void **state)
 {
-	auto_bytes struct bytes file = read_data("sizes4.h5");
+	auto_bytes struct bytes file = data_file("sizes4.h5");
 	struct mem_src m;
 	struct walk w;
 	struct err err = ERR_INIT;
@@ -261,7 +247,7 @@ static void test_pages_on_demand(void **state)
 /* The source reports the range of the read. Its offset includes the user block. */
 static void test_wanted_range(void **state)
 {
-	auto_bytes struct bytes file = read_data("sizes4.h5");
+	auto_bytes struct bytes file = data_file("sizes4.h5");
 	struct mem_src m;
 	struct err err = ERR_INIT;
 	uint8_t buf[10];
@@ -313,7 +299,7 @@ static void test_file_ends_behind_a_node(void **state)
 /* Addresses that overflow when the base is added, and files that end in the user block. */
 static void test_outside(void **state)
 {
-	auto_bytes struct bytes file = read_data("sizes4.h5");
+	auto_bytes struct bytes file = data_file("sizes4.h5");
 	struct mem_src m;
 	uint8_t buf[8];
 	mem_src_init(&m, file.data, file.len);

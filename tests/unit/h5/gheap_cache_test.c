@@ -347,6 +347,27 @@ static void test_addresses_outside(void **state)
 	h5_gheap_cache_free(NULL);
 }
 
+/* The size takes one read of the header. */
+static void test_size(void **state)
+{
+	struct heap h;
+	uint64_t size, at = 0;
+	size_t n = 0;
+	heap_init(&h, 1000, 2 * H5_GHEAP_MIN);
+	for (; at < h.w.out.len; at += size, n++)
+		assert_int_equal(h5_gheap_size(&h.m.file, at, &size, NULL), 0);
+	assert_int_equal(at, h.w.out.len);
+	assert_int_equal(n, collections(&h));
+	assert_int_equal(h.m.reads, n);
+	assert_int_equal(h5_gheap_size(&h.m.file, 8, &size, NULL), -EIO);
+	assert_int_equal(h5_gheap_size(&h.m.file, h.w.out.len - 8, &size, NULL), -EIO);
+	assert_int_equal(h5_gheap_size(&h.m.file, H5_UNDEF, &size, NULL), -EIO);
+	assert_int_equal(h5_gheap_size(&h.m.file, 0, &size, NULL), 0);
+	h.m.source.size = size - 1;
+	assert_int_equal(h5_gheap_size(&h.m.file, 0, &size, NULL), -EIO);
+	heap_release(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_order_and_sizes),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_addresses_outside),
+		cmocka_unit_test(test_size),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <base/checksum.h>
 #include <h5/index.h>
 #include <h5/ohdr.h>
+#include <data_file.h>
 #include <mem_src.h>
 
 enum { INDEX_ARENA_LIMIT = 64 << 20 };
@@ -20,21 +21,6 @@ struct chunked {
 	struct h5_layout layout;
 	bool filtered;
 };
-
-static inline struct bytes read_data(const char *name)
-{
-	char path[4096];
-	struct bytes b = {0};
-	uint8_t piece[4096];
-	size_t n;
-	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
-	FILE *f = fopen(path, "rb");
-	assert_non_null(f);
-	while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
-		assert_int_equal(bytes_append(&b, piece, n), 0);
-	fclose(f);
-	return b;
-}
 
 static inline uint64_t find_link(const struct h5_file *f, uint64_t group, const char *name)
 {

@@ -126,7 +126,7 @@ static void check_dataset(struct mem_src *m, const struct row *row)
 
 static void test_indexes_of_libhdf5(void **state)
 {
-	struct bytes image = read_data("indexes.h5");
+	struct bytes image = data_file("indexes.h5");
 	struct mem_src m;
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);
@@ -157,7 +157,7 @@ static void test_reads(void **state)
 		{"tree", "two levels", 0, 0, 0},
 		{"simple", "exact", 0, 12, 0},
 	};
-	struct bytes image = read_data("indexes.h5");
+	struct bytes image = data_file("indexes.h5");
 	struct mem_src m;
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);
@@ -177,7 +177,7 @@ static void test_reads(void **state)
 /* Chunks outside of the extent are left out. */
 static void test_smaller_extent(void **state)
 {
-	struct bytes image = read_data("indexes.h5");
+	struct bytes image = data_file("indexes.h5");
 	struct mem_src m;
 	mem_src_init(&m, image.data, image.len);
 	assert_int_equal(h5_file_open(&m.file, &m.source, NULL), 0);

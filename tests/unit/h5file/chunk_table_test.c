@@ -175,6 +175,98 @@ static void too_few_data(void **state)
 	small_release(&s);
 }
 
+/* Two rows of 4 elements of 2 bytes, and a last row that is not in a chunk of two rows. */
+static void check_rows(struct h5file *f, bool compact)
+{
+	static const uint32_t rows[] = {2, 4};
+	const uint8_t last[] = {8, 0, 9, 0, 10, 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+	struct seen seen = {.n = 0};
+	struct elems out = {0};
+	struct err err = ERR_INIT;
+	assert_int_equal(h5file_set_cut(f, 1, rows, &err), 0);
+	assert_int_equal(h5file_dataset(f, 1)->grid.nchunks, 2);
+	assert_int_equal(tree_object(h5file_tree(f), 1)->o.dataset.grid.chunk[0], 2);
+	assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), 0);
+	assert_int_equal(seen.n, 2);
+	assert_int_equal(seen.chunk[0].size, 16);
+	assert_int_equal(seen.chunk[1].size, 8);
+	assert_int_equal(seen.chunk[1].data != NULL, compact);
+	assert_int_equal(decode(f, &seen.chunk[1], &out, &err), 0);
+	assert_int_equal(out.fixed.len, sizeof(last));
+	assert_memory_equal(out.fixed.data, last, sizeof(last));
+	elems_release(&out);
+}
+
+static void refuses_cuts(struct h5file *f)
+{
+	static const uint32_t refused[][2] = {{2, 3}, {2, 5}, {0, 4}, {2, 2}, {1, 3}};
+	static const uint32_t elements[] = {1, 1}, whole[] = {7, 4};
+	struct err err = ERR_INIT;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_int_equal(h5file_set_cut(f, 1, refused[i], &err), -EINVAL);
+	assert_int_equal(h5file_dataset(f, 1)->grid.nchunks, 2); /* unchanged */
+	assert_int_equal(h5file_set_cut(f, 0, whole, &err), -EINVAL);
+	assert_int_equal(h5file_set_cut(f, 9, whole, &err), -EINVAL);
+	assert_int_equal(h5file_set_cut(f, 1, elements, &err), 0);
+	assert_int_equal(h5file_dataset(f, 1)->grid.nchunks, 12);
+	assert_int_equal(h5file_set_cut(f, 1, whole, &err), 0);
+	assert_int_equal(h5file_dataset(f, 1)->grid.nchunks, 1);
+}
+
+static void cuts_of_another_shape(void **state)
+{
+	static struct small_file s;
+	const uint64_t dims[] = {3, 4};
+	uint8_t v[24];
+	struct dspace space;
+	for (uint8_t i = 0; i < sizeof(v); i++)
+		v[i] = i % 2 ? 0 : i / 2;
+	dspace_simple(&space, 2, dims, NULL, NULL);
+	for (int compact = 0; compact < 2; compact++) {
+		small_begin(&s);
+		const struct h5_layout l = {.cls = compact ? LAYOUT_COMPACT : LAYOUT_CONTIGUOUS,
+					    .addr = small_put(&s, v, sizeof(v)),
+					    .data = v,
+					    .size = sizeof(v)};
+		small_object(&s);
+		small_dataset(&s, dtype_integer(s.arena, 2, false, false, NULL), &space, &l, NULL);
+		struct h5file *f = open_with(&s, small_end(&s));
+		check_rows(f, compact);
+		refuses_cuts(f);
+		h5file_close(f);
+		small_release(&s);
+	}
+}
+
+/* A dataset without elements, of any shape, has nothing to cut; a scalar has one chunk. */
+static void cuts_without_elements(void **state)
+{
+	static struct small_file s;
+	static const uint32_t one = 1, four = 4;
+	const uint32_t v = 7;
+	for (int i = 0; i < 3; i++) {
+		struct seen seen = {.n = 0};
+		struct dspace space = small_vector(0);
+		struct err err = ERR_INIT;
+		small_begin(&s);
+		if (i == 1)
+			dspace_null(&space);
+		else if (i == 2)
+			dspace_scalar(&space);
+		const struct h5_layout l = {.cls = LAYOUT_CONTIGUOUS,
+					    .addr = i == 2 ? small_put(&s, &v, 4) : H5_UNDEF,
+					    .size = i == 2 ? 4 : 0};
+		small_object(&s);
+		small_dataset(&s, dtype_integer(s.arena, 4, false, false, NULL), &space, &l, NULL);
+		struct h5file *f = open_with(&s, small_end(&s));
+		assert_int_equal(h5file_set_cut(f, 1, i == 2 ? &one : &four, &err), 0);
+		assert_int_equal(h5file_chunks(f, 1, 0, UINT64_MAX, see, &seen, &err), 0);
+		assert_int_equal(seen.n, i == 2);
+		h5file_close(f);
+		small_release(&s);
+	}
+}
+
 /* ---- a version 1 B-tree ---- */
 
 enum { CHUNKS = 3, CHUNK = 4 /* elements of 2 bytes */ };
@@ -243,6 +335,8 @@ static void chunks_of_an_index(void **state)
 	struct elems out = {0};
 	struct err err = ERR_INIT;
 	struct h5file *f = open_chunked(&s, &t, NULL);
+	static const uint32_t chunk = CHUNK;
+	assert_int_equal(h5file_set_cut(f, 1, &chunk, &err), -EINVAL);
 	assert_int_equal(h5file_chunks(f, 1, 1, 3, see, &seen, &err), 0);
 	assert_int_equal(seen.n, 2);
 	assert_int_equal(seen.chunk[0].number, 1);
@@ -306,6 +400,8 @@ int main(void)
 		cmocka_unit_test(a_contiguous_dataset_is_cut),
 		cmocka_unit_test(a_short_run_is_filled_up),
 		cmocka_unit_test(too_few_data),
+		cmocka_unit_test(cuts_of_another_shape),
+		cmocka_unit_test(cuts_without_elements),
 		cmocka_unit_test(chunks_of_an_index),
 		cmocka_unit_test(sizes_that_are_wrong),
 		cmocka_unit_test(filter_masks),

@@ -48,6 +48,7 @@ static void by_name_or_in_the_order_of_creation(void **state)
 		assert_string_equal(o->group.links[1].name, tracked ? "\xc3\xa9" : "b");
 		assert_string_equal(o->group.links[2].name, tracked ? "a" : "\xc3\xa9");
 		assert_true(o->group.links[2].utf8);
+		assert_int_equal(o->group.links_ordered, tracked);
 		h5file_close(f);
 		small_release(&s);
 	}

@@ -14,25 +14,12 @@
 
 #include <h5file/one.h>
 
+#include "data_file.h"
 #include "mem_src.h"
 
-enum { PAGE = 512, RESTARTS = 1000, FILE_MAX = 1 << 20 };
+enum { PAGE = 512, RESTARTS = 1000 };
 
 static const char *const names[] = {"paths.h5", "import.h5", "indexes.h5", "sizes4.h5"};
-
-static size_t load(const char *name, uint8_t **bytes)
-{
-	char path[512];
-	snprintf(path, sizeof(path), "%s/tests/data/%s", getenv("HSMOUNT_SOURCE"), name);
-	FILE *f = fopen(path, "rb");
-	assert_non_null(f);
-	*bytes = malloc(FILE_MAX);
-	assert_non_null(*bytes);
-	const size_t n = fread(*bytes, 1, FILE_MAX, f);
-	assert_true(n > 0 && n < FILE_MAX);
-	fclose(f);
-	return n;
-}
 
 /* Opens, and starts again after each -EAGAIN. */
 static int open_one(struct mem_src *m, const char *path, struct h5file_one **out, struct err *err)
@@ -124,13 +111,12 @@ static void same_dataset(struct mem_src *m, struct h5file *f, uint32_t number)
 static void as_a_complete_walk(void **state)
 {
 	for (size_t i = 0; i < 2 * sizeof(names) / sizeof(names[0]); i++) {
-		uint8_t *bytes;
-		const size_t n = load(names[i / 2], &bytes);
+		auto_bytes struct bytes b = data_file(names[i / 2]);
 		struct mem_src whole, m;
 		struct h5file *f = NULL;
 		struct err err = ERR_INIT;
-		mem_src_init(&whole, bytes, n);
-		mem_src_init(&m, bytes, n);
+		mem_src_init(&whole, b.data, b.len);
+		mem_src_init(&m, b.data, b.len);
 		if (i % 2)
 			mem_src_hide(&m, PAGE);
 		if (h5file_open(&whole.source, NULL, &f, &err))
@@ -142,7 +128,6 @@ static void as_a_complete_walk(void **state)
 		h5file_close(f);
 		mem_src_release(&whole);
 		mem_src_release(&m);
-		free(bytes);
 	}
 }
 
@@ -180,13 +165,12 @@ static void paths(void **state)
 		{"/compact/elsewhere", -EOPNOTSUPP,
 		 "/compact: link \"elsewhere\" leads to another file"},
 	};
-	uint8_t *bytes;
-	const size_t n = load("paths.h5", &bytes);
+	auto_bytes struct bytes b = data_file("paths.h5");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct h5file_one *one;
 		struct mem_src m;
 		struct err err = ERR_INIT;
-		mem_src_init(&m, bytes, n);
+		mem_src_init(&m, b.data, b.len);
 		int rc = h5file_one_open(&m.source, rows[i].path, &one, &err);
 		if (rc != rows[i].code || strcmp(err.msg, rows[i].message) != 0)
 			fail_msg("%s: %d %s", rows[i].path, rc, err.msg);
@@ -194,7 +178,6 @@ static void paths(void **state)
 		h5file_one_close(one);
 		mem_src_release(&m);
 	}
-	free(bytes);
 }
 
 /* Of groups of 300 links and an index of 100 chunks, only a few nodes are read. */
@@ -209,15 +192,14 @@ static void reads_what_is_on_the_way(void **state)
 		{"/dense/link 150", 30, 5120},
 		{"/data", 15, 3072},
 	};
-	uint8_t *bytes;
-	const size_t n = load("paths.h5", &bytes);
+	auto_bytes struct bytes b = data_file("paths.h5");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct h5file_one *one;
 		struct h5file_chunk chunk;
 		struct mem_src m;
 		struct err err = ERR_INIT;
 		bool stored;
-		mem_src_init(&m, bytes, n);
+		mem_src_init(&m, b.data, b.len);
 		assert_int_equal(h5file_one_open(&m.source, rows[i].path, &one, &err), 0);
 		if (m.source.reads > rows[i].reads || m.source.bytes > rows[i].bytes)
 			fail_msg("%s: %llu reads of %llu bytes", rows[i].path,
@@ -230,25 +212,22 @@ static void reads_what_is_on_the_way(void **state)
 		h5file_one_close(one);
 		mem_src_release(&m);
 	}
-	free(bytes);
 }
 
 /* A file that ends early fails with a message, whatever is missing. */
 static void damaged_files(void **state)
 {
-	uint8_t *bytes;
-	const size_t n = load("paths.h5", &bytes);
-	for (size_t cut = 0; cut < n; cut += 997) {
+	auto_bytes struct bytes b = data_file("paths.h5");
+	for (size_t cut = 0; cut < b.len; cut += 997) {
 		struct h5file_one *one;
 		struct mem_src m;
 		struct err err = ERR_INIT;
-		mem_src_init(&m, bytes, cut);
+		mem_src_init(&m, b.data, cut);
 		int rc = h5file_one_open(&m.source, "/dense/link 150", &one, &err);
 		assert_true(rc == 0 || (rc == -EIO && err.msg[0]));
 		h5file_one_close(one);
 		mem_src_release(&m);
 	}
-	free(bytes);
 }
 
 int main(void)

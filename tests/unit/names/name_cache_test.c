@@ -205,11 +205,16 @@ static void without_validity_there_is_no_walk(void **state)
 	assert_false(is_found(c, "d/a", 11));
 }
 
+static bool is_sized(const struct names_node *node)
+{
+	return atomic_load(&node->estimate) != 0;
+}
+
 static size_t unsized(struct names_cache *c, const char *path)
 {
 	struct names_node *out[NAMES_CACHE_SIBLINGS];
 	auto_names_node struct names_node *node = names_cache_recall(c, path);
-	const size_t n = names_cache_unsized(c, node, out);
+	const size_t n = names_cache_unknown(c, node, is_sized, out);
 	assert_ptr_equal(out[0], node);
 	for (size_t i = 0; i < n; i++) {
 		atomic_store(&out[i]->estimate, 1);
@@ -243,6 +248,42 @@ static void an_estimate_outlives_its_name(void **state)
 	auto_names_node struct names_node *other = names_node_new("a", NAMES_DOMAIN, "a", &doc);
 	names_cache_put(c, other, 10);
 	assert_int_equal(atomic_load(&other->estimate), 0);
+}
+
+static void put_version(struct names_cache *c, const char *etag, const char *note,
+			const char *expected)
+{
+	struct names_doc none = {0};
+	auto_names_node struct names_node *node = names_node_new("a", NAMES_OBJECT, "a", &none);
+	strcpy(node->meta.etag, etag);
+	if (note)
+		names_node_set_note(node, note);
+	names_cache_put(c, node, 10);
+	const char *now = atomic_load(&node->note);
+	if (!now || !expected)
+		assert_ptr_equal(now, expected);
+	else
+		assert_string_equal(now, expected);
+}
+
+/* But only while the object has the same version. */
+static void a_note_outlives_its_name(void **state)
+{
+	struct names_cache *c = *state;
+	put_version(c, "1", "why", "why");
+	put_version(c, "1", NULL, "why");
+	put_version(c, "1", "other", "other");
+	put_version(c, "2", NULL, NULL);
+	put_version(c, "2", "", "");
+	put_version(c, "2", NULL, "");
+	put_version(c, "", "why", "why");
+	put_version(c, "", NULL, NULL);
+	put_version(c, "3", "why", "why");
+	put(c, "a", NAMES_DOMAIN);
+	put_version(c, "3", NULL, NULL);
+	put_version(c, "3", "why", "why");
+	names_cache_drop(c, "a");
+	put_version(c, "3", NULL, NULL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -282,6 +323,7 @@ int main(void)
 		TEST(without_validity_there_is_no_walk),
 		TEST(sizes_of_siblings_are_requested_together),
 		TEST(an_estimate_outlives_its_name),
+		TEST(a_note_outlives_its_name),
 		TEST(an_absence_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@ enum { MODEL = 400000 };
 /* What the file must contain. Bytes from `size` on are zero. */
 struct model {
 	uint8_t bytes[MODEL];
+	uint8_t changed[MODEL]; /* since the last snapshot that was accepted */
 	uint64_t size;
 	uint32_t random;
 };
@@ -27,6 +28,8 @@ struct state {
 	struct draft *d;
 	struct model now, then; /* then: the snapshot */
 	struct draft_snapshot *snapshot;
+	bool is_new;	      /* nothing lies beneath */
+	uint8_t later[MODEL]; /* what was changed after the snapshot */
 	uint8_t buf[MODEL];
 };
 
@@ -34,6 +37,12 @@ static uint32_t next_random(struct model *m)
 {
 	m->random = m->random * 1664525 + 1013904223;
 	return m->random >> 8;
+}
+
+static void mark(struct state *s, uint64_t start, uint64_t end)
+{
+	memset(s->now.changed + start, 1, end - start);
+	memset(s->later + start, 1, end - start);
 }
 
 static void model_resize(struct model *m, uint64_t size)
@@ -50,6 +59,7 @@ static void begin(struct state *s, uint32_t seed, const struct draft_about *abou
 	s->d = make_draft(&s->f, about);
 	s->now.random = seed;
 	s->now.size = about->beneath;
+	s->is_new = about->kind != DRAFT_CHANGE;
 	for (uint64_t i = 0; i < s->now.size; i++)
 		s->now.bytes[i] = beneath_byte(i);
 }
@@ -77,6 +87,16 @@ static void compare_all(struct state *s)
 {
 	assert_int_equal(size_of(s->d), s->now.size);
 	compare_range(s, 0, MODEL);
+}
+
+/* Pieces of the file count as changed if a byte of them was. */
+static void compare_changes(const struct state *s)
+{
+	for (uint64_t at = 0; !s->is_new && at < MODEL; at += 97) {
+		const uint64_t end = at + 97 < MODEL ? at + 97 : MODEL;
+		const bool changed = memchr(s->then.changed + at, 1, end - at) != NULL;
+		assert_int_equal(draft_snapshot_is_changed(s->snapshot, at, end), changed);
+	}
 }
 
 static void compare_snapshot(struct state *s)
@@ -128,6 +148,10 @@ static void toggle_snapshot(struct state *s)
 {
 	if (s->snapshot) {
 		compare_snapshot(s);
+		if (next_random(&s->now) % 2) {
+			draft_snapshot_accept(s->snapshot);
+			memcpy(s->now.changed, s->later, MODEL);
+		}
 		draft_snapshot_close(s->snapshot);
 		s->snapshot = NULL;
 		return;
@@ -137,15 +161,21 @@ static void toggle_snapshot(struct state *s)
 	draft_get_stat(s->d, &stat);
 	assert_int_equal(draft_snapshot_changes(s->snapshot), stat.changes);
 	s->then = s->now;
+	memset(s->later, 0, MODEL);
 }
 
 static void allocate(struct state *s, int mode, uint64_t offset, uint64_t n)
 {
 	assert_int_equal(draft_allocate(s->d, mode, offset, n, NULL), 0);
-	if (!(mode & FALLOC_FL_KEEP_SIZE) && offset + n > s->now.size)
+	if (!(mode & FALLOC_FL_KEEP_SIZE) && offset + n > s->now.size) {
+		mark(s, s->now.size, offset + n);
 		s->now.size = offset + n;
-	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+	}
+	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
+		if (offset < s->now.size)
+			mark(s, offset, offset + n < s->now.size ? offset + n : s->now.size);
 		memset(s->now.bytes + offset, 0, n);
+	}
 }
 
 static void do_one(struct state *s)
@@ -161,6 +191,10 @@ static void do_one(struct state *s)
 	switch (next_random(m) % 16) {
 	case 0:
 		assert_int_equal(draft_resize(s->d, offset, NULL), 0);
+		if (offset < m->size)
+			mark(s, offset, m->size);
+		else
+			mark(s, m->size, offset);
 		model_resize(m, offset);
 		break;
 	case 1:
@@ -174,6 +208,8 @@ static void do_one(struct state *s)
 		allocate(s, offset % 2 ? FALLOC_FL_KEEP_SIZE : 0, offset, n);
 		break;
 	case 4:
+		if (s->snapshot)
+			compare_changes(s);
 		toggle_snapshot(s);
 		break;
 	case 5:
@@ -192,6 +228,7 @@ static void do_one(struct state *s)
 		for (uint64_t i = 0; i < n; i++)
 			m->bytes[offset + i] = s->buf[i] = (uint8_t)next_random(m);
 		assert_int_equal(draft_write(s->d, offset, s->buf, n, NULL), 0);
+		mark(s, offset, offset + n);
 		if (offset + n > m->size)
 			m->size = offset + n;
 	}
@@ -287,6 +324,23 @@ static void many_small_writes_take_little(void **state)
 	}
 	reopen(&s);
 	assert_int_equal(size_of(s.d), size);
+	end(&s);
+}
+
+static void a_snapshot_knows_what_it_holds(void **state)
+{
+	static struct state s;
+	struct draft_snapshot *snap;
+	(void)state;
+	begin(&s, 1, &about_change);
+	const uint64_t size = s.now.size;
+	assert_int_equal(draft_write(s.d, 100, s.buf, 50, NULL), 0);
+	assert_int_equal(draft_seal(s.d, &snap, NULL), 0);
+	assert_true(draft_snapshot_holds(snap, 100, 150));
+	assert_false(draft_snapshot_holds(snap, 99, 150));
+	assert_false(draft_snapshot_holds(snap, 100, 151));
+	assert_false(draft_snapshot_holds(snap, size, size + 1));
+	draft_snapshot_close(snap);
 	end(&s);
 }
 
@@ -477,6 +531,7 @@ int main(void)
 		cmocka_unit_test(all_operations_are_those_of_an_array),
 		cmocka_unit_test(what_shrank_and_grew_again_is_zero),
 		cmocka_unit_test(many_small_writes_take_little),
+		cmocka_unit_test(a_snapshot_knows_what_it_holds),
 		cmocka_unit_test(writes_during_a_commit_begin_one_generation),
 		cmocka_unit_test(a_seal_without_writes_costs_nothing),
 		cmocka_unit_test(bytes_that_are_removed_give_their_room_back),

@@ -39,6 +39,11 @@ static void a_description_is_read(void **state)
 	assert_int_equal(h.about.beneath, 300000);
 	assert_int_equal(h.about.created_ns, 1234567890123456789);
 	assert_int_equal(h.boot[15], 15);
+	assert_false(h.sums);
+	assert_int_equal(
+		draft_header_decode(bytes, load("with-checksums", bytes, sizeof(bytes)), &h, NULL),
+		0);
+	assert_true(h.sums);
 	assert_int_equal(
 		draft_header_decode(bytes, load("longest", bytes, sizeof(bytes)), &h, NULL), 0);
 	assert_int_equal(strlen(h.about.path), 4029);
@@ -54,8 +59,8 @@ static void a_damaged_description_has_a_reason(void **state)
 		{"bad-magic", -EBADMSG, "the file `draft` does not begin with HSMDRAFT"},
 		{"bad-crc", -EBADMSG, "the file `draft` does not have its checksum"},
 		{"later-version", -ENOTSUP,
-		 "the draft has version 2 of the format, this program reads version 1; use the "
-		 "program that wrote it"},
+		 "the draft has version 3 of the format, this program reads versions 1 and 2; use "
+		 "the program that wrote it"},
 		{"unknown-kind", -EBADMSG, "the file `draft` has an unknown kind"},
 		{"kind-zero", -EBADMSG, "the file `draft` has an unknown kind"},
 		{"beneath-of-new", -EBADMSG,

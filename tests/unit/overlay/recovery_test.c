@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "overlay/header.h"
 #include "overlay_fixture.h"
 
 enum { FILE_MAX = 10000, RECORD = 32, STATES = 16 };
@@ -340,7 +341,7 @@ static void what_was_acknowledged_survives_a_kill(void **state)
 
 /* ---- a spool whose bytes were changed ---- */
 
-enum leaves { CLOSED, KILLED_WHILE_SEALED, KILLED_AFTER_A_CHANGE, KILLED };
+enum leaves { CLOSED, KILLED_WHILE_SEALED, KILLED_AFTER_A_CHANGE, KILLED, LEFT_WITHOUT_SUMS };
 
 static void leave(struct draft *d, enum leaves how)
 {
@@ -349,7 +350,7 @@ static void leave(struct draft *d, enum leaves how)
 	memset(bytes, 'x', sizeof(bytes));
 	assert_int_equal(draft_write(d, 0, bytes, sizeof(bytes), NULL), 0);
 	assert_int_equal(draft_write(d, 100, "yy", 2, NULL), 0);
-	if (how == KILLED)
+	if (how >= KILLED)
 		return;
 	assert_int_equal(draft_seal(d, &snapshot, NULL), 0);
 	if (how == KILLED_WHILE_SEALED)
@@ -395,19 +396,66 @@ static void change_byte(const char *path, off_t at)
 	close(fd);
 }
 
+/* Removes the checksums; as_before: and makes it a draft of an earlier version of the program. */
+static void remove_sums(const char *spool, bool as_before)
+{
+	char path[200];
+	uint8_t bytes[HEADER_SIZE], changed[HEADER_SIZE];
+	struct header h;
+	const int directory = (int)(strrchr(spool, '/') - spool);
+	snprintf(path, sizeof(path), "%.*s/sums.0", directory, spool);
+	assert_int_equal(unlink(path), 0);
+	if (!as_before)
+		return;
+	snprintf(path, sizeof(path), "%.*s/draft", directory, spool);
+	assert_int_equal(read_all(path, bytes, sizeof(bytes)), sizeof(bytes));
+	assert_int_equal(draft_header_decode(bytes, sizeof(bytes), &h, NULL), 0);
+	assert_true(h.sums);
+	h.sums = false;
+	assert_int_equal(draft_header_encode(&h, changed, NULL), 0);
+	FILE *f = fopen(path, "wb");
+	assert_int_equal(fwrite(changed, 1, sizeof(changed), f), sizeof(changed));
+	fclose(f);
+}
+
+static void missing_checksums_are_noticed(void **state)
+{
+	struct overlay_fixture f;
+	struct draft *d;
+	struct err err = ERR_INIT;
+	char id[JOURNAL_ID], spool[200];
+	fixture_begin(&f, 1 << 30);
+	leave_draft(&f, KILLED, id, spool);
+	remove_sums(spool, false);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "sums.0 is missing"));
+	assert_int_equal(journal_drop(f.j, id, NULL), 0);
+	/* After a restart of the machine, the file would not have counted. */
+	leave_draft(&f, KILLED, id, spool);
+	remove_sums(spool, false);
+	journal_close(f.j);
+	f.boot[0]++;
+	fixture_open(&f, 1 << 30);
+	assert_int_equal(draft_open(f.j, id, NULL, &d, &err), -ENODATA);
+	assert_int_equal(journal_drop(f.j, id, NULL), 0);
+	fixture_end(&f);
+}
+
 static void a_changed_spool_is_noticed(void **state)
 {
 	static uint8_t bytes[200000];
-	for (int how = CLOSED; how <= KILLED; how++) {
+	for (int how = CLOSED; how <= LEFT_WITHOUT_SUMS; how++) {
 		struct overlay_fixture f;
 		char id[JOURNAL_ID], spool[200];
 		struct draft *d;
 		struct draft_snapshot *snapshot;
 		struct err err = ERR_INIT;
 		size_t got;
-		const bool has_sums = how == CLOSED || how == KILLED_WHILE_SEALED;
+		const bool has_sums = how != LEFT_WITHOUT_SUMS;
 		fixture_begin(&f, 1 << 30);
 		leave_draft(&f, how, id, spool);
+		if (!has_sums)
+			remove_sums(spool, true);
 		assert_int_equal(draft_open(f.j, id, NULL, &d, NULL), 0);
 		assert_int_equal(draft_read(d, 0, bytes, sizeof(bytes), &got, NULL), 0);
 		assert_int_equal(got, sizeof(bytes));
@@ -496,6 +544,7 @@ int main(void)
 		cmocka_unit_test(a_mark_can_be_made_durable),
 		cmocka_unit_test(what_was_acknowledged_survives_a_kill),
 		cmocka_unit_test(a_changed_spool_is_noticed),
+		cmocka_unit_test(missing_checksums_are_noticed),
 		cmocka_unit_test(a_changed_spool_is_noticed_after_a_restart),
 		cmocka_unit_test(what_lies_beneath_may_be_missing),
 	};

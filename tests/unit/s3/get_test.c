@@ -54,10 +54,66 @@ static void test_damage(void **state)
 	}
 }
 
+#define KEPT "x-amz-meta-hsmount-kept: "
+
+/* The note comes with every answer, and may be anything. */
+static void test_note(void **state)
+{
+	static const struct {
+		const char *header, *note;
+	} cases[] = {
+		{"", ""},
+		{KEPT "it%20is%20damaged\r\n", "it is damaged"},
+		{"X-Amz-Meta-Hsmount-Kept:a\r\n", "a"},
+		{KEPT "it is damaged\r\n", ""},
+		{KEPT "%1B%5B2J\r\n", ""},
+		{KEPT "%FF\r\n", ""},
+		{KEPT "a%0Ab\r\n", ""},
+		{KEPT "%00\r\n", ""},
+		{KEPT "%2\r\n", ""},
+		{KEPT "good\r\n" KEPT "\x1b[2J\r\n", ""},
+		{"x-amz-meta-kept: a\r\n", ""},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture *f = fixture_new(1);
+		struct server server = {.status = {200}, .header = cases[i].header};
+		struct err err = ERR_INIT;
+		struct call_result res = {0};
+		char note[STORE_NOTE_MAX + 1];
+		server_start(&server);
+		server_open(&server, f, STORE_S3_VERIFY_NEVER);
+		if (call_note(f->s, "x", note, &err) || strcmp(note, cases[i].note) != 0)
+			fail_msg("%zu: %s %s", i, note, err.msg);
+		assert_int_equal(strncmp(server.head, "HEAD ", 5), 0);
+		assert_int_equal(call_get(f->s, "x", 0, UINT64_MAX, 0, NULL, &res, NULL), 0);
+		assert_true(res.has_note);
+		assert_string_equal(res.note, cases[i].note);
+		bytes_release(&res.body);
+		fixture_free(f);
+		server_stop(&server);
+	}
+}
+
+/* An answer that fails has none. */
+static void test_no_note(void **state)
+{
+	struct fixture *f = fixture_new(1);
+	struct server server = {.status = {403}, .header = KEPT "a\r\n"};
+	char note[STORE_NOTE_MAX + 1];
+	server_start(&server);
+	server_open(&server, f, STORE_S3_VERIFY_NEVER);
+	assert_int_equal(call_note(f->s, "x", note, NULL), -EACCES);
+	assert_string_equal(note, "");
+	fixture_free(f);
+	server_stop(&server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_note),
+		cmocka_unit_test(test_no_note),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

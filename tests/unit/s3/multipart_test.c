@@ -81,6 +81,21 @@ static void test_condition(void **state)
 	}
 }
 
+static void test_note(void **state)
+{
+	struct fixture *f = fixture_new(2);
+	struct parts_server server = {.n = N, .size = SIZE};
+	struct patterned body;
+	patterned_init(&body, SIZE);
+	parts_start(&server);
+	parts_open(&server, f, STORE_S3_VERIFY_NEVER);
+	assert_int_equal(call_put_note(f->s, "x", &body.source, "why", NULL, NULL), 0);
+	fixture_free(f);
+	parts_stop(&server);
+	assert_int_equal(server.requests[UPLOAD_PART], N);
+	assert_int_equal(server.notes, 1);
+}
+
 /* A server that refuses to begin. */
 static void test_begin_fails(void **state)
 {
@@ -95,6 +110,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_request),
 		cmocka_unit_test(test_condition),
+		cmocka_unit_test(test_note),
 		cmocka_unit_test(test_begin_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

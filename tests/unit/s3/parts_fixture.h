@@ -45,6 +45,7 @@ struct parts_server {
 	/* Guarded by lock: */
 	unsigned int requests[UPLOAD_LAST];
 	unsigned int running, most; /* parts at once */
+	unsigned int notes;	    /* requests with the header of a note */
 	uint64_t length[PARTS_MAX];
 	uint8_t first_byte[PARTS_MAX];
 	pthread_cond_t changed;
@@ -139,6 +140,14 @@ static inline void parts_keep(struct parts_server *s, const char *head, uint64_t
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Only the request that begins an upload may have a note. */
+static inline void parts_note(struct parts_server *s, enum upload_request kind)
+{
+	pthread_mutex_lock(&s->lock);
+	s->notes += kind == UPLOAD_BEGIN ? 1 : 100;
+	pthread_mutex_unlock(&s->lock);
+}
+
 #define PARTS_ETAG "\"00000000000000000000000000000000\""
 
 /* The ETag of an object follows from the ETags of its parts. */
@@ -178,6 +187,8 @@ static inline void parts_serve(struct parts_server *s, int fd)
 	}
 	const enum upload_request kind = parts_kind(head);
 	const unsigned int failure = parts_count(s, kind);
+	if (strcasestr(head, "\r\nx-amz-meta-hsmount-kept: "))
+		parts_note(s, kind);
 	const char *field = strcasestr(head, "content-length:");
 	const uint64_t length = field ? strtoull(field + 15, NULL, 10) : 0;
 	uint8_t first = 0;

@@ -98,6 +98,30 @@ static void test_lying_head(void **state)
 	assert_int_equal(server.answered, 2);
 }
 
+/* The note is a header, beside that of a condition; the signature covers it. */
+static void test_note(void **state)
+{
+	static const struct store_cond absent = {.if_none_match = "*"};
+	setenv("AWS_ACCESS_KEY_ID", "key", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+	for (int i = 0; i < 4; i++) {
+		const struct store_cond *cond = i & 1 ? &absent : NULL;
+		struct fixture *f = fixture_new(1);
+		struct server server = {.status = {200}, .is_signed = i & 2};
+		server_start(&server);
+		server_open(&server, f, STORE_S3_VERIFY_AUTO);
+		assert_int_equal(call_put_note(f->s, "x", NULL, "why: 1 %", cond, NULL), 0);
+		assert_non_null(
+			strstr(server.head, "\r\nx-amz-meta-hsmount-kept: why%3A%201%20%25\r\n"));
+		assert_int_equal(strstr(server.head, ";x-amz-meta-hsmount-kept,") != NULL, i / 2);
+		assert_int_equal(strstr(server.head, "\r\nif-none-match: *\r\n") != NULL, i & 1);
+		assert_int_equal(call_put(f->s, "x", "12", 2, cond, NULL, NULL), 0);
+		assert_null(strstr(server.head, "x-amz-meta"));
+		fixture_free(f);
+		server_stop(&server);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -105,6 +129,7 @@ int main(void)
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_server_without_conditions),
 		cmocka_unit_test(test_lying_head),
+		cmocka_unit_test(test_note),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ struct server {
 	const char *header, *body; /* likewise; header: lines with their ends, NULL none */
 	const char *contents;	   /* XML in every listing; NULL: none */
 	bool is_signed;		   /* requests are; the environment has the keys */
+	char head[4096];	   /* the latest request for an object */
 	char url[64];
 	pthread_t thread;
 };
@@ -58,11 +59,14 @@ static inline void *server_run(void *arg)
 		 s->contents ? s->contents : "");
 	while ((fd = accept(s->fd, NULL, NULL)) >= 0) {
 		char head[4096];
-		const ssize_t n = recv(fd, head, sizeof(head), 0);
+		const ssize_t n = recv(fd, head, sizeof(head) - 1, 0);
 		if (n > (ssize_t)sizeof(listing) && memcmp(head, listing, sizeof(listing) - 1) == 0)
 			server_answer(fd, 200, NULL, objects);
-		else if (n > 0)
+		else if (n > 0) {
+			memcpy(s->head, head, (size_t)n);
+			s->head[n] = '\0';
 			server_answer(fd, server_next_status(s), s->header, s->body ? s->body : "");
+		}
 		/* Reads the body of the request, so that the answer is not lost with a reset. */
 		shutdown(fd, SHUT_WR);
 		while (recv(fd, head, sizeof(head), 0) > 0)

@@ -61,6 +61,7 @@ static void order_is_creation_then_name(void **state)
 	static const char *const want[] = {"x", "y", "é", "w", "early", "late"};
 	assert_int_equal(p.rc, 0);
 	assert_int_equal(p.o.group.nlinks, 6);
+	assert_true(p.o.group.links_ordered);
 	for (size_t i = 0; i < 6; i++)
 		assert_string_equal(p.o.group.links[i].name, want[i]);
 	parsed_release(&p);

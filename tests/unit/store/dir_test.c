@@ -44,6 +44,49 @@ static void test_space(void **state)
 	assert_true(total > 0 && free_bytes <= total);
 }
 
+/* ---- notes ---- */
+
+/* Whoever may write to the directory can store any attribute. */
+static void test_foreign_notes(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		const char *want;
+	} cases[] = {
+		{"fine", 4, "fine"}, {"", 0, ""},	    {"a\0b", 3, ""},
+		{"\x1b[2J", 4, ""},  {"two\nlines", 9, ""}, {"not \xff", 5, ""},
+	};
+	const struct fixture *f = *state;
+	const struct store_cond none = {0};
+	char note[STORE_NOTE_MAX + 1], longer[STORE_NOTE_MAX + 2];
+	struct store_meta before, after;
+	if (!fixture_has_notes(f))
+		skip();
+	put_text(f->s, "x", "1");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(setxattr(path_of(f, "x"), "user.hsmount.kept", cases[i].text,
+					  cases[i].n, 0),
+				 0);
+		assert_note(f->s, "x", cases[i].want);
+	}
+	memset(longer, 'x', sizeof(longer));
+	for (size_t n = STORE_NOTE_MAX; n < sizeof(longer) + 1; n++) {
+		assert_int_equal(setxattr(path_of(f, "x"), "user.hsmount.kept", longer, n, 0), 0);
+		assert_int_equal(call_note(f->s, "x", note, NULL), 0);
+		assert_int_equal(strlen(note), n > STORE_NOTE_MAX ? 0 : n);
+	}
+	/* The version changes with the note. */
+	assert_int_equal(call_head(f->s, "x", &before, NULL), 0);
+	usleep(20000);
+	assert_int_equal(setxattr(path_of(f, "x"), "user.hsmount.kept", "z", 1, 0), 0);
+	assert_int_equal(call_head(f->s, "x", &after, NULL), 0);
+	assert_string_not_equal(before.etag, after.etag);
+	/* A document that seems to be being written. */
+	assert_int_equal(call_put_note(f->s, "empty.json", NULL, "note", &none, NULL), 0);
+	assert_note(f->s, "empty.json", "note");
+}
+
 /* ---- objects that are written in place ---- */
 
 static void test_empty_json_is_read_again(void **state)
@@ -299,6 +342,7 @@ static void test_puts_are_synced(void **state)
 	assert_int_equal(syncs.directories, 1);
 	syncs.fail = true;
 	assert_int_equal(call_put(f->s, "x", "2", 1, NULL, NULL, &err), -EIO);
+	assert_int_equal(call_put(f->s, "new/dir/y", "2", 1, NULL, NULL, &err), -EIO);
 	syncs.fail = false;
 	assert_object(f->s, "x", "1");
 	assert_int_equal(count_entries(path_of(f, "")), 1);
@@ -450,6 +494,7 @@ int main(void)
 		CONTRACT_TESTS(dir_workers),
 		CONTRACT_TEST(test_new_refuses, dir_inline),
 		CONTRACT_TEST(test_space, dir_inline),
+		CONTRACT_TEST(test_foreign_notes, dir_inline),
 		CONTRACT_TEST(test_empty_json_is_read_again, dir_inline),
 		CONTRACT_TEST(test_empty_json_is_retried, dir_inline),
 		CONTRACT_TEST(test_file_that_changes_while_it_is_read, dir_inline),

@@ -19,5 +19,12 @@ uint32_t checksum_fletcher32(const void *bytes, size_t n);
 uint32_t checksum_crc32c(const void *bytes, size_t n, uint32_t crc);
 /* The same without such instructions. */
 uint32_t checksum_crc32c_portable(const void *bytes, size_t n, uint32_t crc);
+/* CRC-32C of n more bytes that are zero. n < 2^32. */
+uint32_t checksum_crc32c_zeros(size_t n, uint32_t crc);
+/* What `difference`, the exclusive or of the CRC-32Cs of two byte strings of equal length, becomes
+ * if the same n bytes follow both. n < 2^32. */
+uint32_t checksum_crc32c_shift(uint32_t difference, size_t n);
+/* The same without instructions for it. */
+uint32_t checksum_crc32c_shift_portable(uint32_t difference, size_t n);
 
 #endif

@@ -46,6 +46,10 @@ struct grid {
  * more than 2^62 chunks. */
 int grid_init(struct grid *g, uint32_t rank, const uint64_t *dims, const uint64_t *chunk,
 	      struct err *err);
+/* Whether the chunks in sequence are the elements in row-major order: chunks divide one dimension,
+ * have 1 element along the dimensions before it, and cover the dimensions after it. Only the last
+ * chunk of the dataset may be partial. */
+bool grid_is_linear(const struct grid *g);
 /* Cuts a dataset without chunks (compact, contiguous) into chunks of at most `limit` bytes, each of
  * which is one contiguous run of elements: whole rows (or planes, …) where one fits, otherwise
  * parts of one row. elem_size: bytes of an element; a larger element than `limit` is a chunk of its

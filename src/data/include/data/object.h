@@ -120,6 +120,9 @@ struct object {
 		struct {
 			uint32_t nlinks;
 			struct link *links; /* in creation order (ties by name) */
+			/* Creation order of the links is tracked. If not, they are in the order of
+			 * their names. */
+			bool links_ordered;
 		} group;
 		struct dataset dataset;
 		const struct dtype *datatype;

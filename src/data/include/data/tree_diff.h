@@ -45,5 +45,9 @@ int tree_diff(const struct tree *a, const struct tree *b, unsigned int flags,
  * equals one without a value; an empty variable-length string does not. */
 uint64_t elems_diff(const struct dtype *t, uint64_t n, const struct elems *a, const struct elems *b,
 		    const uint32_t *map);
+/* Whether the two values are the same bit by bit: as above, but two NaNs may differ, bytes after
+ * the NUL count, and a target without a counterpart corresponds to nothing. */
+bool elems_identical(const struct dtype *t, uint64_t n, const struct elems *a,
+		     const struct elems *b, const uint32_t *map);
 
 #endif

@@ -23,6 +23,7 @@
 #include <data/chunk_source.h>
 #include <data/domain_info.h>
 #include <data/tree.h>
+#include <store/store.h>
 
 enum {
 	DOMAIN_LISTING =
@@ -34,7 +35,6 @@ struct domain;
 struct domain_files;
 struct schema_document;
 struct schema_ops;
-struct store;
 
 /* A bucket with domains. Everything is borrowed, and must outlive the domains; the struct itself is
  * copied. */
@@ -69,12 +69,14 @@ void domain_unref(struct domain *d);
 
 /* The domain was listed whole, so the next open notices changed chunks, too. */
 bool domain_sees_chunks(const struct domain *d);
-/* A file that the domain refers to has another version than when the domain was opened: reads of it
- * fail with -EIO. The next open does not use this snapshot as hint->previous. */
+/* A file that the domain refers to has another version than when the domain was opened, and reads
+ * of it fail with -EIO; or a chunk has another version than when it was read first, and fails with
+ * -ESTALE. The next open does not use this snapshot as hint->previous. */
 bool domain_is_outdated(const struct domain *d);
-/* Drops the chunks of chunk tables that are in memory: later reads fetch them again. For a snapshot
- * whose chunks may have changed (see domain_sees_chunks()). Any thread. */
-void domain_forget_tables(struct domain *d);
+/* Drops the chunks of chunk tables that are in memory, and the versions of chunks: later reads
+ * fetch them again. For a snapshot whose chunks may have changed (see domain_sees_chunks()), and
+ * that nobody has open. Any thread. */
+void domain_forget_chunks(struct domain *d);
 /* Bytes of memory that the domain has charged to the budget of its environment. */
 uint64_t domain_memory(const struct domain *d);
 
@@ -99,5 +101,17 @@ const struct tree *domain_tree(const struct domain *d);
 struct chunk_source domain_chunk_source(struct domain *d);
 /* What is known of a dataset's stored chunks. */
 const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number);
+
+/* The version of the object of a chunk as far as it is known: that of the listing, or else that of
+ * the loads of the chunk through this snapshot. "": it is not known. *absent: the listing of the
+ * open proves that there is no such object. Makes no request. Without a listing, a load that finds
+ * another version than an earlier one fails with -ESTALE, if the earlier version is still kept.
+ * Chunks that are in an HDF5 file have no version. -EINVAL: there is no such chunk. Any thread. */
+int domain_chunk_version(struct domain *d, uint32_t dataset, uint64_t chunk,
+			 char etag[STORE_ETAG_MAX], bool *absent);
+/* The version of the document of an object; "": not known. *text: its *len bytes in this version,
+ * or NULL, if they are not in memory (see DOMAIN_KEPT_MAX). Borrowed. */
+const char *domain_object_version(const struct domain *d, uint32_t number, const void **text,
+				  size_t *len);
 
 #endif

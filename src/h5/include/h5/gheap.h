@@ -43,4 +43,8 @@ uint64_t h5_gheap_bound(uint64_t nobjects, uint64_t nbytes, size_t target);
 int h5_gheap_get(const struct h5_file *f, uint64_t addr, uint32_t index, size_t max,
 		 struct bytes *out, struct err *err);
 
+/* The bytes of the collection at addr. Reads only its header. -EIO: there is none, or it passes the
+ * end of the file. */
+int h5_gheap_size(const struct h5_file *f, uint64_t addr, uint64_t *size, struct err *err);
+
 #endif

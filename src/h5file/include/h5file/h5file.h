@@ -73,6 +73,18 @@ const struct tree *h5file_tree(const struct h5file *f);
  */
 struct tree *h5file_edit_tree(struct h5file *f);
 
+/* What tells an object from another one whose header was at the same address before. */
+struct h5file_header {
+	uint64_t addr;	  /* of the object header, relative to the base address */
+	uint8_t version;  /* of the object header: 1 or 2 */
+	int64_t birth_ns; /* birth time; 0: the header has none, as all headers of version 1 */
+};
+/* False: there is no such object, or its header or what belongs to it is damaged. Any thread. */
+bool h5file_header(const struct h5file *f, uint32_t number, struct h5file_header *out);
+/* The object, broken or not, whose header is at an address; OBJECT_NONE: there is none. Any thread.
+ */
+uint32_t h5file_at(const struct h5file *f, uint64_t addr);
+
 /* A problem: something that is damaged, or that could not be decoded. */
 enum h5file_severity {
 	H5FILE_DAMAGED,	    /* the file contradicts the specification */
@@ -104,6 +116,13 @@ struct h5file_dataset {
 };
 /* NULL: the object is no dataset, or it is broken. Any thread. */
 const struct h5file_dataset *h5file_dataset(const struct h5file *f, uint32_t number);
+
+/* Cuts a dataset without chunks (contiguous, compact, external files) into chunks of another shape,
+ * before its chunks are used, and sets the grid of the tree to it. chunk: as many dimensions as the
+ * grid has. A dataset without elements stays as it is. -EINVAL: the object is no dataset, it has
+ * chunks in the file, or a dimension is 0 or does not fit, so that the elements of the chunks in
+ * sequence are not those of the dataset in order: see grid_is_linear(). One thread at a time. */
+int h5file_set_cut(struct h5file *f, uint32_t number, const uint32_t *chunk, struct err *err);
 
 /* ---- chunks ---- */
 
@@ -140,6 +159,16 @@ void h5file_chunk_advise(const struct h5file *f, const struct h5file_chunk *chun
  * cache has a lock of its own. -EIO: damaged; -EOPNOTSUPP: a filter without a decoder. */
 int h5file_chunk_decode(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
 			struct bytes *stored, struct elems *out, struct err *err);
+
+/* Calls fn for each global heap collection with items of the chunk: the values of variable-length
+ * elements, also of nested ones, and the selections of region references. Each collection comes
+ * once, in any order. stored: the stored bytes of the chunk. Memory is in proportion to the chunk,
+ * and to its items if they refer to other items. Any thread. -EIO: damaged, as in
+ * h5file_chunk_decode(); -EOPNOTSUPP: a filter without a decoder; -ENOMEM; or the result of fn. */
+int h5file_chunk_heaps(struct h5file *f, uint32_t number, const struct h5file_chunk *chunk,
+		       const struct bytes *stored,
+		       int (*fn)(void *ctx, uint64_t addr, uint64_t size), void *ctx,
+		       struct err *err);
 
 /* The offset in the source to which addresses are relative: the size of the user block. */
 uint64_t h5file_base(const struct h5file *f);

@@ -79,6 +79,14 @@ struct image_layout {
 };
 /* The layout of the i-th dataset in the order of the tree. False: there are no more. */
 bool image_layout(const struct image *img, uint32_t i, struct image_layout *out);
+/* The address of the header of an object of the tree. UINT64_MAX: the object is not in the file. */
+uint64_t image_header(const struct image *img, uint32_t number);
+/* The range [*start, *end) of the file with the items of a chunk, to which its variable-length
+ * elements refer. The ranges of different chunks do not overlap. A chunk that is not stored has a
+ * range, too, if the fill value has items and each of its elements refers to a copy of them. False:
+ * there is no such chunk, or it has no range of its own. dataset: number in the tree. */
+bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint64_t *start,
+		 uint64_t *end);
 /* The file name that an external link to a domain has in the file. -ENAMETOOLONG. */
 int image_external_file(const struct image *img, const char *domain, char *file, size_t room);
 /* The path in the mount to which an external link to a domain leads, from a file in the directory

@@ -39,8 +39,8 @@ struct names_doc {
 	char *why;
 };
 
-/* The domain, directory or object at a path of the mount. Constant, except for the estimate, which
- * any thread may set. */
+/* The domain, directory or object at a path of the mount. Constant, except for the estimate and the
+ * note, which any thread may set. */
 struct names_node {
 	atomic_uint refs;
 	enum names_kind kind;
@@ -48,6 +48,7 @@ struct names_node {
 	struct names_doc doc;	   /* of a domain, or of a directory that has one */
 	struct store_meta meta;	   /* of a plain object */
 	_Atomic uint64_t estimate; /* of a domain's size in bytes; 0: not known yet */
+	_Atomic(char *) note;	   /* of a plain object; NULL: not known yet. Set once */
 	/* Members of the name cache, guarded by its lock. */
 	uint64_t expires;
 	uint64_t walk; /* number of the walk that the node belongs to, or 0 */
@@ -124,6 +125,13 @@ int names_check_dir(struct names *ns, const char *path, struct err *err);
 /* The estimated size of a domain's file, for a domain that was never opened. may_request: the
  * function may send requests, for this domain and for the domains after it in the listing. */
 uint64_t names_size(struct names *ns, struct names_node *node, bool may_request);
+
+/* The note of a plain object (store/store.h). The first call for a version of the object sends a
+ * HEAD, unless the look-up of the name has got the note. If a program goes through the directory,
+ * the objects after it in the listing are asked for theirs in the same round. Blocks. -ENOENT: the
+ * object was deleted; or the error of the request. */
+int names_note(struct names *ns, struct names_node *node, char note[STORE_NOTE_MAX + 1],
+	       struct err *err);
 
 /* Permission bits of a file or directory from its access control list. Without a document
  * everyone may read, so that opening a broken file reports the reason. is_writable: the owner has

@@ -116,6 +116,13 @@ int draft_sync(struct draft *d, struct err *err);
 int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err);
 /* Several threads may read it at a time. It has no -EAGAIN. */
 struct source *draft_snapshot_source(struct draft_snapshot *s);
+/* Whether a byte of [start, end) was changed since the snapshot that draft_snapshot_accept() was
+ * called for, or since the draft was made. */
+bool draft_snapshot_is_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end);
+/* Whether no byte of [start, end) comes from what lies beneath. */
+bool draft_snapshot_holds(const struct draft_snapshot *s, uint64_t start, uint64_t end);
+/* The bucket has all of the snapshot: the changes before it do not count any more. */
+void draft_snapshot_accept(struct draft_snapshot *s);
 /* draft_stat.changes at the time of the snapshot. */
 uint64_t draft_snapshot_changes(const struct draft_snapshot *s);
 void draft_snapshot_close(struct draft_snapshot *s); /* NULL is allowed */

@@ -41,6 +41,7 @@ struct store_ops {
 	 *
 	 * GET, HEAD: PRESENT with the meta and, for GET, the body, or `unchanged`; ABSENT with the
 	 *   evidence. UNKNOWN with -EACCES; -ESTALE (if_match); -EFBIG; -EIO with the reason.
+	 *   store_answer_note() sets the note.
 	 * LIST: PRESENT with a page. The page of an unknown prefix is empty. A key that
 	 *   store_key_ok() refuses is left out. UNKNOWN with -EACCES, -EIO. If list.limit is not 0
 	 *   and the store notices that more items than that follow start_after, it may answer
@@ -111,6 +112,9 @@ uint64_t store_range_clip(const struct store_range *range, uint64_t size, uint64
 void store_answer_clear(struct store_request *req);
 /* The same, but keeps err. */
 void store_result_drop(struct store_request *req);
+/* Sets the note of the answer to what is stored with the object: n bytes, which may be anything. If
+ * they are not valid, the object has no note. */
+void store_answer_note(struct store_request *req, const char *text, size_t n);
 /* Set the answer's state and complete the request. Before store_present(), the store fills in meta,
  * body, `unchanged` and page. The other two discard them. */
 void store_present(struct store *s, struct store_request *req);

@@ -17,10 +17,10 @@
  *   op      the caller sets                            the answer, unless it is UNKNOWN
  *   GET     key; optional: range, max, known_etag,     PRESENT with meta and body, or ABSENT
  *           cond
- *   HEAD    key; optional: cond                        PRESENT with meta, or ABSENT
+ *   HEAD    key; optional: cond, wants_note            PRESENT with meta, or ABSENT
  *   LIST    key, which is a prefix; optional: list     PRESENT with page, which may be empty
  *   PUT     key; pieces, n_pieces, or body;            PRESENT with meta of the new version
- *           optional: cond
+ *           optional: cond, note
  *   DELETE  key; optional: cond.if_match               ABSENT
  *
  * A thread that may block gets an object like this:
@@ -75,6 +75,7 @@ enum {
 	STORE_KEY_MAX = 1024,  /* bytes, as in S3 */
 	STORE_PAGE_MAX = 1000, /* items of a page, as in S3 */
 	STORE_ETAG_MAX = 80,
+	STORE_NOTE_MAX = 512, /* bytes */
 };
 #define STORE_TO_END UINT64_MAX
 
@@ -162,6 +163,10 @@ struct store_answer {
 	 * one over leaves a zeroed one. */
 	struct bytes body;
 	struct store_page page;
+	/* HEAD with wants_note: true, unless it is `unchanged`. Other HEADs, and GETs: true if the
+	 * store got to know the note at no cost. */
+	bool has_note;
+	char note[STORE_NOTE_MAX + 1]; /* "": the object has none, or one that is not valid */
 	struct err err; /* UNKNOWN: the code and the reason. Otherwise the code is 0 */
 };
 
@@ -218,6 +223,11 @@ struct store_request {
 	/* PUT: S3 may send an object of more than 64 MiB in parts. The ETag is not the MD5 then,
 	 * and another writer may come between the check of a condition and the change. */
 	bool in_parts;
+	/* PUT: NULL, or a short text about the object, which is stored with it; store_note_ok().
+	 * Without, the new object has no note. It is borrowed until `done`. A directory whose file
+	 * system has no extended attributes puts the object without the note. */
+	const char *note;
+	bool wants_note; /* HEAD: the answer has the note of the object */
 	/* While this is true, the request is cancelled, and a store may fail it with -ECANCELED. S3
 	 * does so half a second after the cancellation, because an answer that arrives within that
 	 * time is worth more than a closed connection. The same applies to a request that waits for
@@ -318,6 +328,9 @@ int store_run_sequence(struct store *s, const struct store_sequence *seq);
 /* True if a key is valid for every store: 1 to STORE_KEY_MAX bytes, and no component that is empty,
  * "." or "..". So it neither begins nor ends with a slash. NULL is not valid. */
 bool store_key_ok(const char *key);
+/* True if a text is valid as the note of an object: 1 to STORE_NOTE_MAX bytes of UTF-8 without
+ * control characters. */
+bool store_note_ok(const char *text);
 
 /* ---- implementations and wrappers ---- */
 

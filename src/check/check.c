@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks a domain, or all domains below a directory, one after the other. See check.h. */
+#include "check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <engine/parts.h>
+#include <names/names.h>
+
+/* Paths that are not visited yet. Directories are visited in order, without recursion. */
+struct path {
+	struct path *next;
+	char text[];
+};
+
+struct walk {
+	struct check *c;
+	struct engine *e;
+	const char *dir; /* that is being listed */
+	/* Where the entries of that directory go: after them come the directories that were found
+	 * earlier. */
+	struct path **at;
+	int rc;
+};
+
+static int add_path(void *arg, const char *name, enum names_kind kind)
+{
+	struct walk *w = arg;
+	auto_free char *text = w->dir[0] ? names_join(w->dir, name) : strdup(name);
+	const size_t n = text ? strlen(text) + 1 : 0;
+	struct path *p = text ? malloc(sizeof(*p) + n) : NULL;
+	if (kind == NAMES_OBJECT && p) {
+		free(p);
+		return 0;
+	}
+	if (!p) {
+		w->rc = check_no_memory(w->c);
+		return w->rc;
+	}
+	memcpy(p->text, text, n);
+	p->next = *w->at;
+	*w->at = p;
+	w->at = &p->next;
+	return 0;
+}
+
+static int list_dir(struct walk *w, const char *path, struct path **at)
+{
+	struct err why = ERR_INIT;
+	w->dir = path;
+	w->at = at;
+	const int rc = names_list(w->e->names, path, add_path, w, &why);
+	if (rc && !w->rc)
+		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
+					"the directory cannot be listed: %s", why.msg);
+	return w->rc;
+}
+
+static int visit(struct walk *w, const char *path, struct path **rest)
+{
+	auto_names_node struct names_node *n = NULL;
+	struct err why = ERR_INIT;
+	if (names_resolve(w->e->names, path, &n, &why))
+		return check_find_alone(w->c, path, ENGINE_CHECK_UNCHECKED, NULL,
+					"the path cannot be looked up: %s", why.msg);
+	switch (n->kind) {
+	case NAMES_DOMAIN:
+		return check_domain(w->c, w->e, n);
+	case NAMES_DIR:
+		return list_dir(w, path, rest);
+	case NAMES_OBJECT:
+		break;
+	}
+	return 0;
+}
+
+int engine_check(struct engine *e, const char *path, bool all, const struct engine_check_sink *sink,
+		 struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	struct check c = {.sink = sink, .all = all, .err = err};
+	struct walk w = {.c = &c, .e = e};
+	struct path *first = NULL;
+	bool found = false;
+	int rc = names_resolve(e->names, path, &n, err);
+	if (rc == -ENOENT) {
+		const int import = check_import_of(&c, e, path, &found);
+		return import || found ? import : rc;
+	}
+	if (rc)
+		return rc;
+	if (n->kind == NAMES_OBJECT)
+		return err_set(err, -EINVAL, "%s: neither a domain nor a directory", path);
+	rc = visit(&w, path, &first);
+	while (first) {
+		struct path *p = first;
+		first = p->next;
+		if (!rc)
+			rc = visit(&w, p->text, &first);
+		free(p);
+	}
+	return rc || n->kind != NAMES_DIR ? rc : check_imports(&c, e, path);
+}

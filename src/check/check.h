@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The check of a domain or a file: shared by the files of check/.
+ *
+ *   check.c          walks a bucket and calls check_domain() for each domain
+ *   domain.c         the order of the checks of one domain
+ *   links.c          soft links
+ *   external.c       external links
+ *   keys.c           what the bucket has below the domain's prefix
+ *   grid.c           chunks that no listing shows
+ *   imports.c        unfinished imports
+ *   chunks.c         reads and decodes chunks
+ *   image.c          the rendered file, read back
+ *   file.c           a local HDF5 file
+ *   sample.c         chooses chunks
+ *   report.c         findings and results
+ *
+ * A check runs in the thread of its caller. Functions return 0, or what ends the whole check: the
+ * sink's result or -ENOMEM. What they find is no error.
+ */
+#ifndef CHECK_CHECK_H
+#define CHECK_CHECK_H
+
+#include <hsmount/check.h>
+
+#include <base/str.h>
+#include <data/chunk_source.h>
+#include <data/describe.h>
+#include <data/tree.h>
+#include <domain/domain.h>
+
+struct engine;
+struct names_node;
+
+struct check {
+	const struct engine_check_sink *sink;
+	bool all;
+	struct engine_check_result result; /* of the current domain or file */
+	uint64_t expected;		   /* stored bytes to decode, as far as is known */
+	struct err *err;		   /* why the check ends */
+};
+
+/* ---- report.c ---- */
+
+/* Starts the result of a domain or file. path: borrowed until check_end(). */
+void check_begin(struct check *c, const char *path);
+int check_end(struct check *c);
+/* Reports a finding. object, key: NULL or text. */
+int check_find(struct check *c, enum engine_check_severity severity, const char *object,
+	       const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Reports a finding as the only one of a path of the bucket, which gets a result of its own. */
+int check_find_alone(struct check *c, const char *path, enum engine_check_severity severity,
+		     const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+int check_no_memory(struct check *c);
+struct domain_check;
+/* check_find() for an object of the domain. */
+int check_find_at(struct domain_check *dc, enum engine_check_severity severity, uint32_t number,
+		  const char *key, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Requests so far that got no answer, in this bucket and in those of referenced files. */
+uint64_t check_failed_requests(const struct engine *e);
+/* Counts a decoded chunk of so many stored bytes. */
+void check_decoded(struct check *c, uint64_t bytes);
+
+/* ---- sample.c: a deterministic choice of chunks; pure ---- */
+
+struct check_chunk {
+	uint32_t dataset; /* object number */
+	uint64_t number;
+	uint64_t size; /* stored bytes */
+	bool probed;   /* whether it is stored, and its size, are not known */
+};
+enum { CHECK_SAMPLE = 1000, CHECK_SAMPLE_EACH = 64 /* of one dataset */ };
+
+struct check_ranked {
+	struct check_chunk chunk;
+	uint64_t rank; /* the lowest are chosen */
+};
+/* Zero-initialised: empty. The first and the last chunk of a dataset are chosen before others. */
+struct check_sample {
+	struct check_ranked each[CHECK_SAMPLE_EACH]; /* of the current dataset */
+	uint32_t neach;
+	struct check_chunk first, last;
+	uint64_t seen; /* of the current dataset */
+	struct check_ranked chosen[2 * CHECK_SAMPLE + CHECK_SAMPLE_EACH];
+	uint32_t n;
+};
+/* The chunks of a dataset come one after the other, in any order. */
+void check_sample_add(struct check_sample *s, const struct check_chunk *chunk);
+/* Copies the sample to out[CHECK_SAMPLE], by dataset and number, and returns its size. */
+uint32_t check_sample_take(struct check_sample *s, struct check_chunk *out);
+
+/* ---- one domain ---- */
+
+struct check_image;
+
+struct domain_check {
+	struct check *c;
+	struct engine *e;
+	struct domain *d;
+	const struct tree *tree;
+	struct object_paths *paths;
+	struct check_image *image; /* NULL: it could not be made or read */
+};
+int check_domain(struct check *c, struct engine *e, const struct names_node *n);
+int check_links(struct domain_check *dc);
+/* dir: of the domain in the mount. */
+int check_external_links(struct domain_check *dc, const char *dir);
+/* Reports an import that is to replace the domain. */
+int check_import(struct domain_check *dc);
+/* Reports each import to a path below a directory at which there is no domain yet: a result of its
+ * own. dir: path in the bucket; "": all imports. */
+int check_imports(struct check *c, struct engine *e, const char *dir);
+/* The same for a path at which there is nothing. *found: an import was reported. */
+int check_import_of(struct check *c, struct engine *e, const char *path, bool *found);
+/* Reports what is below the domain's prefix, and checks the chunks. */
+int check_keys(struct domain_check *dc);
+/* Checks chunks that no listing shows: those in HDF5 files, or all chunks of the domain. */
+int check_grid(struct domain_check *dc, bool only_files);
+/* Fetches, decodes and compares n chunks. */
+int check_chunks(struct domain_check *dc, const struct check_chunk *chunks, size_t n);
+
+/* Makes the file of the domain and opens it. Sets dc->image if that succeeds. mount_dir: of the
+ * file. */
+int check_image_open(struct domain_check *dc, const char *mount_dir);
+/* Compares the objects and the chunk indexes of the file with the domain. */
+int check_image_compare(struct domain_check *dc);
+void check_image_close(struct check_image *ci); /* NULL is fine */
+/* Compares a chunk that the domain has delivered with the same chunk of the file. */
+int check_image_chunk(struct domain_check *dc, const struct check_chunk *chunk,
+		      const struct chunk_result *result);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deletes a draft for hsmount/recover.h, and what its commits have stored.
+ *
+ * A commit puts the document of the domain after all objects. So storage without a root group has
+ * never been a domain, and is deleted. Storage with one may be the domain of the draft, which
+ * another program may have renamed since: it is left unless nothing is there.
+ */
+#include "drafts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <domain/change.h>
+#include <engine/draft_commit.h>
+#include <engine/parts.h>
+#include <schema/schema.h>
+#include <store/store.h>
+
+/* If the number of the last commit is lost with the map, as many are tried. */
+enum { NUMBERS_TRIED = 16 };
+
+struct drop {
+	const struct recover_found *found;
+	struct engine *e;
+	char path[STORE_KEY_MAX + 1]; /* of the file in the bucket */
+	uint32_t first, end;	      /* numbers of commits that may have left storage */
+	void (*line)(void *arg, const char *line);
+	void *arg;
+};
+
+static void __attribute__((format(printf, 2, 3))) say(const struct drop *d, const char *fmt, ...)
+{
+	auto_str struct str text = {0};
+	va_list ap;
+	va_start(ap, fmt);
+	str_addv(&text, fmt, ap);
+	va_end(ap);
+	if (d->line && str_ok(&text))
+		d->line(d->arg, str_text(&text));
+}
+
+/* ---- storage ---- */
+
+/* Writes the key of the root group of a storage. */
+static int key_of_root(uint64_t storage, char *key, size_t room, struct err *err)
+{
+	const struct schema_ops *schema = schema_all()[0];
+	uint32_t root;
+	struct tree *t = tree_new(1 << 20);
+	if (!t)
+		return err_set(err, -ENOMEM, "out of memory");
+	int rc = tree_add(t, &root, err);
+	if (!rc)
+		tree_edit(t, root)->kind = OBJECT_GROUP;
+	if (!rc)
+		rc = schema->adopt(t, storage, 0, err);
+	if (!rc && schema->new_object_key(t, root, key, room) < 0)
+		rc = err_set(err, -EINVAL, "the storage has no root group");
+	tree_free(t);
+	return rc;
+}
+
+/* Whether an object exists, or any one with a prefix: 1, 0 or a negative errno. */
+static int exists(const struct drop *d, enum store_op op, const char *key, struct err *err)
+{
+	auto_request struct store_request *req = store_request_new(d->e->store, op);
+	if (!req)
+		return err_set(err, -ENOMEM, "out of memory");
+	store_request_key(req, key);
+	store_run(d->e->store, req);
+	if (op == STORE_HEAD && store_absence(&req->answer))
+		return 0;
+	int rc = store_failure(&req->answer, err);
+	return rc ? rc : op == STORE_HEAD || req->answer.page.n > 0;
+}
+
+static int purge(const struct drop *d, uint64_t storage, struct err *err)
+{
+	const struct change c = {.env = &d->e->env,
+				 .store = d->e->store,
+				 .schema = schema_all()[0],
+				 .now_ns = engine_wall_clock()};
+	const struct change_garbage g = {.any = true, .storage = storage};
+	char prefix[SCHEMA_KEY_MAX + 1], root[SCHEMA_KEY_MAX + 1];
+	uint64_t deleted;
+	int rc = c.schema->storage_prefix(storage, prefix, sizeof(prefix));
+	if (rc < 0)
+		return err_set(err, rc, "the path of the storage is too long");
+	rc = exists(d, STORE_LIST, prefix, err);
+	if (rc <= 0)
+		return rc;
+	rc = key_of_root(storage, root, sizeof(root), err);
+	if (!rc)
+		rc = exists(d, STORE_HEAD, root, err);
+	if (rc > 0)
+		say(d, "kept the objects below %s: a domain may have them", prefix);
+	if (rc)
+		return rc < 0 ? rc : 0;
+	rc = change_collect(&c, d->path, &g, &deleted, err);
+	if (!rc && deleted)
+		say(d, "deleted %" PRIu64 " object%s below %s that its commit had stored", deleted,
+		    deleted == 1 ? "" : "s", prefix);
+	return rc;
+}
+
+/* An error is no reason to keep the draft. */
+static void purge_all(struct drop *d, const struct engine_options *bucket)
+{
+	struct err err = ERR_INIT;
+	int rc = store_key_ok(d->path)
+			 ? recover_open_bucket(d->found, bucket, &d->e, &err)
+			 : err_set(&err, -EINVAL, "\"%s\": no object can have this path", d->path);
+	for (uint32_t n = d->first; !rc && n < d->end; n++)
+		rc = purge(d, commit_storage(d->found->id, n), &err);
+	if (rc)
+		say(d, "objects that its commit has stored may be left in the bucket: %s", err.msg);
+	if (d->e)
+		engine_close(d->e);
+}
+
+/* ---- the draft ---- */
+
+/* Which commits may have left storage. A commit that has ended has left none. */
+static void set_numbers(struct drop *d, uint64_t mark)
+{
+	const struct commit_mark m = commit_mark_decode(mark);
+	if (!m.is_running)
+		return;
+	d->first = m.number - (uint32_t)min_u64(m.failed, m.number);
+	d->end = m.number + 2; /* a later mount may have repeated it, with the next number */
+}
+
+/* Deletes a draft that can be read. It is locked from before the storage is deleted. */
+static int drop_readable(struct drop *d, struct draft *draft, const struct engine_options *bucket,
+			 struct err *err)
+{
+	struct draft_stat stat;
+	draft_get_stat(draft, &stat);
+	snprintf(d->path, sizeof(d->path), "%s", draft_get_about(draft)->path);
+	set_numbers(d, stat.mark);
+	if (d->first < d->end)
+		purge_all(d, bucket);
+	return draft_drop(draft, err);
+}
+
+static int note_path(void *ctx, const struct journal_item *item)
+{
+	struct drop *d = ctx;
+	if (strcmp(item->id, d->found->id) == 0 && item->about)
+		snprintf(d->path, sizeof(d->path), "%s", item->about->path);
+	return 0;
+}
+
+static int drop_unreadable(struct drop *d, const struct engine_options *bucket, struct err *err)
+{
+	journal_list(d->found->journal, note_path, d, NULL);
+	d->first = 1;
+	d->end = 1 + NUMBERS_TRIED;
+	purge_all(d, bucket);
+	return journal_drop(d->found->journal, d->found->id, err);
+}
+
+int engine_drafts_drop(struct engine_drafts *s, const char *id, const struct engine_options *bucket,
+		       void (*line)(void *arg, const char *line), void *arg, struct err *err)
+{
+	auto_found struct recover_found found;
+	struct draft *draft;
+	struct err why = ERR_INIT;
+	int rc = recover_find(s, id, &found, err);
+	if (rc)
+		return rc;
+	struct drop d = {.found = &found, .line = line, .arg = arg};
+	rc = draft_open(found.journal, found.id, NULL, &draft, &why);
+	if (!rc)
+		return drop_readable(&d, draft, bucket, err);
+	/* -ENOENT: it was set aside earlier. */
+	if (rc == -ENOENT || rc == -EBADMSG || rc == -ENODATA)
+		return drop_unreadable(&d, bucket, err);
+	err_copy(err, &why);
+	return rc;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Describes a draft for hsmount/recover.h: what it is, what it replaces, and how a commit of it
+ * would end. */
+#include "drafts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <engine/draft_commit.h>
+#include <engine/draft_signs.h>
+#include <h5file/h5file.h>
+
+struct show {
+	struct engine_drafts *s;
+	const struct recover_found *found;
+	int (*line)(void *arg, const char *line);
+	void *arg;
+	bool seen;
+};
+
+/* A line "name: text". */
+static int __attribute__((format(printf, 3, 4)))
+put(const struct show *w, const char *name, const char *fmt, ...)
+{
+	auto_str struct str text = {0};
+	va_list ap;
+	str_addf(&text, "%s: ", name);
+	va_start(ap, fmt);
+	str_addv(&text, fmt, ap);
+	va_end(ap);
+	return str_ok(&text) ? w->line(w->arg, str_text(&text)) : -ENOMEM;
+}
+
+/* ---- what is known without opening it ---- */
+
+static const char *version_in_words(const char *version)
+{
+	return version[0] == 'd'   ? "a domain"
+	       : version[0] == 'o' ? "a plain object"
+	       : version[0]	   ? "something that this program does not know"
+				   : "nothing";
+}
+
+static int put_kind(const struct show *w, const struct recover_item *i)
+{
+	const char *version = str_text(&i->version);
+	const char *etag = strlen(version) > 2 ? version + 2 : "";
+	switch (i->kind) {
+	case DRAFT_NEW:
+	case DRAFT_REPLACE:
+		return put(w, "replaces", "%s%s%s", version_in_words(version),
+			   etag[0] ? " of version " : "", etag);
+	case DRAFT_CHANGE:
+		return put(w, "changes", "%s%s%s", version_in_words(version),
+			   etag[0] ? " of version " : "", etag);
+	}
+	return 0;
+}
+
+static int put_file(const struct show *w, const struct recover_item *i)
+{
+	const char *name = str_text(&i->name), *path = str_text(&i->path);
+	auto_str struct str time = {0};
+	int rc = 0;
+	if (i->kind) {
+		str_add_time(&time, i->item.created_ns);
+		rc = put(w, "file", "%s", name);
+		if (!rc && strcmp(name, path) != 0)
+			rc = put(w, "path in the bucket", "%s", path);
+		if (!rc)
+			rc = put(w, "begun", "%s", str_text(&time));
+		if (!rc)
+			rc = put_kind(w, i);
+	}
+	return rc;
+}
+
+static int put_place(const struct show *w, const struct recover_item *i)
+{
+	const struct recover_found *f = w->found;
+	const bool set_aside = i->item.state == ENGINE_DRAFT_UNREADABLE;
+	const char *name = str_text(&f->name);
+	int rc = put(w, "bucket", "%s", name[0] ? name : "not known");
+	return rc ? rc
+		  : put(w, "directory", "%s/1/%s/%s%s", w->s->path, f->digits,
+			set_aside ? "unreadable/" : "", f->id);
+}
+
+/* ---- its bytes ---- */
+
+struct extents {
+	uint64_t ranges, written, beneath;
+};
+
+static int put_bytes(const struct show *w, struct draft *d)
+{
+	struct draft_extent x = {.end = 0};
+	struct extents n = {.ranges = 0};
+	while (draft_next_extent(d, &x)) {
+		n.ranges += x.kind == DRAFT_WRITTEN;
+		n.written += x.kind == DRAFT_WRITTEN ? x.end - x.start : 0;
+		n.beneath += x.kind == DRAFT_BENEATH ? x.end - x.start : 0;
+	}
+	int rc = put(w, "size", "%" PRIu64 " bytes", x.end);
+	if (!rc)
+		rc = put(w, "written", "%" PRIu64 " bytes in %" PRIu64 " range%s", n.written,
+			 n.ranges, n.ranges == 1 ? "" : "s");
+	if (!rc && n.beneath)
+		rc = put(w, "not written", "%" PRIu64 " bytes, which are only in the bucket",
+			 n.beneath);
+	return rc;
+}
+
+static int put_commit(const struct show *w, uint64_t mark)
+{
+	const struct commit_mark m = commit_mark_decode(mark);
+	if (!m.number)
+		return put(w, "commits", "none has begun");
+	if (!m.is_running)
+		return put(w, "commits", "%" PRIu32 ", the last one has ended", m.number);
+	return put(w, "commits", "%" PRIu32 ", the last one has not ended%s", m.number,
+		   m.is_last ? "; the program had closed the file" : "");
+}
+
+/* Whether all structures of an HDF5 file can be read. */
+static int put_structures(const struct show *w, struct source *bytes)
+{
+	const struct h5file_options opt = {.budget = w->s->env.budget};
+	struct h5file *f = NULL;
+	struct err why = ERR_INIT;
+	int rc = h5file_open(bytes, &opt, &f, &why);
+	const uint64_t problems = rc ? 0 : h5file_problems(f);
+	const struct h5file_problem *first = problems ? h5file_problem(f, 0) : NULL;
+	if (rc == -ENOMEM)
+		rc = put(w, "content", "an HDF5 file that is too large to be checked");
+	else if (rc)
+		rc = put(w, "content", "an HDF5 file that cannot be read: %s", why.msg);
+	else if (first)
+		rc = put(w, "content",
+			 "an HDF5 file that was closed; parts of it cannot be read: %s: %s",
+			 first->path, first->text);
+	else
+		rc = put(w, "content", "an HDF5 file that was closed; its structures are sound");
+	h5file_close(f);
+	return rc;
+}
+
+static int put_content(const struct show *w, struct draft *d)
+{
+	struct draft_snapshot *snapshot;
+	enum draft_signs signs;
+	char reason[512];
+	struct err why = ERR_INIT;
+	int rc = draft_seal(d, &snapshot, &why);
+	if (rc)
+		return put(w, "content", "not known: %s", why.msg);
+	struct source *bytes = draft_snapshot_source(snapshot);
+	rc = draft_signs_read(bytes, &signs, reason, sizeof(reason), &why);
+	if (rc)
+		rc = put(w, "content", "not known: %s", why.msg);
+	else if (signs == SIGNS_OTHER)
+		rc = put(w, "content", "not an HDF5 file");
+	else if (signs == SIGNS_UNCLOSED)
+		rc = put(w, "content", "an HDF5 file that is not complete: %s", reason);
+	else
+		rc = put_structures(w, bytes);
+	draft_snapshot_close(snapshot);
+	return rc;
+}
+
+static int put_draft(const struct show *w, const struct recover_item *i)
+{
+	struct draft *d;
+	struct err why = ERR_INIT;
+	int rc = draft_open(w->found->journal, w->found->id, NULL, &d, &why);
+	if (rc)
+		return put(w, "content", "not known: %s", why.msg);
+	rc = put_bytes(w, d);
+	if (!rc)
+		rc = put_commit(w, i->mark);
+	if (!rc)
+		rc = put_content(w, d);
+	draft_close(d);
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+static int show(const struct show *w, const struct recover_item *i)
+{
+	int rc = put(w, "draft", "%s", i->id);
+	if (!rc)
+		rc = put(w, "state", "%s: %s", engine_draft_state_name(i->item.state),
+			 str_text(&i->why));
+	if (!rc)
+		rc = put_file(w, i);
+	if (!rc)
+		rc = put_place(w, i);
+	if (!rc && i->item.state == ENGINE_DRAFT_WAITING)
+		rc = put_draft(w, i);
+	return rc;
+}
+
+static int show_one(void *ctx, struct recover_item *i)
+{
+	struct show *w = ctx;
+	int rc = 0;
+	if (strcmp(i->id, w->found->id) == 0 && !w->seen) {
+		w->seen = true;
+		rc = show(w, i);
+	}
+	recover_item_release(i);
+	return rc;
+}
+
+int engine_drafts_show(struct engine_drafts *s, const char *id,
+		       int (*line)(void *arg, const char *line), void *arg, struct err *err)
+{
+	auto_found struct recover_found found;
+	int rc = recover_find(s, id, &found, err);
+	if (rc)
+		return rc;
+	struct show w = {.s = s, .found = &found, .line = line, .arg = arg};
+	rc = recover_each(found.journal, show_one, &w, err);
+	if (!rc && !w.seen)
+		rc = err_set(err, -ENOENT, "%s: there is no such draft any more", found.id);
+	return rc;
+}

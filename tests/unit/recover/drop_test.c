@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deleting drafts, and what their commits have stored. */
+#include "fixture.h"
+
+#include <data/tree.h>
+#include <schema/schema.h>
+
+static const struct draft_about about_new = {
+	.kind = DRAFT_NEW, .path = "home/a.h5", .name = "home/a.h5", .version = ""};
+
+static uint64_t mark(uint32_t number, uint32_t failed, bool is_running)
+{
+	const struct commit_mark m = {
+		.number = number, .failed = failed, .is_running = is_running, .is_last = true};
+	return commit_mark_encode(&m);
+}
+
+/* Puts an object into the storage of a commit: its root group, or another one. */
+static void store_part(struct journal_dir *j, const char *id, uint32_t number, bool is_root)
+{
+	const struct schema_ops *schema = schema_all()[0];
+	char key[SCHEMA_KEY_MAX + 1];
+	uint32_t root;
+	const uint64_t storage = commit_storage(id, number);
+	struct tree *t = tree_new(1 << 20);
+	assert_int_equal(tree_add(t, &root, NULL), 0);
+	tree_edit(t, root)->kind = OBJECT_GROUP;
+	assert_int_equal(schema->adopt(t, storage, 0, NULL), 0);
+	if (is_root)
+		assert_true(schema->new_object_key(t, root, key, sizeof(key)) > 0);
+	else
+		assert_true(schema->storage_prefix(storage, key, sizeof(key)) > 0);
+	if (!is_root)
+		strcat(key, "d/part");
+	bucket_put(j->b, key, "{}");
+	tree_free(t);
+}
+
+static bool has_storage(struct journal_dir *j, const char *id, uint32_t number)
+{
+	char prefix[SCHEMA_KEY_MAX + 1], pattern[SCHEMA_KEY_MAX + 100];
+	glob_t found;
+	schema_all()[0]->storage_prefix(commit_storage(id, number), prefix, sizeof(prefix));
+	snprintf(pattern, sizeof(pattern), "%s/%s*", j->b->dir, prefix);
+	const bool has = glob(pattern, GLOB_PERIOD, NULL, &found) == 0 && found.gl_pathc > 2;
+	globfree(&found);
+	return has;
+}
+
+static void drop(struct journal_dir *j, const char *id)
+{
+	const struct engine_options opt = journal_options();
+	j->text[0] = '\0';
+	if (engine_drafts_drop(journal_drafts(j), id, &opt, journal_add_note, j, &j->err))
+		fail_msg("%s", j->err.msg);
+}
+
+static void a_draft_is_deleted(void **state)
+{
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	const struct engine_options opt = journal_options();
+	journal_begin(&j, *state);
+	/* Without a commit, the bucket is not opened. */
+	journal_add(&j, "no such bucket", &about_new, "1", 0, id);
+	drop(&j, id);
+	assert_string_equal(j.text, "");
+	assert_string_equal(journal_text(&j, NULL), "");
+	assert_int_equal(engine_drafts_drop(j.drafts, id, &opt, NULL, NULL, &j.err), -ENOENT);
+	journal_add(&j, "", &about_new, "1", mark(1, 0, false), id);
+	store_part(&j, id, 1, true);
+	drop(&j, id);
+	assert_string_equal(j.text, "");
+	assert_true(has_storage(&j, id, 1));
+	journal_end(&j);
+}
+
+static void a_draft_in_use_is_refused(void **state)
+{
+	struct journal_dir j;
+	struct draft *d;
+	char id[JOURNAL_ID];
+	const struct engine_options opt = journal_options();
+	journal_begin(&j, *state);
+	journal_add(&j, "", &about_new, "1", mark(1, 0, true), id);
+	store_part(&j, id, 1, false);
+	struct journal *journal = journal_of(&j, "");
+	assert_int_equal(draft_open(journal, id, NULL, &d, NULL), 0);
+	assert_int_equal(engine_drafts_drop(journal_drafts(&j), id, &opt, NULL, NULL, &j.err),
+			 -EBUSY);
+	assert_true(has_storage(&j, id, 1));
+	draft_close(d);
+	journal_close(journal);
+	journal_end(&j);
+}
+
+static void the_storage_of_its_commits_is_deleted(void **state)
+{
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	journal_begin(&j, *state);
+	journal_add(&j, "", &about_new, "1", mark(4, 1, true), id);
+	for (uint32_t n = 2; n <= 6; n++)
+		store_part(&j, id, n, false);
+	drop(&j, id);
+	assert_non_null(strstr(j.text, "deleted 1 object below "));
+	for (uint32_t n = 2; n <= 6; n++) /* 3 has failed, 4 is the last one, 5 its repetition */
+		assert_int_equal(has_storage(&j, id, n), n == 2 || n == 6);
+	assert_string_equal(journal_text(&j, NULL), "");
+	journal_end(&j);
+}
+
+/* It may be that of a domain that was renamed. */
+static void complete_storage_is_kept(void **state)
+{
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	journal_begin(&j, *state);
+	journal_add(&j, "", &about_new, "1", mark(1, 0, true), id);
+	store_part(&j, id, 1, true);
+	store_part(&j, id, 1, false);
+	drop(&j, id);
+	assert_non_null(strstr(j.text, "kept the objects below "));
+	assert_true(has_storage(&j, id, 1));
+	journal_end(&j);
+}
+
+static void a_damaged_draft_is_deleted(void **state)
+{
+	static const char *const files[] = {"map", "draft"};
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	journal_begin(&j, *state);
+	for (int i = 0; i < 2; i++)
+		for (int listed = 0; listed < 2; listed++) {
+			journal_add(&j, "", &about_new, "1", mark(2, 0, true), id);
+			store_part(&j, id, 2, false);
+			journal_damage(&j, id, files[i], "");
+			if (listed)
+				journal_text(&j, NULL);
+			drop(&j, id);
+			/* Without the description, the folder of the domain is not known. */
+			assert_int_equal(has_storage(&j, id, 2), i);
+			assert_non_null(
+				strstr(j.text, i ? "may be left in the bucket" : "deleted"));
+			assert_string_equal(journal_text(&j, NULL), "");
+		}
+	journal_end(&j);
+}
+
+static void without_the_bucket_it_is_said(void **state)
+{
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	journal_begin(&j, *state);
+	journal_add(&j, "not there", &about_new, "1", mark(1, 0, true), id);
+	drop(&j, id);
+	assert_non_null(strstr(j.text, "objects that its commit has stored may be left in the "
+				       "bucket: "));
+	assert_string_equal(journal_text(&j, NULL), "");
+	journal_end(&j);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_draft_is_deleted),
+		TEST(a_draft_in_use_is_refused),
+		TEST(the_storage_of_its_commits_is_deleted),
+		TEST(complete_storage_is_kept),
+		TEST(a_damaged_draft_is_deleted),
+		TEST(without_the_bucket_it_is_said),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

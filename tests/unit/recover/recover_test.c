@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of the drafts in a journal, and how they are found and described. */
+#include "fixture.h"
+
+static struct draft_about about_file(const char *name, int64_t created_ns)
+{
+	return (struct draft_about){.kind = DRAFT_NEW,
+				    .path = name,
+				    .name = name,
+				    .version = "",
+				    .created_ns = created_ns};
+}
+
+static uint64_t mark(uint32_t number, bool is_running)
+{
+	const struct commit_mark m = {.number = number, .is_running = is_running};
+	return commit_mark_encode(&m);
+}
+
+static void drafts_are_listed(void **state)
+{
+	struct journal_dir j;
+	char id[5][JOURNAL_ID], expected[1024];
+	journal_begin(&j, *state);
+	const struct draft_about a = about_file("a", 1), b = about_file("b", 2),
+				 c = about_file("c", 3);
+	journal_add(&j, "", &c, "12345", mark(1, true), id[2]);
+	journal_add(&j, "", &a, "1", 0, id[0]);
+	journal_add(&j, "", &b, "12", mark(1, false), id[1]);
+	journal_add(&j, "other", &a, "", 0, id[3]);
+	snprintf(expected, sizeof(expected),
+		 "%s waiting 1 %s a: the program that wrote it had not closed it\n"
+		 "%s waiting 2 %s b: it was committed, but not what was written to it later\n"
+		 "%s waiting 5 %s c: its commit has begun; the next mount finishes it\n",
+		 id[0], j.b->dir, id[1], j.b->dir, id[2], j.b->dir);
+	assert_string_equal(journal_text(&j, j.b->dir), expected);
+	assert_non_null(strstr(journal_text(&j, NULL), expected));
+	snprintf(expected, sizeof(expected),
+		 "%s waiting 0 other a: the program that wrote it had not closed it\n", id[3]);
+	assert_string_equal(journal_text(&j, "other"), expected);
+	assert_string_equal(journal_text(&j, "third"), "");
+	journal_end(&j);
+}
+
+static void states_are_told(void **state)
+{
+	struct journal_dir j;
+	char id[3][JOURNAL_ID], expected[1024];
+	struct draft *d;
+	journal_begin(&j, *state);
+	const struct draft_about a = about_file("a", 1);
+	for (int i = 0; i < 3; i++)
+		journal_add(&j, "", &a, "1", mark(1, true), id[i]);
+	struct journal *journal = journal_of(&j, "");
+	assert_int_equal(draft_open(journal, id[0], NULL, &d, NULL), 0);
+	draft_note_why(d, "access denied");
+	snprintf(expected, sizeof(expected),
+		 "%s in use -1 %s a: a mount has it open; it could not be committed: access "
+		 "denied\n",
+		 id[0], j.b->dir);
+	assert_non_null(strstr(journal_text(&j, NULL), expected));
+	draft_close(d);
+	snprintf(expected, sizeof(expected),
+		 "%s waiting 1 %s a: it could not be committed: access denied\n", id[0], j.b->dir);
+	assert_non_null(strstr(journal_text(&j, NULL), expected));
+
+	journal_damage(&j, id[1], "draft", "xyz");
+	snprintf(expected, sizeof(expected),
+		 "%s unreadable -1 %s : the file `draft` has 3 bytes instead of 4096\n", id[1],
+		 j.b->dir);
+	journal_damage(&j, id[2], "map", "xyz");
+	for (int i = 0; i < 2; i++)
+		assert_non_null(strstr(journal_text(&j, NULL), expected));
+	snprintf(expected, sizeof(expected),
+		 "%s unreadable -1 %s a: the map has no intact record\n", id[2], j.b->dir);
+	assert_non_null(strstr(journal_text(&j, NULL), expected));
+	journal_close(journal);
+	journal_end(&j);
+}
+
+static void ids_may_be_shortened(void **state)
+{
+	struct journal_dir j;
+	char id[40][JOURNAL_ID], first[2] = "";
+	struct err err = ERR_INIT;
+	journal_begin(&j, *state);
+	const struct draft_about a = about_file("a", 1);
+	for (int i = 0; i < 40; i++) /* more than there are digits */
+		journal_add(&j, "", &a, "1", 0, id[i]);
+	journal_drafts(&j);
+	for (int i = 0; i < 40; i++) {
+		int same = 0;
+		for (int k = 0; k < 40; k++)
+			same += id[k][0] == id[i][0];
+		first[0] = id[i][0];
+		const int rc = engine_drafts_show(j.drafts, first, journal_add_line, &j, &err);
+		assert_int_equal(rc, same > 1 ? -EINVAL : 0);
+		assert_int_equal(engine_drafts_show(j.drafts, id[i], journal_add_line, &j, &err),
+				 0);
+	}
+	static const char *const wrong[] = {"",	      "..", "../x", "0123456789ABCDEF",
+					    "a/b",    "*",  "g",    "00112233445566778",
+					    "\033[2J"};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(engine_drafts_show(j.drafts, wrong[i], journal_add_line, &j, &err),
+				 -EINVAL);
+	assert_int_equal(
+		engine_drafts_show(j.drafts, "0000000000000000", journal_add_line, &j, &err),
+		-ENOENT);
+	journal_end(&j);
+}
+
+static void check_has(const struct journal_dir *j, const char *line)
+{
+	if (!strstr(j->text, line))
+		fail_msg("\"%s\" is not in\n%s", line, j->text);
+}
+
+static void show(struct journal_dir *j, const char *id)
+{
+	j->text[0] = '\0';
+	if (engine_drafts_show(journal_drafts(j), id, journal_add_line, j, &j->err))
+		fail_msg("%s", j->err.msg);
+}
+
+static void a_draft_is_described(void **state)
+{
+	struct journal_dir j;
+	char id[JOURNAL_ID];
+	journal_begin(&j, *state);
+	struct draft_about about = {.kind = DRAFT_REPLACE,
+				    .path = "home/run",
+				    .name = "home/run.h5",
+				    .version = "d:\"etag\"",
+				    .created_ns = INT64_C(1700000000000000000)};
+	journal_add(&j, "", &about, "hello", mark(3, true), id);
+	show(&j, id);
+	check_has(&j, "state: waiting: its commit has begun; the next mount finishes it\n");
+	check_has(&j,
+		  "file: home/run.h5\npath in the bucket: home/run\nbegun: 2023-11-14T22:13:20");
+	check_has(&j, "replaces: a domain of version \"etag\"\n");
+	check_has(&j, "size: 5 bytes\nwritten: 5 bytes in 1 range\n");
+	check_has(&j, "commits: 3, the last one has not ended\ncontent: not an HDF5 file\n");
+	check_has(&j, j.b->dir);
+
+	about.kind = DRAFT_CHANGE;
+	about.version = "o:x";
+	about.beneath = 100;
+	journal_add(&j, "", &about, "\211HDF\r\n\032\nand more", 0, id);
+	show(&j, id);
+	check_has(&j, "changes: a plain object of version x\n");
+	check_has(&j, "not written: 84 bytes, which are only in the bucket\n");
+	check_has(&j, "commits: none has begun\ncontent: not known: ");
+
+	about.kind = DRAFT_NEW;
+	about.version = "";
+	about.beneath = 0;
+	journal_add(&j, "", &about, "\211HDF\r\n\032\nand more", 0, id);
+	show(&j, id);
+	check_has(&j, "replaces: nothing\n");
+	check_has(&j, "content: an HDF5 file that is not complete: it is damaged: ");
+	journal_damage(&j, id, "map", "");
+	show(&j, id);
+	check_has(&j, "state: unreadable: the map has no intact record\nfile: home/run.h5\n");
+	check_has(&j, "/unreadable/");
+	journal_end(&j);
+}
+
+static void a_directory_that_is_not_private_is_refused(void **state)
+{
+	struct journal_dir j;
+	struct engine_drafts *drafts;
+	char id[JOURNAL_ID], link[128];
+	journal_begin(&j, *state);
+	assert_int_equal(engine_drafts_open(j.path, &drafts, &j.err), -ENOENT);
+	const struct draft_about a = about_file("a", 1);
+	journal_add(&j, "", &a, "1", 0, id);
+	snprintf(link, sizeof(link), "%s/link", j.b->dir);
+	assert_int_equal(symlink(j.path, link), 0);
+	assert_int_equal(engine_drafts_open(link, &drafts, &j.err), -EPERM);
+	assert_int_equal(chmod(j.path, 0750), 0);
+	assert_int_equal(engine_drafts_open(j.path, &drafts, &j.err), -EPERM);
+	assert_int_equal(chmod(j.path, 0700), 0);
+	assert_int_equal(engine_drafts_open("/dev/null", &drafts, &j.err), -ENOTDIR);
+	journal_end(&j);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bucket_setup, bucket_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(drafts_are_listed),
+		TEST(states_are_told),
+		TEST(ids_may_be_shortened),
+		TEST(a_draft_is_described),
+		TEST(a_directory_that_is_not_private_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
