@@ -4,7 +4,8 @@
  *
  *   FREE -> put_queue_add() -> made in a worker -> READY, if `puts` requests run, else SENT -> FREE
  *
- * Whoever completes a request sends the oldest slot that is READY. Invariants, under the lock:
+ * An answer may lead to another request of a slot that is SENT. Whoever completes the last request
+ * of a slot sends the oldest slot that is READY. Invariants, under the lock:
  * in_flight <= puts; active = slots that are not free; a slot is READY only while in_flight = puts
  * and the queue has no error.
  *
@@ -121,7 +122,7 @@ static void send(struct slot *s)
 {
 	struct store_request *req = s->req;
 	s->piece = (struct piece){s->body.data, s->body.len};
-	req->pieces = &s->piece;
+	req->pieces = req->op == STORE_PUT ? &s->piece : NULL;
 	req->n_pieces = req->op == STORE_PUT && s->body.len ? 1 : 0;
 	req->priority = STORE_COMMIT;
 	req->deferred = true;
@@ -151,10 +152,10 @@ static void count(const struct slot *s)
 {
 	struct put_queue *q = s->queue;
 	pthread_mutex_lock(&q->lock);
-	if (s->req->op == STORE_DELETE)
-		q->counts.deletes++;
-	else
+	if (s->put.make)
 		q->counts.puts++;
+	else
+		q->counts.deletes++;
 	q->counts.bytes += s->body.len;
 	q->counts.weight += s->put.weight;
 	pthread_mutex_unlock(&q->lock);
@@ -163,8 +164,16 @@ static void count(const struct slot *s)
 static void sent(struct store_request *req)
 {
 	struct slot *s = req->arg;
-	if (req->answer.state == STORE_UNKNOWN)
-		stop(s, false, &req->answer.err);
+	struct err err = ERR_INIT;
+	const int rc = s->put.answered ? s->put.answered(s->put.arg, req, &err)
+				       : store_failure(&req->answer, &err);
+	if (rc == PUT_AGAIN) {
+		charge(s, s->body.len + (req->op == STORE_GET ? req->max : 0));
+		send(s);
+		return;
+	}
+	if (rc)
+		stop(s, false, &err);
 	else
 		count(s);
 	struct slot *next = next_ready(s->queue);
@@ -270,6 +279,7 @@ int put_queue_add(struct put_queue *q, const struct put *p, struct err *err)
 	}
 	store_request_reset(s->req, p->make ? STORE_PUT : STORE_DELETE);
 	store_request_key(s->req, p->key);
+	s->req->cond = p->cond;
 	s->put = *p;
 	s->put.key = s->req->key;
 	charge(s, p->memory);

@@ -24,14 +24,23 @@
 #include <hsmount/err.h>
 #include <store/store.h>
 
-enum { PUT_NOTHING = 1 /* result of make(): there is nothing to put */ };
+enum {
+	PUT_NOTHING = 1, /* result of make(): there is nothing to put */
+	PUT_AGAIN = 1,	 /* result of answered(): another request follows */
+};
 
 /* An operation. put_queue_add() copies the struct and the key. */
 struct put {
 	const char *key;
+	struct store_cond cond; /* borrowed until release() */
 	/* Appends the body of a put to *body, in a worker. Returns 0, PUT_NOTHING or a negative
 	 * errno. NULL: the key is deleted. */
 	int (*make)(void *arg, struct bytes *body, struct err *err);
+	/* Judges the answer to a request. Returns 0: the operation has succeeded; a negative errno:
+	 * the queue stops; PUT_AGAIN: *req has been reset and set up for another request, which is
+	 * sent in its place: the same put with the same body, a delete, a HEAD, or a GET with a
+	 * limit. It must not block. NULL: an answer that is UNKNOWN is an error. Any thread. */
+	int (*answered)(void *arg, struct store_request *req, struct err *err);
 	/* Adds to an error what the operation is for. May be NULL. Any thread. */
 	void (*explain)(void *arg, struct err *err);
 	/* Frees arg when the operation is over, also if it was dropped. May be NULL. Any thread. */

@@ -102,6 +102,8 @@ static const char *find_fault(const struct plan_operation *op, uint64_t size)
 		return "an unknown action";
 	if (op->condition > PLAN_IF_VERSION || op->body > PLAN_FILE)
 		return "an unknown condition or body";
+	if (op->action == PLAN_DELETE && op->condition == PLAN_IF_ABSENT)
+		return "a condition that does not fit its action";
 	if ((op->action == PLAN_DELETE) != (op->body == PLAN_NO_BODY))
 		return "a body that does not fit its action";
 	if ((op->condition == PLAN_IF_VERSION) != (op->version[0] != '\0'))

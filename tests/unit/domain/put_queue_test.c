@@ -306,6 +306,88 @@ static void test_full_cache(void **state)
 	close_world(&w);
 }
 
+/* ---- answers that lead to another request ---- */
+
+struct talk {
+	struct world *w;
+	atomic_uint refused, compared, over;
+	int end; /* result of the last answer */
+};
+
+static int make_text(void *arg, struct bytes *body, struct err *err)
+{
+	return bytes_append(body, "ours", 4);
+}
+
+/* A put that is refused: looks at the object, and puts again without a condition. */
+static int judge(void *arg, struct store_request *req, struct err *err)
+{
+	struct talk *t = arg;
+	char key[STORE_KEY_MAX + 1];
+	snprintf(key, sizeof(key), "%s", req->key);
+	if (req->op == STORE_PUT && req->answer.state == STORE_UNKNOWN) {
+		assert_int_equal(req->answer.err.code, -EEXIST);
+		atomic_fetch_add(&t->refused, 1);
+		store_request_reset(req, STORE_GET);
+		req->max = 6;
+	} else if (req->op == STORE_GET) {
+		assert_memory_equal(req->answer.body.data, "theirs", 6);
+		atomic_fetch_add(&t->compared, 1);
+		store_request_reset(req, STORE_PUT);
+	} else {
+		atomic_fetch_add(&t->over, 1);
+		return t->end ? err_set(err, t->end, "judged") : 0;
+	}
+	store_request_key(req, key);
+	return PUT_AGAIN;
+}
+
+static void talk(int end)
+{
+	enum { TALKS = 50 };
+	struct world w;
+	struct put_queue_counts counts;
+	struct err err = ERR_INIT;
+	char key[32];
+	open_world(&w, 4, 8, NULL);
+	w.env.budget = budget_new(&(struct budget_limits){.bytes = 1 << 20, .option = "b"});
+	struct talk t = {.w = &w, .end = end};
+	for (unsigned int i = 0; i < TALKS; i++) {
+		snprintf(key, sizeof(key), "k%02u", i);
+		assert_int_equal(call_put(w.store, key, "theirs", 6, NULL, NULL, NULL), 0);
+	}
+	for (unsigned int i = 0; i < TALKS; i++) {
+		snprintf(key, sizeof(key), "k%02u", i);
+		const struct put put = {.key = key,
+					.cond = {.if_none_match = "*"},
+					.make = make_text,
+					.answered = judge,
+					.arg = &t,
+					.memory = 4};
+		if (put_queue_add(w.q, &put, NULL))
+			break;
+	}
+	assert_int_equal(put_queue_flush(w.q, &err), end);
+	put_queue_counts(w.q, &counts);
+	assert_int_equal(counts.puts, end ? 0 : TALKS);
+	assert_int_equal(counts.bytes, 4 * counts.puts);
+	assert_int_equal(counts.deletes, 0);
+	assert_in_range(counts.in_flight, 1, 8);
+	assert_in_range(atomic_load(&w.watch->most), 1, 8);
+	/* What has begun is finished. */
+	assert_int_equal(atomic_load(&t.refused), atomic_load(&t.over));
+	assert_int_equal(atomic_load(&t.compared), atomic_load(&t.over));
+	if (end)
+		assert_string_equal(err.msg, "judged");
+	close_world(&w);
+}
+
+static void test_answers(void **state)
+{
+	talk(0);
+	talk(-EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_cancelled),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_full_cache),
+		cmocka_unit_test(test_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -374,6 +374,8 @@ static void an_invalid_operation_is_refused(void **state)
 		{{.action = PLAN_DELETE, .body = PLAN_INLINE, .key = "k", .version = ""},
 		 "a body that does not fit its action"},
 		{{.action = PLAN_DELETE, .key = "", .version = ""}, "no key"},
+		{{.action = PLAN_DELETE, .condition = PLAN_IF_ABSENT, .key = "k", .version = ""},
+		 "a condition that does not fit its action"},
 		{{.action = PLAN_DELETE, .key = "k", .version = "v"},
 		 "a version that does not fit its condition"},
 		{{.action = PLAN_DELETE, .condition = PLAN_IF_VERSION, .key = "k", .version = ""},

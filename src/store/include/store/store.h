@@ -137,7 +137,8 @@ struct store_cond {
 	const char *if_none_match;
 	/* PUT: an earlier attempt of this request may have succeeded although its answer was lost.
 	 * If the store can tell that it did, a condition that fails only because of that attempt
-	 * counts as met. store_retry_new() sets this, callers do not. */
+	 * counts as met. store_retry_new() sets this. A caller sets it if an earlier process may
+	 * have made the same request. */
 	bool retried;
 };
 
