@@ -16,6 +16,7 @@ enum {
 	UNKNOWN = 1 << 17,
 	CHECK_SHIFT = 18,
 };
+#define IS_ENTRY (1u << 31)
 
 static const uint8_t magic[8] = {'H', 'S', 'M', 'D', 'S', 'U', 'M', 'S'};
 static const uint8_t is_final[8] = {'H', 'S', 'M', 'F', 'I', 'N', 'A', 'L'};
@@ -59,8 +60,8 @@ static uint32_t word_of(const struct sum_entry *entry)
 	return entry->length | (entry->unknown ? UNKNOWN : 0);
 }
 
-/* 14 bits. The generation and the number of the frame are part of it, so that an entry at a wrong
- * place is noticed. */
+/* The upper 13 bits of a CRC, at their place in the word. The generation and the number of the
+ * frame are part of it, so that an entry at a wrong place is noticed. */
 static uint32_t check_of(uint32_t generation, uint32_t frame, const struct sum_entry *entry)
 {
 	uint8_t bytes[16];
@@ -69,7 +70,7 @@ static uint32_t check_of(uint32_t generation, uint32_t frame, const struct sum_e
 	emit_u32(&e, frame);
 	emit_u32(&e, entry->crc);
 	emit_u32(&e, word_of(entry));
-	return checksum_crc32c(bytes, sizeof(bytes), 0) >> CHECK_SHIFT;
+	return checksum_crc32c(bytes, sizeof(bytes), 0) >> (CHECK_SHIFT + 1) << CHECK_SHIFT;
 }
 
 void sum_entry_encode(uint32_t generation, uint32_t frame, const struct sum_entry *entry,
@@ -77,9 +78,9 @@ void sum_entry_encode(uint32_t generation, uint32_t frame, const struct sum_entr
 {
 	struct emit e = emit_to(bytes, SUMS_ENTRY);
 	const bool none = !entry->unknown && !entry->length;
-	const uint32_t check = none ? 0 : check_of(generation, frame, entry);
+	const uint32_t check = none ? 0 : IS_ENTRY | check_of(generation, frame, entry);
 	emit_u32(&e, entry->crc);
-	emit_u32(&e, word_of(entry) | check << CHECK_SHIFT);
+	emit_u32(&e, word_of(entry) | check);
 }
 
 int sum_entry_decode(uint32_t generation, uint32_t frame, const uint8_t bytes[SUMS_ENTRY],

@@ -17,7 +17,8 @@
  *
  *    +0  4  CRC-32C of the first `length` bytes of the frame, as they are in the spool
  *    +4  4  bits 0 to 16: length; bit 17: the checksum is not known, and CRC and length are zero;
- *           bits 18 to 31: a check of the other bits, of the generation and of the frame's number
+ *           bits 18 to 30: a check of the bits before, of the generation and of the frame's number;
+ *           bit 31: 1, so that no changed bit makes an entry zero or of a zero an entry
  */
 #ifndef OVERLAY_SUMS_FORMAT_H
 #define OVERLAY_SUMS_FORMAT_H

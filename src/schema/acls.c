@@ -13,6 +13,7 @@
 
 #include "json.h"
 #include "object.h"
+#include "splice.h"
 
 enum {
 	ACLS_MAX = 64 << 10, /* bytes of JSON: the kernel passes no longer attributes */
@@ -95,103 +96,6 @@ int schema_acls_parse(const void *text, size_t n, struct arena *a, struct domain
 
 /* ---- editing ---- */
 
-/* A text that is a JSON object, as Jansson has found. Nevertheless no step goes beyond its end. */
-struct text {
-	const char *s;
-	size_t n, pos;
-};
-
-static char at(const struct text *t)
-{
-	return t->pos < t->n ? t->s[t->pos] : '\0';
-}
-
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static void skip_space(struct text *t)
-{
-	while (is_space(at(t)))
-		t->pos++;
-}
-
-/* Moves past white space, and past c if that follows. */
-static bool skip(struct text *t, char c)
-{
-	skip_space(t);
-	if (at(t) != c)
-		return false;
-	t->pos++;
-	return true;
-}
-
-/* Behind an opening quote: moves past the closing one. */
-static void skip_string(struct text *t)
-{
-	for (; t->pos < t->n && t->s[t->pos] != '"'; t->pos++)
-		t->pos += t->s[t->pos] == '\\';
-	t->pos++;
-}
-
-/* Moves to the end of a value. */
-static void skip_value(struct text *t)
-{
-	for (unsigned int depth = 0; t->pos < t->n; t->pos++) {
-		const char c = t->s[t->pos];
-		if (c == '"') {
-			t->pos++;
-			skip_string(t);
-			t->pos--;
-		} else if (c == '{' || c == '[') {
-			depth++;
-		} else if (depth == 0 && (c == ',' || c == '}')) {
-			return;
-		} else if (c == '}' || c == ']') {
-			depth--;
-		}
-	}
-}
-
-/* Where the new list goes: it replaces the bytes [start, end). */
-struct gap {
-	size_t start, end;
-	const char *before; /* what separates it from what is in front of it */
-};
-
-/* If the member occurs twice, the last one counts. */
-static bool find_acls(struct text *t, struct gap *gap)
-{
-	static const char key[] = "acls";
-	bool found = false;
-	if (!skip(t, '{'))
-		return false;
-	*gap = (struct gap){t->pos, t->pos, "\"acls\": "};
-	while (skip(t, '"')) {
-		const size_t name = t->pos;
-		skip_string(t);
-		const bool is_acls = t->pos - 1 - name == sizeof(key) - 1 && t->pos <= t->n &&
-				     memcmp(t->s + name, key, sizeof(key) - 1) == 0;
-		if (!skip(t, ':'))
-			return false;
-		skip_space(t);
-		const size_t start = t->pos;
-		skip_value(t);
-		size_t end = t->pos;
-		while (end > start && is_space(t->s[end - 1]))
-			end--;
-		if (is_acls)
-			*gap = (struct gap){start, end, ""};
-		else if (!found)
-			*gap = (struct gap){end, end, ", \"acls\": "};
-		found |= is_acls;
-		if (!skip(t, ','))
-			break;
-	}
-	return skip(t, '}') && t->pos <= t->n;
-}
-
 static bool same_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
@@ -224,36 +128,38 @@ static int check(struct arena *a, const struct domain_info *old, const struct do
 		       : err_set(err, -EIO, "the document has an unusual form");
 }
 
-static int edit(struct arena *a, struct text *t, const struct domain_info *acls, struct bytes *out,
-		struct err *err)
+static int edit(struct arena *a, struct splice *s, const struct domain_info *acls,
+		struct bytes *out, struct err *err)
 {
 	struct domain_info old;
-	struct gap gap;
-	struct writer w = {.out = out};
+	struct splice_object doc;
 	const size_t start = out->len;
-	int rc = schema_domain_parse(a, t->s, t->n, &old, err);
+	int rc = schema_domain_parse(a, s->text, s->n, &old, err);
+	if (!rc)
+		rc = splice_scan(s->text, s->n, 0, a, &doc, err);
 	if (rc)
 		return rc;
-	if (!find_acls(t, &gap))
-		return err_set(err, -EIO, "the document has an unusual form");
-	rc = bytes_append(out, t->s, gap.start);
-	if (!rc)
-		rc = bytes_append(out, gap.before, strlen(gap.before));
-	schema_emit_acls(&w, acls);
-	if (!rc && !w.bad)
-		rc = bytes_append(out, t->s + gap.end, t->n - gap.end);
-	if (rc || w.bad)
-		return err_set(err, -ENOMEM, "out of memory");
-	return check(a, &old, acls, out->data + start, out->len - start, err);
+	/* If the member occurs twice, the last one counts. */
+	const struct splice_member *member = splice_find(&doc, "acls", NULL);
+	splice_begin(s, !member && doc.n > 0);
+	if (!member)
+		write_key(&s->w, "acls");
+	schema_emit_acls(&s->w, acls);
+	splice_commit(s, member ? member->value : splice_end(&doc),
+		      member ? member->end : splice_end(&doc));
+	rc = splice_apply(s, out, err);
+	return rc ? rc : check(a, &old, acls, out->data + start, out->len - start, err);
 }
 
 int schema_acls_edit(const void *text, size_t n, const struct domain_info *acls, struct bytes *out,
 		     struct err *err)
 {
-	struct text t = {.s = text, .n = n};
+	struct splice s;
 	const size_t start = out->len;
 	struct arena *a = arena_new(EDIT_ARENA);
-	const int rc = a ? edit(a, &t, acls, out, err) : err_set(err, -ENOMEM, "out of memory");
+	splice_init(&s, text, n);
+	const int rc = a ? edit(a, &s, acls, out, err) : err_set(err, -ENOMEM, "out of memory");
+	splice_release(&s);
 	arena_free(a);
 	if (rc)
 		out->len = start;

@@ -15,6 +15,16 @@
 
 enum { CARRIER_ARENA = 64 << 20 /* memory for the carriers of one document, bytes */ };
 
+/* When a link or attribute was created. */
+static void put_created(struct schema_emit *e, int64_t ns)
+{
+	write_key(&e->w, "created");
+	if (e->created)
+		write_json(&e->w, e->created->data, e->created->n);
+	else
+		write_time(&e->w, ns);
+}
+
 /* ---- links ---- */
 
 static bool is_utf8(const char *text)
@@ -42,7 +52,7 @@ static void put_link_bytes(struct writer *w, const struct link *l)
 	write_close(w, '}');
 }
 
-static int put_link(struct schema_emit *e, const struct link *l)
+int schema_emit_link(struct schema_emit *e, const struct link *l)
 {
 	struct writer *w = &e->w;
 	const struct object *target;
@@ -70,8 +80,7 @@ static int put_link(struct schema_emit *e, const struct link *l)
 		return err_set(e->err, -EOPNOTSUPP, "link \"%.200s\": a user-defined link",
 			       l->name);
 	}
-	write_key(w, "created");
-	write_time(w, l->created_ns);
+	put_created(e, l->created_ns);
 	put_link_bytes(w, l);
 	write_close(w, '}');
 	return 0;
@@ -83,7 +92,7 @@ static int put_links(struct schema_emit *e, const struct object *o)
 	write_key(&e->w, "links");
 	write_open(&e->w, '{');
 	for (uint32_t i = 0; !rc && i < o->group.nlinks; i++)
-		rc = put_link(e, &o->group.links[i]);
+		rc = schema_emit_link(e, &o->group.links[i]);
 	write_close(&e->w, '}');
 	return rc;
 }
@@ -98,7 +107,7 @@ static bool is_scale_text(const struct attribute *a)
 	       a->type->cls == DTYPE_STRING && a->type->string.pad == DTYPE_PAD_NULLPAD;
 }
 
-static int put_attribute(struct schema_emit *e, const struct attribute *a)
+int schema_emit_attribute(struct schema_emit *e, const struct attribute *a)
 {
 	struct writer *w = &e->w;
 	struct carrier carrier;
@@ -111,8 +120,7 @@ static int put_attribute(struct schema_emit *e, const struct attribute *a)
 		schema_emit_space(e, &a->space);
 		rc = schema_emit_value(e, &carrier, a);
 	}
-	write_key(w, "created");
-	write_time(w, a->created_ns);
+	put_created(e, a->created_ns);
 	write_close(w, '}');
 	return rc ? err_wrap(e->err, rc, "attribute \"%.200s\"", a->name) : 0;
 }
@@ -123,7 +131,7 @@ static int put_attributes(struct schema_emit *e, const struct object *o)
 	write_key(&e->w, "attributes");
 	write_open(&e->w, '{');
 	for (uint32_t i = 0; !rc && i < o->nattrs; i++)
-		rc = put_attribute(e, &o->attrs[i]);
+		rc = schema_emit_attribute(e, &o->attrs[i]);
 	write_close(&e->w, '}');
 	return rc;
 }

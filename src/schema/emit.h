@@ -35,6 +35,9 @@ struct schema_emit {
 	const struct tree *tree;
 	struct arena *arena; /* for carriers; released after the document */
 	struct writer w;
+	/* Members of a document that is edited: the JSON text of `created` of the next link or
+	 * attribute. NULL: its time. */
+	const struct piece *created;
 	bool exact;	/* write the exact type also if it is that of the service */
 	uint64_t lists; /* bytes of the values that have been written as lists */
 	struct err *err;
@@ -63,7 +66,10 @@ int schema_emit_dataset(struct schema_emit *e, const struct object *o);
 /* The members of "shape". */
 void schema_emit_space(struct schema_emit *e, const struct dspace *s);
 
-/* emit.c: appends a document. -EOPNOTSUPP: the object holds something that refusals() reports. */
+/* emit.c: a member of "links" or "attributes". */
+int schema_emit_link(struct schema_emit *e, const struct link *l);
+int schema_emit_attribute(struct schema_emit *e, const struct attribute *a);
+/* Appends a document. -EOPNOTSUPP: the object holds something that refusals() reports. */
 int schema_emit_object(const struct tree *t, uint32_t number, struct bytes *out, struct err *err);
 int schema_emit_domain(const struct domain_info *info, struct bytes *out, struct err *err);
 /* The value of the member "acls" of a domain's document. */
@@ -80,6 +86,13 @@ int schema_import_parse(const void *text, size_t n, struct arena *a, struct sche
 
 /* refusals.c */
 int schema_refusals(const struct tree *t, schema_refusal_fn fn, void *ctx);
+/* The same table for a single part of an object. *why: NULL, or what cannot be held. -ENOMEM. */
+int schema_refused_attribute(struct arena *arena, const struct attribute *a, const char **why);
+/* NULL, or why a link or a shape cannot be held; why the values or links of an object do not fit
+ * into a document. */
+const char *schema_refused_link(const struct link *l);
+const char *schema_refused_shape(const struct dspace *s);
+const char *schema_refused_object(const struct object *o);
 
 /* stream.c: appends the bytes in which the service stores the n elements of a value, and adds the
  * strings without a value to *unset. -EIO: a slot is damaged; -EFBIG. */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "edit.h"
 #include "hsds2.h"
 #include "hsds_load.h"
 #include "object.h"
@@ -44,5 +45,6 @@ const struct schema_ops hsds1_ops = {
 	.chunk_prefix = hsds1_chunk_prefix,
 	.chunk_of_key = hsds1_chunk_of_key,
 	.chunk_text = hsds1_chunk_text,
+	.edit_object = schema_edit_object,
 	.import_key = hsds2_import_key,
 };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "edit.h"
 #include "emit.h"
 #include "hsds1.h"
 #include "hsds_load.h"
@@ -79,6 +80,8 @@ const struct schema_ops hsds2_ops = {
 	.locate = hsds2_locate,
 	.chunk_prefix = hsds2_chunk_prefix,
 	.chunk_of_key = hsds2_chunk_of_key,
+	.edit_object = schema_edit_object,
+	.adopt_new = hsds2_adopt_new,
 	.refusals = schema_refusals,
 	.adopt = hsds2_adopt,
 	.emit_object = schema_emit_object,

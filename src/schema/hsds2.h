@@ -76,6 +76,8 @@ void hsds2_loader_free(struct schema_loader *l);
 /* ---- hsds2_new.c: the ops of new domains ---- */
 
 int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
+int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
+		    struct err *err);
 /* These also return -EINVAL: the object has no id, or no such chunk. */
 int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
 int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,

@@ -5,12 +5,13 @@
  * The first 16 digits of all ids are the 64 bits of the domain. The root group has its other 16
  * digits from them. Those of another object are a function of its number, with the domain as seed,
  * that maps no two numbers to the same value. So an import that is started again finds the keys of
- * the first attempt. Pure.
+ * the first attempt. New objects of an existing domain have their digits from a seed instead. Pure.
  */
 #include "hsds2.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <base/checksum.h>
@@ -33,25 +34,29 @@ static uint64_t root_digits(uint64_t domain)
 	return domain ^ UINT64_C(0x8888888888888888); /* each digit plus 8, modulo 16 */
 }
 
-static struct schema_id id_of(uint64_t domain, enum object_kind kind, uint32_t number)
+static struct schema_id id_with(uint64_t domain, enum object_kind kind, uint64_t digits)
 {
 	struct schema_id id = {.kind = kind};
-	const uint64_t seed = mix(domain);
-	uint64_t digits = number ? mix(seed + number) : root_digits(domain);
-	/* Numbers have 32 bits, so this value belongs to no other object. */
-	if (number && digits == root_digits(domain))
-		digits = mix(seed + (UINT64_C(1) << 32));
 	number_put_int(id.b, 8, true, domain);
 	number_put_int(id.b + 8, 8, true, digits);
 	return id;
 }
 
-static int give_id(struct tree *t, uint64_t domain, uint32_t number, struct err *err)
+static struct schema_id id_of(uint64_t domain, enum object_kind kind, uint32_t number)
+{
+	const uint64_t seed = mix(domain);
+	uint64_t digits = number ? mix(seed + number) : root_digits(domain);
+	/* Numbers have 32 bits, so this value belongs to no other object. */
+	if (number && digits == root_digits(domain))
+		digits = mix(seed + (UINT64_C(1) << 32));
+	return id_with(domain, kind, digits);
+}
+
+static int set_id(struct tree *t, uint32_t number, const struct schema_id *id, struct err *err)
 {
 	struct object *o = tree_edit(t, number);
-	const struct schema_id id = id_of(domain, o->kind, number);
 	char text[SCHEMA_ID_MAX];
-	schema_id_format(&id, text);
+	schema_id_format(id, text);
 	o->id = arena_strndup(tree_arena(t), text, strlen(text));
 	if (!o->id)
 		return err_set(err, -ENOMEM, "out of memory: ids");
@@ -60,10 +65,16 @@ static int give_id(struct tree *t, uint64_t domain, uint32_t number, struct err 
 	struct hsds2_locator *loc = arena_alloc(tree_arena(t), sizeof(*loc));
 	if (!loc)
 		return err_set(err, -ENOMEM, "out of memory: ids");
-	loc->id = id;
+	loc->id = *id;
 	loc->partition_count = 1;
 	o->dataset.locator = loc;
 	return 0;
+}
+
+static int give_id(struct tree *t, uint64_t domain, uint32_t number, struct err *err)
+{
+	const struct schema_id id = id_of(domain, tree_object(t, number)->o.kind, number);
+	return set_id(t, number, &id, err);
 }
 
 /* ---- times ---- */
@@ -106,6 +117,76 @@ int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err
 		if (!rc)
 			give_times(tree_edit(t, i), now_ns);
 	}
+	return rc;
+}
+
+/* ---- new objects of an existing domain ---- */
+
+/* The digits of the ids that a tree has, sorted. */
+struct taken {
+	uint64_t *digits;
+	size_t n;
+};
+
+static int compare_digits(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static bool is_taken(const struct taken *taken, uint64_t digits)
+{
+	return taken->n > 0 &&
+	       bsearch(&digits, taken->digits, taken->n, sizeof(digits), compare_digits);
+}
+
+static int list_taken(const struct tree *t, struct taken *out, struct err *err)
+{
+	struct schema_id id;
+	*out = (struct taken){.digits = calloc(tree_numbers(t) + 1, sizeof(*out->digits))};
+	if (!out->digits)
+		return err_set(err, -ENOMEM, "out of memory: ids");
+	for (uint32_t i = 0; i < tree_numbers(t); i++) {
+		const char *text = tree_object(t, i)->o.id;
+		if (text && schema_id_parse(text, strlen(text), &id))
+			out->digits[out->n++] = number_get_int(id.b + 8, 8, true);
+	}
+	qsort(out->digits, out->n, sizeof(*out->digits), compare_digits);
+	return 0;
+}
+
+/* The numbers of a seed have digits of their own, as mix() is a bijection. If an object has them
+ * already, a number that no object can have is used instead, each 2^32 after the one before. */
+static struct schema_id new_id(const struct taken *taken, uint64_t domain, uint64_t seed,
+			       enum object_kind kind, uint32_t number)
+{
+	const uint64_t start = mix(seed ^ mix(domain));
+	uint64_t counter = number, digits = mix(start + counter);
+	while (digits == root_digits(domain) || is_taken(taken, digits)) {
+		counter += UINT64_C(1) << 32;
+		digits = mix(start + counter);
+	}
+	return id_with(domain, kind, digits);
+}
+
+int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns, struct err *err)
+{
+	const char *root = tree_numbers(t) ? tree_object(t, 0)->o.id : NULL;
+	struct taken taken;
+	uint64_t known;
+	if (!root || hsds2_domain_of_root(root, &known, err) || known != domain)
+		return err_set(err, -EINVAL, "the root group is not that of the domain");
+	int rc = list_taken(t, &taken, err);
+	for (uint32_t i = 0; !rc && i < tree_numbers(t); i++) {
+		const struct tree_object *o = tree_object(t, i);
+		if (o->broken || o->o.id)
+			continue;
+		const struct schema_id id = new_id(&taken, domain, seed, o->o.kind, i);
+		rc = set_id(t, i, &id, err);
+		if (!rc)
+			give_times(tree_edit(t, i), now_ns);
+	}
+	free(taken.digits);
 	return rc;
 }
 

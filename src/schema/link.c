@@ -53,6 +53,17 @@ static int take_bytes(struct schema_ctx *ctx, const json_t *v, const char *membe
 	return *out ? 0 : err_errno(err, -ENOMEM, "link");
 }
 
+int schema_link_name(struct schema_ctx *ctx, const char *key, const json_t *v, const char **out,
+		     bool *utf8, struct err *err)
+{
+	int rc = schema_ctx_name(ctx, key, strlen(key), out, utf8, err);
+	if (!rc)
+		rc = take_bytes(ctx, v, "name", out, err);
+	if (!rc)
+		*utf8 = utf8_valid(*out, strlen(*out));
+	return rc;
+}
+
 static int parse_path(struct schema_ctx *ctx, const json_t *v, const char *member, const char **out,
 		      struct err *err)
 {
@@ -142,11 +153,7 @@ int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, st
 		struct link *l = &o->group.links[o->group.nlinks];
 		struct err why = ERR_INIT;
 		*l = (struct link){0};
-		int rc = schema_ctx_name(ctx, key, strlen(key), &l->name, &l->utf8, &why);
-		if (!rc)
-			rc = take_bytes(ctx, v, "name", &l->name, &why);
-		if (!rc)
-			l->utf8 = utf8_valid(l->name, strlen(l->name));
+		int rc = schema_link_name(ctx, key, v, &l->name, &l->utf8, &why);
 		if (!rc)
 			rc = parse_link(ctx, v, l, &why);
 		if (rc == -ENOMEM) {

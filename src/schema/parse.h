@@ -99,6 +99,9 @@ int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, con
  */
 int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
 int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
+/* The name of the link that a member of "links" describes. */
+int schema_link_name(struct schema_ctx *ctx, const char *key, const json_t *v, const char **out,
+		     bool *utf8, struct err *err);
 int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeline *out,
 		    struct err *err);
 /* served.c. filters: those of the service. -ENOMEM. */

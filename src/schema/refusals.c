@@ -181,6 +181,8 @@ static bool is_bad_path(const struct link *l)
 
 /* ---- the table ---- */
 
+static const char large_dims[] = "a dimension of 2^63 or more";
+
 /* One of the functions is set, and says whether the rule applies. Types have a rule of their own:
  * schema_carrier() finds a reason. */
 static const struct {
@@ -196,13 +198,13 @@ static const struct {
 	{"raw data in another HDF5 file", .dataset = is_elsewhere},
 	{"a filter without a decoder", .dataset = has_unknown_filter},
 	{"chunks of more than 256 MiB", .dataset = has_large_chunks},
-	{"a dimension of 2^63 or more", .dataset = has_large_dims},
+	{large_dims, .dataset = has_large_dims},
 	{"a chunk grid of another rank than the dataspace", .dataset = has_other_grid},
 	{"attribute values of more than 96 MiB", .object = has_large_values},
 	{"more links than fit into a document", .object = has_many_links},
 	{"an attribute name with \"/\"", .attribute = has_slash},
 	{"an attribute name that is empty, too long or not UTF-8", .attribute = is_unnamed},
-	{"a dimension of 2^63 or more", .attribute = has_large_shape},
+	{large_dims, .attribute = has_large_shape},
 	{"a user-defined link", .link = is_user_link},
 	{"a link name that is empty, \".\", too long or contains \"/\"", .link = is_bad_link},
 	{"a link with an empty or too long path", .link = is_bad_path},
@@ -226,32 +228,55 @@ static int tell(const struct report *r, const char *attribute, const char *link,
 }
 
 /* Why a type has no carrier; NULL: it has one. -ENOMEM. */
-static int type_why(const struct report *r, const struct dtype *t, const char **why)
+static int type_why(struct arena *a, const struct dtype *t, const char **why)
 {
 	struct carrier carrier;
-	int rc = schema_carrier(r->arena, t, &carrier, why, NULL);
+	int rc = schema_carrier(a, t, &carrier, why, NULL);
 	if (rc == -E2BIG)
 		*why = "a type with too many parts";
 	return rc == -E2BIG ? 0 : rc;
 }
 
+int schema_refused_attribute(struct arena *arena, const struct attribute *a, const char **why)
+{
+	*why = NULL;
+	for (size_t i = 0; i < NRULES && !*why; i++)
+		if (rules[i].attribute && rules[i].attribute(a))
+			*why = rules[i].why;
+	return *why ? 0 : type_why(arena, a->type, why);
+}
+
+const char *schema_refused_link(const struct link *l)
+{
+	for (size_t i = 0; i < NRULES; i++)
+		if (rules[i].link && rules[i].link(l))
+			return rules[i].why;
+	return NULL;
+}
+
+const char *schema_refused_shape(const struct dspace *s)
+{
+	return has_large_space(s) ? large_dims : NULL;
+}
+
+const char *schema_refused_object(const struct object *o)
+{
+	for (size_t i = 0; i < NRULES; i++)
+		if (rules[i].object && rules[i].object(o))
+			return rules[i].why;
+	return NULL;
+}
+
 static int check_attribute(const struct report *r, const struct attribute *a)
 {
-	const char *why = NULL;
-	for (size_t i = 0; i < NRULES && !why; i++)
-		if (rules[i].attribute && rules[i].attribute(a))
-			why = rules[i].why;
-	int rc = why ? 0 : type_why(r, a->type, &why);
+	const char *why;
+	int rc = schema_refused_attribute(r->arena, a, &why);
 	return rc ? rc : tell(r, a->name, NULL, why);
 }
 
 static int check_link(const struct report *r, const struct link *l)
 {
-	const char *why = NULL;
-	for (size_t i = 0; i < NRULES && !why; i++)
-		if (rules[i].link && rules[i].link(l))
-			why = rules[i].why;
-	return tell(r, NULL, l->name, why);
+	return tell(r, NULL, l->name, schema_refused_link(l));
 }
 
 static int check_object(const struct report *r, const struct object *o)
@@ -262,11 +287,12 @@ static int check_object(const struct report *r, const struct object *o)
 	const char *why = NULL;
 	int rc = 0;
 	for (size_t i = 0; i < NRULES && !why; i++)
-		if ((rules[i].object && rules[i].object(o)) ||
-		    (rules[i].dataset && o->kind == OBJECT_DATASET && rules[i].dataset(o)))
+		if (rules[i].dataset && o->kind == OBJECT_DATASET && rules[i].dataset(o))
 			why = rules[i].why;
+	if (!why)
+		why = schema_refused_object(o);
 	if (t && !why)
-		rc = type_why(r, t, &why);
+		rc = type_why(r->arena, t, &why);
 	if (!rc)
 		rc = tell(r, NULL, NULL, why);
 	for (uint32_t i = 0; !rc && i < o->nattrs; i++)

@@ -24,11 +24,15 @@ static void separate(struct writer *w)
 	w->behind = true;
 }
 
-/* A value that is written as it is. */
-static void put_literal(struct writer *w, const char *s)
+void write_json(struct writer *w, const char *text, size_t n)
 {
 	separate(w);
-	put(w, s, strlen(s));
+	put(w, text, n);
+}
+
+static void put_literal(struct writer *w, const char *s)
+{
+	write_json(w, s, strlen(s));
 }
 
 void write_open(struct writer *w, char bracket)

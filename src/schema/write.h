@@ -39,6 +39,8 @@ void write_bool(struct writer *w, bool v);
 void write_null(struct writer *w);
 /* Nanoseconds since the epoch, which are written as seconds with six digits after the point. */
 void write_time(struct writer *w, int64_t ns);
+/* A value whose JSON text of n bytes is known. */
+void write_json(struct writer *w, const char *text, size_t n);
 /* Text that is the base64 form of bytes. */
 void write_base64(struct writer *w, const void *bytes, size_t n);
 

@@ -57,8 +57,8 @@ static void mend_entry(uint8_t bytes[SUMS_ENTRY], uint32_t generation, uint32_t 
 	store(all + 4, frame);
 	memcpy(all + 8, bytes, 4);
 	store(all + 12, word);
-	const uint32_t check = checksum_crc32c(all, sizeof(all), 0) >> CHECK_SHIFT;
-	store(bytes + 4, word | check << CHECK_SHIFT);
+	const uint32_t check = checksum_crc32c(all, sizeof(all), 0) >> (CHECK_SHIFT + 1);
+	store(bytes + 4, word | check << CHECK_SHIFT | 1u << 31);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -115,12 +115,29 @@ static void each_bit_counts(void **state)
 	}
 }
 
+/* A frame without an entry: no changed bit makes one, whatever the generation. */
+static void no_entry(void **state)
+{
+	for (uint32_t generation = 0; generation < 20000; generation++) {
+		uint8_t bytes[SUMS_ENTRY] = {0};
+		struct sum_entry e;
+		assert_int_equal(sum_entry_decode(generation, 0, bytes, &e), 0);
+		assert_true(!e.length && !e.unknown);
+		for (unsigned int bit = 0; bit < 8 * SUMS_ENTRY; bit++) {
+			bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			assert_int_equal(sum_entry_decode(generation, 0, bytes, &e), -EBADMSG);
+			bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headers),
 		cmocka_unit_test(entries),
 		cmocka_unit_test(each_bit_counts),
+		cmocka_unit_test(no_entry),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

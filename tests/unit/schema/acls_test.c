@@ -112,9 +112,8 @@ static void edits_the_list_alone(void **state)
 		/* If a member occurs twice, the last one counts. */
 		{"{\"acls\": {}, \"acls\": null, \"n\": 99999999999999999999}",
 		 "{\"acls\": {}, \"acls\": " NEW ", \"n\": 99999999999999999999}"},
-		{"{\"\\u0061cls\": {}, \"x\": 1}",
-		 "{\"\\u0061cls\": {}, \"x\": 1, \"acls\": " NEW "}"},
-		{"{\"acls\": {}, \"\\u0061cls\": {}}", NULL},
+		{"{\"\\u0061cls\": {}, \"x\": 1}", "{\"\\u0061cls\": " NEW ", \"x\": 1}"},
+		{"{\"acls\": {}, \"\\u0061cls\": {}}", "{\"acls\": {}, \"\\u0061cls\": " NEW "}"},
 		{"{\"acls\": {}", NULL},
 		{"[]", NULL},
 		{"", NULL},

@@ -180,6 +180,75 @@ static void import_keys_are_hidden(void **state)
 	assert_int_equal(ops()->import_key("home/a.h5", b, 10), -ENAMETOOLONG);
 }
 
+/* Half of the objects keep their ids, which adopt() has given. */
+static void new_objects_get_ids_of_their_own(void **state)
+{
+	enum { N = 20000 };
+	struct tree *a = tree_of(N, OBJECT_DATASET), *b = tree_of(N, OBJECT_DATASET),
+		    *c = tree_of(N, OBJECT_DATASET);
+	struct tree *const trees[] = {a, b, c};
+	const char **ids = calloc((size_t)3 * N, sizeof(*ids));
+	size_t n = 0;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ops()->adopt(trees[i], DOMAIN, NOW, NULL), 0);
+		for (uint32_t k = N / 2; k < N; k++) {
+			tree_edit(trees[i], k)->id = NULL;
+			tree_edit(trees[i], k)->dataset.locator = NULL;
+			tree_edit(trees[i], k)->created_ns = 0;
+			tree_edit(trees[i], k)->modified_ns = 0;
+		}
+		const char *kept = tree_object(trees[i], 7)->o.id;
+		assert_int_equal(
+			ops()->adopt_new(trees[i], DOMAIN, i == 2 ? 1 : DOMAIN, NOW + 5, NULL), 0);
+		assert_ptr_equal(kept, tree_object(trees[i], 7)->o.id);
+		for (uint32_t k = 0; k < N; k++)
+			if (i == 0 || (i == 2 && k >= N / 2))
+				ids[n++] = tree_object(trees[i], k)->o.id;
+	}
+	for (uint32_t k = 0; k < N; k++) {
+		const struct object *o = &tree_object(a, k)->o;
+		const struct schema_id id = test_id(o->id);
+		assert_string_equal(o->id, tree_object(b, k)->o.id);
+		assert_memory_equal(id.b, "\x01\x23\x45\x67\x89\xab\xcd\xef", 8);
+		assert_int_equal(o->created_ns, k < N / 2 ? NOW : NOW + 5);
+		if (k == 0)
+			continue;
+		const struct hsds2_locator *loc = o->dataset.locator;
+		assert_true(schema_id_equal(&loc->id, &id));
+		assert_int_equal(loc->partition_count, 1);
+	}
+	qsort(ids, n, sizeof(*ids), compare_ids);
+	for (size_t i = 1; i < n; i++)
+		assert_string_not_equal(ids[i - 1], ids[i]);
+	free(ids);
+	for (int i = 0; i < 3; i++)
+		tree_free(trees[i]);
+}
+
+/* If an object has the id that a new one would get, the new one gets another. */
+static void taken_ids_are_not_given_again(void **state)
+{
+	struct tree *a = tree_of(3, OBJECT_GROUP), *b = tree_of(3, OBJECT_GROUP);
+	tree_edit(a, 0)->id = tree_edit(b, 0)->id = "g-01234567-89abcdef-89ab-cdef01-234567";
+	assert_int_equal(ops()->adopt_new(a, DOMAIN, 9, NOW, NULL), 0);
+	tree_edit(b, 1)->id = tree_object(a, 2)->o.id;
+	assert_int_equal(ops()->adopt_new(b, DOMAIN, 9, NOW, NULL), 0);
+	assert_ptr_equal(tree_object(b, 1)->o.id, tree_object(a, 2)->o.id);
+	assert_string_not_equal(tree_object(b, 2)->o.id, tree_object(a, 2)->o.id);
+	tree_free(a);
+	tree_free(b);
+}
+
+static void new_objects_need_the_root_of_the_domain(void **state)
+{
+	struct tree *t = tree_of(2, OBJECT_GROUP);
+	assert_int_equal(ops()->adopt_new(t, DOMAIN, 1, NOW, NULL), -EINVAL);
+	tree_edit(t, 0)->id = "g-01234567-89abcdef-89ab-cdef01-234567";
+	assert_int_equal(ops()->adopt_new(t, DOMAIN + 1, 1, NOW, NULL), -EINVAL);
+	assert_null(tree_object(t, 1)->o.id);
+	tree_free(t);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -188,6 +257,9 @@ int main(void)
 		cmocka_unit_test(times_stay_distinct_in_json),
 		cmocka_unit_test(keys_are_those_of_the_loader),
 		cmocka_unit_test(an_object_without_id_has_no_key),
+		cmocka_unit_test(new_objects_get_ids_of_their_own),
+		cmocka_unit_test(taken_ids_are_not_given_again),
+		cmocka_unit_test(new_objects_need_the_root_of_the_domain),
 		cmocka_unit_test(the_root_tells_the_domain),
 		cmocka_unit_test(import_keys_are_hidden),
 	};

@@ -35,6 +35,7 @@ enum {
 	SCHEMA_JSON_DEPTH = 128,
 };
 
+struct object_change;
 struct schema_ops;
 
 /* ---- requests and answers ---- */
@@ -230,6 +231,13 @@ struct schema_import {
 	const char *life;   /* store_life() when the import began; NULL: "" */
 };
 
+/* How the document of an object changes. */
+struct schema_edit {
+	const struct tree *before, *after;  /* the objects of `after` have ids */
+	const struct object_change *change; /* of this object: data/tree_change.h */
+	int64_t now_ns; /* lastModified, and when new links and attributes were made */
+};
+
 struct schema_ops {
 	const char *name; /* "hsds2" */
 	bool (*is_document)(const char *key);
@@ -295,6 +303,27 @@ struct schema_ops {
 	 * of a chunk of this dataset; -ENOMEM. NULL: the schema has no such chunks. */
 	int (*chunk_text)(const struct schema_space *s, const struct object *o, const void *text,
 			  size_t n, uint64_t size, struct bytes *out, struct err *err);
+
+	/* ---- changes of an existing domain ---- */
+
+	/* Appends the document of an object with the members of the change replaced, inserted or
+	 * removed, and lastModified. All other bytes stay as they are: unknown members, forms of
+	 * numbers, the order, attributes that have not changed. A replaced or renamed link or
+	 * attribute keeps its `created`, and new ones follow all others, in the order of `after`.
+	 * If the change says "reordered", the times become those of the order of `after`. The
+	 * result is parsed and compared before it is returned. -EIO: the document is damaged, or
+	 * has a form that cannot be edited safely, with the member; -EOPNOTSUPP: a domain cannot
+	 * hold something, with its name; -ENOMEM. */
+	int (*edit_object)(const void *text, size_t n, const struct schema_edit *edit,
+			   struct bytes *out, struct err *err);
+	/* Gives ids to the objects of a tree that have none (id NULL), as objects of an existing
+	 * domain, with a locator for datasets, and the times that adopt() gives. The other objects
+	 * stay as they are; the first one, the root group, must have its id. domain: see adopt().
+	 * seed: the same seed gives the same ids, different seeds give different ones, and none is
+	 * that of another object of the tree. -EINVAL: the root group is not that of the domain;
+	 * -ENOMEM. NULL: the schema makes no new objects. */
+	int (*adopt_new)(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
+			 struct err *err);
 
 	/* ---- new domains: from a tree that was not loaded by a loader ----
 	 *

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compares a document that was edited with what it should be. What has changed is parsed and
+ * compared with the tree. Everything else must be the same JSON as before, and be parsed in the
+ * same way. Pure.
+ */
+#include "edit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <data/tree_diff.h>
+
+/* ---- parts ---- */
+
+/* Parts that stay, whose numbers are the same in both documents. */
+static bool is_kept(const struct edit *e, const struct edit_parts *p, const struct edit_part *part,
+		    const struct object *now, uint32_t i)
+{
+	if (p->links) {
+		const struct link *a = &e->old.o.group.links[part->old];
+		const struct link *b = &now->group.links[i];
+		return a->cls == b->cls && a->target == b->target &&
+		       edit_same_text(a->path, b->path) && edit_same_text(a->domain, b->domain);
+	}
+	const struct attribute *a = &e->old.o.attrs[part->old], *b = &now->attrs[i];
+	return dtype_equal(a->type, b->type) && a->committed == b->committed &&
+	       edit_same_space(&a->space, &b->space) &&
+	       elems_diff(a->type, a->space.nelems, &a->value, &b->value, NULL) == a->space.nelems;
+}
+
+static int is_right(struct edit *e, const struct edit_parts *p, const struct edit_part *part,
+		    const struct object *now, uint32_t i, bool *right)
+{
+	if (!part->change) {
+		*right = is_kept(e, p, part, now, i);
+		return 0;
+	}
+	if (!p->links)
+		return edit_same_attribute(e, &now->attrs[i], &e->after->attrs[part->change->after],
+					   right);
+	const struct link l = edit_link(e, part);
+	*right = edit_same_link(e, &now->group.links[i], &l);
+	return 0;
+}
+
+/* ---- all parts ---- */
+
+/* A name of a part and where it is. */
+struct named {
+	const char *name;
+	const struct edit_part *part;
+	uint32_t index;
+};
+
+static int compare_named(const void *a, const void *b)
+{
+	return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+static int differs(const struct edit *e, const char *member)
+{
+	return err_set(e->err, -EIO, "%s: the document has an unusual form", member);
+}
+
+/* Whether the new document is expected to have this part, as far as it can be parsed. */
+static bool is_expected(const struct edit_part *part)
+{
+	return !part->gone && (part->change || part->old != UINT32_MAX);
+}
+
+/* What the new document is expected to have, by name. */
+static struct named *list_expected(const struct edit *e, const struct edit_parts *p, size_t *n)
+{
+	struct named *all = arena_array(e->arena, p->n + p->nadded + 1, sizeof(*all));
+	*n = 0;
+	for (size_t i = 0; all && i < p->n + p->nadded; i++) {
+		const struct edit_part *part = i < p->n ? &p->parts[i] : &p->added[i - p->n];
+		if (is_expected(part))
+			all[(*n)++] = (struct named){edit_part_name(e, p, part), part, 0};
+	}
+	if (all && *n > 1)
+		qsort(all, *n, sizeof(*all), compare_named);
+	return all;
+}
+
+static struct named *list_found(const struct edit *e, const struct edit_parts *p,
+				const struct object *now, size_t *n)
+{
+	*n = p->links ? now->group.nlinks : now->nattrs;
+	struct named *all = arena_array(e->arena, *n + 1, sizeof(*all));
+	for (uint32_t i = 0; all && i < *n; i++)
+		all[i] = (struct named){edit_name_in(now, p->links, i), NULL, i};
+	if (all && *n > 1)
+		qsort(all, *n, sizeof(*all), compare_named);
+	return all;
+}
+
+static int check_content(struct edit *e, const struct edit_parts *p, const struct object *now)
+{
+	size_t n, found_n;
+	bool right = true;
+	int rc = 0;
+	const struct named *want = list_expected(e, p, &n);
+	const struct named *found = list_found(e, p, now, &found_n);
+	if (!want || !found)
+		return edit_out_of_memory(e);
+	if (n != found_n)
+		return differs(e, p->member);
+	for (size_t i = 0; !rc && i < n; i++) {
+		right = strcmp(want[i].name, found[i].name) == 0;
+		if (right)
+			rc = is_right(e, p, want[i].part, now, found[i].index, &right);
+		if (!rc && !right)
+			rc = differs(e, p->member);
+	}
+	return rc;
+}
+
+/* The parts that are in the order follow each other so in the new document. */
+static int check_order(const struct edit *e, const struct edit_parts *p, const struct object *now)
+{
+	const uint32_t n = p->links ? now->group.nlinks : now->nattrs;
+	size_t next = 0;
+	for (uint32_t i = 0; i < n && next < p->norder; i++)
+		if (strcmp(edit_part_name(e, p, p->order[next]), edit_name_in(now, p->links, i)) ==
+		    0)
+			next++;
+	return next == p->norder ? 0 : differs(e, p->member);
+}
+
+/* ---- JSON ---- */
+
+/* Compares two objects without some members. */
+static int same_json(struct edit *e, json_t *a, json_t *b, const char *const *without, size_t n,
+		     bool *same)
+{
+	auto_json json_t *x = json_copy(a), *y = json_copy(b);
+	if ((a && !x) || (b && !y))
+		return edit_out_of_memory(e);
+	for (size_t i = 0; i < n; i++) {
+		json_object_del(x, without[i]);
+		json_object_del(y, without[i]);
+	}
+	*same = json_equal(x, y);
+	return 0;
+}
+
+/* Members that stay are the same JSON, and no others have come or gone. */
+static int check_members(struct edit *e, const struct edit_parts *p, json_t *now)
+{
+	static const char *const created[] = {"created"};
+	size_t n = p->nadded;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct edit_part *part = &p->parts[i];
+		json_t *v = json_object_get(now, part->at->name);
+		bool same = true;
+		int rc = 0;
+		/* An earlier member of the same name has the value of the last one. */
+		n += !part->gone;
+		if (!part->gone && !part->change)
+			rc = same_json(e, part->json, v, created, part->retimed, &same);
+		if (rc || !same)
+			return rc ? rc : differs(e, p->member);
+	}
+	return json_object_size(now) <= n ? 0 : differs(e, p->member);
+}
+
+static int check_parts(struct edit *e, const struct edit_parts *p, const struct edit_document *now)
+{
+	int rc = check_members(e, p, json_object_get(now->json, p->member));
+	if (!rc)
+		rc = check_content(e, p, &now->o);
+	return rc ? rc : check_order(e, p, &now->o);
+}
+
+/* ---- the document ---- */
+
+/* The chunks that are stored keep their shape. */
+static bool is_same_grid(const struct grid *a, const struct grid *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (uint32_t d = 0; d < a->rank; d++)
+		if (a->chunk[d] != b->chunk[d])
+			return false;
+	return true;
+}
+
+static int check_shape(struct edit *e, const struct edit_document *now)
+{
+	static const char *const dims[] = {"dims", "maxdims"};
+	const struct dataset *old = &e->old.o.dataset, *ds = &now->o.dataset;
+	struct dspace want = old->space;
+	bool same;
+	const int rc = same_json(e, json_object_get(e->old.json, "shape"),
+				 json_object_get(now->json, "shape"), dims, 2, &same);
+	if (rc)
+		return rc;
+	memcpy(want.dims, e->after->dataset.space.dims, want.rank * sizeof(want.dims[0]));
+	if (!same || !edit_same_space(&ds->space, &want))
+		return differs(e, "shape");
+	return is_same_grid(&old->grid, &ds->grid)
+		       ? 0
+		       : err_set(e->err, -EIO, "shape: the document has no shape of chunks");
+}
+
+int edit_check(struct edit *e, const struct edit_parts *attributes, const struct edit_parts *links,
+	       const struct edit_document *now)
+{
+	const char *without[4] = {"lastModified"};
+	size_t n = 1;
+	bool same;
+	int rc = 0;
+	if (now->left_out > e->old.left_out)
+		return differs(e, "links and attributes");
+	if (attributes->parts) {
+		without[n++] = attributes->member;
+		rc = check_parts(e, attributes, now);
+	}
+	if (!rc && links && links->parts) {
+		without[n++] = links->member;
+		rc = check_parts(e, links, now);
+	}
+	if (!rc && e->want->change->shape) {
+		without[n++] = "shape";
+		rc = check_shape(e, now);
+	}
+	if (!rc)
+		rc = same_json(e, e->old.json, now->json, without, n, &same);
+	return rc || same ? rc : differs(e, "members");
+}
