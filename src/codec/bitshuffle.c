@@ -25,6 +25,7 @@
 #include <zstd.h>
 
 #include <base/cursor.h>
+#include <base/emit.h>
 
 #include "shuffle.h"
 #include "undo.h"
@@ -35,6 +36,7 @@ enum {
 	BLOCK_DEFAULT_BYTES = 8192, /* if the header has 0 */
 	BLOCK_DEFAULT_ELEMS = 128,  /* but at least so many elements */
 	LZ4_RATIO = 255,	    /* no byte of LZ4 decodes to more bytes */
+	HSDS_BLOCK_ELEMS = 2048,    /* bit_shuffle_default_blocksize */
 	BOUND_FACTOR = 4,	    /* worst case: a block of 8 bytes takes 4 + 8 + 8/255 + 16 */
 };
 
@@ -275,6 +277,75 @@ int bitshuffle_decode(const uint8_t *in, size_t n, size_t elem_size, uint64_t to
 		      struct bytes *out, struct err *err)
 {
 	return decode_compressed(in, n, INSIDE_LZ4, elem_size, total, total, out, err);
+}
+
+/* ---- encoding ---- */
+
+/* The reverse of unshuffle_bits(). */
+static void shuffle_bits(const struct blocks *b, uint8_t *to, const uint8_t *from, size_t count)
+{
+	shuffle_bytes(b->planes, from, count * b->elem_size, b->elem_size);
+	for (size_t k = 0; k < b->elem_size; k++) {
+		shuffle_bytes(b->rows, b->planes + k * count, count, 8);
+		transpose_rows(to + k * count, b->rows, count / 8);
+	}
+}
+
+static int put_block(const struct blocks *b, const uint8_t *from, size_t count, struct bytes *out,
+		     struct err *err)
+{
+	enum { LENGTH = 4 };
+	const size_t size = count * b->elem_size;
+	const int bound = LZ4_compressBound((int)size);
+	shuffle_bits(b, b->scratch, from, count);
+	if (bytes_reserve(out, LENGTH + (size_t)bound))
+		return err_errno(err, -ENOMEM, "bitshuffle");
+	const int len = LZ4_compress_default(
+		(const char *)b->scratch, (char *)out->data + out->len + LENGTH, (int)size, bound);
+	if (len <= 0)
+		return err_errno(err, -ENOMEM, "bitshuffle: LZ4");
+	struct emit e = emit_to(out->data + out->len, LENGTH);
+	emit_u32(&e, __builtin_bswap32((uint32_t)len));
+	out->len += LENGTH + (size_t)len;
+	return 0;
+}
+
+static int put_blocks(const struct blocks *b, const uint8_t *in, size_t n, struct bytes *out,
+		      struct err *err)
+{
+	size_t left = n / b->elem_size;
+	while (left >= BLOCK_MULTIPLE) {
+		const size_t count =
+			left < b->elems ? left / BLOCK_MULTIPLE * BLOCK_MULTIPLE : b->elems;
+		const int rc = put_block(b, in, count, out, err);
+		if (rc)
+			return rc;
+		in += count * b->elem_size;
+		left -= count;
+	}
+	return bytes_append(out, in, left * b->elem_size) ? err_errno(err, -ENOMEM, "bitshuffle")
+							  : 0;
+}
+
+int bitshuffle_encode(const uint8_t *in, size_t n, size_t elem_size, struct bytes *out,
+		      struct err *err)
+{
+	struct blocks b = {.inside = INSIDE_LZ4, .elem_size = elem_size, .elems = HSDS_BLOCK_ELEMS};
+	uint8_t header[HEADER];
+	if (elem_size > LZ4_MAX_INPUT_SIZE / HSDS_BLOCK_ELEMS)
+		return err_set(err, -EOPNOTSUPP, "bitshuffle: elements of %zu bytes are too large",
+			       elem_size);
+	struct emit e = emit_to(header, sizeof(header));
+	emit_u64(&e, __builtin_bswap64(n));
+	emit_u32(&e, __builtin_bswap32((uint32_t)(HSDS_BLOCK_ELEMS * elem_size)));
+	int rc = bytes_append(out, header, sizeof(header));
+	if (rc)
+		return err_errno(err, rc, "bitshuffle");
+	rc = blocks_prepare(&b, n, err);
+	if (rc == 0)
+		rc = put_blocks(&b, in, n, out, err);
+	blocks_release(&b);
+	return rc;
 }
 
 int undo_bitshuffle(const struct undo *u, const uint8_t *in, size_t n, struct bytes *out,

@@ -18,5 +18,9 @@ uint64_t bitshuffle_bound(uint64_t total);
  * the caller's also after an error. -EIO: damaged; -ENOMEM. */
 int bitshuffle_decode(const uint8_t *in, size_t n, size_t elem_size, uint64_t total,
 		      struct bytes *out, struct err *err);
+/* The reverse, in the blocks of HSDS. n: a multiple of elem_size, which is not 0. -EOPNOTSUPP: such
+ * a block is too large; -ENOMEM. */
+int bitshuffle_encode(const uint8_t *in, size_t n, size_t elem_size, struct bytes *out,
+		      struct err *err);
 
 #endif

@@ -15,8 +15,8 @@
  *
  * The header is checked before libblosc reads the frame, so a frame that states too large a size
  * costs no memory. libblosc checks the offsets and lengths of blocks and undoes both kinds of
- * shuffle. (Byte shuffle with typesize 1 changes nothing, bit shuffle does.) Decoding uses one
- * thread. The _ctx function shares no state between threads.
+ * shuffle. (Byte shuffle with typesize 1 changes nothing, bit shuffle does.) Decoding and encoding
+ * use one thread. The _ctx functions share no state between threads.
  */
 #include "blosc_frame.h"
 
@@ -101,6 +101,28 @@ int blosc_frame_decode(const struct blosc_frame *f, const uint8_t *in, size_t n,
 			       "Blosc frame of %zu bytes is damaged; it should decode to %u", n,
 			       f->nbytes);
 	out->len = f->nbytes;
+	return 0;
+}
+
+int blosc_frame_encode(const char *compressor, int level, bool shuffled, const uint8_t *in,
+		       size_t n, struct bytes *out, struct err *err)
+{
+	enum { TYPESIZE = 1, THREADS = 1, ANY_BLOCK = 0 };
+	const int shuffle = shuffled ? BLOSC_SHUFFLE : BLOSC_NOSHUFFLE;
+	if (n > BLOSC_MAX_BUFFERSIZE)
+		return err_set(err, -EFBIG, "a chunk of %zu bytes is too large for Blosc", n);
+	if (blosc_compname_to_compcode(compressor) < 0)
+		return err_set(err, -EOPNOTSUPP, "compressor \"%s\" is not built in", compressor);
+	const int rc = bytes_reserve(out, n + BLOSC_MAX_OVERHEAD);
+	if (rc)
+		return err_errno(err, rc, "Blosc frame of %zu bytes", n);
+	const int len = blosc_compress_ctx(level, shuffle, TYPESIZE, n, in, out->data,
+					   n + BLOSC_MAX_OVERHEAD, compressor, ANY_BLOCK, THREADS);
+	if (len <= 0)
+		return err_set(err, -ENOMEM, "Blosc cannot encode %zu bytes with %s", n,
+			       compressor);
+	out->len = (size_t)len;
+	bytes_trim(out);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blosc 1 frames: recognise, check and decode. */
+/* Blosc 1 frames: recognise, check, decode and encode. */
 #ifndef CODEC_BLOSC_FRAME_H
 #define CODEC_BLOSC_FRAME_H
 
@@ -27,5 +27,11 @@ bool blosc_frame_parse(const uint8_t *head, size_t n, uint64_t object_size, stru
  * -ENOMEM. */
 int blosc_frame_decode(const struct blosc_frame *f, const uint8_t *in, size_t n, uint64_t limit,
 		       struct bytes *out, struct err *err);
+/* Encodes n bytes as the service does, with typesize 1, into out, which is empty before and the
+ * caller's also after an error. compressor: its name in Blosc. level: 0 to 9. shuffled: sets the
+ * flag of byte shuffle, which changes nothing if typesize is 1. -EFBIG: more bytes than a frame
+ * holds; -EOPNOTSUPP: libblosc was built without the compressor; -ENOMEM. */
+int blosc_frame_encode(const char *compressor, int level, bool shuffled, const uint8_t *in,
+		       size_t n, struct bytes *out, struct err *err);
 
 #endif

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Encodes chunk objects: the elements (elements.c), then byte shuffle and deflate, as
- * pipeline_of_object() says. Elements of variable length are never shuffled: the service does not
- * unshuffle them. Elements that are stored as they are in memory are copied only if no filter is
- * applied. Pure; any thread.
+ * pipeline_of_object() says, or bitshuffle and a Blosc frame, as the service does. The service
+ * stores a chunk that is only byte-shuffled without any filter. Elements of variable length are
+ * never shuffled: the service does not unshuffle them. Elements that are stored as they are in
+ * memory are copied only if no filter is applied. Pure; any thread.
  */
 #include <codec/chunk.h>
 
 #include <errno.h>
 
+#include "bitshuffle.h"
+#include "blosc_frame.h"
 #include "elements.h"
 #include "shuffle.h"
 #include "zstream.h"
@@ -59,6 +62,51 @@ static int apply_deflate(struct stage *s, const struct filter *f, struct err *er
 	return 0;
 }
 
+static int apply_pipeline(const struct codec_encode *c, struct stage *s, struct err *err)
+{
+	struct pipeline p;
+	int rc = 0;
+	pipeline_of_object(c->pipeline, &p);
+	for (uint32_t i = 0; i < p.n && rc == 0; i++)
+		rc = p.f[i].id == FILTER_SHUFFLE ? apply_shuffle(s, c->type, err)
+						 : apply_deflate(s, &p.f[i], err);
+	return rc;
+}
+
+static int apply_bitshuffle(struct stage *s, const struct dtype *t, struct err *err)
+{
+	struct bytes shuffled auto_bytes = {0};
+	const uint64_t elem_size = codec_stored_elem_size(t);
+	if (elem_size == 0 || s->n == 0)
+		return 0;
+	const int rc = bitshuffle_encode(s->data, s->n, (size_t)elem_size, &shuffled, err);
+	if (rc)
+		return rc;
+	bytes_trim(&shuffled);
+	stage_take(s, &shuffled);
+	return 0;
+}
+
+static int apply_served(const struct codec_encode *c, struct stage *s, struct err *err)
+{
+	const struct served_filters *f = c->served;
+	const bool shuffled = f->shuffle == SERVED_SHUFFLE_BYTE && !c->type->has_vlen;
+	struct bytes frame auto_bytes = {0};
+	int rc = 0;
+	if (f->refused)
+		return err_set(err, -EOPNOTSUPP, "the service does not have the filter \"%s\"",
+			       f->refused);
+	if (f->shuffle == SERVED_SHUFFLE_BIT)
+		rc = apply_bitshuffle(s, c->type, err);
+	if (rc || !f->compressor)
+		return rc;
+	rc = blosc_frame_encode(f->compressor, (int)f->level, shuffled, s->data, s->n, &frame, err);
+	if (rc)
+		return rc;
+	stage_take(s, &frame);
+	return 0;
+}
+
 /* The elements, in the form of a chunk object. */
 static int begin(const struct codec_encode *c, const struct elems *in, struct stage *s,
 		 struct err *err)
@@ -85,13 +133,10 @@ static int begin(const struct codec_encode *c, const struct elems *in, struct st
 int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		       struct err *err)
 {
-	struct pipeline p;
 	struct stage s = {0};
-	pipeline_of_object(c->pipeline, &p);
 	int rc = begin(c, in, &s, err);
-	for (uint32_t i = 0; i < p.n && rc == 0; i++)
-		rc = p.f[i].id == FILTER_SHUFFLE ? apply_shuffle(&s, c->type, err)
-						 : apply_deflate(&s, &p.f[i], err);
+	if (rc == 0)
+		rc = c->served ? apply_served(c, &s, err) : apply_pipeline(c, &s, err);
 	if (rc == 0 && s.data == s.own.data) {
 		*out = s.own;
 		return 0;

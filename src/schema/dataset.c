@@ -221,8 +221,11 @@ static int parse_filters(struct schema_ctx *ctx, const json_t *props, const json
 			 struct dataset *ds, struct err *err)
 {
 	const json_t *exact = json_object_get(hsmount, "filters");
+	const json_t *served = json_object_get(props, "filters");
 	struct pipeline p;
-	int rc = schema_pipeline(ctx, exact ? exact : json_object_get(props, "filters"), &p, err);
+	int rc = schema_pipeline(ctx, exact ? exact : served, &p, err);
+	if (!rc)
+		rc = schema_served(ctx, served, &ds->served, err);
 	if (rc || p.n == 0)
 		return rc;
 	if (exact)

@@ -95,7 +95,8 @@ int schema_fill_value(struct schema_ctx *ctx, const struct dtype *t, const json_
 int schema_stream(struct schema_ctx *ctx, const struct dtype *t, uint64_t n, const uint8_t *bytes,
 		  size_t len, struct elems *out, struct err *err);
 
-/* attr.c, link.c, pipeline.c, dataset.c: parsers that read members of the whole document. */
+/* attr.c, link.c, pipeline.c, served.c, dataset.c: parsers that read members of the whole document.
+ */
 int schema_attributes(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
 int schema_links(struct schema_ctx *ctx, const json_t *doc, struct object *o, struct err *err);
 /* The name of the link that a member of "links" describes. */
@@ -103,6 +104,9 @@ int schema_link_name(struct schema_ctx *ctx, const char *key, const json_t *v, c
 		     bool *utf8, struct err *err);
 int schema_pipeline(struct schema_ctx *ctx, const json_t *filters, struct pipeline *out,
 		    struct err *err);
+/* served.c. filters: those of the service. -ENOMEM. */
+int schema_served(struct schema_ctx *ctx, const json_t *filters, struct served_filters *out,
+		  struct err *err);
 int schema_dataset(struct schema_ctx *ctx, const json_t *doc, const struct schema_id *id,
 		   struct object *o, struct err *err);
 

@@ -3,7 +3,7 @@
  * Input: +0 selects a type, +1 selects a pipeline, +2 u16 LE number of elements, +4 the object.
  * Decoded elements have the right length and valid slots. If no filter was applied, each value
  * equals the one in the object. The heap is never larger than image/ assumes. The decoded elements
- * can be encoded, and decoding that returns the same elements.
+ * can be encoded, also as the service would, and decoding that returns the same elements.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -198,12 +198,17 @@ static bool looks_like_frame(const struct bytes *b)
 	return cur_u32(&c) == b->len && version;
 }
 
-static void round_trip(const struct codec_chunk *c, const struct elems *e)
+/* served: NULL, or the form that the service stores. */
+static void round_trip(const struct codec_chunk *c, const struct served_filters *served,
+		       const struct elems *e)
 {
 	const struct object_namer namer = {.name = name};
 	const struct object_resolver resolver = {.resolve = number_of};
-	const struct codec_encode enc = {
-		.type = c->type, .nelems = c->nelems, .pipeline = c->pipeline, .namer = &namer};
+	const struct codec_encode enc = {.type = c->type,
+					 .nelems = c->nelems,
+					 .pipeline = c->pipeline,
+					 .served = served,
+					 .namer = &namer};
 	const struct codec_chunk dec = {.type = c->type,
 					.nelems = c->nelems,
 					.pipeline = c->pipeline,
@@ -221,6 +226,23 @@ static void round_trip(const struct codec_chunk *c, const struct elems *e)
 		elems_release(&back);
 	}
 	bytes_release(&stored);
+}
+
+static void round_trips(const struct codec_chunk *c, const struct elems *e)
+{
+	static const struct pipeline recorded = {2,
+						 {{.id = FILTER_BITSHUFFLE}, {.id = FILTER_ZSTD}}};
+	static const struct served_filters forms[] = {
+		{.compressor = "zlib", .level = 1, .shuffle = SERVED_SHUFFLE_BYTE},
+		{.compressor = "lz4", .level = 5},
+		{.compressor = "zstd", .level = 1, .shuffle = SERVED_SHUFFLE_BIT},
+		{.shuffle = SERVED_SHUFFLE_BIT},
+	};
+	struct codec_chunk as_served = *c;
+	round_trip(c, NULL, e);
+	as_served.pipeline = &recorded;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		round_trip(&as_served, &forms[i], e);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -248,7 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elems out;
 	if (codec_chunk_decode(&c, &stored, &out, NULL) == 0) {
 		check(&c, &out, data + HEADER, size - HEADER);
-		round_trip(&c, &out);
+		round_trips(&c, &out);
 		elems_release(&out);
 	}
 	bytes_release(&stored);

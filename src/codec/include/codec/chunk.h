@@ -94,13 +94,17 @@ struct codec_encode {
 	const struct dtype *type;
 	uint64_t nelems;		 /* elements of a whole chunk */
 	const struct pipeline *pipeline; /* as recorded; pipeline_of_object() applies */
+	/* NULL, or the form in which the service stores a chunk of this dataset; then `pipeline` is
+	 * not used. For chunks of datasets that exist. */
+	const struct served_filters *served;
 	const struct object_namer *namer;
 };
 /* The reverse of codec_chunk_decode(): elements to the bytes of a chunk object, with the filters of
- * pipeline_of_object(). in: nelems elements, all in `fixed`. *out is empty before, and the caller's
- * on success; it is empty after an error. -EFBIG: longer than 2^31 bytes; -EIO: a slot of `in` is
- * invalid; -EOPNOTSUPP: region references, and items of a sequence that are more than four times as
- * large as they are stored; -ENOMEM. */
+ * pipeline_of_object(), or as the service would encode them. in: nelems elements, all in `fixed`.
+ * *out is empty before, and the caller's on success; it is empty after an error. -EFBIG: longer
+ * than 2^31 bytes; -EIO: a slot of `in` is invalid; -EOPNOTSUPP: a compressor that the service or
+ * this program does not have (with its name), region references, and items of a sequence that are
+ * more than four times as large as they are stored; -ENOMEM. */
 int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, struct bytes *out,
 		       struct err *err);
 

@@ -84,8 +84,11 @@ struct dataset {
 	struct grid grid;
 	uint32_t nfilters;
 	const struct filter *filters; /* as recorded; see dataset_pipeline() */
-	bool fill_defined;	      /* the creation properties have a fill value */
-	struct elems fill;	      /* one element, if fill_defined */
+	/* Of a dataset of a domain: what the service does to its chunk objects. It may differ from
+	 * the recorded filters, which the service does not all know. */
+	struct served_filters served;
+	bool fill_defined; /* the creation properties have a fill value */
+	struct elems fill; /* one element, if fill_defined */
 	enum alloc_time alloc_time;
 	enum fill_time fill_time;
 	enum initializer initializer;
