@@ -369,7 +369,7 @@ static void assert_applies(const struct tree *before, const struct tree *after,
 static void random_trees(void **state)
 {
 	uint32_t kinds[6] = {0};
-	for (uint64_t seed = 0; seed < 10000; seed++) {
+	for (uint64_t seed = 0; seed < 2000; seed++) {
 		uint32_t same[64];
 		struct tree_change c;
 		struct rnd r = {.seed = seed + 1000000, .names = 1000};
