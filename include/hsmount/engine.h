@@ -167,11 +167,14 @@ enum engine_open_flags {
 	ENGINE_CREATE = 1,    /* the file is made if nothing has this name */
 	ENGINE_EXCLUSIVE = 2, /* with ENGINE_CREATE: -EEXIST if something has this name */
 	ENGINE_TRUNCATE = 4,  /* the old bytes of the file do not matter */
+	ENGINE_RESIZE = 8,    /* the size is changed, and nothing else */
 };
-/* Opens a file for reading and writing. -EROFS: the engine was opened without write, or the path is
- * a domain and ENGINE_TRUNCATE is missing: domains are replaced, not changed; -EISDIR; -ENOENT;
- * -EINVAL, -ENAMETOOLONG: the bucket cannot have an object of this name; -ENOSPC: the journal has
- * no room. Costs the requests of a look-up. */
+/* Opens a file for reading and writing. -EROFS: the engine was opened without write; the path is a
+ * domain, which cannot be changed in place, because of its schema or because of ENGINE_RESIZE: a
+ * part of an HDF5 file is none; -EBUSY: a program has begun to change the domain and not finished,
+ * and the journal has what it wrote (hsmount/recover.h); -EISDIR; -ENOENT; -EINVAL, -ENAMETOOLONG:
+ * the bucket cannot have an object of this name; -ENOSPC: the journal has no room. Costs the
+ * requests of a look-up, and of opening the domain. */
 int engine_open_write(struct engine *e, const char *path, unsigned int flags,
 		      struct engine_file **out, struct err *err);
 /* Opens a draft for reading. version: see engine_draft_stat(). -ESTALE: it does not exist any more.
@@ -197,7 +200,8 @@ int engine_allocate(struct engine_file *f, int mode, uint64_t offset, uint64_t n
 /* For close(2) of a program that has written to the file. If the draft is complete, commits it and
  * returns the result of the commit; otherwise returns 0. An HDF5 file is complete if its library
  * has closed it, no part of it is missing, and it is not damaged; any other file is always
- * complete. Blocks. */
+ * complete. A domain that is changed in place is complete if its library has marked the file as
+ * open, and then as closed; without such a mark it is committed by engine_file_close(). Blocks. */
 int engine_flush(struct engine_file *f, struct err *err);
 /* As fsync(2). Commits the draft if it is complete; otherwise makes the journal durable. */
 int engine_sync(struct engine_file *f, struct err *err);

@@ -100,6 +100,24 @@ struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_
 	return c;
 }
 
+/* Whether the service reads the form that chunks of new datasets have: it reads a zlib stream where
+ * it would compress with zlib. */
+static bool reads_new_form(const struct chunk_context *c)
+{
+	const struct served_filters *s = &c->ds->served;
+	const bool has_zlib = s->compressor && strcmp(s->compressor, "zlib") == 0;
+	return !s->refused && s->shuffle != SERVED_SHUFFLE_BIT &&
+	       (c->is_filtered ? has_zlib : !s->compressor);
+}
+
+void chunk_context_serve(struct chunk_context *c)
+{
+	if (reads_new_form(c))
+		return;
+	c->served = &c->ds->served;
+	c->may_pass = false;
+}
+
 void chunk_context_unref(struct chunk_context *c)
 {
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
@@ -156,6 +174,7 @@ static int encode(const struct chunk_context *c, const struct elems *in, struct 
 	const struct codec_encode how = {.type = c->ds->type,
 					 .nelems = c->ds->grid.chunk_elems,
 					 .pipeline = &c->recorded,
+					 .served = c->served,
 					 .namer = &c->namer};
 	if (is_fill(c, in->fixed.data, in->fixed.len))
 		return PUT_NOTHING;

@@ -41,10 +41,14 @@ struct chunk_context {
 	bool is_filtered;	  /* objects of chunks are compressed */
 	uint64_t plain_size;	  /* bytes of a whole chunk as elements */
 	struct object_namer namer;
-	uint8_t *fill; /* one element; NULL: zeros */
+	uint8_t *fill;			     /* one element; NULL: zeros */
+	const struct served_filters *served; /* see struct codec_encode */
 };
 /* NULL: out of memory. */
 struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_t number);
+/* The dataset is one of a domain, in which the service has stored chunks. New chunks get the form
+ * that it reads. Before the first chunk is made. */
+void chunk_context_serve(struct chunk_context *c);
 void chunk_context_unref(struct chunk_context *c); /* NULL is fine */
 
 /* One chunk of the domain, from n chunks of the file. */

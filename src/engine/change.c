@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <domain/change.h>
+#include <domain/update.h>
 
 enum { COPIED_MAX = 64 << 20 /* bytes of a plain object that is renamed */ };
 
@@ -56,7 +57,8 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 	struct engine *e = ctx;
 	const struct change c = change_of(e, cancelled);
 	uint64_t deleted;
-	return change_collect(&c, path, g, &deleted, err);
+	return g->objects ? update_collect(&e->domains, path, g->objects, cancelled, &deleted, err)
+			  : change_collect(&c, path, g, &deleted, err);
 }
 
 struct garbage_ops change_garbage_ops(struct engine *e)

@@ -141,6 +141,8 @@ ssize_t draft_file_write(struct draft_file *f, const void *buf, size_t n, uint64
 		note_loss(f, offset, rc);
 		return rc;
 	}
+	if (f->d->change)
+		draft_change_wrote(f->d->change, bytes, offset, n);
 	end_loss(f, offset, offset + n);
 	note_change(f);
 	atomic_fetch_add_explicit(&f->d->t->bytes_written, n, memory_order_relaxed);
@@ -155,6 +157,8 @@ int draft_file_resize(struct draft_file *f, uint64_t size, struct err *err)
 		rc = draft_resize(bytes, size, err);
 	if (rc)
 		return rc;
+	if (size == 0)
+		atomic_store(&f->d->is_emptied, true);
 	end_loss(f, size, NOTHING_LOST);
 	note_change(f);
 	return 0;

@@ -71,6 +71,22 @@ static int note_item(void *ctx, const struct journal_item *item)
 	return 0;
 }
 
+static bool is_domain(const struct draft_about *about)
+{
+	return about->kind == DRAFT_CHANGE && about->version[0] == 'd';
+}
+
+/* What has changed in a domain is known from the plan of its commit, and only from that. */
+static int resume(const struct commit *c, struct commit_result *out, struct err *err)
+{
+	bool found;
+	const int rc = draft_change_resume(c, &found, err);
+	if (!rc && !found)
+		return err_set(err, -EBUSY, "its commit had not begun to change the domain");
+	out->kind = COMMIT_DOMAIN;
+	return rc;
+}
+
 /* Commits the draft as it is in the journal. */
 static int commit(struct recovery *r, struct draft *d, const struct commit_mark *m,
 		  struct commit_result *out, struct err *err)
@@ -83,7 +99,7 @@ static int commit(struct recovery *r, struct draft *d, const struct commit_mark 
 	int rc = draft_seal(d, &c.snapshot, err);
 	if (rc)
 		return rc;
-	rc = draft_commit(&c, out, err);
+	rc = is_domain(draft_get_about(d)) ? resume(&c, out, err) : draft_commit(&c, out, err);
 	draft_snapshot_close(c.snapshot);
 	return rc;
 }
@@ -107,7 +123,7 @@ static bool finish(struct recovery *r, struct draft *d, struct old_object *benea
 	int rc = 0;
 	if (!store_key_ok(about->path) || !store_key_ok(about->name))
 		rc = err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);
-	else if (about->kind == DRAFT_CHANGE)
+	else if (about->kind == DRAFT_CHANGE && !is_domain(about))
 		rc = old_object_open(beneath, r->e, about, err);
 	if (!rc)
 		rc = commit(r, d, &m, &result, err);

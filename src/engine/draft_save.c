@@ -24,6 +24,12 @@
 
 enum { RETRY_SECONDS = 15 };
 
+/* Whether the draft is a domain that is changed in place. */
+static bool is_change(const struct file_draft *d)
+{
+	return d->change && !atomic_load(&d->is_emptied);
+}
+
 /* ---- the result of a commit ---- */
 
 /* Without memory, the old text stays. */
@@ -123,10 +129,12 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 			  bool *waits, struct err *err)
 {
 	const uint64_t lost = d->seen[0] ? atomic_load(&d->lost_at) : NOTHING_LOST;
-	const bool takes = !is_last && d->base;
+	const bool takes = !is_last && d->base && !d->change;
 	enum draft_signs signs;
 	char why[256];
-	if (lost == NOTHING_LOST && !takes)
+	/* Only a library that marks the file tells when it has finished. */
+	*waits = is_change(d) && !is_last && draft_change_progress(d->change) != PROGRESS_CLOSED;
+	if (*waits || (lost == NOTHING_LOST && !takes))
 		return 0;
 	int rc = draft_signs_read(draft_snapshot_source(s), &signs, why, sizeof(why), err);
 	if (rc)
@@ -155,8 +163,11 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		.cancelled = &d->t->cancelled,
 	};
 	struct commit_result result = {.kind = COMMIT_WAITS};
+	d->is_refused = false;
 	int rc = check_snapshot(d, is_last, s, waits, err);
-	if (!rc && !*waits)
+	if (!rc && !*waits && is_change(d))
+		rc = draft_change_commit(d->change, &c, &result, &d->is_refused, err);
+	else if (!rc && !*waits)
 		rc = draft_commit(&c, &result, err);
 	if (rc)
 		return rc;
@@ -237,12 +248,16 @@ static void end_last(struct file_draft *d)
 	struct drafts *t = d->t;
 	pthread_mutex_lock(&t->lock);
 	d->is_ending = false;
-	const bool ends = d->writers == 0 && !d->conflict && is_saved(d);
+	const bool is_left = d->writers == 0 && is_change(d) && d->failure && d->is_refused;
+	const bool ends = d->writers == 0 && !d->conflict && (is_left || is_saved(d));
+	d->is_left = d->is_left || is_left;
 	if (ends)
 		draft_table_unname_locked(d);
 	else if (d->writers == 0 && d->conflict)
 		draft_table_set_aside_locked(d);
 	pthread_mutex_unlock(&t->lock);
+	if (is_left)
+		atomic_fetch_add(&t->left, 1);
 	if (ends)
 		file_draft_unref(d);
 }

@@ -95,12 +95,13 @@ static void free_draft(struct file_draft *d)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
 	struct err err = ERR_INIT;
-	if (bytes && !d->is_left)
+	if (bytes && !d->is_left && (!d->change || atomic_load(&d->is_emptied)))
 		draft_commit_forget(d->t->e, bytes);
 	if (d->is_left)
 		draft_close(bytes);
 	else if (bytes && draft_drop(bytes, &err))
 		log_warning(d->t->e->log, "journal: %s", err.msg);
+	draft_change_free(d->change);
 	draft_base_free(d->base);
 	pthread_mutex_destroy(&d->making);
 	free(d->name);

@@ -8,6 +8,7 @@
  *   closing    yes   0        its last writer commits it; whoever opens it makes it open again
  *   failed     yes   0        it could not be committed; whoever opens it makes it open again
  *   set aside  no    any      the bucket has got something else under its name; kept for recovery
+ *   left       no    0        a domain was changed, and its file is not complete; in the journal
  *   detached   no    any      its name was removed, replaced, or committed; goes with the last file
  *
  * Who changes what a name means holds the name: by a look-up that makes a draft, by a commit, by a
@@ -27,6 +28,7 @@
 #include <uthash.h>
 
 #include "draft_base.h"
+#include "draft_change.h"
 #include "drafts.h"
 
 struct engine;
@@ -38,7 +40,8 @@ struct file_draft {
 	uint64_t version;
 	enum draft_kind kind;
 	int64_t created_ns;
-	struct draft_base *base; /* of DRAFT_CHANGE; else NULL */
+	struct draft_base *base;     /* of DRAFT_CHANGE; else NULL */
+	struct draft_change *change; /* of a domain that is changed in place; else NULL */
 	atomic_int_fast64_t mtime_ns;
 	/* Where a write has failed whose bytes nobody has written since; NOTHING_LOST: nowhere. And
 	 * the error code of that write. */
@@ -60,13 +63,16 @@ struct file_draft {
 	char *path; /* in the bucket */
 	char *seen; /* what the bucket has: draft_about.version */
 	unsigned int refs, writers;
-	bool named;	/* it is in by_name, which counts as a reference */
-	bool is_aside;	/* it is in the list `aside`, which counts as a reference */
-	bool alone;	/* nothing else has the name */
-	bool conflict;	/* the bucket has got something else under the name */
-	bool is_left;	/* it stays in the journal */
-	bool is_ending; /* opening it waits for the end of its commit */
-	int failure;	/* of the last commit; 0: it has not failed */
+	bool named;    /* it is in by_name, which counts as a reference */
+	bool is_aside; /* it is in the list `aside`, which counts as a reference */
+	bool alone;    /* nothing else has the name */
+	bool conflict; /* the bucket has got something else under the name */
+	bool is_left;  /* it stays in the journal */
+	/* The program has cut a domain to nothing: what it writes then replaces the domain. */
+	atomic_bool is_emptied;
+	bool is_refused; /* the last commit failed because of the file: the same bytes fail again */
+	bool is_ending;	 /* opening it waits for the end of its commit */
+	int failure;	 /* of the last commit; 0: it has not failed */
 	char *why;
 	struct file_draft *next; /* in `aside` */
 	UT_hash_handle by_name, by_version;

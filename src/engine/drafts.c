@@ -174,6 +174,44 @@ int drafts_check_new(struct drafts *t, const char *path, struct err *err)
 	return rc ? rc : check_dir(t, path, err);
 }
 
+struct unfinished {
+	const char *path; /* in the bucket */
+	char id[JOURNAL_ID];
+};
+
+static int find_unfinished(void *ctx, const struct journal_item *item)
+{
+	struct unfinished *u = ctx;
+	const struct draft_about *about = item->about;
+	if (item->state != JOURNAL_LEFT || about->kind != DRAFT_CHANGE ||
+	    about->version[0] != 'd' || strcmp(about->path, u->path) != 0)
+		return 0;
+	memcpy(u->id, item->id, sizeof(u->id));
+	return 1;
+}
+
+/* What a program has begun to change, and has not finished, is not lost by what the next one does.
+ */
+static int check_domain(struct drafts *t, const char *path, unsigned int flags,
+			const struct names_node *n, struct err *err)
+{
+	struct unfinished u = {.path = n->path};
+	const struct schema_document *d = n->doc.document;
+	if (!d || !d->schema->edit_object)
+		return err_set(err, -EROFS,
+			       "%s: a domain of this schema can be replaced, but not changed",
+			       path);
+	if (flags & ENGINE_RESIZE)
+		return err_set(err, -EROFS, "%s: a part of an HDF5 file is none", path);
+	const int rc = journal_list(t->journal, find_unfinished, &u, err);
+	if (rc <= 0)
+		return rc;
+	return err_set(err, -EBUSY,
+		       "%s: a program that changed it has not finished; what it wrote is draft %s "
+		       "of the journal: see `hsimage recover show %s`",
+		       path, u.id, u.id);
+}
+
 static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		      const struct names_node *n, struct err *err)
 {
@@ -185,9 +223,10 @@ static int check_open(struct drafts *t, const char *path, unsigned int flags,
 		return err_set(err, -EISDIR, "%s: is a directory", path[0] ? path : "/");
 	if (flags & ENGINE_CREATE && flags & ENGINE_EXCLUSIVE)
 		return err_set(err, -EEXIST, "%s: it exists", path);
-	if (n->kind == NAMES_DOMAIN && !(flags & ENGINE_TRUNCATE))
-		return err_set(err, -EROFS, "%s: a domain can be replaced, but not changed", path);
-	return draft_check_document(n, err);
+	int rc = draft_check_document(n, err);
+	if (rc || n->kind != NAMES_DOMAIN || flags & ENGINE_TRUNCATE)
+		return rc;
+	return check_domain(t, path, flags, n, err);
 }
 
 static int set_texts(struct file_draft *d, const char *path, const struct names_node *n,
@@ -204,6 +243,31 @@ static int set_texts(struct file_draft *d, const char *path, const struct names_
 	return d->name && d->path && d->seen ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+/* What lies beneath a draft. */
+static int open_object(struct file_draft *d, const struct names_node *n, struct err *err)
+{
+	const struct engine *e = d->t->e;
+	atomic_store(&d->mtime_ns, n->meta.mtime_ns);
+	return draft_base_new(e->store, e->cache, n->path, &n->meta, &d->base, err);
+}
+
+static int open_domain(struct file_draft *d, const struct names_node *n, struct err *err)
+{
+	const struct snapshot_time requested = {0};
+	struct snapshot *s;
+	int rc = domain_snapshot(d->t->e, n, &requested, &s, err);
+	if (rc)
+		return rc;
+	atomic_store(&d->mtime_ns, s->st.mtime_ns);
+	rc = draft_base_of_image(s, &d->base, err);
+	if (rc) {
+		snapshot_close(s);
+		return rc;
+	}
+	d->change = draft_change_new(d->t->e, s);
+	return d->change ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
 /* n: NULL, or a file that the bucket has. */
 static int make(struct drafts *t, const char *path, unsigned int flags, const struct names_node *n,
 		struct file_draft **out, struct err *err)
@@ -216,12 +280,10 @@ static int make(struct drafts *t, const char *path, unsigned int flags, const st
 	if (!d)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = set_texts(d, path, n, err);
-	if (!rc && kind == DRAFT_CHANGE) {
-		atomic_store(&d->mtime_ns, n->meta.mtime_ns);
-		rc = draft_base_new(t->e->store, t->e->cache, n->path, &n->meta, &d->base, err);
-	} else if (!rc) {
+	if (!rc && kind == DRAFT_CHANGE)
+		rc = n->kind == NAMES_DOMAIN ? open_domain(d, n, err) : open_object(d, n, err);
+	else if (!rc)
 		rc = file_draft_bytes(d, &bytes, err);
-	}
 	if (rc)
 		file_draft_unref(d);
 	else

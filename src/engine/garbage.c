@@ -15,6 +15,7 @@
 #include <utlist.h>
 
 #include <base/mem.h>
+#include <domain/update.h>
 
 #define SECOND_NS UINT64_C(1000000000)
 /* When storage that is being read, or that could not be deleted, is examined again. */
@@ -49,6 +50,12 @@ struct garbage {
 	bool threaded, started, closing, ended;
 	atomic_bool cancelled, warned;
 };
+
+static void free_entry(struct entry *e)
+{
+	update_garbage_free(e->garbage.objects);
+	free(e);
+}
 
 struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops, bool threaded)
 {
@@ -169,7 +176,9 @@ static bool collect_one(struct garbage *q, struct entry *e)
 	if (removed > 0 &&
 	    q->ops.collect(q->ops.ctx, e->path, &e->garbage, &q->cancelled, &err) == 0)
 		return true;
-	log_warning(q->env->log, "cannot delete the storage of the domain that was /%s: %s",
+	log_warning(q->env->log, "cannot delete %s /%s: %s",
+		    e->garbage.objects ? "objects that were removed from"
+				       : "the storage of the domain that was",
 		    e->path, err.msg);
 	return false;
 }
@@ -181,7 +190,7 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 	while ((e = take_due(q, now, &next))) {
 		if (!atomic_load(&q->cancelled) && collect_one(q, e)) {
 			forget(q, &e->slot);
-			free(e);
+			free_entry(e);
 			continue;
 		}
 		e->due = now + AGAIN_NS;
@@ -271,11 +280,12 @@ void garbage_free(struct garbage *q)
 		garbage_collect(q, END_NS);
 	DL_FOREACH_SAFE(q->entries, e, next)
 	{
-		log_warning(q->env->log,
-			    "the storage of the domain that was /%s remains in the bucket%s",
+		log_warning(q->env->log, "%s /%s remains in the bucket%s",
+			    e->garbage.objects ? "what was removed from"
+					       : "the storage of the domain that was",
 			    e->path,
 			    e->slot == LEFTOVER_NONE ? "" : " until the next mount with -o rw");
-		free(e);
+		free_entry(e);
 	}
 	LL_FOREACH_SAFE(q->kept, k, after)
 	free(k);
@@ -286,19 +296,21 @@ void garbage_free(struct garbage *q)
 
 /* ---- the lists ---- */
 
-static void add(struct garbage *q, const struct leftover *entry, uint32_t slot)
+/* Takes the objects over. */
+static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
+		struct update_garbage *objects)
 {
 	const size_t n = strlen(entry->path) + 1;
 	struct entry *e = malloc(sizeof(*e) + n);
 	if (!e) {
 		log_warning(q->env->log,
-			    "the storage of the domain that was /%s remains in the bucket: out of "
-			    "memory",
+			    "what was removed at /%s remains in the bucket: out of memory",
 			    entry->path);
+		update_garbage_free(objects);
 		return;
 	}
 	*e = (struct entry){
-		.garbage = {.any = true, .storage = entry->storage},
+		.garbage = {.any = true, .storage = entry->storage, .objects = objects},
 		.due = q->env->now(q->env) + GARBAGE_DELAY_NS,
 		.next_storage = entry->next,
 		.slot = slot,
@@ -338,7 +350,14 @@ void garbage_settle(struct garbage *q, const char *path, const struct change_gar
 		return;
 	}
 	note(q, &slot, &entry);
-	add(q, &entry, slot);
+	add(q, &entry, slot, NULL);
+}
+
+void garbage_add_objects(struct garbage *q, const char *path, uint64_t storage,
+			 struct update_garbage *objects)
+{
+	const struct leftover entry = {.state = LEFTOVER_REMOVED, .storage = storage, .path = path};
+	add(q, &entry, LEFTOVER_NONE, objects);
 }
 
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)
@@ -358,7 +377,7 @@ void garbage_add_early(struct garbage *q, const char *path, const struct change_
 	if (!g->any)
 		return;
 	note(q, &slot, &entry);
-	add(q, &entry, slot);
+	add(q, &entry, slot, NULL);
 }
 
 /* Takes an entry out of the list. */
@@ -395,7 +414,7 @@ int garbage_inherit(struct garbage *q, const struct leftover *entry, struct err 
 	uint32_t slot = LEFTOVER_NONE;
 	const int rc = q->ops.note(q->ops.ctx, &slot, entry, err);
 	if (!rc)
-		add(q, entry, slot);
+		add(q, entry, slot, NULL);
 	return rc;
 }
 
@@ -407,7 +426,7 @@ static bool drop_one(struct garbage *q, uint64_t storage)
 	struct entry *e;
 	pthread_mutex_lock(&q->lock);
 	DL_FOREACH(q->entries, e)
-	if (e->garbage.any && e->garbage.storage == storage)
+	if (e->garbage.any && !e->garbage.objects && e->garbage.storage == storage)
 		break;
 	if (e) {
 		slot = e->slot;

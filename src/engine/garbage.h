@@ -54,6 +54,11 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 void garbage_free(struct garbage *q);
 /* Adds the storage of what had this path. Nothing is added if g is empty. */
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g);
+/* Adds objects that the domain at a path has lost, which has this storage. Takes them over. They
+ * are not noted: if the process is killed, they remain in the bucket until the domain is removed.
+ */
+void garbage_add_objects(struct garbage *q, const char *path, uint64_t storage,
+			 struct update_garbage *objects);
 /* Notes that a path is about to lose its storage; *slot: LEFTOVER_NONE if it is not noted. next:
  * the storage that it gets instead; 0: none. garbage_settle() follows. */
 void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,

@@ -66,6 +66,7 @@ void ops_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 
 struct ops_open_mode {
 	bool writes, truncates;
+	bool resizes; /* and changes nothing else */
 };
 /* Opens the file that the inode's path has now, or takes that which the thread's first request has
  * opened. False: the kernel has got the reply EINTR. */

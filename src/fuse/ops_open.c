@@ -54,8 +54,9 @@ bool ops_open_current(fuse_req_t req, const struct inode_view *view,
 	if (*out)
 		return true;
 	request_begin(s->requests, &request, req, 0);
-	*rc = mode->writes ? engine_open_write(s->engine, view->path,
-					       mode->truncates ? ENGINE_TRUNCATE : 0, out, err)
+	const unsigned int flags = (mode->truncates ? (unsigned int)ENGINE_TRUNCATE : 0) |
+				   (mode->resizes ? (unsigned int)ENGINE_RESIZE : 0);
+	*rc = mode->writes ? engine_open_write(s->engine, view->path, flags, out, err)
 			   : open_seen(s, thread, view, out, err);
 	if (request_end(&request))
 		return true;

@@ -167,7 +167,7 @@ static int resize_and_close(struct engine_file *file, uint64_t size, struct engi
 static void resize_path(fuse_req_t req, fuse_ino_t ino, uint64_t size)
 {
 	struct session *s = session_of(req);
-	const struct ops_open_mode mode = {.writes = true, .truncates = size == 0};
+	const struct ops_open_mode mode = {.writes = true, .truncates = size == 0, .resizes = true};
 	auto_inode struct inode_view view = {0};
 	struct engine_file *file = NULL;
 	struct engine_stat st;

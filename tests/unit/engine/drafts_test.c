@@ -309,7 +309,7 @@ static void an_open_fails_for_a_reason(void **state)
 	table_end(&w);
 }
 
-static void domains_can_be_replaced_but_not_changed(void **state)
+static void domains_are_replaced_by_plain_files(void **state)
 {
 	static const char domain[] =
 		"{\"root\": \"g-00000001-00000000-8888-888988-888888\", \"owner\": \"ann\", "
@@ -317,7 +317,7 @@ static void domains_can_be_replaced_but_not_changed(void **state)
 	struct world w;
 	table_begin(&w, false, 0);
 	world_put(&w, "x.h5/.domain.json", domain, sizeof(domain) - 1);
-	assert_int_equal(open_write_code(&w, "x.h5", 0), -EROFS);
+	assert_int_equal(open_write_code(&w, "x.h5", ENGINE_RESIZE), -EROFS);
 	make_file(&w, "x.h5", "text");
 	check_name(&w, "x.h5", "text");
 	assert_false(in_bucket(&w, "x.h5/.domain.json"));
@@ -504,7 +504,7 @@ int main(void)
 		TEST(an_incomplete_file_waits_for_its_last_close),
 		TEST(an_hdf5_file_that_is_changed_waits_for_its_last_close),
 		TEST(an_open_fails_for_a_reason),
-		TEST(domains_can_be_replaced_but_not_changed),
+		TEST(domains_are_replaced_by_plain_files),
 		TEST(without_a_journal_nothing_is_written),
 		TEST(a_full_journal_refuses_bytes),
 		TEST(a_file_that_lacks_a_part_replaces_nothing),

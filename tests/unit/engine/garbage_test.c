@@ -219,7 +219,8 @@ static void test_early(void **state)
 {
 	struct world w;
 	setup(&w, false);
-	const struct change_garbage one = {.any = true, .storage = 1}, two = {true, 2};
+	const struct change_garbage one = {.any = true, .storage = 1},
+				    two = {.any = true, .storage = 2};
 	garbage_add_early(w.q, "a", &one, 9);
 	garbage_add_early(w.q, "b", &two, 0);
 	garbage_add_early(w.q, "c", &(struct change_garbage){.any = false}, 0);

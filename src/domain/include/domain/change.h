@@ -39,6 +39,8 @@ struct change {
 struct change_garbage {
 	bool any;
 	uint64_t storage; /* see schema_ops.domain_of_root() */
+	/* NULL: all of the storage. Otherwise these objects of a domain that has it. */
+	struct update_garbage *objects;
 };
 
 /* Puts the document of a folder. -EEXIST. */

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One update, from the file to the bucket: see domain/update.h. */
+#include "update_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <domain/apply.h>
+
+#include "update_garbage.h"
+
+enum { UPDATE_ARENA = 1 << 30 };
+
+/* ---- begin and end ---- */
+
+/* Errors of the disk that has the draft are not damage of the file. */
+static int read_snapshot(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	struct update *u = ctx;
+	struct source *bytes = draft_snapshot_source(u->opt->snapshot);
+	const int rc = source_read(bytes, offset, buf, n, err);
+	if (rc)
+		atomic_store(&u->failed, true);
+	return rc;
+}
+
+static int init(struct update *u, struct update_base *b, const struct update_options *opt,
+		struct update_result *out, struct err *err)
+{
+	*u = (struct update){.base = b, .opt = opt, .result = out};
+	u->schema = domain_schema(b->domain);
+	u->file = (struct source){.size = draft_snapshot_source(opt->snapshot)->size,
+				  .read_at = read_snapshot,
+				  .ctx = u};
+	u->arena = arena_new(UPDATE_ARENA);
+	if (!u->arena)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (!u->schema->edit_object || !u->schema->adopt_new)
+		return err_set(err, -EOPNOTSUPP, "domains of schema %s cannot be changed in place",
+			       u->schema->name);
+	return 0;
+}
+
+static void release(struct update *u)
+{
+	scan_free(u->now);
+	bytes_release(&u->chunks);
+	bytes_release(&u->operations);
+	bytes_release(&u->targets);
+	arena_free(u->arena);
+}
+
+/* ---- what has changed ---- */
+
+/* Errors from here on that are not of the machine, the bucket or the disk are those of the file. */
+static int find_changes(struct update *u, struct err *err)
+{
+	int rc = scan_open(u->opt->env, &u->file, true, &u->now, err);
+	if (rc)
+		return rc;
+	rc = update_match(u, err);
+	if (!rc)
+		rc = update_adopt(u, err);
+	if (!rc)
+		rc = tree_change(u->before->tree, u->now->tree, u->same, u->arena, &u->change, err);
+	if (!rc)
+		rc = update_check(u, err);
+	return rc ? rc : update_find_chunks(u, err);
+}
+
+static bool is_refusal(const struct update *u, int rc)
+{
+	return (rc == -EIO || rc == -EOPNOTSUPP) && !atomic_load(&u->failed);
+}
+
+/* ---- applying ---- */
+
+/* The object or the chunk has another version now. */
+static void note_version(void *ctx, uint32_t operation, const char *etag)
+{
+	struct update_base *b = ctx;
+	const struct update_target *all = (const void *)b->targets.data, *t = &all[operation];
+	if (t->object == OBJECT_NONE || !etag)
+		return;
+	char *copy = arena_strndup(b->next->arena, etag, strlen(etag));
+	if (!t->is_chunk) {
+		b->next->version[t->object] = copy;
+		return;
+	}
+	struct chunk_record *r = chunk_records_find(&b->next->chunks[t->object], t->chunk);
+	if (r)
+		r->version = copy;
+}
+
+/* Makes what is planned and not done yet. */
+static int run(struct update *u, bool is_repeated, struct err *err)
+{
+	struct plan plan;
+	struct apply_result done;
+	const struct apply apply = {.env = u->opt->env,
+				    .store = u->opt->store,
+				    .draft = u->opt->draft,
+				    .snapshot = u->opt->snapshot,
+				    .plan = &plan,
+				    .is_repeated = is_repeated,
+				    .puts = u->opt->puts,
+				    .cancelled = u->opt->cancelled,
+				    .done = note_version,
+				    .ctx = u->base};
+	int rc = draft_get_plan(u->opt->draft, &plan, err);
+	if (rc)
+		return rc;
+	rc = apply_run(&apply, &done, err);
+	plan_release(&plan);
+	u->result->puts += done.puts;
+	u->result->deletes += done.deletes;
+	u->result->bytes += done.bytes;
+	if (!rc)
+		rc = draft_remove_plan(u->opt->draft, err);
+	if (!rc)
+		u->result->garbage = update_base_end(u->base);
+	return rc;
+}
+
+/* Puts the plan into the journal. From then on the update can only be completed. */
+static int put_plan(struct update *u, struct err *err)
+{
+	const struct plan_operation *operations = (const void *)u->operations.data;
+	const uint32_t n = (uint32_t)(u->operations.len / sizeof(*operations));
+	struct update_garbage *garbage;
+	int rc = update_garbage_new(u, &garbage, err);
+	if (!rc)
+		rc = u->opt->begin(u->opt->ctx, err);
+	if (!rc)
+		rc = draft_put_plan(u->opt->draft, operations, n, err);
+	if (rc) {
+		update_garbage_free(garbage);
+		return rc;
+	}
+	update_base_begin(u->base, u->now, &u->targets, garbage);
+	u->now = NULL;
+	return 0;
+}
+
+static int find_and_plan(struct update *u, struct err *err)
+{
+	u->before = u->base->scan;
+	int rc = find_changes(u, err);
+	if (!rc)
+		rc = update_plan(u, err);
+	u->result->refused = is_refusal(u, rc);
+	return rc;
+}
+
+/* Nothing of the bucket changes. The addresses of the file may have. */
+static int end_without_plan(struct update *u, struct err *err)
+{
+	int rc = draft_remove_plan(u->opt->draft, err); /* bodies of chunks that are not put */
+	if (rc)
+		return rc;
+	update_base_begin(u->base, u->now, &u->targets, NULL);
+	u->now = NULL;
+	return update_base_end(u->base) ? -EINVAL : 0;
+}
+
+static int update(struct update *u, struct err *err)
+{
+	/* An earlier update failed half-way. Its changes are done first. */
+	int rc = u->base->next ? run(u, true, err) : 0;
+	if (!rc)
+		rc = update_base_scan(u->base, u->opt->env, err);
+	if (!rc)
+		rc = find_and_plan(u, err);
+	if (rc)
+		return rc;
+	if (!u->operations.len)
+		return end_without_plan(u, err);
+	rc = put_plan(u, err);
+	return rc ? rc : run(u, false, err);
+}
+
+int domain_update(struct update_base *b, const struct update_options *opt,
+		  struct update_result *out, struct err *err)
+{
+	struct err own = ERR_INIT;
+	struct update u;
+	*out = (struct update_result){0};
+	int rc = init(&u, b, opt, out, err ? err : &own);
+	if (!rc)
+		rc = update(&u, err ? err : &own);
+	release(&u);
+	return rc;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The base of an update: see domain/update.h. */
+#include "update_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct update_base *update_base_new(struct domain *d, const struct update_image *image)
+{
+	struct update_base *b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	b->domain = domain_ref(d);
+	b->image = *image;
+	b->is_image = true;
+	return b;
+}
+
+void update_base_free(struct update_base *b)
+{
+	if (!b)
+		return;
+	scan_free(b->scan);
+	scan_free(b->next);
+	bytes_release(&b->targets);
+	update_garbage_free(b->garbage);
+	domain_unref(b->domain);
+	free(b);
+}
+
+/* An object of the scan of the image is an object of the domain. */
+static int adopt(struct update_base *b, uint32_t number, struct err *err)
+{
+	const struct object *o = &tree_object(domain_tree(b->domain), number)->o;
+	const void *text;
+	size_t len;
+	const uint32_t found = h5file_at(b->scan->file, b->image.header(b->image.ctx, number));
+	if (found == OBJECT_NONE || tree_object(b->scan->tree, found)->o.kind != o->kind)
+		return err_set(err, -EIO, "object %s is not where its image has it", o->id);
+	b->scan->opened[found] = number;
+	b->scan->version[found] = domain_object_version(b->domain, number, &text, &len);
+	tree_edit(b->scan->tree, found)->id = o->id;
+	if (o->kind != OBJECT_DATASET)
+		return 0;
+	return scan_adopt_dataset(b->scan, found, &o->dataset, err);
+}
+
+int update_base_scan(struct update_base *b, const struct env *env, struct err *err)
+{
+	const struct tree *t = domain_tree(b->domain);
+	if (b->scan)
+		return 0;
+	int rc = scan_open(env, b->image.source, false, &b->scan, err);
+	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
+		rc = adopt(b, tree_nth(t, i), err);
+	if (!rc)
+		return 0;
+	scan_free(b->scan);
+	b->scan = NULL;
+	return err_wrap(err, rc, "the file of the domain");
+}
+
+void update_base_begin(struct update_base *b, struct scan *next, struct bytes *targets,
+		       struct update_garbage *garbage)
+{
+	next->from = NULL; /* nothing is read any more */
+	b->next = next;
+	b->targets = *targets;
+	b->garbage = garbage;
+	*targets = (struct bytes){0};
+}
+
+struct update_garbage *update_base_end(struct update_base *b)
+{
+	struct update_garbage *garbage = b->garbage;
+	scan_free(b->scan);
+	bytes_release(&b->targets);
+	b->scan = b->next;
+	b->next = NULL;
+	b->garbage = NULL;
+	b->is_image = false;
+	return garbage;
+}

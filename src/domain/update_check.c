@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a domain can hold what has changed. The rules are those of an import. What the domain had
+ * before passes, whatever the rules say.
+ */
+#include "update_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct check {
+	const struct update *u;
+	const struct object_change **changes; /* by number in the new scan; NULL: none */
+	struct err *err;
+};
+
+static const struct object *object_of(const struct scan *s, uint32_t number)
+{
+	return &tree_object(s->tree, number)->o;
+}
+
+static bool has_part(const struct part_change *parts, uint32_t n, uint32_t after)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (parts[i].after == after)
+			return true;
+	return false;
+}
+
+static bool is_new_attribute(const struct check *c, const struct schema_refusal *r)
+{
+	const struct object_change *change = c->changes[r->object];
+	const struct object *o = object_of(c->u->now, r->object);
+	for (uint32_t i = 0; change && i < o->nattrs; i++)
+		if (strcmp(o->attrs[i].name, r->attribute) == 0)
+			return has_part(change->attrs, change->nattrs, i);
+	return false;
+}
+
+static bool is_new_link(const struct check *c, const struct schema_refusal *r)
+{
+	const struct object_change *change = c->changes[r->object];
+	const struct object *o = object_of(c->u->now, r->object);
+	for (uint32_t i = 0; change && i < o->group.nlinks; i++)
+		if (strcmp(o->group.links[i].name, r->link) == 0)
+			return has_part(change->links, change->nlinks, i);
+	return false;
+}
+
+/* Whether the change is the reason of a refusal. */
+static bool is_new(const struct check *c, const struct schema_refusal *r)
+{
+	if (c->u->same[r->object] == OBJECT_NONE)
+		return true;
+	if (r->attribute)
+		return is_new_attribute(c, r);
+	if (r->link)
+		return is_new_link(c, r);
+	return c->changes[r->object] != NULL;
+}
+
+static int refuse(void *ctx, const struct schema_refusal *r)
+{
+	const struct check *c = ctx;
+	const char *part = r->attribute ? r->attribute : r->link;
+	if (!is_new(c, r))
+		return 0;
+	return err_set(c->err, -EOPNOTSUPP, "%s%s%s: a domain cannot hold it: %s",
+		       c->u->now->paths[r->object],
+		       r->attribute ? ", attribute "
+		       : r->link    ? ", link "
+				    : "",
+		       part ? part : "", r->why);
+}
+
+int update_check(struct update *u, struct err *err)
+{
+	struct check c = {.u = u, .err = err};
+	c.changes = calloc(tree_numbers(u->now->tree), sizeof(*c.changes));
+	if (!c.changes)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < u->change.nchanged; i++)
+		c.changes[u->change.changed[i].after] = &u->change.changed[i];
+	const int rc = u->schema->refusals(u->now->tree, refuse, &c);
+	free(c.changes);
+	return rc;
+}

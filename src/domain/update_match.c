@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which objects of a file are objects of the base. The header of an object stays where it is as
+ * long as the object exists. The reverse is not true: a new object may be at the place of a deleted
+ * one. So what is at the same address counts as the same object only if nothing tells the two
+ * apart: the kind, the version of the header, the time of creation if both headers have one, and
+ * for a dataset or a committed type what cannot change during its life. A wrong guess gives an
+ * object the id of another one; its content is compared in any case.
+ */
+#include "update_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <data/dtype.h>
+#include <data/tree_diff.h>
+
+static bool same_space(const struct dspace *a, const struct dspace *b)
+{
+	return a->cls == b->cls && a->rank == b->rank &&
+	       memcmp(a->max, b->max, a->rank * sizeof(a->max[0])) == 0;
+}
+
+static bool same_pipeline(const struct pipeline *a, const struct pipeline *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->f[i].id != b->f[i].id || a->f[i].nparams != b->f[i].nparams ||
+		    memcmp(a->f[i].params, b->f[i].params,
+			   a->f[i].nparams * sizeof(a->f[i].params[0])) != 0)
+			return false;
+	return true;
+}
+
+static bool same_fill(const struct dataset *a, const struct dataset *b)
+{
+	if (a->fill_defined != b->fill_defined)
+		return false;
+	return !a->fill_defined || elems_diff(a->type, 1, &a->fill, &b->fill, NULL) == 1;
+}
+
+static bool same_dataset(const struct update *u, uint32_t before, uint32_t now)
+{
+	const struct dataset *a = &tree_object(u->before->tree, before)->o.dataset;
+	const struct dataset *b = &tree_object(u->now->tree, now)->o.dataset;
+	const struct h5file_dataset *fa = h5file_dataset(u->before->file, before);
+	const struct h5file_dataset *fb = h5file_dataset(u->now->file, now);
+	if (!fa || !fb || a->raw != b->raw || fa->layout != fb->layout)
+		return false;
+	if (!dtype_equal(a->type, b->type) || !same_space(&a->space, &b->space) || !same_fill(a, b))
+		return false;
+	if (fa->layout != LAYOUT_CHUNKED)
+		return true;
+	return fa->grid.rank == fb->grid.rank && same_pipeline(fa->pipeline, fb->pipeline) &&
+	       memcmp(fa->grid.chunk, fb->grid.chunk, fa->grid.rank * sizeof(fa->grid.chunk[0])) ==
+		       0;
+}
+
+static bool same_header(const struct update *u, uint32_t before, uint32_t now)
+{
+	struct h5file_header a, b;
+	if (!h5file_header(u->before->file, before, &a) || !h5file_header(u->now->file, now, &b))
+		return false;
+	return a.version == b.version && (!a.birth_ns || !b.birth_ns || a.birth_ns == b.birth_ns);
+}
+
+static bool is_same(const struct update *u, uint32_t before, uint32_t now)
+{
+	const struct object *a = &tree_object(u->before->tree, before)->o;
+	const struct object *b = &tree_object(u->now->tree, now)->o;
+	if (a->kind != b->kind || !same_header(u, before, now))
+		return false;
+	switch (a->kind) {
+	case OBJECT_DATASET:
+		return same_dataset(u, before, now);
+	case OBJECT_DATATYPE:
+		return dtype_equal(a->datatype, b->datatype);
+	case OBJECT_GROUP:
+		break;
+	}
+	return true;
+}
+
+/* The object of the base that object `now` may be. The root group stays the root group, wherever
+ * its header is. */
+static uint32_t candidate(const struct update *u, uint32_t now)
+{
+	struct h5file_header h;
+	const uint32_t root = tree_nth(u->before->tree, 0);
+	if (now == tree_nth(u->now->tree, 0))
+		return root;
+	if (!h5file_header(u->now->file, now, &h))
+		return OBJECT_NONE;
+	const uint32_t before = h5file_at(u->before->file, h.addr);
+	return before == root || before == OBJECT_NONE || !is_same(u, before, now) ? OBJECT_NONE
+										   : before;
+}
+
+int update_match(struct update *u, struct err *err)
+{
+	const uint32_t n = tree_numbers(u->now->tree);
+	u->same = arena_array(u->arena, n, sizeof(*u->same));
+	u->survives = arena_array(u->arena, tree_numbers(u->before->tree), sizeof(*u->survives));
+	if (!u->same || !u->survives)
+		return err_set(err, -ENOMEM, "out of memory");
+	memset(u->same, 0xff, n * sizeof(*u->same));
+	for (uint32_t i = 0; i < tree_count(u->now->tree); i++) {
+		const uint32_t now = tree_nth(u->now->tree, i), before = candidate(u, now);
+		if (before == OBJECT_NONE || !tree_object(u->before->tree, before)->linked)
+			continue;
+		u->same[now] = before;
+		u->survives[before] = true;
+	}
+	return 0;
+}
+
+static int adopt(struct update *u, uint32_t now, struct err *err)
+{
+	const uint32_t before = u->same[now];
+	struct object *o = tree_edit(u->now->tree, now);
+	o->id = NULL;
+	if (before == OBJECT_NONE)
+		return 0;
+	const struct object *old = &tree_object(u->before->tree, before)->o;
+	struct arena *a = u->now->arena;
+	const char *version = u->before->version[before];
+	o->id = arena_strndup(a, old->id, strlen(old->id));
+	u->now->version[now] = version ? arena_strndup(a, version, strlen(version)) : NULL;
+	u->now->opened[now] = u->before->opened[before];
+	if (!o->id || (version && !u->now->version[now]))
+		return err_set(err, -ENOMEM, "out of memory");
+	return o->kind == OBJECT_DATASET ? scan_adopt_dataset(u->now, now, &old->dataset, err) : 0;
+}
+
+int update_adopt(struct update *u, struct err *err)
+{
+	uint64_t domain;
+	const char *root = tree_object(u->before->tree, tree_nth(u->before->tree, 0))->o.id;
+	int rc = u->schema->domain_of_root(root, &domain, err);
+	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++)
+		rc = adopt(u, tree_nth(u->now->tree, i), err);
+	return rc ? rc
+		  : u->schema->adopt_new(u->now->tree, domain, u->opt->seed, u->opt->now_ns, err);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations of an update, and the bodies of chunks. */
+#include "update_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "put_queue.h"
+
+/* ---- chunks ---- */
+
+struct chunk_plan {
+	struct update *u;
+	const struct chunk_change *c;
+	struct chunk_context *context; /* of the dataset; NULL at first */
+	struct chunk_parts *parts;
+	char version[STORE_ETAG_MAX];
+	struct update_operation what;
+};
+
+static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
+{
+	return &tree_object(s->tree, number)->o.dataset;
+}
+
+static bool is_smaller(const struct grid *now, const struct grid *before)
+{
+	for (uint32_t i = 0; i < now->rank; i++)
+		if (now->dims[i] < before->dims[i])
+			return true;
+	return false;
+}
+
+static bool is_outside(const struct grid *from, const struct grid *of, uint64_t number)
+{
+	uint64_t ignored;
+	return !update_renumber(from, of, number, &ignored);
+}
+
+static uint32_t phase_of(const struct update *u, const struct chunk_change *c)
+{
+	const uint32_t before = u->same[c->dataset];
+	if (before == OBJECT_NONE)
+		return PHASE_NEW_CHUNKS;
+	const struct grid *now = &dataset_of(u->now, c->dataset)->grid;
+	const struct grid *old = &dataset_of(u->before, before)->grid;
+	if (c->is_gone)
+		return is_outside(old, now, c->number) ? PHASE_CUT : PHASE_CHUNKS;
+	if (is_outside(now, old, c->number))
+		return PHASE_NEW_CHUNKS;
+	return is_smaller(now, old) ? PHASE_CUT : PHASE_CHUNKS;
+}
+
+static int chunk_key(const struct chunk_plan *p, char key[SCHEMA_KEY_MAX + 1], struct err *err)
+{
+	const struct update *u = p->u;
+	const struct chunk_change *c = p->c;
+	const struct tree *t = c->is_gone ? u->before->tree : u->now->tree;
+	const uint32_t number = c->is_gone ? u->same[c->dataset] : c->dataset;
+	const int rc = u->schema->new_chunk_key(t, number, c->number, key, SCHEMA_KEY_MAX + 1);
+	return rc < 0 ? err_set(err, rc, "dataset %s: the key of chunk %" PRIu64 " is too long",
+				u->now->paths[c->dataset], c->number)
+		      : 0;
+}
+
+/* What is known of the object of a chunk that the domain had when it was opened. */
+static int opened_version(struct chunk_plan *p, bool *is_absent)
+{
+	const struct update *u = p->u;
+	const struct chunk_change *c = p->c;
+	const uint32_t before = u->same[c->dataset], opened = u->now->opened[c->dataset];
+	const struct grid *from =
+		&dataset_of(c->is_gone ? u->before : u->now, c->is_gone ? before : c->dataset)
+			 ->grid;
+	uint64_t number;
+	if (opened == OBJECT_NONE)
+		return 0;
+	const struct dataset *ds = &tree_object(domain_tree(u->base->domain), opened)->o.dataset;
+	if (!ds->grid.nchunks || !update_renumber(from, &ds->grid, c->number, &number))
+		return 0;
+	return domain_chunk_version(u->base->domain, opened, number, p->version, is_absent);
+}
+
+/* The condition of the operation. A version that this program has put counts more than that of the
+ * domain when it was opened. */
+static int set_condition(struct chunk_plan *p, struct err *err)
+{
+	const struct chunk_change *c = p->c;
+	bool is_absent = false;
+	int rc = 0;
+	p->version[0] = '\0';
+	if (p->u->same[c->dataset] == OBJECT_NONE)
+		return 0;
+	if (c->version)
+		strcpy(p->version, c->version);
+	else
+		rc = opened_version(p, &is_absent);
+	if (rc)
+		return err_set(err, rc, "a chunk of dataset %s has changed in the bucket",
+			       p->u->now->paths[c->dataset]);
+	if (is_absent)
+		p->what.op.condition = PLAN_IF_ABSENT;
+	else if (p->version[0])
+		p->what.op.condition = PLAN_IF_VERSION;
+	p->what.op.version = p->version;
+	p->what.is_absent = is_absent;
+	return 0;
+}
+
+static int take_part(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	struct chunk_plan *p = ctx;
+	return chunk_add_part(&p->parts, p->context, p->c->number, chunk)
+		       ? err_set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+/* Whether the snapshot has the body without the bucket. */
+static bool is_range(const struct chunk_plan *p, const struct bytes *body, uint64_t *offset)
+{
+	const struct chunk_parts *parts = p->parts;
+	const struct update *u = p->u;
+	*offset = h5file_base(u->now->file) + parts->parts[0].addr;
+	return parts->is_verbatim && !parts->parts[0].data &&
+	       u->opt->is_held(u->opt->ctx, *offset, *offset + body->len);
+}
+
+static int add_put(struct chunk_plan *p, const struct bytes *body, struct err *err)
+{
+	struct plan_operation *op = &p->what.op;
+	op->action = PLAN_PUT;
+	if (!is_range(p, body, &op->offset))
+		return update_add(p->u, &p->what, body, err);
+	op->body = PLAN_RANGE;
+	op->length = body->len;
+	plan_digest(body->data, body->len, op->sha256);
+	return update_add(p->u, &p->what, NULL, err);
+}
+
+/* A chunk of fill values is not stored. */
+static int add_delete(struct chunk_plan *p, struct err *err)
+{
+	if (p->what.is_absent || p->u->same[p->c->dataset] == OBJECT_NONE)
+		return 0;
+	p->what.op.action = PLAN_DELETE;
+	return update_add(p->u, &p->what, NULL, err);
+}
+
+static int plan_put(struct chunk_plan *p, struct err *err)
+{
+	struct update *u = p->u;
+	auto_bytes struct bytes body = {0};
+	int rc = h5file_chunks(u->now->file, p->c->dataset, p->c->number, p->c->number + 1,
+			       take_part, p, err);
+	if (!rc && !p->parts)
+		rc = err_set(err, -EIO, "its index has changed");
+	if (!rc)
+		rc = chunk_make(p->parts, &body, err);
+	if (rc < 0 && p->parts)
+		chunk_explain(p->parts, err);
+	const bool is_fill = rc == PUT_NOTHING;
+	if (rc >= 0)
+		rc = set_condition(p, err);
+	if (!rc)
+		rc = is_fill ? add_delete(p, err) : add_put(p, &body, err);
+	chunk_free(p->parts);
+	p->parts = NULL;
+	return rc;
+}
+
+static int plan_chunk(struct chunk_plan *p, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	p->what = (struct update_operation){
+		.op = {.phase = phase_of(p->u, p->c)},
+		.key = key,
+		.target = {.object = p->c->dataset, .is_chunk = true, .chunk = p->c->number},
+	};
+	int rc = chunk_key(p, key, err);
+	if (rc)
+		return rc;
+	if (!p->c->is_gone)
+		return plan_put(p, err);
+	rc = set_condition(p, err);
+	return rc ? rc : add_delete(p, err);
+}
+
+static int enter_dataset(struct chunk_plan *p, struct err *err)
+{
+	struct update *u = p->u;
+	const struct chunk_origin from = {.file = u->now->file,
+					  .tree = u->now->tree,
+					  .schema = u->schema,
+					  .paths = u->now->paths,
+					  .is_damaged = &u->now->is_damaged};
+	if (p->context && p->context->number == p->c->dataset)
+		return 0;
+	chunk_context_unref(p->context);
+	p->context = chunk_context_new(&from, p->c->dataset);
+	if (!p->context)
+		return err_set(err, -ENOMEM, "out of memory");
+	if (u->now->opened[p->c->dataset] != OBJECT_NONE)
+		chunk_context_serve(p->context);
+	return 0;
+}
+
+static int plan_chunks(struct update *u, struct err *err)
+{
+	const struct chunk_change *all = (const void *)u->chunks.data;
+	const struct cancelled stop = cancelled_by(u->opt->cancelled);
+	struct chunk_plan p = {.u = u};
+	int rc = 0;
+	for (size_t i = 0; !rc && i < u->chunks.len / sizeof(*all); i++) {
+		p.c = &all[i];
+		rc = is_cancelled(&stop) ? err_set(err, -ECANCELED, "interrupted")
+					 : enter_dataset(&p, err);
+		if (!rc)
+			rc = plan_chunk(&p, err);
+	}
+	chunk_context_unref(p.context);
+	return rc;
+}
+
+/* ---- the summary ---- */
+
+/* The service makes a new one. Until then, a reader counts what is there. */
+static int plan_summary(struct update *u, struct err *err)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	const struct schema_document *d = domain_document(u->base->domain);
+	const struct update_operation what = {
+		.op = {.action = PLAN_DELETE, .phase = PHASE_SUMMARY},
+		.key = key,
+		.target = {.object = OBJECT_NONE},
+	};
+	if (!u->counts_changed || u->schema->info_key(d, key, sizeof(key)) <= 0)
+		return 0;
+	return update_add(u, &what, NULL, err);
+}
+
+int update_plan(struct update *u, struct err *err)
+{
+	int rc = plan_chunks(u, err);
+	if (!rc)
+		rc = update_plan_documents(u, err);
+	return rc ? rc : plan_summary(u, err);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See draft_change.h. */
+#include "draft_change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <domain/apply.h>
+#include <domain/update.h>
+#include <engine/draft_signs.h>
+#include <h5/superblock.h>
+#include <overlay/plan.h>
+
+#include "internal.h"
+
+struct draft_change {
+	struct engine *e;
+	struct snapshot *snapshot;
+	struct image_stream *stream;
+	struct source image;
+	struct update_base *base;
+	atomic_int progress; /* enum draft_progress */
+};
+
+/* ---- the image ---- */
+
+static int read_image(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	const struct draft_change *c = ctx;
+	for (size_t done = 0; done < n;) {
+		const ssize_t got = image_read(c->snapshot->image, c->stream, (uint8_t *)buf + done,
+					       n - done, offset + done, NULL, err);
+		if (got <= 0)
+			return got ? (int)got : err_set(err, -EIO, "the image is too short");
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+static uint64_t find_header(void *ctx, uint32_t number)
+{
+	const struct draft_change *c = ctx;
+	return image_header(c->snapshot->image, number);
+}
+
+static bool find_items(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end)
+{
+	const struct draft_change *c = ctx;
+	return image_items(c->snapshot->image, dataset, chunk, start, end);
+}
+
+struct draft_change *draft_change_new(struct engine *e, struct snapshot *s)
+{
+	struct draft_change *c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->e = e;
+	c->snapshot = s;
+	c->stream = image_stream_new(s->image);
+	c->image = (struct source){.size = image_size(s->image), .read_at = read_image, .ctx = c};
+	atomic_init(&c->progress, PROGRESS_UNMARKED);
+	const struct update_image image = {
+		.source = &c->image, .header = find_header, .items = find_items, .ctx = c};
+	c->base = update_base_new(s->domain, &image);
+	if (c->base)
+		return c;
+	draft_change_free(c);
+	return NULL;
+}
+
+void draft_change_free(struct draft_change *c)
+{
+	if (!c)
+		return;
+	update_base_free(c->base);
+	if (c->stream)
+		image_stream_free(c->stream);
+	free(c);
+}
+
+/* ---- the mark in the superblock ---- */
+
+enum draft_progress draft_change_progress(const struct draft_change *c)
+{
+	return (enum draft_progress)atomic_load(&c->progress);
+}
+
+void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n)
+{
+	uint8_t raw[H5_SUPERBLOCK_MAX];
+	struct h5_superblock sb;
+	size_t got = 0;
+	if (offset >= sizeof(raw) || n == 0 || draft_read(d, 0, raw, sizeof(raw), &got, NULL))
+		return;
+	struct cursor bytes = cursor_of(raw, got);
+	if (h5_superblock_decode(&bytes, &sb, NULL))
+		return;
+	if (sb.status_flags & 1)
+		atomic_store(&c->progress, PROGRESS_OPEN);
+	else if (draft_change_progress(c) == PROGRESS_OPEN)
+		atomic_store(&c->progress, PROGRESS_CLOSED);
+}
+
+/* ---- a commit ---- */
+
+struct work {
+	struct draft_change *c;
+	const struct commit *commit;
+	struct commit_mark before;
+};
+
+static bool is_changed(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_is_changed(w->commit->snapshot, start, end);
+}
+
+static bool is_held(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_holds(w->commit->snapshot, start, end);
+}
+
+static int begin(void *ctx, struct err *err)
+{
+	const struct work *w = ctx;
+	const struct commit_mark m = {
+		.number = w->commit->number, .is_running = true, .is_last = w->commit->is_last};
+	return draft_mark(w->commit->draft, commit_mark_encode(&m), err);
+}
+
+/* The commit has succeeded. If the journal cannot note it, the next mount finds no plan, and leaves
+ * the draft. */
+static void end(const struct work *w)
+{
+	const struct commit_mark m = {.number = w->commit->number, .is_last = w->commit->is_last};
+	struct err why = ERR_INIT;
+	draft_snapshot_accept(w->commit->snapshot);
+	if (draft_mark(w->commit->draft, commit_mark_encode(&m), &why))
+		log_warning(w->c->e->log, "%s: the journal does not know that it is complete: %s",
+			    draft_get_about(w->commit->draft)->name, why.msg);
+}
+
+static uint64_t storage_of(const struct domain *d)
+{
+	uint64_t storage = 0;
+	domain_schema(d)->domain_of_root(domain_document(d)->info.root, &storage, NULL);
+	return storage;
+}
+
+static int update(struct work *w, bool *refused, struct err *err)
+{
+	struct engine *e = w->c->e;
+	const struct draft_about *about = draft_get_about(w->commit->draft);
+	const struct update_options opt = {
+		.env = &e->env,
+		.store = e->store,
+		.draft = w->commit->draft,
+		.snapshot = w->commit->snapshot,
+		.is_written = is_changed,
+		.is_held = is_held,
+		.begin = begin,
+		.ctx = w,
+		.seed = commit_storage(draft_id(w->commit->draft), w->commit->number),
+		.puts = import_puts(e, 0),
+		.now_ns = engine_wall_clock(),
+		.cancelled = w->commit->cancelled,
+	};
+	struct update_result result;
+	int rc = domain_update(w->c->base, &opt, &result, err);
+	*refused = rc && result.refused;
+	if (!rc)
+		end(w);
+	if (!rc && result.garbage)
+		garbage_add_objects(e->garbage, about->path, storage_of(w->c->snapshot->domain),
+				    result.garbage);
+	snapshots_forget(e->snapshots, about->path);
+	return rc;
+}
+
+int draft_change_commit(struct draft_change *c, const struct commit *commit,
+			struct commit_result *out, bool *refused, struct err *err)
+{
+	struct work w = {.c = c, .commit = commit};
+	const struct draft_about *about = draft_get_about(commit->draft);
+	struct source *bytes = draft_snapshot_source(commit->snapshot);
+	enum draft_signs signs;
+	*out = (struct commit_result){.kind = COMMIT_WAITS};
+	*refused = false;
+	int rc = draft_signs_read(bytes, &signs, out->kept, sizeof(out->kept), err);
+	if (rc || (signs == SIGNS_UNCLOSED && !commit->is_last))
+		return rc;
+	*refused = signs != SIGNS_CLOSED;
+	if (signs == SIGNS_OTHER)
+		return err_set(err, -EIO,
+			       "it is no HDF5 file any more; remove the file first to replace a "
+			       "domain by a plain file");
+	if (signs == SIGNS_UNCLOSED)
+		return err_set(err, -EIO, "it is not complete: %s", out->kept);
+	rc = update(&w, refused, err);
+	if (rc)
+		return rc;
+	out->kind = COMMIT_DOMAIN;
+	snprintf(out->version, sizeof(out->version), "%s", about->version);
+	snprintf(out->path, sizeof(out->path), "%s", about->path);
+	return 0;
+}
+
+int draft_change_resume(const struct commit *commit, bool *found, struct err *err)
+{
+	struct plan plan;
+	struct apply_result result;
+	const char *path = draft_get_about(commit->draft)->path;
+	int rc = draft_get_plan(commit->draft, &plan, err);
+	*found = rc != -ENOENT;
+	if (rc)
+		return *found ? rc : 0;
+	const struct apply apply = {.env = &commit->e->env,
+				    .store = commit->e->store,
+				    .draft = commit->draft,
+				    .snapshot = commit->snapshot,
+				    .plan = &plan,
+				    .is_repeated = true,
+				    .puts = import_puts(commit->e, 0),
+				    .cancelled = commit->cancelled};
+	rc = apply_run(&apply, &result, err);
+	plan_release(&plan);
+	snapshots_forget(commit->e->snapshots, path);
+	return rc;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A domain that programs change in place: when its file is complete, and how what has changed comes
+ * into the bucket (domain/update.h).
+ *
+ * libhdf5 since version 1.10 sets a bit in the superblock when it opens a file for writing, and
+ * clears it last. Only then the file is complete. Structures that can be read prove nothing: those
+ * of a program that was killed nearly always can. Libraries that never set the bit have finished
+ * when they close the file.
+ */
+#ifndef ENGINE_DRAFT_CHANGE_H
+#define ENGINE_DRAFT_CHANGE_H
+
+#include <engine/draft_commit.h>
+
+#include "snapshots.h"
+
+struct draft_change;
+
+/* s: of the domain, borrowed. NULL: out of memory. */
+struct draft_change *draft_change_new(struct engine *e, struct snapshot *s);
+void draft_change_free(struct draft_change *c); /* NULL is fine */
+
+enum draft_progress {
+	PROGRESS_UNMARKED, /* no library has marked the file */
+	PROGRESS_OPEN,	   /* the file is marked as open for writing */
+	PROGRESS_CLOSED,   /* it was, and is not any more */
+};
+enum draft_progress draft_change_progress(const struct draft_change *c);
+/* After a write to [offset, offset + n) of the draft. Any thread. */
+void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n);
+
+/* Commits what has changed since the last commit. Blocks; one call at a time. version and path of
+ * the result are those of the draft. *refused: the file is the reason of the error, and the same
+ * bytes would fail again. Errors are those of domain_update(); -EIO: the file is not complete, or
+ * is no HDF5 file any more. */
+int draft_change_commit(struct draft_change *c, const struct commit *commit,
+			struct commit_result *out, bool *refused, struct err *err);
+/* Goes on with the plan that an earlier process has left in the journal. *found: there is one. */
+int draft_change_resume(const struct commit *commit, bool *found, struct err *err);
+
+#endif

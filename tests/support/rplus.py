@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random changes of an HDF5 file. The same seed makes the same changes of two files with equal
+content: each decision depends on the random numbers and on the sorted names of what is there.
+
+A reference to an object that was removed means nothing, and may lead to another object later. So a
+run has either references or removals.
+
+    python3 rplus.py FILE SEED COUNT [libver]
+"""
+import sys
+
+import h5py
+import numpy as np
+
+TYPES = ("<i4", ">i2", "<f8", "u1", "S5")
+TEXTS = ("", "a", "ü", "many words " * 8)
+
+
+def objects(f, kind):
+    """Paths of all objects of a class, each once, sorted."""
+    found = {}
+
+    def visit(name, o):
+        if isinstance(o, kind):
+            found.setdefault(h5py.h5o.get_info(o.id).addr, name)
+    f.visititems(visit)
+    return sorted(found.values())
+
+
+class Changes:
+    def __init__(self, f, seed):
+        self.f, self.random = f, np.random.default_rng(seed)
+        self.count = 0
+
+    def pick(self, items):
+        return items[int(self.random.integers(len(items)))] if items else None
+
+    def number(self, low, high):
+        return int(self.random.integers(low, high))
+
+    def group(self):
+        return self.f[self.pick(["/"] + objects(self.f, h5py.Group))]
+
+    def dataset(self):
+        name = self.pick(objects(self.f, h5py.Dataset))
+        return None if name is None else self.f[name]
+
+    def name(self):
+        self.count += 1
+        return f"n{self.count}_{self.number(0, 1000)}"
+
+    def values(self, dtype, shape):
+        n = int(np.prod(shape, dtype=np.int64))
+        bits = self.random.integers(0, 100, n)
+        if dtype == np.dtype("S5"):
+            return np.array([f"{b}".encode() for b in bits], dtype="S5").reshape(shape)
+        return bits.astype(dtype).reshape(shape)
+
+    # ---- groups and links ----
+
+    def make_group(self):
+        self.group().create_group(self.name())
+
+    def soft_link(self):
+        self.group()[self.name()] = h5py.SoftLink("/" + self.name())
+
+    def external_link(self):
+        self.group()[self.name()] = h5py.ExternalLink("other.h5", "/" + self.name())
+
+    def hard_link(self):
+        target = self.dataset()
+        if target is not None:
+            self.group()[self.name()] = target
+
+    def link_of(self):
+        group = self.group()
+        name = self.pick(sorted(group))
+        return group, name
+
+    def rename(self):
+        group, name = self.link_of()
+        if name is not None:
+            group.move(name, self.name())
+
+    def move(self):
+        """To another group, which is not below the object itself."""
+        group, name = self.link_of()
+        if name is None or not isinstance(group.get(name), h5py.Dataset):
+            return
+        target = self.group()
+        self.f.move(f"{group.name}/{name}", f"{target.name}/{self.name()}")
+
+    def remove(self):
+        group, name = self.link_of()
+        if name is not None:
+            del group[name]
+
+    def replace(self):
+        """Another object of the same name, often at the place of the first one."""
+        group, name = self.link_of()
+        if name is not None:
+            del group[name]
+            group.create_dataset(name, data=self.values("<i4", (7,)))
+
+    def copy(self):
+        source = self.dataset()
+        if source is not None:
+            self.f.copy(source, self.group(), name=self.name())
+
+    # ---- datasets ----
+
+    def make_chunked(self):
+        shape = tuple(self.number(1, 40) for _ in range(self.number(1, 3)))
+        chunk = tuple(self.number(1, n + 1) for n in shape)
+        options = self.pick([{}, {"compression": "gzip"}, {"shuffle": True, "compression": 4},
+                             {"fletcher32": True}, {"fillvalue": 3}])
+        self.group().create_dataset(self.name(), data=self.values("<i4", shape), chunks=chunk,
+                                    maxshape=(None,) * len(shape), **options)
+
+    def make_contiguous(self):
+        dtype = self.pick(TYPES)
+        shape = tuple(self.number(1, 30) for _ in range(self.number(0, 3)))
+        self.group().create_dataset(self.name(), data=self.values(np.dtype(dtype), shape))
+
+    def make_unwritten(self):
+        # Without a fill value, libhdf5 shows what was in the file before.
+        self.group().create_dataset(self.name(), shape=(self.number(5, 50),), dtype="<f4",
+                                    chunks=self.pick([None, (5,)]), fillvalue=0)
+
+    def make_texts(self):
+        n = self.number(1, 12)
+        data = [self.pick(TEXTS) for _ in range(n)]
+        self.group().create_dataset(self.name(), data=np.array(data, dtype=object),
+                                    dtype=h5py.string_dtype(), chunks=(self.number(1, n + 1),),
+                                    maxshape=(None,))
+
+    def make_references(self):
+        target = self.dataset()
+        if target is None:
+            return
+        self.group().create_dataset(self.name(), data=np.array([target.ref, self.f.ref]),
+                                    dtype=h5py.ref_dtype)
+
+    def make_null(self):
+        self.group().create_dataset(self.name(), data=h5py.Empty("<f8"))
+
+    def changeable(self):
+        d = self.dataset()
+        return None if d is None or d.shape is None or 0 in d.shape else d
+
+    def write(self):
+        d = self.changeable()
+        if d is None:
+            return
+        if d.shape == ():
+            where = ()
+        else:
+            first = [self.number(0, n) for n in d.shape]
+            where = tuple(slice(at, self.number(at, n) + 1) for at, n in zip(first, d.shape))
+        shape = d[where].shape
+        if h5py.check_string_dtype(d.dtype) and d.dtype.kind == "O":
+            flat = [self.pick(TEXTS) for _ in range(int(np.prod(shape, dtype=np.int64)))]
+            d[where] = np.array(flat, dtype=object).reshape(shape)
+        elif d.dtype.kind in "iuf":
+            d[where] = self.values(d.dtype, shape)
+        elif d.dtype == np.dtype("S5"):
+            d[where] = self.values(d.dtype, shape)
+
+    def resize(self):
+        d = self.dataset()
+        if d is None or d.shape is None or d.chunks is None or d.maxshape == d.shape:
+            return
+        shape = [min(self.number(1, 2 * n + 3), m or 200) for n, m in zip(d.shape, d.maxshape)]
+        d.resize(tuple(shape))
+
+    # ---- attributes ----
+
+    def owner(self):
+        return self.f[self.pick(["/"] + objects(self.f, (h5py.Group, h5py.Dataset)))]
+
+    def set_attribute(self):
+        value = self.pick([self.number(0, 99), self.pick(TEXTS), self.values("<f8", (3,)),
+                           h5py.Empty("<i4")])
+        self.owner().attrs[self.pick(["a", "b", "long name", "ü", self.name()])] = value
+
+    def set_references(self):
+        target = self.dataset()
+        if target is not None:
+            self.owner().attrs["ref"] = target.ref
+
+    def attribute(self):
+        owner = self.owner()
+        return owner, self.pick(sorted(owner.attrs))
+
+    def remove_attribute(self):
+        owner, name = self.attribute()
+        if name is not None:
+            del owner.attrs[name]
+
+    def rename_attribute(self):
+        owner, name = self.attribute()
+        if name is not None:
+            h5py.h5a.rename(owner.id, name.encode(), self.name().encode())
+
+    def many_attributes(self):
+        owner = self.owner()
+        for i in range(self.number(2, 12)):
+            owner.attrs[f"many{i}"] = i
+
+    # ---- scales ----
+
+    def attach_scale(self):
+        d = self.changeable()
+        if d is None or not d.shape or h5py.h5ds.is_scale(d.id):
+            return
+        scale = self.group().create_dataset(self.name(), data=np.arange(d.shape[0]))
+        scale.make_scale("scale")
+        d.dims[0].attach_scale(scale)
+
+    ALWAYS = (
+        make_group, soft_link, external_link, hard_link, rename, move, copy,
+        make_chunked, make_contiguous, make_unwritten, make_texts, make_null,
+        write, write, write, write, resize, resize, set_attribute, set_attribute,
+        remove_attribute, rename_attribute, many_attributes)
+    REMOVALS = (remove, replace, remove, replace)
+    REFERENCES = (make_references, set_references, attach_scale)
+
+    def run(self, count):
+        operations = self.ALWAYS + (self.REFERENCES if "references" in self.f.attrs
+                                    else self.REMOVALS)
+        for _ in range(count):
+            operations[self.number(0, len(operations))](self)
+
+
+def change(path, seed, count, libver=None):
+    with h5py.File(path, "r+", libver=libver) as f:
+        Changes(f, seed).run(count)
+
+
+if __name__ == "__main__":
+    change(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
