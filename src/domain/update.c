@@ -166,10 +166,9 @@ static int end_without_plan(struct update *u, struct err *err)
 
 static int update(struct update *u, struct err *err)
 {
-	/* An earlier update failed half-way. Its changes are done first. */
-	int rc = u->base->next ? run(u, true, err) : 0;
-	if (!rc)
-		rc = update_base_scan(u->base, u->opt->env, err);
+	if (update_is_pending(u->base))
+		return run(u, true, err);
+	int rc = update_base_scan(u->base, u->opt->env, err);
 	if (!rc)
 		rc = find_and_plan(u, err);
 	if (rc)
