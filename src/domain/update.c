@@ -53,7 +53,6 @@ static void release(struct update *u)
 
 /* ---- what has changed ---- */
 
-/* Errors from here on that are not of the machine, the bucket or the disk are those of the file. */
 static int find_changes(struct update *u, struct err *err)
 {
 	int rc = scan_open(u->opt->env, &u->file, true, &u->now, err);
@@ -69,9 +68,13 @@ static int find_changes(struct update *u, struct err *err)
 	return rc ? rc : update_find_chunks(u, err);
 }
 
-static bool is_refusal(const struct update *u, int rc)
+/* Whether the file is the reason of an error. While the plan is made, requests may fail, too. */
+static bool is_refusal(const struct update *u, int rc, bool is_planning)
 {
-	return (rc == -EIO || rc == -EOPNOTSUPP) && !atomic_load(&u->failed);
+	if (atomic_load(&u->failed))
+		return false;
+	return rc == -EOPNOTSUPP ||
+	       (rc == -EIO && (!is_planning || atomic_load(&u->now->is_damaged)));
 }
 
 /* ---- applying ---- */
@@ -147,9 +150,11 @@ static int find_and_plan(struct update *u, struct err *err)
 {
 	u->before = u->base->scan;
 	int rc = find_changes(u, err);
-	if (!rc)
-		rc = update_plan(u, err);
-	u->result->refused = is_refusal(u, rc);
+	u->result->refused = is_refusal(u, rc, false);
+	if (rc)
+		return rc;
+	rc = update_plan(u, err);
+	u->result->refused = is_refusal(u, rc, true);
 	return rc;
 }
 
