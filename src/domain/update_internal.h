@@ -54,9 +54,9 @@ void scan_free(struct scan *s); /* NULL is fine */
 /* Reads the chunk index of a dataset, if that was not done before. */
 int scan_chunks(struct scan *s, uint32_t number, struct err *err);
 /* Gives a dataset the chunk shape, the filters and the place of its chunks in the domain that
- * another description of the dataset has. */
-int scan_adopt_dataset(struct scan *s, uint32_t number, const struct dataset *from,
-		       struct err *err);
+ * another description of the dataset has. Only its reference is borrowed. */
+int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
+		       const struct dataset *from, struct err *err);
 /* The first record whose number is `number` or more. */
 size_t chunk_records_from(const struct chunk_records *r, uint64_t number);
 struct chunk_record *chunk_records_find(const struct chunk_records *r, uint64_t number);

@@ -130,7 +130,9 @@ static int adopt(struct update *u, uint32_t now, struct err *err)
 	u->now->opened[now] = u->before->opened[before];
 	if (!o->id || (version && !u->now->version[now]))
 		return err_set(err, -ENOMEM, "out of memory");
-	return o->kind == OBJECT_DATASET ? scan_adopt_dataset(u->now, now, &old->dataset, err) : 0;
+	return o->kind == OBJECT_DATASET
+		       ? scan_adopt_dataset(u->now, now, u->schema, &old->dataset, err)
+		       : 0;
 }
 
 int update_adopt(struct update *u, struct err *err)

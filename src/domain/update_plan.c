@@ -97,6 +97,12 @@ static int set_condition(struct chunk_plan *p, struct err *err)
 		strcpy(p->version, c->version);
 	else
 		rc = opened_version(p, &is_absent);
+	/* What the domain had when it was opened, and the file does not have any more, an update
+	 * has deleted. */
+	if (!c->version && c->is_new && !p->u->base->is_image && p->version[0]) {
+		p->version[0] = '\0';
+		is_absent = true;
+	}
 	if (rc)
 		return err_set(err, rc, "a chunk of dataset %s has changed in the bucket",
 			       p->u->now->paths[c->dataset]);
@@ -131,6 +137,7 @@ static int add_put(struct chunk_plan *p, const struct bytes *body, struct err *e
 {
 	struct plan_operation *op = &p->what.op;
 	op->action = PLAN_PUT;
+	p->u->counts_changed |= p->c->is_new;
 	if (!is_range(p, body, &op->offset))
 		return update_add(p->u, &p->what, body, err);
 	op->body = PLAN_RANGE;
@@ -145,6 +152,7 @@ static int add_delete(struct chunk_plan *p, struct err *err)
 	if (p->what.is_absent || p->u->same[p->c->dataset] == OBJECT_NONE)
 		return 0;
 	p->what.op.action = PLAN_DELETE;
+	p->u->counts_changed = true;
 	return update_add(p->u, &p->what, NULL, err);
 }
 
