@@ -159,6 +159,7 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		.draft = atomic_load(&d->bytes),
 		.snapshot = s,
 		.number = d->number,
+		.left = &d->left,
 		.is_last = is_last,
 		.cancelled = &d->t->cancelled,
 	};

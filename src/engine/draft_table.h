@@ -57,6 +57,7 @@ struct file_draft {
 	uint64_t saved, tried, waited;
 	uint32_t number;   /* of the last commit */
 	uint64_t numbered; /* draft_stat.changes of what it has committed */
+	struct commit_left left;
 
 	/* Guarded by the table's lock. The texts change only while the name is held, too. */
 	char *name; /* in the mount */
