@@ -256,6 +256,7 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 		.schema = schema_all()[0],
 		.path = w->path,
 		.service_user = p->e->user,
+		.acls = p->c->acls,
 		.puts = import_puts(p->e, 0),
 		.now_ns = p->about->created_ns > 0 ? p->about->created_ns : now,
 		.cancelled = p->c->cancelled,

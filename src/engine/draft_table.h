@@ -63,6 +63,9 @@ struct file_draft {
 	char *name; /* in the mount */
 	char *path; /* in the bucket */
 	char *seen; /* what the bucket has: draft_about.version */
+	/* The access control list that the next commit gives to the domain. NULL: none was set.
+	 * Changes only while the name is held, too. */
+	struct schema_document *acls;
 	unsigned int refs, writers;
 	bool named;    /* it is in by_name, which counts as a reference */
 	bool is_aside; /* it is in the list `aside`, which counts as a reference */

@@ -24,6 +24,7 @@
 #include <overlay/draft.h>
 #include <store/store.h>
 
+struct domain_info;
 struct engine;
 
 /* What draft_mark() notes. 0: no commit has begun. */
@@ -82,6 +83,9 @@ struct commit {
 	 * have failed and that nobody can have seen is deleted before a commit with a larger number
 	 * puts its first object, because a full bucket needs the room. */
 	struct commit_left *left;
+	/* The access control list of a domain, as for import_options.acls; a plain object has none.
+	 * NULL: as if the name was written without a list. Borrowed. */
+	const struct domain_info *acls;
 	bool is_last;		      /* see struct commit_mark */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
 };
