@@ -17,8 +17,8 @@ from mounts import HSIMAGE, run
 
 # Two programs, one after the other, which change the same objects.
 CHANGES = [
-    """f["d"][3:25] = 1; f["z"][7] = 2; f.attrs["a"] = 1; f["new"] = list(range(50)); del f["old"]""",
-    """f["d"][5] = 3; f["z"][7:300] = 4; f.attrs["a"] = 5; f.attrs["b"] = "text"; f["d2"] = f["d"]""",
+    """f["d"][3:25] = 1; f["z"][7] = 2; f.attrs["a"] = 1; f["n"] = list(range(50)); del f["old"]""",
+    """f["d"][5] = 3; f["z"][7:300] = 4; f.attrs["a"] = 5; f.attrs["b"] = "t"; f["d2"] = f["d"]""",
 ]
 PROGRAM = """
 import h5py, os, sys

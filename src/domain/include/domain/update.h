@@ -83,7 +83,7 @@ void update_base_free(struct update_base *b); /* NULL is fine */
 struct update_options {
 	const struct env *env;
 	struct store *store;
-	struct draft *draft;		 /* gets the plan (overlay/plan.h) */
+	struct draft *draft; /* gets the plan (overlay/plan.h) */
 	/* The file as it is now; or, if update_is_pending(), as it was for that update. */
 	struct draft_snapshot *snapshot;
 	/* Whether a byte of [start, end) was written since the base. */
@@ -115,9 +115,9 @@ struct update_result {
 /* Whether an update has failed whose plan is in the journal. The next update completes it, and does
  * nothing else. */
 bool update_is_pending(const struct update_base *b);
-/* Updates the domain. On success, the base is the file as the snapshot has it. Errors: -ESTALE: another
- * program has changed the domain; -EOPNOTSUPP: a domain cannot hold something in the file; -EIO:
- * the file is damaged; -ECANCELED; -ENOSPC: of the journal; errors of the store and of the
+/* Updates the domain. On success, the base is the file as the snapshot has it. Errors: -ESTALE:
+ * another program has changed the domain; -EOPNOTSUPP: a domain cannot hold something in the file;
+ * -EIO: the file is damaged; -ECANCELED; -ENOSPC: of the journal; errors of the store and of the
  * snapshot. After an error, either nothing was put, or the update is pending, and a
  * later process continues the plan with apply_run(). */
 int domain_update(struct update_base *b, const struct update_options *opt,
