@@ -62,7 +62,7 @@ def test_list(journal, bucket, tmp_path):
     items = {i["id"]: i for i in listed(journal)}
     assert items[first] == {"id": first, "state": "waiting", "size": len(BYTES),
                             "begun": "2023-11-14T22:13:20.000000Z", "bucket": str(bucket),
-                            "file": "home/a.h5",
+                            "file": "home/a.h5", "changes_domain": False,
                             "why": "the program that wrote it had not closed it"}
     assert items[second]["size"] == 6 and "the next mount finishes it" in items[second]["why"]
     assert items[third]["bucket"] == "s3://b/prefix"
