@@ -261,9 +261,9 @@ def test_a_bucket_without_a_name(journal, tmp_path):
 
 
 def test_a_later_version(journal, tmp_path):
-    draft = journal.add("a", [(0, b"x")], format_version=3)
+    draft = journal.add("a", [(0, b"x")], format_version=4)
     item, = listed(journal)
-    assert item["state"] == "later version" and "version 3 of the format" in item["why"]
+    assert item["state"] == "later version" and "version 4 of the format" in item["why"]
     for command in (["export", draft, tmp_path / "out"], ["drop", "--yes", draft]):
         done = recover(journal, *command)
         assert done.returncode == 1 and "use the program that wrote it" in done.stderr
