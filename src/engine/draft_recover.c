@@ -85,7 +85,9 @@ static int resume(const struct commit *c, struct commit_result *out, struct err 
 	if (!rc && !stat.is_marked)
 		return err_set(err, -EBUSY, "it was written to after its last commit had begun");
 	if (!rc && !found)
-		return err_set(err, -EBUSY, "its commit had not begun to change the domain");
+		return err_set(err, -EBUSY,
+			       "its commit was interrupted when it had changed nothing or "
+			       "everything");
 	out->kind = COMMIT_DOMAIN;
 	return rc;
 }

@@ -102,7 +102,8 @@ static void set_waiting(struct recover_item *i, bool is_marked, const char *note
 		str_add(&i->why, "it could not be committed: another program has changed the file "
 				 "since it was opened for writing");
 	else if (m.is_running && i->item.changes_domain && !i->has_plan)
-		str_add(&i->why, "its commit had not begun to change the domain");
+		str_add(&i->why, "its commit was interrupted when it had changed nothing or "
+				 "everything");
 	else if (m.is_running)
 		str_add(&i->why, "its commit has begun; the next mount finishes it");
 	else if (m.number && is_marked)

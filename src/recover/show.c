@@ -127,7 +127,7 @@ static int put_commit(const struct show *w, const struct recover_item *i)
 		return put(w, "commits", "%" PRIu32 ", the last one has ended", m.number);
 	if (i->item.changes_domain && !m.is_refused)
 		return put(w, "commits", "%" PRIu32 ", the last one was interrupted%s", m.number,
-			   i->has_plan ? "" : " before it had changed anything");
+			   i->has_plan ? "" : " when it had changed nothing or everything");
 	return put(w, "commits", "%" PRIu32 ", the last one has %s%s", m.number,
 		   m.is_refused ? "failed, because another program has changed the file"
 				: "not ended",
