@@ -42,11 +42,12 @@ struct engine_draft_item {
 	const char *id;
 	enum engine_draft_state state;
 	bool has_size;
-	uint64_t size;	    /* of the file, bytes */
-	int64_t created_ns; /* since the epoch; 0: not known */
-	const char *bucket; /* its name, as a command line takes it */
-	const char *path;   /* of the file in the mount */
-	const char *why;    /* why it is in the journal, or cannot be read */
+	uint64_t size;	     /* of the file, bytes */
+	int64_t created_ns;  /* since the epoch; 0: not known */
+	const char *bucket;  /* its name, as a command line takes it */
+	const char *path;    /* of the file in the mount */
+	bool changes_domain; /* programs have changed a domain in place */
+	const char *why;     /* why it is in the journal, or cannot be read */
 };
 /* Calls fn for each draft, the oldest of each bucket first. bucket: NULL, or the only one whose
  * drafts are listed. A return value of fn that is not 0 ends the list and is returned. */

@@ -29,7 +29,7 @@ void recover_format_text(const struct engine_draft_item *item, struct str *out)
 	add_known(out, item->bucket);
 	str_add(out, "  ");
 	add_known(out, item->path);
-	str_add(out, ": ");
+	str_add(out, item->changes_domain ? ": changes the domain in place; " : ": ");
 	str_add_printable(out, item->why);
 	str_add(out, "\n");
 }
@@ -59,6 +59,7 @@ void recover_format_json(const struct engine_draft_item *item, struct str *out)
 	}
 	add_member(out, "bucket", item->bucket);
 	add_member(out, "file", item->path);
+	str_addf(out, "\"changes_domain\": %s, ", item->changes_domain ? "true" : "false");
 	str_add(out, "\"why\": ");
 	str_add_json(out, item->why);
 	str_add(out, "}\n");

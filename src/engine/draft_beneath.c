@@ -6,52 +6,123 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <engine/draft_commit.h>
+
+#include "draft_base.h"
 #include "internal.h"
-#include "raw_object.h"
+#include "snapshot_identity.h"
 
-static int read_object(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+static int read_base(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
 {
-	const struct old_object *o = ctx;
-	if (!o->object)
+	const struct old_base *o = ctx;
+	if (!o->base)
 		return err_set(err, -EIO, "a part of the bytes is only in the bucket");
-	for (size_t done = 0; done < n;) {
-		const ssize_t got = raw_object_read(o->object, (uint8_t *)buf + done, n - done,
-						    offset + done, NULL, err);
-		if (got < 0)
-			return err_wrap(err, (int)got, "the bytes that were not written");
-		if (got == 0)
-			return err_set(err, -EIO, "object %s is shorter than the draft says",
-				       raw_object_path(o->object));
-		done += (size_t)got;
-	}
-	return 0;
+	const int rc = draft_base_read(o->base, offset, buf, n, err);
+	return rc ? err_wrap(err, rc, "the bytes that were not written") : 0;
 }
 
-struct draft_beneath old_object_beneath(struct old_object *o)
+struct draft_beneath old_base_beneath(struct old_base *o)
 {
-	return (struct draft_beneath){.read = read_object, .ctx = o};
+	return (struct draft_beneath){.read = read_base, .ctx = o};
 }
 
-int old_object_open(struct old_object *o, struct engine *e, const struct draft_about *about,
-		    struct err *err)
+/* ---- a plain object ---- */
+
+static int open_object(struct old_base *o, struct engine *e, const struct draft_about *about,
+		       struct err *err)
 {
-	static const char object[] = "o:"; /* see commit_version_of() */
 	struct store_meta meta = {.size = about->beneath};
-	const char *etag = about->version + sizeof(object) - 1;
-	if (strncmp(about->version, object, sizeof(object) - 1) != 0 ||
-	    strlen(etag) >= sizeof(meta.etag))
+	const char *etag = about->version + 2; /* see commit_version_of() */
+	if (strncmp(about->version, "o:", 2) != 0 || strlen(etag) >= sizeof(meta.etag))
 		return err_set(err, -EINVAL,
 			       "what lies beneath the draft has version \"%s\", which is not that "
-			       "of a plain object",
+			       "of a domain or a plain object",
 			       about->version);
-	if (!store_key_ok(about->path))
-		return err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);
 	snprintf(meta.etag, sizeof(meta.etag), "%s", etag);
-	return raw_object_open(e->store, e->cache, about->path, &meta, &o->object, err);
+	return draft_base_new(e->store, e->cache, about->path, &meta, &o->base, err);
 }
 
-void old_object_close(struct old_object *o)
+/* ---- the image of a domain ---- */
+
+bool old_base_is_domain(const struct draft_about *about)
 {
-	raw_object_close(o->object);
-	o->object = NULL;
+	return about->kind == DRAFT_CHANGE && about->version[0] == 'd';
+}
+
+static int is_stale(struct err *err)
+{
+	return err_set(err, -ESTALE, "the domain has changed since, or is not there any more");
+}
+
+/* The domain must still have the version of its document. */
+static int find_domain(struct engine *e, const struct draft_about *about, struct names_node **out,
+		       struct snapshot_time *requested, struct err *err)
+{
+	char version[COMMIT_VERSION];
+	struct err why = ERR_INIT;
+	int rc = snapshot_resolve(e, about->name, out, requested, &why);
+	if (rc == -ENOENT)
+		return is_stale(err);
+	if (rc) {
+		err_copy(err, &why);
+		return rc;
+	}
+	const struct names_node *n = *out;
+	if (n->kind != NAMES_DOMAIN || strcmp(n->path, about->path) != 0)
+		return is_stale(err);
+	rc = commit_version_of(n, version);
+	if (rc)
+		return err_errno(err, rc, "%s", about->path);
+	return strcmp(version, about->version) == 0 ? 0 : is_stale(err);
+}
+
+static int check_identity(const struct engine *e, const struct draft_about *about,
+			  const struct snapshot *s, struct err *err)
+{
+	static const uint8_t unknown[DRAFT_BENEATH_ID];
+	uint8_t id[DRAFT_BENEATH_ID];
+	if (memcmp(about->beneath_id, unknown, sizeof(unknown)) == 0)
+		return err_set(err, -EINVAL,
+			       "the draft does not say which version of the domain lies beneath");
+	snapshot_identity(e, s, id);
+	return memcmp(id, about->beneath_id, sizeof(id)) == 0 &&
+			       image_size(s->image) == about->beneath
+		       ? 0
+		       : is_stale(err);
+}
+
+static int open_domain(struct old_base *o, struct engine *e, const struct draft_about *about,
+		       struct err *err)
+{
+	auto_names_node struct names_node *n = NULL;
+	struct snapshot_time requested;
+	struct snapshot *s;
+	int rc = find_domain(e, about, &n, &requested, err);
+	if (!rc)
+		rc = domain_snapshot(e, n, &requested, &s, err);
+	if (rc)
+		return rc;
+	rc = check_identity(e, about, s, err);
+	if (!rc)
+		rc = draft_base_of_image(s, &o->base, err);
+	if (rc)
+		snapshot_close(s);
+	return rc;
+}
+
+/* ---- both ---- */
+
+int old_base_open(struct old_base *o, struct engine *e, const struct draft_about *about,
+		  struct err *err)
+{
+	if (!store_key_ok(about->path) || !store_key_ok(about->name))
+		return err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);
+	return old_base_is_domain(about) ? open_domain(o, e, about, err)
+					 : open_object(o, e, about, err);
+}
+
+void old_base_close(struct old_base *o)
+{
+	draft_base_free(o->base);
+	o->base = NULL;
 }

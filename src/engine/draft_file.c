@@ -12,12 +12,13 @@
 
 #include "draft_save.h"
 #include "internal.h"
+#include "snapshot_identity.h"
 
 /* ---- the journal's draft ---- */
 
 static int make_bytes(struct file_draft *d, struct draft **out, struct err *err)
 {
-	const struct draft_about about = {
+	struct draft_about about = {
 		.kind = d->kind,
 		.path = d->path,
 		.name = d->name,
@@ -26,6 +27,9 @@ static int make_bytes(struct file_draft *d, struct draft **out, struct err *err)
 		.created_ns = d->created_ns,
 	};
 	const struct draft_beneath beneath = {.read = draft_base_read, .ctx = d->base};
+	const struct snapshot *image = draft_base_snapshot(d->base);
+	if (image)
+		snapshot_identity(d->t->e, image, about.beneath_id);
 	int rc = draft_create(d->t->journal, &about, d->base ? &beneath : NULL, out, err);
 	if (!rc)
 		atomic_store(&d->bytes, *out);

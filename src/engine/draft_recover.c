@@ -26,6 +26,7 @@
 
 #include <engine/draft_beneath.h>
 #include <engine/draft_commit.h>
+#include <overlay/plan.h>
 
 #include "draft_table.h"
 
@@ -73,18 +74,22 @@ static int note_item(void *ctx, const struct journal_item *item)
 	return 0;
 }
 
-static bool is_domain(const struct draft_about *about)
-{
-	return about->kind == DRAFT_CHANGE && about->version[0] == 'd';
-}
-
-/* What has changed in a domain is known from the plan of its commit, and only from that. */
+/* What has changed in a domain is known from the plan of its commit, and only from that. What a
+ * program has written after the commit had begun stays in the draft, which has no plan then. */
 static int resume(const struct commit *c, struct commit_result *out, struct err *err)
 {
+	struct draft_stat stat;
 	bool found;
-	const int rc = draft_change_resume(c, &found, err);
+	draft_get_stat(c->draft, &stat);
+	int rc = draft_change_resume(c, &found, err);
+	if (!rc && found && !stat.is_marked)
+		rc = draft_remove_plan(c->draft, err);
+	if (!rc && !stat.is_marked)
+		return err_set(err, -EBUSY, "it was written to after its last commit had begun");
 	if (!rc && !found)
-		return err_set(err, -EBUSY, "its commit had not begun to change the domain");
+		return err_set(err, -EBUSY,
+			       "its commit was interrupted when it had changed nothing or "
+			       "everything");
 	out->kind = COMMIT_DOMAIN;
 	return rc;
 }
@@ -101,13 +106,14 @@ static int commit(struct recovery *r, struct draft *d, const struct commit_mark 
 	int rc = draft_seal(d, &c.snapshot, err);
 	if (rc)
 		return rc;
-	rc = is_domain(draft_get_about(d)) ? resume(&c, out, err) : draft_commit(&c, out, err);
+	rc = old_base_is_domain(draft_get_about(d)) ? resume(&c, out, err)
+						    : draft_commit(&c, out, err);
 	draft_snapshot_close(c.snapshot);
 	return rc;
 }
 
 /* Whether the bucket has what the draft says; otherwise *err has the reason. */
-static bool finish(struct recovery *r, struct draft *d, struct old_object *beneath, struct err *err)
+static bool finish(struct recovery *r, struct draft *d, struct old_base *beneath, struct err *err)
 {
 	const struct draft_about *about = draft_get_about(d);
 	struct commit_result result = {.kind = COMMIT_WAITS};
@@ -125,8 +131,8 @@ static bool finish(struct recovery *r, struct draft *d, struct old_object *benea
 	int rc = 0;
 	if (!store_key_ok(about->path) || !store_key_ok(about->name))
 		rc = err_set(err, -EINVAL, "\"%s\": no object can have this path", about->path);
-	else if (about->kind == DRAFT_CHANGE && !is_domain(about))
-		rc = old_object_open(beneath, r->e, about, err);
+	else if (about->kind == DRAFT_CHANGE && !old_base_is_domain(about))
+		rc = old_base_open(beneath, r->e, about, err);
 	if (!rc)
 		rc = commit(r, d, &m, &result, err);
 	if (!rc && result.kind == COMMIT_WAITS)
@@ -150,7 +156,7 @@ static bool is_written(struct drafts *t, const char *name)
 
 /* Nobody else changes what the name means meanwhile. */
 static bool finish_alone(struct recovery *r, struct draft *d, const char *name,
-			 struct old_object *beneath, struct err *err)
+			 struct old_base *beneath, struct err *err)
 {
 	struct draft_hold hold;
 	draft_table_hold(r->e->drafts, &hold, name, NULL);
@@ -186,8 +192,8 @@ static void leave_refused(struct recovery *r, struct draft *d, const struct item
 static void recover_draft(struct recovery *r, const struct item *item)
 {
 	const char *id = item->id;
-	struct old_object beneath = {.object = NULL};
-	const struct draft_beneath reader = old_object_beneath(&beneath);
+	struct old_base beneath = {.base = NULL};
+	const struct draft_beneath reader = old_base_beneath(&beneath);
 	struct draft *d;
 	struct err err = ERR_INIT;
 	char name[STORE_KEY_MAX + 1];
@@ -213,7 +219,7 @@ static void recover_draft(struct recovery *r, const struct item *item)
 	} else {
 		log_info(r->e->log, "committed what an earlier mount had begun: %s", name);
 	}
-	old_object_close(&beneath);
+	old_base_close(&beneath);
 }
 
 void drafts_recover(struct engine *e, struct journal *j, const atomic_bool *cancelled,

@@ -208,7 +208,8 @@ static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 		return rc;
 	return err_set(err, -EBUSY,
 		       "%s: a program that changed it has not finished; what it wrote is draft %s "
-		       "of the journal: see `hsimage recover show %s`",
+		       "of the journal: see `hsimage recover show %s`; after `hsimage recover "
+		       "drop` the domain can be changed again",
 		       path, u.id, u.id);
 }
 

@@ -4,7 +4,8 @@
  * version.
  *
  *    +0  8  "HSMDRAFT"
- *    +8  4  version: 2, or 1 if spools may lack the files of checksums
+ *    +8  4  version: 3 with an identity, 2 without one, or 1 if spools may lack the files of
+ *           checksums
  *   +12  4  CRC-32C of +0 to +12 and +16 to the end
  *   +16 16  boot id of the machine
  *   +32  4  kind: 1 new, 2 replace, 3 change
@@ -14,8 +15,8 @@
  *   +56  2  length of the path in the bucket
  *   +58  2  length of the name in the mount
  *   +60  2  length of the version of what is replaced or lies beneath
- *   +62  2  zero
- *   +64     path, name, version, each with a NUL; zeros up to the end
+ *   +62  2  length of the identity of what lies beneath: 32 in version 3, else zero
+ *   +64     path, name, version, each with a NUL; the identity; zeros up to the end
  */
 #include "header.h"
 
@@ -37,16 +38,26 @@ static uint32_t crc_of(const uint8_t bytes[HEADER_SIZE])
 	return checksum_crc32c(bytes + CRC_END, HEADER_SIZE - CRC_END, crc);
 }
 
+/* 0: what lies beneath is not known. */
+static size_t identity_of(const struct draft_about *about)
+{
+	static const uint8_t unknown[DRAFT_BENEATH_ID];
+	const bool is_known = about->kind == DRAFT_CHANGE &&
+			      memcmp(about->beneath_id, unknown, sizeof(unknown)) != 0;
+	return is_known ? sizeof(unknown) : 0;
+}
+
 int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err)
 {
 	const struct draft_about *about = &h->about;
 	const size_t path = strlen(about->path), name = strlen(about->name);
-	const size_t version = strlen(about->version), room = HEADER_SIZE - FIXED - 3;
+	const size_t version = strlen(about->version), identity = identity_of(about);
+	const size_t room = HEADER_SIZE - FIXED - 3 - identity;
 	if (path > room || name > room - path || version > room - path - name)
 		return err_set(err, -ENAMETOOLONG, "path and name are too long for the journal");
 	struct emit e = emit_to(bytes, HEADER_SIZE);
 	emit_bytes(&e, magic, sizeof(magic));
-	emit_u32(&e, h->sums ? HEADER_VERSION : HEADER_NO_SUMS);
+	emit_u32(&e, !h->sums ? HEADER_NO_SUMS : identity ? HEADER_VERSION : HEADER_NO_IDENTITY);
 	emit_u32(&e, 0);
 	emit_bytes(&e, h->boot, sizeof(h->boot));
 	emit_u32(&e, about->kind);
@@ -56,10 +67,11 @@ int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], stru
 	emit_u16(&e, (uint16_t)path);
 	emit_u16(&e, (uint16_t)name);
 	emit_u16(&e, (uint16_t)version);
-	emit_u16(&e, 0);
+	emit_u16(&e, (uint16_t)identity);
 	emit_bytes(&e, about->path, path + 1);
 	emit_bytes(&e, about->name, name + 1);
 	emit_bytes(&e, about->version, version + 1);
+	emit_bytes(&e, about->beneath_id, identity);
 	emit_zero(&e, HEADER_SIZE - e.pos);
 	emit_patch_u32(&e, CRC_AT, crc_of(bytes));
 	return 0;
@@ -86,7 +98,19 @@ static bool is_zero(struct cursor *c)
 	return true;
 }
 
-static int decode_fields(struct cursor *c, struct header *h, struct err *err)
+static int decode_identity(struct cursor *c, size_t length, bool has, struct draft_about *about,
+			   struct err *err)
+{
+	if (length != (has ? DRAFT_BENEATH_ID : 0))
+		return damaged(err, "has an identity of another length than its version says");
+	if (length > cur_left(c))
+		return damaged(err, "has no room for its identity");
+	if (has)
+		memcpy(about->beneath_id, cur_bytes(c, length), length);
+	return !has || identity_of(about) ? 0 : damaged(err, "has an identity of nothing");
+}
+
+static int decode_fields(struct cursor *c, bool has_identity, struct header *h, struct err *err)
 {
 	struct draft_about *about = &h->about;
 	memcpy(h->boot, cur_bytes(c, JOURNAL_BOOT), JOURNAL_BOOT);
@@ -95,13 +119,16 @@ static int decode_fields(struct cursor *c, struct header *h, struct err *err)
 	about->beneath = cur_u64(c);
 	about->created_ns = (int64_t)cur_u64(c);
 	const size_t path = cur_u16(c), name = cur_u16(c), version = cur_u16(c);
-	const uint16_t zero2 = cur_u16(c);
+	const size_t identity = cur_u16(c);
 	about->path = read_text(c, path);
 	about->name = read_text(c, name);
 	about->version = read_text(c, version);
 	if (!about->path || !about->name || !about->version)
 		return damaged(err, "has a text of another length than it says");
-	if (zero || zero2 || !is_zero(c))
+	int rc = decode_identity(c, identity, has_identity, about, err);
+	if (rc)
+		return rc;
+	if (zero || !is_zero(c))
 		return damaged(err, "has a reserved field that is not zero");
 	if (about->kind < DRAFT_NEW || about->kind > DRAFT_CHANGE)
 		return damaged(err, "has an unknown kind");
@@ -122,11 +149,11 @@ int draft_header_decode(const void *bytes, size_t n, struct header *h, struct er
 	const uint32_t version = cur_u32(&c), crc = cur_u32(&c);
 	if (crc != crc_of(bytes))
 		return damaged(err, "does not have its checksum");
-	if (version != HEADER_NO_SUMS && version != HEADER_VERSION)
+	if (version < HEADER_NO_SUMS || version > HEADER_VERSION)
 		return err_set(err, -ENOTSUP,
 			       "the draft has version %" PRIu32 " of the format, this program "
-			       "reads versions %d and %d; use the program that wrote it",
+			       "reads versions %d to %d; use the program that wrote it",
 			       version, HEADER_NO_SUMS, HEADER_VERSION);
-	h->sums = version == HEADER_VERSION;
-	return decode_fields(&c, h, err);
+	h->sums = version != HEADER_NO_SUMS;
+	return decode_fields(&c, version == HEADER_VERSION, h, err);
 }

@@ -7,8 +7,9 @@
 
 enum {
 	HEADER_SIZE = 4096,
-	HEADER_NO_SUMS = 1, /* the version of drafts that need not have checksums */
-	HEADER_VERSION = 2,
+	HEADER_NO_SUMS = 1,	/* the version of drafts that need not have checksums */
+	HEADER_NO_IDENTITY = 2, /* … that do not know the identity of what lies beneath */
+	HEADER_VERSION = 3,
 };
 
 struct header {
@@ -17,7 +18,7 @@ struct header {
 	bool sums; /* each spool has the file of its checksums */
 };
 
-/* -ENAMETOOLONG: the strings do not fit. */
+/* A draft that knows what lies beneath has checksums. -ENAMETOOLONG: the strings do not fit. */
 int draft_header_encode(const struct header *h, uint8_t bytes[HEADER_SIZE], struct err *err);
 /* n: size of the file. -EBADMSG: it is damaged; -ENOTSUP: it has a later version. */
 int draft_header_decode(const void *bytes, size_t n, struct header *h, struct err *err);

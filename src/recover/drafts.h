@@ -37,6 +37,8 @@ struct recover_item {
 	struct engine_draft_item item; /* its texts, except for `bucket`, are those below */
 	enum draft_kind kind;	       /* 0: not known */
 	uint64_t mark;
+	bool has_plan; /* the commit of a domain that was changed in place was interrupted … */
+	uint32_t operations, done; /* … and these of its operations were done */
 	char id[JOURNAL_ID];
 	struct str name, path, version, why;
 };

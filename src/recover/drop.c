@@ -18,6 +18,7 @@
 #include <domain/change.h>
 #include <engine/draft_commit.h>
 #include <engine/parts.h>
+#include <overlay/plan.h>
 #include <schema/schema.h>
 #include <store/store.h>
 
@@ -149,11 +150,17 @@ static int drop_readable(struct drop *d, struct draft *draft, const struct engin
 			 struct err *err)
 {
 	struct draft_stat stat;
+	struct plan plan;
 	draft_get_stat(draft, &stat);
 	snprintf(d->path, sizeof(d->path), "%s", draft_get_about(draft)->path);
 	set_numbers(d, stat.mark);
 	if (d->first < d->end)
 		purge_all(d, bucket);
+	if (draft_get_plan(draft, &plan, NULL) == 0) {
+		say(d, "the domain %s may have a part of the changes: its commit was interrupted",
+		    d->path);
+		plan_release(&plan);
+	}
 	return draft_drop(draft, err);
 }
 

@@ -11,7 +11,7 @@ struct engine_draft {
 	struct recover_found found;
 	struct draft *draft;
 	struct engine *bucket; /* NULL: it is not needed */
-	struct old_object beneath;
+	struct old_base beneath;
 };
 
 static bool needs_bucket(struct draft *d)
@@ -39,13 +39,29 @@ static int explain(const struct engine_drafts *s, const struct recover_found *f,
 		       why.msg, s->path, f->digits, f->id);
 }
 
-static int open_beneath(struct engine_draft *d, const struct engine_options *bucket,
-			struct err *err)
+/* Bytes of two versions of a domain make no file. */
+static int explain_stale(const struct engine_drafts *s, const struct engine_draft *d,
+			 struct err *err)
+{
+	return err_set(
+		err, -ESTALE,
+		"draft %s: the domain %s has changed since the program opened it, so the bytes "
+		"that the program did not write are gone; what it wrote is in the files "
+		"%s/1/%s/%s/spool.*, each byte at its own offset; `hsimage recover drop` "
+		"deletes the draft, so that the domain can be changed again",
+		d->found.id, draft_get_about(d->draft)->path, s->path, d->found.digits,
+		d->found.id);
+}
+
+static int open_beneath(const struct engine_drafts *s, struct engine_draft *d,
+			const struct engine_options *bucket, struct err *err)
 {
 	const struct draft_about *about = draft_get_about(d->draft);
 	int rc = recover_open_bucket(&d->found, bucket, &d->bucket, err);
 	if (!rc)
-		rc = old_object_open(&d->beneath, d->bucket, about, err);
+		rc = old_base_open(&d->beneath, d->bucket, about, err);
+	if (rc == -ESTALE)
+		return explain_stale(s, d, err);
 	return rc ? err_wrap(err, rc,
 			     "a part of the file was not written and is only in the bucket")
 		  : 0;
@@ -59,14 +75,14 @@ int engine_draft_open(struct engine_drafts *s, const char *id, const struct engi
 	struct engine_draft *d = calloc(1, sizeof(*d));
 	if (!d)
 		return err_set(err, -ENOMEM, "out of memory");
-	const struct draft_beneath reader = old_object_beneath(&d->beneath);
+	const struct draft_beneath reader = old_base_beneath(&d->beneath);
 	int rc = recover_find(s, id, &d->found, err);
 	if (!rc) {
 		rc = draft_open(d->found.journal, d->found.id, &reader, &d->draft, err);
 		rc = rc ? explain(s, &d->found, rc, err) : 0;
 	}
 	if (!rc && needs_bucket(d->draft))
-		rc = open_beneath(d, bucket, err);
+		rc = open_beneath(s, d, bucket, err);
 	if (rc)
 		engine_draft_close(d);
 	else
@@ -79,7 +95,7 @@ void engine_draft_close(struct engine_draft *d)
 	if (!d)
 		return;
 	draft_close(d->draft);
-	old_object_close(&d->beneath);
+	old_base_close(&d->beneath);
 	engine_close(d->bucket);
 	recover_found_release(&d->found);
 	free(d);

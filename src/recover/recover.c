@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <engine/draft_beneath.h>
 #include <engine/draft_commit.h>
 #include <engine/store_stack.h>
+#include <overlay/plan.h>
 
 /* For the lists of what was written: as much as a mount may always use for them. */
 static const uint64_t memory_max = UINT64_C(512) << 20;
@@ -85,6 +87,7 @@ static void set_about(struct recover_item *i, const struct draft_about *about)
 {
 	i->kind = about->kind;
 	i->item.created_ns = about->created_ns;
+	i->item.changes_domain = old_base_is_domain(about);
 	str_add(&i->name, about->name);
 	str_add(&i->path, about->path);
 	str_add(&i->version, about->version);
@@ -98,6 +101,9 @@ static void set_waiting(struct recover_item *i, bool is_marked, const char *note
 	else if (m.is_refused)
 		str_add(&i->why, "it could not be committed: another program has changed the file "
 				 "since it was opened for writing");
+	else if (m.is_running && i->item.changes_domain && !i->has_plan)
+		str_add(&i->why, "its commit was interrupted when it had changed nothing or "
+				 "everything");
 	else if (m.is_running)
 		str_add(&i->why, "its commit has begun; the next mount finishes it");
 	else if (m.number && is_marked)
@@ -120,6 +126,19 @@ static const char *reason(const struct recover_item *i, const struct err *why)
 		       : why->msg;
 }
 
+/* A plan that could not be read would have made the draft unreadable. */
+static void look_at_plan(struct draft *d, struct recover_item *i)
+{
+	struct plan plan;
+	if (!i->item.changes_domain || draft_get_plan(d, &plan, NULL))
+		return;
+	i->has_plan = true;
+	i->operations = plan.count;
+	for (uint32_t n = 0; n < plan.count; n++)
+		i->done += plan.operations[n].done;
+	plan_release(&plan);
+}
+
 /* Opens a draft to see what it contains. False: it does not exist any more. */
 static bool look_into(struct journal *j, struct recover_item *i, const char *note)
 {
@@ -135,6 +154,7 @@ static bool look_into(struct journal *j, struct recover_item *i, const char *not
 		return true;
 	}
 	draft_get_stat(d, &stat);
+	look_at_plan(d, i);
 	draft_close(d);
 	i->item.has_size = true;
 	i->item.size = stat.size;

@@ -12,6 +12,8 @@
 #include <engine/draft_signs.h>
 #include <h5file/h5file.h>
 
+enum { RANGES_SHOWN = 16 };
+
 struct show {
 	struct engine_drafts *s;
 	const struct recover_found *found;
@@ -53,6 +55,9 @@ static int put_kind(const struct show *w, const struct recover_item *i)
 		return put(w, "replaces", "%s%s%s", version_in_words(version),
 			   etag[0] ? " of version " : "", etag);
 	case DRAFT_CHANGE:
+		if (i->item.changes_domain)
+			return put(w, "changes", "the domain %s in place, of version %s",
+				   str_text(&i->path), etag);
 		return put(w, "changes", "%s%s%s", version_in_words(version),
 			   etag[0] ? " of version " : "", etag);
 	}
@@ -113,13 +118,16 @@ static int put_bytes(const struct show *w, struct draft *d)
 	return rc;
 }
 
-static int put_commit(const struct show *w, uint64_t mark)
+static int put_commit(const struct show *w, const struct recover_item *i)
 {
-	const struct commit_mark m = commit_mark_decode(mark);
+	const struct commit_mark m = commit_mark_decode(i->mark);
 	if (!m.number)
 		return put(w, "commits", "none has begun");
 	if (!m.is_running)
 		return put(w, "commits", "%" PRIu32 ", the last one has ended", m.number);
+	if (i->item.changes_domain && !m.is_refused)
+		return put(w, "commits", "%" PRIu32 ", the last one was interrupted%s", m.number,
+			   i->has_plan ? "" : " when it had changed nothing or everything");
 	return put(w, "commits", "%" PRIu32 ", the last one has %s%s", m.number,
 		   m.is_refused ? "failed, because another program has changed the file"
 				: "not ended",
@@ -172,6 +180,46 @@ static int put_content(const struct show *w, struct draft *d)
 	return rc;
 }
 
+/* ---- a domain that was changed in place ---- */
+
+/* The ranges that programs have written. */
+static int put_ranges(const struct show *w, struct draft *d)
+{
+	auto_str struct str text = {0};
+	struct draft_extent x = {.end = 0};
+	unsigned int n = 0;
+	while (draft_next_extent(d, &x))
+		if (x.kind == DRAFT_WRITTEN && n++ < RANGES_SHOWN)
+			str_addf(&text, "%s%" PRIu64 " to %" PRIu64, n > 1 ? ", " : "", x.start,
+				 x.end);
+	if (n > RANGES_SHOWN)
+		str_addf(&text, " and %u more", n - RANGES_SHOWN);
+	if (!str_ok(&text))
+		return -ENOMEM;
+	return n ? put(w, "written ranges", "%s", str_text(&text)) : 0;
+}
+
+/* The rest of the file is in the bucket, so nothing can be said about its structures. */
+static int put_change(const struct show *w, const struct recover_item *i, struct draft *d)
+{
+	static const char *const library[] = {
+		[LIBRARY_UNKNOWN] = "not known: nothing that was written tells whether its library "
+				    "had closed the file",
+		[LIBRARY_OPEN] = "the library had not closed the file",
+		[LIBRARY_CLOSED] = "the library had closed the file, or does not mark open files",
+		[LIBRARY_UNEVEN] =
+			"the library had not closed the file: the file does not end where "
+			"its superblock says",
+	};
+	int rc = put_ranges(w, d);
+	if (!rc && i->has_plan)
+		rc = put(w, "interrupted commit",
+			 "%" PRIu32 " of %" PRIu32
+			 " operations are noted as done; the next mount does the others",
+			 i->done, i->operations);
+	return rc ? rc : put(w, "library", "%s", library[draft_signs_library(d)]);
+}
+
 static int put_draft(const struct show *w, const struct recover_item *i)
 {
 	struct draft *d;
@@ -181,9 +229,9 @@ static int put_draft(const struct show *w, const struct recover_item *i)
 		return put(w, "content", "not known: %s", why.msg);
 	rc = put_bytes(w, d);
 	if (!rc)
-		rc = put_commit(w, i->mark);
+		rc = put_commit(w, i);
 	if (!rc)
-		rc = put_content(w, d);
+		rc = i->item.changes_domain ? put_change(w, i, d) : put_content(w, d);
 	draft_close(d);
 	return rc;
 }

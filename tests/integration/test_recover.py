@@ -62,7 +62,7 @@ def test_list(journal, bucket, tmp_path):
     items = {i["id"]: i for i in listed(journal)}
     assert items[first] == {"id": first, "state": "waiting", "size": len(BYTES),
                             "begun": "2023-11-14T22:13:20.000000Z", "bucket": str(bucket),
-                            "file": "home/a.h5",
+                            "file": "home/a.h5", "changes_domain": False,
                             "why": "the program that wrote it had not closed it"}
     assert items[second]["size"] == 6 and "the next mount finishes it" in items[second]["why"]
     assert items[third]["bucket"] == "s3://b/prefix"
@@ -261,9 +261,9 @@ def test_a_bucket_without_a_name(journal, tmp_path):
 
 
 def test_a_later_version(journal, tmp_path):
-    draft = journal.add("a", [(0, b"x")], format_version=3)
+    draft = journal.add("a", [(0, b"x")], format_version=4)
     item, = listed(journal)
-    assert item["state"] == "later version" and "version 3 of the format" in item["why"]
+    assert item["state"] == "later version" and "version 4 of the format" in item["why"]
     for command in (["export", draft, tmp_path / "out"], ["drop", "--yes", draft]):
         done = recover(journal, *command)
         assert done.returncode == 1 and "use the program that wrote it" in done.stderr

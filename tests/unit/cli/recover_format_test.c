@@ -51,11 +51,12 @@ static void test_json(void **state)
 	check(recover_format_json, &known,
 	      "{\"id\": \"0123456789abcdef\", \"state\": \"waiting\", \"size\": 1234, \"begun\": "
 	      "\"2023-11-14T22:13:20.123456Z\", \"bucket\": \"/srv/b\", \"file\": "
-	      "\"home/\\\"a\\u001b.h5\", \"why\": \"it waits\"}\n");
+	      "\"home/\\\"a\\u001b.h5\", \"changes_domain\": false, \"why\": \"it waits\"}\n");
 	check(recover_format_json, &unknown,
 	      "{\"id\": \"0123456789abcdef\", \"state\": \"unreadable\", \"size\": null, "
 	      "\"begun\": "
-	      "null, \"bucket\": \"\", \"file\": \"\", \"why\": \"damaged\"}\n");
+	      "null, \"bucket\": \"\", \"file\": \"\", \"changes_domain\": false, \"why\": "
+	      "\"damaged\"}\n");
 }
 
 static void test_question(void **state)

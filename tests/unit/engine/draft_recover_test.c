@@ -5,6 +5,7 @@
 #include "draft_fixture.h"
 
 #include <cache/cache.h>
+#include <overlay/plan.h>
 
 static const struct commit_mark begun = {.number = 1, .is_running = true, .is_last = true};
 
@@ -261,6 +262,71 @@ static void without_the_bytes_beneath_it_is_left(void **state)
 	end_change(&w);
 }
 
+/* ---- a domain that was changed in place ---- */
+
+/* The commit of a draft was interrupted after its plan was durable. */
+static void begin_plan(struct world *w, bool is_written_later)
+{
+	const struct draft_about about = {.kind = DRAFT_CHANGE,
+					  .path = "d.h5",
+					  .name = "d.h5",
+					  .version = "d:etag",
+					  .beneath = 9};
+	struct plan_operation put = {.action = PLAN_PUT, .key = "planned", .version = ""};
+	struct draft_snapshot *s;
+	w->draft = make_draft(&w->f, &about);
+	assert_int_equal(draft_write(w->draft, 0, "new", 3, NULL), 0);
+	assert_int_equal(draft_seal(w->draft, &s, NULL), 0);
+	assert_int_equal(draft_mark(w->draft, commit_mark_encode(&begun), NULL), 0);
+	assert_int_equal(draft_set_body(w->draft, &put, "body", 4, NULL), 0);
+	assert_int_equal(draft_put_plan(w->draft, &put, 1, NULL), 0);
+	draft_snapshot_close(s);
+	if (is_written_later)
+		assert_int_equal(draft_write(w->draft, 1, "later", 5, NULL), 0);
+	end_process(w, NULL);
+}
+
+static void a_plan_is_completed(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	begin_plan(&w, false);
+	assert_int_equal(recover(&w), 0);
+	world_check_object(&w, "planned", "body", 4);
+	assert_int_equal(items(&w).n, 0);
+	world_end(&w);
+}
+
+/* The plan has only what was there when it was made. */
+static void what_was_written_after_the_plan_is_left(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	begin_plan(&w, true);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(recover(&w), 1);
+		assert_string_equal(items(&w).why,
+				    "it was written to after its last commit had begun");
+	}
+	world_check_object(&w, "planned", "body", 4);
+	assert_int_equal(w.gate->ops[STORE_PUT], 1);
+	world_end(&w);
+}
+
+static void without_a_plan_it_is_left(void **state)
+{
+	struct world w;
+	world_begin(&w, false, 0);
+	const struct draft_about about = {
+		.kind = DRAFT_CHANGE, .path = "d.h5", .name = "d.h5", .version = "d:etag"};
+	w.draft = make_draft(&w.f, &about);
+	end_process(&w, &begun);
+	assert_int_equal(recover(&w), 1);
+	assert_int_equal(world_keys(&w, ""), 0);
+	assert_int_equal(items(&w).n, 1);
+	world_end(&w);
+}
+
 /* ---- what cannot be used ---- */
 
 static void a_path_of_no_object_is_refused(void **state)
@@ -357,6 +423,9 @@ int main(void)
 		cmocka_unit_test(an_incomplete_file_waits),
 		cmocka_unit_test(the_bytes_beneath_are_read),
 		cmocka_unit_test(without_the_bytes_beneath_it_is_left),
+		cmocka_unit_test(a_plan_is_completed),
+		cmocka_unit_test(what_was_written_after_the_plan_is_left),
+		cmocka_unit_test(without_a_plan_it_is_left),
 		cmocka_unit_test(a_path_of_no_object_is_refused),
 		cmocka_unit_test(a_draft_in_use_is_not_touched),
 		cmocka_unit_test(a_damaged_draft_is_set_aside),

@@ -16,6 +16,8 @@
 #include <engine/draft_signs.h>
 #include <h5/superblock.h>
 
+#include "overlay_fixture.h"
+
 enum { SIZE = 4096 };
 
 struct sparse {
@@ -189,6 +191,43 @@ static void errors_of_the_disk_are_no_damage(void **state)
 	}
 }
 
+/* ---- a draft ---- */
+
+/* Of a draft to which the first n bytes of a file were written. */
+static enum draft_library library_of(const void *bytes, size_t n, uint64_t size)
+{
+	struct overlay_fixture f;
+	struct draft *d;
+	fixture_begin(&f, 0);
+	assert_int_equal(draft_create(f.j, &about_change, NULL, &d, NULL), 0);
+	assert_int_equal(draft_write(d, 0, bytes, n, NULL), 0);
+	assert_int_equal(draft_resize(d, size, NULL), 0);
+	const enum draft_library found = draft_signs_library(d);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+	return found;
+}
+
+static void the_written_bytes_tell_of_the_library(void **state)
+{
+	struct sparse s;
+	for (uint8_t version = 2; version < 4; version++) {
+		make_new(&s, version, 0, 0, SIZE);
+		assert_int_equal(library_of(s.superblock, 48, SIZE), LIBRARY_CLOSED);
+		assert_int_equal(library_of(s.superblock, 100, SIZE), LIBRARY_CLOSED);
+		assert_int_equal(library_of(s.superblock, 48, SIZE + 1), LIBRARY_UNEVEN);
+		assert_int_equal(library_of(s.superblock, 47, SIZE), LIBRARY_UNKNOWN);
+		make_new(&s, version, 1, 0, SIZE);
+		assert_int_equal(library_of(s.superblock, 48, SIZE), LIBRARY_OPEN);
+	}
+	make_old(&s, 0, SIZE);
+	assert_int_equal(library_of(s.superblock, 96, SIZE), LIBRARY_CLOSED);
+	assert_int_equal(library_of(s.superblock, 95, SIZE), LIBRARY_UNKNOWN);
+	assert_int_equal(library_of("text", 4, SIZE), LIBRARY_UNKNOWN);
+	s.superblock[0] = 'x';
+	assert_int_equal(library_of(s.superblock, 96, SIZE), LIBRARY_UNKNOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +237,7 @@ int main(void)
 		cmocka_unit_test(a_user_block_comes_first),
 		cmocka_unit_test(a_damaged_superblock_is_incomplete),
 		cmocka_unit_test(errors_of_the_disk_are_no_damage),
+		cmocka_unit_test(the_written_bytes_tell_of_the_library),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,31 @@ static void a_description_is_read(void **state)
 		draft_header_decode(bytes, load("with-checksums", bytes, sizeof(bytes)), &h, NULL),
 		0);
 	assert_true(h.sums);
+	assert_int_equal(h.about.beneath_id[0], 0);
+	assert_int_equal(
+		draft_header_decode(bytes, load("identity", bytes, sizeof(bytes)), &h, NULL), 0);
+	assert_true(h.sums);
+	assert_int_equal(h.about.beneath_id[0], 1);
+	assert_int_equal(h.about.beneath_id[31], 32);
 	assert_int_equal(
 		draft_header_decode(bytes, load("longest", bytes, sizeof(bytes)), &h, NULL), 0);
 	assert_int_equal(strlen(h.about.path), 4029);
+}
+
+static void an_identity_takes_room(void **state)
+{
+	char path[4000];
+	uint8_t bytes[HEADER_SIZE];
+	struct header h = {.sums = true,
+			   .about = {.kind = DRAFT_CHANGE, .name = "", .version = ""}};
+	memset(path, 'p', sizeof(path));
+	path[sizeof(path) - 2] = '\0';
+	h.about.path = path;
+	assert_int_equal(draft_header_encode(&h, bytes, NULL), 0);
+	memset(h.about.beneath_id, 1, sizeof(h.about.beneath_id));
+	assert_int_equal(draft_header_encode(&h, bytes, NULL), -ENAMETOOLONG);
+	path[sizeof(path) - 3] = '\0';
+	assert_int_equal(draft_header_encode(&h, bytes, NULL), 0);
 }
 
 static void a_damaged_description_has_a_reason(void **state)
@@ -59,14 +81,23 @@ static void a_damaged_description_has_a_reason(void **state)
 		{"bad-magic", -EBADMSG, "the file `draft` does not begin with HSMDRAFT"},
 		{"bad-crc", -EBADMSG, "the file `draft` does not have its checksum"},
 		{"later-version", -ENOTSUP,
-		 "the draft has version 3 of the format, this program reads versions 1 and 2; use "
+		 "the draft has version 4 of the format, this program reads versions 1 to 3; use "
 		 "the program that wrote it"},
 		{"unknown-kind", -EBADMSG, "the file `draft` has an unknown kind"},
 		{"kind-zero", -EBADMSG, "the file `draft` has an unknown kind"},
 		{"beneath-of-new", -EBADMSG,
 		 "the file `draft` has something beneath, but its kind is not `change`"},
 		{"not-zero", -EBADMSG, "the file `draft` has a reserved field that is not zero"},
-		{"not-zero-2", -EBADMSG, "the file `draft` has a reserved field that is not zero"},
+		{"not-zero-2", -EBADMSG,
+		 "the file `draft` has an identity of another length than its version says"},
+		{"identity-missing", -EBADMSG,
+		 "the file `draft` has an identity of another length than its version says"},
+		{"identity-of-version-2", -EBADMSG,
+		 "the file `draft` has an identity of another length than its version says"},
+		{"identity-of-new", -EBADMSG, "the file `draft` has an identity of nothing"},
+		{"identity-zero", -EBADMSG, "the file `draft` has an identity of nothing"},
+		{"identity-without-room", -EBADMSG,
+		 "the file `draft` has no room for its identity"},
 		{"tail-not-zero", -EBADMSG,
 		 "the file `draft` has a reserved field that is not zero"},
 		{"name-longer-than-said", -EBADMSG,
@@ -92,6 +123,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_description_is_read),
+		cmocka_unit_test(an_identity_takes_room),
 		cmocka_unit_test(a_damaged_description_has_a_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,15 @@ static void a_draft_is_described(void **state)
 	check_has(&j, "not written: 84 bytes, which are only in the bucket\n");
 	check_has(&j, "commits: none has begun\ncontent: not known: ");
 
+	about.version = "d:x";
+	journal_add(&j, "", &about, "1", mark(1, true), id);
+	assert_non_null(strstr(journal_text(&j, NULL), "changed nothing or everything\n"));
+	show(&j, id);
+	check_has(&j, "changes: the domain home/run in place, of version x\n");
+	check_has(&j, "commits: 1, the last one was interrupted when it had changed nothing or "
+		      "everything\n");
+	check_has(&j, "written ranges: 0 to 1\nlibrary: not known: ");
+
 	about.kind = DRAFT_NEW;
 	about.version = "";
 	about.beneath = 0;

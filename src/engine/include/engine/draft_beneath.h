@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies beneath a draft that an earlier process has left: a plain object in the version that
- * was opened then. The bucket may have another version by now, or none; then reads fail.
+ * What lies beneath a draft that an earlier process has left: a plain object, or the image of a
+ * domain, as it was when the file was opened. The bucket may have another version by now, or none;
+ * then an image cannot be opened, and reads of an object fail.
  */
 #ifndef ENGINE_DRAFT_BENEATH_H
 #define ENGINE_DRAFT_BENEATH_H
@@ -10,17 +11,20 @@
 
 #include <overlay/draft.h>
 
-struct raw_object;
+struct draft_base;
 
 /* Zero-initialised, it is closed: reads fail with -EIO. */
-struct old_object {
-	struct raw_object *object;
+struct old_base {
+	struct draft_base *base;
 };
-/* For draft_open(): the object may be opened later. */
-struct draft_beneath old_object_beneath(struct old_object *o);
-/* Sends no request. -EINVAL: no plain object lies beneath; -ENOMEM. */
-int old_object_open(struct old_object *o, struct engine *e, const struct draft_about *about,
-		    struct err *err);
-void old_object_close(struct old_object *o);
+/* For draft_open(): what lies beneath may be opened later. */
+struct draft_beneath old_base_beneath(struct old_base *o);
+/* Whether a domain lies beneath, which programs have changed in place. */
+bool old_base_is_domain(const struct draft_about *about);
+/* Sends requests only for a domain. -EINVAL: nothing that can be read lies beneath; -ESTALE: the
+ * domain has changed since, or is not there any more; -ENOMEM; errors of the bucket. */
+int old_base_open(struct old_base *o, struct engine *e, const struct draft_about *about,
+		  struct err *err);
+void old_base_close(struct old_base *o);
 
 #endif

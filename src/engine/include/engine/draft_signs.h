@@ -7,6 +7,7 @@
 
 #include <base/source.h>
 #include <hsmount/err.h>
+#include <overlay/draft.h>
 
 enum draft_signs {
 	SIGNS_OTHER,	/* no HDF5 file: it has no signature */
@@ -18,5 +19,15 @@ enum draft_signs {
  * about the rest of the file, which may be damaged. Fails only as the source does. */
 int draft_signs_read(struct source *s, enum draft_signs *out, char *why, size_t room,
 		     struct err *err);
+
+/* Whether a library has the file open for writing, as far as the written bytes of a draft tell.
+ * What lies beneath is not read. */
+enum draft_library {
+	LIBRARY_UNKNOWN, /* no program has written the superblock, or it cannot be read */
+	LIBRARY_OPEN,	 /* the file is marked as open */
+	LIBRARY_CLOSED,	 /* it is not, and it ends where the superblock says */
+	LIBRARY_UNEVEN,	 /* it is not, but it does not end there */
+};
+enum draft_library draft_signs_library(struct draft *d);
 
 #endif

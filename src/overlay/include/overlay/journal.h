@@ -69,6 +69,8 @@ enum draft_kind {
 	DRAFT_CHANGE,  /* a file whose old bytes lie beneath */
 };
 
+enum { DRAFT_BENEATH_ID = 32 };
+
 struct draft_about {
 	enum draft_kind kind;
 	const char *path;    /* in the bucket */
@@ -76,6 +78,9 @@ struct draft_about {
 	const char *version; /* of what is replaced or lies beneath; "" if there is nothing */
 	uint64_t beneath;    /* size of what lies beneath; 0 unless the kind is DRAFT_CHANGE */
 	int64_t created_ns;  /* since the epoch */
+	/* What lies beneath, beside its version: differs between images of a domain. Zeros: not
+	 * known, or the version says it all. */
+	uint8_t beneath_id[DRAFT_BENEATH_ID];
 };
 
 enum journal_state {
