@@ -108,8 +108,10 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 	atomic_fetch_add(&d->t->commit_failures, 1);
 	if (!is_known)
 		log_warning(d->t->e->log,
-			    "/%s is not in the bucket: %s; draft %s of the journal has it", d->name,
-			    why->msg, draft_id(bytes));
+			    "%s/%s %s not in the bucket: %s; draft %s of the journal has %s",
+			    is_change(d) ? "the changes of " : "", d->name,
+			    is_change(d) ? "are" : "is", why->msg, draft_id(bytes),
+			    is_change(d) ? "them" : "it");
 	draft_note_why(bytes, d->why);
 	struct err lost = ERR_INIT;
 	if (draft_sync(bytes, &lost))
