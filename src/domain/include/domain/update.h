@@ -7,8 +7,8 @@
  *   match    which objects of the scan are objects of the domain            update_match.c
  *   compare  which parts of them differ                                     data/tree_change.h
  *   collect  which chunks were written, removed, or moved                   update_chunks.c
- *   plan     the operations, in phases                                      update_plan.c,
- * update_order.c apply    puts and deletes; each may be done twice                       apply.h
+ *   plan     the operations, in phases                       update_plan.c, update_order.c
+ *   apply    puts and deletes; each may be done twice                       apply.h
  *
  * The base of an update is the domain as its file has shown it: which object, which version, and
  * which chunk is at which address. At first it is the image of the domain. After an update it is
@@ -25,15 +25,16 @@
  *   3  chunks that have changed                                their version, where it is known
  *   4  documents of datasets and types that have changed       their version
  *   5  chunks outside of a smaller shape are deleted           their version, where it is known
- *   6  documents of groups: those that gain a link before      their version
- *      those that lose it
+ *   6  documents of groups: those that gain links before       their version
+ *      those that lose links; see update_order.c
  *   7  the summary of the domain is deleted, if objects or     none
  *      chunks were added or removed
  *
  * Invariants, each tested by stopping after every operation:
  *   1. A link never names an object whose document is not there.
  *   2. A document never describes a shape below which there are chunks of another one.
- *   3. An object that stays in the domain is reachable at every moment.
+ *   3. An object that stays in the domain is reachable at every moment, unless links of several
+ *      groups exchange their objects and keep their names: see update_order.c.
  *   4. An id keeps its type, its chunk shape and its time of creation.
  *   5. Nothing is put before the plan and its bodies are durable in the journal.
  *   6. Each operation may be done twice.
