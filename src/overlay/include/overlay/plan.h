@@ -91,10 +91,10 @@ int draft_note_done(struct draft *d, uint32_t operation, struct err *err);
 /* Reads the plan. -ENOENT: there is none; -EBADMSG: it is damaged; -ENOMEM. */
 int draft_get_plan(struct draft *d, struct plan *plan, struct err *err);
 void plan_release(struct plan *plan);
-/* Reads the whole body of an operation: op->length bytes, of any kind. s: the snapshot of the plan or
- * a later one; NULL if the plan has no PLAN_RANGE. What lies beneath is read too, where a range has
- * it: then the call may block. -EBADMSG: the bytes do not have the digest of the operation, or the
- * spool is damaged. */
+/* Reads the whole body of an operation: op->length bytes, of any kind. s: the snapshot of the plan
+ * or a later one; NULL if the plan has no PLAN_RANGE. What lies beneath is read too, where a range has it: then
+ * the call may block. -EBADMSG: the bytes do not have the digest of the operation, or the spool is
+ * damaged. */
 int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
 		       void *buf, struct err *err);
 /* Removes the plan, what is noted as done, and all bodies. No other thread uses them. */
