@@ -37,8 +37,7 @@ struct draft {
 	uint64_t durable_changes; /* `changed` at that time: the spools are durable */
 	int sync_failed;	  /* the disk has lost something: nothing is durable any more */
 
-	/* The layer of the snapshot of the plan; NULL without a plan. Constant while a plan is run,
-	 * and as long as a recovered draft is open. */
+	/* Of the plan of a draft that is recovered; NULL without one. Constant. */
 	struct layer *planned;
 	uint64_t planned_size;
 	uint64_t plan_number; /* of the plan that draft_note_done() means */

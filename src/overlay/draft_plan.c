@@ -65,22 +65,6 @@ int draft_read_body(struct draft *d, uint64_t offset, void *buf, size_t n, struc
 	return bodies_read(&d->bodies, offset, buf, n, err);
 }
 
-/* The bytes that the file had for the plan, also if the snapshot is a later one. */
-static int read_range(const struct draft *d, const struct draft_snapshot *s,
-		      const struct plan_operation *op, void *buf, struct err *err)
-{
-	struct draft_snapshot planned = {.draft = s->draft,
-					 .layers = s->layers,
-					 .source.read_at = draft_snapshot_read,
-					 .source.ctx = &planned};
-	if (d->planned) {
-		planned.layers.top = d->planned;
-		planned.layers.size = d->planned_size;
-	}
-	planned.source.size = planned.layers.size;
-	return source_read(&planned.source, op->offset, buf, (size_t)op->length, err);
-}
-
 static int read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
 			void *buf, struct err *err)
 {
@@ -89,7 +73,8 @@ static int read_planned(struct draft *d, struct draft_snapshot *s, const struct 
 		memcpy(buf, op->bytes, (size_t)op->length);
 		return 0;
 	case PLAN_RANGE:
-		return read_range(d, s, op, buf, err);
+		return source_read(draft_snapshot_source(s), op->offset, buf, (size_t)op->length,
+				   err);
 	case PLAN_FILE:
 		return draft_read_body(d, op->offset, buf, (size_t)op->length, err);
 	case PLAN_NO_BODY:
@@ -149,8 +134,6 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 	if (rc)
 		return rc;
 	d->keeps = true; /* also if an error comes after the rename */
-	d->planned = d->snapshot->layers.top;
-	d->planned_size = plan.size;
 	rc = write_plan(d, &file);
 	if (rc)
 		return err_errno(err, rc, "cannot write the plan");
@@ -241,8 +224,6 @@ static int remove_held(struct draft *d, struct err *err)
 	int rc = unlinkat(dir, "plan", 0) && errno != ENOENT ? -errno : 0;
 	if (rc == 0)
 		d->keeps = false;
-	if (rc == 0 && !d->recovered)
-		d->planned = NULL;
 	if (rc == 0 && unlinkat(dir, "done", 0) && errno != ENOENT)
 		rc = -errno;
 	if (rc == 0 && bodies_exist(dir))

@@ -159,7 +159,7 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 				     .source.size = d->layers.size,
 				     .source.read_at = draft_snapshot_read,
 				     .source.ctx = s};
-	if (d->recovered && d->planned) {
+	if (d->planned) {
 		s->layers.top = d->planned;
 		s->layers.size = s->source.size = d->planned_size;
 	}

@@ -362,44 +362,6 @@ static void a_large_plan_fits(void **state)
 	fixture_end(&f);
 }
 
-/* Programs go on writing, and the file shrinks, before the plan is tried again. */
-static void a_later_snapshot_gives_the_planned_bytes(void **state)
-{
-	struct overlay_fixture f;
-	struct draft_snapshot *s;
-	char bytes[8];
-	const struct plan_operation op = {.action = PLAN_PUT,
-					  .body = PLAN_RANGE,
-					  .phase = 1,
-					  .key = "k",
-					  .version = "",
-					  .offset = 5000,
-					  .length = 8};
-	fixture_begin(&f, 1 << 20);
-	struct draft *d = make_draft(&f, &about_change);
-	struct plan_operation planned = op;
-	plan_digest("12345678", 8, planned.sha256);
-	assert_int_equal(draft_write(d, 5000, "12345678", 8, NULL), 0);
-	assert_int_equal(draft_seal(d, &s, NULL), 0);
-	assert_int_equal(draft_put_plan(d, &planned, 1, NULL), 0);
-	for (unsigned int i = 0; i < 4; i++) {
-		draft_snapshot_close(s);
-		assert_int_equal(draft_write(d, 5002, "abc", 3, NULL), 0);
-		if (i == 2)
-			assert_int_equal(draft_resize(d, 100, NULL), 0);
-		assert_int_equal(draft_seal(d, &s, NULL), 0);
-		memset(bytes, 0, sizeof(bytes));
-		assert_int_equal(draft_read_planned(d, s, &planned, bytes, NULL), 0);
-		assert_memory_equal(bytes, "12345678", 8);
-	}
-	/* Without a plan, the snapshot counts. */
-	assert_int_equal(draft_remove_plan(d, NULL), 0);
-	assert_int_equal(draft_read_planned(d, s, &planned, bytes, NULL), -EIO);
-	draft_snapshot_close(s);
-	assert_int_equal(draft_drop(d, NULL), 0);
-	fixture_end(&f);
-}
-
 static void an_invalid_operation_is_refused(void **state)
 {
 	static const struct {
@@ -494,7 +456,6 @@ int main(void)
 		cmocka_unit_test(a_plan_names_only_bodies_that_exist),
 		cmocka_unit_test(the_snapshot_of_a_plan_does_not_change),
 		cmocka_unit_test(a_large_plan_fits),
-		cmocka_unit_test(a_later_snapshot_gives_the_planned_bytes),
 		cmocka_unit_test(an_invalid_operation_is_refused),
 		cmocka_unit_test(no_changed_byte_of_a_plan_is_believed),
 	};

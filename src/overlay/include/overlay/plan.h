@@ -8,8 +8,8 @@
  *        -> each operation: draft_read_planned(), draft_note_done() -> draft_remove_plan()
  *
  * After a crash: draft_open() -> draft_get_plan(), and draft_seal(), whose snapshot is that of the
- * plan. In the process that has put the plan, the operations may be tried again with a later
- * snapshot: they get the bytes that the file had for the plan.
+ * plan. In the process that has put the plan, its snapshot must remain open until the plan is
+ * removed if the operations shall be tried again.
  *
  * A plan has at most PLAN_MAX bytes: about 100 for each operation with its key, and the bodies that
  * are in it. draft_set_body() puts larger bodies, and those of plans with many operations, into the
@@ -91,8 +91,8 @@ int draft_note_done(struct draft *d, uint32_t operation, struct err *err);
 /* Reads the plan. -ENOENT: there is none; -EBADMSG: it is damaged; -ENOMEM. */
 int draft_get_plan(struct draft *d, struct plan *plan, struct err *err);
 void plan_release(struct plan *plan);
-/* Reads the whole body of an operation: op->length bytes, of any kind. s: the snapshot of the plan
- * or a later one; NULL if the plan has no PLAN_RANGE. What lies beneath is read too, where a range has it: then
+/* Reads the whole body of an operation: op->length bytes, of any kind. s: the snapshot of the plan;
+ * NULL if the plan has no PLAN_RANGE. What lies beneath is read too, where a range has it: then
  * the call may block. -EBADMSG: the bytes do not have the digest of the operation, or the spool is
  * damaged. */
 int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
