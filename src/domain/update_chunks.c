@@ -2,10 +2,11 @@
 /*
  * Which chunks of a file have changed.
  *
- * A chunk is unchanged if the index has the same record for it as before, and nobody has written to
- * its bytes, nor, if it is of variable length, to the heap collections that have its items. What
- * was written counts, not what differs: comparing would need the old bytes. A chunk that the index
- * does not name any more has been removed.
+ * A chunk is unchanged if the index has the same record for it as before, and if no program has
+ * written to its bytes. If its elements have variable length, no program may have written to the
+ * heap collections that have its items either. A chunk that was written counts as changed, even if
+ * its bytes are the same: to compare them, the old bytes would have to be read. A chunk that the
+ * index does not name any more has been removed.
  *
  * Chunks are compared by their coordinates, because their numbers depend on the shape.
  */
@@ -22,7 +23,7 @@ struct pair {
 	uint32_t before, now; /* numbers */
 	const struct grid *grid_before, *grid;
 	const struct h5file_dataset *file;
-	bool has_items; /* of variable length */
+	bool has_items; /* its elements have variable length */
 };
 
 static bool is_written(const struct update *u, uint64_t addr, uint64_t size)

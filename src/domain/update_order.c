@@ -3,19 +3,19 @@
  * The order in which groups are put, so that an object that stays in the domain is reachable at
  * every moment:
  *
- *   1  groups that only gain links; and groups that gain and lose links, with the links of both
+ *   1  put groups that only gain links; put groups that gain and lose links with the links of both
  *      states
- *   2  one of the groups that gain and lose links
- *   3  groups that only lose links; and the other groups that gain and lose links, once more
+ *   2  put one of the groups that gain and lose links
+ *   3  put groups that only lose links; put the other groups that gain and lose links again
  *
- * Until step 2, every group has all links that it had before, so the old paths lead to all objects.
- * From then on, every group has all links that it shall have, so the new paths do. It is not enough
- * to put a group that gains an object before the group that loses it: the first one may itself be
- * reachable only through what the second one loses.
+ * Until step 2, every group has all links of the old state, so the old paths lead to all objects.
+ * From then on, every group has all links of the new state, so the new paths do. It is not enough
+ * that a group that gains an object is put before the group that loses it: the first group may
+ * itself be reachable only through a link that a third one loses.
  *
- * A link whose name gets another object cannot lead to both. Step 2 takes a group that has such
- * links. If several groups have them, the objects that they lead to may be unreachable for a
- * moment.
+ * There is one exception: if a link keeps its name and gets another object, a document cannot have
+ * both links. Step 2 puts a group with such links. If several groups have them, their objects may
+ * be unreachable for a moment.
  */
 #include "update_internal.h"
 

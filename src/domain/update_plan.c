@@ -65,7 +65,8 @@ static int chunk_key(const struct chunk_plan *p, char key[SCHEMA_KEY_MAX + 1], s
 		      : 0;
 }
 
-/* What is known of the object of a chunk that the domain had when it was opened. */
+/* The version of a chunk object when the domain was opened, or when the chunk was read first, as
+ * far as it is known. */
 static int opened_version(struct chunk_plan *p, bool *is_absent)
 {
 	const struct update *u = p->u;
@@ -83,8 +84,8 @@ static int opened_version(struct chunk_plan *p, bool *is_absent)
 	return domain_chunk_version(u->base->domain, opened, number, p->version, is_absent);
 }
 
-/* The condition of the operation. A version that this program has put counts more than that of the
- * domain when it was opened. */
+/* Sets the condition of the operation. If an earlier update has put the chunk, its version is
+ * known; otherwise that of the opened domain counts. */
 static int set_condition(struct chunk_plan *p, struct err *err)
 {
 	const struct chunk_change *c = p->c;
@@ -123,7 +124,7 @@ static int take_part(void *ctx, const struct h5file_chunk *chunk, struct err *er
 		       : 0;
 }
 
-/* Whether the snapshot has the body without the bucket. */
+/* Whether the body is a range of the snapshot that can be read without the bucket. */
 static bool is_range(const struct chunk_plan *p, const struct bytes *body, uint64_t *offset)
 {
 	const struct chunk_parts *parts = p->parts;

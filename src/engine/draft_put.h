@@ -59,7 +59,7 @@ void draft_put_end(struct draft_put *p, const struct commit_result *out);
 /* Whether the bucket has something else for good, and nobody can have seen anything of this commit.
  * rc: its result. */
 bool draft_put_is_refused(const struct draft_put *p, int rc);
-/* Notes that, and drops the storage. */
+/* Notes in the journal that the commit is refused, and makes its storage garbage. */
 void draft_put_refuse(struct draft_put *p);
 /* The storage of a domain becomes garbage. Call it before the request that replaces or removes the
  * domain, because its answer may be lost; as long as the domain has the storage, it is not deleted.

@@ -69,8 +69,8 @@ bool drafts_is_alone(struct drafts *t, const char *path);
  * -ENOENT: there is no such directory. */
 int drafts_check_new(struct drafts *t, const char *path, struct err *err);
 
-/* Who changes what a name means holds the name. So nobody opens a new draft there meanwhile, and no
- * commit runs. */
+/* A function that changes what a name means holds the name. As long as it does, no new draft of the
+ * name is made, and no commit of the name runs. */
 struct draft_hold {
 	const char *names[2]; /* borrowed; the second one may be NULL */
 	struct draft_hold *next;
