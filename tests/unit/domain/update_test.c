@@ -170,40 +170,6 @@ static void names_are_exchanged(void **state)
 	}
 }
 
-/* ---- what was removed ---- */
-
-static void removed_objects_are_collected(void **state)
-{
-	uint64_t deleted;
-	struct err err = ERR_INIT;
-	char key[SCHEMA_KEY_MAX + 1];
-	struct world *w = world_begin();
-	const struct domain_bucket bucket = {
-		.env = &w->f.env, .store = w->gate->base.inner, .schemas = schema_all()};
-	world_key(w, "b/inner", key);
-	edit_delete_group(w->draft);
-	world_must_update(w, 1, 1);
-	assert_non_null(w->result.garbage);
-	assert_true(world_has(w, key));
-	const size_t before = gate_keys(w->gate, "");
-	assert_int_equal(
-		update_collect(&bucket, DOMAIN_PATH, w->result.garbage, NULL, &deleted, &err), 0);
-	/* b, b/inner, b/inner/below, b/refs, and its chunk. */
-	assert_int_equal(deleted, 5);
-	assert_int_equal(gate_keys(w->gate, ""), before - 5);
-	assert_false(world_has(w, key));
-	world_check_same(w);
-	/* It may be done twice. */
-	assert_int_equal(
-		update_collect(&bucket, DOMAIN_PATH, w->result.garbage, NULL, &deleted, &err), 0);
-	assert_int_equal(gate_keys(w->gate, ""), before - 5);
-	assert_int_equal(
-		update_collect(&bucket, "home/u/none.h5", w->result.garbage, NULL, &deleted, &err),
-		0);
-	assert_int_equal(deleted, 0);
-	world_end(w);
-}
-
 /* ---- stops ---- */
 
 /* An object that is in the domain before and after is in it at every moment. */
@@ -305,11 +271,10 @@ static void it_may_stop_after_each_request(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(only_what_has_changed_is_put),   TEST(updates_follow_each_other),
-		TEST(removed_chunks_come_back),	      TEST(documents_keep_their_bytes),
-		TEST(another_file_replaces_it),	      TEST(names_are_exchanged),
-		TEST(removed_objects_are_collected),  TEST(it_may_stop_before_each_request),
-		TEST(it_may_stop_after_each_request),
+		TEST(only_what_has_changed_is_put),    TEST(updates_follow_each_other),
+		TEST(removed_chunks_come_back),	       TEST(documents_keep_their_bytes),
+		TEST(another_file_replaces_it),	       TEST(names_are_exchanged),
+		TEST(it_may_stop_before_each_request), TEST(it_may_stop_after_each_request),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
