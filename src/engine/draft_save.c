@@ -75,9 +75,13 @@ static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 	replace_text(&d->path, result->path);
 	const bool has_failed = d->failure;
 	d->alone = false;
+	/* The document has the list, and is what later changes of the list change. */
+	struct schema_document *acls = d->acls;
+	d->acls = NULL;
 	d->failure = 0;
 	const bool is_open = d->writers > 0;
 	pthread_mutex_unlock(&d->t->lock);
+	schema_document_unref(acls);
 	atomic_fetch_add(&d->t->commits, 1);
 	if (has_failed)
 		draft_note_why(atomic_load(&d->bytes), NULL);
@@ -163,6 +167,8 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		.draft = atomic_load(&d->bytes),
 		.snapshot = s,
 		.number = d->number,
+		.left = &d->left,
+		.acls = d->acls ? &d->acls->info : NULL,
 		.is_last = is_last,
 		.cancelled = &d->t->cancelled,
 	};

@@ -57,11 +57,15 @@ struct file_draft {
 	uint64_t saved, tried, waited;
 	uint32_t number;   /* of the last commit */
 	uint64_t numbered; /* draft_stat.changes of what it has committed */
+	struct commit_left left;
 
 	/* Guarded by the table's lock. The texts change only while the name is held, too. */
 	char *name; /* in the mount */
 	char *path; /* in the bucket */
 	char *seen; /* what the bucket has: draft_about.version */
+	/* The access control list that the next commit gives to the domain. NULL: none was set.
+	 * Changes only while the name is held, too. */
+	struct schema_document *acls;
 	unsigned int refs, writers;
 	bool named;    /* it is in by_name, which counts as a reference */
 	bool is_aside; /* it is in the list `aside`, which counts as a reference */
