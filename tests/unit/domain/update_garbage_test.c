@@ -88,10 +88,10 @@ static void another_domain_is_left_alone(void **state)
 {
 	uint64_t deleted;
 	struct world *w = remove_group();
-	gate_put(w->gate, DOMAIN_PATH "/.domain.json",
-		 "{\"root\": \"g-11111111-22222222-9999-9999aa-aaaaaa\", \"owner\": \"u\", "
-		 "\"acls\": {}, \"created\": 1.0, \"lastModified\": 1.0}",
-		 124);
+	static const char document[] =
+		"{\"root\": \"g-11111111-22222222-9999-9999aa-aaaaaa\", \"owner\": \"u\", "
+		"\"acls\": {}, \"created\": 1.0, \"lastModified\": 1.0}";
+	gate_put(w->gate, DOMAIN_PATH "/.domain.json", document, strlen(document));
 	const size_t before = gate_keys(w->gate, "");
 	collect(w, DOMAIN_PATH, &deleted);
 	assert_int_equal(deleted, 0);
