@@ -101,7 +101,7 @@ struct update {
 	struct scan *before, *now;
 	struct arena *arena;
 	struct source file; /* the snapshot */
-	atomic_bool failed; /* reading the snapshot */
+	atomic_bool failed; /* the bucket, or the disk that has the draft: not the file */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
 	bool *survives;	    /* by number in `before` */
 	struct tree_change change;
