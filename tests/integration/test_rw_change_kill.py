@@ -2,6 +2,7 @@
 """The daemon is killed at each request of a commit that changes a domain in place, and each request
 fails once. At every moment the bucket is a domain that the service would serve. After the next
 mount it has the old domain or the new one, and everything that was put is in use."""
+import contextlib
 import os
 import shutil
 import time
@@ -84,10 +85,18 @@ class Case:
         return range(first + 1, last + 2)       # the last one is not of the commit
 
     def content(self, m):
-        """"old" or "new", or the differences."""
-        found = {name: rwmounts.file_differences(getattr(self, name), m.file(NAME))
-                 for name in ("old", "new")}
-        return next((name for name, lines in found.items() if not lines), found)
+        """"old" or "new", or the differences. A mount finishes commits in the background, so the
+        file may change while it is compared."""
+        found = None
+        for _ in range(100):
+            with contextlib.suppress(OSError):
+                found = {name: rwmounts.file_differences(getattr(self, name), m.file(NAME))
+                         for name in ("old", "new")}
+                same = [name for name, lines in found.items() if not lines]
+                if same:
+                    return same[0]
+            time.sleep(0.05)
+        return found
 
     def problems(self):
         """Of a commit that is not complete. Chunks outside of a shape are deleted after it."""
@@ -102,9 +111,10 @@ class Case:
         with Mount(self.bucket, self.where) as m:
             after = self.content(m)
         assert after in allowed and (not left or leaves and after == "old"), (n, after, m.log())
-        assert bucketstate.left_over(self.bucket) == [] or after == "new", n
+        assert after == "new" or bucketstate.left_over(self.bucket) == [], n
         found = hsds_validator.check_domain(os.fspath(self.bucket), NAME, strict=True)
-        assert found == [], n
+        # What was removed stays in the bucket if the daemon that knew it has ended.
+        assert [line for line in found if not line.endswith("is not reachable")] == [], n
         done = rwmounts.check(self.bucket)
         assert done.returncode == 0, (n, done.stdout)
         shutil.rmtree(self.where)
@@ -152,7 +162,8 @@ def test_killed_at_each_request(case, name):
 @pytest.mark.sampled
 @pytest.mark.parametrize("case,name", [(n, n) for n in CASES], indirect=["case"])
 def test_each_request_fails(case, name):
-    """Once. The mount tries again when it ends."""
+    """Once. The mount tries again when it ends. If a read fails while the library closes the file,
+    the file stays marked, and its draft is left."""
     for n in numbers(case, name, "fail"):
         case.begin()
         with case.mount(f"debug_fault=fail:{n}:EIO") as m, Python(m.file(NAME)) as p:
@@ -162,7 +173,11 @@ def test_each_request_fails(case, name):
             m.released()
             if result == "ok":
                 assert mounts.wait_for(lambda: case.content(m) == "new"), (n, m.log())
-        assert case.end(n, {"new"}) == "new"
+        if "had not closed it" in m.log():
+            assert result != "ok"
+            case.end(n, {"old"}, True)
+        else:
+            case.end(n, {"new"})
 
 
 @pytest.mark.timeout(900)

@@ -101,17 +101,9 @@ def left_over(root):
     return sorted(found)
 
 
-def ids(domain):
-    """{path: id} of all objects of a domain, by each of their hard links."""
-    found, todo = {"/": domain.root}, ["/"]
-    seen = {domain.root}
-    for path in todo:
-        for link in domain.objects[found[path]].links:
-            if link.kind != "hard":
-                continue
-            child = path.rstrip("/") + "/" + link.name
-            found[child] = link.id
-            if link.id[0] == "g" and link.id not in seen:
-                seen.add(link.id)
-                todo.append(child)
-    return found
+def id_of(domain, path):
+    """The id of the object to which a path of hard links leads."""
+    oid = domain.root
+    for name in path.strip("/").split("/") if path != "/" else ():
+        oid = next(link.id for link in domain.objects[oid].links if link.name == name)
+    return oid

@@ -190,14 +190,12 @@ class Changes:
         d = self.changeable()
         if d is None:
             return
-        if d.shape == ():
-            where = ()
-        else:
-            first = [self.number(0, n) for n in d.shape]
-            where = tuple(slice(at, self.number(at, n) + 1) for at, n in zip(first, d.shape))
-        shape = d[where].shape
+        first = [self.number(0, n) for n in d.shape]
+        where = tuple(slice(at, self.number(at, n) + 1) for at, n in zip(first, d.shape))
+        shape = tuple(w.stop - w.start for w in where)
         if h5py.check_string_dtype(d.dtype) and d.dtype.kind == "O":
-            flat = [self.pick(TEXTS) for _ in range(int(np.prod(shape, dtype=np.int64)))]
+            count = int(np.prod(shape, dtype=np.int64))
+            flat = [self.pick(TEXTS).encode() for _ in range(count)]
             d[where] = np.array(flat, dtype=object).reshape(shape)
         elif d.dtype.kind in "iuf":
             d[where] = self.values(d.dtype, shape)
