@@ -167,14 +167,14 @@ enum engine_open_flags {
 	ENGINE_CREATE = 1,    /* the file is made if nothing has this name */
 	ENGINE_EXCLUSIVE = 2, /* with ENGINE_CREATE: -EEXIST if something has this name */
 	ENGINE_TRUNCATE = 4,  /* the old bytes of the file do not matter */
-	ENGINE_RESIZE = 8,    /* the size is changed, and nothing else */
+	ENGINE_RESIZE = 8,    /* the caller changes the size, and nothing else */
 };
-/* Opens a file for reading and writing. -EROFS: the engine was opened without write; the path is a
- * domain, which cannot be changed in place, because of its schema or because of ENGINE_RESIZE: a
- * part of an HDF5 file is none; -EBUSY: a program has begun to change the domain and not finished,
- * and the journal has what it wrote (hsmount/recover.h); -EISDIR; -ENOENT; -EINVAL, -ENAMETOOLONG:
- * the bucket cannot have an object of this name; -ENOSPC: the journal has no room. Costs the
- * requests of a look-up, and of opening the domain. */
+/* Opens a file for reading and writing. -EROFS: the engine was opened without write; or, without
+ * ENGINE_TRUNCATE, the path is a domain and its schema does not allow changes, or ENGINE_RESIZE is
+ * set (a part of an HDF5 file is not an HDF5 file); -EBUSY: the journal has an unfinished change of
+ * the domain (hsmount/recover.h); -EISDIR; -ENOENT; -EINVAL, -ENAMETOOLONG: the bucket cannot have
+ * an object of this name; -ENOSPC: the journal has no room. Costs the requests of a look-up, and of
+ * opening the domain. */
 int engine_open_write(struct engine *e, const char *path, unsigned int flags,
 		      struct engine_file **out, struct err *err);
 /* Opens a draft for reading. version: see engine_draft_stat(). -ESTALE: it does not exist any more.
@@ -206,8 +206,9 @@ int engine_flush(struct engine_file *f, struct err *err);
 /* As fsync(2). Commits the draft if it is complete; otherwise makes the journal durable. */
 int engine_sync(struct engine_file *f, struct err *err);
 /* engine_file_close() of the last file of engine_open_write() commits the draft if it has changed
- * since the last commit, whether it is complete or not. An HDF5 file that is not complete becomes a
- * plain object. The call blocks, and logs errors. */
+ * since the last commit, whether it is complete or not. A new HDF5 file that is not complete
+ * becomes a plain object. A changed domain that is not complete stays as it was, and its draft is
+ * left in the journal. The call blocks, and logs errors. */
 
 /* Extended attributes (user.hsds.*), as getxattr(2) and listxattr(2): with size 0 they return the
  * length only. They fail with -ENODATA or -ERANGE, among others. */
@@ -308,8 +309,8 @@ struct engine_counts {
 	uint64_t disk_skipped, disk_dropped, disk_evicted, disk_errors, disk_bytes;
 	uint64_t images; /* live */
 	/* Drafts that are open, and those that could not be committed; commits that have succeeded
-	 * and failed; bytes of engine_pwrite(); bytes in the journal, and their limit; drafts of
-	 * earlier processes that wait for `hsimage recover`. */
+	 * and failed; bytes of engine_pwrite(); bytes in the journal, and their limit; drafts that
+	 * wait for `hsimage recover`. */
 	uint64_t drafts_open, drafts_failed, commits, commit_failures, bytes_written;
 	uint64_t spool_used, spool_size, drafts_left;
 	uint64_t reads, bytes_read; /* calls of engine_pread(), and the bytes that they returned */

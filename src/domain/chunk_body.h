@@ -46,8 +46,9 @@ struct chunk_context {
 };
 /* NULL: out of memory. */
 struct chunk_context *chunk_context_new(const struct chunk_origin *from, uint32_t number);
-/* The dataset is one of a domain, in which the service has stored chunks. New chunks get the form
- * that it reads. Before the first chunk is made. */
+/* For a dataset that the domain has already, whose chunks the service may have written. From now on
+ * chunks are encoded as the service does, unless it can read the form in which an import stores
+ * them. Call it before the first chunk is made. */
 void chunk_context_serve(struct chunk_context *c);
 void chunk_context_unref(struct chunk_context *c); /* NULL is fine */
 

@@ -91,17 +91,25 @@ static int make_way(struct import *im, struct err *err)
 	return rc;
 }
 
+/* The domain whose access control list the new one gets; NULL: it gets a list of its own. */
+static const struct domain_info *find_acls(const struct import *im)
+{
+	const struct domain_info *old = im->document ? &im->document->info : NULL;
+	if (im->opt->acls)
+		return im->opt->acls;
+	return old && !im->opt->owner && old->nacls ? old : NULL;
+}
+
 static int put_domain(struct import *im, struct err *err)
 {
 	const struct import_commit *commit = im->opt->commit;
 	struct domain_acl own = {owner_of(im), DOCUMENT_ALL_PERMS};
-	const struct domain_info *old = im->document ? &im->document->info : NULL;
-	const bool keep = old && !im->opt->owner && old->nacls;
+	const struct domain_info *list = find_acls(im);
 	const struct domain_info info = {
 		.root = tree_object(im->tree, tree_nth(im->tree, 0))->o.id,
 		.owner = own.user,
-		.nacls = keep ? old->nacls : 1,
-		.acls = keep ? old->acls : &own,
+		.nacls = list ? list->nacls : 1,
+		.acls = list ? list->acls : &own,
 		.created_ns = im->record.created_ns,
 		.modified_ns = commit ? commit->modified_ns : im->record.created_ns,
 	};

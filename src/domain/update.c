@@ -53,7 +53,7 @@ static void release(struct update *u)
 
 /* ---- what has changed ---- */
 
-/* Errors from here on that are not of the machine, the bucket or the disk are those of the file. */
+/* If this fails with an error of is_refusal(), the file is the reason. */
 static int find_changes(struct update *u, struct err *err)
 {
 	int rc = scan_open(u->opt->env, &u->file, true, &u->now, err);
@@ -69,6 +69,8 @@ static int find_changes(struct update *u, struct err *err)
 	return rc ? rc : update_find_chunks(u, err);
 }
 
+/* Whether an error means that the file is damaged, or that a domain cannot hold it. An -EIO of the
+ * disk that has the snapshot does not. */
 static bool is_refusal(const struct update *u, int rc)
 {
 	return (rc == -EIO || rc == -EOPNOTSUPP) && !atomic_load(&u->failed);
@@ -93,7 +95,7 @@ static void note_version(void *ctx, uint32_t operation, const char *etag)
 		r->version = copy;
 }
 
-/* Makes what is planned and not done yet. */
+/* Runs the operations of the plan that are not done yet. */
 static int run(struct update *u, bool is_repeated, struct err *err)
 {
 	struct plan plan;
@@ -153,7 +155,8 @@ static int find_and_plan(struct update *u, struct err *err)
 	return rc;
 }
 
-/* Nothing of the bucket changes. The addresses of the file may have. */
+/* The bucket stays as it is. The scan becomes the base nevertheless, because addresses in the file
+ * may have changed. */
 static int end_without_plan(struct update *u, struct err *err)
 {
 	int rc = draft_remove_plan(u->opt->draft, err); /* bodies of chunks that are not put */

@@ -43,7 +43,7 @@ static int adopt(struct update_base *b, uint32_t number, struct err *err)
 	tree_edit(b->scan->tree, found)->id = o->id;
 	if (o->kind != OBJECT_DATASET)
 		return 0;
-	return scan_adopt_dataset(b->scan, found, &o->dataset, err);
+	return scan_adopt_dataset(b->scan, found, domain_schema(b->domain), &o->dataset, err);
 }
 
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err)

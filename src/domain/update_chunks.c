@@ -2,10 +2,11 @@
 /*
  * Which chunks of a file have changed.
  *
- * A chunk is unchanged if the index has the same record for it as before, and nobody has written to
- * its bytes, nor, if it is of variable length, to the heap collections that have its items. What
- * was written counts, not what differs: comparing would need the old bytes. A chunk that the index
- * does not name any more has been removed.
+ * A chunk is unchanged if the index has the same record for it as before, and if no program has
+ * written to its bytes. If its elements have variable length, no program may have written to the
+ * heap collections that have its items either. A chunk that was written counts as changed, even if
+ * its bytes are the same: to compare them, the old bytes would have to be read. A chunk that the
+ * index does not name any more has been removed.
  *
  * Chunks are compared by their coordinates, because their numbers depend on the shape.
  */
@@ -22,7 +23,7 @@ struct pair {
 	uint32_t before, now; /* numbers */
 	const struct grid *grid_before, *grid;
 	const struct h5file_dataset *file;
-	bool has_items; /* of variable length */
+	bool has_items; /* its elements have variable length */
 };
 
 static bool is_written(const struct update *u, uint64_t addr, uint64_t size)
@@ -75,7 +76,6 @@ static int has_new_items(const struct pair *p, const struct chunk_record *r, str
 
 static int add(struct update *u, const struct chunk_change *change, struct err *err)
 {
-	u->counts_changed |= change->is_gone || change->is_new;
 	return bytes_append(&u->chunks, change, sizeof(*change))
 		       ? err_set(err, -ENOMEM, "out of memory")
 		       : 0;
@@ -116,15 +116,25 @@ static int has_changed(const struct pair *p, const struct chunk_record *old,
 	return has_new_items(p, r, err);
 }
 
+/* The version that is known of a chunk; the old state of the file ends before the new one. */
+static int keep_version(const struct pair *p, const struct chunk_record *old,
+			struct chunk_record *r, struct err *err)
+{
+	if (!old || !old->version)
+		return 0;
+	r->version = arena_strndup(p->u->now->arena, old->version, strlen(old->version));
+	return r->version ? 0 : err_set(err, -ENOMEM, "out of memory");
+}
+
 static int compare_chunk(const struct pair *p, struct chunk_record *r, struct err *err)
 {
 	const struct chunk_record *old = find_before(p, r->number);
 	const int changed = has_changed(p, old, r, err);
 	if (changed < 0)
 		return err_wrap(err, changed, "dataset %s", p->u->now->paths[p->now]);
-	r->version = old && old->version ? old->version : NULL;
-	if (!changed)
-		return 0;
+	const int rc = keep_version(p, old, r, err);
+	if (rc || !changed)
+		return rc;
 	const struct chunk_change c = {
 		.dataset = p->now, .number = r->number, .is_new = !old, .version = r->version};
 	return add(p->u, &c, err);

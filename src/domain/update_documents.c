@@ -80,7 +80,7 @@ static int add_edited(const struct documents *d, const struct store_request *req
 	return update_add(u, what, &text, d->err);
 }
 
-/* The same change without what the object loses. arena: of the update. */
+/* The part of the change that adds links. Its arrays are in the arena of the update. */
 static int only_gains(const struct documents *d, const struct object_change *c,
 		      struct object_change *out)
 {

@@ -41,22 +41,25 @@ struct scan {
 	struct arena *arena;  /* of the arrays below, and of their texts */
 	const char **paths;   /* by number: of the objects in the file */
 	const char **version; /* by number: of the document; NULL: not known, or none */
-	uint32_t *opened;     /* by number: in the tree of the domain; OBJECT_NONE: not there */
+	/* By number: the number of the object in the tree of the domain that was opened;
+	 * OBJECT_NONE: the object is newer than that. */
+	uint32_t *opened;
 	struct chunk_records *chunks; /* by number; only of datasets that were read */
 	struct budget_charge charge;  /* of the chunks */
 	atomic_bool is_damaged;	      /* a chunk cannot be decoded or encoded */
 };
 
-/* Reads all metadata of a file. -EIO: it is damaged; -EOPNOTSUPP: a structure without a decoder. */
+/* Reads all metadata of a file. is_foreign: a program has written it, so it is checked whether two
+ * structures share bytes. -EIO: it is damaged; -EOPNOTSUPP: a structure without a decoder. */
 int scan_open(const struct env *env, struct source *from, bool is_foreign, struct scan **out,
 	      struct err *err);
 void scan_free(struct scan *s); /* NULL is fine */
 /* Reads the chunk index of a dataset, if that was not done before. */
 int scan_chunks(struct scan *s, uint32_t number, struct err *err);
 /* Gives a dataset the chunk shape, the filters and the place of its chunks in the domain that
- * another description of the dataset has. */
-int scan_adopt_dataset(struct scan *s, uint32_t number, const struct dataset *from,
-		       struct err *err);
+ * another description of the dataset has. Only its reference is borrowed. */
+int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
+		       const struct dataset *from, struct err *err);
 /* The first record whose number is `number` or more. */
 size_t chunk_records_from(const struct chunk_records *r, uint64_t number);
 struct chunk_record *chunk_records_find(const struct chunk_records *r, uint64_t number);
@@ -68,11 +71,10 @@ struct update_base {
 	struct update_image image;
 	bool is_image;	   /* the scan is that of the image */
 	struct scan *scan; /* NULL: the image was not read yet */
-	/* Of an update whose plan is in the journal, and which has not ended: what becomes the base
-	 * when it has; one struct update_target for each operation; and what it has removed. */
-	struct scan *next;
-	struct bytes targets;
-	struct update_garbage *garbage;
+	/* If the journal has the plan of an update that has not ended, NULL or empty otherwise: */
+	struct scan *next;		/* becomes the base when the update has ended */
+	struct bytes targets;		/* a struct update_target for each operation */
+	struct update_garbage *garbage; /* what the update removes; NULL: nothing */
 };
 /* Reads the image, if that was not done before. */
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err);
@@ -101,9 +103,8 @@ struct update {
 	struct scan *before, *now;
 	struct arena *arena;
 	struct source file; /* the snapshot */
-	atomic_bool failed; /* the bucket, or the disk that has the draft: not the file */
+	atomic_bool failed; /* the bucket or the disk that has the draft has: not the file */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
-	bool *survives;	    /* by number in `before` */
 	struct tree_change change;
 	struct bytes chunks;	 /* of struct chunk_change */
 	struct bytes operations; /* of struct plan_operation */
@@ -121,7 +122,7 @@ enum update_phase {
 };
 #define PHASE_SUMMARY UINT32_MAX
 
-/* update_match.c: fills in same and survives. */
+/* update_match.c: fills in `same`. */
 int update_match(struct update *u, struct err *err);
 /* Gives the objects of the new scan their ids and versions. */
 int update_adopt(struct update *u, struct err *err);
@@ -136,7 +137,7 @@ int update_find_chunks(struct update *u, struct err *err);
 bool update_renumber(const struct grid *from, const struct grid *to, uint64_t number,
 		     uint64_t *out);
 
-/* What an operation is for: its target gets the new version. */
+/* What an operation changes. When the operation is done, this gets the new version. */
 struct update_target {
 	uint32_t object; /* number in the new scan; OBJECT_NONE: neither document nor chunk */
 	bool is_chunk;

@@ -101,8 +101,7 @@ int update_match(struct update *u, struct err *err)
 {
 	const uint32_t n = tree_numbers(u->now->tree);
 	u->same = arena_array(u->arena, n, sizeof(*u->same));
-	u->survives = arena_array(u->arena, tree_numbers(u->before->tree), sizeof(*u->survives));
-	if (!u->same || !u->survives)
+	if (!u->same)
 		return err_set(err, -ENOMEM, "out of memory");
 	memset(u->same, 0xff, n * sizeof(*u->same));
 	for (uint32_t i = 0; i < tree_count(u->now->tree); i++) {
@@ -110,7 +109,6 @@ int update_match(struct update *u, struct err *err)
 		if (before == OBJECT_NONE || !tree_object(u->before->tree, before)->linked)
 			continue;
 		u->same[now] = before;
-		u->survives[before] = true;
 	}
 	return 0;
 }
@@ -130,7 +128,9 @@ static int adopt(struct update *u, uint32_t now, struct err *err)
 	u->now->opened[now] = u->before->opened[before];
 	if (!o->id || (version && !u->now->version[now]))
 		return err_set(err, -ENOMEM, "out of memory");
-	return o->kind == OBJECT_DATASET ? scan_adopt_dataset(u->now, now, &old->dataset, err) : 0;
+	return o->kind == OBJECT_DATASET
+		       ? scan_adopt_dataset(u->now, now, u->schema, &old->dataset, err)
+		       : 0;
 }
 
 int update_adopt(struct update *u, struct err *err)

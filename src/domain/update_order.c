@@ -4,9 +4,10 @@
  * group that gains a link to the object is put before the group that loses it.
  *
  * These requirements may form a circle, as when two objects swap their places. Then one group of
- * the circle is put twice: first with the links of both states, and again when all others are
- * there. For the others, it has all that it gains from the first time on, and loses nothing before
- * the second.
+ * the circle is put twice: first with the links of both states, and again when all others have been
+ * put. So from the first put on it has all objects that it gains, and until the second put it has
+ * all objects that it loses. There is one exception: if a link keeps its name and gets another
+ * object, a document cannot have both links. Then the first put leaves the old one.
  */
 #include "update_internal.h"
 
@@ -21,7 +22,7 @@ struct edge {
 
 struct order {
 	const struct update *u;
-	uint32_t n;		 /* groups: change.nchanged, of which some are no groups */
+	uint32_t n;		 /* change.nchanged: changed objects, of which some are groups */
 	struct bytes edges;	 /* of struct edge */
 	uint32_t *losers;	 /* by number in the new scan: index + 1 of a group that loses it */
 	struct bytes more;	 /* of struct edge: object, further group that loses it */

@@ -65,7 +65,8 @@ static int chunk_key(const struct chunk_plan *p, char key[SCHEMA_KEY_MAX + 1], s
 		      : 0;
 }
 
-/* What is known of the object of a chunk that the domain had when it was opened. */
+/* The version of a chunk object when the domain was opened, or when the chunk was read first, as
+ * far as it is known. */
 static int opened_version(struct chunk_plan *p, bool *is_absent)
 {
 	const struct update *u = p->u;
@@ -83,8 +84,8 @@ static int opened_version(struct chunk_plan *p, bool *is_absent)
 	return domain_chunk_version(u->base->domain, opened, number, p->version, is_absent);
 }
 
-/* The condition of the operation. A version that this program has put counts more than that of the
- * domain when it was opened. */
+/* Sets the condition of the operation. If an earlier update has put the chunk, its version is
+ * known; otherwise that of the opened domain counts. */
 static int set_condition(struct chunk_plan *p, struct err *err)
 {
 	const struct chunk_change *c = p->c;
@@ -97,6 +98,12 @@ static int set_condition(struct chunk_plan *p, struct err *err)
 		strcpy(p->version, c->version);
 	else
 		rc = opened_version(p, &is_absent);
+	/* What the domain had when it was opened, and the file does not have any more, an update
+	 * has deleted. */
+	if (!c->version && c->is_new && !p->u->base->is_image && p->version[0]) {
+		p->version[0] = '\0';
+		is_absent = true;
+	}
 	if (rc)
 		return err_set(err, rc, "a chunk of dataset %s has changed in the bucket",
 			       p->u->now->paths[c->dataset]);
@@ -117,7 +124,7 @@ static int take_part(void *ctx, const struct h5file_chunk *chunk, struct err *er
 		       : 0;
 }
 
-/* Whether the snapshot has the body without the bucket. */
+/* Whether the body is a range of the snapshot that can be read without the bucket. */
 static bool is_range(const struct chunk_plan *p, const struct bytes *body, uint64_t *offset)
 {
 	const struct chunk_parts *parts = p->parts;
@@ -131,6 +138,7 @@ static int add_put(struct chunk_plan *p, const struct bytes *body, struct err *e
 {
 	struct plan_operation *op = &p->what.op;
 	op->action = PLAN_PUT;
+	p->u->counts_changed |= p->c->is_new;
 	if (!is_range(p, body, &op->offset))
 		return update_add(p->u, &p->what, body, err);
 	op->body = PLAN_RANGE;
@@ -145,6 +153,7 @@ static int add_delete(struct chunk_plan *p, struct err *err)
 	if (p->what.is_absent || p->u->same[p->c->dataset] == OBJECT_NONE)
 		return 0;
 	p->what.op.action = PLAN_DELETE;
+	p->u->counts_changed = true;
 	return update_add(p->u, &p->what, NULL, err);
 }
 

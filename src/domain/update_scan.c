@@ -247,7 +247,8 @@ static int adopt_grid(struct scan *s, uint32_t number, struct dataset *to,
 	return rc ? rc : grid_init(&to->grid, old.rank, old.dims, chunk, err);
 }
 
-int scan_adopt_dataset(struct scan *s, uint32_t number, const struct dataset *from, struct err *err)
+int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
+		       const struct dataset *from, struct err *err)
 {
 	struct dataset *to = &tree_edit(s->tree, number)->dataset;
 	to->requested = from->requested;
@@ -255,8 +256,8 @@ int scan_adopt_dataset(struct scan *s, uint32_t number, const struct dataset *fr
 	to->requested_chunk = NULL;
 	to->initializer = from->initializer;
 	to->reference = from->reference;
-	to->locator = from->locator;
-	if (copy_filters(s->arena, to, from))
+	to->locator = schema->copy_locator(from->locator, s->arena);
+	if (!to->locator || copy_filters(s->arena, to, from))
 		return err_set(err, -ENOMEM, "out of memory");
 	const int rc = adopt_grid(s, number, to, from, err);
 	return rc ? err_wrap(err, rc, "dataset %s", s->paths[number]) : 0;

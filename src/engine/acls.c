@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The attribute user.hsds.acls is set: the access control list in the document of a domain or
- * folder is replaced. A folder without a document gets one. Any thread.
+ * folder is replaced. A folder without a document gets one. A new file that is not in the bucket
+ * yet keeps the list until its commit. Any thread.
  */
 #include <engine/draft_commit.h>
+
 #include "drafts.h"
 #include "internal.h"
 
@@ -39,6 +41,22 @@ static void tell_draft(struct engine *e, const struct names_node *before)
 	drafts_new_version(e->drafts, before->name, from, to);
 }
 
+/* The name is held, so the draft is not committed meanwhile. */
+static int set_acls_of_draft(struct engine *e, const char *path, const struct domain_info *acls,
+			     int flags, struct err *err)
+{
+	struct schema_document *old = drafts_acls(e->drafts, path);
+	const int rc = check_flags(path, !old, flags, err);
+	schema_document_unref(old);
+	if (rc)
+		return rc;
+	struct schema_document *list = schema_document_new(acls, "");
+	if (!list)
+		return err_set(err, -ENOMEM, "out of memory");
+	drafts_set_acls(e->drafts, path, list);
+	return 0;
+}
+
 static int set_acls(struct engine *e, const char *path, const struct domain_info *acls, int flags,
 		    struct err *err)
 {
@@ -52,7 +70,7 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 	};
 	bool now;
 	if (drafts_is_alone(e->drafts, path))
-		return err_set(err, -EOPNOTSUPP, "%s: it is not in the bucket yet", path);
+		return set_acls_of_draft(e, path, acls, flags, err);
 	int rc = names_resolve_for_open(e->names, path, &n, &now, err);
 	if (rc)
 		return rc;
@@ -68,8 +86,10 @@ static int set_acls(struct engine *e, const char *path, const struct domain_info
 		return rc;
 	rc = change_set_acls(&c, n->path, is_new, acls, err);
 	names_changed(e->names, n->name);
-	if (!rc && n->kind == NAMES_DOMAIN)
+	if (!rc && n->kind == NAMES_DOMAIN) {
 		tell_draft(e, n);
+		drafts_set_acls(e->drafts, n->name, NULL);
+	}
 	return rc;
 }
 
@@ -77,9 +97,7 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 		    size_t size, int flags, struct err *err)
 {
 	struct domain_info acls;
-	struct engine_stat st;
 	struct arena *a;
-	bool alone;
 	if (!e->garbage)
 		return err_set(err, -EROFS, "mounted read-only");
 	if (strcmp(name, "user.hsds.acls") != 0)
@@ -98,9 +116,6 @@ int engine_setxattr(struct engine *e, const char *path, const char *name, const 
 	if (rc == -ESTALE)
 		rc = set_acls(e, path, &acls, flags, err);
 	draft_table_release(e->drafts, &hold);
-	/* mv copies attributes before the bucket has the file. */
-	if (rc == -ENOENT && drafts_stat(e->drafts, path, &st, &alone) && alone)
-		rc = err_set(err, -EOPNOTSUPP, "%s: it is not in the bucket yet", path);
 	arena_free(a);
 	return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lies beneath a draft, in the version that was opened: a plain object, or the image of a
- * domain. When a draft of an object is committed, or renamed, while programs have it open, the
- * object is replaced by what has its bytes now. Any thread.
+ * domain. If the draft of a plain object is committed or renamed while programs have it open, later
+ * reads use the object that has these bytes then. Any thread.
  */
 #ifndef ENGINE_DRAFT_BASE_H
 #define ENGINE_DRAFT_BASE_H

@@ -131,8 +131,8 @@ static int begin(void *ctx, struct err *err)
 	return draft_mark(w->commit->draft, commit_mark_encode(&m), err);
 }
 
-/* The commit has succeeded. If the journal cannot note it, the next mount finds no plan, and leaves
- * the draft. */
+/* The commit has succeeded. If the journal cannot note this and the daemon is killed, the next
+ * mount finds a commit without a plan, and leaves the draft. */
 static void end(const struct work *w)
 {
 	const struct commit_mark m = {.number = w->commit->number, .is_last = w->commit->is_last};

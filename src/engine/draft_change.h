@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A domain that programs change in place: when its file is complete, and how what has changed comes
- * into the bucket (domain/update.h).
+ * A domain that programs change in place. This part decides when the file is complete, and commits
+ * what has changed with domain/update.h.
  *
- * libhdf5 since version 1.10 sets a bit in the superblock when it opens a file for writing, and
- * clears it last. Only then the file is complete. Structures that can be read prove nothing: those
- * of a program that was killed nearly always can. Libraries that never set the bit have finished
- * when they close the file.
+ * libhdf5 1.10 and later set a bit in the superblock when they open a file for writing, and clear
+ * it when they have written everything else. The file is complete only then. It is not enough that
+ * the structures of the file can be read: this is nearly always so after a program was killed. If a
+ * library never sets the bit, the file counts as complete when the last program closes it.
  */
 #ifndef ENGINE_DRAFT_CHANGE_H
 #define ENGINE_DRAFT_CHANGE_H
@@ -24,7 +24,7 @@ void draft_change_free(struct draft_change *c); /* NULL is fine */
 enum draft_progress {
 	PROGRESS_UNMARKED, /* no library has marked the file */
 	PROGRESS_OPEN,	   /* the file is marked as open for writing */
-	PROGRESS_CLOSED,   /* it was, and is not any more */
+	PROGRESS_CLOSED,   /* the file was marked, and is not marked any more */
 };
 enum draft_progress draft_change_progress(const struct draft_change *c);
 /* After a write to [offset, offset + n) of the draft. Any thread. */
@@ -36,7 +36,8 @@ void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset
  * is no HDF5 file any more. */
 int draft_change_commit(struct draft_change *c, const struct commit *commit,
 			struct commit_result *out, bool *refused, struct err *err);
-/* Goes on with the plan that an earlier process has left in the journal. *found: there is one. */
+/* Completes the plan that an earlier process has left in the journal. *found: there is one. Without
+ * one it does nothing and returns 0. Errors are those of apply_run(). */
 int draft_change_resume(const struct commit *commit, bool *found, struct err *err);
 
 #endif

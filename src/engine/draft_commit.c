@@ -54,11 +54,10 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 	if (!rc && !done && (signs != SIGNS_UNCLOSED || p->c->is_last))
 		rc = store_bytes(p, signs, out, err);
 	draft_put_release(p);
-	/* The next mount tries again, too. */
 	if (draft_put_is_refused(p, rc))
 		draft_put_refuse(p);
 	else if (rc)
-		draft_put_begin(p, NULL);
+		draft_put_fail(p);
 	if (!rc && out->kind != COMMIT_WAITS)
 		draft_put_end(p, out);
 	return rc;

@@ -110,15 +110,19 @@ static int begin(void *ctx, struct err *err)
 	 * replacement is one step. */
 	if (there->differs && there->kind == PRESENT_NOTHING && p->about->version[0] == 'd')
 		return draft_put_stale(p, err);
-	const int rc = there->kind == PRESENT_OBJECT ? draft_check_object(p, err) : 0;
+	int rc = there->kind == PRESENT_OBJECT ? draft_check_object(p, err) : 0;
 	p->stored = !rc;
-	return rc ? rc : draft_put_begin(p, err);
+	if (!rc)
+		rc = draft_put_begin(p, err);
+	if (!rc)
+		draft_put_make_room(p);
+	return rc;
 }
 
 static void publish(void *ctx)
 {
 	const struct work *w = ctx;
-	w->p->may_be_seen = true;
+	w->p->may_be_seen = w->p->is_published = true;
 	if (w->p->present.kind == PRESENT_DOMAIN)
 		draft_put_drop(w->p, w->p->present.node);
 }
@@ -252,6 +256,7 @@ static int set_options(struct work *w, struct import_commit *c, struct import_op
 		.schema = schema_all()[0],
 		.path = w->path,
 		.service_user = p->e->user,
+		.acls = p->c->acls,
 		.puts = import_puts(p->e, 0),
 		.now_ns = p->about->created_ns > 0 ? p->about->created_ns : now,
 		.cancelled = p->c->cancelled,
@@ -279,7 +284,7 @@ static int import(struct work *w, struct commit_result *out, struct err *err)
 	if (!rc)
 		return set_result(out, w->path, r.etag, err);
 	if (r.unseen)
-		p->may_be_seen = false;
+		p->may_be_seen = p->is_published = false;
 	if (w->is_object) {
 		snprintf(out->kept, sizeof(out->kept), "it is damaged");
 		return DRAFT_REFUSED;

@@ -46,6 +46,19 @@ bool drafts_is_alone(struct drafts *t, const char *path)
 	return drafts_stat(t, path, &st, &alone) && alone;
 }
 
+struct schema_document *drafts_acls(struct drafts *t, const char *path)
+{
+	struct schema_document *list = NULL;
+	if (!t)
+		return NULL;
+	pthread_mutex_lock(&t->lock);
+	const struct file_draft *d = draft_table_find_locked(t, path);
+	if (d && d->alone && d->acls)
+		list = schema_document_ref(d->acls);
+	pthread_mutex_unlock(&t->lock);
+	return list;
+}
+
 bool drafts_is_doubtful(struct drafts *t, const char *path)
 {
 	if (!t)
@@ -219,6 +232,24 @@ bool drafts_detach(struct drafts *t, const char *path)
 	}
 	draft_table_drop_aside(t, path);
 	return d;
+}
+
+void drafts_set_acls(struct drafts *t, const char *path, struct schema_document *list)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	struct file_draft *d = draft_table_find_locked(t, path);
+	if (d && (list || d->acls)) {
+		struct schema_document *old = d->acls;
+		d->acls = list;
+		list = old;
+		/* A commit that seems to have failed may have put a domain with the old list. The
+		 * next one must not take it for its own. */
+		d->numbered = UINT64_MAX;
+	}
+	pthread_mutex_unlock(&t->lock);
+	schema_document_unref(list);
 }
 
 /* The next commit describes it to the journal. */

@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <domain/change.h>
+
 /* ---- the bytes ---- */
 
 /* Errors of the disk that has the draft are not damage of the HDF5 file. */
@@ -246,6 +248,8 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 				   .ctx = p};
 	if (before.is_running)
 		p->oldest = oldest_of(&before);
+	if (c->left && before.is_running)
+		p->oldest = (uint32_t)min_u64(max_u64(p->oldest, c->left->dropped), c->number);
 	if (p->is_first)
 		return 0;
 	/* Noting the same once more changes nothing, but fails if the draft was recovered. */
@@ -258,10 +262,42 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 	return rc == -EROFS ? 0 : rc;
 }
 
-void draft_put_drop(const struct draft_put *p, const struct names_node *n)
+/* A domain of this draft under the name shows that an answer was lost. What lies beneath a changed
+ * object may be gone from the bucket, and the storage may be the last place that has its bytes. */
+static bool is_unseen(const struct draft_put *p)
+{
+	return p->c->left && !p->c->left->may_be_seen && p->about->kind != DRAFT_CHANGE &&
+	       !(p->present.differs && p->present.kind == PRESENT_DOMAIN);
+}
+
+void draft_put_make_room(struct draft_put *p)
+{
+	const struct change change = {.env = &p->e->env,
+				      .store = p->e->store,
+				      .schema = schema_all()[0],
+				      .now_ns = engine_wall_clock(),
+				      .cancelled = p->c->cancelled};
+	struct err why = ERR_INIT;
+	int rc = 0;
+	while (is_unseen(p) && p->oldest < p->number && !rc) {
+		const struct change_garbage left = {
+			.any = true, .storage = commit_storage(draft_id(p->c->draft), p->oldest)};
+		uint64_t deleted;
+		rc = change_collect(&change, p->about->path, &left, &deleted, &why);
+		p->oldest += !rc;
+		p->c->left->dropped = p->oldest;
+	}
+	if (rc)
+		log_info(p->e->log,
+			 "%s: cannot delete what commits that have failed have stored: %s",
+			 p->about->name, why.msg);
+}
+
+void draft_put_drop(struct draft_put *p, const struct names_node *n)
 {
 	struct change_garbage old = {0};
 	const char *root = n->doc.document->info.root;
+	p->is_published = true;
 	old.any = schema_all()[0]->domain_of_root(root, &old.storage, NULL) == 0;
 	garbage_add_early(p->e->garbage, n->path, &old,
 			  commit_storage(draft_id(p->c->draft), p->number));
@@ -321,12 +357,21 @@ void draft_commit_forget(struct engine *e, struct draft *d)
 		drop_left(e, d, oldest_of(&m), m.number + 1);
 }
 
+void draft_put_fail(struct draft_put *p)
+{
+	if (p->c->left)
+		p->c->left->may_be_seen |= p->is_published;
+	draft_put_begin(p, NULL);
+}
+
 /* The commit has succeeded, so an error of the journal is not one of the commit: the next mount
  * would make the same commit once more. */
 void draft_put_end(struct draft_put *p, const struct commit_result *out)
 {
 	const struct commit_mark m = {.number = p->number, .is_last = p->c->is_last};
 	struct err why = ERR_INIT;
+	if (p->c->left)
+		p->c->left->may_be_seen = false;
 	confirm_dropped(p);
 	drop_left(p->e, p->c->draft, p->oldest,
 		  out->kind == COMMIT_OBJECT && p->stored ? p->number + 1 : p->number);

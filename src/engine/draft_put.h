@@ -38,6 +38,9 @@ struct draft_put {
 	/* Others may have seen what this commit puts: a request that shows it was sent, and no
 	 * answer excludes that it has succeeded. */
 	bool may_be_seen;
+	/* A request that shows the storage, or removes the domain that had the name, was sent, and
+	 * no answer excludes that it has succeeded. */
+	bool is_published;
 	struct present present;
 	bool found;		       /* present is set */
 	char note[STORE_NOTE_MAX + 1]; /* draft_object.c: of the object; "": none */
@@ -54,17 +57,23 @@ int draft_put_find(struct draft_put *p, struct err *err);
 /* Notes in the journal that the commit begins. Call it before the first request that changes the
  * bucket. */
 int draft_put_begin(struct draft_put *p, struct err *err);
+/* Deletes the storage of earlier commits that have failed, if nobody can have seen it. Call it
+ * after draft_put_begin(), which has noted the number of this commit: so no later process makes
+ * them again. What cannot be deleted is deleted after a success. */
+void draft_put_make_room(struct draft_put *p);
+/* The commit has failed: the next mount tries it again, too. */
+void draft_put_fail(struct draft_put *p);
 /* The commit has succeeded: notes it, and drops the storage of earlier attempts. */
 void draft_put_end(struct draft_put *p, const struct commit_result *out);
 /* Whether the bucket has something else for good, and nobody can have seen anything of this commit.
  * rc: its result. */
 bool draft_put_is_refused(const struct draft_put *p, int rc);
-/* Notes that, and drops the storage. */
+/* Notes in the journal that the commit is refused, and makes its storage garbage. */
 void draft_put_refuse(struct draft_put *p);
 /* The storage of a domain becomes garbage. Call it before the request that replaces or removes the
  * domain, because its answer may be lost; as long as the domain has the storage, it is not deleted.
  */
-void draft_put_drop(const struct draft_put *p, const struct names_node *n);
+void draft_put_drop(struct draft_put *p, const struct names_node *n);
 /* Drops what is cached about the name if the bucket may have changed, and p->present. */
 void draft_put_release(struct draft_put *p);
 /* Fails with -ESTALE: another program has changed the name. */

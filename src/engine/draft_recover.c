@@ -4,6 +4,8 @@
  *
  *   in the journal                 what happens
  *   a commit has begun             it is made again; then the draft is dropped
+ *   … of a changed domain          its plan is completed, then the draft is dropped; without a
+ *                                  plan it is left
  *   … and the bucket refused it    left: something else has the name for good
  *   a commit has ended             the draft is dropped if nothing was written later
  *   no commit has begun            left: nobody knows whether the program had finished

@@ -75,9 +75,13 @@ static void enter_success(struct file_draft *d, struct draft_snapshot *s,
 	replace_text(&d->path, result->path);
 	const bool has_failed = d->failure;
 	d->alone = false;
+	/* The document has the list, and is what later changes of the list change. */
+	struct schema_document *acls = d->acls;
+	d->acls = NULL;
 	d->failure = 0;
 	const bool is_open = d->writers > 0;
 	pthread_mutex_unlock(&d->t->lock);
+	schema_document_unref(acls);
 	atomic_fetch_add(&d->t->commits, 1);
 	if (has_failed)
 		draft_note_why(atomic_load(&d->bytes), NULL);
@@ -121,12 +125,15 @@ static void enter_failure(struct file_draft *d, int rc, uint64_t changes, const 
 
 /* ---- a commit ---- */
 
-/* What speaks against a commit, unless the draft is a complete HDF5 file:
+/* Decides whether the draft snapshot may be committed now. *waits: not before the last close.
  *
- * - A write has failed, and the bucket has a file of this name. It is better than a part of the new
- *   one, which stays in the journal. The program knows: its write has returned the error.
- * - What lies beneath would be taken away from programs that go on writing. This speaks against a
- *   complete one, too. */
+ * - The change of a domain waits until the library has closed the file. Only a library that marks
+ *   the file tells when that is.
+ * - If a write has failed and the bucket has a file of this name, only a complete HDF5 file is
+ *   committed. Otherwise a part of the new file would replace the whole old one. The program knows
+ *   of the failure, because its write has returned the error.
+ * - If a plain object lies beneath, an HDF5 file waits. A domain would replace the object, whose
+ *   bytes the programs that go on writing still need. */
 static int check_snapshot(const struct file_draft *d, bool is_last, struct draft_snapshot *s,
 			  bool *waits, struct err *err)
 {
@@ -134,7 +141,6 @@ static int check_snapshot(const struct file_draft *d, bool is_last, struct draft
 	const bool takes = !is_last && d->base && !d->change;
 	enum draft_signs signs;
 	char why[256];
-	/* Only a library that marks the file tells when it has finished. */
 	*waits = is_change(d) && !is_last && draft_change_progress(d->change) != PROGRESS_CLOSED;
 	if (*waits || (lost == NOTHING_LOST && !takes))
 		return 0;
@@ -161,6 +167,8 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		.draft = atomic_load(&d->bytes),
 		.snapshot = s,
 		.number = d->number,
+		.left = &d->left,
+		.acls = d->acls ? &d->acls->info : NULL,
 		.is_last = is_last,
 		.cancelled = &d->t->cancelled,
 	};

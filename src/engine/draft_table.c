@@ -108,6 +108,7 @@ static void free_draft(struct file_draft *d)
 	free(d->path);
 	free(d->seen);
 	free(d->why);
+	schema_document_unref(d->acls);
 	free(d);
 }
 

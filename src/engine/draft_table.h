@@ -5,14 +5,14 @@
  *
  *   state      name  writers  what happens
  *   open       yes   some     a flush commits it
- *   closing    yes   0        its last writer commits it; whoever opens it makes it open again
- *   failed     yes   0        it could not be committed; whoever opens it makes it open again
+ *   closing    yes   0        its last writer commits it; an open for writing makes it open again
+ *   failed     yes   0        it could not be committed; an open for writing makes it open again
  *   set aside  no    any      the bucket has got something else under its name; kept for recovery
- *   left       no    0        a domain was changed, and its file is not complete; in the journal
+ *   left       no    0        the change of a domain cannot be committed; kept for recovery
  *   detached   no    any      its name was removed, replaced, or committed; goes with the last file
  *
- * Who changes what a name means holds the name: by a look-up that makes a draft, by a commit, by a
- * removal, by a renaming. It does so without a lock, because all of these send requests. A draft
+ * A function that changes what a name means holds the name meanwhile: one that makes a new draft,
+ * commits, removes or renames. It does not hold a lock, because all of these send requests. A draft
  * that exists is opened and closed without holding its name.
  *
  * Locks, in the order in which they are taken: file_draft.making, drafts.lock. The second one is
@@ -51,24 +51,29 @@ struct file_draft {
 	pthread_mutex_t making;	       /* held while `bytes` is made, and while it is described */
 	_Atomic(struct draft *) bytes; /* NULL: nothing was changed yet. Set once */
 
-	/* Of the one who holds the name, and of the last user: draft_stat.changes of what the
-	 * bucket has, of the last commit that failed, and of the last one that found the draft
-	 * incomplete; UINT64_MAX: there is none. */
+	/* Used by the function that holds the name, and by the one that frees the draft. The values
+	 * of draft_stat.changes that belong to what the bucket has, to the last commit that failed,
+	 * and to the last one that found the draft incomplete; UINT64_MAX: there is none. */
 	uint64_t saved, tried, waited;
 	uint32_t number;   /* of the last commit */
 	uint64_t numbered; /* draft_stat.changes of what it has committed */
+	struct commit_left left;
 
 	/* Guarded by the table's lock. The texts change only while the name is held, too. */
 	char *name; /* in the mount */
 	char *path; /* in the bucket */
 	char *seen; /* what the bucket has: draft_about.version */
+	/* The access control list that the next commit gives to the domain. NULL: none was set.
+	 * Changes only while the name is held, too. */
+	struct schema_document *acls;
 	unsigned int refs, writers;
 	bool named;    /* it is in by_name, which counts as a reference */
 	bool is_aside; /* it is in the list `aside`, which counts as a reference */
 	bool alone;    /* nothing else has the name */
 	bool conflict; /* the bucket has got something else under the name */
-	bool is_left;  /* it stays in the journal */
-	/* The program has cut a domain to nothing: what it writes then replaces the domain. */
+	bool is_left;  /* the journal keeps it for `hsimage recover` */
+	/* A program has truncated the file of a domain to 0 bytes. What programs write after that
+	 * replaces the domain. */
 	atomic_bool is_emptied;
 	bool is_refused; /* the last commit failed because of the file: the same bytes fail again */
 	bool is_ending;	 /* opening it waits for the end of its commit */

@@ -190,8 +190,8 @@ static int find_unfinished(void *ctx, const struct journal_item *item)
 	return 1;
 }
 
-/* What a program has begun to change, and has not finished, is not lost by what the next one does.
- */
+/* Whether a program may change the domain. It may not if the journal has an unfinished change of
+ * the domain, because the new change would begin without it. */
 static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 			const struct names_node *n, struct err *err)
 {
@@ -202,7 +202,7 @@ static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 			       "%s: a domain of this schema can be replaced, but not changed",
 			       path);
 	if (flags & ENGINE_RESIZE)
-		return err_set(err, -EROFS, "%s: a part of an HDF5 file is none", path);
+		return err_set(err, -EROFS, "%s: a part of an HDF5 file is not an HDF5 file", path);
 	const int rc = journal_list(t->journal, find_unfinished, &u, err);
 	if (rc <= 0)
 		return rc;

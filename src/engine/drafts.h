@@ -65,12 +65,15 @@ int drafts_list(struct drafts *t, const char *dir, engine_list_fn fn, void *arg)
 bool drafts_has_entries(struct drafts *t, const char *dir);
 /* Whether a draft has this name and nothing else has it. */
 bool drafts_is_alone(struct drafts *t, const char *path);
+/* The access control list that was set for a draft that is alone: a reference, or NULL. */
+struct schema_document;
+struct schema_document *drafts_acls(struct drafts *t, const char *path);
 /* Checks that the bucket can have a new file of this name: -ENAMETOOLONG, -EINVAL, -ENOTDIR,
  * -ENOENT: there is no such directory. */
 int drafts_check_new(struct drafts *t, const char *path, struct err *err);
 
-/* Who changes what a name means holds the name. So nobody opens a new draft there meanwhile, and no
- * commit runs. */
+/* A function that changes what a name means holds the name. As long as it does, no new draft of the
+ * name is made, and no commit of the name runs. */
 struct draft_hold {
 	const char *names[2]; /* borrowed; the second one may be NULL */
 	struct draft_hold *next;
@@ -92,6 +95,9 @@ bool drafts_detach(struct drafts *t, const char *path);
 struct names_node;
 int drafts_rename(struct drafts *t, const char *from, const char *to, const struct names_node *n,
 		  struct err *err);
+/* Sets the access control list of the domain that a draft will be, instead of an earlier one. list:
+ * taken over; NULL: none. Without a draft, nothing happens. */
+void drafts_set_acls(struct drafts *t, const char *path, struct schema_document *list);
 /* This program has changed what the bucket has at the path, from one version to another
  * (commit_version_of()), but not the file itself. A draft of it is no conflict. */
 void drafts_new_version(struct drafts *t, const char *path, const char *from, const char *to);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The storage of domains that were removed or replaced. It is deleted when no file reads it any
- * more, and not earlier than GARBAGE_DELAY_NS after the change, because programs on other machines
- * may be about to open what they have just looked up. A thread does this. It starts with the first
- * garbage, so an engine may be made before a daemon forks. Any thread.
+ * Garbage: the storage of domains that were removed or replaced, and objects that were removed from
+ * a domain. It is deleted when no file reads it any more, and not earlier than GARBAGE_DELAY_NS
+ * after the change, because programs on other machines may be about to open what they have just
+ * looked up. A thread does this. It starts with the first garbage, so an engine may be made before
+ * a daemon forks. Any thread.
  *
- * Each entry is noted in the journal, before the name is removed from the bucket, until the storage
- * has been deleted. After a crash the next process takes the notes over.
+ * Storage is noted in the journal, before the name is removed from the bucket, until the storage
+ * has been deleted. After a crash the next process takes the notes over. Objects are not noted.
  */
 #ifndef ENGINE_GARBAGE_H
 #define ENGINE_GARBAGE_H

@@ -137,11 +137,13 @@ static int filters(struct domain *domain, struct str *out)
 	return 0;
 }
 
+static const char acls_name[] = "user.hsds.acls";
+
 static const struct xattr xattrs[] = {
 	{.name = "user.hsds.domain", .of_node = path_of},
 	{.name = "user.hsds.root", .of_node = root_id},
 	{.name = "user.hsds.owner", .of_node = owner},
-	{.name = "user.hsds.acls", .of_node = acls},
+	{.name = acls_name, .of_node = acls},
 	{.name = "user.hsds.created", .of_node = created},
 	{.name = "user.hsds.lastModified", .of_node = last_modified},
 	{.name = "user.hsds.chunks", .of_domain = chunks},
@@ -157,6 +159,17 @@ static int draft_error(struct engine *e, const char *path, struct str *out)
 {
 	auto_free char *text = drafts_error(e->drafts, path);
 	return text ? add_text(text, out) : -ENODATA;
+}
+
+/* The list that the domain will have. */
+static int draft_acls(struct engine *e, const char *path, struct str *out)
+{
+	struct schema_document *list = drafts_acls(e->drafts, path);
+	if (!list)
+		return -ENODATA;
+	auto_free char *json = names_acls_json(&list->info);
+	schema_document_unref(list);
+	return json ? add_text(json, out) : -ENOMEM;
 }
 
 /* ---- of a plain object ---- */
@@ -280,7 +293,7 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 	if (!x && !is_kept)
 		return -ENODATA; /* security.capability costs no request */
 	if (drafts_is_alone(e->drafts, path))
-		return -ENODATA;
+		return x && x->of_node == acls ? draft_acls(e, path, out) : -ENODATA;
 	auto_names_node struct names_node *n = NULL;
 	struct snapshot_time requested;
 	int rc = snapshot_resolve(e, path, &n, &requested, err);
@@ -356,7 +369,9 @@ static int list_all(struct engine *e, const char *path, struct bytes *names, str
 			rc = add_name(names, counters[i].name, 0);
 		return rc;
 	}
-	if (!drafts_is_alone(e->drafts, path)) {
+	if (drafts_is_alone(e->drafts, path)) {
+		rc = add_name(names, acls_name, draft_acls(e, path, &value));
+	} else {
 		rc = names_resolve(e->names, path, &n, err);
 		if (!rc)
 			rc = list_node(e, n, names, err);

@@ -160,7 +160,7 @@ const struct metrics_row metrics_rows[] = {
 	GAUGE("disk", "bytes", disk.bytes, "Disk space of the entries when last measured."),
 	GAUGE("drafts", "open", drafts.open, "Files that programs have open for writing."),
 	GAUGE("drafts", "failed", drafts.failed, "Files that could not be stored in the bucket."),
-	GAUGE("drafts", "left", drafts.left, "Files of earlier mounts in the journal."),
+	GAUGE("drafts", "left", drafts.left, "Files in the journal for hsimage recover."),
 	COUNTER("drafts", "written_bytes", drafts.bytes_written, "Bytes written to files."),
 	COUNTER("drafts", "commits", drafts.commits, "Commits that succeeded."),
 	COUNTER("drafts", "commit_failures", drafts.commit_failures, "Commits that failed."),

@@ -53,7 +53,8 @@ int bodies_open(struct bodies *b, int dir, uint64_t size, struct err *err)
 
 /* ---- adding ---- */
 
-/* Takes n bytes without a question to the disk: it has kept room for commits. */
+/* Takes n bytes of the limit. The free space of the disk is not checked, because a part of it is
+ * reserved for commits (see spool.h). */
 static int take_room(struct spool_room *room, uint64_t n, struct err *err)
 {
 	pthread_mutex_lock(&room->lock);

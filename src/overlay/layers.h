@@ -46,7 +46,7 @@ struct layers {
 	uint64_t size;	  /* of the file */
 	uint64_t beneath; /* size of what lies beneath */
 	struct frames_memory *memory;
-	struct changes *changes; /* gets all changes; NULL: nobody asks for them. Borrowed */
+	struct changes *changes; /* gets all changes; NULL: they are not needed. Borrowed */
 };
 
 /* Makes the first layer of a file whose size is that of what lies beneath. -ENOMEM. */

@@ -33,18 +33,20 @@
 struct sum {
 	uint32_t crc;
 	uint32_t length : 17; /* 0: nothing was written, and the bytes are zero, unless `lost` */
-	uint32_t marked : 1;  /* while it changes: the entry in the file says unknown */
-	uint32_t lost : 1;    /* only the spool tells */
-	uint32_t damaged : 1; /* the entry cannot be read */
-	uint32_t checked : 1; /* a reader has compared it */
+	uint32_t marked : 1;  /* the frame is being changed: the entry in the file says unknown */
+	uint32_t lost : 1;    /* the checksum is not known, and must be computed from the spool */
+	uint32_t damaged : 1; /* the entry in the file is not valid */
+	uint32_t checked : 1; /* the frame has been compared with the checksum */
 };
 
 /* A change of [offset, end), from sums_begin() to sums_end(). The caller sets the first three. */
 struct sums_change {
 	uint64_t offset, end;
-	uint64_t need; /* the bytes before it will be part of the draft; others may be zeros */
-	size_t first, last;
-	uint32_t old[2]; /* CRC of the bytes of the first and the last frame that are replaced */
+	/* An offset: bytes before it become part of the draft. Zeros at and behind it need no entry
+	 * if they were zeros before. */
+	uint64_t need;
+	size_t first, last; /* frames [first, last) */
+	uint32_t old[2];    /* CRC of the bytes of the first and the last frame that are replaced */
 	struct sums_change *next;
 };
 
@@ -70,7 +72,7 @@ int sums_create(struct sums *s, struct err *err);
 /* Deletes the file; a failure is ignored. */
 void sums_remove(const struct sums *s);
 
-/* Before a change. 0, or a negative errno: then the spool must not be changed. */
+/* Call it before a change. 0, or a negative errno: then the spool must not be changed. */
 int sums_begin(struct sums *s, int spool, struct sums_change *c);
 
 enum sums_outcome {
@@ -78,8 +80,8 @@ enum sums_outcome {
 	SUMS_UNCHANGED, /* the spool has its old bytes */
 	SUMS_FAILED,	/* some of the bytes may have changed */
 };
-/* After it. buf: the bytes from c->offset on; NULL: they have become zero. 0 or a negative errno,
- * and then the range must not be recorded in the map; always 0 unless SUMS_CHANGED. */
+/* Call it after the change. buf: the bytes from c->offset on; NULL: they have become zero. 0, or a
+ * negative errno: then the map must not record the range. Always 0 unless SUMS_CHANGED. */
 int sums_end(struct sums *s, int spool, struct sums_change *c, const void *buf,
 	     enum sums_outcome outcome);
 /* Removes the entries of frames that begin at `offset` or later from the file, before the spool is

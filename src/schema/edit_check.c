@@ -14,7 +14,8 @@
 
 /* ---- parts ---- */
 
-/* Parts that stay, whose numbers are the same in both documents. */
+/* Whether a part that was not changed has the same content in both documents. References can be
+ * compared by their numbers, because both documents have the same numbers. */
 static bool is_kept(const struct edit *e, const struct edit_parts *p, const struct edit_part *part,
 		    const struct object *now, uint32_t i)
 {

@@ -2,10 +2,11 @@
 /*
  * The links and attributes of a document that is edited.
  *
- * Their order in the file is that of `created`, and names decide between equal times. What stays
- * keeps its time, except where the order of the file is another one: then a time becomes that of
- * the part in front of it and two microseconds, because a double holds seconds to a quarter of a
- * microsecond. New parts follow all others, unless the order of the old ones has changed, too.
+ * The file shows them in the order of `created`; if two times are equal, in the order of the names.
+ * A part that stays keeps its time, unless the file has another order now. Then a time that
+ * contradicts the order becomes the time of the part in front of it plus two microseconds. It is
+ * not less, because a double holds seconds to a quarter of a microsecond. New parts follow all
+ * others, unless the order of the old ones has changed, too.
  *
  * If a name occurs twice, the last member counts, and a change removes the others. A member that
  * could not be parsed is replaced by a new part of its name. Pure.
@@ -63,7 +64,7 @@ static struct edit_part *find(const struct edit_parts *p, const char *name)
 	return at ? p->sorted[at - 1] : NULL;
 }
 
-/* A name that the parser refuses is that of no part. */
+/* If the parser refuses the name, the member has no name and belongs to no part. */
 static int read_name(struct edit *e, bool links, struct schema_ctx *ctx, struct edit_part *part)
 {
 	struct err why = ERR_INIT;

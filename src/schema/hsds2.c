@@ -82,6 +82,7 @@ const struct schema_ops hsds2_ops = {
 	.chunk_of_key = hsds2_chunk_of_key,
 	.edit_object = schema_edit_object,
 	.adopt_new = hsds2_adopt_new,
+	.copy_locator = hsds2_copy_locator,
 	.refusals = schema_refusals,
 	.adopt = hsds2_adopt,
 	.emit_object = schema_emit_object,

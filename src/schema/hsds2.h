@@ -76,6 +76,7 @@ void hsds2_loader_free(struct schema_loader *l);
 /* ---- hsds2_new.c: the ops of new domains ---- */
 
 int hsds2_adopt(struct tree *t, uint64_t domain, int64_t now_ns, struct err *err);
+const void *hsds2_copy_locator(const void *locator, struct arena *a);
 int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
 		    struct err *err);
 /* These also return -EINVAL: the object has no id, or no such chunk. */

@@ -71,6 +71,14 @@ static int set_id(struct tree *t, uint32_t number, const struct schema_id *id, s
 	return 0;
 }
 
+const void *hsds2_copy_locator(const void *locator, struct arena *a)
+{
+	struct hsds2_locator *copy = arena_alloc(a, sizeof(*copy));
+	if (copy)
+		*copy = *(const struct hsds2_locator *)locator;
+	return copy;
+}
+
 static int give_id(struct tree *t, uint64_t domain, uint32_t number, struct err *err)
 {
 	const struct schema_id id = id_of(domain, tree_object(t, number)->o.kind, number);

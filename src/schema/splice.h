@@ -56,7 +56,7 @@ struct splice {
 /* The struct must not be moved after that. */
 void splice_init(struct splice *s, const char *text, size_t n);
 void splice_release(struct splice *s);
-/* Starts a replacement. behind: the writer puts a separator in front of the first value. */
+/* Starts a replacement. behind: the new values follow others, so the writer begins with a comma. */
 void splice_begin(struct splice *s, bool behind);
 /* Replaces the bytes [start, end) by what was written since splice_begin(). Replacements must not
  * overlap. Those at the same place follow each other in the order of the calls. */

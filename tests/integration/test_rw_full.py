@@ -150,6 +150,23 @@ def test_a_full_bucket(disk, tmp_path, sources):
     assert_sound(bucket)
 
 
+def test_writing_again(disk, tmp_path, sources):
+    """What a failed commit has stored is deleted for the next one, which needs its room."""
+    bucket = imports.make_bucket(disk.path / "bucket")
+    with rwmounts.RwMount(bucket, tmp_path) as m:
+        disk.fill(6 * MIB)
+        for _ in range(3):
+            refused_copy(sources["domain"], m.file("home/x.h5"))
+            assert len(os.listdir(bucket / "db")) == 1
+        os.truncate(disk.filler, os.path.getsize(disk.filler) - 4 * MIB)
+        again = write_domain(tmp_path / "again.h5", 3, 2 * MIB)
+        run("cp", again, m.file("home/x.h5"), check=True)
+        assert number_of(m.file("home/x.h5")) == 3
+        assert len(os.listdir(bucket / "db")) == 1
+    assert rwmounts.journal_entries(m.journal) == []
+    assert_sound(bucket)
+
+
 def test_room_for_an_open_file(disk, tmp_path):
     """fsync and close repeat the commit, when there is room."""
     bucket = imports.make_bucket(disk.path / "bucket")

@@ -17,6 +17,7 @@ from gateway import needs_gateway
 from mounts import Mount
 
 NOREPLACE, EXCHANGE = 1, 2
+PERMISSIONS = ("create", "read", "update", "delete", "readACL", "updateACL")
 CHUNKS, CHUNK = 8, 32 << 10         # of each domain; bytes
 DOMAINS = {"home/a.h5": 1, "home/b.h5": 2, "home/run": 3, "home/sub/d.nc": 4, "loose/e.h5": 5}
 PLAIN = {"home/plain.txt": b"plain", "home/empty": b"", "loose/only.txt": b"only"}
@@ -557,6 +558,48 @@ def test_access_control_lists(place, tmp_path):
             del document["acls"]
             assert now == document
         assert content(m.file("home/run")) == b"domain 3"
+
+
+def test_copies_keep_access_control_lists(place, tmp_path):
+    """cp -a and mv set them before the copy is in the bucket."""
+    def acls(path):
+        return json.loads(os.getxattr(m.file(path), name))
+
+    name = "user.hsds.acls"
+    with mount(place, tmp_path, "rw") as m:
+        lists = {}
+        for number, path in enumerate(("home", "home/a.h5", "home/run.h5", "home/sub/d.nc")):
+            lists[path[4:]] = acls(path)
+            lists[path[4:]][f"user{number}"] = dict.fromkeys(PERMISSIONS, number % 2 == 0)
+            os.setxattr(m.file(path), name, json.dumps(lists[path[4:]]).encode())
+        mounts.run("cp", "-a", m.file("home/a.h5"), m.file("loose/copy.h5"), check=True)
+        mounts.run("cp", m.file("home/a.h5"), m.file("loose/without.h5"), check=True)
+        assert acls("loose/copy.h5") == lists["/a.h5"] != acls("loose/without.h5")
+        mounts.run("mv", m.file("loose/copy.h5"), m.file("home/sub/renamed.h5"), check=True)
+        assert acls("home/sub/renamed.h5") == lists["/a.h5"]
+        mounts.run("mv", m.file("home"), m.file("moved"), check=True)
+        mounts.run("cp", "-a", m.file("moved"), m.file("copied"), check=True)
+        # The file keeps the list until it is in the bucket.
+        fd = os.open(m.file("loose/new.h5"), os.O_RDWR | os.O_CREAT)
+        value = json.dumps(lists["/a.h5"]).encode()
+        with pytest.raises(OSError) as raised:
+            os.setxattr(fd, name, value, os.XATTR_REPLACE)
+        assert raised.value.errno == errno.ENODATA
+        os.setxattr(fd, name, value)
+        assert acls("loose/new.h5") == lists["/a.h5"] and name in os.listxattr(fd)
+        with open(m.file("moved/a.h5"), "rb") as f:
+            os.write(fd, f.read())
+        os.close(fd)
+        assert acls("loose/new.h5") == lists["/a.h5"]
+        fd = os.open(m.file("loose/new.txt"), os.O_RDWR | os.O_CREAT)
+        os.setxattr(fd, name, value)
+        os.close(fd)
+        assert attempt(os.getxattr, m.path, "loose/new.txt", name) == errno.ENODATA
+    with mount(place, tmp_path, name="later") as m:
+        for top in "moved", "copied":
+            assert {path: acls(top + path) for path in lists} == lists, top
+        assert acls("moved/sub/renamed.h5") == lists["/a.h5"]
+        assert content(m.file("copied/a.h5")) == content(m.file("moved/a.h5")) == b"domain 1"
 
 
 @pytest.mark.timeout(120)

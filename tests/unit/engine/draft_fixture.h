@@ -30,6 +30,7 @@ struct world {
 	char bucket[64]; /* path; "": the bucket is in memory */
 	struct draft *draft;
 	uint32_t number; /* of the last commit */
+	struct commit_left left;
 	struct commit_result result;
 	struct err err;
 };
@@ -154,6 +155,7 @@ static inline void world_draft(struct world *w, const char *name)
 		assert_int_equal(draft_drop(w->draft, NULL), 0);
 	w->draft = make_draft(&w->f, &about);
 	w->number = 0;
+	w->left = (struct commit_left){0};
 }
 
 static inline void world_write(struct world *w, const void *bytes, size_t n)
@@ -177,8 +179,12 @@ static inline int world_commit_as(struct world *w, uint32_t number, bool is_last
 	w->number = number;
 	w->err = (struct err)ERR_INIT;
 	assert_int_equal(draft_seal(w->draft, &s, NULL), 0);
-	const struct commit c = {
-		.e = w->e, .draft = w->draft, .snapshot = s, .number = number, .is_last = is_last};
+	const struct commit c = {.e = w->e,
+				 .draft = w->draft,
+				 .snapshot = s,
+				 .number = number,
+				 .left = &w->left,
+				 .is_last = is_last};
 	const int rc = draft_commit(&c, &w->result, &w->err);
 	draft_snapshot_close(s);
 	if (rc == 0 && w->result.kind != COMMIT_WAITS) {

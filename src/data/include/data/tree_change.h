@@ -16,12 +16,17 @@
 
 #define CHANGE_NONE UINT32_MAX
 
-/* An attribute or a link. before, after: its index in the object of each tree, or CHANGE_NONE.
- * Both: it has another value or target, or, if the names differ, the same value or target: a
- * rename, whose time of creation stays. If the order is tracked, a rename leaves a part at its
- * place; one that gets another place is removed and added. If it is not tracked, and several
- * removed and added parts are equal, as many must have been removed as added. Equal ones correspond
- * in their order. */
+/* A part of an object that has changed: an attribute or a link. before, after: its index in the
+ * object of each tree, or CHANGE_NONE.
+ *
+ * Only `after`: the part was added. Only `before`: it was removed. Both, with the same name: it has
+ * another value or target. Both, with different names: it was renamed, and has the same value or
+ * target; its time of creation stays.
+ *
+ * If the order is tracked, a part that was renamed is still at its place. A part with a new name at
+ * another place counts as removed and added. If the order is not tracked, removed and added parts
+ * with the same content count as renamed only if there are as many of the one as of the other. They
+ * are then paired in their order. */
 struct part_change {
 	uint32_t before, after;
 };
@@ -30,8 +35,9 @@ struct part_change {
 struct object_change {
 	uint32_t before, after; /* numbers of the object in each tree */
 	bool shape;		/* the current dimensions of a dataset differ */
-	/* The order of the attributes or links, if both trees track it, is not that of those that
-	 * stay or were renamed in their old order, with the added ones behind them. */
+	/* Both trees track the order of the attributes or links, and the new order is not the usual
+	 * one: those that stay or were renamed in their old order, and then those that were added.
+	 */
 	bool reordered;
 	uint32_t nattrs, nlinks;
 	/* Removed ones first, then in the order of the new tree. */

@@ -41,7 +41,7 @@ struct apply {
 	struct draft *draft;
 	struct draft_snapshot *snapshot; /* of the plan; NULL if no body is a PLAN_RANGE */
 	const struct plan *plan;	 /* operations that are done are left out */
-	/* An earlier process or attempt may have done operations that are not noted. */
+	/* An earlier process or attempt may have done operations that the journal does not note. */
 	bool is_repeated;
 	unsigned int puts;	      /* requests at the same time, > 0 */
 	const atomic_bool *cancelled; /* NULL, or true: the run ends with -ECANCELED */

@@ -43,6 +43,7 @@
 #include <hsmount/err.h>
 #include <store/store.h>
 
+struct domain_info;
 struct h5file_external;
 struct schema_document;
 struct schema_ops;
@@ -102,6 +103,9 @@ struct import_options {
 	/* The owner of the domain is the first of these that is not NULL: owner, that of the
 	 * replaced domain, service_user, that of the nearest folder, local_user. */
 	const char *owner, *service_user, *local_user;
+	/* The access control list of the domain. NULL: that of the replaced domain, unless `owner`
+	 * is given, or one that lets the owner do everything. Borrowed. */
+	const struct domain_info *acls;
 	bool replace;	       /* a domain that exists is replaced */
 	bool keep_storage;     /* of a replaced domain */
 	bool skip_unsupported; /* what a domain cannot hold is left out instead of refused */

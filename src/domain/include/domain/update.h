@@ -1,40 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes a domain: what a program has written to its file becomes puts and deletes of the objects
- * that have changed.
+ * Updates a domain: finds out which of its objects a program has changed in its file, and puts or
+ * deletes these objects in the bucket. The steps of an update:
  *
- *   scan     the file as it is now: its objects, and where its chunks are   update_scan.c
- *   match    which objects of the scan are objects of the domain            update_match.c
- *   compare  which parts of them differ                                     data/tree_change.h
- *   collect  which chunks were written, removed, or moved                   update_chunks.c
- *   plan     the operations, in phases                                      update_plan.c,
- * update_order.c apply    puts and deletes; each may be done twice                       apply.h
+ *   scan     read the file as it is now: its objects and the    update_scan.c
+ *            addresses of its chunks
+ *   match    find the objects of the domain in the scan         update_match.c
+ *   compare  find the attributes, links and shapes that differ  data/tree_change.h
+ *   check    refuse what a domain cannot hold                   update_check.c
+ *   collect  find the chunks that were written or removed       update_chunks.c
+ *   plan     make the operations, in phases                     update_plan.c, update_documents.c,
+ *                                                               update_order.c
+ *   apply    put and delete; each operation may be done twice   apply.h
  *
- * The base of an update is the domain as its file has shown it: which object, which version, and
- * which chunk is at which address. At first it is the image of the domain. After an update it is
- * the scan. So a program may go on writing to the same file.
+ * The base of an update is the state that the scan is compared with: the objects of the domain,
+ * their versions, and the addresses of their chunks. For the first update this is the image of the
+ * domain. After an update it is the scan. So a program may go on writing to the same file.
  *
- * The image is read like the file, by h5file/, and both results are compared. So whatever an image
- * does not show, or shows in another form, never counts as changed.
+ * The image and the file are read by the same functions of h5file/. So what an image does not show,
+ * or shows in another form than the bucket, never counts as changed.
  *
- * Phases, each complete before the next one begins, and what each operation requires:
+ * Phases, and the condition of each operation. A phase begins when the one before is complete.
  *
- *   0  the documents that will be replaced are read            their versions are those of the base
- *   1  chunks of new datasets, and of parts that were added    none
- *   2  documents of new objects, with their links              absent
- *   3  chunks that have changed                                their version, where it is known
- *   4  documents of datasets and types that have changed       their version
- *   5  chunks outside of a smaller shape are deleted           their version, where it is known
- *   6  documents of groups: those that gain a link before      their version
- *      those that lose it
- *   7  the summary of the domain is deleted, if objects or     none
- *      chunks were added or removed
+ *   0  read the documents that will be replaced         their versions are those of the base
+ *   1  put chunks of new datasets, and chunks outside   none, or their version
+ *      of the old shape
+ *   2  put documents of new objects, with their links   absent
+ *   3  put and delete chunks within the shape           their version, where it is known
+ *   4  put documents of changed datasets and types      their version
+ *   5  if a dataset has become smaller: delete chunks   their version, where it is known
+ *      outside of the new shape, put those within it
+ *   6  put documents of groups: those that gain a link  their version
+ *      to an object before those that lose one; this
+ *      may take several phases (update_order.c)
+ *      last: delete the summary of the domain, if       none
+ *      objects or chunks were added or removed
  *
- * Invariants, each tested by stopping after every operation:
+ * Invariants, also if the process is killed after any operation:
  *   1. A link never names an object whose document is not there.
- *   2. A document never describes a shape below which there are chunks of another one.
- *   3. An object that stays in the domain is reachable at every moment.
- *   4. An id keeps its type, its chunk shape and its time of creation.
+ *   2. A document never describes a shape within which there are chunks of another shape.
+ *   3. An object that stays in the domain is reachable at every moment. There is one exception: if
+ *      groups exchange objects and the names of the links stay, one of them may be unreachable
+ *      until the last of these groups has been put.
+ *   4. The object of an id keeps its type, its chunk shape and its time of creation.
  *   5. Nothing is put before the plan and its bodies are durable in the journal.
  *   6. Each operation may be done twice.
  *   7. Only what has changed is put.
@@ -61,7 +69,7 @@ struct update_base;
 /* The image of the domain. Borrowed until update_base_free(). */
 struct update_image {
 	struct source *source; /* its bytes; any thread may read them, and reads may block */
-	/* image_header() and image_items(). */
+	/* As image_header() and image_items(). */
 	uint64_t (*header)(void *ctx, uint32_t number);
 	bool (*items)(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end);
 	void *ctx;
@@ -82,10 +90,10 @@ struct update_options {
 	/* Whether the draft has all bytes of [start, end), so that the bucket is not needed for
 	 * them. */
 	bool (*is_held)(void *ctx, uint64_t start, uint64_t end);
-	/* Called before the plan is put: from now on the bucket may change. */
+	/* Called before the plan is written into the journal. After that, the bucket may change. */
 	int (*begin)(void *ctx, struct err *err);
 	void *ctx;
-	uint64_t seed;		      /* of the ids of new objects */
+	uint64_t seed;		      /* see schema_ops.adopt_new() */
 	unsigned int puts;	      /* at the same time, > 0 */
 	int64_t now_ns;		      /* since the epoch */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
@@ -95,7 +103,8 @@ struct update_options {
 struct update_garbage;
 
 struct update_result {
-	uint64_t puts, deletes, bytes; /* that were made, and of the bodies */
+	uint64_t puts, deletes; /* that have succeeded */
+	uint64_t bytes;		/* bodies of the puts */
 	/* The file is the reason of the error: it is damaged, or with -EOPNOTSUPP, a domain cannot
 	 * hold it. */
 	bool refused;

@@ -24,6 +24,7 @@
 #include <overlay/draft.h>
 #include <store/store.h>
 
+struct domain_info;
 struct engine;
 
 /* What draft_mark() notes. 0: no commit has begun. */
@@ -61,6 +62,15 @@ enum commit_kind {
 	COMMIT_OBJECT,
 };
 
+/* What the process that writes a draft knows about its failed commits. The caller keeps it from the
+ * first commit to the last one. Zeroed: no commit was tried. */
+struct commit_left {
+	/* The storage of a failed commit may be, or have been, that of a domain: the answer to the
+	 * put of the document was lost. */
+	bool may_be_seen;
+	uint32_t dropped; /* the storage of commits with smaller numbers is deleted */
+};
+
 struct commit {
 	struct engine *e;
 	struct draft *draft; /* its description says what is replaced */
@@ -69,6 +79,13 @@ struct commit {
 	 * of the last one, if it has failed, was not refused, and the bytes are the same. Of a
 	 * recovered draft, that of its mark. */
 	uint32_t number;
+	/* NULL: an earlier process has written the draft. Otherwise, the storage of commits that
+	 * have failed and that nobody can have seen is deleted before a commit with a larger number
+	 * puts its first object, because a full bucket needs the room. */
+	struct commit_left *left;
+	/* The access control list of a domain, as for import_options.acls; a plain object has none.
+	 * NULL: as if the name was written without a list. Borrowed. */
+	const struct domain_info *acls;
 	bool is_last;		      /* see struct commit_mark */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
 };

@@ -128,8 +128,8 @@ uint64_t names_size(struct names *ns, struct names_node *node, bool may_request)
 
 /* The note of a plain object (store/store.h). The first call for a version of the object sends a
  * HEAD, unless the look-up of the name has got the note. If a program goes through the directory,
- * the objects after it in the listing are asked for theirs in the same round. Blocks. -ENOENT: the
- * object was deleted; or the error of the request. */
+ * the notes of the objects behind it in the listing are requested in the same round. Blocks.
+ * -ENOENT: the object was deleted; or the error of the request. */
 int names_note(struct names *ns, struct names_node *node, char note[STORE_NOTE_MAX + 1],
 	       struct err *err);
 

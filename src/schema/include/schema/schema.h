@@ -324,6 +324,8 @@ struct schema_ops {
 	 * -ENOMEM. NULL: the schema makes no new objects. */
 	int (*adopt_new)(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_ns,
 			 struct err *err);
+	/* A copy of dataset.locator in an arena. NULL: out of memory. NULL if adopt_new is. */
+	const void *(*copy_locator)(const void *locator, struct arena *a);
 
 	/* ---- new domains: from a tree that was not loaded by a loader ----
 	 *
