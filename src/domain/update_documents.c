@@ -114,10 +114,14 @@ static int take_document(void *arg, size_t i, struct store_request *req)
 	const char *version = version_before(d, c), *now = req->answer.meta.etag;
 	char key[SCHEMA_KEY_MAX + 1];
 	int rc = object_key(d->u, c->after, key, d->err);
-	if (!rc)
-		rc = store_failure(&req->answer, d->err);
 	if (rc)
 		return rc;
+	rc = store_failure(&req->answer, d->err);
+	if (rc) {
+		/* The bucket is the reason, not the file. */
+		atomic_store(&d->u->failed, true);
+		return rc;
+	}
 	if (store_absence(&req->answer) || (version && strcmp(now, version) != 0))
 		return stale(d, c);
 	struct update_operation what = {

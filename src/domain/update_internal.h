@@ -103,7 +103,7 @@ struct update {
 	struct scan *before, *now;
 	struct arena *arena;
 	struct source file; /* the snapshot */
-	atomic_bool failed; /* a read of the snapshot has failed */
+	atomic_bool failed; /* the bucket or the disk that has the draft has: not the file */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
 	struct tree_change change;
 	struct bytes chunks;	 /* of struct chunk_change */

@@ -9,6 +9,8 @@ static int set_body(struct update *u, struct plan_operation *op, const struct by
 		    struct err *err)
 {
 	int rc = draft_set_body(u->opt->draft, op, body->data, body->len, err);
+	if (rc)
+		atomic_store(&u->failed, true);
 	if (rc || op->body != PLAN_INLINE)
 		return rc;
 	op->bytes = arena_strndup(u->arena, (const char *)body->data, body->len);

@@ -176,7 +176,7 @@ static int update(struct work *w, bool *refused, struct err *err)
 	if (!rc && result.garbage)
 		garbage_add_objects(e->garbage, about->path, storage_of(w->c->snapshot->domain),
 				    result.garbage);
-	snapshots_forget(e->snapshots, about->path);
+	snapshots_outdate(e->snapshots, about->path);
 	return rc;
 }
 
@@ -232,6 +232,6 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 				    .cancelled = commit->cancelled};
 	rc = apply_run(&apply, &result, err);
 	plan_release(&plan);
-	snapshots_forget(commit->e->snapshots, path);
+	snapshots_outdate(commit->e->snapshots, path);
 	return rc;
 }

@@ -452,6 +452,18 @@ void snapshots_forget(struct snapshots *t, const char *path)
 	free_snapshots(garbage);
 }
 
+void snapshots_outdate(struct snapshots *t, const char *path)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot) {
+		slot->stale = true;
+		slot->last = (struct engine_stat){0};
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st)
 {
 	struct slot *slot = NULL;

@@ -82,6 +82,9 @@ void snapshot_mark_stale(struct snapshot *s);
 /* For a caller that has changed which domain has this path, or removed it: the next open asks the
  * bucket, whatever open_ttl is. Open files are not affected. */
 void snapshots_forget(struct snapshots *t, const char *path);
+/* For a caller that has changed parts of the domain: the next open checks the bucket, too, and
+ * reads only what differs from the current snapshot. */
+void snapshots_outdate(struct snapshots *t, const char *path);
 
 /* Attributes of the last image of a domain. False if the table remembers none. */
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st);

@@ -18,7 +18,9 @@ import h5model
 import hsds_validator
 import imports
 import mkbucket
-from mounts import BUILD, HSIMAGE, run
+import rplus
+import rwmounts
+from mounts import BUILD, HSIMAGE, Mount, run
 from oracle import mount_name
 from sampling import sampled
 
@@ -258,3 +260,30 @@ def test_imports_what_it_rewrites(node, tmp_path, name, bounds):
         f.visit(lambda o: objects.append(f"/{o}") if o.isprintable() else None)
     node("write.mjs", [{"path": os.fspath(path), "libver": FORMATS["latest"], "objects": objects}])
     judge(node, [Imported(name, path, tmp_path)])
+
+
+# ---- domains that h5wasm changes in place ----
+
+def test_changes_domains(node, tmp_path):
+    """libhdf5 2.0 writes all values again, and changes extents, links and attributes, as in files
+    on a disk."""
+    bucket, tasks, pairs = imports.make_bucket(tmp_path / "bucket"), [], []
+    with rwmounts.RwMount(bucket, tmp_path) as m:
+        for seed, libver in enumerate((["earliest", "v108"], ["v108", "v108"], ["v110", "v110"])):
+            disk, name = tmp_path / f"{seed}.h5", f"home/{seed}.h5"
+            h5py.File(disk, "w", libver=tuple(libver)).close()
+            rplus.change(disk, seed, 40, tuple(libver), True)
+            run(HSIMAGE, "-b", bucket, "import", disk, name, check=True)
+            with h5py.File(disk, "r") as f:
+                objects = ["/"] + rplus.objects(f, (h5py.Dataset, h5py.Group))
+            tasks += [{"path": os.fspath(path), "libver": libver, "objects": objects}
+                      for path in (disk, m.file(name))]
+            pairs.append((disk, name))
+        node("write.mjs", tasks)
+        for disk, name in pairs:
+            assert filediff.differences(disk, m.file(name)) == [], m.log()
+    assert rwmounts.journal_entries(m.journal) == []
+    with Mount(bucket, tmp_path) as m:
+        for disk, name in pairs:
+            assert filediff.differences(disk, m.file(name)) == []
+            assert hsds_validator.check_domain(os.fspath(bucket), name, strict=True) == []

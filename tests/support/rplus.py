@@ -2,8 +2,8 @@
 """Random changes of an HDF5 file. The same seed makes the same changes of two files with equal
 content: each decision depends on the random numbers and on the sorted names of what is there.
 
-A reference to an object that was removed means nothing, and may lead to another object later. So a
-run has either references or removals.
+A reference to an object that was removed means nothing, and may lead to another object later. So
+the changes of a file have either references or removals.
 
     python3 rplus.py FILE SEED COUNT [libver]
 """
@@ -27,10 +27,42 @@ def objects(f, kind):
     return sorted(found.values())
 
 
+class Addresses(dict):
+    """{path: address of the object} of all hard links of a file, without those that lead from a
+    group to itself or to a group above it. by_address: one path of each object."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.by_address = {}
+        self.add("/", f["/"].id)
+
+    def add(self, path, handle):
+        address = h5py.h5o.get_info(handle).addr
+        self[path] = address
+        if address in self.by_address:
+            return
+        self.by_address[address] = path
+        if not isinstance(handle, h5py.h5g.GroupID):
+            return
+        names = []
+        handle.links.iterate(names.append)
+        for name in names:
+            if handle.links.get_info(name).type == h5py.h5l.TYPE_HARD:
+                self.add(f"{path.rstrip('/')}/{name.decode()}", h5py.h5o.open(handle, name))
+
+
+def addresses(path):
+    with h5py.File(path, "r") as f:
+        return Addresses(f)
+
+
 class Changes:
-    def __init__(self, f, seed):
+    """removed: the addresses of objects that were removed. A new object may have one of them."""
+
+    def __init__(self, f, seed, references=False):
+        self.references = references
         self.f, self.random = f, np.random.default_rng(seed)
-        self.count = 0
+        self.seed, self.count, self.removed = seed, 0, set()
 
     def pick(self, items):
         return items[int(self.random.integers(len(items)))] if items else None
@@ -47,7 +79,7 @@ class Changes:
 
     def name(self):
         self.count += 1
-        return f"n{self.count}_{self.number(0, 1000)}"
+        return f"n{self.number(0, 100)}_{self.seed}_{self.count}"
 
     def values(self, dtype, shape):
         n = int(np.prod(shape, dtype=np.int64))
@@ -90,21 +122,27 @@ class Changes:
         target = self.group()
         self.f.move(f"{group.name}/{name}", f"{target.name}/{self.name()}")
 
+    def unlink(self, group, name):
+        before = set(Addresses(self.f).values())
+        del group[name]
+        self.removed |= before - set(Addresses(self.f).values())
+
     def remove(self):
         group, name = self.link_of()
         if name is not None:
-            del group[name]
+            self.unlink(group, name)
 
     def replace(self):
         """Another object of the same name, often at the place of the first one."""
         group, name = self.link_of()
         if name is not None:
-            del group[name]
+            self.unlink(group, name)
             group.create_dataset(name, data=self.values("<i4", (7,)))
 
     def copy(self):
         source = self.dataset()
-        if source is not None:
+        # libhdf5 1.10 crashes when it copies a dataset without chunks of the format of 1.10.
+        if source is not None and (not source.chunks or source.id.get_num_chunks()):
             self.f.copy(source, self.group(), name=self.name())
 
     # ---- datasets ----
@@ -152,14 +190,12 @@ class Changes:
         d = self.changeable()
         if d is None:
             return
-        if d.shape == ():
-            where = ()
-        else:
-            first = [self.number(0, n) for n in d.shape]
-            where = tuple(slice(at, self.number(at, n) + 1) for at, n in zip(first, d.shape))
-        shape = d[where].shape
+        first = [self.number(0, n) for n in d.shape]
+        where = tuple(slice(at, self.number(at, n) + 1) for at, n in zip(first, d.shape))
+        shape = tuple(w.stop - w.start for w in where)
         if h5py.check_string_dtype(d.dtype) and d.dtype.kind == "O":
-            flat = [self.pick(TEXTS) for _ in range(int(np.prod(shape, dtype=np.int64)))]
+            count = int(np.prod(shape, dtype=np.int64))
+            flat = [self.pick(TEXTS).encode() for _ in range(count)]
             d[where] = np.array(flat, dtype=object).reshape(shape)
         elif d.dtype.kind in "iuf":
             d[where] = self.values(d.dtype, shape)
@@ -226,15 +262,17 @@ class Changes:
     REFERENCES = (make_references, set_references, attach_scale)
 
     def run(self, count):
-        operations = self.ALWAYS + (self.REFERENCES if "references" in self.f.attrs
-                                    else self.REMOVALS)
+        operations = self.ALWAYS + (self.REFERENCES if self.references else self.REMOVALS)
         for _ in range(count):
             operations[self.number(0, len(operations))](self)
 
 
-def change(path, seed, count, libver=None):
+def change(path, seed, count, libver=None, references=False):
+    """Returns the addresses of the objects that were removed."""
     with h5py.File(path, "r+", libver=libver) as f:
-        Changes(f, seed).run(count)
+        changes = Changes(f, seed, references)
+        changes.run(count)
+        return changes.removed
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class RwMount(Mount):
         an open file after close(2) has returned, and only then is an empty file committed."""
         def idle():
             drafts = self.stats()["drafts"]
-            return drafts["open"] == 0 and (drafts["failed"] or drafts["spool_bytes"] == 0)
+            return drafts["open"] == 0 and (drafts["failed"] or drafts["left"] or
+                                            drafts["spool_bytes"] == 0)
         assert mounts.wait_for(idle), self.stats()["drafts"]
 
     def kill(self):

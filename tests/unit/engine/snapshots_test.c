@@ -435,6 +435,27 @@ static void the_size_of_a_deleted_domain_is_forgotten(void **state)
 	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &st));
 }
 
+/* The next open checks it although open_ttl has not passed, and finds that it is still valid. */
+static void an_outdated_snapshot_is_kept_and_checked(void **state)
+{
+	struct fixture *f = *state;
+	struct engine_stat before, after;
+	f->e.open_ttl_ns = UINT64_C(3600) * 1000000000;
+	open_path(f, "d.h5", 0);
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &before));
+	snapshots_outdate(f->e.snapshots, "d.h5");
+	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &after));
+	assert_int_equal(snapshots_live(f->e.snapshots), 1);
+	open_path(f, "d.h5", 0);
+	assert_int_equal(snapshots_live(f->e.snapshots), 1);
+	/* The document is deleted, so a check fails. */
+	assert_int_equal(call_delete(f->e.store, DOCUMENT, NULL, NULL), 0);
+	open_path(f, "d.h5", 0);
+	snapshots_outdate(f->e.snapshots, "d.h5");
+	open_path(f, "d.h5", -ENOENT);
+	snapshots_outdate(f->e.snapshots, "never opened.h5");
+}
+
 /* A charge that does not fit drops images that are not open, the least recently used one first. */
 static void idle_images_make_room_in_the_budget(void **state)
 {
@@ -470,6 +491,7 @@ int main(void)
 		TEST(idle_images_have_a_limit_in_bytes),
 		TEST(sizes_have_a_limit),
 		TEST(the_size_of_a_deleted_domain_is_forgotten),
+		TEST(an_outdated_snapshot_is_kept_and_checked),
 		TEST(idle_images_make_room_in_the_budget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
