@@ -218,8 +218,9 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 			 struct err *err);
 
 /* As setxattr(2). Only user.hsds.acls can be set: the access control list of a domain or a folder,
- * as JSON in the form in which it is read. -EOPNOTSUPP: another attribute, or a plain object;
- * -EINVAL: not such a list; -EROFS, -ESTALE as for changes of names. */
+ * as JSON in the form in which it is read. A new file keeps it in memory until its commit.
+ * -EOPNOTSUPP: another attribute, or a plain object; -EINVAL: not such a list; -EROFS, -ESTALE as for
+ * changes of names. */
 int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
 		    size_t size, int flags, struct err *err);
 

@@ -4,9 +4,9 @@
  *
  * First a walk follows the links of both root groups side by side, breadth first, and pairs the
  * objects: the targets of links with the same name. It needs no recursion, and each pair is
- * visited once, so circles of groups do not matter. Then the contents of the pairs are compared,
- * because references and committed types may lead to any object. A committed type without a link is
- * paired where it is used first.
+ * visited once, so circles of groups do not matter. A second pass pairs the committed types without
+ * a link, where they are used first. Then the contents of the pairs are compared, because
+ * references and committed types may lead to any object.
  *
  * Time is O(n log n) in the number of links and attributes, and O(n) where both trees have them in
  * the same order. One thread at a time.
@@ -93,6 +93,13 @@ static int report_named(struct diff *d, uint32_t number, const char *what, const
 	return report(d, number, &text);
 }
 
+/* what: NULL: nothing is reported. */
+static int report_name(struct diff *d, uint32_t number, const char *what, const char *name,
+		       const char *how)
+{
+	return what ? report_named(d, number, what, name, how) : 0;
+}
+
 /* ---- names ---- */
 
 static int reserve_names(struct diff *d, uint32_t n)
@@ -126,7 +133,8 @@ static bool in_same_order(const struct names *v)
 	return v->na == v->nb;
 }
 
-/* Finds the pairs of equal names, and reports the names that only one tree has. */
+/* Finds the pairs of equal names, and reports the names that only one tree has. what: NULL: it does
+ * not report them. */
 static int pair_names(struct diff *d, uint32_t number, const char *what)
 {
 	struct names *v = &d->names;
@@ -144,9 +152,9 @@ static int pair_names(struct diff *d, uint32_t number, const char *what)
 			v->pair[v->a[i++].index] = v->b[k++].index;
 		} else if (order < 0) {
 			v->pair[v->a[i].index] = OBJECT_NONE;
-			rc = report_named(d, number, what, v->a[i++].name, "is missing");
+			rc = report_name(d, number, what, v->a[i++].name, "is missing");
 		} else {
-			rc = report_named(d, number, what, v->b[k++].name, "is additional");
+			rc = report_name(d, number, what, v->b[k++].name, "is additional");
 		}
 	}
 	return rc;
@@ -308,12 +316,8 @@ static int compare_committed(struct diff *d, uint32_t number, const char *what, 
 	struct str text = {0};
 	if (a == OBJECT_NONE && b == OBJECT_NONE)
 		return 0;
-	if (a != OBJECT_NONE && b != OBJECT_NONE) {
-		if (d->map[a] == OBJECT_NONE && d->reverse[b] == OBJECT_NONE)
-			pair_objects(d, a, b);
-		if (d->map[a] == b)
-			return 0;
-	}
+	if (a != OBJECT_NONE && b != OBJECT_NONE && d->map[a] == b)
+		return 0;
 	str_addf(&text, "%s%s", what,
 		 a == OBJECT_NONE   ? "uses a committed type instead of a type of its own"
 		 : b == OBJECT_NONE ? "uses a type of its own instead of a committed type"
@@ -368,19 +372,28 @@ static const char *attribute_name(const struct object *o, uint32_t i)
 	return o->attrs[i].name;
 }
 
-static int compare_attributes(struct diff *d, uint32_t number, const struct object *a,
-			      const struct object *b)
+/* what: as for pair_names(). */
+static int pair_attributes(struct diff *d, uint32_t number, const char *what,
+			   const struct object *a, const struct object *b)
 {
 	struct names *v = &d->names;
 	const uint32_t na = a->nattrs, nb = b->nattrs;
-	int rc = reserve_names(d, na > nb ? na : nb);
+	const int rc = reserve_names(d, na > nb ? na : nb);
 	if (rc)
 		return rc;
 	for (v->na = 0; v->na < na; v->na++)
 		v->a[v->na] = (struct named){.name = attribute_name(a, v->na), .index = v->na};
 	for (v->nb = 0; v->nb < nb; v->nb++)
 		v->b[v->nb] = (struct named){.name = attribute_name(b, v->nb), .index = v->nb};
-	rc = pair_names(d, number, "attribute");
+	return pair_names(d, number, what);
+}
+
+static int compare_attributes(struct diff *d, uint32_t number, const struct object *a,
+			      const struct object *b)
+{
+	const struct names *v = &d->names;
+	const uint32_t na = a->nattrs;
+	int rc = pair_attributes(d, number, "attribute", a, b);
 	for (uint32_t i = 0; !rc && i < na; i++)
 		if (v->pair[i] != OBJECT_NONE)
 			rc = compare_attribute(d, number, &a->attrs[i], &b->attrs[v->pair[i]]);
@@ -500,6 +513,40 @@ static int compare_contents(struct diff *d, uint32_t number)
 	return rc ? rc : compare_time(d, number, "modification", a->modified_ns, b->modified_ns);
 }
 
+/* ---- committed types without a link ---- */
+
+static void pair_type(struct diff *d, uint32_t a, uint32_t b)
+{
+	if (a != OBJECT_NONE && b != OBJECT_NONE && d->map[a] == OBJECT_NONE &&
+	    d->reverse[b] == OBJECT_NONE)
+		pair_objects(d, a, b);
+}
+
+static bool has_committed_types(const struct object *o)
+{
+	uint32_t i = 0;
+	while (i < o->nattrs && o->attrs[i].committed == OBJECT_NONE)
+		i++;
+	return i < o->nattrs;
+}
+
+/* Pairs the types that an object and its attributes use. */
+static int pair_types(struct diff *d, uint32_t number)
+{
+	const struct object *a = object_a(d, number), *b = object_b(d, d->map[number]);
+	if (a->kind != b->kind)
+		return 0;
+	if (a->kind == OBJECT_DATASET)
+		pair_type(d, a->dataset.committed, b->dataset.committed);
+	if (!has_committed_types(a))
+		return 0;
+	const int rc = pair_attributes(d, number, NULL, a, b);
+	for (uint32_t i = 0; !rc && i < a->nattrs; i++)
+		if (d->names.pair[i] != OBJECT_NONE)
+			pair_type(d, a->attrs[i].committed, b->attrs[d->names.pair[i]].committed);
+	return rc;
+}
+
 static uint32_t *none(uint32_t n)
 {
 	uint32_t *v = malloc((n ? n : 1) * sizeof(*v));
@@ -521,6 +568,8 @@ int tree_diff(const struct tree *a, const struct tree *b, unsigned int flags,
 		pair_objects(&d, 0, 0);
 	for (uint32_t i = 0; !rc && i < d.queued; i++)
 		rc = compare_group(&d, d.queue[i]);
+	for (uint32_t i = 0; !rc && i < d.queued; i++)
+		rc = pair_types(&d, d.queue[i]);
 	for (uint32_t i = 0; !rc && i < d.queued; i++)
 		rc = compare_contents(&d, d.queue[i]);
 	if (!rc && map)

@@ -403,6 +403,31 @@ static void committed_types_without_links(void **state)
 		    "(object 4): attribute \"n\" has another value, from element 0 of 1 on\n");
 }
 
+/* A reference may lead to a type without a link, and be compared before the type is used. */
+static void references_to_types_without_links(void **state)
+{
+	struct fixture *f = *state;
+	for (int k = 0; k < 2; k++) {
+		struct tree *t = k ? f->b : f->a;
+		uint32_t types[2];
+		/* The numbers of the trees differ. */
+		for (int i = 0; i < 2; i++) {
+			types[i] = add(t, OBJECT_DATATYPE);
+			tree_edit(t, types[i])->datatype = int4(t);
+		}
+		const uint32_t of_dataset = types[k], of_attribute = types[!k];
+		const struct dtype *ref = dtype_reference(tree_arena(t), DTYPE_REF_OBJECT, NULL);
+		for (int i = 0; i < 2; i++) {
+			uint8_t value[8] = {(uint8_t)(types[i == k] + 1)};
+			add_attribute(t, ROOT, i ? "to2" : "to1", ref, value);
+		}
+		tree_edit(t, DATASET)->dataset.committed = of_dataset;
+		add_attribute(t, DATASET, "only", int4(t), "\1\0\0\0");
+		add_attribute(t, DATASET, "typed", int4(t), "\1\0\0\0")->committed = of_attribute;
+	}
+	assert_int_equal(run(f, ALL, NULL), 0);
+}
+
 static void attributes_without_order(void **state)
 {
 	struct fixture *f = *state;
@@ -518,6 +543,7 @@ int main(void)
 		cmocka_unit_test(each_difference),
 		cmocka_unit_test_setup_teardown(unknown_times_are_not_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(committed_types_without_links, setup, teardown),
+		cmocka_unit_test_setup_teardown(references_to_types_without_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(attributes_without_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_caller_knows_other_file_names_and_fill_values,
 						setup, teardown),
