@@ -219,8 +219,8 @@ ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t s
 
 /* As setxattr(2). Only user.hsds.acls can be set: the access control list of a domain or a folder,
  * as JSON in the form in which it is read. A new file keeps it in memory until its commit.
- * -EOPNOTSUPP: another attribute, or a plain object; -EINVAL: not such a list; -EROFS, -ESTALE as for
- * changes of names. */
+ * -EOPNOTSUPP: another attribute, or a plain object; -EINVAL: not such a list; -EROFS, -ESTALE as
+ * for changes of names. */
 int engine_setxattr(struct engine *e, const char *path, const char *name, const void *value,
 		    size_t size, int flags, struct err *err);
 
