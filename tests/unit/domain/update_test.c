@@ -137,38 +137,37 @@ static void another_file_replaces_it(void **state)
 	world_end(w);
 }
 
-/* ---- what was removed ---- */
-
-static void removed_objects_are_collected(void **state)
+/* Two groups exchange objects that have the same name: by links that lead elsewhere, or by links
+ * that are removed and made again. */
+static void names_are_exchanged(void **state)
 {
-	uint64_t deleted;
-	struct err err = ERR_INIT;
-	char key[SCHEMA_KEY_MAX + 1];
-	struct world *w = world_begin();
-	const struct domain_bucket bucket = {
-		.env = &w->f.env, .store = w->gate->base.inner, .schemas = schema_all()};
-	world_key(w, "b/inner", key);
-	edit_delete_group(w->draft);
-	world_must_update(w, 1, 1);
-	assert_non_null(w->result.garbage);
-	assert_true(world_has(w, key));
-	const size_t before = gate_keys(w->gate, "");
-	assert_int_equal(
-		update_collect(&bucket, DOMAIN_PATH, w->result.garbage, NULL, &deleted, &err), 0);
-	/* b, b/inner, b/inner/below, b/refs, and its chunk. */
-	assert_int_equal(deleted, 5);
-	assert_int_equal(gate_keys(w->gate, ""), before - 5);
-	assert_false(world_has(w, key));
-	world_check_same(w);
-	/* It may be done twice. */
-	assert_int_equal(
-		update_collect(&bucket, DOMAIN_PATH, w->result.garbage, NULL, &deleted, &err), 0);
-	assert_int_equal(gate_keys(w->gate, ""), before - 5);
-	assert_int_equal(
-		update_collect(&bucket, "home/u/none.h5", w->result.garbage, NULL, &deleted, &err),
-		0);
-	assert_int_equal(deleted, 0);
-	world_end(w);
+	for (int made_again = 0; made_again < 2; made_again++) {
+		char one[64], two[64], now[64];
+		struct world *w = world_begin();
+		const uint64_t a = edit_path(w->draft, "a"), b = edit_path(w->draft, "b");
+		edit_rename(w->draft, b, "inner", "empty");
+		world_must_update(w, 1, 0);
+		world_id(w, "a/empty", one);
+		world_id(w, "b/empty", two);
+		const uint64_t x = edit_target(w->draft, a, "empty");
+		const uint64_t y = edit_target(w->draft, b, "empty");
+		if (made_again) {
+			edit_unlink(w->draft, a, "empty");
+			edit_unlink(w->draft, b, "empty");
+			edit_add_link(w->draft, a, "empty", 50, y);
+			edit_add_link(w->draft, b, "empty", 51, x);
+		} else {
+			edit_relink(w->draft, a, "empty", y);
+			edit_relink(w->draft, b, "empty", x);
+		}
+		world_must_update(w, 3, 0);
+		world_check_same(w);
+		world_id(w, "a/empty", now);
+		assert_string_equal(now, two);
+		world_id(w, "b/empty", now);
+		assert_string_equal(now, one);
+		world_end(w);
+	}
 }
 
 /* ---- stops ---- */
@@ -274,7 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(only_what_has_changed_is_put),    TEST(updates_follow_each_other),
 		TEST(removed_chunks_come_back),	       TEST(documents_keep_their_bytes),
-		TEST(another_file_replaces_it),	       TEST(removed_objects_are_collected),
+		TEST(another_file_replaces_it),	       TEST(names_are_exchanged),
 		TEST(it_may_stop_before_each_request), TEST(it_may_stop_after_each_request),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

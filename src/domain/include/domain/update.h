@@ -30,9 +30,9 @@
  *   4  put documents of changed datasets and types      their version
  *   5  if a dataset has become smaller: delete chunks   their version, where it is known
  *      outside of the new shape, put those within it
- *   6  put documents of groups: those that gain a link  their version
- *      to an object before those that lose one; this
- *      may take several phases (update_order.c)
+ *   6  put documents of groups: those that gain links   their version
+ *      before those that lose links; this takes up to
+ *      three phases (update_order.c)
  *      last: delete the summary of the domain, if       none
  *      objects or chunks were added or removed
  *
