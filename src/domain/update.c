@@ -70,10 +70,13 @@ static int find_changes(struct update *u, struct err *err)
 }
 
 /* Whether an error means that the file is damaged, or that a domain cannot hold it. An -EIO of the
- * disk that has the snapshot does not. */
-static bool is_refusal(const struct update *u, int rc)
+ * disk that has the snapshot does not, nor one of a request while the plan is made. */
+static bool is_refusal(const struct update *u, int rc, bool is_planning)
 {
-	return (rc == -EIO || rc == -EOPNOTSUPP) && !atomic_load(&u->failed);
+	if (atomic_load(&u->failed))
+		return false;
+	return rc == -EOPNOTSUPP ||
+	       (rc == -EIO && (!is_planning || atomic_load(&u->now->is_damaged)));
 }
 
 /* ---- applying ---- */
@@ -149,9 +152,11 @@ static int find_and_plan(struct update *u, struct err *err)
 {
 	u->before = u->base->scan;
 	int rc = find_changes(u, err);
-	if (!rc)
-		rc = update_plan(u, err);
-	u->result->refused = is_refusal(u, rc);
+	u->result->refused = is_refusal(u, rc, false);
+	if (rc)
+		return rc;
+	rc = update_plan(u, err);
+	u->result->refused = is_refusal(u, rc, true);
 	return rc;
 }
 
@@ -169,10 +174,9 @@ static int end_without_plan(struct update *u, struct err *err)
 
 static int update(struct update *u, struct err *err)
 {
-	/* An earlier update failed half-way. Its changes are done first. */
-	int rc = u->base->next ? run(u, true, err) : 0;
-	if (!rc)
-		rc = update_base_scan(u->base, u->opt->env, err);
+	if (update_is_pending(u->base))
+		return run(u, true, err);
+	int rc = update_base_scan(u->base, u->opt->env, err);
 	if (!rc)
 		rc = find_and_plan(u, err);
 	if (rc)

@@ -29,6 +29,11 @@ void update_base_free(struct update_base *b)
 	free(b);
 }
 
+bool update_is_pending(const struct update_base *b)
+{
+	return b->next;
+}
+
 /* An object of the scan of the image is an object of the domain. */
 static int adopt(struct update_base *b, uint32_t number, struct err *err)
 {

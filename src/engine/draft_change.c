@@ -180,6 +180,11 @@ static int update(struct work *w, bool *refused, struct err *err)
 	return rc;
 }
 
+bool draft_change_is_pending(const struct draft_change *c)
+{
+	return update_is_pending(c->base);
+}
+
 int draft_change_commit(struct draft_change *c, const struct commit *commit,
 			struct commit_result *out, bool *refused, struct err *err)
 {

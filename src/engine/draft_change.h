@@ -30,6 +30,8 @@ enum draft_progress draft_change_progress(const struct draft_change *c);
 /* After a write to [offset, offset + n) of the draft. Any thread. */
 void draft_change_wrote(struct draft_change *c, struct draft *d, uint64_t offset, size_t n);
 
+/* Whether a commit has failed that the next one completes, without what was written since. */
+bool draft_change_is_pending(const struct draft_change *c);
 /* Commits what has changed since the last commit. Blocks; one call at a time. version and path of
  * the result are those of the draft. *refused: the file is the reason of the error, and the same
  * bytes would fail again. Errors are those of domain_update(); -EIO: the file is not complete, or

@@ -234,6 +234,6 @@ void drafts_recover(struct engine *e, struct journal *j, const atomic_bool *canc
 			"files that another program has changed, and that are left in the journal: "
 			"%" PRIu64 "; see `hsimage recover list`",
 			r.refused);
-	atomic_store(left, r.left);
+	atomic_fetch_add(left, r.left);
 	bytes_release(&r.items);
 }

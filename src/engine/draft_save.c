@@ -17,6 +17,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <overlay/plan.h>
+
 #include <engine/draft_commit.h>
 #include <engine/draft_signs.h>
 
@@ -192,13 +194,16 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 	return 0;
 }
 
-static int commit(struct file_draft *d, bool is_last, bool *waits, struct err *err)
+static int commit_once(struct file_draft *d, bool is_last, bool *waits, struct err *err)
 {
 	struct draft *bytes = atomic_load(&d->bytes);
 	struct draft_snapshot *s = NULL;
 	struct err own = ERR_INIT;
 	uint64_t changes = file_draft_changes(d);
 	int rc = describe(d, bytes, &own);
+	/* The plan of a change does not matter any more. */
+	if (!rc && d->change && !is_change(d))
+		rc = draft_remove_plan(bytes, &own);
 	if (!rc)
 		rc = draft_seal(bytes, &s, &own);
 	if (!rc) {
@@ -213,12 +218,22 @@ static int commit(struct file_draft *d, bool is_last, bool *waits, struct err *e
 	return rc;
 }
 
-/* ---- when ---- */
-
 static bool is_saved(const struct file_draft *d)
 {
 	return !atomic_load(&d->bytes) || file_draft_changes(d) == d->saved;
 }
+
+static int commit(struct file_draft *d, bool is_last, bool *waits, struct err *err)
+{
+	const bool is_pending = is_change(d) && draft_change_is_pending(d->change);
+	int rc = commit_once(d, is_last, waits, err);
+	/* It has completed an earlier commit. */
+	if (!rc && !*waits && is_pending && !is_saved(d))
+		rc = commit_once(d, is_last, waits, err);
+	return rc;
+}
+
+/* ---- when ---- */
 
 static int save_held(struct file_draft *d, bool even_empty, bool *waits, struct err *err)
 {

@@ -37,9 +37,11 @@ struct draft {
 	uint64_t durable_changes; /* `changed` at that time: the spools are durable */
 	int sync_failed;	  /* the disk has lost something: nothing is durable any more */
 
-	/* Of the plan of a draft that is recovered; NULL without one. Constant. */
+	/* The snapshot for which there is a plan, also after it was closed; planned: its top layer,
+	 * NULL: there is no plan. Of a recovered draft, constant. */
 	struct layer *planned;
-	uint64_t planned_size;
+	uint64_t planned_size, planned_changes;
+	struct changes *planned_since;
 	uint64_t plan_number; /* of the plan that draft_note_done() means */
 	struct bodies bodies;
 

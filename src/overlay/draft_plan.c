@@ -138,6 +138,10 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 	if (rc)
 		return err_errno(err, rc, "cannot write the plan");
 	unlinkat(d->place.dir, "done", 0); /* of an older plan */
+	d->planned = d->snapshot->layers.top;
+	d->planned_size = plan.size;
+	d->planned_changes = d->snapshot->changes;
+	d->planned_since = d->snapshot->since;
 	d->plan_number = plan.number;
 	return 0;
 }
@@ -222,8 +226,10 @@ static int remove_held(struct draft *d, struct err *err)
 {
 	const int dir = d->place.dir;
 	int rc = unlinkat(dir, "plan", 0) && errno != ENOENT ? -errno : 0;
-	if (rc == 0)
+	if (rc == 0) {
 		d->keeps = false;
+		d->planned = NULL;
+	}
 	if (rc == 0 && unlinkat(dir, "done", 0) && errno != ENOENT)
 		rc = -errno;
 	if (rc == 0 && bodies_exist(dir))
@@ -262,6 +268,7 @@ int draft_find_planned(struct draft *d, struct err *err)
 		layer = layer->below;
 	d->planned = layer;
 	d->planned_size = plan.size;
+	d->planned_changes = atomic_load(&d->changed);
 	d->plan_number = plan.number;
 	const uint64_t end = plan_file_end(plan.operations, plan.count);
 	plan_release(&plan);

@@ -137,8 +137,32 @@ static int begin_changes(struct draft *d, struct err *err)
 	return c ? 0 : err_set(err, -ENOMEM, "out of memory");
 }
 
+static struct draft_snapshot snapshot_of(struct draft *d, struct draft_snapshot *s)
+{
+	return (struct draft_snapshot){.draft = d,
+				       .layers = d->layers,
+				       .source.size = d->layers.size,
+				       .source.read_at = draft_snapshot_read,
+				       .source.ctx = s};
+}
+
+/* The snapshot for which the plan was made. Its layers have not changed since. */
+static void seal_planned(struct draft *d, struct draft_snapshot *s)
+{
+	*s = snapshot_of(d, s);
+	s->layers.top = d->planned;
+	s->layers.size = s->source.size = d->planned_size;
+	s->changes = d->planned_changes;
+	s->since = d->planned_since;
+	d->snapshot = s;
+}
+
 static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 {
+	if (d->planned) {
+		seal_planned(d, s);
+		return 0;
+	}
 	while (d->layers.n > 1 && !d->recovered && !d->keeps && fold(d, NULL) == 0)
 		;
 	const uint64_t changes = atomic_load(&d->changed);
@@ -152,17 +176,9 @@ static int seal_held(struct draft *d, struct draft_snapshot *s, struct err *err)
 		if (rc)
 			return rc;
 	}
-	*s = (struct draft_snapshot){.draft = d,
-				     .layers = d->layers,
-				     .changes = changes,
-				     .since = since,
-				     .source.size = d->layers.size,
-				     .source.read_at = draft_snapshot_read,
-				     .source.ctx = s};
-	if (d->planned) {
-		s->layers.top = d->planned;
-		s->layers.size = s->source.size = d->planned_size;
-	}
+	*s = snapshot_of(d, s);
+	s->changes = changes;
+	s->since = since;
 	if (!d->recovered)
 		sums_save(&d->layers.top->spool->sums, d->layers.top->spool->fd, false);
 	d->sealed_changes = changes;

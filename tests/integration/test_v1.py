@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Domains of schema v1. test_fidelity.py compares those that the service wrote with the independent
 reader; here are the requests that they take, forms that are not in that bucket, and defects."""
+import errno
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import pytest
 import compare
 import mkbucket
 import oracle
+import rwmounts
 from mounts import HSIMAGE, difference, run
 from s3liar import Liar
 
@@ -295,3 +297,16 @@ def test_imports_are_of_v2(own, tmp_path):
         found = compare.differences(bucket, path, source)
         assert [line for line in found if "creation order" not in line] == []
     assert oracle.is_v1(bucket.domain("home/deep").root)
+
+
+def test_domains_are_replaced_and_not_changed(own, tmp_path):
+    """Ids and keys of this schema are only read."""
+    with rwmounts.RwMount(own.root, tmp_path) as m:
+        with pytest.raises(OSError) as raised:
+            os.open(m.file("home/forms.h5"), os.O_RDWR)
+        assert raised.value.errno == errno.EROFS
+        with h5py.File(m.file("home/forms.h5"), "w") as f:
+            f["a"] = [1, 2]
+        with h5py.File(m.file("home/forms.h5"), "r+") as f:
+            f["a"][0] = 3
+            assert list(f["a"]) == [3, 2]

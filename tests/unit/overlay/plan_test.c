@@ -309,14 +309,37 @@ static void the_snapshot_of_a_plan_does_not_change(void **state)
 		draft_snapshot_close(s);
 		assert_int_equal(draft_write(d, i, "changed", 7, NULL), 0);
 		assert_int_equal(draft_seal(d, &s, NULL), 0);
+		assert_int_equal(draft_snapshot_source(s)->size, 8);
+		assert_int_equal(source_read(draft_snapshot_source(s), 0, bytes, 8, NULL), 0);
+		assert_memory_equal(bytes, "original", 8);
 	}
 	draft_snapshot_close(s);
+	assert_int_equal(size_of(d), 9);
 	memcpy(id, draft_id(d), JOURNAL_ID);
 	draft_close(d);
 	open_later(&f, id, &d);
 	assert_int_equal(draft_seal(d, &s, NULL), 0);
 	assert_int_equal(source_read(draft_snapshot_source(s), 0, bytes, 8, NULL), 0);
 	assert_memory_equal(bytes, "original", 8);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_drop(d, NULL), 0);
+	fixture_end(&f);
+}
+
+static void without_a_plan_the_next_snapshot_is_new(void **state)
+{
+	struct overlay_fixture f;
+	struct draft_snapshot *s;
+	char bytes[7];
+	struct draft *d = make_sealed(&f, &s);
+	assert_int_equal(draft_put_plan(d, operations, COUNT, NULL), 0);
+	draft_snapshot_close(s);
+	assert_int_equal(draft_write(d, 2, "changed", 7, NULL), 0);
+	assert_int_equal(draft_remove_plan(d, NULL), 0);
+	assert_int_equal(draft_seal(d, &s, NULL), 0);
+	assert_int_equal(draft_snapshot_source(s)->size, 9);
+	assert_int_equal(source_read(draft_snapshot_source(s), 2, bytes, 7, NULL), 0);
+	assert_memory_equal(bytes, "changed", 7);
 	draft_snapshot_close(s);
 	assert_int_equal(draft_drop(d, NULL), 0);
 	fixture_end(&f);
@@ -455,6 +478,7 @@ int main(void)
 		cmocka_unit_test(missing_bodies_make_a_draft_unreadable),
 		cmocka_unit_test(a_plan_names_only_bodies_that_exist),
 		cmocka_unit_test(the_snapshot_of_a_plan_does_not_change),
+		cmocka_unit_test(without_a_plan_the_next_snapshot_is_new),
 		cmocka_unit_test(a_large_plan_fits),
 		cmocka_unit_test(an_invalid_operation_is_refused),
 		cmocka_unit_test(no_changed_byte_of_a_plan_is_believed),

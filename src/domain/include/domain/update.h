@@ -84,7 +84,8 @@ struct update_options {
 	const struct env *env;
 	struct store *store;
 	struct draft *draft;		 /* gets the plan (overlay/plan.h) */
-	struct draft_snapshot *snapshot; /* the file as it is now */
+	/* The file as it is now; or, if update_is_pending(), as it was for that update. */
+	struct draft_snapshot *snapshot;
 	/* Whether a byte of [start, end) was written since the base. */
 	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
 	/* Whether the draft has all bytes of [start, end), so that the bucket is not needed for
@@ -111,11 +112,14 @@ struct update_result {
 	struct update_garbage *garbage; /* NULL: there is none. The caller frees it */
 };
 
-/* Updates the domain. On success, the base is the file as it is now. Errors: -ESTALE: another
+/* Whether an update has failed whose plan is in the journal. The next update completes it, and does
+ * nothing else. */
+bool update_is_pending(const struct update_base *b);
+/* Updates the domain. On success, the base is the file as the snapshot has it. Errors: -ESTALE: another
  * program has changed the domain; -EOPNOTSUPP: a domain cannot hold something in the file; -EIO:
  * the file is damaged; -ECANCELED; -ENOSPC: of the journal; errors of the store and of the
- * snapshot. After an error, either nothing was put, or the draft still has the plan
- * (draft_get_plan()), and apply_run() continues it. */
+ * snapshot. After an error, either nothing was put, or the update is pending, and a
+ * later process continues the plan with apply_run(). */
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err);
 

@@ -111,8 +111,7 @@ int draft_sync(struct draft *d, struct err *err);
 
 /* ---- snapshots ---- */
 
-/* The file as it is now; or, if the draft was opened for recovery and has a plan (overlay/plan.h),
- * as it was for the plan. -EBUSY: there is a snapshot already. */
+/* The file as it is now; or, if there is a plan (overlay/plan.h), as it was for the plan. -EBUSY: there is a snapshot already. */
 int draft_seal(struct draft *d, struct draft_snapshot **out, struct err *err);
 /* Several threads may read it at a time. It has no -EAGAIN. */
 struct source *draft_snapshot_source(struct draft_snapshot *s);
