@@ -175,6 +175,58 @@ static void fail_once(struct world *w, unsigned int n)
 	w->now += 2000000000;
 }
 
+static unsigned int count_requests(void (*make)(struct draft *d))
+{
+	struct world *w = world_begin();
+	make(w->draft);
+	gate_open(w->gate);
+	assert_int_equal(world_update(w), 0);
+	const unsigned int n = w->gate->n;
+	world_end(w);
+	return n;
+}
+
+/* The program goes on writing after an update that has failed. */
+static void the_file_changes_before_the_repetition(void **state)
+{
+	const unsigned int n = count_requests(edit_much);
+	for (unsigned int i = 1; i <= n; i += 3) {
+		struct world *w = world_begin();
+		struct err err = ERR_INIT;
+		edit_much(w->draft);
+		fail_once(w, i);
+		/* The same chunk, whose bytes the plan takes from the file, and others. */
+		edit_one_chunk(w->draft);
+		fill_chunk(w->draft, 0, 3000);
+		edit_contiguous(w->draft);
+		edit_rename(w->draft, edit_path(w->draft, "a"), "plain", "plane");
+		/* First what was planned, then the rest. */
+		for (int k = 0; k < 2; k++)
+			if (world_update(w))
+				fail_msg("request %u of %u: %s", i, n, w->err.msg);
+		world_check_same(w);
+		assert_int_equal(draft_sync(w->draft, &err), 0);
+		world_must_update(w, 0, 0);
+		world_end(w);
+	}
+}
+
+/* The plan is completed although the file is what it was at first. */
+static void the_file_goes_back_before_the_repetition(void **state)
+{
+	uint8_t before[16];
+	struct world *w = world_begin();
+	const uint64_t at = edit_chunk(w->draft, edit_path(w->draft, "grid"), 2, 0);
+	edit_read(w->draft, at, before, sizeof(before));
+	edit_one_chunk(w->draft);
+	fail_once(w, 1);
+	edit_write(w->draft, at, before, sizeof(before));
+	world_must_update(w, 1, 0);
+	world_must_update(w, 1, 0);
+	world_check_same(w);
+	world_end(w);
+}
+
 /* The next file cannot be stored, but the plan of the one before is completed. */
 static void the_file_is_damaged_before_the_repetition(void **state)
 {
@@ -219,6 +271,8 @@ int main(void)
 		TEST(a_document_changes_meanwhile),
 		TEST(the_caller_may_refuse),
 		TEST(it_can_be_cancelled),
+		TEST(the_file_changes_before_the_repetition),
+		TEST(the_file_goes_back_before_the_repetition),
 		TEST(the_file_is_damaged_before_the_repetition),
 		TEST(nothing_but_the_journal_is_left),
 	};
