@@ -12,7 +12,7 @@ static const struct commit_mark begun = {.number = 1, .is_running = true, .is_la
 static uint64_t recover_unless(struct world *w, bool cancelled)
 {
 	const atomic_bool stop = cancelled;
-	atomic_uint_fast64_t left = 99;
+	atomic_uint_fast64_t left = 0;
 	drafts_recover(w->e, w->f.j, &stop, &left);
 	return left;
 }

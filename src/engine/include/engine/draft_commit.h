@@ -115,7 +115,8 @@ void draft_commit_forget(struct engine *e, struct draft *d);
 /* ---- draft_recover.c ---- */
 
 /* Finishes the commits that earlier processes have begun, one after the other, and logs what is
- * left in the journal. *left: the number of drafts that wait for `hsimage recover`. Blocks. */
+ * left in the journal. *left increases by the number of drafts that wait for `hsimage recover`.
+ * Blocks. */
 void drafts_recover(struct engine *e, struct journal *j, const atomic_bool *cancelled,
 		    atomic_uint_fast64_t *left);
 
