@@ -31,7 +31,7 @@ struct gate {
 	int code;
 	atomic_uint ops[STORE_OPS];
 	int sync; /* the result of store_sync() */
-	unsigned int syncs;
+	atomic_uint syncs;
 	/* Called before a request with this number, from 1; for another writer. */
 	unsigned int other_at;
 	void (*other)(struct store *bucket);

@@ -166,7 +166,8 @@ static inline int image_scan_items(const struct image_scan *s, struct image_item
 			rc = h5file_chunks(s->file, s->map[i], 0, UINT64_MAX, image_scan_chunk, &v,
 					   err);
 	}
-	qsort(found->ranges, found->n, sizeof(*found->ranges), image_items_order);
+	if (found->n)
+		qsort(found->ranges, found->n, sizeof(*found->ranges), image_items_order);
 	for (size_t i = 1; !rc && i < found->n; i++)
 		if (found->ranges[i - 1].end > found->ranges[i].start)
 			rc = err_set(err, -EINVAL, "two chunks have items at %llu",
