@@ -9,13 +9,16 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <base/fd.h>
 
 static int open_beneath(int root, const char *path, int flags)
 {
-	/* EAGAIN: a rename elsewhere disturbed the resolution of a ".." in a link. */
-	enum { RETRIES = 16 };
+	/* EAGAIN: a rename or a mount elsewhere on the machine disturbed the resolution of a ".."
+	 * in a link. Paths with many such links take long enough to be disturbed often. */
+	enum { RETRIES = 500, PAUSE_FROM = 16, PAUSE_NS = 50000 };
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	struct open_how how = {
 		.flags = (uint64_t)(flags | O_CLOEXEC),
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
@@ -26,6 +29,8 @@ static int open_beneath(int root, const char *path, int flags)
 			return (int)fd;
 		if ((errno != EAGAIN && errno != EINTR) || i == RETRIES)
 			return -errno;
+		if (i >= PAUSE_FROM)
+			nanosleep(&pause, NULL);
 	}
 }
 

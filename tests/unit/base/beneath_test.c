@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,10 +93,51 @@ static void opens_nothing_outside(void **state)
 	}
 }
 
+/* Renames a file again and again, which disturbs every ".." that is resolved meanwhile. */
+static void *rename_files(void *end)
+{
+	char a[128], b[128];
+	snprintf(a, sizeof(a), "%s/renamed", dir);
+	snprintf(b, sizeof(b), "%s/renamed2", dir);
+	put_file("renamed");
+	while (!atomic_load((atomic_bool *)end)) {
+		rename(a, b);
+		rename(b, a);
+	}
+	return NULL;
+}
+
+static void opens_while_files_are_renamed(void **state)
+{
+	enum { LINKS = 30, OPENS = 300 };
+	atomic_bool end = false;
+	pthread_t renames;
+	auto_close int at = open(root, O_PATH | O_DIRECTORY);
+	if (!beneath_has_openat2(at))
+		skip();
+	put_link("file", "root/link0");
+	for (int i = 1; i <= LINKS; i++) {
+		char name[32], to[32];
+		snprintf(name, sizeof(name), "root/link%d", i);
+		snprintf(to, sizeof(to), "below/../link%d", i - 1);
+		put_link(to, name);
+	}
+	assert_int_equal(pthread_create(&renames, NULL, rename_files, &end), 0);
+	int failed = 0;
+	for (int i = 0; i < OPENS; i++) {
+		auto_close int fd = beneath_open(at, true, "link30", O_RDONLY);
+		failed += fd < 0;
+	}
+	atomic_store(&end, true);
+	pthread_join(renames, NULL);
+	assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(opens_nothing_outside),
+		cmocka_unit_test(opens_while_files_are_renamed),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
