@@ -214,6 +214,7 @@ struct walk {
 	uint32_t rank;
 	size_t header_size, entry_size; /* bytes, with the size of addresses of the file */
 	const struct h5_bt1_range *range;
+	const struct h5_bt1_known *known; /* or NULL */
 	/* Chunks are in strictly ascending order, so no leaf is visited twice. The size of the file
 	 * limits the bytes of all nodes if they overlap. */
 	uint64_t bytes_left;
@@ -337,17 +338,99 @@ static int visit(struct walk *w, const struct h5_bt1_chunk *chunk, uint64_t node
 	return side(w, chunk->offset) == 0 ? w->fn(w->ctx, chunk, err) : 0;
 }
 
-static int walk_entries(struct walk *w, struct read_node *n, struct err *err);
+/* A sub-tree, as the keys of its parents describe it. The root: level -1, without keys. */
+struct child {
+	uint64_t addr;
+	int level;
+	const uint64_t *first; /* offset of the first chunk; NULL: not known */
+	const uint64_t *end;   /* all chunks are before this offset; NULL: not known */
+};
 
-/* level: the level that the parent requires, or -1 for the root. The level of the root, at most
- * 255, limits the depth of the recursion. With K = 1, libhdf5 makes trees of more than 100 levels.
- */
-static int walk_node(struct walk *w, uint64_t addr, int level, struct err *err)
+/* The node of the rendered tree that was at an address. False: there was none. */
+static bool find_rendered(const struct walk *w, uint64_t addr, struct h5_bt1 *t, struct node *node)
+{
+	const uint64_t size = h5_bt1_node_size(w->rank);
+	*t = (struct h5_bt1){.rank = w->rank, .n = w->known->n, .addr = w->known->addr};
+	if (!t->n || addr < t->addr || (addr - t->addr) % size ||
+	    addr - t->addr >= h5_bt1_size(w->rank, t->n))
+		return false;
+	find_node(t, (addr - t->addr) / size, node);
+	return true;
+}
+
+/* The nodes of one level below a rendered node, which follow each other: [*start, *end). */
+static void find_level(const struct node *top, unsigned int level, uint64_t *start, uint64_t *end)
+{
+	uint64_t nodes[MAX_LEVELS], at = top->tree->addr;
+	const uint64_t size = h5_bt1_node_size(top->tree->rank);
+	const unsigned int shift = 6 * (top->level - level);
+	for (unsigned int l = count_levels(top->tree->n, nodes) - 1; l > level; l--)
+		at += nodes[l] * size;
+	*start = at + (top->index << shift) * size;
+	*end = at + min_u64((top->index + 1) << shift, nodes[level]) * size;
+}
+
+/* Whether all nodes below a rendered node, and itself, are as they were. */
+static bool is_unchanged(const struct walk *w, const struct node *top)
+{
+	for (unsigned int level = 0; level <= top->level; level++) {
+		uint64_t start, end;
+		find_level(top, level, &start, &end);
+		if (end > h5_file_size(w->f) || w->known->is_written(w->known->ctx, start, end))
+			return false;
+	}
+	return true;
+}
+
+static int claim_levels(const struct walk *w, const struct node *top, struct err *err)
+{
+	int rc = 0;
+	for (unsigned int level = 0; !rc && level <= top->level; level++) {
+		uint64_t start, end;
+		find_level(top, level, &start, &end);
+		rc = h5_claim(w->f->claims, start, end - start, "B-tree node", err);
+	}
+	return rc;
+}
+
+/* The chunks of a sub-tree that has not changed come instead of its nodes. */
+static int take_run(struct walk *w, const struct child *c, const struct node *top, struct err *err)
+{
+	const struct h5_bt1_known *k = w->known;
+	uint64_t first[DSPACE_MAX_RANK], last[DSPACE_MAX_RANK];
+	const uint64_t end = min_u64((top->index + 1) * H5_BT1_FANOUT * top->span, k->n);
+	k->offset(k->ctx, top->first, first);
+	k->offset(k->ctx, end - 1, last);
+	if ((c->first && compare(w->rank, first, c->first) < 0) ||
+	    (c->end && compare(w->rank, last, c->end) >= 0))
+		return err_set(err, -EIO,
+			       "B-tree node at %" PRIu64 ": the chunks are not within the keys of "
+			       "its parent",
+			       c->addr);
+	if (w->any && compare(w->rank, w->last, first) >= 0)
+		return not_in_order(c->addr, err);
+	w->any = true;
+	memcpy(w->last, last, w->rank * sizeof(w->last[0]));
+	const int rc = claim_levels(w, top, err);
+	return rc ? rc : k->run(k->ctx, top->first, end, err);
+}
+
+static int walk_entries(struct walk *w, const struct child *c, struct read_node *n,
+			struct err *err);
+
+/* The level of the root, at most 255, limits the depth of the recursion. With K = 1, libhdf5 makes
+ * trees of more than 100 levels. */
+static int walk_node(struct walk *w, const struct child *c, struct err *err)
 {
 	struct read_node n;
-	int rc = read_node(w, addr, level, &n, err);
+	struct h5_bt1 rendered;
+	struct node top;
+	if (w->known && find_rendered(w, c->addr, &rendered, &top) &&
+	    (c->level < 0 || (unsigned int)c->level == top.level) && is_unchanged(w, &top))
+		return take_run(w, c, &top, err);
+	int rc = read_node(w, c->addr, c->level, &n, err);
 	if (!rc)
-		rc = walk_entries(w, &n, err);
+		rc = walk_entries(w, c, &n, err);
 	free(n.raw);
 	return rc;
 }
@@ -377,11 +460,11 @@ static void advise_children(const struct walk *w, const struct read_node *n)
 
 /* The chunks below an entry are not before its key, and before the next key. The key after the last
  * entry is not used, because libhdf5 does not keep it true. */
-static int walk_entries(struct walk *w, struct read_node *n, struct err *err)
+static int walk_entries(struct walk *w, const struct child *c, struct read_node *n, struct err *err)
 {
 	int rc = 0;
 	struct h5_bt1_chunk entry, next = {0};
-	if (n->level)
+	if (n->level && !w->known)
 		advise_children(w, n);
 	read_key(&n->keys, w->rank, &entry);
 	for (uint16_t i = 0; i < n->entries && !rc; i++, entry = next) {
@@ -399,29 +482,44 @@ static int walk_entries(struct walk *w, struct read_node *n, struct err *err)
 			return 0;
 		if (is_before(w, last ? NULL : &next))
 			continue;
-		rc = walk_node(w, entry.addr, n->level - 1, err);
+		const struct child below = {.addr = entry.addr,
+					    .level = n->level - 1,
+					    .first = entry.offset,
+					    .end = last ? c->end : next.offset};
+		rc = walk_node(w, &below, err);
 	}
 	return rc;
+}
+
+static int walk(const struct h5_file *f, uint64_t addr, struct walk *w, struct err *err)
+{
+	const struct child root = {.addr = addr, .level = -1};
+	if (w->rank == 0 || w->rank > DSPACE_MAX_RANK)
+		return err_set(err, -EIO, "chunk index: invalid rank %u", w->rank);
+	w->f = f;
+	w->header_size = NODE_HEADER_SIZE - 2 * (CHILD_SIZE - (size_t)f->addr_size);
+	w->entry_size = key_size(w->rank) + f->addr_size;
+	w->bytes_left = h5_file_size(f);
+	return walk_node(w, &root, err);
 }
 
 int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 		      const struct h5_bt1_range *range, h5_bt1_fn fn, void *ctx, struct err *err)
 {
-	if (rank == 0 || rank > DSPACE_MAX_RANK)
-		return err_set(err, -EIO, "chunk index: invalid rank %u", rank);
-	struct walk w = {.f = f,
-			 .rank = rank,
-			 .header_size = NODE_HEADER_SIZE - 2 * (CHILD_SIZE - (size_t)f->addr_size),
-			 .entry_size = key_size(rank) + f->addr_size,
-			 .range = range,
-			 .fn = fn,
-			 .ctx = ctx};
-	w.bytes_left = h5_file_size(f);
-	return walk_node(&w, addr, -1, err);
+	struct walk w = {.rank = rank, .range = range, .fn = fn, .ctx = ctx};
+	return walk(f, addr, &w, err);
 }
 
 int h5_bt1_walk(const struct h5_file *f, uint64_t addr, uint32_t rank, h5_bt1_fn fn, void *ctx,
 		struct err *err)
 {
 	return h5_bt1_walk_range(f, addr, rank, NULL, fn, ctx, err);
+}
+
+int h5_bt1_walk_known(const struct h5_file *f, uint64_t addr, uint32_t rank,
+		      const struct h5_bt1_known *known, h5_bt1_fn fn, void *ctx, struct err *err)
+{
+	const bool is_rendered = f->addr_size == CHILD_SIZE && f->chunk_k == H5_BT1_K;
+	struct walk w = {.rank = rank, .known = is_rendered ? known : NULL, .fn = fn, .ctx = ctx};
+	return walk(f, addr, &w, err);
 }

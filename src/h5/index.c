@@ -57,6 +57,9 @@ static int walk_btree1(struct index_walk *w, struct err *err)
 	}
 	const bool all = w->first == 0 && w->end == g->nchunks;
 	const struct h5_bt1_range range = {first, last};
+	if (w->known)
+		return h5_bt1_walk_known(w->f, w->layout->addr, g->rank, w->known, found_in_btree1,
+					 w, err);
 	return h5_bt1_walk_range(w->f, w->layout->addr, g->rank, all ? NULL : &range,
 				 found_in_btree1, w, err);
 }
@@ -188,6 +191,26 @@ static int walk_index(struct index_walk *w, struct err *err)
 	return err_set(err, -EIO, "invalid type %d of a chunk index", w->layout->index);
 }
 
+static int start_walk(struct index_walk *w, struct err *err)
+{
+	const struct h5_layout *layout = w->layout;
+	const struct grid *grid = w->grid;
+	if (layout->cls != LAYOUT_CHUNKED || layout->raw != RAW_STORED)
+		return err_set(err, -EIO, "the dataset has no chunk index");
+	if (layout->rank != grid->rank || layout->rank != w->space->rank)
+		return err_set(err, -EIO, "chunks of rank %u in a dataspace of rank %u",
+			       layout->rank, w->space->rank);
+	if (layout->addr == H5_UNDEF || w->first >= w->end)
+		return 0;
+	w->chunk_bytes = grid->chunk_elems * layout->elem_size;
+	grid_coords(grid, w->first, w->lo);
+	grid_coords(grid, w->end - 1, w->hi);
+	uint64_t stride = 1;
+	for (uint32_t d = grid->rank; d-- > 0; stride *= grid->count[d])
+		w->stride[d] = stride;
+	return walk_index(w, err);
+}
+
 int h5_index_walk(const struct h5_file *f, const struct h5_layout *layout,
 		  const struct dspace *space, const struct grid *grid, bool filtered,
 		  uint64_t first, uint64_t end, h5_index_fn fn, void *ctx, struct err *err)
@@ -197,22 +220,26 @@ int h5_index_walk(const struct h5_file *f, const struct h5_layout *layout,
 			       .space = space,
 			       .grid = grid,
 			       .filtered = filtered,
-			       .chunk_bytes = grid->chunk_elems * layout->elem_size,
 			       .first = first,
 			       .end = min_u64(end, grid->nchunks),
 			       .fn = fn,
 			       .ctx = ctx};
-	if (layout->cls != LAYOUT_CHUNKED || layout->raw != RAW_STORED)
-		return err_set(err, -EIO, "the dataset has no chunk index");
-	if (layout->rank != grid->rank || layout->rank != space->rank)
-		return err_set(err, -EIO, "chunks of rank %u in a dataspace of rank %u",
-			       layout->rank, space->rank);
-	if (layout->addr == H5_UNDEF || w.first >= w.end)
-		return 0;
-	grid_coords(grid, w.first, w.lo);
-	grid_coords(grid, w.end - 1, w.hi);
-	uint64_t stride = 1;
-	for (uint32_t d = grid->rank; d-- > 0; stride *= grid->count[d])
-		w.stride[d] = stride;
-	return walk_index(&w, err);
+	return start_walk(&w, err);
+}
+
+int h5_index_walk_known(const struct h5_file *f, const struct h5_layout *layout,
+			const struct dspace *space, const struct grid *grid, bool filtered,
+			const struct h5_bt1_known *known, h5_index_fn fn, void *ctx,
+			struct err *err)
+{
+	struct index_walk w = {.f = f,
+			       .layout = layout,
+			       .space = space,
+			       .grid = grid,
+			       .filtered = filtered,
+			       .end = grid->nchunks,
+			       .known = known,
+			       .fn = fn,
+			       .ctx = ctx};
+	return start_walk(&w, err);
 }

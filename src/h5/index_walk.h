@@ -16,6 +16,7 @@ struct index_walk {
 	uint64_t lo[DSPACE_MAX_RANK];	  /* coordinates of chunk `first` */
 	uint64_t hi[DSPACE_MAX_RANK];	  /* coordinates of chunk `end` - 1 */
 	uint64_t stride[DSPACE_MAX_RANK]; /* what a coordinate adds to the number of a chunk */
+	const struct h5_bt1_known *known; /* or NULL */
 	h5_index_fn fn;
 	void *ctx;
 };

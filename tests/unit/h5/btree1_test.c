@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <h5/btree1.h>
+#include <h5/claims.h>
 #include <mem_src.h>
 
 #include <hex.h>
@@ -378,6 +379,188 @@ static void test_nodes_that_overlap(void **state)
 	free(image);
 }
 
+/* ---- a tree that was rendered, and of which a part was written ---- */
+
+struct known_case {
+	struct shape s;
+	struct mem_src m;
+	uint8_t *image;
+	size_t size;
+	struct {
+		uint64_t start, end;
+	} written[4];
+	size_t nwritten;
+	uint64_t next, runs, records; /* the next chunk; how many came how */
+};
+
+static bool known_written(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct known_case *k = ctx;
+	for (size_t i = 0; i < k->nwritten; i++)
+		if (k->written[i].start < end && start < k->written[i].end)
+			return true;
+	return false;
+}
+
+static void known_offset(void *ctx, uint64_t i, uint64_t *offset)
+{
+	struct known_case *k = ctx;
+	struct h5_bt1_chunk c;
+	chunk_at(&k->s, i, &c);
+	memcpy(offset, c.offset, k->s.rank * sizeof(*offset));
+}
+
+static int known_run(void *ctx, uint64_t first, uint64_t end, struct err *err)
+{
+	struct known_case *k = ctx;
+	assert_true(first < end && end <= chunks_of(&k->s));
+	assert_int_equal(first, k->next);
+	k->next = end;
+	k->runs++;
+	return 0;
+}
+
+static int known_record(void *ctx, const struct h5_bt1_chunk *chunk, struct err *err)
+{
+	struct known_case *k = ctx;
+	struct expect e = {&k->s, k->next};
+	k->next++;
+	k->records++;
+	return expect_chunk(&e, chunk, err);
+}
+
+static void known_begin(struct known_case *k, uint64_t n)
+{
+	*k = (struct known_case){.s = {1, {n}, {4}}};
+	k->image = image_of(&k->s, &k->size);
+	k->image = realloc(k->image, k->size + 4096); /* for a node behind the tree */
+	assert_non_null(k->image);
+	mem_src_init(&k->m, k->image, k->size + 4096);
+}
+
+static void known_write(struct known_case *k, uint64_t at, uint64_t n)
+{
+	k->written[k->nwritten].start = at;
+	k->written[k->nwritten++].end = at + n;
+}
+
+static int known_walk(struct known_case *k, uint64_t addr, struct err *err)
+{
+	const struct h5_bt1_known known = {.addr = ADDR,
+					   .n = chunks_of(&k->s),
+					   .is_written = known_written,
+					   .offset = known_offset,
+					   .run = known_run,
+					   .ctx = k};
+	k->next = k->runs = k->records = k->m.reads = 0;
+	k->m.file.claims = h5_claims_new(NULL);
+	int rc = h5_bt1_walk_known(&k->m.file, addr, 1, &known, known_record, k, err);
+	if (!rc)
+		rc = h5_claims_check(k->m.file.claims, err);
+	h5_claims_free(k->m.file.claims);
+	k->m.file.claims = NULL;
+	return rc;
+}
+
+static void known_expect(struct known_case *k, uint64_t addr, uint64_t reads, uint64_t runs,
+			 uint64_t records)
+{
+	struct err err = ERR_INIT;
+	if (known_walk(k, addr, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(k->next, chunks_of(&k->s));
+	assert_int_equal(k->m.reads, reads);
+	assert_int_equal(k->runs, runs);
+	assert_int_equal(k->records, records);
+}
+
+/* 5,000 chunks: the root, 2 nodes below it, and 79 leaves, of which the last has 8 chunks. */
+enum { KNOWN = 5000, KNOWN_NODE = 24 + 65 * 24 + 64 * 8, KNOWN_LEAVES = ADDR + 3 * KNOWN_NODE };
+
+static void test_only_written_nodes_are_read(void **state)
+{
+	struct known_case k;
+	known_begin(&k, KNOWN);
+	assert_int_equal(h5_bt1_node_size(1), KNOWN_NODE);
+	known_expect(&k, ADDR, 0, 1, 0);
+	/* What is before and behind the tree does not count. */
+	known_write(&k, 0, ADDR);
+	known_write(&k, k.size, 4096);
+	known_expect(&k, ADDR, 0, 1, 0);
+	/* One byte of a leaf: the other leaves of its parent, and the other node below the root. */
+	known_write(&k, KNOWN_LEAVES + 70 * KNOWN_NODE + 5, 1);
+	known_expect(&k, ADDR, 3, 1 + 14, 64);
+	/* The root. */
+	known_write(&k, ADDR, 1);
+	known_expect(&k, ADDR, 3, 1 + 14, 64);
+	free(k.image);
+	/* The size of nodes is another one: all are read, and these overlap. */
+	known_begin(&k, KNOWN);
+	k.m.file.chunk_k = 33;
+	assert_int_equal(known_walk(&k, ADDR, NULL), -EIO);
+	assert_int_equal(k.m.reads, 82);
+	assert_int_equal(k.runs, 0);
+	free(k.image);
+}
+
+/* libhdf5 copies the root to another place when the tree gets a level more. */
+static void test_a_root_that_has_moved(void **state)
+{
+	struct known_case k;
+	known_begin(&k, KNOWN);
+	memcpy(k.image + k.size, k.image + ADDR, KNOWN_NODE);
+	known_write(&k, ADDR, KNOWN_NODE);
+	known_expect(&k, k.size, 1, 2, 0);
+	free(k.image);
+	/* A tree of one leaf. */
+	known_begin(&k, 3);
+	memcpy(k.image + k.size, k.image + ADDR, KNOWN_NODE);
+	known_write(&k, ADDR, KNOWN_NODE);
+	known_expect(&k, k.size, 1, 0, 3);
+	free(k.image);
+}
+
+/* A written node leads to nodes of the rendered tree that do not belong there. */
+static void test_wrong_runs_are_refused(void **state)
+{
+	enum { ENTRY = 24 + 8, SECOND = KNOWN_LEAVES + KNOWN_NODE };
+	static const struct {
+		const char *defect;
+		unsigned int entry; /* of the first node below the root */
+		uint64_t child;
+	} rows[] = {
+		{"a leaf twice", 1, KNOWN_LEAVES},
+		{"a leaf that comes later", 0, SECOND},
+		{"a leaf behind the last key", 63, KNOWN_LEAVES + 70 * KNOWN_NODE},
+		{"a node of another level", 5, ADDR + 2 * KNOWN_NODE},
+		{"the middle of a node", 5, KNOWN_LEAVES + 8},
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct known_case k;
+		struct err err = ERR_INIT;
+		known_begin(&k, KNOWN);
+		const uint64_t at = ADDR + KNOWN_NODE + HEADER + rows[i].entry * ENTRY + 24;
+		struct emit e = emit_to(k.image + at, 8);
+		emit_u64(&e, rows[i].child);
+		known_write(&k, at, 8);
+		const int rc = known_walk(&k, ADDR, &err);
+		if (rc != -EIO)
+			fail_msg("%s: %d", rows[i].defect, rc);
+		free(k.image);
+	}
+}
+
+/* Nodes that are cut off are not as they were. */
+static void test_a_file_that_is_too_short(void **state)
+{
+	struct known_case k;
+	struct err err = ERR_INIT;
+	known_begin(&k, KNOWN);
+	k.m.source.size = k.size - KNOWN_NODE;
+	assert_int_equal(known_walk(&k, ADDR, &err), -EIO);
+	free(k.image);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -391,6 +574,10 @@ int main(void)
 		cmocka_unit_test(test_callback_stops),
 		cmocka_unit_test(test_deep_tree),
 		cmocka_unit_test(test_nodes_that_overlap),
+		cmocka_unit_test(test_only_written_nodes_are_read),
+		cmocka_unit_test(test_a_root_that_has_moved),
+		cmocka_unit_test(test_wrong_runs_are_refused),
+		cmocka_unit_test(test_a_file_that_is_too_short),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

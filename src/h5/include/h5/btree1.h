@@ -9,6 +9,8 @@
 #ifndef H5_BTREE1_H
 #define H5_BTREE1_H
 
+#include <stdbool.h>
+
 #include <data/dspace.h>
 #include <h5/format.h>
 
@@ -54,5 +56,24 @@ struct h5_bt1_range {
 };
 int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 		      const struct h5_bt1_range *range, h5_bt1_fn fn, void *ctx, struct err *err);
+
+/* A tree that h5_bt1_read() has rendered into the file, in which nodes may have changed since. */
+struct h5_bt1_known {
+	uint64_t addr, n; /* as in struct h5_bt1 */
+	/* Whether a byte of [start, end) may be another one than when it was rendered. */
+	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
+	/* The offset of the i-th chunk, in elements. */
+	void (*offset)(void *ctx, uint64_t i, uint64_t *offset);
+	/* The tree has chunks [first, end) as they were rendered. */
+	int (*run)(void *ctx, uint64_t first, uint64_t end, struct err *err);
+	void *ctx;
+};
+/* As h5_bt1_walk(), but a node of the rendered tree is not read if no node of its sub-tree was
+ * written. Instead, run() is called for its chunks, and fn only for chunks of other nodes. So the
+ * number of nodes that are read is in proportion to the nodes that were written. All chunks are in
+ * order, and those of such a node are within the keys of its parents; otherwise -EIO. If the file
+ * has addresses or nodes of another size than a rendered file, all nodes are read. */
+int h5_bt1_walk_known(const struct h5_file *f, uint64_t addr, uint32_t rank,
+		      const struct h5_bt1_known *known, h5_bt1_fn fn, void *ctx, struct err *err);
 
 #endif

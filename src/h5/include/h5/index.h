@@ -38,4 +38,13 @@ int h5_index_walk(const struct h5_file *f, const struct h5_layout *layout,
 		  const struct dspace *space, const struct grid *grid, bool filtered,
 		  uint64_t first, uint64_t end, h5_index_fn fn, void *ctx, struct err *err);
 
+/* As h5_index_walk() for all chunks. Parts of a version 1 B-tree that are as they were rendered are
+ * not read: see h5_bt1_walk_known(). Of their chunks, those outside of the grid are not left out.
+ */
+struct h5_bt1_known;
+int h5_index_walk_known(const struct h5_file *f, const struct h5_layout *layout,
+			const struct dspace *space, const struct grid *grid, bool filtered,
+			const struct h5_bt1_known *known, h5_index_fn fn, void *ctx,
+			struct err *err);
+
 #endif
