@@ -12,9 +12,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+
+#include <base/thread.h>
 
 struct pool {
 	unsigned int workers;
@@ -89,17 +90,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void start_locked(struct pool *pool)
-{
-	sigset_t all, old;
-	/* The new thread inherits the mask, so it never receives a signal. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (pthread_create(&pool->threads[pool->started], NULL, work, pool) == 0)
-		pool->started++;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
-
 int pool_run(struct pool *pool, struct pool_job *job)
 {
 	if (pool->workers == 0) {
@@ -109,7 +99,7 @@ int pool_run(struct pool *pool, struct pool_job *job)
 	job->next = NULL;
 	pthread_mutex_lock(&pool->lock);
 	if (pool->queued >= pool->idle && pool->started < pool->workers && !pool->stopping)
-		start_locked(pool);
+		pool->started += thread_start(&pool->threads[pool->started], work, pool);
 	const bool started = pool->started > 0;
 	if (started) {
 		*pool->tail = job;

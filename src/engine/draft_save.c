@@ -12,11 +12,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include <base/thread.h>
 #include <overlay/plan.h>
 
 #include <engine/draft_commit.h>
@@ -352,19 +352,11 @@ void draft_retry_all(struct drafts *t)
 {
 	struct retry r = {.t = t};
 	struct timespec end;
-	sigset_t all, old;
 	pthread_t thread;
 	int rc = 0;
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += RETRY_SECONDS;
-	if (!t->by_name)
-		return;
-	/* The thread inherits the mask, so it never receives a signal. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	const int failed = pthread_create(&thread, NULL, retry, &r);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (failed)
+	if (!t->by_name || !thread_start(&thread, retry, &r))
 		return;
 	pthread_mutex_lock(&t->lock);
 	while (!r.ended && rc == 0)

@@ -3,11 +3,11 @@
 #include "drafts.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <base/str.h>
+#include <base/thread.h>
 #include <engine/draft_commit.h>
 
 #include "draft_file.h"
@@ -55,12 +55,7 @@ static void *recover(void *arg)
 
 void drafts_start(struct drafts *t)
 {
-	sigset_t all, old;
-	/* The thread inherits the mask, so it never receives a signal. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	t->is_recovering = pthread_create(&t->recovery, NULL, recover, t) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	t->is_recovering = thread_start(&t->recovery, recover, t);
 	if (!t->is_recovering)
 		log_warning(t->e->log, "cannot start a thread: drafts of earlier mounts stay in "
 				       "the journal until the next mount");

@@ -8,13 +8,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <utlist.h>
 
 #include <base/mem.h>
+#include <base/thread.h>
 #include <domain/update.h>
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -244,16 +244,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void start_locked(struct garbage *q)
-{
-	sigset_t all, old;
-	/* The thread inherits the mask, so it never receives a signal. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	q->started = pthread_create(&q->thread, NULL, work, q) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
-
 static void stop(struct garbage *q)
 {
 	const struct timespec end = moment_in(GARBAGE_CLOSE_NS);
@@ -320,7 +310,7 @@ static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
 	pthread_mutex_lock(&q->lock);
 	insert_locked(q, e);
 	if (q->threaded && !q->started)
-		start_locked(q);
+		q->started = thread_start(&q->thread, work, q);
 	if (e == q->entries)
 		pthread_cond_broadcast(&q->changed);
 	pthread_mutex_unlock(&q->lock);

@@ -10,11 +10,11 @@
 #include "call.h"
 
 #include "poll.h"
+#include <base/thread.h>
 #include <base/wait.h>
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,14 +255,9 @@ static void *run(void *arg)
 
 static int start_thread_locked(struct http_io *io)
 {
-	sigset_t all, old;
 	if (io->running)
 		return 0;
-	/* Other threads handle signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	io->running = pthread_create(&io->thread, NULL, run, io) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	io->running = thread_start(&io->thread, run, io);
 	return io->running ? 0 : -ENOMEM;
 }
 

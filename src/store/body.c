@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <base/source.h>
+#include <base/thread.h>
 
 uint64_t store_body_size(const struct store_request *req)
 {
@@ -43,18 +43,11 @@ static void *run(void *arg)
 
 void store_work_apart(struct store *s, struct store_request *req, pool_fn fn)
 {
-	pthread_attr_t detached;
 	pthread_t thread;
-	sigset_t all, old;
 	req->at = s;
 	req->job = (struct pool_job){.fn = fn, .arg = req};
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	const int failed = pthread_create(&thread, &detached, run, req);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&detached);
-	if (failed)
+	if (thread_start(&thread, run, req))
+		pthread_detach(thread);
+	else
 		store_work(s, req, fn);
 }

@@ -22,8 +22,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
+
+#include <base/thread.h>
 
 static const uint64_t ms = 1000000, slice_ns = UINT64_C(20) * 1000000,
 		      cancel_ns = UINT64_C(500) *
@@ -190,13 +191,8 @@ static void *run(void *arg)
 
 static bool start_locked(struct retry_store *r)
 {
-	sigset_t all, old;
-	if (r->running)
-		return true;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r->running = pthread_create(&r->thread, NULL, run, r) == 0;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!r->running)
+		r->running = thread_start(&r->thread, run, r);
 	return r->running;
 }
 
