@@ -106,6 +106,28 @@ char *drafts_error(struct drafts *t, const char *path)
 	return text;
 }
 
+struct search {
+	const char *name;
+	char *id;
+};
+
+static int find_left(void *ctx, const struct journal_item *item)
+{
+	struct search *s = ctx;
+	if (item->state != JOURNAL_LEFT || strcmp(item->about->name, s->name) != 0)
+		return 0;
+	memcpy(s->id, item->id, JOURNAL_ID);
+	return 1;
+}
+
+void drafts_unfinished(struct drafts *t, const char *path, char id[static JOURNAL_ID])
+{
+	struct search s = {.name = path, .id = id};
+	id[0] = '\0';
+	if (t && atomic_load(&t->left)) /* otherwise the directory is not read */
+		journal_list(t->journal, find_left, &s, NULL);
+}
+
 void drafts_get_counts(struct drafts *t, struct engine_counts *out)
 {
 	struct journal_stats journal;

@@ -18,6 +18,7 @@
 #define ENGINE_DRAFTS_H
 
 #include <hsmount/engine.h>
+#include <overlay/journal.h>
 
 struct drafts;
 struct draft_file;
@@ -107,6 +108,9 @@ void drafts_new_version(struct drafts *t, const char *path, const char *from, co
 /* The text of user.hsds.error: why the last commit of this path has failed. Heap; NULL: it has not,
  * or there is no memory. */
 char *drafts_error(struct drafts *t, const char *path);
+/* The text of user.hsds.unfinished: the id of a draft of this path that the journal keeps for
+ * `hsimage recover`. Empty: there is none. */
+void drafts_unfinished(struct drafts *t, const char *path, char id[static JOURNAL_ID]);
 
 /* Fills in the counts of drafts and commits. */
 void drafts_get_counts(struct drafts *t, struct engine_counts *out);

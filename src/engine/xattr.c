@@ -161,6 +161,15 @@ static int draft_error(struct engine *e, const char *path, struct str *out)
 	return text ? add_text(text, out) : -ENODATA;
 }
 
+static const char unfinished_name[] = "user.hsds.unfinished";
+
+static int draft_unfinished(struct engine *e, const char *path, struct str *out)
+{
+	char id[JOURNAL_ID];
+	drafts_unfinished(e->drafts, path, id);
+	return add_text(id, out);
+}
+
 /* The list that the domain will have. */
 static int draft_acls(struct engine *e, const char *path, struct str *out)
 {
@@ -289,6 +298,8 @@ static int get_value(struct engine *e, const char *path, const char *name, struc
 			x = &xattrs[i];
 	if (strcmp(name, error_name) == 0)
 		return draft_error(e, path, out);
+	if (strcmp(name, unfinished_name) == 0)
+		return draft_unfinished(e, path, out);
 	const bool is_kept = strcmp(name, kept_name) == 0;
 	if (!x && !is_kept)
 		return -ENODATA; /* security.capability costs no request */
@@ -376,7 +387,9 @@ static int list_all(struct engine *e, const char *path, struct bytes *names, str
 		if (!rc)
 			rc = list_node(e, n, names, err);
 	}
-	return rc ? rc : add_name(names, error_name, draft_error(e, path, &value));
+	if (!rc)
+		rc = add_name(names, error_name, draft_error(e, path, &value));
+	return rc ? rc : add_name(names, unfinished_name, draft_unfinished(e, path, &value));
 }
 
 ssize_t engine_listxattr(struct engine *e, const char *path, void *buf, size_t size,

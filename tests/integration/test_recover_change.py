@@ -147,6 +147,17 @@ def test_list_and_show(unfinished, tmp_path):
     assert any(line.startswith("not written: ") for line in lines)
 
 
+def test_the_name_shows_the_draft(unfinished, mount, tmp_path):
+    item, _ = unfinished
+    m = mount()
+    assert wait_for(lambda: left(m) == 1)
+    path = m.file(NAME)
+    assert os.getxattr(path, "user.hsds.unfinished").decode() == item["id"]
+    assert "user.hsds.unfinished" in os.listxattr(path)
+    recover(tmp_path, "drop", "--yes", item["id"], check=True)
+    assert "user.hsds.unfinished" not in os.listxattr(path)
+
+
 def test_export(unfinished, tmp_path):
     item, had = unfinished
     recover(tmp_path, "export", item["id"], tmp_path / "out", check=True)
