@@ -63,10 +63,14 @@ static int find_changes(struct update *u, struct err *err)
 	if (!rc)
 		rc = update_adopt(u, err);
 	if (!rc)
+		rc = update_read_chunks(u, err);
+	if (!rc)
 		rc = tree_change(u->before->tree, u->now->tree, u->same, u->arena, &u->change, err);
 	if (!rc)
 		rc = update_check(u, err);
-	return rc ? rc : update_find_chunks(u, err);
+	if (!rc)
+		rc = update_find_chunks(u, err);
+	return rc || !u->opt->is_checked ? rc : update_judge(u, err);
 }
 
 /* Whether an error means that the file is damaged, or that a domain cannot hold it. An -EIO of the
@@ -81,7 +85,8 @@ static bool is_refusal(const struct update *u, int rc, bool is_planning)
 
 /* ---- applying ---- */
 
-/* The object or the chunk has another version now. */
+/* The object or the chunk has another version now. If there is no memory for it, the next update
+ * takes the version of the opened domain, and fails with -ESTALE. */
 static void note_version(void *ctx, uint32_t operation, const char *etag)
 {
 	struct update_base *b = ctx;
@@ -93,9 +98,8 @@ static void note_version(void *ctx, uint32_t operation, const char *etag)
 		b->next->version[t->object] = copy;
 		return;
 	}
-	struct chunk_record *r = chunk_records_find(&b->next->chunks[t->object], t->chunk);
-	if (r)
-		r->version = copy;
+	if (copy)
+		chunk_versions_add(&b->next->chunks[t->object].versions, t->chunk, copy);
 }
 
 /* Runs the operations of the plan that are not done yet. */

@@ -83,6 +83,8 @@ struct update_garbage *update_base_end(struct update_base *b)
 	bytes_release(&b->targets);
 	b->scan = b->next;
 	b->next = NULL;
+	for (uint32_t i = 0; i < tree_numbers(b->scan->tree); i++)
+		chunk_versions_sort(&b->scan->chunks[i].versions);
 	b->garbage = NULL;
 	b->is_image = false;
 	return garbage;

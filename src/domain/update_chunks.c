@@ -1,78 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which chunks of a file have changed.
+ * Which chunks of a file have changed, and which have been removed. Chunks are compared by their
+ * coordinates, because their numbers depend on the shape.
  *
- * A chunk is unchanged if the index has the same record for it as before, and if no program has
- * written to its bytes. If its elements have variable length, no program may have written to the
- * heap collections that have its items either. A chunk that was written counts as changed, even if
- * its bytes are the same: to compare them, the old bytes would have to be read. A chunk that the
- * index does not name any more has been removed.
+ * A chunk is in a run of slots or has a record, in either state (struct chunk_set):
  *
- * Chunks are compared by their coordinates, because their numbers depend on the shape.
+ *   now      before    how it is compared
+ *   record   any       one by one: update_changed.c
+ *   run      record    one by one
+ *   run      run       the record is the same. The written bytes of the slots and of the items
+ *                      lead to the chunks that have changed
+ *   -        record    removed
+ *   -        run       removed
+ *
+ * So the work is in proportion to what was written. There is one exception: if the shape is smaller
+ * than that of the image, or was, a slot may be outside of one of the shapes, so it is no chunk
+ * there. Then all slots are looked at.
  */
 #include "update_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* A dataset that both states have. */
-struct pair {
-	struct update *u;
-	uint32_t before, now; /* numbers */
-	const struct grid *grid_before, *grid;
-	const struct h5file_dataset *file;
-	bool has_items; /* its elements have variable length */
-};
-
-static bool is_written(const struct update *u, uint64_t addr, uint64_t size)
+static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
 {
-	const uint64_t start = h5file_base(u->now->file) + addr;
-	return size && u->opt->is_written(u->opt->ctx, start, start + size);
+	return &tree_object(s->tree, number)->o.dataset;
 }
 
-/* ---- items of variable length ---- */
+/* ---- finding a chunk ---- */
 
-static int find_written(void *ctx, uint64_t addr, uint64_t size)
+/* What a state says of a chunk. grid: of that state. False: it does not have the chunk. */
+static bool find(const struct pair *p, const struct chunk_set *set, const struct grid *grid,
+		 uint64_t number, struct chunk_record *out)
 {
-	const struct update *u = ctx;
-	return is_written(u, addr, size);
+	const struct chunk_record *r = chunk_set_find(set, number);
+	uint64_t chunk, slot;
+	if (r) {
+		*out = *r;
+		return true;
+	}
+	if (!set->nruns || !update_renumber(grid, p->slots.grid, number, &chunk) ||
+	    !slots_find(&p->slots, chunk, &slot) || !chunk_set_has_slot(set, slot))
+		return false;
+	*out = slots_record(&p->slots, slot);
+	out->number = number;
+	return true;
 }
 
-static int read_heaps(const struct pair *p, const struct chunk_record *r, struct err *err)
+/* number: in the shape of now. *old: in that of before. */
+static bool find_before(const struct pair *p, uint64_t number, struct chunk_record *old)
 {
-	const struct update *u = p->u;
-	auto_bytes struct bytes stored = {0};
-	const struct h5file_chunk chunk = {.number = r->number,
-					   .addr = r->addr,
-					   .size = r->size,
-					   .filter_mask = r->mask,
-					   .is_filtered = p->file->pipeline->n > 0};
-	int rc = h5file_chunk_read(u->now->file, &chunk, &stored, err);
-	if (!rc)
-		rc = h5file_chunk_heaps(u->now->file, p->now, &chunk, &stored, find_written, p->u,
-					err);
-	return rc;
+	uint64_t before;
+	return update_renumber(p->grid, p->grid_before, number, &before) &&
+	       find(p, p->old, p->grid_before, before, old);
 }
 
-/* Whether an item of a chunk was written whose record has not changed: 1, 0 or a negative errno.
- * The image tells where the items of its own chunks are. */
-static int has_new_items(const struct pair *p, const struct chunk_record *r, struct err *err)
+/* number: in the shape of before. */
+static bool is_there(const struct pair *p, uint64_t number)
 {
-	const struct update *u = p->u;
-	const struct update_base *b = u->base;
-	const uint32_t opened = u->before->opened[p->before];
-	uint64_t start, end;
-	if (!p->has_items)
-		return 0;
-	if (!b->is_image || opened == OBJECT_NONE)
-		return read_heaps(p, r, err);
-	return b->image.items(b->image.ctx, opened, r->number, &start, &end) &&
-	       u->opt->is_written(u->opt->ctx, start, end);
+	struct chunk_record r;
+	uint64_t now;
+	return update_renumber(p->grid_before, p->grid, number, &now) &&
+	       find(p, p->new, p->grid, now, &r);
 }
 
-/* ---- one chunk ---- */
+/* The chunk in a slot, as one state says. False: it is outside of its shape. */
+static bool slot_in(const struct pair *p, const struct grid *grid, uint64_t slot,
+		    struct chunk_record *out)
+{
+	*out = slots_record(&p->slots, slot);
+	return update_renumber(p->slots.grid, grid, out->number, &out->number);
+}
+
+/* ---- changes ---- */
 
 static int add(struct update *u, const struct chunk_change *change, struct err *err)
 {
@@ -81,116 +82,290 @@ static int add(struct update *u, const struct chunk_change *change, struct err *
 		       : 0;
 }
 
-bool update_renumber(const struct grid *from, const struct grid *to, uint64_t number, uint64_t *out)
+/* number: in the shape of now. old: NULL, or what was before. */
+static int add_changed(const struct pair *p, uint64_t number, const struct chunk_record *old,
+		       struct err *err)
 {
-	uint64_t coords[DSPACE_MAX_RANK];
-	grid_coords(from, number, coords);
-	for (uint32_t i = 0; i < to->rank; i++)
-		if (coords[i] >= to->count[i])
-			return false;
-	*out = grid_number(to, coords);
-	return true;
-}
-
-static const struct chunk_record *find_before(const struct pair *p, uint64_t number)
-{
-	uint64_t old;
-	if (!p->grid_before->nchunks || !update_renumber(p->grid, p->grid_before, number, &old))
-		return NULL;
-	return chunk_records_find(&p->u->before->chunks[p->before], old);
-}
-
-static bool same_record(const struct chunk_record *a, const struct chunk_record *b)
-{
-	return a->addr == b->addr && a->size == b->size && a->mask == b->mask;
-}
-
-/* 1: the chunk has changed; 0; or a negative errno. */
-static int has_changed(const struct pair *p, const struct chunk_record *old,
-		       const struct chunk_record *r, struct err *err)
-{
-	if (!old || !same_record(old, r))
-		return 1;
-	if (p->file->layout != LAYOUT_COMPACT && is_written(p->u, r->addr, r->size))
-		return 1;
-	return has_new_items(p, r, err);
-}
-
-/* The version that is known of a chunk; the old state of the file ends before the new one. */
-static int keep_version(const struct pair *p, const struct chunk_record *old,
-			struct chunk_record *r, struct err *err)
-{
-	if (!old || !old->version)
-		return 0;
-	r->version = arena_strndup(p->u->now->arena, old->version, strlen(old->version));
-	return r->version ? 0 : err_set(err, -ENOMEM, "out of memory");
-}
-
-static int compare_chunk(const struct pair *p, struct chunk_record *r, struct err *err)
-{
-	const struct chunk_record *old = find_before(p, r->number);
-	const int changed = has_changed(p, old, r, err);
-	if (changed < 0)
-		return err_wrap(err, changed, "dataset %s", p->u->now->paths[p->now]);
-	const int rc = keep_version(p, old, r, err);
-	if (rc || !changed)
-		return rc;
 	const struct chunk_change c = {
-		.dataset = p->now, .number = r->number, .is_new = !old, .version = r->version};
+		.dataset = p->now,
+		.number = number,
+		.is_new = !old,
+		.version = old ? chunk_versions_find(&p->old->versions, old->number) : NULL};
 	return add(p->u, &c, err);
 }
 
-/* Chunks of the base that the file does not name any more. */
-static int find_gone(const struct pair *p, struct err *err)
+/* number: in the shape of before. */
+static int add_gone(const struct pair *p, uint64_t number, struct err *err)
 {
-	const struct chunk_records *before = &p->u->before->chunks[p->before];
+	const struct chunk_change c = {.dataset = p->now,
+				       .number = number,
+				       .is_gone = true,
+				       .version = chunk_versions_find(&p->old->versions, number)};
+	return add(p->u, &c, err);
+}
+
+static int compare_one(const struct pair *p, const struct chunk_record *r, struct err *err)
+{
+	struct chunk_record before;
+	const struct chunk_record *old = find_before(p, r->number, &before) ? &before : NULL;
+	const int changed = chunk_has_changed(p, old, r, err);
+	return changed > 0 ? add_changed(p, r->number, old, err) : changed;
+}
+
+/* A chunk of a slot has changed, whose record is the same. Slots that are outside of one of the
+ * shapes are those of compare_shapes(). */
+static int add_slot(const struct pair *p, uint64_t slot, struct err *err)
+{
+	struct chunk_record now, old;
+	if (!slot_in(p, p->grid, slot, &now) || !slot_in(p, p->grid_before, slot, &old))
+		return 0;
+	return add_changed(p, now.number, &old, err);
+}
+
+/* ---- runs ---- */
+
+typedef int (*slot_fn)(const struct pair *p, uint64_t slot, struct err *err);
+
+static int for_each(const struct pair *p, uint64_t first, uint64_t end, slot_fn fn, struct err *err)
+{
 	int rc = 0;
-	for (size_t i = 0; !rc && i < before->n; i++) {
-		uint64_t number;
-		if (update_renumber(p->grid_before, p->grid, before->v[i].number, &number) &&
-		    chunk_records_find(&p->u->now->chunks[p->now], number))
-			continue;
-		const struct chunk_change c = {.dataset = p->now,
-					       .number = before->v[i].number,
-					       .is_gone = true,
-					       .version = before->v[i].version};
-		rc = add(p->u, &c, err);
+	for (uint64_t slot = first; !rc && slot < end; slot++)
+		rc = fn(p, slot, err);
+	return rc;
+}
+
+/* Calls fn for each slot that is in a run of a, but not of b. */
+static int for_each_only(const struct pair *p, const struct chunk_set *a, const struct chunk_set *b,
+			 slot_fn fn, struct err *err)
+{
+	size_t k = 0;
+	int rc = 0;
+	for (size_t i = 0; i < a->nruns; i++) {
+		uint64_t at = a->runs[i].first;
+		while (!rc && at < a->runs[i].end) {
+			while (k < b->nruns && b->runs[k].end <= at)
+				k++;
+			const bool any = k < b->nruns && b->runs[k].first < a->runs[i].end;
+			const uint64_t stop = any ? b->runs[k].first : a->runs[i].end;
+			rc = for_each(p, at, stop, fn, err);
+			at = any ? b->runs[k].end : a->runs[i].end;
+		}
 	}
 	return rc;
 }
 
+/* Calls fn for the parts of runs that both states have. */
+static int for_each_common(const struct pair *p,
+			   int (*fn)(const struct pair *p, uint64_t first, uint64_t end,
+				     struct err *err),
+			   struct err *err)
+{
+	const struct chunk_set *a = p->old, *b = p->new;
+	int rc = 0;
+	for (size_t i = 0, k = 0; !rc && i < a->nruns && k < b->nruns;) {
+		const uint64_t first = max_u64(a->runs[i].first, b->runs[k].first);
+		const uint64_t end = min_u64(a->runs[i].end, b->runs[k].end);
+		if (first < end)
+			rc = fn(p, first, end, err);
+		if (a->runs[i].end == end)
+			i++;
+		else
+			k++;
+	}
+	return rc;
+}
+
+static int new_slot(const struct pair *p, uint64_t slot, struct err *err)
+{
+	struct chunk_record r;
+	return slot_in(p, p->grid, slot, &r) ? compare_one(p, &r, err) : 0;
+}
+
+static int gone_slot(const struct pair *p, uint64_t slot, struct err *err)
+{
+	struct chunk_record old;
+	if (!slot_in(p, p->grid_before, slot, &old) || is_there(p, old.number))
+		return 0;
+	return add_gone(p, old.number, err);
+}
+
+/* Calls fn for each slot of [first, end) with bytes that `next` finds. */
+static int for_each_found(const struct pair *p, uint64_t first, uint64_t end,
+			  uint64_t (*next)(void *ctx, uint64_t start, uint64_t end), slot_fn fn,
+			  struct err *err)
+{
+	uint64_t at, stop, start, slot_end;
+	int rc = 0;
+	slots_range(&p->slots, first, &at, &slot_end);
+	slots_range(&p->slots, end - 1, &start, &stop);
+	while (!rc && at < stop && (at = next(p->u->opt->ctx, at, stop)) < stop) {
+		const uint64_t slot = slots_at(&p->slots, at);
+		slots_range(&p->slots, slot, &start, &slot_end);
+		if (at < slot_end)
+			rc = fn(p, slot, err);
+		at = start + p->slots.at.stride;
+	}
+	return rc;
+}
+
+/* The bytes of the slot are not those of the image. */
+static int check_items(const struct pair *p, uint64_t slot, struct err *err)
+{
+	struct chunk_record r;
+	if (!slot_in(p, p->grid, slot, &r))
+		return 0;
+	const int changed = chunk_has_new_items(p, &r, err);
+	return changed > 0 ? add_slot(p, slot, err) : changed;
+}
+
+static int compare_written(const struct pair *p, uint64_t first, uint64_t end, struct err *err)
+{
+	const struct update_options *opt = p->u->opt;
+	int rc = for_each_found(p, first, end, opt->next_written, add_slot, err);
+	if (!rc && p->has_items && !p->u->base->is_image)
+		rc = for_each_found(p, first, end, opt->next_replaced, check_items, err);
+	return rc;
+}
+
+/* The written items of slots whose bytes are those of the image. */
+static int compare_items(const struct pair *p, struct err *err)
+{
+	const struct update_image *image = &p->u->base->image;
+	const struct update_options *opt = p->u->opt;
+	uint64_t at = p->slots.at.items, start, end;
+	int rc = 0;
+	while (!rc && at < p->slots.at.items_end) {
+		at = opt->next_written(opt->ctx, at, p->slots.at.items_end);
+		if (at >= p->slots.at.items_end)
+			break;
+		const uint64_t slot = image->item_slot(image->ctx, p->slots.dataset, at);
+		const uint64_t chunk = slots_chunk(&p->slots, slot);
+		if (!image->items(image->ctx, p->slots.dataset, chunk, &start, &end) || end <= at)
+			return err_set(err, -EINVAL, "the image has no chunk at %llu",
+				       (unsigned long long)at);
+		at = end;
+		if (chunk_set_has_slot(p->old, slot) && chunk_set_has_slot(p->new, slot))
+			rc = check_items(p, slot, err);
+	}
+	return rc;
+}
+
+/* ---- shapes that are smaller than that of the image ---- */
+
+static bool contains(const struct grid *outer, const struct grid *inner)
+{
+	for (uint32_t i = 0; i < inner->rank; i++)
+		if (outer->count[i] < inner->count[i])
+			return false;
+	return true;
+}
+
+static int compare_shape(const struct pair *p, uint64_t slot, struct err *err)
+{
+	struct chunk_record now, old;
+	const bool is_now = slot_in(p, p->grid, slot, &now);
+	const bool was_before = slot_in(p, p->grid_before, slot, &old);
+	if (is_now == was_before)
+		return 0;
+	return is_now ? add_changed(p, now.number, NULL, err) : add_gone(p, old.number, err);
+}
+
+static int compare_shapes(const struct pair *p, uint64_t first, uint64_t end, struct err *err)
+{
+	return for_each(p, first, end, compare_shape, err);
+}
+
 /* ---- datasets ---- */
 
-static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
+static int compare_changes(const void *a, const void *b)
 {
-	return &tree_object(s->tree, number)->o.dataset;
+	const struct chunk_change *x = a, *y = b;
+	if (x->is_gone != y->is_gone)
+		return x->is_gone ? 1 : -1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Sorts the changes of a dataset. Both the bytes and the items of a chunk may have changed. */
+static void sort_changes(struct update *u, size_t from)
+{
+	struct chunk_change *all = (void *)(u->chunks.data + from);
+	const size_t n = (u->chunks.len - from) / sizeof(*all);
+	size_t kept = 0;
+	if (n)
+		qsort(all, n, sizeof(*all), compare_changes);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || compare_changes(&all[kept - 1], &all[i]))
+			all[kept++] = all[i];
+	u->chunks.len = from + kept * sizeof(*all);
+}
+
+/* The versions that are known of chunks; the old state of the file ends before the new one. */
+static int keep_versions(const struct pair *p, struct err *err)
+{
+	const struct chunk_versions *old = &p->old->versions;
+	struct chunk_record r;
+	for (size_t i = 0; i < old->n; i++) {
+		const char *version = old->v[i].version;
+		uint64_t number;
+		if (!update_renumber(p->grid_before, p->grid, old->v[i].number, &number) ||
+		    !find(p, p->new, p->grid, number, &r))
+			continue;
+		version = arena_strndup(p->u->now->arena, version, strlen(version));
+		if (!version || chunk_versions_add(&p->new->versions, number, version))
+			return err_set(err, -ENOMEM, "out of memory");
+	}
+	chunk_versions_sort(&p->new->versions);
+	return 0;
+}
+
+static int compare_runs(const struct pair *p, struct err *err)
+{
+	int rc = for_each_only(p, p->new, p->old, new_slot, err);
+	if (!rc)
+		rc = for_each_only(p, p->old, p->new, gone_slot, err);
+	if (!rc)
+		rc = for_each_common(p, compare_written, err);
+	if (!rc && p->has_items)
+		rc = compare_items(p, err);
+	if (!rc && !(contains(p->grid, p->slots.grid) && contains(p->grid_before, p->slots.grid)))
+		rc = for_each_common(p, compare_shapes, err);
+	return rc;
+}
+
+static int compare_records(const struct pair *p, struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < p->new->n; i++)
+		rc = compare_one(p, &p->new->v[i], err);
+	for (size_t i = 0; !rc && i < p->old->n; i++)
+		if (!is_there(p, p->old->v[i].number))
+			rc = add_gone(p, p->old->v[i].number, err);
+	return rc;
 }
 
 static int compare(struct update *u, uint32_t now, struct err *err)
 {
-	const uint32_t before = u->same[now];
-	const struct dataset *ds = dataset_of(u->now, now);
-	const struct pair p = {.u = u,
-			       .before = before,
-			       .now = now,
-			       .grid_before = &dataset_of(u->before, before)->grid,
-			       .grid = &ds->grid,
-			       .file = h5file_dataset(u->now->file, now),
-			       .has_items = ds->type->has_vlen};
-	struct chunk_records *r = &u->now->chunks[now];
-	int rc = scan_chunks(u->before, before, err);
-	for (size_t i = 0; !rc && i < r->n; i++)
-		rc = compare_chunk(&p, &r->v[i], err);
-	return rc ? rc : find_gone(&p, err);
+	const size_t from = u->chunks.len;
+	const struct pair p = pair_of(u, now);
+	int rc = compare_records(&p, err);
+	if (!rc && (p.old->nruns || p.new->nruns))
+		rc = compare_runs(&p, err);
+	if (!rc)
+		rc = keep_versions(&p, err);
+	if (rc)
+		return err_wrap(err, rc, "dataset %s", u->now->paths[now]);
+	sort_changes(u, from);
+	return 0;
 }
 
+/* A new dataset has no runs. */
 static int add_all(struct update *u, uint32_t now, struct err *err)
 {
-	const struct chunk_records *r = &u->now->chunks[now];
+	const struct chunk_set *set = &u->now->chunks[now];
 	int rc = 0;
-	for (size_t i = 0; !rc && i < r->n; i++) {
+	for (size_t i = 0; !rc && i < set->n; i++) {
 		const struct chunk_change c = {
-			.dataset = now, .number = r->v[i].number, .is_new = true};
+			.dataset = now, .number = set->v[i].number, .is_new = true};
 		rc = add(u, &c, err);
 	}
 	return rc;
@@ -212,12 +387,9 @@ static int check_place(const struct update *u, uint32_t now, size_t changes_befo
 static int find_in(struct update *u, uint32_t now, struct err *err)
 {
 	const size_t changes = u->chunks.len;
-	int rc = scan_chunks(u->now, now, err);
-	if (rc)
-		return rc;
 	if (u->same[now] == OBJECT_NONE)
 		return add_all(u, now, err);
-	rc = compare(u, now, err);
+	const int rc = compare(u, now, err);
 	return rc ? rc : check_place(u, now, changes, err);
 }
 

@@ -25,12 +25,32 @@ struct chunk_record {
 	uint64_t addr;
 	uint64_t size;
 	uint32_t mask;
-	const char *version; /* of the object, which an update has put; NULL: not known */
 };
-/* In ascending order of their numbers. */
-struct chunk_records {
-	struct chunk_record *v;
-	size_t n;
+
+/* Slots [first, end) of the image. */
+struct slot_run {
+	uint64_t first, end;
+};
+
+/* The version of a chunk object that an update has put. "": the update has deleted it. */
+struct chunk_version {
+	uint64_t number, order; /* of the chunk; of the call of chunk_versions_add() */
+	const char *version;
+};
+struct chunk_versions {
+	struct chunk_version *v;
+	size_t n, room;
+};
+
+/* The chunks of a dataset in one state of the file: those that the file has as the image has them,
+ * in runs of slots, and all others one by one. Slots outside of the shape are no chunks. */
+struct chunk_set {
+	bool is_read;
+	struct slot_run *runs; /* ascending, with a gap between any two */
+	size_t nruns, runs_room;
+	struct chunk_record *v; /* in ascending order of their numbers */
+	size_t n, room;
+	struct chunk_versions versions;
 };
 
 struct scan {
@@ -44,26 +64,21 @@ struct scan {
 	/* By number: the number of the object in the tree of the domain that was opened;
 	 * OBJECT_NONE: the object is newer than that. */
 	uint32_t *opened;
-	struct chunk_records *chunks; /* by number; only of datasets that were read */
-	struct budget_charge charge;  /* of the chunks */
-	atomic_bool is_damaged;	      /* a chunk cannot be decoded or encoded */
+	struct chunk_set *chunks;    /* by number; only of datasets that were read */
+	struct budget_charge charge; /* of the chunks */
+	atomic_bool is_damaged;	     /* a chunk cannot be decoded or encoded */
 };
 
-/* Reads all metadata of a file. is_foreign: a program has written it, so it is checked whether two
- * structures share bytes. -EIO: it is damaged; -EOPNOTSUPP: a structure without a decoder. */
+/* Reads all metadata of a file, except for chunk indexes. is_foreign: a program has written it, so
+ * it is checked whether two structures share bytes. -EIO: it is damaged; -EOPNOTSUPP: a structure
+ * without a decoder. */
 int scan_open(const struct env *env, struct source *from, bool is_foreign, struct scan **out,
 	      struct err *err);
 void scan_free(struct scan *s); /* NULL is fine */
-/* Reads the chunk index of a dataset, if that was not done before. */
-int scan_chunks(struct scan *s, uint32_t number, struct err *err);
 /* Gives a dataset the chunk shape, the filters and the place of its chunks in the domain that
  * another description of the dataset has. Only its reference is borrowed. */
 int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
 		       const struct dataset *from, struct err *err);
-/* The first record whose number is `number` or more. */
-size_t chunk_records_from(const struct chunk_records *r, uint64_t number);
-struct chunk_record *chunk_records_find(const struct chunk_records *r, uint64_t number);
-
 /* ---- update_base.c ---- */
 
 struct update_base {
@@ -83,6 +98,63 @@ void update_base_begin(struct update_base *b, struct scan *next, struct bytes *t
 		       struct update_garbage *garbage);
 /* The bucket has what was planned: it becomes the base. Returns what was removed. */
 struct update_garbage *update_base_end(struct update_base *b);
+
+/* ---- update_slots.c: the slots of a dataset in the image ---- */
+
+struct slots {
+	const struct update_image *image;
+	uint32_t dataset;	 /* number in the domain */
+	const struct grid *grid; /* of the domain when it was opened, which numbers the chunks */
+	struct update_slots at;
+};
+
+/* False: the image has no slots whose chunks have the shape of `grid`. opened: number of the
+ * dataset in the domain, or OBJECT_NONE. */
+bool slots_of(const struct update_base *b, uint32_t opened, const struct grid *grid,
+	      struct slots *out);
+uint64_t slots_chunk(const struct slots *s, uint64_t slot);
+/* The slot of a chunk. False: it has none. */
+bool slots_find(const struct slots *s, uint64_t chunk, uint64_t *slot);
+/* The bytes of a slot. */
+void slots_range(const struct slots *s, uint64_t slot, uint64_t *start, uint64_t *end);
+/* What the index of the image says of a slot. */
+struct chunk_record slots_record(const struct slots *s, uint64_t slot);
+/* The slot that has a byte, or behind which it is. start <= addr. */
+uint64_t slots_at(const struct slots *s, uint64_t addr);
+
+/* The number of a chunk of one grid in another one with the same chunk shape. False: it is outside.
+ */
+bool update_renumber(const struct grid *from, const struct grid *to, uint64_t number,
+		     uint64_t *out);
+
+/* ---- update_set.c ---- */
+
+/* What tells which bytes of the file are those of the image. */
+struct since_image {
+	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
+	void *ctx;
+};
+/* Reads the chunks of a dataset, and claims them. slots: NULL, or those of the image, from which
+ * the file was made; then parts of the index that are as they were are not read. -EIO: damaged. */
+int chunk_set_read(struct scan *s, uint32_t number, const struct slots *slots,
+		   const struct since_image *since, struct err *err);
+/* The chunks of the image, which are all in slots. Reads nothing. */
+int chunk_set_of_image(struct scan *s, uint32_t number, const struct slots *slots, struct err *err);
+void chunk_set_release(struct chunk_set *set);
+struct chunk_record *chunk_set_find(const struct chunk_set *set, uint64_t number);
+bool chunk_set_has_slot(const struct chunk_set *set, uint64_t slot);
+/* Sorts records by their numbers. -EIO: two have the same. */
+int chunk_records_sort(struct chunk_record *v, size_t n, struct err *err);
+/* Makes a record of what the index of a file says. */
+struct chunk_record chunk_record_of(const struct h5file_chunk *chunk);
+
+/* ---- update_versions.c ---- */
+
+/* Adds a version, which is borrowed. -ENOMEM. */
+int chunk_versions_add(struct chunk_versions *all, uint64_t number, const char *version);
+/* Sorts the versions, and keeps the last one of each chunk. Before that, none is found. */
+void chunk_versions_sort(struct chunk_versions *all);
+const char *chunk_versions_find(const struct chunk_versions *all, uint64_t number);
 
 /* ---- the update ---- */
 
@@ -130,12 +202,34 @@ int update_adopt(struct update *u, struct err *err);
 /* update_check.c: what has changed and cannot be stored: -EOPNOTSUPP with the first one. */
 int update_check(struct update *u, struct err *err);
 
+/* A dataset that both states have. */
+struct pair {
+	struct update *u;
+	uint32_t before, now; /* numbers */
+	const struct grid *grid_before, *grid;
+	const struct h5file_dataset *file;
+	const struct chunk_set *old;
+	struct chunk_set *new;
+	bool has_items; /* its elements have variable length */
+	bool has_slots; /* `slots` is set */
+	struct slots slots;
+};
+
+/* update_read.c: finds the chunks of all datasets in both states. -EIO: also if two structures of
+ * the file share bytes. */
+int update_read_chunks(struct update *u, struct err *err);
+struct pair pair_of(struct update *u, uint32_t now);
+
+/* update_changed.c: compares one chunk. 1: it has changed; 0; or a negative errno. */
+int chunk_has_changed(const struct pair *p, const struct chunk_record *old,
+		      const struct chunk_record *now, struct err *err);
+/* The same for a chunk whose record has not changed and whose bytes were not written. */
+int chunk_has_new_items(const struct pair *p, const struct chunk_record *now, struct err *err);
+
 /* update_chunks.c: fills in chunks. */
 int update_find_chunks(struct update *u, struct err *err);
-/* The number of a chunk of one grid in another one with the same chunk shape. False: it is outside.
- */
-bool update_renumber(const struct grid *from, const struct grid *to, uint64_t number,
-		     uint64_t *out);
+/* update_judge.c: see update_options.is_checked. */
+int update_judge(struct update *u, struct err *err);
 
 /* What an operation changes. When the operation is done, this gets the new version. */
 struct update_target {

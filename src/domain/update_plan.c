@@ -185,7 +185,9 @@ static int plan_chunk(struct chunk_plan *p, struct err *err)
 	p->what = (struct update_operation){
 		.op = {.phase = phase_of(p->u, p->c)},
 		.key = key,
-		.target = {.object = p->c->dataset, .is_chunk = true, .chunk = p->c->number},
+		.target = {.object = p->c->is_gone ? OBJECT_NONE : p->c->dataset,
+			   .is_chunk = true,
+			   .chunk = p->c->number},
 	};
 	int rc = chunk_key(p, key, err);
 	if (rc)

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <base/checksum.h>
-
 enum { SCAN_ARENA = 1 << 30 };
 
 /* ---- the file ---- */
@@ -63,7 +61,8 @@ static int make_arrays(struct scan *s, struct err *err)
 
 static int read_file(struct scan *s, const struct env *env, bool is_foreign, struct err *err)
 {
-	const struct h5file_options how = {.budget = env->budget, .claim_chunks = is_foreign};
+	const struct h5file_options how = {
+		.budget = env->budget, .claim_orders = is_foreign, .keep_claims = is_foreign};
 	s->source = (struct source){.size = s->from->size, .read_at = read_from, .ctx = s};
 	int rc = h5file_open(&s->source, &how, &s->file, err);
 	if (rc)
@@ -98,113 +97,11 @@ void scan_free(struct scan *s)
 	if (!s)
 		return;
 	for (uint32_t i = 0; s->chunks && i < tree_numbers(s->tree); i++)
-		free(s->chunks[i].v);
+		chunk_set_release(&s->chunks[i]);
 	budget_set(&s->charge, 0, NULL);
 	h5file_close(s->file);
 	arena_free(s->arena);
 	free(s);
-}
-
-/* ---- chunks ---- */
-
-struct reading {
-	struct scan *s;
-	struct chunk_records *out;
-	size_t room;
-	bool is_sorted;
-};
-
-/* Bytes of records that the scan has allocated. */
-static int charge(struct reading *r, size_t more, struct err *err)
-{
-	struct budget_charge *c = &r->s->charge;
-	return budget_set(c, c->bytes + more * sizeof(*r->out->v), err);
-}
-
-static int grow(struct reading *r, struct err *err)
-{
-	const size_t more = r->room ? r->room : 16;
-	int rc = charge(r, more, err);
-	if (rc)
-		return rc;
-	struct chunk_record *v = reallocarray(r->out->v, r->room + more, sizeof(*v));
-	if (!v)
-		return err_set(err, -ENOMEM, "out of memory");
-	r->out->v = v;
-	r->room += more;
-	return 0;
-}
-
-static uint64_t hash_of(const uint8_t *data, uint64_t n)
-{
-	const uint32_t low = checksum_lookup3(data, (size_t)n, 0);
-	return (uint64_t)checksum_lookup3(data, (size_t)n, low + 1) << 32 | low;
-}
-
-static int take(void *ctx, const struct h5file_chunk *chunk, struct err *err)
-{
-	struct reading *r = ctx;
-	struct chunk_records *out = r->out;
-	int rc = out->n == r->room ? grow(r, err) : 0;
-	if (rc)
-		return rc;
-	if (out->n && chunk->number <= out->v[out->n - 1].number)
-		r->is_sorted = false;
-	out->v[out->n++] = (struct chunk_record){
-		.number = chunk->number,
-		.addr = chunk->data ? hash_of(chunk->data, chunk->size) : chunk->addr,
-		.size = chunk->size,
-		.mask = chunk->filter_mask,
-	};
-	return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct chunk_record *x = a, *y = b;
-	return x->number < y->number ? -1 : x->number > y->number;
-}
-
-static int sort(struct chunk_records *r, struct err *err)
-{
-	qsort(r->v, r->n, sizeof(*r->v), compare);
-	for (size_t i = 1; i < r->n; i++)
-		if (r->v[i].number == r->v[i - 1].number)
-			return err_set(err, -EIO, "its index names chunk %" PRIu64 " twice",
-				       r->v[i].number);
-	return 0;
-}
-
-int scan_chunks(struct scan *s, uint32_t number, struct err *err)
-{
-	const struct h5file_dataset *file = h5file_dataset(s->file, number);
-	const struct dataset *ds = &tree_object(s->tree, number)->o.dataset;
-	struct reading r = {.s = s, .out = &s->chunks[number], .is_sorted = true};
-	if (r.out->v || !file || !file->grid.nchunks || ds->raw != RAW_STORED)
-		return 0;
-	int rc = h5file_chunks(s->file, number, 0, file->grid.nchunks, take, &r, err);
-	if (!rc && !r.is_sorted)
-		rc = sort(r.out, err);
-	return rc ? err_wrap(err, rc, "dataset %s", s->paths[number]) : 0;
-}
-
-size_t chunk_records_from(const struct chunk_records *r, uint64_t number)
-{
-	size_t low = 0, high = r->n;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (r->v[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-struct chunk_record *chunk_records_find(const struct chunk_records *r, uint64_t number)
-{
-	const size_t i = chunk_records_from(r, number);
-	return i < r->n && r->v[i].number == number ? &r->v[i] : NULL;
 }
 
 /* ---- datasets ---- */

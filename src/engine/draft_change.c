@@ -15,6 +15,13 @@
 
 #include "internal.h"
 
+/* The sanitizers look for faults of the program, so each commit checks itself. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_CHECKED true
+#else
+#define IS_CHECKED false
+#endif
+
 struct draft_change {
 	struct engine *e;
 	struct snapshot *snapshot;
@@ -51,6 +58,41 @@ static bool find_items(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *st
 	return image_items(c->snapshot->image, dataset, chunk, start, end);
 }
 
+static bool find_slots(void *ctx, uint32_t dataset, struct update_slots *out)
+{
+	const struct draft_change *c = ctx;
+	struct image_layout l;
+	if (!image_dataset_layout(c->snapshot->image, dataset, &l))
+		return false;
+	*out = (struct update_slots){.n = l.slots,
+				     .index = l.index,
+				     .addr = l.addr,
+				     .size = l.size,
+				     .stride = l.stride,
+				     .bytes = l.bytes,
+				     .items = l.heap,
+				     .items_end = l.heap_end};
+	return true;
+}
+
+static uint64_t find_chunk(void *ctx, uint32_t dataset, uint64_t slot)
+{
+	const struct draft_change *c = ctx;
+	return image_slot_chunk(c->snapshot->image, dataset, slot);
+}
+
+static bool find_slot(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *slot)
+{
+	const struct draft_change *c = ctx;
+	return image_chunk_slot(c->snapshot->image, dataset, chunk, slot);
+}
+
+static uint64_t find_item_slot(void *ctx, uint32_t dataset, uint64_t addr)
+{
+	const struct draft_change *c = ctx;
+	return image_item_slot(c->snapshot->image, dataset, addr);
+}
+
 struct draft_change *draft_change_new(struct engine *e, struct snapshot *s)
 {
 	struct draft_change *c = calloc(1, sizeof(*c));
@@ -61,8 +103,14 @@ struct draft_change *draft_change_new(struct engine *e, struct snapshot *s)
 	c->stream = image_stream_new(s->image);
 	c->image = (struct source){.size = image_size(s->image), .read_at = read_image, .ctx = c};
 	atomic_init(&c->progress, PROGRESS_UNMARKED);
-	const struct update_image image = {
-		.source = &c->image, .header = find_header, .items = find_items, .ctx = c};
+	const struct update_image image = {.source = &c->image,
+					   .header = find_header,
+					   .items = find_items,
+					   .slots = find_slots,
+					   .chunk = find_chunk,
+					   .slot = find_slot,
+					   .item_slot = find_item_slot,
+					   .ctx = c};
 	c->base = update_base_new(s->domain, &image);
 	if (c->base)
 		return c;
@@ -117,6 +165,18 @@ static bool is_changed(void *ctx, uint64_t start, uint64_t end)
 	return draft_snapshot_is_changed(w->commit->snapshot, start, end);
 }
 
+static uint64_t next_changed(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_next_changed(w->commit->snapshot, start, end);
+}
+
+static uint64_t next_replaced(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct work *w = ctx;
+	return draft_snapshot_next_written(w->commit->snapshot, start, end);
+}
+
 static bool is_held(void *ctx, uint64_t start, uint64_t end)
 {
 	const struct work *w = ctx;
@@ -160,6 +220,8 @@ static int update(struct work *w, bool *refused, struct err *err)
 		.draft = w->commit->draft,
 		.snapshot = w->commit->snapshot,
 		.is_written = is_changed,
+		.next_written = next_changed,
+		.next_replaced = next_replaced,
 		.is_held = is_held,
 		.begin = begin,
 		.ctx = w,
@@ -167,6 +229,7 @@ static int update(struct work *w, bool *refused, struct err *err)
 		.puts = import_puts(e, 0),
 		.now_ns = engine_wall_clock(),
 		.cancelled = w->commit->cancelled,
+		.is_checked = IS_CHECKED,
 	};
 	struct update_result result;
 	int rc = domain_update(w->c->base, &opt, &result, err);

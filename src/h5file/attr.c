@@ -160,7 +160,7 @@ static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, 
 /* The second index is not needed to read the attributes. A complete check reads it, too. */
 static int check_corders(struct reader *r, const struct h5_ainfo *info, struct err *err)
 {
-	if (!r->f->claim_chunks || info->corders == H5_UNDEF)
+	if (!r->f->claim_orders || info->corders == H5_UNDEF)
 		return 0;
 	return h5_bt2_walk(&r->f->file, info->corders, H5_BT2_ATTR_CORDER, count_record, r, err);
 }

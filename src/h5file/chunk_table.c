@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <codec/chunk.h>
+#include <h5/btree1.h>
+#include <h5/claims.h>
 #include <h5/index.h>
 
 #include "external.h"
@@ -141,8 +143,8 @@ static int show(void *ctx, const struct h5_chunk *chunk, struct err *err)
 	return s->fn(s->ctx, &c, err);
 }
 
-static int walk_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
-		       h5file_chunk_fn fn, void *ctx, struct err *err)
+int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
+		  h5file_chunk_fn fn, void *ctx, struct err *err)
 {
 	const struct dataset_info *d;
 	int rc = check(f, number, &d, err);
@@ -157,10 +159,44 @@ static int walk_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64
 			     &d->shown.grid, d->shown.pipeline->n > 0, first, end, show, &s, err);
 }
 
-int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
-		  h5file_chunk_fn fn, void *ctx, struct err *err)
+struct claiming {
+	struct h5file *f;
+	h5file_chunk_fn fn;
+	void *ctx;
+};
+
+static int claim(void *ctx, const struct h5file_chunk *chunk, struct err *err)
 {
-	return walk_chunks(f, number, first, end, fn, ctx, err);
+	const struct claiming *c = ctx;
+	const int rc = h5_claim(c->f->kept, chunk->addr, chunk->size, "chunk", err);
+	return rc ? rc : c->fn(c->ctx, chunk, err);
+}
+
+int h5file_claim_chunks(struct h5file *f, uint32_t number, const struct h5file_index *known,
+			h5file_chunk_fn fn, void *ctx, struct err *err)
+{
+	const struct dataset_info *d;
+	struct claiming c = {.f = f, .fn = fn, .ctx = ctx};
+	int rc = check(f, number, &d, err);
+	if (rc)
+		return rc;
+	if (d->layout.cls != LAYOUT_CHUNKED) /* the open has claimed the data */
+		return cut(f, d, 0, UINT64_MAX, fn, ctx, err);
+	struct show s = {.d = d, .fn = claim, .ctx = &c};
+	struct h5_bt1_known bt1;
+	struct h5_file file = f->file;
+	file.claims = f->kept;
+	file.work = &f->work;
+	if (known)
+		bt1 = (struct h5_bt1_known){.addr = known->addr,
+					    .n = known->n,
+					    .is_written = known->is_written,
+					    .offset = known->offset,
+					    .run = known->run,
+					    .ctx = known->ctx};
+	return h5_index_walk_known(&file, &d->layout,
+				   &tree_object(f->tree, number)->o.dataset.space, &d->shown.grid,
+				   d->shown.pipeline->n > 0, known ? &bt1 : NULL, show, &s, err);
 }
 
 /* ---- bytes ---- */

@@ -152,7 +152,7 @@ static int count_record(void *ctx, const uint8_t *record, uint16_t record_size, 
 static int check_corders(struct reader *r, const struct h5_linfo *info, uint64_t links,
 			 struct err *err)
 {
-	if (!r->f->claim_chunks || info->corders == H5_UNDEF || r->only)
+	if (!r->f->claim_orders || info->corders == H5_UNDEF || r->only)
 		return 0;
 	int rc = h5_bt2_walk(&r->f->file, info->corders, H5_BT2_LINK_CORDER, count_record, r, err);
 	if (!rc && r->indexed != links)

@@ -169,6 +169,7 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_mutex_init(&f->heap_lock, NULL);
 	f->claim_chunks = opt && opt->claim_chunks;
+	f->claim_orders = opt && (opt->claim_chunks || opt->claim_orders);
 	f->keep_claims = opt && opt->keep_claims;
 	f->external = opt ? opt->external : NULL;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};

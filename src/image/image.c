@@ -103,42 +103,9 @@ uint64_t image_fetched(const struct image *img)
 	return atomic_load_explicit(&img->fetched, memory_order_relaxed);
 }
 
-bool image_layout(const struct image *img, uint32_t i, struct image_layout *out)
-{
-	if (i >= img->ndatasets)
-		return false;
-	const struct image_dataset *d = &img->datasets[i];
-	*out = (struct image_layout){
-		.number = d->number,
-		.chunked = d->chunked,
-		.listed = d->listed,
-		.fill_hidden = d->fill_hidden,
-		.slots = d->raw_bytes ? d->nslots : 0,
-		.addr = d->raw_addr,
-		.size = d->slot_bytes,
-		.stride = d->stride,
-		.chunk_bytes = d->chunk_bytes,
-	};
-	return true;
-}
-
 uint64_t image_header(const struct image *img, uint32_t number)
 {
 	return number < tree_numbers(img->tree) ? img->header_addr[number] : H5_UNDEF;
-}
-
-bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint64_t *start,
-		 uint64_t *end)
-{
-	const uint32_t i =
-		dataset < tree_numbers(img->tree) ? img->dataset_of[dataset] : OBJECT_NONE;
-	const struct image_dataset *d = i == OBJECT_NONE ? NULL : &img->datasets[i];
-	uint64_t slot;
-	if (!d || !d->windows || d->heap_addr == H5_UNDEF || !dataset_slot(d, chunk, &slot))
-		return false;
-	*start = d->heap_addr + dataset_window(d, slot);
-	*end = d->heap_addr + dataset_window(d, slot + 1);
-	return *start < *end;
 }
 
 int image_external_file(const struct image *img, const char *domain, char *file, size_t room)

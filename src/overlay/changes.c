@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include <base/mem.h>
+
 struct changes *changes_begin(struct frames_memory *memory, struct changes *before)
 {
 	struct changes *c = calloc(1, sizeof(*c));
@@ -29,10 +31,9 @@ int changes_add(struct changes *c, uint64_t start, uint64_t end)
 	return c ? frames_add(&c->set, start, end) : 0;
 }
 
-bool changes_any(const struct changes *c, uint64_t start, uint64_t end)
+uint64_t changes_next(const struct changes *c, uint64_t start, uint64_t end)
 {
-	for (; c; c = c->before)
-		if (frames_find(&c->set, start, true) < end)
-			return true;
-	return false;
+	for (; c && start < end; c = c->before)
+		end = min_u64(end, frames_find(&c->set, start, true));
+	return end;
 }

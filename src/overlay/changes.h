@@ -22,7 +22,7 @@ struct changes *changes_begin(struct frames_memory *memory, struct changes *befo
 void changes_free(struct changes *c);
 /* Adds [start, end) to the newest set; errors of frames_add(). c may be NULL. */
 int changes_add(struct changes *c, uint64_t start, uint64_t end);
-/* Whether any set has an offset of [start, end). */
-bool changes_any(const struct changes *c, uint64_t start, uint64_t end);
+/* The first offset of [start, end) that any set has; end: none has one. */
+uint64_t changes_next(const struct changes *c, uint64_t start, uint64_t end);
 
 #endif

@@ -144,27 +144,40 @@ struct source *draft_snapshot_source(struct draft_snapshot *s)
 	return &s->source;
 }
 
-/* Whether [start, end) has a byte that comes from what lies beneath, or one that does not. */
-static bool has_run(const struct draft_snapshot *s, uint64_t start, uint64_t end, bool beneath)
+/* The first byte of [start, end) that comes from what lies beneath, or that does not; end: there is
+ * none. What is behind the end of the file does not come from beneath. */
+static uint64_t next_run(const struct draft_snapshot *s, uint64_t start, uint64_t end, bool beneath)
 {
-	bool found = false;
-	for (uint64_t at = start; !found && at < end;) {
-		const struct run run = layers_find(&s->layers, at, end);
-		found = (run.kind == RUN_BENEATH) == beneath;
+	const uint64_t size = s->layers.size, stop = min_u64(end, size);
+	uint64_t at = start;
+	while (at < stop) {
+		const struct run run = layers_find(&s->layers, at, stop);
+		if ((run.kind == RUN_BENEATH) == beneath)
+			return at;
 		at = run.end;
 	}
-	return found;
+	return beneath ? end : min_u64(end, max_u64(at, start));
+}
+
+uint64_t draft_snapshot_next_written(const struct draft_snapshot *s, uint64_t start, uint64_t end)
+{
+	return next_run(s, start, end, false);
 }
 
 /* Of a draft that was opened for recovery, all changes count. */
+uint64_t draft_snapshot_next_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end)
+{
+	return s->since ? changes_next(s->since, start, end) : next_run(s, start, end, false);
+}
+
 bool draft_snapshot_is_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end)
 {
-	return s->since ? changes_any(s->since, start, end) : has_run(s, start, end, false);
+	return draft_snapshot_next_changed(s, start, end) < end;
 }
 
 bool draft_snapshot_holds(const struct draft_snapshot *s, uint64_t start, uint64_t end)
 {
-	return end <= s->layers.size && !has_run(s, start, end, true);
+	return end <= s->layers.size && next_run(s, start, end, true) >= end;
 }
 
 uint64_t draft_snapshot_changes(const struct draft_snapshot *s)

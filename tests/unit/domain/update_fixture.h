@@ -114,6 +114,37 @@ static inline bool world_items(void *ctx, uint32_t dataset, uint64_t chunk, uint
 	return image_items(((struct world *)ctx)->image, dataset, chunk, start, end);
 }
 
+static inline bool world_slots(void *ctx, uint32_t dataset, struct update_slots *out)
+{
+	struct image_layout l;
+	if (!image_dataset_layout(((struct world *)ctx)->image, dataset, &l))
+		return false;
+	*out = (struct update_slots){.n = l.slots,
+				     .index = l.index,
+				     .addr = l.addr,
+				     .size = l.size,
+				     .stride = l.stride,
+				     .bytes = l.bytes,
+				     .items = l.heap,
+				     .items_end = l.heap_end};
+	return true;
+}
+
+static inline uint64_t world_slot_chunk(void *ctx, uint32_t dataset, uint64_t slot)
+{
+	return image_slot_chunk(((struct world *)ctx)->image, dataset, slot);
+}
+
+static inline bool world_slot(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *slot)
+{
+	return image_chunk_slot(((struct world *)ctx)->image, dataset, chunk, slot);
+}
+
+static inline uint64_t world_item_slot(void *ctx, uint32_t dataset, uint64_t addr)
+{
+	return image_item_slot(((struct world *)ctx)->image, dataset, addr);
+}
+
 static inline struct image *image_of(struct world *w, struct domain *d)
 {
 	struct image *img;
@@ -128,8 +159,14 @@ static inline struct image *image_of(struct world *w, struct domain *d)
 /* Opens the domain for writing, as a program does. */
 static inline void world_open(struct world *w)
 {
-	const struct update_image image = {
-		.source = &w->source, .header = world_header, .items = world_items, .ctx = w};
+	const struct update_image image = {.source = &w->source,
+					   .header = world_header,
+					   .items = world_items,
+					   .slots = world_slots,
+					   .chunk = world_slot_chunk,
+					   .slot = world_slot,
+					   .item_slot = world_item_slot,
+					   .ctx = w};
 	const struct draft_beneath beneath = {.read = world_read_image, .ctx = w};
 	struct draft_about about = {.kind = DRAFT_CHANGE,
 				    .path = DOMAIN_PATH,
@@ -218,6 +255,16 @@ static inline bool world_is_written(void *ctx, uint64_t start, uint64_t end)
 	return draft_snapshot_is_changed(((struct world *)ctx)->snapshot, start, end);
 }
 
+static inline uint64_t world_next_written(void *ctx, uint64_t start, uint64_t end)
+{
+	return draft_snapshot_next_changed(((struct world *)ctx)->snapshot, start, end);
+}
+
+static inline uint64_t world_next_replaced(void *ctx, uint64_t start, uint64_t end)
+{
+	return draft_snapshot_next_written(((struct world *)ctx)->snapshot, start, end);
+}
+
 static inline bool world_is_held(void *ctx, uint64_t start, uint64_t end)
 {
 	return draft_snapshot_holds(((struct world *)ctx)->snapshot, start, end);
@@ -237,6 +284,8 @@ static inline int world_update(struct world *w)
 		.store = &w->gate->base,
 		.draft = w->draft,
 		.is_written = world_is_written,
+		.next_written = world_next_written,
+		.next_replaced = world_next_replaced,
 		.is_held = world_is_held,
 		.begin = world_begin_update,
 		.ctx = w,
@@ -244,6 +293,7 @@ static inline int world_update(struct world *w)
 		.puts = 4,
 		.now_ns = INT64_C(1000000000) * NOW,
 		.cancelled = &w->cancelled,
+		.is_checked = true,
 	};
 	struct update_options sealed = opt;
 	update_garbage_free(w->result.garbage);

@@ -146,42 +146,6 @@ static void overlapping_chunks_are_refused(void **state)
 
 /* ---- scans ---- */
 
-static struct scan *scan_of(struct world *w)
-{
-	struct scan *s;
-	struct err err = ERR_INIT;
-	if (scan_open(&w->f.env, &w->source, false, &s, &err))
-		fail_msg("%s", err.msg);
-	return s;
-}
-
-static void records_are_sorted(void **state)
-{
-	struct world *w = world_begin();
-	struct scan *s = scan_of(w);
-	const uint32_t grid = find_object(s->tree, "grid"), line = find_object(s->tree, "line");
-	const struct chunk_records *r = &s->chunks[grid];
-	assert_int_equal(r->n, 0);
-	for (unsigned int i = 0; i < 2; i++) {
-		assert_int_equal(scan_chunks(s, grid, NULL), 0);
-		assert_int_equal(r->n, 5);
-	}
-	for (uint64_t i = 0; i < 5; i++)
-		assert_int_equal(r->v[i].number, i + 1);
-	assert_null(chunk_records_find(r, 0));
-	assert_null(chunk_records_find(r, 6));
-	assert_int_equal(chunk_records_find(r, 3)->number, 3);
-	assert_int_equal(chunk_records_from(r, 0), 0);
-	assert_int_equal(chunk_records_from(r, 6), 5);
-	assert_int_equal(scan_chunks(s, line, NULL), 0);
-	assert_int_equal(s->chunks[line].n, 4);
-	assert_int_equal(scan_chunks(s, find_object(s->tree, "null"), NULL), 0);
-	assert_int_equal(scan_chunks(s, find_object(s->tree, "nothing"), NULL), 0);
-	scan_free(s);
-	scan_free(NULL);
-	world_end(w);
-}
-
 static void scans_need_memory(void **state)
 {
 	struct world *w = world_begin();
@@ -203,7 +167,6 @@ int main(void)
 		TEST(mutations_do_no_harm),
 		TEST(truncated_files_are_refused),
 		TEST(overlapping_chunks_are_refused),
-		TEST(records_are_sorted),
 		TEST(scans_need_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,6 +274,7 @@ enum { CHUNKS = 3, CHUNK = 4 /* elements of 2 bytes */ };
 struct table {
 	uint64_t data;
 	uint32_t size[CHUNKS], mask[CHUNKS];
+	uint64_t index; /* address of the root */
 };
 
 static void nth(void *ctx, uint64_t i, struct h5_bt1_chunk *out)
@@ -324,6 +325,7 @@ static struct h5file *open_chunked(struct small_file *s, struct table *t,
 		h5_pipeline_encode(&e, filters);
 		small_message(s, H5_MSG_PIPELINE, &e);
 	}
+	t->index = tree.addr;
 	return open_with(s, small_end(s));
 }
 
@@ -346,6 +348,87 @@ static void chunks_of_an_index(void **state)
 	assert_int_equal(out.fixed.data[0], 8);
 	assert_int_equal(out.fixed.data[6], 11);
 	elems_release(&out);
+	h5file_close(f);
+	small_release(&s);
+}
+
+/* ---- an index that is known ---- */
+
+struct known {
+	struct table *t;
+	struct seen seen;
+	bool is_written;
+	uint64_t first, end;
+};
+
+static bool is_written(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct known *k = ctx;
+	assert_int_equal(start, k->t->index);
+	assert_int_equal(end, start + h5_bt1_node_size(1));
+	return k->is_written;
+}
+
+static void find_offset(void *ctx, uint64_t i, uint64_t *offset)
+{
+	*offset = i * CHUNK;
+}
+
+static int take_run(void *ctx, uint64_t first, uint64_t end, struct err *err)
+{
+	struct known *k = ctx;
+	k->first = first;
+	k->end = end;
+	return 0;
+}
+
+static int see_known(void *ctx, const struct h5file_chunk *chunk, struct err *err)
+{
+	return see(&((struct known *)ctx)->seen, chunk, err);
+}
+
+/* Opens the same file again, and keeps its claims. */
+static struct h5file *open_claimed(struct small_file *s)
+{
+	const struct h5file_options opt = {.keep_claims = true};
+	struct h5file *f;
+	assert_int_equal(h5file_open(&s->src.source, &opt, &f, NULL), 0);
+	return f;
+}
+
+static void chunks_are_claimed(void **state)
+{
+	static struct small_file s;
+	struct table t = {.size = {8, 8, 8}};
+	struct err err = ERR_INIT;
+	h5file_close(open_chunked(&s, &t, NULL));
+	for (int written = 0; written < 2; written++) {
+		struct known k = {.t = &t, .is_written = written};
+		const struct h5file_index known = {.addr = t.index,
+						   .n = CHUNKS,
+						   .is_written = is_written,
+						   .offset = find_offset,
+						   .run = take_run,
+						   .ctx = &k};
+		struct h5file *f = open_claimed(&s);
+		assert_int_equal(h5file_claim_chunks(f, 1, &known, see_known, &k, &err), 0);
+		assert_int_equal(h5file_claims_check(f, &err), 0);
+		assert_int_equal(k.seen.n, written ? CHUNKS : 0);
+		assert_int_equal(k.end - k.first, written ? 0 : CHUNKS);
+		/* The index is claimed in any case, the chunks if they have records. */
+		struct h5file_chunk c = {.addr = t.data + 4, .size = 1};
+		assert_int_equal(h5file_claim(f, &c, &err), 0);
+		assert_int_equal(h5file_claims_check(f, NULL), written ? -EIO : 0);
+		c.addr = t.index + h5_bt1_node_size(1) - 1;
+		assert_int_equal(h5file_claim(f, &c, &err), 0);
+		assert_int_equal(h5file_claims_check(f, NULL), -EIO);
+		h5file_close(f);
+	}
+	struct known all = {.t = &t};
+	struct h5file *f = open_claimed(&s);
+	assert_int_equal(h5file_claim_chunks(f, 1, NULL, see_known, &all, &err), 0);
+	assert_int_equal(all.seen.n, CHUNKS);
+	assert_int_equal(h5file_claim_chunks(f, 0, NULL, see_known, &all, &err), -EINVAL);
 	h5file_close(f);
 	small_release(&s);
 }
@@ -403,6 +486,7 @@ int main(void)
 		cmocka_unit_test(cuts_of_another_shape),
 		cmocka_unit_test(cuts_without_elements),
 		cmocka_unit_test(chunks_of_an_index),
+		cmocka_unit_test(chunks_are_claimed),
 		cmocka_unit_test(sizes_that_are_wrong),
 		cmocka_unit_test(filter_masks),
 	};

@@ -14,11 +14,11 @@ static void a_set_has_what_was_added(void **state)
 	struct changes *c = changes_begin(&memory, NULL);
 	(void)state;
 	assert_non_null(c);
-	assert_false(changes_any(c, 0, FRAMES_LIMIT));
+	assert_int_equal(changes_next(c, 0, FRAMES_LIMIT), FRAMES_LIMIT);
 	assert_int_equal(changes_add(c, 100, 200), 0);
-	assert_true(changes_any(c, 199, 300));
-	assert_false(changes_any(c, 200, 300));
-	assert_false(changes_any(c, 0, 100));
+	assert_int_equal(changes_next(c, 199, 300), 199);
+	assert_int_equal(changes_next(c, 200, 300), 300);
+	assert_int_equal(changes_next(c, 0, 100), 100);
 	changes_free(c);
 	assert_int_equal(memory.used, 0);
 }
@@ -31,12 +31,12 @@ static void older_sets_count_until_they_are_freed(void **state)
 	(void)state;
 	assert_int_equal(changes_add(first, 0, 10), 0);
 	assert_int_equal(changes_add(second, 20, 30), 0);
-	assert_true(changes_any(second, 0, 10));
-	assert_true(changes_any(second, 25, 26));
-	assert_false(changes_any(second, 10, 20));
+	assert_int_equal(changes_next(second, 0, 10), 0);
+	assert_int_equal(changes_next(second, 25, 26), 25);
+	assert_int_equal(changes_next(second, 10, 20), 20);
 	second->before = NULL;
 	changes_free(first);
-	assert_false(changes_any(second, 0, 20));
+	assert_int_equal(changes_next(second, 0, 20), 20);
 	changes_free(second);
 	assert_int_equal(memory.used, 0);
 }
@@ -45,7 +45,7 @@ static void nobody_asks_for_changes(void **state)
 {
 	(void)state;
 	assert_int_equal(changes_add(NULL, 0, 10), 0);
-	assert_false(changes_any(NULL, 0, 10));
+	assert_int_equal(changes_next(NULL, 0, 10), 10);
 	changes_free(NULL);
 }
 

@@ -96,6 +96,9 @@ static void compare_changes(const struct state *s)
 		const uint64_t end = at + 97 < MODEL ? at + 97 : MODEL;
 		const bool changed = memchr(s->then.changed + at, 1, end - at) != NULL;
 		assert_int_equal(draft_snapshot_is_changed(s->snapshot, at, end), changed);
+		const uint8_t *first = memchr(s->then.changed + at, 1, end - at);
+		assert_int_equal(draft_snapshot_next_changed(s->snapshot, at, end),
+				 first ? (uint64_t)(first - s->then.changed) : end);
 	}
 }
 

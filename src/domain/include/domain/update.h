@@ -8,6 +8,7 @@
  *   match    find the objects of the domain in the scan         update_match.c
  *   compare  find the attributes, links and shapes that differ  data/tree_change.h
  *   check    refuse what a domain cannot hold                   update_check.c
+ *   index    find out where the file has its chunks             update_set.c
  *   collect  find the chunks that were written or removed       update_chunks.c
  *   plan     make the operations, in phases                     update_plan.c, update_documents.c,
  *                                                               update_order.c
@@ -16,6 +17,11 @@
  * The base of an update is the state that the scan is compared with: the objects of the domain,
  * their versions, and the addresses of their chunks. For the first update this is the image of the
  * domain. After an update it is the scan. So a program may go on writing to the same file.
+ *
+ * Chunks. The image has the chunks of a dataset in slots, and it is known which bytes of the file
+ * programs have written. So a commit reads only those nodes of chunk indexes that were written. All
+ * others stand for runs of slots, which are neither read nor kept one by one: the work is in
+ * proportion to what was written, not to the number of chunks.
  *
  * The image and the file are read by the same functions of h5file/. So what an image does not show,
  * or shows in another form than the bucket, never counts as changed.
@@ -66,12 +72,31 @@ struct draft_snapshot;
 struct store;
 struct update_base;
 
-/* The image of the domain. Borrowed until update_base_free(). */
+/* Where the image has the chunks of a dataset: in slots of the same size, in the order of their
+ * numbers. */
+struct update_slots {
+	uint64_t n; /* slots */
+	/* Address of the chunk index, a version 1 B-tree that the image has rendered; UINT64_MAX:
+	 * there is none, because the data are contiguous. */
+	uint64_t index;
+	uint64_t addr;		   /* of the first slot */
+	uint64_t size, stride;	   /* bytes of a slot; from slot to slot */
+	uint64_t bytes;		   /* of all slots */
+	uint64_t items, items_end; /* the range of all items of variable length; empty: none */
+};
+
+/* The image of the domain. Borrowed until update_base_free(). Datasets and chunks have the numbers
+ * of the tree of the domain and of its grids. */
 struct update_image {
 	struct source *source; /* its bytes; any thread may read them, and reads may block */
 	/* As image_header() and image_items(). */
 	uint64_t (*header)(void *ctx, uint32_t number);
 	bool (*items)(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end);
+	/* As image_dataset_layout(), image_slot_chunk(), image_chunk_slot(), image_item_slot(). */
+	bool (*slots)(void *ctx, uint32_t dataset, struct update_slots *out);
+	uint64_t (*chunk)(void *ctx, uint32_t dataset, uint64_t slot);
+	bool (*slot)(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *slot);
+	uint64_t (*item_slot)(void *ctx, uint32_t dataset, uint64_t addr);
 	void *ctx;
 };
 
@@ -88,6 +113,10 @@ struct update_options {
 	struct draft_snapshot *snapshot;
 	/* Whether a byte of [start, end) was written since the base. */
 	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
+	/* The first byte of [start, end) that was written since the base, or since the image; end:
+	 * none was. The number of steps is in proportion to what was written. */
+	uint64_t (*next_written)(void *ctx, uint64_t start, uint64_t end);
+	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
 	/* Whether the draft has all bytes of [start, end), so that the bucket is not needed for
 	 * them. */
 	bool (*is_held)(void *ctx, uint64_t start, uint64_t end);
@@ -98,6 +127,9 @@ struct update_options {
 	unsigned int puts;	      /* at the same time, > 0 */
 	int64_t now_ns;		      /* since the epoch */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+	/* For tests: finds the changed chunks once more, from all records of all chunk indexes.
+	 * -EINVAL: this has another result. */
+	bool is_checked;
 };
 
 /* Objects of the domain to which nothing leads any more. */

@@ -50,7 +50,9 @@ struct h5file_options {
 	/* Reads the index of every dataset and claims its chunks, too, so that overlapping chunks
 	 * are found. Otherwise only the metadata is claimed. */
 	bool claim_chunks;
-	bool keep_claims; /* for h5file_claim() */
+	/* Claims the indexes of creation order, as claim_chunks does, too. */
+	bool claim_orders;
+	bool keep_claims; /* for h5file_claim() and h5file_claim_chunks() */
 	/* NULL, or raw data in external files are read: such a dataset is like a contiguous one,
 	 * and RAW_STORED. Borrowed until h5file_open() returns. */
 	const struct h5file_external *external;
@@ -143,12 +145,28 @@ typedef int (*h5file_chunk_fn)(void *ctx, const struct h5file_chunk *chunk, stru
 int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
 		  h5file_chunk_fn fn, void *ctx, struct err *err);
 
+/* A chunk index that was rendered into the file, and of which a part may have been written since:
+ * see struct h5_bt1_known. */
+struct h5file_index {
+	uint64_t addr, n; /* of the root; chunks */
+	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
+	void (*offset)(void *ctx, uint64_t i, uint64_t *offset);
+	int (*run)(void *ctx, uint64_t first, uint64_t end, struct err *err);
+	void *ctx;
+};
+/* Calls fn for each stored chunk, with keep_claims, and claims these chunks and the index. known:
+ * NULL, or the parts of that index which were not written are not read: run() is called for their
+ * chunks, some of which may be outside of the grid. They are not claimed. One thread at a time, and
+ * once for each dataset. Overlaps may be found later, as those of h5file_claim(). */
+int h5file_claim_chunks(struct h5file *f, uint32_t number, const struct h5file_index *known,
+			h5file_chunk_fn fn, void *ctx, struct err *err);
+
 /* Reads the stored bytes of a chunk. *out is empty before. Any thread. */
 int h5file_chunk_read(struct h5file *f, const struct h5file_chunk *chunk, struct bytes *out,
 		      struct err *err);
-/* Claims the bytes of a chunk, with keep_claims. An overlap with another claimed chunk, or with
- * what the open has read, may be found later: h5file_claims_check() finds all. One thread at a
- * time. -EIO: overlap; -ENOMEM. */
+/* Claims the bytes of a chunk, with keep_claims; of the chunk, only addr and size count. An overlap
+ * with another claimed chunk, or with what the open has read, may be found later:
+ * h5file_claims_check() finds all. One thread at a time. -EIO: overlap; -ENOMEM. */
 int h5file_claim(struct h5file *f, const struct h5file_chunk *chunk, struct err *err);
 int h5file_claims_check(struct h5file *f, struct err *err);
 /* Announces that a chunk is read soon: see source_advise(). One thread at a time. */

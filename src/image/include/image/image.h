@@ -64,7 +64,7 @@ void image_get_stats(const struct image *img, struct cache_owner_stats *out);
 /* Bytes of stored chunks that were fetched from the store. */
 uint64_t image_fetched(const struct image *img);
 
-/* Where the chunks of a dataset are in the file, for a check of the file. */
+/* Where the chunks of a dataset are in the file, for those who compare the file with it. */
 struct image_layout {
 	uint32_t number; /* of the dataset in the tree */
 	bool chunked;	 /* else contiguous: chunks in sequence are the elements in order */
@@ -76,9 +76,23 @@ struct image_layout {
 	uint64_t size;	      /* of a slot, bytes */
 	uint64_t stride;      /* from slot to slot */
 	uint64_t chunk_bytes; /* of a chunk before the filters */
+	uint64_t bytes;	      /* of all slots */
+	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i. UINT64_MAX:
+	 * there is none. */
+	uint64_t index;
+	/* [heap, heap_end): the items of all chunks in the order of the slots; empty: none. */
+	uint64_t heap, heap_end;
 };
 /* The layout of the i-th dataset in the order of the tree. False: there are no more. */
 bool image_layout(const struct image *img, uint32_t i, struct image_layout *out);
+/* The same for a dataset with a number in the tree. False: there is no such dataset. */
+bool image_dataset_layout(const struct image *img, uint32_t number, struct image_layout *out);
+/* The chunk in a slot of a dataset, which has the slot; and the slot of a chunk. False: the chunk
+ * has none. */
+uint64_t image_slot_chunk(const struct image *img, uint32_t number, uint64_t slot);
+bool image_chunk_slot(const struct image *img, uint32_t number, uint64_t chunk, uint64_t *slot);
+/* The slot of the chunk that has an item at an address of [heap, heap_end). */
+uint64_t image_item_slot(const struct image *img, uint32_t number, uint64_t addr);
 /* The address of the header of an object of the tree. UINT64_MAX: the object is not in the file. */
 uint64_t image_header(const struct image *img, uint32_t number);
 /* The range [*start, *end) of the file with the items of a chunk, to which its variable-length

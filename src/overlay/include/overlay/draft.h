@@ -119,6 +119,12 @@ struct source *draft_snapshot_source(struct draft_snapshot *s);
 /* Whether a byte of [start, end) was changed since the snapshot that draft_snapshot_accept() was
  * called for, or since the draft was made. */
 bool draft_snapshot_is_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end);
+/* The first such byte of [start, end); end: there is none. The number of steps is in proportion to
+ * the ranges that were changed, not to the length. */
+uint64_t draft_snapshot_next_changed(const struct draft_snapshot *s, uint64_t start, uint64_t end);
+/* The first byte of [start, end) that does not come from what lies beneath, so that it was written
+ * or cut off since the draft was made; end: there is none. */
+uint64_t draft_snapshot_next_written(const struct draft_snapshot *s, uint64_t start, uint64_t end);
 /* Whether no byte of [start, end) comes from what lies beneath. */
 bool draft_snapshot_holds(const struct draft_snapshot *s, uint64_t start, uint64_t end);
 /* The bucket has all of the snapshot: the changes before it do not count any more. */

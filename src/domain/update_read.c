@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the file and the base of the update have their chunks. */
+#include "update_internal.h"
+
+/* The base is the image, or an earlier state of the file that was read completely. */
+static int read_before(struct update *u, uint32_t before, const struct slots *slots,
+		       struct err *err)
+{
+	return u->base->is_image && slots ? chunk_set_of_image(u->before, before, slots, err)
+					  : chunk_set_read(u->before, before, NULL, NULL, err);
+}
+
+static int read_dataset(struct update *u, uint32_t now, struct err *err)
+{
+	const struct since_image since = {.next_replaced = u->opt->next_replaced,
+					  .ctx = u->opt->ctx};
+	const struct h5file_dataset *file = h5file_dataset(u->now->file, now);
+	const uint32_t before = u->same[now];
+	struct slots slots;
+	const bool has_slots = file && slots_of(u->base, u->now->opened[now], &file->grid, &slots);
+	int rc = chunk_set_read(u->now, now, has_slots ? &slots : NULL, &since, err);
+	if (!rc && before != OBJECT_NONE)
+		rc = read_before(u, before, has_slots ? &slots : NULL, err);
+	return rc;
+}
+
+int update_read_chunks(struct update *u, struct err *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++) {
+		const uint32_t now = tree_nth(u->now->tree, i);
+		if (tree_object(u->now->tree, now)->o.kind == OBJECT_DATASET)
+			rc = read_dataset(u, now, err);
+	}
+	return rc ? rc : h5file_claims_check(u->now->file, err);
+}
+
+static const struct dataset *dataset_of(const struct scan *s, uint32_t number)
+{
+	return &tree_object(s->tree, number)->o.dataset;
+}
+
+struct pair pair_of(struct update *u, uint32_t now)
+{
+	const uint32_t before = u->same[now];
+	const struct dataset *ds = dataset_of(u->now, now);
+	struct pair p = {.u = u,
+			 .before = before,
+			 .now = now,
+			 .grid_before = &dataset_of(u->before, before)->grid,
+			 .grid = &ds->grid,
+			 .file = h5file_dataset(u->now->file, now),
+			 .old = &u->before->chunks[before],
+			 .new = &u->now->chunks[now],
+			 .has_items = ds->type->has_vlen};
+	p.has_slots = slots_of(u->base, u->now->opened[now], &p.file->grid, &p.slots);
+	return p;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the chunks of a dataset are, for those who compare a file with its image: see image.h. */
+#include <image/image.h>
+
+#include "plan.h"
+
+bool image_layout(const struct image *img, uint32_t i, struct image_layout *out)
+{
+	if (i >= img->ndatasets)
+		return false;
+	const struct image_dataset *d = &img->datasets[i];
+	const bool has_items = d->windows && d->heap_addr != H5_UNDEF;
+	*out = (struct image_layout){
+		.number = d->number,
+		.chunked = d->chunked,
+		.listed = d->listed,
+		.fill_hidden = d->fill_hidden,
+		.slots = d->raw_bytes ? d->nslots : 0,
+		.addr = d->raw_addr,
+		.size = d->slot_bytes,
+		.stride = d->stride,
+		.chunk_bytes = d->chunk_bytes,
+		.bytes = d->raw_bytes,
+		.index = d->index_addr,
+		.heap = has_items ? d->heap_addr : 0,
+		.heap_end = has_items ? d->heap_addr + dataset_heap_bytes(d) : 0,
+	};
+	return true;
+}
+
+static uint32_t index_of(const struct image *img, uint32_t number)
+{
+	return number < tree_numbers(img->tree) ? img->dataset_of[number] : OBJECT_NONE;
+}
+
+static const struct image_dataset *dataset_of(const struct image *img, uint32_t number)
+{
+	const uint32_t i = index_of(img, number);
+	return i == OBJECT_NONE ? NULL : &img->datasets[i];
+}
+
+bool image_dataset_layout(const struct image *img, uint32_t number, struct image_layout *out)
+{
+	return image_layout(img, index_of(img, number), out);
+}
+
+uint64_t image_slot_chunk(const struct image *img, uint32_t number, uint64_t slot)
+{
+	return dataset_chunk(dataset_of(img, number), slot);
+}
+
+bool image_chunk_slot(const struct image *img, uint32_t number, uint64_t chunk, uint64_t *slot)
+{
+	const struct image_dataset *d = dataset_of(img, number);
+	return d && dataset_slot(d, chunk, slot);
+}
+
+uint64_t image_item_slot(const struct image *img, uint32_t number, uint64_t addr)
+{
+	const struct image_dataset *d = dataset_of(img, number);
+	const struct extent x = {
+		.start = d->heap_addr, .kind = EXTENT_HEAP, .dataset = index_of(img, number)};
+	return extent_slot(img, &x, addr);
+}
+
+bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint64_t *start,
+		 uint64_t *end)
+{
+	const struct image_dataset *d = dataset_of(img, dataset);
+	uint64_t slot;
+	if (!d || !d->windows || d->heap_addr == H5_UNDEF || !dataset_slot(d, chunk, &slot))
+		return false;
+	*start = d->heap_addr + dataset_window(d, slot);
+	*end = d->heap_addr + dataset_window(d, slot + 1);
+	return *start < *end;
+}
