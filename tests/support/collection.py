@@ -2,7 +2,6 @@
 """Collections of domains that the real service wrote: the archives in tests/data, or the larger
 ones in ../shared/data beside the checkout, if they exist."""
 import csv
-import glob
 import os
 import subprocess
 
@@ -72,11 +71,13 @@ class Collection:
 
 
 def archives():
-    shared = os.path.join(os.path.dirname(mounts.TREE), "shared", "data")
-    found = [os.path.join(shared, f"{name}.tar.xz") for name in ARCHIVES]
-    found = [path for path in found if os.path.exists(path)]
-    return found or sorted(glob.glob(os.path.join(mounts.TREE, "tests", "data", "*.tar.xz")),
-                           reverse=True)        # the larger one, of schema v2, is the sample
+    for directory in (os.path.join(os.path.dirname(mounts.TREE), "shared", "data"),
+                      os.path.join(mounts.TREE, "tests", "data")):
+        found = [os.path.join(directory, f"{name}.tar.xz") for name in ARCHIVES]
+        found = [path for path in found if os.path.exists(path)]
+        if found:
+            return found
+    raise FileNotFoundError("no archive of domains in tests/data")
 
 
 def unpack_all(directory):
