@@ -199,12 +199,31 @@ static void damaged(void **state)
 	bytes_release(&b);
 }
 
+/* A library ignores what follows the stream. */
+static void the_length_of_a_stream(void **state)
+{
+	struct fixture *f = *state;
+	struct pipeline p = {.n = 1};
+	p.f[0].id = FILTER_DEFLATE;
+	struct bytes b = stored_with(f, &p, 0);
+	const size_t whole = b.len;
+	size_t length = 0;
+	assert_int_equal(codec_verbatim_length(b.data, b.len, 1 << 20, &length, NULL), 0);
+	assert_int_equal(length, whole);
+	assert_int_equal(bytes_append(&b, "more", 4), 0);
+	assert_int_equal(codec_verbatim_length(b.data, b.len, 1 << 20, &length, NULL), 0);
+	assert_int_equal(length, whole);
+	assert_int_equal(codec_verbatim_length(b.data, whole - 1, 1 << 20, &length, NULL), -EIO);
+	assert_int_equal(codec_verbatim_length(b.data, b.len, 3, &length, NULL), -EIO);
+	bytes_release(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_kept), cmocka_unit_test(other_filters_are_not_kept),
 		cmocka_unit_test(types),	cmocka_unit_test(other_shuffles),
-		cmocka_unit_test(damaged),
+		cmocka_unit_test(damaged),	cmocka_unit_test(the_length_of_a_stream),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

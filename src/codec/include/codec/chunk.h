@@ -115,5 +115,9 @@ int codec_chunk_encode(const struct codec_encode *c, const struct elems *in, str
  * size of a chunk without filters is not checked. -EIO: the checksum is wrong. */
 int codec_verbatim(const struct pipeline *file, uint32_t filter_mask, const struct dtype *t,
 		   const uint8_t *bytes, size_t n, size_t *keep, struct err *err);
+/* The length of the compressed stream at the beginning of such bytes, of which a reader of HDF5
+ * files ignores the rest. plain: bytes of the elements. -EIO: damaged; -ENOMEM. */
+int codec_verbatim_length(const uint8_t *bytes, size_t n, uint64_t plain, size_t *length,
+			  struct err *err);
 
 #endif
