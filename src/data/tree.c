@@ -89,6 +89,21 @@ void tree_break(struct tree *t, uint32_t number, const char *id)
 	*object = (struct tree_object){.o = {.id = id}, .broken = true};
 }
 
+void tree_leave_unread(struct tree *t, uint32_t number)
+{
+	struct tree_object *object = &t->objects[number];
+	const char *id = object->o.id;
+	object_release(&object->o);
+	object->o =
+		(struct object){.id = id, .kind = OBJECT_DATASET, .dataset.committed = OBJECT_NONE};
+	object->unread = true;
+}
+
+void tree_mark_read(struct tree *t, uint32_t number)
+{
+	t->objects[number].unread = false;
+}
+
 void tree_note(struct tree *t, const char *fmt, ...)
 {
 	char raw[ERR_MAX];

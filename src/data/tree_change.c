@@ -422,6 +422,8 @@ static int compare_object(struct change *c, struct object_change *out)
 	p.nbefore = before->nattrs;
 	p.nafter = after->nattrs;
 	p.ordered = before->attrs_ordered && after->attrs_ordered;
+	if (tree_object(c->before, out->before)->unread)
+		return unpaired(c, out->after, "its content in the old tree is not known");
 	int rc = compare_content(c, before, after, out);
 	if (!rc)
 		rc = compare_parts(c, &p, &out->nattrs, &out->attrs, &out->reordered);
@@ -452,7 +454,7 @@ static int compare_objects(struct change *c, struct tree_change *out)
 		*o = (struct object_change){.before = c->map[number], .after = number};
 		if (o->before == OBJECT_NONE)
 			added[out->nadded++] = number;
-		else
+		else if (!tree_object(c->after, number)->unread)
 			rc = compare_object(c, o);
 		if (o->before != OBJECT_NONE)
 			out->nchanged += is_change(o);

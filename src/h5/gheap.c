@@ -116,6 +116,12 @@ int h5_gheap_finish(struct h5_gheap_writer *w, struct err *err)
 	return 0;
 }
 
+uint64_t h5_gheap_encoded_size(const uint8_t *collection)
+{
+	struct cursor c = cursor_of(collection + SIZE_AT, COLLECTION_HEADER - SIZE_AT);
+	return cur_u64(&c);
+}
+
 static bool must_close(const struct h5_gheap_writer *w, size_t n)
 {
 	size_t size = open_size(w);

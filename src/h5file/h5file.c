@@ -172,6 +172,7 @@ struct h5file *h5file_new(struct source *source, const struct h5file_options *op
 	f->claim_orders = opt && (opt->claim_chunks || opt->claim_orders);
 	f->keep_claims = opt && opt->keep_claims;
 	f->external = opt ? opt->external : NULL;
+	f->known = opt ? opt->known : NULL;
 	f->charge = (struct budget_charge){.budget = opt ? opt->budget : NULL, .use = BUDGET_TREES};
 	f->max_tree = max;
 	f->file = h5_file_of(source);
@@ -195,6 +196,8 @@ static int end_claims(struct h5file *f, struct err *err)
 	else
 		h5_claims_free(f->file.claims);
 	f->shared = NULL;
+	f->external = NULL;
+	f->known = NULL;
 	f->file.claims = NULL;
 	f->file.work = NULL;
 	f->heaps = h5_gheap_cache_new(&f->file);

@@ -45,6 +45,7 @@ struct h5file {
 	bool claim_chunks, claim_orders, keep_claims;
 	struct h5_claims *kept;			/* those of the open, with keep_claims */
 	const struct h5file_external *external; /* or NULL; only during the open */
+	const struct h5file_known *known;	/* the same */
 	struct budget_charge charge;
 	struct tree *tree;
 	struct arena *arena;		 /* of everything else that lives as long as the file */

@@ -85,6 +85,11 @@ bool h5file_header(const struct h5file *f, uint32_t number, struct h5file_header
 	return h->version > 0;
 }
 
+uint64_t h5file_address(const struct h5file *f, uint32_t number)
+{
+	return objects_header(f, number);
+}
+
 uint32_t h5file_at(const struct h5file *f, uint64_t addr)
 {
 	return addr_map_get(&f->numbers, addr);

@@ -130,22 +130,39 @@ static int read_object(struct h5file *f, struct header *h, struct err *err)
 	return 0;
 }
 
-/* Reads an object, or marks it as broken. */
-static int visit(struct h5file *f, uint32_t number, struct err *err)
+static int read_number(struct h5file *f, uint32_t number, struct err *err)
 {
 	struct header h = {.number = number, .path = tree_object(f->tree, number)->o.id};
 	h.scratch = arena_new(SCRATCH_LIMIT);
 	if (!h.scratch)
 		return out_of_memory(err);
-	int rc = read_object(f, &h, err);
+	const int rc = read_object(f, &h, err);
 	arena_free(h.scratch);
+	return rc;
+}
+
+static bool is_known(const struct h5file *f, uint32_t number)
+{
+	return f->known && f->file.base == 0 &&
+	       f->known->is_known(f->known->ctx, objects_header(f, number));
+}
+
+/* Reads an object, leaves it unread, or marks it as broken. */
+static int visit(struct h5file *f, uint32_t number, struct err *err)
+{
+	const char *path = tree_object(f->tree, number)->o.id;
+	if (is_known(f, number)) {
+		tree_leave_unread(f->tree, number);
+		return 0;
+	}
+	const int rc = read_number(f, number, err);
 	if (!is_local(rc))
 		return rc;
 	if (number == 0)
 		return err_wrap(err, rc, "root group");
 	h5file_report(f, number, err);
 	err_clear(err);
-	tree_break(f->tree, number, h.path);
+	tree_break(f->tree, number, path);
 	if (number < f->ndatasets)
 		f->datasets[number] = NULL;
 	return 0;
@@ -224,4 +241,34 @@ int walk_file(struct h5file *f, struct err *err)
 	bytes_release(&f->shares);
 	rc = tree_finish(f->tree, err);
 	return rc ? rc : objects_charge(f, err);
+}
+
+static int read_dataset_later(struct h5file *f, uint32_t number, struct err *err)
+{
+	int rc = read_number(f, number, err);
+	if (!rc && tree_object(f->tree, number)->o.kind != OBJECT_DATASET)
+		rc = err_set(err, -EIO, "the object at %" PRIu64 " is no dataset",
+			     objects_header(f, number));
+	return rc ? rc : resolve(f, number, err);
+}
+
+int h5file_read(struct h5file *f, uint32_t number, struct err *err)
+{
+	if (!tree_object(f->tree, number)->unread)
+		return 0;
+	f->shared = h5_shared_new(&f->file);
+	int rc = f->shared ? read_dataset_later(f, number, err) : out_of_memory(err);
+	h5_shared_free(f->shared);
+	f->shared = NULL;
+	bytes_release(&f->shares);
+	if (!rc)
+		rc = objects_charge(f, err);
+	if (!rc) {
+		tree_mark_read(f->tree, number);
+		return 0;
+	}
+	tree_leave_unread(f->tree, number);
+	if (number < f->ndatasets)
+		f->datasets[number] = NULL;
+	return rc;
 }

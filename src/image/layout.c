@@ -4,6 +4,13 @@
 
 #include "plan.h"
 
+static uint64_t index_end(const struct image_dataset *d)
+{
+	if (d->index_addr == H5_UNDEF)
+		return H5_UNDEF;
+	return d->index_addr + h5_bt1_size(d->ds->grid.rank, d->nslots);
+}
+
 bool image_layout(const struct image *img, uint32_t i, struct image_layout *out)
 {
 	if (i >= img->ndatasets)
@@ -22,6 +29,7 @@ bool image_layout(const struct image *img, uint32_t i, struct image_layout *out)
 		.chunk_bytes = d->chunk_bytes,
 		.bytes = d->raw_bytes,
 		.index = d->index_addr,
+		.index_end = index_end(d),
 		.heap = has_items ? d->heap_addr : 0,
 		.heap_end = has_items ? d->heap_addr + dataset_heap_bytes(d) : 0,
 	};
@@ -73,4 +81,47 @@ bool image_items(const struct image *img, uint32_t dataset, uint64_t chunk, uint
 	*start = d->heap_addr + dataset_window(d, slot);
 	*end = d->heap_addr + dataset_window(d, slot + 1);
 	return *start < *end;
+}
+
+/* The place in the order of the tree of the object whose header is at an address. */
+static uint32_t place_of(const struct image *img, uint64_t addr)
+{
+	uint32_t low = 0, high = img->nobjects;
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		if (img->header_addr[tree_nth(img->tree, middle)] < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct byte_range large_values(const struct image *img, const struct image_object *o)
+{
+	if (o->nlarge == 0)
+		return (struct byte_range){0};
+	const struct image_value *first = &img->values[o->first_large];
+	const struct image_value *last = first + o->nlarge - 1;
+	return (struct byte_range){first->addr, last->addr + last->size};
+}
+
+bool image_parts_at(const struct image *img, uint64_t addr, struct image_parts *out)
+{
+	const uint32_t i = place_of(img, addr);
+	if (i == img->nobjects || img->header_addr[tree_nth(img->tree, i)] != addr)
+		return false;
+	const struct image_object *o = &img->objects[i];
+	const bool is_last = i + 1 == img->nobjects;
+	*out = (struct image_parts){
+		.number = tree_nth(img->tree, i),
+		.header = {addr, addr + o->header_size},
+		.dense = {o->links_addr, is_last ? img->dense_end : o[1].links_addr},
+		.large = large_values(img, o),
+	};
+	if (o->last_items)
+		out->items = (struct byte_range){
+			o->first_items,
+			o->last_items + h5_gheap_encoded_size(img->meta + o->last_items)};
+	return true;
 }

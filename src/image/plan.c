@@ -265,14 +265,26 @@ static int relocate_fill_value(struct image_dataset *d, struct h5_gheap_writer *
 	return relocate_copy(d->image, ds->type, 1, &ds->fill, heap, &d->fill.fixed, err);
 }
 
+/* Notes which collections have got items since the heap was as in `before`. */
+static void note_items(struct image_object *o, const struct h5_gheap_writer *before,
+		       const struct h5_gheap_writer *heap)
+{
+	if (heap->collection == before->collection && heap->next == before->next)
+		return;
+	o->first_items = before->base + before->collection;
+	o->last_items = heap->base + heap->collection;
+}
+
 static int relocate_values(struct image *img, struct h5_gheap_writer *heap, struct err *err)
 {
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < img->nobjects; i++) {
 		struct image_object *o = &img->objects[i];
+		const struct h5_gheap_writer before = *heap;
 		rc = relocate_attrs(img, o, heap, err);
 		if (!rc && o->dataset != OBJECT_NONE && o->node->o.dataset.fill_defined)
 			rc = relocate_fill_value(&img->datasets[o->dataset], heap, err);
+		note_items(o, &before, heap);
 		rc = wrap_object(err, rc, o);
 	}
 	return rc ? rc : h5_gheap_finish(heap, err);
@@ -326,6 +338,7 @@ int image_plan(struct image *img, struct err *err)
 	if (!rc)
 		rc = image_charge(img, at, err);
 	if (!rc) {
+		img->dense_end = at;
 		h5_gheap_init(&heap, at, H5_GHEAP_TARGET_ATTRS);
 		rc = relocate_values(img, &heap, err);
 	}

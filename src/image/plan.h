@@ -119,6 +119,9 @@ struct image_object {
 	uint64_t header_size;
 	bool links_dense, attrs_dense;
 	uint64_t links_addr, attrs_addr; /* of dense storage */
+	/* The first and the last global heap collection with items of its attributes and of its
+	 * fill value; 0: there are none. */
+	uint64_t first_items, last_items;
 	/* For each attribute the value in file form; empty if the bytes in the tree are in file
 	 * form, and for large attributes. */
 	struct bytes *values;
@@ -144,7 +147,7 @@ struct image {
 	struct image_value *values;
 
 	uint8_t *meta;
-	uint64_t meta_size;
+	uint64_t meta_size, dense_end;
 	struct extent *extents;
 	uint32_t nextents;
 	uint64_t nslots;	       /* of all extents */

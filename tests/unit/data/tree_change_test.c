@@ -445,6 +445,19 @@ static void broken_relations_are_refused(void **state)
 	assert_change(f, "");
 }
 
+/* What is unread in the new tree has not changed. */
+static void unread_datasets(void **state)
+{
+	struct fixture *f = *state;
+	add_int(f->before, DATASET, "only before", 1);
+	tree_leave_unread(f->after, DATASET);
+	assert_change(f, "");
+	tree_leave_unread(f->before, DATASET);
+	assert_change(f, "");
+	tree_mark_read(f->after, DATASET);
+	refused(f, "not known");
+}
+
 static struct dataset *dataset(struct fixture *f)
 {
 	return &tree_edit(f->after, DATASET)->dataset;
@@ -576,6 +589,7 @@ int main(void)
 		CASE(objects),
 		CASE(objects_without_links),
 		CASE(broken_relations_are_refused),
+		CASE(unread_datasets),
 		CASE(other_types_and_ranks_are_refused),
 		CASE(trees_that_are_not_whole_are_refused),
 		CASE(memory_may_be_short),

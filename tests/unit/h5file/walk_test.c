@@ -270,6 +270,107 @@ static void deep_nesting(void **state)
 	small_release(&s);
 }
 
+/* ---- datasets that are known ---- */
+
+struct known {
+	struct h5file *whole; /* the same file, of which everything was read */
+	bool (*has)(const struct object *o);
+};
+
+static bool is_known(void *ctx, uint64_t addr)
+{
+	const struct known *k = ctx;
+	return k->has(object(k->whole, h5file_at(k->whole, addr)));
+}
+
+static bool is_dataset(const struct object *o)
+{
+	return o->kind == OBJECT_DATASET;
+}
+
+static bool is_below_a(const struct object *o)
+{
+	return strcmp(o->id, "/a") == 0;
+}
+
+static struct h5file *open_known(struct small_file *s, struct known *k)
+{
+	struct h5file *f = NULL;
+	const struct h5file_known known = {.is_known = is_known, .ctx = k};
+	const struct h5file_options opt = {.known = &known};
+	assert_int_equal(h5file_open(&s->src.source, &opt, &f, NULL), 0);
+	assert_int_equal(tree_count(h5file_tree(f)), tree_count(h5file_tree(k->whole)));
+	return f;
+}
+
+/* Their numbers are those of the whole file, and they can be read later. */
+static void known_datasets_are_not_read(void **state)
+{
+	static struct small_file s;
+	static const struct tree_diff_sink sink = {0};
+	uint64_t different;
+	make(&s);
+	struct known k = {.whole = open_file(&s), .has = is_dataset};
+	struct h5file *f = open_known(&s, &k);
+	for (uint32_t i = 0; i < tree_numbers(h5file_tree(f)); i++) {
+		assert_int_equal(tree_object(h5file_tree(f), i)->unread,
+				 is_dataset(object(k.whole, i)));
+		assert_int_equal(h5file_address(f, i), h5file_address(k.whole, i));
+		assert_null(h5file_dataset(f, i));
+	}
+	for (uint32_t i = 0; i < tree_numbers(h5file_tree(f)); i++)
+		assert_int_equal(h5file_read(f, i, NULL), 0);
+	assert_int_equal(tree_diff(h5file_tree(f), h5file_tree(k.whole), TREE_DIFF_GRIDS, &sink,
+				   NULL, &different, NULL),
+			 0);
+	assert_int_equal(different, 0);
+	h5file_close(f);
+	h5file_close(k.whole);
+	small_release(&s);
+}
+
+/* The file does not have what the caller expects there. */
+static void what_is_known_may_be_wrong(void **state)
+{
+	static struct small_file s;
+	make(&s);
+	struct known k = {.whole = open_file(&s), .has = is_dataset};
+	struct h5file *f = open_known(&s, &k);
+	for (uint32_t i = 0; i < tree_numbers(h5file_tree(f)); i++) {
+		if (!tree_object(h5file_tree(f), i)->unread)
+			continue;
+		uint8_t *byte = &s.bytes[h5file_address(f, i)];
+		*byte ^= 1;
+		assert_int_equal(h5file_read(f, i, NULL), -EIO);
+		assert_true(tree_object(h5file_tree(f), i)->unread);
+		*byte ^= 1;
+		assert_int_equal(h5file_read(f, i, NULL), 0);
+	}
+	h5file_close(f);
+	h5file_close(k.whole);
+	small_release(&s);
+}
+
+static void a_known_dataset_is_a_group(void **state)
+{
+	static struct small_file s;
+	make(&s);
+	struct known k = {.whole = open_file(&s), .has = is_below_a};
+	struct h5file *f = NULL;
+	struct err err = ERR_INIT;
+	const struct h5file_known known = {.is_known = is_known, .ctx = &k};
+	const struct h5file_options opt = {.known = &known};
+	assert_int_equal(h5file_open(&s.src.source, &opt, &f, NULL), 0);
+	uint32_t a = 0;
+	while (!is_below_a(object(k.whole, a)))
+		a++;
+	assert_int_equal(h5file_read(f, h5file_at(f, h5file_address(k.whole, a)), &err), -EIO);
+	assert_non_null(strstr(err.msg, "no dataset"));
+	h5file_close(f);
+	h5file_close(k.whole);
+	small_release(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +382,9 @@ int main(void)
 		cmocka_unit_test(starts_again_when_pages_arrive),
 		cmocka_unit_test(memory_is_charged),
 		cmocka_unit_test(deep_nesting),
+		cmocka_unit_test(known_datasets_are_not_read),
+		cmocka_unit_test(what_is_known_may_be_wrong),
+		cmocka_unit_test(a_known_dataset_is_a_group),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

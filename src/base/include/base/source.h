@@ -18,6 +18,11 @@
 
 #include <hsmount/err.h>
 
+/* Bytes [start, end). Empty: start == end. */
+struct byte_range {
+	uint64_t start, end;
+};
+
 struct source {
 	uint64_t size; /* bytes */
 	/* Reads all n bytes at offset. Returns 0 or a negative errno; -EAGAIN, with err unset: the

@@ -27,6 +27,9 @@ struct tree_object {
 	bool broken;  /* it could not be read */
 	bool linked;  /* it is reachable and in tree_order() */
 	bool missing; /* it is broken, and a reachable group has a hard link to it */
+	/* A dataset that the loader has not read, because the caller does not need its content. It
+	 * has no type and no attributes. */
+	bool unread;
 };
 
 struct tree;
@@ -47,6 +50,10 @@ struct object *tree_edit(struct tree *t, uint32_t number);
 /* Marks an object as broken: it could not be read. Releases its contents; tree_finish() drops links
  * to it. id: for messages; in the arena. */
 void tree_break(struct tree *t, uint32_t number, const char *id);
+/* Makes the object a dataset that is unread, and releases its contents. The loader may fill it in
+ * later, and mark it as read. */
+void tree_leave_unread(struct tree *t, uint32_t number);
+void tree_mark_read(struct tree *t, uint32_t number);
 /* Records a problem: an object or a part of one that the tree leaves out. */
 void tree_note(struct tree *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Drops hard links to broken objects, orders the reachable objects and counts references. A type is

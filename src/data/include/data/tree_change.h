@@ -57,6 +57,9 @@ struct tree_change {
  * equal (the caller has compared them). No object of the new tree is missing: one that could not be
  * read would look as if it were removed.
  *
+ * A dataset that is unread in the new tree has not changed. If it is read in the new tree, it must
+ * be read in the old one.
+ *
  * Only linked objects are compared. An object that is linked in one of the trees only is added or
  * removed. Values are compared bit by bit, but not between the members of compounds. References are
  * equal if their targets are the same or both are null. Of a user-defined link only the class and

@@ -44,6 +44,14 @@ struct h5file_external {
 	void *ctx;
 };
 
+/* Datasets whose content the caller does not need. Their headers are not read. */
+struct h5file_known {
+	/* Whether the object whose header is at an address is such a dataset. It uses no committed
+	 * datatype. */
+	bool (*is_known)(void *ctx, uint64_t addr);
+	void *ctx;
+};
+
 struct h5file_options {
 	struct budget *budget; /* charged for the tree and the claims; NULL: unlimited */
 	uint64_t max_tree;     /* bytes of the tree; 0: 1 GiB */
@@ -56,6 +64,9 @@ struct h5file_options {
 	/* NULL, or raw data in external files are read: such a dataset is like a contiguous one,
 	 * and RAW_STORED. Borrowed until h5file_open() returns. */
 	const struct h5file_external *external;
+	/* NULL, or these datasets are left unread in the tree, if the base address is 0. Nothing of
+	 * them is claimed. Borrowed until h5file_open() returns. */
+	const struct h5file_known *known;
 };
 
 /* Reads all metadata except for chunk indexes. -EIO: not an HDF5 file, or so damaged that its root
@@ -81,11 +92,18 @@ struct h5file_header {
 	uint8_t version;  /* of the object header: 1 or 2 */
 	int64_t birth_ns; /* birth time; 0: the header has none, as all headers of version 1 */
 };
-/* False: there is no such object, or its header or what belongs to it is damaged. Any thread. */
+/* False: there is no such object, it is unread, or its header or what belongs to it is damaged. Any
+ * thread. */
 bool h5file_header(const struct h5file *f, uint32_t number, struct h5file_header *out);
+/* The address of the header of an object, which may be unread or broken. Any thread. */
+uint64_t h5file_address(const struct h5file *f, uint32_t number);
 /* The object, broken or not, whose header is at an address; OBJECT_NONE: there is none. Any thread.
  */
 uint32_t h5file_at(const struct h5file *f, uint64_t addr);
+
+/* Reads a dataset that was left unread. Nothing is claimed. -EIO: it is damaged, or no dataset;
+ * -EOPNOTSUPP; -ENOMEM. One thread at a time. */
+int h5file_read(struct h5file *f, uint32_t number, struct err *err);
 
 /* A problem: something that is damaged, or that could not be decoded. */
 enum h5file_severity {

@@ -15,6 +15,7 @@
 
 #include <hsmount/err.h>
 #include <base/env.h>
+#include <base/source.h>
 #include <cache/cache.h>
 #include <data/chunk_source.h>
 #include <data/tree.h>
@@ -79,7 +80,7 @@ struct image_layout {
 	uint64_t bytes;	      /* of all slots */
 	/* Address of the chunk index, a version 1 B-tree whose i-th chunk is in slot i. UINT64_MAX:
 	 * there is none. */
-	uint64_t index;
+	uint64_t index, index_end;
 	/* [heap, heap_end): the items of all chunks in the order of the slots; empty: none. */
 	uint64_t heap, heap_end;
 };
@@ -95,6 +96,16 @@ bool image_chunk_slot(const struct image *img, uint32_t number, uint64_t chunk, 
 uint64_t image_item_slot(const struct image *img, uint32_t number, uint64_t addr);
 /* The address of the header of an object of the tree. UINT64_MAX: the object is not in the file. */
 uint64_t image_header(const struct image *img, uint32_t number);
+/* The bytes of an object besides its raw data, its chunk index and the items of its chunks. */
+struct image_parts {
+	uint32_t number;			/* of the object in the tree */
+	struct byte_range header, dense, large; /* dense storage; large attributes */
+	/* Global heap collections with items of its attributes and of its fill value. Other objects
+	 * may have items in them, too. */
+	struct byte_range items;
+};
+/* The object whose header is at an address. False: there is none. */
+bool image_parts_at(const struct image *img, uint64_t addr, struct image_parts *out);
 /* The range [*start, *end) of the file with the items of a chunk, to which its variable-length
  * elements refer. The ranges of different chunks do not overlap. A chunk that is not stored has a
  * range, too, if the fill value has items and each of its elements refers to a copy of them. False:
