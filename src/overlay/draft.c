@@ -64,10 +64,11 @@ static void release(struct draft *d, bool is_left)
 	assert(!d->snapshot);
 	if (d->map.fd >= 0)
 		map_close(&d->map, is_left);
-	if (!d->recovered && is_left)
-		spool_room_leave(room, layers_stored(&d->layers) + d->bodies.taken);
-	else if (!d->recovered)
-		spool_room_give(room, layers_stored(&d->layers) + d->bodies.taken);
+	const uint64_t stored = d->recovered ? 0 : layers_stored(&d->layers);
+	if (is_left)
+		spool_room_leave(room, stored + d->bodies.taken);
+	else
+		spool_room_give(room, stored + d->bodies.taken);
 	bodies_release(&d->bodies);
 	layers_release(&d->layers);
 	changes_free(d->layers.changes);
@@ -179,8 +180,9 @@ static int replay(struct draft *d, bool same_boot, struct err *err)
 	struct source bytes = {.size = (uint64_t)st.st_size, .read_at = read_map_bytes, .ctx = &fd};
 	int rc = map_replay(&bytes, same_boot, &s, err);
 	atomic_init(&d->mark, s.mark);
-	d->is_marked = !s.since_mark;
+	atomic_init(&d->is_marked, !s.since_mark);
 	atomic_init(&d->changed, s.records);
+	d->records = s.records;
 	return rc;
 }
 
@@ -278,15 +280,37 @@ void draft_note_why(struct draft *d, const char *why)
 	place_note_why(&d->place, why);
 }
 
+static int mark_held(struct draft *d, uint64_t mark, struct err *err)
+{
+	int rc = draft_note_resumed(d, err);
+	if (rc == 0)
+		rc = map_append(&d->map, MAP_MARK, 0, 0, mark, err);
+	if (rc)
+		return rc;
+	atomic_store(&d->mark, mark);
+	d->synced_changes = UINT64_MAX;
+	if (d->resumed)
+		atomic_store(&d->is_marked, true);
+	/* After a restart of the machine, only records before a SYNC count. */
+	return d->resumed ? draft_sync_held(d, err) : 0;
+}
+
 int draft_mark(struct draft *d, uint64_t mark, struct err *err)
 {
-	if (d->recovered)
+	if (draft_is_read_only(d))
 		return err_set(err, -EROFS, "a draft of an earlier mount cannot be changed");
 	pthread_rwlock_wrlock(&d->changes);
-	int rc = map_append(&d->map, MAP_MARK, 0, 0, mark, err);
-	if (rc == 0)
-		atomic_store(&d->mark, mark);
-	d->synced_changes = UINT64_MAX;
+	int rc = mark_held(d, mark, err);
 	pthread_rwlock_unlock(&d->changes);
 	return rc;
+}
+
+/* ---- the commit of a draft of an earlier process ---- */
+
+int draft_resume(struct draft *d, struct err *err)
+{
+	if (!d->recovered || d->planned)
+		return err_set(err, -EINVAL, "the draft is in use, or has a plan");
+	d->resumed = true;
+	return 0;
 }

@@ -24,7 +24,9 @@ struct draft {
 	struct draft_about about;
 	char *strings; /* of about */
 	struct draft_beneath beneath;
-	bool recovered; /* it cannot be changed */
+	bool recovered;	  /* it cannot be changed … */
+	bool resumed;	  /* … but commits of it are noted: see draft_resume() */
+	uint32_t records; /* of its map that count */
 
 	pthread_rwlock_t changes;
 	/* Guarded by changes: */
@@ -48,7 +50,7 @@ struct draft {
 	struct map_file map;
 	atomic_uint_fast64_t changed; /* number of changes */
 	atomic_bool noted;	      /* the map has a change after the last seal */
-	bool is_marked;		      /* draft_stat.is_marked */
+	atomic_bool is_marked;	      /* draft_stat.is_marked */
 	atomic_uint_fast64_t mark;
 
 	pthread_mutex_t charging; /* guards charge */
@@ -79,6 +81,11 @@ void draft_trim_memory(struct draft *d);
  * the caller unlocks `changes`. */
 int draft_begin_write(struct draft *d, struct err *err);
 int draft_begin_change(struct draft *d, struct err *err);
+/* Whether nothing may be noted in the journal. */
+bool draft_is_read_only(const struct draft *d);
+/* Before something is noted about a draft of draft_resume(): opens its map, and notes that nothing
+ * has changed since. `changes` is held for writing. */
+int draft_note_resumed(struct draft *d, struct err *err);
 /* Makes the draft durable; `changes` is held for writing. */
 int draft_sync_held(struct draft *d, struct err *err);
 /* Finds the generation for which the plan of a recovered draft was made. */

@@ -112,6 +112,24 @@ int draft_begin_write(struct draft *d, struct err *err)
 
 /* ---- durability ---- */
 
+bool draft_is_read_only(const struct draft *d)
+{
+	return d->recovered && !d->resumed;
+}
+
+int draft_note_resumed(struct draft *d, struct err *err)
+{
+	if (!d->resumed || d->map.fd >= 0)
+		return 0;
+	int rc = map_open_again(&d->map, d->place.dir, &d->place.j->room, d->records, err);
+	if (rc)
+		return rc;
+	rc = map_append(&d->map, MAP_SEAL, d->layers.top->generation, 0, d->layers.size, err);
+	if (rc)
+		map_close(&d->map, true);
+	return rc;
+}
+
 static int sync_all(struct draft *d, struct err *err)
 {
 	int rc = d->synced ? 0 : place_sync(&d->place, err);
@@ -142,7 +160,7 @@ int draft_sync_held(struct draft *d, struct err *err)
 
 int draft_sync(struct draft *d, struct err *err)
 {
-	if (d->recovered)
+	if (draft_is_read_only(d))
 		return 0;
 	pthread_rwlock_wrlock(&d->changes);
 	int rc = draft_sync_held(d, err);

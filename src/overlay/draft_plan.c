@@ -33,7 +33,7 @@ static int sync_file(int fd)
 
 int draft_add_body(struct draft *d, const void *bytes, size_t n, uint64_t *offset, struct err *err)
 {
-	if (d->recovered)
+	if (draft_is_read_only(d))
 		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
 	return bodies_add(&d->bodies, d->place.dir, &d->place.j->room, bytes, n, offset, err);
 }
@@ -149,10 +149,12 @@ static int put_held(struct draft *d, const struct plan_operation *operations, ui
 int draft_put_plan(struct draft *d, const struct plan_operation *operations, uint32_t count,
 		   struct err *err)
 {
-	if (d->recovered)
+	if (draft_is_read_only(d))
 		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
 	pthread_rwlock_wrlock(&d->changes);
-	int rc = put_held(d, operations, count, err);
+	int rc = draft_note_resumed(d, err);
+	if (rc == 0)
+		rc = put_held(d, operations, count, err);
 	pthread_rwlock_unlock(&d->changes);
 	return rc;
 }
@@ -232,6 +234,8 @@ static int remove_held(struct draft *d, struct err *err)
 	}
 	if (rc == 0 && unlinkat(dir, "done", 0) && errno != ENOENT)
 		rc = -errno;
+	if (rc == 0 && unlinkat(dir, "removed", 0) && errno != ENOENT)
+		rc = -errno;
 	if (rc == 0 && bodies_exist(dir))
 		rc = sync_file(dir);
 	if (rc)
@@ -244,10 +248,11 @@ int draft_remove_plan(struct draft *d, struct err *err)
 	struct journal *j = d->place.j;
 	pthread_rwlock_wrlock(&d->changes);
 	const uint64_t before = d->recovered ? usage_of(j->dir, d->place.id) : 0;
+	const uint64_t taken = d->bodies.taken;
 	int rc = remove_held(d, err);
 	/* The files of a draft that was left count with what they take on the disk. */
 	if (d->recovered) {
-		const uint64_t after = usage_of(j->dir, d->place.id);
+		const uint64_t after = usage_of(j->dir, d->place.id) + taken;
 		spool_room_forget(&j->room, before - min_u64(before, after));
 	}
 	pthread_rwlock_unlock(&d->changes);

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,24 +25,12 @@
 
 #include "file.h"
 #include "leftover_record.h"
+#include "leftovers_internal.h"
 #include "place.h"
 
 #define SUFFIX ".garbage"
 
-enum {
-	NAME = JOURNAL_ID + sizeof(SUFFIX) - 1,
-	TRIES = 16,
-};
-
-struct leftovers {
-	struct journal *j;
-	int dir; /* of the bucket; its own, for the end */
-	pthread_mutex_t lock;
-	int fd; /* -1: there is no file yet */
-	char name[NAME];
-	uint8_t *used; /* by slot */
-	uint32_t n, live;
-};
+enum { TRIES = 16 };
 
 int leftovers_new(struct journal *j, struct leftovers **out, struct err *err)
 {
@@ -195,20 +182,20 @@ void leftovers_clear(struct leftovers *l, uint32_t *slot)
 
 typedef int entry_fn(void *ctx, const struct leftover *entry);
 
-static bool is_name(const char *name)
+bool leftover_is_name(const char *name, const char *suffix)
 {
-	return strlen(name) == NAME - 1 && strspn(name, "0123456789abcdef") == JOURNAL_ID - 1 &&
-	       strcmp(name + JOURNAL_ID - 1, SUFFIX) == 0;
+	return strlen(name) == LEFTOVER_NAME - 1 &&
+	       strspn(name, "0123456789abcdef") == JOURNAL_ID - 1 &&
+	       strcmp(name + JOURNAL_ID - 1, suffix) == 0;
 }
 
-/* Appends the name of a file, NAME bytes. */
+/* Appends the name of a file, LEFTOVER_NAME bytes. */
 static int add_name(void *ctx, const char *name)
 {
-	return is_name(name) ? bytes_append(ctx, name, NAME) : 0;
+	return leftover_is_name(name, SUFFIX) ? bytes_append(ctx, name, LEFTOVER_NAME) : 0;
 }
 
-/* -EBUSY: its process lives; -ENOENT: another one has taken it over. */
-static int open_other(const struct leftovers *l, const char *name)
+int leftover_open(const struct leftovers *l, const char *name)
 {
 	struct stat held, named;
 	auto_close int guard = place_guard(l->j);
@@ -227,7 +214,7 @@ static int open_other(const struct leftovers *l, const char *name)
 	return rc == -EWOULDBLOCK ? -EBUSY : rc;
 }
 
-static int set_aside(const struct leftovers *l, const char *name)
+int leftover_set_aside(const struct leftovers *l, const char *name)
 {
 	if (mkdirat(l->dir, PLACE_ASIDE, 0700) && errno != EEXIST)
 		return -errno;
@@ -254,7 +241,7 @@ static int read_header(const struct leftovers *l, int fd, const char *name,
 	if (rc == 0)
 		return 0;
 	out->set_aside++;
-	rc = set_aside(l, name);
+	rc = leftover_set_aside(l, name);
 	return rc ? rc : 1;
 }
 
@@ -283,7 +270,7 @@ static int read_entries(int fd, entry_fn *fn, void *ctx, struct leftovers_taken 
 static int take_file(const struct leftovers *l, const char *name, entry_fn *fn, void *ctx,
 		     struct leftovers_taken *out)
 {
-	auto_close int fd = open_other(l, name);
+	auto_close int fd = leftover_open(l, name);
 	if (fd < 0)
 		return fd == -EBUSY || fd == -ENOENT ? 0 : fd;
 	int rc = read_header(l, fd, name, out);
@@ -303,7 +290,7 @@ int leftovers_take(struct leftovers *l, entry_fn *fn, void *ctx, struct leftover
 	int rc = file_each_name(l->dir, add_name, &names), first = 0;
 	if (rc)
 		return err_errno(err, rc, "cannot list the journal");
-	for (size_t at = 0; at < names.len; at += NAME) {
+	for (size_t at = 0; at < names.len; at += LEFTOVER_NAME) {
 		const char *name = (const char *)names.data + at;
 		/* The file of this process is locked, too. */
 		rc = take_file(l, name, fn, ctx, out);

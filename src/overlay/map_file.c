@@ -33,12 +33,12 @@ static int take_room_locked(struct map_file *m, uint64_t n, struct err *err)
 {
 	if (n > UINT32_MAX)
 		return err_set(err, -EFBIG, "the map has too many records");
-	if (n * MAP_RECORD <= m->taken)
+	if (n * MAP_RECORD <= m->before + m->taken)
 		return 0;
 	int rc = spool_room_take(m->room, SPOOL_BLOCK, err);
 	if (rc)
 		return rc;
-	if (fallocate(m->fd, FALLOC_FL_KEEP_SIZE, (off_t)m->taken, SPOOL_BLOCK) &&
+	if (fallocate(m->fd, FALLOC_FL_KEEP_SIZE, (off_t)(m->before + m->taken), SPOOL_BLOCK) &&
 	    errno != EOPNOTSUPP) {
 		rc = err_errno(err, -errno, "cannot allocate the map");
 		spool_room_give(m->room, SPOOL_BLOCK);
@@ -122,6 +122,27 @@ int map_create(struct map_file *m, int dir, struct spool_room *room, uint64_t si
 	if (rc)
 		map_close(m, false);
 	return rc;
+}
+
+int map_open_again(struct map_file *m, int dir, struct spool_room *room, uint32_t records,
+		   struct err *err)
+{
+	const uint64_t end = (uint64_t)records * MAP_RECORD;
+	const int fd = file_open(dir, "map", O_RDWR);
+	if (fd < 0 || ftruncate(fd, (off_t)end)) {
+		const int rc = fd < 0 ? fd : -errno;
+		if (fd >= 0)
+			close(fd);
+		return err_errno(err, rc, "cannot append to the map");
+	}
+	/* No record of this process continues one of the earlier process. */
+	*m = (struct map_file){.fd = fd,
+			       .room = room,
+			       .before = align_u64(end, SPOOL_BLOCK),
+			       .records = records,
+			       .last = {.type = MAP_SYNC}};
+	pthread_mutex_init(&m->lock, NULL);
+	return 0;
 }
 
 void map_close(struct map_file *m, bool is_left)

@@ -50,6 +50,11 @@ int draft_create(struct journal *j, const struct draft_about *about,
  * nothing of it was durable when the machine stopped. After the last two it has been set aside. */
 int draft_open(struct journal *j, const char *id, const struct draft_beneath *beneath,
 	       struct draft **out, struct err *err);
+/* Allows that a commit of a draft of draft_open() is noted, with draft_mark() and with a plan. Its
+ * bytes still cannot change. The first note cuts off records of the map that do not count; until
+ * then, the files stay as they are. Each mark is durable when draft_mark() returns. -EINVAL: it has
+ * a plan, which must be completed. */
+int draft_resume(struct draft *d, struct err *err);
 /* Leaves the draft in the journal. NULL is allowed. There must be no snapshot. */
 void draft_close(struct draft *d);
 /* Deletes the draft, and closes it in any case. There must be no snapshot. */

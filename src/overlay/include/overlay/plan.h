@@ -97,7 +97,8 @@ void plan_release(struct plan *plan);
  * damaged. */
 int draft_read_planned(struct draft *d, struct draft_snapshot *s, const struct plan_operation *op,
 		       void *buf, struct err *err);
-/* Removes the plan, what is noted as done, and all bodies. No other thread uses them. */
+/* Removes the plan, what is noted as done, the list of removed objects (overlay/removed.h), and
+ * all bodies. No other thread uses them. */
 int draft_remove_plan(struct draft *d, struct err *err);
 
 #endif

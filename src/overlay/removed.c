@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of removed objects: see overlay/removed.h.
+ *
+ *   ID/removed             of a draft; it counts only if the draft has a plan
+ *   NUMBER.removed         of one process, which holds a lock on it; NUMBER is random
+ *   unreadable/NUMBER.removed  it is damaged
+ */
+#include <overlay/removed.h>
+
+#include <base/fd.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <base/hex.h>
+
+#include "draft_internal.h"
+#include "file.h"
+#include "leftovers_internal.h"
+#include "removed_codec.h"
+
+#define SUFFIX	  ".removed"
+#define FILE_NAME "removed" /* in a draft */
+
+enum { TRIES = 16 };
+
+struct removed {
+	struct removed_list list;
+	uint8_t *file; /* to which the list points */
+	int fd;	       /* locked; -1: the process had no descriptor left for it */
+	char name[LEFTOVER_NAME];
+};
+
+const struct removed_list *removed_get(const struct removed *r)
+{
+	return &r->list;
+}
+
+void removed_close(struct removed *r)
+{
+	if (!r)
+		return;
+	cleanup_close(&r->fd);
+	free(r->list.objects);
+	free(r->file);
+	free(r);
+}
+
+void removed_forget(struct leftovers *l, struct removed *r)
+{
+	unlinkat(l->dir, r->name, 0);
+	removed_close(r);
+}
+
+/* ---- reading ---- */
+
+static int read_list(struct removed *r, struct err *err)
+{
+	struct stat st;
+	size_t n;
+	if (fstat(r->fd, &st))
+		return err_errno(err, -errno, "cannot read the list of removed objects");
+	if (st.st_size > REMOVED_MAX)
+		return err_set(err, -EBADMSG, "the list of removed objects is too long");
+	r->file = malloc((size_t)st.st_size + 1);
+	if (!r->file)
+		return err_set(err, -ENOMEM, "out of memory");
+	const int rc = file_read(r->fd, 0, r->file, (size_t)st.st_size, &n);
+	return rc ? err_errno(err, rc, "cannot read the list of removed objects")
+		  : removed_decode(r->file, n, &r->list, err);
+}
+
+/* Owns fd. */
+static int read_removed(int fd, struct removed **out, struct err *err)
+{
+	struct removed *r = calloc(1, sizeof(*r));
+	*out = NULL;
+	if (!r) {
+		close(fd);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	r->fd = fd;
+	const int rc = read_list(r, err);
+	if (rc)
+		removed_close(r);
+	else
+		*out = r;
+	return rc;
+}
+
+/* ---- in a draft ---- */
+
+static int write_list(int dir, const struct bytes *file)
+{
+	auto_close int fd = file_open(dir, FILE_NAME ".new", O_WRONLY | O_CREAT | O_TRUNC);
+	int rc = fd < 0 ? fd : file_write(fd, 0, file->data, file->len);
+	if (rc == 0 && fsync(fd))
+		rc = -errno;
+	if (rc == 0 && renameat(dir, FILE_NAME ".new", dir, FILE_NAME))
+		rc = -errno;
+	return rc == 0 && fsync(dir) ? -errno : rc;
+}
+
+int draft_put_removed(struct draft *d, const struct removed_list *list, struct err *err)
+{
+	auto_bytes struct bytes file = {0};
+	const int dir = d->place.dir;
+	if (draft_is_read_only(d))
+		return err_set(err, -EROFS, "a draft of an earlier mount gets no new plan");
+	int rc = list ? removed_encode(list, &file, err) : 0;
+	if (rc)
+		return rc;
+	if (list)
+		rc = write_list(dir, &file);
+	else if (unlinkat(dir, FILE_NAME, 0) && errno != ENOENT)
+		rc = -errno;
+	return rc ? err_errno(err, rc, "cannot write the list of removed objects") : 0;
+}
+
+static int move_out(const struct draft *d, struct removed *r)
+{
+	const struct journal *j = d->place.j;
+	for (int tries = 0; tries < TRIES; tries++) {
+		uint8_t random[(JOURNAL_ID - 1) / 2];
+		char id[JOURNAL_ID];
+		j->env->random(j->env, random, sizeof(random));
+		hex_encode(random, sizeof(random), id);
+		snprintf(r->name, sizeof(r->name), "%s" SUFFIX, id);
+		if (!renameat2(d->place.dir, FILE_NAME, j->dir, r->name, RENAME_NOREPLACE))
+			return fsync(j->dir) ? -errno : 0;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+int draft_take_removed(struct draft *d, struct removed **out, struct err *err)
+{
+	const int fd = file_open(d->place.dir, FILE_NAME, O_RDWR);
+	*out = NULL;
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return err_errno(err, fd, "cannot open the list of removed objects");
+	int rc = flock(fd, LOCK_EX | LOCK_NB) ? -errno : 0; /* before others can see it */
+	if (rc) {
+		close(fd);
+		return err_errno(err, rc, "cannot lock the list of removed objects");
+	}
+	rc = read_removed(fd, out, err);
+	if (rc)
+		return rc;
+	rc = move_out(d, *out);
+	if (!rc)
+		return 0;
+	removed_close(*out);
+	*out = NULL;
+	return err_errno(err, rc, "cannot move the list of removed objects");
+}
+
+/* ---- files of other processes ---- */
+
+typedef int list_fn(void *ctx, struct removed *r);
+
+static int add_name(void *ctx, const char *name)
+{
+	return leftover_is_name(name, SUFFIX) ? bytes_append(ctx, name, LEFTOVER_NAME) : 0;
+}
+
+static int take_file(const struct leftovers *l, const char *name, list_fn *fn, void *ctx,
+		     struct leftovers_taken *out)
+{
+	struct removed *r;
+	const int fd = leftover_open(l, name);
+	if (fd < 0)
+		return fd == -EBUSY || fd == -ENOENT ? 0 : fd;
+	int rc = read_removed(fd, &r, NULL);
+	if (rc == -ENOTSUP) {
+		out->later++;
+		return 0;
+	}
+	if (rc == -EBADMSG) {
+		out->set_aside++;
+		return leftover_set_aside(l, name);
+	}
+	if (rc)
+		return rc;
+	memcpy(r->name, name, LEFTOVER_NAME);
+	rc = fn(ctx, r);
+	out->entries += !rc;
+	if (rc)
+		removed_close(r);
+	return rc;
+}
+
+int removed_take_left(struct leftovers *l, list_fn *fn, void *ctx, struct leftovers_taken *out,
+		      struct err *err)
+{
+	auto_bytes struct bytes names = {0};
+	*out = (struct leftovers_taken){0};
+	int rc = file_each_name(l->dir, add_name, &names), first = 0;
+	if (rc)
+		return err_errno(err, rc, "cannot list the journal");
+	for (size_t at = 0; at < names.len; at += LEFTOVER_NAME) {
+		const char *name = (const char *)names.data + at;
+		rc = take_file(l, name, fn, ctx, out);
+		if (rc && !first)
+			first = err_errno(err, rc, "%s", name);
+	}
+	return first;
+}
