@@ -211,7 +211,8 @@ static int begin(struct edit *e)
 {
 	const char *root = tree_object(e->want->after, 0)->o.id;
 	e->before = &tree_object(e->want->before, e->want->change->before)->o;
-	e->after = &tree_object(e->want->after, e->want->change->after)->o;
+	e->after = e->want->state ? e->want->state
+				  : &tree_object(e->want->after, e->want->change->after)->o;
 	if (!root || !e->after->id || !schema_id_parse(root, strlen(root), &e->root) ||
 	    !schema_id_parse(e->after->id, strlen(e->after->id), &e->id))
 		return err_set(e->err, -EINVAL, "object %u has no id", e->want->change->after);

@@ -91,6 +91,7 @@ const struct schema_ops hsds2_ops = {
 	.domain_key = hsds2_domain_key,
 	.new_object_key = hsds2_new_object_key,
 	.new_chunk_key = hsds2_new_chunk_key,
+	.key_of_id = hsds2_key_of_id,
 	.storage_prefix = hsds2_new_storage_prefix,
 	.ref_text = schema_ref_text,
 	.domain_of_root = hsds2_domain_of_root,

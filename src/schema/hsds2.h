@@ -81,6 +81,7 @@ int hsds2_adopt_new(struct tree *t, uint64_t domain, uint64_t seed, int64_t now_
 		    struct err *err);
 /* These also return -EINVAL: the object has no id, or no such chunk. */
 int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_t room);
+int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, size_t *folder);
 int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			size_t room);
 int hsds2_new_storage_prefix(uint64_t domain, char *prefix, size_t room);

@@ -121,6 +121,20 @@ int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answ
 	return rc;
 }
 
+int hsds2_take_expected(struct hsds2_loader *l, struct err *err)
+{
+	const struct hsds_space *old = l->hsds.previous;
+	uint32_t n;
+	const uint32_t *compared = hsds_compared(old, &n);
+	int rc = 0;
+	l->nfound = 0;
+	for (uint32_t i = 0; !rc && i < n; i++)
+		rc = add(l, &old->entries[compared[i]].id, old->entries[compared[i]].etag, err);
+	l->hsds.space->listing_code = old->listing_code;
+	l->only_expected = true;
+	return rc;
+}
+
 int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 {
 	struct hsds_space *s = l->hsds.space;
@@ -144,9 +158,9 @@ static int find_suspects(struct hsds2_loader *l, const struct schema_answer *ans
 			 struct err *err)
 {
 	const struct hsds_space *old = l->hsds.previous;
-	const struct tree *tree = old->base.tree;
-	const uint32_t all = tree_count(tree) + tree_missing(tree);
-	auto_free bool *seen = calloc(tree_numbers(tree), sizeof(*seen));
+	uint32_t all;
+	const uint32_t *compared = hsds_compared(old, &all);
+	auto_free bool *seen = calloc(old->n, sizeof(*seen));
 	l->suspects = calloc(all, sizeof(*l->suspects));
 	if (!seen || !l->suspects)
 		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
@@ -159,8 +173,8 @@ static int find_suspects(struct hsds2_loader *l, const struct schema_answer *ans
 			seen[number] |= hsds_same_version(item.etag, old->entries[number].etag);
 	}
 	for (uint32_t i = 0; i < all; i++)
-		if (!seen[tree_order(tree)[i]])
-			l->suspects[l->hsds.nheads++] = tree_order(tree)[i];
+		if (!seen[compared[i]])
+			l->suspects[l->hsds.nheads++] = compared[i];
 	l->hsds.heads = l->suspects;
 	return 0;
 }
@@ -170,7 +184,7 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, st
 	const struct hsds_space *old = l->hsds.previous;
 	const bool whole = answer->nitems <= l->hsds.base.load.list_limit;
 	if (whole && old->base.listed_whole)
-		l->hsds.changed = digest_of(answer) != old->digest;
+		l->hsds.changed = l->expected || digest_of(answer) != old->digest;
 	else
 		l->hsds.changed = whole != old->base.listed_whole;
 	return l->hsds.changed || whole ? 0 : find_suspects(l, answer, err);

@@ -21,7 +21,11 @@
  *            all documents if there was no COMPARE or its listing failed. If the versions of all
  *            reachable documents are equal, the domain has not changed.
  *
- * If the domain has changed, the listing of COMPARE replaces that of LIST. Pure.
+ * If the domain has changed, the listing of COMPARE replaces that of LIST.
+ *
+ * If this process has put documents since the earlier load, the domain is compared with what they
+ * should have made of it (hsds2_expect.c). If the store confirms this, the objects are known
+ * without LIST, and READ makes no request for texts that are kept. Pure.
  */
 #include "hsds2_load.h"
 
@@ -48,6 +52,13 @@ static bool may_be_listed_now(const struct hsds_space *old)
 	return old->listing_code && old->listing_code != -E2BIG;
 }
 
+static uint32_t objects_of(const struct hsds_space *old)
+{
+	uint32_t n;
+	hsds_compared(old, &n);
+	return n;
+}
+
 static bool is_compared_whole(const struct hsds_space *old)
 {
 	return old->base.listed_whole || may_be_listed_now(old);
@@ -58,10 +69,17 @@ static enum hsds2_stage first_stage(struct hsds2_loader *l)
 	const struct hsds_space *old = l->hsds.previous;
 	if (!old)
 		return HSDS2_LIST;
-	if (is_compared_whole(old) || tree_count(old->base.tree) >= FEW_OBJECTS)
+	if (is_compared_whole(old) || objects_of(old) >= FEW_OBJECTS)
 		return HSDS2_COMPARE;
 	hsds_compare_all(&l->hsds);
 	return HSDS2_HEADS;
+}
+
+/* True if the store has confirmed all that is expected, so that no listing is needed. An object
+ * that was missing may have appeared. */
+static bool is_as_expected(const struct hsds2_loader *l)
+{
+	return l->expected && !l->hsds.changed && !hsds_has_missing(l->hsds.previous);
 }
 
 static enum hsds2_stage next_stage(struct hsds2_loader *l)
@@ -81,7 +99,9 @@ static enum hsds2_stage next_stage(struct hsds2_loader *l)
 	case HSDS2_HEADS:
 		break;
 	}
-	if (l->hsds.changed || l->hsds.base.load.reload)
+	if (is_as_expected(l))
+		return HSDS2_READ;
+	if (l->hsds.changed || l->hsds.base.load.reload || l->expected)
 		return l->nfound ? HSDS2_READ : HSDS2_LIST;
 	l->hsds.base.same = true;
 	return HSDS2_END;
@@ -103,7 +123,10 @@ int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		*n = 1 + HSDS2_OBJECT_PREFIXES;
 		break;
 	case HSDS2_READ:
-		rc = hsds2_number_found(l, err);
+		if (is_as_expected(l))
+			rc = hsds2_take_expected(l, err);
+		if (!rc)
+			rc = hsds2_number_found(l, err);
 		*n = l->hsds.space->n;
 		break;
 	case HSDS2_START:
@@ -128,7 +151,7 @@ static bool request_compare(const struct hsds2_loader *l, struct schema_request 
 	const struct hsds_space *old = l->hsds.previous;
 	return request_whole(l,
 			     is_compared_whole(old) ? l->hsds.base.load.list_limit
-						    : KEYS_PER_OBJECT * tree_count(old->base.tree),
+						    : KEYS_PER_OBJECT * objects_of(old),
 			     req);
 }
 
@@ -229,16 +252,22 @@ int hsds2_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 
 static uint32_t number_of(void *loader, const struct schema_id *id)
 {
-	const struct hsds2_loader *l = loader;
-	return hsds_number(l->hsds.space, id);
+	struct hsds2_loader *l = loader;
+	const uint32_t number = hsds_number(l->hsds.space, id);
+	l->hsds.base.incomplete |= number == OBJECT_NONE && l->only_expected;
+	return number;
 }
 
 int hsds2_loader_new(const struct schema_load *load, struct schema_loader **out, struct err *err)
 {
 	struct hsds_loader *l;
 	int rc = hsds_loader_new(load, sizeof(struct hsds2_loader), &l, err);
-	if (!rc)
-		l->number = number_of;
+	if (rc)
+		return rc;
+	l->number = number_of;
+	rc = hsds2_expect((struct hsds2_loader *)l, err);
+	if (rc)
+		hsds2_loader_free(&l->base);
 	*out = rc ? NULL : &l->base;
 	return rc;
 }
@@ -250,5 +279,6 @@ void hsds2_loader_free(struct schema_loader *base)
 		return;
 	free(l->found);
 	free(l->suspects);
+	arena_free(l->expected);
 	free(l);
 }

@@ -22,14 +22,22 @@ struct hsds2_loader {
 	/* The objects found so far, in the order of their numbers. */
 	struct hsds_entry *found;
 	uint32_t nfound, room;
-	uint32_t *suspects; /* memory of hsds.heads, if not all objects are compared */
+	uint32_t *suspects;	/* memory of hsds.heads, if not all objects are compared */
+	struct arena *expected; /* NULL, or memory of hsds.previous: see hsds2_expect() */
+	bool only_expected;	/* no listing has shown the objects */
 };
+
+/* hsds2_expect.c: makes hsds.previous what the puts of the load have made of the earlier load. It
+ * has no tree and no digest. -ENOMEM. */
+int hsds2_expect(struct hsds2_loader *l, struct err *err);
 
 /* hsds2_list.c: add the objects of a whole listing or, if there is none, of the listing of one
  * prefix after the other. */
 int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
 int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer,
 			struct err *err);
+/* Adds the objects of hsds.previous. The store has confirmed their versions. */
+int hsds2_take_expected(struct hsds2_loader *l, struct err *err);
 /* Gives all objects that were found a number in the tree. */
 int hsds2_number_found(struct hsds2_loader *l, struct err *err);
 /* Compares a whole listing with `previous`: sets l->changed or l->heads. */

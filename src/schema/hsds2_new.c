@@ -209,6 +209,23 @@ int hsds2_new_object_key(const struct tree *t, uint32_t number, char *key, size_
 	return hsds2_object_key(&id, key, room);
 }
 
+int hsds2_key_of_id(const char *root, const char *id, char *key, size_t room, size_t *folder)
+{
+	char storage[SCHEMA_KEY_MAX + 1];
+	struct schema_id r, i;
+	if (!schema_id_parse(root, strlen(root), &r) || !schema_id_parse(id, strlen(id), &i) ||
+	    r.form != SCHEMA_ID_V2 || i.form != SCHEMA_ID_V2 || schema_id_equal(&r, &i))
+		return -EINVAL;
+	const int prefix = hsds2_storage_prefix(&r, storage, sizeof(storage));
+	const int n = hsds2_object_key(&i, key, room);
+	if (prefix < 0 || n < 0)
+		return prefix < 0 ? prefix : n;
+	if (strncmp(key, storage, (size_t)prefix) != 0)
+		return -EINVAL;
+	*folder = i.kind == OBJECT_DATASET ? (size_t)(strrchr(key, '/') - key) + 1 : 0;
+	return n;
+}
+
 int hsds2_new_chunk_key(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			size_t room)
 {

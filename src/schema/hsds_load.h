@@ -32,7 +32,24 @@ struct hsds_space {
 	uint32_t *table, mask;	    /* hash table by id; number + 1, or 0: free */
 	uint64_t digest;	    /* v2: of the whole listing */
 	int listing_code;	    /* v2: 0, or why the domain could not be listed whole */
+	/* If the space was not loaded, but is what a load is expected to find (hsds2_expect.c): the
+	 * objects whose versions tell whether it is so. NULL: those of the tree. */
+	const uint32_t *compared;
+	uint32_t ncompared;
+	bool has_missing; /* if `compared` is set: a link names an object without a document */
 };
+
+/* The objects whose versions tell whether a domain has changed: the reachable ones, the root group
+ * first, and then the missing ones. */
+static inline const uint32_t *hsds_compared(const struct hsds_space *s, uint32_t *n)
+{
+	*n = s->compared ? s->ncompared : tree_count(s->base.tree) + tree_missing(s->base.tree);
+	return s->compared ? s->compared : tree_order(s->base.tree);
+}
+static inline bool hsds_has_missing(const struct hsds_space *s)
+{
+	return s->compared ? s->has_missing : tree_missing(s->base.tree) != 0;
+}
 
 /* Makes room for n entries in all. -ENOMEM. */
 int hsds_space_reserve(struct hsds_space *s, struct arena *a, uint32_t n);
@@ -52,7 +69,8 @@ uint64_t hsds_resolve(const struct schema_space *s, const char *text, size_t n);
 
 struct hsds_loader {
 	struct schema_loader base;
-	const struct hsds_space *previous; /* NULL unless it has the same root group */
+	/* The earlier load, with what was put since. NULL unless it has the same root group. */
+	const struct hsds_space *previous;
 	struct hsds_space *space;
 	bool changed; /* the domain has changed since `previous` */
 	/* Numbers of the objects of `previous` to compare by HEAD. */

@@ -17,9 +17,7 @@
 
 void hsds_compare_all(struct hsds_loader *l)
 {
-	const struct tree *tree = l->previous->base.tree;
-	l->heads = tree_order(tree);
-	l->nheads = tree_count(tree) + tree_missing(tree);
+	l->heads = hsds_compared(l->previous, &l->nheads);
 }
 
 bool hsds_request_head(const struct hsds_loader *l, uint32_t i, struct schema_request *req)

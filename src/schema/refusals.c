@@ -307,6 +307,8 @@ int schema_refusals(const struct tree *t, schema_refusal_fn fn, void *ctx)
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(t); i++) {
 		const uint32_t number = tree_nth(t, i);
+		if (tree_object(t, number)->unread)
+			continue;
 		struct report r = {.number = number, .fn = fn, .ctx = ctx};
 		r.arena = arena_new(TYPE_ARENA);
 		rc = r.arena ? check_object(&r, &tree_object(t, number)->o) : -ENOMEM;

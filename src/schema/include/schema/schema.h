@@ -181,14 +181,29 @@ struct schema_space {
 	uint64_t kept;	     /* bytes of document texts that are kept for the next loader */
 };
 
+/* An object whose document this process has put, or which it has removed. */
+struct schema_put {
+	const char *id;
+	const char *etag; /* of the document that was put; "": unknown; NULL: removed */
+	const void *text; /* of it, `len` bytes; NULL: it is not kept */
+	size_t len;
+};
+
 /* The input of a loader. Borrowed until the loader is freed. The loader fills the tree. */
 struct schema_load {
 	const struct schema_document *document;
 	const char *path; /* of the domain */
 	struct tree *tree;
 	const struct schema_space
-		*previous;   /* NULL, or that of an earlier load, of the same schema */
-	bool reload;	     /* load the tree even if nothing has changed since `previous` */
+		*previous; /* NULL, or that of an earlier load, of the same schema */
+	bool reload;	   /* load the tree even if nothing has changed since `previous` */
+	/* What this process has put since `previous`; each object once. The loader expects that the
+	 * domain has these versions, and fetches none of their texts if the store confirms them. */
+	const struct schema_put *puts;
+	uint32_t nputs;
+	/* `puts` are all objects of the domain, and `previous` is not used. */
+	bool puts_all;
+	bool puts_few;	     /* if puts_all: the domain has at most list_limit keys */
 	uint32_t list_limit; /* if the domain has more keys, they are not all listed */
 	uint64_t keep_limit; /* most bytes of document texts to keep */
 	/* Called with each object after it was parsed. On error the object is left out. */
@@ -196,12 +211,15 @@ struct schema_load {
 	void *ctx;
 };
 
-/* Each schema has its own loader, which begins with this struct. The last two members are valid
- * after the last round. */
+/* Each schema has its own loader, which begins with this struct. The last three members are
+ * valid after the last round. */
 struct schema_loader {
 	struct schema_load load;
 	const struct schema_space *space; /* of the tree */
 	bool same; /* nothing has changed since `previous`; the tree is empty */
+	/* A document names an object that neither `previous` nor `puts` has. The domain must be
+	 * loaded without `puts`, because a listing may show the object. */
+	bool incomplete;
 };
 
 /* ---- new domains ---- */
@@ -235,6 +253,8 @@ struct schema_import {
 struct schema_edit {
 	const struct tree *before, *after;  /* the objects of `after` have ids */
 	const struct object_change *change; /* of this object: data/tree_change.h */
+	/* NULL, or a state between the two: the object in place of that of `after`. */
+	const struct object *state;
 	int64_t now_ns; /* lastModified, and when new links and attributes were made */
 };
 
@@ -332,7 +352,8 @@ struct schema_ops {
 	 * All but import_key are NULL in a schema in which no new domains are made. */
 
 	/* Calls fn for everything in the tree that a domain cannot hold: one table of rules. What
-	 * it does not report is emitted completely. Non-zero stops and is returned. */
+	 * it does not report is emitted completely. Unread datasets are not checked. Non-zero stops
+	 * and is returned. */
 	int (*refusals)(const struct tree *t, schema_refusal_fn fn, void *ctx);
 	/* Gives each object an id and the times of its links and attributes: distinct, increasing
 	 * in their order. domain: 64 random bits that all ids have in common; the same bits give
@@ -355,6 +376,11 @@ struct schema_ops {
 	int (*new_object_key)(const struct tree *t, uint32_t number, char *key, size_t room);
 	int (*new_chunk_key)(const struct tree *t, uint32_t number, uint64_t chunk, char *key,
 			     size_t room);
+	/* Writes the key of the document of an object with this id, in the domain with this root
+	 * group. *folder: the length of the part of the key with which the keys of all chunks of a
+	 * dataset begin; 0: the object has no chunks. -EINVAL: it is no id of an object of this
+	 * domain other than the root group. NULL: as adopt_new. */
+	int (*key_of_id)(const char *root, const char *id, char *key, size_t room, size_t *folder);
 	int (*storage_prefix)(uint64_t domain, char *prefix, size_t room);
 	/* Writes the text of a reference to an object: see struct object_namer. */
 	void (*ref_text)(const struct tree *t, uint64_t ref, char *text);
