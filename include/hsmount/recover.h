@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The drafts in a journal directory (doc/JOURNAL.md): files that programs wrote to a mount and that
- * the bucket does not have. A draft can be listed, described, read and deleted, but not changed.
- * The bucket is needed only for bytes that no program has written, and to delete what a commit has
- * stored.
+ * the bucket does not have. A draft can be listed, described, read, committed and deleted, but not
+ * changed. The bucket is needed only for bytes that no program has written, to commit a draft, and
+ * to delete what a commit has stored.
  *
  * The beginning of an id is enough if no other draft's id begins in the same way.
  *
@@ -13,6 +13,7 @@
 #ifndef HSMOUNT_RECOVER_H
 #define HSMOUNT_RECOVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -77,6 +78,26 @@ bool engine_draft_next(struct engine_draft *d, uint64_t *start, uint64_t *end);
 /* Reads n bytes, which must be in the file. */
 int engine_draft_read(struct engine_draft *d, void *buf, size_t n, uint64_t offset,
 		      struct err *err);
+
+/* ---- committing ---- */
+
+struct engine_draft_commit {
+	/* How the bucket is opened, as for engine_draft_open(); user is required. */
+	const struct engine_options *bucket;
+	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
+	/* Called with what is unexpected about the result. May be NULL. */
+	void (*line)(void *arg, const char *line);
+	void *arg;
+};
+/* Stores a draft in the bucket as a mount does when the file is closed, and deletes it. A domain
+ * that was changed in place is committed although its program had not closed it, if all structures
+ * of the file can be read; its data may be wrong nevertheless. After an error the draft is still
+ * there. If the bucket may have changed by then, the next mount or the next call completes the
+ * commit. -ESTALE: the bucket has something else than when the file was opened; -EIO: the file is
+ * damaged or not complete; -EOPNOTSUPP: a domain cannot hold it; otherwise as
+ * engine_draft_open(), and errors of the bucket. */
+int engine_drafts_commit(struct engine_drafts *s, const char *id,
+			 const struct engine_draft_commit *opt, struct err *err);
 
 /* ---- deleting ---- */
 

@@ -57,6 +57,8 @@ int command_import(struct command *c);
 int command_link(struct command *c);
 int command_recover(struct command *c);
 
+/* import.c: from now on, an interrupt does not end the program, but makes the result true. */
+const atomic_bool *command_interrupted(void);
 /* The two parts of command_import(). The first one opens the bucket and fills in c->import. Each
  * returns 0 or an exit status. */
 int command_import_open(struct command *c);

@@ -389,13 +389,6 @@ static int find_journal(const char **path, struct err *err)
 	return journal_dir_make_parents(found, err);
 }
 
-/* The owner of new folders, as hsimage chooses the owner of new domains. */
-static const char *owner_name(void)
-{
-	const char *name = getenv("HS_USERNAME");
-	return name && name[0] ? name : login_name();
-}
-
 static int serve(struct settings *s, struct log *log, struct err *err)
 {
 	auto_free char *bucket = absolute_bucket(s->bucket, err);

@@ -30,13 +30,14 @@ static void interrupt(int number)
 }
 
 /* A signal that is ignored (nohup(1)) stays ignored. */
-static void handle_signals(void)
+const atomic_bool *command_interrupted(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction handler = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND}, old;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &handler, NULL);
+	return &interrupted;
 }
 
 int command_import_option(struct command *c, int opt, const char *value, struct err *err)
@@ -120,7 +121,7 @@ int command_import_open(struct command *c)
 	import->file = c->operands[1] ? c->operands[0] : NULL;
 	c->operands[0] = target;
 	c->options.engine.make_bucket = true;
-	handle_signals();
+	import->cancelled = command_interrupted();
 	if (!import->abort)
 		progress_start(&c->progress);
 	int status = command_open(c);
@@ -130,7 +131,6 @@ int command_import_open(struct command *c)
 	import->in_folder = n && target[n - 1] == '/';
 	import->service_user = getenv("HS_USERNAME");
 	import->local_user = login_name();
-	import->cancelled = &interrupted;
 	import->line = print_line;
 	import->progress = show_progress;
 	import->arg = c;

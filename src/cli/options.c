@@ -47,6 +47,12 @@ const char *login_name(void)
 	return user ? user->pw_name : "admin";
 }
 
+const char *owner_name(void)
+{
+	const char *name = getenv("HS_USERNAME");
+	return name && name[0] ? name : login_name();
+}
+
 /* ---- values ---- */
 
 static int bad_value(struct err *err, const char *name, const char *value, const char *expected)

@@ -63,6 +63,8 @@ int operands_check(char *const *operands, int n, const char *const *names, int n
 
 /* The name of the user for whom this program runs. Valid until the next call of getpwnam(3). */
 const char *login_name(void);
+/* The owner of new domains and folders: $HS_USERNAME, or the login name. */
+const char *owner_name(void);
 
 /* Prints "PROGRAM: message" to standard error and returns EXIT_FAILED. */
 int complain(const char *program, const struct err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hsimage recover: lists, shows, exports and deletes what programs have written to mounts and no
- * bucket has. */
+/* hsimage recover: lists, shows, exports, commits and deletes what programs have written to mounts
+ * and no bucket has. */
 #include "command.h"
 
 #include <errno.h>
@@ -21,17 +21,17 @@ enum { PIECE = 4 << 20 };
 
 /* ---- the command line ---- */
 
-enum { LIST, SHOW, EXPORT, DROP, ACTIONS };
+enum { LIST, SHOW, EXPORT, COMMIT, DROP, ACTIONS };
 
 static const struct action {
 	const char *name;
 	const char *operands[2];
 	int required, most;
+	bool asks; /* before it does it, and takes any number of ids */
 } actions[ACTIONS] = {
-	[LIST] = {"list", {"BUCKET"}, 0, 1},
-	[SHOW] = {"show", {"ID"}, 1, 1},
-	[EXPORT] = {"export", {"ID", "FILE"}, 2, 2},
-	[DROP] = {"drop", {"ID"}, 1, 1},
+	[LIST] = {"list", {"BUCKET"}, 0, 1},	     [SHOW] = {"show", {"ID"}, 1, 1},
+	[EXPORT] = {"export", {"ID", "FILE"}, 2, 2}, [COMMIT] = {"commit", {"ID"}, 1, 1, true},
+	[DROP] = {"drop", {"ID"}, 1, 1, true},
 };
 
 static int find_action(const char *name)
@@ -64,21 +64,20 @@ int command_recover_check(const struct command *c, char *const *words, int n, st
 	const struct command_recover *r = &c->recover;
 	if (!n)
 		return err_set(err, -EINVAL,
-			       "missing operand: list, show, export or drop is required");
+			       "missing operand: list, show, export, commit or drop is required");
 	const int i = find_action(words[0]);
 	if (i == ACTIONS)
 		return err_set(err, -EINVAL, "recover %s: no such command", words[0]);
-	const char *foreign = r->force && i != EXPORT ? "--force"
-			      : r->yes && i != DROP   ? "--yes"
-			      : c->json && i != LIST  ? "--json"
-						      : NULL;
+	const char *foreign = r->force && i != EXPORT	   ? "--force"
+			      : r->yes && !actions[i].asks ? "--yes"
+			      : c->json && i != LIST	   ? "--json"
+							   : NULL;
 	if (foreign)
 		return err_set(err, -EINVAL, "recover %s has no option %s", words[0], foreign);
-	/* drop takes any number of ids. */
-	for (int k = 1; i == DROP && k < n; k++)
+	for (int k = 1; actions[i].asks && k < n; k++)
 		if (!words[k][0])
 			return err_set(err, -EINVAL, "empty operand: ID");
-	const int most = actions[i].most, count = i == DROP && n > 2 ? 1 : n - 1;
+	const int most = actions[i].most, count = actions[i].asks && n > 2 ? 1 : n - 1;
 	return operands_check(words + 1, count, actions[i].operands, most, actions[i].required,
 			      err);
 }
@@ -208,10 +207,11 @@ static int export_draft(struct command *c, struct engine_drafts *drafts)
 	return EXIT_OK;
 }
 
-/* ---- drop ---- */
+/* ---- commit and drop ---- */
 
 struct question {
 	const char *id;
+	bool commits;
 	struct str text;
 };
 
@@ -219,14 +219,15 @@ static int ask_about(void *arg, const struct engine_draft_item *item)
 {
 	struct question *q = arg;
 	if (strncmp(item->id, q->id, strlen(q->id)) == 0 && !q->text.b.len)
-		recover_format_question(item, &q->text);
+		recover_format_question(item, q->commits, &q->text);
 	return 0;
 }
 
 /* Whether the user wants it. An id that does not exist is reported later. */
-static bool is_wanted(const struct command *c, struct engine_drafts *drafts, const char *id)
+static bool is_wanted(const struct command *c, struct engine_drafts *drafts, const char *id,
+		      bool commits)
 {
-	struct question q = {.id = id};
+	struct question q = {.id = id, .commits = commits};
 	char answer[16] = "";
 	if (c->recover.yes)
 		return true;
@@ -245,31 +246,60 @@ static void print_note(void *arg, const char *line)
 	fprintf(stderr, COMMAND_PROGRAM ": %s\n", err.msg);
 }
 
-static int drop(struct command *c, struct engine_drafts *drafts)
+/* Calls fn for each draft for which the user wants it. */
+static int each_wanted(struct command *c, struct engine_drafts *drafts, bool commits,
+		       int (*fn)(struct command *c, struct engine_drafts *drafts, char *id,
+				 struct err *err))
 {
 	int status = EXIT_OK;
 	struct err err = ERR_INIT;
 	if (!c->recover.yes && !isatty(STDIN_FILENO)) {
 		err_set(&err, -EINVAL,
-			"standard input is not a terminal; --yes deletes without "
-			"a question");
+			"standard input is not a terminal; --yes %s without a question",
+			commits ? "commits" : "deletes");
 		return command_failed(c, &err);
 	}
-	for (size_t i = 1; c->words[i]; i++) {
-		char *id = c->words[i];
-		if (is_wanted(c, drafts, id) &&
-		    engine_drafts_drop(drafts, id, &c->options.engine, print_note, id, &err))
+	for (size_t i = 1; c->words[i]; i++)
+		if (is_wanted(c, drafts, c->words[i], commits) && fn(c, drafts, c->words[i], &err))
 			status = command_failed(c, &err);
-	}
 	return status;
+}
+
+static int commit_one(struct command *c, struct engine_drafts *drafts, char *id, struct err *err)
+{
+	const struct engine_draft_commit opt = {.bucket = &c->options.engine,
+						.cancelled = command_interrupted(),
+						.line = print_note,
+						.arg = id};
+	return engine_drafts_commit(drafts, id, &opt, err);
+}
+
+static int commit(struct command *c, struct engine_drafts *drafts)
+{
+	c->options.engine.user = owner_name();
+	return each_wanted(c, drafts, true, commit_one);
+}
+
+static int drop_one(struct command *c, struct engine_drafts *drafts, char *id, struct err *err)
+{
+	return engine_drafts_drop(drafts, id, &c->options.engine, print_note, id, err);
+}
+
+static int drop(struct command *c, struct engine_drafts *drafts)
+{
+	return each_wanted(c, drafts, false, drop_one);
 }
 
 /* ---- the command ---- */
 
 int command_recover(struct command *c)
 {
-	static int (*const run[ACTIONS])(struct command * c, struct engine_drafts * drafts) = {
-		[LIST] = list, [SHOW] = show, [EXPORT] = export_draft, [DROP] = drop};
+	static int (*const run[ACTIONS])(struct command * c,
+					 struct engine_drafts * drafts) = {[LIST] = list,
+									   [SHOW] = show,
+									   [EXPORT] = export_draft,
+									   [COMMIT] = commit,
+									   [DROP] = drop};
 	auto_free char *by_default = c->recover.journal_dir ? NULL : journal_dir_default();
 	const char *dir = by_default ? by_default : c->recover.journal_dir;
 	const int action = find_action(c->words[0]);

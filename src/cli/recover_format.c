@@ -65,9 +65,12 @@ void recover_format_json(const struct engine_draft_item *item, struct str *out)
 	str_add(out, "}\n");
 }
 
-void recover_format_question(const struct engine_draft_item *item, struct str *out)
+void recover_format_question(const struct engine_draft_item *item, bool commits, struct str *out)
 {
-	str_addf(out, "Delete draft %s", item->id);
+	if (commits && item->changes_domain)
+		str_add(out, "If the program had not finished, the data may be wrong, also if all "
+			     "structures of the file can be read.\n");
+	str_addf(out, "%s draft %s", commits ? "Commit" : "Delete", item->id);
 	if (item->path[0]) {
 		str_add(out, " of ");
 		str_add_printable(out, item->path);

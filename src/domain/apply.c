@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include <base/mem.h>
+#include <overlay/removed.h>
 
 #include "put_queue.h"
 
@@ -468,4 +469,20 @@ int apply_run(const struct apply *a, struct apply_result *out, struct err *err)
 	pthread_cond_destroy(&r.over);
 	pthread_mutex_destroy(&r.lock);
 	return rc;
+}
+
+int apply_take_removed(const struct apply *a, struct removed **removed, struct err *err)
+{
+	struct err why = ERR_INIT;
+	const int rc = draft_take_removed(a->draft, removed, &why);
+	if (!rc)
+		return 0;
+	if (rc != -EBADMSG && rc != -ENOTSUP) {
+		err_copy(err, &why);
+		return rc;
+	}
+	log_warning(a->env->log,
+		    "draft %s: %s; what was removed from the domain remains in the bucket",
+		    draft_id(a->draft), why.msg);
+	return 0;
 }

@@ -213,8 +213,11 @@ static int pass(const struct chunk_context *c, const struct h5file_chunk *part,
 		return MUST_DECODE;
 	if (!c->is_filtered)
 		rc = is_fill(c, stored->data, keep);
-	else if (keep < c->plain_size / FILL_RATIO)
+	else if (c->from.is_verified || keep < c->plain_size / FILL_RATIO)
 		rc = decodes_to_fill(c, part, stored, err);
+	if (!rc && c->is_filtered && c->from.is_verified)
+		rc = blame_file(
+			c, codec_verbatim_length(stored->data, keep, c->plain_size, &keep, err));
 	if (rc)
 		return rc < 0 ? rc : PUT_NOTHING;
 	stored->len = keep;

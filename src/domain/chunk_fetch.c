@@ -14,7 +14,8 @@
  * A chunk is absent, and has the fill value or a computed one, in three cases:
  *   - the complete listing of the open does not name it; no request is made;
  *   - the schema finds that it has no place;
- *   - there is no listing, and the store proves that the object is absent.
+ *   - there is no listing, the store proves that the object is absent, and no earlier load has
+ *     found it.
  * In the last two cases the dataset's document must still be the version that was opened
  * (recheck.c).
  */
@@ -249,6 +250,8 @@ static void chunk_answered(struct store_request *req)
 		give_stored(f);
 	else if (f->presence == LISTED)
 		fail(f, err_set(&err, -ESTALE, "deleted since the domain was opened"), &err);
+	else if (domain_versions_lost(f->d, f->dataset, f->number))
+		fail(f, err_set(&err, -ESTALE, "deleted since it was read first"), &err);
 	else if (f->presence == NEVER_LISTED)
 		domain_recheck(f->d, f->dataset, &f->recheck);
 	else

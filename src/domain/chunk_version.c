@@ -159,6 +159,15 @@ int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uin
 	return err_set(err, -ESTALE, "changed since it was read first");
 }
 
+bool domain_versions_lost(struct domain *d, uint32_t dataset, uint64_t chunk)
+{
+	char etag[STORE_ETAG_MAX];
+	domain_versions_get(d, dataset, chunk, etag);
+	if (etag[0])
+		atomic_store(&d->versions.changed, true);
+	return etag[0];
+}
+
 void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX])
 {

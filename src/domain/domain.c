@@ -160,6 +160,11 @@ const struct tree *domain_tree(const struct domain *d)
 	return d->tree;
 }
 
+bool domain_has_own_list(const struct domain *d, uint32_t number)
+{
+	return !domain_sees_chunks(d) && d->chunks[number].listed;
+}
+
 const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number)
 {
 	return &d->chunks[number];

@@ -35,8 +35,9 @@ struct domain {
 	atomic_uint refs;
 	const struct env *env;
 	struct store *store;
-	const struct domain_files *files; /* or NULL */
-	const struct schema_ops *schema;  /* of the document */
+	const struct domain_files *files;     /* or NULL */
+	const struct domain_changes *changes; /* or NULL */
+	const struct schema_ops *schema;      /* of the document */
 	char *path;
 	struct tree *tree;
 	struct arena *arena; /* the tree's */
@@ -77,7 +78,9 @@ const char *domain_listed_etag(const struct domain *d, const char *key);
 /* The answer to a request in the form that schemas use. Borrowed from the request. */
 void domain_answer(const struct store_request *req, struct schema_answer *out);
 /* load.c: loads the document and the tree. *same: the hint's earlier snapshot is still current, and
- * d is not filled. */
+ * d is not filled. LOAD_INCOMPLETE: d is of no use, and the domain must be loaded without the puts
+ * of the hint. */
+enum { LOAD_INCOMPLETE = 1 };
 int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 		const struct domain_hint *hint, bool *same, struct err *err);
 /* accept.c: the loader calls it for each object. ctx: the domain. */
@@ -105,13 +108,16 @@ int domain_probe_chunks(struct domain *d, uint32_t number, struct err *err);
 struct domain_recheck {
 	const atomic_bool *cancelled; /* as in struct store_request */
 	/* Called in any thread, possibly before domain_recheck() returns. 0: the document was the
-	 * same less than a second ago; -ESTALE: it has changed or is gone; other codes: the
-	 * request failed. */
+	 * same less than a second ago, and after the last change that this process has made;
+	 * -ESTALE: it has changed or is gone; other codes: the request failed. */
 	void (*done)(void *arg, int code, const struct err *err);
 	void *arg;
+	/* Of recheck.c. */
+	uint64_t head; /* the number of the first HEAD whose answer counts */
 	struct domain_recheck *next;
 };
-/* Makes at most one request a second for each dataset. r is borrowed until done is called. */
+/* Makes at most one request a second for each dataset, as long as this process changes no domain.
+ * The chunk was found to be absent before the call. r is borrowed until done is called. */
 void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r);
 /* An earlier check found that the document has changed. This stays so for this snapshot. */
 bool domain_is_stale(struct domain *d, uint32_t dataset);
@@ -127,6 +133,8 @@ uint64_t domain_versions_begin(struct domain *d);
  * has found another version. */
 int domain_versions_note(struct domain *d, uint64_t began, uint32_t dataset, uint64_t chunk,
 			 const char *etag, struct err *err);
+/* A chunk is absent. Whether an earlier load has found it. */
+bool domain_versions_lost(struct domain *d, uint32_t dataset, uint64_t chunk);
 /* The version that is kept of a chunk; "": none. */
 void domain_versions_get(struct domain *d, uint32_t dataset, uint64_t chunk,
 			 char etag[STORE_ETAG_MAX]);

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <domain/puts.h>
+
 #include "domain_internal.h"
 
 enum {
@@ -27,7 +29,8 @@ enum { ANOTHER_DOMAIN = 2 };
 struct loading {
 	struct domain *d;
 	const struct schema_ops *const *schemas;
-	const struct domain *previous; /* or NULL */
+	const struct domain *previous;	/* or NULL */
+	const struct domain_puts *puts; /* or NULL */
 	struct schema_loader *loader;
 	bool confirm; /* the document is the first request of the round */
 	struct schema_classify classify;
@@ -269,6 +272,8 @@ static int run_loader(struct loading *l, bool *same)
 		if (!rc && n)
 			rc = run_round(l, n);
 	} while (!rc && n);
+	if (!rc && l->loader->incomplete)
+		rc = LOAD_INCOMPLETE;
 	*same = !rc && l->loader->same;
 	l->d->space = l->loader->space;
 	return rc;
@@ -279,12 +284,18 @@ static int load(struct loading *l, bool *same)
 	struct domain *d = l->d;
 	const struct schema_ops *schema = d->schema;
 	const bool has_space = l->previous && l->previous->schema == schema;
+	uint32_t nputs = 0;
+	auto_free struct schema_put *puts = l->puts ? domain_puts_list(l->puts, &nputs) : NULL;
 	const struct schema_load what = {
 		.document = d->document,
 		.path = d->path,
 		.tree = d->tree,
 		.previous = has_space ? l->previous->space : NULL,
 		.reload = must_reload(l),
+		.puts = puts,
+		.nputs = nputs,
+		.puts_all = puts && domain_puts_is_all(l->puts),
+		.puts_few = puts && domain_puts_is_few(l->puts),
 		.list_limit = DOMAIN_LISTING,
 		.keep_limit = DOMAIN_KEPT_MAX,
 		.accept = domain_accept,
@@ -306,6 +317,7 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 	struct loading l = {.d = d,
 			    .schemas = schemas,
 			    .previous = outdated ? NULL : hint->previous,
+			    .puts = hint->puts,
 			    .err = &own};
 	struct schema_document *known = hint->document;
 	int rc = 0;

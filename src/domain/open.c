@@ -26,6 +26,7 @@ static struct domain *new_domain(const struct domain_bucket *bucket, const char 
 	d->env = bucket->env;
 	d->store = bucket->store;
 	d->files = bucket->files;
+	d->changes = bucket->changes;
 	d->charge = (struct budget_charge){.budget = d->env->budget, .use = BUDGET_TREES};
 	domain_rechecks_init(d);
 	domain_versions_init(d);
@@ -70,25 +71,35 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 	return rc ? rc : domain_charge(d, err);
 }
 
-int domain_open(const struct domain_bucket *bucket, const char *path,
-		const struct domain_hint *hint, struct domain **out, struct err *err)
+static int open_with(const struct domain_bucket *bucket, const char *path,
+		     const struct domain_hint *hint, struct domain **out, struct err *err)
 {
-	static const struct domain_hint none;
 	struct domain *d = new_domain(bucket, path);
 	bool same = false;
 	*out = NULL;
 	if (!d)
 		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);
-	if (!hint)
-		hint = &none;
-	int rc = read_all(d, bucket->schemas, hint, &same, err);
-	log_problems(d);
+	const int rc = read_all(d, bucket->schemas, hint, &same, err);
+	if (rc != LOAD_INCOMPLETE)
+		log_problems(d);
 	if (rc || same) {
 		domain_unref(d);
 		d = NULL;
 	}
 	if (rc)
-		return err_wrap(err, rc, "domain /%s", path);
+		return rc < 0 ? err_wrap(err, rc, "domain /%s", path) : rc;
 	*out = same ? domain_ref(hint->previous) : d;
 	return 0;
+}
+
+int domain_open(const struct domain_bucket *bucket, const char *path,
+		const struct domain_hint *hint, struct domain **out, struct err *err)
+{
+	static const struct domain_hint none;
+	struct domain_hint without = hint ? *hint : none;
+	int rc = open_with(bucket, path, &without, out, err);
+	without.puts = NULL;
+	if (rc == LOAD_INCOMPLETE)
+		rc = open_with(bucket, path, &without, out, err);
+	return rc;
 }

@@ -9,6 +9,10 @@
  * flight wait for its answer. A change is recorded for the lifetime of the snapshot, a failure is
  * not recorded.
  *
+ * If this process changes a domain (struct domain_changes), it first puts documents, and then
+ * deletes chunks. So of a chunk that is found to be absent during such a change or after it, only a
+ * HEAD that begins later tells why. The answers of earlier ones do not count.
+ *
  * Threads: the lock guards all entries. No request is made and no callback is called under it.
  */
 /* A failed insertion must not end the process: the entry's handle then has no table. */
@@ -30,6 +34,8 @@ struct rechecked {
 	bool in_flight, valid, stale; /* in_flight: a HEAD */
 	uint64_t valid_ns;	      /* when the last HEAD began that found no change */
 	uint64_t began_ns;	      /* when the HEAD in flight began */
+	uint64_t heads;		      /* that have begun */
+	uint64_t ended;		      /* changes, when the last of them began */
 	struct domain_recheck *waiting; /* the first one's `cancelled` applies to the HEAD */
 	UT_hash_handle hh;
 };
@@ -89,6 +95,24 @@ static int set_stale(struct err *err)
 
 static void check(struct rechecked *e, const atomic_bool *cancelled);
 
+/* Whether no change of this process is running, or has ended since the last HEAD began. */
+static bool is_recent_locked(const struct rechecked *e)
+{
+	const struct domain_changes *c = e->d->changes;
+	/* In this order: a change that ends counts up `ended` before `running` goes down. */
+	return !c || (!atomic_load(&c->running) && e->ended == atomic_load(&c->ended));
+}
+
+static void begin_locked(struct rechecked *e, uint64_t now)
+{
+	const struct domain_changes *c = e->d->changes;
+	e->in_flight = true;
+	e->valid = false;
+	e->began_ns = now;
+	e->heads++;
+	e->ended = c ? atomic_load(&c->ended) : 0;
+}
+
 static void finish(struct domain_recheck *r, int code, const struct err *err)
 {
 	while (r) {
@@ -125,15 +149,17 @@ static int compare_locked(struct rechecked *e, const struct store_answer *a, str
 	return e->stale ? set_stale(err) : 0;
 }
 
-/* Removes the requests that can be completed: all of them, or, after a cancelled HEAD, those that
- * were cancelled themselves. *again: the first that remains; it needs another HEAD. */
+/* Removes the requests that can be completed: all that have waited for this HEAD, or, after a
+ * cancelled one, those that were cancelled themselves. *again: the first that remains; it needs
+ * another HEAD. */
 static struct domain_recheck *take_locked(struct rechecked *e, int code,
 					  struct domain_recheck **again)
 {
 	struct domain_recheck *taken = NULL, **kept = &e->waiting;
 	while (*kept) {
 		struct domain_recheck *r = *kept;
-		if (code == -ECANCELED && !(r->cancelled && atomic_load(r->cancelled))) {
+		const bool waits = r->head > e->heads && !e->stale;
+		if (waits || (code == -ECANCELED && !(r->cancelled && atomic_load(r->cancelled)))) {
 			kept = &r->next;
 			continue;
 		}
@@ -155,8 +181,9 @@ static void answered(struct store_request *req)
 	const int code = compare_locked(e, &req->answer, &err);
 	struct domain_recheck *r = take_locked(e, code, &again);
 	const atomic_bool *cancelled = again ? again->cancelled : NULL;
-	e->in_flight = again != NULL;
-	e->began_ns = e->d->env->now(e->d->env);
+	e->in_flight = false;
+	if (again)
+		begin_locked(e, e->d->env->now(e->d->env));
 	pthread_mutex_unlock(&all->lock);
 	store_request_free(req);
 	if (again)
@@ -194,7 +221,7 @@ void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r
 		code = err_set(&err, -ENOMEM, "out of memory");
 	} else if (e->stale) {
 		code = set_stale(&err);
-	} else if (!e->valid || now - e->valid_ns >= validity_ns) {
+	} else if (!e->valid || !is_recent_locked(e) || now - e->valid_ns >= validity_ns) {
 		struct domain_recheck **end = &e->waiting;
 		while (*end)
 			end = &(*end)->next;
@@ -202,9 +229,9 @@ void domain_recheck(struct domain *d, uint32_t dataset, struct domain_recheck *r
 		*end = r;
 		waits = true;
 		first = !e->in_flight;
-		e->in_flight = true;
+		r->head = e->heads + (first || !is_recent_locked(e));
 		if (first)
-			e->began_ns = now;
+			begin_locked(e, now);
 	}
 	pthread_mutex_unlock(&d->rechecks.lock);
 	if (first)

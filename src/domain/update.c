@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <domain/apply.h>
+#include <domain/puts.h>
 
 #include "update_garbage.h"
 
@@ -45,6 +46,7 @@ static int init(struct update *u, struct update_base *b, const struct update_opt
 static void release(struct update *u)
 {
 	scan_free(u->now);
+	scan_free(u->whole);
 	bytes_release(&u->chunks);
 	bytes_release(&u->operations);
 	bytes_release(&u->targets);
@@ -56,7 +58,9 @@ static void release(struct update *u)
 /* If this fails with an error of is_refusal(), the file is the reason. */
 static int find_changes(struct update *u, struct err *err)
 {
-	int rc = scan_open(u->opt->env, &u->file, true, &u->now, err);
+	struct update_known as_before = {.base = u->base, .opt = u->opt};
+	const struct h5file_known known = {.is_known = update_is_known, .ctx = &as_before};
+	int rc = scan_open(u->opt->env, &u->file, true, &known, &u->now, err);
 	if (rc)
 		return rc;
 	rc = update_match(u, err);
@@ -70,7 +74,10 @@ static int find_changes(struct update *u, struct err *err)
 		rc = update_check(u, err);
 	if (!rc)
 		rc = update_find_chunks(u, err);
-	return rc || !u->opt->is_checked ? rc : update_judge(u, err);
+	if (rc || !u->opt->is_checked)
+		return rc;
+	rc = update_judge(u, err);
+	return rc ? rc : update_judge_objects(u, err);
 }
 
 /* Whether an error means that the file is damaged, or that a domain cannot hold it. An -EIO of the
@@ -121,14 +128,23 @@ static int run(struct update *u, bool is_repeated, struct err *err)
 	if (rc)
 		return rc;
 	rc = apply_run(&apply, &done, err);
-	plan_release(&plan);
 	u->result->puts += done.puts;
 	u->result->deletes += done.deletes;
 	u->result->bytes += done.bytes;
 	if (!rc)
+		rc = apply_take_removed(&apply, &u->result->removed, err);
+	struct domain_puts *puts = rc ? NULL : update_puts(u, &plan);
+	plan_release(&plan);
+	if (!rc && !u->opt->keeps_plan)
 		rc = draft_remove_plan(u->opt->draft, err);
-	if (!rc)
-		u->result->garbage = update_base_end(u->base);
+	if (!rc) {
+		u->result->documents = puts;
+		update_base_end(u->base);
+		return 0;
+	}
+	domain_puts_free(puts);
+	removed_close(u->result->removed); /* the next mount finds it */
+	u->result->removed = NULL;
 	return rc;
 }
 
@@ -137,18 +153,15 @@ static int put_plan(struct update *u, struct err *err)
 {
 	const struct plan_operation *operations = (const void *)u->operations.data;
 	const uint32_t n = (uint32_t)(u->operations.len / sizeof(*operations));
-	struct update_garbage *garbage;
-	int rc = update_garbage_new(u, &garbage, err);
+	int rc = update_note_removed(u, err);
 	if (!rc)
 		rc = u->opt->begin(u->opt->ctx, err);
 	if (!rc)
 		rc = draft_put_plan(u->opt->draft, operations, n, err);
-	if (rc) {
-		update_garbage_free(garbage);
+	if (rc)
 		return rc;
-	}
-	update_base_begin(u->base, u->now, &u->targets, garbage);
-	u->now = NULL;
+	update_base_begin(u->base, u->now, u->whole, &u->targets);
+	u->now = u->whole = NULL;
 	return 0;
 }
 
@@ -171,9 +184,10 @@ static int end_without_plan(struct update *u, struct err *err)
 	int rc = draft_remove_plan(u->opt->draft, err); /* bodies of chunks that are not put */
 	if (rc)
 		return rc;
-	update_base_begin(u->base, u->now, &u->targets, NULL);
-	u->now = NULL;
-	return update_base_end(u->base) ? -EINVAL : 0;
+	update_base_begin(u->base, u->now, u->whole, &u->targets);
+	u->now = u->whole = NULL;
+	update_base_end(u->base);
+	return 0;
 }
 
 static int update(struct update *u, struct err *err)
@@ -200,6 +214,7 @@ int domain_update(struct update_base *b, const struct update_options *opt,
 	int rc = init(&u, b, opt, out, err ? err : &own);
 	if (!rc)
 		rc = update(&u, err ? err : &own);
+	out->lists_changed = b->lists_changed;
 	release(&u);
 	return rc;
 }

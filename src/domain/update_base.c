@@ -23,8 +23,9 @@ void update_base_free(struct update_base *b)
 		return;
 	scan_free(b->scan);
 	scan_free(b->next);
+	scan_free(b->whole);
+	scan_free(b->next_whole);
 	bytes_release(&b->targets);
-	update_garbage_free(b->garbage);
 	domain_unref(b->domain);
 	free(b);
 }
@@ -48,7 +49,18 @@ static int adopt(struct update_base *b, uint32_t number, struct err *err)
 	tree_edit(b->scan->tree, found)->id = o->id;
 	if (o->kind != OBJECT_DATASET)
 		return 0;
-	return scan_adopt_dataset(b->scan, found, domain_schema(b->domain), &o->dataset, err);
+	if (!scan_is_unread(b->scan, found))
+		return scan_adopt_dataset(b->scan, found, domain_schema(b->domain), &o->dataset,
+					  err);
+	scan_adopt_unread(b->scan, found, &o->dataset);
+	return 0;
+}
+
+const struct object *update_opened(const struct update_base *b, const struct scan *s,
+				   uint32_t number)
+{
+	const uint32_t opened = s->opened[number];
+	return opened == OBJECT_NONE ? NULL : &tree_object(domain_tree(b->domain), opened)->o;
 }
 
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err)
@@ -56,7 +68,9 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 	const struct tree *t = domain_tree(b->domain);
 	if (b->scan)
 		return 0;
-	int rc = scan_open(env, b->image.source, false, &b->scan, err);
+	struct update_known all = {.base = b};
+	const struct h5file_known known = {.is_known = update_is_known, .ctx = &all};
+	int rc = scan_open(env, b->image.source, false, &known, &b->scan, err);
 	for (uint32_t i = 0; !rc && i < tree_count(t); i++)
 		rc = adopt(b, tree_nth(t, i), err);
 	if (!rc)
@@ -66,26 +80,28 @@ int update_base_scan(struct update_base *b, const struct env *env, struct err *e
 	return err_wrap(err, rc, "the file of the domain");
 }
 
-void update_base_begin(struct update_base *b, struct scan *next, struct bytes *targets,
-		       struct update_garbage *garbage)
+void update_base_begin(struct update_base *b, struct scan *next, struct scan *whole,
+		       struct bytes *targets)
 {
-	next->from = NULL; /* nothing is read any more */
+	next->from = b->image.source;
+	if (whole)
+		whole->from = NULL; /* nothing is read any more */
 	b->next = next;
+	b->next_whole = whole;
 	b->targets = *targets;
-	b->garbage = garbage;
 	*targets = (struct bytes){0};
 }
 
-struct update_garbage *update_base_end(struct update_base *b)
+void update_base_end(struct update_base *b)
 {
-	struct update_garbage *garbage = b->garbage;
 	scan_free(b->scan);
 	bytes_release(&b->targets);
 	b->scan = b->next;
 	b->next = NULL;
+	scan_free(b->whole);
+	b->whole = b->next_whole;
+	b->next_whole = NULL;
 	for (uint32_t i = 0; i < tree_numbers(b->scan->tree); i++)
 		chunk_versions_sort(&b->scan->chunks[i].versions);
-	b->garbage = NULL;
 	b->is_image = false;
-	return garbage;
 }

@@ -398,7 +398,8 @@ int update_find_chunks(struct update *u, struct err *err)
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++) {
 		const uint32_t now = tree_nth(u->now->tree, i);
-		if (tree_object(u->now->tree, now)->o.kind == OBJECT_DATASET)
+		const bool is_read = !scan_is_unread(u->now, now);
+		if (is_read && tree_object(u->now->tree, now)->o.kind == OBJECT_DATASET)
 			rc = find_in(u, now, err);
 	}
 	return rc;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The documents that an update puts. Those of new objects are written whole. Those of objects that
- * have changed are read, which also shows whether another program has changed them, and get their
- * new members.
+ * have changed are read, and get their new members. This also shows whether another program has
+ * changed them. Documents of objects that are removed are only asked for their versions: what
+ * another program has written to such an object must not vanish unnoticed. All requests are made
+ * side by side, before the plan is in the journal, so nothing is put if one version differs.
  */
 #include "update_internal.h"
 
@@ -51,27 +53,17 @@ static int add_new(struct update *u, uint32_t number, struct err *err)
 
 /* ---- objects that have changed ---- */
 
-static const char *version_before(const struct documents *d, const struct object_change *c)
-{
-	const char *version = d->u->before->version[c->before];
-	return version && *version ? version : NULL;
-}
-
-static int stale(const struct documents *d, const struct object_change *c)
-{
-	return err_set(d->err, -ESTALE, "another program has changed %s",
-		       d->u->now->paths[c->after]);
-}
-
-/* Puts the document with a part of the change. */
+/* Puts the document with a change. state: NULL, or one between the old and the new one. */
 static int add_edited(const struct documents *d, const struct store_request *req,
-		      const struct object_change *c, struct update_operation *what)
+		      const struct object_change *c, const struct object *state,
+		      struct update_operation *what)
 {
 	struct update *u = d->u;
 	auto_bytes struct bytes text = {0};
 	const struct schema_edit edit = {.before = u->before->tree,
 					 .after = u->now->tree,
 					 .change = c,
+					 .state = state,
 					 .now_ns = u->opt->now_ns};
 	const struct bytes *body = &req->answer.body;
 	int rc = u->schema->edit_object(body->data, body->len, &edit, &text, d->err);
@@ -80,50 +72,100 @@ static int add_edited(const struct documents *d, const struct store_request *req
 	return update_add(u, what, &text, d->err);
 }
 
-/* The part of the change that adds links. Its arrays are in the arena of the update. */
-static int only_gains(const struct documents *d, const struct object_change *c,
-		      struct object_change *out)
+/* Puts the document with a state between the old and the new one, if there is one. The phase of
+ * *what becomes that of the new state. */
+static int add_between(const struct documents *d, const struct store_request *req, size_t i,
+		       struct update_operation *what)
 {
-	struct part_change *links = arena_array(d->u->arena, c->nlinks + 1, sizeof(*links));
-	if (!links)
-		return err_set(d->err, -ENOMEM, "out of memory");
-	*out = (struct object_change){.before = c->before, .after = c->after, .links = links};
-	for (uint32_t i = 0; i < c->nlinks; i++)
-		if (c->links[i].before == CHANGE_NONE)
-			links[out->nlinks++] = c->links[i];
-	return 0;
+	const struct update *u = d->u;
+	const struct object_change *c = &d->changed[i];
+	const uint32_t last = what->op.phase;
+	struct object state;
+	struct object_change part = *c;
+	int rc = 0;
+	if (d->first[i]) {
+		what->op.phase = d->first[i];
+		rc = update_both_links(u, c, &state, &part, d->err);
+	} else if (update_is_two_steps(u, c)) {
+		update_common_shape(u, c, &state);
+	} else {
+		return 0;
+	}
+	if (!rc)
+		rc = add_edited(d, req, &part, &state, what);
+	/* The version of the second put is that of the first one: see apply.h. */
+	what->op.phase = d->first[i] ? last : PHASE_GROW;
+	return rc;
+}
+
+/* ---- requests ---- */
+
+/* The requests are those of the objects that have changed, then of those that are removed. */
+static bool is_removed(const struct documents *d, size_t i)
+{
+	return i >= d->u->change.nchanged;
+}
+
+/* The number of the object before the change. */
+static uint32_t number_before(const struct documents *d, size_t i)
+{
+	const struct tree_change *c = &d->u->change;
+	return is_removed(d, i) ? c->removed[i - c->nchanged] : c->changed[i].before;
+}
+
+static int make_key(const struct documents *d, size_t i, char key[SCHEMA_KEY_MAX + 1],
+		    struct err *err)
+{
+	const struct scan *s = d->u->before;
+	const uint32_t number = number_before(d, i);
+	const int n = d->u->schema->new_object_key(s->tree, number, key, SCHEMA_KEY_MAX + 1);
+	return n < 0 ? err_set(err, n, "%s: the key of the object is too long", s->paths[number])
+		     : 0;
 }
 
 static bool request_document(void *arg, size_t i, struct store_request *req)
 {
 	const struct documents *d = arg;
-	const uint32_t number = d->changed[i].after;
 	char key[SCHEMA_KEY_MAX + 1];
-	if (d->u->schema->new_object_key(d->u->now->tree, number, key, sizeof(key)) < 0)
+	if (make_key(d, i, key, NULL))
 		return false;
+	if (is_removed(d, i))
+		store_request_reset(req, STORE_HEAD);
 	store_request_key(req, key);
-	req->max = SCHEMA_JSON_MAX;
+	req->max = is_removed(d, i) ? 0 : SCHEMA_JSON_MAX;
 	req->cancelled = cancelled_by(d->u->opt->cancelled);
 	return true;
+}
+
+static int check_version(const struct documents *d, size_t i, const struct store_request *req)
+{
+	const uint32_t number = number_before(d, i);
+	const char *version = d->u->before->version[number];
+	const bool is_known = version && *version;
+	const int rc = store_failure(&req->answer, d->err);
+	if (rc) {
+		/* The bucket is the reason, not the file. */
+		atomic_store(&d->u->failed, true);
+		return rc;
+	}
+	return store_absence(&req->answer) ||
+			       (is_known && strcmp(req->answer.meta.etag, version) != 0)
+		       ? err_set(d->err, -ESTALE, "another program has changed %s",
+				 d->u->before->paths[number])
+		       : 0;
 }
 
 static int take_document(void *arg, size_t i, struct store_request *req)
 {
 	const struct documents *d = arg;
 	const struct object_change *c = &d->changed[i];
-	const char *version = version_before(d, c), *now = req->answer.meta.etag;
+	const char *now = req->answer.meta.etag;
 	char key[SCHEMA_KEY_MAX + 1];
-	int rc = object_key(d->u, c->after, key, d->err);
-	if (rc)
+	int rc = make_key(d, i, key, d->err);
+	if (!rc)
+		rc = check_version(d, i, req);
+	if (rc || is_removed(d, i))
 		return rc;
-	rc = store_failure(&req->answer, d->err);
-	if (rc) {
-		/* The bucket is the reason, not the file. */
-		atomic_store(&d->u->failed, true);
-		return rc;
-	}
-	if (store_absence(&req->answer) || (version && strcmp(now, version) != 0))
-		return stale(d, c);
 	struct update_operation what = {
 		.op = {.action = PLAN_PUT,
 		       .condition = now[0] ? PLAN_IF_VERSION : PLAN_ALWAYS,
@@ -132,23 +174,14 @@ static int take_document(void *arg, size_t i, struct store_request *req)
 		.key = key,
 		.target = {.object = c->after},
 	};
-	if (d->first[i]) {
-		struct object_change gains;
-		const uint32_t last = what.op.phase;
-		what.op.phase = d->first[i];
-		rc = only_gains(d, c, &gains);
-		if (!rc)
-			rc = add_edited(d, req, &gains, &what);
-		/* Its version is that of the put before: see apply.h. */
-		what.op.phase = last;
-	}
-	return rc ? rc : add_edited(d, req, c, &what);
+	rc = add_between(d, req, i, &what);
+	return rc ? rc : add_edited(d, req, c, NULL, &what);
 }
 
 static int add_changed(struct documents *d)
 {
 	struct update *u = d->u;
-	const struct store_sequence reads = {.n = u->change.nchanged,
+	const struct store_sequence reads = {.n = (size_t)u->change.nchanged + u->change.nremoved,
 					     .window = READS,
 					     .request = request_document,
 					     .take = take_document,

@@ -1,85 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removed objects are deleted later, because readers that have the domain open may still need them.
- * Before that, the domain is read once more: another program may have linked an object again. Only
- * if all of the domain can be read, and nothing leads to the object, it is deleted: its document
- * first, so that nothing finds it half deleted, then its chunks.
+ * The journal has the list of them: see overlay/removed.h.
+ *
+ * Before anything is deleted, the domain is read once more: another program may have linked an
+ * object again. The domain is read twice in a row, and must be the same both times. So what was
+ * read is one state of the domain: no link has moved from a group that was not read yet to one that
+ * had been read. If all of the domain can be read, and nothing leads to the object, it is deleted:
+ * its document first, so that nothing finds it half deleted, then its chunks. The document must
+ * have the version that the commit has seen: otherwise another program has written to the object,
+ * and the object stays.
  */
 #include "update_garbage.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "document.h"
 
-enum { GARBAGE_ARENA = 1 << 30 };
+enum { READS = 5 /* of a domain that changes all the time */ };
 
-struct removed {
-	const char *id;
-	const char *key;    /* of the document */
-	const char *prefix; /* of the chunks; NULL: it has none */
-};
+/* ---- the list ---- */
 
-struct update_garbage {
-	struct arena *arena;
-	const char *root; /* id of the root group of the domain */
-	uint32_t n;
-	struct removed v[];
-};
-
-void update_garbage_free(struct update_garbage *g)
+static const char *version_of(const struct scan *s, uint32_t number)
 {
-	if (g)
-		arena_free(g->arena);
-	free(g);
+	return s->version[number] ? s->version[number] : "";
 }
 
-static const char *copy(struct update_garbage *g, const char *text)
+int update_note_removed(const struct update *u, struct err *err)
 {
-	return arena_strndup(g->arena, text, strlen(text));
-}
-
-static int add(const struct update *u, struct update_garbage *g, uint32_t number, struct err *err)
-{
-	char key[SCHEMA_KEY_MAX + 1];
-	const struct object *o = &tree_object(u->before->tree, number)->o;
-	struct removed *r = &g->v[g->n];
-	int rc = u->schema->new_object_key(u->before->tree, number, key, sizeof(key));
-	if (rc < 0)
-		return err_set(err, rc, "the key of object %s is too long", o->id);
-	r->id = copy(g, o->id);
-	r->key = copy(g, key);
-	const bool has_chunks = o->kind == OBJECT_DATASET && !o->dataset.reference &&
-				u->schema->chunk_prefix(o, key, sizeof(key)) > 0;
-	r->prefix = has_chunks ? copy(g, key) : NULL;
-	if (!r->id || !r->key || (has_chunks && !r->prefix))
+	const struct tree_change *c = &u->change;
+	auto_free struct removed_object *objects = calloc(c->nremoved + 1, sizeof(*objects));
+	const struct removed_list list = {.path = domain_path(u->base->domain),
+					  .root = domain_document(u->base->domain)->info.root,
+					  .count = c->nremoved,
+					  .objects = objects};
+	if (!objects)
 		return err_set(err, -ENOMEM, "out of memory");
-	g->n++;
-	return 0;
-}
-
-int update_garbage_new(const struct update *u, struct update_garbage **out, struct err *err)
-{
-	const uint32_t n = u->change.nremoved;
-	*out = NULL;
-	if (!n)
-		return 0;
-	struct update_garbage *g = calloc(1, sizeof(*g) + n * sizeof(g->v[0]));
-	if (g)
-		g->arena = arena_new(GARBAGE_ARENA);
-	int rc = g && g->arena ? 0 : err_set(err, -ENOMEM, "out of memory");
-	if (!rc) {
-		g->root = copy(g, domain_document(u->base->domain)->info.root);
-		rc = g->root ? 0 : err_set(err, -ENOMEM, "out of memory");
-	}
-	for (uint32_t i = 0; !rc && i < n; i++)
-		rc = add(u, g, u->change.removed[i], err);
-	if (rc)
-		update_garbage_free(g);
-	else
-		*out = g;
-	return rc;
+	for (uint32_t i = 0; i < c->nremoved; i++)
+		objects[i] = (struct removed_object){
+			.id = tree_object(u->before->tree, c->removed[i])->o.id,
+			.version = version_of(u->before, c->removed[i])};
+	return draft_put_removed(u->opt->draft, c->nremoved ? &list : NULL, err);
 }
 
 /* ---- deleting ---- */
@@ -101,36 +65,68 @@ static const char **list_ids(const struct tree *t)
 	return ids;
 }
 
-static int delete_key(const struct document_place *p, const char *key, struct err *err)
+/* Whether the key has no object. Negative: it is not known. */
+static int is_absent(const struct document_place *p, struct store_request *req, const char *key,
+		     struct err *err)
+{
+	store_request_reset(req, STORE_HEAD);
+	store_request_key(req, key);
+	req->cancelled = cancelled_by(p->cancelled);
+	store_run(p->store, req);
+	const int rc = store_failure(&req->answer, err);
+	return rc ? rc : store_absence(&req->answer) != NULL;
+}
+
+/* 1: the document is gone; 0: it has another version, and stays. */
+static int delete_document(const struct document_place *p, const char *key, const char *version,
+			   struct err *err)
 {
 	auto_request struct store_request *req = store_request_new(p->store, STORE_DELETE);
 	if (!req)
 		return err_set(err, -ENOMEM, "out of memory");
 	store_request_key(req, key);
+	req->cond.if_match = version[0] ? version : NULL;
 	req->cancelled = cancelled_by(p->cancelled);
 	store_run(p->store, req);
-	return store_failure(&req->answer, err);
+	const int rc = store_failure(&req->answer, err);
+	if (rc == -ESTALE)
+		return is_absent(p, req, key, err);
+	return rc ? rc : 1;
 }
 
-static int delete_object(const struct document_place *p, const struct removed *r, uint64_t *deleted,
-			 struct err *err)
+struct collection {
+	const struct document_place *place;
+	const struct removed_list *list;
+	uint64_t deleted, changed; /* changed: documents that another program has written */
+};
+
+static int delete_object(struct collection *c, const struct removed_object *o, struct err *err)
 {
+	char key[SCHEMA_KEY_MAX + 1];
+	size_t folder;
 	uint64_t chunks = 0;
-	int rc = delete_key(p, r->key, err);
-	if (!rc && r->prefix)
-		rc = storage_purge(p, r->prefix, &chunks, err);
-	*deleted += !rc + chunks;
+	const struct schema_ops *schema = c->place->schema;
+	int rc = schema->key_of_id(c->list->root, o->id, key, sizeof(key), &folder);
+	if (rc < 0)
+		return err_set(err, rc, "%s is no id of an object of this domain", o->id);
+	rc = delete_document(c->place, key, o->version, err);
+	c->deleted += rc > 0;
+	c->changed += rc == 0;
+	if (rc <= 0 || !folder)
+		return rc < 0 ? rc : 0;
+	key[folder] = '\0';
+	rc = storage_purge(c->place, key, &chunks, err);
+	c->deleted += chunks;
 	return rc;
 }
 
-static int delete_all(const struct document_place *p, const struct update_garbage *g,
-		      const struct tree *t, uint64_t *deleted, struct err *err)
+static int delete_all(struct collection *c, const struct tree *t, struct err *err)
 {
 	auto_free const char **ids = list_ids(t);
 	int rc = ids ? 0 : err_set(err, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; !rc && i < g->n; i++)
-		if (!bsearch(&g->v[i].id, ids, tree_count(t), sizeof(*ids), compare))
-			rc = delete_object(p, &g->v[i], deleted, err);
+	for (uint32_t i = 0; !rc && i < c->list->count; i++)
+		if (!bsearch(&c->list->objects[i].id, ids, tree_count(t), sizeof(*ids), compare))
+			rc = delete_object(c, &c->list->objects[i], err);
 	return rc;
 }
 
@@ -139,25 +135,53 @@ static bool is_complete(const struct tree *t)
 	return !tree_missing(t) && !tree_problems(t);
 }
 
-/* If the domain has another name by now, the objects remain, until the domain is removed. */
-int update_collect(const struct domain_bucket *bucket, const char *path,
-		   const struct update_garbage *g, const atomic_bool *cancelled, uint64_t *deleted,
-		   struct err *err)
+/* Reads the domain until it is the same twice in a row. */
+static int open_unchanged(const struct domain_bucket *bucket, const char *path, struct domain **out,
+			  struct err *err)
 {
-	struct domain *d;
-	*deleted = 0;
+	struct domain *d = NULL, *again;
 	int rc = domain_open(bucket, path, NULL, &d, err);
+	for (int i = 1; !rc && i < READS; i++) {
+		const struct domain_hint hint = {.previous = d};
+		rc = domain_open(bucket, path, &hint, &again, err);
+		domain_unref(d);
+		if (!rc && again == d) {
+			*out = d;
+			return 0;
+		}
+		d = rc ? NULL : again;
+	}
+	if (!rc)
+		domain_unref(d);
+	return rc ? rc : err_set(err, -ESTALE, "the domain changes all the time");
+}
+
+/* If the domain has another name by now, the objects remain, until the domain is removed. */
+int update_collect(const struct domain_bucket *bucket, const struct removed_list *list,
+		   const atomic_bool *cancelled, uint64_t *deleted, struct err *err)
+{
+	struct domain *d = NULL;
+	*deleted = 0;
+	int rc = open_unchanged(bucket, list->path, &d, err);
 	if (rc)
 		return rc == -ENOENT || rc == -EISDIR ? 0 : rc;
 	const struct document_place place = {.env = bucket->env,
 					     .store = bucket->store,
 					     .schema = domain_schema(d),
 					     .cancelled = cancelled};
-	const bool same = strcmp(domain_document(d)->info.root, g->root) == 0;
+	struct collection c = {.place = &place, .list = list};
+	const bool same =
+		strcmp(domain_document(d)->info.root, list->root) == 0 && place.schema->key_of_id;
 	if (same && !is_complete(domain_tree(d)))
 		rc = err_set(err, -EIO, "a part of the domain cannot be read");
 	else if (same)
-		rc = delete_all(&place, g, domain_tree(d), deleted, err);
+		rc = delete_all(&c, domain_tree(d), err);
 	domain_unref(d);
+	*deleted = c.deleted;
+	if (!rc && c.changed)
+		log_warning(bucket->env->log,
+			    "%" PRIu64 " objects that were removed from /%s remain in the bucket: "
+			    "another program has changed them",
+			    c.changed, list->path);
 	return rc;
 }

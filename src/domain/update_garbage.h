@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects that an update has removed from a domain. */
+/* Objects that an update removes from a domain. */
 #ifndef DOMAIN_UPDATE_GARBAGE_H
 #define DOMAIN_UPDATE_GARBAGE_H
 
 #include "update_internal.h"
 
-/* What the update has removed; *out is NULL if there is nothing. -ENOMEM. */
-int update_garbage_new(const struct update *u, struct update_garbage **out, struct err *err);
+#include <overlay/removed.h>
+
+/* Puts the list of what the update removes into the journal, before its plan. */
+int update_note_removed(const struct update *u, struct err *err);
 
 #endif

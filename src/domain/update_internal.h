@@ -55,7 +55,9 @@ struct chunk_set {
 
 struct scan {
 	struct source source;
-	struct source *from; /* that of the file; used only while the file is scanned */
+	/* That of the file, while the file is scanned. After that only unread datasets are read:
+	 * from the image, because they are as there. */
+	struct source *from;
 	struct h5file *file;
 	struct tree *tree;    /* of the file; its objects get the ids of the domain */
 	struct arena *arena;  /* of the arrays below, and of their texts */
@@ -69,35 +71,62 @@ struct scan {
 	atomic_bool is_damaged;	     /* a chunk cannot be decoded or encoded */
 };
 
-/* Reads all metadata of a file, except for chunk indexes. is_foreign: a program has written it, so
- * it is checked whether two structures share bytes. -EIO: it is damaged; -EOPNOTSUPP: a structure
- * without a decoder. */
-int scan_open(const struct env *env, struct source *from, bool is_foreign, struct scan **out,
-	      struct err *err);
+/* Reads all metadata of a file, except for chunk indexes and for the datasets that are `known`
+ * (NULL: none). is_foreign: a program has written it, so it is checked whether two structures share
+ * bytes. -EIO: it is damaged; -EOPNOTSUPP: a structure without a decoder. */
+int scan_open(const struct env *env, struct source *from, bool is_foreign,
+	      const struct h5file_known *known, struct scan **out, struct err *err);
+bool scan_is_unread(const struct scan *s, uint32_t number);
+/* Reads a dataset that is unread. -EIO: it is damaged; -ENOMEM. */
+int scan_read(struct scan *s, uint32_t number, struct err *err);
 void scan_free(struct scan *s); /* NULL is fine */
 /* Gives a dataset the chunk shape, the filters and the place of its chunks in the domain that
  * another description of the dataset has. Only its reference is borrowed. */
 int scan_adopt_dataset(struct scan *s, uint32_t number, const struct schema_ops *schema,
 		       const struct dataset *from, struct err *err);
+/* Gives an unread dataset what a removal of the dataset needs. from: of the domain that was opened.
+ */
+void scan_adopt_unread(struct scan *s, uint32_t number, const struct dataset *from);
+
 /* ---- update_base.c ---- */
 
 struct update_base {
 	struct domain *domain;
 	struct update_image image;
-	bool is_image;	   /* the scan is that of the image */
-	struct scan *scan; /* NULL: the image was not read yet */
+	bool is_image;	    /* the scan is that of the image */
+	bool lists_changed; /* see struct update_result */
+	struct scan *scan;  /* NULL: the image was not read yet */
+	/* For update_options.is_checked: the same state, and the next one, with all objects. */
+	struct scan *whole, *next_whole;
 	/* If the journal has the plan of an update that has not ended, NULL or empty otherwise: */
-	struct scan *next;		/* becomes the base when the update has ended */
-	struct bytes targets;		/* a struct update_target for each operation */
-	struct update_garbage *garbage; /* what the update removes; NULL: nothing */
+	struct scan *next;    /* becomes the base when the update has ended */
+	struct bytes targets; /* a struct update_target for each operation */
 };
 /* Reads the image, if that was not done before. */
 int update_base_scan(struct update_base *b, const struct env *env, struct err *err);
 /* The plan is in the journal. */
-void update_base_begin(struct update_base *b, struct scan *next, struct bytes *targets,
-		       struct update_garbage *garbage);
-/* The bucket has what was planned: it becomes the base. Returns what was removed. */
-struct update_garbage *update_base_end(struct update_base *b);
+void update_base_begin(struct update_base *b, struct scan *next, struct scan *whole,
+		       struct bytes *targets);
+/* The bucket has what was planned: it becomes the base. */
+void update_base_end(struct update_base *b);
+
+/* The object of the domain that a scanned object was when the domain was opened; NULL: it is newer.
+ */
+const struct object *update_opened(const struct update_base *b, const struct scan *s,
+				   uint32_t number);
+
+/* ---- update_known.c: datasets that are as in the image ---- */
+
+struct update_known {
+	const struct update_base *base;
+	const struct update_options *opt; /* NULL: all bytes are as in the image */
+};
+/* h5file_known.is_known: whether a dataset of the image has its header at an address, is as in the
+ * image, and uses no committed datatype. */
+bool update_is_known(void *known, uint64_t addr);
+/* Claims what an unread dataset has in the file. -EIO: something else is there; -ENOMEM. */
+int update_claim_known(const struct update_base *b, struct scan *s, uint32_t number,
+		       struct err *err);
 
 /* ---- update_slots.c: the slots of a dataset in the image ---- */
 
@@ -173,6 +202,7 @@ struct update {
 	struct update_result *result;
 	const struct schema_ops *schema;
 	struct scan *before, *now;
+	struct scan *whole; /* `now` with all objects; only for is_checked */
 	struct arena *arena;
 	struct source file; /* the snapshot */
 	atomic_bool failed; /* the bucket or the disk that has the draft has: not the file */
@@ -190,6 +220,7 @@ enum update_phase {
 	PHASE_CHUNKS,
 	PHASE_OBJECTS,
 	PHASE_CUT,
+	PHASE_GROW,
 	PHASE_GROUPS, /* and the following ones: see update_order.c */
 };
 #define PHASE_SUMMARY UINT32_MAX
@@ -228,8 +259,11 @@ int chunk_has_new_items(const struct pair *p, const struct chunk_record *now, st
 
 /* update_chunks.c: fills in chunks. */
 int update_find_chunks(struct update *u, struct err *err);
-/* update_judge.c: see update_options.is_checked. */
+/* update_judge.c, update_judge_objects.c: see update_options.is_checked. */
 int update_judge(struct update *u, struct err *err);
+int update_judge_objects(struct update *u, struct err *err);
+/* update_judge.c: whether all chunks of a dataset in a file are in the slots of the image. */
+int update_judge_slots(struct scan *s, uint32_t number, const struct slots *slots, struct err *err);
 
 /* What an operation changes. When the operation is done, this gets the new version. */
 struct update_target {
@@ -254,9 +288,25 @@ int update_plan(struct update *u, struct err *err);
 /* update_documents.c: reads the documents that change, and adds their puts. */
 int update_plan_documents(struct update *u, struct err *err);
 
+/* update_puts.c: what a plan that has been applied has put. NULL: out of memory. */
+struct domain_puts *update_puts(const struct update *u, const struct plan *plan);
+
 /* update_order.c: the phase of each group that has changed, by its index in change.changed. A group
  * whose `first` is not 0 is put twice: in that phase with the links of both states. Both arrays are
  * zeroed before. */
 int update_order(const struct update *u, uint32_t *first, uint32_t *phase, struct err *err);
+
+/* update_between.c: states of an object between the old and the new one. Both are in the arena of
+ * the update. *change: what such a state adds to the old one. */
+
+/* A dataset whose shape becomes smaller in one dimension and larger in another. */
+bool update_is_two_steps(const struct update *u, const struct object_change *c);
+/* The shape that both states have in common, with all that has changed apart from the shape. */
+void update_common_shape(const struct update *u, const struct object_change *c,
+			 struct object *state);
+/* The links of both states. If a name leads to another object now, it keeps the old one, and the
+ * new one gets another name. */
+int update_both_links(const struct update *u, const struct object_change *c, struct object *state,
+		      struct object_change *change, struct err *err);
 
 #endif

@@ -153,6 +153,23 @@ static int judge_pair(struct update *u, struct verdict *v, struct err *err)
 	return rc ? rc : compare_changes(v, err);
 }
 
+int update_judge_slots(struct scan *s, uint32_t number, const struct slots *slots, struct err *err)
+{
+	struct list found = {.n = 0}, expected = {.n = 0};
+	int rc = read_all(s, number, &found, err);
+	for (uint64_t i = 0; !rc && i < slots->at.n; i++) {
+		const struct chunk_record r = slots_record(slots, i);
+		rc = add_record(&expected, &r, err);
+	}
+	if (!rc)
+		rc = finish(&expected, err);
+	if (!rc)
+		rc = compare_lists(&expected, &found, err);
+	bytes_release(&found.records);
+	bytes_release(&expected.records);
+	return rc;
+}
+
 static const struct chunk_change *skip(const struct chunk_change *c, const struct chunk_change *end,
 				       uint32_t dataset)
 {
@@ -168,7 +185,8 @@ int update_judge(struct update *u, struct err *err)
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++) {
 		const uint32_t now = tree_nth(u->now->tree, i);
-		if (tree_object(u->now->tree, now)->o.kind != OBJECT_DATASET)
+		if (tree_object(u->now->tree, now)->o.kind != OBJECT_DATASET ||
+		    scan_is_unread(u->now, now))
 			continue;
 		if (u->same[now] != OBJECT_NONE) {
 			const struct pair p = pair_of(u, now);

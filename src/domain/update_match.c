@@ -69,6 +69,8 @@ static bool is_same(const struct update *u, uint32_t before, uint32_t now)
 {
 	const struct object *a = &tree_object(u->before->tree, before)->o;
 	const struct object *b = &tree_object(u->now->tree, now)->o;
+	if (scan_is_unread(u->now, now) || now == tree_nth(u->now->tree, 0))
+		return true;
 	if (a->kind != b->kind || !same_header(u, before, now))
 		return false;
 	switch (a->kind) {
@@ -86,15 +88,41 @@ static bool is_same(const struct update *u, uint32_t before, uint32_t now)
  * its header is. */
 static uint32_t candidate(const struct update *u, uint32_t now)
 {
-	struct h5file_header h;
 	const uint32_t root = tree_nth(u->before->tree, 0);
 	if (now == tree_nth(u->now->tree, 0))
 		return root;
-	if (!h5file_header(u->now->file, now, &h))
+	const uint32_t before = h5file_at(u->before->file, h5file_address(u->now->file, now));
+	if (before == root || before == OBJECT_NONE)
 		return OBJECT_NONE;
-	const uint32_t before = h5file_at(u->before->file, h.addr);
-	return before == root || before == OBJECT_NONE || !is_same(u, before, now) ? OBJECT_NONE
-										   : before;
+	return tree_object(u->before->tree, before)->linked ? before : OBJECT_NONE;
+}
+
+/* An object that was read can be compared only with one that was read, and a new object must be
+ * read. */
+static int read_both(struct update *u, uint32_t now, uint32_t before, struct err *err)
+{
+	if (before == OBJECT_NONE)
+		return scan_read(u->now, now, err);
+	if (scan_is_unread(u->now, now) || !scan_is_unread(u->before, before))
+		return 0;
+	const struct object *opened = update_opened(u->base, u->before, before);
+	int rc = scan_read(u->before, before, err);
+	return rc ? rc : scan_adopt_dataset(u->before, before, u->schema, &opened->dataset, err);
+}
+
+/* A dataset keeps its committed datatype. The datatypes are matched before. */
+static void match_types(struct update *u)
+{
+	for (uint32_t i = 0; i < tree_count(u->now->tree); i++) {
+		const uint32_t now = tree_nth(u->now->tree, i), before = u->same[now];
+		const struct object *o = &tree_object(u->now->tree, now)->o;
+		if (before == OBJECT_NONE || o->kind != OBJECT_DATASET)
+			continue;
+		const uint32_t old = tree_object(u->before->tree, before)->o.dataset.committed;
+		const uint32_t type = o->dataset.committed;
+		if (old != (type == OBJECT_NONE ? OBJECT_NONE : u->same[type]))
+			u->same[now] = OBJECT_NONE;
+	}
 }
 
 int update_match(struct update *u, struct err *err)
@@ -104,13 +132,16 @@ int update_match(struct update *u, struct err *err)
 	if (!u->same)
 		return err_set(err, -ENOMEM, "out of memory");
 	memset(u->same, 0xff, n * sizeof(*u->same));
-	for (uint32_t i = 0; i < tree_count(u->now->tree); i++) {
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++) {
 		const uint32_t now = tree_nth(u->now->tree, i), before = candidate(u, now);
-		if (before == OBJECT_NONE || !tree_object(u->before->tree, before)->linked)
-			continue;
-		u->same[now] = before;
+		rc = read_both(u, now, before, err);
+		if (!rc && before != OBJECT_NONE && is_same(u, before, now))
+			u->same[now] = before;
 	}
-	return 0;
+	if (!rc)
+		match_types(u);
+	return rc;
 }
 
 static int adopt(struct update *u, uint32_t now, struct err *err)
@@ -128,6 +159,10 @@ static int adopt(struct update *u, uint32_t now, struct err *err)
 	u->now->opened[now] = u->before->opened[before];
 	if (!o->id || (version && !u->now->version[now]))
 		return err_set(err, -ENOMEM, "out of memory");
+	if (scan_is_unread(u->now, now)) {
+		scan_adopt_unread(u->now, now, &update_opened(u->base, u->now, now)->dataset);
+		return 0;
+	}
 	return o->kind == OBJECT_DATASET
 		       ? scan_adopt_dataset(u->now, now, u->schema, &old->dataset, err)
 		       : 0;

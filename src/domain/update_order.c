@@ -13,9 +13,9 @@
  * that a group that gains an object is put before the group that loses it: the first group may
  * itself be reachable only through a link that a third one loses.
  *
- * There is one exception: if a link keeps its name and gets another object, a document cannot have
- * both links. Step 2 puts a group with such links. If several groups have them, their objects may
- * be unreachable for a moment.
+ * If a link keeps its name and gets another object, a document cannot have both links under this
+ * name. In step 1, the new object has another name (update_between.c). Step 2 puts a group with
+ * such links, so a single one needs no other name.
  */
 #include "update_internal.h"
 

@@ -65,48 +65,51 @@ static int chunk_key(const struct chunk_plan *p, char key[SCHEMA_KEY_MAX + 1], s
 		      : 0;
 }
 
-/* The version of a chunk object when the domain was opened, or when the chunk was read first, as
- * far as it is known. */
-static int opened_version(struct chunk_plan *p, bool *is_absent)
+/* Whether the domain had this chunk in its shape when it was opened. */
+static bool was_opened(const struct chunk_plan *p, uint32_t *dataset, uint64_t *number)
 {
 	const struct update *u = p->u;
 	const struct chunk_change *c = p->c;
-	const uint32_t before = u->same[c->dataset], opened = u->now->opened[c->dataset];
+	const struct scan *s = c->is_gone ? u->before : u->now;
 	const struct grid *from =
-		&dataset_of(c->is_gone ? u->before : u->now, c->is_gone ? before : c->dataset)
-			 ->grid;
-	uint64_t number;
-	if (opened == OBJECT_NONE)
-		return 0;
-	const struct dataset *ds = &tree_object(domain_tree(u->base->domain), opened)->o.dataset;
-	if (!ds->grid.nchunks || !update_renumber(from, &ds->grid, c->number, &number))
-		return 0;
-	return domain_chunk_version(u->base->domain, opened, number, p->version, is_absent);
+		&dataset_of(s, c->is_gone ? u->same[c->dataset] : c->dataset)->grid;
+	*dataset = u->now->opened[c->dataset];
+	return *dataset != OBJECT_NONE &&
+	       update_renumber(from,
+			       &tree_object(domain_tree(u->base->domain), *dataset)->o.dataset.grid,
+			       c->number, number);
 }
 
-/* Sets the condition of the operation. If an earlier update has put the chunk, its version is
- * known; otherwise that of the opened domain counts. */
+/* What is known of the object of a chunk: that of the last update that has put or deleted it, or
+ * else that of the opened domain. Of chunks outside of the opened shape nothing is known. */
+static int find_version(struct chunk_plan *p, bool *is_absent)
+{
+	const struct update *u = p->u;
+	const struct chunk_change *c = p->c;
+	uint32_t dataset;
+	uint64_t number;
+	if (c->version) {
+		strcpy(p->version, c->version);
+		return 0;
+	}
+	if (!was_opened(p, &dataset, &number))
+		return 0;
+	/* The file did not have it after the last update, so the bucket did not have it either. */
+	*is_absent = c->is_new && !u->base->is_image;
+	return *is_absent ? 0
+			  : domain_chunk_version(u->base->domain, dataset, number, p->version,
+						 is_absent);
+}
+
+/* Sets the condition of the operation. */
 static int set_condition(struct chunk_plan *p, struct err *err)
 {
-	const struct chunk_change *c = p->c;
 	bool is_absent = false;
-	int rc = 0;
 	p->version[0] = '\0';
-	if (p->u->same[c->dataset] == OBJECT_NONE)
-		return 0;
-	if (c->version)
-		strcpy(p->version, c->version);
-	else
-		rc = opened_version(p, &is_absent);
-	/* What the domain had when it was opened, and the file does not have any more, an update
-	 * has deleted. */
-	if (!c->version && c->is_new && !p->u->base->is_image && p->version[0]) {
-		p->version[0] = '\0';
-		is_absent = true;
-	}
+	const int rc = find_version(p, &is_absent);
 	if (rc)
 		return err_set(err, rc, "a chunk of dataset %s has changed in the bucket",
-			       p->u->now->paths[c->dataset]);
+			       p->u->now->paths[p->c->dataset]);
 	if (is_absent)
 		p->what.op.condition = PLAN_IF_ABSENT;
 	else if (p->version[0])
@@ -179,9 +182,17 @@ static int plan_put(struct chunk_plan *p, struct err *err)
 	return rc;
 }
 
+static void note_list(const struct chunk_plan *p)
+{
+	const uint32_t opened = p->u->now->opened[p->c->dataset];
+	if (opened != OBJECT_NONE && domain_has_own_list(p->u->base->domain, opened))
+		p->u->base->lists_changed = true;
+}
+
 static int plan_chunk(struct chunk_plan *p, struct err *err)
 {
 	char key[SCHEMA_KEY_MAX + 1];
+	note_list(p);
 	p->what = (struct update_operation){
 		.op = {.phase = phase_of(p->u, p->c)},
 		.key = key,
@@ -205,7 +216,8 @@ static int enter_dataset(struct chunk_plan *p, struct err *err)
 					  .tree = u->now->tree,
 					  .schema = u->schema,
 					  .paths = u->now->paths,
-					  .is_damaged = &u->now->is_damaged};
+					  .is_damaged = &u->now->is_damaged,
+					  .is_verified = true};
 	if (p->context && p->context->number == p->c->dataset)
 		return 0;
 	chunk_context_unref(p->context);

@@ -2,12 +2,12 @@
 /* Where the file and the base of the update have their chunks. */
 #include "update_internal.h"
 
-/* The base is the image, or an earlier state of the file that was read completely. */
+/* What an earlier update has not read is as in the image. */
 static int read_before(struct update *u, uint32_t before, const struct slots *slots,
 		       struct err *err)
 {
-	return u->base->is_image && slots ? chunk_set_of_image(u->before, before, slots, err)
-					  : chunk_set_read(u->before, before, NULL, NULL, err);
+	return slots ? chunk_set_of_image(u->before, before, slots, err)
+		     : chunk_set_read(u->before, before, NULL, NULL, err);
 }
 
 static int read_dataset(struct update *u, uint32_t now, struct err *err)
@@ -29,7 +29,9 @@ int update_read_chunks(struct update *u, struct err *err)
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < tree_count(u->now->tree); i++) {
 		const uint32_t now = tree_nth(u->now->tree, i);
-		if (tree_object(u->now->tree, now)->o.kind == OBJECT_DATASET)
+		if (scan_is_unread(u->now, now))
+			rc = update_claim_known(u->base, u->now, now, err);
+		else if (tree_object(u->now->tree, now)->o.kind == OBJECT_DATASET)
 			rc = read_dataset(u, now, err);
 	}
 	return rc ? rc : h5file_claims_check(u->now->file, err);

@@ -59,10 +59,13 @@ static int make_arrays(struct scan *s, struct err *err)
 	return 0;
 }
 
-static int read_file(struct scan *s, const struct env *env, bool is_foreign, struct err *err)
+static int read_file(struct scan *s, const struct env *env, bool is_foreign,
+		     const struct h5file_known *known, struct err *err)
 {
-	const struct h5file_options how = {
-		.budget = env->budget, .claim_orders = is_foreign, .keep_claims = is_foreign};
+	const struct h5file_options how = {.budget = env->budget,
+					   .claim_orders = is_foreign,
+					   .keep_claims = is_foreign,
+					   .known = known};
 	s->source = (struct source){.size = s->from->size, .read_at = read_from, .ctx = s};
 	int rc = h5file_open(&s->source, &how, &s->file, err);
 	if (rc)
@@ -74,8 +77,8 @@ static int read_file(struct scan *s, const struct env *env, bool is_foreign, str
 	return rc ? rc : make_arrays(s, err);
 }
 
-int scan_open(const struct env *env, struct source *from, bool is_foreign, struct scan **out,
-	      struct err *err)
+int scan_open(const struct env *env, struct source *from, bool is_foreign,
+	      const struct h5file_known *known, struct scan **out, struct err *err)
 {
 	struct scan *s = calloc(1, sizeof(*s));
 	if (!s)
@@ -83,7 +86,7 @@ int scan_open(const struct env *env, struct source *from, bool is_foreign, struc
 	s->from = from;
 	s->charge = (struct budget_charge){.budget = env->budget, .use = BUDGET_TREES};
 	s->arena = arena_new(SCAN_ARENA);
-	int rc = s->arena ? read_file(s, env, is_foreign, err)
+	int rc = s->arena ? read_file(s, env, is_foreign, known, err)
 			  : err_set(err, -ENOMEM, "out of memory");
 	if (rc)
 		scan_free(s);
@@ -105,6 +108,25 @@ void scan_free(struct scan *s)
 }
 
 /* ---- datasets ---- */
+
+bool scan_is_unread(const struct scan *s, uint32_t number)
+{
+	return tree_object(s->tree, number)->unread;
+}
+
+int scan_read(struct scan *s, uint32_t number, struct err *err)
+{
+	const int rc = h5file_read(s->file, number, err);
+	return rc ? err_wrap(err, rc, "dataset %s", s->paths[number]) : 0;
+}
+
+void scan_adopt_unread(struct scan *s, uint32_t number, const struct dataset *from)
+{
+	struct dataset *to = &tree_edit(s->tree, number)->dataset;
+	to->reference = from->reference;
+	to->initializer = from->initializer;
+	to->locator = from->locator;
+}
 
 static int copy_filters(struct arena *a, struct dataset *to, const struct dataset *from)
 {

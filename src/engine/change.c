@@ -57,7 +57,8 @@ static int collect(void *ctx, const char *path, const struct change_garbage *g,
 	struct engine *e = ctx;
 	const struct change c = change_of(e, cancelled);
 	uint64_t deleted;
-	return g->objects ? update_collect(&e->domains, path, g->objects, cancelled, &deleted, err)
+	return g->objects ? update_collect(&e->domains, removed_get(g->objects), cancelled,
+					   &deleted, err)
 			  : change_collect(&c, path, g, &deleted, err);
 }
 
@@ -68,6 +69,7 @@ struct garbage_ops change_garbage_ops(struct engine *e)
 				    .judge = garbage_judge,
 				    .note = garbage_note,
 				    .forget = garbage_forget,
+				    .forget_objects = garbage_forget_objects,
 				    .ctx = e};
 }
 

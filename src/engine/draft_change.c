@@ -52,6 +52,20 @@ static uint64_t find_header(void *ctx, uint32_t number)
 	return image_header(c->snapshot->image, number);
 }
 
+static bool find_parts(void *ctx, uint64_t addr, struct update_parts *out)
+{
+	const struct draft_change *c = ctx;
+	struct image_parts p;
+	if (!image_parts_at(c->snapshot->image, addr, &p))
+		return false;
+	*out = (struct update_parts){.number = p.number,
+				     .header = p.header,
+				     .dense = p.dense,
+				     .large = p.large,
+				     .items = p.items};
+	return true;
+}
+
 static bool find_items(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end)
 {
 	const struct draft_change *c = ctx;
@@ -66,6 +80,7 @@ static bool find_slots(void *ctx, uint32_t dataset, struct update_slots *out)
 		return false;
 	*out = (struct update_slots){.n = l.slots,
 				     .index = l.index,
+				     .index_end = l.index_end,
 				     .addr = l.addr,
 				     .size = l.size,
 				     .stride = l.stride,
@@ -105,6 +120,7 @@ struct draft_change *draft_change_new(struct engine *e, struct snapshot *s)
 	atomic_init(&c->progress, PROGRESS_UNMARKED);
 	const struct update_image image = {.source = &c->image,
 					   .header = find_header,
+					   .parts = find_parts,
 					   .items = find_items,
 					   .slots = find_slots,
 					   .chunk = find_chunk,
@@ -203,13 +219,6 @@ static void end(const struct work *w)
 			    draft_get_about(w->commit->draft)->name, why.msg);
 }
 
-static uint64_t storage_of(const struct domain *d)
-{
-	uint64_t storage = 0;
-	domain_schema(d)->domain_of_root(domain_document(d)->info.root, &storage, NULL);
-	return storage;
-}
-
 static int update(struct work *w, bool *refused, struct err *err)
 {
 	struct engine *e = w->c->e;
@@ -229,17 +238,21 @@ static int update(struct work *w, bool *refused, struct err *err)
 		.puts = import_puts(e, 0),
 		.now_ns = engine_wall_clock(),
 		.cancelled = w->commit->cancelled,
+		.keeps_plan = w->commit->is_asked,
 		.is_checked = IS_CHECKED,
 	};
 	struct update_result result;
+	domain_change_begin(&e->changes);
 	int rc = domain_update(w->c->base, &opt, &result, err);
+	domain_change_end(&e->changes);
 	*refused = rc && result.refused;
 	if (!rc)
 		end(w);
-	if (!rc && result.garbage)
-		garbage_add_objects(e->garbage, about->path, storage_of(w->c->snapshot->domain),
-				    result.garbage);
-	snapshots_outdate(e->snapshots, about->path);
+	if (!rc)
+		garbage_add_objects(e->garbage, result.removed);
+	snapshots_outdate(e->snapshots, about->path, result.documents);
+	if (result.lists_changed)
+		snapshots_forget(e->snapshots, about->path);
 	return rc;
 }
 
@@ -248,25 +261,34 @@ bool draft_change_is_pending(const struct draft_change *c)
 	return update_is_pending(c->base);
 }
 
+/* Whether the file may be committed now, as far as its superblock tells. *waits: not now. */
+static int check_signs(const struct commit *commit, char *why, size_t room, bool *waits,
+		       bool *refused, struct err *err)
+{
+	enum draft_signs signs;
+	int rc = draft_signs_read(draft_snapshot_source(commit->snapshot), &signs, why, room, err);
+	*waits = !rc && signs == SIGNS_UNCLOSED && !commit->is_last;
+	if (rc || *waits || signs == SIGNS_CLOSED || (signs == SIGNS_UNCLOSED && commit->is_asked))
+		return rc;
+	*refused = true;
+	if (signs == SIGNS_OTHER)
+		return err_set(err, -EIO,
+			       "it is no HDF5 file any more; remove the file first to replace a "
+			       "domain by a plain file");
+	return err_set(err, -EIO, "it is not complete: %s", why);
+}
+
 int draft_change_commit(struct draft_change *c, const struct commit *commit,
 			struct commit_result *out, bool *refused, struct err *err)
 {
 	struct work w = {.c = c, .commit = commit};
 	const struct draft_about *about = draft_get_about(commit->draft);
-	struct source *bytes = draft_snapshot_source(commit->snapshot);
-	enum draft_signs signs;
+	bool waits;
 	*out = (struct commit_result){.kind = COMMIT_WAITS};
 	*refused = false;
-	int rc = draft_signs_read(bytes, &signs, out->kept, sizeof(out->kept), err);
-	if (rc || (signs == SIGNS_UNCLOSED && !commit->is_last))
+	int rc = check_signs(commit, out->kept, sizeof(out->kept), &waits, refused, err);
+	if (rc || waits)
 		return rc;
-	*refused = signs != SIGNS_CLOSED;
-	if (signs == SIGNS_OTHER)
-		return err_set(err, -EIO,
-			       "it is no HDF5 file any more; remove the file first to replace a "
-			       "domain by a plain file");
-	if (signs == SIGNS_UNCLOSED)
-		return err_set(err, -EIO, "it is not complete: %s", out->kept);
 	rc = update(&w, refused, err);
 	if (rc)
 		return rc;
@@ -280,9 +302,13 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 {
 	struct plan plan;
 	struct apply_result result;
+	struct removed *removed = NULL;
 	const char *path = draft_get_about(commit->draft)->path;
-	int rc = draft_get_plan(commit->draft, &plan, err);
+	struct err why = ERR_INIT;
+	int rc = draft_get_plan(commit->draft, &plan, &why);
 	*found = rc != -ENOENT;
+	if (rc && *found)
+		err_copy(err, &why);
 	if (rc)
 		return *found ? rc : 0;
 	const struct apply apply = {.env = &commit->e->env,
@@ -293,8 +319,14 @@ int draft_change_resume(const struct commit *commit, bool *found, struct err *er
 				    .is_repeated = true,
 				    .puts = import_puts(commit->e, 0),
 				    .cancelled = commit->cancelled};
+	domain_change_begin(&commit->e->changes);
 	rc = apply_run(&apply, &result, err);
+	domain_change_end(&commit->e->changes);
 	plan_release(&plan);
-	snapshots_outdate(commit->e->snapshots, path);
+	if (!rc)
+		rc = apply_take_removed(&apply, &removed, err);
+	if (!rc)
+		garbage_add_objects(commit->e->garbage, removed);
+	snapshots_forget(commit->e->snapshots, path);
 	return rc;
 }

@@ -38,8 +38,9 @@ bool draft_change_is_pending(const struct draft_change *c);
  * is no HDF5 file any more. */
 int draft_change_commit(struct draft_change *c, const struct commit *commit,
 			struct commit_result *out, bool *refused, struct err *err);
-/* Completes the plan that an earlier process has left in the journal. *found: there is one. Without
- * one it does nothing and returns 0. Errors are those of apply_run(). */
+/* Completes the plan that an earlier process has left in the journal. What it removes from the
+ * domain becomes garbage. The plan stays in the journal. *found: there is one. Without one it does
+ * nothing and returns 0. Errors are those of apply_run(). */
 int draft_change_resume(const struct commit *commit, bool *found, struct err *err);
 
 #endif

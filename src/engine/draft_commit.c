@@ -8,12 +8,40 @@
 
 /* ---- the commit ---- */
 
+/* Whether an unfinished draft may replace what the bucket has: see commit.is_asked. */
+static int check_replaced(const struct draft_put *p, enum draft_signs signs, const char *why,
+			  struct err *err)
+{
+	static const char *const names[] = {
+		[PRESENT_DOMAIN] = "a domain", [PRESENT_OBJECT] = "a plain file"};
+	const enum present_kind there = p->present.kind;
+	if (!p->is_unfinished || there == PRESENT_NOTHING || signs == SIGNS_CLOSED)
+		return 0;
+	if (signs == SIGNS_OTHER)
+		return there == PRESENT_OBJECT ? 0
+					       : err_set(err, -EIO,
+							 "it is no HDF5 file, and would replace a "
+							 "domain");
+	return err_set(err, -EIO, "it is not complete, and would replace %s: %s", names[there],
+		       why);
+}
+
+static int store_domain(struct draft_put *p, struct commit_result *out, struct err *err)
+{
+	const int result = draft_put_domain(p, out, err);
+	const int rc =
+		result == DRAFT_DAMAGED ? check_replaced(p, SIGNS_UNCLOSED, out->kept, err) : 0;
+	return rc ? rc : result;
+}
+
 static int store_bytes(struct draft_put *p, enum draft_signs signs, struct commit_result *out,
 		       struct err *err)
 {
 	int rc = draft_put_find(p, err);
+	if (!rc)
+		rc = check_replaced(p, signs, out->kept, err);
 	if (!rc && signs == SIGNS_CLOSED) {
-		const int result = draft_put_domain(p, out, err);
+		const int result = store_domain(p, out, err);
 		if (result <= 0 || (result == DRAFT_DAMAGED && !p->c->is_last))
 			return result < 0 ? result : 0;
 	}
@@ -56,7 +84,7 @@ static int commit(struct draft_put *p, struct commit_result *out, struct err *er
 	draft_put_release(p);
 	if (draft_put_is_refused(p, rc))
 		draft_put_refuse(p);
-	else if (rc)
+	else if (rc && !p->c->is_asked)
 		draft_put_fail(p);
 	if (!rc && out->kind != COMMIT_WAITS)
 		draft_put_end(p, out);

@@ -164,6 +164,13 @@ static int find_again(struct draft_put *p, struct err *err)
 	return 0;
 }
 
+/* Of a draft that may be old, with which no commit has begun. */
+static int find_now(struct draft_put *p, struct err *err)
+{
+	const int rc = find_again(p, err);
+	return !rc && p->present.differs ? draft_put_stale(p, err) : rc;
+}
+
 /* The document of the domain that the draft was opened with: usually it is cached. */
 static int find_domain(struct draft_put *p, struct err *err)
 {
@@ -190,6 +197,8 @@ int draft_put_find(struct draft_put *p, struct err *err)
 	p->found = true;
 	if (p->again)
 		return find_again(p, err);
+	if (p->c->is_asked)
+		return find_now(p, err);
 	if (version[0] == 'd')
 		return find_domain(p, err);
 	if (version[0] && strncmp(version, "o:", 2) != 0)
@@ -242,6 +251,7 @@ int draft_put_init(struct draft_put *p, const struct commit *c, struct err *err)
 		.oldest = c->number,
 		.again = before.is_running,
 		.is_first = before.number < c->number,
+		.is_unfinished = c->is_asked && !(before.is_running && stat.is_marked),
 	};
 	p->bytes = (struct source){.size = draft_snapshot_source(c->snapshot)->size,
 				   .read_at = read_snapshot,
@@ -320,9 +330,11 @@ static void drop_left(struct engine *e, const struct draft *d, uint32_t first, u
 	}
 }
 
+/* Earlier processes may have repeated the commit of a draft of theirs with the next number. */
 bool draft_put_is_refused(const struct draft_put *p, int rc)
 {
-	return rc == -ESTALE && p->is_first && !p->may_be_seen;
+	const bool is_first = p->is_first && !(p->c->is_asked && (p->again || !p->began));
+	return rc == -ESTALE && is_first && !p->may_be_seen;
 }
 
 /* The note is durable before the storage is deleted: otherwise a later mount could make the commit

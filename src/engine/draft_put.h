@@ -35,6 +35,8 @@ struct draft_put {
 	bool began;	 /* this one is noted in the journal */
 	bool stored;	 /* the storage may have objects */
 	bool is_first;	 /* no commit with this number has begun before */
+	/* A person asks for it, and nobody knows whether the program had finished. */
+	bool is_unfinished;
 	/* Others may have seen what this commit puts: a request that shows it was sent, and no
 	 * answer excludes that it has succeeded. */
 	bool may_be_seen;

@@ -201,11 +201,13 @@ static int check_domain(struct drafts *t, const char *path, unsigned int flags,
 	const int rc = journal_list(t->journal, find_unfinished, &u, err);
 	if (rc <= 0)
 		return rc;
-	return err_set(err, -EBUSY,
-		       "%s: a program that changed it has not finished; what it wrote is draft %s "
-		       "of the journal: see `hsimage recover show %s`; after `hsimage recover "
-		       "drop` the domain can be changed again",
-		       path, u.id, u.id);
+	return err_set(
+		err, -EBUSY,
+		"%s: a program that changed it has not finished; what it wrote is draft %s "
+		"of the journal: see `hsimage recover show %s`; `hsimage recover commit %s` "
+		"stores it, `hsimage recover drop %s` deletes it, and then the domain can be "
+		"changed again",
+		path, u.id, u.id, u.id, u.id);
 }
 
 static int check_open(struct drafts *t, const char *path, unsigned int flags,

@@ -164,6 +164,7 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 		.store = e->store,
 		.schemas = schema_all(),
 		.files = files_interface(e->files),
+		.changes = &e->changes,
 	};
 	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);

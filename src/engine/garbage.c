@@ -15,7 +15,8 @@
 
 #include <base/mem.h>
 #include <base/thread.h>
-#include <domain/update.h>
+#include <overlay/removed.h>
+#include <schema/schema.h>
 
 #define SECOND_NS UINT64_C(1000000000)
 /* When storage that is being read, or that could not be deleted, is examined again. */
@@ -53,7 +54,7 @@ struct garbage {
 
 static void free_entry(struct entry *e)
 {
-	update_garbage_free(e->garbage.objects);
+	removed_close(e->garbage.objects);
 	free(e);
 }
 
@@ -190,7 +191,9 @@ uint64_t garbage_collect(struct garbage *q, uint64_t now)
 	while ((e = take_due(q, now, &next))) {
 		if (!atomic_load(&q->cancelled) && collect_one(q, e)) {
 			forget(q, &e->slot);
-			free_entry(e);
+			if (e->garbage.objects)
+				q->ops.forget_objects(q->ops.ctx, e->garbage.objects);
+			free(e);
 			continue;
 		}
 		e->due = now + AGAIN_NS;
@@ -274,7 +277,9 @@ void garbage_free(struct garbage *q)
 			    e->garbage.objects ? "what was removed from"
 					       : "the storage of the domain that was",
 			    e->path,
-			    e->slot == LEFTOVER_NONE ? "" : " until the next mount with -o rw");
+			    e->slot == LEFTOVER_NONE && !e->garbage.objects
+				    ? ""
+				    : " until the next mount with -o rw");
 		free_entry(e);
 	}
 	LL_FOREACH_SAFE(q->kept, k, after)
@@ -288,7 +293,7 @@ void garbage_free(struct garbage *q)
 
 /* Takes the objects over. */
 static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
-		struct update_garbage *objects)
+		struct removed *objects)
 {
 	const size_t n = strlen(entry->path) + 1;
 	struct entry *e = malloc(sizeof(*e) + n);
@@ -296,7 +301,7 @@ static void add(struct garbage *q, const struct leftover *entry, uint32_t slot,
 		log_warning(q->env->log,
 			    "what was removed at /%s remains in the bucket: out of memory",
 			    entry->path);
-		update_garbage_free(objects);
+		removed_close(objects);
 		return;
 	}
 	*e = (struct entry){
@@ -343,11 +348,17 @@ void garbage_settle(struct garbage *q, const char *path, const struct change_gar
 	add(q, &entry, slot, NULL);
 }
 
-void garbage_add_objects(struct garbage *q, const char *path, uint64_t storage,
-			 struct update_garbage *objects)
+void garbage_add_objects(struct garbage *q, struct removed *objects)
 {
-	const struct leftover entry = {.state = LEFTOVER_REMOVED, .storage = storage, .path = path};
-	add(q, &entry, LEFTOVER_NONE, objects);
+	struct leftover entry = {.state = LEFTOVER_REMOVED};
+	if (!objects)
+		return;
+	const struct removed_list *list = removed_get(objects);
+	entry.path = list->path;
+	if (schema_all()[0]->domain_of_root(list->root, &entry.storage, NULL))
+		removed_close(objects);
+	else
+		add(q, &entry, LEFTOVER_NONE, objects);
 }
 
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g)

@@ -7,7 +7,8 @@
  * a daemon forks. Any thread.
  *
  * Storage is noted in the journal, before the name is removed from the bucket, until the storage
- * has been deleted. After a crash the next process takes the notes over. Objects are not noted.
+ * has been deleted. After a crash the next process takes the notes over. Of objects, the journal
+ * has a list (overlay/removed.h), also until they have been deleted.
  */
 #ifndef ENGINE_GARBAGE_H
 #define ENGINE_GARBAGE_H
@@ -19,7 +20,7 @@
 #include <base/env.h>
 #include <domain/change.h>
 #include <hsmount/err.h>
-#include <overlay/leftovers.h>
+#include <overlay/removed.h>
 
 #define GARBAGE_DELAY_NS UINT64_C(30000000000)
 #define GARBAGE_CLOSE_NS UINT64_C(15000000000) /* how long garbage_free() deletes */
@@ -43,6 +44,8 @@ struct garbage_ops {
 	/* Notes: as leftovers_put() and leftovers_clear(). NULL: there are none. */
 	int (*note)(void *ctx, uint32_t *slot, const struct leftover *entry, struct err *err);
 	void (*forget)(void *ctx, uint32_t *slot);
+	/* Deletes the list of objects that were deleted from the journal, and frees it. */
+	void (*forget_objects)(void *ctx, struct removed *objects);
 	void *ctx;
 };
 
@@ -55,11 +58,8 @@ struct garbage *garbage_new(const struct env *env, const struct garbage_ops *ops
 void garbage_free(struct garbage *q);
 /* Adds the storage of what had this path. Nothing is added if g is empty. */
 void garbage_add(struct garbage *q, const char *path, const struct change_garbage *g);
-/* Adds objects that the domain at a path has lost, which has this storage. Takes them over. They
- * are not noted: if the process is killed, they remain in the bucket until the domain is removed.
- */
-void garbage_add_objects(struct garbage *q, const char *path, uint64_t storage,
-			 struct update_garbage *objects);
+/* Adds objects that a domain has lost. Takes the list over. NULL: nothing is added. */
+void garbage_add_objects(struct garbage *q, struct removed *objects);
 /* Notes that a path is about to lose its storage; *slot: LEFTOVER_NONE if it is not noted. next:
  * the storage that it gets instead; 0: none. garbage_settle() follows. */
 void garbage_expect(struct garbage *q, const char *path, uint64_t storage, uint64_t next,

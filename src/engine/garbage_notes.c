@@ -21,6 +21,12 @@ void garbage_forget(void *engine, uint32_t *slot)
 		leftovers_clear(e->leftovers, slot);
 }
 
+void garbage_forget_objects(void *engine, struct removed *objects)
+{
+	const struct engine *e = engine;
+	removed_forget(e->leftovers, objects);
+}
+
 static bool find_storage(const struct domain_info *d, uint64_t *storage)
 {
 	return d && d->root && schema_all()[0]->domain_of_root(d->root, storage, NULL) == 0;
@@ -65,21 +71,43 @@ static int inherit(void *ctx, const struct leftover *entry)
 	return store_key_ok(entry->path) ? garbage_inherit(e->garbage, entry, NULL) : 0;
 }
 
+static int inherit_objects(void *ctx, struct removed *objects)
+{
+	struct engine *e = ctx;
+	if (store_key_ok(removed_get(objects)->path))
+		garbage_add_objects(e->garbage, objects);
+	else
+		removed_close(objects);
+	return 0;
+}
+
+static void warn(const struct engine *e, const char *what, const struct leftovers_taken *taken,
+		 int rc, const struct err *err)
+{
+	if (rc)
+		log_warning(e->log, "notes of removed %s in the journal: %s", what, err->msg);
+	if (taken->damaged || taken->set_aside || taken->later)
+		log_warning(e->log,
+			    "notes of removed %s in the journal: %" PRIu32
+			    " damaged entries, %" PRIu32 " unreadable files (set aside), %" PRIu32
+			    " files of a later version; some storage may remain in the bucket",
+			    what, taken->damaged, taken->set_aside, taken->later);
+}
+
 void garbage_notes_take(struct engine *e)
 {
 	struct leftovers_taken taken;
 	struct err err = ERR_INIT;
 	if (!e->leftovers)
 		return;
-	if (leftovers_take(e->leftovers, inherit, e, &taken, &err))
-		log_warning(e->log, "notes of removed domains in the journal: %s", err.msg);
+	int rc = leftovers_take(e->leftovers, inherit, e, &taken, &err);
 	if (taken.entries)
 		log_info(e->log, "the storage of %" PRIu32 " removed domains is left to delete",
 			 taken.entries);
-	if (taken.damaged || taken.set_aside || taken.later)
-		log_warning(e->log,
-			    "notes of removed domains in the journal: %" PRIu32
-			    " damaged entries, %" PRIu32 " unreadable files (set aside), %" PRIu32
-			    " files of a later version; some storage may remain in the bucket",
-			    taken.damaged, taken.set_aside, taken.later);
+	warn(e, "domains", &taken, rc, &err);
+	rc = removed_take_left(e->leftovers, inherit_objects, e, &taken, &err);
+	if (taken.entries)
+		log_info(e->log, "objects that %" PRIu32 " commits have removed are left to delete",
+			 taken.entries);
+	warn(e, "objects", &taken, rc, &err);
 }

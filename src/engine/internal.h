@@ -25,6 +25,7 @@ int garbage_notes_open(struct engine *e, struct journal *j, struct err *err);
 void garbage_notes_take(struct engine *e);
 int garbage_note(void *engine, uint32_t *slot, const struct leftover *entry, struct err *err);
 void garbage_forget(void *engine, uint32_t *slot);
+void garbage_forget_objects(void *engine, struct removed *objects);
 int garbage_judge(void *engine, const struct leftover *expected, const atomic_bool *cancelled,
 		  struct err *err);
 /* Notes that the domain at a path is removed, or replaced by another one (gets, or NULL), for

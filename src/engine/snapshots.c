@@ -6,6 +6,7 @@
  *   build      in progress: a thread checks the domain in the bucket and makes a snapshot if the
  *              current one is stale. Other callers for the domain wait. Callers that arrived
  *              before the build began take its result; later callers share the next build
+ *   puts       of a slot: what commits have put since the last build. The next build takes them
  *   snapshot   has a reference of the slot while it is current, and one for each open
  *
  * A slot is idle when only the slot refers to its current snapshot. Idle slots are in a list, the
@@ -43,10 +44,11 @@ struct build {
 struct slot {
 	struct snapshot *current;
 	struct build *build;
-	uint64_t checked;	 /* start of the last check that found `current` valid; ns */
-	uint64_t built;		 /* tick at which the last build began */
-	bool stale;		 /* a read has found another version since */
-	struct engine_stat last; /* of the last snapshot; version 0: there was none */
+	uint64_t checked;	  /* start of the last check that found `current` valid; ns */
+	uint64_t built;		  /* tick at which the last build began */
+	bool stale;		  /* a read has found another version since */
+	struct domain_puts *puts; /* NULL: none are known */
+	struct engine_stat last;  /* of the last snapshot; version 0: there was none */
 	bool idle;
 	struct slot *prev, *next; /* in the list of idle slots */
 	UT_hash_handle hh;
@@ -59,7 +61,7 @@ struct snapshots {
 	struct slot *slots; /* in order of first use */
 	struct slot *idle;
 	struct snapshot *all;
-	unsigned int nidle;
+	unsigned int nidle, nputs; /* slots that are idle; that have puts */
 	uint64_t idle_bytes, live, last_version, ticks;
 	uint64_t idle_limit; /* bytes */
 	struct budget *budget;
@@ -123,6 +125,26 @@ static void drop_current_locked(struct snapshots *t, struct slot *slot, struct s
 	unref_locked(t, s, garbage);
 }
 
+static struct domain_puts *take_puts_locked(struct snapshots *t, struct slot *slot)
+{
+	struct domain_puts *puts = slot ? slot->puts : NULL;
+	if (puts) {
+		slot->puts = NULL;
+		t->nputs--;
+	}
+	return puts;
+}
+
+/* Takes the puts of the slot that was used first. */
+static struct domain_puts *take_any_puts_locked(struct snapshots *t)
+{
+	struct slot *slot, *next;
+	HASH_ITER (hh, t->slots, slot, next)
+		if (slot->puts)
+			return take_puts_locked(t, slot);
+	return NULL;
+}
+
 static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 {
 	while (t->idle && (t->nidle > SNAPSHOTS_IDLE || t->idle_bytes > t->idle_limit))
@@ -131,23 +153,26 @@ static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 	HASH_ITER (hh, t->slots, slot, next) {
 		if (HASH_COUNT(t->slots) <= SNAPSHOTS_REMEMBERED)
 			break;
-		if (slot->current || slot->build)
+		if (slot->current || slot->build || slot->puts)
 			continue;
 		HASH_DEL(t->slots, slot);
 		free(slot);
 	}
 }
 
-/* Called when the budget needs memory. Drops the least recently used idle snapshot. */
+/* Called when the budget needs memory. Drops what commits have put, and then the least recently
+ * used idle snapshot. */
 static bool drop_oldest_idle(void *ctx)
 {
 	struct snapshots *t = ctx;
 	struct snapshot *garbage = NULL;
 	pthread_mutex_lock(&t->lock);
-	while (t->idle && !garbage) /* a report may have a reference to one */
+	struct domain_puts *puts = take_any_puts_locked(t);
+	while (!puts && t->idle && !garbage) /* a report may have a reference to one */
 		drop_current_locked(t, t->idle, &garbage);
 	pthread_mutex_unlock(&t->lock);
-	const bool given = garbage != NULL;
+	const bool given = puts || garbage;
+	domain_puts_free(puts);
 	free_snapshots(garbage);
 	return given;
 }
@@ -187,6 +212,7 @@ void snapshots_free(struct snapshots *t)
 	struct slot *slot, *next;
 	HASH_ITER (hh, t->slots, slot, next) {
 		drop_current_locked(t, slot, &garbage);
+		domain_puts_free(slot->puts);
 		HASH_DEL(t->slots, slot);
 		free(slot);
 	}
@@ -260,15 +286,18 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
 }
 
 /* Checks a domain in the bucket. *out is old if that is still valid, otherwise a new snapshot with
- * one reference. old: the current snapshot, or NULL; was_idle: it is not open. */
+ * one reference. old: the current snapshot, or NULL; was_idle: it is not open; puts: what was put
+ * since, or NULL. */
 static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t new_version,
-		   struct snapshot *old, bool was_idle, struct snapshot **out, struct err *err)
+		   struct snapshot *old, bool was_idle, const struct domain_puts *puts,
+		   struct snapshot **out, struct err *err)
 {
 	struct domain *domain = NULL, *previous = old ? old->domain : NULL;
 	const struct domain_hint hint = {
 		.document = of->document,
 		.is_fresh = of->requested.tick != 0,
 		.previous = previous,
+		.puts = puts,
 	};
 	int rc = domain_open(&e->domains, of->path, &hint, &domain, err);
 	if (rc)
@@ -342,11 +371,13 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 	slot->built = b->began.tick;
 	slot->stale = false; /* if a read sets it from now on, the next open checks again */
 	slot->build = b;     /* while it is set, the slot is not freed */
+	struct domain_puts *puts = take_puts_locked(t, slot);
 	if (old)
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
-	b->code = refresh(e, &of, version, old, was_idle, &b->snapshot, &b->err);
+	b->code = refresh(e, &of, version, old, was_idle, puts, &b->snapshot, &b->err);
+	domain_puts_free(puts);
 
 	pthread_mutex_lock(&t->lock);
 	publish_locked(t, slot, b, garbage);
@@ -441,6 +472,7 @@ void snapshots_forget(struct snapshots *t, const char *path)
 	struct slot *slot = NULL;
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->slots, path, slot);
+	struct domain_puts *puts = take_puts_locked(t, slot);
 	if (slot) {
 		slot->stale = true;
 		slot->last = (struct engine_stat){0};
@@ -449,19 +481,44 @@ void snapshots_forget(struct snapshots *t, const char *path)
 			drop_current_locked(t, slot, &garbage);
 	}
 	pthread_mutex_unlock(&t->lock);
+	domain_puts_free(puts);
 	free_snapshots(garbage);
 }
 
-void snapshots_outdate(struct snapshots *t, const char *path)
+/* Keeps what was put. Returns what the caller frees. */
+static struct domain_puts *keep_puts_locked(struct snapshots *t, struct slot *slot,
+					    struct domain_puts *puts)
+{
+	struct domain_puts *dropped;
+	if (!puts || slot->puts)
+		return puts;
+	dropped = t->nputs >= SNAPSHOTS_PUTS ? take_any_puts_locked(t) : NULL;
+	slot->puts = puts;
+	t->nputs++;
+	return dropped;
+}
+
+void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts *puts)
 {
 	struct slot *slot = NULL;
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->slots, path, slot);
+	struct domain_puts *earlier = take_puts_locked(t, slot);
+	pthread_mutex_unlock(&t->lock);
+	/* Without the lock, because this charges the budget. A build that begins meanwhile reads
+	 * more than it needs. */
+	puts = domain_puts_join(earlier, puts);
+	pthread_mutex_lock(&t->lock);
+	slot = puts && domain_puts_is_all(puts) ? get_slot_locked(t, path) : NULL;
+	if (!slot)
+		HASH_FIND_STR(t->slots, path, slot);
 	if (slot) {
 		slot->stale = true;
 		slot->last = (struct engine_stat){0};
+		puts = keep_puts_locked(t, slot, puts);
 	}
 	pthread_mutex_unlock(&t->lock);
+	domain_puts_free(puts);
 }
 
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st)

@@ -16,11 +16,13 @@
 #include <hsmount/err.h>
 #include <image/image.h>
 #include <domain/domain.h>
+#include <domain/puts.h>
 #include <schema/schema.h>
 
 enum {
 	SNAPSHOTS_IDLE = 64,		/* snapshots kept that are not open */
 	SNAPSHOTS_REMEMBERED = 1 << 14, /* domains whose last size is remembered */
+	SNAPSHOTS_PUTS = 16,		/* domains of which it is known what commits have put */
 };
 
 struct snapshots;
@@ -83,8 +85,9 @@ void snapshot_mark_stale(struct snapshot *s);
  * bucket, whatever open_ttl is. Open files are not affected. */
 void snapshots_forget(struct snapshots *t, const char *path);
 /* For a caller that has changed parts of the domain: the next open checks the bucket, too, and
- * reads only what differs from the current snapshot. */
-void snapshots_outdate(struct snapshots *t, const char *path);
+ * reads only what differs from the current snapshot and from what was put. puts: NULL, or what was
+ * put (domain/puts.h); transferred. The table keeps it until the next open. */
+void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts *puts);
 
 /* Attributes of the last image of a domain. False if the table remembers none. */
 bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st);

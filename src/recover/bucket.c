@@ -26,7 +26,7 @@ static int check_identity(const struct recover_found *f, const struct engine *e,
 }
 
 int recover_open_bucket(const struct recover_found *f, const struct engine_options *options,
-			struct engine **out, struct err *err)
+			const char *journal, struct engine **out, struct err *err)
 {
 	struct engine_options opt = *options;
 	if (!opt.bucket)
@@ -34,7 +34,8 @@ int recover_open_bucket(const struct recover_found *f, const struct engine_optio
 	if (!opt.bucket[0])
 		return err_set(err, -EINVAL,
 			       "the journal does not know the name of the bucket: use -b BUCKET");
-	opt.write = false;
+	opt.write = journal;
+	opt.journal_dir = journal;
 	/* The first draft of a new bucket. */
 	opt.allow_empty = true;
 	int rc = engine_open(&opt, out, err);

@@ -50,10 +50,19 @@ int recover_each(struct journal *j, int (*fn)(void *ctx, struct recover_item *it
 
 /* ---- bucket.c ---- */
 
-/* Opens the bucket of a draft for reading, to get what the journal does not have. The name of the
- * bucket is that of the options, or else the one that the journal has. -EINVAL: neither is known,
- * or it is another bucket. */
+/* Opens the bucket of a draft. The name of the bucket is that of the options, or else the one that
+ * the journal has. journal: for writing, the path of the journal, which notes what is to be
+ * deleted; NULL: for reading. -EINVAL: the name is not known, or it is another bucket. */
 int recover_open_bucket(const struct recover_found *f, const struct engine_options *options,
-			struct engine **out, struct err *err);
+			const char *journal, struct engine **out, struct err *err);
+
+/* ---- read.c ---- */
+
+/* Says what can be done with a draft that cannot be opened. rc: the result of draft_open(). */
+int recover_explain(const struct engine_drafts *s, const struct recover_found *f, int rc,
+		    struct err *err);
+/* The same if what lies beneath it has changed. Returns -ESTALE. */
+int recover_explain_stale(const struct engine_drafts *s, const struct recover_found *f,
+			  struct draft *d, struct err *err);
 
 #endif

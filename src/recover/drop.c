@@ -122,7 +122,7 @@ static void purge_all(struct drop *d, const struct engine_options *bucket)
 {
 	struct err err = ERR_INIT;
 	int rc = store_key_ok(d->path)
-			 ? recover_open_bucket(d->found, bucket, &d->e, &err)
+			 ? recover_open_bucket(d->found, bucket, NULL, &d->e, &err)
 			 : err_set(&err, -EINVAL, "\"%s\": no object can have this path", d->path);
 	for (uint32_t n = d->first; !rc && n < d->end; n++)
 		rc = purge(d, n, &err);

@@ -23,9 +23,8 @@ static bool needs_bucket(struct draft *d)
 	return false;
 }
 
-/* Says what can be done with a draft that cannot be opened. */
-static int explain(const struct engine_drafts *s, const struct recover_found *f, int rc,
-		   struct err *err)
+int recover_explain(const struct engine_drafts *s, const struct recover_found *f, int rc,
+		    struct err *err)
 {
 	if (rc == -ENOENT)
 		rc = err_set(err, -EBADMSG, "draft %s: it cannot be read, and was set aside",
@@ -39,29 +38,34 @@ static int explain(const struct engine_drafts *s, const struct recover_found *f,
 		       why.msg, s->path, f->digits, f->id);
 }
 
-/* Bytes of two versions of a domain make no file. */
-static int explain_stale(const struct engine_drafts *s, const struct engine_draft *d,
-			 struct err *err)
+/* Bytes of two versions make no file. */
+int recover_explain_stale(const struct engine_drafts *s, const struct recover_found *f,
+			  struct draft *d, struct err *err)
 {
+	const struct draft_about *about = draft_get_about(d);
+	const char *what = old_base_is_domain(about) ? "domain" : "file";
+	const char *version = old_base_is_domain(about)
+				      ? ", or another version of hsmount has written the draft"
+				      : "";
 	return err_set(
 		err, -ESTALE,
-		"draft %s: the domain %s has changed since the program opened it, so the bytes "
-		"that the program did not write are gone; what it wrote is in the files "
-		"%s/1/%s/%s/spool.*, each byte at its own offset; `hsimage recover drop` "
-		"deletes the draft, so that the domain can be changed again",
-		d->found.id, draft_get_about(d->draft)->path, s->path, d->found.digits,
-		d->found.id);
+		"draft %s: the %s %s has changed since the program opened it%s, so the bytes that "
+		"the program did not write are gone; what it wrote is in the files "
+		"%s/1/%s/%s/spool.*, each byte at its own offset; `hsimage recover drop %s` "
+		"deletes "
+		"the draft, so that the %s can be changed again",
+		f->id, what, about->path, version, s->path, f->digits, f->id, f->id, what);
 }
 
 static int open_beneath(const struct engine_drafts *s, struct engine_draft *d,
 			const struct engine_options *bucket, struct err *err)
 {
 	const struct draft_about *about = draft_get_about(d->draft);
-	int rc = recover_open_bucket(&d->found, bucket, &d->bucket, err);
+	int rc = recover_open_bucket(&d->found, bucket, NULL, &d->bucket, err);
 	if (!rc)
 		rc = old_base_open(&d->beneath, d->bucket, about, err);
 	if (rc == -ESTALE)
-		return explain_stale(s, d, err);
+		return recover_explain_stale(s, &d->found, d->draft, err);
 	return rc ? err_wrap(err, rc,
 			     "a part of the file was not written and is only in the bucket")
 		  : 0;
@@ -79,7 +83,7 @@ int engine_draft_open(struct engine_drafts *s, const char *id, const struct engi
 	int rc = recover_find(s, id, &d->found, err);
 	if (!rc) {
 		rc = draft_open(d->found.journal, d->found.id, &reader, &d->draft, err);
-		rc = rc ? explain(s, &d->found, rc, err) : 0;
+		rc = rc ? recover_explain(s, &d->found, rc, err) : 0;
 	}
 	if (!rc && needs_bucket(d->draft))
 		rc = open_beneath(s, d, bucket, err);

@@ -69,7 +69,9 @@ const char *engine_draft_state_name(enum engine_draft_state state)
 static int open_journal(struct engine_drafts *s, const char *digits, struct journal **out,
 			struct err *err)
 {
-	const struct journal_settings settings = {.path = s->path, .digits = digits};
+	/* What a commit puts into the journal has no other limit than the disk. */
+	const struct journal_settings settings = {
+		.path = s->path, .digits = digits, .spool_size = UINT64_MAX};
 	return journal_open(&settings, &s->env, out, err);
 }
 

@@ -199,6 +199,24 @@ static int put_ranges(const struct show *w, struct draft *d)
 	return n ? put(w, "written ranges", "%s", str_text(&text)) : 0;
 }
 
+/* A commit has ended, and nothing was written later. */
+static bool is_stored(const struct recover_item *i, struct draft *d)
+{
+	const struct commit_mark m = commit_mark_decode(i->mark);
+	struct draft_stat stat;
+	draft_get_stat(d, &stat);
+	return m.number && !m.is_running && stat.is_marked;
+}
+
+static int put_warning(const struct show *w, const struct recover_item *i)
+{
+	return put(w, "warning",
+		   "if the program had not finished, the data may be wrong, also if all structures "
+		   "of the file can be read: look at the file (`hsimage recover export %s FILE`) "
+		   "before `hsimage recover commit %s`",
+		   i->id, i->id);
+}
+
 /* The rest of the file is in the bucket, so nothing can be said about its structures. */
 static int put_change(const struct show *w, const struct recover_item *i, struct draft *d)
 {
@@ -217,7 +235,9 @@ static int put_change(const struct show *w, const struct recover_item *i, struct
 			 "%" PRIu32 " of %" PRIu32
 			 " operations are noted as done; the next mount does the others",
 			 i->done, i->operations);
-	return rc ? rc : put(w, "library", "%s", library[draft_signs_library(d)]);
+	if (!rc)
+		rc = put(w, "library", "%s", library[draft_signs_library(d)]);
+	return rc || i->has_plan || is_stored(i, d) ? rc : put_warning(w, i);
 }
 
 static int put_draft(const struct show *w, const struct recover_item *i)

@@ -176,7 +176,7 @@ def test_drop_asks(journal, answer):
 
 
 def test_usage(journal):
-    for command, text in (([], "list, show, export or drop is required"),
+    for command, text in (([], "list, show, export, commit or drop is required"),
                           (["lst"], "recover lst: no such command"),
                           (["list", "a", "b"], 'extra operand: "b"'),
                           (["show"], "missing operand: ID"),
@@ -184,6 +184,10 @@ def test_usage(journal):
                           (["export"], "missing operand: ID and FILE"),
                           (["export", "a"], "missing operand: FILE"),
                           (["drop"], "missing operand: ID"),
+                          (["commit"], "missing operand: ID"),
+                          (["commit", "a", "", "b"], "empty operand: ID"),
+                          (["commit", "--json", "a"], "recover commit has no option --json"),
+                          (["commit", "--force", "a"], "recover commit has no option --force"),
                           (["drop", "a", "", "b"], "empty operand: ID"),
                           (["list", "--force"], "recover list has no option --force"),
                           (["show", "--json", "a"], "recover show has no option --json"),
@@ -192,7 +196,9 @@ def test_usage(journal):
         assert done.returncode == 2 and text in done.stderr, (command, done.stderr)
     done = run(HSIMAGE, "ls", "--yes", "x")
     assert done.returncode == 2 and "ls has no option of recover" in done.stderr
-    assert "recover drop [--yes] ID..." in run(HSIMAGE, "help", "recover", check=True).stdout
+    for command in ("commit", "drop"):
+        assert f"recover {command} [--yes] ID..." in \
+            run(HSIMAGE, "help", "recover", check=True).stdout
 
 
 # ---- bad input ----
@@ -202,7 +208,7 @@ def test_usage(journal):
 def test_strange_ids(journal, tmp_path, word):
     draft = journal.add("a")
     for command in (["show", "--", word], ["export", "--", word, tmp_path / "out"],
-                    ["drop", "--yes", "--", word]):
+                    ["commit", "--yes", "--", word], ["drop", "--yes", "--", word]):
         done = recover(journal, *command)
         assert done.returncode == 1 and "not the id of a draft" in done.stderr, done.stderr
         assert "\x1b" not in done.stderr
@@ -264,7 +270,8 @@ def test_a_later_version(journal, tmp_path):
     draft = journal.add("a", [(0, b"x")], format_version=4)
     item, = listed(journal)
     assert item["state"] == "later version" and "version 4 of the format" in item["why"]
-    for command in (["export", draft, tmp_path / "out"], ["drop", "--yes", draft]):
+    for command in (["export", draft, tmp_path / "out"], ["commit", "--yes", draft],
+                    ["drop", "--yes", draft]):
         done = recover(journal, *command)
         assert done.returncode == 1 and "use the program that wrote it" in done.stderr
     assert recover(journal, "show", draft, check=True).stdout.startswith(f"draft: {draft}\n")

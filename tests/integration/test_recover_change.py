@@ -172,7 +172,7 @@ def test_the_domain_waits_for_the_draft(unfinished, mount, tmp_path):
     with pytest.raises(OSError) as failure:
         os.close(os.open(m.file(NAME), os.O_RDWR))
     assert failure.value.errno == 16
-    assert item["id"] in m.log() and "`hsimage recover drop`" in m.log()
+    assert item["id"] in m.log() and f"`hsimage recover drop {item['id']}`" in m.log()
     assert content(m.file(NAME)) == content(tmp_path / "a.h5")
     recover(tmp_path, "drop", "--yes", item["id"], check=True)
     with h5py.File(m.file(NAME), "r+") as f:

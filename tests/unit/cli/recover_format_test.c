@@ -59,11 +59,29 @@ static void test_json(void **state)
 	      "\"damaged\"}\n");
 }
 
+static void delete_question(const struct engine_draft_item *item, struct str *out)
+{
+	recover_format_question(item, false, out);
+}
+
+static void commit_question(const struct engine_draft_item *item, struct str *out)
+{
+	recover_format_question(item, true, out);
+}
+
 static void test_question(void **state)
 {
-	check(recover_format_question, &known,
+	struct engine_draft_item change = known;
+	change.changes_domain = true;
+	check(delete_question, &known,
 	      "Delete draft 0123456789abcdef of home/\"a\\x1b.h5, 1234 bytes? [y/N] ");
-	check(recover_format_question, &unknown, "Delete draft 0123456789abcdef? [y/N] ");
+	check(commit_question, &known,
+	      "Commit draft 0123456789abcdef of home/\"a\\x1b.h5, 1234 bytes? [y/N] ");
+	check(commit_question, &change,
+	      "If the program had not finished, the data may be wrong, also if all structures of "
+	      "the file can be read.\n"
+	      "Commit draft 0123456789abcdef of home/\"a\\x1b.h5, 1234 bytes? [y/N] ");
+	check(delete_question, &unknown, "Delete draft 0123456789abcdef? [y/N] ");
 }
 
 static void test_waits(void **state)

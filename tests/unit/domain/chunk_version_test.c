@@ -157,6 +157,20 @@ static void a_chunk_in_two_versions(void **state)
 	check(f, STORED, etag, false);
 }
 
+/* The chunk is deleted after it was read: it has no fill value in this version. */
+static void a_chunk_that_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	open_large(f);
+	assert_int_equal(load(f, STORED), 0);
+	assert_int_equal(call_delete(f->store, CHUNK, NULL, NULL), 0);
+	assert_int_equal(load(f, STORED), -ESTALE);
+	assert_true(domain_is_outdated(f->domain));
+	open_domain(f, f->domain);
+	assert_int_equal(load(f, STORED), 0);
+	check(f, STORED, "", false);
+}
+
 /* A snapshot that nobody has open may read another version after it was opened again. */
 static void forgotten_versions(void **state)
 {
@@ -295,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(of_the_listing, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_the_first_load, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_chunk_in_two_versions, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_chunk_that_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(forgotten_versions, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_late_load, setup, teardown),

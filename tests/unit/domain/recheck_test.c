@@ -12,18 +12,31 @@ struct holder {
 	struct store base;
 	struct store_request *held;
 	unsigned int heads;
+	bool answers;		       /* holds their answers instead */
+	struct domain_changes changes; /* that this process makes */
 };
 
 static void hold(struct store *s, struct store_request *req)
 {
 	struct holder *h = (struct holder *)s;
-	if (req->op != STORE_HEAD) {
+	h->heads += req->op == STORE_HEAD;
+	if (req->op != STORE_HEAD || h->answers) {
 		store_pass(s, req);
 		return;
 	}
 	assert_null(h->held);
 	h->held = req;
-	h->heads++;
+}
+
+static void completed(struct store *s, struct store_request *req)
+{
+	struct holder *h = (struct holder *)s;
+	if (req->op != STORE_HEAD || !h->answers) {
+		store_complete(s, req);
+		return;
+	}
+	assert_null(h->held);
+	h->held = req;
 }
 
 static void cancel_held(struct holder *h)
@@ -64,7 +77,7 @@ static uint64_t fixed_time(const struct env *env)
 static void open_large(struct fixture *f, struct holder *h)
 {
 	static const struct store_ops ops = {
-		.name = "holder", .submit = hold, .completed = store_complete};
+		.name = "holder", .submit = hold, .completed = completed};
 	for (unsigned int i = 0; i < DOMAIN_LISTING; i++) {
 		char key[128];
 		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-00aaaa/%u", i);
@@ -75,7 +88,8 @@ static void open_large(struct fixture *f, struct holder *h)
 	store_wrap(&h->base, &ops, f->store, 0, 0);
 	assert_int_equal(domain_open(&(struct domain_bucket){.env = &f->env,
 							     .store = &h->base,
-							     .schemas = schema_all()},
+							     .schemas = schema_all(),
+							     .changes = &h->changes},
 				     "d.h5", NULL, &f->domain, NULL),
 			 0);
 	h->heads = 0;
@@ -142,12 +156,82 @@ static void a_cancelled_chunk_does_not_cancel_the_others(void **state)
 	close_large(f);
 }
 
+/* Makes the dataset smaller, as a commit does: first the document, then its chunks. */
+static void shrink(struct fixture *f)
+{
+	assert_int_equal(small_put(f->store, SMALL_KEY_INTS,
+				   "{" SMALL_HEAD(SMALL_INTS) ",'type':" SMALL_I32
+							      ",'shape':{'class':'H5S_SIMPLE','"
+							      "dims':[2],'maxdims':[0]},"
+							      "'attributes':{},'layout':{'class':'"
+							      "H5D_CHUNKED','dims':[4]}}"),
+			 0);
+	assert_int_equal(call_delete(f->store, SMALL_PREFIX "/d/0002-000000-000001/1", NULL, NULL),
+			 0);
+}
+
+/* A check that was made a moment ago does not prove that a chunk has the fill value, if this
+ * process has changed the domain since. */
+static void a_check_before_a_change_does_not_count(void **state)
+{
+	struct fixture *f = *state;
+	for (unsigned int is_over = 0; is_over < 2; is_over++) {
+		struct holder h;
+		struct got a;
+		open_large(f, &h);
+		request_chunk(f, 0, NULL, &a);
+		pass_held(&h);
+		assert_true(a.calls == 1 && a.code == 0 && a.absent);
+		domain_change_begin(&h.changes);
+		shrink(f);
+		if (is_over)
+			domain_change_end(&h.changes);
+		request_chunk(f, 1, NULL, &a);
+		assert_int_equal(a.calls, 0);
+		pass_held(&h);
+		assert_int_equal(h.heads, 2);
+		assert_true(a.calls == 1 && a.code == -ESTALE);
+		close_large(f);
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+		f = *state;
+	}
+}
+
+/* Nor does the answer of one that has begun before. */
+static void a_check_in_flight_does_not_count(void **state)
+{
+	struct fixture *f = *state;
+	struct holder h;
+	struct got a, b;
+	open_large(f, &h);
+	h.answers = true;
+	request_chunk(f, 0, NULL, &a);
+	domain_change_begin(&h.changes);
+	shrink(f);
+	domain_change_end(&h.changes);
+	request_chunk(f, 1, NULL, &b);
+	struct store_request *first = h.held;
+	h.held = NULL;
+	h.answers = false;
+	store_complete(&h.base, first);
+	assert_true(a.calls == 1 && a.code == 0 && a.absent);
+	assert_int_equal(b.calls, 0);
+	pass_held(&h);
+	assert_true(b.calls == 1 && b.code == -ESTALE);
+	assert_int_equal(h.heads, 2);
+	close_large(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(several_chunks_wait_for_one_check, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_cancelled_chunk_does_not_cancel_the_others, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_check_before_a_change_does_not_count, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_check_in_flight_does_not_count, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static const struct edit {
 	{"contiguous data", edit_contiguous, 1, 0},
 	{"a dataset shrinks", edit_shrink, 1, 4},
 	{"a dataset grows", edit_grow, 1, 0},
-	{"a dataset shrinks and grows", edit_shrink_and_write, 2, 3},
+	{"a dataset shrinks and grows", edit_shrink_and_write, 3, 3},
 	{"a group is removed", edit_delete_group, 1, 1},
 	{"a link is removed", edit_delete_link, 1, 0},
 	{"a link is renamed", edit_rename_link, 1, 0},
@@ -196,7 +196,7 @@ static const struct edit {
 	{"an object moves to a new group", edit_move_to_new, 3, 1},
 	{"a new dataset", edit_new_dataset, 3, 1},
 	{"a dataset is replaced", edit_replace_dataset, 6, 1},
-	{"much", edit_much, 15, 3},
+	{"much", edit_much, 16, 3},
 };
 enum { EDITS = sizeof(edits) / sizeof(edits[0]) };
 

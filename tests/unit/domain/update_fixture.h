@@ -21,10 +21,12 @@
 #include <data/tree_diff.h>
 #include <domain/apply.h>
 #include <domain/import.h>
+#include <domain/puts.h>
 #include <domain/update.h>
 #include <h5file/h5file.h>
 #include <image/image.h>
 #include <overlay/plan.h>
+#include <overlay/removed.h>
 
 #include "data_file.h"
 #include "gate.h"
@@ -108,6 +110,19 @@ static inline uint64_t world_header(void *ctx, uint32_t number)
 	return image_header(((struct world *)ctx)->image, number);
 }
 
+static inline bool world_parts(void *ctx, uint64_t addr, struct update_parts *out)
+{
+	struct image_parts p;
+	if (!image_parts_at(((struct world *)ctx)->image, addr, &p))
+		return false;
+	*out = (struct update_parts){.number = p.number,
+				     .header = p.header,
+				     .dense = p.dense,
+				     .large = p.large,
+				     .items = p.items};
+	return true;
+}
+
 static inline bool world_items(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start,
 			       uint64_t *end)
 {
@@ -121,6 +136,7 @@ static inline bool world_slots(void *ctx, uint32_t dataset, struct update_slots 
 		return false;
 	*out = (struct update_slots){.n = l.slots,
 				     .index = l.index,
+				     .index_end = l.index_end,
 				     .addr = l.addr,
 				     .size = l.size,
 				     .stride = l.stride,
@@ -161,6 +177,7 @@ static inline void world_open(struct world *w)
 {
 	const struct update_image image = {.source = &w->source,
 					   .header = world_header,
+					   .parts = world_parts,
 					   .items = world_items,
 					   .slots = world_slots,
 					   .chunk = world_slot_chunk,
@@ -198,8 +215,9 @@ static inline void world_close(struct world *w)
 	update_base_free(w->base);
 	image_free(w->image);
 	domain_unref(w->domain);
-	update_garbage_free(w->result.garbage);
-	w->result.garbage = NULL;
+	removed_close(w->result.removed);
+	domain_puts_free(w->result.documents);
+	w->result = (struct update_result){0};
 	w->draft = NULL;
 }
 
@@ -296,7 +314,8 @@ static inline int world_update(struct world *w)
 		.is_checked = true,
 	};
 	struct update_options sealed = opt;
-	update_garbage_free(w->result.garbage);
+	removed_close(w->result.removed);
+	domain_puts_free(w->result.documents);
 	w->err = (struct err)ERR_INIT;
 	assert_int_equal(draft_seal(w->draft, &w->snapshot, NULL), 0);
 	sealed.snapshot = w->snapshot;
@@ -563,6 +582,7 @@ static inline void world_recover(struct world *w)
 	if (apply_run(&apply, &out, &err))
 		fail_msg("%s", err.msg);
 	plan_release(&plan);
+	assert_int_equal(apply_take_removed(&apply, &w->result.removed, NULL), 0);
 	assert_int_equal(draft_remove_plan(w->draft, NULL), 0);
 }
 

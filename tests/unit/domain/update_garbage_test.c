@@ -7,7 +7,9 @@ static int collect(struct world *w, const char *path, uint64_t *deleted)
 	const struct domain_bucket bucket = {
 		.env = &w->f.env, .store = w->gate->base.inner, .schemas = schema_all()};
 	struct err err = ERR_INIT;
-	return update_collect(&bucket, path, w->result.garbage, NULL, deleted, &err);
+	struct removed_list list = *removed_get(w->result.removed);
+	list.path = path;
+	return update_collect(&bucket, &list, NULL, deleted, &err);
 }
 
 static struct world *remove_group(void)
@@ -15,7 +17,7 @@ static struct world *remove_group(void)
 	struct world *w = world_begin();
 	edit_delete_group(w->draft);
 	world_must_update(w, 1, 1);
-	assert_non_null(w->result.garbage);
+	assert_non_null(w->result.removed);
 	return w;
 }
 
@@ -83,6 +85,24 @@ static void nothing_is_deleted_if_a_part_is_damaged(void **state)
 	world_end(w);
 }
 
+/* Another program has written to one of the objects since. */
+static void what_has_changed_stays(void **state)
+{
+	uint64_t deleted;
+	char key[SCHEMA_KEY_MAX + 1];
+	struct world *w = remove_group();
+	world_key(w, "b/refs", key);
+	auto_free char *text = world_text(w, key);
+	auto_free char *other = NULL;
+	assert_true(asprintf(&other, "%s ", text) > 0);
+	gate_put(w->gate, key, other, strlen(other));
+	/* b, b/inner, b/inner/below; b/refs and its chunk stay. */
+	assert_int_equal(collect(w, DOMAIN_PATH, &deleted), 0);
+	assert_int_equal(deleted, 3);
+	assert_true(world_has(w, key));
+	world_end(w);
+}
+
 /* The path has another domain by now. */
 static void another_domain_is_left_alone(void **state)
 {
@@ -107,6 +127,7 @@ int main(void)
 		TEST(removed_objects_are_deleted),
 		TEST(what_is_linked_again_stays),
 		TEST(nothing_is_deleted_if_a_part_is_damaged),
+		TEST(what_has_changed_stays),
 		TEST(another_domain_is_left_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

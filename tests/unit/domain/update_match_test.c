@@ -33,7 +33,7 @@ static void an_object_of_another_kind_is_new(void **state)
 	struct world *w = world_begin();
 	put_header(w->draft, "a/empty", "scalar");
 	assert_false(keeps_id(w, "scalar"));
-	assert_non_null(w->result.garbage);
+	assert_non_null(w->result.removed);
 	world_end(w);
 }
 

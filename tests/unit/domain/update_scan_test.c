@@ -154,7 +154,7 @@ static void scans_need_memory(void **state)
 		budget_new(&(struct budget_limits){.bytes = 1024, .metadata_min = 1024});
 	struct env env = w->f.env;
 	env.budget = small;
-	assert_int_equal(scan_open(&env, &w->source, false, &s, NULL), -ENOMEM);
+	assert_int_equal(scan_open(&env, &w->source, false, NULL, &s, NULL), -ENOMEM);
 	budget_free(small);
 	world_end(w);
 }

@@ -8,7 +8,7 @@ static struct scan *scan_of(struct world *w)
 {
 	struct scan *s;
 	struct err err = ERR_INIT;
-	if (scan_open(&w->f.env, &w->source, false, &s, &err))
+	if (scan_open(&w->f.env, &w->source, false, NULL, &s, &err))
 		fail_msg("%s", err.msg);
 	return s;
 }
@@ -84,7 +84,7 @@ static struct scan *read_since(struct reader *r, const char *path, uint32_t *num
 	struct scan *s;
 	struct err err = ERR_INIT;
 	const struct since_image since = {.next_replaced = next_replaced, .ctx = r};
-	if (scan_open(&r->w->f.env, &r->w->source, true, &s, &err))
+	if (scan_open(&r->w->f.env, &r->w->source, true, NULL, &s, &err))
 		fail_msg("%s", err.msg);
 	*number = find_object(s->tree, path);
 	assert_true(slots_of(r->w->base, find_object(domain_tree(r->w->domain), path),

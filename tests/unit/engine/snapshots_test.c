@@ -443,7 +443,7 @@ static void an_outdated_snapshot_is_kept_and_checked(void **state)
 	f->e.open_ttl_ns = UINT64_C(3600) * 1000000000;
 	open_path(f, "d.h5", 0);
 	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &before));
-	snapshots_outdate(f->e.snapshots, "d.h5");
+	snapshots_outdate(f->e.snapshots, "d.h5", NULL);
 	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &after));
 	assert_int_equal(snapshots_live(f->e.snapshots), 1);
 	open_path(f, "d.h5", 0);
@@ -451,9 +451,86 @@ static void an_outdated_snapshot_is_kept_and_checked(void **state)
 	/* The document is deleted, so a check fails. */
 	assert_int_equal(call_delete(f->e.store, DOCUMENT, NULL, NULL), 0);
 	open_path(f, "d.h5", 0);
-	snapshots_outdate(f->e.snapshots, "d.h5");
+	snapshots_outdate(f->e.snapshots, "d.h5", NULL);
 	open_path(f, "d.h5", -ENOENT);
-	snapshots_outdate(f->e.snapshots, "never opened.h5");
+	snapshots_outdate(f->e.snapshots, "never opened.h5", NULL);
+}
+
+static uint64_t charged(const struct fixture *f)
+{
+	struct budget_stats stats;
+	budget_get_stats(f->e.env.budget, &stats);
+	return stats.used[BUDGET_TREES];
+}
+
+/* A commit has put one document of a domain, with a large text. all: it is a new domain. */
+static void commit(struct fixture *f, const char *path, const char *id, bool all)
+{
+	struct domain_puts *puts = domain_puts_new(f->e.env.budget, all, true);
+	char *text = calloc(1, 1 << 20);
+	assert_non_null(puts);
+	assert_int_equal(domain_puts_add(puts, id, "an etag", text, 1 << 20), 0);
+	free(text);
+	snapshots_outdate(f->e.snapshots, path, puts);
+}
+
+/* The bucket does not have what the commits say, so the open finds what it has. */
+static void what_commits_have_put_is_kept_until_the_next_open(void **state)
+{
+	struct fixture *f = *state;
+	commit(f, "d.h5", SMALL_ROOT, false);
+	assert_int_equal(charged(f), 0); /* nobody has opened it */
+	open_path(f, "d.h5", 0);
+	const uint64_t before = charged(f);
+	for (int i = 0; i < 3; i++) {
+		commit(f, "d.h5", SMALL_ROOT, false);
+		commit(f, "d.h5", SMALL_GROUP, false);
+	}
+	assert_true(charged(f) >= before + (2 << 20) && charged(f) < before + (3 << 20));
+	snapshots_outdate(f->e.snapshots, "d.h5", NULL);
+	assert_true(charged(f) >= before + (2 << 20));
+	open_path(f, "d.h5", 0);
+	assert_true(charged(f) < before + (1 << 20));
+	commit(f, "d.h5", SMALL_ROOT, false);
+	snapshots_forget(f->e.snapshots, "d.h5");
+	assert_int_equal(charged(f), 0);
+}
+
+static void what_commits_have_put_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	struct budget_charge charge = {.budget = f->e.env.budget, .use = BUDGET_TREES};
+	char path[16];
+	for (int i = 0; i < 2 * SNAPSHOTS_PUTS; i++) {
+		snprintf(path, sizeof(path), "new%d.h5", i);
+		commit(f, path, SMALL_ROOT, true);
+	}
+	assert_true(charged(f) > (SNAPSHOTS_PUTS << 20));
+	assert_true(charged(f) < ((SNAPSHOTS_PUTS + 1) << 20));
+	/* Other metadata need the room. */
+	assert_int_equal(budget_set(&charge, (64 << 20) - (3 << 20), NULL), 0);
+	assert_true(charged(f) <= 64 << 20);
+	budget_set(&charge, 0, NULL);
+	assert_true(charged(f) > 0 && charged(f) < (3 << 20));
+}
+
+/* A commit ends while the domain is opened: the open may have read older documents. */
+static void a_commit_during_an_open(void **state)
+{
+	struct fixture *f = *state;
+	struct opener first = opener_of(f, "d.h5");
+	open_path(f, "d.h5", 0);
+	gate_hold(&f->gate, LISTING);
+	begin(&first);
+	gate_wait(&f->gate);
+	commit(f, "d.h5", SMALL_ROOT, false);
+	gate_hold(&f->gate, NULL);
+	gate_release(&f->gate);
+	pthread_join(first.thread, NULL);
+	assert_owner(&first, "before");
+	const uint64_t kept = charged(f);
+	open_path(f, "d.h5", 0); /* takes what was put */
+	assert_true(charged(f) + (1 << 20) <= kept + (1 << 18));
 }
 
 /* A charge that does not fit drops images that are not open, the least recently used one first. */
@@ -491,6 +568,9 @@ int main(void)
 		TEST(idle_images_have_a_limit_in_bytes),
 		TEST(sizes_have_a_limit),
 		TEST(the_size_of_a_deleted_domain_is_forgotten),
+		TEST(what_commits_have_put_is_kept_until_the_next_open),
+		TEST(what_commits_have_put_is_bounded),
+		TEST(a_commit_during_an_open),
 		TEST(an_outdated_snapshot_is_kept_and_checked),
 		TEST(idle_images_make_room_in_the_budget),
 	};

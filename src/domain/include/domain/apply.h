@@ -35,6 +35,8 @@
 #include <overlay/plan.h>
 #include <store/store.h>
 
+struct removed;
+
 struct apply {
 	const struct env *env;
 	struct store *store;
@@ -66,5 +68,10 @@ struct apply_result {
  * key; -EBADMSG: the journal has lost a body; -ECANCELED; other errors are those of the store.
  * After each of them, the same plan may be run again with is_repeated. */
 int apply_run(const struct apply *a, struct apply_result *out, struct err *err);
+
+/* After apply_run() has succeeded, and before the plan is removed: takes the list of what the plan
+ * has removed from the domain. *removed is NULL if there is none; the caller closes it. A damaged
+ * list is no error, because the bucket has what was planned; the log has a warning. */
+int apply_take_removed(const struct apply *a, struct removed **removed, struct err *err);
 
 #endif

@@ -20,6 +20,7 @@
 #include <hsmount/err.h>
 
 struct domain_info;
+struct removed;
 struct schema_document;
 struct schema_ops;
 struct store;
@@ -40,7 +41,7 @@ struct change_garbage {
 	bool any;
 	uint64_t storage; /* see schema_ops.domain_of_root() */
 	/* NULL: all of the storage. Otherwise these objects of a domain that has it. */
-	struct update_garbage *objects;
+	struct removed *objects;
 };
 
 /* Puts the document of a folder. -EEXIST. */

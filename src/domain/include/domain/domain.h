@@ -15,6 +15,7 @@
 #ifndef DOMAIN_DOMAIN_H
 #define DOMAIN_DOMAIN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,8 +34,25 @@ enum {
 
 struct domain;
 struct domain_files;
+struct domain_puts;
 struct schema_document;
 struct schema_ops;
+
+/* Changes that this process makes in place. While one is running, and after it, an earlier check of
+ * a document proves nothing of an absent chunk. Zeroed at first. Any thread. */
+struct domain_changes {
+	atomic_uint running;
+	atomic_uint_fast64_t ended;
+};
+static inline void domain_change_begin(struct domain_changes *c)
+{
+	atomic_fetch_add(&c->running, 1);
+}
+static inline void domain_change_end(struct domain_changes *c)
+{
+	atomic_fetch_add(&c->ended, 1);
+	atomic_fetch_sub(&c->running, 1);
+}
 
 /* A bucket with domains. Everything is borrowed, and must outlive the domains; the struct itself is
  * copied. */
@@ -44,6 +62,7 @@ struct domain_bucket {
 	const struct schema_ops *const *schemas; /* of the bucket, ends with NULL */
 	/* The HDF5 files that domains refer to; NULL: reading their data fails. */
 	const struct domain_files *files;
+	const struct domain_changes *changes; /* NULL: this process changes no domain in place */
 };
 
 /* What the caller knows of a domain before it is opened; all members may be zero. */
@@ -55,13 +74,16 @@ struct domain_hint {
 	/* An earlier snapshot. Unchanged parts are taken from it. If nothing has changed, it is
 	 * the result. */
 	struct domain *previous;
+	/* What this process has put since `previous` (domain/puts.h), or NULL. Borrowed. */
+	const struct domain_puts *puts;
 };
 
 /* Opens the current version. path: without slashes at its ends. hint: may be NULL. *out is the
  * caller's reference. If hint->previous is still current, this takes one round: a conditional
  * request for the document, with one listing or (in large domains of few objects) a head for each
- * document. Errors: -ENOENT no domain document; -EISDIR a folder; -EIO with key and cause; -E2BIG;
- * -ENOMEM; other errors of the store. */
+ * document. The same is true if hint->puts are all that has changed. Errors: -ENOENT no domain
+ * document; -EISDIR a folder; -EIO with key and cause; -E2BIG; -ENOMEM; other errors of the store.
+ */
 int domain_open(const struct domain_bucket *bucket, const char *path,
 		const struct domain_hint *hint, struct domain **out, struct err *err);
 struct domain *domain_ref(struct domain *d);
@@ -101,6 +123,9 @@ const struct tree *domain_tree(const struct domain *d);
 struct chunk_source domain_chunk_source(struct domain *d);
 /* What is known of a dataset's stored chunks. */
 const struct chunk_list *domain_chunks(const struct domain *d, uint32_t number);
+/* Whether this is a list of its own, made when the domain was opened, while the version of the
+ * domain covers no chunks. */
+bool domain_has_own_list(const struct domain *d, uint32_t number);
 
 /* The version of the object of a chunk as far as it is known: that of the listing, or else that of
  * the loads of the chunk through this snapshot. "": it is not known. *absent: the listing of the

@@ -3,8 +3,9 @@
  * Updates a domain: finds out which of its objects a program has changed in its file, and puts or
  * deletes these objects in the bucket. The steps of an update:
  *
- *   scan     read the file as it is now: its objects and the    update_scan.c
- *            addresses of its chunks
+ *   scan     read the file as it is now: those of its objects   update_scan.c, update_known.c
+ *            that may have changed, and the addresses of their
+ *            chunks
  *   match    find the objects of the domain in the scan         update_match.c
  *   compare  find the attributes, links and shapes that differ  data/tree_change.h
  *   check    refuse what a domain cannot hold                   update_check.c
@@ -18,6 +19,11 @@
  * their versions, and the addresses of their chunks. For the first update this is the image of the
  * domain. After an update it is the scan. So a program may go on writing to the same file.
  *
+ * Objects. Groups and committed datatypes of the file are read at each update. A dataset is read
+ * only if programs have written to its header, its dense storage, its attributes, its chunk index,
+ * its chunks or a heap with its items since the image was made, or if it uses a committed datatype.
+ * All other datasets are as in the image, and have no changes (update_known.c).
+ *
  * Chunks. The image has the chunks of a dataset in slots, and it is known which bytes of the file
  * programs have written. So a commit reads only those nodes of chunk indexes that were written. All
  * others stand for runs of slots, which are neither read nor kept one by one: the work is in
@@ -28,30 +34,49 @@
  *
  * Phases, and the condition of each operation. A phase begins when the one before is complete.
  *
- *   0  read the documents that will be replaced         their versions are those of the base
+ *   0  read the documents that will be replaced, ask    their versions are those of the base
+ *      for the versions of those that are removed
  *   1  put chunks of new datasets, and chunks outside   none, or their version
  *      of the old shape
  *   2  put documents of new objects, with their links   absent
  *   3  put and delete chunks within the shape           their version, where it is known
- *   4  put documents of changed datasets and types      their version
+ *   4  put documents of changed datasets and types; if  their version
+ *      a shape becomes smaller in one dimension and
+ *      larger in another, with what both have in common
  *   5  if a dataset has become smaller: delete chunks   their version, where it is known
  *      outside of the new shape, put those within it
- *   6  put documents of groups: those that gain links   their version
+ *   6  put documents of the datasets whose shape has    that of phase 4
+ *      become smaller and larger
+ *   7  put documents of groups: those that gain links   their version
  *      before those that lose links; this takes up to
  *      three phases (update_order.c)
  *      last: delete the summary of the domain, if       none
  *      objects or chunks were added or removed
  *
- * Invariants, also if the process is killed after any operation:
- *   1. A link never names an object whose document is not there.
- *   2. A document never describes a shape within which there are chunks of another shape.
- *   3. An object that stays in the domain is reachable at every moment. There is one exception: if
- *      groups exchange objects and the names of the links stay, one of them may be unreachable
- *      until the last of these groups has been put.
- *   4. The object of an id keeps its type, its chunk shape and its time of creation.
- *   5. Nothing is put before the plan and its bodies are durable in the journal.
- *   6. Each operation may be done twice.
- *   7. Only what has changed is put.
+ * Removed objects are deleted later, by update_collect(). The domain document does not change.
+ *
+ * Invariants, also if the process is killed after any operation. update_stop_test.c stops after
+ * each operation and checks them by their numbers.
+ *   1. A link never names an object whose document is not there. Other programs may break this: the
+ *      object that a link of a new document names may be removed by them.
+ *   2. A document never describes a shape within which there are chunks of another shape: each
+ *      element that a reader finds is the old or the new one at its place. Exception: an object of
+ *      the bucket at the place of a chunk outside of the opened shape, which another program has
+ *      left there, becomes a chunk if the dataset grows and the file has no chunk there.
+ *   3. An object that stays in the domain is reachable at every moment. If groups exchange objects
+ *      under equal names, one of the links has another name for a moment, which begins with
+ *      "hsmount-moves-" (update_between.c).
+ *   4. The document of a domain names a root group whose whole tree is there.
+ *   5. The object of an id keeps its type, its chunk shape and its time of creation.
+ *   6. Nothing is put before the plan and its bodies are durable in the journal. An operation is
+ *      noted as done only when the bucket has it. What is removed is in the journal until it has
+ *      been deleted (overlay/removed.h).
+ *   7. Each operation may be done twice. The second time gives the same bucket.
+ *   8. If a condition fails, no further operation begins. The plan stays in the journal, with which
+ *      operations were done.
+ *   9. Only what has changed is put: one chunk is one PUT, one attribute is one PUT, and a draft
+ *      without a change is none. Two documents are put twice: that of a dataset of phase 6, and
+ *      those of groups that both gain and lose links, except for one of them.
  *
  * Blocks. One thread at a time for each base.
  */
@@ -69,6 +94,9 @@
 struct domain;
 struct draft;
 struct draft_snapshot;
+struct domain_puts;
+struct removed;
+struct removed_list;
 struct store;
 struct update_base;
 
@@ -78,19 +106,26 @@ struct update_slots {
 	uint64_t n; /* slots */
 	/* Address of the chunk index, a version 1 B-tree that the image has rendered; UINT64_MAX:
 	 * there is none, because the data are contiguous. */
-	uint64_t index;
+	uint64_t index, index_end;
 	uint64_t addr;		   /* of the first slot */
 	uint64_t size, stride;	   /* bytes of a slot; from slot to slot */
 	uint64_t bytes;		   /* of all slots */
 	uint64_t items, items_end; /* the range of all items of variable length; empty: none */
 };
 
+/* The bytes of an object in the image besides its raw data: as struct image_parts. */
+struct update_parts {
+	uint32_t number; /* in the tree of the domain */
+	struct byte_range header, dense, large, items;
+};
+
 /* The image of the domain. Borrowed until update_base_free(). Datasets and chunks have the numbers
  * of the tree of the domain and of its grids. */
 struct update_image {
 	struct source *source; /* its bytes; any thread may read them, and reads may block */
-	/* As image_header() and image_items(). */
+	/* As image_header(), image_parts_at() and image_items(). */
 	uint64_t (*header)(void *ctx, uint32_t number);
+	bool (*parts)(void *ctx, uint64_t addr, struct update_parts *out);
 	bool (*items)(void *ctx, uint32_t dataset, uint64_t chunk, uint64_t *start, uint64_t *end);
 	/* As image_dataset_layout(), image_slot_chunk(), image_chunk_slot(), image_item_slot(). */
 	bool (*slots)(void *ctx, uint32_t dataset, struct update_slots *out);
@@ -127,13 +162,13 @@ struct update_options {
 	unsigned int puts;	      /* at the same time, > 0 */
 	int64_t now_ns;		      /* since the epoch */
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
-	/* For tests: finds the changed chunks once more, from all records of all chunk indexes.
-	 * -EINVAL: this has another result. */
+	/* The caller drops the draft after a success: the plan stays until then, so that a later
+	 * process finds it complete. */
+	bool keeps_plan;
+	/* For tests: finds the changes once more, from all objects and from all records of all
+	 * chunk indexes. -EINVAL: this has another result. */
 	bool is_checked;
 };
-
-/* Objects of the domain to which nothing leads any more. */
-struct update_garbage;
 
 struct update_result {
 	uint64_t puts, deletes; /* that have succeeded */
@@ -141,7 +176,16 @@ struct update_result {
 	/* The file is the reason of the error: it is damaged, or with -EOPNOTSUPP, a domain cannot
 	 * hold it. */
 	bool refused;
-	struct update_garbage *garbage; /* NULL: there is none. The caller frees it */
+	/* The opened domain has a list of the chunks of a dataset that its version does not cover
+	 * (domain_has_own_list()), and chunks of this dataset were put or deleted, also if the
+	 * update has failed. So the domain must be opened anew. */
+	bool lists_changed;
+	/* Objects of the domain to which nothing leads any more; NULL: there are none. The caller
+	 * closes it. */
+	struct removed *removed;
+	/* On success: what was put, for the next open (domain/puts.h). NULL: nothing, or there is
+	 * no memory for it. The caller frees it. */
+	struct domain_puts *documents;
 };
 
 /* Whether an update has failed whose plan is in the journal. The next update completes it, and does
@@ -155,12 +199,10 @@ bool update_is_pending(const struct update_base *b);
 int domain_update(struct update_base *b, const struct update_options *opt,
 		  struct update_result *out, struct err *err);
 
-/* Deletes garbage, if the domain that now has this path shows that nothing leads to it.
- * *deleted: the number of objects. */
+/* Deletes removed objects, if the domain that now has their path shows that nothing leads to them,
+ * and no other program has changed them. *deleted: the number of objects. It may be repeated. */
 struct domain_bucket;
-int update_collect(const struct domain_bucket *bucket, const char *path,
-		   const struct update_garbage *g, const atomic_bool *cancelled, uint64_t *deleted,
-		   struct err *err);
-void update_garbage_free(struct update_garbage *g); /* NULL is fine */
+int update_collect(const struct domain_bucket *bucket, const struct removed_list *list,
+		   const atomic_bool *cancelled, uint64_t *deleted, struct err *err);
 
 #endif

@@ -86,7 +86,14 @@ struct commit {
 	/* The access control list of a domain, as for import_options.acls; a plain object has none.
 	 * NULL: as if the name was written without a list. Borrowed. */
 	const struct domain_info *acls;
-	bool is_last;		      /* see struct commit_mark */
+	bool is_last; /* see struct commit_mark */
+	/* A person asks for the commit of a draft of an earlier process, after draft_resume(). A
+	 * domain that was changed in place is committed although its library has not closed the
+	 * file. Otherwise nobody may know whether the program had finished: then only a complete
+	 * HDF5 file replaces a domain, and an HDF5 file that is not complete replaces nothing. If
+	 * the commit fails before it has changed the bucket, the journal does not note it. The
+	 * caller drops the draft after a success. */
+	bool is_asked;
 	const atomic_bool *cancelled; /* NULL, or true: stop with -ECANCELED */
 };
 
@@ -111,6 +118,18 @@ int draft_commit(const struct commit *c, struct commit_result *out, struct err *
 /* For a draft of this process that is dropped: the storage of commits that have failed becomes
  * garbage. */
 void draft_commit_forget(struct engine *e, struct draft *d);
+
+/* ---- draft_left.c ---- */
+
+struct old_base;
+/* Commits a draft of draft_open(), which an earlier process has left, because a person asks for it;
+ * see commit.is_asked. beneath: of the reader that the draft was opened with; closed, and opened if
+ * the commit needs it. After success the caller drops the draft; then it closes what lies beneath.
+ * *out: COMMIT_WAITS if the bucket had everything already. -ESTALE: the bucket has something else
+ * than when the file was opened; -EIO: the file is damaged or not complete; -EOPNOTSUPP: a domain
+ * cannot hold it; -EBUSY: an interrupted commit is complete now, but the draft has more. */
+int draft_commit_left(struct engine *e, struct draft *d, struct old_base *beneath,
+		      const atomic_bool *cancelled, struct commit_result *out, struct err *err);
 
 /* ---- draft_recover.c ---- */
 

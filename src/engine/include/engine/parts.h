@@ -35,6 +35,7 @@ struct engine {
 	struct store_stack_parts stack; /* parts of it that have counters */
 	struct files *files;		/* that domains refer to */
 	struct domain_bucket domains;	/* how domains are opened */
+	struct domain_changes changes;	/* of drafts, in place */
 	struct cache *cache;
 	bool no_filters, debug_count;
 	unsigned int connections; /* of S3, at the same time */

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets to which no program has written are not read, and every change is found nevertheless. */
+#include "update_edits.h"
+
+#include "domain/update_internal.h"
+
+/* Whether the last update has read the dataset with a link in the root group. */
+static bool was_read(struct world *w, const char *name)
+{
+	const uint32_t number = h5file_at(w->base->scan->file, edit_path(w->draft, name));
+	assert_int_not_equal(number, OBJECT_NONE);
+	return !scan_is_unread(w->base->scan, number);
+}
+
+static const char *const datasets[] = {"grid", "line",	 "gzip",    "text",
+				       "null", "scalar", "nothing", "compact"};
+enum { DATASETS = sizeof(datasets) / sizeof(datasets[0]) };
+
+/* Updates, and checks which datasets were read. name: "" for none. */
+static void check_read(struct world *w, const char *name, unsigned int puts, unsigned int deletes)
+{
+	world_must_update(w, puts, deletes);
+	world_check_same(w);
+	for (unsigned int i = 0; i < DATASETS; i++)
+		if (was_read(w, datasets[i]) != (strcmp(datasets[i], name) == 0))
+			fail_msg("%s", datasets[i]);
+}
+
+static void groups_are_changed_without_datasets(void **state)
+{
+	struct world *w = world_begin();
+	edit_attribute(w->draft);
+	check_read(w, "", 1, 0);
+	edit_delete_link(w->draft);
+	check_read(w, "", 1, 0);
+	world_end(w);
+}
+
+static void only_what_was_written_is_read(void **state)
+{
+	static const struct {
+		const char *name;
+		void (*edit)(struct draft *d);
+		unsigned int puts, deletes;
+	} cases[] = {
+		{"grid", edit_one_chunk, 1, 0},	 /* a chunk */
+		{"line", edit_grow, 1, 0},	 /* the header */
+		{"line", edit_lose_chunk, 0, 2}, /* the index */
+	};
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct world *w = world_begin();
+		cases[i].edit(w->draft);
+		check_read(w, cases[i].name, cases[i].puts, cases[i].deletes);
+		world_end(w);
+	}
+}
+
+/* A later update compares with the image what the earlier ones have not read. */
+static void what_is_written_later_is_read_later(void **state)
+{
+	struct world *w = world_begin();
+	edit_grow(w->draft);
+	check_read(w, "line", 1, 0);
+	edit_one_chunk(w->draft);
+	world_must_update(w, 1, 0);
+	world_check_same(w);
+	assert_true(was_read(w, "grid") && was_read(w, "line"));
+	assert_false(was_read(w, "gzip"));
+	edit_shrink(w->draft);
+	world_must_update(w, 1, 4);
+	world_check_same(w);
+	world_end(w);
+}
+
+static void an_unread_dataset_is_removed(void **state)
+{
+	uint64_t deleted;
+	struct world *w = world_begin();
+	const struct domain_bucket bucket = {
+		.env = &w->f.env, .store = &w->gate->base, .schemas = schema_all()};
+	edit_unlink(w->draft, root_of(w->draft), "gzip");
+	world_must_update(w, 1, 1);
+	assert_non_null(w->result.removed);
+	assert_int_equal(
+		update_collect(&bucket, removed_get(w->result.removed), NULL, &deleted, &w->err),
+		0);
+	assert_int_equal(deleted, 3); /* the document and two chunks */
+	world_check_same(w);
+	world_end(w);
+}
+
+static void an_unread_dataset_gets_another_name(void **state)
+{
+	char before[64], now[64];
+	struct world *w = world_begin();
+	world_id(w, "gzip", before);
+	const uint64_t header = edit_path(w->draft, "gzip");
+	edit_unlink(w->draft, root_of(w->draft), "gzip");
+	edit_add_link(w->draft, edit_path(w->draft, "d"), "gzip", 50, header);
+	world_must_update(w, 2, 0);
+	world_id(w, "d/gzip", now);
+	assert_string_equal(before, now);
+	world_check_same(w);
+	world_end(w);
+}
+
+/* The domain has no such object any more, so it gets a new id and new chunks. */
+static void a_removed_dataset_is_linked_again(void **state)
+{
+	struct world *w = world_begin();
+	const uint64_t header = edit_path(w->draft, "gzip");
+	edit_unlink(w->draft, root_of(w->draft), "gzip");
+	world_must_update(w, 1, 1);
+	edit_add_link(w->draft, root_of(w->draft), "gzip", 50, header);
+	world_must_update(w, 4, 1);
+	world_check_same(w);
+	assert_true(was_read(w, "gzip"));
+	world_end(w);
+}
+
+/* What is not read occupies its place nevertheless. */
+static void nothing_lies_over_an_unread_dataset(void **state)
+{
+	uint8_t addr[8];
+	for (unsigned int i = 0; i < 3; i++) {
+		struct world *w = world_begin();
+		struct draft *d = w->draft;
+		const uint64_t gzip = edit_path(d, "gzip"), line = edit_path(d, "line");
+		const uint64_t places[] = {gzip, edit_chunk(d, gzip, 1, 1),
+					   edit_chunk_at(d, gzip, 1, 0) & ~UINT64_C(7)};
+		edit_put(addr, 8, places[i]);
+		edit_write(d, edit_chunk_at(d, line, 1, 0), addr, 8);
+		world_must_fail(w, -EIO, true);
+		world_end(w);
+	}
+}
+
+/* ---- values of attributes, in every place ---- */
+
+/* With each byte changed in turn, the update finds what an update finds that reads everything
+ * (update_options.is_checked), or the file is damaged. */
+static void check_bytes(const struct byte_range *r, uint64_t step)
+{
+	uint8_t byte;
+	assert_true(r->start < r->end);
+	for (uint64_t at = r->start; at < r->end; at += step) {
+		struct world *w = world_begin_with("items.h5");
+		edit_read(w->draft, at, &byte, 1);
+		byte ^= 1;
+		edit_write(w->draft, at, &byte, 1);
+		const int rc = world_update(w);
+		if (rc && rc != -EIO && rc != -EOPNOTSUPP)
+			fail_msg("byte %llu: %d, %s", (unsigned long long)at, rc, w->err.msg);
+		world_end(w);
+	}
+}
+
+static struct image_parts parts_of(const char *name)
+{
+	struct image_parts p;
+	struct world *w = world_begin_with("items.h5");
+	assert_false(image_parts_at(w->image, edit_path(w->draft, name) + 8, &p));
+	assert_true(image_parts_at(w->image, edit_path(w->draft, name), &p));
+	world_end(w);
+	return p;
+}
+
+static void every_byte_counts(void **state)
+{
+	const struct image_parts text = parts_of("text"), refs = parts_of("refs");
+	const struct image_parts dense = parts_of("dense"), last = parts_of("last");
+	check_bytes(&text.header, 3);
+	check_bytes(&refs.header, 3);
+	check_bytes(&dense.dense, 29);
+	check_bytes(&dense.large, 499);
+	check_bytes(&text.items, 1 + (text.items.end - text.items.start) / 400);
+	assert_int_equal(dense.items.end, 0);
+	assert_int_equal(text.dense.start, text.dense.end);
+	assert_true(refs.items.start < refs.items.end && last.items.start < last.items.end);
+}
+
+/* The reference to a value stays as it is, and the value changes. */
+static void a_text_is_overwritten(void **state)
+{
+	static const char *const words[] = {"three", "four"};
+	uint8_t bytes[4096];
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct image_parts p = parts_of("text");
+		struct world *w = world_begin_with("items.h5");
+		const size_t n = (size_t)(p.items.end - p.items.start);
+		assert_true(n <= sizeof(bytes));
+		edit_read(w->draft, p.items.start, bytes, n);
+		const uint8_t *found = memmem(bytes, n, words[i], strlen(words[i]));
+		assert_non_null(found);
+		edit_write(w->draft, p.items.start + (uint64_t)(found - bytes), "F", 1);
+		world_must_update(w, 1, 0);
+		world_check_same(w);
+		assert_true(was_read(w, "text") && was_read(w, "refs") && was_read(w, "last"));
+		assert_false(was_read(w, "plain"));
+		world_end(w);
+	}
+}
+
+/* It keeps the datatype in the domain. */
+static void a_dataset_with_a_committed_type_is_read(void **state)
+{
+	struct world *w = world_begin_with("items.h5");
+	edit_unlink(w->draft, root_of(w->draft), "type");
+	world_must_update(w, 1, 0);
+	assert_true(was_read(w, "typed"));
+	assert_false(was_read(w, "plain"));
+	assert_null(w->result.removed);
+	world_end(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(groups_are_changed_without_datasets),
+		cmocka_unit_test(only_what_was_written_is_read),
+		cmocka_unit_test(what_is_written_later_is_read_later),
+		cmocka_unit_test(an_unread_dataset_is_removed),
+		cmocka_unit_test(an_unread_dataset_gets_another_name),
+		cmocka_unit_test(a_removed_dataset_is_linked_again),
+		cmocka_unit_test(nothing_lies_over_an_unread_dataset),
+		cmocka_unit_test(every_byte_counts),
+		cmocka_unit_test(a_text_is_overwritten),
+		cmocka_unit_test(a_dataset_with_a_committed_type_is_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
