@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many readers at the same time share requests and do not wait for other files."""
+"""Many readers at the same time share requests and do not wait for other files, and programs that
+change domains do not disturb readers."""
+import errno
 import hashlib
 import os
+import subprocess
+import sys
 import threading
 import time
 
+import h5py
 import pytest
 
+import imports
 import mkbucket
+import mounts
+import rwmounts
 from mounts import difference
 
 READERS, CHUNKS = 16, 8
@@ -82,7 +90,6 @@ def test_opens_at_once_make_one_image(files, mount):
 
 def test_readers_while_the_domain_changes(tmp_path, mount):
     """Each open shows one whole version, and never an older one than before."""
-    import h5py
     with mkbucket.Maker(tmp_path / "bucket") as bucket:
         d = bucket.domain("x.h5")
         ds = d.dataset(d.root, "data", mkbucket.INT32, [4])
@@ -110,3 +117,82 @@ def test_readers_while_the_domain_changes(tmp_path, mount):
     assert all(a == b for a, b in seen)
     assert [a for a, _ in seen] == sorted(a for a, _ in seen)
     assert len({a for a, _ in seen}) > 2
+
+
+# ---- readers and writers ----
+
+WRITER = """
+import sys, h5py, numpy as np
+path, rounds = sys.argv[1], int(sys.argv[2])
+for n in range(1, rounds + 1):
+    with h5py.File(path, "r+") as f:
+        f.attrs["a"] = f.attrs["b"] = n
+        f["d"].resize((100 * n,))
+        f["d"][:] = n
+        if n % 2:
+            f[f"g/{n}"] = np.arange(n)
+        else:
+            del f[f"g/{n - 1}"]
+"""
+READER = """
+import sys, h5py
+seen = [0]
+while seen[-1] < int(sys.argv[2]):
+    try:
+        with h5py.File(sys.argv[1], "r") as f:
+            seen.append(int(f.attrs["a"]))
+            assert f.attrs["b"] == seen[-1] >= seen[-2]
+    except FileNotFoundError:
+        break
+"""
+DOMAINS, READERS_OF_EACH, ROUNDS = 4, 8, 12
+# A version that is open and is replaced has chunks that are gone.
+EXPECTED_ERRORS = {errno.ESTALE, errno.ENOENT}
+
+
+@pytest.mark.timeout(600)
+def test_writers_and_readers(tmp_path):
+    """Four programs change domains. Of each one, readers have old versions open, and open new ones.
+    Another domain is deleted while it is read."""
+    bucket, source = imports.make_bucket(tmp_path / "bucket"), tmp_path / "a.h5"
+    with h5py.File(source, "w") as f:
+        f.create_dataset("d", (1,), "<i4", maxshape=(None,), chunks=(50,))
+        f.attrs["a"] = f.attrs["b"] = 0
+        f.create_group("g")
+    names = [f"home/{n}.h5" for n in range(DOMAINS + 1)]
+    for name in names:
+        mounts.run(mounts.HSIMAGE, "-b", bucket, "import", source, name, check=True)
+    stop, errors = threading.Event(), []
+
+    def read(path):
+        while not stop.is_set():
+            try:
+                read_all(path)
+            except OSError as e:
+                errors.append(e.errno)
+                if e.errno == errno.ENOENT:
+                    return
+    with rwmounts.RwMount(bucket, tmp_path, "metadata_ttl=0") as m:
+        threads = [threading.Thread(target=read, args=(m.file(name),)) for name in names
+                   for _ in range(READERS_OF_EACH - 1)]
+        programs = [subprocess.Popen([sys.executable, "-c", text, m.file(name), str(ROUNDS)])
+                    for name in names[:-1] for text in (WRITER, READER)]
+        try:
+            for t in threads:
+                t.start()
+            os.unlink(m.file(names[-1]))
+            codes = [p.wait(400) for p in programs]
+        finally:
+            stop.set()
+            for p in programs:
+                p.kill()
+            for t in threads:
+                t.join(100)
+        assert codes == [0] * len(codes), m.log()
+        assert set(errors) <= EXPECTED_ERRORS
+        for name in names[:-1]:
+            with h5py.File(m.file(name), "r") as f:
+                assert f.attrs["a"] == ROUNDS and (f["d"][:] == ROUNDS).all() and not len(f["g"])
+    assert m.process is None and "Sanitizer" not in m.log(), m.log()
+    assert rwmounts.journal_entries(m.journal) == []
+    assert rwmounts.check(bucket).returncode == 0

@@ -3,10 +3,8 @@
 make, and it writes files for import. In the files that it writes in the newest format are messages
 that the libhdf5 of h5py cannot read. h5wasm itself describes these."""
 import hashlib
-import json
 import os
 import shutil
-import subprocess
 
 import h5py
 import numpy as np
@@ -18,36 +16,21 @@ import h5model
 import hsds_validator
 import imports
 import mkbucket
-import rplus
-import rwmounts
-from mounts import BUILD, HSIMAGE, Mount, run
+import wasm
+from mounts import HSIMAGE, run
 from oracle import mount_name
 from sampling import sampled
 
 DOMAIN = "home/file.h5"
-HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "h5wasm")
 
 
-@pytest.fixture(scope="module")
-def node():
-    """Installs the package. Returns a function that runs a script with a list of tasks, and returns
-    the objects that it prints."""
-    if not shutil.which("npm") or not shutil.which("node"):
+@pytest.fixture(name="node", scope="module")
+def fixture_node():
+    """Returns a function that runs a script with a list of tasks, and returns the objects that it
+    prints."""
+    if not wasm.is_available():
         pytest.skip("npm is not installed")
-    work = os.path.join(BUILD, "h5wasm")
-    os.makedirs(work, exist_ok=True)
-    for name in os.listdir(HERE):
-        shutil.copy(os.path.join(HERE, name), work)
-    if not os.path.isdir(os.path.join(work, "node_modules", "h5wasm")):
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=work,
-                       check=True, timeout=110, capture_output=True)
-
-    def execute(script, tasks):
-        done = subprocess.run(["node", script], cwd=work, input=json.dumps(tasks).encode(),
-                              check=False, timeout=110, capture_output=True)
-        assert done.returncode == 0, done.stderr.decode()[-3000:]
-        return [json.loads(line) for line in done.stdout.decode().splitlines()]
-    return execute
+    return wasm.node
 
 
 @pytest.fixture(scope="module")
@@ -260,30 +243,3 @@ def test_imports_what_it_rewrites(node, tmp_path, name, bounds):
         f.visit(lambda o: objects.append(f"/{o}") if o.isprintable() else None)
     node("write.mjs", [{"path": os.fspath(path), "libver": FORMATS["latest"], "objects": objects}])
     judge(node, [Imported(name, path, tmp_path)])
-
-
-# ---- domains that h5wasm changes in place ----
-
-def test_changes_domains(node, tmp_path):
-    """libhdf5 2.0 writes all values again, and changes extents, links and attributes, as in files
-    on a disk."""
-    bucket, tasks, pairs = imports.make_bucket(tmp_path / "bucket"), [], []
-    with rwmounts.RwMount(bucket, tmp_path) as m:
-        for seed, libver in enumerate((["earliest", "v108"], ["v108", "v108"], ["v110", "v110"])):
-            disk, name = tmp_path / f"{seed}.h5", f"home/{seed}.h5"
-            h5py.File(disk, "w", libver=tuple(libver)).close()
-            rplus.change(disk, seed, 40, tuple(libver), True)
-            run(HSIMAGE, "-b", bucket, "import", disk, name, check=True)
-            with h5py.File(disk, "r") as f:
-                objects = ["/"] + rplus.objects(f, (h5py.Dataset, h5py.Group))
-            tasks += [{"path": os.fspath(path), "libver": libver, "objects": objects}
-                      for path in (disk, m.file(name))]
-            pairs.append((disk, name))
-        node("write.mjs", tasks)
-        for disk, name in pairs:
-            assert filediff.differences(disk, m.file(name)) == [], m.log()
-    assert rwmounts.journal_entries(m.journal) == []
-    with Mount(bucket, tmp_path) as m:
-        for disk, name in pairs:
-            assert filediff.differences(disk, m.file(name)) == []
-            assert hsds_validator.check_domain(os.fspath(bucket), name, strict=True) == []

@@ -35,16 +35,19 @@ class State:
 
     def __init__(self, root):
         self.root, self.digest, self.documents = os.fspath(root), {}, {}
+        self.version = {}
         for at, _, names in os.walk(self.root):
             for name in names:
                 path = os.path.join(at, name)
                 try:
                     with open(path, "rb") as f:
-                        raw = f.read()
+                        raw, status = f.read(), os.fstat(f.fileno())
                 except FileNotFoundError:
                     continue
                 key = os.path.relpath(path, self.root)
                 self.digest[key] = hashlib.sha256(raw).digest()
+                # Each put makes a new file.
+                self.version[key] = status.st_ino, status.st_mtime_ns
                 if name.endswith(".json"):
                     self.documents[key] = raw
 
@@ -52,6 +55,10 @@ class State:
         """(keys of objects that were put, keys of those that were deleted)."""
         put = {k for k, v in self.digest.items() if old.digest.get(k) != v}
         return put, set(old.digest) - set(self.digest)
+
+    def put_since(self, old):
+        """Keys of objects that were put, even if their bytes are the same."""
+        return {k for k, v in self.version.items() if old.version.get(k) != v}
 
     def needless(self, old):
         """Documents whose bytes have changed, although they say the same."""
@@ -61,10 +68,18 @@ class State:
                 content_of(raw) == content_of(old.documents[key])]
 
 
+def types(domain):
+    """The ids of committed types that are used. They need no link."""
+    for o in domain.objects.values():
+        yield from (a.committed for a in o.attributes if a.committed)
+        if o.kind != "g" and o.committed:
+            yield o.committed
+
+
 def storage(domain):
     """Keys that the objects of a domain of schema v2 may have: documents, and the directories and
     names of chunks inside the shape."""
-    keys, chunks = set(), {}
+    keys, chunks = {oracle.document_key(oid) for oid in types(domain)}, {}
     for oid, o in domain.objects.items():
         keys.add(oracle.document_key(oid))
         if o.kind != "d" or o.shape is None:
@@ -102,8 +117,9 @@ def left_over(root):
 
 
 def id_of(domain, path):
-    """The id of the object to which a path of hard links leads."""
+    """The id of the object to which a path of hard links leads, or None."""
     oid = domain.root
     for name in path.strip("/").split("/") if path != "/" else ():
-        oid = next(link.id for link in domain.objects[oid].links if link.name == name)
+        links = domain.objects[oid].links if oid in domain.objects else ()
+        oid = next((link.id for link in links if link.name == name), None)
     return oid

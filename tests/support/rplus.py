@@ -56,13 +56,26 @@ def addresses(path):
         return Addresses(f)
 
 
-class Changes:
-    """removed: the addresses of objects that were removed. A new object may have one of them."""
+def has_values(dataset):
+    """Whether it certainly has a stored chunk, if it has chunks. Domains do not store those that
+    have only fill values."""
+    if not dataset.chunks:
+        return True
+    values = dataset[()]
+    if dataset.dtype.kind == "O":
+        return any(len(v) for v in values.reshape(-1) if not isinstance(v, h5py.Reference))
+    return bool((values != dataset.fillvalue).any())
 
-    def __init__(self, f, seed, references=False):
-        self.references = references
+
+class Changes:
+    """is_newer: new objects have the format of 1.8 or a later one.
+    removed: the addresses of objects that were removed. A new object may have one of them.
+    written: {address of a dataset: [box that was written, or None: any part of it]}."""
+
+    def __init__(self, f, seed, references=False, is_newer=False):
+        self.references, self.is_newer = references, is_newer
         self.f, self.random = f, np.random.default_rng(seed)
-        self.seed, self.count, self.removed = seed, 0, set()
+        self.seed, self.count, self.removed, self.written = seed, 0, set(), {}
 
     def pick(self, items):
         return items[int(self.random.integers(len(items)))] if items else None
@@ -76,6 +89,12 @@ class Changes:
     def dataset(self):
         name = self.pick(objects(self.f, h5py.Dataset))
         return None if name is None else self.f[name]
+
+    def wrote(self, dataset, box=None):
+        """The library writes contiguous data in larger pieces, and heaps as a whole."""
+        plain = dataset.chunks and dataset.dtype.kind != "O"
+        self.written.setdefault(h5py.h5o.get_info(dataset.id).addr, []).append(
+            box if plain else None)
 
     def name(self):
         self.count += 1
@@ -140,10 +159,10 @@ class Changes:
             group.create_dataset(name, data=self.values("<i4", (7,)))
 
     def copy(self):
-        source = self.dataset()
+        source, group, name = self.dataset(), self.group(), self.name()
         # libhdf5 1.10 crashes when it copies a dataset without chunks of the format of 1.10.
-        if source is not None and (not source.chunks or source.id.get_num_chunks()):
-            self.f.copy(source, self.group(), name=self.name())
+        if source is not None and has_values(source):
+            self.f.copy(source, group, name=name)
 
     # ---- datasets ----
 
@@ -172,6 +191,27 @@ class Changes:
                                     dtype=h5py.string_dtype(), chunks=(self.number(1, n + 1),),
                                     maxshape=(None,))
 
+    def make_growing(self):
+        """A dataset that grows and shrinks in two dimensions."""
+        options = self.pick([{}, {"compression": "gzip"}])
+        self.group().create_dataset(self.name(), data=self.values("<i2", (6, 10)), chunks=(4, 3),
+                                    maxshape=(None, None), **options)
+
+    def make_sequences(self):
+        data = np.empty(self.number(1, 9), object)
+        for i in range(len(data)):
+            data[i] = self.values("<i4", (self.number(0, 6),))
+        self.group().create_dataset(self.name(), data=data, dtype=h5py.vlen_dtype("<i4"),
+                                    chunks=(3,), maxshape=(None,))
+
+    def make_type(self):
+        """A committed type, with a dataset and an attribute of it."""
+        where, name = self.group(), self.name()
+        where[name] = np.dtype([("a", "<i4"), ("b", ">f8")])
+        data = np.array([(self.number(0, 99), 1.5)] * 3, dtype=where[name].dtype)
+        self.group().create_dataset(self.name(), data=data, dtype=where[name], chunks=(2,))
+        self.owner().attrs.create(self.name(), data, dtype=where[name])
+
     def make_references(self):
         target = self.dataset()
         if target is None:
@@ -193,6 +233,7 @@ class Changes:
         first = [self.number(0, n) for n in d.shape]
         where = tuple(slice(at, self.number(at, n) + 1) for at, n in zip(first, d.shape))
         shape = tuple(w.stop - w.start for w in where)
+        self.wrote(d, where)
         if h5py.check_string_dtype(d.dtype) and d.dtype.kind == "O":
             count = int(np.prod(shape, dtype=np.int64))
             flat = [self.pick(TEXTS).encode() for _ in range(count)]
@@ -207,7 +248,41 @@ class Changes:
         if d is None or d.shape is None or d.chunks is None or d.maxshape == d.shape:
             return
         shape = [min(self.number(1, 2 * n + 3), m or 200) for n, m in zip(d.shape, d.maxshape)]
+        self.wrote(d)
         d.resize(tuple(shape))
+
+    def shrink_and_grow(self):
+        """Elements that were outside of the shape for a while have the fill value."""
+        d = self.changeable()
+        if d is None or d.chunks is None or d.maxshape == d.shape:
+            return
+        old = d.shape
+        self.wrote(d)
+        d.resize(tuple(self.number(1, n + 1) for n in old))
+        d.resize(old)
+
+    def write_references(self):
+        d = self.pick([name for name in objects(self.f, h5py.Dataset)
+                       if h5py.check_ref_dtype(self.f[name].dtype)])
+        target = self.dataset()
+        if d is not None and self.f[d].size:
+            self.wrote(self.f[d])
+            self.f[d][0] = target.ref
+
+    def write_equal_length(self):
+        """Other texts and sequences of the same lengths: the elements themselves stay, and what
+        they lead to changes."""
+        d = self.pick([name for name in objects(self.f, h5py.Dataset)
+                       if self.f[name].dtype.kind == "O" and self.f[name].size and
+                       not h5py.check_ref_dtype(self.f[name].dtype)])
+        if d is None:
+            return
+        d = self.f[d]
+        self.wrote(d)
+        at, letter = self.number(0, d.size), chr(97 + self.number(0, 26))
+        where = np.unravel_index(at, d.shape)
+        old = d[where]
+        d[where] = old + 1 if isinstance(old, np.ndarray) else letter.encode() * len(old)
 
     # ---- attributes ----
 
@@ -243,6 +318,13 @@ class Changes:
         for i in range(self.number(2, 12)):
             owner.attrs[f"many{i}"] = i
 
+    def large_attribute(self):
+        """Of more than 64 KiB. The version of the object's header decides whether that is possible,
+        so it is a new object."""
+        owner, size = self.group().create_group(self.name()), self.number(8193, 8400)
+        if self.is_newer:
+            owner.attrs["large"] = self.values("<f8", (size,))
+
     # ---- scales ----
 
     def attach_scale(self):
@@ -255,11 +337,12 @@ class Changes:
 
     ALWAYS = (
         make_group, soft_link, external_link, hard_link, rename, move, copy,
-        make_chunked, make_contiguous, make_unwritten, make_texts, make_null,
-        write, write, write, write, resize, resize, set_attribute, set_attribute,
-        remove_attribute, rename_attribute, many_attributes)
-    REMOVALS = (remove, replace, remove, replace)
-    REFERENCES = (make_references, set_references, attach_scale)
+        make_chunked, make_contiguous, make_unwritten, make_texts, make_null, make_growing,
+        make_sequences, make_type, write, write, write, write, resize, resize, resize,
+        shrink_and_grow, write_equal_length, set_attribute, set_attribute, remove_attribute,
+        rename_attribute, many_attributes, large_attribute)
+    REMOVALS = (remove, replace, remove, replace, replace)
+    REFERENCES = (make_references, write_references, set_references, attach_scale)
 
     def run(self, count):
         operations = self.ALWAYS + (self.REFERENCES if self.references else self.REMOVALS)
@@ -268,11 +351,11 @@ class Changes:
 
 
 def change(path, seed, count, libver=None, references=False):
-    """Returns the addresses of the objects that were removed."""
+    """Returns the Changes, which has the addresses of what was removed and written."""
     with h5py.File(path, "r+", libver=libver) as f:
-        changes = Changes(f, seed, references)
+        changes = Changes(f, seed, references, libver and libver[0] != "earliest")
         changes.run(count)
-        return changes.removed
+        return changes
 
 
 if __name__ == "__main__":

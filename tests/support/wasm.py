@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the scripts of tests/integration/h5wasm, which use the npm package h5wasm with its libhdf5
+2.0."""
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+
+from mounts import BUILD, TREE
+
+HERE = os.path.join(TREE, "tests", "integration", "h5wasm")
+
+
+def is_available():
+    return bool(shutil.which("npm") and shutil.which("node"))
+
+
+def install():
+    """Into the build directory, once. Returns the directory."""
+    work = os.path.join(BUILD, "h5wasm")
+    os.makedirs(work, exist_ok=True)
+    with open(os.path.join(work, "lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for name in os.listdir(HERE):
+            shutil.copy(os.path.join(HERE, name), work)
+        if not os.path.isdir(os.path.join(work, "node_modules", "h5wasm")):
+            subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=work,
+                           check=True, timeout=110, capture_output=True)
+    return work
+
+
+def node(script, tasks):
+    """Runs a script with a list of tasks. Returns the objects that it prints."""
+    done = subprocess.run(["node", script], cwd=install(), input=json.dumps(tasks).encode(),
+                          check=False, timeout=110, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
