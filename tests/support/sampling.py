@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selects tests. With HSMOUNT_SAMPLE=N (default 4), one in N of the sampled parameter sets runs.
-The names of the tests decide which, so they are always the same. HSMOUNT_SAMPLE=1 runs
-everything."""
+With HSMOUNT_SAMPLE_OTHERS=N (default 1), one in N of all other tests runs. The names of the tests
+decide which, so they are always the same. HSMOUNT_SAMPLE=1 runs everything."""
 import collections
 import os
 import zlib
 
 ONE_IN = max(1, int(os.environ.get("HSMOUNT_SAMPLE", "4")))
 EVERYTHING = ONE_IN == 1
+OTHERS = 1 if EVERYTHING else max(1, int(os.environ.get("HSMOUNT_SAMPLE_OTHERS", "1")))
 MARKERS = (
     "sampled(by=None, rarer=1): of the parameter sets (of each value of the parameter `by`) one in "
     "HSMOUNT_SAMPLE * rarer runs, at least one; all of them if HSMOUNT_SAMPLE is 1",
@@ -17,22 +18,26 @@ MARKERS = (
 def words():
     if EVERYTHING:
         return "everything runs"
-    return (f"one in {ONE_IN} of the parameter sets of sampled tests, the same ones every time; "
-            "HSMOUNT_SAMPLE=1 runs all")
+    others = f", and one in {OTHERS} of all other tests" if OTHERS > 1 else ""
+    return (f"one in {ONE_IN} of the parameter sets of sampled tests{others}, the same ones every "
+            "time; HSMOUNT_SAMPLE=1 runs all")
+
+
+def checksum(name):
+    return zlib.crc32(name.encode("utf-8", "surrogateescape"))
 
 
 def sampled(things, name=str, rarer=1):
     """One in ONE_IN * rarer of the things, but at least one, in the given order."""
     one_in = 1 if EVERYTHING else ONE_IN * rarer
-    chosen = sorted(things, key=lambda t: (zlib.crc32(name(t).encode("utf-8", "surrogateescape")),
-                                           name(t)))
+    chosen = sorted(things, key=lambda t: (checksum(name(t)), name(t)))
     chosen = {name(t) for t in chosen[:-(-len(chosen) // one_in)]}
     return [t for t in things if name(t) in chosen]
 
 
 def choose(items):
     """Returns the items of pytest that run."""
-    groups, rarer = collections.defaultdict(list), {}
+    groups, rarer, left_out = collections.defaultdict(list), {}, set()
     for item in items:
         marker = item.get_closest_marker("sampled")
         if marker:
@@ -41,7 +46,8 @@ def choose(items):
             group = item.nodeid.split("[")[0], value
             groups[group].append(item)
             rarer[group] = marker.kwargs.get("rarer", 1)
-    left_out = set()
+        elif checksum(item.nodeid) % OTHERS:
+            left_out.add(item)
     for group, members in groups.items():
         left_out.update(set(members) - set(sampled(members, lambda item: item.nodeid,
                                                    rarer[group])))
