@@ -77,12 +77,12 @@ class Pair:
         {path: boxes}, see commits.Commit; None: all may be written."""
         before, first = self.domain(), bucketstate.State(self.bucket)
         requests = mount.requests()
-        old = bucketstate.State(self.bucket)
+        old = bucketstate.State(self.bucket, first)
         change()
         mount.released()
-        after, new = self.domain(), bucketstate.State(self.bucket)
+        after, new = self.domain(), bucketstate.State(self.bucket, old)
         requests = mounts.difference(requests, mount.requests())
-        _, deleted = bucketstate.State(self.bucket).since(first)
+        _, deleted = bucketstate.State(self.bucket, new).since(first)
         found = self.differences(mount)
         for path, was in same.items():
             if bucketstate.id_of(after, path) != bucketstate.id_of(before, was):
@@ -94,7 +94,6 @@ class Pair:
         # What was removed is deleted later.
         return found + [line for line in self.stored_differences(mount)
                         if not line.endswith("is not reachable")]
-
 
     def other_session(self, mount, change):
         """Changes by a program that does not tell what it does. Objects keep their places. Some
@@ -125,7 +124,7 @@ def is_netcdf(seed):
 def h5wasm_session(mount, pair, bounds):
     """libhdf5 2.0 writes all values again, and changes extents, links and attributes."""
     with h5py.File(pair.disk, "r") as f:
-        objects = ["/"] + rplus.objects(f, (h5py.Dataset, h5py.Group))
+        objects = ["/"] + rplus.objects(f, rplus.DATASET, rplus.GROUP)
     libver = ["v108", "v108"] if bounds is BOUNDS[2] else ["v110", "v110"]
     return pair.other_session(mount, lambda path: wasm.node("write.mjs", [
         {"path": os.fspath(path), "libver": libver, "objects": objects}]))

@@ -205,6 +205,7 @@ def is_refused(m, before):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.sampled
 @pytest.mark.parametrize("first", range(0, DRAFTS, AT_ONCE))
 def test_damaged_drafts(tmp_path, first):
     """Damage is refused, and then nothing is put. What is not noticed as damage gives a domain that

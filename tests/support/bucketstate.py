@@ -31,25 +31,31 @@ def content_of(raw):
 
 
 class State:
-    """All objects of a bucket at one moment."""
+    """All objects of a bucket at one moment. A state before it saves reading what is the same."""
 
-    def __init__(self, root):
+    def __init__(self, root, before=None):
         self.root, self.digest, self.documents = os.fspath(root), {}, {}
         self.version = {}
         for at, _, names in os.walk(self.root):
             for name in names:
-                path = os.path.join(at, name)
                 try:
-                    with open(path, "rb") as f:
-                        raw, status = f.read(), os.fstat(f.fileno())
+                    self.add(os.path.join(at, name), before)
                 except FileNotFoundError:
                     continue
-                key = os.path.relpath(path, self.root)
-                self.digest[key] = hashlib.sha256(raw).digest()
-                # Each put makes a new file.
-                self.version[key] = status.st_ino, status.st_mtime_ns
-                if name.endswith(".json"):
-                    self.documents[key] = raw
+
+    def add(self, path, before):
+        key, status = path[len(self.root) + 1:], os.stat(path)
+        # Each put makes a new file.
+        version = status.st_ino, status.st_mtime_ns
+        if before and before.version.get(key) == version:
+            digest, raw = before.digest[key], before.documents.get(key)
+        else:
+            with open(path, "rb") as f:
+                raw = f.read()
+            digest = hashlib.sha256(raw).digest()
+        self.digest[key], self.version[key] = digest, version
+        if key.endswith(".json"):
+            self.documents[key] = raw
 
     def since(self, old):
         """(keys of objects that were put, keys of those that were deleted)."""

@@ -12,19 +12,20 @@ import sys
 import h5py
 import numpy as np
 
+GROUP, DATASET = h5py.h5o.TYPE_GROUP, h5py.h5o.TYPE_DATASET
 TYPES = ("<i4", ">i2", "<f8", "u1", "S5")
 TEXTS = ("", "a", "ü", "many words " * 8)
 
 
-def objects(f, kind):
-    """Paths of all objects of a class, each once, sorted."""
+def objects(f, *kinds):
+    """Paths of all objects of the kinds (h5py.h5o.TYPE_...), each once, sorted."""
     found = {}
 
-    def visit(name, o):
-        if isinstance(o, kind):
-            found.setdefault(h5py.h5o.get_info(o.id).addr, name)
-    f.visititems(visit)
-    return sorted(found.values())
+    def visit(name, info):
+        if info.type in kinds:
+            found.setdefault(info.addr, name.decode())
+    h5py.h5o.visit(f.id, visit, info=True)
+    return sorted(name for name in found.values() if name != ".")
 
 
 class Addresses(dict):
@@ -84,10 +85,10 @@ class Changes:
         return int(self.random.integers(low, high))
 
     def group(self):
-        return self.f[self.pick(["/"] + objects(self.f, h5py.Group))]
+        return self.f[self.pick(["/"] + objects(self.f, GROUP))]
 
     def dataset(self):
-        name = self.pick(objects(self.f, h5py.Dataset))
+        name = self.pick(objects(self.f, DATASET))
         return None if name is None else self.f[name]
 
     def wrote(self, dataset, box=None):
@@ -262,7 +263,7 @@ class Changes:
         d.resize(old)
 
     def write_references(self):
-        d = self.pick([name for name in objects(self.f, h5py.Dataset)
+        d = self.pick([name for name in objects(self.f, DATASET)
                        if h5py.check_ref_dtype(self.f[name].dtype)])
         target = self.dataset()
         if d is not None and self.f[d].size:
@@ -272,7 +273,7 @@ class Changes:
     def write_equal_length(self):
         """Other texts and sequences of the same lengths: the elements themselves stay, and what
         they lead to changes."""
-        d = self.pick([name for name in objects(self.f, h5py.Dataset)
+        d = self.pick([name for name in objects(self.f, DATASET)
                        if self.f[name].dtype.kind == "O" and self.f[name].size and
                        not h5py.check_ref_dtype(self.f[name].dtype)])
         if d is None:
@@ -287,7 +288,7 @@ class Changes:
     # ---- attributes ----
 
     def owner(self):
-        return self.f[self.pick(["/"] + objects(self.f, (h5py.Group, h5py.Dataset)))]
+        return self.f[self.pick(["/"] + objects(self.f, GROUP, DATASET))]
 
     def set_attribute(self):
         value = self.pick([self.number(0, 99), self.pick(TEXTS), self.values("<f8", (3,)),
