@@ -30,22 +30,25 @@ static void measure(struct depth *p, const struct depth_step *s)
 	p->waited_ns = s->waited_ns;
 }
 
-void depth_init(struct depth *p, const struct depth_step *s)
+/* The largest depth after what was read in this run. The end of a sequence does not count: the
+ * kernel's read-ahead may have read it. */
+static uint64_t longest(const struct depth *p, const struct depth_step *s)
 {
-	*p = (struct depth){
-		.chunks = DEPTH_MIN, .stepped_ns = s->now_ns, .waited_ns = s->waited_ns};
+	const uint64_t most = DEPTH_AHEAD * p->run, cost = max_u64(s->cost, 1);
+	if (!s->sequential)
+		return most;
+	const uint64_t kernel = (DEPTH_AHEAD + 1) * (uint64_t)KERNEL_WINDOW / cost;
+	const uint64_t sure = most > kernel ? most - kernel : 1;
+	return min_u64(most, max_u64(sure, DEPTH_UNSURE / cost));
 }
 
 /* The program's time is unknown. On a distant store most programs need less time for a chunk than a
  * load takes, and waiting for a measurement would cost another load. */
 void depth_begin(struct depth *p, const struct depth_step *s)
 {
-	depth_init(p, s);
-	if (s->latency_ns <= FAR_NS)
-		return;
-	uint64_t most = DEPTH_MIN + 2 * s->latency_ns / least_time(s->cost);
-	uint64_t depth = s->sequential ? 0 : min_u64(most, DEPTH_BEGIN_MAX);
-	p->chunks = (uint32_t)max_u64(depth, DEPTH_BEGIN);
+	*p = (struct depth){.stepped_ns = s->now_ns, .waited_ns = s->waited_ns, .run = s->steps};
+	p->chunks =
+		(uint32_t)min_u64(longest(p, s), s->latency_ns > FAR_NS ? DEPTH_MAX : DEPTH_MIN);
 }
 
 void depth_follow(struct depth *p, const struct depth_step *s)
@@ -61,15 +64,14 @@ void depth_follow(struct depth *p, const struct depth_step *s)
 		depth = computed;
 	else
 		depth -= (depth - computed + SHRINK - 1) / SHRINK;
-	p->read += s->steps * s->cost;
-	if (s->sequential && p->read < DEPTH_SURE)
-		depth = min_u64(depth, max_u64(DEPTH_UNSURE / max_u64(s->cost, 1), DEPTH_BEGIN));
-	p->chunks = (uint32_t)depth;
+	p->run += s->steps;
+	p->chunks = (uint32_t)min_u64(depth, longest(p, s));
 }
 
 void depth_break(struct depth *p)
 {
 	p->chunks /= 2;
+	p->run -= p->run / 2;
 	p->think_ns = 0;
 }
 

@@ -9,6 +9,10 @@
  * a directory the depth is two or three chunks; for a bucket at 50 ms it may reach DEPTH_MAX
  * requests.
  *
+ * Many runs end after a few chunks, so the depth is at most DEPTH_AHEAD times the number of chunks
+ * that the program has read in this run. When the run ends, at most two of three loaded chunks were
+ * not needed. A long run loses little: the chunks that were read triple with each round of loads.
+ *
  * Pure; the caller's lock guards it.
  */
 #ifndef PREFETCH_DEPTH_H
@@ -21,22 +25,18 @@
 
 enum {
 	DEPTH_MIN = 2,
-	DEPTH_BEGIN = 4,	 /* chunks for a new track on a distant store, at least... */
-	DEPTH_BEGIN_MAX = 64,	 /* ...and at most */
+	DEPTH_AHEAD = 2,
 	DEPTH_SLACK = 8,	 /* if the program waits, the depth may reach at least this */
 	DEPTH_MAX = 64,		 /* requests; if loads are joined, a request has several chunks */
 	DEPTH_CHUNKS_MAX = 1024, /* chunks: a load takes a few kB besides its chunk */
-	/* Until a program has read this many bytes in file order, the kernel's read-ahead may be
-	 * the only reader. Then the depth is at most DEPTH_UNSURE bytes or DEPTH_BEGIN chunks. */
-	DEPTH_SURE = KERNEL_AHEAD,
-	DEPTH_UNSURE = 1 << 20,
+	DEPTH_UNSURE = 1 << 20,	 /* bytes, while the kernel's read-ahead may be the only reader */
 };
 
 struct depth {
 	uint32_t chunks; /* the depth: chunks to load or request after the current one */
 	uint64_t stepped_ns;
 	uint64_t waited_ns; /* of the last step */
-	uint64_t read;	    /* bytes of the chunks that were read */
+	uint64_t run;	    /* chunks that were read in this run */
 	uint64_t think_ns;  /* the program's processing time per chunk, smoothed; 0: unknown */
 };
 
@@ -52,9 +52,7 @@ struct depth_step {
 	bool sequential;     /* the program may be reading in file order */
 };
 
-/* Starts with DEPTH_MIN chunks. */
-void depth_init(struct depth *p, const struct depth_step *step);
-/* Starts for a new track: more chunks if the store is distant. */
+/* Starts a run: DEPTH_MIN chunks, and more if the store is distant. */
 void depth_begin(struct depth *p, const struct depth_step *step);
 /* The program has continued the track: computes the depth again. */
 void depth_follow(struct depth *p, const struct depth_step *step);

@@ -79,7 +79,7 @@ static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetc
 	const struct depth_step step = {
 		.now_ns = read->now_ns,
 		.waited_ns = read->waited_ns,
-		.steps = 1,
+		.steps = t->depth ? 1 : t->nest.levels[0].k + 1,
 		.latency_ns = read->latency_ns,
 		.cost = d->cost,
 		.joined = joined_by(t, d),
@@ -199,7 +199,7 @@ uint32_t prefetch_in_file_order(struct prefetch *p, const struct prefetch_step *
 		.late = step->waited_ns > depth->waited_ns,
 	};
 	if (depth->stepped_ns == 0)
-		depth_init(depth, &s);
+		depth_begin(depth, &s);
 	else
 		depth_follow(depth, &s);
 	return depth->chunks;

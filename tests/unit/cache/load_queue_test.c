@@ -351,7 +351,7 @@ static void evicted_prefetches_reduce_the_depth(void **state)
 		;
 	cache_stream_depth(s, 1, SIZE, 1);
 	f.clock += FAKE_SECOND / 1000;
-	assert_int_equal(cache_stream_depth(s, 1, SIZE, 1), 64);
+	assert_int_equal(cache_stream_depth(s, 32, SIZE, 1), 64);
 	for (uint64_t i = 0; i < 2 * AHEAD; i++) {
 		held[i] = fake_take(&f, NULL, 0, i);
 		assert_non_null(held[i]);

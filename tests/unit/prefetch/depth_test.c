@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <base/mem.h>
+
 #include "depth.h"
 
 #define MS UINT64_C(1000000)
@@ -34,6 +36,13 @@ static struct depth_step step_of(uint64_t now, uint64_t latency, uint64_t cost)
 	return (struct depth_step){.now_ns = now, .latency_ns = latency, .steps = 1, .cost = cost};
 }
 
+/* A run that is long enough for any depth. */
+static void begin_long(struct depth *p, const struct depth_step *s)
+{
+	depth_begin(p, s);
+	p->run = DEPTH_CHUNKS_MAX;
+}
+
 static void depth_is_delay_over_time(void **state)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -42,7 +51,7 @@ static void depth_is_delay_over_time(void **state)
 		struct depth_step s = step_of(now, cases[i].latency, cases[i].cost);
 		s.joined = cases[i].joined;
 		print_message("%s\n", cases[i].name);
-		depth_init(&p, &s);
+		begin_long(&p, &s);
 		assert_int_equal(p.chunks, DEPTH_MIN);
 		s.now_ns += cases[i].think;
 		depth_follow(&p, &s);
@@ -55,7 +64,7 @@ static void waiting_is_left_out(void **state)
 {
 	struct depth p = {0};
 	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
-	depth_init(&p, &s);
+	begin_long(&p, &s);
 	s.now_ns += 51 * MS;
 	s.waited_ns += 50 * MS;
 	depth_follow(&p, &s);
@@ -66,7 +75,7 @@ static void waiting_doubles_the_depth_up_to_a_limit(void **state)
 {
 	struct depth p = {0};
 	struct depth_step s = step_of(1000 * MS, 10 * MS, 1 << 20);
-	depth_init(&p, &s);
+	begin_long(&p, &s);
 	s.late = true;
 	for (int i = 0; i < 20; i++) {
 		s.now_ns += 2 * MS;
@@ -98,19 +107,43 @@ static void breaks_and_waste_halve_the_depth(void **state)
 	assert_int_equal(p.chunks, 1);
 }
 
+/* Whenever the run ends, at most two of three loaded chunks were not needed. */
+static void the_depth_is_at_most_twice_the_run(void **state)
+{
+	struct depth p = {0};
+	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
+	s.late = true;
+	depth_begin(&p, &s);
+	assert_int_equal(p.chunks, 2);
+	for (uint32_t n = 2; n < 100; n++) {
+		s.now_ns += MS / 10;
+		depth_follow(&p, &s);
+		assert_int_equal(p.chunks, min_u64(2 * n, DEPTH_MAX));
+	}
+	/* The program has left the run, and continues it. */
+	depth_break(&p);
+	for (int i = 0; i < 10; i++)
+		depth_break(&p);
+	s.now_ns += MS / 10;
+	depth_follow(&p, &s);
+	assert_int_equal(p.chunks, 4);
+}
+
 /* A short sequence may be read-ahead of the kernel. */
 static void a_short_sequence_is_not_sure(void **state)
 {
 	struct depth p = {0};
 	struct depth_step s = step_of(1000 * MS, 50 * MS, 1 << 20);
 	s.sequential = true;
-	depth_init(&p, &s);
-	for (uint64_t taken = 1 << 20; taken < DEPTH_SURE; taken += 1 << 20) {
+	depth_begin(&p, &s);
+	for (uint64_t run = 2; run <= 5; run++) {
 		depth_follow(&p, &s);
-		assert_int_equal(p.chunks, DEPTH_BEGIN);
+		assert_int_equal(p.chunks, 1);
 	}
-	depth_follow(&p, &s);
-	assert_int_equal(p.chunks, DEPTH_MAX);
+	for (uint64_t run = 6; run < 30; run++) {
+		depth_follow(&p, &s);
+		assert_int_equal(p.chunks, 2 * run - 3 * 3);
+	}
 }
 
 int main(void)
@@ -119,6 +152,7 @@ int main(void)
 		cmocka_unit_test(depth_is_delay_over_time),
 		cmocka_unit_test(waiting_is_left_out),
 		cmocka_unit_test(waiting_doubles_the_depth_up_to_a_limit),
+		cmocka_unit_test(the_depth_is_at_most_twice_the_run),
 		cmocka_unit_test(breaks_and_waste_halve_the_depth),
 		cmocka_unit_test(a_short_sequence_is_not_sure),
 	};
