@@ -145,9 +145,11 @@ static struct domain_puts *take_any_puts_locked(struct snapshots *t)
 	return NULL;
 }
 
+/* The snapshot that was used last stays, however large it is, until the budget needs the memory:
+ * without the versions of its documents, the next open would have to read all of them again. */
 static void trim_locked(struct snapshots *t, struct snapshot **garbage)
 {
-	while (t->idle && (t->nidle > SNAPSHOTS_IDLE || t->idle_bytes > t->idle_limit))
+	while (t->nidle > SNAPSHOTS_IDLE || (t->nidle > 1 && t->idle_bytes > t->idle_limit))
 		drop_current_locked(t, t->idle, garbage);
 	struct slot *slot, *next;
 	HASH_ITER (hh, t->slots, slot, next) {

@@ -49,8 +49,8 @@ struct snapshot {
 	struct snapshot *live_prev, *live_next;
 };
 
-/* idle_limit: bytes of images and domains that are not open. The table also drops them when the
- * budget needs room. */
+/* idle_limit: bytes of images and domains that are not open. The one that was used last is kept,
+ * too, if it is larger. The table also drops them when the budget needs room. */
 struct snapshots *snapshots_new(struct budget *budget, uint64_t idle_limit);
 void snapshots_free(struct snapshots *t); /* all snapshots must be closed */
 

@@ -371,8 +371,8 @@ static void open_path(struct fixture *f, const char *path, int code)
 	assert_int_equal(o.code, code);
 }
 
-/* As many idle images are kept as fit into the limit; the least recently used one is dropped.
- */
+/* As many idle images are kept as fit into the limit, and always the one that was used last; the
+ * least recently used one is dropped. */
 static void idle_images_have_a_limit_in_bytes(void **state)
 {
 	static const char *const paths[] = {"d.h5", "e.h5", "f.h5"};
@@ -387,7 +387,7 @@ static void idle_images_have_a_limit_in_bytes(void **state)
 	assert_int_equal(snapshots_open(&f->e, &domain, &s, NULL), 0);
 	const uint64_t each = s->memory;
 	snapshot_close(s);
-	for (uint64_t kept = 0; kept <= 2; kept++) {
+	for (uint64_t kept = 1; kept <= 2; kept++) {
 		set_idle_limit(f, (kept + 1) * each - 1);
 		for (size_t i = 0; i < 3; i++)
 			open_path(f, paths[i], 0);
@@ -397,6 +397,9 @@ static void idle_images_have_a_limit_in_bytes(void **state)
 			open_path(f, paths[i], 0);
 		assert_int_equal(snapshots_live(f->e.snapshots), kept);
 	}
+	set_idle_limit(f, 0);
+	open_path(f, paths[0], 0);
+	assert_int_equal(snapshots_live(f->e.snapshots), 1);
 }
 
 /* The table remembers the sizes of SNAPSHOTS_REMEMBERED domains, and forgets the domain that was
@@ -410,7 +413,7 @@ static void sizes_have_a_limit(void **state)
 	put_document(f, OTHER_DOCUMENT, "other");
 	open_path(f, "d.h5", 0);
 	open_path(f, "e.h5", 0);
-	assert_int_equal(snapshots_live(f->e.snapshots), 0);
+	assert_int_equal(snapshots_live(f->e.snapshots), 1);
 	for (unsigned int i = 2; i < SNAPSHOTS_REMEMBERED; i++) {
 		snprintf(path, sizeof(path), "missing%u.h5", i);
 		open_path(f, path, -ENOENT);
