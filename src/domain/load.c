@@ -62,6 +62,7 @@ void domain_answer(const struct store_request *req, struct schema_answer *out)
 		.body = a->body.data,
 		.len = a->body.len,
 		.nitems = a->page.n,
+		.next = a->page.more ? a->page.next : NULL,
 		.item = describe_item,
 		.items = a->page.items,
 	};
@@ -79,8 +80,11 @@ static void fill_in(struct store_request *req, const struct schema_request *need
 	req->known_etag = needed->listed;
 	req->list.delimit = needed->delimit;
 	req->list.complete = true;
-	req->list.whole = needed->op == SCHEMA_LIST;
-	req->list.limit = needed->limit;
+	req->list.whole = needed->op == SCHEMA_LIST && !needed->is_page;
+	req->list.limit = req->list.max = needed->limit;
+	req->list.until = needed->until;
+	if (needed->after)
+		store_request_start_after(req, needed->after);
 }
 
 /* Reads a document that is larger than DOCUMENT_USUAL. Such documents are read one at a time,
@@ -217,8 +221,9 @@ static bool request(void *arg, size_t i, struct store_request *req)
 static int keep_listing(struct domain *d, struct store_request *req, struct err *err)
 {
 	struct store_page *page = &req->answer.page;
+	const bool is_part = page->more || req->list.start_after || req->list.until;
 	if (req->op != STORE_LIST || req->list.delimit || store_failure(&req->answer, NULL) ||
-	    page->n > DOMAIN_LISTING)
+	    is_part || page->n > DOMAIN_LISTING)
 		return 0;
 	d->listed_prefix = arena_strndup(d->arena, req->key, strlen(req->key));
 	if (!d->listed_prefix)

@@ -13,6 +13,8 @@
 
 #include <base/checksum.h>
 
+enum { RANGE = 1000 /* known keys of a range: a page of S3 */ };
+
 /* ---- objects ---- */
 
 /* A copy in the arena of the tree. NULL if out of memory. */
@@ -96,13 +98,14 @@ int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer,
 {
 	struct schema_item item;
 	struct schema_id id;
-	int rc = add_root(l, err);
+	const bool is_all = l->nfound == 0 && !answer->next;
+	int rc = l->nfound ? 0 : add_root(l, err);
 	for (size_t i = 0; !rc && i < answer->nitems; i++) {
 		answer->item(answer->items, i, &item);
 		if (is_object(&item, &id))
 			rc = add_or_root(l, &id, item.etag, err);
 	}
-	l->hsds.space->base.listed_whole = answer->nitems <= l->hsds.base.load.list_limit;
+	l->hsds.space->base.listed_whole = is_all && answer->nitems <= l->hsds.base.load.list_limit;
 	if (l->hsds.space->base.listed_whole)
 		l->hsds.space->digest = digest_of(answer);
 	return rc;
@@ -154,38 +157,95 @@ int hsds2_number_found(struct hsds2_loader *l, struct err *err)
 
 /* Some services write ETags differently in listings and in other answers. So an object whose
  * version in the listing differs does not count as changed before a HEAD has confirmed it. */
-static int find_suspects(struct hsds2_loader *l, const struct schema_answer *answer,
-			 struct err *err)
+static int find_suspects(struct hsds2_loader *l, struct err *err)
+{
+	uint32_t all;
+	const uint32_t *compared = hsds_compared(l->hsds.previous, &all);
+	l->suspects = calloc(all, sizeof(*l->suspects));
+	if (!l->suspects)
+		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
+	for (uint32_t i = 0; i < all; i++)
+		if (!l->seen[compared[i]])
+			l->suspects[l->hsds.nheads++] = compared[i];
+	l->hsds.heads = l->suspects;
+	return 0;
+}
+
+static int see(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
 {
 	const struct hsds_space *old = l->hsds.previous;
-	uint32_t all;
-	const uint32_t *compared = hsds_compared(old, &all);
-	auto_free bool *seen = calloc(old->n, sizeof(*seen));
-	l->suspects = calloc(all, sizeof(*l->suspects));
-	if (!seen || !l->suspects)
-		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
+	if (!l->seen)
+		l->seen = calloc(old->n, sizeof(*l->seen));
+	if (!l->seen)
+		return err_set(err, -ENOMEM, "out of memory: %u objects", old->n);
 	for (size_t i = 0; i < answer->nitems; i++) {
 		struct schema_item item;
 		struct schema_id id;
 		answer->item(answer->items, i, &item);
 		const uint32_t number = is_object(&item, &id) ? hsds_number(old, &id) : OBJECT_NONE;
 		if (number != OBJECT_NONE)
-			seen[number] |= hsds_same_version(item.etag, old->entries[number].etag);
+			l->seen[number] |= hsds_same_version(item.etag, old->entries[number].etag);
 	}
-	for (uint32_t i = 0; i < all; i++)
-		if (!seen[compared[i]])
-			l->suspects[l->hsds.nheads++] = compared[i];
-	l->hsds.heads = l->suspects;
 	return 0;
 }
 
-int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
+int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bool is_last,
+		  struct err *err)
 {
 	const struct hsds_space *old = l->hsds.previous;
-	const bool whole = answer->nitems <= l->hsds.base.load.list_limit;
+	const int rc = old->base.listed_whole ? 0 : see(l, answer, err);
+	l->nlisted += answer->nitems;
+	if (rc || !is_last)
+		return rc;
+	const bool whole = l->nlisted <= l->hsds.base.load.list_limit;
 	if (whole && old->base.listed_whole)
 		l->hsds.changed = l->expected || digest_of(answer) != old->digest;
 	else
 		l->hsds.changed = whole != old->base.listed_whole;
-	return l->hsds.changed || whole ? 0 : find_suspects(l, answer, err);
+	return l->hsds.changed || whole ? 0 : find_suspects(l, err);
+}
+
+/* ---- ranges ---- */
+
+static int compare_keys(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The keys of the documents that are compared and come after a key, in order. */
+static int known_keys(struct hsds2_loader *l, const char *after, const char **keys, uint32_t *n)
+{
+	const struct hsds_space *old = l->hsds.previous;
+	char key[SCHEMA_KEY_MAX + 1];
+	uint32_t all;
+	const uint32_t *compared = hsds_compared(old, &all);
+	*n = 0;
+	for (uint32_t i = 0; i < all; i++) {
+		const int len = hsds_object_key(&old->entries[compared[i]].id, key, sizeof(key));
+		if (len < 0 || strcmp(key, after) <= 0)
+			continue;
+		keys[*n] = arena_strndup(l->ranges.arena, key, (size_t)len);
+		if (!keys[(*n)++])
+			return -ENOMEM;
+	}
+	qsort(keys, *n, sizeof(*keys), compare_keys);
+	return 0;
+}
+
+int hsds2_divide(struct hsds2_loader *l, const char *after, struct err *err)
+{
+	struct hsds2_ranges *r = &l->ranges;
+	uint32_t all, n = 0;
+	hsds_compared(l->hsds.previous, &all);
+	*r = (struct hsds2_ranges){.arena = arena_new(SIZE_MAX)};
+	auto_free const char **keys = calloc(all, sizeof(*keys));
+	if (!r->arena || !keys)
+		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
+	r->after = arena_strndup(r->arena, after, strlen(after));
+	r->ends = arena_array(r->arena, all / RANGE + 1, sizeof(*r->ends));
+	if (!r->after || !r->ends || known_keys(l, after, keys, &n))
+		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
+	for (r->n = 1; r->n * RANGE < n; r->n++)
+		r->ends[r->n - 1] = keys[r->n * RANGE - 1];
+	return 0;
 }

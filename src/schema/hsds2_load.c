@@ -16,7 +16,9 @@
  *   COMPARE  lists all keys below the prefix. If the domain was listed whole before, it has not
  *            changed if all keys, sizes and versions are equal. A domain with more keys than the
  *            limit is listed only if it has many objects, and only up to a few keys for each
- *            object, because these pages are cheaper than a HEAD for each object;
+ *            object, because these pages are cheaper than a HEAD for each object. After the
+ *            first page, the rest is listed in ranges side by side (REST): the earlier load shows
+ *            where about a page ends;
  *   HEADS    sends a HEAD for documents whose versions are not shown to be equal by COMPARE, or for
  *            all documents if there was no COMPARE or its listing failed. If the versions of all
  *            reachable documents are equal, the domain has not changed.
@@ -59,6 +61,12 @@ static uint32_t objects_of(const struct hsds_space *old)
 	return n;
 }
 
+/* A listing for a comparison has at most as many keys. */
+static uint32_t keys_of(const struct hsds_space *old)
+{
+	return KEYS_PER_OBJECT * objects_of(old);
+}
+
 static bool is_compared_whole(const struct hsds_space *old)
 {
 	return old->base.listed_whole || may_be_listed_now(old);
@@ -93,6 +101,10 @@ static enum hsds2_stage next_stage(struct hsds2_loader *l)
 	case HSDS2_END:
 		return HSDS2_END;
 	case HSDS2_COMPARE:
+		if (l->ranges.n)
+			return HSDS2_REST;
+		/* fall through */
+	case HSDS2_REST:
 		if (l->hsds.nheads)
 			return HSDS2_HEADS;
 		break;
@@ -115,6 +127,9 @@ int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 	switch (l->stage) {
 	case HSDS2_COMPARE:
 		*n = 1;
+		break;
+	case HSDS2_REST:
+		*n = l->ranges.n;
 		break;
 	case HSDS2_HEADS:
 		*n = l->hsds.nheads;
@@ -149,25 +164,66 @@ static bool request_whole(const struct hsds2_loader *l, uint32_t limit, struct s
 static bool request_compare(const struct hsds2_loader *l, struct schema_request *req)
 {
 	const struct hsds_space *old = l->hsds.previous;
-	return request_whole(l,
-			     is_compared_whole(old) ? l->hsds.base.load.list_limit
-						    : KEYS_PER_OBJECT * objects_of(old),
-			     req);
+	req->is_page = !is_compared_whole(old);
+	return request_whole(l, req->is_page ? keys_of(old) : l->hsds.base.load.list_limit, req);
+}
+
+static bool request_rest(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
+{
+	const struct hsds2_ranges *r = &l->ranges;
+	req->after = i ? r->ends[i - 1] : r->after;
+	req->until = i + 1 < r->n ? r->ends[i] : NULL;
+	return request_whole(l, keys_of(l->hsds.previous), req);
+}
+
+/* A part of the listing cannot be used, so the documents are compared one by one. */
+static void compare_all(struct hsds2_loader *l)
+{
+	l->nfound = 0;
+	hsds_compare_all(&l->hsds);
+}
+
+/* is_last: no part of the listing follows. */
+static int take_part(struct hsds2_loader *l, const struct schema_answer *answer, bool is_last,
+		     struct err *err)
+{
+	const bool is_all = is_last && !l->ranges.n;
+	int rc = is_all ? 0 : hsds2_take_whole(l, answer, err);
+	if (!rc && l->hsds.base.load.reload)
+		l->hsds.changed = true;
+	else if (!rc)
+		rc = hsds2_compare(l, answer, is_last, err);
+	if (!rc && is_all && (l->hsds.changed || l->hsds.nheads))
+		rc = hsds2_take_whole(l, answer, err);
+	return rc;
 }
 
 static int answer_compare(struct hsds2_loader *l, const struct schema_answer *answer,
 			  struct err *err)
 {
-	int rc = 0;
-	if (l->hsds.base.load.reload || (answer->code && l->hsds.previous->base.listed_whole))
+	const struct hsds_space *old = l->hsds.previous;
+	if (answer->code && (l->hsds.base.load.reload || old->base.listed_whole)) {
 		l->hsds.changed = true;
-	else if (answer->code)
-		hsds_compare_all(&l->hsds);
-	else
-		rc = hsds2_compare(l, answer, err);
-	if (!rc && !answer->code && (l->hsds.changed || l->hsds.nheads))
-		rc = hsds2_take_whole(l, answer, err);
-	return rc;
+		return 0;
+	}
+	if (answer->code || (answer->next && answer->nitems >= keys_of(old))) {
+		compare_all(l);
+		return 0;
+	}
+	const int rc = take_part(l, answer, !answer->next, err);
+	return rc || !answer->next ? rc : hsds2_divide(l, answer->next, err);
+}
+
+static int answer_rest(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
+		       struct err *err)
+{
+	if (l->hsds.nheads)
+		return 0; /* another range cannot be used */
+	if (answer->code || l->nlisted + answer->nitems > keys_of(l->hsds.previous)) {
+		compare_all(l);
+		return 0;
+	}
+	return take_part(l, answer, i + 1 == l->ranges.n, err);
 }
 
 /* The first listing is the whole one. */
@@ -215,6 +271,8 @@ bool hsds2_request(struct schema_loader *base, uint32_t i, struct schema_request
 	switch (l->stage) {
 	case HSDS2_COMPARE:
 		return request_compare(l, req);
+	case HSDS2_REST:
+		return request_rest(l, i, req);
 	case HSDS2_HEADS:
 		return hsds_request_head(&l->hsds, i, req);
 	case HSDS2_LIST:
@@ -237,6 +295,8 @@ int hsds2_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 	switch (l->stage) {
 	case HSDS2_COMPARE:
 		return answer_compare(l, answer, err);
+	case HSDS2_REST:
+		return answer_rest(l, i, answer, err);
 	case HSDS2_HEADS:
 		return hsds_answer_head(&l->hsds, i, answer, err);
 	case HSDS2_LIST:
@@ -279,6 +339,8 @@ void hsds2_loader_free(struct schema_loader *base)
 		return;
 	free(l->found);
 	free(l->suspects);
+	free(l->seen);
+	arena_free(l->ranges.arena);
 	arena_free(l->expected);
 	free(l);
 }

@@ -10,10 +10,19 @@
 enum hsds2_stage {
 	HSDS2_START,
 	HSDS2_COMPARE, /* a listing, to find out whether the domain has changed */
+	HSDS2_REST,    /* the rest of this listing, in ranges */
 	HSDS2_HEADS,   /* a HEAD for each document, for the same purpose */
 	HSDS2_LIST,    /* listings that show the objects */
 	HSDS2_READ,    /* the documents of the objects */
 	HSDS2_END
+};
+
+/* The keys after the first page of a listing. */
+struct hsds2_ranges {
+	struct arena *arena;
+	uint32_t n;	   /* ranges */
+	const char *after; /* all keys come after this one */
+	const char **ends; /* the last key of each range but the last one */
 };
 
 struct hsds2_loader {
@@ -22,6 +31,9 @@ struct hsds2_loader {
 	/* The objects found so far, in the order of their numbers. */
 	struct hsds_entry *found;
 	uint32_t nfound, room;
+	struct hsds2_ranges ranges;
+	bool *seen;		/* by number: a listing shows the version of `previous` */
+	uint64_t nlisted;	/* items of listings that were compared */
 	uint32_t *suspects;	/* memory of hsds.heads, if not all objects are compared */
 	struct arena *expected; /* NULL, or memory of hsds.previous: see hsds2_expect() */
 	bool only_expected;	/* no listing has shown the objects */
@@ -40,7 +52,11 @@ int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answ
 int hsds2_take_expected(struct hsds2_loader *l, struct err *err);
 /* Gives all objects that were found a number in the tree. */
 int hsds2_number_found(struct hsds2_loader *l, struct err *err);
-/* Compares a whole listing with `previous`: sets l->changed or l->heads. */
-int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err);
+/* Compares a listing, or the next part of it, with `previous`. After the last part, is_last, sets
+ * l->changed or l->heads. */
+int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bool is_last,
+		  struct err *err);
+/* Divides the keys after a page into ranges that have about a page of known keys each. -ENOMEM. */
+int hsds2_divide(struct hsds2_loader *l, const char *after, struct err *err);
 
 #endif

@@ -8,9 +8,10 @@
  *
  * There are two ways to list one directory:
  *  - in order: read all names, sort them, and visit them until the page is full;
- *  - unordered, if the caller accepts at most `limit` items or else none: count the names as they
- *    are read, visit them in batches, and sort the page at the end. In a directory with millions of
- *    entries the listing fails after limit + 1 names, before any of them is examined.
+ *  - unordered, if the caller accepts at most `limit` items or else none, and no last key is given:
+ *    count the names as they are read, visit them in batches, and sort the page at the end. In a
+ *    directory with millions of entries the listing fails after limit + 1 names, before any of them
+ *    is examined.
  *
  * Some entries exist but cannot be examined: after a disk error, without permission to search the
  * directory, or if the entry is a dangling link. A listing with the delimiter leaves such an entry
@@ -396,7 +397,7 @@ int dir_list(struct dir_store *d, struct store_request *req)
 	l->req = req;
 	l->page = page;
 	l->err = err;
-	l->unordered = req->list.limit && req->list.max > req->list.limit;
+	l->unordered = req->list.limit && req->list.max > req->list.limit && !req->list.until;
 	if (!start_dir(l))
 		return 0;
 	int fd = dir_open_proved(l->d, l->key, O_RDONLY | O_DIRECTORY);

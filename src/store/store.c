@@ -144,12 +144,25 @@ static int append_page(struct store_page *sum, struct store_page *page)
 	return 0;
 }
 
+/* Ends a listing that has a last key: leaves out the items after it. Items are in order. */
+static void end_listing(struct store_page *page, const char *until)
+{
+	const size_t n = page->n;
+	if (n == 0 || strcmp(page->items[n - 1].key, until) < 0)
+		return;
+	while (page->n && strcmp(page->items[page->n - 1].key, until) > 0)
+		page->n--;
+	page->more = false;
+}
+
 /* Adds the page that has arrived to the listing. 1: the request describes the next page; 0: this
  * was the last page; negative: the listing fails. */
 static int add_page(struct store_request *req)
 {
 	struct store_page *page = &req->answer.page;
 	struct store_list *list = &req->list;
+	if (list->until)
+		end_listing(page, list->until);
 	const bool more = page->more;
 	struct err *err = &req->answer.err;
 	if (page->n > list->limit || (more && page->n == list->limit))

@@ -38,7 +38,7 @@ enum { CALL_DELIMIT = 1 << 0, CALL_COMPLETE = 1 << 1 };
 struct call_list {
 	const char *prefix;
 	bool delimit, complete;
-	const char *start_after;
+	const char *start_after, *until;
 	uint32_t max, limit;
 };
 
@@ -178,6 +178,7 @@ static inline int call_list(struct store *s, const struct call_list *list, bool 
 	req->list.delimit = list->delimit;
 	req->list.complete = list->complete;
 	req->list.whole = whole;
+	req->list.until = list->until;
 	req->list.limit = list->limit;
 	req->list.max = list->max ? list->max : STORE_PAGE_MAX;
 	if (list->start_after)

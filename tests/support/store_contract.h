@@ -503,6 +503,27 @@ static void test_start_after(void **state)
 	}
 }
 
+/* Items that come after the last one do not count for the limit. */
+static void test_until(void **state)
+{
+	struct store *s = ((struct fixture *)*state)->s;
+	const char *ends[] = {"!", "a", "a-b", "a-c", "a.b/c", "a/b", "b/a/a/a", "c", "zz"};
+	auto_page struct store_page whole = {0};
+	make_tree(s);
+	assert_int_equal(call_list_all(s, "", false, 1000, &whole, NULL), 0);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		auto_page struct store_page page = {0};
+		struct call_list req = {.prefix = "", .limit = 0, .until = ends[i]};
+		while (req.limit < whole.n && strcmp(whole.items[req.limit].key, ends[i]) <= 0)
+			req.limit++;
+		assert_int_equal(call_list(s, &req, true, &page, NULL), 0);
+		assert_false(page.more);
+		assert_int_equal(page.n, req.limit);
+		for (size_t k = 0; k < page.n; k++)
+			assert_string_equal(page.items[k].key, whole.items[k].key);
+	}
+}
+
 static void test_list_limit(void **state)
 {
 	struct store *s = ((struct fixture *)*state)->s;
@@ -597,7 +618,8 @@ static int fixture_teardown(void **state)
 		CONTRACT_TEST(test_odd_keys, setup), CONTRACT_TEST(test_put_conditions, setup),    \
 		CONTRACT_TEST(test_get_conditions, setup), CONTRACT_TEST(test_delete, setup),      \
 		CONTRACT_TEST(test_listing, setup), CONTRACT_TEST(test_pages, setup),              \
-		CONTRACT_TEST(test_start_after, setup), CONTRACT_TEST(test_list_limit, setup),     \
-		CONTRACT_TEST(test_many, setup), CONTRACT_TEST(test_round, setup)
+		CONTRACT_TEST(test_start_after, setup), CONTRACT_TEST(test_until, setup),          \
+		CONTRACT_TEST(test_list_limit, setup), CONTRACT_TEST(test_many, setup),            \
+		CONTRACT_TEST(test_round, setup)
 
 #endif

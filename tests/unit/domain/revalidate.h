@@ -60,16 +60,13 @@ static inline void put_many_chunks(struct fixture *f)
 	}
 }
 
-/* Adds so many groups that a listing is cheaper than a head for each object. */
-enum { MANY = 1200 };
-
-static inline void put_many_groups(struct fixture *f)
+static inline void put_groups(struct fixture *f, int n)
 {
-	char *root = malloc(MANY * 128), key[128], text[512];
+	char *root = malloc((size_t)n * 128), key[128], text[512];
 	int len = sprintf(root, "{" SMALL_HEAD(SMALL_ROOT) ",'links':{");
 
 	assert_non_null(root);
-	for (int i = 0; i < MANY; i++) {
+	for (int i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), SMALL_PREFIX "/g/0005-000000-%06x/.group.json", i);
 		snprintf(text, sizeof(text),
 			 "{'id':'g-11111111-22222222-0005-000000-%06x','root':'" SMALL_ROOT
@@ -84,6 +81,14 @@ static inline void put_many_groups(struct fixture *f)
 	sprintf(root + len, "},'attributes':{}}");
 	assert_int_equal(small_put(f->store, SMALL_PREFIX "/.group.json", root), 0);
 	free(root);
+}
+
+/* Adds so many groups that a listing is cheaper than a head for each object. */
+enum { MANY = 1200 };
+
+static inline void put_many_groups(struct fixture *f)
+{
+	put_groups(f, MANY);
 }
 
 #endif

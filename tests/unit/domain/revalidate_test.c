@@ -236,6 +236,64 @@ static void many_objects_are_compared_by_a_listing(void **state)
 	domain_unref(b);
 }
 
+/* Opens with an earlier snapshot, which must be the same or not. */
+static void expect_cost(struct fixture *f, struct domain *a, bool same, struct cost expected)
+{
+	struct cost cost;
+	struct domain *b = open_again(f, a, &cost);
+	assert_int_equal(a == b, same);
+	assert_int_equal(cost.gets, expected.gets);
+	assert_int_equal(cost.heads, expected.heads);
+	assert_int_equal(cost.lists, expected.lists);
+	domain_unref(b);
+}
+
+#define GROUP(i) SMALL_PREFIX "/g/0005-000000-" i "/.group.json"
+
+/* After the first page, each range has a page. A range that has grown has two. */
+static void a_long_listing_is_made_in_ranges(void **state)
+{
+	enum { GROUPS = 3500, PAGES = 4 };
+	struct fixture *f = *state;
+	struct cost cold;
+	char key[128];
+	put_groups(f, GROUPS);
+	struct domain *a = open_with(f, NULL, &cold);
+	assert_int_equal(tree_count(domain_tree(a)), GROUPS + 1);
+	expect_cost(f, a, true, (struct cost){.gets = 1, .lists = PAGES});
+	/* Keys of no document of the domain, in a range in the middle. */
+	for (int i = 0; i < 600; i++) {
+		snprintf(key, sizeof(key), GROUP("000600") "%d", i);
+		assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
+	}
+	expect_cost(f, a, true, (struct cost){.gets = 1, .lists = PAGES + 1});
+	/* The last document: no other range shows that it is gone. */
+	assert_int_equal(call_delete(f->store, GROUP("000dab"), NULL, NULL), 0);
+	expect_cost(f, a, false, (struct cost){.gets = 1, .heads = 1, .lists = PAGES + 1});
+	domain_unref(a);
+}
+
+/* Without a part of the listing, the documents are compared one by one. */
+static void a_listing_that_fails_in_the_middle_is_no_proof(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cost;
+	char key[128];
+	put_groups(f, MANY);
+	struct domain *a = open_with(f, NULL, &cost);
+	/* More than four keys for each object. */
+	for (int i = 0; i < 5 * MANY; i++) {
+		snprintf(key, sizeof(key), GROUP("000400") "%d", i);
+		assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
+	}
+	struct domain *b = open_again(f, a, &cost);
+	assert_ptr_equal(a, b);
+	assert_int_equal(cost.gets, 1);
+	assert_int_equal(cost.heads, MANY + 1);
+	domain_unref(a);
+	domain_unref(b);
+}
+
 static void a_domain_that_is_gone_is_gone(void **state)
 {
 	struct fixture *f = *state;
@@ -296,6 +354,8 @@ int main(void)
 		TEST(only_what_changed_is_read_again),
 		TEST(few_objects_among_many_chunks_are_compared_one_by_one),
 		TEST(many_objects_are_compared_by_a_listing),
+		TEST(a_long_listing_is_made_in_ranges),
+		TEST(a_listing_that_fails_in_the_middle_is_no_proof),
 		TEST(a_domain_that_is_gone_is_gone),
 		TEST(a_failing_store_fails_the_opening),
 	};

@@ -61,9 +61,11 @@ struct schema_request {
 	const char *etag;
 	const char *listed; /* GET: NULL, or the version that a listing has just shown */
 	uint64_t length;    /* GET: 0, or only so many bytes are of use */
-	/* LIST: all items if there are at most `limit`, otherwise -E2BIG. */
-	bool delimit;
+	/* LIST: all items if there are at most `limit`, otherwise -E2BIG. is_page: as many of the
+	 * first ones, at most `limit`, as the store gives in one answer. */
+	bool delimit, is_page;
 	uint32_t limit;
+	const char *after, *until; /* LIST: NULL, or only keys after `after`, up to `until` */
 };
 
 struct schema_item {
@@ -73,9 +75,10 @@ struct schema_item {
 };
 
 struct schema_answer {
-	bool absent;	/* the store has proved that there is no such object */
-	bool unchanged; /* the object still has the version `etag` of the request; no body */
-	int code;	/* 0, or the error of the request; its reason is in err */
+	const char *next; /* LIST with is_page: NULL, or there are more keys, all after this one */
+	bool absent;	  /* the store has proved that there is no such object */
+	bool unchanged;	  /* the object still has the version `etag` of the request; no body */
+	int code;	  /* 0, or the error of the request; its reason is in err */
 	const struct err *err;
 	const char *etag; /* "": unknown */
 	/* The record that locate has asked for, as one element of the table. absent: the chunk of
