@@ -182,17 +182,37 @@ void leftovers_clear(struct leftovers *l, uint32_t *slot)
 
 typedef int entry_fn(void *ctx, const struct leftover *entry);
 
-bool leftover_is_name(const char *name, const char *suffix)
-{
-	return strlen(name) == LEFTOVER_NAME - 1 &&
-	       strspn(name, "0123456789abcdef") == JOURNAL_ID - 1 &&
-	       strcmp(name + JOURNAL_ID - 1, suffix) == 0;
-}
+struct listing {
+	const char *suffix;
+	struct bytes names; /* of LEFTOVER_NAME bytes each */
+};
 
-/* Appends the name of a file, LEFTOVER_NAME bytes. */
 static int add_name(void *ctx, const char *name)
 {
-	return leftover_is_name(name, SUFFIX) ? bytes_append(ctx, name, LEFTOVER_NAME) : 0;
+	struct listing *l = ctx;
+	if (strlen(name) != LEFTOVER_NAME - 1 ||
+	    strspn(name, "0123456789abcdef") != JOURNAL_ID - 1 ||
+	    strcmp(name + JOURNAL_ID - 1, l->suffix) != 0)
+		return 0;
+	return bytes_append(&l->names, name, LEFTOVER_NAME);
+}
+
+int leftover_each_file(const struct leftovers *l, const char *suffix,
+		       int (*take)(void *ctx, const struct leftovers *l, const char *name),
+		       void *ctx, struct err *err)
+{
+	struct listing all = {.suffix = suffix};
+	int rc = file_each_name(l->dir, add_name, &all), first = 0;
+	if (rc)
+		first = err_errno(err, rc, "cannot list the journal");
+	for (size_t at = 0; !rc && at < all.names.len; at += LEFTOVER_NAME) {
+		const char *name = (const char *)all.names.data + at;
+		const int taken = take(ctx, l, name);
+		if (taken && !first)
+			first = err_errno(err, taken, "%s", name);
+	}
+	bytes_release(&all.names);
+	return first;
 }
 
 int leftover_open(const struct leftovers *l, const char *name)
@@ -267,16 +287,23 @@ static int read_entries(int fd, entry_fn *fn, void *ctx, struct leftovers_taken 
 	return 0;
 }
 
-static int take_file(const struct leftovers *l, const char *name, entry_fn *fn, void *ctx,
-		     struct leftovers_taken *out)
+struct taking {
+	entry_fn *fn;
+	void *ctx;
+	struct leftovers_taken *out;
+};
+
+/* The file of this process is locked, too. */
+static int take_file(void *ctx, const struct leftovers *l, const char *name)
 {
+	const struct taking *t = ctx;
 	auto_close int fd = leftover_open(l, name);
 	if (fd < 0)
 		return fd == -EBUSY || fd == -ENOENT ? 0 : fd;
-	int rc = read_header(l, fd, name, out);
+	int rc = read_header(l, fd, name, t->out);
 	if (rc)
 		return rc < 0 ? rc : 0;
-	rc = read_entries(fd, fn, ctx, out);
+	rc = read_entries(fd, t->fn, t->ctx, t->out);
 	if (!rc && unlinkat(l->dir, name, 0))
 		rc = -errno;
 	return rc;
@@ -285,17 +312,7 @@ static int take_file(const struct leftovers *l, const char *name, entry_fn *fn, 
 int leftovers_take(struct leftovers *l, entry_fn *fn, void *ctx, struct leftovers_taken *out,
 		   struct err *err)
 {
-	auto_bytes struct bytes names = {0};
+	struct taking t = {.fn = fn, .ctx = ctx, .out = out};
 	*out = (struct leftovers_taken){0};
-	int rc = file_each_name(l->dir, add_name, &names), first = 0;
-	if (rc)
-		return err_errno(err, rc, "cannot list the journal");
-	for (size_t at = 0; at < names.len; at += LEFTOVER_NAME) {
-		const char *name = (const char *)names.data + at;
-		/* The file of this process is locked, too. */
-		rc = take_file(l, name, fn, ctx, out);
-		if (rc && !first)
-			first = err_errno(err, rc, "%s", name);
-	}
-	return first;
+	return leftover_each_file(l, SUFFIX, take_file, &t, err);
 }

@@ -20,8 +20,11 @@ struct leftovers {
 	uint32_t n, live;
 };
 
-/* Whether a name is an id with this suffix. */
-bool leftover_is_name(const char *name, const char *suffix);
+/* Calls take for each file of the journal whose name is an id with this suffix. If it fails, the
+ * error is that of the first such file, after all files. */
+int leftover_each_file(const struct leftovers *l, const char *suffix,
+		       int (*take)(void *ctx, const struct leftovers *l, const char *name),
+		       void *ctx, struct err *err);
 /* Opens and locks a file of a process that has ended. -EBUSY: its process lives; -ENOENT: another
  * one has taken it over. */
 int leftover_open(const struct leftovers *l, const char *name);

@@ -168,32 +168,33 @@ int draft_take_removed(struct draft *d, struct removed **out, struct err *err)
 
 typedef int list_fn(void *ctx, struct removed *r);
 
-static int add_name(void *ctx, const char *name)
-{
-	return leftover_is_name(name, SUFFIX) ? bytes_append(ctx, name, LEFTOVER_NAME) : 0;
-}
+struct taking {
+	list_fn *fn;
+	void *ctx;
+	struct leftovers_taken *out;
+};
 
-static int take_file(const struct leftovers *l, const char *name, list_fn *fn, void *ctx,
-		     struct leftovers_taken *out)
+static int take_file(void *ctx, const struct leftovers *l, const char *name)
 {
+	const struct taking *t = ctx;
 	struct removed *r;
 	const int fd = leftover_open(l, name);
 	if (fd < 0)
 		return fd == -EBUSY || fd == -ENOENT ? 0 : fd;
 	int rc = read_removed(fd, &r, NULL);
 	if (rc == -ENOTSUP) {
-		out->later++;
+		t->out->later++;
 		return 0;
 	}
 	if (rc == -EBADMSG) {
-		out->set_aside++;
+		t->out->set_aside++;
 		return leftover_set_aside(l, name);
 	}
 	if (rc)
 		return rc;
 	memcpy(r->name, name, LEFTOVER_NAME);
-	rc = fn(ctx, r);
-	out->entries += !rc;
+	rc = t->fn(t->ctx, r);
+	t->out->entries += !rc;
 	if (rc)
 		removed_close(r);
 	return rc;
@@ -202,16 +203,7 @@ static int take_file(const struct leftovers *l, const char *name, list_fn *fn, v
 int removed_take_left(struct leftovers *l, list_fn *fn, void *ctx, struct leftovers_taken *out,
 		      struct err *err)
 {
-	auto_bytes struct bytes names = {0};
+	struct taking t = {.fn = fn, .ctx = ctx, .out = out};
 	*out = (struct leftovers_taken){0};
-	int rc = file_each_name(l->dir, add_name, &names), first = 0;
-	if (rc)
-		return err_errno(err, rc, "cannot list the journal");
-	for (size_t at = 0; at < names.len; at += LEFTOVER_NAME) {
-		const char *name = (const char *)names.data + at;
-		rc = take_file(l, name, fn, ctx, out);
-		if (rc && !first)
-			first = err_errno(err, rc, "%s", name);
-	}
-	return first;
+	return leftover_each_file(l, SUFFIX, take_file, &t, err);
 }
