@@ -311,9 +311,10 @@ struct engine_counts {
 	uint64_t images; /* live */
 	/* Drafts that are open, and those that could not be committed; commits that have succeeded
 	 * and failed; bytes of engine_pwrite(); bytes in the journal, and their limit; drafts that
-	 * wait for `hsimage recover`. */
+	 * wait for `hsimage recover`; objects and nodes of chunk indexes that commits of changed
+	 * domains have read. */
 	uint64_t drafts_open, drafts_failed, commits, commit_failures, bytes_written;
-	uint64_t spool_used, spool_size, drafts_left;
+	uint64_t spool_used, spool_size, drafts_left, scanned_objects, scanned_nodes;
 	uint64_t reads, bytes_read; /* calls of engine_pread(), and the bytes that they returned */
 };
 void engine_get_counts(struct engine *e, struct engine_counts *out);

@@ -67,6 +67,7 @@ struct scan {
 	 * OBJECT_NONE: the object is newer than that. */
 	uint32_t *opened;
 	struct chunk_set *chunks;    /* by number; only of datasets that were read */
+	uint64_t nodes;		     /* of chunk indexes that chunk_set_read() has read */
 	struct budget_charge charge; /* of the chunks */
 	atomic_bool is_damaged;	     /* a chunk cannot be decoded or encoded */
 };
@@ -77,6 +78,7 @@ struct scan {
 int scan_open(const struct env *env, struct source *from, bool is_foreign,
 	      const struct h5file_known *known, struct scan **out, struct err *err);
 bool scan_is_unread(const struct scan *s, uint32_t number);
+uint32_t scan_count_read(const struct scan *s); /* objects */
 /* Reads a dataset that is unread. -EIO: it is damaged; -ENOMEM. */
 int scan_read(struct scan *s, uint32_t number, struct err *err);
 void scan_free(struct scan *s); /* NULL is fine */
@@ -115,15 +117,31 @@ void update_base_end(struct update_base *b);
 const struct object *update_opened(const struct update_base *b, const struct scan *s,
 				   uint32_t number);
 
+/* ---- update_since.c ---- */
+
+/* What tells which bytes of the file are those of the image. */
+struct since_image {
+	struct source *file, *image;
+	/* As update_options.next_replaced. */
+	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
+	void *ctx;
+};
+/* Whether a program has written to [start, end). */
+bool since_image_is_written(const struct since_image *since, uint64_t start, uint64_t end);
+/* Whether the file has other bytes in [start, end) than the image: 1, 0, or a negative errno of a
+ * source. Reads only what programs have written. */
+int since_image_is_changed(const struct since_image *since, uint64_t start, uint64_t end,
+			   struct err *err);
+
 /* ---- update_known.c: datasets that are as in the image ---- */
 
 struct update_known {
 	const struct update_base *base;
-	const struct update_options *opt; /* NULL: all bytes are as in the image */
+	const struct since_image *since; /* NULL: all bytes are as in the image */
 };
 /* h5file_known.is_known: whether a dataset of the image has its header at an address, is as in the
- * image, and uses no committed datatype. */
-bool update_is_known(void *known, uint64_t addr);
+ * image, and uses no committed datatype. Errors are those of since_image_is_changed(). */
+int update_is_known(void *known, uint64_t addr, struct err *err);
 /* Claims what an unread dataset has in the file. -EIO: something else is there; -ENOMEM. */
 int update_claim_known(const struct update_base *b, struct scan *s, uint32_t number,
 		       struct err *err);
@@ -158,11 +176,6 @@ bool update_renumber(const struct grid *from, const struct grid *to, uint64_t nu
 
 /* ---- update_set.c ---- */
 
-/* What tells which bytes of the file are those of the image. */
-struct since_image {
-	uint64_t (*next_replaced)(void *ctx, uint64_t start, uint64_t end);
-	void *ctx;
-};
 /* Reads the chunks of a dataset, and claims them. slots: NULL, or those of the image, from which
  * the file was made; then parts of the index that are as they were are not read. -EIO: damaged. */
 int chunk_set_read(struct scan *s, uint32_t number, const struct slots *slots,
@@ -204,7 +217,9 @@ struct update {
 	struct scan *before, *now;
 	struct scan *whole; /* `now` with all objects; only for is_checked */
 	struct arena *arena;
-	struct source file; /* the snapshot */
+	struct source file;  /* the snapshot */
+	struct source image; /* that of the base */
+	struct since_image since;
 	atomic_bool failed; /* the bucket or the disk that has the draft has: not the file */
 	uint32_t *same;	    /* by number in `now`: the number in `before`, or OBJECT_NONE */
 	struct tree_change change;

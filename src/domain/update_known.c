@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datasets that are as in the image, because no program has written to any byte of them. They are
- * neither read nor compared, so an update of a domain takes time and memory for the datasets that
- * have changed, and for groups and links.
+ * Datasets that are as in the image. They are neither read nor compared, so an update of a domain
+ * takes time and memory for the datasets that have changed, and for groups and links.
  *
- * Bytes that a program has written with the same value count as written. The reason is data of
- * variable length: a program that overwrites such a value may leave the reference to it as it is.
+ * Header, dense storage and chunk index: programs often write them with the bytes that they have,
+ * so written bytes are compared with those of the image. But if an earlier update has read the
+ * dataset, its state in the base may be another one than that of the image. Then each written byte
+ * counts as changed.
+ *
+ * Chunks, large attributes, and items of global heaps: each written byte counts as changed. To
+ * compare them, data might have to be fetched. A program that overwrites a value of variable length
+ * may leave the reference to it as it is, so both the references and the items count.
  *
  * A dataset that uses a committed datatype is always read, because it keeps the datatype in the
  * domain even if no link leads to the datatype.
@@ -20,33 +25,51 @@ static bool has_committed(const struct object *o)
 	return o->dataset.committed != OBJECT_NONE;
 }
 
-static bool is_written(const struct update_known *k, uint64_t start, uint64_t end)
+/* The base has the dataset as the image has it. */
+static bool is_unread_in_base(const struct update_base *b, uint64_t addr)
 {
-	return k->opt && start < end && k->opt->next_replaced(k->opt->ctx, start, end) < end;
+	const uint32_t number = h5file_at(b->scan->file, addr);
+	return number != OBJECT_NONE && scan_is_unread(b->scan, number);
 }
 
-static bool has_written_data(const struct update_known *k, uint32_t number)
+/* The metadata of a dataset; at: its slots, or zeros. 1, 0 or a negative errno. */
+static int is_metadata_changed(const struct update_known *k, const struct update_parts *p,
+			       const struct update_slots *at, struct err *err)
+{
+	const struct byte_range parts[] = {p->header, p->dense, {at->index, at->index_end}};
+	const bool compares = is_unread_in_base(k->base, p->header.start);
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(parts) / sizeof(parts[0]); i++)
+		rc = compares ? since_image_is_changed(k->since, parts[i].start, parts[i].end, err)
+			      : since_image_is_written(k->since, parts[i].start, parts[i].end);
+	return rc;
+}
+
+/* 1, 0 or a negative errno. */
+static int is_changed(const struct update_known *k, const struct update_parts *p, struct err *err)
 {
 	struct update_slots at;
-	if (!k->base->image.slots(k->base->image.ctx, number, &at) || at.n == 0)
-		return false;
-	if (at.index != UINT64_MAX && is_written(k, at.index, at.index_end))
-		return true;
-	return is_written(k, at.addr, at.addr + at.bytes) || is_written(k, at.items, at.items_end);
+	if (!k->base->image.slots(k->base->image.ctx, p->number, &at) || at.n == 0)
+		at = (struct update_slots){.n = 0};
+	if (since_image_is_written(k->since, p->large.start, p->large.end) ||
+	    since_image_is_written(k->since, p->items.start, p->items.end) ||
+	    since_image_is_written(k->since, at.addr, at.addr + at.bytes) ||
+	    since_image_is_written(k->since, at.items, at.items_end))
+		return 1;
+	return is_metadata_changed(k, p, &at, err);
 }
 
-bool update_is_known(void *known, uint64_t addr)
+int update_is_known(void *known, uint64_t addr, struct err *err)
 {
 	const struct update_known *k = known;
 	struct update_parts p;
 	if (!k->base->image.parts(k->base->image.ctx, addr, &p))
-		return false;
+		return 0;
 	const struct object *o = &tree_object(domain_tree(k->base->domain), p.number)->o;
-	return o->kind == OBJECT_DATASET && !has_committed(o) &&
-	       !is_written(k, p.header.start, p.header.end) &&
-	       !is_written(k, p.dense.start, p.dense.end) &&
-	       !is_written(k, p.large.start, p.large.end) &&
-	       !is_written(k, p.items.start, p.items.end) && !has_written_data(k, p.number);
+	if (o->kind != OBJECT_DATASET || has_committed(o))
+		return 0;
+	const int rc = k->since ? is_changed(k, &p, err) : 0;
+	return rc < 0 ? rc : !rc;
 }
 
 static int claim(struct scan *s, uint64_t start, uint64_t end, struct err *err)

@@ -12,13 +12,11 @@ static int read_before(struct update *u, uint32_t before, const struct slots *sl
 
 static int read_dataset(struct update *u, uint32_t now, struct err *err)
 {
-	const struct since_image since = {.next_replaced = u->opt->next_replaced,
-					  .ctx = u->opt->ctx};
 	const struct h5file_dataset *file = h5file_dataset(u->now->file, now);
 	const uint32_t before = u->same[now];
 	struct slots slots;
 	const bool has_slots = file && slots_of(u->base, u->now->opened[now], &file->grid, &slots);
-	int rc = chunk_set_read(u->now, now, has_slots ? &slots : NULL, &since, err);
+	int rc = chunk_set_read(u->now, now, has_slots ? &slots : NULL, &u->since, err);
 	if (!rc && before != OBJECT_NONE)
 		rc = read_before(u, before, has_slots ? &slots : NULL, err);
 	return rc;

@@ -114,6 +114,14 @@ bool scan_is_unread(const struct scan *s, uint32_t number)
 	return tree_object(s->tree, number)->unread;
 }
 
+uint32_t scan_count_read(const struct scan *s)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < tree_count(s->tree); i++)
+		n += !scan_is_unread(s, tree_nth(s->tree, i));
+	return n;
+}
+
 int scan_read(struct scan *s, uint32_t number, struct err *err)
 {
 	const int rc = h5file_read(s->file, number, err);

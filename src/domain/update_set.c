@@ -4,7 +4,7 @@
  *
  * A file that was made from the image has most of its chunk indexes as the image has them. Such
  * parts are not read: they are runs of slots. The others are read, and give records. So a set takes
- * memory for what was written. The index of a new dataset is read as a whole.
+ * memory for what has changed. The index of a new dataset is read as a whole.
  *
  * All that the file has is claimed: the nodes that were read, the chunks of their records, and the
  * nodes and slots of the runs. Therefore h5file_claims_check() finds structures that share bytes.
@@ -111,10 +111,9 @@ int chunk_records_sort(struct chunk_record *v, size_t n, struct err *err)
 
 /* ---- the index of the image ---- */
 
-static bool is_replaced(void *ctx, uint64_t start, uint64_t end)
+static int is_changed(void *ctx, uint64_t start, uint64_t end, struct err *err)
 {
-	const struct since_image *since = ((struct reading *)ctx)->since;
-	return since->next_replaced(since->ctx, start, end) < end;
+	return since_image_is_changed(((struct reading *)ctx)->since, start, end, err);
 }
 
 static void find_offset(void *ctx, uint64_t slot, uint64_t *offset)
@@ -169,13 +168,15 @@ static int is_in_place(const struct reading *r, uint32_t number, struct err *err
 static int read_index(struct reading *r, uint32_t number, struct err *err)
 {
 	struct h5file_index known = {
-		.is_written = is_replaced, .offset = find_offset, .run = take_run, .ctx = r};
+		.is_changed = is_changed, .offset = find_offset, .run = take_run, .ctx = r};
 	const bool has_index = r->slots && r->slots->at.index != UINT64_MAX;
+	const uint64_t reads = r->s->source.reads;
 	if (has_index) {
 		known.addr = r->slots->at.index;
 		known.n = r->slots->at.n;
 	}
 	int rc = h5file_claim_chunks(r->s->file, number, has_index ? &known : NULL, take, r, err);
+	r->s->nodes += r->s->source.reads - reads; /* a node is one read */
 	if (!rc && !r->is_sorted)
 		rc = chunk_records_sort(r->out->v, r->out->n, err);
 	return rc;

@@ -219,7 +219,7 @@ static void end(const struct work *w)
 			    draft_get_about(w->commit->draft)->name, why.msg);
 }
 
-static int update(struct work *w, bool *refused, struct err *err)
+static int update(struct work *w, struct commit_result *out, bool *refused, struct err *err)
 {
 	struct engine *e = w->c->e;
 	const struct draft_about *about = draft_get_about(w->commit->draft);
@@ -246,6 +246,8 @@ static int update(struct work *w, bool *refused, struct err *err)
 	int rc = domain_update(w->c->base, &opt, &result, err);
 	domain_change_end(&e->changes);
 	*refused = rc && result.refused;
+	out->objects = result.objects;
+	out->nodes = result.nodes;
 	if (!rc)
 		end(w);
 	if (!rc)
@@ -289,7 +291,7 @@ int draft_change_commit(struct draft_change *c, const struct commit *commit,
 	int rc = check_signs(commit, out->kept, sizeof(out->kept), &waits, refused, err);
 	if (rc || waits)
 		return rc;
-	rc = update(&w, refused, err);
+	rc = update(&w, out, refused, err);
 	if (rc)
 		return rc;
 	out->kind = COMMIT_DOMAIN;

@@ -137,6 +137,8 @@ void drafts_get_counts(struct drafts *t, struct engine_counts *out)
 	journal_get_stats(t->journal, &journal);
 	out->commits = atomic_load(&t->commits);
 	out->commit_failures = atomic_load(&t->commit_failures);
+	out->scanned_objects = atomic_load(&t->scanned_objects);
+	out->scanned_nodes = atomic_load(&t->scanned_nodes);
 	out->bytes_written = atomic_load(&t->bytes_written);
 	out->drafts_left = atomic_load(&t->left);
 	out->spool_used = journal.spool_used;

@@ -181,6 +181,8 @@ static int commit_snapshot(struct file_draft *d, struct draft_snapshot *s, bool 
 		rc = draft_change_commit(d->change, &c, &result, &d->is_refused, err);
 	else if (!rc && !*waits)
 		rc = draft_commit(&c, &result, err);
+	atomic_fetch_add(&d->t->scanned_objects, result.objects);
+	atomic_fetch_add(&d->t->scanned_nodes, result.nodes);
 	if (rc)
 		return rc;
 	if (result.kind != COMMIT_WAITS) {

@@ -86,7 +86,8 @@ struct file_draft {
 struct drafts {
 	struct engine *e;
 	struct journal *journal;
-	atomic_uint_fast64_t commits, commit_failures, bytes_written, left;
+	atomic_uint_fast64_t commits, commit_failures, scanned_objects, scanned_nodes;
+	atomic_uint_fast64_t bytes_written, left;
 	atomic_bool cancelled; /* commits stop */
 	pthread_t recovery;    /* finishes the commits of earlier processes */
 	bool is_recovering;    /* the thread exists; of the owner */

@@ -168,6 +168,8 @@ static void gather_drafts(struct drafts *t, struct metrics_drafts *out)
 		.bytes_written = c.bytes_written,
 		.commits = c.commits,
 		.commit_failures = c.commit_failures,
+		.scanned_objects = c.scanned_objects,
+		.scanned_nodes = c.scanned_nodes,
 		.spool_used = c.spool_used,
 		.spool_size = c.spool_size,
 	};

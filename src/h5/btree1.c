@@ -370,16 +370,18 @@ static void find_level(const struct node *top, unsigned int level, uint64_t *sta
 	*end = at + min_u64((top->index + 1) << shift, nodes[level]) * size;
 }
 
-/* Whether all nodes below a rendered node, and itself, are as they were. */
-static bool is_unchanged(const struct walk *w, const struct node *top)
+/* Whether a rendered node, or one below it, may have changed: 1, 0 or a negative errno. */
+static int is_changed(const struct walk *w, const struct node *top, struct err *err)
 {
-	for (unsigned int level = 0; level <= top->level; level++) {
+	int rc = 0;
+	for (unsigned int level = 0; !rc && level <= top->level; level++) {
 		uint64_t start, end;
 		find_level(top, level, &start, &end);
-		if (end > h5_file_size(w->f) || w->known->is_written(w->known->ctx, start, end))
-			return false;
+		rc = end > h5_file_size(w->f)
+			     ? 1
+			     : w->known->is_changed(w->known->ctx, start, end, err);
 	}
-	return true;
+	return rc;
 }
 
 static int claim_levels(const struct walk *w, const struct node *top, struct err *err)
@@ -425,10 +427,12 @@ static int walk_node(struct walk *w, const struct child *c, struct err *err)
 	struct read_node n;
 	struct h5_bt1 rendered;
 	struct node top;
-	if (w->known && find_rendered(w, c->addr, &rendered, &top) &&
-	    (c->level < 0 || (unsigned int)c->level == top.level) && is_unchanged(w, &top))
-		return take_run(w, c, &top, err);
-	int rc = read_node(w, c->addr, c->level, &n, err);
+	const bool is_rendered = w->known && find_rendered(w, c->addr, &rendered, &top) &&
+				 (c->level < 0 || (unsigned int)c->level == top.level);
+	int rc = is_rendered ? is_changed(w, &top, err) : 1;
+	if (rc <= 0)
+		return rc ? rc : take_run(w, c, &top, err);
+	rc = read_node(w, c->addr, c->level, &n, err);
 	if (!rc)
 		rc = walk_entries(w, c, &n, err);
 	free(n.raw);

@@ -190,7 +190,7 @@ int h5file_claim_chunks(struct h5file *f, uint32_t number, const struct h5file_i
 	if (known)
 		bt1 = (struct h5_bt1_known){.addr = known->addr,
 					    .n = known->n,
-					    .is_written = known->is_written,
+					    .is_changed = known->is_changed,
 					    .offset = known->offset,
 					    .run = known->run,
 					    .ctx = known->ctx};

@@ -141,21 +141,26 @@ static int read_number(struct h5file *f, uint32_t number, struct err *err)
 	return rc;
 }
 
-static bool is_known(const struct h5file *f, uint32_t number)
+/* 1, 0 or a negative errno. */
+static int is_known(const struct h5file *f, uint32_t number, struct err *err)
 {
-	return f->known && f->file.base == 0 &&
-	       f->known->is_known(f->known->ctx, objects_header(f, number));
+	if (!f->known || f->file.base)
+		return 0;
+	return f->known->is_known(f->known->ctx, objects_header(f, number), err);
 }
 
 /* Reads an object, leaves it unread, or marks it as broken. */
 static int visit(struct h5file *f, uint32_t number, struct err *err)
 {
 	const char *path = tree_object(f->tree, number)->o.id;
-	if (is_known(f, number)) {
+	int rc = is_known(f, number, err);
+	if (rc < 0)
+		return rc;
+	if (rc) {
 		tree_leave_unread(f->tree, number);
 		return 0;
 	}
-	const int rc = read_number(f, number, err);
+	rc = read_number(f, number, err);
 	if (!is_local(rc))
 		return rc;
 	if (number == 0)

@@ -234,6 +234,22 @@ def test_same_data(place, mounted, tmp_path):
     assert (made["put"], made["delete"]) == (10, 0)
 
 
+def test_what_is_read(place, mounted, tmp_path):
+    """A commit reads the three groups, the datasets that have changed, and the nodes of chunk
+    indexes that have changed. Each dataset has one node."""
+    put_file(place, tmp_path)
+    found = {}
+    for call in (soft_link, element, attribute, compressed, append):
+        before = mounted.stats()["drafts"]
+        change(mounted, call)
+        mounted.released()
+        after = mounted.stats()["drafts"]
+        found[call.__name__] = tuple(after[name] - before[name]
+                                     for name in ("scanned_objects", "scanned_nodes"))
+    assert found == {"soft_link": (3, 0), "element": (4, 0), "attribute": (4, 0),
+                     "compressed": (4, 1), "append": (4, 1)}
+
+
 def test_nothing_is_written(place, mounted, tmp_path):
     """Opening for writing looks at the name and at the version of the domain, like opening for
     reading, and once more for the draft. It does not read the domain again."""

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets to which no program has written are not read, and every change is found nevertheless. */
+/* Datasets that are as in the image are not read, and every change is found nevertheless. */
 #include "update_edits.h"
 
 #include "domain/update_internal.h"
@@ -53,6 +53,116 @@ static void only_what_was_written_is_read(void **state)
 		check_read(w, cases[i].name, cases[i].puts, cases[i].deletes);
 		world_end(w);
 	}
+}
+
+/* ---- metadata that is written without a change ---- */
+
+static struct update_parts parts_in(struct world *w, const char *name)
+{
+	struct update_parts p;
+	assert_true(world_parts(w, edit_path(w->draft, name), &p));
+	return p;
+}
+
+static struct byte_range index_in(struct world *w, const char *name)
+{
+	struct update_slots at;
+	assert_true(world_slots(w, parts_in(w, name).number, &at));
+	return (struct byte_range){at.index, at.index_end};
+}
+
+/* Writes the bytes that the file has. */
+static void rewrite(struct world *w, struct byte_range r)
+{
+	const size_t n = (size_t)(r.end - r.start);
+	uint8_t *bytes = malloc(n);
+	assert_true(bytes && n > 0);
+	edit_read(w->draft, r.start, bytes, n);
+	edit_write(w->draft, r.start, bytes, n);
+	free(bytes);
+}
+
+static void equal_metadata_is_not_read(void **state)
+{
+	struct world *w = world_begin();
+	check_read(w, "", 0, 0);
+	const uint64_t others = w->result.objects; /* groups and a datatype */
+	for (unsigned int i = 0; i < DATASETS; i++)
+		rewrite(w, parts_in(w, datasets[i]).header);
+	rewrite(w, index_in(w, "line"));
+	rewrite(w, index_in(w, "grid"));
+	check_read(w, "", 0, 0);
+	assert_int_equal(w->result.objects, others);
+	assert_int_equal(w->result.nodes, 0);
+	/* The index is still that of the image, so its node is not read. */
+	edit_grow(w->draft);
+	check_read(w, "line", 1, 0);
+	assert_int_equal(w->result.objects, others + 1);
+	assert_int_equal(w->result.nodes, 0);
+	edit_lose_chunk(w->draft);
+	check_read(w, "line", 0, 2);
+	assert_int_equal(w->result.objects, others + 1);
+	assert_int_equal(w->result.nodes, 1);
+	world_end(w);
+}
+
+static void equal_attributes_are_not_read(void **state)
+{
+	struct world *w = world_begin_with("items.h5");
+	const struct byte_range dense = parts_in(w, "dense").dense;
+	uint8_t byte;
+	rewrite(w, dense);
+	world_must_update(w, 0, 0);
+	assert_false(was_read(w, "dense"));
+	edit_read(w->draft, dense.start, &byte, 1);
+	byte ^= 1;
+	edit_write(w->draft, dense.start, &byte, 1);
+	world_must_fail(w, -EIO, true);
+	world_end(w);
+}
+
+/* The items of a value may have changed behind a reference that is written with equal bytes. */
+static void equal_items_are_read(void **state)
+{
+	struct world *w = world_begin_with("items.h5");
+	rewrite(w, parts_in(w, "text").items);
+	world_must_update(w, 0, 0);
+	assert_true(was_read(w, "text"));
+	world_end(w);
+}
+
+/* An update has put the change, so the bytes of the image are not those of the bucket. */
+static void what_is_as_in_the_image_again_is_put(void **state)
+{
+	uint8_t bytes[1024];
+	struct world *w = world_begin();
+	const struct byte_range header = parts_in(w, "line").header;
+	const size_t n = (size_t)(header.end - header.start);
+	assert_true(n <= sizeof(bytes));
+	edit_read(w->draft, header.start, bytes, n);
+	edit_grow(w->draft);
+	check_read(w, "line", 1, 0);
+	edit_write(w->draft, header.start, bytes, n);
+	check_read(w, "line", 1, 0);
+	world_end(w);
+}
+
+static int read_nothing(void *ctx, uint64_t offset, void *buf, size_t n, struct err *err)
+{
+	return err_set(err, -EIO, "a fault");
+}
+
+/* What cannot be compared is no change, and no damage of the file. */
+static void the_image_cannot_be_read(void **state)
+{
+	struct world *w = world_begin();
+	world_must_update(w, 0, 0);
+	rewrite(w, parts_in(w, "line").header);
+	w->source.read_at = read_nothing;
+	world_must_fail(w, -EIO, false);
+	w->source.read_at = world_read_image;
+	world_must_update(w, 0, 0);
+	world_end(w);
 }
 
 /* A later update compares with the image what the earlier ones have not read. */
@@ -218,6 +328,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_are_changed_without_datasets),
 		cmocka_unit_test(only_what_was_written_is_read),
+		cmocka_unit_test(equal_metadata_is_not_read),
+		cmocka_unit_test(equal_attributes_are_not_read),
+		cmocka_unit_test(equal_items_are_read),
+		cmocka_unit_test(what_is_as_in_the_image_again_is_put),
+		cmocka_unit_test(the_image_cannot_be_read),
 		cmocka_unit_test(what_is_written_later_is_read_later),
 		cmocka_unit_test(an_unread_dataset_is_removed),
 		cmocka_unit_test(an_unread_dataset_gets_another_name),

@@ -390,16 +390,19 @@ struct known_case {
 		uint64_t start, end;
 	} written[4];
 	size_t nwritten;
+	int code;		      /* not 0: the result of is_changed() */
 	uint64_t next, runs, records; /* the next chunk; how many came how */
 };
 
-static bool known_written(void *ctx, uint64_t start, uint64_t end)
+static int known_changed(void *ctx, uint64_t start, uint64_t end, struct err *err)
 {
 	const struct known_case *k = ctx;
+	if (k->code)
+		return err_set(err, k->code, "cannot be compared");
 	for (size_t i = 0; i < k->nwritten; i++)
 		if (k->written[i].start < end && start < k->written[i].end)
-			return true;
-	return false;
+			return 1;
+	return 0;
 }
 
 static void known_offset(void *ctx, uint64_t i, uint64_t *offset)
@@ -448,7 +451,7 @@ static int known_walk(struct known_case *k, uint64_t addr, struct err *err)
 {
 	const struct h5_bt1_known known = {.addr = ADDR,
 					   .n = chunks_of(&k->s),
-					   .is_written = known_written,
+					   .is_changed = known_changed,
 					   .offset = known_offset,
 					   .run = known_run,
 					   .ctx = k};
@@ -493,6 +496,10 @@ static void test_only_written_nodes_are_read(void **state)
 	/* The root. */
 	known_write(&k, ADDR, 1);
 	known_expect(&k, ADDR, 3, 1 + 14, 64);
+	/* It is not known. */
+	k.code = -ENOMEM;
+	assert_int_equal(known_walk(&k, ADDR, NULL), -ENOMEM);
+	assert_int_equal(k.runs + k.records, 0);
 	free(k.image);
 	/* The size of nodes is another one: all are read, and these overlap. */
 	known_begin(&k, KNOWN);

@@ -357,16 +357,16 @@ static void chunks_of_an_index(void **state)
 struct known {
 	struct table *t;
 	struct seen seen;
-	bool is_written;
+	bool is_changed;
 	uint64_t first, end;
 };
 
-static bool is_written(void *ctx, uint64_t start, uint64_t end)
+static int is_changed(void *ctx, uint64_t start, uint64_t end, struct err *err)
 {
 	const struct known *k = ctx;
 	assert_int_equal(start, k->t->index);
 	assert_int_equal(end, start + h5_bt1_node_size(1));
-	return k->is_written;
+	return k->is_changed;
 }
 
 static void find_offset(void *ctx, uint64_t i, uint64_t *offset)
@@ -402,23 +402,23 @@ static void chunks_are_claimed(void **state)
 	struct table t = {.size = {8, 8, 8}};
 	struct err err = ERR_INIT;
 	h5file_close(open_chunked(&s, &t, NULL));
-	for (int written = 0; written < 2; written++) {
-		struct known k = {.t = &t, .is_written = written};
+	for (int changed = 0; changed < 2; changed++) {
+		struct known k = {.t = &t, .is_changed = changed};
 		const struct h5file_index known = {.addr = t.index,
 						   .n = CHUNKS,
-						   .is_written = is_written,
+						   .is_changed = is_changed,
 						   .offset = find_offset,
 						   .run = take_run,
 						   .ctx = &k};
 		struct h5file *f = open_claimed(&s);
 		assert_int_equal(h5file_claim_chunks(f, 1, &known, see_known, &k, &err), 0);
 		assert_int_equal(h5file_claims_check(f, &err), 0);
-		assert_int_equal(k.seen.n, written ? CHUNKS : 0);
-		assert_int_equal(k.end - k.first, written ? 0 : CHUNKS);
+		assert_int_equal(k.seen.n, changed ? CHUNKS : 0);
+		assert_int_equal(k.end - k.first, changed ? 0 : CHUNKS);
 		/* The index is claimed in any case, the chunks if they have records. */
 		struct h5file_chunk c = {.addr = t.data + 4, .size = 1};
 		assert_int_equal(h5file_claim(f, &c, &err), 0);
-		assert_int_equal(h5file_claims_check(f, NULL), written ? -EIO : 0);
+		assert_int_equal(h5file_claims_check(f, NULL), changed ? -EIO : 0);
 		c.addr = t.index + h5_bt1_node_size(1) - 1;
 		assert_int_equal(h5file_claim(f, &c, &err), 0);
 		assert_int_equal(h5file_claims_check(f, NULL), -EIO);

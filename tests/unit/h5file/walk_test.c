@@ -275,11 +275,14 @@ static void deep_nesting(void **state)
 struct known {
 	struct h5file *whole; /* the same file, of which everything was read */
 	bool (*has)(const struct object *o);
+	int code; /* not 0: the result of is_known() */
 };
 
-static bool is_known(void *ctx, uint64_t addr)
+static int is_known(void *ctx, uint64_t addr, struct err *err)
 {
 	const struct known *k = ctx;
+	if (k->code)
+		return err_set(err, k->code, "not known");
 	return k->has(object(k->whole, h5file_at(k->whole, addr)));
 }
 
@@ -325,6 +328,10 @@ static void known_datasets_are_not_read(void **state)
 			 0);
 	assert_int_equal(different, 0);
 	h5file_close(f);
+	const struct h5file_known known = {.is_known = is_known, .ctx = &k};
+	const struct h5file_options opt = {.known = &known};
+	k.code = -EIO;
+	assert_int_equal(h5file_open(&s.src.source, &opt, &f, NULL), -EIO);
 	h5file_close(k.whole);
 	small_release(&s);
 }

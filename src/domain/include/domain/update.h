@@ -20,14 +20,15 @@
  * domain. After an update it is the scan. So a program may go on writing to the same file.
  *
  * Objects. Groups and committed datatypes of the file are read at each update. A dataset is read
- * only if programs have written to its header, its dense storage, its attributes, its chunk index,
- * its chunks or a heap with its items since the image was made, or if it uses a committed datatype.
- * All other datasets are as in the image, and have no changes (update_known.c).
+ * only if its header, its dense storage or its chunk index have other bytes than in the image, if
+ * programs have written to its large attributes, its chunks or a heap with its items since the
+ * image was made, or if it uses a committed datatype. All other datasets are as in the image, and
+ * have no changes (update_known.c).
  *
  * Chunks. The image has the chunks of a dataset in slots, and it is known which bytes of the file
- * programs have written. So a commit reads only those nodes of chunk indexes that were written. All
- * others stand for runs of slots, which are neither read nor kept one by one: the work is in
- * proportion to what was written, not to the number of chunks.
+ * programs have written. So a commit reads only those nodes of chunk indexes that have other bytes
+ * than in the image. All others stand for runs of slots, which are neither read nor kept one by
+ * one: the work is in proportion to what was written, not to the number of chunks.
  *
  * The image and the file are read by the same functions of h5file/. So what an image does not show,
  * or shows in another form than the bucket, never counts as changed.
@@ -173,6 +174,9 @@ struct update_options {
 struct update_result {
 	uint64_t puts, deletes; /* that have succeeded */
 	uint64_t bytes;		/* bodies of the puts */
+	/* What was read of the file: objects, and nodes of chunk indexes. 0: the update has
+	 * completed an earlier one. */
+	uint64_t objects, nodes;
 	/* The file is the reason of the error: it is damaged, or with -EOPNOTSUPP, a domain cannot
 	 * hold it. */
 	bool refused;

@@ -105,6 +105,8 @@ struct commit_result {
 	char path[STORE_KEY_MAX + 1];
 	char kept[512]; /* COMMIT_OBJECT, COMMIT_WAITS: why it is no domain; "":
 			   it is not an HDF5 file */
+	/* Of a change: as in struct update_result. Also if the commit fails. */
+	uint64_t objects, nodes;
 };
 
 /* Commits. On success the caller calls draft_describe() with the new path and version. An error

@@ -60,8 +60,9 @@ int h5_bt1_walk_range(const struct h5_file *f, uint64_t addr, uint32_t rank,
 /* A tree that h5_bt1_read() has rendered into the file, in which nodes may have changed since. */
 struct h5_bt1_known {
 	uint64_t addr, n; /* as in struct h5_bt1 */
-	/* Whether a byte of [start, end) may be another one than when it was rendered. */
-	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
+	/* Whether a byte of [start, end) may be another one than when it was rendered: 1, 0, or a
+	 * negative errno, which ends the walk. */
+	int (*is_changed)(void *ctx, uint64_t start, uint64_t end, struct err *err);
 	/* The offset of the i-th chunk, in elements. */
 	void (*offset)(void *ctx, uint64_t i, uint64_t *offset);
 	/* The tree has chunks [first, end) as they were rendered. */
@@ -69,8 +70,8 @@ struct h5_bt1_known {
 	void *ctx;
 };
 /* As h5_bt1_walk(), but a node of the rendered tree is not read if no node of its sub-tree was
- * written. Instead, run() is called for its chunks, and fn only for chunks of other nodes. So the
- * number of nodes that are read is in proportion to the nodes that were written. All chunks are in
+ * changed. Instead, run() is called for its chunks, and fn only for chunks of other nodes. So the
+ * number of nodes that are read is in proportion to the nodes that have changed. All chunks are in
  * order, and those of such a node are within the keys of its parents; otherwise -EIO. If the file
  * has addresses or nodes of another size than a rendered file, all nodes are read. */
 int h5_bt1_walk_known(const struct h5_file *f, uint64_t addr, uint32_t rank,

@@ -46,9 +46,9 @@ struct h5file_external {
 
 /* Datasets whose content the caller does not need. Their headers are not read. */
 struct h5file_known {
-	/* Whether the object whose header is at an address is such a dataset. It uses no committed
-	 * datatype. */
-	bool (*is_known)(void *ctx, uint64_t addr);
+	/* Whether the object whose header is at an address is such a dataset: 1, 0, or a negative
+	 * errno, with which the open fails. It uses no committed datatype. */
+	int (*is_known)(void *ctx, uint64_t addr, struct err *err);
 	void *ctx;
 };
 
@@ -163,17 +163,17 @@ typedef int (*h5file_chunk_fn)(void *ctx, const struct h5file_chunk *chunk, stru
 int h5file_chunks(struct h5file *f, uint32_t number, uint64_t first, uint64_t end,
 		  h5file_chunk_fn fn, void *ctx, struct err *err);
 
-/* A chunk index that was rendered into the file, and of which a part may have been written since:
+/* A chunk index that was rendered into the file, and of which a part may have changed since:
  * see struct h5_bt1_known. */
 struct h5file_index {
 	uint64_t addr, n; /* of the root; chunks */
-	bool (*is_written)(void *ctx, uint64_t start, uint64_t end);
+	int (*is_changed)(void *ctx, uint64_t start, uint64_t end, struct err *err);
 	void (*offset)(void *ctx, uint64_t i, uint64_t *offset);
 	int (*run)(void *ctx, uint64_t first, uint64_t end, struct err *err);
 	void *ctx;
 };
 /* Calls fn for each stored chunk, with keep_claims, and claims these chunks and the index. known:
- * NULL, or the parts of that index which were not written are not read: run() is called for their
+ * NULL, or the parts of that index which have not changed are not read: run() is called for their
  * chunks, some of which may be outside of the grid. They are not claimed. One thread at a time, and
  * once for each dataset. Overlaps may be found later, as those of h5file_claim(). */
 int h5file_claim_chunks(struct h5file *f, uint32_t number, const struct h5file_index *known,

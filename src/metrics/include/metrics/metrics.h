@@ -50,7 +50,7 @@ struct metrics_disk {
 
 /* Files that programs write; zero on a mount that is read-only. */
 struct metrics_drafts {
-	uint64_t commits, commit_failures, bytes_written;
+	uint64_t commits, commit_failures, scanned_objects, scanned_nodes, bytes_written;
 	/* now */
 	uint64_t open, failed, left, spool_used, spool_size;
 };
