@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Measures what changes of existing domains cost: requests, bytes in the bucket and in the journal,
-processor time and memory of the daemon. See README.md, "Changes"."""
+objects and index nodes that commits read, processor time and memory of the daemon. See README.md,
+"Changes"."""
 import argparse
 import collections
+import contextlib
 import os
 import shutil
 import tempfile
@@ -19,7 +21,8 @@ import rwmounts
 
 MIB = 1 << 20
 NAME = "home/x.h5"
-Cost = collections.namedtuple("Cost", "seconds cpu peak requests written fetched journal rounds")
+Cost = collections.namedtuple("Cost", "seconds cpu peak requests written fetched journal "
+                              "objects nodes rounds")
 
 
 def say(*words):
@@ -50,7 +53,9 @@ class Place:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def put(self, path):
+        """Imports a file, and deletes it."""
         mounts.run(mounts.HSIMAGE, "-b", self.root, "import", path, NAME, check=True, timeout=1800)
+        os.unlink(path)
 
     def mount(self):
         self.url = self.root
@@ -71,9 +76,9 @@ class Place:
 class Meter:
     """Measures one step in a mount."""
 
-    def __init__(self, place, mount):
+    def __init__(self, place, mount, name):
         self.place, self.mount, self.pid = place, mount, mount.process.pid
-        self.path = mount.file(NAME)
+        self.path = mount.file(name)
 
     def spend(self, step):
         if self.place.proxy:
@@ -93,7 +98,8 @@ class Meter:
         return Cost(seconds, cpu_of(self.pid) - cpu, s3_world.peak_memory(self.pid) / MIB,
                     {call: n for call, n in sorted(calls.items()) if n},
                     grown("store", "written_bytes"), grown("store", "read_bytes"),
-                    grown("drafts", "written_bytes"),
+                    grown("drafts", "written_bytes"), grown("drafts", "scanned_objects"),
+                    grown("drafts", "scanned_nodes"),
                     self.place.proxy.spent().rounds if self.place.proxy else None)
 
     def show(self, label, step):
@@ -101,8 +107,12 @@ class Meter:
         calls = ", ".join(f"{n:,} {call.upper()}" for call, n in cost.requests.items()) or "none"
         rounds = f" in {cost.rounds} rounds" if cost.rounds is not None else ""
         say(f"  {label}: {calls}{rounds}; bucket: {cost.written:,} bytes put, {cost.fetched:,} "
-            f"read; {cost.journal:,} bytes written to the journal; {cost.seconds:.2f} s, "
+            f"read; {cost.journal:,} bytes written to the journal; {cost.objects:,} objects and "
+            f"{cost.nodes:,} index nodes read; {cost.seconds:.2f} s, "
             f"CPU s {cost.cpu:.2f}, peak {cost.peak:.0f} MiB")
+
+    def open_and_close(self, label="open and close"):
+        self.show(label, lambda: h5py.File(self.path, "r").close())
 
     def change(self, label, edit):
         """A program that opens the domain, changes it and closes it."""
@@ -110,6 +120,16 @@ class Meter:
             with h5py.File(self.path, "r+") as f:
                 edit(f)
         self.show(label, step)
+
+
+@contextlib.contextmanager
+def measured(place, title, name=NAME):
+    """A fresh mount, in which the domain was opened once."""
+    with place.mount() as m:
+        meter = Meter(place, m, name)
+        say(title)
+        meter.open_and_close()
+        yield meter
 
 
 # ---- the cases ----
@@ -122,12 +142,7 @@ def gibibyte(place, size):
         for i in range(size):
             d[i << 17:(i + 1) << 17] = np.arange(i, i + (1 << 17))
     place.put(path)
-    os.unlink(path)
-    with place.mount() as m:
-        meter = Meter(place, m)
-        say(f"one dataset of {size} MiB, chunks of 1 MiB:")
-        meter.show("open and close", lambda: h5py.File(meter.path, "r").close())
-
+    with measured(place, f"one dataset of {size} MiB, chunks of 1 MiB:") as meter:
         def unread(f):
             f["d"][5] = -1
 
@@ -146,7 +161,7 @@ def gibibyte(place, size):
         meter.change("one element of a chunk that was read", read_before)
         os.close(kept)
         meter.change("a whole chunk", whole)
-        meter.show("open and close", lambda: h5py.File(meter.path, "r").close())
+        meter.open_and_close()
 
 
 def thousand(place, n):
@@ -158,11 +173,7 @@ def thousand(place, n):
             f[f"many/d{i:04}"].attrs["unit"] = "m"
         f.create_dataset("rows", (0, 10), "<f8", chunks=(100, 10), maxshape=(None, 10))
     place.put(path)
-    with place.mount() as m:
-        meter = Meter(place, m)
-        say(f"{n} datasets:")
-        meter.show("open and close", lambda: h5py.File(meter.path, "r").close())
-
+    with measured(place, f"{n} datasets:") as meter:
         def attribute(f):
             f["many/d0500" if n > 500 else "many/d0005"].attrs["unit"] = "km"
 
@@ -180,7 +191,7 @@ def thousand(place, n):
                     rows.resize(len(rows) + 100, 0)
                     rows[-100:] = i
         meter.change("one attribute", attribute)
-        meter.show("open and close after it", lambda: h5py.File(meter.path, "r").close())
+        meter.open_and_close("open and close after it")
         meter.change("one link", link)
         meter.show("100 rows are appended, 100 times, with open and close", append)
         meter.change(f"{n} links are renamed", rename)
@@ -190,20 +201,20 @@ def many_chunks(place, chunks):
     """Chunks of 4 KiB, of which 1,500 are stored, so the file has all of them."""
     with mkbucket.Maker(place.root) as made:
         mkbucket.ten_million(made, chunks, 1500)
-    with place.mount() as m:
-        meter = Meter(place, m)
-        meter.path = m.file("tenmillion.h5")
-        say(f"{chunks:,} chunks:")
-        meter.show("open and close", lambda: h5py.File(meter.path, "r").close())
-
+    with measured(place, f"{chunks:,} chunks:", "tenmillion.h5") as meter:
         def element(f):
             f["data"][chunks // 2 * 1024] = -5
 
         def strided(f):
             for i in range(0, chunks, max(1, chunks // 3162)):
                 f["data"][i * 1024:(i + 1) * 1024] = np.arange(1024)
+
+        def append(f):
+            f["data"].resize(((chunks + 1000) * 1024,))
+            f["data"][chunks * 1024:] = np.ones(1000 * 1024)
         meter.change("one element", element)
         meter.change("3,162 chunks, one in each node of the index", strided)
+        meter.change("1,000 chunks are appended", append)
 
 
 def growing(place, rows, columns):
@@ -213,10 +224,7 @@ def growing(place, rows, columns):
         f.create_dataset("d", (rows * 32, columns * 32), "<i4", chunks=(32, 32),
                          maxshape=(None, None))
     place.put(path)
-    with place.mount() as m:
-        meter = Meter(place, m)
-        say(f"a grid of {rows} x {columns} chunks, of which none is stored:")
-
+    with measured(place, f"a grid of {rows} x {columns} chunks, of which none is stored:") as meter:
         def append(f):
             d = f["d"]
             d.resize(d.shape[0] + 32, 0)
@@ -236,7 +244,6 @@ def small_writes(place, n=2000):
             return time.monotonic() - start
     with h5py.File(path, "w") as f:
         f["d"] = np.zeros((rows, 1000), "<i4")
-    place.put(path)
     say(f"{n} writes of 4 bytes, while the file is open:")
     say(f"  on the disk: {write(path) * 1000:.0f} ms")
     through = bench.pass_through(place.directory, path)
@@ -246,6 +253,7 @@ def small_writes(place, n=2000):
                 f"{write(os.path.join(through.path, 'x.h5')) * 1000:.0f} ms")
         finally:
             through.close()
+    place.put(path)
     with place.mount() as m:
         times = sorted(write(m.file(NAME)) for _ in range(3))
         say(f"  mount: {times[1] * 1000:.0f} ms ({times[0] * 1000:.0f} … {times[2] * 1000:.0f})")
