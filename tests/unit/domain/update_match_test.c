@@ -92,6 +92,40 @@ static void another_dataset_is_new(void **state)
 	}
 }
 
+/* Puts an equal committed type at another address, and makes it the type of the dataset. */
+static void give_other_type(struct draft *d)
+{
+	const uint64_t type = edit_copy(d, edit_path(d, "type"));
+	struct edit_message m = edit_typed(d, edit_path(d, "records"), H5_MSG_DATATYPE);
+	assert_int_equal(edit_number(m.body + 2, 8), edit_path(d, "type"));
+	edit_put(m.body + 2, 8, type);
+	edit_replace(d, &m);
+	edit_add_link(d, edit_path(d, ""), "other", 50, type);
+}
+
+/* The header of the dataset stays where it is, and the types are equal. */
+static void a_dataset_with_another_committed_type_is_new(void **state)
+{
+	for (unsigned int is_removed = 0; is_removed < 2; is_removed++) {
+		char type[64], now[64];
+		struct world *w = world_begin_with("import.h5");
+		world_id(w, "type", type);
+		give_other_type(w->draft);
+		if (is_removed) /* the earlier type */
+			edit_unlink(w->draft, edit_path(w->draft, ""), "type");
+		assert_false(keeps_id(w, "records"));
+		assert_int_equal(removed_get(w->result.removed)->count, 1 + is_removed);
+		world_id(w, "type", now);
+		assert_string_equal(now, is_removed ? "" : type);
+		world_id(w, "other", now);
+		assert_string_not_equal(now, "");
+		assert_string_not_equal(now, type);
+		/* The root group, the type, and the dataset with its chunk. */
+		assert_int_equal(w->result.puts, 4);
+		world_end(w);
+	}
+}
+
 static void the_root_group_stays(void **state)
 {
 	uint8_t addr[8];
@@ -139,6 +173,7 @@ int main(void)
 		TEST(another_time_of_birth_is_another_object),
 		TEST(another_time_of_change_is_the_same_object),
 		TEST(another_dataset_is_new),
+		TEST(a_dataset_with_another_committed_type_is_new),
 		TEST(the_root_group_stays),
 		TEST(a_moved_object_keeps_its_id),
 	};
