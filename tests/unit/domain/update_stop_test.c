@@ -167,18 +167,46 @@ static void check_3(const struct states *s)
 	}
 }
 
-/* 5. The object of an id keeps its type and its chunk shape. schema/edit_test.c checks that a
- * document keeps its time of creation. */
-static void check_5(const struct states *s)
+static const struct link *find_link(const struct object *group, const char *name)
+{
+	for (uint32_t i = 0; i < group->group.nlinks; i++)
+		if (strcmp(group->group.links[i].name, name) == 0)
+			return &group->group.links[i];
+	return NULL;
+}
+
+/* A link that stays has its name and its target. All links of the file are hard links. */
+static void check_links(const struct states *s, const struct object *a, const struct opened *o,
+			const struct object *b)
+{
+	for (uint32_t i = 0; i < a->group.nlinks; i++) {
+		const struct link *x = &a->group.links[i], *y = find_link(b, x->name);
+		if (!y ||
+		    strcmp(object_at(&s->before, x->target)->id, object_at(o, y->target)->id) != 0)
+			continue;
+		assert_int_not_equal(x->created_ns, 0);
+		if (x->created_ns != y->created_ns)
+			fail_msg("%s, stop %u: link %s of %s has another time of creation", s->name,
+				 s->stop, x->name, a->id);
+	}
+}
+
+/* 5. The object of an id keeps its type, its chunk shape and its time of creation, and so do links
+ * that stay. o: at a stop, or after the update. */
+static void check_5(const struct states *s, const struct opened *o)
 {
 	const struct tree *before = domain_tree(s->before.domain);
 	for (uint32_t i = 0; i < tree_count(before); i++) {
 		const struct object *a = &tree_object(before, tree_nth(before, i))->o;
-		const uint32_t number = find_id(domain_tree(s->now.domain), a->id);
+		const uint32_t number = find_id(domain_tree(o->domain), a->id);
 		if (number == OBJECT_NONE)
 			continue;
-		const struct object *b = object_at(&s->now, number);
+		const struct object *b = object_at(o, number);
 		assert_int_equal(a->kind, b->kind);
+		assert_int_not_equal(a->created_ns, 0);
+		assert_int_equal(a->created_ns, b->created_ns);
+		if (a->kind == OBJECT_GROUP)
+			check_links(s, a, o, b);
 		if (a->kind != OBJECT_DATASET)
 			continue;
 		assert_true(dtype_equal(a->dataset.type, b->dataset.type));
@@ -352,7 +380,8 @@ static void stop_at(const struct stop_case *c, const struct whole *all, unsigned
 	check_1_and_4(w, &s);
 	check_2(&s);
 	check_3(&s);
-	check_5(&s);
+	check_5(&s, &s.now);
+	check_5(&s, s.after);
 	check_6(w, &s, changes);
 	complete(w, &s, same_process);
 	auto_free char *end = gate_content(w->gate, "");
