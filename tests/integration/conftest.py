@@ -22,8 +22,10 @@ from gateway import (client, contract_bucket, environment, gateway,  # noqa: E40
 
 def pytest_configure(config):
     # A shell that runs the tests in the background has SIGINT ignored, and every program that is
-    # started here would inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # started here would inherit that. The workers of xdist inherit what is set here, and may call
+    # this function in a thread that cannot set it.
+    if not hasattr(config, "workerinput"):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for marker in sampling.MARKERS:
         config.addinivalue_line("markers", marker)
     # The workers of xdist use the files of the process that started them.
