@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 from h5py import h5a, h5s
 
+import bucketstate
 import compare
 import filediff
 import hsds_validator
 import oracle
+import rwmounts
 import test_synthetic
 from mkbucket import EPOCH, FLOAT64, GZIP, INT16, INT32, INT64, Maker, vlen, vstring
 from mounts import HSIMAGE, run
+from programs import Python
 from test_synthetic import REFERENCE, array, compound, ref, ref_bytes, sized, string
 
 VERSIONS = pytest.mark.parametrize("v1", (False, True), ids=("v2", "v1"))
@@ -372,3 +375,84 @@ def test_region_references_are_refused_by_name(tmp_path, verb):
     with h5py.File(export(bucket, "home/y.h5", tmp_path / "out.h5")) as f:
         assert sorted(f) == ["data", "group"] and list(f["group"]) == []
         assert list(f.attrs) == [] and list(f["data"].attrs) == ["kept"]
+
+
+REFUSED = "a domain cannot hold it: a region reference"
+REGION_PARTS = {
+    "new dataset": ("f.create_dataset('new', (2,), h5py.regionref_dtype)[0] = region",
+                    f"/new: {REFUSED}"),
+    "attribute": ("f['data'].attrs.create('new', region, dtype=h5py.regionref_dtype)",
+                  f"/data, attribute new: {REFUSED}"),
+    "type": ("f['type'] = np.dtype([('n', '<i4'), ('r', h5py.regionref_dtype)])",
+             f"/type: {REFUSED}"),
+    "element": ("f['dataset'][1] = region",
+                "/dataset: chunk (0): region references cannot be stored in a chunk object"),
+}
+
+
+def with_regions(d):
+    """A domain of the service that has the type of region references."""
+    data = d.dataset(d.root, "data", INT32, [6], [3])
+    d.dataset(d.root, "dataset", REGION, [2], [2]).chunk((0,), ref_bytes(data) * 2)
+    d.root.attribute("attribute", REGION, [1], [ref(data)])
+
+
+@pytest.mark.parametrize("part", REGION_PARTS)
+def test_a_change_with_region_references(tmp_path, part):
+    """It is refused as a whole, and the draft has all of it."""
+    line, why = REGION_PARTS[part]
+    bucket = bucket_of(tmp_path, with_regions)
+    state = bucketstate.State(bucket.root).digest
+    with rwmounts.RwMount(bucket.root, tmp_path, "metadata_ttl=0") as m:
+        path = m.file("home/x.h5")
+        with Python(path) as p:
+            assert p("f = h5py.File(path, 'r+'); f['data'][0] = 7; "
+                     "region = f['data'].regionref[1:3]") == "ok"
+            assert p(line) == "ok"
+            assert p("f.close()") not in ("", "ok")
+        m.released()
+        assert why in m.log()
+        draft = rwmounts.attribute(path, "user.hsds.unfinished")
+        assert bucketstate.State(bucket.root).digest == state
+        with h5py.File(path) as f:
+            assert list(f["data"]) == [0] * 6 and sorted(f) == ["data", "dataset"]
+        run(HSIMAGE, "recover", "--journal-dir", m.journal, "export", draft, tmp_path / "out.h5",
+            check=True)
+        with h5py.File(tmp_path / "out.h5") as f:
+            assert f["data"][0] == 7
+            regions = [*f["dataset"], *f.get("new", []), *f["data"].attrs.values()]
+            assert [bool(r) for r in regions].count(True) == (part != "type")
+        run(HSIMAGE, "recover", "--journal-dir", m.journal, "drop", "--yes", draft, check=True)
+        assert bucketstate.State(bucket.root).digest == state
+
+
+def test_a_change_beside_region_references(tmp_path):
+    """The type that a domain has already stays, and so do the stored elements."""
+    bucket = bucket_of(tmp_path, with_regions)
+    before = bucketstate.State(bucket.root)
+    with rwmounts.RwMount(bucket.root, tmp_path, "metadata_ttl=0") as m:
+        with h5py.File(m.file("home/x.h5"), "r+") as f:
+            f["data"][5] = 7
+            f.attrs["other"] = 1
+        m.released()
+        with h5py.File(m.file("home/x.h5")) as f:
+            assert f["data"][5] == 7
+            assert sorted(f.attrs) == ["attribute", "other"]
+            assert f["dataset"].dtype == h5py.regionref_dtype
+    put, deleted = bucketstate.State(bucket.root).since(before)
+    assert (len(put), len(deleted)) == (2, 0)
+
+
+def test_a_new_file_with_region_references(tmp_path):
+    """It is kept as it is."""
+    bucket = bucket_of(tmp_path, lambda d: None)
+    with rwmounts.RwMount(bucket.root, tmp_path) as m:
+        path = m.file("home/y.h5")
+        with h5py.File(path, "w") as f:
+            data = f.create_dataset("data", data=np.arange(9))
+            f.attrs.create("region", data.regionref[2:4], dtype=h5py.regionref_dtype)
+        m.released()
+        assert rwmounts.attribute(path, "user.hsds.kept") == \
+            "a domain cannot hold it: /, attribute region: a region reference"
+        with h5py.File(path) as f:
+            assert list(f["data"][f.attrs["region"]]) == [2, 3]
