@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that changes a domain in place, and does not finish: what hsimage recover makes of its
 draft, and what the next mount does."""
-import json
 import os
-import subprocess
-import sys
 
 import h5py
 import numpy as np
 import pytest
 
-import imports
-import mounts
+import bucketstate
+import recovery
 from mounts import HSIMAGE, Mount, run, wait_for
+from programs import Python
+from recovery import NAME, listed, recover
 
-NAME = "home/a.h5"
 ROWS, CHUNK = 4000, 1000
 CHANGES = 8     # datasets that one commit changes
 
 CHANGE = """
-import h5py, sys
-f = h5py.File(sys.argv[1], "r+")
+f = h5py.File(path, "r+")
 f["d"][5] = -1
 f["g"].attrs["new"] = "text"
 f["more"] = list(range(100))
@@ -28,10 +25,8 @@ for n in range({}):
     f[f"many/{{n}}"][0] = 100 + n
 f.flush()
 """.format(CHANGES)
-WAIT = """
-print("ready", flush=True)
-sys.stdin.read()
-"""
+
+fixture_bucket, fixture_mount = recovery.fixture_bucket, recovery.fixture_mount
 
 
 def write_file(path):
@@ -40,65 +35,6 @@ def write_file(path):
         f["g/text"] = ["variable", "length"]
         for n in range(CHANGES):
             f.create_dataset(f"many/{n}", data=[n, n], chunks=(2,))
-
-
-@pytest.fixture(name="bucket")
-def fixture_bucket(tmp_path):
-    write_file(tmp_path / "a.h5")
-    bucket = imports.make_bucket(tmp_path / "bucket")
-    run(HSIMAGE, "-b", bucket, "import", tmp_path / "a.h5", NAME, check=True)
-    return bucket
-
-
-@pytest.fixture(name="mount")
-def fixture_mount(tmp_path, bucket):
-    """Starts mounts that have one journal, and stops them at the end."""
-    started = []
-
-    def start(*options):
-        m = Mount(bucket, tmp_path / f"mount{len(started)}", "rw", "metadata_ttl=0",
-                  f"journal_dir={tmp_path / 'journal'}", *options)
-        started.append(m)
-        m.start()
-        return m
-    yield start
-    for m in started:
-        m.stop()
-
-
-@pytest.fixture(name="writer")
-def fixture_writer():
-    """Starts programs that run CHANGE, and kills them at the end."""
-    started = []
-
-    def start(path, code=CHANGE + WAIT):
-        p = subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        started.append(p)
-        return p
-    yield start
-    for p in started:
-        p.kill()
-        p.communicate()
-
-
-def kill(m):
-    m.process.kill()
-    m.process.wait(mounts.PATIENCE)
-    m.stop()
-
-
-def recover(tmp_path, *command, **more):
-    return run(HSIMAGE, "recover", "--journal-dir", tmp_path / "journal", *command, **more)
-
-
-def listed(tmp_path):
-    return [json.loads(line) for line in recover(tmp_path, "list", "--json").stdout.splitlines()]
-
-
-def left(m):
-    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
-        return json.load(f)["drafts"]["left"]
 
 
 def content(path):
@@ -116,16 +52,21 @@ def bytes_of(path):
         os.close(fd)
 
 
+def change(p):
+    """Returns what the program has then."""
+    assert p(f"exec({CHANGE!r})") == "ok"
+    return bytes_of(p.path)
+
+
 @pytest.fixture(name="unfinished")
-def fixture_unfinished(mount, writer, tmp_path):
+def fixture_unfinished(mount, tmp_path):
     """A program and its mount have been killed. Returns the draft, and what the program had."""
     m = mount()
-    p = writer(m.file(NAME))
-    assert p.stdout.readline() == b"ready\n"
-    had = bytes_of(m.file(NAME))
-    item, = listed(tmp_path)
-    assert item["state"] == "in use" and item["changes_domain"] is True
-    kill(m)
+    with Python(m.file(NAME)) as p:
+        had = change(p)
+        item, = listed(tmp_path)
+        assert item["state"] == "in use" and item["changes_domain"] is True
+        m.kill()
     item, = listed(tmp_path)
     return item, had
 
@@ -150,7 +91,7 @@ def test_list_and_show(unfinished, tmp_path):
 def test_the_name_shows_the_draft(unfinished, mount, tmp_path):
     item, _ = unfinished
     m = mount()
-    assert wait_for(lambda: left(m) == 1)
+    assert wait_for(lambda: m.left() == 1)
     path = m.file(NAME)
     assert os.getxattr(path, "user.hsds.unfinished").decode() == item["id"]
     assert "user.hsds.unfinished" in os.listxattr(path)
@@ -168,7 +109,7 @@ def test_the_domain_waits_for_the_draft(unfinished, mount, tmp_path):
     """It can be read and replaced, but not changed."""
     item, _ = unfinished
     m = mount()
-    assert wait_for(lambda: left(m) == 1), m.log()
+    assert wait_for(lambda: m.left() == 1), m.log()
     with pytest.raises(OSError) as failure:
         os.close(os.open(m.file(NAME), os.O_RDWR))
     assert failure.value.errno == 16
@@ -217,13 +158,12 @@ def test_the_domain_is_gone(unfinished, bucket, tmp_path, how):
     assert done.returncode == 1 and "has changed since" in done.stderr
 
 
-def test_the_program_alone_is_killed(mount, writer, tmp_path):
+def test_the_program_alone_is_killed(mount, tmp_path):
     """Its mount leaves the draft when the file is closed, and goes on."""
     m = mount()
-    p = writer(m.file(NAME))
-    assert p.stdout.readline() == b"ready\n"
-    had = bytes_of(m.file(NAME))
-    p.kill()
+    with Python(m.file(NAME)) as p:
+        had = change(p)
+        p.kill()
     assert wait_for(lambda: [i["state"] for i in listed(tmp_path)] == ["waiting"]), m.log()
     item, = listed(tmp_path)
     recover(tmp_path, "export", item["id"], tmp_path / "out", check=True)
@@ -231,17 +171,51 @@ def test_the_program_alone_is_killed(mount, writer, tmp_path):
     assert content(m.file(NAME)) == content(tmp_path / "a.h5")
 
 
+EMPTY = {"when opened": "fd = os.open(path, os.O_RDWR | os.O_TRUNC)",
+         "later": "fd = os.open(path, os.O_RDWR); os.ftruncate(fd, 0)"}
+WRITE = {"nothing": "pass", "text": "os.write(fd, b'text')",
+         "a begun HDF5 file": "f = h5py.File('/proc/self/fd/%d' % fd, 'w'); f['d'] = 1; f.flush()"}
+
+
+@pytest.mark.parametrize("write", WRITE)
+@pytest.mark.parametrize("empty", EMPTY)
+def test_a_domain_was_emptied(mount, bucket, tmp_path, empty, write):
+    """A program has truncated it, and has not closed it when the program and the daemon are killed.
+    What it has written replaces nothing."""
+    state = bucketstate.State(bucket).digest
+    m = mount()
+    with Python(m.file(NAME)) as p:
+        assert p(EMPTY[empty]) == "ok" and p(WRITE[write]) == "ok"
+        assert content(m.file(NAME)) == content(tmp_path / "a.h5")
+        m.kill()
+        p.kill()
+    item, = listed(tmp_path)
+    assert (item["state"], item["file"]) == ("waiting", NAME)
+    m = mount()
+    assert wait_for(lambda: m.left() == 1), m.log()
+    assert content(m.file(NAME)) == content(tmp_path / "a.h5")
+    assert bucketstate.State(bucket).digest == state
+    recover(tmp_path, "drop", "--yes", item["id"], check=True)
+    assert listed(tmp_path) == [] and bucketstate.State(bucket).digest == state
+    with h5py.File(m.file(NAME), "r+") as f:
+        f["d"][0] = 7
+    assert content(m.file(NAME))[0][0] == 7
+
+
 @pytest.mark.parametrize("number", range(30, 46))
-def test_each_request_of_a_commit(mount, writer, bucket, tmp_path, number):
+def test_each_request_of_a_commit(mount, bucket, tmp_path, number):
     """Killed at one of its requests: the next mount completes what had begun. Without a plan the
     bucket is as before, and the draft has what the program wrote."""
     old = content(tmp_path / "a.h5")
-    run(sys.executable, "-c", CHANGE, tmp_path / "a.h5", check=True)
+    with Python(tmp_path / "a.h5") as p:
+        change(p)
     new = content(tmp_path / "a.h5")
     m = mount(f"debug_fault=delay:{number}+:20000@db/*")
-    p = writer(m.file(NAME), CHANGE)
-    ended = wait_for(lambda: p.poll() is not None, 2.5)
-    kill(m)
+    with Python(m.file(NAME)) as p:
+        assert p("pass") == "ok"    # it has started
+        p.begin(f"exec({CHANGE!r}); f.close(); sys.exit()")
+        ended = wait_for(lambda: p.process.poll() is not None, 2.5)
+        m.kill()
     items = listed(tmp_path)
     assert ended or items or number < 35
     has_plan = False
@@ -250,7 +224,7 @@ def test_each_request_of_a_commit(mount, writer, bucket, tmp_path, number):
         has_plan = "interrupted commit: " in shown
         assert has_plan == ("the next mount finishes it" in item["why"])
     m = mount()
-    assert wait_for(lambda: listed(tmp_path) == [] or left(m), 10), m.log()
+    assert wait_for(lambda: listed(tmp_path) == [] or m.left(), 10), m.log()
     if ended or has_plan:
         assert listed(tmp_path) == [] and content(m.file(NAME)) == new
     elif items:

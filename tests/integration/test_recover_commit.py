@@ -2,13 +2,11 @@
 """hsimage recover commit: drafts that programs left unfinished are stored in the bucket, or
 refused, and then they are as before."""
 import hashlib
-import json
 import os
 import pty
 import shutil
 import signal
 import subprocess
-import sys
 
 import h5py
 import numpy as np
@@ -19,10 +17,12 @@ import hsds_validator
 import imports
 import mounts
 import oracle
+import recovery
 import rwmounts
 from mounts import HSIMAGE, Mount, run, wait_for
+from programs import Python
+from recovery import NAME, listed, recover
 
-NAME = "home/a.h5"
 ROWS, CHUNK = 4000, 1000
 BYTES = os.urandom(100_000)
 EBUSY = 16
@@ -37,14 +37,8 @@ CHANGES = {
     "strings": "f['g/text'][0] = 'other text'",
 }
 LIBVERS = ("earliest", "latest")
-FLUSHED = """
-import h5py, sys
-f = h5py.File(sys.argv[1], "r+", libver=sys.argv[2])
-{}
-f.flush()
-print("ready", flush=True)
-sys.stdin.read()
-"""
+
+fixture_bucket, fixture_mount = recovery.fixture_bucket, recovery.fixture_mount
 
 
 def write_file(path):
@@ -57,68 +51,26 @@ def write_file(path):
         f["still/there"] = 2
 
 
-@pytest.fixture(name="bucket")
-def fixture_bucket(tmp_path):
-    write_file(tmp_path / "a.h5")
-    bucket = imports.make_bucket(tmp_path / "bucket")
-    run(HSIMAGE, "-b", bucket, "import", tmp_path / "a.h5", NAME, check=True)
-    return bucket
-
-
-@pytest.fixture(name="mount")
-def fixture_mount(tmp_path, bucket):
-    """Starts mounts that have one journal, and stops them at the end."""
-    started = []
-
-    def start(*options, of=None):
-        m = Mount(of or bucket, tmp_path / f"mount{len(started)}", "rw", "metadata_ttl=0",
-                  f"journal_dir={tmp_path / 'journal'}", *options)
-        started.append(m)
-        m.start()
-        return m
-    yield start
-    for m in started:
-        m.stop()
-
-
 @pytest.fixture(name="leave")
 def fixture_leave(mount, tmp_path):
     """Kills a program that changes the domain, and its mount. Returns the draft, and what h5py
     finds in a native file after the same change."""
-    def call(change, libver="earliest", name=NAME, keep=False):
+    def call(change, libver="earliest", keep=False):
         m = mount()
-        p = subprocess.Popen([sys.executable, "-c", FLUSHED.format(change), m.file(name), libver],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            assert p.stdout.readline() == b"ready\n"
+        with Python(m.file(NAME)) as p:
+            assert p(f"f = h5py.File(path, 'r+', libver={libver!r})") == "ok"
+            assert p(f"{change}; f.flush()") == "ok"
             p.kill()
-            if not keep:
-                kill(m)
-            assert wait_for(lambda: [i["state"] for i in listed(tmp_path)] == ["waiting"]), m.log()
-        finally:
-            p.kill()
-            p.communicate()
+        if not keep:
+            m.kill()
+        assert wait_for(lambda: [i["state"] for i in listed(tmp_path)] == ["waiting"]), m.log()
         item, = listed(tmp_path)
         return (item["id"], m) if keep else item["id"]
     return call
 
 
-def kill(m):
-    m.process.kill()
-    m.process.wait(mounts.PATIENCE)
-    m.stop()
-
-
-def recover(tmp_path, *command, **more):
-    return run(HSIMAGE, "recover", "--journal-dir", tmp_path / "journal", *command, **more)
-
-
 def commit(tmp_path, draft, *options, **more):
     return recover(tmp_path, "commit", "--yes", *options, draft, **more)
-
-
-def listed(tmp_path):
-    return [json.loads(line) for line in recover(tmp_path, "list", "--json").stdout.splitlines()]
 
 
 def directory(tmp_path, draft):
@@ -141,8 +93,6 @@ def after_change(tmp_path, change):
     with h5py.File(path, "r+") as f:
         exec(change, {"f": f})      # pylint: disable=exec-used
     return path
-
-
 
 
 # ---- a domain that was changed in place ----
@@ -281,7 +231,7 @@ def test_a_damaged_file(mount, bucket, tmp_path, damage):
     fd = os.open(m.file(NAME), os.O_RDWR)
     os.pwrite(fd, b"\1", STATUS[superblock(fd)])
     os.pwrite(fd, b"\xff" * 16, at)
-    kill(m)
+    m.kill()
     with pytest.raises(OSError):
         os.close(fd)
     item, = listed(tmp_path)
@@ -297,7 +247,7 @@ def test_no_hdf5_file_any_more(mount, bucket, tmp_path):
     m = mount()
     fd = os.open(m.file(NAME), os.O_RDWR)
     os.pwrite(fd, b"no signature", 0)
-    kill(m)
+    m.kill()
     with pytest.raises(OSError):
         os.close(fd)
     item, = listed(tmp_path)
@@ -309,7 +259,7 @@ def test_an_end_that_is_missing(mount, bucket, tmp_path):
     fd = os.open(m.file(NAME), os.O_RDWR)
     os.pwrite(fd, b"\1", STATUS[superblock(fd)])
     os.ftruncate(fd, os.fstat(fd).st_size - 1)
-    kill(m)
+    m.kill()
     with pytest.raises(OSError):
         os.close(fd)
     item, = listed(tmp_path)
@@ -354,7 +304,7 @@ def test_nothing_changed(mount, bucket, tmp_path):
     m = mount()
     fd = os.open(m.file(NAME), os.O_RDWR)
     os.pwrite(fd, os.pread(fd, 8, 0), 0)
-    kill(m)
+    m.kill()
     with pytest.raises(OSError):
         os.close(fd)
     item, = listed(tmp_path)
@@ -390,7 +340,7 @@ def left_file(mount, tmp_path, name, data, flags=os.O_CREAT | os.O_TRUNC):
     fd = os.open(m.file(name), os.O_RDWR | flags, 0o644)
     os.ftruncate(fd, 0 if flags & os.O_TRUNC else os.fstat(fd).st_size)
     assert os.pwrite(fd, data, 0) == len(data)
-    kill(m)
+    m.kill()
     with pytest.raises(OSError):
         os.close(fd)
     item, = [i for i in listed(tmp_path) if i["file"] == name]
@@ -566,18 +516,13 @@ def finish(mount, tmp_path, draft, by):
     completes what is left. Returns whether the mount has left it."""
     if by == "mount":
         m = mount()
-        assert wait_for(lambda: listed(tmp_path) == [] or left(m)), m.log()
+        assert wait_for(lambda: listed(tmp_path) == [] or m.left()), m.log()
         m.stop()
     is_left = bool(listed(tmp_path))
     if is_left:
         commit(tmp_path, draft, check=True)
     assert listed(tmp_path) == []
     return is_left
-
-
-def left(m):
-    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
-        return json.load(f)["drafts"]["left"]
 
 
 @pytest.mark.sampled

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon that is killed while programs write: what the next mount finishes, what it leaves, and
 what hsimage recover makes of that."""
-import json
 import os
 import shutil
-import subprocess
 import threading
 
 import h5py
 import pytest
 
 import mkbucket
-import mounts
-from mounts import HSIMAGE, Mount, run, wait_for
+import recovery
+from mounts import HSIMAGE, run, wait_for
+from recovery import listed, recover
 
 BYTES = os.urandom(300_000)
 SLOW = "debug_fault=delay:1+:300@{}"      # ms for each request
 DATASETS = 12
+
+fixture_mount = recovery.fixture_mount
 
 
 @pytest.fixture
@@ -30,47 +31,12 @@ def bucket(tmp_path):
 
 
 @pytest.fixture
-def mount(tmp_path, bucket):
-    """Starts mounts that have one journal, and stops them at the end."""
-    started = []
-
-    def start(*options, of=None, name="mount"):
-        m = Mount(of or bucket, tmp_path / f"{name}{len(started)}", "rw",
-                  f"journal_dir={tmp_path / 'journal'}", *options)
-        started.append(m)
-        m.start()
-        return m
-    yield start
-    for m in started:
-        m.stop()
-
-
-@pytest.fixture
 def hdf5(tmp_path):
     path = tmp_path / "new.h5"
     with h5py.File(path, "w") as f:
         for n in range(DATASETS):
             f.create_dataset(f"group{n % 3}/data{n}", data=list(range(n, n + 1000)), chunks=(250,))
     return path
-
-
-def kill(m):
-    m.process.kill()
-    m.process.wait(mounts.PATIENCE)
-    m.stop()
-
-
-def recover(tmp_path, *command, **more):
-    return run(HSIMAGE, "recover", "--journal-dir", tmp_path / "journal", *command, **more)
-
-
-def listed(tmp_path):
-    return [json.loads(line) for line in recover(tmp_path, "list", "--json").stdout.splitlines()]
-
-
-def left(m):
-    with open(m.file(".hsmount/stats"), encoding="utf-8") as f:
-        return json.load(f)["drafts"]["left"]
 
 
 def in_background(function, *arguments):
@@ -100,10 +66,10 @@ def test_a_file_that_is_open(mount, bucket, tmp_path):
     fd = write_without_end(m.file("home/new.dat"), BYTES)
     item, = listed(tmp_path)
     assert item["state"] == "in use" and item["file"] == "home/new.dat"
-    kill(m)
+    m.kill()
     end(fd)
     m = mount()
-    assert wait_for(lambda: left(m) == 1), m.log()
+    assert wait_for(lambda: m.left() == 1), m.log()
     assert not os.path.exists(m.file("home/new.dat"))
     assert not os.path.exists(bucket / "home/new.dat")
     item, = listed(tmp_path)
@@ -117,7 +83,7 @@ def test_a_file_that_is_open(mount, bucket, tmp_path):
     recover(tmp_path, "drop", "--yes", item["id"], check=True)
     assert m.stop() == 0
     m = mount()
-    assert listed(tmp_path) == [] and left(m) == 0
+    assert listed(tmp_path) == [] and m.left() == 0
 
 
 def test_a_commit_of_a_domain(mount, bucket, hdf5, tmp_path):
@@ -127,7 +93,7 @@ def test_a_commit_of_a_domain(mount, bucket, hdf5, tmp_path):
     before = len(os.listdir(bucket / "db"))
     copying = in_background(shutil.copyfile, hdf5, m.file("home/new.h5"))
     assert wait_for(lambda: len(os.listdir(bucket / "db")) > before), m.log()
-    kill(m)
+    m.kill()
     copying.join()
     assert not os.path.exists(bucket / "home/new.h5")
     item, = listed(tmp_path)
@@ -150,7 +116,7 @@ def test_each_part_of_a_commit(mount, hdf5, tmp_path, keys, number):
     copying = in_background(shutil.copyfile, hdf5, m.file("home/new.h5"))
     copying.join(1)
     items = listed(tmp_path)
-    kill(m)
+    m.kill()
     copying.join()
     m = mount()
     if wait_for(lambda: os.path.exists(m.file("home/new.h5")), 2):
@@ -177,10 +143,10 @@ def test_a_change_of_a_plain_object(mount, bucket, tmp_path, number):
     changing = in_background(change_notes, m)
     changing.join(1)
     begun = listed(tmp_path)
-    kill(m)
+    m.kill()
     changing.join()
     m = mount()
-    assert wait_for(lambda: listed(tmp_path) == [] or left(m), 10)
+    assert wait_for(lambda: listed(tmp_path) == [] or m.left(), 10)
     items = listed(tmp_path)
     if items:
         recover(tmp_path, "export", items[0]["id"], tmp_path / "out", check=True)
@@ -210,11 +176,11 @@ def test_a_conflict(mount, bucket, hdf5, tmp_path):
     m = mount("debug_fault=fail:3+:EACCES@db/*")
     with pytest.raises(PermissionError):
         shutil.copyfile(hdf5, m.file("home/new"))
-    kill(m)
+    m.kill()
     (bucket / "home/new").write_bytes(b"theirs")
     for _ in range(2):
         m = mount()
-        assert wait_for(lambda: left(m) == 1), m.log()
+        assert wait_for(lambda: m.left() == 1), m.log()
         assert (bucket / "home/new").read_bytes() == b"theirs"
         item, = listed(tmp_path)
         assert "another program has changed it since it was opened for writing" in item["why"]
@@ -230,7 +196,7 @@ def test_a_removed_file_does_not_come_back(mount, bucket, hdf5, tmp_path):
     with pytest.raises(PermissionError):
         os.fsync(fd)
     os.unlink(m.file("home/new.h5"))
-    kill(m)
+    m.kill()
     end(fd)
     m = mount()
     assert wait_for(lambda: listed(tmp_path) == []), m.log()
@@ -244,14 +210,14 @@ def test_a_name_that_is_written_again(mount, hdf5, tmp_path):
     copying = in_background(shutil.copyfile, hdf5, m.file("home/new.h5"))
     assert wait_for(lambda: [i for i in listed(tmp_path) if "in use" in i["state"]])
     copying.join(1)
-    kill(m)
+    m.kill()
     copying.join()
     m = mount(SLOW.format("db/*"))
     with open(m.file("home/new.h5"), "wb") as f:
         f.write(b"anew")
     with open(m.file("home/new.h5"), "rb") as f:
         assert f.read() == b"anew"
-    assert wait_for(lambda: listed(tmp_path) == [] or left(m)), m.log()
+    assert wait_for(lambda: listed(tmp_path) == [] or m.left()), m.log()
     assert m.stop() == 0
     with open(mount().file("home/new.h5"), "rb") as f:
         assert f.read() == b"anew"
@@ -263,19 +229,19 @@ def test_a_file_that_was_committed(mount, bucket, tmp_path):
     fd = write_without_end(m.file("home/new"), BYTES)
     os.fsync(fd)
     assert (bucket / "home/new").read_bytes() == BYTES
-    kill(m)
+    m.kill()
     end(fd)
     m = mount()
     assert wait_for(lambda: listed(tmp_path) == []), m.log()
-    assert left(m) == 0 and "left in the journal" not in m.log()
+    assert m.left() == 0 and "left in the journal" not in m.log()
     # The same bytes once more are a change.
     fd = write_without_end(m.file("home/other"), BYTES)
     os.fsync(fd)
     os.pwrite(fd, BYTES[:10], 0)
-    kill(m)
+    m.kill()
     end(fd)
     m = mount()
-    assert wait_for(lambda: left(m) == 1), m.log()
+    assert wait_for(lambda: m.left() == 1), m.log()
     assert "not what was written to it later" in m.log()
 
 
@@ -285,7 +251,7 @@ def test_two_mounts_with_one_journal(mount, bucket, tmp_path):
     first = mount()
     fd = write_without_end(first.file("home/new"), b"begun, ")
     second = mount("nonempty")
-    assert left(second) == 0 and not os.path.exists(second.file("home/new"))
+    assert second.left() == 0 and not os.path.exists(second.file("home/new"))
     item, = listed(tmp_path)
     assert item["state"] == "in use"
     done = recover(tmp_path, "drop", "--yes", item["id"])
@@ -304,10 +270,10 @@ def test_the_drafts_of_another_bucket(mount, bucket, tmp_path):
         made.domain("home/old.h5")
     m = mount(of=other)
     fd = write_without_end(m.file("home/new"), BYTES)
-    kill(m)
+    m.kill()
     end(fd)
     m = mount()
-    assert wait_for(lambda: m.alive()) and left(m) == 0
+    assert wait_for(lambda: m.alive()) and m.left() == 0
     item, = listed(tmp_path)
     assert item["bucket"] == str(other)
     assert recover(tmp_path, "list", bucket).returncode == 0
@@ -323,7 +289,7 @@ def test_the_daemon_is_killed_again(mount, bucket, hdf5, tmp_path):
             assert wait_for(lambda: listed(tmp_path))
         stored = count_objects(bucket)
         wait_for(lambda: count_objects(bucket) > stored + 3 or not listed(tmp_path), 10)
-        kill(m)
+        m.kill()
         copying.join()
     m = mount()
     assert wait_for(lambda: os.path.exists(m.file("home/new.h5"))), m.log()
@@ -341,15 +307,15 @@ def test_a_later_file_of_the_same_name(mount, bucket, tmp_path):
     """The draft of a killed mount does not come back over a file that was written after it."""
     m = mount()
     fd = write_without_end(m.file("home/new"), b"old")
-    kill(m)
+    m.kill()
     end(fd)
     m = mount()
-    assert wait_for(lambda: left(m) == 1)
+    assert wait_for(lambda: m.left() == 1)
     with open(m.file("home/new"), "wb") as f:
         f.write(b"new")
     assert m.stop() == 0
     m = mount()
-    assert wait_for(lambda: left(m) == 1)
+    assert wait_for(lambda: m.left() == 1)
     assert (bucket / "home/new").read_bytes() == b"new"
     assert len(listed(tmp_path)) == 1
 
@@ -364,12 +330,12 @@ def test_a_machine_that_was_started_again(mount, bucket, tmp_path):
     fd = write_without_end(m.file("home/new.h5"), text)
     os.fsync(fd)
     other = write_without_end(m.file("home/other"), b"never durable")
-    kill(m)
+    m.kill()
     end(fd)
     end(other)
     change_boot(tmp_path / "journal")
     m = mount()
-    assert wait_for(lambda: left(m) == 2), m.log()
+    assert wait_for(lambda: m.left() == 2), m.log()
     items = {i["file"]: i for i in listed(tmp_path)}
     assert items["home/new.h5"]["state"] == "waiting"
     assert items["home/other"]["state"] == "unreadable"

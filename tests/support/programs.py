@@ -27,6 +27,7 @@ class Python:
     or its text. env: more variables."""
 
     def __init__(self, path, **env):
+        self.path = path
         self.process = subprocess.Popen(
             [sys.executable, "-c", f"path = {os.fspath(path)!r}\n{LOOP}"], text=True, cwd="/",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

@@ -35,6 +35,10 @@ class RwMount(Mount):
         calls = self.stats()["store"]["calls"]
         return {call: sum(results.values()) for call, results in calls.items()}
 
+    def left(self):
+        """The number of drafts that wait for a decision."""
+        return self.stats()["drafts"]["left"]
+
     def released(self):
         """Waits for the commits of files that programs have closed. The kernel reports the end of
         an open file after close(2) has returned, and only then is an empty file committed."""
