@@ -57,7 +57,7 @@ static bool is_new(const struct check *c, const struct schema_refusal *r)
 		return is_new_attribute(c, r);
 	if (r->link)
 		return is_new_link(c, r);
-	return c->changes[r->object] != NULL;
+	return !r->is_fixed && c->changes[r->object];
 }
 
 static int refuse(void *ctx, const struct schema_refusal *r)

@@ -220,11 +220,11 @@ struct report {
 	void *ctx;
 };
 
-static int tell(const struct report *r, const char *attribute, const char *link, const char *why)
+static int tell(const struct report *r, const struct schema_refusal *refusal)
 {
-	const struct schema_refusal refusal = {
-		.object = r->number, .attribute = attribute, .link = link, .why = why};
-	return why ? r->fn(r->ctx, &refusal) : 0;
+	struct schema_refusal told = *refusal;
+	told.object = r->number;
+	return told.why ? r->fn(r->ctx, &told) : 0;
 }
 
 /* Why a type has no carrier; NULL: it has one. -ENOMEM. */
@@ -269,14 +269,14 @@ const char *schema_refused_object(const struct object *o)
 
 static int check_attribute(const struct report *r, const struct attribute *a)
 {
-	const char *why;
-	int rc = schema_refused_attribute(r->arena, a, &why);
-	return rc ? rc : tell(r, a->name, NULL, why);
+	struct schema_refusal refusal = {.attribute = a->name};
+	int rc = schema_refused_attribute(r->arena, a, &refusal.why);
+	return rc ? rc : tell(r, &refusal);
 }
 
 static int check_link(const struct report *r, const struct link *l)
 {
-	return tell(r, NULL, l->name, schema_refused_link(l));
+	return tell(r, &(struct schema_refusal){.link = l->name, .why = schema_refused_link(l)});
 }
 
 static int check_object(const struct report *r, const struct object *o)
@@ -284,17 +284,20 @@ static int check_object(const struct report *r, const struct object *o)
 	const struct dtype *t = o->kind == OBJECT_DATASET    ? o->dataset.type
 				: o->kind == OBJECT_DATATYPE ? o->datatype
 							     : NULL;
-	const char *why = NULL;
+	struct schema_refusal refusal = {0};
 	int rc = 0;
-	for (size_t i = 0; i < NRULES && !why; i++)
+	for (size_t i = 0; i < NRULES && !refusal.why; i++)
 		if (rules[i].dataset && o->kind == OBJECT_DATASET && rules[i].dataset(o))
-			why = rules[i].why;
-	if (!why)
-		why = schema_refused_object(o);
-	if (t && !why)
-		rc = type_why(r->arena, t, &why);
+			refusal.why = rules[i].why;
+	refusal.is_fixed = refusal.why && refusal.why != large_dims;
+	if (!refusal.why)
+		refusal.why = schema_refused_object(o);
+	if (t && !refusal.why) {
+		refusal.is_fixed = true;
+		rc = type_why(r->arena, t, &refusal.why);
+	}
 	if (!rc)
-		rc = tell(r, NULL, NULL, why);
+		rc = tell(r, &refusal);
 	for (uint32_t i = 0; !rc && i < o->nattrs; i++)
 		rc = check_attribute(r, &o->attrs[i]);
 	for (uint32_t i = 0; !rc && o->kind == OBJECT_GROUP && i < o->group.nlinks; i++)

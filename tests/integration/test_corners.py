@@ -433,14 +433,14 @@ def test_a_change_beside_region_references(tmp_path):
     with rwmounts.RwMount(bucket.root, tmp_path, "metadata_ttl=0") as m:
         with h5py.File(m.file("home/x.h5"), "r+") as f:
             f["data"][5] = 7
-            f.attrs["other"] = 1
+            f.attrs["other"] = f["dataset"].attrs["other"] = 1
         m.released()
         with h5py.File(m.file("home/x.h5")) as f:
             assert f["data"][5] == 7
             assert sorted(f.attrs) == ["attribute", "other"]
             assert f["dataset"].dtype == h5py.regionref_dtype
     put, deleted = bucketstate.State(bucket.root).since(before)
-    assert (len(put), len(deleted)) == (2, 0)
+    assert (len(put), len(deleted)) == (3, 0)
 
 
 def test_a_new_file_with_region_references(tmp_path):

@@ -232,7 +232,9 @@ struct schema_refusal {
 	uint32_t object;       /* number */
 	const char *attribute; /* NULL, or the attribute of the object that cannot be held */
 	const char *link;      /* NULL, or the link of the group that cannot be held */
-	const char *why;       /* such as "a virtual dataset" */
+	/* The reason is the type, the layout or the filters of the object, which never change. */
+	bool is_fixed;
+	const char *why; /* such as "a virtual dataset" */
 };
 typedef int (*schema_refusal_fn)(void *ctx, const struct schema_refusal *r);
 
