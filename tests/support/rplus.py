@@ -57,6 +57,12 @@ def addresses(path):
         return Addresses(f)
 
 
+def has_dense_texts(dataset):
+    """Whether the dataset may have attributes of variable length in dense storage."""
+    return len(dataset.attrs) > 8 and any(
+        dataset.attrs.get_id(name).dtype.hasobject for name in dataset.attrs)
+
+
 def has_values(dataset):
     """Whether it certainly has a stored chunk, if it has chunks. Domains do not store those that
     have only fill values."""
@@ -161,8 +167,9 @@ class Changes:
 
     def copy(self):
         source, group, name = self.dataset(), self.group(), self.name()
-        # libhdf5 1.10 crashes when it copies a dataset without chunks of the format of 1.10.
-        if source is not None and has_values(source):
+        # libhdf5 1.10 crashes when it copies a dataset without chunks of the format of 1.10, or
+        # one with data of variable length among so many attributes that they are in a heap.
+        if source is not None and has_values(source) and not has_dense_texts(source):
             self.f.copy(source, group, name=name)
 
     # ---- datasets ----
