@@ -340,6 +340,9 @@ class Bench:
         if f := get("one chunk"):
             yield (f"one chunk: {f.seconds:.2f} s, {f.spent.rounds} rounds, {f.spent.chunks} "
                    f"chunks (goal 0.3 s, 4 rounds, 1 chunk){peer('one chunk')}")
+        if f := get("8 chunks"):
+            yield (f"8 chunks: {f.seconds:.2f} s, {f.spent.rounds} rounds, {f.spent.chunks} chunks "
+                   f"(goal {3 * s3_tasks.EIGHT + 4} chunks){peer('8 chunks')}")
         for name, base in (("64 chunks", "64 chunks"), ("64 chunks, one slab", "64 chunks"),
                            ("all", "all"), ("cp", "all")):
             f, floor = get(name), get(base, "floor")

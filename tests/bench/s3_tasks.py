@@ -17,6 +17,8 @@ import example
 
 PATIENCE = 300      # seconds
 STRIDE = 3
+EIGHT = 8
+SETTLED = 0.5      # seconds until chunks that were prefetched have arrived
 
 
 def in_child(task, path, h5py_options):
@@ -66,6 +68,17 @@ def one_chunk(path, options):
         opened = time.monotonic() - start
         plane = f["temperature"][100]
     return {"seconds": time.monotonic() - start, "opened": opened, "check": checksum(plane)}
+
+
+def short_slab(path, options):
+    """EIGHT chunks in a row, from the middle of the dataset."""
+    start = time.monotonic()
+    with h5py.File(path, "r", **options) as f:
+        opened = time.monotonic() - start
+        planes = f["temperature"][50:50 + EIGHT]
+    seconds = time.monotonic() - start
+    time.sleep(SETTLED)
+    return {"seconds": seconds, "opened": opened, "check": checksum(planes)}
 
 
 def strided_slices(path, options):
@@ -120,6 +133,7 @@ def dump_headers(path, options):
 TASKS = {
     "list": list_objects,
     "one chunk": one_chunk,
+    "8 chunks": short_slab,
     "64 chunks": strided_slices,
     "64 chunks, one slab": strided_slab,
     "all": read_all,
@@ -129,6 +143,7 @@ TASKS = {
 
 def wanted(task):
     """The number of data bytes that a task reads."""
-    return {"one chunk": example.CHUNK_BYTES, "64 chunks": 64 * example.CHUNK_BYTES,
+    return {"one chunk": example.CHUNK_BYTES, "8 chunks": EIGHT * example.CHUNK_BYTES,
+            "64 chunks": 64 * example.CHUNK_BYTES,
             "64 chunks, one slab": 64 * example.CHUNK_BYTES, "all": example.RAW_BYTES,
             "cp": example.RAW_BYTES}.get(task, 0)

@@ -58,8 +58,9 @@ def addresses(path):
 
 
 def has_dense_texts(dataset):
-    """Whether the dataset may have attributes of variable length in dense storage."""
-    return len(dataset.attrs) > 8 and any(
+    """Whether the dataset may have attributes of variable length in dense storage. It begins with
+    more than 8 attributes, and ends with less than 6."""
+    return len(dataset.attrs) >= 6 and any(
         dataset.attrs.get_id(name).dtype.hasobject for name in dataset.attrs)
 
 
