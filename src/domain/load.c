@@ -81,7 +81,8 @@ static void fill_in(struct store_request *req, const struct schema_request *need
 	req->list.delimit = needed->delimit;
 	req->list.complete = true;
 	req->list.whole = needed->op == SCHEMA_LIST && !needed->is_page;
-	req->list.limit = req->list.max = needed->limit;
+	req->list.limit = needed->limit;
+	req->list.max = needed->limit + (needed->limit < UINT32_MAX); /* to notice an excess */
 	req->list.until = needed->until;
 	if (needed->after)
 		store_request_start_after(req, needed->after);
@@ -218,16 +219,15 @@ static bool request(void *arg, size_t i, struct store_request *req)
 }
 
 /* Keeps a listing of everything below its prefix if it is short. */
-static int keep_listing(struct domain *d, struct store_request *req, struct err *err)
+static int keep_listing(struct loading *l, struct store_request *req)
 {
+	struct domain *d = l->d;
 	struct store_page *page = &req->answer.page;
-	const bool is_part = page->more || req->list.start_after || req->list.until;
-	if (req->op != STORE_LIST || req->list.delimit || store_failure(&req->answer, NULL) ||
-	    is_part || page->n > DOMAIN_LISTING)
+	if (req->op != STORE_LIST || req->list.delimit || !l->loader->space->listed_whole)
 		return 0;
 	d->listed_prefix = arena_strndup(d->arena, req->key, strlen(req->key));
 	if (!d->listed_prefix)
-		return err_set(err, -ENOMEM, "out of memory");
+		return err_set(l->err, -ENOMEM, "out of memory");
 	store_page_release(&d->listing);
 	d->listing = *page;
 	*page = (struct store_page){0};
@@ -247,7 +247,7 @@ static int take(void *arg, size_t i, struct store_request *req)
 	int rc = d->schema->answer(l->loader, (uint32_t)i, made ? &answer : NULL, l->err);
 	if (!rc)
 		rc = domain_charge(d, l->err);
-	return rc ? rc : keep_listing(d, req, l->err);
+	return rc ? rc : keep_listing(l, req);
 }
 
 static int run_round(struct loading *l, uint32_t n)

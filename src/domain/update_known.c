@@ -5,7 +5,8 @@
  *
  * Header, dense storage and chunk index: programs often write them with the bytes that they have,
  * so written bytes are compared with those of the image. But if an earlier update has read the
- * dataset, its state in the base may be another one than that of the image. Then each written byte
+ * dataset, its state in the base may be another one than that of the image: for example, that
+ * update has stored a new attribute, and now the program removes it again. Then each written byte
  * counts as changed.
  *
  * Chunks, large attributes, and items of global heaps: each written byte counts as changed. To

@@ -30,15 +30,16 @@ static void measure(struct depth *p, const struct depth_step *s)
 	p->waited_ns = s->waited_ns;
 }
 
-/* The largest depth after what was read in this run. The end of a sequence does not count: the
- * kernel's read-ahead may have read it. */
+/* The largest depth after what was read in this run. Of a sequence, the kernel's read-ahead may
+ * have read the last window: the program has then read the run without it, and the window counts as
+ * prefetched. */
 static uint64_t longest(const struct depth *p, const struct depth_step *s)
 {
 	const uint64_t most = DEPTH_AHEAD * p->run, cost = max_u64(s->cost, 1);
 	if (!s->sequential)
 		return most;
-	const uint64_t kernel = (DEPTH_AHEAD + 1) * (uint64_t)KERNEL_WINDOW / cost;
-	const uint64_t sure = most > kernel ? most - kernel : 1;
+	const uint64_t window = (DEPTH_AHEAD + 1) * (uint64_t)KERNEL_WINDOW / cost;
+	const uint64_t sure = most > window ? most - window : 1;
 	return min_u64(most, max_u64(sure, DEPTH_UNSURE / cost));
 }
 
@@ -71,7 +72,7 @@ void depth_follow(struct depth *p, const struct depth_step *s)
 void depth_break(struct depth *p)
 {
 	p->chunks /= 2;
-	p->run -= p->run / 2;
+	p->run = 0;
 	p->think_ns = 0;
 }
 

@@ -25,7 +25,7 @@
 
 enum {
 	DEPTH_MIN = 2,
-	DEPTH_AHEAD = 2,
+	DEPTH_AHEAD = 2,	 /* chunks for each chunk that was read in the run */
 	DEPTH_SLACK = 8,	 /* if the program waits, the depth may reach at least this */
 	DEPTH_MAX = 64,		 /* requests; if loads are joined, a request has several chunks */
 	DEPTH_CHUNKS_MAX = 1024, /* chunks: a load takes a few kB besides its chunk */

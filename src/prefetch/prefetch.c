@@ -79,6 +79,7 @@ static uint32_t follow(struct prefetch *p, struct track *t, const struct prefetc
 	const struct depth_step step = {
 		.now_ns = read->now_ns,
 		.waited_ns = read->waited_ns,
+		/* A new track begins with the chunks that made it. */
 		.steps = t->depth ? 1 : t->nest.levels[0].k + 1,
 		.latency_ns = read->latency_ns,
 		.cost = d->cost,

@@ -13,8 +13,6 @@
 
 #include <base/checksum.h>
 
-enum { RANGE = 1000 /* known keys of a range: a page of S3 */ };
-
 /* ---- objects ---- */
 
 /* A copy in the arena of the tree. NULL if out of memory. */
@@ -194,7 +192,6 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bo
 {
 	const struct hsds_space *old = l->hsds.previous;
 	const int rc = old->base.listed_whole ? 0 : see(l, answer, err);
-	l->nlisted += answer->nitems;
 	if (rc || !is_last)
 		return rc;
 	const bool whole = l->nlisted <= l->hsds.base.load.list_limit;
@@ -242,10 +239,10 @@ int hsds2_divide(struct hsds2_loader *l, const char *after, struct err *err)
 	if (!r->arena || !keys)
 		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
 	r->after = arena_strndup(r->arena, after, strlen(after));
-	r->ends = arena_array(r->arena, all / RANGE + 1, sizeof(*r->ends));
+	r->ends = arena_array(r->arena, all / HSDS2_RANGE + 1, sizeof(*r->ends));
 	if (!r->after || !r->ends || known_keys(l, after, keys, &n))
 		return err_set(err, -ENOMEM, "out of memory: %u objects", all);
-	for (r->n = 1; r->n * RANGE < n; r->n++)
-		r->ends[r->n - 1] = keys[r->n * RANGE - 1];
+	for (r->n = 1; r->n * HSDS2_RANGE < n; r->n++)
+		r->ends[r->n - 1] = keys[r->n * HSDS2_RANGE - 1];
 	return 0;
 }

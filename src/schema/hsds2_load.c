@@ -17,8 +17,8 @@
  *            changed if all keys, sizes and versions are equal. A domain with more keys than the
  *            limit is listed only if it has many objects, and only up to a few keys for each
  *            object, because these pages are cheaper than a HEAD for each object. After the
- *            first page, the rest is listed in ranges side by side (REST): the earlier load shows
- *            where about a page ends;
+ *            first page, the rest is listed in ranges side by side (REST). The keys of the
+ *            earlier load are divided so that each range has about one page;
  *   HEADS    sends a HEAD for documents whose versions are not shown to be equal by COMPARE, or for
  *            all documents if there was no COMPARE or its listing failed. If the versions of all
  *            reachable documents are equal, the domain has not changed.
@@ -171,16 +171,22 @@ static bool request_compare(const struct hsds2_loader *l, struct schema_request 
 static bool request_rest(const struct hsds2_loader *l, uint32_t i, struct schema_request *req)
 {
 	const struct hsds2_ranges *r = &l->ranges;
+	const uint32_t least = 2 * KEYS_PER_OBJECT * HSDS2_RANGE;
 	req->after = i ? r->ends[i - 1] : r->after;
 	req->until = i + 1 < r->n ? r->ends[i] : NULL;
-	return request_whole(l, keys_of(l->hsds.previous), req);
+	return request_whole(l, (uint32_t)max_u64(least, keys_of(l->hsds.previous) / r->n), req);
 }
 
-/* A part of the listing cannot be used, so the documents are compared one by one. */
-static void compare_all(struct hsds2_loader *l)
+/* A part of the listing cannot be used. Unless the tree is loaded in any case, the documents are
+ * compared one by one. */
+static int compare_all(struct hsds2_loader *l)
 {
 	l->nfound = 0;
-	hsds_compare_all(&l->hsds);
+	if (l->hsds.base.load.reload)
+		l->hsds.changed = true;
+	else
+		hsds_compare_all(&l->hsds);
+	return SCHEMA_ENOUGH;
 }
 
 /* is_last: no part of the listing follows. */
@@ -189,12 +195,18 @@ static int take_part(struct hsds2_loader *l, const struct schema_answer *answer,
 {
 	const bool is_all = is_last && !l->ranges.n;
 	int rc = is_all ? 0 : hsds2_take_whole(l, answer, err);
+	if (rc == -E2BIG)
+		return compare_all(l);
+	l->nlisted += answer->nitems;
 	if (!rc && l->hsds.base.load.reload)
 		l->hsds.changed = true;
 	else if (!rc)
 		rc = hsds2_compare(l, answer, is_last, err);
 	if (!rc && is_all && (l->hsds.changed || l->hsds.nheads))
 		rc = hsds2_take_whole(l, answer, err);
+	/* So few keys that LIST can list the domain whole. */
+	if (is_last && !is_all && l->nlisted <= l->hsds.base.load.list_limit)
+		l->nfound = 0;
 	return rc;
 }
 
@@ -202,14 +214,12 @@ static int answer_compare(struct hsds2_loader *l, const struct schema_answer *an
 			  struct err *err)
 {
 	const struct hsds_space *old = l->hsds.previous;
-	if (answer->code && (l->hsds.base.load.reload || old->base.listed_whole)) {
+	if (answer->code && old->base.listed_whole) {
 		l->hsds.changed = true;
 		return 0;
 	}
-	if (answer->code || (answer->next && answer->nitems >= keys_of(old))) {
-		compare_all(l);
-		return 0;
-	}
+	if (answer->code || (answer->next && answer->nitems >= keys_of(old)))
+		return compare_all(l);
 	const int rc = take_part(l, answer, !answer->next, err);
 	return rc || !answer->next ? rc : hsds2_divide(l, answer->next, err);
 }
@@ -217,12 +227,8 @@ static int answer_compare(struct hsds2_loader *l, const struct schema_answer *an
 static int answer_rest(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
 		       struct err *err)
 {
-	if (l->hsds.nheads)
-		return 0; /* another range cannot be used */
-	if (answer->code || l->nlisted + answer->nitems > keys_of(l->hsds.previous)) {
-		compare_all(l);
-		return 0;
-	}
+	if (answer->code || l->nlisted + answer->nitems > keys_of(l->hsds.previous))
+		return compare_all(l);
 	return take_part(l, answer, i + 1 == l->ranges.n, err);
 }
 

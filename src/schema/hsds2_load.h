@@ -17,6 +17,9 @@ enum hsds2_stage {
 	HSDS2_END
 };
 
+/* Documents of the earlier load whose keys are in one range: a page of S3 has as many keys. */
+enum { HSDS2_RANGE = 1000 };
+
 /* The keys after the first page of a listing. */
 struct hsds2_ranges {
 	struct arena *arena;

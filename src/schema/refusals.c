@@ -85,11 +85,6 @@ static bool has_large_space(const struct dspace *s)
 	return false;
 }
 
-static bool has_large_dims(const struct object *o)
-{
-	return has_large_space(&o->dataset.space);
-}
-
 /* The grid has one dimension more than a scalar, and otherwise those of the dataspace. */
 static bool has_other_grid(const struct object *o)
 {
@@ -198,7 +193,6 @@ static const struct {
 	{"raw data in another HDF5 file", .dataset = is_elsewhere},
 	{"a filter without a decoder", .dataset = has_unknown_filter},
 	{"chunks of more than 256 MiB", .dataset = has_large_chunks},
-	{large_dims, .dataset = has_large_dims},
 	{"a chunk grid of another rank than the dataspace", .dataset = has_other_grid},
 	{"attribute values of more than 96 MiB", .object = has_large_values},
 	{"more links than fit into a document", .object = has_many_links},
@@ -286,16 +280,16 @@ static int check_object(const struct report *r, const struct object *o)
 							     : NULL;
 	struct schema_refusal refusal = {0};
 	int rc = 0;
+	/* What can change comes first, because only one reason is told. */
+	refusal.why = schema_refused_object(o);
+	if (!refusal.why && o->kind == OBJECT_DATASET)
+		refusal.why = schema_refused_shape(&o->dataset.space);
+	refusal.is_fixed = !refusal.why;
 	for (size_t i = 0; i < NRULES && !refusal.why; i++)
 		if (rules[i].dataset && o->kind == OBJECT_DATASET && rules[i].dataset(o))
 			refusal.why = rules[i].why;
-	refusal.is_fixed = refusal.why && refusal.why != large_dims;
-	if (!refusal.why)
-		refusal.why = schema_refused_object(o);
-	if (t && !refusal.why) {
-		refusal.is_fixed = true;
+	if (t && !refusal.why)
 		rc = type_why(r->arena, t, &refusal.why);
-	}
 	if (!rc)
 		rc = tell(r, &refusal);
 	for (uint32_t i = 0; !rc && i < o->nattrs; i++)

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 
+#include <base/mem.h>
+#include <store/implement.h>
+
 /* A document as an earlier look-up may have read it. */
 static struct schema_document *make_document(const char *root, const char *etag)
 {
@@ -290,6 +293,60 @@ static void a_listing_that_fails_in_the_middle_is_no_proof(void **state)
 	assert_ptr_equal(a, b);
 	assert_int_equal(cost.gets, 1);
 	assert_int_equal(cost.heads, MANY + 1);
+	assert_true(cost.lists <= 2 * 4 * MANY / 1000 + 1);
+	domain_unref(a);
+	domain_unref(b);
+}
+
+static void submit_short(struct store *s, struct store_request *req)
+{
+	if (req->op == STORE_LIST)
+		req->list.max = (uint32_t)min_u64(req->list.max, 300);
+	store_pass(s, req);
+}
+
+/* A store whose pages are shorter than those of S3. */
+static struct store *short_pages(struct store *inner)
+{
+	static const struct store_ops ops = {.name = "short",
+					     .submit = submit_short,
+					     .completed = store_complete,
+					     .free = store_wrapper_free};
+	struct store *s = calloc(1, sizeof(*s));
+	assert_non_null(s);
+	store_wrap(s, &ops, inner, 0, 0);
+	return s;
+}
+
+static void a_short_page_is_not_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cold, cost;
+	char key[128];
+	store_free(f->store);
+	f->store = store_count_new(short_pages(small_domain_new(&f->env)), NULL);
+	assert_non_null(f->store);
+	put_groups(f, 400);
+	for (int i = 0; i < 700; i++) {
+		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%d_0", i);
+		assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
+	}
+	struct domain *a = open_with(f, NULL, &cold), *b = open_again(f, a, &cost);
+	assert_false(domain_sees_chunks(a));
+	assert_ptr_equal(a, b);
+	domain_unref(b);
+	/* Now a listing shows the domain whole. */
+	for (int i = 0; i < 700; i++) {
+		snprintf(key, sizeof(key), SMALL_PREFIX "/d/0002-000000-000001/%d_0", i);
+		assert_int_equal(call_delete(f->store, key, NULL, NULL), 0);
+	}
+	b = open_again(f, a, &cost);
+	assert_ptr_not_equal(a, b);
+	assert_true(domain_sees_chunks(b));
+	domain_unref(a);
+	a = open_again(f, b, &cost);
+	assert_ptr_equal(a, b);
+	assert_true(domain_sees_chunks(a));
 	domain_unref(a);
 	domain_unref(b);
 }
@@ -356,6 +413,7 @@ int main(void)
 		TEST(many_objects_are_compared_by_a_listing),
 		TEST(a_long_listing_is_made_in_ranges),
 		TEST(a_listing_that_fails_in_the_middle_is_no_proof),
+		TEST(a_short_page_is_not_the_end),
 		TEST(a_domain_that_is_gone_is_gone),
 		TEST(a_failing_store_fails_the_opening),
 	};

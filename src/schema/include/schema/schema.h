@@ -61,8 +61,9 @@ struct schema_request {
 	const char *etag;
 	const char *listed; /* GET: NULL, or the version that a listing has just shown */
 	uint64_t length;    /* GET: 0, or only so many bytes are of use */
-	/* LIST: all items if there are at most `limit`, otherwise -E2BIG. is_page: as many of the
-	 * first ones, at most `limit`, as the store gives in one answer. */
+	/* LIST: all items if there are at most `limit`, otherwise -E2BIG. is_page: only the first
+	 * items, as many as the store returns in one answer; -E2BIG as above, or more than `limit`.
+	 */
 	bool delimit, is_page;
 	uint32_t limit;
 	const char *after, *until; /* LIST: NULL, or only keys after `after`, up to `until` */

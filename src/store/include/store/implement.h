@@ -45,7 +45,8 @@ struct store_ops {
 	 * LIST: PRESENT with a page. The page of an unknown prefix is empty. A key that
 	 *   store_key_ok() refuses is left out. UNKNOWN with -EACCES, -EIO. If list.limit is not 0
 	 *   and the store notices that more items than that follow start_after, it may answer
-	 *   -E2BIG, because the caller would discard them.
+	 *   -E2BIG, because the caller would discard them. Not if list.until is set: items after
+	 *   that key do not count.
 	 * PUT: replaces the whole object atomically: a reader sees the old object or the new one.
 	 *   The new one is durable when the request completes, unless the request is `deferred` and
 	 *   the store has a `sync`. PRESENT with the meta of the new version. UNKNOWN with -ESTALE,
