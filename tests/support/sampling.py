@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selects tests. With HSMOUNT_SAMPLE=N (default 4), one in N of the sampled parameter sets runs.
-With HSMOUNT_SAMPLE_OTHERS=N (default 1), one in N of all other tests runs. The names of the tests
-decide which, so they are always the same. HSMOUNT_SAMPLE=1 runs everything."""
+With HSMOUNT_SAMPLE_OTHERS=N (default 1), one in N of all other tests runs, and with -N, all but
+these. The names of the tests decide which, so they are always the same. HSMOUNT_SAMPLE=1 runs
+everything."""
 import collections
 import os
 import zlib
 
 ONE_IN = max(1, int(os.environ.get("HSMOUNT_SAMPLE", "4")))
 EVERYTHING = ONE_IN == 1
-OTHERS = 1 if EVERYTHING else max(1, int(os.environ.get("HSMOUNT_SAMPLE_OTHERS", "1")))
+OTHERS = 1 if EVERYTHING else int(os.environ.get("HSMOUNT_SAMPLE_OTHERS", "1")) or 1
 MARKERS = (
     "sampled(by=None, rarer=1): of the parameter sets (of each value of the parameter `by`) one in "
     "HSMOUNT_SAMPLE * rarer runs, at least one; all of them if HSMOUNT_SAMPLE is 1",
@@ -18,9 +19,16 @@ MARKERS = (
 def words():
     if EVERYTHING:
         return "everything runs"
-    others = f", and one in {OTHERS} of all other tests" if OTHERS > 1 else ""
+    others = ("" if abs(OTHERS) == 1 else f", and one in {OTHERS} of all other tests" if OTHERS > 0
+              else f", and all other tests but one in {-OTHERS}")
     return (f"one in {ONE_IN} of the parameter sets of sampled tests{others}, the same ones every "
             "time; HSMOUNT_SAMPLE=1 runs all")
+
+
+def is_left_out(name):
+    """Of the tests that are not sampled."""
+    one_in = abs(OTHERS)
+    return one_in > 1 and (checksum(name) % one_in == 0) == (OTHERS < 0)
 
 
 def checksum(name):
@@ -46,7 +54,7 @@ def choose(items):
             group = item.nodeid.split("[")[0], value
             groups[group].append(item)
             rarer[group] = marker.kwargs.get("rarer", 1)
-        elif checksum(item.nodeid) % OTHERS:
+        elif is_left_out(item.nodeid):
             left_out.add(item)
     for group, members in groups.items():
         left_out.update(set(members) - set(sampled(members, lambda item: item.nodeid,
