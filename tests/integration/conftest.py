@@ -17,7 +17,7 @@ import imports  # noqa: E402
 import mounts  # noqa: E402
 import sampling  # noqa: E402
 from gateway import (client, contract_bucket, environment, gateway,  # noqa: E402,F401
-                     sample_bucket, uploaded)
+                     sample_bucket, stop_gateway, uploaded)
 
 
 def pytest_configure(config):
@@ -29,7 +29,9 @@ def pytest_configure(config):
     for marker in sampling.MARKERS:
         config.addinivalue_line("markers", marker)
     # The workers of xdist use the files of the process that started them.
-    config.unpacked = getattr(config, "workerinput", {}).get("unpacked")
+    given = getattr(config, "workerinput", {})
+    config.unpacked = given.get("unpacked")
+    config.main_pid = given.get("main_pid", os.getpid())
     if not config.unpacked:
         config.unpacked = tempfile.mkdtemp(prefix="hsmount-test-")
         collection.unpack_all(config.unpacked)
@@ -38,11 +40,12 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
-    node.workerinput["unpacked"] = node.config.unpacked
+    node.workerinput.update(unpacked=node.config.unpacked, main_pid=os.getpid())
 
 
 def pytest_unconfigure(config):
     if not hasattr(config, "workerinput"):
+        stop_gateway(config)
         shutil.rmtree(config.unpacked, ignore_errors=True)
 
 

@@ -6,6 +6,7 @@ import pytest
 import faultproxy
 import mounts
 from gateway import hsimage, needs_gateway, run_contract
+from sampling import EVERYTHING
 
 pytestmark = needs_gateway
 
@@ -17,7 +18,7 @@ def test_contract(environment, contract_bucket):
 def test_contract_over_tls(environment, gateway, contract_bucket):
     env = dict(environment, AWS_ENDPOINT_URL=gateway["tls_endpoint"],
                AWS_CA_BUNDLE=gateway["ca_bundle"])
-    run_contract(env, contract_bucket, "bare")
+    run_contract(env, contract_bucket, "bare" if EVERYTHING else "stack")
 
 
 def test_contract_in_virtual_hosts(environment, gateway, contract_bucket):

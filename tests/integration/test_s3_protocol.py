@@ -14,6 +14,7 @@ import faultproxy
 import h2proxy
 import mounts
 from gateway import hsimage, needs_gateway, run_contract
+from sampling import EVERYTHING
 
 pytestmark = needs_gateway
 
@@ -155,7 +156,8 @@ def over(environment, gateway, proxy):
 def test_contract_over_http2(environment, gateway, contract_bucket, h2):
     # A client between the two that avoids the delays of Nagle's algorithm.
     with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
-        run_contract(over(environment, gateway, proxy), contract_bucket, "bare")
+        run_contract(over(environment, gateway, proxy), contract_bucket,
+                     "bare" if EVERYTHING else "stack")
         assert {e.protocol for e in proxy.log()} == {"h2"}
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests that need an S3 server: one Ceph RADOS Gateway for the whole run, a client
-of the tests, buckets with the collections, and the environment of a program that uses them."""
+"""Fixtures of the tests that need an S3 server: one Ceph RADOS Gateway for all workers of a run, a
+client of the tests, buckets with the collections, and the environment of a program that uses them.
+The workers share one name space of buckets, so each test file has its own names."""
+import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -19,16 +22,37 @@ needs_gateway = [
 ]
 
 
-@pytest.fixture(scope="session")
-def gateway(tmp_path_factory):
-    """Output of tests/support/rgw: endpoint, tls_endpoint, ca_bundle, access_key, secret_key."""
-    directory = tmp_path_factory.mktemp("rgw")
-    try:
-        started = subprocess.run([SCRIPT, directory, "start"], check=True, timeout=120,
-                                 stdout=subprocess.PIPE, text=True)
-        yield dict(line.split("=", 1) for line in started.stdout.splitlines())
-    finally:
+@contextlib.contextmanager
+def once(directory, name):
+    """Yields a file for the result of a step that the first worker carries out. It is empty if the
+    step has to be carried out. Other workers wait."""
+    with open(os.path.join(directory, name), "a+", encoding="utf-8") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        f.seek(0)
+        yield f
+
+
+def gateway_directory(config):
+    return os.path.join(config.unpacked, "rgw")
+
+
+def stop_gateway(config):
+    directory = gateway_directory(config)
+    if os.path.exists(directory):
         subprocess.run([SCRIPT, directory, "stop"], check=True, timeout=60)
+
+
+@pytest.fixture(scope="session")
+def gateway(pytestconfig):
+    """Output of tests/support/rgw: endpoint, tls_endpoint, ca_bundle, access_key, secret_key."""
+    with once(pytestconfig.unpacked, "rgw.settings") as settings:
+        text = settings.read()
+        if not text:
+            text = subprocess.run(
+                [SCRIPT, gateway_directory(pytestconfig), "start", str(pytestconfig.main_pid)],
+                check=True, timeout=120, stdout=subprocess.PIPE, text=True).stdout
+            settings.write(text)
+    return dict(line.split("=", 1) for line in text.splitlines())
 
 
 @pytest.fixture(scope="session")
@@ -37,16 +61,15 @@ def client(gateway):
 
 
 @pytest.fixture(scope="session")
-def uploaded(client):
+def uploaded(client, pytestconfig):
     """The bucket of a collection: uploaded(collection) fills it at the first call."""
-    buckets = {}
-
     def upload(which):
-        if which.name not in buckets:
-            client.make_bucket(which.name)
-            client.upload(which.name, which.bucket.root)
-            buckets[which.name] = which.name
-        return buckets[which.name]
+        with once(pytestconfig.unpacked, f"{which.name}.uploaded") as done:
+            if not done.read():
+                client.make_bucket(which.name)
+                client.upload(which.name, which.bucket.root)
+                done.write("done")
+        return which.name
 
     return upload
 
@@ -57,9 +80,10 @@ def sample_bucket(uploaded, sample):
 
 
 @pytest.fixture(scope="session")
-def contract_bucket(client):
-    client.make_bucket("contract")
-    return "contract"
+def contract_bucket(client, worker_id):
+    name = f"contract-{worker_id}"
+    client.make_bucket(name)
+    return name
 
 
 @pytest.fixture
