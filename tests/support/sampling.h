@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* True if tests run at their full size (HSMOUNT_SAMPLE=1), as in sampling.py. */
+/* Whether tests run at their full size (HSMOUNT_SAMPLE=1), as in sampling.py. */
 #ifndef SUPPORT_SAMPLING_H
 #define SUPPORT_SAMPLING_H
 
@@ -11,6 +11,12 @@ static inline bool sampling_everything(void)
 {
 	const char *one_in = getenv("HSMOUNT_SAMPLE");
 	return one_in && strcmp(one_in, "1") == 0;
+}
+
+/* The step of a loop that tries every case at full size, and otherwise one in n. */
+static inline unsigned int sampling_step(unsigned int n)
+{
+	return sampling_everything() ? 1 : n;
 }
 
 #endif

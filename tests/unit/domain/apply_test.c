@@ -4,6 +4,7 @@
  * the same bucket at the end however often and wherever a run was interrupted.
  */
 #include "apply_fixture.h"
+#include "sampling.h"
 
 /* The sanitizers are slow: with them, only some of the requests fail. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -110,11 +111,12 @@ static void each_request_may_fail_once(void **state)
 {
 	static const int codes[] = {-EIO,    -EACCES,	 -ENOSPC, -ESTALE,    -EEXIST,
 				    -ENOMEM, -ECANCELED, -EINVAL, -ETIMEDOUT, -EDQUOT};
+	const unsigned int step = sampling_step(5);
 	for (unsigned int c = 0; c < sizeof(codes) / sizeof(codes[0]); c++)
-		for (unsigned int at = 1 + c; at <= COUNT; at += c ? 17 : 3 * EVERY)
+		for (unsigned int at = 1 + c; at <= COUNT; at += step * (c ? 17 : 3 * EVERY))
 			for (unsigned int lost = 0; lost < 2; lost++)
 				fail_at(0, at, codes[c], lost);
-	for (unsigned int at = 1; at <= COUNT; at += 17)
+	for (unsigned int at = 1; at <= COUNT; at += 17 * step)
 		for (unsigned int lost = 0; lost < 2; lost++) {
 			fail_at(IN_DIR, at, -EIO, lost);
 			fail_at(IN_DIR, at, -ESTALE, lost);

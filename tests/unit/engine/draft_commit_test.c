@@ -6,6 +6,7 @@
 #include "draft_fixture.h"
 
 #include "draft_files.h"
+#include "sampling.h"
 
 /* What a name has. */
 enum what { NOTHING, TEXT, FIRST, SECOND, WHATS };
@@ -159,11 +160,12 @@ static void interrupt(bool is_dir, const char *name, enum what old, enum what ne
 
 static void interrupt_all(bool is_dir, const char *name, enum how how)
 {
+	const unsigned int step = sampling_step(3);
 	for (enum what old = NOTHING; old < WHATS; old++)
 		for (enum what new = TEXT; new < WHATS; new ++)
 			for (int after = 0; after < 2; after++) {
 				bool ended = false;
-				for (unsigned int at = 1; !ended; at++)
+				for (unsigned int at = 1 + (old + new) % step; !ended; at += step)
 					interrupt(is_dir, name, old, new, how, at, after, &ended);
 			}
 }

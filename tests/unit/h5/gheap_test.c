@@ -10,6 +10,8 @@
 #include <h5/gheap.h>
 #include <mem_src.h>
 
+#include "sampling.h"
+
 enum { BASE = 4096, MAX_OBJECT = 1 << 22, HEADER = 16 };
 
 static uint32_t next_random(uint32_t *seed)
@@ -107,7 +109,7 @@ static void test_any_sizes(void **state)
 	size_t *sizes = calloc(N, sizeof(sizes[0]));
 	uint32_t seed = 7;
 	assert_non_null(sizes);
-	for (int round = 0; round < 300; round++) {
+	for (unsigned int round = 0; round < 300 / sampling_step(10); round++) {
 		size_t n = 1 + next_random(&seed) % (round % 2 ? 40 : N);
 		unsigned int shape = next_random(&seed) % 6, scale = next_random(&seed) % 12;
 		for (size_t i = 0; i < n; i++) {

@@ -56,8 +56,7 @@ static void test_pieces(void **state)
 	struct upload u = {0};
 	start(&u, STORE_S3_VERIFY_NEVER);
 	auto_free uint8_t *bytes = malloc(SIZE);
-	for (uint64_t i = 0; i < SIZE; i++)
-		bytes[i] = patterned_byte(i);
+	patterned_fill(bytes, 0, SIZE);
 	const struct piece pieces[] = {{bytes, 7}, {NULL, 0}, {bytes + 7, SIZE - 7}};
 	auto_request struct store_request *req = store_request_new(u.f->s, STORE_PUT);
 	store_request_key(req, "x");
