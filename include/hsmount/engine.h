@@ -91,8 +91,9 @@ void engine_options_init(struct engine_options *opt);
  * is wrong or the place is not a bucket, with -EOPNOTSUPP if the bucket's schema is not supported.
  */
 int engine_open(const struct engine_options *opt, struct engine **out, struct err *err);
-/* Begins work in the background, such as commits that an earlier process has begun. Call it at most
- * once, when the process does not fork any more. An engine without write needs no call. */
+/* Begins work in the background: opens connections before they are needed, reads the names in the
+ * root, and finishes commits that an earlier process has begun. Call it at most once, when the
+ * process does not fork any more. An engine without write needs no call. */
 void engine_start(struct engine *e);
 /* All files must be closed. Repeats failed commits, for at most 15 seconds. Then deletes the
  * storage of domains that were removed, for at most 15 seconds. */

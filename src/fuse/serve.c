@@ -85,8 +85,7 @@ static int watch_and_serve(struct session *s, struct fuse_session *session, stru
 		return err->code;
 	int rc = s->opt->started ? s->opt->started(s->opt->started_arg, err) : 0;
 	if (!rc) {
-		if (s->opt->write)
-			engine_start(s->engine);
+		engine_start(s->engine);
 		read_root(s);
 		rc = serve(s, session, err);
 	}

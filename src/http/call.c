@@ -242,6 +242,7 @@ int http_call_prepare(struct http_call *call, CURL *easy, struct http_sockets *s
 	/* With HTTP/2, a call waits for the connection that all calls share instead of opening one.
 	 * With HTTP/1.1 this would cost the time of a handshake. */
 	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, multiplexes ? 1L : 0L);
+	curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, call->opens_connection ? 1L : 0L);
 	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	/* The answer of a proxy to CONNECT is not the server's. */
 	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

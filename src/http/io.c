@@ -14,7 +14,9 @@
 #include <base/wait.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +50,10 @@ struct http_io {
 	uint64_t started; /* calls so far */
 	bool multiplexes; /* the last answer was HTTP/2 */
 	struct http_sockets sockets;
+
+	/* written by the thread, for http_io_connections() */
+	atomic_uint connections;      /* UINT_MAX: multiplexes */
+	atomic_uint_fast64_t used_ns; /* time of the last answer */
 };
 
 static void push(struct calls *calls, struct http_call *call)
@@ -95,6 +101,10 @@ static void start_call(struct http_io *io, struct http_call *call)
 		end_early(call, HTTP_CANCELLED, HTTP_CANCELLED_REASON);
 		return;
 	}
+	if (call->opens_connection && io->multiplexes) {
+		end_early(call, HTTP_CANCELLED, "all calls share one connection");
+		return;
+	}
 	CURL *easy = io->n_spare ? io->spare[--io->n_spare] : curl_easy_init();
 	if (!easy) {
 		fail_early(call);
@@ -125,6 +135,9 @@ static void end_call(struct http_io *io, struct http_call *call, CURLcode result
 			   io->env->now(io->env) - call->started_ns, call->received, call->sent);
 	curl_multi_remove_handle(io->multi, easy);
 	curl_easy_reset(easy);
+	if (answered)
+		atomic_store(&io->used_ns, io->env->now(io->env));
+	atomic_store(&io->connections, io->multiplexes ? UINT_MAX : io->sockets.n);
 	io->spare[io->n_spare++] = easy;
 	while (io->active[i] != call)
 		i++;
@@ -290,6 +303,14 @@ void http_run(struct http_io *io, struct http_call *call)
 	call->arg = &waiter;
 	http_submit(io, call);
 	wait_all(&waiter);
+}
+
+unsigned int http_io_connections(struct http_io *io)
+{
+	const uint64_t idle_ns = (uint64_t)HTTP_IDLE_S * 1000000000;
+	const unsigned int n = atomic_load(&io->connections);
+	const bool is_idle = io->env->now(io->env) - atomic_load(&io->used_ns) > idle_ns;
+	return is_idle && n != UINT_MAX ? 0 : n;
 }
 
 void http_io_stop_thread(struct http_io *io)

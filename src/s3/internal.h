@@ -5,6 +5,7 @@
  *   s3.c        construction; which file answers which operation
  *   endpoint.c  the URL of the bucket
  *   discover.c  the first request, which finds region, addressing and rights
+ *   connect.c   connections that are opened before they are needed
  *   operation.c how a store request becomes a series of HTTP requests
  *   get.c, list.c, put.c   gets and heads; listings; puts and deletes
  *   multipart.c, parts.c  puts of large objects in parts
@@ -23,8 +24,8 @@
  * A put whose body is a source, and a put in parts, begin in a thread of their own. In the second
  * case all of the operation runs there: s3_send() waits for the answer and calls `next` itself.
  *
- * Threads: a store does not change after the constructor, except `if_match`, which is atomic, and
- * `bodies`, which has a lock. One thread at a time uses an operation.
+ * Threads: a store does not change after the constructor, except for atomic members, and `bodies`,
+ * which has a lock. One thread at a time uses an operation.
  */
 #ifndef S3_INTERNAL_H
 #define S3_INTERNAL_H
@@ -105,6 +106,9 @@ struct s3_store {
 	atomic_int if_match; /* enum s3_if_match */
 	struct s3_crc_tables crc_tables;
 	struct s3_bodies bodies;
+	atomic_uint opening;		   /* connections that connect.c is opening */
+	atomic_uint_fast64_t connected_ns; /* when it last began to; 0: never */
+	atomic_bool closing;
 };
 
 static inline struct s3_store *s3_store_of(struct store *s)
@@ -283,5 +287,11 @@ int s3_read_list(struct s3_operation *op, const struct s3_list_query *query,
 /* Sends the first request, a listing of one key: finds the bucket's region and endpoint, and
  * reports errors of the configuration in words. -ENOENT: no such bucket. */
 int s3_discover(struct s3_store *s, const char *prefix, struct err *err);
+
+/* ---- connections that are opened before they are needed ---- */
+
+/* Called before each request. Opens a few connections if the store has not been used for a while,
+ * at most once in HTTP_IDLE_S seconds. */
+void s3_connect_few(struct s3_store *s);
 
 #endif

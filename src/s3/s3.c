@@ -17,6 +17,7 @@ static void submit(struct store *store, struct store_request *req)
 		[STORE_PUT] = s3_put, [STORE_DELETE] = s3_delete,
 	};
 	struct s3_operation *op = store_slot(store, req);
+	s3_connect_few(s3_store_of(store));
 	*op = (struct s3_operation){.s = s3_store_of(store), .req = req};
 	starts[req->op](op);
 }
@@ -26,6 +27,7 @@ static void submit(struct store *store, struct store_request *req)
 static void free_store(struct store *store)
 {
 	struct s3_store *s = s3_store_of(store);
+	atomic_store(&s->closing, true);
 	if (s->io)
 		http_io_free(s->io);
 	credentials_free(s->creds);

@@ -14,6 +14,7 @@ import faultproxy
 import h2proxy
 import mounts
 from gateway import hsimage, needs_gateway, run_contract
+from oracle import mount_name
 from sampling import EVERYTHING
 
 pytestmark = needs_gateway
@@ -172,6 +173,18 @@ def test_one_connection_for_all(environment, gateway, sample, sample_bucket, tmp
     assert got.read_bytes() == want.read_bytes()
     assert {e.protocol for e in log} == {"h2"} and len(log) > 50
     assert len({e.port for e in log}) == 1
+
+
+def test_a_mount_has_one_connection(environment, gateway, sample, sample_bucket, mount, h2):
+    """It opens none before it needs them."""
+    name = mount_name(sample.entries()[0].path)
+    with faultproxy.Proxy(gateway["endpoint"]) as plain, h2(plain.endpoint) as proxy:
+        m = mount(f"s3://{sample_bucket}", env=over(environment, gateway, proxy))
+        assert content(m.file(name))[:8] == b"\x89HDF\r\n\x1a\n"
+        m.stop()
+        log = proxy.log()
+    assert {e.protocol for e in log} == {"h2"} and len({e.port for e in log}) == 1
+    assert not any(r.only_connects for r in plain.requests)
 
 
 @pytest.mark.parametrize("faults", [

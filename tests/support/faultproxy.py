@@ -13,7 +13,8 @@ when     every: each n-th, first: the first n, percent of the matching requests;
          last n of each `of`
 match    method, path (a substring of the target), whole (the request has no range), object (not a
          listing), unless (a text that is not in the request's header), with (one that is), all
-         optional; there is no error200 to a HEAD, whose answer has no body
+         optional; there is no error200 to a HEAD, whose answer has no body, and no fault of a HEAD
+         of the bucket, by which a mount opens a connection
 
 Proxy(endpoint, faults) is a context manager and runs in another thread. `requests` contains all
 requests. Between leave() and come_back() the server is unavailable."""
@@ -53,6 +54,15 @@ class Request(collections.namedtuple("Request", "method target fault head")):
         lines = (line.split(":", 1) for line in self.head.split("\r\n")[1:] if ":" in line)
         return {name.lower(): value.strip() for name, value in lines}
 
+    @property
+    def only_connects(self):
+        return only_connects(self.method, self.target)
+
+
+def only_connects(method, target):
+    """A HEAD of the bucket: the mount opens a connection before it needs it."""
+    return method == "HEAD" and "/" not in target.strip("/")
+
 
 class Exchange:
     """A request that is being served."""
@@ -84,6 +94,7 @@ def matches(fault, request, method, target):
             not (fault.get("whole") and request.header(b"range")) and
             not (fault.get("object") and "list-type=" in target) and
             (fault["what"], method) != ("error200", "HEAD") and
+            not only_connects(method, target) and
             ("unless" not in fault or fault["unless"].encode() not in request.head) and
             fault.get("with", "").encode() in request.head.lower())
 

@@ -36,6 +36,7 @@ struct curl_slist;
 
 enum {
 	HTTP_PRIORITIES = 3,
+	HTTP_IDLE_S = 15, /* an idle connection may be closed after this time; AWS waits 20 s */
 	HTTP_REASON_MAX = 256, /* libcurl's CURL_ERROR_SIZE */
 	HTTP_ERROR_BODY_MAX = 64 << 10,
 	/* The body of an error is read up to this length, so that its connection can be used again.
@@ -74,6 +75,9 @@ struct http_call {
 	 * first `skip` bytes of the body are dropped and the next `keep` bytes kept. */
 	bool ranged;
 	uint64_t skip, keep;
+	/* The call opens a connection even if another one is idle. With HTTP/2, where all calls
+	 * share one connection, it ends with HTTP_CANCELLED and is not sent. */
+	bool opens_connection;
 	/* Called for each header line of the answer; may be NULL. value has no spaces at its ends.
 	 */
 	void (*on_header)(struct http_call *call, const char *name, const char *value);
@@ -119,7 +123,7 @@ struct http_options {
 struct http_io;
 /* NULL with err set. env is borrowed. */
 struct http_io *http_io_new(const struct env *env, const struct http_options *opt, struct err *err);
-/* All calls must be done. */
+/* Waits until all calls are done. The caller has cancelled those that are not. */
 void http_io_free(struct http_io *io);
 /* The I/O thread owns the call and all that it points to until `done` is called. */
 void http_submit(struct http_io *io, struct http_call *call);
@@ -129,6 +133,10 @@ void http_run(struct http_io *io, struct http_call *call);
  * must be done, and no thread may submit one meanwhile. A program that sends requests before it
  * forks needs this. */
 void http_io_stop_thread(struct http_io *io);
+/* The number of connections that are open, as far as that is known: 0 if no answer has arrived for
+ * HTTP_IDLE_S seconds, because servers close idle connections; UINT_MAX with HTTP/2, where calls
+ * need no further connections. Any thread. */
+unsigned int http_io_connections(struct http_io *io);
 /* Adds a copy of a line "Name: value"; "Name:" removes a header that libcurl adds by itself.
  * -ENOMEM. */
 int http_call_add_header(struct http_call *call, const char *line);

@@ -64,6 +64,10 @@ struct store *store_s3_new(const struct env *env, const struct store_s3_options 
 /* Ends the I/O thread of such a store; the next request starts it again. No request is running when
  * this is called. A daemon that sends requests before it forks needs this. */
 void store_s3_stop_thread(struct store *s);
+/* Opens connections, without waiting for them, until the store has n; not with HTTP/2. For a caller
+ * that is about to send many requests. From the first call on, the store opens a few connections
+ * itself when it is used again after a pause. No process may fork afterwards. */
+void store_s3_connect(struct store *s, unsigned int n);
 /* Appends text, without a NUL, that identifies the store's bucket among the buckets of all
  * services. -ENOMEM. */
 int store_s3_identity(struct store *s, struct bytes *out);
