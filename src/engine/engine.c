@@ -14,6 +14,7 @@
 #include <s3/s3.h>
 
 #include "drafts.h"
+#include "early.h"
 #include "recognise.h"
 
 enum {
@@ -24,7 +25,6 @@ enum {
 	IDLE_SHARE = 4, /* images that are not open may take 1/4 of cache_size */
 	IDLE_MIN = 16 << 20,
 	KEPT_FREE = 16, /* 1/16 of the connections is kept free of prefetches */
-	OPEN_EARLY = 4, /* 1/4 of the connections is opened in advance */
 };
 
 void engine_options_init(struct engine_options *opt)
@@ -199,6 +199,7 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
+	early_stop(e->early);
 	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->garbage);
 	leftovers_free(e->leftovers);
@@ -221,8 +222,7 @@ void engine_close(struct engine *e)
 
 void engine_start(struct engine *e)
 {
-	if (e->stack.s3)
-		store_s3_connect(e->stack.s3, (e->connections + OPEN_EARLY - 1) / OPEN_EARLY);
+	e->early = early_start(e);
 	garbage_notes_take(e);
 	if (e->drafts)
 		drafts_start(e->drafts);

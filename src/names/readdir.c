@@ -286,10 +286,12 @@ static void log_left_out(const struct listing *l, const struct entry *en)
 			    en->node->name);
 }
 
-/* Keeps the first entry of each name. */
-static void drop_doubles(struct listing *l)
+/* Sorts the entries and keeps the first one of each name. */
+static void sort(struct listing *l)
 {
 	size_t n = 0;
+	if (l->n)
+		qsort(l->entries, l->n, sizeof(*l->entries), compare);
 	for (size_t i = 0; i < l->n; i++) {
 		struct entry *en = &l->entries[i];
 		if (n && strcmp(l->entries[n - 1].node->name, en->node->name) == 0) {
@@ -328,9 +330,7 @@ static int build(struct listing *l, struct err *err)
 	int rc = l->dir[0] ? list_below(l, req, err) : list_root(l, err);
 	if (rc)
 		return err_wrap(err, rc, "listing %s", l->dir[0] ? req->key : "the bucket");
-	if (l->n)
-		qsort(l->entries, l->n, sizeof(*l->entries), compare);
-	drop_doubles(l);
+	sort(l);
 	return 0;
 }
 
@@ -379,15 +379,20 @@ static int report_cached(const struct bytes *names, names_list_fn fn, void *arg)
 static void cache_nodes(struct listing *l)
 {
 	struct names *ns = l->ns;
-	const uint64_t walk = names_cache_begin_walk(ns->cache, names_now(ns), ns->ttl_ns);
 	for (size_t i = 0; i < l->n; i++) {
 		struct names_node *node = l->entries[i].node;
-		if (node->doc.kind == NAMES_DOC_BROKEN)
-			continue; /* it may be readable soon */
-		if (!l->entries[i].known)
+		/* A document that cannot be read now may be readable soon. */
+		if (!l->entries[i].known && node->doc.kind != NAMES_DOC_BROKEN)
 			names_cache_put(ns->cache, node, names_valid_until(ns, node));
-		names_cache_join_walk(ns->cache, node, walk);
 	}
+}
+
+static void begin_walk(struct listing *l)
+{
+	struct names *ns = l->ns;
+	const uint64_t walk = names_cache_begin_walk(ns->cache, names_now(ns), ns->ttl_ns);
+	for (size_t i = 0; i < l->n; i++)
+		names_cache_join_walk(ns->cache, l->entries[i].node, walk);
 }
 
 static void log_omitted(const struct listing *l, const struct omitted *o, const char *what)
@@ -405,6 +410,7 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 	log_omitted(l, &l->unlistable, "entries cannot be listed");
 	if (!names_has_changed(l->ns, l->changes)) {
 		cache_nodes(l);
+		begin_walk(l);
 		cache_list(l);
 	}
 	for (size_t i = 0; !rc && i < l->n; i++)
@@ -459,4 +465,33 @@ int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, 
 		rc = report(&l, fn, arg);
 	release_listing(&l);
 	return rc;
+}
+
+/* ---- the root after a mount ---- */
+
+enum { PRELOAD_MAX = 64 };
+
+static int preload(struct listing *l, struct store_request *req, struct err *err)
+{
+	store_request_key(req, "");
+	req->list.delimit = true;
+	req->list.max = PRELOAD_MAX;
+	store_run(l->ns->store, req);
+	int rc = store_failure(&req->answer, err);
+	if (!rc && req->answer.page.more)
+		rc = -E2BIG;
+	return rc ? rc : add_prefixes(l, &req->answer.page, err);
+}
+
+void names_preload(struct names *ns)
+{
+	struct listing l = {.ns = ns, .dir = "", .changes = atomic_load(&ns->changes)};
+	struct err unused = ERR_INIT;
+	auto_request struct store_request *req = store_request_new(ns->store, STORE_LIST);
+	if (req && ns->ttl_ns && !ns->roots && preload(&l, req, &unused) == 0) {
+		sort(&l);
+		if (!names_has_changed(ns, l.changes))
+			cache_nodes(&l);
+	}
+	release_listing(&l);
 }

@@ -18,6 +18,7 @@
 
 struct cache;
 struct drafts;
+struct early;
 struct files;
 struct garbage;
 struct http_stats;
@@ -51,6 +52,7 @@ struct engine {
 	struct leftovers *leftovers;		/* notes of garbage; NULL: there are none */
 	char *user;				/* owner of new folders */
 	struct drafts *drafts;			/* NULL: files cannot be written */
+	struct early *early;			/* what is requested in advance, or NULL */
 };
 
 static inline uint64_t engine_now(const struct engine *e)

@@ -118,6 +118,11 @@ int names_check_new(struct names *ns, const char *path, struct err *err);
  * -ENOTDIR. */
 typedef int (*names_list_fn)(void *arg, const char *name, enum names_kind kind);
 int names_list(struct names *ns, const char *path, names_list_fn fn, void *arg, struct err *err);
+/* For the time after a mount: caches the nodes of the root's entries, so that the first look-ups in
+ * the root send no request. Caches nothing if the root has more than 64 entries, with
+ * names_options.roots, or if nodes are never valid. A failed request is not reported: a look-up
+ * repeats it. Takes two or three rounds of requests. */
+void names_preload(struct names *ns);
 /* Returns 0 if a directory can be listed now. Sends a request only if the cached node says that the
  * directory cannot be listed. */
 int names_check_dir(struct names *ns, const char *path, struct err *err);
