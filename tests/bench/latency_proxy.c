@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * latency_proxy UPSTREAM_PORT LOG: an HTTP/1.1 reverse proxy on loopback that simulates a distant
- * server. It delays each request before it forwards it. It can limit the rate of the bodies of all
- * answers together. It forwards headers byte for byte, because signatures cover the Host field, and
- * bodies by splice(2). It prints "port=N" and serves until SIGTERM, or until its parent ends.
+ * server. It delays each request before it forwards it, and longer if it is the first one of its
+ * connection, because the handshakes of TCP and TLS would precede it. It can limit the rate of the
+ * bodies of all answers together. It forwards headers byte for byte, because signatures cover the
+ * Host field, and bodies by splice(2). It prints "port=N" and serves until SIGTERM, or until its
+ * parent ends.
  *
  * Requests for these paths control the proxy. They are neither delayed nor counted:
  *   /.proxy/delay?ms=N   sets the delay
+ *   /.proxy/connect?ms=N sets what is added to the delay of the first request of a connection
  *   /.proxy/rate?mbit=N  sets the rate in 10^6 bits a second; 0 means no limit
  *   /.proxy/reset        clears counters and log, and starts the clock of the log
  *   /.proxy/stats        returns the counters as JSON; the log is complete up to this moment
@@ -59,17 +62,18 @@ struct shared {
 	unsigned int upstream; /* port; constant */
 	sem_t room;	       /* connections that may still be accepted */
 	pthread_mutex_t lock;
-	unsigned int delay_ms, rate_mbit;
+	unsigned int delay_ms, connect_ms, rate_mbit;
 	uint64_t booked_ns; /* end of the last booking */
 	uint64_t start_us;  /* of the log's clock */
 	FILE *log;
+	uint64_t last_number; /* of a connection */
 	uint64_t connections, requests[METHODS], bytes_up, bytes_down;
 	unsigned int active, active_max; /* requests under way */
 };
 
 struct conn {
 	struct shared *shared;
-	uint64_t number;
+	uint64_t number; /* 0: has carried no request */
 	int pipe[2];
 	bool broken; /* cannot carry another request */
 	struct http_peer client, server;
@@ -254,9 +258,9 @@ static void reset_locked(struct shared *s)
 static void print_stats_locked(const struct shared *s, FILE *out)
 {
 	fprintf(out,
-		"{\"delay_ms\": %u, \"rate_mbit\": %u, \"connections\": %" PRIu64
-		", \"active\": %u, \"active_max\": %u, ",
-		s->delay_ms, s->rate_mbit, s->connections, s->active, s->active_max);
+		"{\"delay_ms\": %u, \"connect_ms\": %u, \"rate_mbit\": %u, \"connections\": "
+		"%" PRIu64 ", \"active\": %u, \"active_max\": %u, ",
+		s->delay_ms, s->connect_ms, s->rate_mbit, s->connections, s->active, s->active_max);
 	fprintf(out, "\"bytes_up\": %" PRIu64 ", \"bytes_down\": %" PRIu64 ", \"requests\": {",
 		s->bytes_up, s->bytes_down);
 	for (size_t i = 0; i < METHODS; i++)
@@ -275,6 +279,8 @@ static int serve_own(struct conn *c, const char *what)
 	pthread_mutex_lock(&s->lock);
 	if (strncmp(what, "delay?ms=", 9) == 0)
 		s->delay_ms = (unsigned int)strtoul(what + 9, NULL, 10);
+	else if (strncmp(what, "connect?ms=", 11) == 0)
+		s->connect_ms = (unsigned int)strtoul(what + 11, NULL, 10);
 	else if (strncmp(what, "rate?mbit=", 10) == 0)
 		s->rate_mbit = (unsigned int)strtoul(what + 10, NULL, 10);
 	else if (strcmp(what, "reset") == 0)
@@ -360,13 +366,19 @@ static int64_t pass_answer(struct conn *c, struct request *r, int *status)
 }
 
 /* Counts a request as active; returns when it may be forwarded. */
-static uint64_t begin(struct shared *s, uint64_t arrived_us)
+static uint64_t begin(struct conn *c, uint64_t arrived_us)
 {
+	struct shared *s = c->shared;
 	pthread_mutex_lock(&s->lock);
 	s->active++;
 	if (s->active_max < s->active)
 		s->active_max = s->active;
-	const uint64_t delay_ms = s->delay_ms;
+	uint64_t delay_ms = s->delay_ms;
+	if (!c->number) {
+		c->number = ++s->last_number;
+		s->connections++;
+		delay_ms += s->connect_ms;
+	}
 	pthread_mutex_unlock(&s->lock);
 	return (arrived_us + delay_ms * 1000) * 1000;
 }
@@ -408,7 +420,7 @@ static int serve_request(struct conn *c)
 		http_take(&c->client, (size_t)n);
 		return serve_own(c, r.target + sizeof(own_prefix) - 1);
 	}
-	wait_until(begin(c->shared, r.arrived));
+	wait_until(begin(c, r.arrived));
 	if (send_request(c, &r, (size_t)n) == 0)
 		bytes = pass_answer(c, &r, &status);
 	finish(c, &r, status, bytes);
@@ -464,9 +476,6 @@ static int accept_one(struct shared *s, int listener)
 	c->client.fd = fd;
 	c->server.fd = -1;
 	c->server.hurry = true;
-	pthread_mutex_lock(&s->lock);
-	c->number = ++s->connections;
-	pthread_mutex_unlock(&s->lock);
 	if (start_thread(c) == 0)
 		return 0;
 	close(c->pipe[0]);

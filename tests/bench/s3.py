@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a mount of a bucket with network latency; README.md explains how.
 
-    s3.py [--delays 0,20,50] [--runs 3] [floor] [mount] [peers] [network] [random] [memory]
-    (default: all)
+    s3.py [--delays 0,20,50] [--runs 3] [floor] [mount] [connect] [peers] [network] [random]
+          [memory]    (default: all)
 
 HSMOUNT_BUILD names the build directory. --log shows the requests of each median run.
 """
@@ -26,8 +26,9 @@ import mkbucket  # found through s3_world
 import mounts
 
 FLOOR_CONNECTIONS = 64
-PARTS = ("floor", "mount", "peers", "network", "random", "memory")
+PARTS = ("floor", "mount", "connect", "peers", "network", "random", "memory")
 NETWORKS = Network(50, 1000), Network(50, 2500)     # of the part network
+TLS = Network(50, 0, 2)     # of the part connect: TCP and TLS 1.3 cost a round trip each
 QUEUE = Network(0, 1000)     # 64 connections that have data each wait 32 ms for their next turn
 HEADERS = "h5dump -H, 1,000 datasets"
 TTL = "metadata_ttl=60"
@@ -166,6 +167,37 @@ class Bench:
             self.measure(patient, f"list again, {TTL}", s3_tasks.list_objects, again=True)
             thousand = Hsmount(self.proxy, self.gateway, "thousand", "thousand.h5")
             self.measure(thousand, HEADERS, s3_tasks.dump_headers)
+
+    def connect(self):
+        """The first chunk of a new mount: at once, when the mount has opened its connections, and
+        with the documents in a disk cache. One GET over a new connection is the floor."""
+        cache = f"cache_dir={tempfile.mkdtemp(dir=self.memory_directory)}"
+        for _ in self.at_each([TLS]):
+            self.fetch("one chunk", "domain", [self.temperature.chunk_key((100, 0, 0))])
+            self.first_chunk("first chunk, at once", at_once=True)
+            self.first_chunk("first chunk")
+            with Hsmount(self.proxy, self.gateway, "domain", "example.h5", cache) as path:
+                in_child(s3_tasks.list_objects, path, {})
+            self.first_chunk("first chunk, cache_dir", cache, f"cache_disk_size={MIB}")
+            if S3fs.missing() is None:
+                self.measure(S3fs(self.proxy, self.gateway, "file", "example.h5"), "first chunk",
+                             s3_tasks.one_chunk)
+
+    def first_chunk(self, measure, *options, at_once=False):
+        reader = Hsmount(self.proxy, self.gateway, "domain", "example.h5", *options)
+        runs = []
+        for _ in range(self.args.runs):
+            with reader as path:
+                if not at_once:
+                    self.proxy.settle()
+                self.proxy.reset()
+                result = in_child(s3_tasks.one_chunk, path, {})
+                runs.append((result, self.proxy.spent()))
+        figure = Figure(runs)
+        self.keep(reader.name, measure, figure)
+        trips = sorted(spent.round_trips(TLS.handshakes) for _, spent in runs)
+        self.extra.append(f"{measure}: {trips[len(trips) // 2]} round trips "
+                          f"({trips[0]} … {trips[-1]}) at {TLS}")
 
     def peers(self):
         for peer in PEERS:

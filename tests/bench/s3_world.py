@@ -71,10 +71,11 @@ CHUNK_KEY = re.compile(r"/d/[^?]*/[0-9]+(_[0-9]+)*(\?|$)")
 class Spent:
     """Figures of a measurement from the log of the proxy: requests and bytes, by kind of object;
     `rounds`, the length of the longest chain of requests in which each began after the previous one
-    had ended; the largest number of concurrent requests."""
+    had ended; the largest number of concurrent requests; the number of connections that were
+    opened."""
 
-    def __init__(self, rows):
-        self.rows = rows
+    def __init__(self, rows, opened=0):
+        self.rows, self.opened = rows, opened
         self.requests, self.bytes = len(rows), sum(r.bytes for r in rows)
         self.by_kind = collections.Counter(self.kind(r) for r in rows)
         self.bytes_by_kind = collections.Counter()
@@ -91,6 +92,18 @@ class Spent:
             under_way += step
             self.in_flight = max(self.in_flight, under_way)
 
+    def round_trips(self, handshakes):
+        """The length of the longest such chain, if the first request over a new connection counts
+        for the handshakes, too. The proxy numbers connections in the order of their opening."""
+        seen, opened, longest = set(), {r.connection for r in self.rows}, []
+        opened = set(sorted(opened)[len(opened) - self.opened:])
+        for r in sorted(self.rows, key=lambda r: r.arrived):
+            cost = 1 + handshakes * (r.connection in opened - seen)
+            seen.add(r.connection)
+            before = max((n for done, n in longest if done <= r.arrived), default=0)
+            longest.append((r.done, before + cost))
+        return max((n for _, n in longest), default=0)
+
     @staticmethod
     def kind(row):
         if "list-type=2" in row.target:
@@ -102,15 +115,17 @@ class Spent:
     def __str__(self):
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(self.by_kind.items()))
         return (f"{self.requests} requests ({kinds}), {self.rounds} rounds, at most "
-                f"{self.in_flight} at once, {self.bytes:,} bytes")
+                f"{self.in_flight} at once, {self.opened} connections opened, {self.bytes:,} bytes")
 
 
-class Network(collections.namedtuple("Network", "delay mbit", defaults=(0,))):
-    """The network between readers and gateway: milliseconds of delay for each request, and the rate
-    of all bodies together in 10^6 bits a second (0: no limit)."""
+class Network(collections.namedtuple("Network", "delay mbit handshakes", defaults=(0, 0))):
+    """The network between readers and gateway: milliseconds of delay for each request, the rate of
+    all bodies together in 10^6 bits a second (0: no limit), and the delays that a new connection
+    costs (2 with TLS 1.3)."""
 
     def __str__(self):
-        return f"{self.delay} ms" + (f", {self.mbit / 1000:g} Gbit/s" if self.mbit else "")
+        return (f"{self.delay} ms" + (f", {self.mbit / 1000:g} Gbit/s" if self.mbit else "") +
+                (f", {self.handshakes} handshakes" if self.handshakes else ""))
 
 
 class Proxy:
@@ -139,6 +154,7 @@ class Proxy:
 
     def set(self, network):
         self.ask(f"delay?ms={network.delay}")
+        self.ask(f"connect?ms={network.delay * network.handshakes}")
         self.ask(f"rate?mbit={network.mbit}")
 
     def reset(self):
@@ -147,9 +163,19 @@ class Proxy:
     def spent(self):
         """All traffic since reset(), including prefetches that are still running."""
         mounts.wait_for(lambda: self.ask("stats")["active"] == 0)
+        opened = self.ask("stats")["connections"]
         with open(self.log_path, encoding="ascii", errors="backslashreplace") as f:
             fields = [line.rstrip("\n").split("\t") for line in f]
-        return Spent([Row(*map(int, f[:5]), *f[5:8], int(f[8]), int(f[9])) for f in fields])
+        return Spent([Row(*map(int, f[:5]), *f[5:8], int(f[8]), int(f[9])) for f in fields],
+                     opened)
+
+    def settle(self):
+        """Waits until no request was active for a third of a second."""
+        end = time.monotonic()
+        while time.monotonic() < end + 0.33:
+            time.sleep(0.02)
+            if self.ask("stats")["active"]:
+                end = time.monotonic()
 
 
 # ---- readers: cold() starts one with empty caches and returns a path for h5py.File ----
