@@ -144,6 +144,15 @@ static void prefetch_slots(struct image_stream *s, uint64_t read, uint64_t steps
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* The program may read sequentially: requests a few slots after the first dataset, which end before
+ * offset `end`. */
+static void prefetch_trial(struct image_stream *s, uint64_t end)
+{
+	struct image *img = s->image;
+	const uint64_t first = slot_at(img, img->data_end), last = slot_at(img, end);
+	request(img, s, first, min_u64(last, first + BATCH));
+}
+
 /* A program that copies a file skips its holes. Its reads still count as sequential. */
 static void skip_hole_locked(struct image_stream *s, uint64_t offset)
 {
@@ -164,10 +173,14 @@ void stream_read(struct image_stream *s, uint64_t offset, uint64_t n)
 	const bool in_order = sequential_read(&s->order, &file, offset, offset + n);
 	const uint64_t read = in_order ? slot_at(img, s->order.end) : 0;
 	const uint64_t steps = read > s->read ? read - s->read : 0;
+	const uint64_t trial = s->tried ? 0 : sequential_trial(&s->order, &file);
+	s->tried |= trial > 0;
 	if (!in_order)
 		s->prefetched = 0;
 	s->read = read;
 	pthread_mutex_unlock(&s->lock);
 	if (in_order && steps > 0)
 		prefetch_slots(s, read, steps);
+	else if (trial > 0)
+		prefetch_trial(s, img->data_end + trial);
 }

@@ -3,7 +3,8 @@
  * Prefetching for one open file across datasets. (The cache prefetches within a dataset.) A read of
  * several chunks requests all of them at once, whatever datasets they belong to. If a program reads
  * the file sequentially (prefetch/sequential.h), the next chunks of the file are prefetched. So a
- * file of a thousand small datasets is copied at the speed of the network.
+ * file of a thousand small datasets is copied at the speed of the network. Before that is certain,
+ * near the end of the first dataset, a few of the chunks that follow are prefetched.
  *
  * Each stream has a lock. It is not held while the cache is called.
  */
@@ -23,6 +24,7 @@ struct image_stream {
 	struct sequential order;
 	uint64_t prefetched; /* slots of the file before this one have been requested */
 	uint64_t read;	     /* slots before this one have been read */
+	bool tried;	     /* prefetch_trial() was called */
 };
 
 /* A program reads bytes [offset, offset + n) of the file: prefetches the next slots if it reads

@@ -47,3 +47,11 @@ bool sequential_read(struct sequential *o, const struct sequential_file *f, uint
 	}
 	return o->running && o->end >= f->second + SEQUENTIAL_MARGIN;
 }
+
+uint64_t sequential_trial(const struct sequential *o, const struct sequential_file *f)
+{
+	const uint64_t first = f->second - f->data;
+	if (!o->running || o->end < f->second - first / 4)
+		return 0;
+	return first / SEQUENTIAL_TRIAL;
+}

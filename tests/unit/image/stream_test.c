@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <prefetch/sequential.h>
+
 #include "plan.h"
 #include "small_tree.h"
 #include "stream.h"
@@ -83,6 +85,32 @@ static void sequential_reads_prefetch_the_next_dataset(void **state)
 	}
 }
 
+/* The program reads the first dataset of the file from the metadata on, or without the metadata.
+ * Only a program that may copy the file causes requests of other datasets, and only of a few small
+ * chunks. */
+static void the_end_of_the_first_dataset_prefetches_what_is_small(void **state)
+{
+	enum { N = 64, CHUNK = 64 << 10, SMALL = 16 << 10 };
+	for (int sequential = 0; sequential < 2; sequential++) {
+		struct small_tree *t = *state;
+		small_begin(t);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, CHUNK, unlisted);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), 3, SMALL, unlisted);
+		small_dataset(t, dtype_opaque(t->a, 1, "", NULL), N, CHUNK, unlisted);
+		assert_int_equal(small_render(t, NULL), 0);
+		const struct image_dataset *d = t->img->datasets;
+		const uint64_t raw = d[0].raw_addr;
+		struct image_stream *s = image_stream_new(t->img);
+		read_all(t, s, sequential ? 0 : raw, raw, CHUNK);
+		read_all(t, s, raw, raw + N * CHUNK / 2, CHUNK);
+		assert_int_equal(t->prefetches[2], 0);
+		read_all(t, s, raw + N * CHUNK / 2, raw + N * CHUNK, CHUNK);
+		assert_int_equal(t->prefetches[2], sequential ? 3 : 0);
+		assert_in_range(t->prefetches[3], 0, sequential ? N / SEQUENTIAL_TRIAL : 0);
+		image_stream_free(s);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, small_setup, small_teardown)
 
 int main(void)
@@ -92,6 +120,7 @@ int main(void)
 		TEST(a_read_may_end_in_the_first_byte_of_a_chunk),
 		TEST(a_read_of_one_chunk_requests_no_other),
 		TEST(sequential_reads_prefetch_the_next_dataset),
+		TEST(the_end_of_the_first_dataset_prefetches_what_is_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ enum {
 	SEQUENTIAL_PIECES = 16,		  /* reads after the run that may join it later */
 	SEQUENTIAL_GAP = 8 << 20,	  /* bytes by which reads may be out of order */
 	SEQUENTIAL_MARGIN = KERNEL_AHEAD, /* bytes into another dataset */
+	SEQUENTIAL_TRIAL = 32, /* the inverse share of the run's chunks that is prefetched early */
 };
 
 /* The run begins before `data` and reaches beyond `second`. */
@@ -44,5 +45,9 @@ void sequential_skip(struct sequential *o, uint64_t to);
  * o->end. */
 bool sequential_read(struct sequential *o, const struct sequential_file *f, uint64_t start,
 		     uint64_t end);
+/* The number of bytes after the first dataset that are worth a prefetch before it is certain that
+ * the program reads in file order. 0 until its run reaches the last quarter of that dataset. They
+ * are few in comparison with what it has read, because it may read no other dataset. */
+uint64_t sequential_trial(const struct sequential *o, const struct sequential_file *f);
 
 #endif
