@@ -20,10 +20,13 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 static const size_t TURN_BYTES = (size_t)4 << 20;
+/* After the scope of the bucket. */
+static const char record_scope[] = "\n\nrecords";
 
 enum { WRITERS = 8, USUAL_BEHIND = 32 << 20 };
 
@@ -32,6 +35,7 @@ typedef atomic_uint_fast64_t counter;
 /* An object in the queue. */
 struct writing {
 	struct writing *next;
+	const char *scope; /* of the objects, or of the records */
 	struct store_meta meta;
 	struct bytes body;
 	char key[];
@@ -41,6 +45,7 @@ struct diskcache {
 	struct store base;
 	struct store_diskcache_options opt;
 	char *path, *scope; /* own opt.dir and opt.scope */
+	char *records;	    /* the scope of the records, which is that of no bucket */
 	struct disk_dir dir;
 	atomic_bool used, complained;
 	counter hits, hit_bytes, revalidated, misses, stored, skipped, dropped, errors;
@@ -90,12 +95,13 @@ static void free_writing(struct writing *w)
 
 static void write_one(struct diskcache *d, const struct writing *w)
 {
-	const struct disk_id id = {d->scope, w->key};
+	const struct disk_id id = {w->scope, w->key};
 	int rc = disk_dir_write(&d->dir, d->base.env, &id, &w->meta, w->body.data);
+	const bool is_object = w->scope == d->scope;
 	if (rc == 0)
-		atomic_fetch_add(&d->stored, 1);
+		atomic_fetch_add(&d->stored, is_object);
 	else if (rc == -EBUSY || rc == -EINVAL)
-		atomic_fetch_add(&d->skipped, 1);
+		atomic_fetch_add(&d->skipped, is_object);
 	else
 		disk_failed(d, rc, "writing");
 }
@@ -195,41 +201,78 @@ static bool is_settled(const struct diskcache *d, const struct store_meta *meta)
 }
 
 /* An object that takes more than half of the limit is not stored. */
-static bool is_storable(const struct diskcache *d, const struct store_answer *res)
+static bool is_storable(const struct diskcache *d, const struct store_meta *meta)
 {
-	return res->meta.etag[0] && res->body.len == res->meta.size &&
-	       res->meta.size <= min_u64(d->opt.max_object, d->opt.max_bytes / 2) &&
-	       is_settled(d, &res->meta);
+	return meta->etag[0] && meta->size <= min_u64(d->opt.max_object, d->opt.max_bytes / 2) &&
+	       is_settled(d, meta);
 }
 
-static struct writing *copy_of(const char *key, const struct store_answer *res)
+static struct writing *copy_of(const struct disk_id *id, const struct store_meta *meta,
+			       const void *body)
 {
-	struct writing *w = calloc(1, sizeof(*w) + strlen(key) + 1);
+	struct writing *w = calloc(1, sizeof(*w) + strlen(id->key) + 1);
 	if (!w)
 		return NULL;
-	strcpy(w->key, key);
-	w->meta = res->meta;
-	if (bytes_append(&w->body, res->body.data, res->body.len) == 0)
+	strcpy(w->key, id->key);
+	w->scope = id->scope;
+	w->meta = *meta;
+	if (bytes_append(&w->body, body, (size_t)meta->size) == 0)
 		return w;
 	free_writing(w);
 	return NULL;
 }
 
-/* Queues a copy of the object. Reserves before it copies, because many threads may copy at the same
- * time. */
-static void keep(struct diskcache *d, const char *key, const struct store_answer *res)
+/* Queues a copy of meta->size bytes. Reserves before it copies, because many threads may copy at
+ * the same time. */
+static bool keep(struct diskcache *d, const struct disk_id *id, const struct store_meta *meta,
+		 const void *body)
 {
-	const size_t n = res->body.len;
 	struct writing *w = NULL;
-	if (is_storable(d, res) && reserve(d, n)) {
-		w = copy_of(key, res);
+	if (is_storable(d, meta) && reserve(d, (size_t)meta->size)) {
+		w = copy_of(id, meta, body);
 		if (!w)
-			unreserve(d, n);
+			unreserve(d, (size_t)meta->size);
 	}
 	if (w)
 		enqueue(d, w);
-	else
+	return w;
+}
+
+static void keep_object(struct diskcache *d, const char *key, const struct store_answer *res)
+{
+	const struct disk_id id = {d->scope, key};
+	if (res->body.len != res->meta.size || !keep(d, &id, &res->meta, res->body.data))
 		atomic_fetch_add(&d->skipped, 1);
+}
+
+/* ---- records ---- */
+
+bool store_diskcache_remember(struct store *s, const char *name, const char *version,
+			      int64_t mtime_ns, const void *bytes, size_t n)
+{
+	struct diskcache *d = diskcache_of(s);
+	const struct disk_id id = {d->records, name};
+	struct store_meta meta = {.size = n, .mtime_ns = mtime_ns};
+	if (strlen(version) >= sizeof(meta.etag))
+		return false;
+	strcpy(meta.etag, version);
+	return keep(d, &id, &meta, bytes);
+}
+
+int store_diskcache_recall(struct store *s, const char *name, const char *version, uint64_t max,
+			   struct bytes *out)
+{
+	struct diskcache *d = diskcache_of(s);
+	const struct disk_id id = {d->records, name};
+	struct store_meta meta;
+	const int rc = disk_dir_read(&d->dir, &id, version, max, &meta, out);
+	if (rc == -EBADMSG) {
+		atomic_fetch_add(&d->dropped, 1);
+		disk_dir_drop(&d->dir, &id);
+	} else if (rc && rc != -ENOENT && rc != -ESTALE && rc != -ENOMEM) {
+		disk_failed(d, rc, "reading");
+	}
+	return rc && rc != -ENOMEM ? -ENOENT : rc;
 }
 
 /* ---- answering ---- */
@@ -355,7 +398,7 @@ static void completed(struct store *s, struct store_request *req)
 	if (pass->has_entry && present && a->unchanged)
 		take_entry(d, req, pass);
 	else if (pass->whole && present && !a->unchanged)
-		keep(d, req->key, a);
+		keep_object(d, req->key, a);
 	bytes_release(&pass->body);
 	if (present && req->max && a->body.len > req->max)
 		too_large(s, req, a->body.len);
@@ -375,6 +418,7 @@ static void free_store(struct store *s)
 	disk_dir_close(&d->dir);
 	free(d->path);
 	free(d->scope);
+	free(d->records);
 	store_wrapper_free(s);
 }
 
@@ -388,19 +432,23 @@ static const struct store_ops diskcache_ops = {
 struct store *store_diskcache_new(struct store *inner, const struct store_diskcache_options *opt,
 				  struct err *err)
 {
-	if (strlen(opt->scope) > DISK_SCOPE_MAX) {
+	if (strlen(opt->scope) + sizeof(record_scope) > DISK_SCOPE_MAX) {
 		err_set(err, -ENAMETOOLONG, "cache directory %s: the bucket's name is too long",
 			opt->dir);
 		return NULL;
 	}
 	struct diskcache *d = calloc(1, sizeof(*d));
-	char *dir = strdup(opt->dir), *scope = strdup(opt->scope);
-	if (!d || !dir || !scope)
+	char *dir = strdup(opt->dir), *scope = strdup(opt->scope), *records = NULL;
+	if (asprintf(&records, "%s%s", opt->scope, record_scope) < 0)
+		records = NULL;
+	const bool has_memory = d && dir && scope && records;
+	if (!has_memory)
 		err_set(err, -ENOMEM, "cache directory: out of memory");
-	if (!d || !dir || !scope || disk_dir_open(&d->dir, dir, opt->max_bytes, err)) {
+	if (!has_memory || disk_dir_open(&d->dir, dir, opt->max_bytes, err)) {
 		free(d);
 		free(dir);
 		free(scope);
+		free(records);
 		return NULL;
 	}
 	store_wrap(&d->base, &diskcache_ops, inner, sizeof(struct pass), 0);
@@ -409,6 +457,7 @@ struct store *store_diskcache_new(struct store *inner, const struct store_diskca
 	if (d->opt.max_behind == 0)
 		d->opt.max_behind = USUAL_BEHIND;
 	d->opt.scope = d->scope = scope;
+	d->records = records;
 	d->tail = &d->head;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->idle, NULL);

@@ -18,6 +18,8 @@
  * damaged entry is dropped and the object is fetched again. A get never fails because of the disk:
  * if the disk fails or is full, the wrapper gets the object from the bucket.
  *
+ * Besides objects, the directory keeps records of the caller.
+ *
  * Threads: jobs of the pool read and write entries. An object is written after its get is answered.
  * store_free() waits until all queued objects are written.
  */
@@ -51,6 +53,19 @@ struct store_diskcache_options {
  * directory, so a daemon may fork and change its directory before the first request. */
 struct store *store_diskcache_new(struct store *inner, const struct store_diskcache_options *opt,
 				  struct err *err);
+
+/* Records: short texts of the caller about the objects of the bucket, such as the size of the file
+ * that shows a domain. They are entries like objects: checked before they are used, limited, and
+ * evicted. A record has a name, and the version of what it says.
+ *
+ * Keeps a copy of n bytes for later mounts; written later. version: not empty, less than
+ * STORE_ETAG_MAX bytes. mtime_ns: see settle_ns. False: the record is not kept. */
+bool store_diskcache_remember(struct store *s, const char *name, const char *version,
+			      int64_t mtime_ns, const void *bytes, size_t n);
+/* Reads a record into *out, which is empty. -ENOENT: there is none of this version, or none that is
+ * intact and has at most max bytes; -ENOMEM. Reads the disk. */
+int store_diskcache_recall(struct store *s, const char *name, const char *version, uint64_t max,
+			   struct bytes *out);
 
 struct store_diskcache_stats {
 	uint64_t hits, hit_bytes; /* gets answered from disk without a request */
