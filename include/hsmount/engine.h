@@ -49,6 +49,14 @@ struct engine_s3_options {
 	enum engine_s3_verify verify;
 };
 
+/* What engine_getattr() finds out of a domain that is not open (doc/SEMANTICS.md, "Sizes and
+ * times"). */
+enum engine_stat_mode {
+	ENGINE_STAT_AUTO,     /* exact sizes of domains that fit a page of a listing */
+	ENGINE_STAT_EXACT,    /* exact sizes */
+	ENGINE_STAT_ESTIMATE, /* nothing */
+};
+
 struct engine_options {
 	const char *bucket; /* directory path, file://… or s3://bucket[/prefix] */
 	/* For references to HDF5 files: the name of the bucket in them; NULL: that of the S3
@@ -60,10 +68,11 @@ struct engine_options {
 	unsigned int workers;  /* threads for requests and decoding; 0: the calling thread */
 	uint64_t cache_size;   /* bytes of decoded chunks, loads and metadata */
 	const char *cache_dir; /* fetched objects are kept there for later mounts; NULL: nowhere */
-	uint64_t cache_disk_size; /* bytes that cache_dir may hold, at least 1 MiB */
-	double metadata_ttl;	  /* seconds for which cached names and sizes are valid */
-	double open_ttl;	  /* seconds for which results of opens and listings are valid;
-				     0: each open and each listing sends requests */
+	uint64_t cache_disk_size;   /* bytes that cache_dir may hold, at least 1 MiB */
+	enum engine_stat_mode stat; /* sizes and times of domains that are not open */
+	double metadata_ttl;	    /* seconds for which cached names and sizes are valid */
+	double open_ttl;	    /* seconds for which results of opens and listings are valid;
+				       0: each open and each listing sends requests */
 	/* NULL, or the only entries of the root directory: names, with or without slashes at their
 	 * ends, separated by commas. The root of the bucket is then never listed. */
 	const char *root;
@@ -113,22 +122,26 @@ enum engine_kind { ENGINE_DIR, ENGINE_DOMAIN, ENGINE_PLAIN };
 struct engine_stat {
 	enum engine_kind kind;
 	uint64_t size;
-	bool size_exact; /* false: the domain was not opened yet, and size is an estimate */
+	bool size_exact; /* false: size is an estimate, because the domain was not opened yet */
 	uint64_t blocks; /* of 512 bytes */
 	int64_t mtime_ns, ctime_ns;
 	unsigned int mode; /* permission bits from the ACLs: owner, group (= default), others
 			      (= default) */
 	uint64_t version;  /* changes with the bytes of the file; 0: not known, because the domain
 			      was never opened */
-	bool draft;	   /* a file that programs write: size and times change, although the
-			      version stays */
+	/* Of a domain with a version: it was opened before, and whether it has changed since is not
+	 * known. engine_getattr() finds out, and returns what the bucket has. */
+	bool unchecked;
+	bool draft; /* a file that programs write: size and times change, although the
+		       version stays */
 };
 
 /* Looks a path up. Costs at most one round of requests. The size of a domain that was never opened
- * is a constant, unless engine_getattr() has estimated it before. */
+ * is a constant, unless engine_getattr() has found it out before. */
 int engine_lookup(struct engine *e, const char *path, struct engine_stat *st, struct err *err);
-/* The same, but estimates such a size, which may cost another round of requests. Callers that show
- * the size need it; it is not needed before an open. */
+/* The same, but finds out the size and times, as engine_options.stat says. Callers that show them
+ * need it; it is not needed before an open. If the bucket cannot answer for a reason that may pass,
+ * *st has what is known, and the next call asks again; with ENGINE_STAT_EXACT, the call fails. */
 int engine_getattr(struct engine *e, const char *path, struct engine_stat *st, struct err *err);
 
 /* Called for each entry of a directory, in byte order of the names; non-zero stops. */

@@ -66,7 +66,7 @@ static const struct command_def {
 	 "Lists a directory as a mount shows it. Directories end with \"/\".\n"
 	 "\n"
 	 "  -l   show permissions, sizes in bytes and times (UTC), too; \"~\" in front of a\n"
-	 "       size: an estimate, because the domain has not been opened\n"},
+	 "       size: an estimate; see the option \"stat\"\n"},
 	{"info", command_info, "BUCKET/DOMAIN",
 	 "usage: hsimage [OPTIONS] info [--verify] BUCKET/DOMAIN\n"
 	 "       hsimage [OPTIONS] -b BUCKET info [--verify] DOMAIN\n"

@@ -98,6 +98,21 @@ static int set_spool_size(struct options *o, const char *name, const char *value
 		       : bad_value(err, name, value, "must be at least 1M");
 }
 
+static int set_stat(struct options *o, const char *name, const char *value, struct err *err)
+{
+	static const char *const values[] = {
+		[ENGINE_STAT_AUTO] = "auto",
+		[ENGINE_STAT_EXACT] = "exact",
+		[ENGINE_STAT_ESTIMATE] = "estimate",
+	};
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		if (strcmp(value, values[i]) == 0) {
+			o->engine.stat = (enum engine_stat_mode)i;
+			return 0;
+		}
+	return bad_value(err, name, value, "must be auto, exact or estimate");
+}
+
 static int set_filters(struct options *o, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0 && strcmp(value, "stored") != 0)
@@ -224,6 +239,9 @@ static const struct option_def {
 	{"metadata_ttl", "TIME", CACHE, CALL, .set = set_ttl,
 	 .help = "how long cached metadata is considered valid, in seconds or with\n"
 		 "s, m, h or d (1 for names and sizes, 0 for opens and listings)"},
+	{"stat", "auto|exact|estimate", CACHE, CALL, .set = set_stat,
+	 .help = "sizes of domains that are not open: exact for domains of up to a\n"
+		 "thousand keys (auto), for all, or for none (auto)"},
 	{"cache_size", "SIZE", CACHE, SIZE, IN(engine.cache_size),
 	 .help = "memory for decoded chunks and metadata: bytes, or a number with\n"
 		 "K, M, G or T (256M)"},

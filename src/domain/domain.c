@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <store/page.h>
+
 #include "domain_internal.h"
 
 struct domain *domain_ref(struct domain *d)
@@ -38,22 +40,12 @@ bool domain_was_listed(const struct domain *d, const char *key)
 
 size_t domain_listed_from(const struct domain *d, const char *key)
 {
-	size_t low = 0, high = d->listing.n;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (strcmp(d->listing.items[middle].key, key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return (size_t)(store_page_from(&d->listing, key) - d->listing.items);
 }
 
 const struct store_item *domain_listed(const struct domain *d, const char *key)
 {
-	const size_t i = domain_listed_from(d, key);
-	const bool found = i < d->listing.n && strcmp(d->listing.items[i].key, key) == 0;
-	return found ? &d->listing.items[i] : NULL;
+	return store_page_find(&d->listing, key);
 }
 
 const char *domain_listed_etag(const struct domain *d, const char *key)
@@ -84,6 +76,11 @@ const struct domain_info *domain_info(const struct domain *d)
 const char *domain_path(const struct domain *d)
 {
 	return d->path;
+}
+
+const struct schema_listed *domain_listed_keys(const struct domain *d)
+{
+	return d->space->listed_whole ? &d->space->listed : NULL;
 }
 
 int64_t domain_modified_ns(const struct domain *d)

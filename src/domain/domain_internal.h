@@ -56,7 +56,8 @@ struct domain {
 
 	struct domain_rechecks rechecks;
 	struct domain_versions versions;
-	bool has_references; /* a dataset refers to an HDF5 file */
+	struct domain_plan *plan; /* of the hint, while the domain is loaded */
+	bool has_references;	  /* a dataset refers to an HDF5 file */
 	struct domain_references references;
 };
 

@@ -31,6 +31,7 @@ struct loading {
 	const struct schema_ops *const *schemas;
 	const struct domain *previous;	/* or NULL */
 	const struct domain_puts *puts; /* or NULL */
+	struct domain_plan *plan;	/* or NULL */
 	struct schema_loader *loader;
 	bool confirm; /* the document is the first request of the round */
 	struct schema_classify classify;
@@ -47,6 +48,7 @@ static void describe_item(const void *items, size_t i, struct schema_item *out)
 		.etag = item->meta.etag,
 		.is_prefix = item->is_prefix,
 		.size = item->meta.size,
+		.mtime_ns = item->meta.mtime_ns,
 	};
 }
 
@@ -215,7 +217,21 @@ static bool request(void *arg, size_t i, struct store_request *req)
 	if (!l->d->schema->request(l->loader, (uint32_t)i, &needed))
 		return false;
 	fill_in(req, &needed);
+	if (l->plan && l->plan->is_brief)
+		req->priority = STORE_PREFETCH;
+	if (l->plan)
+		req->cancelled = cancelled_by(l->plan->cancelled);
 	return true;
+}
+
+/* The caller of a plan must know why it has failed. */
+static void note_failure(struct domain_plan *plan, const struct store_answer *a)
+{
+	const int code = store_failure(a, NULL);
+	if (code == -EACCES || code == -ELOOP || code == -ENOLINK)
+		plan->refused = true;
+	else if (code && code != -EFBIG && code != -E2BIG && code != -EINVAL)
+		plan->failed = true;
 }
 
 /* Keeps a listing of everything below its prefix if it is short. */
@@ -243,6 +259,8 @@ static int take(void *arg, size_t i, struct store_request *req)
 		return take_document(l, req);
 	const bool made = req->done;
 	read_large(d, req);
+	if (l->plan && made)
+		note_failure(l->plan, &req->answer);
 	domain_answer(req, &answer);
 	int rc = d->schema->answer(l->loader, (uint32_t)i, made ? &answer : NULL, l->err);
 	if (!rc)
@@ -284,6 +302,12 @@ static int run_loader(struct loading *l, bool *same)
 	return rc;
 }
 
+static int listed(void *ctx, const struct schema_listed *keys)
+{
+	const struct domain *d = ctx;
+	return d->plan->listed(d->plan->ctx, keys);
+}
+
 static int load(struct loading *l, bool *same)
 {
 	struct domain *d = l->d;
@@ -302,7 +326,9 @@ static int load(struct loading *l, bool *same)
 		.puts_all = puts && domain_puts_is_all(l->puts),
 		.puts_few = puts && domain_puts_is_few(l->puts),
 		.list_limit = DOMAIN_LISTING,
-		.keep_limit = DOMAIN_KEPT_MAX,
+		.keep_limit = l->plan && l->plan->is_brief ? 0 : DOMAIN_KEPT_MAX,
+		.whole_only = l->plan && l->plan->whole_only,
+		.listed = l->plan ? listed : NULL,
 		.accept = domain_accept,
 		.ctx = d,
 	};
@@ -323,7 +349,9 @@ int domain_load(struct domain *d, const struct schema_ops *const *schemas,
 			    .schemas = schemas,
 			    .previous = outdated ? NULL : hint->previous,
 			    .puts = hint->puts,
+			    .plan = hint->plan,
 			    .err = &own};
+	d->plan = hint->plan;
 	struct schema_document *known = hint->document;
 	int rc = 0;
 	if (hint->previous && !known)

@@ -68,6 +68,9 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 	if (!d->chunks)
 		return err_set(err, -ENOMEM, "out of memory");
 	rc = domain_list_chunks(d, err);
+	/* What is damaged here is noted in the tree. */
+	if (rc && hint->plan)
+		hint->plan->failed = true;
 	return rc ? rc : domain_charge(d, err);
 }
 
@@ -80,7 +83,7 @@ static int open_with(const struct domain_bucket *bucket, const char *path,
 	if (!d)
 		return err_set(err, -ENOMEM, "domain /%s: out of memory", path);
 	const int rc = read_all(d, bucket->schemas, hint, &same, err);
-	if (rc != LOAD_INCOMPLETE)
+	if (rc != LOAD_INCOMPLETE && !(hint->plan && hint->plan->is_brief))
 		log_problems(d);
 	if (rc || same) {
 		domain_unref(d);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a path to the snapshot of its domain: see internal.h. */
 #include "internal.h"
+#include "size_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,19 +17,75 @@ int snapshot_resolve(struct engine *e, const char *path, struct names_node **out
 	return rc;
 }
 
-int domain_snapshot(struct engine *e, const struct names_node *n,
-		    const struct snapshot_time *requested, struct snapshot **out, struct err *err)
+void stat_large(const struct names_node *n, uint64_t listed, struct engine_stat *st)
+{
+	const struct names_size *size = names_get_size(n);
+	if (listed || !size || size->version)
+		return;
+	st->mtime_ns = st->ctime_ns = size->mtime_ns;
+	st->unchecked = false;
+}
+
+void stat_snapshot(struct engine *e, const struct names_node *n, const struct snapshot *s,
+		   struct engine_stat *st)
+{
+	uint64_t listed;
+	if (!snapshots_recall(e->snapshots, n->path, st, &listed) || st->version != s->version)
+		*st = s->st;
+	stat_large(n, s->listed, st);
+}
+
+/* The size is known now, for later calls of stat, and for later mounts. */
+static void note_size(struct engine *e, struct names_node *n, const struct snapshot *s)
+{
+	const char *document = domain_document(s->domain)->etag;
+	struct engine_stat st;
+	stat_snapshot(e, n, s, &st);
+	const struct file_size size = {st.size, st.blocks, .is_exact = true};
+	const struct names_size found = {
+		.size = st.size,
+		.blocks = st.blocks,
+		.mtime_ns = st.mtime_ns,
+		.version = s->listed,
+		.is_exact = true,
+	};
+	struct size_version version = {.kind = SIZE_LISTED, .digest = s->listed};
+	if (!s->sees_chunks)
+		version = size_version_large(document, s->summary.etag);
+	if (s->sees_chunks || (s->has_summary && document[0]))
+		size_memory_keep(e->size_memory, n->path, &version, &size, st.mtime_ns);
+	if (s->sees_chunks || s->has_summary)
+		names_set_size(n, &found);
+}
+
+static int open_snapshot(struct engine *e, struct names_node *n, struct snapshot_domain *domain,
+			 struct snapshot **out, struct err *err)
 {
 	auto_free char *dir = strndup(n->name, names_parent_len(n->name));
 	if (!dir)
 		return err_set(err, -ENOMEM, "out of memory");
-	const struct snapshot_domain domain = {
-		.path = n->path,
-		.mount_dir = dir,
-		.document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL,
-		.requested = *requested,
-	};
-	int rc = snapshots_open(e, &domain, out, err);
+	domain->path = n->path;
+	domain->mount_dir = dir;
+	domain->node = n;
+	domain->document = n->doc.kind == NAMES_DOC_ROOT ? n->doc.document : NULL;
+	int rc = snapshots_open(e, domain, out, err);
+	if (!rc)
+		note_size(e, n, *out);
 	/* The domain has been replaced since the look-up. */
 	return rc == -EISDIR ? -ENOENT : rc;
+}
+
+int domain_snapshot(struct engine *e, struct names_node *n, const struct snapshot_time *requested,
+		    struct snapshot **out, struct err *err)
+{
+	struct snapshot_domain domain = {.requested = *requested};
+	return open_snapshot(e, n, &domain, out, err);
+}
+
+int domain_snapshot_for_stat(struct engine *e, struct names_node *n, struct snapshot **out,
+			     bool *may_pass, struct err *err)
+{
+	struct snapshot_domain domain = {.is_stat = true, .may_pass = may_pass};
+	*may_pass = false;
+	return open_snapshot(e, n, &domain, out, err);
 }

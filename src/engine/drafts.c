@@ -249,7 +249,7 @@ static int open_object(struct file_draft *d, const struct names_node *n, struct 
 	return draft_base_new(e->store, e->cache, n->path, &n->meta, &d->base, err);
 }
 
-static int open_domain(struct file_draft *d, const struct names_node *n, struct err *err)
+static int open_domain(struct file_draft *d, struct names_node *n, struct err *err)
 {
 	const struct snapshot_time requested = {0};
 	struct snapshot *s;
@@ -267,7 +267,7 @@ static int open_domain(struct file_draft *d, const struct names_node *n, struct 
 }
 
 /* n: NULL, or a file that the bucket has. */
-static int make(struct drafts *t, const char *path, unsigned int flags, const struct names_node *n,
+static int make(struct drafts *t, const char *path, unsigned int flags, struct names_node *n,
 		struct file_draft **out, struct err *err)
 {
 	const enum draft_kind kind = !n			       ? DRAFT_NEW

@@ -16,6 +16,8 @@
 #include "drafts.h"
 #include "early.h"
 #include "recognise.h"
+#include "size_memory.h"
+#include "sizes.h"
 
 enum {
 	MAX_WORKERS = 1024,
@@ -24,7 +26,8 @@ enum {
 	METADATA_MIN = 512 << 20,
 	IDLE_SHARE = 4, /* images that are not open may take 1/4 of cache_size */
 	IDLE_MIN = 16 << 20,
-	KEPT_FREE = 16, /* 1/16 of the connections is kept free of prefetches */
+	SIZES_SHARE = 4, /* domains that are planned for stat may take 1/4 of cache_size */
+	KEPT_FREE = 16,	 /* 1/16 of the connections is kept free of prefetches */
 };
 
 void engine_options_init(struct engine_options *opt)
@@ -99,9 +102,20 @@ static struct names *new_names(const struct engine *e, const struct engine_optio
 		.schemas = schema_all(),
 		.ttl_ns = (uint64_t)llround(opt->metadata_ttl * 1e9),
 		.list_ttl_ns = e->open_ttl_ns,
+		.prefixes_have_objects = e->stack.s3,
 		.roots = e->roots,
 	};
 	return names_new(&names);
+}
+
+static struct sizes *new_sizes(struct engine *e, const struct engine_options *opt)
+{
+	const struct sizes_options sizes = {
+		/* Each thread waits for one domain; a directory is read by the workers. */
+		.threads = opt->workers && e->stack.s3 ? e->connections : opt->workers,
+		.limit = opt->cache_size / SIZES_SHARE,
+	};
+	return sizes_new(e, &sizes);
 }
 
 /* Ends all threads, because a daemon forks after it has opened the engine. The next request starts
@@ -169,9 +183,12 @@ int engine_open(const struct engine_options *opt, struct engine **out, struct er
 	};
 	e->cache = cache_new(&e->env, prefetches_max(opt), NULL);
 	e->names = new_names(e, opt);
+	e->stat_mode = opt->stat;
+	e->size_memory = size_memory_new(e->stack.disk, e->no_filters ? IMAGE_NO_FILTERS : 0);
+	e->sizes = new_sizes(e, opt);
 	e->snapshots =
 		snapshots_new(e->env.budget, max_u64(opt->cache_size / IDLE_SHARE, IDLE_MIN));
-	if (!e->cache || !e->names || !e->snapshots)
+	if (!e->cache || !e->names || !e->size_memory || !e->sizes || !e->snapshots)
 		goto fail;
 	if (opt->write) {
 		const struct garbage_ops ops = change_garbage_ops(e);
@@ -203,6 +220,8 @@ void engine_close(struct engine *e)
 	drafts_free(e->drafts); /* commits make garbage */
 	garbage_free(e->garbage);
 	leftovers_free(e->leftovers);
+	sizes_free(e->sizes);
+	size_memory_free(e->size_memory);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	if (e->cache)

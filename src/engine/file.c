@@ -24,7 +24,7 @@ struct engine_file {
 	struct draft_file *draft;  /* of a draft */
 };
 
-static int open_domain(struct engine_file *f, const struct names_node *n,
+static int open_domain(struct engine_file *f, struct names_node *n,
 		       const struct snapshot_time *requested, struct err *err)
 {
 	int rc = domain_snapshot(f->e, n, requested, &f->snapshot, err);
@@ -33,7 +33,7 @@ static int open_domain(struct engine_file *f, const struct names_node *n,
 	atomic_fetch_add(&f->snapshot->use.opens, 1);
 	atomic_fetch_add(&f->snapshot->use.open, 1);
 	f->stream = image_stream_new(f->snapshot->image);
-	f->st = f->snapshot->st;
+	stat_snapshot(f->e, n, f->snapshot, &f->st);
 	return 0;
 }
 
@@ -86,9 +86,8 @@ static int find_file(struct engine *e, const char *path, struct names_node **out
 	return rc;
 }
 
-static int open_node(struct engine *e, const struct names_node *n,
-		     const struct snapshot_time *requested, struct engine_file **out,
-		     struct err *err)
+static int open_node(struct engine *e, struct names_node *n, const struct snapshot_time *requested,
+		     struct engine_file **out, struct err *err)
 {
 	struct engine_file *f = calloc(1, sizeof(*f));
 	if (!f)

@@ -44,9 +44,19 @@ void stat_object(const struct engine *e, const struct store_meta *meta, struct e
  * was in the cache. */
 int snapshot_resolve(struct engine *e, const char *path, struct names_node **out,
 		     struct snapshot_time *requested, struct err *err);
+/* The attributes of a domain that was opened. */
+void stat_snapshot(struct engine *e, const struct names_node *n, const struct snapshot *s,
+		   struct engine_stat *st);
+/* The time of a domain whose keys are not all listed may have been read after it was opened;
+ * listed: snapshot.listed. */
+void stat_large(const struct names_node *n, uint64_t listed, struct engine_stat *st);
 /* Opens the snapshot of a domain that was looked up; see snapshots_open(). requested: the result of
  * snapshot_resolve() for this call. */
-int domain_snapshot(struct engine *e, const struct names_node *n,
-		    const struct snapshot_time *requested, struct snapshot **out, struct err *err);
+int domain_snapshot(struct engine *e, struct names_node *n, const struct snapshot_time *requested,
+		    struct snapshot **out, struct err *err);
+/* The same for a stat: snapshots_recall() does not return the snapshot. *may_pass: whether a
+ * failure has a reason that may pass. */
+int domain_snapshot_for_stat(struct engine *e, struct names_node *n, struct snapshot **out,
+			     bool *may_pass, struct err *err);
 
 #endif

@@ -21,7 +21,6 @@
 #include "snapshots.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +28,14 @@
 #include <utlist.h>
 
 #include "internal.h"
+#include "summary.h"
 
 enum { STAT_BLOCK = 512 };
 
 struct build {
 	unsigned int refs;	    /* the building thread and the waiting ones */
 	struct snapshot_time began; /* all that it reads was requested after this */
-	bool done;
+	bool done, may_pass;
 	int code;
 	struct err err;
 	struct snapshot *snapshot; /* when code is 0; holds a reference */
@@ -48,7 +48,8 @@ struct slot {
 	uint64_t built;		  /* tick at which the last build began */
 	bool stale;		  /* a read has found another version since */
 	struct domain_puts *puts; /* NULL: none are known */
-	struct engine_stat last;  /* of the last snapshot; version 0: there was none */
+	struct engine_stat last;  /* of the snapshot that was opened last; version 0: none was */
+	uint64_t listed;	  /* of the same */
 	bool idle;
 	struct slot *prev, *next; /* in the list of idle slots */
 	UT_hash_handle hh;
@@ -247,44 +248,69 @@ static struct slot *get_slot_locked(struct snapshots *t, const char *path)
 	return slot;
 }
 
-/* Makes a snapshot of a domain, with one reference. */
-static int new_snapshot(struct engine *e, struct domain *domain, const char *mount_dir,
-			uint64_t version, struct snapshot **out, struct err *err)
+/* Makes a snapshot of a domain, with one reference. image: transferred. NULL: out of memory. */
+static struct snapshot *new_snapshot(struct engine *e, struct domain *domain, struct image *image,
+				     uint64_t version)
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
-	if (!s)
-		return err_set(err, -ENOMEM, "out of memory");
-	struct image_options opt = {
-		.flags = e->no_filters ? IMAGE_NO_FILTERS : 0,
-		.domain_dir = mount_dir,
-		.file_name = names_of_domain,
-	};
-	const struct chunk_source chunks = domain_chunk_source(domain);
-	int rc = image_new(&e->env, e->cache, domain_tree(domain), &chunks, &opt, &s->image, err);
-	if (rc) {
-		free(s);
-		if (rc == -ENOMEM)
-			err_wrap(err, rc, "objects of %" PRIu64 " bytes", domain_memory(domain));
-		return err_wrap(err, rc, "domain /%s", domain_path(domain));
+	if (!s) {
+		image_free(image);
+		return NULL;
 	}
+	const struct schema_listed *listed = domain_listed_keys(domain);
+	s->image = image;
 	s->domain = domain_ref(domain);
 	s->refs = 1;
 	s->owner = e->snapshots;
 	s->version = version;
 	s->sees_chunks = domain_sees_chunks(domain);
+	s->listed = s->sees_chunks && listed ? listed->version : 0;
 	s->memory = image_memory(s->image) + domain_memory(domain);
 	s->st = (struct engine_stat){
 		.kind = ENGINE_DOMAIN,
 		.size = image_size(s->image),
 		.size_exact = true,
 		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
-		.mtime_ns = domain_modified_ns(domain),
-		.ctime_ns = domain_modified_ns(domain),
 		.mode = names_mode(domain_info(domain), false, e->drafts != NULL),
 		.version = version,
 	};
-	*out = s;
+	return s;
+}
+
+/* An open of a domain. If its keys cannot all be listed, its summary is requested together with its
+ * documents, because stat shows the time of the summary. */
+struct opening {
+	struct engine *e;
+	const struct snapshot_domain *of;
+	struct domain_plan plan;
+	struct summary_request summary;
+};
+
+static int note_listing(void *ctx, const struct schema_listed *listed)
+{
+	struct opening *o = ctx;
+	if (!listed && o->of->node && !o->summary.has_begun &&
+	    o->e->stat_mode != ENGINE_STAT_ESTIMATE)
+		summary_begin(&o->summary, o->e->store, o->of->node, NULL);
 	return 0;
+}
+
+/* summary: NULL, or that of the domain. */
+static void set_times(struct engine *e, struct snapshot *s, const struct names_summary *summary)
+{
+	s->has_summary = !s->sees_chunks && summary;
+	if (s->has_summary)
+		s->summary = *summary;
+	s->st.mtime_ns = s->st.ctime_ns =
+		summary_time(e->stat_mode, domain_info(s->domain), domain_listed_keys(s->domain),
+			     s->has_summary ? &s->summary : NULL);
+	s->st.unchecked =
+		!s->sees_chunks && !s->has_summary && e->stat_mode != ENGINE_STAT_ESTIMATE;
+}
+
+static bool is_same_root(const struct schema_document *a, const struct domain_info *b)
+{
+	return a && a->info.root && b->root && strcmp(a->info.root, b->root) == 0;
 }
 
 /* Checks a domain in the bucket. *out is old if that is still valid, otherwise a new snapshot with
@@ -292,16 +318,22 @@ static int new_snapshot(struct engine *e, struct domain *domain, const char *mou
  * since, or NULL. */
 static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t new_version,
 		   struct snapshot *old, bool was_idle, const struct domain_puts *puts,
-		   struct snapshot **out, struct err *err)
+		   struct snapshot **out, bool *may_pass, struct err *err)
 {
 	struct domain *domain = NULL, *previous = old ? old->domain : NULL;
+	struct opening o = {.e = e, .of = of, .plan = {.listed = note_listing, .ctx = &o}};
+	struct names_summary summary;
 	const struct domain_hint hint = {
 		.document = of->document,
 		.is_fresh = of->requested.tick != 0,
 		.previous = previous,
 		.puts = puts,
+		.plan = &o.plan,
 	};
 	int rc = domain_open(&e->domains, of->path, &hint, &domain, err);
+	const bool has_summary =
+		o.summary.has_begun && summary_end(&o.summary, &summary, NULL) == 0;
+	*may_pass = o.plan.failed || rc == -ENOMEM;
 	if (rc)
 		return rc;
 	if (domain == previous && (old->sees_chunks || !was_idle)) {
@@ -311,8 +343,20 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 		 * made again, with the same version but without cached chunks. The kernel drops
 		 * its pages, too (engine_file_cacheable()). */
 		domain_forget_chunks(domain);
-		rc = new_snapshot(e, domain, of->mount_dir,
-				  domain == previous ? old->version : new_version, out, err);
+		struct image *image;
+		rc = snapshot_image(e, domain, of->mount_dir, &image, err);
+		*out = rc ? NULL
+			  : new_snapshot(e, domain, image,
+					 domain == previous ? old->version : new_version);
+		if (!rc && !*out)
+			rc = err_set(err, -ENOMEM, "out of memory");
+		*may_pass = rc == -ENOMEM;
+	}
+	if (rc == 0 && *out != old) {
+		const bool is_known = domain == previous && old->has_summary;
+		const bool is_new =
+			has_summary && is_same_root(of->node->doc.document, domain_info(domain));
+		set_times(e, *out, is_known ? &old->summary : is_new ? &summary : NULL);
 	}
 	domain_unref(domain);
 	return rc;
@@ -326,7 +370,6 @@ static void publish_locked(struct snapshots *t, struct slot *slot, struct build 
 		drop_current_locked(t, slot, garbage);
 		slot->current = b->snapshot; /* takes over the first reference */
 		b->snapshot->slot = slot;
-		slot->last = b->snapshot->st;
 		t->live++;
 		DL_APPEND2(t->all, b->snapshot, live_prev, live_next);
 	}
@@ -378,7 +421,8 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
-	b->code = refresh(e, &of, version, old, was_idle, puts, &b->snapshot, &b->err);
+	b->code =
+		refresh(e, &of, version, old, was_idle, puts, &b->snapshot, &b->may_pass, &b->err);
 	domain_puts_free(puts);
 
 	pthread_mutex_lock(&t->lock);
@@ -422,6 +466,17 @@ static bool take_result_locked(struct snapshots *t, struct build *b, struct snap
 	return true;
 }
 
+/* A program has opened the snapshot. */
+static void remember_locked(struct snapshots *t, const char *path, const struct snapshot *s)
+{
+	struct slot *slot = NULL;
+	HASH_FIND_STR(t->slots, path, slot);
+	if (!slot || slot->last.version == s->version)
+		return;
+	slot->last = s->st;
+	slot->listed = s->listed;
+}
+
 int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struct snapshot **out,
 		   struct err *err)
 {
@@ -449,14 +504,44 @@ int snapshots_open(struct engine *e, const struct snapshot_domain *domain, struc
 		rc = b->code;
 		if (rc)
 			err_copy(err, &b->err);
+		if (rc && domain->may_pass)
+			*domain->may_pass = b->may_pass;
 		unused = take_result_locked(t, b, out, &garbage) ? b : NULL;
 	}
+	if (rc == 0 && !domain->is_stat)
+		remember_locked(t, domain->path, *out);
 	trim_locked(t, &garbage);
 	pthread_mutex_unlock(&t->lock);
 	free(unused);
 	free(mine);
 	free_snapshots(garbage);
 	return slot ? rc : err_set(err, -ENOMEM, "out of memory");
+}
+
+void snapshots_keep(struct engine *e, const char *path, const struct snapshot_time *began,
+		    struct domain *domain, struct image *image)
+{
+	struct snapshots *t = e->snapshots;
+	struct snapshot *garbage = NULL, *s = new_snapshot(e, domain, image, 0);
+	if (!s)
+		return;
+	set_times(e, s, NULL);
+	pthread_mutex_lock(&t->lock);
+	struct slot *slot = get_slot_locked(t, path);
+	t->live++;
+	DL_APPEND2(t->all, s, live_prev, live_next);
+	if (slot && !slot->current && !slot->build && !slot->puts && slot->built < began->tick) {
+		s->version = s->st.version = ++t->last_version;
+		slot->current = s;
+		s->slot = slot;
+		slot->stale = true; /* a change of this process may have been missed */
+		set_idle_locked(t, slot, true);
+	} else {
+		unref_locked(t, s, &garbage);
+	}
+	trim_locked(t, &garbage);
+	pthread_mutex_unlock(&t->lock);
+	free_snapshots(garbage);
 }
 
 void snapshot_mark_stale(struct snapshot *s)
@@ -523,14 +608,49 @@ void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts
 	domain_puts_free(puts);
 }
 
-bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st)
+bool snapshots_has(struct snapshots *t, const char *path)
+{
+	const struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	const bool has = slot && (slot->current || slot->puts);
+	pthread_mutex_unlock(&t->lock);
+	return has;
+}
+
+void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t version)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot && slot->last.version == version)
+		slot->last = (struct engine_stat){0};
+	pthread_mutex_unlock(&t->lock);
+}
+
+void snapshots_set_time(struct snapshots *t, const char *path, int64_t mtime_ns)
+{
+	struct slot *slot = NULL;
+	pthread_mutex_lock(&t->lock);
+	HASH_FIND_STR(t->slots, path, slot);
+	if (slot && slot->last.version && !slot->listed) {
+		slot->last.mtime_ns = slot->last.ctime_ns = mtime_ns;
+		slot->last.unchecked = false;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st,
+		      uint64_t *listed)
 {
 	struct slot *slot = NULL;
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->slots, path, slot);
 	bool known = slot && slot->last.version;
-	if (known)
+	if (known) {
 		*st = slot->last;
+		*listed = slot->listed;
+	}
 	pthread_mutex_unlock(&t->lock);
 	return known;
 }

@@ -17,6 +17,7 @@
 #include <image/image.h>
 #include <domain/domain.h>
 #include <domain/puts.h>
+#include <names/names.h>
 #include <schema/schema.h>
 
 enum {
@@ -38,7 +39,12 @@ struct snapshot {
 	struct image *image;
 	uint64_t version; /* never 0 */
 	bool sees_chunks; /* a change of any chunk makes another version */
-	uint64_t memory;  /* bytes of the image and its domain */
+	/* If it sees chunks: schema_listed.version. Otherwise 0, and the summary, if it was read
+	 * during the open. */
+	uint64_t listed;
+	struct names_summary summary;
+	bool has_summary;
+	uint64_t memory; /* bytes of the image and its domain */
 	struct engine_stat st;
 	struct snapshot_use use;
 	/* The table's fields, under its lock. */
@@ -65,7 +71,10 @@ struct snapshot_time snapshots_time(struct engine *e);
 struct snapshot_domain {
 	const char *path;		  /* in the bucket */
 	const char *mount_dir;		  /* directory of its file in the mount */
+	const struct names_node *node;	  /* borrowed; NULL: the summary is not read */
 	struct schema_document *document; /* borrowed; NULL: not known */
+	bool is_stat;	/* no program opens it, so snapshots_recall() does not return it */
+	bool *may_pass; /* NULL, or set to true if a failure has a reason that may pass */
 	/* The document was requested after this time, for this open. Zero: it may be older. */
 	struct snapshot_time requested;
 };
@@ -89,8 +98,31 @@ void snapshots_forget(struct snapshots *t, const char *path);
  * put (domain/puts.h); transferred. The table keeps it until the next open. */
 void snapshots_outdate(struct snapshots *t, const char *path, struct domain_puts *puts);
 
-/* Attributes of the last image of a domain. False if the table remembers none. */
-bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st);
+/* Attributes of the last image of a domain, and its snapshot.listed. False if the table remembers
+ * none. */
+bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat *st,
+		      uint64_t *listed);
+
+/* The domain has changed since it was opened with this version: the table does not remember the
+ * attributes any more. */
+void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t version);
+/* A newer summary of a domain whose keys are not all listed was read, and gives its file this time.
+ */
+void snapshots_set_time(struct snapshots *t, const char *path, int64_t mtime_ns);
+
+/* Whether the table has a snapshot of a domain, or knows what was put, so that an open reads only
+ * what has changed. */
+bool snapshots_has(struct snapshots *t, const char *path);
+
+/* Keeps a domain that was opened for a stat, which began at that time, as its current snapshot,
+ * unless the table has another one. The next open checks it. image: transferred. */
+void snapshots_keep(struct engine *e, const char *path, const struct snapshot_time *began,
+		    struct domain *domain, struct image *image);
+
+/* Plans the file of a domain. mount_dir: as in struct snapshot_domain. The caller frees the image
+ * before the domain. */
+int snapshot_image(struct engine *e, struct domain *domain, const char *mount_dir,
+		   struct image **out, struct err *err);
 /* The number of snapshots, including old ones that are still open. */
 uint64_t snapshots_live(struct snapshots *t);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes of files and directories. names/ finds out what a path is. The size of a domain is
- * exact if the domain was opened, because its snapshot has the size. Any thread.
+ * Attributes of files and directories. names/ finds out what a path is. If a domain was opened, its
+ * snapshot has the size; otherwise sizes.h finds it out. Any thread.
  */
 #include "drafts.h"
 #include "internal.h"
+#include "sizes.h"
 
 #include <string.h>
 
@@ -42,41 +43,70 @@ void stat_object(const struct engine *e, const struct store_meta *meta, struct e
 	};
 }
 
-static void stat_domain(struct engine *e, struct names_node *n, bool estimate,
-			struct engine_stat *st)
+/* The last image of a domain, unless the domain is known to have changed since. */
+static bool recall(struct engine *e, const struct names_node *n, struct engine_stat *st)
 {
-	bool known = snapshots_recall(e->snapshots, n->path, st);
+	const struct names_size *size = names_get_size(n);
+	struct engine_stat last;
+	uint64_t listed;
+	if (!snapshots_recall(e->snapshots, n->path, &last, &listed))
+		return false;
+	if (size && size->version != listed) {
+		/* Later look-ups need not find that out again. */
+		snapshots_forget_last(e->snapshots, n->path, last.version);
+		return false;
+	}
+	*st = last;
+	st->unchecked = !size && e->stat_mode != ENGINE_STAT_ESTIMATE;
+	stat_large(n, listed, st);
+	return true;
+}
+
+/* find: may send requests. Fails only with ENGINE_STAT_EXACT. */
+static int stat_domain(struct engine *e, struct names_node *n, bool find, struct engine_stat *st,
+		       struct err *err)
+{
+	const enum engine_stat_mode mode = e->stat_mode;
+	int rc = find && mode != ENGINE_STAT_ESTIMATE ? sizes_find(e->sizes, n, err) : 0;
+	if (rc && mode == ENGINE_STAT_EXACT)
+		return rc;
+	const struct names_size *size = names_get_size(n);
+	const bool known = recall(e, n, st);
 	/* Its document may be newer than the image. */
 	st->mode = names_doc_mode(&n->doc, false, e->drafts != NULL);
 	if (known)
-		return;
-	st->size = names_size(e->names, n, estimate);
-	st->blocks = div_up_u64(st->size, STAT_BLOCK);
+		return 0;
+	st->size = size ? size->size : SIZE_UNKNOWN;
+	st->blocks = size ? size->blocks : div_up_u64(st->size, STAT_BLOCK);
+	st->size_exact = size && size->is_exact;
+	if (size)
+		st->mtime_ns = st->ctime_ns = size->mtime_ns;
+	return 0;
 }
 
-/* estimate: may send requests to estimate the size of a domain that was never opened. */
-static void stat_node(struct engine *e, struct names_node *n, bool estimate, struct engine_stat *st)
+/* find: may send requests to find out the size of a domain. */
+static int stat_node(struct engine *e, struct names_node *n, bool find, struct engine_stat *st,
+		     struct err *err)
 {
 	if (n->kind == NAMES_OBJECT) {
 		stat_object(e, &n->meta, st);
-		return;
+		return 0;
 	}
 	*st = (struct engine_stat){
 		.kind = kinds[n->kind],
 	};
 	if (n->doc.document)
 		st->mtime_ns = st->ctime_ns = n->doc.document->info.modified_ns;
-	if (n->kind == NAMES_DOMAIN) {
-		stat_domain(e, n, estimate, st);
-		return;
-	}
+	if (n->kind == NAMES_DOMAIN)
+		return stat_domain(e, n, find, st, err);
 	st->size_exact = true;
 	st->mode = names_doc_mode(&n->doc, true, e->garbage != NULL);
 	if (st->mtime_ns == 0)
 		st->mtime_ns = st->ctime_ns = e->started_ns;
+	return 0;
 }
 
-static int stat_path(struct engine *e, const char *path, bool estimate, struct engine_stat *st,
+static int stat_path(struct engine *e, const char *path, bool find, struct engine_stat *st,
 		     struct err *err)
 {
 	auto_names_node struct names_node *n = NULL;
@@ -84,9 +114,7 @@ static int stat_path(struct engine *e, const char *path, bool estimate, struct e
 	if (drafts_stat(e->drafts, path, st, &alone) && alone)
 		return 0;
 	int rc = names_resolve(e->names, path, &n, err);
-	if (rc == 0)
-		stat_node(e, n, estimate, st);
-	return rc;
+	return rc ? rc : stat_node(e, n, find, st, err);
 }
 
 int engine_lookup(struct engine *e, const char *path, struct engine_stat *st, struct err *err)

@@ -293,9 +293,8 @@ static int has_xattr(const struct names_node *n, const struct xattr *x)
 	return x->of_node(n, &value);
 }
 
-static int of_domain(struct engine *e, const struct names_node *n,
-		     const struct snapshot_time *requested, const struct xattr *x, struct str *out,
-		     struct err *err)
+static int of_domain(struct engine *e, struct names_node *n, const struct snapshot_time *requested,
+		     const struct xattr *x, struct str *out, struct err *err)
 {
 	struct snapshot *s = NULL;
 	int rc = domain_snapshot(e, n, requested, &s, err);

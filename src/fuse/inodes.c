@@ -309,7 +309,10 @@ int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
 	pthread_mutex_lock(&t->lock);
 	const struct inode *i = find_ino_locked(t, ino);
 	if (i) {
-		*out = (struct inode_view){.ino = ino, .path = strdup(i->name->path), .st = i->st};
+		*out = (struct inode_view){.ino = ino,
+					   .path = strdup(i->name->path),
+					   .is_open = i->opens > 0,
+					   .st = i->st};
 		rc = out->path ? 0 : -ENOMEM;
 	}
 	pthread_mutex_unlock(&t->lock);

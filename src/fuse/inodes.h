@@ -6,7 +6,8 @@
  *
  * The inode of a file that was never opened has version 0. When the file is opened for the first
  * time, the inode adopts the version that was opened. From then on its attributes do not change,
- * except for the mode, because permissions can change without a new version.
+ * except for the mode, because permissions can change without a new version, and for the time of a
+ * large domain, whose version does not cover its chunks.
  *
  * A draft has a version, and so an inode, of its own. Its attributes here are those of a look-up,
  * and not valid: see engine_draft_stat_version(). The inode of a committed file never becomes that
@@ -34,6 +35,7 @@ struct inodes;
 struct inode_view {
 	uint64_t ino;
 	char *path;	       /* heap */
+	bool is_open;	       /* a program has it open */
 	struct engine_stat st; /* version 0 or a draft: size and times are not valid */
 };
 static inline void inode_view_release(struct inode_view *v)

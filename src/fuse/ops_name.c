@@ -106,6 +106,31 @@ void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *for
 	fuse_reply_none(req);
 }
 
+/* Asks the engine. A domain may have changed, or may be gone, since the inode got its version. A
+ * program that has the inode open sees the file that it has opened. Otherwise the kernel must look
+ * the name up again, and finds the inode of the new version. */
+static int stat_path(struct session *s, const struct inode_view *view, struct engine_stat *st,
+		     double *timeout, struct err *err)
+{
+	const bool has_version = view->st.version != 0;
+	int rc = engine_getattr(s->engine, view->path, st, err);
+	if (!rc && st->kind != view->st.kind)
+		rc = err_set(err, -ESTALE, "%s: has changed between file and directory",
+			     view->path);
+	if (!rc && has_version && st->version != view->st.version)
+		rc = err_set(err, -ESTALE, "%s: has changed", view->path);
+	if (rc && has_version && view->is_open) {
+		*st = view->st;
+		*timeout = 0;
+		return 0;
+	}
+	if (rc)
+		return rc;
+	/* An open may show another size, which must not be hidden by a cached one. */
+	*timeout = has_version || st->kind == ENGINE_DIR ? reply_attr_timeout(s, st) : 0;
+	return 0;
+}
+
 /* Attributes of an inode and the seconds for which they are valid. The attributes of the root are
  * read once, at the time of mounting. fusermount3 begins with a stat of the mount point, so a
  * request to a server that does not answer would prevent unmounting. */
@@ -121,14 +146,10 @@ static int stat_inode(struct session *s, const struct inode_view *view, struct s
 		*timeout = 0;
 		if (!engine_draft_stat_version(s->engine, st.version, &st))
 			return err_set(err, -ESTALE, "%s: was committed", view->path);
-	} else if (st.version == 0) {
-		int rc = engine_getattr(s->engine, view->path, &st, err);
+	} else if (st.version == 0 || st.unchecked) {
+		int rc = stat_path(s, view, &st, timeout, err);
 		if (rc)
 			return rc;
-		if (st.kind != view->st.kind)
-			return err_set(err, -ESTALE, "%s: has changed between file and directory",
-				       view->path);
-		*timeout = st.kind == ENGINE_DIR ? s->opt->metadata_ttl : 0;
 	} else {
 		*timeout = reply_attr_timeout(s, &st);
 	}

@@ -67,7 +67,8 @@ void reply_attr(const struct session *s, uint64_t ino, const struct engine_stat 
 
 double reply_attr_timeout(const struct session *s, const struct engine_stat *st)
 {
-	const bool constant = st->kind == ENGINE_DIR || (st->version && !st->draft);
+	const bool constant =
+		st->kind == ENGINE_DIR || (st->version && !st->draft && !st->unchecked);
 	return constant ? s->opt->metadata_ttl : 0;
 }
 

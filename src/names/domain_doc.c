@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <store/page.h>
+
 #include "name_cache.h"
 #include "rules.h"
 
@@ -30,6 +32,30 @@ static struct names_node *recall(struct names *ns, const char *path)
 		return node;
 	names_node_unref(node);
 	return NULL;
+}
+
+bool names_doc_is_cached(struct names *ns, const char *path)
+{
+	auto_names_node struct names_node *known = recall(ns, path);
+	return known;
+}
+
+bool names_doc_confirm(struct names *ns, const char *path, const struct store_page *page,
+		       struct names_doc *out)
+{
+	char key[SCHEMA_KEY_MAX + 1];
+	struct schema_request first = {.key = key, .room = sizeof(key)};
+	struct schema_document *none;
+	auto_names_node struct names_node *known = recall(ns, path);
+	if (!known)
+		return false;
+	struct schema_classify classify = schema_classify_again(ns->schemas, known->doc.document);
+	if (schema_classify(ns->schemas, path, &classify, NULL, &first, &none, NULL) !=
+	    SCHEMA_NEEDS_ANSWER)
+		return false;
+	const struct store_item *item = store_page_find(page, key);
+	return item && strcmp(item->meta.etag, known->doc.document->etag) == 0 &&
+	       names_doc_copy(&known->doc, out) == 0;
 }
 
 bool names_doc_prepare(struct names *ns, const char *path, struct names_doc_request *doc,

@@ -28,6 +28,14 @@ bool names_doc_prepare(struct names *ns, const char *path, struct names_doc_requ
 int names_doc_finish(struct names *ns, struct names_doc_request *doc, struct store_request *req,
 		     struct names_doc *out);
 
+/* Copies the cached document of a path, if a listing shows that the bucket still has its version.
+ * page: all keys of the directory of the path, in all levels. False: it does not show that, or out
+ * of memory. */
+bool names_doc_confirm(struct names *ns, const char *path, const struct store_page *page,
+		       struct names_doc *out);
+/* Whether the document of a path is cached, so that this may succeed. */
+bool names_doc_is_cached(struct names *ns, const char *path);
+
 /* Gets the documents of n paths in parallel. -ENOMEM; then `out` is empty. */
 int names_docs_get(struct names *ns, const char *const *paths, size_t n, struct names_doc *out);
 

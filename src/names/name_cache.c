@@ -202,21 +202,6 @@ struct names_node *names_cache_recall(struct names_cache *c, const char *mount_p
 	return node;
 }
 
-static bool same_root(const struct names_doc *a, const struct names_doc *b)
-{
-	return a->kind == NAMES_DOC_ROOT && b->kind == NAMES_DOC_ROOT &&
-	       strcmp(a->document->info.root, b->document->info.root) == 0;
-}
-
-/* An estimate stays when its node is replaced: it saves a request, and an open replaces it by the
- * exact size. */
-static void inherit_estimate(struct names_node *node, const struct names_node *old)
-{
-	if (node->kind == NAMES_DOMAIN && old->kind == NAMES_DOMAIN &&
-	    atomic_load(&node->estimate) == 0 && same_root(&node->doc, &old->doc))
-		atomic_store(&node->estimate, atomic_load(&old->estimate));
-}
-
 /* The note belongs to the version. */
 static void inherit_note(struct names_node *node, const struct names_node *old)
 {
@@ -232,8 +217,8 @@ void names_cache_put(struct names_cache *c, struct names_node *node, uint64_t ex
 	pthread_mutex_lock(&c->lock);
 	struct names_node *old = find_locked(c, node->name);
 	if (old) {
-		inherit_estimate(node, old);
 		inherit_note(node, old);
+		node->flat_keys = old->flat_keys;
 		remove_locked(c, old);
 	}
 	end_absence_locked(c, node->name);
@@ -293,6 +278,24 @@ bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_
 	return known;
 }
 
+void names_cache_put_flat(struct names_cache *c, const char *mount_path, uint32_t keys)
+{
+	pthread_mutex_lock(&c->lock);
+	struct names_node *node = find_locked(c, mount_path);
+	if (node)
+		node->flat_keys = keys;
+	pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t names_cache_get_flat(struct names_cache *c, const char *mount_path)
+{
+	pthread_mutex_lock(&c->lock);
+	const struct names_node *node = find_locked(c, mount_path);
+	const uint32_t keys = node ? node->flat_keys : 0;
+	pthread_mutex_unlock(&c->lock);
+	return keys;
+}
+
 /* ---- failures ---- */
 
 void names_cache_put_failure(struct names_cache *c, const char *mount_path, int code,
@@ -326,17 +329,15 @@ static bool is_sibling(const struct names_node *a, const struct names_node *b)
 }
 
 size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
-			   bool (*is_known)(const struct names_node *node),
-			   struct names_node *out[NAMES_CACHE_SIBLINGS])
+			   bool (*is_known)(const struct names_node *node), struct names_node **out,
+			   size_t max)
 {
 	size_t count = 0;
-	out[count++] = names_node_ref(node);
 	pthread_mutex_lock(&c->lock);
 	struct names_node *before = find_locked(c, node->name) == node ? node->hh.prev : NULL;
 	if (before && is_sibling(node, before) && is_known(before)) {
 		struct names_node *next = node->hh.next;
-		for (; next && count < NAMES_CACHE_SIBLINGS && is_sibling(node, next);
-		     next = next->hh.next)
+		for (; next && count < max && is_sibling(node, next); next = next->hh.next)
 			if (!is_known(next))
 				out[count++] = names_node_ref(next);
 	}

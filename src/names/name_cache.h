@@ -2,7 +2,7 @@
 /*
  * The nodes of paths that were looked up or listed, and the entries of directories. A node that is
  * not valid any more stays in the cache: its document's ETag makes the next request conditional.
- * Nodes are constant once they are in the cache, except for the estimate, the note and the members
+ * Nodes are constant once they are in the cache, except for the size, the note and the members
  * of the cache. Any thread.
  *
  * A node is valid until its time, and longer while its directory is being walked: a listing begins
@@ -21,7 +21,6 @@
 enum {
 	NAMES_CACHE_MAX = 1 << 16,	  /* nodes; the oldest are evicted first */
 	NAMES_CACHE_LISTS_MAX = 16 << 20, /* bytes of lists of directories */
-	NAMES_CACHE_SIBLINGS = 256,	  /* nodes of which a property is requested in one round */
 	NAMES_WALKS = 64,		  /* latest listings that have a walk */
 	NAMES_ABSENT = 64,		  /* names that were absent; newer ones displace others */
 	NAMES_WALK_MAX_S = 60,
@@ -61,6 +60,11 @@ void names_cache_put_list(struct names_cache *c, const char *mount_path, struct 
 bool names_cache_get_list(struct names_cache *c, const char *mount_path, uint64_t now,
 			  struct bytes *list);
 
+/* The keys below a directory in all levels, if they are few; 0: not known, or many. A new node of a
+ * directory keeps the number. */
+void names_cache_put_flat(struct names_cache *c, const char *mount_path, uint32_t keys);
+uint32_t names_cache_get_flat(struct names_cache *c, const char *mount_path);
+
 /* Records that a request for this path has failed with `code`. Nothing is recorded for a
  * path without a node. */
 void names_cache_put_failure(struct names_cache *c, const char *mount_path, int code,
@@ -68,12 +72,12 @@ void names_cache_put_failure(struct names_cache *c, const char *mount_path, int 
 /* The recorded error code, 0 when there is none at `now`. */
 int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint64_t now);
 
-/* For a property of nodes that costs a request. Returns the node in out[0]. If the property is
- * known of the node before it in the listing, a program is probably going through the directory;
- * the nodes of the same kind after it of which it is not known then follow in out. The caller
- * unrefs all. Returns their number. */
+/* For a property of nodes that costs a request. If the property is known of the node before this
+ * one in the listing, a program is probably going through the directory: finds the nodes of the
+ * same kind after it of which it is not known, at most max. The caller unrefs them. Returns their
+ * number. */
 size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
-			   bool (*is_known)(const struct names_node *node),
-			   struct names_node *out[NAMES_CACHE_SIBLINGS]);
+			   bool (*is_known)(const struct names_node *node), struct names_node **out,
+			   size_t max);
 
 #endif

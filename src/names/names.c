@@ -23,6 +23,7 @@ struct names *names_new(const struct names_options *opt)
 		.schemas = opt->schemas,
 		.ttl_ns = opt->ttl_ns,
 		.list_ttl_ns = opt->list_ttl_ns,
+		.prefixes_have_objects = opt->prefixes_have_objects,
 		.roots = opt->roots,
 		.cache = names_cache_new(),
 	};

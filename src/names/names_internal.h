@@ -13,6 +13,7 @@ struct names {
 	struct store *store;
 	const struct schema_ops *const *schemas;
 	uint64_t ttl_ns, list_ttl_ns;
+	bool prefixes_have_objects;
 	const char *const *roots; /* as in the options */
 	struct names_cache *cache;
 	atomic_uint_fast64_t changes; /* calls of names_changed() */

@@ -80,6 +80,10 @@ void names_node_unref(struct names_node *node)
 		return;
 	names_doc_release(&node->doc);
 	free(node->path);
+	for (struct names_sizes *s = atomic_load(&node->sizes), *next; s; s = next) {
+		next = s->earlier;
+		free(s);
+	}
 	free(atomic_load(&node->note));
 	free(node);
 }

@@ -35,12 +35,14 @@ static int take(struct names *ns, const struct names_node *node, const struct st
 int names_note(struct names *ns, struct names_node *node, char note[STORE_NOTE_MAX + 1],
 	       struct err *err)
 {
-	struct names_node *nodes[NAMES_CACHE_SIBLINGS];
+	struct names_node *nodes[NAMES_AT_ONCE];
 	if (is_known(node)) {
 		strcpy(note, atomic_load(&node->note));
 		return 0;
 	}
-	const size_t n = names_cache_unknown(ns->cache, node, is_known, nodes);
+	nodes[0] = names_node_ref(node);
+	const size_t n =
+		1 + names_cache_unknown(ns->cache, node, is_known, nodes + 1, NAMES_AT_ONCE - 1);
 	struct store_request **reqs = store_requests_new(ns->store, n);
 	for (size_t i = 0; reqs && i < n; i++) {
 		reqs[i]->op = STORE_HEAD;

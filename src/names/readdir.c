@@ -3,8 +3,13 @@
  * Lists a directory in three rounds: a delimited listing (of the root: root_list.c); then, in
  * parallel, the documents of all prefixes; then, in parallel, a listing below each prefix whose
  * document alone does not decide how it is shown (domains without an extension, broken documents,
- * no document). A prefix that cannot be listed does not hide other entries. rules.c has the rules
- * for names. Any thread.
+ * no document).
+ *
+ * If the documents are cached, a listing of the keys of all levels shows with their versions that
+ * they are still valid, so a thousand of them cost one request (flat_list.c). This listing is made
+ * if the directory probably has hardly more keys than documents, and it replaces the first one if
+ * the store permits. A prefix that cannot be listed does not hide other entries. rules.c has the
+ * rules for names. Any thread.
  */
 #include "names_internal.h"
 
@@ -15,9 +20,12 @@
 
 #include "children.h"
 #include "domain_doc.h"
+#include "flat_list.h"
 #include "name_cache.h"
 #include "root_list.h"
 #include "rules.h"
+
+enum { FLAT_FROM = 16 /* documents for which a flat listing pays */ };
 
 struct entry {
 	struct names_node *node;
@@ -37,6 +45,7 @@ struct listing {
 	struct entry *entries;
 	size_t n, cap;
 	bool is_wide;		   /* see names_root_list() */
+	struct store_page flat;	   /* all keys, of all levels, or none */
 	uint64_t changes;	   /* names_has_changed() since the beginning */
 	struct omitted unfit;	   /* keys that cannot be file names */
 	struct omitted unlistable; /* prefixes that cannot be listed */
@@ -72,6 +81,7 @@ static void release_listing(struct listing *l)
 	for (size_t i = 0; i < l->n; i++)
 		names_node_unref(l->entries[i].node);
 	free(l->entries);
+	store_page_release(&l->flat);
 	free(l->unfit.first);
 	free(l->unlistable.first);
 }
@@ -148,17 +158,37 @@ static int sort_out(struct listing *l, const struct store_page *page, struct pre
 	return rc;
 }
 
+/* Lists the keys of all levels, if that saves many requests for documents. */
+static void list_flat(struct listing *l, const struct prefix *prefixes, size_t n)
+{
+	size_t cached = 0;
+	if (l->flat.n || !l->dir[0] || n < FLAT_FROM || names_flat_limit(l->ns, l->dir) == 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		cached += names_doc_is_cached(l->ns, prefixes[i].path);
+	if (cached >= FLAT_FROM)
+		names_flat_list(l->ns, l->dir, &l->flat);
+}
+
 static int get_docs(struct listing *l, struct prefix *prefixes, size_t n)
 {
 	auto_free const char **paths = calloc(n ? n : 1, sizeof(*paths));
 	auto_free struct names_doc *docs = calloc(n ? n : 1, sizeof(*docs));
-	if (!paths || !docs)
+	auto_free size_t *index = calloc(n ? n : 1, sizeof(*index));
+	size_t unknown = 0;
+	if (!paths || !docs || !index)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		paths[i] = prefixes[i].path;
-	int rc = names_docs_get(l->ns, paths, n, docs);
-	for (size_t i = 0; !rc && i < n; i++)
-		prefixes[i].doc = docs[i];
+	list_flat(l, prefixes, n);
+	for (size_t i = 0; i < n; i++) {
+		if (l->flat.n &&
+		    names_doc_confirm(l->ns, prefixes[i].path, &l->flat, &prefixes[i].doc))
+			continue;
+		index[unknown] = i;
+		paths[unknown++] = prefixes[i].path;
+	}
+	int rc = names_docs_get(l->ns, paths, unknown, docs);
+	for (size_t i = 0; !rc && i < unknown; i++)
+		prefixes[index[i]].doc = docs[i];
 	return rc;
 }
 
@@ -182,9 +212,15 @@ static int list_children(struct listing *l, struct prefix *prefixes, size_t n, s
 	size_t count = 0;
 	if (!all)
 		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++)
-		if (names_needs_children(prefixes[i].doc.kind, prefixes[i].path))
-			all[count++].path = prefixes[i].path;
+	for (size_t i = 0; i < n; i++) {
+		struct prefix *p = &prefixes[i];
+		if (!names_needs_children(p->doc.kind, p->path))
+			continue;
+		if (l->flat.n)
+			p->below.children = names_flat_children(l->ns, &l->flat, p->path);
+		else
+			all[count++].path = p->path;
+	}
 	int rc = names_children_find(l->ns, all, count);
 	rc = rc ? err_set(err, rc, "out of memory") : check_failed(l, all, count, err);
 	for (size_t i = 0, k = 0; k < count; i++)
@@ -304,8 +340,29 @@ static void sort(struct listing *l)
 	l->n = n;
 }
 
+/* Keeps how many keys the next flat listing may find. A folder may have any number of keys below
+ * it.
+ */
+static void note_flat(struct listing *l)
+{
+	size_t domains = 0, folders = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		domains += l->entries[i].node->kind == NAMES_DOMAIN;
+		folders += l->entries[i].node->kind == NAMES_DIR;
+	}
+	const bool is_flat = domains >= FLAT_FROM && folders <= domains / FLAT_FROM;
+	if (l->dir[0])
+		names_flat_note(l->ns, l->dir, l->n, l->flat.n || is_flat);
+}
+
 static int list_below(struct listing *l, struct store_request *req, struct err *err)
 {
+	auto_page struct store_page grouped = {0};
+	if (l->ns->prefixes_have_objects && names_flat_limit(l->ns, l->dir) &&
+	    names_flat_list(l->ns, l->dir, &l->flat) == 0) {
+		int rc = names_flat_group(&l->flat, l->dir, &grouped);
+		return rc ? err_set(err, rc, "out of memory") : add_prefixes(l, &grouped, err);
+	}
 	snprintf(req->key, req->room, "%s/", l->dir);
 	req->list.delimit = true;
 	req->list.whole = true;
@@ -412,6 +469,7 @@ static int report(struct listing *l, names_list_fn fn, void *arg)
 		cache_nodes(l);
 		begin_walk(l);
 		cache_list(l);
+		note_flat(l);
 	}
 	for (size_t i = 0; !rc && i < l->n; i++)
 		rc = fn(arg, names_last(l->entries[i].node->name), l->entries[i].node->kind);

@@ -378,10 +378,16 @@ int hsds1_answer(struct schema_loader *base, uint32_t i, const struct schema_ans
 
 int hsds1_loader_new(const struct schema_load *load, struct schema_loader **out, struct err *err)
 {
-	struct hsds_loader *l;
-	int rc = hsds_loader_new(load, sizeof(struct hsds1_loader), &l, err);
+	struct hsds_loader *l = NULL;
+	int rc = load->whole_only ? err_set(err, -E2BIG,
+					    "no listing shows the keys of a domain of schema v1")
+				  : hsds_loader_new(load, sizeof(struct hsds1_loader), &l, err);
 	if (!rc)
 		l->number = number_of;
+	if (!rc && load->listed)
+		rc = load->listed(load->ctx, NULL);
+	if (rc && l)
+		hsds1_loader_free(&l->base);
 	*out = rc ? NULL : &l->base;
 	return rc;
 }

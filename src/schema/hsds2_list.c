@@ -73,11 +73,16 @@ static uint64_t digest_string(uint64_t digest, const char *s)
 	return (uint64_t)high << 32 | low;
 }
 
-/* A digest of the keys, sizes and versions of objects and chunks. Other keys of the service, such
- * as its summary, do not count. */
-static uint64_t digest_of(const struct schema_answer *answer)
+static uint64_t digest_number(uint64_t digest, uint64_t n)
 {
-	uint64_t digest = UINT64_C(0x9e3779b97f4a7c15);
+	const uint32_t low = checksum_lookup3(&n, sizeof(n), (uint32_t)digest);
+	const uint32_t high = checksum_lookup3(&n, sizeof(n), (uint32_t)(digest >> 32) ^ low);
+	return (uint64_t)high << 32 | low;
+}
+
+static struct schema_listed describe(const struct schema_answer *answer)
+{
+	struct schema_listed out = {.version = UINT64_C(0x9e3779b97f4a7c15)};
 	for (size_t i = 0; i < answer->nitems; i++) {
 		struct schema_item item;
 		struct hsds2_key key;
@@ -85,11 +90,16 @@ static uint64_t digest_of(const struct schema_answer *answer)
 		hsds2_key_classify(item.key, &key);
 		if (key.cls == HSDS2_KEY_OTHER)
 			continue;
-		digest = digest_string(digest, item.key);
-		digest = digest_string(digest, item.etag);
-		digest ^= item.size;
+		out.version = digest_string(out.version, item.key);
+		out.version = digest_string(out.version, item.etag);
+		out.version = digest_number(out.version, item.size);
+		out.version = digest_number(out.version, (uint64_t)item.mtime_ns);
+		if (item.mtime_ns > out.modified_ns)
+			out.modified_ns = item.mtime_ns;
+		if (key.cls == HSDS2_KEY_OBJECT)
+			out.documents += item.size;
 	}
-	return digest;
+	return out;
 }
 
 int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
@@ -104,9 +114,11 @@ int hsds2_take_whole(struct hsds2_loader *l, const struct schema_answer *answer,
 			rc = add_or_root(l, &id, item.etag, err);
 	}
 	l->hsds.space->base.listed_whole = is_all && answer->nitems <= l->hsds.base.load.list_limit;
-	if (l->hsds.space->base.listed_whole)
-		l->hsds.space->digest = digest_of(answer);
-	return rc;
+	if (rc || !l->hsds.space->base.listed_whole)
+		return rc;
+	l->hsds.space->base.listed = describe(answer);
+	const struct schema_load *load = &l->hsds.base.load;
+	return load->listed ? load->listed(load->ctx, &l->hsds.space->base.listed) : 0;
 }
 
 int hsds2_take_prefixes(struct hsds2_loader *l, const struct schema_answer *answer, struct err *err)
@@ -196,7 +208,8 @@ int hsds2_compare(struct hsds2_loader *l, const struct schema_answer *answer, bo
 		return rc;
 	const bool whole = l->nlisted <= l->hsds.base.load.list_limit;
 	if (whole && old->base.listed_whole)
-		l->hsds.changed = l->expected || digest_of(answer) != old->digest;
+		l->hsds.changed =
+			l->expected || describe(answer).version != old->base.listed.version;
 	else
 		l->hsds.changed = whole != old->base.listed_whole;
 	return l->hsds.changed || whole ? 0 : find_suspects(l, err);

@@ -11,6 +11,8 @@
  * The objects get their numbers between the two rounds, so that documents can refer to each other.
  * hsds_read.c reads and keeps the documents.
  *
+ * If the domain is to be loaded only if it can be listed whole, LIST is the first listing alone.
+ *
  * If there is an earlier load, a round before LIST finds out whether the domain has changed:
  *
  *   COMPARE  lists all keys below the prefix. If the domain was listed whole before, it has not
@@ -135,7 +137,7 @@ int hsds2_round(struct schema_loader *base, uint32_t *n, struct err *err)
 		*n = l->hsds.nheads;
 		break;
 	case HSDS2_LIST:
-		*n = 1 + HSDS2_OBJECT_PREFIXES;
+		*n = 1 + (l->hsds.base.load.whole_only ? 0 : HSDS2_OBJECT_PREFIXES);
 		break;
 	case HSDS2_READ:
 		if (is_as_expected(l))
@@ -251,6 +253,13 @@ static bool is_listing_optional(int code)
 	return code == -E2BIG || code == -ELOOP || code == -EACCES || code == -ENOLINK;
 }
 
+static int go_on_without_listing(const struct schema_load *load, struct err *err)
+{
+	if (load->whole_only)
+		return err_set(err, -E2BIG, "not all keys of the domain can be listed");
+	return load->listed ? load->listed(load->ctx, NULL) : 0;
+}
+
 static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schema_answer *answer,
 			  struct err *err)
 {
@@ -259,7 +268,7 @@ static int answer_listing(struct hsds2_loader *l, uint32_t i, const struct schem
 	if (i == 0)
 		l->hsds.space->listing_code = answer->code;
 	if (i == 0 && is_listing_optional(answer->code))
-		return 0;
+		return go_on_without_listing(&l->hsds.base.load, err);
 	if (i > 0 && !l->hsds.space->listing_code)
 		return 0;
 	if (answer->code) {

@@ -43,7 +43,7 @@ struct hsds2_loader {
 };
 
 /* hsds2_expect.c: makes hsds.previous what the puts of the load have made of the earlier load. It
- * has no tree and no digest. -ENOMEM. */
+ * has no tree and no listing. -ENOMEM. */
 int hsds2_expect(struct hsds2_loader *l, struct err *err);
 
 /* hsds2_list.c: add the objects of a whole listing or, if there is none, of the listing of one

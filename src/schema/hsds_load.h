@@ -30,7 +30,6 @@ struct hsds_space {
 	uint32_t n, room;
 	struct hsds_entry *entries; /* by number; moves when an entry is added */
 	uint32_t *table, mask;	    /* hash table by id; number + 1, or 0: free */
-	uint64_t digest;	    /* v2: of the whole listing */
 	int listing_code;	    /* v2: 0, or why the domain could not be listed whole */
 	/* If the space was not loaded, but is what a load is expected to find (hsds2_expect.c): the
 	 * objects whose versions tell whether it is so. NULL: those of the tree. */

@@ -48,6 +48,25 @@ int store_page_add(struct store_page *page, const char *key, const struct store_
 	return 0;
 }
 
+const struct store_item *store_page_from(const struct store_page *page, const char *key)
+{
+	size_t low = 0, high = page->n;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (strcmp(page->items[middle].key, key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return page->items + low;
+}
+
+const struct store_item *store_page_find(const struct store_page *page, const char *key)
+{
+	const struct store_item *item = store_page_from(page, key);
+	return item < page->items + page->n && strcmp(item->key, key) == 0 ? item : NULL;
+}
+
 void store_page_set_more(struct store_page *page)
 {
 	page->more = true;

@@ -161,13 +161,19 @@ def test_ls(bucket):
     assert out.returncode == 1 and not out.stdout and "nowhere" in out.stderr
 
 
-def test_ls_with_details(bucket):
+def test_ls_with_details(bucket, tmp_path):
     with mkbucket.Maker(bucket) as made:
         made.folder("home/sub")
-    out = run(HSIMAGE, "ls", "-l", f"{bucket}/home", check=True)
-    assert out.stdout == (f"{MODE}               6  2023-11-14 22:13  plain.txt\n"
-                          "dr-xr-xr-x               -  2023-11-14 22:13  sub/\n"
-                          f"{MODE}           ~4096  2023-11-14 22:13  x.h5\n")
+    for at, _, names in os.walk(bucket):
+        for name in names:
+            os.utime(os.path.join(at, name), (1700000000, 1700000000))
+    run(HSIMAGE, "export", f"{bucket}/home/x.h5", tmp_path / "x.h5", check=True)
+    size = (tmp_path / "x.h5").stat().st_size
+    for options, shown in ([], str(size)), (["-o", "stat=estimate"], "~4096"):
+        out = run(HSIMAGE, "ls", *options, "-l", f"{bucket}/home", check=True)
+        assert out.stdout == (f"{MODE}               6  2023-11-14 22:13  plain.txt\n"
+                              "dr-xr-xr-x               -  2023-11-14 22:13  sub/\n"
+                              f"{MODE} {shown:>15}  2023-11-14 22:13  x.h5\n")
     out = run(HSIMAGE, "ls", "-l", f"{bucket}/home/plain.txt", check=True)
     assert out.stdout == f"{MODE}               6  2023-11-14 22:13  home/plain.txt\n"
 

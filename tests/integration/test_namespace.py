@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names, kinds, modes and extended attributes of what the mount shows."""
 import errno
-import json
 import os
 import stat
 
@@ -167,16 +166,3 @@ def test_external_links_work_inside_the_mount(tmp_path, mount):
             assert f[name][()].tobytes() == bytes(range(16))
 
 
-def test_the_time_of_a_file_is_that_of_its_newest_document(tmp_path, mount):
-    with mkbucket.Maker(tmp_path / "bucket") as bucket:
-        d = bucket.domain("x.h5")
-        d.dataset(d.root, "data", INT32, [4])
-    newest = 1800000000.25
-    documents = [p for p in (tmp_path / "bucket").rglob("*.json")]
-    dataset, = [p for p in documents if p.name == ".dataset.json"]
-    text = json.loads(dataset.read_text())
-    assert all(json.loads(p.read_text()).get("lastModified", 0) < newest for p in documents)
-    dataset.write_text(json.dumps({**text, "lastModified": newest}))
-    m = mount(tmp_path / "bucket")
-    with h5py.File(m.file("x.h5"), "r"):
-        assert os.stat(m.file("x.h5")).st_mtime == newest

@@ -19,6 +19,7 @@
 
 #include <engine/draft_commit.h>
 #include <engine/internal.h>
+#include <engine/size_memory.h>
 
 #include "gate.h"
 #include "overlay_fixture.h"
@@ -67,6 +68,7 @@ static inline void world_begin(struct world *w, bool is_dir, unsigned int worker
 	e->store = &w->gate->base;
 	world_names(w);
 	e->snapshots = snapshots_new(w->f.budget, 1 << 20);
+	e->size_memory = size_memory_new(NULL, 0);
 	const struct garbage_ops ops = change_garbage_ops(e);
 	e->garbage = garbage_new(&e->env, &ops, false);
 	e->user = strdup("ann");
@@ -80,6 +82,7 @@ static inline void world_end(struct world *w)
 	if (w->draft)
 		assert_int_equal(draft_drop(w->draft, NULL), 0);
 	garbage_free(e->garbage);
+	size_memory_free(e->size_memory);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	store_free(e->store);

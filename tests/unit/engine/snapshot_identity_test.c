@@ -16,6 +16,7 @@
 #include <engine/draft_beneath.h>
 #include <engine/draft_commit.h>
 #include <engine/internal.h>
+#include <engine/size_memory.h>
 #include <engine/snapshot_identity.h>
 
 #include "small_domain.h"
@@ -45,11 +46,13 @@ static void engine_begin(struct engine *e)
 	e->names = names_new(&(struct names_options){
 		.env = &e->env, .store = e->store, .schemas = schema_all()});
 	e->snapshots = snapshots_new(e->env.budget, 1 << 20);
+	e->size_memory = size_memory_new(NULL, 0);
 	put_document(e, "before");
 }
 
 static void engine_end(struct engine *e)
 {
+	size_memory_free(e->size_memory);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	cache_free(e->cache);

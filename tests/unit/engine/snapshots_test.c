@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <engine/internal.h>
+#include <engine/size_memory.h>
 #include <store/implement.h>
 
 #include "small_domain.h"
@@ -113,14 +114,16 @@ static int setup(void **state)
 	e->names = names_new(&(struct names_options){
 		.env = &e->env, .store = e->store->inner, .schemas = schema_all()});
 	e->snapshots = snapshots_new(e->env.budget, 1 << 20);
+	e->size_memory = size_memory_new(NULL, 0);
 	put_document(f, DOCUMENT, "before");
-	return e->cache && e->names && e->snapshots ? 0 : -1;
+	return e->cache && e->names && e->size_memory && e->snapshots ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
 	struct engine *e = &f->e;
+	size_memory_free(e->size_memory);
 	snapshots_free(e->snapshots);
 	names_free(e->names);
 	cache_free(e->cache);
@@ -408,6 +411,7 @@ static void sizes_have_a_limit(void **state)
 {
 	struct fixture *f = *state;
 	struct engine_stat st;
+	uint64_t listed;
 	char path[32];
 	set_idle_limit(f, 0);
 	put_document(f, OTHER_DOCUMENT, "other");
@@ -418,24 +422,25 @@ static void sizes_have_a_limit(void **state)
 		snprintf(path, sizeof(path), "missing%u.h5", i);
 		open_path(f, path, -ENOENT);
 	}
-	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st));
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st, &listed));
 	open_path(f, "one more.h5", -ENOENT);
-	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &st));
-	assert_true(snapshots_recall(f->e.snapshots, "e.h5", &st));
+	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &st, &listed));
+	assert_true(snapshots_recall(f->e.snapshots, "e.h5", &st, &listed));
 	/* Opened again, it is the newest. */
 	open_path(f, "d.h5", 0);
-	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st));
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st, &listed));
 }
 
 static void the_size_of_a_deleted_domain_is_forgotten(void **state)
 {
 	struct fixture *f = *state;
 	struct engine_stat st;
+	uint64_t listed;
 	open_path(f, "d.h5", 0);
-	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st));
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &st, &listed));
 	assert_int_equal(call_delete(f->e.store, DOCUMENT, NULL, NULL), 0);
 	open_path(f, "d.h5", -ENOENT);
-	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &st));
+	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &st, &listed));
 }
 
 /* The next open checks it although open_ttl has not passed, and finds that it is still valid. */
@@ -443,11 +448,12 @@ static void an_outdated_snapshot_is_kept_and_checked(void **state)
 {
 	struct fixture *f = *state;
 	struct engine_stat before, after;
+	uint64_t listed;
 	f->e.open_ttl_ns = UINT64_C(3600) * 1000000000;
 	open_path(f, "d.h5", 0);
-	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &before));
+	assert_true(snapshots_recall(f->e.snapshots, "d.h5", &before, &listed));
 	snapshots_outdate(f->e.snapshots, "d.h5", NULL);
-	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &after));
+	assert_false(snapshots_recall(f->e.snapshots, "d.h5", &after, &listed));
 	assert_int_equal(snapshots_live(f->e.snapshots), 1);
 	open_path(f, "d.h5", 0);
 	assert_int_equal(snapshots_live(f->e.snapshots), 1);

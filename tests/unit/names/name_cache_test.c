@@ -207,47 +207,49 @@ static void without_validity_there_is_no_walk(void **state)
 
 static bool is_sized(const struct names_node *node)
 {
-	return atomic_load(&node->estimate) != 0;
+	return atomic_load(&node->is_sized);
 }
 
-static size_t unsized(struct names_cache *c, const char *path)
+static size_t unsized(struct names_cache *c, const char *path, size_t max)
 {
-	struct names_node *out[NAMES_CACHE_SIBLINGS];
+	struct names_node *out[8];
 	auto_names_node struct names_node *node = names_cache_recall(c, path);
-	const size_t n = names_cache_unknown(c, node, is_sized, out);
-	assert_ptr_equal(out[0], node);
+	const size_t n = names_cache_unknown(c, node, is_sized, out, max);
+	atomic_store(&node->is_sized, true);
 	for (size_t i = 0; i < n; i++) {
-		atomic_store(&out[i]->estimate, 1);
+		atomic_store(&out[i]->is_sized, true);
 		names_node_unref(out[i]);
 	}
 	return n;
 }
 
-/* The first is requested alone: only the second shows that a program goes through the directory. */
-static void sizes_of_siblings_are_requested_together(void **state)
+/* The first is alone: only the second shows that a program goes through the directory. */
+static void siblings_whose_sizes_are_unknown_are_found(void **state)
 {
 	struct names_cache *c = *state;
 	static const char *const paths[] = {"d/a", "d/b", "d/c", "d/d", "e/a"};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		put(c, paths[i], NAMES_DOMAIN);
-	assert_int_equal(unsized(c, "d/a"), 1);
-	assert_int_equal(unsized(c, "d/b"), 3);
-	assert_int_equal(unsized(c, "e/a"), 1);
+	assert_int_equal(unsized(c, "d/a", 8), 0);
+	assert_int_equal(unsized(c, "d/b", 1), 1);
+	assert_int_equal(unsized(c, "d/b", 8), 1);
+	assert_int_equal(unsized(c, "d/c", 8), 0);
+	assert_int_equal(unsized(c, "e/a", 8), 0);
 }
 
-/* But only while the domain has the same root group. */
-static void an_estimate_outlives_its_name(void **state)
+/* The domain may have changed. */
+static void a_size_belongs_to_its_node(void **state)
 {
 	struct names_cache *c = *state;
+	const struct names_size size = {.size = 1}, other = {.size = 2};
 	put(c, "a", NAMES_DOMAIN);
-	unsized(c, "a");
+	auto_names_node struct names_node *node = names_cache_recall(c, "a");
+	names_set_size(node, &size);
+	names_set_size(node, &other);
+	assert_int_equal(names_get_size(node)->size, 2);
 	put(c, "a", NAMES_DOMAIN);
-	auto_names_node struct names_node *same = names_cache_recall(c, "a");
-	assert_int_equal(atomic_load(&same->estimate), 1);
-	struct names_doc doc = doc_of("g-2");
-	auto_names_node struct names_node *other = names_node_new("a", NAMES_DOMAIN, "a", &doc);
-	names_cache_put(c, other, 10);
-	assert_int_equal(atomic_load(&other->estimate), 0);
+	auto_names_node struct names_node *next = names_cache_recall(c, "a");
+	assert_null(names_get_size(next));
 }
 
 static void put_version(struct names_cache *c, const char *etag, const char *note,
@@ -321,8 +323,8 @@ int main(void)
 		TEST(a_walk_ends_after_a_minute),
 		TEST(the_oldest_walk_is_forgotten),
 		TEST(without_validity_there_is_no_walk),
-		TEST(sizes_of_siblings_are_requested_together),
-		TEST(an_estimate_outlives_its_name),
+		TEST(siblings_whose_sizes_are_unknown_are_found),
+		TEST(a_size_belongs_to_its_node),
 		TEST(a_note_outlives_its_name),
 		TEST(an_absence_ends),
 	};

@@ -36,6 +36,7 @@ struct domain;
 struct domain_files;
 struct domain_puts;
 struct schema_document;
+struct schema_listed;
 struct schema_ops;
 
 /* Changes that this process makes in place. While one is running, and after it, an earlier check of
@@ -65,6 +66,25 @@ struct domain_bucket {
 	const struct domain_changes *changes; /* NULL: this process changes no domain in place */
 };
 
+/* For a caller that follows how a domain is opened. */
+struct domain_plan {
+	/* The domain is opened only if all its keys can be listed; otherwise domain_open() fails
+	 * with -E2BIG after one listing, or without a request if its schema has no such listing. */
+	bool whole_only;
+	/* The caller only looks at the domain and does not keep it: problems are not logged, no
+	 * texts are kept for the next open, and the requests of readers are sent first. */
+	bool is_brief;
+	/* Called when the keys of a domain without an earlier snapshot have been listed; with NULL
+	 * if not all of them can be. A negative errno ends the call and is its result. */
+	int (*listed)(void *ctx, const struct schema_listed *listed);
+	void *ctx;
+	const atomic_bool *cancelled; /* NULL, or as in struct store_request */
+	/* Filled in. failed: the store could not answer a request, which may pass; refused: it does
+	 * not permit one. If neither is set, and memory was not short, a failure is a property of
+	 * this version of the domain. */
+	bool failed, refused;
+};
+
 /* What the caller knows of a domain before it is opened; all members may be zero. */
 struct domain_hint {
 	/* From the look-up. If the bucket has the same version, a round is saved. Borrowed. */
@@ -76,6 +96,7 @@ struct domain_hint {
 	struct domain *previous;
 	/* What this process has put since `previous` (domain/puts.h), or NULL. Borrowed. */
 	const struct domain_puts *puts;
+	struct domain_plan *plan; /* or NULL */
 };
 
 /* Opens the current version. path: without slashes at its ends. hint: may be NULL. *out is the
@@ -91,6 +112,8 @@ void domain_unref(struct domain *d);
 
 /* The domain was listed whole, so the next open notices changed chunks, too. */
 bool domain_sees_chunks(const struct domain *d);
+/* What this listing has shown; NULL: the domain was not listed whole. Borrowed. */
+const struct schema_listed *domain_listed_keys(const struct domain *d);
 /* A file that the domain refers to has another version than when the domain was opened, and reads
  * of it fail with -EIO; or a chunk has another version than when it was read first, and fails with
  * -ESTALE. The next open does not use this snapshot as hint->previous. */

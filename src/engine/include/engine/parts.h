@@ -24,6 +24,8 @@ struct garbage;
 struct http_stats;
 struct leftovers;
 struct names;
+struct size_memory;
+struct sizes;
 struct snapshots;
 
 struct engine {
@@ -47,6 +49,9 @@ struct engine {
 	const char **roots;	  /* of names_options; in root_names */
 	struct names *names;
 	struct snapshots *snapshots;
+	enum engine_stat_mode stat_mode;
+	struct size_memory *size_memory;
+	struct sizes *sizes;			/* of domains that are not open */
 	atomic_uint_fast64_t reads, bytes_read; /* of engine_pread() */
 	struct garbage *garbage;		/* NULL: names cannot be changed */
 	struct leftovers *leftovers;		/* notes of garbage; NULL: there are none */

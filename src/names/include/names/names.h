@@ -39,16 +39,30 @@ struct names_doc {
 	char *why;
 };
 
-/* The domain, directory or object at a path of the mount. Constant, except for the estimate and the
+/* What has been found out about the file of a domain. Constant. */
+struct names_size {
+	uint64_t size, blocks; /* of 512 bytes */
+	int64_t mtime_ns;
+	uint64_t version; /* of the listing of the domain's keys; 0: they were not all listed */
+	bool is_exact;	  /* otherwise an estimate */
+};
+
+struct names_sizes {
+	struct names_size size;
+	struct names_sizes *earlier;
+};
+
+/* The domain, directory or object at a path of the mount. Constant, except for the size and the
  * note, which any thread may set. */
 struct names_node {
 	atomic_uint refs;
 	enum names_kind kind;
-	char *path;		   /* in the bucket: of the domain, the prefix or the object */
-	struct names_doc doc;	   /* of a domain, or of a directory that has one */
-	struct store_meta meta;	   /* of a plain object */
-	_Atomic uint64_t estimate; /* of a domain's size in bytes; 0: not known yet */
-	_Atomic(char *) note;	   /* of a plain object; NULL: not known yet. Set once */
+	char *path;		/* in the bucket: of the domain, the prefix or the object */
+	struct names_doc doc;	/* of a domain, or of a directory that has one */
+	struct store_meta meta; /* of a plain object */
+	_Atomic(struct names_sizes *) sizes; /* of a domain, the latest one first; NULL: unknown */
+	atomic_bool is_sized;		     /* somebody is finding out the size */
+	_Atomic(char *) note;		     /* of a plain object; NULL: not known yet. Set once */
 	/* Members of the name cache, guarded by its lock. */
 	uint64_t expires;
 	uint64_t walk; /* number of the walk that the node belongs to, or 0 */
@@ -58,6 +72,8 @@ struct names_node {
 	uint64_t failure_until;
 	struct bytes list; /* entries of a directory; empty: not known */
 	uint64_t list_expires;
+	/* Of a directory: keys below it in all levels, if these are probably few; 0: not known. */
+	uint32_t flat_keys;
 	UT_hash_handle hh;
 	char name[]; /* path in the mount */
 };
@@ -77,6 +93,9 @@ struct names_options {
 	const struct schema_ops *const *schemas; /* ends with NULL */
 	uint64_t ttl_ns;			 /* how long a node is valid */
 	uint64_t list_ttl_ns; /* how long a listing is valid; 0: each listing sends requests */
+	/* The store lists a prefix only if it has an object: a listing of all levels shows the same
+	 * names as a listing of one level. */
+	bool prefixes_have_objects;
 	/* NULL, or: the root directory has only these entries, and is never listed. Names without
 	 * slashes; ends with NULL. */
 	const char *const *roots;
@@ -127,9 +146,32 @@ void names_preload(struct names *ns);
  * directory cannot be listed. */
 int names_check_dir(struct names *ns, const char *path, struct err *err);
 
-/* The estimated size of a domain's file, for a domain that was never opened. may_request: the
- * function may send requests, for this domain and for the domains after it in the listing. */
-uint64_t names_size(struct names *ns, struct names_node *node, bool may_request);
+/* What is known of the size of a domain; NULL: nothing. Borrowed from the node. A new node of the
+ * same name knows nothing: its caller has to find out whether the domain has changed. */
+const struct names_size *names_get_size(const struct names_node *node);
+/* Sets the size. The node keeps the earlier ones, because they may be in use. If memory is short,
+ * nothing happens. */
+void names_set_size(struct names_node *node, const struct names_size *size);
+/* If a program is going through the directory: the domains after this one in the listing of which
+ * neither the size is known nor somebody is finding it out, at most max. The caller sets is_sized
+ * of those that it takes over, and unrefs all. Returns their number. */
+size_t names_unsized(struct names *ns, struct names_node *node, struct names_node **out,
+		     size_t max);
+/* Keeps the nodes of a listing valid: a request for this one has just ended. */
+void names_continue_walk(struct names *ns, struct names_node *node);
+
+/* The service's summary of a domain. It may be older than the domain. */
+struct names_summary {
+	uint64_t size;	     /* an estimate in bytes; 0: none */
+	int64_t modified_ns; /* 0: unknown */
+	char etag[STORE_ETAG_MAX];
+};
+/* Describes the request for the summary. False: the domain can have none. */
+bool names_summary_prepare(const struct names_node *node, struct store_request *req);
+/* Reads the answer. A domain without a usable summary has a zeroed one. The error of a request that
+ * has failed for a reason that may pass. */
+int names_summary_take(const struct names_node *node, const struct store_request *req,
+		       struct names_summary *out, struct err *err);
 
 /* The note of a plain object (store/store.h). The first call for a version of the object sends a
  * HEAD, unless the look-up of the name has got the note. If a program goes through the directory,

@@ -73,6 +73,7 @@ struct schema_item {
 	const char *key, *etag; /* etag "": unknown */
 	bool is_prefix;
 	uint64_t size;
+	int64_t mtime_ns; /* since the epoch; 0: unknown */
 };
 
 struct schema_answer {
@@ -175,12 +176,21 @@ struct schema_info {
 
 /* ---- a domain's objects ---- */
 
+/* What a listing of all keys of a domain shows. Keys that belong neither to an object nor to a
+ * chunk, such as that of the summary, do not count. */
+struct schema_listed {
+	uint64_t version;    /* a digest of the keys, sizes, times and versions */
+	int64_t modified_ns; /* of the newest key; 0: unknown */
+	uint64_t documents;  /* bytes of the documents of all objects */
+};
+
 /* What a schema keeps of a loaded domain, such as the document of each object. It is in the
  * arena of the tree, constant, and valid as long as the tree. Each schema has its own struct that
  * begins with this one. */
 struct schema_space {
 	const struct tree *tree;
-	bool listed_whole;   /* all keys were listed */
+	bool listed_whole; /* all keys were listed, and `listed` is set */
+	struct schema_listed listed;
 	int64_t modified_ns; /* of the newest document */
 	uint64_t kept;	     /* bytes of document texts that are kept for the next loader */
 };
@@ -210,8 +220,13 @@ struct schema_load {
 	bool puts_few;	     /* if puts_all: the domain has at most list_limit keys */
 	uint32_t list_limit; /* if the domain has more keys, they are not all listed */
 	uint64_t keep_limit; /* most bytes of document texts to keep */
+	/* Load the domain only if all its keys can be listed; -E2BIG otherwise. */
+	bool whole_only;
 	/* Called with each object after it was parsed. On error the object is left out. */
 	int (*accept)(void *ctx, struct object *o, struct err *err);
+	/* NULL, or called when all keys have been listed for the first time, or, with NULL, when
+	 * they cannot be listed. A negative errno ends the load and is its result. */
+	int (*listed)(void *ctx, const struct schema_listed *listed);
 	void *ctx;
 };
 

@@ -9,6 +9,10 @@
 int store_page_init(struct store_page *page);
 /* Appends an item. key is copied. meta: NULL for a prefix. -ENOMEM. */
 int store_page_add(struct store_page *page, const char *key, const struct store_meta *meta);
+/* In a page whose items are in order: the first item whose key is not before `key`, or the end of
+ * the items; and the item of a key, or NULL. */
+const struct store_item *store_page_from(const struct store_page *page, const char *key);
+const struct store_item *store_page_find(const struct store_page *page, const char *key);
 /* Notes that more items follow the last one. */
 void store_page_set_more(struct store_page *page);
 /* Sorts the items by key, for a store that finds them in another order. */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Remembers how large the files of domains are: of each domain, the size that its latest known
+ * version has. With a disk cache, the sizes are also kept there, for later mounts. A size is
+ * remembered for a version of the domain, the revision of the layout, and the options of the image,
+ * so it is never used for another file. Any thread.
+ */
+#ifndef ENGINE_SIZE_MEMORY_H
+#define ENGINE_SIZE_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct store;
+
+enum {
+	SIZE_MEMORY_MAX = 1 << 16, /* domains; the oldest are forgotten first */
+	SIZE_RECORD = 16,	   /* bytes of a record on disk */
+};
+
+/* How a version is known. A digest of one kind says nothing about those of the other. */
+enum size_kind {
+	SIZE_LISTED, /* struct schema_listed.version */
+	SIZE_LARGE,  /* the versions of the domain's document and its summary */
+};
+
+struct size_version {
+	enum size_kind kind;
+	uint64_t digest;
+};
+
+/* The version of a domain whose keys cannot all be listed. */
+struct size_version size_version_large(const char *document_etag, const char *summary_etag);
+
+struct file_size {
+	uint64_t size, blocks; /* of 512 bytes */
+	/* False: this version of the domain cannot be shown as a file. It is not kept on disk. */
+	bool is_exact;
+};
+
+struct size_memory;
+/* disk: NULL, or a store of store_diskcache_new(); borrowed. image_flags: enum image_flags. NULL:
+ * out of memory. */
+struct size_memory *size_memory_new(struct store *disk, unsigned int image_flags);
+void size_memory_free(struct size_memory *m);
+
+/* path: of the domain in the bucket. May read a small file from the disk. */
+bool size_memory_find(struct size_memory *m, const char *path, const struct size_version *version,
+		      struct file_size *out);
+/* mtime_ns: of the newest part of the version. A version that is too young may not be the last one
+ * with this digest (see store_diskcache_options.settle_ns), and is not kept on disk. */
+void size_memory_keep(struct size_memory *m, const char *path, const struct size_version *version,
+		      const struct file_size *size, int64_t mtime_ns);
+/* Whether the latest known version of a domain is of this kind. Looks only at the memory. */
+bool size_memory_is(struct size_memory *m, const char *path, enum size_kind kind);
+
+/* ---- a record on disk; pure ---- */
+
+void size_record_encode(const struct file_size *size, uint8_t record[SIZE_RECORD]);
+/* False: the bytes are not those of a record. */
+bool size_record_decode(const void *bytes, uint64_t n, struct file_size *out);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flat listing: the keys of all levels below a directory. It shows the versions of all domain
+ * documents in it. It is made only if the directory probably has few keys; if it turns out to have
+ * many, that is noted, and the directory is not listed in this way again. Any thread.
+ */
+#ifndef NAMES_FLAT_LIST_H
+#define NAMES_FLAT_LIST_H
+
+#include "names_internal.h"
+
+/* Records what an ordinary listing has shown: the number of entries, and whether all directories
+ * are domains, so that there are probably few keys below them. */
+void names_flat_note(struct names *ns, const char *dir, size_t entries, bool is_flat);
+/* The most keys that a flat listing of the directory may find; 0: it should not be made. */
+uint32_t names_flat_limit(struct names *ns, const char *dir);
+/* Makes the listing. Fails if there are more keys, or with the error of the request. */
+int names_flat_list(struct names *ns, const char *dir, struct store_page *out);
+/* Groups its keys: *out is the listing of one level. -ENOMEM. */
+int names_flat_group(const struct store_page *flat, const char *dir, struct store_page *out);
+/* An enum names_children of a prefix in the directory. */
+int names_flat_children(const struct names *ns, const struct store_page *flat, const char *path);
+
+#endif
