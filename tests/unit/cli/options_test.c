@@ -28,7 +28,7 @@ static void values_are_stored(void **state)
 				"cache_size=1GiB,cache_disk_size=2048k,metadata_ttl=1m,workers=0,"
 				"connections=7,file_mode=0440,dir_mode=550,umask=022,uid=0,"
 				"gid=4294967294,no_sign_request,region=a\\,b,nonempty,allow_other,"
-				"log_level=info,filters=none,cache_dir=x,cache_dir=/y,"
+				"log_level=info,filters=none,stat=exact,cache_dir=x,cache_dir=/y,"
 				"profile=\"p,q\",ca_bundle=\\\"f",
 				&err),
 			    "");
@@ -51,6 +51,7 @@ static void values_are_stored(void **state)
 	assert_string_equal(str_text(&o.mount), "allow_other");
 	assert_int_equal(o.log_level, LOG_LEVEL_INFO);
 	assert_true(o.engine.no_filters);
+	assert_int_equal(o.engine.stat, ENGINE_STAT_EXACT);
 	assert_string_equal(o.engine.cache_dir, "/y");
 	assert_non_null(strstr(str_text(&o.given), "cache_size=1GiB,cache_disk_size=2048k"));
 	options_release(&o);
@@ -95,6 +96,7 @@ static void wrong_options_are_refused(void **state)
 		{"cache_size=", "cache_size=: must be a number of bytes"},
 		{"cache_size", "-o cache_size: needs a value"},
 		{"metadata_ttl=1x", "metadata_ttl=1x: must be a time"},
+		{"stat=none", "stat=none: must be auto, exact or estimate"},
 		{"workers=1025", "workers=1025: must be a number from 0 to 1024"},
 		{"connections=0", "connections=0: must be a number from 1 to 1024"},
 		{"file_mode=1000", "file_mode=1000: must be an octal number"},

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Listings of all levels of a directory: when they are made, and what they show. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <store/page.h>
+#include <store/store.h>
+
+#include "flat_list.h"
+#include "name_cache.h"
+#include "node.h"
+#include "rules.h"
+#include "store_calls.h"
+
+struct fixture {
+	struct pool *pool;
+	struct env env;
+	struct store *store;
+	struct names names;
+};
+
+static void begin(struct fixture *f)
+{
+	struct names_doc none = {0};
+	*f = (struct fixture){.pool = pool_new(0)};
+	f->env = env_real(NULL, f->pool);
+	f->store = store_mem_new(&f->env, NULL);
+	f->names = (struct names){.env = &f->env,
+				  .store = f->store,
+				  .schemas = schema_all(),
+				  .cache = names_cache_new()};
+	auto_names_node struct names_node *dir = names_node_new("d", NAMES_DIR, "d", &none);
+	names_cache_put(f->names.cache, dir, UINT64_MAX);
+}
+
+static void end(struct fixture *f)
+{
+	names_cache_free(f->names.cache);
+	store_free(f->store);
+	pool_free(f->pool);
+}
+
+static void put(struct fixture *f, const char *key)
+{
+	assert_int_equal(call_put(f->store, key, "x", 1, NULL, NULL, NULL), 0);
+}
+
+static void keys_of_one_prefix_are_one_entry(void **state)
+{
+	static const char *const keys[] = {"d/a",   "d/a.h5/.domain.json", "d/a.h5/x", "d/a/y/z",
+					   "d/b-c", "d/b/.domain.json",	   "d/e/"};
+	static const char *const grouped[] = {"d/a", "d/a.h5/", "d/a/", "d/b-c", "d/b/", "d/e/"};
+	struct store_page flat, page;
+	struct fixture f;
+	begin(&f);
+	assert_int_equal(store_page_init(&flat), 0);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		assert_int_equal(store_page_add(&flat, keys[i], &(struct store_meta){.size = i}),
+				 0);
+	assert_int_equal(names_flat_group(&flat, "d", &page), 0);
+	assert_int_equal(page.n, sizeof(grouped) / sizeof(grouped[0]));
+	for (size_t i = 0; i < page.n; i++) {
+		assert_string_equal(page.items[i].key, grouped[i]);
+		assert_int_equal(page.items[i].is_prefix,
+				 grouped[i][strlen(grouped[i]) - 1] == '/');
+	}
+	assert_int_equal(names_flat_children(&f.names, &flat, "d/a.h5"), CHILDREN_MORE);
+	assert_int_equal(names_flat_children(&f.names, &flat, "d/a"), CHILDREN_MORE);
+	assert_int_equal(names_flat_children(&f.names, &flat, "d/b"), CHILDREN_DOC);
+	assert_int_equal(names_flat_children(&f.names, &flat, "d/f"), CHILDREN_NONE);
+	store_page_release(&page);
+	store_page_release(&flat);
+	end(&f);
+}
+
+/* A directory that turns out to have many keys is not listed in this way again. */
+static void a_directory_with_many_keys(void **state)
+{
+	struct store_page page = {0};
+	struct fixture f;
+	char key[32];
+	begin(&f);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	names_flat_note(&f.names, "d", 20, false);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	names_flat_note(&f.names, "d", 20, true);
+	const uint32_t limit = names_flat_limit(&f.names, "d");
+	assert_int_equal(limit, 1040);
+	for (uint32_t i = 0; i < limit; i++) {
+		snprintf(key, sizeof(key), "d/x/%u", i);
+		put(&f, key);
+	}
+	assert_int_equal(names_flat_list(&f.names, "d", &page), 0);
+	assert_int_equal(page.n, limit);
+	store_page_release(&page);
+	put(&f, "d/one more");
+	assert_int_equal(names_flat_list(&f.names, "d", &page), -E2BIG);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	names_flat_note(&f.names, "d", 20, true);
+	assert_int_equal(names_flat_limit(&f.names, "d"), 0);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_of_one_prefix_are_one_entry),
+		cmocka_unit_test(a_directory_with_many_keys),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
