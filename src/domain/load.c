@@ -225,10 +225,11 @@ static bool request(void *arg, size_t i, struct store_request *req)
 }
 
 /* The caller of a plan must know why it has failed. */
-static void note_failure(struct domain_plan *plan, const struct store_answer *a)
+static void note_failure(struct domain_plan *plan, const struct store_request *req)
 {
-	const int code = store_failure(a, NULL);
-	if (code == -EACCES || code == -ELOOP || code == -ENOLINK)
+	const int code = store_failure(&req->answer, NULL);
+	const bool is_lost = req->known_etag && store_absence(&req->answer);
+	if (is_lost || code == -EACCES || code == -ELOOP || code == -ENOLINK)
 		plan->refused = true;
 	else if (code && code != -EFBIG && code != -E2BIG && code != -EINVAL)
 		plan->failed = true;
@@ -260,7 +261,7 @@ static int take(void *arg, size_t i, struct store_request *req)
 	const bool made = req->done;
 	read_large(d, req);
 	if (l->plan && made)
-		note_failure(l->plan, &req->answer);
+		note_failure(l->plan, req);
 	domain_answer(req, &answer);
 	int rc = d->schema->answer(l->loader, (uint32_t)i, made ? &answer : NULL, l->err);
 	if (!rc)

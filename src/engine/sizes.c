@@ -215,7 +215,7 @@ static int plan_listed(struct sizes *s, struct names_node *node, bool keep, stru
 		return rc;
 	set_size(out, &size);
 	const struct size_version version = {.kind = SIZE_LISTED, .digest = out->version};
-	/* If the bucket does not permit a request, it may do so later. */
+	/* What the bucket refuses, it may give later. */
 	if (p.has_listing && !p.how.refused)
 		size_memory_keep(s->e->size_memory, node->path, &version, &size, out->mtime_ns);
 	return 0;

@@ -80,8 +80,8 @@ struct domain_plan {
 	void *ctx;
 	const atomic_bool *cancelled; /* NULL, or as in struct store_request */
 	/* Filled in. failed: the store could not answer a request, which may pass; refused: it does
-	 * not permit one. If neither is set, and memory was not short, a failure is a property of
-	 * this version of the domain. */
+	 * not permit one, or does not have a document that it has just listed. If neither is set,
+	 * and memory was not short, a failure is a property of this version of the domain. */
 	bool failed, refused;
 };
 
