@@ -331,8 +331,7 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 		.plan = &o.plan,
 	};
 	int rc = domain_open(&e->domains, of->path, &hint, &domain, err);
-	const bool has_summary =
-		o.summary.has_begun && summary_end(&o.summary, &summary, NULL) == 0;
+	const bool is_read = o.summary.has_begun && summary_end(&o.summary, &summary, NULL) == 0;
 	*may_pass = o.plan.failed || rc == -ENOMEM;
 	if (rc)
 		return rc;
@@ -345,9 +344,8 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 		domain_forget_chunks(domain);
 		struct image *image;
 		rc = snapshot_image(e, domain, of->mount_dir, &image, err);
-		*out = rc ? NULL
-			  : new_snapshot(e, domain, image,
-					 domain == previous ? old->version : new_version);
+		new_version = domain == previous ? old->version : new_version;
+		*out = rc ? NULL : new_snapshot(e, domain, image, new_version);
 		if (!rc && !*out)
 			rc = err_set(err, -ENOMEM, "out of memory");
 		*may_pass = rc == -ENOMEM;
@@ -355,7 +353,7 @@ static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t 
 	if (rc == 0 && *out != old) {
 		const bool is_known = domain == previous && old->has_summary;
 		const bool is_new =
-			has_summary && is_same_root(of->node->doc.document, domain_info(domain));
+			is_read && is_same_root(of->node->doc.document, domain_info(domain));
 		set_times(e, *out, is_known ? &old->summary : is_new ? &summary : NULL);
 	}
 	domain_unref(domain);
@@ -623,8 +621,10 @@ void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t versi
 	struct slot *slot = NULL;
 	pthread_mutex_lock(&t->lock);
 	HASH_FIND_STR(t->slots, path, slot);
-	if (slot && slot->last.version == version)
+	if (slot && slot->last.version == version) {
 		slot->last = (struct engine_stat){0};
+		slot->stale = true;
+	}
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -104,7 +104,7 @@ bool snapshots_recall(struct snapshots *t, const char *path, struct engine_stat 
 		      uint64_t *listed);
 
 /* The domain has changed since it was opened with this version: the table does not remember the
- * attributes any more. */
+ * attributes any more, and the next open checks the domain. */
 void snapshots_forget_last(struct snapshots *t, const char *path, uint64_t version);
 /* A newer summary of a domain whose keys are not all listed was read, and gives its file this time.
  */
