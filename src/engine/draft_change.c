@@ -253,6 +253,7 @@ static int update(struct work *w, struct commit_result *out, bool *refused, stru
 	if (!rc)
 		garbage_add_objects(e->garbage, result.removed);
 	snapshots_outdate(e->snapshots, about->path, result.documents);
+	names_forget(e->names, about->name); /* with the size that it had */
 	if (result.lists_changed)
 		snapshots_forget(e->snapshots, about->path);
 	return rc;

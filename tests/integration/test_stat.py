@@ -180,6 +180,56 @@ def test_a_change_shows_without_an_open(made, mount):
     assert opened(path) == after == shown(path)
 
 
+def enlarge(bucket, path):
+    """Another program adds an attribute that the file has to hold."""
+    dataset, = storage_of(bucket, path).rglob(".dataset.json")
+    text = json.loads(dataset.read_text())
+    text["attributes"] = {"a": {"type": INT32, "shape": mkbucket.shape_of([2000]),
+                                "value": [1] * 2000, "created": 1.0}}
+    dataset.write_text(json.dumps(text))
+
+
+def test_an_open_finds_what_a_walk_has_shown(tmp_path, mount):
+    """The walk has read a newer version than an earlier open, which is still valid."""
+    root = tmp_path / "bucket"
+    with mkbucket.Maker(root) as bucket:
+        for name in "uvxyz":
+            small(bucket, f"{name}.h5")
+    m = mount(root, "metadata_ttl=2")
+    path = m.file("x.h5")
+
+    def walked():
+        return {name: shown(m.file(name)) for name in sorted(os.listdir(m.path))}["x.h5"]
+    for _ in range(5):
+        began = time.monotonic()
+        walked()
+        time.sleep(1)
+        before = opened(path)
+        enlarge(root, "x.h5")
+        time.sleep(max(0, began + 2.1 - time.monotonic()))
+        after = walked()
+        if after != before:
+            break
+        time.sleep(2.1)
+        dataset, = storage_of(root, "x.h5").rglob(".dataset.json")
+        dataset.write_text(json.dumps(dict(json.loads(dataset.read_text()), attributes={})))
+        time.sleep(2.1)
+    else:
+        raise AssertionError("no walk has shown the change before the earlier open has expired")
+    assert opened(path) == after == shown(path)
+
+
+def test_a_change_through_the_mount_shows_at_once(made, mount):
+    m = mount(made, "rw", "metadata_ttl=60")
+    path = m.file("a/small.h5")
+    before = shown(path)
+    with h5py.File(path, "r+") as f:
+        f["more"] = list(range(5000))
+    after = shown(path)
+    assert after[0] > before[0] and after[2] > before[2]
+    assert opened(path) == after
+
+
 def test_a_large_domain_is_remembered_in_cache_dir(made, tmp_path, mount):
     cache = f"cache_dir={tmp_path / 'cache'}"
     first = mount(made, cache)
@@ -291,6 +341,26 @@ def test_a_failure_is_not_remembered(made, mount):
     with pytest.raises(OSError):
         os.stat(m.file("a/small.h5"))
     assert os.stat(m.file("a/small.h5")).st_size == sizes[1]
+
+
+def test_a_document_that_is_listed_and_absent_is_not_remembered(tmp_path, mount):
+    """A gateway that answers 404 for an object that it has listed may find it later."""
+    root, cache = tmp_path / "bucket", f"cache_dir={tmp_path / 'cache'}"
+    with mkbucket.Maker(root) as bucket:
+        small(bucket, "x.h5")
+    enlarge(root, "x.h5")
+    for at, _, names in os.walk(root):
+        for name in names:
+            os.utime(os.path.join(at, name), (1600000000, 1600000000))
+    with Liar(root) as server:
+        server.lie = lambda r, _: error(404, "NoSuchKey") \
+            if r.key.endswith(".dataset.json") else None
+        m = mount("s3://bucket", cache, env=server.environment())
+        without = shown(m.file("x.h5"))
+        m.stop()
+        server.lie = None
+        m = mount("s3://bucket", cache, env=server.environment())
+        assert without[0] < shown(m.file("x.h5"))[0] == opened(m.file("x.h5"))[0]
 
 
 def test_a_bucket_that_refuses_listings_of_storage(made, mount):
