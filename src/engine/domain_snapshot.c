@@ -52,7 +52,8 @@ static void note_size(struct engine *e, struct names_node *n, const struct snaps
 	struct size_version version = {.kind = SIZE_LISTED, .digest = s->listed};
 	if (!s->sees_chunks)
 		version = size_version_large(document, s->summary.etag);
-	if (s->sees_chunks || (s->has_summary && document[0]))
+	/* A domain without a summary changes, and its version does not. */
+	if (s->sees_chunks || (s->has_summary && s->summary.etag[0] && document[0]))
 		size_memory_keep(e->size_memory, n->path, &version, &size, st.mtime_ns);
 	if (s->sees_chunks || s->has_summary)
 		names_set_size(n, &found);

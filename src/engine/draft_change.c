@@ -14,6 +14,7 @@
 #include <overlay/plan.h>
 
 #include "internal.h"
+#include "size_memory.h"
 
 /* The sanitizers look for faults of the program, so each commit checks itself. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -253,7 +254,8 @@ static int update(struct work *w, struct commit_result *out, bool *refused, stru
 	if (!rc)
 		garbage_add_objects(e->garbage, result.removed);
 	snapshots_outdate(e->snapshots, about->path, result.documents);
-	names_forget(e->names, about->name); /* with the size that it had */
+	names_forget_size(e->names, about->name);
+	size_memory_forget(e->size_memory, about->path);
 	if (result.lists_changed)
 		snapshots_forget(e->snapshots, about->path);
 	return rc;

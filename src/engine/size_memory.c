@@ -186,6 +186,23 @@ bool size_memory_find(struct size_memory *m, const char *path, const struct size
 	return true;
 }
 
+void size_memory_forget(struct size_memory *m, const char *path)
+{
+	static const uint8_t none[SIZE_RECORD]; /* not a record */
+	struct remembered *r = NULL;
+	char tag[TAG_MAX];
+	pthread_mutex_lock(&m->lock);
+	HASH_FIND_STR(m->table, path, r);
+	if (r)
+		HASH_DEL(m->table, r);
+	pthread_mutex_unlock(&m->lock);
+	if (r && r->on_disk) {
+		tag_of(m, &r->version, tag);
+		store_diskcache_remember(m->disk, path, tag, 0, none, sizeof(none));
+	}
+	free(r);
+}
+
 bool size_memory_is(struct size_memory *m, const char *path, enum size_kind kind)
 {
 	const struct remembered *r = NULL;

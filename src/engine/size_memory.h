@@ -51,6 +51,8 @@ bool size_memory_find(struct size_memory *m, const char *path, const struct size
  * with this digest (see store_diskcache_options.settle_ns), and is not kept on disk. */
 void size_memory_keep(struct size_memory *m, const char *path, const struct size_version *version,
 		      const struct file_size *size, int64_t mtime_ns);
+/* The file of this domain has another size now, and its version may be the same. */
+void size_memory_forget(struct size_memory *m, const char *path);
 /* Whether the latest known version of a domain is of this kind. Looks only at the memory. */
 bool size_memory_is(struct size_memory *m, const char *path, enum size_kind kind);
 

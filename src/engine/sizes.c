@@ -237,7 +237,8 @@ static bool recall_large(struct sizes *s, const struct names_node *node,
 	const char *document = node->doc.document->etag;
 	const struct size_version version = size_version_large(document, summary->etag);
 	struct file_size size;
-	if (!document[0] || !size_memory_find(s->e->size_memory, node->path, &version, &size))
+	if (!document[0] || !summary->etag[0] ||
+	    !size_memory_find(s->e->size_memory, node->path, &version, &size))
 		return false;
 	set_size(out, &size);
 	return true;

@@ -330,17 +330,19 @@ static bool is_sibling(const struct names_node *a, const struct names_node *b)
 
 size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
 			   bool (*is_known)(const struct names_node *node), struct names_node **out,
-			   size_t max)
+			   size_t for_each, size_t max)
 {
-	size_t count = 0;
+	size_t count = 0, limit = 0;
 	pthread_mutex_lock(&c->lock);
-	struct names_node *before = find_locked(c, node->name) == node ? node->hh.prev : NULL;
-	if (before && is_sibling(node, before) && is_known(before)) {
-		struct names_node *next = node->hh.next;
-		for (; next && count < max && is_sibling(node, next); next = next->hh.next)
-			if (!is_known(next))
-				out[count++] = names_node_ref(next);
-	}
+	const struct names_node *before = find_locked(c, node->name) == node ? node->hh.prev : NULL;
+	for (; before && limit < max && is_sibling(node, before) && is_known(before);
+	     before = before->hh.prev)
+		limit += for_each;
+	struct names_node *next = limit ? node->hh.next : NULL;
+	limit = limit < max ? limit : max;
+	for (; next && count < limit && is_sibling(node, next); next = next->hh.next)
+		if (!is_known(next))
+			out[count++] = names_node_ref(next);
 	pthread_mutex_unlock(&c->lock);
 	return count;
 }

@@ -74,10 +74,10 @@ int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint6
 
 /* For a property of nodes that costs a request. If the property is known of the node before this
  * one in the listing, a program is probably going through the directory: finds the nodes of the
- * same kind after it of which it is not known, at most max. The caller unrefs them. Returns their
- * number. */
+ * same kind after it of which it is not known, at most max, and at most `for_each` for each node
+ * before it of which it is known without a gap. The caller unrefs them. Returns their number. */
 size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
 			   bool (*is_known)(const struct names_node *node), struct names_node **out,
-			   size_t max);
+			   size_t for_each, size_t max);
 
 #endif

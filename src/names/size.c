@@ -8,14 +8,17 @@
 
 #include "name_cache.h"
 
-enum { INFO_MAX = 8 << 20 /* bytes of a summary */ };
+enum {
+	INFO_MAX = 8 << 20, /* bytes of a summary */
+	FOR_EACH = 8,	    /* sizes that are found out for each one that was needed */
+};
 
 /* ---- what is known ---- */
 
 const struct names_size *names_get_size(const struct names_node *node)
 {
 	const struct names_sizes *latest = atomic_load(&node->sizes);
-	return latest ? &latest->size : NULL;
+	return latest && !latest->is_forgotten ? &latest->size : NULL;
 }
 
 static bool is_same(const struct names_size *a, const struct names_size *b)
@@ -24,28 +27,43 @@ static bool is_same(const struct names_size *a, const struct names_size *b)
 	       a->version == b->version && a->is_exact == b->is_exact;
 }
 
-void names_set_size(struct names_node *node, const struct names_size *size)
+/* Returns false if memory is short. */
+static bool add(struct names_node *node, const struct names_sizes *latest_size)
 {
-	struct names_sizes *latest = atomic_load(&node->sizes), *added;
-	if (latest && is_same(&latest->size, size))
-		return;
-	added = malloc(sizeof(*added));
+	struct names_sizes *latest = atomic_load(&node->sizes), *added = malloc(sizeof(*added));
 	if (!added)
-		return;
-	added->size = *size;
+		return false;
+	*added = *latest_size;
 	do
 		added->earlier = latest;
 	while (!atomic_compare_exchange_weak(&node->sizes, &latest, added));
+	return true;
+}
+
+void names_set_size(struct names_node *node, const struct names_size *size)
+{
+	const struct names_size *latest = names_get_size(node);
+	if (!latest || !is_same(latest, size))
+		add(node, &(struct names_sizes){.size = *size});
+}
+
+void names_forget_size(struct names *ns, const char *path)
+{
+	struct names_node *node = names_cache_get(ns->cache, path, names_now(ns));
+	if (node && names_get_size(node) && !add(node, &(struct names_sizes){.is_forgotten = true}))
+		names_cache_drop(ns->cache, path);
+	if (node)
+		names_node_unref(node);
 }
 
 static bool is_known(const struct names_node *node)
 {
-	return atomic_load(&node->sizes) || atomic_load(&node->is_sized);
+	return names_get_size(node) || atomic_load(&node->is_sized);
 }
 
 size_t names_unsized(struct names *ns, struct names_node *node, struct names_node **out, size_t max)
 {
-	return names_cache_unknown(ns->cache, node, is_known, out, max);
+	return names_cache_unknown(ns->cache, node, is_known, out, FOR_EACH, max);
 }
 
 void names_continue_walk(struct names *ns, struct names_node *node)

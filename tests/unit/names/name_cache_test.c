@@ -214,7 +214,7 @@ static size_t unsized(struct names_cache *c, const char *path, size_t max)
 {
 	struct names_node *out[8];
 	auto_names_node struct names_node *node = names_cache_recall(c, path);
-	const size_t n = names_cache_unknown(c, node, is_sized, out, max);
+	const size_t n = names_cache_unknown(c, node, is_sized, out, max, max);
 	atomic_store(&node->is_sized, true);
 	for (size_t i = 0; i < n; i++) {
 		atomic_store(&out[i]->is_sized, true);
@@ -235,6 +235,24 @@ static void siblings_whose_sizes_are_unknown_are_found(void **state)
 	assert_int_equal(unsized(c, "d/b", 8), 1);
 	assert_int_equal(unsized(c, "d/c", 8), 0);
 	assert_int_equal(unsized(c, "e/a", 8), 0);
+}
+
+/* A stat of two names is no reason to find out the sizes of all. */
+static void the_longer_the_walk_the_more_are_found(void **state)
+{
+	struct names_cache *c = *state;
+	struct names_node *out[8];
+	for (char path[] = "d/a"; path[2] <= 'i'; path[2]++)
+		put(c, path, NAMES_DOMAIN);
+	for (char path[] = "d/a"; path[2] <= 'd'; path[2]++) {
+		auto_names_node struct names_node *node = names_cache_recall(c, path);
+		const size_t before = (size_t)(path[2] - 'a');
+		const size_t n = names_cache_unknown(c, node, is_sized, out, 2, 8);
+		assert_int_equal(n, before < 3 ? 2 * before : 5);
+		atomic_store(&node->is_sized, true);
+		for (size_t i = 0; i < n; i++)
+			names_node_unref(out[i]);
+	}
 }
 
 /* The domain may have changed. */
@@ -324,6 +342,7 @@ int main(void)
 		TEST(the_oldest_walk_is_forgotten),
 		TEST(without_validity_there_is_no_walk),
 		TEST(siblings_whose_sizes_are_unknown_are_found),
+		TEST(the_longer_the_walk_the_more_are_found),
 		TEST(a_size_belongs_to_its_node),
 		TEST(a_note_outlives_its_name),
 		TEST(an_absence_ends),

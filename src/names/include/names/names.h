@@ -49,6 +49,7 @@ struct names_size {
 
 struct names_sizes {
 	struct names_size size;
+	bool is_forgotten; /* nothing is known any more */
 	struct names_sizes *earlier;
 };
 
@@ -152,6 +153,8 @@ const struct names_size *names_get_size(const struct names_node *node);
 /* Sets the size. The node keeps the earlier ones, because they may be in use. If memory is short,
  * nothing happens. */
 void names_set_size(struct names_node *node, const struct names_size *size);
+/* The domain at this path of the mount has another size now. */
+void names_forget_size(struct names *ns, const char *path);
 /* If a program is going through the directory: the domains after this one in the listing of which
  * neither the size is known nor somebody is finding it out, at most max. The caller sets is_sized
  * of those that it takes over, and unrefs all. Returns their number. */
