@@ -21,6 +21,8 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "clock.h"
+
 struct name {
 	char *path; /* heap */
 	struct inode *inodes;
@@ -37,6 +39,7 @@ struct inode {
 	uint64_t ino;
 	uint64_t shown; /* the number that programs see */
 	uint64_t nlookup;
+	uint64_t looked_up_ns; /* the latest time, by clock.h */
 	struct engine_stat st;
 	UT_hash_handle by_ino;
 	struct name *name;
@@ -230,6 +233,7 @@ uint64_t inodes_look_up(struct inodes *t, const char *path, const struct engine_
 	struct inode *i = get_inode_locked(t, path, st);
 	if (i) {
 		i->nlookup++;
+		i->looked_up_ns = clock_ns();
 		i->st = *st; /* the version is the same, but the mode can have changed */
 		ino = i->ino;
 	}
@@ -312,6 +316,7 @@ int inodes_get(struct inodes *t, uint64_t ino, struct inode_view *out)
 		*out = (struct inode_view){.ino = ino,
 					   .path = strdup(i->name->path),
 					   .is_open = i->opens > 0,
+					   .looked_up_ns = i->looked_up_ns,
 					   .st = i->st};
 		rc = out->path ? 0 : -ENOMEM;
 	}

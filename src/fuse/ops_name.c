@@ -10,6 +10,7 @@
 #include <base/checksum.h>
 #include <base/mem.h>
 
+#include "clock.h"
 #include "draft_view.h"
 #include "reopen.h"
 #include "reply.h"
@@ -106,9 +107,20 @@ void ops_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *for
 	fuse_reply_none(req);
 }
 
+/* Whether the inode was looked up by the same call of the program, or by an earlier one for which
+ * it is still valid. */
+static bool is_looked_up(const struct session *s, const struct inode_view *view)
+{
+	enum { ONE_CALL_S = 2 };
+	const double age_s = (double)(clock_ns() - view->looked_up_ns) / 1e9;
+	return age_s < (s->opt->metadata_ttl > ONE_CALL_S ? s->opt->metadata_ttl : ONE_CALL_S);
+}
+
 /* Asks the engine. A domain may have changed, or may be gone, since the inode got its version. A
- * program that has the inode open sees the file that it has opened. Otherwise the kernel must look
- * the name up again, and finds the inode of the new version. */
+ * program that has the inode open sees the file that it has opened, and one that has just looked it
+ * up sees what was looked up: the kernel looks a name up again only once in a call, and a domain
+ * may change more often. Otherwise the kernel must look the name up again, and finds the inode of
+ * the new version. */
 static int stat_path(struct session *s, const struct inode_view *view, struct engine_stat *st,
 		     double *timeout, struct err *err)
 {
@@ -119,7 +131,8 @@ static int stat_path(struct session *s, const struct inode_view *view, struct en
 			     view->path);
 	if (!rc && has_version && st->version != view->st.version)
 		rc = err_set(err, -ESTALE, "%s: has changed", view->path);
-	if (rc && has_version && view->is_open) {
+	const bool has_changed = rc == -ESTALE || rc == -ENOENT;
+	if (has_version && ((rc && view->is_open) || (has_changed && is_looked_up(s, view)))) {
 		*st = view->st;
 		*timeout = 0;
 		return 0;
