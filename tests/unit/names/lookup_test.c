@@ -345,7 +345,7 @@ static void a_program_that_walks_a_directory_makes_no_more_requests(void **state
 {
 	enum { DOMAINS = 100 };
 	const uint64_t pause = 250000000;
-	struct clock clock = {.ns = 1000000000};
+	static struct clock clock = {.ns = 1000000000}; /* the teardown uses it, too */
 	struct bucket *b = *state;
 	struct engine_stat st;
 	char path[32];
@@ -386,7 +386,7 @@ static void a_program_that_walks_a_directory_makes_no_more_requests(void **state
 /* A listing does not prolong the validity of what it takes from the cache. */
 static void frequent_listings_show_changes(void **state)
 {
-	struct clock clock = {.ns = 1000000000};
+	static struct clock clock = {.ns = 1000000000}; /* the teardown uses it, too */
 	struct bucket *b = *state;
 	bucket_domain(b, 1, "x.h5");
 	bucket_open(b, 1, 0);
@@ -424,7 +424,7 @@ static void a_directory_of_many_entries(void **state)
 /* An open sends a request also for a name that a listing has shown. */
 static void an_open_asks_while_its_directory_is_walked(void **state)
 {
-	struct clock clock = {.ns = 1000000000};
+	static struct clock clock = {.ns = 1000000000}; /* the teardown uses it, too */
 	struct bucket *b = *state;
 	struct engine_stat st;
 	struct engine_file *f;
