@@ -77,9 +77,10 @@ def read(mount):
 
 
 def lists_of_root(server):
+    """A page of 64 entries is the mount's own, which may come late."""
     return [r for r in server.requests
             if r.is_list and "/" not in r.query.get("prefix", "")
-            and r.query.get("max-keys") not in ("1", "2")]
+            and r.query.get("max-keys") not in ("1", "2", "64")]
 
 
 @pytest.mark.parametrize("number", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
