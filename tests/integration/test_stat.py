@@ -230,6 +230,26 @@ def test_a_change_through_the_mount_shows_at_once(made, mount):
     assert opened(path) == after
 
 
+def test_a_large_domain_that_the_mount_changes_is_forgotten(made, tmp_path, mount):
+    """The commit changes neither of the documents that tell its version: nobody may show the size
+    that it had as the exact one. That includes a later mount with the same cache."""
+    cache = f"cache_dir={tmp_path / 'cache'}"
+    m = mount(made, "rw", "metadata_ttl=60", cache)
+    path = m.file("a/large.h5")
+    assert opened(path)
+    remembered = shown(path)
+    with h5py.File(path, "r+") as f:
+        f.attrs["more"] = list(range(5000))     # no object and no chunk more
+    sizes = {shown(path)[0]}
+    m.stop()
+    m = mount(made, cache)
+    sizes.add(shown(m.file("a/large.h5"))[0])
+    with h5py.File(m.file("a/large.h5"), "r") as f:
+        assert f.attrs["more"][4999] == 4999
+    assert remembered[0] not in sizes
+    assert shown(m.file("a/large.h5"))[0] > remembered[0] + 20000
+
+
 def test_a_large_domain_is_remembered_in_cache_dir(made, tmp_path, mount):
     cache = f"cache_dir={tmp_path / 'cache'}"
     first = mount(made, cache)
