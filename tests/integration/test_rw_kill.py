@@ -135,21 +135,23 @@ class Case:
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL, start_new_session=True)
 
-    def content(self, m):
+    def content(self, m, allowed=("old", "new")):
         """"old", "new", or what it is instead. A mount finishes commits in the background, so the
-        file can change between two comparisons. A directory cannot have an object and a domain of
-        one name, so if one replaces the other, the name is missing for a moment. And a request
-        of this test may be the one that fails: the daemon remembers that for a second."""
+        file can become what is allowed, and it can change between two comparisons. A directory
+        cannot have an object and a domain of one name, so if one replaces the other, the name is
+        missing for a moment. And a request of this test may be the one that fails: the daemon
+        remembers that for a second."""
         shown, found = m.file("home", self.path), None
         for _ in range(200):
             with contextlib.suppress(OSError):
                 for name, expected in (("new", self.new), ("old", self.old)):
                     if expected and (found := rwmounts.file_differences(expected, shown)) == []:
-                        return name
+                        found = name
+                        break
             if not os.path.exists(shown):
-                found = "missing"
-                if self.old is None:
-                    return "old"
+                found = "missing" if self.old else "old"
+            if found in allowed:
+                return found
             time.sleep(0.01)
         return found
 
@@ -168,7 +170,7 @@ class Case:
     def end(self, n, allowed):
         """After a crash or faults: a mount repairs, another one shows that it has."""
         with self.mount() as m:
-            before = self.content(m)
+            before = self.content(m, allowed)
             assert before in allowed, (n, before, m.log())
         left = rwmounts.journal_entries(m.journal)
         listed = run(HSIMAGE, "recover", "list", "--journal-dir", m.journal).stdout if left else ""
