@@ -78,6 +78,8 @@ const char *domain_listed_etag(const struct domain *d, const char *key);
 
 /* The answer to a request in the form that schemas use. Borrowed from the request. */
 void domain_answer(const struct store_request *req, struct schema_answer *out);
+/* load.c: notes in a plan, which may be NULL, why a request has failed; 0: it has not. */
+void domain_note_failure(struct domain_plan *plan, int code);
 /* load.c: loads the document and the tree. *same: the hint's earlier snapshot is still current, and
  * d is not filled. LOAD_INCOMPLETE: d is of no use, and the domain must be loaded without the puts
  * of the hint. */

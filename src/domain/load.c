@@ -10,6 +10,7 @@
  */
 #include <domain/domain.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -224,12 +225,11 @@ static bool request(void *arg, size_t i, struct store_request *req)
 	return true;
 }
 
-/* The caller of a plan must know why it has failed. */
-static void note_failure(struct domain_plan *plan, const struct store_request *req)
+void domain_note_failure(struct domain_plan *plan, int code)
 {
-	const int code = store_failure(&req->answer, NULL);
-	const bool is_lost = req->known_etag && store_absence(&req->answer);
-	if (is_lost || code == -EACCES || code == -ELOOP || code == -ENOLINK)
+	if (!plan)
+		return;
+	if (code == -EACCES || code == -ELOOP || code == -ENOLINK)
 		plan->refused = true;
 	else if (code && code != -EFBIG && code != -E2BIG && code != -EINVAL)
 		plan->failed = true;
@@ -251,26 +251,52 @@ static int keep_listing(struct loading *l, struct store_request *req)
 	return 0;
 }
 
-static int take(void *arg, size_t i, struct store_request *req)
+/* is_answered: otherwise the loader needed no request. */
+static int take_answer(struct loading *l, size_t i, struct store_request *req, bool is_answered)
 {
-	struct loading *l = arg;
 	struct domain *d = l->d;
 	struct schema_answer answer;
-	if (l->confirm && i-- == 0)
-		return take_document(l, req);
-	const bool made = req->done;
-	read_large(d, req);
-	if (l->plan && made)
-		note_failure(l->plan, req);
 	domain_answer(req, &answer);
-	int rc = d->schema->answer(l->loader, (uint32_t)i, made ? &answer : NULL, l->err);
+	int rc = d->schema->answer(l->loader, (uint32_t)i, is_answered ? &answer : NULL, l->err);
 	if (!rc)
 		rc = domain_charge(d, l->err);
 	return rc ? rc : keep_listing(l, req);
 }
 
+static int take(void *arg, size_t i, struct store_request *req)
+{
+	struct loading *l = arg;
+	if (l->confirm && i-- == 0)
+		return take_document(l, req);
+	const bool is_answered = req->done;
+	read_large(l->d, req);
+	if (l->plan && is_answered) {
+		domain_note_failure(l->plan, store_failure(&req->answer, NULL));
+		l->plan->lost |= req->known_etag && store_absence(&req->answer);
+	}
+	return take_answer(l, i, req, is_answered);
+}
+
+/* The caller has listed the keys of the domain. */
+static int use_keys(struct loading *l)
+{
+	auto_request struct store_request *req = store_request_new(l->d->store, STORE_LIST);
+	if (!req)
+		return err_set(l->err, -ENOMEM, "out of memory");
+	if (!request(l, 0, req))
+		return take_answer(l, 0, req, false);
+	req->answer = (struct store_answer){.state = STORE_PRESENT, .page = *l->plan->keys};
+	*l->plan->keys = (struct store_page){0};
+	l->plan->keys = NULL;
+	return take_answer(l, 0, req, true);
+}
+
 static int run_round(struct loading *l, uint32_t n)
 {
+	if (l->plan && l->plan->keys) {
+		assert(n == 1 && l->plan->whole_only && !l->confirm && !l->previous);
+		return use_keys(l);
+	}
 	const struct store_sequence requests = {
 		.n = n + l->confirm,
 		.window = ROUND_AT_ONCE,

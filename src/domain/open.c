@@ -68,9 +68,8 @@ static int read_all(struct domain *d, const struct schema_ops *const *schemas,
 	if (!d->chunks)
 		return err_set(err, -ENOMEM, "out of memory");
 	rc = domain_list_chunks(d, err);
-	/* What is damaged here is noted in the tree. */
-	if (rc && hint->plan)
-		hint->plan->failed = true;
+	/* What is damaged is noted in the tree, so this is an error of the store. */
+	domain_note_failure(hint->plan, rc);
 	return rc ? rc : domain_charge(d, err);
 }
 

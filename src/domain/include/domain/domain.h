@@ -78,11 +78,15 @@ struct domain_plan {
 	 * if not all of them can be. A negative errno ends the call and is its result. */
 	int (*listed)(void *ctx, const struct schema_listed *listed);
 	void *ctx;
+	/* NULL, or all keys of a domain that has at most DOMAIN_LISTING, in order, from a listing
+	 * that was requested after its document had been read. The domain is not listed again.
+	 * Taken over. For a domain that has no earlier snapshot, with whole_only. */
+	struct store_page *keys;
 	const atomic_bool *cancelled; /* NULL, or as in struct store_request */
 	/* Filled in. failed: the store could not answer a request, which may pass; refused: it does
-	 * not permit one, or does not have a document that it has just listed. If neither is set,
-	 * and memory was not short, a failure is a property of this version of the domain. */
-	bool failed, refused;
+	 * not permit one; lost: it does not have a document that it has listed. If none is set, and
+	 * memory was not short, a failure is a property of this version of the domain. */
+	bool failed, refused, lost;
 };
 
 /* What the caller knows of a domain before it is opened; all members may be zero. */
