@@ -328,18 +328,30 @@ static bool is_sibling(const struct names_node *a, const struct names_node *b)
 	       strncmp(a->name, b->name, n) == 0;
 }
 
+/* How many nodes after this one a program will probably ask for. */
+static size_t ahead_locked(struct names_cache *c, const struct names_node *node,
+			   bool (*is_known)(const struct names_node *node),
+			   const struct names_ahead *ahead, uint64_t now)
+{
+	const struct names_node *before = node->hh.prev;
+	const bool is_first = !before || !is_sibling(node, before) || before->walk != node->walk;
+	const struct walk *w = is_first ? walk_of_locked(c, node, now) : NULL;
+	size_t n = w && now < w->active_until ? ahead->for_first : 0;
+	for (; before && n < ahead->max && is_sibling(node, before) && is_known(before);
+	     before = before->hh.prev)
+		n += ahead->for_each;
+	return n < ahead->max ? n : ahead->max;
+}
+
 size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
-			   bool (*is_known)(const struct names_node *node), struct names_node **out,
-			   size_t for_each, size_t max)
+			   bool (*is_known)(const struct names_node *node),
+			   const struct names_ahead *ahead, struct names_node **out, uint64_t now)
 {
 	size_t count = 0, limit = 0;
 	pthread_mutex_lock(&c->lock);
-	const struct names_node *before = find_locked(c, node->name) == node ? node->hh.prev : NULL;
-	for (; before && limit < max && is_sibling(node, before) && is_known(before);
-	     before = before->hh.prev)
-		limit += for_each;
+	if (find_locked(c, node->name) == node)
+		limit = ahead_locked(c, node, is_known, ahead, now);
 	struct names_node *next = limit ? node->hh.next : NULL;
-	limit = limit < max ? limit : max;
 	for (; next && count < limit && is_sibling(node, next); next = next->hh.next)
 		if (!is_known(next))
 			out[count++] = names_node_ref(next);

@@ -72,12 +72,16 @@ void names_cache_put_failure(struct names_cache *c, const char *mount_path, int 
 /* The recorded error code, 0 when there is none at `now`. */
 int names_cache_get_failure(struct names_cache *c, const char *mount_path, uint64_t now);
 
-/* For a property of nodes that costs a request. If the property is known of the node before this
- * one in the listing, a program is probably going through the directory: finds the nodes of the
- * same kind after it of which it is not known, at most max, and at most `for_each` for each node
- * before it of which it is known without a gap. The caller unrefs them. Returns their number. */
+/* For a property of nodes that costs requests: of how many nodes it may be found out in advance. */
+struct names_ahead {
+	size_t for_first; /* if the node is the first of its kind in a listing that was just made */
+	size_t for_each;  /* for each node before it of which the property is known without a gap */
+	size_t max;
+};
+/* If a program is probably going through the directory, finds the nodes of the same kind after this
+ * one of which the property is not known. The caller unrefs them. Returns their number. */
 size_t names_cache_unknown(struct names_cache *c, struct names_node *node,
-			   bool (*is_known)(const struct names_node *node), struct names_node **out,
-			   size_t for_each, size_t max);
+			   bool (*is_known)(const struct names_node *node),
+			   const struct names_ahead *ahead, struct names_node **out, uint64_t now);
 
 #endif

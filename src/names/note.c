@@ -41,8 +41,9 @@ int names_note(struct names *ns, struct names_node *node, char note[STORE_NOTE_M
 		return 0;
 	}
 	nodes[0] = names_node_ref(node);
-	const size_t n = 1 + names_cache_unknown(ns->cache, node, is_known, nodes + 1,
-						 NAMES_AT_ONCE - 1, NAMES_AT_ONCE - 1);
+	const struct names_ahead ahead = {.for_each = NAMES_AT_ONCE - 1, .max = NAMES_AT_ONCE - 1};
+	const size_t n = 1 + names_cache_unknown(ns->cache, node, is_known, &ahead, nodes + 1,
+						 names_now(ns));
 	struct store_request **reqs = store_requests_new(ns->store, n);
 	for (size_t i = 0; reqs && i < n; i++) {
 		reqs[i]->op = STORE_HEAD;

@@ -10,7 +10,7 @@
 
 enum {
 	INFO_MAX = 8 << 20, /* bytes of a summary */
-	FOR_EACH = 8,	    /* sizes that are found out for each one that was needed */
+	FOR_EACH = 32,	    /* sizes that are found out for each one that was needed */
 };
 
 /* ---- what is known ---- */
@@ -63,7 +63,8 @@ static bool is_known(const struct names_node *node)
 
 size_t names_unsized(struct names *ns, struct names_node *node, struct names_node **out, size_t max)
 {
-	return names_cache_unknown(ns->cache, node, is_known, out, FOR_EACH, max);
+	const struct names_ahead ahead = {.for_first = FOR_EACH, .for_each = FOR_EACH, .max = max};
+	return names_cache_unknown(ns->cache, node, is_known, &ahead, out, names_now(ns));
 }
 
 void names_continue_walk(struct names *ns, struct names_node *node)

@@ -214,7 +214,8 @@ static size_t unsized(struct names_cache *c, const char *path, size_t max)
 {
 	struct names_node *out[8];
 	auto_names_node struct names_node *node = names_cache_recall(c, path);
-	const size_t n = names_cache_unknown(c, node, is_sized, out, max, max);
+	const struct names_ahead ahead = {.for_first = 1, .for_each = max, .max = max};
+	const size_t n = names_cache_unknown(c, node, is_sized, &ahead, out, 0);
 	atomic_store(&node->is_sized, true);
 	for (size_t i = 0; i < n; i++) {
 		atomic_store(&out[i]->is_sized, true);
@@ -237,6 +238,19 @@ static void siblings_whose_sizes_are_unknown_are_found(void **state)
 	assert_int_equal(unsized(c, "e/a", 8), 0);
 }
 
+/* ls -l asks for the first name of a listing that it has just read. */
+static void a_walk_begins_with_the_first_of_a_listing(void **state)
+{
+	struct names_cache *c = *state;
+	list_d(c, 10);
+	assert_int_equal(unsized(c, "d/b", 8), 0);
+	list_d(c, 10);
+	assert_int_equal(unsized(c, "d/a", 8), 1);
+	/* Nobody knows what an earlier listing was for. */
+	list_d(c, 0);
+	assert_int_equal(unsized(c, "d/a", 8), 0);
+}
+
 /* A stat of two names is no reason to find out the sizes of all. */
 static void the_longer_the_walk_the_more_are_found(void **state)
 {
@@ -247,7 +261,8 @@ static void the_longer_the_walk_the_more_are_found(void **state)
 	for (char path[] = "d/a"; path[2] <= 'd'; path[2]++) {
 		auto_names_node struct names_node *node = names_cache_recall(c, path);
 		const size_t before = (size_t)(path[2] - 'a');
-		const size_t n = names_cache_unknown(c, node, is_sized, out, 2, 8);
+		const struct names_ahead ahead = {.for_each = 2, .max = 8};
+		const size_t n = names_cache_unknown(c, node, is_sized, &ahead, out, 0);
 		assert_int_equal(n, before < 3 ? 2 * before : 5);
 		atomic_store(&node->is_sized, true);
 		for (size_t i = 0; i < n; i++)
@@ -342,6 +357,7 @@ int main(void)
 		TEST(the_oldest_walk_is_forgotten),
 		TEST(without_validity_there_is_no_walk),
 		TEST(siblings_whose_sizes_are_unknown_are_found),
+		TEST(a_walk_begins_with_the_first_of_a_listing),
 		TEST(the_longer_the_walk_the_more_are_found),
 		TEST(a_size_belongs_to_its_node),
 		TEST(a_note_outlives_its_name),
