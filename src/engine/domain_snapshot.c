@@ -53,7 +53,9 @@ static void note_size(struct engine *e, struct names_node *n, const struct snaps
 	if (!s->sees_chunks)
 		version = size_version_large(document, s->summary.etag);
 	/* A domain without a summary changes, and its version does not. */
-	if (s->sees_chunks || (s->has_summary && s->summary.etag[0] && document[0]))
+	const bool has_version =
+		s->sees_chunks || (s->has_summary && s->summary.etag[0] && document[0]);
+	if (has_version && !s->lacks_listed)
 		size_memory_keep(e->size_memory, n->path, &version, &size, st.mtime_ns);
 	if (s->sees_chunks || s->has_summary)
 		names_set_size(n, &found);
@@ -83,10 +85,13 @@ int domain_snapshot(struct engine *e, struct names_node *n, const struct snapsho
 	return open_snapshot(e, n, &domain, out, err);
 }
 
-int domain_snapshot_for_stat(struct engine *e, struct names_node *n, struct snapshot **out,
-			     bool *may_pass, struct err *err)
+int domain_snapshot_for_stat(struct engine *e, struct names_node *n, const atomic_bool *cancelled,
+			     struct snapshot **out, bool *may_pass, struct err *err)
 {
-	struct snapshot_domain domain = {.is_stat = true, .may_pass = may_pass};
+	struct snapshot_domain domain = {
+		.is_stat = true, .may_pass = may_pass, .cancelled = cancelled};
 	*may_pass = false;
-	return open_snapshot(e, n, &domain, out, err);
+	const int rc = open_snapshot(e, n, &domain, out, err);
+	*may_pass |= rc == -ENOMEM;
+	return rc;
 }

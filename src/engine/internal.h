@@ -54,9 +54,9 @@ void stat_large(const struct names_node *n, uint64_t listed, struct engine_stat 
  * snapshot_resolve() for this call. */
 int domain_snapshot(struct engine *e, struct names_node *n, const struct snapshot_time *requested,
 		    struct snapshot **out, struct err *err);
-/* The same for a stat: snapshots_recall() does not return the snapshot. *may_pass: whether a
- * failure has a reason that may pass. */
-int domain_snapshot_for_stat(struct engine *e, struct names_node *n, struct snapshot **out,
-			     bool *may_pass, struct err *err);
+/* The same for a stat: snapshots_recall() does not return the snapshot. cancelled: as in struct
+ * store_request. *may_pass: whether a failure has a reason that may pass. */
+int domain_snapshot_for_stat(struct engine *e, struct names_node *n, const atomic_bool *cancelled,
+			     struct snapshot **out, bool *may_pass, struct err *err);
 
 #endif

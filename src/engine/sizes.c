@@ -10,6 +10,11 @@
  * the limit runs alone. A domain that has to be opened counts as a part of the limit, because
  * nobody knows how large it is; the budget of all metadata limits it.
  *
+ * If many small domains wait, a thread lists the keys of a group of them at once
+ * (shared_listing.h), and puts these jobs back at the head of the queue. If nobody knows how far
+ * a page reaches, or pages do not reach as far as was thought, one thread finds it out with the
+ * listing of its own domain.
+ *
  * The lock guards jobs, queue and counters. It is not held during I/O. Waiting threads wait for one
  * condition: a job is done, room is free, or a thread has ended.
  */
@@ -27,12 +32,19 @@
 #include <base/mem.h>
 
 #include "internal.h"
+#include "shared_listing.h"
 #include "size_memory.h"
+#include "snapshot_build.h"
 #include "summary.h"
 
 enum {
 	STAT_BLOCK = 512,
-	AHEAD = 512, /* jobs in the queue for domains that are needed soon */
+	AHEAD = 4096, /* jobs in the queue for domains that are needed soon */
+	/* Domains of a group. The answer is some hundred kilobytes: with fewer, it costs more
+	 * processor time than a listing for each. */
+	GROUP_MIN = 16,
+	GROUP_MAX = STORE_PAGE_MAX,
+	REACH_AGAIN = 512, /* domains that are listed one by one before a page is tried again */
 	STACK = 1 << 20,
 	OPENS = 4, /* at the same time */
 	/* Memory of a plan for each byte of its documents, and for each plan. */
@@ -44,7 +56,9 @@ struct job {
 	struct names_node *node;
 	unsigned int waiting; /* threads */
 	bool queued, done;
-	bool is_alone; /* its directory is not being walked */
+	bool is_alone;	/* its directory is not being walked */
+	bool is_shared; /* it may be listed together with others */
+	struct shared_keys shared;
 	int code;
 	struct err err;
 	struct job *prev, *next; /* in the queue */
@@ -60,6 +74,9 @@ struct sizes {
 	struct job *jobs, *queue;
 	unsigned int nqueued, nthreads;
 	uint64_t planning; /* bytes of the plans */
+	struct shared_reach reach;
+	bool is_reaching;   /* a thread is finding it out */
+	unsigned int alone; /* domains that were listed one by one since a page was tried */
 };
 
 struct sizes *sizes_new(struct engine *e, const struct sizes_options *opt)
@@ -69,6 +86,7 @@ struct sizes *sizes_new(struct engine *e, const struct sizes_options *opt)
 		return NULL;
 	s->e = e;
 	s->opt = *opt;
+	s->alone = REACH_AGAIN;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	return s;
@@ -148,7 +166,7 @@ static int open_for_stat(struct sizes *s, struct names_node *node, struct names_
 	struct snapshot *snapshot;
 	bool may_pass;
 	take_memory(s, memory);
-	int rc = domain_snapshot_for_stat(s->e, node, &snapshot, &may_pass, err);
+	int rc = domain_snapshot_for_stat(s->e, node, &s->stopping, &snapshot, &may_pass, err);
 	give_memory(s, memory);
 	if (rc && may_pass)
 		return rc;
@@ -186,7 +204,7 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 		*size = (struct file_size){.size = image_size(image),
 					   .blocks = div_up_u64(image_allocated(image), STAT_BLOCK),
 					   .is_exact = true};
-	if (!rc && p->keep)
+	if (!rc && p->keep && !p->how.lost)
 		snapshots_keep(e, p->node->path, &began, domain, image);
 	else
 		image_free(image);
@@ -194,9 +212,10 @@ static int measure(struct plan *p, struct file_size *size, struct err *err)
 	return rc;
 }
 
-/* -E2BIG: the keys of the domain do not fit a page. */
-static int plan_listed(struct sizes *s, struct names_node *node, bool keep, struct names_size *out,
-		       struct err *err)
+/* keys: NULL, or what a shared listing has shown. *lost: a document that was listed is absent.
+ * -E2BIG: the keys of the domain do not fit a page. */
+static int plan_listed(struct sizes *s, struct names_node *node, bool keep, struct store_page *keys,
+		       struct names_size *out, bool *lost, struct err *err)
 {
 	struct plan p = {.s = s, .node = node, .keep = keep, .out = out};
 	struct file_size size = {SIZE_UNKNOWN, SIZE_UNKNOWN / STAT_BLOCK, .is_exact = false};
@@ -204,8 +223,10 @@ static int plan_listed(struct sizes *s, struct names_node *node, bool keep, stru
 				     .is_brief = !keep,
 				     .listed = see_listing,
 				     .ctx = &p,
+				     .keys = keys,
 				     .cancelled = &s->stopping};
 	int rc = measure(&p, &size, err);
+	*lost = p.how.lost;
 	give_memory(s, p.memory);
 	if (p.is_cheap)
 		return open_for_stat(s, node, out, err);
@@ -216,7 +237,7 @@ static int plan_listed(struct sizes *s, struct names_node *node, bool keep, stru
 	set_size(out, &size);
 	const struct size_version version = {.kind = SIZE_LISTED, .digest = out->version};
 	/* What the bucket refuses, it may give later. */
-	if (p.has_listing && !p.how.refused)
+	if (p.has_listing && !p.how.refused && !p.how.lost)
 		size_memory_keep(s->e->size_memory, node->path, &version, &size, out->mtime_ns);
 	return 0;
 }
@@ -265,11 +286,12 @@ static int find_large(struct sizes *s, struct names_node *node, const struct nam
 }
 
 /* A domain that was large is asked for its summary first: if that is the same, nothing has changed.
- * keep: the domain will probably be opened soon. */
-static int find_size(struct sizes *s, struct names_node *node, bool keep, struct names_size *out,
-		     struct err *err)
+ */
+static int find_size(struct sizes *s, struct job *j, struct names_size *out, struct err *err)
 {
+	struct names_node *node = j->node;
 	struct names_summary summary;
+	bool is_lost;
 	*out = (struct names_size){.size = SIZE_UNKNOWN, .blocks = SIZE_UNKNOWN / STAT_BLOCK};
 	if (node->doc.document)
 		out->mtime_ns = node->doc.document->info.modified_ns;
@@ -285,7 +307,13 @@ static int find_size(struct sizes *s, struct names_node *node, bool keep, struct
 		set_large_time(s, node, &summary, out);
 		return 0;
 	}
-	rc = plan_listed(s, node, keep, out, err);
+	struct store_page *keys = j->shared.is_listed ? &j->shared.keys : NULL;
+	rc = plan_listed(s, node, j->is_alone, keys, out, &is_lost, err);
+	/* It has changed after the listing. */
+	if (is_lost) {
+		err_clear(err);
+		rc = plan_listed(s, node, j->is_alone, NULL, out, &is_lost, err);
+	}
 	if (rc != -E2BIG)
 		return rc;
 	err_clear(err);
@@ -309,6 +337,9 @@ static struct job *add_locked(struct sizes *s, struct names_node *node, bool is_
 	if (!j)
 		return NULL;
 	j->node = names_node_ref(node);
+	j->is_shared = s->e->stack.s3 && node->doc.kind == NAMES_DOC_ROOT &&
+		       !size_memory_is(s->e->size_memory, node->path, SIZE_LARGE) &&
+		       shared_storage(node->doc.document, &j->shared.storage);
 	HASH_ADD_PTR(s->jobs, node, j);
 	if (!j->hh.tbl) {
 		names_node_unref(j->node);
@@ -332,8 +363,16 @@ static void take_locked(struct sizes *s, struct job *j)
 	s->nqueued--;
 }
 
+static void put_back_locked(struct sizes *s, struct job *j)
+{
+	DL_PREPEND(s->queue, j);
+	j->queued = true;
+	s->nqueued++;
+}
+
 static void free_job(struct job *j)
 {
+	store_page_release(&j->shared.keys);
 	names_node_unref(j->node);
 	free(j);
 }
@@ -354,11 +393,79 @@ static void run_locked(struct sizes *s, struct job *j)
 {
 	struct names_size size;
 	pthread_mutex_unlock(&s->lock);
-	j->code = find_size(s, j->node, j->is_alone, &size, &j->err);
+	j->code = find_size(s, j, &size, &j->err);
 	if (!j->code)
 		names_set_size(j->node, &size);
 	pthread_mutex_lock(&s->lock);
 	end_locked(s, j);
+}
+
+/* ---- groups ---- */
+
+static bool is_in_group(const struct sizes *s, const struct job *j, const struct job *of)
+{
+	const uint64_t cell = s->reach.cell;
+	return cell && j->shared.storage / cell == of->shared.storage / cell &&
+	       j->node->doc.document->schema == of->node->doc.document->schema;
+}
+
+static int compare_storage(const void *a, const void *b)
+{
+	const struct job *x = *(struct job *const *)a, *y = *(struct job *const *)b;
+	return (x->shared.storage > y->shared.storage) - (x->shared.storage < y->shared.storage);
+}
+
+/* The jobs that are listed together with this one, in order, and it alone if its listing shall show
+ * how far a page reaches. 0: the domain lists its own keys. The job is not in the queue. */
+static size_t choose_group_locked(struct sizes *s, struct job *j, struct job *group[GROUP_MAX])
+{
+	size_t n = 1, all = 1;
+	group[0] = j;
+	if (!j->is_shared || j->is_alone || j->shared.is_listed)
+		return 0;
+	for (struct job *other = s->queue; other; other = other->next) {
+		if (!other->is_shared || other->shared.is_listed)
+			continue;
+		all++;
+		if (n < GROUP_MAX && is_in_group(s, other, j))
+			group[n++] = other;
+	}
+	if (n >= GROUP_MIN) {
+		qsort(group, n, sizeof(struct job *), compare_storage);
+		return n;
+	}
+	return all >= GROUP_MIN && !s->is_reaching && s->alone >= REACH_AGAIN;
+}
+
+static void start_locked(struct sizes *s);
+
+/* Lists the domains of a group. Releases the lock meanwhile. The other jobs of the group are not in
+ * the queue then. */
+static void list_group_locked(struct sizes *s, struct job *j, struct job **group, size_t n)
+{
+	struct shared_keys *domains[GROUP_MAX];
+	struct shared_reach reach = s->reach;
+	const bool is_reaching = n == 1;
+	for (size_t i = 0; i < n; i++) {
+		domains[i] = &group[i]->shared;
+		if (group[i] != j)
+			take_locked(s, group[i]);
+	}
+	s->is_reaching |= is_reaching;
+	s->alone = is_reaching ? 0 : s->alone;
+	pthread_mutex_unlock(&s->lock);
+	shared_listing(s->e->store, j->node->doc.document->schema, &s->stopping, domains, n,
+		       &reach);
+	pthread_mutex_lock(&s->lock);
+	s->reach = reach;
+	s->is_reaching &= !is_reaching;
+	for (size_t i = n; i-- > 0;) {
+		/* A domain that is not listed now has too many keys, or is unlucky. */
+		group[i]->is_shared = false;
+		if (group[i] != j)
+			put_back_locked(s, group[i]);
+	}
+	start_locked(s);
 }
 
 static void *work(void *arg)
@@ -366,8 +473,12 @@ static void *work(void *arg)
 	struct sizes *s = arg;
 	pthread_mutex_lock(&s->lock);
 	while (s->queue) {
-		struct job *j = s->queue;
+		struct job *group[GROUP_MAX], *j = s->queue;
 		take_locked(s, j);
+		const size_t n = choose_group_locked(s, j, group);
+		s->alone += n == 0;
+		if (n)
+			list_group_locked(s, j, group, n);
 		run_locked(s, j);
 	}
 	s->nthreads--;
@@ -430,10 +541,11 @@ static int wait_for(struct sizes *s, struct names_node *node, struct names_node 
 	pthread_mutex_lock(&s->lock);
 	struct job *j = find_locked(s, node);
 	const bool is_found = !j && names_get_size(node);
-	if (!j && !is_found)
+	if (!j && !is_found) {
 		j = add_locked(s, node, true);
-	if (j && j->queued)
-		j->is_alone = n == 0;
+		if (j)
+			j->is_alone = n == 0;
+	}
 	for (size_t i = 0; i < n; i++)
 		if (!names_get_size(next[i]) && !find_locked(s, next[i]))
 			add_locked(s, next[i], false);

@@ -28,9 +28,7 @@
 #include <utlist.h>
 
 #include "internal.h"
-#include "summary.h"
-
-enum { STAT_BLOCK = 512 };
+#include "snapshot_build.h"
 
 struct build {
 	unsigned int refs;	    /* the building thread and the waiting ones */
@@ -248,118 +246,6 @@ static struct slot *get_slot_locked(struct snapshots *t, const char *path)
 	return slot;
 }
 
-/* Makes a snapshot of a domain, with one reference. image: transferred. NULL: out of memory. */
-static struct snapshot *new_snapshot(struct engine *e, struct domain *domain, struct image *image,
-				     uint64_t version)
-{
-	struct snapshot *s = calloc(1, sizeof(*s));
-	if (!s) {
-		image_free(image);
-		return NULL;
-	}
-	const struct schema_listed *listed = domain_listed_keys(domain);
-	s->image = image;
-	s->domain = domain_ref(domain);
-	s->refs = 1;
-	s->owner = e->snapshots;
-	s->version = version;
-	s->sees_chunks = domain_sees_chunks(domain);
-	s->listed = s->sees_chunks && listed ? listed->version : 0;
-	s->memory = image_memory(s->image) + domain_memory(domain);
-	s->st = (struct engine_stat){
-		.kind = ENGINE_DOMAIN,
-		.size = image_size(s->image),
-		.size_exact = true,
-		.blocks = div_up_u64(image_allocated(s->image), STAT_BLOCK),
-		.mode = names_mode(domain_info(domain), false, e->drafts != NULL),
-		.version = version,
-	};
-	return s;
-}
-
-/* An open of a domain. If its keys cannot all be listed, its summary is requested together with its
- * documents, because stat shows the time of the summary. */
-struct opening {
-	struct engine *e;
-	const struct snapshot_domain *of;
-	struct domain_plan plan;
-	struct summary_request summary;
-};
-
-static int note_listing(void *ctx, const struct schema_listed *listed)
-{
-	struct opening *o = ctx;
-	if (!listed && o->of->node && !o->summary.has_begun &&
-	    o->e->stat_mode != ENGINE_STAT_ESTIMATE)
-		summary_begin(&o->summary, o->e->store, o->of->node, NULL);
-	return 0;
-}
-
-/* summary: NULL, or that of the domain. */
-static void set_times(struct engine *e, struct snapshot *s, const struct names_summary *summary)
-{
-	s->has_summary = !s->sees_chunks && summary;
-	if (s->has_summary)
-		s->summary = *summary;
-	s->st.mtime_ns = s->st.ctime_ns =
-		summary_time(e->stat_mode, domain_info(s->domain), domain_listed_keys(s->domain),
-			     s->has_summary ? &s->summary : NULL);
-	s->st.unchecked =
-		!s->sees_chunks && !s->has_summary && e->stat_mode != ENGINE_STAT_ESTIMATE;
-}
-
-static bool is_same_root(const struct schema_document *a, const struct domain_info *b)
-{
-	return a && a->info.root && b->root && strcmp(a->info.root, b->root) == 0;
-}
-
-/* Checks a domain in the bucket. *out is old if that is still valid, otherwise a new snapshot with
- * one reference. old: the current snapshot, or NULL; was_idle: it is not open; puts: what was put
- * since, or NULL. */
-static int refresh(struct engine *e, const struct snapshot_domain *of, uint64_t new_version,
-		   struct snapshot *old, bool was_idle, const struct domain_puts *puts,
-		   struct snapshot **out, bool *may_pass, struct err *err)
-{
-	struct domain *domain = NULL, *previous = old ? old->domain : NULL;
-	struct opening o = {.e = e, .of = of, .plan = {.listed = note_listing, .ctx = &o}};
-	struct names_summary summary;
-	const struct domain_hint hint = {
-		.document = of->document,
-		.is_fresh = of->requested.tick != 0,
-		.previous = previous,
-		.puts = puts,
-		.plan = &o.plan,
-	};
-	int rc = domain_open(&e->domains, of->path, &hint, &domain, err);
-	const bool is_read = o.summary.has_begun && summary_end(&o.summary, &summary, NULL) == 0;
-	*may_pass = o.plan.failed || rc == -ENOMEM;
-	if (rc)
-		return rc;
-	if (domain == previous && (old->sees_chunks || !was_idle)) {
-		*out = old;
-	} else {
-		/* If chunks may have changed unseen (!sees_chunks), a snapshot that is not open is
-		 * made again, with the same version but without cached chunks. The kernel drops
-		 * its pages, too (engine_file_cacheable()). */
-		domain_forget_chunks(domain);
-		struct image *image;
-		rc = snapshot_image(e, domain, of->mount_dir, &image, err);
-		new_version = domain == previous ? old->version : new_version;
-		*out = rc ? NULL : new_snapshot(e, domain, image, new_version);
-		if (!rc && !*out)
-			rc = err_set(err, -ENOMEM, "out of memory");
-		*may_pass = rc == -ENOMEM;
-	}
-	if (rc == 0 && *out != old) {
-		const bool is_known = domain == previous && old->has_summary;
-		const bool is_new =
-			is_read && is_same_root(of->node->doc.document, domain_info(domain));
-		set_times(e, *out, is_known ? &old->summary : is_new ? &summary : NULL);
-	}
-	domain_unref(domain);
-	return rc;
-}
-
 /* Makes the result of a build the slot's current snapshot. The build keeps a reference, too. */
 static void publish_locked(struct snapshots *t, struct slot *slot, struct build *b,
 			   struct snapshot **garbage)
@@ -419,8 +305,8 @@ static void build_locked(struct engine *e, struct slot *slot, struct build *b,
 		ref_locked(t, old);
 	pthread_mutex_unlock(&t->lock);
 
-	b->code =
-		refresh(e, &of, version, old, was_idle, puts, &b->snapshot, &b->may_pass, &b->err);
+	b->code = snapshot_refresh(e, &of, version, old, was_idle, puts, &b->snapshot, &b->may_pass,
+				   &b->err);
 	domain_puts_free(puts);
 
 	pthread_mutex_lock(&t->lock);
@@ -520,10 +406,9 @@ void snapshots_keep(struct engine *e, const char *path, const struct snapshot_ti
 		    struct domain *domain, struct image *image)
 {
 	struct snapshots *t = e->snapshots;
-	struct snapshot *garbage = NULL, *s = new_snapshot(e, domain, image, 0);
+	struct snapshot *garbage = NULL, *s = snapshot_new(e, domain, image, 0);
 	if (!s)
 		return;
-	set_times(e, s, NULL);
 	pthread_mutex_lock(&t->lock);
 	struct slot *slot = get_slot_locked(t, path);
 	t->live++;

@@ -37,8 +37,9 @@ struct snapshot_use {
 struct snapshot {
 	struct domain *domain;
 	struct image *image;
-	uint64_t version; /* never 0 */
-	bool sees_chunks; /* a change of any chunk makes another version */
+	uint64_t version;  /* never 0 */
+	bool sees_chunks;  /* a change of any chunk makes another version */
+	bool lacks_listed; /* a document that was listed was absent: it was deleted just then */
 	/* If it sees chunks: schema_listed.version. Otherwise 0, and the summary, if it was read
 	 * during the open. */
 	uint64_t listed;
@@ -75,6 +76,7 @@ struct snapshot_domain {
 	struct schema_document *document; /* borrowed; NULL: not known */
 	bool is_stat;	/* no program opens it, so snapshots_recall() does not return it */
 	bool *may_pass; /* NULL, or set to true if a failure has a reason that may pass */
+	const atomic_bool *cancelled; /* NULL, or as in struct store_request */
 	/* The document was requested after this time, for this open. Zero: it may be older. */
 	struct snapshot_time requested;
 };
@@ -119,10 +121,6 @@ bool snapshots_has(struct snapshots *t, const char *path);
 void snapshots_keep(struct engine *e, const char *path, const struct snapshot_time *began,
 		    struct domain *domain, struct image *image);
 
-/* Plans the file of a domain. mount_dir: as in struct snapshot_domain. The caller frees the image
- * before the domain. */
-int snapshot_image(struct engine *e, struct domain *domain, const char *mount_dir,
-		   struct image **out, struct err *err);
 /* The number of snapshots, including old ones that are still open. */
 uint64_t snapshots_live(struct snapshots *t);
 
