@@ -281,7 +281,7 @@ static const struct option_def {
 	{"path_style", NULL, S3, FLAG, IN(engine.s3.path_style),
 	 .help = "always put the bucket into the path of the URL"},
 	{"connections", "N", S3, COUNT, IN(engine.s3.connections), .min = 1,
-	 .help = "maximum number of open connections (128)"},
+	 .help = "maximum number of open connections (256)"},
 	{"verify", "auto|always|never", S3, CALL, .set = set_verify,
 	 .help = "verify the checksums of objects: over plain HTTP only\n"
 		 "(auto), always or never (auto)"},

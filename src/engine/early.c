@@ -9,7 +9,7 @@
 
 #include "internal.h"
 
-enum { SHARE = 4 }; /* 1/4 of the connections is opened in advance */
+enum { SHARE = 8 }; /* 1/8 of the connections is opened in advance */
 
 struct early {
 	struct names *names;

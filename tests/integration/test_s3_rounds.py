@@ -10,7 +10,7 @@ import mkbucket
 from mounts import PATIENCE, run, wait_for
 from s3liar import Liar
 
-OPENED = 32             # connections of a new mount: a quarter of them
+OPENED = 32             # connections of a new mount: an eighth of them
 DATASETS = 20
 CHUNK = 1 << 15         # elements; chunks 5, 9 and 19 of the last dataset are stored
 
@@ -133,9 +133,9 @@ def test_first_chunk_below_a_folder(server, mount):
 
 def test_few_connections(server, mount):
     """The option limits the connections that are opened in advance, too."""
-    mount("s3://bucket", "connections=8", env=server.environment())
+    mount("s3://bucket", "connections=16", env=server.environment())
     server.await_mount(**{**MOUNT, "connect": 1})
-    assert len({connection for _, connection in server.log}) <= 8
+    assert len({connection for _, connection in server.log}) <= 16
 
 
 def test_large_root(tmp_path, mount):

@@ -29,7 +29,7 @@ enum store_s3_verify {
 
 /* The default number of connections. It is enough to fetch the documents of most domains in one
  * round trip. */
-enum { STORE_S3_CONNECTIONS = 128 };
+enum { STORE_S3_CONNECTIONS = 256 };
 
 /* NULL and 0 mean the setting of the AWS tools (environment variables in capitals, settings of the
  * shared config file in small letters), or the default. */
